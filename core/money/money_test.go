@@ -1,0 +1,162 @@
+package money
+
+import (
+	"math"
+	"math/big"
+	"testing"
+
+	"github.com/shopspring/decimal"
+	"pgregory.net/rapid"
+)
+
+func TestParseAcceptsWhatANumberMeans(t *testing.T) {
+	f := func(text string, want int64) {
+		t.Helper()
+		got, err := ParseAmount(text)
+		if err != nil || int64(got) != want {
+			t.Errorf("ParseAmount(%q) = %d, %v; want %d", text, int64(got), err, want)
+		}
+	}
+	f("0", 0)
+	f("0.0", 0)
+	f("0e99999", 0)
+	f("1", 1e8)
+	f("007", 7e8)
+	f("0.00000001", 1)
+	f("1e-8", 1)
+	f("1E-7", 10)
+	f("1.5e+3", 1500e8)
+	f("0.10", 1e7)
+	f("0.100000000000000000000000000", 1e7)
+	f("10000000000e-10", 1e8)
+	f("0.000000001e1", 1)
+	f("92233720368.54775807", math.MaxInt64)
+	f("9223372036854775807e-8", math.MaxInt64)
+}
+
+func TestParseRefusesByKind(t *testing.T) {
+	f := func(text string, want error) {
+		t.Helper()
+		if _, err := ParsePrice([]byte(text)); err != want {
+			t.Errorf("ParsePrice(%q) = %v; want %v", text, err, want)
+		}
+	}
+	for _, s := range []string{"", " 1", "1 ", "+1", "-1", "-0", ".5", "5.", "1.", "1e", "1e+", "0x10", "1,5", "1_000", "NaN", "Infinity", "１", "1.2.3", "1e1e1", "--", "e5"} {
+		f(s, ErrSyntax)
+	}
+	f("0.000000001", ErrPrecision)
+	f("1e-9", ErrPrecision)
+	f("1.123456789", ErrPrecision)
+	f("1e-10000000", ErrPrecision)
+	f("92233720368.54775808", ErrRange)
+	f("1e11", ErrRange)
+	f("1e999999999", ErrRange)
+	f("99999999999999999999999999999999", ErrRange)
+}
+
+func TestTextAgreesWithDecimal(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		v := rapid.OneOf(rapid.Int64Range(0, math.MaxInt64), rapid.Int64Range(0, 1e10)).Draw(t, "v")
+		a := Amount(v)
+		if got, want := a.String(), decimal.New(v, -8).String(); got != want {
+			t.Fatalf("text of %d is %q, want %q", v, got, want)
+		}
+		back, err := ParseAmount(a.String())
+		if err != nil || back != a {
+			t.Fatalf("%q came back as %v, %v", a, back, err)
+		}
+	})
+}
+
+func TestParseAgreesWithDecimal(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		s := rapid.StringMatching(`[0-9]{1,14}(\.[0-9]{1,12})?(e[+-]?[0-9]{1,2})?`).Draw(t, "s")
+		d, err := decimal.NewFromString(s)
+		if err != nil {
+			t.Skip()
+		}
+		got, gotErr := ParsePrice(s)
+		want, wantErr := AmountFromDecimal(d)
+		if gotErr != wantErr || int64(got) != int64(want) {
+			t.Fatalf("%q: got %v, %v; decimal says %v, %v", s, got, gotErr, want, wantErr)
+		}
+	})
+}
+
+func TestProductsAndSumsAreExact(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		p := Price(rapid.Int64Range(0, math.MaxInt64).Draw(t, "p"))
+		a := Amount(rapid.Int64Range(0, math.MaxInt64).Draw(t, "a"))
+		v := p.Times(a)
+		want := p.Decimal().Mul(a.Decimal())
+		if !v.Decimal().Equal(want) || v.String() != want.String() {
+			t.Fatalf("%v x %v = %v, want %v", p, a, v, want)
+		}
+		b := a.Balance()
+		if !b.Decimal().Equal(a.Decimal()) {
+			t.Fatalf("%v as a balance is %v", a, b)
+		}
+		sum := b.Add(v.Balance())
+		if sum.Sub(b) != v.Balance() || sum.Cmp(b) < 0 {
+			t.Fatalf("%v + %v - %v is not %v", b, v, b, v)
+		}
+		hi, lo := sum.Bits()
+		if BalanceFromBits(hi, lo) != sum {
+			t.Fatal("bits do not round-trip")
+		}
+	})
+}
+
+func TestEdgesOf128Bits(t *testing.T) {
+	b := BalanceFromBits(math.MaxUint64, math.MaxUint64)
+	want := new(big.Int).Sub(new(big.Int).Lsh(big.NewInt(1), 128), big.NewInt(1))
+	if got := b.String(); got != decimal.NewFromBigInt(want, -16).String() {
+		t.Errorf("largest balance is written as %s", got)
+	}
+	total := Total{uint128{math.MaxUint64, math.MaxUint64}}
+	if got := total.String(); got != decimal.NewFromBigInt(want, -8).String() {
+		t.Errorf("largest total is written as %s", got)
+	}
+	mustPanic(t, func() { b.Add(Amount(1).Balance()) })
+	mustPanic(t, func() { Balance{}.Sub(Amount(1).Balance()) })
+	mustPanic(t, func() { Price(-1).Times(1) })
+	if !Price(12_000_000).FitsDecimals(2) || Price(12_100_000).FitsDecimals(2) || !Price(1).FitsDecimals(8) || Price(1).FitsDecimals(7) {
+		t.Error("FitsDecimals is wrong")
+	}
+	if got, err := BalanceFromDecimal(MaxSupply.Decimal()); err != ErrRange {
+		t.Errorf("MaxSupply itself needs 121 bits, got %v, %v", got, err)
+	}
+}
+
+func mustPanic(t *testing.T, f func()) {
+	t.Helper()
+	defer func() {
+		if recover() == nil {
+			t.Error("no panic")
+		}
+	}()
+	f()
+}
+
+func TestTextAllocatesNothing(t *testing.T) {
+	buf := make([]byte, 0, 64)
+	in := []byte("50000.12")
+	n := testing.AllocsPerRun(100, func() {
+		p, _ := ParsePrice(in)
+		buf = p.Append(buf[:0])
+		buf = p.Times(123456).Append(buf[:0])
+	})
+	if n != 0 {
+		t.Errorf("%v allocations", n)
+	}
+}
+
+func BenchmarkParseAppend(b *testing.B) {
+	buf := make([]byte, 0, 64)
+	in := []byte("50000.12")
+	b.ReportAllocs()
+	for b.Loop() {
+		p, _ := ParsePrice(in)
+		buf = p.Append(buf[:0])
+	}
+}

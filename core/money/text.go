@@ -1,0 +1,210 @@
+package money
+
+import (
+	"errors"
+	"math"
+	"math/bits"
+)
+
+// What can be wrong with the text of a number. The texts are complete sentences for the one who sent it.
+var (
+	ErrSyntax    = errors.New("A valid number is required.")               //nolint:staticcheck // shown to clients as it is
+	ErrPrecision = errors.New("At most 8 fractional digits are possible.") //nolint:staticcheck
+	ErrRange     = errors.New("The number is too large.")                  //nolint:staticcheck
+)
+
+// maxText bounds the text of a number. Longer text is not a number anybody means.
+const maxText = 64
+
+var pow10 = [20]uint64{1, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9, 1e10, 1e11, 1e12, 1e13, 1e14, 1e15, 1e16, 1e17, 1e18, 1e19}
+
+// ParsePrice reads a price from decimal text such as "50000.12" or "1e-7".
+// The error is ErrSyntax, ErrPrecision or ErrRange; zero is allowed.
+func ParsePrice[T string | []byte](s T) (Price, error) {
+	v, err := parseFixed(s)
+	return Price(v), err
+}
+
+// ParseAmount reads an amount, by the rules of ParsePrice.
+func ParseAmount[T string | []byte](s T) (Amount, error) {
+	v, err := parseFixed(s)
+	return Amount(v), err
+}
+
+// parseFixed reads digits [. digits] [e [sign] digits] into units of 1e-8.
+func parseFixed[T string | []byte](s T) (int64, error) {
+	if len(s) == 0 || len(s) > maxText {
+		return 0, ErrSyntax
+	}
+	var (
+		mantissa uint64 // all significant digits read so far, without the point
+		scale    int    // how many of them stand behind the point
+		zeros    int    // trailing zeros not yet multiplied into mantissa
+		tooLong  bool
+		i        int
+	)
+	digits := func() (n int) {
+		for ; i < len(s) && s[i]-'0' <= 9; i++ {
+			n++
+			d := uint64(s[i] - '0')
+			if d == 0 {
+				if mantissa != 0 || tooLong {
+					zeros++
+				}
+				continue
+			}
+			for ; zeros >= 0; zeros-- {
+				hi, lo := bits.Mul64(mantissa, 10)
+				if hi != 0 {
+					tooLong = true
+				}
+				mantissa = lo
+			}
+			zeros = 0
+			var c uint64
+			if mantissa, c = bits.Add64(mantissa, d, 0); c != 0 {
+				tooLong = true
+			}
+		}
+		return n
+	}
+	if digits() == 0 {
+		return 0, ErrSyntax
+	}
+	if i < len(s) && s[i] == '.' {
+		i++
+		if scale = digits(); scale == 0 {
+			return 0, ErrSyntax
+		}
+	}
+	exp := 0
+	if i < len(s) && (s[i] == 'e' || s[i] == 'E') {
+		i++
+		negative := false
+		if i < len(s) && (s[i] == '+' || s[i] == '-') {
+			negative = s[i] == '-'
+			i++
+		}
+		from := i
+		for ; i < len(s) && s[i]-'0' <= 9; i++ {
+			if exp = exp*10 + int(s[i]-'0'); exp > 10_000 {
+				exp = 10_000 // far beyond every bound; keeps the sum below small
+			}
+		}
+		if i == from {
+			return 0, ErrSyntax
+		}
+		if negative {
+			exp = -exp
+		}
+	}
+	if i != len(s) {
+		return 0, ErrSyntax
+	}
+	if mantissa == 0 && !tooLong {
+		return 0, nil
+	}
+	// The number is mantissa x 10^(zeros-scale+exp); in units of 1e-8 the exponent is 8 more.
+	shift := zeros - scale + exp + FixedDecimals
+	switch {
+	case shift < 0:
+		return 0, ErrPrecision // the last digit of mantissa is not 0: it cannot be written in 8
+	case tooLong || shift >= len(pow10):
+		return 0, ErrRange
+	}
+	hi, lo := bits.Mul64(mantissa, pow10[shift])
+	if hi != 0 || lo > math.MaxInt64 {
+		return 0, ErrRange
+	}
+	return int64(lo), nil
+}
+
+// Append writes the price as decimal text.
+func (p Price) Append(dst []byte) []byte { return appendFixed(dst, int64(p)) }
+
+// Append writes the amount as decimal text.
+func (a Amount) Append(dst []byte) []byte { return appendFixed(dst, int64(a)) }
+
+// Append writes the value as decimal text.
+func (v Value) Append(dst []byte) []byte { return v.u.append(dst, ExactDecimals) }
+
+// Append writes the balance as decimal text.
+func (b Balance) Append(dst []byte) []byte { return b.u.append(dst, ExactDecimals) }
+
+// Append writes the total as decimal text.
+func (t Total) Append(dst []byte) []byte { return t.u.append(dst, FixedDecimals) }
+
+func (p Price) String() string   { return string(p.Append(nil)) }
+func (a Amount) String() string  { return string(a.Append(nil)) }
+func (v Value) String() string   { return string(v.Append(nil)) }
+func (b Balance) String() string { return string(b.Append(nil)) }
+func (t Total) String() string   { return string(t.Append(nil)) }
+
+// MarshalJSON and its like write a plain JSON number.
+func (p Price) MarshalJSON() ([]byte, error)   { return p.Append(nil), nil }
+func (a Amount) MarshalJSON() ([]byte, error)  { return a.Append(nil), nil }
+func (b Balance) MarshalJSON() ([]byte, error) { return b.Append(nil), nil }
+
+func appendFixed(dst []byte, v int64) []byte {
+	if v < 0 {
+		panic("BUG: a price or an amount is negative")
+	}
+	return appendDecimal(dst, uint64(v)/fixedUnit, uint64(v)%fixedUnit, FixedDecimals)
+}
+
+// appendDecimal writes whole and, behind a point, fraction as digits places without trailing zeros.
+func appendDecimal(dst []byte, whole, fraction uint64, digits int) []byte {
+	dst = appendUint(dst, whole)
+	if fraction == 0 {
+		return dst
+	}
+	for fraction%10 == 0 {
+		fraction /= 10
+		digits--
+	}
+	var buf [ExactDecimals]byte
+	for i := digits - 1; i >= 0; i-- {
+		buf[i] = byte('0' + fraction%10)
+		fraction /= 10
+	}
+	dst = append(dst, '.')
+	return append(dst, buf[:digits]...)
+}
+
+func appendUint(dst []byte, v uint64) []byte {
+	var buf [20]byte
+	i := len(buf)
+	for {
+		i--
+		buf[i] = byte('0' + v%10)
+		if v /= 10; v == 0 {
+			return append(dst, buf[i:]...)
+		}
+	}
+}
+
+// append writes u units of 10^-decimals.
+func (a uint128) append(dst []byte, decimals int) []byte {
+	unit := pow10[decimals]
+	// Two long divisions: u = whole*unit + fraction, and whole itself may need more than 64 bits.
+	wholeHi, r := a.hi/unit, a.hi%unit
+	wholeLo, fraction := bits.Div64(r, a.lo, unit)
+	if wholeHi == 0 {
+		return appendDecimal(dst, wholeLo, fraction, decimals)
+	}
+	const chunk = 1e19
+	head, rest := bits.Div64(wholeHi%chunk, wholeLo, chunk)
+	dst = appendUint(dst, head)
+	at := len(dst)
+	dst = append(dst, "0000000000000000000"...)
+	for i := len(dst) - 1; i >= at; i-- {
+		dst[i] = byte('0' + rest%10)
+		rest /= 10
+	}
+	if fraction == 0 {
+		return dst
+	}
+	mark := len(dst) // reuse appendDecimal for the fraction: it writes "0.123", and the 0 is cut
+	dst = appendDecimal(dst, 0, fraction, decimals)
+	return append(dst[:mark], dst[mark+1:]...)
+}
