@@ -1,0 +1,303 @@
+package event
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"hash/crc32"
+
+	"exchange/core/matching"
+	"exchange/core/money"
+)
+
+// Sizes and limits of the encoding.
+const (
+	// Version is the format of batches that this program writes. It reads this one only, so far.
+	Version = 1
+
+	batchHeader  = 1 + 1 + 4 + 8 + 4
+	batchTrailer = 4
+	recordHeader = 1 + 2 + 4 + 8
+
+	// maxText bounds a string in a record: names, references, sealed secrets.
+	maxText = 4096
+	// maxTrades bounds the trades of one record; the configured max_fills is below it.
+	maxTrades = 1_000_000
+	// maxAllow bounds the address prefixes of one key.
+	maxAllow = 1000
+)
+
+var (
+	castagnoli = crc32.MakeTable(crc32.Castagnoli)
+	le         = binary.LittleEndian
+)
+
+// ErrDamaged is wrapped by every error of decoding: the text says what and where.
+var ErrDamaged = errors.New("damaged journal record")
+
+// A Batch is the head of a batch and its records, still encoded.
+type Batch struct {
+	Epoch   uint32
+	Prev    uint64 // the records are Prev+1 ... Prev+Count
+	Count   uint32
+	Records []byte
+}
+
+// BeginBatch makes room for the head of a batch in an empty buffer; records are appended behind it.
+func BeginBatch(dst []byte) []byte {
+	return append(dst[:0], make([]byte, batchHeader)...)
+}
+
+// EndBatch completes a buffer that began with BeginBatch and holds count records.
+func EndBatch(b []byte, epoch uint32, prev uint64, count uint32) []byte {
+	b[0], b[1] = Version, 0
+	le.PutUint32(b[2:], epoch)
+	le.PutUint64(b[6:], prev)
+	le.PutUint32(b[14:], count)
+	return le.AppendUint32(b, crc32.Checksum(b, castagnoli))
+}
+
+// OpenBatch checks a batch and takes it apart. The records are a part of b.
+func OpenBatch(b []byte) (Batch, error) {
+	if len(b) < batchHeader+batchTrailer {
+		return Batch{}, fmt.Errorf("%w: a batch of %d bytes is too short", ErrDamaged, len(b))
+	}
+	body := b[:len(b)-batchTrailer]
+	if got, want := crc32.Checksum(body, castagnoli), le.Uint32(b[len(body):]); got != want {
+		return Batch{}, fmt.Errorf("%w: checksum of the batch after sequence %d is %08x, stored is %08x", ErrDamaged, le.Uint64(b[6:]), got, want)
+	}
+	if b[0] != Version || b[1] != 0 {
+		return Batch{}, fmt.Errorf("%w: batch version %d, flags %d: this program reads version %d without flags; use a newer one", ErrDamaged, b[0], b[1], Version)
+	}
+	return Batch{Epoch: le.Uint32(b[2:]), Prev: le.Uint64(b[6:]), Count: le.Uint32(b[14:]), Records: body[batchHeader:]}, nil
+}
+
+// Append writes the record behind dst.
+func (r *Record) Append(dst []byte) []byte {
+	at := len(dst)
+	dst = append(dst, byte(r.Kind), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0)
+	le.PutUint16(dst[at+1:], r.Pair)
+	le.PutUint64(dst[at+7:], uint64(r.TimeUs))
+	switch r.Kind {
+	case KindCurrency:
+		dst = uv(dst, uint64(r.Currency.Number))
+		dst = text(dst, r.Currency.Code)
+	case KindPair:
+		p := &r.NewPair
+		dst = text(uv(dst, uint64(p.Number)), p.Name)
+		dst = uv(uv(dst, uint64(p.Base)), uint64(p.Quote))
+	case KindAccount:
+		dst = text(text(uv(dst, uint64(r.Account.ID)), r.Account.Name), r.Account.Email)
+	case KindKey:
+		dst = r.Key.append(dst)
+	case KindKeyRevoked:
+		dst = uv(dst, uint64(r.KeyRevoked.Number))
+	case KindDeposit:
+		d := &r.Deposit
+		dst = uv(uv(uv(uv(dst, d.ID), uint64(d.Account)), uint64(d.Currency)), uint64(d.Amount))
+		dst = text(dst, d.Reference)
+	case KindOrder:
+		dst = r.Order.append(dst)
+	case KindCancel:
+		c := &r.Cancel
+		dst = uv(uv(uv(uv(uv(dst, c.ID), c.Order), uint64(c.Account)), uint64(c.Key)), c.Nonce)
+		dst = append(dst, byte(c.Side))
+		dst = uv(uv(dst, uint64(c.Price)), uint64(c.Remaining))
+	case KindRefusal:
+		f := &r.Refusal
+		dst = uv(uv(uv(dst, uint64(f.Account)), uint64(f.Key)), f.Nonce)
+		dst = append(dst, f.Reason)
+	default:
+		panic(fmt.Sprintf("BUG: a record of %v is written", r.Kind))
+	}
+	le.PutUint32(dst[at+3:], uint32(len(dst)-at-recordHeader))
+	return dst
+}
+
+func (k *Key) append(dst []byte) []byte {
+	dst = text(uv(uv(dst, uint64(k.Number)), uint64(k.Account)), k.Key)
+	dst = uv(append(dst, k.Permissions), uint64(len(k.Allow)))
+	for _, a := range k.Allow {
+		dst = text(dst, a)
+	}
+	dst = le.AppendUint64(dst, k.SealedBy)
+	dst = uv(dst, uint64(len(k.Sealed)))
+	return append(dst, k.Sealed...)
+}
+
+const cutFlag = 0x80 // beside the side, in one byte
+
+func (o *Order) append(dst []byte) []byte {
+	dst = uv(uv(uv(uv(dst, o.ID), uint64(o.Account)), uint64(o.Key)), o.Nonce)
+	flags := byte(o.Side)
+	if o.Cut {
+		flags |= cutFlag
+	}
+	dst = append(dst, flags)
+	dst = uv(uv(uv(dst, uint64(o.Price)), uint64(o.Amount)), uint64(o.Remaining))
+	dst = uv(dst, uint64(o.FeeAccount))
+	dst = append(dst, o.ClientID.n)
+	dst = o.ClientID.Append(dst)
+	dst = uv(dst, uint64(len(o.Trades)))
+	for i := range o.Trades {
+		t := &o.Trades[i]
+		dst = uv(uv(uv(dst, t.ID), t.Maker), uint64(t.MakerAccount))
+		dst = uv(uv(uv(dst, uint64(t.Price)), uint64(t.Amount)), uint64(t.MakerRemaining))
+		dst = balance(balance(dst, t.TakerFee), t.MakerFee)
+	}
+	return dst
+}
+
+func uv(dst []byte, v uint64) []byte { return binary.AppendUvarint(dst, v) }
+
+func text(dst []byte, s string) []byte { return append(uv(dst, uint64(len(s))), s...) }
+
+// balance writes the low half first: a fee of 0 takes two bytes.
+func balance(dst []byte, b money.Balance) []byte {
+	hi, lo := b.Bits()
+	return uv(uv(dst, lo), hi)
+}
+
+// Decode reads the first record of b into r and returns what follows it. Strings and byte slices in
+// r are copies; Trades reuses its memory.
+func (r *Record) Decode(b []byte) (rest []byte, err error) {
+	if len(b) < recordHeader {
+		return nil, fmt.Errorf("%w: %d bytes are too few for a record", ErrDamaged, len(b))
+	}
+	r.Kind, r.Pair, r.TimeUs = Kind(b[0]), le.Uint16(b[1:]), int64(le.Uint64(b[7:]))
+	n := uint64(le.Uint32(b[3:]))
+	b = b[recordHeader:]
+	if n > uint64(len(b)) {
+		return nil, fmt.Errorf("%w: a %v record of %d bytes in a batch with %d left", ErrDamaged, r.Kind, n, len(b))
+	}
+	d := decoder{b: b[:n:n]}
+	switch r.Kind {
+	case KindCurrency:
+		r.Currency = Currency{Number: d.u16(), Code: d.text()}
+	case KindPair:
+		r.NewPair = Pair{Number: d.u16(), Name: d.text(), Base: d.u16(), Quote: d.u16()}
+	case KindAccount:
+		r.Account = Account{ID: d.u32(), Name: d.text(), Email: d.text()}
+	case KindKey:
+		d.key(&r.Key)
+	case KindKeyRevoked:
+		r.KeyRevoked = KeyRevoked{Number: d.u32()}
+	case KindDeposit:
+		r.Deposit = Deposit{ID: d.uv(), Account: d.u32(), Currency: d.u16(), Amount: d.amount(), Reference: d.text()}
+	case KindOrder:
+		d.order(&r.Order)
+	case KindCancel:
+		r.Cancel = Cancel{ID: d.uv(), Order: d.uv(), Account: d.u32(), Key: d.u32(), Nonce: d.uv(), Side: d.side(),
+			Price: money.Price(d.amount()), Remaining: d.amount()}
+	case KindRefusal:
+		r.Refusal = Refusal{Account: d.u32(), Key: d.u32(), Nonce: d.uv(), Reason: d.byte()}
+	default:
+		return nil, fmt.Errorf("%w: unknown %v; use a newer program", ErrDamaged, r.Kind)
+	}
+	if d.bad || len(d.b) != 0 {
+		return nil, fmt.Errorf("%w: the payload of a %v record does not fit its form (%d bytes, %d not read)", ErrDamaged, r.Kind, n, len(d.b))
+	}
+	return b[n:], nil
+}
+
+// A decoder reads a payload. At the first thing that does not fit it turns bad and reads zeros.
+type decoder struct {
+	b   []byte
+	bad bool
+}
+
+func (d *decoder) fail() { d.bad, d.b = true, nil }
+
+func (d *decoder) uv() uint64 {
+	v, n := binary.Uvarint(d.b)
+	if n <= 0 {
+		d.fail()
+		return 0
+	}
+	d.b = d.b[n:]
+	return v
+}
+
+func (d *decoder) upTo(most uint64) uint64 {
+	v := d.uv()
+	if v > most {
+		d.fail()
+		return 0
+	}
+	return v
+}
+
+func (d *decoder) u16() uint16          { return uint16(d.upTo(1<<16 - 1)) }
+func (d *decoder) u32() uint32          { return uint32(d.upTo(1<<32 - 1)) }
+func (d *decoder) amount() money.Amount { return money.Amount(d.upTo(1<<63 - 1)) }
+
+func (d *decoder) byte() byte {
+	if len(d.b) == 0 {
+		d.fail()
+		return 0
+	}
+	v := d.b[0]
+	d.b = d.b[1:]
+	return v
+}
+
+func (d *decoder) bytes(most uint64) []byte {
+	n := d.upTo(min(most, uint64(len(d.b))))
+	if d.bad {
+		return nil
+	}
+	v := d.b[:n]
+	d.b = d.b[n:]
+	return v
+}
+
+func (d *decoder) text() string { return string(d.bytes(maxText)) }
+
+func (d *decoder) side() matching.Side {
+	s := matching.Side(d.byte())
+	if s != matching.Buy && s != matching.Sell {
+		d.fail()
+	}
+	return s
+}
+
+func (d *decoder) balance() money.Balance {
+	lo, hi := d.uv(), d.uv()
+	return money.BalanceFromBits(hi, lo)
+}
+
+func (d *decoder) key(k *Key) {
+	*k = Key{Number: d.u32(), Account: d.u32(), Key: d.text(), Permissions: d.byte()}
+	for n := d.upTo(maxAllow); n > 0 && !d.bad; n-- {
+		k.Allow = append(k.Allow, d.text())
+	}
+	if len(d.b) < 8 {
+		d.fail()
+		return
+	}
+	k.SealedBy = le.Uint64(d.b)
+	d.b = d.b[8:]
+	k.Sealed = append([]byte(nil), d.bytes(maxText)...)
+}
+
+func (d *decoder) order(o *Order) {
+	o.ID, o.Account, o.Key, o.Nonce = d.uv(), d.u32(), d.u32(), d.uv()
+	flags := d.byte()
+	o.Cut, o.Side = flags&cutFlag != 0, matching.Side(flags&^cutFlag)
+	if o.Side != matching.Buy && o.Side != matching.Sell {
+		d.fail()
+	}
+	o.Price, o.Amount, o.Remaining, o.FeeAccount = money.Price(d.amount()), d.amount(), d.amount(), d.u32()
+	o.ClientID = ClientID{}
+	if id := d.bytes(MaxClientID); len(id) > 0 {
+		var err error
+		if o.ClientID, err = NewClientID(id); err != nil {
+			d.fail()
+		}
+	}
+	o.Trades = o.Trades[:0]
+	for n := d.upTo(maxTrades); n > 0 && !d.bad; n-- {
+		o.Trades = append(o.Trades, Trade{ID: d.uv(), Maker: d.uv(), MakerAccount: d.u32(), Price: money.Price(d.amount()),
+			Amount: d.amount(), MakerRemaining: d.amount(), TakerFee: d.balance(), MakerFee: d.balance()})
+	}
+}

@@ -1,0 +1,208 @@
+package event
+
+import (
+	"errors"
+	"fmt"
+
+	"exchange/core/matching"
+	"exchange/core/money"
+)
+
+// A Kind says what a record is about. The numbers are stored: they are never reused or changed.
+type Kind uint8
+
+// The kinds of records.
+const (
+	KindCurrency   Kind = 1 // a currency gets its number
+	KindPair       Kind = 2 // a pair gets its number
+	KindAccount    Kind = 3 // an account is opened
+	KindKey        Kind = 4 // an API key is made
+	KindKeyRevoked Kind = 5 // an API key ends
+	KindDeposit    Kind = 6 // money comes in
+	KindOrder      Kind = 7 // an order was accepted, with its trades
+	KindCancel     Kind = 8 // an open order was cancelled by its owner
+	KindRefusal    Kind = 9 // a command was refused after its nonce was taken
+)
+
+var kindNames = [...]string{KindCurrency: "currency", KindPair: "pair", KindAccount: "account", KindKey: "key",
+	KindKeyRevoked: "key revoked", KindDeposit: "deposit", KindOrder: "order", KindCancel: "cancel", KindRefusal: "refusal"}
+
+func (k Kind) String() string {
+	if int(k) < len(kindNames) && kindNames[k] != "" {
+		return kindNames[k]
+	}
+	return fmt.Sprintf("kind %d", uint8(k))
+}
+
+// A Record is one record, decoded. Kind says which of the parts is in use; the others hold what is
+// left of earlier use. A Record is meant to be used again and again: decoding reuses its memory.
+type Record struct {
+	Kind   Kind
+	Pair   uint16 // 0: none
+	TimeUs int64  // microseconds since the Unix epoch; never falls within a pair
+
+	Currency   Currency
+	NewPair    Pair
+	Account    Account
+	Key        Key
+	KeyRevoked KeyRevoked
+	Deposit    Deposit
+	Order      Order
+	Cancel     Cancel
+	Refusal    Refusal
+}
+
+// Currency gives a currency its number, once and for ever.
+type Currency struct {
+	Number uint16 // dense from 1
+	Code   string
+}
+
+// Pair gives a pair its number, once and for ever.
+type Pair struct {
+	Number uint16 // dense from 1
+	Name   string
+	Base   uint16 // currency numbers
+	Quote  uint16
+}
+
+// Account opens an account.
+type Account struct {
+	ID    uint32 // dense from 1
+	Name  string
+	Email string // may be empty
+}
+
+// Permissions of an API key, as bits.
+const (
+	PermissionRead     uint8 = 1
+	PermissionTrade    uint8 = 2
+	PermissionWithdraw uint8 = 4
+	AllPermissions           = PermissionRead | PermissionTrade | PermissionWithdraw
+)
+
+// Key makes an API key.
+type Key struct {
+	Number      uint32 // dense from 1
+	Account     uint32
+	Key         string // the public part
+	Permissions uint8
+	Allow       []string // CIDR prefixes; empty: from everywhere
+	SealedBy    uint64   // id of the server key that sealed the secret
+	Sealed      []byte   // the secret, encrypted and authenticated
+}
+
+// KeyRevoked ends an API key.
+type KeyRevoked struct {
+	Number uint32
+}
+
+// Deposit credits an account from outside.
+type Deposit struct {
+	ID        uint64 // dense from 1
+	Account   uint32
+	Currency  uint16
+	Amount    money.Amount
+	Reference string // unique over the engine, for ever
+}
+
+// Order is an accepted order with everything it did at once.
+type Order struct {
+	ID         uint64
+	Account    uint32
+	Key        uint32 // number of the API key; 0: none took part
+	Nonce      uint64
+	Side       matching.Side
+	Cut        bool // max_fills was reached: what remains was cancelled at once
+	Price      money.Price
+	Amount     money.Amount // as asked for
+	Remaining  money.Amount // after the trades; rests in the book unless Cut
+	FeeAccount uint32       // gets the fees; 0 if there are none
+	ClientID   ClientID
+	Trades     []Trade
+}
+
+// Rests reports whether the order is in the book after the record.
+func (o *Order) Rests() bool { return o.Remaining > 0 && !o.Cut }
+
+// Trade is one execution of an order in the book by the record's order, at the resting price. It
+// moves Amount of the base currency and Price x Amount of the quote currency between the two
+// accounts, and fees from what each receives to the fee account. Nothing else can be expressed.
+type Trade struct {
+	ID             uint64
+	Maker          uint64 // order id
+	MakerAccount   uint32
+	Price          money.Price
+	Amount         money.Amount
+	MakerRemaining money.Amount
+	TakerFee       money.Balance // in the currency the taker receives
+	MakerFee       money.Balance // in the currency the maker receives
+}
+
+// Cancel takes an order out of the book, by its owner's wish.
+type Cancel struct {
+	ID        uint64 // of the cancel itself, from the counter of the orders
+	Order     uint64
+	Account   uint32
+	Key       uint32
+	Nonce     uint64
+	Side      matching.Side
+	Price     money.Price
+	Remaining money.Amount // what was open, and is released
+}
+
+// Reasons of a refusal. The numbers are stored.
+const (
+	RefusedNonce        uint8 = 1 // not above the key's last
+	RefusedFunds        uint8 = 2 // available is below what the order needs
+	RefusedClientID     uint8 = 3 // used by another order
+	RefusedNotOpen      uint8 = 4 // the order to cancel is not open
+	RefusedKey          uint8 = 5 // the key was revoked on the way
+	RefusedAccountLimit uint8 = 6 // the account has as many open orders as it may
+	RefusedBookLimit    uint8 = 7 // the book holds as many orders as it may
+)
+
+// Refusal is a command that changed nothing but its nonce.
+type Refusal struct {
+	Account uint32
+	Key     uint32
+	Nonce   uint64
+	Reason  uint8
+}
+
+// ClientID is a client_order_id: up to 36 bytes, comparable, without a pointer. The zero one is none.
+type ClientID struct {
+	n uint8
+	b [MaxClientID]byte
+}
+
+// MaxClientID is the length of the longest client_order_id.
+const MaxClientID = 36
+
+// ErrClientID says what a client_order_id must look like.
+var ErrClientID = errors.New("1 to 36 of A-Z, a-z, 0-9, '_' and '-'")
+
+// NewClientID checks and copies s.
+func NewClientID[T string | []byte](s T) (ClientID, error) {
+	var c ClientID
+	if len(s) == 0 || len(s) > MaxClientID {
+		return c, ErrClientID
+	}
+	for i := range len(s) {
+		b := s[i]
+		if !('a' <= b && b <= 'z' || 'A' <= b && b <= 'Z' || '0' <= b && b <= '9' || b == '_' || b == '-') {
+			return c, ErrClientID
+		}
+		c.b[i] = b
+	}
+	c.n = uint8(len(s))
+	return c, nil
+}
+
+// IsZero reports whether there is none.
+func (c ClientID) IsZero() bool { return c.n == 0 }
+
+// Append writes its text.
+func (c *ClientID) Append(dst []byte) []byte { return append(dst, c.b[:c.n]...) }
+
+func (c ClientID) String() string { return string(c.b[:c.n]) }

@@ -1,0 +1,192 @@
+package ledger
+
+import (
+	"iter"
+	"sort"
+
+	"exchange/core/event"
+)
+
+// An OpenOrder is the id of an open order and the number of its pair.
+type OpenOrder struct {
+	ID   uint64
+	Pair uint16
+}
+
+// OpenOrders is the set of an account's open orders, kept in order of their ids. Adding at the end
+// and removing are O(log n) amortised: what is removed is only marked, and swept away when half of
+// the slice is marked. The zero OpenOrders is empty.
+type OpenOrders struct {
+	list []OpenOrder // ascending ids; Pair 0 marks a removed one
+	dead int
+}
+
+// Len is the number of open orders.
+func (o *OpenOrders) Len() int { return len(o.list) - o.dead }
+
+// Add puts an order in; false if it is there already. Ids of different pairs may come a little out of order.
+func (o *OpenOrders) Add(id uint64, pair uint16) bool {
+	i := len(o.list)
+	if i > 0 && o.list[i-1].ID >= id {
+		i = o.search(id)
+		if o.list[i].ID == id {
+			if o.list[i].Pair != 0 {
+				return false
+			}
+			o.list[i].Pair = pair
+			o.dead--
+			return true
+		}
+	}
+	o.list = append(o.list, OpenOrder{})
+	copy(o.list[i+1:], o.list[i:])
+	o.list[i] = OpenOrder{id, pair}
+	return true
+}
+
+// Pair is the pair of an open order, 0 if it is not open.
+func (o *OpenOrders) Pair(id uint64) uint16 {
+	if i := o.search(id); i < len(o.list) && o.list[i].ID == id {
+		return o.list[i].Pair
+	}
+	return 0
+}
+
+// Remove takes an order out; false if it is not there.
+func (o *OpenOrders) Remove(id uint64) bool {
+	i := o.search(id)
+	if i == len(o.list) || o.list[i].ID != id || o.list[i].Pair == 0 {
+		return false
+	}
+	o.list[i].Pair = 0
+	o.dead++
+	if o.dead > 16 && o.dead*2 > len(o.list) {
+		o.sweep()
+	}
+	return true
+}
+
+// Newest yields the open orders, highest id first.
+func (o *OpenOrders) Newest() iter.Seq[OpenOrder] {
+	return func(yield func(OpenOrder) bool) {
+		for i := len(o.list) - 1; i >= 0; i-- {
+			if o.list[i].Pair != 0 && !yield(o.list[i]) {
+				return
+			}
+		}
+	}
+}
+
+func (o *OpenOrders) search(id uint64) int {
+	return sort.Search(len(o.list), func(i int) bool { return o.list[i].ID >= id })
+}
+
+func (o *OpenOrders) sweep() {
+	live := o.list[:0]
+	for _, e := range o.list {
+		if e.Pair != 0 {
+			live = append(live, e)
+		}
+	}
+	o.list, o.dead = live, 0
+	if cap(live) > 64 && len(live)*4 < cap(live) { // give a burst's memory back
+		o.list = append(make([]OpenOrder, 0, 2*len(live)), live...)
+	}
+}
+
+// RememberedOrders is how many of an account's newest closed orders keep their client_order_id taken.
+const RememberedOrders = 10_000
+
+// ClientIDs says which client_order_ids of an account are taken: those of its open orders and of the
+// last RememberedOrders that closed, with or without an id. It costs nothing for an account that uses
+// none. The zero ClientIDs is empty.
+type ClientIDs struct {
+	orders map[event.ClientID]uint64 // id -> order, open or remembered
+	open   map[uint64]event.ClientID // open order -> id
+	past   []ClosedID                // closed orders with an id, oldest first
+	closed uint64                    // orders closed so far
+}
+
+// A ClosedID is a client_order_id of a closed order. At is the account's count of closed orders when
+// it closed, itself included.
+type ClosedID struct {
+	ID    event.ClientID
+	Order uint64
+	At    uint64
+}
+
+// Order is the order that has the id.
+func (c *ClientIDs) Order(id event.ClientID) (order uint64, taken bool) {
+	order, taken = c.orders[id]
+	return order, taken
+}
+
+// Of is the id of an open order, the zero one if it has none.
+func (c *ClientIDs) Of(order uint64) event.ClientID { return c.open[order] }
+
+// Open takes an id for an order that rests in the book. A zero id does nothing.
+func (c *ClientIDs) Open(order uint64, id event.ClientID) {
+	if id.IsZero() {
+		return
+	}
+	if c.orders == nil {
+		c.orders, c.open = make(map[event.ClientID]uint64), make(map[uint64]event.ClientID)
+	}
+	c.orders[id], c.open[order] = order, id
+}
+
+// Close counts an order that closed, and returns its id if it had one. It forgets the ids that are
+// further back than RememberedOrders.
+func (c *ClientIDs) Close(order uint64) event.ClientID {
+	c.closed++
+	id := c.open[order]
+	if !id.IsZero() {
+		delete(c.open, order)
+		c.past = append(c.past, ClosedID{id, order, c.closed})
+	}
+	n := 0
+	for n < len(c.past) && c.past[n].At+RememberedOrders <= c.closed {
+		if c.orders[c.past[n].ID] == c.past[n].Order {
+			delete(c.orders, c.past[n].ID)
+		}
+		n++
+	}
+	if n > 0 {
+		c.past = c.past[n:] // append moves the rest to new memory when it runs out
+	}
+	return id
+}
+
+// State gives what a snapshot keeps, oldest first; the slice is the set's own.
+func (c *ClientIDs) State() (closed uint64, past []ClosedID) { return c.closed, c.past }
+
+// Restore is the inverse of State; Open is called for the open orders before or after it.
+func (c *ClientIDs) Restore(closed uint64, past []ClosedID) {
+	c.closed, c.past = closed, past
+	for _, p := range past {
+		if c.orders == nil {
+			c.orders, c.open = make(map[event.ClientID]uint64), make(map[uint64]event.ClientID)
+		}
+		c.orders[p.ID] = p.Order
+	}
+}
+
+// Clone is a copy that shares nothing.
+func (c *ClientIDs) Clone() ClientIDs {
+	d := ClientIDs{closed: c.closed, past: append([]ClosedID(nil), c.past...)}
+	if c.orders != nil {
+		d.orders, d.open = make(map[event.ClientID]uint64, len(c.orders)), make(map[uint64]event.ClientID, len(c.open))
+		for k, v := range c.orders {
+			d.orders[k] = v
+		}
+		for k, v := range c.open {
+			d.open[k] = v
+		}
+	}
+	return d
+}
+
+// Clone is a copy that shares nothing.
+func (o *OpenOrders) Clone() OpenOrders {
+	return OpenOrders{list: append([]OpenOrder(nil), o.list...), dead: o.dead}
+}

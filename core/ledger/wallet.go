@@ -1,0 +1,84 @@
+package ledger
+
+import (
+	"fmt"
+
+	"exchange/core/money"
+)
+
+// A Holding is what a wallet has of one currency. 0 <= Reserve <= Balance.
+type Holding struct {
+	Currency uint16
+	Balance  money.Balance // in all
+	Reserve  money.Balance // the part held by open orders and pending withdrawals
+}
+
+// Available is the part that is not reserved.
+func (h Holding) Available() money.Balance { return h.Balance.Sub(h.Reserve) }
+
+// A Wallet holds the currencies of one account, sorted by number. The zero Wallet is empty. Few
+// accounts hold many currencies, so a short sorted slice serves better than a map.
+type Wallet struct {
+	holdings []Holding
+}
+
+// Holdings are the currencies that were ever touched, in order of their numbers. The slice is the
+// wallet's own: read only, until the next change.
+func (w *Wallet) Holdings() []Holding { return w.holdings }
+
+// Get is the holding of a currency, a zero one if it was never touched.
+func (w *Wallet) Get(currency uint16) Holding {
+	for i := range w.holdings {
+		if w.holdings[i].Currency == currency {
+			return w.holdings[i]
+		}
+	}
+	return Holding{Currency: currency}
+}
+
+// Put sets a holding, for decoding a snapshot.
+func (w *Wallet) Put(h Holding) { *w.at(h.Currency) = h }
+
+// Clone is a copy that shares nothing.
+func (w *Wallet) Clone() Wallet { return Wallet{append([]Holding(nil), w.holdings...)} }
+
+func (w *Wallet) at(currency uint16) *Holding {
+	i := 0
+	for i < len(w.holdings) && w.holdings[i].Currency < currency {
+		i++
+	}
+	if i == len(w.holdings) || w.holdings[i].Currency != currency {
+		w.holdings = append(w.holdings, Holding{})
+		copy(w.holdings[i+1:], w.holdings[i:])
+		w.holdings[i] = Holding{Currency: currency}
+	}
+	return &w.holdings[i]
+}
+
+// A Change is what one record does to one holding.
+type Change struct {
+	Currency uint16
+	Credit   money.Balance // added to the balance
+	Debit    money.Balance // taken from the balance
+	Lock     money.Balance // added to the reserve
+	Unlock   money.Balance // taken from the reserve
+}
+
+// Apply makes one change. An error means that the change does not fit this wallet: the journal or
+// the program is wrong, and nothing may go on. The wallet is unchanged then.
+func (w *Wallet) Apply(c *Change) error {
+	h := w.at(c.Currency)
+	balance, reserve := h.Balance.Add(c.Credit), h.Reserve.Add(c.Lock)
+	if balance.Cmp(c.Debit) < 0 {
+		return fmt.Errorf("a balance of %v of currency %d is debited %v", balance, c.Currency, c.Debit)
+	}
+	if reserve.Cmp(c.Unlock) < 0 {
+		return fmt.Errorf("a reserve of %v of currency %d releases %v", reserve, c.Currency, c.Unlock)
+	}
+	balance, reserve = balance.Sub(c.Debit), reserve.Sub(c.Unlock)
+	if reserve.Cmp(balance) > 0 {
+		return fmt.Errorf("of currency %d %v would be reserved with a balance of %v", c.Currency, reserve, balance)
+	}
+	h.Balance, h.Reserve = balance, reserve
+	return nil
+}

@@ -1,0 +1,48 @@
+// Package market keeps what the public sees of one pair beside its book: the depth counter, and the
+// depth itself in the two forms that are shown. It is part of the committed fold: it learns of the
+// world through records only.
+package market
+
+import (
+	"exchange/core/event"
+	"exchange/core/matching"
+)
+
+// A Market is the public side of one pair. The zero Market is a pair without history.
+type Market struct {
+	// UpdateID counts the records that changed the pair's depth: +1 for each, never back, also over
+	// restarts. It names a state of the book.
+	UpdateID uint64
+	// TimeUs is when that was.
+	TimeUs int64
+}
+
+// Order learns of an accepted order. Each one changes the depth: it rests, or takes what rested.
+func (m *Market) Order(r *event.Record) { m.UpdateID, m.TimeUs = m.UpdateID+1, r.TimeUs }
+
+// Cancel learns of a cancelled order.
+func (m *Market) Cancel(r *event.Record) { m.UpdateID, m.TimeUs = m.UpdateID+1, r.TimeUs }
+
+// A Depth is a copy of a book, or of its best part, at one update id. It is in one of two forms:
+// by level or by order. Best first, and oldest first at equal prices.
+type Depth struct {
+	UpdateID uint64
+	TimeUs   int64
+
+	BuyLevels, SellLevels []matching.Level
+	BuyOrders, SellOrders []matching.Order
+}
+
+// Levels copies the best n levels of each side into d; a negative n means all. d's memory is reused.
+func (m *Market) Levels(b *matching.Book, buy, sell int, d *Depth) {
+	d.UpdateID, d.TimeUs = m.UpdateID, m.TimeUs
+	d.BuyLevels = b.AppendLevels(d.BuyLevels[:0], matching.Buy, buy)
+	d.SellLevels = b.AppendLevels(d.SellLevels[:0], matching.Sell, sell)
+}
+
+// Orders copies the first n orders of each side into d; a negative n means all.
+func (m *Market) Orders(b *matching.Book, buy, sell int, d *Depth) {
+	d.UpdateID, d.TimeUs = m.UpdateID, m.TimeUs
+	d.BuyOrders = b.AppendOrders(d.BuyOrders[:0], matching.Buy, buy)
+	d.SellOrders = b.AppendOrders(d.SellOrders[:0], matching.Sell, sell)
+}

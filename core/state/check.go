@@ -1,0 +1,79 @@
+package state
+
+import (
+	"fmt"
+
+	"exchange/core/ledger"
+	"exchange/core/matching"
+	"exchange/core/money"
+)
+
+// Check looks at the whole state and reports the first money invariant that does not hold:
+//
+//   - per currency, the balances of all accounts (fees are an account's) are deposits - withdrawals
+//   - per account and currency, 0 <= reserve <= balance, and reserve is what its open orders hold
+//   - an account's open orders are exactly its orders in the books, and no book is crossed
+func (s *State) Check() error {
+	sums := make([]money.Balance, len(s.currencies))
+	held := make(map[uint32]*ledger.Wallet, len(s.accounts)) // reserves derived from the books
+	count := make(map[uint32]int, len(s.accounts))
+	for _, p := range s.pairs {
+		bid, hasBid := p.Book.Best(matching.Buy)
+		ask, hasAsk := p.Book.Best(matching.Sell)
+		if hasBid && hasAsk && bid >= ask {
+			return fmt.Errorf("the book of %s is crossed: buy %v, sell %v", p.Name, bid, ask)
+		}
+		for _, side := range [...]matching.Side{matching.Buy, matching.Sell} {
+			for o := range p.Book.Orders(side) {
+				a := s.Account(o.Account)
+				if a == nil || a.Open.Pair(o.ID) != p.Number {
+					return fmt.Errorf("order %d in the book of %s is not among the open orders of account %d", o.ID, p.Name, o.Account)
+				}
+				if o.ID > p.lastOrder {
+					return fmt.Errorf("order %d of %s is above its counter %d", o.ID, p.Name, p.lastOrder)
+				}
+				count[a.ID]++
+				w := held[a.ID]
+				if w == nil {
+					w = new(ledger.Wallet)
+					held[a.ID] = w
+				}
+				currency, need := ledger.Need(o.Side, o.Price, o.Remaining, p.Base, p.Quote)
+				h := w.Get(currency)
+				h.Balance = h.Balance.Add(need)
+				w.Put(h)
+			}
+		}
+	}
+	for _, a := range s.accounts {
+		if n := a.Open.Len(); n != count[a.ID] {
+			return fmt.Errorf("account %s has %d open orders, the books have %d", a.Name, n, count[a.ID])
+		}
+		if w := held[a.ID]; w != nil && len(w.Holdings()) > len(a.Wallet.Holdings()) {
+			return fmt.Errorf("account %s has open orders in currencies that it does not hold", a.Name)
+		}
+		for _, h := range a.Wallet.Holdings() {
+			if h.Currency == 0 || int(h.Currency) > len(sums) {
+				return fmt.Errorf("account %s holds currency %d", a.Name, h.Currency)
+			}
+			var want money.Balance
+			if w := held[a.ID]; w != nil {
+				want = w.Get(h.Currency).Balance
+			}
+			code := s.currencies[h.Currency-1].Code
+			if h.Reserve != want {
+				return fmt.Errorf("account %s reserves %v %s, its open orders hold %v", a.Name, h.Reserve, code, want)
+			}
+			if h.Reserve.Cmp(h.Balance) > 0 {
+				return fmt.Errorf("account %s reserves %v of %v %s", a.Name, h.Reserve, h.Balance, code)
+			}
+			sums[h.Currency-1] = sums[h.Currency-1].Add(h.Balance)
+		}
+	}
+	for i, c := range s.currencies {
+		if got, want := sums[i], c.Deposited.Sub(c.Withdrawn); got != want {
+			return fmt.Errorf("all balances of %s are %v, deposits - withdrawals are %v", c.Code, got, want)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,167 @@
+package state
+
+import (
+	"fmt"
+
+	"exchange/core/event"
+	"exchange/core/ledger"
+	"exchange/core/market"
+	"exchange/core/matching"
+	"exchange/core/money"
+)
+
+// A State is everything that is committed at one sequence.
+type State struct {
+	seq        uint64
+	timeUs     int64 // of the newest record
+	currencies []Currency
+	pairs      []*Pair
+	accounts   []*Account
+	keys       []*Key
+	names      map[string]uint32 // account name -> id
+	keyNames   map[string]uint32 // public key -> number
+	references map[string]Reference
+
+	lastOrder   uint64 // highest id given to an order or a cancel
+	lastTrade   uint64
+	lastDeposit uint64
+
+	settler ledger.Settler
+}
+
+// A Currency has its number (its place, from 1) and the totals that records moved over the border of
+// the exchange, summed independently of balances.
+type Currency struct {
+	Code      string
+	Deposited money.Balance
+	Withdrawn money.Balance
+}
+
+// A Pair is one market: its book and counters.
+type Pair struct {
+	Number    uint16
+	Name      string
+	Base      uint16
+	Quote     uint16
+	Book      *matching.Book
+	Market    market.Market // depth counter and what else the public sees
+	lastOrder uint64        // highest order or cancel id: ids grow within a pair
+	lastTrade uint64
+	timeUs    int64 // of the pair's newest record
+}
+
+// LastTimeUs is the time of the pair's newest record: a book's time never falls.
+func (p *Pair) LastTimeUs() int64 { return p.timeUs }
+
+// An Account has a wallet, open orders, and the client_order_ids it has used.
+type Account struct {
+	ID        uint32
+	Name      string
+	Email     string
+	Wallet    ledger.Wallet
+	Open      ledger.OpenOrders
+	ClientIDs ledger.ClientIDs
+	Keys      []uint32 // numbers, in the order they were made
+}
+
+// A Key is an API key with its newest nonce.
+type Key struct {
+	event.Key
+	Nonce   uint64
+	Revoked bool
+}
+
+// A Reference is a deposit that is known by its reference, for ever.
+type Reference struct {
+	Deposit  uint64
+	Account  uint32
+	Currency uint16
+	Amount   money.Amount
+}
+
+// A ClosedOrder is an order that a record closed.
+type ClosedOrder struct {
+	matching.Order // Remaining is what was open when it closed
+	Pair           uint16
+	Cancelled      bool // else it is done
+	ClosedUs       int64
+	ClientID       event.ClientID
+}
+
+// Effects is what one record changed, for whoever writes it down elsewhere. Apply overwrites it; its
+// slices are valid until the next Apply of the same State or with the same Effects.
+type Effects struct {
+	Settlements []ledger.Settlement // the accounts whose wallets may have changed
+	Closed      []ClosedOrder
+}
+
+// New is the state before the first record.
+func New() *State {
+	return &State{names: map[string]uint32{}, keyNames: map[string]uint32{}, references: map[string]Reference{}}
+}
+
+// Seq is the sequence of the last applied record.
+func (s *State) Seq() uint64 { return s.seq }
+
+// TimeUs is the time of the newest record, 0 before the first.
+func (s *State) TimeUs() int64 { return s.timeUs }
+
+// LastIDs are the highest ids given so far: to orders and cancels, to trades, to deposits.
+func (s *State) LastIDs() (order, trade, deposit uint64) {
+	return s.lastOrder, s.lastTrade, s.lastDeposit
+}
+
+// Currencies are all currencies; the number of the first is 1. Read only.
+func (s *State) Currencies() []Currency { return s.currencies }
+
+// Pairs are all pairs; the number of the first is 1. Read only.
+func (s *State) Pairs() []*Pair { return s.pairs }
+
+// Accounts are all accounts; the id of the first is 1. Read only.
+func (s *State) Accounts() []*Account { return s.accounts }
+
+// Keys are all API keys; the number of the first is 1. Read only.
+func (s *State) Keys() []*Key { return s.keys }
+
+// References are all deposit references. Read only.
+func (s *State) References() map[string]Reference { return s.references }
+
+// Pair is the pair with that number, nil if there is none.
+func (s *State) Pair(number uint16) *Pair {
+	if number == 0 || int(number) > len(s.pairs) {
+		return nil
+	}
+	return s.pairs[number-1]
+}
+
+// Account is the account with that id, nil if there is none.
+func (s *State) Account(id uint32) *Account {
+	if id == 0 || int(id) > len(s.accounts) {
+		return nil
+	}
+	return s.accounts[id-1]
+}
+
+// AccountByName is the account of that name, nil if there is none.
+func (s *State) AccountByName(name string) *Account { return s.Account(s.names[name]) }
+
+// KeyByName is the API key with that public part, nil if there is none.
+func (s *State) KeyByName(key string) *Key { return s.key(s.keyNames[key]) }
+
+func (s *State) key(number uint32) *Key {
+	if number == 0 || int(number) > len(s.keys) {
+		return nil
+	}
+	return s.keys[number-1]
+}
+
+// OpenOrder is an open order of an account; ok is false when it has no such open order.
+func (s *State) OpenOrder(a *Account, id uint64) (o matching.Order, pair *Pair, ok bool) {
+	if pair = s.Pair(a.Open.Pair(id)); pair == nil {
+		return o, nil, false
+	}
+	if o, ok = pair.Book.Get(id); !ok {
+		panic(fmt.Sprintf("BUG: order %d of account %d is open but not in the book of %s", id, a.ID, pair.Name))
+	}
+	return o, pair, true
+}
