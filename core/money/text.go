@@ -7,10 +7,12 @@ import (
 )
 
 // What can be wrong with the text of a number. The texts are complete sentences for the one who sent it.
+//
+//lint:file-ignore ST1005 these texts are shown to clients as they are
 var (
-	ErrSyntax    = errors.New("A valid number is required.")               //nolint:staticcheck // shown to clients as it is
-	ErrPrecision = errors.New("At most 8 fractional digits are possible.") //nolint:staticcheck
-	ErrRange     = errors.New("The number is too large.")                  //nolint:staticcheck
+	ErrSyntax    = errors.New("A valid number is required.")
+	ErrPrecision = errors.New("At most 8 fractional digits are possible.")
+	ErrRange     = errors.New("The number is too large.")
 )
 
 // maxText bounds the text of a number. Longer text is not a number anybody means.

@@ -1,0 +1,274 @@
+package matching
+
+import (
+	"fmt"
+
+	"exchange/core/money"
+)
+
+// A Book holds the resting orders of one pair. One goroutine at a time may use it.
+type Book struct {
+	orders slab[order]
+	levels slab[level]
+	ids    idTable
+	sides  [2]ladder // Buy, Sell
+
+	freeOrder uint32 // first unused order record, linked by next
+	freeLevel uint32 // first unused level record, linked by head
+}
+
+// An order is the record of a resting order. Its price and side are its level's.
+type order struct {
+	id        uint64
+	amount    money.Amount
+	remaining money.Amount
+	timeUs    int64
+	account   uint32
+	level     uint32
+	prev      uint32 // older at the same price
+	next      uint32 // younger at the same price
+}
+
+// A level is the record of a price level, a queue of orders.
+type level struct {
+	price  money.Price
+	amount money.Total // what remains of its orders
+	head   uint32      // oldest order: trades first
+	tail   uint32      // youngest order
+	count  uint32      // orders
+	side   Side
+}
+
+// New is an empty book.
+func New() *Book { return new(Book) }
+
+// Match takes from the other side what crosses limit: best price first, oldest first at equal price,
+// at the makers' prices, at most amount and at most maxFills fills. It appends the fills to dst and
+// returns dst, the unfilled rest of amount, and whether it stopped because of maxFills while more
+// would have crossed. The rest is not added to the book. limit is at least 1, amount and maxFills
+// at least 0.
+func (b *Book) Match(side Side, limit money.Price, amount money.Amount, maxFills int, dst []Fill) (fills []Fill, rest money.Amount, cut bool) {
+	if limit < 1 || amount < 0 || maxFills < 0 {
+		panic(fmt.Sprintf("BUG: match of amount %d at limit %d with at most %d fills", int64(amount), int64(limit), maxFills))
+	}
+	makers := b.side(side.Opposite())
+	worst := keyOf(side.Opposite(), limit)
+	for amount > 0 && makers.best >= worst {
+		if maxFills == 0 {
+			return dst, amount, true
+		}
+		before := len(dst)
+		dst, amount = b.matchLevel(makers, amount, maxFills, dst)
+		maxFills -= len(dst) - before
+	}
+	return dst, amount, false
+}
+
+// matchLevel takes from the best level until amount, maxFills or the level is used up.
+func (b *Book) matchLevel(makers *ladder, amount money.Amount, maxFills int, dst []Fill) ([]Fill, money.Amount) {
+	ln := makers.bestLevel()
+	l := b.levels.at(ln)
+	before := amount
+	for n := l.head; n != 0 && amount > 0 && maxFills > 0; n = l.head {
+		o := b.orders.at(n)
+		taken := min(amount, o.remaining)
+		amount -= taken
+		o.remaining -= taken
+		maxFills--
+		dst = append(dst, Fill{Maker: o.id, MakerAccount: o.account, Price: l.price, Amount: taken, MakerRemaining: o.remaining})
+		if o.remaining == 0 {
+			at, _ := b.ids.find(o.id, &b.orders)
+			b.ids.remove(at)
+			b.unlink(l, n)
+		}
+	}
+	l.amount = l.amount.Sub(before - amount)
+	if l.head == 0 {
+		b.dropLevel(makers, makers.bestPlace(), ln)
+	}
+	return dst, amount
+}
+
+// Add rests an order at the back of its price level. It panics when the order's side, price or
+// remaining amount is impossible, when its id is in the book, and when it crosses the best price of
+// the other side: callers Match first.
+func (b *Book) Add(o Order) {
+	own, other := b.side(o.Side), b.side(o.Side.Opposite())
+	switch {
+	case o.Price < 1 || o.Remaining < 1 || o.Remaining > o.Amount:
+		panic(fmt.Sprintf("BUG: order %d added with price %d and %d remaining of %d", o.ID, int64(o.Price), int64(o.Remaining), int64(o.Amount)))
+	case other.best >= keyOf(o.Side.Opposite(), o.Price):
+		panic(fmt.Sprintf("BUG: order %d added at price %d, where it crosses the book", o.ID, int64(o.Price)))
+	}
+	b.ids.reserve()
+	entry, found := b.ids.find(o.ID, &b.orders)
+	if found {
+		panic(fmt.Sprintf("BUG: order %d added twice", o.ID))
+	}
+	n := b.takeOrder()
+	b.ids.put(entry, o.ID, n)
+
+	ln := b.levelFor(own, o.Side, o.Price)
+	l := b.levels.at(ln)
+	*b.orders.at(n) = order{
+		id: o.ID, amount: o.Amount, remaining: o.Remaining, timeUs: o.TimeUs, account: o.Account,
+		level: ln, prev: l.tail,
+	}
+	if l.tail == 0 {
+		l.head = n
+	} else {
+		b.orders.at(l.tail).next = n
+	}
+	l.tail = n
+	l.count++
+	l.amount = l.amount.Add(o.Remaining)
+}
+
+// Cancel takes an order out of the book and returns it as it was; ok is false when it is not there.
+func (b *Book) Cancel(id uint64) (o Order, ok bool) {
+	if b.ids.count == 0 {
+		return Order{}, false
+	}
+	entry, found := b.ids.find(id, &b.orders)
+	if !found {
+		return Order{}, false
+	}
+	n := uint32(b.ids.entries[entry])
+	o = b.order(n)
+	ln := b.orders.at(n).level
+	l := b.levels.at(ln)
+	b.ids.remove(entry)
+	b.unlink(l, n)
+	l.amount = l.amount.Sub(o.Remaining)
+	if l.head == 0 {
+		own := b.side(o.Side)
+		at, _ := own.find(keyOf(o.Side, o.Price))
+		b.dropLevel(own, at, ln)
+	}
+	return o, true
+}
+
+// Get is a copy of a resting order; the second result is false when it is not there.
+func (b *Book) Get(id uint64) (Order, bool) {
+	n := b.ids.lookup(id, &b.orders)
+	if n == 0 {
+		return Order{}, false
+	}
+	return b.order(n), true
+}
+
+// Fill applies a recorded fill: amount of the maker id at price. The maker must be the order that
+// Match would take next from its side: the oldest of the best level. It returns the order as it is
+// after the fill; with nothing remaining it has left the book. When the fill does not fit, the error
+// says why and the book is unchanged.
+func (b *Book) Fill(id uint64, price money.Price, amount money.Amount) (Order, error) {
+	n := b.ids.lookup(id, &b.orders)
+	if n == 0 {
+		return Order{}, fmt.Errorf("fill of order %d: it is not in the book", id)
+	}
+	o := b.orders.at(n)
+	l := b.levels.at(o.level)
+	makers := b.side(l.side)
+	best := b.levels.at(makers.bestLevel())
+	switch {
+	case best.head != n:
+		return Order{}, fmt.Errorf("fill of order %d: order %d at price %d is the next to trade on its side", id, b.orders.at(best.head).id, int64(best.price))
+	case price != l.price:
+		return Order{}, fmt.Errorf("fill of order %d at price %d: its price is %d", id, int64(price), int64(l.price))
+	case amount < 1 || amount > o.remaining:
+		return Order{}, fmt.Errorf("fill of order %d by %d: it has %d remaining", id, int64(amount), int64(o.remaining))
+	}
+	after := b.order(n)
+	after.Remaining -= amount
+	var fill [1]Fill
+	b.matchLevel(makers, amount, 1, fill[:0])
+	return after, nil
+}
+
+// side is the ladder of a side.
+func (b *Book) side(s Side) *ladder {
+	switch s {
+	case Buy:
+		return &b.sides[0]
+	case Sell:
+		return &b.sides[1]
+	}
+	panic(fmt.Sprintf("BUG: side %d is neither buy nor sell", s))
+}
+
+// order is a copy of a record for the outside.
+func (b *Book) order(n uint32) Order {
+	o := b.orders.at(n)
+	l := b.levels.at(o.level)
+	return Order{
+		ID: o.id, Account: o.account, Side: l.side, Price: l.price,
+		Amount: o.amount, Remaining: o.remaining, TimeUs: o.timeUs,
+	}
+}
+
+// level is a copy of a record for the outside.
+func (b *Book) level(n uint32) Level {
+	l := b.levels.at(n)
+	return Level{Price: l.price, Amount: l.amount, Orders: int(l.count)}
+}
+
+// levelFor is the number of the level at a price, which it makes when there is none.
+func (b *Book) levelFor(own *ladder, side Side, p money.Price) uint32 {
+	key := keyOf(side, p)
+	if key == own.best {
+		return own.bestLevel()
+	}
+	at, n := own.find(key)
+	if n == 0 {
+		n = b.takeLevel()
+		*b.levels.at(n) = level{price: p, side: side}
+		own.insert(at, key, n)
+	}
+	return n
+}
+
+// unlink takes an order out of the queue of its level and frees its record. The amount of the
+// level, and the level itself when it is empty now, are the caller's to settle.
+func (b *Book) unlink(l *level, n uint32) {
+	o := b.orders.at(n)
+	if o.prev == 0 {
+		l.head = o.next
+	} else {
+		b.orders.at(o.prev).next = o.next
+	}
+	if o.next == 0 {
+		l.tail = o.prev
+	} else {
+		b.orders.at(o.next).prev = o.prev
+	}
+	l.count--
+	o.next = b.freeOrder
+	b.freeOrder = n
+}
+
+// dropLevel takes an empty level out of its ladder and frees its record.
+func (b *Book) dropLevel(own *ladder, at place, n uint32) {
+	own.remove(at)
+	b.levels.at(n).head = b.freeLevel
+	b.freeLevel = n
+}
+
+// takeOrder is the number of an order record for the caller to fill in.
+func (b *Book) takeOrder() uint32 {
+	n := b.freeOrder
+	if n == 0 {
+		return b.orders.grow()
+	}
+	b.freeOrder = b.orders.at(n).next
+	return n
+}
+
+// takeLevel is the number of a level record for the caller to fill in.
+func (b *Book) takeLevel() uint32 {
+	n := b.freeLevel
+	if n == 0 {
+		return b.levels.grow()
+	}
+	b.freeLevel = b.levels.at(n).head
+	return n
+}

@@ -1,0 +1,96 @@
+package matching
+
+import "math/bits"
+
+// An idTable finds the record of an order by its id: open addressing with linear probing in a power
+// of two of entries, at most 3/4 full. Deleting moves the followers back, so there are no
+// tombstones and a table that has seen any number of orders is as fast as a new one.
+//
+// An entry is the 32-bit hash of the id above the 32-bit number of the record; 0 is empty. The hash
+// saves looking into the records of other orders when probing, deleting and growing. An entry's
+// home is given by the top bits of its hash, so growing reads and writes memory in order.
+type idTable struct {
+	entries []uint64 // length is a power of two, or 0
+	shift   uint8    // 32 - log2(len(entries))
+	count   int
+}
+
+const firstTableLen = 64
+
+// hashID spreads ids that are close to each other and ids that differ in few bits. Clients do not
+// choose ids, so a fixed function is safe.
+func hashID(id uint64) uint32 {
+	hi, lo := bits.Mul64(id, 0x9e3779b97f4a7c15)
+	return uint32((hi ^ lo) >> 32)
+}
+
+// find is where the entry of id is (found), or where it belongs. The table must have an empty
+// entry: see reserve.
+func (t *idTable) find(id uint64, orders *slab[order]) (at int, found bool) {
+	hash := hashID(id)
+	mask := len(t.entries) - 1
+	for at = int(hash >> t.shift); ; at++ {
+		at &= mask
+		e := t.entries[at]
+		if e == 0 {
+			return at, false
+		}
+		if uint32(e>>32) == hash && orders.at(uint32(e)).id == id {
+			return at, true
+		}
+	}
+}
+
+// lookup is the number of the record of id, 0 when there is none.
+func (t *idTable) lookup(id uint64, orders *slab[order]) uint32 {
+	if t.count == 0 {
+		return 0
+	}
+	if at, found := t.find(id, orders); found {
+		return uint32(t.entries[at])
+	}
+	return 0
+}
+
+// put fills the empty entry that find gave.
+func (t *idTable) put(at int, id uint64, n uint32) {
+	t.entries[at] = uint64(hashID(id))<<32 | uint64(n)
+	t.count++
+}
+
+// remove empties an entry and moves back those that it had pushed away from their homes.
+func (t *idTable) remove(at int) {
+	mask := len(t.entries) - 1
+	hole := at
+	for next := (at + 1) & mask; t.entries[next] != 0; next = (next + 1) & mask {
+		e := t.entries[next]
+		home := int(uint32(e>>32) >> t.shift)
+		if (next-home)&mask >= (next-hole)&mask {
+			t.entries[hole] = e
+			hole = next
+		}
+	}
+	t.entries[hole] = 0
+	t.count--
+}
+
+// reserve makes room for one more.
+func (t *idTable) reserve() {
+	if 4*(t.count+1) <= 3*len(t.entries) {
+		return
+	}
+	old := t.entries
+	t.entries = make([]uint64, max(firstTableLen, 2*len(old)))
+	t.shift = uint8(33 - bits.Len(uint(len(t.entries))))
+	mask := len(t.entries) - 1
+	for _, e := range old {
+		if e == 0 {
+			continue
+		}
+		at := int(uint32(e>>32) >> t.shift)
+		for t.entries[at] != 0 {
+			at = (at + 1) & mask
+		}
+		t.entries[at] = e
+	}
+}

@@ -1,0 +1,193 @@
+package matching
+
+import (
+	"math/bits"
+	"slices"
+
+	"exchange/core/money"
+)
+
+// runCap levels are in a run at most. With its count a run fills an allocator size, 3,072 bytes.
+const runCap = 255
+
+// A ladder is the price index of one side: its levels sorted from worst to best, cut into runs, with
+// a list of the runs' first keys to find the right one. Levels come and go near the best price,
+// which is at the end of the last run, where little has to move. Two steps are enough: a million
+// levels are about 8,000 runs, and the list of runs changes only when a run splits, empties or is
+// merged.
+//
+// A key is the price for a buy and its complement for a sell: on both sides a higher key is better,
+// and one code serves both. No key is 0.
+type ladder struct {
+	firsts []uint64 // firsts[i] is runs[i].keys[0]
+	runs   []*run   // no run is empty
+	spare  []*run   // for the next splits
+	count  int      // levels
+	best   uint64   // key of the best level, 0 when there is none
+}
+
+type run struct {
+	keys   [runCap]uint64 // ascending
+	levels [runCap]uint32 // numbers of the level records, by the same position
+	n      uint32
+}
+
+// A place is a position in the ladder: of a level, or where it would be inserted.
+type place struct{ run, pos int }
+
+// keyOf is the key of a price, which is at least 1.
+func keyOf(side Side, p money.Price) uint64 {
+	if side == Sell {
+		return ^uint64(p)
+	}
+	return uint64(p)
+}
+
+// bestLevel is the number of the best level; there must be one.
+func (l *ladder) bestLevel() uint32 {
+	r := l.runs[len(l.runs)-1]
+	return r.levels[r.n-1]
+}
+
+// find is the level of a key, 0 when there is none, and its place, or where it belongs.
+func (l *ladder) find(key uint64) (at place, level uint32) {
+	if len(l.runs) == 0 {
+		return place{}, 0
+	}
+	at.run = max(countUpTo(l.firsts, key)-1, 0)
+	r := l.runs[at.run]
+	at.pos = countUpTo(r.keys[:r.n], key)
+	if at.pos > 0 && r.keys[at.pos-1] == key {
+		at.pos--
+		return at, r.levels[at.pos]
+	}
+	return at, 0
+}
+
+// countUpTo is how many of the ascending keys, at least one, are at most key. Where a price falls
+// cannot be predicted, so the step is arithmetic instead of a branch.
+func countUpTo(keys []uint64, key uint64) int {
+	base, n := 0, len(keys)
+	for n > 1 {
+		half := n / 2
+		_, above := bits.Sub64(key, keys[base+half], 0) // 1 when that key is above, else 0
+		base += half & (int(above) - 1)
+		n -= half
+	}
+	if keys[base] <= key {
+		base++
+	}
+	return base
+}
+
+// insert puts a new level at the place that find gave for its key.
+func (l *ladder) insert(at place, key uint64, level uint32) {
+	if len(l.runs) == 0 {
+		l.addRun(0, key)
+	}
+	r := l.runs[at.run]
+	if r.n == runCap {
+		at = l.split(at)
+		r = l.runs[at.run]
+	}
+	copy(r.keys[at.pos+1:r.n+1], r.keys[at.pos:r.n])
+	copy(r.levels[at.pos+1:r.n+1], r.levels[at.pos:r.n])
+	r.keys[at.pos], r.levels[at.pos] = key, level
+	r.n++
+	l.firsts[at.run] = r.keys[0]
+	l.count++
+	l.best = max(l.best, key)
+}
+
+// split moves the better half of a full run to a new one and returns where the place is now.
+func (l *ladder) split(at place) place {
+	const half = runCap / 2
+	old := l.runs[at.run]
+	added := l.addRun(at.run+1, old.keys[half])
+	copy(added.keys[:], old.keys[half:])
+	copy(added.levels[:], old.levels[half:])
+	old.n, added.n = half, runCap-half
+	if at.pos > half {
+		return place{at.run + 1, at.pos - half}
+	}
+	return at
+}
+
+// remove takes the level at a place out.
+func (l *ladder) remove(at place) {
+	r := l.runs[at.run]
+	copy(r.keys[at.pos:], r.keys[at.pos+1:r.n])
+	copy(r.levels[at.pos:], r.levels[at.pos+1:r.n])
+	r.n--
+	l.count--
+	switch {
+	case r.n == 0:
+		l.dropRun(at.run)
+	case r.n < runCap/4:
+		l.firsts[at.run] = r.keys[0]
+		l.merge(max(at.run-1, 0))
+	default:
+		l.firsts[at.run] = r.keys[0]
+	}
+	l.best = 0
+	if n := len(l.runs); n > 0 {
+		r = l.runs[n-1]
+		l.best = r.keys[r.n-1]
+	}
+}
+
+// bestPlace is where the best level is; there must be one.
+func (l *ladder) bestPlace() place {
+	last := len(l.runs) - 1
+	return place{last, int(l.runs[last].n) - 1}
+}
+
+// merge makes one run of run i and the next better one when the result is at most half full: then
+// many changes must follow before it splits, and splitting and merging stay rare.
+func (l *ladder) merge(i int) {
+	if i+1 == len(l.runs) {
+		return
+	}
+	r, next := l.runs[i], l.runs[i+1]
+	if r.n+next.n > runCap/2 {
+		return
+	}
+	copy(r.keys[r.n:], next.keys[:next.n])
+	copy(r.levels[r.n:], next.levels[:next.n])
+	r.n += next.n
+	l.dropRun(i + 1)
+}
+
+// addRun inserts an empty run that will begin with the key first.
+func (l *ladder) addRun(i int, first uint64) *run {
+	var r *run
+	if n := len(l.spare); n > 0 {
+		r = l.spare[n-1]
+		l.spare = l.spare[:n-1]
+	} else {
+		r = new(run)
+	}
+	l.runs = slices.Insert(l.runs, i, r)
+	l.firsts = slices.Insert(l.firsts, i, first)
+	return r
+}
+
+func (l *ladder) dropRun(i int) {
+	r := l.runs[i]
+	r.n = 0
+	l.spare = append(l.spare, r)
+	l.runs = slices.Delete(l.runs, i, i+1)
+	l.firsts = slices.Delete(l.firsts, i, i+1)
+}
+
+// bestFirst yields the numbers of the levels, best first.
+func (l *ladder) bestFirst(yield func(level uint32) bool) {
+	for i := len(l.runs) - 1; i >= 0; i-- {
+		r := l.runs[i]
+		for pos := int(r.n) - 1; pos >= 0; pos-- {
+			if !yield(r.levels[pos]) {
+				return
+			}
+		}
+	}
+}

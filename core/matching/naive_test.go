@@ -1,0 +1,349 @@
+package matching
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"os"
+	"slices"
+	"strconv"
+	"testing"
+
+	"exchange/core/money"
+)
+
+// A naive book is the obvious one: each side a slice of orders, best first and oldest first at a
+// price, and plain loops over it.
+type naive struct{ buys, sells []Order }
+
+func (b *naive) side(s Side) *[]Order {
+	if s == Buy {
+		return &b.buys
+	}
+	return &b.sells
+}
+
+// better reports whether price p of side s trades before q.
+func better(s Side, p, q money.Price) bool {
+	if s == Buy {
+		return p > q
+	}
+	return p < q
+}
+
+func (b *naive) match(side Side, limit money.Price, amount money.Amount, maxFills int) (fills []Fill, rest money.Amount, cut bool) {
+	makers := b.side(side.Opposite())
+	for amount > 0 && len(*makers) > 0 && !better(side.Opposite(), limit, (*makers)[0].Price) {
+		if len(fills) == maxFills {
+			return fills, amount, true
+		}
+		o := &(*makers)[0]
+		taken := min(amount, o.Remaining)
+		amount -= taken
+		o.Remaining -= taken
+		fills = append(fills, Fill{Maker: o.ID, MakerAccount: o.Account, Price: o.Price, Amount: taken, MakerRemaining: o.Remaining})
+		if o.Remaining == 0 {
+			*makers = slices.Delete(*makers, 0, 1)
+		}
+	}
+	return fills, amount, false
+}
+
+func (b *naive) add(o Order) {
+	own := b.side(o.Side)
+	i := 0
+	for i < len(*own) && !better(o.Side, o.Price, (*own)[i].Price) {
+		i++
+	}
+	*own = slices.Insert(*own, i, o)
+}
+
+func (b *naive) get(id uint64) (Order, bool) {
+	for _, own := range []*[]Order{&b.buys, &b.sells} {
+		for i := range *own {
+			if (*own)[i].ID == id {
+				return (*own)[i], true
+			}
+		}
+	}
+	return Order{}, false
+}
+
+func (b *naive) cancel(id uint64) (Order, bool) {
+	o, ok := b.get(id)
+	if ok {
+		own := b.side(o.Side)
+		*own = slices.DeleteFunc(*own, func(o Order) bool { return o.ID == id })
+	}
+	return o, ok
+}
+
+// levels are the best n levels of a side, all of them when n < 0.
+func (b *naive) levels(s Side, n int) (levels []Level) {
+	for _, o := range *b.side(s) {
+		last := len(levels) - 1
+		if last < 0 || levels[last].Price != o.Price {
+			if len(levels) == n {
+				break
+			}
+			levels = append(levels, Level{Price: o.Price})
+			last++
+		}
+		levels[last].Amount = levels[last].Amount.Add(o.Remaining)
+		levels[last].Orders++
+	}
+	return levels
+}
+
+// A mix is a kind of traffic. What is left of cancel and cross in 100 are orders near the mid price.
+type mix struct {
+	name      string
+	cancel    int // of 100 messages
+	cross     int // of 100 messages: orders far through the other side
+	resting   int // above it, cancels replace orders
+	width     int64
+	mid       func(step int) int64
+	amount    func(r *rand.Rand) int64
+	idStep    uint64 // ids grow by 1 to this
+	maxFills  int
+	extremes  bool // one price in four is at or next to 1 or MaxInt64
+	cancelOld bool // cancel the oldest ids instead of random ones
+}
+
+func at(mid int64) func(int) int64 { return func(int) int64 { return mid } }
+func upTo(max int64) func(r *rand.Rand) int64 {
+	return func(r *rand.Rand) int64 { return 1 + r.Int64N(max) }
+}
+func trend(from, perStep int64) func(s int) int64 {
+	return func(s int) int64 { return from + perStep*int64(s) }
+}
+
+// mixes: seed s uses mix s modulo their number.
+var mixes = []mix{
+	{name: "tight range", cancel: 40, cross: 10, resting: 400, width: 8, mid: at(1000), amount: upTo(50), idStep: 1, maxFills: 1000},
+	{name: "wide range", cancel: 30, cross: 3, resting: 900, width: 1e12, mid: at(5e12), amount: upTo(1e10), idStep: 7, maxFills: 1000},
+	{name: "extremes of price", cancel: 40, cross: 5, resting: 300, width: math.MaxInt64 / 2, mid: at(math.MaxInt64 / 2), amount: upTo(math.MaxInt64 - 1), idStep: 3, maxFills: 50, extremes: true},
+	{name: "heavy crossing", cancel: 10, cross: 45, resting: 300, width: 300, mid: at(100_000), amount: upTo(1000), idStep: 2, maxFills: 7},
+	{name: "cancel heavy", cancel: 60, cross: 2, resting: 500, width: 2000, mid: at(1e6), amount: upTo(1e6), idStep: 1, maxFills: 1000, cancelOld: true},
+	{name: "sparse ids", cancel: 45, cross: 5, resting: 700, width: 500, mid: at(1e6), amount: upTo(1e4), idStep: 1 << 48, maxFills: 1000},
+	{name: "rising price", cancel: 35, cross: 5, resting: 500, width: 1000, mid: trend(1e6, 13), amount: upTo(100), idStep: 4, maxFills: 1000},
+	{name: "falling price", cancel: 35, cross: 5, resting: 500, width: 1000, mid: trend(1e6, -45), amount: upTo(100), idStep: 1 << 32, maxFills: 1000},
+}
+
+const (
+	differentialSeeds    = 104
+	differentialMessages = 20_000
+)
+
+// TestBookAgreesWithNaive plays the same messages to three books: the naive one, the book, and a
+// second book that replays: it applies the fills and rests of the first. After every message it
+// compares the message's results, best prices, the top five levels of both sides, the counts of
+// orders and levels, and the order concerned; after every 500th all levels, all orders, the replaying
+// book, and the books' own invariants; after every 5,000th the replaying book is replaced by one that is
+// restored from Orders.
+//
+// MATCHING_SEED=n plays seed n alone; any number is a seed.
+func TestBookAgreesWithNaive(t *testing.T) {
+	first, last := uint64(0), uint64(differentialSeeds-1)
+	if s := os.Getenv("MATCHING_SEED"); s != "" {
+		n, err := strconv.ParseUint(s, 10, 64)
+		if err != nil {
+			t.Fatal(err)
+		}
+		first, last = n, n
+	}
+	for seed := first; seed <= last; seed++ {
+		m := &mixes[seed%uint64(len(mixes))]
+		t.Run(fmt.Sprintf("seed=%d/%s", seed, m.name), func(t *testing.T) {
+			t.Parallel()
+			d := &differential{mix: m, rng: rand.New(rand.NewPCG(seed, 0)), fast: New(), replay: New()}
+			for d.step = range differentialMessages {
+				if err := d.message(); err != nil {
+					t.Fatalf("seed %d, message %d (%+v): %v\nagain: MATCHING_SEED=%d go test -run TestBookAgreesWithNaive ./core/matching/",
+						seed, d.step, d.what, err, seed)
+				}
+			}
+			if d.fills == 0 || d.cancels == 0 || d.rests == 0 {
+				t.Fatalf("nothing was tested: %d fills, %d cancels, %d rests", d.fills, d.cancels, d.rests)
+			}
+		})
+	}
+}
+
+type differential struct {
+	*mix
+	rng          *rand.Rand
+	slow         naive
+	fast, replay *Book
+	ids          []uint64 // that have rested; some are gone
+	id           uint64
+	step         int
+	what         Order // of the message; a cancel has only the id
+
+	fills, cancels, rests int
+	buf                   []Fill
+	levels                []Level
+}
+
+func (d *differential) message() error {
+	kind := d.rng.IntN(100)
+	var err error
+	if len(d.ids) > 0 && (kind < d.cancel || len(d.slow.buys)+len(d.slow.sells) > d.resting) {
+		err = d.cancelMessage()
+	} else {
+		err = d.orderMessage(kind < d.cancel+d.cross)
+	}
+	if err == nil {
+		err = d.compareTops()
+	}
+	if err == nil && d.step%500 == 499 {
+		err = d.compareAll()
+	}
+	if err == nil && d.step%5000 == 4999 {
+		d.replay = restored(d.fast)
+	}
+	return err
+}
+
+func (d *differential) cancelMessage() error {
+	i := 0
+	if !d.cancelOld {
+		i = d.rng.IntN(len(d.ids))
+	}
+	id := d.ids[i]
+	if d.rng.IntN(50) == 0 {
+		id++ // seldom an order
+	} else if !d.cancelOld {
+		d.ids[i] = d.ids[len(d.ids)-1]
+		d.ids = d.ids[:len(d.ids)-1]
+	} else {
+		d.ids = d.ids[1:]
+	}
+	d.what = Order{ID: id}
+	want, wantOK := d.slow.cancel(id)
+	got, ok := d.fast.Cancel(id)
+	if got != want || ok != wantOK {
+		return fmt.Errorf("cancelled %+v, %v; want %+v, %v", got, ok, want, wantOK)
+	}
+	if ok {
+		d.cancels++
+	}
+	if got, _ := d.replay.Cancel(id); got != want {
+		return fmt.Errorf("replay cancelled %+v; want %+v", got, want)
+	}
+	return d.compareOrder(id)
+}
+
+func (d *differential) orderMessage(through bool) error {
+	o := d.order(through)
+	d.what = o
+	want, wantRest, wantCut := d.slow.match(o.Side, o.Price, o.Amount, d.maxFills)
+	fills, rest, cut := d.fast.Match(o.Side, o.Price, o.Amount, d.maxFills, d.buf[:0])
+	d.buf = fills
+	if !slices.Equal(fills, want) || rest != wantRest || cut != wantCut {
+		return fmt.Errorf("matched %+v, %d, %v; want %+v, %d, %v", fills, rest, cut, want, wantRest, wantCut)
+	}
+	for _, f := range fills {
+		after, err := d.replay.Fill(f.Maker, f.Price, f.Amount)
+		if err != nil || after.ID != f.Maker || after.Remaining != f.MakerRemaining {
+			return fmt.Errorf("replay of %+v: %+v, %v", f, after, err)
+		}
+		if err := d.compareOrder(f.Maker); err != nil {
+			return err
+		}
+	}
+	d.fills += len(fills)
+	if rest == 0 || cut {
+		return d.compareOrder(o.ID)
+	}
+	o.Remaining = rest
+	d.slow.add(o)
+	d.fast.Add(o)
+	d.replay.Add(o)
+	d.ids = append(d.ids, o.ID)
+	d.rests++
+	return d.compareOrder(o.ID)
+}
+
+// order is a random order: near the mid price, mostly on its own side of it, or far through it.
+func (d *differential) order(through bool) Order {
+	d.id += 1 + d.rng.Uint64N(d.idStep)
+	o := Order{
+		ID: d.id, Account: d.rng.Uint32N(5), Side: Buy + Side(d.rng.IntN(2)),
+		Amount: money.Amount(d.mix.amount(d.rng)), TimeUs: int64(d.step),
+	}
+	away := d.rng.Int64N(d.width) // towards the own side; a tenth of it, the other way, may cross
+	switch {
+	case through:
+		away = -away
+		o.Amount = min(o.Amount, money.MaxAmount/20) * money.Amount(1+d.rng.Int64N(20))
+	case d.rng.IntN(10) == 0:
+		away = -away / 10
+	}
+	if o.Side == Buy {
+		away = -away
+	}
+	o.Price = money.Price(max(1, d.mid(d.step)+away))
+	if d.extremes && d.rng.IntN(4) == 0 {
+		near := money.Price(1 + d.rng.Int64N(3))
+		if o.Price = near; (o.Side == Sell) != through {
+			o.Price = money.MaxPrice - near + 1
+		}
+	}
+	return o
+}
+
+func (d *differential) compareOrder(id uint64) error {
+	got, ok := d.fast.Get(id)
+	want, wantOK := d.slow.get(id)
+	if got != want || ok != wantOK {
+		return fmt.Errorf("order %d is %+v, %v; want %+v, %v", id, got, ok, want, wantOK)
+	}
+	return nil
+}
+
+func (d *differential) compareTops() error {
+	if got, want := d.fast.Len(), len(d.slow.buys)+len(d.slow.sells); got != want {
+		return fmt.Errorf("%d orders, want %d", got, want)
+	}
+	for _, side := range []Side{Buy, Sell} {
+		want := d.slow.levels(side, 5)
+		d.levels = d.fast.AppendLevels(d.levels[:0], side, 5)
+		if !slices.Equal(d.levels, want) {
+			return fmt.Errorf("top of %v is %+v, want %+v", side, d.levels, want)
+		}
+		best, ok := d.fast.Best(side)
+		if ok != (len(want) > 0) || ok && best != want[0].Price {
+			return fmt.Errorf("best %v is %d, %v; want %+v", side, best, ok, want)
+		}
+	}
+	return nil
+}
+
+func (d *differential) compareAll() error {
+	for _, side := range []Side{Buy, Sell} {
+		levels, orders := d.slow.levels(side, -1), *d.slow.side(side)
+		if got := d.fast.AppendLevels(nil, side, -1); !slices.Equal(got, levels) || d.fast.LevelCount(side) != len(levels) {
+			return fmt.Errorf("%d levels of %v: %+v\nwant %+v", d.fast.LevelCount(side), side, got, levels)
+		}
+		if got := d.fast.AppendOrders(nil, side, -1); !slices.Equal(got, orders) {
+			return fmt.Errorf("orders of %v: %+v\nwant %+v", side, got, orders)
+		}
+		if got := d.replay.AppendOrders(nil, side, -1); !slices.Equal(got, orders) {
+			return fmt.Errorf("replayed orders of %v: %+v\nwant %+v", side, got, orders)
+		}
+	}
+	return errors.Join(checkInvariants(d.fast), checkInvariants(d.replay))
+}
+
+// restored is a new book made of the orders of another.
+func restored(b *Book) *Book {
+	r := New()
+	for _, side := range []Side{Buy, Sell} {
+		for o := range b.Orders(side) {
+			r.Add(o)
+		}
+	}
+	return r
+}

@@ -1,0 +1,81 @@
+package matching
+
+import (
+	"iter"
+
+	"exchange/core/money"
+)
+
+// Best is the best price of a side; false when the side is empty.
+func (b *Book) Best(side Side) (money.Price, bool) {
+	l := b.side(side)
+	if l.count == 0 {
+		return 0, false
+	}
+	return b.levels.at(l.bestLevel()).price, true
+}
+
+// Len is the number of resting orders, both sides together.
+func (b *Book) Len() int { return b.ids.count }
+
+// LevelCount is the number of price levels of a side.
+func (b *Book) LevelCount(side Side) int { return b.side(side).count }
+
+// Orders yields the orders of a side, best price first, oldest first at a price. The book must not
+// change meanwhile.
+func (b *Book) Orders(side Side) iter.Seq[Order] {
+	ladder := b.side(side)
+	return func(yield func(Order) bool) {
+		for ln := range ladder.bestFirst {
+			for n := b.levels.at(ln).head; n != 0; n = b.orders.at(n).next {
+				if !yield(b.order(n)) {
+					return
+				}
+			}
+		}
+	}
+}
+
+// Levels yields the price levels of a side, best first. The book must not change meanwhile.
+func (b *Book) Levels(side Side) iter.Seq[Level] {
+	ladder := b.side(side)
+	return func(yield func(Level) bool) {
+		for ln := range ladder.bestFirst {
+			if !yield(b.level(ln)) {
+				return
+			}
+		}
+	}
+}
+
+// AppendLevels appends the best n price levels of a side to dst, all of them when n < 0. It allocates
+// only to grow dst.
+func (b *Book) AppendLevels(dst []Level, side Side, n int) []Level {
+	if n == 0 {
+		return dst
+	}
+	for ln := range b.side(side).bestFirst {
+		dst = append(dst, b.level(ln))
+		if n--; n == 0 {
+			break
+		}
+	}
+	return dst
+}
+
+// AppendOrders appends the best n orders of a side to dst, all of them when n < 0, in the order of
+// Orders. It allocates only to grow dst.
+func (b *Book) AppendOrders(dst []Order, side Side, n int) []Order {
+	if n == 0 {
+		return dst
+	}
+	for ln := range b.side(side).bestFirst {
+		for at := b.levels.at(ln).head; at != 0; at = b.orders.at(at).next {
+			dst = append(dst, b.order(at))
+			if n--; n == 0 {
+				return dst
+			}
+		}
+	}
+	return dst
+}
