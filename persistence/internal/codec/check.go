@@ -1,0 +1,176 @@
+package codec
+
+import (
+	"fmt"
+
+	"exchange/core/matching"
+	"exchange/persistence"
+)
+
+// Bounds of what may be written. They are far above what the exchange hands over; beyond them the
+// caller has a fault, and the answer names it.
+const (
+	MaxID    = 1<<53 - 1 // ids and sequences are exact as doubles, for clients in JavaScript and for Redis scripts
+	MaxBatch = 64 << 20  // bytes of one journal batch
+	maxName  = 255       // bytes of an account's name, a public key, an owner
+	maxCode  = 32        // bytes of a currency code
+	maxText  = 1024      // bytes of a deposit's reference
+	maxKinds = 4096      // currencies of one wallet
+
+	// MaxClientID is how long a client_order_id may be, in bytes.
+	MaxClientID = 36
+)
+
+// CheckEngine refuses an engine id that cannot be part of a key.
+func CheckEngine(engine string) error {
+	if len(engine) == 0 || len(engine) > 64 {
+		return fmt.Errorf("engine id %q: it must have 1 to 64 characters", engine)
+	}
+	for _, c := range []byte(engine) {
+		if (c < 'a' || c > 'z') && (c < '0' || c > '9') && c != '-' && c != '_' && c != '.' {
+			return fmt.Errorf("engine id %q: only a-z, 0-9, '.', '_' and '-' are possible", engine)
+		}
+	}
+	return nil
+}
+
+// CheckOwner refuses an owner's text that is too long.
+func CheckOwner(owner string) error {
+	if len(owner) > maxName {
+		return fmt.Errorf("owner text of %d bytes: at most %d are possible", len(owner), maxName)
+	}
+	return nil
+}
+
+// CheckBatch refuses a batch that no journal could hold.
+func CheckBatch(prev, next uint64, batch []byte) error {
+	switch {
+	case next <= prev || next > MaxID:
+		return fmt.Errorf("BUG: batch (%d, %d]: its end must be above its start and below 2^53", prev, next)
+	case len(batch) == 0 || len(batch) > MaxBatch:
+		return fmt.Errorf("BUG: batch (%d, %d] has %d bytes: it must have 1 to %d", prev, next, len(batch), MaxBatch)
+	}
+	return nil
+}
+
+// CheckWrites refuses writes that no store could hold.
+func CheckWrites(from, to uint64, w *persistence.Writes) error {
+	if from > to || to > MaxID {
+		return fmt.Errorf("BUG: apply from %d to %d: the end must not be below the start, nor above 2^53", from, to)
+	}
+	if from == to && (len(w.Wallets) > 0 || len(w.Trades) > 0 || len(w.Orders) > 0 || len(w.Deposits) > 0) {
+		return fmt.Errorf("BUG: apply at %d does not move the watermark: it may hold nonces only", from)
+	}
+	for _, n := range []int{len(w.Wallets), len(w.Nonces), len(w.Trades), len(w.Orders), len(w.Deposits)} {
+		if n > persistence.MaxRows {
+			return fmt.Errorf("BUG: apply from %d to %d holds %d rows of one kind: at most %d are possible", from, to, n, persistence.MaxRows)
+		}
+	}
+	for i := range w.Wallets {
+		if err := checkWallet(&w.Wallets[i]); err != nil {
+			return err
+		}
+	}
+	for i := range w.Nonces {
+		if n := len(w.Nonces[i].Key); n == 0 || n > maxName {
+			return fmt.Errorf("BUG: a nonce's key has %d bytes: it must have 1 to %d", n, maxName)
+		}
+	}
+	for i := range w.Trades {
+		t := &w.Trades[i]
+		if err := checkID("trade", t.ID); err != nil {
+			return err
+		}
+		if t.Price < 0 || t.Amount < 0 || t.TakerSide != matching.Buy && t.TakerSide != matching.Sell {
+			return fmt.Errorf("BUG: trade %d: price %d, amount %d, side %d are not those of a trade", t.ID, int64(t.Price), int64(t.Amount), t.TakerSide)
+		}
+	}
+	for i := range w.Orders {
+		o := &w.Orders[i]
+		if err := checkID("order", o.ID); err != nil {
+			return err
+		}
+		if o.Status != persistence.StatusCancelled && o.Status != persistence.StatusDone {
+			return fmt.Errorf("BUG: order %d has status %d: only closed orders are history", o.ID, o.Status)
+		}
+		if o.Price < 0 || o.Amount < 0 || o.Remaining < 0 || o.Side != matching.Buy && o.Side != matching.Sell || o.ClosedSeq > MaxID {
+			return fmt.Errorf("BUG: order %d: price %d, amount %d, remaining %d, side %d, sequence %d are not those of an order",
+				o.ID, int64(o.Price), int64(o.Amount), int64(o.Remaining), o.Side, o.ClosedSeq)
+		}
+		if len(o.ClientID) > MaxClientID {
+			return fmt.Errorf("BUG: order %d: client_order_id of %d bytes, at most %d are possible", o.ID, len(o.ClientID), MaxClientID)
+		}
+	}
+	for i := range w.Deposits {
+		p := &w.Deposits[i]
+		if err := checkID("deposit", p.ID); err != nil {
+			return err
+		}
+		if p.Amount < 0 || len(p.Reference) > maxText {
+			return fmt.Errorf("BUG: deposit %d: amount %d, reference of %d bytes (at most %d)", p.ID, int64(p.Amount), len(p.Reference), maxText)
+		}
+	}
+	return nil
+}
+
+func checkID(kind string, id uint64) error {
+	if id == 0 || id > MaxID {
+		return fmt.Errorf("BUG: %s id %d: it must be above 0 and below 2^53", kind, id)
+	}
+	return nil
+}
+
+// checkWallet keeps to the characters that are safe in a key and in a field of a Redis hash.
+func checkWallet(w *persistence.Wallet) error {
+	if len(w.Name) == 0 || len(w.Name) > maxName || len(w.Holdings) > maxKinds || w.Seq > MaxID {
+		return fmt.Errorf("BUG: wallet of account %d: name of %d bytes (1 to %d), %d holdings (at most %d), sequence %d",
+			w.Account, len(w.Name), maxName, len(w.Holdings), maxKinds, w.Seq)
+	}
+	for i := range w.Holdings {
+		code := w.Holdings[i].Currency
+		if len(code) == 0 || len(code) > maxCode || code == FieldAccount || code == FieldSeq {
+			return fmt.Errorf("BUG: wallet of account %d: %q is no currency code", w.Account, code)
+		}
+	}
+	return nil
+}
+
+// Fields of a wallet beside its currencies, in the store that people may look into.
+const (
+	FieldAccount = "account"
+	FieldSeq     = "seq"
+)
+
+// CheckTrades refuses a query that has no meaning.
+func CheckTrades(q *persistence.TradeQuery) error {
+	if q.MySide != 0 && q.Account == 0 {
+		return fmt.Errorf("BUG: a trade query for one's own side needs an account")
+	}
+	return checkOffset(q.Offset)
+}
+
+// CheckDeposits refuses a query that has no meaning.
+func CheckDeposits(q *persistence.DepositQuery) error { return checkOffset(q.Offset) }
+
+func checkOffset(n int) error {
+	if n < 0 {
+		return fmt.Errorf("BUG: offset %d is negative", n)
+	}
+	return nil
+}
+
+// MySide is the side of account in a trade; the taker's when it met itself.
+func MySide(t *persistence.Trade, account uint32) matching.Side {
+	if t.Taker == account {
+		return t.TakerSide
+	}
+	return t.TakerSide.Opposite()
+}
+
+// TradeMatches reports whether a trade passes the query's filters (not Before and Offset).
+func TradeMatches(t *persistence.Trade, q *persistence.TradeQuery) bool {
+	return (q.Pair == 0 || t.Pair == q.Pair) &&
+		(q.Account == 0 || t.Taker == q.Account || t.Maker == q.Account) &&
+		(q.TakerSide == 0 || t.TakerSide == q.TakerSide) &&
+		(q.MySide == 0 || MySide(t, q.Account) == q.MySide)
+}

@@ -1,0 +1,203 @@
+package codec
+
+import (
+	"bytes"
+	"context"
+	"encoding/binary"
+	"errors"
+	"io"
+	"testing"
+	"testing/iotest"
+
+	"pgregory.net/rapid"
+
+	"exchange/core/matching"
+	"exchange/core/money"
+	"exchange/persistence"
+)
+
+func drawBalance(t *rapid.T, name string) money.Balance {
+	return money.BalanceFromBits(rapid.Uint64().Draw(t, name), rapid.Uint64().Draw(t, name))
+}
+
+// rowCase is one kind of row: drawn, written, and a way to read it back into a comparable value.
+type rowCase struct {
+	row    []byte
+	value  any
+	decode func([]byte) (any, error)
+}
+
+func drawRow(t *rapid.T) rowCase {
+	id := rapid.Uint64Range(1, MaxID).Draw(t, "id")
+	account := rapid.Uint32().Draw(t, "account")
+	side := matching.Side(rapid.IntRange(1, 2).Draw(t, "side"))
+	amount := money.Amount(rapid.Int64Range(0, 1<<63-1).Draw(t, "amount"))
+	price := money.Price(rapid.Int64Range(0, 1<<63-1).Draw(t, "price"))
+	at := rapid.Int64().Draw(t, "time")
+	text := rapid.StringN(0, MaxClientID, MaxClientID).Draw(t, "text")
+	switch rapid.IntRange(0, 2).Draw(t, "kind") {
+	case 0:
+		v := persistence.Trade{
+			ID: id, Pair: rapid.Uint16().Draw(t, "pair"), TakerSide: side, Price: price, Amount: amount, TimeUs: at,
+			Taker: account, Maker: rapid.Uint32().Draw(t, "maker"), TakerOrder: id / 2, MakerOrder: id / 3,
+		}
+		if rapid.Bool().Draw(t, "fees") {
+			v.TakerFee, v.MakerFee = drawBalance(t, "taker fee"), drawBalance(t, "maker fee")
+		}
+		return rowCase{AppendTrade(nil, &v), v, func(b []byte) (any, error) {
+			var got persistence.Trade
+			err := DecodeTrade(b, id, &got)
+			return got, err
+		}}
+	case 1:
+		v := persistence.Order{
+			ID: id, Account: account, Pair: rapid.Uint16().Draw(t, "pair"), Side: side, Status: uint8(rapid.IntRange(2, 3).Draw(t, "status")),
+			Price: price, Amount: amount, Remaining: amount / 2, TimeUs: at, ClosedUs: rapid.Int64().Draw(t, "closed"),
+			ClosedSeq: rapid.Uint64Range(0, MaxID).Draw(t, "sequence"), ClientID: text,
+		}
+		return rowCase{AppendOrder(nil, &v), v, func(b []byte) (any, error) {
+			var got persistence.Order
+			err := DecodeOrder(b, account, id, &got)
+			return got, err
+		}}
+	}
+	v := persistence.Deposit{ID: id, Account: account, Currency: rapid.Uint16().Draw(t, "currency"), Amount: amount, TimeUs: at, Reference: text}
+	return rowCase{AppendDeposit(nil, &v), v, func(b []byte) (any, error) {
+		var got persistence.Deposit
+		err := DecodeDeposit(b, account, id, &got)
+		return got, err
+	}}
+}
+
+func TestRowsComeBackAndCutOnesAreCorrupt(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		c := drawRow(t)
+		got, err := c.decode(c.row)
+		if err != nil || got != c.value {
+			t.Fatalf("%+v came back as %+v, %v", c.value, got, err)
+		}
+		cut := c.row[:rapid.IntRange(0, len(c.row)-1).Draw(t, "cut")]
+		if _, err := c.decode(cut); !errors.Is(err, persistence.ErrCorrupt) {
+			t.Fatalf("%d of %d bytes: error is %v", len(cut), len(c.row), err)
+		}
+		if _, err := c.decode(append(bytes.Clone(c.row), 0)); !errors.Is(err, persistence.ErrCorrupt) {
+			t.Fatalf("a byte more: error is %v", err)
+		}
+		other := bytes.Clone(c.row)
+		other[0] = version + 1
+		if _, err := c.decode(other); !errors.Is(err, persistence.ErrCorrupt) {
+			t.Fatalf("an unknown version: error is %v", err)
+		}
+	})
+}
+
+func TestAnyBytesAreARowOrCorrupt(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		b := rapid.SliceOfN(rapid.Byte(), 0, 100).Draw(t, "bytes")
+		if len(b) > 0 && rapid.Bool().Draw(t, "right version") {
+			b[0] = version
+		}
+		var tr persistence.Trade
+		var o persistence.Order
+		var p persistence.Deposit
+		var w persistence.Wallet
+		TradeSide(b)
+		OrderMatches(b, &persistence.OrderQuery{Side: 1, Status: 2, MaxSeq: 3})
+		for _, err := range []error{DecodeTrade(b, 1, &tr), DecodeOrder(b, 1, 1, &o), DecodeDeposit(b, 1, 1, &p), DecodeWallet(b, 1, &w)} {
+			if err != nil && !errors.Is(err, persistence.ErrCorrupt) {
+				t.Fatal(err)
+			}
+		}
+	})
+}
+
+func TestTheIndexOfAnOrderDecidesLikeItsRow(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		o := persistence.Order{
+			ID: 1, Side: matching.Side(rapid.IntRange(1, 2).Draw(t, "side")), Status: uint8(rapid.IntRange(2, 3).Draw(t, "status")),
+			ClosedSeq: rapid.Uint64Range(0, 300).Draw(t, "sequence"), ClientID: "x",
+		}
+		q := persistence.OrderQuery{
+			Side: matching.Side(rapid.IntRange(0, 2).Draw(t, "want side")), Status: uint8(rapid.IntRange(0, 3).Draw(t, "want status")),
+			MaxSeq: rapid.Uint64Range(0, 300).Draw(t, "up to"),
+		}
+		want := (q.Side == 0 || q.Side == o.Side) && (q.Status == 0 || q.Status == o.Status) && (q.MaxSeq == 0 || o.ClosedSeq <= q.MaxSeq)
+		row := AppendOrder(nil, &o)
+		if got := OrderMatches(row, &q); got != want {
+			t.Fatalf("the row of %+v under %+v: %v", o, q, got)
+		}
+		if got := OrderMatches(OrderIndex(row), &q); got != want {
+			t.Fatalf("the index of %+v under %+v: %v", o, q, got)
+		}
+	})
+}
+
+func TestARowIsSmall(t *testing.T) {
+	tr := persistence.Trade{ID: 1e9, Pair: 20, TakerSide: 1, Price: 5_000_000_000_000, Amount: 12_345_678, TimeUs: 1_800_000_000_000_000, Taker: 1e6, Maker: 1e6, TakerOrder: 1e9, MakerOrder: 1e9}
+	if n := IDSize + len(AppendTrade(nil, &tr)); n > 48 {
+		t.Errorf("a trade has %d bytes, at most 48 were planned for", n)
+	}
+	o := persistence.Order{ID: 1e9, Pair: 20, Side: 1, Status: 3, Price: 5_000_000_000_000, Amount: 12_345_678, TimeUs: 1_800_000_000_000_000, ClosedUs: 1_800_000_100_000_000, ClosedSeq: 1e9}
+	if n := IDSize + len(AppendOrder(nil, &o)); n > 64 {
+		t.Errorf("an order has %d bytes, at most 64 were planned for", n)
+	}
+}
+
+func TestASnapshotsNameComesBack(t *testing.T) {
+	s := NewSnapshot(12, 3)
+	s.Chunks, s.Size, s.CRC = 4, 1<<40, 0xabc
+	got, err := ParseSnapshot(s.String())
+	if err != nil || got != s {
+		t.Fatalf("%v came back as %v, %v", s, got, err)
+	}
+	for _, text := range []string{"", "1", "1.2.x", "1.2.x:1:2", s.String() + " ", s.String() + ":1", "-1.2.x:1:2:00000abc", "1.2.x:1:2:abc"} {
+		if _, err := ParseSnapshot(text); !errors.Is(err, persistence.ErrCorrupt) {
+			t.Errorf("%q: error is %v", text, err)
+		}
+	}
+}
+
+func TestDownloadFindsEveryDamage(t *testing.T) {
+	image := bytes.Repeat([]byte("0123456789"), 80_000)
+	var chunks [][]byte
+	s := NewSnapshot(1, 1)
+	if err := s.Upload(iotest.HalfReader(bytes.NewReader(image)), func(i uint32, chunk []byte) error {
+		chunks = append(chunks, bytes.Clone(chunk))
+		return nil
+	}); err != nil {
+		t.Fatal(err)
+	}
+	load := func(s Snapshot, chunks [][]byte, kept bool) ([]byte, error) {
+		r := s.Download(context.Background(), func(_ context.Context, i uint32) ([]byte, error) {
+			if int(i) >= len(chunks) || chunks[i] == nil {
+				return nil, ErrNoChunk
+			}
+			return chunks[i], nil
+		}, func(context.Context) (bool, error) { return kept, nil })
+		defer r.Close()
+		return io.ReadAll(r)
+	}
+	if got, err := load(s, chunks, true); err != nil || !bytes.Equal(got, image) {
+		t.Fatalf("%d bytes, %v", len(got), err)
+	}
+	f := func(what string, s Snapshot, chunks [][]byte, kept bool, want error) {
+		t.Helper()
+		if _, err := load(s, chunks, kept); !errors.Is(err, want) {
+			t.Errorf("%s: error is %v, want %v", what, err, want)
+		}
+	}
+	for i := range chunks {
+		bad := append([][]byte(nil), chunks...)
+		bad[i] = bytes.Clone(bad[i])
+		bad[i][len(bad[i])/2] ^= 1
+		f("a flipped bit", s, bad, true, persistence.ErrCorrupt)
+		bad[i] = nil
+		f("a missing chunk", s, bad, true, persistence.ErrCorrupt)
+		f("a missing chunk of a replaced image", s, bad, false, persistence.ErrNoSnapshot)
+	}
+	f("swapped chunks", s, [][]byte{chunks[1], chunks[0], chunks[2], chunks[3]}, true, persistence.ErrCorrupt)
+	short := s
+	short.Chunks--
+	f("a chunk less", short, chunks, true, persistence.ErrCorrupt)
+	f("an empty chunk", s, append([][]byte{binary.BigEndian.AppendUint32(nil, 0)}, chunks[1:]...), true, persistence.ErrCorrupt)
+}

@@ -1,0 +1,7 @@
+// Package codec is what both stores share: the binary form of history rows, the checks of what may
+// be written, the filters of what is asked for, and the framing of snapshots.
+//
+// A row starts with a version byte; numbers are uvarints. The id is not part of a row: it stands in
+// front of it, big-endian (Redis), or in its key (Pebble). An unknown version or a short row is
+// persistence.ErrCorrupt, never a guess.
+package codec

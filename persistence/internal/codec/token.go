@@ -1,0 +1,94 @@
+package codec
+
+import (
+	"crypto/rand"
+	"encoding/hex"
+	"fmt"
+
+	"github.com/cespare/xxhash/v2"
+
+	"exchange/persistence"
+)
+
+// Unique is 128 random bits as text: the part of a token that no other owner can have.
+func Unique() string {
+	var b [16]byte
+	rand.Read(b[:])
+	return hex.EncodeToString(b[:])
+}
+
+// Digest tells batches apart: a retry of the same bytes from other bytes at the same sequence.
+func Digest(batch []byte) uint64 { return xxhash.Sum64(batch) }
+
+// Fenced is ErrFenced with the name of the owner of today.
+func Fenced(owner string) error {
+	if owner == "" {
+		return fmt.Errorf("%w: the store knows no owner; was its data removed?", persistence.ErrFenced)
+	}
+	return fmt.Errorf("%w (%s)", persistence.ErrFenced, owner)
+}
+
+// Gap is ErrGap for an append after prev to a journal that ends at stored.
+func Gap(stored, prev uint64) error {
+	switch {
+	case stored < prev:
+		return fmt.Errorf("%w: it ends at %d and this process left it at %d: the store has lost a tail", persistence.ErrGap, stored, prev)
+	case stored > prev:
+		return fmt.Errorf("%w: it ends at %d and this process left it at %d: somebody else wrote", persistence.ErrGap, stored, prev)
+	}
+	return fmt.Errorf("%w: it ends at %d", persistence.ErrGap, stored)
+}
+
+// WatermarkGap is ErrGap for an Apply of from to a store whose watermark is stored.
+func WatermarkGap(stored, from, to uint64) error {
+	return fmt.Errorf("%w: the watermark of the projections is %d, which is neither %d nor %d", persistence.ErrGap, stored, from, to)
+}
+
+// BelowWatermark refuses a snapshot at seq while the projections are exact only up to watermark.
+func BelowWatermark(seq, watermark uint64) error {
+	return fmt.Errorf("snapshot at %d: the projections are durable only up to %d; apply the rest first", seq, watermark)
+}
+
+// OlderSnapshot refuses a snapshot at seq below the newest.
+func OlderSnapshot(seq, newest uint64) error {
+	return fmt.Errorf("snapshot at %d: there is a newer one at %d already", seq, newest)
+}
+
+// A Chain checks that batches follow one another while a journal is read.
+type Chain struct {
+	After, End uint64 // the reader's position and the end that the journal claims
+	last       uint64
+	started    bool
+}
+
+// Empty checks a read that needs no batch. It reports whether there is nothing to read.
+func (c *Chain) Empty() (bool, error) {
+	if c.After > c.End {
+		return true, fmt.Errorf("%w: the journal ends at %d, below %d: it has lost a tail", persistence.ErrCorrupt, c.End, c.After)
+	}
+	return c.After == c.End, nil
+}
+
+// Next checks one batch and its digest.
+func (c *Chain) Next(prev, next uint64, digest uint64, batch []byte) error {
+	switch {
+	case !c.started && prev > c.After:
+		return fmt.Errorf("%w: the journal starts at %d, above %d: the batches between are gone", persistence.ErrCorrupt, prev, c.After)
+	case c.started && prev != c.last:
+		return fmt.Errorf("%w: a batch follows on %d where the journal is at %d", persistence.ErrCorrupt, prev, c.last)
+	case next <= prev:
+		return fmt.Errorf("%w: a batch goes from %d to %d", persistence.ErrCorrupt, prev, next)
+	case Digest(batch) != digest:
+		return fmt.Errorf("%w: the batch (%d, %d] has a wrong digest", persistence.ErrCorrupt, prev, next)
+	}
+	c.started, c.last = true, next
+	return nil
+}
+
+// Done checks that the last batch ends where the journal says it ends.
+func (c *Chain) Done() error {
+	if !c.started || c.last != c.End {
+		return fmt.Errorf("%w: the last batch after %d ends at %d, the journal says %d", persistence.ErrCorrupt, c.After, c.last, c.End)
+	}
+	return nil
+}

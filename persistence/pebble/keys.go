@@ -1,0 +1,79 @@
+package pebble
+
+import "encoding/binary"
+
+// Kinds of keys, the byte behind the engine id and its zero byte. Numbers in keys are big-endian, so
+// that the order of bytes is the order of numbers.
+const (
+	kindMeta         = 'm' // epoch, token, owner, sequence, digest, snapshots
+	kindWatermark    = 'x' // uint64
+	kindJournal      = 'j' // last sequence of the batch: previous sequence, digest, batch
+	kindChunk        = 's' // sequence, epoch, unique, chunk number: a piece of a snapshot
+	kindWallet       = 'w' // account: wallet row
+	kindNonce        = 'n' // public key: uint64
+	kindPairTrade    = 't' // pair, id: trade row
+	kindTrade        = 'T' // id: trade row, over all pairs
+	kindAccountTrade = 'a' // account, id: trade row
+	kindAccountPair  = 'b' // account, pair, id: trade row
+	kindOrder        = 'o' // account, id: order row
+	kindOrderPair    = 'p' // account, pair, id: order row
+	kindOrderClient  = 'q' // account, length and bytes of the client id, id: refers to kindOrder
+	kindDeposit      = 'd' // account, id: deposit row
+	kindCount        = 'c' // a trade list's prefix, id/1000: rows by the taker's side
+	kindList         = 'z' // a list's prefix: how many rows, the oldest and the newest id
+)
+
+// key starts a key of one kind.
+func (s *Store) key(kind byte) []byte {
+	k := make([]byte, 0, len(s.prefix)+32)
+	return append(append(k, s.prefix...), kind)
+}
+
+func u16(k []byte, v uint16) []byte { return binary.BigEndian.AppendUint16(k, v) }
+func u32(k []byte, v uint32) []byte { return binary.BigEndian.AppendUint32(k, v) }
+func u64(k []byte, v uint64) []byte { return binary.BigEndian.AppendUint64(k, v) }
+
+// with is a copy of prefix with an id behind it, in dst's memory.
+func with(dst, prefix []byte, id uint64) []byte { return u64(append(dst[:0], prefix...), id) }
+
+// idOf is the id at the end of a key.
+func idOf(key []byte) uint64 { return binary.BigEndian.Uint64(key[len(key)-8:]) }
+
+// after is the first key that does not start with prefix.
+func after(prefix []byte) []byte {
+	end := append([]byte(nil), prefix...)
+	for i := len(end) - 1; i >= 0; i-- {
+		if end[i]++; end[i] != 0 {
+			return end[:i+1]
+		}
+	}
+	return nil // only 0xff bytes: no key of ours, an engine id is text
+}
+
+func (s *Store) pairTrades(pair uint16) []byte       { return u16(s.key(kindPairTrade), pair) }
+func (s *Store) allTrades() []byte                   { return s.key(kindTrade) }
+func (s *Store) accountTrades(account uint32) []byte { return u32(s.key(kindAccountTrade), account) }
+func (s *Store) accountPairTrades(account uint32, pair uint16) []byte {
+	return u16(u32(s.key(kindAccountPair), account), pair)
+}
+func (s *Store) orders(account uint32) []byte { return u32(s.key(kindOrder), account) }
+func (s *Store) pairOrders(account uint32, pair uint16) []byte {
+	return u16(u32(s.key(kindOrderPair), account), pair)
+}
+
+// clientOrders has the length in front of the client id, so that no id is a prefix of another.
+func (s *Store) clientOrders(account uint32, client string) []byte {
+	k := append(u32(s.key(kindOrderClient), account), byte(len(client)))
+	return append(k, client...)
+}
+func (s *Store) deposits(account uint32) []byte { return u32(s.key(kindDeposit), account) }
+
+// counterKey is where a list's counter is: behind its own kind and account or pair.
+func (s *Store) counterKey(list []byte) []byte {
+	return append(s.key(kindList), list[len(s.prefix):]...)
+}
+
+// countPrefix starts the count rows of a trade list.
+func (s *Store) countPrefix(list []byte) []byte {
+	return append(s.key(kindCount), list[len(s.prefix):]...)
+}

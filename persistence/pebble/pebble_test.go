@@ -1,0 +1,387 @@
+package pebble
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"os/exec"
+	"strings"
+	"testing"
+
+	"github.com/cockroachdb/pebble/v2"
+	"github.com/cockroachdb/pebble/v2/vfs"
+
+	"exchange/persistence"
+	"exchange/persistence/conformance"
+)
+
+var quiet = slog.New(slog.NewTextHandler(io.Discard, nil))
+
+func TestConformance(t *testing.T) {
+	conformance.Run(t, func(t *testing.T) conformance.Backend { return backend{t.TempDir() + "/data"} })
+}
+
+// backend is a folder.
+type backend struct{ dir string }
+
+func (b backend) Open(t *testing.T, r persistence.Retention) persistence.Store {
+	t.Helper()
+	s, err := Open(b.dir, Options{Retention: r, Logger: quiet})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+func (backend) Wallet(t *testing.T, s persistence.Store, account uint32, _ string) (persistence.Wallet, error) {
+	return s.(*Store).Wallet(t.Context(), account)
+}
+
+func (backend) DamageBatch(t *testing.T, s persistence.Store, next uint64) {
+	st := s.(*Store)
+	flip(t, st, u64(st.key(kindJournal), next), -1)
+}
+
+func (backend) LoseBatch(t *testing.T, s persistence.Store, next uint64) {
+	st := s.(*Store)
+	if err := st.db.Delete(u64(st.key(kindJournal), next), pebble.Sync); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func (backend) DamageSnapshot(t *testing.T, s persistence.Store) {
+	st := s.(*Store)
+	img, err := st.image(st.meta, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	flip(t, st, u32(st.chunks(img), img.Chunks-1), -1)
+}
+
+// flip changes one byte of a value; -1 is the last.
+func flip(t *testing.T, s *Store, key []byte, at int) {
+	t.Helper()
+	v, err := s.get(s.db, key)
+	if err != nil || len(v) == 0 {
+		t.Fatalf("no value to damage: %v", err)
+	}
+	if at < 0 {
+		at = len(v) - 1
+	}
+	v[at] ^= 0x40
+	if err := s.db.Set(key, v, pebble.Sync); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func mustOpen(t *testing.T, dir string, opts Options) (*Store, persistence.Token, uint64) {
+	t.Helper()
+	if opts.Logger == nil {
+		opts.Logger = quiet
+	}
+	s, err := Open(dir, opts)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { s.Close() })
+	tok, last, err := s.Acquire(t.Context(), "test")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s, tok, last
+}
+
+// TestMain runs as another process when a test asks for one: it opens a folder, says so, and holds
+// it until its input ends.
+func TestMain(m *testing.M) {
+	dir := os.Getenv("PEBBLE_TEST_HOLD")
+	if dir == "" {
+		os.Exit(m.Run())
+	}
+	s, err := Open(dir, Options{Logger: quiet})
+	if err != nil {
+		fmt.Println(err)
+		os.Exit(1)
+	}
+	fmt.Println("open")
+	if os.Getenv("PEBBLE_TEST_APPEND") != "" {
+		appendForever(s)
+	}
+	io.Copy(io.Discard, os.Stdin)
+	os.Exit(0) // not closed: the kernel must free the folder
+}
+
+// appendForever appends and projects batch after batch, and says each one that was acknowledged.
+func appendForever(s *Store) {
+	ctx := context.Background()
+	tok, seq, err := s.Acquire(ctx, "child")
+	if err != nil {
+		fmt.Println(err)
+		os.Exit(1)
+	}
+	for {
+		watermark, err := s.Watermark(ctx)
+		if err == nil {
+			w := &persistence.Writes{Nonces: []persistence.Nonce{{Key: "k", Nonce: seq}}}
+			if watermark < seq {
+				err = s.Apply(ctx, tok, watermark, seq, w)
+			}
+		}
+		if err == nil {
+			err = s.Append(ctx, tok, seq, seq+1, bytes.Repeat([]byte{byte(seq)}, 200))
+		}
+		if err != nil {
+			fmt.Println(err)
+			os.Exit(1)
+		}
+		seq++
+		fmt.Println(seq)
+	}
+}
+
+// child starts this test program as another process on dir and returns its first line of output.
+func child(t *testing.T, dir string, env ...string) (*exec.Cmd, *bufio.Scanner, io.Closer) {
+	t.Helper()
+	cmd := exec.Command(os.Args[0])
+	cmd.Env = append(append(os.Environ(), "PEBBLE_TEST_HOLD="+dir), env...)
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	in, err := cmd.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { cmd.Process.Kill(); cmd.Wait() })
+	lines := bufio.NewScanner(out)
+	if !lines.Scan() {
+		t.Fatal("the other process said nothing")
+	}
+	return cmd, lines, in
+}
+
+func TestASecondProcessIsToldWhoHoldsTheFolder(t *testing.T) {
+	dir := t.TempDir() + "/data"
+	cmd, lines, _ := child(t, dir)
+	if lines.Text() != "open" {
+		t.Fatal(lines.Text())
+	}
+	_, err := Open(dir, Options{Logger: quiet})
+	if !errors.Is(err, persistence.ErrLocked) {
+		t.Fatalf("error is %v, want ErrLocked", err)
+	}
+	if want := fmt.Sprintf("process %d on ", cmd.Process.Pid); !strings.Contains(err.Error(), want) {
+		t.Fatalf("%q does not say %q", err, want)
+	}
+	cmd.Process.Kill()
+	cmd.Wait()
+	mustOpen(t, dir, Options{}) // the kernel has freed it
+}
+
+func TestASecondOpenInThisProcessIsRefused(t *testing.T) {
+	dir := t.TempDir()
+	s, _, _ := mustOpen(t, dir, Options{})
+	link := t.TempDir() + "/link"
+	if err := os.Symlink(dir, link); err != nil {
+		t.Fatal(err)
+	}
+	for _, same := range []string{dir, dir + "/.", link} {
+		_, err := Open(same, Options{Logger: quiet})
+		if !errors.Is(err, persistence.ErrLocked) || !strings.Contains(err.Error(), fmt.Sprint(os.Getpid())) {
+			t.Fatalf("%s: error is %v, want ErrLocked with our process id", same, err)
+		}
+	}
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	mustOpen(t, dir, Options{})
+}
+
+func TestTheFolderIsPrivate(t *testing.T) {
+	dir := t.TempDir() + "/a/b"
+	s, _, _ := mustOpen(t, dir, Options{})
+	fi, err := os.Stat(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if fi.Mode().Perm() != 0o700 {
+		t.Fatalf("permissions are %v", fi.Mode())
+	}
+	if s.String() != "pebble:"+dir {
+		t.Fatalf("its name is %q", s)
+	}
+	var log bytes.Buffer
+	wide := t.TempDir()
+	if err := os.Chmod(wide, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	mustOpen(t, wide, Options{Logger: slog.New(slog.NewTextHandler(&log, nil))})
+	if !strings.Contains(log.String(), "0700") {
+		t.Fatalf("no warning of a folder that others can read: %q", log.String())
+	}
+}
+
+func TestTwoEnginesShareAFolderOneAfterTheOther(t *testing.T) {
+	dir := t.TempDir()
+	s, tok, _ := mustOpen(t, dir, Options{Engine: "a"})
+	if err := s.Append(t.Context(), tok, 0, 1, []byte("of a")); err != nil {
+		t.Fatal(err)
+	}
+	s.Close()
+	s, _, last := mustOpen(t, dir, Options{Engine: "b"})
+	if last != 0 {
+		t.Fatalf("engine b ends at %d", last)
+	}
+	s.Close()
+	if _, err := Open(dir, Options{Engine: "a{b}", Logger: quiet}); err == nil {
+		t.Fatal("an engine id with braces was accepted")
+	}
+}
+
+func TestAClosedStoreAnswers(t *testing.T) {
+	s, tok, _ := mustOpen(t, t.TempDir(), Options{})
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	for _, err := range []error{
+		s.Append(t.Context(), tok, 0, 1, []byte("x")),
+		s.Check(t.Context(), tok),
+		s.Apply(t.Context(), tok, 0, 1, nil),
+		s.Trades(t.Context(), persistence.TradeQuery{}, nil),
+		s.SaveSnapshot(t.Context(), tok, 0, strings.NewReader("")),
+	} {
+		if !errors.Is(err, errClosed) {
+			t.Fatalf("error is %v", err)
+		}
+	}
+}
+
+// Everything unsynced is lost, as when the power fails: what was acknowledged stays, and the
+// watermark is never ahead of the journal.
+func TestPowerLossKeepsWhatWasAcknowledged(t *testing.T) {
+	fs := vfs.NewCrashableMem()
+	for round := range uint64(20) {
+		s, tok, seq := mustOpen(t, "data", Options{fs: fs})
+		if seq != 7*round {
+			t.Fatalf("round %d: the journal ends at %d, %d were acknowledged", round, seq, 7*round)
+		}
+		watermark, err := s.Watermark(t.Context())
+		if err != nil || watermark > seq || watermark+8 < seq {
+			t.Fatalf("round %d: the watermark is %d, the journal ends at %d (%v)", round, watermark, seq, err)
+		}
+		rows := 0
+		if err := s.Trades(t.Context(), persistence.TradeQuery{}, func(*persistence.Trade) bool { rows++; return true }); err != nil || uint64(rows) != watermark {
+			t.Fatalf("round %d: %d trades at watermark %d (%v)", round, rows, watermark, err)
+		}
+		for range 7 {
+			if err := s.Append(t.Context(), tok, seq, seq+1, []byte("a batch")); err != nil {
+				t.Fatal(err)
+			}
+			seq++
+			for ; watermark < seq; watermark++ {
+				w := &persistence.Writes{Trades: []persistence.Trade{{ID: watermark + 1, Pair: 1, TakerSide: 1, Taker: 1, Maker: 2}}}
+				if err := s.Apply(t.Context(), tok, watermark, watermark+1, w); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if seq%7 == 4 {
+				if err := s.SaveSnapshot(t.Context(), tok, seq, bytes.NewReader(make([]byte, 300_000))); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+		fs = fs.CrashClone(vfs.CrashCloneCfg{})
+		s.Close()
+	}
+}
+
+// A process is killed while it appends: every batch it has said is there, in a whole chain.
+func TestKilledProcessLosesNothingAcknowledged(t *testing.T) {
+	dir := t.TempDir() + "/data"
+	for round := range 5 {
+		cmd, lines, _ := child(t, dir, "PEBBLE_TEST_APPEND=1")
+		acknowledged := "0"
+		for range 50 + 37*round {
+			if !lines.Scan() {
+				t.Fatalf("the other process ended: %s", acknowledged)
+			}
+			acknowledged = lines.Text()
+		}
+		cmd.Process.Kill()
+		for lines.Scan() { // what it had said before it died
+			acknowledged = lines.Text()
+		}
+		cmd.Wait()
+		var want uint64
+		if _, err := fmt.Sscan(acknowledged, &want); err != nil {
+			t.Fatalf("%q: %v", acknowledged, err)
+		}
+		s, _, last := mustOpen(t, dir, Options{})
+		if last < want || last > want+1 {
+			t.Fatalf("round %d: the journal ends at %d, %d were acknowledged", round, last, want)
+		}
+		var chain uint64
+		if err := s.Read(t.Context(), 0, func(_, next uint64, _ []byte) error { chain = next; return nil }); err != nil || chain != last {
+			t.Fatalf("round %d: the chain ends at %d (%v)", round, chain, err)
+		}
+		if watermark, err := s.Watermark(t.Context()); err != nil || watermark > last {
+			t.Fatalf("round %d: the watermark is %d, the journal ends at %d (%v)", round, watermark, last, err)
+		}
+		s.Close()
+	}
+}
+
+func TestDamagedHeadIsNamed(t *testing.T) {
+	dir := t.TempDir()
+	s, _, _ := mustOpen(t, dir, Options{})
+	flip(t, s, s.key(kindMeta), 0)
+	s.Close()
+	if _, err := Open(dir, Options{Logger: quiet}); !errors.Is(err, persistence.ErrCorrupt) {
+		t.Fatalf("error is %v, want ErrCorrupt", err)
+	}
+}
+
+func TestRetentionThatComesLateTakesEffectByAndBy(t *testing.T) {
+	dir := t.TempDir()
+	s, tok, _ := mustOpen(t, dir, Options{})
+	const rows, limit = 2*trimAhead + 500, 100
+	id := uint64(0)
+	add := func(n int) {
+		t.Helper()
+		w := &persistence.Writes{}
+		for range n {
+			id++
+			w.Trades = append(w.Trades, persistence.Trade{ID: id, Pair: 1, TakerSide: 1, Taker: 1, Maker: 1})
+		}
+		watermark, err := s.Watermark(t.Context())
+		if err == nil {
+			err = s.Apply(t.Context(), tok, watermark, watermark+1, w)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	add(rows)
+	s.Close()
+	s, tok, _ = mustOpen(t, dir, Options{Retention: persistence.Retention{Trades: limit}})
+	for _, want := range []int{rows - trimAhead, rows - 2*trimAhead, limit, limit} {
+		add(1)
+		for _, q := range []persistence.TradeQuery{{}, {Pair: 1}, {Account: 1}, {Account: 1, Pair: 1}} {
+			n := 0
+			if err := s.Trades(t.Context(), q, func(*persistence.Trade) bool { n++; return true }); err != nil || n != want {
+				t.Fatalf("%+v: %d trades, want %d (%v)", q, n, want, err)
+			}
+		}
+	}
+}

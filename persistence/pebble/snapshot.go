@@ -1,0 +1,166 @@
+package pebble
+
+import (
+	"bytes"
+	"context"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+
+	"github.com/cockroachdb/pebble/v2"
+
+	"exchange/persistence"
+	"exchange/persistence/internal/codec"
+)
+
+// chunks starts the keys of one image's chunks.
+func (s *Store) chunks(img codec.Snapshot) []byte {
+	unique, err := hex.DecodeString(img.Unique)
+	if err != nil {
+		unique = []byte(img.Unique) // made by nobody; such chunks are missing, which Download reports
+	}
+	return append(u32(u64(s.key(kindChunk), img.Seq), img.Epoch), unique...)
+}
+
+// image is the newest snapshot (back 0) or the one before, as m has it.
+func (s *Store) image(m meta, back int) (codec.Snapshot, error) {
+	if back < 0 || back >= len(m.Snapshots) || m.Snapshots[back] == "" {
+		return codec.Snapshot{}, fmt.Errorf("%s: %w", s, persistence.ErrNoSnapshot)
+	}
+	img, err := codec.ParseSnapshot(m.Snapshots[back])
+	if err != nil {
+		return img, fmt.Errorf("%s: %w", s, err)
+	}
+	return img, nil
+}
+
+// SaveSnapshot stores and then publishes an image.
+func (s *Store) SaveSnapshot(ctx context.Context, tok persistence.Token, seq uint64, r io.Reader) error {
+	if err := s.begin(); err != nil {
+		return err
+	}
+	defer s.end()
+	s.snapshots.Lock()
+	defer s.snapshots.Unlock()
+	if err := s.mayPublish(tok, seq); err != nil {
+		return err
+	}
+	img := codec.NewSnapshot(seq, tok.Epoch())
+	keys := s.chunks(img)
+	err := img.Upload(r, func(i uint32, chunk []byte) error {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		return s.fault("write a snapshot", s.db.Set(u32(bytes.Clone(keys), i), chunk, pebble.NoSync))
+	})
+	if err == nil {
+		err = s.publish(tok, img)
+	}
+	if err != nil {
+		// Whatever was written of it is of no use. What a crash leaves here, the next publication removes.
+		return errors.Join(err, s.fault("remove a snapshot", s.db.DeleteRange(keys, after(keys), pebble.NoSync)))
+	}
+	return nil
+}
+
+// mayPublish refuses a snapshot that must not become visible.
+func (s *Store) mayPublish(tok persistence.Token, seq uint64) error {
+	s.journal.Lock()
+	defer s.journal.Unlock()
+	if err := s.owned(tok); err != nil {
+		return err
+	}
+	watermark, err := s.watermark(s.db)
+	if err != nil {
+		return err
+	}
+	if watermark < seq {
+		return codec.BelowWatermark(seq, watermark)
+	}
+	if newest, err := s.image(s.meta, 0); err == nil && newest.Seq > seq {
+		return codec.OlderSnapshot(seq, newest.Seq)
+	}
+	return nil
+}
+
+// publish makes img the newest image and removes all chunks but those of the two newest. Its commit
+// is synced, and with it the chunks and the watermark before it in the log.
+func (s *Store) publish(tok persistence.Token, img codec.Snapshot) error {
+	if err := s.mayPublish(tok, img.Seq); err != nil { // again: time has passed
+		return err
+	}
+	s.journal.Lock()
+	defer s.journal.Unlock()
+	if err := s.owned(tok); err != nil {
+		return err
+	}
+	m := s.meta
+	// A second image at one sequence replaces the first: the caller saves it again because that one is bad.
+	if newest, err := s.image(m, 0); err != nil || newest.Seq != img.Seq {
+		m.Snapshots[1] = m.Snapshots[0]
+	}
+	m.Snapshots[0] = img.String()
+	b := s.db.NewBatch()
+	defer b.Close()
+	if err := s.dropChunks(b, m); err != nil {
+		return err
+	}
+	return s.commit(b, m)
+}
+
+// dropChunks deletes the chunks of all images but the two in m.
+func (s *Store) dropChunks(b *pebble.Batch, m meta) error {
+	all := s.key(kindChunk)
+	var keep [][]byte
+	for back := range m.Snapshots {
+		if img, err := s.image(m, back); err == nil {
+			keep = append(keep, s.chunks(img))
+		}
+	}
+	if len(keep) == 2 && bytes.Compare(keep[0], keep[1]) > 0 {
+		keep[0], keep[1] = keep[1], keep[0]
+	}
+	from := all
+	for _, k := range keep {
+		if bytes.Compare(from, k) < 0 {
+			if err := b.DeleteRange(from, k, nil); err != nil {
+				return err
+			}
+		}
+		from = after(k)
+	}
+	return b.DeleteRange(from, after(all), nil)
+}
+
+// LoadSnapshot opens an image.
+func (s *Store) LoadSnapshot(ctx context.Context, back int) (uint64, io.ReadCloser, error) {
+	if err := s.begin(); err != nil {
+		return 0, nil, err
+	}
+	defer s.end()
+	s.journal.Lock()
+	img, err := s.image(s.meta, back)
+	s.journal.Unlock()
+	if err != nil {
+		return 0, nil, err
+	}
+	keys := s.chunks(img)
+	get := func(_ context.Context, i uint32) ([]byte, error) {
+		if err := s.begin(); err != nil {
+			return nil, err
+		}
+		defer s.end()
+		v, err := s.get(s.db, u32(bytes.Clone(keys), i))
+		if err == nil && v == nil {
+			err = codec.ErrNoChunk
+		}
+		return v, err
+	}
+	kept := func(context.Context) (bool, error) {
+		s.journal.Lock()
+		defer s.journal.Unlock()
+		return s.meta.Snapshots[0] == img.String() || s.meta.Snapshots[1] == img.String(), nil
+	}
+	return img.Seq, img.Download(ctx, get, kept), nil
+}

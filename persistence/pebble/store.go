@@ -1,0 +1,296 @@
+package pebble
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/cockroachdb/pebble/v2"
+	"github.com/cockroachdb/pebble/v2/bloom"
+	"github.com/cockroachdb/pebble/v2/vfs"
+
+	"exchange/persistence"
+	"exchange/persistence/internal/codec"
+)
+
+// Options of Open. The zero value keeps everything, for the engine "main".
+type Options struct {
+	// Engine names the journal in the folder; "" means "main".
+	Engine string
+	// Retention bounds history; its zero value keeps everything.
+	Retention persistence.Retention
+	// Logger hears of the store's troubles; nil means slog.Default.
+	Logger *slog.Logger
+
+	fs vfs.FS // tests crash an in-memory one; nil: the disk
+}
+
+const (
+	// format is pinned: a newer one cannot be read by the version before, so raising it is a decision.
+	format = pebble.FormatTableFormatV6
+	// memTableBytes is how much is written before a table goes to disk; 64 MB was measured to be ample.
+	memTableBytes = 64 << 20
+	// cacheBytes holds the newest history for reads.
+	cacheBytes = 64 << 20
+	// bloomBits per key make the answer "no such row" cheap: 1 % need a look all the same.
+	bloomBits = 10
+
+	holderFile     = "HOLDER"
+	holderMaxBytes = 4096
+)
+
+// A Store is one folder. Its methods may be called from any goroutine.
+type Store struct {
+	dir       string
+	prefix    []byte // engine id and a zero byte
+	retention persistence.Retention
+	log       *slog.Logger
+	fs        vfs.FS
+	db        *pebble.DB
+	lock      *pebble.Lock
+
+	// Locks are taken in this order: snapshots, projections, journal.
+	snapshots   sync.Mutex // one upload at a time
+	projections sync.Mutex // one Apply at a time; guards watermark's writes
+	journal     sync.Mutex // guards meta: it is what the folder says, or the process has ended
+	meta        meta
+
+	life struct { // counts calls in progress, so that Close waits for them
+		sync.Mutex
+		idle   *sync.Cond
+		calls  int
+		closed bool
+	}
+}
+
+var _ persistence.Store = (*Store)(nil)
+
+var errClosed = errors.New("the store is closed")
+
+// Open opens or creates the store in dir and holds it until Close. ErrLocked if another process has it.
+func Open(dir string, opts Options) (*Store, error) {
+	if opts.Engine == "" {
+		opts.Engine = "main"
+	}
+	if err := codec.CheckEngine(opts.Engine); err != nil {
+		return nil, err
+	}
+	if opts.Logger == nil {
+		opts.Logger = slog.Default()
+	}
+	s := &Store{
+		dir:       dir,
+		prefix:    append([]byte(opts.Engine), 0),
+		retention: opts.Retention,
+		log:       opts.Logger,
+		fs:        opts.fs,
+	}
+	s.life.idle = sync.NewCond(&s.life)
+	path := dir
+	if s.fs == nil {
+		s.fs = vfs.Default
+		// One spelling of the folder, so that a second Open in this process meets its own lock.
+		var err error
+		if path, err = filepath.Abs(dir); err != nil {
+			return nil, fmt.Errorf("data folder %s: %w", dir, err)
+		}
+	}
+	if err := s.fs.MkdirAll(path, 0o700); err != nil {
+		return nil, fmt.Errorf("data folder %s cannot be made: %w; choose another or create it with permissions 0700", dir, err)
+	}
+	if s.fs == vfs.Default {
+		var err error
+		if path, err = filepath.EvalSymlinks(path); err != nil {
+			return nil, fmt.Errorf("data folder %s: %w", dir, err)
+		}
+		if fi, err := os.Stat(path); err == nil && fi.Mode().Perm()&0o077 != 0 {
+			s.log.Warn("other users of this machine can read the data folder; set its permissions to 0700",
+				"folder", dir, "permissions", fmt.Sprintf("%#o", fi.Mode().Perm()))
+		}
+	}
+	if err := s.hold(path); err != nil {
+		return nil, err
+	}
+	if err := s.open(path); err != nil {
+		return nil, errors.Join(err, s.release())
+	}
+	return s, nil
+}
+
+// hold takes the folder's lock, which the kernel frees when this process ends, and says who has it.
+func (s *Store) hold(path string) error {
+	lock, err := pebble.LockDirectory(path, s.fs)
+	if err != nil {
+		if !errors.Is(err, syscall.EAGAIN) && !errors.Is(err, syscall.EACCES) && !heldHere(err) {
+			return fmt.Errorf("data folder %s cannot be locked: %w", s.dir, err)
+		}
+		if errors.Is(err, syscall.EACCES) && !s.writable(path) {
+			return fmt.Errorf("data folder %s cannot be written: %w; give this user permission to it", s.dir, err)
+		}
+		return fmt.Errorf("%w: %s is held by %s; stop that process or choose another folder", persistence.ErrLocked, s.dir, s.holder(path))
+	}
+	s.lock = lock
+	host, err := os.Hostname()
+	if err != nil {
+		host = "an unnamed host"
+	}
+	text := fmt.Sprintf("process %d on %s, started %s\n", os.Getpid(), host, time.Now().UTC().Format(time.RFC3339))
+	if err := s.writeHolder(path, text); err != nil {
+		return errors.Join(fmt.Errorf("data folder %s cannot be written: %w", s.dir, err), s.release())
+	}
+	return nil
+}
+
+// heldHere recognises the answer to a second Open within this process, which has no type.
+func heldHere(err error) bool { return err != nil && err.Error() == "lock held by current process" }
+
+// writable tells a lock that is held from a folder without permission, which some systems answer alike.
+func (s *Store) writable(path string) bool {
+	f, err := os.OpenFile(filepath.Join(path, "LOCK"), os.O_RDWR, 0)
+	if err != nil {
+		return false
+	}
+	f.Close()
+	return true
+}
+
+func (s *Store) writeHolder(path, text string) error {
+	f, err := s.fs.Create(s.fs.PathJoin(path, holderFile), vfs.WriteCategoryUnspecified)
+	if err != nil {
+		return err
+	}
+	_, err = io.WriteString(f, text)
+	return errors.Join(err, f.Close())
+}
+
+// holder reads who has the folder. It may not have said so yet.
+func (s *Store) holder(path string) string {
+	f, err := s.fs.Open(s.fs.PathJoin(path, holderFile))
+	if err != nil {
+		return "another process"
+	}
+	defer f.Close()
+	b, err := io.ReadAll(io.LimitReader(f, holderMaxBytes))
+	if err != nil || len(b) < 2 {
+		return "another process"
+	}
+	return string(b[:len(b)-1])
+}
+
+func (s *Store) release() error {
+	if s.lock == nil {
+		return nil
+	}
+	lock := s.lock
+	s.lock = nil
+	return lock.Close()
+}
+
+func (s *Store) open(path string) error {
+	o := &pebble.Options{
+		FS:                 s.fs,
+		Lock:               s.lock,
+		FormatMajorVersion: format,
+		MemTableSize:       memTableBytes,
+		CacheSize:          cacheBytes,
+		Logger:             logger{s.log},
+	}
+	for i := range o.Levels {
+		o.Levels[i].FilterPolicy = bloom.FilterPolicy(bloomBits)
+	}
+	db, err := pebble.Open(path, o)
+	if err != nil {
+		return s.fault("open", err)
+	}
+	s.db = db
+	if s.meta, err = s.readMeta(db); err != nil {
+		return errors.Join(err, db.Close())
+	}
+	return nil
+}
+
+// String names the store for people.
+func (s *Store) String() string { return "pebble:" + s.dir }
+
+// Close waits for the calls in progress, then frees the folder. No call may be made by a callback
+// of another. A second Close does nothing.
+func (s *Store) Close() error {
+	s.life.Lock()
+	if s.life.closed {
+		s.life.Unlock()
+		return nil
+	}
+	s.life.closed = true
+	for s.life.calls > 0 {
+		s.life.idle.Wait()
+	}
+	s.life.Unlock()
+	err := s.db.Close()
+	return errors.Join(err, s.release())
+}
+
+// begin counts a call in; every one that returned nil is counted out by end.
+func (s *Store) begin() error {
+	s.life.Lock()
+	defer s.life.Unlock()
+	if s.life.closed {
+		return errClosed
+	}
+	s.life.calls++
+	return nil
+}
+
+func (s *Store) end() {
+	s.life.Lock()
+	defer s.life.Unlock()
+	if s.life.calls--; s.life.calls == 0 {
+		s.life.idle.Broadcast()
+	}
+}
+
+// fault says where an error came from, and calls damage by its name.
+func (s *Store) fault(what string, err error) error {
+	if err == nil {
+		return nil
+	}
+	if pebble.IsCorruptionError(err) {
+		return fmt.Errorf("%s: %s: %w: %w", s, what, persistence.ErrCorrupt, err)
+	}
+	return fmt.Errorf("%s: %s: %w", s, what, err)
+}
+
+// get is a copy of a value, nil if there is none.
+func (s *Store) get(r pebble.Reader, key []byte) ([]byte, error) {
+	v, c, err := r.Get(key)
+	if errors.Is(err, pebble.ErrNotFound) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, s.fault("read", err)
+	}
+	b := append(make([]byte, 0, len(v)), v...) // not nil, also when it is empty
+	return b, s.fault("read", c.Close())
+}
+
+// logger passes pebble's words on. Fatalf ends the process, as pebble demands: it is called when a
+// write that was promised could not be made.
+type logger struct{ log *slog.Logger }
+
+func (l logger) Infof(format string, args ...any) {
+	l.log.Debug("pebble: " + fmt.Sprintf(format, args...))
+}
+
+func (l logger) Errorf(format string, args ...any) {
+	l.log.Error("pebble: " + fmt.Sprintf(format, args...))
+}
+
+func (l logger) Fatalf(format string, args ...any) {
+	l.log.Error("FATAL: pebble: " + fmt.Sprintf(format, args...))
+	os.Exit(1)
+}

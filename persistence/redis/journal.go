@@ -1,0 +1,162 @@
+package redis
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/redis/go-redis/v9"
+
+	"exchange/persistence"
+	"exchange/persistence/internal/codec"
+)
+
+const (
+	// pageBytes is about how much of the journal one command reads.
+	pageBytes = 1 << 20
+	// pageBatches bounds it for small batches.
+	pageBatches = 1000
+)
+
+// Acquire makes the caller the owner.
+func (s *Store) Acquire(ctx context.Context, owner string) (persistence.Token, uint64, error) {
+	if err := codec.CheckOwner(owner); err != nil {
+		return "", 0, err
+	}
+	answer, err := acquireScript.Run(ctx, s.journal, []string{s.head()}, owner, codec.Unique()).Slice()
+	if err != nil {
+		return "", 0, s.fault("acquire", err)
+	}
+	if len(answer) == 3 {
+		token, ok := answer[1].(string)
+		seq, ok2 := answer[2].(string)
+		if ok && ok2 {
+			last, err := s.number("the journal's end", seq)
+			return persistence.Token(token), last, err
+		}
+	}
+	return "", 0, s.fault("acquire", fmt.Errorf("the script answered %v", answer))
+}
+
+// Check is nil while tok owns the engine.
+func (s *Store) Check(ctx context.Context, tok persistence.Token) error {
+	m, err := fields(s.journal.HMGet(ctx, s.head(), "epoch", "owner"))
+	if err != nil {
+		return s.fault("check the owner", err)
+	}
+	if tok == "" || m[0] != string(tok) {
+		return codec.Fenced(m[1])
+	}
+	return nil
+}
+
+// fields are the values of an HMGET; "" for those that do not exist.
+func fields(cmd *redis.SliceCmd) ([]string, error) {
+	values, err := cmd.Result()
+	if err != nil {
+		return nil, err
+	}
+	out := make([]string, len(values))
+	for i, v := range values {
+		out[i], _ = v.(string)
+	}
+	return out, nil
+}
+
+// digest is the text of a batch's digest.
+func digest(batch []byte) string { return fmt.Sprintf("%016x", codec.Digest(batch)) }
+
+// Append makes a batch durable: Redis answers only after its file is on disk.
+func (s *Store) Append(ctx context.Context, tok persistence.Token, prev, next uint64, batch []byte) error {
+	if err := codec.CheckBatch(prev, next, batch); err != nil {
+		return err
+	}
+	code, text, err := s.run(ctx, s.journal, appendScript, "append", []string{s.head(), s.stream()},
+		string(tok), dec(prev), dec(next), digest(batch), batch)
+	if err != nil {
+		return err
+	}
+	switch code {
+	case codeDone, codeThere:
+		return nil
+	case codeGap:
+		stored, err := s.number("the journal's end", text)
+		if err != nil {
+			return err
+		}
+		return codec.Gap(stored, prev)
+	}
+	return s.fault("append", fmt.Errorf("the script answered %d %s", code, text))
+}
+
+// Read calls fn for each batch that ends above after. The end is fixed before it starts, so that
+// appends meanwhile do not matter.
+func (s *Store) Read(ctx context.Context, after uint64, fn func(prev, next uint64, batch []byte) error) error {
+	m, err := fields(s.history.HMGet(ctx, s.head(), "seq"))
+	if err != nil {
+		return s.fault("read the journal's end", err)
+	}
+	chain := codec.Chain{After: after}
+	if m[0] != "" {
+		if chain.End, err = s.number("the journal's end", m[0]); err != nil {
+			return err
+		}
+	}
+	if empty, err := chain.Empty(); empty || err != nil {
+		return err
+	}
+	end := dec(chain.End) + "-0"
+	count, from := int64(16), after+1
+	for from <= chain.End {
+		page, err := s.history.XRangeN(ctx, s.stream(), dec(from)+"-0", end, count).Result()
+		if err != nil {
+			return s.fault("read the journal", err)
+		}
+		if len(page) == 0 {
+			break
+		}
+		size := 0
+		for _, entry := range page {
+			prev, next, sum, batch, err := s.entry(entry.ID, entry.Values)
+			if err != nil {
+				return err
+			}
+			if err := chain.Next(prev, next, sum, batch); err != nil {
+				return fmt.Errorf("%s: %w", s.name, err)
+			}
+			if err := fn(prev, next, batch); err != nil {
+				return err
+			}
+			size += len(batch)
+			from = next + 1
+		}
+		count = min(max(pageBytes*int64(len(page))/int64(max(size, 1)), 1), pageBatches)
+	}
+	if err := chain.Done(); err != nil {
+		return fmt.Errorf("%s: %w", s.name, err)
+	}
+	return nil
+}
+
+// entry reads one entry of the journal's stream.
+func (s *Store) entry(id string, values map[string]any) (prev, next, sum uint64, batch []byte, err error) {
+	last, minor, _ := strings.Cut(id, "-")
+	p, ok1 := values["p"].(string)
+	d, ok2 := values["d"].(string)
+	b, ok3 := values["b"].(string)
+	next, err1 := strconv.ParseUint(last, 10, 64)
+	prev, err2 := strconv.ParseUint(p, 10, 64)
+	sum, err3 := strconv.ParseUint(d, 16, 64)
+	if !ok1 || !ok2 || !ok3 || minor != "0" || err1 != nil || err2 != nil || err3 != nil {
+		return 0, 0, 0, nil, fmt.Errorf("%s: %w: entry %s of %s is not one of a journal", s.name, persistence.ErrCorrupt, id, s.stream())
+	}
+	return prev, next, sum, []byte(b), nil
+}
+
+// Trim forgets batches that end at or below upTo.
+func (s *Store) Trim(ctx context.Context, tok persistence.Token, upTo uint64) error {
+	_, _, err := s.run(ctx, s.projections, trimScript, "trim the journal", []string{s.head(), s.stream()},
+		string(tok), dec(min(upTo, codec.MaxID)+1))
+	return err
+}

@@ -1,0 +1,496 @@
+package redis
+
+import (
+	"bytes"
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"exchange/core/money"
+	"exchange/persistence"
+	"exchange/persistence/conformance"
+	"exchange/persistence/internal/codec"
+	"exchange/persistence/redistest"
+)
+
+var quiet = slog.New(slog.NewTextHandler(io.Discard, nil))
+
+var engines atomic.Int64
+
+func TestConformance(t *testing.T) {
+	server := redistest.Start(t)
+	conformance.Run(t, func(t *testing.T) conformance.Backend {
+		return backend{server.URL(), fmt.Sprintf("engine-%d", engines.Add(1))}
+	})
+}
+
+// backend is an engine of its own in a shared server.
+type backend struct{ url, engine string }
+
+func (b backend) Open(t *testing.T, r persistence.Retention) persistence.Store {
+	t.Helper()
+	s, err := Open(t.Context(), b.url, Options{Engine: b.engine, Retention: r, Logger: quiet})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+func (backend) Wallet(t *testing.T, s persistence.Store, _ uint32, name string) (persistence.Wallet, error) {
+	return s.(*Store).Wallet(t.Context(), name)
+}
+
+// DamageBatch writes the stream anew, because its entries cannot be changed.
+func (backend) DamageBatch(t *testing.T, s persistence.Store, next uint64) {
+	st := s.(*Store)
+	all, err := st.history.XRange(t.Context(), st.stream(), "-", "+").Result()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := st.history.Del(t.Context(), st.stream()).Err(); err != nil {
+		t.Fatal(err)
+	}
+	for _, entry := range all {
+		if entry.ID == dec(next)+"-0" {
+			b := []byte(entry.Values["b"].(string))
+			b[len(b)-1] ^= 0x40
+			entry.Values["b"] = b
+		}
+		if err := st.history.XAdd(t.Context(), &redis.XAddArgs{Stream: st.stream(), ID: entry.ID, Values: entry.Values}).Err(); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+func (backend) LoseBatch(t *testing.T, s persistence.Store, next uint64) {
+	st := s.(*Store)
+	if n, err := st.history.XDel(t.Context(), st.stream(), dec(next)+"-0").Result(); n != 1 || err != nil {
+		t.Fatal(n, err)
+	}
+}
+
+func (backend) DamageSnapshot(t *testing.T, s persistence.Store) {
+	st := s.(*Store)
+	texts, err := st.snapshots(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	img, err := codec.ParseSnapshot(texts[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	last := dec(uint64(img.Chunks - 1))
+	chunk, err := st.history.HGet(t.Context(), st.image(img.ID()), last).Bytes()
+	if err != nil {
+		t.Fatal(err)
+	}
+	chunk[len(chunk)-1] ^= 0x40
+	if err := st.history.HSet(t.Context(), st.image(img.ID()), last, chunk).Err(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func mustOpen(t *testing.T, url string, opts Options) (*Store, persistence.Token, uint64) {
+	t.Helper()
+	if opts.Logger == nil {
+		opts.Logger = quiet
+	}
+	s, err := Open(t.Context(), url, opts)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { s.Close() })
+	tok, last, err := s.Acquire(t.Context(), "test")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s, tok, last
+}
+
+func TestEachWrongSettingIsRefusedByName(t *testing.T) {
+	server := redistest.Start(t)
+	admin := server.Client()
+	f := func(setting, wrong, right string) {
+		t.Helper()
+		if err := admin.ConfigSet(t.Context(), setting, wrong).Err(); err != nil {
+			t.Fatal(err)
+		}
+		_, err := Open(t.Context(), server.URL(), Options{Logger: quiet})
+		if !errors.Is(err, persistence.ErrNotDurable) {
+			t.Fatalf("%s %s: error is %v, want ErrNotDurable", setting, wrong, err)
+		}
+		if want := fmt.Sprintf("%s is %q and must be %q", setting, wrong, right); !strings.Contains(err.Error(), want) {
+			t.Fatalf("%q does not say %q", err, want)
+		}
+		if err := admin.ConfigSet(t.Context(), setting, right).Err(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	f("appendfsync", "everysec", "always")
+	f("appendfsync", "no", "always")
+	f("no-appendfsync-on-rewrite", "yes", "no")
+	f("maxmemory-policy", "allkeys-lru", "noeviction")
+	f("appendonly", "no", "yes")
+	mustOpen(t, server.URL(), Options{})
+
+	// All at once, and accepted: a warning at each start names them all.
+	for _, kv := range [][2]string{{"appendfsync", "everysec"}, {"maxmemory-policy", "volatile-ttl"}} {
+		if err := admin.ConfigSet(t.Context(), kv[0], kv[1]).Err(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for range 2 {
+		var log bytes.Buffer
+		s, _, _ := mustOpen(t, server.URL(), Options{AcceptDurability: true, Logger: slog.New(slog.NewTextHandler(&log, nil))})
+		for _, want := range []string{"level=WARN", "appendfsync", "everysec", "volatile-ttl"} {
+			if !strings.Contains(log.String(), want) {
+				t.Fatalf("%q does not say %q", log.String(), want)
+			}
+		}
+		s.Close()
+	}
+}
+
+func TestAReplicaIsRefused(t *testing.T) {
+	primary := redistest.Start(t)
+	replica := redistest.Start(t, "replicaof", strings.ReplaceAll(primary.Addr(), ":", " "))
+	_, err := Open(t.Context(), replica.URL(), Options{Logger: quiet})
+	if !errors.Is(err, persistence.ErrNotDurable) || !strings.Contains(err.Error(), `"slave"`) {
+		t.Fatalf("error is %v, want ErrNotDurable that names the role", err)
+	}
+}
+
+func TestForbiddenConfigIsNotTakenForDurable(t *testing.T) {
+	server := redistest.Start(t)
+	admin := server.Client()
+	if err := admin.Do(t.Context(), "ACL", "SETUSER", "app", "on", ">secret-word", "~*", "+@all", "-config").Err(); err != nil {
+		t.Fatal(err)
+	}
+	url := "redis://app:secret-word@" + server.Addr() + "/0"
+	_, err := Open(t.Context(), url, Options{Logger: quiet})
+	if !errors.Is(err, persistence.ErrNotDurable) || !strings.Contains(err.Error(), "CONFIG GET is not allowed") {
+		t.Fatalf("error is %v", err)
+	}
+	mustOpen(t, url, Options{AcceptDurability: true})
+}
+
+func TestThePasswordIsNeverShown(t *testing.T) {
+	const secret = "secret-word"
+	server := redistest.Start(t, "requirepass", secret)
+	var log bytes.Buffer
+	logger := slog.New(slog.NewTextHandler(&log, nil))
+	s, _, _ := mustOpen(t, "redis://:"+secret+"@"+server.Addr()+"/3", Options{Logger: logger})
+	texts := []string{s.String()}
+	if want := "redis://" + server.Addr() + "/3"; s.String() != want {
+		t.Fatalf("its name is %q, want %q", s, want)
+	}
+	server.Kill()
+	_, err := s.Watermark(t.Context())
+	texts = append(texts, fmt.Sprint(err))
+	for _, url := range []string{
+		"redis://user:" + secret + "@" + server.Addr() + "/0", // nobody listens
+		"redis://user:" + secret + "@%zz/0",
+		"redis://user:" + secret + "@host:port/0",
+		"http://user:" + secret + "@host/",
+		"user:" + secret,
+	} {
+		_, err := Open(t.Context(), url, Options{Logger: logger})
+		if err == nil {
+			t.Fatalf("%s was opened", url)
+		}
+		texts = append(texts, err.Error())
+	}
+	server.Restart()
+	_, err = Open(t.Context(), "redis://:wrong-"+secret+"@"+server.Addr()+"/0", Options{Logger: logger})
+	texts = append(texts, fmt.Sprint(err), log.String())
+	for _, text := range texts {
+		if strings.Contains(text, secret) {
+			t.Fatalf("%q shows the password", text)
+		}
+	}
+}
+
+func TestAWalletIsReadableByPlainCommands(t *testing.T) {
+	server := redistest.Start(t)
+	s, tok, _ := mustOpen(t, server.URL(), Options{})
+	w := &persistence.Writes{
+		Wallets: []persistence.Wallet{{Account: 12, Name: "alice", Seq: 34, Holdings: []persistence.Holding{
+			{Currency: "BTC", Balance: money.Amount(150_000_000).Balance(), Reserve: money.Amount(25_000_000).Balance()},
+			{Currency: "USD", Balance: money.Price(1).Times(1).Balance()},
+		}}},
+		Nonces: []persistence.Nonce{{Key: "public-key", Nonce: 1700000000123}},
+	}
+	if err := s.Apply(t.Context(), tok, 0, 34, w); err != nil {
+		t.Fatal(err)
+	}
+	c := server.Client()
+	f := func(want string, args ...any) {
+		t.Helper()
+		if got, err := c.Do(t.Context(), args...).Result(); err != nil || fmt.Sprint(got) != want {
+			t.Errorf("%v answers %v, %v; want %s", args, got, err, want)
+		}
+	}
+	f("1.5:0.25", "HGET", "{main}:wallet:alice", "BTC")
+	f("0.0000000000000001:0", "HGET", "{main}:wallet:alice", "USD")
+	f("12", "HGET", "{main}:wallet:alice", "account")
+	f("34", "HGET", "{main}:wallet:alice", "seq")
+	f("4", "HLEN", "{main}:wallet:alice")
+	f("1700000000123", "HGET", "{main}:nonces", "public-key")
+	f("34", "GET", "{main}:wm")
+}
+
+// Redis is killed between appends, and while one is on its way: what was acknowledged stays, and a
+// retry of the same bytes settles what was unknown.
+func TestKilledRedisLosesNothingAcknowledged(t *testing.T) {
+	server := redistest.Start(t)
+	s, tok, seq := mustOpen(t, server.URL(), Options{})
+	batch := func(seq uint64) []byte { return binary.BigEndian.AppendUint64(bytes.Repeat([]byte("x"), 100), seq) }
+	for round := range 6 {
+		for range 30 {
+			if err := s.Append(t.Context(), tok, seq, seq+1, batch(seq)); err != nil {
+				t.Fatal(err)
+			}
+			seq++
+		}
+		// One more, racing with the kill: its outcome is unknown until it is asked for again.
+		done := make(chan error, 1)
+		if round%2 == 1 {
+			go func() { done <- s.Append(context.WithoutCancel(t.Context()), tok, seq, seq+1, batch(seq)) }()
+		} else {
+			close(done)
+		}
+		server.Kill()
+		if err := <-done; errors.Is(err, persistence.ErrFenced) || errors.Is(err, persistence.ErrGap) {
+			t.Fatalf("an unknown outcome was reported as %v", err)
+		}
+		if err := s.Append(t.Context(), tok, seq, seq+1, batch(seq)); err == nil {
+			t.Fatal("a dead Redis acknowledged an append")
+		}
+		server.Restart()
+		retry(t, func() error { return s.Append(t.Context(), tok, seq, seq+1, batch(seq)) })
+		seq++
+		var end uint64
+		retry(t, func() error {
+			end = 0
+			return s.Read(t.Context(), 0, func(prev, next uint64, b []byte) error {
+				if !bytes.Equal(b, batch(prev)) {
+					return fmt.Errorf("batch (%d, %d] is not what was written", prev, next)
+				}
+				end = next
+				return nil
+			})
+		})
+		if end != seq {
+			t.Fatalf("round %d: the journal ends at %d, want %d", round, end, seq)
+		}
+	}
+}
+
+// retry calls fn until it succeeds; a pool may hold connections of a server that was killed.
+func retry(t *testing.T, fn func() error) {
+	t.Helper()
+	deadline := time.Now().Add(10 * time.Second)
+	for {
+		err := fn()
+		if err == nil {
+			return
+		}
+		if errors.Is(err, persistence.ErrFenced) || errors.Is(err, persistence.ErrGap) || errors.Is(err, persistence.ErrCorrupt) || time.Now().After(deadline) {
+			t.Fatal(err)
+		}
+	}
+}
+
+// An Apply that ends between two of its calls, by a crash, is made again, also with another cut.
+func TestAHalfWrittenApplyIsMadeAgain(t *testing.T) {
+	server := redistest.Start(t)
+	s, tok, _ := mustOpen(t, server.URL(), Options{})
+	var w persistence.Writes
+	for id := uint64(1); id <= 9000; id++ {
+		w.Trades = append(w.Trades, persistence.Trade{ID: id, Pair: uint16(1 + id%3), TakerSide: 1, Taker: uint32(id % 7), Maker: uint32(id % 5), TimeUs: 1})
+		w.Orders = append(w.Orders, persistence.Order{ID: id, Account: uint32(id % 7), Pair: 1, Side: 1, Status: persistence.StatusDone})
+	}
+	var c cutter
+	s.trades(&c, w.Trades)
+	s.closed(&c, w.Orders)
+	calls := c.calls()
+	if len(calls) < 5 {
+		t.Fatalf("only %d calls: this proves nothing", len(calls))
+	}
+	call := func(i int, from, to uint64, move string) int64 {
+		t.Helper()
+		head := []any{string(tok), dec(from), dec(to), move}
+		code, _, err := s.run(t.Context(), s.projections, applyScript, "apply", []string{s.head(), s.watermark()}, append(head, calls[i]...)...)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return code
+	}
+	for i := range len(calls) / 2 {
+		if code := call(i, 0, 9000, "0"); code != codeDone {
+			t.Fatalf("code %d", code)
+		}
+	}
+	// A new process cuts the same rows elsewhere.
+	for from := uint64(0); from < 9000; from += 1500 {
+		part := persistence.Writes{Trades: w.Trades[from : from+1500], Orders: w.Orders[from : from+1500]}
+		if err := s.Apply(t.Context(), tok, from, from+1500, &part); err != nil {
+			t.Fatal(err)
+		}
+	}
+	// A call of the first try arrives late: it finds the watermark moved.
+	if code := call(0, 0, 9000, "0"); code != codeThere {
+		t.Fatalf("code %d", code)
+	}
+	if code := call(0, 0, 4000, "1"); code != codeGap {
+		t.Fatalf("code %d", code)
+	}
+	for _, q := range []persistence.TradeQuery{{}, {Pair: 1}, {Account: 3}} {
+		want, got := 0, 0
+		for i := range w.Trades {
+			if codec.TradeMatches(&w.Trades[i], &q) {
+				want++
+			}
+		}
+		last := uint64(1 << 53)
+		if err := s.Trades(t.Context(), q, func(tr *persistence.Trade) bool {
+			if tr.ID >= last {
+				t.Fatalf("%+v: %d after %d", q, tr.ID, last)
+			}
+			last = tr.ID
+			got++
+			return true
+		}); err != nil {
+			t.Fatal(err)
+		}
+		if got != want {
+			t.Fatalf("%+v: %d trades, want %d", q, got, want)
+		}
+	}
+	n := 0
+	if err := s.Orders(t.Context(), persistence.OrderQuery{Account: 3}, func(*persistence.Order) bool { n++; return true }); err != nil || n != 1286 {
+		t.Fatalf("%d orders, %v", n, err)
+	}
+}
+
+// A row that belongs in front of more rows than a script may move is refused before anything is written.
+func TestARowThatComesFarTooLateIsRefused(t *testing.T) {
+	server := redistest.Start(t)
+	s, tok, _ := mustOpen(t, server.URL(), Options{})
+	const late = 500_000 // LATE in apply.lua
+	fill := "for i = ARGV[1], ARGV[2] do redis.call('RPUSH', KEYS[1], struct.pack('>I8', i)) end return 1"
+	if err := server.Client().Eval(t.Context(), fill, []string{s.allTrades()}, 1001, 1000+late).Err(); err != nil {
+		t.Fatal(err)
+	}
+	one := func(id uint64) *persistence.Writes {
+		return &persistence.Writes{Trades: []persistence.Trade{{ID: id, Pair: 1, TakerSide: 1, Taker: 1, Maker: 2}}}
+	}
+	if err := s.Apply(t.Context(), tok, 0, 1, one(2)); err != nil { // at the limit
+		t.Fatal(err)
+	}
+	err := s.Apply(t.Context(), tok, 1, 2, one(1))
+	if err == nil || !strings.Contains(err.Error(), "{main}:trades") {
+		t.Fatalf("error is %v, want one that names the list", err)
+	}
+	if n := server.Client().LLen(t.Context(), s.pairTrades(1)).Val(); n != 1 {
+		t.Fatalf("%d trades in the pair's list, want the one before", n)
+	}
+	if watermark, err := s.Watermark(t.Context()); err != nil || watermark != 1 {
+		t.Fatalf("the watermark is %d, %v", watermark, err)
+	}
+}
+
+// Old images are removed, also those of uploads that were never published.
+func TestOnlyTwoImagesAreStored(t *testing.T) {
+	server := redistest.Start(t)
+	s, tok, _ := mustOpen(t, server.URL(), Options{})
+	if err := s.Apply(t.Context(), tok, 0, 100, nil); err != nil {
+		t.Fatal(err)
+	}
+	c := server.Client()
+	img := codec.NewSnapshot(1, tok.Epoch())
+	if _, _, err := s.run(t.Context(), s.projections, chunkScript, "test", []string{s.head(), s.images(), s.image(img.ID())}, string(tok), img.ID(), 0, "torn"); err != nil {
+		t.Fatal(err)
+	}
+	for seq := uint64(1); seq <= 5; seq++ {
+		if err := s.SaveSnapshot(t.Context(), tok, seq, bytes.NewReader(make([]byte, 300_000))); err != nil {
+			t.Fatal(err)
+		}
+	}
+	keys, err := c.Keys(t.Context(), "{main}:s:*").Result()
+	if err != nil || len(keys) != 2 {
+		t.Fatalf("images are %v, %v", keys, err)
+	}
+	if n := c.SCard(t.Context(), "{main}:s").Val(); n != 2 {
+		t.Fatalf("%d images are named", n)
+	}
+}
+
+// loading answers like a Redis that loads its data, for the first few commands.
+func loading(t *testing.T, to string, times int64) string {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { l.Close() })
+	var left atomic.Int64
+	left.Store(times)
+	go func() {
+		for {
+			conn, err := l.Accept()
+			if err != nil {
+				return
+			}
+			go func() {
+				defer conn.Close()
+				buf := make([]byte, 1<<16)
+				for left.Load() > 0 {
+					if _, err := conn.Read(buf); err != nil {
+						return
+					}
+					left.Add(-1)
+					io.WriteString(conn, "-LOADING Redis is loading the dataset in memory\r\n")
+				}
+				server, err := net.Dial("tcp", to)
+				if err != nil {
+					return
+				}
+				defer server.Close()
+				go io.Copy(conn, server)
+				io.Copy(server, conn)
+			}()
+		}
+	}()
+	return l.Addr().String()
+}
+
+func TestALoadingRedisIsWaitedFor(t *testing.T) {
+	server := redistest.Start(t)
+	mustOpen(t, "redis://"+loading(t, server.Addr(), 3)+"/0", Options{})
+	ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
+	defer cancel()
+	_, err := Open(ctx, "redis://"+loading(t, server.Addr(), 1<<40)+"/0", Options{Logger: quiet})
+	if !errors.Is(err, context.DeadlineExceeded) || !strings.Contains(err.Error(), "loads its data") {
+		t.Fatalf("error is %v", err)
+	}
+}
+
+func TestAnUnreachableRedisIsNamed(t *testing.T) {
+	server := redistest.Start(t)
+	server.Kill()
+	_, err := Open(t.Context(), server.URL(), Options{Logger: quiet})
+	if err == nil || !strings.Contains(err.Error(), server.Addr()) || !strings.Contains(err.Error(), "does not answer") {
+		t.Fatalf("error is %v", err)
+	}
+}

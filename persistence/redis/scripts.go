@@ -1,0 +1,45 @@
+package redis
+
+import (
+	_ "embed"
+
+	"github.com/redis/go-redis/v9"
+)
+
+// The scripts, each with its keys and arguments in its first lines. They answer {code, text}.
+var (
+	//go:embed lua/acquire.lua
+	acquireLua string
+	//go:embed lua/append.lua
+	appendLua string
+	//go:embed lua/trim.lua
+	trimLua string
+	//go:embed lua/chunk.lua
+	chunkLua string
+	//go:embed lua/publish.lua
+	publishLua string
+	//go:embed lua/apply.lua
+	applyLua string
+	//go:embed lua/page.lua
+	pageLua string
+
+	acquireScript = redis.NewScript(acquireLua)
+	appendScript  = redis.NewScript(appendLua)
+	trimScript    = redis.NewScript(trimLua)
+	chunkScript   = redis.NewScript(chunkLua)
+	publishScript = redis.NewScript(publishLua)
+	applyScript   = redis.NewScript(applyLua)
+	pageScript    = redis.NewScript(pageLua)
+)
+
+// Codes of the scripts' answers.
+const (
+	codeDone   = 1
+	codeThere  = 2  // an earlier try landed
+	codeFenced = -1 // text: the owner
+	codeGap    = -2 // text: the stored sequence or watermark
+
+	codeBelowWatermark = -3 // publish; text: the watermark
+	codeOlder          = -4 // publish; text: the newest image's sequence
+	codeLate           = -3 // apply; text: the list
+)

@@ -1,0 +1,101 @@
+package redis
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+
+	"github.com/redis/go-redis/v9"
+
+	"exchange/persistence"
+	"exchange/persistence/internal/codec"
+)
+
+// SaveSnapshot stores and then publishes an image.
+func (s *Store) SaveSnapshot(ctx context.Context, tok persistence.Token, seq uint64, r io.Reader) error {
+	select {
+	case s.uploads <- struct{}{}:
+		defer func() { <-s.uploads }()
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	if err := s.publish(ctx, tok, seq, ""); err != nil {
+		return err
+	}
+	img := codec.NewSnapshot(seq, tok.Epoch())
+	key := s.image(img.ID())
+	err := img.Upload(r, func(i uint32, chunk []byte) error {
+		_, _, err := s.run(ctx, s.projections, chunkScript, "write a snapshot", []string{s.head(), s.images(), key},
+			string(tok), img.ID(), i, chunk)
+		return err
+	})
+	if err != nil {
+		// It is in the set of images: what this cannot remove, the next publication does.
+		if failed := s.projections.Unlink(context.WithoutCancel(ctx), key).Err(); failed != nil {
+			s.log.Warn("the chunks of a broken snapshot stay until the next one", "store", s.name, "error", failed)
+		}
+		return err
+	}
+	return s.publish(ctx, tok, seq, img.String()) // if its outcome is unknown, the image must stay
+}
+
+// publish makes an image the newest, or with "" only checks whether it could.
+func (s *Store) publish(ctx context.Context, tok persistence.Token, seq uint64, img string) error {
+	code, text, err := s.run(ctx, s.projections, publishScript, "publish a snapshot",
+		[]string{s.head(), s.watermark(), s.images()}, string(tok), dec(seq), img, s.image(""))
+	if err != nil || code == codeDone {
+		return err
+	}
+	stored, err := s.number("a sequence", text)
+	if err != nil {
+		return err
+	}
+	switch code {
+	case codeBelowWatermark:
+		return codec.BelowWatermark(seq, stored)
+	case codeOlder:
+		return codec.OlderSnapshot(seq, stored)
+	}
+	return s.fault("publish a snapshot", fmt.Errorf("the script answered %d %s", code, text))
+}
+
+// LoadSnapshot opens an image.
+func (s *Store) LoadSnapshot(ctx context.Context, back int) (uint64, io.ReadCloser, error) {
+	if back < 0 || back > 1 {
+		return 0, nil, fmt.Errorf("%s: %w", s.name, persistence.ErrNoSnapshot)
+	}
+	texts, err := s.snapshots(ctx)
+	if err != nil {
+		return 0, nil, err
+	}
+	if texts[back] == "" {
+		return 0, nil, fmt.Errorf("%s: %w", s.name, persistence.ErrNoSnapshot)
+	}
+	img, err := codec.ParseSnapshot(texts[back])
+	if err != nil {
+		return 0, nil, fmt.Errorf("%s: %w", s.name, err)
+	}
+	key := s.image(img.ID())
+	get := func(ctx context.Context, i uint32) ([]byte, error) {
+		chunk, err := s.history.HGet(ctx, key, dec(uint64(i))).Bytes()
+		if errors.Is(err, redis.Nil) {
+			return nil, codec.ErrNoChunk
+		}
+		return chunk, err
+	}
+	kept := func(ctx context.Context) (bool, error) {
+		now, err := s.snapshots(ctx)
+		return err == nil && (now[0] == texts[back] || now[1] == texts[back]), err
+	}
+	return img.Seq, img.Download(ctx, get, kept), nil
+}
+
+// snapshots are the texts of the newest image and the one before.
+func (s *Store) snapshots(ctx context.Context) ([]string, error) {
+	m, err := fields(s.history.HMGet(ctx, s.head(), "snap", "snap1"))
+	if err != nil {
+		return nil, s.fault("read the snapshots", err)
+	}
+	return m, nil
+}

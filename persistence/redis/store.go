@@ -1,0 +1,330 @@
+package redis
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+	"github.com/redis/go-redis/v9/maintnotifications"
+
+	"exchange/persistence"
+	"exchange/persistence/internal/codec"
+)
+
+// Options of Open. The zero value keeps everything, for the engine "main", and insists on durability.
+type Options struct {
+	// Engine names the journal in this Redis; "" means "main". It is the hash tag of every key.
+	Engine string
+	// Retention bounds history; its zero value keeps everything.
+	Retention persistence.Retention
+	// AcceptDurability opens a Redis that may lose acknowledged writes, with a warning at each start.
+	AcceptDurability bool
+	// Logger hears of the store's troubles; nil means slog.Default.
+	Logger *slog.Logger
+}
+
+// DefaultRetention is for operators who ask for none: it keeps history from filling Redis's memory,
+// at about 150 bytes a trade and a closed order.
+var DefaultRetention = persistence.Retention{Trades: 1_000_000, Orders: 100_000}
+
+const (
+	dialTimeout = 2 * time.Second
+	// journalTimeout bounds one try of an append; a slower answer is unknown, and asked for again.
+	journalTimeout = 2 * time.Second
+	// otherTimeout bounds calls that nobody's order waits for.
+	otherTimeout = 10 * time.Second
+	// loadingPause is how often a Redis that still loads its data is asked again.
+	loadingPause = 200 * time.Millisecond
+
+	// Connections: one append is in flight at a time, one more checks the token.
+	journalConns    = 2
+	projectionConns = 3
+	historyConns    = 16
+)
+
+// The client library writes each failed dial to standard error by itself. Every such error is also
+// returned, and whoever gets it decides what to log.
+func init() { redis.SetLogger(silent{}) }
+
+type silent struct{}
+
+func (silent) Printf(context.Context, string, ...any) {}
+
+// A Store is one engine's keys in one Redis. Its methods may be called from any goroutine.
+type Store struct {
+	name      string // without secrets
+	engine    string
+	retention persistence.Retention
+	log       *slog.Logger
+
+	// Three clients, so that a slow list never holds the connection that an append needs.
+	journal     *redis.Client
+	projections *redis.Client
+	history     *redis.Client
+
+	uploads chan struct{} // one place: one snapshot upload at a time
+}
+
+var _ persistence.Store = (*Store)(nil)
+
+// Open connects to url, "redis://[user:password@]host:port/db" (rediss for TLS, unix for a socket),
+// waits while Redis loads its data, as long as ctx allows, and checks that it is durable.
+func Open(ctx context.Context, url string, opts Options) (*Store, error) {
+	if opts.Engine == "" {
+		opts.Engine = "main"
+	}
+	if err := codec.CheckEngine(opts.Engine); err != nil {
+		return nil, err
+	}
+	if opts.Logger == nil {
+		opts.Logger = slog.Default()
+	}
+	base, err := redis.ParseURL(url)
+	if err != nil {
+		// The parser's own text repeats the URL, password included.
+		return nil, errors.New("the Redis URL cannot be read: it must look like redis://user:password@host:6379/0, with rediss:// for TLS or unix:// for a socket")
+	}
+	s := &Store{
+		name:        name(base),
+		engine:      opts.Engine,
+		retention:   opts.Retention,
+		log:         opts.Logger,
+		journal:     client(base, journalTimeout, journalConns),
+		projections: client(base, otherTimeout, projectionConns),
+		history:     client(base, otherTimeout, historyConns),
+		uploads:     make(chan struct{}, 1),
+	}
+	if err := s.start(ctx, opts.AcceptDurability); err != nil {
+		return nil, errors.Join(err, s.Close())
+	}
+	return s, nil
+}
+
+// name is the URL without its secrets.
+func name(o *redis.Options) string {
+	switch {
+	case o.Network == "unix":
+		return fmt.Sprintf("unix://%s?db=%d", o.Addr, o.DB)
+	case o.TLSConfig != nil:
+		return fmt.Sprintf("rediss://%s/%d", o.Addr, o.DB)
+	}
+	return fmt.Sprintf("redis://%s/%d", o.Addr, o.DB)
+}
+
+// client makes a client that never retries by itself: a second try is a decision, taken elsewhere.
+func client(base *redis.Options, timeout time.Duration, conns int) *redis.Client {
+	return redis.NewClient(&redis.Options{
+		Network:   base.Network,
+		Addr:      base.Addr,
+		Username:  base.Username,
+		Password:  base.Password,
+		DB:        base.DB,
+		TLSConfig: base.TLSConfig,
+
+		Protocol:                 2, // old servers and Valkey alike
+		DisableIdentity:          true,
+		MaintNotificationsConfig: &maintnotifications.Config{Mode: maintnotifications.ModeDisabled},
+		ContextTimeoutEnabled:    true,
+		MaxRetries:               -1,
+		DialerRetries:            1,
+		DialTimeout:              dialTimeout,
+		ReadTimeout:              timeout,
+		WriteTimeout:             timeout,
+		PoolTimeout:              timeout,
+		PoolSize:                 conns,
+		MaxActiveConns:           conns,
+		PipelinePoolSize:         -1, // nothing is pipelined
+	})
+}
+
+// start waits for Redis and checks it.
+func (s *Store) start(ctx context.Context, accept bool) error {
+	if err := s.ready(ctx); err != nil {
+		return err
+	}
+	if err := s.supported(ctx); err != nil {
+		return err
+	}
+	wrong, err := s.durability(ctx)
+	if err != nil {
+		return err
+	}
+	if len(wrong) == 0 {
+		return nil
+	}
+	text := strings.Join(wrong, "; ")
+	if !accept {
+		return fmt.Errorf("%w: %s: %s; set these in redis.conf and restart Redis, or start with --accept-redis-durability to accept that acknowledged orders may be lost",
+			persistence.ErrNotDurable, s.name, text)
+	}
+	s.log.Warn("this Redis may lose acknowledged writes, which was accepted with --accept-redis-durability", "store", s.name, "wrong", text)
+	return nil
+}
+
+// ready waits until Redis answers. Only one that loads its data is waited for.
+func (s *Store) ready(ctx context.Context) error {
+	said := false
+	for {
+		err := s.history.Ping(ctx).Err()
+		if err == nil {
+			return nil
+		}
+		if !redis.HasErrorPrefix(err, "LOADING") {
+			return fmt.Errorf("%s does not answer: %w; check that Redis runs there and that the user and password are right", s.name, err)
+		}
+		if !said {
+			s.log.Info("waiting for Redis to load its data", "store", s.name)
+			said = true
+		}
+		pause := time.NewTimer(loadingPause)
+		select {
+		case <-ctx.Done():
+			pause.Stop()
+			return fmt.Errorf("%s still loads its data: %w", s.name, ctx.Err())
+		case <-pause.C:
+		}
+	}
+}
+
+// supported refuses a Redis that lacks XTRIM MINID.
+func (s *Store) supported(ctx context.Context) error {
+	info, err := s.info(ctx, "server")
+	if err != nil {
+		return err
+	}
+	major, rest, _ := strings.Cut(info["redis_version"], ".")
+	minor, _, _ := strings.Cut(rest, ".")
+	a, errA := strconv.Atoi(major)
+	b, errB := strconv.Atoi(minor)
+	if errA != nil || errB != nil || a < 6 || a == 6 && b < 2 {
+		return fmt.Errorf("%s is Redis %q; version 6.2 or newer is needed, 7 is best", s.name, info["redis_version"])
+	}
+	return nil
+}
+
+// info reads a section of INFO.
+func (s *Store) info(ctx context.Context, section string) (map[string]string, error) {
+	text, err := s.history.Info(ctx, section).Result()
+	if err != nil {
+		return nil, fmt.Errorf("%s: INFO %s: %w", s.name, section, err)
+	}
+	values := map[string]string{}
+	for line := range strings.Lines(text) {
+		k, v, _ := strings.Cut(strings.TrimSpace(line), ":")
+		values[k] = v
+	}
+	return values, nil
+}
+
+// settings that durability needs, and why; maxmemory-policy because evicting a key loses data too.
+var settings = []struct{ name, value string }{
+	{"appendonly", "yes"},
+	{"appendfsync", "always"},
+	{"no-appendfsync-on-rewrite", "no"},
+	{"maxmemory-policy", "noeviction"},
+}
+
+// durability lists what is wrong with Redis, each with its value and the one to set.
+func (s *Store) durability(ctx context.Context) ([]string, error) {
+	var wrong []string
+	info, err := s.info(ctx, "replication")
+	if err != nil {
+		return nil, err
+	}
+	if role := info["role"]; role != "master" {
+		wrong = append(wrong, fmt.Sprintf("its role is %q and must be \"master\": connect to the primary", role))
+	}
+	for _, want := range settings {
+		got, err := s.history.ConfigGet(ctx, want.name).Result()
+		if err != nil {
+			var answer redis.Error
+			if !errors.As(err, &answer) {
+				return nil, fmt.Errorf("%s: CONFIG GET %s: %w", s.name, want.name, err)
+			}
+			return s.unverifiable(ctx, wrong)
+		}
+		if got[want.name] != want.value {
+			wrong = append(wrong, fmt.Sprintf("%s is %q and must be %q", want.name, got[want.name], want.value))
+		}
+	}
+	return wrong, nil
+}
+
+// unverifiable is the answer where CONFIG is forbidden, as managed services do.
+func (s *Store) unverifiable(ctx context.Context, wrong []string) ([]string, error) {
+	info, err := s.info(ctx, "persistence")
+	if err != nil {
+		return nil, err
+	}
+	if info["aof_enabled"] != "1" {
+		wrong = append(wrong, "appendonly is \"no\" and must be \"yes\"")
+	}
+	return append(wrong, "CONFIG GET is not allowed there, so appendfsync, no-appendfsync-on-rewrite and maxmemory-policy are unknown and must be \"always\", \"no\" and \"noeviction\""), nil
+}
+
+// String names the store for people, without the password.
+func (s *Store) String() string { return s.name }
+
+// Close frees the connections. Calls in progress fail.
+func (s *Store) Close() error {
+	var errs []error
+	for _, c := range []*redis.Client{s.journal, s.projections, s.history} {
+		if err := c.Close(); err != nil && !errors.Is(err, redis.ErrClosed) {
+			errs = append(errs, err)
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// Keys. All carry the hash tag, so that one script may touch them all, also on a cluster.
+
+func (s *Store) key(rest string) string         { return "{" + s.engine + "}:" + rest }
+func (s *Store) head() string                   { return s.key("m") }
+func (s *Store) stream() string                 { return s.key("j") }
+func (s *Store) watermark() string              { return s.key("wm") }
+func (s *Store) images() string                 { return s.key("s") }
+func (s *Store) image(id string) string         { return s.key("s:" + id) }
+func (s *Store) nonces() string                 { return s.key("nonces") }
+func (s *Store) wallet(name string) string      { return s.key("wallet:" + name) }
+func (s *Store) allTrades() string              { return s.key("trades") }
+func (s *Store) pairTrades(pair uint16) string  { return s.key("trades:" + dec(uint64(pair))) }
+func (s *Store) accountTrades(a uint32) string  { return s.key("trades:account:" + dec(uint64(a))) }
+func (s *Store) orders(account uint32) string   { return s.key("orders:" + dec(uint64(account))) }
+func (s *Store) deposits(account uint32) string { return s.key("deposits:" + dec(uint64(account))) }
+func dec(v uint64) string                       { return strconv.FormatUint(v, 10) }
+func (s *Store) fault(what string, err error) error {
+	return fmt.Errorf("%s: %s: %w", s.name, what, err)
+}
+
+// run calls a script and reads its {code, text}.
+func (s *Store) run(ctx context.Context, c *redis.Client, script *redis.Script, what string, keys []string, args ...any) (int64, string, error) {
+	answer, err := script.Run(ctx, c, keys, args...).Slice()
+	if err != nil {
+		return 0, "", s.fault(what, err)
+	}
+	if len(answer) >= 2 {
+		code, ok := answer[0].(int64)
+		text, ok2 := answer[1].(string)
+		if ok && ok2 {
+			if code == codeFenced {
+				return code, text, codec.Fenced(text)
+			}
+			return code, text, nil
+		}
+	}
+	return 0, "", s.fault(what, fmt.Errorf("the script answered %v", answer))
+}
+
+// number reads a stored sequence.
+func (s *Store) number(what, text string) (uint64, error) {
+	v, err := strconv.ParseUint(text, 10, 64)
+	if err != nil {
+		return 0, fmt.Errorf("%s: %w: %s is %q, not a number", s.name, persistence.ErrCorrupt, what, text)
+	}
+	return v, nil
+}

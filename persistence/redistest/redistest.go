@@ -1,0 +1,202 @@
+// Package redistest runs a private redis-server for a test: on a free port of 127.0.0.1, in a
+// folder of its own, with the settings that the exchange demands. It can be killed like a machine
+// that fails, and started again on the same port and data.
+package redistest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+	"github.com/redis/go-redis/v9/maintnotifications"
+)
+
+const (
+	startWithin = 20 * time.Second
+	pollEvery   = 5 * time.Millisecond
+	startTries  = 5 // another process may take the free port first
+)
+
+// Durable are the settings that the exchange demands of Redis.
+var Durable = []string{
+	"appendonly", "yes",
+	"appendfsync", "always",
+	"no-appendfsync-on-rewrite", "no",
+	"auto-aof-rewrite-min-size", "256mb",
+	"maxmemory-policy", "noeviction",
+	"save", "",
+}
+
+// A server that is not up yet is no news: the client library would print each failed dial.
+func init() { redis.SetLogger(silent{}) }
+
+type silent struct{}
+
+func (silent) Printf(context.Context, string, ...any) {}
+
+// A Server is one redis-server. Its methods are for the test's goroutine.
+type Server struct {
+	t      testing.TB
+	binary string
+	dir    string
+	port   int
+	args   []string
+	cmd    *exec.Cmd
+	ended  chan struct{} // closed when cmd has ended
+}
+
+// Start runs a server until the test ends. settings are names and values that come after Durable,
+// and so win. It fails the test when there is no redis-server: a skipped test proves nothing.
+func Start(t testing.TB, settings ...string) *Server {
+	t.Helper()
+	binary, err := exec.LookPath("redis-server")
+	if err != nil {
+		t.Fatalf("redis-server is not installed, and this test needs it: `apt-get install redis-server` on Debian and Ubuntu, `brew install redis` on macOS")
+	}
+	if len(settings)%2 != 0 {
+		t.Fatal("BUG: settings are pairs of name and value")
+	}
+	s := &Server{t: t, binary: binary, dir: t.TempDir()}
+	all := append(append([]string(nil), Durable...), settings...)
+	for i := 0; i < len(all); i += 2 {
+		s.args = append(s.args, "--"+all[i], all[i+1])
+	}
+	t.Cleanup(s.Stop)
+	for try := 1; ; try++ {
+		s.port = freePort(t)
+		err := s.run()
+		if err == nil {
+			return s
+		}
+		if try == startTries {
+			t.Fatal(err)
+		}
+	}
+}
+
+// URL is where the server listens, as the store takes it.
+func (s *Server) URL() string { return fmt.Sprintf("redis://127.0.0.1:%d/0", s.port) }
+
+// Addr is the server's host and port.
+func (s *Server) Addr() string { return fmt.Sprintf("127.0.0.1:%d", s.port) }
+
+// Dir is the folder of its data.
+func (s *Server) Dir() string { return s.dir }
+
+// Client is a plain client of the server, closed when the test ends.
+func (s *Server) Client() *redis.Client {
+	c := redis.NewClient(&redis.Options{
+		Addr: s.Addr(), Protocol: 2, DisableIdentity: true, MaxRetries: -1, DialerRetries: 1,
+		MaintNotificationsConfig: &maintnotifications.Config{Mode: maintnotifications.ModeDisabled},
+	})
+	s.t.Cleanup(func() { c.Close() })
+	return c
+}
+
+// Kill ends the server at once, as kill -9 does, and waits until it is gone.
+func (s *Server) Kill() {
+	s.t.Helper()
+	if s.cmd == nil {
+		s.t.Fatal("BUG: the server does not run")
+	}
+	s.cmd.Process.Kill()
+	<-s.ended
+	s.cmd = nil
+}
+
+// Restart runs a killed server again, on the same port and data, and waits until it answers.
+func (s *Server) Restart() {
+	s.t.Helper()
+	if s.cmd != nil {
+		s.t.Fatal("BUG: the server runs already")
+	}
+	if err := s.run(); err != nil {
+		s.t.Fatal(err)
+	}
+}
+
+// Stop ends the server; it may be called again.
+func (s *Server) Stop() {
+	if s.cmd != nil {
+		s.cmd.Process.Kill()
+		<-s.ended
+		s.cmd = nil
+	}
+}
+
+// run starts the process and waits until it answers PING with its data loaded.
+func (s *Server) run() error {
+	logPath := filepath.Join(s.dir, "server.log")
+	log, err := os.OpenFile(logPath, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+	if err != nil {
+		return err
+	}
+	defer log.Close()
+	args := append([]string{"--port", fmt.Sprint(s.port), "--bind", "127.0.0.1", "--dir", s.dir, "--daemonize", "no"}, s.args...)
+	cmd := exec.Command(s.binary, args...)
+	cmd.Stdout, cmd.Stderr = log, log
+	cmd.SysProcAttr = endWithParent()
+	if err := cmd.Start(); err != nil {
+		return err
+	}
+	ended := make(chan struct{})
+	go func() {
+		cmd.Wait()
+		close(ended)
+	}()
+	s.cmd, s.ended = cmd, ended
+
+	// A password among the settings is answered with NOAUTH: that, too, is a server that has loaded.
+	c := redis.NewClient(&redis.Options{
+		Addr: s.Addr(), Protocol: 2, DisableIdentity: true, MaxRetries: -1, DialerRetries: 1, DialTimeout: time.Second,
+		MaintNotificationsConfig: &maintnotifications.Config{Mode: maintnotifications.ModeDisabled},
+	})
+	defer c.Close()
+	deadline := time.NewTimer(startWithin)
+	defer deadline.Stop()
+	poll := time.NewTicker(pollEvery)
+	defer poll.Stop()
+	for {
+		err := c.Ping(context.Background()).Err()
+		if err == nil || redis.HasErrorPrefix(err, "NOAUTH") {
+			return nil
+		}
+		select {
+		case <-ended:
+			s.cmd = nil
+			return fmt.Errorf("redis-server ended at start: %s", tail(logPath))
+		case <-deadline.C:
+			s.Stop()
+			return errors.Join(fmt.Errorf("redis-server did not answer within %v: %s", startWithin, tail(logPath)), err)
+		case <-poll.C:
+		}
+	}
+}
+
+// tail is the end of the server's log.
+func tail(path string) string {
+	b, err := os.ReadFile(path)
+	if err != nil {
+		return err.Error()
+	}
+	lines := strings.Split(strings.TrimSpace(string(b)), "\n")
+	return strings.Join(lines[max(len(lines)-5, 0):], "\n")
+}
+
+func freePort(t testing.TB) int {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	return l.Addr().(*net.TCPAddr).Port
+}

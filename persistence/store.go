@@ -1,0 +1,244 @@
+// Package persistence is what the exchange remembers by: the Store interface, the rows that go
+// through it, and the errors it answers with. The implementations are persistence/pebble (embedded)
+// and persistence/redis; persistence/conformance is the one suite that both must pass.
+//
+// A store keeps three things for one engine:
+//
+//   - the journal: batches of records, one dense sequence, appended under a fence. It is the truth.
+//   - snapshots: the two newest images of the committed state, each at one sequence.
+//   - projections: wallets, nonces and history, derived from the journal, written behind it together
+//     with a watermark that says up to which sequence they are exact. History becomes primary data
+//     once the journal below it is trimmed.
+//
+// The bytes of batches and snapshots are opaque here. All methods may be called from any goroutine,
+// and may block on I/O: no actor calls them inside Receive.
+package persistence
+
+import (
+	"context"
+	"errors"
+	"io"
+	"strconv"
+	"strings"
+
+	"exchange/core/matching"
+	"exchange/core/money"
+)
+
+// Definite answers. Every other error of Append means "unknown: retry the same bytes".
+var (
+	// ErrFenced: another owner has acquired the engine. This one must stop, acknowledging nothing.
+	ErrFenced = errors.New("fenced: another process owns this engine now")
+	// ErrGap: the stored sequence is not the one this append follows. Either the store lost a tail
+	// or somebody else wrote. The wrapped text says which.
+	ErrGap = errors.New("gap: the journal does not end where this process left it")
+	// ErrCorrupt: stored data fails its checks. The wrapped text says where.
+	ErrCorrupt = errors.New("corrupt: stored data fails its checks")
+	// ErrNoSnapshot: there is no snapshot that old.
+	ErrNoSnapshot = errors.New("no such snapshot")
+	// ErrLocked: another process holds the store (embedded stores only).
+	ErrLocked = errors.New("the store is in use by another process")
+	// ErrNotDurable: the store would acknowledge writes that a crash may lose.
+	ErrNotDurable = errors.New("the store is not durable enough")
+	// ErrNotFound: no such row.
+	ErrNotFound = errors.New("not found")
+)
+
+// A Token is the proof of ownership that Acquire gives, "<n>:<unique>". n grows with each owner.
+type Token string
+
+// Epoch is the token's counter.
+func (t Token) Epoch() uint32 {
+	n, _, _ := strings.Cut(string(t), ":")
+	e, _ := strconv.ParseUint(n, 10, 32)
+	return uint32(e)
+}
+
+// A Journal keeps batches of records. A batch covers the records (prev, next] of one dense sequence.
+type Journal interface {
+	// Acquire makes the caller the owner; any earlier owner is fenced from then on. It returns the
+	// last sequence in the journal, 0 in a new one. owner is text for people.
+	Acquire(ctx context.Context, owner string) (tok Token, last uint64, err error)
+	// Check is nil while tok still owns the engine, ErrFenced when not, another error if unknown.
+	Check(ctx context.Context, tok Token) error
+	// Append makes a batch durable. nil: it is durable, now or since an earlier try with the same
+	// bytes. ErrFenced, ErrGap: it is not, and never will be. Another error: unknown, try again.
+	Append(ctx context.Context, tok Token, prev, next uint64, batch []byte) error
+	// Read calls fn for each batch that ends above after, in order, until the end or fn's error.
+	// The slice is valid during the call only. If the chain of batches is broken, the first one
+	// does not start at or below after, or the last does not end where the journal says it ends:
+	// ErrCorrupt.
+	Read(ctx context.Context, after uint64, fn func(prev, next uint64, batch []byte) error) error
+	// Trim forgets batches that end at or below upTo.
+	Trim(ctx context.Context, tok Token, upTo uint64) error
+}
+
+// Snapshots keeps the two newest images of the state.
+type Snapshots interface {
+	// SaveSnapshot stores and then publishes an image at seq. It is refused while the durable
+	// watermark is below seq, and with ErrFenced. An image older than the newest is an error.
+	SaveSnapshot(ctx context.Context, tok Token, seq uint64, r io.Reader) error
+	// LoadSnapshot opens the newest image (back 0) or the one before (back 1). ErrNoSnapshot if
+	// there is none; ErrCorrupt, also from Read, if its checksum is wrong.
+	LoadSnapshot(ctx context.Context, back int) (seq uint64, r io.ReadCloser, err error)
+}
+
+// Projections keeps derived rows and the sequence they are exact for.
+type Projections interface {
+	// Apply writes w if the watermark is from, and sets the watermark to to, atomically. If the
+	// watermark is to already (and from is not), an earlier try has landed: nil, nothing is written.
+	// ErrFenced, ErrGap (the watermark is neither) are definite. from == to writes values without
+	// moving the watermark: then w may hold nonces only. It need not be durable before the next
+	// Append or SaveSnapshot is.
+	Apply(ctx context.Context, tok Token, from, to uint64, w *Writes) error
+	// Watermark is the sequence the readable projections are exact for.
+	Watermark(ctx context.Context) (uint64, error)
+	// Nonces calls fn for each key's projected nonce.
+	Nonces(ctx context.Context, fn func(key string, nonce uint64)) error
+}
+
+// History answers lists from projected rows. fn returns false to stop. Rows come in exact order of
+// their ids, newest first unless the query says otherwise, and one call sees a stable list: no row
+// twice, none left out, whatever is written meanwhile. The *row is valid during the call only.
+type History interface {
+	Trades(ctx context.Context, q TradeQuery, fn func(*Trade) bool) error
+	Orders(ctx context.Context, q OrderQuery, fn func(*Order) bool) error
+	// Order is one closed order of an account; ErrNotFound.
+	Order(ctx context.Context, account uint32, id uint64) (Order, error)
+	Deposits(ctx context.Context, q DepositQuery, fn func(*Deposit) bool) error
+}
+
+// A Store is all of it.
+type Store interface {
+	Journal
+	Snapshots
+	Projections
+	History
+	// String names the store for people, without secrets: "pebble:./data", "redis://host:6379/0".
+	String() string
+	Close() error
+}
+
+// Retention bounds history. 0 keeps everything. Open orders are not history and are never trimmed.
+type Retention struct {
+	// Trades is how many of the newest trades each list keeps: per pair, over all pairs, and per account.
+	Trades int
+	// Orders is how many of the newest closed orders each account keeps.
+	Orders int
+}
+
+// MaxRows is how many rows of each kind one Apply may write.
+const MaxRows = 100_000
+
+// Writes is what one Apply writes. Wallets and nonces are absolute values, the other rows are new.
+type Writes struct {
+	Wallets  []Wallet
+	Nonces   []Nonce
+	Trades   []Trade
+	Orders   []Order
+	Deposits []Deposit
+}
+
+// Reset empties w and keeps its memory.
+func (w *Writes) Reset() {
+	w.Wallets, w.Nonces, w.Trades, w.Orders, w.Deposits = w.Wallets[:0], w.Nonces[:0], w.Trades[:0], w.Orders[:0], w.Deposits[:0]
+}
+
+// A Wallet is all holdings of one account, exact for Seq.
+type Wallet struct {
+	Account  uint32
+	Name     string // the account's, [a-z0-9._-]
+	Seq      uint64
+	Holdings []Holding
+}
+
+// A Holding is one currency of a wallet.
+type Holding struct {
+	Currency string // code, such as "BTC"
+	Balance  money.Balance
+	Reserve  money.Balance
+}
+
+// A Nonce is the highest one that an API key has used.
+type Nonce struct {
+	Key   string // the public key
+	Nonce uint64
+}
+
+// A Trade is one execution.
+type Trade struct {
+	ID         uint64
+	Pair       uint16
+	TakerSide  matching.Side
+	Price      money.Price
+	Amount     money.Amount
+	TimeUs     int64
+	Taker      uint32 // account
+	Maker      uint32 // account; may be the taker itself
+	TakerOrder uint64
+	MakerOrder uint64
+	TakerFee   money.Balance // in the currency that the taker received
+	MakerFee   money.Balance // in the currency that the maker received
+}
+
+// Statuses of an order, as the API numbers them.
+const (
+	StatusActive    = 1
+	StatusCancelled = 2
+	StatusDone      = 3
+)
+
+// An Order is one closed order: done or cancelled.
+type Order struct {
+	ID        uint64
+	Account   uint32
+	Pair      uint16
+	Side      matching.Side
+	Status    uint8 // StatusCancelled or StatusDone
+	Price     money.Price
+	Amount    money.Amount // as asked for
+	Remaining money.Amount // what was open when it closed; 0 if done
+	TimeUs    int64        // accepted
+	ClosedUs  int64
+	ClosedSeq uint64 // the record that closed it
+	ClientID  string // client_order_id, "" if none; at most 36 bytes
+}
+
+// A Deposit is one credit from outside.
+type Deposit struct {
+	ID        uint64
+	Account   uint32
+	Currency  uint16
+	Amount    money.Amount
+	TimeUs    int64
+	Reference string // unique over the engine
+}
+
+// A TradeQuery selects trades. Zero fields do not filter.
+type TradeQuery struct {
+	Pair      uint16
+	Account   uint32        // trades where this account was the taker or the maker
+	TakerSide matching.Side // the field `type` of the API
+	MySide    matching.Side // only with Account: its own side; the taker's when it met itself
+	Before    uint64        // only ids below
+	Offset    int           // leave out that many matching rows first
+	Ascending bool
+}
+
+// An OrderQuery selects closed orders of one account, newest first. Zero fields do not filter.
+type OrderQuery struct {
+	Account  uint32
+	Pair     uint16
+	Side     matching.Side
+	Status   uint8
+	ClientID string
+	Before   uint64
+	MaxSeq   uint64 // only orders closed at or below this sequence; 0: all
+}
+
+// A DepositQuery selects deposits of one account, newest first.
+type DepositQuery struct {
+	Account uint32
+	Before  uint64
+	Offset  int
+}
