@@ -1,0 +1,108 @@
+package actors
+
+import (
+	"sync/atomic"
+
+	"github.com/asynkron/protoactor-go/actor"
+
+	"exchange/core/event"
+	"exchange/core/matching"
+	"exchange/core/money"
+)
+
+// A book is the deciding side of one pair: it matches. One actor owns it; the order of its mailbox is
+// the order of the pair. It sees nothing but its messages: time comes with a command, ids from the
+// engine's counters, and the outcome of each command is one unit of the journal.
+type book struct {
+	pair   *Pair
+	limits *Limits
+	ids    *counters
+	alarm  func(what string, behindUs int64) // the clock went back
+	submit func(*Command)                    // to the journal
+
+	orders     *matching.Book
+	lastTimeUs int64
+	fills      []matching.Fill
+}
+
+// counters give ids. An id that was drawn and never journaled was never shown: after a restart it
+// may be given again.
+type counters struct {
+	order atomic.Uint64 // orders and cancels
+	trade atomic.Uint64
+}
+
+// clockToleranceUs is how far a command's time may be behind its book's before it is worth an alarm.
+const clockToleranceUs = 1_000_000
+
+// Receive implements actor.Actor.
+func (b *book) Receive(ctx actor.Context) {
+	switch m := ctx.Message().(type) {
+	case *Command:
+		b.decide(m)
+	case *probe:
+		m.run()
+	}
+}
+
+func (b *book) decide(c *Command) {
+	if b.lastTimeUs-c.timeUs > clockToleranceUs {
+		b.alarm(b.pair.Name, b.lastTimeUs-c.timeUs)
+	}
+	c.timeUs = max(c.timeUs, b.lastTimeUs)
+	b.lastTimeUs = c.timeUs
+	if c.kind == event.KindCancel {
+		b.cancel(c)
+	} else {
+		b.place(c)
+	}
+	b.submit(c)
+}
+
+func (b *book) place(c *Command) {
+	w := &c.order
+	// A full book still takes orders that trade: whatever rests of one has taken a maker's place.
+	if b.orders.Len() >= b.limits.OpenOrdersPerBook && !b.crosses(w.side, w.price) {
+		c.refuse(event.RefusedBookLimit)
+		return
+	}
+	fills, rest, cut := b.orders.Match(w.side, w.price, w.amount, b.limits.MaxFills, b.fills[:0])
+	b.fills = fills
+	r := &c.record
+	r.Kind, r.Pair, r.TimeUs = event.KindOrder, b.pair.Number, c.timeUs
+	trades := r.Order.Trades[:0]
+	r.Order = event.Order{ID: b.ids.order.Add(1), Account: c.key.Account.ID, Key: c.key.Number, Nonce: w.nonce, Side: w.side, Cut: cut,
+		Price: w.price, Amount: w.amount, Remaining: rest, ClientID: w.clientID}
+	for i := range fills {
+		f := &fills[i]
+		trades = append(trades, event.Trade{ID: b.ids.trade.Add(1), Maker: f.Maker, MakerAccount: f.MakerAccount,
+			Price: f.Price, Amount: f.Amount, MakerRemaining: f.MakerRemaining})
+	}
+	r.Order.Trades = trades
+	if r.Order.Rests() {
+		b.orders.Add(matching.Order{ID: r.Order.ID, Account: r.Order.Account, Side: w.side, Price: w.price, Amount: w.amount,
+			Remaining: rest, TimeUs: c.timeUs})
+	}
+	c.outcome = Accepted
+	c.encode()
+}
+
+// crosses reports whether an order would trade at once.
+func (b *book) crosses(side matching.Side, price money.Price) bool {
+	best, any := b.orders.Best(side.Opposite())
+	return any && (side == matching.Buy && best <= price || side == matching.Sell && best >= price)
+}
+
+func (b *book) cancel(c *Command) {
+	o, ok := b.orders.Cancel(c.order.id)
+	if !ok {
+		c.refuse(event.RefusedNotOpen)
+		return
+	}
+	r := &c.record
+	r.Kind, r.Pair, r.TimeUs = event.KindCancel, b.pair.Number, c.timeUs
+	r.Cancel = event.Cancel{ID: b.ids.order.Add(1), Order: o.ID, Account: o.Account, Key: c.key.Number, Nonce: c.order.nonce,
+		Side: o.Side, Price: o.Price, Remaining: o.Remaining}
+	c.outcome = Accepted
+	c.encode()
+}

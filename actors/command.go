@@ -1,0 +1,125 @@
+package actors
+
+import (
+	"sync"
+	"time"
+
+	"exchange/core/event"
+	"exchange/core/matching"
+	"exchange/core/money"
+)
+
+// An Outcome is how a command ended.
+type Outcome uint8
+
+// The outcomes. Unknown is the answer when the process must stop before it knows: the command may
+// or may not be in the journal.
+const (
+	Unknown  Outcome = iota
+	Accepted         // its record is durable; Record has it
+	Refused          // its refusal is durable (orders, cancels), or it changed nothing (administration)
+)
+
+// A Command is one request to change something, from its handler through the actors to its release.
+//
+// It has exactly one owner at a time: handler -> wallet -> book -> journal -> handler for orders and
+// cancels, handler -> registry -> journal -> registry -> handler for the rest. The owner that ends it
+// replies once. A handler whose time is up leaves the command to its owner and never touches it again.
+type Command struct {
+	kind event.Kind // what is asked for: KindOrder, KindCancel, KindAccount ...
+	key  *Key       // whose; nil for administration
+	pair *Pair      // KindOrder: the market; KindCancel: set by the wallet
+
+	order struct { // the wish, KindOrder and KindCancel
+		nonce    uint64
+		id       uint64 // KindCancel
+		side     matching.Side
+		price    money.Price
+		amount   money.Amount
+		clientID event.ClientID
+	}
+	admin Admin
+
+	timeUs   int64
+	record   event.Record // the unit of the journal: its complete effects
+	encoded  []byte       // record, encoded by whoever decided it
+	ticket   uint64       // the wallet's number for it, while it is out
+	reserved reservation
+	admitted bool // holds a place in the limits, given back at release
+
+	outcome Outcome
+	// shortfall is what was missing when funds were refused: needed - available, with the currency.
+	shortfall reservation
+	adminErr  error
+
+	reply chan struct{} // capacity 1: whoever replies never waits
+	timer *time.Timer
+}
+
+// A reservation is an amount of a currency that a command has set aside in its wallet.
+type reservation struct {
+	currency uint16
+	amount   money.Balance
+}
+
+var commands = sync.Pool{New: func() any {
+	t := time.NewTimer(time.Hour)
+	t.Stop()
+	return &Command{reply: make(chan struct{}, 1), timer: t}
+}}
+
+func newCommand(kind event.Kind) *Command {
+	c := commands.Get().(*Command)
+	c.kind, c.key, c.pair = kind, nil, nil
+	c.order.id, c.order.clientID = 0, event.ClientID{}
+	c.reserved, c.shortfall = reservation{}, reservation{}
+	c.outcome, c.adminErr, c.admitted, c.ticket = Unknown, nil, false, 0
+	c.timeUs = time.Now().UnixMicro()
+	return c
+}
+
+// Free gives a finished command back to the pool. Only the handler that got the reply may call it.
+func (c *Command) Free() {
+	c.admin = Admin{}
+	commands.Put(c)
+}
+
+// wait blocks until the reply, at most for d. False: the time is up, the command belongs to others.
+func (c *Command) wait(d time.Duration) bool {
+	c.timer.Reset(d)
+	select {
+	case <-c.reply:
+		c.timer.Stop()
+		return true
+	case <-c.timer.C:
+		return false
+	}
+}
+
+func (c *Command) answer(o Outcome) {
+	c.outcome = o
+	c.reply <- struct{}{}
+}
+
+// Outcome says how the command ended. Valid after the reply.
+func (c *Command) Outcome() Outcome { return c.outcome }
+
+// Record is what was journaled: KindOrder or KindCancel when accepted, KindRefusal when refused.
+// Valid from the reply until Free.
+func (c *Command) Record() *event.Record { return &c.record }
+
+// Shortfall is what was missing when the refusal's reason is RefusedFunds.
+func (c *Command) Shortfall() (currency uint16, missing money.Balance) {
+	return c.shortfall.currency, c.shortfall.amount
+}
+
+// refuse turns the command into a refusal: its unit of the journal is its nonce and the reason.
+func (c *Command) refuse(reason uint8) {
+	c.outcome = Refused
+	r := &c.record
+	r.Kind, r.Pair, r.TimeUs = event.KindRefusal, 0, c.timeUs
+	r.Refusal = event.Refusal{Account: c.key.Account.ID, Key: c.key.Number, Nonce: c.order.nonce, Reason: reason}
+	c.encode()
+}
+
+func (c *Command) encode() { c.encoded = c.record.Append(c.encoded[:0]) }

@@ -1,0 +1,276 @@
+package actors
+
+import (
+	"fmt"
+	"log/slog"
+	"sync/atomic"
+	"time"
+
+	"github.com/asynkron/protoactor-go/actor"
+
+	"exchange/core/event"
+	"exchange/core/state"
+	"exchange/persistence"
+)
+
+// A committed is the committed side: the fold of all released records. One actor owns it. It answers
+// reads, and hands the projector what the store has to know: rows, balances and nonces as of one
+// sequence, and now and then an image of the whole.
+//
+// Its mailbox has released batches and reads in the order in which they were sent, and the journal's
+// writer sends a batch before it replies to anybody. So a read that is sent after an answer was seen
+// finds the record behind that answer applied.
+type committed struct {
+	state    *state.State
+	timing   *Timing
+	snapshot SnapshotPolicy
+	log      *slog.Logger
+	recycle  func([]byte) // gives a batch's buffer back to the journal
+	folded   atomic.Uint64
+	unsaved  atomic.Int64 // rows that the store does not have yet
+
+	record  event.Record
+	effects state.Effects
+
+	project    chan<- projection // to the projector; capacity 1, at most one on its way
+	flushing   bool
+	watermark  uint64              // the store's
+	steps      []projection        // ready to go, in order; the first is on its way while flushing
+	stepped    uint64              // sequence where the last step ends
+	rows       *persistence.Writes // of the step that is forming
+	spare      *persistence.Writes // nil while it is in use
+	accounts   map[uint32]struct{} // whose wallets differ from the store's
+	nonces     map[uint32]struct{} // keys whose nonces do
+	readNonces []uint64            // by key number-1: highest nonce used by a read
+
+	waiting []*Read // for the history, in order of Seq
+
+	imagedSeq uint64 // newest image
+	imagedAt  time.Time
+	final     bool // the next projection is the last, with an image
+}
+
+// Messages to the committed actor.
+type (
+	// released is a durable batch; its data is the receiver's.
+	released struct {
+		data []byte
+		next uint64
+	}
+	// flushed is the projector's answer: the store's watermark is at to.
+	flushed struct {
+		to     uint64
+		rows   int
+		writes *persistence.Writes
+	}
+	// tick asks for a projection of what has gathered.
+	tick struct{}
+	// finish asks for a last projection and an image; the projector ends after it.
+	finish struct{}
+)
+
+// Receive implements actor.Actor.
+func (c *committed) Receive(ctx actor.Context) {
+	switch m := ctx.Message().(type) {
+	case *released:
+		c.fold(m)
+	case *Read:
+		c.read(m)
+	case *flushed:
+		c.flushed(m)
+	case tick:
+		c.flush()
+	case finish:
+		c.final = true
+		c.flush()
+	case *probe:
+		m.run()
+	}
+}
+
+func (c *committed) fold(m *released) {
+	b, err := event.OpenBatch(m.data)
+	if err == nil && b.Prev != c.state.Seq() {
+		err = fmt.Errorf("batch after sequence %d comes at %d", b.Prev, c.state.Seq())
+	}
+	for rest := b.Records; err == nil && len(rest) > 0; {
+		if rest, err = c.record.Decode(rest); err == nil {
+			err = c.apply(&c.record)
+		}
+	}
+	if err == nil && c.state.Seq() != m.next {
+		err = fmt.Errorf("batch to sequence %d ends at %d", m.next, c.state.Seq())
+	}
+	if err != nil {
+		panic(fmt.Sprintf("BUG: a released batch does not fold: %v", err))
+	}
+	c.recycle(m.data)
+	c.folded.Store(m.next)
+}
+
+// apply folds one record and notes what the store has to know of it.
+func (c *committed) apply(r *event.Record) error {
+	if err := c.state.Apply(r, &c.effects); err != nil {
+		return err
+	}
+	if c.state.Seq() > c.watermark {
+		c.note(r)
+	}
+	return nil
+}
+
+func (c *committed) note(r *event.Record) {
+	before := len(c.rows.Trades) + len(c.rows.Orders) + len(c.rows.Deposits)
+	for i := range c.effects.Settlements {
+		if t := &c.effects.Settlements[i]; len(t.Changes()) > 0 {
+			c.accounts[t.Account] = struct{}{}
+		}
+	}
+	for i := range c.effects.Closed {
+		o := &c.effects.Closed[i]
+		status := uint8(persistence.StatusDone)
+		if o.Cancelled {
+			status = persistence.StatusCancelled
+		}
+		c.rows.Orders = append(c.rows.Orders, persistence.Order{ID: o.ID, Account: o.Account, Pair: o.Pair, Side: o.Side, Status: status,
+			Price: o.Price, Amount: o.Amount, Remaining: o.Remaining, TimeUs: o.TimeUs, ClosedUs: o.ClosedUs,
+			ClosedSeq: c.state.Seq(), ClientID: o.ClientID.String()})
+	}
+	switch r.Kind {
+	case event.KindAccount:
+		c.accounts[r.Account.ID] = struct{}{}
+	case event.KindOrder:
+		c.noteNonce(r.Order.Key)
+		o := &r.Order
+		for i := range o.Trades {
+			t := &o.Trades[i]
+			c.rows.Trades = append(c.rows.Trades, persistence.Trade{ID: t.ID, Pair: r.Pair, TakerSide: o.Side, Price: t.Price, Amount: t.Amount,
+				TimeUs: r.TimeUs, Taker: o.Account, Maker: t.MakerAccount, TakerOrder: o.ID, MakerOrder: t.Maker,
+				TakerFee: t.TakerFee, MakerFee: t.MakerFee})
+		}
+	case event.KindCancel:
+		c.noteNonce(r.Cancel.Key)
+	case event.KindRefusal:
+		c.noteNonce(r.Refusal.Key)
+	case event.KindDeposit:
+		d := &r.Deposit
+		c.rows.Deposits = append(c.rows.Deposits, persistence.Deposit{ID: d.ID, Account: d.Account, Currency: d.Currency, Amount: d.Amount,
+			TimeUs: r.TimeUs, Reference: d.Reference})
+	}
+	rows := len(c.rows.Trades) + len(c.rows.Orders) + len(c.rows.Deposits)
+	c.unsaved.Add(int64(rows - before))
+	if rows >= stepRows || len(c.accounts) >= stepRows || len(c.nonces) >= stepRows {
+		c.step()
+	}
+}
+
+// stepRows is the size from which on a projection is cut. One more record may add twice max_fills, so
+// a step stays below persistence.MaxRows.
+const stepRows = 20_000
+
+func (c *committed) noteNonce(key uint32) {
+	if key != 0 {
+		c.nonces[key] = struct{}{}
+	}
+}
+
+func (c *committed) read(r *Read) {
+	if r.key != nil {
+		c.noteRead(r.key.Number, r.nonce)
+	}
+	if r.from(c.state) && r.Seq > c.watermark {
+		c.waiting = append(c.waiting, r)
+		c.flush()
+		return
+	}
+	r.answer()
+}
+
+// noteRead keeps the nonce of a read for the next projection. It is not part of the state: no record
+// says it, and losing the newest ones in a crash is harmless.
+func (c *committed) noteRead(key uint32, nonce uint64) {
+	c.raiseReadNonce(key, nonce)
+	if c.noteNonce(key); len(c.nonces) >= stepRows {
+		c.step()
+	}
+}
+
+func (c *committed) raiseReadNonce(key uint32, nonce uint64) {
+	for int(key) > len(c.readNonces) {
+		c.readNonces = append(c.readNonces, 0)
+	}
+	c.readNonces[key-1] = max(c.readNonces[key-1], nonce)
+}
+
+// flush starts a projection, unless one is on its way or there is nothing to write.
+func (c *committed) flush() {
+	if c.flushing {
+		return
+	}
+	if len(c.steps) == 0 {
+		if !c.final && c.state.Seq() == c.stepped && len(c.nonces) == 0 {
+			return
+		}
+		c.step()
+	}
+	c.flushing = true
+	c.project <- c.steps[0]
+}
+
+// step ends the step that is forming at the state as it is now: balances and nonces are as of this
+// sequence, and so is an image, if one is due.
+func (c *committed) step() {
+	to := c.state.Seq()
+	w := c.rows
+	for id := range c.accounts {
+		a := c.state.Account(id)
+		row := persistence.Wallet{Account: id, Name: a.Name, Seq: to}
+		for _, h := range a.Wallet.Holdings() {
+			row.Holdings = append(row.Holdings, persistence.Holding{Currency: c.state.Currencies()[h.Currency-1].Code, Balance: h.Balance, Reserve: h.Reserve})
+		}
+		w.Wallets = append(w.Wallets, row)
+	}
+	for key := range c.nonces {
+		k := c.state.Keys()[key-1]
+		nonce := k.Nonce
+		if int(key) <= len(c.readNonces) {
+			nonce = max(nonce, c.readNonces[key-1])
+		}
+		if nonce > 0 {
+			w.Nonces = append(w.Nonces, persistence.Nonce{Key: k.Key.Key, Nonce: nonce})
+		}
+	}
+	p := projection{from: c.stepped, to: to, writes: w, last: c.final}
+	p.rows = len(w.Trades) + len(w.Orders) + len(w.Deposits)
+	if c.final || c.snapshot.due(to-c.imagedSeq, time.Since(c.imagedAt)) {
+		p.image = c.state.AppendTo(nil)
+		c.imagedSeq, c.imagedAt = to, time.Now()
+	}
+	clear(c.accounts)
+	clear(c.nonces)
+	c.steps = append(c.steps, p)
+	c.stepped, c.final = to, false
+	if c.rows, c.spare = c.spare, nil; c.rows == nil {
+		c.rows = new(persistence.Writes)
+	}
+}
+
+func (c *committed) flushed(m *flushed) {
+	c.flushing = false
+	c.steps = c.steps[:copy(c.steps, c.steps[1:])]
+	c.watermark = m.to
+	c.unsaved.Add(int64(-m.rows))
+	m.writes.Reset()
+	c.spare = m.writes
+	n := 0
+	for n < len(c.waiting) && c.waiting[n].Seq <= c.watermark {
+		c.waiting[n].answer()
+		n++
+	}
+	rest := copy(c.waiting, c.waiting[n:])
+	clear(c.waiting[rest:])
+	c.waiting = c.waiting[:rest]
+	if rest > 0 || c.final || len(c.steps) > 0 {
+		c.flush()
+	}
+}

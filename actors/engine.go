@@ -1,0 +1,417 @@
+package actors
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"runtime/debug"
+	"strconv"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/asynkron/protoactor-go/actor"
+
+	"exchange/core/event"
+	"exchange/core/ledger"
+	"exchange/core/matching"
+	"exchange/core/state"
+	"exchange/persistence"
+)
+
+// An Engine is a running exchange without its gateway: all actors, the journal's writer and the
+// projector. Its methods may be called from any goroutine.
+type Engine struct {
+	opts   Options
+	log    *slog.Logger
+	system *actor.ActorSystem
+	root   *actor.RootContext
+	dir    *directory
+	ids    counters
+
+	pairs      []*Pair          // in configured order
+	byName     map[string]*Pair // read only after the start
+	byNumber   []*Pair          // by number-1; nil: not configured
+	currencies []Currency       // in configured order
+	books      []*book          // by number-1; each belongs to its actor
+
+	journal   *journal
+	committed *committed
+	projector *projector
+	registry  *actor.PID
+	fold      *actor.PID
+	settler   ledger.Settler // the journal's writer's
+
+	inFlight atomic.Int64
+	reading  atomic.Int64
+	stopping atomic.Bool
+	released atomic.Uint64
+
+	failOnce sync.Once
+	dead     chan struct{} // closed by fail
+	failure  error         // set before dead is closed
+	stop     chan struct{} // ends the ticker and the projector
+}
+
+var settlements = sync.Pool{New: func() any { return new(settled) }}
+
+// Start recovers the state from the store and starts the actors. When it returns without an error
+// the engine takes commands. The engine does not close the store.
+func Start(ctx context.Context, o Options) (*Engine, error) {
+	begin := time.Now()
+	r, err := recoverState(ctx, &o)
+	if err != nil {
+		return nil, err
+	}
+	if err := r.reconcile(ctx, &o); err != nil {
+		return nil, err
+	}
+	e := &Engine{opts: o, log: o.Log, dir: newDirectory(), byName: map[string]*Pair{}, currencies: o.Currencies,
+		dead: make(chan struct{}), stop: make(chan struct{})}
+	quiet := slog.New(slog.NewTextHandler(io.Discard, nil))
+	e.system = actor.NewActorSystem(actor.WithLoggerFactory(func(*actor.ActorSystem) *slog.Logger { return quiet }))
+	e.root = e.system.Root
+	e.system.EventStream.Subscribe(e.deadLetter)
+	if err := e.spawnAll(r); err != nil {
+		return nil, err
+	}
+	go e.journal.run()
+	go e.projector.run()
+	go e.tick()
+	s := r.committed.state
+	e.log.Info("recovered", "store", o.Store.String(), "seq", r.last, "snapshot", r.newest, "records", r.records,
+		"accounts", len(s.Accounts()), "took", time.Since(begin).Round(time.Millisecond))
+	return e, nil
+}
+
+// spawnAll starts every actor from the recovered state.
+func (e *Engine) spawnAll(r *recovered) error {
+	o, s := &e.opts, r.committed.state
+	order, trade, deposit := s.LastIDs()
+	e.ids.order.Store(order)
+	e.ids.trade.Store(trade)
+	e.released.Store(r.last)
+
+	e.journal = newJournal(o.Store, r.token, r.last, o.Limits.BatchBytes, &o.Timing, e.log, e.fail, e.release)
+	projections := make(chan projection, 1)
+	e.committed = r.committed
+	e.committed.recycle, e.committed.project = e.journal.recycleData, projections
+	e.projector = &projector{store: o.Store, token: r.token, log: e.log, in: projections, fail: e.fail, newest: r.newest,
+		stop: e.stop, finished: make(chan struct{})}
+	e.projector.report = func(m *flushed) { e.root.Send(e.fold, m) }
+
+	var err error
+	e.byNumber, e.books = make([]*Pair, len(s.Pairs())), make([]*book, len(s.Pairs()))
+	numbers := make(map[string]uint16)
+	for _, p := range s.Pairs() {
+		numbers[p.Name] = p.Number
+	}
+	for i := range o.Pairs {
+		market := s.Pair(numbers[o.Pairs[i].Name])
+		p := &Pair{PairRules: o.Pairs[i], Number: market.Number, BaseNumber: market.Base, QuoteNumber: market.Quote}
+		b := &book{pair: p, limits: &o.Limits, ids: &e.ids, alarm: e.clockAlarm, submit: e.journal.submit,
+			orders: matching.New(), lastTimeUs: market.LastTimeUs()}
+		for _, side := range [...]matching.Side{matching.Buy, matching.Sell} {
+			for order := range market.Book.Orders(side) {
+				b.orders.Add(order)
+			}
+		}
+		if p.pid, err = e.spawn("book/"+p.Name, 1024, b); err != nil {
+			return err
+		}
+		e.pairs = append(e.pairs, p)
+		e.byName[p.Name], e.byNumber[p.Number-1], e.books[p.Number-1] = p, p, b
+	}
+	g := &registry{limits: &o.Limits, dir: e.dir, material: o.KeyMaterial, submit: e.journal.submit, currency: e.currencyNumber, code: e.CurrencyCode,
+		accounts: map[string]*Account{}, keys: map[string]*Key{}, keysOf: map[uint32]int{}, references: map[string]state.Reference{},
+		deposits: deposit, lastTimeUs: s.TimeUs(), busy: map[string][]*Command{}}
+	g.spawn = func(a *Account) error { return e.spawnWallet(a, &wallet{}) }
+	if g.sealer, err = o.Sealer(len(s.Keys()) > 0); err != nil {
+		return err
+	}
+	for _, a := range s.Accounts() {
+		entry := &Account{ID: a.ID, Name: a.Name, Email: a.Email}
+		w := &wallet{applied: s.Seq(), committed: a.Wallet.Clone(), open: a.Open.Clone(), clientIDs: a.ClientIDs.Clone()}
+		for _, n := range a.Keys {
+			nonce := s.Keys()[n-1].Nonce
+			if int(n) <= len(r.committed.readNonces) {
+				nonce = max(nonce, r.committed.readNonces[n-1])
+			}
+			if nonce > 0 {
+				w.nonces = append(w.nonces, keyNonce{n, nonce})
+			}
+		}
+		if err := e.spawnWallet(entry, w); err != nil {
+			return err
+		}
+		g.accounts[a.Name] = entry
+		g.accountIDs = a.ID
+	}
+	for _, k := range s.Keys() {
+		entry, err := newKey(&k.Key, e.dir.account(k.Account), g.sealer, o.KeyMaterial)
+		if err != nil {
+			return fmt.Errorf("%w: %w", ErrConfig, err)
+		}
+		g.keyNumbers = k.Number
+		g.keys[entry.Public] = entry
+		if k.Revoked {
+			entry.revoked.Store(true)
+			continue
+		}
+		g.keysOf[k.Account]++
+		e.dir.addKey(entry)
+	}
+	for name, ref := range s.References() {
+		g.references[name] = ref
+	}
+	for _, c := range s.Currencies() {
+		g.deposited = append(g.deposited, c.Deposited)
+	}
+	if e.registry, err = e.spawn("registry", 16, g); err != nil {
+		return err
+	}
+	e.fold, err = e.spawn("committed", 1024, e.committed)
+	return err
+}
+
+func (e *Engine) spawnWallet(a *Account, w *wallet) (err error) {
+	w.account, w.limits, w.out = a, &e.opts.Limits, e
+	a.wallet = w
+	if a.pid, err = e.spawn("wallet/"+strconv.FormatUint(uint64(a.ID), 10), 0, w); err == nil {
+		e.dir.addAccount(a)
+	}
+	return err
+}
+
+// spawn starts an actor that already has its state: it was folded before, so the producer is pure.
+func (e *Engine) spawn(name string, room int, a actor.Actor) (*actor.PID, error) {
+	props := actor.PropsFromProducer(func() actor.Actor { return a },
+		actor.WithMailbox(mailboxes(room, func(reason, message any) { e.broken(name, reason, message) })))
+	pid, err := e.root.SpawnNamed(props, name)
+	if err != nil {
+		return nil, fmt.Errorf("starting actor %s: %w", name, err)
+	}
+	return pid, nil
+}
+
+// broken ends the process because an actor's invariant broke. Its state cannot be trusted, and what
+// others submitted may rest on it: recovery from the journal is what makes this safe.
+func (e *Engine) broken(name string, reason, message any) {
+	e.log.Error("an invariant broke, the process ends", "actor", name, "reason", fmt.Sprint(reason), "message", fmt.Sprintf("%T", message), "stack", string(debug.Stack()))
+	e.opts.Exit(ExitBroken)
+}
+
+func (e *Engine) deadLetter(message any) {
+	if m, ok := message.(*actor.DeadLetterEvent); ok {
+		switch m.Message.(type) {
+		case *Command, *settled, *released, *releasedCommand:
+			e.broken(m.PID.GetId(), "BUG: a message about money went to an actor that is not there", m.Message)
+		}
+	}
+}
+
+func (e *Engine) clockAlarm(pair string, behindUs int64) {
+	e.log.Error("the clock is behind the newest record: check the time service", "pair", pair, "behind_us", behindUs)
+}
+
+// tick makes the committed side write behind now and then.
+func (e *Engine) tick() {
+	t := time.NewTicker(e.opts.Timing.Projection)
+	defer t.Stop()
+	for {
+		select {
+		case <-e.stop:
+			return
+		case <-t.C:
+			e.root.Send(e.fold, tick{})
+		}
+	}
+}
+
+// toBook, toJournal and toCommitted make the engine a walletOut.
+func (e *Engine) toBook(c *Command)    { e.root.Send(e.byNumber[c.record.Pair-1].pid, c) }
+func (e *Engine) toJournal(c *Command) { e.journal.submit(c) }
+func (e *Engine) toCommitted(r *Read)  { e.root.Send(e.fold, r) }
+
+// release gives out a durable batch: settlements to the wallets, records to the committed side, and
+// then the answers. Only the journal's writer calls it, so everybody sees one order.
+func (e *Engine) release(b *batch) {
+	for i, c := range b.units {
+		e.settle(b.prev+1+uint64(i), c)
+	}
+	e.root.Send(e.fold, &released{data: b.data, next: b.next})
+	e.released.Store(b.next)
+	for _, c := range b.units {
+		if c.key == nil {
+			e.root.Send(e.registry, &releasedCommand{c})
+			continue
+		}
+		e.giveBack(c)
+		c.answer(c.outcome) // from here on the command is its handler's
+	}
+}
+
+// settle sends each wallet that a record touches its one settlement.
+func (e *Engine) settle(seq uint64, c *Command) {
+	r := &c.record
+	var base, quote uint16
+	if r.Pair != 0 {
+		p := e.byNumber[r.Pair-1]
+		base, quote = p.BaseNumber, p.QuoteNumber
+	}
+	list := e.settler.Settle(r, base, quote)
+	for i := range list {
+		t := &list[i]
+		own := c.key != nil && t.Account == c.key.Account.ID
+		if own && c.ticket == 0 {
+			continue // refused by its wallet: nothing was on its way
+		}
+		m := settlements.Get().(*settled)
+		m.seq = seq
+		t.CopyTo(&m.settlement)
+		m.command = ownCommand{}
+		if own {
+			m.command = ownCommand{ticket: c.ticket, placed: c.kind == event.KindOrder, reserved: c.reserved, clientID: c.order.clientID}
+			if r.Kind == event.KindOrder {
+				m.command.accepted, m.command.order, m.command.pair, m.command.rests = true, r.Order.ID, r.Pair, r.Order.Rests()
+			}
+		}
+		e.root.Send(e.dir.account(t.Account).pid, m)
+	}
+}
+
+// fail ends the engine: nothing is acknowledged any more. It may be called from any goroutine.
+func (e *Engine) fail(err error) {
+	e.failOnce.Do(func() {
+		e.log.Error("the engine stops", "error", err)
+		e.failure = err
+		close(e.dead)
+	})
+}
+
+// Dead is closed when the engine can do no more; Err says why. What is in flight is answered "unknown".
+func (e *Engine) Dead() <-chan struct{} { return e.dead }
+
+// Err is why the engine is dead.
+func (e *Engine) Err() error {
+	select {
+	case <-e.dead:
+		return e.failure
+	default:
+		return nil
+	}
+}
+
+// CloseAdmission refuses new commands and reads from now on.
+func (e *Engine) CloseAdmission() { e.stopping.Store(true) }
+
+// Stop ends the engine in order: admission is closed, what is in flight is released, projections are
+// written, and a snapshot is taken. An error means that it did not come to that end before ctx was
+// over, which is safe: the next start recovers from the journal.
+func (e *Engine) Stop(ctx context.Context) error {
+	e.CloseAdmission()
+	defer close(e.stop)
+	err := e.drain(ctx)
+	if err == nil {
+		e.root.Send(e.fold, finish{})
+		select {
+		case <-e.projector.finished:
+			err = e.Err()
+		case <-e.dead:
+			err = e.failure
+		case <-ctx.Done():
+			err = fmt.Errorf("stopping before the projections were written: %w", ctx.Err())
+		}
+	}
+	for _, b := range e.journal.close() {
+		for _, c := range b.units {
+			c.answer(Unknown)
+		}
+	}
+	if err == nil {
+		<-e.journal.stopped
+	}
+	return err
+}
+
+// drain waits until nothing is in flight.
+func (e *Engine) drain(ctx context.Context) error {
+	t := time.NewTicker(2 * time.Millisecond)
+	defer t.Stop()
+	for e.inFlight.Load() > 0 || e.journal.pending.Load() > 0 || e.reading.Load() > 0 {
+		select {
+		case <-e.dead:
+			return e.failure
+		case <-ctx.Done():
+			return fmt.Errorf("stopping with %d commands in flight: %w", e.inFlight.Load(), ctx.Err())
+		case <-t.C:
+		}
+	}
+	return nil
+}
+
+// Abandon ends the engine's goroutines without an orderly end, as a crash would: for tests.
+func (e *Engine) Abandon() {
+	e.CloseAdmission()
+	e.fail(errors.New("abandoned"))
+	for _, b := range e.journal.close() {
+		for _, c := range b.units {
+			c.answer(Unknown)
+		}
+	}
+	<-e.journal.stopped
+	close(e.stop)
+	<-e.projector.finished
+}
+
+// Pairs are the configured pairs in order. Read only.
+func (e *Engine) Pairs() []*Pair { return e.pairs }
+
+// Currencies are the configured currencies in order. Read only.
+func (e *Engine) Currencies() []Currency { return e.currencies }
+
+// Pair is the configured pair of that name, nil if there is none.
+func (e *Engine) Pair(name []byte) *Pair { return e.byName[string(name)] }
+
+// PairNumber is the configured pair with that number, nil if there is none.
+func (e *Engine) PairNumber(n uint16) *Pair {
+	if n == 0 || int(n) > len(e.byNumber) {
+		return nil
+	}
+	return e.byNumber[n-1]
+}
+
+func (e *Engine) currencyNumber(code string) uint16 {
+	for i := range e.currencies {
+		if e.currencies[i].Code == code {
+			return e.currencies[i].Number
+		}
+	}
+	return 0
+}
+
+// CurrencyCode is the code of the configured currency with that number, "" if there is none.
+func (e *Engine) CurrencyCode(number uint16) string {
+	for i := range e.currencies {
+		if e.currencies[i].Number == number {
+			return e.currencies[i].Code
+		}
+	}
+	return ""
+}
+
+// Key is the live API key with that public part, nil if there is none.
+func (e *Engine) Key(public []byte) *Key { return e.dir.key(public) }
+
+// History answers lists from the store; ask with a Read first, which says up to where it is exact.
+func (e *Engine) History() persistence.History { return e.opts.Store }
+
+// Ready is nil when the engine takes commands and the store has confirmed lately that it is ours.
+func (e *Engine) Ready() error {
+	if err := e.open(time.Now()); err != nil {
+		return err
+	}
+	return e.confirmed(time.Now())
+}

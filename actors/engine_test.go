@@ -1,0 +1,166 @@
+package actors
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"testing"
+	"time"
+
+	"exchange/actors/seal"
+	"exchange/core/event"
+	"exchange/core/matching"
+	"exchange/core/money"
+	"exchange/persistence"
+	"exchange/persistence/pebble"
+)
+
+// testOptions are an engine's on a store, with two pairs of three currencies.
+func testOptions(store persistence.Store) Options {
+	sealer, err := seal.New(make([]byte, seal.KeyBytes))
+	if err != nil {
+		panic(err)
+	}
+	o := Options{Store: store, Owner: "test", Limits: DefaultLimits, Timing: DefaultTiming, Snapshot: DefaultSnapshot,
+		Sealer:      func(bool) (*seal.Sealer, error) { return sealer, nil },
+		KeyMaterial: func(secret []byte) any { return string(secret) },
+		Exit:        func(code int) { panic(fmt.Sprintf("exit %d", code)) },
+		Log:         slog.New(slog.NewTextHandler(io.Discard, nil))}
+	if os.Getenv("EXCHANGE_TEST_LOG") != "" {
+		o.Log = slog.New(slog.NewTextHandler(os.Stderr, nil))
+	}
+	for _, code := range []string{"BTC", "USD", "EUR"} {
+		o.Currencies = append(o.Currencies, Currency{Code: code})
+	}
+	for _, quote := range []string{"USD", "EUR"} {
+		o.Pairs = append(o.Pairs, PairRules{Name: "BTC_" + quote, Base: "BTC", Quote: quote, PricePrecision: 2, AmountPrecision: 8,
+			MinimumOrderSize: 1, MaximumOrderSize: money.MaxAmount})
+	}
+	return o
+}
+
+func openPebble(t testing.TB, dir string) persistence.Store {
+	t.Helper()
+	s, err := pebble.Open(dir, pebble.Options{Logger: slog.New(slog.NewTextHandler(io.Discard, nil))})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+func start(t testing.TB, o Options) *Engine {
+	t.Helper()
+	e, err := Start(context.Background(), o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return e
+}
+
+func stop(t testing.TB, e *Engine) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	if err := e.Stop(ctx); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// must is the value of a call that may not fail.
+func must[T any](t testing.TB) func(T, error) T {
+	return func(v T, err error) T {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return v
+	}
+}
+
+// fund opens an account with a key and deposits.
+func fund(t testing.TB, e *Engine, name string, amounts map[string]money.Amount) *Key {
+	t.Helper()
+	must[Admin](t)(e.CreateAccount(name, ""))
+	must[Admin](t)(e.CreateKey(name, "key-of-"+name, "secret", event.AllPermissions, nil))
+	for currency, amount := range amounts {
+		must[Admin](t)(e.Deposit(name, currency, amount, name+currency))
+	}
+	return e.Key([]byte("key-of-" + name))
+}
+
+const coin = money.Amount(1e8)
+
+func TestTwoAccountsTradeAndARestartKeepsIt(t *testing.T) {
+	dir := t.TempDir()
+	store := openPebble(t, dir)
+	e := start(t, testOptions(store))
+	alice := fund(t, e, "alice", map[string]money.Amount{"BTC": 10 * coin, "USD": 1000 * coin})
+	bob := fund(t, e, "bob", map[string]money.Amount{"USD": 1000 * coin})
+
+	wish := func(side matching.Side, price money.Price, amount money.Amount) *OrderWish {
+		return &OrderWish{Pair: e.Pair([]byte("BTC_USD")), Side: side, Price: price, Amount: amount}
+	}
+	c := must[*Command](t)(e.Place(alice, 1, wish(matching.Sell, 100e8, 2*coin)))
+	if c.Outcome() != Accepted || !c.Record().Order.Rests() {
+		t.Fatalf("sell: %+v", c.Record())
+	}
+	c.Free()
+	c = must[*Command](t)(e.Place(bob, 1, wish(matching.Buy, 110e8, 1*coin)))
+	if tr := c.Record().Order.Trades; len(tr) != 1 || tr[0].Price != 100e8 || tr[0].MakerRemaining != coin {
+		t.Fatalf("buy: %+v", c.Record().Order)
+	}
+	c.Free()
+	c = must[*Command](t)(e.Place(bob, 1, wish(matching.Buy, 110e8, 1*coin)))
+	if c.Outcome() != Refused || c.Record().Refusal.Reason != event.RefusedNonce {
+		t.Fatalf("same nonce: %+v", c.Record())
+	}
+	c.Free()
+	c = must[*Command](t)(e.Place(bob, 2, wish(matching.Buy, 110e8, 100*coin)))
+	if _, missing := c.Shortfall(); c.Record().Refusal.Reason != event.RefusedFunds || missing.String() != "10100" {
+		t.Fatalf("too much: %+v, missing %v", c.Record(), missing)
+	}
+	c.Free()
+	check := func() [32]byte {
+		t.Helper()
+		if err := e.VerifyAtRest(); err != nil {
+			t.Fatal(err)
+		}
+		r := NewRead(ReadHash)
+		if err := e.Ask(r, nil, 0); err != nil {
+			t.Fatal(err)
+		}
+		return r.Hash
+	}
+	before := check()
+	stop(t, e)
+	if err := store.Close(); err != nil {
+		t.Fatal(err)
+	}
+	store = openPebble(t, dir)
+	defer store.Close()
+	e = start(t, testOptions(store))
+	if check() != before {
+		t.Fatal("the state after a restart is another")
+	}
+	bob = e.Key([]byte("key-of-bob"))
+	c = must[*Command](t)(e.Place(bob, 2, wish(matching.Buy, 1e8, 1*coin)))
+	if c.Record().Refusal.Reason != event.RefusedNonce {
+		t.Fatal("a nonce of before the restart is taken again")
+	}
+	r := NewRead(ReadWallet)
+	if err := e.Ask(r, bob, 3); err != nil || r.Holdings[0].Balance.String() != "1" || r.Holdings[1].Balance.String() != "900" {
+		t.Fatalf("bob's wallet: %+v, %v", r.Holdings, err)
+	}
+	var n int
+	err := e.History().Trades(context.Background(), persistence.TradeQuery{}, func(*persistence.Trade) bool { n++; return true })
+	if err != nil || n != 1 {
+		t.Fatalf("%d trades in the history, %v", n, err)
+	}
+	stop(t, e)
+	if _, err := e.Place(bob, 9, wish(matching.Buy, 1e8, 1*coin)); !errors.Is(err, ErrStopping) {
+		t.Fatalf("after the stop: %v", err)
+	}
+}

@@ -1,0 +1,267 @@
+package actors
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"exchange/core/event"
+	"exchange/persistence"
+)
+
+// A journal makes units durable and releases them. It is an actor in all but name: a queue under a
+// mutex that any actor submits to, and one goroutine that owns the sequence, takes what has gathered
+// while it was writing, appends it as one batch, and releases it. It has no protoactor mailbox because
+// it must block on the store, and because books may then put their encoded units straight into the
+// batch that is forming: one hop less for every order.
+//
+// There is no timer and no artificial delay: a batch is what arrived during the append before it.
+type journal struct {
+	store   persistence.Journal
+	token   persistence.Token
+	timing  *Timing
+	log     *slog.Logger
+	fail    func(error)              // ends the engine
+	release func(b *batch)           // gives a durable batch out
+	limit   int                      // bytes from which on the next unit starts another batch
+	last    uint64                   // sequence of the newest durable record; the writer's
+	since   atomic.Int64             // start of the append in flight, UnixNano; 0: none is
+	checked atomic.Int64             // when the store last confirmed that this process owns it, UnixNano
+	pending atomic.Int64             // units submitted and not released
+	stalls  atomic.Pointer[stallLog] // what the store answered last while stalled
+
+	mu      sync.Mutex
+	queue   []*batch // forming; guarded by mu
+	spare   []*batch // empty ones; guarded by mu
+	buffers [][]byte // for their data; guarded by mu
+	closed  bool     // guarded by mu: units are answered "unknown" at once
+
+	wake    chan struct{} // capacity 1
+	stop    chan struct{} // closed by close
+	stopped chan struct{} // closed when the writer has ended
+}
+
+type stallLog struct{ err error }
+
+// A batch is units on their way into the journal. At its release data goes to the committed side, the
+// units to whoever waits for them.
+type batch struct {
+	data       []byte
+	units      []*Command
+	prev, next uint64
+}
+
+// retry bounds of the writer: how long it waits before it sends the same bytes again.
+const (
+	retryLeast = 5 * time.Millisecond
+	retryMost  = 200 * time.Millisecond
+)
+
+func newJournal(store persistence.Journal, token persistence.Token, last uint64, limit int, timing *Timing, log *slog.Logger, fail func(error), release func(*batch)) *journal {
+	j := &journal{store: store, token: token, last: last, limit: limit, timing: timing, log: log, fail: fail, release: release,
+		wake: make(chan struct{}, 1), stop: make(chan struct{}), stopped: make(chan struct{})}
+	j.checked.Store(time.Now().UnixNano())
+	return j
+}
+
+// submit puts a decided command into the forming batch. Any actor may call it; it never waits for the
+// store. One actor's units keep their order.
+func (j *journal) submit(c *Command) {
+	j.pending.Add(1)
+	j.mu.Lock()
+	if j.closed {
+		j.mu.Unlock()
+		j.pending.Add(-1)
+		c.answer(Unknown)
+		return
+	}
+	n := len(j.queue)
+	if n == 0 || len(j.queue[n-1].data)+len(c.encoded) > j.limit {
+		j.queue = append(j.queue, j.fresh())
+		n++
+	}
+	b := j.queue[n-1]
+	b.data = append(b.data, c.encoded...)
+	b.units = append(b.units, c)
+	j.mu.Unlock()
+	select {
+	case j.wake <- struct{}{}:
+	default:
+	}
+}
+
+// fresh is an empty batch; mu is held.
+func (j *journal) fresh() *batch {
+	b := &batch{}
+	if n := len(j.spare); n > 0 {
+		b, j.spare = j.spare[n-1], j.spare[:n-1]
+	}
+	if n := len(j.buffers); n > 0 {
+		b.data, j.buffers = j.buffers[n-1], j.buffers[:n-1]
+	}
+	b.data = event.BeginBatch(b.data)
+	return b
+}
+
+// spares is how many batches and buffers are kept for the next ones.
+const spares = 16
+
+// recycleData takes a buffer back when the committed side is done with it.
+func (j *journal) recycleData(data []byte) {
+	if cap(data) > 4*j.limit {
+		return // do not keep a burst's memory for ever
+	}
+	j.mu.Lock()
+	if len(j.buffers) < spares {
+		j.buffers = append(j.buffers, data[:0])
+	}
+	j.mu.Unlock()
+}
+
+// recycle takes a released batch back; its data is somebody else's by now.
+func (j *journal) recycle(b *batch) {
+	clear(b.units)
+	b.units, b.data = b.units[:0], nil
+	j.mu.Lock()
+	if len(j.spare) < spares {
+		j.spare = append(j.spare, b)
+	}
+	j.mu.Unlock()
+}
+
+// take waits for the next batch. While idle it asks the store now and then whether this process still
+// owns it. nil: the journal is closed.
+func (j *journal) take(idle *time.Ticker) *batch {
+	for {
+		j.mu.Lock()
+		if len(j.queue) > 0 {
+			b := j.queue[0]
+			j.queue = j.queue[:copy(j.queue, j.queue[1:])]
+			j.mu.Unlock()
+			return b
+		}
+		j.mu.Unlock()
+		select {
+		case <-j.wake:
+		case <-j.stop:
+			return nil
+		case <-idle.C:
+			if !j.checkOwner() {
+				return nil
+			}
+		}
+	}
+}
+
+// checkOwner is false when another process has taken the engine over.
+func (j *journal) checkOwner() bool {
+	ctx, cancel := context.WithTimeout(context.Background(), j.timing.OwnerStale)
+	defer cancel()
+	err := j.store.Check(ctx, j.token)
+	switch {
+	case err == nil:
+		j.checked.Store(time.Now().UnixNano())
+	case errors.Is(err, persistence.ErrFenced):
+		j.die(err)
+		return false
+	default:
+		j.log.Warn("the store does not answer", "error", err)
+	}
+	return true
+}
+
+// run is the writer goroutine.
+func (j *journal) run() {
+	defer close(j.stopped)
+	idle := time.NewTicker(j.timing.OwnerCheck)
+	defer idle.Stop()
+	for {
+		b := j.take(idle)
+		if b == nil {
+			return
+		}
+		b.prev, b.next = j.last, j.last+uint64(len(b.units))
+		b.data = event.EndBatch(b.data, j.token.Epoch(), b.prev, uint32(len(b.units)))
+		if err := j.append(b); err != nil {
+			j.mu.Lock()
+			j.queue = append([]*batch{b}, j.queue...)
+			j.mu.Unlock()
+			j.die(err)
+			return
+		}
+		j.last = b.next
+		n := len(b.units)
+		j.release(b)
+		j.recycle(b)
+		j.pending.Add(int64(-n))
+	}
+}
+
+// append writes the batch until its outcome is known. An error means that it will never be, or not here.
+func (j *journal) append(b *batch) error {
+	start := time.Now()
+	j.since.Store(start.UnixNano())
+	defer j.since.Store(0)
+	ctx, cancel := context.WithDeadline(context.Background(), start.Add(j.timing.StallMax))
+	defer cancel()
+	for wait := retryLeast; ; wait = min(2*wait, retryMost) {
+		err := j.store.Append(ctx, j.token, b.prev, b.next, b.data)
+		switch {
+		case err == nil:
+			now := time.Now()
+			j.checked.Store(now.UnixNano())
+			if j.stalls.Swap(nil) != nil {
+				j.log.Info("the store takes writes again", "after", now.Sub(start).Round(time.Millisecond))
+			}
+			return nil
+		case errors.Is(err, persistence.ErrFenced), errors.Is(err, persistence.ErrGap), errors.Is(err, persistence.ErrCorrupt):
+			return err
+		}
+		if j.stalls.Swap(&stallLog{err}) == nil {
+			j.log.Warn("the store does not take writes, trying again", "error", err, "records", len(b.units))
+		}
+		if ctx.Err() != nil {
+			return fmt.Errorf("%w after %v: %w", ErrStalled, j.timing.StallMax, err)
+		}
+		select {
+		case <-ctx.Done():
+		case <-time.After(wait):
+		}
+	}
+}
+
+// die answers "unknown" to everything in flight, now and from now on, and ends the engine.
+func (j *journal) die(err error) {
+	for _, b := range j.close() {
+		for _, c := range b.units {
+			c.answer(Unknown)
+		}
+	}
+	j.fail(err)
+}
+
+// close makes the journal answer "unknown" from now on and returns what it still had. The writer ends.
+func (j *journal) close() []*batch {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	if j.closed {
+		return nil
+	}
+	j.closed = true
+	close(j.stop)
+	left := j.queue
+	j.queue = nil
+	return left
+}
+
+// stalledFor is how long the append in flight has been waiting, 0 if none is.
+func (j *journal) stalledFor(now time.Time) time.Duration {
+	if since := j.since.Load(); since != 0 {
+		return now.Sub(time.Unix(0, since))
+	}
+	return 0
+}

@@ -1,0 +1,167 @@
+package actors
+
+import (
+	"runtime"
+	"sync"
+	"sync/atomic"
+
+	"github.com/asynkron/protoactor-go/actor"
+)
+
+// A mailbox is what every actor here receives from: two slices that swap under a mutex. The runner
+// takes all that is queued in one swap, so a busy actor pays for the lock once for many messages, and
+// sending allocates nothing once the slices have grown.
+//
+// It stays closed until Start, so a message that is sent while its actor is being spawned waits
+// instead of being handled before *actor.Started. A panic in the actor is given to onPanic on the
+// actor's own goroutine, with the stack still there.
+//
+// There is no bound in the mailbox itself: what may be in flight is bounded by admission, before the
+// first actor sees it.
+type mailbox struct {
+	mu      sync.Mutex
+	in, sys []any // guarded by mu
+
+	spare, rest []any // owned by the runner, like suspended
+	suspended   bool
+
+	users     atomic.Int32 // messages that were sent and not yet taken
+	systems   atomic.Int32
+	scheduled atomic.Int32 // 1: a runner is on its way, or Start has not come yet
+
+	invoker    actor.MessageInvoker
+	dispatcher actor.Dispatcher
+	runner     func() // one closure for the actor's life, not one for each wake-up
+	onPanic    func(reason, message any)
+}
+
+const (
+	// keepCapacity is the longest slice a mailbox keeps after a burst.
+	keepCapacity = 1 << 14
+	// turnMessages is how many messages an actor handles before it lets other goroutines run.
+	turnMessages = 1024
+)
+
+// mailboxes makes mailboxes with room for initial messages.
+func mailboxes(initial int, onPanic func(reason, message any)) actor.MailboxProducer {
+	return func() actor.Mailbox {
+		m := &mailbox{onPanic: onPanic}
+		if initial > 0 {
+			m.in, m.spare = make([]any, 0, initial), make([]any, 0, initial)
+		}
+		m.runner = m.run
+		m.scheduled.Store(1)
+		return m
+	}
+}
+
+func (m *mailbox) PostUserMessage(message any) {
+	m.mu.Lock()
+	m.in = append(m.in, message)
+	m.mu.Unlock()
+	m.users.Add(1)
+	m.schedule()
+}
+
+func (m *mailbox) PostSystemMessage(message any) {
+	m.mu.Lock()
+	m.sys = append(m.sys, message)
+	m.mu.Unlock()
+	m.systems.Add(1)
+	m.schedule()
+}
+
+func (m *mailbox) RegisterHandlers(invoker actor.MessageInvoker, dispatcher actor.Dispatcher) {
+	m.invoker, m.dispatcher = invoker, dispatcher
+}
+
+func (m *mailbox) Start()                { m.dispatcher.Schedule(m.runner) }
+func (m *mailbox) UserMessageCount() int { return int(m.users.Load()) }
+
+func (m *mailbox) schedule() {
+	if m.scheduled.Load() == 0 && m.scheduled.CompareAndSwap(0, 1) {
+		m.dispatcher.Schedule(m.runner)
+	}
+}
+
+func (m *mailbox) run() {
+	for {
+		m.drain()
+		suspended := m.suspended // read while this goroutine still owns it
+		m.scheduled.Store(0)
+		if m.systems.Load() == 0 && (suspended || m.users.Load() <= 0) {
+			return
+		}
+		if !m.scheduled.CompareAndSwap(0, 1) {
+			return // a sender has scheduled another runner
+		}
+	}
+}
+
+func (m *mailbox) drain() {
+	var current any
+	defer func() {
+		if reason := recover(); reason != nil {
+			m.suspended = true // whatever onPanic does, this actor has handled its last message
+			m.onPanic(reason, current)
+		}
+	}()
+	for {
+		m.drainSystem()
+		if m.suspended || !m.refill() {
+			return
+		}
+		for n := 0; len(m.rest) > 0 && n < turnMessages; n++ {
+			current = m.rest[0]
+			m.rest[0] = nil
+			m.rest = m.rest[1:]
+			m.users.Add(-1)
+			m.invoker.InvokeUserMessage(current)
+			if m.systems.Load() > 0 {
+				m.drainSystem()
+				if m.suspended {
+					return
+				}
+			}
+		}
+		current = nil
+		runtime.Gosched()
+	}
+}
+
+// refill swaps the queued messages in when the last ones are done; false when there are none.
+func (m *mailbox) refill() bool {
+	if len(m.rest) > 0 {
+		return true
+	}
+	m.mu.Lock()
+	if len(m.in) == 0 {
+		m.mu.Unlock()
+		return false
+	}
+	m.rest, m.in = m.in, m.spare[:0]
+	m.mu.Unlock()
+	m.spare = m.rest[:0]
+	if cap(m.spare) > keepCapacity {
+		m.spare = nil
+	}
+	return true
+}
+
+func (m *mailbox) drainSystem() {
+	for m.systems.Load() > 0 {
+		m.mu.Lock()
+		message := m.sys[0]
+		m.sys = m.sys[1:]
+		m.mu.Unlock()
+		m.systems.Add(-1)
+		switch message.(type) {
+		case *actor.SuspendMailbox:
+			m.suspended = true
+		case *actor.ResumeMailbox:
+			m.suspended = false
+		default:
+			m.invoker.InvokeSystemMessage(message)
+		}
+	}
+}

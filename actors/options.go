@@ -1,0 +1,93 @@
+package actors
+
+import (
+	"errors"
+	"log/slog"
+	"time"
+
+	"exchange/actors/seal"
+	"exchange/persistence"
+)
+
+// Options are what an engine is started with. The configuration's documentation says what the limits
+// and times mean to an operator; every one must be set.
+type Options struct {
+	Store      persistence.Store
+	Owner      string // of the store, for people: host and process
+	Currencies []Currency
+	Pairs      []PairRules
+	Limits     Limits
+	Timing     Timing
+	Snapshot   SnapshotPolicy
+	// Sealer gives the key that API secrets are sealed with. sealed says that the store holds such
+	// secrets already: then a new key would be of no use.
+	Sealer func(sealed bool) (*seal.Sealer, error)
+	// KeyMaterial turns an API secret into what requests are verified with; Key.Material has it.
+	KeyMaterial func(secret []byte) any
+	Log         *slog.Logger
+	// Exit ends the process when an invariant breaks. It must not return in production.
+	Exit func(code int)
+}
+
+// Limits bound what an engine holds.
+type Limits struct {
+	InFlight             int // commands between admission and release
+	InFlightCancels      int // of these, kept for cancels
+	InFlightPerAccount   int // an eighth is kept for cancels
+	Reads                int // reads in flight
+	MaxFills             int // of one order; what remains is cancelled
+	OpenOrdersPerAccount int
+	OpenOrdersPerBook    int
+	KeysPerAccount       int // live ones
+	Accounts             int
+	FoldLag              int // records the committed state may be behind
+	ProjectionLag        int // rows the store may be behind
+	BatchBytes           int
+}
+
+// Timing has the waits and deadlines of an engine.
+type Timing struct {
+	Request    time.Duration // until a handler answers "outcome unknown"
+	Stall      time.Duration // of an append, until new commands are refused
+	StallMax   time.Duration // of an append, until the process gives up
+	OwnerCheck time.Duration // between two looks at the store's token while idle
+	OwnerStale time.Duration // age of the last confirmation from which private reads are refused
+	Projection time.Duration // between two projections
+}
+
+// A SnapshotPolicy says when an image of the state is due: after MaxRecords, or after MinRecords and MinInterval.
+type SnapshotPolicy struct {
+	MinRecords  uint64
+	MaxRecords  uint64
+	MinInterval time.Duration
+}
+
+func (p SnapshotPolicy) due(records uint64, age time.Duration) bool {
+	return records >= p.MaxRecords || records >= p.MinRecords && age >= p.MinInterval
+}
+
+// DefaultLimits, DefaultTiming and DefaultSnapshot are those of the configuration's documentation.
+var (
+	DefaultLimits = Limits{InFlight: 20_000, InFlightCancels: 2_000, InFlightPerAccount: 256, Reads: 4_096, MaxFills: 10_000,
+		OpenOrdersPerAccount: 100_000, OpenOrdersPerBook: 5_000_000, KeysPerAccount: 100, Accounts: 1_000_000,
+		FoldLag: 200_000, ProjectionLag: 500_000, BatchBytes: 256 << 10}
+	DefaultTiming = Timing{Request: 5 * time.Second, Stall: 250 * time.Millisecond, StallMax: time.Minute,
+		OwnerCheck: 500 * time.Millisecond, OwnerStale: 2 * time.Second, Projection: 200 * time.Millisecond}
+	DefaultSnapshot = SnapshotPolicy{MinRecords: 100_000, MaxRecords: 1_000_000, MinInterval: time.Minute}
+)
+
+// Why a command or a read is not admitted. None of them has used a nonce or changed anything.
+var (
+	ErrStopping     = errors.New("the exchange is stopping")
+	ErrStalled      = errors.New("the store does not take writes")
+	ErrBusy         = errors.New("too many requests are in flight")
+	ErrAccountBusy  = errors.New("too many requests of this account are in flight")
+	ErrBehind       = errors.New("the committed state or the store is too far behind")
+	ErrNotConfirmed = errors.New("the store has not confirmed lately that this process owns it")
+)
+
+// ErrConfig is wrapped when the configuration does not fit what the store holds.
+var ErrConfig = errors.New("the configuration does not fit the stored state")
+
+// ExitBroken is given to Options.Exit when an invariant breaks: EX_SOFTWARE of sysexits.h.
+const ExitBroken = 70

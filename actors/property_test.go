@@ -1,0 +1,224 @@
+package actors
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"sync"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"exchange/core/event"
+	"exchange/core/matching"
+	"exchange/core/money"
+	"exchange/core/state"
+	"exchange/persistence"
+)
+
+// untrimmed is a store whose journal keeps everything, so that a test can replay it from the start.
+type untrimmed struct{ persistence.Store }
+
+func (untrimmed) Trim(context.Context, persistence.Token, uint64) error { return nil }
+
+// Whatever clients do, in whatever order and however often the process ends: money is conserved, the
+// deciding side agrees with the committed side at rest, and the committed state is what replay gives,
+// from the newest snapshot and from the first record.
+//
+// Each run opens and closes stores on disk, so there are fewer than rapid's hundred unless -rapid.checks says so.
+func TestRandomCommandsReplayToTheSameState(t *testing.T) {
+	if f := flag.Lookup("rapid.checks"); f.Value.String() == f.DefValue {
+		defer f.Value.Set(f.DefValue) //nolint:errcheck // it is its own default
+		if err := f.Value.Set("25"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	rapid.Check(t, func(rt *rapid.T) {
+		dir, err := os.MkdirTemp("", "exchange-property-")
+		if err != nil {
+			rt.Fatal(err)
+		}
+		defer os.RemoveAll(dir)
+		p := &player{t: t, rt: rt, dir: dir, nonces: map[string]uint64{}}
+		p.start()
+		for _, name := range []string{"ann", "ben", "cid"} {
+			fund(t, p.e, name, map[string]money.Amount{"BTC": 50 * coin, "USD": 500 * coin, "EUR": 500 * coin})
+		}
+		for range rapid.IntRange(1, 12).Draw(rt, "phases") {
+			switch rapid.IntRange(0, 5).Draw(rt, "phase") {
+			case 0:
+				p.check()
+				stop(t, p.e)
+				p.close()
+				p.start()
+			case 1:
+				p.e.Abandon()
+				p.close()
+				p.start()
+			default:
+				p.play()
+			}
+			p.check()
+		}
+		stop(t, p.e)
+		p.close()
+	})
+}
+
+type player struct {
+	t      *testing.T
+	rt     *rapid.T
+	dir    string
+	store  persistence.Store
+	e      *Engine
+	nonces map[string]uint64
+	ids    []uint64 // of orders that were accepted
+}
+
+func (p *player) start() {
+	p.store = untrimmed{openPebble(p.t, p.dir)}
+	o := testOptions(p.store)
+	o.Limits.MaxFills = 5
+	o.Limits.OpenOrdersPerAccount = 30
+	o.Snapshot = SnapshotPolicy{MinRecords: 20, MaxRecords: 40}
+	p.e = start(p.t, o)
+}
+
+func (p *player) close() {
+	if err := p.store.Close(); err != nil {
+		p.t.Fatal(err)
+	}
+}
+
+// play sends a handful of commands at once.
+func (p *player) play() {
+	var runs []func() (*Command, error)
+	for range rapid.IntRange(1, 25).Draw(p.rt, "commands") {
+		name := rapid.SampledFrom([]string{"ann", "ben", "cid"}).Draw(p.rt, "account")
+		key := p.e.Key([]byte("key-of-" + name))
+		nonce := p.nonces[name]
+		if rapid.IntRange(0, 9).Draw(p.rt, "nonce") > 0 { // now and then an old one
+			nonce++
+			p.nonces[name] = nonce
+		}
+		var run func() (*Command, error)
+		switch rapid.IntRange(0, 9).Draw(p.rt, "kind") {
+		case 0, 1, 2:
+			var id uint64 = 1
+			if len(p.ids) > 0 {
+				id = rapid.SampledFrom(p.ids).Draw(p.rt, "order")
+			}
+			run = func() (*Command, error) { return p.e.Cancel(key, nonce, id) }
+		case 3:
+			amount := money.Amount(rapid.Int64Range(1, 3e8).Draw(p.rt, "deposit"))
+			reference := fmt.Sprint(rapid.IntRange(0, 20).Draw(p.rt, "reference"))
+			run = func() (*Command, error) {
+				_, err := p.e.Deposit(name, "USD", amount, reference)
+				var refused *RequestError
+				if errors.As(err, &refused) {
+					err = nil
+				}
+				return nil, err
+			}
+		default:
+			w := OrderWish{Pair: p.e.Pairs()[rapid.IntRange(0, 1).Draw(p.rt, "pair")],
+				Side:   matching.Side(rapid.IntRange(1, 2).Draw(p.rt, "side")),
+				Price:  money.Price(rapid.Int64Range(1, 8).Draw(p.rt, "price") * 1e8),
+				Amount: money.Amount(rapid.Int64Range(1, 20e8).Draw(p.rt, "amount"))}
+			if rapid.IntRange(0, 3).Draw(p.rt, "named") == 0 {
+				w.ClientID, _ = event.NewClientID(fmt.Sprint("c", rapid.IntRange(0, 15).Draw(p.rt, "client id")))
+			}
+			run = func() (*Command, error) { return p.e.Place(key, nonce, &w) }
+		}
+		runs = append(runs, run)
+	}
+	var wg sync.WaitGroup
+	var mu sync.Mutex
+	for _, run := range runs {
+		wg.Go(func() {
+			c, err := run()
+			if err != nil {
+				p.t.Errorf("a command failed: %v", err)
+			}
+			if c == nil {
+				return
+			}
+			if r := c.Record(); c.Outcome() == Accepted && r.Kind == event.KindOrder {
+				mu.Lock()
+				p.ids = append(p.ids, r.Order.ID)
+				mu.Unlock()
+			}
+			c.Free()
+		})
+	}
+	wg.Wait()
+	if p.t.Failed() {
+		p.rt.FailNow()
+	}
+}
+
+// check compares everything that should be equal, at rest.
+func (p *player) check() {
+	p.t.Helper()
+	if err := p.e.VerifyAtRest(); err != nil {
+		p.rt.Fatal(err)
+	}
+	// The projections must be there up to the same sequence, and no snapshot ahead of them.
+	barrier := NewRead(ReadHistory)
+	if err := p.e.Ask(barrier, nil, 0); err != nil {
+		p.rt.Fatal(err)
+	}
+	r := NewRead(ReadHash)
+	if err := p.e.Ask(r, nil, 0); err != nil {
+		p.rt.Fatal(err)
+	}
+	whole := state.New()
+	p.replay(whole)
+	if whole.Hash() != r.Hash {
+		p.rt.Fatalf("the journal from its first record to %d gives another state than the live one at %d", whole.Seq(), r.Seq)
+	}
+	ctx := context.Background()
+	for back := range 2 {
+		seq, image, err := p.store.LoadSnapshot(ctx, back)
+		if errors.Is(err, persistence.ErrNoSnapshot) {
+			return
+		}
+		if err != nil {
+			p.rt.Fatal(err)
+		}
+		b, err := io.ReadAll(image)
+		if err != nil {
+			p.rt.Fatal(err)
+		}
+		image.Close()
+		s, err := state.Decode(b)
+		if err != nil || s.Seq() != seq {
+			p.rt.Fatalf("snapshot %d: %v", seq, err)
+		}
+		p.replay(s)
+		if s.Hash() != r.Hash {
+			p.rt.Fatalf("the snapshot at %d and the journal after it give another state than the live one", seq)
+		}
+	}
+}
+
+// replay folds what the journal has after the state.
+func (p *player) replay(s *state.State) {
+	var rec event.Record
+	var effects state.Effects
+	err := p.store.Read(context.Background(), s.Seq(), func(_, _ uint64, data []byte) error {
+		b, err := event.OpenBatch(data)
+		for rest := b.Records; err == nil && len(rest) > 0; {
+			if rest, err = rec.Decode(rest); err == nil {
+				err = s.Apply(&rec, &effects)
+			}
+		}
+		return err
+	})
+	if err != nil {
+		p.rt.Fatal(err)
+	}
+}

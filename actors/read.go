@@ -1,0 +1,212 @@
+package actors
+
+import (
+	"errors"
+	"sync"
+	"time"
+
+	"exchange/core/event"
+	"exchange/core/ledger"
+	"exchange/core/market"
+	"exchange/core/matching"
+	"exchange/core/state"
+	"exchange/persistence"
+)
+
+// A ReadKind says what a Read asks for.
+type ReadKind uint8
+
+// The kinds of reads.
+const (
+	// ReadWallet fills Holdings with the account's, in order of the currencies' numbers.
+	ReadWallet ReadKind = iota
+	// ReadOrders fills Orders with the account's open orders that pass the filters, newest first, at
+	// most Limit of them. The closed ones are in the history, which is ready up to Seq.
+	ReadOrders
+	// ReadOrder fills Orders with the one open order ID, if it is open. If not, the history is ready up
+	// to Seq.
+	ReadOrder
+	// ReadClientID fills ID with the order of the account that has ClientID, 0 if it is not taken.
+	ReadClientID
+	// ReadHistory waits until the history is ready up to Seq.
+	ReadHistory
+	// ReadLevels and ReadDepth fill Depth with the pair's book by level or by order.
+	ReadLevels
+	ReadDepth
+	// ReadAccounts and ReadKeys fill Accounts and Keys, in order of creation.
+	ReadAccounts
+	ReadKeys
+	// ReadHash fills Hash with the digest of the whole state, and Err with the first broken invariant.
+	ReadHash
+)
+
+// A Read is one question to the committed state. Everything in the answer is from one state, at
+// sequence Seq, which is at or above whatever was released when the question was asked. A list that
+// needs the store is answered when the history is exact up to Seq.
+//
+// Reads are pooled: Engine.NewRead gives one, Free takes it back once it was answered.
+type Read struct {
+	Kind                ReadKind
+	Account             uint32
+	Pair                uint16        // filter; 0: all (ReadLevels and ReadDepth: which)
+	Side                matching.Side // filter; 0: both
+	ClientID            event.ClientID
+	ID                  uint64 // ReadOrder: which
+	Before              uint64 // filter: ids below; 0: all
+	Limit               int    // ReadOrders: how many; ReadLevels, ReadDepth: per side; negative: all
+	LimitBuy, LimitSell int
+
+	key   *Key // whose nonce is taken; nil: a read that is not signed
+	nonce uint64
+
+	Seq      uint64
+	Err      error
+	Holdings []ledger.Holding
+	Orders   []persistence.Order
+	Depth    market.Depth
+	Accounts []AccountInfo
+	Keys     []KeyInfo
+	Hash     [32]byte
+
+	reply chan struct{}
+	timer *time.Timer
+}
+
+// Errors of reads and commands.
+var (
+	// ErrNonce: the nonce is not above the key's last one.
+	ErrNonce = errors.New("wrong nonce")
+	// ErrTimeout: no answer in time. Of a command the outcome is unknown.
+	ErrTimeout = errors.New("no answer in time")
+	// ErrUnknownOutcome: the process is ending; the command may or may not be in the journal.
+	ErrUnknownOutcome = errors.New("outcome unknown")
+)
+
+// An AccountInfo describes an account.
+type AccountInfo struct {
+	ID    uint32
+	Name  string
+	Email string
+}
+
+// A KeyInfo describes an API key, without its secret.
+type KeyInfo struct {
+	Key         string
+	Account     string
+	Permissions uint8
+	Allow       []string
+	Revoked     bool
+}
+
+var reads = sync.Pool{New: func() any {
+	t := time.NewTimer(time.Hour)
+	t.Stop()
+	return &Read{reply: make(chan struct{}, 1), timer: t}
+}}
+
+// NewRead is an empty question from the pool.
+func NewRead(kind ReadKind) *Read {
+	r := reads.Get().(*Read)
+	*r = Read{Kind: kind, reply: r.reply, timer: r.timer, Holdings: r.Holdings[:0], Orders: r.Orders[:0], Depth: r.Depth}
+	return r
+}
+
+// keptRows bounds the memory that a pooled read keeps.
+const keptRows = 4096
+
+// Free gives an answered read back to the pool.
+func (r *Read) Free() {
+	if cap(r.Orders) > keptRows {
+		r.Orders = nil
+	}
+	if d := &r.Depth; cap(d.BuyLevels)+cap(d.SellLevels)+cap(d.BuyOrders)+cap(d.SellOrders) > keptRows {
+		*d = market.Depth{}
+	}
+	reads.Put(r)
+}
+
+func (r *Read) answer() { r.reply <- struct{}{} }
+
+func (r *Read) wait(d time.Duration) bool {
+	r.timer.Reset(d)
+	select {
+	case <-r.reply:
+		r.timer.Stop()
+		return true
+	case <-r.timer.C:
+		return false
+	}
+}
+
+// from fills the answer, and reports whether the history up to Seq is a part of it.
+func (r *Read) from(s *state.State) (needsHistory bool) {
+	r.Seq = s.Seq()
+	switch r.Kind {
+	case ReadWallet:
+		r.Holdings = append(r.Holdings[:0], s.Account(r.Account).Wallet.Holdings()...)
+	case ReadOrders:
+		r.openOrders(s, s.Account(r.Account))
+		return true
+	case ReadOrder:
+		a := s.Account(r.Account)
+		o, p, ok := s.OpenOrder(a, r.ID)
+		if ok {
+			r.Orders = append(r.Orders, openRow(a, o, p.Number))
+		}
+		return !ok
+	case ReadClientID:
+		r.ID, _ = s.Account(r.Account).ClientIDs.Order(r.ClientID)
+	case ReadHistory:
+		return true
+	case ReadLevels:
+		p := s.Pair(r.Pair)
+		p.Market.Levels(p.Book, r.LimitBuy, r.LimitSell, &r.Depth)
+	case ReadDepth:
+		p := s.Pair(r.Pair)
+		p.Market.Orders(p.Book, r.LimitBuy, r.LimitSell, &r.Depth)
+	case ReadAccounts:
+		for _, a := range s.Accounts() {
+			r.Accounts = append(r.Accounts, AccountInfo{a.ID, a.Name, a.Email})
+		}
+	case ReadKeys:
+		for _, n := range s.Account(r.Account).Keys {
+			k := s.Keys()[n-1]
+			r.Keys = append(r.Keys, KeyInfo{k.Key.Key, s.Account(k.Account).Name, k.Permissions, k.Allow, k.Revoked})
+		}
+	case ReadHash:
+		r.Hash, r.Err = s.Hash(), s.Check()
+	}
+	return false
+}
+
+func (r *Read) openOrders(s *state.State, a *state.Account) {
+	if !r.ClientID.IsZero() {
+		if id, taken := a.ClientIDs.Order(r.ClientID); taken && (r.Before == 0 || id < r.Before) {
+			if o, p, ok := s.OpenOrder(a, id); ok && r.passes(o, p.Number) {
+				r.Orders = append(r.Orders, openRow(a, o, p.Number))
+			}
+		}
+		return
+	}
+	for open := range a.Open.Newest() {
+		if len(r.Orders) >= r.Limit {
+			return
+		}
+		if r.Before != 0 && open.ID >= r.Before || r.Pair != 0 && open.Pair != r.Pair {
+			continue
+		}
+		o, p, _ := s.OpenOrder(a, open.ID)
+		if r.passes(o, p.Number) {
+			r.Orders = append(r.Orders, openRow(a, o, p.Number))
+		}
+	}
+}
+
+func (r *Read) passes(o matching.Order, pair uint16) bool {
+	return (r.Side == 0 || o.Side == r.Side) && (r.Pair == 0 || pair == r.Pair)
+}
+
+func openRow(a *state.Account, o matching.Order, pair uint16) persistence.Order {
+	return persistence.Order{ID: o.ID, Account: a.ID, Pair: pair, Side: o.Side, Status: persistence.StatusActive, Price: o.Price,
+		Amount: o.Amount, Remaining: o.Remaining, TimeUs: o.TimeUs, ClientID: a.ClientIDs.Of(o.ID).String()}
+}

@@ -1,0 +1,223 @@
+package actors
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"math"
+	"time"
+
+	"exchange/core/event"
+	"exchange/core/state"
+	"exchange/persistence"
+)
+
+// recovered is what the store knew: the folded state, with what the store's projections lack.
+type recovered struct {
+	token     persistence.Token
+	last      uint64
+	committed *committed
+	newest    uint64 // snapshot that recovery began with
+	records   uint64 // folded from the journal
+}
+
+// recover takes the store over and folds snapshot and journal. Nothing is skipped: what does not fit
+// stops it, with an error that says where.
+func recoverState(ctx context.Context, o *Options) (*recovered, error) {
+	token, last, err := o.Store.Acquire(ctx, o.Owner)
+	if err != nil {
+		return nil, fmt.Errorf("taking over %v: %w", o.Store, err)
+	}
+	r := &recovered{token: token, last: last}
+	s, err := newestSnapshot(ctx, o.Store, o.Log)
+	if err != nil {
+		return nil, err
+	}
+	r.newest = s.Seq()
+	watermark, err := o.Store.Watermark(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("reading the watermark: %w", err)
+	}
+	if watermark < s.Seq() || watermark > last {
+		return nil, fmt.Errorf("%w: the projections are at sequence %d, the snapshot at %d, the journal at %d: the store has lost writes; restore a backup",
+			persistence.ErrCorrupt, watermark, s.Seq(), last)
+	}
+	c := &committed{state: s, timing: &o.Timing, snapshot: o.Snapshot, log: o.Log, watermark: watermark, stepped: watermark,
+		rows: new(persistence.Writes), spare: new(persistence.Writes),
+		accounts: map[uint32]struct{}{}, nonces: map[uint32]struct{}{}, imagedSeq: s.Seq(), imagedAt: time.Now()}
+	r.committed = c
+	err = o.Store.Read(ctx, s.Seq(), func(prev, next uint64, data []byte) error { return r.fold(prev, next, data) })
+	if err != nil {
+		return nil, fmt.Errorf("reading the journal after sequence %d: %w", s.Seq(), err)
+	}
+	if s.Seq() != last {
+		return nil, fmt.Errorf("%w: the journal ends at sequence %d, its head says %d", persistence.ErrCorrupt, s.Seq(), last)
+	}
+	if err := s.Check(); err != nil {
+		return nil, fmt.Errorf("%w: after recovery at sequence %d: %w", persistence.ErrCorrupt, last, err)
+	}
+	c.folded.Store(last)
+	err = o.Store.Nonces(ctx, func(key string, nonce uint64) {
+		if k := s.KeyByName(key); k != nil && nonce > k.Nonce {
+			c.raiseReadNonce(k.Number, nonce)
+		}
+	})
+	if err != nil {
+		return nil, fmt.Errorf("reading nonces: %w", err)
+	}
+	return r, nil
+}
+
+// newestSnapshot is the state of the newest readable snapshot, an empty one if there is none at all.
+func newestSnapshot(ctx context.Context, store persistence.Store, log *slog.Logger) (*state.State, error) {
+	var damage error
+	for back := range 2 {
+		seq, r, err := store.LoadSnapshot(ctx, back)
+		if errors.Is(err, persistence.ErrNoSnapshot) {
+			break
+		}
+		var image []byte
+		if err == nil {
+			image, err = io.ReadAll(r)
+			err = errors.Join(err, r.Close())
+		}
+		if err != nil && !errors.Is(err, persistence.ErrCorrupt) {
+			return nil, fmt.Errorf("reading a snapshot: %w", err)
+		}
+		if err == nil {
+			var s *state.State
+			if s, err = state.Decode(image); err == nil && s.Seq() == seq {
+				return s, nil
+			}
+			if err == nil {
+				err = fmt.Errorf("it is of sequence %d", s.Seq())
+			}
+		}
+		damage = fmt.Errorf("the snapshot at sequence %d is damaged: %w", seq, err)
+		log.Error("trying an older snapshot", "error", damage)
+	}
+	if damage != nil {
+		// Without a snapshot the whole journal would have to be there; Read says so if it is not.
+		log.Error("no snapshot is readable, starting from the first record", "error", damage)
+	}
+	return state.New(), nil
+}
+
+func (r *recovered) fold(prev, next uint64, data []byte) error {
+	b, err := event.OpenBatch(data)
+	if err != nil {
+		return fmt.Errorf("%w: %w", persistence.ErrCorrupt, err)
+	}
+	c := r.committed
+	if b.Prev != prev || b.Prev+uint64(b.Count) != next || prev != c.state.Seq() {
+		return fmt.Errorf("%w: a batch says it is (%d, %d], it is stored as (%d, %d], and comes after %d",
+			persistence.ErrCorrupt, b.Prev, b.Prev+uint64(b.Count), prev, next, c.state.Seq())
+	}
+	for rest := b.Records; len(rest) > 0; {
+		if rest, err = c.record.Decode(rest); err == nil {
+			err = c.apply(&c.record)
+		}
+		if err != nil {
+			return fmt.Errorf("%w: %w", persistence.ErrCorrupt, err)
+		}
+	}
+	if c.state.Seq() != next {
+		return fmt.Errorf("%w: a batch to sequence %d ends at %d", persistence.ErrCorrupt, next, c.state.Seq())
+	}
+	r.records += uint64(b.Count)
+	return nil
+}
+
+// reconcile brings the configuration and the state together: new currencies and pairs get their
+// numbers by records, and what still has orders or balances must not be missing.
+func (r *recovered) reconcile(ctx context.Context, o *Options) error {
+	s := r.committed.state
+	numbers := make(map[string]uint16)
+	for i, c := range s.Currencies() {
+		numbers[c.Code] = uint16(i + 1)
+	}
+	configured := make(map[string]bool)
+	var records []event.Record
+	now := max(time.Now().UnixMicro(), s.TimeUs())
+	for i := range o.Currencies {
+		c := &o.Currencies[i]
+		configured[c.Code] = true
+		if c.Number = numbers[c.Code]; c.Number == 0 {
+			if len(numbers) == math.MaxUint16 {
+				return fmt.Errorf("%w: there are %d currencies already", ErrConfig, len(numbers))
+			}
+			c.Number = uint16(len(numbers) + 1)
+			numbers[c.Code] = c.Number
+			records = append(records, event.Record{Kind: event.KindCurrency, TimeUs: now, Currency: event.Currency{Number: c.Number, Code: c.Code}})
+		}
+	}
+	for i, c := range s.Currencies() {
+		if !configured[c.Code] && c.Deposited.Cmp(c.Withdrawn) != 0 {
+			return fmt.Errorf("%w: currency %s (number %d) is not configured, but accounts hold %v of it: put it back", ErrConfig, c.Code, i+1, c.Deposited.Sub(c.Withdrawn))
+		}
+	}
+	pairs := make(map[string]*PairRules)
+	for i := range o.Pairs {
+		pairs[o.Pairs[i].Name] = &o.Pairs[i]
+	}
+	for _, p := range s.Pairs() {
+		rules := pairs[p.Name]
+		if rules == nil {
+			if n := p.Book.Len(); n > 0 {
+				return fmt.Errorf("%w: pair %s is not configured, but %d orders are open in it: put it back, cancel them first", ErrConfig, p.Name, n)
+			}
+			continue
+		}
+		if numbers[rules.Base] != p.Base || numbers[rules.Quote] != p.Quote {
+			return fmt.Errorf("%w: pair %s is configured of %s and %s, it began as another", ErrConfig, p.Name, rules.Base, rules.Quote)
+		}
+		delete(pairs, p.Name)
+	}
+	number := len(s.Pairs())
+	for i := range o.Pairs {
+		p := &o.Pairs[i]
+		if pairs[p.Name] == nil {
+			continue
+		}
+		if number++; number > math.MaxUint16 {
+			return fmt.Errorf("%w: there are %d pairs already", ErrConfig, number-1)
+		}
+		records = append(records, event.Record{Kind: event.KindPair, TimeUs: now,
+			NewPair: event.Pair{Number: uint16(number), Name: p.Name, Base: numbers[p.Base], Quote: numbers[p.Quote]}})
+	}
+	return r.append(ctx, o, records)
+}
+
+// append writes records of the start itself as one batch, and folds them.
+func (r *recovered) append(ctx context.Context, o *Options, records []event.Record) error {
+	if len(records) == 0 {
+		return nil
+	}
+	data := event.BeginBatch(nil)
+	for i := range records {
+		data = records[i].Append(data)
+	}
+	next := r.last + uint64(len(records))
+	data = event.EndBatch(data, r.token.Epoch(), r.last, uint32(len(records)))
+	for {
+		err := o.Store.Append(ctx, r.token, r.last, next, data)
+		if err == nil {
+			break
+		}
+		if ctx.Err() != nil || errors.Is(err, persistence.ErrFenced) || errors.Is(err, persistence.ErrGap) || errors.Is(err, persistence.ErrCorrupt) {
+			return fmt.Errorf("writing the numbers of new currencies and pairs: %w", err)
+		}
+		select {
+		case <-ctx.Done():
+		case <-time.After(retryMost):
+		}
+	}
+	if err := r.fold(r.last, next, data); err != nil {
+		return err
+	}
+	r.last = next
+	r.committed.folded.Store(next)
+	return nil
+}

@@ -1,0 +1,295 @@
+package actors
+
+import (
+	"fmt"
+	"net/netip"
+	"regexp"
+
+	"github.com/asynkron/protoactor-go/actor"
+
+	"exchange/actors/seal"
+	"exchange/core/event"
+	"exchange/core/money"
+	"exchange/core/state"
+)
+
+// Admin is a command of the operator's: what is wanted, and what came of it.
+type Admin struct {
+	Account     string // name
+	Email       string
+	Permissions uint8
+	Allow       []string // CIDR prefixes
+	Key         string   // public part; made for a new key
+	Secret      string   // of a new key
+	Currency    string   // code
+	Amount      money.Amount
+	Reference   string
+
+	AccountID uint32
+	Deposit   uint64
+	Repeated  bool // the deposit was made before, by the same reference
+}
+
+// A RequestError is a refusal that changed nothing, in words for who asked.
+type RequestError struct{ Text string }
+
+func (e *RequestError) Error() string { return e.Text }
+
+func refusef(format string, args ...any) error { return &RequestError{fmt.Sprintf(format, args...)} }
+
+// A registry decides on what the engine has one of: account names, keys, deposit references. One actor
+// owns it. An object whose record is on its way makes the next command on it wait until it is released.
+type registry struct {
+	limits   *Limits
+	dir      *directory
+	sealer   *seal.Sealer
+	material func(secret []byte) any
+	submit   func(*Command)           // to the journal
+	spawn    func(a *Account) error   // starts the wallet of a new account
+	currency func(code string) uint16 // number, 0 if there is none
+	code     func(number uint16) string
+
+	accounts   map[string]*Account
+	accountIDs uint32
+	keys       map[string]*Key
+	keyNumbers uint32
+	keysOf     map[uint32]int // live keys by account
+	references map[string]state.Reference
+	deposits   uint64
+	deposited  []money.Balance // by currency number-1, what is on its way included
+	lastTimeUs int64
+	busy       map[string][]*Command // object -> who waits for it
+}
+
+var (
+	nameForm  = regexp.MustCompile(`^[a-z0-9][a-z0-9._-]{0,63}$`)
+	keyForm   = regexp.MustCompile(`^[A-Za-z0-9._-]{4,64}$`)
+	emailForm = regexp.MustCompile(`^[^@\s]{1,64}@[^@\s]{1,190}$`)
+)
+
+// maxReference bounds a deposit's reference, in bytes.
+const maxReference = 128
+
+// releasedCommand tells the registry that a command of its own is durable.
+type releasedCommand struct{ command *Command }
+
+// Receive implements actor.Actor.
+func (g *registry) Receive(ctx actor.Context) {
+	switch m := ctx.Message().(type) {
+	case *Command:
+		g.decide(m)
+	case *releasedCommand:
+		g.released(m.command)
+	}
+}
+
+func (g *registry) decide(c *Command) {
+	object := c.object()
+	if waiting, busy := g.busy[object]; busy {
+		g.busy[object] = append(waiting, c)
+		return
+	}
+	c.timeUs = max(c.timeUs, g.lastTimeUs)
+	g.lastTimeUs = c.timeUs
+	c.record.Kind, c.record.Pair, c.record.TimeUs = c.kind, 0, c.timeUs
+	var submit bool
+	var err error
+	switch c.kind {
+	case event.KindAccount:
+		submit, err = g.account(c)
+	case event.KindKey:
+		submit, err = g.key(c)
+	case event.KindKeyRevoked:
+		submit, err = g.revoke(c)
+	case event.KindDeposit:
+		submit, err = g.deposit(c)
+	}
+	switch {
+	case err != nil:
+		c.adminErr = err
+		c.answer(Refused)
+	case !submit:
+		c.answer(Accepted)
+	default:
+		g.busy[object] = nil
+		c.outcome = Accepted
+		c.encode()
+		g.submit(c)
+	}
+}
+
+// object names what the command changes, of which only one change may be on its way.
+func (c *Command) object() string {
+	switch c.kind {
+	case event.KindAccount:
+		return "account " + c.admin.Account
+	case event.KindDeposit:
+		return "reference " + c.admin.Reference
+	}
+	return "key " + c.admin.Key
+}
+
+func (g *registry) account(c *Command) (submit bool, err error) {
+	a := &c.admin
+	switch {
+	case !nameForm.MatchString(a.Account):
+		return false, refusef("account name %.80q: 1 to 64 of a-z, 0-9, '.', '_' and '-', beginning with a letter or a digit", a.Account)
+	case a.Email != "" && !emailForm.MatchString(a.Email):
+		return false, refusef("%.80q is not an e-mail address", a.Email)
+	case g.accounts[a.Account] != nil:
+		return false, refusef("account %s exists already", a.Account)
+	case int(g.accountIDs) >= g.limits.Accounts:
+		return false, refusef("there are %d accounts, no more are allowed", g.accountIDs)
+	}
+	g.accountIDs++
+	a.AccountID = g.accountIDs
+	c.record.Account = event.Account{ID: a.AccountID, Name: a.Account, Email: a.Email}
+	return true, nil
+}
+
+func (g *registry) known(name string) (*Account, error) {
+	if a := g.accounts[name]; a != nil {
+		return a, nil
+	}
+	return nil, refusef("there is no account %.80q", name)
+}
+
+func (g *registry) key(c *Command) (submit bool, err error) {
+	a := &c.admin
+	account, err := g.known(a.Account)
+	if err != nil {
+		return false, err
+	}
+	switch {
+	case !keyForm.MatchString(a.Key):
+		return false, refusef("key %.80q: 4 to 64 letters, digits, '.', '_' and '-'", a.Key)
+	case g.keys[a.Key] != nil:
+		return false, refusef("key %s exists already", a.Key)
+	case a.Permissions == 0 || a.Permissions&^event.AllPermissions != 0:
+		return false, refusef("a key needs at least one of the permissions read, trade and withdraw")
+	case g.keysOf[account.ID] >= g.limits.KeysPerAccount:
+		return false, refusef("account %s has %d keys, no more are allowed: revoke one", account.Name, g.keysOf[account.ID])
+	case len(a.Allow) > 100:
+		return false, refusef("at most 100 address prefixes for a key")
+	}
+	for i, prefix := range a.Allow {
+		p, err := parsePrefix(prefix)
+		if err != nil {
+			return false, refusef("%.80q is not an address or a CIDR prefix such as 10.0.0.0/8", prefix)
+		}
+		a.Allow[i] = p.String()
+	}
+	g.keyNumbers++
+	g.keysOf[account.ID]++
+	c.record.Key = event.Key{Number: g.keyNumbers, Account: account.ID, Key: a.Key, Permissions: a.Permissions, Allow: a.Allow,
+		SealedBy: g.sealer.ID(), Sealed: g.sealer.Seal([]byte(a.Secret), a.Key)}
+	return true, nil
+}
+
+// parsePrefix reads a CIDR prefix or a single address.
+func parsePrefix(s string) (netip.Prefix, error) {
+	if a, err := netip.ParseAddr(s); err == nil {
+		return netip.PrefixFrom(a.Unmap(), a.Unmap().BitLen()), nil
+	}
+	p, err := netip.ParsePrefix(s)
+	return p.Masked(), err
+}
+
+func (g *registry) revoke(c *Command) (submit bool, err error) {
+	k := g.keys[c.admin.Key]
+	if k == nil {
+		return false, refusef("there is no key %.80q", c.admin.Key)
+	}
+	c.admin.Account = k.Account.Name
+	if k.Revoked() {
+		return false, refusef("key %s is revoked already", k.Public)
+	}
+	c.record.KeyRevoked = event.KeyRevoked{Number: k.Number}
+	return true, nil
+}
+
+func (g *registry) deposit(c *Command) (submit bool, err error) {
+	a := &c.admin
+	account, err := g.known(a.Account)
+	if err != nil {
+		return false, err
+	}
+	a.AccountID = account.ID
+	currency := g.currency(a.Currency)
+	switch {
+	case currency == 0:
+		return false, refusef("there is no currency %.80q", a.Currency)
+	case a.Amount <= 0:
+		return false, refusef("the amount of a deposit is above 0")
+	case a.Reference == "" || len(a.Reference) > maxReference:
+		return false, refusef("a reference has 1 to %d bytes", maxReference)
+	}
+	if r, known := g.references[a.Reference]; known {
+		if r.Account != account.ID || r.Currency != currency || r.Amount != a.Amount {
+			return false, refusef("reference %q belongs to deposit %d, which is another one: %v %s to %s", a.Reference, r.Deposit, r.Amount,
+				g.code(r.Currency), g.dir.account(r.Account).Name)
+		}
+		a.Deposit, a.Repeated = r.Deposit, true
+		return false, nil
+	}
+	total := g.deposited[currency-1].Add(a.Amount.Balance())
+	if total.Cmp(money.MaxSupply) >= 0 {
+		return false, refusef("with this deposit there would be %v %s: the most that can be held is %v", total, a.Currency, money.MaxSupply)
+	}
+	g.deposited[currency-1] = total
+	g.deposits++
+	a.Deposit = g.deposits
+	c.record.Deposit = event.Deposit{ID: a.Deposit, Account: account.ID, Currency: currency, Amount: a.Amount, Reference: a.Reference}
+	return true, nil
+}
+
+// released takes what is durable into the tables, replies, and lets the next one on this object in.
+func (g *registry) released(c *Command) {
+	r := &c.record
+	switch r.Kind {
+	case event.KindAccount:
+		a := &Account{ID: r.Account.ID, Name: r.Account.Name, Email: r.Account.Email}
+		if err := g.spawn(a); err != nil {
+			panic(fmt.Sprintf("BUG: the wallet of account %s does not start: %v", a.Name, err))
+		}
+		g.accounts[a.Name] = a
+	case event.KindKey:
+		k, err := newKey(&r.Key, g.dir.account(r.Key.Account), g.sealer, g.material)
+		if err != nil {
+			panic(fmt.Sprintf("BUG: a key that was just made: %v", err))
+		}
+		g.keys[k.Public] = k
+		g.dir.addKey(k)
+	case event.KindKeyRevoked:
+		k := g.keys[c.admin.Key]
+		g.dir.removeKey(k)
+		g.keysOf[k.Account.ID]--
+	case event.KindDeposit:
+		d := &r.Deposit
+		g.references[d.Reference] = state.Reference{Deposit: d.ID, Account: d.Account, Currency: d.Currency, Amount: d.Amount}
+	}
+	object := c.object()
+	waiting := g.busy[object]
+	delete(g.busy, object)
+	c.answer(Accepted) // from here on the command is its handler's
+	for _, next := range waiting {
+		g.decide(next)
+	}
+}
+
+// newKey is the directory's entry of a key, with its secret opened.
+func newKey(k *event.Key, account *Account, sealer *seal.Sealer, material func([]byte) any) (*Key, error) {
+	secret, err := sealer.Open(k.Sealed, k.SealedBy, k.Key)
+	if err != nil {
+		return nil, fmt.Errorf("key %s of account %s: %w", k.Key, account.Name, err)
+	}
+	e := &Key{Number: k.Number, Public: k.Key, Account: account, Permissions: k.Permissions, Material: material(secret)}
+	for _, a := range k.Allow {
+		p, err := netip.ParsePrefix(a)
+		if err != nil {
+			return nil, fmt.Errorf("key %s of account %s: %w", k.Key, account.Name, err)
+		}
+		e.Allow = append(e.Allow, p)
+	}
+	return e, nil
+}

@@ -1,0 +1,99 @@
+package actors
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/asynkron/protoactor-go/actor"
+
+	"exchange/core/ledger"
+	"exchange/core/matching"
+	"exchange/core/state"
+)
+
+// A probe runs a function on an actor's own turn, where its state may be looked at.
+type probe struct {
+	look func()
+	done chan struct{}
+}
+
+func (p *probe) run() {
+	p.look()
+	close(p.done)
+}
+
+func (e *Engine) probe(pid *actor.PID, look func()) {
+	p := &probe{look, make(chan struct{})}
+	e.root.Send(pid, p)
+	<-p.done
+}
+
+// VerifyAtRest compares the deciding side with the committed side, wallet by wallet and book by book,
+// and checks the committed side's invariants. It is for tests and for stopping: it is right only while
+// nothing is in flight, and it stops the committed side while it looks.
+func (e *Engine) VerifyAtRest() (err error) {
+	e.probe(e.fold, func() { err = e.verify(e.committed.state) })
+	return err
+}
+
+func (e *Engine) verify(s *state.State) error {
+	errs := []error{s.Check()}
+	for _, p := range e.pairs {
+		e.probe(p.pid, func() { errs = append(errs, e.verifyBook(p, s.Pair(p.Number).Book)) })
+	}
+	for _, a := range s.Accounts() {
+		w := e.dir.account(a.ID)
+		e.probe(w.pid, func() { errs = append(errs, verifyWallet(w.wallet, a)) })
+	}
+	return errors.Join(errs...)
+}
+
+func (e *Engine) verifyBook(p *Pair, committed *matching.Book) error {
+	working := e.books[p.Number-1].orders
+	for _, side := range [...]matching.Side{matching.Buy, matching.Sell} {
+		a, b := working.AppendOrders(nil, side, -1), committed.AppendOrders(nil, side, -1)
+		if len(a) != len(b) {
+			return fmt.Errorf("%s: the working book has %d %v orders, the committed one %d", p.Name, len(a), side, len(b))
+		}
+		for i := range a {
+			if a[i] != b[i] {
+				return fmt.Errorf("%s: the working book has %+v where the committed one has %+v", p.Name, a[i], b[i])
+			}
+		}
+	}
+	return nil
+}
+
+func verifyWallet(w *wallet, a *state.Account) error {
+	for _, h := range a.Wallet.Holdings() {
+		if got := w.committed.Get(h.Currency); got != h {
+			return fmt.Errorf("account %s: its wallet has %+v, committed is %+v", a.Name, got, h)
+		}
+	}
+	for _, r := range w.reserved {
+		if !r.amount.IsZero() {
+			return fmt.Errorf("account %s: its wallet has %v of currency %d in flight, at rest", a.Name, r.amount, r.currency)
+		}
+	}
+	if w.placing != 0 || w.tickets.out() != 0 || len(w.held) != 0 || len(w.placingIDs) != 0 {
+		return fmt.Errorf("account %s: its wallet has %d orders, %d tickets, %d held and %d client ids in flight, at rest",
+			a.Name, w.placing, w.tickets.out(), len(w.held), len(w.placingIDs))
+	}
+	working, committed := openOf(&w.open), openOf(&a.Open)
+	if len(working) != len(committed) {
+		return fmt.Errorf("account %s: its wallet has %d open orders, committed are %d", a.Name, len(working), len(committed))
+	}
+	for i := range working {
+		if working[i] != committed[i] {
+			return fmt.Errorf("account %s: its wallet has open order %v where %v is committed", a.Name, working[i], committed[i])
+		}
+	}
+	return nil
+}
+
+func openOf(o *ledger.OpenOrders) (list []ledger.OpenOrder) {
+	for e := range o.Newest() {
+		list = append(list, e)
+	}
+	return list
+}

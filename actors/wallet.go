@@ -1,0 +1,300 @@
+package actors
+
+import (
+	"fmt"
+
+	"github.com/asynkron/protoactor-go/actor"
+
+	"exchange/core/event"
+	"exchange/core/ledger"
+)
+
+// A wallet is the deciding side of one account: it takes nonces, reserves money, and keeps the
+// account's commands in order. One actor owns it.
+//
+// It knows two kinds of things. What is committed: balances, reserves, open orders, changed by
+// settlements only. And what it has itself sent on and not yet seen released: reserved amounts, nonces
+// and client order ids in flight. It decides on both, and shows neither.
+//
+// A refusal may depend on what is in flight: funds that an order on its way has reserved, a nonce or a
+// client order id it has taken. Such a refusal must not become known before what it depends on, so it
+// is held back until everything this wallet had in flight at that moment has been released.
+type wallet struct {
+	account *Account
+	limits  *Limits
+	out     walletOut
+
+	applied   uint64 // sequence of the last settlement
+	committed ledger.Wallet
+	open      ledger.OpenOrders
+	clientIDs ledger.ClientIDs
+
+	reserved   []reservation               // by currency, of commands in flight
+	placing    int                         // orders in flight
+	placingIDs map[event.ClientID]struct{} // client order ids of orders in flight; nil while unused
+	nonces     []keyNonce
+	tickets    tickets
+	held       []heldBack
+}
+
+// walletOut is where a wallet's decisions go.
+type walletOut interface {
+	toBook(c *Command)    // c.pair says which
+	toJournal(c *Command) // a refusal
+	toCommitted(r *Read)  // a read whose nonce is taken
+}
+
+type keyNonce struct {
+	key   uint32
+	taken uint64
+}
+
+// heldBack is a refusal that waits for everything in flight up to a ticket.
+type heldBack struct {
+	upTo    uint64
+	command *Command // either
+	read    *Read    // or
+}
+
+// settled is what the release of one record means for one wallet.
+type settled struct {
+	seq        uint64
+	settlement ledger.Settlement
+	command    ownCommand
+}
+
+// ownCommand is the part of a settlement for the account whose command it was.
+type ownCommand struct {
+	ticket   uint64 // 0: it was another account's command
+	placed   bool   // an order was on its way, accepted or refused
+	reserved reservation
+	clientID event.ClientID
+	accepted bool // the order was accepted
+	order    uint64
+	pair     uint16
+	rests    bool // it is in the book
+}
+
+// Receive implements actor.Actor.
+func (w *wallet) Receive(ctx actor.Context) {
+	switch m := ctx.Message().(type) {
+	case *Command:
+		w.decide(m)
+	case *settled:
+		w.settle(m)
+		settlements.Put(m)
+	case *Read:
+		w.read(m)
+	case *probe:
+		m.run()
+	}
+}
+
+func (w *wallet) decide(c *Command) {
+	if c.key.Revoked() {
+		w.refuse(c, event.RefusedKey)
+		return
+	}
+	if !w.takeNonce(c.key.Number, c.order.nonce) {
+		w.refuse(c, event.RefusedNonce)
+		return
+	}
+	if c.kind == event.KindCancel {
+		w.cancel(c)
+	} else {
+		w.place(c)
+	}
+}
+
+func (w *wallet) cancel(c *Command) {
+	pair := w.open.Pair(c.order.id)
+	if pair == 0 {
+		w.refuse(c, event.RefusedNotOpen)
+		return
+	}
+	c.record.Pair = pair
+	c.ticket = w.tickets.draw()
+	w.out.toBook(c)
+}
+
+func (w *wallet) place(c *Command) {
+	o := &c.order
+	if !o.clientID.IsZero() {
+		_, taken := w.clientIDs.Order(o.clientID)
+		_, placing := w.placingIDs[o.clientID]
+		if taken || placing {
+			w.refuse(c, event.RefusedClientID)
+			return
+		}
+	}
+	if w.open.Len()+w.placing >= w.limits.OpenOrdersPerAccount {
+		w.refuse(c, event.RefusedAccountLimit)
+		return
+	}
+	currency, need := ledger.Need(o.side, o.price, o.amount, c.pair.BaseNumber, c.pair.QuoteNumber)
+	r := w.reservedOf(currency)
+	available := w.committed.Get(currency).Available().Sub(r.amount)
+	if available.Cmp(need) < 0 {
+		c.shortfall = reservation{currency, need.Sub(available)}
+		w.refuse(c, event.RefusedFunds)
+		return
+	}
+	r.amount = r.amount.Add(need)
+	c.reserved = reservation{currency, need}
+	w.placing++
+	if !o.clientID.IsZero() {
+		if w.placingIDs == nil {
+			w.placingIDs = make(map[event.ClientID]struct{})
+		}
+		w.placingIDs[o.clientID] = struct{}{}
+	}
+	c.ticket = w.tickets.draw()
+	w.out.toBook(c)
+}
+
+// refuse sends a refusal to the journal, behind everything that is in flight now.
+func (w *wallet) refuse(c *Command, reason uint8) {
+	c.refuse(reason)
+	if w.tickets.out() == 0 {
+		w.out.toJournal(c)
+		return
+	}
+	w.held = append(w.held, heldBack{upTo: w.tickets.last(), command: c})
+}
+
+// read takes the nonce of a read and passes it on.
+func (w *wallet) read(r *Read) {
+	if !r.key.Revoked() && w.takeNonce(r.key.Number, r.nonce) {
+		w.out.toCommitted(r)
+		return
+	}
+	r.Err = ErrNonce
+	if w.tickets.out() == 0 {
+		r.answer()
+		return
+	}
+	w.held = append(w.held, heldBack{upTo: w.tickets.last(), read: r})
+}
+
+func (w *wallet) takeNonce(key uint32, nonce uint64) bool {
+	for i := range w.nonces {
+		if n := &w.nonces[i]; n.key == key {
+			if nonce <= n.taken {
+				return false
+			}
+			n.taken = nonce
+			return true
+		}
+	}
+	w.nonces = append(w.nonces, keyNonce{key, nonce})
+	return nonce > 0
+}
+
+func (w *wallet) reservedOf(currency uint16) *reservation {
+	for i := range w.reserved {
+		if w.reserved[i].currency == currency {
+			return &w.reserved[i]
+		}
+	}
+	w.reserved = append(w.reserved, reservation{currency: currency})
+	return &w.reserved[len(w.reserved)-1]
+}
+
+// settle applies all that one released record does to this account, in one turn.
+func (w *wallet) settle(m *settled) {
+	if m.seq <= w.applied {
+		panic(fmt.Sprintf("BUG: wallet %s has applied sequence %d and gets %d", w.account.Name, w.applied, m.seq))
+	}
+	w.applied = m.seq
+	own := &m.command
+	if own.placed {
+		r := w.reservedOf(own.reserved.currency)
+		r.amount = r.amount.Sub(own.reserved.amount)
+		w.placing--
+		delete(w.placingIDs, own.clientID)
+	}
+	changes := m.settlement.Changes()
+	for i := range changes {
+		if err := w.committed.Apply(&changes[i]); err != nil {
+			panic(fmt.Sprintf("BUG: wallet %s at sequence %d: %v", w.account.Name, m.seq, err))
+		}
+	}
+	for _, id := range m.settlement.Closed {
+		w.open.Remove(id)
+		w.clientIDs.Close(id)
+	}
+	if own.accepted {
+		w.clientIDs.Open(own.order, own.clientID)
+		if own.rests {
+			w.open.Add(own.order, own.pair)
+		} else {
+			w.clientIDs.Close(own.order)
+		}
+	}
+	if own.ticket != 0 {
+		w.tickets.giveBack(own.ticket)
+		w.letGo()
+	}
+	w.check()
+}
+
+// letGo sends the refusals on whose wait is over.
+func (w *wallet) letGo() {
+	n := 0
+	for n < len(w.held) && w.tickets.allBack(w.held[n].upTo) {
+		if h := &w.held[n]; h.command != nil {
+			w.out.toJournal(h.command)
+		} else {
+			h.read.answer()
+		}
+		n++
+	}
+	if n > 0 {
+		rest := copy(w.held, w.held[n:])
+		clear(w.held[rest:])
+		w.held = w.held[:rest]
+	}
+}
+
+// check holds the working invariant: what is in flight is covered by what is available.
+func (w *wallet) check() {
+	for _, r := range w.reserved {
+		if w.committed.Get(r.currency).Available().Cmp(r.amount) < 0 {
+			panic(fmt.Sprintf("BUG: wallet %s has less of currency %d available than is in flight (%v)", w.account.Name, r.currency, r.amount))
+		}
+	}
+}
+
+// tickets numbers what a wallet has in flight, and knows up to which number all have come back. The
+// account's admission limit bounds how many are out.
+type tickets struct {
+	base uint64 // all up to here are back
+	back []bool // back[i]: ticket base+1+i is back
+}
+
+func (t *tickets) draw() uint64 {
+	t.back = append(t.back, false)
+	return t.last()
+}
+
+func (t *tickets) last() uint64 { return t.base + uint64(len(t.back)) }
+
+// out is an upper bound of how many are out, and 0 exactly if none is.
+func (t *tickets) out() int { return len(t.back) }
+
+func (t *tickets) allBack(upTo uint64) bool { return t.base >= upTo }
+
+func (t *tickets) giveBack(ticket uint64) {
+	if ticket <= t.base || ticket > t.last() || t.back[ticket-t.base-1] {
+		panic(fmt.Sprintf("BUG: ticket %d comes back to a wallet that has %d to %d out", ticket, t.base+1, t.last()))
+	}
+	t.back[ticket-t.base-1] = true
+	n := 0
+	for n < len(t.back) && t.back[n] {
+		n++
+	}
+	if n > 0 {
+		t.base += uint64(n)
+		t.back = t.back[:copy(t.back, t.back[n:])]
+	}
+}
