@@ -1,0 +1,25 @@
+VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
+
+.PHONY: help build demo test bench lint clean
+.DEFAULT_GOAL := help
+
+help: ## say what there is to make
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+build: ## build bin/exchange, a static binary
+	CGO_ENABLED=0 go build -trimpath -buildvcs=false -ldflags "-X main.version=$(VERSION)" -o bin/exchange ./cmd/exchange
+
+demo: build ## serve the demo's pairs on 127.0.0.1:8080, with its data in ./data
+	bin/exchange serve --demo
+
+test: ## check the code and run all tests; installs what they need when it may
+	scripts/test
+
+bench: ## run the benchmarks
+	scripts/bench
+
+lint: ## check the form of the code: gofmt, go vet, staticcheck
+	scripts/lint
+
+clean: ## remove what was built; ./data stays
+	rm -rf bin

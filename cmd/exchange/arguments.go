@@ -1,0 +1,115 @@
+package main
+
+import (
+	"net/mail"
+	"net/netip"
+	"regexp"
+	"slices"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	"exchange/core/money"
+)
+
+// The checks that need no server. The server makes its own; these answer sooner and name the argument.
+
+var (
+	validName     = regexp.MustCompile(`^[a-z0-9][a-z0-9._-]{0,63}$`)
+	validCurrency = regexp.MustCompile(`^[A-Z0-9]{1,12}$`)
+	validKey      = regexp.MustCompile(`^[A-Za-z0-9._-]{1,128}$`)
+)
+
+const (
+	maxEmail     = 254 // characters, the longest that mail can be sent to
+	maxReference = 128 // bytes
+)
+
+var permissions = []string{"read", "trade", "withdraw"}
+
+func checkAccount(name string) error {
+	if !validName.MatchString(name) {
+		return usage("the account name %q must be 1 to 64 of a-z, 0-9, '.', '_' and '-', and begin with a letter or a digit", name)
+	}
+	return nil
+}
+
+func checkEmail(s string) error {
+	if s == "" {
+		return nil
+	}
+	if a, err := mail.ParseAddress(s); err != nil || a.Address != s || len(s) > maxEmail {
+		return usage("the e-mail address %q must be one address, such as alice@example.org", s)
+	}
+	return nil
+}
+
+func checkKey(key string) error {
+	if !validKey.MatchString(key) {
+		return usage("the key %q must be 1 to 128 of A-Z, a-z, 0-9, '.', '_' and '-'", key)
+	}
+	return nil
+}
+
+func checkCurrency(code string) error {
+	if !validCurrency.MatchString(code) {
+		return usage("the currency %q must be 1 to 12 of A-Z and 0-9, such as BTC", code)
+	}
+	return nil
+}
+
+func checkReference(s string) error {
+	bad := func(r rune) bool { return !unicode.IsPrint(r) }
+	if s == "" || len(s) > maxReference || !utf8.ValidString(s) || strings.TrimSpace(s) != s || strings.ContainsFunc(s, bad) {
+		return usage("the reference %q must be 1 to %d printable characters, without blanks at its ends", s, maxReference)
+	}
+	return nil
+}
+
+// readPermissions are the listed permissions, each once, in the usual order.
+func readPermissions(given []string) ([]string, error) {
+	for _, s := range given {
+		if !slices.Contains(permissions, s) {
+			return nil, usage("the permission %q does not exist: write %s, separated by commas", s, strings.Join(permissions, ", "))
+		}
+	}
+	if len(given) == 0 {
+		return nil, usage("a key needs at least one permission: %s", strings.Join(permissions, ", "))
+	}
+	return slices.DeleteFunc(slices.Clone(permissions), func(s string) bool { return !slices.Contains(given, s) }), nil
+}
+
+// readNetworks are the listed networks in their usual form; a single address is a network of one.
+func readNetworks(given []string) ([]string, error) {
+	networks := []string{}
+	for _, s := range given {
+		n, err := netip.ParsePrefix(s)
+		if err != nil {
+			var a netip.Addr
+			if a, err = netip.ParseAddr(s); err == nil {
+				n, err = a.Prefix(a.BitLen())
+			}
+			if err != nil || a.Zone() != "" {
+				return nil, usage("--allow is %q: write a network such as 10.0.0.0/8 or 2001:db8::/32, or an address", s)
+			}
+		}
+		if n.Addr().Is4In6() {
+			return nil, usage("--allow is %q: write it as an IPv4 network", s)
+		}
+		if n != n.Masked() {
+			return nil, usage("--allow is %q, which has bits behind its prefix: write %s, or %s for the one address", s, n.Masked(), n.Addr())
+		}
+		if text := n.String(); !slices.Contains(networks, text) {
+			networks = append(networks, text)
+		}
+	}
+	return networks, nil
+}
+
+func readAmount(s string) (money.Amount, error) {
+	a, err := money.ParseAmount(s)
+	if err != nil || a == 0 {
+		return 0, usage("the amount %q must be a number above 0, with at most 8 fractional digits and below 92,233,720,368", s)
+	}
+	return a, nil
+}

@@ -1,0 +1,204 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"net"
+	"net/http"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"time"
+
+	"exchange/config"
+)
+
+const (
+	// callTimeout bounds one request to the operator's listener. It is longer than the server's own
+	// patience with its store, so that the server's word on the outcome arrives.
+	callTimeout = 15 * time.Second
+	// maxAnswer bounds an answer, in bytes: the longest is the list of all accounts.
+	maxAnswer = 1 << 30
+	// maxTokenFile bounds the token's file, in bytes.
+	maxTokenFile = 4096
+)
+
+// A client talks to the operator's listener of a running exchange.
+type client struct {
+	address string
+	token   string
+	source  string // where the token came from, for messages
+	http    *http.Client
+}
+
+// direct is a client without proxies and redirects: the token goes to the address that was named, and
+// nowhere else.
+func direct() *http.Client {
+	return &http.Client{
+		Transport:     &http.Transport{DisableKeepAlives: true},
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+	}
+}
+
+// client finds the address and the token.
+func (p *program) client() (*client, error) {
+	c := &client{address: p.operator, http: direct()}
+	if c.address == "" {
+		c.address = p.env("EXCHANGE_OPERATOR")
+	}
+	if c.address == "" {
+		c.address = config.Default().Operator
+	}
+	host, port, err := net.SplitHostPort(c.address)
+	if n, e := strconv.Atoi(port); err != nil || e != nil || n < 1 || n > 65535 || strings.ContainsAny(host, "/@ ") {
+		return nil, usage("the operator's address is %q: write host:port, such as 127.0.0.1:8081", c.address)
+	}
+	if c.token, c.source, err = p.token(); err != nil {
+		return nil, withExit(exitUsage, err)
+	}
+	return c, nil
+}
+
+// token is the bearer token and where it came from: the flag's file, else the variable, else the file
+// that the variables or the default name.
+func (p *program) token() (token, source string, err error) {
+	file := p.tokenFile
+	if file == "" {
+		if token := p.env(config.EnvOperatorToken); token != "" {
+			token, err := cleanToken(token, config.EnvOperatorToken)
+			return token, config.EnvOperatorToken, err
+		}
+		file = p.env("EXCHANGE_OPERATOR_TOKEN_FILE")
+	}
+	if file == "" {
+		folder := p.env("EXCHANGE_DATA")
+		if folder == "" {
+			folder = "data"
+		}
+		file = filepath.Join(folder, config.OperatorTokenName)
+	}
+	f, err := os.Open(file)
+	if err != nil {
+		hint := ""
+		if errors.Is(err, fs.ErrNotExist) {
+			hint = "; `exchange serve` makes it beside its data, so run this in the same folder, or name it by --operator-token-file"
+		}
+		return "", "", fmt.Errorf("the operator's token cannot be read: %w%s", err, hint)
+	}
+	defer f.Close()
+	text, err := io.ReadAll(io.LimitReader(f, maxTokenFile))
+	if err != nil {
+		return "", "", fmt.Errorf("the operator's token cannot be read: %w", err)
+	}
+	token, err = cleanToken(string(text), file)
+	return token, file, err
+}
+
+// cleanToken is the token without the line's end; it must be printable ASCII to stand in a header.
+func cleanToken(text, source string) (string, error) {
+	token := strings.TrimSpace(text)
+	if token == "" {
+		return "", fmt.Errorf("%s holds no operator's token: it is empty", source)
+	}
+	for i := range len(token) {
+		if token[i] <= ' ' || token[i] > '~' {
+			return "", fmt.Errorf("%s holds no operator's token: a token is one word of printable characters", source)
+		}
+	}
+	return token, nil
+}
+
+// An unknownError is a request that may or may not have been carried out.
+type unknownError struct{ error }
+
+func (e unknownError) Unwrap() error { return e.error }
+
+func unknown(format string, args ...any) error {
+	return withExit(exitUnavailable, unknownError{fmt.Errorf(format, args...)})
+}
+
+// answer is what a request is answered with. complete reports whether what must be there is.
+type answer interface{ complete() bool }
+
+// call sends one request and reads its answer. in is nil for GET.
+func (c *client) call(ctx context.Context, path string, in any, out answer) error {
+	ctx, cancel := context.WithTimeout(ctx, callTimeout)
+	defer cancel()
+	method, body := http.MethodGet, []byte(nil)
+	if in != nil {
+		var err error
+		if body, err = json.Marshal(in); err != nil {
+			return err
+		}
+		method = http.MethodPost
+	}
+	r, err := http.NewRequestWithContext(ctx, method, "http://"+c.address+path, bytes.NewReader(body))
+	if err != nil {
+		return usage("the operator's address is %q: write host:port, such as 127.0.0.1:8081", c.address)
+	}
+	r.Header.Set("Authorization", "Bearer "+c.token)
+	if in != nil {
+		r.Header.Set("Content-Type", "application/json")
+	}
+	response, err := c.http.Do(r)
+	if err != nil {
+		var op *net.OpError
+		if errors.As(err, &op) && op.Op == "dial" {
+			return withExit(exitUnavailable, fmt.Errorf("the exchange cannot be reached at %s: %w; is `exchange serve` running?", c.address, cause(err)))
+		}
+		return unknown("the exchange at %s did not answer: %w", c.address, cause(err))
+	}
+	defer response.Body.Close()
+	text, err := io.ReadAll(io.LimitReader(response.Body, maxAnswer))
+	if err != nil {
+		return unknown("the answer of the exchange at %s broke off: %w", c.address, cause(err))
+	}
+	if response.StatusCode/100 != 2 {
+		return c.refused(response, text)
+	}
+	d := json.NewDecoder(bytes.NewReader(text))
+	d.UseNumber()
+	if err := d.Decode(out); err != nil || !out.complete() {
+		return unknown("the answer from %s is not one of an exchange's operator listener", c.address)
+	}
+	return nil
+}
+
+// refused is the error of an answer that is not a success.
+func (c *client) refused(response *http.Response, text []byte) error {
+	var e struct {
+		Error string `json:"error"`
+	}
+	if json.Unmarshal(text, &e) != nil || e.Error == "" {
+		e.Error = "the exchange answered " + response.Status
+		if response.StatusCode < 500 {
+			e.Error += ": is " + c.address + " the operator's listener?"
+		}
+	}
+	switch {
+	case response.StatusCode == http.StatusUnauthorized:
+		return withExit(exitUsage, fmt.Errorf("%s (the token is from %s)", strings.TrimSuffix(e.Error, "."), c.source))
+	case response.StatusCode == http.StatusServiceUnavailable && response.Header.Get("Retry-After") != "":
+		// Only a request that was not taken in is answered with a time to come again.
+		return withExit(exitUnavailable, errors.New(e.Error))
+	case response.StatusCode >= 500:
+		return unknown("%s", e.Error)
+	}
+	return withExit(exitUsage, errors.New(e.Error))
+}
+
+// cause is err without the method and address that net/http puts in front.
+func cause(err error) error {
+	var u *url.Error
+	if errors.As(err, &u) {
+		return u.Err
+	}
+	return err
+}

@@ -1,0 +1,142 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"log/slog"
+	"maps"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"exchange/config"
+)
+
+const serveHelp = `Runs the exchange until it is told to stop (SIGTERM, SIGINT).
+
+A value comes from a flag, else from an environment variable such as EXCHANGE_LISTEN, else from the
+file of --config, else it is the default. ` + "`exchange config --help`" + ` describes everything that can be
+configured, ` + "`exchange config example`" + ` prints a file to start from.`
+
+func (p *program) serveCommand() *cobra.Command {
+	var given sources
+	c := &cobra.Command{
+		Use:   "serve [--config FILE | --demo]",
+		Short: "Run the exchange",
+		Long:  serveHelp,
+		Args:  takes(),
+		RunE: run(func(ctx context.Context, _ []string) error {
+			cfg, err := p.load(&given)
+			if err != nil {
+				return err
+			}
+			slog.SetDefault(newLogger(p.stderr, cfg.Log))
+			p.json = p.json || cfg.Log.Format == "json" // the last line, which says why it ended, is of the log's form
+			for _, name := range cfg.Ignored {
+				slog.Warn("an environment variable names no option and is ignored", "name", name)
+			}
+			return serve(ctx, cfg)
+		}),
+	}
+	given.register(c.Flags())
+	return c
+}
+
+func (p *program) configCommand() *cobra.Command {
+	example := &cobra.Command{
+		Use:   "example",
+		Short: "Print a sample configuration file",
+		Args:  takes(),
+		RunE: run(func(context.Context, []string) error {
+			_, err := io.WriteString(p.stdout, config.Example())
+			return err
+		}),
+	}
+	var given sources
+	check := &cobra.Command{
+		Use:   "check [--config FILE]",
+		Short: "Check what `serve` would use, and say what is wrong with it",
+		Long:  "Reads the configuration as `serve` would, with the same flags and environment, and says all that is wrong with it.",
+		Args:  takes(),
+		RunE: run(func(context.Context, []string) error {
+			cfg, err := p.load(&given)
+			if err != nil {
+				return err
+			}
+			if p.json {
+				return printJSON(p.stdout, map[string]any{"ok": true, "summary": cfg.Summary()})
+			}
+			for _, name := range cfg.Ignored {
+				fmt.Fprintf(p.stderr, "exchange: the environment variable %s names no option and is ignored\n", name)
+			}
+			_, err = fmt.Fprintf(p.stdout, "The configuration is good: %s\n", cfg.Summary())
+			return err
+		}),
+	}
+	given.register(check.Flags())
+	c := group("config", "Print or check a configuration", example, check)
+	c.Long = "Everything that `exchange serve` can be told, by its key in the YAML file.\n\n" + config.Reference()
+	return c
+}
+
+// sources is what the flags of `serve` say.
+type sources struct {
+	file  string
+	flags map[string]*textFlag // by key of the option
+}
+
+func (s *sources) register(fs *pflag.FlagSet) {
+	fs.StringVar(&s.file, "config", "", "configuration file (default $EXCHANGE_CONFIG)")
+	s.flags = map[string]*textFlag{}
+	for i := range config.Options {
+		o := &config.Options[i]
+		if !o.Flag {
+			continue
+		}
+		v := &textFlag{kind: o.Type(), text: o.Default}
+		s.flags[o.Key] = v
+		f := fs.VarPF(v, o.FlagName(), "", o.Brief)
+		if o.Type() == "bool" {
+			f.NoOptDefVal = "true"
+		}
+	}
+	fs.SortFlags = false // in the order of the table
+}
+
+// load makes the configuration; what is wrong with it exits with exitUsage.
+func (p *program) load(s *sources) (*config.Config, error) {
+	given := maps.Collect(func(yield func(string, string) bool) {
+		for key, f := range s.flags {
+			if f.given && !yield(key, f.text) {
+				return
+			}
+		}
+	})
+	cfg, err := config.Load(config.Sources{File: s.file, Environ: p.environ, Flags: given})
+	return cfg, withExit(exitUsage, err)
+}
+
+// A textFlag takes any text: the configuration checks it, so that all problems are told at once.
+type textFlag struct {
+	kind  string
+	text  string
+	given bool
+}
+
+func (f *textFlag) Set(s string) error { f.text, f.given = s, true; return nil }
+func (f *textFlag) String() string     { return f.text }
+func (f *textFlag) Type() string       { return f.kind }
+
+// newLogger writes the program's log.
+func newLogger(w io.Writer, c config.Log) *slog.Logger {
+	var level slog.Level
+	if err := level.UnmarshalText([]byte(c.Level)); err != nil {
+		panic("BUG: the level of the log was not checked: " + err.Error())
+	}
+	options := &slog.HandlerOptions{Level: level}
+	if c.Format == "json" {
+		return slog.New(slog.NewJSONHandler(w, options))
+	}
+	return slog.New(slog.NewTextHandler(w, options))
+}

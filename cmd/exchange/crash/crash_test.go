@@ -1,0 +1,300 @@
+package crash
+
+import (
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/shopspring/decimal"
+
+	"exchange/gateway/sign"
+	"exchange/persistence/redistest"
+)
+
+// rounds is how often each test kills, unless EXCHANGE_CRASH_ROUNDS says otherwise.
+const rounds = 4
+
+func TestKillOnPebbleLosesNothing(t *testing.T) {
+	s := newServer(t, "pebble:"+t.TempDir())
+	campaign(t, s, func() { s.kill(); s.start() })
+}
+
+func TestKillOnRedisLosesNothing(t *testing.T) {
+	s := newServer(t, redistest.Start(t).URL())
+	campaign(t, s, func() { s.kill(); s.start() })
+}
+
+// Redis itself ends and comes back: the exchange goes on without a restart.
+func TestKillOfRedisLosesNothing(t *testing.T) {
+	r := redistest.Start(t)
+	s := newServer(t, r.URL())
+	campaign(t, s, func() {
+		r.Kill()
+		r.Restart()
+		eventually(t, "the exchange takes orders again", func() bool { return s.ready() == nil })
+	})
+}
+
+// Both at once: there is nobody left who knows more than what is on the disk.
+func TestKillOfExchangeAndRedisLosesNothing(t *testing.T) {
+	r := redistest.Start(t)
+	s := newServer(t, r.URL())
+	campaign(t, s, func() {
+		r.Kill()
+		s.kill()
+		r.Restart()
+		s.start()
+	})
+}
+
+// newRandom is seeded by the clock, or by EXCHANGE_CRASH_SEED to have a run again.
+func newRandom(t *testing.T) *rand.Rand {
+	t.Helper()
+	seed := uint64(time.Now().UnixNano())
+	if text := os.Getenv("EXCHANGE_CRASH_SEED"); text != "" {
+		var err error
+		if seed, err = strconv.ParseUint(text, 10, 64); err != nil {
+			t.Fatal(err)
+		}
+	}
+	t.Logf("EXCHANGE_CRASH_SEED=%d", seed)
+	return rand.New(rand.NewPCG(seed, 0))
+}
+
+// A world is an exchange, its traders, and all that was paid in.
+type world struct {
+	t        *testing.T
+	s        *server
+	traders  []*trader
+	paid     map[string]string // reference -> "ACCOUNT CURRENCY AMOUNT"
+	payments int
+	highest  uint64 // order id seen so far
+	acks     atomic.Int64
+}
+
+// campaign runs rounds of load with a crash in the middle of it, and of comparison.
+func campaign(t *testing.T, s *server, crash func()) {
+	n := rounds
+	if text := os.Getenv("EXCHANGE_CRASH_ROUNDS"); text != "" {
+		var err error
+		if n, err = strconv.Atoi(text); err != nil {
+			t.Fatal(err)
+		}
+	}
+	random := newRandom(t)
+	w := &world{t: t, s: s, paid: map[string]string{}}
+	s.start()
+	w.open(8, random)
+	for round := range n {
+		w.load(100+random.IntN(700), crash)
+		w.compare()
+		t.Logf("round %d: %d requests acknowledged so far, all there", round+1, w.acks.Load())
+	}
+	if code := s.terminate(); code != 0 {
+		t.Errorf("an orderly stop exits with %d", code)
+	}
+	s.start()
+	w.compare()
+}
+
+// open makes and funds the accounts.
+func (w *world) open(n int, random *rand.Rand) {
+	for i := range n {
+		name := fmt.Sprintf("t%d", i)
+		var key struct{ Key, Secret string }
+		if _, err := w.s.call("POST", "/operator/v1/accounts", map[string]string{"name": name}, nil); err != nil {
+			w.t.Fatal(err)
+		}
+		if _, err := w.s.call("POST", "/operator/v1/keys", map[string]any{"account": name, "permissions": []string{"read", "trade"}}, &key); err != nil {
+			w.t.Fatal(err)
+		}
+		w.traders = append(w.traders, &trader{s: w.s, name: name, key: key.Key, secret: sign.New([]byte(key.Secret)),
+			orders: map[string]*sentOrder{}, rand: rand.New(rand.NewPCG(random.Uint64(), 0))})
+		w.pay(name, "BTC", "2")
+		w.pay(name, "USDT", "200")
+	}
+}
+
+// pay deposits until the outcome is known: a repeat of the reference is safe.
+func (w *world) pay(name, currency, amount string) bool {
+	w.payments++
+	reference := fmt.Sprintf("payment-%d", w.payments)
+	w.paid[reference] = name + " " + currency + " " + amount
+	_, err := w.s.call("POST", "/operator/v1/deposits", map[string]string{"account": name, "currency": currency, "amount": amount, "reference": reference}, nil)
+	return err == nil
+}
+
+// load lets all traders act until so many requests were acknowledged, and crashes in the middle of it.
+func (w *world) load(acks int, crash func()) {
+	var wg sync.WaitGroup
+	var stop, failed atomic.Bool
+	until := w.acks.Load() + int64(acks)
+	errs := make([]error, len(w.traders))
+	for i, t := range w.traders {
+		wg.Go(func() {
+			for goOn := true; goOn && !stop.Load(); {
+				if goOn, errs[i] = t.act(); goOn {
+					w.acks.Add(1)
+				}
+				if errs[i] != nil {
+					failed.Store(true)
+				}
+			}
+		})
+	}
+	wg.Go(func() {
+		for !stop.Load() && w.pay(w.traders[w.payments%len(w.traders)].name, "USDT", "0.5") {
+		}
+	})
+	eventually(w.t, "enough requests are acknowledged", func() bool { return failed.Load() || w.acks.Load() >= until })
+	crash()
+	stop.Store(true)
+	wg.Wait()
+	if err := errors.Join(errs...); err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+// compare looks at everything through the API, and at every request that was ever sent.
+func (w *world) compare() {
+	w.t.Helper()
+	for reference, what := range w.paid { // what was under way is decided now; the others are repeats
+		f := strings.Fields(what)
+		if _, err := w.s.call("POST", "/operator/v1/deposits", map[string]string{"account": f[0], "currency": f[1], "amount": f[2], "reference": reference}, nil); err != nil {
+			w.t.Fatal(err)
+		}
+	}
+	sums := map[string]decimal.Decimal{}
+	ids := map[uint64]bool{}
+	for _, t := range w.traders {
+		if err := w.compareTrader(t, sums, ids); err != nil {
+			w.t.Fatalf("account %s: %v", t.name, err)
+		}
+	}
+	deposits := map[string]decimal.Decimal{}
+	for _, what := range w.paid {
+		f := strings.Fields(what)
+		deposits[f[1]] = deposits[f[1]].Add(decimal.RequireFromString(f[2]))
+	}
+	for currency, sum := range sums {
+		if !sum.Equal(deposits[currency]) {
+			w.t.Fatalf("all balances of %s are %v, deposits are %v", currency, sum, deposits[currency])
+		}
+	}
+	for id := range ids {
+		w.highest = max(w.highest, id)
+	}
+}
+
+func (w *world) compareTrader(t *trader, sums map[string]decimal.Decimal, ids map[uint64]bool) error {
+	if t.last != nil { // the same bytes again: their nonce is used, also after the crash
+		status, body, err := t.send("POST", t.last.path, t.last.form, t.last.nonce)
+		if err != nil || status != 401 || !strings.Contains(body, "Wrong Nonce") {
+			return fmt.Errorf("a used nonce is answered with %d %s (%v)", status, body, err)
+		}
+	}
+	rows, err := pages(t, "/api/v1/orders/own/", 500, func(o orderRow) uint64 { return o.ID })
+	if err != nil {
+		return err
+	}
+	byClientID := map[string]orderRow{}
+	reserved := map[string]decimal.Decimal{}
+	for _, o := range rows {
+		if ids[o.ID] {
+			return fmt.Errorf("order id %d is there twice", o.ID)
+		}
+		ids[o.ID] = true
+		if _, twice := byClientID[o.ClientID]; twice {
+			return fmt.Errorf("client order id %s is there twice", o.ClientID)
+		}
+		byClientID[o.ClientID] = o
+		if !o.Filled.Add(o.Amount).Equal(o.Original) {
+			return fmt.Errorf("order %+v is half", o)
+		}
+		if o.Status == 1 && o.Side == "sell" {
+			reserved["BTC"] = reserved["BTC"].Add(o.Amount)
+		} else if o.Status == 1 {
+			reserved["USDT"] = reserved["USDT"].Add(o.Amount.Mul(o.Price))
+		}
+	}
+	trades, err := pages(t, "/api/v1/exchanges/own/", 500, func(r tradeRow) uint64 { return r.ID })
+	if err != nil {
+		return err
+	}
+	byID := map[uint64]tradeRow{}
+	for _, r := range trades {
+		if _, twice := byID[r.ID]; twice {
+			return fmt.Errorf("trade %d is there twice", r.ID)
+		}
+		byID[r.ID] = r
+	}
+	t.open = t.open[:0]
+	for id, o := range t.orders {
+		row, there := byClientID[id]
+		delete(byClientID, id)
+		if err := o.compare(row, there, byID); err != nil {
+			return fmt.Errorf("order %s: %w", id, err)
+		}
+		if there {
+			if o.outcome == unknown && row.ID <= w.highest {
+				return fmt.Errorf("order %s has id %d, and ids up to %d were given before", id, row.ID, w.highest)
+			}
+			o.outcome, o.id = acknowledged, row.ID // now it is known
+			if row.Status == 1 {
+				t.open = append(t.open, o)
+			}
+		} else {
+			o.outcome = refused
+		}
+	}
+	if len(byClientID) > 0 {
+		return fmt.Errorf("there are orders that nobody sent: %v", byClientID)
+	}
+	var wallet []walletRow
+	if err := t.get("/api/v1/wallets/", &wallet); err != nil {
+		return err
+	}
+	for _, h := range wallet {
+		sums[h.Currency] = sums[h.Currency].Add(h.Balance)
+		if !h.Reserve.Equal(reserved[h.Currency]) || h.Reserve.GreaterThan(h.Balance) {
+			return fmt.Errorf("%s: balance %v, reserve %v, open orders hold %v", h.Currency, h.Balance, h.Reserve, reserved[h.Currency])
+		}
+	}
+	return nil
+}
+
+// compare holds what is there against what was answered.
+func (o *sentOrder) compare(row orderRow, there bool, trades map[uint64]tradeRow) error {
+	switch {
+	case o.outcome == refused && there:
+		return fmt.Errorf("was refused and is there: %+v", row)
+	case o.outcome == acknowledged && !there:
+		return errors.New("was acknowledged and is not there")
+	case !there:
+		return nil
+	}
+	switch {
+	case row.Side != o.side || !row.Price.Equal(o.price) || !row.Original.Equal(o.amount):
+		return fmt.Errorf("sent %s %v at %v, there is %+v", o.side, o.amount, o.price, row)
+	case o.outcome == acknowledged && (row.ID != o.id || row.Filled.LessThan(o.filled)):
+		return fmt.Errorf("acknowledged as %d with %v filled, there is %+v", o.id, o.filled, row)
+	case o.cancel == acknowledged && row.Status != 2:
+		return fmt.Errorf("its cancel was acknowledged, there is %+v", row)
+	case !o.cancelSent && row.Status == 2:
+		return fmt.Errorf("nobody cancelled it, there is %+v", row)
+	}
+	for _, t := range o.trades {
+		r, ok := trades[t.ID]
+		if !ok || !r.Price.Equal(t.Price) || !r.Amount.Equal(t.Amount) {
+			return fmt.Errorf("trade %+v was acknowledged, there is %+v", t, r)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,11 @@
+// Package crash proves on the real program that what was acknowledged survives: its tests run the
+// exchange as a child process under signed load from many clients, end it with kill -9 at a random
+// moment, start it again, and compare the outcome of every single request with what is there.
+//
+//	acknowledged      present, with at least what was acknowledged
+//	refused           absent
+//	unknown           present as a whole, or absent; never half
+//
+// and over everything: money is conserved, reserves are what open orders hold, no id is given twice,
+// and a request whose nonce was used is refused when its bytes are sent again.
+package crash

@@ -1,0 +1,53 @@
+package main
+
+import "errors"
+
+// The codes the program exits with. Those above 0 are of sysexits.h, so that supervisors can tell
+// what a restart is good for.
+const (
+	// exitDone: what was asked for is done; `serve` has stopped in order.
+	exitDone = 0
+	// exitUsage (EX_USAGE): the command line, the configuration or the request is wrong. Nothing was
+	// done, and the same again fails again.
+	exitUsage = 64
+	// exitBroken (EX_SOFTWARE): an invariant does not hold, or stored data is damaged. Look at the log
+	// before a restart.
+	exitBroken = 70
+	// exitUnavailable (EX_TEMPFAIL): the store or the server cannot be reached, is locked by another
+	// process, or did not say how the request ended. Trying again later is right; deposits are repeated
+	// with the same reference.
+	exitUnavailable = 75
+	// exitFenced (EX_NOPERM): another process has taken over the store. Do not restart: it would take
+	// the store back from the one that serves now.
+	exitFenced = 77
+)
+
+// An exitError is an error with the code to exit with.
+type exitError struct {
+	code int
+	err  error
+}
+
+func (e *exitError) Error() string { return e.err.Error() }
+func (e *exitError) Unwrap() error { return e.err }
+
+// withExit gives err the code to exit with; nil stays nil. The innermost code counts.
+func withExit(code int, err error) error {
+	var e *exitError
+	if err == nil || errors.As(err, &e) {
+		return err
+	}
+	return &exitError{code, err}
+}
+
+// exitCode is the code of err; an error that has none is a fault of the program.
+func exitCode(err error) int {
+	var e *exitError
+	switch {
+	case err == nil:
+		return exitDone
+	case errors.As(err, &e):
+		return e.code
+	}
+	return exitBroken
+}

@@ -1,0 +1,15 @@
+// Command exchange is the exchange: its server, and the operator's commands that talk to one.
+package main
+
+import (
+	"context"
+	"os"
+	"os/signal"
+	"syscall"
+)
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	context.AfterFunc(ctx, stop) // the first signal asks for an orderly end, a second one ends at once
+	os.Exit(execute(ctx, os.Args[1:], os.Environ(), os.Stdout, os.Stderr))
+}

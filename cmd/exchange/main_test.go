@@ -1,0 +1,543 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"exchange/config"
+)
+
+// A result is what one run of the command line left behind.
+type result struct {
+	code        int
+	out, errOut string
+}
+
+func runLine(environ []string, args ...string) result {
+	var out, errOut bytes.Buffer
+	code := execute(context.Background(), args, environ, &out, &errOut)
+	return result{code, out.String(), errOut.String()}
+}
+
+func (r result) want(t *testing.T, code int, out, errOut string) {
+	t.Helper()
+	if r.code != code || r.out != out || r.errOut != errOut {
+		t.Errorf("got code %d, out\n%s\nerr\n%s\nwant code %d, out\n%s\nerr\n%s", r.code, r.out, r.errOut, code, out, errOut)
+	}
+}
+
+// wantError expects no output, one line with text on stderr, and the code.
+func (r result) wantError(t *testing.T, code int, text string) {
+	t.Helper()
+	if r.code != code || r.out != "" || !strings.Contains(r.errOut, text) {
+		t.Errorf("got code %d, out %q, err %q; want code %d and %q", r.code, r.out, r.errOut, code, text)
+	}
+	if strings.Contains(r.errOut, "Usage:") || strings.Count(r.errOut, "\n") > 2 {
+		t.Errorf("this is a wall of text: %s", r.errOut)
+	}
+}
+
+const testToken = "a-token-of-the-test"
+
+// A fakeServer answers like the operator's listener and notes what it was asked.
+type fakeServer struct {
+	t       *testing.T
+	url     string // host:port
+	environ []string
+
+	mu     sync.Mutex                      // held while a request is answered
+	asked  []string                        // "POST /path body"
+	answer func(n int) (int, string)       // of the n-th request, from 0
+	before func(http.ResponseWriter) error // may take the answer over
+}
+
+func newFake(t *testing.T, status int, body string) *fakeServer {
+	f := &fakeServer{t: t, answer: func(int) (int, string) { return status, body }}
+	s := httptest.NewServer(f)
+	t.Cleanup(s.Close)
+	f.url = strings.TrimPrefix(s.URL, "http://")
+	f.environ = []string{"EXCHANGE_OPERATOR=" + f.url, "EXCHANGE_OPERATOR_TOKEN=" + testToken}
+	return f
+}
+
+func (f *fakeServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	body, err := io.ReadAll(r.Body)
+	if err != nil {
+		f.t.Error(err)
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	n := len(f.asked)
+	f.asked = append(f.asked, strings.TrimSpace(r.Method+" "+r.RequestURI+" "+string(body)))
+	if got := r.Header.Get("Authorization"); got != "Bearer "+testToken {
+		f.t.Errorf("authorization is %q", got)
+	}
+	if r.Method == http.MethodPost && r.Header.Get("Content-Type") != "application/json" {
+		f.t.Errorf("content type is %q", r.Header.Get("Content-Type"))
+	}
+	if f.before != nil && f.before(w) != nil {
+		return
+	}
+	status, text := f.answer(n)
+	w.WriteHeader(status)
+	_, _ = io.WriteString(w, text)
+}
+
+// requests are those since the last call.
+func (f *fakeServer) requests() []string {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	asked := f.asked
+	f.asked = nil
+	return asked
+}
+
+func (f *fakeServer) wantAsked(want ...string) {
+	f.t.Helper()
+	if got := strings.Join(f.requests(), "\n"); got != strings.Join(want, "\n") {
+		f.t.Errorf("asked\n%s\nwant\n%s", got, strings.Join(want, "\n"))
+	}
+}
+
+func noPauses(t *testing.T) {
+	old := pauses
+	pauses = make([]time.Duration, len(old))
+	t.Cleanup(func() { pauses = old })
+}
+
+func TestOperatorCommandsInTextAndJSON(t *testing.T) {
+	for _, x := range []struct {
+		args   string
+		status int
+		answer string
+		asked  string
+		text   string
+		json   string // the same as answer if empty
+	}{
+		{
+			"account create alice --email a@example.org", 201, `{"account":"alice","id":1,"email":"a@example.org"}`,
+			`POST /operator/v1/accounts {"email":"a@example.org","name":"alice"}`,
+			"account  alice\nid       1\nemail    a@example.org\n", "",
+		},
+		{
+			"account create bob", 200, `{"account":"bob","id":2,"email":""}`,
+			`POST /operator/v1/accounts {"email":"","name":"bob"}`, "account  bob\nid       2\n", "",
+		},
+		{
+			"account list", 200, `{"accounts":[{"account":"alice","id":1,"email":"a@example.org"},{"account":"bob","id":2,"email":""}]}`,
+			`GET /operator/v1/accounts`, "ID  ACCOUNT  EMAIL\n1   alice    a@example.org\n2   bob      -\n", "",
+		},
+		{
+			"account list", 200, `{"accounts":[]}`, `GET /operator/v1/accounts`, "ID  ACCOUNT  EMAIL\n", "",
+		},
+		{
+			"key create alice", 200, `{"key":"K","secret":"S&<","account":"alice","permissions":["read","trade"],"allow":null,"later":1}`,
+			`POST /operator/v1/keys {"account":"alice","allow":[],"permissions":["read","trade"]}`,
+			"account      alice\nkey          K\nsecret       S&<\npermissions  read,trade\nfrom         anywhere\n\nThe secret is shown only now: keep it.\n",
+			`{"key":"K","secret":"S&<","account":"alice","permissions":["read","trade"],"allow":[]}`,
+		},
+		{
+			"key create alice --permissions withdraw,read --allow 10.0.0.0/8 --allow 192.168.1.7 --allow 2001:db8::/32", 200,
+			`{"key":"K","secret":"S","account":"alice","permissions":["read","withdraw"],"allow":["10.0.0.0/8","192.168.1.7/32","2001:db8::/32"]}`,
+			`POST /operator/v1/keys {"account":"alice","allow":["10.0.0.0/8","192.168.1.7/32","2001:db8::/32"],"permissions":["read","withdraw"]}`,
+			"account      alice\nkey          K\nsecret       S\npermissions  read,withdraw\nfrom         10.0.0.0/8,192.168.1.7/32,2001:db8::/32\n\nThe secret is shown only now: keep it.\n", "",
+		},
+		{
+			"key list alice", 200, `{"keys":[{"key":"K","account":"alice","permissions":["read"],"allow":[],"revoked":false},{"key":"L","account":"alice","permissions":["trade"],"allow":["10.0.0.0/8"],"revoked":true}]}`,
+			`GET /operator/v1/keys?account=alice`,
+			"KEY  PERMISSIONS  FROM        STATE\nK    read         anywhere    valid\nL    trade        10.0.0.0/8  revoked\n", "",
+		},
+		{
+			"key revoke K", 200, `{"key":"K","account":"alice","revoked":true}`,
+			`POST /operator/v1/keys/revoke {"key":"K"}`, "The key K of alice is revoked.\n", "",
+		},
+		{
+			"deposit alice BTC 1e-7 --reference R-1", 200,
+			`{"deposit":7,"account":"alice","currency":"BTC","amount":0.0000001,"balance":100000000000000000.0000000000000001,"reference":"R-1"}`,
+			`POST /operator/v1/deposits {"account":"alice","amount":"0.0000001","currency":"BTC","reference":"R-1"}`,
+			"deposit    7\naccount    alice\namount     0.0000001 BTC\nbalance    100000000000000000.0000000000000001 BTC\nreference  R-1\n", "",
+		},
+		{
+			"deposit alice BTC 5 --reference R-1", 200,
+			`{"deposit":7,"account":"alice","currency":"BTC","amount":"5.00000001","balance":5,"reference":"R-1","repeated":true}`,
+			`POST /operator/v1/deposits {"account":"alice","amount":"5","currency":"BTC","reference":"R-1"}`,
+			"deposit    7\naccount    alice\namount     5.00000001 BTC\nbalance    5 BTC\nreference  R-1\n\nThis reference was credited before: nothing was added now.\n",
+			`{"deposit":7,"account":"alice","currency":"BTC","amount":5.00000001,"balance":5,"reference":"R-1","repeated":true}`,
+		},
+	} {
+		f := newFake(t, x.status, x.answer)
+		args := strings.Fields(x.args)
+		runLine(f.environ, args...).want(t, 0, x.text, "")
+		if x.json == "" {
+			x.json = x.answer
+		}
+		runLine(f.environ, append(args, "--json")...).want(t, 0, x.json+"\n", "")
+		f.wantAsked(x.asked, x.asked)
+	}
+}
+
+func TestFlagsStandBeforeOrAfterTheArguments(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "token")
+	if err := os.WriteFile(file, []byte(testToken+"\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	f := newFake(t, 200, `{"account":"alice","id":1,"email":""}`)
+	flags := []string{"--operator", f.url, "--operator-token-file=" + file, "--json", "--email", "a@b.c"}
+	for _, args := range [][]string{
+		append([]string{"account", "create", "alice"}, flags...),
+		append(append([]string{"account", "create"}, flags...), "alice"),
+		append(append([]string{"--json", "--operator", f.url, "--operator-token-file", file, "account", "create"}, flags[4:]...), "alice"),
+		append(append([]string{"account", "--json", "--operator", f.url, "create", "--operator-token-file", file}, flags[4:]...), "alice"),
+	} {
+		runLine(nil, args...).want(t, 0, `{"account":"alice","id":1,"email":""}`+"\n", "")
+	}
+	if n := len(f.requests()); n != 4 {
+		t.Errorf("asked %d times", n)
+	}
+}
+
+func TestWhereTheTokenIsFound(t *testing.T) {
+	t.Chdir(t.TempDir())
+	f := newFake(t, 200, `{"accounts":[]}`)
+	at := "EXCHANGE_OPERATOR=" + f.url
+	put := func(name, token string) {
+		t.Helper()
+		if err := os.MkdirAll(filepath.Dir(name), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(name, []byte(token), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	runLine([]string{at}, "account", "list").wantError(t, exitUsage, "data/operator.token: no such file or directory; `exchange serve` makes it")
+	put("data/operator.token", "")
+	runLine([]string{at}, "account", "list").wantError(t, exitUsage, "data/operator.token holds no operator's token: it is empty")
+	put("data/operator.token", "two words")
+	runLine([]string{at}, "account", "list").wantError(t, exitUsage, "a token is one word")
+	put("data/operator.token", testToken+"\n")
+	put("other/operator.token", "wrong")
+	put("named", testToken)
+	for _, x := range []struct {
+		environ []string
+		args    []string
+	}{
+		{nil, nil},
+		{[]string{"EXCHANGE_OPERATOR_TOKEN="}, nil},
+		{[]string{"EXCHANGE_OPERATOR_TOKEN=" + testToken, "EXCHANGE_OPERATOR_TOKEN_FILE=other/operator.token"}, nil},
+		{[]string{"EXCHANGE_OPERATOR_TOKEN_FILE=named", "EXCHANGE_DATA=other"}, nil},
+		{[]string{"EXCHANGE_DATA=data"}, nil},
+		{[]string{"EXCHANGE_OPERATOR_TOKEN=wrong"}, []string{"--operator-token-file", "named"}},
+	} {
+		if r := runLine(append(x.environ, at), append(x.args, "account", "list")...); r.code != 0 {
+			t.Errorf("%v %v: %+v", x.environ, x.args, r)
+		}
+	}
+}
+
+func TestWrongArgumentsAreRefusedBeforeAnythingIsSent(t *testing.T) {
+	f := newFake(t, 500, "")
+	long := strings.Repeat("a", 65)
+	for _, x := range []struct {
+		args []string
+		want string
+	}{
+		{[]string{"account", "create"}, "account create needs NAME"},
+		{[]string{"account", "create", "a", "b"}, `"b" is one argument too many for account create`},
+		{[]string{"account", "create", "Alice"}, `the account name "Alice" must be`},
+		{[]string{"account", "create", "-alice"}, "unknown shorthand flag"},
+		{[]string{"account", "create", "--", "-alice"}, `the account name "-alice" must be`},
+		{[]string{"account", "create", long}, "must be 1 to 64"},
+		{[]string{"account", "create", "a\n"}, "must be 1 to 64"},
+		{[]string{"account", "create", "a", "--email", "Alice <a@b.c>"}, "must be one address"},
+		{[]string{"account", "list", "x"}, "one argument too many"},
+		{[]string{"account"}, "account needs a command: create, list"},
+		{[]string{"account", "lst"}, `account has no command "lst", only create, list`},
+		{[]string{"acount", "list"}, `unknown command "acount"`},
+		{[]string{"account", "list", "--jason"}, "unknown flag: --jason"},
+		{[]string{"account", "list", "--operator", "here"}, `the operator's address is "here"`},
+		{[]string{"account", "list", "--operator", "h:0"}, `the operator's address is "h:0"`},
+		{[]string{"account", "list", "--operator", "http://h:1"}, "write host:port"},
+		{[]string{"key", "create"}, "key create needs ACCOUNT"},
+		{[]string{"key", "create", "a", "--permissions", "read,fly"}, `the permission "fly" does not exist`},
+		{[]string{"key", "create", "a", "--permissions", ""}, "at least one permission"},
+		{[]string{"key", "create", "a", "--allow", "10.0.0.0/33"}, `--allow is "10.0.0.0/33"`},
+		{[]string{"key", "create", "a", "--allow", "10.0.0.1/8"}, "write 10.0.0.0/8, or 10.0.0.1 for the one address"},
+		{[]string{"key", "create", "a", "--allow", "::ffff:10.0.0.0/104"}, "write it as an IPv4 network"},
+		{[]string{"key", "create", "a", "--allow", "fe80::1%eth0"}, "write a network"},
+		{[]string{"key", "create", "a", "--allow", "example.org"}, "write a network"},
+		{[]string{"key", "list"}, "key list needs ACCOUNT"},
+		{[]string{"key", "list", "A"}, "the account name"},
+		{[]string{"key", "revoke", "a b"}, `the key "a b" must be`},
+		{[]string{"deposit", "a"}, "deposit needs CURRENCY AMOUNT"},
+		{[]string{"deposit", "a", "btc", "1"}, `the currency "btc" must be`},
+		{[]string{"deposit", "a", "BTC", "0"}, `the amount "0" must be a number above 0`},
+		{[]string{"deposit", "a", "BTC", "--", "-1"}, `the amount "-1" must be`},
+		{[]string{"deposit", "a", "BTC", "1.000000001"}, "at most 8 fractional digits"},
+		{[]string{"deposit", "a", "BTC", "1", "--reference", ""}, `the reference "" must be`},
+		{[]string{"deposit", "a", "BTC", "1", "--reference", "a\tb"}, "the reference"},
+		{[]string{"version", "x"}, "one argument too many for version"},
+		{[]string{"health", "--listen", "x"}, `--listen is "x"`},
+		{[]string{"serve", "x"}, "one argument too many for serve"},
+	} {
+		r := runLine(f.environ, x.args...)
+		r.wantError(t, exitUsage, x.want)
+		if !strings.Contains(r.errOut, "--help` for help.\n") {
+			t.Errorf("%q does not say how to get help: %s", x.args, r.errOut)
+		}
+		r = runLine(f.environ, append([]string{"--json"}, x.args...)...)
+		wantJSONError(t, r, exitUsage, x.want)
+	}
+	f.wantAsked()
+}
+
+// wantJSONError expects exactly one object {"error"} on stderr.
+func wantJSONError(t *testing.T, r result, code int, text string) {
+	t.Helper()
+	d := json.NewDecoder(strings.NewReader(r.errOut))
+	d.DisallowUnknownFields()
+	var e struct{ Error string }
+	if err := d.Decode(&e); err != nil || d.More() || r.out != "" || r.code != code || !strings.Contains(e.Error, text) {
+		t.Errorf("got code %d, out %q, err %q; want code %d and %q", r.code, r.out, r.errOut, code, text)
+	}
+}
+
+func TestWhatTheServerRefuses(t *testing.T) {
+	noPauses(t)
+	for _, x := range []struct {
+		status int
+		body   string
+		code   int
+		want   string
+	}{
+		{400, `{"error":"The account alice exists already."}`, exitUsage, "The account alice exists already."},
+		{409, `{"error":"Taken."}`, exitUsage, "Taken."},
+		{401, `{"error":"Wrong token."}`, exitUsage, "Wrong token (the token is from EXCHANGE_OPERATOR_TOKEN)"},
+		{404, `{"detail":"Not found."}`, exitUsage, "the exchange answered 404 Not Found: is "},
+		{302, ``, exitUsage, "the exchange answered 302 Found: is "},
+		{503, `{"error":"The outcome is unknown."}`, exitUnavailable, "The outcome is unknown; whether it was done is unknown: `exchange account list` shows"},
+		{500, `oops`, exitUnavailable, "the exchange answered 500 Internal Server Error; whether it was done is unknown"},
+		{200, `oops`, exitUnavailable, "is not one of an exchange's operator listener; whether it was done is unknown"},
+		{200, `{"account":"alice"}`, exitUnavailable, "is not one of an exchange's operator listener"},
+	} {
+		f := newFake(t, x.status, x.body)
+		r := runLine(f.environ, "account", "create", "alice")
+		r.wantError(t, x.code, x.want)
+		if strings.Contains(r.errOut, "for help") {
+			t.Errorf("the command line was not wrong: %s", r.errOut)
+		}
+		wantJSONError(t, runLine(f.environ, "account", "create", "alice", "--json"), x.code, x.want)
+		if n := len(f.requests()); n != 2 {
+			t.Errorf("%d: asked %d times, want once a command", x.status, n)
+		}
+	}
+	f := newFake(t, 503, `{"error":"Maintenance."}`)
+	f.before = func(w http.ResponseWriter) error { w.Header().Set("Retry-After", "1"); return nil }
+	runLine(f.environ, "account", "create", "alice").want(t, exitUnavailable, "", "exchange: Maintenance.\n")
+	runLine(f.environ, "deposit", "alice", "BTC", "1").want(t, exitUnavailable, "", "exchange: Maintenance.\n")
+	f.before = nil
+	runLine(f.environ, "account", "list").want(t, exitUnavailable, "", "exchange: Maintenance.\n")
+}
+
+// closedPort is an address where nobody listens.
+func closedPort(t *testing.T) string {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	return l.Addr().String()
+}
+
+func TestAServerThatIsNotThere(t *testing.T) {
+	noPauses(t)
+	environ := []string{"EXCHANGE_OPERATOR_TOKEN=x", "EXCHANGE_OPERATOR=" + closedPort(t)}
+	for _, line := range []string{"account list", "account create a", "deposit a BTC 1"} {
+		r := runLine(environ, strings.Fields(line)...)
+		r.wantError(t, exitUnavailable, "connect: connection refused; is `exchange serve` running?")
+		if strings.Contains(r.errOut, "unknown") {
+			t.Errorf("nothing was sent, so the outcome is known: %s", r.errOut)
+		}
+	}
+}
+
+// hangUp closes the connection without an answer.
+func hangUp(w http.ResponseWriter) error {
+	c, _, err := http.NewResponseController(w).Hijack()
+	if err == nil {
+		err = errors.Join(errors.New("closed"), c.Close())
+	}
+	return err
+}
+
+func TestADepositIsRepeatedUnderItsReferenceUntilItsOutcomeIsKnown(t *testing.T) {
+	noPauses(t)
+	f := newFake(t, 0, "")
+	f.before = func(w http.ResponseWriter) error {
+		if len(f.asked) == 1 {
+			return hangUp(w)
+		}
+		return nil
+	}
+	f.answer = func(n int) (int, string) {
+		if n == 1 {
+			return 503, `{"error":"The outcome is unknown."}`
+		}
+		var in struct{ Reference string }
+		if err := json.Unmarshal([]byte(f.asked[n][strings.Index(f.asked[n], "{"):]), &in); err != nil || in.Reference == "" {
+			t.Errorf("%q has no reference", f.asked[n])
+		}
+		return 200, fmt.Sprintf(`{"deposit":1,"account":"a","currency":"BTC","amount":1,"balance":1,"reference":%q,"repeated":true}`, in.Reference)
+	}
+	r := runLine(f.environ, "deposit", "a", "BTC", "1", "--json")
+	if r.code != 0 || strings.Contains(r.out, "repeated") || !strings.Contains(r.out, `"reference":"cli-`) {
+		t.Errorf("%+v", r)
+	}
+	asked := f.requests()
+	if len(asked) != 3 || asked[0] != asked[1] || asked[1] != asked[2] {
+		t.Errorf("asked %q", asked)
+	}
+	first := asked[0]
+	r = runLine(f.environ, "deposit", "a", "BTC", "1", "--reference", "R", "--json")
+	if r.code != 0 || !strings.Contains(r.out, `"repeated":true`) {
+		t.Errorf("a reference of the user's own may have been credited by somebody else: %+v", r)
+	}
+	f.requests()
+	if runLine(f.environ, "deposit", "a", "BTC", "1"); f.requests()[0] == first {
+		t.Error("two deposits got the same reference")
+	}
+}
+
+func TestADepositWhoseOutcomeStaysUnknownNamesItsReference(t *testing.T) {
+	noPauses(t)
+	f := newFake(t, 0, "")
+	f.before = hangUp
+	r := runLine(f.environ, "deposit", "a", "BTC", "1", "--reference", "R-9")
+	r.wantError(t, exitUnavailable, "whether it was done is unknown: repeat the command with --reference R-9: it is credited once at most")
+	if n := len(f.requests()); n != len(pauses)+1 {
+		t.Errorf("asked %d times", n)
+	}
+}
+
+func TestAnInterruptEndsTheRepeating(t *testing.T) {
+	f := newFake(t, 0, "")
+	ctx, cancel := context.WithCancel(context.Background())
+	f.before = func(w http.ResponseWriter) error { cancel(); return hangUp(w) }
+	var out, errOut bytes.Buffer
+	code := execute(ctx, []string{"deposit", "a", "BTC", "1", "--reference", "R"}, f.environ, &out, &errOut)
+	if n := len(f.requests()); code != exitUnavailable || n != 1 || !strings.Contains(errOut.String(), "--reference R") {
+		t.Errorf("code %d, asked %d times, %s", code, n, errOut.String())
+	}
+}
+
+func TestHealth(t *testing.T) {
+	status := http.StatusOK
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path != "/healthz" {
+			t.Errorf("asked %s", r.URL.Path)
+		}
+		w.WriteHeader(status)
+	}))
+	defer s.Close()
+	address := strings.TrimPrefix(s.URL, "http://")
+	_, port, _ := net.SplitHostPort(address)
+	runLine(nil, "health", "--listen", address).want(t, 0, "ok\n", "")
+	runLine(nil, "health", "--listen", "0.0.0.0:"+port, "--json").want(t, 0, "{\"ok\":true}\n", "")
+	runLine([]string{"EXCHANGE_LISTEN=:" + port}, "health").want(t, 0, "ok\n", "")
+	status = http.StatusInternalServerError
+	runLine(nil, "health", "--listen", address).wantError(t, exitUnavailable, "it answers 500 Internal Server Error")
+	runLine(nil, "health", "--listen", closedPort(t)).wantError(t, exitUnavailable, "does not answer")
+}
+
+func TestConfigExampleIsAcceptedByConfigCheck(t *testing.T) {
+	example := runLine(nil, "config", "example")
+	example.want(t, 0, config.Example(), "")
+	file := filepath.Join(t.TempDir(), "exchange.yaml")
+	if err := os.WriteFile(file, []byte(example.out), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	r := runLine([]string{"EXCHANGE_LIMIT=1"}, "config", "check", "--config", file)
+	if r.code != 0 || !strings.HasPrefix(r.out, "The configuration is good: listen 127.0.0.1:8080,") || !strings.Contains(r.errOut, "EXCHANGE_LIMIT names no option") {
+		t.Errorf("%+v", r)
+	}
+	if r := runLine([]string{"EXCHANGE_CONFIG=" + file}, "config", "check", "--json"); r.code != 0 || !strings.HasPrefix(r.out, `{"ok":true,"summary":"listen`) {
+		t.Errorf("%+v", r)
+	}
+	runLine(nil, "config", "check", "--config", file, "--listen", "x", "--log-level", "y").want(t, exitUsage, "",
+		"exchange: the configuration has 2 problems:\n"+
+			"  - log.level is \"y\" (--log-level): write one of debug, info, warn, error.\n"+
+			"  - listen is \"x\" (--listen): write host:port with a port from 0 to 65535, such as 127.0.0.1:8080.\n")
+}
+
+func TestServeRefusesAWrongConfiguration(t *testing.T) {
+	runLine(nil, "serve").wantError(t, exitUsage, "`exchange config example > exchange.yaml` makes a sample")
+	runLine(nil, "serve", "--demo", "--operator", "0.0.0.0:8081").wantError(t, exitUsage, "bearer token would cross the network without TLS")
+	runLine(nil, "serve", "--demo=maybe").wantError(t, exitUsage, `demo is "maybe" (--demo): write true or false.`)
+	runLine([]string{"EXCHANGE_DEMO=1"}, "serve", "--listen", "0.0.0.0:1").wantError(t, exitUsage, "with demo only a loopback address")
+	wantJSONError(t, runLine(nil, "serve", "--json"), exitUsage, "nothing is said about what to trade")
+	r := runLine(nil, "serve", "--demo", "--store", "redis://:hunter2@h:1/x")
+	r.wantError(t, exitUsage, "must be the number of a database")
+	if strings.Contains(r.errOut, "hunter2") {
+		t.Errorf("the password is shown: %s", r.errOut)
+	}
+}
+
+func TestHelpNamesEveryFlagAndOption(t *testing.T) {
+	serve, all := runLine(nil, "serve", "--help"), runLine(nil, "config", "--help")
+	if serve.code != 0 || all.code != 0 || serve.errOut != "" {
+		t.Fatal(serve, all)
+	}
+	for _, o := range config.Options {
+		if strings.Contains(serve.out, "--"+o.FlagName()+" ") != o.Flag {
+			t.Errorf("%s: in the help of serve: %v", o.Key, !o.Flag)
+		}
+		if !strings.Contains(all.out, "\n"+o.Key) {
+			t.Errorf("config --help leaves out %s", o.Key)
+		}
+	}
+	if r := runLine(nil); r.code != 0 || !strings.Contains(r.out, "Exit codes:") {
+		t.Errorf("%+v", r)
+	}
+}
+
+func TestVersion(t *testing.T) {
+	if r := runLine(nil, "version"); r.code != 0 || !strings.HasPrefix(r.out, "exchange ") || strings.Count(r.out, "\n") != 1 {
+		t.Errorf("%+v", r)
+	}
+	var v map[string]any
+	if r := runLine(nil, "version", "--json"); json.Unmarshal([]byte(r.out), &v) != nil || v["version"] == "" || v["go"] == "" {
+		t.Errorf("%+v", r)
+	}
+}
+
+func TestExitCodes(t *testing.T) {
+	plain := errors.New("x")
+	for _, x := range []struct {
+		err  error
+		want int
+	}{
+		{nil, exitDone},
+		{plain, exitBroken},
+		{withExit(exitFenced, plain), exitFenced},
+		{fmt.Errorf("more: %w", withExit(exitUnavailable, plain)), exitUnavailable},
+		{withExit(exitBroken, withExit(exitUnavailable, plain)), exitUnavailable},
+		{withExit(exitBroken, nil), exitDone},
+	} {
+		if got := exitCode(x.err); got != x.want {
+			t.Errorf("%v: %d, want %d", x.err, got, x.want)
+		}
+	}
+}

@@ -1,0 +1,163 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+)
+
+// A program is one run of the command line, with what it takes from its surroundings.
+type program struct {
+	environ        []string
+	stdout, stderr io.Writer
+
+	json      bool   // print one JSON object
+	operator  string // address of the operator's listener
+	tokenFile string
+}
+
+// A usageError is a command line that cannot be understood. It exits with exitUsage, and its message
+// comes with how to get help.
+type usageError struct{ error }
+
+func (e usageError) Unwrap() error { return e.error }
+
+func usage(format string, args ...any) error {
+	return withExit(exitUsage, usageError{fmt.Errorf(format, args...)})
+}
+
+// execute runs one command line and returns the code to exit with.
+func execute(ctx context.Context, args, environ []string, stdout, stderr io.Writer) int {
+	p := &program{environ: environ, stdout: stdout, stderr: stderr}
+	root := p.root()
+	root.SetArgs(args)
+	root.SetOut(stdout)
+	root.SetErr(stderr)
+	command, err := root.ExecuteContextC(ctx)
+	if err == nil {
+		return exitDone
+	}
+	var coded *exitError
+	if !errors.As(err, &coded) {
+		err = usage("%w", err) // from the parser of the command line; commands give all theirs a code
+	}
+	p.fail(command, err, p.json || wantsJSON(args))
+	return exitCode(err)
+}
+
+// wantsJSON finds --json in a command line that could not be parsed.
+func wantsJSON(args []string) bool {
+	if end := slices.Index(args, "--"); end >= 0 {
+		args = args[:end]
+	}
+	return slices.Contains(args, "--json") || slices.Contains(args, "--json=true")
+}
+
+// fail says what went wrong.
+func (p *program) fail(command *cobra.Command, err error, asJSON bool) {
+	if asJSON {
+		_ = printJSON(p.stderr, map[string]string{"error": err.Error()})
+		return
+	}
+	fmt.Fprintf(p.stderr, "exchange: %v\n", err)
+	var u usageError
+	if errors.As(err, &u) {
+		fmt.Fprintf(p.stderr, "Run `%s --help` for help.\n", command.CommandPath())
+	}
+}
+
+// printJSON writes one object and a line break.
+func printJSON(w io.Writer, v any) error {
+	e := json.NewEncoder(w)
+	e.SetEscapeHTML(false)
+	return e.Encode(v)
+}
+
+// env is the value of an environment variable; an empty one counts as not set.
+func (p *program) env(name string) string {
+	for _, e := range slices.Backward(p.environ) {
+		if n, value, _ := strings.Cut(e, "="); n == name {
+			return value
+		}
+	}
+	return ""
+}
+
+const rootHelp = `A trading exchange in one program.
+
+` + "`exchange serve`" + ` runs it. The other commands talk to a running one over its operator's listener, and
+need its bearer token: run them where the server runs.
+
+Exit codes:
+   0  done
+  64  the command line, the configuration or the request is wrong
+  70  an invariant is broken, or stored data is damaged
+  75  the store or the server cannot be reached, is locked, or the outcome is unknown: try again
+  77  another process has taken over the store: do not restart`
+
+func (p *program) root() *cobra.Command {
+	root := &cobra.Command{
+		Use:                "exchange",
+		Short:              "A trading exchange in one program",
+		Long:               rootHelp,
+		SilenceErrors:      true,
+		SilenceUsage:       true,
+		DisableSuggestions: true,
+		CompletionOptions:  cobra.CompletionOptions{HiddenDefaultCmd: true},
+	}
+	flags := root.PersistentFlags()
+	flags.BoolVar(&p.json, "json", false, "print one JSON object instead of text")
+	flags.StringVar(&p.operator, "operator", "", "address of the operator's listener (default 127.0.0.1:8081 or EXCHANGE_OPERATOR)")
+	flags.StringVar(&p.tokenFile, "operator-token-file", "", "file of the operator's token (default ./data/operator.token or EXCHANGE_OPERATOR_TOKEN_FILE;\n"+
+		"EXCHANGE_OPERATOR_TOKEN holds a token itself)")
+	root.AddCommand(p.serveCommand(), p.configCommand(), p.versionCommand(), p.healthCommand(),
+		p.accountCommand(), p.keyCommand(), p.depositCommand())
+	return root
+}
+
+// group is a command that only has commands below it.
+func group(name, short string, commands ...*cobra.Command) *cobra.Command {
+	var names []string
+	for _, c := range commands {
+		names = append(names, c.Name())
+	}
+	g := &cobra.Command{
+		Use:   name,
+		Short: short,
+		Args:  cobra.ArbitraryArgs, // else a misspelt command prints the help and succeeds
+		RunE: func(_ *cobra.Command, args []string) error {
+			if len(args) > 0 {
+				return usage("%s has no command %q, only %s", name, args[0], strings.Join(names, ", "))
+			}
+			return usage("%s needs a command: %s", name, strings.Join(names, ", "))
+		},
+	}
+	g.AddCommand(commands...)
+	return g
+}
+
+// takes checks that exactly the named arguments are there.
+func takes(names ...string) cobra.PositionalArgs {
+	return func(c *cobra.Command, args []string) error {
+		switch {
+		case len(args) < len(names):
+			return usage("%s needs %s", strings.TrimPrefix(c.CommandPath(), "exchange "), strings.Join(names[len(args):], " "))
+		case len(args) > len(names):
+			return usage("%q is one argument too many for %s", args[len(names)], strings.TrimPrefix(c.CommandPath(), "exchange "))
+		}
+		return nil
+	}
+}
+
+// run makes a cobra command's function of fn, and sees to it that every error has a code.
+func run(fn func(ctx context.Context, args []string) error) func(*cobra.Command, []string) error {
+	return func(c *cobra.Command, args []string) error {
+		return withExit(exitBroken, fn(c.Context(), args))
+	}
+}

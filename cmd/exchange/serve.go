@@ -1,0 +1,223 @@
+package main
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"net"
+	"os"
+	"strings"
+	"time"
+
+	"exchange/actors"
+	"exchange/actors/seal"
+	"exchange/config"
+	"exchange/gateway"
+	"exchange/persistence"
+	"exchange/persistence/pebble"
+	"exchange/persistence/redis"
+)
+
+// serve runs the exchange until ctx ends, which is an order to stop, or it cannot go on. The error
+// carries the exit code.
+func serve(ctx context.Context, cfg *config.Config) error {
+	log := slog.Default()
+	log.Info("exchange starts", "version", buildVersion().Version, "pid", os.Getpid(), "configuration", cfg.Summary())
+	if err := os.MkdirAll(cfg.Data, 0o700); err != nil {
+		return failf(exitUsage, "the data folder cannot be made: %v", err)
+	}
+	token, err := operatorToken(cfg)
+	if err != nil {
+		return failf(exitUsage, "%v", err)
+	}
+	listener, err := net.Listen("tcp", cfg.Listen)
+	if err != nil {
+		return failf(exitUsage, "the API cannot listen: %v", err)
+	}
+	defer listener.Close()
+	operator, err := net.Listen("tcp", cfg.Operator)
+	if err != nil {
+		return failf(exitUsage, "the operator's listener cannot listen: %v", err)
+	}
+	defer operator.Close()
+
+	g := gateway.New(gateway.Options{Log: log, BodyBytes: cfg.Limits.BodyBytes, HeaderBytes: cfg.Limits.HeaderBytes,
+		Connections: cfg.Limits.Connections, IdleTimeout: config.Ms(cfg.Timing.IdleTimeoutMs),
+		ReadTimeout: config.Ms(cfg.Timing.ReadTimeoutMs), WriteTimeout: config.Ms(cfg.Timing.WriteTimeoutMs), OperatorToken: token})
+	served := make(chan error, 2)
+	go func() { served <- g.Serve(listener) }()
+	go func() { served <- g.ServeOperator(operator) }()
+	defer g.Shutdown(lastAnswers)
+
+	store, err := openStore(ctx, cfg, log)
+	if err != nil {
+		return startFailed(ctx, err)
+	}
+	defer func() {
+		if err := store.Close(); err != nil {
+			log.Error("the store did not close", "error", err)
+		}
+	}()
+	engine, err := actors.Start(ctx, engineOptions(cfg, store, log))
+	if err != nil {
+		return startFailed(ctx, err)
+	}
+	if cfg.Demo {
+		if err := fillDemo(engine); err != nil {
+			return failf(exitBroken, "filling the demo: %v", err)
+		}
+	}
+	g.SetEngine(engine)
+	log.Info("ready", "listen", listener.Addr().String(), "operator", operator.Addr().String())
+	if cfg.Demo {
+		printDemo(os.Stdout, listener.Addr().String())
+	}
+	return untilStopped(ctx, cfg, log, engine, g, served)
+}
+
+// lastAnswers is how long answers that are on their way may take at the end.
+const lastAnswers = 2 * time.Second
+
+// untilStopped waits for the end and brings it about in order.
+func untilStopped(ctx context.Context, cfg *config.Config, log *slog.Logger, engine *actors.Engine, g *gateway.Gateway, served <-chan error) error {
+	select {
+	case err := <-served:
+		return failf(exitBroken, "a listener ended: %v", err)
+	case <-engine.Dead():
+		return engineFailed(engine.Err())
+	case <-ctx.Done():
+	}
+	log.Info("stopping: no new requests, what is in flight is finished", "at_most", config.Ms(cfg.Timing.StopMaxMs))
+	stop, cancel := context.WithTimeout(context.Background(), config.Ms(cfg.Timing.StopMaxMs))
+	defer cancel()
+	if err := engine.Stop(stop); err != nil {
+		if engine.Err() != nil {
+			return engineFailed(engine.Err())
+		}
+		return failf(exitUnavailable, "stopped without a last snapshot, which is safe: %v", err)
+	}
+	g.Shutdown(lastAnswers)
+	log.Info("stopped")
+	return nil
+}
+
+// startFailed gives the error of a start its exit code.
+func startFailed(ctx context.Context, err error) error {
+	switch {
+	case ctx.Err() != nil:
+		return failf(exitUnavailable, "stopped while starting")
+	case errors.Is(err, persistence.ErrNotDurable), errors.Is(err, actors.ErrConfig), errors.Is(err, seal.ErrOtherKey), errors.Is(err, errConfig):
+		return failf(exitUsage, "%v", err)
+	case errors.Is(err, persistence.ErrCorrupt):
+		return failf(exitBroken, "%v\nNothing was changed and nothing is served. Restore a backup of the store, or ask for help with a copy of it; see docs/storage.md", err)
+	}
+	return engineFailed(err)
+}
+
+// engineFailed gives the end of an engine its exit code.
+func engineFailed(err error) error {
+	switch {
+	case errors.Is(err, persistence.ErrFenced):
+		return failf(exitFenced, "%v: do not restart this one by itself, or the two take over from each other for ever", err)
+	case errors.Is(err, persistence.ErrGap), errors.Is(err, persistence.ErrCorrupt):
+		return failf(exitBroken, "%v", err)
+	}
+	return failf(exitUnavailable, "%v", err)
+}
+
+// failf is an error with the code to exit with.
+func failf(code int, format string, args ...any) error {
+	return withExit(code, fmt.Errorf(format, args...))
+}
+
+var errConfig = errors.New("the configuration does not fit")
+
+// operatorToken takes the token from the environment or its file, which is made at the first start.
+func operatorToken(cfg *config.Config) (string, error) {
+	if t := os.Getenv(config.EnvOperatorToken); t != "" {
+		return t, nil
+	}
+	b, err := os.ReadFile(cfg.OperatorTokenFile)
+	if errors.Is(err, fs.ErrNotExist) {
+		raw := make([]byte, 32)
+		rand.Read(raw)
+		token := base64.RawURLEncoding.EncodeToString(raw)
+		if err := seal.WriteSecret(cfg.OperatorTokenFile, token+"\n"); err != nil {
+			return "", fmt.Errorf("the operator's token cannot be written: %w", err)
+		}
+		return token, nil
+	}
+	if err != nil {
+		return "", fmt.Errorf("the operator's token cannot be read: %w", err)
+	}
+	if info, err := os.Stat(cfg.OperatorTokenFile); err == nil && info.Mode().Perm()&0o077 != 0 {
+		return "", fmt.Errorf("the operator's token %s has mode %04o and can be read by others: chmod 600 it", cfg.OperatorTokenFile, info.Mode().Perm())
+	}
+	token := strings.TrimSpace(string(b))
+	if len(token) < 16 {
+		return "", fmt.Errorf("the operator's token in %s is shorter than 16 characters: put a longer one there, or delete the file", cfg.OperatorTokenFile)
+	}
+	return token, nil
+}
+
+// startTimeout bounds the wait for a Redis that is not there or still loading.
+const startTimeout = 30 * time.Second
+
+func openStore(ctx context.Context, cfg *config.Config, log *slog.Logger) (persistence.Store, error) {
+	var keep persistence.Retention
+	keep.Trades, keep.Orders = cfg.Retention()
+	if folder := cfg.PebbleFolder(); folder != "" {
+		s, err := pebble.Open(folder, pebble.Options{Retention: keep, Logger: log})
+		if err != nil {
+			return nil, err
+		}
+		return s, nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, startTimeout)
+	defer cancel()
+	s, err := redis.Open(ctx, cfg.Store, redis.Options{Retention: keep, AcceptDurability: cfg.AcceptRedisDurability, Logger: log})
+	if err != nil {
+		return nil, err
+	}
+	return s, nil
+}
+
+func engineOptions(cfg *config.Config, store persistence.Store, log *slog.Logger) actors.Options {
+	l, t := &cfg.Limits, &cfg.Timing
+	host, _ := os.Hostname()
+	o := actors.Options{
+		Store: store,
+		Owner: fmt.Sprintf("%s pid %d", host, os.Getpid()),
+		Limits: actors.Limits{InFlight: l.InFlight, InFlightCancels: l.InFlightCancels, InFlightPerAccount: l.InFlightPerAccount, Reads: l.Reads,
+			MaxFills: l.MaxFills, OpenOrdersPerAccount: l.OpenOrdersPerAccount, OpenOrdersPerBook: l.OpenOrdersPerBook,
+			KeysPerAccount: l.KeysPerAccount, Accounts: l.Accounts, FoldLag: l.FoldLag, ProjectionLag: l.ProjectionLag, BatchBytes: l.BatchBytes},
+		Timing: actors.Timing{Request: config.Ms(t.RequestTimeoutMs), Stall: config.Ms(t.StallMs), StallMax: config.Ms(t.StallMaxMs),
+			OwnerCheck: config.Ms(t.OwnerCheckMs), OwnerStale: config.Ms(t.OwnerStaleMs), Projection: config.Ms(t.ProjectionMs)},
+		Snapshot: actors.SnapshotPolicy{MinRecords: uint64(cfg.Snapshot.MinRecords), MaxRecords: uint64(cfg.Snapshot.MaxRecords),
+			MinInterval: config.Ms(t.SnapshotMinMs)},
+		Sealer: func(sealed bool) (*seal.Sealer, error) {
+			s, err := seal.Load(os.Getenv(config.EnvSecretKey), cfg.SecretKeyFile, !sealed)
+			if err != nil {
+				return nil, fmt.Errorf("%w: %w", errConfig, err)
+			}
+			return s, nil
+		},
+		KeyMaterial: gateway.KeyMaterial,
+		Log:         log,
+		Exit:        os.Exit,
+	}
+	for _, c := range cfg.Currencies {
+		o.Currencies = append(o.Currencies, actors.Currency{Code: c.Code, Sign: c.Sign})
+	}
+	for _, p := range cfg.Pairs {
+		base, quote := p.Currencies()
+		o.Pairs = append(o.Pairs, actors.PairRules{Name: p.Name, Base: base, Quote: quote, PricePrecision: p.PricePrecision,
+			AmountPrecision: p.AmountPrecision, MinimumOrderSize: p.MinimumOrderSize, MaximumOrderSize: p.MaximumOrderSize,
+			MinimumOrderValue: p.MinimumOrderValue})
+	}
+	return o
+}

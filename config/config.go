@@ -1,0 +1,255 @@
+package config
+
+import (
+	"fmt"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"exchange/core/money"
+)
+
+// Environment variables that hold secrets, and therefore have no key in the file and no flag.
+const (
+	// EnvOperatorToken is the bearer token of the operator's listener, in place of the token file.
+	EnvOperatorToken = "EXCHANGE_OPERATOR_TOKEN"
+	// EnvSecretKey is the key that seals API secrets, in place of the key file.
+	EnvSecretKey = "EXCHANGE_SECRET_KEY"
+	// EnvConfig names the configuration file when no --config is given.
+	EnvConfig = "EXCHANGE_CONFIG"
+)
+
+// Names of the two files that stand in the data folder unless configured otherwise.
+const (
+	OperatorTokenName = "operator.token"
+	SecretKeyName     = "exchange.key"
+)
+
+// Config is everything that `serve` can be told. What each field means, its unit, its range and
+// what zero does stands in the table Options, under the field's key.
+type Config struct {
+	Listen            string
+	Operator          string
+	Store             string // may hold a password: print it through RedactURL
+	Data              string // after Finish never empty
+	OperatorTokenFile string // after Finish never empty
+	SecretKeyFile     string // after Finish never empty
+
+	Demo                  bool
+	NoRateLimits          bool
+	AcceptRedisDurability bool
+
+	Log        Log
+	Currencies []Currency
+	Pairs      []Pair
+	History    History
+	Limits     Limits
+	Timing     Timing
+	Snapshot   Snapshot
+
+	// Ignored are names of environment variables that begin with EXCHANGE_ but name no option:
+	// most likely a slip of the pen, so the start-up log shows them.
+	Ignored []string
+
+	origin map[string]string // where a value came from, by key: "exchange.yaml line 3"
+	unread bool              // what says what to trade could not be read: its absence is no second problem
+}
+
+// Log is how the program talks about itself.
+type Log struct {
+	Level  string // debug, info, warn or error
+	Format string // text or json
+}
+
+// Currency is something that accounts hold.
+type Currency struct {
+	Code string // [A-Z0-9]{1,12}
+	Sign string // the symbol shown to people, such as "₿"; may be empty
+}
+
+// Pair is a market of two currencies with its rules for orders.
+type Pair struct {
+	Name              string // BASE_QUOTE
+	PricePrecision    int    // decimals of a price, 0..8
+	AmountPrecision   int    // decimals of an amount, 0..8
+	MinimumOrderSize  money.Amount
+	MaximumOrderSize  money.Amount
+	MinimumOrderValue money.Balance // of price x amount, in the quote currency
+}
+
+// Currencies are the two halves of the pair's name, empty if the name is no pair's.
+func (p Pair) Currencies() (base, quote string) {
+	base, quote, ok := strings.Cut(p.Name, "_")
+	if !ok {
+		return "", ""
+	}
+	return base, quote
+}
+
+// History says how much of it is kept. -1 is the store's own default: see Config.Retention.
+type History struct {
+	TradesPerPair    int
+	OrdersPerAccount int
+}
+
+// Limits bound what the exchange takes on. At each of them a client gets a clear refusal.
+type Limits struct {
+	InFlight             int
+	InFlightPerAccount   int
+	InFlightCancels      int // share of InFlight that only cancels may use
+	Reads                int
+	Connections          int
+	BodyBytes            int
+	HeaderBytes          int
+	MaxFills             int
+	OpenOrdersPerAccount int
+	OpenOrdersPerBook    int
+	KeysPerAccount       int
+	Accounts             int
+	FoldLag              int // records
+	ProjectionLag        int // rows
+	BatchBytes           int
+}
+
+// Timing is every duration, in milliseconds. Ms makes a time.Duration of one.
+type Timing struct {
+	RequestTimeoutMs int
+	StallMs          int
+	StallMaxMs       int
+	StopMaxMs        int
+	OwnerCheckMs     int
+	OwnerStaleMs     int
+	ProjectionMs     int
+	SnapshotMinMs    int
+	IdleTimeoutMs    int
+	ReadTimeoutMs    int
+	WriteTimeoutMs   int
+}
+
+// Snapshot says how many records may lie between two images of the state.
+type Snapshot struct {
+	MinRecords int
+	MaxRecords int
+}
+
+// Ms is n milliseconds as a duration.
+func Ms(n int) time.Duration { return time.Duration(n) * time.Millisecond }
+
+// Default is a configuration with every option at its default and nothing to trade. It is not
+// valid before it has currencies and pairs.
+func Default() *Config {
+	c := &Config{origin: map[string]string{}}
+	for i := range Options {
+		if o := &Options[i]; o.Default != "" {
+			if err := o.set(c, o.Default); err != nil {
+				panic(fmt.Sprintf("BUG: the default of %s is wrong: %v", o.Key, err))
+			}
+		}
+	}
+	return c
+}
+
+// Finish fills in what depends on other values and checks everything. The error is Problems.
+// Load has called it.
+func (c *Config) Finish() error {
+	if c.Demo && len(c.Pairs) == 0 && len(c.Currencies) == 0 {
+		c.Currencies, c.Pairs = demoCurrencies(), demoPairs()
+	}
+	if c.Data == "" {
+		c.Data = "./data"
+		if folder := c.PebbleFolder(); folder != "" {
+			c.Data = folder
+		}
+	}
+	if c.OperatorTokenFile == "" {
+		c.OperatorTokenFile = filepath.Join(c.Data, OperatorTokenName)
+	}
+	if c.SecretKeyFile == "" {
+		c.SecretKeyFile = filepath.Join(c.Data, SecretKeyName)
+	}
+	return c.Validate()
+}
+
+const pebblePrefix = "pebble:"
+
+// PebbleFolder is the folder of the embedded store, or "" when the store is a Redis.
+func (c *Config) PebbleFolder() string {
+	folder, ok := strings.CutPrefix(c.Store, pebblePrefix)
+	if !ok {
+		return ""
+	}
+	return folder
+}
+
+// Redis reports whether the store is a Redis.
+func (c *Config) Redis() bool {
+	return strings.HasPrefix(c.Store, "redis://") || strings.HasPrefix(c.Store, "rediss://")
+}
+
+// What a Redis keeps by default: it holds history in memory, an embedded store has it on disk.
+const (
+	redisTradesPerPair    = 1_000_000
+	redisOrdersPerAccount = 100_000
+)
+
+// Retention is how many of the newest trades a pair keeps and of the newest closed orders an account
+// keeps, with the store's defaults put in. 0 is everything.
+func (c *Config) Retention() (tradesPerPair, ordersPerAccount int) {
+	tradesPerPair, ordersPerAccount = c.History.TradesPerPair, c.History.OrdersPerAccount
+	if tradesPerPair < 0 {
+		tradesPerPair = 0
+		if c.Redis() {
+			tradesPerPair = redisTradesPerPair
+		}
+	}
+	if ordersPerAccount < 0 {
+		ordersPerAccount = 0
+		if c.Redis() {
+			ordersPerAccount = redisOrdersPerAccount
+		}
+	}
+	return tradesPerPair, ordersPerAccount
+}
+
+// maxNamed bounds how many pairs Summary names.
+const maxNamed = 12
+
+// Summary is the configuration in one line for the start-up log: the addresses, the store, what is
+// traded, what is kept, and every other option that differs from its default. It holds no secrets.
+func (c *Config) Summary() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "listen %s, operator %s, store %s, data %s", c.Listen, c.Operator, RedactURL(c.Store), c.Data)
+	if c.Demo {
+		b.WriteString(", demo")
+	}
+	names := make([]string, 0, maxNamed)
+	for _, p := range c.Pairs[:min(len(c.Pairs), maxNamed)] {
+		names = append(names, p.Name)
+	}
+	if more := len(c.Pairs) - len(names); more > 0 {
+		names = append(names, fmt.Sprintf("%d more", more))
+	}
+	fmt.Fprintf(&b, ", pairs %s", strings.Join(names, " "))
+	trades, orders := c.Retention()
+	fmt.Fprintf(&b, ", keeps %s per pair and %s per account", keeps(trades, "trades"), keeps(orders, "closed orders"))
+	if c.AcceptRedisDurability && c.Redis() {
+		b.WriteString(", the durability of Redis is NOT checked: a crash of Redis may lose what was acknowledged")
+	}
+	for i := range Options {
+		o := &Options[i]
+		if o.named {
+			continue
+		}
+		if v := o.text(c); v != o.Default {
+			fmt.Fprintf(&b, ", %s=%s", o.Key, v)
+		}
+	}
+	return b.String()
+}
+
+func keeps(n int, what string) string {
+	if n == 0 {
+		return "all " + what
+	}
+	return fmt.Sprintf("%s %s", thousands(n), what)
+}

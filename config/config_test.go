@@ -1,0 +1,525 @@
+package config
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"reflect"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"exchange/core/money"
+)
+
+// other is for every option a valid value that is not its default.
+var other = map[string]string{
+	"listen":                  "127.0.0.1:9000",
+	"operator":                "localhost:9001",
+	"store":                   "redis://127.0.0.1:6379/3",
+	"data":                    "/tmp/elsewhere",
+	"operator_token_file":     "/tmp/token",
+	"secret_key_file":         "/tmp/key",
+	"demo":                    "true",
+	"no_rate_limits":          "true",
+	"accept_redis_durability": "true",
+	"log.level":               "warn",
+	"log.format":              "json",
+	"currencies":              `[{code: XAU, sign: "Au"}, {code: EUR}]`,
+	"pairs": `[{name: XAU_EUR, price_precision: 3, amount_precision: 4, minimum_order_size: 0.0001, ` +
+		`maximum_order_size: 1e3, minimum_order_value: 0.0000000000000005}]`,
+}
+
+func valueOf(o *Option) string {
+	if v, ok := other[o.Key]; ok {
+		return v
+	}
+	switch o.Key { // these are bound by other options
+	case "limits.in_flight", "timing.stall_max_ms", "timing.owner_stale_ms", "snapshot.max_records":
+		return "300000"
+	}
+	return "501"
+}
+
+func write(t *testing.T, text string) string {
+	t.Helper()
+	name := filepath.Join(t.TempDir(), "exchange.yaml")
+	if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return name
+}
+
+// market is enough to be valid.
+const market = `
+currencies: [{code: BTC}, {code: USDT}]
+pairs: [{name: BTC_USDT, price_precision: 2, amount_precision: 8, minimum_order_size: 0.00001, maximum_order_size: 1000000}]
+`
+
+// get is the option's value for comparison, before derived values are filled in.
+func get(o *Option, c *Config) any {
+	switch o.Key {
+	case "currencies":
+		return c.Currencies
+	case "pairs":
+		return c.Pairs
+	}
+	return reflect.ValueOf(o.at(c)).Elem().Interface()
+}
+
+func TestEveryOptionIsReadFromFileEnvironmentAndFlagAlike(t *testing.T) {
+	for i := range Options {
+		o := &Options[i]
+		value := valueOf(o)
+		if o.Min > 501 || o.Max > 0 && o.Max < 501 {
+			value = thousandsless(o.Min + 1)
+		}
+		want := Default()
+		if err := o.set(want, value); err != nil {
+			t.Fatal(o.Key, err)
+		}
+		if reflect.DeepEqual(get(o, want), get(o, Default())) {
+			t.Fatalf("%s: %q is the default; this proves nothing", o.Key, value)
+		}
+		check := func(from string, l *loader) {
+			t.Helper()
+			if len(l.problems) > 0 {
+				t.Errorf("%s from %s: %v", o.Key, from, l.problems)
+			}
+			if got := get(o, l.cfg); !reflect.DeepEqual(got, get(o, want)) {
+				t.Errorf("%s from %s: got %v, want %v", o.Key, from, got, get(o, want))
+			}
+		}
+		fromFile := &loader{cfg: Default()}
+		prefix, key, nested := strings.Cut(o.Key, ".")
+		text := o.Key + ": " + value + "\n"
+		if nested {
+			text = prefix + ":\n  " + key + ": " + value + "\n"
+		}
+		fromFile.yaml("exchange.yaml", []byte(text))
+		check("file", fromFile)
+
+		fromEnv := &loader{cfg: Default()}
+		fromEnv.environment(map[string]string{o.Env(): value})
+		check("environment", fromEnv)
+
+		fromFlag := &loader{cfg: Default()}
+		fromFlag.set(o, value, "--"+o.FlagName())
+		check("flag", fromFlag)
+	}
+}
+
+func thousandsless(n int) string { return strings.ReplaceAll(thousands(n), ",", "") }
+
+func TestOptionsOfTheTopLevelAndOnlyTheyHaveFlags(t *testing.T) {
+	for _, o := range Options {
+		want := o.list == nil && (!strings.Contains(o.Key, ".") || strings.HasPrefix(o.Key, "log."))
+		if o.Flag != want {
+			t.Errorf("%s: flag %v, want %v", o.Key, o.Flag, want)
+		}
+		if o.Help == "" || o.Brief == "" {
+			t.Errorf("%s is not described", o.Key)
+		}
+		if o.Type() == "number" && o.Max == 0 {
+			t.Errorf("%s has no bounds", o.Key)
+		}
+	}
+}
+
+func TestEveryFieldOfConfigIsAnOption(t *testing.T) {
+	seen := map[any]bool{}
+	c := Default()
+	for i := range Options {
+		if o := &Options[i]; o.list == nil {
+			seen[o.at(c)] = true
+		}
+	}
+	var walk func(v reflect.Value, path string)
+	walk = func(v reflect.Value, path string) {
+		for i := range v.NumField() {
+			f, name := v.Field(i), path+v.Type().Field(i).Name
+			switch f.Kind() {
+			case reflect.Struct:
+				walk(f, name+".")
+			case reflect.String, reflect.Int, reflect.Bool:
+				if v.Type().Field(i).IsExported() && !seen[f.Addr().Interface()] {
+					t.Errorf("%s cannot be configured", name)
+				}
+			}
+		}
+	}
+	walk(reflect.ValueOf(c).Elem(), "")
+}
+
+func TestFlagGoesBeforeEnvironmentBeforeFileBeforeDefault(t *testing.T) {
+	src := Sources{File: write(t, market+"listen: 127.0.0.1:1\n")}
+	load := func(want string) {
+		t.Helper()
+		c, err := Load(src)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if c.Listen != want {
+			t.Errorf("listen is %s, want %s", c.Listen, want)
+		}
+		if c.Operator != "127.0.0.1:8081" {
+			t.Errorf("operator is %s, not the default", c.Operator)
+		}
+	}
+	load("127.0.0.1:1")
+	src.Environ = []string{"EXCHANGE_LISTEN="}
+	load("127.0.0.1:1")
+	src.Environ = []string{"EXCHANGE_LISTEN=127.0.0.1:2"}
+	load("127.0.0.1:2")
+	src.Flags = map[string]string{"listen": "127.0.0.1:3"}
+	load("127.0.0.1:3")
+}
+
+func TestTheFileMayBeNamedByTheEnvironmentAndStrayNamesAreReported(t *testing.T) {
+	c, err := Load(Sources{Environ: []string{"EXCHANGE_CONFIG=" + write(t, market), "EXCHANGE_LISTN=x", "EXCHANGE_OPERATOR_TOKEN=t",
+		"EXCHANGE_SECRET_KEY=k", "EXCHANGE_A=b", "HOME=/"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !slices.Equal(c.Ignored, []string{"EXCHANGE_A", "EXCHANGE_LISTN"}) {
+		t.Errorf("ignored are %v", c.Ignored)
+	}
+	if len(c.Pairs) != 1 || c.Pairs[0].MinimumOrderSize != 1000 || !c.Pairs[0].MinimumOrderValue.IsZero() {
+		t.Errorf("pairs are %+v", c.Pairs)
+	}
+}
+
+func TestWhatIsDerived(t *testing.T) {
+	for _, x := range []struct{ store, data, wantData, wantToken, wantKey string }{
+		{"pebble:./data", "", "./data", "data/operator.token", "data/exchange.key"},
+		{"pebble:/data", "", "/data", "/data/operator.token", "/data/exchange.key"},
+		{"redis://h", "", "./data", "data/operator.token", "data/exchange.key"},
+		{"pebble:/data", "/etc/x", "/etc/x", "/etc/x/operator.token", "/etc/x/exchange.key"},
+	} {
+		c := Demo()
+		c.Store, c.Data = x.store, x.data
+		if err := c.Finish(); err != nil {
+			t.Fatal(err)
+		}
+		if c.Data != x.wantData || c.OperatorTokenFile != x.wantToken || c.SecretKeyFile != x.wantKey {
+			t.Errorf("%s: %s %s %s", x.store, c.Data, c.OperatorTokenFile, c.SecretKeyFile)
+		}
+	}
+}
+
+func TestRetentionPutsInTheDefaultOfTheStore(t *testing.T) {
+	for _, x := range []struct {
+		store                                string
+		trades, orders, wantTrades, wantOrds int
+	}{
+		{"pebble:x", -1, -1, 0, 0},
+		{"redis://h", -1, -1, 1_000_000, 100_000},
+		{"redis://h", 0, 7, 0, 7},
+		{"pebble:x", 5, 0, 5, 0},
+	} {
+		c := Demo()
+		c.Store, c.History = x.store, History{x.trades, x.orders}
+		if trades, orders := c.Retention(); trades != x.wantTrades || orders != x.wantOrds {
+			t.Errorf("%+v: %d %d", x, trades, orders)
+		}
+	}
+}
+
+// problems loads and gives everything that is wrong.
+func problems(t *testing.T, src Sources) Problems {
+	t.Helper()
+	_, err := Load(src)
+	var p Problems
+	if !errors.As(err, &p) {
+		t.Fatalf("got %v, want Problems", err)
+	}
+	return p
+}
+
+func expect(t *testing.T, got Problems, want ...string) {
+	t.Helper()
+	if len(got) != len(want) {
+		t.Errorf("%d problems, want %d:\n%s", len(got), len(want), strings.Join(got, "\n"))
+		return
+	}
+	for i := range want {
+		if !strings.Contains(got[i], want[i]) {
+			t.Errorf("problem %d is\n  %s\nwithout\n  %s", i, got[i], want[i])
+		}
+	}
+}
+
+func TestAllProblemsAreToldAtOnce(t *testing.T) {
+	file := write(t, `listen: nowhere
+oprator: 127.0.0.1:1
+limits:
+  in_flight: many
+  inflight: 1
+  reads: 0
+timing:
+  stall_ms: 500
+  stall_max_ms: 400
+snapshot: {min_records: 10, max_records: 9}
+log:
+  level: loud
+  format:
+store: mysql://root:hunter2@db
+currencies:
+  - code: btc
+  - code: USDT
+  - code: USDT
+pairs:
+  - {name: BTC_USDT, price_precision: 9, amount_precision: 2, minimum_order_size: 0.001, maximum_order_size: 0.0}
+  - {name: USDT_USDT, price_precision: 1, amount_precision: 1, minimum_order_size: 2, maximum_order_size: 1}
+`)
+	got := problems(t, Sources{File: file, Environ: []string{"EXCHANGE_NO_RATE_LIMITS=perhaps"}})
+	expect(t, got,
+		file+` line 2: unknown key "oprator". The keys at the top level are listen, operator, store,`,
+		`limits.in_flight is "many" (`+file+` line 4): write a whole number from 16 to 1,000,000.`,
+		file+` line 5: unknown key "limits.inflight". The keys of limits are in_flight, `,
+		file+` line 13: log.format has no value`,
+		`no_rate_limits is "perhaps" (EXCHANGE_NO_RATE_LIMITS): write true or false.`,
+		`log.level is "loud" (`+file+` line 12): write one of debug, info, warn, error.`,
+		`limits.reads is 0 (`+file+` line 6): write a whole number from 1 to`,
+		`listen is "nowhere" (`+file+` line 1): write host:port`,
+		`store is "mysql://***@db" (`+file+` line 14): write pebble:FOLDER`,
+		`the code "btc" must be`,
+		`"USDT" is listed twice`,
+		`BTC_USDT needs the currency BTC`,
+		`price_precision of BTC_USDT is 9; write 0 to 8`,
+		`minimum_order_size of BTC_USDT is 0.001, which has more decimals`,
+		`maximum_order_size of BTC_USDT must be above 0`,
+		`USDT_USDT trades a currency against itself`,
+		`minimum_order_size of USDT_USDT, 2, is above its maximum_order_size, 1`,
+		`timing.stall_ms is 500 (`+file+` line 8): it must be below timing.stall_max_ms, which is 400.`,
+		`snapshot.min_records is 10 (`+file+` line 10): it must not be above snapshot.max_records, which is 9.`,
+	)
+	if !strings.HasPrefix(got.Error(), "the configuration has 19 problems:\n  - ") {
+		t.Error(got.Error())
+	}
+}
+
+func TestWrongFiles(t *testing.T) {
+	for _, x := range []struct{ text, want string }{
+		{"a: 1\na: 2\n", "line 2: this is not YAML: mapping key"},
+		{"store: \"redis://:hunter2\nb: 1", "line 1: this is not YAML"},
+		{"- a\n", "line 1: the file must hold keys and values"},
+		{market + "limits: 3\n", `line 4: limits must hold keys and values, such as "in_flight: ..."`},
+		{"demo: true\n---\ndemo: true\n", "a second document begins here"},
+		{"demo: true\nstore: [a]\n", "line 2: store must be one plain or quoted value"},
+		{"demo: true\nstore: &x y\n", "line 2: store must be one plain or quoted value"},
+		{"pairs: 5\n", "pairs, line 1: this must be a list"},
+		{"pairs: [5]\n", "pairs, line 1: an entry has the keys name, "},
+		{market + "history: {trades_per_pair: -2}", "history.trades_per_pair is -2"},
+		{"currencies: [{code: A}]\n", "pairs is empty: list at least one."},
+		{strings.Repeat("#", maxFileBytes+1), "is longer than 1,048,576 bytes"},
+	} {
+		got := problems(t, Sources{File: write(t, x.text)})
+		if !strings.Contains(got.Error(), x.want) {
+			t.Errorf("%.40q: got\n  %s\nwithout\n  %s", x.text, got, x.want)
+		}
+		if len(got) != 1 || strings.Contains(got.Error(), "hunter2") {
+			t.Errorf("%.40q: one problem without a password is expected, not %s", x.text, got)
+		}
+	}
+	expect(t, problems(t, Sources{File: filepath.Join(t.TempDir(), "none.yaml")}), "no such file or directory; `exchange config example > exchange.yaml` makes one.")
+	expect(t, problems(t, Sources{Environ: []string{"EXCHANGE_PAIRS=[{name: 3}]"}}),
+		"EXCHANGE_PAIRS: pairs, line 1: price_precision is missing", "amount_precision", "minimum_order_size", "maximum_order_size")
+	expect(t, problems(t, Sources{Environ: []string{"EXCHANGE_PAIRS=# nothing"}}), "EXCHANGE_PAIRS: this is empty")
+}
+
+func TestWrongPairsNameTheirLine(t *testing.T) {
+	file := write(t, `pairs:
+  - name: A_B
+    price_precision: two
+    amount_precision: 2
+    minimum_order_size: 0.000000001
+    maximum_order_size: -5
+    minimum_order_value: 1e999999999
+    color: blue
+`)
+	expect(t, problems(t, Sources{File: file}),
+		file+`: pairs, line 3: price_precision is "two": write a whole number.`,
+		file+`: pairs, line 5: minimum_order_size is "0.000000001": write a number of at most 8 fractional digits`,
+		file+`: pairs, line 6: maximum_order_size is "-5"`,
+		file+`: pairs, line 7: minimum_order_value is "1e999999999"`,
+		file+`: pairs, line 8: unknown key "color". An entry has the keys name, price_precision,`,
+	)
+}
+
+func TestWithoutAnythingToTradeTheAnswerNamesTheSample(t *testing.T) {
+	expect(t, problems(t, Sources{}), "`exchange config example > exchange.yaml` makes a sample), or --demo")
+}
+
+func TestAddresses(t *testing.T) {
+	for _, x := range []struct{ listen, operator, demo, want string }{
+		{"127.0.0.1:1", "127.0.0.1:2", "true", ""},
+		{"localhost:1", "[::1]:2", "true", ""},
+		{"127.0.0.1:0", "127.0.0.1:0", "true", ""},
+		{"0.0.0.0:1", "127.0.0.1:2", "", ""},
+		{"example.org:1", "127.0.0.1:2", "", ""},
+		{"0.0.0.0:1", "127.0.0.1:2", "true", "with demo only a loopback address"},
+		{":1", "127.0.0.1:2", "true", "with demo only a loopback address"},
+		{"example.org:1", "127.0.0.1:2", "true", "with demo only a loopback address"},
+		{"127.0.0.1:1", ":2", "", "only a loopback address such as 127.0.0.1:8081 is possible, because the operator's bearer token would"},
+		{"127.0.0.1:1", "10.0.0.1:2", "", "only a loopback address"},
+		{"127.0.0.1:1", "0.0.0.0:2", "true", "only a loopback address"},
+		{":2", "127.0.0.1:2", "", "it has the port of listen"},
+		{"127.0.0.1:2", "127.0.0.1:2", "", "it has the port of listen"},
+		{"127.0.0.1:2", "127.0.0.2:2", "", ""},
+		{"127.0.0.1:65536", "127.0.0.1:2", "", "write host:port"},
+		{"127.0.0.1", "127.0.0.1:2", "", "write host:port"},
+		{"127.0.0.1:http", "127.0.0.1:2", "", "write host:port"},
+	} {
+		src := Sources{Flags: map[string]string{"listen": x.listen, "operator": x.operator}}
+		if x.demo != "" {
+			src.Flags["demo"] = x.demo
+		} else {
+			src.File = write(t, market)
+		}
+		_, err := Load(src)
+		switch {
+		case err == nil && x.want != "":
+			t.Errorf("%+v is taken", x)
+		case err != nil && (x.want == "" || !strings.Contains(err.Error(), x.want)):
+			t.Errorf("%+v: %v", x, err)
+		}
+	}
+}
+
+func TestStores(t *testing.T) {
+	for store, want := range map[string]string{
+		"pebble:./data":                     "",
+		"pebble:/a@b":                       "",
+		"redis://localhost":                 "",
+		"redis://u:hunter2@localhost:1/0":   "",
+		"rediss://:hunter2@h:1/12":          "",
+		"":                                  `store is "": write pebble:FOLDER`,
+		"pebble:":                           "name a folder",
+		"redis://":                          "the host is missing",
+		"redis://:hunter2@h:1/x":            `store is "redis://***@h:1/x"`,
+		"redis://:hunter2/x@h:1":            `percent-encode`,
+		"redis://:hunter2@h:1/-1":           "must be the number of a database",
+		"hunter2@h:6379":                    `store is "***@h:6379"`,
+		"http://:hunter2@h?password=hunter": `store is "http://***@h?***"`,
+	} {
+		c := Demo()
+		c.Store = store
+		err := c.Finish()
+		switch {
+		case err == nil && want != "":
+			t.Errorf("%q is taken", store)
+		case err != nil && (want == "" || !strings.Contains(err.Error(), want)):
+			t.Errorf("%q: %v", store, err)
+		}
+		if err != nil && strings.Contains(err.Error(), "hunter") || strings.Contains(c.Summary(), "hunter") {
+			t.Errorf("%q: the password is shown", store)
+		}
+	}
+}
+
+func TestRedactURLHidesThePasswordOfBadURLsToo(t *testing.T) {
+	for in, want := range map[string]string{
+		"pebble:/a@b?c":                 "pebble:/a@b?c",
+		"redis://h:6379/0":              "redis://h:6379/0",
+		"redis://user:pw@h:6379/0?a=pw": "redis://***@h:6379/0?***",
+		"redis://:p/w?x@y%zz@h:6379":    "redis://***@h:6379",
+		"redis://h?password=a@b":        "redis://***@b",
+		"user:pw@h":                     "***@h",
+		"":                              "",
+	} {
+		if got := RedactURL(in); got != want {
+			t.Errorf("%q: got %q, want %q", in, got, want)
+		}
+	}
+}
+
+func TestDemo(t *testing.T) {
+	c, err := Load(Sources{Flags: map[string]string{"demo": "true"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	d := Demo()
+	if err := d.Finish(); err != nil {
+		t.Fatal(err)
+	}
+	if !reflect.DeepEqual(c.Pairs, d.Pairs) || !reflect.DeepEqual(c.Currencies, d.Currencies) {
+		t.Error("Load and Demo differ")
+	}
+	var text []string
+	for _, p := range c.Pairs {
+		text = append(text, p.Name, p.MinimumOrderSize.String(), p.MaximumOrderSize.String(), p.MinimumOrderValue.String())
+	}
+	if got, want := strings.Join(text, " "), "BTC_USDT 0.00001 1000000 0 ETH_USDT 0.00001 1000000 0 ETH_BTC 0.00001 1000000 0"; got != want {
+		t.Errorf("got %s, want %s", got, want)
+	}
+	expect(t, problems(t, Sources{File: write(t, market), Flags: map[string]string{"demo": "true"}}), "leave out either demo or currencies and pairs")
+}
+
+func TestTheExampleIsValidAndShowsTheDefaults(t *testing.T) {
+	text := Example()
+	c, err := Load(Sources{File: write(t, text)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !reflect.DeepEqual(c.Pairs, demoPairs()) || !reflect.DeepEqual(c.Currencies, demoCurrencies()) {
+		t.Errorf("%+v %+v", c.Currencies, c.Pairs)
+	}
+	all := regexp.MustCompile(`(?m)^( *)#([a-z_]+:)`).ReplaceAllString(text, "$1$2")
+	l := loader{cfg: Default()}
+	l.yaml("exchange.yaml", []byte(all))
+	if len(l.problems) > 0 {
+		t.Fatal(l.problems)
+	}
+	for i := range Options {
+		o := &Options[i]
+		if o.list != nil {
+			continue
+		}
+		if l.cfg.origin[o.Key] == "" {
+			t.Errorf("the example leaves out %s", o.Key)
+		}
+		if got := o.text(l.cfg); got != o.Default {
+			t.Errorf("%s: the example says %q, the default is %q", o.Key, got, o.Default)
+		}
+	}
+	for n, line := range strings.Split(text, "\n") {
+		if len([]rune(line)) > exampleWidth+8 {
+			t.Errorf("line %d has %d characters", n+1, len(line))
+		}
+	}
+	for i := range Options {
+		if ref := Reference(); !strings.Contains(ref, Options[i].Env()) {
+			t.Errorf("the reference leaves out %s", Options[i].Key)
+		}
+	}
+}
+
+func TestSummaryNamesWhatDiffersFromTheDefaults(t *testing.T) {
+	c := Demo()
+	c.Store, c.AcceptRedisDurability = "redis://:hunter2@h/1", true
+	c.Limits.InFlight, c.NoRateLimits = 30_000, true
+	if err := c.Finish(); err != nil {
+		t.Fatal(err)
+	}
+	want := "listen 127.0.0.1:8080, operator 127.0.0.1:8081, store redis://***@h/1, data ./data, demo, pairs BTC_USDT ETH_USDT ETH_BTC, " +
+		"keeps 1,000,000 trades per pair and 100,000 closed orders per account, the durability of Redis is NOT checked: " +
+		"a crash of Redis may lose what was acknowledged, operator_token_file=data/operator.token, secret_key_file=data/exchange.key, " +
+		"no_rate_limits=true, accept_redis_durability=true, limits.in_flight=30000"
+	if got := c.Summary(); got != want {
+		t.Errorf("got\n  %s\nwant\n  %s", got, want)
+	}
+}
+
+func TestAConfigurationOfAProgramIsCheckedToo(t *testing.T) {
+	c := Demo()
+	c.Limits.Reads, c.Timing.StallMs, c.Limits.InFlightCancels = 0, 60_000, 20_000
+	expect(t, c.Finish().(Problems), "limits.reads is 0: write", "limits.in_flight_cancels is 20,000: it must be below limits.in_flight, which is 20,000.",
+		"timing.stall_ms is 60,000: it must be below timing.stall_max_ms, which is 60,000.")
+	c = Default()
+	c.Currencies = []Currency{{"A", "a\nb"}, {"B", strings.Repeat("x", 9)}}
+	c.Pairs = []Pair{{Name: "A_B", MinimumOrderSize: 1, MaximumOrderSize: money.MaxAmount, AmountPrecision: 8}, {Name: "AB"}}
+	c.SecretKeyFile, c.OperatorTokenFile = "x", "./x"
+	expect(t, c.Finish().(Problems), "is the same file", "the sign of A", "the sign of B", `the name "AB" must be`, "must be above 0", "must be above 0")
+}

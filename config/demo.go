@@ -1,0 +1,25 @@
+package config
+
+import "exchange/core/money"
+
+// Demo is the configuration of `serve --demo` before flags and environment: the defaults with the
+// demo's currencies and pairs. Validate keeps it on loopback addresses, since its keys are public.
+func Demo() *Config {
+	c := Default()
+	c.Demo = true
+	c.Currencies, c.Pairs = demoCurrencies(), demoPairs()
+	return c
+}
+
+func demoCurrencies() []Currency {
+	return []Currency{{"BTC", "₿"}, {"ETH", "Ξ"}, {"USDT", "₮"}}
+}
+
+func demoPairs() []Pair {
+	const coin = 100_000_000 // 1 in units of money.Amount
+	pair := func(name string, pricePrecision int) Pair {
+		return Pair{Name: name, PricePrecision: pricePrecision, AmountPrecision: money.FixedDecimals,
+			MinimumOrderSize: coin / 100_000, MaximumOrderSize: 1_000_000 * coin}
+	}
+	return []Pair{pair("BTC_USDT", 2), pair("ETH_USDT", 2), pair("ETH_BTC", 6)}
+}

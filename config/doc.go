@@ -1,0 +1,23 @@
+// Package config is the configuration of `exchange serve`.
+//
+// A value comes from the first of these that names it:
+//
+//  1. a flag of the command line, such as --listen: the options at the top level have one
+//  2. an environment variable that is set and not empty, such as EXCHANGE_LIMITS_IN_FLIGHT
+//  3. the YAML file of --config or EXCHANGE_CONFIG
+//  4. the default
+//
+// One table, Options, says everything about every option: its key, its default, its range and a
+// paragraph for the one who sets it. The file's reader, the environment, the flags, the checks, the
+// help and the sample file are all made from it.
+//
+//	cfg, err := config.Load(config.Sources{File: "exchange.yaml", Environ: os.Environ()})
+//
+// A Config that Load returns is complete and valid: paths that depend on others are filled in. Tests
+// start from Default or Demo, change what they need, and call Finish. Nothing here does I/O except
+// reading the file, and a Config is not changed after the start, so all goroutines may read it.
+//
+// Secrets are no part of it. The operator's token and the server's key come from files that the
+// configuration names, or from the variables EnvOperatorToken and EnvSecretKey. The one value here
+// that may hold a password is the address of a Redis: print it with RedactURL only.
+package config

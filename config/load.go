@@ -1,0 +1,130 @@
+package config
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"slices"
+	"strings"
+)
+
+// Sources is where Load looks, besides the defaults.
+type Sources struct {
+	File    string            // path of the YAML file; empty: what EnvConfig names, if anything
+	Environ []string          // NAME=value, as os.Environ gives them
+	Flags   map[string]string // the text of the flags that were given, by key
+}
+
+// Problems is everything that is wrong with a configuration, one sentence each.
+type Problems []string
+
+func (p Problems) Error() string {
+	if len(p) == 1 {
+		return p[0]
+	}
+	return fmt.Sprintf("the configuration has %d problems:\n  - %s", len(p), strings.Join(p, "\n  - "))
+}
+
+// maxFileBytes bounds the configuration file: some thousand pairs.
+const maxFileBytes = 1 << 20
+
+// Load reads a configuration. The error is Problems, and lists everything that is wrong at once.
+func Load(src Sources) (*Config, error) {
+	l := loader{cfg: Default()}
+	env := make(map[string]string)
+	for _, e := range src.Environ {
+		if name, value, _ := strings.Cut(e, "="); strings.HasPrefix(name, envPrefix) && value != "" {
+			env[name] = value
+		}
+	}
+	file := src.File
+	if file == "" {
+		file = env[EnvConfig]
+	}
+	if file != "" {
+		l.readFile(file)
+	}
+	l.environment(env)
+	for i := range Options {
+		o := &Options[i]
+		if text, ok := src.Flags[o.Key]; ok {
+			l.set(o, text, "--"+o.FlagName())
+		}
+	}
+	if err := l.cfg.Finish(); err != nil {
+		l.problems = append(l.problems, err.(Problems)...)
+	}
+	if len(l.problems) > 0 {
+		return nil, l.problems
+	}
+	return l.cfg, nil
+}
+
+type loader struct {
+	cfg      *Config
+	problems Problems
+}
+
+func (l *loader) problem(format string, args ...any) {
+	l.problems = append(l.problems, fmt.Sprintf(format, args...))
+}
+
+func (l *loader) readFile(name string) {
+	f, err := os.Open(name)
+	if err == nil {
+		defer f.Close()
+		var data []byte
+		if data, err = io.ReadAll(io.LimitReader(f, maxFileBytes+1)); err == nil {
+			if len(data) > maxFileBytes {
+				l.cfg.unread = true
+				l.problem("%s is longer than %s bytes: is it a configuration file?", name, thousands(maxFileBytes))
+				return
+			}
+			l.yaml(name, data)
+			return
+		}
+	}
+	l.cfg.unread = true
+	hint := ""
+	if errors.Is(err, fs.ErrNotExist) {
+		hint = "; `exchange config example > exchange.yaml` makes one"
+	}
+	l.problem("the configuration cannot be read: %v%s.", err, hint)
+}
+
+func (l *loader) environment(env map[string]string) {
+	known := map[string]bool{EnvConfig: true, EnvOperatorToken: true, EnvSecretKey: true}
+	for i := range Options {
+		o := &Options[i]
+		known[o.Env()] = true
+		if text, ok := env[o.Env()]; ok {
+			l.set(o, text, o.Env())
+		}
+	}
+	for name := range env {
+		if !known[name] {
+			l.cfg.Ignored = append(l.cfg.Ignored, name)
+		}
+	}
+	slices.Sort(l.cfg.Ignored)
+}
+
+// set gives an option a value from text; origin is where the text stands, for messages.
+func (l *loader) set(o *Option, text, origin string) {
+	if err := o.set(l.cfg, text); err != nil {
+		var nested Problems
+		if errors.As(err, &nested) { // a list: each of its entries speaks for itself
+			for _, p := range nested {
+				l.problem("%s: %s", origin, p)
+			}
+			l.cfg.unread = true
+			return
+		}
+		l.problem("%s is %s (%s): %s.", o.Key, o.show(text), origin, err)
+		l.cfg.unread = l.cfg.unread || o.Key == "demo" // it may have meant the demo's pairs
+		return
+	}
+	l.cfg.origin[o.Key] = origin
+}

@@ -1,0 +1,497 @@
+package config
+
+import (
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/goccy/go-yaml/ast"
+)
+
+const envPrefix = "EXCHANGE_"
+
+// Option is one thing that can be configured.
+type Option struct {
+	// Key is its place in the YAML file: "listen", "limits.in_flight".
+	Key string
+	// Flag: `serve` has a flag for it. The others are set in the file or the environment only.
+	Flag bool
+	// Default is the text of the default; "" is the empty text, no list, or false.
+	Default string
+	// Min and Max bound a whole number, both included.
+	Min, Max int
+	// Choices are the only values a text may have, if there are any.
+	Choices []string
+	// Brief is one line for the help of the command line.
+	Brief string
+	// Help is a paragraph: meaning, unit, trade-off, and what zero or an empty text means.
+	Help string
+
+	at     func(*Config) any                // *string, *int or *bool; nil for a list
+	list   func(*Config, ast.Node) Problems // reads a list
+	write  func(*Config, *strings.Builder)  // writes a list as YAML
+	secret bool                             // the text may hold a password
+	named  bool                             // Summary names it in words
+}
+
+// Env is the name of the option's environment variable.
+func (o *Option) Env() string {
+	return envPrefix + strings.ToUpper(strings.ReplaceAll(o.Key, ".", "_"))
+}
+
+// FlagName is the name of the option's flag, without dashes in front.
+func (o *Option) FlagName() string {
+	return strings.NewReplacer("_", "-", ".", "-").Replace(o.Key)
+}
+
+// Type is what kind of value the option takes: "text", "number", "bool" or "list".
+func (o *Option) Type() string {
+	if o.list != nil {
+		return "list"
+	}
+	switch o.at(&Config{}).(type) {
+	case *int:
+		return "number"
+	case *bool:
+		return "bool"
+	}
+	return "text"
+}
+
+// Range says in words which values are possible, "" if any text is.
+func (o *Option) Range() string {
+	switch {
+	case len(o.Choices) > 0:
+		return "one of " + strings.Join(o.Choices, ", ")
+	case o.Max > 0:
+		return fmt.Sprintf("from %s to %s", thousands(o.Min), thousands(o.Max))
+	case o.Type() == "bool":
+		return "true or false"
+	}
+	return ""
+}
+
+// set reads a value from the text of a flag, a variable or a YAML scalar. Ranges are left to Validate.
+func (o *Option) set(c *Config, text string) error {
+	if o.list != nil {
+		n, err := parseYAML([]byte(text))
+		if err != nil {
+			return Problems{err.Error() + "."}
+		}
+		if n == nil {
+			return Problems{"this is empty; leave it out, or write a list."}
+		}
+		if p := o.list(c, n); len(p) > 0 {
+			return p
+		}
+		return nil
+	}
+	switch at := o.at(c).(type) {
+	case *string:
+		*at = text
+	case *int:
+		v, err := parseInt(text)
+		if err != nil {
+			return fmt.Errorf("write a whole number %s", o.Range())
+		}
+		*at = v
+	case *bool:
+		v, err := strconv.ParseBool(text)
+		if err != nil {
+			return errors.New("write true or false")
+		}
+		*at = v
+	}
+	return nil
+}
+
+// text is the option's value as text, by which it equals Default or not; a list is never asked for.
+func (o *Option) text(c *Config) string {
+	switch at := o.at(c).(type) {
+	case *int:
+		return strconv.Itoa(*at)
+	case *bool:
+		if *at {
+			return "true"
+		}
+		return ""
+	case *string:
+		return *at
+	}
+	panic("BUG: " + o.Key + " is of no known type")
+}
+
+// show is text as messages may repeat it.
+func (o *Option) show(text string) string {
+	if o.secret {
+		text = RedactURL(text)
+	}
+	return strconv.Quote(text)
+}
+
+// parseInt reads a whole number; 20_000 is 20000.
+func parseInt(s string) (int, error) {
+	v, err := strconv.ParseInt(strings.ReplaceAll(s, "_", ""), 10, 64)
+	if err != nil {
+		return 0, errors.New("write a whole number")
+	}
+	return int(v), nil
+}
+
+// thousands writes 1000000 as 1,000,000.
+func thousands(n int) string {
+	s := strconv.Itoa(n)
+	for i := len(s) - 3; i > 0 && s[i-1] != '-'; i -= 3 {
+		s = s[:i] + "," + s[i:]
+	}
+	return s
+}
+
+var optionByKey = func() map[string]*Option {
+	m := make(map[string]*Option, len(Options))
+	for i := range Options {
+		m[Options[i].Key] = &Options[i]
+	}
+	return m
+}()
+
+// Options is the table of everything that can be configured, in the order of the sample file.
+var Options = []Option{
+	{
+		Key: "listen", Flag: true, Default: "127.0.0.1:8080", named: true,
+		Brief: "address of the public API",
+		Help: `Where the public API and the event stream are served, as host:port. An empty host, as in ":8080", or 0.0.0.0
+			is every interface of the machine; port 0 is any free one, and the start-up log says which. What is served here
+			is plain HTTP: in front of anything but loopback belongs a proxy that speaks TLS.`,
+		at: func(c *Config) any { return &c.Listen },
+	},
+	{
+		Key: "operator", Flag: true, Default: "127.0.0.1:8081", named: true,
+		Brief: "address of the operator's listener, loopback only",
+		Help: `Where the operator's commands are served, as host:port. It must be a loopback address in this version: who holds
+			the bearer token can credit accounts, and without TLS the token could be read on the way. Port 0 is any free one.
+			From another machine, use an SSH tunnel, or run the command on this machine or in the container.`,
+		at: func(c *Config) any { return &c.Operator },
+	},
+	{
+		Key: "store", Flag: true, Default: "pebble:./data", named: true, secret: true,
+		Brief: "where everything is kept: pebble:FOLDER, redis://... or rediss://...",
+		Help: `What remembers: "pebble:FOLDER" is an embedded store in a folder of this machine, with nothing to install;
+			"redis://[user:password@]host:port/db" is a Redis, and "rediss://" a Redis over TLS. A Redis must write its log
+			durably, see accept_redis_durability. Only one running exchange owns a store at a time. A password is best given in
+			EXCHANGE_STORE: a command line is seen by everyone on the machine.`,
+		at: func(c *Config) any { return &c.Store },
+	},
+	{
+		Key: "data", Flag: true, named: true,
+		Brief: "folder of exchange.key and operator.token (default: the folder of the store, ./data with a Redis)",
+		Help: `The folder of the files that belong to the exchange but not into its store: exchange.key and operator.token.
+			It is made at the first start. Empty: the folder of the embedded store, or ./data when the store is a Redis.
+			Relative paths are relative to the folder the program is started in.`,
+		at: func(c *Config) any { return &c.Data },
+	},
+	{
+		Key: "operator_token_file", Flag: true,
+		Brief: "file of the operator's bearer token (default: operator.token in the data folder)",
+		Help: `The file that holds the bearer token of the operator's commands. It is made at the first start with mode 0600 and
+			a random token. Empty: operator.token in the data folder. The variable EXCHANGE_OPERATOR_TOKEN holds a token itself,
+			and then no file is read or made.`,
+		at: func(c *Config) any { return &c.OperatorTokenFile },
+	},
+	{
+		Key: "secret_key_file", Flag: true,
+		Brief: "file of the key that seals API secrets (default: exchange.key in the data folder)",
+		Help: `The file that holds the key under which API secrets are sealed before they are stored. It is made at the first
+			start with mode 0600. Keep a copy apart from the store's backups: without it no API key can be used again, and with
+			both of them every secret can be read. Empty: exchange.key in the data folder. The variable EXCHANGE_SECRET_KEY
+			holds a key itself, and then no file is read or made.`,
+		at: func(c *Config) any { return &c.SecretKeyFile },
+	},
+	{
+		Key: "demo", Flag: true, named: true,
+		Brief: "serve three demo pairs with two funded accounts, on loopback only",
+		Help: `Serves the pairs BTC_USDT, ETH_USDT and ETH_BTC with the accounts alice and bob, who are funded once and whose API
+			keys are public. So it refuses any address that is not loopback, and takes no currencies and pairs of your own.
+			Works with either store and any data folder; a restart keeps the state.`,
+		at: func(c *Config) any { return &c.Demo },
+	},
+	{
+		Key: "no_rate_limits", Flag: true,
+		Brief: "switch off rate limits, for load tests",
+		Help: `Switches off every limit on requests per second, for load tests. The limits below stay: they bound what is in
+			flight, not how often it comes. This version has no limits on requests per second, so both values do the same.`,
+		at: func(c *Config) any { return &c.NoRateLimits },
+	},
+	{
+		Key: "accept_redis_durability", Flag: true,
+		Brief: "start although the Redis may lose acknowledged writes",
+		Help: `A Redis must run with appendonly yes, appendfsync always and maxmemory-policy noeviction, else a crash of it loses
+			orders and trades that clients were told are done, and the exchange refuses to start. True: it starts all the same,
+			and says so in every start-up log. Meant for services that do not let their settings be read. Means nothing to the
+			embedded store.`,
+		at: func(c *Config) any { return &c.AcceptRedisDurability },
+	},
+
+	{
+		Key: "log.level", Flag: true, Default: "info", Choices: []string{"debug", "info", "warn", "error"},
+		Brief: "how much is logged: debug, info, warn or error",
+		Help:  `The least important messages that are still logged. debug is for finding faults: it slows trading down.`,
+		at:    func(c *Config) any { return &c.Log.Level },
+	},
+	{
+		Key: "log.format", Flag: true, Default: "text", Choices: []string{"text", "json"},
+		Brief: "form of the log: text or json",
+		Help:  `The form of the log on standard error: text for people, json for machines. One message a line in both.`,
+		at:    func(c *Config) any { return &c.Log.Format },
+	},
+
+	{
+		Key: "currencies", named: true,
+		Brief: "the currencies",
+		Help: `What accounts can hold, in the order in which it is listed to clients. code: 1 to 12 of A-Z and 0-9. sign: the
+			symbol shown to people, at most 8 characters, may be left out. A currency of which an account still holds something cannot be
+			taken out: the start refuses then.`,
+		list: readCurrencies,
+		write: func(c *Config, b *strings.Builder) {
+			for _, x := range c.Currencies {
+				fmt.Fprintf(b, "  - code: %s\n    sign: %q\n", x.Code, x.Sign)
+			}
+		},
+	},
+	{
+		Key: "pairs", named: true,
+		Brief: "the pairs that are traded",
+		Help: `The markets. name: BASE_QUOTE, both of them listed under currencies. price_precision and amount_precision: the
+			most decimals of an order's price and amount, 0 to 8. minimum_order_size and maximum_order_size: the bounds of an
+			order's amount, in the base currency. minimum_order_value: the least price x amount of an order, in the quote currency;
+			0, or left out, for none. A pair with open orders cannot be taken out: the start refuses then. Other changes hold
+			for new orders; open ones stay as they are.`,
+		list: readPairs,
+		write: func(c *Config, b *strings.Builder) {
+			for _, x := range c.Pairs {
+				fmt.Fprintf(b, "  - name: %s\n    price_precision: %d\n    amount_precision: %d\n", x.Name, x.PricePrecision, x.AmountPrecision)
+				fmt.Fprintf(b, "    minimum_order_size: %s\n    maximum_order_size: %s\n    minimum_order_value: %s\n",
+					x.MinimumOrderSize, x.MaximumOrderSize, x.MinimumOrderValue)
+			}
+		},
+	},
+
+	{
+		Key: "history.trades_per_pair", Default: "-1", Min: -1, Max: 1_000_000_000, named: true,
+		Brief: "trades kept per pair",
+		Help: `How many of its newest trades a pair keeps in the store; each account keeps as many of its own. More costs disk, or
+			the memory of a Redis: about 150 bytes a trade. 0 keeps all. -1 is the store's default: all in the
+			embedded store, 1,000,000 in a Redis. What was dropped does not come back when the number is raised.`,
+		at: func(c *Config) any { return &c.History.TradesPerPair },
+	},
+	{
+		Key: "history.orders_per_account", Default: "-1", Min: -1, Max: 1_000_000_000, named: true,
+		Brief: "closed orders kept per account",
+		Help: `How many of its newest closed orders an account keeps in the store. Open orders do not count and are never
+			dropped. 0 keeps all. -1 is the store's default: all in the embedded store, 100,000 in a Redis.`,
+		at: func(c *Config) any { return &c.History.OrdersPerAccount },
+	},
+
+	{
+		Key: "limits.in_flight", Default: "20000", Min: 16, Max: 1_000_000,
+		Brief: "commands in flight",
+		Help: `How many commands (orders, cancels) may be on their way at once: taken in and not yet durable. Beyond it the
+			answer is 503. More lets a burst through at the price of memory and of latency: the last one waits for all before
+			it. There is no "unlimited".`,
+		at: func(c *Config) any { return &c.Limits.InFlight },
+	},
+	{
+		Key: "limits.in_flight_per_account", Default: "256", Min: 1, Max: 1_000_000,
+		Brief: "commands in flight per account",
+		Help: `The share of one account in limits.in_flight, so that one client cannot take it all. Beyond it the answer is 503
+			for that account alone.`,
+		at: func(c *Config) any { return &c.Limits.InFlightPerAccount },
+	},
+	{
+		Key: "limits.in_flight_cancels", Default: "2000", Min: 0, Max: 1_000_000,
+		Brief: "part of the commands in flight kept for cancels",
+		Help: `The part of limits.in_flight that only cancels may use: who wants to take risk away gets through when new orders
+			are refused already. Must be below limits.in_flight. 0: cancels have no advantage.`,
+		at: func(c *Config) any { return &c.Limits.InFlightCancels },
+	},
+	{
+		Key: "limits.reads", Default: "4096", Min: 1, Max: 1_000_000,
+		Brief: "reads in flight",
+		Help: `How many read requests may be worked on at once. Beyond it the answer is 503. It has nothing to do with
+			limits.in_flight: reading cannot keep anyone from trading. It bounds the memory that long lists take while they
+			are written.`,
+		at: func(c *Config) any { return &c.Limits.Reads },
+	},
+	{
+		Key: "limits.connections", Default: "65536", Min: 1, Max: 4_000_000,
+		Brief: "open connections",
+		Help: `How many connections the public listener holds at once; one more is closed right away. Each takes a file descriptor
+			(see ulimit -n), and while it is in use buffers of limits.header_bytes and the length of the answer.`,
+		at: func(c *Config) any { return &c.Limits.Connections },
+	},
+	{
+		Key: "limits.body_bytes", Default: "65536", Min: 1024, Max: 16 << 20,
+		Brief: "length of a request's body, in bytes",
+		Help:  `The longest body of a request, in bytes. Beyond it the answer is 413. An order takes about 100.`,
+		at:    func(c *Config) any { return &c.Limits.BodyBytes },
+	},
+	{
+		Key: "limits.header_bytes", Default: "8192", Min: 1024, Max: 1 << 20,
+		Brief: "length of a request's headers, in bytes",
+		Help: `The longest request line with all headers, in bytes. Beyond it the connection is closed with 431. Every connection
+			in use holds a buffer of this size.`,
+		at: func(c *Config) any { return &c.Limits.HeaderBytes },
+	},
+	{
+		Key: "limits.max_fills", Default: "10000", Min: 1, Max: 100_000,
+		Brief: "trades of one order at once",
+		Help: `How many trades one order may make at the moment it arrives. What remains of it then is cancelled in the same step,
+			and the answer says so. An order is one step that is never split, so a larger number lets one order hold up the
+			others for longer, and makes a batch of the journal larger: 10,000 trades are some hundred kilobytes.`,
+		at: func(c *Config) any { return &c.Limits.MaxFills },
+	},
+	{
+		Key: "limits.open_orders_per_account", Default: "100000", Min: 1, Max: 10_000_000,
+		Brief: "open orders of one account",
+		Help: `How many open orders one account may have over all pairs. Beyond it new orders of the account are refused. Open
+			orders are kept in memory.`,
+		at: func(c *Config) any { return &c.Limits.OpenOrdersPerAccount },
+	},
+	{
+		Key: "limits.open_orders_per_book", Default: "5000000", Min: 1, Max: 50_000_000,
+		Brief: "open orders of one pair",
+		Help:  `How many open orders one pair may have. Beyond it new orders for the pair are refused. Open orders are kept in memory.`,
+		at:    func(c *Config) any { return &c.Limits.OpenOrdersPerBook },
+	},
+	{
+		Key: "limits.keys_per_account", Default: "100", Min: 1, Max: 10_000,
+		Brief: "API keys of one account",
+		Help:  `How many API keys one account may have that are not revoked. Beyond it making one fails.`,
+		at:    func(c *Config) any { return &c.Limits.KeysPerAccount },
+	},
+	{
+		Key: "limits.accounts", Default: "1000000", Min: 1, Max: 10_000_000,
+		Brief: "accounts",
+		Help:  `How many accounts there may be. Beyond it making one fails. An account at rest takes 1 to 2 KB of memory.`,
+		at:    func(c *Config) any { return &c.Limits.Accounts },
+	},
+	{
+		Key: "limits.fold_lag", Default: "200000", Min: 1000, Max: 10_000_000,
+		Brief: "records the committed state may be behind",
+		Help: `How many records the committed state, which reads are answered from, may be behind the journal before new orders
+			are refused with 503. More rides out longer bursts; then a read after a write waits longer, since it waits for that write.`,
+		at: func(c *Config) any { return &c.Limits.FoldLag },
+	},
+	{
+		Key: "limits.projection_lag", Default: "500000", Min: 1000, Max: 10_000_000,
+		Brief: "rows waiting to be written to the store",
+		Help: `How many rows (wallets, trades, closed orders) may wait to be written to the store before new orders are refused
+			with 503. Rows wait in memory, and are made again by a recovery.`,
+		at: func(c *Config) any { return &c.Limits.ProjectionLag },
+	},
+	{
+		Key: "limits.batch_bytes", Default: "262144", Min: 4096, Max: 16 << 20,
+		Brief: "length of one write to the journal, in bytes",
+		Help: `The journal writes what has come in while the last write was on its way as one batch, of about this many bytes. A
+			single longer command makes a batch of its own. More gives throughput on a slow disk; less gives an even latency.`,
+		at: func(c *Config) any { return &c.Limits.BatchBytes },
+	},
+
+	{
+		Key: "timing.request_timeout_ms", Default: "5000", Min: 10, Max: 600_000,
+		Brief: "how long a request waits for its outcome, in ms",
+		Help: `How long the answer to a command waits for the command to be durable, in milliseconds. After it the answer is 503
+			"outcome unknown": the command is still under way and may well succeed, so the client must ask. It should be
+			longer than a slow write of the store, else clients ask for nothing.`,
+		at: func(c *Config) any { return &c.Timing.RequestTimeoutMs },
+	},
+	{
+		Key: "timing.stall_ms", Default: "250", Min: 10, Max: 60_000,
+		Brief: "silence of the store after which commands are refused, in ms",
+		Help: `How long the store may leave a write unanswered before new commands are refused with 503, in milliseconds. They are
+			taken again with its first answer. Less keeps fewer clients waiting for an unknown outcome, but refuses during every
+			hiccup of the disk. Must be below timing.stall_max_ms.`,
+		at: func(c *Config) any { return &c.Timing.StallMs },
+	},
+	{
+		Key: "timing.stall_max_ms", Default: "60000", Min: 100, Max: 3_600_000,
+		Brief: "silence of the store after which the exchange exits, in ms",
+		Help: `How long the store may leave a write unanswered before the exchange answers "outcome unknown" to everyone who waits
+			and exits with code 75, in milliseconds. A restart finds out what was written.`,
+		at: func(c *Config) any { return &c.Timing.StallMaxMs },
+	},
+	{
+		Key: "timing.stop_max_ms", Default: "30000", Min: 100, Max: 600_000,
+		Brief: "how long an orderly stop may take, in ms",
+		Help: `How long an orderly stop (SIGTERM, SIGINT) may take, in milliseconds: what is in flight is finished, everything is
+			written, a snapshot is made. After it the exchange exits without the snapshot and with a code that is not 0. Nothing
+			is lost then; the next start reads more of the journal. Keep it below the patience of what stops the program.`,
+		at: func(c *Config) any { return &c.Timing.StopMaxMs },
+	},
+	{
+		Key: "timing.owner_check_ms", Default: "500", Min: 10, Max: 60_000,
+		Brief: "how often an idle exchange checks that it owns the store, in ms",
+		Help: `How often an exchange that writes nothing asks the store whether it still owns it, in milliseconds. Each write is
+			such a question too. Must be below timing.owner_stale_ms.`,
+		at: func(c *Config) any { return &c.Timing.OwnerCheckMs },
+	},
+	{
+		Key: "timing.owner_stale_ms", Default: "2000", Min: 20, Max: 600_000,
+		Brief: "age of the last such check after which private reads are refused, in ms",
+		Help: `How old the last proof that this exchange owns its store may be, in milliseconds. Beyond it private reads and
+			/readyz answer 503, since another exchange may have taken over and know more. Public reads go on.`,
+		at: func(c *Config) any { return &c.Timing.OwnerStaleMs },
+	},
+	{
+		Key: "timing.projection_ms", Default: "200", Min: 1, Max: 60_000,
+		Brief: "how often rows are written to the store, in ms",
+		Help: `How often wallets and history are written to the store behind the journal, in milliseconds, if there are any.
+			Less keeps fewer rows in memory; more writes a busy wallet less often.`,
+		at: func(c *Config) any { return &c.Timing.ProjectionMs },
+	},
+	{
+		Key: "timing.snapshot_min_ms", Default: "60000", Min: 0, Max: 86_400_000,
+		Brief: "least time between two snapshots, in ms",
+		Help: `The least time between two snapshots, in milliseconds, unless snapshot.max_records is reached. 0: only the number of
+			records counts.`,
+		at: func(c *Config) any { return &c.Timing.SnapshotMinMs },
+	},
+	{
+		Key: "timing.idle_timeout_ms", Default: "60000", Min: 100, Max: 3_600_000,
+		Brief: "how long a connection may be idle, in ms",
+		Help: `How long a connection may stay open without a request, in milliseconds. Less frees descriptors sooner, more saves
+			clients new connections. A proxy in front must give up idle connections sooner than this.`,
+		at: func(c *Config) any { return &c.Timing.IdleTimeoutMs },
+	},
+	{
+		Key: "timing.read_timeout_ms", Default: "10000", Min: 100, Max: 600_000,
+		Brief: "how long a request may take to arrive, in ms",
+		Help: `How long a request may take from its first byte to its last, in milliseconds. It bounds what a client that sends
+			very slowly can hold on to.`,
+		at: func(c *Config) any { return &c.Timing.ReadTimeoutMs },
+	},
+	{
+		Key: "timing.write_timeout_ms", Default: "10000", Min: 100, Max: 600_000,
+		Brief: "how long an answer may take to be taken, in ms",
+		Help: `How long a client may take to receive an answer, in milliseconds. It bounds what a client that reads very slowly can
+			hold on to.`,
+		at: func(c *Config) any { return &c.Timing.WriteTimeoutMs },
+	},
+
+	{
+		Key: "snapshot.min_records", Default: "100000", Min: 1, Max: 100_000_000,
+		Brief: "least number of records between two snapshots",
+		Help: `A snapshot of the state is made when at least this many records came since the last and timing.snapshot_min_ms has
+			passed. The journal before the older of the two kept ones is dropped. More snapshots cost writes, fewer make a start after
+			a crash longer, since it reads all records behind the snapshot.`,
+		at: func(c *Config) any { return &c.Snapshot.MinRecords },
+	},
+	{
+		Key: "snapshot.max_records", Default: "1000000", Min: 1, Max: 100_000_000,
+		Brief: "number of records after which a snapshot is made at once",
+		Help: `A snapshot is made after this many records, however little time has passed. It bounds how much a start after a
+			crash must read. Must not be below snapshot.min_records.`,
+		at: func(c *Config) any { return &c.Snapshot.MaxRecords },
+	},
+}

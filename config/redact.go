@@ -1,0 +1,26 @@
+package config
+
+import "strings"
+
+// RedactURL is the address of a store without what may be secret in it: the user and the password,
+// and everything behind a question mark. It works on text that is no valid URL too, because it is
+// there for messages about such text, and net/url's own errors repeat the password.
+func RedactURL(s string) string {
+	if strings.HasPrefix(s, pebblePrefix) {
+		return s // a path: nothing in it is a secret, and an '@' means itself
+	}
+	scheme, rest, ok := strings.Cut(s, "://")
+	if ok {
+		scheme += "://"
+	} else {
+		scheme, rest = "", s
+	}
+	// The last '@' ends the password, whatever unescaped characters are in it.
+	if at := strings.LastIndexByte(rest, '@'); at >= 0 {
+		rest = "***" + rest[at:]
+	}
+	if q := strings.IndexByte(rest, '?'); q >= 0 {
+		rest = rest[:q] + "?***"
+	}
+	return scheme + rest
+}

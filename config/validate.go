@@ -1,0 +1,274 @@
+package config
+
+import (
+	"fmt"
+	"net"
+	"net/netip"
+	"net/url"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	"exchange/core/money"
+)
+
+// Validate is nil, or Problems with everything that is wrong. Each sentence names the key, its value,
+// where that came from, and what to do.
+func (c *Config) Validate() error {
+	v := validator{c: c}
+	v.ranges()
+	v.addresses()
+	v.store()
+	v.files()
+	v.market()
+	v.below("limits.in_flight_cancels", c.Limits.InFlightCancels, "limits.in_flight", c.Limits.InFlight)
+	v.atMost("limits.in_flight_per_account", c.Limits.InFlightPerAccount, "limits.in_flight", c.Limits.InFlight)
+	v.below("timing.stall_ms", c.Timing.StallMs, "timing.stall_max_ms", c.Timing.StallMaxMs)
+	v.below("timing.owner_check_ms", c.Timing.OwnerCheckMs, "timing.owner_stale_ms", c.Timing.OwnerStaleMs)
+	v.atMost("snapshot.min_records", c.Snapshot.MinRecords, "snapshot.max_records", c.Snapshot.MaxRecords)
+	if len(v.problems) > 0 {
+		return v.problems
+	}
+	return nil
+}
+
+type validator struct {
+	c        *Config
+	problems Problems
+}
+
+// problem says what is wrong with an option's value, and what to do.
+func (v *validator) problem(key, value, format string, args ...any) {
+	origin := v.c.origin[key]
+	if origin != "" {
+		origin = " (" + origin + ")"
+	}
+	v.problems = append(v.problems, fmt.Sprintf("%s is %s%s: %s.", key, value, origin, fmt.Sprintf(format, args...)))
+}
+
+func (v *validator) ranges() {
+	for i := range Options {
+		o := &Options[i]
+		if o.list != nil {
+			continue
+		}
+		switch at := o.at(v.c).(type) {
+		case *int:
+			if *at < o.Min || *at > o.Max {
+				v.problem(o.Key, thousands(*at), "write a whole number %s", o.Range())
+			}
+		case *string:
+			if len(o.Choices) > 0 && !slices.Contains(o.Choices, *at) {
+				v.problem(o.Key, strconv.Quote(*at), "write %s", o.Range())
+			}
+		}
+	}
+}
+
+// below and atMost compare two options, and are silent about those that are out of range already.
+func (v *validator) below(key string, value int, other string, bound int) {
+	if value >= bound && v.inRange(key, value) && v.inRange(other, bound) {
+		v.problem(key, thousands(value), "it must be below %s, which is %s", other, thousands(bound))
+	}
+}
+
+func (v *validator) atMost(key string, value int, other string, bound int) {
+	if value > bound && v.inRange(key, value) && v.inRange(other, bound) {
+		v.problem(key, thousands(value), "it must not be above %s, which is %s", other, thousands(bound))
+	}
+}
+
+func (v *validator) inRange(key string, value int) bool {
+	o := optionByKey[key]
+	return o.Min <= value && value <= o.Max
+}
+
+func (v *validator) addresses() {
+	listenHost, listenPort, ok1 := v.address("listen", v.c.Listen)
+	operatorHost, operatorPort, ok2 := v.address("operator", v.c.Operator)
+	if ok2 && !loopback(operatorHost) {
+		v.problem("operator", strconv.Quote(v.c.Operator), "only a loopback address such as 127.0.0.1:8081 is possible, "+
+			"because the operator's bearer token would cross the network without TLS; from elsewhere use an SSH tunnel")
+	}
+	if ok1 && v.c.Demo && !loopback(listenHost) {
+		v.problem("listen", strconv.Quote(v.c.Listen), "with demo only a loopback address such as 127.0.0.1:8080 is possible, "+
+			"because the demo's API keys are public; to serve others, leave out demo and write a configuration (`exchange config example`)")
+	}
+	if ok1 && ok2 && listenPort == operatorPort && listenPort != 0 &&
+		(listenHost == operatorHost || everyInterface(listenHost) || everyInterface(operatorHost)) {
+		v.problem("operator", strconv.Quote(v.c.Operator), "it has the port of listen, %q; give it another", v.c.Listen)
+	}
+}
+
+func (v *validator) address(key, value string) (host string, port int, ok bool) {
+	host, text, err := net.SplitHostPort(value)
+	if err == nil {
+		port, err = strconv.Atoi(text)
+	}
+	if err != nil || port < 0 || port > 65535 || strings.ContainsFunc(host, unicode.IsSpace) {
+		v.problem(key, strconv.Quote(value), "write host:port with a port from 0 to 65535, such as %s", optionByKey[key].Default)
+		return "", 0, false
+	}
+	return host, port, true
+}
+
+// loopback reports whether only this machine can reach host.
+func loopback(host string) bool {
+	if host == "localhost" {
+		return true
+	}
+	ip, err := netip.ParseAddr(host)
+	return err == nil && ip.Unmap().IsLoopback()
+}
+
+func everyInterface(host string) bool {
+	if host == "" {
+		return true
+	}
+	ip, err := netip.ParseAddr(host)
+	return err == nil && ip.IsUnspecified()
+}
+
+func (v *validator) store() {
+	bad := func(format string, args ...any) {
+		v.problem("store", strconv.Quote(RedactURL(v.c.Store)), format, args...)
+	}
+	switch {
+	case strings.HasPrefix(v.c.Store, pebblePrefix):
+		if v.c.PebbleFolder() == "" {
+			bad("name a folder behind %q, such as pebble:./data", pebblePrefix)
+		}
+	case v.c.Redis():
+		u, err := url.Parse(v.c.Store) // its error would repeat the password
+		if err != nil {
+			bad("write redis://[user:password@]host:port/db; percent-encode special characters of the password, such as / as %%2F")
+			return
+		}
+		if u.Hostname() == "" {
+			bad("the host is missing; write redis://[user:password@]host:port/db")
+		}
+		if db := strings.Trim(u.Path, "/"); db != "" {
+			if n, err := strconv.Atoi(db); err != nil || n < 0 {
+				bad("what stands behind the host must be the number of a database, such as /0")
+			}
+		}
+	default:
+		bad("write pebble:FOLDER, redis://host:port/db or rediss://host:port/db")
+	}
+}
+
+func (v *validator) files() {
+	if filepath.Clean(v.c.OperatorTokenFile) == filepath.Clean(v.c.SecretKeyFile) && v.c.SecretKeyFile != "" {
+		v.problem("secret_key_file", strconv.Quote(v.c.SecretKeyFile), "operator_token_file is the same file; give each its own")
+	}
+}
+
+const (
+	maxCode       = 12     // characters of a currency's code
+	maxSign       = 8      // characters of its sign
+	maxCurrencies = 10_000 // what is listed to clients in one answer
+	maxPairs      = 10_000
+)
+
+func (v *validator) market() {
+	c := v.c
+	if c.unread {
+		return
+	}
+	if len(c.Currencies) == 0 && len(c.Pairs) == 0 {
+		v.problems = append(v.problems, "nothing is said about what to trade: give a file with currencies and pairs by --config FILE "+
+			"(`exchange config example > exchange.yaml` makes a sample), or --demo to try it out.")
+		return
+	}
+	if c.Demo && !v.isDemoMarket() {
+		v.problems = append(v.problems, "demo brings currencies and pairs of its own: leave out either demo or currencies and pairs.")
+		return
+	}
+	if len(c.Currencies) > maxCurrencies {
+		v.problem("currencies", thousands(len(c.Currencies))+" long", "list at most %s", thousands(maxCurrencies))
+	}
+	if len(c.Pairs) > maxPairs {
+		v.problem("pairs", thousands(len(c.Pairs))+" long", "list at most %s", thousands(maxPairs))
+	}
+	if len(c.Pairs) == 0 {
+		v.problem("pairs", "empty", "list at least one")
+	}
+	known := map[string]bool{}
+	for _, x := range c.Currencies {
+		v.currency(x, known)
+		known[x.Code] = true
+	}
+	seen := map[string]bool{}
+	for _, x := range c.Pairs {
+		if seen[x.Name] {
+			v.problem("pairs", "wrong", "%q is listed twice; leave one out", x.Name)
+		}
+		seen[x.Name] = true
+		v.pair(x, known)
+	}
+}
+
+func (v *validator) isDemoMarket() bool {
+	return slices.Equal(v.c.Currencies, demoCurrencies()) && slices.Equal(v.c.Pairs, demoPairs())
+}
+
+func (v *validator) currency(x Currency, known map[string]bool) {
+	if !validCode(x.Code) {
+		v.problem("currencies", "wrong", "the code %q must be 1 to %d of A-Z and 0-9", x.Code, maxCode)
+	} else if known[x.Code] {
+		v.problem("currencies", "wrong", "%q is listed twice; leave one out", x.Code)
+	}
+	if !utf8.ValidString(x.Sign) || utf8.RuneCountInString(x.Sign) > maxSign || strings.ContainsFunc(x.Sign, unicode.IsControl) {
+		v.problem("currencies", "wrong", "the sign of %s must be at most %d printable characters, not %q", x.Code, maxSign, x.Sign)
+	}
+}
+
+func validCode(s string) bool {
+	return s != "" && len(s) <= maxCode && !strings.ContainsFunc(s, func(r rune) bool {
+		return (r < 'A' || r > 'Z') && (r < '0' || r > '9')
+	})
+}
+
+func (v *validator) pair(x Pair, known map[string]bool) {
+	bad := func(format string, args ...any) { v.problem("pairs", "wrong", format, args...) }
+	base, quote := x.Currencies()
+	switch {
+	case !validCode(base) || !validCode(quote):
+		bad("the name %q must be two currencies with _ between, such as BTC_USDT", x.Name)
+	case base == quote:
+		bad("%s trades a currency against itself", x.Name)
+	default:
+		for _, code := range []string{base, quote} {
+			if !known[code] {
+				bad("%s needs the currency %s; add it to currencies", x.Name, code)
+			}
+		}
+	}
+	if x.PricePrecision < 0 || x.PricePrecision > money.FixedDecimals {
+		bad("the price_precision of %s is %d; write 0 to %d", x.Name, x.PricePrecision, money.FixedDecimals)
+	}
+	if x.AmountPrecision < 0 || x.AmountPrecision > money.FixedDecimals {
+		bad("the amount_precision of %s is %d; write 0 to %d", x.Name, x.AmountPrecision, money.FixedDecimals)
+		return
+	}
+	for _, s := range []struct {
+		key   string
+		value money.Amount
+	}{{"minimum_order_size", x.MinimumOrderSize}, {"maximum_order_size", x.MaximumOrderSize}} {
+		switch {
+		case s.value <= 0:
+			bad("the %s of %s must be above 0", s.key, x.Name)
+		case !s.value.FitsDecimals(x.AmountPrecision):
+			bad("the %s of %s is %s, which has more decimals than its amount_precision of %d", s.key, x.Name, s.value, x.AmountPrecision)
+		}
+	}
+	if x.MaximumOrderSize > 0 && x.MinimumOrderSize > x.MaximumOrderSize {
+		bad("the minimum_order_size of %s, %s, is above its maximum_order_size, %s", x.Name, x.MinimumOrderSize, x.MaximumOrderSize)
+	}
+	if x.MinimumOrderValue.Cmp(money.MaxSupply) > 0 {
+		bad("the minimum_order_value of %s is %s; nobody can have that much", x.Name, x.MinimumOrderValue)
+	}
+}
