@@ -43,7 +43,8 @@ type committed struct {
 	nonces     map[uint32]struct{} // keys whose nonces do
 	readNonces []uint64            // by key number-1: highest nonce used by a read
 
-	waiting []*Read // for the history, in order of Seq
+	recent  recentOrders
+	waiting []*Read // for the history
 
 	imagedSeq uint64 // newest image
 	imagedAt  time.Time
@@ -132,9 +133,11 @@ func (c *committed) note(r *event.Record) {
 		if o.Cancelled {
 			status = persistence.StatusCancelled
 		}
-		c.rows.Orders = append(c.rows.Orders, persistence.Order{ID: o.ID, Account: o.Account, Pair: o.Pair, Side: o.Side, Status: status,
+		row := persistence.Order{ID: o.ID, Account: o.Account, Pair: o.Pair, Side: o.Side, Status: status,
 			Price: o.Price, Amount: o.Amount, Remaining: o.Remaining, TimeUs: o.TimeUs, ClosedUs: o.ClosedUs,
-			ClosedSeq: c.state.Seq(), ClientID: o.ClientID.String()})
+			ClosedSeq: c.state.Seq(), ClientID: o.ClientID.String()}
+		c.rows.Orders = append(c.rows.Orders, row)
+		c.recent.add(&row)
 	}
 	switch r.Kind {
 	case event.KindAccount:
@@ -178,7 +181,7 @@ func (c *committed) read(r *Read) {
 	if r.key != nil {
 		c.noteRead(r.key.Number, r.nonce)
 	}
-	if r.from(c.state) && r.Seq > c.watermark {
+	if r.needs = r.from(c.state, &c.recent); r.needs > c.watermark {
 		c.waiting = append(c.waiting, r)
 		c.flush()
 		return
@@ -263,14 +266,17 @@ func (c *committed) flushed(m *flushed) {
 	m.writes.Reset()
 	c.spare = m.writes
 	n := 0
-	for n < len(c.waiting) && c.waiting[n].Seq <= c.watermark {
-		c.waiting[n].answer()
-		n++
+	for _, r := range c.waiting {
+		if r.needs <= c.watermark {
+			r.answer()
+		} else {
+			c.waiting[n] = r
+			n++
+		}
 	}
-	rest := copy(c.waiting, c.waiting[n:])
-	clear(c.waiting[rest:])
-	c.waiting = c.waiting[:rest]
-	if rest > 0 || c.final || len(c.steps) > 0 {
+	clear(c.waiting[n:])
+	c.waiting = c.waiting[:n]
+	if n > 0 || c.final || len(c.steps) > 0 {
 		c.flush()
 	}
 }

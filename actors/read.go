@@ -23,8 +23,8 @@ const (
 	// ReadOrders fills Orders with the account's open orders that pass the filters, newest first, at
 	// most Limit of them. The closed ones are in the history, which is ready up to Seq.
 	ReadOrders
-	// ReadOrder fills Orders with the one open order ID, if it is open. If not, the history is ready up
-	// to Seq.
+	// ReadOrder fills Orders with the order ID of the account, if it is open or closed lately. If not,
+	// the history has it, or it does not exist.
 	ReadOrder
 	// ReadClientID fills ID with the order of the account that has ClientID, 0 if it is not taken.
 	ReadClientID
@@ -68,6 +68,7 @@ type Read struct {
 	Keys     []KeyInfo
 	Hash     [32]byte
 
+	needs uint64 // the watermark from which on the answer is good
 	reply chan struct{}
 	timer *time.Timer
 }
@@ -138,26 +139,29 @@ func (r *Read) wait(d time.Duration) bool {
 	}
 }
 
-// from fills the answer, and reports whether the history up to Seq is a part of it.
-func (r *Read) from(s *state.State) (needsHistory bool) {
+// from fills the answer. What is missing in it is in the store, once its watermark is at needs.
+func (r *Read) from(s *state.State, recent *recentOrders) (needs uint64) {
 	r.Seq = s.Seq()
 	switch r.Kind {
 	case ReadWallet:
 		r.Holdings = append(r.Holdings[:0], s.Account(r.Account).Wallet.Holdings()...)
 	case ReadOrders:
 		r.openOrders(s, s.Account(r.Account))
-		return true
+		return r.Seq
 	case ReadOrder:
 		a := s.Account(r.Account)
 		o, p, ok := s.OpenOrder(a, r.ID)
 		if ok {
 			r.Orders = append(r.Orders, openRow(a, o, p.Number))
+		} else if closed := recent.find(r.Account, r.ID); closed != nil {
+			r.Orders = append(r.Orders, *closed)
+		} else {
+			return recent.evicted
 		}
-		return !ok
 	case ReadClientID:
 		r.ID, _ = s.Account(r.Account).ClientIDs.Order(r.ClientID)
 	case ReadHistory:
-		return true
+		return r.Seq
 	case ReadLevels:
 		p := s.Pair(r.Pair)
 		p.Market.Levels(p.Book, r.LimitBuy, r.LimitSell, &r.Depth)
@@ -176,7 +180,7 @@ func (r *Read) from(s *state.State) (needsHistory bool) {
 	case ReadHash:
 		r.Hash, r.Err = s.Hash(), s.Check()
 	}
-	return false
+	return 0
 }
 
 func (r *Read) openOrders(s *state.State, a *state.Account) {

@@ -98,6 +98,7 @@ func WriteSecret(file, text string) error {
 		err = cerr
 	}
 	if err != nil {
+		os.Remove(file) // half a secret would stop the next start
 		return err
 	}
 	dir, err := os.Open(filepath.Dir(file))

@@ -1,0 +1,245 @@
+package gateway
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"exchange/actors"
+	"exchange/core/ledger"
+	"exchange/core/matching"
+	"exchange/persistence"
+)
+
+// storeTimeout bounds one query of the history.
+const storeTimeout = 5 * time.Second
+
+func (r *request) storeContext() (context.Context, context.CancelFunc) {
+	return context.WithTimeout(context.Background(), storeTimeout)
+}
+
+// storeFailed answers for a query that the store did not answer.
+func (r *request) storeFailed(err error) {
+	r.g.log.Warn("the history did not answer", "path", string(r.ctx.Path()), "error", err)
+	r.fail(StoreUnavailable, "")
+}
+
+// ask sends a read to the engine, with the request's nonce if it has a key. False: it is answered.
+func (r *request) ask(q *actors.Read, key *actors.Key) bool {
+	err := r.engine.Ask(q, key, r.nonce)
+	switch {
+	case err == nil:
+		return true
+	case errors.Is(err, actors.ErrTimeout): // the read is not ours any more
+		r.fail(StoreUnavailable, "")
+		return false
+	}
+	q.Free()
+	r.engineFailed(err)
+	return false
+}
+
+func (g *Gateway) wallets(r *request) {
+	only := r.currency("currency_id")
+	if r.badFields() {
+		return
+	}
+	q := actors.NewRead(actors.ReadWallet)
+	if !r.ask(q, r.key) {
+		return
+	}
+	b := append(r.body, '[')
+	for _, c := range r.engine.Currencies() {
+		if only != "" && c.Code != only {
+			continue
+		}
+		if len(b) > 1 {
+			b = append(b, ',')
+		}
+		h := holding(q.Holdings, c.Number)
+		b = appendText(append(b, `{"currency":`...), c.Code)
+		b = appendBalance(b, "balance", h.Balance)
+		b = appendBalance(b, "reserve", h.Reserve)
+		b = append(b, '}')
+	}
+	r.body = append(b, ']')
+	q.Free()
+}
+
+func holding(all []ledger.Holding, currency uint16) ledger.Holding {
+	for _, h := range all {
+		if h.Currency == currency {
+			return h
+		}
+	}
+	return ledger.Holding{}
+}
+
+// maxOrders is the default and the largest limit of orders/own.
+const maxOrders = 2000
+
+// ownOrders merges two lists that are both exact at one sequence: the open orders, from the committed
+// state, and the closed ones, from the history up to that sequence.
+func (g *Gateway) ownOrders(r *request) {
+	side, pair, id := r.side("type"), r.pair(), r.clientID(&r.query)
+	before, offset, limit := r.before(), r.offset(), r.limit("limit", maxOrders, maxOrders)
+	status := r.orderStatus()
+	if r.badFields() {
+		return
+	}
+	q := actors.NewRead(actors.ReadOrders)
+	q.Side, q.Pair, q.ClientID, q.Before, q.Limit = side, pair, id, before, offset+limit
+	if !r.ask(q, r.key) {
+		return
+	}
+	defer q.Free()
+	open := q.Orders
+	if status != 0 && status != persistence.StatusActive {
+		open = nil
+	}
+	l := orderList{r: r, skip: offset, left: limit}
+	r.body = append(r.body, '[')
+	if status != persistence.StatusActive {
+		ctx, cancel := r.storeContext()
+		defer cancel()
+		text := ""
+		if !id.IsZero() {
+			text = id.String()
+		}
+		closed := persistence.OrderQuery{Account: r.key.Account.ID, Pair: pair, Side: side, Status: status, ClientID: text, Before: before, MaxSeq: q.Seq}
+		err := r.engine.History().Orders(ctx, closed, func(o *persistence.Order) bool {
+			for len(open) > 0 && open[0].ID > o.ID && l.left > 0 {
+				l.add(&open[0])
+				open = open[1:]
+			}
+			return l.add(o)
+		})
+		if err != nil {
+			r.storeFailed(err)
+			return
+		}
+	}
+	for i := range open {
+		if !l.add(&open[i]) {
+			break
+		}
+	}
+	r.body = append(r.body, ']')
+}
+
+// orderStatus is the parameter status, 0 if it is not there.
+func (r *request) orderStatus() uint8 {
+	p, ok := r.query.Get("status")
+	if !ok {
+		return 0
+	}
+	n, ok := integer(p.Value)
+	if !ok || n < persistence.StatusActive || n > persistence.StatusDone {
+		r.bad("status", fieldChoice+" It must be 1, 2 or 3.")
+		return 0
+	}
+	return uint8(n)
+}
+
+// An orderList writes a page of orders.
+type orderList struct {
+	r          *request
+	skip, left int
+	some       bool
+}
+
+// add writes one order unless it is before the page; false when the page is full.
+func (l *orderList) add(o *persistence.Order) bool {
+	switch {
+	case l.left == 0:
+		return false
+	case l.skip > 0:
+		l.skip--
+		return true
+	}
+	if l.some {
+		l.r.body = append(l.r.body, ',')
+	}
+	l.r.body = appendOrder(l.r.body, o, l.r.pairName(o.Pair))
+	l.some = true
+	l.left--
+	return l.left > 0
+}
+
+func (g *Gateway) order(r *request) {
+	pk, _ := r.ctx.UserValue("pk").(string)
+	id, _ := integer([]byte(pk)) // it is one, or the path would not exist
+	o, ok := r.findOrder(id, r.key)
+	if !ok {
+		return
+	}
+	if o == nil {
+		r.fail(NotFound, "")
+		return
+	}
+	r.body = appendOrder(r.body, o, r.pairName(o.Pair))
+}
+
+// findOrder looks for an order of the request's account, open or closed. nil: it has none with that
+// id, or history has forgotten it. nonceOf is the request's key to take its nonce first, or nil. False: the
+// request is answered.
+func (r *request) findOrder(id uint64, nonceOf *actors.Key) (*persistence.Order, bool) {
+	q := actors.NewRead(actors.ReadOrder)
+	q.ID, q.Account = id, r.key.Account.ID
+	if !r.ask(q, nonceOf) {
+		return nil, false
+	}
+	if len(q.Orders) > 0 {
+		o := q.Orders[0]
+		q.Free()
+		return &o, true
+	}
+	q.Free()
+	ctx, cancel := r.storeContext()
+	defer cancel()
+	o, err := r.engine.History().Order(ctx, r.key.Account.ID, id)
+	switch {
+	case errors.Is(err, persistence.ErrNotFound):
+		return nil, true
+	case err != nil:
+		r.storeFailed(err)
+		return nil, false
+	}
+	return &o, true
+}
+
+func (g *Gateway) ownTrades(r *request) {
+	me := r.key.Account.ID
+	q := persistence.TradeQuery{Account: me, Pair: r.pair(), TakerSide: r.side("type"), MySide: r.side("my_side"),
+		Before: r.before(), Offset: r.offset(), Ascending: r.ascending()}
+	limit := r.limit("limit", defaultTrades, maxTrades)
+	if r.badFields() {
+		return
+	}
+	barrier := actors.NewRead(actors.ReadHistory)
+	if !r.ask(barrier, r.key) {
+		return
+	}
+	barrier.Free()
+	r.listTrades(q, limit, func(b []byte, t *persistence.Trade) []byte {
+		mine, fee := t.TakerSide, t.TakerFee
+		if t.Taker != me {
+			mine, fee = t.TakerSide.Opposite(), t.MakerFee
+		}
+		b = appendSide(append(b, `,"my_side":`...), mine)
+		b = appendBalance(b, "fee", fee)
+		return appendText(append(b, `,"fee_currency":`...), r.received(t.Pair, mine))
+	})
+}
+
+// received is the currency that a side of a trade gets.
+func (r *request) received(pair uint16, side matching.Side) string {
+	p := r.engine.PairNumber(pair)
+	switch {
+	case p == nil:
+		return ""
+	case side == matching.Buy:
+		return p.Base
+	}
+	return p.Quote
+}

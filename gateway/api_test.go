@@ -1,0 +1,459 @@
+package gateway
+
+import (
+	"bufio"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"regexp"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/valyala/fasthttp"
+)
+
+// The table of what each path can do, written apart from the one in the code.
+var apiPaths = []struct {
+	path, allow string
+	private     bool
+}{
+	{"/api/v1/currencies", "GET, HEAD, OPTIONS", false},
+	{"/api/v1/pairs", "GET, HEAD, OPTIONS", false},
+	{"/api/v1/orderbook/BTC_USDT", "GET, HEAD, OPTIONS", false},
+	{"/api/v1/exchanges", "GET, HEAD, OPTIONS", false},
+	{"/api/v1/wallets", "GET, HEAD, OPTIONS", true},
+	{"/api/v1/orders/own", "GET, HEAD, OPTIONS", true},
+	{"/api/v1/order/2", "GET, HEAD, OPTIONS", true},
+	{"/api/v1/exchanges/own", "GET, HEAD, OPTIONS", true},
+	{"/api/v1/order", "POST, OPTIONS", true},
+	{"/api/v1/order-cancel", "POST, OPTIONS", true},
+	{"/healthz", "GET, HEAD, OPTIONS", false},
+	{"/readyz", "GET, HEAD, OPTIONS", false},
+}
+
+const exposed = "X-Update-Id, X-Request-Id, Retry-After, X-RateLimit-Limit, X-RateLimit-Remaining, X-RateLimit-Reset"
+
+// plainNumber is how the API writes numbers: no exponent, no sign of zero, no trailing zeros.
+var plainNumber = regexp.MustCompile(`^(0|-?[1-9][0-9]*|-?(0|[1-9][0-9]*)\.[0-9]*[1-9])$`)
+
+// wellFormed checks what every answer has: the headers of browsers, JSON, plain numbers.
+func wellFormed(t *testing.T, what string, a answer) {
+	t.Helper()
+	if got := string(a.header.Peek("Access-Control-Allow-Origin")); got != "*" {
+		t.Errorf("%s: Access-Control-Allow-Origin is %q", what, got)
+	}
+	if got := string(a.header.Peek("Access-Control-Expose-Headers")); got != exposed {
+		t.Errorf("%s: Access-Control-Expose-Headers is %q", what, got)
+	}
+	if a.status == 204 {
+		if a.body != "" {
+			t.Errorf("%s: a body with 204: %s", what, a.body)
+		}
+		return
+	}
+	if got := string(a.header.ContentType()); got != "application/json" {
+		t.Errorf("%s: Content-Type is %q", what, got)
+	}
+	d := json.NewDecoder(strings.NewReader(a.body))
+	d.UseNumber()
+	var seconds bool
+	for {
+		token, err := d.Token()
+		if err == io.EOF {
+			break
+		}
+		if err != nil {
+			t.Errorf("%s: not JSON: %v: %q", what, err, a.body)
+			return
+		}
+		switch v := token.(type) {
+		case string:
+			seconds = v == "timestamp" || v == "date"
+		case json.Number:
+			_, fraction, _ := strings.Cut(v.String(), ".")
+			if !plainNumber.MatchString(v.String()) || seconds && len(fraction) > 6 {
+				t.Errorf("%s: number %s in %s", what, v, a.body)
+			}
+		}
+	}
+}
+
+// want checks an answer as a whole; times in it are shown as T.
+func want(t *testing.T, what string, a answer, status int, body string) {
+	t.Helper()
+	wellFormed(t, what, a)
+	if got := times.ReplaceAllString(a.body, `"$1":T`); a.status != status || got != body {
+		t.Errorf("%s:\n got %d %s\nwant %d %s", what, a.status, got, status, body)
+	}
+}
+
+func detail(text string) string {
+	b, err := json.Marshal(map[string]string{"detail": text})
+	if err != nil {
+		panic(err)
+	}
+	return string(b)
+}
+
+// raw sends bytes on a connection of their own and reads one answer.
+func (h *harness) raw(method, text string) answer {
+	h.t.Helper()
+	c, err := h.listener.Dial()
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	defer c.Close()
+	if err := c.SetDeadline(time.Now().Add(20 * time.Second)); err != nil {
+		h.t.Fatal(err)
+	}
+	go io.WriteString(c, text) //nolint:errcheck // the server may answer and hang up before it has read all
+	in := bufio.NewReader(c)
+	resp, err := http.ReadResponse(in, &http.Request{Method: method})
+	if err == nil && resp.StatusCode == http.StatusContinue {
+		resp, err = http.ReadResponse(in, &http.Request{Method: method})
+	}
+	if err != nil {
+		h.t.Fatalf("%.80q: %v", text, err)
+	}
+	defer resp.Body.Close()
+	body, err := io.ReadAll(resp.Body)
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	a := answer{status: resp.StatusCode, header: &fasthttp.ResponseHeader{}, body: string(body)}
+	for name, values := range resp.Header {
+		a.header.Set(name, strings.Join(values, ", "))
+	}
+	return a
+}
+
+// market is an exchange where bob has bought 1 of alice's 1.5 BTC and bids next to nothing for more.
+func market(t *testing.T) *harness {
+	h := newHarness(t, nil)
+	h.account("alice")
+	h.account("bob")
+	for _, d := range [][3]string{{"alice", "2", "BTC"}, {"bob", "1000", "USDT"}} {
+		if _, err := h.deposit(d[0], d[1], d[2], "to-"+d[0]); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for i, a := range []answer{
+		h.post("alice", "/api/v1/order/", order("sell", "BTC_USDT", "1.5", "100.5")),
+		h.post("bob", "/api/v1/order/", order("buy", "BTC_USDT", "1", "101")),
+		h.post("bob", "/api/v1/order/", "amount=0.00001&client_order_id=bid-1&pair=BTC_USDT&price=0.01&type=buy"),
+	} {
+		if a.status != 201 {
+			t.Fatalf("order %d: %d %s", i+1, a.status, a.body)
+		}
+	}
+	return h
+}
+
+// bobs are the headers of a request of bob's without parameters, if the path needs any.
+func (h *harness) bobs(private bool) []string {
+	if !private {
+		return nil
+	}
+	return signed("bob", h.nextNonce("bob"), "")
+}
+
+func TestEveryResourceHasExactlyItsShape(t *testing.T) {
+	h := market(t)
+	f := func(path, body string) {
+		t.Helper()
+		for _, p := range []string{path + "/", path, path + "/?format=json", path + "?format=json", path + "?format=xml&format=json&unknown=x%20y"} {
+			want(t, p, h.do("GET", p, "", "", h.bobs(true)...), 200, body)
+		}
+	}
+	f("/api/v1/currencies", `[{"sign":"B","short_name":"BTC"},{"sign":"E","short_name":"ETH"},{"sign":"U","short_name":"USDT"}]`)
+	rules := `"minimum_order_size":0.00001,"maximum_order_size":1000000,"minimum_order_value":0,"price_precision":`
+	btc := `{"name":"BTC_USDT","currency1":"BTC","currency2":"USDT",` + rules + `2,"amount_precision":8}`
+	eth := `{"name":"ETH_USDT","currency1":"ETH","currency2":"USDT",` + rules + `2,"amount_precision":8}`
+	cross := `{"name":"ETH_BTC","currency1":"ETH","currency2":"BTC",` + rules + `6,"amount_precision":8}`
+	f("/api/v1/pairs", "["+btc+","+eth+","+cross+"]")
+	f("/api/v1/orderbook/BTC_USDT", `{"sell":[{"id":1,"timestamp":T,"price":100.5,"amount":0.5}],"buy":[{"id":3,"timestamp":T,"price":0.01,"amount":0.00001}]}`)
+	f("/api/v1/orderbook/ETH_BTC", `{"sell":[],"buy":[]}`)
+	trade := `{"id":1,"price":100.5,"pair":"BTC_USDT","type":"buy","timestamp":T,"amount":1`
+	f("/api/v1/exchanges", "["+trade+"}]")
+	f("/api/v1/exchanges/own", "["+trade+`,"my_side":"buy","fee":0,"fee_currency":"BTC"}]`)
+	f("/api/v1/wallets", `[{"currency":"BTC","balance":1,"reserve":0},{"currency":"ETH","balance":0,"reserve":0},{"currency":"USDT","balance":899.5,"reserve":0.0000001}]`)
+	done := `{"id":2,"pair":"BTC_USDT","type":"buy","status":3,"price":101,"amount":0,"amount_filled":1,"amount_original":1,"date":T}`
+	open := `{"id":3,"pair":"BTC_USDT","type":"buy","status":1,"price":0.01,"amount":0.00001,"amount_filled":0,"amount_original":0.00001,"date":T,"client_order_id":"bid-1"}`
+	f("/api/v1/orders/own", "["+open+","+done+"]")
+	f("/api/v1/order/2", done)
+	f("/api/v1/order/3", open)
+	f("/healthz", `{"status":"alive"}`)
+	f("/readyz", `{"status":"ready"}`)
+
+	g := func(path, body string) {
+		t.Helper()
+		want(t, path, h.do("GET", path, "", "", h.bobs(true)...), 200, body)
+	}
+	g("/api/v1/pairs/?currency1=ETH", "["+eth+","+cross+"]")
+	g("/api/v1/pairs/?currency2=USDT", "["+btc+","+eth+"]")
+	g("/api/v1/pairs?currency1=ETH&currency2=BTC", "["+cross+"]")
+	g("/api/v1/pairs?currency1=USDT", "[]")
+	g("/api/v1/pairs?currency1=USDT&currency1=BTC", "["+btc+"]")
+	g("/api/v1/orderbook/BTC_USDT?group=1", `{"sell":[{"price":100.5,"amount":0.5}],"buy":[{"price":0.01,"amount":0.00001}]}`)
+	g("/api/v1/wallets?currency_id=USDT", `[{"currency":"USDT","balance":899.5,"reserve":0.0000001}]`)
+}
+
+func TestOrdersAndCancelsAnswerInTheirShapeWithAndWithoutSlash(t *testing.T) {
+	h := market(t)
+	f := func(path, params string, status int, body string) {
+		t.Helper()
+		want(t, path+" "+params, h.post("alice", path, params), status, body)
+	}
+	resting := `{"success":true,"type":"sell","date":T,"oid":%d,"price":200,"amount":0.1,"amount_filled":0,"amount_original":0.1,"trades":[]}`
+	f("/api/v1/order", order("sell", "BTC_USDT", "0.10", "2e2"), 201, fmt.Sprintf(resting, 4))
+	f("/api/v1/order/?format=json", order("sell", "BTC_USDT", "1e-1", "200.00"), 201, fmt.Sprintf(resting, 5))
+	f("/api/v1/order/", "amount=0.00001&client_order_id=a_-Z9&pair=BTC_USDT&price=0.01&type=sell", 201,
+		`{"success":true,"type":"sell","date":T,"oid":6,"price":0.01,"amount":0,"amount_filled":0.00001,"amount_original":0.00001,"client_order_id":"a_-Z9",`+
+			`"trades":[{"tid":2,"type":"buy","price":0.01,"amount":0.00001,"o_id":3}]}`)
+	f("/api/v1/order-cancel", "order=4", 200, `{"order":4}`)
+	f("/api/v1/order-cancel/?format=json", "order=5", 200, `{"order":5}`)
+	f("/api/v1/order-cancel/", "order=5", 400, `{"order":["Order already cancelled"]}`)
+	f("/api/v1/order-cancel/", "order=6", 400, `{"order":["Order already done"]}`)
+	f("/api/v1/order-cancel/", "order=2", 400, `{"order":["Order not found"]}`)
+	f("/api/v1/order-cancel/", "order=9999999999999999999", 400, `{"order":["Order not found"]}`)
+}
+
+func TestTimesHaveMicrosecondsAndOrderDatesMilliseconds(t *testing.T) {
+	before := time.Now().Unix()
+	h := market(t)
+	f := func(path, pattern string, unit int64) {
+		t.Helper()
+		a := h.do("GET", path, "", "", h.bobs(true)...)
+		m := regexp.MustCompile(pattern).FindStringSubmatch(a.body)
+		if m == nil {
+			t.Fatalf("%s: %s does not match %s", path, a.body, pattern)
+		}
+		if n, err := strconv.ParseInt(m[1], 10, 64); err != nil || n < before*unit || n > (time.Now().Unix()+1)*unit {
+			t.Errorf("%s: the time %s is not now", path, m[1])
+		}
+	}
+	f("/api/v1/exchanges", `"timestamp":([0-9]+)(\.[0-9]{1,6})?,"amount"`, 1)
+	f("/api/v1/orderbook/BTC_USDT", `"timestamp":([0-9]+)(\.[0-9]{1,6})?,"price"`, 1)
+	f("/api/v1/order/2", `"date":([0-9]+)[,}]`, 1000)
+}
+
+func TestSecondsNeverEndInZeros(t *testing.T) {
+	f := func(us int64, want string) {
+		t.Helper()
+		if got := string(appendSeconds(nil, us)); got != want {
+			t.Errorf("%d: got %s, want %s", us, got, want)
+		}
+	}
+	f(0, "0")
+	f(1, "0.000001")
+	f(1_570_599_531_000_000, "1570599531")
+	f(1_570_599_531_100_000, "1570599531.1")
+	f(1_570_599_531_000_010, "1570599531.00001")
+	f(1_570_599_531_481_437, "1570599531.481437")
+}
+
+func TestOtherFormatsThanJSONAreRefused(t *testing.T) {
+	h := market(t)
+	refused := detail(NotAcceptable.Detail)
+	for _, p := range apiPaths {
+		probe := !strings.HasPrefix(p.path, "/api/")
+		method := "GET"
+		if strings.HasPrefix(p.allow, "POST") {
+			method = "POST"
+		}
+		f := func(query, accept string, ok bool) {
+			t.Helper()
+			var headers []string
+			if method == "GET" {
+				headers = h.bobs(p.private)
+			}
+			if accept != "" {
+				headers = append(headers, "Accept", accept)
+			}
+			a := h.do(method, p.path+query, "", "", headers...)
+			what := method + " " + p.path + query + " Accept: " + accept
+			switch {
+			case !ok && !probe:
+				want(t, what, a, 406, refused)
+			case method == "POST": // no headers of a key
+				want(t, what, a, 401, detail(Unauthenticated.Detail))
+			case a.status != 200:
+				t.Errorf("%s: %d %s", what, a.status, a.body)
+			default:
+				wellFormed(t, what, a)
+			}
+		}
+		f("/?format=xml", "", false)
+		f("?format=xml", "application/json", false)
+		f("?format=JSON", "", false)
+		f("?format=json&format=api", "", false)
+		f("?format=xml&format=json", "", true)
+		f("?format=", "", true)
+		f("", "text/html", false)
+		f("", "text/*", false)
+		f("", "application/xml, text/html;q=0.9", false)
+		f("", "application/json;q=0", false)
+		f("", "application/json;q=0, */*", false)
+		f("", "application/json;q=0.0,application/*;q=1", false)
+		f("", "*/*;q=0", false)
+		f("", "application/*;q=x", false)
+		f("", "*/*", true)
+		f("", "application/json", true)
+		f("", "Application/JSON; charset=utf-8", true)
+		f("", "application/*", true)
+		f("", "text/html, application/*;q=0.1", true)
+		f("", "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8", true)
+		f("", "*/*;q=0, application/json;q=0.001", true)
+		f("", "application/json, text/plain, */*", true)
+	}
+}
+
+func TestWrongMethodsAreToldWhatIsAllowed(t *testing.T) {
+	h := market(t)
+	for _, p := range apiPaths {
+		for _, method := range []string{"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "TRACE", "CONNECT", "get", "BREW"} {
+			if strings.Contains(", "+p.allow+",", ", "+method+",") {
+				continue
+			}
+			for _, path := range []string{p.path, p.path + "/", p.path + "/?format=xml"} {
+				a := h.raw(method, method+" "+path+" HTTP/1.1\r\nHost: exchange\r\nAccept: text/html\r\nContent-Length: 0\r\n\r\n")
+				what := method + " " + path
+				if method == "HEAD" {
+					if a.status != 405 || a.body != "" {
+						t.Errorf("%s: %d %q", what, a.status, a.body)
+					}
+				} else {
+					want(t, what, a, 405, detail(`Method "`+method+`" not allowed.`))
+				}
+				if got := string(a.header.Peek("Allow")); got != p.allow {
+					t.Errorf("%s: Allow is %q, want %q", what, got, p.allow)
+				}
+			}
+		}
+	}
+}
+
+func TestHEADHasTheHeadersOfGETAndNoBody(t *testing.T) {
+	h := market(t)
+	paths := []string{"/api/v1/pairs/?currency1=EUR", "/api/v1/orderbook/NO_PAIR/", "/api/v1/order/77", "/api/v1/order/x", "/nothing", "/api/v1/wallets?format=xml"}
+	for _, p := range apiPaths {
+		if !strings.HasPrefix(p.allow, "POST") {
+			paths = append(paths, p.path, p.path+"/")
+		}
+	}
+	headers := func(a answer) string {
+		a.header.Set("Date", "")
+		return strings.TrimSpace(a.header.String())
+	}
+	for _, path := range paths {
+		get := h.do("GET", path, "", "", h.bobs(true)...)
+		head := h.do("HEAD", path, "", "", h.bobs(true)...)
+		if head.body != "" || head.status != get.status || head.header.ContentLength() != len(get.body) {
+			t.Errorf("HEAD %s: %d, %d bytes of body, Content-Length %d; GET has %d and %d", path, head.status, len(head.body), head.header.ContentLength(), get.status, len(get.body))
+		}
+		if a, b := headers(get), headers(head); a != b {
+			t.Errorf("%s: GET has\n%s\nHEAD has\n%s", path, a, b)
+		}
+	}
+}
+
+func TestPreflightAllowsTheMethodsAndHeadersOfThePath(t *testing.T) {
+	h := market(t)
+	for _, p := range apiPaths {
+		for _, path := range []string{p.path, p.path + "/"} {
+			a := h.do("OPTIONS", path, "", "", "Origin", "https://app.example", "Access-Control-Request-Method", "POST",
+				"Access-Control-Request-Headers", "x-key,x-sign,x-nonce,content-type", "Accept", "text/html")
+			want(t, "OPTIONS "+path, a, 204, "")
+			for name, value := range map[string]string{"Allow": p.allow, "Access-Control-Allow-Methods": p.allow,
+				"Access-Control-Allow-Headers": "X-KEY, X-SIGN, X-NONCE, Content-Type", "Access-Control-Max-Age": "86400"} {
+				if got := string(a.header.Peek(name)); got != value {
+					t.Errorf("OPTIONS %s: %s is %q, want %q", path, name, got, value)
+				}
+			}
+		}
+	}
+}
+
+func TestUnknownPathsAreNotFoundWhateverElseIsWrong(t *testing.T) {
+	h := market(t)
+	for _, path := range []string{
+		"/", "/api", "/api/", "/api/v1", "/api/v1/", "/api/v2/pairs/", "/api/v1/pair/", "/api/v1/pairs/BTC_USDT/", "/API/v1/pairs", "/api/v1/Pairs",
+		"/api/v1/pairs//", "//api/v1/pairs/", "/api//v1/pairs/", "/api/v1/./pairs/", "/api/v1/x/../pairs/", "/api/v1/pairs%2F", "/api/v1/%70airs/",
+		"/api/v1/orders/", "/api/v1/orders/own/1/", "/api/v1/order/1/2/", "/api/v1/orderbook/", "/api/v1/orderbook/BTC_EUR/", "/api/v1/orderbook/btc_usdt",
+		"/api/v1/orderbook/BTC%5FUSDT", "/api/v1/orderbook/BTC_USDT/x", "/api/v1/order/x/", "/api/v1/order/0/", "/api/v1/order/-1/", "/api/v1/order/1.0/",
+		"/api/v1/order/+1", "/api/v1/order/1e3", "/api/v1/order/%31", "/api/v1/order/12345678901234567890/", "/api/v1/order/\u0661/", "/healthz/x", "/readyz.", "/metrics", "/operator/v1/accounts",
+	} {
+		for _, method := range []string{"GET", "POST", "DELETE", "OPTIONS"} {
+			a := h.raw(method, method+" "+path+"?format=xml HTTP/1.1\r\nHost: exchange\r\nAccept: text/html\r\nContent-Length: 0\r\n\r\n")
+			want(t, method+" "+path, a, 404, detail("Not found."))
+		}
+	}
+	for _, id := range []string{"77", "9007199254740993", "9999999999999999999", "1"} { // 1 is alice's
+		want(t, "order "+id, h.get("bob", "/api/v1/order/"+id+"/"), 404, detail("Not found."))
+	}
+}
+
+// What is no HTTP at all, or strange HTTP, gets an answer and ends nothing but its connection.
+func TestStrangeRequestsAreAnswered(t *testing.T) {
+	h := market(t)
+	f := func(text string, statuses ...int) {
+		t.Helper()
+		a := h.raw("GET", text)
+		for _, s := range statuses {
+			if a.status == s {
+				wellFormed(t, text, a)
+				return
+			}
+		}
+		t.Errorf("%q: %d %s", text, a.status, a.body)
+	}
+	f("GET\r\n\r\n", 400)
+	f("\x16\x03\x01\x02\x00\x01\x00\r\n\r\n", 400)
+	f("GET /healthz HTTP/1.1\r\nHost exchange\r\n\r\n", 400)
+	f("POST /api/v1/order/ HTTP/1.1\r\nHost: x\r\nContent-Length: -5\r\n\r\n", 400)
+	f("POST /api/v1/order/ HTTP/1.1\r\nHost: x\r\nContent-Length: x\r\n\r\n", 400)
+	f("POST /api/v1/order/ HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n", 400)
+	f("GET * HTTP/1.1\r\nHost: x\r\n\r\n", 404, 400)
+	f("OPTIONS * HTTP/1.1\r\nHost: x\r\n\r\n", 404, 400)
+	f("GET  HTTP/1.1\r\nHost: x\r\n\r\n", 404, 400)
+	f("GET ? HTTP/1.1\r\nHost: x\r\n\r\n", 404, 400)
+	f("GET api HTTP/1.1\r\nHost: x\r\n\r\n", 404, 400)
+	f("CONNECT exchange:80 HTTP/1.1\r\nHost: x\r\n\r\n", 404, 400)
+	f("GET http://other/api/v1/currencies/ HTTP/1.1\r\nHost: x\r\n\r\n", 200)
+	f("GET /api/v1/currencies HTTP/1.0\r\n\r\n", 200)
+	f("GET /api/v1/currencies?%zz=1 HTTP/1.1\r\nHost: x\r\n\r\n", 400)
+	f("GET /api/v1/currencies?"+strings.Repeat("a&", 100)+" HTTP/1.1\r\nHost: x\r\n\r\n", 200) // one name
+	f("GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n", 200)
+}
+
+func TestAPanicInAHandlerIsAnsweredWithItsRequestID(t *testing.T) {
+	g := New(Options{Log: quiet(), BodyBytes: 1, HeaderBytes: 1, Connections: 1})
+	ctx := &fasthttp.RequestCtx{}
+	ctx.Request.SetRequestURI("/healthz")
+	g.handler(&endpoint{get: func(r *request) {
+		r.body = append(r.body, "half an answer"...)
+		panic("on purpose")
+	}}, false)(ctx)
+	if got := string(ctx.Response.Body()); ctx.Response.StatusCode() != 500 || got != detail(InternalError.Detail) {
+		t.Errorf("%d %s", ctx.Response.StatusCode(), got)
+	}
+	if id := ctx.Response.Header.Peek("X-Request-Id"); len(id) != 24 {
+		t.Errorf("the request id is %q", id)
+	}
+}
+
+func TestTheCatalogueOfFailuresIsConsistent(t *testing.T) {
+	names := map[string]bool{}
+	for _, f := range Failures {
+		if f.Name == "" || names[f.Name] || f.Detail == "" || f.Status < 400 || f.Status > 503 {
+			t.Errorf("%+v", f)
+		}
+		if retry := f.Status == 503 && f.Code == ""; retry != (f.RetryAfter > 0) {
+			t.Errorf("%s: Retry-After %d with status %d", f.Name, f.RetryAfter, f.Status)
+		}
+		names[f.Name] = true
+	}
+}

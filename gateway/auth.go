@@ -1,0 +1,131 @@
+package gateway
+
+import (
+	"bytes"
+	"net/netip"
+
+	"exchange/core/event"
+	"exchange/gateway/params"
+	"exchange/gateway/sign"
+)
+
+// Permissions that endpoints ask for.
+const (
+	permissionRead  = event.PermissionRead
+	permissionTrade = event.PermissionTrade
+)
+
+func permissionName(p uint8) string {
+	switch p {
+	case event.PermissionRead:
+		return "read"
+	case event.PermissionTrade:
+		return "trade"
+	case event.PermissionWithdraw:
+		return "withdraw"
+	}
+	return "unknown"
+}
+
+// authenticate finds the key, checks where it may be used from, reads the body, and verifies the
+// signature and the permission. False: the request is answered. The nonce is read and not used: its
+// wallet takes it.
+func (r *request) authenticate(permission uint8) bool {
+	h := &r.ctx.Request.Header
+	public, signature := h.Peek("X-Key"), h.Peek("X-Sign")
+	nonce, ok := integer(h.Peek("X-Nonce"))
+	if len(public) == 0 || len(signature) != sign.SignatureLen || !isHex(signature) || !ok || nonce == 0 {
+		r.fail(Unauthenticated, "")
+		return false
+	}
+	key := r.engine.Key(public)
+	if key == nil {
+		r.fail(Unauthenticated, "")
+		return false
+	}
+	if len(key.Allow) > 0 && !allowed(key.Allow, r.address()) {
+		r.fail(AddressNotAllowed, "")
+		return false
+	}
+	material := key.Material.(*sign.Keyed)
+	var valid bool
+	if r.ctx.IsPost() {
+		raw, ok := r.parseBody()
+		if !ok {
+			return false
+		}
+		valid = material.Verify(&r.verifier, public, &r.form, raw, signature)
+	} else {
+		if !r.parseQuery() {
+			return false
+		}
+		valid = material.VerifyGet(&r.verifier, public, &r.query, r.ctx.URI().QueryString(), signature)
+	}
+	if !valid {
+		r.fail(WrongSignature, "")
+		return false
+	}
+	if key.Permissions&permission == 0 {
+		r.fail(NotPermitted, permissionName(permission))
+		return false
+	}
+	r.key, r.nonce = key, nonce
+	return true
+}
+
+// isHex reports whether all of b are hexadecimal digits: a signature of other characters is malformed.
+func isHex(b []byte) bool {
+	for _, c := range b {
+		if !(c-'0' <= 9 || c|0x20 >= 'a' && c|0x20 <= 'f') {
+			return false
+		}
+	}
+	return true
+}
+
+// address is where the request comes from.
+func (r *request) address() netip.Addr {
+	a, _ := netip.AddrFromSlice(r.ctx.RemoteIP())
+	return a.Unmap()
+}
+
+func allowed(prefixes []netip.Prefix, a netip.Addr) bool {
+	for _, p := range prefixes {
+		if p.Contains(a) {
+			return true
+		}
+	}
+	return false
+}
+
+// parseBody reads the parameters of a POST. raw is a form's body as sent, nil for JSON. An empty body
+// is an empty set of parameters, whatever its type.
+func (r *request) parseBody() (raw []byte, ok bool) {
+	body := r.ctx.PostBody()
+	if len(body) == 0 {
+		return nil, true
+	}
+	kind, _, _ := bytes.Cut(r.ctx.Request.Header.ContentType(), []byte{';'})
+	kind = bytes.TrimSpace(kind)
+	var err error
+	switch {
+	case bytes.EqualFold(kind, []byte("application/json")):
+		err = r.form.ParseJSON(body)
+	case bytes.EqualFold(kind, []byte("application/x-www-form-urlencoded")):
+		err = r.form.ParseForm(body)
+		raw = body
+	default:
+		r.fail(UnknownContentType, "")
+		return nil, false
+	}
+	switch e := err.(type) {
+	case nil:
+		return raw, true
+	case *params.DuplicateError:
+		r.bad(e.Name, fieldDuplicate)
+		r.badFields()
+	default:
+		r.fail(MalformedBody, err.Error())
+	}
+	return nil, false
+}

@@ -1,0 +1,435 @@
+package gateway
+
+import (
+	"fmt"
+	"net/url"
+	"sort"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+
+	"exchange/actors"
+	"exchange/core/event"
+	"exchange/gateway/params"
+	"exchange/gateway/sign"
+)
+
+const (
+	jsonType = "application/json"
+	formType = "application/x-www-form-urlencoded"
+)
+
+// signedJSON are the headers of a JSON body. A body that cannot be parsed is signed by the key alone.
+func signedJSON(account string, nonce uint64, body string) []string {
+	var set params.Set
+	if err := set.ParseJSON([]byte(body)); err != nil {
+		set.Reset()
+	}
+	return signed(account, nonce, string(sign.AppendMessage(nil, nil, &set, false)))
+}
+
+func (h *harness) postJSON(account string, nonce uint64, path, body string) answer {
+	h.t.Helper()
+	return h.do("POST", path, jsonType, body, signedJSON(account, nonce, body)...)
+}
+
+// hash is the digest of the whole committed state, whose invariants hold.
+func (h *harness) hash() [32]byte {
+	h.t.Helper()
+	q := actors.NewRead(actors.ReadHash)
+	if err := h.engine.Ask(q, nil, 0); err != nil {
+		h.t.Fatal(err)
+	}
+	return q.Hash
+}
+
+// key makes an API key "key-NAME" with the secret "secret-NAME".
+func (h *harness) key(account, name string, permissions uint8, allow ...string) {
+	h.t.Helper()
+	if _, err := h.engine.CreateKey(account, "key-"+name, "secret-"+name, permissions, allow); err != nil {
+		h.t.Fatal(err)
+	}
+}
+
+var (
+	credentials = detail("Incorrect authentication credentials.")
+	wrongSign   = detail("Wrong signature")
+	wrongNonce  = detail("Wrong Nonce")
+)
+
+func TestBadHeadersAreRefusedOnEveryPrivatePath(t *testing.T) {
+	h := market(t)
+	before := h.hash()
+	good := string(sign.New([]byte("secret-bob")).Sign(nil, []byte("key-bob")))
+	for _, p := range apiPaths {
+		if !p.private {
+			continue
+		}
+		method := strings.Split(p.allow, ",")[0]
+		f := func(key, signature, nonce, body string) {
+			t.Helper()
+			var headers []string
+			for _, x := range [][2]string{{"X-KEY", key}, {"X-SIGN", signature}, {"X-NONCE", nonce}} {
+				if x[1] != "" {
+					headers = append(headers, x[0], x[1])
+				}
+			}
+			want(t, fmt.Sprintf("%s %s %q %q %q", method, p.path, key, signature, nonce), h.do(method, p.path+"/", "", "", headers...), 401, body)
+		}
+		f("", "", "", credentials)
+		f("", good, "900", credentials)
+		f("key-bob", "", "900", credentials)
+		f("key-bob", good, "", credentials)
+		f("key-nobody", good, "900", credentials)
+		f("KEY-BOB", good, "900", credentials)
+		f("key-bob,key-bob", good, "900", credentials)
+		f(strings.Repeat("k", 5000), good, "900", credentials)
+		f("key-bob\u00e9", good, "900", credentials)
+		f("key-bob", good[:63], "900", credentials)
+		f("key-bob", good+"0", "900", credentials)
+		f("key-bob", good[:63]+"g", "900", credentials)
+		f("key-bob", "0x"+good[:62], "900", credentials)
+		f("key-bob", strings.Repeat("\u00e9", 32), "900", credentials)
+		for _, nonce := range []string{"0", "00", "-1", "+1", "1.0", "1e3", "0x1", "ten", "12345678901234567890", "99999999999999999999", "9 9", "1,2", "\u0661"} {
+			f("key-bob", good, nonce, credentials)
+		}
+		f("key-bob", strings.Repeat("0", 64), "900", wrongSign)
+		f("key-alice", good, "900", wrongSign) // the signature of another key
+	}
+	if h.hash() != before {
+		t.Error("refused requests changed the state")
+	}
+	// None of them has used the nonce 900.
+	want(t, "good", h.do("GET", "/api/v1/wallets/?currency_id=ETH", "", "", signed("bob", 900, "")...), 200, `[{"currency":"ETH","balance":0,"reserve":0}]`)
+}
+
+func TestASignatureIsHexOfEitherCase(t *testing.T) {
+	h := market(t)
+	for i, change := range []func(string) string{strings.ToLower, strings.ToUpper, func(s string) string { return strings.ToUpper(s[:32]) + s[32:] }} {
+		s := signed("bob", uint64(100+i), "")
+		s[3] = change(s[3])
+		if a := h.do("GET", "/api/v1/wallets/", "", "", s...); a.status != 200 {
+			t.Errorf("%s: %d %s", s[3], a.status, a.body)
+		}
+	}
+}
+
+func TestANonceMustGrowForReadsAndCommandsAlike(t *testing.T) {
+	h := market(t)
+	f := func(nonce string, post bool, status int) {
+		t.Helper()
+		p := ""
+		if post {
+			p = order("buy", "BTC_USDT", "1", "1")
+		}
+		s := signed("bob", 1, p)
+		s[5] = nonce
+		a := h.do("GET", "/api/v1/wallets/", "", "", s...)
+		if post {
+			a = h.do("POST", "/api/v1/order/", formType, p, s...)
+		}
+		if a.status != status || status == 401 && a.body != wrongNonce {
+			t.Errorf("nonce %s: got %d %s, want %d", nonce, a.status, a.body, status)
+		}
+	}
+	// market() has used 1 and 2.
+	f("2", false, 401)
+	f("3", false, 200)
+	f("3", false, 401)
+	f("3", true, 401)
+	f("4", true, 201)
+	f("4", true, 401)
+	f("4", false, 401)
+	f("2", false, 401)
+	f("0000000000000000005", false, 200)
+	f("5", false, 401)
+	f("9999999999999999998", true, 201)
+	f("9999999999999999999", false, 200)
+	f("9999999999999999999", true, 401)
+	h.stop()
+	h.start()
+	f("9999999999999999999", true, 401)
+}
+
+func TestChecksAreMadeInTheirOrder(t *testing.T) {
+	h := market(t)
+	h.key("bob", "reader", event.PermissionRead)
+	h.key("bob", "elsewhere", event.AllPermissions, "192.0.2.0/24", "2001:db8::/32")
+	before := h.hash()
+	const nonce = 500
+	good := order("buy", "BTC_USDT", "1", "1")
+	wrong := func(s []string) []string { s[3] = strings.Repeat("ab", 32); return s }
+	without := func(s []string) []string { return s[2:] }
+	f := func(name string, a answer, status int, body string) {
+		t.Helper()
+		want(t, name, a, status, body)
+	}
+	do := func(method, path, kind, body string, headers []string) answer {
+		t.Helper()
+		return h.do(method, path, kind, body, headers...)
+	}
+	malformed := detail("The body could not be parsed. Malformed at position 1: expected a name in double quotes.")
+	f("path before method", do("PUT", "/api/v1/orderr/?format=xml", "", "{", nil), 404, detail("Not found."))
+	f("path before format and key", do("GET", "/api/v1/order/abc/?format=xml", "", "", nil), 404, detail("Not found."))
+	f("method before format", do("PUT", "/api/v1/order/?format=xml", "", "{", nil), 405, detail(`Method "PUT" not allowed.`))
+	f("format before key", do("POST", "/api/v1/order/?format=xml", jsonType, "{", nil), 406, detail(NotAcceptable.Detail))
+	f("key before address", do("POST", "/api/v1/order/", jsonType, "{", without(signed("elsewhere", nonce, ""))), 401, credentials)
+	f("address before body form", do("POST", "/api/v1/order/", jsonType, "{", signed("elsewhere", nonce, "")), 403, detail(AddressNotAllowed.Detail))
+	f("address before signature", do("GET", "/api/v1/wallets/", "", "", wrong(signed("elsewhere", nonce, ""))), 403, detail(AddressNotAllowed.Detail))
+	f("body form before signature", do("POST", "/api/v1/order/", jsonType, "{", wrong(signed("bob", nonce, ""))), 400, malformed)
+	f("content type before signature", do("POST", "/api/v1/order/", "text/plain", "{", wrong(signed("bob", nonce, ""))), 400, detail(UnknownContentType.Detail))
+	f("duplicate before signature", do("POST", "/api/v1/order/", formType, "a=1&a=1", wrong(signed("bob", nonce, ""))), 400, `{"a":["This field appears more than once."]}`)
+	f("query form before signature", do("GET", "/api/v1/wallets/?a=%zz", "", "", wrong(signed("bob", nonce, ""))), 400,
+		detail("The query could not be parsed. Malformed at position 2: expected '%' and two hexadecimal digits."))
+	f("body form before permission", do("POST", "/api/v1/order/", jsonType, "{", signed("reader", nonce, "")), 400, malformed)
+	f("signature before permission", do("POST", "/api/v1/order/", formType, good, wrong(signed("reader", nonce, good))), 401, wrongSign)
+	f("permission before fields", do("POST", "/api/v1/order/", formType, "amount=x", signed("reader", nonce, "amount=x")), 403, detail("This key lacks the permission trade."))
+	f("signature before fields", do("POST", "/api/v1/order/", formType, "amount=x", wrong(signed("bob", nonce, ""))), 401, wrongSign)
+	f("fields before nonce", do("POST", "/api/v1/order-cancel/", formType, "order=x", signed("bob", 1, "order=x")), 400, `{"order":["A valid integer is required."]}`)
+	f("fields of a read before nonce", do("GET", "/api/v1/wallets/?currency_id=EUR", "", "", signed("bob", 1, "")), 400, `{"currency_id":["Unknown currency."]}`)
+	if h.hash() != before {
+		t.Error("what was refused before its wallet changed the state")
+	}
+	rich := order("buy", "BTC_USDT", "1000", "1000")
+	f("nonce before funds", do("POST", "/api/v1/order/", formType, rich, signed("bob", 1, rich)), 401, wrongNonce)
+	f("the nonce is still good", do("POST", "/api/v1/order/", formType, good, signed("bob", nonce, good)), 201,
+		`{"success":true,"type":"buy","date":T,"oid":4,"price":1,"amount":1,"amount_filled":0,"amount_original":1,"trades":[]}`)
+	f("and now used", do("POST", "/api/v1/order/", formType, good, signed("bob", nonce, good)), 401, wrongNonce)
+	f("of the other key too", do("GET", "/api/v1/wallets?currency_id=ETH", "", "", signed("reader", nonce, "")), 200, `[{"currency":"ETH","balance":0,"reserve":0}]`)
+}
+
+func TestARefusalOfTheWalletUsesTheNonce(t *testing.T) {
+	h := market(t)
+	good := order("buy", "BTC_USDT", "1", "1")
+	nonce := uint64(100)
+	f := func(path, p string, status int, body string) {
+		t.Helper()
+		nonce++
+		want(t, p, h.do("POST", path, formType, p, signed("bob", nonce, p)...), status, body)
+		want(t, "again after "+p, h.do("POST", "/api/v1/order/", formType, good, signed("bob", nonce, good)...), 401, wrongNonce)
+		h.crash()
+		h.start()
+		want(t, "the same bytes after a crash "+p, h.do("POST", path, formType, p, signed("bob", nonce, p)...), 401, wrongNonce)
+	}
+	f("/api/v1/order/", order("buy", "BTC_USDT", "1000", "1000"), 400, `{"date":T,"error":"Out of balance -999100.5000001 USDT"}`)
+	f("/api/v1/order/", "amount=1&client_order_id=bid-1&pair=BTC_USDT&price=1&type=buy", 400, `{"client_order_id":["Already used by order 3"]}`)
+	f("/api/v1/order-cancel/", "order=77", 400, `{"order":["Order not found"]}`)
+	f("/api/v1/order-cancel/", "order=2", 400, `{"order":["Order already done"]}`)
+	f("/api/v1/order-cancel/", "order=3", 200, `{"order":3}`)
+	f("/api/v1/order/", good, 201, `{"success":true,"type":"buy","date":T,"oid":5,"price":1,"amount":1,"amount_filled":0,"amount_original":1,"trades":[]}`) // the cancel had the id 4
+	if err := h.engine.VerifyAtRest(); err != nil {
+		t.Error(err)
+	}
+}
+
+// A query need not be signed; it may be, as sent or with its parameters sorted.
+func TestAGETIsSignedByItsKeyAloneOrWithItsQuery(t *testing.T) {
+	h := market(t)
+	nonce := uint64(100)
+	f := func(query, message string, status int) {
+		t.Helper()
+		nonce++
+		a := h.do("GET", "/api/v1/orders/own/"+query, "", "", signed("bob", nonce, message)...)
+		if a.status != status || status == 401 && a.body != wrongSign {
+			t.Errorf("%s signed as %q: %d %s", query, message, a.status, a.body)
+		}
+	}
+	f("", "", 200)
+	f("?pair=BTC_USDT&limit=5", "", 200)
+	f("?pair=BTC_USDT&limit=5", "limit=5&pair=BTC_USDT", 200)
+	f("?pair=BTC_USDT&limit=5", "pair=BTC_USDT&limit=5", 200)
+	f("?x=a%20b", "x=a%20b", 200)
+	f("?x=a+b", "x=a%20b", 200)
+	f("?x=a%20b", "x=a+b", 200)
+	f("?pair=BTC_USDT&limit=5", "limit=6&pair=BTC_USDT", 401)
+	f("?pair=BTC_USDT&limit=5", "limit=5", 401)
+	f("?pair=BTC_USDT", "?pair=BTC_USDT", 401)
+	f("", "limit=5", 401)
+}
+
+func TestEveryEncodingOfTheSignedParametersIsAccepted(t *testing.T) {
+	h := market(t)
+	const note = "a b+(c)!*'~/\u00e9"
+	values := map[string]string{"amount": "1", "note": note, "pair": "BTC_USDT", "price": "0.50", "type": "buy"}
+	names := make([]string, 0, len(values))
+	for n := range values {
+		names = append(names, n)
+	}
+	sort.Strings(names)
+	message := func(encode func(string) string) string {
+		var parts []string
+		for _, n := range names {
+			parts = append(parts, n+"="+encode(values[n]))
+		}
+		return strings.Join(parts, "&")
+	}
+	percent := func(s string) string { return strings.ReplaceAll(url.QueryEscape(s), "+", "%20") }
+	marks := strings.NewReplacer("%21", "!", "%27", "'", "%28", "(", "%29", ")", "%2A", "*")
+	encodings := map[string]func(string) string{
+		"%20":                percent,
+		"+":                  url.QueryEscape,
+		"encodeURIComponent": func(s string) string { return marks.Replace(percent(s)) },
+		"marks and +":        func(s string) string { return marks.Replace(url.QueryEscape(s)) },
+	}
+	body := `{"type":"buy","price":0.50,"pair":"BTC_USDT","note":"a b+(c)!*'~\/\u00e9","amount":"1"}`
+	form := "type=buy&price=0.50&pair=%42TC_USDT&note=a+b%2b(c)%21*%27~/%c3%a9&amount=1" // as no library writes it
+	f := func(what, kind, body, message string, ok bool) {
+		t.Helper()
+		n := h.nextNonce("bob")
+		a := h.do("POST", "/api/v1/order/", kind, body, signed("bob", n, message)...)
+		if ok && a.status != 201 || !ok && (a.status != 401 || a.body != wrongSign) {
+			t.Errorf("%s: %d %s", what, a.status, a.body)
+		}
+	}
+	for name, encode := range encodings {
+		m := message(encode)
+		f("JSON, "+name, jsonType, body, m, true)
+		f("JSON with charset, "+name, "Application/JSON ; charset=UTF-8", body, m, true)
+		f("form, "+name, formType, form, m, true)
+		f("sorted form, "+name, formType+"; charset=utf-8", m, m, true)
+		f("one value is another, "+name, jsonType, strings.Replace(body, "0.50", "0.5", 1), m, false)
+		f("one parameter more, "+name, jsonType, strings.Replace(body, "{", `{"x":"",`, 1), m, false)
+	}
+	f("form as sent", formType, form, form, true)
+	f("form as sent by another", formType, form, strings.Replace(form, "amount=1", "amount=2", 1), false)
+	f("JSON as sent", jsonType, body, body, false)
+	f("the key alone", jsonType, body, "", false)
+	f("the key alone", formType, form, "", false)
+	nested := `{"amount":1,"extra":{"b":[1, 2],"a":null},"flag":true,"none":null,"pair":"BTC_USDT","price":1,"type":"buy"}`
+	f("unknown nested values", jsonType, nested, "amount=1&extra="+percent(`{"b":[1, 2],"a":null}`)+"&flag=true&none=null&pair=BTC_USDT&price=1&type=buy", true)
+}
+
+func TestEachPrivatePathNeedsItsPermission(t *testing.T) {
+	h := market(t)
+	all := map[string]uint8{"read": event.PermissionRead, "trade": event.PermissionTrade, "withdraw": event.PermissionWithdraw}
+	for name, p := range all {
+		h.key("bob", "only-"+name, p)
+	}
+	for _, p := range apiPaths {
+		if !p.private {
+			continue
+		}
+		method, needs := strings.Split(p.allow, ",")[0], "read"
+		if method == "POST" {
+			needs = "trade"
+		}
+		for name := range all {
+			account := "only-" + name
+			a := h.do(method, p.path+"/", "", "", signed(account, h.nextNonce(account), "")...)
+			switch {
+			case name != needs:
+				want(t, name+" "+p.path, a, 403, detail("This key lacks the permission "+needs+"."))
+			case method == "POST" && a.status != 400, method == "GET" && a.status != 200:
+				t.Errorf("%s %s: %d %s", name, p.path, a.status, a.body)
+			}
+		}
+	}
+}
+
+func TestAKeyWithAnAllowListWorksFromThereOnly(t *testing.T) {
+	h := market(t)
+	f := func(ok bool, allow ...string) {
+		t.Helper()
+		name := "from-" + strconv.Itoa(len(allow)) + "-" + strings.NewReplacer("/", "-", ":", "_").Replace(allow[0])
+		h.key("bob", name, event.AllPermissions, allow...)
+		a := h.do("GET", "/api/v1/orders/own/", "", "", signed(name, 1, "")...)
+		if ok && a.status != 200 || !ok && (a.status != 403 || a.body != detail(AddressNotAllowed.Detail)) {
+			t.Errorf("%v: %d %s", allow, a.status, a.body)
+		}
+	}
+	// The harness's connections have the address 0.0.0.0.
+	f(true, "0.0.0.0")
+	f(true, "0.0.0.0/0")
+	f(true, "192.0.2.7", "0.0.0.0/8")
+	f(false, "0.0.0.1")
+	f(false, "192.0.2.0/24", "10.0.0.0/8")
+	f(false, "::/0")
+}
+
+func TestARevokedKeyIsUnknown(t *testing.T) {
+	h := market(t)
+	h.key("bob", "spare", event.AllPermissions)
+	if a := h.get("spare", "/api/v1/wallets/"); a.status != 200 {
+		t.Fatalf("%d %s", a.status, a.body)
+	}
+	if _, err := h.engine.RevokeKey("key-spare"); err != nil {
+		t.Fatal(err)
+	}
+	check := func() {
+		t.Helper()
+		want(t, "read", h.get("spare", "/api/v1/wallets/"), 401, credentials)
+		want(t, "order", h.post("spare", "/api/v1/order/", order("buy", "BTC_USDT", "1", "1")), 401, credentials)
+	}
+	check()
+	h.crash()
+	h.start()
+	check()
+}
+
+// together sends n requests at the same time and returns the answers.
+func together(n int, send func(i int) answer) []answer {
+	answers := make([]answer, n)
+	begin := make(chan struct{})
+	var wait sync.WaitGroup
+	for i := range n {
+		wait.Go(func() {
+			<-begin
+			answers[i] = send(i)
+		})
+	}
+	close(begin)
+	wait.Wait()
+	return answers
+}
+
+func TestOfEqualNoncesInFlightExactlyOneWins(t *testing.T) {
+	h := market(t)
+	p := order("buy", "ETH_USDT", "0.01", "1")
+	for round := range 20 {
+		nonce := uint64(1000 + round)
+		placed := 0
+		for _, a := range together(50, func(i int) answer {
+			if i%2 == 0 {
+				return h.do("POST", "/api/v1/order/", formType, p, signed("bob", nonce, p)...)
+			}
+			return h.postJSON("bob", nonce, "/api/v1/order/", fmt.Sprintf(`{"type":"buy","pair":"ETH_USDT","amount":0.01,"price":%d}`, i))
+		}) {
+			switch {
+			case a.status == 201:
+				placed++
+			case a.status != 401 || a.body != wrongNonce:
+				t.Errorf("round %d: %d %s", round, a.status, a.body)
+			}
+		}
+		if placed != 1 {
+			t.Errorf("round %d: %d orders with one nonce", round, placed)
+		}
+	}
+	if err := h.engine.VerifyAtRest(); err != nil {
+		t.Error(err)
+	}
+	a := h.do("GET", "/api/v1/orders/own/?pair=ETH_USDT", "", "", signed("bob", 5000, "")...)
+	if n := strings.Count(a.body, `"id":`); n != 20 {
+		t.Errorf("%d orders after 20 nonces", n)
+	}
+}
+
+func TestOfEqualNoncesOfReadsInFlightExactlyOneWins(t *testing.T) {
+	h := market(t)
+	for round := range 10 {
+		won := 0
+		for _, a := range together(20, func(int) answer {
+			return h.do("GET", "/api/v1/wallets/", "", "", signed("bob", uint64(1000+round), "")...)
+		}) {
+			if a.status == 200 {
+				won++
+			} else if a.body != wrongNonce {
+				t.Errorf("%d %s", a.status, a.body)
+			}
+		}
+		if won != 1 {
+			t.Errorf("round %d: %d reads with one nonce", round, won)
+		}
+	}
+}

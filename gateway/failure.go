@@ -1,0 +1,141 @@
+package gateway
+
+import (
+	"errors"
+	"strconv"
+
+	"exchange/actors"
+)
+
+// A Failure is one way in which a request can fail: a named value with its status and text. Every
+// answer that is not a success is one of these, or names the fields that are wrong. The catalogue below
+// is complete; documentation and tests are made from it.
+type Failure struct {
+	Name       string // of the value, for documentation and logs
+	Status     int
+	Detail     string // a sentence for the client; %s is replaced by what the case is about
+	Code       string // machine-readable, where a client must tell this case from others of its status
+	RetryAfter int    // seconds; 0: the header is not sent
+}
+
+// The catalogue.
+var (
+	Unauthenticated = &Failure{Name: "Unauthenticated", Status: 401, Detail: "Incorrect authentication credentials."}
+	WrongSignature  = &Failure{Name: "WrongSignature", Status: 401, Detail: "Wrong signature"}
+	WrongNonce      = &Failure{Name: "WrongNonce", Status: 401, Detail: "Wrong Nonce"}
+
+	AddressNotAllowed = &Failure{Name: "AddressNotAllowed", Status: 403, Detail: "This key may not be used from this address."}
+	NotPermitted      = &Failure{Name: "NotPermitted", Status: 403, Detail: "This key lacks the permission %s."}
+
+	NotFound         = &Failure{Name: "NotFound", Status: 404, Detail: "Not found."}
+	MethodNotAllowed = &Failure{Name: "MethodNotAllowed", Status: 405, Detail: `Method "%s" not allowed.`}
+	NotAcceptable    = &Failure{Name: "NotAcceptable", Status: 406, Detail: "Could not satisfy the request Accept header: only application/json is available."}
+
+	MalformedBody      = &Failure{Name: "MalformedBody", Status: 400, Detail: "The body could not be parsed. %s"}
+	MalformedQuery     = &Failure{Name: "MalformedQuery", Status: 400, Detail: "The query could not be parsed. %s"}
+	UnknownContentType = &Failure{Name: "UnknownContentType", Status: 400, Detail: "The Content-Type of a body must be application/json or application/x-www-form-urlencoded."}
+	MalformedRequest   = &Failure{Name: "MalformedRequest", Status: 400, Detail: "The request is not well-formed HTTP."}
+	TooManyOpenOrders  = &Failure{Name: "TooManyOpenOrders", Status: 400, Detail: "This account has as many open orders as it may: cancel some first."}
+	BookFull           = &Failure{Name: "BookFull", Status: 400, Detail: "The order book of %s holds as many orders as it may."}
+
+	RequestTimeout = &Failure{Name: "RequestTimeout", Status: 408, Detail: "The request did not arrive in time."}
+	BodyTooLarge   = &Failure{Name: "BodyTooLarge", Status: 413, Detail: "The body is larger than %s bytes."}
+	HeaderTooLarge = &Failure{Name: "HeaderTooLarge", Status: 431, Detail: "The headers are larger than %s bytes."}
+
+	InternalError = &Failure{Name: "InternalError", Status: 500, Detail: "Internal error. The request id in X-Request-Id names it in the log."}
+
+	Starting         = &Failure{Name: "Starting", Status: 503, Detail: "The exchange is starting.", RetryAfter: 1}
+	Stopping         = &Failure{Name: "Stopping", Status: 503, Detail: "The exchange is stopping.", RetryAfter: 5}
+	StoreUnavailable = &Failure{Name: "StoreUnavailable", Status: 503, Detail: "The store is not available at the moment.", RetryAfter: 1}
+	Overloaded       = &Failure{Name: "Overloaded", Status: 503, Detail: "Too many requests are in flight.", RetryAfter: 1}
+	AccountBusy      = &Failure{Name: "AccountBusy", Status: 503, Detail: "Too many requests of this account are in flight.", RetryAfter: 1}
+	// OutcomeUnknown has no Retry-After: the command may be in, and sending it again may do it twice.
+	OutcomeUnknown = &Failure{Name: "OutcomeUnknown", Status: 503, Code: "outcome_unknown",
+		Detail: "Outcome unknown: the request was accepted, but its result is not known in time. It may or may not have been carried out: ask for the order before you send it again.%s"}
+)
+
+// Failures is the catalogue as a list, in order of status.
+var Failures = []*Failure{MalformedBody, MalformedQuery, UnknownContentType, MalformedRequest, TooManyOpenOrders, BookFull,
+	Unauthenticated, WrongSignature, WrongNonce, AddressNotAllowed, NotPermitted, NotFound, MethodNotAllowed, NotAcceptable,
+	RequestTimeout, BodyTooLarge, HeaderTooLarge, InternalError, Starting, Stopping, StoreUnavailable, Overloaded, AccountBusy, OutcomeUnknown}
+
+// Texts of field errors. They stand in a list under the name of the field.
+const (
+	fieldRequired  = "This field is required."
+	fieldNotScalar = "A number or a string is required."
+	fieldDuplicate = "This field appears more than once."
+	fieldNumber    = "A valid number is required."
+	fieldPositive  = "A number above 0 is required."
+	fieldChoice    = "Not a valid choice."
+	fieldPair      = "Unknown pair."
+	fieldCurrency  = "Unknown currency."
+	fieldInteger   = "A valid integer is required."
+)
+
+// failureOf is the answer to an error of the engine.
+func failureOf(err error) *Failure {
+	switch {
+	case errors.Is(err, actors.ErrNonce):
+		return WrongNonce
+	case errors.Is(err, actors.ErrStopping):
+		return Stopping
+	case errors.Is(err, actors.ErrBusy), errors.Is(err, actors.ErrBehind):
+		return Overloaded
+	case errors.Is(err, actors.ErrAccountBusy):
+		return AccountBusy
+	case errors.Is(err, actors.ErrStalled), errors.Is(err, actors.ErrNotConfirmed):
+		return StoreUnavailable
+	}
+	return InternalError
+}
+
+// fail answers with a failure; about replaces the %s of its text.
+func (r *request) fail(f *Failure, about string) {
+	r.status = f.Status
+	b := append(r.body[:0], `{"detail":`...)
+	b = appendText(b, expand(f.Detail, about))
+	if f.Code != "" {
+		b = append(b, `,"code":"`...)
+		b = append(append(b, f.Code...), '"')
+	}
+	r.body = append(b, '}')
+	if f.RetryAfter > 0 {
+		r.ctx.Response.Header.Set("Retry-After", strconv.Itoa(f.RetryAfter))
+	}
+}
+
+// expand puts about in the place of %s.
+func expand(text, about string) string {
+	for i := 0; i+1 < len(text); i++ {
+		if text[i] == '%' && text[i+1] == 's' {
+			return text[:i] + about + text[i+2:]
+		}
+	}
+	return text
+}
+
+// A fieldError is one bad field; a request reports all of them at once.
+type fieldError struct{ name, text string }
+
+// bad notes a bad field.
+func (r *request) bad(name, text string) { r.fields = append(r.fields, fieldError{name, text}) }
+
+// badFields answers 400 if any field was bad.
+func (r *request) badFields() bool {
+	if len(r.fields) == 0 {
+		return false
+	}
+	r.status = 400
+	b := append(r.body[:0], '{')
+	for i, f := range r.fields {
+		if i > 0 {
+			b = append(b, ',')
+		}
+		b = appendText(b, f.name)
+		b = append(b, `:[`...)
+		b = appendText(b, f.text)
+		b = append(b, ']')
+	}
+	r.body = append(b, '}')
+	return true
+}

@@ -1,0 +1,307 @@
+package gateway
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"exchange/actors"
+	"exchange/core/money"
+	"exchange/gateway/params"
+)
+
+// Nothing in this file may reach a wallet: all its requests carry one nonce, and it is good at the end.
+const fieldsNonce = 1_000_000
+
+// untouched runs requests that must all be refused, and checks that they left no trace.
+func untouched(t *testing.T, h *harness, refused func()) {
+	t.Helper()
+	before := h.hash()
+	refused()
+	if h.hash() != before {
+		t.Error("refused requests changed the state")
+	}
+	a := h.postJSON("bob", fieldsNonce, "/api/v1/order/", `{"amount":1,"pair":"BTC_USDT","price":1,"type":"buy"}`)
+	if a.status != 201 {
+		t.Errorf("the nonce of refused requests is not good any more: %d %s", a.status, a.body)
+	}
+	if err := h.engine.VerifyAtRest(); err != nil {
+		t.Error(err)
+	}
+}
+
+// badFieldsOf are the names under which a 400 lists what is wrong, each with a list of sentences.
+func badFieldsOf(t *testing.T, what string, a answer) []string {
+	t.Helper()
+	wellFormed(t, what, a)
+	var fields map[string][]string
+	if err := json.Unmarshal([]byte(a.body), &fields); err != nil || a.status != 400 {
+		t.Errorf("%s: %d %s", what, a.status, a.body)
+		return nil
+	}
+	var names []string
+	for name, texts := range fields {
+		names = append(names, name)
+		for _, text := range texts {
+			if len(text) < 10 || !strings.HasSuffix(text, ".") {
+				t.Errorf("%s: %s: not a sentence: %q", what, name, text)
+			}
+		}
+	}
+	slices.Sort(names)
+	return names
+}
+
+func quote(s string) string {
+	b, err := json.Marshal(s)
+	if err != nil {
+		panic(err)
+	}
+	return string(b)
+}
+
+// Values that no field takes, and those that one kind of field does not take, as JSON.
+var (
+	noScalars  = []string{"true", "false", "null", "{}", "[]", `{"a":1}`, "[1]", `["1"]`, "[" + strings.Repeat("[", 30) + strings.Repeat("]", 30) + "]"}
+	strange    = []string{`""`, `" "`, `"\u0000"`, `"\u0661"`, `"\uff11"`, `"\ud83d\ude00"`, quote(strings.Repeat("9", 5000)), `"1 "`, `" 1"`, `"1\n"`}
+	noNumbers  = []string{"-1", `"-1"`, `"+1"`, "-0", `"NaN"`, `"Infinity"`, `"0x10"`, `"1,5"`, `"1_000"`, `".5"`, `"5."`, `"1e"`, `"e1"`, `"1.2.3"`, `"--1"`, `"one"`}
+	noPrices   = []string{"0", "0.0", "0e9", `"0"`, "0.001", "1.234", "1e-3", "0.000000001", "1e-9", "1e-400", "1e400", "1e99999999999", "99999999999999999999", "92233720368547758.08e9", "1" + strings.Repeat("0", 70)}
+	noAmounts  = []string{"0", "0.0", "0e9", `"0"`, "0.000000001", "1e-9", "0.000009", "0.00000999", "1000000.00000001", "1000001", "1e7", "1e19", "1e400", "99999999999999999999"}
+	noIntegers = []string{"0", "-1", "1.0", "1.5", "1e3", "1E3", `"+1"`, "12345678901234567890", `"0x1"`, `"one"`, `"1 2"`}
+	noIDs      = []string{`"a b"`, `"a.b"`, `"a/b"`, `"\u00e9"`, `"<script>"`, quote(strings.Repeat("a", 37)), "1.5"}
+	noPairs    = []string{"1", `"btc_usdt"`, `"BTC_USDT "`, `"USDT_BTC"`, `"BTC/USDT"`, `"BTC"`, `"BTC_USDT\u0000"`}
+	noSides    = []string{"1", `"Buy"`, `"BUY"`, `"buy "`, `"bid"`, `"sell,buy"`}
+)
+
+func TestEachBadFieldOfAnOrderIsNamed(t *testing.T) {
+	h := market(t)
+	good := map[string]string{"amount": "1", "pair": `"BTC_USDT"`, "price": "1", "type": `"buy"`}
+	bad := map[string][]string{
+		"amount":          slices.Concat(noScalars, strange, noNumbers, noAmounts, []string{""}),
+		"price":           slices.Concat(noScalars, strange, noNumbers, noPrices, []string{""}),
+		"pair":            slices.Concat(noScalars, strange, noPairs, []string{""}),
+		"type":            slices.Concat(noScalars, strange, noSides, []string{""}),
+		"client_order_id": slices.Concat(noScalars, strange, noIDs),
+	}
+	body := func(with map[string]string) string {
+		var parts []string
+		for _, name := range []string{"type", "pair", "client_order_id", "amount", "price"} {
+			if v := with[name]; v != "" {
+				parts = append(parts, quote(name)+":"+v)
+			}
+		}
+		return "{" + strings.Join(parts, ",") + "}"
+	}
+	untouched(t, h, func() {
+		for name, values := range bad {
+			for _, v := range values {
+				with := map[string]string{name: v}
+				for n, g := range good {
+					if n != name {
+						with[n] = g
+					}
+				}
+				b := body(with)
+				a := h.postJSON("bob", fieldsNonce, "/api/v1/order/", b)
+				if got := badFieldsOf(t, b, a); !slices.Equal(got, []string{name}) {
+					t.Errorf("%.300s: names %v, want %s", b, got, name)
+				}
+			}
+		}
+		// Every combination of bad fields is reported at once.
+		for set := 1; set < 32; set++ {
+			with := map[string]string{"amount": "1", "pair": `"BTC_USDT"`, "price": "1", "type": `"buy"`}
+			var names []string
+			for i, name := range []string{"amount", "client_order_id", "pair", "price", "type"} {
+				if set>>i&1 == 1 {
+					with[name] = bad[name][set%len(bad[name])]
+					if with[name] == "" {
+						delete(with, name)
+					}
+					names = append(names, name)
+				}
+			}
+			a := h.postJSON("bob", fieldsNonce, "/api/v1/order/", body(with))
+			if got := badFieldsOf(t, body(with), a); !slices.Equal(got, names) {
+				t.Errorf("%s: names %v, want %v", body(with), got, names)
+			}
+		}
+		for _, empty := range []string{"{}", ""} {
+			want(t, "nothing", h.postJSON("bob", fieldsNonce, "/api/v1/order/", empty), 400, `{"pair":["This field is required."],"type":["This field is required."],"price":["This field is required."],"amount":["This field is required."]}`)
+		}
+	})
+}
+
+// The least value is looked at as soon as there is a price and an amount, whatever the other fields are.
+func TestAnOrderOfTooLittleValueIsRefusedTogetherWithOtherFaults(t *testing.T) {
+	h := newHarness(t, func(o *actors.Options) {
+		for i := range o.Pairs {
+			o.Pairs[i].MinimumOrderValue = money.Amount(10e8).Balance()
+		}
+	})
+	h.account("bob")
+	if _, err := h.deposit("bob", "100", "USDT", "r"); err != nil {
+		t.Fatal(err)
+	}
+	const less = `"amount":["price x amount must be at least 10."]`
+	f := func(amount, price, side string, status int, body string) {
+		t.Helper()
+		a := h.postJSON("bob", fieldsNonce, "/api/v1/order/", fmt.Sprintf(`{"amount":%s,"pair":"BTC_USDT","price":%s,"type":"%s"}`, amount, price, side))
+		want(t, amount+" x "+price, a, status, body)
+	}
+	f("0.09999999", "100", "buy", 400, "{"+less+"}")
+	f("0.09999999", "100", "hold", 400, `{"type":["Not a valid choice. It must be buy or sell."],`+less+"}")
+	f("0.09999999", "0", "buy", 400, `{"price":["A number above 0 is required."]}`)
+	f("0.1", "100", "buy", 201, `{"success":true,"type":"buy","date":T,"oid":1,"price":100,"amount":0.1,"amount_filled":0,"amount_original":0.1,"trades":[]}`)
+}
+
+func TestABadOrderNumberOfACancelIsNamed(t *testing.T) {
+	h := market(t)
+	untouched(t, h, func() {
+		for _, v := range slices.Concat(noScalars, strange, noNumbers, noIntegers, []string{""}) {
+			b := `{"order":` + v + `}`
+			if v == "" {
+				b = "{}"
+			}
+			if got := badFieldsOf(t, b, h.postJSON("bob", fieldsNonce, "/api/v1/order-cancel/", b)); !slices.Equal(got, []string{"order"}) {
+				t.Errorf("%s: names %v", b, got)
+			}
+		}
+	})
+}
+
+func TestFormsAreCheckedAsJSONIs(t *testing.T) {
+	h := market(t)
+	untouched(t, h, func() {
+		f := func(params, names string) {
+			t.Helper()
+			a := h.do("POST", "/api/v1/order/", formType, params, signed("bob", fieldsNonce, params)...)
+			if got := strings.Join(badFieldsOf(t, params, a), " "); got != names {
+				t.Errorf("%s: names %s, want %s", params, got, names)
+			}
+		}
+		f("amount", "amount pair price type")
+		f("amount=&pair=&price=&type=", "amount pair price type")
+		f("amount=1&client_order_id=&pair=BTC_USDT&price=1&type=buy", "client_order_id")
+		f("amount=1&pair=BTC_USDT&price=%2B1&type=buy", "price")
+		f("amount=+1&pair=BTC_USDT&price=1&type=buy", "amount")
+		f("amount=1&amount=1&pair=BTC_USDT&price=1&type=buy", "amount")
+		f("amount=1&am%6Funt=2&pair=BTC_USDT&price=1&type=buy", "amount")
+		f("amount=%5B1%5D&pair=BTC_USDT&price=true&type=null", "amount price type")
+		f("amount[]=1&pair=BTC_USDT&price=1&type=buy", "amount")
+	})
+}
+
+func TestABodyThatIsNoSetOfParametersIsRefusedWithAReason(t *testing.T) {
+	h := market(t)
+	good := `{"amount":1,"pair":"BTC_USDT","price":1,"type":"buy"}`
+	many := func(n int) string {
+		var parts []string
+		for i := range n {
+			parts = append(parts, `"p`+strconv.Itoa(i)+`":1`)
+		}
+		return "{" + strings.Join(parts, ",") + "}"
+	}
+	untouched(t, h, func() {
+		f := func(kind, body string) {
+			t.Helper()
+			for _, path := range []string{"/api/v1/order/", "/api/v1/order-cancel/"} {
+				a := h.do("POST", path, kind, body, signed("bob", fieldsNonce, "")...)
+				wellFormed(t, body, a)
+				var answer struct{ Detail string }
+				if err := json.Unmarshal([]byte(a.body), &answer); err != nil || a.status != 400 || len(answer.Detail) < 30 {
+					t.Errorf("%s %.100s: %d %s", kind, body, a.status, a.body)
+				}
+			}
+		}
+		for i := 1; i < len(good); i++ {
+			f(jsonType, good[:i]) // truncated
+		}
+		for _, body := range []string{" ", "null", "true", "1", `"a"`, "[]", "[" + good + "]", good + good, good + "x", good + ",", "{{}}", `{"a"}`, `{a:1}`, `{'a':1}`, `{"a":01}`, `{"a":.5}`,
+			`{"a":+1}`, `{"a":NaN}`, `{"a":1,}`, `{"a":"` + "\n" + `"}`, "{\"a\":\"\xff\"}", `{"a":"\ud800"}`, `{"a":"\x41"}`, "\ufeff" + good, good + "\x00", "// comment\n" + good,
+			`{"a":` + strings.Repeat("[", params.MaxDepth+1) + strings.Repeat("]", params.MaxDepth+1) + `}`, `{"a":` + strings.Repeat(`{"a":`, 5000) + "1" + strings.Repeat("}", 5000) + `}`,
+			strings.Repeat("[", 60000), many(100), many(params.MaxParams + 1), `{"` + strings.Repeat("n", params.MaxName+1) + `":1}`, "amount=1&pair=BTC_USDT"} {
+			f(jsonType, body)
+		}
+		for _, body := range []string{"a=%", "a=%4", "a=%zz", "a=\xff", "a=%FF", strings.Repeat("n", params.MaxName+1) + "=1"} {
+			f(formType, body)
+		}
+		for _, kind := range []string{"text/plain", "text/json", "application/xml", "application/jsonx", "application/json-patch+json", "multipart/form-data; boundary=x", "json", ";application/json", "application/octet-stream"} {
+			f(kind, good)
+		}
+		// Names that appear twice are named.
+		for body, name := range map[string]string{
+			`{"amount":1,"amount":1}`: "amount", `{"amount":1,"\u0061mount":2}`: "amount", `{"x":1,"y":2,"x":1}`: "x", `{"":1,"":2}`: "", `{"<b>":1,"<b>":[]}`: "<b>",
+		} {
+			a := h.do("POST", "/api/v1/order/", jsonType, body, signed("bob", fieldsNonce, "")...)
+			if got := badFieldsOf(t, body, a); !slices.Equal(got, []string{name}) {
+				t.Errorf("%s: names %q", body, got)
+			}
+		}
+	})
+	// As many parameters as may be are fine: the unknown ones are signed and ignored.
+	body := strings.Replace(many(params.MaxParams-4), "{", good[:len(good)-1]+",", 1)
+	if a := h.postJSON("bob", fieldsNonce+1, "/api/v1/order/", body); a.status != 201 {
+		t.Errorf("%d %s", a.status, a.body)
+	}
+}
+
+func TestEachBadParameterOfAQueryIsNamed(t *testing.T) {
+	h := market(t)
+	counts := []string{"0", "00", "-1", "1.0", "1e3", "+1", "%201", "", "all", "12345678901234567890", "%D9%A1"}
+	ids := counts
+	sides := []string{"", "Buy", "SELL", "1", "buy,sell"}
+	pairs := []string{"", "BTC", "btc_usdt", "BTC_EUR", "%F0%9F%98%80", strings.Repeat("x", 500)}
+	offsets := []string{"-1", "100001", "1e3", "", "x", "12345678901234567890"}
+	orderings := []string{"", "ID", "--id", "price", "id,-id"}
+	currencies := []string{"", "btc", "EUR", "1"}
+	untouched(t, h, func() {
+		f := func(path string, private bool, bad map[string][]string) {
+			t.Helper()
+			ask := func(query string) answer {
+				if private {
+					return h.do("GET", path+"?"+query, "", "", signed("bob", fieldsNonce, "")...)
+				}
+				return h.do("GET", path+"?"+query, "", "")
+			}
+			var all, names []string
+			for name, values := range bad {
+				for _, v := range values {
+					for _, query := range []string{name + "=" + v, "unknown=1&" + name + "=1&" + name + "=" + v} {
+						if got := badFieldsOf(t, path+"?"+query, ask(query)); !slices.Equal(got, []string{name}) {
+							t.Errorf("%s?%s: names %v", path, query, got)
+						}
+					}
+				}
+				all, names = append(all, name+"="+values[0]), append(names, name)
+			}
+			slices.Sort(names)
+			if got := badFieldsOf(t, path, ask(strings.Join(all, "&"))); !slices.Equal(got, names) {
+				t.Errorf("%s: names %v, want all of %v", path, got, names)
+			}
+		}
+		f("/api/v1/pairs/", false, map[string][]string{"currency1": currencies, "currency2": currencies})
+		f("/api/v1/orderbook/BTC_USDT/", false, map[string][]string{"limit_sell": counts, "limit_buy": counts, "group": {"", "2", "-1", "true", "01"}})
+		f("/api/v1/orderbook/BTC_USDT/", false, map[string][]string{"limit_asks": counts, "limit_bids": counts})
+		f("/api/v1/exchanges/", false, map[string][]string{"pair": pairs, "limit": counts, "offset": offsets, "before": ids, "ordering": orderings})
+		f("/api/v1/wallets/", true, map[string][]string{"currency_id": currencies})
+		f("/api/v1/orders/own/", true, map[string][]string{"type": sides, "pair": pairs, "status": {"0", "4", "", "active", "-1", "1.0"}, "limit": counts, "offset": offsets, "before": ids,
+			"client_order_id": {"", "a%20b", "%C3%A9", strings.Repeat("a", 37)}})
+		f("/api/v1/exchanges/own/", true, map[string][]string{"type": sides, "my_side": sides, "pair": pairs, "limit": counts, "offset": offsets, "before": ids, "ordering": orderings})
+		var many []string
+		for i := range 100 {
+			many = append(many, "p"+strconv.Itoa(i)+"=1")
+		}
+		for _, path := range []string{"/api/v1/pairs/", "/api/v1/exchanges/", "/api/v1/wallets/"} {
+			for _, query := range []string{strings.Join(many, "&"), "a=%", "a=%FF", strings.Repeat("n", 65) + "=1"} {
+				a := h.do("GET", path+"?"+query, "", "", signed("bob", fieldsNonce, "")...)
+				if wellFormed(t, path, a); a.status != 400 || !strings.HasPrefix(a.body, `{"detail":"The query could not be parsed. `) {
+					t.Errorf("%s?%.50s: %d %s", path, query, a.status, a.body)
+				}
+			}
+		}
+	})
+}

@@ -1,0 +1,228 @@
+package gateway
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"os"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/valyala/fasthttp"
+	"github.com/valyala/fasthttp/fasthttputil"
+
+	"exchange/actors"
+	"exchange/actors/seal"
+	"exchange/core/event"
+	"exchange/core/money"
+	"exchange/gateway/sign"
+	"exchange/persistence"
+	"exchange/persistence/pebble"
+)
+
+// A harness is a whole exchange in the test's process, behind an in-memory network, that can be
+// stopped, crashed and started again on the same store.
+type harness struct {
+	t        testing.TB
+	open     func() persistence.Store
+	change   func(*actors.Options)
+	store    persistence.Store
+	engine   *actors.Engine
+	gateway  *Gateway
+	listener *fasthttputil.InmemoryListener
+	client   *fasthttp.Client
+	nonces   map[string]uint64
+}
+
+const operatorToken = "operator-token-of-the-tests"
+
+// newHarness starts an exchange on Pebble in a fresh folder; change may alter its options.
+func newHarness(t testing.TB, change func(*actors.Options)) *harness {
+	dir := t.TempDir()
+	h := &harness{t: t, change: change, nonces: map[string]uint64{}}
+	h.open = func() persistence.Store {
+		s, err := pebble.Open(dir, pebble.Options{Logger: quiet()})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return s
+	}
+	h.start()
+	t.Cleanup(h.stop)
+	return h
+}
+
+func quiet() *slog.Logger {
+	if os.Getenv("EXCHANGE_TEST_LOG") != "" {
+		return slog.New(slog.NewTextHandler(os.Stderr, nil))
+	}
+	return slog.New(slog.NewTextHandler(io.Discard, nil))
+}
+
+func (h *harness) options() actors.Options {
+	sealer, err := seal.New(make([]byte, seal.KeyBytes))
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	o := actors.Options{Store: h.store, Owner: "test", Limits: actors.DefaultLimits, Timing: actors.DefaultTiming, Snapshot: actors.DefaultSnapshot,
+		Sealer:      func(bool) (*seal.Sealer, error) { return sealer, nil },
+		KeyMaterial: KeyMaterial, Log: quiet(), Exit: func(code int) { panic(fmt.Sprintf("exit %d", code)) }}
+	for _, c := range []string{"BTC", "ETH", "USDT"} {
+		o.Currencies = append(o.Currencies, actors.Currency{Code: c, Sign: c[:1]})
+	}
+	for _, p := range []struct {
+		base, quote string
+		precision   int
+	}{{"BTC", "USDT", 2}, {"ETH", "USDT", 2}, {"ETH", "BTC", 6}} {
+		o.Pairs = append(o.Pairs, actors.PairRules{Name: p.base + "_" + p.quote, Base: p.base, Quote: p.quote, PricePrecision: p.precision,
+			AmountPrecision: 8, MinimumOrderSize: 1000, MaximumOrderSize: 1_000_000e8})
+	}
+	if h.change != nil {
+		h.change(&o)
+	}
+	return o
+}
+
+func (h *harness) start() {
+	h.store = h.open()
+	engine, err := actors.Start(context.Background(), h.options())
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	h.engine = engine
+	h.gateway = New(Options{Log: quiet(), BodyBytes: 64 << 10, HeaderBytes: 8 << 10, Connections: 1000,
+		IdleTimeout: time.Minute, ReadTimeout: time.Minute, WriteTimeout: time.Minute, OperatorToken: operatorToken})
+	h.gateway.SetEngine(engine)
+	h.listener = fasthttputil.NewInmemoryListener()
+	go h.gateway.Serve(h.listener) //nolint:errcheck // ends with the listener
+	l := h.listener
+	h.client = &fasthttp.Client{Dial: func(string) (net.Conn, error) { return l.Dial() }, MaxConnsPerHost: 1000}
+}
+
+// stop ends the exchange in order; crash ends it in the middle of whatever it does.
+func (h *harness) stop() {
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	if err := h.engine.Stop(ctx); err != nil {
+		h.t.Fatal(err)
+	}
+	h.close()
+}
+
+func (h *harness) crash() {
+	h.engine.Abandon()
+	h.close()
+}
+
+func (h *harness) close() {
+	h.client.CloseIdleConnections()
+	h.gateway.Shutdown(time.Minute)
+	h.listener.Close()
+	if err := h.store.Close(); err != nil {
+		h.t.Fatal(err)
+	}
+}
+
+// account opens an account with the key "key-NAME" of all permissions.
+func (h *harness) account(name string) {
+	h.t.Helper()
+	if _, err := h.engine.CreateAccount(name, ""); err != nil {
+		h.t.Fatal(err)
+	}
+	if _, err := h.engine.CreateKey(name, "key-"+name, "secret-"+name, event.AllPermissions, nil); err != nil {
+		h.t.Fatal(err)
+	}
+}
+
+func (h *harness) deposit(name, amount, currency, reference string) (actors.Admin, error) {
+	a, err := money.ParseAmount(amount)
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	return h.engine.Deposit(name, currency, a, reference)
+}
+
+// An answer is what came back for a request.
+type answer struct {
+	status int
+	header *fasthttp.ResponseHeader
+	body   string
+}
+
+// do sends one request as it is.
+func (h *harness) do(method, path, contentType, body string, headers ...string) answer {
+	h.t.Helper()
+	req, resp := fasthttp.AcquireRequest(), &fasthttp.Response{}
+	defer fasthttp.ReleaseRequest(req)
+	req.Header.SetMethod(method)
+	req.SetRequestURI("http://exchange" + path)
+	if contentType != "" {
+		req.Header.SetContentType(contentType)
+	}
+	for i := 0; i+1 < len(headers); i += 2 {
+		req.Header.Set(headers[i], headers[i+1])
+	}
+	req.SetBodyString(body)
+	resp.SkipBody = method == "HEAD"
+	if err := h.client.Do(req, resp); err != nil {
+		h.t.Fatalf("%s %s: %v", method, path, err)
+	}
+	return answer{resp.StatusCode(), &resp.Header, string(resp.Body())}
+}
+
+func (h *harness) nextNonce(account string) uint64 {
+	h.nonces[account]++
+	return h.nonces[account]
+}
+
+// signed are the headers of a request whose signed parameters are params ("a=1&b=2", sorted).
+func signed(account string, nonce uint64, params string) []string {
+	key := "key-" + account
+	mac := sign.New([]byte("secret-"+account)).Sign(nil, []byte(key+params))
+	return []string{"X-KEY", key, "X-SIGN", string(mac), "X-NONCE", strconv.FormatUint(nonce, 10)}
+}
+
+// post sends a signed form; params are sorted and need no escapes.
+func (h *harness) post(account, path, params string) answer {
+	h.t.Helper()
+	return h.do("POST", path, "application/x-www-form-urlencoded", params, signed(account, h.nextNonce(account), params)...)
+}
+
+// get sends a signed GET.
+func (h *harness) get(account, path string) answer {
+	h.t.Helper()
+	return h.do("GET", path, "", "", signed(account, h.nextNonce(account), "")...)
+}
+
+// order is the form of an order, sorted as it is signed.
+func order(side, pair, amount, price string) string {
+	return "amount=" + amount + "&pair=" + pair + "&price=" + price + "&type=" + side
+}
+
+// pretty indents JSON a little: one line for each element of a list.
+func pretty(body string) string {
+	var v any
+	if json.Unmarshal([]byte(body), &v) != nil {
+		return body
+	}
+	if list, ok := v.([]any); ok && len(list) > 0 {
+		var raw []json.RawMessage
+		if err := json.Unmarshal([]byte(body), &raw); err != nil {
+			return body
+		}
+		var b strings.Builder
+		for _, r := range raw {
+			var line bytes.Buffer
+			json.Compact(&line, r) //nolint:errcheck // it was valid a line before
+			fmt.Fprintf(&b, "%s\n", line.String())
+		}
+		return strings.TrimSuffix(b.String(), "\n")
+	}
+	return body
+}

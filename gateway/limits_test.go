@@ -1,0 +1,356 @@
+package gateway
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/valyala/fasthttp"
+	"github.com/valyala/fasthttp/fasthttputil"
+
+	"exchange/actors"
+	"exchange/core/event"
+	"exchange/persistence"
+)
+
+// A stubborn store can be told to hold appends back, and to lose sight of its owner.
+type stubborn struct {
+	persistence.Store
+	gate   atomic.Pointer[chan struct{}] // appends wait until it is closed; nil: they do not
+	unseen atomic.Bool
+}
+
+func (s *stubborn) Append(ctx context.Context, tok persistence.Token, prev, next uint64, batch []byte) error {
+	if gate := s.gate.Load(); gate != nil {
+		select {
+		case <-*gate:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+	return s.Store.Append(ctx, tok, prev, next, batch)
+}
+
+func (s *stubborn) Check(ctx context.Context, tok persistence.Token) error {
+	if s.unseen.Load() {
+		return errors.New("no connection")
+	}
+	return s.Store.Check(ctx, tok)
+}
+
+// block holds appends back until the function that it returns is called.
+func (s *stubborn) block() (release func()) {
+	gate := make(chan struct{})
+	s.gate.Store(&gate)
+	return func() {
+		s.gate.Store(nil)
+		close(gate)
+	}
+}
+
+// newStubborn is an exchange on a stubborn store, with two accounts of 100 keys each, that have the names
+// alice-0 ... bob-99, so that commands of one account need not come in the order of one nonce.
+func newStubborn(t *testing.T, change func(*actors.Options)) (*harness, *stubborn) {
+	s := &stubborn{}
+	h := newHarness(t, func(o *actors.Options) {
+		s.Store = o.Store
+		o.Store = s
+		o.Limits.KeysPerAccount = 1000
+		if change != nil {
+			change(o)
+		}
+	})
+	for _, name := range []string{"alice", "bob"} {
+		h.account(name)
+		if _, err := h.deposit(name, "100000", "USDT", name); err != nil {
+			t.Fatal(err)
+		}
+		for i := range 100 {
+			h.key(name, name+"-"+strconv.Itoa(i), event.AllPermissions)
+		}
+	}
+	return h, s
+}
+
+// flood sends n commands, each with a key of its own, and gives their answers as they come.
+func (h *harness) flood(account string, n int, nonce uint64, path string, params func(i int) string) <-chan answer {
+	answers := make(chan answer, n)
+	for i := range n {
+		go func() {
+			p := params(i)
+			answers <- h.do("POST", path, formType, p, signed(account+"-"+strconv.Itoa(i), nonce, p)...)
+		}()
+	}
+	return answers
+}
+
+// receive waits for n answers.
+func receive(t *testing.T, answers <-chan answer, n int) (list []answer) {
+	t.Helper()
+	late := time.After(20 * time.Second)
+	for range n {
+		select {
+		case a := <-answers:
+			list = append(list, a)
+		case <-late:
+			t.Fatalf("only %d of %d answers came", len(list), n)
+		}
+	}
+	return list
+}
+
+// eventually waits for a condition.
+func eventually(t *testing.T, what string, holds func() bool) {
+	t.Helper()
+	tick := time.NewTicker(2 * time.Millisecond)
+	defer tick.Stop()
+	for late := time.After(20 * time.Second); !holds(); {
+		select {
+		case <-tick.C:
+		case <-late:
+			t.Fatalf("it never came true that %s", what)
+		}
+	}
+}
+
+// refusedForNow checks a 503 that says when to come back.
+func refusedForNow(t *testing.T, what string, a answer, f *Failure) {
+	t.Helper()
+	want(t, what, a, 503, detail(f.Detail))
+	if got := string(a.header.Peek("Retry-After")); got != strconv.Itoa(f.RetryAfter) {
+		t.Errorf("%s: Retry-After is %q", what, got)
+	}
+}
+
+func someOrder(int) string { return order("buy", "BTC_USDT", "1", "1") }
+
+func TestWhatIsOverTheAdmissionLimitsIsRefusedAndCancelsHaveTheirShare(t *testing.T) {
+	h, store := newStubborn(t, func(o *actors.Options) {
+		o.Limits.InFlight, o.Limits.InFlightCancels, o.Limits.InFlightPerAccount = 24, 6, 16
+		o.Timing.Stall, o.Timing.Request = time.Minute, time.Minute
+	})
+	for i := range 20 { // orders 1 to 20, to be cancelled
+		if a := h.post("alice", "/api/v1/order", someOrder(i)); a.status != 201 {
+			t.Fatalf("%d %s", a.status, a.body)
+		}
+	}
+	cancel := func(i int) string { return "order=" + strconv.Itoa(i+1) }
+	for round := uint64(1); round <= 2; round++ { // the second proves that the first gave all its places back
+		release := store.block()
+		orders := h.flood("alice", 30, 10*round, "/api/v1/order/", someOrder)
+		for _, a := range receive(t, orders, 16) { // 14 of her 16 are for orders
+			refusedForNow(t, "an order over the account's limit", a, AccountBusy)
+		}
+		cancels := h.flood("alice", 10, 10*round+1, "/api/v1/order-cancel/", cancel)
+		for _, a := range receive(t, cancels, 8) {
+			refusedForNow(t, "a cancel over the account's limit", a, AccountBusy)
+		}
+		others := h.flood("bob", 10, 10*round, "/api/v1/order/", someOrder) // 16 are in flight, 18 may be but for cancels
+		for _, a := range receive(t, others, 8) {
+			refusedForNow(t, "an order over the limit of all", a, Overloaded)
+		}
+		otherCancels := h.flood("bob", 10, 10*round+1, "/api/v1/order-cancel/", cancel) // 24 with cancels
+		for _, a := range receive(t, otherCancels, 4) {
+			refusedForNow(t, "a cancel over the limit of all", a, Overloaded)
+		}
+		p := order("buy", "BTC_USDT", "x", "1")
+		want(t, "fields are looked at before the limits", h.do("POST", "/api/v1/order", formType, p, signed("bob-50", 10*round, p)...), 400, `{"amount":["A valid number is required."]}`)
+		if a := h.do("GET", "/api/v1/orderbook/BTC_USDT/", "", ""); a.status != 200 {
+			t.Errorf("a book while the store is slow: %d %s", a.status, a.body)
+		}
+		if a := h.do("GET", "/api/v1/wallets/", "", "", signed("alice-99", 10*round, "")...); a.status != 200 {
+			t.Errorf("a wallet while the store is slow: %d %s", a.status, a.body)
+		}
+		release()
+		statuses := map[string]int{}
+		for _, of := range []struct {
+			name    string
+			answers <-chan answer
+			n       int
+		}{{"placed", orders, 14}, {"cancelled", cancels, 2}, {"placed", others, 2}, {"foreign", otherCancels, 6}} {
+			for _, a := range receive(t, of.answers, of.n) {
+				statuses[of.name+" "+strconv.Itoa(a.status)]++
+			}
+		}
+		if got := fmt.Sprint(statuses); got != "map[cancelled 200:2 foreign 400:6 placed 201:16]" && round == 1 {
+			t.Errorf("round %d: %s", round, got)
+		}
+		if statuses["placed 201"] != 16 {
+			t.Errorf("round %d: %v", round, statuses)
+		}
+	}
+	if err := h.engine.VerifyAtRest(); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestAStalledStoreRefusesNewCommandsAndLeavesTheOutcomeOfOthersOpen(t *testing.T) {
+	h, store := newStubborn(t, func(o *actors.Options) {
+		o.Timing.Stall, o.Timing.Request = 20*time.Millisecond, 150*time.Millisecond
+	})
+	release := store.block()
+	placed := h.postJSON("alice", 1, "/api/v1/order", `{"amount":1,"client_order_id":"mine-1","pair":"BTC_USDT","price":1,"type":"buy"}`)
+	wellFormed(t, "in flight", placed)
+	if placed.status != 503 || !strings.Contains(placed.body, `"code":"outcome_unknown"`) || !strings.Contains(placed.body, "GET /api/v1/orders/own/?client_order_id=mine-1 shows") {
+		t.Errorf("in flight: %d %s", placed.status, placed.body)
+	}
+	if got := placed.header.Peek("Retry-After"); len(got) > 0 {
+		t.Errorf("an unknown outcome has Retry-After %s", got)
+	}
+	bad := "amount=x"
+	for _, path := range []string{"/api/v1/order/", "/api/v1/order-cancel/"} {
+		refusedForNow(t, "the store comes before the fields of "+path, h.do("POST", path, formType, bad, signed("bob", 1, bad)...), StoreUnavailable)
+		s := signed("bob", 1, bad)
+		s[3] = strings.Repeat("0", 64)
+		want(t, "the signature comes before the store", h.do("POST", path, formType, bad, s...), 401, wrongSign)
+	}
+	refusedForNow(t, "ready", h.do("GET", "/readyz", "", ""), StoreUnavailable)
+	want(t, "alive", h.do("GET", "/healthz/", "", ""), 200, `{"status":"alive"}`)
+	want(t, "nothing is shown that is not durable", h.do("GET", "/api/v1/orderbook/BTC_USDT", "", ""), 200, `{"sell":[],"buy":[]}`)
+	release()
+	eventually(t, "the exchange is ready again", func() bool { return h.do("GET", "/readyz", "", "").status == 200 })
+	nonce := uint64(1)
+	eventually(t, "the order is there", func() bool {
+		nonce++
+		return strings.Contains(h.do("GET", "/api/v1/orders/own/?client_order_id=mine-1", "", "", signed("alice", nonce, "")...).body, `"id":1,`)
+	})
+	p := order("buy", "BTC_USDT", "1", "1")
+	if a := h.do("POST", "/api/v1/order", formType, p, signed("bob", 1, p)...); a.status != 201 {
+		t.Errorf("the nonce of what was refused is not good: %d %s", a.status, a.body)
+	}
+	if err := h.engine.VerifyAtRest(); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestPrivateReadsEndWhenTheOwnerIsNotConfirmed(t *testing.T) {
+	h, store := newStubborn(t, func(o *actors.Options) {
+		o.Timing.OwnerCheck, o.Timing.OwnerStale = 5*time.Millisecond, 200*time.Millisecond
+	})
+	nonce := uint64(0)
+	wallets := func() answer {
+		nonce++
+		return h.do("GET", "/api/v1/wallets/?currency_id=BTC", "", "", signed("alice", nonce, "")...)
+	}
+	store.unseen.Store(true)
+	eventually(t, "private reads are refused", func() bool { return wallets().status == 503 })
+	refusedForNow(t, "wallets", wallets(), StoreUnavailable)
+	for _, path := range []string{"/api/v1/orders/own/", "/api/v1/order/1/", "/api/v1/exchanges/own/"} {
+		refusedForNow(t, path, h.do("GET", path, "", "", signed("alice", nonce+1, "")...), StoreUnavailable)
+	}
+	refusedForNow(t, "ready", h.do("GET", "/readyz", "", ""), StoreUnavailable)
+	for _, path := range []string{"/api/v1/orderbook/BTC_USDT/", "/api/v1/pairs/", "/api/v1/currencies/", "/healthz"} {
+		if a := h.do("GET", path, "", ""); a.status != 200 {
+			t.Errorf("%s: %d %s", path, a.status, a.body)
+		}
+	}
+	store.unseen.Store(false)
+	eventually(t, "private reads are answered", func() bool { return wallets().status == 200 })
+	if a := h.do("GET", "/readyz", "", ""); a.status != 200 {
+		t.Errorf("ready: %d %s", a.status, a.body)
+	}
+}
+
+func TestReadsOverTheirLimitAreRefused(t *testing.T) {
+	h := newHarness(t, func(o *actors.Options) { o.Limits.Reads = 0 })
+	for _, path := range []string{"/api/v1/orderbook/BTC_USDT/", "/api/v1/exchanges/"} {
+		refusedForNow(t, path, h.do("GET", path, "", ""), Overloaded)
+	}
+}
+
+func TestUntilThereIsAnEngineTheExchangeIsStarting(t *testing.T) {
+	g := New(Options{Log: quiet(), BodyBytes: 1 << 10, HeaderBytes: 1 << 10, Connections: 10, OperatorToken: operatorToken})
+	l := fasthttputil.NewInmemoryListener()
+	go g.Serve(l) //nolint:errcheck // ends with the listener
+	defer g.Shutdown(time.Minute)
+	h := &harness{t: t, listener: l}
+	for _, p := range apiPaths {
+		method := strings.Split(p.allow, ",")[0]
+		a := h.raw(method, method+" "+p.path+" HTTP/1.1\r\nHost: x\r\nContent-Length: 0\r\n\r\n")
+		if p.path == "/healthz" {
+			want(t, p.path, a, 200, `{"status":"alive"}`)
+			continue
+		}
+		refusedForNow(t, p.path, a, Starting)
+		want(t, p.path, h.raw("PUT", "PUT "+p.path+" HTTP/1.1\r\nHost: x\r\nContent-Length: 0\r\n\r\n"), 405, detail(`Method "PUT" not allowed.`))
+	}
+	want(t, "unknown", h.raw("GET", "GET /api/v1/x HTTP/1.1\r\nHost: x\r\n\r\n"), 404, detail("Not found."))
+	var ctx fasthttp.RequestCtx
+	ctx.Request.SetRequestURI("/operator/v1/accounts")
+	ctx.Request.Header.Set("Authorization", "Bearer "+operatorToken)
+	if g.handleOperator(&ctx); ctx.Response.StatusCode() != 503 || string(ctx.Response.Body()) != `{"error":"The exchange is starting."}`+"\n" {
+		t.Errorf("operator: %d %s", ctx.Response.StatusCode(), ctx.Response.Body())
+	}
+}
+
+func TestAfterTheEndOfItsEngineTheExchangeIsStopping(t *testing.T) {
+	h := market(t)
+	h.engine.CloseAdmission()
+	p := order("buy", "BTC_USDT", "1", "1")
+	refusedForNow(t, "order", h.post("bob", "/api/v1/order", p), Stopping)
+	refusedForNow(t, "cancel", h.post("bob", "/api/v1/order-cancel", "order=3"), Stopping)
+	refusedForNow(t, "wallets", h.get("bob", "/api/v1/wallets"), Stopping)
+	refusedForNow(t, "book", h.do("GET", "/api/v1/orderbook/BTC_USDT", "", ""), Stopping)
+	refusedForNow(t, "ready", h.do("GET", "/readyz", "", ""), Stopping)
+}
+
+func TestABodyMayBeAsLargeAsTheLimitAndNotAByteMore(t *testing.T) {
+	h := market(t)
+	const most = 64 << 10 // the harness's
+	good := `{"amount":1,"pair":"BTC_USDT","price":1,"type":"buy","x":"`
+	body := good + strings.Repeat("x", most-len(good)-2) + `"}`
+	if a := h.postJSON("bob", 100, "/api/v1/order/", body); len(body) != most || a.status != 201 {
+		t.Errorf("%d bytes: %d %s", len(body), a.status, a.body)
+	}
+	before := h.hash()
+	body = strings.Replace(body, "xx", "xxx", 1)
+	large := detail("The body is larger than 65536 bytes.")
+	for _, encoding := range []string{"length", "chunks"} {
+		for _, expect := range []string{"", "Expect: 100-continue\r\n"} {
+			f := func(method, path, accept string, status int, text string) {
+				t.Helper()
+				head := method + " " + path + " HTTP/1.1\r\nHost: x\r\nAccept: " + accept + "\r\nContent-Type: application/json\r\n" + expect
+				for i, s := range signedJSON("bob", 101, body) {
+					head += s + []string{": ", "\r\n"}[i%2]
+				}
+				if encoding == "length" {
+					want(t, method+path, h.raw(method, head+"Content-Length: "+strconv.Itoa(len(body))+"\r\n\r\n"+body), status, text)
+				} else { // the server has forgotten the path when it notices
+					want(t, method+path, h.raw(method, head+fmt.Sprintf("Transfer-Encoding: chunked\r\n\r\n%x\r\n%s\r\n0\r\n\r\n", len(body), body)), 413, large)
+				}
+			}
+			f("POST", "/api/v1/order/", "*/*", 413, large)
+			f("POST", "/api/v1/order-cancel", "*/*", 413, large)
+			f("GET", "/api/v1/wallets/", "*/*", 413, large)
+			f("POST", "/api/v1/orders/", "*/*", 404, detail("Not found."))
+			f("POST", "/api/v1/order/1/", "*/*", 405, detail(`Method "POST" not allowed.`))
+			f("PUT", "/api/v1/order/", "*/*", 405, detail(`Method "PUT" not allowed.`))
+			f("POST", "/api/v1/order/", "text/html", 406, detail(NotAcceptable.Detail))
+		}
+	}
+	huge := h.raw("POST", "POST /api/v1/order/ HTTP/1.1\r\nHost: x\r\nContent-Length: 9223372036854775807\r\n\r\n")
+	want(t, "announced and not sent", huge, 413, large)
+	if h.hash() != before {
+		t.Error("refused requests changed the state")
+	}
+}
+
+func TestHeadersLargerThanTheLimitAreRefused(t *testing.T) {
+	h := market(t)
+	const most = 8 << 10 // the harness's
+	text := func(pad int) string {
+		return "GET /api/v1/currencies HTTP/1.1\r\nHost: x\r\nX-Pad: " + strings.Repeat("x", pad) + "\r\n\r\n"
+	}
+	if a := h.raw("GET", text(most-len(text(0)))); a.status != 200 {
+		t.Errorf("at the limit: %d %s", a.status, a.body)
+	}
+	for _, pad := range []int{most, 10 * most} {
+		want(t, "above", h.raw("GET", text(pad)), 431, detail("The headers are larger than 8192 bytes."))
+	}
+	want(t, "a path", h.raw("GET", "GET /"+strings.Repeat("x", most)+" HTTP/1.1\r\nHost: x\r\n\r\n"), 431, detail("The headers are larger than 8192 bytes."))
+}

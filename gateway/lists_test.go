@@ -1,0 +1,465 @@
+package gateway
+
+import (
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+// The lists are compared with what the answers to orders and cancels add up to, filtered the obvious way.
+
+type listedOrder struct {
+	ID       uint64
+	Pair     string
+	Type     string
+	Status   int
+	Price    int
+	Amount   int    // what remains
+	Filled   int    `json:"amount_filled"`
+	Original int    `json:"amount_original"`
+	ClientID string `json:"client_order_id"`
+	Date     int64
+	owner    string
+}
+
+type listedTrade struct {
+	ID           uint64
+	Price        int
+	Pair         string
+	Type         string
+	Timestamp    float64
+	Amount       int
+	MySide       string `json:"my_side"`
+	Fee          *int
+	FeeCurrency  string `json:"fee_currency"`
+	taker, maker string
+}
+
+// A model is everything that happened, by the answers.
+type model struct {
+	orders map[uint64]*listedOrder
+	trades []listedTrade
+}
+
+var listPairs = []string{"BTC_USDT", "ETH_USDT", "ETH_BTC"}
+
+func opposite(side string) string {
+	if side == "buy" {
+		return "sell"
+	}
+	return "buy"
+}
+
+func decode[T any](t *testing.T, a answer) (v T) {
+	t.Helper()
+	if err := json.Unmarshal([]byte(a.body), &v); err != nil || a.status >= 300 {
+		t.Fatalf("%d %s: %v", a.status, a.body, err)
+	}
+	return v
+}
+
+func (m *model) place(t *testing.T, h *harness, owner, side, pair string, amount, price int, clientID string) {
+	t.Helper()
+	p := "amount=" + strconv.Itoa(amount)
+	if clientID != "" {
+		p += "&client_order_id=" + clientID
+	}
+	p += fmt.Sprintf("&pair=%s&price=%d&type=%s", pair, price, side)
+	got := decode[struct {
+		OID, Amount int
+		Date        float64
+		Trades      []struct {
+			TID, OID uint64
+			Price    int
+			Amount   int
+			Maker    uint64 `json:"o_id"`
+		}
+	}](t, h.post(owner, "/api/v1/order", p))
+	o := &listedOrder{ID: uint64(got.OID), Pair: pair, Type: side, Status: 1, Price: price, Amount: amount, Original: amount, ClientID: clientID, owner: owner}
+	m.orders[o.ID] = o
+	for _, x := range got.Trades {
+		maker := m.orders[x.Maker]
+		for _, of := range []*listedOrder{o, maker} {
+			of.Amount -= x.Amount
+			of.Filled += x.Amount
+			if of.Amount == 0 {
+				of.Status = 3
+			}
+		}
+		m.trades = append(m.trades, listedTrade{ID: x.TID, Price: x.Price, Pair: pair, Type: side, Amount: x.Amount, Timestamp: got.Date, taker: owner, maker: maker.owner})
+	}
+	if o.Amount != got.Amount {
+		t.Fatalf("order %d has %d left, its trades leave %d", o.ID, got.Amount, o.Amount)
+	}
+}
+
+// history makes some hundred orders of two accounts, a fifth of them cancelled, with trades of every kind.
+func history(t *testing.T, h *harness, random *rand.Rand) *model {
+	m := &model{orders: map[uint64]*listedOrder{}}
+	owners := []string{"alice", "bob"}
+	for _, name := range append(owners, "carol") {
+		h.account(name)
+		for _, c := range []string{"BTC", "ETH", "USDT"} {
+			if _, err := h.deposit(name, "10000000", c, name+c); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	for i := range 400 {
+		owner := owners[random.IntN(2)]
+		id := ""
+		if i%7 == 0 {
+			id = "id-" + strconv.Itoa(i)
+		}
+		m.place(t, h, owner, []string{"buy", "sell"}[random.IntN(2)], listPairs[random.IntN(3)], 1+random.IntN(9), 10+random.IntN(12), id)
+		if random.IntN(4) == 0 {
+			var open []*listedOrder
+			for _, o := range m.orders {
+				if o.Status == 1 {
+					open = append(open, o)
+				}
+			}
+			if len(open) == 0 {
+				continue
+			}
+			slices.SortFunc(open, func(a, b *listedOrder) int { return cmp.Compare(a.ID, b.ID) })
+			o := open[random.IntN(len(open))]
+			if a := h.post(o.owner, "/api/v1/order-cancel/", "order="+strconv.FormatUint(o.ID, 10)); a.status != 200 {
+				t.Fatalf("%d %s", a.status, a.body)
+			}
+			o.Status = 2
+		}
+	}
+	return m
+}
+
+// page cuts a filtered list as limit and offset do.
+func page[T any](list []T, offset, limit int) []T {
+	list = list[min(offset, len(list)):]
+	return list[:min(limit, len(list))]
+}
+
+// A query is a random set of parameters, as text and as what they mean.
+type query struct {
+	text                    []string
+	pair, side, mine, id    string
+	status, offset, limit   int
+	before                  uint64
+	ascending               bool
+	random                  *rand.Rand
+	defaultLimit, mostLimit int
+}
+
+func (q *query) flip() bool { return q.random.IntN(3) == 0 }
+
+func (q *query) add(name string, value any) {
+	q.text = append(q.text, fmt.Sprintf("%s=%v", name, value))
+}
+
+// common draws the parameters that all id lists have.
+func (q *query) common(last uint64) {
+	q.limit = q.defaultLimit
+	if q.flip() {
+		q.pair = listPairs[q.random.IntN(3)]
+		q.add("pair", q.pair)
+	}
+	if q.flip() {
+		n := []int{1, 2, 7, 50, q.mostLimit, q.mostLimit + 1, 1 << 40}[q.random.IntN(7)]
+		q.limit = min(n, q.mostLimit)
+		q.add("limit", n)
+	}
+	if q.flip() {
+		q.offset = []int{0, 1, 3, 40, 100_000}[q.random.IntN(5)]
+		q.add("offset", q.offset)
+	}
+	if q.flip() {
+		q.before = 1 + q.random.Uint64N(last+2)
+		q.add("before", q.before)
+	}
+}
+
+func (q *query) drawSide(name string) string {
+	if !q.flip() {
+		return ""
+	}
+	side := []string{"buy", "sell"}[q.random.IntN(2)]
+	q.add(name, side)
+	return side
+}
+
+func (q *query) String() string {
+	q.random.Shuffle(len(q.text), func(i, j int) { q.text[i], q.text[j] = q.text[j], q.text[i] })
+	return "?" + strings.Join(q.text, "&")
+}
+
+func TestListsAreWhatANaiveFilterSelects(t *testing.T) {
+	seed := rand.Uint64()
+	if text := os.Getenv("EXCHANGE_TEST_SEED"); text != "" { // to see a failure again
+		seed, _ = strconv.ParseUint(text, 10, 64)
+	}
+	t.Logf("EXCHANGE_TEST_SEED=%d", seed)
+	random := rand.New(rand.NewPCG(seed, 1))
+	h := newHarness(t, nil)
+	m := history(t, h, random)
+	check := func() {
+		t.Helper()
+		for _, owner := range []string{"alice", "bob"} {
+			m.checkOrders(t, h, owner, random)
+			m.checkOwnTrades(t, h, owner, random)
+		}
+		m.checkTrades(t, h, random)
+		for _, list := range []string{"orders/own", "exchanges/own"} {
+			want(t, "carol's "+list, h.get("carol", "/api/v1/"+list+"/"), 200, "[]")
+		}
+		for id, o := range m.orders {
+			if id%10 == 0 {
+				got := decode[listedOrder](t, h.get(o.owner, "/api/v1/order/"+strconv.FormatUint(id, 10)))
+				if got.Date = 0; got.ID != id || got.Status != o.Status || got.Amount != o.Amount || got.Filled != o.Filled {
+					t.Errorf("order %d: got %+v, want %+v", id, got, *o)
+				}
+				want(t, "of another", h.get("carol", "/api/v1/order/"+strconv.FormatUint(id, 10)), 404, detail("Not found."))
+			}
+		}
+	}
+	check()
+	h.crash()
+	h.start()
+	check()
+}
+
+func (m *model) checkOrders(t *testing.T, h *harness, owner string, random *rand.Rand) {
+	t.Helper()
+	var all []*listedOrder
+	for _, o := range m.orders {
+		if o.owner == owner {
+			all = append(all, o)
+		}
+	}
+	slices.SortFunc(all, func(a, b *listedOrder) int { return cmp.Compare(b.ID, a.ID) })
+	for i := range 100 {
+		q := &query{random: random, defaultLimit: 2000, mostLimit: 2000}
+		if q.common(all[0].ID); i == 0 {
+			*q = query{random: random, limit: 2000}
+		} else {
+			q.side = q.drawSide("type")
+			if q.flip() {
+				q.status = 1 + random.IntN(3)
+				q.add("status", q.status)
+			}
+			if random.IntN(8) == 0 {
+				q.id = "id-" + strconv.Itoa(7*random.IntN(40))
+				q.add("client_order_id", q.id)
+			}
+		}
+		var expected []*listedOrder
+		for _, o := range all {
+			if (q.pair == "" || o.Pair == q.pair) && (q.side == "" || o.Type == q.side) && (q.status == 0 || o.Status == q.status) &&
+				(q.id == "" || o.ClientID == q.id) && (q.before == 0 || o.ID < q.before) {
+				expected = append(expected, o)
+			}
+		}
+		expected = page(expected, q.offset, q.limit)
+		path := "/api/v1/orders/own/" + q.String()
+		a := h.get(owner, path)
+		wellFormed(t, path, a)
+		got := decode[[]listedOrder](t, a)
+		if len(got) != len(expected) {
+			t.Fatalf("%s of %s: %d orders, want %d", path, owner, len(got), len(expected))
+		}
+		for i, o := range got {
+			if o.Date == 0 {
+				t.Errorf("%s: order %d has no date", path, o.ID)
+			}
+			o.Date, o.owner = 0, owner
+			if o != *expected[i] {
+				t.Fatalf("%s of %s: got %+v, want %+v", path, owner, o, *expected[i])
+			}
+		}
+	}
+}
+
+func (m *model) checkTrades(t *testing.T, h *harness, random *rand.Rand) {
+	t.Helper()
+	for range 80 {
+		q := &query{random: random, defaultLimit: 100, mostLimit: 1000}
+		q.common(m.trades[len(m.trades)-1].ID)
+		m.compare(t, q, "/api/v1/exchanges/", func(path string) answer { return h.do("GET", path, "", "") }, func(listedTrade) (string, bool) { return "", true })
+	}
+}
+
+func (m *model) checkOwnTrades(t *testing.T, h *harness, owner string, random *rand.Rand) {
+	t.Helper()
+	for range 80 {
+		q := &query{random: random, defaultLimit: 100, mostLimit: 1000}
+		q.common(m.trades[len(m.trades)-1].ID)
+		q.side, q.mine = q.drawSide("type"), q.drawSide("my_side")
+		m.compare(t, q, "/api/v1/exchanges/own/", func(path string) answer { return h.get(owner, path) }, func(x listedTrade) (string, bool) {
+			mine := x.Type
+			if x.taker != owner {
+				mine = opposite(mine)
+			}
+			return mine, (x.taker == owner || x.maker == owner) && (q.mine == "" || q.mine == mine)
+		})
+	}
+}
+
+// compare asks for a list of trades. side gives one's own side in a trade, and whether it is to be listed.
+func (m *model) compare(t *testing.T, q *query, path string, ask func(string) answer, side func(listedTrade) (string, bool)) {
+	t.Helper()
+	if q.flip() {
+		q.ascending = q.flip()
+		q.add("ordering", map[bool]string{true: "id", false: "-id"}[q.ascending])
+	}
+	var expected []listedTrade
+	for _, x := range m.trades {
+		mine, listed := side(x)
+		if !listed || q.pair != "" && x.Pair != q.pair || q.side != "" && x.Type != q.side || q.before != 0 && x.ID >= q.before {
+			continue
+		}
+		if x.MySide = mine; mine != "" {
+			base, quote, _ := strings.Cut(x.Pair, "_")
+			x.FeeCurrency = map[string]string{"buy": base, "sell": quote}[mine]
+		}
+		x.taker, x.maker = "", ""
+		expected = append(expected, x)
+	}
+	if !q.ascending {
+		slices.Reverse(expected)
+	}
+	expected = page(expected, q.offset, q.limit)
+	path += q.String()
+	a := ask(path)
+	wellFormed(t, path, a)
+	got := decode[[]listedTrade](t, a)
+	if len(got) != len(expected) {
+		t.Fatalf("%s: %d trades, want %d", path, len(got), len(expected))
+	}
+	for i, x := range got {
+		if (x.Fee != nil) != (x.MySide != "") || x.Fee != nil && *x.Fee != 0 {
+			t.Errorf("%s: trade %d has a wrong fee", path, x.ID)
+		}
+		if x.Fee = nil; x != expected[i] {
+			t.Fatalf("%s: got %+v, want %+v", path, x, expected[i])
+		}
+	}
+}
+
+func TestAnOrderBookIsCutByItsLimitsAndGrouped(t *testing.T) {
+	h := newHarness(t, nil)
+	h.account("alice")
+	for _, c := range []string{"BTC", "USDT"} {
+		if _, err := h.deposit("alice", "1000", c, c); err != nil {
+			t.Fatal(err)
+		}
+	}
+	// The order's number is its amount.
+	for i, o := range []struct{ side, price string }{{"sell", "20"}, {"sell", "21"}, {"sell", "20"}, {"sell", "20.5"}, {"buy", "10"}, {"buy", "9.5"}, {"buy", "10"}, {"buy", "11"}, {"buy", "9.5"}} {
+		if a := h.post("alice", "/api/v1/order", order(o.side, "BTC_USDT", strconv.Itoa(i+1), o.price)); a.status != 201 {
+			t.Fatalf("%d %s", a.status, a.body)
+		}
+	}
+	f := func(query, sell, buy string) {
+		t.Helper()
+		a := h.do("GET", "/api/v1/orderbook/BTC_USDT/?"+query, "", "")
+		wellFormed(t, query, a)
+		side := func(list []struct {
+			ID            uint64
+			Timestamp     float64
+			Price, Amount json.Number
+		}) string {
+			var b []string
+			for _, o := range list {
+				text := o.Amount.String() + "@" + o.Price.String()
+				if grouped := strings.Contains(query, "group=1"); grouped != (o.ID == 0) || grouped != (o.Timestamp == 0) || !grouped && strconv.FormatUint(o.ID, 10) != o.Amount.String() {
+					t.Errorf("%s: %+v", query, o)
+				}
+				b = append(b, text)
+			}
+			return strings.Join(b, " ")
+		}
+		type entry = struct {
+			ID            uint64
+			Timestamp     float64
+			Price, Amount json.Number
+		}
+		got := decode[struct{ Sell, Buy []entry }](t, a)
+		if s, b := side(got.Sell), side(got.Buy); s != sell || b != buy {
+			t.Errorf("%s:\n got %s | %s\nwant %s | %s", query, s, b, sell, buy)
+		}
+		if id := string(a.header.Peek("X-Update-Id")); id != "9" {
+			t.Errorf("%s: X-Update-Id %s after 9 changes", query, id)
+		}
+	}
+	const sells, buys = "1@20 3@20 4@20.5 2@21", "8@11 5@10 7@10 6@9.5 9@9.5"
+	f("", sells, buys)
+	f("group=0", sells, buys)
+	f("limit_sell=9999999999999999999&limit_buy=4", sells, "8@11 5@10 7@10 6@9.5")
+	f("limit_sell=1", "1@20", buys)
+	f("limit_buy=2", sells, "8@11 5@10")
+	f("limit_sell=2&limit_buy=1&group=0", "1@20 3@20", "8@11")
+	f("limit_asks=1&limit_bids=3", "1@20", "8@11 5@10 7@10")
+	f("limit_asks=1&limit_sell=3&limit_bids=1&limit_buy=2", "1@20 3@20 4@20.5", "8@11 5@10")
+	f("limit_buy=1&limit_bids=2", sells, "8@11")
+	f("limit_sell=3&limit_sell=1", "1@20", buys)
+	f("group=1", "4@20 4@20.5 2@21", "8@11 12@10 15@9.5")
+	f("group=1&limit_sell=1&limit_buy=2", "4@20", "8@11 12@10")
+	f("group=1&limit_asks=2&limit_bids=1", "4@20 4@20.5", "8@11")
+	f("group=1&limit_sell=100&limit_buy=9999999999", "4@20 4@20.5 2@21", "8@11 12@10 15@9.5")
+}
+
+func TestTheUpdateIdGrowsByOneWithEachChangeOfItsBookOnly(t *testing.T) {
+	h := market(t)
+	id := func(pair string) string {
+		return string(h.do("GET", "/api/v1/orderbook/"+pair+"/?limit_sell=1&limit_buy=1&group=1", "", "").header.Peek("X-Update-Id"))
+	}
+	f := func(path, params string, status int, btc string) {
+		t.Helper()
+		if a := h.post("bob", path, params); a.status != status {
+			t.Fatalf("%s: %d %s", params, a.status, a.body)
+		}
+		if got := id("BTC_USDT"); got != btc {
+			t.Errorf("after %s: X-Update-Id %s, want %s", params, got, btc)
+		}
+	}
+	if got := id("BTC_USDT"); got != "3" {
+		t.Errorf("after three orders: %s", got)
+	}
+	f("/api/v1/order", order("buy", "BTC_USDT", "1", "2"), 201, "4")
+	f("/api/v1/order", order("buy", "BTC_USDT", "1000", "1000"), 400, "4")
+	f("/api/v1/order", order("buy", "ETH_USDT", "1", "1"), 201, "4")
+	f("/api/v1/order-cancel", "order=2", 400, "4")
+	f("/api/v1/order", order("buy", "BTC_USDT", "0.1", "100.5"), 201, "5") // trades and rests nowhere
+	f("/api/v1/order-cancel", "order=4", 200, "6")
+	h.crash()
+	h.start()
+	if got := id("BTC_USDT"); got != "6" {
+		t.Errorf("after a crash: %s", got)
+	}
+	if got := id("ETH_BTC"); got != "0" {
+		t.Errorf("an untouched book: %s", got)
+	}
+}
+
+func TestASelfTradeIsListedOnceWithTheTakersSide(t *testing.T) {
+	h := market(t)
+	m := &model{orders: map[uint64]*listedOrder{}}
+	for _, c := range []string{"ETH", "USDT"} {
+		if _, err := h.deposit("alice", "100", c, c); err != nil {
+			t.Fatal(err)
+		}
+	}
+	m.place(t, h, "alice", "sell", "ETH_USDT", 2, 5, "")
+	m.place(t, h, "alice", "buy", "ETH_USDT", 1, 6, "")
+	const trade = `{"id":2,"price":5,"pair":"ETH_USDT","type":"buy","timestamp":T,"amount":1,"my_side":"buy","fee":0,"fee_currency":"ETH"}`
+	want(t, "all", h.get("alice", "/api/v1/exchanges/own/?pair=ETH_USDT"), 200, "["+trade+"]")
+	want(t, "mine bought", h.get("alice", "/api/v1/exchanges/own/?pair=ETH_USDT&my_side=buy"), 200, "["+trade+"]")
+	want(t, "mine sold", h.get("alice", "/api/v1/exchanges/own/?pair=ETH_USDT&my_side=sell"), 200, "[]")
+	want(t, "sold", h.get("alice", "/api/v1/exchanges/own/?pair=ETH_USDT&type=sell"), 200, "[]")
+	want(t, "bob's", h.get("bob", "/api/v1/exchanges/own/?pair=ETH_USDT"), 200, "[]")
+}

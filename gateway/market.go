@@ -1,0 +1,190 @@
+package gateway
+
+import (
+	"strconv"
+
+	"exchange/actors"
+	"exchange/core/matching"
+	"exchange/persistence"
+)
+
+// static has what follows from the configuration alone, encoded once.
+type static struct {
+	currencies []byte
+	pairs      [][]byte // an object each, in order
+}
+
+func newStatic(e *actors.Engine) *static {
+	s := &static{}
+	b := []byte{'['}
+	for i, c := range e.Currencies() {
+		if i > 0 {
+			b = append(b, ',')
+		}
+		b = appendText(append(b, `{"sign":`...), c.Sign)
+		b = appendText(append(b, `,"short_name":`...), c.Code)
+		b = append(b, '}')
+	}
+	s.currencies = append(b, ']')
+	for _, p := range e.Pairs() {
+		b := appendText([]byte(`{"name":`), p.Name)
+		b = appendText(append(b, `,"currency1":`...), p.Base)
+		b = appendText(append(b, `,"currency2":`...), p.Quote)
+		b = p.MinimumOrderSize.Append(append(b, `,"minimum_order_size":`...))
+		b = p.MaximumOrderSize.Append(append(b, `,"maximum_order_size":`...))
+		b = p.MinimumOrderValue.Append(append(b, `,"minimum_order_value":`...))
+		b = strconv.AppendInt(append(b, `,"price_precision":`...), int64(p.PricePrecision), 10)
+		b = strconv.AppendInt(append(b, `,"amount_precision":`...), int64(p.AmountPrecision), 10)
+		s.pairs = append(s.pairs, append(b, '}'))
+	}
+	return s
+}
+
+func (g *Gateway) currencies(r *request) { r.body = append(r.body, r.static.currencies...) }
+
+func (g *Gateway) pairs(r *request) {
+	first, second := r.currency("currency1"), r.currency("currency2")
+	if r.badFields() {
+		return
+	}
+	b := append(r.body, '[')
+	for i, p := range r.engine.Pairs() {
+		if first != "" && p.Base != first || second != "" && p.Quote != second {
+			continue
+		}
+		if len(b) > 1 {
+			b = append(b, ',')
+		}
+		b = append(b, r.static.pairs[i]...)
+	}
+	r.body = append(b, ']')
+}
+
+// everyLevel is the default of an order book's limits: all.
+const everyLevel = 1 << 40
+
+func (g *Gateway) orderBook(r *request) {
+	name, _ := r.ctx.UserValue("pair").(string)
+	pair := r.engine.Pair([]byte(name))
+	if pair == nil {
+		r.fail(NotFound, "")
+		return
+	}
+	sell, buy := r.bookLimit("limit_sell", "limit_asks"), r.bookLimit("limit_buy", "limit_bids")
+	kind := actors.ReadDepth
+	if p, ok := r.query.Get("group"); ok {
+		switch string(p.Value) {
+		case "0":
+		case "1":
+			kind = actors.ReadLevels
+		default:
+			r.bad("group", fieldChoice+" It must be 0 or 1.")
+		}
+	}
+	if r.badFields() {
+		return
+	}
+	q := actors.NewRead(kind)
+	q.Pair, q.LimitSell, q.LimitBuy = pair.Number, sell, buy
+	if !r.ask(q, nil) {
+		return
+	}
+	d := &q.Depth
+	r.ctx.Response.Header.Set("X-Update-Id", strconv.FormatUint(d.UpdateID, 10))
+	b := r.body
+	if kind == actors.ReadLevels {
+		b = appendLevels(append(b, `{"sell":`...), d.SellLevels)
+		b = appendLevels(append(b, `,"buy":`...), d.BuyLevels)
+	} else {
+		b = appendBookOrders(append(b, `{"sell":`...), d.SellOrders)
+		b = appendBookOrders(append(b, `,"buy":`...), d.BuyOrders)
+	}
+	r.body = append(b, '}')
+	q.Free()
+}
+
+// bookLimit is one side's limit under its name or its alias; the name wins.
+func (r *request) bookLimit(name, alias string) int {
+	n := r.limit(alias, -1, everyLevel)
+	if _, ok := r.query.Get(name); ok {
+		n = r.limit(name, -1, everyLevel)
+	}
+	return n
+}
+
+func appendLevels(b []byte, levels []matching.Level) []byte {
+	b = append(b, '[')
+	for i := range levels {
+		if i > 0 {
+			b = append(b, ',')
+		}
+		b = levels[i].Price.Append(append(b, `{"price":`...))
+		b = levels[i].Amount.Append(append(b, `,"amount":`...))
+		b = append(b, '}')
+	}
+	return append(b, ']')
+}
+
+func appendBookOrders(b []byte, orders []matching.Order) []byte {
+	b = append(b, '[')
+	for i := range orders {
+		o := &orders[i]
+		if i > 0 {
+			b = append(b, ',')
+		}
+		b = strconv.AppendUint(append(b, `{"id":`...), o.ID, 10)
+		b = appendSeconds(append(b, `,"timestamp":`...), o.TimeUs)
+		b = o.Price.Append(append(b, `,"price":`...))
+		b = o.Remaining.Append(append(b, `,"amount":`...))
+		b = append(b, '}')
+	}
+	return append(b, ']')
+}
+
+// Limits of lists of trades.
+const (
+	defaultTrades = 100
+	maxTrades     = 1000
+)
+
+func (g *Gateway) trades(r *request) {
+	q := persistence.TradeQuery{Pair: r.pair(), Before: r.before(), Offset: r.offset(), Ascending: r.ascending()}
+	limit := r.limit("limit", defaultTrades, maxTrades)
+	if r.badFields() {
+		return
+	}
+	barrier := actors.NewRead(actors.ReadHistory)
+	if !r.ask(barrier, nil) {
+		return
+	}
+	barrier.Free()
+	r.listTrades(q, limit, func(b []byte, t *persistence.Trade) []byte { return b })
+}
+
+// listTrades writes the trades of a query; more adds fields to each.
+func (r *request) listTrades(q persistence.TradeQuery, limit int, more func([]byte, *persistence.Trade) []byte) {
+	ctx, cancel := r.storeContext()
+	defer cancel()
+	b, n := append(r.body, '['), 0
+	err := r.engine.History().Trades(ctx, q, func(t *persistence.Trade) bool {
+		if n > 0 {
+			b = append(b, ',')
+		}
+		b = more(appendTrade(b, t, r.pairName(t.Pair)), t)
+		b = append(b, '}')
+		n++
+		return n < limit
+	})
+	r.body = append(b, ']')
+	if err != nil {
+		r.storeFailed(err)
+	}
+}
+
+// pairName is the name of a pair by its number; a pair that is not configured any more has none.
+func (r *request) pairName(n uint16) string {
+	if p := r.engine.PairNumber(n); p != nil {
+		return p.Name
+	}
+	return ""
+}

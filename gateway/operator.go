@@ -1,0 +1,304 @@
+package gateway
+
+import (
+	"crypto/rand"
+	"crypto/sha256"
+	"crypto/subtle"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"runtime/debug"
+	"strconv"
+	"strings"
+
+	"github.com/valyala/fasthttp"
+
+	"exchange/actors"
+	"exchange/core/event"
+	"exchange/core/money"
+)
+
+// The operator's listener: JSON in, JSON out, every request with the bearer token. It is for the
+// commands of the exchange program and for scripts of those who run it. Errors are {"error": "..."}.
+
+// operatorRoutes are the methods and paths of the operator's listener.
+func (g *Gateway) operatorRoute(method, path string) func(*actors.Engine, *fasthttp.RequestCtx) (any, error) {
+	switch method + " " + strings.TrimSuffix(path, "/") {
+	case "GET /operator/v1/accounts":
+		return listAccounts
+	case "POST /operator/v1/accounts":
+		return createAccount
+	case "GET /operator/v1/keys":
+		return listKeys
+	case "POST /operator/v1/keys":
+		return createKey
+	case "POST /operator/v1/keys/revoke":
+		return revokeKey
+	case "POST /operator/v1/deposits":
+		return deposit
+	}
+	return nil
+}
+
+func (g *Gateway) handleOperator(ctx *fasthttp.RequestCtx) {
+	defer func() {
+		if p := recover(); p != nil {
+			id := requestID()
+			g.log.Error("an operator's request panicked", "request", id, "path", string(ctx.Path()), "reason", p, "stack", string(debug.Stack()))
+			operatorAnswer(ctx, 500, map[string]string{"error": "internal error, request id " + id})
+		}
+	}()
+	route := g.operatorRoute(string(ctx.Method()), string(ctx.Path()))
+	engine := g.engine.Load()
+	switch {
+	case !g.bearer(ctx.Request.Header.Peek("Authorization")):
+		operatorAnswer(ctx, 401, map[string]string{"error": "the bearer token is missing or wrong"})
+		return
+	case route == nil:
+		operatorAnswer(ctx, 404, map[string]string{"error": "there is no " + string(ctx.Method()) + " " + string(ctx.Path())})
+		return
+	case engine == nil:
+		ctx.Response.Header.Set("Retry-After", "1")
+		operatorAnswer(ctx, 503, map[string]string{"error": Starting.Detail})
+		return
+	}
+	answer, err := route(engine, ctx)
+	if err == nil {
+		operatorAnswer(ctx, 200, answer)
+		return
+	}
+	status, text := 503, err.Error()
+	var request *actors.RequestError
+	var syntax *badRequest
+	switch {
+	case errors.As(err, &request), errors.As(err, &syntax):
+		status = 400
+	case errors.Is(err, actors.ErrTimeout), errors.Is(err, actors.ErrUnknownOutcome):
+		text = "outcome unknown: it may or may not have been done; look before you repeat it"
+	}
+	// With Retry-After, a 503 says that nothing was done: only errors of admission have it.
+	if seconds := failureOf(err).RetryAfter; seconds > 0 {
+		ctx.Response.Header.Set("Retry-After", strconv.Itoa(seconds))
+	}
+	operatorAnswer(ctx, status, map[string]string{"error": text})
+}
+
+// bearer compares the token in constant time, of hashes so that its length does not show either.
+func (g *Gateway) bearer(header []byte) bool {
+	token, ok := strings.CutPrefix(string(header), "Bearer ")
+	got, want := sha256.Sum256([]byte(token)), sha256.Sum256([]byte(g.opts.OperatorToken))
+	return ok && g.opts.OperatorToken != "" && subtle.ConstantTimeCompare(got[:], want[:]) == 1
+}
+
+func operatorAnswer(ctx *fasthttp.RequestCtx, status int, v any) {
+	b, err := json.Marshal(v)
+	if err != nil {
+		panic(err)
+	}
+	ctx.SetStatusCode(status)
+	ctx.SetContentType("application/json")
+	ctx.SetBody(append(b, '\n'))
+}
+
+func (g *Gateway) brokenOperatorRequest(ctx *fasthttp.RequestCtx, err error) {
+	f, about := g.classify(err)
+	operatorAnswer(ctx, f.Status, map[string]string{"error": expand(f.Detail, about)})
+}
+
+// A badRequest is a body that says nothing we understand.
+type badRequest struct{ text string }
+
+func (e *badRequest) Error() string { return e.text }
+
+// parse reads the body; unknown fields are refused, because an operator's slip must not pass unseen.
+func parse(ctx *fasthttp.RequestCtx, into any) error {
+	d := json.NewDecoder(strings.NewReader(string(ctx.PostBody())))
+	d.DisallowUnknownFields()
+	if err := d.Decode(into); err != nil {
+		return &badRequest{"the body is not the JSON object that is expected: " + err.Error()}
+	}
+	if _, err := d.Token(); err != io.EOF {
+		return &badRequest{"there is something behind the JSON object"}
+	}
+	return nil
+}
+
+type accountAnswer struct {
+	Account string `json:"account"`
+	ID      uint32 `json:"id"`
+	Email   string `json:"email"`
+}
+
+func createAccount(e *actors.Engine, ctx *fasthttp.RequestCtx) (any, error) {
+	var q struct{ Name, Email string }
+	if err := parse(ctx, &q); err != nil {
+		return nil, err
+	}
+	a, err := e.CreateAccount(q.Name, q.Email)
+	return accountAnswer{a.Account, a.AccountID, a.Email}, err
+}
+
+// read asks the engine for something that is not private.
+func read(e *actors.Engine, q *actors.Read) error {
+	return e.Ask(q, nil, 0)
+}
+
+func allAccounts(e *actors.Engine) ([]actors.AccountInfo, error) {
+	q := actors.NewRead(actors.ReadAccounts)
+	if err := read(e, q); err != nil {
+		return nil, err
+	}
+	accounts := q.Accounts
+	q.Free()
+	return accounts, nil
+}
+
+func listAccounts(e *actors.Engine, _ *fasthttp.RequestCtx) (any, error) {
+	all, err := allAccounts(e)
+	list := make([]accountAnswer, 0, len(all))
+	for _, a := range all {
+		list = append(list, accountAnswer{a.Name, a.ID, a.Email})
+	}
+	return map[string]any{"accounts": list}, err
+}
+
+type keyAnswer struct {
+	Key         string   `json:"key"`
+	Secret      string   `json:"secret,omitempty"` // of a new key only, never again
+	Account     string   `json:"account"`
+	Permissions []string `json:"permissions"`
+	Allow       []string `json:"allow"`
+	Revoked     *bool    `json:"revoked,omitempty"`
+}
+
+func newKeyAnswer(key, account string, permissions uint8, allow []string) keyAnswer {
+	a := keyAnswer{Key: key, Account: account, Permissions: []string{}, Allow: append([]string{}, allow...)}
+	for p := event.PermissionRead; p <= event.PermissionWithdraw; p <<= 1 {
+		if permissions&p != 0 {
+			a.Permissions = append(a.Permissions, permissionName(p))
+		}
+	}
+	return a
+}
+
+func createKey(e *actors.Engine, ctx *fasthttp.RequestCtx) (any, error) {
+	var q struct {
+		Account     string
+		Permissions []string
+		Allow       []string
+	}
+	if err := parse(ctx, &q); err != nil {
+		return nil, err
+	}
+	var permissions uint8
+	for _, name := range q.Permissions {
+		p := event.PermissionRead
+		for p <= event.PermissionWithdraw && permissionName(p) != name {
+			p <<= 1
+		}
+		if p > event.PermissionWithdraw {
+			return nil, &badRequest{fmt.Sprintf("there is no permission %.80q: there are read, trade and withdraw", name)}
+		}
+		permissions |= p
+	}
+	a, err := e.CreateKey(q.Account, random(16), random(32), permissions, q.Allow)
+	if err != nil {
+		return nil, err
+	}
+	answer := newKeyAnswer(a.Key, a.Account, a.Permissions, a.Allow)
+	answer.Secret = a.Secret
+	return answer, nil
+}
+
+// random is text of n random bytes: hexadecimal digits, so that a key never looks like a flag.
+func random(n int) string {
+	b := make([]byte, n)
+	rand.Read(b)
+	return hex.EncodeToString(b)
+}
+
+func listKeys(e *actors.Engine, ctx *fasthttp.RequestCtx) (any, error) {
+	name := string(ctx.QueryArgs().Peek("account"))
+	all, err := allAccounts(e)
+	if err != nil {
+		return nil, err
+	}
+	for _, account := range all {
+		if account.Name != name {
+			continue
+		}
+		q := actors.NewRead(actors.ReadKeys)
+		q.Account = account.ID
+		if err := read(e, q); err != nil {
+			return nil, err
+		}
+		list := make([]keyAnswer, 0, len(q.Keys))
+		for _, k := range q.Keys {
+			a := newKeyAnswer(k.Key, k.Account, k.Permissions, k.Allow)
+			a.Revoked = &k.Revoked
+			list = append(list, a)
+		}
+		q.Free()
+		return map[string]any{"keys": list}, nil
+	}
+	return nil, &badRequest{fmt.Sprintf("there is no account %.80q", name)}
+}
+
+func revokeKey(e *actors.Engine, ctx *fasthttp.RequestCtx) (any, error) {
+	var q struct{ Key string }
+	if err := parse(ctx, &q); err != nil {
+		return nil, err
+	}
+	a, err := e.RevokeKey(q.Key)
+	return map[string]any{"key": a.Key, "account": a.Account, "revoked": true}, err
+}
+
+type depositAnswer struct {
+	Deposit   uint64        `json:"deposit"`
+	Account   string        `json:"account"`
+	Currency  string        `json:"currency"`
+	Amount    money.Amount  `json:"amount"`
+	Balance   money.Balance `json:"balance"`
+	Reference string        `json:"reference"`
+	Repeated  bool          `json:"repeated,omitempty"`
+}
+
+func deposit(e *actors.Engine, ctx *fasthttp.RequestCtx) (any, error) {
+	var q struct {
+		Account, Currency, Reference string
+		Amount                       json.Number
+	}
+	if err := parse(ctx, &q); err != nil {
+		return nil, err
+	}
+	amount, err := money.ParseAmount(q.Amount.String())
+	if err != nil {
+		return nil, &badRequest{"amount: " + err.Error()}
+	}
+	if q.Reference == "" {
+		q.Reference = random(18)
+	}
+	a, err := e.Deposit(q.Account, q.Currency, amount, q.Reference)
+	if errors.Is(err, actors.ErrTimeout) || errors.Is(err, actors.ErrUnknownOutcome) {
+		// The reference may be ours: without it the operator could not ask again without paying twice.
+		return nil, fmt.Errorf("outcome unknown: the deposit may or may not have been made; repeat it with the reference %q, which is safe", q.Reference)
+	}
+	if err != nil {
+		return nil, err
+	}
+	w := actors.NewRead(actors.ReadWallet)
+	w.Account = a.AccountID
+	if err := read(e, w); err != nil {
+		return nil, fmt.Errorf("deposit %d was made, with the reference %q, but its balance cannot be told: %v", a.Deposit, a.Reference, err) //nolint:errorlint // what was made is not undone by what this is
+	}
+	answer := depositAnswer{Deposit: a.Deposit, Account: a.Account, Currency: a.Currency, Amount: amount, Reference: a.Reference, Repeated: a.Repeated}
+	for _, c := range e.Currencies() {
+		if c.Code == a.Currency {
+			answer.Balance = holding(w.Holdings, c.Number).Balance
+		}
+	}
+	w.Free()
+	return answer, nil
+}

@@ -1,0 +1,33 @@
+// Package params reads the parameters of a request: a JSON body, a form body or a query string.
+//
+// A Set holds every parameter that was sent, known or not, sorted by name, because all of them are
+// part of what the client signed. Values are kept as text, exactly as sent: the JSON number 0.50
+// stays "0.50". What a text means is the business of whoever asks for the parameter.
+//
+//	var set params.Set // one per worker or from a pool; used again for every request
+//	if err := set.ParseJSON(body); err != nil {
+//		// *SyntaxError, *DuplicateError, ErrTooMany or ErrNameTooLong: status 400
+//	}
+//	if p, ok := set.Get("amount"); ok {
+//		amount, err := money.ParseAmount(p.Value)
+//	}
+//	set.Reset() // before the body's buffer goes back to its owner
+//
+// # Rules
+//
+// JSON is the strict grammar of RFC 8259: one object and nothing behind it. Strings are decoded.
+// Nested objects and arrays are checked, at most MaxDepth deep, and kept as their raw text.
+// Forms and queries are application/x-www-form-urlencoded: '+' and %XX are decoded, a name without
+// '=' has an empty value, and empty pairs are skipped. A ';' is an ordinary character.
+//
+// Every name and every decoded value is valid UTF-8, whatever it came from; other input is refused.
+// A name that appears twice in a body is refused; in a query the last one counts. Names are equal
+// if they are equal after decoding.
+//
+// # Memory
+//
+// Parsing allocates nothing once a Set has grown to the usual size. Names and values point into the
+// parsed bytes or, where something had to be decoded, into a buffer of the Set. They are valid until
+// the next Reset or Parse call and only while the parsed bytes do not change; whoever keeps one
+// longer copies it. Parsing never writes to its input. A Set is used by one goroutine at a time.
+package params

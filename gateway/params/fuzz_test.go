@@ -1,0 +1,263 @@
+package params
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"net/url"
+	"regexp"
+	"strings"
+	"testing"
+	"unicode/utf16"
+	"unicode/utf8"
+
+	"pgregory.net/rapid"
+)
+
+var (
+	jsonString = regexp.MustCompile(`"(?:[^"\\]|\\.)*"`)
+	jsonEscape = regexp.MustCompile(`(?i)\\ud[89ab]..\\ud[c-f]..|\\u....|\\.`)
+	halfPair   = regexp.MustCompile(`(?i)^\\ud[89a-f]..$`)
+)
+
+// reference reads a flat object with encoding/json. It gives the decoded values by name, or why the body
+// has to be refused: because encoding/json does, or by a rule that encoding/json does not have.
+func reference(body []byte) (values map[string]string, refused string) {
+	values = map[string]string{}
+	if len(body) == 0 {
+		return values, ""
+	}
+	if !json.Valid(body) {
+		return nil, "encoding/json refuses it"
+	}
+	if bytes.TrimLeft(body, " \t\r\n")[0] != '{' {
+		return nil, "it is no object"
+	}
+	if !utf8.Valid(body) {
+		return nil, "it is not UTF-8"
+	}
+	for _, e := range jsonEscape.FindAll(body, -1) {
+		if halfPair.Match(e) {
+			return nil, "it has half a surrogate pair"
+		}
+	}
+	depth := 0
+	for _, c := range jsonString.ReplaceAll(body, nil) {
+		switch c {
+		case '{', '[':
+			if depth++; depth > MaxDepth+1 {
+				return nil, "it is nested too deep"
+			}
+		case '}', ']':
+			depth--
+		}
+	}
+	d := json.NewDecoder(bytes.NewReader(body))
+	must(d.Token())
+	for d.More() {
+		name := must(d.Token()).(string)
+		var raw json.RawMessage
+		must(0, d.Decode(&raw))
+		value := string(raw)
+		if raw[0] == '"' {
+			must(0, json.Unmarshal(raw, &value))
+		}
+		if _, ok := values[name]; ok {
+			return nil, "it has a duplicate"
+		}
+		values[name] = value
+		if len(name) > MaxName || len(values) > MaxParams {
+			return nil, "it is over a limit"
+		}
+	}
+	return values, ""
+}
+
+func must[T any](v T, err error) T {
+	if err != nil {
+		panic(err)
+	}
+	return v
+}
+
+// fataler is what a fuzz target and a property have in common.
+type fataler interface {
+	Helper()
+	Fatalf(format string, args ...any)
+}
+
+// compare checks what a parse made of text, of which before is a copy, against what it should have made.
+func compare(t fataler, s *Set, err error, text, before []byte, want map[string]string, refused string) {
+	t.Helper()
+	if !bytes.Equal(text, before) {
+		t.Fatalf("parsing changed its input: %q became %q", before, text)
+	}
+	if (err != nil) != (refused != "") {
+		t.Fatalf("%q: got %v, the reference says %q", text, err, refused)
+	}
+	if err != nil {
+		if e, ok := err.(*SyntaxError); ok && (e.Position < 0 || e.Position > len(text) || e.Expected == "") {
+			t.Fatalf("%q: a strange error: %v", text, err)
+		}
+		if len(s.All()) != 0 {
+			t.Fatalf("%q: the Set is not empty after an error", text)
+		}
+		return
+	}
+	if len(s.All()) != len(want) {
+		t.Fatalf("%q: got %s, want %q", text, show(s), want)
+	}
+	for i, p := range s.All() {
+		if i > 0 && bytes.Compare(s.All()[i-1].Name, p.Name) >= 0 {
+			t.Fatalf("%q: not sorted: %s", text, show(s))
+		}
+		if value, ok := want[string(p.Name)]; !ok || value != string(p.Value) {
+			t.Fatalf("%q: %q is %q, want %q", text, p.Name, p.Value, value)
+		}
+		if !utf8.Valid(p.Name) || !utf8.Valid(p.Value) || !bytes.Contains(text, p.Raw) {
+			t.Fatalf("%q: bad text in %q", text, p)
+		}
+		if found, ok := s.Get(string(p.Name)); !ok || found != &s.All()[i] {
+			t.Fatalf("%q: Get does not find %q", text, p.Name)
+		}
+	}
+}
+
+func checkJSON(t fataler, s *Set, body []byte) {
+	t.Helper()
+	before := bytes.Clone(body)
+	want, refused := reference(before)
+	compare(t, s, s.ParseJSON(body), body, before, want, refused)
+}
+
+// checkPairs compares both parsers of urlencoded text with net/url. That refuses every ';', which is an
+// ordinary character here; it is encoded for the reference.
+func checkPairs(t fataler, s *Set, text []byte) {
+	t.Helper()
+	before := bytes.Clone(text)
+	values, err := url.ParseQuery(strings.ReplaceAll(string(text), ";", "%3B"))
+	last := map[string]string{}
+	refused, repeated := "", ""
+	if err != nil {
+		refused = err.Error()
+	}
+	for name, all := range values {
+		last[name] = all[len(all)-1]
+		if len(all) > 1 {
+			repeated = "it has a duplicate"
+		}
+		if len(name) > MaxName || len(values) > MaxParams {
+			refused = "it is over a limit"
+		}
+		if !utf8.ValidString(name + "/" + strings.Join(all, "/")) {
+			refused = "it is not UTF-8"
+		}
+	}
+	compare(t, s, s.ParseQuery(text), text, before, last, refused)
+	compare(t, s, s.ParseForm(text), text, before, last, refused+repeated)
+}
+
+var jsonSeeds = []string{
+	``, `{}`, ` { } `, orderJSON, escapedJSON, nestedJSON,
+	`{"a":0.50,"b":1e-7,"c":-0,"d":1E+07}`, `{"a":01}`, `{"a":1.}`, `{"a":-}`, `{"a":1e+}`,
+	`{"a":true,"b":false,"c":null}`, `{"a":tru}`, `{"a":nulL}`,
+	`{"a":"\"\\\/\b\f\n\r\t\u0000\u20ac"}`, `{"a":"\ud83d\ude00"}`, `{"a":"\ud83d"}`, `{"a":"\ude00\ud83d"}`, `{"a":"\x"}`,
+	"{\"a\":\"\xff\"}", "{\"a\":\"\x1f\"}", "{\"a\":\"\\n\xc3\"}", "\ufeff{}",
+	`{"a":1,"\u0061":2}`, `{"a":1,}`, `{"a":[1,{"b":[]},"\n"],"c":{"d":{}}}`, `{"a":[1,]}`, `{"a":[}]}`, `[1]`, `"a"`, `{} x`,
+	`{"a":` + brackets(MaxDepth) + `}`, `{"a":` + brackets(MaxDepth+1) + `}`,
+}
+
+var pairSeeds = []string{
+	``, `&`, `=`, orderForm, escapedForm, `a`, `a=1&a=2`, `a=b=c;d`, `a=+%20%2B`, `a=%`, `a=%4&b`, `a%4=1`, `%61=%C3%A9`, `a=%ff`, "\xff=1", `=1&=2`,
+}
+
+func FuzzParseJSON(f *testing.F) {
+	for _, s := range jsonSeeds {
+		f.Add([]byte(s))
+	}
+	var s Set // kept, so that one input meets what another has left
+	f.Fuzz(func(t *testing.T, body []byte) { checkJSON(t, &s, body) })
+}
+
+func FuzzParseForm(f *testing.F) {
+	for _, s := range pairSeeds {
+		f.Add([]byte(s))
+	}
+	var s Set
+	f.Fuzz(func(t *testing.T, text []byte) { checkPairs(t, &s, text) })
+}
+
+func TestFlatObjectsReadAsEncodingJSONReadsThem(t *testing.T) {
+	space := rapid.StringMatching(`[ \t\r\n]{0,2}`)
+	text := rapid.Custom(func(t *rapid.T) string {
+		s := rapid.String().Draw(t, "text")
+		switch rapid.IntRange(0, 2).Draw(t, "spelling") {
+		case 0:
+			return string(must(json.Marshal(s)))
+		case 1: // every code point, or its pair of surrogates, as an escape
+			var b strings.Builder
+			for _, unit := range utf16.Encode([]rune(s)) {
+				fmt.Fprintf(&b, `\u%04x`, unit)
+			}
+			return `"` + b.String() + `"`
+		default:
+			return `"` + strings.Join(rapid.SliceOfN(rapid.SampledFrom([]string{
+				`\"`, `\\`, `\/`, `\b`, `\f`, `\n`, `\r`, `\t`, `\u00e9`, `\uD83D\uDE00`, `\u0000`, "x", "é", "😀", "\u2028",
+			}), 0, 6).Draw(t, "pieces"), "") + `"`
+		}
+	})
+	scalar := rapid.OneOf(text,
+		rapid.StringMatching(`-?(0|[1-9][0-9]{0,20})(\.[0-9]{1,20})?([eE][+-]?[0-9]{1,3})?`),
+		rapid.SampledFrom([]string{"true", "false", "null"}))
+	var s Set
+	rapid.Check(t, func(t *rapid.T) {
+		var b strings.Builder
+		blank := func() { b.WriteString(space.Draw(t, "space")) }
+		blank()
+		b.WriteByte('{')
+		for i := range rapid.IntRange(0, 12).Draw(t, "params") {
+			if i > 0 {
+				b.WriteByte(',')
+			}
+			blank()
+			b.WriteString(text.Draw(t, "name"))
+			blank()
+			b.WriteByte(':')
+			blank()
+			b.WriteString(scalar.Draw(t, "value"))
+			blank()
+		}
+		b.WriteByte('}')
+		blank()
+		if !json.Valid([]byte(b.String())) {
+			t.Fatalf("the generator made %s", b.String())
+		}
+		checkJSON(t, &s, []byte(b.String()))
+	})
+}
+
+func TestAnyTokensReadAsEncodingJSONReadsThem(t *testing.T) {
+	token := rapid.SampledFrom([]string{
+		"{", "}", "[", "]", ":", ",", " ", `"a"`, `"b":`, `"c":1`, `"\n"`, `"`, `\`, "0", "-", "1.5", "e", "+", "true", "null", "\xff", "\x00",
+	})
+	var s Set
+	rapid.Check(t, func(t *rapid.T) {
+		body := strings.Join(rapid.SliceOfN(token, 0, 12).Draw(t, "tokens"), "")
+		checkJSON(t, &s, []byte(body))
+		checkJSON(t, &s, []byte(`{"x":[`+body+`]}`))
+		checkJSON(t, &s, []byte(`{`+body+`}`))
+	})
+}
+
+func TestPairsReadAsNetURLReadsThem(t *testing.T) {
+	token := rapid.SampledFrom([]string{"a", "b", "=", "&", "+", "%", "%20", "%c3%A9", "%ff", ";", "é", "\xff", "4", "%26", "%3D", "\x00"})
+	var s Set
+	rapid.Check(t, func(t *rapid.T) {
+		checkPairs(t, &s, []byte(strings.Join(rapid.SliceOfN(token, 0, 16).Draw(t, "tokens"), "")))
+		values := url.Values{}
+		for i, v := range rapid.SliceOfN(rapid.String(), 0, 8).Draw(t, "values") {
+			values.Set(fmt.Sprintf("p %d é", i), v)
+		}
+		checkPairs(t, &s, []byte(values.Encode()))
+	})
+}

@@ -1,0 +1,244 @@
+package params
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+)
+
+// show writes a Set as "name=value" with a letter for the kind, sorted as the Set is.
+func show(s *Set) string {
+	var b strings.Builder
+	for i, p := range s.All() {
+		if i > 0 {
+			b.WriteByte(' ')
+		}
+		fmt.Fprintf(&b, "%s=%s/%c", p.Name, p.Value, "snb0of"[p.Kind])
+	}
+	return b.String()
+}
+
+func TestJSONIsRead(t *testing.T) {
+	f := func(body, want string) {
+		t.Helper()
+		var s Set
+		if err := s.ParseJSON([]byte(body)); err != nil {
+			t.Errorf("%s: %v", body, err)
+		} else if got := show(&s); got != want {
+			t.Errorf("%s:\n got %s\nwant %s", body, got, want)
+		}
+	}
+	f(``, ``)
+	f(`{}`, ``)
+	f(" \t\r\n{ \t\r\n} \t\r\n", ``)
+	f(orderJSON, `amount=0.12345678/n pair=BTC_USD/s price=50000.12/n type=buy/s`)
+	f(" { \"b\" : 1 , \"a\"\n:\t\"x\"\r} ", `a=x/s b=1/n`)
+
+	// Sorted by bytes: capitals first, a prefix before what it begins, code points in their order.
+	f(`{"é":1,"b":2,"ab":3,"a":4,"B":5,"":6,"10":7,"9":8}`, `=6/n 10=7/n 9=8/n B=5/n a=4/n ab=3/n b=2/n é=1/n`)
+
+	// Literals stay as they are written.
+	f(`{"a":0.50,"b":1e-7,"c":-0,"d":1E+07,"e":-12.250,"f":0e0,"g":123456789012345678901234567890}`,
+		`a=0.50/n b=1e-7/n c=-0/n d=1E+07/n e=-12.250/n f=0e0/n g=123456789012345678901234567890/n`)
+	f(`{"a":true,"b":false,"c":null}`, `a=true/b b=false/b c=null/0`)
+
+	// Strings are decoded, names too.
+	f(`{"a":"","b":"\"\\\/\b\f\n\r\t"}`, "a=/s b=\"\\/\b\f\n\r\t/s")
+	f(`{"\u0061\u00e9":"\u20AC\uD83D\uDE00\u0000"}`, "aé=€😀\x00/s")
+	f(`{"a":"x\ty","b":"\u00fcz","c":"plain 😀"}`, "a=x\ty/s b=üz/s c=plain 😀/s")
+	f("{\"a\":\"\x7f\u2028\"}", "a=\x7f\u2028/s")
+
+	// Nested values keep their text.
+	f(`{"a":[],"b":{},"c":[ 1, {"x":[true]} ],"d":{"y":"\n", "y":2}}`,
+		`a=[]/o b={}/o c=[ 1, {"x":[true]} ]/o d={"y":"\n", "y":2}/o`)
+	f(`{"a":`+brackets(MaxDepth)+`}`, `a=`+brackets(MaxDepth)+`/o`)
+}
+
+func brackets(depth int) string { return strings.Repeat("[", depth) + strings.Repeat("]", depth) }
+
+func TestJSONRawIsTheTextAsSent(t *testing.T) {
+	var s Set
+	if err := s.ParseJSON([]byte(`{ "a" : "x\ny" , "b" : 0.50 , "c" : [ 1 ] }`)); err != nil {
+		t.Fatal(err)
+	}
+	for name, want := range map[string]string{"a": `"x\ny"`, "b": `0.50`, "c": `[ 1 ]`} {
+		if p, ok := s.Get(name); !ok || string(p.Raw) != want {
+			t.Errorf("%s: got %v, want %s", name, p, want)
+		}
+	}
+}
+
+func TestJSONIsRefusedWhereItBreaks(t *testing.T) {
+	f := func(body string, position int, expected string) {
+		t.Helper()
+		var s Set
+		err := s.ParseJSON([]byte(body))
+		var syntax *SyntaxError
+		if !errors.As(err, &syntax) {
+			t.Errorf("%q: got %v, want a SyntaxError", body, err)
+			return
+		}
+		if syntax.Position != position || syntax.Expected != expected {
+			t.Errorf("%q: got %v, want %q at %d", body, err, expected, position)
+		}
+		if len(s.All()) != 0 {
+			t.Errorf("%q: the Set is not empty after an error", body)
+		}
+	}
+	const (
+		name     = "a name in double quotes"
+		value    = "a value"
+		digit    = "a digit"
+		next     = "',' or '}'"
+		nextItem = "',' or ']'"
+		quote    = "'\"'"
+		escape   = `one of "\/bfnrtu`
+		control  = "an escape instead of a control character"
+		pair     = "a pair of surrogates"
+		utf8Text = "a string of valid UTF-8"
+		hex      = "four hexadecimal digits"
+	)
+	// The object.
+	f(` `, 1, "'{'")
+	f(`[]`, 0, "'{'")
+	f(`"a"`, 0, "'{'")
+	f(`null`, 0, "'{'")
+	f("\ufeff{}", 0, "'{'")
+	f("\v{}", 0, "'{'")
+	f(`{`, 1, name)
+	f(`{a:1}`, 1, name)
+	f(`{'a':1}`, 1, name)
+	f(`{1:1}`, 1, name)
+	f(`{,}`, 1, name)
+	f(`{"a"}`, 4, "':'")
+	f(`{"a" 1}`, 5, "':'")
+	f(`{"a":}`, 5, value)
+	f(`{"a":1,}`, 7, name)
+	f(`{"a":1 "b":2}`, 7, next)
+	f(`{"a":1]`, 6, next)
+	f(`{"a":1`, 6, next)
+	f(`{"a":1}}`, 7, "the end of the body")
+	f(`{} {}`, 3, "the end of the body")
+	f("{}\x00", 2, "the end of the body")
+	f(`{"a":1}//`, 7, "the end of the body")
+
+	// Literals.
+	f(`{"a":tru}`, 5, value)
+	f(`{"a":True}`, 5, value)
+	f(`{"a":nul`, 5, value)
+	f(`{"a":truex}`, 9, next)
+	f(`{"a":NaN}`, 5, value)
+	f(`{"a":Infinity}`, 5, value)
+	f(`{"a":+1}`, 5, value)
+	f(`{"a":.5}`, 5, value)
+	f(`{"a":-}`, 6, digit)
+	f(`{"a":-a}`, 6, digit)
+	f(`{"a":01}`, 6, next)
+	f(`{"a":-012}`, 7, next)
+	f(`{"a":1.}`, 7, digit)
+	f(`{"a":1.e1}`, 7, digit)
+	f(`{"a":1e}`, 7, digit)
+	f(`{"a":1e+}`, 8, digit)
+	f(`{"a":0x1}`, 6, next)
+	f(`{"a":1_0}`, 6, next)
+	f(`{"a":1`+"\u0661"+`}`, 6, next) // another script's digit
+
+	// Strings.
+	f(`{"a":"x}`, 8, quote)
+	f(`{"a":"x\"}`, 10, quote)
+	f(`{"a":"x\`, 8, escape)
+	f(`{"a":"\x41"}`, 7, escape)
+	f(`{"a":"\'"}`, 7, escape)
+	f(`{"a":"\U0041"}`, 7, escape)
+	f("{\"a\":\"\n\"}", 6, control)
+	f("{\"a\":\"\\n\x1f\"}", 8, control)
+	f("{\"a\":\"\x00\"}", 6, control)
+	f(`{"a":"\u12"}`, 8, hex)
+	f(`{"a":"\u12`, 8, hex)
+	f(`{"a":"\u12g4"}`, 8, hex)
+	f(`{"a":"\u1234`, 12, quote)
+	f(`{"a":"\ud83d"}`, 6, pair)
+	f(`{"a":"\ude00"}`, 6, pair)
+	f(`{"a":"\ud83dx"}`, 6, pair)
+	f(`{"a":"\ud83d\n"}`, 6, pair)
+	f(`{"a":"\ud83d\nde00"}`, 6, pair)
+	f(`{"a":"\ud83dxude00"}`, 6, pair)
+	f(`{"a":"\ud83d\ud83d"}`, 6, pair)
+	f(`{"a":"\ude00\ud83d"}`, 6, pair)
+	f(`{"a":"\ud83d\ude0"}`, 6, pair)
+	f("{\"a\":\"\xff\"}", 6, utf8Text)
+	f("{\"\xc3\":1}", 2, utf8Text)
+	f("{\"a\":\"\xed\xa0\x80\"}", 6, utf8Text)       // a surrogate written as UTF-8
+	f("{\"a\":\"\xc0\x80\"}", 6, utf8Text)           // an overlong zero
+	f("{\"a\":\"\\u00e9\xc3\\u00a9\"}", 6, utf8Text) // broken bytes around escapes
+
+	// Nested values.
+	f(`{"a":[`, 6, value)
+	f(`{"a":[1`, 7, nextItem)
+	f(`{"a":[1,]}`, 8, value)
+	f(`{"a":[,]}`, 6, value)
+	f(`{"a":[1 2]}`, 8, nextItem)
+	f(`{"a":[1}`, 7, nextItem)
+	f(`{"a":[}`, 6, value)
+	f(`{"a":{]`, 6, name)
+	f(`{"a":{"b"]`, 9, "':'")
+	f(`{"a":{"b":1]`, 11, next)
+	f(`{"a":{"b":1,}}`, 12, name)
+	f(`{"a":{1:2}}`, 6, name)
+	f(`{"a":[01]}`, 7, nextItem)
+	f(`{"a":["\ud83d"]}`, 7, pair)
+	f(`{"a":[]`, 7, next)
+	f(`{"a":`+brackets(MaxDepth+1)+`}`, 5+MaxDepth, "no deeper nesting")
+	f(`{"a":`+strings.Repeat(`{"a":`, 1000), 5+5*MaxDepth, "no deeper nesting")
+}
+
+func TestJSONDuplicatesAreNamed(t *testing.T) {
+	f := func(body, name string) {
+		t.Helper()
+		var s Set
+		var duplicate *DuplicateError
+		if err := s.ParseJSON([]byte(body)); !errors.As(err, &duplicate) || duplicate.Name != name {
+			t.Errorf("%s: got %v, want a DuplicateError of %q", body, err, name)
+		}
+		if len(s.All()) != 0 {
+			t.Errorf("%s: the Set is not empty after an error", body)
+		}
+	}
+	f(`{"a":1,"a":1}`, "a")
+	f(`{"a":1,"b":2,"c":3,"a":4}`, "a")
+	f(`{"c":1,"b":2,"a":3,"c":4}`, "c")
+	f(`{"a":1,"\u0061":2}`, "a")
+	f(`{"":1,"":2}`, "")
+	f(`{"price":1,"price":{}}`, "price")
+}
+
+func TestLimits(t *testing.T) {
+	many := func(n int, first, format, last string) []byte {
+		pairs := make([]string, n)
+		for i := range pairs {
+			pairs[i] = fmt.Sprintf(format, i)
+		}
+		return []byte(first + strings.Join(pairs, map[string]string{"{": ",", "": "&"}[first]) + last)
+	}
+	var s Set
+	f := func(err, want error, n int) {
+		t.Helper()
+		if err != want || len(s.All()) != n {
+			t.Errorf("got %v and %d parameters, want %v and %d", err, len(s.All()), want, n)
+		}
+	}
+	f(s.ParseJSON(many(MaxParams, "{", `"p%d":0`, "}")), nil, MaxParams)
+	f(s.ParseJSON(many(MaxParams+1, "{", `"p%d":0`, "}")), ErrTooMany, 0)
+	f(s.ParseForm(many(MaxParams, "", "p%d=0", "")), nil, MaxParams)
+	f(s.ParseForm(many(MaxParams+1, "", "p%d=0", "")), ErrTooMany, 0)
+	f(s.ParseQuery(append(many(MaxParams, "", "p%d=0", ""), "&p1=2&p3=4"...)), nil, MaxParams) // repeated ones do not count
+
+	longest := strings.Repeat("é", MaxName/2) // 64 bytes once decoded
+	encoded := strings.Repeat("%c3%a9", MaxName/2)
+	f(s.ParseJSON([]byte(`{"`+longest+`":1}`)), nil, 1)
+	f(s.ParseJSON([]byte(`{"`+longest+`x":1}`)), ErrNameTooLong, 0)
+	f(s.ParseForm([]byte(encoded+"=1")), nil, 1)
+	f(s.ParseForm([]byte(encoded+"x=1")), ErrNameTooLong, 0)
+	f(s.ParseQuery([]byte(encoded+"x")), ErrNameTooLong, 0)
+}

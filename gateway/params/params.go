@@ -1,0 +1,107 @@
+package params
+
+import (
+	"bytes"
+	"slices"
+	"unicode/utf8"
+)
+
+// Kind says how a value was written.
+type Kind uint8
+
+const (
+	String Kind = iota // JSON string
+	Number             // JSON number
+	Bool               // JSON true or false
+	Null               // JSON null
+	Nested             // JSON object or array
+	Form               // text of a form or a query, which knows no kinds
+)
+
+var kindNames = [...]string{"string", "number", "bool", "null", "nested", "form"}
+
+func (k Kind) String() string { return kindNames[k] }
+
+// Param is one parameter.
+type Param struct {
+	Name  []byte // decoded
+	Value []byte // decoded text of a String or a Form; for every other kind the same as Raw
+	Raw   []byte // the value as sent: a JSON string with its quotes, form text still encoded
+	Kind  Kind
+}
+
+// Set is the parameters of one request, sorted by the bytes of their names. The zero value is ready.
+type Set struct {
+	params  []Param
+	scratch []byte // decoded names and values; never reallocated while a Param points into it
+}
+
+// maxKeptScratch bounds, in bytes, what an idle Set holds on to after a request with much to decode.
+const maxKeptScratch = 16 << 10
+
+// Reset empties the Set and forgets the bytes it was parsed from.
+func (s *Set) Reset() {
+	clear(s.params)
+	s.params = s.params[:0]
+	if cap(s.scratch) > maxKeptScratch {
+		s.scratch = nil
+	}
+	s.scratch = s.scratch[:0]
+}
+
+// Get returns the parameter of that name. The Param is the Set's own and is not to be changed.
+func (s *Set) Get(name string) (*Param, bool) {
+	for i := range s.params {
+		if string(s.params[i].Name) == name {
+			return &s.params[i], true
+		}
+	}
+	return nil, false
+}
+
+// All returns every parameter, sorted by name. The slice is the Set's own and is not to be changed.
+func (s *Set) All() []Param { return s.params }
+
+// repeat says what a name that is already in the Set means.
+type repeat bool
+
+const (
+	refuseRepeat repeat = false
+	lastCounts   repeat = true
+)
+
+// insert puts p into its place. Most requests have about four parameters, so it searches from the end.
+func (s *Set) insert(p *Param, r repeat) error {
+	if len(p.Name) > MaxName {
+		return ErrNameTooLong
+	}
+	at := len(s.params)
+	for ; at > 0; at-- {
+		order := bytes.Compare(s.params[at-1].Name, p.Name)
+		if order < 0 {
+			break
+		}
+		if order > 0 {
+			continue
+		}
+		if r == refuseRepeat {
+			return &DuplicateError{Name: string(p.Name)}
+		}
+		s.params[at-1] = *p
+		return nil
+	}
+	if len(s.params) == MaxParams {
+		return ErrTooMany
+	}
+	s.params = append(s.params, Param{})
+	copy(s.params[at+1:], s.params[at:])
+	s.params[at] = *p
+	return nil
+}
+
+// reserve makes room for n decoded bytes. Decoding never makes text longer, so the first call with all
+// the input still ahead is enough for every later one, and text decoded before stays where it is.
+func (s *Set) reserve(n int) { s.scratch = slices.Grow(s.scratch, n) }
+
+// isText reports whether b is valid UTF-8. seen is all its bytes or-ed, which settles ASCII at once.
+func isText(b []byte, seen byte) bool { return seen < utf8.RuneSelf || utf8.Valid(b) }

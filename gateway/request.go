@@ -1,0 +1,215 @@
+package gateway
+
+import (
+	"strconv"
+	"sync"
+
+	"github.com/valyala/fasthttp"
+
+	"exchange/actors"
+	"exchange/core/event"
+	"exchange/core/matching"
+	"exchange/gateway/params"
+	"exchange/gateway/sign"
+)
+
+// A request is one request on its way through the gateway, with the memory it needs. It is pooled; its
+// handler's goroutine owns it.
+type request struct {
+	g      *Gateway
+	ctx    *fasthttp.RequestCtx
+	engine *actors.Engine
+	static *static
+
+	query params.Set // of the address
+	form  params.Set // of the body
+
+	key   *actors.Key // of a private request
+	nonce uint64
+
+	verifier sign.Verifier
+	fields   []fieldError
+
+	status int
+	body   []byte // of the answer
+}
+
+var requests = sync.Pool{New: func() any { return new(request) }}
+
+func newRequest(g *Gateway, ctx *fasthttp.RequestCtx) *request {
+	r := requests.Get().(*request)
+	r.g, r.ctx, r.engine, r.static, r.key, r.nonce = g, ctx, nil, nil, nil, 0
+	r.fields, r.status, r.body = r.fields[:0], fasthttp.StatusOK, r.body[:0]
+	return r
+}
+
+// keptBody is the largest answer whose memory is kept for the next request; a larger one is given to
+// the server instead of being copied.
+const keptBody = 64 << 10
+
+// send writes the answer and gives the request back to the pool.
+func (r *request) send() {
+	resp := &r.ctx.Response
+	resp.SetStatusCode(r.status)
+	h := &resp.Header
+	h.Set("Access-Control-Allow-Origin", "*")
+	h.Set("Access-Control-Expose-Headers", "X-Update-Id, X-Request-Id, Retry-After, X-RateLimit-Limit, X-RateLimit-Remaining, X-RateLimit-Reset")
+	if r.status != fasthttp.StatusNoContent {
+		h.SetContentType("application/json")
+	}
+	if len(r.body) > keptBody {
+		resp.SetBodyRaw(r.body)
+		r.body = nil
+	} else {
+		resp.SetBody(r.body)
+	}
+	r.query.Reset()
+	r.form.Reset()
+	r.ctx = nil
+	requests.Put(r)
+}
+
+// Limits of list parameters.
+const maxOffset = 100_000
+
+// The functions below read one parameter of the query each, and note it as bad where it is.
+
+// limit is a count above 0; what is above most is lowered to it.
+func (r *request) limit(name string, unset, most int) int {
+	p, ok := r.query.Get(name)
+	if !ok {
+		return unset
+	}
+	n, ok := integer(p.Value)
+	if !ok || n == 0 {
+		r.bad(name, fieldInteger+" It must be above 0.")
+		return unset
+	}
+	return int(min(n, uint64(most)))
+}
+
+func (r *request) offset() int {
+	p, ok := r.query.Get("offset")
+	if !ok {
+		return 0
+	}
+	n, ok := integer(p.Value)
+	if !ok || n > maxOffset {
+		r.bad("offset", fieldInteger+" It must be 0 to "+strconv.Itoa(maxOffset)+".")
+		return 0
+	}
+	return int(n)
+}
+
+// before is the exclusive upper bound of ids, 0 if there is none.
+func (r *request) before() uint64 {
+	p, ok := r.query.Get("before")
+	if !ok {
+		return 0
+	}
+	n, ok := integer(p.Value)
+	if !ok || n == 0 {
+		r.bad("before", fieldInteger+" It must be above 0.")
+	}
+	return n
+}
+
+// side is buy or sell, 0 if the parameter is not there.
+func (r *request) side(name string) matching.Side {
+	p, ok := r.query.Get(name)
+	if !ok {
+		return 0
+	}
+	s := sideOf(p.Value)
+	if s == 0 {
+		r.bad(name, fieldChoice+" It must be buy or sell.")
+	}
+	return s
+}
+
+// pair is the number of a pair, 0 if the parameter is not there.
+func (r *request) pair() uint16 {
+	p, ok := r.query.Get("pair")
+	if !ok {
+		return 0
+	}
+	pair := r.engine.Pair(p.Value)
+	if pair == nil {
+		r.bad("pair", fieldPair)
+		return 0
+	}
+	return pair.Number
+}
+
+// currency is a currency's code, "" if the parameter is not there.
+func (r *request) currency(name string) string {
+	p, ok := r.query.Get(name)
+	if !ok {
+		return ""
+	}
+	for _, c := range r.engine.Currencies() {
+		if c.Code == string(p.Value) {
+			return c.Code
+		}
+	}
+	r.bad(name, fieldCurrency)
+	return ""
+}
+
+// ascending is true for ordering=id, false for -id and when it is not there.
+func (r *request) ascending() bool {
+	p, ok := r.query.Get("ordering")
+	if !ok || string(p.Value) == "-id" {
+		return false
+	}
+	if string(p.Value) != "id" {
+		r.bad("ordering", fieldChoice+" It must be id or -id.")
+	}
+	return true
+}
+
+// clientID is the parameter client_order_id of the query or the body, a zero one if it is not there.
+func (r *request) clientID(from *params.Set) event.ClientID {
+	p, ok := from.Get("client_order_id")
+	if !ok {
+		return event.ClientID{}
+	}
+	var id event.ClientID
+	err := error(event.ErrClientID)
+	if isScalar(p) {
+		id, err = event.NewClientID(p.Value)
+	}
+	if err != nil {
+		r.bad("client_order_id", "A text of 1 to 36 of A-Z, a-z, 0-9, _ and - is required.")
+	}
+	return id
+}
+
+func sideOf(text []byte) matching.Side {
+	switch string(text) {
+	case "buy":
+		return matching.Buy
+	case "sell":
+		return matching.Sell
+	}
+	return 0
+}
+
+// isScalar is true of what can be a number or a text: not of true, null, objects and arrays.
+func isScalar(p *params.Param) bool {
+	return p.Kind == params.String || p.Kind == params.Number || p.Kind == params.Form
+}
+
+// integer reads 1 to 19 digits.
+func integer(b []byte) (n uint64, ok bool) {
+	if len(b) == 0 || len(b) > 19 {
+		return 0, false
+	}
+	for _, c := range b {
+		if c-'0' > 9 {
+			return 0, false
+		}
+		n = n*10 + uint64(c-'0')
+	}
+	return n, true
+}

@@ -1,0 +1,50 @@
+// Package sign checks the HMAC-SHA256 signatures of requests.
+//
+// The signed message is the API key followed by the request's parameters, sorted by name, each written
+// name=value and percent-encoded, joined with '&'. The values are the literal texts that were sent:
+// the JSON number 0.50 is signed as "0.50", a JSON string as its decoded text, true, false and null as
+// such, an object or an array as its raw text. For the key "demo-alice" and the body
+//
+//	{"type":"buy","pair":"BTC_USD","amount":0.12345678,"price":50000.12}
+//
+// the message is
+//
+//	demo-aliceamount=0.12345678&pair=BTC_USD&price=50000.12&type=buy
+//
+// and the signature its HMAC under the secret, as 64 hexadecimal digits of either case.
+//
+//	keyed := sign.New(secret)  // once, when the API key is loaded
+//	var v sign.Verifier        // one per worker or from a pool
+//	ok := keyed.Verify(&v, key, &set, nil, header) // a POST with a JSON body
+//	ok = keyed.Verify(&v, key, &set, form, header) // a POST with a form body
+//	ok = keyed.VerifyGet(&v, key, &set, query, header)
+//
+// # What is accepted
+//
+// Libraries disagree on how to encode, so a signature counts if it fits any one of these texts:
+//
+//   - only the unreserved characters of RFC 3986 bare, a space as %20: tried first
+//   - the form body or the query exactly as sent
+//   - a space as '+'
+//   - also !'()* bare, as encodeURIComponent of JavaScript leaves them; a space as %20 or as '+'
+//   - for GET only: the key alone, whatever the query; tried before all others
+//
+// A text equal to one already tried is skipped. Without spaces and without !'()* one HMAC settles a
+// JSON body, and a right signature of a form; MaxTries bounds the rest.
+//
+// The key alone is never enough for a POST that carries parameters: otherwise the signature of any GET
+// could be put on any order.
+//
+// # What a signature does not cover
+//
+// Neither the nonce nor method and path are part of the message; that is the published scheme. Whoever
+// sees a signed request could send it again with a higher nonce, so the transport has to be encrypted
+// and nonces have to grow.
+//
+// # Secrets
+//
+// A Keyed does not contain the secret, only two hash states made from it, which are just as good for
+// signing and are therefore never printed. Digests are compared in constant time, and how many are
+// computed depends on the request alone, up to the one that fits. Nothing of a request is referred to
+// after Verify returns.
+package sign

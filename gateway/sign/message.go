@@ -1,0 +1,79 @@
+package sign
+
+import "exchange/gateway/params"
+
+// style says which characters are not percent-encoded although RFC 3986 reserves them. It is a set of bits.
+type style uint8
+
+const (
+	strict      style = 0
+	spaceAsPlus style = 1 << 0 // a space is '+', as in forms
+	bareMarks   style = 1 << 1 // !'()* stay as they are, as encodeURIComponent leaves them
+	always      style = 1 << 2 // not a style: a byte that every style encodes
+)
+
+// encoded says for each byte in which way it is special; 0 for the unreserved ones, which never are.
+var encoded = func() (t [256]style) {
+	for c := range t {
+		t[c] = always
+	}
+	for _, c := range "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~" {
+		t[c] = 0
+	}
+	for _, c := range "!'()*" {
+		t[c] = bareMarks
+	}
+	t[' '] = spaceAsPlus
+	return t
+}()
+
+// AppendMessage appends the text that is signed: the key and the sorted parameters, with the unreserved
+// characters of RFC 3986 bare and a space as %20 or as '+'. p may be nil.
+func AppendMessage(dst []byte, key []byte, p *params.Set, plus bool) []byte {
+	s := strict
+	if plus {
+		s = spaceAsPlus
+	}
+	dst, _ = appendMessage(dst, key, p, s)
+	return dst
+}
+
+// appendMessage also returns which kinds of special characters occurred: a style that differs from s
+// only in others gives the same text.
+func appendMessage(dst []byte, key []byte, p *params.Set, s style) (text []byte, special style) {
+	dst = append(dst, key...)
+	if p == nil {
+		return dst, 0
+	}
+	all := p.All()
+	for i := range all {
+		if i > 0 {
+			dst = append(dst, '&')
+		}
+		var inName, inValue style
+		dst, inName = appendEncoded(dst, all[i].Name, s)
+		dst = append(dst, '=')
+		dst, inValue = appendEncoded(dst, all[i].Value, s)
+		special |= inName | inValue
+	}
+	return dst, special
+}
+
+func appendEncoded(dst, text []byte, s style) (_ []byte, special style) {
+	const digits = "0123456789ABCDEF"
+	from := 0
+	for i, c := range text {
+		e := encoded[c]
+		special |= e
+		switch {
+		case e == 0, e == bareMarks && s&bareMarks != 0:
+			continue
+		case e == spaceAsPlus && s&spaceAsPlus != 0:
+			dst = append(append(dst, text[from:i]...), '+')
+		default:
+			dst = append(append(dst, text[from:i]...), '%', digits[c>>4], digits[c&15])
+		}
+		from = i + 1
+	}
+	return append(dst, text[from:]...), special
+}

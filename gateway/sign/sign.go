@@ -1,0 +1,195 @@
+package sign
+
+import (
+	"crypto/sha256"
+	"crypto/subtle"
+	"encoding"
+	"encoding/hex"
+	"fmt"
+	"hash"
+	"io"
+
+	"exchange/gateway/params"
+)
+
+// MaxTries bounds the HMACs one verification computes: four encodings, the text as sent, the key alone.
+const MaxTries = 6
+
+// SignatureLen is the length of a signature in hexadecimal digits.
+const SignatureLen = 2 * sha256.Size
+
+// Keyed signs and verifies with one secret. It does not change after New: any number of goroutines may
+// use it, each with a Verifier of its own.
+type Keyed struct {
+	// states are SHA-256 after its first block, key xor ipad and key xor opad (RFC 2104). Starting from
+	// them saves two of the five blocks of a usual HMAC (169 instead of 256 ns for an order, measured
+	// against two plain Sum256), and the secret itself need not stay in memory. They stand in a closure
+	// because fmt follows pointers inside the structs of others, where it cannot call Format.
+	states func() (inner, outer []byte)
+}
+
+// New prepares a secret, which it does not keep. An empty secret is a broken account record, and
+// everybody could sign with it, so it panics.
+func New(secret []byte) *Keyed {
+	if len(secret) == 0 {
+		panic("BUG: an API key without a secret")
+	}
+	var block [sha256.BlockSize]byte
+	if len(secret) > len(block) {
+		sum := sha256.Sum256(secret)
+		secret = sum[:]
+	}
+	copy(block[:], secret)
+	inner, outer := stateAfter(block, 0x36), stateAfter(block, 0x5c)
+	return &Keyed{states: func() ([]byte, []byte) { return inner, outer }}
+}
+
+func stateAfter(block [sha256.BlockSize]byte, pad byte) []byte {
+	for i := range block {
+		block[i] ^= pad
+	}
+	h := sha256.New()
+	h.Write(block[:])
+	state, err := h.(encoding.BinaryAppender).AppendBinary(nil)
+	if err != nil {
+		panic("BUG: SHA-256 does not give out its state: " + err.Error())
+	}
+	return state
+}
+
+// Format prints a fixed text for every verb.
+func (k Keyed) Format(f fmt.State, _ rune) { io.WriteString(f, k.String()) }
+
+// String returns a fixed text.
+func (k Keyed) String() string { return "sign.Keyed(hidden)" }
+
+// GoString returns a fixed text.
+func (k Keyed) GoString() string { return k.String() }
+
+// Sign appends the signature of a message, for tools and tests. It allocates.
+func (k *Keyed) Sign(dst []byte, message []byte) []byte {
+	var v Verifier
+	v.init()
+	k.mac(&v, message)
+	return hex.AppendEncode(dst, v.digest[:])
+}
+
+// Verifier is the scratch memory of a verification. The zero value is ready; one goroutine uses it at a
+// time, for any Keyed. Between two calls it holds nothing that depends on a secret.
+type Verifier struct {
+	hash    hash.Hash                  // SHA-256
+	state   encoding.BinaryUnmarshaler // the same object
+	message []byte
+	want    [sha256.Size]byte // the client's signature
+	digest  [sha256.Size]byte // ours
+	tries   int               // HMACs computed in this call
+}
+
+// maxKeptMessage bounds, in bytes, what an idle Verifier holds on to after a long request.
+const maxKeptMessage = 16 << 10
+
+func (v *Verifier) init() {
+	if v.hash == nil {
+		v.hash = sha256.New()
+		v.state = v.hash.(encoding.BinaryUnmarshaler)
+	}
+	v.tries = 0
+}
+
+// begin reads the signature. It reports false if it is none.
+func (v *Verifier) begin(signature []byte) bool {
+	v.init()
+	if len(signature) != SignatureLen {
+		return false
+	}
+	_, err := hex.Decode(v.want[:], signature)
+	return err == nil
+}
+
+func (v *Verifier) end() {
+	v.hash.Reset()
+	clear(v.digest[:]) // the right signature of a request that may have been refused
+	if cap(v.message) > maxKeptMessage {
+		v.message = nil
+	}
+}
+
+// Verify reports whether the signature fits a request with a body. p holds the body's parameters and may
+// be nil if there are none. rawBody is a form body as sent, and nil for JSON. What is not 64 hexadecimal
+// digits is refused without computing anything.
+func (k *Keyed) Verify(v *Verifier, key []byte, p *params.Set, rawBody []byte, signature []byte) bool {
+	if !v.begin(signature) {
+		return false
+	}
+	ok := k.fitsParams(v, key, p, rawBody)
+	v.end()
+	return ok
+}
+
+// VerifyGet reports whether the signature fits a request without a body. p holds the parameters of the
+// query and may be nil if there are none; rawQuery is the query as sent, without the '?'.
+func (k *Keyed) VerifyGet(v *Verifier, key []byte, p *params.Set, rawQuery []byte, signature []byte) bool {
+	if !v.begin(signature) {
+		return false
+	}
+	ok := false
+	if p != nil && len(p.All()) > 0 { // otherwise fitsParams starts with the key alone
+		v.message = append(v.message[:0], key...)
+		ok = k.fits(v)
+	}
+	ok = ok || k.fitsParams(v, key, p, rawQuery)
+	v.end()
+	return ok
+}
+
+// fitsParams tries every text that stands for the parameters. raw is tried only if it is not empty: key
+// and nothing would be the signature of a GET.
+func (k *Keyed) fitsParams(v *Verifier, key []byte, p *params.Set, raw []byte) bool {
+	var special style
+	v.message, special = appendMessage(v.message[:0], key, p, strict)
+	if k.fits(v) {
+		return true
+	}
+	if len(raw) > 0 && string(v.message[len(key):]) != string(raw) {
+		v.message = append(append(v.message[:0], key...), raw...)
+		if k.fits(v) {
+			return true
+		}
+	}
+	for s := strict + 1; s <= spaceAsPlus|bareMarks; s++ {
+		if s&^special != 0 {
+			continue // asks for characters that do not occur: the same text as without
+		}
+		v.message, _ = appendMessage(v.message[:0], key, p, s)
+		if string(v.message[len(key):]) != string(raw) && k.fits(v) {
+			return true
+		}
+	}
+	return false
+}
+
+// fits reports whether the client's signature is that of v.message.
+func (k *Keyed) fits(v *Verifier) bool {
+	if v.tries++; v.tries > MaxTries {
+		panic("BUG: more texts to try than there are")
+	}
+	k.mac(v, v.message)
+	return subtle.ConstantTimeCompare(v.digest[:], v.want[:]) == 1
+}
+
+// mac computes the HMAC of message into v.digest.
+func (k *Keyed) mac(v *Verifier, message []byte) {
+	inner, outer := k.states()
+	v.restore(inner)
+	v.hash.Write(message)
+	v.hash.Sum(v.digest[:0])
+	v.restore(outer)
+	v.hash.Write(v.digest[:])
+	v.hash.Sum(v.digest[:0])
+}
+
+func (v *Verifier) restore(state []byte) {
+	if err := v.state.UnmarshalBinary(state); err != nil {
+		panic("BUG: SHA-256 does not take back its state: " + err.Error())
+	}
+}
