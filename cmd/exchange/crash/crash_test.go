@@ -14,43 +14,46 @@ import (
 
 	"github.com/shopspring/decimal"
 
+	"exchange/cmd/exchange/exchangetest"
 	"exchange/gateway/sign"
 	"exchange/persistence/redistest"
 )
+
+func TestMain(m *testing.M) { os.Exit(exchangetest.Main(m)) }
 
 // rounds is how often each test kills, unless EXCHANGE_CRASH_ROUNDS says otherwise.
 const rounds = 4
 
 func TestKillOnPebbleLosesNothing(t *testing.T) {
-	s := newServer(t, "pebble:"+t.TempDir())
-	campaign(t, s, func() { s.kill(); s.start() })
+	s := exchangetest.New(t, "pebble:"+t.TempDir())
+	campaign(t, s, func() { s.Kill(); s.Start() })
 }
 
 func TestKillOnRedisLosesNothing(t *testing.T) {
-	s := newServer(t, redistest.Start(t).URL())
-	campaign(t, s, func() { s.kill(); s.start() })
+	s := exchangetest.New(t, redistest.Start(t).URL())
+	campaign(t, s, func() { s.Kill(); s.Start() })
 }
 
 // Redis itself ends and comes back: the exchange goes on without a restart.
 func TestKillOfRedisLosesNothing(t *testing.T) {
 	r := redistest.Start(t)
-	s := newServer(t, r.URL())
+	s := exchangetest.New(t, r.URL())
 	campaign(t, s, func() {
 		r.Kill()
 		r.Restart()
-		eventually(t, "the exchange takes orders again", func() bool { return s.ready() == nil })
+		exchangetest.Eventually(t, "the exchange takes orders again", func() bool { return s.Ready() == nil })
 	})
 }
 
 // Both at once: there is nobody left who knows more than what is on the disk.
 func TestKillOfExchangeAndRedisLosesNothing(t *testing.T) {
 	r := redistest.Start(t)
-	s := newServer(t, r.URL())
+	s := exchangetest.New(t, r.URL())
 	campaign(t, s, func() {
 		r.Kill()
-		s.kill()
+		s.Kill()
 		r.Restart()
-		s.start()
+		s.Start()
 	})
 }
 
@@ -71,7 +74,7 @@ func newRandom(t *testing.T) *rand.Rand {
 // A world is an exchange, its traders, and all that was paid in.
 type world struct {
 	t        *testing.T
-	s        *server
+	s        *exchangetest.Server
 	traders  []*trader
 	paid     map[string]string // reference -> "ACCOUNT CURRENCY AMOUNT"
 	payments int
@@ -80,7 +83,7 @@ type world struct {
 }
 
 // campaign runs rounds of load with a crash in the middle of it, and of comparison.
-func campaign(t *testing.T, s *server, crash func()) {
+func campaign(t *testing.T, s *exchangetest.Server, crash func()) {
 	n := rounds
 	if text := os.Getenv("EXCHANGE_CRASH_ROUNDS"); text != "" {
 		var err error
@@ -90,17 +93,17 @@ func campaign(t *testing.T, s *server, crash func()) {
 	}
 	random := newRandom(t)
 	w := &world{t: t, s: s, paid: map[string]string{}}
-	s.start()
+	s.Start()
 	w.open(8, random)
 	for round := range n {
 		w.load(100+random.IntN(700), crash)
 		w.compare()
 		t.Logf("round %d: %d requests acknowledged so far, all there", round+1, w.acks.Load())
 	}
-	if code := s.terminate(); code != 0 {
+	if code := s.Terminate(); code != 0 {
 		t.Errorf("an orderly stop exits with %d", code)
 	}
-	s.start()
+	s.Start()
 	w.compare()
 }
 
@@ -109,10 +112,10 @@ func (w *world) open(n int, random *rand.Rand) {
 	for i := range n {
 		name := fmt.Sprintf("t%d", i)
 		var key struct{ Key, Secret string }
-		if _, err := w.s.call("POST", "/operator/v1/accounts", map[string]string{"name": name}, nil); err != nil {
+		if _, err := w.s.Call("POST", "/operator/v1/accounts", map[string]string{"name": name}, nil); err != nil {
 			w.t.Fatal(err)
 		}
-		if _, err := w.s.call("POST", "/operator/v1/keys", map[string]any{"account": name, "permissions": []string{"read", "trade"}}, &key); err != nil {
+		if _, err := w.s.Call("POST", "/operator/v1/keys", map[string]any{"account": name, "permissions": []string{"read", "trade"}}, &key); err != nil {
 			w.t.Fatal(err)
 		}
 		w.traders = append(w.traders, &trader{s: w.s, name: name, key: key.Key, secret: sign.New([]byte(key.Secret)),
@@ -127,7 +130,7 @@ func (w *world) pay(name, currency, amount string) bool {
 	w.payments++
 	reference := fmt.Sprintf("payment-%d", w.payments)
 	w.paid[reference] = name + " " + currency + " " + amount
-	_, err := w.s.call("POST", "/operator/v1/deposits", map[string]string{"account": name, "currency": currency, "amount": amount, "reference": reference}, nil)
+	_, err := w.s.Call("POST", "/operator/v1/deposits", map[string]string{"account": name, "currency": currency, "amount": amount, "reference": reference}, nil)
 	return err == nil
 }
 
@@ -153,7 +156,7 @@ func (w *world) load(acks int, crash func()) {
 		for !stop.Load() && w.pay(w.traders[w.payments%len(w.traders)].name, "USDT", "0.5") {
 		}
 	})
-	eventually(w.t, "enough requests are acknowledged", func() bool { return failed.Load() || w.acks.Load() >= until })
+	exchangetest.Eventually(w.t, "enough requests are acknowledged", func() bool { return failed.Load() || w.acks.Load() >= until })
 	crash()
 	stop.Store(true)
 	wg.Wait()
@@ -167,7 +170,7 @@ func (w *world) compare() {
 	w.t.Helper()
 	for reference, what := range w.paid { // what was under way is decided now; the others are repeats
 		f := strings.Fields(what)
-		if _, err := w.s.call("POST", "/operator/v1/deposits", map[string]string{"account": f[0], "currency": f[1], "amount": f[2], "reference": reference}, nil); err != nil {
+		if _, err := w.s.Call("POST", "/operator/v1/deposits", map[string]string{"account": f[0], "currency": f[1], "amount": f[2], "reference": reference}, nil); err != nil {
 			w.t.Fatal(err)
 		}
 	}

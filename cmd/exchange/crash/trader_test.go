@@ -10,12 +10,13 @@ import (
 	"github.com/shopspring/decimal"
 	"github.com/valyala/fasthttp"
 
+	"exchange/cmd/exchange/exchangetest"
 	"exchange/gateway/sign"
 )
 
 // A trader is one account that sends one request after the other, and remembers each with its outcome.
 type trader struct {
-	s      *server
+	s      *exchangetest.Server
 	name   string
 	key    string
 	secret *sign.Keyed
@@ -73,7 +74,7 @@ func (t *trader) send(method, path, form string, nonce uint64) (int, string, err
 	defer fasthttp.ReleaseRequest(req)
 	defer fasthttp.ReleaseResponse(resp)
 	req.Header.SetMethod(method)
-	req.SetRequestURI("http://" + t.s.listen + path)
+	req.SetRequestURI("http://" + t.s.Listen + path)
 	req.Header.Set("X-KEY", t.key)
 	req.Header.Set("X-NONCE", strconv.FormatUint(nonce, 10))
 	req.Header.Set("X-SIGN", string(t.secret.Sign(nil, []byte(t.key+form))))
@@ -81,7 +82,7 @@ func (t *trader) send(method, path, form string, nonce uint64) (int, string, err
 		req.Header.SetContentType("application/x-www-form-urlencoded")
 		req.SetBodyString(form)
 	}
-	if err := t.s.client.Do(req, resp); err != nil {
+	if err := t.s.Client.Do(req, resp); err != nil {
 		return 0, "", err
 	}
 	return resp.StatusCode(), string(resp.Body()), nil

@@ -1,0 +1,286 @@
+// Package exchangetest runs the real program as a child process, for tests that look at it from outside:
+// that kill it, start it wrongly, or use it with clients of other makers.
+package exchangetest
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/valyala/fasthttp"
+)
+
+var program struct {
+	sync.Once
+	path string
+	err  error
+}
+
+// Main runs a package's tests and removes the program that they built: for TestMain.
+func Main(m *testing.M) int {
+	code := m.Run()
+	if program.path != "" {
+		os.RemoveAll(filepath.Dir(program.path)) //nolint:errcheck // a folder in the system's temporary folder
+	}
+	return code
+}
+
+// build makes the program once for all tests, with the race detector.
+func build(t testing.TB) string {
+	t.Helper()
+	program.Do(func() {
+		dir, err := os.MkdirTemp("", "exchange-crash-")
+		if err != nil {
+			program.err = err
+			return
+		}
+		program.path = filepath.Join(dir, "exchange")
+		out, err := exec.Command("go", "build", "-race", "-o", program.path, "exchange/cmd/exchange").CombinedOutput()
+		if err != nil {
+			program.err = fmt.Errorf("%w\n%s", err, out)
+		}
+	})
+	if program.err != nil {
+		t.Fatal(program.err)
+	}
+	return program.path
+}
+
+// A Server is the exchange as a child process, on a store that outlives it. Its methods are for the
+// test's goroutine, but Client and Call may be used by any.
+type Server struct {
+	Args     []string // of the program; may be changed between two starts
+	Env      []string
+	Listen   string // address of the API
+	Operator string // address of the operator's listener
+	Client   *fasthttp.Client
+
+	t       testing.TB
+	binary  string
+	token   string
+	log     *os.File
+	process *exec.Cmd
+	exited  chan struct{} // closed when the process has ended
+}
+
+// Settings is the configuration file of New: one pair.
+const Settings = `
+currencies:
+  - {code: BTC}
+  - {code: USDT}
+pairs:
+  - {name: BTC_USDT, price_precision: 2, amount_precision: 8, minimum_order_size: 0.00001, maximum_order_size: 1000000}
+`
+
+// New prepares an exchange on a store; more are further arguments of serve.
+func New(t testing.TB, store string, more ...string) *Server {
+	t.Helper()
+	dir := t.TempDir()
+	file := filepath.Join(dir, "exchange.yaml")
+	if err := os.WriteFile(file, []byte(Settings), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	log, err := os.Create(filepath.Join(dir, "log"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := &Server{t: t, binary: build(t), Listen: FreeAddress(t), Operator: FreeAddress(t), token: "token-of-the-tests-1234", log: log,
+		Client: &fasthttp.Client{ReadTimeout: 20 * time.Second, MaxIdemponentCallAttempts: 1, RetryIfErr: func(*fasthttp.Request, int, error) (bool, bool) { return false, false }}}
+	s.Args = append([]string{"serve", "--config", file, "--listen", s.Listen, "--operator", s.Operator, "--store", store, "--data", filepath.Join(dir, "data")}, more...)
+	s.Env = append(os.Environ(), "EXCHANGE_OPERATOR_TOKEN="+s.token)
+	t.Cleanup(func() {
+		s.Kill()
+		if t.Failed() {
+			s.printLog()
+		}
+		log.Close()
+	})
+	return s
+}
+
+// Demo makes the next start serve the demo instead of the configuration file.
+func (s *Server) Demo() { s.Args = append([]string{"serve", "--demo"}, s.Args[3:]...) }
+
+// FreeAddress is an address of this machine where nobody listens.
+func FreeAddress(t testing.TB) string {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	return l.Addr().String()
+}
+
+func (s *Server) printLog() {
+	b, err := os.ReadFile(s.log.Name())
+	if err != nil {
+		s.t.Log(err)
+		return
+	}
+	lines := bufio.NewScanner(bytes.NewReader(b))
+	var last []string
+	for lines.Scan() {
+		last = append(last, lines.Text())
+	}
+	s.t.Logf("the end of the exchange's log:\n%s", strings.Join(last[max(0, len(last)-40):], "\n"))
+}
+
+// Start runs the program and waits until it is ready.
+func (s *Server) Start() {
+	s.t.Helper()
+	s.Client.CloseIdleConnections() // those to the process before
+	s.Run()
+	Eventually(s.t, "the exchange is ready", func() bool {
+		select {
+		case <-s.exited:
+			s.t.Fatalf("the exchange ended while starting: %v", s.process.ProcessState)
+		default:
+		}
+		return s.Ready() == nil
+	})
+}
+
+// Ready asks the program whether it takes orders.
+func (s *Server) Ready() error {
+	status, body, err := s.Client.GetTimeout(nil, "http://"+s.Listen+"/readyz", 5*time.Second)
+	if err == nil && status != 200 {
+		err = fmt.Errorf("%d %s", status, body)
+	}
+	return err
+}
+
+// Run starts the program and does not wait for anything.
+func (s *Server) Run() {
+	s.t.Helper()
+	cmd := exec.Command(s.binary, s.Args...)
+	cmd.Env, cmd.Stdout, cmd.Stderr = s.Env, s.log, s.log
+	if err := cmd.Start(); err != nil {
+		s.t.Fatal(err)
+	}
+	s.process, s.exited = cmd, make(chan struct{})
+	go func(done chan struct{}) {
+		cmd.Wait() //nolint:errcheck // the state is looked at instead
+		close(done)
+	}(s.exited)
+}
+
+// Kill ends the process with SIGKILL and waits until it is gone.
+func (s *Server) Kill() {
+	if s.process != nil {
+		s.process.Process.Kill() //nolint:errcheck // it may have ended by itself
+		<-s.exited
+	}
+}
+
+// Terminate asks for an orderly end and returns the exit code.
+func (s *Server) Terminate() int {
+	s.t.Helper()
+	if err := s.process.Process.Signal(syscall.SIGTERM); err != nil {
+		s.t.Fatal(err)
+	}
+	<-s.exited
+	return s.process.ProcessState.ExitCode()
+}
+
+// Call sends an operator's request and decodes its answer into v, unless that is nil.
+func (s *Server) Call(method, path string, body, v any) (int, error) {
+	req, resp := fasthttp.AcquireRequest(), fasthttp.AcquireResponse()
+	defer fasthttp.ReleaseRequest(req)
+	defer fasthttp.ReleaseResponse(resp)
+	req.Header.SetMethod(method)
+	req.SetRequestURI("http://" + s.Operator + path)
+	req.Header.Set("Authorization", "Bearer "+s.token)
+	if body != nil {
+		b, err := json.Marshal(body)
+		if err != nil {
+			return 0, err
+		}
+		req.SetBody(b)
+	}
+	if err := s.Client.Do(req, resp); err != nil {
+		return 0, err
+	}
+	if resp.StatusCode() != 200 {
+		return resp.StatusCode(), fmt.Errorf("%s %s: %d %s", method, path, resp.StatusCode(), resp.Body())
+	}
+	if v == nil {
+		return 200, nil
+	}
+	return 200, json.Unmarshal(resp.Body(), v)
+}
+
+// Eventually waits for a condition that other processes bring about.
+func Eventually(t testing.TB, what string, condition func() bool) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
+	defer cancel()
+	for !condition() {
+		select {
+		case <-ctx.Done():
+			t.Fatalf("it did not happen: %s", what)
+		case <-time.After(2 * time.Millisecond):
+		}
+	}
+}
+
+// Exited is closed when the process has ended; ExitCode is valid from then on.
+func (s *Server) Exited() <-chan struct{} { return s.exited }
+
+// ExitCode is how the process ended.
+func (s *Server) ExitCode() int { return s.process.ProcessState.ExitCode() }
+
+// Ends runs the program until it ends by itself, and returns its exit code and what it wrote.
+func (s *Server) Ends() (int, string) {
+	s.t.Helper()
+	at, err := s.log.Seek(0, 2)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	s.Run()
+	select {
+	case <-s.exited:
+	case <-time.After(2 * time.Minute):
+		s.t.Fatal("the exchange does not end")
+	}
+	b, err := os.ReadFile(s.log.Name())
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	return s.ExitCode(), string(b[at:])
+}
+
+// Refuses expects an exit code, and words in what is written.
+func (s *Server) Refuses(code int, words ...string) {
+	s.t.Helper()
+	got, text := s.Ends()
+	if got != code {
+		s.t.Errorf("exit code %d, want %d", got, code)
+	}
+	for _, w := range words {
+		if !strings.Contains(text, w) {
+			s.t.Errorf("%q is not said; this is:\n%s", w, text)
+		}
+	}
+}
+
+// Data is a file in the server's data folder.
+func (s *Server) Data(name string) string {
+	for i, a := range s.Args {
+		if a == "--data" {
+			return filepath.Join(s.Args[i+1], name)
+		}
+	}
+	s.t.Fatal("the server has no data folder")
+	return ""
+}
