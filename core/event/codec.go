@@ -72,7 +72,8 @@ func OpenBatch(b []byte) (Batch, error) {
 	return Batch{Epoch: le.Uint32(b[2:]), Prev: le.Uint64(b[6:]), Count: le.Uint32(b[14:]), Records: body[batchHeader:]}, nil
 }
 
-// Append writes the record behind dst.
+// Append writes the record behind dst. It panics when Decode would refuse what it writes: an
+// unreadable record must be found before it is acknowledged, not when it is replayed.
 func (r *Record) Append(dst []byte) []byte {
 	at := len(dst)
 	dst = append(dst, byte(r.Kind), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0)
@@ -94,15 +95,15 @@ func (r *Record) Append(dst []byte) []byte {
 		dst = uv(dst, uint64(r.KeyRevoked.Number))
 	case KindDeposit:
 		d := &r.Deposit
-		dst = uv(uv(uv(uv(dst, d.ID), uint64(d.Account)), uint64(d.Currency)), uint64(d.Amount))
-		dst = text(dst, d.Reference)
+		dst = uv(uv(uv(dst, d.ID), uint64(d.Account)), uint64(d.Currency))
+		dst = text(amount(dst, d.Amount), d.Reference)
 	case KindOrder:
 		dst = r.Order.append(dst)
 	case KindCancel:
 		c := &r.Cancel
 		dst = uv(uv(uv(uv(uv(dst, c.ID), c.Order), uint64(c.Account)), uint64(c.Key)), c.Nonce)
-		dst = append(dst, byte(c.Side))
-		dst = uv(uv(dst, uint64(c.Price)), uint64(c.Remaining))
+		dst = append(dst, side(c.Side))
+		dst = amount(amount(dst, money.Amount(c.Price)), c.Remaining)
 	case KindRefusal:
 		f := &r.Refusal
 		dst = uv(uv(uv(dst, uint64(f.Account)), uint64(f.Key)), f.Nonce)
@@ -116,12 +117,12 @@ func (r *Record) Append(dst []byte) []byte {
 
 func (k *Key) append(dst []byte) []byte {
 	dst = text(uv(uv(dst, uint64(k.Number)), uint64(k.Account)), k.Key)
-	dst = uv(append(dst, k.Permissions), uint64(len(k.Allow)))
+	dst = uv(append(dst, k.Permissions), atMost(len(k.Allow), maxAllow))
 	for _, a := range k.Allow {
 		dst = text(dst, a)
 	}
 	dst = le.AppendUint64(dst, k.SealedBy)
-	dst = uv(dst, uint64(len(k.Sealed)))
+	dst = uv(dst, atMost(len(k.Sealed), maxText))
 	return append(dst, k.Sealed...)
 }
 
@@ -129,20 +130,20 @@ const cutFlag = 0x80 // beside the side, in one byte
 
 func (o *Order) append(dst []byte) []byte {
 	dst = uv(uv(uv(uv(dst, o.ID), uint64(o.Account)), uint64(o.Key)), o.Nonce)
-	flags := byte(o.Side)
+	flags := side(o.Side)
 	if o.Cut {
 		flags |= cutFlag
 	}
 	dst = append(dst, flags)
-	dst = uv(uv(uv(dst, uint64(o.Price)), uint64(o.Amount)), uint64(o.Remaining))
+	dst = amount(amount(amount(dst, money.Amount(o.Price)), o.Amount), o.Remaining)
 	dst = uv(dst, uint64(o.FeeAccount))
 	dst = append(dst, o.ClientID.n)
 	dst = o.ClientID.Append(dst)
-	dst = uv(dst, uint64(len(o.Trades)))
+	dst = uv(dst, atMost(len(o.Trades), maxTrades))
 	for i := range o.Trades {
 		t := &o.Trades[i]
 		dst = uv(uv(uv(dst, t.ID), t.Maker), uint64(t.MakerAccount))
-		dst = uv(uv(uv(dst, uint64(t.Price)), uint64(t.Amount)), uint64(t.MakerRemaining))
+		dst = amount(amount(amount(dst, money.Amount(t.Price)), t.Amount), t.MakerRemaining)
 		dst = balance(balance(dst, t.TakerFee), t.MakerFee)
 	}
 	return dst
@@ -150,7 +151,28 @@ func (o *Order) append(dst []byte) []byte {
 
 func uv(dst []byte, v uint64) []byte { return binary.AppendUvarint(dst, v) }
 
-func text(dst []byte, s string) []byte { return append(uv(dst, uint64(len(s))), s...) }
+func text(dst []byte, s string) []byte { return append(uv(dst, atMost(len(s), maxText)), s...) }
+
+func atMost(n, most int) uint64 {
+	if n > most {
+		panic(fmt.Sprintf("BUG: a record is written with %d of what it can have %d of", n, most))
+	}
+	return uint64(n)
+}
+
+func amount(dst []byte, a money.Amount) []byte {
+	if a < 0 {
+		panic(fmt.Sprintf("BUG: a record is written with the price or amount %d", int64(a)))
+	}
+	return uv(dst, uint64(a))
+}
+
+func side(s matching.Side) byte {
+	if s != matching.Buy && s != matching.Sell {
+		panic(fmt.Sprintf("BUG: a record is written with side %d", s))
+	}
+	return byte(s)
+}
 
 // balance writes the low half first: a fee of 0 takes two bytes.
 func balance(dst []byte, b money.Balance) []byte {
@@ -242,7 +264,10 @@ func (d *decoder) byte() byte {
 }
 
 func (d *decoder) bytes(most uint64) []byte {
-	n := d.upTo(min(most, uint64(len(d.b))))
+	n := d.upTo(most)
+	if n > uint64(len(d.b)) {
+		d.fail()
+	}
 	if d.bad {
 		return nil
 	}

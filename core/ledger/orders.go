@@ -24,7 +24,8 @@ type OpenOrders struct {
 // Len is the number of open orders.
 func (o *OpenOrders) Len() int { return len(o.list) - o.dead }
 
-// Add puts an order in; false if it is there already. Ids of different pairs may come a little out of order.
+// Add puts an order in; false if it is there already. Ids of different pairs may come a little out of
+// order. pair is not 0.
 func (o *OpenOrders) Add(id uint64, pair uint16) bool {
 	i := len(o.list)
 	if i > 0 && o.list[i-1].ID >= id {
@@ -160,7 +161,8 @@ func (c *ClientIDs) Close(order uint64) event.ClientID {
 // State gives what a snapshot keeps, oldest first; the slice is the set's own.
 func (c *ClientIDs) State() (closed uint64, past []ClosedID) { return c.closed, c.past }
 
-// Restore is the inverse of State; Open is called for the open orders before or after it.
+// Restore is the inverse of State; Open is called for the open orders before or after it. The set
+// keeps the slice.
 func (c *ClientIDs) Restore(closed uint64, past []ClosedID) {
 	c.closed, c.past = closed, past
 	for _, p := range past {

@@ -67,7 +67,7 @@ type Change struct {
 // Apply makes one change. An error means that the change does not fit this wallet: the journal or
 // the program is wrong, and nothing may go on. The wallet is unchanged then.
 func (w *Wallet) Apply(c *Change) error {
-	h := w.at(c.Currency)
+	h := w.Get(c.Currency)
 	balance, reserve := h.Balance.Add(c.Credit), h.Reserve.Add(c.Lock)
 	if balance.Cmp(c.Debit) < 0 {
 		return fmt.Errorf("a balance of %v of currency %d is debited %v", balance, c.Currency, c.Debit)
@@ -79,6 +79,6 @@ func (w *Wallet) Apply(c *Change) error {
 	if reserve.Cmp(balance) > 0 {
 		return fmt.Errorf("of currency %d %v would be reserved with a balance of %v", c.Currency, reserve, balance)
 	}
-	h.Balance, h.Reserve = balance, reserve
+	*w.at(c.Currency) = Holding{Currency: c.Currency, Balance: balance, Reserve: reserve}
 	return nil
 }

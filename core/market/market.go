@@ -36,13 +36,15 @@ type Depth struct {
 // Levels copies the best n levels of each side into d; a negative n means all. d's memory is reused.
 func (m *Market) Levels(b *matching.Book, buy, sell int, d *Depth) {
 	d.UpdateID, d.TimeUs = m.UpdateID, m.TimeUs
+	d.BuyOrders, d.SellOrders = d.BuyOrders[:0], d.SellOrders[:0]
 	d.BuyLevels = b.AppendLevels(d.BuyLevels[:0], matching.Buy, buy)
 	d.SellLevels = b.AppendLevels(d.SellLevels[:0], matching.Sell, sell)
 }
 
-// Orders copies the first n orders of each side into d; a negative n means all.
+// Orders copies the first n orders of each side into d; a negative n means all. d's memory is reused.
 func (m *Market) Orders(b *matching.Book, buy, sell int, d *Depth) {
 	d.UpdateID, d.TimeUs = m.UpdateID, m.TimeUs
+	d.BuyLevels, d.SellLevels = d.BuyLevels[:0], d.SellLevels[:0]
 	d.BuyOrders = b.AppendOrders(d.BuyOrders[:0], matching.Buy, buy)
 	d.SellOrders = b.AppendOrders(d.SellOrders[:0], matching.Sell, sell)
 }

@@ -2,9 +2,11 @@ package state
 
 import (
 	"fmt"
+	"slices"
 
 	"exchange/core/event"
 	"exchange/core/matching"
+	"exchange/core/money"
 )
 
 // Apply folds the next record, the one with sequence Seq()+1, and says in e what changed. After an
@@ -22,21 +24,11 @@ func (s *State) Apply(r *event.Record, e *Effects) error {
 func (s *State) apply(r *event.Record, e *Effects) error {
 	switch r.Kind {
 	case event.KindCurrency:
-		if int(r.Currency.Number) != len(s.currencies)+1 {
-			return fmt.Errorf("currency %s has number %d after %d currencies", r.Currency.Code, r.Currency.Number, len(s.currencies))
-		}
-		s.currencies = append(s.currencies, Currency{Code: r.Currency.Code})
-		return nil
+		return s.currency(&r.Currency)
 	case event.KindPair:
 		return s.pair(&r.NewPair)
 	case event.KindAccount:
-		a := &r.Account
-		if int(a.ID) != len(s.accounts)+1 || s.names[a.Name] != 0 {
-			return fmt.Errorf("account %q has id %d after %d accounts, or its name is taken", a.Name, a.ID, len(s.accounts))
-		}
-		s.accounts = append(s.accounts, &Account{ID: a.ID, Name: a.Name, Email: a.Email})
-		s.names[a.Name] = a.ID
-		return nil
+		return s.account(&r.Account)
 	case event.KindKey:
 		return s.newKey(&r.Key)
 	case event.KindKeyRevoked:
@@ -48,12 +40,7 @@ func (s *State) apply(r *event.Record, e *Effects) error {
 		return nil
 	}
 	// What is left moves money or uses a nonce.
-	var base, quote uint16
 	p := s.Pair(r.Pair)
-	if p != nil {
-		base, quote = p.Base, p.Quote
-	}
-	e.Settlements = s.settler.Settle(r, base, quote)
 	var err error
 	switch r.Kind {
 	case event.KindDeposit:
@@ -70,6 +57,12 @@ func (s *State) apply(r *event.Record, e *Effects) error {
 	if err != nil {
 		return err
 	}
+	// Only a record that was found to fit is settled: sums of its money cannot overflow.
+	var base, quote uint16
+	if p != nil {
+		base, quote = p.Base, p.Quote
+	}
+	e.Settlements = s.settler.Settle(r, base, quote)
 	for i := range e.Settlements {
 		t := &e.Settlements[i]
 		a := s.Account(t.Account)
@@ -85,10 +78,29 @@ func (s *State) apply(r *event.Record, e *Effects) error {
 	return nil
 }
 
+func (s *State) currency(c *event.Currency) error {
+	if int(c.Number) != len(s.currencies)+1 || slices.ContainsFunc(s.currencies, func(known Currency) bool { return known.Code == c.Code }) {
+		return fmt.Errorf("currency %s has number %d after %d currencies, or exists", c.Code, c.Number, len(s.currencies))
+	}
+	s.currencies = append(s.currencies, Currency{Code: c.Code})
+	return nil
+}
+
+func (s *State) account(a *event.Account) error {
+	if int(a.ID) != len(s.accounts)+1 || s.names[a.Name] != 0 {
+		return fmt.Errorf("account %q has id %d after %d accounts, or its name is taken", a.Name, a.ID, len(s.accounts))
+	}
+	s.accounts = append(s.accounts, &Account{ID: a.ID, Name: a.Name, Email: a.Email})
+	s.names[a.Name] = a.ID
+	return nil
+}
+
 func (s *State) pair(p *event.Pair) error {
 	switch {
 	case int(p.Number) != len(s.pairs)+1:
 		return fmt.Errorf("pair %s has number %d after %d pairs", p.Name, p.Number, len(s.pairs))
+	case slices.ContainsFunc(s.pairs, func(known *Pair) bool { return known.Name == p.Name }):
+		return fmt.Errorf("pair %s exists", p.Name)
 	case p.Base == 0 || p.Quote == 0 || p.Base == p.Quote || int(max(p.Base, p.Quote)) > len(s.currencies):
 		return fmt.Errorf("pair %s is of currencies %d and %d of %d", p.Name, p.Base, p.Quote, len(s.currencies))
 	}
@@ -116,11 +128,17 @@ func (s *State) deposit(d *event.Deposit) error {
 		return fmt.Errorf("reference %q is used twice", d.Reference)
 	case d.Currency == 0 || int(d.Currency) > len(s.currencies):
 		return fmt.Errorf("there is no currency %d", d.Currency)
+	case d.Amount < 1:
+		return fmt.Errorf("a deposit of %d units", int64(d.Amount))
 	}
+	c := &s.currencies[d.Currency-1]
+	total := c.Deposited.Add(d.Amount.Balance())
+	if total.Cmp(money.MaxSupply) >= 0 {
+		return fmt.Errorf("%v %s would be deposited in all, the most is below %v", total, c.Code, money.MaxSupply)
+	}
+	c.Deposited = total
 	s.lastDeposit = d.ID
 	s.references[d.Reference] = Reference{Deposit: d.ID, Account: d.Account, Currency: d.Currency, Amount: d.Amount}
-	c := &s.currencies[d.Currency-1]
-	c.Deposited = c.Deposited.Add(d.Amount.Balance())
 	return nil
 }
 
@@ -163,11 +181,17 @@ func (s *State) order(p *Pair, r *event.Record, e *Effects) error {
 	if _, taken := taker.ClientIDs.Order(o.ClientID); taken {
 		return fmt.Errorf("client order id %v of account %s is used twice", o.ClientID, taker.Name)
 	}
+	if err := s.possible(o); err != nil {
+		return err
+	}
 	open := o.Amount
 	for i := range o.Trades {
 		t := &o.Trades[i]
 		if t.ID <= p.lastTrade || t.Amount > open {
-			return fmt.Errorf("trade %d of %v after trade %d, with %v open", t.ID, t.Amount, p.lastTrade, open)
+			return fmt.Errorf("trade %d of %d units after trade %d, with %v open", t.ID, int64(t.Amount), p.lastTrade, open)
+		}
+		if outside(o.Side, t.Price, o.Price) {
+			return fmt.Errorf("trade %d at %d units is beyond the order's limit of %v", t.ID, int64(t.Price), o.Price)
 		}
 		p.lastTrade = t.ID
 		open -= t.Amount
@@ -178,23 +202,67 @@ func (s *State) order(p *Pair, r *event.Record, e *Effects) error {
 		if maker.Account != t.MakerAccount || maker.Remaining != t.MakerRemaining || maker.Side == o.Side {
 			return fmt.Errorf("trade %d: order %d in the book is %+v", t.ID, t.Maker, maker)
 		}
+		if err := checkFees(o, t); err != nil {
+			return err
+		}
 		if maker.Remaining == 0 {
 			s.close(p, maker, false, r.TimeUs, e)
 		}
 	}
 	s.lastTrade = max(s.lastTrade, p.lastTrade)
 	if open != o.Remaining {
-		return fmt.Errorf("%v remains after the trades, the record says %v", open, o.Remaining)
+		return fmt.Errorf("%v remains after the trades, the record says %d units", open, int64(o.Remaining))
 	}
 	taker.ClientIDs.Open(o.ID, o.ClientID)
 	resting := matching.Order{ID: o.ID, Account: o.Account, Side: o.Side, Price: o.Price, Amount: o.Amount, Remaining: o.Remaining, TimeUs: r.TimeUs}
 	if o.Rests() {
+		if best, any := p.Book.Best(o.Side.Opposite()); any && !outside(o.Side, best, o.Price) {
+			return fmt.Errorf("order %d rests at %v and crosses the book, where the best is %v", o.ID, o.Price, best)
+		}
+		if !taker.Open.Add(o.ID, p.Number) {
+			return fmt.Errorf("account %s has an open order %d in another pair", taker.Name, o.ID)
+		}
 		p.Book.Add(resting)
-		taker.Open.Add(o.ID, p.Number)
 	} else {
 		s.close(p, resting, o.Cut, r.TimeUs, e)
 	}
 	p.Market.Order(r)
+	return nil
+}
+
+// possible checks what an order says of itself alone.
+func (s *State) possible(o *event.Order) error {
+	switch {
+	case o.Price < 1 || o.Amount < 1 || o.Side != matching.Buy && o.Side != matching.Sell:
+		return fmt.Errorf("an order of side %d for %d units at %d units", o.Side, int64(o.Amount), int64(o.Price))
+	case o.Cut && (o.Remaining == 0 || len(o.Trades) == 0):
+		return fmt.Errorf("%d trades leave %v, and the record says that the rest is cut", len(o.Trades), o.Remaining)
+	case o.FeeAccount != 0 && s.Account(o.FeeAccount) == nil:
+		return fmt.Errorf("there is no account %d for the fees", o.FeeAccount)
+	}
+	return nil
+}
+
+// outside reports whether a price is one at which an order of that side and limit does not trade.
+func outside(side matching.Side, price, limit money.Price) bool {
+	if side == matching.Buy {
+		return price > limit
+	}
+	return price < limit
+}
+
+// checkFees refuses a fee for nobody, and one above what it is taken from.
+func checkFees(o *event.Order, t *event.Trade) error {
+	if t.TakerFee.IsZero() && t.MakerFee.IsZero() {
+		return nil
+	}
+	taker, maker := t.Amount.Balance(), t.Price.Times(t.Amount).Balance() // what they receive
+	if o.Side == matching.Sell {
+		taker, maker = maker, taker
+	}
+	if o.FeeAccount == 0 || t.TakerFee.Cmp(taker) > 0 || t.MakerFee.Cmp(maker) > 0 {
+		return fmt.Errorf("trade %d: fees of %v of %v and %v of %v for account %d", t.ID, t.TakerFee, taker, t.MakerFee, maker, o.FeeAccount)
+	}
 	return nil
 }
 
@@ -205,7 +273,7 @@ func (s *State) cancel(p *Pair, r *event.Record, e *Effects) error {
 	}
 	o, ok := p.Book.Cancel(c.Order)
 	if !ok || o.Account != c.Account || o.Side != c.Side || o.Price != c.Price || o.Remaining != c.Remaining {
-		return fmt.Errorf("cancel of order %d (%v %v of account %d at %v): the book has %+v", c.Order, c.Side, c.Remaining, c.Account, c.Price, o)
+		return fmt.Errorf("cancel of order %d (%v %d units of account %d at %d units): the book has %+v", c.Order, c.Side, int64(c.Remaining), c.Account, int64(c.Price), o)
 	}
 	s.close(p, o, true, r.TimeUs, e)
 	p.Market.Cancel(r)

@@ -40,7 +40,9 @@ func (s *State) Check() error {
 				}
 				currency, need := ledger.Need(o.Side, o.Price, o.Remaining, p.Base, p.Quote)
 				h := w.Get(currency)
-				h.Balance = h.Balance.Add(need)
+				if h.Balance = h.Balance.Add(need); h.Balance.Cmp(money.MaxSupply) > 0 {
+					return fmt.Errorf("the open orders of account %s hold more than there can be", a.Name)
+				}
 				w.Put(h)
 			}
 		}
@@ -49,8 +51,12 @@ func (s *State) Check() error {
 		if n := a.Open.Len(); n != count[a.ID] {
 			return fmt.Errorf("account %s has %d open orders, the books have %d", a.Name, n, count[a.ID])
 		}
-		if w := held[a.ID]; w != nil && len(w.Holdings()) > len(a.Wallet.Holdings()) {
-			return fmt.Errorf("account %s has open orders in currencies that it does not hold", a.Name)
+		if w := held[a.ID]; w != nil {
+			for _, h := range w.Holdings() {
+				if a.Wallet.Get(h.Currency).Reserve != h.Balance {
+					return fmt.Errorf("account %s reserves %v of currency %d, its open orders hold %v", a.Name, a.Wallet.Get(h.Currency).Reserve, h.Currency, h.Balance)
+				}
+			}
 		}
 		for _, h := range a.Wallet.Holdings() {
 			if h.Currency == 0 || int(h.Currency) > len(sums) {
@@ -67,10 +73,19 @@ func (s *State) Check() error {
 			if h.Reserve.Cmp(h.Balance) > 0 {
 				return fmt.Errorf("account %s reserves %v of %v %s", a.Name, h.Reserve, h.Balance, code)
 			}
-			sums[h.Currency-1] = sums[h.Currency-1].Add(h.Balance)
+			sum := &sums[h.Currency-1]
+			if h.Balance.Cmp(money.MaxSupply) > 0 {
+				return fmt.Errorf("account %s has %v %s, more than there can be", a.Name, h.Balance, code)
+			}
+			if *sum = sum.Add(h.Balance); sum.Cmp(money.MaxSupply) > 0 {
+				return fmt.Errorf("all balances of %s are above %v", code, money.MaxSupply)
+			}
 		}
 	}
 	for i, c := range s.currencies {
+		if c.Withdrawn.Cmp(c.Deposited) > 0 {
+			return fmt.Errorf("%v %s were withdrawn of %v deposited", c.Withdrawn, c.Code, c.Deposited)
+		}
 		if got, want := sums[i], c.Deposited.Sub(c.Withdrawn); got != want {
 			return fmt.Errorf("all balances of %s are %v, deposits - withdrawals are %v", c.Code, got, want)
 		}

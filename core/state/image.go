@@ -2,10 +2,12 @@ package state
 
 import (
 	"bytes"
+	"cmp"
 	"crypto/sha256"
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"math"
 	"slices"
 
 	"exchange/core/event"
@@ -154,34 +156,24 @@ func Decode(image []byte) (s *State, err error) {
 	r := reader{b: image[head:]}
 	s = New()
 	s.seq, s.timeUs, s.lastOrder, s.lastTrade, s.lastDeposit = r.uint(), int64(r.uint()), r.uint(), r.uint(), r.uint()
-	for range r.count() {
-		s.currencies = append(s.currencies, Currency{Code: r.text(), Deposited: r.balance(), Withdrawn: r.balance()})
+	for range r.entries {
+		r.currency(s)
 	}
-	for range r.count() {
-		a := r.account()
-		a.ID = uint32(len(s.accounts) + 1)
-		s.accounts = append(s.accounts, a)
-		s.names[a.Name] = a.ID
+	for range r.entries {
+		r.account(s)
 	}
-	for range r.count() {
-		k := r.key()
-		k.Number = uint32(len(s.keys) + 1)
-		s.keys = append(s.keys, k)
-		s.keyNames[k.Key.Key] = k.Number
-		if a := s.Account(k.Account); a != nil {
-			a.Keys = append(a.Keys, k.Number)
-		} else {
-			r.fail("a key of no account")
-		}
+	for range r.entries {
+		r.key(s)
 	}
-	for i := range r.count() {
-		s.references[r.text()] = Reference{Deposit: uint64(i + 1), Account: r.u32(), Currency: r.u16(), Amount: money.Amount(r.uint())}
+	for i := range r.entries {
+		r.reference(s, uint64(i+1))
+	}
+	if s.lastDeposit != uint64(len(s.references)) {
+		r.fail("deposits without references, or the other way round")
 	}
 	open := make([][]ledger.OpenOrder, len(s.accounts))
-	for range r.count() {
-		p := r.pair(s, open)
-		p.Number = uint16(len(s.pairs) + 1)
-		s.pairs = append(s.pairs, p)
+	for range r.entries {
+		r.pair(s, open)
 	}
 	if r.err == "" && len(r.b) != 0 {
 		r.fail("bytes left over")
@@ -190,14 +182,11 @@ func Decode(image []byte) (s *State, err error) {
 		return nil, fmt.Errorf("%w: %s, %d bytes before its end", ErrImage, r.err, len(r.b))
 	}
 	for i, list := range open {
-		slices.SortFunc(list, func(a, b ledger.OpenOrder) int {
-			if a.ID < b.ID {
-				return -1
-			}
-			return 1
-		})
+		slices.SortFunc(list, func(a, b ledger.OpenOrder) int { return cmp.Compare(a.ID, b.ID) })
 		for _, o := range list {
-			s.accounts[i].Open.Add(o.ID, o.Pair)
+			if !s.accounts[i].Open.Add(o.ID, o.Pair) {
+				return nil, fmt.Errorf("%w: order %d is in two books", ErrImage, o.ID)
+			}
 		}
 	}
 	return s, nil
@@ -236,21 +225,28 @@ func (r *reader) count() int {
 	return int(n)
 }
 
-func (r *reader) u16() uint16 {
-	v := r.uint()
-	if v > 1<<16-1 {
-		r.fail("a number is too large")
+// entries numbers the entries that follow, and ends behind the first that does not fit: an image of a
+// few bytes cannot make a state of many entries.
+func (r *reader) entries(yield func(int) bool) {
+	n := r.count()
+	for i := 0; i < n && r.err == "" && yield(i); i++ {
 	}
-	return uint16(v)
 }
 
-func (r *reader) u32() uint32 {
+func (r *reader) upTo(most uint64) uint64 {
 	v := r.uint()
-	if v > 1<<32-1 {
+	if v > most {
 		r.fail("a number is too large")
+		return 0
 	}
-	return uint32(v)
+	return v
 }
+
+func (r *reader) u8() uint8            { return uint8(r.upTo(math.MaxUint8)) }
+func (r *reader) u16() uint16          { return uint16(r.upTo(math.MaxUint16)) }
+func (r *reader) u32() uint32          { return uint32(r.upTo(math.MaxUint32)) }
+func (r *reader) amount() money.Amount { return money.Amount(r.upTo(math.MaxInt64)) }
+func (r *reader) bool() bool           { return r.upTo(1) == 1 }
 
 func (r *reader) text() string {
 	n := r.count()
@@ -258,8 +254,6 @@ func (r *reader) text() string {
 	r.b = r.b[n:]
 	return s
 }
-
-func (r *reader) bool() bool { return r.uint() != 0 }
 
 func (r *reader) balance() money.Balance {
 	lo, hi := r.uint(), r.uint()
@@ -278,48 +272,102 @@ func (r *reader) clientID() event.ClientID {
 	return id
 }
 
-func (r *reader) account() *Account {
-	a := &Account{Name: r.text(), Email: r.text()}
-	for range r.count() {
-		a.Wallet.Put(ledger.Holding{Currency: r.u16(), Balance: r.balance(), Reserve: r.balance()})
+// must notes an error of the rules that images share with records.
+func (r *reader) must(err error) bool {
+	if err != nil {
+		r.fail(err.Error())
+	}
+	return r.err == ""
+}
+
+func (r *reader) currency(s *State) {
+	number := uint16(len(s.currencies) + 1)
+	if r.must(s.currency(&event.Currency{Number: number, Code: r.text()})) {
+		c := &s.currencies[number-1]
+		c.Deposited, c.Withdrawn = r.balance(), r.balance()
+	}
+}
+
+func (r *reader) account(s *State) {
+	id := uint32(len(s.accounts) + 1)
+	if !r.must(s.account(&event.Account{ID: id, Name: r.text(), Email: r.text()})) {
+		return
+	}
+	a := s.accounts[id-1]
+	var last uint16
+	for range r.entries {
+		h := ledger.Holding{Currency: r.u16(), Balance: r.balance(), Reserve: r.balance()}
+		if h.Currency <= last || int(h.Currency) > len(s.currencies) || h.Reserve.Cmp(h.Balance) > 0 {
+			r.fail("an impossible holding of account " + a.Name)
+			return
+		}
+		last = h.Currency
+		a.Wallet.Put(h)
 	}
 	closed := r.uint()
 	var past []ledger.ClosedID
-	for range r.count() {
-		past = append(past, ledger.ClosedID{ID: r.clientID(), Order: r.uint(), At: r.uint()})
+	var at uint64
+	for range r.entries {
+		p := ledger.ClosedID{ID: r.clientID(), Order: r.uint(), At: r.uint()}
+		if p.ID.IsZero() || p.At <= at || p.At > closed || closed-p.At >= ledger.RememberedOrders {
+			r.fail("an impossible closed order of account " + a.Name)
+			return
+		}
+		at = p.At
+		past = append(past, p)
 	}
 	a.ClientIDs.Restore(closed, past)
-	return a
 }
 
-func (r *reader) key() *Key {
-	k := &Key{}
-	k.Account, k.Key.Key, k.Permissions = r.u32(), r.text(), uint8(r.uint())
-	for range r.count() {
+func (r *reader) key(s *State) {
+	k := event.Key{Number: uint32(len(s.keys) + 1), Account: r.u32(), Key: r.text(), Permissions: r.u8()}
+	for range r.entries {
 		k.Allow = append(k.Allow, r.text())
 	}
 	k.SealedBy, k.Sealed = r.uint(), []byte(r.text())
-	k.Nonce, k.Revoked = r.uint(), r.bool()
-	return k
+	if r.err == "" && r.must(s.newKey(&k)) {
+		made := s.keys[k.Number-1]
+		made.Nonce, made.Revoked = r.uint(), r.bool()
+	}
 }
 
-func (r *reader) pair(s *State, open [][]ledger.OpenOrder) *Pair {
-	p := &Pair{Name: r.text(), Base: r.u16(), Quote: r.u16(), Book: matching.New()}
+func (r *reader) reference(s *State, deposit uint64) {
+	name := r.text()
+	d := Reference{Deposit: deposit, Account: r.u32(), Currency: r.u16(), Amount: r.amount()}
+	_, known := s.references[name]
+	if known || s.Account(d.Account) == nil || d.Currency == 0 || int(d.Currency) > len(s.currencies) {
+		r.fail("a reference that is there twice, or of no account or currency")
+		return
+	}
+	s.references[name] = d
+}
+
+func (r *reader) pair(s *State, open [][]ledger.OpenOrder) {
+	number := uint16(len(s.pairs) + 1)
+	if !r.must(s.pair(&event.Pair{Number: number, Name: r.text(), Base: r.u16(), Quote: r.u16()})) {
+		return
+	}
+	p := s.pairs[number-1]
 	p.lastOrder, p.lastTrade, p.timeUs = r.uint(), r.uint(), int64(r.uint())
 	p.Market.UpdateID, p.Market.TimeUs = r.uint(), int64(r.uint())
-	number := uint16(len(s.pairs) + 1)
-	for range r.count() {
-		o := matching.Order{Side: matching.Side(r.uint()), ID: r.uint(), Account: r.u32(), Price: money.Price(r.uint()),
-			Amount: money.Amount(r.uint()), Remaining: money.Amount(r.uint()), TimeUs: int64(r.uint())}
+	if p.lastOrder > s.lastOrder || p.lastTrade > s.lastTrade || p.timeUs > s.timeUs {
+		r.fail("a pair that is ahead of the whole")
+	}
+	for range r.entries {
+		o := matching.Order{Side: matching.Side(r.u8()), ID: r.uint(), Account: r.u32(), Price: money.Price(r.amount()),
+			Amount: r.amount(), Remaining: r.amount(), TimeUs: int64(r.uint())}
 		id := r.clientID()
 		a := s.Account(o.Account)
-		if r.err != "" || a == nil {
-			r.fail("an order of no account")
-			return p
+		if r.err != "" || a == nil || o.ID > p.lastOrder {
+			r.fail("an order of no account, or with an id that was not given yet")
+			return
+		}
+		if _, taken := a.ClientIDs.Order(id); taken {
+			r.fail("a client order id of two orders")
+			return
 		}
 		p.Book.Add(o)
 		open[a.ID-1] = append(open[a.ID-1], ledger.OpenOrder{ID: o.ID, Pair: number})
 		a.ClientIDs.Open(o.ID, id)
 	}
-	return p
 }

@@ -1,0 +1,370 @@
+package ledger
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+
+	"github.com/shopspring/decimal"
+	"pgregory.net/rapid"
+
+	"exchange/core/event"
+	"exchange/core/matching"
+	"exchange/core/money"
+)
+
+// The pair of these tests: currency 1 is the base, 2 the quote.
+const (
+	base  uint16 = 1
+	quote uint16 = 2
+)
+
+func units(n int64) money.Balance { return money.Amount(n).Balance() }
+
+func price(s string) money.Price {
+	p, err := money.ParsePrice(s)
+	if err != nil {
+		panic(err)
+	}
+	return p
+}
+
+func amount(s string) money.Amount {
+	a, err := money.ParseAmount(s)
+	if err != nil {
+		panic(err)
+	}
+	return a
+}
+
+// text writes settlements so that a test can be read: "3: base +1 -0.5 lock 2 unlock 1; closed [7]".
+func text(list []Settlement) (lines []string) {
+	for i := range list {
+		s := fmt.Sprintf("%d:", list[i].Account)
+		for _, c := range list[i].Changes() {
+			s += map[uint16]string{base: " base", quote: " quote", 0: " none"}[c.Currency]
+			for _, part := range []struct {
+				word string
+				b    money.Balance
+			}{{" +", c.Credit}, {" -", c.Debit}, {" lock ", c.Lock}, {" unlock ", c.Unlock}} {
+				if !part.b.IsZero() {
+					s += part.word + part.b.String()
+				}
+			}
+		}
+		if len(list[i].Closed) > 0 {
+			s += fmt.Sprint(" closed ", list[i].Closed)
+		}
+		lines = append(lines, s)
+	}
+	return lines
+}
+
+func trade(maker uint64, account uint32, p, a, left string) event.Trade {
+	return event.Trade{Maker: maker, MakerAccount: account, Price: price(p), Amount: amount(a), MakerRemaining: amount(left)}
+}
+
+func withFees(t event.Trade, taker, maker string) event.Trade {
+	t.TakerFee, t.MakerFee = amount(taker).Balance(), amount(maker).Balance()
+	return t
+}
+
+func TestSettlementsOfOrders(t *testing.T) {
+	var s Settler // one for all cases: what an earlier one left must not show
+	f := func(name string, side matching.Side, limit, amt, left string, fees uint32, trades []event.Trade, want ...string) {
+		t.Helper()
+		o := event.Order{ID: 100, Account: 1, Side: side, Price: price(limit), Amount: amount(amt), Remaining: amount(left), FeeAccount: fees, Trades: trades}
+		got := text(s.Settle(&event.Record{Kind: event.KindOrder, Pair: 1, Order: o}, base, quote))
+		if !slices.Equal(got, want) {
+			t.Errorf("%s:\n got %q\nwant %q", name, got, want)
+		}
+	}
+	buy, sell := matching.Buy, matching.Sell
+	f("a buy that rests reserves its value", buy, "2.5", "4", "4", 0, nil, "1: quote lock 10")
+	f("a sell that rests reserves its amount", sell, "2.5", "4", "4", 0, nil, "1: base lock 4")
+	f("a buy that is filled pays the maker's price, not its own", buy, "3", "4", "0", 0, []event.Trade{trade(7, 2, "2.5", "4", "0")},
+		"1: base +4 quote -10", "2: base -4 unlock 4 quote +10 closed [7]")
+	f("a sell that is filled gets the maker's price, not its own", sell, "2", "4", "0", 0, []event.Trade{trade(7, 2, "2.5", "4", "0")},
+		"1: base -4 quote +10", "2: base +4 quote -10 unlock 10 closed [7]")
+	f("what is left of a buy is reserved at its own price", buy, "3", "10", "6", 0, []event.Trade{trade(7, 2, "2.5", "4", "0")},
+		"1: quote -10 lock 18 base +4", "2: base -4 unlock 4 quote +10 closed [7]")
+	f("a maker that is filled in part stays open", sell, "2.5", "1", "0", 0, []event.Trade{trade(7, 2, "2.5", "1", "3")},
+		"1: base -1 quote +2.5", "2: base +1 quote -2.5 unlock 2.5")
+	f("several orders of one maker make one settlement", buy, "3", "6", "0", 0,
+		[]event.Trade{trade(7, 2, "1", "1", "0"), trade(8, 3, "2", "2", "0"), trade(9, 2, "3", "3", "0")},
+		"1: base +6 quote -14", "2: base -4 unlock 4 quote +10 closed [7 9]", "3: base -2 unlock 2 quote +4 closed [8]")
+	f("a buyer that meets itself moves nothing and frees what it sold", buy, "3", "4", "0", 0, []event.Trade{trade(7, 1, "2", "4", "0")},
+		"1: base +4 -4 unlock 4 quote +8 -8 closed [7]")
+	f("a seller that meets itself and rests", sell, "2", "5", "1", 0, []event.Trade{trade(7, 1, "2", "4", "2")},
+		"1: base +4 -4 lock 1 quote +8 -8 unlock 8")
+	f("fees are taken from what each receives", buy, "2", "4", "0", 9, []event.Trade{withFees(trade(7, 2, "2", "4", "0"), "0.04", "0.08")},
+		"1: base +4 -0.04 quote -8", "2: base -4 unlock 4 quote +8 -0.08 closed [7]", "9: base +0.04 quote +0.08")
+	f("fees of a sell", sell, "2", "4", "0", 9, []event.Trade{withFees(trade(7, 2, "2", "4", "0"), "0.08", "0.04")},
+		"1: base -4 quote +8 -0.08", "2: base +4 -0.04 quote -8 unlock 8 closed [7]", "9: base +0.04 quote +0.08")
+	f("the taker may be the fee account", buy, "2", "4", "0", 1, []event.Trade{withFees(trade(7, 2, "2", "4", "0"), "0.04", "0.08")},
+		"1: base +4.04 -0.04 quote +0.08 -8", "2: base -4 unlock 4 quote +8 -0.08 closed [7]")
+	f("the maker may be the fee account", buy, "2", "4", "0", 2, []event.Trade{withFees(trade(7, 2, "2", "4", "0"), "0.04", "0.08")},
+		"1: base +4 -0.04 quote -8", "2: base +0.04 -4 unlock 4 quote +8.08 -0.08 closed [7]")
+
+	o := event.Order{ID: 100, Account: 1, Side: buy, Price: price("3"), Amount: amount("4"), Remaining: amount("3"), Cut: true, Trades: []event.Trade{trade(7, 2, "3", "1", "0")}}
+	want := []string{"1: base +1 quote -3", "2: base -1 unlock 1 quote +3 closed [7]"}
+	if got := text(s.Settle(&event.Record{Kind: event.KindOrder, Order: o}, base, quote)); !slices.Equal(got, want) {
+		t.Errorf("a cut order reserves what is left: %q", got)
+	}
+}
+
+func TestSettlementsOfOtherRecords(t *testing.T) {
+	var s Settler
+	f := func(r event.Record, want ...string) {
+		t.Helper()
+		if got := text(s.Settle(&r, base, quote)); !slices.Equal(got, want) {
+			t.Errorf("%v: got %q, want %q", r.Kind, got, want)
+		}
+	}
+	f(event.Record{Kind: event.KindDeposit, Deposit: event.Deposit{Account: 4, Currency: base, Amount: amount("1.5")}}, "4: base +1.5")
+	f(event.Record{Kind: event.KindCancel, Cancel: event.Cancel{ID: 9, Order: 7, Account: 4, Side: matching.Buy, Price: price("2"), Remaining: amount("3")}}, "4: quote unlock 6 closed [7]")
+	f(event.Record{Kind: event.KindCancel, Cancel: event.Cancel{ID: 9, Order: 7, Account: 4, Side: matching.Sell, Price: price("2"), Remaining: amount("3")}}, "4: base unlock 3 closed [7]")
+	f(event.Record{Kind: event.KindRefusal, Refusal: event.Refusal{Account: 4}}, "4:")
+	for _, kind := range []event.Kind{event.KindCurrency, event.KindPair, event.KindAccount, event.KindKey, event.KindKeyRevoked} {
+		f(event.Record{Kind: kind})
+	}
+}
+
+// sums is what the obvious implementation says of one account and currency.
+type sums struct{ credit, debit, lock, unlock decimal.Decimal }
+
+type oracle map[uint32]map[uint16]*sums
+
+func (o oracle) at(account uint32, currency uint16) *sums {
+	if o[account] == nil {
+		o[account] = map[uint16]*sums{}
+	}
+	if o[account][currency] == nil {
+		o[account][currency] = &sums{}
+	}
+	return o[account][currency]
+}
+
+func (o oracle) move(from, to uint32, currency uint16, d decimal.Decimal) {
+	f, t := o.at(from, currency), o.at(to, currency)
+	f.debit = f.debit.Add(d)
+	t.credit = t.credit.Add(d)
+}
+
+func drawOrder(t *rapid.T) event.Order {
+	most := rapid.SampledFrom([]int{0, 3, longList, 200}).Draw(t, "most trades")
+	accounts := rapid.Uint32Range(1, rapid.SampledFrom([]uint32{2, longList, 300}).Draw(t, "accounts"))
+	units := rapid.OneOf(rapid.Int64Range(1, 1e12), rapid.Int64Range(1, 10))
+	o := event.Order{Account: accounts.Draw(t, "taker"), Side: rapid.SampledFrom([]matching.Side{matching.Buy, matching.Sell}).Draw(t, "side"),
+		Cut: rapid.Bool().Draw(t, "cut"), Price: money.Price(units.Draw(t, "limit")), Remaining: money.Amount(units.Draw(t, "rest") - 1)}
+	if rapid.Bool().Draw(t, "fees") {
+		o.FeeAccount = accounts.Draw(t, "fee account")
+	}
+	for i := range rapid.IntRange(most/2, most).Draw(t, "trades") {
+		tr := event.Trade{Maker: uint64(i + 1), MakerAccount: accounts.Draw(t, "maker"), Price: money.Price(units.Draw(t, "price")),
+			Amount: money.Amount(units.Draw(t, "amount")), MakerRemaining: money.Amount(rapid.Int64Range(0, 1).Draw(t, "left"))}
+		if o.FeeAccount != 0 {
+			tr.TakerFee, tr.MakerFee = money.BalanceFromBits(0, rapid.Uint64().Draw(t, "taker fee")), money.BalanceFromBits(0, rapid.Uint64().Draw(t, "maker fee"))
+		}
+		o.Trades = append(o.Trades, tr)
+	}
+	return o
+}
+
+func TestSettleAgreesWithTheObviousSums(t *testing.T) {
+	var s Settler
+	rapid.Check(t, func(t *rapid.T) {
+		o := drawOrder(t)
+		want, closed := oracle{}, map[uint32][]uint64{}
+		if o.Remaining > 0 && !o.Cut {
+			currency, held := base, o.Remaining.Decimal()
+			if o.Side == matching.Buy {
+				currency, held = quote, held.Mul(o.Price.Decimal())
+			}
+			want.at(o.Account, currency).lock = held
+		}
+		for _, tr := range o.Trades {
+			amount, value := tr.Amount.Decimal(), tr.Amount.Decimal().Mul(tr.Price.Decimal())
+			paid, got, payCurrency, gotCurrency := value, amount, quote, base // the taker's view
+			if o.Side == matching.Sell {
+				paid, got, payCurrency, gotCurrency = amount, value, base, quote
+			}
+			want.move(o.Account, tr.MakerAccount, payCurrency, paid)
+			want.move(tr.MakerAccount, o.Account, gotCurrency, got)
+			reserve := want.at(tr.MakerAccount, gotCurrency)
+			reserve.unlock = reserve.unlock.Add(got)
+			if o.FeeAccount != 0 {
+				want.move(o.Account, o.FeeAccount, gotCurrency, tr.TakerFee.Decimal())
+				want.move(tr.MakerAccount, o.FeeAccount, payCurrency, tr.MakerFee.Decimal())
+			}
+			if tr.MakerRemaining == 0 {
+				closed[tr.MakerAccount] = append(closed[tr.MakerAccount], tr.Maker)
+			}
+		}
+		list := s.Settle(&event.Record{Kind: event.KindOrder, Order: o}, base, quote)
+		if len(list) == 0 || list[0].Account != o.Account {
+			t.Fatalf("the first settlement is not the taker's: %q", text(list))
+		}
+		seen := map[uint32]bool{}
+		totals := map[uint16]*sums{base: {}, quote: {}}
+		for i := range list {
+			a := list[i].Account
+			if seen[a] {
+				t.Fatalf("account %d has two settlements", a)
+			}
+			seen[a] = true
+			if !slices.Equal(list[i].Closed, closed[a]) {
+				t.Fatalf("account %d: %v closed, want %v", a, list[i].Closed, closed[a])
+			}
+			done := map[uint16]bool{}
+			for _, c := range list[i].Changes() {
+				if done[c.Currency] {
+					t.Fatalf("account %d has two changes of currency %d", a, c.Currency)
+				}
+				done[c.Currency] = true
+				w := want.at(a, c.Currency)
+				if !c.Credit.Decimal().Equal(w.credit) || !c.Debit.Decimal().Equal(w.debit) || !c.Lock.Decimal().Equal(w.lock) || !c.Unlock.Decimal().Equal(w.unlock) {
+					t.Fatalf("account %d: %+v, want %+v", a, c, *w)
+				}
+				totals[c.Currency].credit = totals[c.Currency].credit.Add(c.Credit.Decimal())
+				totals[c.Currency].debit = totals[c.Currency].debit.Add(c.Debit.Decimal())
+			}
+			for currency, w := range want[a] {
+				if !done[currency] && (!w.credit.IsZero() || !w.debit.IsZero() || !w.lock.IsZero() || !w.unlock.IsZero()) {
+					t.Fatalf("account %d lacks %+v of currency %d", a, *w, currency)
+				}
+			}
+		}
+		for a := range want {
+			if !seen[a] {
+				t.Fatalf("account %d has no settlement", a)
+			}
+		}
+		for currency, sum := range totals {
+			if !sum.credit.Equal(sum.debit) {
+				t.Fatalf("of currency %d %v is credited and %v debited", currency, sum.credit, sum.debit)
+			}
+		}
+	})
+}
+
+func TestACopyOfASettlementSurvivesTheNextRecord(t *testing.T) {
+	var s Settler
+	cancel := event.Record{Kind: event.KindCancel, Cancel: event.Cancel{Order: 7, Account: 4, Side: matching.Buy, Price: price("2"), Remaining: amount("3")}}
+	var kept Settlement
+	s.Settle(&cancel, base, quote)[0].CopyTo(&kept)
+	cancel.Cancel.Order, cancel.Cancel.Account = 8, 5
+	s.Settle(&cancel, base, quote)
+	if got := text([]Settlement{kept})[0]; got != "4: quote unlock 6 closed [7]" {
+		t.Errorf("the copy is %q", got)
+	}
+}
+
+func sweep(trades, accounts int) *event.Record {
+	r := &event.Record{Kind: event.KindOrder, Pair: 1, Order: event.Order{ID: 1 << 20, Account: 1, Side: matching.Buy, Price: 100, Amount: 1 << 30, Remaining: 5}}
+	for i := range trades {
+		r.Order.Trades = append(r.Order.Trades, event.Trade{ID: uint64(i + 1), Maker: uint64(i + 1), MakerAccount: uint32(2 + i%accounts), Price: 90, Amount: 1000})
+	}
+	return r
+}
+
+func TestSettleAllocatesNothingOnceWarm(t *testing.T) {
+	for _, r := range []*event.Record{sweep(0, 1), sweep(3, 3), sweep(500, 100),
+		{Kind: event.KindCancel, Cancel: event.Cancel{Order: 7, Account: 4, Side: matching.Buy, Price: 2, Remaining: 3}},
+		{Kind: event.KindRefusal, Refusal: event.Refusal{Account: 3}}} {
+		var s Settler
+		s.Settle(r, base, quote)
+		if n := testing.AllocsPerRun(50, func() { s.Settle(r, base, quote) }); n != 0 {
+			t.Errorf("%v with %d trades: %v allocations", r.Kind, len(r.Order.Trades), n)
+		}
+	}
+}
+
+func TestWalletApplyRefusesWhatDoesNotFitAndChangesNothing(t *testing.T) {
+	f := func(what string, c Change) {
+		t.Helper()
+		var w Wallet
+		w.Put(Holding{Currency: 2, Balance: units(10), Reserve: units(4)})
+		before := w.Clone()
+		if err := w.Apply(&c); err == nil {
+			t.Errorf("%s is accepted", what)
+		}
+		if !slices.Equal(w.Holdings(), before.Holdings()) {
+			t.Errorf("%s: the wallet has %+v, it had %+v", what, w.Holdings(), before.Holdings())
+		}
+	}
+	f("a debit above the balance", Change{Currency: 2, Debit: units(11)})
+	f("a debit above balance and credit", Change{Currency: 2, Debit: units(12), Credit: units(1)})
+	f("a release above the reserve", Change{Currency: 2, Unlock: units(5)})
+	f("a reserve above the balance", Change{Currency: 2, Lock: units(7)})
+	f("a debit of what is reserved", Change{Currency: 2, Debit: units(7)})
+	f("a debit of a currency that was never touched", Change{Currency: 1, Debit: units(1)})
+	f("a release of a currency that was never touched", Change{Currency: 3, Unlock: units(1)})
+	f("a reserve of a currency that was never touched", Change{Currency: 3, Lock: units(1)})
+}
+
+func TestWalletAppliesWhatJustFits(t *testing.T) {
+	f := func(c Change, balance, reserve int64) {
+		t.Helper()
+		var w Wallet
+		w.Put(Holding{Currency: 2, Balance: units(10), Reserve: units(4)})
+		if err := w.Apply(&c); err != nil {
+			t.Error(err)
+		}
+		if h := w.Get(2); h.Balance != units(balance) || h.Reserve != units(reserve) || h.Available() != units(balance-reserve) {
+			t.Errorf("%+v makes %+v", c, h)
+		}
+	}
+	f(Change{Currency: 2, Debit: units(6)}, 4, 4)
+	f(Change{Currency: 2, Lock: units(6)}, 10, 10)
+	f(Change{Currency: 2, Debit: units(10), Unlock: units(4)}, 0, 0)
+	f(Change{Currency: 2, Debit: units(11), Credit: units(1), Unlock: units(4)}, 0, 0)
+	f(Change{Currency: 2, Lock: units(1), Unlock: units(5)}, 10, 0)
+}
+
+func TestWalletsKeepTheirCurrenciesInOrder(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		var w Wallet
+		naive := map[uint16]money.Balance{}
+		for _, c := range rapid.SliceOf(rapid.Uint16Range(1, 20)).Draw(t, "currencies") {
+			if err := w.Apply(&Change{Currency: c, Credit: units(int64(c))}); err != nil {
+				t.Fatal(err)
+			}
+			naive[c] = naive[c].Add(units(int64(c)))
+		}
+		if len(w.Holdings()) != len(naive) || !slices.IsSortedFunc(w.Holdings(), func(a, b Holding) int { return int(a.Currency) - int(b.Currency) }) {
+			t.Fatalf("%+v", w.Holdings())
+		}
+		for c, b := range naive {
+			if w.Get(c).Balance != b {
+				t.Fatalf("%+v, want %v", w.Get(c), b)
+			}
+		}
+		clone := w.Clone()
+		if err := w.Apply(&Change{Currency: 1, Credit: units(1)}); err != nil || clone.Get(1).Balance != naive[1] {
+			t.Fatal("a clone shares memory", err)
+		}
+	})
+}
+
+func BenchmarkSettle(b *testing.B) {
+	for _, shape := range []struct{ trades, accounts int }{{0, 1}, {1, 1}, {10, 10}, {100, 100}, {10_000, 1000}} {
+		b.Run(fmt.Sprintf("%d trades with %d accounts", shape.trades, shape.accounts), func(b *testing.B) {
+			var s Settler
+			r := sweep(shape.trades, shape.accounts)
+			b.ReportAllocs()
+			for b.Loop() {
+				s.Settle(r, base, quote)
+			}
+		})
+	}
+	b.Run("0 trades after a sweep of 10000", func(b *testing.B) {
+		var s Settler
+		s.Settle(sweep(10_000, 10_000), base, quote)
+		r := sweep(0, 1)
+		b.ReportAllocs()
+		for b.Loop() {
+			s.Settle(r, base, quote)
+		}
+	})
+}
