@@ -236,7 +236,7 @@ func (s *State) possible(o *event.Order) error {
 	case o.Price < 1 || o.Amount < 1 || o.Side != matching.Buy && o.Side != matching.Sell:
 		return fmt.Errorf("an order of side %d for %d units at %d units", o.Side, int64(o.Amount), int64(o.Price))
 	case o.Cut && (o.Remaining == 0 || len(o.Trades) == 0):
-		return fmt.Errorf("%d trades leave %v, and the record says that the rest is cut", len(o.Trades), o.Remaining)
+		return fmt.Errorf("%d trades leave %d units, and the record says that the rest is cut", len(o.Trades), int64(o.Remaining))
 	case o.FeeAccount != 0 && s.Account(o.FeeAccount) == nil:
 		return fmt.Errorf("there is no account %d for the fees", o.FeeAccount)
 	}

@@ -26,19 +26,19 @@ const rounds = 4
 
 func TestKillOnPebbleLosesNothing(t *testing.T) {
 	s := exchangetest.New(t, "pebble:"+t.TempDir())
-	campaign(t, s, func() { s.Kill(); s.Start() })
+	campaign(t, s, func(*world) { s.Kill(); s.Start() })
 }
 
 func TestKillOnRedisLosesNothing(t *testing.T) {
 	s := exchangetest.New(t, redistest.Start(t).URL())
-	campaign(t, s, func() { s.Kill(); s.Start() })
+	campaign(t, s, func(*world) { s.Kill(); s.Start() })
 }
 
 // Redis itself ends and comes back: the exchange goes on without a restart.
 func TestKillOfRedisLosesNothing(t *testing.T) {
 	r := redistest.Start(t)
 	s := exchangetest.New(t, r.URL())
-	campaign(t, s, func() {
+	campaign(t, s, func(*world) {
 		r.Kill()
 		r.Restart()
 		exchangetest.Eventually(t, "the exchange takes orders again", func() bool { return s.Ready() == nil })
@@ -49,7 +49,7 @@ func TestKillOfRedisLosesNothing(t *testing.T) {
 func TestKillOfExchangeAndRedisLosesNothing(t *testing.T) {
 	r := redistest.Start(t)
 	s := exchangetest.New(t, r.URL())
-	campaign(t, s, func() {
+	campaign(t, s, func(*world) {
 		r.Kill()
 		s.Kill()
 		r.Restart()
@@ -83,7 +83,7 @@ type world struct {
 }
 
 // campaign runs rounds of load with a crash in the middle of it, and of comparison.
-func campaign(t *testing.T, s *exchangetest.Server, crash func()) {
+func campaign(t *testing.T, s *exchangetest.Server, crash func(*world)) {
 	n := rounds
 	if text := os.Getenv("EXCHANGE_CRASH_ROUNDS"); text != "" {
 		var err error
@@ -96,7 +96,7 @@ func campaign(t *testing.T, s *exchangetest.Server, crash func()) {
 	s.Start()
 	w.open(8, random)
 	for round := range n {
-		w.load(100+random.IntN(700), crash)
+		w.load(100+random.IntN(700), func() { crash(w) })
 		w.compare()
 		t.Logf("round %d: %d requests acknowledged so far, all there", round+1, w.acks.Load())
 	}

@@ -6,6 +6,7 @@ import (
 	"math/rand/v2"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/shopspring/decimal"
 	"github.com/valyala/fasthttp"
@@ -130,6 +131,7 @@ func (t *trader) place() (bool, error) {
 		}
 	case status == 400 && strings.Contains(body, "Out of balance"), status == 503:
 		o.outcome = refused
+		t.beOff(status)
 	default:
 		return false, fmt.Errorf("order %s: %d %s", form, status, body)
 	}
@@ -154,10 +156,18 @@ func (t *trader) cancel() (bool, error) {
 		t.last = &sentRequest{"/api/v1/order-cancel/", form, t.nonce}
 	case status == 400 && strings.Contains(body, "already done"), status == 503:
 		o.cancel = refused
+		t.beOff(status)
 	default:
 		return false, fmt.Errorf("cancel of %d: %d %s", o.id, status, body)
 	}
 	return true, nil
+}
+
+// beOff waits a little after a 503, as Retry-After asks for, if not as long.
+func (t *trader) beOff(status int) {
+	if status == 503 {
+		<-time.After(20 * time.Millisecond)
+	}
 }
 
 // get reads one page.
