@@ -34,6 +34,10 @@ func (e *Engine) confirmed(now time.Time) error {
 // are looked at. Admission itself comes after them.
 func (e *Engine) Writable() error { return e.open(time.Now()) }
 
+// Confirmed is nil while the store has lately confirmed that this process owns it. Private reads are
+// refused otherwise: another process may have taken over, and know more.
+func (e *Engine) Confirmed() error { return e.confirmed(time.Now()) }
+
 // admit takes a place in the limits for a command; giveBack returns it. This is the only place where a
 // command of an account is turned away for load, and no actor has seen it yet.
 func (e *Engine) admit(c *Command) error {
@@ -177,6 +181,7 @@ func (e *Engine) Ask(r *Read, key *Key, nonce uint64) error {
 	}
 	e.root.Send(to, r)
 	if !r.wait(e.opts.Timing.Request) {
+		r.abandoned.Store(true)
 		return ErrTimeout
 	}
 	return r.Err

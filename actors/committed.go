@@ -3,6 +3,7 @@ package actors
 import (
 	"fmt"
 	"log/slog"
+	"slices"
 	"sync/atomic"
 	"time"
 
@@ -182,11 +183,21 @@ func (c *committed) read(r *Read) {
 		c.noteRead(r.key.Number, r.nonce)
 	}
 	if r.needs = r.from(c.state, &c.recent); r.needs > c.watermark {
-		c.waiting = append(c.waiting, r)
+		c.wait(r)
 		c.flush()
 		return
 	}
 	r.answer()
+}
+
+// wait keeps a read until the store's watermark has reached its needs. While the store does not take
+// projections, reads whose handlers have gone are let go before the list grows: the budget of reads in
+// flight bounds the others.
+func (c *committed) wait(r *Read) {
+	if len(c.waiting) == cap(c.waiting) {
+		c.waiting = slices.DeleteFunc(c.waiting, func(w *Read) bool { return w.abandoned.Load() })
+	}
+	c.waiting = append(c.waiting, r)
 }
 
 // noteRead keeps the nonce of a read for the next projection. It is not part of the state: no record

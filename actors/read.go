@@ -3,6 +3,7 @@ package actors
 import (
 	"errors"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"exchange/core/event"
@@ -68,9 +69,10 @@ type Read struct {
 	Keys     []KeyInfo
 	Hash     [32]byte
 
-	needs uint64 // the watermark from which on the answer is good
-	reply chan struct{}
-	timer *time.Timer
+	needs     uint64 // the watermark from which on the answer is good
+	abandoned atomic.Bool
+	reply     chan struct{}
+	timer     *time.Timer
 }
 
 // Errors of reads and commands.
@@ -108,7 +110,9 @@ var reads = sync.Pool{New: func() any {
 // NewRead is an empty question from the pool.
 func NewRead(kind ReadKind) *Read {
 	r := reads.Get().(*Read)
-	*r = Read{Kind: kind, reply: r.reply, timer: r.timer, Holdings: r.Holdings[:0], Orders: r.Orders[:0], Depth: r.Depth}
+	r.Kind, r.Account, r.Pair, r.Side, r.ClientID, r.ID, r.Before = kind, 0, 0, 0, event.ClientID{}, 0, 0
+	r.Limit, r.LimitBuy, r.LimitSell, r.key, r.nonce = 0, 0, 0, nil, 0
+	r.Seq, r.Err, r.Holdings, r.Orders, r.Accounts, r.Keys = 0, nil, r.Holdings[:0], r.Orders[:0], nil, nil
 	return r
 }
 

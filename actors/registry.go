@@ -192,6 +192,12 @@ func parsePrefix(s string) (netip.Prefix, error) {
 		return netip.PrefixFrom(a.Unmap(), a.Unmap().BitLen()), nil
 	}
 	p, err := netip.ParsePrefix(s)
+	if p.Addr().Is4In6() { // as ::ffff:10.0.0.0/104: what is looked up in it is plain IPv4
+		if p.Bits() < 96 {
+			return p, fmt.Errorf("a prefix over IPv4 and IPv6")
+		}
+		p = netip.PrefixFrom(p.Addr().Unmap(), p.Bits()-96)
+	}
 	return p.Masked(), err
 }
 

@@ -197,6 +197,7 @@ func (g *Gateway) handler(e *endpoint, variable bool) fasthttp.RequestHandler {
 			r.fail(BodyTooLarge, ctx.UserValue(tooLarge).(string))
 		case !g.begin(r, e):
 		case e.private && !r.authenticate(e.permission):
+		case e.private && !ctx.IsPost() && !r.confirmed():
 		default:
 			run(r)
 		}
@@ -282,6 +283,15 @@ func acceptsJSON(header string) bool {
 		}
 	}
 	return ok
+}
+
+// confirmed answers 503 for a private read while another process may own the store.
+func (r *request) confirmed() bool {
+	if err := r.engine.Confirmed(); err != nil {
+		r.fail(failureOf(err), "")
+		return false
+	}
+	return true
 }
 
 func (r *request) preflight(allow string) {

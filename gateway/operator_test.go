@@ -259,7 +259,7 @@ func TestDepositsAreMadeOnceForEachReference(t *testing.T) {
 }
 
 func TestADepositOfUnknownOutcomeSaysUnderWhichReferenceToRepeatIt(t *testing.T) {
-	h, store := newStubborn(t, func(o *actors.Options) { o.Timing.Request, o.Timing.Stall = 100*time.Millisecond, 20*time.Millisecond })
+	h, store := newStubborn(t, func(o *actors.Options) { o.Timing.Request, o.Timing.Stall = time.Second, 20*time.Millisecond })
 	ask := operator(t, h.gateway)
 	release := store.block()
 	a := ask("POST", "/operator/v1/deposits", `{"account":"bob","currency":"ETH","amount":2}`)

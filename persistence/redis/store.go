@@ -37,7 +37,7 @@ const (
 	// journalTimeout bounds one try of an append; a slower answer is unknown, and asked for again.
 	journalTimeout = 2 * time.Second
 	// otherTimeout bounds calls that nobody's order waits for.
-	otherTimeout = 10 * time.Second
+	otherTimeout = 3 * time.Second
 	// loadingPause is how often a Redis that still loads its data is asked again.
 	loadingPause = 200 * time.Millisecond
 

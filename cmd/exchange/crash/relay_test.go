@@ -148,7 +148,11 @@ func TestAStoreBehindABadNetworkLosesNothing(t *testing.T) {
 					t.Error("no answer was lost")
 				}
 				relay.set(pass)
-				exchangetest.Eventually(t, "the exchange takes orders again", func() bool { return s.Ready() == nil })
+				w.waitFor("the exchange takes commands again", 401, "Wrong Nonce") // which is a record
+				exchangetest.Eventually(t, "the history is exact up to it", func() bool {
+					status, _, err := s.Client.Get(nil, "http://"+s.Listen+"/api/v1/exchanges/?limit=1")
+					return s.Ready() == nil && err == nil && status == 200
+				})
 			})
 		})
 	}
