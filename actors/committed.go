@@ -45,7 +45,8 @@ type committed struct {
 	readNonces []uint64            // by key number-1: highest nonce used by a read
 
 	recent  recentOrders
-	waiting []*Read // for the history
+	trades  map[uint16]*recentTrades // by pair; 0: of all pairs
+	waiting []*Read                  // for the history
 
 	imagedSeq uint64 // newest image
 	imagedAt  time.Time
@@ -148,9 +149,12 @@ func (c *committed) note(r *event.Record) {
 		o := &r.Order
 		for i := range o.Trades {
 			t := &o.Trades[i]
-			c.rows.Trades = append(c.rows.Trades, persistence.Trade{ID: t.ID, Pair: r.Pair, TakerSide: o.Side, Price: t.Price, Amount: t.Amount,
+			row := persistence.Trade{ID: t.ID, Pair: r.Pair, TakerSide: o.Side, Price: t.Price, Amount: t.Amount,
 				TimeUs: r.TimeUs, Taker: o.Account, Maker: t.MakerAccount, TakerOrder: o.ID, MakerOrder: t.Maker,
-				TakerFee: t.TakerFee, MakerFee: t.MakerFee})
+				TakerFee: t.TakerFee, MakerFee: t.MakerFee}
+			c.rows.Trades = append(c.rows.Trades, row)
+			c.tradesOf(0).add(&row)
+			c.tradesOf(r.Pair).add(&row)
 		}
 	case event.KindCancel:
 		c.noteNonce(r.Cancel.Key)
@@ -172,6 +176,15 @@ func (c *committed) note(r *event.Record) {
 // a step stays below persistence.MaxRows.
 const stepRows = 20_000
 
+func (c *committed) tradesOf(pair uint16) *recentTrades {
+	r := c.trades[pair]
+	if r == nil {
+		r = new(recentTrades)
+		c.trades[pair] = r
+	}
+	return r
+}
+
 func (c *committed) noteNonce(key uint32) {
 	if key != 0 {
 		c.nonces[key] = struct{}{}
@@ -182,7 +195,7 @@ func (c *committed) read(r *Read) {
 	if r.key != nil {
 		c.noteRead(r.key.Number, r.nonce)
 	}
-	if r.needs = r.from(c.state, &c.recent); r.needs > c.watermark {
+	if r.needs = r.from(c); r.needs > c.watermark {
 		c.wait(r)
 		c.flush()
 		return

@@ -29,6 +29,9 @@ const (
 	ReadOrder
 	// ReadClientID fills ID with the order of the account that has ClientID, 0 if it is not taken.
 	ReadClientID
+	// ReadTrades fills Trades with the newest public ones after the filters and Offset, at most Limit, and
+	// sets Complete, if memory has them all. If not, the history has them, and is ready up to Seq.
+	ReadTrades
 	// ReadHistory waits until the history is ready up to Seq.
 	ReadHistory
 	// ReadLevels and ReadDepth fill Depth with the pair's book by level or by order.
@@ -47,15 +50,18 @@ const (
 //
 // Reads are pooled: Engine.NewRead gives one, Free takes it back once it was answered.
 type Read struct {
-	Kind                ReadKind
-	Account             uint32
-	Pair                uint16        // filter; 0: all (ReadLevels and ReadDepth: which)
-	Side                matching.Side // filter; 0: both
-	ClientID            event.ClientID
-	ID                  uint64 // ReadOrder: which
-	Before              uint64 // filter: ids below; 0: all
-	Limit               int    // ReadOrders: how many; ReadLevels, ReadDepth: per side; negative: all
-	LimitBuy, LimitSell int
+	Kind     ReadKind
+	Account  uint32
+	Pair     uint16        // filter; 0: all (ReadLevels and ReadDepth: which)
+	Side     matching.Side // filter; 0: both
+	ClientID event.ClientID
+	ID       uint64 // ReadOrder: which
+	Before   uint64 // filter: ids below; 0: all
+	Limit    int    // ReadOrders, ReadTrades: how many
+	Offset   int    // ReadTrades: leave out that many first
+
+	Ascending           bool // ReadTrades: oldest first
+	LimitBuy, LimitSell int  // ReadLevels, ReadDepth: how many of each side; negative: all
 
 	key   *Key // whose nonce is taken; nil: a read that is not signed
 	nonce uint64
@@ -64,6 +70,8 @@ type Read struct {
 	Err      error
 	Holdings []ledger.Holding
 	Orders   []persistence.Order
+	Trades   []persistence.Trade
+	Complete bool
 	Depth    market.Depth
 	Accounts []AccountInfo
 	Keys     []KeyInfo
@@ -111,8 +119,8 @@ var reads = sync.Pool{New: func() any {
 func NewRead(kind ReadKind) *Read {
 	r := reads.Get().(*Read)
 	r.Kind, r.Account, r.Pair, r.Side, r.ClientID, r.ID, r.Before = kind, 0, 0, 0, event.ClientID{}, 0, 0
-	r.Limit, r.LimitBuy, r.LimitSell, r.key, r.nonce = 0, 0, 0, nil, 0
-	r.Seq, r.Err, r.Holdings, r.Orders, r.Accounts, r.Keys = 0, nil, r.Holdings[:0], r.Orders[:0], nil, nil
+	r.Limit, r.LimitBuy, r.LimitSell, r.Offset, r.Ascending, r.Complete, r.key, r.nonce = 0, 0, 0, 0, false, false, nil, 0
+	r.Seq, r.Err, r.Holdings, r.Orders, r.Trades, r.Accounts, r.Keys = 0, nil, r.Holdings[:0], r.Orders[:0], r.Trades[:0], nil, nil
 	return r
 }
 
@@ -123,6 +131,9 @@ const keptRows = 4096
 func (r *Read) Free() {
 	if cap(r.Orders) > keptRows {
 		r.Orders = nil
+	}
+	if cap(r.Trades) > keptRows {
+		r.Trades = nil
 	}
 	if d := &r.Depth; cap(d.BuyLevels)+cap(d.SellLevels)+cap(d.BuyOrders)+cap(d.SellOrders) > keptRows {
 		*d = market.Depth{}
@@ -144,7 +155,8 @@ func (r *Read) wait(d time.Duration) bool {
 }
 
 // from fills the answer. What is missing in it is in the store, once its watermark is at needs.
-func (r *Read) from(s *state.State, recent *recentOrders) (needs uint64) {
+func (r *Read) from(c *committed) (needs uint64) {
+	s := c.state
 	r.Seq = s.Seq()
 	switch r.Kind {
 	case ReadWallet:
@@ -157,13 +169,17 @@ func (r *Read) from(s *state.State, recent *recentOrders) (needs uint64) {
 		o, p, ok := s.OpenOrder(a, r.ID)
 		if ok {
 			r.Orders = append(r.Orders, openRow(a, o, p.Number))
-		} else if closed := recent.find(r.Account, r.ID); closed != nil {
+		} else if closed := c.recent.find(r.Account, r.ID); closed != nil {
 			r.Orders = append(r.Orders, *closed)
 		} else {
-			return recent.evicted
+			return c.recent.evicted
 		}
 	case ReadClientID:
 		r.ID, _ = s.Account(r.Account).ClientIDs.Order(r.ClientID)
+	case ReadTrades:
+		if r.Complete = c.tradesOf(r.Pair).page(r); !r.Complete {
+			return r.Seq
+		}
 	case ReadHistory:
 		return r.Seq
 	case ReadLevels:

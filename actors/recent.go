@@ -1,6 +1,10 @@
 package actors
 
-import "exchange/persistence"
+import (
+	"slices"
+
+	"exchange/persistence"
+)
 
 // recentOrders are the newest closed orders of all accounts, in memory: what clients ask for most is
 // what has just happened, and the store learns of it a moment later. The committed actor owns it.
@@ -38,4 +42,57 @@ func (r *recentOrders) find(account uint32, id uint64) *persistence.Order {
 		return nil
 	}
 	return &r.rows[i]
+}
+
+// recentTrades are the newest trades of one pair, or of all, in memory, so that the list that
+// everybody polls costs the store nothing and is there when the store is not. Ids ascend; the zero
+// value knows nothing and has everything. The committed actor owns it.
+type recentTrades struct {
+	rows  []persistence.Trade
+	older bool // there are older trades, which only the store has
+}
+
+// recentTradesLimit is how many are kept at least, once there were as many: some pages of the default
+// length. Twice as many, about 110 kB, are held at most.
+const recentTradesLimit = 500
+
+// add puts a trade in its place: at the end, but for neighbours of different pairs that swapped places.
+func (r *recentTrades) add(t *persistence.Trade) {
+	i := len(r.rows)
+	for i > 0 && r.rows[i-1].ID > t.ID {
+		i--
+	}
+	if i > 0 && r.rows[i-1].ID == t.ID {
+		return
+	}
+	if i == 0 && r.older {
+		return // it is older than what is kept
+	}
+	r.rows = slices.Insert(r.rows, i, *t)
+	if len(r.rows) >= 2*recentTradesLimit {
+		r.rows = r.rows[:copy(r.rows, r.rows[len(r.rows)-recentTradesLimit:])]
+		r.older = true
+	}
+}
+
+// page fills a ReadTrades; false if the store has to be asked.
+func (r *recentTrades) page(q *Read) bool {
+	if r.older && q.Ascending {
+		return false
+	}
+	skip := q.Offset
+	for i := 0; i < len(r.rows) && len(q.Trades) < q.Limit; i++ {
+		t := &r.rows[i]
+		if !q.Ascending {
+			t = &r.rows[len(r.rows)-1-i]
+		}
+		switch {
+		case q.Before != 0 && t.ID >= q.Before:
+		case skip > 0:
+			skip--
+		default:
+			q.Trades = append(q.Trades, *t)
+		}
+	}
+	return len(q.Trades) == q.Limit || !r.older
 }

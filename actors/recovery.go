@@ -46,7 +46,7 @@ func recoverState(ctx context.Context, o *Options) (*recovered, error) {
 	}
 	c := &committed{state: s, timing: &o.Timing, snapshot: o.Snapshot, log: o.Log, watermark: watermark, stepped: watermark,
 		rows: new(persistence.Writes), spare: new(persistence.Writes),
-		accounts: map[uint32]struct{}{}, nonces: map[uint32]struct{}{}, imagedSeq: s.Seq(), imagedAt: time.Now()}
+		accounts: map[uint32]struct{}{}, nonces: map[uint32]struct{}{}, trades: map[uint16]*recentTrades{}, imagedSeq: s.Seq(), imagedAt: time.Now()}
 	r.committed = c
 	err = o.Store.Read(ctx, s.Seq(), func(prev, next uint64, data []byte) error { return r.fold(prev, next, data) })
 	if err != nil {
@@ -67,7 +67,27 @@ func recoverState(ctx context.Context, o *Options) (*recovered, error) {
 	if err != nil {
 		return nil, fmt.Errorf("reading nonces: %w", err)
 	}
-	return r, nil
+	return r, c.loadTrades(ctx, o.Store)
+}
+
+// loadTrades takes the newest trades from the history; those that it does not know yet were noted while
+// folding.
+func (c *committed) loadTrades(ctx context.Context, history persistence.History) error {
+	for pair := range len(c.state.Pairs()) + 1 {
+		list, n := c.tradesOf(uint16(pair)), 0
+		err := history.Trades(ctx, persistence.TradeQuery{Pair: uint16(pair)}, func(t *persistence.Trade) bool {
+			if n++; n > recentTradesLimit {
+				list.older = true
+				return false
+			}
+			list.add(t)
+			return true
+		})
+		if err != nil {
+			return fmt.Errorf("reading the newest trades: %w", err)
+		}
+	}
+	return nil
 }
 
 // newestSnapshot is the state of the newest readable snapshot, an empty one if there is none at all.

@@ -153,12 +153,24 @@ func (g *Gateway) trades(r *request) {
 	if r.badFields() {
 		return
 	}
-	barrier := actors.NewRead(actors.ReadHistory)
-	if !r.ask(barrier, nil) {
+	read := actors.NewRead(actors.ReadTrades)
+	read.Pair, read.Before, read.Offset, read.Limit, read.Ascending = q.Pair, q.Before, q.Offset, limit, q.Ascending
+	if !r.ask(read, nil) {
 		return
 	}
-	barrier.Free()
-	r.listTrades(q, limit, func(b []byte, t *persistence.Trade) []byte { return b })
+	if read.Complete { // memory has them all, also while the store is not there
+		b := append(r.body, '[')
+		for i := range read.Trades {
+			if i > 0 {
+				b = append(b, ',')
+			}
+			b = append(appendTrade(b, &read.Trades[i], r.pairName(read.Trades[i].Pair)), '}')
+		}
+		r.body = append(b, ']')
+	} else {
+		r.listTrades(q, limit, func(b []byte, t *persistence.Trade) []byte { return b })
+	}
+	read.Free()
 }
 
 // listTrades writes the trades of a query; more adds fields to each.

@@ -76,6 +76,7 @@ type world struct {
 	t        *testing.T
 	s        *exchangetest.Server
 	traders  []*trader
+	auditor  *trader           // only looks
 	paid     map[string]string // reference -> "ACCOUNT CURRENCY AMOUNT"
 	payments int
 	highest  uint64 // order id seen so far
@@ -110,19 +111,26 @@ func campaign(t *testing.T, s *exchangetest.Server, crash func(*world)) {
 // open makes and funds the accounts.
 func (w *world) open(n int, random *rand.Rand) {
 	for i := range n {
-		name := fmt.Sprintf("t%d", i)
-		var key struct{ Key, Secret string }
-		if _, err := w.s.Call("POST", "/operator/v1/accounts", map[string]string{"name": name}, nil); err != nil {
-			w.t.Fatal(err)
-		}
-		if _, err := w.s.Call("POST", "/operator/v1/keys", map[string]any{"account": name, "permissions": []string{"read", "trade"}}, &key); err != nil {
-			w.t.Fatal(err)
-		}
-		w.traders = append(w.traders, &trader{s: w.s, name: name, key: key.Key, secret: sign.New([]byte(key.Secret)),
-			orders: map[string]*sentOrder{}, rand: rand.New(rand.NewPCG(random.Uint64(), 0))})
-		w.pay(name, "BTC", "2")
-		w.pay(name, "USDT", "200")
+		t := w.account(fmt.Sprintf("t%d", i), random)
+		w.traders = append(w.traders, t)
+		w.pay(t.name, "BTC", "2")
+		w.pay(t.name, "USDT", "200")
 	}
+	w.auditor = w.account("auditor", random)
+}
+
+// account opens one account with a key.
+func (w *world) account(name string, random *rand.Rand) *trader {
+	w.t.Helper()
+	var key struct{ Key, Secret string }
+	if _, err := w.s.Call("POST", "/operator/v1/accounts", map[string]string{"name": name}, nil); err != nil {
+		w.t.Fatal(err)
+	}
+	if _, err := w.s.Call("POST", "/operator/v1/keys", map[string]any{"account": name, "permissions": []string{"read", "trade"}}, &key); err != nil {
+		w.t.Fatal(err)
+	}
+	return &trader{s: w.s, name: name, key: key.Key, secret: sign.New([]byte(key.Secret)),
+		orders: map[string]*sentOrder{}, rand: rand.New(rand.NewPCG(random.Uint64(), 0))}
 }
 
 // pay deposits until the outcome is known: a repeat of the reference is safe.

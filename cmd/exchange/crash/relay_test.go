@@ -143,6 +143,11 @@ func TestAStoreBehindABadNetworkLosesNothing(t *testing.T) {
 					w.waitFor("a slow store still answers", 401, "Wrong Nonce")
 				default:
 					w.waitFor("the store's absence is told", 503, "store is not available")
+					for _, path := range []string{"orderbook/BTC_USDT", "exchanges", "pairs"} { // memory knows
+						if status, body, err := s.Client.Get(nil, "http://"+s.Listen+"/api/v1/"+path); err != nil || status != 200 {
+							t.Errorf("%s without a store: %d %s %v", path, status, body, err)
+						}
+					}
 				}
 				if c.mode == dropAnswers && relay.dropped.Load() == 0 {
 					t.Error("no answer was lost")
@@ -150,8 +155,7 @@ func TestAStoreBehindABadNetworkLosesNothing(t *testing.T) {
 				relay.set(pass)
 				w.waitFor("the exchange takes commands again", 401, "Wrong Nonce") // which is a record
 				exchangetest.Eventually(t, "the history is exact up to it", func() bool {
-					status, _, err := s.Client.Get(nil, "http://"+s.Listen+"/api/v1/exchanges/?limit=1")
-					return s.Ready() == nil && err == nil && status == 200
+					return s.Ready() == nil && w.auditor.get("/api/v1/exchanges/own/", new([]tradeRow)) == nil
 				})
 			})
 		})

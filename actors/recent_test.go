@@ -1,0 +1,74 @@
+package actors
+
+import (
+	"slices"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"exchange/persistence"
+)
+
+// Memory answers what it says it can answer exactly as the whole list would.
+func TestNewestTradesInMemoryAgreeWithAllOfThem(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		var list recentTrades
+		var all []persistence.Trade // ascending
+		n := rapid.IntRange(0, 4*recentTradesLimit).Draw(t, "trades")
+		for id := 1; id <= n; id++ {
+			all = append(all, persistence.Trade{ID: uint64(id)})
+		}
+		order := slices.Clone(all)
+		for i := 1; i < len(order); i += 2 { // neighbours of different pairs may be released in the other order
+			if rapid.IntRange(0, 9).Draw(t, "swap") == 0 {
+				order[i-1], order[i] = order[i], order[i-1]
+			}
+		}
+		for i := range order {
+			list.add(&order[i])
+			if i%7 == 0 {
+				list.add(&order[i]) // once more changes nothing
+			}
+		}
+		for range 10 {
+			q := NewRead(ReadTrades)
+			q.Limit = rapid.IntRange(1, 300).Draw(t, "limit")
+			q.Offset = rapid.IntRange(0, 700).Draw(t, "offset")
+			q.Before = uint64(rapid.IntRange(0, n+5).Draw(t, "before"))
+			q.Ascending = rapid.Bool().Draw(t, "ascending")
+			if !list.page(q) {
+				if n < recentTradesLimit || !q.Ascending && q.Before == 0 && q.Offset+q.Limit <= recentTradesLimit {
+					t.Fatalf("memory does not answer %+v of %d trades", q, n)
+				}
+				continue
+			}
+			var want []persistence.Trade
+			for _, tr := range all {
+				if q.Before == 0 || tr.ID < q.Before {
+					want = append(want, tr)
+				}
+			}
+			if !q.Ascending {
+				slices.Reverse(want)
+			}
+			want = want[min(q.Offset, len(want)):]
+			want = want[:min(q.Limit, len(want))]
+			if !slices.Equal(q.Trades, want) {
+				t.Fatalf("memory answers %d trades from %v, want %d", len(q.Trades), q.Trades[:min(1, len(q.Trades))], len(want))
+			}
+		}
+	})
+}
+
+func TestClosedOrdersInMemoryAreTheNewest(t *testing.T) {
+	var r recentOrders
+	for id := uint64(1); id <= recentLimit+10; id++ {
+		r.add(&persistence.Order{ID: id, Account: uint32(1 + id%2), ClosedSeq: 100 + id})
+	}
+	if r.find(1, 10) != nil || r.find(2, 11) == nil || r.find(1, 11) != nil || r.evicted != 110 || len(r.at) != recentLimit {
+		t.Fatalf("evicted up to %d, %d known", r.evicted, len(r.at))
+	}
+	if o := r.find(1, recentLimit+10); o == nil || o.ID != recentLimit+10 {
+		t.Fatalf("the newest is %+v", o)
+	}
+}
