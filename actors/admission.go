@@ -67,8 +67,10 @@ func (e *Engine) admit(c *Command) error {
 func (e *Engine) giveBack(c *Command) {
 	if c.admitted {
 		c.admitted = false
-		c.key.Account.inFlight.Add(-1)
 		e.inFlight.Add(-1)
+		if c.key != nil {
+			c.key.Account.inFlight.Add(-1)
+		}
 	}
 }
 
@@ -82,8 +84,8 @@ type OrderWish struct {
 }
 
 // Place sends an order through its wallet and book into the journal, and waits for its release. The
-// command in the answer is the caller's to Free. Errors: the ones of admission, ErrTimeout, and
-// ErrUnknownOutcome; after the last two the order may or may not be in.
+// command in the answer is the caller's to Free. Errors: the ones of admission, and ErrTimeout, after
+// which the order may or may not be in.
 func (e *Engine) Place(key *Key, nonce uint64, w *OrderWish) (*Command, error) {
 	c := newCommand(event.KindOrder)
 	c.key, c.pair = key, w.Pair
@@ -111,20 +113,30 @@ func (e *Engine) do(c *Command) (*Command, error) {
 
 // outcome waits for a command that was sent.
 func (e *Engine) outcome(c *Command) (*Command, error) {
-	if !c.wait(e.opts.Timing.Request) {
+	if !c.wait(e.opts.Timing.Request, e.dead) {
 		return nil, ErrTimeout
 	}
-	if c.outcome == Unknown {
-		return nil, ErrUnknownOutcome
-	}
 	return c, nil
+}
+
+// finishAdmin answers an operator's command; its place is free before whoever waits goes on.
+func (e *Engine) finishAdmin(c *Command, o Outcome) {
+	e.giveBack(c)
+	c.answer(o)
 }
 
 // administrate sends an operator's command through the registry.
 func (e *Engine) administrate(kind event.Kind, a Admin) (Admin, error) {
 	c := newCommand(kind)
 	c.admin = a
+	if e.inFlight.Add(1) > int64(e.opts.Limits.InFlight) {
+		e.inFlight.Add(-1)
+		c.Free()
+		return a, ErrBusy
+	}
+	c.admitted = true
 	if err := e.open(time.UnixMicro(c.timeUs)); err != nil {
+		e.giveBack(c)
 		c.Free()
 		return a, err
 	}
@@ -138,7 +150,7 @@ func (e *Engine) administrate(kind event.Kind, a Admin) (Admin, error) {
 }
 
 // CreateAccount opens an account. The error is a *RequestError if the name or the address is no good
-// or taken, one of admission, ErrTimeout or ErrUnknownOutcome.
+// or taken, one of admission, or ErrTimeout.
 func (e *Engine) CreateAccount(name, email string) (Admin, error) {
 	return e.administrate(event.KindAccount, Admin{Account: name, Email: email})
 }
@@ -163,12 +175,11 @@ func (e *Engine) Deposit(account, currency string, amount money.Amount, referenc
 // taken by the account's wallet first, and Account is set. Errors: ErrNonce, ErrTimeout (r is not the
 // caller's any more: no Free), and the ones of admission.
 func (e *Engine) Ask(r *Read, key *Key, nonce uint64) error {
-	if e.reading.Add(1) > int64(e.opts.Limits.Reads) {
-		e.reading.Add(-1)
+	defer e.reading.Add(-1)
+	if e.reading.Add(1) > int64(e.opts.Limits.Reads) && !r.FollowUp {
 		return ErrBusy
 	}
-	defer e.reading.Add(-1)
-	if e.stopping.Load() {
+	if e.stopping.Load() && !r.FollowUp {
 		return ErrStopping
 	}
 	to := e.fold
@@ -180,7 +191,7 @@ func (e *Engine) Ask(r *Read, key *Key, nonce uint64) error {
 		to = key.Account.pid
 	}
 	e.root.Send(to, r)
-	if !r.wait(e.opts.Timing.Request) {
+	if !await(r.reply, r.timer, e.opts.Timing.Request, e.dead) {
 		r.abandoned.Store(true)
 		return ErrTimeout
 	}

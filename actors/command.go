@@ -12,12 +12,11 @@ import (
 // An Outcome is how a command ended.
 type Outcome uint8
 
-// The outcomes. Unknown is the answer when the process must stop before it knows: the command may
-// or may not be in the journal.
+// The outcomes.
 const (
-	Unknown  Outcome = iota
-	Accepted         // its record is durable; Record has it
-	Refused          // its refusal is durable (orders, cancels), or it changed nothing (administration)
+	undecided Outcome = iota
+	Accepted          // its record is durable; Record has it
+	Refused           // its refusal is durable (orders, cancels), or it changed nothing (administration)
 )
 
 // A Command is one request to change something, from its handler through the actors to its release.
@@ -28,7 +27,7 @@ const (
 type Command struct {
 	kind event.Kind // what is asked for: KindOrder, KindCancel, KindAccount ...
 	key  *Key       // whose; nil for administration
-	pair *Pair      // KindOrder: the market; KindCancel: set by the wallet
+	pair *Pair      // KindOrder: the market
 
 	order struct { // the wish, KindOrder and KindCancel
 		nonce    uint64
@@ -41,7 +40,7 @@ type Command struct {
 	admin Admin
 
 	timeUs   int64
-	record   event.Record // the unit of the journal: its complete effects
+	record   event.Record // the unit of the journal: its complete effects; Pair is set from the start
 	encoded  []byte       // record, encoded by whoever decided it
 	ticket   uint64       // the wallet's number for it, while it is out
 	reserved reservation
@@ -73,7 +72,7 @@ func newCommand(kind event.Kind) *Command {
 	c.kind, c.key, c.pair = kind, nil, nil
 	c.order.id, c.order.clientID = 0, event.ClientID{}
 	c.reserved, c.shortfall = reservation{}, reservation{}
-	c.outcome, c.adminErr, c.admitted, c.ticket = Unknown, nil, false, 0
+	c.outcome, c.adminErr, c.admitted, c.ticket = undecided, nil, false, 0
 	c.timeUs = time.Now().UnixMicro()
 	return c
 }
@@ -81,20 +80,40 @@ func newCommand(kind event.Kind) *Command {
 // Free gives a finished command back to the pool. Only the handler that got the reply may call it.
 func (c *Command) Free() {
 	c.admin = Admin{}
+	if cap(c.record.Order.Trades) > keptTrades {
+		c.record.Order.Trades, c.encoded = nil, nil
+	}
 	commands.Put(c)
 }
 
-// wait blocks until the reply, at most for d. False: the time is up, the command belongs to others.
-func (c *Command) wait(d time.Duration) bool {
-	c.timer.Reset(d)
+// wait blocks until the reply, at most for d, or until the engine is dead. False: there is none, and the
+// command belongs to others.
+func (c *Command) wait(d time.Duration, dead <-chan struct{}) bool {
+	return await(c.reply, c.timer, d, dead)
+}
+
+// await is the wait of a handler for its reply.
+func await(reply <-chan struct{}, timer *time.Timer, d time.Duration, dead <-chan struct{}) bool {
+	timer.Reset(d)
 	select {
-	case <-c.reply:
-		c.timer.Stop()
+	case <-reply:
+		timer.Stop()
 		return true
-	case <-c.timer.C:
+	case <-timer.C:
 		return false
+	case <-dead:
+		timer.Stop()
+		select {
+		case <-reply: // it came before the end
+			return true
+		default:
+			return false
+		}
 	}
 }
+
+// keptTrades bounds the memory of a large order that a pooled command keeps.
+const keptTrades = 256
 
 func (c *Command) answer(o Outcome) {
 	c.outcome = o

@@ -48,8 +48,11 @@ type committed struct {
 	trades  map[uint16]*recentTrades // by pair; 0: of all pairs
 	waiting []*Read                  // for the history
 
-	imagedSeq uint64 // newest image
-	imagedAt  time.Time
+	imagedSeq uint64    // newest snapshot
+	imagedAt  time.Time // when one was last tried
+	imaging   bool      // one is being uploaded
+	depths    map[depthKey]depthCopy
+	keep      int  // trades that a list in memory may have
 	final     bool // the next projection is the last, with an image
 }
 
@@ -66,6 +69,11 @@ type (
 		rows   int
 		writes *persistence.Writes
 	}
+	// imaged is the end of a snapshot's upload.
+	imaged struct {
+		seq uint64
+		err error
+	}
 	// tick asks for a projection of what has gathered.
 	tick struct{}
 	// finish asks for a last projection and an image; the projector ends after it.
@@ -81,6 +89,11 @@ func (c *committed) Receive(ctx actor.Context) {
 		c.read(m)
 	case *flushed:
 		c.flushed(m)
+	case *imaged:
+		c.imaging = false
+		if m.err == nil {
+			c.imagedSeq = m.seq
+		}
 	case tick:
 		c.flush()
 	case finish:
@@ -179,7 +192,7 @@ const stepRows = 20_000
 func (c *committed) tradesOf(pair uint16) *recentTrades {
 	r := c.trades[pair]
 	if r == nil {
-		r = new(recentTrades)
+		r = &recentTrades{keep: c.keep}
 		c.trades[pair] = r
 	}
 	return r
@@ -211,6 +224,15 @@ func (c *committed) wait(r *Read) {
 		c.waiting = slices.DeleteFunc(c.waiting, func(w *Read) bool { return w.abandoned.Load() })
 	}
 	c.waiting = append(c.waiting, r)
+}
+
+// nonce is the highest one that a key has used, for commands and for reads.
+func (c *committed) nonce(key uint32) uint64 {
+	nonce := c.state.Keys()[key-1].Nonce
+	if int(key) <= len(c.readNonces) {
+		nonce = max(nonce, c.readNonces[key-1])
+	}
+	return nonce
 }
 
 // noteRead keeps the nonce of a read for the next projection. It is not part of the state: no record
@@ -258,20 +280,15 @@ func (c *committed) step() {
 		w.Wallets = append(w.Wallets, row)
 	}
 	for key := range c.nonces {
-		k := c.state.Keys()[key-1]
-		nonce := k.Nonce
-		if int(key) <= len(c.readNonces) {
-			nonce = max(nonce, c.readNonces[key-1])
-		}
-		if nonce > 0 {
-			w.Nonces = append(w.Nonces, persistence.Nonce{Key: k.Key.Key, Nonce: nonce})
+		if nonce := c.nonce(key); nonce > 0 {
+			w.Nonces = append(w.Nonces, persistence.Nonce{Key: c.state.Keys()[key-1].Key.Key, Nonce: nonce})
 		}
 	}
 	p := projection{from: c.stepped, to: to, writes: w, last: c.final}
 	p.rows = len(w.Trades) + len(w.Orders) + len(w.Deposits)
-	if c.final || c.snapshot.due(to-c.imagedSeq, time.Since(c.imagedAt)) {
+	if c.final || !c.imaging && c.snapshot.due(to-c.imagedSeq, time.Since(c.imagedAt)) {
 		p.image = c.state.AppendTo(nil)
-		c.imagedSeq, c.imagedAt = to, time.Now()
+		c.imaging, c.imagedAt = true, time.Now()
 	}
 	clear(c.accounts)
 	clear(c.nonces)

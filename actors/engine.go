@@ -34,6 +34,7 @@ type Engine struct {
 	pairs      []*Pair          // in configured order
 	byName     map[string]*Pair // read only after the start
 	byNumber   []*Pair          // by number-1; nil: not configured
+	markets    []MarketName     // by number-1, all that ever were
 	currencies []Currency       // in configured order
 	books      []*book          // by number-1; each belongs to its actor
 
@@ -100,13 +101,15 @@ func (e *Engine) spawnAll(r *recovered) error {
 	e.committed.recycle, e.committed.project = e.journal.recycleData, projections
 	e.projector = &projector{store: o.Store, token: r.token, log: e.log, in: projections, fail: e.fail, newest: r.newest,
 		stop: e.stop, finished: make(chan struct{})}
-	e.projector.report = func(m *flushed) { e.root.Send(e.fold, m) }
+	e.projector.report = func(m any) { e.root.Send(e.fold, m) }
 
 	var err error
 	e.byNumber, e.books = make([]*Pair, len(s.Pairs())), make([]*book, len(s.Pairs()))
 	numbers := make(map[string]uint16)
+	codes := s.Currencies()
 	for _, p := range s.Pairs() {
 		numbers[p.Name] = p.Number
+		e.markets = append(e.markets, MarketName{p.Name, codes[p.Base-1].Code, codes[p.Quote-1].Code})
 	}
 	for i := range o.Pairs {
 		market := s.Pair(numbers[o.Pairs[i].Name])
@@ -124,7 +127,7 @@ func (e *Engine) spawnAll(r *recovered) error {
 		e.pairs = append(e.pairs, p)
 		e.byName[p.Name], e.byNumber[p.Number-1], e.books[p.Number-1] = p, p, b
 	}
-	g := &registry{limits: &o.Limits, dir: e.dir, material: o.KeyMaterial, submit: e.journal.submit, currency: e.currencyNumber, code: e.CurrencyCode,
+	g := &registry{limits: &o.Limits, dir: e.dir, material: o.KeyMaterial, submit: e.journal.submit, finish: e.finishAdmin, currency: e.currencyNumber, code: e.CurrencyCode,
 		accounts: map[string]*Account{}, keys: map[string]*Key{}, keysOf: map[uint32]int{}, references: map[string]state.Reference{},
 		deposits: deposit, lastTimeUs: s.TimeUs(), busy: map[string][]*Command{}}
 	g.spawn = func(a *Account) error { return e.spawnWallet(a, &wallet{}) }
@@ -135,11 +138,7 @@ func (e *Engine) spawnAll(r *recovered) error {
 		entry := &Account{ID: a.ID, Name: a.Name, Email: a.Email}
 		w := &wallet{applied: s.Seq(), committed: a.Wallet.Clone(), open: a.Open.Clone(), clientIDs: a.ClientIDs.Clone()}
 		for _, n := range a.Keys {
-			nonce := s.Keys()[n-1].Nonce
-			if int(n) <= len(r.committed.readNonces) {
-				nonce = max(nonce, r.committed.readNonces[n-1])
-			}
-			if nonce > 0 {
+			if nonce := r.committed.nonce(n); nonce > 0 {
 				w.nonces = append(w.nonces, keyNonce{n, nonce})
 			}
 		}
@@ -216,7 +215,7 @@ func (e *Engine) clockAlarm(pair string, behindUs int64) {
 	e.log.Error("the clock is behind the newest record: check the time service", "pair", pair, "behind_us", behindUs)
 }
 
-// tick makes the committed side write behind now and then.
+// tick makes the committed side write behind now and then, and watches over the append in flight.
 func (e *Engine) tick() {
 	t := time.NewTicker(e.opts.Timing.Projection)
 	defer t.Stop()
@@ -225,6 +224,9 @@ func (e *Engine) tick() {
 		case <-e.stop:
 			return
 		case <-t.C:
+			if e.journal.stalledFor(time.Now()) > e.opts.Timing.StallMax { // a store that never returns, too
+				e.journal.die(fmt.Errorf("%w after %v: an append has no outcome", ErrStalled, e.opts.Timing.StallMax))
+			}
 			e.root.Send(e.fold, tick{})
 		}
 	}
@@ -265,15 +267,12 @@ func (e *Engine) settle(seq uint64, c *Command) {
 	for i := range list {
 		t := &list[i]
 		own := c.key != nil && t.Account == c.key.Account.ID
-		if own && c.ticket == 0 {
-			continue // refused by its wallet: nothing was on its way
-		}
 		m := settlements.Get().(*settled)
 		m.seq = seq
 		t.CopyTo(&m.settlement)
 		m.command = ownCommand{}
 		if own {
-			m.command = ownCommand{ticket: c.ticket, placed: c.kind == event.KindOrder, reserved: c.reserved, clientID: c.order.clientID}
+			m.command = ownCommand{ticket: c.ticket, placed: !c.reserved.amount.IsZero(), reserved: c.reserved, clientID: c.order.clientID}
 			if r.Kind == event.KindOrder {
 				m.command.accepted, m.command.order, m.command.pair, m.command.rests = true, r.Order.ID, r.Pair, r.Order.Rests()
 			}
@@ -291,7 +290,8 @@ func (e *Engine) fail(err error) {
 	})
 }
 
-// Dead is closed when the engine can do no more; Err says why. What is in flight is answered "unknown".
+// Dead is closed when the engine can do no more; Err says why. Whoever waits for a command is told that
+// its outcome is unknown.
 func (e *Engine) Dead() <-chan struct{} { return e.dead }
 
 // Err is why the engine is dead.
@@ -318,22 +318,20 @@ func (e *Engine) Stop(ctx context.Context) error {
 		e.root.Send(e.fold, finish{})
 		select {
 		case <-e.projector.finished:
-			err = e.Err()
+			err = errors.Join(e.Err(), e.projector.err)
 		case <-e.dead:
 			err = e.failure
 		case <-ctx.Done():
 			err = fmt.Errorf("stopping before the projections were written: %w", ctx.Err())
 		}
 	}
-	for _, b := range e.journal.close() {
-		for _, c := range b.units {
-			c.answer(Unknown)
-		}
+	e.journal.close()
+	if err != nil {
+		e.fail(err) // wakes whoever still waits: the outcome is unknown
+		return err
 	}
-	if err == nil {
-		<-e.journal.stopped
-	}
-	return err
+	<-e.journal.stopped
+	return nil
 }
 
 // drain waits until nothing is in flight.
@@ -356,11 +354,7 @@ func (e *Engine) drain(ctx context.Context) error {
 func (e *Engine) Abandon() {
 	e.CloseAdmission()
 	e.fail(errors.New("abandoned"))
-	for _, b := range e.journal.close() {
-		for _, c := range b.units {
-			c.answer(Unknown)
-		}
-	}
+	e.journal.close()
 	<-e.journal.stopped
 	close(e.stop)
 	<-e.projector.finished
@@ -375,12 +369,15 @@ func (e *Engine) Currencies() []Currency { return e.currencies }
 // Pair is the configured pair of that name, nil if there is none.
 func (e *Engine) Pair(name []byte) *Pair { return e.byName[string(name)] }
 
-// PairNumber is the configured pair with that number, nil if there is none.
-func (e *Engine) PairNumber(n uint16) *Pair {
-	if n == 0 || int(n) > len(e.byNumber) {
-		return nil
+// A MarketName is what a pair is called, and its currencies.
+type MarketName struct{ Name, Base, Quote string }
+
+// Market names the pair with that number, also when it is not configured any more.
+func (e *Engine) Market(number uint16) MarketName {
+	if number == 0 || int(number) > len(e.markets) {
+		return MarketName{}
 	}
-	return e.byNumber[n-1]
+	return e.markets[number-1]
 }
 
 func (e *Engine) currencyNumber(code string) uint16 {

@@ -38,7 +38,7 @@ type journal struct {
 	queue   []*batch // forming; guarded by mu
 	spare   []*batch // empty ones; guarded by mu
 	buffers [][]byte // for their data; guarded by mu
-	closed  bool     // guarded by mu: units are answered "unknown" at once
+	closed  bool     // guarded by mu: units are dropped, their outcome stays unknown
 
 	wake    chan struct{} // capacity 1
 	stop    chan struct{} // closed by close
@@ -73,10 +73,9 @@ func newJournal(store persistence.Journal, token persistence.Token, last uint64,
 func (j *journal) submit(c *Command) {
 	j.pending.Add(1)
 	j.mu.Lock()
-	if j.closed {
+	if j.closed { // the engine is dead: handlers know that the outcome is unknown
 		j.mu.Unlock()
 		j.pending.Add(-1)
-		c.answer(Unknown)
 		return
 	}
 	n := len(j.queue)
@@ -165,10 +164,11 @@ func (j *journal) checkOwner() bool {
 	switch {
 	case err == nil:
 		j.checked.Store(time.Now().UnixNano())
+		j.stalls.Store(nil)
 	case errors.Is(err, persistence.ErrFenced):
 		j.die(err)
 		return false
-	default:
+	case j.stalls.Swap(&stallLog{err}) == nil:
 		j.log.Warn("the store does not answer", "error", err)
 	}
 	return true
@@ -187,11 +187,11 @@ func (j *journal) run() {
 		b.prev, b.next = j.last, j.last+uint64(len(b.units))
 		b.data = event.EndBatch(b.data, j.token.Epoch(), b.prev, uint32(len(b.units)))
 		if err := j.append(b); err != nil {
-			j.mu.Lock()
-			j.queue = append([]*batch{b}, j.queue...)
-			j.mu.Unlock()
 			j.die(err)
 			return
+		}
+		if j.isClosed() {
+			return // it is durable, but nobody was told: the next start finds it
 		}
 		j.last = b.next
 		n := len(b.units)
@@ -218,7 +218,7 @@ func (j *journal) append(b *batch) error {
 				j.log.Info("the store takes writes again", "after", now.Sub(start).Round(time.Millisecond))
 			}
 			return nil
-		case errors.Is(err, persistence.ErrFenced), errors.Is(err, persistence.ErrGap), errors.Is(err, persistence.ErrCorrupt):
+		case errors.Is(err, persistence.ErrFenced), errors.Is(err, persistence.ErrGap), errors.Is(err, persistence.ErrCorrupt), errors.Is(err, persistence.ErrInvalid):
 			return err
 		}
 		if j.stalls.Swap(&stallLog{err}) == nil {
@@ -234,28 +234,27 @@ func (j *journal) append(b *batch) error {
 	}
 }
 
-// die answers "unknown" to everything in flight, now and from now on, and ends the engine.
+// die ends the engine: what is in flight stays unknown.
 func (j *journal) die(err error) {
-	for _, b := range j.close() {
-		for _, c := range b.units {
-			c.answer(Unknown)
-		}
-	}
+	j.close()
 	j.fail(err)
 }
 
-// close makes the journal answer "unknown" from now on and returns what it still had. The writer ends.
-func (j *journal) close() []*batch {
+// close makes the journal drop what is submitted from now on, and its writer end.
+func (j *journal) close() {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	if j.closed {
-		return nil
+	if !j.closed {
+		j.closed = true
+		close(j.stop)
+		j.queue = nil
 	}
-	j.closed = true
-	close(j.stop)
-	left := j.queue
-	j.queue = nil
-	return left
+}
+
+func (j *journal) isClosed() bool {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return j.closed
 }
 
 // stalledFor is how long the append in flight has been waiting, 0 if none is.

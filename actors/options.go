@@ -19,6 +19,8 @@ type Options struct {
 	Limits     Limits
 	Timing     Timing
 	Snapshot   SnapshotPolicy
+	// Retention is the store's: lists in memory do not show more.
+	Retention persistence.Retention
 	// Sealer gives the key that API secrets are sealed with. sealed says that the store holds such
 	// secrets already: then a new key would be of no use.
 	Sealer func(sealed bool) (*seal.Sealer, error)
@@ -62,8 +64,9 @@ type SnapshotPolicy struct {
 	MinInterval time.Duration
 }
 
+// due waits a tenth of the interval in any case, so that a failing store is not tried at once again.
 func (p SnapshotPolicy) due(records uint64, age time.Duration) bool {
-	return records >= p.MaxRecords || records >= p.MinRecords && age >= p.MinInterval
+	return records >= p.MaxRecords && age >= p.MinInterval/10 || records >= p.MinRecords && age >= p.MinInterval
 }
 
 // DefaultLimits, DefaultTiming and DefaultSnapshot are those of the configuration's documentation.

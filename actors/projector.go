@@ -4,7 +4,9 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
+	"sync"
 	"time"
 
 	"exchange/persistence"
@@ -20,22 +22,26 @@ type projection struct {
 	last     bool   // the projector ends after it
 }
 
-// A projector is the goroutine that writes projections and snapshots, behind the journal and never in
-// its way. It gets one projection at a time and tries until the store has taken it.
+// A projector is the goroutine that writes projections, behind the journal and never in its way. It gets
+// one projection at a time and tries until the store has taken it. Snapshots are uploaded by a goroutine
+// of their own, one at a time, so that nobody waits for them.
 type projector struct {
 	store    persistence.Store
 	token    persistence.Token
 	log      *slog.Logger
 	in       <-chan projection
-	report   func(*flushed)
+	report   func(any) // to the committed actor
 	fail     func(error)
-	newest   uint64 // sequence of the newest snapshot; the journal is trimmed below the one before
+	newest   uint64 // sequence of the newest snapshot; the uploader's while one is under way
+	upload   sync.WaitGroup
 	stop     <-chan struct{}
 	finished chan struct{} // closed when the last projection is done, or the store is lost
+	err      error         // of the last snapshot; set before finished is closed
 }
 
 func (p *projector) run() {
 	defer close(p.finished)
+	defer p.upload.Wait()
 	for {
 		select {
 		case <-p.stop:
@@ -44,18 +50,14 @@ func (p *projector) run() {
 			if !p.apply(&w) {
 				return
 			}
-			if w.image != nil {
-				if err := p.save(&w); err != nil {
-					p.log.Warn("no snapshot was taken, the next one is tried later", "seq", w.to, "error", err)
-					if errors.Is(err, persistence.ErrFenced) {
-						p.fail(err)
-						return
-					}
-				}
-			}
 			p.report(&flushed{to: w.to, rows: w.rows, writes: w.writes})
 			if w.last {
+				p.upload.Wait()
+				p.err = p.save(w.to, w.image)
 				return
+			}
+			if w.image != nil {
+				p.upload.Go(func() { p.report(&imaged{w.to, p.save(w.to, w.image)}) })
 			}
 		}
 	}
@@ -69,11 +71,13 @@ func (p *projector) apply(w *projection) bool {
 		switch {
 		case err == nil:
 			return true
-		case errors.Is(err, persistence.ErrFenced), errors.Is(err, persistence.ErrGap), errors.Is(err, persistence.ErrCorrupt):
+		case errors.Is(err, persistence.ErrFenced), errors.Is(err, persistence.ErrGap), errors.Is(err, persistence.ErrCorrupt), errors.Is(err, persistence.ErrInvalid):
 			p.fail(err)
 			return false
 		}
-		p.log.Warn("a projection was not written, trying again", "from", w.from, "to", w.to, "error", err)
+		if wait == retryLeast { // once for each outage
+			p.log.Warn("a projection was not written, trying again", "from", w.from, "to", w.to, "error", err)
+		}
 		select {
 		case <-p.stop:
 			return false
@@ -88,18 +92,26 @@ const (
 	snapshotTimeout   = 5 * time.Minute
 )
 
-func (p *projector) save(w *projection) error {
+// save publishes an image and trims the journal below the one before.
+func (p *projector) save(to uint64, image []byte) error {
+	if to == p.newest {
+		return nil // nothing has happened since
+	}
 	ctx, cancel := context.WithTimeout(context.Background(), snapshotTimeout)
 	defer cancel()
 	start := time.Now()
-	if w.to == p.newest {
-		return nil // nothing has happened since
-	}
-	if err := p.store.SaveSnapshot(ctx, p.token, w.to, bytes.NewReader(w.image)); err != nil {
-		return err
+	if err := p.store.SaveSnapshot(ctx, p.token, to, bytes.NewReader(image)); err != nil {
+		p.log.Warn("no snapshot was taken, the next one is tried later", "seq", to, "error", err)
+		if errors.Is(err, persistence.ErrFenced) {
+			p.fail(err)
+		}
+		return fmt.Errorf("taking a snapshot: %w", err)
 	}
 	older := p.newest
-	p.newest = w.to
-	p.log.Info("snapshot taken", "seq", w.to, "bytes", len(w.image), "took", time.Since(start).Round(time.Millisecond))
-	return p.store.Trim(ctx, p.token, older)
+	p.newest = to
+	p.log.Info("snapshot taken", "seq", to, "bytes", len(image), "took", time.Since(start).Round(time.Millisecond))
+	if err := p.store.Trim(ctx, p.token, older); err != nil {
+		p.log.Warn("the journal was not trimmed, the next snapshot tries again", "up_to", older, "error", err)
+	}
+	return nil
 }

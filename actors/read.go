@@ -34,7 +34,8 @@ const (
 	ReadTrades
 	// ReadHistory waits until the history is ready up to Seq.
 	ReadHistory
-	// ReadLevels and ReadDepth fill Depth with the pair's book by level or by order.
+	// ReadLevels and ReadDepth fill Depth with the pair's book by level or by order. An answer that
+	// reaches beyond the top shownLevels may as a whole be a little old.
 	ReadLevels
 	ReadDepth
 	// ReadAccounts and ReadKeys fill Accounts and Keys, in order of creation.
@@ -63,6 +64,10 @@ type Read struct {
 	Ascending           bool // ReadTrades: oldest first
 	LimitBuy, LimitSell int  // ReadLevels, ReadDepth: how many of each side; negative: all
 
+	// FollowUp says that this read completes the answer to a command whose outcome is durable: it is
+	// taken whatever the load, and also while the engine stops.
+	FollowUp bool
+
 	key   *Key // whose nonce is taken; nil: a read that is not signed
 	nonce uint64
 
@@ -72,7 +77,7 @@ type Read struct {
 	Orders   []persistence.Order
 	Trades   []persistence.Trade
 	Complete bool
-	Depth    market.Depth
+	Depth    *market.Depth // shared: read only; may have more than was asked for
 	Accounts []AccountInfo
 	Keys     []KeyInfo
 	Hash     [32]byte
@@ -87,10 +92,10 @@ type Read struct {
 var (
 	// ErrNonce: the nonce is not above the key's last one.
 	ErrNonce = errors.New("wrong nonce")
-	// ErrTimeout: no answer in time. Of a command the outcome is unknown.
+	// ErrKeyRevoked: the key ended while the request was on its way.
+	ErrKeyRevoked = errors.New("the key is revoked")
+	// ErrTimeout: no answer in time, or none any more. Of a command the outcome is unknown.
 	ErrTimeout = errors.New("no answer in time")
-	// ErrUnknownOutcome: the process is ending; the command may or may not be in the journal.
-	ErrUnknownOutcome = errors.New("outcome unknown")
 )
 
 // An AccountInfo describes an account.
@@ -119,8 +124,8 @@ var reads = sync.Pool{New: func() any {
 func NewRead(kind ReadKind) *Read {
 	r := reads.Get().(*Read)
 	r.Kind, r.Account, r.Pair, r.Side, r.ClientID, r.ID, r.Before = kind, 0, 0, 0, event.ClientID{}, 0, 0
-	r.Limit, r.LimitBuy, r.LimitSell, r.Offset, r.Ascending, r.Complete, r.key, r.nonce = 0, 0, 0, 0, false, false, nil, 0
-	r.Seq, r.Err, r.Holdings, r.Orders, r.Trades, r.Accounts, r.Keys = 0, nil, r.Holdings[:0], r.Orders[:0], r.Trades[:0], nil, nil
+	r.Limit, r.LimitBuy, r.LimitSell, r.Offset, r.Ascending, r.Complete, r.FollowUp, r.key, r.nonce = 0, 0, 0, 0, false, false, false, nil, 0
+	r.Depth, r.Seq, r.Err, r.Holdings, r.Orders, r.Trades, r.Accounts, r.Keys = nil, 0, nil, r.Holdings[:0], r.Orders[:0], r.Trades[:0], nil, nil
 	return r
 }
 
@@ -135,24 +140,10 @@ func (r *Read) Free() {
 	if cap(r.Trades) > keptRows {
 		r.Trades = nil
 	}
-	if d := &r.Depth; cap(d.BuyLevels)+cap(d.SellLevels)+cap(d.BuyOrders)+cap(d.SellOrders) > keptRows {
-		*d = market.Depth{}
-	}
 	reads.Put(r)
 }
 
 func (r *Read) answer() { r.reply <- struct{}{} }
-
-func (r *Read) wait(d time.Duration) bool {
-	r.timer.Reset(d)
-	select {
-	case <-r.reply:
-		r.timer.Stop()
-		return true
-	case <-r.timer.C:
-		return false
-	}
-}
 
 // from fills the answer. What is missing in it is in the store, once its watermark is at needs.
 func (r *Read) from(c *committed) (needs uint64) {
@@ -182,12 +173,8 @@ func (r *Read) from(c *committed) (needs uint64) {
 		}
 	case ReadHistory:
 		return r.Seq
-	case ReadLevels:
-		p := s.Pair(r.Pair)
-		p.Market.Levels(p.Book, r.LimitBuy, r.LimitSell, &r.Depth)
-	case ReadDepth:
-		p := s.Pair(r.Pair)
-		p.Market.Orders(p.Book, r.LimitBuy, r.LimitSell, &r.Depth)
+	case ReadLevels, ReadDepth:
+		c.depth(r, s.Pair(r.Pair))
 	case ReadAccounts:
 		for _, a := range s.Accounts() {
 			r.Accounts = append(r.Accounts, AccountInfo{a.ID, a.Name, a.Email})

@@ -49,6 +49,7 @@ func (r *recentOrders) find(account uint32, id uint64) *persistence.Order {
 // value knows nothing and has everything. The committed actor owns it.
 type recentTrades struct {
 	rows  []persistence.Trade
+	keep  int  // how many are kept at least; twice as many at most
 	older bool // there are older trades, which only the store has
 }
 
@@ -69,8 +70,8 @@ func (r *recentTrades) add(t *persistence.Trade) {
 		return // it is older than what is kept
 	}
 	r.rows = slices.Insert(r.rows, i, *t)
-	if len(r.rows) >= 2*recentTradesLimit {
-		r.rows = r.rows[:copy(r.rows, r.rows[len(r.rows)-recentTradesLimit:])]
+	if len(r.rows) >= 2*r.keep {
+		r.rows = r.rows[:copy(r.rows, r.rows[len(r.rows)-r.keep:])]
 		r.older = true
 	}
 }

@@ -12,7 +12,7 @@ import (
 // Memory answers what it says it can answer exactly as the whole list would.
 func TestNewestTradesInMemoryAgreeWithAllOfThem(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		var list recentTrades
+		list := recentTrades{keep: recentTradesLimit}
 		var all []persistence.Trade // ascending
 		n := rapid.IntRange(0, 4*recentTradesLimit).Draw(t, "trades")
 		for id := 1; id <= n; id++ {

@@ -46,7 +46,10 @@ func recoverState(ctx context.Context, o *Options) (*recovered, error) {
 	}
 	c := &committed{state: s, timing: &o.Timing, snapshot: o.Snapshot, log: o.Log, watermark: watermark, stepped: watermark,
 		rows: new(persistence.Writes), spare: new(persistence.Writes),
-		accounts: map[uint32]struct{}{}, nonces: map[uint32]struct{}{}, trades: map[uint16]*recentTrades{}, imagedSeq: s.Seq(), imagedAt: time.Now()}
+		accounts: map[uint32]struct{}{}, nonces: map[uint32]struct{}{}, trades: map[uint16]*recentTrades{}, depths: map[depthKey]depthCopy{}, keep: recentTradesLimit, imagedSeq: s.Seq(), imagedAt: time.Now()}
+	if most := o.Retention.Trades; most > 0 {
+		c.keep = max(1, min(c.keep, most/2))
+	}
 	r.committed = c
 	err = o.Store.Read(ctx, s.Seq(), func(prev, next uint64, data []byte) error { return r.fold(prev, next, data) })
 	if err != nil {
@@ -76,7 +79,7 @@ func (c *committed) loadTrades(ctx context.Context, history persistence.History)
 	for pair := range len(c.state.Pairs()) + 1 {
 		list, n := c.tradesOf(uint16(pair)), 0
 		err := history.Trades(ctx, persistence.TradeQuery{Pair: uint16(pair)}, func(t *persistence.Trade) bool {
-			if n++; n > recentTradesLimit {
+			if n++; n > list.keep {
 				list.older = true
 				return false
 			}

@@ -1,6 +1,7 @@
 package actors
 
 import (
+	"errors"
 	"fmt"
 	"net/netip"
 	"regexp"
@@ -35,6 +36,15 @@ type RequestError struct{ Text string }
 
 func (e *RequestError) Error() string { return e.Text }
 
+// A limitError is a RequestError for a limit, which counts what is on its way too.
+type limitError struct{ RequestError }
+
+func (e *limitError) Unwrap() error { return &e.RequestError }
+
+func limitf(format string, args ...any) error {
+	return &limitError{RequestError{fmt.Sprintf(format, args...)}}
+}
+
 func refusef(format string, args ...any) error { return &RequestError{fmt.Sprintf(format, args...)} }
 
 // A registry decides on what the engine has one of: account names, keys, deposit references. One actor
@@ -45,6 +55,7 @@ type registry struct {
 	sealer   *seal.Sealer
 	material func(secret []byte) any
 	submit   func(*Command)           // to the journal
+	finish   func(*Command, Outcome)  // answers
 	spawn    func(a *Account) error   // starts the wallet of a new account
 	currency func(code string) uint16 // number, 0 if there is none
 	code     func(number uint16) string
@@ -59,6 +70,8 @@ type registry struct {
 	deposited  []money.Balance // by currency number-1, what is on its way included
 	lastTimeUs int64
 	busy       map[string][]*Command // object -> who waits for it
+	onTheWay   int                   // commands submitted and not released
+	later      []*Command            // met a limit that may be due to what is on its way
 }
 
 var (
@@ -104,13 +117,17 @@ func (g *registry) decide(c *Command) {
 	case event.KindDeposit:
 		submit, err = g.deposit(c)
 	}
+	var limit *limitError
 	switch {
+	case errors.As(err, &limit) && g.onTheWay > 0:
+		g.later = append(g.later, c) // a refusal shows only what is durable
 	case err != nil:
 		c.adminErr = err
-		c.answer(Refused)
+		g.finish(c, Refused)
 	case !submit:
-		c.answer(Accepted)
+		g.finish(c, Accepted)
 	default:
+		g.onTheWay++
 		g.busy[object] = nil
 		c.outcome = Accepted
 		c.encode()
@@ -139,7 +156,7 @@ func (g *registry) account(c *Command) (submit bool, err error) {
 	case g.accounts[a.Account] != nil:
 		return false, refusef("account %s exists already", a.Account)
 	case int(g.accountIDs) >= g.limits.Accounts:
-		return false, refusef("there are %d accounts, no more are allowed", g.accountIDs)
+		return false, limitf("there are %d accounts, no more are allowed", g.accountIDs)
 	}
 	g.accountIDs++
 	a.AccountID = g.accountIDs
@@ -168,7 +185,7 @@ func (g *registry) key(c *Command) (submit bool, err error) {
 	case a.Permissions == 0 || a.Permissions&^event.AllPermissions != 0:
 		return false, refusef("a key needs at least one of the permissions read, trade and withdraw")
 	case g.keysOf[account.ID] >= g.limits.KeysPerAccount:
-		return false, refusef("account %s has %d keys, no more are allowed: revoke one", account.Name, g.keysOf[account.ID])
+		return false, limitf("account %s has %d keys, no more are allowed: revoke one", account.Name, g.keysOf[account.ID])
 	case len(a.Allow) > 100:
 		return false, refusef("at most 100 address prefixes for a key")
 	}
@@ -240,7 +257,7 @@ func (g *registry) deposit(c *Command) (submit bool, err error) {
 	}
 	total := g.deposited[currency-1].Add(a.Amount.Balance())
 	if total.Cmp(money.MaxSupply) >= 0 {
-		return false, refusef("with this deposit there would be %v %s: the most that can be held is %v", total, a.Currency, money.MaxSupply)
+		return false, limitf("with this deposit there would be %v %s: the most that can be held is %v", total, a.Currency, money.MaxSupply)
 	}
 	g.deposited[currency-1] = total
 	g.deposits++
@@ -277,7 +294,10 @@ func (g *registry) released(c *Command) {
 	object := c.object()
 	waiting := g.busy[object]
 	delete(g.busy, object)
-	c.answer(Accepted) // from here on the command is its handler's
+	g.finish(c, Accepted) // from here on the command is its handler's
+	g.onTheWay--
+	waiting = append(g.later, waiting...)
+	g.later = nil
 	for _, next := range waiting {
 		g.decide(next)
 	}

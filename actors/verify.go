@@ -3,6 +3,7 @@ package actors
 import (
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/asynkron/protoactor-go/actor"
 
@@ -43,7 +44,7 @@ func (e *Engine) verify(s *state.State) error {
 	}
 	for _, a := range s.Accounts() {
 		w := e.dir.account(a.ID)
-		e.probe(w.pid, func() { errs = append(errs, verifyWallet(w.wallet, a)) })
+		e.probe(w.pid, func() { errs = append(errs, verifyWallet(w.wallet, a, e.committed)) })
 	}
 	return errors.Join(errs...)
 }
@@ -64,10 +65,16 @@ func (e *Engine) verifyBook(p *Pair, committed *matching.Book) error {
 	return nil
 }
 
-func verifyWallet(w *wallet, a *state.Account) error {
-	for _, h := range a.Wallet.Holdings() {
-		if got := w.committed.Get(h.Currency); got != h {
-			return fmt.Errorf("account %s: its wallet has %+v, committed is %+v", a.Name, got, h)
+func verifyWallet(w *wallet, a *state.Account, committed *committed) error {
+	if got, want := w.committed.Holdings(), a.Wallet.Holdings(); !slices.Equal(got, want) {
+		return fmt.Errorf("account %s: its wallet has %+v, committed is %+v", a.Name, got, want)
+	}
+	if !w.clientIDs.Equal(&a.ClientIDs) {
+		return fmt.Errorf("account %s: its wallet knows other client order ids than are committed", a.Name)
+	}
+	for _, n := range w.nonces {
+		if want := committed.nonce(n.key); n.taken != want {
+			return fmt.Errorf("account %s: its wallet has taken nonce %d of key number %d, committed is %d", a.Name, n.taken, n.key, want)
 		}
 	}
 	for _, r := range w.reserved {
@@ -79,14 +86,8 @@ func verifyWallet(w *wallet, a *state.Account) error {
 		return fmt.Errorf("account %s: its wallet has %d orders, %d tickets, %d held and %d client ids in flight, at rest",
 			a.Name, w.placing, w.tickets.out(), len(w.held), len(w.placingIDs))
 	}
-	working, committed := openOf(&w.open), openOf(&a.Open)
-	if len(working) != len(committed) {
-		return fmt.Errorf("account %s: its wallet has %d open orders, committed are %d", a.Name, len(working), len(committed))
-	}
-	for i := range working {
-		if working[i] != committed[i] {
-			return fmt.Errorf("account %s: its wallet has open order %v where %v is committed", a.Name, working[i], committed[i])
-		}
+	if working, committed := openOf(&w.open), openOf(&a.Open); !slices.Equal(working, committed) {
+		return fmt.Errorf("account %s: its wallet has open orders %v, committed are %v", a.Name, working, committed)
 	}
 	return nil
 }

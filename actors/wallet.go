@@ -39,7 +39,7 @@ type wallet struct {
 
 // walletOut is where a wallet's decisions go.
 type walletOut interface {
-	toBook(c *Command)    // c.pair says which
+	toBook(c *Command)    // c.record.Pair says which
 	toJournal(c *Command) // a refusal
 	toCommitted(r *Read)  // a read whose nonce is taken
 }
@@ -119,13 +119,9 @@ func (w *wallet) cancel(c *Command) {
 
 func (w *wallet) place(c *Command) {
 	o := &c.order
-	if !o.clientID.IsZero() {
-		_, taken := w.clientIDs.Order(o.clientID)
-		_, placing := w.placingIDs[o.clientID]
-		if taken || placing {
-			w.refuse(c, event.RefusedClientID)
-			return
-		}
+	if !o.clientID.IsZero() && w.taken(o.clientID) {
+		w.refuse(c, event.RefusedClientID)
+		return
 	}
 	if w.open.Len()+w.placing >= w.limits.OpenOrdersPerAccount {
 		w.refuse(c, event.RefusedAccountLimit)
@@ -152,23 +148,30 @@ func (w *wallet) place(c *Command) {
 	w.out.toBook(c)
 }
 
-// refuse sends a refusal to the journal, behind everything that is in flight now.
+// refuse sends a refusal to the journal, behind everything that is in flight now. It is in flight itself
+// until its release: it has used its nonce.
 func (w *wallet) refuse(c *Command, reason uint8) {
+	before, waits := w.tickets.last(), w.tickets.out() > 0
 	c.refuse(reason)
-	if w.tickets.out() == 0 {
-		w.out.toJournal(c)
+	c.ticket = w.tickets.draw()
+	if waits {
+		w.held = append(w.held, heldBack{upTo: before, command: c})
 		return
 	}
-	w.held = append(w.held, heldBack{upTo: w.tickets.last(), command: c})
+	w.out.toJournal(c)
 }
 
 // read takes the nonce of a read and passes it on.
 func (w *wallet) read(r *Read) {
-	if !r.key.Revoked() && w.takeNonce(r.key.Number, r.nonce) {
+	switch {
+	case r.key.Revoked():
+		r.Err = ErrKeyRevoked
+	case !w.takeNonce(r.key.Number, r.nonce):
+		r.Err = ErrNonce
+	default:
 		w.out.toCommitted(r)
 		return
 	}
-	r.Err = ErrNonce
 	if w.tickets.out() == 0 {
 		r.answer()
 		return
@@ -240,20 +243,30 @@ func (w *wallet) settle(m *settled) {
 
 // letGo sends the refusals on whose wait is over.
 func (w *wallet) letGo() {
-	n := 0
-	for n < len(w.held) && w.tickets.allBack(w.held[n].upTo) {
-		if h := &w.held[n]; h.command != nil {
-			w.out.toJournal(h.command)
-		} else {
-			h.read.answer()
-		}
-		n++
-	}
-	if n > 0 {
-		rest := copy(w.held, w.held[n:])
-		clear(w.held[rest:])
+	for len(w.held) > 0 && w.tickets.allBack(w.held[0].upTo) {
+		h := w.held[0]
+		rest := copy(w.held, w.held[1:])
+		w.held[rest] = heldBack{}
 		w.held = w.held[:rest]
+		switch {
+		case h.read != nil:
+			h.read.answer()
+		case h.command.record.Refusal.Reason == event.RefusedClientID && !w.taken(h.command.order.clientID):
+			// The order that had taken the id was itself refused: this one is decided anew.
+			w.tickets.giveBack(h.command.ticket)
+			h.command.outcome, h.command.record.Pair = undecided, h.command.pair.Number
+			w.place(h.command)
+		default:
+			w.out.toJournal(h.command)
+		}
 	}
+}
+
+// taken reports whether a client order id is used by an order that is known or on its way.
+func (w *wallet) taken(id event.ClientID) bool {
+	_, known := w.clientIDs.Order(id)
+	_, placing := w.placingIDs[id]
+	return known || placing
 }
 
 // check holds the working invariant: what is in flight is covered by what is available.

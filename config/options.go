@@ -344,7 +344,7 @@ var Options = []Option{
 		at: func(c *Config) any { return &c.Limits.HeaderBytes },
 	},
 	{
-		Key: "limits.max_fills", Default: "10000", Min: 1, Max: 100_000,
+		Key: "limits.max_fills", Default: "10000", Min: 1, Max: 50_000,
 		Brief: "trades of one order at once",
 		Help: `How many trades one order may make at the moment it arrives. What remains of it then is cancelled in the same step,
 			and the answer says so. An order is one step that is never split, so a larger number lets one order hold up the

@@ -167,9 +167,9 @@ func (v *validator) files() {
 }
 
 const (
-	maxCode       = 12     // characters of a currency's code
-	maxSign       = 8      // characters of its sign
-	maxCurrencies = 10_000 // what is listed to clients in one answer
+	maxCode       = 12    // characters of a currency's code
+	maxSign       = 8     // characters of its sign
+	maxCurrencies = 4_096 // what one wallet can hold in the store
 	maxPairs      = 10_000
 )
 

@@ -160,7 +160,7 @@ func (l *orderList) add(o *persistence.Order) bool {
 	if l.some {
 		l.r.body = append(l.r.body, ',')
 	}
-	l.r.body = appendOrder(l.r.body, o, l.r.pairName(o.Pair))
+	l.r.body = appendOrder(l.r.body, o, l.r.engine.Market(o.Pair).Name)
 	l.some = true
 	l.left--
 	return l.left > 0
@@ -169,43 +169,39 @@ func (l *orderList) add(o *persistence.Order) bool {
 func (g *Gateway) order(r *request) {
 	pk, _ := r.ctx.UserValue("pk").(string)
 	id, _ := integer([]byte(pk)) // it is one, or the path would not exist
-	o, ok := r.findOrder(id, r.key)
-	if !ok {
+	q := actors.NewRead(actors.ReadOrder)
+	q.ID = id
+	if !r.ask(q, r.key) {
 		return
+	}
+	var o *persistence.Order
+	if len(q.Orders) > 0 {
+		o = &q.Orders[0]
+	} else {
+		var err error
+		if o, err = r.closedOrder(id); err != nil {
+			r.storeFailed(err)
+			return
+		}
 	}
 	if o == nil {
 		r.fail(NotFound, "")
-		return
-	}
-	r.body = appendOrder(r.body, o, r.pairName(o.Pair))
-}
-
-// findOrder looks for an order of the request's account, open or closed. nil: it has none with that
-// id, or history has forgotten it. nonceOf is the request's key to take its nonce first, or nil. False: the
-// request is answered.
-func (r *request) findOrder(id uint64, nonceOf *actors.Key) (*persistence.Order, bool) {
-	q := actors.NewRead(actors.ReadOrder)
-	q.ID, q.Account = id, r.key.Account.ID
-	if !r.ask(q, nonceOf) {
-		return nil, false
-	}
-	if len(q.Orders) > 0 {
-		o := q.Orders[0]
-		q.Free()
-		return &o, true
+	} else {
+		r.body = appendOrder(r.body, o, r.engine.Market(o.Pair).Name)
 	}
 	q.Free()
+}
+
+// closedOrder looks an order of the request's account up in the history. nil: it has none with that id,
+// or history has forgotten it.
+func (r *request) closedOrder(id uint64) (*persistence.Order, error) {
 	ctx, cancel := r.storeContext()
 	defer cancel()
 	o, err := r.engine.History().Order(ctx, r.key.Account.ID, id)
-	switch {
-	case errors.Is(err, persistence.ErrNotFound):
-		return nil, true
-	case err != nil:
-		r.storeFailed(err)
-		return nil, false
+	if errors.Is(err, persistence.ErrNotFound) {
+		return nil, nil
 	}
-	return &o, true
+	return &o, err
 }
 
 func (g *Gateway) ownTrades(r *request) {
@@ -234,12 +230,9 @@ func (g *Gateway) ownTrades(r *request) {
 
 // received is the currency that a side of a trade gets.
 func (r *request) received(pair uint16, side matching.Side) string {
-	p := r.engine.PairNumber(pair)
-	switch {
-	case p == nil:
-		return ""
-	case side == matching.Buy:
-		return p.Base
+	m := r.engine.Market(pair)
+	if side == matching.Buy {
+		return m.Base
 	}
-	return p.Quote
+	return m.Quote
 }

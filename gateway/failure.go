@@ -77,6 +77,8 @@ func failureOf(err error) *Failure {
 	switch {
 	case errors.Is(err, actors.ErrNonce):
 		return WrongNonce
+	case errors.Is(err, actors.ErrKeyRevoked):
+		return Unauthenticated
 	case errors.Is(err, actors.ErrStopping):
 		return Stopping
 	case errors.Is(err, actors.ErrBusy), errors.Is(err, actors.ErrBehind):

@@ -89,18 +89,26 @@ func (g *Gateway) orderBook(r *request) {
 	if !r.ask(q, nil) {
 		return
 	}
-	d := &q.Depth
+	d := q.Depth
 	r.ctx.Response.Header.Set("X-Update-Id", strconv.FormatUint(d.UpdateID, 10))
 	b := r.body
 	if kind == actors.ReadLevels {
-		b = appendLevels(append(b, `{"sell":`...), d.SellLevels)
-		b = appendLevels(append(b, `,"buy":`...), d.BuyLevels)
+		b = appendLevels(append(b, `{"sell":`...), first(d.SellLevels, sell))
+		b = appendLevels(append(b, `,"buy":`...), first(d.BuyLevels, buy))
 	} else {
-		b = appendBookOrders(append(b, `{"sell":`...), d.SellOrders)
-		b = appendBookOrders(append(b, `,"buy":`...), d.BuyOrders)
+		b = appendBookOrders(append(b, `{"sell":`...), first(d.SellOrders, sell))
+		b = appendBookOrders(append(b, `,"buy":`...), first(d.BuyOrders, buy))
 	}
 	r.body = append(b, '}')
 	q.Free()
+}
+
+// first is the first n of a list, all of it if n is negative.
+func first[T any](list []T, n int) []T {
+	if n < 0 || n >= len(list) {
+		return list
+	}
+	return list[:n]
 }
 
 // bookLimit is one side's limit under its name or its alias; the name wins.
@@ -164,7 +172,7 @@ func (g *Gateway) trades(r *request) {
 			if i > 0 {
 				b = append(b, ',')
 			}
-			b = append(appendTrade(b, &read.Trades[i], r.pairName(read.Trades[i].Pair)), '}')
+			b = append(appendTrade(b, &read.Trades[i], r.engine.Market(read.Trades[i].Pair).Name), '}')
 		}
 		r.body = append(b, ']')
 	} else {
@@ -182,7 +190,7 @@ func (r *request) listTrades(q persistence.TradeQuery, limit int, more func([]by
 		if n > 0 {
 			b = append(b, ',')
 		}
-		b = more(appendTrade(b, t, r.pairName(t.Pair)), t)
+		b = more(appendTrade(b, t, r.engine.Market(t.Pair).Name), t)
 		b = append(b, '}')
 		n++
 		return n < limit
@@ -191,12 +199,4 @@ func (r *request) listTrades(q persistence.TradeQuery, limit int, more func([]by
 	if err != nil {
 		r.storeFailed(err)
 	}
-}
-
-// pairName is the name of a pair by its number; a pair that is not configured any more has none.
-func (r *request) pairName(n uint16) string {
-	if p := r.engine.PairNumber(n); p != nil {
-		return p.Name
-	}
-	return ""
 }

@@ -64,10 +64,13 @@ func (g *Gateway) handleOperator(ctx *fasthttp.RequestCtx) {
 		operatorAnswer(ctx, 503, map[string]string{"error": Starting.Detail})
 		return
 	}
-	answer, err := route(engine, ctx)
+	err := engine.Confirmed() // another process may own the store by now, and know more
 	if err == nil {
-		operatorAnswer(ctx, 200, answer)
-		return
+		var answer any
+		if answer, err = route(engine, ctx); err == nil {
+			operatorAnswer(ctx, 200, answer)
+			return
+		}
 	}
 	status, text := 503, err.Error()
 	var request *actors.RequestError
@@ -75,7 +78,7 @@ func (g *Gateway) handleOperator(ctx *fasthttp.RequestCtx) {
 	switch {
 	case errors.As(err, &request), errors.As(err, &syntax):
 		status = 400
-	case errors.Is(err, actors.ErrTimeout), errors.Is(err, actors.ErrUnknownOutcome):
+	case errors.Is(err, actors.ErrTimeout):
 		text = "outcome unknown: it may or may not have been done; look before you repeat it"
 	}
 	// With Retry-After, a 503 says that nothing was done: only errors of admission have it.
@@ -281,7 +284,7 @@ func deposit(e *actors.Engine, ctx *fasthttp.RequestCtx) (any, error) {
 		q.Reference = random(18)
 	}
 	a, err := e.Deposit(q.Account, q.Currency, amount, q.Reference)
-	if errors.Is(err, actors.ErrTimeout) || errors.Is(err, actors.ErrUnknownOutcome) {
+	if errors.Is(err, actors.ErrTimeout) {
 		// The reference may be ours: without it the operator could not ask again without paying twice.
 		return nil, fmt.Errorf("outcome unknown: the deposit may or may not have been made; repeat it with the reference %q, which is safe", q.Reference)
 	}

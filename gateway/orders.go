@@ -98,7 +98,7 @@ func (r *request) field(name string) ([]byte, bool) {
 
 // commandFailed answers for a command that has no outcome.
 func (r *request) commandFailed(err error, id event.ClientID) {
-	if !errors.Is(err, actors.ErrTimeout) && !errors.Is(err, actors.ErrUnknownOutcome) {
+	if !errors.Is(err, actors.ErrTimeout) {
 		r.engineFailed(err)
 		return
 	}
@@ -170,17 +170,18 @@ func (r *request) refused(c *actors.Command, w *actors.OrderWish) {
 	}
 }
 
+// clientIDTaken says which order has the id. The refusal is durable: whatever happens to this look-up, the
+// answer is not one that asks for a repeat.
 func (r *request) clientIDTaken(id event.ClientID) {
 	q := actors.NewRead(actors.ReadClientID)
-	q.Account, q.ClientID = r.key.Account.ID, id
-	if !r.ask(q, nil) {
-		return
-	}
+	q.Account, q.ClientID, q.FollowUp = r.key.Account.ID, id, true
 	text := "Already used by another order."
-	if q.ID != 0 {
-		text = "Already used by order " + strconv.FormatUint(q.ID, 10)
+	if r.engine.Ask(q, nil, 0) == nil {
+		if q.ID != 0 {
+			text = "Already used by order " + strconv.FormatUint(q.ID, 10)
+		}
+		q.Free()
 	}
-	q.Free()
 	r.bad("client_order_id", text)
 	r.badFields()
 }
@@ -218,12 +219,24 @@ func (g *Gateway) cancelOrder(r *request) {
 
 // notCancelled says why an order could not be cancelled, as its row tells now that the refusal is durable.
 func (r *request) notCancelled(id uint64) {
-	o, ok := r.findOrder(id, nil)
-	if !ok {
-		return
+	q := actors.NewRead(actors.ReadOrder)
+	q.ID, q.Account, q.FollowUp = id, r.key.Account.ID, true
+	var o *persistence.Order
+	err := r.engine.Ask(q, nil, 0)
+	if err == nil {
+		if len(q.Orders) > 0 {
+			row := q.Orders[0]
+			o = &row
+		}
+		q.Free()
+		if o == nil {
+			o, err = r.closedOrder(id)
+		}
 	}
 	text := "Order not found"
 	switch {
+	case err != nil:
+		text = "Order is not open"
 	case o == nil:
 	case o.Status == persistence.StatusDone:
 		text = "Order already done"

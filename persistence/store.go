@@ -40,6 +40,8 @@ var (
 	ErrLocked = errors.New("the store is in use by another process")
 	// ErrNotDurable: the store would acknowledge writes that a crash may lose.
 	ErrNotDurable = errors.New("the store is not durable enough")
+	// ErrInvalid: what was to be written breaks the rules of this package: a fault of the caller.
+	ErrInvalid = errors.New("BUG: cannot be stored or asked")
 	// ErrNotFound: no such row.
 	ErrNotFound = errors.New("not found")
 )

@@ -85,23 +85,26 @@ func create(file string) (*Sealer, error) {
 	return New(key)
 }
 
-// WriteSecret makes a new file that only its owner can read, durable before it returns.
+// WriteSecret makes a new file that only its owner can read, whole and durable before it has its name. An
+// existing file is an error and stays as it is.
 func WriteSecret(file, text string) error {
-	f, err := os.OpenFile(file, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	folder := filepath.Dir(file)
+	f, err := os.CreateTemp(folder, ".secret-*") // with mode 0600
 	if err != nil {
 		return err
 	}
-	if _, err = f.WriteString(text); err == nil {
+	defer os.Remove(f.Name()) //nolint:errcheck // its other name, if it got one, stays
+	_, err = f.WriteString(text)
+	if err == nil {
 		err = f.Sync()
 	}
-	if cerr := f.Close(); err == nil {
-		err = cerr
-	}
-	if err != nil {
-		os.Remove(file) // half a secret would stop the next start
+	if err = errors.Join(err, f.Close()); err != nil {
 		return err
 	}
-	dir, err := os.Open(filepath.Dir(file))
+	if err := os.Link(f.Name(), file); err != nil {
+		return err
+	}
+	dir, err := os.Open(folder)
 	if err != nil {
 		return err
 	}

@@ -36,7 +36,6 @@ type connection struct {
 	turn   int
 	nonce  uint64
 	open   []uint64 // orders that rest, oldest first
-	out    []byte   // request buffer for cancels
 	in     []byte   // what has arrived of an answer
 }
 

@@ -10,7 +10,6 @@ import (
 	"log/slog"
 	"net"
 	"os"
-	"strings"
 	"time"
 
 	"exchange/actors"
@@ -57,18 +56,14 @@ func serve(ctx context.Context, cfg *config.Config) error {
 	if err != nil {
 		return startFailed(ctx, err)
 	}
-	defer func() {
-		if err := store.Close(); err != nil {
-			log.Error("the store did not close", "error", err)
-		}
-	}()
+	defer closeStore(store, log)
 	engine, err := actors.Start(ctx, engineOptions(cfg, store, log))
 	if err != nil {
 		return startFailed(ctx, err)
 	}
 	if cfg.Demo {
 		if err := fillDemo(engine); err != nil {
-			return failf(exitBroken, "filling the demo: %v", err)
+			return startFailed(ctx, fmt.Errorf("filling the demo: %w", errors.Join(err, engine.Err())))
 		}
 	}
 	g.SetEngine(engine)
@@ -81,6 +76,20 @@ func serve(ctx context.Context, cfg *config.Config) error {
 
 // lastAnswers is how long answers that are on their way may take at the end.
 const lastAnswers = 2 * time.Second
+
+// closeStore waits for the store only so long: one that hangs must not keep the process.
+func closeStore(store persistence.Store, log *slog.Logger) {
+	done := make(chan error, 1)
+	go func() { done <- store.Close() }()
+	select {
+	case err := <-done:
+		if err != nil {
+			log.Error("the store did not close", "error", err)
+		}
+	case <-time.After(lastAnswers):
+		log.Error("the store does not close; the process ends without it, which is safe")
+	}
+}
 
 // untilStopped waits for the end and brings it about in order.
 func untilStopped(ctx context.Context, cfg *config.Config, log *slog.Logger, engine *actors.Engine, g *gateway.Gateway, served <-chan error) error {
@@ -139,7 +148,7 @@ var errConfig = errors.New("the configuration does not fit")
 // operatorToken takes the token from the environment or its file, which is made at the first start.
 func operatorToken(cfg *config.Config) (string, error) {
 	if t := os.Getenv(config.EnvOperatorToken); t != "" {
-		return t, nil
+		return checkedToken(t, config.EnvOperatorToken)
 	}
 	b, err := os.ReadFile(cfg.OperatorTokenFile)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -157,19 +166,25 @@ func operatorToken(cfg *config.Config) (string, error) {
 	if info, err := os.Stat(cfg.OperatorTokenFile); err == nil && info.Mode().Perm()&0o077 != 0 {
 		return "", fmt.Errorf("the operator's token %s has mode %04o and can be read by others: chmod 600 it", cfg.OperatorTokenFile, info.Mode().Perm())
 	}
-	token := strings.TrimSpace(string(b))
-	if len(token) < 16 {
-		return "", fmt.Errorf("the operator's token in %s is shorter than 16 characters: put a longer one there, or delete the file", cfg.OperatorTokenFile)
+	return checkedToken(string(b), cfg.OperatorTokenFile)
+}
+
+// leastToken is the length of the shortest operator's token that the server accepts.
+const leastToken = 16
+
+func checkedToken(text, source string) (string, error) {
+	token, err := cleanToken(text, source)
+	if err == nil && len(token) < leastToken {
+		err = fmt.Errorf("the operator's token in %s is shorter than %d characters: choose a longer one", source, leastToken)
 	}
-	return token, nil
+	return token, err
 }
 
 // startTimeout bounds the wait for a Redis that is not there or still loading.
 const startTimeout = 30 * time.Second
 
 func openStore(ctx context.Context, cfg *config.Config, log *slog.Logger) (persistence.Store, error) {
-	var keep persistence.Retention
-	keep.Trades, keep.Orders = cfg.Retention()
+	keep := retention(cfg)
 	if folder := cfg.PebbleFolder(); folder != "" {
 		s, err := pebble.Open(folder, pebble.Options{Retention: keep, Logger: log})
 		if err != nil {
@@ -186,12 +201,18 @@ func openStore(ctx context.Context, cfg *config.Config, log *slog.Logger) (persi
 	return s, nil
 }
 
+func retention(cfg *config.Config) (keep persistence.Retention) {
+	keep.Trades, keep.Orders = cfg.Retention()
+	return keep
+}
+
 func engineOptions(cfg *config.Config, store persistence.Store, log *slog.Logger) actors.Options {
 	l, t := &cfg.Limits, &cfg.Timing
 	host, _ := os.Hostname()
 	o := actors.Options{
-		Store: store,
-		Owner: fmt.Sprintf("%s pid %d", host, os.Getpid()),
+		Store:     store,
+		Retention: retention(cfg),
+		Owner:     fmt.Sprintf("%s pid %d", host, os.Getpid()),
 		Limits: actors.Limits{InFlight: l.InFlight, InFlightCancels: l.InFlightCancels, InFlightPerAccount: l.InFlightPerAccount, Reads: l.Reads,
 			MaxFills: l.MaxFills, OpenOrdersPerAccount: l.OpenOrdersPerAccount, OpenOrdersPerBook: l.OpenOrdersPerBook,
 			KeysPerAccount: l.KeysPerAccount, Accounts: l.Accounts, FoldLag: l.FoldLag, ProjectionLag: l.ProjectionLag, BatchBytes: l.BatchBytes},

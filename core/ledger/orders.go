@@ -2,6 +2,8 @@ package ledger
 
 import (
 	"iter"
+	"maps"
+	"slices"
 	"sort"
 
 	"exchange/core/event"
@@ -171,6 +173,11 @@ func (c *ClientIDs) Restore(closed uint64, past []ClosedID) {
 		}
 		c.orders[p.ID] = p.Order
 	}
+}
+
+// Equal reports whether both know the same ids of the same orders.
+func (c *ClientIDs) Equal(d *ClientIDs) bool {
+	return c.closed == d.closed && maps.Equal(c.orders, d.orders) && maps.Equal(c.open, d.open) && slices.Equal(c.past, d.past)
 }
 
 // Clone is a copy that shares nothing.

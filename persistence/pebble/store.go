@@ -292,5 +292,5 @@ func (l logger) Errorf(format string, args ...any) {
 
 func (l logger) Fatalf(format string, args ...any) {
 	l.log.Error("FATAL: pebble: " + fmt.Sprintf(format, args...))
-	os.Exit(1)
+	os.Exit(75) // EX_TEMPFAIL: the disk is full or failing; what was acknowledged is safe
 }

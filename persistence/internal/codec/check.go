@@ -46,9 +46,9 @@ func CheckOwner(owner string) error {
 func CheckBatch(prev, next uint64, batch []byte) error {
 	switch {
 	case next <= prev || next > MaxID:
-		return fmt.Errorf("BUG: batch (%d, %d]: its end must be above its start and below 2^53", prev, next)
+		return fmt.Errorf("%w: batch (%d, %d]: its end must be above its start and below 2^53", persistence.ErrInvalid, prev, next)
 	case len(batch) == 0 || len(batch) > MaxBatch:
-		return fmt.Errorf("BUG: batch (%d, %d] has %d bytes: it must have 1 to %d", prev, next, len(batch), MaxBatch)
+		return fmt.Errorf("%w: batch (%d, %d] has %d bytes: it must have 1 to %d", persistence.ErrInvalid, prev, next, len(batch), MaxBatch)
 	}
 	return nil
 }
@@ -56,14 +56,14 @@ func CheckBatch(prev, next uint64, batch []byte) error {
 // CheckWrites refuses writes that no store could hold.
 func CheckWrites(from, to uint64, w *persistence.Writes) error {
 	if from > to || to > MaxID {
-		return fmt.Errorf("BUG: apply from %d to %d: the end must not be below the start, nor above 2^53", from, to)
+		return fmt.Errorf("%w: apply from %d to %d: the end must not be below the start, nor above 2^53", persistence.ErrInvalid, from, to)
 	}
 	if from == to && (len(w.Wallets) > 0 || len(w.Trades) > 0 || len(w.Orders) > 0 || len(w.Deposits) > 0) {
-		return fmt.Errorf("BUG: apply at %d does not move the watermark: it may hold nonces only", from)
+		return fmt.Errorf("%w: apply at %d does not move the watermark: it may hold nonces only", persistence.ErrInvalid, from)
 	}
 	for _, n := range []int{len(w.Wallets), len(w.Nonces), len(w.Trades), len(w.Orders), len(w.Deposits)} {
 		if n > persistence.MaxRows {
-			return fmt.Errorf("BUG: apply from %d to %d holds %d rows of one kind: at most %d are possible", from, to, n, persistence.MaxRows)
+			return fmt.Errorf("%w: apply from %d to %d holds %d rows of one kind: at most %d are possible", persistence.ErrInvalid, from, to, n, persistence.MaxRows)
 		}
 	}
 	for i := range w.Wallets {
@@ -73,7 +73,7 @@ func CheckWrites(from, to uint64, w *persistence.Writes) error {
 	}
 	for i := range w.Nonces {
 		if n := len(w.Nonces[i].Key); n == 0 || n > maxName {
-			return fmt.Errorf("BUG: a nonce's key has %d bytes: it must have 1 to %d", n, maxName)
+			return fmt.Errorf("%w: a nonce's key has %d bytes: it must have 1 to %d", persistence.ErrInvalid, n, maxName)
 		}
 	}
 	for i := range w.Trades {
@@ -82,7 +82,7 @@ func CheckWrites(from, to uint64, w *persistence.Writes) error {
 			return err
 		}
 		if t.Price < 0 || t.Amount < 0 || t.TakerSide != matching.Buy && t.TakerSide != matching.Sell {
-			return fmt.Errorf("BUG: trade %d: price %d, amount %d, side %d are not those of a trade", t.ID, int64(t.Price), int64(t.Amount), t.TakerSide)
+			return fmt.Errorf("%w: trade %d: price %d, amount %d, side %d are not those of a trade", persistence.ErrInvalid, t.ID, int64(t.Price), int64(t.Amount), t.TakerSide)
 		}
 	}
 	for i := range w.Orders {
@@ -91,14 +91,14 @@ func CheckWrites(from, to uint64, w *persistence.Writes) error {
 			return err
 		}
 		if o.Status != persistence.StatusCancelled && o.Status != persistence.StatusDone {
-			return fmt.Errorf("BUG: order %d has status %d: only closed orders are history", o.ID, o.Status)
+			return fmt.Errorf("%w: order %d has status %d: only closed orders are history", persistence.ErrInvalid, o.ID, o.Status)
 		}
 		if o.Price < 0 || o.Amount < 0 || o.Remaining < 0 || o.Side != matching.Buy && o.Side != matching.Sell || o.ClosedSeq > MaxID {
-			return fmt.Errorf("BUG: order %d: price %d, amount %d, remaining %d, side %d, sequence %d are not those of an order",
+			return fmt.Errorf("%w: order %d: price %d, amount %d, remaining %d, side %d, sequence %d are not those of an order", persistence.ErrInvalid,
 				o.ID, int64(o.Price), int64(o.Amount), int64(o.Remaining), o.Side, o.ClosedSeq)
 		}
 		if len(o.ClientID) > MaxClientID {
-			return fmt.Errorf("BUG: order %d: client_order_id of %d bytes, at most %d are possible", o.ID, len(o.ClientID), MaxClientID)
+			return fmt.Errorf("%w: order %d: client_order_id of %d bytes, at most %d are possible", persistence.ErrInvalid, o.ID, len(o.ClientID), MaxClientID)
 		}
 	}
 	for i := range w.Deposits {
@@ -107,7 +107,7 @@ func CheckWrites(from, to uint64, w *persistence.Writes) error {
 			return err
 		}
 		if p.Amount < 0 || len(p.Reference) > maxText {
-			return fmt.Errorf("BUG: deposit %d: amount %d, reference of %d bytes (at most %d)", p.ID, int64(p.Amount), len(p.Reference), maxText)
+			return fmt.Errorf("%w: deposit %d: amount %d, reference of %d bytes (at most %d)", persistence.ErrInvalid, p.ID, int64(p.Amount), len(p.Reference), maxText)
 		}
 	}
 	return nil
@@ -115,7 +115,7 @@ func CheckWrites(from, to uint64, w *persistence.Writes) error {
 
 func checkID(kind string, id uint64) error {
 	if id == 0 || id > MaxID {
-		return fmt.Errorf("BUG: %s id %d: it must be above 0 and below 2^53", kind, id)
+		return fmt.Errorf("%w: %s id %d: it must be above 0 and below 2^53", persistence.ErrInvalid, kind, id)
 	}
 	return nil
 }
@@ -123,13 +123,13 @@ func checkID(kind string, id uint64) error {
 // checkWallet keeps to the characters that are safe in a key and in a field of a Redis hash.
 func checkWallet(w *persistence.Wallet) error {
 	if len(w.Name) == 0 || len(w.Name) > maxName || len(w.Holdings) > maxKinds || w.Seq > MaxID {
-		return fmt.Errorf("BUG: wallet of account %d: name of %d bytes (1 to %d), %d holdings (at most %d), sequence %d",
+		return fmt.Errorf("%w: wallet of account %d: name of %d bytes (1 to %d), %d holdings (at most %d), sequence %d", persistence.ErrInvalid,
 			w.Account, len(w.Name), maxName, len(w.Holdings), maxKinds, w.Seq)
 	}
 	for i := range w.Holdings {
 		code := w.Holdings[i].Currency
 		if len(code) == 0 || len(code) > maxCode || code == FieldAccount || code == FieldSeq {
-			return fmt.Errorf("BUG: wallet of account %d: %q is no currency code", w.Account, code)
+			return fmt.Errorf("%w: wallet of account %d: %q is no currency code", persistence.ErrInvalid, w.Account, code)
 		}
 	}
 	return nil
@@ -144,7 +144,7 @@ const (
 // CheckTrades refuses a query that has no meaning.
 func CheckTrades(q *persistence.TradeQuery) error {
 	if q.MySide != 0 && q.Account == 0 {
-		return fmt.Errorf("BUG: a trade query for one's own side needs an account")
+		return fmt.Errorf("%w: a trade query for one's own side needs an account", persistence.ErrInvalid)
 	}
 	return checkOffset(q.Offset)
 }
@@ -154,7 +154,7 @@ func CheckDeposits(q *persistence.DepositQuery) error { return checkOffset(q.Off
 
 func checkOffset(n int) error {
 	if n < 0 {
-		return fmt.Errorf("BUG: offset %d is negative", n)
+		return fmt.Errorf("%w: offset %d is negative", persistence.ErrInvalid, n)
 	}
 	return nil
 }
