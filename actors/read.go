@@ -22,7 +22,9 @@ const (
 	// ReadWallet fills Holdings with the account's, in order of the currencies' numbers.
 	ReadWallet ReadKind = iota
 	// ReadOrders fills Orders with the account's open orders that pass the filters, newest first, at
-	// most Limit of them. The closed ones are in the history, which is ready up to Seq.
+	// most Limit of them. The closed ones are in the history, which is ready up to Seq. With ClientID it
+	// fills Orders with the one that has it, without the other filters; Complete says that there are no
+	// others, but for the closed order ID in the history, if it is not 0.
 	ReadOrders
 	// ReadOrder fills Orders with the order ID of the account, if it is open or closed lately. If not,
 	// the history has it, or it does not exist.
@@ -153,7 +155,11 @@ func (r *Read) from(c *committed) (needs uint64) {
 	case ReadWallet:
 		r.Holdings = append(r.Holdings[:0], s.Account(r.Account).Wallet.Holdings()...)
 	case ReadOrders:
-		r.openOrders(s, s.Account(r.Account))
+		a := s.Account(r.Account)
+		if !r.ClientID.IsZero() {
+			return r.named(c, a)
+		}
+		r.openOrders(s, a)
 		return r.Seq
 	case ReadOrder:
 		a := s.Account(r.Account)
@@ -190,15 +196,29 @@ func (r *Read) from(c *committed) (needs uint64) {
 	return 0
 }
 
-func (r *Read) openOrders(s *state.State, a *state.Account) {
-	if !r.ClientID.IsZero() {
-		if id, taken := a.ClientIDs.Order(r.ClientID); taken && (r.Before == 0 || id < r.Before) {
-			if o, p, ok := s.OpenOrder(a, id); ok && r.passes(o, p.Number) {
-				r.Orders = append(r.Orders, openRow(a, o, p.Number))
-			}
-		}
-		return
+// named looks an order up by its client order id. While the account has not closed more orders than are
+// remembered, that is all there is, and the answer is complete without a search in the history.
+func (r *Read) named(c *committed, a *state.Account) (needs uint64) {
+	id, taken := a.ClientIDs.Order(r.ClientID)
+	if o, p, ok := c.state.OpenOrder(a, id); ok {
+		r.Orders = append(r.Orders, openRow(a, o, p.Number))
 	}
+	if closed, _ := a.ClientIDs.State(); closed > ledger.RememberedOrders {
+		return r.Seq
+	}
+	r.Complete = true
+	if !taken || len(r.Orders) > 0 {
+		return 0
+	}
+	if row := c.recent.find(a.ID, id); row != nil {
+		r.Orders = append(r.Orders, *row)
+		return 0
+	}
+	r.ID = id
+	return c.recent.evicted
+}
+
+func (r *Read) openOrders(s *state.State, a *state.Account) {
 	for open := range a.Open.Newest() {
 		if len(r.Orders) >= r.Limit {
 			return

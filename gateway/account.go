@@ -3,9 +3,11 @@ package gateway
 import (
 	"context"
 	"errors"
+	"slices"
 	"time"
 
 	"exchange/actors"
+	"exchange/core/event"
 	"exchange/core/ledger"
 	"exchange/core/matching"
 	"exchange/persistence"
@@ -78,36 +80,67 @@ func holding(all []ledger.Holding, currency uint16) ledger.Holding {
 // maxOrders is the default and the largest limit of orders/own.
 const maxOrders = 2000
 
-// ownOrders merges two lists that are both exact at one sequence: the open orders, from the committed
-// state, and the closed ones, from the history up to that sequence.
+// An orderFilter has the parameters of orders/own.
+type orderFilter struct {
+	side   matching.Side
+	pair   uint16
+	status uint8
+	before uint64
+	id     event.ClientID
+}
+
+func (f *orderFilter) passes(o *persistence.Order) bool {
+	return (f.side == 0 || o.Side == f.side) && (f.pair == 0 || o.Pair == f.pair) && (f.status == 0 || o.Status == f.status) && (f.before == 0 || o.ID < f.before)
+}
+
 func (g *Gateway) ownOrders(r *request) {
-	side, pair, id := r.side("type"), r.pair(), r.clientID(&r.query)
-	before, offset, limit := r.before(), r.offset(), r.limit("limit", maxOrders, maxOrders)
-	status := r.orderStatus()
+	f := orderFilter{side: r.side("type"), pair: r.pair(), id: r.clientID(&r.query), before: r.before(), status: r.orderStatus()}
+	l := orderList{r: r, skip: r.offset(), left: r.limit("limit", maxOrders, maxOrders)}
 	if r.badFields() {
 		return
 	}
 	q := actors.NewRead(actors.ReadOrders)
-	q.Side, q.Pair, q.ClientID, q.Before, q.Limit = side, pair, id, before, offset+limit
+	q.Side, q.Pair, q.ClientID, q.Before, q.Limit = f.side, f.pair, f.id, f.before, l.skip+l.left
 	if !r.ask(q, r.key) {
 		return
 	}
-	defer q.Free()
-	open := q.Orders
-	if status != 0 && status != persistence.StatusActive {
-		open = nil
-	}
-	l := orderList{r: r, skip: offset, left: limit}
 	r.body = append(r.body, '[')
-	if status != persistence.StatusActive {
-		ctx, cancel := r.storeContext()
-		defer cancel()
-		text := ""
-		if !id.IsZero() {
-			text = id.String()
+	var err error
+	if q.Complete {
+		err = l.named(&f, q)
+	} else {
+		err = l.merge(&f, q)
+	}
+	if r.body = append(r.body, ']'); err != nil {
+		r.storeFailed(err)
+	}
+	q.Free()
+}
+
+// named writes the one order that has a client order id.
+func (l *orderList) named(f *orderFilter, q *actors.Read) error {
+	if q.ID != 0 {
+		o, err := l.r.closedOrder(q.ID)
+		if err != nil || o == nil {
+			return err
 		}
-		closed := persistence.OrderQuery{Account: r.key.Account.ID, Pair: pair, Side: side, Status: status, ClientID: text, Before: before, MaxSeq: q.Seq}
-		err := r.engine.History().Orders(ctx, closed, func(o *persistence.Order) bool {
+		q.Orders = append(q.Orders, *o)
+	}
+	if len(q.Orders) > 0 && f.passes(&q.Orders[0]) {
+		l.add(&q.Orders[0])
+	}
+	return nil
+}
+
+// merge writes two lists that are both exact at one sequence, in the order of their ids: the open orders,
+// from the committed state, and the closed ones, from the history up to that sequence.
+func (l *orderList) merge(f *orderFilter, q *actors.Read) error {
+	open := slices.DeleteFunc(q.Orders, func(o persistence.Order) bool { return !f.passes(&o) })
+	if f.status != persistence.StatusActive {
+		ctx, cancel := l.r.storeContext()
+		defer cancel()
+		closed := persistence.OrderQuery{Account: l.r.key.Account.ID, Pair: f.pair, Side: f.side, Status: f.status, ClientID: f.id.String(), Before: f.before, MaxSeq: q.Seq}
+		err := l.r.engine.History().Orders(ctx, closed, func(o *persistence.Order) bool {
 			for len(open) > 0 && open[0].ID > o.ID && l.left > 0 {
 				l.add(&open[0])
 				open = open[1:]
@@ -115,8 +148,7 @@ func (g *Gateway) ownOrders(r *request) {
 			return l.add(o)
 		})
 		if err != nil {
-			r.storeFailed(err)
-			return
+			return err
 		}
 	}
 	for i := range open {
@@ -124,7 +156,7 @@ func (g *Gateway) ownOrders(r *request) {
 			break
 		}
 	}
-	r.body = append(r.body, ']')
+	return nil
 }
 
 // orderStatus is the parameter status, 0 if it is not there.

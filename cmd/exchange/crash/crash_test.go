@@ -21,24 +21,27 @@ import (
 
 func TestMain(m *testing.M) { os.Exit(exchangetest.Main(m)) }
 
-// rounds is how often each test kills, unless EXCHANGE_CRASH_ROUNDS says otherwise.
-const rounds = 4
+// How often each test kills, or spoils the network, unless EXCHANGE_CRASH_ROUNDS says otherwise.
+const (
+	killRounds    = 10
+	networkRounds = 3
+)
 
 func TestKillOnPebbleLosesNothing(t *testing.T) {
 	s := exchangetest.New(t, "pebble:"+t.TempDir())
-	campaign(t, s, func(*world) { s.Kill(); s.Start() })
+	campaign(t, s, killRounds, func(*world) { s.Kill(); s.Start() })
 }
 
 func TestKillOnRedisLosesNothing(t *testing.T) {
 	s := exchangetest.New(t, redistest.Start(t).URL())
-	campaign(t, s, func(*world) { s.Kill(); s.Start() })
+	campaign(t, s, killRounds, func(*world) { s.Kill(); s.Start() })
 }
 
 // Redis itself ends and comes back: the exchange goes on without a restart.
 func TestKillOfRedisLosesNothing(t *testing.T) {
 	r := redistest.Start(t)
 	s := exchangetest.New(t, r.URL())
-	campaign(t, s, func(*world) {
+	campaign(t, s, killRounds, func(*world) {
 		r.Kill()
 		r.Restart()
 		exchangetest.Eventually(t, "the exchange takes orders again", func() bool { return s.Ready() == nil })
@@ -49,7 +52,7 @@ func TestKillOfRedisLosesNothing(t *testing.T) {
 func TestKillOfExchangeAndRedisLosesNothing(t *testing.T) {
 	r := redistest.Start(t)
 	s := exchangetest.New(t, r.URL())
-	campaign(t, s, func(*world) {
+	campaign(t, s, killRounds, func(*world) {
 		r.Kill()
 		s.Kill()
 		r.Restart()
@@ -84,7 +87,7 @@ type world struct {
 }
 
 // campaign runs rounds of load with a crash in the middle of it, and of comparison.
-func campaign(t *testing.T, s *exchangetest.Server, crash func(*world)) {
+func campaign(t *testing.T, s *exchangetest.Server, rounds int, crash func(*world)) {
 	n := rounds
 	if text := os.Getenv("EXCHANGE_CRASH_ROUNDS"); text != "" {
 		var err error

@@ -136,7 +136,7 @@ func TestAStoreBehindABadNetworkLosesNothing(t *testing.T) {
 			relay := newRelay(t, r.Addr())
 			s := exchangetest.New(t, relay.url())
 			s.Env = append(s.Env, "EXCHANGE_TIMING_REQUEST_TIMEOUT_MS=1000") // so that outcomes become unknown
-			campaign(t, s, func(w *world) {
+			campaign(t, s, networkRounds, func(w *world) {
 				relay.set(c.mode)
 				switch c.mode {
 				case delay:
