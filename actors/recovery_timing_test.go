@@ -1,0 +1,189 @@
+package actors
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"runtime"
+	"testing"
+
+	"exchange/actors/seal"
+	"exchange/core/event"
+	"exchange/core/matching"
+	"exchange/core/money"
+	"exchange/core/state"
+	"exchange/persistence"
+)
+
+// A scribe writes a journal without an engine: records that fit, in batches of 100.
+type scribe struct {
+	b       testing.TB
+	store   persistence.Store
+	token   persistence.Token
+	sealer  *seal.Sealer
+	state   *state.State
+	effects state.Effects
+	data    []byte
+	count   uint32
+	last    uint64
+	orders  uint64
+	trades  uint64
+}
+
+func newScribe(b testing.TB, store persistence.Store) *scribe {
+	token, _, err := store.Acquire(context.Background(), "scribe")
+	if err != nil {
+		b.Fatal(err)
+	}
+	sealer, err := seal.New(make([]byte, seal.KeyBytes))
+	if err != nil {
+		b.Fatal(err)
+	}
+	s := &scribe{b: b, store: store, token: token, sealer: sealer, state: state.New(), data: event.BeginBatch(nil)}
+	for i, code := range []string{"BTC", "USD", "EUR"} {
+		s.add(event.Record{Kind: event.KindCurrency, Currency: event.Currency{Number: uint16(i + 1), Code: code}})
+	}
+	for i, quote := range []string{"USD", "EUR"} {
+		s.add(event.Record{Kind: event.KindPair, NewPair: event.Pair{Number: uint16(i + 1), Name: "BTC_" + quote, Base: 1, Quote: uint16(i + 2)}})
+	}
+	return s
+}
+
+func (s *scribe) add(r event.Record) {
+	if r.TimeUs == 0 {
+		r.TimeUs = int64(s.last + uint64(s.count))
+	}
+	if err := s.state.Apply(&r, &s.effects); err != nil {
+		s.b.Fatal(err)
+	}
+	s.data = r.Append(s.data)
+	if s.count++; s.count == 100 {
+		s.flush()
+	}
+}
+
+func (s *scribe) flush() {
+	if s.count == 0 {
+		return
+	}
+	next := s.last + uint64(s.count)
+	s.data = event.EndBatch(s.data, s.token.Epoch(), s.last, s.count)
+	if err := s.store.Append(context.Background(), s.token, s.last, next, s.data); err != nil {
+		s.b.Fatal(err)
+	}
+	s.last, s.count, s.data = next, 0, event.BeginBatch(s.data)
+}
+
+// accounts opens n accounts with a key and three balances each.
+func (s *scribe) accounts(n int) {
+	for i := 1; i <= n; i++ {
+		name := fmt.Sprintf("account-%d", i)
+		s.add(event.Record{Kind: event.KindAccount, Account: event.Account{ID: uint32(i), Name: name}})
+		key := "key-" + name
+		s.add(event.Record{Kind: event.KindKey, Key: event.Key{Number: uint32(i), Account: uint32(i), Key: key, Permissions: event.AllPermissions,
+			SealedBy: s.sealer.ID(), Sealed: s.sealer.Seal([]byte("secret"), key)}})
+		for c := uint16(1); c <= 3; c++ {
+			_, _, d := s.state.LastIDs()
+			s.add(event.Record{Kind: event.KindDeposit, Deposit: event.Deposit{ID: d + 1, Account: uint32(i), Currency: c, Amount: 1e6 * coin, Reference: fmt.Sprint(name, c)}})
+		}
+	}
+}
+
+// order writes an order that rests, or takes the whole of the maker.
+func (s *scribe) order(account int, side matching.Side, price money.Price, maker *event.Trade) uint64 {
+	s.orders++
+	o := event.Order{ID: s.orders, Account: uint32(account), Key: uint32(account), Nonce: s.orders, Side: side, Price: price, Amount: coin, Remaining: coin}
+	if maker != nil {
+		o.Remaining, o.Trades = 0, []event.Trade{*maker}
+	}
+	s.add(event.Record{Kind: event.KindOrder, Pair: 1, Order: o})
+	return s.orders
+}
+
+// trading writes n records: an order that rests, one that takes it, one that rests, and its cancel.
+func (s *scribe) trading(n, accounts int) {
+	for i := 0; i < n; i += 4 {
+		a, b := 1+i/4%accounts, 1+(i/4+1)%accounts
+		maker := s.order(a, matching.Sell, 100e8, nil)
+		s.trades++
+		s.order(b, matching.Buy, 100e8, &event.Trade{ID: s.trades, Maker: maker, MakerAccount: uint32(a), Price: 100e8, Amount: coin})
+		price := money.Price(200e8 + int64(i%1000)*1e6)
+		open := s.order(a, matching.Sell, price, nil)
+		s.orders++
+		s.add(event.Record{Kind: event.KindCancel, Pair: 1, Cancel: event.Cancel{ID: s.orders, Order: open, Account: uint32(a), Key: uint32(a), Nonce: s.orders,
+			Side: matching.Sell, Price: price, Remaining: coin}})
+	}
+	s.flush()
+}
+
+// snapshot publishes an image of the state as it is.
+func (s *scribe) snapshot() {
+	s.flush()
+	ctx := context.Background()
+	if err := s.store.Apply(ctx, s.token, 0, s.last, &persistence.Writes{}); err != nil {
+		s.b.Fatal(err)
+	}
+	if err := s.store.SaveSnapshot(ctx, s.token, s.last, bytes.NewReader(s.state.AppendTo(nil))); err != nil {
+		s.b.Fatal(err)
+	}
+}
+
+// BenchmarkRecovery starts an engine on a store that is open already: reading, folding, checking, and
+// starting the actors. The projections lack everything that is in the journal, which is the worst case.
+func BenchmarkRecovery(b *testing.B) {
+	for name, fill := range map[string]func(*scribe){
+		"journal=1000000": func(s *scribe) {
+			s.accounts(100)
+			s.trading(1_000_000, 100)
+		},
+		"snapshot=10000accounts,10000orders/journal=100000": func(s *scribe) {
+			s.accounts(10_000)
+			for i := range 10_000 {
+				s.order(1+i, matching.Sell, money.Price(300e8+int64(i%500)*1e6), nil)
+			}
+			s.snapshot()
+			s.trading(100_000, 10_000)
+		},
+	} {
+		b.Run(name, func(b *testing.B) {
+			store := openPebble(b, b.TempDir())
+			defer store.Close()
+			fill(newScribe(b, store))
+			b.ReportAllocs()
+			b.ResetTimer()
+			for range b.N {
+				e := start(b, testOptions(store))
+				b.StopTimer()
+				e.Abandon()
+				b.StartTimer()
+			}
+			b.ReportMetric(b.Elapsed().Seconds()/float64(b.N), "s/start")
+		})
+	}
+}
+
+// BenchmarkAccounts reports the live heap that an account with a key and three balances takes, in all
+// of the engine: state, wallet actor, directory and registry.
+func BenchmarkAccounts(b *testing.B) {
+	const n = 100_000
+	store := openPebble(b, b.TempDir())
+	defer store.Close()
+	s := newScribe(b, store)
+	s.accounts(n)
+	s.snapshot()
+	s.state = nil
+	live := func() uint64 {
+		var m runtime.MemStats
+		runtime.GC()
+		runtime.GC()
+		runtime.ReadMemStats(&m)
+		return m.HeapAlloc
+	}
+	for range b.N {
+		before := live()
+		e := start(b, testOptions(store))
+		b.ReportMetric(float64(live()-before)/n, "B/account")
+		e.Abandon()
+	}
+	b.ReportMetric(0, "ns/op")
+}

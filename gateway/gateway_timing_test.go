@@ -1,0 +1,93 @@
+package gateway
+
+import (
+	"strconv"
+	"testing"
+
+	"github.com/valyala/fasthttp"
+
+	"exchange/core/event"
+	"exchange/core/matching"
+)
+
+// work is what the gateway itself does for an order: route, parse, verify, validate, encode. The engine
+// is not asked.
+func work(g *Gateway, ctx *fasthttp.RequestCtx, rec *event.Record) bool {
+	r := newRequest(g, ctx)
+	r.engine, r.static = g.engine.Load(), g.static.Load()
+	ok := r.acceptable() && r.authenticate(permissionTrade)
+	if ok {
+		w := r.orderWish()
+		ok = len(r.fields) == 0
+		rec.Order.Side, rec.Order.Price, rec.Order.Amount, rec.Order.Remaining = w.Side, w.Price, w.Amount, w.Amount
+		r.status, r.body = 201, appendPlaced(r.body, rec)
+	}
+	r.send()
+	return ok
+}
+
+// orderRequest is a signed order as the server has parsed it.
+func orderRequest(contentType, body, params string) *fasthttp.RequestCtx {
+	ctx := &fasthttp.RequestCtx{}
+	ctx.Request.Header.SetMethod("POST")
+	ctx.Request.SetRequestURI("/api/v1/order/")
+	ctx.Request.Header.SetContentType(contentType)
+	h := signed("alice", 1, params)
+	for i := 0; i < len(h); i += 2 {
+		ctx.Request.Header.Set(h[i], h[i+1])
+	}
+	ctx.Request.SetBodyString(body)
+	return ctx
+}
+
+var orderBodies = []struct{ name, contentType, body, params string }{
+	{"json", "application/json", `{"type":"buy","pair":"BTC_USDT","amount":0.12345678,"price":50000.12}`, "amount=0.12345678&pair=BTC_USDT&price=50000.12&type=buy"},
+	{"form", "application/x-www-form-urlencoded", "amount=0.12345678&pair=BTC_USDT&price=50000.12&type=buy", "amount=0.12345678&pair=BTC_USDT&price=50000.12&type=buy"},
+}
+
+func tradeRecord() *event.Record {
+	rec := &event.Record{Kind: event.KindOrder, TimeUs: 1795241513443573}
+	rec.Order = event.Order{ID: 1234567, Side: matching.Buy, Trades: []event.Trade{{ID: 7654321, Maker: 1234560, Price: 5000012e6, Amount: 12345678}}}
+	return rec
+}
+
+func TestTheGatewaysWorkForAnOrderAllocatesNothing(t *testing.T) {
+	h := newHarness(t, nil)
+	h.account("alice")
+	for _, b := range orderBodies {
+		ctx, rec := orderRequest(b.contentType, b.body, b.params), tradeRecord()
+		if !work(h.gateway, ctx, rec) {
+			t.Fatalf("%s: %s", b.name, ctx.Response.Body())
+		}
+		if n := testing.AllocsPerRun(200, func() { work(h.gateway, ctx, rec) }); n != 0 && !raceDetector {
+			t.Errorf("%s: %v allocations", b.name, n)
+		}
+	}
+}
+
+func BenchmarkGatewayWork(b *testing.B) {
+	h := newHarness(b, nil)
+	h.account("alice")
+	for _, body := range orderBodies {
+		b.Run(body.name, func(b *testing.B) {
+			ctx, rec := orderRequest(body.contentType, body.body, body.params), tradeRecord()
+			b.ReportAllocs()
+			for b.Loop() {
+				work(h.gateway, ctx, rec)
+			}
+		})
+	}
+}
+
+// BenchmarkOrderBook is the encoding of an answer with the top 20 levels.
+func BenchmarkOrderBook(b *testing.B) {
+	levels := make([]matching.Level, 20)
+	for i := range levels {
+		levels[i].Price, levels[i].Amount = 5000012e6, levels[i].Amount.Add(12345678)
+	}
+	buf := make([]byte, 0, 4096)
+	b.ReportAllocs()
+	for b.Loop() {
+		buf = appendLevels(appendLevels(strconv.AppendInt(buf[:0], 1, 10), levels), levels)
+	}
+}
