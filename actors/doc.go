@@ -1,0 +1,28 @@
+// Package actors is the engine of the exchange: wallets, books, the registry and the committed state as
+// protoactor actors, the journal that makes their decisions durable, and recovery.
+//
+// The life of an engine:
+//
+//	e, err := actors.Start(ctx, options)  // takes the store over, folds snapshot and journal, opens
+//	c, err := e.Place(key, nonce, &wish)  // through the wallet and the book into the journal, and back
+//	... c.Record() ...; c.Free()
+//	r := actors.NewRead(actors.ReadWallet)
+//	err = e.Ask(r, key, nonce)            // from the committed state, at or above all that was answered
+//	... r.Holdings ...; r.Free()
+//	err = e.Stop(ctx)                     // or <-e.Dead(), when it cannot go on
+//
+// An order goes from its handler to the account's wallet, to the pair's book, into the journal's forming
+// batch; when the batch is durable, the journal's writer releases it: settlements to the wallets, the
+// batch to the committed side, the answers to the handlers. Nobody else gives anything out.
+//
+//	command.go    what travels, and who owns it when      admission.go  the way in, and its limits
+//	wallet.go     nonces, reservations, order of an account book.go      matching
+//	registry.go   names, keys, references                 journal.go    batches, the writer
+//	engine.go     starting, releasing, stopping           recovery.go   from the store to the fold
+//	committed.go  the fold, reads, projections            projector.go  writing them, snapshots
+//	read.go       questions to the committed side         recent.go, depth.go  what it keeps at hand
+//	directory.go  accounts and keys for handlers          mailbox.go    the actors' queue
+//	verify.go     both sides compared at rest             seal/         API secrets, sealed
+//
+// docs/design.md says who owns what, and why.
+package actors
