@@ -1,0 +1,182 @@
+package actors
+
+import (
+	"context"
+	"encoding/hex"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"exchange/core/event"
+	"exchange/core/matching"
+	"exchange/core/money"
+	"exchange/persistence"
+	"exchange/persistence/redis"
+	"exchange/persistence/redistest"
+)
+
+// testdata/format1 holds what a program of format version 1 wrote: a Pebble folder and a Redis's append-only
+// files, each with a little of everything: a snapshot, the journal after it, and projections. Every later
+// version must read them to the same state. They are never written anew; EXCHANGE_WRITE_FORMAT=folder
+// writes such data with the program as it is, for the next version of the format.
+const formatFolder = "testdata/format1"
+
+func openRedis(t testing.TB, url string) persistence.Store {
+	t.Helper()
+	s, err := redis.Open(context.Background(), url, redis.Options{Logger: testOptions(nil).Log})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+// a little of everything
+func writeEverything(t *testing.T, store persistence.Store) {
+	o := testOptions(store)
+	e := start(t, o)
+	ann := fund(t, e, "ann", map[string]money.Amount{"BTC": 10 * coin, "USD": 1000 * coin})
+	ben := fund(t, e, "ben", map[string]money.Amount{"USD": 1000 * coin, "EUR": 5})
+	must[Admin](t)(e.CreateKey("ann", "second-key", "second-secret", event.PermissionRead, []string{"10.0.0.0/8"}))
+	nonce := uint64(100)
+	place := func(key *Key, pair int, side matching.Side, price money.Price, amount money.Amount, id string) {
+		nonce++
+		w := OrderWish{Pair: e.Pairs()[pair], Side: side, Price: price, Amount: amount}
+		if id != "" {
+			w.ClientID, _ = event.NewClientID(id)
+		}
+		must[*Command](t)(e.Place(key, nonce, &w)).Free()
+	}
+	part := func(price money.Price) {
+		place(ann, 0, matching.Sell, price, 2*coin, "")
+		place(ann, 0, matching.Sell, price+1e6, coin, fmt.Sprint("named-", price))
+		place(ben, 0, matching.Buy, price, 15*coin/10, "ben-"+fmt.Sprint(price))
+		place(ben, 0, matching.Buy, price-50e8, coin, "")
+		place(ann, 1, matching.Sell, 7e8, coin/2, "")
+		place(ben, 0, matching.Buy, 1e10, 1000*coin, "") // refused for funds
+		nonce++
+		must[*Command](t)(e.Cancel(ben, nonce, 4)).Free()
+		nonce++
+		must[*Command](t)(e.Cancel(ben, nonce, 999)).Free() // refused
+	}
+	part(100e8)
+	stop(t, e) // with a snapshot
+	e = start(t, o)
+	ann, ben = e.Key([]byte("key-of-ann")), e.Key([]byte("key-of-ben"))
+	part(101e8)
+	must[Admin](t)(e.RevokeKey("second-key"))
+	must[Admin](t)(e.Deposit("ben", "EUR", 12345678, "late"))
+	if err := e.Ask(NewRead(ReadHistory), nil, 0); err != nil {
+		t.Fatal(err)
+	}
+	e.Abandon() // and with a journal after it
+}
+
+// summary is what must come out of the data: the state's hash, and what the history has.
+func summary(t *testing.T, store persistence.Store) string {
+	e := start(t, testOptions(store))
+	if err := e.VerifyAtRest(); err != nil {
+		t.Error(err)
+	}
+	r := NewRead(ReadHash)
+	if err := e.Ask(r, nil, 0); err != nil {
+		t.Fatal(err)
+	}
+	trades, orders, deposits := 0, 0, 0
+	ctx := context.Background()
+	if err := e.History().Trades(ctx, persistence.TradeQuery{}, func(*persistence.Trade) bool { trades++; return true }); err != nil {
+		t.Fatal(err)
+	}
+	for account := uint32(1); account <= 2; account++ {
+		if err := e.History().Orders(ctx, persistence.OrderQuery{Account: account}, func(*persistence.Order) bool { orders++; return true }); err != nil {
+			t.Fatal(err)
+		}
+		if err := e.History().Deposits(ctx, persistence.DepositQuery{Account: account}, func(*persistence.Deposit) bool { deposits++; return true }); err != nil {
+			t.Fatal(err)
+		}
+	}
+	e.Abandon()
+	return fmt.Sprintf("state %s at sequence %d\n%d trades, %d closed orders, %d deposits\n", hex.EncodeToString(r.Hash[:]), r.Seq, trades, orders, deposits)
+}
+
+func copyFolder(t *testing.T, to, from string) {
+	t.Helper()
+	if err := os.CopyFS(to, os.DirFS(from)); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestDataOfFormat1IsReadToTheSameState(t *testing.T) {
+	if folder := os.Getenv("EXCHANGE_WRITE_FORMAT"); folder != "" {
+		writeFormat(t, folder)
+		return
+	}
+	check := func(name string, open func(t *testing.T) persistence.Store) {
+		t.Run(name, func(t *testing.T) {
+			want, err := os.ReadFile(filepath.Join(formatFolder, name+".txt"))
+			if err != nil {
+				t.Fatal(err)
+			}
+			s := open(t)
+			defer s.Close()
+			if got := summary(t, s); got != string(want) {
+				t.Errorf("the data are read as\n%swant\n%s", got, want)
+			}
+		})
+	}
+	check("pebble", func(t *testing.T) persistence.Store {
+		dir := t.TempDir()
+		copyFolder(t, filepath.Join(dir, "data"), filepath.Join(formatFolder, "pebble"))
+		return openPebble(t, filepath.Join(dir, "data"))
+	})
+	check("redis", func(t *testing.T) persistence.Store {
+		r := redistest.Start(t)
+		r.Kill()
+		entries, err := filepath.Glob(filepath.Join(r.Dir(), "appendonlydir", "*"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, e := range entries {
+			if err := os.Remove(e); err != nil {
+				t.Fatal(err)
+			}
+		}
+		copyFolder(t, r.Dir(), filepath.Join(formatFolder, "redis"))
+		r.Restart()
+		return openRedis(t, r.URL())
+	})
+}
+
+func writeFormat(t *testing.T, folder string) {
+	dir := filepath.Join(folder, "pebble")
+	s := openPebble(t, dir)
+	writeEverything(t, s)
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	r := redistest.Start(t)
+	s = openRedis(t, r.URL())
+	writeEverything(t, s)
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	r.Kill()
+	copyFolder(t, filepath.Join(folder, "redis", "appendonlydir"), filepath.Join(r.Dir(), "appendonlydir"))
+	for name, open := range map[string]func() persistence.Store{
+		"pebble": func() persistence.Store {
+			tmp := filepath.Join(t.TempDir(), "data")
+			copyFolder(t, tmp, dir)
+			return openPebble(t, tmp)
+		},
+		"redis": func() persistence.Store { r.Restart(); return openRedis(t, r.URL()) },
+	} {
+		s := open()
+		text := summary(t, s)
+		s.Close()
+		if err := os.WriteFile(filepath.Join(folder, name+".txt"), []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		t.Logf("%s: %s", name, strings.TrimSpace(text))
+	}
+}
