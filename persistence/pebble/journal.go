@@ -119,7 +119,7 @@ func (s *Store) Append(_ context.Context, tok persistence.Token, prev, next uint
 		return err
 	}
 	if s.meta.Seq == next && s.meta.Digest == digest {
-		return nil // an earlier try with the same bytes landed
+		return s.head.set(next) // an earlier try with the same bytes landed
 	}
 	if s.meta.Seq != prev {
 		return codec.Gap(s.meta.Seq, prev)
@@ -137,7 +137,10 @@ func (s *Store) Append(_ context.Context, tok persistence.Token, prev, next uint
 	}
 	m := s.meta
 	m.Seq, m.Digest = next, digest
-	return s.commit(b, m)
+	if err := s.commit(b, m); err != nil {
+		return err
+	}
+	return s.head.set(next) // an error leaves the outcome unknown: the next try finds the append there
 }
 
 // journalHead is the previous sequence and the digest, in front of a batch.

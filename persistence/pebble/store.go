@@ -60,6 +60,7 @@ type Store struct {
 	projections sync.Mutex // one Apply at a time; guards watermark's writes
 	journal     sync.Mutex // guards meta: it is what the folder says, or the process has ended
 	meta        meta
+	head        head // guarded by journal
 
 	life struct { // counts calls in progress, so that Close waits for them
 		sync.Mutex
@@ -209,7 +210,10 @@ func (s *Store) open(path string) error {
 		return s.fault("open", err)
 	}
 	s.db = db
-	if s.meta, err = s.readMeta(db); err != nil {
+	if s.meta, err = s.readMeta(db); err == nil {
+		err = s.openHead(path)
+	}
+	if err != nil {
 		return errors.Join(err, db.Close())
 	}
 	return nil
@@ -232,7 +236,7 @@ func (s *Store) Close() error {
 	}
 	s.life.Unlock()
 	err := s.db.Close()
-	return errors.Join(err, s.release())
+	return errors.Join(err, s.head.close(), s.release())
 }
 
 // begin counts a call in; every one that returned nil is counted out by end.

@@ -1,8 +1,10 @@
 package crash
 
 import (
+	"bytes"
 	"context"
 	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -88,6 +90,55 @@ func TestStartIsRefusedWithACodeAndWordsThatHelp(t *testing.T) {
 			t.Fatal(err)
 		}
 		s.Refuses(70, "corrupt")
+	})
+}
+
+// Damage in the middle of what was written must never be taken for its end.
+func TestADamagedJournalIsRefusedAndNothingIsServed(t *testing.T) {
+	flip := func(t *testing.T, pattern string) {
+		t.Helper()
+		files, err := filepath.Glob(pattern)
+		if err != nil || len(files) == 0 {
+			t.Fatalf("no files %s: %v", pattern, err)
+		}
+		file := files[len(files)-1]
+		b, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		end := len(bytes.TrimRight(b, "\x00")) // logs are allocated ahead
+		b[end/2] ^= 0x10
+		if err := os.WriteFile(file, b, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	fill := func(s *exchangetest.Server) {
+		s.Start()
+		w := &world{t: t, s: s, paid: map[string]string{}}
+		w.open(4, newRandom(t))
+		w.load(200, s.Kill)
+	}
+	t.Run("pebble", func(t *testing.T) {
+		dir := t.TempDir()
+		s := exchangetest.New(t, "pebble:"+dir)
+		fill(s)
+		flip(t, filepath.Join(dir, "*.log"))
+		s.Refuses(70, "corrupt", "Nothing was changed")
+	})
+	t.Run("redis", func(t *testing.T) {
+		r := redistest.Start(t)
+		s := exchangetest.New(t, r.URL())
+		fill(s)
+		// Redis guards its files by itself; what it cannot see is a wrong value.
+		ctx := context.Background()
+		entries, err := r.Client().XRange(ctx, "{main}:j", "-", "+").Result()
+		if err != nil || len(entries) < 10 {
+			t.Fatal(len(entries), err)
+		}
+		if err := r.Client().XDel(ctx, "{main}:j", entries[len(entries)/2].ID).Err(); err != nil {
+			t.Fatal(err)
+		}
+		s.Refuses(70, "corrupt", "Nothing was changed")
 	})
 }
 
