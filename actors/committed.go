@@ -2,7 +2,6 @@ package actors
 
 import (
 	"fmt"
-	"log/slog"
 	"slices"
 	"sync/atomic"
 	"time"
@@ -23,9 +22,7 @@ import (
 // finds the record behind that answer applied.
 type committed struct {
 	state    *state.State
-	timing   *Timing
 	snapshot SnapshotPolicy
-	log      *slog.Logger
 	recycle  func([]byte) // gives a batch's buffer back to the journal
 	folded   atomic.Uint64
 	unsaved  atomic.Int64 // rows that the store does not have yet

@@ -49,6 +49,7 @@ type Engine struct {
 	reading  atomic.Int64
 	stopping atomic.Bool
 	released atomic.Uint64
+	alarmed  atomic.Int64 // when the clock was last complained about, Unix seconds
 
 	failOnce sync.Once
 	dead     chan struct{} // closed by fail
@@ -211,7 +212,12 @@ func (e *Engine) deadLetter(message any) {
 	}
 }
 
+// clockAlarm is said at most once a second, however many orders come meanwhile.
 func (e *Engine) clockAlarm(pair string, behindUs int64) {
+	now, last := time.Now().Unix(), e.alarmed.Load()
+	if now == last || !e.alarmed.CompareAndSwap(last, now) {
+		return
+	}
 	e.log.Error("the clock is behind the newest record: check the time service", "pair", pair, "behind_us", behindUs)
 }
 

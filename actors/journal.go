@@ -25,14 +25,14 @@ type journal struct {
 	token   persistence.Token
 	timing  *Timing
 	log     *slog.Logger
-	fail    func(error)              // ends the engine
-	release func(b *batch)           // gives a durable batch out
-	limit   int                      // bytes from which on the next unit starts another batch
-	last    uint64                   // sequence of the newest durable record; the writer's
-	since   atomic.Int64             // start of the append in flight, UnixNano; 0: none is
-	checked atomic.Int64             // when the store last confirmed that this process owns it, UnixNano
-	pending atomic.Int64             // units submitted and not released
-	stalls  atomic.Pointer[stallLog] // what the store answered last while stalled
+	fail    func(error)    // ends the engine
+	release func(b *batch) // gives a durable batch out
+	limit   int            // bytes from which on the next unit starts another batch
+	last    uint64         // sequence of the newest durable record; the writer's
+	since   atomic.Int64   // start of the append in flight, UnixNano; 0: none is
+	checked atomic.Int64   // when the store last confirmed that this process owns it, UnixNano
+	pending atomic.Int64   // units submitted and not released
+	stalled atomic.Bool    // the store did not answer, and the log says so
 
 	mu      sync.Mutex
 	queue   []*batch // forming; guarded by mu
@@ -44,8 +44,6 @@ type journal struct {
 	stop    chan struct{} // closed by close
 	stopped chan struct{} // closed when the writer has ended
 }
-
-type stallLog struct{ err error }
 
 // A batch is units on their way into the journal. At its release data goes to the committed side, the
 // units to whoever waits for them.
@@ -164,11 +162,11 @@ func (j *journal) checkOwner() bool {
 	switch {
 	case err == nil:
 		j.checked.Store(time.Now().UnixNano())
-		j.stalls.Store(nil)
+		j.stalled.Store(false)
 	case errors.Is(err, persistence.ErrFenced):
 		j.die(err)
 		return false
-	case j.stalls.Swap(&stallLog{err}) == nil:
+	case !j.stalled.Swap(true):
 		j.log.Warn("the store does not answer", "error", err)
 	}
 	return true
@@ -214,14 +212,14 @@ func (j *journal) append(b *batch) error {
 		case err == nil:
 			now := time.Now()
 			j.checked.Store(now.UnixNano())
-			if j.stalls.Swap(nil) != nil {
+			if j.stalled.Swap(false) {
 				j.log.Info("the store takes writes again", "after", now.Sub(start).Round(time.Millisecond))
 			}
 			return nil
 		case errors.Is(err, persistence.ErrFenced), errors.Is(err, persistence.ErrGap), errors.Is(err, persistence.ErrCorrupt), errors.Is(err, persistence.ErrInvalid):
 			return err
 		}
-		if j.stalls.Swap(&stallLog{err}) == nil {
+		if !j.stalled.Swap(true) {
 			j.log.Warn("the store does not take writes, trying again", "error", err, "records", len(b.units))
 		}
 		if ctx.Err() != nil {

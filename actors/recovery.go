@@ -23,7 +23,7 @@ type recovered struct {
 	records   uint64 // folded from the journal
 }
 
-// recover takes the store over and folds snapshot and journal. Nothing is skipped: what does not fit
+// recoverState takes the store over and folds snapshot and journal. Nothing is skipped: what does not fit
 // stops it, with an error that says where.
 func recoverState(ctx context.Context, o *Options) (*recovered, error) {
 	token, last, err := o.Store.Acquire(ctx, o.Owner)
@@ -44,7 +44,7 @@ func recoverState(ctx context.Context, o *Options) (*recovered, error) {
 		return nil, fmt.Errorf("%w: the projections are at sequence %d, the snapshot at %d, the journal at %d: the store has lost writes; restore a backup",
 			persistence.ErrCorrupt, watermark, s.Seq(), last)
 	}
-	c := &committed{state: s, timing: &o.Timing, snapshot: o.Snapshot, log: o.Log, watermark: watermark, stepped: watermark,
+	c := &committed{state: s, snapshot: o.Snapshot, watermark: watermark, stepped: watermark,
 		rows: new(persistence.Writes), spare: new(persistence.Writes),
 		accounts: map[uint32]struct{}{}, nonces: map[uint32]struct{}{}, trades: map[uint16]*recentTrades{}, depths: map[depthKey]depthCopy{}, keep: recentTradesLimit, imagedSeq: s.Seq(), imagedAt: time.Now()}
 	if most := o.Retention.Trades; most > 0 {

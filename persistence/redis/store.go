@@ -28,10 +28,6 @@ type Options struct {
 	Logger *slog.Logger
 }
 
-// DefaultRetention is for operators who ask for none: it keeps history from filling Redis's memory,
-// at about 150 bytes a trade and a closed order.
-var DefaultRetention = persistence.Retention{Trades: 1_000_000, Orders: 100_000}
-
 const (
 	dialTimeout = 2 * time.Second
 	// journalTimeout bounds one try of an append; a slower answer is unknown, and asked for again.
