@@ -15,7 +15,7 @@ demo: build ## serve the demo's pairs on 127.0.0.1:8080, with its data in ./data
 test: ## check the code and run all tests; installs what they need when it may
 	scripts/test
 
-bench: ## run the benchmarks
+bench: ## measure the exchange: one table of values, ratios and aims, in minutes
 	scripts/bench
 
 lint: ## check the form of the code: gofmt, go vet, staticcheck

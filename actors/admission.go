@@ -3,6 +3,7 @@ package actors
 import (
 	"time"
 
+	"exchange/actors/metrics"
 	"exchange/core/event"
 	"exchange/core/matching"
 	"exchange/core/money"
@@ -18,6 +19,8 @@ func (e *Engine) open(now time.Time) error {
 	case e.released.Load() > e.committed.folded.Load()+uint64(e.opts.Limits.FoldLag),
 		e.committed.unsaved.Load() > int64(e.opts.Limits.ProjectionLag):
 		return ErrBehind
+	case e.paused.Load():
+		return ErrPaused
 	}
 	return nil
 }
@@ -30,19 +33,34 @@ func (e *Engine) confirmed(now time.Time) error {
 	return nil
 }
 
-// Writable is nil while the exchange takes commands at all: the check before the fields of a request
-// are looked at. Admission itself comes after them.
-func (e *Engine) Writable() error { return e.open(time.Now()) }
+// Writable is nil while the exchange takes clients' commands at all: the check before the fields of a
+// request are looked at. Admission itself comes after them.
+func (e *Engine) Writable() error { return e.turnAway(e.writable(time.Now())) }
+
+func (e *Engine) writable(now time.Time) error {
+	if e.maintenance.Load() != nil {
+		return ErrMaintenance
+	}
+	return e.open(now)
+}
+
+// MaintenanceMessage is what clients are told while there is maintenance; it may be empty.
+func (e *Engine) MaintenanceMessage() string {
+	if m := e.maintenance.Load(); m != nil {
+		return m.Message
+	}
+	return ""
+}
 
 // Confirmed is nil while the store has lately confirmed that this process owns it. Private reads are
 // refused otherwise: another process may have taken over, and know more.
-func (e *Engine) Confirmed() error { return e.confirmed(time.Now()) }
+func (e *Engine) Confirmed() error { return e.turnAway(e.confirmed(time.Now())) }
 
 // admit takes a place in the limits for a command; giveBack returns it. This is the only place where a
 // command of an account is turned away for load, and no actor has seen it yet.
 func (e *Engine) admit(c *Command) error {
 	most, mostOfAccount := int64(e.opts.Limits.InFlight), int32(e.opts.Limits.InFlightPerAccount)
-	if c.kind != event.KindCancel {
+	if c.kind != event.KindCancel && c.kind != kindCancelAll {
 		most -= int64(e.opts.Limits.InFlightCancels)
 		mostOfAccount -= mostOfAccount / 8
 	}
@@ -50,13 +68,13 @@ func (e *Engine) admit(c *Command) error {
 		e.inFlight.Add(-1)
 		return ErrBusy
 	}
-	if c.key.Account.inFlight.Add(1) > mostOfAccount {
-		c.key.Account.inFlight.Add(-1)
+	if c.account.inFlight.Add(1) > mostOfAccount {
+		c.account.inFlight.Add(-1)
 		e.inFlight.Add(-1)
 		return ErrAccountBusy
 	}
-	if err := e.open(time.UnixMicro(c.timeUs)); err != nil { // after the count: a drain sees it, or it sees the drain
-		c.key.Account.inFlight.Add(-1)
+	if err := e.writable(time.UnixMicro(c.timeUs)); err != nil { // after the count: a drain sees it, or it sees the drain
+		c.account.inFlight.Add(-1)
 		e.inFlight.Add(-1)
 		return err
 	}
@@ -69,7 +87,9 @@ func (e *Engine) giveBack(c *Command) {
 		c.admitted = false
 		e.inFlight.Add(-1)
 		if c.key != nil {
-			c.key.Account.inFlight.Add(-1)
+			c.account.inFlight.Add(-1)
+		} else {
+			e.operating.Add(-1)
 		}
 	}
 }
@@ -88,7 +108,7 @@ type OrderWish struct {
 // which the order may or may not be in.
 func (e *Engine) Place(key *Key, nonce uint64, w *OrderWish) (*Command, error) {
 	c := newCommand(event.KindOrder)
-	c.key, c.pair = key, w.Pair
+	c.key, c.account, c.pair = key, key.Account, w.Pair
 	c.order.nonce, c.order.side, c.order.price, c.order.amount, c.order.clientID = nonce, w.Side, w.Price, w.Amount, w.ClientID
 	c.record.Pair = w.Pair.Number
 	return e.do(c)
@@ -97,78 +117,66 @@ func (e *Engine) Place(key *Key, nonce uint64, w *OrderWish) (*Command, error) {
 // Cancel takes an open order back; as Place.
 func (e *Engine) Cancel(key *Key, nonce, order uint64) (*Command, error) {
 	c := newCommand(event.KindCancel)
-	c.key = key
+	c.key, c.account = key, key.Account
 	c.order.nonce, c.order.id = nonce, order
+	return e.do(c)
+}
+
+// CancelAll takes all open orders of the key's account back, or those of one pair; as Place. Command.Cancelled
+// has them. It is refused for RefusedNoOrders when there are none.
+func (e *Engine) CancelAll(key *Key, nonce uint64, pair *Pair) (*Command, error) {
+	c := newCommand(kindCancelAll)
+	c.key, c.account, c.pair = key, key.Account, pair
+	c.order.nonce = nonce
+	return e.do(c)
+}
+
+// Withdraw asks for money to leave; as Place. The record is a KindWithdraw.
+func (e *Engine) Withdraw(key *Key, nonce uint64, currency uint16, amount money.Amount, address string) (*Command, error) {
+	c := newCommand(event.KindWithdraw)
+	c.key, c.account = key, key.Account
+	c.order.nonce = nonce
+	c.withdraw = withdrawWish{currency: currency, amount: amount, address: address}
+	return e.do(c)
+}
+
+// ConfirmWithdraw confirms a withdraw with the code that was mailed; as Place. It is refused for
+// RefusedWithdraw, RefusedTries, or with a record of KindCodeRefused.
+func (e *Engine) ConfirmWithdraw(key *Key, nonce, withdraw uint64, code string) (*Command, error) {
+	return e.moveWithdraw(key, nonce, withdrawWish{id: withdraw, to: event.WithdrawVerified, code: code})
+}
+
+// CancelWithdraw takes a withdraw back; as Place. It is refused for RefusedWithdraw.
+func (e *Engine) CancelWithdraw(key *Key, nonce, withdraw uint64) (*Command, error) {
+	return e.moveWithdraw(key, nonce, withdrawWish{id: withdraw, to: event.WithdrawCancelled})
+}
+
+func (e *Engine) moveWithdraw(key *Key, nonce uint64, w withdrawWish) (*Command, error) {
+	c := newCommand(event.KindWithdrawMoved)
+	c.key, c.account = key, key.Account
+	c.order.nonce, c.withdraw = nonce, w
 	return e.do(c)
 }
 
 func (e *Engine) do(c *Command) (*Command, error) {
 	if err := e.admit(c); err != nil {
 		c.Free()
-		return nil, err
+		return nil, e.turnAway(err)
 	}
-	e.root.Send(c.key.Account.pid, c)
+	e.root.Send(c.account.pid, c)
 	return e.outcome(c)
 }
 
 // outcome waits for a command that was sent.
 func (e *Engine) outcome(c *Command) (*Command, error) {
 	if !c.wait(e.opts.Timing.Request, e.dead) {
+		e.meter.UnknownOutcomes.Add(1)
 		return nil, ErrTimeout
 	}
+	if c.trace.Sent != 0 {
+		e.meter.Stages[metrics.StageAnswer].Observe(metrics.Now() - c.trace.Answered)
+	}
 	return c, nil
-}
-
-// finishAdmin answers an operator's command; its place is free before whoever waits goes on.
-func (e *Engine) finishAdmin(c *Command, o Outcome) {
-	e.giveBack(c)
-	c.answer(o)
-}
-
-// administrate sends an operator's command through the registry.
-func (e *Engine) administrate(kind event.Kind, a Admin) (Admin, error) {
-	c := newCommand(kind)
-	c.admin = a
-	if e.inFlight.Add(1) > int64(e.opts.Limits.InFlight) {
-		e.inFlight.Add(-1)
-		c.Free()
-		return a, ErrBusy
-	}
-	c.admitted = true
-	if err := e.open(time.UnixMicro(c.timeUs)); err != nil {
-		e.giveBack(c)
-		c.Free()
-		return a, err
-	}
-	e.root.Send(e.registry, c)
-	if _, err := e.outcome(c); err != nil {
-		return a, err
-	}
-	a, err := c.admin, c.adminErr
-	c.Free()
-	return a, err
-}
-
-// CreateAccount opens an account. The error is a *RequestError if the name or the address is no good
-// or taken, one of admission, or ErrTimeout.
-func (e *Engine) CreateAccount(name, email string) (Admin, error) {
-	return e.administrate(event.KindAccount, Admin{Account: name, Email: email})
-}
-
-// CreateKey makes an API key for an account, with the public part and the secret given. Errors as CreateAccount.
-func (e *Engine) CreateKey(account, public, secret string, permissions uint8, allow []string) (Admin, error) {
-	return e.administrate(event.KindKey, Admin{Account: account, Key: public, Secret: secret, Permissions: permissions, Allow: allow})
-}
-
-// RevokeKey ends an API key. Errors as CreateAccount.
-func (e *Engine) RevokeKey(public string) (Admin, error) {
-	return e.administrate(event.KindKeyRevoked, Admin{Key: public})
-}
-
-// Deposit credits an account. The same reference again, with the same content, changes nothing and
-// says so. Errors as CreateAccount.
-func (e *Engine) Deposit(account, currency string, amount money.Amount, reference string) (Admin, error) {
-	return e.administrate(event.KindDeposit, Admin{Account: account, Currency: currency, Amount: amount, Reference: reference})
 }
 
 // Ask sends a read and waits for its answer, which is in r. With a key it is private: its nonce is
@@ -177,15 +185,15 @@ func (e *Engine) Deposit(account, currency string, amount money.Amount, referenc
 func (e *Engine) Ask(r *Read, key *Key, nonce uint64) error {
 	defer e.reading.Add(-1)
 	if e.reading.Add(1) > int64(e.opts.Limits.Reads) && !r.FollowUp {
-		return ErrBusy
+		return e.turnAway(ErrBusy)
 	}
 	if e.stopping.Load() && !r.FollowUp {
-		return ErrStopping
+		return e.turnAway(ErrStopping)
 	}
 	to := e.fold
 	if key != nil {
 		if err := e.confirmed(time.Now()); err != nil {
-			return err
+			return e.turnAway(err)
 		}
 		r.key, r.nonce, r.Account = key, nonce, key.Account.ID
 		to = key.Account.pid
@@ -193,6 +201,7 @@ func (e *Engine) Ask(r *Read, key *Key, nonce uint64) error {
 	e.root.Send(to, r)
 	if !await(r.reply, r.timer, e.opts.Timing.Request, e.dead) {
 		r.abandoned.Store(true)
+		e.meter.UnansweredReads.Add(1)
 		return ErrTimeout
 	}
 	return r.Err

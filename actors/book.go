@@ -5,6 +5,7 @@ import (
 
 	"github.com/asynkron/protoactor-go/actor"
 
+	"exchange/actors/metrics"
 	"exchange/core/event"
 	"exchange/core/matching"
 	"exchange/core/money"
@@ -20,7 +21,10 @@ type book struct {
 	alarm  func(what string, behindUs int64) // the clock went back
 	submit func(*Command)                    // to the journal
 
+	fees *fees
+
 	orders     *matching.Book
+	halted     bool
 	lastTimeUs int64
 	fills      []matching.Fill
 }
@@ -28,8 +32,9 @@ type book struct {
 // counters give ids. An id that was drawn and never journaled was never shown: after a restart it
 // may be given again.
 type counters struct {
-	order atomic.Uint64 // orders and cancels
-	trade atomic.Uint64
+	order    atomic.Uint64 // orders and cancels
+	trade    atomic.Uint64
+	withdraw atomic.Uint64
 }
 
 // clockToleranceUs is how far a command's time may be behind its book's before it is worth an alarm.
@@ -46,21 +51,41 @@ func (b *book) Receive(ctx actor.Context) {
 }
 
 func (b *book) decide(c *Command) {
+	if c.trace.Sent != 0 {
+		c.trace.Matching = metrics.Now()
+	}
 	if b.lastTimeUs-c.timeUs > clockToleranceUs {
 		b.alarm(b.pair.Name, b.lastTimeUs-c.timeUs)
 	}
 	c.timeUs = max(c.timeUs, b.lastTimeUs)
 	b.lastTimeUs = c.timeUs
-	if c.kind == event.KindCancel {
+	switch c.kind {
+	case event.KindCancel:
 		b.cancel(c)
-	} else {
+	case event.KindHalt:
+		b.halt(c)
+	default:
 		b.place(c)
 	}
 	b.submit(c)
 }
 
+// halt makes the book refuse orders from here on, or take them again.
+func (b *book) halt(c *Command) {
+	b.halted = c.admin.On
+	r := &c.record
+	r.Kind, r.Pair, r.TimeUs = event.KindHalt, b.pair.Number, c.timeUs
+	r.Halt.Halted = c.admin.On
+	c.outcome = Accepted
+	c.encode()
+}
+
 func (b *book) place(c *Command) {
 	w := &c.order
+	if b.halted {
+		c.refuse(event.RefusedHalted)
+		return
+	}
 	// A full book still takes orders that trade: whatever rests of one has taken a maker's place.
 	if b.orders.Len() >= b.limits.OpenOrdersPerBook && !b.crosses(w.side, w.price) {
 		c.refuse(event.RefusedBookLimit)
@@ -71,7 +96,7 @@ func (b *book) place(c *Command) {
 	r := &c.record
 	r.Kind, r.Pair, r.TimeUs = event.KindOrder, b.pair.Number, c.timeUs
 	trades := r.Order.Trades[:0]
-	r.Order = event.Order{ID: b.ids.order.Add(1), Account: c.key.Account.ID, Key: c.key.Number, Nonce: w.nonce, Side: w.side, Cut: cut,
+	r.Order = event.Order{ID: b.ids.order.Add(1), Account: c.account.ID, Key: c.keyNumber(), Nonce: w.nonce, Side: w.side, Cut: cut,
 		Price: w.price, Amount: w.amount, Remaining: rest, ClientID: w.clientID}
 	for i := range fills {
 		f := &fills[i]
@@ -79,6 +104,7 @@ func (b *book) place(c *Command) {
 			Price: f.Price, Amount: f.Amount, MakerRemaining: f.MakerRemaining})
 	}
 	r.Order.Trades = trades
+	b.fees.charge(b.pair, c.account, &r.Order)
 	if r.Order.Rests() {
 		b.orders.Add(matching.Order{ID: r.Order.ID, Account: r.Order.Account, Side: w.side, Price: w.price, Amount: w.amount,
 			Remaining: rest, TimeUs: c.timeUs})
@@ -101,7 +127,7 @@ func (b *book) cancel(c *Command) {
 	}
 	r := &c.record
 	r.Kind, r.Pair, r.TimeUs = event.KindCancel, b.pair.Number, c.timeUs
-	r.Cancel = event.Cancel{ID: b.ids.order.Add(1), Order: o.ID, Account: o.Account, Key: c.key.Number, Nonce: c.order.nonce,
+	r.Cancel = event.Cancel{ID: b.ids.order.Add(1), Order: o.ID, Account: o.Account, Key: c.keyNumber(), Nonce: c.order.nonce,
 		Side: o.Side, Price: o.Price, Remaining: o.Remaining}
 	c.outcome = Accepted
 	c.encode()

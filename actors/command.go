@@ -4,9 +4,11 @@ import (
 	"sync"
 	"time"
 
+	"exchange/actors/metrics"
 	"exchange/core/event"
 	"exchange/core/matching"
 	"exchange/core/money"
+	"exchange/core/state"
 )
 
 // An Outcome is how a command ended.
@@ -25,9 +27,11 @@ const (
 // cancels, handler -> registry -> journal -> registry -> handler for the rest. The owner that ends it
 // replies once. A handler whose time is up leaves the command to its owner and never touches it again.
 type Command struct {
-	kind event.Kind // what is asked for: KindOrder, KindCancel, KindAccount ...
-	key  *Key       // whose; nil for administration
-	pair *Pair      // KindOrder: the market
+	kind    event.Kind // what is asked for: KindOrder, KindCancel, KindAccount ...
+	key     *Key       // whose; nil: an operator's
+	account *Account   // whose wallet it goes through; nil: it goes through the registry
+	pair    *Pair      // KindOrder: the market; kindCancelAll: the only one, or nil
+	who     string     // the operator
 
 	order struct { // the wish, KindOrder and KindCancel
 		nonce    uint64
@@ -37,7 +41,10 @@ type Command struct {
 		amount   money.Amount
 		clientID event.ClientID
 	}
-	admin Admin
+	withdraw withdrawWish
+	admin    Admin
+	sweep    *sweep   // KindCancel: the order to cancel all that it is part of
+	orders   []uint64 // kindCancelAll: what was cancelled
 
 	timeUs   int64
 	record   event.Record // the unit of the journal: its complete effects; Pair is set from the start
@@ -45,6 +52,7 @@ type Command struct {
 	ticket   uint64       // the wallet's number for it, while it is out
 	reserved reservation
 	admitted bool // holds a place in the limits, given back at release
+	trace    metrics.Trace
 
 	outcome Outcome
 	// shortfall is what was missing when funds were refused: needed - available, with the currency.
@@ -69,17 +77,22 @@ var commands = sync.Pool{New: func() any {
 
 func newCommand(kind event.Kind) *Command {
 	c := commands.Get().(*Command)
-	c.kind, c.key, c.pair = kind, nil, nil
+	c.kind, c.key, c.account, c.pair, c.who, c.sweep, c.orders = kind, nil, nil, nil, "", nil, nil
 	c.order.id, c.order.clientID = 0, event.ClientID{}
 	c.reserved, c.shortfall = reservation{}, reservation{}
 	c.outcome, c.adminErr, c.admitted, c.ticket = undecided, nil, false, 0
-	c.timeUs = time.Now().UnixMicro()
+	now := time.Now()
+	c.timeUs, c.trace = now.UnixMicro(), metrics.Trace{}
+	// The microsecond chooses who is traced: it costs nothing, belongs to nobody, and no client can aim at it.
+	if c.timeUs%metrics.TraceOneIn == 0 {
+		c.trace.Sent = metrics.At(now)
+	}
 	return c
 }
 
 // Free gives a finished command back to the pool. Only the handler that got the reply may call it.
 func (c *Command) Free() {
-	c.admin = Admin{}
+	c.admin, c.withdraw = Admin{}, withdrawWish{}
 	if cap(c.record.Order.Trades) > keptTrades {
 		c.record.Order.Trades, c.encoded = nil, nil
 	}
@@ -127,6 +140,12 @@ func (c *Command) Outcome() Outcome { return c.outcome }
 // Valid from the reply until Free.
 func (c *Command) Record() *event.Record { return &c.record }
 
+// Cancelled are the orders that a CancelAll cancelled, in order of their ids.
+func (c *Command) Cancelled() []uint64 { return c.orders }
+
+// Withdraw is the withdraw that a ConfirmWithdraw, CancelWithdraw or MoveWithdraw changed, as it was after that.
+func (c *Command) Withdraw() *state.Withdraw { return &c.withdraw.moved }
+
 // Shortfall is what was missing when the refusal's reason is RefusedFunds.
 func (c *Command) Shortfall() (currency uint16, missing money.Balance) {
 	return c.shortfall.currency, c.shortfall.amount
@@ -137,8 +156,36 @@ func (c *Command) refuse(reason uint8) {
 	c.outcome = Refused
 	r := &c.record
 	r.Kind, r.Pair, r.TimeUs = event.KindRefusal, 0, c.timeUs
-	r.Refusal = event.Refusal{Account: c.key.Account.ID, Key: c.key.Number, Nonce: c.order.nonce, Reason: reason}
+	r.Refusal = event.Refusal{Account: c.account.ID, Key: c.keyNumber(), Nonce: c.order.nonce, Reason: reason}
 	c.encode()
 }
 
-func (c *Command) encode() { c.encoded = c.record.Append(c.encoded[:0]) }
+func (c *Command) encode() {
+	c.record.Who = c.who
+	c.encoded = c.record.Append(c.encoded[:0])
+}
+
+// keyNumber is 0 of an operator's command.
+func (c *Command) keyNumber() uint32 {
+	if c.key == nil {
+		return 0
+	}
+	return c.key.Number
+}
+
+// kindCancelAll asks for the cancels of all open orders of an account. It is never a record: each of its
+// cancels is one.
+const kindCancelAll event.Kind = 255
+
+// A withdrawWish is what is asked for with a withdraw.
+type withdrawWish struct {
+	id       uint64
+	currency uint16
+	amount   money.Amount
+	address  string
+	to       uint8  // KindWithdrawMoved: the next status
+	code     string // from its owner, to confirm it
+	details  string // from an operator, when it is refused
+
+	moved state.Withdraw // KindWithdrawMoved, accepted: as it is after that
+}

@@ -8,7 +8,9 @@ import (
 
 	"github.com/asynkron/protoactor-go/actor"
 
+	"exchange/actors/metrics"
 	"exchange/core/event"
+	"exchange/core/market"
 	"exchange/core/state"
 	"exchange/persistence"
 )
@@ -23,7 +25,9 @@ import (
 type committed struct {
 	state    *state.State
 	snapshot SnapshotPolicy
-	recycle  func([]byte) // gives a batch's buffer back to the journal
+	meter    *metrics.Engine
+	recycle  func([]byte)  // gives a batch's buffer back to the journal
+	found    func(*lookup) // gives a lookup back to the registry
 	folded   atomic.Uint64
 	unsaved  atomic.Int64 // rows that the store does not have yet
 
@@ -41,6 +45,12 @@ type committed struct {
 	nonces     map[uint32]struct{} // keys whose nonces do
 	readNonces []uint64            // by key number-1: highest nonce used by a read
 
+	boards  []*board            // by pair-1
+	charts  []*charts           // by pair-1
+	candles int                 // recentCandles, but in tests
+	traded  map[uint16]struct{} // pairs whose candles differ from the store's
+	mails   func()              // there is something new in the outbox
+
 	recent  recentOrders
 	trades  map[uint16]*recentTrades // by pair; 0: of all pairs
 	waiting []*Read                  // for the history
@@ -48,9 +58,11 @@ type committed struct {
 	imagedSeq uint64    // newest snapshot
 	imagedAt  time.Time // when one was last tried
 	imaging   bool      // one is being uploaded
-	depths    map[depthKey]depthCopy
-	keep      int  // trades that a list in memory may have
-	final     bool // the next projection is the last, with an image
+	folding   bool      // a batch; there is no image in the midst of one, for the journal after it could not be read
+	imageDue  bool      // as soon as the batch ends
+	stepRows  int       // size from which on a projection is cut
+	keep      int       // trades that a list in memory may have
+	final     bool      // the next projection is the last, with an image
 }
 
 // Messages to the committed actor.
@@ -91,6 +103,9 @@ func (c *committed) Receive(ctx actor.Context) {
 		if m.err == nil {
 			c.imagedSeq = m.seq
 		}
+	case *lookup:
+		m.answer(c.state)
+		c.found(m)
 	case tick:
 		c.flush()
 	case finish:
@@ -106,10 +121,8 @@ func (c *committed) fold(m *released) {
 	if err == nil && b.Prev != c.state.Seq() {
 		err = fmt.Errorf("batch after sequence %d comes at %d", b.Prev, c.state.Seq())
 	}
-	for rest := b.Records; err == nil && len(rest) > 0; {
-		if rest, err = c.record.Decode(rest); err == nil {
-			err = c.apply(&c.record)
-		}
+	if err == nil {
+		err = c.applyAll(b.Records)
 	}
 	if err == nil && c.state.Seq() != m.next {
 		err = fmt.Errorf("batch to sequence %d ends at %d", m.next, c.state.Seq())
@@ -118,7 +131,25 @@ func (c *committed) fold(m *released) {
 		panic(fmt.Sprintf("BUG: a released batch does not fold: %v", err))
 	}
 	c.recycle(m.data)
-	c.folded.Store(m.next)
+	c.folded.Store(m.next) // the boards are newer, if anything
+	if mails := int64(len(c.state.Outbox())); mails != c.meter.Outbox.Load() {
+		c.meter.Outbox.Store(mails)
+	}
+}
+
+// applyAll folds the records of one batch.
+func (c *committed) applyAll(records []byte) (err error) {
+	c.folding = true
+	for err == nil && len(records) > 0 {
+		if records, err = c.record.Decode(records); err == nil {
+			err = c.apply(&c.record)
+		}
+	}
+	c.folding = false
+	if err == nil && c.imageDue {
+		c.step()
+	}
+	return err
 }
 
 // apply folds one record and notes what the store has to know of it.
@@ -129,11 +160,16 @@ func (c *committed) apply(r *event.Record) error {
 	if c.state.Seq() > c.watermark {
 		c.note(r)
 	}
+	if r.Kind == event.KindPair {
+		c.boards, c.charts = append(c.boards, new(board)), append(c.charts, new(charts))
+	} else if r.Pair != 0 {
+		c.boards[r.Pair-1].version.Store(c.state.Pair(r.Pair).Market.UpdateID)
+	}
 	return nil
 }
 
 func (c *committed) note(r *event.Record) {
-	before := len(c.rows.Trades) + len(c.rows.Orders) + len(c.rows.Deposits)
+	before := rowsOf(c.rows)
 	for i := range c.effects.Settlements {
 		if t := &c.effects.Settlements[i]; len(t.Changes()) > 0 {
 			c.accounts[t.Account] = struct{}{}
@@ -166,6 +202,9 @@ func (c *committed) note(r *event.Record) {
 			c.tradesOf(0).add(&row)
 			c.tradesOf(r.Pair).add(&row)
 		}
+		if len(o.Trades) > 0 {
+			c.noteCandles(c.state.Pair(r.Pair))
+		}
 	case event.KindCancel:
 		c.noteNonce(r.Cancel.Key)
 	case event.KindRefusal:
@@ -174,16 +213,43 @@ func (c *committed) note(r *event.Record) {
 		d := &r.Deposit
 		c.rows.Deposits = append(c.rows.Deposits, persistence.Deposit{ID: d.ID, Account: d.Account, Currency: d.Currency, Amount: d.Amount,
 			TimeUs: r.TimeUs, Reference: d.Reference})
+	case event.KindWithdraw:
+		c.noteNonce(r.Withdraw.Key)
+		c.mails()
+	case event.KindWithdrawMoved:
+		c.noteNonce(r.WithdrawMoved.Key)
+		c.noteWithdraw(r)
+	case event.KindCodeRefused:
+		c.noteNonce(r.CodeRefused.Key)
+		c.mails()
 	}
-	rows := len(c.rows.Trades) + len(c.rows.Orders) + len(c.rows.Deposits)
+	if r.Who != "" {
+		c.rows.Actions = append(c.rows.Actions, persistence.Action{Seq: c.state.Seq(), TimeUs: r.TimeUs, Who: r.Who, What: inWords(c.state, r)})
+	}
+	rows := rowsOf(c.rows)
 	c.unsaved.Add(int64(rows - before))
-	if rows >= stepRows || len(c.accounts) >= stepRows || len(c.nonces) >= stepRows {
+	if max(rows, market.FrameCount*len(c.traded), len(c.accounts), len(c.nonces)) >= c.stepRows {
 		c.step()
 	}
 }
 
-// stepRows is the size from which on a projection is cut. One more record may add twice max_fills, so
-// a step stays below persistence.MaxRows.
+// rowsOf is how many rows there are of what happened: balances and nonces have one place each.
+func rowsOf(w *persistence.Writes) int {
+	return len(w.Trades) + len(w.Orders) + len(w.Deposits) + len(w.Withdraws) + len(w.Actions)
+}
+
+func (c *committed) noteWithdraw(r *event.Record) {
+	w := c.effects.Withdraw
+	if w == nil {
+		return
+	}
+	c.rows.Withdraws = append(c.rows.Withdraws, persistence.Withdraw{ID: w.ID, Account: w.Account, Currency: w.Currency, Amount: w.Amount, Status: w.Status,
+		TimeUs: w.TimeUs, ClosedUs: r.TimeUs, ClosedSeq: c.state.Seq(), Address: w.Address, Details: w.Details})
+	c.mails()
+}
+
+// stepRows is the usual committed.stepRows. One more record may add twice max_fills, so a step stays below
+// persistence.MaxRows.
 const stepRows = 20_000
 
 func (c *committed) tradesOf(pair uint16) *recentTrades {
@@ -236,7 +302,7 @@ func (c *committed) nonce(key uint32) uint64 {
 // says it, and losing the newest ones in a crash is harmless.
 func (c *committed) noteRead(key uint32, nonce uint64) {
 	c.raiseReadNonce(key, nonce)
-	if c.noteNonce(key); len(c.nonces) >= stepRows {
+	if c.noteNonce(key); len(c.nonces) >= c.stepRows {
 		c.step()
 	}
 }
@@ -264,7 +330,7 @@ func (c *committed) flush() {
 }
 
 // step ends the step that is forming at the state as it is now: balances and nonces are as of this
-// sequence, and so is an image, if one is due.
+// sequence, and so is an image, if one is due. In the midst of a batch the image waits for its end.
 func (c *committed) step() {
 	to := c.state.Seq()
 	w := c.rows
@@ -282,10 +348,12 @@ func (c *committed) step() {
 		}
 	}
 	p := projection{from: c.stepped, to: to, writes: w, last: c.final}
-	p.rows = len(w.Trades) + len(w.Orders) + len(w.Deposits)
-	if c.final || !c.imaging && c.snapshot.due(to-c.imagedSeq, time.Since(c.imagedAt)) {
+	p.rows = rowsOf(w)
+	c.stepCandles(w)
+	c.imageDue = c.final || !c.imaging && c.snapshot.due(to-c.imagedSeq, time.Since(c.imagedAt))
+	if c.imageDue && !c.folding {
 		p.image = c.state.AppendTo(nil)
-		c.imaging, c.imagedAt = true, time.Now()
+		c.imaging, c.imagedAt, c.imageDue = true, time.Now(), false
 	}
 	clear(c.accounts)
 	clear(c.nonces)
@@ -300,6 +368,7 @@ func (c *committed) flushed(m *flushed) {
 	c.flushing = false
 	c.steps = c.steps[:copy(c.steps, c.steps[1:])]
 	c.watermark = m.to
+	c.meter.Watermark.Store(m.to)
 	c.unsaved.Add(int64(-m.rows))
 	m.writes.Reset()
 	c.spare = m.writes

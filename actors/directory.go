@@ -9,15 +9,20 @@ import (
 	"github.com/asynkron/protoactor-go/actor"
 
 	"exchange/core/money"
+	"exchange/core/state"
 )
 
-// A Pair is one market, as gateway handlers see it. It never changes after the start.
+// A Pair is one market, as gateway handlers see it.
 type Pair struct {
 	PairRules
 	Number                  uint16
 	BaseNumber, QuoteNumber uint16
 	pid                     *actor.PID // its book
+	halted                  atomic.Bool
 }
+
+// Halted reports whether no orders are taken.
+func (p *Pair) Halted() bool { return p.halted.Load() }
 
 // PairRules are what the configuration says of a pair.
 type PairRules struct {
@@ -28,35 +33,42 @@ type PairRules struct {
 	MinimumOrderSize  money.Amount
 	MaximumOrderSize  money.Amount
 	MinimumOrderValue money.Balance // of price x amount
+	Fees              state.FeeRates
 }
 
 // A Currency is one currency of the configuration with its number.
 type Currency struct {
-	Code   string
-	Sign   string
-	Number uint16
+	Code            string
+	Sign            string
+	Number          uint16
+	MinimumWithdraw money.Amount
 }
 
 // An Account is the entry of an account in the directory.
 type Account struct {
 	ID       uint32
 	Name     string
-	Email    string
+	HasEmail bool         // the state has it: there are many accounts
 	pid      *actor.PID   // its wallet
 	wallet   *wallet      // belongs to that actor
 	inFlight atomic.Int32 // commands between admission and release
+	frozen   atomic.Bool
+	fees     atomic.Pointer[map[uint16]state.FeeRates] // its own, by pair; never changed in place; nil: none
 }
+
+// Frozen reports whether the account may do nothing at the moment.
+func (a *Account) Frozen() bool { return a.frozen.Load() }
 
 // A Key is an API key that may act for an account. Everything but its end is fixed when it is made.
 type Key struct {
 	Number      uint32
+	Permissions uint8
+	revoked     atomic.Bool
 	Public      string
 	Account     *Account
-	Permissions uint8
 	Allow       []netip.Prefix // empty: from everywhere
 	// Material is what Options.KeyMaterial made of the secret, to verify signatures with.
 	Material any
-	revoked  atomic.Bool
 }
 
 // Revoked reports whether the key has ended.

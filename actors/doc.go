@@ -17,12 +17,17 @@
 //
 //	command.go    what travels, and who owns it when      admission.go  the way in, and its limits
 //	wallet.go     nonces, reservations, order of an account book.go      matching
-//	registry.go   names, keys, references                 journal.go    batches, the writer
-//	engine.go     starting, releasing, stopping           recovery.go   from the store to the fold
+//	withdraw.go   money out                               sweep.go      cancelling all
+//	registry.go   names, keys, references, halts, frost   operate.go    what operators do
+//	fees.go       what trades cost                        mailer.go     the outbox
+//	journal.go    batches, the writer                     engine.go     starting, releasing, stopping
 //	committed.go  the fold, reads, projections            projector.go  writing them, snapshots
-//	read.go       questions to the committed side         recent.go, depth.go  what it keeps at hand
+//	recovery.go   from the store to the fold              read.go       questions to the committed side
+//	views.go      public answers, shared                  charts.go, recent.go  what it keeps at hand
 //	directory.go  accounts and keys for handlers          mailbox.go    the actors' queue
-//	verify.go     both sides compared at rest             seal/         API secrets, sealed
+//	verify.go     both sides compared at rest             audit.go      everything derived anew
+//	actions.go    the log of operators' actions           seal/         API secrets, sealed
+//	stats.go      numbers for monitoring                  metrics/      where they are counted
 //
 // docs/design.md says who owns what, and why.
 package actors

@@ -2,10 +2,12 @@ package actors
 
 import (
 	"context"
+	"crypto/subtle"
 	"errors"
 	"fmt"
 	"io"
 	"log/slog"
+	"maps"
 	"runtime/debug"
 	"strconv"
 	"sync"
@@ -14,6 +16,8 @@ import (
 
 	"github.com/asynkron/protoactor-go/actor"
 
+	"exchange/actors/metrics"
+	"exchange/actors/seal"
 	"exchange/core/event"
 	"exchange/core/ledger"
 	"exchange/core/matching"
@@ -30,12 +34,16 @@ type Engine struct {
 	root   *actor.RootContext
 	dir    *directory
 	ids    counters
+	fees   fees
+	sealer *seal.Sealer
+	meter  *metrics.Engine
 
 	pairs      []*Pair          // in configured order
 	byName     map[string]*Pair // read only after the start
 	byNumber   []*Pair          // by number-1; nil: not configured
 	markets    []MarketName     // by number-1, all that ever were
 	currencies []Currency       // in configured order
+	codes      []string         // of currencies by number-1, all that ever were
 	books      []*book          // by number-1; each belongs to its actor
 
 	journal   *journal
@@ -43,13 +51,20 @@ type Engine struct {
 	projector *projector
 	registry  *actor.PID
 	fold      *actor.PID
+	wallets   *nursery
 	settler   ledger.Settler // the journal's writer's
+	queues    []queue        // for Stats; read only after the start
 
-	inFlight atomic.Int64
-	reading  atomic.Int64
-	stopping atomic.Bool
-	released atomic.Uint64
-	alarmed  atomic.Int64 // when the clock was last complained about, Unix seconds
+	inFlight    atomic.Int64 // commands
+	operating   atomic.Int64 // of these, operators'
+	reading     atomic.Int64
+	maintenance atomic.Pointer[event.Maintenance] // nil: there is none
+	mailbox     chan struct{}                     // capacity 1: there is something new in the outbox
+	stopping    atomic.Bool
+	paused      atomic.Bool // an audit looks at the deciding side
+	auditing    atomic.Bool
+	released    atomic.Uint64
+	alarmed     atomic.Int64 // when the clock was last complained about, Unix seconds
 
 	failOnce sync.Once
 	dead     chan struct{} // closed by fail
@@ -70,8 +85,8 @@ func Start(ctx context.Context, o Options) (*Engine, error) {
 	if err := r.reconcile(ctx, &o); err != nil {
 		return nil, err
 	}
-	e := &Engine{opts: o, log: o.Log, dir: newDirectory(), byName: map[string]*Pair{}, currencies: o.Currencies,
-		dead: make(chan struct{}), stop: make(chan struct{})}
+	e := &Engine{opts: o, log: o.Log, dir: newDirectory(), byName: map[string]*Pair{}, currencies: o.Currencies, meter: r.meter,
+		dead: make(chan struct{}), stop: make(chan struct{}), mailbox: make(chan struct{}, 1)}
 	quiet := slog.New(slog.NewTextHandler(io.Discard, nil))
 	e.system = actor.NewActorSystem(actor.WithLoggerFactory(func(*actor.ActorSystem) *slog.Logger { return quiet }))
 	e.root = e.system.Root
@@ -82,7 +97,11 @@ func Start(ctx context.Context, o Options) (*Engine, error) {
 	go e.journal.run()
 	go e.projector.run()
 	go e.tick()
+	if o.Mail != nil {
+		go (&mailer{engine: e, send: o.Mail, log: e.log, tries: map[uint64]mailTry{}}).run()
+	}
 	s := r.committed.state
+	e.meter.RecoveryNs, e.meter.RecoveryRecords = int64(time.Since(begin)), r.records
 	e.log.Info("recovered", "store", o.Store.String(), "seq", r.last, "snapshot", r.newest, "records", r.records,
 		"accounts", len(s.Accounts()), "took", time.Since(begin).Round(time.Millisecond))
 	return e, nil
@@ -94,13 +113,25 @@ func (e *Engine) spawnAll(r *recovered) error {
 	order, trade, deposit := s.LastIDs()
 	e.ids.order.Store(order)
 	e.ids.trade.Store(trade)
+	e.ids.withdraw.Store(s.LastWithdraw())
+	e.fees.dir = e.dir
+	if m := s.Maintenance(); m.On {
+		e.maintenance.Store(&m)
+	}
 	e.released.Store(r.last)
 
-	e.journal = newJournal(o.Store, r.token, r.last, o.Limits.BatchBytes, &o.Timing, e.log, e.fail, e.release)
+	e.journal = newJournal(o.Store, r.token, r.last, o.Limits.BatchBytes, &o.Timing, e.log, e.meter, e.fail, e.release)
 	projections := make(chan projection, 1)
 	e.committed = r.committed
 	e.committed.recycle, e.committed.project = e.journal.recycleData, projections
-	e.projector = &projector{store: o.Store, token: r.token, log: e.log, in: projections, fail: e.fail, newest: r.newest,
+	e.committed.found = func(l *lookup) { e.root.Send(e.registry, l) }
+	e.committed.mails = func() {
+		select {
+		case e.mailbox <- struct{}{}:
+		default:
+		}
+	}
+	e.projector = &projector{store: o.Store, token: r.token, log: e.log, meter: e.meter, in: projections, fail: e.fail, archive: o.Archive, newest: r.newest,
 		stop: e.stop, finished: make(chan struct{})}
 	e.projector.report = func(m any) { e.root.Send(e.fold, m) }
 
@@ -110,38 +141,61 @@ func (e *Engine) spawnAll(r *recovered) error {
 	codes := s.Currencies()
 	for _, p := range s.Pairs() {
 		numbers[p.Name] = p.Number
-		e.markets = append(e.markets, MarketName{p.Name, codes[p.Base-1].Code, codes[p.Quote-1].Code})
+		e.markets = append(e.markets, MarketName{p.Name, codes[p.Base-1].Code, codes[p.Quote-1].Code, p.Base, p.Quote})
 	}
+	books := e.newNursery(1024)
 	for i := range o.Pairs {
 		market := s.Pair(numbers[o.Pairs[i].Name])
 		p := &Pair{PairRules: o.Pairs[i], Number: market.Number, BaseNumber: market.Base, QuoteNumber: market.Quote}
-		b := &book{pair: p, limits: &o.Limits, ids: &e.ids, alarm: e.clockAlarm, submit: e.journal.submit,
+		b := &book{pair: p, limits: &o.Limits, ids: &e.ids, alarm: e.clockAlarm, submit: e.journal.submit, fees: &e.fees, halted: market.Halted,
 			orders: matching.New(), lastTimeUs: market.LastTimeUs()}
 		for _, side := range [...]matching.Side{matching.Buy, matching.Sell} {
 			for order := range market.Book.Orders(side) {
 				b.orders.Add(order)
 			}
 		}
-		if p.pid, err = e.spawn("book/"+p.Name, 1024, b); err != nil {
+		p.halted.Store(market.Halted)
+		if p.pid, err = books.spawn("book/"+p.Name, b); err != nil {
 			return err
 		}
+		e.queues = append(e.queues, queue{"books", books.mailbox})
 		e.pairs = append(e.pairs, p)
 		e.byName[p.Name], e.byNumber[p.Number-1], e.books[p.Number-1] = p, p, b
 	}
-	g := &registry{limits: &o.Limits, dir: e.dir, material: o.KeyMaterial, submit: e.journal.submit, finish: e.finishAdmin, currency: e.currencyNumber, code: e.CurrencyCode,
-		accounts: map[string]*Account{}, keys: map[string]*Key{}, keysOf: map[uint32]int{}, references: map[string]state.Reference{},
-		deposits: deposit, lastTimeUs: s.TimeUs(), busy: map[string][]*Command{}}
+	g := &registry{limits: &o.Limits, dir: e.dir, material: o.KeyMaterial, submit: e.journal.submit, finish: e.finish, currency: e.currencyNumber, code: e.CurrencyCode,
+		accounts: map[string]*Account{}, revoked: map[string]*Key{}, keysOf: map[uint32]int{},
+		deposits: deposit, lastTimeUs: s.TimeUs(), busy: map[string][]*Command{},
+		toBook: e.toBook, pairs: e.byName, fees: &e.fees, maintenance: s.Maintenance(), settle: e.settleMaintenance}
+	e.wallets = e.newNursery(0)
 	g.spawn = func(a *Account) error { return e.spawnWallet(a, &wallet{}) }
-	if g.sealer, err = o.Sealer(len(s.Keys()) > 0); err != nil {
+	g.lookUp = func(l *lookup) { e.root.Send(e.fold, l) }
+	if e.sealer, err = o.Sealer(len(s.Keys()) > 0); err != nil {
 		return err
 	}
+	g.sealer = e.sealer
 	for _, a := range s.Accounts() {
-		entry := &Account{ID: a.ID, Name: a.Name, Email: a.Email}
+		entry := &Account{ID: a.ID, Name: a.Name, HasEmail: a.Email != ""}
+		entry.frozen.Store(a.Frozen)
+		if own := a.Fees(); len(own) > 0 {
+			own = maps.Clone(own)
+			entry.fees.Store(&own)
+			e.fees.own.Store(true)
+		}
+		if a.Name == FeeAccount {
+			e.fees.account.Store(a.ID)
+		}
 		w := &wallet{applied: s.Seq(), committed: a.Wallet.Clone(), open: a.Open.Clone(), clientIDs: a.ClientIDs.Clone()}
 		for _, n := range a.Keys {
 			if nonce := r.committed.nonce(n); nonce > 0 {
 				w.nonces = append(w.nonces, keyNonce{n, nonce})
 			}
+		}
+		for _, d := range a.Withdraws() {
+			if w.pending == nil {
+				w.pending = make(map[uint64]*state.Withdraw)
+			}
+			copied := *d
+			w.pending[d.ID] = &copied
 		}
 		if err := e.spawnWallet(entry, w); err != nil {
 			return err
@@ -155,41 +209,62 @@ func (e *Engine) spawnAll(r *recovered) error {
 			return fmt.Errorf("%w: %w", ErrConfig, err)
 		}
 		g.keyNumbers = k.Number
-		g.keys[entry.Public] = entry
 		if k.Revoked {
 			entry.revoked.Store(true)
+			g.revoked[entry.Public] = entry
 			continue
 		}
 		g.keysOf[k.Account]++
 		e.dir.addKey(entry)
 	}
-	for name, ref := range s.References() {
-		g.references[name] = ref
-	}
-	for _, c := range s.Currencies() {
+	for _, c := range codes {
 		g.deposited = append(g.deposited, c.Deposited)
+		e.codes = append(e.codes, c.Code)
 	}
-	if e.registry, err = e.spawn("registry", 16, g); err != nil {
+	registries, committeds := e.newNursery(16), e.newNursery(1024)
+	if e.registry, err = registries.spawn("registry", g); err != nil {
 		return err
 	}
-	e.fold, err = e.spawn("committed", 1024, e.committed)
-	return err
+	if e.fold, err = committeds.spawn("committed", e.committed); err != nil {
+		return err
+	}
+	e.queues = append(e.queues, queue{"registry", registries.mailbox}, queue{"committed", committeds.mailbox})
+	return nil
 }
 
 func (e *Engine) spawnWallet(a *Account, w *wallet) (err error) {
-	w.account, w.limits, w.out = a, &e.opts.Limits, e
+	w.account, w.out = a, e
 	a.wallet = w
-	if a.pid, err = e.spawn("wallet/"+strconv.FormatUint(uint64(a.ID), 10), 0, w); err == nil {
+	if a.pid, err = e.wallets.spawn("wallet/"+strconv.FormatUint(uint64(a.ID), 10), w); err == nil {
 		e.dir.addAccount(a)
 	}
 	return err
 }
 
-// spawn starts an actor that already has its state: it was folded before, so the producer is pure.
-func (e *Engine) spawn(name string, room int, a actor.Actor) (*actor.PID, error) {
-	props := actor.PropsFromProducer(func() actor.Actor { return a },
-		actor.WithMailbox(mailboxes(room, func(reason, message any) { e.broken(name, reason, message) })))
-	pid, err := e.root.SpawnNamed(props, name)
+// A nursery spawns actors of one kind. They share their properties, so that each costs no more memory
+// than it must: there may be a million wallets. Whoever spawns is its owner: the start, then the registry.
+type nursery struct {
+	root    *actor.RootContext
+	props   *actor.Props
+	next    actor.Actor // what the producer gives, while SpawnNamed runs
+	mailbox *mailbox    // of the newest
+}
+
+// newNursery is for actors whose mailboxes have room for that many messages from the start.
+func (e *Engine) newNursery(room int) *nursery {
+	n := &nursery{root: e.root}
+	n.props = actor.PropsFromProducer(func() actor.Actor { return n.next }, actor.WithMailbox(func() actor.Mailbox {
+		n.mailbox = newMailbox(room, e.broken)
+		return n.mailbox
+	}))
+	return n
+}
+
+// spawn starts an actor that already has its state: it was folded before.
+func (n *nursery) spawn(name string, a actor.Actor) (*actor.PID, error) {
+	n.next = a
+	pid, err := n.root.SpawnNamed(n.props, name)
+	n.next = nil
 	if err != nil {
 		return nil, fmt.Errorf("starting actor %s: %w", name, err)
 	}
@@ -206,7 +281,7 @@ func (e *Engine) broken(name string, reason, message any) {
 func (e *Engine) deadLetter(message any) {
 	if m, ok := message.(*actor.DeadLetterEvent); ok {
 		switch m.Message.(type) {
-		case *Command, *settled, *released, *releasedCommand:
+		case *Command, *settled, *released, *releasedCommand, *lookup:
 			e.broken(m.PID.GetId(), "BUG: a message about money went to an actor that is not there", m.Message)
 		}
 	}
@@ -238,10 +313,18 @@ func (e *Engine) tick() {
 	}
 }
 
-// toBook, toJournal and toCommitted make the engine a walletOut.
-func (e *Engine) toBook(c *Command)    { e.root.Send(e.byNumber[c.record.Pair-1].pid, c) }
-func (e *Engine) toJournal(c *Command) { e.journal.submit(c) }
-func (e *Engine) toCommitted(r *Read)  { e.root.Send(e.fold, r) }
+// These make the engine a walletOut.
+func (e *Engine) toBook(c *Command)               { e.root.Send(e.byNumber[c.record.Pair-1].pid, c) }
+func (e *Engine) toJournal(c *Command)            { e.journal.submit(c) }
+func (e *Engine) toCommitted(r *Read)             { e.root.Send(e.fold, r) }
+func (e *Engine) limits() *Limits                 { return &e.opts.Limits }
+func (e *Engine) withdrawPolicy() *WithdrawPolicy { return &e.opts.Withdraw }
+func (e *Engine) nextWithdraw() uint64            { return e.ids.withdraw.Add(1) }
+
+// codeFits compares in constant time.
+func (e *Engine) codeFits(withdraw uint64, issue uint32, code string) bool {
+	return subtle.ConstantTimeCompare([]byte(e.sealer.Code(withdraw, issue)), []byte(code)) == 1
+}
 
 // release gives out a durable batch: settlements to the wallets, records to the committed side, and
 // then the answers. Only the journal's writer calls it, so everybody sees one order.
@@ -251,14 +334,51 @@ func (e *Engine) release(b *batch) {
 	}
 	e.root.Send(e.fold, &released{data: b.data, next: b.next})
 	e.released.Store(b.next)
+	e.count(b)
 	for _, c := range b.units {
-		if c.key == nil {
-			e.root.Send(e.registry, &releasedCommand{c})
-			continue
+		if c.trace.Sent != 0 {
+			e.meter.Traced(&c.trace, b.appending, b.durable)
 		}
-		e.giveBack(c)
-		c.answer(c.outcome) // from here on the command is its handler's
+		switch {
+		case c.sweep != nil:
+			if s := c.sweep; s.released(c) {
+				e.finish(s.parent, Accepted)
+			}
+		case c.account == nil:
+			e.root.Send(e.registry, &releasedCommand{c})
+		default:
+			e.finish(c, c.outcome)
+		}
 	}
+}
+
+// count counts a durable batch, before it is answered: whoever has an answer finds it counted.
+func (e *Engine) count(b *batch) {
+	j := &e.meter.Journal
+	j.Lock()
+	for _, c := range b.units {
+		r := &c.record
+		j.Records[r.Kind]++
+		switch r.Kind {
+		case event.KindOrder:
+			j.Trades += uint64(len(r.Order.Trades))
+		case event.KindRefusal:
+			j.Refused[r.Refusal.Reason]++
+		}
+	}
+	j.BatchRecords.Observe(int64(len(b.units)))
+	j.BatchBytes.Observe(int64(len(b.data)))
+	j.Append.Observe(b.durable - b.appending)
+	j.Unlock()
+}
+
+// finish gives a command's place in the limits back and answers: from here on it is its handler's.
+func (e *Engine) finish(c *Command, o Outcome) {
+	e.giveBack(c)
+	if c.trace.Sent != 0 {
+		c.trace.Answered = metrics.Now()
+	}
+	c.answer(o)
 }
 
 // settle sends each wallet that a record touches its one settlement.
@@ -272,13 +392,14 @@ func (e *Engine) settle(seq uint64, c *Command) {
 	list := e.settler.Settle(r, base, quote)
 	for i := range list {
 		t := &list[i]
-		own := c.key != nil && t.Account == c.key.Account.ID
+		own := c.account != nil && t.Account == c.account.ID
 		m := settlements.Get().(*settled)
 		m.seq = seq
 		t.CopyTo(&m.settlement)
 		m.command = ownCommand{}
 		if own {
-			m.command = ownCommand{ticket: c.ticket, placed: !c.reserved.amount.IsZero(), reserved: c.reserved, clientID: c.order.clientID}
+			m.command = ownCommand{ticket: c.ticket, placed: c.kind == event.KindOrder && !c.reserved.amount.IsZero(), reserved: c.reserved,
+				clientID: c.order.clientID, sweep: c.sweep}
 			if r.Kind == event.KindOrder {
 				m.command.accepted, m.command.order, m.command.pair, m.command.rests = true, r.Order.ID, r.Pair, r.Order.Rests()
 			}
@@ -376,7 +497,10 @@ func (e *Engine) Currencies() []Currency { return e.currencies }
 func (e *Engine) Pair(name []byte) *Pair { return e.byName[string(name)] }
 
 // A MarketName is what a pair is called, and its currencies.
-type MarketName struct{ Name, Base, Quote string }
+type MarketName struct {
+	Name, Base, Quote string
+	base, quote       uint16
+}
 
 // Market names the pair with that number, also when it is not configured any more.
 func (e *Engine) Market(number uint16) MarketName {
@@ -384,6 +508,12 @@ func (e *Engine) Market(number uint16) MarketName {
 		return MarketName{}
 	}
 	return e.markets[number-1]
+}
+
+// PairCurrencies are the numbers of a pair's currencies, also when it is not configured any more.
+func (e *Engine) PairCurrencies(number uint16) (base, quote uint16) {
+	m := e.markets[number-1]
+	return m.base, m.quote
 }
 
 func (e *Engine) currencyNumber(code string) uint16 {
@@ -395,21 +525,29 @@ func (e *Engine) currencyNumber(code string) uint16 {
 	return 0
 }
 
-// CurrencyCode is the code of the configured currency with that number, "" if there is none.
+// CurrencyCode is the code of the currency with that number, also when it is not configured any more; "" if
+// there never was one.
 func (e *Engine) CurrencyCode(number uint16) string {
-	for i := range e.currencies {
-		if e.currencies[i].Number == number {
-			return e.currencies[i].Code
-		}
+	if number == 0 || int(number) > len(e.codes) {
+		return ""
 	}
-	return ""
+	return e.codes[number-1]
 }
 
 // Key is the live API key with that public part, nil if there is none.
 func (e *Engine) Key(public []byte) *Key { return e.dir.key(public) }
 
+// Store is the engine's store, for a backup.
+func (e *Engine) Store() persistence.Store { return e.opts.Store }
+
+// Log is the engine's log.
+func (e *Engine) Log() *slog.Logger { return e.log }
+
 // History answers lists from the store; ask with a Read first, which says up to where it is exact.
 func (e *Engine) History() persistence.History { return e.opts.Store }
+
+// Retention is how much of the history is kept.
+func (e *Engine) Retention() persistence.Retention { return e.opts.Retention }
 
 // Ready is nil when the engine takes commands and the store has confirmed lately that it is ours.
 func (e *Engine) Ready() error {

@@ -24,7 +24,7 @@ func testOptions(store persistence.Store) Options {
 	if err != nil {
 		panic(err)
 	}
-	o := Options{Store: store, Owner: "test", Limits: DefaultLimits, Timing: DefaultTiming, Snapshot: DefaultSnapshot,
+	o := Options{Store: store, Owner: "test", Limits: DefaultLimits, Timing: DefaultTiming, Snapshot: DefaultSnapshot, Withdraw: DefaultWithdraw,
 		Sealer:      func(bool) (*seal.Sealer, error) { return sealer, nil },
 		KeyMaterial: func(secret []byte) any { return string(secret) },
 		Exit:        func(code int) { panic(fmt.Sprintf("exit %d", code)) },
@@ -83,10 +83,10 @@ func must[T any](t testing.TB) func(T, error) T {
 // fund opens an account with a key and deposits.
 func fund(t testing.TB, e *Engine, name string, amounts map[string]money.Amount) *Key {
 	t.Helper()
-	must[Admin](t)(e.CreateAccount(name, ""))
-	must[Admin](t)(e.CreateKey(name, "key-of-"+name, "secret", event.AllPermissions, nil))
+	must[Admin](t)(e.CreateAccount("test", name, ""))
+	must[Admin](t)(e.CreateKey("test", name, "key-of-"+name, "secret", event.AllPermissions, nil))
 	for currency, amount := range amounts {
-		must[Admin](t)(e.Deposit(name, currency, amount, name+currency))
+		must[Admin](t)(e.Deposit("test", name, currency, amount, name+currency))
 	}
 	return e.Key([]byte("key-of-" + name))
 }
@@ -94,73 +94,75 @@ func fund(t testing.TB, e *Engine, name string, amounts map[string]money.Amount)
 const coin = money.Amount(1e8)
 
 func TestTwoAccountsTradeAndARestartKeepsIt(t *testing.T) {
-	dir := t.TempDir()
-	store := openPebble(t, dir)
-	e := start(t, testOptions(store))
-	alice := fund(t, e, "alice", map[string]money.Amount{"BTC": 10 * coin, "USD": 1000 * coin})
-	bob := fund(t, e, "bob", map[string]money.Amount{"USD": 1000 * coin})
+	onBothStores(t, func(t *testing.T, fresh places) {
+		at := fresh(t)
+		store := at()
+		e := start(t, testOptions(store))
+		alice := fund(t, e, "alice", map[string]money.Amount{"BTC": 10 * coin, "USD": 1000 * coin})
+		bob := fund(t, e, "bob", map[string]money.Amount{"USD": 1000 * coin})
 
-	wish := func(side matching.Side, price money.Price, amount money.Amount) *OrderWish {
-		return &OrderWish{Pair: e.Pair([]byte("BTC_USD")), Side: side, Price: price, Amount: amount}
-	}
-	c := must[*Command](t)(e.Place(alice, 1, wish(matching.Sell, 100e8, 2*coin)))
-	if c.Outcome() != Accepted || !c.Record().Order.Rests() {
-		t.Fatalf("sell: %+v", c.Record())
-	}
-	c.Free()
-	c = must[*Command](t)(e.Place(bob, 1, wish(matching.Buy, 110e8, 1*coin)))
-	if tr := c.Record().Order.Trades; len(tr) != 1 || tr[0].Price != 100e8 || tr[0].MakerRemaining != coin {
-		t.Fatalf("buy: %+v", c.Record().Order)
-	}
-	c.Free()
-	c = must[*Command](t)(e.Place(bob, 1, wish(matching.Buy, 110e8, 1*coin)))
-	if c.Outcome() != Refused || c.Record().Refusal.Reason != event.RefusedNonce {
-		t.Fatalf("same nonce: %+v", c.Record())
-	}
-	c.Free()
-	c = must[*Command](t)(e.Place(bob, 2, wish(matching.Buy, 110e8, 100*coin)))
-	if _, missing := c.Shortfall(); c.Record().Refusal.Reason != event.RefusedFunds || missing.String() != "10100" {
-		t.Fatalf("too much: %+v, missing %v", c.Record(), missing)
-	}
-	c.Free()
-	check := func() [32]byte {
-		t.Helper()
-		if err := e.VerifyAtRest(); err != nil {
+		wish := func(side matching.Side, price money.Price, amount money.Amount) *OrderWish {
+			return &OrderWish{Pair: e.Pair([]byte("BTC_USD")), Side: side, Price: price, Amount: amount}
+		}
+		c := must[*Command](t)(e.Place(alice, 1, wish(matching.Sell, 100e8, 2*coin)))
+		if c.Outcome() != Accepted || !c.Record().Order.Rests() {
+			t.Fatalf("sell: %+v", c.Record())
+		}
+		c.Free()
+		c = must[*Command](t)(e.Place(bob, 1, wish(matching.Buy, 110e8, 1*coin)))
+		if tr := c.Record().Order.Trades; len(tr) != 1 || tr[0].Price != 100e8 || tr[0].MakerRemaining != coin {
+			t.Fatalf("buy: %+v", c.Record().Order)
+		}
+		c.Free()
+		c = must[*Command](t)(e.Place(bob, 1, wish(matching.Buy, 110e8, 1*coin)))
+		if c.Outcome() != Refused || c.Record().Refusal.Reason != event.RefusedNonce {
+			t.Fatalf("same nonce: %+v", c.Record())
+		}
+		c.Free()
+		c = must[*Command](t)(e.Place(bob, 2, wish(matching.Buy, 110e8, 100*coin)))
+		if _, missing := c.Shortfall(); c.Record().Refusal.Reason != event.RefusedFunds || missing.String() != "10100" {
+			t.Fatalf("too much: %+v, missing %v", c.Record(), missing)
+		}
+		c.Free()
+		check := func() [32]byte {
+			t.Helper()
+			if err := e.VerifyAtRest(); err != nil {
+				t.Fatal(err)
+			}
+			r := NewRead(ReadHash)
+			if err := e.Ask(r, nil, 0); err != nil {
+				t.Fatal(err)
+			}
+			return r.Hash
+		}
+		before := check()
+		stop(t, e)
+		if err := store.Close(); err != nil {
 			t.Fatal(err)
 		}
-		r := NewRead(ReadHash)
-		if err := e.Ask(r, nil, 0); err != nil {
-			t.Fatal(err)
+		store = at()
+		defer store.Close()
+		e = start(t, testOptions(store))
+		if check() != before {
+			t.Fatal("the state after a restart is another")
 		}
-		return r.Hash
-	}
-	before := check()
-	stop(t, e)
-	if err := store.Close(); err != nil {
-		t.Fatal(err)
-	}
-	store = openPebble(t, dir)
-	defer store.Close()
-	e = start(t, testOptions(store))
-	if check() != before {
-		t.Fatal("the state after a restart is another")
-	}
-	bob = e.Key([]byte("key-of-bob"))
-	c = must[*Command](t)(e.Place(bob, 2, wish(matching.Buy, 1e8, 1*coin)))
-	if c.Record().Refusal.Reason != event.RefusedNonce {
-		t.Fatal("a nonce of before the restart is taken again")
-	}
-	r := NewRead(ReadWallet)
-	if err := e.Ask(r, bob, 3); err != nil || r.Holdings[0].Balance.String() != "1" || r.Holdings[1].Balance.String() != "900" {
-		t.Fatalf("bob's wallet: %+v, %v", r.Holdings, err)
-	}
-	var n int
-	err := e.History().Trades(context.Background(), persistence.TradeQuery{}, func(*persistence.Trade) bool { n++; return true })
-	if err != nil || n != 1 {
-		t.Fatalf("%d trades in the history, %v", n, err)
-	}
-	stop(t, e)
-	if _, err := e.Place(bob, 9, wish(matching.Buy, 1e8, 1*coin)); !errors.Is(err, ErrStopping) {
-		t.Fatalf("after the stop: %v", err)
-	}
+		bob = e.Key([]byte("key-of-bob"))
+		c = must[*Command](t)(e.Place(bob, 2, wish(matching.Buy, 1e8, 1*coin)))
+		if c.Record().Refusal.Reason != event.RefusedNonce {
+			t.Fatal("a nonce of before the restart is taken again")
+		}
+		r := NewRead(ReadWallet)
+		if err := e.Ask(r, bob, 3); err != nil || r.Holdings[0].Balance.String() != "1" || r.Holdings[1].Balance.String() != "900" {
+			t.Fatalf("bob's wallet: %+v, %v", r.Holdings, err)
+		}
+		var n int
+		err := e.History().Trades(context.Background(), persistence.TradeQuery{}, func(*persistence.Trade) bool { n++; return true })
+		if err != nil || n != 1 {
+			t.Fatalf("%d trades in the history, %v", n, err)
+		}
+		stop(t, e)
+		if _, err := e.Place(bob, 9, wish(matching.Buy, 1e8, 1*coin)); !errors.Is(err, ErrStopping) {
+			t.Fatalf("after the stop: %v", err)
+		}
+	})
 }

@@ -2,7 +2,6 @@ package actors
 
 import (
 	"context"
-	"encoding/hex"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -12,6 +11,7 @@ import (
 	"exchange/core/event"
 	"exchange/core/matching"
 	"exchange/core/money"
+	"exchange/core/state"
 	"exchange/persistence"
 	"exchange/persistence/redis"
 	"exchange/persistence/redistest"
@@ -23,9 +23,9 @@ import (
 // writes such data with the program as it is, for the next version of the format.
 const formatFolder = "testdata/format1"
 
-func openRedis(t testing.TB, url string) persistence.Store {
+func openRedis(t testing.TB, url, engine string) persistence.Store {
 	t.Helper()
-	s, err := redis.Open(context.Background(), url, redis.Options{Logger: testOptions(nil).Log})
+	s, err := redis.Open(context.Background(), url, redis.Options{Engine: engine, Logger: testOptions(nil).Log})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -38,7 +38,7 @@ func writeEverything(t *testing.T, store persistence.Store) {
 	e := start(t, o)
 	ann := fund(t, e, "ann", map[string]money.Amount{"BTC": 10 * coin, "USD": 1000 * coin})
 	ben := fund(t, e, "ben", map[string]money.Amount{"USD": 1000 * coin, "EUR": 5})
-	must[Admin](t)(e.CreateKey("ann", "second-key", "second-secret", event.PermissionRead, []string{"10.0.0.0/8"}))
+	must[Admin](t)(e.CreateKey("test", "ann", "second-key", "second-secret", event.PermissionRead, []string{"10.0.0.0/8"}))
 	nonce := uint64(100)
 	place := func(key *Key, pair int, side matching.Side, price money.Price, amount money.Amount, id string) {
 		nonce++
@@ -65,8 +65,8 @@ func writeEverything(t *testing.T, store persistence.Store) {
 	e = start(t, o)
 	ann, ben = e.Key([]byte("key-of-ann")), e.Key([]byte("key-of-ben"))
 	part(101e8)
-	must[Admin](t)(e.RevokeKey("second-key"))
-	must[Admin](t)(e.Deposit("ben", "EUR", 12345678, "late"))
+	must[Admin](t)(e.RevokeKey("test", "second-key"))
+	must[Admin](t)(e.Deposit("test", "ben", "EUR", 12345678, "late"))
 	if err := e.Ask(NewRead(ReadHistory), nil, 0); err != nil {
 		t.Fatal(err)
 	}
@@ -80,9 +80,11 @@ func summary(t *testing.T, store persistence.Store) string {
 		t.Error(err)
 	}
 	r := NewRead(ReadHash)
-	if err := e.Ask(r, nil, 0); err != nil {
-		t.Fatal(err)
+	if err := e.Ask(r, nil, 0); err != nil || r.Err != nil {
+		t.Fatal(err, r.Err)
 	}
+	var text strings.Builder
+	e.probe(e.fold, func() { describe(&text, e.committed.state) })
 	trades, orders, deposits := 0, 0, 0
 	ctx := context.Background()
 	if err := e.History().Trades(ctx, persistence.TradeQuery{}, func(*persistence.Trade) bool { trades++; return true }); err != nil {
@@ -97,7 +99,35 @@ func summary(t *testing.T, store persistence.Store) string {
 		}
 	}
 	e.Abandon()
-	return fmt.Sprintf("state %s at sequence %d\n%d trades, %d closed orders, %d deposits\n", hex.EncodeToString(r.Hash[:]), r.Seq, trades, orders, deposits)
+	fmt.Fprintf(&text, "%d trades, %d closed orders, %d deposits\n", trades, orders, deposits)
+	return text.String()
+}
+
+// describe writes what a state is about, whatever its encoding.
+func describe(w *strings.Builder, s *state.State) {
+	order, trade, deposit := s.LastIDs()
+	fmt.Fprintf(w, "sequence %d, newest order %d, trade %d, deposit %d\n", s.Seq(), order, trade, deposit)
+	for i, c := range s.Currencies() {
+		fmt.Fprintf(w, "currency %d %s: %v deposited, %v withdrawn\n", i+1, c.Code, c.Deposited, c.Withdrawn)
+	}
+	for _, a := range s.Accounts() {
+		closed, past := a.ClientIDs.State()
+		fmt.Fprintf(w, "account %d %s %q: %d orders closed, client order ids %v\n", a.ID, a.Name, a.Email, closed, past)
+		for _, h := range a.Wallet.Holdings() {
+			fmt.Fprintf(w, "  %v of currency %d, %v reserved\n", h.Balance, h.Currency, h.Reserve)
+		}
+		for o := range a.Open.Newest() {
+			open, _, _ := s.OpenOrder(a, o.ID)
+			fmt.Fprintf(w, "  open in pair %d: %+v %v\n", o.Pair, open, a.ClientIDs.Of(o.ID))
+		}
+	}
+	for _, k := range s.Keys() {
+		fmt.Fprintf(w, "key %d %s of account %d: permissions %d, allow %v, sealed %x by %d, nonce %d, revoked %v\n",
+			k.Number, k.Key.Key, k.Account, k.Permissions, k.Allow, k.Sealed, k.SealedBy, k.Nonce, k.Revoked)
+	}
+	for _, p := range s.Pairs() {
+		fmt.Fprintf(w, "pair %d %s of %d and %d: update id %d at %d\n", p.Number, p.Name, p.Base, p.Quote, p.Market.UpdateID, p.Market.TimeUs)
+	}
 }
 
 func copyFolder(t *testing.T, to, from string) {
@@ -144,7 +174,7 @@ func TestDataOfFormat1IsReadToTheSameState(t *testing.T) {
 		}
 		copyFolder(t, r.Dir(), filepath.Join(formatFolder, "redis"))
 		r.Restart()
-		return openRedis(t, r.URL())
+		return openRedis(t, r.URL(), "")
 	})
 }
 
@@ -156,7 +186,7 @@ func writeFormat(t *testing.T, folder string) {
 		t.Fatal(err)
 	}
 	r := redistest.Start(t)
-	s = openRedis(t, r.URL())
+	s = openRedis(t, r.URL(), "")
 	writeEverything(t, s)
 	if err := s.Close(); err != nil {
 		t.Fatal(err)
@@ -169,7 +199,7 @@ func writeFormat(t *testing.T, folder string) {
 			copyFolder(t, tmp, dir)
 			return openPebble(t, tmp)
 		},
-		"redis": func() persistence.Store { r.Restart(); return openRedis(t, r.URL()) },
+		"redis": func() persistence.Store { r.Restart(); return openRedis(t, r.URL(), "") },
 	} {
 		s := open()
 		text := summary(t, s)

@@ -9,6 +9,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"exchange/actors/metrics"
 	"exchange/core/event"
 	"exchange/persistence"
 )
@@ -25,6 +26,7 @@ type journal struct {
 	token   persistence.Token
 	timing  *Timing
 	log     *slog.Logger
+	meter   *metrics.Engine
 	fail    func(error)    // ends the engine
 	release func(b *batch) // gives a durable batch out
 	limit   int            // bytes from which on the next unit starts another batch
@@ -51,6 +53,8 @@ type batch struct {
 	data       []byte
 	units      []*Command
 	prev, next uint64
+
+	appending, durable int64 // when its append began and ended, as metrics.Now tells
 }
 
 // retry bounds of the writer: how long it waits before it sends the same bytes again.
@@ -59,8 +63,8 @@ const (
 	retryMost  = 200 * time.Millisecond
 )
 
-func newJournal(store persistence.Journal, token persistence.Token, last uint64, limit int, timing *Timing, log *slog.Logger, fail func(error), release func(*batch)) *journal {
-	j := &journal{store: store, token: token, last: last, limit: limit, timing: timing, log: log, fail: fail, release: release,
+func newJournal(store persistence.Journal, token persistence.Token, last uint64, limit int, timing *Timing, log *slog.Logger, meter *metrics.Engine, fail func(error), release func(*batch)) *journal {
+	j := &journal{store: store, token: token, last: last, limit: limit, timing: timing, log: log, meter: meter, fail: fail, release: release,
 		wake: make(chan struct{}, 1), stop: make(chan struct{}), stopped: make(chan struct{})}
 	j.checked.Store(time.Now().UnixNano())
 	return j
@@ -70,6 +74,9 @@ func newJournal(store persistence.Journal, token persistence.Token, last uint64,
 // store. One actor's units keep their order.
 func (j *journal) submit(c *Command) {
 	j.pending.Add(1)
+	if c.trace.Sent != 0 {
+		c.trace.Decided = metrics.Now()
+	}
 	j.mu.Lock()
 	if j.closed { // the engine is dead: handlers know that the outcome is unknown
 		j.mu.Unlock()
@@ -212,6 +219,7 @@ func (j *journal) append(b *batch) error {
 		case err == nil:
 			now := time.Now()
 			j.checked.Store(now.UnixNano())
+			b.appending, b.durable = metrics.At(start), metrics.At(now)
 			if j.stalled.Swap(false) {
 				j.log.Info("the store takes writes again", "after", now.Sub(start).Round(time.Millisecond))
 			}
@@ -219,6 +227,7 @@ func (j *journal) append(b *batch) error {
 		case errors.Is(err, persistence.ErrFenced), errors.Is(err, persistence.ErrGap), errors.Is(err, persistence.ErrCorrupt), errors.Is(err, persistence.ErrInvalid):
 			return err
 		}
+		j.meter.Failures[metrics.OperationAppend].Add(1)
 		if !j.stalled.Swap(true) {
 			j.log.Warn("the store does not take writes, trying again", "error", err, "records", len(b.units))
 		}

@@ -29,10 +29,9 @@ type mailbox struct {
 	systems   atomic.Int32
 	scheduled atomic.Int32 // 1: a runner is on its way, or Start has not come yet
 
-	invoker    actor.MessageInvoker
-	dispatcher actor.Dispatcher
-	runner     func() // one closure for the actor's life, not one for each wake-up
-	onPanic    func(reason, message any)
+	invoker actor.MessageInvoker
+	runner  func() // one closure for the actor's life, not one for each wake-up
+	onPanic func(actor string, reason, message any)
 }
 
 const (
@@ -42,17 +41,15 @@ const (
 	turnMessages = 1024
 )
 
-// mailboxes makes mailboxes with room for initial messages.
-func mailboxes(initial int, onPanic func(reason, message any)) actor.MailboxProducer {
-	return func() actor.Mailbox {
-		m := &mailbox{onPanic: onPanic}
-		if initial > 0 {
-			m.in, m.spare = make([]any, 0, initial), make([]any, 0, initial)
-		}
-		m.runner = m.run
-		m.scheduled.Store(1)
-		return m
+// newMailbox makes a mailbox with room for initial messages.
+func newMailbox(initial int, onPanic func(actor string, reason, message any)) *mailbox {
+	m := &mailbox{onPanic: onPanic}
+	if initial > 0 {
+		m.in, m.spare = make([]any, 0, initial), make([]any, 0, initial)
 	}
+	m.runner = m.run
+	m.scheduled.Store(1)
+	return m
 }
 
 func (m *mailbox) PostUserMessage(message any) {
@@ -71,16 +68,24 @@ func (m *mailbox) PostSystemMessage(message any) {
 	m.schedule()
 }
 
-func (m *mailbox) RegisterHandlers(invoker actor.MessageInvoker, dispatcher actor.Dispatcher) {
-	m.invoker, m.dispatcher = invoker, dispatcher
+func (m *mailbox) RegisterHandlers(invoker actor.MessageInvoker, _ actor.Dispatcher) {
+	m.invoker = invoker
 }
 
-func (m *mailbox) Start()                { m.dispatcher.Schedule(m.runner) }
+func (m *mailbox) Start()                { go m.runner() }
 func (m *mailbox) UserMessageCount() int { return int(m.users.Load()) }
+
+// name is that of the actor.
+func (m *mailbox) name() string {
+	if c, ok := m.invoker.(actor.Context); ok {
+		return c.Self().GetId()
+	}
+	return ""
+}
 
 func (m *mailbox) schedule() {
 	if m.scheduled.Load() == 0 && m.scheduled.CompareAndSwap(0, 1) {
-		m.dispatcher.Schedule(m.runner)
+		go m.runner()
 	}
 }
 
@@ -103,7 +108,7 @@ func (m *mailbox) drain() {
 	defer func() {
 		if reason := recover(); reason != nil {
 			m.suspended = true // whatever onPanic does, this actor has handled its last message
-			m.onPanic(reason, current)
+			m.onPanic(m.name(), reason, current)
 		}
 	}()
 	for {
@@ -152,7 +157,9 @@ func (m *mailbox) drainSystem() {
 	for m.systems.Load() > 0 {
 		m.mu.Lock()
 		message := m.sys[0]
-		m.sys = m.sys[1:]
+		if m.sys = m.sys[1:]; len(m.sys) == 0 {
+			m.sys = nil // they are rare: most actors get one in their life
+		}
 		m.mu.Unlock()
 		m.systems.Add(-1)
 		switch message.(type) {

@@ -1,6 +1,7 @@
 package actors
 
 import (
+	"context"
 	"errors"
 	"log/slog"
 	"time"
@@ -19,6 +20,10 @@ type Options struct {
 	Limits     Limits
 	Timing     Timing
 	Snapshot   SnapshotPolicy
+	Withdraw   WithdrawPolicy
+	// Mail sends one mail of the outbox; nil: they stay there. It is called by one goroutine, again after
+	// an error, and again after a crash.
+	Mail func(context.Context, *Mail) error
 	// Retention is the store's: lists in memory do not show more.
 	Retention persistence.Retention
 	// Sealer gives the key that API secrets are sealed with. sealed says that the store holds such
@@ -26,9 +31,14 @@ type Options struct {
 	Sealer func(sealed bool) (*seal.Sealer, error)
 	// KeyMaterial turns an API secret into what requests are verified with; Key.Material has it.
 	KeyMaterial func(secret []byte) any
-	Log         *slog.Logger
+	// Archive keeps what the journal has up to a sequence, durably, before it is trimmed; nil: it is forgotten.
+	Archive func(ctx context.Context, journal persistence.Journal, upTo uint64) error
+	Log     *slog.Logger
 	// Exit ends the process when an invariant breaks. It must not return in production.
 	Exit func(code int)
+
+	stepRows int // tests cut projections earlier; 0: as usual
+	candles  int // tests keep fewer of a chart in memory; 0: as usual
 }
 
 // Limits bound what an engine holds.
@@ -40,6 +50,7 @@ type Limits struct {
 	MaxFills             int // of one order; what remains is cancelled
 	OpenOrdersPerAccount int
 	OpenOrdersPerBook    int
+	PendingWithdraws     int // of one account
 	KeysPerAccount       int // live ones
 	Accounts             int
 	FoldLag              int // records the committed state may be behind
@@ -57,6 +68,12 @@ type Timing struct {
 	Projection time.Duration // between two projections
 }
 
+// A WithdrawPolicy says how withdraws are confirmed.
+type WithdrawPolicy struct {
+	CodeValid time.Duration // of the code that is mailed; later a new one is
+	CodeTries int           // wrong codes for one withdraw, until it can only be cancelled
+}
+
 // A SnapshotPolicy says when an image of the state is due: after MaxRecords, or after MinRecords and MinInterval.
 type SnapshotPolicy struct {
 	MinRecords  uint64
@@ -69,13 +86,14 @@ func (p SnapshotPolicy) due(records uint64, age time.Duration) bool {
 	return records >= p.MaxRecords && age >= p.MinInterval/10 || records >= p.MinRecords && age >= p.MinInterval
 }
 
-// DefaultLimits, DefaultTiming and DefaultSnapshot are those of the configuration's documentation.
+// DefaultLimits, DefaultTiming, DefaultWithdraw and DefaultSnapshot are those of the configuration's documentation.
 var (
 	DefaultLimits = Limits{InFlight: 20_000, InFlightCancels: 2_000, InFlightPerAccount: 256, Reads: 4_096, MaxFills: 10_000,
-		OpenOrdersPerAccount: 100_000, OpenOrdersPerBook: 5_000_000, KeysPerAccount: 100, Accounts: 1_000_000,
+		OpenOrdersPerAccount: 100_000, OpenOrdersPerBook: 5_000_000, PendingWithdraws: 100, KeysPerAccount: 100, Accounts: 1_000_000,
 		FoldLag: 200_000, ProjectionLag: 500_000, BatchBytes: 256 << 10}
 	DefaultTiming = Timing{Request: 5 * time.Second, Stall: 250 * time.Millisecond, StallMax: time.Minute,
 		OwnerCheck: 500 * time.Millisecond, OwnerStale: 2 * time.Second, Projection: 200 * time.Millisecond}
+	DefaultWithdraw = WithdrawPolicy{CodeValid: time.Hour, CodeTries: 5}
 	DefaultSnapshot = SnapshotPolicy{MinRecords: 100_000, MaxRecords: 1_000_000, MinInterval: time.Minute}
 )
 
@@ -86,6 +104,8 @@ var (
 	ErrBusy         = errors.New("too many requests are in flight")
 	ErrAccountBusy  = errors.New("too many requests of this account are in flight")
 	ErrBehind       = errors.New("the committed state or the store is too far behind")
+	ErrPaused       = errors.New("the books are being compared, for a moment")
+	ErrMaintenance  = errors.New("the exchange is in maintenance")
 	ErrNotConfirmed = errors.New("the store has not confirmed lately that this process owns it")
 )
 

@@ -9,6 +9,7 @@ import (
 	"sync"
 	"time"
 
+	"exchange/actors/metrics"
 	"exchange/persistence"
 )
 
@@ -26,9 +27,11 @@ type projection struct {
 // one projection at a time and tries until the store has taken it. Snapshots are uploaded by a goroutine
 // of their own, one at a time, so that nobody waits for them.
 type projector struct {
+	archive  func(ctx context.Context, journal persistence.Journal, upTo uint64) error // before a trim; nil: none
 	store    persistence.Store
 	token    persistence.Token
 	log      *slog.Logger
+	meter    *metrics.Engine
 	in       <-chan projection
 	report   func(any) // to the committed actor
 	fail     func(error)
@@ -64,17 +67,20 @@ func (p *projector) run() {
 }
 
 func (p *projector) apply(w *projection) bool {
+	start := metrics.Now()
 	for wait := retryLeast; ; wait = min(2*wait, retryMost) {
 		ctx, cancel := context.WithTimeout(context.Background(), projectionTimeout)
 		err := p.store.Apply(ctx, p.token, w.from, w.to, w.writes)
 		cancel()
 		switch {
 		case err == nil:
+			p.meter.Apply.Observe(metrics.Now() - start)
 			return true
 		case errors.Is(err, persistence.ErrFenced), errors.Is(err, persistence.ErrGap), errors.Is(err, persistence.ErrCorrupt), errors.Is(err, persistence.ErrInvalid):
 			p.fail(err)
 			return false
 		}
+		p.meter.Failures[metrics.OperationApply].Add(1)
 		if wait == retryLeast { // once for each outage
 			p.log.Warn("a projection was not written, trying again", "from", w.from, "to", w.to, "error", err)
 		}
@@ -101,16 +107,27 @@ func (p *projector) save(to uint64, image []byte) error {
 	defer cancel()
 	start := time.Now()
 	if err := p.store.SaveSnapshot(ctx, p.token, to, bytes.NewReader(image)); err != nil {
+		p.meter.Failures[metrics.OperationSnapshot].Add(1)
 		p.log.Warn("no snapshot was taken, the next one is tried later", "seq", to, "error", err)
 		if errors.Is(err, persistence.ErrFenced) {
 			p.fail(err)
 		}
 		return fmt.Errorf("taking a snapshot: %w", err)
 	}
+	p.meter.Snapshot.Observe(int64(time.Since(start)))
+	p.meter.SnapshotTaken(to, start.UnixMicro(), len(image))
 	older := p.newest
 	p.newest = to
 	p.log.Info("snapshot taken", "seq", to, "bytes", len(image), "took", time.Since(start).Round(time.Millisecond))
+	if p.archive != nil {
+		if err := p.archive(ctx, p.store, older); err != nil {
+			p.meter.Failures[metrics.OperationTrim].Add(1)
+			p.log.Error("the journal was not archived and is not trimmed, the next snapshot tries again", "up_to", older, "error", err)
+			return nil
+		}
+	}
 	if err := p.store.Trim(ctx, p.token, older); err != nil {
+		p.meter.Failures[metrics.OperationTrim].Add(1)
 		p.log.Warn("the journal was not trimmed, the next snapshot tries again", "up_to", older, "error", err)
 	}
 	return nil

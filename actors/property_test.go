@@ -6,7 +6,6 @@ import (
 	"flag"
 	"fmt"
 	"io"
-	"os"
 	"sync"
 	"testing"
 
@@ -28,7 +27,7 @@ func (untrimmed) Trim(context.Context, persistence.Token, uint64) error { return
 // deciding side agrees with the committed side at rest, and the committed state is what replay gives,
 // from the newest snapshot and from the first record.
 //
-// Each run opens and closes stores on disk, so there are fewer than rapid's hundred unless -rapid.checks says so.
+// Each run opens and closes stores, so there are fewer than rapid's hundred on each unless -rapid.checks says so.
 func TestRandomCommandsReplayToTheSameState(t *testing.T) {
 	if f := flag.Lookup("rapid.checks"); f.Value.String() == f.DefValue {
 		defer f.Value.Set(f.DefValue) //nolint:errcheck // it is its own default
@@ -36,54 +35,56 @@ func TestRandomCommandsReplayToTheSameState(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	rapid.Check(t, func(rt *rapid.T) {
-		dir, err := os.MkdirTemp("", "exchange-property-")
-		if err != nil {
-			rt.Fatal(err)
-		}
-		defer os.RemoveAll(dir)
-		p := &player{t: t, rt: rt, dir: dir, nonces: map[string]uint64{}}
-		p.start()
-		for _, name := range []string{"ann", "ben", "cid"} {
-			fund(t, p.e, name, map[string]money.Amount{"BTC": 50 * coin, "USD": 500 * coin, "EUR": 500 * coin})
-		}
-		for range rapid.IntRange(1, 12).Draw(rt, "phases") {
-			switch rapid.IntRange(0, 5).Draw(rt, "phase") {
-			case 0:
-				p.check()
-				stop(t, p.e)
-				p.close()
-				p.start()
-			case 1:
-				p.e.Abandon()
-				p.close()
-				p.start()
-			default:
-				p.play()
-			}
-			p.check()
-		}
-		stop(t, p.e)
-		p.close()
+	onBothStores(t, func(t *testing.T, fresh places) {
+		rapid.Check(t, func(rt *rapid.T) { playAtRandom(t, rt, fresh(rt)) })
 	})
+}
+
+func playAtRandom(t *testing.T, rt *rapid.T, at place) {
+	p := &player{t: t, rt: rt, at: at, nonces: map[string]uint64{}}
+	p.start()
+	for _, name := range []string{"ann", "ben", "cid"} {
+		fund(t, p.e, name, map[string]money.Amount{"BTC": 50 * coin, "USD": 500 * coin, "EUR": 500 * coin})
+	}
+	for range rapid.IntRange(1, 12).Draw(rt, "phases") {
+		switch rapid.IntRange(0, 5).Draw(rt, "phase") {
+		case 0:
+			p.check()
+			stop(t, p.e)
+			p.close()
+			p.start()
+		case 1:
+			p.e.Abandon()
+			p.close()
+			p.start()
+		default:
+			p.play()
+		}
+		p.check()
+	}
+	stop(t, p.e)
+	p.close()
 }
 
 type player struct {
 	t      *testing.T
 	rt     *rapid.T
-	dir    string
+	at     place
 	store  persistence.Store
 	e      *Engine
 	nonces map[string]uint64
 	ids    []uint64 // of orders that were accepted
+
+	withdraws []event.Withdraw // that were accepted
 }
 
 func (p *player) start() {
-	p.store = untrimmed{openPebble(p.t, p.dir)}
+	p.store = untrimmed{p.at()}
 	o := testOptions(p.store)
 	o.Limits.MaxFills = 5
 	o.Limits.OpenOrdersPerAccount = 30
 	o.Snapshot = SnapshotPolicy{MinRecords: 20, MaxRecords: 40}
+	o.stepRows = rapid.SampledFrom([]int{1, 10, stepRows}).Draw(p.rt, "rows of a projection")
 	p.e = start(p.t, o)
 }
 
@@ -105,7 +106,7 @@ func (p *player) play() {
 			p.nonces[name] = nonce
 		}
 		var run func() (*Command, error)
-		switch rapid.IntRange(0, 9).Draw(p.rt, "kind") {
+		switch rapid.IntRange(0, 18).Draw(p.rt, "kind") {
 		case 0, 1, 2:
 			var id uint64 = 1
 			if len(p.ids) > 0 {
@@ -116,13 +117,23 @@ func (p *player) play() {
 			amount := money.Amount(rapid.Int64Range(1, 3e8).Draw(p.rt, "deposit"))
 			reference := fmt.Sprint(rapid.IntRange(0, 20).Draw(p.rt, "reference"))
 			run = func() (*Command, error) {
-				_, err := p.e.Deposit(name, "USD", amount, reference)
+				_, err := p.e.Deposit("test", name, "USD", amount, reference)
 				var refused *RequestError
 				if errors.As(err, &refused) {
 					err = nil
 				}
 				return nil, err
 			}
+		case 4, 5, 6:
+			run = p.withdraw(key, nonce)
+		case 7, 8:
+			run = p.operate(name)
+		case 9:
+			var pair *Pair
+			if rapid.Bool().Draw(p.rt, "one pair") {
+				pair = p.e.Pairs()[0]
+			}
+			run = func() (*Command, error) { return p.e.CancelAll(key, nonce, pair) }
 		default:
 			w := OrderWish{Pair: p.e.Pairs()[rapid.IntRange(0, 1).Draw(p.rt, "pair")],
 				Side:   matching.Side(rapid.IntRange(1, 2).Draw(p.rt, "side")),
@@ -150,6 +161,10 @@ func (p *player) play() {
 				mu.Lock()
 				p.ids = append(p.ids, r.Order.ID)
 				mu.Unlock()
+			} else if c.Outcome() == Accepted && r.Kind == event.KindWithdraw {
+				mu.Lock()
+				p.withdraws = append(p.withdraws, r.Withdraw)
+				mu.Unlock()
 			}
 			c.Free()
 		})
@@ -157,6 +172,70 @@ func (p *player) play() {
 	wg.Wait()
 	if p.t.Failed() {
 		p.rt.FailNow()
+	}
+}
+
+// withdraw draws a step in the life of a withdraw, often one that is not possible.
+func (p *player) withdraw(key *Key, nonce uint64) func() (*Command, error) {
+	step, id := 0, uint64(1)
+	if n := len(p.withdraws); n > 0 {
+		w := &p.withdraws[rapid.IntRange(max(0, n-4), n-1).Draw(p.rt, "withdraw")]
+		if step, id = rapid.IntRange(0, 8).Draw(p.rt, "step"), w.ID; step > 0 { // mostly its owner
+			key = p.e.Key([]byte("key-of-" + p.e.AccountName(w.Account)))
+			p.nonces[key.Account.Name]++
+			nonce = p.nonces[key.Account.Name]
+		}
+	}
+	code := p.e.sealer.Code(id, 1)
+	switch step {
+	case 0, 1:
+		amount := money.Amount(rapid.Int64Range(1, 30e8).Draw(p.rt, "amount"))
+		return func() (*Command, error) { return p.e.Withdraw(key, nonce, 2, amount, "somewhere") }
+	case 2, 7, 8:
+		return func() (*Command, error) { return p.e.ConfirmWithdraw(key, nonce, id, code) }
+	case 3:
+		return func() (*Command, error) { return p.e.ConfirmWithdraw(key, nonce, id, "wrong") }
+	case 4:
+		return func() (*Command, error) { return p.e.CancelWithdraw(key, nonce, id) }
+	case 5:
+		return refusable(func() (*Command, error) { return p.e.MoveWithdraw("test", id, event.WithdrawApproved, "") })
+	}
+	return refusable(func() (*Command, error) { return p.e.MoveWithdraw("test", id, event.WithdrawRefused, "no") })
+}
+
+// operate draws something that an operator does.
+func (p *player) operate(account string) func() (*Command, error) {
+	on := rapid.Bool().Draw(p.rt, "on")
+	pair := p.e.Pairs()[rapid.IntRange(0, 1).Draw(p.rt, "pair")].Name
+	switch rapid.IntRange(0, 5).Draw(p.rt, "operation") {
+	case 0:
+		return func() (*Command, error) { _, err := p.e.Halt("test", pair, on); return nil, err }
+	case 1:
+		return func() (*Command, error) { _, err := p.e.Freeze("test", account, on); return nil, err }
+	case 2:
+		rates := &state.FeeRates{Maker: money.Rate(rapid.Uint32Range(0, 1e7).Draw(p.rt, "maker")), Taker: money.Rate(rapid.Uint32Range(0, 1e7).Draw(p.rt, "taker"))}
+		if !on {
+			rates = nil
+		}
+		return func() (*Command, error) { _, err := p.e.SetFees("test", account, pair, rates); return nil, err }
+	case 3:
+		id := rapid.Uint64Range(1, 50).Draw(p.rt, "order")
+		return refusable(func() (*Command, error) { return p.e.OperatorCancel("test", id) })
+	case 4:
+		return func() (*Command, error) { _, err := p.e.OperatorCancelAll("test", account, ""); return nil, err }
+	}
+	return func() (*Command, error) { _, err := p.e.OperatorCancelAll("test", "", pair); return nil, err }
+}
+
+// refusable takes a refusal that changed nothing for an answer.
+func refusable(run func() (*Command, error)) func() (*Command, error) {
+	return func() (*Command, error) {
+		c, err := run()
+		var refused *RequestError
+		if errors.As(err, &refused) {
+			return nil, nil
+		}
+		return c, err
 	}
 }
 
@@ -181,6 +260,10 @@ func (p *player) check() {
 		p.rt.Fatalf("the journal from its first record to %d gives another state than the live one at %d", whole.Seq(), r.Seq)
 	}
 	ctx := context.Background()
+	report, err := p.e.Audit(ctx, nil, func(uint64, uint64) {})
+	if err != nil || len(report.Differences) > 0 {
+		p.rt.Fatalf("the audit: %+v, %v", report, err)
+	}
 	for back := range 2 {
 		seq, image, err := p.store.LoadSnapshot(ctx, back)
 		if errors.Is(err, persistence.ErrNoSnapshot) {

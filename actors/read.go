@@ -1,7 +1,10 @@
 package actors
 
 import (
+	"cmp"
 	"errors"
+	"maps"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -36,13 +39,40 @@ const (
 	ReadTrades
 	// ReadHistory waits until the history is ready up to Seq.
 	ReadHistory
-	// ReadLevels and ReadDepth fill Depth with the pair's book by level or by order. An answer that
-	// reaches beyond the top shownLevels may as a whole be a little old.
+	// ReadLevels, ReadDepth, ReadTicker and ReadCandles fill View: the pair's book by level or by order, what
+	// its ticker is now, or the newest candles of Frame. Of a book, an answer that reaches beyond what is
+	// always current may as a whole be a little old. Engine.View asks them.
 	ReadLevels
 	ReadDepth
+	ReadTicker
+	ReadCandles
 	// ReadAccounts and ReadKeys fill Accounts and Keys, in order of creation.
 	ReadAccounts
 	ReadKeys
+	// ReadWithdraws fills Withdraws with the pending ones that pass the filters Account (0: of all), Before
+	// and Currency, newest first, at most Limit. The closed ones are in the history, which is ready up to Seq.
+	ReadWithdraws
+	// ReadWithdraw fills Withdraws with the pending withdraw ID, whoever's it is. If there is none, it is in
+	// the history, which is ready up to Seq, or does not exist.
+	ReadWithdraw
+	// ReadFees fills Fees with the account's own rates by pair.
+	ReadFees
+	// ReadOutbox fills Mails with the oldest mails that are to be sent, at most Limit, and Accounts with the account
+	// of each.
+	ReadOutbox
+	// ReadOwner fills Account with the owner of the open order ID, 0 if it is not open.
+	ReadOwner
+	// ReadHolders fills Holders with the accounts that have open orders in Pair (0: in any), in order of
+	// their ids. With Name only that account counts, and Account is its id, 0 if there is no such account.
+	ReadHolders
+	// ReadAccount fills Account, Accounts, Holdings, Withdraws and Orders (the newest open ones, at most Limit)
+	// of the account Name; Account is 0 if there is none. Open says how many open orders there are.
+	ReadAccount
+	// ReadStatement fills Account (0: there is none), Holdings, LastTrades and LastDeposit of the account Name;
+	// the history is ready up to Seq.
+	ReadStatement
+	// ReadImage fills Image with the whole state; the history is ready up to Seq.
+	ReadImage
 	// ReadHash fills Hash with the digest of the whole state, and Err with the first broken invariant.
 	ReadHash
 )
@@ -58,13 +88,16 @@ type Read struct {
 	Pair     uint16        // filter; 0: all (ReadLevels and ReadDepth: which)
 	Side     matching.Side // filter; 0: both
 	ClientID event.ClientID
-	ID       uint64 // ReadOrder: which
+	ID       uint64 // ReadOrder, ReadWithdraw, ReadOwner: which
+	Name     string // ReadHolders, ReadAccount: an account
+	Currency uint16 // ReadWithdraws: filter; 0: all
 	Before   uint64 // filter: ids below; 0: all
 	Limit    int    // ReadOrders, ReadTrades: how many
 	Offset   int    // ReadTrades: leave out that many first
 
-	Ascending           bool // ReadTrades: oldest first
-	LimitBuy, LimitSell int  // ReadLevels, ReadDepth: how many of each side; negative: all
+	Ascending           bool         // ReadTrades: oldest first
+	LimitBuy, LimitSell int          // ReadLevels, ReadDepth: how many of each side; negative: all
+	Frame               market.Frame // ReadCandles
 
 	// FollowUp says that this read completes the answer to a command whose outcome is durable: it is
 	// taken whatever the load, and also while the engine stops.
@@ -79,10 +112,20 @@ type Read struct {
 	Orders   []persistence.Order
 	Trades   []persistence.Trade
 	Complete bool
-	Depth    *market.Depth // shared: read only; may have more than was asked for
+	View     *View // shared: read only
 	Accounts []AccountInfo
 	Keys     []KeyInfo
 	Hash     [32]byte
+	Image    []byte
+
+	Withdraws []state.Withdraw
+	Fees      map[uint16]state.FeeRates
+	Mails     []state.Mail
+	Holders   []uint32
+	Open      int
+
+	LastTrades  []uint64 // by pair-1: the newest trade's id
+	LastDeposit uint64
 
 	needs     uint64 // the watermark from which on the answer is good
 	abandoned atomic.Bool
@@ -102,9 +145,10 @@ var (
 
 // An AccountInfo describes an account.
 type AccountInfo struct {
-	ID    uint32
-	Name  string
-	Email string
+	ID     uint32
+	Name   string
+	Email  string
+	Frozen bool
 }
 
 // A KeyInfo describes an API key, without its secret.
@@ -127,7 +171,8 @@ func NewRead(kind ReadKind) *Read {
 	r := reads.Get().(*Read)
 	r.Kind, r.Account, r.Pair, r.Side, r.ClientID, r.ID, r.Before = kind, 0, 0, 0, event.ClientID{}, 0, 0
 	r.Limit, r.LimitBuy, r.LimitSell, r.Offset, r.Ascending, r.Complete, r.FollowUp, r.key, r.nonce = 0, 0, 0, 0, false, false, false, nil, 0
-	r.Depth, r.Seq, r.Err, r.Holdings, r.Orders, r.Trades, r.Accounts, r.Keys = nil, 0, nil, r.Holdings[:0], r.Orders[:0], r.Trades[:0], nil, nil
+	r.Name, r.Currency, r.Withdraws, r.Fees, r.Mails, r.Holders, r.Open, r.LastTrades, r.Image = "", 0, r.Withdraws[:0], nil, nil, r.Holders[:0], 0, nil, nil
+	r.View, r.Seq, r.Err, r.Holdings, r.Orders, r.Trades, r.Accounts, r.Keys = nil, 0, nil, r.Holdings[:0], r.Orders[:0], r.Trades[:0], nil, nil
 	return r
 }
 
@@ -179,21 +224,130 @@ func (r *Read) from(c *committed) (needs uint64) {
 		}
 	case ReadHistory:
 		return r.Seq
-	case ReadLevels, ReadDepth:
-		c.depth(r, s.Pair(r.Pair))
+	case ReadLevels, ReadDepth, ReadTicker, ReadCandles:
+		c.view(r)
 	case ReadAccounts:
 		for _, a := range s.Accounts() {
-			r.Accounts = append(r.Accounts, AccountInfo{a.ID, a.Name, a.Email})
+			r.Accounts = append(r.Accounts, AccountInfo{a.ID, a.Name, a.Email, a.Frozen})
 		}
 	case ReadKeys:
 		for _, n := range s.Account(r.Account).Keys {
 			k := s.Keys()[n-1]
 			r.Keys = append(r.Keys, KeyInfo{k.Key.Key, s.Account(k.Account).Name, k.Permissions, k.Allow, k.Revoked})
 		}
+	case ReadWithdraws:
+		r.pendingWithdraws(s)
+		return r.Seq
+	case ReadWithdraw:
+		w := s.Withdraw(r.ID)
+		if w == nil {
+			return r.Seq
+		}
+		r.Withdraws = append(r.Withdraws, *w)
+	case ReadFees:
+		r.Fees = maps.Clone(s.Account(r.Account).Fees())
+	case ReadOutbox:
+		r.Mails = append(r.Mails, first(s.Outbox(), r.Limit)...)
+		for i := range r.Mails {
+			a := s.Account(r.Mails[i].Withdraw.Account)
+			r.Accounts = append(r.Accounts, AccountInfo{a.ID, a.Name, a.Email, a.Frozen})
+		}
+	case ReadOwner:
+		r.Account = owner(s, r.ID)
+	case ReadHolders:
+		r.holders(s)
+	case ReadAccount:
+		r.account(s)
+	case ReadStatement:
+		if a := s.AccountByName(r.Name); a != nil {
+			r.Account = a.ID
+			r.Holdings = append(r.Holdings[:0], a.Wallet.Holdings()...)
+		}
+		for _, p := range s.Pairs() {
+			r.LastTrades = append(r.LastTrades, p.LastTrade())
+		}
+		_, _, r.LastDeposit = s.LastIDs()
+		return r.Seq
+	case ReadImage:
+		r.Image = s.AppendTo(nil)
+		return r.Seq
 	case ReadHash:
 		r.Hash, r.Err = s.Hash(), s.Check()
 	}
 	return 0
+}
+
+func first[T any](list []T, n int) []T { return list[:min(n, len(list))] }
+
+func (r *Read) pendingWithdraws(s *state.State) {
+	var ids []uint64
+	if r.Account == 0 {
+		for id := range s.Withdraws() {
+			ids = append(ids, id)
+		}
+	} else {
+		for _, w := range s.Account(r.Account).Withdraws() {
+			ids = append(ids, w.ID)
+		}
+	}
+	slices.SortFunc(ids, func(a, b uint64) int { return cmp.Compare(b, a) })
+	for _, id := range ids {
+		w := s.Withdraw(id)
+		if len(r.Withdraws) >= r.Limit {
+			return
+		}
+		if (r.Before == 0 || w.ID < r.Before) && (r.Currency == 0 || w.Currency == r.Currency) {
+			r.Withdraws = append(r.Withdraws, *w)
+		}
+	}
+}
+
+func owner(s *state.State, order uint64) uint32 {
+	for _, p := range s.Pairs() {
+		if o, ok := p.Book.Get(order); ok {
+			return o.Account
+		}
+	}
+	return 0
+}
+
+func (r *Read) holders(s *state.State) {
+	has := func(a *state.Account) bool {
+		for o := range a.Open.Newest() {
+			if r.Pair == 0 || o.Pair == r.Pair {
+				return true
+			}
+		}
+		return false
+	}
+	if r.Name != "" {
+		if a := s.AccountByName(r.Name); a != nil {
+			if r.Account = a.ID; has(a) {
+				r.Holders = append(r.Holders, a.ID)
+			}
+		}
+		return
+	}
+	for _, a := range s.Accounts() {
+		if has(a) {
+			r.Holders = append(r.Holders, a.ID)
+		}
+	}
+}
+
+func (r *Read) account(s *state.State) {
+	a := s.AccountByName(r.Name)
+	if a == nil {
+		return
+	}
+	r.Account = a.ID
+	r.Accounts = append(r.Accounts, AccountInfo{a.ID, a.Name, a.Email, a.Frozen})
+	r.Holdings = append(r.Holdings[:0], a.Wallet.Holdings()...)
+	r.Open = a.Open.Len()
+	for _, w := range slices.Backward(a.Withdraws()) {
+		r.Withdraws = append(r.Withdraws, *w)
+	}
+	r.openOrders(s, a)
 }
 
 // named looks an order up by its client order id. While the account has not closed more orders than are

@@ -1,14 +1,17 @@
 package actors
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io"
 	"log/slog"
 	"math"
+	"slices"
 	"time"
 
+	"exchange/actors/metrics"
 	"exchange/core/event"
 	"exchange/core/state"
 	"exchange/persistence"
@@ -21,6 +24,7 @@ type recovered struct {
 	committed *committed
 	newest    uint64 // snapshot that recovery began with
 	records   uint64 // folded from the journal
+	meter     *metrics.Engine
 }
 
 // recoverState takes the store over and folds snapshot and journal. Nothing is skipped: what does not fit
@@ -30,12 +34,13 @@ func recoverState(ctx context.Context, o *Options) (*recovered, error) {
 	if err != nil {
 		return nil, fmt.Errorf("taking over %v: %w", o.Store, err)
 	}
-	r := &recovered{token: token, last: last}
-	s, err := newestSnapshot(ctx, o.Store, o.Log)
+	r := &recovered{token: token, last: last, meter: metrics.NewEngine()}
+	s, size, err := newestSnapshot(ctx, o.Store, o.Log)
 	if err != nil {
 		return nil, err
 	}
 	r.newest = s.Seq()
+	r.meter.SnapshotTaken(s.Seq(), s.TimeUs(), size)
 	watermark, err := o.Store.Watermark(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("reading the watermark: %w", err)
@@ -44,9 +49,16 @@ func recoverState(ctx context.Context, o *Options) (*recovered, error) {
 		return nil, fmt.Errorf("%w: the projections are at sequence %d, the snapshot at %d, the journal at %d: the store has lost writes; restore a backup",
 			persistence.ErrCorrupt, watermark, s.Seq(), last)
 	}
-	c := &committed{state: s, snapshot: o.Snapshot, watermark: watermark, stepped: watermark,
-		rows: new(persistence.Writes), spare: new(persistence.Writes),
-		accounts: map[uint32]struct{}{}, nonces: map[uint32]struct{}{}, trades: map[uint16]*recentTrades{}, depths: map[depthKey]depthCopy{}, keep: recentTradesLimit, imagedSeq: s.Seq(), imagedAt: time.Now()}
+	r.meter.Watermark.Store(watermark)
+	c := &committed{state: s, snapshot: o.Snapshot, meter: r.meter, watermark: watermark, stepped: watermark,
+		rows: new(persistence.Writes), spare: new(persistence.Writes), stepRows: cmp.Or(o.stepRows, stepRows),
+		accounts: map[uint32]struct{}{}, nonces: map[uint32]struct{}{}, trades: map[uint16]*recentTrades{}, traded: map[uint16]struct{}{}, candles: cmp.Or(o.candles, recentCandles), keep: recentTradesLimit, imagedSeq: s.Seq(), imagedAt: time.Now()}
+	c.mails = func() {}
+	for _, p := range s.Pairs() {
+		b := new(board)
+		b.version.Store(p.Market.UpdateID)
+		c.boards, c.charts = append(c.boards, b), append(c.charts, new(charts))
+	}
 	if most := o.Retention.Trades; most > 0 {
 		c.keep = max(1, min(c.keep, most/2))
 	}
@@ -62,6 +74,7 @@ func recoverState(ctx context.Context, o *Options) (*recovered, error) {
 		return nil, fmt.Errorf("%w: after recovery at sequence %d: %w", persistence.ErrCorrupt, last, err)
 	}
 	c.folded.Store(last)
+	r.meter.Outbox.Store(int64(len(s.Outbox())))
 	err = o.Store.Nonces(ctx, func(key string, nonce uint64) {
 		if k := s.KeyByName(key); k != nil && nonce > k.Nonce {
 			c.raiseReadNonce(k.Number, nonce)
@@ -70,7 +83,10 @@ func recoverState(ctx context.Context, o *Options) (*recovered, error) {
 	if err != nil {
 		return nil, fmt.Errorf("reading nonces: %w", err)
 	}
-	return r, c.loadTrades(ctx, o.Store)
+	if err := c.loadTrades(ctx, o.Store); err != nil {
+		return nil, err
+	}
+	return r, c.loadCandles(ctx, o.Store)
 }
 
 // loadTrades takes the newest trades from the history; those that it does not know yet were noted while
@@ -93,26 +109,22 @@ func (c *committed) loadTrades(ctx context.Context, history persistence.History)
 	return nil
 }
 
-// newestSnapshot is the state of the newest readable snapshot, an empty one if there is none at all.
-func newestSnapshot(ctx context.Context, store persistence.Store, log *slog.Logger) (*state.State, error) {
+// newestSnapshot is the state of the newest readable snapshot and its size in bytes, an empty one if there is
+// none at all.
+func newestSnapshot(ctx context.Context, store persistence.Store, log *slog.Logger) (*state.State, int, error) {
 	var damage error
 	for back := range 2 {
-		seq, r, err := store.LoadSnapshot(ctx, back)
+		image, seq, err := loadSnapshot(ctx, store, back)
 		if errors.Is(err, persistence.ErrNoSnapshot) {
 			break
 		}
-		var image []byte
-		if err == nil {
-			image, err = io.ReadAll(r)
-			err = errors.Join(err, r.Close())
-		}
 		if err != nil && !errors.Is(err, persistence.ErrCorrupt) {
-			return nil, fmt.Errorf("reading a snapshot: %w", err)
+			return nil, 0, fmt.Errorf("reading a snapshot: %w", err)
 		}
 		if err == nil {
 			var s *state.State
 			if s, err = state.Decode(image); err == nil && s.Seq() == seq {
-				return s, nil
+				return s, len(image), nil
 			}
 			if err == nil {
 				err = fmt.Errorf("it is of sequence %d", s.Seq())
@@ -125,7 +137,16 @@ func newestSnapshot(ctx context.Context, store persistence.Store, log *slog.Logg
 		// Without a snapshot the whole journal would have to be there; Read says so if it is not.
 		log.Error("no snapshot is readable, starting from the first record", "error", damage)
 	}
-	return state.New(), nil
+	return state.New(), 0, nil
+}
+
+func loadSnapshot(ctx context.Context, store persistence.Store, back int) (image []byte, seq uint64, err error) {
+	seq, r, err := store.LoadSnapshot(ctx, back)
+	if err != nil {
+		return nil, seq, err
+	}
+	image, err = io.ReadAll(r)
+	return image, seq, errors.Join(err, r.Close())
 }
 
 func (r *recovered) fold(prev, next uint64, data []byte) error {
@@ -138,13 +159,8 @@ func (r *recovered) fold(prev, next uint64, data []byte) error {
 		return fmt.Errorf("%w: a batch says it is (%d, %d], it is stored as (%d, %d], and comes after %d",
 			persistence.ErrCorrupt, b.Prev, b.Prev+uint64(b.Count), prev, next, c.state.Seq())
 	}
-	for rest := b.Records; len(rest) > 0; {
-		if rest, err = c.record.Decode(rest); err == nil {
-			err = c.apply(&c.record)
-		}
-		if err != nil {
-			return fmt.Errorf("%w: %w", persistence.ErrCorrupt, err)
-		}
+	if err := c.applyAll(b.Records); err != nil {
+		return fmt.Errorf("%w: %w", persistence.ErrCorrupt, err)
 	}
 	if c.state.Seq() != next {
 		return fmt.Errorf("%w: a batch to sequence %d ends at %d", persistence.ErrCorrupt, next, c.state.Seq())
@@ -197,6 +213,10 @@ func (r *recovered) reconcile(ctx context.Context, o *Options) error {
 			return fmt.Errorf("%w: pair %s is configured of %s and %s, it began as another", ErrConfig, p.Name, rules.Base, rules.Quote)
 		}
 		delete(pairs, p.Name)
+	}
+	if s.AccountByName(FeeAccount) == nil && slices.ContainsFunc(o.Pairs, func(p PairRules) bool { return p.Fees != state.FeeRates{} }) {
+		records = append(records, event.Record{Kind: event.KindAccount, TimeUs: now,
+			Account: event.Account{ID: uint32(len(s.Accounts()) + 1), Name: FeeAccount}})
 	}
 	number := len(s.Pairs())
 	for i := range o.Pairs {

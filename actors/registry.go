@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"net/netip"
 	"regexp"
+	"slices"
+	"strconv"
 
 	"github.com/asynkron/protoactor-go/actor"
 
@@ -26,9 +28,15 @@ type Admin struct {
 	Amount      money.Amount
 	Reference   string
 
+	Pair    string          // name
+	On      bool            // halted, frozen, in maintenance
+	Message string          // of maintenance; why a mail was given up
+	Fees    *state.FeeRates // nil: the pair's
+	Mail    uint64
+
 	AccountID uint32
 	Deposit   uint64
-	Repeated  bool // the deposit was made before, by the same reference
+	Repeated  bool // it was so already: the deposit was made before, by the same reference
 }
 
 // A RequestError is a refusal that changed nothing, in words for who asked.
@@ -55,23 +63,49 @@ type registry struct {
 	sealer   *seal.Sealer
 	material func(secret []byte) any
 	submit   func(*Command)           // to the journal
+	toBook   func(*Command)           // of the command's pair
 	finish   func(*Command, Outcome)  // answers
 	spawn    func(a *Account) error   // starts the wallet of a new account
 	currency func(code string) uint16 // number, 0 if there is none
 	code     func(number uint16) string
+	lookUp   func(*lookup) // asks the committed side
+	pairs    map[string]*Pair
+	fees     *fees
+	settle   func(*event.Maintenance) // what counts from now on
 
-	accounts   map[string]*Account
-	accountIDs uint32
-	keys       map[string]*Key
-	keyNumbers uint32
-	keysOf     map[uint32]int // live keys by account
-	references map[string]state.Reference
-	deposits   uint64
-	deposited  []money.Balance // by currency number-1, what is on its way included
-	lastTimeUs int64
-	busy       map[string][]*Command // object -> who waits for it
-	onTheWay   int                   // commands submitted and not released
-	later      []*Command            // met a limit that may be due to what is on its way
+	accounts    map[string]*Account
+	accountIDs  uint32
+	revoked     map[string]*Key // the live ones are in dir
+	keyNumbers  uint32
+	keysOf      map[uint32]int // live keys by account
+	deposits    uint64
+	deposited   []money.Balance // by currency number-1, what is on its way included
+	lastTimeUs  int64
+	busy        map[string][]*Command // object -> who waits for it
+	maintenance event.Maintenance
+	onTheWay    int        // commands submitted and not released
+	later       []*Command // met a limit that may be due to what is on its way
+}
+
+// A lookup asks the committed side for the deposit that a command's reference belongs to, or whether its
+// mail is in the outbox, and comes back to the registry. So each is kept in one place. No other command of
+// the same object is on its way meanwhile, and what was released before is known there.
+type lookup struct {
+	command *Command
+	id      uint64 // of the deposit or the mail; 0: there is none
+	deposit state.Deposit
+}
+
+// answer fills the lookup from the committed state.
+func (l *lookup) answer(s *state.State) {
+	a := &l.command.admin
+	if l.command.kind == event.KindDeposit {
+		l.id, l.deposit = s.Deposit(a.Reference)
+		return
+	}
+	if slices.ContainsFunc(s.Outbox(), func(m state.Mail) bool { return m.ID == a.Mail }) {
+		l.id = a.Mail
+	}
 }
 
 var (
@@ -93,6 +127,12 @@ func (g *registry) Receive(ctx actor.Context) {
 		g.decide(m)
 	case *releasedCommand:
 		g.released(m.command)
+	case *lookup:
+		waiting := g.free(m.command)
+		g.conclude(m.command, m)
+		for _, c := range waiting {
+			g.decide(c)
+		}
 	}
 }
 
@@ -102,6 +142,24 @@ func (g *registry) decide(c *Command) {
 		g.busy[object] = append(waiting, c)
 		return
 	}
+	if c.kind == event.KindDeposit || c.kind == event.KindMailed {
+		g.busy[object] = nil
+		g.lookUp(&lookup{command: c})
+		return
+	}
+	g.conclude(c, nil)
+}
+
+// free lets the next commands on an object in: the ones that waited.
+func (g *registry) free(c *Command) (waiting []*Command) {
+	object := c.object()
+	waiting = g.busy[object]
+	delete(g.busy, object)
+	return waiting
+}
+
+// conclude decides on a command whose object is free; known is for a deposit or a mail.
+func (g *registry) conclude(c *Command, known *lookup) {
 	c.timeUs = max(c.timeUs, g.lastTimeUs)
 	g.lastTimeUs = c.timeUs
 	c.record.Kind, c.record.Pair, c.record.TimeUs = c.kind, 0, c.timeUs
@@ -115,7 +173,9 @@ func (g *registry) decide(c *Command) {
 	case event.KindKeyRevoked:
 		submit, err = g.revoke(c)
 	case event.KindDeposit:
-		submit, err = g.deposit(c)
+		submit, err = g.deposit(c, known)
+	default:
+		submit, err = g.operate(c, known)
 	}
 	var limit *limitError
 	switch {
@@ -128,8 +188,12 @@ func (g *registry) decide(c *Command) {
 		g.finish(c, Accepted)
 	default:
 		g.onTheWay++
-		g.busy[object] = nil
+		g.busy[c.object()] = nil
 		c.outcome = Accepted
+		if c.kind == event.KindHalt { // the book has the last word: it is in order with its orders
+			g.toBook(c)
+			return
+		}
 		c.encode()
 		g.submit(c)
 	}
@@ -142,6 +206,14 @@ func (c *Command) object() string {
 		return "account " + c.admin.Account
 	case event.KindDeposit:
 		return "reference " + c.admin.Reference
+	case event.KindFreeze, event.KindFees:
+		return "account " + c.admin.Account
+	case event.KindHalt:
+		return "pair " + c.admin.Pair
+	case event.KindMaintenance:
+		return "maintenance"
+	case event.KindMailed:
+		return "mail " + strconv.FormatUint(c.admin.Mail, 10)
 	}
 	return "key " + c.admin.Key
 }
@@ -180,7 +252,7 @@ func (g *registry) key(c *Command) (submit bool, err error) {
 	switch {
 	case !keyForm.MatchString(a.Key):
 		return false, refusef("key %.80q: 4 to 64 letters, digits, '.', '_' and '-'", a.Key)
-	case g.keys[a.Key] != nil:
+	case g.knownKey(a.Key) != nil:
 		return false, refusef("key %s exists already", a.Key)
 	case a.Permissions == 0 || a.Permissions&^event.AllPermissions != 0:
 		return false, refusef("a key needs at least one of the permissions read, trade and withdraw")
@@ -218,8 +290,16 @@ func parsePrefix(s string) (netip.Prefix, error) {
 	return p.Masked(), err
 }
 
+// knownKey is the key of that name, live or revoked, nil if there never was one.
+func (g *registry) knownKey(public string) *Key {
+	if k := g.dir.key([]byte(public)); k != nil {
+		return k
+	}
+	return g.revoked[public]
+}
+
 func (g *registry) revoke(c *Command) (submit bool, err error) {
-	k := g.keys[c.admin.Key]
+	k := g.knownKey(c.admin.Key)
 	if k == nil {
 		return false, refusef("there is no key %.80q", c.admin.Key)
 	}
@@ -231,7 +311,7 @@ func (g *registry) revoke(c *Command) (submit bool, err error) {
 	return true, nil
 }
 
-func (g *registry) deposit(c *Command) (submit bool, err error) {
+func (g *registry) deposit(c *Command, known *lookup) (submit bool, err error) {
 	a := &c.admin
 	account, err := g.known(a.Account)
 	if err != nil {
@@ -247,12 +327,13 @@ func (g *registry) deposit(c *Command) (submit bool, err error) {
 	case a.Reference == "" || len(a.Reference) > maxReference:
 		return false, refusef("a reference has 1 to %d bytes", maxReference)
 	}
-	if r, known := g.references[a.Reference]; known {
-		if r.Account != account.ID || r.Currency != currency || r.Amount != a.Amount {
-			return false, refusef("reference %q belongs to deposit %d, which is another one: %v %s to %s", a.Reference, r.Deposit, r.Amount,
-				g.code(r.Currency), g.dir.account(r.Account).Name)
+	if known.id != 0 {
+		d := &known.deposit
+		if d.Account != account.ID || d.Currency != currency || d.Amount != a.Amount {
+			return false, refusef("reference %q belongs to deposit %d, which is another one: %v %s to %s", a.Reference, known.id, d.Amount,
+				g.code(d.Currency), g.dir.account(d.Account).Name)
 		}
-		a.Deposit, a.Repeated = r.Deposit, true
+		a.Deposit, a.Repeated = known.id, true
 		return false, nil
 	}
 	total := g.deposited[currency-1].Add(a.Amount.Balance())
@@ -271,32 +352,31 @@ func (g *registry) released(c *Command) {
 	r := &c.record
 	switch r.Kind {
 	case event.KindAccount:
-		a := &Account{ID: r.Account.ID, Name: r.Account.Name, Email: r.Account.Email}
+		a := &Account{ID: r.Account.ID, Name: r.Account.Name, HasEmail: r.Account.Email != ""}
 		if err := g.spawn(a); err != nil {
 			panic(fmt.Sprintf("BUG: the wallet of account %s does not start: %v", a.Name, err))
 		}
 		g.accounts[a.Name] = a
+		if a.Name == FeeAccount {
+			g.fees.account.Store(a.ID)
+		}
 	case event.KindKey:
 		k, err := newKey(&r.Key, g.dir.account(r.Key.Account), g.sealer, g.material)
 		if err != nil {
 			panic(fmt.Sprintf("BUG: a key that was just made: %v", err))
 		}
-		g.keys[k.Public] = k
 		g.dir.addKey(k)
 	case event.KindKeyRevoked:
-		k := g.keys[c.admin.Key]
+		k := g.knownKey(c.admin.Key)
 		g.dir.removeKey(k)
+		g.revoked[k.Public] = k
 		g.keysOf[k.Account.ID]--
-	case event.KindDeposit:
-		d := &r.Deposit
-		g.references[d.Reference] = state.Reference{Deposit: d.ID, Account: d.Account, Currency: d.Currency, Amount: d.Amount}
+	default:
+		g.operated(c)
 	}
-	object := c.object()
-	waiting := g.busy[object]
-	delete(g.busy, object)
+	waiting := append(g.later, g.free(c)...)
 	g.finish(c, Accepted) // from here on the command is its handler's
 	g.onTheWay--
-	waiting = append(g.later, waiting...)
 	g.later = nil
 	for _, next := range waiting {
 		g.decide(next)

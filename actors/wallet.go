@@ -7,6 +7,8 @@ import (
 
 	"exchange/core/event"
 	"exchange/core/ledger"
+	"exchange/core/money"
+	"exchange/core/state"
 )
 
 // A wallet is the deciding side of one account: it takes nonces, reserves money, and keeps the
@@ -21,24 +23,32 @@ import (
 // is held back until everything this wallet had in flight at that moment has been released.
 type wallet struct {
 	account *Account
-	limits  *Limits
 	out     walletOut
 
 	applied   uint64 // sequence of the last settlement
 	committed ledger.Wallet
 	open      ledger.OpenOrders
 	clientIDs ledger.ClientIDs
+	nonces    []keyNonce
+	pending   map[uint64]*state.Withdraw // withdraws; what is on its way included; nil while unused
+	*flight                              // nil until the first command: most accounts rest
+}
 
-	reserved   []reservation               // by currency, of commands in flight
-	placing    int                         // orders in flight
-	placingIDs map[event.ClientID]struct{} // client order ids of orders in flight; nil while unused
-	nonces     []keyNonce
+// A flight is what a wallet has sent on and not yet seen released, and what waits for it.
+type flight struct {
+	reserved   []reservation               // by currency
+	placing    int                         // orders
+	placingIDs map[event.ClientID]struct{} // their client order ids; nil while unused
 	tickets    tickets
 	held       []heldBack
 }
 
 // walletOut is where a wallet's decisions go.
 type walletOut interface {
+	limits() *Limits
+	withdrawPolicy() *WithdrawPolicy
+	nextWithdraw() uint64
+	codeFits(withdraw uint64, issue uint32, code string) bool
 	toBook(c *Command)    // c.record.Pair says which
 	toJournal(c *Command) // a refusal
 	toCommitted(r *Read)  // a read whose nonce is taken
@@ -73,6 +83,7 @@ type ownCommand struct {
 	order    uint64
 	pair     uint16
 	rests    bool // it is in the book
+	sweep    *sweep
 }
 
 // Receive implements actor.Actor.
@@ -91,17 +102,32 @@ func (w *wallet) Receive(ctx actor.Context) {
 }
 
 func (w *wallet) decide(c *Command) {
-	if c.key.Revoked() {
-		w.refuse(c, event.RefusedKey)
-		return
+	if w.flight == nil {
+		w.flight = new(flight)
 	}
-	if !w.takeNonce(c.key.Number, c.order.nonce) {
-		w.refuse(c, event.RefusedNonce)
-		return
+	if c.key != nil { // an operator has none, and may act for a frozen account
+		switch {
+		case c.key.Revoked():
+			w.refuse(c, event.RefusedKey)
+			return
+		case !w.takeNonce(c.key.Number, c.order.nonce):
+			w.refuse(c, event.RefusedNonce)
+			return
+		case c.account.Frozen():
+			w.refuse(c, event.RefusedFrozen)
+			return
+		}
 	}
-	if c.kind == event.KindCancel {
+	switch c.kind {
+	case event.KindCancel:
 		w.cancel(c)
-	} else {
+	case kindCancelAll:
+		w.cancelAll(c)
+	case event.KindWithdraw:
+		w.withdraw(c)
+	case event.KindWithdrawMoved:
+		w.moveWithdraw(c)
+	default:
 		w.place(c)
 	}
 }
@@ -123,20 +149,14 @@ func (w *wallet) place(c *Command) {
 		w.refuse(c, event.RefusedClientID)
 		return
 	}
-	if w.open.Len()+w.placing >= w.limits.OpenOrdersPerAccount {
+	if w.open.Len()+w.placing >= w.out.limits().OpenOrdersPerAccount {
 		w.refuse(c, event.RefusedAccountLimit)
 		return
 	}
 	currency, need := ledger.Need(o.side, o.price, o.amount, c.pair.BaseNumber, c.pair.QuoteNumber)
-	r := w.reservedOf(currency)
-	available := w.committed.Get(currency).Available().Sub(r.amount)
-	if available.Cmp(need) < 0 {
-		c.shortfall = reservation{currency, need.Sub(available)}
-		w.refuse(c, event.RefusedFunds)
+	if !w.reserve(c, currency, need) {
 		return
 	}
-	r.amount = r.amount.Add(need)
-	c.reserved = reservation{currency, need}
 	w.placing++
 	if !o.clientID.IsZero() {
 		if w.placingIDs == nil {
@@ -148,11 +168,29 @@ func (w *wallet) place(c *Command) {
 	w.out.toBook(c)
 }
 
-// refuse sends a refusal to the journal, behind everything that is in flight now. It is in flight itself
-// until its release: it has used its nonce.
+// reserve sets money aside for a command; false if there is not enough, and it is refused.
+func (w *wallet) reserve(c *Command, currency uint16, need money.Balance) bool {
+	r := w.reservedOf(currency)
+	available := w.committed.Get(currency).Available().Sub(r.amount)
+	if available.Cmp(need) < 0 {
+		c.shortfall = reservation{currency, need.Sub(available)}
+		w.refuse(c, event.RefusedFunds)
+		return false
+	}
+	r.amount = r.amount.Add(need)
+	c.reserved = reservation{currency, need}
+	return true
+}
+
 func (w *wallet) refuse(c *Command, reason uint8) {
-	before, waits := w.tickets.last(), w.tickets.out() > 0
 	c.refuse(reason)
+	w.refused(c)
+}
+
+// refused sends a refusal to the journal, behind everything that is in flight now. It is in flight itself
+// until its release: it has used its nonce.
+func (w *wallet) refused(c *Command) {
+	before, waits := w.tickets.last(), w.tickets.out() > 0
 	c.ticket = w.tickets.draw()
 	if waits {
 		w.held = append(w.held, heldBack{upTo: before, command: c})
@@ -172,7 +210,7 @@ func (w *wallet) read(r *Read) {
 		w.out.toCommitted(r)
 		return
 	}
-	if w.tickets.out() == 0 {
+	if w.inFlight() == 0 {
 		r.answer()
 		return
 	}
@@ -210,9 +248,11 @@ func (w *wallet) settle(m *settled) {
 	}
 	w.applied = m.seq
 	own := &m.command
-	if own.placed {
+	if !own.reserved.amount.IsZero() {
 		r := w.reservedOf(own.reserved.currency)
 		r.amount = r.amount.Sub(own.reserved.amount)
+	}
+	if own.placed {
 		w.placing--
 		delete(w.placingIDs, own.clientID)
 	}
@@ -237,8 +277,21 @@ func (w *wallet) settle(m *settled) {
 	if own.ticket != 0 {
 		w.tickets.giveBack(own.ticket)
 		w.letGo()
+		if own.sweep != nil {
+			w.sendNext(own.sweep)
+		}
 	}
-	w.check()
+	if w.flight != nil {
+		w.check()
+	}
+}
+
+// inFlight is how many commands are out, at least, and 0 exactly if none is.
+func (w *wallet) inFlight() int {
+	if w.flight == nil {
+		return 0
+	}
+	return w.tickets.out()
 }
 
 // letGo sends the refusals on whose wait is over.
@@ -251,6 +304,8 @@ func (w *wallet) letGo() {
 		switch {
 		case h.read != nil:
 			h.read.answer()
+		case h.command.kind == kindCancelAll && h.command.outcome == undecided:
+			w.sweep(h.command)
 		case h.command.record.Refusal.Reason == event.RefusedClientID && !w.taken(h.command.order.clientID):
 			// The order that had taken the id was itself refused: this one is decided anew.
 			w.tickets.giveBack(h.command.ticket)

@@ -2,6 +2,7 @@ package config
 
 import (
 	"fmt"
+	"net/netip"
 	"path/filepath"
 	"strings"
 	"time"
@@ -13,6 +14,8 @@ import (
 const (
 	// EnvOperatorToken is the bearer token of the operator's listener, in place of the token file.
 	EnvOperatorToken = "EXCHANGE_OPERATOR_TOKEN"
+	// EnvOperatorName is what an operator's commands are logged under, in place of the user's name.
+	EnvOperatorName = "EXCHANGE_OPERATOR_NAME"
 	// EnvSecretKey is the key that seals API secrets, in place of the key file.
 	EnvSecretKey = "EXCHANGE_SECRET_KEY"
 	// EnvConfig names the configuration file when no --config is given.
@@ -32,20 +35,24 @@ type Config struct {
 	Operator          string
 	Store             string // may hold a password: print it through RedactURL
 	Data              string // after Finish never empty
+	Archive           string // folder that trimmed parts of the journal go to; "": none
 	OperatorTokenFile string // after Finish never empty
 	SecretKeyFile     string // after Finish never empty
 
 	Demo                  bool
 	NoRateLimits          bool
 	AcceptRedisDurability bool
+	TrustedProxies        []netip.Prefix
 
 	Log        Log
 	Currencies []Currency
 	Pairs      []Pair
 	History    History
+	Withdraw   Withdraw
 	Limits     Limits
 	Timing     Timing
 	Snapshot   Snapshot
+	Mail       Mail
 
 	// Ignored are names of environment variables that begin with EXCHANGE_ but name no option:
 	// most likely a slip of the pen, so the start-up log shows them.
@@ -65,6 +72,8 @@ type Log struct {
 type Currency struct {
 	Code string // [A-Z0-9]{1,12}
 	Sign string // the symbol shown to people, such as "₿"; may be empty
+
+	MinimumWithdraw money.Amount // least amount of a withdraw; 0: any
 }
 
 // Pair is a market of two currencies with its rules for orders.
@@ -75,6 +84,8 @@ type Pair struct {
 	MinimumOrderSize  money.Amount
 	MaximumOrderSize  money.Amount
 	MinimumOrderValue money.Balance // of price x amount, in the quote currency
+	MakerFee          money.Rate    // of what the side that was in the book receives
+	TakerFee          money.Rate    // of what the other side receives
 }
 
 // Currencies are the two halves of the pair's name, empty if the name is no pair's.
@@ -90,6 +101,7 @@ func (p Pair) Currencies() (base, quote string) {
 type History struct {
 	TradesPerPair    int
 	OrdersPerAccount int
+	Candles          int
 }
 
 // Limits bound what the exchange takes on. At each of them a client gets a clear refusal.
@@ -99,11 +111,17 @@ type Limits struct {
 	InFlightCancels      int // share of InFlight that only cancels may use
 	Reads                int
 	Connections          int
+	AccountRate          int // requests a second; 0: no limit
+	AccountBurst         int
+	AddressRate          int // requests a second; 0: no limit
+	AddressBurst         int
+	RateEntries          int
 	BodyBytes            int
 	HeaderBytes          int
 	MaxFills             int
 	OpenOrdersPerAccount int
 	OpenOrdersPerBook    int
+	PendingWithdraws     int
 	KeysPerAccount       int
 	Accounts             int
 	FoldLag              int // records
@@ -121,15 +139,33 @@ type Timing struct {
 	OwnerStaleMs     int
 	ProjectionMs     int
 	SnapshotMinMs    int
+	CodeValidMs      int
 	IdleTimeoutMs    int
 	ReadTimeoutMs    int
 	WriteTimeoutMs   int
+}
+
+// Withdraw says how withdraws are confirmed.
+type Withdraw struct {
+	CodeTries int
 }
 
 // Snapshot says how many records may lie between two images of the state.
 type Snapshot struct {
 	MinRecords int
 	MaxRecords int
+}
+
+// Mail is how the exchange sends its mails.
+type Mail struct {
+	Host      string // of the SMTP server; "" sends no mail
+	Port      int    // 0 is the usual port of the TLS mode
+	TLS       string // required, implicit or none
+	Username  string // "" does not authenticate
+	Password  string // a secret
+	From      string // address, with or without a name
+	TimeoutMs int
+	CAFile    string // "" trusts the authorities of the system
 }
 
 // Ms is n milliseconds as a duration.
@@ -235,13 +271,16 @@ func (c *Config) Summary() string {
 	if c.AcceptRedisDurability && c.Redis() {
 		b.WriteString(", the durability of Redis is NOT checked: a crash of Redis may lose what was acknowledged")
 	}
+	for i, p := range c.TrustedProxies {
+		b.WriteString([]string{", trusted proxies ", " "}[min(i, 1)] + p.String())
+	}
 	for i := range Options {
 		o := &Options[i]
 		if o.named {
 			continue
 		}
 		if v := o.text(c); v != o.Default {
-			fmt.Fprintf(&b, ", %s=%s", o.Key, v)
+			fmt.Fprintf(&b, ", %s=%s", o.Key, o.redacted(v))
 		}
 	}
 	return b.String()

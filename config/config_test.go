@@ -2,6 +2,7 @@ package config
 
 import (
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"reflect"
@@ -26,9 +27,13 @@ var other = map[string]string{
 	"accept_redis_durability": "true",
 	"log.level":               "warn",
 	"log.format":              "json",
-	"currencies":              `[{code: XAU, sign: "Au"}, {code: EUR}]`,
+	"currencies":              `[{code: XAU, sign: "Au", minimum_withdraw: 0.5}, {code: EUR}]`,
 	"pairs": `[{name: XAU_EUR, price_precision: 3, amount_precision: 4, minimum_order_size: 0.0001, ` +
-		`maximum_order_size: 1e3, minimum_order_value: 0.0000000000000005}]`,
+		`maximum_order_size: 1e3, minimum_order_value: 0.0000000000000005, maker_fee: 0.001, taker_fee: 0.0015}]`,
+	"trusted_proxies": `[10.0.0.0/8, "2001:db8::1"]`,
+	"mail.host":       "mail.example.org",
+	"mail.tls":        "implicit",
+	"mail.from":       "Example Exchange <exchange@example.org>",
 }
 
 func valueOf(o *Option) string {
@@ -38,6 +43,12 @@ func valueOf(o *Option) string {
 	switch o.Key { // these are bound by other options
 	case "limits.in_flight", "timing.stall_max_ms", "timing.owner_stale_ms", "snapshot.max_records":
 		return "300000"
+	}
+	if o.Max > 0 && o.Max < 501 {
+		return fmt.Sprint(o.Max)
+	}
+	if o.Min > 501 {
+		return fmt.Sprint(o.Min)
 	}
 	return "501"
 }
@@ -64,6 +75,8 @@ func get(o *Option, c *Config) any {
 		return c.Currencies
 	case "pairs":
 		return c.Pairs
+	case "trusted_proxies":
+		return c.TrustedProxies
 	}
 	return reflect.ValueOf(o.at(c)).Elem().Interface()
 }
@@ -219,7 +232,7 @@ func TestRetentionPutsInTheDefaultOfTheStore(t *testing.T) {
 		{"pebble:x", 5, 0, 5, 0},
 	} {
 		c := Demo()
-		c.Store, c.History = x.store, History{x.trades, x.orders}
+		c.Store, c.History = x.store, History{TradesPerPair: x.trades, OrdersPerAccount: x.orders}
 		if trades, orders := c.Retention(); trades != x.wantTrades || orders != x.wantOrds {
 			t.Errorf("%+v: %d %d", x, trades, orders)
 		}
@@ -496,6 +509,37 @@ func TestTheExampleIsValidAndShowsTheDefaults(t *testing.T) {
 	}
 }
 
+func TestTrustedProxies(t *testing.T) {
+	f := func(text, want string) {
+		t.Helper()
+		c, err := Load(Sources{Flags: map[string]string{"demo": "true"}, Environ: []string{"EXCHANGE_TRUSTED_PROXIES=" + text}})
+		switch {
+		case err != nil:
+			if !strings.Contains(err.Error(), want) || want == "" {
+				t.Errorf("%s: %v", text, err)
+			}
+		case fmt.Sprint(c.TrustedProxies) != want:
+			t.Errorf("%s: %v, want %s", text, c.TrustedProxies, want)
+		case len(c.TrustedProxies) > 0 != strings.Contains(c.Summary(), ", trusted proxies "+strings.Trim(want, "[]")):
+			t.Errorf("%s: %s", text, c.Summary())
+		}
+	}
+	f("[]", "[]")
+	f("[10.0.0.0/8]", "[10.0.0.0/8]")
+	f("[192.0.2.1, 2001:db8::1, 2001:db8:1::/48]", "[192.0.2.1/32 2001:db8::1/128 2001:db8:1::/48]")
+	f("10.0.0.0/8", "trusted_proxies, line 1: this must be a list")
+	f("[10.0.0.1/8]", `"10.0.0.1/8" is not possible: it has bits behind its prefix; write 10.0.0.0/8, or 10.0.0.1 for the one address.`)
+	f("[10.0.0.0/33]", "write a network")
+	f("[proxy.example.org]", "write a network")
+	f("[fe80::1%eth0]", "write a network")
+	f(`["::ffff:10.0.0.0/104"]`, "write it as an IPv4 network")
+	f("[0.0.0.0/0]", "every address there is")
+	f(`["::/0"]`, "every address there is")
+	f("[{a: b}]", "must be one plain or quoted value")
+	f("["+strings.Repeat("10.0.0.0/8, ", maxTrustedProxies)+"10.0.0.0/8]", "list at most 64")
+	expect(t, problems(t, Sources{File: write(t, "demo: true\ntrusted_proxies:\n  - 10.0.0.0/8\n  - nowhere\n")}), `trusted_proxies, line 4: "nowhere" is not possible`)
+}
+
 func TestSummaryNamesWhatDiffersFromTheDefaults(t *testing.T) {
 	c := Demo()
 	c.Store, c.AcceptRedisDurability = "redis://:hunter2@h/1", true
@@ -518,7 +562,7 @@ func TestAConfigurationOfAProgramIsCheckedToo(t *testing.T) {
 	expect(t, c.Finish().(Problems), "limits.reads is 0: write", "limits.in_flight_cancels is 20,000: it must be below limits.in_flight, which is 20,000.",
 		"timing.stall_ms is 60,000: it must be below timing.stall_max_ms, which is 60,000.")
 	c = Default()
-	c.Currencies = []Currency{{"A", "a\nb"}, {"B", strings.Repeat("x", 9)}}
+	c.Currencies = []Currency{{Code: "A", Sign: "a\nb"}, {Code: "B", Sign: strings.Repeat("x", 9)}}
 	c.Pairs = []Pair{{Name: "A_B", MinimumOrderSize: 1, MaximumOrderSize: money.MaxAmount, AmountPrecision: 8}, {Name: "AB"}}
 	c.SecretKeyFile, c.OperatorTokenFile = "x", "./x"
 	expect(t, c.Finish().(Problems), "is the same file", "the sign of A", "the sign of B", `the name "AB" must be`, "must be above 0", "must be above 0")

@@ -12,7 +12,7 @@ func Demo() *Config {
 }
 
 func demoCurrencies() []Currency {
-	return []Currency{{"BTC", "₿"}, {"ETH", "Ξ"}, {"USDT", "₮"}}
+	return []Currency{{Code: "BTC", Sign: "₿"}, {Code: "ETH", Sign: "Ξ"}, {Code: "USDT", Sign: "₮"}}
 }
 
 func demoPairs() []Pair {

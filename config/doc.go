@@ -17,7 +17,8 @@
 // start from Default or Demo, change what they need, and call Finish. Nothing here does I/O except
 // reading the file, and a Config is not changed after the start, so all goroutines may read it.
 //
-// Secrets are no part of it. The operator's token and the server's key come from files that the
-// configuration names, or from the variables EnvOperatorToken and EnvSecretKey. The one value here
-// that may hold a password is the address of a Redis: print it with RedactURL only.
+// Most secrets are no part of it. The operator's token and the server's key come from files that the
+// configuration names, or from the variables EnvOperatorToken and EnvSecretKey. Two values here may
+// hold a password: the address of a Redis, which is printed with RedactURL only, and mail.password,
+// which is never printed.
 package config

@@ -11,8 +11,8 @@ const exampleHead = `# Configuration of ` + "`exchange serve --config FILE`" + `
 # "#" to change one. A flag goes before an environment variable, which goes before this file; a variable
 # that is empty counts as not set. Check a file with ` + "`exchange config check --config FILE`" + `.
 #
-# Secrets do not belong here: EXCHANGE_OPERATOR_TOKEN, EXCHANGE_SECRET_KEY and, with the password of a
-# Redis in it, EXCHANGE_STORE.
+# Secrets do not belong here: EXCHANGE_OPERATOR_TOKEN, EXCHANGE_SECRET_KEY, EXCHANGE_MAIL_PASSWORD and,
+# with the password of a Redis in it, EXCHANGE_STORE.
 `
 
 // exampleWidth is the length of a line of comment in the sample file.
@@ -41,6 +41,8 @@ func Example() string {
 		writeComment(&b, indent+"# ", o.Help)
 		writeComment(&b, indent+"# ", o.Where())
 		switch {
+		case o.list != nil && o.write == nil:
+			fmt.Fprintf(&b, "#%s: []\n", key)
 		case o.list != nil:
 			fmt.Fprintf(&b, "%s:\n", key)
 			o.write(&market, &b)
@@ -69,7 +71,7 @@ func (o *Option) Where() string {
 	}
 	s += "environment: " + o.Env()
 	if o.list != nil {
-		s += ", as YAML such as '[{" + map[string]string{"currencies": "code: BTC", "pairs": "name: BTC_USDT, ..."}[o.Key] + "}]'"
+		s += ", as YAML such as '[" + map[string]string{"currencies": "{code: BTC}", "pairs": "{name: BTC_USDT, ...}", "trusted_proxies": "10.0.0.0/8"}[o.Key] + "]'"
 	}
 	if o.Flag {
 		s += "; flag: --" + o.FlagName()

@@ -3,6 +3,7 @@ package config
 import (
 	"errors"
 	"fmt"
+	"net/netip"
 	"slices"
 	"strings"
 
@@ -196,6 +197,7 @@ func readCurrencies(c *Config, n ast.Node) Problems {
 		return []field{
 			{"code", true, setText(&x.Code)},
 			{"sign", false, setText(&x.Sign)},
+			{"minimum_withdraw", false, setAmount(&x.MinimumWithdraw)},
 		}
 	})
 	c.Currencies = values(list)
@@ -214,10 +216,63 @@ func readPairs(c *Config, n ast.Node) Problems {
 			{"minimum_order_size", true, setAmount(&x.MinimumOrderSize)},
 			{"maximum_order_size", true, setAmount(&x.MaximumOrderSize)},
 			{"minimum_order_value", false, setBalance(&x.MinimumOrderValue)},
+			{"maker_fee", false, setRate(&x.MakerFee)},
+			{"taker_fee", false, setRate(&x.TakerFee)},
 		}
 	})
 	c.Pairs = values(list)
 	return problems
+}
+
+// maxTrustedProxies bounds the list: each request from a proxy looks through it.
+const maxTrustedProxies = 64
+
+func readTrustedProxies(c *Config, n ast.Node) (problems Problems) {
+	bad := func(at ast.Node, format string, args ...any) {
+		problems = append(problems, fmt.Sprintf("trusted_proxies, line %d: %s", line(at), fmt.Sprintf(format, args...)))
+	}
+	seq, ok := n.(*ast.SequenceNode)
+	switch {
+	case !ok:
+		bad(n, "this must be a list of networks or addresses, such as [10.0.0.0/8, 192.0.2.1].")
+		return problems
+	case len(seq.Values) > maxTrustedProxies:
+		bad(n, "list at most %d.", maxTrustedProxies)
+		return problems
+	}
+	c.TrustedProxies = nil
+	for _, v := range seq.Values {
+		text, err := scalar(v)
+		if err != nil {
+			bad(v, "an entry %v.", err)
+		} else if p, err := parseNetwork(text); err != nil {
+			bad(v, "%q is not possible: %v.", text, err)
+		} else {
+			c.TrustedProxies = append(c.TrustedProxies, p)
+		}
+	}
+	return problems
+}
+
+// parseNetwork reads a network, or an address as the network of it alone.
+func parseNetwork(s string) (netip.Prefix, error) {
+	p, err := netip.ParsePrefix(s)
+	if err != nil {
+		a, err := netip.ParseAddr(s)
+		if err != nil || a.Zone() != "" {
+			return p, errors.New("write a network such as 10.0.0.0/8 or 2001:db8::/32, or an address")
+		}
+		p = netip.PrefixFrom(a, a.BitLen())
+	}
+	switch {
+	case p.Addr().Is4In6():
+		return p, errors.New("write it as an IPv4 network")
+	case p != p.Masked():
+		return p, fmt.Errorf("it has bits behind its prefix; write %s, or %s for the one address", p.Masked(), p.Addr())
+	case p.Bits() == 0:
+		return p, errors.New("it is every address there is, and then clients could claim to be anybody")
+	}
+	return p, nil
 }
 
 func values[T any](list []*T) []T {
@@ -234,6 +289,15 @@ func setText(at *string) func(string) error {
 
 func setInt(at *int) func(string) error {
 	return func(s string) (err error) { *at, err = parseInt(s); return err }
+}
+
+func setRate(at *money.Rate) func(string) error {
+	return func(s string) (err error) {
+		if *at, err = money.ParseRate(s); err != nil {
+			return errors.New("write a fraction from 0 to 1 of at most 8 digits, such as 0.001 for 0.1 %")
+		}
+		return nil
+	}
 }
 
 func setAmount(at *money.Amount) func(string) error {

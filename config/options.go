@@ -30,8 +30,8 @@ type Option struct {
 
 	at     func(*Config) any                // *string, *int or *bool; nil for a list
 	list   func(*Config, ast.Node) Problems // reads a list
-	write  func(*Config, *strings.Builder)  // writes a list as YAML
-	secret bool                             // the text may hold a password
+	write  func(*Config, *strings.Builder)  // writes a list as YAML; nil: its default is no entry
+	redact func(string) string              // takes the password out of the text, if one may be there
 	named  bool                             // Summary names it in words
 }
 
@@ -123,11 +123,14 @@ func (o *Option) text(c *Config) string {
 }
 
 // show is text as messages may repeat it.
-func (o *Option) show(text string) string {
-	if o.secret {
-		text = RedactURL(text)
+func (o *Option) show(text string) string { return strconv.Quote(o.redacted(text)) }
+
+// redacted is text without what may be secret in it.
+func (o *Option) redacted(text string) string {
+	if o.redact != nil {
+		return o.redact(text)
 	}
-	return strconv.Quote(text)
+	return text
 }
 
 // parseInt reads a whole number; 20_000 is 20000.
@@ -175,7 +178,7 @@ var Options = []Option{
 		at: func(c *Config) any { return &c.Operator },
 	},
 	{
-		Key: "store", Flag: true, Default: "pebble:./data", named: true, secret: true,
+		Key: "store", Flag: true, Default: "pebble:./data", named: true, redact: RedactURL,
 		Brief: "where everything is kept: pebble:FOLDER, redis://... or rediss://...",
 		Help: `What remembers: "pebble:FOLDER" is an embedded store in a folder of this machine, with nothing to install;
 			"redis://[user:password@]host:port/db" is a Redis, and "rediss://" a Redis over TLS. A Redis must write its log
@@ -190,6 +193,15 @@ var Options = []Option{
 			It is made at the first start. Empty: the folder of the embedded store, or ./data when the store is a Redis.
 			Relative paths are relative to the folder the program is started in.`,
 		at: func(c *Config) any { return &c.Data },
+	},
+	{
+		Key: "archive", Flag: true, named: true,
+		Brief: "folder that keeps all of the journal (default: none)",
+		Help: `A folder where the parts of the journal are kept, compressed and with checksums, before the store forgets them: then
+			"exchange audit --archive" can begin at the very first record. Begin with it: the exchange does not start with an
+			archive that can never be whole, for a store that has forgotten its first records or was restored from a backup.
+			Empty: they are not kept, and an audit begins at the older of the two snapshots.`,
+		at: func(c *Config) any { return &c.Archive },
 	},
 	{
 		Key: "operator_token_file", Flag: true,
@@ -219,8 +231,8 @@ var Options = []Option{
 	{
 		Key: "no_rate_limits", Flag: true,
 		Brief: "switch off rate limits, for load tests",
-		Help: `Switches off every limit on requests per second, for load tests. The limits below stay: they bound what is in
-			flight, not how often it comes. This version has no limits on requests per second, so both values do the same.`,
+		Help: `Switches off every limit on requests per second, for load tests, as if limits.account_rate and
+			limits.address_rate were 0. The other limits stay: they bound what is in flight, not how often it comes.`,
 		at: func(c *Config) any { return &c.NoRateLimits },
 	},
 	{
@@ -231,6 +243,16 @@ var Options = []Option{
 			and says so in every start-up log. Meant for services that do not let their settings be read. Means nothing to the
 			embedded store.`,
 		at: func(c *Config) any { return &c.AcceptRedisDurability },
+	},
+	{
+		Key: "trusted_proxies", named: true,
+		Brief: "networks of the proxies in front",
+		Help: `The addresses or networks of the proxies in front of the public listener, if there are any. A request that comes
+			from one of them counts as coming from the address that its header X-Forwarded-For names: the rightmost one that is no
+			trusted proxy itself. Rate limits and the allow-lists of keys go by that address, so list nothing that clients
+			can connect from: who is trusted can claim to be anybody. Without this, behind a proxy all clients are one. Empty:
+			the header is never looked at.`,
+		list: readTrustedProxies,
 	},
 
 	{
@@ -250,12 +272,13 @@ var Options = []Option{
 		Key: "currencies", named: true,
 		Brief: "the currencies",
 		Help: `What accounts can hold, in the order in which it is listed to clients. code: 1 to 12 of A-Z and 0-9. sign: the
-			symbol shown to people, at most 8 characters, may be left out. A currency of which an account still holds something cannot be
+			symbol shown to people, at most 8 characters, may be left out. minimum_withdraw: the least amount of a withdraw;
+			0, or left out, for any. A currency of which an account still holds something cannot be
 			taken out: the start refuses then.`,
 		list: readCurrencies,
 		write: func(c *Config, b *strings.Builder) {
 			for _, x := range c.Currencies {
-				fmt.Fprintf(b, "  - code: %s\n    sign: %q\n", x.Code, x.Sign)
+				fmt.Fprintf(b, "  - code: %s\n    sign: %q\n    minimum_withdraw: %s\n", x.Code, x.Sign, x.MinimumWithdraw)
 			}
 		},
 	},
@@ -265,14 +288,15 @@ var Options = []Option{
 		Help: `The markets. name: BASE_QUOTE, both of them listed under currencies. price_precision and amount_precision: the
 			most decimals of an order's price and amount, 0 to 8. minimum_order_size and maximum_order_size: the bounds of an
 			order's amount, in the base currency. minimum_order_value: the least price x amount of an order, in the quote currency;
-			0, or left out, for none. A pair with open orders cannot be taken out: the start refuses then. Other changes hold
+			0, or left out, for none. maker_fee and taker_fee: the share of what each side of a trade receives that goes to
+			the account "fees", rounded up to 1e-16; 0.001 is 0.1 %; 0, or left out, for none. A pair with open orders cannot be taken out: the start refuses then. Other changes hold
 			for new orders; open ones stay as they are.`,
 		list: readPairs,
 		write: func(c *Config, b *strings.Builder) {
 			for _, x := range c.Pairs {
 				fmt.Fprintf(b, "  - name: %s\n    price_precision: %d\n    amount_precision: %d\n", x.Name, x.PricePrecision, x.AmountPrecision)
-				fmt.Fprintf(b, "    minimum_order_size: %s\n    maximum_order_size: %s\n    minimum_order_value: %s\n",
-					x.MinimumOrderSize, x.MaximumOrderSize, x.MinimumOrderValue)
+				fmt.Fprintf(b, "    minimum_order_size: %s\n    maximum_order_size: %s\n    minimum_order_value: %s\n    maker_fee: %s\n    taker_fee: %s\n",
+					x.MinimumOrderSize, x.MaximumOrderSize, x.MinimumOrderValue, x.MakerFee, x.TakerFee)
 			}
 		},
 	},
@@ -291,6 +315,20 @@ var Options = []Option{
 		Help: `How many of its newest closed orders an account keeps in the store. Open orders do not count and are never
 			dropped. 0 keeps all. -1 is the store's default: all in the embedded store, 100,000 in a Redis.`,
 		at: func(c *Config) any { return &c.History.OrdersPerAccount },
+	},
+	{
+		Key: "history.candles", Default: "50000", Min: 0, Max: 100_000_000, named: true,
+		Brief: "candles kept per pair and timeframe",
+		Help: `How many of its newest candles each of the seven timeframes of a pair keeps in the store: 50,000 are a month of
+			minutes with trades. About 60 bytes each. 0 keeps all.`,
+		at: func(c *Config) any { return &c.History.Candles },
+	},
+
+	{
+		Key: "withdraw.code_tries", Default: "5", Min: 1, Max: 100,
+		Brief: "wrong codes for one withdraw",
+		Help:  `How often a withdraw may be confirmed with a wrong code. After that it can only be cancelled.`,
+		at:    func(c *Config) any { return &c.Withdraw.CodeTries },
 	},
 
 	{
@@ -326,9 +364,48 @@ var Options = []Option{
 	{
 		Key: "limits.connections", Default: "65536", Min: 1, Max: 4_000_000,
 		Brief: "open connections",
-		Help: `How many connections the public listener holds at once; one more is closed right away. Each takes a file descriptor
+		Help: `How many connections the public listener holds at once; one more is answered 503 and closed. Each takes a file descriptor
 			(see ulimit -n), and while it is in use buffers of limits.header_bytes and the length of the answer.`,
 		at: func(c *Config) any { return &c.Limits.Connections },
+	},
+	{
+		Key: "limits.account_rate", Default: "100", Min: 0, Max: 1_000_000,
+		Brief: "requests a second of one account",
+		Help: `How many private requests an account may make a second in the long run; up to limits.account_burst of them may
+			come at once. Beyond it the answer is 429, which says when to come back. 0: accounts are not limited.`,
+		at: func(c *Config) any { return &c.Limits.AccountRate },
+	},
+	{
+		Key: "limits.account_burst", Default: "200", Min: 1, Max: 1_000_000,
+		Brief: "requests of one account at once",
+		Help: `How many private requests an account that was quiet may make at once. They are counted back at
+			limits.account_rate a second.`,
+		at: func(c *Config) any { return &c.Limits.AccountBurst },
+	},
+	{
+		Key: "limits.address_rate", Default: "100", Min: 0, Max: 1_000_000,
+		Brief: "public requests a second of one client address",
+		Help: `How many public requests a client address may make a second in the long run; up to limits.address_burst of them
+			may come at once. Private requests count too if they could not be authenticated. Beyond it the answer is 429, to
+			private requests as well. An IPv6 address counts by its /64 network. Behind a proxy this needs trusted_proxies.
+			0: addresses are not limited, and so neither is the guessing of signatures.`,
+		at: func(c *Config) any { return &c.Limits.AddressRate },
+	},
+	{
+		Key: "limits.address_burst", Default: "200", Min: 1, Max: 1_000_000,
+		Brief: "public requests of one client address at once",
+		Help: `How many such requests an address that was quiet may make at once. They are counted back at limits.address_rate a
+			second.`,
+		at: func(c *Config) any { return &c.Limits.AddressBurst },
+	},
+	{
+		Key: "limits.rate_entries", Default: "100000", Min: 1024, Max: 10_000_000,
+		Brief: "accounts, and addresses, whose requests are counted at once",
+		Help: `How many accounts, and how many addresses, are remembered with the requests that are counted against them; each takes
+			about 45 bytes. One that is not counted back to 0 yet is only forgotten when all are so, and then the one that is
+			nearest to it. More matters only when more clients than this come within the time in which one request is
+			counted back, 10 ms at 100 a second.`,
+		at: func(c *Config) any { return &c.Limits.RateEntries },
 	},
 	{
 		Key: "limits.body_bytes", Default: "65536", Min: 1024, Max: 16 << 20,
@@ -363,6 +440,12 @@ var Options = []Option{
 		Brief: "open orders of one pair",
 		Help:  `How many open orders one pair may have. Beyond it new orders for the pair are refused. Open orders are kept in memory.`,
 		at:    func(c *Config) any { return &c.Limits.OpenOrdersPerBook },
+	},
+	{
+		Key: "limits.pending_withdraws", Default: "100", Min: 1, Max: 10_000,
+		Brief: "pending withdraws of one account",
+		Help:  `How many withdraws of one account may wait for their code or for approval. Beyond it new ones are refused.`,
+		at:    func(c *Config) any { return &c.Limits.PendingWithdraws },
 	},
 	{
 		Key: "limits.keys_per_account", Default: "100", Min: 1, Max: 10_000,
@@ -451,6 +534,13 @@ var Options = []Option{
 		at: func(c *Config) any { return &c.Timing.ProjectionMs },
 	},
 	{
+		Key: "timing.code_valid_ms", Default: "3600000", Min: 1000, Max: 604_800_000,
+		Brief: "how long the code of a withdraw is valid, in ms",
+		Help: `How long the code that is mailed for a withdraw is valid, in milliseconds. Whoever confirms with a later one is told so, and
+			gets a new one by mail.`,
+		at: func(c *Config) any { return &c.Timing.CodeValidMs },
+	},
+	{
 		Key: "timing.snapshot_min_ms", Default: "60000", Min: 0, Max: 86_400_000,
 		Brief: "least time between two snapshots, in ms",
 		Help: `The least time between two snapshots, in milliseconds, unless snapshot.max_records is reached. 0: only the number of
@@ -493,5 +583,64 @@ var Options = []Option{
 		Help: `A snapshot is made after this many records, however little time has passed. It bounds how much a start after a
 			crash must read. Must not be below snapshot.min_records.`,
 		at: func(c *Config) any { return &c.Snapshot.MaxRecords },
+	},
+
+	{
+		Key:   "mail.host",
+		Brief: "SMTP server of the exchange's mails",
+		Help: `The SMTP server that takes the exchange's mails: the codes that confirm withdrawals, and word of refused
+			ones. A name or an IP address without a port. Empty: no mail is sent, and what is to be sent waits until a start with a server.
+			With demo mails are written as files under the data folder, and no server is asked.`,
+		at: func(c *Config) any { return &c.Mail.Host },
+	},
+	{
+		Key: "mail.port", Default: "0", Min: 0, Max: 65_535,
+		Brief: "port of the SMTP server",
+		Help:  `The port of mail.host. 0: the usual one for mail.tls, which is 587 for required, 465 for implicit and 25 for none.`,
+		at:    func(c *Config) any { return &c.Mail.Port },
+	},
+	{
+		Key: "mail.tls", Default: "required", Choices: []string{"required", "implicit", "none"},
+		Brief: "how the connection to the SMTP server is encrypted",
+		Help: `How the connection to mail.host is encrypted. required: it begins in clear text and changes to TLS (STARTTLS) before
+			anything is said; a server that cannot is not used. implicit: TLS from the first byte. none: no encryption, so everyone on
+			the way can read the codes; meant for a server on this machine, and a password is sent to no other.`,
+		at: func(c *Config) any { return &c.Mail.TLS },
+	},
+	{
+		Key:   "mail.username",
+		Brief: "user name at the SMTP server",
+		Help:  `The user name at mail.host; needs mail.password. Empty: the exchange does not authenticate.`,
+		at:    func(c *Config) any { return &c.Mail.Username },
+	},
+	{
+		Key:   "mail.password",
+		Brief: "password at the SMTP server",
+		Help: `The password of mail.username. It is never shown. Best given in EXCHANGE_MAIL_PASSWORD, for a file is copied more
+			easily than an environment; if it stands in the file, let nobody else read that.`,
+		at:     func(c *Config) any { return &c.Mail.Password },
+		redact: func(string) string { return "***" },
+	},
+	{
+		Key:   "mail.from",
+		Brief: "sender of the exchange's mails",
+		Help: `The address that mails come from, such as exchange@example.org or "Example Exchange <exchange@example.org>". Mails
+			that cannot be delivered come back to it. Needed with mail.host. Its domain is part of every mail's Message-ID, by which a
+			mail that was sent twice is recognised: keep it.`,
+		at: func(c *Config) any { return &c.Mail.From },
+	},
+	{
+		Key: "mail.timeout_ms", Default: "30000", Min: 100, Max: 600_000,
+		Brief: "how long sending one mail may take, in ms",
+		Help: `How long sending one mail may take in all, in milliseconds. After it the mail counts as not sent and is tried again
+			later. Some servers let strangers wait for many seconds on purpose; less than that never gets a mail through.`,
+		at: func(c *Config) any { return &c.Mail.TimeoutMs },
+	},
+	{
+		Key:   "mail.ca_file",
+		Brief: "certificates of the authorities that the SMTP server is trusted by",
+		Help: `A file of certificates in PEM form: the server's certificate must be signed by one of them, or be one of them. For a
+			server with a certificate of one's own making. Empty: the authorities that this machine trusts.`,
+		at: func(c *Config) any { return &c.Mail.CAFile },
 	},
 }

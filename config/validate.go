@@ -3,6 +3,7 @@ package config
 import (
 	"fmt"
 	"net"
+	"net/mail"
 	"net/netip"
 	"net/url"
 	"path/filepath"
@@ -24,6 +25,7 @@ func (c *Config) Validate() error {
 	v.store()
 	v.files()
 	v.market()
+	v.mail()
 	v.below("limits.in_flight_cancels", c.Limits.InFlightCancels, "limits.in_flight", c.Limits.InFlight)
 	v.atMost("limits.in_flight_per_account", c.Limits.InFlightPerAccount, "limits.in_flight", c.Limits.InFlight)
 	v.below("timing.stall_ms", c.Timing.StallMs, "timing.stall_max_ms", c.Timing.StallMaxMs)
@@ -165,6 +167,48 @@ func (v *validator) files() {
 		v.problem("secret_key_file", strconv.Quote(v.c.SecretKeyFile), "operator_token_file is the same file; give each its own")
 	}
 }
+
+// mail checks what is said about mails, if any are sent.
+func (v *validator) mail() {
+	m := &v.c.Mail
+	if m.Host == "" {
+		return
+	}
+	if _, err := netip.ParseAddr(m.Host); err != nil && !validHost(m.Host) {
+		v.problem("mail.host", strconv.Quote(m.Host), "write a host's name or IP address alone, such as mail.example.org; its port goes into mail.port")
+	}
+	if a, err := mail.ParseAddress(m.From); err != nil || len(m.From) > maxFrom || strings.ContainsFunc(m.From+a.Name, unicode.IsControl) ||
+		strings.ContainsFunc(a.Address, func(r rune) bool { return r > unicode.MaxASCII || unicode.IsSpace(r) }) {
+		v.problem("mail.from", strconv.Quote(m.From), "with mail.host, write an address such as exchange@example.org or \"Example Exchange <exchange@example.org>\"")
+	}
+	switch {
+	case m.Username == "" && m.Password != "":
+		v.problem("mail.username", "empty", "mail.password is set; write the user it belongs to")
+	case m.Username != "" && m.Password == "":
+		v.problem("mail.password", "empty", "mail.username is set; write its password, best in EXCHANGE_MAIL_PASSWORD")
+	case m.Username != "" && m.TLS == "none" && !loopback(m.Host):
+		v.problem("mail.tls", strconv.Quote(m.TLS), "the password would cross the network in clear text; write required or implicit, "+
+			"leave out mail.username, or use a server on this machine")
+	}
+	for _, x := range []struct{ key, text string }{{"mail.username", m.Username}, {"mail.password", m.Password}} {
+		if len(x.text) > maxLogin || strings.ContainsFunc(x.text, unicode.IsControl) {
+			v.problem(x.key, "wrong", "write at most %d bytes of text without control characters", maxLogin)
+		}
+	}
+}
+
+// validHost reports whether s can be the name of a host.
+func validHost(s string) bool {
+	return len(s) <= maxHost && !strings.ContainsFunc(s, func(r rune) bool {
+		return !unicode.IsLetter(r) && !unicode.IsDigit(r) && !strings.ContainsRune("-._", r)
+	})
+}
+
+const (
+	maxHost  = 253 // bytes of a host's name: RFC 1035
+	maxFrom  = 400 // bytes of mail.from: an address of 254 and a name
+	maxLogin = 255 // bytes of mail.username and of mail.password: RFC 4616
+)
 
 const (
 	maxCode       = 12    // characters of a currency's code

@@ -3,6 +3,7 @@ package gateway
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"time"
 
@@ -22,7 +23,7 @@ func (r *request) storeContext() (context.Context, context.CancelFunc) {
 
 // storeFailed answers for a query that the store did not answer.
 func (r *request) storeFailed(err error) {
-	r.g.log.Warn("the history did not answer", "path", string(r.ctx.Path()), "error", err)
+	r.cause = fmt.Errorf("the history did not answer: %w", err)
 	r.fail(StoreUnavailable, "")
 }
 
@@ -33,6 +34,7 @@ func (r *request) ask(q *actors.Read, key *actors.Key) bool {
 	case err == nil:
 		return true
 	case errors.Is(err, actors.ErrTimeout): // the read is not ours any more
+		r.cause = err
 		r.fail(StoreUnavailable, "")
 		return false
 	}

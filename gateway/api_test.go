@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"regexp"
 	"strconv"
@@ -13,25 +14,51 @@ import (
 	"time"
 
 	"github.com/valyala/fasthttp"
+
+	"exchange/actors"
+	"exchange/core/event"
 )
 
 // The table of what each path can do, written apart from the one in the code.
 var apiPaths = []struct {
 	path, allow string
-	private     bool
+	needs       string // permission of the key; "": the path is public
 }{
-	{"/api/v1/currencies", "GET, HEAD, OPTIONS", false},
-	{"/api/v1/pairs", "GET, HEAD, OPTIONS", false},
-	{"/api/v1/orderbook/BTC_USDT", "GET, HEAD, OPTIONS", false},
-	{"/api/v1/exchanges", "GET, HEAD, OPTIONS", false},
-	{"/api/v1/wallets", "GET, HEAD, OPTIONS", true},
-	{"/api/v1/orders/own", "GET, HEAD, OPTIONS", true},
-	{"/api/v1/order/2", "GET, HEAD, OPTIONS", true},
-	{"/api/v1/exchanges/own", "GET, HEAD, OPTIONS", true},
-	{"/api/v1/order", "POST, OPTIONS", true},
-	{"/api/v1/order-cancel", "POST, OPTIONS", true},
-	{"/healthz", "GET, HEAD, OPTIONS", false},
-	{"/readyz", "GET, HEAD, OPTIONS", false},
+	{"/api/v1/currencies", "GET, HEAD, OPTIONS", ""},
+	{"/api/v1/pairs", "GET, HEAD, OPTIONS", ""},
+	{"/api/v1/ticker", "GET, HEAD, OPTIONS", ""},
+	{"/api/charts/BTC_USDT/60/chart", "GET, HEAD, OPTIONS", ""},
+	{"/api/v1/orderbook/BTC_USDT", "GET, HEAD, OPTIONS", ""},
+	{"/api/v1/exchanges", "GET, HEAD, OPTIONS", ""},
+	{"/api/v1/wallets", "GET, HEAD, OPTIONS", "read"},
+	{"/api/v1/orders/own", "GET, HEAD, OPTIONS", "read"},
+	{"/api/v1/order/2", "GET, HEAD, OPTIONS", "read"},
+	{"/api/v1/exchanges/own", "GET, HEAD, OPTIONS", "read"},
+	{"/api/v1/deposits", "GET, HEAD, OPTIONS", "read"},
+	{"/api/v1/withdraws", "GET, HEAD, OPTIONS", "read"},
+	{"/api/v1/fees", "GET, HEAD, OPTIONS", "read"},
+	{"/api/v1/order", "POST, OPTIONS", "trade"},
+	{"/api/v1/order-cancel", "POST, OPTIONS", "trade"},
+	{"/api/v1/order-cancel-all", "POST, OPTIONS", "trade"},
+	{"/api/v1/withdraw", "POST, OPTIONS", "withdraw"},
+	{"/api/v1/withdraw-confirm", "POST, OPTIONS", "withdraw"},
+	{"/api/v1/withdraw-cancel", "POST, OPTIONS", "withdraw"},
+	{"/healthz", "GET, HEAD, OPTIONS", ""},
+	{"/readyz", "GET, HEAD, OPTIONS", ""},
+}
+
+// What the tests about all paths do not know they do not test.
+func TestTheTableHasEveryPathButTheDocumentation(t *testing.T) {
+	shape := strings.NewReplacer("{pair}", "BTC_USDT", "{timeframe}", "60", "{pk}", "2")
+	known := map[string]bool{"/api/openapi.json": true, "/docs": true, "/docs/{file}": true}
+	for _, p := range apiPaths {
+		known[p.path] = true
+	}
+	for path := range New(Options{Log: quiet()}).endpoints() {
+		if !known[shape.Replace(path)] {
+			t.Errorf("%s is not in the table", path)
+		}
+	}
 }
 
 const exposed = "X-Update-Id, X-Request-Id, Retry-After, X-RateLimit-Limit, X-RateLimit-Remaining, X-RateLimit-Reset"
@@ -106,22 +133,30 @@ func (h *harness) raw(method, text string) answer {
 		h.t.Fatal(err)
 	}
 	defer c.Close()
+	return talk(h.t, c, method, text)
+}
+
+// talk sends bytes on a connection and reads one answer.
+func talk(t testing.TB, c net.Conn, method, text string) answer {
+	t.Helper()
 	if err := c.SetDeadline(time.Now().Add(20 * time.Second)); err != nil {
-		h.t.Fatal(err)
+		t.Fatal(err)
 	}
-	go io.WriteString(c, text) //nolint:errcheck // the server may answer and hang up before it has read all
+	if text != "" {
+		go io.WriteString(c, text) //nolint:errcheck // the server may answer and hang up before it has read all
+	}
 	in := bufio.NewReader(c)
 	resp, err := http.ReadResponse(in, &http.Request{Method: method})
 	if err == nil && resp.StatusCode == http.StatusContinue {
 		resp, err = http.ReadResponse(in, &http.Request{Method: method})
 	}
 	if err != nil {
-		h.t.Fatalf("%.80q: %v", text, err)
+		t.Fatalf("%.80q: %v", text, err)
 	}
 	defer resp.Body.Close()
 	body, err := io.ReadAll(resp.Body)
 	if err != nil {
-		h.t.Fatal(err)
+		t.Fatal(err)
 	}
 	a := answer{status: resp.StatusCode, header: &fasthttp.ResponseHeader{}, body: string(body)}
 	for name, values := range resp.Header {
@@ -131,7 +166,7 @@ func (h *harness) raw(method, text string) answer {
 }
 
 // market is an exchange where bob has bought 1 of alice's 1.5 BTC and bids next to nothing for more.
-func market(t *testing.T) *harness {
+func trading(t *testing.T) *harness {
 	h := newHarness(t, nil)
 	h.account("alice")
 	h.account("bob")
@@ -161,7 +196,7 @@ func (h *harness) bobs(private bool) []string {
 }
 
 func TestEveryResourceHasExactlyItsShape(t *testing.T) {
-	h := market(t)
+	h := trading(t)
 	f := func(path, body string) {
 		t.Helper()
 		for _, p := range []string{path + "/", path, path + "/?format=json", path + "?format=json", path + "?format=xml&format=json&unknown=x%20y"} {
@@ -185,6 +220,23 @@ func TestEveryResourceHasExactlyItsShape(t *testing.T) {
 	f("/api/v1/orders/own", "["+open+","+done+"]")
 	f("/api/v1/order/2", done)
 	f("/api/v1/order/3", open)
+	f("/api/v1/ticker", "["+btcTicker+","+emptyTicker("ETH_USDT")+","+emptyTicker("ETH_BTC")+"]")
+	at := decode[[]struct{ Timestamp float64 }](t, h.do("GET", "/api/v1/exchanges", "", ""))[0].Timestamp
+	candle := func(frame string, seconds int64) {
+		t.Helper()
+		f("/api/charts/BTC_USDT/"+frame+"/chart", fmt.Sprintf(`[{"time":%d,"open":100.5,"high":100.5,"low":100.5,"close":100.5,"volume":1}]`, int64(at)/seconds*seconds))
+	}
+	candle("1", 60)
+	candle("5", 300)
+	candle("15", 900)
+	candle("30", 1800)
+	candle("60", 3600)
+	candle("240", 14400)
+	candle("D", 86400)
+	f("/api/charts/ETH_BTC/D/chart", "[]")
+	f("/api/v1/deposits", `[{"id":2,"timestamp":T,"currency":"USDT","amount":1000}]`)
+	f("/api/v1/withdraws", "[]")
+	f("/api/v1/fees", `[{"pair":"BTC_USDT","maker":0,"taker":0},{"pair":"ETH_USDT","maker":0,"taker":0},{"pair":"ETH_BTC","maker":0,"taker":0}]`)
 	f("/healthz", `{"status":"alive"}`)
 	f("/readyz", `{"status":"ready"}`)
 
@@ -199,10 +251,20 @@ func TestEveryResourceHasExactlyItsShape(t *testing.T) {
 	g("/api/v1/pairs?currency1=USDT&currency1=BTC", "["+btc+"]")
 	g("/api/v1/orderbook/BTC_USDT?group=1", `{"sell":[{"price":100.5,"amount":0.5}],"buy":[{"price":0.01,"amount":0.00001}]}`)
 	g("/api/v1/wallets?currency_id=USDT", `[{"currency":"USDT","balance":899.5,"reserve":0.0000001}]`)
+	g("/api/v1/ticker?pair=BTC_USDT", "["+btcTicker+"]")
+	g("/api/v1/ticker/?pair=BTC_USDT&pair=ETH_BTC", "["+emptyTicker("ETH_BTC")+"]")
+	g("/api/v1/deposits?currency_id=BTC", "[]")
+}
+
+// The tickers of trading.
+const btcTicker = `{"timestamp":T,"pair":"BTC_USDT","last":100.5,"diff":0,"vol":1,"high":100.5,"low":100.5,"buy":0.01,"sell":100.5}`
+
+func emptyTicker(pair string) string {
+	return `{"timestamp":T,"pair":"` + pair + `","last":0,"diff":0,"vol":0,"high":0,"low":0,"buy":0,"sell":0}`
 }
 
 func TestOrdersAndCancelsAnswerInTheirShapeWithAndWithoutSlash(t *testing.T) {
-	h := market(t)
+	h := trading(t)
 	f := func(path, params string, status int, body string) {
 		t.Helper()
 		want(t, path+" "+params, h.post("alice", path, params), status, body)
@@ -221,9 +283,87 @@ func TestOrdersAndCancelsAnswerInTheirShapeWithAndWithoutSlash(t *testing.T) {
 	f("/api/v1/order-cancel/", "order=9999999999999999999", 400, `{"order":["Order not found"]}`)
 }
 
+func TestOrdersAreCancelledTogether(t *testing.T) {
+	h := trading(t)
+	f := func(path, params, body string) {
+		t.Helper()
+		want(t, path+" "+params, h.post("bob", path, params), 200, body)
+	}
+	place := func(pair string) {
+		t.Helper()
+		if a := h.post("bob", "/api/v1/order", order("buy", pair, "1", "1")); a.status != 201 {
+			t.Fatalf("%d %s", a.status, a.body)
+		}
+	}
+	f("/api/v1/order-cancel-all", "", `{"orders":[3]}`)
+	f("/api/v1/order-cancel-all/", "", `{"orders":[]}`) // their cancels have ids, too
+	place("BTC_USDT")
+	place("ETH_USDT")
+	place("BTC_USDT")
+	f("/api/v1/order-cancel-all/", "pair=ETH_BTC", `{"orders":[]}`)
+	f("/api/v1/order-cancel-all", "pair=BTC_USDT", `{"orders":[5,7]}`)
+	f("/api/v1/order-cancel-all/?format=json", "unknown=1", `{"orders":[6]}`)
+	want(t, "alice's is open", h.get("alice", "/api/v1/orders/own?status=1"), 200,
+		`[{"id":1,"pair":"BTC_USDT","type":"sell","status":1,"price":100.5,"amount":0.5,"amount_filled":1,"amount_original":1.5,"date":T}]`)
+	want(t, "nothing is reserved", h.get("bob", "/api/v1/wallets?currency_id=USDT"), 200, `[{"currency":"USDT","balance":899.5,"reserve":0}]`)
+}
+
+func TestWithdrawsAnswerInTheirShapeWithAndWithoutSlash(t *testing.T) {
+	h := trading(t)
+	h.accountAt("carol", "carol@example.org")
+	if _, err := h.deposit("carol", "10", "BTC", "to-carol"); err != nil {
+		t.Fatal(err)
+	}
+	f := func(path, params string, status int, body string) {
+		t.Helper()
+		want(t, path+" "+params, h.post("carol", path, params), status, body)
+	}
+	record := func(id, status int, more string) string {
+		return fmt.Sprintf(`{"id":%d,"timestamp":T,"currency":"BTC","amount":1.5,"status":%d,"address":"bc1q-x"%s}`, id, status, more)
+	}
+	code := func(id uint64) string { return h.sealer().Code(id, 1) }
+	for id, path := range []string{"/api/v1/withdraw", "/api/v1/withdraw/", "/api/v1/withdraw/?format=json", "/api/v1/withdraw?format=json"} {
+		f(path, "address=bc1q-x&amount=1.50&currency=BTC", 201, record(id+1, 10, ""))
+	}
+	f("/api/v1/withdraw-confirm", "code="+code(1)+"&withdraw=1", 200, record(1, 20, ""))
+	f("/api/v1/withdraw-confirm/", "code="+code(2)+"&withdraw=2", 200, record(2, 20, ""))
+	f("/api/v1/withdraw-cancel", "withdraw=3", 200, record(3, 50, "")) // new
+	f("/api/v1/withdraw-confirm/?format=json", "code="+code(4)+"&withdraw=4", 200, record(4, 20, ""))
+	f("/api/v1/withdraw-cancel/", "withdraw=4", 200, record(4, 50, "")) // verified
+	for id, to := range map[uint64]uint8{1: event.WithdrawApproved, 2: event.WithdrawRefused} {
+		c, err := h.engine.MoveWithdraw("test", id, to, map[uint8]string{event.WithdrawRefused: `no "such" address`}[to])
+		if err != nil || c.Outcome() != actors.Accepted {
+			t.Fatalf("withdraw %d: %v", id, err)
+		}
+		c.Free()
+	}
+	refused := record(2, 40, `,"details":"no \"such\" address"`)
+	for _, path := range []string{"/api/v1/withdraws", "/api/v1/withdraws/", "/api/v1/withdraws?format=json"} {
+		want(t, path, h.get("carol", path), 200, "["+record(4, 50, "")+","+record(3, 50, "")+","+refused+","+record(1, 30, "")+"]")
+	}
+	want(t, "refused", h.get("carol", "/api/v1/withdraws/?status=40"), 200, "["+refused+"]")
+
+	f("/api/v1/withdraw", "address=bc1q-x&amount=9&currency=BTC", 400, `{"date":T,"error":"Out of balance -0.5 BTC"}`)
+	f("/api/v1/withdraw-confirm", "code=000000&withdraw=1", 400, `{"withdraw":["Withdraw is approved"]}`)
+	f("/api/v1/withdraw-cancel", "withdraw=2", 400, `{"withdraw":["Withdraw is refused"]}`)
+	f("/api/v1/withdraw-cancel", "withdraw=3", 400, `{"withdraw":["Withdraw is canceled"]}`)
+	for _, id := range []string{"5", "9007199254740993", "9999999999999999999"} {
+		f("/api/v1/withdraw-cancel", "withdraw="+id, 400, `{"withdraw":["Withdraw not found"]}`)
+		f("/api/v1/withdraw-confirm", "code=x&withdraw="+id, 400, `{"withdraw":["Withdraw not found"]}`)
+	}
+	f("/api/v1/withdraw", "address=bc1q-x&amount=1.5&currency=BTC", 201, record(5, 10, ""))
+	for path, params := range map[string]string{"/api/v1/withdraw-cancel": "withdraw=5", "/api/v1/withdraw-confirm": "code=" + code(5) + "&withdraw=5"} {
+		want(t, "of another", h.post("alice", path, params), 400, `{"withdraw":["Withdraw not found"]}`)
+	}
+	want(t, "without an address for its mail", h.post("alice", "/api/v1/withdraw", "address=x&amount=1&currency=BTC"), 400, detail(NoEmail.Detail))
+	f("/api/v1/withdraw-confirm", "code=wrong&withdraw=5", 400, `{"code":["Wrong code"]}`)
+	f("/api/v1/withdraw-confirm", "code="+code(5)+"&withdraw=5", 200, record(5, 20, ""))
+	f("/api/v1/withdraw-confirm", "code="+code(5)+"&withdraw=5", 400, `{"withdraw":["Withdraw is verified"]}`)
+}
+
 func TestTimesHaveMicrosecondsAndOrderDatesMilliseconds(t *testing.T) {
 	before := time.Now().Unix()
-	h := market(t)
+	h := trading(t)
 	f := func(path, pattern string, unit int64) {
 		t.Helper()
 		a := h.do("GET", path, "", "", h.bobs(true)...)
@@ -238,6 +378,8 @@ func TestTimesHaveMicrosecondsAndOrderDatesMilliseconds(t *testing.T) {
 	f("/api/v1/exchanges", `"timestamp":([0-9]+)(\.[0-9]{1,6})?,"amount"`, 1)
 	f("/api/v1/orderbook/BTC_USDT", `"timestamp":([0-9]+)(\.[0-9]{1,6})?,"price"`, 1)
 	f("/api/v1/order/2", `"date":([0-9]+)[,}]`, 1000)
+	f("/api/v1/ticker", `"timestamp":([0-9]+)(\.[0-9]{1,6})?,"pair":"BTC_USDT"`, 1)
+	f("/api/v1/deposits", `"timestamp":([0-9]+)(\.[0-9]{1,6})?,"currency"`, 1)
 }
 
 func TestSecondsNeverEndInZeros(t *testing.T) {
@@ -256,7 +398,7 @@ func TestSecondsNeverEndInZeros(t *testing.T) {
 }
 
 func TestOtherFormatsThanJSONAreRefused(t *testing.T) {
-	h := market(t)
+	h := trading(t)
 	refused := detail(NotAcceptable.Detail)
 	for _, p := range apiPaths {
 		probe := !strings.HasPrefix(p.path, "/api/")
@@ -268,7 +410,7 @@ func TestOtherFormatsThanJSONAreRefused(t *testing.T) {
 			t.Helper()
 			var headers []string
 			if method == "GET" {
-				headers = h.bobs(p.private)
+				headers = h.bobs(p.needs != "")
 			}
 			if accept != "" {
 				headers = append(headers, "Accept", accept)
@@ -312,7 +454,7 @@ func TestOtherFormatsThanJSONAreRefused(t *testing.T) {
 }
 
 func TestWrongMethodsAreToldWhatIsAllowed(t *testing.T) {
-	h := market(t)
+	h := trading(t)
 	for _, p := range apiPaths {
 		for _, method := range []string{"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "TRACE", "CONNECT", "get", "BREW"} {
 			if strings.Contains(", "+p.allow+",", ", "+method+",") {
@@ -337,8 +479,8 @@ func TestWrongMethodsAreToldWhatIsAllowed(t *testing.T) {
 }
 
 func TestHEADHasTheHeadersOfGETAndNoBody(t *testing.T) {
-	h := market(t)
-	paths := []string{"/api/v1/pairs/?currency1=EUR", "/api/v1/orderbook/NO_PAIR/", "/api/v1/order/77", "/api/v1/order/x", "/nothing", "/api/v1/wallets?format=xml"}
+	h := trading(t)
+	paths := []string{"/api/v1/pairs/?currency1=EUR", "/api/v1/ticker/?pair=X", "/api/charts/BTC_USDT/7/chart", "/api/charts/BTC_USDT/D/chart?since=x", "/api/v1/orderbook/NO_PAIR/", "/api/v1/order/77", "/api/v1/order/x", "/nothing", "/api/v1/wallets?format=xml"}
 	for _, p := range apiPaths {
 		if !strings.HasPrefix(p.allow, "POST") {
 			paths = append(paths, p.path, p.path+"/")
@@ -361,7 +503,7 @@ func TestHEADHasTheHeadersOfGETAndNoBody(t *testing.T) {
 }
 
 func TestPreflightAllowsTheMethodsAndHeadersOfThePath(t *testing.T) {
-	h := market(t)
+	h := trading(t)
 	for _, p := range apiPaths {
 		for _, path := range []string{p.path, p.path + "/"} {
 			a := h.do("OPTIONS", path, "", "", "Origin", "https://app.example", "Access-Control-Request-Method", "POST",
@@ -378,12 +520,15 @@ func TestPreflightAllowsTheMethodsAndHeadersOfThePath(t *testing.T) {
 }
 
 func TestUnknownPathsAreNotFoundWhateverElseIsWrong(t *testing.T) {
-	h := market(t)
+	h := trading(t)
 	for _, path := range []string{
 		"/", "/api", "/api/", "/api/v1", "/api/v1/", "/api/v2/pairs/", "/api/v1/pair/", "/api/v1/pairs/BTC_USDT/", "/API/v1/pairs", "/api/v1/Pairs",
 		"/api/v1/pairs//", "//api/v1/pairs/", "/api//v1/pairs/", "/api/v1/./pairs/", "/api/v1/x/../pairs/", "/api/v1/pairs%2F", "/api/v1/%70airs/",
 		"/api/v1/orders/", "/api/v1/orders/own/1/", "/api/v1/order/1/2/", "/api/v1/orderbook/", "/api/v1/orderbook/BTC_EUR/", "/api/v1/orderbook/btc_usdt",
 		"/api/v1/orderbook/BTC%5FUSDT", "/api/v1/orderbook/BTC_USDT/x", "/api/v1/order/x/", "/api/v1/order/0/", "/api/v1/order/-1/", "/api/v1/order/1.0/",
+		"/api/charts/BTC_USDT/60/", "/api/charts/BTC_USDT/chart/", "/api/charts/BTC_EUR/60/chart", "/api/charts/btc_usdt/60/chart/", "/api/charts/BTC_USDT/2/chart", "/api/charts/BTC_USDT/060/chart",
+		"/api/charts/BTC_USDT/d/chart", "/api/charts/BTC_USDT/1440/chart", "/api/charts/BTC_USDT/60m/chart", "/api/charts/BTC_USDT/%36%30/chart", "/api/charts/BTC_USDT//chart", "/api/v1/charts/BTC_USDT/60/chart",
+		"/api/v1/ticker/BTC_USDT/", "/api/v1/deposit/", "/api/v1/withdraws/1/", "/api/v1/withdraw/1/", "/api/v1/fee/", "/api/v1/order-cancel-all/BTC_USDT",
 		"/api/v1/order/+1", "/api/v1/order/1e3", "/api/v1/order/%31", "/api/v1/order/12345678901234567890/", "/api/v1/order/\u0661/", "/healthz/x", "/readyz.", "/metrics", "/operator/v1/accounts",
 	} {
 		for _, method := range []string{"GET", "POST", "DELETE", "OPTIONS"} {
@@ -398,7 +543,7 @@ func TestUnknownPathsAreNotFoundWhateverElseIsWrong(t *testing.T) {
 
 // What is no HTTP at all, or strange HTTP, gets an answer and ends nothing but its connection.
 func TestStrangeRequestsAreAnswered(t *testing.T) {
-	h := market(t)
+	h := trading(t)
 	f := func(text string, statuses ...int) {
 		t.Helper()
 		a := h.raw("GET", text)
@@ -433,7 +578,7 @@ func TestAPanicInAHandlerIsAnsweredWithItsRequestID(t *testing.T) {
 	g := New(Options{Log: quiet(), BodyBytes: 1, HeaderBytes: 1, Connections: 1})
 	ctx := &fasthttp.RequestCtx{}
 	ctx.Request.SetRequestURI("/healthz")
-	g.handler(&endpoint{get: func(r *request) {
+	g.handler(&endpoint{early: true, get: func(r *request) {
 		r.body = append(r.body, "half an answer"...)
 		panic("on purpose")
 	}}, false)(ctx)

@@ -2,7 +2,6 @@ package gateway
 
 import (
 	"bytes"
-	"net/netip"
 
 	"exchange/core/event"
 	"exchange/gateway/params"
@@ -11,8 +10,9 @@ import (
 
 // Permissions that endpoints ask for.
 const (
-	permissionRead  = event.PermissionRead
-	permissionTrade = event.PermissionTrade
+	permissionRead     = event.PermissionRead
+	permissionTrade    = event.PermissionTrade
+	permissionWithdraw = event.PermissionWithdraw
 )
 
 func permissionName(p uint8) string {
@@ -27,10 +27,30 @@ func permissionName(p uint8) string {
 	return "unknown"
 }
 
-// authenticate finds the key, checks where it may be used from, reads the body, and verifies the
-// signature and the permission. False: the request is answered. The nonce is read and not used: its
-// wallet takes it.
+// authenticate finds out whose request it is, and checks that the account may make one now and that
+// the key has the permission. False: the request is answered.
 func (r *request) authenticate(permission uint8) bool {
+	if !r.identify() {
+		r.chargeAddress()
+		return false
+	}
+	if !r.accountMay() {
+		return false
+	}
+	if r.key.Permissions&permission == 0 {
+		r.fail(NotPermitted, permissionName(permission))
+		return false
+	}
+	if r.key.Account.Frozen() {
+		r.fail(AccountFrozen, "")
+		return false
+	}
+	return true
+}
+
+// identify finds the key, checks where it may be used from, reads the body, and verifies the signature.
+// False: the request is answered. The nonce is read and not used: its wallet takes it.
+func (r *request) identify() bool {
 	h := &r.ctx.Request.Header
 	public, signature := h.Peek("X-Key"), h.Peek("X-Sign")
 	nonce, ok := integer(h.Peek("X-Nonce"))
@@ -43,7 +63,7 @@ func (r *request) authenticate(permission uint8) bool {
 		r.fail(Unauthenticated, "")
 		return false
 	}
-	if len(key.Allow) > 0 && !allowed(key.Allow, r.address()) {
+	if len(key.Allow) > 0 && !within(key.Allow, r.address()) {
 		r.fail(AddressNotAllowed, "")
 		return false
 	}
@@ -65,10 +85,6 @@ func (r *request) authenticate(permission uint8) bool {
 		r.fail(WrongSignature, "")
 		return false
 	}
-	if key.Permissions&permission == 0 {
-		r.fail(NotPermitted, permissionName(permission))
-		return false
-	}
 	r.key, r.nonce = key, nonce
 	return true
 }
@@ -81,21 +97,6 @@ func isHex(b []byte) bool {
 		}
 	}
 	return true
-}
-
-// address is where the request comes from.
-func (r *request) address() netip.Addr {
-	a, _ := netip.AddrFromSlice(r.ctx.RemoteIP())
-	return a.Unmap()
-}
-
-func allowed(prefixes []netip.Prefix, a netip.Addr) bool {
-	for _, p := range prefixes {
-		if p.Contains(a) {
-			return true
-		}
-	}
-	return false
 }
 
 // parseBody reads the parameters of a POST. raw is a form's body as sent, nil for JSON. An empty body

@@ -1,6 +1,7 @@
 package gateway
 
 import (
+	"context"
 	"fmt"
 	"net/url"
 	"sort"
@@ -47,7 +48,7 @@ func (h *harness) hash() [32]byte {
 // key makes an API key "key-NAME" with the secret "secret-NAME".
 func (h *harness) key(account, name string, permissions uint8, allow ...string) {
 	h.t.Helper()
-	if _, err := h.engine.CreateKey(account, "key-"+name, "secret-"+name, permissions, allow); err != nil {
+	if _, err := h.engine.CreateKey("test", account, "key-"+name, "secret-"+name, permissions, allow); err != nil {
 		h.t.Fatal(err)
 	}
 }
@@ -59,11 +60,11 @@ var (
 )
 
 func TestBadHeadersAreRefusedOnEveryPrivatePath(t *testing.T) {
-	h := market(t)
+	h := trading(t)
 	before := h.hash()
 	good := string(sign.New([]byte("secret-bob")).Sign(nil, []byte("key-bob")))
 	for _, p := range apiPaths {
-		if !p.private {
+		if p.needs == "" {
 			continue
 		}
 		method := strings.Split(p.allow, ",")[0]
@@ -105,7 +106,7 @@ func TestBadHeadersAreRefusedOnEveryPrivatePath(t *testing.T) {
 }
 
 func TestASignatureIsHexOfEitherCase(t *testing.T) {
-	h := market(t)
+	h := trading(t)
 	for i, change := range []func(string) string{strings.ToLower, strings.ToUpper, func(s string) string { return strings.ToUpper(s[:32]) + s[32:] }} {
 		s := signed("bob", uint64(100+i), "")
 		s[3] = change(s[3])
@@ -116,7 +117,7 @@ func TestASignatureIsHexOfEitherCase(t *testing.T) {
 }
 
 func TestANonceMustGrowForReadsAndCommandsAlike(t *testing.T) {
-	h := market(t)
+	h := trading(t)
 	f := func(nonce string, post bool, status int) {
 		t.Helper()
 		p := ""
@@ -133,7 +134,7 @@ func TestANonceMustGrowForReadsAndCommandsAlike(t *testing.T) {
 			t.Errorf("nonce %s: got %d %s, want %d", nonce, a.status, a.body, status)
 		}
 	}
-	// market() has used 1 and 2.
+	// trading() has used 1 and 2.
 	f("2", false, 401)
 	f("3", false, 200)
 	f("3", false, 401)
@@ -153,7 +154,7 @@ func TestANonceMustGrowForReadsAndCommandsAlike(t *testing.T) {
 }
 
 func TestChecksAreMadeInTheirOrder(t *testing.T) {
-	h := market(t)
+	h := trading(t)
 	h.key("bob", "reader", event.PermissionRead)
 	h.key("bob", "elsewhere", event.AllPermissions, "192.0.2.0/24", "2001:db8::/32")
 	before := h.hash()
@@ -199,25 +200,152 @@ func TestChecksAreMadeInTheirOrder(t *testing.T) {
 	f("of the other key too", do("GET", "/api/v1/wallets?currency_id=ETH", "", "", signed("reader", nonce, "")), 200, `[{"currency":"ETH","balance":0,"reserve":0}]`)
 }
 
-func TestARefusalOfTheWalletUsesTheNonce(t *testing.T) {
-	h := market(t)
+// What an operator has switched off is refused in the same order, on every path that it concerns.
+func TestWhatIsSwitchedOffIsRefusedInTheOrderOfChecks(t *testing.T) {
+	h := trading(t)
+	h.key("bob", "reader", event.PermissionRead)
+	const nonce = 500
+	const bad = "address=&amount=x&code=&order=x&pair=x&withdraw=x" // for every POST
 	good := order("buy", "BTC_USDT", "1", "1")
-	nonce := uint64(100)
+	do := func(method, path, params string, headers []string) answer {
+		t.Helper()
+		kind := ""
+		if method == "POST" {
+			kind = formType
+		}
+		return h.do(method, path, kind, params, headers...)
+	}
+	// each asks every private path, with what is bad in a POST.
+	each := func(f func(method, path, needs, params string)) {
+		for _, p := range apiPaths {
+			if method := strings.Split(p.allow, ",")[0]; method == "POST" {
+				f(method, p.path, p.needs, bad)
+			} else if p.needs != "" {
+				f(method, p.path, p.needs, "")
+			}
+		}
+	}
+	wrong := func(s []string) []string { s[3] = strings.Repeat("ab", 32); return s }
+	var before [32]byte
+	set := func(_ actors.Admin, err error) {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+		before = h.hash()
+	}
+	unchanged := func(what string) {
+		t.Helper()
+		if h.hash() != before {
+			t.Errorf("%s: what was refused before its wallet changed the state", what)
+		}
+	}
+
+	maintenance := func(what, path, params string, headers []string) {
+		t.Helper()
+		a := do("POST", path, params, headers)
+		want(t, what+path, a, 503, detail("The exchange is in maintenance. Back at nine."))
+		if got := string(a.header.Peek("Retry-After")); got != "30" {
+			t.Errorf("%s: Retry-After is %q", path, got)
+		}
+	}
+	set(h.engine.Halt("test", "BTC_USDT", true))
+	set(h.engine.SetMaintenance(context.Background(), "test", true, "Back at nine."))
+	maintenance("maintenance before halted", "/api/v1/order", good, signed("bob", nonce, good))
+	each(func(method, path, needs, params string) {
+		if method == "GET" {
+			return
+		}
+		want(t, "signature before maintenance "+path, do(method, path, params, wrong(signed("bob", nonce, params))), 401, wrongSign)
+		want(t, "body form before maintenance "+path, do(method, path, "a=1&a=1", signed("bob", nonce, "")), 400, `{"a":["This field appears more than once."]}`)
+		want(t, "permission before maintenance "+path, do(method, path, params, signed("reader", nonce, params)), 403, detail("This key lacks the permission "+needs+"."))
+		maintenance("maintenance before fields ", path, params, signed("bob", nonce, params))
+		maintenance("maintenance before nonce ", path, "", signed("bob", 1, ""))
+	})
+	unchanged("maintenance")
+	for _, path := range []string{"/api/v1/ticker", "/api/charts/BTC_USDT/D/chart", "/api/v1/orderbook/BTC_USDT", "/readyz"} {
+		if a := h.do("GET", path, "", ""); a.status != 200 {
+			t.Errorf("%s in maintenance: %d %s", path, a.status, a.body)
+		}
+	}
+	each(func(method, path, _, _ string) {
+		if method == "GET" {
+			if a := h.get("bob", path); a.status != 200 {
+				t.Errorf("%s in maintenance: %d %s", path, a.status, a.body)
+			}
+		}
+	})
+
+	set(h.engine.Freeze("test", "bob", true))
+	frozen := detail(AccountFrozen.Detail)
+	both := func(while string) {
+		t.Helper()
+		each(func(method, path, needs, params string) {
+			want(t, "signature before frozen"+while+path, do(method, path, params, wrong(signed("bob", nonce, params))), 401, wrongSign)
+			if needs != "read" {
+				want(t, "permission before frozen"+while+path, do(method, path, params, signed("reader", nonce, params)), 403, detail("This key lacks the permission "+needs+"."))
+			}
+			want(t, "frozen before fields"+while+path, do(method, path, params, signed("bob", nonce, params)), 403, frozen)
+			want(t, "frozen before nonce"+while+path, do(method, path, "", signed("bob", 1, "")), 403, frozen)
+		})
+		want(t, "a bad field of a read"+while, do("GET", "/api/v1/wallets?currency_id=x", "", signed("bob", nonce, "")), 403, frozen)
+		unchanged("frozen" + while)
+	}
+	both(" in maintenance ")
+	set(h.engine.SetMaintenance(context.Background(), "test", false, ""))
+	both(" ")
+	if a := h.get("alice", "/api/v1/wallets"); a.status != 200 {
+		t.Errorf("another account: %d %s", a.status, a.body)
+	}
+	set(h.engine.Freeze("test", "bob", false))
+
+	halted := detail("Trading on BTC_USDT is halted.")
+	rich := order("buy", "BTC_USDT", "1000", "1000")
+	worse := order("buy", "BTC_USDT", "1000", "0.001")
+	want(t, "fields before halted", do("POST", "/api/v1/order", worse, signed("bob", nonce, worse)), 400, `{"price":["At most 2 fractional digits are possible."]}`)
+	want(t, "halted before nonce", do("POST", "/api/v1/order", good, signed("bob", 1, good)), 403, halted)
+	want(t, "halted before funds", do("POST", "/api/v1/order", rich, signed("bob", nonce, rich)), 403, halted)
+	want(t, "fields before e-mail", do("POST", "/api/v1/withdraw", "address=x&amount=0&currency=BTC", signed("bob", nonce, "address=x&amount=0&currency=BTC")), 400, `{"amount":["A number above 0 is required."]}`)
+	want(t, "e-mail before nonce and funds", do("POST", "/api/v1/withdraw", "address=x&amount=1&currency=BTC", signed("bob", 1, "address=x&amount=1&currency=BTC")), 400, detail(NoEmail.Detail))
+	unchanged("halted")
+	want(t, "a cancel works, with the nonce that nothing has used", do("POST", "/api/v1/order-cancel", "order=3", signed("bob", nonce, "order=3")), 200, `{"order":3}`)
+	want(t, "another pair works", h.post("alice", "/api/v1/order", order("sell", "ETH_BTC", "1", "1")), 400, `{"date":T,"error":"Out of balance -1 ETH"}`)
+	want(t, "a cancel of all works", h.post("alice", "/api/v1/order-cancel-all", ""), 200, `{"orders":[1]}`)
+	if err := h.engine.VerifyAtRest(); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestARefusalOfTheWalletUsesTheNonce(t *testing.T) {
+	h := trading(t)
+	h.accountAt("carol", "carol@example.org")
+	if _, err := h.deposit("carol", "1", "BTC", "to-carol"); err != nil {
+		t.Fatal(err)
+	}
+	good := order("buy", "BTC_USDT", "1", "1")
+	nonce, name := uint64(100), "bob"
 	f := func(path, p string, status int, body string) {
 		t.Helper()
 		nonce++
-		want(t, p, h.do("POST", path, formType, p, signed("bob", nonce, p)...), status, body)
-		want(t, "again after "+p, h.do("POST", "/api/v1/order/", formType, good, signed("bob", nonce, good)...), 401, wrongNonce)
+		want(t, p, h.do("POST", path, formType, p, signed(name, nonce, p)...), status, body)
+		want(t, "again after "+p, h.do("POST", "/api/v1/order/", formType, good, signed(name, nonce, good)...), 401, wrongNonce)
 		h.crash()
 		h.start()
-		want(t, "the same bytes after a crash "+p, h.do("POST", path, formType, p, signed("bob", nonce, p)...), 401, wrongNonce)
+		want(t, "the same bytes after a crash "+p, h.do("POST", path, formType, p, signed(name, nonce, p)...), 401, wrongNonce)
 	}
 	f("/api/v1/order/", order("buy", "BTC_USDT", "1000", "1000"), 400, `{"date":T,"error":"Out of balance -999100.5000001 USDT"}`)
 	f("/api/v1/order/", "amount=1&client_order_id=bid-1&pair=BTC_USDT&price=1&type=buy", 400, `{"client_order_id":["Already used by order 3"]}`)
 	f("/api/v1/order-cancel/", "order=77", 400, `{"order":["Order not found"]}`)
 	f("/api/v1/order-cancel/", "order=2", 400, `{"order":["Order already done"]}`)
 	f("/api/v1/order-cancel/", "order=3", 200, `{"order":3}`)
+	f("/api/v1/order-cancel-all/", "", 200, `{"orders":[]}`)
 	f("/api/v1/order/", good, 201, `{"success":true,"type":"buy","date":T,"oid":5,"price":1,"amount":1,"amount_filled":0,"amount_original":1,"trades":[]}`) // the cancel had the id 4
+	f("/api/v1/order-cancel-all/", "pair=BTC_USDT", 200, `{"orders":[5]}`)
+	name = "carol"
+	f("/api/v1/withdraw/", "address=x&amount=1.5&currency=BTC", 400, `{"date":T,"error":"Out of balance -0.5 BTC"}`)
+	f("/api/v1/withdraw/", "address=x&amount=1&currency=BTC", 201, `{"id":1,"timestamp":T,"currency":"BTC","amount":1,"status":10,"address":"x"}`)
+	f("/api/v1/withdraw-confirm/", "code=wrong&withdraw=1", 400, `{"code":["Wrong code"]}`)
+	f("/api/v1/withdraw-cancel/", "withdraw=7", 400, `{"withdraw":["Withdraw not found"]}`)
 	if err := h.engine.VerifyAtRest(); err != nil {
 		t.Error(err)
 	}
@@ -225,7 +353,7 @@ func TestARefusalOfTheWalletUsesTheNonce(t *testing.T) {
 
 // A query need not be signed; it may be, as sent or with its parameters sorted.
 func TestAGETIsSignedByItsKeyAloneOrWithItsQuery(t *testing.T) {
-	h := market(t)
+	h := trading(t)
 	nonce := uint64(100)
 	f := func(query, message string, status int) {
 		t.Helper()
@@ -249,7 +377,7 @@ func TestAGETIsSignedByItsKeyAloneOrWithItsQuery(t *testing.T) {
 }
 
 func TestEveryEncodingOfTheSignedParametersIsAccepted(t *testing.T) {
-	h := market(t)
+	h := trading(t)
 	const note = "a b+(c)!*'~/\u00e9"
 	values := map[string]string{"amount": "1", "note": note, "pair": "BTC_USDT", "price": "0.50", "type": "buy"}
 	names := make([]string, 0, len(values))
@@ -301,26 +429,27 @@ func TestEveryEncodingOfTheSignedParametersIsAccepted(t *testing.T) {
 }
 
 func TestEachPrivatePathNeedsItsPermission(t *testing.T) {
-	h := market(t)
+	h := trading(t)
 	all := map[string]uint8{"read": event.PermissionRead, "trade": event.PermissionTrade, "withdraw": event.PermissionWithdraw}
 	for name, p := range all {
 		h.key("bob", "only-"+name, p)
 	}
 	for _, p := range apiPaths {
-		if !p.private {
+		if p.needs == "" {
 			continue
 		}
-		method, needs := strings.Split(p.allow, ",")[0], "read"
-		if method == "POST" {
-			needs = "trade"
-		}
+		method := strings.Split(p.allow, ",")[0]
 		for name := range all {
 			account := "only-" + name
 			a := h.do(method, p.path+"/", "", "", signed(account, h.nextNonce(account), "")...)
+			enough := 200
+			if method == "POST" && p.path != "/api/v1/order-cancel-all" { // which needs no field
+				enough = 400
+			}
 			switch {
-			case name != needs:
-				want(t, name+" "+p.path, a, 403, detail("This key lacks the permission "+needs+"."))
-			case method == "POST" && a.status != 400, method == "GET" && a.status != 200:
+			case name != p.needs:
+				want(t, name+" "+p.path, a, 403, detail("This key lacks the permission "+p.needs+"."))
+			case a.status != enough:
 				t.Errorf("%s %s: %d %s", name, p.path, a.status, a.body)
 			}
 		}
@@ -328,7 +457,7 @@ func TestEachPrivatePathNeedsItsPermission(t *testing.T) {
 }
 
 func TestAKeyWithAnAllowListWorksFromThereOnly(t *testing.T) {
-	h := market(t)
+	h := trading(t)
 	f := func(ok bool, allow ...string) {
 		t.Helper()
 		name := "from-" + strconv.Itoa(len(allow)) + "-" + strings.NewReplacer("/", "-", ":", "_").Replace(allow[0])
@@ -348,12 +477,12 @@ func TestAKeyWithAnAllowListWorksFromThereOnly(t *testing.T) {
 }
 
 func TestARevokedKeyIsUnknown(t *testing.T) {
-	h := market(t)
+	h := trading(t)
 	h.key("bob", "spare", event.AllPermissions)
 	if a := h.get("spare", "/api/v1/wallets/"); a.status != 200 {
 		t.Fatalf("%d %s", a.status, a.body)
 	}
-	if _, err := h.engine.RevokeKey("key-spare"); err != nil {
+	if _, err := h.engine.RevokeKey("test", "key-spare"); err != nil {
 		t.Fatal(err)
 	}
 	check := func() {
@@ -384,7 +513,7 @@ func together(n int, send func(i int) answer) []answer {
 }
 
 func TestOfEqualNoncesInFlightExactlyOneWins(t *testing.T) {
-	h := market(t)
+	h := trading(t)
 	p := order("buy", "ETH_USDT", "0.01", "1")
 	for round := range 20 {
 		nonce := uint64(1000 + round)
@@ -416,7 +545,7 @@ func TestOfEqualNoncesInFlightExactlyOneWins(t *testing.T) {
 }
 
 func TestOfEqualNoncesOfReadsInFlightExactlyOneWins(t *testing.T) {
-	h := market(t)
+	h := trading(t)
 	for round := range 10 {
 		won := 0
 		for _, a := range together(20, func(int) answer {

@@ -3,18 +3,30 @@
 // wallets; everything it shows is either configuration or an answer of the engine.
 //
 // A request goes through the checks in one fixed order, each of which may end it: path, method, format,
-// size, headers and key, the key's addresses, the body's form, signature, permission, whether the
-// exchange takes writes, the fields, admission. None of these touches a wallet, and none of them uses
-// the nonce. What comes after is decided by the wallet's actor: the nonce, then the funds.
+// size, the address's rate, headers and key, the key's addresses, the body's form, signature, the
+// account's rate, permission, whether the exchange takes writes, the fields, admission. None of these
+// touches a wallet, and none of them uses the nonce. What comes after is decided by the wallet's actor:
+// the nonce, then the funds.
 //
 //	gateway.go   servers, routes, the checks that need no account
 //	request.go   one request: its parameters, its answer, its memory
 //	auth.go      keys, signatures, nonces, permissions
+//	address.go   where a request comes from, behind proxies too
+//	rates.go     limits on requests a second
 //	market.go    public resources
+//	ticker.go    tickers and charts
 //	account.go   an account's own lists
 //	orders.go    placing and cancelling
+//	withdraw.go  deposits, withdraws and fees
 //	operator.go  the operator's listener
+//	operate.go   what operators do with it
+//	books.go     its long answers: audits, statements, exports
 //	failure.go   every way to fail
+//	report.go    failures of ours, in the log
+//	meter.go     requests counted by route and status
+//	metrics.go   /metrics and profiles, on the operator's listener
+//	openapi*.go  the OpenAPI document of all this, and its page at /docs
 //	params/      bodies and queries into parameters
 //	sign/        signatures
+//	ratelimit/   token buckets
 package gateway

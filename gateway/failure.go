@@ -16,6 +16,7 @@ type Failure struct {
 	Detail     string // a sentence for the client; %s is replaced by what the case is about
 	Code       string // machine-readable, where a client must tell this case from others of its status
 	RetryAfter int    // seconds; 0: the header is not sent
+	Ours       bool   // we have failed: X-Request-Id names the answer in the log, which says why
 }
 
 // The catalogue.
@@ -26,6 +27,9 @@ var (
 
 	AddressNotAllowed = &Failure{Name: "AddressNotAllowed", Status: 403, Detail: "This key may not be used from this address."}
 	NotPermitted      = &Failure{Name: "NotPermitted", Status: 403, Detail: "This key lacks the permission %s."}
+
+	AccountFrozen = &Failure{Name: "AccountFrozen", Status: 403, Detail: "The account is frozen."}
+	PairHalted    = &Failure{Name: "PairHalted", Status: 403, Detail: "Trading on %s is halted."}
 
 	NotFound         = &Failure{Name: "NotFound", Status: 404, Detail: "Not found."}
 	MethodNotAllowed = &Failure{Name: "MethodNotAllowed", Status: 405, Detail: `Method "%s" not allowed.`}
@@ -38,26 +42,34 @@ var (
 	TooManyOpenOrders  = &Failure{Name: "TooManyOpenOrders", Status: 400, Detail: "This account has as many open orders as it may: cancel some first."}
 	BookFull           = &Failure{Name: "BookFull", Status: 400, Detail: "The order book of %s holds as many orders as it may."}
 
+	TooManyWithdraws = &Failure{Name: "TooManyWithdraws", Status: 400, Detail: "This account has as many pending withdraws as it may: confirm or cancel some first."}
+	NoEmail          = &Failure{Name: "NoEmail", Status: 400, Detail: "The account has no e-mail address, to which the code could be sent that confirms a withdraw."}
+
 	RequestTimeout = &Failure{Name: "RequestTimeout", Status: 408, Detail: "The request did not arrive in time."}
 	BodyTooLarge   = &Failure{Name: "BodyTooLarge", Status: 413, Detail: "The body is larger than %s bytes."}
+	Throttled      = &Failure{Name: "Throttled", Status: 429, Detail: "Request was throttled. Expected available in %s seconds."} // Retry-After says the same
 	HeaderTooLarge = &Failure{Name: "HeaderTooLarge", Status: 431, Detail: "The headers are larger than %s bytes."}
 
-	InternalError = &Failure{Name: "InternalError", Status: 500, Detail: "Internal error. The request id in X-Request-Id names it in the log."}
+	InternalError = &Failure{Name: "InternalError", Status: 500, Ours: true, Detail: "Internal error. The request id in X-Request-Id names it in the log."}
 
+	Maintenance      = &Failure{Name: "Maintenance", Status: 503, Detail: "The exchange is in maintenance.%s", RetryAfter: 30}
+	Paused           = &Failure{Name: "Paused", Status: 503, Detail: "The books are being compared: try again in a moment.", RetryAfter: 1}
 	Starting         = &Failure{Name: "Starting", Status: 503, Detail: "The exchange is starting.", RetryAfter: 1}
 	Stopping         = &Failure{Name: "Stopping", Status: 503, Detail: "The exchange is stopping.", RetryAfter: 5}
-	StoreUnavailable = &Failure{Name: "StoreUnavailable", Status: 503, Detail: "The store is not available at the moment.", RetryAfter: 1}
+	StoreUnavailable = &Failure{Name: "StoreUnavailable", Status: 503, Detail: "The store is not available at the moment.", RetryAfter: 1, Ours: true}
 	Overloaded       = &Failure{Name: "Overloaded", Status: 503, Detail: "Too many requests are in flight.", RetryAfter: 1}
 	AccountBusy      = &Failure{Name: "AccountBusy", Status: 503, Detail: "Too many requests of this account are in flight.", RetryAfter: 1}
+	// TooManyConnections is said to a connection before it has asked for anything, and it is closed.
+	TooManyConnections = &Failure{Name: "TooManyConnections", Status: 503, Detail: "Too many connections are open.", RetryAfter: 1}
 	// OutcomeUnknown has no Retry-After: the command may be in, and sending it again may do it twice.
-	OutcomeUnknown = &Failure{Name: "OutcomeUnknown", Status: 503, Code: "outcome_unknown",
+	OutcomeUnknown = &Failure{Name: "OutcomeUnknown", Status: 503, Code: "outcome_unknown", Ours: true,
 		Detail: "Outcome unknown: the request was accepted, but its result is not known in time. It may or may not have been carried out: ask for the order before you send it again.%s"}
 )
 
 // Failures is the catalogue as a list, in order of status.
-var Failures = []*Failure{MalformedBody, MalformedQuery, UnknownContentType, MalformedRequest, TooManyOpenOrders, BookFull,
-	Unauthenticated, WrongSignature, WrongNonce, AddressNotAllowed, NotPermitted, NotFound, MethodNotAllowed, NotAcceptable,
-	RequestTimeout, BodyTooLarge, HeaderTooLarge, InternalError, Starting, Stopping, StoreUnavailable, Overloaded, AccountBusy, OutcomeUnknown}
+var Failures = []*Failure{MalformedBody, MalformedQuery, UnknownContentType, MalformedRequest, TooManyOpenOrders, BookFull, TooManyWithdraws, NoEmail,
+	Unauthenticated, WrongSignature, WrongNonce, AddressNotAllowed, NotPermitted, AccountFrozen, PairHalted, NotFound, MethodNotAllowed, NotAcceptable,
+	RequestTimeout, BodyTooLarge, Throttled, HeaderTooLarge, InternalError, Maintenance, Paused, Starting, Stopping, StoreUnavailable, Overloaded, AccountBusy, TooManyConnections, OutcomeUnknown}
 
 // Texts of field errors. They stand in a list under the name of the field.
 const (
@@ -79,6 +91,10 @@ func failureOf(err error) *Failure {
 		return WrongNonce
 	case errors.Is(err, actors.ErrKeyRevoked):
 		return Unauthenticated
+	case errors.Is(err, actors.ErrPaused):
+		return Paused
+	case errors.Is(err, actors.ErrMaintenance):
+		return Maintenance
 	case errors.Is(err, actors.ErrStopping):
 		return Stopping
 	case errors.Is(err, actors.ErrBusy), errors.Is(err, actors.ErrBehind):
@@ -93,7 +109,7 @@ func failureOf(err error) *Failure {
 
 // fail answers with a failure; about replaces the %s of its text.
 func (r *request) fail(f *Failure, about string) {
-	r.status = f.Status
+	r.status, r.failure = f.Status, f
 	b := append(r.body[:0], `{"detail":`...)
 	b = appendText(b, expand(f.Detail, about))
 	if f.Code != "" {

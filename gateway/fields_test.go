@@ -3,6 +3,7 @@ package gateway
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -65,30 +66,51 @@ func quote(s string) string {
 
 // Values that no field takes, and those that one kind of field does not take, as JSON.
 var (
-	noScalars  = []string{"true", "false", "null", "{}", "[]", `{"a":1}`, "[1]", `["1"]`, "[" + strings.Repeat("[", 30) + strings.Repeat("]", 30) + "]"}
-	strange    = []string{`""`, `" "`, `"\u0000"`, `"\u0661"`, `"\uff11"`, `"\ud83d\ude00"`, quote(strings.Repeat("9", 5000)), `"1 "`, `" 1"`, `"1\n"`}
-	noNumbers  = []string{"-1", `"-1"`, `"+1"`, "-0", `"NaN"`, `"Infinity"`, `"0x10"`, `"1,5"`, `"1_000"`, `".5"`, `"5."`, `"1e"`, `"e1"`, `"1.2.3"`, `"--1"`, `"one"`}
-	noPrices   = []string{"0", "0.0", "0e9", `"0"`, "0.001", "1.234", "1e-3", "0.000000001", "1e-9", "1e-400", "1e400", "1e99999999999", "99999999999999999999", "92233720368547758.08e9", "1" + strings.Repeat("0", 70)}
-	noAmounts  = []string{"0", "0.0", "0e9", `"0"`, "0.000000001", "1e-9", "0.000009", "0.00000999", "1000000.00000001", "1000001", "1e7", "1e19", "1e400", "99999999999999999999"}
-	noIntegers = []string{"0", "-1", "1.0", "1.5", "1e3", "1E3", `"+1"`, "12345678901234567890", `"0x1"`, `"one"`, `"1 2"`}
-	noIDs      = []string{`"a b"`, `"a.b"`, `"a/b"`, `"\u00e9"`, `"<script>"`, quote(strings.Repeat("a", 37)), "1.5"}
-	noPairs    = []string{"1", `"btc_usdt"`, `"BTC_USDT "`, `"USDT_BTC"`, `"BTC/USDT"`, `"BTC"`, `"BTC_USDT\u0000"`}
-	noSides    = []string{"1", `"Buy"`, `"BUY"`, `"buy "`, `"bid"`, `"sell,buy"`}
+	noScalars    = []string{"true", "false", "null", "{}", "[]", `{"a":1}`, "[1]", `["1"]`, "[" + strings.Repeat("[", 30) + strings.Repeat("]", 30) + "]"}
+	strange      = []string{`""`, `" "`, `"\u0000"`, `"\u0661"`, `"\uff11"`, `"\ud83d\ude00"`, quote(strings.Repeat("9", 5000)), `"1 "`, `" 1"`, `"1\n"`}
+	noNumbers    = []string{"-1", `"-1"`, `"+1"`, "-0", `"NaN"`, `"Infinity"`, `"0x10"`, `"1,5"`, `"1_000"`, `".5"`, `"5."`, `"1e"`, `"e1"`, `"1.2.3"`, `"--1"`, `"one"`}
+	noPrices     = []string{"0", "0.0", "0e9", `"0"`, "0.001", "1.234", "1e-3", "0.000000001", "1e-9", "1e-400", "1e400", "1e99999999999", "99999999999999999999", "92233720368547758.08e9", "1" + strings.Repeat("0", 70)}
+	noAmounts    = []string{"0", "0.0", "0e9", `"0"`, "0.000000001", "1e-9", "0.000009", "0.00000999", "1000000.00000001", "1000001", "1e7", "1e19", "1e400", "99999999999999999999"}
+	noIntegers   = []string{"0", "-1", "1.0", "1.5", "1e3", "1E3", `"+1"`, "12345678901234567890", `"0x1"`, `"one"`, `"1 2"`}
+	noIDs        = []string{`"a b"`, `"a.b"`, `"a/b"`, `"\u00e9"`, `"<script>"`, quote(strings.Repeat("a", 37)), "1.5"}
+	noCurrencies = []string{"1", `"usdt"`, `"USDT "`, `"USD"`, `"BTC_USDT"`, `"USDT\u0000"`, `"\u0426"`}
+	noPairs      = []string{"1", `"btc_usdt"`, `"BTC_USDT "`, `"USDT_BTC"`, `"BTC/USDT"`, `"BTC"`, `"BTC_USDT\u0000"`}
+	noMoney      = []string{"0", "0.0", "0e9", `"0"`, "0.000000001", "1e-9", "1e-400", "1e19", "1e400", "99999999999999999999", "92233720368.54775808", "1" + strings.Repeat("0", 70)}
+	noSides      = []string{"1", `"Buy"`, `"BUY"`, `"buy "`, `"bid"`, `"sell,buy"`}
 )
 
-func TestEachBadFieldOfAnOrderIsNamed(t *testing.T) {
-	h := market(t)
-	good := map[string]string{"amount": "1", "pair": `"BTC_USDT"`, "price": "1", "type": `"buy"`}
-	bad := map[string][]string{
+// Texts that no field of free text takes.
+var noTexts = []string{`""`, `"\u0000"`, `"a\u0000b"`, `"a\nb"`, `"\t"`, `"\u001b[2J"`, `"\u007f"`, `"\u0085"`, quote(strings.Repeat("x", 5000)), quote(strings.Repeat("\u00e9", 1000))}
+
+// The fields of every POST, with a good value of each, "" if it may be missing, and bad ones; "": it is missing.
+var postFields = []struct {
+	path string
+	good map[string]string
+	bad  map[string][]string
+}{
+	{"/api/v1/order/", map[string]string{"amount": "1", "pair": `"BTC_USDT"`, "price": "1", "type": `"buy"`, "client_order_id": ""}, map[string][]string{
 		"amount":          slices.Concat(noScalars, strange, noNumbers, noAmounts, []string{""}),
 		"price":           slices.Concat(noScalars, strange, noNumbers, noPrices, []string{""}),
 		"pair":            slices.Concat(noScalars, strange, noPairs, []string{""}),
 		"type":            slices.Concat(noScalars, strange, noSides, []string{""}),
-		"client_order_id": slices.Concat(noScalars, strange, noIDs),
-	}
+		"client_order_id": slices.Concat(noScalars, strange, noIDs)}},
+	{"/api/v1/order-cancel/", map[string]string{"order": "1"}, map[string][]string{"order": slices.Concat(noScalars, strange, noNumbers, noIntegers, []string{""})}},
+	{"/api/v1/order-cancel-all/", map[string]string{"pair": ""}, map[string][]string{"pair": slices.Concat(noScalars, strange, noPairs)}},
+	{"/api/v1/withdraw/", map[string]string{"amount": "1", "currency": `"USDT"`, "address": `"x"`}, map[string][]string{
+		"amount":   slices.Concat(noScalars, strange, noNumbers, noMoney, []string{""}),
+		"currency": slices.Concat(noScalars, strange, noCurrencies, []string{""}),
+		"address":  slices.Concat(noScalars, noTexts, []string{quote(strings.Repeat("x", 257)), quote(strings.Repeat("\u00e9", 129)), ""})}},
+	{"/api/v1/withdraw-confirm/", map[string]string{"withdraw": "1", "code": `"x"`}, map[string][]string{
+		"withdraw": slices.Concat(noScalars, strange, noNumbers, noIntegers, []string{""}),
+		"code":     slices.Concat(noScalars, noTexts, []string{quote(strings.Repeat("1", 65)), ""})}},
+	{"/api/v1/withdraw-cancel/", map[string]string{"withdraw": "1"}, map[string][]string{"withdraw": slices.Concat(noScalars, strange, noNumbers, noIntegers, []string{""})}},
+}
+
+func TestEachBadFieldOfABodyIsNamed(t *testing.T) {
+	h := trading(t)
 	body := func(with map[string]string) string {
 		var parts []string
-		for _, name := range []string{"type", "pair", "client_order_id", "amount", "price"} {
+		for _, name := range slices.Sorted(maps.Keys(with)) {
 			if v := with[name]; v != "" {
 				parts = append(parts, quote(name)+":"+v)
 			}
@@ -96,43 +118,76 @@ func TestEachBadFieldOfAnOrderIsNamed(t *testing.T) {
 		return "{" + strings.Join(parts, ",") + "}"
 	}
 	untouched(t, h, func() {
-		for name, values := range bad {
-			for _, v := range values {
-				with := map[string]string{name: v}
-				for n, g := range good {
-					if n != name {
-						with[n] = g
-					}
-				}
+		for _, p := range postFields {
+			f := func(with map[string]string, names ...string) {
+				t.Helper()
 				b := body(with)
-				a := h.postJSON("bob", fieldsNonce, "/api/v1/order/", b)
-				if got := badFieldsOf(t, b, a); !slices.Equal(got, []string{name}) {
-					t.Errorf("%.300s: names %v, want %s", b, got, name)
+				if got := badFieldsOf(t, p.path+" "+b, h.postJSON("bob", fieldsNonce, p.path, b)); !slices.Equal(got, names) {
+					t.Errorf("%s %.300s: names %v, want %v", p.path, b, got, names)
 				}
 			}
-		}
-		// Every combination of bad fields is reported at once.
-		for set := 1; set < 32; set++ {
-			with := map[string]string{"amount": "1", "pair": `"BTC_USDT"`, "price": "1", "type": `"buy"`}
-			var names []string
-			for i, name := range []string{"amount", "client_order_id", "pair", "price", "type"} {
-				if set>>i&1 == 1 {
-					with[name] = bad[name][set%len(bad[name])]
-					if with[name] == "" {
-						delete(with, name)
+			names := slices.Sorted(maps.Keys(p.good))
+			for _, name := range names {
+				for _, v := range p.bad[name] {
+					with := maps.Clone(p.good)
+					with[name] = v
+					f(with, name)
+				}
+			}
+			// Every combination of bad fields is reported at once.
+			for set := 1; set < 1<<len(names); set++ {
+				with, bad := maps.Clone(p.good), []string(nil)
+				for i, name := range names {
+					if set>>i&1 == 1 {
+						with[name], bad = p.bad[name][set%len(p.bad[name])], append(bad, name)
 					}
-					names = append(names, name)
 				}
-			}
-			a := h.postJSON("bob", fieldsNonce, "/api/v1/order/", body(with))
-			if got := badFieldsOf(t, body(with), a); !slices.Equal(got, names) {
-				t.Errorf("%s: names %v, want %v", body(with), got, names)
+				f(with, bad...)
 			}
 		}
+		const required = `["This field is required."]`
 		for _, empty := range []string{"{}", ""} {
-			want(t, "nothing", h.postJSON("bob", fieldsNonce, "/api/v1/order/", empty), 400, `{"pair":["This field is required."],"type":["This field is required."],"price":["This field is required."],"amount":["This field is required."]}`)
+			for path, text := range map[string]string{
+				"/api/v1/order/":            `{"pair":` + required + `,"type":` + required + `,"price":` + required + `,"amount":` + required + `}`,
+				"/api/v1/order-cancel/":     `{"order":` + required + `}`,
+				"/api/v1/withdraw/":         `{"currency":` + required + `,"amount":` + required + `,"address":` + required + `}`,
+				"/api/v1/withdraw-confirm/": `{"withdraw":` + required + `,"code":` + required + `}`,
+				"/api/v1/withdraw-cancel/":  `{"withdraw":` + required + `}`,
+			} {
+				want(t, "nothing to "+path, h.postJSON("bob", fieldsNonce, path, empty), 400, text)
+			}
 		}
 	})
+}
+
+// Beside them what is at the bounds, and strange but a text, is taken: what refuses these is that bob has no
+// e-mail address, and that there is no such withdraw.
+func TestTextsOfAWithdrawMayBeAnyAtTheirBounds(t *testing.T) {
+	h := trading(t)
+	nonce := uint64(fieldsNonce)
+	for _, v := range []string{quote(strings.Repeat("x", 256)), quote(strings.Repeat("\u00e9", 128)), `"\ud83d\ude00"`, "1.50", `"<b>&"`, `" "`} {
+		want(t, v, h.postJSON("bob", nonce, "/api/v1/withdraw/", `{"address":`+v+`,"amount":"1e-8","currency":"USDT"}`), 400, detail(NoEmail.Detail))
+	}
+	for _, v := range []string{quote(strings.Repeat("1", 64)), `"\u00e9"`, "123456"} {
+		nonce++
+		want(t, v, h.postJSON("bob", nonce, "/api/v1/withdraw-confirm/", `{"code":`+v+`,"withdraw":1}`), 400, `{"withdraw":["Withdraw not found"]}`)
+	}
+}
+
+func TestAWithdrawIsAtLeastTheMinimumOfItsCurrency(t *testing.T) {
+	h := newHarness(t, func(o *actors.Options) { o.Currencies[0].MinimumWithdraw = 1e5 })
+	h.accountAt("bob", "bob@example.org")
+	if _, err := h.deposit("bob", "1", "BTC", "r"); err != nil {
+		t.Fatal(err)
+	}
+	f := func(amount, currency string, status int, body string) {
+		t.Helper()
+		want(t, amount+" "+currency, h.post("bob", "/api/v1/withdraw/", "address=x&amount="+amount+"&currency="+currency), status, body)
+	}
+	f("0.00099999", "BTC", 400, `{"amount":["The smallest amount is 0.001."]}`)
+	f("0.00099999", "btc", 400, `{"currency":["Unknown currency."]}`)
+	f("0.00000001", "ETH", 400, `{"date":T,"error":"Out of balance -0.00000001 ETH"}`) // it has none
+	f("0.001", "BTC", 201, `{"id":1,"timestamp":T,"currency":"BTC","amount":0.001,"status":10,"address":"x"}`)
 }
 
 // The least value is looked at as soon as there is a price and an amount, whatever the other fields are.
@@ -158,27 +213,13 @@ func TestAnOrderOfTooLittleValueIsRefusedTogetherWithOtherFaults(t *testing.T) {
 	f("0.1", "100", "buy", 201, `{"success":true,"type":"buy","date":T,"oid":1,"price":100,"amount":0.1,"amount_filled":0,"amount_original":0.1,"trades":[]}`)
 }
 
-func TestABadOrderNumberOfACancelIsNamed(t *testing.T) {
-	h := market(t)
-	untouched(t, h, func() {
-		for _, v := range slices.Concat(noScalars, strange, noNumbers, noIntegers, []string{""}) {
-			b := `{"order":` + v + `}`
-			if v == "" {
-				b = "{}"
-			}
-			if got := badFieldsOf(t, b, h.postJSON("bob", fieldsNonce, "/api/v1/order-cancel/", b)); !slices.Equal(got, []string{"order"}) {
-				t.Errorf("%s: names %v", b, got)
-			}
-		}
-	})
-}
-
 func TestFormsAreCheckedAsJSONIs(t *testing.T) {
-	h := market(t)
+	h := trading(t)
 	untouched(t, h, func() {
+		path := "/api/v1/order/"
 		f := func(params, names string) {
 			t.Helper()
-			a := h.do("POST", "/api/v1/order/", formType, params, signed("bob", fieldsNonce, params)...)
+			a := h.do("POST", path, formType, params, signed("bob", fieldsNonce, params)...)
 			if got := strings.Join(badFieldsOf(t, params, a), " "); got != names {
 				t.Errorf("%s: names %s, want %s", params, got, names)
 			}
@@ -192,11 +233,24 @@ func TestFormsAreCheckedAsJSONIs(t *testing.T) {
 		f("amount=1&am%6Funt=2&pair=BTC_USDT&price=1&type=buy", "amount")
 		f("amount=%5B1%5D&pair=BTC_USDT&price=true&type=null", "amount price type")
 		f("amount[]=1&pair=BTC_USDT&price=1&type=buy", "amount")
+		path = "/api/v1/withdraw/"
+		f("address&amount=&currency=+USDT", "address amount currency")
+		f("address=a%0Ab&amount=%2B1&currency=USDT", "address amount")
+		f("address=x&address=x&amount=1&currency=USDT", "address")
+		f("address=x&amount=1&currency=USDT%00", "currency")
+		path = "/api/v1/withdraw-confirm/"
+		f("code=&withdraw=1e3", "code withdraw")
+		f("code=1&withdraw=1&withdraw=2", "withdraw")
+		path = "/api/v1/withdraw-cancel/"
+		f("withdraw=%2B1", "withdraw")
+		path = "/api/v1/order-cancel-all/"
+		f("pair=", "pair")
+		f("pair=BTC_USDT&pair=BTC_USDT", "pair")
 	})
 }
 
 func TestABodyThatIsNoSetOfParametersIsRefusedWithAReason(t *testing.T) {
-	h := market(t)
+	h := trading(t)
 	good := `{"amount":1,"pair":"BTC_USDT","price":1,"type":"buy"}`
 	many := func(n int) string {
 		var parts []string
@@ -208,7 +262,7 @@ func TestABodyThatIsNoSetOfParametersIsRefusedWithAReason(t *testing.T) {
 	untouched(t, h, func() {
 		f := func(kind, body string) {
 			t.Helper()
-			for _, path := range []string{"/api/v1/order/", "/api/v1/order-cancel/"} {
+			for _, path := range []string{"/api/v1/order/", "/api/v1/order-cancel/", "/api/v1/order-cancel-all/", "/api/v1/withdraw/", "/api/v1/withdraw-confirm/", "/api/v1/withdraw-cancel/"} {
 				a := h.do("POST", path, kind, body, signed("bob", fieldsNonce, "")...)
 				wellFormed(t, body, a)
 				var answer struct{ Detail string }
@@ -236,9 +290,11 @@ func TestABodyThatIsNoSetOfParametersIsRefusedWithAReason(t *testing.T) {
 		for body, name := range map[string]string{
 			`{"amount":1,"amount":1}`: "amount", `{"amount":1,"\u0061mount":2}`: "amount", `{"x":1,"y":2,"x":1}`: "x", `{"":1,"":2}`: "", `{"<b>":1,"<b>":[]}`: "<b>",
 		} {
-			a := h.do("POST", "/api/v1/order/", jsonType, body, signed("bob", fieldsNonce, "")...)
-			if got := badFieldsOf(t, body, a); !slices.Equal(got, []string{name}) {
-				t.Errorf("%s: names %q", body, got)
+			for _, path := range []string{"/api/v1/order/", "/api/v1/order-cancel-all/", "/api/v1/withdraw/"} {
+				a := h.do("POST", path, jsonType, body, signed("bob", fieldsNonce, "")...)
+				if got := badFieldsOf(t, body, a); !slices.Equal(got, []string{name}) {
+					t.Errorf("%s %s: names %q", path, body, got)
+				}
 			}
 		}
 	})
@@ -250,14 +306,16 @@ func TestABodyThatIsNoSetOfParametersIsRefusedWithAReason(t *testing.T) {
 }
 
 func TestEachBadParameterOfAQueryIsNamed(t *testing.T) {
-	h := market(t)
+	h := trading(t)
 	counts := []string{"0", "00", "-1", "1.0", "1e3", "+1", "%201", "", "all", "12345678901234567890", "%D9%A1"}
 	ids := counts
 	sides := []string{"", "Buy", "SELL", "1", "buy,sell"}
 	pairs := []string{"", "BTC", "btc_usdt", "BTC_EUR", "%F0%9F%98%80", strings.Repeat("x", 500)}
 	offsets := []string{"-1", "100001", "1e3", "", "x", "12345678901234567890"}
 	orderings := []string{"", "ID", "--id", "price", "id,-id"}
-	currencies := []string{"", "btc", "EUR", "1"}
+	currencies := []string{"", "btc", "EUR", "1", "BTC%00", "%F0%9F%98%80", strings.Repeat("x", 500)}
+	statuses := []string{"", "0", "1", "11", "60", "010", "10.0", "-10", "new", "%D9%A1%D9%A0"}
+	moments := []string{"", "x", "%2B1", "+1", "-", "--1", "-+1", "1,5", "1e", ".5", "5.", "NaN", "0x10", "1.123456789", "-1.123456789", "1e11", "-1e11", "1e400", "1e-9", "%D9%A1", "1%00", strings.Repeat("9", 500)}
 	untouched(t, h, func() {
 		f := func(path string, private bool, bad map[string][]string) {
 			t.Helper()
@@ -287,6 +345,10 @@ func TestEachBadParameterOfAQueryIsNamed(t *testing.T) {
 		f("/api/v1/orderbook/BTC_USDT/", false, map[string][]string{"limit_sell": counts, "limit_buy": counts, "group": {"", "2", "-1", "true", "01"}})
 		f("/api/v1/orderbook/BTC_USDT/", false, map[string][]string{"limit_asks": counts, "limit_bids": counts})
 		f("/api/v1/exchanges/", false, map[string][]string{"pair": pairs, "limit": counts, "offset": offsets, "before": ids, "ordering": orderings})
+		f("/api/v1/ticker/", false, map[string][]string{"pair": pairs})
+		f("/api/charts/BTC_USDT/1/chart", false, map[string][]string{"limit": counts, "since": moments, "until": moments})
+		f("/api/v1/deposits/", true, map[string][]string{"currency_id": currencies, "limit": counts, "offset": offsets, "before": ids})
+		f("/api/v1/withdraws/", true, map[string][]string{"currency_id": currencies, "status": statuses, "limit": counts, "offset": offsets, "before": ids})
 		f("/api/v1/wallets/", true, map[string][]string{"currency_id": currencies})
 		f("/api/v1/orders/own/", true, map[string][]string{"type": sides, "pair": pairs, "status": {"0", "4", "", "active", "-1", "1.0"}, "limit": counts, "offset": offsets, "before": ids,
 			"client_order_id": {"", "a%20b", "%C3%A9", strings.Repeat("a", 37)}})
@@ -295,7 +357,7 @@ func TestEachBadParameterOfAQueryIsNamed(t *testing.T) {
 		for i := range 100 {
 			many = append(many, "p"+strconv.Itoa(i)+"=1")
 		}
-		for _, path := range []string{"/api/v1/pairs/", "/api/v1/exchanges/", "/api/v1/wallets/"} {
+		for _, path := range []string{"/api/v1/pairs/", "/api/v1/exchanges/", "/api/v1/wallets/", "/api/v1/ticker/", "/api/charts/BTC_USDT/D/chart", "/api/v1/deposits/", "/api/v1/withdraws/", "/api/v1/fees/"} {
 			for _, query := range []string{strings.Join(many, "&"), "a=%", "a=%FF", strings.Repeat("n", 65) + "=1"} {
 				a := h.do("GET", path+"?"+query, "", "", signed("bob", fieldsNonce, "")...)
 				if wellFormed(t, path, a); a.status != 400 || !strings.HasPrefix(a.body, `{"detail":"The query could not be parsed. `) {

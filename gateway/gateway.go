@@ -1,13 +1,14 @@
 package gateway
 
 import (
-	"crypto/rand"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"net"
+	"net/netip"
 	"runtime/debug"
+	"slices"
 	"strconv"
 	"strings"
 	"sync/atomic"
@@ -18,6 +19,8 @@ import (
 	"github.com/valyala/fasthttp"
 
 	"exchange/actors"
+	"exchange/core/market"
+	"exchange/gateway/ratelimit"
 	"exchange/gateway/sign"
 )
 
@@ -26,12 +29,28 @@ type Options struct {
 	Log           *slog.Logger
 	BodyBytes     int // largest body
 	HeaderBytes   int // largest head of a request
-	Connections   int // most connections at once
+	Connections   int // most connections at once, on each of the two listeners
 	IdleTimeout   time.Duration
 	ReadTimeout   time.Duration // for a whole request to arrive
 	WriteTimeout  time.Duration // for an answer to be taken
 	OperatorToken string        // bearer token of the operator's listener
+	Archive       Archive       // of the journal; nil: there is none
+	Build         Build         // what the program was built from, for monitoring
+
+	AccountRate    Rate           // private requests of one account
+	AddressRate    Rate           // public and unauthenticated requests of one client address
+	RateEntries    int            // most accounts, and most addresses, whose requests are counted
+	TrustedProxies []netip.Prefix // whose X-Forwarded-For is believed
+	// Clock is what rates go by: nanoseconds of a clock that never goes back. nil: the process's own.
+	Clock func() int64
 }
+
+// A Build is what a program was built from.
+type Build struct{ Version, Commit string }
+
+// A Rate is a limit on requests: so many a second in the long run, and a burst at once. The zero Rate is
+// no limit.
+type Rate struct{ PerSecond, Burst int }
 
 // A Gateway serves the public API and the operator's. It may be made and serve before there is an
 // engine: until SetEngine it answers that the exchange is starting.
@@ -40,9 +59,21 @@ type Gateway struct {
 	log      *slog.Logger
 	engine   atomic.Pointer[actors.Engine]
 	static   atomic.Pointer[static]
+	tickers  atomic.Pointer[tickerList]
 	public   *fasthttp.Server
 	operator *fasthttp.Server
 	routes   *router.Router
+	document *document // of the public API
+
+	accounts, addresses *ratelimit.Limiter
+	now                 func() int64 // for both, and for how long requests take
+
+	meter, operatorMeter                   *meter
+	publicConnections, operatorConnections connectionMeter
+	throttled                              throttleMeter
+	errorLog, unavailableLog               failureLog     // of 500 and of the others
+	operatorPaths                          map[string]int // number of each route in operatorMeter
+	scrape                                 fasthttp.RequestHandler
 }
 
 // KeyMaterial makes what signatures are verified with, for actors.Options.
@@ -50,17 +81,27 @@ func KeyMaterial(secret []byte) any { return sign.New(secret) }
 
 // New makes a gateway. It does not listen yet.
 func New(o Options) *Gateway {
-	g := &Gateway{opts: o, log: o.Log}
+	g := &Gateway{opts: o, log: o.Log, now: o.Clock,
+		accounts:  ratelimit.New(o.AccountRate.PerSecond, o.AccountRate.Burst, o.RateEntries),
+		addresses: ratelimit.New(o.AddressRate.PerSecond, o.AddressRate.Burst, o.RateEntries)}
+	if start := time.Now(); g.now == nil {
+		g.now = func() int64 { return int64(time.Since(start)) }
+	}
 	g.routes = g.router()
+	g.operatorMeter, g.operatorPaths = newOperatorMeter()
+	g.scrape = g.newScrape()
+	g.document = newDocument(g.endpoints())
 	g.public = g.server(g.route, g.brokenRequest)
 	g.operator = g.server(g.handleOperator, g.brokenOperatorRequest)
+	g.operator.WriteTimeout = streamTimeout // some of its answers are long
 	return g
 }
 
 func (g *Gateway) server(h fasthttp.RequestHandler, broken func(*fasthttp.RequestCtx, error)) *fasthttp.Server {
 	return &fasthttp.Server{
 		Handler: h, ErrorHandler: broken, Logger: serverLog{g.log},
-		Concurrency: g.opts.Connections, ReadBufferSize: g.opts.HeaderBytes, MaxRequestBodySize: g.opts.BodyBytes,
+		// The listener bounds connections. This leaves room for those that are closed and not yet cleared away.
+		Concurrency: 2 * g.opts.Connections, ReadBufferSize: g.opts.HeaderBytes, MaxRequestBodySize: g.opts.BodyBytes,
 		ReadTimeout: g.opts.ReadTimeout, WriteTimeout: g.opts.WriteTimeout, IdleTimeout: g.opts.IdleTimeout,
 		NoDefaultServerHeader: true, NoDefaultContentType: true, DisablePreParseMultipartForm: true,
 		CloseOnShutdown: true, KeepHijackedConns: true,
@@ -82,10 +123,21 @@ func (g *Gateway) SetEngine(e *actors.Engine) {
 }
 
 // Serve serves the public API until Shutdown.
-func (g *Gateway) Serve(l net.Listener) error { return g.public.Serve(l) }
+func (g *Gateway) Serve(l net.Listener) error {
+	return g.public.Serve(g.bounded(l, &g.publicConnections, func(ctx *fasthttp.RequestCtx) {
+		r := newRequest(g, ctx)
+		r.route = uncounted
+		r.fail(TooManyConnections, "")
+		r.send()
+	}))
+}
 
 // ServeOperator serves the operator's API until Shutdown.
-func (g *Gateway) ServeOperator(l net.Listener) error { return g.operator.Serve(l) }
+func (g *Gateway) ServeOperator(l net.Listener) error {
+	return g.operator.Serve(g.bounded(l, &g.operatorConnections, func(ctx *fasthttp.RequestCtx) {
+		operatorUnavailable(ctx, TooManyConnections)
+	}))
+}
 
 // Shutdown stops listening and lets the answers that are on their way out, at most for d.
 func (g *Gateway) Shutdown(d time.Duration) {
@@ -108,6 +160,11 @@ type endpoint struct {
 	// private endpoints need a signed request, of a key with this permission.
 	private    bool
 	permission uint8
+	// unlimited endpoints may be asked as often as one likes: the probes.
+	unlimited bool
+	// early endpoints answer before there is an engine, too.
+	early bool
+	route int // its number in the meter
 }
 
 func (e *endpoint) allow() string {
@@ -123,27 +180,44 @@ func (e *endpoint) allow() string {
 
 // endpoints are the routes of the public listener. `{x}` stands for one path segment.
 func (g *Gateway) endpoints() map[string]*endpoint {
-	read, trade := permissionRead, permissionTrade
+	read, trade, withdraw := permissionRead, permissionTrade, permissionWithdraw
 	return map[string]*endpoint{
-		"/api/v1/currencies":       {get: g.currencies},
-		"/api/v1/pairs":            {get: g.pairs},
-		"/api/v1/orderbook/{pair}": {get: g.orderBook},
-		"/api/v1/exchanges":        {get: g.trades},
-		"/api/v1/wallets":          {get: g.wallets, private: true, permission: read},
-		"/api/v1/orders/own":       {get: g.ownOrders, private: true, permission: read},
-		"/api/v1/order/{pk}":       {get: g.order, private: true, permission: read},
-		"/api/v1/exchanges/own":    {get: g.ownTrades, private: true, permission: read},
-		"/api/v1/order":            {post: g.placeOrder, private: true, permission: trade},
-		"/api/v1/order-cancel":     {post: g.cancelOrder, private: true, permission: trade},
-		"/healthz":                 {get: g.healthz},
-		"/readyz":                  {get: g.readyz},
+		"/api/v1/currencies":                   {get: g.currencies},
+		"/api/v1/pairs":                        {get: g.pairs},
+		"/api/v1/orderbook/{pair}":             {get: g.orderBook},
+		"/api/v1/exchanges":                    {get: g.trades},
+		"/api/v1/wallets":                      {get: g.wallets, private: true, permission: read},
+		"/api/v1/orders/own":                   {get: g.ownOrders, private: true, permission: read},
+		"/api/v1/order/{pk}":                   {get: g.order, private: true, permission: read},
+		"/api/v1/exchanges/own":                {get: g.ownTrades, private: true, permission: read},
+		"/api/v1/order":                        {post: g.placeOrder, private: true, permission: trade},
+		"/api/v1/order-cancel":                 {post: g.cancelOrder, private: true, permission: trade},
+		"/api/v1/ticker":                       {get: g.ticker},
+		"/api/charts/{pair}/{timeframe}/chart": {get: g.chart},
+		"/api/v1/deposits":                     {get: g.deposits, private: true, permission: read},
+		"/api/v1/withdraws":                    {get: g.withdraws, private: true, permission: read},
+		"/api/v1/fees":                         {get: g.fees, private: true, permission: read},
+		"/api/v1/order-cancel-all":             {post: g.cancelAllOrders, private: true, permission: trade},
+		"/api/v1/withdraw":                     {post: g.withdraw, private: true, permission: withdraw},
+		"/api/v1/withdraw-confirm":             {post: g.confirmWithdraw, private: true, permission: withdraw},
+		"/api/v1/withdraw-cancel":              {post: g.cancelWithdraw, private: true, permission: withdraw},
+		"/api/openapi.json":                    {get: g.openAPI, early: true},
+		"/docs":                                {get: g.docs, early: true},
+		"/docs/{file}":                         {get: g.docs, early: true},
+		"/healthz":                             {get: g.healthz, unlimited: true, early: true},
+		"/readyz":                              {get: g.readyz, unlimited: true, early: true},
 	}
 }
 
 func (g *Gateway) router() *router.Router {
 	r := router.New()
 	r.RedirectTrailingSlash, r.RedirectFixedPath, r.HandleMethodNotAllowed, r.HandleOPTIONS = false, false, false, false
-	for path, e := range g.endpoints() {
+	all := g.endpoints()
+	paths := slices.Sorted(maps.Keys(all))
+	g.meter = newMeter(public, paths)
+	for i, path := range paths {
+		e := all[path]
+		e.route = firstRoute + i
 		r.Handle(router.MethodWild, path, g.handler(e, strings.Contains(path, "{")))
 	}
 	return r
@@ -169,6 +243,7 @@ func (g *Gateway) handler(e *endpoint, variable bool) fasthttp.RequestHandler {
 	allow := e.allow()
 	return func(ctx *fasthttp.RequestCtx) {
 		r := newRequest(g, ctx)
+		r.route = e.route
 		defer r.recover()
 		if variable && !g.exists(ctx) {
 			r.fail(NotFound, "")
@@ -195,22 +270,35 @@ func (g *Gateway) handler(e *endpoint, variable bool) fasthttp.RequestHandler {
 			r.fail(NotAcceptable, "")
 		case ctx.UserValue(tooLarge) != nil:
 			r.fail(BodyTooLarge, ctx.UserValue(tooLarge).(string))
+		case !e.unlimited && !r.addressMay(e.private):
 		case !g.begin(r, e):
 		case e.private && !r.authenticate(e.permission):
 		case e.private && !ctx.IsPost() && !r.confirmed():
 		default:
 			run(r)
 		}
+		if !e.unlimited && r.rate.Limit == 0 { // it ended before it was counted
+			r.rate = r.lookAtAddress()
+		}
 		r.send()
 	}
 }
 
 // exists is false of a path whose variable part can name nothing: an order that is no positive integer,
-// a pair that is not configured. Whatever else is wrong with such a request, its path comes first.
+// a pair that is not configured, a file that the page at /docs does not have. Whatever else is wrong with
+// such a request, its path comes first.
 func (g *Gateway) exists(ctx *fasthttp.RequestCtx) bool {
 	if pk, ok := ctx.UserValue("pk").(string); ok {
 		id, ok := integer([]byte(pk))
 		return ok && id > 0
+	}
+	if frame, ok := ctx.UserValue("timeframe").(string); ok {
+		if _, known := market.ParseFrame(frame); !known {
+			return false
+		}
+	}
+	if file, ok := ctx.UserValue("file").(string); ok {
+		return isDocsFile(file)
 	}
 	pair, ok := ctx.UserValue("pair").(string)
 	engine := g.engine.Load()
@@ -220,7 +308,7 @@ func (g *Gateway) exists(ctx *fasthttp.RequestCtx) bool {
 // begin gives the request its engine; false if it was answered.
 func (g *Gateway) begin(r *request, e *endpoint) bool {
 	r.engine, r.static = g.engine.Load(), g.static.Load()
-	if r.engine == nil && (e.private || !r.isProbe()) {
+	if r.engine == nil && !e.early {
 		r.fail(Starting, "")
 		return false
 	}
@@ -239,12 +327,12 @@ func (r *request) parseQuery() bool {
 	return true
 }
 
-// isProbe is true of the paths outside the API, which answer before there is an engine.
-func (r *request) isProbe() bool { return !strings.HasPrefix(string(r.ctx.Path()), "/api/") }
+// isOutside is true of the paths outside the API: the probes and the page about the API.
+func (r *request) isOutside() bool { return !strings.HasPrefix(string(r.ctx.Path()), "/api/") }
 
 // acceptable reports whether the client takes JSON.
 func (r *request) acceptable() bool {
-	if r.isProbe() {
+	if r.isOutside() {
 		return true
 	}
 	if len(r.ctx.URI().QueryString()) > 0 {
@@ -314,6 +402,7 @@ func (g *Gateway) brokenRequest(ctx *fasthttp.RequestCtx, err error) {
 		return
 	}
 	r := newRequest(g, ctx)
+	r.route = malformed
 	r.fail(f, about)
 	r.send()
 }
@@ -341,34 +430,34 @@ func (r *request) recover() {
 	if p == nil {
 		return
 	}
-	id := requestID()
-	r.g.log.Error("a handler panicked", "request", id, "method", string(r.ctx.Method()), "path", string(r.ctx.Path()), "reason", p, "stack", string(debug.Stack()))
-	r.ctx.Response.Header.Set("X-Request-Id", id)
+	r.cause, r.stack = fmt.Errorf("a handler panicked: %v", p), debug.Stack()
 	r.fail(InternalError, "")
 	r.send()
 }
 
-// internal answers 500 for an error that is ours, and logs it under the request's id.
+// internal answers 500 for an error that is ours.
 func (r *request) internal(err error) {
-	id := requestID()
-	r.g.log.Error("a request failed", "request", id, "method", string(r.ctx.Method()), "path", string(r.ctx.Path()), "error", err)
-	r.ctx.Response.Header.Set("X-Request-Id", id)
+	r.cause = err
 	r.fail(InternalError, "")
 }
 
 // engineFailed answers for an error of the engine; one that the catalogue does not know is ours.
 func (r *request) engineFailed(err error) {
-	if f := failureOf(err); f != InternalError {
+	switch f := failureOf(err); f {
+	case InternalError:
+	case Maintenance:
+		about := ""
+		if text := r.engine.MaintenanceMessage(); text != "" {
+			about = " " + text
+		}
+		r.fail(f, about)
+		return
+	default:
+		r.cause = err
 		r.fail(f, "")
 		return
 	}
 	r.internal(err)
-}
-
-func requestID() string {
-	var b [12]byte
-	rand.Read(b[:])
-	return hex.EncodeToString(b[:])
 }
 
 func (g *Gateway) healthz(r *request) { r.body = append(r.body, `{"status":"alive"}`...) }

@@ -10,12 +10,12 @@ import (
 	"exchange/core/matching"
 )
 
-// work is what the gateway itself does for an order: route, parse, verify, validate, encode. The engine
-// is not asked.
+// work is what the gateway itself does for an order: route, count, parse, verify, validate, encode. The
+// engine is not asked.
 func work(g *Gateway, ctx *fasthttp.RequestCtx, rec *event.Record) bool {
 	r := newRequest(g, ctx)
 	r.engine, r.static = g.engine.Load(), g.static.Load()
-	ok := r.acceptable() && r.authenticate(permissionTrade)
+	ok := r.acceptable() && r.addressMay(true) && r.authenticate(permissionTrade)
 	if ok {
 		w := r.orderWish()
 		ok = len(r.fields) == 0
@@ -51,8 +51,17 @@ func tradeRecord() *event.Record {
 	return rec
 }
 
+// counted switches on limits on requests a second that are never reached.
+func counted(h *harness) {
+	most := Rate{PerSecond: 1_000_000_000, Burst: 1_000_000}
+	h.tune = func(o *Options) { o.AccountRate, o.AddressRate, o.RateEntries = most, most, 100_000 }
+	h.stop()
+	h.start()
+}
+
 func TestTheGatewaysWorkForAnOrderAllocatesNothing(t *testing.T) {
 	h := newHarness(t, nil)
+	counted(h)
 	h.account("alice")
 	for _, b := range orderBodies {
 		ctx, rec := orderRequest(b.contentType, b.body, b.params), tradeRecord()
@@ -68,12 +77,38 @@ func TestTheGatewaysWorkForAnOrderAllocatesNothing(t *testing.T) {
 func BenchmarkGatewayWork(b *testing.B) {
 	h := newHarness(b, nil)
 	h.account("alice")
-	for _, body := range orderBodies {
-		b.Run(body.name, func(b *testing.B) {
-			ctx, rec := orderRequest(body.contentType, body.body, body.params), tradeRecord()
+	for _, limits := range []string{"", ", limits on"} {
+		if limits != "" {
+			counted(h)
+		}
+		for _, body := range orderBodies {
+			b.Run(body.name+limits, func(b *testing.B) {
+				ctx, rec := orderRequest(body.contentType, body.body, body.params), tradeRecord()
+				b.ReportAllocs()
+				for b.Loop() {
+					work(h.gateway, ctx, rec)
+				}
+			})
+		}
+	}
+}
+
+// BenchmarkPublicRequest is a whole public request without a connection.
+func BenchmarkPublicRequest(b *testing.B) {
+	h := newHarness(b, nil)
+	for _, limits := range []string{"off", "on"} {
+		if limits == "on" {
+			counted(h)
+		}
+		b.Run("limits "+limits, func(b *testing.B) {
+			ctx := &fasthttp.RequestCtx{}
+			ctx.Request.SetRequestURI("/api/v1/currencies/")
 			b.ReportAllocs()
 			for b.Loop() {
-				work(h.gateway, ctx, rec)
+				h.gateway.route(ctx)
+			}
+			if ctx.Response.StatusCode() != 200 {
+				b.Fatal(ctx.Response.String())
 			}
 		})
 	}

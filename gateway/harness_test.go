@@ -32,6 +32,7 @@ type harness struct {
 	t        testing.TB
 	open     func() persistence.Store
 	change   func(*actors.Options)
+	tune     func(*Options) // of the gateway; without it there are no limits on requests a second
 	store    persistence.Store
 	engine   *actors.Engine
 	gateway  *Gateway
@@ -65,12 +66,18 @@ func quiet() *slog.Logger {
 	return slog.New(slog.NewTextHandler(io.Discard, nil))
 }
 
-func (h *harness) options() actors.Options {
-	sealer, err := seal.New(make([]byte, seal.KeyBytes))
+// sealer is that of all engines of the tests.
+func (h *harness) sealer() *seal.Sealer {
+	s, err := seal.New(make([]byte, seal.KeyBytes))
 	if err != nil {
 		h.t.Fatal(err)
 	}
-	o := actors.Options{Store: h.store, Owner: "test", Limits: actors.DefaultLimits, Timing: actors.DefaultTiming, Snapshot: actors.DefaultSnapshot,
+	return s
+}
+
+func (h *harness) options() actors.Options {
+	sealer := h.sealer()
+	o := actors.Options{Store: h.store, Owner: "test", Limits: actors.DefaultLimits, Timing: actors.DefaultTiming, Snapshot: actors.DefaultSnapshot, Withdraw: actors.DefaultWithdraw,
 		Sealer:      func(bool) (*seal.Sealer, error) { return sealer, nil },
 		KeyMaterial: KeyMaterial, Log: quiet(), Exit: func(code int) { panic(fmt.Sprintf("exit %d", code)) }}
 	for _, c := range []string{"BTC", "ETH", "USDT"} {
@@ -96,8 +103,12 @@ func (h *harness) start() {
 		h.t.Fatal(err)
 	}
 	h.engine = engine
-	h.gateway = New(Options{Log: quiet(), BodyBytes: 64 << 10, HeaderBytes: 8 << 10, Connections: 1000,
-		IdleTimeout: time.Minute, ReadTimeout: time.Minute, WriteTimeout: time.Minute, OperatorToken: operatorToken})
+	o := Options{Log: quiet(), BodyBytes: 64 << 10, HeaderBytes: 8 << 10, Connections: 1000,
+		IdleTimeout: time.Minute, ReadTimeout: time.Minute, WriteTimeout: time.Minute, OperatorToken: operatorToken}
+	if h.tune != nil {
+		h.tune(&o)
+	}
+	h.gateway = New(o)
 	h.gateway.SetEngine(engine)
 	h.listener = fasthttputil.NewInmemoryListener()
 	go h.gateway.Serve(h.listener) //nolint:errcheck // ends with the listener
@@ -132,10 +143,16 @@ func (h *harness) close() {
 // account opens an account with the key "key-NAME" of all permissions.
 func (h *harness) account(name string) {
 	h.t.Helper()
-	if _, err := h.engine.CreateAccount(name, ""); err != nil {
+	h.accountAt(name, "")
+}
+
+// accountAt is account with an e-mail address.
+func (h *harness) accountAt(name, email string) {
+	h.t.Helper()
+	if _, err := h.engine.CreateAccount("test", name, email); err != nil {
 		h.t.Fatal(err)
 	}
-	if _, err := h.engine.CreateKey(name, "key-"+name, "secret-"+name, event.AllPermissions, nil); err != nil {
+	if _, err := h.engine.CreateKey("test", name, "key-"+name, "secret-"+name, event.AllPermissions, nil); err != nil {
 		h.t.Fatal(err)
 	}
 }
@@ -145,7 +162,7 @@ func (h *harness) deposit(name, amount, currency, reference string) (actors.Admi
 	if err != nil {
 		h.t.Fatal(err)
 	}
-	return h.engine.Deposit(name, currency, a, reference)
+	return h.engine.Deposit("test", name, currency, a, reference)
 }
 
 // An answer is what came back for a request.

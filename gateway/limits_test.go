@@ -287,7 +287,7 @@ func TestUntilThereIsAnEngineTheExchangeIsStarting(t *testing.T) {
 }
 
 func TestAfterTheEndOfItsEngineTheExchangeIsStopping(t *testing.T) {
-	h := market(t)
+	h := trading(t)
 	h.engine.CloseAdmission()
 	p := order("buy", "BTC_USDT", "1", "1")
 	refusedForNow(t, "order", h.post("bob", "/api/v1/order", p), Stopping)
@@ -298,7 +298,7 @@ func TestAfterTheEndOfItsEngineTheExchangeIsStopping(t *testing.T) {
 }
 
 func TestABodyMayBeAsLargeAsTheLimitAndNotAByteMore(t *testing.T) {
-	h := market(t)
+	h := trading(t)
 	const most = 64 << 10 // the harness's
 	good := `{"amount":1,"pair":"BTC_USDT","price":1,"type":"buy","x":"`
 	body := good + strings.Repeat("x", most-len(good)-2) + `"}`
@@ -339,7 +339,7 @@ func TestABodyMayBeAsLargeAsTheLimitAndNotAByteMore(t *testing.T) {
 }
 
 func TestHeadersLargerThanTheLimitAreRefused(t *testing.T) {
-	h := market(t)
+	h := trading(t)
 	const most = 8 << 10 // the harness's
 	text := func(pad int) string {
 		return "GET /api/v1/currencies HTTP/1.1\r\nHost: x\r\nX-Pad: " + strings.Repeat("x", pad) + "\r\n\r\n"
@@ -347,8 +347,23 @@ func TestHeadersLargerThanTheLimitAreRefused(t *testing.T) {
 	if a := h.raw("GET", text(most-len(text(0)))); a.status != 200 {
 		t.Errorf("at the limit: %d %s", a.status, a.body)
 	}
-	for _, pad := range []int{most, 10 * most} {
+	for _, pad := range []int{most - len(text(0)) + 1, most, 10 * most} {
 		want(t, "above", h.raw("GET", text(pad)), 431, detail("The headers are larger than 8192 bytes."))
+	}
+	// A body counts apart: both at their limits fit, also behind another request on the same connection.
+	const largest = 64 << 10
+	post := func(pad int) string {
+		return fmt.Sprintf("POST /api/v1/order HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\nX-Pad: %s\r\n\r\n", largest, strings.Repeat("x", pad))
+	}
+	both := post(most-len(post(0))) + strings.Repeat("x", largest)
+	want(t, "headers and body at their limits", h.raw("POST", both), 401, detail(Unauthenticated.Detail))
+	c, err := h.listener.Dial()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	for range 3 {
+		want(t, "again on the same connection", talk(t, c, "POST", both), 401, detail(Unauthenticated.Detail))
 	}
 	want(t, "a path", h.raw("GET", "GET /"+strings.Repeat("x", most)+" HTTP/1.1\r\nHost: x\r\n\r\n"), 431, detail("The headers are larger than 8192 bytes."))
 }

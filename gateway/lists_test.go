@@ -10,6 +10,8 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+
+	"exchange/actors"
 )
 
 // The lists are compared with what the answers to orders and cancels add up to, filtered the obvious way.
@@ -162,13 +164,18 @@ func (q *query) add(name string, value any) {
 	q.text = append(q.text, fmt.Sprintf("%s=%v", name, value))
 }
 
-// common draws the parameters that all id lists have.
+// common draws the parameters that the lists of orders and trades have.
 func (q *query) common(last uint64) {
-	q.limit = q.defaultLimit
 	if q.flip() {
 		q.pair = listPairs[q.random.IntN(3)]
 		q.add("pair", q.pair)
 	}
+	q.page(last)
+}
+
+// page draws the parameters that all id lists have.
+func (q *query) page(last uint64) {
+	q.limit = q.defaultLimit
 	if q.flip() {
 		n := []int{1, 2, 7, 50, q.mostLimit, q.mostLimit + 1, 1 << 40}[q.random.IntN(7)]
 		q.limit = min(n, q.mostLimit)
@@ -198,13 +205,18 @@ func (q *query) String() string {
 	return "?" + strings.Join(q.text, "&")
 }
 
-func TestListsAreWhatANaiveFilterSelects(t *testing.T) {
+// seeded says its seed, and takes the one of a failure that is to be seen again.
+func seeded(t *testing.T) *rand.Rand {
 	seed := rand.Uint64()
-	if text := os.Getenv("EXCHANGE_TEST_SEED"); text != "" { // to see a failure again
+	if text := os.Getenv("EXCHANGE_TEST_SEED"); text != "" {
 		seed, _ = strconv.ParseUint(text, 10, 64)
 	}
 	t.Logf("EXCHANGE_TEST_SEED=%d", seed)
-	random := rand.New(rand.NewPCG(seed, 1))
+	return rand.New(rand.NewPCG(seed, 1))
+}
+
+func TestListsAreWhatANaiveFilterSelects(t *testing.T) {
+	random := seeded(t)
 	h := newHarness(t, nil)
 	m := history(t, h, random)
 	check := func() {
@@ -350,6 +362,137 @@ func (m *model) compare(t *testing.T, q *query, path string, ask func(string) an
 	}
 }
 
+// A listedTransfer is a deposit, or a withdraw, which has a status.
+type listedTransfer struct {
+	ID               uint64
+	Timestamp        float64
+	Currency         string
+	Amount           json.Number
+	Status           int
+	Address, Details string
+	owner            string
+}
+
+// transfers makes deposits and withdraws of two accounts, the latter with every status, and gives both,
+// oldest first.
+func transfers(t *testing.T, h *harness, random *rand.Rand) (deposits, withdraws []*listedTransfer) {
+	t.Helper()
+	owners, codes := []string{"alice", "bob"}, []string{"BTC", "ETH", "USDT"}
+	for _, name := range append(owners, "carol") {
+		h.accountAt(name, name+"@example.org")
+	}
+	for i := range 60 {
+		x := &listedTransfer{ID: uint64(i + 1), Currency: codes[random.IntN(3)], Amount: json.Number(strconv.Itoa(1 + random.IntN(9))), owner: owners[random.IntN(2)]}
+		if i < 6 {
+			x.owner, x.Currency, x.Amount = owners[i%2], codes[i/2], "1000"
+		}
+		if _, err := h.deposit(x.owner, x.Amount.String(), x.Currency, strconv.Itoa(i)); err != nil {
+			t.Fatal(err)
+		}
+		deposits = append(deposits, x)
+	}
+	for i := range 60 {
+		x := &listedTransfer{ID: uint64(i + 1), Status: 10, Currency: codes[random.IntN(3)], Amount: "0.5", Address: fmt.Sprint("to-", i), owner: owners[random.IntN(2)]}
+		got := decode[listedTransfer](t, h.post(x.owner, "/api/v1/withdraw", "address="+x.Address+"&amount=0.5&currency="+x.Currency))
+		if got.Timestamp == 0 {
+			t.Fatalf("a withdraw without a time: %+v", got)
+		}
+		x.Timestamp = got.Timestamp
+		withdraws = append(withdraws, x)
+	}
+	for _, x := range withdraws {
+		step := func(path, params string, status int) {
+			t.Helper()
+			if got := decode[listedTransfer](t, h.post(x.owner, path, params)); got.Status != status || got.ID != x.ID || got.Timestamp != x.Timestamp || got.Address != x.Address || got.Amount != x.Amount {
+				t.Fatalf("%s: %+v, the withdraw is %+v", path, got, *x)
+			}
+			x.Status = status
+		}
+		end := random.IntN(6)
+		if end < 4 {
+			step("/api/v1/withdraw-confirm", fmt.Sprintf("code=%s&withdraw=%d", h.sealer().Code(x.ID, 1), x.ID), 20)
+		}
+		switch end {
+		case 0, 1:
+			x.Status = 30 + 10*end
+			if end == 1 {
+				x.Details = fmt.Sprint("because ", x.ID)
+			}
+			c, err := h.engine.MoveWithdraw("test", x.ID, uint8(x.Status), x.Details)
+			if err != nil || c.Outcome() != actors.Accepted {
+				t.Fatalf("withdraw %d: %v", x.ID, err)
+			}
+			c.Free()
+		case 2, 4:
+			step("/api/v1/withdraw-cancel", fmt.Sprintf("withdraw=%d", x.ID), 50)
+		}
+	}
+	return deposits, withdraws
+}
+
+func TestTransfersAreWhatANaiveFilterSelects(t *testing.T) {
+	random := seeded(t)
+	most := 100
+	h := newHarness(t, func(o *actors.Options) { o.Limits.PendingWithdraws = most })
+	deposits, withdraws := transfers(t, h, random)
+	f := func(owner, path string, all []*listedTransfer, withStatus bool) {
+		t.Helper()
+		q := &query{random: random, defaultLimit: 100, mostLimit: 1000}
+		q.page(uint64(len(all)))
+		currency := ""
+		if q.flip() {
+			currency = []string{"BTC", "ETH", "USDT"}[random.IntN(3)]
+			q.add("currency_id", currency)
+		}
+		if withStatus && q.flip() {
+			q.status = 10 + 10*random.IntN(5)
+			q.add("status", q.status)
+		}
+		var expected []*listedTransfer
+		for _, x := range slices.Backward(all) {
+			if x.owner == owner && (currency == "" || x.Currency == currency) && (q.status == 0 || x.Status == q.status) && (q.before == 0 || x.ID < q.before) {
+				expected = append(expected, x)
+			}
+		}
+		expected = page(expected, q.offset, q.limit)
+		path += q.String()
+		a := h.get(owner, path)
+		wellFormed(t, path, a)
+		got := decode[[]listedTransfer](t, a)
+		if len(got) != len(expected) {
+			t.Fatalf("%s of %s: %d rows, want %d", path, owner, len(got), len(expected))
+		}
+		for i, x := range got {
+			if x.owner = owner; !withStatus { // the answer to a deposit does not tell its time
+				x.Timestamp = 0
+			}
+			if x != *expected[i] {
+				t.Fatalf("%s of %s: got %+v, want %+v", path, owner, x, *expected[i])
+			}
+		}
+	}
+	check := func() {
+		t.Helper()
+		for range 60 {
+			for _, owner := range []string{"alice", "bob", "carol"} {
+				f(owner, "/api/v1/deposits/", deposits, false)
+				f(owner, "/api/v1/withdraws/", withdraws, true)
+			}
+		}
+		if a := h.do("GET", "/api/v1/deposits/?limit=1", "", "", signed("alice", h.nextNonce("alice"), "")...); strings.Contains(a.body, `"timestamp":0`) {
+			t.Errorf("a deposit without its time: %s", a.body)
+		}
+	}
+	check()
+	h.crash()
+	most = 1 // what is pending already stays, and is listed
+	h.start()
+	check()
+	h.stop()
+	h.start()
+	check()
+}
+
 func TestAnOrderBookIsCutByItsLimitsAndGrouped(t *testing.T) {
 	h := newHarness(t, nil)
 	h.account("alice")
@@ -414,7 +557,7 @@ func TestAnOrderBookIsCutByItsLimitsAndGrouped(t *testing.T) {
 }
 
 func TestTheUpdateIdGrowsByOneWithEachChangeOfItsBookOnly(t *testing.T) {
-	h := market(t)
+	h := trading(t)
 	id := func(pair string) string {
 		return string(h.do("GET", "/api/v1/orderbook/"+pair+"/?limit_sell=1&limit_buy=1&group=1", "", "").header.Peek("X-Update-Id"))
 	}
@@ -447,7 +590,7 @@ func TestTheUpdateIdGrowsByOneWithEachChangeOfItsBookOnly(t *testing.T) {
 }
 
 func TestASelfTradeIsListedOnceWithTheTakersSide(t *testing.T) {
-	h := market(t)
+	h := trading(t)
 	m := &model{orders: map[uint64]*listedOrder{}}
 	for _, c := range []string{"ETH", "USDT"} {
 		if _, err := h.deposit("alice", "100", c, c); err != nil {

@@ -1,6 +1,7 @@
 package gateway
 
 import (
+	"errors"
 	"strconv"
 
 	"exchange/actors"
@@ -84,23 +85,38 @@ func (g *Gateway) orderBook(r *request) {
 	if r.badFields() {
 		return
 	}
-	q := actors.NewRead(kind)
-	q.Pair, q.LimitSell, q.LimitBuy = pair.Number, sell, buy
-	if !r.ask(q, nil) {
+	v, err := r.engine.View(kind, pair, 0, buy, sell)
+	if err != nil {
+		r.viewFailed(err)
 		return
 	}
-	d := q.Depth
-	r.ctx.Response.Header.Set("X-Update-Id", strconv.FormatUint(d.UpdateID, 10))
-	b := r.body
-	if kind == actors.ReadLevels {
-		b = appendLevels(append(b, `{"sell":`...), first(d.SellLevels, sell))
-		b = appendLevels(append(b, `,"buy":`...), first(d.BuyLevels, buy))
-	} else {
+	r.ctx.Response.Header.SetBytesV("X-Update-Id", strconv.AppendUint(r.body, v.UpdateID, 10))
+	r.shared = v.Body(actors.BodyKey{int64(sell), int64(buy)}, func(v *actors.View) []byte {
+		d := v.Depth
+		if kind == actors.ReadLevels {
+			b := make([]byte, 0, (len(first(d.SellLevels, sell))+len(first(d.BuyLevels, buy))+1)*levelBytes)
+			b = appendLevels(append(b, `{"sell":`...), first(d.SellLevels, sell))
+			return append(appendLevels(append(b, `,"buy":`...), first(d.BuyLevels, buy)), '}')
+		}
+		b := make([]byte, 0, (len(first(d.SellOrders, sell))+len(first(d.BuyOrders, buy))+1)*bookOrderBytes)
 		b = appendBookOrders(append(b, `{"sell":`...), first(d.SellOrders, sell))
-		b = appendBookOrders(append(b, `,"buy":`...), first(d.BuyOrders, buy))
+		return append(appendBookOrders(append(b, `,"buy":`...), first(d.BuyOrders, buy)), '}')
+	})
+}
+
+// What a level and an order of a book usually take in an answer, rounded up.
+const (
+	levelBytes     = 64
+	bookOrderBytes = 96
+)
+
+// viewFailed answers for a view that could not be made.
+func (r *request) viewFailed(err error) {
+	if errors.Is(err, actors.ErrTimeout) {
+		r.fail(StoreUnavailable, "")
+		return
 	}
-	r.body = append(b, '}')
-	q.Free()
+	r.engineFailed(err)
 }
 
 // first is the first n of a list, all of it if n is negative.

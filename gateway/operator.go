@@ -1,6 +1,7 @@
 package gateway
 
 import (
+	"bytes"
 	"crypto/rand"
 	"crypto/sha256"
 	"crypto/subtle"
@@ -9,6 +10,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"regexp"
 	"runtime/debug"
 	"strconv"
 	"strings"
@@ -21,47 +23,88 @@ import (
 )
 
 // The operator's listener: JSON in, JSON out, every request with the bearer token. It is for the
-// commands of the exchange program and for scripts of those who run it. Errors are {"error": "..."}.
+// commands of the exchange program and for scripts of those who run it. Errors are {"error": "..."}. Beside
+// that there are /metrics and /debug/pprof, in the forms that their tools want: see metrics.go.
 
-// operatorRoutes are the methods and paths of the operator's listener.
-func (g *Gateway) operatorRoute(method, path string) func(*actors.Engine, *fasthttp.RequestCtx) (any, error) {
-	switch method + " " + strings.TrimSuffix(path, "/") {
-	case "GET /operator/v1/accounts":
-		return listAccounts
-	case "POST /operator/v1/accounts":
-		return createAccount
-	case "GET /operator/v1/keys":
-		return listKeys
-	case "POST /operator/v1/keys":
-		return createKey
-	case "POST /operator/v1/keys/revoke":
-		return revokeKey
-	case "POST /operator/v1/deposits":
-		return deposit
+const auditPath = "/operator/v1/audit"
+
+// operatorRoute finds a handler.
+func (g *Gateway) operatorRoute(method, path string) operatorHandler {
+	route := method + " " + strings.TrimSuffix(path, "/")
+	if route == "POST "+auditPath {
+		return g.audit
 	}
-	return nil
+	return operatorRoutes[route]
+}
+
+// An operatorHandler answers with something that becomes JSON.
+type operatorHandler = func(*actors.Engine, *fasthttp.RequestCtx) (any, error)
+
+var operatorRoutes = map[string]operatorHandler{
+	"GET /operator/v1/accounts":           listAccounts,
+	"POST /operator/v1/accounts":          createAccount,
+	"GET /operator/v1/account":            showAccount,
+	"POST /operator/v1/accounts/freeze":   freeze,
+	"GET /operator/v1/keys":               listKeys,
+	"POST /operator/v1/keys":              createKey,
+	"POST /operator/v1/keys/revoke":       revokeKey,
+	"POST /operator/v1/deposits":          deposit,
+	"GET /operator/v1/withdraws":          listWithdraws,
+	"POST /operator/v1/withdraws/approve": approveWithdraw,
+	"POST /operator/v1/withdraws/refuse":  refuseWithdraw,
+	"POST /operator/v1/orders/cancel":     operatorCancel,
+	"POST /operator/v1/orders/cancel-all": operatorCancelAll,
+	"POST /operator/v1/pairs/halt":        halt,
+	"POST /operator/v1/fees":              setFees,
+	"POST /operator/v1/maintenance":       maintenance,
+	"GET /operator/v1/actions":            listActions,
+	"GET /operator/v1/statement":          statement,
+	"GET /operator/v1/trades":             exportTrades,
+	"GET /operator/v1/backup":             writeBackup,
+}
+
+// operatorName bounds what a client of the operator's listener may call itself.
+var operatorName = regexp.MustCompile(`^[A-Za-z0-9._@+-]{1,64}$`)
+
+// who is the operator for the log of actions: what the client calls itself, and where it is. The token
+// says that it may; the name is its own word.
+func who(ctx *fasthttp.RequestCtx) string {
+	name := ctx.Request.Header.Peek("X-Operator")
+	if !operatorName.Match(name) {
+		name = []byte("operator")
+	}
+	return string(name) + " from " + ctx.RemoteIP().String()
 }
 
 func (g *Gateway) handleOperator(ctx *fasthttp.RequestCtx) {
+	came, number := g.now(), g.operatorRouteNumber(ctx)
 	defer func() {
+		took := g.now() - came
 		if p := recover(); p != nil {
-			id := requestID()
-			g.log.Error("an operator's request panicked", "request", id, "path", string(ctx.Path()), "reason", p, "stack", string(debug.Stack()))
+			id := g.report(ctx, g.operatorMeter.routes[number], 500, took, "error", fmt.Errorf("a handler panicked: %v", p), "stack", string(debug.Stack()))
 			operatorAnswer(ctx, 500, map[string]string{"error": "internal error, request id " + id})
 		}
+		g.operatorMeter.count(0, number, ctx.Response.StatusCode(), took)
 	}()
+	g.answerOperator(ctx, number, came)
+}
+
+func (g *Gateway) answerOperator(ctx *fasthttp.RequestCtx, number int, came int64) {
 	route := g.operatorRoute(string(ctx.Method()), string(ctx.Path()))
+	watch := g.watchRoute(ctx)
 	engine := g.engine.Load()
 	switch {
 	case !g.bearer(ctx.Request.Header.Peek("Authorization")):
 		operatorAnswer(ctx, 401, map[string]string{"error": "the bearer token is missing or wrong"})
 		return
+	case watch != nil: // whatever the engine and the store are doing: that is what one looks for
+		watch(ctx)
+		return
 	case route == nil:
 		operatorAnswer(ctx, 404, map[string]string{"error": "there is no " + string(ctx.Method()) + " " + string(ctx.Path())})
 		return
 	case engine == nil:
-		ctx.Response.Header.Set("Retry-After", "1")
-		operatorAnswer(ctx, 503, map[string]string{"error": Starting.Detail})
+		operatorUnavailable(ctx, Starting)
 		return
 	}
 	err := engine.Confirmed() // another process may own the store by now, and know more
@@ -69,6 +112,9 @@ func (g *Gateway) handleOperator(ctx *fasthttp.RequestCtx) {
 		var answer any
 		if answer, err = route(engine, ctx); err == nil {
 			operatorAnswer(ctx, 200, answer)
+			return
+		}
+		if errors.Is(err, errStreamed) {
 			return
 		}
 	}
@@ -79,11 +125,15 @@ func (g *Gateway) handleOperator(ctx *fasthttp.RequestCtx) {
 	case errors.As(err, &request), errors.As(err, &syntax):
 		status = 400
 	case errors.Is(err, actors.ErrTimeout):
-		text = "outcome unknown: it may or may not have been done; look before you repeat it"
+		text = "outcome unknown: it may or may not have been done"
 	}
 	// With Retry-After, a 503 says that nothing was done: only errors of admission have it.
-	if seconds := failureOf(err).RetryAfter; seconds > 0 {
-		ctx.Response.Header.Set("Retry-After", strconv.Itoa(seconds))
+	f := failureOf(err)
+	if f.RetryAfter > 0 {
+		ctx.Response.Header.Set("Retry-After", strconv.Itoa(f.RetryAfter))
+	}
+	if status >= 500 && f.Ours {
+		g.report(ctx, g.operatorMeter.routes[number], status, g.now()-came, "error", err)
 	}
 	operatorAnswer(ctx, status, map[string]string{"error": text})
 }
@@ -105,9 +155,16 @@ func operatorAnswer(ctx *fasthttp.RequestCtx, status int, v any) {
 	ctx.SetBody(append(b, '\n'))
 }
 
+// operatorUnavailable answers with a failure that passes by itself.
+func operatorUnavailable(ctx *fasthttp.RequestCtx, f *Failure) {
+	ctx.Response.Header.Set("Retry-After", strconv.Itoa(f.RetryAfter))
+	operatorAnswer(ctx, f.Status, map[string]string{"error": f.Detail})
+}
+
 func (g *Gateway) brokenOperatorRequest(ctx *fasthttp.RequestCtx, err error) {
 	f, about := g.classify(err)
 	operatorAnswer(ctx, f.Status, map[string]string{"error": expand(f.Detail, about)})
+	g.operatorMeter.count(0, malformed, f.Status, 0)
 }
 
 // A badRequest is a body that says nothing we understand.
@@ -115,7 +172,8 @@ type badRequest struct{ text string }
 
 func (e *badRequest) Error() string { return e.text }
 
-// parse reads the body; unknown fields are refused, because an operator's slip must not pass unseen.
+// parse reads the body; unknown fields and repeated ones are refused, because an operator's slip must not pass
+// unseen.
 func parse(ctx *fasthttp.RequestCtx, into any) error {
 	d := json.NewDecoder(strings.NewReader(string(ctx.PostBody())))
 	d.DisallowUnknownFields()
@@ -125,6 +183,44 @@ func parse(ctx *fasthttp.RequestCtx, into any) error {
 	if _, err := d.Token(); err != io.EOF {
 		return &badRequest{"there is something behind the JSON object"}
 	}
+	return unique(ctx.PostBody())
+}
+
+// unique refuses a body, which is an object or null, that has a member twice: of these one would not count, and
+// pass unseen.
+func unique(body []byte) error {
+	d := json.NewDecoder(bytes.NewReader(body))
+	d.Token() //nolint:errcheck // it was read before
+	seen := map[string]bool{}
+	for d.More() {
+		var value json.RawMessage
+		token, err := d.Token()
+		if err == nil {
+			err = d.Decode(&value)
+		}
+		if err != nil {
+			return err
+		}
+		name := strings.ToLower(fmt.Sprint(token)) // case does not matter to names
+		if seen[name] {
+			return &badRequest{fmt.Sprintf("%q appears more than once", name)}
+		}
+		seen[name] = true
+	}
+	return nil
+}
+
+// A numberText is the text of a number, or whatever else was sent in its place: whoever parses it knows the name
+// of the field.
+type numberText string
+
+// UnmarshalJSON implements json.Unmarshaler.
+func (n *numberText) UnmarshalJSON(b []byte) error {
+	var text string
+	if json.Unmarshal(b, &text) != nil {
+		text = string(b)
+	}
+	*n = numberText(text)
 	return nil
 }
 
@@ -139,7 +235,7 @@ func createAccount(e *actors.Engine, ctx *fasthttp.RequestCtx) (any, error) {
 	if err := parse(ctx, &q); err != nil {
 		return nil, err
 	}
-	a, err := e.CreateAccount(q.Name, q.Email)
+	a, err := e.CreateAccount(who(ctx), q.Name, q.Email)
 	return accountAnswer{a.Account, a.AccountID, a.Email}, err
 }
 
@@ -206,7 +302,7 @@ func createKey(e *actors.Engine, ctx *fasthttp.RequestCtx) (any, error) {
 		}
 		permissions |= p
 	}
-	a, err := e.CreateKey(q.Account, random(16), random(32), permissions, q.Allow)
+	a, err := e.CreateKey(who(ctx), q.Account, random(16), random(32), permissions, q.Allow)
 	if err != nil {
 		return nil, err
 	}
@@ -254,7 +350,7 @@ func revokeKey(e *actors.Engine, ctx *fasthttp.RequestCtx) (any, error) {
 	if err := parse(ctx, &q); err != nil {
 		return nil, err
 	}
-	a, err := e.RevokeKey(q.Key)
+	a, err := e.RevokeKey(who(ctx), q.Key)
 	return map[string]any{"key": a.Key, "account": a.Account, "revoked": true}, err
 }
 
@@ -271,19 +367,19 @@ type depositAnswer struct {
 func deposit(e *actors.Engine, ctx *fasthttp.RequestCtx) (any, error) {
 	var q struct {
 		Account, Currency, Reference string
-		Amount                       json.Number
+		Amount                       numberText
 	}
 	if err := parse(ctx, &q); err != nil {
 		return nil, err
 	}
-	amount, err := money.ParseAmount(q.Amount.String())
+	amount, err := money.ParseAmount(string(q.Amount))
 	if err != nil {
 		return nil, &badRequest{"amount: " + err.Error()}
 	}
 	if q.Reference == "" {
 		q.Reference = random(18)
 	}
-	a, err := e.Deposit(q.Account, q.Currency, amount, q.Reference)
+	a, err := e.Deposit(who(ctx), q.Account, q.Currency, amount, q.Reference)
 	if errors.Is(err, actors.ErrTimeout) {
 		// The reference may be ours: without it the operator could not ask again without paying twice.
 		return nil, fmt.Errorf("outcome unknown: the deposit may or may not have been made; repeat it with the reference %q, which is safe", q.Reference)

@@ -97,8 +97,8 @@ func TestTheOperatorIsToldWhatThereIsNot(t *testing.T) {
 func TestTheOperatorsBodiesAreTakenLiterally(t *testing.T) {
 	h := newHarness(t, nil)
 	ask := operator(t, h.gateway)
-	for _, path := range []string{"accounts", "keys", "keys/revoke", "deposits"} {
-		for _, body := range []string{"", " ", "{", "[]", `"x"`, "1", `{"nane":"alice"}`, `{"account":1}`, `{"name":["alice"]}`, `{"key":{}}`, `{}{}`, `{}x`, `{}}`, `{}]`, `{"amount":"one"}`, "name=alice"} {
+	for _, path := range []string{"accounts", "accounts/freeze", "keys", "keys/revoke", "deposits", "withdraws/approve", "withdraws/refuse", "orders/cancel", "orders/cancel-all", "pairs/halt", "fees", "maintenance", "audit"} {
+		for _, body := range []string{`{"":1,"":1}`, `null null`, `{"on":tru}`, `{"\ud800":1}`, "\ufeff{}", strings.Repeat("[", 20_000), "", " ", "{", "[]", `"x"`, "1", `{"nane":"alice"}`, `{"account":1}`, `{"name":["alice"]}`, `{"key":{}}`, `{}{}`, `{}x`, `{}}`, `{}]`, `{"amount":"one"}`, "name=alice"} {
 			a := ask("POST", "/operator/v1/"+path, body)
 			var got map[string]string
 			if err := json.Unmarshal([]byte(a.body), &got); err != nil || a.status != 400 || len(got) != 1 || len(got["error"]) < 20 {
@@ -136,7 +136,7 @@ func TestKeysAreMadeListedAndRevoked(t *testing.T) {
 	h := newHarness(t, nil)
 	h.account("alice") // with one key
 	h.account("bob")
-	if _, err := h.engine.RevokeKey("key-bob"); err != nil {
+	if _, err := h.engine.RevokeKey("test", "key-bob"); err != nil {
 		t.Fatal(err)
 	}
 	ask := operator(t, h.gateway)

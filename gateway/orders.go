@@ -19,6 +19,10 @@ func (g *Gateway) placeOrder(r *request) {
 	if r.badFields() {
 		return
 	}
+	if w.Pair.Halted() {
+		r.fail(PairHalted, w.Pair.Name)
+		return
+	}
 	c, err := r.engine.Place(r.key, r.nonce, &w)
 	if err != nil {
 		r.commandFailed(err, w.ClientID)
@@ -165,8 +169,14 @@ func (r *request) refused(c *actors.Command, w *actors.OrderWish) {
 		r.fail(TooManyOpenOrders, "")
 	case event.RefusedBookLimit:
 		r.fail(BookFull, w.Pair.Name)
+	case event.RefusedHalted:
+		r.fail(PairHalted, w.Pair.Name)
+	case event.RefusedFrozen:
+		r.fail(AccountFrozen, "")
+	case event.RefusedWithdrawLimit:
+		r.fail(TooManyWithdraws, "")
 	default:
-		r.internal(errors.New("BUG: an order was refused for reason " + strconv.Itoa(int(c.Record().Refusal.Reason))))
+		r.internal(errors.New("BUG: a command was refused for reason " + strconv.Itoa(int(c.Record().Refusal.Reason))))
 	}
 }
 
@@ -245,4 +255,41 @@ func (r *request) notCancelled(id uint64) {
 	}
 	r.bad("order", text)
 	r.badFields()
+}
+
+// cancelAllOrders cancels all open orders of the account, or those of one pair.
+func (g *Gateway) cancelAllOrders(r *request) {
+	if err := r.engine.Writable(); err != nil {
+		r.engineFailed(err)
+		return
+	}
+	var pair *actors.Pair
+	if _, given := r.form.Get("pair"); given {
+		if text, ok := r.field("pair"); ok {
+			if pair = r.engine.Pair(text); pair == nil {
+				r.bad("pair", fieldPair)
+			}
+		}
+	}
+	if r.badFields() {
+		return
+	}
+	c, err := r.engine.CancelAll(r.key, r.nonce, pair)
+	switch {
+	case err != nil:
+		r.commandFailed(err, event.ClientID{})
+		return
+	case c.Outcome() == actors.Refused && c.Record().Refusal.Reason != event.RefusedNoOrders:
+		r.refused(c, nil)
+	default:
+		b := append(r.body, `{"orders":[`...)
+		for i, id := range c.Cancelled() {
+			if i > 0 {
+				b = append(b, ',')
+			}
+			b = strconv.AppendUint(b, id, 10)
+		}
+		r.body = append(b, "]}"...)
+	}
+	c.Free()
 }

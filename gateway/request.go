@@ -1,6 +1,7 @@
 package gateway
 
 import (
+	"net/netip"
 	"strconv"
 	"sync"
 
@@ -10,6 +11,7 @@ import (
 	"exchange/core/event"
 	"exchange/core/matching"
 	"exchange/gateway/params"
+	"exchange/gateway/ratelimit"
 	"exchange/gateway/sign"
 )
 
@@ -24,22 +26,37 @@ type request struct {
 	query params.Set // of the address
 	form  params.Set // of the body
 
+	from netip.Addr       // where it comes from; not valid: not asked for yet
+	at   int64            // when it came, by the gateway's clock, for both its limits and for how long it took
+	rate ratelimit.Answer // what the client is told about its limit, if it has one
+
 	key   *actors.Key // of a private request
 	nonce uint64
 
 	verifier sign.Verifier
 	fields   []fieldError
 
-	status int
-	body   []byte // of the answer
+	route   int    // number of its route in the meter
+	shard   uint32 // of the meter; it stays with this memory
+	status  int
+	body    []byte   // of the answer
+	shared  []byte   // instead of body, if not nil: an answer that others send too
+	written bool     // the answer's type and body are where the server takes them from
+	digits  [20]byte // of a number in a header
+
+	failure *Failure // the newest one that it was answered with
+	cause   error    // of a failure that is ours, for the log
+	stack   []byte   // of a panic, for the log
 }
 
-var requests = sync.Pool{New: func() any { return new(request) }}
+var requests = sync.Pool{New: func() any { return &request{shard: nextShard.Add(1)} }}
 
 func newRequest(g *Gateway, ctx *fasthttp.RequestCtx) *request {
 	r := requests.Get().(*request)
 	r.g, r.ctx, r.engine, r.static, r.key, r.nonce = g, ctx, nil, nil, nil, 0
-	r.fields, r.status, r.body = r.fields[:0], fasthttp.StatusOK, r.body[:0]
+	r.from, r.at, r.rate, r.route = netip.Addr{}, g.now(), ratelimit.Answer{}, unmatched
+	r.fields, r.status, r.body, r.shared, r.written = r.fields[:0], fasthttp.StatusOK, r.body[:0], nil, false
+	r.failure, r.cause, r.stack = nil, nil, nil
 	return r
 }
 
@@ -49,18 +66,28 @@ const keptBody = 64 << 10
 
 // send writes the answer and gives the request back to the pool.
 func (r *request) send() {
+	took := r.g.now() - r.at
+	if r.status >= 500 {
+		r.report(took)
+	}
+	r.g.meter.count(r.shard, r.route, r.status, took)
 	resp := &r.ctx.Response
 	resp.SetStatusCode(r.status)
 	h := &resp.Header
 	h.Set("Access-Control-Allow-Origin", "*")
 	h.Set("Access-Control-Expose-Headers", "X-Update-Id, X-Request-Id, Retry-After, X-RateLimit-Limit, X-RateLimit-Remaining, X-RateLimit-Reset")
-	if r.status != fasthttp.StatusNoContent {
+	r.tellRate()
+	if r.status != fasthttp.StatusNoContent && !r.written {
 		h.SetContentType("application/json")
 	}
-	if len(r.body) > keptBody {
+	switch {
+	case r.written:
+	case r.shared != nil && r.status < 300:
+		resp.SetBodyRaw(r.shared)
+	case len(r.body) > keptBody:
 		resp.SetBodyRaw(r.body)
 		r.body = nil
-	} else {
+	default:
 		resp.SetBody(r.body)
 	}
 	r.query.Reset()

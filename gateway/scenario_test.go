@@ -1,43 +1,65 @@
 package gateway
 
 import (
+	"cmp"
+	"context"
+	"encoding/json"
 	"fmt"
 	"regexp"
+	"slices"
+	"strconv"
 	"strings"
+	"sync"
 	"testing"
+	"time"
 
 	"github.com/cockroachdb/datadriven"
 
 	"exchange/actors"
+	"exchange/core/money"
+	"exchange/core/state"
 )
 
-// The scenarios are the specification of the exchange in examples: scripts of what users send and see,
-// with the whole output compared. Each file is one exchange from its first start on. Times are shown as T.
+// The scenarios are the specification of the exchange in examples: scripts of what users and operators send and
+// see, with the whole output compared. Each file is one exchange from its first start on. Times are shown as T,
+// and sequences, which mails that were sent move on when they like, as N.
 //
-//	open NAME...                                      accounts with a key each
+//	open NAME[=EMAIL]...                              accounts with a key each
 //	deposit NAME AMOUNT CURRENCY [reference=R]
 //	place NAME buy|sell amount=A price=P [pair=X] [id=CLIENT_ORDER_ID]
-//	cancel NAME ORDER
+//	cancel NAME ORDER     cancel-all NAME [pair=X]
 //	book [pair=X] [query=Q]     balances NAME     orders NAME [query=Q]     order NAME ID
-//	trades [query=Q]            own-trades NAME [query=Q]
+//	trades [query=Q]            own-trades NAME [query=Q]     ticker [pair=X]
+//	withdraw NAME AMOUNT CURRENCY [to=ADDRESS]
+//	confirm NAME WITHDRAW [code=C]                    with the code that was mailed last, if it is not given
+//	cancel-withdraw NAME WITHDRAW
+//	withdraws NAME [query=Q]    deposits NAME [query=Q]       fees NAME
+//	mails                       that were sent since the last time
+//	operator WHAT...            see operate
 //	restart | crash             an orderly stop, or none, and a start on the same store
-//	limits NAME=VALUE...        restart with other limits
+//	limits NAME=VALUE...        restart with other limits and fees
 //
 // Run with -rewrite to write the output down anew, and read the difference.
 func TestScenarios(t *testing.T) {
 	datadriven.Walk(t, "testdata/scenarios", func(t *testing.T, path string) {
 		var change func(*actors.Options)
+		post := &postman{}
 		h := newHarness(t, func(o *actors.Options) {
+			o.Mail = post.take
 			if change != nil {
 				change(o)
 			}
 		})
 		datadriven.RunTest(t, path, func(t *testing.T, d *datadriven.TestData) string {
-			s := script{h: h, d: d}
+			s := script{h: h, d: d, post: post}
+			switch d.Cmd {
+			case "limits", "restart", "crash":
+				s.delivered() // or a mail that was sent just now might be sent again
+			}
 			switch d.Cmd {
 			case "open":
 				for _, a := range d.CmdArgs {
-					h.account(a.Key)
+					h.accountAt(a.Key, strings.Join(a.Vals, ""))
 				}
 				return "ok"
 			case "limits":
@@ -63,9 +85,65 @@ func TestScenarios(t *testing.T) {
 	})
 }
 
+// A postman keeps the mails of an engine.
+type postman struct {
+	mu    sync.Mutex
+	mails []actors.Mail
+	shown int
+}
+
+func (p *postman) take(_ context.Context, m *actors.Mail) error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.mails = append(p.mails, *m)
+	return nil
+}
+
+// delivered waits until all mails are sent, and gives them.
+func (s script) delivered() []actors.Mail {
+	eventually(s.h.t.(*testing.T), "all mails are sent", func() bool {
+		q := actors.NewRead(actors.ReadOutbox)
+		q.Limit = 1
+		if err := s.h.engine.Ask(q, nil, 0); err != nil {
+			s.h.t.Fatal(err)
+		}
+		defer q.Free()
+		return len(q.Mails) == 0
+	})
+	s.post.mu.Lock()
+	defer s.post.mu.Unlock()
+	return slices.Clone(s.post.mails)
+}
+
+func (s script) mails() string {
+	all, lines := s.delivered(), []string{}
+	for _, m := range all[s.post.shown:] {
+		line := fmt.Sprintf("to %s: withdraw %d of %v %s to %s, ", m.To, m.Withdraw.ID, m.Withdraw.Amount, m.Currency, m.Withdraw.Address)
+		if m.Code != "" {
+			line += "code " + m.Code
+		} else {
+			line += "refused: " + m.Withdraw.Details
+		}
+		lines = append(lines, line)
+	}
+	s.post.shown = len(all)
+	return cmp.Or(strings.Join(lines, "\n"), "none")
+}
+
+// code is the newest one that was mailed for a withdraw.
+func (s script) code(withdraw string) string {
+	for _, m := range slices.Backward(s.delivered()) {
+		if fmt.Sprint(m.Withdraw.ID) == withdraw && m.Code != "" {
+			return m.Code
+		}
+	}
+	return "none"
+}
+
 type script struct {
-	h *harness
-	d *datadriven.TestData
+	h    *harness
+	d    *datadriven.TestData
+	post *postman
 }
 
 func (s script) arg(i int) string {
@@ -95,9 +173,21 @@ func (s script) limits() func(*actors.Options) {
 	args := s.d.CmdArgs
 	return func(o *actors.Options) {
 		for _, a := range args {
-			var n int
-			fmt.Sscan(a.Vals[0], &n) //nolint:errcheck // a bad number leaves 0, and the script fails
+			n, _ := strconv.Atoi(a.Vals[0]) // a bad number is 0, and the script fails
 			switch a.Key {
+			case "pending_withdraws":
+				o.Limits.PendingWithdraws = n
+			case "code_tries":
+				o.Withdraw.CodeTries = n
+			case "code_valid_s":
+				o.Withdraw.CodeValid = time.Duration(n) * time.Second
+			case "fees": // of BTC_USDT: the maker's, the taker's
+				maker, err1 := money.ParseRate(a.Vals[0])
+				taker, err2 := money.ParseRate(a.Vals[1])
+				if err := cmp.Or(err1, err2); err != nil {
+					s.h.t.Fatal(err)
+				}
+				o.Pairs[0].Fees = state.FeeRates{Maker: maker, Taker: taker}
 			case "max_fills":
 				o.Limits.MaxFills = n
 			case "open_orders_per_account":
@@ -144,13 +234,106 @@ func (s script) run() string {
 		return show(h.do("GET", "/api/v1/exchanges/"+s.query(), "", ""))
 	case "own-trades":
 		return show(h.get(s.arg(0), "/api/v1/exchanges/own/"+s.query()))
+	case "cancel-all":
+		form := ""
+		if pair := s.option("pair", ""); pair != "" {
+			form = "pair=" + pair
+		}
+		return show(h.post(s.arg(0), "/api/v1/order-cancel-all/", form))
+	case "ticker":
+		return show(h.do("GET", "/api/v1/ticker/?pair="+s.option("pair", "BTC_USDT"), "", ""))
+	case "withdraw":
+		return show(h.post(s.arg(0), "/api/v1/withdraw/", "address="+s.option("to", "somewhere")+"&amount="+s.arg(1)+"&currency="+s.arg(2)))
+	case "confirm":
+		code := s.option("code", "")
+		if code == "" {
+			code = s.code(s.arg(1))
+		}
+		return show(h.post(s.arg(0), "/api/v1/withdraw-confirm/", "code="+code+"&withdraw="+s.arg(1)))
+	case "cancel-withdraw":
+		return show(h.post(s.arg(0), "/api/v1/withdraw-cancel/", "withdraw="+s.arg(1)))
+	case "withdraws", "deposits", "fees":
+		return show(h.get(s.arg(0), "/api/v1/"+s.d.Cmd+"/"+s.query()))
+	case "mails":
+		return s.mails()
+	case "operator":
+		return s.operate()
 	}
 	s.d.Fatalf(h.t.(*testing.T), "unknown command %s", s.d.Cmd)
 	return ""
 }
 
-var times = regexp.MustCompile(`"(date|timestamp)":[0-9.]+`)
+// operate is what an operator says, who calls himself olga:
+//
+//	maintenance on|off [message=M]      halt PAIR on|off      freeze NAME on|off
+//	fees NAME PAIR maker=R taker=R      usual-fees NAME PAIR
+//	cancel ORDER                        cancel-all [account=NAME] [pair=X]
+//	approve WITHDRAW                    refuse WITHDRAW details=D     withdraws [account=NAME]
+//	account NAME                        statement NAME                actions
+//	trades PAIR                         audit
+func (s script) operate() string {
+	what, on := s.arg(0), s.d.HasArg("on")
+	option := func(name string) string { return s.option(name, "") }
+	number := func() json.Number { return json.Number(s.arg(1)) }
+	switch what {
+	case "maintenance":
+		return s.tell("maintenance", map[string]any{"on": on, "message": option("message")})
+	case "halt":
+		return s.tell("pairs/halt", map[string]any{"pair": s.arg(1), "on": on})
+	case "freeze":
+		return s.tell("accounts/freeze", map[string]any{"account": s.arg(1), "on": on})
+	case "fees":
+		return s.tell("fees", map[string]any{"account": s.arg(1), "pair": s.arg(2), "maker": option("maker"), "taker": option("taker")})
+	case "usual-fees":
+		return s.tell("fees", map[string]any{"account": s.arg(1), "pair": s.arg(2), "usual": true})
+	case "cancel":
+		return s.tell("orders/cancel", map[string]any{"order": number()})
+	case "cancel-all":
+		return s.tell("orders/cancel-all", map[string]any{"account": option("account"), "pair": option("pair")})
+	case "approve":
+		return s.tell("withdraws/approve", map[string]any{"withdraw": number()})
+	case "refuse":
+		return s.tell("withdraws/refuse", map[string]any{"withdraw": number(), "details": option("details")})
+	case "audit":
+		return s.tell("audit", struct{}{})
+	case "withdraws":
+		return s.tell("withdraws?account="+option("account"), nil)
+	case "account":
+		return s.tell("account?name="+s.arg(1), nil)
+	case "statement":
+		return s.tell("statement?account="+s.arg(1), nil)
+	case "trades":
+		return s.tell("trades?pair="+s.arg(1), nil)
+	case "actions":
+		return s.tell("actions", nil)
+	}
+	s.d.Fatalf(s.h.t.(*testing.T), "an operator does not %s", what)
+	return ""
+}
+
+// tell asks the operator's listener: a POST if there is a body.
+func (s script) tell(path string, body any) string {
+	method, text := "GET", ""
+	if body != nil {
+		b, err := json.Marshal(body)
+		if err != nil {
+			s.h.t.Fatal(err)
+		}
+		method, text = "POST", string(b)
+	}
+	a := operator(s.h.t.(*testing.T), s.h.gateway)(method, "/operator/v1/"+path, text, "Authorization: Bearer "+operatorToken, "X-Operator: olga")
+	a.body = listed.Replace(strings.TrimSuffix(a.body, "\n"))
+	return show(a)
+}
+
+var (
+	times     = regexp.MustCompile(`"(date|timestamp)":[0-9.]+`)
+	clocks    = regexp.MustCompile(`"time":"[^"]+"`)
+	sequences = regexp.MustCompile(`"(sequence|records|replayed_from|paused_ms)":[0-9]+`)
+	listed    = strings.NewReplacer(`":[{`, "\":[\n  {", `},{`, "},\n  {") // of an object's list each element has a line
+)
 
 func show(a answer) string {
-	return fmt.Sprintf("%d %s", a.status, times.ReplaceAllString(pretty(a.body), `"$1":T`))
+	body := clocks.ReplaceAllString(sequences.ReplaceAllString(pretty(a.body), `"$1":N`), `"time":"T"`)
+	return fmt.Sprintf("%d %s", a.status, times.ReplaceAllString(body, `"$1":T`))
 }

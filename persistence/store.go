@@ -63,6 +63,11 @@ type Journal interface {
 	Acquire(ctx context.Context, owner string) (tok Token, last uint64, err error)
 	// Check is nil while tok still owns the engine, ErrFenced when not, another error if unknown.
 	Check(ctx context.Context, tok Token) error
+	// Begin makes the journal of an empty store end at seq, without records: the start of a store that
+	// is restored from a backup. The watermark stays 0, and the first Apply starts from 0. ErrInvalid if
+	// the store is not empty (has records, snapshots, or a watermark). It may be repeated with the same
+	// seq, until something else is written.
+	Begin(ctx context.Context, tok Token, seq uint64) error
 	// Append makes a batch durable. nil: it is durable, now or since an earlier try with the same
 	// bytes. ErrFenced, ErrGap: it is not, and never will be. Another error: unknown, try again.
 	Append(ctx context.Context, tok Token, prev, next uint64, batch []byte) error
@@ -97,6 +102,9 @@ type Projections interface {
 	Watermark(ctx context.Context) (uint64, error)
 	// Nonces calls fn for each key's projected nonce.
 	Nonces(ctx context.Context, fn func(key string, nonce uint64)) error
+	// Wallets calls fn for each projected wallet, in no order, until it returns false. The *Wallet is
+	// valid during the call only.
+	Wallets(ctx context.Context, fn func(*Wallet) bool) error
 }
 
 // History answers lists from projected rows. fn returns false to stop. Rows come in exact order of
@@ -108,6 +116,11 @@ type History interface {
 	// Order is one closed order of an account; ErrNotFound.
 	Order(ctx context.Context, account uint32, id uint64) (Order, error)
 	Deposits(ctx context.Context, q DepositQuery, fn func(*Deposit) bool) error
+	Withdraws(ctx context.Context, q WithdrawQuery, fn func(*Withdraw) bool) error
+	// Withdraw is one that came to its end; ErrNotFound.
+	Withdraw(ctx context.Context, id uint64) (Withdraw, error)
+	Candles(ctx context.Context, q CandleQuery, fn func(*Candle) bool) error
+	Actions(ctx context.Context, q ActionQuery, fn func(*Action) bool) error
 }
 
 // A Store is all of it.
@@ -127,23 +140,30 @@ type Retention struct {
 	Trades int
 	// Orders is how many of the newest closed orders each account keeps.
 	Orders int
+	// Candles is how many of the newest candles each pair and frame keeps at least.
+	Candles int
 }
 
 // MaxRows is how many rows of each kind one Apply may write.
 const MaxRows = 100_000
 
-// Writes is what one Apply writes. Wallets and nonces are absolute values, the other rows are new.
+// Writes is what one Apply writes. Wallets, nonces and candles are absolute values, the other rows are
+// new: each is in exactly one of the Applies that move the watermark.
 type Writes struct {
-	Wallets  []Wallet
-	Nonces   []Nonce
-	Trades   []Trade
-	Orders   []Order
-	Deposits []Deposit
+	Wallets   []Wallet
+	Nonces    []Nonce
+	Trades    []Trade
+	Orders    []Order
+	Deposits  []Deposit
+	Withdraws []Withdraw // closed ones; a row that is there already is left as it is
+	Candles   []Candle   // a row replaces the one of the same pair, frame and time; of two here, the later wins
+	Actions   []Action   // of operators
 }
 
 // Reset empties w and keeps its memory.
 func (w *Writes) Reset() {
 	w.Wallets, w.Nonces, w.Trades, w.Orders, w.Deposits = w.Wallets[:0], w.Nonces[:0], w.Trades[:0], w.Orders[:0], w.Deposits[:0]
+	w.Withdraws, w.Candles, w.Actions = w.Withdraws[:0], w.Candles[:0], w.Actions[:0]
 }
 
 // A Wallet is all holdings of one account, exact for Seq.
@@ -216,6 +236,46 @@ type Deposit struct {
 	Reference string // unique over the engine
 }
 
+// Statuses of a withdrawal, as the API numbers them.
+const (
+	WithdrawNew       = 10
+	WithdrawVerified  = 20
+	WithdrawApproved  = 30
+	WithdrawRefused   = 40
+	WithdrawCancelled = 50
+)
+
+// A Withdraw is a withdrawal that came to its end: approved, refused or cancelled.
+type Withdraw struct {
+	ID        uint64
+	Account   uint32
+	Currency  uint16
+	Amount    money.Amount
+	Status    uint8 // WithdrawApproved, WithdrawRefused or WithdrawCancelled
+	TimeUs    int64 // created
+	ClosedUs  int64
+	ClosedSeq uint64 // the record that closed it
+	Address   string // where it went; at most 256 bytes
+	Details   string // of a refused one: why; at most 1,024 bytes
+}
+
+// A Candle is the trades of one period of a pair.
+type Candle struct {
+	Pair                   uint16
+	Frame                  uint8 // which length of period; the caller numbers them
+	Time                   int64 // start of the period, epoch seconds
+	Open, High, Low, Close money.Price
+	Volume                 money.Total
+}
+
+// An Action is one change by an operator. Actions are an append-only log that is never trimmed.
+type Action struct {
+	Seq    uint64 // of its record; no two have the same
+	TimeUs int64
+	Who    string // at most 256 bytes
+	What   string // at most 4,096 bytes
+}
+
 // A TradeQuery selects trades. Zero fields do not filter.
 type TradeQuery struct {
 	Pair      uint16
@@ -238,9 +298,33 @@ type OrderQuery struct {
 	MaxSeq   uint64 // only orders closed at or below this sequence; 0: all
 }
 
-// A DepositQuery selects deposits of one account, newest first.
+// A DepositQuery selects deposits of one account, newest first. Zero fields do not filter.
 type DepositQuery struct {
-	Account uint32
-	Before  uint64
-	Offset  int
+	Account  uint32
+	Currency uint16
+	Before   uint64 // only ids below
+	Offset   int    // leave out that many matching rows first
+}
+
+// A WithdrawQuery selects withdrawals that came to their end, newest (highest id) first. Zero fields do
+// not filter.
+type WithdrawQuery struct {
+	Account  uint32 // 0: of all
+	Currency uint16
+	Status   uint8
+	Before   uint64 // only ids below
+	Offset   int    // leave out that many matching rows first
+	MaxSeq   uint64 // only those closed at or below this sequence
+}
+
+// A CandleQuery selects candles of one pair and frame, newest first.
+type CandleQuery struct {
+	Pair         uint16
+	Frame        uint8
+	Since, Until int64 // epoch seconds, both included; Until 0: no bound
+}
+
+// An ActionQuery selects actions, newest first.
+type ActionQuery struct {
+	Before uint64 // only sequences below; 0: all
 }

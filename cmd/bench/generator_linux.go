@@ -37,6 +37,9 @@ type connection struct {
 	nonce  uint64
 	open   []uint64 // orders that rest, oldest first
 	in     []byte   // what has arrived of an answer
+
+	fixed      []byte // the request, if it is always the same
+	placesOnly bool   // no cancels
 }
 
 // A result is what one run of the generator saw.
@@ -66,22 +69,10 @@ func putNonce(b []byte, n uint64) {
 
 // dial connects once for each user; mix is the pattern of orders, seeded by the place in the list.
 func dial(address string, users []*user) ([]*connection, error) {
-	tcp, err := net.ResolveTCPAddr("tcp4", address)
-	if err != nil {
-		return nil, err
-	}
 	var conns []*connection
 	for i, u := range users {
-		fd, err := unix.Socket(unix.AF_INET, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
+		fd, err := connect(address)
 		if err != nil {
-			return nil, err
-		}
-		sa := &unix.SockaddrInet4{Port: tcp.Port}
-		copy(sa.Addr[:], tcp.IP.To4())
-		if err := unix.Connect(fd, sa); err != nil {
-			return nil, fmt.Errorf("connecting to %s: %w", address, err)
-		}
-		if err := errors.Join(unix.SetsockoptInt(fd, unix.IPPROTO_TCP, unix.TCP_NODELAY, 1), unix.SetNonblock(fd, true)); err != nil {
 			return nil, err
 		}
 		c := &connection{fd: fd, user: u, nonce: uint64(time.Now().UnixMicro()), in: make([]byte, 0, 4096)}
@@ -98,12 +89,44 @@ func dial(address string, users []*user) ([]*connection, error) {
 	return conns, nil
 }
 
+func connect(address string) (fd int, err error) {
+	tcp, err := net.ResolveTCPAddr("tcp4", address)
+	if err != nil {
+		return 0, err
+	}
+	if fd, err = unix.Socket(unix.AF_INET, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0); err != nil {
+		return 0, err
+	}
+	sa := &unix.SockaddrInet4{Port: tcp.Port}
+	copy(sa.Addr[:], tcp.IP.To4())
+	if err := unix.Connect(fd, sa); err != nil {
+		return 0, fmt.Errorf("connecting to %s: %w", address, err)
+	}
+	return fd, errors.Join(unix.SetsockoptInt(fd, unix.IPPROTO_TCP, unix.TCP_NODELAY, 1), unix.SetNonblock(fd, true))
+}
+
+// dialFixed makes connections that send one request again and again.
+func dialFixed(address, path string, n int) ([]*connection, error) {
+	var conns []*connection
+	for range n {
+		fd, err := connect(address)
+		if err != nil {
+			return nil, err
+		}
+		conns = append(conns, &connection{fd: fd, in: make([]byte, 0, 4096), fixed: []byte("GET " + path + " HTTP/1.1\r\nHost: x\r\n\r\n")})
+	}
+	return conns, nil
+}
+
 // send writes the connection's next request: six orders, then four cancels of its oldest resting ones.
 func (c *connection) send() error {
+	if c.fixed != nil {
+		return c.write(c.fixed)
+	}
 	c.nonce++
 	c.turn++
 	b := c.places[c.next]
-	if c.turn%10 >= 6 && len(c.open) > 0 {
+	if c.turn%10 >= 6 && len(c.open) > 0 && !c.placesOnly {
 		form := "order=" + strconv.FormatUint(c.open[0], 10)
 		c.open = c.open[:copy(c.open, c.open[1:])]
 		signature := c.user.secret.Sign(nil, []byte(c.user.key+form))
@@ -114,6 +137,10 @@ func (c *connection) send() error {
 		c.next = (c.next + 1) % templates
 		putNonce(b[c.at:], c.nonce)
 	}
+	return c.write(b)
+}
+
+func (c *connection) write(b []byte) error {
 	n, err := unix.Write(c.fd, b)
 	if err == nil && n != len(b) {
 		err = errors.New("a request was written in part")

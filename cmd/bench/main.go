@@ -1,364 +1,210 @@
-// Command bench measures the exchange against yardsticks in the same run: signed durable orders over
-// HTTP, on Pebble and on Redis, beside a fasthttp handler that does nothing, all driven by the same
-// generator in turns. On a shared machine absolute rates say little; the ratios, and the CPU that each
-// order costs, say more. Results are medians over rounds.
+// Command bench measures the exchange and prints one table: each value beside its aim and, where there is
+// one, its ratio to a yardstick of the same run. First the parts, which are Go benchmarks of the packages;
+// then signed durable orders over HTTP, on Pebble and on Redis, beside a fasthttp handler that does nothing,
+// all driven by the same generator. Everything is measured once a round, in turns, and values are medians
+// over the rounds: on a shared machine absolute rates say little, and ratios and CPU per order say more.
 //
-//	go run ./cmd/bench [-rounds 7] [-seconds 2] [-connections 64]
+// A missed aim is a line of the report, not an error. What cannot be measured is one.
+//
+//	go run ./cmd/bench [-rounds 7] [-seconds 2] [-connections 64] [-only REGEXP] [-json FILE]
 package main
 
 import (
-	"bytes"
-	"encoding/json"
+	"context"
 	"errors"
 	"flag"
 	"fmt"
-	"io"
-	"net"
-	"net/http"
 	"os"
 	"os/exec"
+	"os/signal"
 	"path/filepath"
+	"regexp"
 	"slices"
-	"strconv"
-	"strings"
+	"syscall"
 	"time"
-
-	"github.com/valyala/fasthttp"
-
-	"exchange/gateway/sign"
 )
 
+type options struct {
+	rounds      int
+	length      time.Duration // of one measurement over HTTP
+	connections int
+	only        *regexp.Regexp // of the rows' subjects
+	json        string         // a file, or nothing
+}
+
 func main() {
-	rounds := flag.Int("rounds", 7, "rounds; each measures everything once")
-	seconds := flag.Float64("seconds", 2, "length of one measurement")
-	connections := flag.Int("connections", 64, "connections, each with an account of its own")
+	o := options{only: regexp.MustCompile("")}
+	flag.IntVar(&o.rounds, "rounds", 7, "rounds; each measures everything once")
+	seconds := flag.Float64("seconds", 2, "length of one measurement over HTTP")
+	flag.IntVar(&o.connections, "connections", 64, "connections, each with an account of its own")
+	flag.Func("only", "measure the rows whose subject matches this `REGEXP`, and their yardsticks", func(s string) (err error) {
+		o.only, err = regexp.Compile(s)
+		return err
+	})
+	flag.StringVar(&o.json, "json", "", "write the table to this `FILE` too, with the values of all rounds")
 	noop := flag.String("noop", "", "serve the yardstick on this address (the program does that to itself)")
+	length := flag.Int("length", 0, "of the yardstick's answers, in bytes; 0: an order's")
 	flag.Parse()
 	if *noop != "" {
-		serveNothing(*noop)
+		serveNothing(*noop, *length)
 		return
 	}
-	if err := bench(*rounds, time.Duration(*seconds*float64(time.Second)), *connections); err != nil {
+	o.length = time.Duration(*seconds * float64(time.Second))
+	if err := bench(o); err != nil {
 		fmt.Fprintln(os.Stderr, "bench:", err)
 		os.Exit(1)
 	}
 }
 
-// serveNothing answers every request with the same order.
-func serveNothing(address string) {
-	body := []byte(`{"success":true,"type":"sell","date":1795241513.443573,"oid":1,"price":50000,"amount":0.5,"amount_filled":0,"amount_original":0.5,"trades":[]}`)
-	s := &fasthttp.Server{NoDefaultServerHeader: true, Handler: func(ctx *fasthttp.RequestCtx) {
-		ctx.SetStatusCode(201)
-		ctx.SetContentType("application/json")
-		ctx.SetBody(body)
-	}}
-	fmt.Fprintln(os.Stderr, s.ListenAndServe(address))
-	os.Exit(1)
+func (o *options) validate() error {
+	switch {
+	case flag.NArg() > 0:
+		return fmt.Errorf("%q: there are only flags", flag.Args())
+	case o.rounds < 1 || o.connections < 1 || o.length <= 0:
+		return errors.New("rounds, seconds and connections are more than nothing")
+	}
+	return nil
 }
 
-// A subject is one thing that is measured: a server process and whoever works for it.
-type subject struct {
-	name    string
-	address string
-	pids    []int // whose CPU counts
-	stop    func()
-	conns   []*connection
+var errInterrupted = errors.New("interrupted")
 
-	rates, cpu []float64
-	refused    int
-	requests   int
-}
-
-func bench(rounds int, d time.Duration, connections int) error {
+// bench measures what is wanted and prints it. What could not be measured is missing in the table and is
+// what the error tells about.
+func bench(o options) error {
+	if err := o.validate(); err != nil {
+		return err
+	}
+	parts, servers := allParts(), allServers(o)
+	if !choose(rowsOf(parts, servers), o.only) {
+		return fmt.Errorf("no row matches %q", o.only)
+	}
+	out, err := jsonFile(o.json) // now: a name that cannot be is not found out minutes later
+	if err != nil {
+		return err
+	}
+	defer out.close()
 	dir, err := os.MkdirTemp("", "exchange-bench-")
 	if err != nil {
 		return err
 	}
 	defer os.RemoveAll(dir)
-	binary := filepath.Join(dir, "exchange")
-	build := exec.Command("go", "build", "-o", binary, "exchange/cmd/exchange")
-	build.Stderr = os.Stderr
-	if err := build.Run(); err != nil {
-		return fmt.Errorf("building the exchange: %w", err)
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	parts, servers = slices.DeleteFunc(parts, unwanted), slices.DeleteFunc(servers, unwanted)
+	if err := build(ctx, dir, parts, servers); err != nil {
+		return err
 	}
-	var subjects []*subject
+	// The servers start when the parts are done: even without requests, a store has work to do.
+	failed := errors.Join(inTurns(ctx, dir, parts, o.rounds), inTurns(ctx, dir, servers, o.rounds))
+	if ctx.Err() != nil {
+		return errInterrupted
+	}
+	rows := slices.DeleteFunc(rowsOf(parts, servers), func(r *row) bool { return !r.wanted })
+	printTable(os.Stdout, machine(), o, rows)
+	return errors.Join(failed, out.write(machine(), o, rows))
+}
+
+// A subject is measured once in each round.
+type subject interface {
+	name() string
+	rows() []*row
+	begin(ctx context.Context, dir string) error
+	measure(ctx context.Context) error // adds a value to each row, or fails
+	end()                              // also after begin has failed
+}
+
+func rowsOf(parts, servers []subject) (rows []*row) {
+	for _, s := range slices.Concat(parts, servers) {
+		rows = append(rows, s.rows()...)
+	}
+	// Requests, CPU and refusals of the servers stand together, not the rows of each server.
+	slices.SortStableFunc(rows, func(a, b *row) int { return a.group - b.group })
+	return rows
+}
+
+// choose marks the rows that match, and their yardsticks.
+func choose(rows []*row, only *regexp.Regexp) (some bool) {
+	for _, r := range rows {
+		if !only.MatchString(r.subject) {
+			continue
+		}
+		some = true
+		r.wanted = true
+		if r.yardstick != nil {
+			r.yardstick.wanted = true
+		}
+	}
+	return some
+}
+
+func unwanted(s subject) bool {
+	return !slices.ContainsFunc(s.rows(), func(r *row) bool { return r.wanted })
+}
+
+// build makes the programs before anything is measured: a compiler takes all of a machine.
+func build(ctx context.Context, dir string, parts, servers []subject) error {
+	tell("building")
+	defer tell("")
+	if len(servers) > 0 {
+		if err := command(ctx, "go", "build", "-buildvcs=false", "-o", filepath.Join(dir, "exchange"), "exchange/cmd/exchange"); err != nil {
+			return fmt.Errorf("building the exchange: %w", err)
+		}
+	}
+	if len(parts) > 0 {
+		args := append([]string{"test", "-c", "-o", dir + string(filepath.Separator)}, packages(parts)...)
+		if err := command(ctx, "go", args...); err != nil {
+			return fmt.Errorf("building the benchmarks: %w", err)
+		}
+	}
+	return nil
+}
+
+func command(ctx context.Context, name string, args ...string) error {
+	cmd := exec.CommandContext(ctx, name, args...)
+	cmd.Stdout, cmd.Stderr = os.Stderr, os.Stderr
+	err := cmd.Run()
+	if ctx.Err() != nil {
+		return errInterrupted
+	}
+	return err
+}
+
+// inTurns measures each subject once in each round. One that fails is left out from then on, and has no
+// values.
+func inTurns(ctx context.Context, dir string, subjects []subject, rounds int) (failed error) {
 	defer func() {
 		for _, s := range subjects {
-			s.stop()
+			s.end()
 		}
 	}()
-	for _, begin := range []func() (*subject, error){
-		func() (*subject, error) { return beginNoop(connections) },
-		func() (*subject, error) { return beginExchange("pebble", binary, dir, connections, nil) },
-		func() (*subject, error) {
-			redis, err := beginRedis(dir)
+	defer tell("")
+	working := slices.Clone(subjects)
+	try := func(what string, do func(subject) error) {
+		working = slices.DeleteFunc(working, func(s subject) bool {
+			if ctx.Err() != nil {
+				return true
+			}
+			tell("%s: %s", what, s.name())
+			err := do(s)
 			if err != nil {
-				return nil, err
+				failed = errors.Join(failed, fmt.Errorf("%s: %w", s.name(), err))
+				for _, r := range s.rows() {
+					r.values, r.allocs = nil, nil
+				}
 			}
-			return beginExchange("redis, appendfsync always", binary, dir, connections, redis)
-		},
-	} {
-		s, err := begin()
-		if err != nil {
-			return err
-		}
-		subjects = append(subjects, s)
+			return err != nil
+		})
 	}
-	for round := range rounds + 1 { // the first one warms up and does not count
-		for _, s := range subjects {
-			if err := s.measure(d, round > 0); err != nil {
-				return fmt.Errorf("%s: %w", s.name, err)
-			}
-		}
-		if round > 0 {
-			fmt.Fprintf(os.Stderr, "round %d of %d\r", round, rounds)
-		}
+	try("starting", func(s subject) error { return s.begin(ctx, dir) })
+	for i := range rounds {
+		try(fmt.Sprintf("round %d of %d", i+1, rounds), func(s subject) error { return s.measure(ctx) })
 	}
-	report(subjects, connections)
-	return nil
+	return failed
 }
 
-func (s *subject) measure(d time.Duration, counts bool) error {
-	before, err := cpuOf(s.pids)
-	if err != nil {
-		return err
+// tell shows on a terminal what is going on, in a line that the next call replaces.
+func tell(format string, args ...any) {
+	if info, err := os.Stderr.Stat(); err == nil && info.Mode()&os.ModeCharDevice != 0 {
+		fmt.Fprintf(os.Stderr, "\r\x1b[K"+format, args...)
 	}
-	r, err := run(s.conns, d)
-	if err != nil {
-		return err
-	}
-	after, err := cpuOf(s.pids)
-	if err != nil || !counts {
-		return err
-	}
-	s.rates = append(s.rates, r.rate())
-	s.cpu = append(s.cpu, (after-before).Seconds()*1e6/float64(r.requests))
-	s.refused += r.refused
-	s.requests += r.requests
-	return nil
-}
-
-// report prints the table; ratios are medians of the ratios of each round.
-func report(subjects []*subject, connections int) {
-	base := subjects[0]
-	fmt.Printf("%d connections, 60 %% orders and 40 %% cancels, medians of %d rounds (lowest to highest)\n\n", connections, len(base.rates))
-	fmt.Printf("%-28s %10s %20s %14s %12s %10s %9s\n", "", "requests/s", "", "x of no-op", "CPU us/req", "x of no-op", "refused")
-	for _, s := range subjects {
-		rate, cpu := make([]float64, len(s.rates)), make([]float64, len(s.rates))
-		for i := range s.rates {
-			rate[i], cpu[i] = s.rates[i]/base.rates[i], s.cpu[i]/base.cpu[i]
-		}
-		fmt.Printf("%-28s %10.0f %20s %14.2f %12.1f %10.2f %8.1f%%\n", s.name, median(s.rates),
-			fmt.Sprintf("(%.0f-%.0f)", slices.Min(s.rates), slices.Max(s.rates)), median(rate), median(s.cpu), median(cpu), 100*float64(s.refused)/float64(s.requests))
-	}
-	fmt.Println("\nCPU is that of the server's processes, Redis included. Refused are cancels of orders that were filled before.")
-}
-
-func median(v []float64) float64 {
-	v = slices.Sorted(slices.Values(v))
-	return v[len(v)/2]
-}
-
-// clockTick is the unit of /proc/PID/stat on Linux.
-const clockTick = 10 * time.Millisecond
-
-// cpuOf is the user and system time that processes have used.
-func cpuOf(pids []int) (sum time.Duration, err error) {
-	for _, pid := range pids {
-		b, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
-		if err != nil {
-			return 0, err
-		}
-		f := strings.Fields(string(b[bytes.LastIndexByte(b, ')')+1:]))
-		user, err1 := strconv.Atoi(f[11])
-		system, err2 := strconv.Atoi(f[12])
-		if err := errors.Join(err1, err2); err != nil {
-			return 0, err
-		}
-		sum += time.Duration(user+system) * clockTick
-	}
-	return sum, nil
-}
-
-func freeAddress() (string, error) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		return "", err
-	}
-	defer l.Close()
-	return l.Addr().String(), nil
-}
-
-// child runs a program until stop.
-func child(output io.Writer, name string, args ...string) (pid int, stop func(), err error) {
-	cmd := exec.Command(name, args...)
-	cmd.Stdout, cmd.Stderr = output, output
-	cmd.Env = append(os.Environ(), "EXCHANGE_OPERATOR_TOKEN="+token)
-	if err := cmd.Start(); err != nil {
-		return 0, nil, err
-	}
-	return cmd.Process.Pid, func() {
-		cmd.Process.Kill() //nolint:errcheck // it may have ended
-		cmd.Wait()         //nolint:errcheck
-	}, nil
-}
-
-const token = "token-of-the-benchmark"
-
-func await(what string, ready func() bool) error {
-	for deadline := time.Now().Add(30 * time.Second); time.Now().Before(deadline); time.Sleep(20 * time.Millisecond) {
-		if ready() {
-			return nil
-		}
-	}
-	return fmt.Errorf("%s is not ready", what)
-}
-
-func dials(address string) bool {
-	c, err := net.Dial("tcp", address)
-	if err == nil {
-		c.Close()
-	}
-	return err == nil
-}
-
-func beginNoop(connections int) (*subject, error) {
-	address, err := freeAddress()
-	if err != nil {
-		return nil, err
-	}
-	self, err := os.Executable()
-	if err != nil {
-		return nil, err
-	}
-	pid, stop, err := child(os.Stderr, self, "-noop", address)
-	if err != nil {
-		return nil, err
-	}
-	s := &subject{name: "no-op handler", address: address, pids: []int{pid}, stop: stop}
-	users := make([]*user, connections)
-	for i := range users {
-		users[i] = &user{"00000000000000000000000000000000", sign.New([]byte("secret"))}
-	}
-	if err := await("the no-op handler", func() bool { return dials(address) }); err != nil {
-		return s, err
-	}
-	s.conns, err = dial(address, users)
-	return s, err
-}
-
-type redisServer struct {
-	address string
-	pid     int
-	stop    func()
-}
-
-func beginRedis(dir string) (*redisServer, error) {
-	address, err := freeAddress()
-	if err != nil {
-		return nil, err
-	}
-	_, port, _ := strings.Cut(address, ":")
-	pid, stop, err := child(io.Discard, "redis-server", "--port", port, "--bind", "127.0.0.1", "--dir", dir, "--save", "", "--appendonly", "yes",
-		"--appendfsync", "always", "--maxmemory-policy", "noeviction", "--auto-aof-rewrite-min-size", "256mb")
-	if err != nil {
-		return nil, fmt.Errorf("redis-server (install it to measure this): %w", err)
-	}
-	return &redisServer{address, pid, stop}, await("Redis", func() bool { return dials(address) })
-}
-
-const settings = `
-currencies: [{code: BTC}, {code: USDT}]
-pairs: [{name: BTC_USDT, price_precision: 2, amount_precision: 8, minimum_order_size: 0.00001, maximum_order_size: 1000000}]
-`
-
-func beginExchange(name, binary, dir string, connections int, redis *redisServer) (*subject, error) {
-	address, err := freeAddress()
-	if err != nil {
-		return nil, err
-	}
-	operator, err := freeAddress()
-	if err != nil {
-		return nil, err
-	}
-	data := filepath.Join(dir, strings.ReplaceAll(name, " ", "-"))
-	file := data + ".yaml"
-	if err := os.WriteFile(file, []byte(settings), 0o600); err != nil {
-		return nil, err
-	}
-	store := "pebble:" + data
-	if redis != nil {
-		store = "redis://" + redis.address + "/0"
-	}
-	log, err := os.Create(data + ".log")
-	if err != nil {
-		return nil, err
-	}
-	pid, stop, err := child(log, binary, "serve", "--config", file, "--no-rate-limits", "--listen", address, "--operator", operator, "--store", store, "--data", data)
-	if err != nil {
-		return nil, err
-	}
-	s := &subject{name: name, address: address, pids: []int{pid}, stop: stop}
-	if redis != nil {
-		s.pids = append(s.pids, redis.pid)
-		s.stop = func() { stop(); redis.stop() }
-	}
-	err = await("the exchange on "+name, func() bool {
-		r, err := http.Get("http://" + address + "/readyz")
-		if err == nil {
-			r.Body.Close()
-		}
-		return err == nil && r.StatusCode == 200
-	})
-	if err != nil {
-		text, _ := os.ReadFile(data + ".log")
-		return s, fmt.Errorf("%w\n%s", err, text)
-	}
-	users := make([]*user, connections)
-	for i := range users {
-		if users[i], err = account(operator, fmt.Sprintf("user-%d", i)); err != nil {
-			return s, err
-		}
-	}
-	s.conns, err = dial(address, users)
-	return s, err
-}
-
-// account opens and funds an account, and makes a key for it.
-func account(operator, name string) (*user, error) {
-	var key struct{ Key, Secret string }
-	for _, c := range []struct {
-		path string
-		body map[string]any
-	}{
-		{"accounts", map[string]any{"name": name}},
-		{"deposits", map[string]any{"account": name, "currency": "BTC", "amount": "1000000"}},
-		{"deposits", map[string]any{"account": name, "currency": "USDT", "amount": "10000000000"}},
-		{"keys", map[string]any{"account": name, "permissions": []string{"read", "trade"}}},
-	} {
-		b, err := json.Marshal(c.body)
-		if err != nil {
-			return nil, err
-		}
-		req, err := http.NewRequest("POST", "http://"+operator+"/operator/v1/"+c.path, bytes.NewReader(b))
-		if err != nil {
-			return nil, err
-		}
-		req.Header.Set("Authorization", "Bearer "+token)
-		resp, err := http.DefaultClient.Do(req)
-		if err != nil {
-			return nil, err
-		}
-		answer, err := io.ReadAll(resp.Body)
-		resp.Body.Close()
-		if err != nil || resp.StatusCode != 200 {
-			return nil, fmt.Errorf("%s: %d %s %v", c.path, resp.StatusCode, answer, err)
-		}
-		if c.path == "keys" {
-			if err := json.Unmarshal(answer, &key); err != nil {
-				return nil, err
-			}
-		}
-	}
-	return &user{key.Key, sign.New([]byte(key.Secret))}, nil
 }

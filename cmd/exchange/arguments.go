@@ -5,6 +5,7 @@ import (
 	"net/netip"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -17,12 +18,15 @@ import (
 var (
 	validName     = regexp.MustCompile(`^[a-z0-9][a-z0-9._-]{0,63}$`)
 	validCurrency = regexp.MustCompile(`^[A-Z0-9]{1,12}$`)
+	validPair     = regexp.MustCompile(`^[A-Z0-9]{1,12}_[A-Z0-9]{1,12}$`)
 	validKey      = regexp.MustCompile(`^[A-Za-z0-9._-]{1,128}$`)
 )
 
 const (
-	maxEmail     = 254 // characters, the longest that mail can be sent to
-	maxReference = 128 // bytes
+	maxEmail     = 254  // characters, the longest that mail can be sent to
+	maxReference = 128  // bytes
+	maxMessage   = 500  // bytes of what clients are told of maintenance
+	maxDetails   = 1024 // bytes of why a withdraw is refused
 )
 
 var permissions = []string{"read", "trade", "withdraw"}
@@ -58,12 +62,31 @@ func checkCurrency(code string) error {
 	return nil
 }
 
-func checkReference(s string) error {
-	bad := func(r rune) bool { return !unicode.IsPrint(r) }
-	if s == "" || len(s) > maxReference || !utf8.ValidString(s) || strings.TrimSpace(s) != s || strings.ContainsFunc(s, bad) {
-		return usage("the reference %q must be 1 to %d printable characters, without blanks at its ends", s, maxReference)
+func checkPair(name string) error {
+	if !validPair.MatchString(name) {
+		return usage("the pair %q must be two currencies with _ between, such as BTC_USDT", name)
 	}
 	return nil
+}
+
+func checkReference(s string) error { return checkText("the reference", s, maxReference) }
+
+// checkText checks one line of text that people read; most is in bytes.
+func checkText(what, s string, most int) error {
+	bad := func(r rune) bool { return !unicode.IsPrint(r) }
+	if s == "" || len(s) > most || !utf8.ValidString(s) || strings.TrimSpace(s) != s || strings.ContainsFunc(s, bad) {
+		return usage("%s %.80q must be 1 to %d printable characters, without blanks at its ends", what, s, most)
+	}
+	return nil
+}
+
+// readID is the number of an order or a withdraw.
+func readID(what, s string) (uint64, error) {
+	id, err := strconv.ParseUint(s, 10, 64)
+	if err != nil || id == 0 {
+		return 0, usage("the %s %q must be its number, such as 17", what, s)
+	}
+	return id, nil
 }
 
 // readPermissions are the listed permissions, each once, in the usual order.
@@ -112,4 +135,12 @@ func readAmount(s string) (money.Amount, error) {
 		return 0, usage("the amount %q must be a number above 0, with at most 8 fractional digits and below 92,233,720,368", s)
 	}
 	return a, nil
+}
+
+func readRate(flag, s string) (money.Rate, error) {
+	r, err := money.ParseRate(s)
+	if err != nil {
+		return 0, usage("%s is %q: write a fraction from 0 to 1 with at most 8 digits behind the point, such as 0.001 for 0.1 %%", flag, s)
+	}
+	return r, nil
 }

@@ -12,7 +12,9 @@ import (
 	"net/http"
 	"net/url"
 	"os"
+	"os/user"
 	"path/filepath"
+	"regexp"
 	"strconv"
 	"strings"
 	"time"
@@ -20,14 +22,20 @@ import (
 	"exchange/config"
 )
 
+// envOperatorName is the environment's variable for --as.
+const envOperatorName = config.EnvOperatorName
+
 const (
 	// callTimeout bounds one request to the operator's listener. It is longer than the server's own
-	// patience with its store, so that the server's word on the outcome arrives.
-	callTimeout = 15 * time.Second
+	// patience with its store, and with what is in flight when maintenance begins (10 s), so that the
+	// server's word on the outcome arrives.
+	callTimeout = 30 * time.Second
 	// maxAnswer bounds an answer, in bytes: the longest is the list of all accounts.
 	maxAnswer = 1 << 30
 	// maxTokenFile bounds the token's file, in bytes.
 	maxTokenFile = 4096
+	// maxOperator bounds the name of who asks, in bytes: the server takes no longer one.
+	maxOperator = 64
 )
 
 // A client talks to the operator's listener of a running exchange.
@@ -35,6 +43,7 @@ type client struct {
 	address string
 	token   string
 	source  string // where the token came from, for messages
+	as      string // who asks, for the log of operators' actions
 	http    *http.Client
 }
 
@@ -63,7 +72,45 @@ func (p *program) client() (*client, error) {
 	if c.token, c.source, err = p.token(); err != nil {
 		return nil, withExit(exitUsage, err)
 	}
+	if c.as, err = p.name(); err != nil {
+		return nil, err
+	}
 	return c, nil
+}
+
+// name is who asks: the flag, else the variable, else the user of this machine.
+func (p *program) name() (string, error) {
+	for _, x := range []struct{ source, name string }{{"--as", p.as}, {envOperatorName, p.env(envOperatorName)}} {
+		if x.name == "" {
+			continue
+		}
+		name := cleanOperator(x.name)
+		if name == "" {
+			return "", usage("%s is %.80q: a name needs at least one of A-Z, a-z and 0-9", x.source, x.name)
+		}
+		return name, nil
+	}
+	if u, err := user.Current(); err == nil { // in a container the user may have no name
+		if name := cleanOperator(u.Username); name != "" {
+			return name, nil
+		}
+	}
+	return "operator", nil
+}
+
+var (
+	notOfOperator = regexp.MustCompile(`[^A-Za-z0-9._@+-]+`)
+	letterOrDigit = regexp.MustCompile(`[A-Za-z0-9]`)
+)
+
+// cleanOperator is name as the server takes it, empty if nothing of it remains.
+func cleanOperator(name string) string {
+	name = strings.Trim(notOfOperator.ReplaceAllString(name, "-"), "-")
+	name = name[:min(len(name), maxOperator)]
+	if !letterOrDigit.MatchString(name) {
+		return ""
+	}
+	return name
 }
 
 // token is the bearer token and where it came from: the flag's file, else the variable, else the file
@@ -131,37 +178,14 @@ type answer interface{ complete() bool }
 func (c *client) call(ctx context.Context, path string, in any, out answer) error {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
-	method, body := http.MethodGet, []byte(nil)
-	if in != nil {
-		var err error
-		if body, err = json.Marshal(in); err != nil {
-			return err
-		}
-		method = http.MethodPost
-	}
-	r, err := http.NewRequestWithContext(ctx, method, "http://"+c.address+path, bytes.NewReader(body))
+	response, err := c.send(ctx, path, in)
 	if err != nil {
-		return usage("the operator's address is %q: write host:port, such as 127.0.0.1:8081", c.address)
-	}
-	r.Header.Set("Authorization", "Bearer "+c.token)
-	if in != nil {
-		r.Header.Set("Content-Type", "application/json")
-	}
-	response, err := c.http.Do(r)
-	if err != nil {
-		var op *net.OpError
-		if errors.As(err, &op) && op.Op == "dial" {
-			return withExit(exitUnavailable, fmt.Errorf("the exchange cannot be reached at %s: %w; is `exchange serve` running?", c.address, cause(err)))
-		}
-		return unknown("the exchange at %s did not answer: %w", c.address, cause(err))
+		return err
 	}
 	defer response.Body.Close()
 	text, err := io.ReadAll(io.LimitReader(response.Body, maxAnswer))
 	if err != nil {
 		return unknown("the answer of the exchange at %s broke off: %w", c.address, cause(err))
-	}
-	if response.StatusCode/100 != 2 {
-		return c.refused(response, text)
 	}
 	d := json.NewDecoder(bytes.NewReader(text))
 	d.UseNumber()
@@ -169,6 +193,44 @@ func (c *client) call(ctx context.Context, path string, in any, out answer) erro
 		return unknown("the answer from %s is not one of an exchange's operator listener", c.address)
 	}
 	return nil
+}
+
+// send sends one request. Its answer, whose body is the caller's to close, is a success.
+func (c *client) send(ctx context.Context, path string, in any) (*http.Response, error) {
+	method, body := http.MethodGet, []byte(nil)
+	if in != nil {
+		var err error
+		if body, err = json.Marshal(in); err != nil {
+			return nil, err
+		}
+		method = http.MethodPost
+	}
+	r, err := http.NewRequestWithContext(ctx, method, "http://"+c.address+path, bytes.NewReader(body))
+	if err != nil {
+		return nil, usage("the operator's address is %q: write host:port, such as 127.0.0.1:8081", c.address)
+	}
+	r.Header.Set("Authorization", "Bearer "+c.token)
+	r.Header.Set("X-Operator", c.as)
+	if in != nil {
+		r.Header.Set("Content-Type", "application/json")
+	}
+	response, err := c.http.Do(r)
+	if err != nil {
+		var op *net.OpError
+		if errors.As(err, &op) && op.Op == "dial" {
+			return nil, withExit(exitUnavailable, fmt.Errorf("the exchange cannot be reached at %s: %w; is `exchange serve` running?", c.address, cause(err)))
+		}
+		return nil, unknown("the exchange at %s did not answer: %w", c.address, cause(err))
+	}
+	if response.StatusCode/100 == 2 {
+		return response, nil
+	}
+	defer response.Body.Close()
+	text, err := io.ReadAll(io.LimitReader(response.Body, maxAnswer))
+	if err != nil {
+		return nil, unknown("the answer of the exchange at %s broke off: %w", c.address, cause(err))
+	}
+	return nil, c.refused(response, text)
 }
 
 // refused is the error of an answer that is not a success.

@@ -21,21 +21,24 @@ var demoDeposits = []struct {
 	amount   money.Amount
 }{{"BTC", 100e8}, {"ETH", 1000e8}, {"USDT", 10_000_000e8}}
 
+// demoOperator is who did it, for the log of actions.
+const demoOperator = "the demo"
+
 // fillDemo makes the demo's accounts, keys and deposits where they are not there yet.
 func fillDemo(e *actors.Engine) error {
 	for _, name := range demoAccounts {
 		key := "demo-" + name
 		if e.Key([]byte(key)) == nil {
 			var exists *actors.RequestError
-			if _, err := e.CreateAccount(name, ""); err != nil && !errors.As(err, &exists) {
+			if _, err := e.CreateAccount(demoOperator, name, name+"@demo.example"); err != nil && !errors.As(err, &exists) {
 				return err
 			}
-			if _, err := e.CreateKey(name, key, key+"-secret", event.AllPermissions, nil); err != nil && !errors.As(err, &exists) {
+			if _, err := e.CreateKey(demoOperator, name, key, key+"-secret", event.AllPermissions, nil); err != nil && !errors.As(err, &exists) {
 				return err
 			}
 		}
 		for _, d := range demoDeposits {
-			if _, err := e.Deposit(name, d.currency, d.amount, "demo-"+name+"-"+d.currency); err != nil {
+			if _, err := e.Deposit(demoOperator, name, d.currency, d.amount, "demo-"+name+"-"+d.currency); err != nil {
 				return err
 			}
 		}

@@ -12,6 +12,7 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -60,6 +61,7 @@ type fakeServer struct {
 
 	mu     sync.Mutex                      // held while a request is answered
 	asked  []string                        // "POST /path body"
+	named  []string                        // X-Operator of each
 	answer func(n int) (int, string)       // of the n-th request, from 0
 	before func(http.ResponseWriter) error // may take the answer over
 }
@@ -85,6 +87,7 @@ func (f *fakeServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if got := r.Header.Get("Authorization"); got != "Bearer "+testToken {
 		f.t.Errorf("authorization is %q", got)
 	}
+	f.named = append(f.named, r.Header.Get("X-Operator"))
 	if r.Method == http.MethodPost && r.Header.Get("Content-Type") != "application/json" {
 		f.t.Errorf("content type is %q", r.Header.Get("Content-Type"))
 	}
@@ -103,6 +106,13 @@ func (f *fakeServer) requests() []string {
 	asked := f.asked
 	f.asked = nil
 	return asked
+}
+
+// names are what the operators of all requests called themselves.
+func (f *fakeServer) names() []string {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return slices.Clone(f.named)
 }
 
 func (f *fakeServer) wantAsked(want ...string) {

@@ -20,6 +20,7 @@ type program struct {
 	json      bool   // print one JSON object
 	operator  string // address of the operator's listener
 	tokenFile string
+	as        string // who asks, for the log of operators' actions
 }
 
 // A usageError is a command line that cannot be understood. It exits with exitUsage, and its message
@@ -92,7 +93,8 @@ func (p *program) env(name string) string {
 const rootHelp = `A trading exchange in one program.
 
 ` + "`exchange serve`" + ` runs it. The other commands talk to a running one over its operator's listener, and
-need its bearer token: run them where the server runs.
+need its bearer token: run them where the server runs. ` + "`exchange restore`" + ` fills its store from a backup,
+while it does not run.
 
 Exit codes:
    0  done
@@ -116,8 +118,9 @@ func (p *program) root() *cobra.Command {
 	flags.StringVar(&p.operator, "operator", "", "address of the operator's listener (default 127.0.0.1:8081 or EXCHANGE_OPERATOR)")
 	flags.StringVar(&p.tokenFile, "operator-token-file", "", "file of the operator's token (default ./data/operator.token or EXCHANGE_OPERATOR_TOKEN_FILE;\n"+
 		"EXCHANGE_OPERATOR_TOKEN holds a token itself)")
-	root.AddCommand(p.serveCommand(), p.configCommand(), p.versionCommand(), p.healthCommand(),
-		p.accountCommand(), p.keyCommand(), p.depositCommand())
+	flags.StringVar(&p.as, "as", "", "your name in the log of operators' actions (default EXCHANGE_OPERATOR_NAME or the user's name)")
+	root.AddCommand(p.serveCommand(), p.restoreCommand(), p.configCommand(), p.versionCommand(), p.healthCommand())
+	root.AddCommand(p.operatorCommands()...)
 	return root
 }
 

@@ -15,8 +15,10 @@ import (
 	"exchange/actors"
 	"exchange/actors/seal"
 	"exchange/config"
+	"exchange/core/state"
 	"exchange/gateway"
 	"exchange/persistence"
+	"exchange/persistence/archive"
 	"exchange/persistence/pebble"
 	"exchange/persistence/redis"
 )
@@ -44,9 +46,16 @@ func serve(ctx context.Context, cfg *config.Config) error {
 	}
 	defer operator.Close()
 
-	g := gateway.New(gateway.Options{Log: log, BodyBytes: cfg.Limits.BodyBytes, HeaderBytes: cfg.Limits.HeaderBytes,
-		Connections: cfg.Limits.Connections, IdleTimeout: config.Ms(cfg.Timing.IdleTimeoutMs),
-		ReadTimeout: config.Ms(cfg.Timing.ReadTimeoutMs), WriteTimeout: config.Ms(cfg.Timing.WriteTimeoutMs), OperatorToken: token})
+	checkDescriptors(cfg.Limits.Connections, log)
+	o := gatewayOptions(cfg, token, log)
+	var archived *archive.Archive
+	if cfg.Archive != "" {
+		if archived, err = archive.Open(cfg.Archive); err != nil {
+			return archiveFailed(err)
+		}
+		o.Archive = archived
+	}
+	g := gateway.New(o)
 	served := make(chan error, 2)
 	go func() { served <- g.Serve(listener) }()
 	go func() { served <- g.ServeOperator(operator) }()
@@ -57,7 +66,20 @@ func serve(ctx context.Context, cfg *config.Config) error {
 		return startFailed(ctx, err)
 	}
 	defer closeStore(store, log)
-	engine, err := actors.Start(ctx, engineOptions(cfg, store, log))
+	options := engineOptions(cfg, store, log)
+	if archived != nil {
+		// Or nothing could ever be archived, and so nothing trimmed.
+		if err := archived.Fits(ctx, store); errors.Is(err, archive.ErrOther) {
+			return archiveFailed(err)
+		} else if err != nil {
+			return startFailed(ctx, err)
+		}
+		options.Archive = archived.Save
+	}
+	if options.Mail, err = mailing(cfg); err != nil {
+		return failf(exitUsage, "mail: %v", err)
+	}
+	engine, err := actors.Start(ctx, options)
 	if err != nil {
 		return startFailed(ctx, err)
 	}
@@ -125,6 +147,17 @@ func startFailed(ctx context.Context, err error) error {
 		return failf(exitBroken, "%v\nNothing was changed and nothing is served. Restore a backup of the store, or ask for help with a copy of it; see docs/storage.md", err)
 	}
 	return engineFailed(err)
+}
+
+// archiveFailed gives the error of an archive its exit code. The store is as good as it was.
+func archiveFailed(err error) error {
+	switch {
+	case errors.Is(err, archive.ErrOther):
+		return failf(exitUsage, "%v\nStart without archive, or with the folder that belongs to this store", err)
+	case errors.Is(err, persistence.ErrCorrupt):
+		return failf(exitBroken, "the archive: %v\nBring what is missing back from a copy of the folder, or start without archive", err)
+	}
+	return failf(exitUsage, "%v", err)
 }
 
 // engineFailed gives the end of an engine its exit code.
@@ -203,7 +236,22 @@ func openStore(ctx context.Context, cfg *config.Config, log *slog.Logger) (persi
 
 func retention(cfg *config.Config) (keep persistence.Retention) {
 	keep.Trades, keep.Orders = cfg.Retention()
+	keep.Candles = cfg.History.Candles
 	return keep
+}
+
+func gatewayOptions(cfg *config.Config, token string, log *slog.Logger) gateway.Options {
+	l, t := &cfg.Limits, &cfg.Timing
+	o := gateway.Options{Log: log, BodyBytes: l.BodyBytes, HeaderBytes: l.HeaderBytes, Connections: l.Connections,
+		IdleTimeout: config.Ms(t.IdleTimeoutMs), ReadTimeout: config.Ms(t.ReadTimeoutMs), WriteTimeout: config.Ms(t.WriteTimeoutMs),
+		OperatorToken: token, RateEntries: l.RateEntries, TrustedProxies: cfg.TrustedProxies}
+	version := buildVersion()
+	o.Build = gateway.Build{Version: version.Version, Commit: version.Commit}
+	if !cfg.NoRateLimits {
+		o.AccountRate = gateway.Rate{PerSecond: l.AccountRate, Burst: l.AccountBurst}
+		o.AddressRate = gateway.Rate{PerSecond: l.AddressRate, Burst: l.AddressBurst}
+	}
+	return o
 }
 
 func engineOptions(cfg *config.Config, store persistence.Store, log *slog.Logger) actors.Options {
@@ -215,11 +263,12 @@ func engineOptions(cfg *config.Config, store persistence.Store, log *slog.Logger
 		Owner:     fmt.Sprintf("%s pid %d", host, os.Getpid()),
 		Limits: actors.Limits{InFlight: l.InFlight, InFlightCancels: l.InFlightCancels, InFlightPerAccount: l.InFlightPerAccount, Reads: l.Reads,
 			MaxFills: l.MaxFills, OpenOrdersPerAccount: l.OpenOrdersPerAccount, OpenOrdersPerBook: l.OpenOrdersPerBook,
-			KeysPerAccount: l.KeysPerAccount, Accounts: l.Accounts, FoldLag: l.FoldLag, ProjectionLag: l.ProjectionLag, BatchBytes: l.BatchBytes},
+			PendingWithdraws: l.PendingWithdraws, KeysPerAccount: l.KeysPerAccount, Accounts: l.Accounts, FoldLag: l.FoldLag, ProjectionLag: l.ProjectionLag, BatchBytes: l.BatchBytes},
 		Timing: actors.Timing{Request: config.Ms(t.RequestTimeoutMs), Stall: config.Ms(t.StallMs), StallMax: config.Ms(t.StallMaxMs),
 			OwnerCheck: config.Ms(t.OwnerCheckMs), OwnerStale: config.Ms(t.OwnerStaleMs), Projection: config.Ms(t.ProjectionMs)},
 		Snapshot: actors.SnapshotPolicy{MinRecords: uint64(cfg.Snapshot.MinRecords), MaxRecords: uint64(cfg.Snapshot.MaxRecords),
 			MinInterval: config.Ms(t.SnapshotMinMs)},
+		Withdraw: actors.WithdrawPolicy{CodeValid: config.Ms(t.CodeValidMs), CodeTries: cfg.Withdraw.CodeTries},
 		Sealer: func(sealed bool) (*seal.Sealer, error) {
 			s, err := seal.Load(os.Getenv(config.EnvSecretKey), cfg.SecretKeyFile, !sealed)
 			if err != nil {
@@ -232,13 +281,13 @@ func engineOptions(cfg *config.Config, store persistence.Store, log *slog.Logger
 		Exit:        os.Exit,
 	}
 	for _, c := range cfg.Currencies {
-		o.Currencies = append(o.Currencies, actors.Currency{Code: c.Code, Sign: c.Sign})
+		o.Currencies = append(o.Currencies, actors.Currency{Code: c.Code, Sign: c.Sign, MinimumWithdraw: c.MinimumWithdraw})
 	}
 	for _, p := range cfg.Pairs {
 		base, quote := p.Currencies()
 		o.Pairs = append(o.Pairs, actors.PairRules{Name: p.Name, Base: base, Quote: quote, PricePrecision: p.PricePrecision,
 			AmountPrecision: p.AmountPrecision, MinimumOrderSize: p.MinimumOrderSize, MaximumOrderSize: p.MaximumOrderSize,
-			MinimumOrderValue: p.MinimumOrderValue})
+			MinimumOrderValue: p.MinimumOrderValue, Fees: state.FeeRates{Maker: p.MakerFee, Taker: p.TakerFee}})
 	}
 	return o
 }

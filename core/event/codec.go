@@ -76,7 +76,11 @@ func OpenBatch(b []byte) (Batch, error) {
 // unreadable record must be found before it is acknowledged, not when it is replayed.
 func (r *Record) Append(dst []byte) []byte {
 	at := len(dst)
-	dst = append(dst, byte(r.Kind), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0)
+	kind := byte(r.Kind)
+	if r.Who != "" {
+		kind |= whoFlag
+	}
+	dst = append(dst, kind, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0)
 	le.PutUint16(dst[at+1:], r.Pair)
 	le.PutUint64(dst[at+7:], uint64(r.TimeUs))
 	switch r.Kind {
@@ -109,10 +113,56 @@ func (r *Record) Append(dst []byte) []byte {
 		dst = uv(uv(uv(dst, uint64(f.Account)), uint64(f.Key)), f.Nonce)
 		dst = append(dst, f.Reason)
 	default:
-		panic(fmt.Sprintf("BUG: a record of %v is written", r.Kind))
+		dst = r.appendMore(dst)
+	}
+	if r.Who != "" {
+		dst = text(dst, r.Who)
 	}
 	le.PutUint32(dst[at+3:], uint32(len(dst)-at-recordHeader))
 	return dst
+}
+
+// appendMore writes the kinds that are rare.
+func (r *Record) appendMore(dst []byte) []byte {
+	switch r.Kind {
+	case KindWithdraw:
+		w := &r.Withdraw
+		dst = uv(uv(uv(uv(uv(dst, w.ID), uint64(w.Account)), uint64(w.Key)), w.Nonce), uint64(w.Currency))
+		return text(amount(dst, w.Amount), w.Address)
+	case KindWithdrawMoved:
+		m := &r.WithdrawMoved
+		dst = uv(uv(uv(uv(uv(dst, m.ID), uint64(m.Account)), uint64(m.Key)), m.Nonce), uint64(m.Currency))
+		return text(append(amount(dst, m.Amount), m.To), m.Details)
+	case KindCodeRefused:
+		c := &r.CodeRefused
+		return flag(uv(uv(uv(uv(dst, c.Withdraw), uint64(c.Account)), uint64(c.Key)), c.Nonce), c.Expired)
+	case KindMailed:
+		return text(uv(dst, r.Mailed.ID), r.Mailed.Error)
+	case KindHalt:
+		return flag(dst, r.Halt.Halted)
+	case KindFreeze:
+		return flag(uv(dst, uint64(r.Freeze.Account)), r.Freeze.Frozen)
+	case KindMaintenance:
+		return text(flag(dst, r.Maintenance.On), r.Maintenance.Message)
+	case KindFees:
+		f := &r.Fees
+		return rate(rate(flag(uv(dst, uint64(f.Account)), f.Own), f.Maker), f.Taker)
+	}
+	panic(fmt.Sprintf("BUG: a record of %v is written", r.Kind))
+}
+
+func rate(dst []byte, r money.Rate) []byte {
+	if r > money.MaxRate {
+		panic(fmt.Sprintf("BUG: a record is written with the rate %d", uint32(r)))
+	}
+	return uv(dst, uint64(r))
+}
+
+func flag(dst []byte, on bool) []byte {
+	if on {
+		return append(dst, 1)
+	}
+	return append(dst, 0)
 }
 
 func (k *Key) append(dst []byte) []byte {
@@ -126,7 +176,10 @@ func (k *Key) append(dst []byte) []byte {
 	return append(dst, k.Sealed...)
 }
 
-const cutFlag = 0x80 // beside the side, in one byte
+const (
+	cutFlag = 0x80 // beside the side, in one byte
+	whoFlag = 0x80 // beside the kind: Who stands behind the rest
+)
 
 func (o *Order) append(dst []byte) []byte {
 	dst = uv(uv(uv(uv(dst, o.ID), uint64(o.Account)), uint64(o.Key)), o.Nonce)
@@ -186,8 +239,8 @@ func (r *Record) Decode(b []byte) (rest []byte, err error) {
 	if len(b) < recordHeader {
 		return nil, fmt.Errorf("%w: %d bytes are too few for a record", ErrDamaged, len(b))
 	}
-	r.Kind, r.Pair, r.TimeUs = Kind(b[0]), le.Uint16(b[1:]), int64(le.Uint64(b[7:]))
-	n := uint64(le.Uint32(b[3:]))
+	r.Kind, r.Pair, r.TimeUs = Kind(b[0]&^whoFlag), le.Uint16(b[1:]), int64(le.Uint64(b[7:]))
+	n, hasWho := uint64(le.Uint32(b[3:])), b[0]&whoFlag != 0
 	b = b[recordHeader:]
 	if n > uint64(len(b)) {
 		return nil, fmt.Errorf("%w: a %v record of %d bytes in a batch with %d left", ErrDamaged, r.Kind, n, len(b))
@@ -214,12 +267,46 @@ func (r *Record) Decode(b []byte) (rest []byte, err error) {
 	case KindRefusal:
 		r.Refusal = Refusal{Account: d.u32(), Key: d.u32(), Nonce: d.uv(), Reason: d.byte()}
 	default:
-		return nil, fmt.Errorf("%w: unknown %v; use a newer program", ErrDamaged, r.Kind)
+		if !d.more(r) {
+			return nil, fmt.Errorf("%w: unknown %v; use a newer program", ErrDamaged, r.Kind)
+		}
+	}
+	r.Who = ""
+	if hasWho {
+		if r.Who = d.text(); r.Who == "" {
+			d.fail()
+		}
 	}
 	if d.bad || len(d.b) != 0 {
 		return nil, fmt.Errorf("%w: the payload of a %v record does not fit its form (%d bytes, %d not read)", ErrDamaged, r.Kind, n, len(d.b))
 	}
 	return b[n:], nil
+}
+
+// more reads the kinds that are rare; false if there is no such kind.
+func (d *decoder) more(r *Record) bool {
+	switch r.Kind {
+	case KindWithdraw:
+		r.Withdraw = Withdraw{ID: d.uv(), Account: d.u32(), Key: d.u32(), Nonce: d.uv(), Currency: d.u16(), Amount: d.amount(), Address: d.text()}
+	case KindWithdrawMoved:
+		r.WithdrawMoved = WithdrawMoved{ID: d.uv(), Account: d.u32(), Key: d.u32(), Nonce: d.uv(), Currency: d.u16(), Amount: d.amount(),
+			To: d.byte(), Details: d.text()}
+	case KindCodeRefused:
+		r.CodeRefused = CodeRefused{Withdraw: d.uv(), Account: d.u32(), Key: d.u32(), Nonce: d.uv(), Expired: d.flag()}
+	case KindMailed:
+		r.Mailed = Mailed{ID: d.uv(), Error: d.text()}
+	case KindHalt:
+		r.Halt = Halt{Halted: d.flag()}
+	case KindFreeze:
+		r.Freeze = Freeze{Account: d.u32(), Frozen: d.flag()}
+	case KindMaintenance:
+		r.Maintenance = Maintenance{On: d.flag(), Message: d.text()}
+	case KindFees:
+		r.Fees = Fees{Account: d.u32(), Own: d.flag(), Maker: d.rate(), Taker: d.rate()}
+	default:
+		return false
+	}
+	return true
 }
 
 // A decoder reads a payload. At the first thing that does not fit it turns bad and reads zeros.
@@ -262,6 +349,16 @@ func (d *decoder) byte() byte {
 	d.b = d.b[1:]
 	return v
 }
+
+func (d *decoder) flag() bool {
+	b := d.byte()
+	if b > 1 {
+		d.fail()
+	}
+	return b == 1
+}
+
+func (d *decoder) rate() money.Rate { return money.Rate(d.upTo(uint64(money.MaxRate))) }
 
 func (d *decoder) bytes(most uint64) []byte {
 	n := d.upTo(most)

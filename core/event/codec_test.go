@@ -18,7 +18,8 @@ import (
 	"exchange/core/money"
 )
 
-var kinds = []Kind{KindCurrency, KindPair, KindAccount, KindKey, KindKeyRevoked, KindDeposit, KindOrder, KindCancel, KindRefusal}
+var kinds = []Kind{KindCurrency, KindPair, KindAccount, KindKey, KindKeyRevoked, KindDeposit, KindOrder, KindCancel, KindRefusal,
+	KindWithdraw, KindWithdrawMoved, KindCodeRefused, KindMailed, KindHalt, KindFreeze, KindMaintenance, KindFees}
 
 func drawText(t *rapid.T, name string) string {
 	return string(rapid.SliceOfN(rapid.Byte(), 0, 40).Draw(t, name))
@@ -46,7 +47,7 @@ func drawClientID(t *rapid.T) ClientID {
 func drawRecord(t *rapid.T) Record {
 	u16, u32, u64 := rapid.Uint16(), rapid.Uint32(), rapid.Uint64()
 	side := rapid.SampledFrom([]matching.Side{matching.Buy, matching.Sell})
-	r := Record{Kind: rapid.SampledFrom(kinds).Draw(t, "kind"), Pair: u16.Draw(t, "pair"), TimeUs: rapid.Int64().Draw(t, "time")}
+	r := Record{Kind: rapid.SampledFrom(kinds).Draw(t, "kind"), Pair: u16.Draw(t, "pair"), TimeUs: rapid.Int64().Draw(t, "time"), Who: drawText(t, "who")}
 	switch r.Kind {
 	case KindCurrency:
 		r.Currency = Currency{u16.Draw(t, "number"), drawText(t, "code")}
@@ -81,6 +82,24 @@ func drawRecord(t *rapid.T) Record {
 			money.Price(drawAmount(t, "price")), drawAmount(t, "remaining")}
 	case KindRefusal:
 		r.Refusal = Refusal{u32.Draw(t, "account"), u32.Draw(t, "key"), u64.Draw(t, "nonce"), rapid.Byte().Draw(t, "reason")}
+	case KindWithdraw:
+		r.Withdraw = Withdraw{u64.Draw(t, "id"), u32.Draw(t, "account"), u32.Draw(t, "key"), u64.Draw(t, "nonce"), u16.Draw(t, "currency"), drawAmount(t, "amount"), drawText(t, "address")}
+	case KindWithdrawMoved:
+		r.WithdrawMoved = WithdrawMoved{u64.Draw(t, "id"), u32.Draw(t, "account"), u32.Draw(t, "key"), u64.Draw(t, "nonce"), u16.Draw(t, "currency"), drawAmount(t, "amount"),
+			rapid.Byte().Draw(t, "to"), drawText(t, "details")}
+	case KindCodeRefused:
+		r.CodeRefused = CodeRefused{u64.Draw(t, "id"), u32.Draw(t, "account"), u32.Draw(t, "key"), u64.Draw(t, "nonce"), rapid.Bool().Draw(t, "expired")}
+	case KindMailed:
+		r.Mailed = Mailed{u64.Draw(t, "id"), drawText(t, "error")}
+	case KindHalt:
+		r.Halt = Halt{rapid.Bool().Draw(t, "halted")}
+	case KindFreeze:
+		r.Freeze = Freeze{u32.Draw(t, "account"), rapid.Bool().Draw(t, "frozen")}
+	case KindMaintenance:
+		r.Maintenance = Maintenance{rapid.Bool().Draw(t, "on"), drawText(t, "message")}
+	case KindFees:
+		rate := rapid.Uint32Range(0, uint32(money.MaxRate))
+		r.Fees = Fees{u32.Draw(t, "account"), rapid.Bool().Draw(t, "own"), money.Rate(rate.Draw(t, "maker")), money.Rate(rate.Draw(t, "taker"))}
 	}
 	return r
 }
@@ -91,9 +110,10 @@ func part(r *Record) any {
 		kind Kind
 		pair uint16
 		time int64
+		who  string
 		rest any
 	}
-	h := head{kind: r.Kind, pair: r.Pair, time: r.TimeUs}
+	h := head{kind: r.Kind, pair: r.Pair, time: r.TimeUs, who: r.Who}
 	switch r.Kind {
 	case KindCurrency:
 		h.rest = r.Currency
@@ -115,6 +135,22 @@ func part(r *Record) any {
 		h.rest = r.Cancel
 	case KindRefusal:
 		h.rest = r.Refusal
+	case KindWithdraw:
+		h.rest = r.Withdraw
+	case KindWithdrawMoved:
+		h.rest = r.WithdrawMoved
+	case KindCodeRefused:
+		h.rest = r.CodeRefused
+	case KindMailed:
+		h.rest = r.Mailed
+	case KindHalt:
+		h.rest = r.Halt
+	case KindFreeze:
+		h.rest = r.Freeze
+	case KindMaintenance:
+		h.rest = r.Maintenance
+	case KindFees:
+		h.rest = r.Fees
 	}
 	return h
 }
@@ -245,7 +281,7 @@ func TestBytesLeftOverInAPayloadAreRefused(t *testing.T) {
 }
 
 func TestUnknownKindsVersionsAndFlagsAreNamed(t *testing.T) {
-	for _, kind := range []Kind{0, KindRefusal + 1, 255} {
+	for _, kind := range []Kind{0, KindFees + 1, 127} {
 		b := (&Record{Kind: KindRefusal}).Append(nil)
 		b[0] = byte(kind)
 		var r Record
@@ -481,6 +517,22 @@ var golden = []struct {
 		"0801000900000008401e18240a06000d0c04050601bc0508"},
 	{Record{Kind: KindRefusal, TimeUs: 1_700_000_000_000_009, Refusal: Refusal{Account: 4, Key: 5, Nonce: 7, Reason: RefusedFunds}},
 		"0900000400000009401e18240a060004050702"},
+	{Record{Kind: KindWithdraw, TimeUs: 1_700_000_000_000_010, Withdraw: Withdraw{ID: 300, Account: 70_000, Key: 3, Nonce: 8, Currency: 2, Amount: 500, Address: "bc1q"}},
+		"0a00000f0000000a401e18240a0600ac02f0a204030802f4030462633171"},
+	{Record{Kind: KindWithdrawMoved, TimeUs: 1_700_000_000_000_011, Who: "ops@127.0.0.1", WithdrawMoved: WithdrawMoved{ID: 300, Account: 70_000, Key: 3, Nonce: 9, Currency: 2, Amount: 500, To: WithdrawRefused, Details: "no"}},
+		"8b00001c0000000b401e18240a0600ac02f0a204030902f40328026e6f0d6f7073403132372e302e302e31"},
+	{Record{Kind: KindCodeRefused, TimeUs: 1_700_000_000_000_012, CodeRefused: CodeRefused{Withdraw: 300, Account: 70_000, Key: 3, Nonce: 10, Expired: true}},
+		"0c0000080000000c401e18240a0600ac02f0a204030a01"},
+	{Record{Kind: KindMailed, TimeUs: 1_700_000_000_000_013, Mailed: Mailed{ID: 4, Error: "550"}},
+		"0d0000050000000d401e18240a06000403353530"},
+	{Record{Kind: KindHalt, Pair: 1, TimeUs: 1_700_000_000_000_014, Halt: Halt{Halted: true}},
+		"0e0100010000000e401e18240a060001"},
+	{Record{Kind: KindFreeze, TimeUs: 1_700_000_000_000_015, Freeze: Freeze{Account: 70_000, Frozen: true}},
+		"0f0000040000000f401e18240a0600f0a20401"},
+	{Record{Kind: KindMaintenance, TimeUs: 1_700_000_000_000_016, Maintenance: Maintenance{On: true, Message: "back at 9"}},
+		"1000000b00000010401e18240a060001096261636b2061742039"},
+	{Record{Kind: KindFees, Pair: 1, TimeUs: 1_700_000_000_000_017, Fees: Fees{Account: 70_000, Own: true, Maker: 0, Taker: 150_000}},
+		"1101000800000011401e18240a0600f0a2040100f09309"},
 }
 
 const goldenBatchHead = "0100040302010c0b0a0908070605100f0e0d98f3f0f2"

@@ -22,10 +22,21 @@ const (
 	KindOrder      Kind = 7 // an order was accepted, with its trades
 	KindCancel     Kind = 8 // an open order was cancelled by its owner
 	KindRefusal    Kind = 9 // a command was refused after its nonce was taken
+
+	KindWithdraw      Kind = 10 // money is asked for, and reserved
+	KindWithdrawMoved Kind = 11 // a withdraw gets its next status
+	KindCodeRefused   Kind = 12 // a withdraw was confirmed with a code that is wrong or too old
+	KindMailed        Kind = 13 // a mail of the outbox was sent, or given up
+	KindHalt          Kind = 14 // trading on a pair is halted or resumed
+	KindFreeze        Kind = 15 // an account is frozen or unfrozen
+	KindMaintenance   Kind = 16 // the exchange goes into maintenance or comes out of it
+	KindFees          Kind = 17 // an account gets fees of its own in a pair, or the usual ones again
 )
 
 var kindNames = [...]string{KindCurrency: "currency", KindPair: "pair", KindAccount: "account", KindKey: "key",
-	KindKeyRevoked: "key revoked", KindDeposit: "deposit", KindOrder: "order", KindCancel: "cancel", KindRefusal: "refusal"}
+	KindKeyRevoked: "key revoked", KindDeposit: "deposit", KindOrder: "order", KindCancel: "cancel", KindRefusal: "refusal",
+	KindWithdraw: "withdraw", KindWithdrawMoved: "withdraw moved", KindCodeRefused: "code refused", KindMailed: "mailed",
+	KindHalt: "halt", KindFreeze: "freeze", KindMaintenance: "maintenance", KindFees: "fees"}
 
 func (k Kind) String() string {
 	if int(k) < len(kindNames) && kindNames[k] != "" {
@@ -40,6 +51,7 @@ type Record struct {
 	Kind   Kind
 	Pair   uint16 // 0: none
 	TimeUs int64  // microseconds since the Unix epoch; never falls within a pair
+	Who    string // the operator by whose wish it happened, "" if it was nobody's
 
 	Currency   Currency
 	NewPair    Pair
@@ -50,6 +62,15 @@ type Record struct {
 	Order      Order
 	Cancel     Cancel
 	Refusal    Refusal
+
+	Withdraw      Withdraw
+	WithdrawMoved WithdrawMoved
+	CodeRefused   CodeRefused
+	Mailed        Mailed
+	Halt          Halt
+	Freeze        Freeze
+	Maintenance   Maintenance
+	Fees          Fees
 }
 
 // Currency gives a currency its number, once and for ever.
@@ -160,6 +181,13 @@ const (
 	RefusedKey          uint8 = 5 // the key was revoked on the way
 	RefusedAccountLimit uint8 = 6 // the account has as many open orders as it may
 	RefusedBookLimit    uint8 = 7 // the book holds as many orders as it may
+
+	RefusedHalted        uint8 = 8  // trading on the pair is halted
+	RefusedFrozen        uint8 = 9  // the account was frozen on the way
+	RefusedNoOrders      uint8 = 10 // there are no orders to cancel
+	RefusedWithdraw      uint8 = 11 // there is no such withdraw of the account, or its status does not allow it
+	RefusedTries         uint8 = 12 // a wrong code was sent too often
+	RefusedWithdrawLimit uint8 = 13 // the account has as many pending withdraws as it may
 )
 
 // Refusal is a command that changed nothing but its nonce.
@@ -168,6 +196,79 @@ type Refusal struct {
 	Key     uint32
 	Nonce   uint64
 	Reason  uint8
+}
+
+// Statuses of a withdraw, as the API numbers them.
+const (
+	WithdrawNew       uint8 = 10 // to be confirmed with the code that was mailed
+	WithdrawVerified  uint8 = 20 // to be approved
+	WithdrawApproved  uint8 = 30
+	WithdrawRefused   uint8 = 40
+	WithdrawCancelled uint8 = 50
+)
+
+// Withdraw asks for money; its amount is reserved, and its code is mailed to the account.
+type Withdraw struct {
+	ID       uint64 // unique; grows within an account
+	Account  uint32
+	Key      uint32
+	Nonce    uint64
+	Currency uint16
+	Amount   money.Amount
+	Address  string // where the money shall go, in the words of the currency's network
+}
+
+// WithdrawMoved gives a pending withdraw its next status. Approved, the amount leaves the account;
+// refused or cancelled, it is released.
+type WithdrawMoved struct {
+	ID       uint64
+	Account  uint32
+	Key      uint32 // 0: an operator did it
+	Nonce    uint64
+	Currency uint16
+	Amount   money.Amount
+	To       uint8
+	Details  string // of a refused one, for its owner
+}
+
+// CodeRefused counts a wrong code, or has a new one mailed because the last is too old.
+type CodeRefused struct {
+	Withdraw uint64
+	Account  uint32
+	Key      uint32
+	Nonce    uint64
+	Expired  bool
+}
+
+// Mailed takes a mail out of the outbox.
+type Mailed struct {
+	ID    uint64
+	Error string // why it was given up; "": it was sent
+}
+
+// Halt halts or resumes trading on the record's pair.
+type Halt struct {
+	Halted bool
+}
+
+// Freeze freezes or unfreezes an account.
+type Freeze struct {
+	Account uint32
+	Frozen  bool
+}
+
+// Maintenance begins or ends it.
+type Maintenance struct {
+	On      bool
+	Message string // for clients; may be empty
+}
+
+// Fees are an account's own in the record's pair; without Own the pair's usual ones count again.
+type Fees struct {
+	Account uint32
+	Own     bool
+	Maker   money.Rate
+	Taker   money.Rate
 }
 
 // ClientID is a client_order_id: up to 36 bytes, comparable, without a pointer. The zero one is none.

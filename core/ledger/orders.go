@@ -104,10 +104,14 @@ const RememberedOrders = 10_000
 // last RememberedOrders that closed, with or without an id. It costs nothing for an account that uses
 // none. The zero ClientIDs is empty.
 type ClientIDs struct {
+	closed uint64 // orders closed so far
+	ids    *idSet // nil until the first id
+}
+
+type idSet struct {
 	orders map[event.ClientID]uint64 // id -> order, open or remembered
 	open   map[uint64]event.ClientID // open order -> id
 	past   []ClosedID                // closed orders with an id, oldest first
-	closed uint64                    // orders closed so far
 }
 
 // A ClosedID is a client_order_id of a closed order. At is the account's count of closed orders when
@@ -120,77 +124,101 @@ type ClosedID struct {
 
 // Order is the order that has the id.
 func (c *ClientIDs) Order(id event.ClientID) (order uint64, taken bool) {
-	order, taken = c.orders[id]
+	if c.ids != nil {
+		order, taken = c.ids.orders[id]
+	}
 	return order, taken
 }
 
 // Of is the id of an open order, the zero one if it has none.
-func (c *ClientIDs) Of(order uint64) event.ClientID { return c.open[order] }
+func (c *ClientIDs) Of(order uint64) event.ClientID {
+	if c.ids == nil {
+		return event.ClientID{}
+	}
+	return c.ids.open[order]
+}
 
 // Open takes an id for an order that rests in the book. A zero id does nothing.
 func (c *ClientIDs) Open(order uint64, id event.ClientID) {
 	if id.IsZero() {
 		return
 	}
-	if c.orders == nil {
-		c.orders, c.open = make(map[event.ClientID]uint64), make(map[uint64]event.ClientID)
+	s := c.set()
+	s.orders[id], s.open[order] = order, id
+}
+
+func (c *ClientIDs) set() *idSet {
+	if c.ids == nil {
+		c.ids = &idSet{orders: make(map[event.ClientID]uint64), open: make(map[uint64]event.ClientID)}
 	}
-	c.orders[id], c.open[order] = order, id
+	return c.ids
 }
 
 // Close counts an order that closed, and returns its id if it had one. It forgets the ids that are
 // further back than RememberedOrders.
 func (c *ClientIDs) Close(order uint64) event.ClientID {
 	c.closed++
-	id := c.open[order]
+	s := c.ids
+	if s == nil {
+		return event.ClientID{}
+	}
+	id := s.open[order]
 	if !id.IsZero() {
-		delete(c.open, order)
-		c.past = append(c.past, ClosedID{id, order, c.closed})
+		delete(s.open, order)
+		s.past = append(s.past, ClosedID{id, order, c.closed})
 	}
 	n := 0
-	for n < len(c.past) && c.past[n].At+RememberedOrders <= c.closed {
-		if c.orders[c.past[n].ID] == c.past[n].Order {
-			delete(c.orders, c.past[n].ID)
+	for n < len(s.past) && s.past[n].At+RememberedOrders <= c.closed {
+		if s.orders[s.past[n].ID] == s.past[n].Order {
+			delete(s.orders, s.past[n].ID)
 		}
 		n++
 	}
 	if n > 0 {
-		c.past = c.past[n:] // append moves the rest to new memory when it runs out
+		s.past = s.past[n:] // append moves the rest to new memory when it runs out
 	}
 	return id
 }
 
 // State gives what a snapshot keeps, oldest first; the slice is the set's own.
-func (c *ClientIDs) State() (closed uint64, past []ClosedID) { return c.closed, c.past }
+func (c *ClientIDs) State() (closed uint64, past []ClosedID) {
+	if c.ids != nil {
+		past = c.ids.past
+	}
+	return c.closed, past
+}
 
 // Restore is the inverse of State; Open is called for the open orders before or after it. The set
 // keeps the slice.
 func (c *ClientIDs) Restore(closed uint64, past []ClosedID) {
-	c.closed, c.past = closed, past
+	c.closed = closed
+	if len(past) == 0 {
+		return
+	}
+	s := c.set()
+	s.past = past
 	for _, p := range past {
-		if c.orders == nil {
-			c.orders, c.open = make(map[event.ClientID]uint64), make(map[uint64]event.ClientID)
-		}
-		c.orders[p.ID] = p.Order
+		s.orders[p.ID] = p.Order
 	}
 }
 
 // Equal reports whether both know the same ids of the same orders.
 func (c *ClientIDs) Equal(d *ClientIDs) bool {
-	return c.closed == d.closed && maps.Equal(c.orders, d.orders) && maps.Equal(c.open, d.open) && slices.Equal(c.past, d.past)
+	a, b := c.ids, d.ids
+	if a == nil {
+		a = new(idSet)
+	}
+	if b == nil {
+		b = new(idSet)
+	}
+	return c.closed == d.closed && maps.Equal(a.orders, b.orders) && maps.Equal(a.open, b.open) && slices.Equal(a.past, b.past)
 }
 
 // Clone is a copy that shares nothing.
 func (c *ClientIDs) Clone() ClientIDs {
-	d := ClientIDs{closed: c.closed, past: append([]ClosedID(nil), c.past...)}
-	if c.orders != nil {
-		d.orders, d.open = make(map[event.ClientID]uint64, len(c.orders)), make(map[uint64]event.ClientID, len(c.open))
-		for k, v := range c.orders {
-			d.orders[k] = v
-		}
-		for k, v := range c.open {
-			d.open[k] = v
-		}
+	d := ClientIDs{closed: c.closed}
+	if s := c.ids; s != nil {
+		d.ids = &idSet{orders: maps.Clone(s.orders), open: maps.Clone(s.open), past: slices.Clone(s.past)}
 	}
 	return d
 }

@@ -76,8 +76,27 @@ func (s *Settler) Settle(r *event.Record, base, quote uint16) []Settlement {
 		t.in(currency).Unlock = held
 	case event.KindRefusal:
 		s.of(r.Refusal.Account)
+	case event.KindWithdraw:
+		w := &r.Withdraw
+		s.of(w.Account).in(w.Currency).Lock = w.Amount.Balance()
+	case event.KindWithdrawMoved:
+		s.withdrawMoved(&r.WithdrawMoved)
+	case event.KindCodeRefused:
+		s.of(r.CodeRefused.Account)
 	}
 	return s.list
+}
+
+func (s *Settler) withdrawMoved(m *event.WithdrawMoved) {
+	t := s.of(m.Account)
+	if m.To == event.WithdrawVerified {
+		return
+	}
+	c := t.in(m.Currency)
+	c.Unlock = m.Amount.Balance()
+	if m.To == event.WithdrawApproved {
+		c.Debit = m.Amount.Balance()
+	}
 }
 
 func (s *Settler) order(o *event.Order, base, quote uint16) {

@@ -125,9 +125,132 @@ func TestSettlementsOfOtherRecords(t *testing.T) {
 	f(event.Record{Kind: event.KindCancel, Cancel: event.Cancel{ID: 9, Order: 7, Account: 4, Side: matching.Buy, Price: price("2"), Remaining: amount("3")}}, "4: quote unlock 6 closed [7]")
 	f(event.Record{Kind: event.KindCancel, Cancel: event.Cancel{ID: 9, Order: 7, Account: 4, Side: matching.Sell, Price: price("2"), Remaining: amount("3")}}, "4: base unlock 3 closed [7]")
 	f(event.Record{Kind: event.KindRefusal, Refusal: event.Refusal{Account: 4}}, "4:")
-	for _, kind := range []event.Kind{event.KindCurrency, event.KindPair, event.KindAccount, event.KindKey, event.KindKeyRevoked} {
-		f(event.Record{Kind: kind})
+	f(event.Record{Kind: event.KindCodeRefused, CodeRefused: event.CodeRefused{Withdraw: 1, Account: 4}}, "4:")
+	f(event.Record{Kind: event.KindCodeRefused, CodeRefused: event.CodeRefused{Withdraw: 1, Account: 4, Expired: true}}, "4:")
+	for _, kind := range []event.Kind{event.KindCurrency, event.KindPair, event.KindAccount, event.KindKey, event.KindKeyRevoked,
+		event.KindMailed, event.KindHalt, event.KindFreeze, event.KindMaintenance, event.KindFees} {
+		f(event.Record{Kind: kind, Pair: 1})
 	}
+}
+
+func withdraw(account uint32, currency uint16, a money.Amount) *event.Record {
+	return &event.Record{Kind: event.KindWithdraw, Withdraw: event.Withdraw{ID: 1, Account: account, Currency: currency, Amount: a}}
+}
+
+func moved(account uint32, currency uint16, a money.Amount, to uint8) *event.Record {
+	return &event.Record{Kind: event.KindWithdrawMoved, WithdrawMoved: event.WithdrawMoved{ID: 1, Account: account, Currency: currency, Amount: a, To: to}}
+}
+
+func TestSettlementsOfAWithdraw(t *testing.T) {
+	var s Settler
+	f := func(name string, r *event.Record, want string) {
+		t.Helper()
+		for _, pair := range [][2]uint16{{0, 0}, {base, quote}, {quote, base}} { // a withdraw is of no pair
+			if got := text(s.Settle(r, pair[0], pair[1])); !slices.Equal(got, []string{want}) {
+				t.Errorf("%s: got %q, want %q", name, got, want)
+			}
+		}
+	}
+	f("asked for, it reserves its amount", withdraw(4, quote, amount("1.5")), "4: quote lock 1.5")
+	f("one unit is reserved exactly", withdraw(4, base, 1), "4: base lock 0.00000001")
+	f("the largest amount is reserved exactly", withdraw(4, base, money.MaxAmount), "4: base lock 92233720368.54775807")
+	f("verified, it stays reserved", moved(4, quote, amount("1.5"), event.WithdrawVerified), "4:")
+	f("approved, it leaves the balance and the reserve at once", moved(4, quote, amount("1.5"), event.WithdrawApproved), "4: quote -1.5 unlock 1.5")
+	f("refused, it is released", moved(4, quote, amount("1.5"), event.WithdrawRefused), "4: quote unlock 1.5")
+	f("cancelled, it is released", moved(4, quote, amount("1.5"), event.WithdrawCancelled), "4: quote unlock 1.5")
+	f("the largest amount leaves exactly", moved(4, base, money.MaxAmount, event.WithdrawApproved), "4: base -92233720368.54775807 unlock 92233720368.54775807")
+}
+
+// TestWithdrawsMoveNoMoneyButOut takes withdraws of several accounts through their lives in any order,
+// beside the obvious sums.
+func TestWithdrawsMoveNoMoneyButOut(t *testing.T) {
+	type pending struct {
+		account  uint32
+		currency uint16
+		amount   money.Amount
+		verified bool
+	}
+	var s Settler
+	rapid.Check(t, func(t *rapid.T) {
+		wallets := map[uint32]*Wallet{1: {}, 2: {}, 3: {}}
+		balance, reserve := map[uint32]map[uint16]decimal.Decimal{1: {}, 2: {}, 3: {}}, map[uint32]map[uint16]decimal.Decimal{1: {}, 2: {}, 3: {}}
+		deposited, withdrawn := map[uint16]decimal.Decimal{}, map[uint16]decimal.Decimal{}
+		var open []pending
+		settle := func(t *rapid.T, account uint32, r *event.Record) {
+			list := s.Settle(r, 0, 0)
+			if len(list) != 1 || list[0].Account != account || len(list[0].Closed) != 0 {
+				t.Fatalf("%v of account %d settles as %q", r.Kind, account, text(list))
+			}
+			for i := range list[0].Changes() {
+				if err := wallets[account].Apply(&list[0].Changes()[i]); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+		drawAccount, drawCurrency := rapid.Uint32Range(1, 3), rapid.Uint16Range(1, 2)
+		move := func(t *rapid.T, want func(*pending) bool, to uint8) *pending {
+			for i := range open {
+				if p := &open[i]; want(p) && rapid.Bool().Draw(t, "this one") {
+					settle(t, p.account, moved(p.account, p.currency, p.amount, to))
+					gone := *p
+					if to == event.WithdrawVerified {
+						p.verified = true
+					} else {
+						open = slices.Delete(open, i, i+1)
+					}
+					return &gone
+				}
+			}
+			t.Skip("none")
+			return nil
+		}
+		release := func(p *pending) {
+			reserve[p.account][p.currency] = reserve[p.account][p.currency].Sub(p.amount.Decimal())
+		}
+		verified, any := func(p *pending) bool { return p.verified }, func(*pending) bool { return true }
+		t.Repeat(map[string]func(*rapid.T){
+			"deposit": func(t *rapid.T) {
+				a, c, n := drawAccount.Draw(t, "account"), drawCurrency.Draw(t, "currency"), money.Amount(rapid.Int64Range(1, 1e12).Draw(t, "amount"))
+				settle(t, a, &event.Record{Kind: event.KindDeposit, Deposit: event.Deposit{Account: a, Currency: c, Amount: n}})
+				deposited[c], balance[a][c] = deposited[c].Add(n.Decimal()), balance[a][c].Add(n.Decimal())
+			},
+			"ask": func(t *rapid.T) {
+				p := pending{account: drawAccount.Draw(t, "account"), currency: drawCurrency.Draw(t, "currency")}
+				available := balance[p.account][p.currency].Sub(reserve[p.account][p.currency]).Shift(money.FixedDecimals).IntPart()
+				if available == 0 {
+					t.Skip("nothing to withdraw")
+				}
+				p.amount = money.Amount(rapid.Int64Range(1, available).Draw(t, "amount"))
+				settle(t, p.account, withdraw(p.account, p.currency, p.amount))
+				reserve[p.account][p.currency] = reserve[p.account][p.currency].Add(p.amount.Decimal())
+				open = append(open, p)
+			},
+			"verify": func(t *rapid.T) { move(t, func(p *pending) bool { return !p.verified }, event.WithdrawVerified) },
+			"refuse": func(t *rapid.T) { release(move(t, verified, event.WithdrawRefused)) },
+			"cancel": func(t *rapid.T) { release(move(t, any, event.WithdrawCancelled)) },
+			"approve": func(t *rapid.T) {
+				p := move(t, verified, event.WithdrawApproved)
+				release(p)
+				balance[p.account][p.currency] = balance[p.account][p.currency].Sub(p.amount.Decimal())
+				withdrawn[p.currency] = withdrawn[p.currency].Add(p.amount.Decimal())
+			},
+			"": func(t *rapid.T) {
+				for _, c := range []uint16{1, 2} {
+					var sum decimal.Decimal
+					for a, w := range wallets {
+						h := w.Get(c)
+						if !h.Balance.Decimal().Equal(balance[a][c]) || !h.Reserve.Decimal().Equal(reserve[a][c]) {
+							t.Fatalf("account %d has %+v, want %v and %v reserved", a, h, balance[a][c], reserve[a][c])
+						}
+						sum = sum.Add(h.Balance.Decimal())
+					}
+					if want := deposited[c].Sub(withdrawn[c]); !sum.Equal(want) {
+						t.Fatalf("all have %v of currency %d, deposits - withdrawals are %v", sum, c, want)
+					}
+				}
+			},
+		})
+	})
 }
 
 // sums is what the obvious implementation says of one account and currency.
@@ -271,7 +394,8 @@ func sweep(trades, accounts int) *event.Record {
 func TestSettleAllocatesNothingOnceWarm(t *testing.T) {
 	for _, r := range []*event.Record{sweep(0, 1), sweep(3, 3), sweep(500, 100),
 		{Kind: event.KindCancel, Cancel: event.Cancel{Order: 7, Account: 4, Side: matching.Buy, Price: 2, Remaining: 3}},
-		{Kind: event.KindRefusal, Refusal: event.Refusal{Account: 3}}} {
+		{Kind: event.KindRefusal, Refusal: event.Refusal{Account: 3}}, withdraw(3, 1, 5), moved(3, 1, 5, event.WithdrawApproved),
+		{Kind: event.KindCodeRefused, CodeRefused: event.CodeRefused{Account: 3}}} {
 		var s Settler
 		s.Settle(r, base, quote)
 		if n := testing.AllocsPerRun(50, func() { s.Settle(r, base, quote) }); n != 0 {
@@ -294,6 +418,8 @@ func TestWalletApplyRefusesWhatDoesNotFitAndChangesNothing(t *testing.T) {
 		}
 	}
 	f("a debit above the balance", Change{Currency: 2, Debit: units(11)})
+	f("a debit above the balance that would leave the reserve", Change{Currency: 2, Debit: units(11), Unlock: units(4)})
+	f("a debit that releases more than is reserved", Change{Currency: 2, Debit: units(5), Unlock: units(5)})
 	f("a debit above balance and credit", Change{Currency: 2, Debit: units(12), Credit: units(1)})
 	f("a release above the reserve", Change{Currency: 2, Unlock: units(5)})
 	f("a reserve above the balance", Change{Currency: 2, Lock: units(7)})

@@ -48,9 +48,12 @@ func (w *Wallet) at(currency uint16) *Holding {
 		i++
 	}
 	if i == len(w.holdings) || w.holdings[i].Currency != currency {
-		w.holdings = append(w.holdings, Holding{})
-		copy(w.holdings[i+1:], w.holdings[i:])
-		w.holdings[i] = Holding{Currency: currency}
+		// Exactly one more: an account rarely meets a new currency, and there are many accounts.
+		grown := make([]Holding, len(w.holdings)+1)
+		copy(grown, w.holdings[:i])
+		grown[i] = Holding{Currency: currency}
+		copy(grown[i+1:], w.holdings[i:])
+		w.holdings = grown
 	}
 	return &w.holdings[i]
 }

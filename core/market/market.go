@@ -1,11 +1,9 @@
-// Package market keeps what the public sees of one pair beside its book: the depth counter, and the
-// depth itself in the two forms that are shown. It is part of the committed fold: it learns of the
-// world through records only.
 package market
 
 import (
 	"exchange/core/event"
 	"exchange/core/matching"
+	"exchange/core/money"
 )
 
 // A Market is the public side of one pair. The zero Market is a pair without history.
@@ -15,6 +13,14 @@ type Market struct {
 	UpdateID uint64
 	// TimeUs is when that was.
 	TimeUs int64
+
+	tradeUs int64              // of the newest trade, 0 before the first
+	candles [FrameCount]Candle // the newest of each frame; zero before the first trade
+	past    ring               // the minutes before the newest, as far as the newest trade's window reaches
+	before  money.Price        // of the last trade before all of these, 0 if none
+
+	buy, sell money.Price // best prices, 0 if none
+	bestUs    int64       // when they last changed, 0 if never
 }
 
 // Order learns of an accepted order. Each one changes the depth: it rests, or takes what rested.

@@ -31,7 +31,7 @@ func TestUpdateIDCountsTheRecordsThatChangeTheDepth(t *testing.T) {
 	m.Order(&event.Record{Kind: event.KindOrder, TimeUs: 10})
 	m.Cancel(&event.Record{Kind: event.KindCancel, TimeUs: 12})
 	m.Order(&event.Record{Kind: event.KindOrder, TimeUs: 12})
-	if m != (Market{UpdateID: 3, TimeUs: 12}) {
+	if m.UpdateID != 3 || m.TimeUs != 12 {
 		t.Errorf("%+v", m)
 	}
 }

@@ -112,11 +112,20 @@ func (t Total) Add(a Amount) Total { return Total{t.u.add(a.Total().u)} }
 // Sub is t - a; a must not be above t.
 func (t Total) Sub(a Amount) Total { return Total{t.u.sub(a.Total().u)} }
 
+// Plus is t + s.
+func (t Total) Plus(s Total) Total { return Total{t.u.add(s.u)} }
+
 // Cmp is -1, 0 or 1 as t is below, equal to or above s.
 func (t Total) Cmp(s Total) int { return t.u.cmp(s.u) }
 
 // IsZero reports whether the total is 0.
 func (t Total) IsZero() bool { return t.u == uint128{} }
+
+// Bits are the high and the low 64 bits, for encodings.
+func (t Total) Bits() (hi, lo uint64) { return t.u.hi, t.u.lo }
+
+// TotalFromBits is the inverse of Total.Bits.
+func TotalFromBits(hi, lo uint64) Total { return Total{uint128{hi, lo}} }
 
 // uint128 is an unsigned 128-bit number with checked arithmetic.
 type uint128 struct{ hi, lo uint64 }

@@ -107,6 +107,21 @@ func TestProductsAndSumsAreExact(t *testing.T) {
 	})
 }
 
+func TestTotalsAddExactly(t *testing.T) {
+	total := rapid.Custom(func(t *rapid.T) Total {
+		return TotalFromBits(rapid.Uint64Range(0, math.MaxUint64>>1).Draw(t, "hi"), rapid.Uint64().Draw(t, "lo"))
+	})
+	rapid.Check(t, func(t *rapid.T) {
+		a, b := total.Draw(t, "a"), total.Draw(t, "b")
+		if sum, want := a.Plus(b), a.Decimal().Add(b.Decimal()); !sum.Decimal().Equal(want) {
+			t.Fatalf("%v + %v = %v, want %v", a, b, sum, want)
+		}
+		if hi, lo := a.Bits(); TotalFromBits(hi, lo) != a {
+			t.Fatal("bits do not round-trip")
+		}
+	})
+}
+
 func TestEdgesOf128Bits(t *testing.T) {
 	b := BalanceFromBits(math.MaxUint64, math.MaxUint64)
 	want := new(big.Int).Sub(new(big.Int).Lsh(big.NewInt(1), 128), big.NewInt(1))
@@ -118,6 +133,7 @@ func TestEdgesOf128Bits(t *testing.T) {
 		t.Errorf("largest total is written as %s", got)
 	}
 	mustPanic(t, func() { b.Add(Amount(1).Balance()) })
+	mustPanic(t, func() { total.Plus(Amount(1).Total()) })
 	mustPanic(t, func() { Balance{}.Sub(Amount(1).Balance()) })
 	mustPanic(t, func() { Price(-1).Times(1) })
 	if !Price(12_000_000).FitsDecimals(2) || Price(12_100_000).FitsDecimals(2) || !Price(1).FitsDecimals(8) || Price(1).FitsDecimals(7) {

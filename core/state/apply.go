@@ -12,7 +12,7 @@ import (
 // Apply folds the next record, the one with sequence Seq()+1, and says in e what changed. After an
 // error the state is not to be used any more: the record does not fit, and part of it may be applied.
 func (s *State) Apply(r *event.Record, e *Effects) error {
-	e.Settlements, e.Closed = nil, e.Closed[:0]
+	e.Settlements, e.Closed, e.Withdraw = nil, e.Closed[:0], nil
 	if err := s.apply(r, e); err != nil {
 		return fmt.Errorf("record %d (%v): %w", s.seq+1, r.Kind, err)
 	}
@@ -38,6 +38,8 @@ func (s *State) apply(r *event.Record, e *Effects) error {
 		}
 		k.Revoked = true
 		return nil
+	case event.KindMailed, event.KindHalt, event.KindFreeze, event.KindMaintenance, event.KindFees:
+		return s.operate(r)
 	}
 	// What is left moves money or uses a nonce.
 	p := s.Pair(r.Pair)
@@ -51,6 +53,12 @@ func (s *State) apply(r *event.Record, e *Effects) error {
 		err = s.cancel(p, r, e)
 	case event.KindRefusal:
 		err = s.useNonce(r.Refusal.Key, r.Refusal.Account, r.Refusal.Nonce)
+	case event.KindWithdraw:
+		err = s.withdraw(r)
+	case event.KindWithdrawMoved:
+		err = s.withdrawMoved(r, e)
+	case event.KindCodeRefused:
+		err = s.codeRefused(r)
 	default:
 		err = fmt.Errorf("unknown kind")
 	}
@@ -120,12 +128,11 @@ func (s *State) newKey(k *event.Key) error {
 }
 
 func (s *State) deposit(d *event.Deposit) error {
-	_, known := s.references[d.Reference]
 	switch {
-	case d.ID != s.lastDeposit+1:
-		return fmt.Errorf("deposit %d after deposit %d", d.ID, s.lastDeposit)
-	case known:
-		return fmt.Errorf("reference %q is used twice", d.Reference)
+	case d.ID != uint64(len(s.deposits))+1:
+		return fmt.Errorf("deposit %d after deposit %d", d.ID, len(s.deposits))
+	case d.Reference == "" || s.references[d.Reference] != 0:
+		return fmt.Errorf("reference %q is used twice, or empty", d.Reference)
 	case d.Currency == 0 || int(d.Currency) > len(s.currencies):
 		return fmt.Errorf("there is no currency %d", d.Currency)
 	case d.Amount < 1:
@@ -137,8 +144,8 @@ func (s *State) deposit(d *event.Deposit) error {
 		return fmt.Errorf("%v %s would be deposited in all, the most is below %v", total, c.Code, money.MaxSupply)
 	}
 	c.Deposited = total
-	s.lastDeposit = d.ID
-	s.references[d.Reference] = Reference{Deposit: d.ID, Account: d.Account, Currency: d.Currency, Amount: d.Amount}
+	s.deposits = append(s.deposits, Deposit{Account: d.Account, Currency: d.Currency, Amount: d.Amount})
+	s.references[d.Reference] = d.ID
 	return nil
 }
 
@@ -178,6 +185,9 @@ func (s *State) order(p *Pair, r *event.Record, e *Effects) error {
 	if err != nil {
 		return err
 	}
+	if p.Halted {
+		return fmt.Errorf("an order is accepted while trading on %s is halted", p.Name)
+	}
 	if _, taken := taker.ClientIDs.Order(o.ClientID); taken {
 		return fmt.Errorf("client order id %v of account %s is used twice", o.ClientID, taker.Name)
 	}
@@ -205,6 +215,7 @@ func (s *State) order(p *Pair, r *event.Record, e *Effects) error {
 		if err := checkFees(o, t); err != nil {
 			return err
 		}
+		p.Market.Trade(r.TimeUs, t.Price, t.Amount)
 		if maker.Remaining == 0 {
 			s.close(p, maker, false, r.TimeUs, e)
 		}
@@ -227,6 +238,7 @@ func (s *State) order(p *Pair, r *event.Record, e *Effects) error {
 		s.close(p, resting, o.Cut, r.TimeUs, e)
 	}
 	p.Market.Order(r)
+	p.noteBest(r.TimeUs)
 	return nil
 }
 
@@ -277,7 +289,15 @@ func (s *State) cancel(p *Pair, r *event.Record, e *Effects) error {
 	}
 	s.close(p, o, true, r.TimeUs, e)
 	p.Market.Cancel(r)
+	p.noteBest(r.TimeUs)
 	return nil
+}
+
+// noteBest tells the market the book's best prices.
+func (p *Pair) noteBest(timeUs int64) {
+	buy, _ := p.Book.Best(matching.Buy)
+	sell, _ := p.Book.Best(matching.Sell)
+	p.Market.Best(timeUs, buy, sell)
 }
 
 // close forgets an order that is open no more, and reports it.

@@ -56,7 +56,11 @@ func deposit() event.Record {
 
 func refused(t *testing.T, what string, r event.Record, text string) {
 	t.Helper()
-	s := small()
+	refusedBy(t, small(), what, r, text)
+}
+
+func refusedBy(t *testing.T, s *State, what string, r event.Record, text string) {
+	t.Helper()
 	seq := s.Seq()
 	var e Effects
 	err := s.Apply(&r, &e)
@@ -224,7 +228,7 @@ func TestApplyRefusesOtherRecordsThatDoNotFit(t *testing.T) {
 	f("a key twice", R{Kind: event.KindKey, Key: event.Key{Number: 2, Account: 1, Key: "alice-1"}}, "or exists")
 	f("a key of an unknown account", R{Kind: event.KindKey, Key: event.Key{Number: 2, Account: 4, Key: "new"}}, "account does not")
 	f("the end of an unknown key", R{Kind: event.KindKeyRevoked, KeyRevoked: event.KeyRevoked{Number: 2}}, "key number 2 is not alive")
-	f("an unknown kind", R{Kind: 10}, "unknown kind")
+	f("an unknown kind", R{Kind: 100}, "unknown kind")
 
 	s := small()
 	apply(t, s, R{Kind: event.KindKeyRevoked, KeyRevoked: event.KeyRevoked{Number: 1}})

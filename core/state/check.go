@@ -2,6 +2,7 @@ package state
 
 import (
 	"fmt"
+	"slices"
 
 	"exchange/core/ledger"
 	"exchange/core/matching"
@@ -11,11 +12,13 @@ import (
 // Check looks at the whole state and reports the first money invariant that does not hold:
 //
 //   - per currency, the balances of all accounts (fees are an account's) are deposits - withdrawals
-//   - per account and currency, 0 <= reserve <= balance, and reserve is what its open orders hold
+//   - per account and currency, 0 <= reserve <= balance, and reserve is what its open orders and
+//     pending withdraws hold
 //   - an account's open orders are exactly its orders in the books, and no book is crossed
+//   - an account's withdraws are exactly the pending ones that are its
 func (s *State) Check() error {
 	sums := make([]money.Balance, len(s.currencies))
-	held := make(map[uint32]*ledger.Wallet, len(s.accounts)) // reserves derived from the books
+	held := make(map[uint32]*ledger.Wallet, len(s.accounts)) // reserves derived from books and withdraws
 	count := make(map[uint32]int, len(s.accounts))
 	for _, p := range s.pairs {
 		bid, hasBid := p.Book.Best(matching.Buy)
@@ -33,28 +36,31 @@ func (s *State) Check() error {
 					return fmt.Errorf("order %d of %s is above its counter %d", o.ID, p.Name, p.lastOrder)
 				}
 				count[a.ID]++
-				w := held[a.ID]
-				if w == nil {
-					w = new(ledger.Wallet)
-					held[a.ID] = w
-				}
 				currency, need := ledger.Need(o.Side, o.Price, o.Remaining, p.Base, p.Quote)
-				h := w.Get(currency)
-				if h.Balance = h.Balance.Add(need); h.Balance.Cmp(money.MaxSupply) > 0 {
+				if !hold(held, a.ID, currency, need) {
 					return fmt.Errorf("the open orders of account %s hold more than there can be", a.Name)
 				}
-				w.Put(h)
 			}
 		}
 	}
+	listed := 0
+	for id, w := range s.withdraws {
+		if a := s.Account(w.Account); a == nil || id != w.ID || id > s.lastWithdraw || !slices.Contains(a.Withdraws(), w) {
+			return fmt.Errorf("withdraw %d is not among the pending ones of account %d, or above the counter %d", id, w.Account, s.lastWithdraw)
+		}
+		if !w.Pending() || !hold(held, w.Account, w.Currency, w.Amount.Balance()) {
+			return fmt.Errorf("withdraw %d has status %d, or all hold more than there can be", w.ID, w.Status)
+		}
+	}
 	for _, a := range s.accounts {
+		listed += len(a.Withdraws())
 		if n := a.Open.Len(); n != count[a.ID] {
 			return fmt.Errorf("account %s has %d open orders, the books have %d", a.Name, n, count[a.ID])
 		}
 		if w := held[a.ID]; w != nil {
 			for _, h := range w.Holdings() {
 				if a.Wallet.Get(h.Currency).Reserve != h.Balance {
-					return fmt.Errorf("account %s reserves %v of currency %d, its open orders hold %v", a.Name, a.Wallet.Get(h.Currency).Reserve, h.Currency, h.Balance)
+					return fmt.Errorf("account %s reserves %v of currency %d, its open orders and withdraws hold %v", a.Name, a.Wallet.Get(h.Currency).Reserve, h.Currency, h.Balance)
 				}
 			}
 		}
@@ -68,7 +74,7 @@ func (s *State) Check() error {
 			}
 			code := s.currencies[h.Currency-1].Code
 			if h.Reserve != want {
-				return fmt.Errorf("account %s reserves %v %s, its open orders hold %v", a.Name, h.Reserve, code, want)
+				return fmt.Errorf("account %s reserves %v %s, its open orders and withdraws hold %v", a.Name, h.Reserve, code, want)
 			}
 			if h.Reserve.Cmp(h.Balance) > 0 {
 				return fmt.Errorf("account %s reserves %v of %v %s", a.Name, h.Reserve, h.Balance, code)
@@ -82,6 +88,9 @@ func (s *State) Check() error {
 			}
 		}
 	}
+	if listed != len(s.withdraws) {
+		return fmt.Errorf("accounts have %d pending withdraws, there are %d", listed, len(s.withdraws))
+	}
 	for i, c := range s.currencies {
 		if c.Withdrawn.Cmp(c.Deposited) > 0 {
 			return fmt.Errorf("%v %s were withdrawn of %v deposited", c.Withdrawn, c.Code, c.Deposited)
@@ -91,4 +100,17 @@ func (s *State) Check() error {
 		}
 	}
 	return nil
+}
+
+// hold adds to what is held of an account; false if it is more than there can be.
+func hold(held map[uint32]*ledger.Wallet, account uint32, currency uint16, need money.Balance) bool {
+	w := held[account]
+	if w == nil {
+		w = new(ledger.Wallet)
+		held[account] = w
+	}
+	h := w.Get(currency)
+	h.Balance = h.Balance.Add(need)
+	w.Put(h)
+	return h.Balance.Cmp(money.MaxSupply) <= 0
 }

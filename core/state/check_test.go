@@ -1,10 +1,12 @@
 package state
 
 import (
+	"fmt"
 	"math"
 	"strings"
 	"testing"
 
+	"exchange/core/event"
 	"exchange/core/ledger"
 	"exchange/core/matching"
 	"exchange/core/money"
@@ -14,7 +16,7 @@ func TestCheckFindsPlantedFaults(t *testing.T) {
 	most := money.BalanceFromBits(math.MaxUint64, math.MaxUint64)
 	f := func(what string, plant func(s *State), text string) {
 		t.Helper()
-		s := small()
+		s := asked()
 		if err := s.Check(); err != nil {
 			t.Fatal(err)
 		}
@@ -43,7 +45,7 @@ func TestCheckFindsPlantedFaults(t *testing.T) {
 	}, "all balances of BTC are above")
 	f("a balance below its reserve", func(s *State) {
 		change(s, 2, 2, func(h *ledger.Holding) { h.Balance = h.Reserve.Sub(unit) })
-	}, "account bob reserves 18 of 17.9")
+	}, "account bob reserves 48 of 47.9")
 	f("a reserve with a unit more", func(s *State) {
 		change(s, 1, 1, func(h *ledger.Holding) { h.Reserve = h.Reserve.Add(unit) })
 	}, "account alice reserves")
@@ -52,7 +54,7 @@ func TestCheckFindsPlantedFaults(t *testing.T) {
 	}, "account bob reserves")
 	f("a reserve for no order", func(s *State) {
 		change(s, 3, 1, func(h *ledger.Holding) { h.Reserve = unit })
-	}, "its open orders hold 0")
+	}, "its open orders and withdraws hold 0")
 	f("a reserve without a balance", func(s *State) {
 		s.Account(3).Wallet.Put(ledger.Holding{Currency: 3, Reserve: unit})
 	}, "account house reserves")
@@ -95,4 +97,45 @@ func TestCheckFindsPlantedFaults(t *testing.T) {
 			add(s, matching.Order{ID: 10 + id, Account: 1, Side: matching.Buy, Price: money.MaxPrice, Amount: money.MaxAmount})
 		}
 	}, "hold more than there can be")
+
+	unlist := func(s *State, w *Withdraw) { s.unpend(w); s.withdraws[w.ID] = w }
+	f("a withdraw of a unit more", func(s *State) { s.withdraws[1].Amount++ }, "account alice reserves")
+	f("a withdraw of a unit less", func(s *State) { s.withdraws[1].Amount-- }, "account alice reserves")
+	f("a withdraw of another currency", func(s *State) { s.withdraws[1].Currency = 2 }, "account alice reserves")
+	another := func(s *State, currency uint16) {
+		s.lastWithdraw = 3
+		s.pend(s.accounts[0], &Withdraw{ID: 3, Account: 1, Currency: currency, Amount: 1, Status: event.WithdrawNew})
+	}
+	f("a withdraw of a currency that the account never held", func(s *State) { another(s, 3) }, "account alice reserves 0 of currency 3")
+	f("a withdraw of an unknown currency", func(s *State) { another(s, 4) }, "account alice reserves 0 of currency 4")
+	f("a withdraw of another account", func(s *State) { s.withdraws[1].Account = 3 }, "withdraw 1 is not among the pending ones of account 3")
+	f("a withdraw of an unknown account", func(s *State) { s.withdraws[1].Account = 4 }, "withdraw 1 is not among the pending ones of account 4")
+	f("a withdraw that is forgotten", func(s *State) { s.unpend(s.withdraws[1]) }, "account alice reserves")
+	f("a withdraw that only its account knows", func(s *State) {
+		delete(s.withdraws, 1)
+		change(s, 1, 1, func(h *ledger.Holding) { h.Reserve = h.Reserve.Sub(money.Amount(2 * coin).Balance()) })
+	}, "accounts have 2 pending withdraws, there are 1")
+	f("a withdraw that its account does not know", func(s *State) { unlist(s, s.withdraws[1]) }, "withdraw 1 is not among the pending ones of account 1")
+	f("a withdraw that another account has", func(s *State) {
+		unlist(s, s.withdraws[1])
+		s.pend(s.accounts[2], s.withdraws[1])
+	}, "withdraw 1 is not among the pending ones of account 1")
+	f("a withdraw that its account has twice", func(s *State) { s.pend(s.accounts[0], s.withdraws[1]) }, "accounts have 3 pending withdraws, there are 2")
+	f("a withdraw under another id", func(s *State) { s.withdraws[1].ID = 2 }, "withdraw 1 is not among")
+	f("a withdraw above the counter", func(s *State) { s.lastWithdraw = 1 }, "withdraw 2 is not among the pending ones of account 2, or above the counter 1")
+	for _, status := range []uint8{0, event.WithdrawApproved, event.WithdrawRefused, event.WithdrawCancelled, 255} {
+		f("a withdraw that has come to its end", func(s *State) { s.withdraws[1].Status = status }, fmt.Sprintf("withdraw 1 has status %d", status))
+	}
+	f("an approved withdraw that is not counted", func(s *State) {
+		apply(t, s, approve2())
+		s.currencies[1].Withdrawn = money.Balance{}
+	}, "all balances of USD are 70, deposits - withdrawals are 100")
+	f("an approved withdraw that did not leave", func(s *State) {
+		apply(t, s, approve2())
+		change(s, 2, 2, func(h *ledger.Holding) { h.Balance = h.Balance.Add(money.Amount(30 * coin).Balance()) })
+	}, "all balances of USD are 100, deposits - withdrawals are 70")
+	f("an approved withdraw that is still reserved", func(s *State) {
+		apply(t, s, approve2())
+		change(s, 2, 2, func(h *ledger.Holding) { h.Reserve = h.Reserve.Add(money.Amount(30 * coin).Balance()) })
+	}, "account bob reserves 48 of currency 2, its open orders and withdraws hold 18")
 }

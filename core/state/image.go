@@ -7,6 +7,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"maps"
 	"math"
 	"slices"
 
@@ -16,13 +17,16 @@ import (
 	"exchange/core/money"
 )
 
-// The image of a state: a head, then currencies, accounts, keys, references and pairs with their
-// books, each as a count and that many entries, in order of their numbers. Numbers are uvarints,
-// texts have their length before them. What follows from the rest (names, open orders by account)
-// is not stored.
+// The image of a state: a head, then currencies, accounts, keys, deposits, pending withdraws, mails,
+// maintenance, and pairs with their markets and books, the lists as a count and that many entries, in
+// order of their numbers. Numbers are uvarints, texts have their length before them. What follows from
+// the rest (names, open orders by account) is not stored.
+//
+// Version 1 had no withdraws, mails, maintenance, frost, fees and halts, and of a market only its two
+// counters. It is still read.
 const (
 	imageMagic   = "exchange state\n"
-	imageVersion = 1
+	imageVersion = 2
 )
 
 // ErrImage is wrapped by every error of Decode.
@@ -31,7 +35,7 @@ var ErrImage = errors.New("damaged or unknown snapshot")
 // AppendTo writes the whole state behind dst. Equal states have equal images.
 func (s *State) AppendTo(dst []byte) []byte {
 	w := writer(append(append(dst, imageMagic...), imageVersion))
-	w.uint(s.seq, uint64(s.timeUs), s.lastOrder, s.lastTrade, s.lastDeposit)
+	w.uint(s.seq, uint64(s.timeUs), s.lastOrder, s.lastTrade, uint64(len(s.deposits)), s.lastWithdraw, s.lastMail)
 	w.uint(uint64(len(s.currencies)))
 	for i := range s.currencies {
 		c := &s.currencies[i]
@@ -46,7 +50,10 @@ func (s *State) AppendTo(dst []byte) []byte {
 	for _, k := range s.keys {
 		w.key(k)
 	}
-	w.references(s.references)
+	w.deposits(s)
+	w.withdraws(s)
+	w.bool(s.maintenance.On)
+	w.text(s.maintenance.Message)
 	w.uint(uint64(len(s.pairs)))
 	for _, p := range s.pairs {
 		w.pair(p, s.accounts)
@@ -99,6 +106,13 @@ func (w *writer) account(a *Account) {
 		w.text(p.ID.String())
 		w.uint(p.Order, p.At)
 	}
+	w.bool(a.Frozen)
+	fees := a.Fees()
+	w.uint(uint64(len(fees)))
+	for _, pair := range slices.Sorted(maps.Keys(fees)) {
+		f := fees[pair]
+		w.uint(uint64(pair), uint64(f.Maker), uint64(f.Taker))
+	}
 }
 
 func (w *writer) key(k *Key) {
@@ -114,24 +128,45 @@ func (w *writer) key(k *Key) {
 	w.bool(k.Revoked)
 }
 
-// references are written in the order of their deposits, whose ids are dense.
-func (w *writer) references(m map[string]Reference) {
-	names := make([]string, len(m))
-	for name, r := range m {
-		names[r.Deposit-1] = name
+// deposits are written in the order of their ids, which are dense, with their references.
+func (w *writer) deposits(s *State) {
+	names := make([]string, len(s.deposits))
+	for name, id := range s.references {
+		names[id-1] = name
 	}
 	w.uint(uint64(len(names)))
-	for _, name := range names {
-		r := m[name]
+	for i, name := range names {
+		d := &s.deposits[i]
 		w.text(name)
-		w.uint(uint64(r.Account), uint64(r.Currency), uint64(r.Amount))
+		w.uint(uint64(d.Account), uint64(d.Currency), uint64(d.Amount))
 	}
+}
+
+func (w *writer) withdraws(s *State) {
+	w.uint(uint64(len(s.withdraws)))
+	for _, id := range slices.Sorted(maps.Keys(s.withdraws)) {
+		w.withdraw(s.withdraws[id])
+	}
+	w.uint(uint64(len(s.outbox)))
+	for i := range s.outbox {
+		m := &s.outbox[i]
+		w.uint(m.ID, uint64(m.TimeUs))
+		w.withdraw(&m.Withdraw)
+	}
+}
+
+func (w *writer) withdraw(d *Withdraw) {
+	w.uint(d.ID, uint64(d.Account), uint64(d.Currency), uint64(d.Amount), uint64(d.Status), uint64(d.TimeUs))
+	w.text(d.Address)
+	w.text(d.Details)
+	w.uint(uint64(d.Issue), uint64(d.IssuedUs), uint64(d.Tries))
 }
 
 func (w *writer) pair(p *Pair, accounts []*Account) {
 	w.text(p.Name)
 	w.uint(uint64(p.Base), uint64(p.Quote), p.lastOrder, p.lastTrade, uint64(p.timeUs))
-	w.uint(p.Market.UpdateID, uint64(p.Market.TimeUs))
+	w.bool(p.Halted)
+	*w = p.Market.AppendTo(*w)
 	w.uint(uint64(p.Book.Len()))
 	for _, side := range [...]matching.Side{matching.Buy, matching.Sell} {
 		for o := range p.Book.Orders(side) {
@@ -145,17 +180,21 @@ func (w *writer) pair(p *Pair, accounts []*Account) {
 // Decode is the inverse of AppendTo.
 func Decode(image []byte) (s *State, err error) {
 	head := len(imageMagic) + 1
-	if len(image) < head || !bytes.HasPrefix(image, []byte(imageMagic)) || image[head-1] != imageVersion {
-		return nil, fmt.Errorf("%w: it does not begin as a snapshot of version %d", ErrImage, imageVersion)
+	if len(image) < head || !bytes.HasPrefix(image, []byte(imageMagic)) || image[head-1] < 1 || image[head-1] > imageVersion {
+		return nil, fmt.Errorf("%w: it does not begin as a snapshot of version 1 to %d", ErrImage, imageVersion)
 	}
 	defer func() { // a well-formed image of an impossible book makes the book panic
 		if p := recover(); p != nil {
 			s, err = nil, fmt.Errorf("%w: %v", ErrImage, p)
 		}
 	}()
-	r := reader{b: image[head:]}
+	r := reader{b: image[head:], version: image[head-1]}
 	s = New()
-	s.seq, s.timeUs, s.lastOrder, s.lastTrade, s.lastDeposit = r.uint(), int64(r.uint()), r.uint(), r.uint(), r.uint()
+	s.seq, s.timeUs, s.lastOrder, s.lastTrade = r.uint(), int64(r.uint()), r.uint(), r.uint()
+	deposits := r.uint()
+	if r.version >= 2 {
+		s.lastWithdraw, s.lastMail = r.uint(), r.uint()
+	}
 	for range r.entries {
 		r.currency(s)
 	}
@@ -165,16 +204,21 @@ func Decode(image []byte) (s *State, err error) {
 	for range r.entries {
 		r.key(s)
 	}
-	for i := range r.entries {
-		r.reference(s, uint64(i+1))
+	for range r.entries {
+		r.deposit(s)
 	}
-	if s.lastDeposit != uint64(len(s.references)) {
-		r.fail("deposits without references, or the other way round")
+	if deposits != uint64(len(s.deposits)) {
+		r.fail("more or fewer deposits than were made")
+	}
+	if r.version >= 2 {
+		r.withdraws(s)
+		s.maintenance = event.Maintenance{On: r.bool(), Message: r.text()}
 	}
 	open := make([][]ledger.OpenOrder, len(s.accounts))
 	for range r.entries {
 		r.pair(s, open)
 	}
+	r.checkFees(s)
 	if r.err == "" && len(r.b) != 0 {
 		r.fail("bytes left over")
 	}
@@ -194,8 +238,9 @@ func Decode(image []byte) (s *State, err error) {
 
 // A reader reads an image. At the first thing that does not fit it keeps why, and reads zeros.
 type reader struct {
-	b   []byte
-	err string
+	b       []byte
+	err     string
+	version byte
 }
 
 func (r *reader) fail(why string) {
@@ -285,6 +330,9 @@ func (r *reader) currency(s *State) {
 	if r.must(s.currency(&event.Currency{Number: number, Code: r.text()})) {
 		c := &s.currencies[number-1]
 		c.Deposited, c.Withdrawn = r.balance(), r.balance()
+		if c.Deposited.Cmp(money.MaxSupply) >= 0 || c.Withdrawn.Cmp(c.Deposited) > 0 {
+			r.fail("more deposited than there can be, or more withdrawn than that, of currency " + c.Code)
+		}
 	}
 }
 
@@ -297,7 +345,7 @@ func (r *reader) account(s *State) {
 	var last uint16
 	for range r.entries {
 		h := ledger.Holding{Currency: r.u16(), Balance: r.balance(), Reserve: r.balance()}
-		if h.Currency <= last || int(h.Currency) > len(s.currencies) || h.Reserve.Cmp(h.Balance) > 0 {
+		if h.Currency <= last || int(h.Currency) > len(s.currencies) || h.Reserve.Cmp(h.Balance) > 0 || h.Balance.Cmp(money.MaxSupply) > 0 {
 			r.fail("an impossible holding of account " + a.Name)
 			return
 		}
@@ -317,6 +365,75 @@ func (r *reader) account(s *State) {
 		past = append(past, p)
 	}
 	a.ClientIDs.Restore(closed, past)
+	if r.version >= 2 {
+		a.Frozen = r.bool()
+		r.fees(a)
+	}
+}
+
+func (r *reader) rate() money.Rate { return money.Rate(r.upTo(uint64(money.MaxRate))) }
+
+func (r *reader) fees(a *Account) {
+	var last uint16
+	for range r.entries {
+		pair, rates := r.u16(), FeeRates{r.rate(), r.rate()}
+		if pair <= last {
+			r.fail("fees that are not in order of account " + a.Name)
+			return
+		}
+		last = pair
+		if own := a.own(); own.fees == nil {
+			own.fees = make(map[uint16]FeeRates)
+		}
+		a.rare.fees[pair] = rates
+	}
+}
+
+// checkFees looks for fees in pairs that are not there: pairs are read after accounts.
+func (r *reader) checkFees(s *State) {
+	for _, a := range s.accounts {
+		for pair := range a.Fees() {
+			if int(pair) > len(s.pairs) {
+				r.fail("fees of account " + a.Name + " in a pair that is not there")
+			}
+		}
+	}
+}
+
+func (r *reader) withdraws(s *State) {
+	var last uint64
+	for range r.entries {
+		w := r.withdraw(s)
+		if r.err != "" || !w.Pending() || w.ID <= last || w.ID > s.lastWithdraw {
+			r.fail("a withdraw that is not pending, not in order, or has an id that was not given yet")
+			return
+		}
+		last = w.ID
+		s.pend(s.accounts[w.Account-1], &w)
+	}
+	last = 0
+	for range r.entries {
+		m := Mail{ID: r.uint(), TimeUs: int64(r.uint()), Withdraw: r.withdraw(s)}
+		if r.err != "" || m.ID <= last || m.ID > s.lastMail {
+			r.fail("a mail that is not in order, or has an id that was not given yet")
+			return
+		}
+		if w := &m.Withdraw; w.Status != event.WithdrawNew && w.Status != event.WithdrawRefused || w.ID > s.lastWithdraw {
+			r.fail("a mail about what none is sent about")
+			return
+		}
+		last = m.ID
+		s.outbox = append(s.outbox, m)
+	}
+}
+
+func (r *reader) withdraw(s *State) Withdraw {
+	w := Withdraw{ID: r.uint(), Account: r.u32(), Currency: r.u16(), Amount: r.amount(), Status: r.u8(), TimeUs: int64(r.uint()),
+		Address: r.text(), Details: r.text(), Issue: r.u32(), IssuedUs: int64(r.uint()), Tries: r.u32()}
+	if s.Account(w.Account) == nil || w.Currency == 0 || int(w.Currency) > len(s.currencies) || w.Amount < 1 || w.Issue < 1 {
+		r.fail("a withdraw of no account, currency, amount or code")
+	}
+	return w
 }
 
 func (r *reader) key(s *State) {
@@ -331,15 +448,15 @@ func (r *reader) key(s *State) {
 	}
 }
 
-func (r *reader) reference(s *State, deposit uint64) {
+func (r *reader) deposit(s *State) {
 	name := r.text()
-	d := Reference{Deposit: deposit, Account: r.u32(), Currency: r.u16(), Amount: r.amount()}
-	_, known := s.references[name]
-	if known || s.Account(d.Account) == nil || d.Currency == 0 || int(d.Currency) > len(s.currencies) {
-		r.fail("a reference that is there twice, or of no account or currency")
+	d := Deposit{Account: r.u32(), Currency: r.u16(), Amount: r.amount()}
+	if name == "" || s.references[name] != 0 || s.Account(d.Account) == nil || d.Currency == 0 || int(d.Currency) > len(s.currencies) {
+		r.fail("a reference that is empty or there twice, or of no account or currency")
 		return
 	}
-	s.references[name] = d
+	s.deposits = append(s.deposits, d)
+	s.references[name] = uint64(len(s.deposits))
 }
 
 func (r *reader) pair(s *State, open [][]ledger.OpenOrder) {
@@ -349,7 +466,16 @@ func (r *reader) pair(s *State, open [][]ledger.OpenOrder) {
 	}
 	p := s.pairs[number-1]
 	p.lastOrder, p.lastTrade, p.timeUs = r.uint(), r.uint(), int64(r.uint())
-	p.Market.UpdateID, p.Market.TimeUs = r.uint(), int64(r.uint())
+	if r.version >= 2 {
+		p.Halted = r.bool()
+		rest, err := p.Market.Decode(r.b)
+		if !r.must(err) {
+			return
+		}
+		r.b = rest
+	} else {
+		p.Market.UpdateID, p.Market.TimeUs = r.uint(), int64(r.uint())
+	}
 	if p.lastOrder > s.lastOrder || p.lastTrade > s.lastTrade || p.timeUs > s.timeUs {
 		r.fail("a pair that is ahead of the whole")
 	}
@@ -369,5 +495,19 @@ func (r *reader) pair(s *State, open [][]ledger.OpenOrder) {
 		p.Book.Add(o)
 		open[a.ID-1] = append(open[a.ID-1], ledger.OpenOrder{ID: o.ID, Pair: number})
 		a.ClientIDs.Open(o.ID, id)
+	}
+	r.checkBest(p)
+}
+
+// checkBest compares the market's best prices with the book's, which a version 1 did not have.
+func (r *reader) checkBest(p *Pair) {
+	if r.version < 2 {
+		p.noteBest(p.timeUs)
+		return
+	}
+	buy, _ := p.Book.Best(matching.Buy)
+	sell, _ := p.Book.Best(matching.Sell)
+	if t := p.Market.Ticker(0); t.Buy != buy || t.Sell != sell || t.TimeUs > p.timeUs {
+		r.fail("a market with other best prices than its book, or ahead of it, of pair " + p.Name)
 	}
 }

@@ -1,12 +1,21 @@
 package state
 
 import (
+	"bytes"
 	"encoding/hex"
 	"errors"
+	"fmt"
+	"maps"
+	"math"
 	"runtime"
+	"slices"
+	"strings"
 	"testing"
 
 	"exchange/core/event"
+	"exchange/core/ledger"
+	"exchange/core/market"
+	"exchange/core/money"
 )
 
 // oneOfEach is small with a revoked key and a cancel: every field of an image is in use.
@@ -14,6 +23,34 @@ func oneOfEach() *State {
 	s := small()
 	apply(must{}, s, cancelOf1(), event.Record{Kind: event.KindKeyRevoked, TimeUs: 50, KeyRevoked: event.KeyRevoked{Number: 1}},
 		event.Record{Kind: event.KindOrder, Pair: 1, TimeUs: 51, Order: event.Order{ID: 6, Account: 1, Side: 2, Price: 12 * coin, Amount: coin, Remaining: coin, ClientID: clientID("open")}})
+	return s
+}
+
+// everything is oneOfEach with withdraws in all their states, mails, and what operators can decide.
+func everything() *State {
+	s := oneOfEach()
+	asks := func(id uint64, account uint32, currency uint16, amount money.Amount, timeUs int64, address string) event.Record {
+		return event.Record{Kind: event.KindWithdraw, TimeUs: timeUs, Withdraw: event.Withdraw{ID: id, Account: account, Currency: currency, Amount: amount, Address: address}}
+	}
+	moves := func(id uint64, to uint8, timeUs int64) event.Record {
+		r := event.Record{Kind: event.KindWithdrawMoved, TimeUs: timeUs, WithdrawMoved: event.WithdrawMoved{ID: id, Account: 1, Currency: 1, Amount: coin, To: to}}
+		if id == 2 || id == 3 {
+			r.WithdrawMoved.Account, r.WithdrawMoved.Currency, r.WithdrawMoved.Amount = 2, 2, money.Amount(id)*10*coin
+		}
+		if to == event.WithdrawRefused {
+			r.WithdrawMoved.Details = "no such place"
+		}
+		return r
+	}
+	code := func(expired bool, timeUs int64) event.Record {
+		return event.Record{Kind: event.KindCodeRefused, TimeUs: timeUs, CodeRefused: event.CodeRefused{Withdraw: 1, Account: 1, Expired: expired}}
+	}
+	apply(must{}, s, asks(1, 1, 1, coin, 1001, "first"), asks(2, 2, 2, 20*coin, 1002, "second"), asks(3, 2, 2, 30*coin, 1003, ""),
+		asks(4, 1, 1, coin, 1004, "4"), asks(5, 1, 1, coin, 1005, "5"),
+		code(false, 1006), code(true, 1007), code(false, 1008), moves(2, event.WithdrawVerified, 1009),
+		moves(3, event.WithdrawVerified, 1010), moves(3, event.WithdrawApproved, 1011), moves(4, event.WithdrawVerified, 1012), moves(4, event.WithdrawRefused, 1013),
+		moves(5, event.WithdrawCancelled, 1014), mailed(1), mailed(3),
+		halt(2, true), freeze(2, true), ownFees(1, 1, 100, 200), ownFees(2, 1, 300, money.MaxRate), ownFees(2, 2, 0, 400), maintenance(true, "back at noon"))
 	return s
 }
 
@@ -25,26 +62,68 @@ func clientID(s string) event.ClientID {
 	return id
 }
 
-// goldenImage is the image of oneOfEach in version 1. Stores hold such images: the stored format may
-// not change, and where this test fails it is the code that is wrong.
-const goldenImage = "65786368616e67652073746174650a01123306010203034254438080a8ec85afd1b10100000003555344808090bbbad6adf00d00000003455448000000000305616c69636511616c696365406578616d" +
+// goldenImage is the image of oneOfEach in the newest version, fullImage that of everything, and firstImage
+// that of oneOfEach in version 1. Stores hold such images: the stored format may not change, and where these
+// tests fail it is the code that is wrong.
+const goldenImage = "65786368616e67652073746174650a021233060102000003034254438080a8ec85afd1b10100000003555344808090bbbad6adf00d00000003455448000000000305616c69636511616c696365406578" +
+	"616d706c652e6f726702018080a6adf2bfe0a80100808088fccdbcc323000280ae80c9bfd7e85800000001010566697273740101000003626f6200020180b29df190eff008000000028080fcc4f7fec4" +
+	"970d008080c8dcbda1dfbf0200010104706173740401000005686f75736500020180cee4cd020000000280d293ad0300000000000000010107616c6963652d3107010a31302e302e302e302f38050673" +
+	"65616c6564090102036f6e6501018094ebdc030374776f020280c8afa0250000000002074254435f555344010206013300063380d293ad0380d6c28c0428012100008094ebdc038094ebdc038094ebdc" +
+	"038094ebdc0380e1eb17000301030280d293ad038084af5f8084af5f200002020180d6c28c0480c2d72f80c2d72f1f0002060180989abc0480c2d72f80c2d72f33046f70656e074554485f5553440302" +
+	"0000000000000000000000"
+
+const fullImage = "65786368616e67652073746174650a0228f607060102050703034254438080a8ec85afd1b10100000003555344808090bbbad6adf00d008080f8c4918df494040003455448000000000305616c696365" +
+	"11616c696365406578616d706c652e6f726702018080a6adf2bfe0a8010080808cfaf49aa535000280ae80c9bfd7e8580000000101056669727374010100020164c80102ac0280c2d72f03626f620002" +
+	"0180b29df190eff0080000000280808480e6f1d0820900808098b5c9ff81a3050001010470617374040101010200900305686f75736500020180cee4cd020000000280d293ad03000000000000000101" +
+	"07616c6963652d3107010a31302e302e302e302f3805067365616c6564090102036f6e6501018094ebdc030374776f020280c8afa0250201010180c2d72f0ae9070566697273740002ef070202020280" +
+	"a8d6b90714ea07067365636f6e640001ea07000502ea0702020280a8d6b9070aea07067365636f6e640001ea070004ec0704010180c2d72f0aec0701340001ec070005ed0705010180c2d72f0aed0701" +
+	"350001ed070006ef0701010180c2d72f0ae9070566697273740002ef070107f50704010180c2d72f28ec0701340d6e6f207375636820706c61636501ec0700010c6261636b206174206e6f6f6e020742" +
+	"54435f555344010206013300063380d293ad0380d6c28c0428012100008094ebdc038094ebdc038094ebdc038094ebdc0380e1eb17000301030280d293ad038084af5f8084af5f200002020180d6c28c" +
+	"0480c2d72f80c2d72f1f0002060180989abc0480c2d72f80c2d72f33046f70656e074554485f55534403020000280100000000000000"
+
+const firstImage = "65786368616e67652073746174650a01123306010203034254438080a8ec85afd1b10100000003555344808090bbbad6adf00d00000003455448000000000305616c69636511616c696365406578616d" +
 	"706c652e6f726702018080a6adf2bfe0a80100808088fccdbcc323000280ae80c9bfd7e8580000000101056669727374010103626f6200020180b29df190eff008000000028080fcc4f7fec4970d0080" +
 	"80c8dcbda1dfbf020001010470617374040105686f75736500020180cee4cd020000000280d293ad030000000000010107616c6963652d3107010a31302e302e302e302f3805067365616c6564090102" +
 	"036f6e6501018094ebdc030374776f020280c8afa02502074254435f555344010206013306330301030280d293ad038084af5f8084af5f200002020180d6c28c0480c2d72f80c2d72f1f000206018098" +
 	"9abc0480c2d72f80c2d72f33046f70656e074554485f5553440302000000000000"
 
 func TestTheStoredImageIsStillTheSame(t *testing.T) {
-	s := oneOfEach()
-	if got := hex.EncodeToString(s.AppendTo(nil)); got != goldenImage {
-		t.Errorf("the image is\n%s, stored is\n%s", got, goldenImage)
+	f := func(s *State, golden string) {
+		t.Helper()
+		if got := hex.EncodeToString(s.AppendTo(nil)); got != golden {
+			t.Errorf("the image is\n%s, stored is\n%s", got, golden)
+		}
+		b, _ := hex.DecodeString(golden)
+		back, err := Decode(b)
+		if err != nil || back.Hash() != s.Hash() {
+			t.Fatalf("the stored image is read as another state: %v", err)
+		}
+		if err := back.Check(); err != nil {
+			t.Error(err)
+		}
 	}
-	b, _ := hex.DecodeString(goldenImage)
-	back, err := Decode(b)
-	if err != nil || back.Hash() != s.Hash() {
-		t.Errorf("the stored image is read as another state: %v", err)
+	f(oneOfEach(), goldenImage)
+	f(everything(), fullImage)
+}
+
+func TestAnImageOfVersion1IsStillRead(t *testing.T) {
+	b, _ := hex.DecodeString(firstImage)
+	s, err := Decode(b)
+	if err != nil {
+		t.Fatal(err)
 	}
-	if err == nil && back.Check() != nil {
-		t.Error(back.Check())
+	if err := s.Check(); err != nil {
+		t.Error(err)
+	}
+	// It is what there was, but for trades that nobody noted then.
+	want := oneOfEach()
+	for i := range want.pairs {
+		m := &want.pairs[i].Market
+		*m = market.Market{UpdateID: m.UpdateID, TimeUs: m.TimeUs}
+		want.pairs[i].noteBest(want.pairs[i].timeUs)
+	}
+	if s.Hash() != want.Hash() {
+		t.Error("it is another state")
 	}
 }
 
@@ -56,14 +135,16 @@ func TestTheImageOfNothing(t *testing.T) {
 }
 
 func TestEveryTruncationOfAnImageIsRefused(t *testing.T) {
-	image := oneOfEach().AppendTo(nil)
-	for n := range image {
-		if _, err := Decode(image[:n:n]); !errors.Is(err, ErrImage) {
-			t.Fatalf("the first %d of %d bytes: %v", n, len(image), err)
+	first, _ := hex.DecodeString(firstImage)
+	for _, image := range [][]byte{oneOfEach().AppendTo(nil), everything().AppendTo(nil), first} {
+		for n := range image {
+			if _, err := Decode(image[:n:n]); !errors.Is(err, ErrImage) {
+				t.Fatalf("the first %d of %d bytes: %v", n, len(image), err)
+			}
 		}
-	}
-	if _, err := Decode(append(image, 0)); !errors.Is(err, ErrImage) {
-		t.Errorf("a byte too many: %v", err)
+		if _, err := Decode(append(image, 0)); !errors.Is(err, ErrImage) {
+			t.Errorf("a byte too many: %v", err)
+		}
 	}
 }
 
@@ -95,7 +176,7 @@ func usable(t *testing.T, image []byte) {
 		}
 	}
 	next := deposit()
-	next.Deposit.ID, next.Deposit.Reference = s.lastDeposit+1, "a reference that is new"
+	next.Deposit.ID, next.Deposit.Reference = uint64(len(s.deposits))+1, "a reference that is new"
 	if s.Apply(&next, new(Effects)) == nil {
 		s.AppendTo(nil)
 	}
@@ -104,10 +185,46 @@ func usable(t *testing.T, image []byte) {
 			s.Apply(&r, new(Effects))
 		}
 	}
+	if s, err := Decode(image); err == nil {
+		endEverything(s)
+		s.AppendTo(nil)
+	}
+}
+
+// endEverything takes what is pending to its end, as far as it fits: after an error a state is not used.
+func endEverything(s *State) {
+	var records []event.Record
+	for _, id := range slices.Sorted(maps.Keys(s.withdraws)) {
+		w := s.withdraws[id]
+		moves := event.WithdrawMoved{ID: id, Account: w.Account, Currency: w.Currency, Amount: w.Amount, To: event.WithdrawApproved}
+		if w.Status == event.WithdrawNew {
+			verify := moves
+			verify.To = event.WithdrawVerified
+			records = append(records, event.Record{Kind: event.KindCodeRefused, CodeRefused: event.CodeRefused{Withdraw: id, Account: w.Account, Expired: true}},
+				event.Record{Kind: event.KindWithdrawMoved, WithdrawMoved: verify})
+		}
+		records = append(records, event.Record{Kind: event.KindWithdrawMoved, WithdrawMoved: moves})
+	}
+	for i := range s.outbox {
+		records = append(records, mailed(s.outbox[i].ID))
+	}
+	for _, p := range s.pairs {
+		r := halt(p.Number, !p.Halted)
+		r.TimeUs = p.timeUs
+		records = append(records, r)
+		for _, a := range s.accounts {
+			records = append(records, ownFees(p.Number, a.ID, 1, 1), usualFees(p.Number, a.ID))
+		}
+	}
+	for i := range records {
+		if s.Apply(&records[i], new(Effects)) != nil {
+			return
+		}
+	}
 }
 
 func TestAnyChangedByteIsRefusedOrMakesAUsableState(t *testing.T) {
-	image := oneOfEach().AppendTo(nil)
+	image := everything().AppendTo(nil)
 	for i := range image {
 		was := image[i]
 		for _, b := range []byte{0, 1, 2, 3, was - 1, was + 1, 0x7f, 0x80, 0xff, was ^ 0x80} {
@@ -121,16 +238,17 @@ func TestAnyChangedByteIsRefusedOrMakesAUsableState(t *testing.T) {
 	}
 }
 
-// spoil is the image of oneOfEach after a change, which Decode must refuse.
-func TestImpossibleStatesAreRefused(t *testing.T) {
-	f := func(what string, spoil func(s *State)) {
-		t.Helper()
-		s := oneOfEach()
-		spoil(s)
-		if _, err := Decode(s.AppendTo(nil)); !errors.Is(err, ErrImage) {
-			t.Errorf("%s: %v", what, err)
-		}
+// impossible spoils a state, whose image Decode must refuse then.
+func impossible(t *testing.T, what string, s *State, spoil func(s *State), text string) {
+	t.Helper()
+	spoil(s)
+	if _, err := Decode(s.AppendTo(nil)); !errors.Is(err, ErrImage) || !strings.Contains(err.Error(), text) {
+		t.Errorf("%s: %v", what, err)
 	}
+}
+
+func TestImpossibleStatesAreRefused(t *testing.T) {
+	f := func(what string, spoil func(s *State)) { t.Helper(); impossible(t, what, oneOfEach(), spoil, "") }
 	f("two currencies of one code", func(s *State) { s.currencies[1].Code = "BTC" })
 	f("two accounts of one name", func(s *State) { s.accounts[1].Name = "alice" })
 	f("a key of no account", func(s *State) { s.keys[0].Account = 9 })
@@ -139,16 +257,12 @@ func TestImpossibleStatesAreRefused(t *testing.T) {
 	f("a pair of an unknown currency", func(s *State) { s.pairs[1].Quote = 9 })
 	f("a pair of one currency", func(s *State) { s.pairs[1].Quote = s.pairs[1].Base })
 	f("a reference of no account", func(s *State) {
-		r := s.references["one"]
-		r.Account = 9
-		s.references["one"] = r
+		s.deposits[s.references["one"]-1].Account = 9
 	})
 	f("a reference of no currency", func(s *State) {
-		r := s.references["one"]
-		r.Currency = 0
-		s.references["one"] = r
+		s.deposits[s.references["one"]-1].Currency = 0
 	})
-	f("a deposit without a reference", func(s *State) { s.lastDeposit++ })
+	f("a deposit without a reference", func(s *State) { s.deposits = append(s.deposits, s.deposits[0]) })
 	f("a reserve above its balance", func(s *State) {
 		h := s.accounts[0].Wallet.Get(1)
 		h.Reserve = h.Balance.Add(h.Balance)
@@ -159,6 +273,11 @@ func TestImpossibleStatesAreRefused(t *testing.T) {
 		h.Currency = 9
 		s.accounts[0].Wallet.Put(h)
 	})
+	f("a balance above all that there can be", func(s *State) {
+		s.accounts[0].Wallet.Put(ledger.Holding{Currency: 1, Balance: money.MaxSupply.Add(money.BalanceFromBits(0, 1))})
+	})
+	f("a currency of which as much as can be was deposited", func(s *State) { s.currencies[0].Deposited = money.MaxSupply })
+	f("a currency of which more was withdrawn than deposited", func(s *State) { s.currencies[2].Withdrawn = money.BalanceFromBits(0, 1) })
 	f("an order above its counter", func(s *State) { s.pairs[0].lastOrder = 2 })
 	f("an order counter above the engine's", func(s *State) { s.pairs[0].lastOrder = 99 })
 	f("a trade counter above the engine's", func(s *State) { s.pairs[0].lastTrade = 99 })
@@ -177,25 +296,109 @@ func TestImpossibleStatesAreRefused(t *testing.T) {
 	})
 }
 
-func TestAReferenceThatIsThereTwiceIsRefused(t *testing.T) {
-	w := writer(append([]byte(imageMagic), imageVersion))
-	w.uint(0, 0, 0, 0, 2) // counters: two deposits
-	w.uint(1)
-	w.text("BTC")
-	w.uint(0, 0, 0, 0)
-	w.uint(1)
-	w.text("alice")
-	w.text("")
-	w.uint(0, 0, 0) // holdings, closed, past
-	w.uint(0)       // keys
-	w.uint(2)
-	for range 2 {
-		w.text("same")
-		w.uint(1, 1, 5)
+func TestImpossibleWithdrawsMailsAndFeesAreRefused(t *testing.T) {
+	f := func(what string, spoil func(s *State), text string) {
+		t.Helper()
+		impossible(t, what, everything(), spoil, text)
 	}
-	w.uint(0)
-	if _, err := Decode(w); !errors.Is(err, ErrImage) {
-		t.Error(err)
+	// Pending are 1, new, and 2, verified; in the outbox are mails 2, 4, 5, 6 and 7.
+	for _, status := range []uint8{0, event.WithdrawApproved, event.WithdrawRefused, event.WithdrawCancelled, 255} {
+		f(fmt.Sprint("a pending withdraw of status ", status), func(s *State) { s.withdraws[1].Status = status }, "a withdraw that is not pending")
+	}
+	f("withdraw 0", func(s *State) { s.withdraws[1].ID = 0 }, "not in order")
+	f("a withdraw twice", func(s *State) { s.withdraws[1].ID = 2 }, "not in order")
+	f("withdraws that are not in order", func(s *State) { s.withdraws[1].ID, s.withdraws[2].ID = 2, 1 }, "not in order")
+	f("a withdraw above the counter", func(s *State) { s.lastWithdraw = 1 }, "an id that was not given yet")
+	f("a withdraw of no account", func(s *State) { s.withdraws[1].Account = 0 }, "a withdraw of no account")
+	f("a withdraw of an unknown account", func(s *State) { s.withdraws[1].Account = 4 }, "a withdraw of no account")
+	f("a withdraw of no currency", func(s *State) { s.withdraws[1].Currency = 0 }, "a withdraw of no account, currency")
+	f("a withdraw of an unknown currency", func(s *State) { s.withdraws[1].Currency = 4 }, "a withdraw of no account, currency")
+	f("a withdraw of nothing", func(s *State) { s.withdraws[1].Amount = 0 }, "a withdraw of no account, currency, amount")
+	f("a withdraw of a negative amount", func(s *State) { s.withdraws[1].Amount = -1 }, "too large")
+	f("a withdraw without a code", func(s *State) { s.withdraws[1].Issue = 0 }, "amount or code")
+
+	mail := func(change func(m *Mail)) func(s *State) { return func(s *State) { change(&s.outbox[1]) } }
+	f("mail 0", func(s *State) { s.outbox[0].ID = 0 }, "a mail that is not in order")
+	f("a mail twice", mail(func(m *Mail) { m.ID = 2 }), "a mail that is not in order")
+	f("mails that are not in order", func(s *State) { s.outbox[0].ID, s.outbox[1].ID = s.outbox[1].ID, s.outbox[0].ID }, "a mail that is not in order")
+	f("a mail above the counter", func(s *State) { s.lastMail = 6 }, "an id that was not given yet")
+	f("a mail about a withdraw that there never was", mail(func(m *Mail) { m.Withdraw.ID = 6 }), "about what none is sent about")
+	for _, status := range []uint8{0, event.WithdrawVerified, event.WithdrawApproved, event.WithdrawCancelled} {
+		f(fmt.Sprint("a mail about a withdraw of status ", status), mail(func(m *Mail) { m.Withdraw.Status = status }), "about what none is sent about")
+	}
+	f("a mail about no account", mail(func(m *Mail) { m.Withdraw.Account = 0 }), "a withdraw of no account")
+	f("a mail about an unknown account", mail(func(m *Mail) { m.Withdraw.Account = 4 }), "a withdraw of no account")
+	f("a mail about an unknown currency", mail(func(m *Mail) { m.Withdraw.Currency = 4 }), "a withdraw of no account, currency")
+
+	f("fees in pair 0", func(s *State) { s.accounts[0].rare.fees[0] = FeeRates{} }, "fees that are not in order of account alice")
+	f("fees in a pair that is not there", func(s *State) { s.accounts[0].rare.fees[3] = FeeRates{} }, "fees of account alice in a pair that is not there")
+	f("a maker's rate above 1", func(s *State) { s.accounts[0].rare.fees[1] = FeeRates{Maker: money.MaxRate + 1} }, "too large")
+	f("a taker's rate above 1", func(s *State) { s.accounts[0].rare.fees[1] = FeeRates{Taker: money.MaxRate + 1} }, "too large")
+
+	var own, swapped writer
+	own.uint(2, 1, 100, 200, 2, 300, uint64(money.MaxRate))
+	swapped.uint(2, 2, 100, 200, 1, 300, uint64(money.MaxRate))
+	image := everything().AppendTo(nil)
+	if bytes.Count(image, own) != 1 {
+		t.Fatal("the fees are not where they were")
+	}
+	if _, err := Decode(bytes.Replace(image, own, swapped, 1)); !errors.Is(err, ErrImage) || !strings.Contains(err.Error(), "fees that are not in order") {
+		t.Errorf("fees that are not in order: %v", err)
+	}
+}
+
+// That money is reserved for something is not for Decode to see, but for Check.
+func TestAnImageOfAReserveThatNothingExplainsDoesNotPassTheCheck(t *testing.T) {
+	f := func(what string, spoil func(s *State), text string) {
+		t.Helper()
+		s := everything()
+		spoil(s)
+		back, err := Decode(s.AppendTo(nil))
+		if err != nil {
+			t.Fatalf("%s: %v", what, err)
+		}
+		if err := back.Check(); err == nil || !strings.Contains(err.Error(), text) {
+			t.Errorf("%s: %v", what, err)
+		}
+	}
+	f("a withdraw that is gone", func(s *State) { s.unpend(s.withdraws[1]) }, "account alice reserves 3 ")
+	f("all withdraws that are gone", func(s *State) { s.unpend(s.withdraws[1]); s.unpend(s.withdraws[2]) }, "account alice reserves 3 ")
+	f("a withdraw of a unit more", func(s *State) { s.withdraws[2].Amount++ }, "account bob reserves 38 ")
+	f("a withdraw of another account", func(s *State) { s.withdraws[2].Account = 1 }, "account alice reserves")
+	f("a withdraw too many", func(s *State) {
+		s.lastWithdraw++
+		s.pend(s.accounts[2], &Withdraw{ID: s.lastWithdraw, Account: 3, Currency: 1, Amount: 1, Status: event.WithdrawNew, Issue: 1})
+	}, "account house reserves 0 ")
+	f("an approved withdraw that is not counted", func(s *State) { s.currencies[1].Withdrawn = money.Balance{} }, "all balances of USD are 70, ")
+}
+
+func TestAReferenceThatIsThereTwiceIsRefused(t *testing.T) {
+	image := func(references ...string) []byte {
+		w := writer(append([]byte(imageMagic), imageVersion))
+		w.uint(0, 0, 0, 0, uint64(len(references)), 0, 0) // counters
+		w.uint(1)
+		w.text("BTC")
+		w.uint(1, 0, 0, 0) // deposited and withdrawn
+		w.uint(1)
+		w.text("alice")
+		w.text("")
+		w.uint(0, 0, 0, 0, 0) // holdings, closed, past, frozen, fees
+		w.uint(0)             // keys
+		w.uint(uint64(len(references)))
+		for _, name := range references {
+			w.text(name)
+			w.uint(1, 1, 5)
+		}
+		w.uint(0, 0, 0, 0, 0) // withdraws, mails, maintenance and its message, pairs
+		return w
+	}
+	if _, err := Decode(image("one", "other")); err != nil {
+		t.Fatalf("the image that the cases below spoil: %v", err)
+	}
+	for _, second := range []string{"one", ""} {
+		if _, err := Decode(image("one", second)); !errors.Is(err, ErrImage) || !strings.Contains(err.Error(), "a reference that is empty or there twice") {
+			t.Errorf("%q after \"one\": %v", second, err)
+		}
 	}
 }
 
@@ -212,9 +415,11 @@ func TestHugeCountsInAnImageTakeNoMemory(t *testing.T) {
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
 	tries := uint64(0)
-	for lists := range 6 { // the list that claims an entry for each byte
+	// What claims an entry for each byte: currencies, accounts, keys, deposits, withdraws, mails, maintenance, its
+	// message, or pairs.
+	for lists := range 9 {
 		w := writer(append([]byte(imageMagic), imageVersion))
-		w.uint(0, 0, 0, 0, 0)
+		w.uint(0, 0, 0, 0, 0, math.MaxUint64, math.MaxUint64) // all ids of withdraws and mails are given
 		for range lists {
 			w.uint(0)
 		}
@@ -238,16 +443,20 @@ func TestHugeCountsInAnImageTakeNoMemory(t *testing.T) {
 }
 
 func FuzzDecode(f *testing.F) {
-	image := oneOfEach().AppendTo(nil)
-	f.Add(image)
-	f.Add(image[:len(image)/2])
+	for _, s := range []*State{oneOfEach(), everything()} {
+		image := s.AppendTo(nil)
+		f.Add(image)
+		f.Add(image[:len(image)/2])
+	}
+	first, _ := hex.DecodeString(firstImage)
+	f.Add(first)
 	f.Add(small().AppendTo(nil))
 	f.Add(New().AppendTo(nil))
 	f.Fuzz(func(t *testing.T, image []byte) { usable(t, image) })
 }
 
 func BenchmarkAppendTo(b *testing.B) {
-	s := oneOfEach()
+	s := everything()
 	image := s.AppendTo(nil)
 	b.ReportAllocs()
 	for b.Loop() {

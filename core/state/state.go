@@ -20,11 +20,16 @@ type State struct {
 	keys       []*Key
 	names      map[string]uint32 // account name -> id
 	keyNames   map[string]uint32 // public key -> number
-	references map[string]Reference
+	references map[string]uint64 // deposit reference -> deposit
+	deposits   []Deposit         // by id-1
 
-	lastOrder   uint64 // highest id given to an order or a cancel
-	lastTrade   uint64
-	lastDeposit uint64
+	lastOrder    uint64 // highest id given to an order or a cancel
+	lastTrade    uint64
+	withdraws    map[uint64]*Withdraw // the pending ones, by id
+	lastWithdraw uint64
+	outbox       []Mail // by id; not sent yet
+	lastMail     uint64
+	maintenance  event.Maintenance
 
 	settler ledger.Settler
 }
@@ -48,20 +53,86 @@ type Pair struct {
 	lastOrder uint64        // highest order or cancel id: ids grow within a pair
 	lastTrade uint64
 	timeUs    int64 // of the pair's newest record
+	Halted    bool
 }
 
 // LastTimeUs is the time of the pair's newest record: a book's time never falls.
 func (p *Pair) LastTimeUs() int64 { return p.timeUs }
 
+// LastTrade is the id of the pair's newest trade, 0 before the first.
+func (p *Pair) LastTrade() uint64 { return p.lastTrade }
+
 // An Account has a wallet, open orders, and the client_order_ids it has used.
 type Account struct {
 	ID        uint32
+	Frozen    bool
 	Name      string
 	Email     string
 	Wallet    ledger.Wallet
 	Open      ledger.OpenOrders
 	ClientIDs ledger.ClientIDs
 	Keys      []uint32 // numbers, in the order they were made
+	rare      *rare    // nil for most: there are many accounts
+}
+
+// rare is what few accounts have.
+type rare struct {
+	withdraws []*Withdraw         // pending, by id
+	fees      map[uint16]FeeRates // of its own, by pair
+}
+
+func (a *Account) own() *rare {
+	if a.rare == nil {
+		a.rare = new(rare)
+	}
+	return a.rare
+}
+
+// Withdraws are the account's pending ones, oldest first. Read only.
+func (a *Account) Withdraws() []*Withdraw {
+	if a.rare == nil {
+		return nil
+	}
+	return a.rare.withdraws
+}
+
+// Fees are the account's own rates, by pair; nil if it has none. Read only.
+func (a *Account) Fees() map[uint16]FeeRates {
+	if a.rare == nil {
+		return nil
+	}
+	return a.rare.fees
+}
+
+// FeeRates are what the two sides of a trade pay of what they receive.
+type FeeRates struct{ Maker, Taker money.Rate }
+
+// A Withdraw is money on its way out.
+type Withdraw struct {
+	ID       uint64
+	Account  uint32
+	Currency uint16
+	Amount   money.Amount
+	Status   uint8 // event.WithdrawNew or event.WithdrawVerified while it is pending
+	TimeUs   int64 // asked for
+	Address  string
+	Details  string // once it was refused, for its owner
+
+	Issue    uint32 // number of the code that counts, from 1
+	IssuedUs int64
+	Tries    uint32 // wrong codes so far, of all issues
+}
+
+// Pending reports whether the amount is still reserved.
+func (w *Withdraw) Pending() bool {
+	return w.Status == event.WithdrawNew || w.Status == event.WithdrawVerified
+}
+
+// A Mail is one that is to be sent about a withdraw: with its code, or that it was refused.
+type Mail struct {
+	ID       uint64
+	TimeUs   int64
+	Withdraw Withdraw // as it was when the mail was written
 }
 
 // A Key is an API key with its newest nonce.
@@ -71,9 +142,8 @@ type Key struct {
 	Revoked bool
 }
 
-// A Reference is a deposit that is known by its reference, for ever.
-type Reference struct {
-	Deposit  uint64
+// A Deposit is one that was made. It is known by its reference, for ever.
+type Deposit struct {
 	Account  uint32
 	Currency uint16
 	Amount   money.Amount
@@ -93,11 +163,13 @@ type ClosedOrder struct {
 type Effects struct {
 	Settlements []ledger.Settlement // the accounts whose wallets may have changed
 	Closed      []ClosedOrder
+	Withdraw    *Withdraw // one that came to its end
 }
 
 // New is the state before the first record.
 func New() *State {
-	return &State{names: map[string]uint32{}, keyNames: map[string]uint32{}, references: map[string]Reference{}}
+	return &State{names: map[string]uint32{}, keyNames: map[string]uint32{}, references: map[string]uint64{},
+		withdraws: map[uint64]*Withdraw{}}
 }
 
 // Seq is the sequence of the last applied record.
@@ -108,7 +180,7 @@ func (s *State) TimeUs() int64 { return s.timeUs }
 
 // LastIDs are the highest ids given so far: to orders and cancels, to trades, to deposits.
 func (s *State) LastIDs() (order, trade, deposit uint64) {
-	return s.lastOrder, s.lastTrade, s.lastDeposit
+	return s.lastOrder, s.lastTrade, uint64(len(s.deposits))
 }
 
 // Currencies are all currencies; the number of the first is 1. Read only.
@@ -123,8 +195,13 @@ func (s *State) Accounts() []*Account { return s.accounts }
 // Keys are all API keys; the number of the first is 1. Read only.
 func (s *State) Keys() []*Key { return s.keys }
 
-// References are all deposit references. Read only.
-func (s *State) References() map[string]Reference { return s.references }
+// Deposit is the deposit that was made under a reference, with its id, which is 0 if there is none.
+func (s *State) Deposit(reference string) (id uint64, d Deposit) {
+	if id = s.references[reference]; id != 0 {
+		d = s.deposits[id-1]
+	}
+	return id, d
+}
 
 // Pair is the pair with that number, nil if there is none.
 func (s *State) Pair(number uint16) *Pair {
@@ -154,6 +231,21 @@ func (s *State) key(number uint32) *Key {
 	}
 	return s.keys[number-1]
 }
+
+// Withdraw is the pending withdraw with that id, nil if there is none.
+func (s *State) Withdraw(id uint64) *Withdraw { return s.withdraws[id] }
+
+// Withdraws are all pending withdraws. Read only.
+func (s *State) Withdraws() map[uint64]*Withdraw { return s.withdraws }
+
+// LastWithdraw is the highest id given to a withdraw.
+func (s *State) LastWithdraw() uint64 { return s.lastWithdraw }
+
+// Outbox are the mails that are to be sent, oldest first. Read only.
+func (s *State) Outbox() []Mail { return s.outbox }
+
+// Maintenance says whether the exchange is in maintenance, and what clients are told.
+func (s *State) Maintenance() event.Maintenance { return s.maintenance }
 
 // OpenOrder is an open order of an account; ok is false when it has no such open order.
 func (s *State) OpenOrder(a *Account, id uint64) (o matching.Order, pair *Pair, ok bool) {

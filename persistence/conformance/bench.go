@@ -6,10 +6,11 @@ import (
 	"testing"
 
 	"exchange/core/matching"
+	"exchange/core/money"
 	"exchange/persistence"
 )
 
-// Bench measures a new, empty store: appends of several sizes with a projection behind each, and
+// Bench measures a new, empty store: appends of several sizes, projections of several shapes, and
 // pages of a long history. The store runs in its durable setting.
 func Bench(b *testing.B, s persistence.Store) {
 	ctx := context.Background()
@@ -30,29 +31,119 @@ func Bench(b *testing.B, s persistence.Store) {
 			}
 		})
 	}
-	const each, all = 1000, 1_000_000
-	var id, watermark uint64
-	fill := func(b *testing.B) {
-		w := &persistence.Writes{}
+	f := &filler{ctx: ctx, s: s, tok: tok}
+	f.candles(b)
+	// The trades of this are the long history below: to the lists, each shape looks the same.
+	f.trades(b)
+	queries(b, ctx, s)
+}
+
+// filler applies rows, one Apply after the other.
+type filler struct {
+	ctx       context.Context
+	s         persistence.Store
+	tok       persistence.Token
+	watermark uint64
+	id        uint64
+	w         persistence.Writes
+}
+
+// apply writes what is gathered.
+func (f *filler) apply(b *testing.B) {
+	if err := f.s.Apply(f.ctx, f.tok, f.watermark, f.watermark+1, &f.w); err != nil {
+		b.Fatal(err)
+	}
+	f.watermark++
+	f.w.Reset()
+}
+
+const (
+	// benchTrades is how long the history is that the queries read.
+	benchTrades = 1_000_000
+	// busiest is the account that is the maker in nearly all of it.
+	busiest = 12345
+)
+
+func (f *filler) trades(b *testing.B) {
+	const each = 1000
+	fill := func(accounts uint64) {
 		for range each {
-			id++
-			w.Trades = append(w.Trades, trade(id, uint16(1+id%2), uint32(1+id%100), uint32(1+id%99)))
-			w.Orders = append(w.Orders, order(id, uint32(1+id%100), uint16(1+id%2)))
+			f.id++
+			f.w.Trades = append(f.w.Trades, trade(f.id, uint16(1+f.id/2%2), uint32(1+f.id%accounts), uint32(1+f.id%(accounts-1))))
+			f.w.Orders = append(f.w.Orders, order(f.id, uint32(1+f.id%accounts), uint16(1+f.id%2)))
 		}
-		if err := s.Apply(ctx, tok, watermark, watermark+1, w); err != nil {
-			b.Fatal(err)
-		}
-		watermark++
 	}
 	b.Run("apply 1000 trades and 1000 orders", func(b *testing.B) {
 		b.ReportAllocs()
 		for b.Loop() {
-			fill(b)
+			fill(100)
+			f.apply(b)
 		}
 	})
-	for id < all {
-		fill(b)
+	b.Run("apply 1000 trades and 1000 orders of 1000 accounts with their wallets and nonces", func(b *testing.B) {
+		b.ReportAllocs()
+		holdings := []persistence.Holding{{Currency: "BTC", Balance: money.Amount(1e8).Balance()}, {Currency: "USD", Reserve: money.Amount(1e13).Balance()}}
+		for b.Loop() {
+			fill(1000)
+			for a := range uint32(1000) {
+				f.w.Wallets = append(f.w.Wallets, persistence.Wallet{Account: a, Name: fmt.Sprintf("account-%d", a), Seq: f.id, Holdings: holdings})
+				f.w.Nonces = append(f.w.Nonces, persistence.Nonce{Key: fmt.Sprintf("0123456789abcdef-%d", a), Nonce: f.id})
+			}
+			f.apply(b)
+		}
+	})
+	for f.id < benchTrades {
+		fill(100)
+		for i := range f.w.Trades {
+			f.w.Trades[i].Maker = busiest
+		}
+		f.apply(b)
 	}
+}
+
+// candles measures what a busy exchange of 200 pairs and 7 frames writes about five times a second: the
+// newest candle of each, again and again. One list is as long as retention mostly lets it be.
+func (f *filler) candles(b *testing.B) {
+	const frames, pairs, long = 7, 200, 50_000
+	one := func(pair, frame int, time int64) {
+		c := candle(uint16(pair), uint8(frame), time)
+		c.Volume = money.Amount(f.watermark).Total()
+		f.w.Candles = append(f.w.Candles, c)
+	}
+	for t := range int64(long) {
+		if one(1, 1, t); len(f.w.Candles) == 10_000 {
+			f.apply(b)
+		}
+	}
+	b.Run("apply the newest candle of 50000", func(b *testing.B) {
+		b.ReportAllocs()
+		for b.Loop() {
+			one(1, 1, long-1)
+			f.apply(b)
+		}
+	})
+	b.Run("apply the newest candles of 200 pairs and 7 frames", func(b *testing.B) {
+		b.ReportAllocs()
+		for b.Loop() {
+			for pair := range pairs {
+				for frame := range frames {
+					one(pair+1, frame+1, long-1)
+				}
+			}
+			f.apply(b)
+		}
+	})
+	b.Run("newest 1000 of 50000 candles", func(b *testing.B) {
+		for b.Loop() {
+			n := 0
+			if err := f.s.Candles(f.ctx, persistence.CandleQuery{Pair: 1, Frame: 1}, func(*persistence.Candle) bool { n++; return n < 1000 }); err != nil || n != 1000 {
+				b.Fatal(n, err)
+			}
+		}
+	})
+}
+
+func queries(b *testing.B, ctx context.Context, s persistence.Store) {
 	for _, q := range []struct {
 		name string
 		persistence.TradeQuery
@@ -60,9 +151,15 @@ func Bench(b *testing.B, s persistence.Store) {
 		{"newest 1000 of all", persistence.TradeQuery{}},
 		{"1000 of all behind 100000", persistence.TradeQuery{Offset: 100_000}},
 		{"1000 of all behind 100000 from the oldest", persistence.TradeQuery{Offset: 100_000, Ascending: true}},
+		{"1000 of all of a side behind 100000", persistence.TradeQuery{Offset: 100_000, TakerSide: matching.Sell}},
+		{"1000 of a pair behind 100000", persistence.TradeQuery{Pair: 1, Offset: 100_000}},
+		{"1000 of a pair behind 100000 from the oldest", persistence.TradeQuery{Pair: 1, Offset: 100_000, Ascending: true}},
 		{"1000 of a pair and side behind 100000", persistence.TradeQuery{Pair: 1, Offset: 100_000, TakerSide: matching.Buy}},
 		{"newest 1000 of an account", persistence.TradeQuery{Account: 1}},
-		{"1000 of an account and pair behind 5000", persistence.TradeQuery{Account: 1, Pair: 1, Offset: 5000}},
+		{"1000 of an account and pair behind 3000", persistence.TradeQuery{Account: 1, Pair: 1, Offset: 3000}},
+		{"1000 of the busiest account behind 100000", persistence.TradeQuery{Account: busiest, Offset: 100_000}},
+		{"1000 of the busiest account and a pair behind 100000", persistence.TradeQuery{Account: busiest, Pair: 1, Offset: 100_000}},
+		{"1000 of the busiest account's own side behind 100000", persistence.TradeQuery{Account: busiest, MySide: matching.Buy, Offset: 100_000}},
 	} {
 		b.Run(q.name, func(b *testing.B) {
 			for b.Loop() {

@@ -94,25 +94,18 @@ func (s *Store) tradeList(ctx context.Context, snap *pebble.Snapshot, list, owne
 
 // tradeRange is tradeList for a range of keys.
 func (s *Store) tradeRange(ctx context.Context, snap *pebble.Snapshot, lower, upper []byte, q *persistence.TradeQuery, fn func(*persistence.Trade) bool) error {
-	skip := q.Offset
+	skip, filtered := q.Offset, q.TakerSide != 0 || q.MySide != 0 // the list itself is of the pair
 	var t persistence.Trade
 	return s.scan(ctx, snap, lower, upper, q.Ascending, func(key, value []byte) (bool, error) {
-		if q.TakerSide != 0 && codec.TradeSide(value) != q.TakerSide {
-			return true, nil
-		}
-		if skip > 0 && q.MySide == 0 {
-			skip--
-			return true, nil
-		}
-		if err := codec.DecodeTrade(value, idOf(key), &t); err != nil {
-			return false, fmt.Errorf("%s: %w", s, err)
-		}
-		if !codec.TradeMatches(&t, q) {
+		if filtered && !codec.TradeMatches(value, q) {
 			return true, nil
 		}
 		if skip > 0 {
 			skip--
 			return true, nil
+		}
+		if err := codec.DecodeTrade(value, idOf(key), &t); err != nil {
+			return false, fmt.Errorf("%s: %w", s, err)
 		}
 		return fn(&t), nil
 	})
@@ -247,6 +240,86 @@ func (s *Store) Order(_ context.Context, account uint32, id uint64) (o persisten
 	return o, err
 }
 
+// Withdraws answers from the account's list, or from that of all.
+func (s *Store) Withdraws(ctx context.Context, q persistence.WithdrawQuery, fn func(*persistence.Withdraw) bool) error {
+	if err := codec.CheckWithdraws(&q); err != nil {
+		return err
+	}
+	return s.view(func(snap *pebble.Snapshot) error {
+		lower, upper := bounds(s.withdraws(q.Account), 0, q.Before)
+		skip := q.Offset
+		var d persistence.Withdraw
+		return s.scan(ctx, snap, lower, upper, false, func(key, value []byte) (bool, error) {
+			if err := codec.DecodeWithdraw(value, idOf(key), &d); err != nil {
+				return false, fmt.Errorf("%s: %w", s, err)
+			}
+			if !codec.WithdrawMatches(&d, &q) {
+				return true, nil
+			}
+			if skip > 0 {
+				skip--
+				return true, nil
+			}
+			return fn(&d), nil
+		})
+	})
+}
+
+// Withdraw is one withdrawal that came to its end.
+func (s *Store) Withdraw(_ context.Context, id uint64) (d persistence.Withdraw, err error) {
+	err = s.view(func(snap *pebble.Snapshot) error {
+		v, err := s.get(snap, u64(s.withdraws(0), id))
+		if err != nil {
+			return err
+		}
+		if v == nil {
+			return fmt.Errorf("withdrawal %d: %w", id, persistence.ErrNotFound)
+		}
+		if err := codec.DecodeWithdraw(v, id, &d); err != nil {
+			return fmt.Errorf("%s: %w", s, err)
+		}
+		return nil
+	})
+	return d, err
+}
+
+// Candles answers from the list of the pair and frame.
+func (s *Store) Candles(ctx context.Context, q persistence.CandleQuery, fn func(*persistence.Candle) bool) error {
+	since, before, any := codec.CandleTimes(&q)
+	if !any {
+		return nil
+	}
+	return s.view(func(snap *pebble.Snapshot) error {
+		list := s.candles(q.Pair, q.Frame)
+		c, err := s.counter(snap, list)
+		if err != nil || c.rows == 0 {
+			return err
+		}
+		lower, upper := bounds(list, max(since, c.oldest), before)
+		var row persistence.Candle
+		return s.scan(ctx, snap, lower, upper, false, func(key, value []byte) (bool, error) {
+			if err := codec.DecodeCandle(value, q.Pair, q.Frame, idOf(key), &row); err != nil {
+				return false, fmt.Errorf("%s: %w", s, err)
+			}
+			return fn(&row), nil
+		})
+	})
+}
+
+// Actions answers from the log.
+func (s *Store) Actions(ctx context.Context, q persistence.ActionQuery, fn func(*persistence.Action) bool) error {
+	return s.view(func(snap *pebble.Snapshot) error {
+		lower, upper := bounds(s.actions(), 0, q.Before)
+		var row persistence.Action
+		return s.scan(ctx, snap, lower, upper, false, func(key, value []byte) (bool, error) {
+			if err := codec.DecodeAction(value, idOf(key), &row); err != nil {
+				return false, fmt.Errorf("%s: %w", s, err)
+			}
+			return fn(&row), nil
+		})
+	})
+}
+
 // Deposits answers from the account's list.
 func (s *Store) Deposits(ctx context.Context, q persistence.DepositQuery, fn func(*persistence.Deposit) bool) error {
 	if err := codec.CheckDeposits(&q); err != nil {
@@ -257,12 +330,15 @@ func (s *Store) Deposits(ctx context.Context, q persistence.DepositQuery, fn fun
 		skip := q.Offset
 		var p persistence.Deposit
 		return s.scan(ctx, snap, lower, upper, false, func(key, value []byte) (bool, error) {
+			if err := codec.DecodeDeposit(value, q.Account, idOf(key), &p); err != nil {
+				return false, fmt.Errorf("%s: %w", s, err)
+			}
+			if q.Currency != 0 && p.Currency != q.Currency {
+				return true, nil
+			}
 			if skip > 0 {
 				skip--
 				return true, nil
-			}
-			if err := codec.DecodeDeposit(value, q.Account, idOf(key), &p); err != nil {
-				return false, fmt.Errorf("%s: %w", s, err)
 			}
 			return fn(&p), nil
 		})

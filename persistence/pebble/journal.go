@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"strconv"
 
 	"github.com/cockroachdb/pebble/v2"
 
@@ -101,6 +102,47 @@ func (s *Store) owned(tok persistence.Token) error {
 		return codec.Fenced(s.meta.Owner)
 	}
 	return nil
+}
+
+// Begin makes the journal of an empty store end at seq.
+func (s *Store) Begin(_ context.Context, tok persistence.Token, seq uint64) error {
+	if err := s.begin(); err != nil {
+		return err
+	}
+	defer s.end()
+	if err := codec.CheckBegin(seq); err != nil {
+		return err
+	}
+	s.projections.Lock() // for the watermark
+	defer s.projections.Unlock()
+	s.journal.Lock()
+	defer s.journal.Unlock()
+	if err := s.owned(tok); err != nil {
+		return err
+	}
+	watermark, err := s.watermark(s.db)
+	if err != nil {
+		return err
+	}
+	// A journal that ends somewhere without a digest has begun there and has no records.
+	m := s.meta
+	switch {
+	case watermark != 0:
+		return codec.NotEmpty("projections up to sequence " + strconv.FormatUint(watermark, 10))
+	case m.Snapshots != [2]string{}:
+		return codec.NotEmpty("a snapshot")
+	case m.Seq == seq && m.Digest == 0:
+		return s.head.set(seq) // an earlier try landed
+	case m.Seq != 0:
+		return codec.NotEmpty("a journal up to sequence " + strconv.FormatUint(m.Seq, 10))
+	}
+	m.Seq = seq
+	b := s.db.NewBatch()
+	defer b.Close()
+	if err := s.commit(b, m); err != nil {
+		return err
+	}
+	return s.head.set(seq)
 }
 
 // Append makes a batch durable.

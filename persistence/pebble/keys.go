@@ -19,6 +19,10 @@ const (
 	kindOrderPair    = 'p' // account, pair, id: order row
 	kindOrderClient  = 'q' // account, length and bytes of the client id, id: refers to kindOrder
 	kindDeposit      = 'd' // account, id: deposit row
+	kindWithdraw     = 'u' // id: withdrawal row, over all accounts
+	kindWithdrawOf   = 'v' // account, id: withdrawal row
+	kindCandle       = 'k' // pair, frame, time: candle row
+	kindAction       = 'l' // sequence: action row
 	kindCount        = 'c' // a trade list's prefix, id/1000: rows by the taker's side
 	kindList         = 'z' // a list's prefix: how many rows, the oldest and the newest id
 )
@@ -67,6 +71,18 @@ func (s *Store) clientOrders(account uint32, client string) []byte {
 	return append(k, client...)
 }
 func (s *Store) deposits(account uint32) []byte { return u32(s.key(kindDeposit), account) }
+
+// withdraws is the list of an account; 0: of all.
+func (s *Store) withdraws(account uint32) []byte {
+	if account == 0 {
+		return s.key(kindWithdraw)
+	}
+	return u32(s.key(kindWithdrawOf), account)
+}
+func (s *Store) candles(pair uint16, frame uint8) []byte {
+	return append(u16(s.key(kindCandle), pair), frame)
+}
+func (s *Store) actions() []byte { return s.key(kindAction) }
 
 // counterKey is where a list's counter is: behind its own kind and account or pair.
 func (s *Store) counterKey(list []byte) []byte {

@@ -352,36 +352,27 @@ func TestDamagedHeadIsNamed(t *testing.T) {
 	}
 }
 
-func TestRetentionThatComesLateTakesEffectByAndBy(t *testing.T) {
+// The file beside the journal knows where a restored journal begins.
+func TestARestoredJournalThatIsLostIsRefused(t *testing.T) {
 	dir := t.TempDir()
 	s, tok, _ := mustOpen(t, dir, Options{})
-	const rows, limit = 2*trimAhead + 500, 100
-	id := uint64(0)
-	add := func(n int) {
-		t.Helper()
-		w := &persistence.Writes{}
-		for range n {
-			id++
-			w.Trades = append(w.Trades, persistence.Trade{ID: id, Pair: 1, TakerSide: 1, Taker: 1, Maker: 1})
-		}
-		watermark, err := s.Watermark(t.Context())
-		if err == nil {
-			err = s.Apply(t.Context(), tok, watermark, watermark+1, w)
-		}
-		if err != nil {
-			t.Fatal(err)
-		}
+	empty := s.meta
+	if err := s.Begin(t.Context(), tok, 100); err != nil {
+		t.Fatal(err)
 	}
-	add(rows)
 	s.Close()
-	s, tok, _ = mustOpen(t, dir, Options{Retention: persistence.Retention{Trades: limit}})
-	for _, want := range []int{rows - trimAhead, rows - 2*trimAhead, limit, limit} {
-		add(1)
-		for _, q := range []persistence.TradeQuery{{}, {Pair: 1}, {Account: 1}, {Account: 1, Pair: 1}} {
-			n := 0
-			if err := s.Trades(t.Context(), q, func(*persistence.Trade) bool { n++; return true }); err != nil || n != want {
-				t.Fatalf("%+v: %d trades, want %d (%v)", q, n, want, err)
-			}
-		}
+	s, _, last := mustOpen(t, dir, Options{})
+	if last != 100 {
+		t.Fatalf("the journal ends at %d, want 100", last)
+	}
+	s.journal.Lock()
+	b := s.db.NewBatch()
+	err := s.commit(b, empty) // the store as it was before
+	s.journal.Unlock()
+	if err := errors.Join(err, b.Close(), s.Close()); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Open(dir, Options{Logger: quiet}); !errors.Is(err, persistence.ErrCorrupt) || !strings.Contains(err.Error(), "100") {
+		t.Fatalf("error is %v, want ErrCorrupt that says 100", err)
 	}
 }

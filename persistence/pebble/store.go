@@ -58,6 +58,7 @@ type Store struct {
 	// Locks are taken in this order: snapshots, projections, journal.
 	snapshots   sync.Mutex // one upload at a time
 	projections sync.Mutex // one Apply at a time; guards watermark's writes
+	known       known      // guarded by projections
 	journal     sync.Mutex // guards meta: it is what the folder says, or the process has ended
 	meta        meta
 	head        head // guarded by journal
@@ -93,6 +94,7 @@ func Open(dir string, opts Options) (*Store, error) {
 		fs:        opts.fs,
 	}
 	s.life.idle = sync.NewCond(&s.life)
+	s.known.forget()
 	path := dir
 	if s.fs == nil {
 		s.fs = vfs.Default

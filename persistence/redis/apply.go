@@ -2,17 +2,11 @@ package redis
 
 import (
 	"context"
-	"encoding/binary"
 	"errors"
 	"fmt"
-	"maps"
-	"slices"
-	"strings"
 
 	"github.com/redis/go-redis/v9"
-	"github.com/shopspring/decimal"
 
-	"exchange/core/money"
 	"exchange/persistence"
 	"exchange/persistence/internal/codec"
 )
@@ -36,85 +30,6 @@ func (s *Store) Watermark(ctx context.Context) (uint64, error) {
 	return s.number("the watermark", text)
 }
 
-// Nonces calls fn for each key's nonce.
-func (s *Store) Nonces(ctx context.Context, fn func(key string, nonce uint64)) error {
-	// HSCAN may answer a key twice while the hash grows.
-	nonces := map[string]uint64{}
-	for cursor := uint64(0); ; {
-		page, next, err := s.projections.HScan(ctx, s.nonces(), cursor, "", pageRows).Result()
-		if err != nil {
-			return s.fault("read the nonces", err)
-		}
-		for i := 0; i+1 < len(page); i += 2 {
-			nonce, err := s.number("the nonce of a key", page[i+1])
-			if err != nil {
-				return err
-			}
-			nonces[page[i]] = nonce
-		}
-		if cursor = next; cursor == 0 {
-			break
-		}
-	}
-	for _, key := range slices.Sorted(maps.Keys(nonces)) {
-		fn(key, nonces[key])
-	}
-	return nil
-}
-
-// Wallet is one projected wallet, for people and tests; ErrNotFound.
-func (s *Store) Wallet(ctx context.Context, name string) (persistence.Wallet, error) {
-	w := persistence.Wallet{Name: name}
-	fields, err := s.history.HGetAll(ctx, s.wallet(name)).Result()
-	if err != nil {
-		return w, s.fault("read a wallet", err)
-	}
-	if len(fields) == 0 {
-		return w, fmt.Errorf("wallet of %s: %w", name, persistence.ErrNotFound)
-	}
-	for _, field := range slices.Sorted(maps.Keys(fields)) {
-		value := fields[field]
-		switch field {
-		case codec.FieldAccount:
-			n, err := s.number("a wallet's account", value)
-			if err != nil {
-				return w, err
-			}
-			w.Account = uint32(n)
-		case codec.FieldSeq:
-			if w.Seq, err = s.number("a wallet's sequence", value); err != nil {
-				return w, err
-			}
-		default:
-			h, err := parseHolding(field, value)
-			if err != nil {
-				return w, fmt.Errorf("%s: %w: wallet of %s: %s is %q", s.name, persistence.ErrCorrupt, name, field, value)
-			}
-			w.Holdings = append(w.Holdings, h)
-		}
-	}
-	return w, nil
-}
-
-// parseHolding reads "balance:reserve" as decimal text.
-func parseHolding(currency, text string) (persistence.Holding, error) {
-	h := persistence.Holding{Currency: currency}
-	balance, reserve, _ := strings.Cut(text, ":")
-	for _, part := range []struct {
-		text string
-		to   *money.Balance
-	}{{balance, &h.Balance}, {reserve, &h.Reserve}} {
-		d, err := decimal.NewFromString(part.text)
-		if err != nil {
-			return h, err
-		}
-		if *part.to, err = money.BalanceFromDecimal(d); err != nil {
-			return h, err
-		}
-	}
-	return h, nil
-}
-
 // Apply writes w and moves the watermark. See the package comment for how it is cut.
 func (s *Store) Apply(ctx context.Context, tok persistence.Token, from, to uint64, w *persistence.Writes) error {
 	if w == nil {
@@ -127,6 +42,9 @@ func (s *Store) Apply(ctx context.Context, tok persistence.Token, from, to uint6
 	s.trades(&c, w.Trades)
 	s.closed(&c, w.Orders)
 	s.credits(&c, w.Deposits)
+	s.withdrawn(&c, w.Withdraws)
+	s.candles(&c, w.Candles)
+	s.logged(&c, w.Actions)
 	for i := range w.Wallets {
 		c.whole('W', s.wallet(w.Wallets[i].Name), walletFields(&w.Wallets[i]))
 	}
@@ -186,6 +104,26 @@ func (c *cutter) add(kind byte, key string, limit, stride int, values [][]byte) 
 	}
 }
 
+// addMarked is add for rows of a list that have marks.
+func (c *cutter) addMarked(key string, limit int, rows []marked) {
+	for len(rows) > 0 {
+		if c.size >= callBytes {
+			c.flush()
+		}
+		c.size += len(key) + 2*opBytes
+		n, marks := 0, []byte(nil)
+		values := make([][]byte, 0, len(rows)+1)
+		for n < len(rows) && (n == 0 || c.size < callBytes) {
+			r := rows[n]
+			c.size += len(r.row) + len(r.mark) + opBytes
+			values, marks = append(values, r.row), append(marks, r.mark...)
+			n++
+		}
+		c.op('A', key, limit, append(values, marks))
+		rows = rows[n:]
+	}
+}
+
 // whole lays out one operation that must not be cut.
 func (c *cutter) whole(kind byte, key string, values [][]byte) {
 	if c.size >= callBytes {
@@ -216,91 +154,4 @@ func (c *cutter) calls() [][]any {
 		c.flush()
 	}
 	return c.done
-}
-
-// trades lays out each trade for the list of its pair, the list of all, and those of its accounts.
-func (s *Store) trades(c *cutter, list []persistence.Trade) {
-	if len(list) == 0 {
-		return
-	}
-	all := make([][]byte, 0, len(list))
-	pairs := map[uint16][][]byte{}
-	accounts := map[uint32][][]byte{}
-	var memory []byte // of all rows; slices of an outgrown array stay valid
-	for i := range list {
-		t := &list[i]
-		at := len(memory)
-		memory = codec.AppendTrade(binary.BigEndian.AppendUint64(memory, t.ID), t)
-		row := memory[at:len(memory):len(memory)]
-		all = append(all, row)
-		pairs[t.Pair] = append(pairs[t.Pair], row)
-		accounts[t.Taker] = append(accounts[t.Taker], row)
-		if t.Maker != t.Taker {
-			accounts[t.Maker] = append(accounts[t.Maker], row)
-		}
-	}
-	limit := s.retention.Trades
-	c.add('L', s.allTrades(), limit, 1, sorted(all))
-	for _, pair := range slices.Sorted(maps.Keys(pairs)) {
-		c.add('L', s.pairTrades(pair), limit, 1, sorted(pairs[pair]))
-	}
-	for _, account := range slices.Sorted(maps.Keys(accounts)) {
-		c.add('L', s.accountTrades(account), limit, 1, sorted(accounts[account]))
-	}
-}
-
-// sorted puts rows in the order of their ids and leaves out the second of two with the same.
-func sorted(rows [][]byte) [][]byte {
-	slices.SortStableFunc(rows, func(a, b []byte) int { return slices.Compare(a[:codec.IDSize], b[:codec.IDSize]) })
-	return slices.CompactFunc(rows, func(a, b []byte) bool { return rowID(a) == rowID(b) })
-}
-
-// rowID is the id in front of a row.
-func rowID(row []byte) uint64 { return binary.BigEndian.Uint64(row) }
-
-// closed lays out each closed order for the sorted set of its account.
-func (s *Store) closed(c *cutter, list []persistence.Order) {
-	accounts := map[uint32][][]byte{}
-	for i := range list {
-		o := &list[i]
-		row := codec.AppendOrder(binary.BigEndian.AppendUint64(nil, o.ID), o)
-		accounts[o.Account] = append(accounts[o.Account], []byte(dec(o.ID)), row)
-	}
-	for _, account := range slices.Sorted(maps.Keys(accounts)) {
-		c.add('Z', s.orders(account), s.retention.Orders, 2, accounts[account])
-	}
-}
-
-// credits lays out each deposit for the list of its account.
-func (s *Store) credits(c *cutter, list []persistence.Deposit) {
-	accounts := map[uint32][][]byte{}
-	for i := range list {
-		p := &list[i]
-		row := codec.AppendDeposit(binary.BigEndian.AppendUint64(nil, p.ID), p)
-		accounts[p.Account] = append(accounts[p.Account], row)
-	}
-	for _, account := range slices.Sorted(maps.Keys(accounts)) {
-		c.add('L', s.deposits(account), 0, 1, sorted(accounts[account]))
-	}
-}
-
-// walletFields are what people read: one field per currency, "balance:reserve" as decimal text.
-func walletFields(w *persistence.Wallet) [][]byte {
-	fields := [][]byte{
-		[]byte(codec.FieldAccount), []byte(dec(uint64(w.Account))),
-		[]byte(codec.FieldSeq), []byte(dec(w.Seq)),
-	}
-	for i := range w.Holdings {
-		h := &w.Holdings[i]
-		fields = append(fields, []byte(h.Currency), h.Reserve.Append(append(h.Balance.Append(nil), ':')))
-	}
-	return fields
-}
-
-func nonceFields(list []persistence.Nonce) [][]byte {
-	fields := make([][]byte, 0, 2*len(list))
-	for _, n := range list {
-		fields = append(fields, []byte(n.Key), []byte(dec(n.Nonce)))
-	}
-	return fields
 }

@@ -8,9 +8,9 @@
 // An Apply is cut into calls of about 256 kB, so that no call holds up an append for long. Each
 // call checks that the watermark is still where the Apply starts, and only the last moves it. The
 // calls before it can be made again without harm: rows go to the place of their id and are left out
-// if they are there, wallets are absolute, nonces only grow. A call that arrives late finds the
-// watermark moved and does nothing. Until the last call rows above the watermark may be visible;
-// they are as durable as all others, because only released records are applied.
+// if they are there, wallets and candles are absolute, nonces only grow. A call that arrives late
+// finds the watermark moved and does nothing. Until the last call rows above the watermark may be
+// visible; they are as durable as all others, because only released records are applied.
 //
 // See docs/storage.md for the keys and for how Redis must be set.
 package redis

@@ -13,40 +13,57 @@ import (
 // pageRows is the most that one command reads: Redis does one thing at a time.
 const pageRows = 1000
 
+// pageMarks is the most marks that one command reads: 300 kB, a copy of bytes.
+const pageMarks = 100_000
+
 // firstRows is the first page of a list: most callers want no more.
 const firstRows = 128
 
-// rows calls fn for the rows of a list in the order of their ids, from below before down, or up to
-// it from the oldest. Each page goes on from the last id, so that no row comes twice and none is
-// left out whatever is written meanwhile, but for the oldest, which retention may remove.
-func (s *Store) rows(ctx context.Context, list string, before uint64, ascending bool, skip int, fn func(id uint64, row []byte) (bool, error)) error {
-	direction, cursor := "down", before
-	if ascending {
-		direction, cursor = "up", 0
+// place is where reading a list starts: behind an id, with that many rows left out.
+type place struct {
+	cursor uint64 // 0: from the end where reading starts
+	ahead  int
+}
+
+// below is the place of rows below an id; 0, or one above all, is the newest.
+func below(id uint64) place {
+	if id > codec.MaxID {
+		id = 0
 	}
+	return place{cursor: id}
+}
+
+// rows calls fn for the rows of a list in the order of their ids, from a place down, or up from there.
+// Each page goes on from the last id, so that no row comes twice and none is left out whatever is
+// written meanwhile, but for the oldest, which retention may remove.
+func (s *Store) rows(ctx context.Context, list string, at place, ascending bool, fn func(id uint64, row []byte) (bool, error)) error {
 	for many := firstRows; ; many = pageRows {
-		page, err := pageScript.Run(ctx, s.history, []string{list}, direction, dec(cursor), skip, many).StringSlice()
+		page, err := pageScript.Run(ctx, s.history, []string{list}, direction(ascending), dec(at.cursor), at.ahead, many).StringSlice()
 		if err != nil {
 			return s.fault("read a list", err)
 		}
 		for _, text := range page {
-			row := []byte(text)
-			if len(row) < codec.IDSize {
-				return fmt.Errorf("%s: %w: a row of %s has %d bytes", s.name, persistence.ErrCorrupt, list, len(row))
-			}
-			cursor = rowID(row)
-			if ascending && before != 0 && cursor >= before {
-				return nil
-			}
-			if more, err := fn(cursor, row[codec.IDSize:]); !more || err != nil {
+			id, row, err := s.row(list, text)
+			if err != nil {
 				return err
 			}
+			if more, err := fn(id, row); !more || err != nil {
+				return err
+			}
+			at.cursor = id
 		}
-		if len(page) < many {
+		if len(page) < many || at.cursor == 0 { // below 0 is nothing; a time may be 0
 			return nil
 		}
-		skip = 0
+		at.ahead = 0
 	}
+}
+
+func direction(ascending bool) string {
+	if ascending {
+		return "up"
+	}
+	return "down"
 }
 
 // Trades answers from the list that fits: account, pair, or all. An account's trades in one pair are
@@ -55,9 +72,6 @@ func (s *Store) Trades(ctx context.Context, q persistence.TradeQuery, fn func(*p
 	if err := codec.CheckTrades(&q); err != nil {
 		return err
 	}
-	if q.Before > codec.MaxID {
-		q.Before = 0 // above every id
-	}
 	list, filtered := s.allTrades(), q.TakerSide != 0 || q.MySide != 0
 	switch {
 	case q.Account != 0:
@@ -65,27 +79,75 @@ func (s *Store) Trades(ctx context.Context, q persistence.TradeQuery, fn func(*p
 	case q.Pair != 0:
 		list = s.pairTrades(q.Pair)
 	}
-	skip, ahead := q.Offset, 0
-	if !filtered {
-		skip, ahead = 0, q.Offset // every row counts: Redis skips them by itself
+	var at place
+	if !q.Ascending {
+		at = below(q.Before)
+	}
+	skip := q.Offset
+	switch {
+	case !filtered:
+		skip, at.ahead = 0, q.Offset // every row counts: Redis skips them by itself
+	case skip > pageRows:
+		var err error
+		if skip, at, err = s.leap(ctx, list, at, &q); err != nil {
+			return err
+		}
 	}
 	var t persistence.Trade
-	return s.rows(ctx, list, q.Before, q.Ascending, ahead, func(id uint64, row []byte) (bool, error) {
-		if q.TakerSide != 0 && codec.TradeSide(row) != q.TakerSide {
-			return true, nil
+	return s.rows(ctx, list, at, q.Ascending, func(id uint64, row []byte) (bool, error) {
+		if q.Ascending && q.Before != 0 && id >= q.Before {
+			return false, nil
 		}
-		if err := codec.DecodeTrade(row, id, &t); err != nil {
-			return false, fmt.Errorf("%s: %s: %w", s.name, list, err)
-		}
-		if !codec.TradeMatches(&t, &q) {
+		if filtered && !codec.TradeMatches(row, &q) {
 			return true, nil
 		}
 		if skip > 0 {
 			skip--
 			return true, nil
 		}
+		if err := codec.DecodeTrade(row, id, &t); err != nil {
+			return false, fmt.Errorf("%s: %s: %w", s.name, list, err)
+		}
 		return fn(&t), nil
 	})
+}
+
+// leap is where a query with a long offset and a filter starts to read rows, and how many matching rows
+// are still to be left out there. The marks of a list say which rows match: a hundred
+// thousand marks are read in the time of a few hundred rows.
+func (s *Store) leap(ctx context.Context, list string, at place, q *persistence.TradeQuery) (int, place, error) {
+	skip := q.Offset
+	for {
+		answer, err := marksScript.Run(ctx, s.history, []string{list, s.marks(list)}, direction(q.Ascending), dec(at.cursor), pageMarks).Slice()
+		if err != nil {
+			return 0, at, s.fault("read the marks of a list", err)
+		}
+		var marks string
+		var far int64
+		if len(answer) == 2 {
+			marks, _ = answer[0].(string)
+			far, _ = answer[1].(int64)
+		}
+		n := len(marks) / codec.MarkSize
+		if n == 0 {
+			return skip, at, nil // no marks from here on: the rest is left out row by row
+		}
+		for i := range n {
+			k := i
+			if !q.Ascending {
+				k = n - 1 - i
+			}
+			if !codec.MarkMatches(marks[k*codec.MarkSize:][:codec.MarkSize], q) {
+				continue
+			}
+			if skip == 0 {
+				at.ahead = i
+				return 0, at, nil
+			}
+			skip--
+		}
+		at.cursor = uint64(far)
+	}
 }
 
 // Deposits answers from the account's list.
@@ -93,16 +155,91 @@ func (s *Store) Deposits(ctx context.Context, q persistence.DepositQuery, fn fun
 	if err := codec.CheckDeposits(&q); err != nil {
 		return err
 	}
-	if q.Before > codec.MaxID {
-		q.Before = 0 // above every id
+	list, at, skip := s.deposits(q.Account), below(q.Before), q.Offset
+	if q.Currency == 0 {
+		skip, at.ahead = 0, q.Offset // every row counts: Redis skips them by itself
 	}
-	list := s.deposits(q.Account)
 	var p persistence.Deposit
-	return s.rows(ctx, list, q.Before, false, q.Offset, func(id uint64, row []byte) (bool, error) {
+	return s.rows(ctx, list, at, false, func(id uint64, row []byte) (bool, error) {
 		if err := codec.DecodeDeposit(row, q.Account, id, &p); err != nil {
 			return false, fmt.Errorf("%s: %s: %w", s.name, list, err)
 		}
+		if q.Currency != 0 && p.Currency != q.Currency {
+			return true, nil
+		}
+		if skip > 0 {
+			skip--
+			return true, nil
+		}
 		return fn(&p), nil
+	})
+}
+
+// Withdraws answers from the sorted set of the account, or of all, whose score is the id.
+func (s *Store) Withdraws(ctx context.Context, q persistence.WithdrawQuery, fn func(*persistence.Withdraw) bool) error {
+	if err := codec.CheckWithdraws(&q); err != nil {
+		return err
+	}
+	set, skip := s.withdraws(q.Account), q.Offset
+	var d persistence.Withdraw
+	return s.members(ctx, set, q.Before, func(id uint64, row []byte) (bool, error) {
+		if err := codec.DecodeWithdraw(row, id, &d); err != nil {
+			return false, fmt.Errorf("%s: %s: %w", s.name, set, err)
+		}
+		if !codec.WithdrawMatches(&d, &q) {
+			return true, nil
+		}
+		if skip > 0 {
+			skip--
+			return true, nil
+		}
+		return fn(&d), nil
+	})
+}
+
+// Withdraw is one withdrawal that came to its end.
+func (s *Store) Withdraw(ctx context.Context, id uint64) (persistence.Withdraw, error) {
+	var d persistence.Withdraw
+	row, err := s.one(ctx, s.withdraws(0), id)
+	if err != nil {
+		return d, err
+	}
+	if row == nil {
+		return d, fmt.Errorf("withdrawal %d: %w", id, persistence.ErrNotFound)
+	}
+	if err := codec.DecodeWithdraw(row, id, &d); err != nil {
+		return d, fmt.Errorf("%s: %s: %w", s.name, s.withdraws(0), err)
+	}
+	return d, nil
+}
+
+// Candles answers from the list of the pair and frame.
+func (s *Store) Candles(ctx context.Context, q persistence.CandleQuery, fn func(*persistence.Candle) bool) error {
+	since, before, any := codec.CandleTimes(&q)
+	if !any {
+		return nil
+	}
+	list := s.candleList(q.Pair, q.Frame)
+	var c persistence.Candle
+	return s.rows(ctx, list, below(before), false, func(time uint64, row []byte) (bool, error) {
+		if time < since {
+			return false, nil
+		}
+		if err := codec.DecodeCandle(row, q.Pair, q.Frame, time, &c); err != nil {
+			return false, fmt.Errorf("%s: %s: %w", s.name, list, err)
+		}
+		return fn(&c), nil
+	})
+}
+
+// Actions answers from the log.
+func (s *Store) Actions(ctx context.Context, q persistence.ActionQuery, fn func(*persistence.Action) bool) error {
+	var a persistence.Action
+	return s.rows(ctx, s.actions(), below(q.Before), false, func(seq uint64, row []byte) (bool, error) {
+		if err := codec.DecodeAction(row, seq, &a); err != nil {
+			return false, fmt.Errorf("%s: %s: %w", s.name, s.actions(), err)
+		}
+		return fn(&a), nil
 	})
 }
 
@@ -111,33 +248,57 @@ func (s *Store) Orders(ctx context.Context, q persistence.OrderQuery, fn func(*p
 	if len(q.ClientID) > codec.MaxClientID {
 		return nil // none can have it
 	}
-	upper := "+inf"
-	if q.Before != 0 && q.Before <= codec.MaxID {
-		upper = "(" + dec(q.Before)
-	}
+	set := s.orders(q.Account)
 	var o persistence.Order
+	return s.members(ctx, set, q.Before, func(id uint64, row []byte) (bool, error) {
+		if !codec.OrderMatches(row, &q) {
+			return true, nil
+		}
+		if err := codec.DecodeOrder(row, q.Account, id, &o); err != nil {
+			return false, fmt.Errorf("%s: %s: %w", s.name, set, err)
+		}
+		if q.Pair != 0 && o.Pair != q.Pair || q.ClientID != "" && o.ClientID != q.ClientID {
+			return true, nil
+		}
+		return fn(&o), nil
+	})
+}
+
+// Order is one closed order of an account.
+func (s *Store) Order(ctx context.Context, account uint32, id uint64) (persistence.Order, error) {
+	var o persistence.Order
+	row, err := s.one(ctx, s.orders(account), id)
+	if err != nil {
+		return o, err
+	}
+	if row == nil {
+		return o, fmt.Errorf("order %d of account %d: %w", id, account, persistence.ErrNotFound)
+	}
+	if err := codec.DecodeOrder(row, account, id, &o); err != nil {
+		return o, fmt.Errorf("%s: %s: %w", s.name, s.orders(account), err)
+	}
+	return o, nil
+}
+
+// members calls fn for the rows of a sorted set, newest first, from below before down (0: all).
+func (s *Store) members(ctx context.Context, set string, before uint64, fn func(id uint64, row []byte) (bool, error)) error {
+	upper := "+inf"
+	if before != 0 && before <= codec.MaxID {
+		upper = "(" + dec(before)
+	}
 	for many := firstRows; ; many = pageRows {
-		page, err := s.history.ZRangeArgs(ctx, redis.ZRangeArgs{Key: s.orders(q.Account), Start: upper, Stop: "-inf", ByScore: true, Rev: true, Count: int64(many)}).Result()
+		page, err := s.history.ZRangeArgs(ctx, redis.ZRangeArgs{Key: set, Start: upper, Stop: "-inf", ByScore: true, Rev: true, Count: int64(many)}).Result()
 		if err != nil {
-			return s.fault("read closed orders", err)
+			return s.fault("read a sorted set", err)
 		}
 		for _, text := range page {
-			id, row, err := s.member(q.Account, text)
+			id, row, err := s.row(set, text)
 			if err != nil {
 				return err
 			}
 			upper = "(" + dec(id)
-			if !codec.OrderMatches(row, &q) {
-				continue
-			}
-			if err := codec.DecodeOrder(row, q.Account, id, &o); err != nil {
-				return fmt.Errorf("%s: %s: %w", s.name, s.orders(q.Account), err)
-			}
-			if q.Pair != 0 && o.Pair != q.Pair || q.ClientID != "" && o.ClientID != q.ClientID {
-				continue
-			}
-			if !fn(&o) {
-				return nil
+			if more, err := fn(id, row); !more || err != nil {
+				return err
 			}
 		}
 		if len(page) < many {
@@ -146,31 +307,27 @@ func (s *Store) Orders(ctx context.Context, q persistence.OrderQuery, fn func(*p
 	}
 }
 
-// member splits a member of an account's orders into id and row.
-func (s *Store) member(account uint32, text string) (uint64, []byte, error) {
-	row := []byte(text)
-	if len(row) < codec.IDSize {
-		return 0, nil, fmt.Errorf("%s: %w: a row of %s has %d bytes", s.name, persistence.ErrCorrupt, s.orders(account), len(row))
+// one is the row of a sorted set with that id, nil if there is none.
+func (s *Store) one(ctx context.Context, set string, id uint64) ([]byte, error) {
+	if id > codec.MaxID {
+		return nil, nil // it would not be exact as a score
 	}
-	return rowID(row), row[codec.IDSize:], nil
+	page, err := s.history.ZRangeArgs(ctx, redis.ZRangeArgs{Key: set, Start: dec(id), Stop: dec(id), ByScore: true, Count: 1}).Result()
+	if err != nil {
+		return nil, s.fault("read a row", err)
+	}
+	if len(page) == 0 {
+		return nil, nil
+	}
+	_, row, err := s.row(set, page[0])
+	return row, err
 }
 
-// Order is one closed order of an account.
-func (s *Store) Order(ctx context.Context, account uint32, id uint64) (persistence.Order, error) {
-	var o persistence.Order
-	page, err := s.history.ZRangeArgs(ctx, redis.ZRangeArgs{Key: s.orders(account), Start: dec(id), Stop: dec(id), ByScore: true, Count: 1}).Result()
-	if err != nil {
-		return o, s.fault("read a closed order", err)
+// row splits what is stored into id and row.
+func (s *Store) row(key, text string) (uint64, []byte, error) {
+	row := []byte(text)
+	if len(row) < codec.IDSize {
+		return 0, nil, fmt.Errorf("%s: %w: a row of %s has %d bytes", s.name, persistence.ErrCorrupt, key, len(row))
 	}
-	if len(page) == 0 || id > codec.MaxID {
-		return o, fmt.Errorf("order %d of account %d: %w", id, account, persistence.ErrNotFound)
-	}
-	got, row, err := s.member(account, page[0])
-	if err != nil {
-		return o, err
-	}
-	if err := codec.DecodeOrder(row, account, got, &o); err != nil {
-		return o, fmt.Errorf("%s: %s: %w", s.name, s.orders(account), err)
-	}
-	return o, nil
+	return rowID(row), row[codec.IDSize:], nil
 }

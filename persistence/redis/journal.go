@@ -39,6 +39,25 @@ func (s *Store) Acquire(ctx context.Context, owner string) (persistence.Token, u
 	return "", 0, s.fault("acquire", fmt.Errorf("the script answered %v", answer))
 }
 
+// Begin makes the journal of an empty store end at seq.
+func (s *Store) Begin(ctx context.Context, tok persistence.Token, seq uint64) error {
+	if err := codec.CheckBegin(seq); err != nil {
+		return err
+	}
+	code, text, err := s.run(ctx, s.journal, beginScript, "begin the journal", []string{s.head(), s.stream(), s.watermark()},
+		string(tok), dec(seq))
+	if err != nil {
+		return err
+	}
+	switch code {
+	case codeDone, codeThere:
+		return nil
+	case codeNotEmpty:
+		return codec.NotEmpty(text)
+	}
+	return s.fault("begin the journal", fmt.Errorf("the script answered %d %s", code, text))
+}
+
 // Check is nil while tok owns the engine.
 func (s *Store) Check(ctx context.Context, tok persistence.Token) error {
 	m, err := fields(s.journal.HMGet(ctx, s.head(), "epoch", "owner"))

@@ -29,9 +29,11 @@ var engines atomic.Int64
 
 func TestConformance(t *testing.T) {
 	server := redistest.Start(t)
-	conformance.Run(t, func(t *testing.T) conformance.Backend {
+	fresh := func(t *testing.T) conformance.Backend {
 		return backend{server.URL(), fmt.Sprintf("engine-%d", engines.Add(1))}
-	})
+	}
+	conformance.Run(t, fresh)
+	conformance.RunCut(t, fresh)
 }
 
 // backend is an engine of its own in a shared server.
@@ -308,105 +310,6 @@ func retry(t *testing.T, fn func() error) {
 		if errors.Is(err, persistence.ErrFenced) || errors.Is(err, persistence.ErrGap) || errors.Is(err, persistence.ErrCorrupt) || time.Now().After(deadline) {
 			t.Fatal(err)
 		}
-	}
-}
-
-// An Apply that ends between two of its calls, by a crash, is made again, also with another cut.
-func TestAHalfWrittenApplyIsMadeAgain(t *testing.T) {
-	server := redistest.Start(t)
-	s, tok, _ := mustOpen(t, server.URL(), Options{})
-	var w persistence.Writes
-	for id := uint64(1); id <= 9000; id++ {
-		w.Trades = append(w.Trades, persistence.Trade{ID: id, Pair: uint16(1 + id%3), TakerSide: 1, Taker: uint32(id % 7), Maker: uint32(id % 5), TimeUs: 1})
-		w.Orders = append(w.Orders, persistence.Order{ID: id, Account: uint32(id % 7), Pair: 1, Side: 1, Status: persistence.StatusDone})
-	}
-	var c cutter
-	s.trades(&c, w.Trades)
-	s.closed(&c, w.Orders)
-	calls := c.calls()
-	if len(calls) < 5 {
-		t.Fatalf("only %d calls: this proves nothing", len(calls))
-	}
-	call := func(i int, from, to uint64, move string) int64 {
-		t.Helper()
-		head := []any{string(tok), dec(from), dec(to), move}
-		code, _, err := s.run(t.Context(), s.projections, applyScript, "apply", []string{s.head(), s.watermark()}, append(head, calls[i]...)...)
-		if err != nil {
-			t.Fatal(err)
-		}
-		return code
-	}
-	for i := range len(calls) / 2 {
-		if code := call(i, 0, 9000, "0"); code != codeDone {
-			t.Fatalf("code %d", code)
-		}
-	}
-	// A new process cuts the same rows elsewhere.
-	for from := uint64(0); from < 9000; from += 1500 {
-		part := persistence.Writes{Trades: w.Trades[from : from+1500], Orders: w.Orders[from : from+1500]}
-		if err := s.Apply(t.Context(), tok, from, from+1500, &part); err != nil {
-			t.Fatal(err)
-		}
-	}
-	// A call of the first try arrives late: it finds the watermark moved.
-	if code := call(0, 0, 9000, "0"); code != codeThere {
-		t.Fatalf("code %d", code)
-	}
-	if code := call(0, 0, 4000, "1"); code != codeGap {
-		t.Fatalf("code %d", code)
-	}
-	for _, q := range []persistence.TradeQuery{{}, {Pair: 1}, {Account: 3}} {
-		want, got := 0, 0
-		for i := range w.Trades {
-			if codec.TradeMatches(&w.Trades[i], &q) {
-				want++
-			}
-		}
-		last := uint64(1 << 53)
-		if err := s.Trades(t.Context(), q, func(tr *persistence.Trade) bool {
-			if tr.ID >= last {
-				t.Fatalf("%+v: %d after %d", q, tr.ID, last)
-			}
-			last = tr.ID
-			got++
-			return true
-		}); err != nil {
-			t.Fatal(err)
-		}
-		if got != want {
-			t.Fatalf("%+v: %d trades, want %d", q, got, want)
-		}
-	}
-	n := 0
-	if err := s.Orders(t.Context(), persistence.OrderQuery{Account: 3}, func(*persistence.Order) bool { n++; return true }); err != nil || n != 1286 {
-		t.Fatalf("%d orders, %v", n, err)
-	}
-}
-
-// A row that belongs in front of more rows than a script may move is refused before anything is written.
-func TestARowThatComesFarTooLateIsRefused(t *testing.T) {
-	server := redistest.Start(t)
-	s, tok, _ := mustOpen(t, server.URL(), Options{})
-	const late = 500_000 // LATE in apply.lua
-	fill := "for i = ARGV[1], ARGV[2] do redis.call('RPUSH', KEYS[1], struct.pack('>I8', i)) end return 1"
-	if err := server.Client().Eval(t.Context(), fill, []string{s.allTrades()}, 1001, 1000+late).Err(); err != nil {
-		t.Fatal(err)
-	}
-	one := func(id uint64) *persistence.Writes {
-		return &persistence.Writes{Trades: []persistence.Trade{{ID: id, Pair: 1, TakerSide: 1, Taker: 1, Maker: 2}}}
-	}
-	if err := s.Apply(t.Context(), tok, 0, 1, one(2)); err != nil { // at the limit
-		t.Fatal(err)
-	}
-	err := s.Apply(t.Context(), tok, 1, 2, one(1))
-	if err == nil || !strings.Contains(err.Error(), "{main}:trades") {
-		t.Fatalf("error is %v, want one that names the list", err)
-	}
-	if n := server.Client().LLen(t.Context(), s.pairTrades(1)).Val(); n != 1 {
-		t.Fatalf("%d trades in the pair's list, want the one before", n)
-	}
-	if watermark, err := s.Watermark(t.Context()); err != nil || watermark != 1 {
-		t.Fatalf("the watermark is %d, %v", watermark, err)
 	}
 }
 

@@ -10,6 +10,8 @@ import (
 var (
 	//go:embed lua/acquire.lua
 	acquireLua string
+	//go:embed lua/begin.lua
+	beginLua string
 	//go:embed lua/append.lua
 	appendLua string
 	//go:embed lua/trim.lua
@@ -20,15 +22,19 @@ var (
 	publishLua string
 	//go:embed lua/apply.lua
 	applyLua string
+	//go:embed lua/marks.lua
+	marksLua string
 	//go:embed lua/page.lua
 	pageLua string
 
 	acquireScript = redis.NewScript(acquireLua)
+	beginScript   = redis.NewScript(beginLua)
 	appendScript  = redis.NewScript(appendLua)
 	trimScript    = redis.NewScript(trimLua)
 	chunkScript   = redis.NewScript(chunkLua)
 	publishScript = redis.NewScript(publishLua)
 	applyScript   = redis.NewScript(applyLua)
+	marksScript   = redis.NewScript(marksLua)
 	pageScript    = redis.NewScript(pageLua)
 )
 
@@ -39,6 +45,7 @@ const (
 	codeFenced = -1 // text: the owner
 	codeGap    = -2 // text: the stored sequence or watermark
 
+	codeNotEmpty       = -3 // begin; text: what there is
 	codeBelowWatermark = -3 // publish; text: the watermark
 	codeOlder          = -4 // publish; text: the newest image's sequence
 	codeLate           = -3 // apply; text: the list

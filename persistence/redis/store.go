@@ -290,9 +290,25 @@ func (s *Store) wallet(name string) string      { return s.key("wallet:" + name)
 func (s *Store) allTrades() string              { return s.key("trades") }
 func (s *Store) pairTrades(pair uint16) string  { return s.key("trades:" + dec(uint64(pair))) }
 func (s *Store) accountTrades(a uint32) string  { return s.key("trades:account:" + dec(uint64(a))) }
+func (s *Store) marks(list string) string       { return list + ":marks" }
 func (s *Store) orders(account uint32) string   { return s.key("orders:" + dec(uint64(account))) }
 func (s *Store) deposits(account uint32) string { return s.key("deposits:" + dec(uint64(account))) }
-func dec(v uint64) string                       { return strconv.FormatUint(v, 10) }
+func (s *Store) actions() string                { return s.key("actions") }
+
+// withdraws is the key of an account's; 0: of all.
+func (s *Store) withdraws(account uint32) string {
+	if account == 0 {
+		return s.key("withdraws")
+	}
+	return s.key("withdraws:" + dec(uint64(account)))
+}
+
+func (s *Store) candleList(pair uint16, frame uint8) string {
+	return s.key("candles:" + dec(uint64(pair)) + ":" + dec(uint64(frame)))
+}
+
+func dec(v uint64) string { return strconv.FormatUint(v, 10) }
+
 func (s *Store) fault(what string, err error) error {
 	return fmt.Errorf("%s: %s: %w", s.name, what, err)
 }

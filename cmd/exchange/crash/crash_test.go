@@ -79,6 +79,7 @@ type world struct {
 	t        *testing.T
 	s        *exchangetest.Server
 	traders  []*trader
+	banker   *banker
 	auditor  *trader           // only looks
 	paid     map[string]string // reference -> "ACCOUNT CURRENCY AMOUNT"
 	payments int
@@ -119,17 +120,23 @@ func (w *world) open(n int, random *rand.Rand) {
 		w.pay(t.name, "BTC", "2")
 		w.pay(t.name, "USDT", "200")
 	}
+	w.openBanker(random)
 	w.auditor = w.account("auditor", random)
 }
 
-// account opens one account with a key.
 func (w *world) account(name string, random *rand.Rand) *trader {
 	w.t.Helper()
+	return w.accountWith(name, "", []string{"read", "trade"}, random)
+}
+
+// accountWith opens one account with a key.
+func (w *world) accountWith(name, email string, permissions []string, random *rand.Rand) *trader {
+	w.t.Helper()
 	var key struct{ Key, Secret string }
-	if _, err := w.s.Call("POST", "/operator/v1/accounts", map[string]string{"name": name}, nil); err != nil {
+	if _, err := w.s.Call("POST", "/operator/v1/accounts", map[string]string{"name": name, "email": email}, nil); err != nil {
 		w.t.Fatal(err)
 	}
-	if _, err := w.s.Call("POST", "/operator/v1/keys", map[string]any{"account": name, "permissions": []string{"read", "trade"}}, &key); err != nil {
+	if _, err := w.s.Call("POST", "/operator/v1/keys", map[string]any{"account": name, "permissions": permissions}, &key); err != nil {
 		w.t.Fatal(err)
 	}
 	return &trader{s: w.s, name: name, key: key.Key, secret: sign.New([]byte(key.Secret)),
@@ -145,16 +152,28 @@ func (w *world) pay(name, currency, amount string) bool {
 	return err == nil
 }
 
+// turnTo has everybody use another exchange, on the same data, from now on.
+func (w *world) turnTo(s *exchangetest.Server) {
+	w.s, w.banker.s, w.auditor.s = s, s, s
+	for _, t := range w.traders {
+		t.s = s
+	}
+}
+
 // load lets all traders act until so many requests were acknowledged, and crashes in the middle of it.
 func (w *world) load(acks int, crash func()) {
 	var wg sync.WaitGroup
 	var stop, failed atomic.Bool
 	until := w.acks.Load() + int64(acks)
-	errs := make([]error, len(w.traders))
-	for i, t := range w.traders {
+	acts := []func() (bool, error){w.banker.act}
+	for _, t := range w.traders {
+		acts = append(acts, t.act)
+	}
+	errs := make([]error, len(acts))
+	for i, act := range acts {
 		wg.Go(func() {
 			for goOn := true; goOn && !stop.Load(); {
-				if goOn, errs[i] = t.act(); goOn {
+				if goOn, errs[i] = act(); goOn {
 					w.acks.Add(1)
 				}
 				if errs[i] != nil {
@@ -176,7 +195,8 @@ func (w *world) load(acks int, crash func()) {
 	}
 }
 
-// compare looks at everything through the API, and at every request that was ever sent.
+// compare looks at everything through the API, and at every request that was ever sent, and has the exchange
+// compare its books.
 func (w *world) compare() {
 	w.t.Helper()
 	for reference, what := range w.paid { // what was under way is decided now; the others are repeats
@@ -192,18 +212,25 @@ func (w *world) compare() {
 			w.t.Fatalf("account %s: %v", t.name, err)
 		}
 	}
+	out := map[string]decimal.Decimal{} // paid
+	if err := w.banker.compare(sums, out); err != nil {
+		w.t.Fatalf("account %s: %v", w.banker.name, err)
+	}
 	deposits := map[string]decimal.Decimal{}
 	for _, what := range w.paid {
 		f := strings.Fields(what)
 		deposits[f[1]] = deposits[f[1]].Add(decimal.RequireFromString(f[2]))
 	}
 	for currency, sum := range sums {
-		if !sum.Equal(deposits[currency]) {
-			w.t.Fatalf("all balances of %s are %v, deposits are %v", currency, sum, deposits[currency])
+		if !sum.Equal(deposits[currency].Sub(out[currency])) {
+			w.t.Fatalf("all balances of %s are %v, deposits are %v and withdrawals %v", currency, sum, deposits[currency], out[currency])
 		}
 	}
 	for id := range ids {
 		w.highest = max(w.highest, id)
+	}
+	if err := w.s.Audit(); err != nil {
+		w.t.Fatal(err)
 	}
 }
 

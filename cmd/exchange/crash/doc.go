@@ -7,5 +7,6 @@
 //	unknown           present as a whole, or absent; never half
 //
 // and over everything: money is conserved, reserves are what open orders hold, no id is given twice,
-// and a request whose nonce was used is refused when its bytes are sent again.
+// a request whose nonce was used is refused when its bytes are sent again, and the exchange's own audit
+// finds no difference. So does an exchange that was restored from a backup.
 package crash

@@ -154,7 +154,7 @@ func TestASecondExchangeOnOneRedisEndsTheFirst(t *testing.T) {
 	if code := first.ExitCode(); code != 77 {
 		t.Errorf("the first one ends with %d, want 77", code)
 	}
-	w.s, w.traders[0].s = second, second
+	w.s, w.traders[0].s, w.banker.s = second, second, second
 	w.compare()
 }
 
@@ -175,6 +175,9 @@ func TestTheDemoKeepsItsStateAndCreditsOnce(t *testing.T) {
 					if h.Balance.String() != want[h.Currency] {
 						t.Errorf("alice has %v %s, want %s", h.Balance, h.Currency, want[h.Currency])
 					}
+				}
+				if err := s.Audit(); err != nil {
+					t.Error(err)
 				}
 				s.Kill()
 			}

@@ -12,6 +12,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -97,7 +98,7 @@ func New(t testing.TB, store string, more ...string) *Server {
 	}
 	s := &Server{t: t, binary: build(t), Listen: FreeAddress(t), Operator: FreeAddress(t), token: "token-of-the-tests-1234", log: log,
 		Client: &fasthttp.Client{ReadTimeout: 20 * time.Second, MaxIdemponentCallAttempts: 1, RetryIfErr: func(*fasthttp.Request, int, error) (bool, bool) { return false, false }}}
-	s.Args = append([]string{"serve", "--config", file, "--listen", s.Listen, "--operator", s.Operator, "--store", store, "--data", filepath.Join(dir, "data")}, more...)
+	s.Args = append([]string{"serve", "--config", file, "--listen", s.Listen, "--operator", s.Operator, "--store", store, "--data", filepath.Join(dir, "data"), "--no-rate-limits"}, more...)
 	s.Env = append(os.Environ(), "EXCHANGE_OPERATOR_TOKEN="+s.token)
 	t.Cleanup(func() {
 		s.Kill()
@@ -217,7 +218,45 @@ func (s *Server) Call(method, path string, body, v any) (int, error) {
 	if v == nil {
 		return 200, nil
 	}
+	if last, ok := v.(*lastLine); ok {
+		lines := bytes.Split(bytes.TrimSuffix(resp.Body(), []byte("\n")), []byte("\n"))
+		*last = bytes.Clone(lines[len(lines)-1])
+		return 200, nil
+	}
 	return 200, json.Unmarshal(resp.Body(), v)
+}
+
+// Audit has the running exchange compare its books: an error if it cannot, or if there is any difference.
+func (s *Server) Audit() error {
+	var body lastLine
+	if _, err := s.Call("POST", "/operator/v1/audit", map[string]string{}, &body); err != nil {
+		return fmt.Errorf("the audit: %w", err)
+	}
+	var a struct {
+		End *struct{ Differences []string }
+	}
+	if err := json.Unmarshal(body, &a); err != nil || a.End == nil || len(a.End.Differences) > 0 {
+		return fmt.Errorf("the audit is not clean: %s", body)
+	}
+	return nil
+}
+
+// A lastLine is all that Call keeps of an answer that comes in lines.
+type lastLine []byte
+
+// Command runs the program with other arguments, as an operator of this server would, until it ends. It
+// returns what is written to standard output, to standard error, and the exit code.
+func (s *Server) Command(args ...string) (out, errOut string, code int) {
+	s.t.Helper()
+	cmd := exec.Command(s.binary, args...)
+	// Built with the race detector, a program stays for a second at its end; a command leaves nothing behind.
+	cmd.Env = append(slices.Clone(s.Env), "EXCHANGE_OPERATOR="+s.Operator, "GORACE=atexit_sleep_ms=0")
+	var stdout, stderr bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &stdout, &stderr
+	if err := cmd.Run(); cmd.ProcessState == nil {
+		s.t.Fatal(err)
+	}
+	return stdout.String(), stderr.String(), cmd.ProcessState.ExitCode()
 }
 
 // Eventually waits for a condition that other processes bring about.

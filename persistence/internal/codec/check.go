@@ -2,6 +2,7 @@ package codec
 
 import (
 	"fmt"
+	"slices"
 
 	"exchange/core/matching"
 	"exchange/persistence"
@@ -16,6 +17,11 @@ const (
 	maxCode  = 32        // bytes of a currency code
 	maxText  = 1024      // bytes of a deposit's reference
 	maxKinds = 4096      // currencies of one wallet
+
+	maxAddress = 256 // bytes of a withdrawal's address
+	maxDetails = 1024
+	maxWho     = 256 // bytes of an action
+	maxWhat    = 4096
 
 	// MaxClientID is how long a client_order_id may be, in bytes.
 	MaxClientID = 36
@@ -58,13 +64,12 @@ func CheckWrites(from, to uint64, w *persistence.Writes) error {
 	if from > to || to > MaxID {
 		return fmt.Errorf("%w: apply from %d to %d: the end must not be below the start, nor above 2^53", persistence.ErrInvalid, from, to)
 	}
-	if from == to && (len(w.Wallets) > 0 || len(w.Trades) > 0 || len(w.Orders) > 0 || len(w.Deposits) > 0) {
+	rows := [...]int{len(w.Wallets), len(w.Trades), len(w.Orders), len(w.Deposits), len(w.Withdraws), len(w.Candles), len(w.Actions), len(w.Nonces)}
+	if from == to && slices.Max(rows[:len(rows)-1]) > 0 {
 		return fmt.Errorf("%w: apply at %d does not move the watermark: it may hold nonces only", persistence.ErrInvalid, from)
 	}
-	for _, n := range []int{len(w.Wallets), len(w.Nonces), len(w.Trades), len(w.Orders), len(w.Deposits)} {
-		if n > persistence.MaxRows {
-			return fmt.Errorf("%w: apply from %d to %d holds %d rows of one kind: at most %d are possible", persistence.ErrInvalid, from, to, n, persistence.MaxRows)
-		}
+	if n := slices.Max(rows[:]); n > persistence.MaxRows {
+		return fmt.Errorf("%w: apply from %d to %d holds %d rows of one kind: at most %d are possible", persistence.ErrInvalid, from, to, n, persistence.MaxRows)
 	}
 	for i := range w.Wallets {
 		if err := checkWallet(&w.Wallets[i]); err != nil {
@@ -77,40 +82,92 @@ func CheckWrites(from, to uint64, w *persistence.Writes) error {
 		}
 	}
 	for i := range w.Trades {
-		t := &w.Trades[i]
-		if err := checkID("trade", t.ID); err != nil {
+		if err := checkTrade(&w.Trades[i]); err != nil {
 			return err
-		}
-		if t.Price < 0 || t.Amount < 0 || t.TakerSide != matching.Buy && t.TakerSide != matching.Sell {
-			return fmt.Errorf("%w: trade %d: price %d, amount %d, side %d are not those of a trade", persistence.ErrInvalid, t.ID, int64(t.Price), int64(t.Amount), t.TakerSide)
 		}
 	}
 	for i := range w.Orders {
-		o := &w.Orders[i]
-		if err := checkID("order", o.ID); err != nil {
+		if err := checkOrder(&w.Orders[i]); err != nil {
 			return err
-		}
-		if o.Status != persistence.StatusCancelled && o.Status != persistence.StatusDone {
-			return fmt.Errorf("%w: order %d has status %d: only closed orders are history", persistence.ErrInvalid, o.ID, o.Status)
-		}
-		if o.Price < 0 || o.Amount < 0 || o.Remaining < 0 || o.Side != matching.Buy && o.Side != matching.Sell || o.ClosedSeq > MaxID {
-			return fmt.Errorf("%w: order %d: price %d, amount %d, remaining %d, side %d, sequence %d are not those of an order", persistence.ErrInvalid,
-				o.ID, int64(o.Price), int64(o.Amount), int64(o.Remaining), o.Side, o.ClosedSeq)
-		}
-		if len(o.ClientID) > MaxClientID {
-			return fmt.Errorf("%w: order %d: client_order_id of %d bytes, at most %d are possible", persistence.ErrInvalid, o.ID, len(o.ClientID), MaxClientID)
 		}
 	}
 	for i := range w.Deposits {
-		p := &w.Deposits[i]
-		if err := checkID("deposit", p.ID); err != nil {
+		if err := checkDeposit(&w.Deposits[i]); err != nil {
 			return err
 		}
-		if p.Amount < 0 || len(p.Reference) > maxText {
-			return fmt.Errorf("%w: deposit %d: amount %d, reference of %d bytes (at most %d)", persistence.ErrInvalid, p.ID, int64(p.Amount), len(p.Reference), maxText)
+	}
+	for i := range w.Withdraws {
+		if err := checkWithdraw(&w.Withdraws[i]); err != nil {
+			return err
+		}
+	}
+	for i := range w.Candles {
+		if err := checkCandle(&w.Candles[i]); err != nil {
+			return err
+		}
+	}
+	for i := range w.Actions {
+		if err := checkAction(&w.Actions[i]); err != nil {
+			return err
 		}
 	}
 	return nil
+}
+
+func checkTrade(t *persistence.Trade) error {
+	if t.Price < 0 || t.Amount < 0 || t.TakerSide != matching.Buy && t.TakerSide != matching.Sell {
+		return fmt.Errorf("%w: trade %d: price %d, amount %d, side %d are not those of a trade", persistence.ErrInvalid, t.ID, int64(t.Price), int64(t.Amount), t.TakerSide)
+	}
+	return checkID("trade", t.ID)
+}
+
+func checkOrder(o *persistence.Order) error {
+	if o.Status != persistence.StatusCancelled && o.Status != persistence.StatusDone {
+		return fmt.Errorf("%w: order %d has status %d: only closed orders are history", persistence.ErrInvalid, o.ID, o.Status)
+	}
+	if o.Price < 0 || o.Amount < 0 || o.Remaining < 0 || o.Side != matching.Buy && o.Side != matching.Sell || o.ClosedSeq > MaxID {
+		return fmt.Errorf("%w: order %d: price %d, amount %d, remaining %d, side %d, sequence %d are not those of an order", persistence.ErrInvalid,
+			o.ID, int64(o.Price), int64(o.Amount), int64(o.Remaining), o.Side, o.ClosedSeq)
+	}
+	if len(o.ClientID) > MaxClientID {
+		return fmt.Errorf("%w: order %d: client_order_id of %d bytes, at most %d are possible", persistence.ErrInvalid, o.ID, len(o.ClientID), MaxClientID)
+	}
+	return checkID("order", o.ID)
+}
+
+func checkDeposit(p *persistence.Deposit) error {
+	if p.Amount < 0 || len(p.Reference) > maxText {
+		return fmt.Errorf("%w: deposit %d: amount %d, reference of %d bytes (at most %d)", persistence.ErrInvalid, p.ID, int64(p.Amount), len(p.Reference), maxText)
+	}
+	return checkID("deposit", p.ID)
+}
+
+func checkWithdraw(d *persistence.Withdraw) error {
+	switch d.Status {
+	case persistence.WithdrawApproved, persistence.WithdrawRefused, persistence.WithdrawCancelled:
+	default:
+		return fmt.Errorf("%w: withdrawal %d has status %d: only those that came to their end are history", persistence.ErrInvalid, d.ID, d.Status)
+	}
+	if d.Amount < 0 || d.ClosedSeq > MaxID || len(d.Address) > maxAddress || len(d.Details) > maxDetails {
+		return fmt.Errorf("%w: withdrawal %d: amount %d, sequence %d, address of %d bytes (at most %d), details of %d (at most %d)", persistence.ErrInvalid,
+			d.ID, int64(d.Amount), d.ClosedSeq, len(d.Address), maxAddress, len(d.Details), maxDetails)
+	}
+	return checkID("withdrawal", d.ID)
+}
+
+func checkCandle(c *persistence.Candle) error {
+	if c.Time < 0 || c.Time > MaxID || c.Open < 0 || c.High < 0 || c.Low < 0 || c.Close < 0 {
+		return fmt.Errorf("%w: candle of pair %d, frame %d, time %d: prices %d, %d, %d, %d are not those of a candle", persistence.ErrInvalid,
+			c.Pair, c.Frame, c.Time, int64(c.Open), int64(c.High), int64(c.Low), int64(c.Close))
+	}
+	return nil
+}
+
+func checkAction(a *persistence.Action) error {
+	if len(a.Who) > maxWho || len(a.What) > maxWhat {
+		return fmt.Errorf("%w: action %d: who of %d bytes (at most %d), what of %d (at most %d)", persistence.ErrInvalid, a.Seq, len(a.Who), maxWho, len(a.What), maxWhat)
+	}
+	return checkID("action", a.Seq)
 }
 
 func checkID(kind string, id uint64) error {
@@ -152,6 +209,22 @@ func CheckTrades(q *persistence.TradeQuery) error {
 // CheckDeposits refuses a query that has no meaning.
 func CheckDeposits(q *persistence.DepositQuery) error { return checkOffset(q.Offset) }
 
+// CheckWithdraws refuses a query that has no meaning.
+func CheckWithdraws(q *persistence.WithdrawQuery) error { return checkOffset(q.Offset) }
+
+// CheckBegin refuses a sequence that no journal could start at.
+func CheckBegin(seq uint64) error {
+	if seq > MaxID {
+		return fmt.Errorf("%w: a journal that begins at %d: it must be below 2^53", persistence.ErrInvalid, seq)
+	}
+	return nil
+}
+
+// NotEmpty refuses to begin a journal in a store that holds what.
+func NotEmpty(what string) error {
+	return fmt.Errorf("%w: the store is not empty, it has %s; restore into a new one", persistence.ErrInvalid, what)
+}
+
 func checkOffset(n int) error {
 	if n < 0 {
 		return fmt.Errorf("%w: offset %d is negative", persistence.ErrInvalid, n)
@@ -159,18 +232,10 @@ func checkOffset(n int) error {
 	return nil
 }
 
-// MySide is the side of account in a trade; the taker's when it met itself.
-func MySide(t *persistence.Trade, account uint32) matching.Side {
-	if t.Taker == account {
-		return t.TakerSide
-	}
-	return t.TakerSide.Opposite()
-}
-
-// TradeMatches reports whether a trade passes the query's filters (not Before and Offset).
-func TradeMatches(t *persistence.Trade, q *persistence.TradeQuery) bool {
-	return (q.Pair == 0 || t.Pair == q.Pair) &&
-		(q.Account == 0 || t.Taker == q.Account || t.Maker == q.Account) &&
-		(q.TakerSide == 0 || t.TakerSide == q.TakerSide) &&
-		(q.MySide == 0 || MySide(t, q.Account) == q.MySide)
+// WithdrawMatches reports whether a withdrawal passes the query's filters (not Before and Offset).
+func WithdrawMatches(d *persistence.Withdraw, q *persistence.WithdrawQuery) bool {
+	return (q.Account == 0 || d.Account == q.Account) &&
+		(q.Currency == 0 || d.Currency == q.Currency) &&
+		(q.Status == 0 || d.Status == q.Status) &&
+		(q.MaxSeq == 0 || d.ClosedSeq <= q.MaxSeq)
 }

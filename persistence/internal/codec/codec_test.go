@@ -35,7 +35,8 @@ func drawRow(t *rapid.T) rowCase {
 	price := money.Price(rapid.Int64Range(0, 1<<63-1).Draw(t, "price"))
 	at := rapid.Int64().Draw(t, "time")
 	text := rapid.StringN(0, MaxClientID, MaxClientID).Draw(t, "text")
-	switch rapid.IntRange(0, 2).Draw(t, "kind") {
+	kind := rapid.IntRange(0, 5).Draw(t, "kind")
+	switch kind {
 	case 0:
 		v := persistence.Trade{
 			ID: id, Pair: rapid.Uint16().Draw(t, "pair"), TakerSide: side, Price: price, Amount: amount, TimeUs: at,
@@ -58,6 +59,37 @@ func drawRow(t *rapid.T) rowCase {
 		return rowCase{AppendOrder(nil, &v), v, func(b []byte) (any, error) {
 			var got persistence.Order
 			err := DecodeOrder(b, account, id, &got)
+			return got, err
+		}}
+	}
+	switch kind {
+	case 2:
+		v := persistence.Withdraw{
+			ID: id, Account: account, Currency: rapid.Uint16().Draw(t, "currency"), Amount: amount, Status: uint8(rapid.IntRange(0, 255).Draw(t, "status")),
+			TimeUs: at, ClosedUs: rapid.Int64().Draw(t, "closed"), ClosedSeq: rapid.Uint64Range(0, MaxID).Draw(t, "sequence"),
+			Address: text, Details: rapid.StringN(0, maxDetails, maxDetails).Draw(t, "details"),
+		}
+		return rowCase{AppendWithdraw(nil, &v), v, func(b []byte) (any, error) {
+			var got persistence.Withdraw
+			err := DecodeWithdraw(b, id, &got)
+			return got, err
+		}}
+	case 3:
+		other := func(name string) money.Price { return money.Price(rapid.Int64Range(0, 1<<63-1).Draw(t, name)) }
+		v := persistence.Candle{
+			Pair: uint16(account), Frame: uint8(account >> 16), Time: int64(id), Open: price, High: other("high"), Low: other("low"), Close: other("close"),
+			Volume: money.TotalFromBits(rapid.Uint64().Draw(t, "volume"), rapid.Uint64().Draw(t, "volume's low half")),
+		}
+		return rowCase{AppendCandle(nil, &v), v, func(b []byte) (any, error) {
+			var got persistence.Candle
+			err := DecodeCandle(b, v.Pair, v.Frame, id, &got)
+			return got, err
+		}}
+	case 4:
+		v := persistence.Action{Seq: id, TimeUs: at, Who: text, What: rapid.StringN(0, 200, maxWhat).Draw(t, "what")}
+		return rowCase{AppendAction(nil, &v), v, func(b []byte) (any, error) {
+			var got persistence.Action
+			err := DecodeAction(b, id, &got)
 			return got, err
 		}}
 	}
@@ -101,9 +133,14 @@ func TestAnyBytesAreARowOrCorrupt(t *testing.T) {
 		var o persistence.Order
 		var p persistence.Deposit
 		var w persistence.Wallet
+		var d persistence.Withdraw
+		var c persistence.Candle
+		var a persistence.Action
 		TradeSide(b)
+		TradeMatches(b, &persistence.TradeQuery{Account: 1, Pair: 1, TakerSide: 1, MySide: 1})
 		OrderMatches(b, &persistence.OrderQuery{Side: 1, Status: 2, MaxSeq: 3})
-		for _, err := range []error{DecodeTrade(b, 1, &tr), DecodeOrder(b, 1, 1, &o), DecodeDeposit(b, 1, 1, &p), DecodeWallet(b, 1, &w)} {
+		for _, err := range []error{DecodeTrade(b, 1, &tr), DecodeOrder(b, 1, 1, &o), DecodeDeposit(b, 1, 1, &p), DecodeWallet(b, 1, &w),
+			DecodeWithdraw(b, 1, &d), DecodeCandle(b, 1, 1, 1, &c), DecodeAction(b, 1, &a)} {
 			if err != nil && !errors.Is(err, persistence.ErrCorrupt) {
 				t.Fatal(err)
 			}
@@ -132,10 +169,44 @@ func TestTheIndexOfAnOrderDecidesLikeItsRow(t *testing.T) {
 	})
 }
 
+func TestTheRowAndTheMarkOfATradeDecideLikeTheTrade(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		some := func(name string, low, high int) int { return rapid.IntRange(low, high).Draw(t, name) }
+		me := uint32(some("account", 1, 3))
+		tr := persistence.Trade{
+			ID: 1, Pair: uint16(some("pair", 1, 2) * some("by", 1, 30_000)), TakerSide: matching.Side(some("side", 1, 2)),
+			Price: money.Price(some("price", 0, 1e9)), Amount: money.Amount(some("amount", 0, 1e9)), TimeUs: rapid.Int64().Draw(t, "time"),
+			Taker: me, Maker: uint32(some("other", 1, 3)),
+		}
+		if rapid.Bool().Draw(t, "maker") {
+			tr.Taker, tr.Maker = tr.Maker, tr.Taker
+		}
+		q := persistence.TradeQuery{Account: me, TakerSide: matching.Side(some("want side", 0, 2)), MySide: matching.Side(some("want mine", 0, 2))}
+		if rapid.Bool().Draw(t, "in pair") {
+			q.Pair = tr.Pair + uint16(some("another", 0, 1))
+		}
+		mine := tr.TakerSide
+		if tr.Taker != me {
+			mine = mine.Opposite()
+		}
+		want := (q.Pair == 0 || tr.Pair == q.Pair) && (q.TakerSide == 0 || tr.TakerSide == q.TakerSide) && (q.MySide == 0 || mine == q.MySide)
+		if got := TradeMatches(AppendTrade(nil, &tr), &q); got != want {
+			t.Fatalf("the row of %+v under %+v: %v", tr, q, got)
+		}
+		if got := MarkMatches(string(AppendMark(nil, &tr, me)), &q); got != want {
+			t.Fatalf("the mark of %+v under %+v: %v", tr, q, got)
+		}
+	})
+}
+
 func TestARowIsSmall(t *testing.T) {
 	tr := persistence.Trade{ID: 1e9, Pair: 20, TakerSide: 1, Price: 5_000_000_000_000, Amount: 12_345_678, TimeUs: 1_800_000_000_000_000, Taker: 1e6, Maker: 1e6, TakerOrder: 1e9, MakerOrder: 1e9}
 	if n := IDSize + len(AppendTrade(nil, &tr)); n > 48 {
 		t.Errorf("a trade has %d bytes, at most 48 were planned for", n)
+	}
+	c := persistence.Candle{Open: 5_000_000_000_000, High: 5_010_000_000_000, Low: 4_900_000_000_000, Close: 5_000_100_000_000, Volume: money.Amount(1e12).Total()}
+	if n := IDSize + len(AppendCandle(nil, &c)); n > 40 {
+		t.Errorf("a candle has %d bytes, at most 40 were planned for", n)
 	}
 	o := persistence.Order{ID: 1e9, Pair: 20, Side: 1, Status: 3, Price: 5_000_000_000_000, Amount: 12_345_678, TimeUs: 1_800_000_000_000_000, ClosedUs: 1_800_000_100_000_000, ClosedSeq: 1e9}
 	if n := IDSize + len(AppendOrder(nil, &o)); n > 64 {
@@ -200,4 +271,19 @@ func TestDownloadFindsEveryDamage(t *testing.T) {
 	short.Chunks--
 	f("a chunk less", short, chunks, true, persistence.ErrCorrupt)
 	f("an empty chunk", s, append([][]byte{binary.BigEndian.AppendUint32(nil, 0)}, chunks[1:]...), true, persistence.ErrCorrupt)
+}
+
+func TestCandleTimesAreTheQuerys(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		edges := rapid.SampledFrom([]int64{-1 << 63, -1, 0, 1, 60, MaxID, MaxID + 1, 1<<63 - 1})
+		times := rapid.OneOf(edges, rapid.Int64Range(-5, 100))
+		q := persistence.CandleQuery{Since: times.Draw(t, "since"), Until: times.Draw(t, "until")}
+		time := rapid.OneOf(rapid.SampledFrom([]int64{0, 1, 60, MaxID}), rapid.Int64Range(0, 100)).Draw(t, "time")
+		want := time >= q.Since && (q.Until == 0 || time <= q.Until)
+		since, before, any := CandleTimes(&q)
+		got := any && uint64(time) >= since && (before == 0 || uint64(time) < before)
+		if got != want {
+			t.Fatalf("%+v and time %d: %v, want %v (%d, %d, %v)", q, time, got, want, since, before, any)
+		}
+	})
 }

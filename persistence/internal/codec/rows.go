@@ -2,7 +2,6 @@ package codec
 
 import (
 	"encoding/binary"
-	"fmt"
 
 	"exchange/core/matching"
 	"exchange/core/money"
@@ -56,6 +55,56 @@ func TradeSide(row []byte) matching.Side {
 		return 0
 	}
 	return matching.Side(row[1] & sideMask)
+}
+
+// TradeMatches reports whether an encoded trade of the query's list (of its account, or its pair) passes
+// the other filters, Before and Offset left aside. It reads no more of the row than it must: a long offset
+// has it look at many rows. A damaged one passes, so that decoding it reports the damage.
+func TradeMatches(row []byte, q *persistence.TradeQuery) bool {
+	if len(row) < 2 || row[0] != version {
+		return true
+	}
+	side := matching.Side(row[1] & sideMask)
+	if q.TakerSide != 0 && side != q.TakerSide {
+		return false
+	}
+	if q.Pair == 0 && q.MySide == 0 {
+		return true
+	}
+	d := decoder{rest: row[2:]}
+	if pair := d.uvarint(); q.Pair != 0 && pair != uint64(q.Pair) && !d.bad {
+		return false
+	}
+	if q.MySide == 0 {
+		return true
+	}
+	d.uvarint() // price
+	d.uvarint() // amount
+	d.uvarint() // time
+	if taker := d.uvarint(); taker != uint64(q.Account) {
+		side = side.Opposite()
+	}
+	return d.bad || side == q.MySide
+}
+
+// MarkSize is the length of a mark.
+const MarkSize = 3
+
+// AppendMark writes what filters need of a trade in the list of an account: the taker's side, the account's
+// own side, which is the taker's if it met itself, and the pair.
+func AppendMark(dst []byte, t *persistence.Trade, account uint32) []byte {
+	mine := t.TakerSide
+	if t.Taker != account {
+		mine = mine.Opposite()
+	}
+	return append(dst, byte(t.TakerSide)|byte(mine)<<2, byte(t.Pair>>8), byte(t.Pair))
+}
+
+// MarkMatches is TradeMatches for a mark.
+func MarkMatches(mark string, q *persistence.TradeQuery) bool {
+	return (q.TakerSide == 0 || matching.Side(mark[0]&sideMask) == q.TakerSide) &&
+		(q.MySide == 0 || matching.Side(mark[0]>>2&sideMask) == q.MySide) &&
+		(q.Pair == 0 || uint16(mark[1])<<8|uint16(mark[2]) == q.Pair)
 }
 
 // DecodeTrade is the inverse of AppendTrade.
@@ -150,141 +199,4 @@ func DecodeOrder(row []byte, account uint32, id uint64, o *persistence.Order) er
 		o.ClientID = d.text()
 	}
 	return d.close("order", id)
-}
-
-// AppendDeposit writes everything of p but its id and its account, which its list knows.
-func AppendDeposit(dst []byte, p *persistence.Deposit) []byte {
-	dst = append(dst, version)
-	dst = binary.AppendUvarint(dst, uint64(p.Currency))
-	dst = binary.AppendUvarint(dst, uint64(p.Amount))
-	dst = binary.AppendUvarint(dst, uint64(p.TimeUs))
-	return appendText(dst, p.Reference)
-}
-
-// DecodeDeposit is the inverse of AppendDeposit.
-func DecodeDeposit(row []byte, account uint32, id uint64, p *persistence.Deposit) error {
-	d := open(row)
-	*p = persistence.Deposit{
-		ID:        id,
-		Account:   account,
-		Currency:  uint16(d.upTo(1<<16 - 1)),
-		Amount:    money.Amount(d.upTo(1<<63 - 1)),
-		TimeUs:    int64(d.uvarint()),
-		Reference: d.text(),
-	}
-	return d.close("deposit", id)
-}
-
-// AppendWallet writes everything of w but its account.
-func AppendWallet(dst []byte, w *persistence.Wallet) []byte {
-	dst = append(dst, version)
-	dst = binary.AppendUvarint(dst, w.Seq)
-	dst = appendText(dst, w.Name)
-	dst = binary.AppendUvarint(dst, uint64(len(w.Holdings)))
-	for i := range w.Holdings {
-		h := &w.Holdings[i]
-		dst = appendText(dst, h.Currency)
-		dst = appendBalance(dst, h.Balance)
-		dst = appendBalance(dst, h.Reserve)
-	}
-	return dst
-}
-
-// DecodeWallet is the inverse of AppendWallet.
-func DecodeWallet(row []byte, account uint32, w *persistence.Wallet) error {
-	d := open(row)
-	*w = persistence.Wallet{Account: account, Seq: d.uvarint(), Name: d.text()}
-	for n := d.upTo(uint64(len(row))); n > 0 && !d.bad; n-- {
-		w.Holdings = append(w.Holdings, persistence.Holding{Currency: d.text(), Balance: d.balance(), Reserve: d.balance()})
-	}
-	return d.close("wallet", uint64(account))
-}
-
-func appendText(dst []byte, s string) []byte {
-	dst = binary.AppendUvarint(dst, uint64(len(s)))
-	return append(dst, s...)
-}
-
-func appendBalance(dst []byte, b money.Balance) []byte {
-	hi, lo := b.Bits()
-	dst = binary.AppendUvarint(dst, hi)
-	return binary.AppendUvarint(dst, lo)
-}
-
-// decoder reads a row; after the first fault it yields zeros and close reports it.
-type decoder struct {
-	rest []byte
-	bad  bool
-}
-
-func open(row []byte) decoder {
-	d := decoder{rest: row}
-	if d.byte() != version {
-		d.bad = true
-	}
-	return d
-}
-
-func (d *decoder) byte() byte {
-	if len(d.rest) == 0 {
-		d.bad = true
-		return 0
-	}
-	b := d.rest[0]
-	d.rest = d.rest[1:]
-	return b
-}
-
-func (d *decoder) uvarint() uint64 {
-	v, n := binary.Uvarint(d.rest)
-	if n <= 0 {
-		d.bad, d.rest = true, nil
-		return 0
-	}
-	d.rest = d.rest[n:]
-	return v
-}
-
-func (d *decoder) varint() int64 {
-	v, n := binary.Varint(d.rest)
-	if n <= 0 {
-		d.bad, d.rest = true, nil
-		return 0
-	}
-	d.rest = d.rest[n:]
-	return v
-}
-
-func (d *decoder) upTo(limit uint64) uint64 {
-	v := d.uvarint()
-	if v > limit {
-		d.bad = true
-		return 0
-	}
-	return v
-}
-
-func (d *decoder) balance() money.Balance {
-	hi := d.uvarint()
-	return money.BalanceFromBits(hi, d.uvarint())
-}
-
-func (d *decoder) text() string {
-	n := d.uvarint()
-	if n > uint64(len(d.rest)) {
-		d.bad, d.rest = true, nil
-		return ""
-	}
-	s := string(d.rest[:n])
-	d.rest = d.rest[n:]
-	return s
-}
-
-// close reports whether the row was read to its end without a fault.
-func (d *decoder) close(kind string, id uint64) error {
-	if d.bad || len(d.rest) != 0 {
-		return fmt.Errorf("%w: the row of %s %d has an unknown version or a wrong length; restore the store from a backup or run the version that wrote it",
-			persistence.ErrCorrupt, kind, id)
-	}
-	return nil
 }

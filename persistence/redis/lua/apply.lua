@@ -1,6 +1,9 @@
 -- KEYS: head, watermark   ARGV: token, from, to, '1' to move the watermark, then operations:
---   'L', key, limit, n, n rows              rows of a list, in the order of their ids
---   'Z', key, limit, 2n, n times score, row rows of a sorted set
+--   'L', key, limit, n, n rows              rows of a list, in the order of their ids; what is there stays
+--   'C', key, limit, n, n rows              the same, but what is there is replaced
+--   'A', key, limit, n + 1, n rows, marks   as 'L', with 3 bytes for each row that are kept in key .. ':marks'
+--   'Z', key, limit, 2n, n times score, row rows of a sorted set; a row that is there stays
+--   'U', key, '0', 2n, n times score, row   the same, but a score that is there stays
 --   'W', key, '0', 2n, n times field, value a hash, replaced
 --   'N', key, '0', 2n, n times field, value nonces, which only grow
 -- A limit keeps that many of the newest rows; 0 keeps all. No key of a list occurs twice.
@@ -11,68 +14,97 @@ if ARGV[2] ~= ARGV[3] and wm == ARGV[3] then return {2, wm} end -- an earlier tr
 if wm ~= ARGV[2] then return {-2, wm} end
 
 local MANY = 1000     -- arguments of one command
-local LATE = 500000   -- how many rows of a list may be newer than the oldest new one
+local LATE = 500000   -- how many rows of a list may be moved to make room
 
 -- Ids are below 2^53: exact as numbers. Rows are never compared as text, which depends on the locale.
 local function id(row) return (struct.unpack('>I8', row)) end
 
--- range is the elements from..to of a list, counted from 0.
-local function range(key, from, to)
-  local rows, n = {}, 0
+-- below is how many ids of a list are below x. It looks from the newest on: most rows belong there.
+local function below(key, len, x)
+  local lo, hi, step = 0, len, 1 -- the answer is in lo..hi
+  while hi > 0 do
+    local at = math.max(hi - step, 0)
+    if id(redis.call('LINDEX', key, at)) < x then
+      lo = at + 1
+      break
+    end
+    hi = at
+    step = step * 2
+  end
+  while lo < hi do
+    local mid = math.floor((lo + hi) / 2)
+    if id(redis.call('LINDEX', key, mid)) < x then lo = mid + 1 else hi = mid end
+  end
+  return lo
+end
+
+-- take appends the elements from..to of a list, counted from 0, to rows.
+local function take(rows, key, from, to)
   while from <= to do
     local page = redis.call('LRANGE', key, from, math.min(from + MANY - 1, to))
-    for i = 1, #page do rows[n + i] = page[i] end
-    n = n + #page
+    for i = 1, #page do rows[#rows + 1] = page[i] end
     from = from + MANY
   end
   return rows
 end
 
--- plan finds where the rows ARGV[first..last] belong. It answers how many rows of the list stay as
--- they are, the rows to put behind them, and their first and last index; nil if they come too late.
-local function plan(key, first, last)
-  local len = redis.call('LLEN', key)
-  local lowest = id(ARGV[first])
-  if len == 0 or id(redis.call('LINDEX', key, -1)) < lowest then
-    return {stay = len, len = len, rows = ARGV, first = first, last = last}
-  end
-  local lo, hi = 0, len -- the first element whose id is not below lowest
-  while lo < hi do
-    local mid = math.floor((lo + hi) / 2)
-    if id(redis.call('LINDEX', key, mid)) < lowest then lo = mid + 1 else hi = mid end
-  end
-  if len - lo > LATE then return nil end
-  local old = range(key, lo, len - 1)
-  local i, j = 1, first -- what is in order already stays
-  while i <= #old and j <= last do
-    local a, b = id(old[i]), id(ARGV[j])
-    if a > b then break end
-    if a == b then j = j + 1 end
-    i = i + 1
-  end
-  local stay, rows = lo + i - 1, {}
-  if j > last then return {stay = len, len = len, rows = rows, first = 1, last = 0} end
-  while i <= #old or j <= last do
-    local a, b = old[i] and id(old[i]), j <= last and id(ARGV[j])
-    if not b or a and a <= b then
+-- merge appends old rows and the rows ARGV[first..last] to rows, in the order of their ids, and answers
+-- which places have new ones: their index in ARGV. Of two with one id the old one stays, or the new one
+-- replaces it.
+local function merge(rows, old, first, last, replace)
+  local i, new = 1, {}
+  for j = first, last do
+    local x = id(ARGV[j])
+    while i <= #old and id(old[i]) < x do
       rows[#rows + 1] = old[i]
       i = i + 1
-      if a == b then j = j + 1 end
+    end
+    local there = i <= #old and id(old[i]) == x
+    if there and not replace then
+      rows[#rows + 1] = old[i]
     else
       rows[#rows + 1] = ARGV[j]
-      j = j + 1
+      new[#rows] = j
     end
+    if there then i = i + 1 end
   end
-  return {stay = stay, len = len, rows = rows, first = 1, last = #rows}
+  for k = i, #old do rows[#rows + 1] = old[k] end
+  return new
+end
+
+-- plan finds where the rows ARGV[first..last] belong and answers what to do: rows to put at the end of
+-- the list ('back') or at its start ('front'), behind taking off what was between there and their place,
+-- so that stay elements stay. nil if too many would have to be moved.
+local function plan(key, first, last, replace)
+  local len = redis.call('LLEN', key)
+  local lowest, newest = id(ARGV[first]), len > 0 and id(redis.call('LINDEX', key, -1))
+  if len == 0 or newest < lowest then
+    return {where = 'back', stay = len, len = len, rows = ARGV, first = first, last = last}
+  end
+  if replace and newest == lowest then -- the newest again, and perhaps newer ones
+    return {where = 'last', stay = len, len = len, rows = ARGV, first = first + 1, last = last}
+  end
+  local lo, hi = below(key, len, lowest), below(key, len, id(ARGV[last]) + 1)
+  local p = {where = 'back', stay = lo, len = len, rows = {}, first = 1}
+  if hi < len - lo then p.where, p.stay = 'front', len - hi end
+  if len - p.stay > LATE then return nil end
+  local old = take({}, key, lo, hi - 1)
+  if p.where == 'front' then take(p.rows, key, 0, lo - 1) end
+  p.new = merge(p.rows, old, first, last, replace)
+  if not next(p.new) then p.where = 'none' end
+  if p.where == 'back' then take(p.rows, key, hi, len - 1) end
+  p.last = #p.rows
+  return p
 end
 
 -- All that can be refused is decided before the first write.
 local plans = {}
 local at = 5
 while at <= #ARGV do
-  local n = tonumber(ARGV[at + 3])
-  if ARGV[at] == 'L' then
-    local p = plan(ARGV[at + 1], at + 4, at + 3 + n)
+  local kind, n = ARGV[at], tonumber(ARGV[at + 3])
+  if kind == 'L' or kind == 'C' or kind == 'A' then
+    local rows = kind == 'A' and n - 1 or n
+    local p = plan(ARGV[at + 1], at + 4, at + 3 + rows, kind == 'C')
     if not p then return {-3, ARGV[at + 1]} end
     plans[at] = p
   end
@@ -81,6 +113,68 @@ end
 
 local function each(first, last, fn)
   for i = first, last, MANY do fn(i, math.min(i + MANY - 1, last)) end
+end
+
+-- put does what plan answered. It answers how long the list is then.
+local function put(key, p, first)
+  if p.where == 'none' then return p.len end
+  if p.where == 'last' then redis.call('LSET', key, -1, ARGV[first]) end
+  if p.stay == 0 and p.len > 0 then
+    redis.call('DEL', key)
+  elseif p.stay < p.len and p.where == 'front' then
+    redis.call('LTRIM', key, -p.stay, -1)
+  elseif p.stay < p.len then
+    redis.call('LTRIM', key, 0, p.stay - 1)
+  end
+  if p.where ~= 'front' then
+    each(p.first, p.last, function(i, j) redis.call('RPUSH', key, unpack(p.rows, i, j)) end)
+    return p.stay + p.last - p.first + 1
+  end
+  for i = 1, math.floor(#p.rows / 2) do -- each goes in front of the one before
+    p.rows[i], p.rows[#p.rows + 1 - i] = p.rows[#p.rows + 1 - i], p.rows[i]
+  end
+  each(1, #p.rows, function(i, j) redis.call('LPUSH', key, unpack(p.rows, i, j)) end)
+  return p.stay + #p.rows
+end
+
+-- mark keeps the marks beside a list as put keeps the list. The last mark is that of the newest row. There
+-- may be none for the oldest rows, which were written before there were marks, and there may be some
+-- in front for rows that are trimmed: those are removed when they are more than half.
+local function mark(key, p, len, first, marks)
+  if p.where == 'none' then return end
+  local at, moved = redis.call('STRLEN', key), p.len - p.stay
+  if p.new then -- rows were moved: so are their marks
+    local old, i, all = '', 0, {}
+    if p.where == 'back' and at >= 3 * moved then
+      at = at - 3 * moved
+      old = redis.call('GETRANGE', key, at, -1)
+    elseif p.where == 'front' and at >= 3 * p.len then
+      at = at - 3 * p.len
+      old = redis.call('GETRANGE', key, at, at + 3 * moved - 1)
+    else
+      redis.call('DEL', key) -- their marks are not there: new rows will have some again
+      return
+    end
+    for k = 1, #p.rows do
+      if p.new[k] then
+        local j = 3 * (p.new[k] - first)
+        all[k] = string.sub(marks, j + 1, j + 3)
+      else
+        all[k] = string.sub(old, i + 1, i + 3)
+        i = i + 3
+      end
+    end
+    if p.where == 'back' then
+      redis.call('SETRANGE', key, at, table.concat(all))
+    else
+      redis.call('SET', key, table.concat(all) .. redis.call('GETRANGE', key, at + 3 * moved, -1))
+    end
+  else
+    redis.call('APPEND', key, marks)
+  end
+  if redis.call('STRLEN', key) > 6 * len + 3000 then
+    redis.call('SET', key, redis.call('GETRANGE', key, -3 * len, -1))
+  end
 end
 
 -- less compares decimal numbers of up to 20 digits, which may be above 2^53.
@@ -95,16 +189,17 @@ at = 5
 while at <= #ARGV do
   local kind, key, limit, n = ARGV[at], ARGV[at + 1], tonumber(ARGV[at + 2]), tonumber(ARGV[at + 3])
   local first, last = at + 4, at + 3 + n
-  if kind == 'L' then
-    local p = plans[at]
-    if p.stay < p.len then
-      if p.stay == 0 then redis.call('DEL', key) else redis.call('LTRIM', key, 0, p.stay - 1) end
-    end
-    each(p.first, p.last, function(i, j) redis.call('RPUSH', key, unpack(p.rows, i, j)) end)
-    if limit > 0 then redis.call('LTRIM', key, -limit, -1) end
+  if kind == 'L' or kind == 'C' or kind == 'A' then
+    local len = put(key, plans[at], first)
+    if kind == 'A' then mark(key .. ':marks', plans[at], limit > 0 and math.min(len, limit) or len, first, ARGV[last]) end
+    if limit > 0 and len > limit then redis.call('LTRIM', key, -limit, -1) end
   elseif kind == 'Z' then
     each(first, last, function(i, j) redis.call('ZADD', key, 'NX', unpack(ARGV, i, j)) end)
     if limit > 0 then redis.call('ZREMRANGEBYRANK', key, 0, -limit - 1) end
+  elseif kind == 'U' then
+    for i = first, last, 2 do
+      if redis.call('ZCOUNT', key, ARGV[i], ARGV[i]) == 0 then redis.call('ZADD', key, ARGV[i], ARGV[i + 1]) end
+    end
   elseif kind == 'W' then
     redis.call('DEL', key)
     each(first, last, function(i, j) redis.call('HSET', key, unpack(ARGV, i, j)) end)

@@ -1,0 +1,56 @@
+package actors
+
+import (
+	"fmt"
+	"strings"
+
+	"exchange/core/event"
+	"exchange/core/state"
+)
+
+// maxWords is the longest text of an action that the store takes, in bytes.
+const maxWords = 4096
+
+// inWords says a record of an operator's, for the log of actions. What is too long, as a key with very many
+// addresses may be, is cut: the record has it all.
+func inWords(s *state.State, r *event.Record) string {
+	text := allWords(s, r)
+	if len(text) > maxWords {
+		text = strings.ToValidUTF8(text[:maxWords-len("...")], "") + "..."
+	}
+	return text
+}
+
+func allWords(s *state.State, r *event.Record) string {
+	name := func(id uint32) string { return s.Account(id).Name }
+	pair := func() string { return s.Pair(r.Pair).Name }
+	code := func(number uint16) string { return s.Currencies()[number-1].Code }
+	switch r.Kind {
+	case event.KindAccount:
+		return fmt.Sprintf("opened account %s (%s)", r.Account.Name, r.Account.Email)
+	case event.KindKey:
+		return fmt.Sprintf("made key %s for account %s, permissions %d, from %v", r.Key.Key, name(r.Key.Account), r.Key.Permissions, r.Key.Allow)
+	case event.KindKeyRevoked:
+		return fmt.Sprintf("revoked key %s", s.Keys()[r.KeyRevoked.Number-1].Key.Key)
+	case event.KindDeposit:
+		d := &r.Deposit
+		return fmt.Sprintf("deposit %d: %v %s to account %s, reference %q", d.ID, d.Amount, code(d.Currency), name(d.Account), d.Reference)
+	case event.KindCancel:
+		return fmt.Sprintf("cancelled order %d of account %s in %s", r.Cancel.Order, name(r.Cancel.Account), pair())
+	case event.KindWithdrawMoved:
+		m := &r.WithdrawMoved
+		return fmt.Sprintf("withdraw %d (%v %s of account %s) to status %d %s", m.ID, m.Amount, code(m.Currency), name(m.Account), m.To, m.Details)
+	case event.KindRefusal:
+		return fmt.Sprintf("was refused for reason %d, account %s", r.Refusal.Reason, name(r.Refusal.Account))
+	case event.KindHalt:
+		return fmt.Sprintf("trading on %s halted: %v", pair(), r.Halt.Halted)
+	case event.KindFreeze:
+		return fmt.Sprintf("account %s frozen: %v", name(r.Freeze.Account), r.Freeze.Frozen)
+	case event.KindMaintenance:
+		return fmt.Sprintf("maintenance: %v %q", r.Maintenance.On, r.Maintenance.Message)
+	case event.KindFees:
+		f := &r.Fees
+		return fmt.Sprintf("fees of account %s in %s: own %v, maker %v, taker %v", name(f.Account), pair(), f.Own, f.Maker, f.Taker)
+	}
+	return r.Kind.String()
+}

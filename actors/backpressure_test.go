@@ -1,0 +1,373 @@
+package actors
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"exchange/core/event"
+	"exchange/core/money"
+	"exchange/persistence"
+)
+
+// What happens while something is slow: the store, the committed side, or the owner's confirmation.
+
+// folded waits until the committed side has all that was answered.
+func (g *gated) folded() {
+	g.t.Helper()
+	g.ends("a read", g.asking(ReadTrades, nil, 0), accepted)
+}
+
+func TestNothingNewIsTakenWhileTheCommittedSideIsTooFarBehind(t *testing.T) {
+	onBothStores(t, func(t *testing.T, fresh places) {
+		g := newGated(t, fresh, func(o *Options) { o.Limits.FoldLag = 5 })
+		for range 2 {
+			id := g.rest(g.sell(1e5))
+			g.folded()
+			wait, stuck := make(chan struct{}), make(chan struct{})
+			go g.e.probe(g.e.fold, func() { close(stuck); <-wait })
+			<-stuck
+			for lag := range 6 { // 0 to 5 records behind
+				g.ends("an order while the fold may be behind", g.placing(g.sell(1e5)), accepted)
+				if got := g.e.released.Load() - g.e.committed.folded.Load(); got != uint64(lag+1) {
+					t.Fatalf("the fold is %d records behind, want %d", got, lag+1)
+				}
+			}
+			g.turnedAway("an order at 6 records", g.placing(g.sell(1e5)), ErrBehind)
+			g.turnedAway("a cancel", g.cancelling(id), ErrBehind)
+			g.turnedAway("a deposit", g.depositing(), ErrBehind)
+			close(wait)
+			g.folded()
+			g.ends("when the fold has caught up", g.cancelling(id), accepted)
+		}
+		g.end()
+	})
+}
+
+func TestNothingNewIsTakenWhileTheStoresProjectionsAreTooFarBehind(t *testing.T) {
+	onBothStores(t, func(t *testing.T, fresh places) {
+		g := newGated(t, fresh, func(o *Options) { o.Limits.ProjectionLag = 4 })
+		for range 2 {
+			g.ends("the history is written", g.asking(ReadHistory, nil, 0), accepted)
+			eventually(t, "no row is waiting", func() bool { return g.e.committed.unsaved.Load() == 0 })
+			g.set(func() { g.applying = true })
+			for rows := range int64(5) { // 0 to 4 rows wait: each cancel makes one
+				id := g.rest(g.sell(1e5))
+				g.ends("a cancel while rows may wait", g.cancelling(id), accepted)
+				g.folded()
+				if got := g.e.committed.unsaved.Load(); got != rows+1 {
+					t.Fatalf("%d rows wait, want %d", got, rows+1)
+				}
+			}
+			g.turnedAway("an order beside 5 rows", g.placing(g.sell(1e5)), ErrBehind)
+			g.turnedAway("a cancel", g.cancelling(1), ErrBehind)
+			g.turnedAway("a deposit", g.depositing(), ErrBehind)
+			g.ends("a read", g.asking(ReadWallet, g.key, g.nonce+1), accepted)
+			g.nonce++
+			g.set(func() { g.applying = false })
+			eventually(t, "orders are taken when the rows are written", func() bool {
+				g.e.root.Send(g.e.fold, tick{})
+				return outcome(g.placing(g.sell(1e5))) == accepted
+			})
+		}
+		g.end()
+	})
+}
+
+func TestNothingNewIsTakenWhileAnAppendHasNoAnswer(t *testing.T) {
+	onBothStores(t, func(t *testing.T, fresh places) {
+		g := newGated(t, fresh, func(o *Options) { o.Timing.StallMax = time.Hour })
+		id := g.rest(g.sell(1e5))
+		g.hold()
+		held := &heldCommands{g: g}
+		held.send(g.placing(g.sell(1e5)))
+		eventually(t, "the order is at the store", g.held)
+		since := time.Unix(0, g.e.journal.since.Load())
+		if err := g.e.open(since.Add(g.o.Timing.Stall)); err != nil {
+			t.Errorf("as long as it may take: %v", err)
+		}
+		if err := g.e.open(since.Add(g.o.Timing.Stall + 1)); !errors.Is(err, ErrStalled) {
+			t.Errorf("a nanosecond more: %v", err)
+		}
+		// The same for the writer, and for whoever watches over it.
+		g.mu.Lock()
+		deadline := g.deadline
+		g.mu.Unlock()
+		if want := since.Add(g.o.Timing.StallMax); !deadline.Equal(want) {
+			t.Errorf("the append may last until %v, want %v", deadline, want)
+		}
+		g.e.opts.Timing.Stall = 0
+		g.turnedAway("an order", g.placing(g.sell(1e5)), ErrStalled)
+		g.turnedAway("a cancel", g.cancelling(id), ErrStalled)
+		g.turnedAway("a deposit", g.depositing(), ErrStalled)
+		if err := g.e.Ready(); !errors.Is(err, ErrStalled) {
+			t.Errorf("it is ready: %v", err)
+		}
+		g.ends("a read", g.asking(ReadTrades, nil, 0), accepted)
+		held.want("what was taken before", accepted)
+		g.ends("when the store answers again", g.cancelling(id), accepted)
+		g.end()
+	})
+}
+
+// An append without an answer may have landed or not. The same bytes go again until the outcome is
+// known, and land once.
+func TestAnAppendWithoutAnAnswerIsRepeatedAndLandsOnce(t *testing.T) {
+	onBothStores(t, func(t *testing.T, fresh places) {
+		for name, trouble := range map[string]func(*gate){
+			"it did not land": func(g *gate) { g.appendErr = errors.New("no connection") },
+			"it landed":       func(g *gate) { g.lost = 3 },
+		} {
+			g := newGated(t, fresh, nil)
+			last := g.e.released.Load()
+			g.set(func() { g.tries = nil; trouble(g.gate) })
+			order := g.begin(g.placing(g.sell(coin)))
+			eventually(t, "it was tried three times", func() bool {
+				g.mu.Lock()
+				defer g.mu.Unlock()
+				return len(g.tries) >= 3
+			})
+			g.set(func() { g.appendErr = nil })
+			if got := <-order; got != accepted {
+				t.Errorf("%s: %s", name, got)
+			}
+			g.mu.Lock()
+			tries := g.tries
+			g.mu.Unlock()
+			for i, data := range tries {
+				if !bytes.Equal(data, tries[0]) {
+					t.Errorf("%s: try %d has other bytes than the first", name, i+1)
+				}
+			}
+			g.crash()
+			g.again()
+			if got := g.e.released.Load(); got != last+1 {
+				t.Errorf("%s: the journal has %d records more, want 1", name, got-last)
+			}
+			if got := g.funds(1, 1); got != "10/1" {
+				t.Errorf("%s: the wallet has %s BTC", name, got)
+			}
+			g.ends("the same nonce after a restart", func() (*Command, error) { return g.e.Place(g.key, g.nonce, g.sell(coin)) }, refusedFor(event.RefusedNonce))
+			g.end()
+		}
+	})
+}
+
+func TestAnOutcomeThatComesTooLateIsUnknownAndItsPlaceIsGivenBackAtRelease(t *testing.T) {
+	onBothStores(t, func(t *testing.T, fresh places) {
+		g := newGated(t, fresh, func(o *Options) {
+			o.Limits.InFlight, o.Limits.InFlightCancels, o.Limits.InFlightPerAccount = 3, 0, 2
+		})
+		ben := fund(t, g.e, "ben", map[string]money.Amount{"BTC": coin})
+		g.hold()
+		g.e.opts.Timing.Request = time.Millisecond
+		g.ends("an order", g.placing(g.sell(1e5)), ErrTimeout.Error())
+		g.ends("a cancel", g.cancelling(77), ErrTimeout.Error())
+		g.ends("a deposit", g.depositing(), ErrTimeout.Error())
+		g.e.opts.Timing.Request = time.Minute
+		g.ends("beside three whose handlers have gone", func() (*Command, error) { return g.e.Place(ben, 1, g.sell(1e5)) }, ErrBusy.Error())
+		if n, own := g.e.inFlight.Load(), g.key.Account.inFlight.Load(); n != 3 || own != 2 {
+			t.Errorf("%d commands hold a place, %d of the account", n, own)
+		}
+		g.letGo()
+		eventually(t, "all places are given back", func() bool { return g.e.inFlight.Load() == 0 && g.key.Account.inFlight.Load() == 0 })
+		g.folded()
+		if got := g.funds(1, 1); got != "11/0.001" {
+			t.Errorf("it has happened, and the wallet has %s BTC", got)
+		}
+		g.hold() // as many as at first
+		held := &heldCommands{g: g}
+		held.send(g.placing(g.sell(1e5)))
+		held.send(g.placing(g.sell(1e5)))
+		other := g.begin(func() (*Command, error) { return g.e.Place(ben, 1, g.sell(1e5)) })
+		g.decided(ben, 1)
+		held.want("afterwards", accepted)
+		if got := <-other; got != accepted {
+			t.Errorf("another account, afterwards: %s", got)
+		}
+		g.end()
+	})
+}
+
+func TestAReadThatIsTooLateGivesItsPlaceBackAtOnce(t *testing.T) {
+	onBothStores(t, func(t *testing.T, fresh places) {
+		g := newGated(t, fresh, func(o *Options) { o.Limits.Reads = 1 })
+		g.set(func() { g.applying = true })
+		g.rest(g.sell(1e5))
+		g.e.opts.Timing.Request = time.Millisecond
+		g.ends("a read of a history that is held", g.asking(ReadHistory, nil, 0), ErrTimeout.Error())
+		g.e.opts.Timing.Request = time.Minute
+		g.ends("the next one", g.asking(ReadTrades, nil, 0), accepted)
+		g.end()
+	})
+}
+
+func TestPrivateReadsNeedAnOwnerThatWasConfirmedLately(t *testing.T) {
+	onBothStores(t, func(t *testing.T, fresh places) {
+		g := newGated(t, fresh, func(o *Options) { o.Timing.OwnerCheck, o.Timing.OwnerStale = time.Millisecond, 20*time.Millisecond })
+		g.set(func() { g.checkErr = errors.New("no connection") })
+		eventually(t, "the store does not confirm", func() bool {
+			g.mu.Lock()
+			defer g.mu.Unlock()
+			return g.unseen > 0
+		})
+		checked := time.Unix(0, g.e.journal.checked.Load()) // the newest there will be
+		if err := g.e.confirmed(checked.Add(g.o.Timing.OwnerStale)); err != nil {
+			t.Errorf("as old as a confirmation may be: %v", err)
+		}
+		if err := g.e.confirmed(checked.Add(g.o.Timing.OwnerStale + 1)); !errors.Is(err, ErrNotConfirmed) {
+			t.Errorf("a nanosecond older: %v", err)
+		}
+		eventually(t, "the confirmation is stale", func() bool { return g.e.Confirmed() != nil })
+		g.ends("a private read", g.asking(ReadWallet, g.key, 1), ErrNotConfirmed.Error())
+		if err := g.e.Ready(); !errors.Is(err, ErrNotConfirmed) {
+			t.Errorf("it is ready: %v", err)
+		}
+		g.ends("a public read", g.asking(ReadTrades, nil, 0), accepted)
+		before := g.e.journal.checked.Load()
+		g.nonce = 1
+		g.ends("an order, whose append is a confirmation", g.placing(g.sell(1e5)), accepted)
+		if after := g.e.journal.checked.Load(); after <= before {
+			t.Errorf("an append has confirmed nothing")
+		}
+		g.set(func() { g.checkErr = nil })
+		eventually(t, "private reads are answered again, with a nonce that the refused ones have not used", func() bool {
+			return outcome(g.asking(ReadWallet, g.key, 3)) == accepted
+		})
+		g.end()
+	})
+}
+
+func TestAnEngineWhoseStoreHasAnotherOwnerEnds(t *testing.T) {
+	onBothStores(t, func(t *testing.T, fresh places) {
+		for name, busy := range map[string]bool{"idle": false, "with an order in flight": true} {
+			g := newGated(t, fresh, func(o *Options) { o.Timing.OwnerCheck = time.Millisecond })
+			var order <-chan string
+			if busy {
+				g.hold()
+				order = g.begin(g.placing(g.sell(coin)))
+				eventually(t, "the order is at the store", g.held)
+			}
+			if _, _, err := g.Acquire(context.Background(), "another"); err != nil {
+				t.Fatal(err)
+			}
+			g.letGo()
+			<-g.e.Dead()
+			if err := g.e.Err(); !errors.Is(err, persistence.ErrFenced) {
+				t.Errorf("%s: it ends with %v", name, err)
+			}
+			if busy {
+				if got := <-order; got != ErrTimeout.Error() {
+					t.Errorf("%s: it is told %s", name, got)
+				}
+			}
+			g.turnedAway(name+": a new order", g.placing(g.sell(coin)), ErrStopping)
+			g.crash()
+			g.again()
+			if got := g.funds(1, 1); got != "10/0" { // what was fenced has not landed
+				t.Errorf("%s: the wallet has %s BTC", name, got)
+			}
+			g.end()
+		}
+	})
+}
+
+// stopping begins an orderly stop, and waits until nothing new is taken.
+func (g *gated) stopping(ctx context.Context) <-chan error {
+	g.t.Helper()
+	ended := make(chan error, 1)
+	go func() { ended <- g.e.Stop(ctx) }()
+	eventually(g.t, "admission is closed", g.e.stopping.Load)
+	return ended
+}
+
+func TestAStopWaitsForWhatIsInFlightAndTakesNothingNew(t *testing.T) {
+	onBothStores(t, func(t *testing.T, fresh places) {
+		g := newGated(t, fresh, nil)
+		g.hold()
+		held := &heldCommands{g: g}
+		held.send(g.placing(g.sell(coin)))
+		held.send(g.placing(g.sell(coin)))
+		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+		defer cancel()
+		ended := g.stopping(ctx)
+		g.turnedAway("an order", g.placing(g.sell(coin)), ErrStopping)
+		g.turnedAway("a cancel", g.cancelling(1), ErrStopping)
+		g.turnedAway("a deposit", g.depositing(), ErrStopping)
+		g.ends("a read", g.asking(ReadTrades, nil, 0), ErrStopping.Error())
+		select {
+		case err := <-ended:
+			t.Errorf("it has stopped with two orders in flight: %v", err)
+		case <-time.After(50 * time.Millisecond):
+		}
+		held.want("in flight", accepted)
+		if err := <-ended; err != nil {
+			t.Errorf("the stop ends with %v", err)
+		}
+		seq, image, err := g.LoadSnapshot(ctx, 0)
+		if err != nil || seq != g.e.released.Load() {
+			t.Fatalf("the snapshot is at %d, the journal ends at %d: %v", seq, g.e.released.Load(), err)
+		}
+		image.Close()
+		g.close()
+		g.again()
+		if got := g.funds(1, 1); got != "10/2" {
+			t.Errorf("the wallet has %s BTC", got)
+		}
+		g.end()
+	})
+}
+
+func TestAStopGivesUpInTimeAndIsSafe(t *testing.T) {
+	onBothStores(t, func(t *testing.T, fresh places) {
+		for _, c := range []struct {
+			name string
+			hold func(*gate)
+			told string
+		}{
+			{"an append does not return", func(g *gate) { g.holding, g.deaf = true, true }, ErrTimeout.Error()},
+			{"a projection does not return", func(g *gate) { g.applying = true }, accepted},
+		} {
+			g := newGated(t, fresh, nil)
+			g.ends("the history is written", g.asking(ReadHistory, nil, 0), accepted)
+			g.set(func() { c.hold(g.gate) })
+			order := g.begin(g.placing(g.sell(coin)))
+			eventually(t, "the order is at the store, or through", func() bool { return g.held() || len(order) > 0 })
+			ctx, cancel := context.WithTimeout(context.Background(), 20*time.Millisecond)
+			if err := g.e.Stop(ctx); !errors.Is(err, context.DeadlineExceeded) {
+				t.Errorf("%s: the stop ends with %v", c.name, err)
+			}
+			cancel()
+			if got := <-order; got != c.told {
+				t.Errorf("%s: an order in flight is told %q", c.name, got)
+			}
+			g.set(func() { g.holding, g.applying = false, false }) // late, the append lands: it happened, and nobody was told
+			<-g.e.journal.stopped
+			<-g.e.projector.finished
+			g.close()
+			g.again()
+			if got := g.funds(1, 1); got != "10/1" {
+				t.Errorf("%s: afterwards the wallet has %s BTC", c.name, got)
+			}
+			g.end()
+		}
+	})
+}
+
+func TestASnapshotIsDueByItsRecordsAndItsAge(t *testing.T) {
+	p := SnapshotPolicy{MinRecords: 10, MaxRecords: 100, MinInterval: time.Minute}
+	f := func(records uint64, age time.Duration, want bool) {
+		t.Helper()
+		if got := p.due(records, age); got != want {
+			t.Errorf("due after %d records and %v: %v", records, age, got)
+		}
+	}
+	f(10, time.Minute, true)
+	f(9, time.Hour, false)
+	f(10, time.Minute-1, false)
+	f(99, time.Minute-1, false)
+	f(100, 6*time.Second, true) // a tenth, so that a store that fails is not tried at once again
+	f(100, 6*time.Second-1, false)
+}

@@ -1,0 +1,232 @@
+package actors
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"sync"
+	"testing"
+
+	"exchange/core/matching"
+	"exchange/core/money"
+	"exchange/core/state"
+	"exchange/persistence"
+	"exchange/persistence/backup"
+)
+
+// tradeAtRandom has each account place and cancel orders, one after the other, until told to stop. It returns
+// when all have.
+func tradeAtRandom(t *testing.T, e *Engine, keys []*Key, stop <-chan struct{}) {
+	var wg sync.WaitGroup
+	for i, key := range keys {
+		random := rand.New(rand.NewPCG(1, uint64(i)))
+		wg.Go(func() {
+			var open []uint64
+			for nonce := uint64(1); ; nonce++ {
+				select {
+				case <-stop:
+					return
+				default:
+				}
+				var c *Command
+				var err error
+				if n := len(open); n > 0 && random.IntN(4) == 0 {
+					c, err = e.Cancel(key, nonce, open[n-1])
+					open = open[:n-1]
+				} else {
+					c, err = e.Place(key, nonce, &OrderWish{Pair: e.Pairs()[random.IntN(2)], Side: matching.Side(1 + random.IntN(2)),
+						Price: money.Price(1+random.Int64N(9)) * 1e8, Amount: money.Amount(1 + random.Int64N(1e8))})
+				}
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				if r := c.Record(); c.Outcome() == Accepted && r.Order.Rests() && nonce%4 != 0 {
+					open = append(open, r.Order.ID)
+				}
+				c.Free()
+			}
+		})
+	}
+	wg.Wait()
+}
+
+// backUp is a backup of a running engine, and the state that it is of.
+func backUp(t *testing.T, e *Engine) ([]byte, *state.State) {
+	t.Helper()
+	r := NewRead(ReadImage)
+	if err := e.Ask(r, nil, 0); err != nil {
+		t.Fatal(err)
+	}
+	var b bytes.Buffer
+	if err := backup.Write(t.Context(), &b, e.Store(), r.Image, func(int) {}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := backup.Verify(bytes.NewReader(b.Bytes())); err != nil {
+		t.Fatal(err)
+	}
+	return b.Bytes(), must[*state.State](t)(state.Decode(r.Image))
+}
+
+func auditClean(t *testing.T, e *Engine) *AuditReport {
+	t.Helper()
+	report, err := e.Audit(t.Context(), nil, func(uint64, uint64) {})
+	if err != nil || len(report.Differences) > 0 {
+		t.Fatalf("the audit: %+v, %v", report, err)
+	}
+	return report
+}
+
+func TestAnExchangeGoesOnFromABackupOfARunningOne(t *testing.T) {
+	onBothStores(t, func(t *testing.T, from places) {
+		onBothStores(t, func(t *testing.T, to places) {
+			source := from(t)()
+			defer source.Close()
+			o := testOptions(source)
+			o.Snapshot = SnapshotPolicy{MinRecords: 100, MaxRecords: 200}
+			e := start(t, o)
+			var keys []*Key
+			for i := range 4 {
+				keys = append(keys, fund(t, e, fmt.Sprint("account-", i), map[string]money.Amount{"BTC": 50 * coin, "USD": 500 * coin, "EUR": 500 * coin}))
+			}
+			end, ended := make(chan struct{}), make(chan struct{})
+			go func() {
+				tradeAtRandom(t, e, keys, end)
+				close(ended)
+			}()
+			var b []byte
+			var want *state.State
+			for _, records := range []uint64{300, 600} {
+				eventually(t, "there is something to back up", func() bool { return e.released.Load() > records || t.Failed() })
+				b, want = backUp(t, e)
+			}
+			eventually(t, "it goes on meanwhile", func() bool { return e.released.Load() > want.Seq()+100 || t.Failed() })
+			close(end)
+			<-ended
+			auditClean(t, e)
+
+			at := to(t)
+			target := at()
+			if _, err := backup.Load(t.Context(), target, bytes.NewReader(b), func(int) {}); err != nil {
+				t.Fatal(err)
+			}
+			o.Store = target
+			restored := start(t, o)
+			restoredIs(t, restored, want)
+			sameTrades(t, restored, e, want)
+			if report := auditClean(t, restored); report.Sequence != want.Seq() || report.Wallets != len(want.Accounts()) {
+				t.Errorf("audited were %+v, at %d", report, want.Seq())
+			}
+			goOn(t, restored, want)
+			auditClean(t, restored)
+			stop(t, restored)
+			if err := target.Close(); err != nil {
+				t.Fatal(err)
+			}
+			target = at()
+			defer target.Close()
+			o.Store = target
+			restored = start(t, o)
+			auditClean(t, restored)
+			stop(t, restored)
+			stop(t, e)
+		})
+	})
+}
+
+// restoredIs wants an engine to be at a state: its books, its balances, and all else.
+func restoredIs(t *testing.T, e *Engine, want *state.State) {
+	t.Helper()
+	r := NewRead(ReadHash)
+	if err := e.Ask(r, nil, 0); err != nil || r.Err != nil {
+		t.Fatal(err, r.Err)
+	}
+	var is, was strings.Builder
+	e.probe(e.fold, func() { describe(&is, e.committed.state) })
+	describe(&was, want)
+	if is.String() != was.String() {
+		t.Fatalf("restored is\n%s\nwant\n%s", is.String(), was.String())
+	}
+	if r.Seq != want.Seq() || r.Hash != sha256.Sum256(want.AppendTo(nil)) {
+		t.Fatalf("restored is another state at %d, want that at %d", r.Seq, want.Seq())
+	}
+	for _, p := range e.Pairs() {
+		market := want.Pair(p.Number)
+		for _, side := range [...]matching.Side{matching.Buy, matching.Sell} {
+			wanted, n := market.Book.AppendOrders(nil, side, -1), 0
+			var book []matching.Order
+			e.probe(p.pid, func() { book = e.books[p.Number-1].orders.AppendOrders(nil, side, -1) })
+			for i := range book {
+				if i < len(wanted) && book[i] == wanted[i] {
+					n++
+				}
+			}
+			if n != len(wanted) || n != len(book) {
+				t.Errorf("%s has %d %v orders, want %d", p.Name, len(book), side, len(wanted))
+			}
+		}
+	}
+	for _, a := range want.Accounts() {
+		for _, h := range a.Wallet.Holdings() {
+			r := NewRead(ReadWallet)
+			r.Account = a.ID
+			if err := e.Ask(r, nil, 0); err != nil {
+				t.Fatal(err)
+			}
+			for _, got := range r.Holdings {
+				if got.Currency == h.Currency && got != h {
+					t.Errorf("%s has %+v, want %+v", a.Name, got, h)
+				}
+			}
+		}
+	}
+}
+
+// sameTrades wants the history of one engine in another, as far as a state reaches.
+func sameTrades(t *testing.T, restored, source *Engine, until *state.State) {
+	t.Helper()
+	list := func(e *Engine) (all []persistence.Trade) {
+		err := e.History().Trades(context.Background(), persistence.TradeQuery{Ascending: true}, func(trade *persistence.Trade) bool {
+			if trade.ID <= until.Pair(trade.Pair).LastTrade() {
+				all = append(all, *trade)
+			}
+			return true
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return all
+	}
+	got, want := list(restored), list(source)
+	if len(want) == 0 {
+		t.Fatal("there was no trade: this test proves nothing")
+	}
+	if fmt.Sprint(got) != fmt.Sprint(want) {
+		t.Errorf("%d trades are restored, want %d", len(got), len(want))
+	}
+}
+
+// goOn trades on a restored exchange: its numbers go on from where they were, and what was used stays used.
+func goOn(t *testing.T, e *Engine, was *state.State) {
+	t.Helper()
+	key := e.Key([]byte("key-of-account-0"))
+	order, _, _ := was.LastIDs()
+	wish := OrderWish{Pair: e.Pairs()[0], Side: matching.Sell, Price: 1000e8, Amount: 1}
+	c := must[*Command](t)(e.Place(key, was.KeyByName("key-of-account-0").Nonce, &wish))
+	if c.Outcome() != Refused {
+		t.Errorf("a nonce of before the backup is taken again: %+v", c.Record())
+	}
+	c.Free()
+	c = must[*Command](t)(e.Place(key, 1<<40, &wish))
+	if id := c.Record().Order.ID; c.Outcome() != Accepted || id <= order {
+		t.Errorf("an order after the restore: %+v", c.Record())
+	}
+	c.Free()
+	if a, err := e.Deposit("test", "account-1", "USD", 5*coin, "account-1USD"); err == nil {
+		t.Errorf("the reference of a deposit is used again: %+v", a)
+	}
+	must[Admin](t)(e.Deposit("test", "account-1", "USD", 5*coin, "after the restore"))
+}

@@ -1,0 +1,201 @@
+package actors
+
+import (
+	"context"
+	"flag"
+	"slices"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"exchange/core/event"
+	"exchange/core/market"
+	"exchange/core/matching"
+	"exchange/core/money"
+	"exchange/persistence"
+)
+
+// Whatever is in memory, on its way to the store or there already, and however often the process ends: the
+// newest candles of a chart and its history are those of all trades. Here a chart keeps few candles, and orders
+// have times of their own.
+func TestChartsAreThoseOfAllTrades(t *testing.T) {
+	if f := flag.Lookup("rapid.checks"); f.Value.String() == f.DefValue { // each run opens stores: see TestRandomCommandsReplayToTheSameState
+		defer f.Value.Set(f.DefValue) //nolint:errcheck // it is its own default
+		if err := f.Value.Set("8"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	onBothStores(t, func(t *testing.T, fresh places) {
+		rapid.Check(t, func(rt *rapid.T) {
+			p := &chartist{t: t, rt: rt, at: fresh(rt), keep: rapid.IntRange(1, 5).Draw(rt, "keep"), now: time.Now().Add(-100 * 24 * time.Hour).UnixMicro()}
+			p.start()
+			fund(t, p.e, "ann", map[string]money.Amount{"BTC": 1000 * coin, "USD": 1_000_000 * coin})
+			for range rapid.IntRange(1, 60).Draw(rt, "steps") {
+				p.step()
+			}
+			p.check(true)
+			stop(t, p.e)
+			p.close()
+		})
+	})
+}
+
+type chartist struct {
+	t      *testing.T
+	rt     *rapid.T
+	at     place
+	store  persistence.Store
+	e      *Engine
+	keep   int
+	now    int64 // of the newest order, in microseconds
+	nonce  uint64
+	trades []event.Record
+}
+
+func (p *chartist) start() {
+	p.store = p.at()
+	o := testOptions(p.store)
+	o.candles = p.keep
+	o.Snapshot = SnapshotPolicy{MinRecords: 10, MaxRecords: 20}
+	p.e = start(p.t, o)
+}
+
+func (p *chartist) close() {
+	if err := p.store.Close(); err != nil {
+		p.t.Fatal(err)
+	}
+}
+
+func (p *chartist) step() {
+	switch rapid.IntRange(0, 14).Draw(p.rt, "step") {
+	case 0:
+		stop(p.t, p.e)
+		p.close()
+		p.start()
+	case 1:
+		p.e.Abandon()
+		p.close()
+		p.start()
+	case 2:
+		p.check(true)
+	default:
+		p.now += rapid.SampledFrom([]int64{0, 1, 30, 60, 61, 300, 3600, 90_000}).Draw(p.rt, "seconds") * 1e6
+		p.trade()
+		p.check(false)
+	}
+}
+
+// trade has one order meet one or two that rest.
+func (p *chartist) trade() {
+	makers := rapid.IntRange(1, 2).Draw(p.rt, "makers")
+	amount := money.Amount(rapid.Int64Range(1, 1000).Draw(p.rt, "amount"))
+	for range makers {
+		p.place(matching.Sell, money.Price(rapid.Int64Range(1, 9).Draw(p.rt, "price"))*1e6, amount)
+	}
+	r := p.place(matching.Buy, 9e6, amount*money.Amount(makers))
+	if len(r.Order.Trades) != makers {
+		p.rt.Fatalf("%d trades with %d orders", len(r.Order.Trades), makers)
+	}
+	p.trades = append(p.trades, r)
+}
+
+// place is Engine.Place with the time of the test.
+func (p *chartist) place(side matching.Side, price money.Price, amount money.Amount) event.Record {
+	key := p.e.Key([]byte("key-of-ann"))
+	p.nonce++
+	c := newCommand(event.KindOrder)
+	c.key, c.account, c.pair, c.timeUs = key, key.Account, p.e.Pairs()[0], p.now
+	c.order.nonce, c.order.side, c.order.price, c.order.amount = p.nonce, side, price, amount
+	c.record.Pair = c.pair.Number
+	c = must[*Command](p.t)(p.e.do(c))
+	defer c.Free()
+	if c.Outcome() != Accepted {
+		p.rt.Fatalf("an order ends as %+v", c.Record())
+	}
+	r := *c.Record()
+	r.Order.Trades = slices.Clone(r.Order.Trades)
+	return r
+}
+
+// candles are all of a frame, oldest first.
+func (p *chartist) candles(f market.Frame) (list []market.Candle) {
+	for i := range p.trades {
+		r := &p.trades[i]
+		at := r.TimeUs / 1e6 / f.Seconds() * f.Seconds()
+		for _, x := range r.Order.Trades {
+			if n := len(list); n == 0 || list[n-1].Time != at {
+				list = append(list, market.Candle{Time: at, Open: x.Price, High: x.Price, Low: x.Price})
+			}
+			c := &list[len(list)-1]
+			c.High, c.Low, c.Close, c.Volume = max(c.High, x.Price), min(c.Low, x.Price), x.Price, c.Volume.Add(x.Amount)
+		}
+	}
+	return list
+}
+
+// check looks at what is in memory, and with the history at what the store has.
+func (p *chartist) check(history bool) {
+	if history {
+		barrier := NewRead(ReadHistory)
+		if err := p.e.Ask(barrier, nil, 0); err != nil {
+			p.rt.Fatal(err)
+		}
+		barrier.Free()
+	}
+	for f := range market.Frame(market.FrameCount) {
+		all := p.candles(f)
+		v := must[*View](p.t)(p.e.View(ReadCandles, p.e.Pairs()[0], f, 0, 0))
+		if newest := all[max(0, len(all)-p.keep):]; !slices.Equal(v.Candles, newest) || v.Older != (len(all) > p.keep) {
+			p.rt.Fatalf("of frame %v are shown %+v, older %v, want %+v of %d", f, v.Candles, v.Older, newest, len(all))
+		}
+		if !history {
+			continue
+		}
+		var stored []market.Candle
+		err := p.e.History().Candles(context.Background(), persistence.CandleQuery{Pair: 1, Frame: uint8(f)}, func(c *persistence.Candle) bool {
+			stored = append(stored, market.Candle{Time: c.Time, Open: c.Open, High: c.High, Low: c.Low, Close: c.Close, Volume: c.Volume})
+			return true
+		})
+		if slices.Reverse(stored); err != nil || !slices.Equal(stored, all) {
+			p.rt.Fatalf("of frame %v are stored %+v, %v, want %+v", f, stored, err, all)
+		}
+	}
+}
+
+// A view that its state's number does not date is made anew when its time is over.
+func TestTickersAreMadeAnewEachMinuteAndDeepBooksWhenTheyAreOld(t *testing.T) {
+	onBothStores(t, func(t *testing.T, fresh places) {
+		g := newGated(t, fresh, nil)
+		pair := g.e.Pairs()[0]
+		for i := range money.Price(shownLevels + 2) {
+			w := g.sell(1000)
+			w.Price += i * 1e6
+			g.rest(w)
+		}
+		view := func(kind ReadKind, sell int) *View {
+			t.Helper()
+			return must[*View](t)(g.e.View(kind, pair, 0, -1, sell))
+		}
+		ticker := view(ReadTicker, -1)
+		ticker.minute = time.Now().Unix()/60 - 1 // nobody else has it
+		if again := view(ReadTicker, -1); again == ticker || again.Ticker.Sell != 100e8 {
+			t.Errorf("in the next minute the ticker is %+v", again.Ticker)
+		}
+
+		deep := view(ReadLevels, -1)
+		deep.at = time.Now().Add(time.Hour) // it stays new, however slow the test is
+		g.ends("a cancel", g.cancelling(1), accepted)
+		if again := view(ReadLevels, -1); again != deep || len(again.Depth.SellLevels) != shownLevels+2 {
+			t.Errorf("a deep book is copied before it is old: %d levels", len(again.Depth.SellLevels))
+		}
+		if top := view(ReadLevels, shownLevels); top.UpdateID != deep.UpdateID+1 || top.Depth.SellLevels[0].Price != 100e8+1e6 {
+			t.Errorf("its top is old: %d after %d, from %v", top.UpdateID, deep.UpdateID, top.Depth.SellLevels[0].Price)
+		}
+		deep.at = time.Now().Add(-deepAge - 1)
+		if again := view(ReadLevels, -1); again.UpdateID != deep.UpdateID+1 || len(again.Depth.SellLevels) != shownLevels+1 {
+			t.Errorf("an old deep book stays: %d after %d", again.UpdateID, deep.UpdateID)
+		}
+		g.end()
+	})
+}

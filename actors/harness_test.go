@@ -1,0 +1,391 @@
+package actors
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"exchange/core/matching"
+	"exchange/core/money"
+	"exchange/persistence"
+	"exchange/persistence/redistest"
+)
+
+// A place keeps the data of one engine. It opens the store there, which has what was in the one that was
+// closed there before.
+type place func() persistence.Store
+
+// A scope is a test, or one run of a property: its places are gone when it ends.
+type scope interface {
+	Helper()
+	Fatal(args ...any)
+	Cleanup(func())
+}
+
+// places makes new and empty places in one kind of store.
+type places func(scope) place
+
+// onBothStores runs a test once on each store: what an engine promises does not depend on which it has.
+func onBothStores(t *testing.T, test func(t *testing.T, fresh places)) {
+	t.Run("pebble", func(t *testing.T) {
+		test(t, func(s scope) place {
+			s.Helper()
+			dir, err := os.MkdirTemp("", "exchange-actors-")
+			if err != nil {
+				s.Fatal(err)
+			}
+			s.Cleanup(func() { os.RemoveAll(dir) })
+			return func() persistence.Store { return openPebble(t, dir) }
+		})
+	})
+	t.Run("redis", func(t *testing.T) {
+		server, engines := redistest.Start(t), 0
+		test(t, func(scope) place {
+			engines++
+			engine := fmt.Sprint("engine-", engines) // each has keys of its own
+			return func() persistence.Store { return openRedis(t, server.URL(), engine) }
+		})
+	})
+}
+
+// A gate is a store whose calls can be held back, or answered wrongly, by a test.
+type gate struct {
+	persistence.Store
+	mu        sync.Mutex
+	open      *sync.Cond
+	holding   bool
+	waiting   int           // appends that are held
+	deadline  time.Time     // of the newest append
+	deaf      bool          // held appends do not look at their context, as an embedded store's
+	appendErr error         // instead of appending
+	lost      int           // so many of the next appends land, and their answers are lost
+	tries     [][]byte      // what was to be appended, try by try
+	applying  bool          // projections are held
+	checkErr  error         // instead of confirming the owner
+	unseen    int           // checks that were answered so
+	saveErr   error         // instead of saving a snapshot
+	saving    chan struct{} // a snapshot waits for it, if not nil
+	saves     int           // snapshots that were tried
+	trimmed   []uint64
+}
+
+func newGate(s persistence.Store) *gate {
+	g := &gate{Store: s}
+	g.open = sync.NewCond(&g.mu)
+	return g
+}
+
+func (g *gate) set(change func()) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	change()
+	g.open.Broadcast()
+}
+
+func (g *gate) Append(ctx context.Context, tok persistence.Token, prev, next uint64, batch []byte) error {
+	g.mu.Lock()
+	g.deadline, _ = ctx.Deadline()
+	g.tries = append(g.tries, slices.Clone(batch))
+	g.waiting++
+	for g.holding && (g.deaf || ctx.Err() == nil) {
+		g.open.Wait()
+	}
+	g.waiting--
+	err, lost := g.appendErr, g.lost > 0
+	if lost {
+		g.lost--
+	}
+	g.mu.Unlock()
+	if err != nil {
+		return err
+	}
+	if err := g.Store.Append(ctx, tok, prev, next, batch); err != nil || !lost {
+		return err
+	}
+	return fmt.Errorf("the answer is lost")
+}
+
+func (g *gate) Check(ctx context.Context, tok persistence.Token) error {
+	g.mu.Lock()
+	err := g.checkErr
+	if err != nil {
+		g.unseen++
+	}
+	g.mu.Unlock()
+	if err != nil {
+		return err
+	}
+	return g.Store.Check(ctx, tok)
+}
+
+func (g *gate) Apply(ctx context.Context, tok persistence.Token, from, to uint64, w *persistence.Writes) error {
+	g.mu.Lock()
+	for g.applying {
+		g.open.Wait()
+	}
+	g.mu.Unlock()
+	return g.Store.Apply(ctx, tok, from, to, w)
+}
+
+func (g *gate) SaveSnapshot(ctx context.Context, tok persistence.Token, seq uint64, r io.Reader) error {
+	g.mu.Lock()
+	g.saves++
+	err, wait := g.saveErr, g.saving
+	g.mu.Unlock()
+	if wait != nil {
+		<-wait
+	}
+	if err != nil {
+		return err
+	}
+	return g.Store.SaveSnapshot(ctx, tok, seq, r)
+}
+
+func (g *gate) Trim(ctx context.Context, tok persistence.Token, upTo uint64) error {
+	g.set(func() { g.trimmed = append(g.trimmed, upTo) })
+	return g.Store.Trim(ctx, tok, upTo)
+}
+
+// held is whether an append waits at the gate.
+func (g *gate) held() bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.holding && g.waiting > 0
+}
+
+// hold keeps appends at the gate until letGo.
+func (g *gate) hold()  { g.set(func() { g.holding, g.tries = true, nil }) }
+func (g *gate) letGo() { g.set(func() { g.holding = false }) }
+
+// eventually waits for a condition that other goroutines bring about.
+func eventually(t *testing.T, what string, condition func() bool) {
+	t.Helper()
+	for deadline := time.Now().Add(time.Minute); !condition(); {
+		if time.Now().After(deadline) {
+			t.Fatalf("it did not happen: %s", what)
+		}
+		<-time.After(time.Millisecond)
+	}
+}
+
+// gated is an engine behind a gate, with a funded account.
+type gated struct {
+	*gate
+	t     *testing.T
+	at    place
+	o     Options
+	e     *Engine
+	key   *Key
+	nonce uint64 // the last that was used
+}
+
+// newGated starts an engine. What a slow machine could meet by itself is out of the way, unless change
+// says otherwise: commands are held for as long as a test likes.
+func newGated(t *testing.T, fresh places, change func(*Options)) *gated {
+	t.Helper()
+	g := &gated{t: t, at: fresh(t)}
+	g.gate = newGate(g.at())
+	g.o = testOptions(g.gate)
+	g.o.Timing.Request, g.o.Timing.Stall, g.o.Timing.OwnerStale = time.Minute, time.Minute, time.Minute
+	if change != nil {
+		change(&g.o)
+	}
+	g.e = start(t, g.o)
+	g.key = fund(t, g.e, "ann", map[string]money.Amount{"BTC": 10 * coin, "USD": 1000 * coin})
+	return g
+}
+
+// end stops the engine, after a last look at both of its sides.
+func (g *gated) end() {
+	g.t.Helper()
+	g.set(func() { g.holding, g.appendErr, g.applying = false, nil, false })
+	if err := g.e.VerifyAtRest(); err != nil {
+		g.t.Error(err)
+	}
+	stop(g.t, g.e)
+	g.close()
+}
+
+// crash ends the engine as a kill would.
+func (g *gated) crash() {
+	g.t.Helper()
+	g.set(func() { g.holding, g.appendErr, g.applying = false, nil, false })
+	g.e.Abandon()
+	g.close()
+}
+
+func (g *gated) close() {
+	g.t.Helper()
+	if err := g.Store.Close(); err != nil {
+		g.t.Fatal(err)
+	}
+}
+
+// again starts the next engine on what the last one left.
+func (g *gated) again() {
+	g.t.Helper()
+	g.gate = newGate(g.at())
+	g.o.Store = g.gate
+	g.e = start(g.t, g.o)
+	g.key = g.e.Key([]byte(g.key.Public))
+}
+
+func (g *gated) sell(amount money.Amount) *OrderWish {
+	return &OrderWish{Pair: g.e.Pairs()[0], Side: matching.Sell, Price: 100e8, Amount: amount}
+}
+
+func (g *gated) buy(price money.Price, amount money.Amount) *OrderWish {
+	return &OrderWish{Pair: g.e.Pairs()[0], Side: matching.Buy, Price: price, Amount: amount}
+}
+
+// placing and cancelling are commands of the account with its next nonce, for outcome or begin.
+func (g *gated) placing(w *OrderWish) func() (*Command, error) {
+	g.nonce++
+	nonce := g.nonce
+	return func() (*Command, error) { return g.e.Place(g.key, nonce, w) }
+}
+
+func (g *gated) cancelling(order uint64) func() (*Command, error) {
+	g.nonce++
+	nonce := g.nonce
+	return func() (*Command, error) { return g.e.Cancel(g.key, nonce, order) }
+}
+
+// depositing gives ann some BTC, under a new reference each time.
+func (g *gated) depositing() func() (*Command, error) {
+	g.nonce++
+	reference := fmt.Sprint("reference ", g.nonce)
+	return func() (*Command, error) {
+		_, err := g.e.Deposit("test", "ann", "BTC", coin, reference)
+		return nil, err
+	}
+}
+
+// asking is a read; with a key it is signed, with the nonce given.
+func (g *gated) asking(kind ReadKind, key *Key, nonce uint64) func() (*Command, error) {
+	return func() (*Command, error) { return nil, g.e.Ask(NewRead(kind), key, nonce) }
+}
+
+// rest places an order that rests, and gives its id.
+func (g *gated) rest(w *OrderWish) uint64 {
+	g.t.Helper()
+	c := must[*Command](g.t)(g.placing(w)())
+	defer c.Free()
+	if c.Outcome() != Accepted || !c.Record().Order.Rests() {
+		g.t.Fatalf("an order that should rest: %+v", c.Record())
+	}
+	return c.Record().Order.ID
+}
+
+const accepted = "accepted"
+
+// outcome runs a command and says how it ended: accepted, "refused for" a reason, or an error's text.
+func outcome(run func() (*Command, error)) string {
+	c, err := run()
+	switch {
+	case err != nil:
+		return err.Error()
+	case c == nil:
+		return accepted
+	}
+	defer c.Free()
+	if c.Outcome() == Refused {
+		return refusedFor(c.Record().Refusal.Reason)
+	}
+	return accepted
+}
+
+func refusedFor(reason uint8) string { return fmt.Sprint("refused for ", reason) }
+
+// ends wants one outcome of a command.
+func (g *gated) ends(what string, run func() (*Command, error), want string) {
+	g.t.Helper()
+	if got := outcome(run); got != want {
+		g.t.Errorf("%s: %s, want %s", what, got, want)
+	}
+}
+
+// turnedAway wants an error of admission, and that the command has left no trace: it holds no place, and
+// the next command may have its nonce.
+func (g *gated) turnedAway(what string, run func() (*Command, error), want error) {
+	g.t.Helper()
+	before, own := g.e.inFlight.Load(), g.key.Account.inFlight.Load()
+	g.ends(what, run, want.Error())
+	if after, ownAfter := g.e.inFlight.Load(), g.key.Account.inFlight.Load(); after != before || ownAfter != own {
+		g.t.Errorf("%s: %d are in flight instead of %d, %d of the account instead of %d", what, after, before, ownAfter, own)
+	}
+	g.nonce--
+}
+
+// begin runs a command that is expected to be held, and returns its end.
+func (g *gated) begin(run func() (*Command, error)) <-chan string {
+	done := make(chan string, 1)
+	go func() { done <- outcome(run) }()
+	return done
+}
+
+func silent(t *testing.T, what string, done <-chan string) {
+	t.Helper()
+	select {
+	case s := <-done:
+		t.Fatalf("%s is known before it is durable: %s", what, s)
+	case <-time.After(50 * time.Millisecond): // it has no reason to come, however long one waits
+	}
+}
+
+// inMailbox waits until the account's wallet has n commands out.
+func (g *gated) inMailbox(n int) { g.decided(g.key, n) }
+
+func (g *gated) decided(key *Key, n int) {
+	g.t.Helper()
+	eventually(g.t, "the wallet has decided", func() bool {
+		var out int
+		g.e.probe(key.Account.pid, func() { out = key.Account.wallet.inFlight() })
+		return out >= n
+	})
+}
+
+// heldCommands are commands of the account that are held, in the order in which its wallet got them.
+type heldCommands struct {
+	g    *gated
+	ends []<-chan string
+}
+
+// send begins a command of the account; the next one comes behind it.
+func (f *heldCommands) send(run func() (*Command, error)) {
+	f.g.t.Helper()
+	f.ends = append(f.ends, f.g.begin(run))
+	f.g.inMailbox(len(f.ends))
+}
+
+// want lets the gate go and wants all ends.
+func (f *heldCommands) want(what, end string) {
+	f.g.t.Helper()
+	f.g.letGo()
+	for i, done := range f.ends {
+		if got := <-done; got != end {
+			f.g.t.Errorf("%s, number %d: %s, want %s", what, i+1, got, end)
+		}
+	}
+}
+
+// funds are what an account has of a currency, as it is committed: "balance/reserve".
+func (g *gated) funds(account uint32, currency uint16) string {
+	g.t.Helper()
+	r := NewRead(ReadWallet)
+	r.Account = account
+	if err := g.e.Ask(r, nil, 0); err != nil {
+		g.t.Fatal(err)
+	}
+	for _, h := range r.Holdings {
+		if h.Currency == currency {
+			return h.Balance.String() + "/" + h.Reserve.String()
+		}
+	}
+	return "0/0"
+}

@@ -1,0 +1,468 @@
+package actors
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+
+	"exchange/core/event"
+	"exchange/core/matching"
+	"exchange/core/money"
+	"exchange/persistence"
+)
+
+// Each limit is met exactly: what fits is taken, one more is refused, and where something was given back
+// it is taken again.
+
+func TestCommandsInFlightAreLimitedAndTheLastPlacesAreForCancels(t *testing.T) {
+	onBothStores(t, func(t *testing.T, fresh places) {
+		g := newGated(t, fresh, func(o *Options) { o.Limits.InFlight, o.Limits.InFlightCancels = 10, 3 })
+		for round := range 2 { // the second proves that the first gave all its places back
+			orders := []uint64{g.rest(g.sell(1e5)), g.rest(g.sell(1e5)), g.rest(g.sell(1e5))}
+			g.hold()
+			held := &heldCommands{g: g}
+			for range 7 {
+				held.send(g.placing(g.sell(1e5)))
+			}
+			g.turnedAway("order 8 of 7", g.placing(g.sell(1e5)), ErrBusy)
+			held.send(g.cancelling(orders[0]))
+			held.send(g.cancelling(orders[1]))
+			g.turnedAway("an order while cancels use their share", g.placing(g.sell(1e5)), ErrBusy)
+			operator := g.begin(g.depositing()) // operators may use all places
+			eventually(t, "ten commands are in flight", func() bool { return g.e.inFlight.Load() == 10 })
+			g.turnedAway("cancel 11 of 10", g.cancelling(orders[2]), ErrBusy)
+			g.turnedAway("a deposit beside ten", g.depositing(), ErrBusy)
+			held.want(fmt.Sprint("round ", round), accepted)
+			if got := <-operator; got != accepted {
+				t.Errorf("the deposit: %s", got)
+			}
+			if n, own := g.e.inFlight.Load(), g.key.Account.inFlight.Load(); n != 0 || own != 0 {
+				t.Errorf("%d commands are in flight and %d of the account, when all are answered", n, own)
+			}
+		}
+		g.end()
+	})
+}
+
+func TestCommandsInFlightOfAnAccountAreLimitedAndAnEighthIsForCancels(t *testing.T) {
+	onBothStores(t, func(t *testing.T, fresh places) {
+		for _, c := range []struct{ limit, orders int }{{16, 14}, {7, 7}, {1, 1}} {
+			g := newGated(t, fresh, func(o *Options) { o.Limits.InFlightPerAccount = c.limit })
+			ben := fund(t, g.e, "ben", map[string]money.Amount{"BTC": coin})
+			for round := range uint64(2) {
+				var orders []uint64
+				for range c.limit - c.orders + 1 {
+					orders = append(orders, g.rest(g.sell(1e5)))
+				}
+				g.hold()
+				held := &heldCommands{g: g}
+				for range c.orders {
+					held.send(g.placing(g.sell(1e5)))
+				}
+				g.turnedAway("an order too many", g.placing(g.sell(1e5)), ErrAccountBusy)
+				for _, id := range orders[1:] {
+					held.send(g.cancelling(id))
+				}
+				g.turnedAway("a cancel too many", g.cancelling(orders[0]), ErrAccountBusy)
+				other := g.begin(func() (*Command, error) { return g.e.Place(ben, round+1, g.sell(1e5)) })
+				g.decided(ben, 1) // nobody else suffers
+				held.want(fmt.Sprintf("at most %d, round %d", c.limit, round), accepted)
+				if got := <-other; got != accepted {
+					t.Errorf("an order of another account: %s", got)
+				}
+			}
+			g.end()
+		}
+	})
+}
+
+func TestReadsInFlightAreLimitedApartFromCommands(t *testing.T) {
+	onBothStores(t, func(t *testing.T, fresh places) {
+		g := newGated(t, fresh, func(o *Options) { o.Limits.Reads, o.Limits.InFlight, o.Limits.InFlightCancels = 3, 1, 0 })
+		for range 2 {
+			g.set(func() { g.applying = true })
+			order := g.rest(g.sell(1e5)) // the store's history is behind now, and reads of it wait
+			var reads []<-chan string
+			for range 3 {
+				reads = append(reads, g.begin(g.asking(ReadHistory, nil, 0)))
+			}
+			eventually(t, "three reads are in flight", func() bool { return g.e.reading.Load() == 3 })
+			g.ends("read 4 of 3", g.asking(ReadTrades, nil, 0), ErrBusy.Error())
+			g.ends("a signed one", g.asking(ReadWallet, g.key, g.nonce+1), ErrBusy.Error())
+			g.ends("a command beside them, with the nonce that the read has not used", g.placing(g.sell(1e5)), accepted)
+			follow := NewRead(ReadOrder)
+			follow.Account, follow.ID, follow.FollowUp = 1, order, true
+			if err := g.e.Ask(follow, nil, 0); err != nil || len(follow.Orders) != 1 {
+				t.Errorf("what completes the answer to a command: %v, %v", follow.Orders, err)
+			}
+			if n := g.e.reading.Load(); n != 3 {
+				t.Errorf("%d reads are in flight instead of 3", n)
+			}
+			g.set(func() { g.applying = false })
+			for _, r := range reads {
+				if got := <-r; got != accepted {
+					t.Errorf("a read at the limit: %s", got)
+				}
+			}
+		}
+		g.end()
+	})
+}
+
+func TestReadsThatNobodyWaitsForAnyMoreDoNotGather(t *testing.T) {
+	onBothStores(t, func(t *testing.T, fresh places) {
+		g := newGated(t, fresh, func(o *Options) { o.Limits.Reads = 4 })
+		g.set(func() { g.applying = true })
+		g.rest(g.sell(1e5))
+		g.e.opts.Timing.Request = time.Millisecond
+		for range 100 {
+			g.ends("a read of a history that is held", g.asking(ReadHistory, nil, 0), ErrTimeout.Error())
+		}
+		var kept int
+		g.e.probe(g.e.fold, func() { kept = len(g.e.committed.waiting) })
+		if kept > 2*g.o.Limits.Reads {
+			t.Errorf("%d reads are kept, of which nobody waits for any", kept)
+		}
+		g.e.opts.Timing.Request = time.Minute
+		g.end()
+	})
+}
+
+// fills sells n orders of 1 BTC, which one order may then take.
+func (g *gated) fills(n int) {
+	g.t.Helper()
+	for range n {
+		g.rest(g.sell(coin))
+	}
+}
+
+func TestAnOrderMakesAtMostMaxFillsTradesAndIsCutInTheSameUnit(t *testing.T) {
+	onBothStores(t, func(t *testing.T, fresh places) {
+		g := newGated(t, fresh, func(o *Options) { o.Limits.MaxFills = 3 })
+		ben := fund(t, g.e, "ben", map[string]money.Amount{"USD": 1e6 * coin})
+		var nonce uint64
+		take := func(what string, amount money.Amount, fills int, remaining money.Amount, cut bool) {
+			t.Helper()
+			before := g.e.released.Load()
+			nonce++
+			c := must[*Command](t)(g.e.Place(ben, nonce, g.buy(100e8, amount)))
+			o := c.Record().Order
+			if c.Outcome() != Accepted || len(o.Trades) != fills || o.Remaining != remaining || o.Cut != cut {
+				t.Errorf("%s: %d trades, %v remaining, cut %v: %+v", what, len(o.Trades), o.Remaining, o.Cut, o)
+			}
+			if after := g.e.released.Load(); after != before+1 {
+				t.Errorf("%s: it took %d records", what, after-before)
+			}
+			if err := g.e.VerifyAtRest(); err != nil {
+				t.Errorf("%s: %v", what, err)
+			}
+		}
+		g.fills(3)
+		take("as many as it may, and done", 3*coin, 3, 0, false)
+		g.fills(3)
+		take("as many as it may, and nothing more to trade with: the rest rests", 4*coin, 3, coin, false)
+		if got, want := g.funds(2, 2), "999400/100"; got != want {
+			t.Errorf("with a rest that rests: %s USD, want %s", got, want)
+		}
+		must[*Command](t)(g.e.Cancel(ben, 100, 8)).Free()
+		nonce = 100
+		g.fills(4)
+		take("one more to trade with", 4*coin, 3, coin, true)
+		check := func() {
+			t.Helper()
+			if got, want := g.funds(2, 2), "999100/0"; got != want {
+				t.Errorf("with a rest that was cancelled: %s USD, want %s", got, want)
+			}
+			r := NewRead(ReadOrders)
+			r.Account, r.Limit = 2, 10
+			if err := g.e.Ask(r, nil, 0); err != nil || len(r.Orders) != 0 {
+				t.Errorf("open orders: %+v, %v", r.Orders, err)
+			}
+			var rows []persistence.Order
+			err := g.e.History().Orders(context.Background(), persistence.OrderQuery{Account: 2}, func(o *persistence.Order) bool {
+				rows = append(rows, *o)
+				return true
+			})
+			if err != nil || len(rows) != 3 || rows[0].Status != persistence.StatusCancelled || rows[0].Remaining != coin || rows[0].ClosedUs != rows[0].TimeUs {
+				t.Errorf("in the history, newest first: %+v, %v", rows, err)
+			}
+			if got, want := g.funds(1, 1), "1/1"; got != want {
+				t.Errorf("the maker that was left: %s BTC, want %s", got, want)
+			}
+		}
+		check()
+		g.crash()
+		g.again()
+		check()
+		g.end()
+	})
+}
+
+// The default of max_fills, in batches as small as the configuration allows: the unit is larger than a
+// batch should be, and goes as one.
+func TestAnOrderOfTenThousandFillsIsOneAppend(t *testing.T) {
+	onBothStores(t, func(t *testing.T, fresh places) {
+		at := fresh(t)
+		store := newGate(at())
+		most := DefaultLimits.MaxFills
+		s := newScribe(t, store)
+		s.accounts(2)
+		for range most + 1 {
+			s.order(1, matching.Sell, 1e8, nil)
+		}
+		s.flush()
+		g := &gated{gate: store, t: t, at: at, o: testOptions(store)}
+		g.o.Limits.BatchBytes = 4096
+		g.o.Timing.Request, g.o.Timing.Stall = time.Minute, time.Minute
+		g.e = start(t, g.o)
+		keys := NewRead(ReadKeys)
+		keys.Account = 2
+		if err := g.e.Ask(keys, nil, 0); err != nil {
+			t.Fatal(err)
+		}
+		g.key = g.e.Key([]byte(keys.Keys[0].Key))
+		g.set(func() { g.tries = nil })
+		c := must[*Command](t)(g.placing(g.buy(1e8, money.Amount(most+1)*coin))())
+		if o := &c.Record().Order; len(o.Trades) != most || o.Remaining != coin || !o.Cut {
+			t.Fatalf("%d trades, %v remaining, cut %v", len(o.Trades), o.Remaining, o.Cut)
+		}
+		batches := g.batches()
+		if len(batches) != 1 || batches[0].Count != 1 || len(batches[0].Records) < 10*g.o.Limits.BatchBytes {
+			t.Fatalf("it went in %d batches, the first of %d records and %d bytes", len(batches), batches[0].Count, len(batches[0].Records))
+		}
+		g.ends("the history takes it", g.asking(ReadHistory, nil, 0), accepted)
+		trades := 0
+		err := g.e.History().Trades(context.Background(), persistence.TradeQuery{Pair: 1}, func(*persistence.Trade) bool { trades++; return true })
+		if err != nil || trades != most {
+			t.Errorf("%d trades are in the history, %v", trades, err)
+		}
+		g.crash()
+		g.again() // and the next start reads it
+		if got, want := g.funds(2, 1), "1010000/0"; got != want {
+			t.Errorf("%s BTC, want %s", got, want)
+		}
+		g.end()
+	})
+}
+
+// batches are what was to be appended, and not twice, since the gate began to hold.
+func (g *gated) batches() (list []event.Batch) {
+	g.t.Helper()
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	for _, data := range g.tries {
+		b, err := event.OpenBatch(data)
+		if err != nil {
+			g.t.Fatal(err)
+		}
+		list = append(list, b)
+	}
+	return list
+}
+
+func TestABatchTakesUnitsUpToItsSizeAndNeverAPartOfOne(t *testing.T) {
+	head := len(event.BeginBatch(nil))
+	onBothStores(t, func(t *testing.T, fresh places) {
+		unit := 0 // bytes of an order's record: all are equally long here
+		run := func(limit int, want ...uint32) {
+			t.Helper()
+			g := newGated(t, fresh, func(o *Options) { o.Limits.BatchBytes = limit })
+			g.hold()
+			held := &heldCommands{g: g}
+			held.send(g.placing(g.sell(1e5)))
+			eventually(t, "the first is at the store, and the others gather behind it", g.held)
+			for range 6 {
+				held.send(g.placing(g.sell(1e5)))
+			}
+			held.want(fmt.Sprintf("%d bytes", limit), accepted)
+			var counts []uint32
+			for _, b := range g.batches() {
+				counts = append(counts, b.Count)
+				var r event.Record
+				n := uint32(0)
+				for rest := b.Records; len(rest) > 0; n++ {
+					var err error
+					if rest, err = r.Decode(rest); err != nil {
+						t.Fatalf("%d bytes: a batch does not end with a record: %v", limit, err)
+					}
+				}
+				if n != b.Count {
+					t.Errorf("%d bytes: %d records in a batch that should have %d", limit, n, b.Count)
+				}
+				unit = len(b.Records) / int(b.Count)
+			}
+			if fmt.Sprint(counts) != fmt.Sprint(want) {
+				t.Errorf("%d bytes: batches of %v records, want %v", limit, counts, want)
+			}
+			g.end()
+		}
+		run(1<<20, 1, 6)
+		run(head+3*unit, 1, 3, 3)
+		run(head+3*unit-1, 1, 2, 2, 2)
+		run(head+unit, 1, 1, 1, 1, 1, 1, 1)
+		run(1, 1, 1, 1, 1, 1, 1, 1)
+	})
+}
+
+func TestOpenOrdersOfAnAccountAreLimitedOverAllPairs(t *testing.T) {
+	onBothStores(t, func(t *testing.T, fresh places) {
+		g := newGated(t, fresh, func(o *Options) { o.Limits.OpenOrdersPerAccount = 3 })
+		ben := fund(t, g.e, "ben", map[string]money.Amount{"BTC": coin})
+		full := refusedFor(event.RefusedAccountLimit)
+		other := g.sell(1e5)
+		other.Pair = g.e.Pairs()[1]
+		first := g.rest(g.sell(1e5))
+		g.rest(other)
+		g.hold() // what is in flight counts, and does not show
+		third := g.begin(g.placing(g.sell(1e5)))
+		g.inMailbox(1)
+		fourth := g.begin(g.placing(g.sell(1e5)))
+		g.inMailbox(2)
+		silent(t, "a refusal for an order that is in flight", fourth)
+		g.letGo()
+		if a, b := <-third, <-fourth; a != accepted || b != full {
+			t.Errorf("order 3 of 3: %s, order 4: %s", a, b)
+		}
+		g.ends("in the other pair", g.placing(other), full)
+		g.ends("another account", func() (*Command, error) { return g.e.Place(ben, 1, g.sell(1e5)) }, accepted)
+		g.ends("a cancel", g.cancelling(first), accepted)
+		g.ends("in the place of what was cancelled", g.placing(g.sell(1e5)), accepted)
+		g.ends("one more", g.placing(g.sell(1e5)), full)
+		g.crash()
+		g.again()
+		g.ends("after a restart", g.placing(g.sell(1e5)), full)
+		g.end()
+	})
+}
+
+func TestOpenOrdersOfABookAreLimitedAndWhatCrossesIsStillTaken(t *testing.T) {
+	onBothStores(t, func(t *testing.T, fresh places) {
+		g := newGated(t, fresh, func(o *Options) { o.Limits.OpenOrdersPerBook = 3 })
+		full := refusedFor(event.RefusedBookLimit)
+		resting := func(want int) {
+			t.Helper()
+			r := NewRead(ReadDepth)
+			r.Pair, r.LimitBuy, r.LimitSell = 1, -1, -1
+			if err := g.e.Ask(r, nil, 0); err != nil || len(r.View.Depth.BuyOrders)+len(r.View.Depth.SellOrders) != want {
+				t.Errorf("%d buy and %d sell, want %d in all: %v", len(r.View.Depth.BuyOrders), len(r.View.Depth.SellOrders), want, err)
+			}
+		}
+		g.rest(g.sell(coin))
+		g.rest(g.sell(coin))
+		bid := g.rest(g.buy(50e8, coin)) // both sides count
+		resting(3)
+		g.ends("sell 4 of 3", g.placing(g.sell(coin)), full)
+		g.ends("a buy one tick below the best sell", g.placing(g.buy(100e8-1e6, coin)), full)
+		other := g.sell(coin)
+		other.Pair = g.e.Pairs()[1]
+		g.ends("in the other pair", g.placing(other), accepted)
+		g.ends("a buy that takes a part of a sell", g.placing(g.buy(100e8, coin/2)), accepted)
+		resting(3)
+		g.ends("a buy that takes two and rests in the place of one", g.placing(g.buy(100e8, 2*coin)), accepted)
+		resting(2)
+		g.ends("in the place of the other", g.placing(g.buy(40e8, coin)), accepted)
+		resting(3)
+		g.ends("buy 4 of 3", g.placing(g.buy(40e8, coin)), full)
+		g.ends("a cancel", g.cancelling(bid), accepted)
+		g.ends("in the place of what was cancelled", g.placing(g.buy(40e8, coin)), accepted)
+		g.ends("one more", g.placing(g.buy(40e8, coin)), full)
+		g.crash()
+		g.again()
+		resting(3)
+		g.ends("after a restart", g.placing(g.buy(40e8, coin)), full)
+		g.end()
+	})
+}
+
+// limited wants a refusal of the operator's for a limit, in these words.
+func limited(t *testing.T, what string, got error, text string) {
+	t.Helper()
+	var refused *RequestError
+	if !errors.As(got, &refused) || refused.Text != text {
+		t.Errorf("%s: %v, want the refusal %q", what, got, text)
+	}
+}
+
+// operating begins a command of the operator's that is held at the store, and then another.
+func (g *gated) operating(first, second func() error) (<-chan string, <-chan string) {
+	g.t.Helper()
+	command := func(run func() error) func() (*Command, error) {
+		return func() (*Command, error) { return nil, run() }
+	}
+	one := g.begin(command(first))
+	eventually(g.t, "the first is at the store", g.held)
+	two := g.begin(command(second))
+	eventually(g.t, "two are in flight", func() bool { return g.e.inFlight.Load() == 2 })
+	return one, two
+}
+
+func TestKeysOfAnAccountAreLimitedAndRevokedOnesDoNotCount(t *testing.T) {
+	onBothStores(t, func(t *testing.T, fresh places) {
+		g := newGated(t, fresh, func(o *Options) { o.Limits.KeysPerAccount = 3 }) // ann has one
+		fund(t, g.e, "ben", nil)
+		key := func(name string) error {
+			_, err := g.e.CreateKey("test", "ann", name, "secret", event.PermissionRead, nil)
+			return err
+		}
+		if err := key("key-2"); err != nil {
+			t.Fatal(err)
+		}
+		const full = "account ann has 3 keys, no more are allowed: revoke one"
+		g.hold() // a key in flight counts, and a refusal for it waits for it
+		third, fourth := g.operating(func() error { return key("key-3") }, func() error { return key("key-4") })
+		silent(t, "a refusal for a key that is in flight", fourth)
+		g.letGo()
+		if a, b := <-third, <-fourth; a != accepted || b != full {
+			t.Errorf("key 3 of 3: %s, key 4: %s", a, b)
+		}
+		if _, err := g.e.CreateKey("test", "ben", "key-of-another", "secret", event.PermissionRead, nil); err != nil {
+			t.Errorf("another account: %v", err)
+		}
+		g.hold() // and what is being revoked makes room when it is
+		revoked, fifth := g.operating(func() error { _, err := g.e.RevokeKey("test", "key-2"); return err }, func() error { return key("key-5") })
+		silent(t, "a key in the place of one that is being revoked", fifth)
+		g.letGo()
+		if a, b := <-revoked, <-fifth; a != accepted || b != accepted {
+			t.Errorf("the end of a key: %s, one in its place: %s", a, b)
+		}
+		limited(t, "one more", key("key-6"), full)
+		g.crash()
+		g.again()
+		limited(t, "after a restart", key("key-6"), full)
+		must[Admin](t)(g.e.RevokeKey("test", "key-3"))
+		if err := key("key-6"); err != nil {
+			t.Errorf("in the place of one that was revoked: %v", err)
+		}
+		g.end()
+	})
+}
+
+func TestAccountsAreLimited(t *testing.T) {
+	onBothStores(t, func(t *testing.T, fresh places) {
+		g := newGated(t, fresh, func(o *Options) { o.Limits.Accounts = 3 }) // ann is one
+		account := func(name string) error {
+			_, err := g.e.CreateAccount("test", name, "")
+			return err
+		}
+		if err := account("ben"); err != nil {
+			t.Fatal(err)
+		}
+		g.hold()
+		third, fourth := g.operating(func() error { return account("cid") }, func() error { return account("dee") })
+		silent(t, "a refusal for an account that is in flight", fourth)
+		g.letGo()
+		if a, b := <-third, <-fourth; a != accepted || b != "there are 3 accounts, no more are allowed" {
+			t.Errorf("account 3 of 3: %s, account 4: %s", a, b)
+		}
+		g.crash()
+		g.o.Limits.Accounts = 4 // none is ever closed: only another limit makes room
+		g.again()
+		if err := account("dee"); err != nil {
+			t.Errorf("account 4 of 4: %v", err)
+		}
+		limited(t, "account 5", account("eve"), "there are 4 accounts, no more are allowed")
+		g.end()
+	})
+}

@@ -1,0 +1,253 @@
+package actors
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"time"
+
+	"exchange/core/event"
+	"exchange/core/money"
+	"exchange/core/state"
+)
+
+// What operators do. They have no nonce; who did it stands in the record. All errors are a *RequestError
+// when what is wanted cannot be, one of admission, or ErrTimeout. They go on during maintenance.
+
+// admitOperator takes a place in the limits for an operator's command.
+func (e *Engine) admitOperator(c *Command) error {
+	if e.operating.Add(1); e.inFlight.Add(1) > int64(e.opts.Limits.InFlight) {
+		e.inFlight.Add(-1)
+		e.operating.Add(-1)
+		return ErrBusy
+	}
+	c.admitted = true
+	if err := e.open(time.UnixMicro(c.timeUs)); err != nil {
+		e.giveBack(c)
+		return err
+	}
+	return nil
+}
+
+// administrate sends an operator's command through the registry.
+func (e *Engine) administrate(kind event.Kind, who string, a Admin) (Admin, error) {
+	c := newCommand(kind)
+	c.admin, c.who = a, who
+	if err := e.admitOperator(c); err != nil {
+		c.Free()
+		return a, e.turnAway(err)
+	}
+	e.root.Send(e.registry, c)
+	if _, err := e.outcome(c); err != nil {
+		return a, err
+	}
+	a, err := c.admin, c.adminErr
+	c.Free()
+	return a, err
+}
+
+// CreateAccount opens an account.
+func (e *Engine) CreateAccount(who, name, email string) (Admin, error) {
+	return e.administrate(event.KindAccount, who, Admin{Account: name, Email: email})
+}
+
+// CreateKey makes an API key for an account, with the public part and the secret given.
+func (e *Engine) CreateKey(who, account, public, secret string, permissions uint8, allow []string) (Admin, error) {
+	return e.administrate(event.KindKey, who, Admin{Account: account, Key: public, Secret: secret, Permissions: permissions, Allow: allow})
+}
+
+// RevokeKey ends an API key.
+func (e *Engine) RevokeKey(who, public string) (Admin, error) {
+	return e.administrate(event.KindKeyRevoked, who, Admin{Key: public})
+}
+
+// Deposit credits an account. The same reference again, with the same content, changes nothing and
+// says so.
+func (e *Engine) Deposit(who, account, currency string, amount money.Amount, reference string) (Admin, error) {
+	return e.administrate(event.KindDeposit, who, Admin{Account: account, Currency: currency, Amount: amount, Reference: reference})
+}
+
+// Halt stops trading on a pair, or resumes it. Open orders stay, and can be cancelled. Repeated says that
+// it was so already.
+func (e *Engine) Halt(who, pair string, on bool) (Admin, error) {
+	return e.administrate(event.KindHalt, who, Admin{Pair: pair, On: on})
+}
+
+// Freeze keeps an account's keys from doing anything, or lets them again. Open orders stay.
+func (e *Engine) Freeze(who, account string, on bool) (Admin, error) {
+	return e.administrate(event.KindFreeze, who, Admin{Account: account, On: on})
+}
+
+// SetFees gives an account its own rates in a pair; nil: the pair's usual ones count again. The account
+// that fees go to is opened if need be.
+func (e *Engine) SetFees(who, account, pair string, own *state.FeeRates) (Admin, error) {
+	wish := Admin{Account: account, Pair: pair, Fees: own}
+	a, err := e.administrate(event.KindFees, who, wish)
+	if !errors.Is(err, errNoFeeAccount) {
+		return a, err
+	}
+	if a, err := e.CreateAccount(who, FeeAccount, ""); err != nil && e.fees.account.Load() == 0 {
+		return a, err
+	}
+	return e.administrate(event.KindFees, who, wish)
+}
+
+// SetMaintenance ends it, or begins it: no client's command is taken from now on, those in flight come to
+// their end, and then it is journaled. It outlives restarts.
+func (e *Engine) SetMaintenance(ctx context.Context, who string, on bool, message string) (Admin, error) {
+	a := Admin{On: on, Message: message}
+	if len(message) > maxMessage {
+		return a, refusef("a message has at most %d bytes", maxMessage)
+	}
+	if !on {
+		return e.administrate(event.KindMaintenance, who, a)
+	}
+	closed := &event.Maintenance{On: true, Message: message}
+	mine := e.maintenance.CompareAndSwap(nil, closed)
+	err := e.quiet(ctx)
+	if err == nil {
+		a, err = e.administrate(event.KindMaintenance, who, a)
+		if errors.Is(err, ErrTimeout) { // it may still come to be, and then the registry settles it
+			return a, err
+		}
+	}
+	if err != nil && mine {
+		e.maintenance.CompareAndSwap(closed, nil) // nothing was done
+	}
+	return a, err
+}
+
+// settleMaintenance lets clients' commands in again when it is over; when it begins it keeps them out.
+func (e *Engine) settleMaintenance(m *event.Maintenance) {
+	if !m.On {
+		e.maintenance.Store(nil)
+		return
+	}
+	now := *m
+	e.maintenance.Store(&now)
+}
+
+// quiet waits until no client's command is in flight.
+func (e *Engine) quiet(ctx context.Context) error {
+	t := time.NewTicker(time.Millisecond)
+	defer t.Stop()
+	for e.inFlight.Load() > e.operating.Load() {
+		select {
+		case <-e.dead:
+			return e.failure
+		case <-ctx.Done():
+			return ErrTimeout
+		case <-t.C:
+		}
+	}
+	return nil
+}
+
+// Mailed takes a mail out of the outbox: it was sent, or given up for a reason.
+func (e *Engine) mailed(id uint64, reason string) error {
+	_, err := e.administrate(event.KindMailed, "", Admin{Mail: id, Message: reason})
+	return err
+}
+
+// operate sends an operator's command through an account's wallet.
+func (e *Engine) operate(c *Command, who string, account uint32) (*Command, error) {
+	c.account, c.who = e.dir.account(account), who
+	if err := e.admitOperator(c); err != nil {
+		c.Free()
+		return nil, e.turnAway(err)
+	}
+	e.root.Send(c.account.pid, c)
+	return e.outcome(c)
+}
+
+// OperatorCancel cancels an open order, whoever's it is. The command is the caller's to Free; it is refused
+// for RefusedNotOpen when the order closed meanwhile.
+func (e *Engine) OperatorCancel(who string, order uint64) (*Command, error) {
+	r := NewRead(ReadOwner)
+	r.ID = order
+	if err := e.Ask(r, nil, 0); err != nil {
+		return nil, err
+	}
+	account := r.Account
+	r.Free()
+	if account == 0 {
+		return nil, refusef("order %d is not open", order)
+	}
+	c := newCommand(event.KindCancel)
+	c.order.nonce, c.order.id = 0, order
+	return e.operate(c, who, account)
+}
+
+// OperatorCancelAll cancels all open orders of an account, of a pair, or of both; an empty name means all of
+// them, but one must be given. It returns the orders that it cancelled, also when it ends with an error.
+func (e *Engine) OperatorCancelAll(who, account, pair string) (orders []uint64, err error) {
+	r := NewRead(ReadHolders)
+	var p *Pair
+	if pair != "" {
+		if p = e.byName[pair]; p == nil {
+			return nil, refusef("there is no pair %.80q", pair)
+		}
+		r.Pair = p.Number
+	} else if account == "" {
+		return nil, refusef("name an account or a pair")
+	}
+	r.Name = account
+	if err := e.Ask(r, nil, 0); err != nil {
+		return nil, err
+	}
+	holders, known := slices.Clone(r.Holders), r.Account != 0
+	r.Free()
+	if account != "" && !known {
+		return nil, refusef("there is no account %.80q", account)
+	}
+	for _, id := range holders {
+		c := newCommand(kindCancelAll)
+		c.pair, c.order.nonce = p, 0
+		if c, err = e.operate(c, who, id); err != nil {
+			break
+		}
+		orders = append(orders, c.orders...)
+		c.Free()
+	}
+	slices.Sort(orders)
+	return orders, err
+}
+
+// MoveWithdraw approves or refuses a withdraw, for details that its owner is told. The command is the
+// caller's to Free; it is refused for RefusedWithdraw when the status does not allow it.
+func (e *Engine) MoveWithdraw(who string, withdraw uint64, to uint8, details string) (*Command, error) {
+	r := NewRead(ReadWithdraw)
+	r.ID = withdraw
+	if err := e.Ask(r, nil, 0); err != nil {
+		return nil, err
+	}
+	var account uint32
+	if len(r.Withdraws) > 0 {
+		account = r.Withdraws[0].Account
+	}
+	r.Free()
+	if account == 0 {
+		return nil, refusef("there is no pending withdraw %d", withdraw)
+	}
+	if len(details) > MaxDetails {
+		return nil, refusef("details have at most %d bytes", MaxDetails)
+	}
+	c := newCommand(event.KindWithdrawMoved)
+	c.order.nonce = 0
+	c.withdraw = withdrawWish{id: withdraw, to: to, details: details}
+	return e.operate(c, who, account)
+}
+
+// Longest texts of a withdraw, in bytes: the ones that the store keeps.
+const (
+	MaxAddress = 256
+	MaxDetails = 1024
+)
+
+// AccountName is the name of the account with that id, which must exist.
+func (e *Engine) AccountName(id uint32) string { return e.dir.account(id).Name }
+
+// FeesOf are the rates that count for an account in a pair; both must exist.
+func (e *Engine) FeesOf(account uint32, pair string) state.FeeRates {
+	return e.fees.rates(e.byName[pair], e.dir.account(account))
+}

@@ -1,0 +1,400 @@
+package actors
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"exchange/core/event"
+	"exchange/core/ledger"
+	"exchange/core/matching"
+	"exchange/core/money"
+	"exchange/core/state"
+	"exchange/persistence"
+)
+
+func place1(b *teller, pair int, side matching.Side, price money.Price, amount money.Amount) string {
+	c, err := b.e.Place(b.key, b.next(), &OrderWish{Pair: b.e.Pairs()[pair], Side: side, Price: price, Amount: amount})
+	return outcomeOf(c, err)
+}
+
+func TestHaltFreezeAndMaintenanceOutliveARestart(t *testing.T) {
+	onBothStores(t, func(t *testing.T, fresh places) {
+		at := fresh(t)
+		b := newTeller(t, at, nil)
+		b.expect(place1(b, 0, matching.Sell, 100e8, coin), "accepted")
+		must[Admin](t)(b.e.Halt("ops", "BTC_USD", true))
+		if a := must[Admin](t)(b.e.Halt("ops", "BTC_USD", true)); !a.Repeated {
+			t.Error("a second halt is not said to be one")
+		}
+		b.restart(at)
+		if !b.e.Pairs()[0].Halted() || b.e.Pairs()[1].Halted() {
+			t.Error("handlers see other halts")
+		}
+		b.expect(place1(b, 0, matching.Sell, 100e8, coin), "refused for 8")
+		b.expect(place1(b, 1, matching.Sell, 100e8, coin), "accepted")
+		b.expect(outcomeOf(b.e.Cancel(b.key, b.next(), 1)), "accepted") // a cancel works
+		must[Admin](t)(b.e.Halt("ops", "BTC_USD", false))
+		b.expect(place1(b, 0, matching.Sell, 100e8, coin), "accepted")
+
+		must[Admin](t)(b.e.Freeze("ops", "ann", true))
+		b.restart(at)
+		if !b.key.Account.Frozen() {
+			t.Error("the account is not frozen")
+		}
+		b.expect(place1(b, 0, matching.Sell, 100e8, coin), "refused for 9")
+		must[Admin](t)(b.e.Freeze("ops", "ann", false))
+		b.expect(place1(b, 0, matching.Sell, 100e8, coin), "accepted")
+
+		must[Admin](t)(b.e.SetMaintenance(context.Background(), "ops", true, "back at nine"))
+		b.restart(at)
+		if _, err := b.e.Place(b.key, b.next(), &OrderWish{Pair: b.e.Pairs()[0], Side: matching.Sell, Price: 100e8, Amount: coin}); !errors.Is(err, ErrMaintenance) || b.e.MaintenanceMessage() != "back at nine" {
+			t.Errorf("an order is told %v, %q", err, b.e.MaintenanceMessage())
+		}
+		if err := b.e.Ask(NewRead(ReadWallet), b.key, b.next()); err != nil {
+			t.Errorf("a read is told %v", err)
+		}
+		must[Admin](t)(b.e.Deposit("ops", "ann", "USD", coin, "operators go on"))
+		must[Admin](t)(b.e.SetMaintenance(context.Background(), "ops", false, ""))
+		b.expect(place1(b, 0, matching.Sell, 100e8, coin), "accepted")
+		b.end()
+	})
+}
+
+func TestMaintenanceWaitsForWhatIsInFlight(t *testing.T) {
+	onBothStores(t, func(t *testing.T, fresh places) {
+		g := newGated(t, fresh, nil)
+		g.set(func() { g.holding = true })
+		order := g.begin(func() (*Command, error) { return g.e.Place(g.key, 1, g.sell(coin)) })
+		eventually(t, "the order is at the store", g.held)
+		done := make(chan error, 1)
+		go func() { _, err := g.e.SetMaintenance(context.Background(), "ops", true, ""); done <- err }()
+		eventually(t, "new orders are refused", func() bool { return errors.Is(g.e.Writable(), ErrMaintenance) })
+		select {
+		case err := <-done:
+			t.Fatalf("maintenance is acknowledged while an order is in flight: %v", err)
+		default:
+		}
+		g.set(func() { g.holding = false })
+		if got := <-order; got != "accepted" {
+			t.Errorf("the order in flight: %s", got)
+		}
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+		g.end()
+	})
+}
+
+func TestCancelAllCancelsWhatIsOpenAndWhatIsOnItsWay(t *testing.T) {
+	onBothStores(t, func(t *testing.T, fresh places) {
+		g := newGated(t, fresh, nil)
+		for nonce := uint64(1); nonce <= 3*sweepWidth; nonce++ {
+			w := g.sell(1e5)
+			w.Pair = g.e.Pairs()[nonce%2]
+			must[*Command](t)(g.e.Place(g.key, nonce, w)).Free()
+		}
+		nonce := uint64(1000)
+		one := must[*Command](t)(g.e.CancelAll(g.key, nonce, g.e.Pairs()[0]))
+		if n := len(one.Cancelled()); n != 3*sweepWidth/2 || !slices.IsSorted(one.Cancelled()) {
+			t.Errorf("%d orders of one pair are cancelled", n)
+		}
+		one.Free()
+		g.set(func() { g.holding = true })
+		order := g.begin(func() (*Command, error) { return g.e.Place(g.key, 1001, g.sell(1e5)) })
+		eventually(t, "the order is at the store", g.held)
+		all := make(chan int, 1)
+		go func() {
+			c, err := g.e.CancelAll(g.key, 1002, nil)
+			if err != nil {
+				t.Error(err)
+			}
+			all <- len(c.Cancelled())
+		}()
+		eventually(t, "the wallet has it", func() bool {
+			waits := 0
+			g.e.probe(g.key.Account.pid, func() { waits = len(g.key.Account.wallet.held) })
+			return waits == 1
+		})
+		g.set(func() { g.holding = false })
+		if got := <-order; got != "accepted" {
+			t.Error(got)
+		}
+		if n := <-all; n != 3*sweepWidth/2+1 {
+			t.Errorf("%d orders are cancelled", n)
+		}
+		none := must[*Command](t)(g.e.CancelAll(g.key, 1003, nil))
+		if none.Outcome() != Refused || none.Record().Refusal.Reason != event.RefusedNoOrders {
+			t.Errorf("with nothing open: %+v", none.Record())
+		}
+		none.Free()
+		if c := must[*Command](t)(g.e.Cancel(g.key, 1003, 1)); c.Record().Refusal.Reason != event.RefusedNonce {
+			t.Error("its nonce was not used")
+		}
+		if err := g.e.VerifyAtRest(); err != nil {
+			t.Error(err)
+		}
+		g.end()
+	})
+}
+
+func TestFeesGoToTheirAccountExactly(t *testing.T) {
+	onBothStores(t, func(t *testing.T, fresh places) {
+		at := fresh(t)
+		b := newTeller(t, at, func(o *Options) { o.Pairs[0].Fees = state.FeeRates{Maker: 100_000, Taker: 200_000} }) // 0.1 % and 0.2 %
+		ben := fund(t, b.e, "ben", map[string]money.Amount{"USD": 1000 * coin})
+		b.expect(place1(b, 0, matching.Sell, 100e8, 1), "accepted") // one unit of 1e-8: its fees are rounded up
+		b.expect(place1(b, 0, matching.Sell, 100e8, 2*coin), "accepted")
+		must[*Command](t)(b.e.Place(ben, 1, &OrderWish{Pair: b.e.Pairs()[0], Side: matching.Buy, Price: 100e8, Amount: 2*coin + 1})).Free()
+		holdings := func(name string) string {
+			r := NewRead(ReadAccount)
+			r.Name = name
+			if err := b.e.Ask(r, nil, 0); err != nil {
+				t.Fatal(err)
+			}
+			defer r.Free()
+			var list []string
+			for _, h := range r.Holdings {
+				list = append(list, b.e.CurrencyCode(h.Currency)+" "+h.Balance.String())
+			}
+			return strings.Join(list, ", ")
+		}
+		b.expect(holdings("fees"), "BTC 0.00400000002, USD 0.200000001")
+		b.expect(holdings("ann"), "BTC 7.99999999, USD 199.800000999")
+		b.expect(holdings("ben"), "BTC 1.99600000998, USD 799.999999")
+
+		// Rates of one's own, also over a restart.
+		must[Admin](t)(b.e.SetFees("ops", "ben", "BTC_USD", &state.FeeRates{}))
+		b.restart(at)
+		if own := b.e.FeesOf(ben.Account.ID, "BTC_USD"); own != (state.FeeRates{}) {
+			t.Errorf("ben's rates are %+v", own)
+		}
+		ben = b.e.Key([]byte(ben.Public))
+		b.expect(place1(b, 0, matching.Sell, 100e8, coin), "accepted")
+		c := must[*Command](t)(b.e.Place(ben, 2, &OrderWish{Pair: b.e.Pairs()[0], Side: matching.Buy, Price: 100e8, Amount: coin}))
+		if trade := c.Record().Order.Trades[0]; !trade.TakerFee.IsZero() || trade.MakerFee.String() != "0.1" {
+			t.Errorf("the fees are %v and %v", trade.TakerFee, trade.MakerFee)
+		}
+		c.Free()
+		if a := must[Admin](t)(b.e.SetFees("ops", "ben", "BTC_USD", nil)); a.Repeated || b.e.FeesOf(ben.Account.ID, "BTC_USD").Taker != 200_000 {
+			t.Error("the usual rates do not count again")
+		}
+		b.end()
+	})
+}
+
+func TestEveryActionOfAnOperatorIsLogged(t *testing.T) {
+	onBothStores(t, func(t *testing.T, fresh places) {
+		b := newTeller(t, fresh(t), nil)
+		b.expect(place1(b, 0, matching.Sell, 100e8, coin), "accepted")
+		b.expect(place1(b, 1, matching.Sell, 100e8, coin), "accepted")
+		b.ask(coin)
+		b.confirm(1, b.e.sealer.Code(1, 1))
+		must[*Command](t)(b.e.OperatorCancel("eve", 1)).Free()
+		if orders := must[[]uint64](t)(b.e.OperatorCancelAll("eve", "", "BTC_EUR")); fmt.Sprint(orders) != "[3]" && len(orders) != 1 {
+			t.Errorf("cancelled are %v", orders)
+		}
+		must[*Command](t)(b.e.MoveWithdraw("eve", 1, event.WithdrawApproved, "")).Free()
+		must[Admin](t)(b.e.Halt("eve", "BTC_USD", true))
+		must[Admin](t)(b.e.Freeze("eve", "ann", true))
+		must[Admin](t)(b.e.SetMaintenance(context.Background(), "eve", true, ""))
+		must[Admin](t)(b.e.SetFees("eve", "ann", "BTC_USD", &state.FeeRates{Taker: 1}))
+		must[Admin](t)(b.e.RevokeKey("eve", "key-of-ann"))
+		barrier := NewRead(ReadHistory)
+		if err := b.e.Ask(barrier, nil, 0); err != nil {
+			t.Fatal(err)
+		}
+		var got []string
+		err := b.e.History().Actions(context.Background(), persistence.ActionQuery{}, func(a *persistence.Action) bool {
+			got = append(got, a.Who+" "+a.What)
+			return true
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		slices.Reverse(got)
+		for i, want := range []string{"test opened account ann (ann@example.org)", "test made key key-of-ann for account ann", "test deposit 1: 10 BTC to account ann",
+			"eve cancelled order 1 of account ann in BTC_USD", "eve cancelled order 2 of account ann in BTC_EUR", "eve withdraw 1 (1 BTC of account ann) to status 30",
+			"eve trading on BTC_USD halted: true", "eve account ann frozen: true", "eve maintenance: true", "eve opened account fees", "eve fees of account ann in BTC_USD", "eve revoked key key-of-ann"} {
+			if i >= len(got) || !strings.HasPrefix(got[i], want) {
+				t.Errorf("action %d is not %q: %q", i, want, got)
+				break
+			}
+		}
+		b.end()
+	})
+}
+
+func TestMaintenanceThatCouldNotBeginKeepsNobodyOut(t *testing.T) {
+	onBothStores(t, func(t *testing.T, fresh places) {
+		g := newGated(t, fresh, nil)
+		if _, err := g.e.SetMaintenance(context.Background(), "ops", true, strings.Repeat("x", maxMessage+1)); err == nil || g.e.Writable() != nil {
+			t.Errorf("a message that is too long: %v, %v", err, g.e.Writable())
+		}
+		g.set(func() { g.holding = true })
+		order := g.begin(func() (*Command, error) { return g.e.Place(g.key, 1, g.sell(coin)) })
+		eventually(t, "the order is at the store", g.held)
+		patience, cancel := context.WithCancel(context.Background())
+		cancel()
+		if _, err := g.e.SetMaintenance(patience, "ops", true, ""); !errors.Is(err, ErrTimeout) || g.e.Writable() != nil {
+			t.Errorf("when what is in flight does not end: %v, %v", err, g.e.Writable())
+		}
+		g.set(func() { g.holding = false })
+		if got := <-order; got != "accepted" {
+			t.Error(got)
+		}
+		g.end()
+	})
+}
+
+func TestAnAuditUnderLoadIsClean(t *testing.T) {
+	onBothStores(t, func(t *testing.T, fresh places) {
+		b := newTeller(t, fresh(t), func(o *Options) {
+			o.Snapshot = SnapshotPolicy{MinRecords: 50, MaxRecords: 100}
+			o.Timing.Projection = time.Millisecond
+		})
+		stopping := make(chan struct{})
+		var busy sync.WaitGroup
+		for i := range 4 {
+			key := fund(t, b.e, fmt.Sprint("busy-", i), map[string]money.Amount{"BTC": 100 * coin, "USD": 10_000 * coin})
+			busy.Go(func() {
+				for nonce := uint64(1); ; nonce++ {
+					select {
+					case <-stopping:
+						return
+					default:
+					}
+					side := matching.Side(1 + (nonce+uint64(i))%2)
+					c, err := b.e.Place(key, 2*nonce, &OrderWish{Pair: b.e.Pairs()[nonce%2], Side: side, Price: 100e8, Amount: coin / 100})
+					if err == nil {
+						c.Free()
+					} else if !errors.Is(err, ErrPaused) {
+						t.Errorf("an order: %v", err)
+						return
+					}
+					r := NewRead(ReadWallet)
+					if err := b.e.Ask(r, key, 2*nonce+1); err != nil {
+						t.Errorf("a read: %v", err)
+						return
+					}
+					r.Free()
+				}
+			})
+		}
+		for range 5 {
+			report, err := b.e.Audit(context.Background(), nil, func(uint64, uint64) {})
+			if err != nil || len(report.Differences) > 0 {
+				t.Errorf("%+v, %v", report, err)
+			}
+		}
+		close(stopping)
+		busy.Wait()
+		b.end()
+	})
+}
+
+// The store takes texts of some length: a longer one must not be the end of the projections, and so of the engine.
+func TestAnActionThatTakesManyWordsIsCut(t *testing.T) {
+	onBothStores(t, func(t *testing.T, fresh places) {
+		at := fresh(t)
+		b := newTeller(t, at, nil)
+		var from []string
+		for i := range 100 { // as many as may be, as long as can be
+			from = append(from, fmt.Sprintf("ffff:ffff:ffff:ffff:ffff:ffff:ffff:f%03x", 0x100+i))
+		}
+		must[Admin](t)(b.e.CreateKey("eve", "ann", "key-from-everywhere", "secret", event.AllPermissions, from))
+		newest := func() (what string) {
+			t.Helper()
+			barrier := NewRead(ReadHistory)
+			if err := b.e.Ask(barrier, nil, 0); err != nil {
+				t.Fatalf("%v, the engine: %v", err, b.e.Err())
+			}
+			if err := b.e.History().Actions(context.Background(), persistence.ActionQuery{}, func(a *persistence.Action) bool { what = a.What; return false }); err != nil {
+				t.Fatal(err)
+			}
+			return what
+		}
+		if what := newest(); len(what) != maxWords || !strings.HasPrefix(what, "made key key-from-everywhere for account ann") || !strings.HasSuffix(what, "...") {
+			t.Errorf("%d bytes: %s", len(what), what)
+		}
+		b.restart(at)
+		if n := len(b.e.Key([]byte("key-from-everywhere")).Allow); n != 100 {
+			t.Errorf("the key has %d addresses", n)
+		}
+		newest()
+		b.end()
+	})
+}
+
+func TestFeesThatCannotBeSetOpenNoAccount(t *testing.T) {
+	onBothStores(t, func(t *testing.T, fresh places) {
+		b := newTeller(t, fresh(t), nil)
+		own := &state.FeeRates{Maker: 1, Taker: 2}
+		for _, wish := range [][2]string{{"nobody", "BTC_USD"}, {"ann", "BTC_XYZ"}} {
+			var refused *RequestError
+			if _, err := b.e.SetFees("ops", wish[0], wish[1], own); !errors.As(err, &refused) {
+				t.Errorf("fees of %v: %v", wish, err)
+			}
+		}
+		must[Admin](t)(b.e.SetFees("ops", "ann", "BTC_USD", &state.FeeRates{})) // nothing to be paid
+		r := NewRead(ReadAccounts)
+		if err := b.e.Ask(r, nil, 0); err != nil || len(r.Accounts) != 1 {
+			t.Errorf("there are accounts %+v, %v", r.Accounts, err)
+		}
+		must[Admin](t)(b.e.SetFees("ops", "ann", "BTC_USD", own))
+		if a, err := b.e.CreateAccount("ops", FeeAccount, ""); err == nil {
+			t.Errorf("there was no account for fees: %+v", a)
+		}
+		b.end()
+	})
+}
+
+// What differs in one of the places that an audit compares is found, and the place is named.
+func TestAnAuditFindsWhatDiffersInMemory(t *testing.T) {
+	onBothStores(t, func(t *testing.T, fresh places) {
+		one := ledger.Change{Currency: 1, Credit: money.Amount(1).Balance()}
+		f := func(change func(b *teller), want ...string) {
+			t.Helper()
+			b := newTeller(t, fresh(t), nil)
+			b.expect(place1(b, 0, matching.Sell, 100e8, coin), "accepted")
+			b.expect(b.ask(2*coin), "withdraw 1")
+			b.code(1)
+			change(b)
+			report, err := b.e.Audit(context.Background(), nil, func(uint64, uint64) {})
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, text := range want {
+				if !slices.ContainsFunc(report.Differences, func(d string) bool { return strings.Contains(d, text) }) {
+					t.Errorf("the audit finds %q, want %q", report.Differences, text)
+				}
+			}
+			if len(want) == 0 && len(report.Differences) > 0 {
+				t.Errorf("the audit finds %q", report.Differences)
+			}
+			b.e.Abandon() // no end is in order after that
+			if err := b.store.Close(); err != nil {
+				t.Fatal(err)
+			}
+		}
+		decided := func(change func(w *wallet)) func(*teller) {
+			return func(b *teller) { b.e.probe(b.key.Account.pid, func() { change(b.key.Account.wallet) }) }
+		}
+		committed := func(change func(s *state.State)) func(*teller) {
+			return func(b *teller) { b.e.probe(b.e.fold, func() { change(b.e.committed.state) }) }
+		}
+		f(func(*teller) {})
+		f(decided(func(w *wallet) { w.committed.Apply(&one) }), "account ann: its wallet has [")
+		f(decided(func(w *wallet) { w.nonces[0].taken-- }), "account ann: its wallet has taken nonce 1 of key number 1, committed is 2")
+		f(decided(func(w *wallet) { w.pending[1].Tries++ }), "account ann: its wallet has other pending withdraws than are committed")
+		f(decided(func(w *wallet) { w.open.Remove(1) }), "account ann: its wallet has open orders [], committed are [")
+		f(func(b *teller) { b.e.probe(b.e.pairs[0].pid, func() { b.e.books[0].orders.Cancel(1) }) }, "BTC_USD: the working book has 0 sell orders, the committed one 1")
+		f(committed(func(s *state.State) { s.Account(1).Wallet.Apply(&one) }), "account ann: its wallet has [", "account ann, BTC: committed are 10.00000001 with 3 reserved, replayed 10 with 3", "BTC: all balances are 10.00000001, deposits 10 - withdrawals 0")
+		f(committed(func(s *state.State) { s.Pair(1).Market.UpdateID++ }), "the replayed state differs from the committed one, in something else than")
+	})
+}

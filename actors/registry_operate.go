@@ -1,0 +1,112 @@
+package actors
+
+import (
+	"errors"
+	"maps"
+
+	"exchange/core/event"
+	"exchange/core/state"
+)
+
+// maxMessage bounds what clients are told of maintenance, in bytes.
+const maxMessage = 500
+
+// operate decides on halts, frost, fees, maintenance and mails. What is so already changes nothing.
+func (g *registry) operate(c *Command, known *lookup) (submit bool, err error) {
+	a := &c.admin
+	switch c.kind {
+	case event.KindHalt:
+		return g.halt(c)
+	case event.KindFreeze:
+		account, err := g.known(a.Account)
+		if err != nil {
+			return false, err
+		}
+		a.AccountID, a.Repeated = account.ID, account.Frozen() == a.On
+		c.record.Freeze = event.Freeze{Account: account.ID, Frozen: a.On}
+	case event.KindFees:
+		return g.ownFees(c)
+	case event.KindMaintenance:
+		if len(a.Message) > maxMessage {
+			return false, refusef("a message has at most %d bytes", maxMessage)
+		}
+		wanted := event.Maintenance{On: a.On, Message: a.Message}
+		if a.Repeated = g.maintenance == wanted; a.Repeated {
+			g.settle(&wanted)
+		}
+		c.record.Maintenance = event.Maintenance{On: a.On, Message: a.Message}
+	case event.KindMailed:
+		a.Repeated = known.id == 0 // it left the outbox before
+		c.record.Mailed = event.Mailed{ID: a.Mail, Error: a.Message}
+	}
+	return !a.Repeated, nil
+}
+
+func (g *registry) halt(c *Command) (submit bool, err error) {
+	a := &c.admin
+	p := g.pairs[a.Pair]
+	if p == nil {
+		return false, refusef("there is no pair %.80q", a.Pair)
+	}
+	c.pair, c.record.Pair = p, p.Number
+	a.Repeated = p.Halted() == a.On
+	return !a.Repeated, nil
+}
+
+// errNoFeeAccount says that somebody shall pay fees, and nobody is there to get them. It comes after all else that
+// may be wrong, so the account is not opened in vain.
+var errNoFeeAccount = errors.New("there is no account that fees go to")
+
+func (g *registry) ownFees(c *Command) (submit bool, err error) {
+	a := &c.admin
+	account, err := g.known(a.Account)
+	if err != nil {
+		return false, err
+	}
+	p := g.pairs[a.Pair]
+	if p == nil {
+		return false, refusef("there is no pair %.80q", a.Pair)
+	}
+	a.AccountID = account.ID
+	f := event.Fees{Account: account.ID, Own: a.Fees != nil}
+	now, has := state.FeeRates{}, false
+	if own := account.fees.Load(); own != nil {
+		now, has = (*own)[p.Number]
+	}
+	if a.Fees != nil {
+		f.Maker, f.Taker = a.Fees.Maker, a.Fees.Taker
+	}
+	a.Repeated = has == f.Own && (!has || now == *a.Fees)
+	if f.Own && *a.Fees != (state.FeeRates{}) && g.fees.account.Load() == 0 {
+		return false, errNoFeeAccount
+	}
+	c.pair, c.record.Pair, c.record.Fees = p, p.Number, f
+	return !a.Repeated, nil
+}
+
+// operated takes what is durable into the tables that handlers, wallets and books look at.
+func (g *registry) operated(c *Command) {
+	r := &c.record
+	switch r.Kind {
+	case event.KindHalt:
+		c.pair.halted.Store(r.Halt.Halted)
+	case event.KindFreeze:
+		g.dir.account(r.Freeze.Account).frozen.Store(r.Freeze.Frozen)
+	case event.KindMaintenance:
+		g.maintenance = r.Maintenance
+		g.settle(&r.Maintenance)
+	case event.KindFees:
+		f := &r.Fees
+		account := g.dir.account(f.Account)
+		own := map[uint16]state.FeeRates{}
+		if before := account.fees.Load(); before != nil {
+			own = maps.Clone(*before)
+		}
+		delete(own, r.Pair)
+		if f.Own {
+			own[r.Pair] = state.FeeRates{Maker: f.Maker, Taker: f.Taker}
+			g.fees.own.Store(true)
+		}
+		account.fees.Store(&own)
+	}
+}

@@ -1,0 +1,166 @@
+package actors
+
+import (
+	"errors"
+	"strings"
+	"time"
+
+	"exchange/actors/metrics"
+	"exchange/core/event"
+)
+
+// Stats are an engine's numbers at one moment, for monitoring. Each is read by itself, so two of them need
+// not fit together exactly. Counts begin with the process; durations are in nanoseconds.
+type Stats struct {
+	Ready       bool // see Engine.Ready
+	Maintenance bool
+
+	Records    []Count // durable ones, by kind
+	Refused    []Count // durable refusals, by reason
+	TurnedAway []Count // commands and reads that no actor has seen, by reason
+	Trades     uint64
+	Orders     uint64 // accepted ones
+	Cancels    uint64 // of orders, each order of a cancel-all counted
+
+	UnknownOutcomes, UnansweredReads uint64 // whose handlers stopped waiting
+
+	CommandsInFlight, ReadsInFlight int64
+	Mailboxes                       []Count // messages waiting; all books are one
+
+	Stages                   [metrics.Stages]metrics.Distribution // of traced commands
+	BatchRecords, BatchBytes metrics.Distribution
+	Append, Apply, Snapshot  metrics.Distribution // calls of the store
+	Failures                 [metrics.Operations]uint64
+
+	Stalled       bool          // the store does not take writes
+	AppendWaiting time.Duration // how long the append in flight has been waiting; 0: none is
+	Confirmed     time.Duration // since the store last confirmed that this process owns it
+
+	FoldLag        uint64 // records that are durable and not in the committed state
+	ProjectionLag  uint64 // records that the store's projections do not have
+	ProjectionRows int64  // rows that they do not have
+	Outbox         int64  // mails
+
+	SnapshotLag   uint64        // records after the newest snapshot
+	SnapshotAge   time.Duration // of the newest snapshot, or of the process if there is none
+	SnapshotBytes int64
+
+	Recovery        time.Duration // that the start took
+	RecoveryRecords uint64        // folded from the journal meanwhile
+}
+
+// A Count is a number of something.
+type Count struct {
+	Name string // in the form a_b
+	N    uint64
+}
+
+// A queue is a mailbox that is watched.
+type queue struct {
+	name    string // several may share one
+	mailbox *mailbox
+}
+
+// Stats may be called from any goroutine, as often as one likes: it disturbs nobody.
+func (e *Engine) Stats() Stats {
+	m, now := e.meter, time.Now()
+	// What lags is read before what it lags behind, so that no difference is negative.
+	folded, watermark, snapshot := e.committed.folded.Load(), m.Watermark.Load(), m.SnapshotSeq.Load()
+	released := e.released.Load()
+	s := Stats{Ready: e.Ready() == nil, Maintenance: e.maintenance.Load() != nil, TurnedAway: turnedAwayCounts(m),
+		UnknownOutcomes: m.UnknownOutcomes.Load(), UnansweredReads: m.UnansweredReads.Load(),
+		CommandsInFlight: e.inFlight.Load(), ReadsInFlight: e.reading.Load(), Mailboxes: e.mailboxCounts(),
+		Apply: m.Apply.Read(), Snapshot: m.Snapshot.Read(),
+		AppendWaiting: e.journal.stalledFor(now), Confirmed: max(0, time.Duration(now.UnixNano()-e.journal.checked.Load())),
+		FoldLag: behind(released, folded), ProjectionLag: behind(released, watermark), ProjectionRows: e.committed.unsaved.Load(),
+		Outbox: m.Outbox.Load(), SnapshotLag: behind(released, snapshot), SnapshotBytes: m.SnapshotBytes.Load(),
+		Recovery: time.Duration(m.RecoveryNs), RecoveryRecords: m.RecoveryRecords}
+	s.journal(&m.Journal)
+	s.Stalled = e.journal.stalled.Load() || s.AppendWaiting > e.opts.Timing.Stall
+	s.SnapshotAge = max(0, now.Sub(time.UnixMicro(m.SnapshotTimeUs.Load())))
+	if snapshot == 0 {
+		s.SnapshotAge = time.Duration(metrics.At(now))
+	}
+	for i, h := range m.Stages {
+		s.Stages[i] = h.Read()
+	}
+	for i := range m.Failures {
+		s.Failures[i] = m.Failures[i].Load()
+	}
+	return s
+}
+
+// Limits are the engine's, for monitoring: what stands beside them.
+func (e *Engine) Limits() Limits { return e.opts.Limits }
+
+// behind is 0 where the fold is ahead for a moment: a batch is given to it before it counts as released.
+func behind(ahead, at uint64) uint64 { return max(ahead, at) - at }
+
+// journal takes what is counted under the lock of the journal's writer, and names it afterwards.
+func (s *Stats) journal(j *metrics.Journal) {
+	j.Lock()
+	kinds, refused := j.Records, j.Refused
+	s.Trades, s.BatchRecords, s.BatchBytes, s.Append = j.Trades, j.BatchRecords.Clone(), j.BatchBytes.Clone(), j.Append.Clone()
+	j.Unlock()
+	s.Orders, s.Cancels = kinds[event.KindOrder], kinds[event.KindCancel]
+	for k, n := range kinds {
+		if name := event.Kind(k).String(); !strings.HasPrefix(name, "kind ") { // which is one that there is not
+			s.Records = append(s.Records, Count{strings.ReplaceAll(name, " ", "_"), n})
+		}
+	}
+	other := uint64(0)
+	for reason, n := range refused {
+		if name := refusalNames[uint8(reason)]; name != "" {
+			s.Refused = append(s.Refused, Count{name, n})
+		} else {
+			other += n
+		}
+	}
+	s.Refused = append(s.Refused, Count{"other", other})
+}
+
+var refusalNames = map[uint8]string{event.RefusedNonce: "nonce", event.RefusedFunds: "funds", event.RefusedClientID: "client_order_id",
+	event.RefusedNotOpen: "not_open", event.RefusedKey: "key_revoked", event.RefusedAccountLimit: "account_limit", event.RefusedBookLimit: "book_limit",
+	event.RefusedHalted: "halted", event.RefusedFrozen: "frozen", event.RefusedNoOrders: "no_orders", event.RefusedWithdraw: "withdraw",
+	event.RefusedTries: "tries", event.RefusedWithdrawLimit: "withdraw_limit"}
+
+// turnedAwayFor are the errors of admission, each at the number under which it is counted.
+var turnedAwayFor = [...]struct {
+	err  error
+	name string
+}{{ErrStopping, "stopping"}, {ErrStalled, "stalled"}, {ErrBusy, "busy"}, {ErrAccountBusy, "account_busy"}, {ErrBehind, "behind"},
+	{ErrPaused, "paused"}, {ErrMaintenance, "maintenance"}, {ErrNotConfirmed, "not_confirmed"}}
+
+// turnAway counts an error of admission, and returns it.
+func (e *Engine) turnAway(err error) error {
+	if err == nil {
+		return nil
+	}
+	for i := range turnedAwayFor {
+		if errors.Is(err, turnedAwayFor[i].err) {
+			e.meter.TurnedAway[i].Add(1)
+			break
+		}
+	}
+	return err
+}
+
+func turnedAwayCounts(m *metrics.Engine) (list []Count) {
+	for i := range turnedAwayFor {
+		list = append(list, Count{turnedAwayFor[i].name, m.TurnedAway[i].Load()})
+	}
+	return list
+}
+
+// mailboxCounts adds up mailboxes of one name.
+func (e *Engine) mailboxCounts() (list []Count) {
+	for _, q := range e.queues {
+		n := uint64(max(0, q.mailbox.UserMessageCount()))
+		if last := len(list) - 1; last >= 0 && list[last].Name == q.name {
+			list[last].N += n
+			continue
+		}
+		list = append(list, Count{q.name, n})
+	}
+	return list
+}

@@ -1,0 +1,100 @@
+package actors
+
+import (
+	"exchange/core/event"
+	"exchange/core/state"
+)
+
+// A withdraw belongs to its account's wallet: money is reserved there, and the wallet decides on every
+// change of its status. Like all it decides, it works on what it has itself sent on: of two changes at
+// once the first one wins, and the refusal of the second is held back until the first is durable.
+
+// withdraw reserves money that shall leave.
+func (w *wallet) withdraw(c *Command) {
+	wish := &c.withdraw
+	if len(w.pending) >= w.out.limits().PendingWithdraws {
+		w.refuse(c, event.RefusedWithdrawLimit)
+		return
+	}
+	if !w.reserve(c, wish.currency, wish.amount.Balance()) {
+		return
+	}
+	d := &state.Withdraw{ID: w.out.nextWithdraw(), Account: c.account.ID, Currency: wish.currency, Amount: wish.amount, Status: event.WithdrawNew,
+		TimeUs: c.timeUs, Address: wish.address, Issue: 1, IssuedUs: c.timeUs}
+	if w.pending == nil {
+		w.pending = make(map[uint64]*state.Withdraw)
+	}
+	w.pending[d.ID] = d
+	wish.id = d.ID
+	r := c.begin(event.KindWithdraw)
+	r.Withdraw = event.Withdraw{ID: d.ID, Account: d.Account, Key: c.keyNumber(), Nonce: c.order.nonce, Currency: d.Currency, Amount: d.Amount, Address: d.Address}
+	w.accept(c)
+}
+
+// moveWithdraw gives a withdraw its next status: its owner confirms it with a code or cancels it, an
+// operator approves or refuses it.
+func (w *wallet) moveWithdraw(c *Command) {
+	wish := &c.withdraw
+	d := w.pending[wish.id]
+	if d == nil || !state.Follows(d.Status, wish.to) {
+		w.refuse(c, event.RefusedWithdraw)
+		return
+	}
+	if wish.to == event.WithdrawVerified && !w.confirmed(c, d) {
+		return
+	}
+	d.Status, d.Details = wish.to, wish.details
+	wish.moved = *d
+	if !d.Pending() {
+		delete(w.pending, d.ID)
+	}
+	r := c.begin(event.KindWithdrawMoved)
+	r.WithdrawMoved = event.WithdrawMoved{ID: d.ID, Account: d.Account, Key: c.keyNumber(), Nonce: c.order.nonce, Currency: d.Currency, Amount: d.Amount,
+		To: wish.to, Details: wish.details}
+	w.accept(c)
+}
+
+// confirmed checks the code; false: the command is refused. Wrong codes are counted, and a code that is too
+// old has a new one mailed.
+func (w *wallet) confirmed(c *Command, d *state.Withdraw) bool {
+	policy := w.out.withdrawPolicy()
+	expired := c.timeUs-d.IssuedUs > policy.CodeValid.Microseconds()
+	switch {
+	case int(d.Tries) >= policy.CodeTries:
+		w.refuse(c, event.RefusedTries)
+		return false
+	case expired:
+		d.Issue++
+		d.IssuedUs = c.timeUs
+	case w.out.codeFits(d.ID, d.Issue, c.withdraw.code):
+		return true
+	default:
+		d.Tries++
+	}
+	c.outcome = Refused
+	r := c.begin(event.KindCodeRefused)
+	r.CodeRefused = event.CodeRefused{Withdraw: d.ID, Account: d.Account, Key: c.keyNumber(), Nonce: c.order.nonce, Expired: expired}
+	// Unlike other refusals it changes something, so it is not held back: later changes of the withdraw rest
+	// on it. And all that it rests on itself went to the journal from here, before it.
+	w.send(c)
+	return false
+}
+
+// begin makes the command's record one of a kind that no book sees.
+func (c *Command) begin(kind event.Kind) *event.Record {
+	c.record.Kind, c.record.Pair, c.record.TimeUs = kind, 0, c.timeUs
+	return &c.record
+}
+
+// accept sends a command that was granted to the journal.
+func (w *wallet) accept(c *Command) {
+	c.outcome = Accepted
+	w.send(c)
+}
+
+// send puts a decided command straight into the journal.
+func (w *wallet) send(c *Command) {
+	c.encode()
+	c.ticket = w.tickets.draw()
+	w.out.toJournal(c)
+}

@@ -1,0 +1,324 @@
+package actors
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"exchange/core/event"
+	"exchange/core/money"
+	"exchange/persistence"
+)
+
+// A postman takes the mails of an engine, and refuses the first few.
+type postman struct {
+	mu     sync.Mutex
+	mails  []Mail
+	refuse int
+	tries  int
+}
+
+func (p *postman) send(_ context.Context, m *Mail) error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.tries++; p.tries <= p.refuse {
+		return errors.New("the mail server is not there")
+	}
+	p.mails = append(p.mails, *m)
+	return nil
+}
+
+func (p *postman) delivered() []Mail {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return append([]Mail(nil), p.mails...)
+}
+
+// A teller is an engine with one account that has an e-mail address and 10 BTC.
+type teller struct {
+	t     *testing.T
+	store persistence.Store
+	o     Options
+	e     *Engine
+	key   *Key
+	nonce uint64
+	post  *postman
+}
+
+func newTeller(t *testing.T, at place, change func(*Options)) *teller {
+	b := &teller{t: t, store: at(), post: &postman{}}
+	b.o = testOptions(b.store)
+	b.o.Mail = b.post.send
+	if change != nil {
+		change(&b.o)
+	}
+	b.e = start(t, b.o)
+	must[Admin](t)(b.e.CreateAccount("test", "ann", "ann@example.org"))
+	must[Admin](t)(b.e.CreateKey("test", "ann", "key-of-ann", "secret", event.AllPermissions, nil))
+	must[Admin](t)(b.e.Deposit("test", "ann", "BTC", 10*coin, "r"))
+	b.key = b.e.Key([]byte("key-of-ann"))
+	return b
+}
+
+// outcome is how a command ended, in words.
+func outcomeOf(c *Command, err error) string {
+	if err != nil {
+		return err.Error()
+	}
+	defer c.Free()
+	r := c.Record()
+	switch {
+	case c.Outcome() == Accepted && r.Kind == event.KindWithdraw:
+		return fmt.Sprint("withdraw ", r.Withdraw.ID)
+	case c.Outcome() == Accepted && r.Kind == event.KindWithdrawMoved:
+		return fmt.Sprint("status ", r.WithdrawMoved.To)
+	case r.Kind == event.KindCodeRefused && r.CodeRefused.Expired:
+		return "code expired"
+	case r.Kind == event.KindCodeRefused:
+		return "wrong code"
+	case c.Outcome() == Refused:
+		return fmt.Sprint("refused for ", r.Refusal.Reason)
+	}
+	return "accepted"
+}
+
+func (b *teller) next() uint64 { b.nonce++; return b.nonce }
+
+func (b *teller) ask(amount money.Amount) string {
+	return outcomeOf(b.e.Withdraw(b.key, b.next(), 1, amount, "bc1q-somewhere"))
+}
+
+func (b *teller) confirm(id uint64, code string) string {
+	return outcomeOf(b.e.ConfirmWithdraw(b.key, b.next(), id, code))
+}
+
+func (b *teller) expect(got, want string) {
+	b.t.Helper()
+	if got != want {
+		b.t.Errorf("got %q, want %q", got, want)
+	}
+}
+
+// balance is what the account has and reserves of BTC, as committed.
+func (b *teller) balance() string {
+	b.t.Helper()
+	r := NewRead(ReadWallet)
+	r.Account = b.key.Account.ID
+	if err := b.e.Ask(r, nil, 0); err != nil {
+		b.t.Fatal(err)
+	}
+	defer r.Free()
+	return r.Holdings[0].Balance.String() + " with " + r.Holdings[0].Reserve.String() + " reserved"
+}
+
+// code waits for the newest mail with a code of a withdraw.
+func (b *teller) code(n int) string {
+	b.t.Helper()
+	eventually(b.t, "the mail is sent", func() bool { return len(b.post.delivered()) >= n })
+	return b.post.delivered()[n-1].Code
+}
+
+func (b *teller) restart(at place) {
+	b.t.Helper()
+	b.e.Abandon()
+	if err := b.store.Close(); err != nil {
+		b.t.Fatal(err)
+	}
+	b.store = at()
+	b.o.Store = b.store
+	b.e = start(b.t, b.o)
+	b.key = b.e.Key([]byte("key-of-ann"))
+}
+
+func (b *teller) end() {
+	b.t.Helper()
+	if err := b.e.VerifyAtRest(); err != nil {
+		b.t.Error(err)
+	}
+	report, err := b.e.Audit(context.Background(), nil, func(uint64, uint64) {})
+	if err != nil || len(report.Differences) > 0 {
+		b.t.Errorf("the audit finds %v, %v", report.Differences, err)
+	}
+	stop(b.t, b.e)
+	if err := b.store.Close(); err != nil {
+		b.t.Fatal(err)
+	}
+}
+
+func TestAWithdrawGoesItsWayAndARestartKeepsIt(t *testing.T) {
+	onBothStores(t, func(t *testing.T, fresh places) {
+		at := fresh(t)
+		b := newTeller(t, at, nil)
+		b.expect(b.ask(4*coin), "withdraw 1")
+		b.expect(b.balance(), "10 with 4 reserved")
+		b.expect(b.ask(7*coin), "refused for 2")
+		code := b.code(1)
+		if m := b.post.delivered()[0]; m.To != "ann@example.org" || m.Withdraw.Amount != 4*coin || m.Currency != "BTC" || m.Withdraw.Address != "bc1q-somewhere" {
+			t.Errorf("the mail is %+v", m)
+		}
+		b.restart(at)
+		b.expect(b.confirm(1, "00"+code), "wrong code")
+		b.expect(b.confirm(1, code), "status 20")
+		b.expect(b.confirm(1, code), "refused for 11")
+		b.expect(b.confirm(2, code), "refused for 11")
+		b.restart(at)
+		b.expect(outcomeOf(b.e.MoveWithdraw("moderator", 1, event.WithdrawApproved, "")), "status 30")
+		b.expect(b.balance(), "6 with 0 reserved")
+		if _, err := b.e.MoveWithdraw("moderator", 1, event.WithdrawApproved, ""); err == nil {
+			t.Error("it is approved twice")
+		}
+		b.expect(outcomeOf(b.e.CancelWithdraw(b.key, b.next(), 1)), "refused for 11")
+
+		b.expect(b.ask(coin), "withdraw 2")
+		b.expect(outcomeOf(b.e.CancelWithdraw(b.key, b.next(), 2)), "status 50")
+		b.expect(b.balance(), "6 with 0 reserved")
+
+		b.expect(b.ask(coin), "withdraw 3")
+		b.expect(b.confirm(3, b.e.sealer.Code(3, 1)), "status 20")
+		b.expect(outcomeOf(b.e.MoveWithdraw("moderator", 3, event.WithdrawRefused, "the address is not ours to pay")), "status 40")
+		b.expect(b.balance(), "6 with 0 reserved")
+		eventually(t, "the refusal is mailed", func() bool {
+			mails := b.post.delivered()
+			last := mails[len(mails)-1]
+			return last.Code == "" && last.Withdraw.ID == 3 && last.Withdraw.Details == "the address is not ours to pay"
+		})
+		var closed []string
+		barrier := NewRead(ReadHistory)
+		if err := b.e.Ask(barrier, nil, 0); err != nil {
+			t.Fatal(err)
+		}
+		err := b.e.History().Withdraws(context.Background(), persistence.WithdrawQuery{Account: b.key.Account.ID}, func(w *persistence.Withdraw) bool {
+			closed = append(closed, fmt.Sprint(w.ID, " ", w.Status, " ", w.Details))
+			return true
+		})
+		if got := strings.Join(closed, "; "); err != nil || got != "3 40 the address is not ours to pay; 2 50 ; 1 30 " {
+			t.Errorf("the history has %q, %v", got, err)
+		}
+		b.end()
+	})
+}
+
+func TestWrongCodesAreCountedAlsoOverARestart(t *testing.T) {
+	onBothStores(t, func(t *testing.T, fresh places) {
+		at := fresh(t)
+		b := newTeller(t, at, func(o *Options) { o.Withdraw.CodeTries = 3 })
+		b.ask(coin)
+		code := b.code(1)
+		b.expect(b.confirm(1, "1"), "wrong code")
+		b.expect(b.confirm(1, "2"), "wrong code")
+		b.restart(at)
+		b.expect(b.confirm(1, "3"), "wrong code")
+		b.expect(b.confirm(1, code), "refused for 12")
+		b.expect(outcomeOf(b.e.CancelWithdraw(b.key, b.next(), 1)), "status 50")
+		b.expect(b.balance(), "10 with 0 reserved")
+		b.end()
+	})
+}
+
+func TestACodeThatIsTooOldIsReplacedByANewOne(t *testing.T) {
+	onBothStores(t, func(t *testing.T, fresh places) {
+		at := fresh(t)
+		b := newTeller(t, at, func(o *Options) { o.Withdraw.CodeValid = 0 }) // every code is
+		b.ask(coin)
+		first := b.code(1)
+		b.expect(b.confirm(1, first), "code expired")
+		second := b.code(2)
+		if first == second {
+			t.Error("the new code is the old one")
+		}
+		b.e.opts.Withdraw.CodeValid = time.Hour // nothing is in flight that could look at it
+		b.expect(b.confirm(1, first), "wrong code")
+		b.expect(b.confirm(1, second), "status 20")
+		b.end()
+	})
+}
+
+func TestOfTwoChangesOfAWithdrawAtOnceOneWins(t *testing.T) {
+	onBothStores(t, func(t *testing.T, fresh places) {
+		b := newTeller(t, fresh(t), nil)
+		for id := uint64(1); id <= 20; id++ {
+			b.ask(coin / 10)
+			b.confirm(id, b.e.sealer.Code(id, 1))
+			nonce := b.next()
+			var wg sync.WaitGroup
+			ends := make([]string, 3)
+			wg.Go(func() { ends[0] = outcomeOf(b.e.CancelWithdraw(b.key, nonce, id)) })
+			wg.Go(func() { ends[1] = outcomeOf(b.e.MoveWithdraw("one", id, event.WithdrawApproved, "")) })
+			wg.Go(func() { ends[2] = outcomeOf(b.e.MoveWithdraw("two", id, event.WithdrawRefused, "no")) })
+			wg.Wait()
+			won := 0
+			for _, end := range ends {
+				if strings.HasPrefix(end, "status ") {
+					won++
+				} else if end != "refused for 11" && !strings.Contains(end, "no pending withdraw") {
+					t.Errorf("one ends with %q", end)
+				}
+			}
+			if won != 1 {
+				t.Errorf("withdraw %d: %d of three changes win: %q", id, won, ends)
+			}
+		}
+		b.end()
+	})
+}
+
+func TestPendingWithdrawsAreLimited(t *testing.T) {
+	onBothStores(t, func(t *testing.T, fresh places) {
+		b := newTeller(t, fresh(t), func(o *Options) { o.Limits.PendingWithdraws = 2 })
+		b.expect(b.ask(1), "withdraw 1")
+		b.expect(b.ask(1), "withdraw 2")
+		b.expect(b.ask(1), "refused for 13")
+		b.expect(outcomeOf(b.e.CancelWithdraw(b.key, b.next(), 1)), "status 50")
+		b.expect(b.ask(1), "withdraw 3")
+		b.end()
+	})
+}
+
+func TestAMailThatIsNotTakenStaysInTheOutboxOverARestart(t *testing.T) {
+	onBothStores(t, func(t *testing.T, fresh places) {
+		at := fresh(t)
+		b := newTeller(t, at, nil)
+		b.post.refuse = 1
+		b.expect(b.ask(coin), "withdraw 1")
+		eventually(t, "the first try is refused", func() bool { b.post.mu.Lock(); defer b.post.mu.Unlock(); return b.post.tries > 0 })
+		b.restart(at) // its new mailer knows nothing of the first try
+		b.code(1)
+		outbox := func() int {
+			r := NewRead(ReadOutbox)
+			r.Limit = 10
+			if err := b.e.Ask(r, nil, 0); err != nil {
+				t.Fatal(err)
+			}
+			defer r.Free()
+			return len(r.Mails)
+		}
+		eventually(t, "the outbox is empty", func() bool { return outbox() == 0 })
+		b.end()
+	})
+}
+
+func TestAMailIsTakenOutOfTheOutboxOnce(t *testing.T) {
+	onBothStores(t, func(t *testing.T, fresh places) {
+		at := fresh(t)
+		b := newTeller(t, at, func(o *Options) { o.Mail = nil })
+		b.ask(coin)
+		var wg sync.WaitGroup
+		for range 5 { // a mailer that was not told of its success says so again
+			wg.Go(func() {
+				if err := b.e.mailed(1, ""); err != nil {
+					t.Error(err)
+				}
+			})
+		}
+		wg.Wait()
+		if err := b.e.mailed(77, ""); err != nil {
+			t.Error(err)
+		}
+		b.restart(at)
+		b.end()
+	})
+}

@@ -1,0 +1,171 @@
+package main
+
+import (
+	"maps"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+)
+
+func TestBenchmarkLinesAreReadByTheirUnits(t *testing.T) {
+	f := func(output string, want map[string]float64) {
+		t.Helper()
+		got, err := parseBenchmark(output)
+		if (err != nil) != (want == nil) || !maps.Equal(got, want) {
+			t.Errorf("%q: %v, %v", output, got, err)
+		}
+	}
+	const line = "BenchmarkMix/resting=10000-2  \t 1000000\t        85.16 ns/op\t  11742662 msgs/s\t       0 allocs/op\n"
+	values := map[string]float64{"ns/op": 85.16, "msgs/s": 11742662, "allocs/op": 0}
+	f(line, values)
+	f("goos: linux\npkg: exchange/core/matching\ncpu: AMD EPYC\n"+line+"PASS\n", values)
+	f("BenchmarkAccounts-2   \t       1\t      2825 B/account\nPASS\n", map[string]float64{"B/account": 2825})
+	f("BenchmarkSmall-2\t1\t1.5e-05 s/op\n", map[string]float64{"s/op": 1.5e-05})
+	f("", nil)
+	f("PASS\n", nil)
+	f("BenchmarkMix-2\n--- FAIL: BenchmarkMix\n", nil)
+	f("BenchmarkMix-2\t1\tmany ns/op\n", nil)
+	f(line+line, nil)
+}
+
+func TestPatternsChooseOneBenchmark(t *testing.T) {
+	f := func(name, want string) {
+		t.Helper()
+		if got := pattern(name); got != want {
+			t.Errorf("%q", got)
+		}
+	}
+	f("BenchmarkAccounts", "^BenchmarkAccounts$")
+	f("BenchmarkMix/resting=10000", "^BenchmarkMix$/^resting=10000$")
+	f("BenchmarkX/a.b (c)", `^BenchmarkX$/^a\.b \(c\)$`)
+}
+
+func TestReadingsAreScaledAndCountAllocationsOfWhatTheRowCounts(t *testing.T) {
+	f := func(r reading, value float64, allocs ...float64) {
+		t.Helper()
+		if err := r.take(map[string]float64{"ns/op": 2000, "allocs/op": 4}); err != nil {
+			t.Fatal(err)
+		}
+		if !slices.Equal(r.row.values, []float64{value}) || !slices.Equal(r.row.allocs, allocs) {
+			t.Errorf("%+v", r.row)
+		}
+	}
+	f(reading{metric: "ns/op", row: &row{}}, 2000, 4)
+	f(reading{metric: "ns/op", scale: 1e-3, each: 2, row: &row{}}, 2, 2)
+	f(reading{metric: "ns/op", row: &row{unit: bytesHeld}}, 2000)
+	if err := (&reading{metric: "msgs/s", row: &row{}}).take(nil); err == nil {
+		t.Error("a metric that was not printed is read")
+	}
+}
+
+func TestMedian(t *testing.T) {
+	f := func(want float64, v ...float64) {
+		t.Helper()
+		if got := median(v); got != want {
+			t.Errorf("%v: %v", v, got)
+		}
+	}
+	f(5, 5)
+	f(4, 5, 3)
+	f(5, 9, 5, 1)
+	f(4, 9, 1, 5, 3)
+}
+
+func TestNumbersAreShort(t *testing.T) {
+	f := func(v float64, want string) {
+		t.Helper()
+		if got := show(v); got != want {
+			t.Errorf("%v: %s, want %s", v, got, want)
+		}
+	}
+	f(0, "0")
+	f(0.0198, "0.0198")
+	f(0.5741, "0.574")
+	f(2, "2")
+	f(65.57, "65.6")
+	f(999.4, "999")
+	f(999.6, "1,000")
+	f(2048, "2,048")
+	f(11742662.4, "11,742,662")
+}
+
+func TestVerdictsCompareMediansWithAims(t *testing.T) {
+	base := &row{values: []float64{10, 20, 30}}
+	f := func(a aim, values, allocs []float64, want string) {
+		t.Helper()
+		r := &row{yardstick: base, aim: a, values: values, allocs: allocs}
+		if got := r.verdict(); got != want {
+			t.Errorf("%v: %q, want %q", a, got, want)
+		}
+	}
+	// The ratios are 0.5, 0.4 and 0.1; those of the medians would be 0.25.
+	values, none, some := []float64{5, 8, 3}, []float64{0, 0, 1}, []float64{1, 2, 3}
+	f(aim{}, values, nil, "")
+	f(aim{least: 5}, values, nil, "met")
+	f(aim{least: 6}, values, nil, "short: 5")
+	f(aim{most: 5}, values, nil, "met")
+	f(aim{most: 4}, values, nil, "short: 5")
+	f(aim{leastRatio: 0.4}, values, nil, "met")
+	f(aim{leastRatio: 0.41}, values, nil, "short: 0.40 x")
+	f(aim{noAllocs: true}, values, none, "met")
+	f(aim{least: 6, noAllocs: true}, values, some, "short: 5, 2 allocs")
+	f(aim{noAllocs: true}, values, nil, "not measured")
+	f(aim{least: 5}, nil, nil, "not measured")
+	base = &row{}
+	f(aim{leastRatio: 0.4}, values, nil, "not measured")
+}
+
+func TestTable(t *testing.T) {
+	noop := &row{subject: "no-op", unit: "requests/s", values: []float64{100_000, 80_000, 90_000}}
+	rows := []*row{noop,
+		{subject: "Pebble", unit: "requests/s", yardstick: noop, aim: aim{leastRatio: 0.5}, values: []float64{40_000, 40_000, 27_000}},
+		{subject: "work", unit: "us", aim: aim{most: 2, noAllocs: true}, values: []float64{1.5, 1.25, 1}, allocs: []float64{0, 0, 0}},
+		{subject: "Redis", unit: "requests/s", yardstick: noop, aim: aim{leastRatio: 0.3}}}
+	var b strings.Builder
+	printTable(&b, "a machine", options{rounds: 3, connections: 64}, rows)
+	want := `a machine; rounds: 3; connections over HTTP: 64
+
+subject         value  unit        ratio  x of yardstick  aim                            allocs  lowest-highest
+no-op          90,000  requests/s                                                                80,000-100,000
+Pebble         40,000  requests/s   0.40  no-op           >= 0.50 x       short: 0.40 x          27,000-40,000, 0.30-0.50 x
+work             1.25  us                                 <= 2, 0 allocs  met                 0  1-1.5
+Redis    not measured  requests/s         no-op           >= 0.30 x       not measured
+`
+	if got := strings.TrimSuffix(b.String(), explanation); got != want {
+		t.Errorf("\n%s\nwant\n%s", got, want)
+	}
+}
+
+func TestWhatIsChosenBringsItsYardsticks(t *testing.T) {
+	f := func(only string, want ...string) {
+		t.Helper()
+		o := options{rounds: 1, length: time.Second, connections: 1}
+		rows := rowsOf(allParts(), allServers(o))
+		some := choose(rows, regexp.MustCompile(only))
+		var got []string
+		for _, r := range rows {
+			if r.wanted {
+				got = append(got, r.subject)
+			}
+		}
+		if some != (want != nil) || !slices.Equal(got, want) {
+			t.Errorf("%s: %q", only, got)
+		}
+	}
+	f("1,000,000 resting", "matching, 10,000 resting", "matching, 1,000,000 resting")
+	f("^HTTP: Pebble", "HTTP: no-op handler", "HTTP: Pebble")
+	f("^refused: Redis", "refused: Redis, appendfsync always")
+	f("nothing like it")
+}
+
+func TestSubjectsAreUnique(t *testing.T) {
+	seen := map[string]bool{}
+	for _, r := range rowsOf(allParts(), allServers(options{})) {
+		if seen[r.subject] {
+			t.Error(r.subject)
+		}
+		seen[r.subject] = true
+	}
+}

@@ -1,0 +1,189 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+)
+
+// The parts are Go benchmarks of the packages. Each has a process of its own in each round, so that none
+// inherits the heap of another, and so that those that are compared take turns.
+
+// A part is a benchmark whose results are in rows.
+type part struct {
+	pkg       string // below the module
+	benchmark string // its full name, with spaces as in the source
+	time      string // of -benchtime; times it runs, where making what it runs on takes longer than to run it
+	readings  []reading
+
+	binary, dir string
+}
+
+// A reading is where a row's value is in what a benchmark prints.
+type reading struct {
+	metric string // the unit in the benchmark's line
+	row    *row
+	scale  float64 // from that unit to the row's; 0 is 1
+	each   float64 // of what the row counts, in one op of the benchmark; 0 is 1
+}
+
+func allParts() []subject {
+	var (
+		small  = &row{subject: "matching, 10,000 resting", unit: "messages/s", aim: aim{least: 5e6, noAllocs: true}}
+		large  = &row{subject: "matching, 1,000,000 resting", unit: "messages/s", yardstick: small, aim: aim{leastRatio: 1.0 / 3}}
+		dense  = &row{subject: "memory of a resting order, 70 in a level", unit: bytesHeld, aim: aim{most: 150}}
+		sparse = &row{subject: "memory of a resting order, 1 in a level", unit: bytesHeld, aim: aim{most: 150}}
+	)
+	row := func(subject, unit string, a aim) *row { return &row{subject: subject, unit: unit, aim: a} }
+	timed := func(pkg, benchmark, subject string) *part {
+		return &part{pkg: pkg, benchmark: benchmark, time: "200ms", readings: []reading{{metric: "ns/op", row: row(subject, "ns", aim{})}}}
+	}
+	work := func(body, subject string) *part {
+		return &part{pkg: "gateway", benchmark: "BenchmarkGatewayWork/" + body, time: "200ms",
+			readings: []reading{{metric: "ns/op", scale: 1e-3, row: row(subject, "us", aim{most: 2, noAllocs: true})}}}
+	}
+	apply := func(shape string, records float64) *part {
+		return &part{pkg: "core/state", benchmark: "BenchmarkApply/" + shape, time: "200ms",
+			readings: []reading{{metric: "ns/record", each: records, row: row("fold: apply a record, "+shape, "ns", aim{})}}}
+	}
+	start := func(store, subject string, most float64) *part {
+		return &part{pkg: "actors", benchmark: "BenchmarkRecovery/" + store, time: "1x",
+			readings: []reading{{metric: "s/start", row: row(subject, "s", aim{most: most})}}}
+	}
+	return []subject{
+		&part{pkg: "core/matching", benchmark: "BenchmarkMix/resting=10000", time: "2000000x", readings: []reading{{metric: "msgs/s", row: small}}},
+		&part{pkg: "core/matching", benchmark: "BenchmarkMix/resting=1000000", time: "2000000x",
+			readings: []reading{{metric: "msgs/s", row: large}, {metric: "B/order", row: dense}}},
+		&part{pkg: "core/matching", benchmark: "BenchmarkShapes/crash60deep", time: "200000x", readings: []reading{{metric: "B/order", row: sparse}}},
+		timed("core/event", "BenchmarkAppend/order of 1 trades", "event: encode an order with 1 trade"),
+		timed("core/event", "BenchmarkAppend/order of 100 trades", "event: encode an order with 100 trades"),
+		timed("core/event", "BenchmarkDecode/order of 1 trades", "event: decode an order with 1 trade"),
+		timed("core/event", "BenchmarkDecode/order of 100 trades", "event: decode an order with 100 trades"),
+		timed("core/ledger", "BenchmarkSettle/1 trades with 1 accounts", "ledger: settle an order with 1 trade"),
+		timed("core/ledger", "BenchmarkSettle/100 trades with 100 accounts", "ledger: settle an order with 100 trades"),
+		apply("rest and cancel", 2),
+		apply("rest and fill", 2),
+		apply("sweep of 100", 101),
+		work("json", "gateway's work for an order, JSON"),
+		work("form", "gateway's work for an order, form"),
+		&part{pkg: "actors", benchmark: "BenchmarkOrders/store=none/clients=64", time: "300ms",
+			readings: []reading{{metric: "orders/s", row: row("engine alone, 64 clients", "orders/s", aim{})}}},
+		start("journal=1000000", "recovery of 1,000,000 records", 5),
+		start("snapshot=10000accounts,10000orders/journal=100000", "recovery of a snapshot and 100,000 records", 1),
+		&part{pkg: "actors", benchmark: "BenchmarkAccounts", time: "1x",
+			readings: []reading{{metric: "B/account", row: row("memory of an account with a key", bytesHeld, aim{most: 2048})}}},
+	}
+}
+
+// packages are those of the parts, each once.
+func packages(parts []subject) (list []string) {
+	seen := map[string]bool{}
+	for _, s := range parts {
+		if pkg := s.(*part).pkg; !seen[pkg] {
+			seen[pkg] = true
+			list = append(list, "exchange/"+pkg)
+		}
+	}
+	return list
+}
+
+func (p *part) name() string { return p.pkg + " " + p.benchmark }
+
+func (p *part) rows() (rows []*row) {
+	for _, r := range p.readings {
+		rows = append(rows, r.row)
+	}
+	return rows
+}
+
+// begin finds where the package's files are: like go test, the benchmark runs there.
+func (p *part) begin(ctx context.Context, dir string) error {
+	b, err := exec.CommandContext(ctx, "go", "list", "-f", "{{.Dir}}", "exchange/"+p.pkg).Output()
+	p.dir, p.binary = strings.TrimSpace(string(b)), filepath.Join(dir, path.Base(p.pkg)+".test")
+	return err
+}
+
+func (p *part) measure(ctx context.Context) error {
+	cmd := exec.CommandContext(ctx, p.binary, "-test.run", "^$", "-test.bench", pattern(p.benchmark), "-test.benchtime", p.time, "-test.benchmem", "-test.timeout", "5m")
+	cmd.Dir = p.dir
+	cmd.Env = append(os.Environ(), "TMPDIR="+filepath.Dir(p.binary)) // a benchmark that is stopped leaves its files
+	var out, errs bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &out, &errs
+	if err := cmd.Run(); err != nil {
+		return fmt.Errorf("%w\n%s%s", err, out.Bytes(), errs.Bytes())
+	}
+	values, err := parseBenchmark(out.String())
+	if err != nil {
+		return err
+	}
+	for _, r := range p.readings {
+		if err := r.take(values); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (p *part) end() {}
+
+// take adds a round's value to the row. Allocations are those of an operation, so what counts bytes that
+// stay has none.
+func (r *reading) take(values map[string]float64) error {
+	v, ok := values[r.metric]
+	if !ok {
+		return fmt.Errorf("no %s in what the benchmark printed", r.metric)
+	}
+	r.row.values = append(r.row.values, v*orOne(r.scale))
+	if n, ok := values["allocs/op"]; ok && r.row.unit != bytesHeld {
+		r.row.allocs = append(r.row.allocs, n/orOne(r.each))
+	}
+	return nil
+}
+
+func orOne(v float64) float64 {
+	if v == 0 {
+		return 1
+	}
+	return v
+}
+
+// pattern is a regular expression for -test.bench that chooses one benchmark.
+func pattern(name string) string {
+	elements := strings.Split(name, "/")
+	for i, e := range elements {
+		elements[i] = "^" + regexp.QuoteMeta(e) + "$"
+	}
+	return strings.Join(elements, "/")
+}
+
+// parseBenchmark is the values, by their units, of the only benchmark that a test binary has run. Its line
+// is a name, how many times it ran, and pairs of a value and a unit.
+func parseBenchmark(output string) (values map[string]float64, err error) {
+	for line := range strings.Lines(output) {
+		f := strings.Fields(line)
+		if !strings.HasPrefix(line, "Benchmark") || len(f) < 4 || len(f)%2 != 0 {
+			continue
+		}
+		if values != nil {
+			return nil, errors.New("more than one benchmark has run")
+		}
+		values = map[string]float64{}
+		for i := 2; i < len(f); i += 2 {
+			if values[f[i+1]], err = strconv.ParseFloat(f[i], 64); err != nil {
+				return nil, fmt.Errorf("%q: %w", line, err)
+			}
+		}
+	}
+	if values == nil {
+		return nil, errors.New("no benchmark has run")
+	}
+	return values, nil
+}

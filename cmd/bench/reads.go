@@ -1,0 +1,175 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net/http"
+	"sync"
+)
+
+// What everybody polls, beside a handler that sends a fixed body of the same length: an exchange with a
+// deep book, and for each question a yardstick of its own. The rates of one round are measured one right
+// after the other.
+
+// deepOrders is how many orders rest in the book that is read.
+const deepOrders = 100_000
+
+// A question is one public request.
+type question struct {
+	path       string
+	leastRatio float64
+	megabytes  bool // the rate is shown in megabytes a second: the answer is long
+	rate, bare *row
+	asked      []*connection // of the exchange
+	yardstick  []*connection
+	length     int // of the answer
+}
+
+// reads is the exchange that is asked.
+type reads struct {
+	server
+	questions []*question
+	orders    *row // orders while whole books are read from the exchange
+	ordersBy  *row // orders while the same is read from the yardstick
+}
+
+func newReads(o options) *reads {
+	r := &reads{server: server{title: "reads", options: o, rate: &row{}, cpu: &row{}}}
+	for _, q := range []*question{
+		{path: "/api/v1/ticker/", leastRatio: 0.8},
+		{path: "/api/charts/BTC_USDT/1/chart", leastRatio: 0.8},
+		{path: "/api/v1/orderbook/BTC_USDT/?group=1&limit_sell=20&limit_buy=20", leastRatio: 0.8},
+		{path: "/api/v1/orderbook/BTC_USDT/", leastRatio: 0.5, megabytes: true},
+	} {
+		unit := "requests/s"
+		if q.megabytes {
+			unit = "MB/s"
+		}
+		q.bare = &row{subject: "a fixed body as long as " + q.path, unit: unit, group: groupReads}
+		q.rate = &row{subject: "GET " + q.path, unit: unit, group: groupReads, yardstick: q.bare, aim: aim{leastRatio: q.leastRatio}}
+		r.questions = append(r.questions, q)
+	}
+	r.ordersBy = &row{subject: "orders while such bodies are read from a fixed handler", unit: "requests/s", group: groupReads}
+	r.orders = &row{subject: fmt.Sprintf("orders while books of %d orders are read", deepOrders), unit: "requests/s", group: groupReads,
+		yardstick: r.ordersBy, aim: aim{leastRatio: 0.9}}
+	return r
+}
+
+func (r *reads) rows() (list []*row) {
+	for _, q := range r.questions {
+		list = append(list, q.bare, q.rate)
+	}
+	return append(list, r.ordersBy, r.orders)
+}
+
+// begin starts the exchange and fills its book, trades a little, and starts a yardstick for each answer.
+func (r *reads) begin(_ context.Context, dir string) error {
+	if err := startExchange(&r.server, dir, nil); err != nil {
+		return err
+	}
+	if _, err := run(r.connections, r.options.length); err != nil { // trades, for ticker and chart
+		return err
+	}
+	if err := r.deepen(); err != nil {
+		return err
+	}
+	for _, q := range r.questions {
+		if err := r.prepare(q); err != nil {
+			return fmt.Errorf("%s: %w", q.path, err)
+		}
+	}
+	return nil
+}
+
+// deepen places orders far from the market, which rest.
+func (r *reads) deepen() error {
+	for _, c := range r.connections {
+		for j := range c.places {
+			form := fmt.Sprintf("amount=0.001&pair=BTC_USDT&price=%d.%02d&type=buy", 1000+c.fd*50+j, j)
+			if j%2 == 0 {
+				form = fmt.Sprintf("amount=0.001&pair=BTC_USDT&price=%d.%02d&type=sell", 100_000+c.fd*50+j, j)
+			}
+			c.places[j], c.at = request("/api/v1/order/", c.user.key, string(c.user.secret.Sign(nil, []byte(c.user.key+form))), form)
+		}
+		c.placesOnly = true
+	}
+	for placed := 0; placed < deepOrders; {
+		got, err := run(r.connections, r.options.length/4)
+		if err != nil {
+			return err
+		}
+		if got.refused > 0 {
+			return fmt.Errorf("%d orders of a deep book were refused", got.refused)
+		}
+		placed += got.requests
+	}
+	return nil
+}
+
+func (r *reads) prepare(q *question) error {
+	resp, err := http.Get("http://" + r.address + q.path)
+	if err != nil {
+		return err
+	}
+	defer resp.Body.Close()
+	body, err := io.ReadAll(resp.Body)
+	if err != nil || resp.StatusCode != 200 {
+		return fmt.Errorf("%d %.100s %v", resp.StatusCode, body, err)
+	}
+	q.length = len(body)
+	address, err := r.noop(q.length)
+	if err != nil {
+		return err
+	}
+	n := r.options.connections
+	if q.megabytes {
+		n = 4 // more would only wait for each other's megabytes
+	}
+	if q.asked, err = dialFixed(r.address, q.path, n); err != nil {
+		return err
+	}
+	q.yardstick, err = dialFixed(address, "/", n)
+	return err
+}
+
+func (r *reads) measure(context.Context) error {
+	for _, q := range r.questions {
+		for _, side := range []struct {
+			conns []*connection
+			to    *row
+		}{{q.yardstick, q.bare}, {q.asked, q.rate}} {
+			got, err := run(side.conns, r.options.length)
+			if err != nil {
+				return err
+			}
+			rate := got.rate()
+			if q.megabytes {
+				rate *= float64(q.length) / 1e6
+			}
+			side.to.values = append(side.to.values, rate)
+		}
+	}
+	return r.measureOrders()
+}
+
+// measureOrders places and cancels orders while whole books are read, from the yardstick and then from the
+// exchange: what reading costs a machine that is full anyway is in both.
+func (r *reads) measureOrders() error {
+	book := r.questions[len(r.questions)-1]
+	for _, side := range []struct {
+		readers []*connection
+		to      *row
+	}{{book.yardstick, r.ordersBy}, {book.asked, r.orders}} {
+		var readers sync.WaitGroup
+		var failed error
+		readers.Go(func() { _, failed = run(side.readers[:1], r.options.length) })
+		got, err := run(r.connections, r.options.length)
+		readers.Wait()
+		if err != nil || failed != nil {
+			return fmt.Errorf("%v, %v", err, failed)
+		}
+		side.to.values = append(side.to.values, got.rate())
+	}
+	return nil
+}

@@ -1,0 +1,266 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"runtime"
+	"slices"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+)
+
+// A row is a line of the table.
+type row struct {
+	subject   string
+	unit      string
+	group     int // rows of a lower group come first
+	yardstick *row
+	aim       aim
+	wanted    bool
+
+	values []float64 // one for each round; none when it could not be measured
+	allocs []float64 // the same; none when they are not counted
+}
+
+// bytesHeld is the unit of what stays in memory.
+const bytesHeld = "bytes"
+
+// An aim is what the medians of a row should be; what is zero is not asked for.
+type aim struct {
+	least, most float64
+	leastRatio  float64 // of the value to the yardstick's
+	noAllocs    bool
+}
+
+// A spread is the median of a few values, and how far they reach.
+type spread struct {
+	Median  float64 `json:"median"`
+	Lowest  float64 `json:"lowest"`
+	Highest float64 `json:"highest"`
+}
+
+// spreadOf is nil when there are no values.
+func spreadOf(v []float64) *spread {
+	if len(v) == 0 {
+		return nil
+	}
+	return &spread{median(v), slices.Min(v), slices.Max(v)}
+}
+
+func median(v []float64) float64 {
+	v = slices.Sorted(slices.Values(v))
+	return (v[(len(v)-1)/2] + v[len(v)/2]) / 2
+}
+
+// ratios are to the yardstick's value of the same round: what slows a whole round slows both.
+func (r *row) ratios() (v []float64) {
+	if r.yardstick == nil || len(r.yardstick.values) != len(r.values) {
+		return nil
+	}
+	for i, value := range r.values {
+		v = append(v, value/r.yardstick.values[i])
+	}
+	return v
+}
+
+func (a aim) String() string {
+	var list []string
+	if a.least != 0 {
+		list = append(list, ">= "+show(a.least))
+	}
+	if a.most != 0 {
+		list = append(list, "<= "+show(a.most))
+	}
+	if a.leastRatio != 0 {
+		list = append(list, fmt.Sprintf(">= %.2f x", a.leastRatio))
+	}
+	if a.noAllocs {
+		list = append(list, "0 allocs")
+	}
+	return strings.Join(list, ", ")
+}
+
+// verdict says whether the aim is met, and else what is short of it; nothing when there is no aim.
+func (r *row) verdict() string {
+	if r.aim == (aim{}) {
+		return ""
+	}
+	value, ratio, allocs := spreadOf(r.values), spreadOf(r.ratios()), spreadOf(r.allocs)
+	if value == nil || r.aim.leastRatio != 0 && ratio == nil || r.aim.noAllocs && allocs == nil {
+		return "not measured"
+	}
+	var short []string
+	if r.aim.least != 0 && value.Median < r.aim.least || r.aim.most != 0 && value.Median > r.aim.most {
+		short = append(short, show(value.Median))
+	}
+	if r.aim.leastRatio != 0 && ratio.Median < r.aim.leastRatio {
+		short = append(short, fmt.Sprintf("%.2f x", ratio.Median))
+	}
+	if r.aim.noAllocs && allocs.Median > 0 {
+		short = append(short, show(allocs.Median)+" allocs")
+	}
+	if short == nil {
+		return "met"
+	}
+	return "short: " + strings.Join(short, ", ")
+}
+
+// columns of the table; numbers are right-aligned.
+var columns = []struct {
+	title string
+	right bool
+	cell  func(*row) string
+}{
+	{"subject", false, func(r *row) string { return r.subject }},
+	{"value", true, func(r *row) string {
+		if s := spreadOf(r.values); s != nil {
+			return show(s.Median)
+		}
+		return "not measured"
+	}},
+	{"unit", false, func(r *row) string { return r.unit }},
+	{"ratio", true, func(r *row) string {
+		if s := spreadOf(r.ratios()); s != nil {
+			return fmt.Sprintf("%.2f", s.Median)
+		}
+		return ""
+	}},
+	{"x of yardstick", false, func(r *row) string {
+		if r.yardstick != nil {
+			return r.yardstick.subject
+		}
+		return ""
+	}},
+	{"aim", false, func(r *row) string { return r.aim.String() }},
+	{"", false, (*row).verdict},
+	{"allocs", true, func(r *row) string {
+		if s := spreadOf(r.allocs); s != nil {
+			return show(s.Median)
+		}
+		return ""
+	}},
+	{"lowest-highest", false, func(r *row) string {
+		var list []string
+		if s := spreadOf(r.values); s != nil {
+			list = append(list, show(s.Lowest)+"-"+show(s.Highest))
+		}
+		if s := spreadOf(r.ratios()); s != nil {
+			list = append(list, fmt.Sprintf("%.2f-%.2f x", s.Lowest, s.Highest))
+		}
+		return strings.Join(list, ", ")
+	}},
+}
+
+const explanation = `
+Values are medians over the rounds; ratios are medians of the ratios of each round.
+matching: 50 % orders that rest, 45 % cancels, 5 % orders that cross.
+gateway's work: route, parse, verify, validate, encode; the engine is not asked. engine: without gateway and store.
+fold, ledger, event: an op on warm memory. recovery: until orders are taken, with all projections to catch up.
+account: it has three balances, 100,000 of them are in an engine.
+HTTP: 60 % orders and 40 % cancels, signed, each answered after its sync.
+CPU: of the server's processes, Redis included. no-op: a fasthttp server that answers all alike.
+refused: cancels of orders that were filled before.
+`
+
+// printTable writes the table with its columns aligned.
+func printTable(w io.Writer, machine string, o options, rows []*row) {
+	lines := make([][]string, 1+len(rows))
+	widths := make([]int, len(columns))
+	for i, c := range columns {
+		lines[0] = append(lines[0], c.title)
+		for j, r := range rows {
+			lines[1+j] = append(lines[1+j], c.cell(r))
+		}
+		for _, line := range lines {
+			widths[i] = max(widths[i], utf8.RuneCountInString(line[i]))
+		}
+	}
+	fmt.Fprintf(w, "%s; rounds: %d; connections over HTTP: %d\n\n", machine, o.rounds, o.connections)
+	for _, line := range lines {
+		var b strings.Builder
+		for i, cell := range line {
+			width := widths[i]
+			if !columns[i].right {
+				width = -width
+			}
+			fmt.Fprintf(&b, "%*s  ", width, cell)
+		}
+		fmt.Fprintln(w, strings.TrimRight(b.String(), " "))
+	}
+	fmt.Fprint(w, explanation)
+}
+
+// show writes three digits of a number, or all of those before the point.
+func show(v float64) string {
+	if v < 999.5 {
+		return strconv.FormatFloat(v, 'g', 3, 64)
+	}
+	s := strconv.FormatFloat(v, 'f', 0, 64)
+	for i := len(s) - 3; i > 0; i -= 3 {
+		s = s[:i] + "," + s[i:]
+	}
+	return s
+}
+
+// machine says what the numbers come from.
+func machine() string {
+	model := ""
+	if b, err := os.ReadFile("/proc/cpuinfo"); err == nil {
+		_, after, _ := bytes.Cut(b, []byte("model name"))
+		line, _, _ := bytes.Cut(after, []byte("\n"))
+		model = " " + strings.TrimSpace(strings.TrimLeft(string(line), "\t: "))
+	}
+	return fmt.Sprintf("%s %s/%s, %d x%s", runtime.Version(), runtime.GOOS, runtime.GOARCH, runtime.NumCPU(), model)
+}
+
+// A report is the file of -json; nil when there is none to write.
+type report struct{ *os.File }
+
+func jsonFile(name string) (*report, error) {
+	if name == "" {
+		return nil, nil
+	}
+	f, err := os.Create(name)
+	return &report{f}, err
+}
+
+type jsonRow struct {
+	Subject   string    `json:"subject"`
+	Unit      string    `json:"unit"`
+	Value     *spread   `json:"value"` // null when it could not be measured
+	Yardstick string    `json:"yardstick,omitempty"`
+	Ratio     *spread   `json:"ratio,omitempty"`
+	Aim       string    `json:"aim,omitempty"`
+	Verdict   string    `json:"verdict,omitempty"`
+	Allocs    *spread   `json:"allocs,omitempty"`
+	Rounds    []float64 `json:"rounds"`
+}
+
+func (f *report) write(machine string, o options, rows []*row) error {
+	if f == nil {
+		return nil
+	}
+	list := make([]jsonRow, 0, len(rows))
+	for _, r := range rows {
+		j := jsonRow{Subject: r.subject, Unit: r.unit, Value: spreadOf(r.values), Ratio: spreadOf(r.ratios()), Aim: r.aim.String(),
+			Verdict: r.verdict(), Allocs: spreadOf(r.allocs), Rounds: r.values}
+		if r.yardstick != nil {
+			j.Yardstick = r.yardstick.subject
+		}
+		list = append(list, j)
+	}
+	e := json.NewEncoder(f)
+	e.SetEscapeHTML(false)
+	e.SetIndent("", "  ")
+	return e.Encode(map[string]any{"machine": machine, "rounds": o.rounds, "connections": o.connections, "rows": list})
+}
+
+func (f *report) close() {
+	if f != nil {
+		f.Close()
+	}
+}

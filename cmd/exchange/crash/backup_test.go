@@ -1,0 +1,164 @@
+package crash
+
+import (
+	"encoding/csv"
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/shopspring/decimal"
+
+	"exchange/cmd/exchange/exchangetest"
+	"exchange/persistence/redistest"
+)
+
+// An exchange on Pebble that archives its journal is backed up under load, killed, audited from its first
+// record, backed up again, and restored into Redis, where it goes on with everything that was acknowledged.
+func TestABackupIsServedFromTheOtherStore(t *testing.T) {
+	archive, backups := filepath.Join(t.TempDir(), "archive"), filepath.Join(t.TempDir(), "backups")
+	s := exchangetest.New(t, "pebble:"+t.TempDir(), "--archive", archive)
+	s.Env = append(s.Env, "EXCHANGE_SNAPSHOT_MIN_RECORDS=50", "EXCHANGE_SNAPSHOT_MAX_RECORDS=100", "EXCHANGE_TIMING_SNAPSHOT_MIN_MS=0")
+	s.Start()
+	w := &world{t: t, s: s, paid: map[string]string{}}
+	w.open(4, newRandom(t))
+	w.load(500, func() {
+		w.run(0, "", "backup", backups)
+		// How many snapshots there are by now depends on the batches; the load goes on until they are enough.
+		exchangetest.Eventually(t, "parts of the journal are archived", func() bool {
+			parts, err := filepath.Glob(filepath.Join(archive, "journal-*.zst"))
+			return err == nil && len(parts) > 1
+		})
+	})
+	w.compare()
+	w.books(archive)
+	w.load(300, func() { s.Kill(); s.Start() })
+	w.compare()
+	w.books(archive)
+	out := w.run(0, "", "backup", backups, "--json") // now everything that was acknowledged is in it
+	var newest struct {
+		File     string
+		Sequence uint64
+	}
+	if err := json.Unmarshal([]byte(out), &newest); err != nil || newest.Sequence == 0 {
+		t.Fatalf("%s: %v", out, err)
+	}
+	w.moveTo(backups, newest.File, newest.Sequence)
+}
+
+// run runs a command of the operator, wants its exit code and word in what it says is wrong, and returns its output.
+func (w *world) run(code int, word string, args ...string) string {
+	w.t.Helper()
+	out, errOut, got := w.s.Command(args...)
+	if got != code || !strings.Contains(errOut, word) || word == "" && errOut != "" {
+		w.t.Fatalf("%v ends with %d, want %d and %q; it says\n%s%s", args, got, code, word, out, errOut)
+	}
+	return out
+}
+
+// books looks at the exchange by the commands that are about its books.
+func (w *world) books(archive string) {
+	w.t.Helper()
+	for _, args := range [][]string{{"audit"}, {"audit", "--archive", archive}} {
+		out := w.run(0, "", args...)
+		if !strings.Contains(out, "The books balance") || strings.Contains(out, "by the archive") != (len(args) > 1) {
+			w.t.Fatalf("%v says\n%s", args, out)
+		}
+	}
+	w.run(64, "the server archives to "+archive, "audit", "--archive", archive+"/other")
+	trades := map[string]bool{}
+	for _, t := range w.traders {
+		var wallet []walletRow
+		rows, err := pages(t, "/api/v1/exchanges/own/", 500, func(r tradeRow) uint64 { return r.ID })
+		if err == nil {
+			err = t.get("/api/v1/wallets/", &wallet)
+		}
+		if err != nil {
+			w.t.Fatal(err)
+		}
+		for _, r := range rows {
+			trades[fmt.Sprintf("%d %v %v", r.ID, r.Price, r.Amount)] = true
+		}
+		w.statementOf(t, wallet)
+	}
+	// Whole as text, and in a file.
+	file := filepath.Join(w.t.TempDir(), "trades.csv")
+	w.run(0, "", "export", "trades", "--pair", "BTC_USDT", "--output", file)
+	b, err := os.ReadFile(file)
+	if err != nil || string(b) != w.run(0, "", "export", "trades", "--pair", "BTC_USDT") {
+		w.t.Fatalf("the file is not what is printed: %v", err)
+	}
+	exported, err := csv.NewReader(strings.NewReader(string(b))).ReadAll()
+	if err != nil || len(exported) != 1+len(trades) || len(trades) == 0 {
+		w.t.Fatalf("%d lines are exported of %d trades, %v", len(exported), len(trades), err)
+	}
+	for _, row := range exported[1:] {
+		if text := fmt.Sprintf("%s %v %v", row[0], decimal.RequireFromString(row[4]), decimal.RequireFromString(row[5])); !trades[text] {
+			w.t.Fatalf("trade %s is exported, and nobody has it", text)
+		}
+	}
+}
+
+// statementOf wants a statement to begin with the account's balances, and every change to lead from one to the next.
+func (w *world) statementOf(t *trader, wallet []walletRow) {
+	w.t.Helper()
+	next := map[string]decimal.Decimal{}
+	for _, h := range wallet {
+		next[h.Currency] = h.Balance
+	}
+	for line := range strings.Lines(w.run(0, "", "statement", t.name, "--json")) {
+		var l struct {
+			Currency        string
+			Change, Balance decimal.Decimal
+		}
+		if err := json.Unmarshal([]byte(line), &l); err != nil {
+			w.t.Fatalf("%s: %v", line, err)
+		}
+		if !l.Balance.Equal(next[l.Currency]) {
+			w.t.Fatalf("%s: there were %v after it", line, next[l.Currency])
+		}
+		next[l.Currency] = l.Balance.Sub(l.Change)
+	}
+	for currency, balance := range next {
+		if !balance.IsZero() {
+			w.t.Fatalf("the statement of %s begins with %v %s", t.name, balance, currency)
+		}
+	}
+}
+
+// moveTo restores the newest backup of a folder into Redis and goes on there.
+func (w *world) moveTo(backups, newest string, sequence uint64) {
+	w.t.Helper()
+	old := w.s
+	s := exchangetest.New(w.t, redistest.Start(w.t).URL())
+	restore := append([]string{"restore", backups}, s.Args[1:]...)
+	out := w.run(0, "", restore...)
+	for _, word := range []string{newest + ", the newest of 2", fmt.Sprintf("sequence  %d\n", sequence), "bring the server's secret key", "exchange serve"} {
+		if !strings.Contains(out, word) {
+			w.t.Errorf("%q is not said:\n%s", word, out)
+		}
+	}
+	key, err := os.ReadFile(old.Data("exchange.key"))
+	if err == nil {
+		err = os.MkdirAll(filepath.Dir(s.Data("exchange.key")), 0o700)
+	}
+	if err == nil {
+		err = os.WriteFile(s.Data("exchange.key"), key, 0o600)
+	}
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	args := s.Args
+	s.Args = append(args, "--archive", w.t.TempDir())
+	s.Refuses(64, "first records are gone", "without archive")
+	s.Args = args
+	old.Kill()
+	s.Start()
+	w.turnTo(s)
+	w.compare()
+	w.run(64, "the store is not empty", restore...) // which leaves the running exchange alone
+	w.load(200, func() {})
+	w.compare()
+}

@@ -1,0 +1,99 @@
+package mail
+
+import (
+	"bytes"
+	"fmt"
+	netmail "net/mail"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	gomail "github.com/wneessen/go-mail"
+)
+
+// Bounds of a message, in bytes.
+const (
+	MaxAddress = 254 // RFC 5321 with RFC 3696's erratum 1690
+	MaxSubject = 200
+	MaxText    = 16 << 10
+)
+
+// Message is one mail to one reader.
+//
+// Send refuses one that breaks a bound or has control characters, other than newlines and tabs in Text:
+// so no value can begin a header or a command of its own. Such a message will never be sent, and trying
+// again is useless.
+type Message struct {
+	// ID is different for each message of an exchange and the same each time one is sent again: the
+	// Message-ID is made of it and the sender's domain.
+	ID uint64
+	// To is a bare address, at most MaxAddress bytes.
+	To string
+	// Subject is one line of 1 to MaxSubject bytes of printable UTF-8. Blanks are single and not at the
+	// ends, for others do not survive the folding of a long header.
+	Subject string
+	// Text is plain UTF-8 text of at most MaxText bytes; lines end with "\n".
+	Text string
+}
+
+// encode is the message as it goes over the wire: headers, an empty line and the encoded text. Lines end
+// with CR LF.
+func (m Message) encode(from *netmail.Address) ([]byte, error) {
+	if err := m.check(); err != nil {
+		return nil, fmt.Errorf("mail %d: %w", m.ID, err)
+	}
+	g := gomail.NewMsg(gomail.WithNoDefaultUserAgent())
+	g.FromMailAddress(from)
+	g.ToMailAddress(&netmail.Address{Address: m.To})
+	g.Subject(m.Subject)
+	g.SetMessageIDWithValue(fmt.Sprintf("exchange-mail.%d@%s", m.ID, domain(from.Address)))
+	g.SetGenHeader("Auto-Submitted", "auto-generated") // RFC 3834: no absence note is to answer
+	g.SetBodyString(gomail.TypeTextPlain, m.Text)
+	var b bytes.Buffer
+	if _, err := g.WriteTo(&b); err != nil {
+		return nil, fmt.Errorf("mail %d: %w", m.ID, err)
+	}
+	return b.Bytes(), nil
+}
+
+func (m Message) check() error {
+	if err := checkAddress(m.To); err != nil {
+		return fmt.Errorf("the recipient %w", err)
+	}
+	switch {
+	case m.Subject == "" || m.Subject != line(m.Subject, MaxSubject):
+		return fmt.Errorf("the subject %.80q is not one line of 1 to %d bytes of printable text with single blanks", m.Subject, MaxSubject)
+	case len(m.Text) > MaxText:
+		return fmt.Errorf("the text has %d bytes, more than %d", len(m.Text), MaxText)
+	case !utf8.ValidString(m.Text) || strings.ContainsFunc(m.Text, controlInText):
+		return fmt.Errorf("the text has control characters or is not UTF-8") // it may hold a code: never shown
+	}
+	return nil
+}
+
+func controlInText(r rune) bool { return unicode.IsControl(r) && r != '\n' && r != '\t' }
+
+// checkAddress takes bare addresses in the simple form only: no name, no comment, no quotes.
+func checkAddress(s string) error {
+	a, err := netmail.ParseAddress(s)
+	if err != nil || a.Address != s || len(s) > MaxAddress || strings.ContainsAny(s, "<>") ||
+		strings.ContainsFunc(s, func(r rune) bool { return unicode.IsControl(r) || unicode.IsSpace(r) }) {
+		return fmt.Errorf("%.80q is not an e-mail address", s)
+	}
+	return nil
+}
+
+// parseFrom reads an address with or without a name in front.
+func parseFrom(s string) (*netmail.Address, error) {
+	a, err := netmail.ParseAddress(s)
+	if err != nil || !ascii(a.Address) || checkAddress(a.Address) != nil || len(a.Name) > MaxSubject || strings.ContainsFunc(a.Name, unicode.IsControl) {
+		return nil, fmt.Errorf(`the sender %.80q is not an e-mail address in ASCII, such as exchange@example.org or "Example Exchange <exchange@example.org>"`, s)
+	}
+	return a, nil
+}
+
+func domain(address string) string { return address[strings.LastIndexByte(address, '@')+1:] }
+
+func ascii(s string) bool {
+	return !strings.ContainsFunc(s, func(r rune) bool { return r > unicode.MaxASCII })
+}

@@ -1,0 +1,114 @@
+package mail
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"unicode/utf8"
+
+	"pgregory.net/rapid"
+)
+
+func TestEveryMessageIsRefusedOrArrivesAsItWas(t *testing.T) {
+	// Pieces of what breaks headers, encodings and folding, among ordinary ones.
+	piece := rapid.SampledFrom([]string{"a", "Zz", " ", "  ", "\n", "\r", "\t", "ü", "你好", "🙂", "=", ".", ":", ",", "Bcc: x@y", "\x00", "\xff",
+		"\u2028", "\u0085", strings.Repeat("w", 80), strings.Repeat("é", 40), "@", "<", ">", "\""})
+	text := func(t *rapid.T, name string, most int) string {
+		return strings.Join(rapid.SliceOfN(piece, 0, most).Draw(t, name), "")
+	}
+	rapid.Check(t, func(t *rapid.T) {
+		m := Message{ID: rapid.Uint64().Draw(t, "id"), To: "a" + text(t, "to", 4) + "@example.com", Subject: text(t, "subject", 12), Text: text(t, "text", 40) + "\n"}
+		data, err := m.encode(filesFrom)
+		if err != nil {
+			return
+		}
+		for n, line := range strings.Split(string(data), "\r\n") {
+			if len(line) > 998 || strings.ContainsAny(line, "\r\n") {
+				t.Fatalf("line %d is no line: %q", n, line)
+			}
+		}
+		parse(t, string(data)).is(t, m, `"Demo Exchange" <exchange@localhost>`, "localhost")
+	})
+}
+
+func TestFilesWritesEachMailOnceForItsOwnerAlone(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "data", "mails")
+	f := NewFiles(dir)
+	again := example
+	again.Text = "again\n"
+	for _, m := range []Message{example, {ID: 7, To: "bob@example.com", Subject: "s", Text: "t\n"}, again} {
+		if err := f.Send(t.Context(), m); err != nil {
+			t.Fatal(err)
+		}
+	}
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var names []string
+	for _, e := range entries {
+		info, err := e.Info()
+		if err != nil {
+			t.Fatal(err)
+		}
+		names = append(names, fmt.Sprintf("%s %04o", e.Name(), info.Mode().Perm()))
+	}
+	if got := strings.Join(names, ", "); got != "42.eml 0600, 7.eml 0600" {
+		t.Errorf("files are %s", got)
+	}
+	if info, err := os.Stat(dir); err != nil || info.Mode().Perm() != 0o700 {
+		t.Errorf("the folder is %v, %v", info.Mode(), err)
+	}
+	data, err := os.ReadFile(filepath.Join(dir, "42.eml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	parse(t, string(data)).is(t, again, `"Demo Exchange" <exchange@localhost>`, "localhost")
+}
+
+func TestFilesSaysWhyAMailCannotBeWrittenAndLeavesNothing(t *testing.T) {
+	dir := t.TempDir()
+	// A folder in the place of the file lets the last step fail.
+	if err := os.MkdirAll(filepath.Join(dir, "42.eml", "x"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := NewFiles(dir).Send(t.Context(), example); err == nil || !strings.HasPrefix(err.Error(), "mail 42 cannot be written: ") {
+		t.Error(err)
+	}
+	if left, _ := filepath.Glob(filepath.Join(dir, ".mail-*")); len(left) > 0 {
+		t.Errorf("left are %v", left)
+	}
+	file := filepath.Join(dir, "file")
+	if err := os.WriteFile(file, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := NewFiles(file).Send(t.Context(), example); err == nil || !strings.HasPrefix(err.Error(), "mail 42 cannot be written: ") {
+		t.Error(err)
+	}
+}
+
+func TestLineIsOneBoundedLineOfPrintableText(t *testing.T) {
+	for in, want := range map[string]string{
+		"":                        "",
+		" a \r\n\tb\x00c\u202ed ": "a b c d",
+		"a\xffb\u2028c":           "a b c",
+		"12345678901234567890":    "12345678901234567890",
+		"123456789012345678901":   "12345678901234567…",
+		"1234567890123456 89012":  "1234567890123456…",
+		"1234567890123456ü9012":   "1234567890123456…",
+		strings.Repeat("你", 7):    "你你你你你…",
+	} {
+		if got := line(in, 20); got != want {
+			t.Errorf("%q: got %q, want %q", in, got, want)
+		}
+	}
+	rapid.Check(t, func(t *rapid.T) {
+		in, limit := string(rapid.SliceOf(rapid.Byte()).Draw(t, "in")), rapid.IntRange(4, 30).Draw(t, "limit")
+		got := line(in, limit)
+		if len(got) > limit || !utf8.ValidString(got) || strings.TrimSpace(got) != got || line(got, limit) != got {
+			t.Fatalf("%q at most %d: %q", in, limit, got)
+		}
+	})
+}

@@ -1,0 +1,272 @@
+package mail
+
+import (
+	"bufio"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/tls"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"encoding/pem"
+	"errors"
+	"io"
+	"log"
+	"math/big"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/emersion/go-sasl"
+	gosmtp "github.com/emersion/go-smtp"
+)
+
+const (
+	username = "exchange"
+	password = "hunter2 %s ü" // with what would break a format or an encoding
+)
+
+// A server is an SMTP server in this process that keeps what it takes over.
+type server struct {
+	mechanisms []string // of AUTH; none: no authentication is asked for
+	refuse     error    // answer to every recipient
+	refuseData error    // answer to every message
+	authError  func(password string) error
+
+	host string
+	port int
+
+	mu       sync.Mutex
+	sessions int
+	got      []delivery
+}
+
+// A delivery is one message as the server has it.
+type delivery struct {
+	from, to  string
+	utf8      bool
+	encrypted bool
+	user      string // who authenticated
+	data      string
+}
+
+func (s *server) deliveries() []delivery {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return append([]delivery(nil), s.got...)
+}
+
+// start serves until the test ends; tune may be nil.
+func (s *server) start(t *testing.T, mode string, cert *certificate, tune func(*gosmtp.Server)) *server {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	g := gosmtp.NewServer(s)
+	g.Domain = "localhost"
+	g.ErrorLog = log.New(io.Discard, "", 0) // broken handshakes are part of the tests
+	g.AllowInsecureAuth = mode == TLSNone
+	if mode != TLSNone {
+		g.TLSConfig = &tls.Config{Certificates: []tls.Certificate{cert.pair}}
+	}
+	if mode == TLSImplicit {
+		l = tls.NewListener(l, g.TLSConfig)
+	}
+	if tune != nil {
+		tune(g)
+	}
+	a := l.Addr().(*net.TCPAddr)
+	s.host, s.port = a.IP.String(), a.Port
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		_ = g.Serve(l)
+	}()
+	t.Cleanup(func() {
+		g.Close()
+		l.Close() // Serve may not have begun, and then Close knows nothing of the listener
+		<-done
+	})
+	return s
+}
+
+// options are what a sender to this server needs at least.
+func (s *server) options(mode string) Options {
+	return Options{Host: s.host, Port: s.port, TLS: mode, From: `Example Börse <exchange@example.org>`, Timeout: time.Minute}
+}
+
+func (s *server) NewSession(c *gosmtp.Conn) (gosmtp.Session, error) {
+	s.mu.Lock()
+	s.sessions++
+	s.mu.Unlock()
+	x := &session{server: s}
+	_, x.now.encrypted = c.TLSConnectionState()
+	if len(s.mechanisms) == 0 {
+		return x, nil
+	}
+	return &authSession{x}, nil
+}
+
+type session struct {
+	server *server
+	now    delivery
+}
+
+func (x *session) Reset()        {}
+func (x *session) Logout() error { return nil }
+
+func (x *session) Mail(from string, o *gosmtp.MailOptions) error {
+	if len(x.server.mechanisms) > 0 && x.now.user == "" {
+		return gosmtp.ErrAuthRequired
+	}
+	x.now.from, x.now.utf8 = from, o.UTF8
+	return nil
+}
+
+func (x *session) Rcpt(to string, _ *gosmtp.RcptOptions) error {
+	x.now.to = to
+	return x.server.refuse
+}
+
+func (x *session) Data(r io.Reader) error {
+	data, err := io.ReadAll(r)
+	if err != nil {
+		return err
+	}
+	if x.server.refuseData != nil {
+		return x.server.refuseData
+	}
+	x.now.data = string(data)
+	x.server.mu.Lock()
+	defer x.server.mu.Unlock()
+	x.server.got = append(x.server.got, x.now)
+	return nil
+}
+
+type authSession struct{ *session }
+
+func (x *authSession) AuthMechanisms() []string { return x.server.mechanisms }
+
+func (x *authSession) Auth(mechanism string) (sasl.Server, error) {
+	check := func(user, pass string) error {
+		if user == username && pass == password {
+			x.now.user = user
+			return nil
+		}
+		if x.server.authError != nil {
+			return x.server.authError(pass)
+		}
+		return gosmtp.ErrAuthFailed
+	}
+	if mechanism == "LOGIN" {
+		return &loginServer{check: check}, nil
+	}
+	return sasl.NewPlainServer(func(_, user, pass string) error { return check(user, pass) }), nil
+}
+
+// loginServer is the server's side of AUTH LOGIN.
+type loginServer struct {
+	asked int
+	user  string
+	check func(user, pass string) error
+}
+
+func (l *loginServer) Next(answer []byte) (challenge []byte, done bool, err error) {
+	l.asked++
+	switch l.asked {
+	case 1:
+		return []byte("Username:"), false, nil
+	case 2:
+		l.user = string(answer)
+		return []byte("Password:"), false, nil
+	}
+	return nil, true, l.check(l.user, string(answer))
+}
+
+// A certificate is self-signed.
+type certificate struct {
+	pair tls.Certificate
+	file string // PEM
+}
+
+// newCertificate is for one IP address.
+func newCertificate(t *testing.T, ip string) *certificate {
+	t.Helper()
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	template := &x509.Certificate{SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "mail"}, IPAddresses: []net.IP{net.ParseIP(ip)},
+		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour), IsCA: true, BasicConstraintsValid: true}
+	der, err := x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	file := filepath.Join(t.TempDir(), "ca.pem")
+	if err := os.WriteFile(file, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return &certificate{tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key}, file}
+}
+
+// script plays a server without TLS that answers as it should until the command `at`, with "greeting"
+// for the connection itself and "." for the end of the message. Then it calls do. It returns what a
+// sender needs.
+func script(t *testing.T, at string, do func(net.Conn)) Options {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		conn, err := l.Accept()
+		if err != nil {
+			return
+		}
+		defer conn.Close()
+		play(conn, at, do)
+	}()
+	t.Cleanup(func() {
+		l.Close()
+		<-done
+	})
+	a := l.Addr().(*net.TCPAddr)
+	return Options{Host: a.IP.String(), Port: a.Port, TLS: TLSNone, From: "exchange@example.org", Timeout: time.Minute}
+}
+
+func play(conn net.Conn, at string, do func(net.Conn)) {
+	answers := map[string]string{"greeting": "220 hello", "EHLO": "250 hello", "MAIL": "250 ok", "RCPT": "250 ok",
+		"DATA": "354 go on", ".": "250 taken", "QUIT": "221 bye"}
+	r, inMessage := bufio.NewReader(conn), false
+	for command := "greeting"; ; {
+		if command == at {
+			do(conn)
+			return
+		}
+		if answer := answers[command]; answer != "" {
+			if _, err := io.WriteString(conn, answer+"\r\n"); err != nil {
+				return
+			}
+		}
+		inMessage = inMessage && command != "." || command == "DATA"
+		text, err := r.ReadString('\n')
+		if err != nil {
+			return
+		}
+		if command = strings.TrimSpace(text); command == "." {
+			continue
+		}
+		if command, _, _ = strings.Cut(command, " "); inMessage {
+			command = "line"
+		}
+	}
+}
+
+var errServer = errors.New("the test's reason to stop")

@@ -1,0 +1,306 @@
+package mail
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	netmail "net/mail"
+	"net/netip"
+	"net/textproto"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+	"unicode"
+
+	"github.com/wneessen/go-mail/smtp"
+)
+
+// How a connection is encrypted: Options.TLS.
+const (
+	TLSRequired = "required" // STARTTLS, before anything is said; no mail without it
+	TLSImplicit = "implicit" // from the first byte
+	TLSNone     = "none"     // never; a password is then sent to a server on this machine only
+)
+
+// usualPort is the port of Options.Port 0.
+var usualPort = map[string]int{TLSRequired: 587, TLSImplicit: 465, TLSNone: 25}
+
+// Options say which server takes the mails and who sends them. Printed, they show no password.
+type Options struct {
+	Host string // name or IP address, which the server's certificate must be for
+	Port int    // 0: 587, with TLSImplicit 465, with TLSNone 25
+	TLS  string // TLSRequired, which is "" too, TLSImplicit or TLSNone
+
+	Username string // empty: no authentication
+	Password string `json:"-"`
+
+	From    string        // address in ASCII, with or without a name: "Example <exchange@example.org>"
+	Timeout time.Duration // of one Send in all; above 0
+	CAFile  string        // PEM file of whom to trust in place of the system's authorities; empty: those
+}
+
+// String is for logs.
+func (o Options) String() string {
+	return fmt.Sprintf("mail server %s port %d, tls %q, user %q, from %q", o.Host, o.Port, o.TLS, o.Username, o.From)
+}
+
+// GoString keeps the password out of %#v too.
+func (o Options) GoString() string { return "mail.Options{" + o.String() + "}" }
+
+// SMTP sends mails over SMTP, each over a connection of its own. Any goroutine may use it.
+type SMTP struct {
+	host    string
+	server  string // host:port
+	tls     string
+	config  *tls.Config
+	login   *login // nil: no authentication
+	from    *netmail.Address
+	timeout time.Duration
+}
+
+// login stands behind a pointer so that printing an SMTP does not show it.
+type login struct{ username, password string }
+
+// NewSMTP checks the options and reads CAFile. It does not ask the server anything: that the server is
+// away must not keep the exchange from starting.
+func NewSMTP(o Options) (*SMTP, error) {
+	if o.TLS == "" {
+		o.TLS = TLSRequired
+	}
+	if o.Port == 0 {
+		o.Port = usualPort[o.TLS]
+	}
+	from, err := parseFrom(o.From)
+	if err != nil {
+		return nil, fmt.Errorf("mail: %w", err)
+	}
+	switch {
+	case o.Host == "" || strings.ContainsFunc(o.Host, func(r rune) bool { return unicode.IsSpace(r) || unicode.IsControl(r) }):
+		return nil, fmt.Errorf("mail: %q is not the name of a server", o.Host)
+	case usualPort[o.TLS] == 0:
+		return nil, fmt.Errorf("mail: tls is %q, not %s, %s or %s", o.TLS, TLSRequired, TLSImplicit, TLSNone)
+	case o.Port < 1 || o.Port > 65535:
+		return nil, fmt.Errorf("mail: there is no port %d", o.Port)
+	case o.Timeout <= 0:
+		return nil, fmt.Errorf("mail: the timeout is %v", o.Timeout)
+	case (o.Username == "") != (o.Password == ""):
+		return nil, errors.New("mail: user name and password go together, and one is missing")
+	case strings.ContainsFunc(o.Username+o.Password, unicode.IsControl):
+		return nil, errors.New("mail: user name or password has control characters")
+	case o.Username != "" && o.TLS == TLSNone && !loopback(o.Host):
+		return nil, fmt.Errorf("mail: without TLS a password is not sent to %s, which is not this machine", o.Host)
+	}
+	s := &SMTP{host: o.Host, server: net.JoinHostPort(o.Host, strconv.Itoa(o.Port)), tls: o.TLS, from: from, timeout: o.Timeout,
+		config: &tls.Config{ServerName: o.Host, MinVersion: tls.VersionTLS12}}
+	if o.Username != "" {
+		s.login = &login{o.Username, o.Password}
+	}
+	if o.CAFile != "" {
+		pem, err := os.ReadFile(o.CAFile)
+		if err != nil {
+			return nil, fmt.Errorf("mail: the certificates cannot be read: %w", err)
+		}
+		s.config.RootCAs = x509.NewCertPool()
+		if !s.config.RootCAs.AppendCertsFromPEM(pem) {
+			return nil, fmt.Errorf("mail: %s holds no certificate in PEM form", o.CAFile)
+		}
+	}
+	return s, nil
+}
+
+// Send gives m to the server, once. nil: the server has taken it over. An error names the server and the
+// step that failed; errors.As finds the server's answer in it as a *textproto.Error, whose Code is 4xx
+// for "later" and 5xx for "never". When ctx ends or the time is up Send returns at once with the cause:
+// context.Canceled, context.DeadlineExceeded or what the caller gave.
+func (s *SMTP) Send(ctx context.Context, m Message) error {
+	data, err := m.encode(s.from)
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeoutCause(ctx, s.timeout, fmt.Errorf("not done after %v: %w", s.timeout, context.DeadlineExceeded))
+	defer cancel()
+	step, err := s.deliver(ctx, m.To, data)
+	if err == nil {
+		return nil
+	}
+	return fmt.Errorf("mail server %s, %s: %w", s.server, step, s.explain(ctx, err))
+}
+
+// deliver goes through the whole dialogue. With an error comes the step that it happened in.
+func (s *SMTP) deliver(ctx context.Context, to string, data []byte) (step string, err error) {
+	var d net.Dialer
+	conn, err := d.DialContext(ctx, "tcp", s.server)
+	if err != nil {
+		return "connecting", err
+	}
+	defer conn.Close()
+	// go-mail knows of ctx only while it dials: closing the connection ends whatever it waits for.
+	defer context.AfterFunc(ctx, func() { conn.Close() })()
+	c, step, err := s.open(ctx, &bounded{Conn: conn, left: maxAnswers})
+	if err != nil {
+		return step, err
+	}
+	if step, err = s.submit(c, to, data); err != nil {
+		return step, err
+	}
+	// The message is taken over: whatever happens to the farewell, it must not be sent again.
+	if conn.SetDeadline(time.Now().Add(farewell)) == nil {
+		_ = c.Quit()
+	}
+	return "", nil
+}
+
+// farewell is how long the answer to QUIT is waited for, as good manners ask.
+const farewell = 2 * time.Second
+
+// open brings a new connection to where a mail can be given.
+func (s *SMTP) open(ctx context.Context, conn net.Conn) (c *smtp.Client, step string, err error) {
+	if s.tls == TLSImplicit {
+		encrypted := tls.Client(conn, s.config)
+		if err := encrypted.HandshakeContext(ctx); err != nil {
+			return nil, "TLS", err
+		}
+		conn = encrypted
+	}
+	if c, err = smtp.NewClient(conn, s.host); err != nil {
+		return nil, "greeting", err
+	}
+	if err := c.Hello(literal(conn.LocalAddr())); err != nil {
+		return nil, "EHLO", err
+	}
+	if s.tls == TLSRequired {
+		if ok, _ := c.Extension("STARTTLS"); !ok {
+			return nil, "STARTTLS", errors.New("the server does not offer it, and nothing is sent without TLS")
+		}
+		if err := c.StartTLS(s.config); err != nil {
+			return nil, "STARTTLS", err
+		}
+	}
+	if s.login != nil {
+		if err := s.authenticate(c); err != nil {
+			return nil, "AUTH", err
+		}
+	}
+	return c, "", nil
+}
+
+// authenticate uses what every server has; both send the password as it is, so TLS must protect it.
+func (s *SMTP) authenticate(c *smtp.Client) error {
+	_, offered := c.Extension("AUTH")
+	mechanisms := strings.Fields(strings.ToUpper(offered))
+	local := s.tls == TLSNone // NewSMTP has made sure of it
+	switch {
+	case slices.Contains(mechanisms, "PLAIN"):
+		return c.Auth(smtp.PlainAuth("", s.login.username, s.login.password, s.host, local))
+	case slices.Contains(mechanisms, "LOGIN"):
+		return c.Auth(smtp.LoginAuth(s.login.username, s.login.password, s.host, local))
+	}
+	return fmt.Errorf("the server offers neither PLAIN nor LOGIN, only %q", offered)
+}
+
+// submit gives one message to a server that is ready for it.
+func (s *SMTP) submit(c *smtp.Client, to string, data []byte) (step string, err error) {
+	// Asked for only when needed: a mail marked so cannot pass servers that do not know the extension.
+	c.SkipSMTPUTF8(ascii(to))
+	if ok, _ := c.Extension("SMTPUTF8"); !ok && !ascii(to) {
+		return "SMTPUTF8", errors.New("the server takes only addresses in ASCII, and the recipient's is none")
+	}
+	if err := c.Mail("<" + s.from.Address + ">"); err != nil {
+		return "MAIL FROM", err
+	}
+	if err := c.Rcpt("<" + to + ">"); err != nil {
+		return "RCPT TO", err
+	}
+	w, err := c.Data()
+	if err != nil {
+		return "DATA", err
+	}
+	if _, err := w.Write(data); err != nil {
+		return "the message", err
+	}
+	if err := w.Close(); err != nil {
+		return "the message", err
+	}
+	return "", nil
+}
+
+// maxReason bounds what an error repeats of a server's answer, in bytes.
+const maxReason = 300
+
+// explain makes of what went wrong what a log may show.
+func (s *SMTP) explain(ctx context.Context, err error) error {
+	var answer *textproto.Error
+	switch {
+	case ctx.Err() != nil: // then err is only that the connection was closed under way
+		return context.Cause(ctx)
+	case errors.As(err, &answer):
+		return &textproto.Error{Code: answer.Code, Msg: s.clean(answer.Msg)}
+	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
+		return fmt.Errorf("the server closed the connection: %w", io.ErrUnexpectedEOF)
+	}
+	if text := err.Error(); s.clean(text) != text {
+		return errors.New(s.clean(text))
+	}
+	return err
+}
+
+// clean makes text one bounded line without the password, which an answer may repeat.
+func (s *SMTP) clean(text string) string {
+	if s.login != nil {
+		for _, secret := range []string{s.login.password, base64.StdEncoding.EncodeToString([]byte(s.login.password)),
+			base64.StdEncoding.EncodeToString([]byte("\x00" + s.login.username + "\x00" + s.login.password))} {
+			text = strings.ReplaceAll(text, secret, "***")
+		}
+	}
+	return line(text, maxReason)
+}
+
+// maxAnswers bounds what a server may say in one connection, certificates included, in bytes: a usual
+// dialogue takes less than a hundredth of it.
+const maxAnswers = 1 << 20
+
+// bounded is a connection that a server cannot fill the memory through: go-mail reads an answer to its
+// end, however long it is.
+type bounded struct {
+	net.Conn
+	left int
+}
+
+func (b *bounded) Read(p []byte) (int, error) {
+	if b.left == 0 {
+		return 0, fmt.Errorf("the server says more than %d bytes", maxAnswers)
+	}
+	n, err := b.Conn.Read(p[:min(len(p), b.left)])
+	b.left -= n
+	return n, err
+}
+
+// literal is how EHLO names this machine: by its address, for its name is often none that a server
+// believes (RFC 5321 section 4.1.4).
+func literal(a net.Addr) string {
+	p, err := netip.ParseAddrPort(a.String())
+	if err != nil {
+		return "localhost"
+	}
+	ip := p.Addr().Unmap().WithZone("")
+	if ip.Is6() {
+		return "[IPv6:" + ip.String() + "]"
+	}
+	return "[" + ip.String() + "]"
+}
+
+// loopback reports whether host is this machine.
+func loopback(host string) bool {
+	if host == "localhost" {
+		return true
+	}
+	ip, err := netip.ParseAddr(host)
+	return err == nil && ip.Unmap().IsLoopback()
+}

@@ -1,0 +1,116 @@
+package mail
+
+import (
+	"fmt"
+	"strings"
+	"time"
+	"unicode"
+	"unicode/utf8"
+)
+
+// Withdraw is what a mail about a withdrawal tells. Its texts can come from anybody: each becomes one
+// line of bounded length, so whatever they hold, Code and Refused make what Send takes.
+type Withdraw struct {
+	Exchange string // the exchange's name, as its users know it
+	To       string // the reader's mail address
+	ID       uint64
+	Amount   string // decimal
+	Currency string // code, such as BTC
+	Address  string // where the money is to go
+}
+
+// Lengths of the values in a text, in bytes.
+const (
+	maxName    = 80
+	maxValue   = 80
+	maxPlace   = 300
+	maxDetails = 2000
+)
+
+// Code is the mail with the code that confirms the withdrawal, and is good for validFor from now on. The
+// code stands in the text only: many telephones show a subject while they are locked.
+func (w Withdraw) Code(code string, validFor time.Duration) (subject, text string) {
+	subject = fmt.Sprintf("%s: please confirm withdrawal %d", line(w.Exchange, maxName), w.ID)
+	return subject, fmt.Sprintf(`Hello,
+
+a withdrawal from your account at %s waits for you to confirm it:
+
+%s
+Your code is
+
+  %s
+
+and it is valid for %s. Please look at the amount and the address once more before you
+use it: a withdrawal that was sent cannot be taken back.
+
+Was it not you? Then do not use the code and give it to nobody: without it nothing leaves
+your account. Please cancel the withdrawal and replace your API keys.
+
+%s`, line(w.Exchange, maxName), w.table(), line(code, maxValue), spoken(validFor), w.farewell())
+}
+
+// Refused is the mail that says that the withdrawal was refused, and details why; details may be empty.
+func (w Withdraw) Refused(details string) (subject, text string) {
+	reason := line(details, maxDetails)
+	if reason == "" {
+		reason = "none was given"
+	}
+	subject = fmt.Sprintf("%s: withdrawal %d was refused", line(w.Exchange, maxName), w.ID)
+	return subject, fmt.Sprintf(`Hello,
+
+we are sorry: a withdrawal from your account at %s was refused.
+
+%s  Reason      %s
+
+The amount is available in your account again. If the reason leaves you with questions,
+please ask our support and name the number of the withdrawal.
+
+%s`, line(w.Exchange, maxName), w.table(), reason, w.farewell())
+}
+
+func (w Withdraw) table() string {
+	return fmt.Sprintf("  Withdrawal  %d\n  Amount      %s %s\n  To          %s\n",
+		w.ID, line(w.Amount, maxValue), line(w.Currency, maxValue), line(w.Address, maxPlace))
+}
+
+func (w Withdraw) farewell() string {
+	return fmt.Sprintf("Kind regards\n%s\n\nThis mail was sent by a program to %s.\n", line(w.Exchange, maxName), line(w.To, MaxAddress))
+}
+
+// line is s as one line of at most limit bytes. What is no printable character becomes a blank, and so
+// do the invisible ones that change the order in which others are shown; blanks in a row become one.
+func line(s string, limit int) string {
+	s = strings.Join(strings.FieldsFunc(s, func(r rune) bool {
+		return unicode.IsSpace(r) || !unicode.IsGraphic(r) || r == utf8.RuneError
+	}), " ")
+	const more = "…"
+	if len(s) <= limit {
+		return s
+	}
+	cut := limit - len(more)
+	for !utf8.RuneStart(s[cut]) {
+		cut--
+	}
+	return strings.TrimRight(s[:cut], " ") + more
+}
+
+// spoken is a duration in words, in whole hours, minutes or seconds: the largest of them that it is a
+// multiple of. Parts of a second are dropped, so it is never longer than d.
+func spoken(d time.Duration) string {
+	for _, x := range []struct {
+		unit time.Duration
+		name string
+	}{{time.Hour, "hour"}, {time.Minute, "minute"}} {
+		if n := d / x.unit; n > 0 && d%x.unit == 0 {
+			return count(int64(n), x.name)
+		}
+	}
+	return count(int64(d/time.Second), "second")
+}
+
+func count(n int64, name string) string {
+	if n != 1 {
+		name += "s"
+	}
+	return fmt.Sprintf("%d %s", n, name)
+}

@@ -1,0 +1,183 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/url"
+	"text/tabwriter"
+
+	"github.com/spf13/cobra"
+)
+
+// The operator's commands about accounts.
+
+type (
+	accountAnswer struct {
+		Account string      `json:"account"`
+		ID      json.Number `json:"id"`
+		Email   string      `json:"email"`
+	}
+	accountsAnswer struct {
+		Accounts []accountAnswer `json:"accounts"`
+	}
+	freezeAnswer struct {
+		Account  string `json:"account"`
+		On       *bool  `json:"on"`
+		Repeated bool   `json:"repeated,omitempty"`
+	}
+	// shownAccount is an account at one moment: what the journal has up to Sequence.
+	shownAccount struct {
+		Account   string        `json:"account"`
+		ID        json.Number   `json:"id"`
+		Email     string        `json:"email"`
+		Frozen    *bool         `json:"frozen"`
+		Sequence  json.Number   `json:"sequence"`
+		Holdings  []holdingRow  `json:"holdings"`
+		Open      json.Number   `json:"open_orders"`   // how many there are
+		Newest    []orderRow    `json:"newest_orders"` // the newest of them
+		Withdraws []withdrawRow `json:"pending_withdraws"`
+	}
+	holdingRow struct {
+		Currency  string      `json:"currency"`
+		Balance   json.Number `json:"balance"`
+		Reserve   json.Number `json:"reserve"`
+		Available json.Number `json:"available"`
+	}
+	orderRow struct {
+		Order     json.Number `json:"order"`
+		Pair      string      `json:"pair"`
+		Type      string      `json:"type"`
+		Price     json.Number `json:"price"`
+		Amount    json.Number `json:"amount"`
+		Remaining json.Number `json:"remaining"`
+		Time      string      `json:"time"`
+	}
+)
+
+func (a *accountAnswer) complete() bool  { return a.Account != "" && a.ID != "" }
+func (a *accountsAnswer) complete() bool { return a.Accounts != nil }
+func (a *freezeAnswer) complete() bool   { return a.Account != "" && a.On != nil }
+func (a *shownAccount) complete() bool {
+	return a.Account != "" && a.ID != "" && a.Frozen != nil && a.Sequence != "" && a.Open != "" &&
+		a.Holdings != nil && a.Newest != nil && a.Withdraws != nil
+}
+
+func (p *program) accountCommand() *cobra.Command {
+	return group("account", "Open, list, show and freeze accounts", p.accountCreateCommand(), p.accountListCommand(), p.accountShowCommand(),
+		p.freezeCommand("freeze", "Keep an account's keys from doing anything; its open orders stay", true),
+		p.freezeCommand("unfreeze", "Let an account's keys work again", false))
+}
+
+func (p *program) accountCreateCommand() *cobra.Command {
+	var email string
+	c := &cobra.Command{
+		Use:   "create NAME",
+		Short: "Open an account",
+		Args:  takes("NAME"),
+		RunE: run(func(ctx context.Context, args []string) error {
+			if err := cmp.Or(checkAccount(args[0]), checkEmail(email)); err != nil {
+				return err
+			}
+			var a accountAnswer
+			in := map[string]string{"name": args[0], "email": email}
+			if err := p.change(ctx, "/operator/v1/accounts", in, &a, "`exchange account list` shows whether the account was opened"); err != nil {
+				return err
+			}
+			return p.print(&a, func(w *tabwriter.Writer) {
+				fmt.Fprintf(w, "account\t%s\nid\t%s\n", a.Account, a.ID)
+				if a.Email != "" {
+					fmt.Fprintf(w, "email\t%s\n", plain(a.Email))
+				}
+			})
+		}),
+	}
+	c.Flags().StringVar(&email, "email", "", "address for mail about withdrawals")
+	return c
+}
+
+func (p *program) accountListCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:   "list",
+		Short: "List all accounts",
+		Args:  takes(),
+		RunE: run(func(ctx context.Context, _ []string) error {
+			var a accountsAnswer
+			if err := p.ask(ctx, "/operator/v1/accounts", &a); err != nil {
+				return err
+			}
+			return p.print(&a, func(w *tabwriter.Writer) {
+				fmt.Fprintln(w, "ID\tACCOUNT\tEMAIL")
+				for _, x := range a.Accounts {
+					fmt.Fprintf(w, "%s\t%s\t%s\n", x.ID, x.Account, orDash(x.Email))
+				}
+			})
+		}),
+	}
+}
+
+func (p *program) freezeCommand(name, short string, on bool) *cobra.Command {
+	return &cobra.Command{
+		Use:   name + " NAME",
+		Short: short,
+		Args:  takes("NAME"),
+		RunE: run(func(ctx context.Context, args []string) error {
+			if err := checkAccount(args[0]); err != nil {
+				return err
+			}
+			var a freezeAnswer
+			in := map[string]any{"account": args[0], "on": on}
+			repeats, err := p.changeUntilKnown(ctx, "/operator/v1/accounts/freeze", in, &a, repeatIt)
+			if err != nil {
+				return err
+			}
+			return p.print(&a, func(w *tabwriter.Writer) {
+				fmt.Fprintf(w, "The account %s is %s.\n", a.Account, either(*a.On, "frozen", "not frozen"))
+				already(w, a.Repeated, repeats)
+			})
+		}),
+	}
+}
+
+func (p *program) accountShowCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:   "show NAME",
+		Short: "Show an account at one moment: its money, its newest open orders, its pending withdraws",
+		Args:  takes("NAME"),
+		RunE: run(func(ctx context.Context, args []string) error {
+			if err := checkAccount(args[0]); err != nil {
+				return err
+			}
+			var a shownAccount
+			if err := p.ask(ctx, "/operator/v1/account?"+url.Values{"name": {args[0]}}.Encode(), &a); err != nil {
+				return err
+			}
+			return p.print(&a, a.write)
+		}),
+	}
+}
+
+func (a *shownAccount) write(w *tabwriter.Writer) {
+	fmt.Fprintf(w, "account\t%s\nid\t%s\nemail\t%s\nfrozen\t%s\n", a.Account, a.ID, orDash(a.Email), either(*a.Frozen, "yes", "no"))
+	fmt.Fprintf(w, "open orders\t%s\npending withdraws\t%d\nas of sequence\t%s\n", a.Open, len(a.Withdraws), a.Sequence)
+	if len(a.Holdings) > 0 {
+		fmt.Fprintln(w, "\nCURRENCY\tBALANCE\tRESERVE\tAVAILABLE")
+		for _, x := range a.Holdings {
+			fmt.Fprintf(w, "%s\t%s\t%s\t%s\n", x.Currency, x.Balance, x.Reserve, x.Available)
+		}
+	}
+	if len(a.Newest) > 0 {
+		fmt.Fprintln(w, "\nORDER\tPAIR\tTYPE\tPRICE\tAMOUNT\tREMAINING\tTIME")
+		for _, x := range a.Newest {
+			fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\t%s\n", x.Order, x.Pair, x.Type, x.Price, x.Amount, x.Remaining, x.Time)
+		}
+		if a.Open.String() != fmt.Sprint(len(a.Newest)) {
+			fmt.Fprintf(w, "\nThese are the newest %d of %s open orders.\n", len(a.Newest), a.Open)
+		}
+	}
+	if len(a.Withdraws) > 0 {
+		fmt.Fprintln(w)
+		writeWithdraws(w, a.Withdraws)
+	}
+}

@@ -1,0 +1,488 @@
+package main
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"net/http"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"exchange/core/event"
+	"exchange/core/state"
+	"exchange/persistence"
+	"exchange/persistence/backup"
+	"exchange/persistence/pebble"
+)
+
+const (
+	balanced = `{"sequence":18446744073709551615,"replayed_from":0,"records":41,"accounts":3,"open_orders":2,"pending_withdraws":1,"projections_compared":2,` +
+		`"projections_changed_meanwhile":1,"paused_ms":7,"totals":[{"currency":"BTC","deposited":100000000000000000.0000000000000001,"withdrawn":0,` +
+		`"balances":100000000000000000.0000000000000001,"reserved":0.5},{"currency":"USDT","deposited":1,"withdrawn":1,"balances":0,"reserved":0}],"differences":[]}`
+	balancedText = `sequence           18446744073709551615
+replayed from      the very first record
+records replayed   41
+accounts           3
+open orders        2
+pending withdraws  1
+stored wallets     2 compared, 1 had changed since
+commands paused    7 ms
+
+CURRENCY  DEPOSITED                            WITHDRAWN  BALANCES                             RESERVED
+BTC       100000000000000000.0000000000000001  0          100000000000000000.0000000000000001  0.5
+USDT      1                                    1          0                                    0
+
+The books balance: no difference was found.
+`
+	someProgress = `{"at":100,"of":400}` + "\n" + `{"at":300,"of":400}` + "\n"
+)
+
+func end(text string) string { return `{"end":` + text + "}\n" }
+
+func TestAuditSaysWhatWasComparedAndWhatDiffers(t *testing.T) {
+	f := newFake(t, 200, someProgress+end(balanced))
+	runLine(f.environ, "audit").want(t, 0, balancedText, "")
+	runLine(f.environ, "audit", "--json").want(t, 0, balanced+"\n", "")
+	here, err := os.Getwd()
+	if err != nil {
+		t.Fatal(err)
+	}
+	runLine(f.environ, "audit", "--archive", "some/../archive").want(t, 0, strings.Replace(balancedText, "first record", "first record, by the archive", 1), "")
+	f.wantAsked(`POST /operator/v1/audit {}`, `POST /operator/v1/audit {}`, fmt.Sprintf(`POST /operator/v1/audit {"archive":%q}`, filepath.Join(here, "archive")))
+
+	snapshot := strings.Replace(balanced, `"replayed_from":0`, `"replayed_from":20000`, 1)
+	f = newFake(t, 200, end(snapshot))
+	runLine(f.environ, "audit").want(t, 0, strings.Replace(balancedText, "the very first record", "the oldest kept snapshot, at sequence 20000", 1), "")
+
+	differs := strings.Replace(balanced, `"differences":[]`, `"differences":["account a, BTC: \u001b[2J1","there are more"]`, 1)
+	f = newFake(t, 200, end(differs))
+	text := strings.Replace(balancedText, "The books balance: no difference was found.\n", "Differences:\n  account a, BTC: \ufffd[2J1\n  there are more\n", 1)
+	runLine(f.environ, "audit").want(t, exitBroken, text, "exchange: the books do not balance: there are 2 differences\n")
+	runLine(f.environ, "audit", "--json").want(t, exitBroken, differs+"\n", `{"error":"the books do not balance: there are 2 differences"}`+"\n")
+	f = newFake(t, 200, end(strings.Replace(differs, `,"there are more"`, "", 1)))
+	if r := runLine(f.environ, "audit"); r.code != exitBroken || r.errOut != "exchange: the books do not balance: there is a difference\n" {
+		t.Errorf("%+v", r)
+	}
+}
+
+const (
+	lineFee     = `{"time":"2026-01-02T03:04:05.000006Z","currency":"BTC","change":"-0.0000000000000001","balance":100000000000000000.0000000000000001,"cause":"fee","id":18446744073709551615,"pair":"BTC_USDT"}`
+	lineDeposit = `{"time":"2026-01-01T03:04:05.000006Z","currency":"USDT","change":"5","balance":7,"cause":"deposit","id":3}`
+	lineForward = `{"time":"","currency":"USDT","change":"2","balance":2,"cause":"brought forward","id":0}`
+)
+
+func TestAStatementIsShownAsItComes(t *testing.T) {
+	f := newFake(t, 200, lineFee+"\n"+lineDeposit+"\n"+lineForward+"\n"+end("3"))
+	runLine(f.environ, "statement", "alice").want(t, 0,
+		"TIME                         CURRENCY  CHANGE               BALANCE                              CAUSE            ID                    PAIR\n"+
+			"2026-01-02T03:04:05.000006Z  BTC       -0.0000000000000001  100000000000000000.0000000000000001  fee              18446744073709551615  BTC_USDT\n"+
+			"2026-01-01T03:04:05.000006Z  USDT      5                    7                                    deposit          3                     -\n"+
+			"-                            USDT      2                    2                                    brought forward  -                     -\n", "")
+	runLine(f.environ, "statement", "alice", "--currency", "BTC").want(t, 0,
+		"TIME                         CURRENCY  CHANGE               BALANCE                              CAUSE  ID                    PAIR\n"+
+			"2026-01-02T03:04:05.000006Z  BTC       -0.0000000000000001  100000000000000000.0000000000000001  fee    18446744073709551615  BTC_USDT\n", "")
+	runLine(f.environ, "statement", "alice", "--json").want(t, 0, lineFee+"\n"+lineDeposit+"\n"+lineForward+"\n", "")
+	runLine(f.environ, "statement", "alice", "--json", "--currency", "USDT").want(t, 0, lineDeposit+"\n"+lineForward+"\n", "")
+	asked := `GET /operator/v1/statement?account=alice`
+	f.wantAsked(asked, asked, asked, asked)
+
+	f = newFake(t, 200, end("0"))
+	runLine(f.environ, "statement", "bob").want(t, 0, "TIME  CURRENCY  CHANGE  BALANCE  CAUSE  ID  PAIR\n", "")
+	runLine(f.environ, "statement", "bob", "--json").want(t, 0, "", "")
+
+	n := 2*statementBlock + 1
+	f = newFake(t, 200, strings.Repeat(lineDeposit+"\n", n)+end(fmt.Sprint(n)))
+	if r := runLine(f.environ, "statement", "bob"); r.code != 0 || strings.Count(r.out, "\n") != n+1 || strings.Count(r.out, "TIME") != 1 {
+		t.Errorf("of %d lines there are %d; %d %s", n, strings.Count(r.out, "\n"), r.code, r.errOut)
+	}
+}
+
+const (
+	trade1   = `{"id":1,"time":"2026-01-01T03:04:05.000006Z","pair":"BTC_USDT","type":"buy","price":50000,"amount":0.00000001,"taker_order":3,"maker_order":2,"taker":"alice","maker":"bob","taker_fee":0.0000000000000001,"maker_fee":0}`
+	trade2   = `{"id":18446744073709551615,"time":"2026-01-02T03:04:05.000006Z","pair":"BTC_USDT","type":"sell","price":0.00000001,"amount":5,"taker_order":5,"maker_order":4,"taker":"a","maker":"a","taker_fee":0,"maker_fee":0}`
+	tradeCSV = "id,time,pair,type,price,amount,taker_order,maker_order,taker,maker,taker_fee,maker_fee\n" +
+		"1,2026-01-01T03:04:05.000006Z,BTC_USDT,buy,50000,0.00000001,3,2,alice,bob,0.0000000000000001,0\n" +
+		"18446744073709551615,2026-01-02T03:04:05.000006Z,BTC_USDT,sell,0.00000001,5,5,4,a,a,0,0\n"
+)
+
+func TestTradesAreExported(t *testing.T) {
+	f := newFake(t, 200, trade1+"\n"+trade2+"\n"+end("2"))
+	runLine(f.environ, words("export trades --pair BTC_USDT")...).want(t, 0, tradeCSV, "")
+	runLine(f.environ, words("export trades --pair BTC_USDT --json")...).want(t, 0, trade1+"\n"+trade2+"\n", "")
+	file := filepath.Join(t.TempDir(), "trades.csv")
+	runLine(f.environ, append(words("export trades --pair BTC_USDT --from 2026-01-01 --to 2026-01-02T05:00:00+01:00 --output"), file)...).
+		want(t, 0, "2 trades are in "+file+".\n", "")
+	f.wantAsked(`GET /operator/v1/trades?pair=BTC_USDT`, `GET /operator/v1/trades?pair=BTC_USDT`,
+		`GET /operator/v1/trades?from=2026-01-01&pair=BTC_USDT&to=2026-01-02T05%3A00%3A00%2B01%3A00`)
+	wantFile(t, file, tradeCSV)
+	runLine(f.environ, "export", "trades", "--pair", "BTC_USDT", "--json", "--output", file).want(t, 0, fmt.Sprintf(`{"trades":2,"file":%q}`+"\n", file), "")
+	wantFile(t, file, trade1+"\n"+trade2+"\n")
+
+	f = newFake(t, 200, trade1+"\n"+end("1"))
+	runLine(f.environ, "export", "trades", "--pair", "BTC_USDT", "--output", file).want(t, 0, "1 trade is in "+file+".\n", "")
+	f = newFake(t, 200, trade1+"\n") // it breaks off: what was there stays
+	runLine(f.environ, "export", "trades", "--pair", "BTC_USDT", "--output", file).wantError(t, exitUnavailable, "last line is missing")
+	wantFile(t, file, tradeCSV[:strings.Index(tradeCSV, "\n1844")+1])
+	runLine(f.environ, "export", "trades", "--pair", "BTC_USDT", "--output", filepath.Join(file, "x")).wantError(t, exitUsage, file)
+}
+
+// wantFile wants a file of its owner alone, with nothing beside it.
+func wantFile(t *testing.T, file, content string) {
+	t.Helper()
+	b, err := os.ReadFile(file)
+	if err != nil || string(b) != content {
+		t.Errorf("%s has\n%s\n(%v), want\n%s", file, b, err, content)
+	}
+	wantOnly(t, filepath.Dir(file), filepath.Base(file))
+}
+
+func wantOnly(t *testing.T, dir string, names ...string) {
+	t.Helper()
+	entries, err := os.ReadDir(dir)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		t.Fatal(err)
+	}
+	var got []string
+	for _, e := range entries {
+		got = append(got, e.Name())
+		if info, err := e.Info(); err != nil || info.Mode().Perm() != 0o600 {
+			t.Errorf("%s: %v, %v", e.Name(), info.Mode(), err)
+		}
+	}
+	if strings.Join(got, " ") != strings.Join(names, " ") {
+		t.Errorf("there are %v, want %v", got, names)
+	}
+}
+
+// The commands whose answers come line by line, each with a whole answer.
+var streaming = []struct{ line, lines, end string }{
+	{"audit", someProgress, balanced},
+	{"statement alice", lineFee + "\n" + lineDeposit + "\n", "2"},
+	{"export trades --pair BTC_USDT", trade1 + "\n" + trade2 + "\n", "2"},
+}
+
+func TestAnAnswerThatIsNotWholeIsAnError(t *testing.T) {
+	for _, x := range streaming {
+		whole := x.lines + end(x.end)
+		if r := runLine(newFake(t, 200, whole).environ, words(x.line)...); r.code != 0 {
+			t.Fatalf("%s: %+v", x.line, r)
+		}
+		for _, y := range []struct {
+			answer string
+			code   int
+			want   string
+		}{
+			{"", exitUnavailable, "broke off and is not whole: its last line is missing"},
+			{x.lines, exitUnavailable, "broke off and is not whole: its last line is missing"},
+			{strings.TrimSuffix(x.lines, "}\n"), exitUnavailable, "broke off and is not whole: line 2 is cut off"},
+			{whole[:len(whole)-3], exitUnavailable, "broke off and is not whole: line 3 is cut off"},
+			{whole + x.lines, exitUnavailable, "there is more behind its end"},
+			{x.lines + end("{}"), exitUnavailable, "its last line is not one of an exchange's"},
+			{x.lines + end(`"x"`), exitUnavailable, "its last line is not one of an exchange's"},
+			{x.lines + `{"error":""}` + "\n", exitUnavailable, "its last line says nothing"},
+			{x.lines + `{"error":"an audit is running already"}` + "\n", exitUnavailable, "exchange: an audit is running already\n"},
+			{x.lines + `{"error":"record 7 does not fit","damaged":true}` + "\n", exitBroken, "exchange: record 7 does not fit\n"},
+			{"<html>\n", exitUnavailable, `the answer is not one of an exchange's operator listener: "<html>"`},
+		} {
+			r := runLine(newFake(t, 200, y.answer).environ, words(x.line)...)
+			if r.code != y.code || !strings.Contains(r.errOut, y.want) || strings.Count(r.errOut, "\n") != 1 {
+				t.Errorf("%s, answered %q: %d %s, want %d %s", x.line, y.answer, r.code, r.errOut, y.code, y.want)
+			}
+			r = runLine(newFake(t, 200, y.answer).environ, words(x.line+" --json")...)
+			if r.code != y.code || !strings.HasPrefix(r.errOut, `{"error":`) {
+				t.Errorf("%s --json, answered %q: %d %s", x.line, y.answer, r.code, r.errOut)
+			}
+		}
+		f := newFake(t, 200, "")
+		f.before = func(w http.ResponseWriter) error { // a connection that breaks
+			w.Header().Set("Content-Length", "100000")
+			_, _ = io.WriteString(w, x.lines)
+			_ = http.NewResponseController(w).Flush()
+			return hangUp(w)
+		}
+		if r := runLine(f.environ, words(x.line)...); r.code != exitUnavailable || !strings.Contains(r.errOut, "broke off and is not whole: unexpected EOF") {
+			t.Errorf("%s: %+v", x.line, r)
+		}
+	}
+	for _, x := range streaming[1:] {
+		r := runLine(newFake(t, 200, x.lines+end("3")).environ, words(x.line)...)
+		if r.code != exitUnavailable || !strings.Contains(r.errOut, "the exchange speaks of 3") {
+			t.Errorf("%s with a line missing: %+v", x.line, r)
+		}
+		r = runLine(newFake(t, 200, `{}`+"\n"+end("1")).environ, words(x.line)...)
+		if r.code != exitUnavailable || !strings.Contains(r.errOut, "is not one of an exchange's operator listener") {
+			t.Errorf("%s with an empty line: %+v", x.line, r)
+		}
+	}
+}
+
+func TestLongAnswersAreRefusedLikeOthers(t *testing.T) {
+	dir := t.TempDir()
+	for _, line := range []string{"audit", "statement alice", "export trades --pair BTC_USDT", "backup " + dir} {
+		for _, x := range []struct {
+			status int
+			body   string
+			code   int
+			want   string
+		}{
+			{400, `{"error":"there is no such thing"}`, exitUsage, "there is no such thing"},
+			{401, `{"error":"the bearer token is missing or wrong"}`, exitUsage, "wrong (the token is from EXCHANGE_OPERATOR_TOKEN)"},
+			{404, ``, exitUsage, "the exchange answered 404 Not Found: is "},
+			{500, `oops`, exitUnavailable, "the exchange answered 500 Internal Server Error"},
+			{503, `{"error":"The exchange is starting."}`, exitUnavailable, "The exchange is starting."},
+		} {
+			f := newFake(t, x.status, x.body)
+			r := runLine(f.environ, words(line)...)
+			if r.code != x.code || !strings.Contains(r.errOut, x.want) {
+				t.Errorf("%s, answered %d: %+v", line, x.status, r)
+			}
+			if n := len(f.requests()); n != 1 {
+				t.Errorf("%s: asked %d times", line, n)
+			}
+		}
+		f := newFake(t, 0, "")
+		f.before = hangUp
+		if r := runLine(f.environ, words(line)...); r.code != exitUnavailable || !strings.Contains(r.errOut, "did not answer") || strings.Contains(r.errOut, "was done") {
+			t.Errorf("%s: %+v", line, r)
+		}
+		r := runLine([]string{"EXCHANGE_OPERATOR_TOKEN=x", "EXCHANGE_OPERATOR=" + closedPort(t)}, words(line)...)
+		if r.code != exitUnavailable || !strings.Contains(r.errOut, "connection refused; is `exchange serve` running?") {
+			t.Errorf("%s: %+v", line, r)
+		}
+		r = runLine([]string{"EXCHANGE_OPERATOR_TOKEN_FILE=/nowhere"}, words(line)...)
+		if r.code != exitUsage || !strings.Contains(r.errOut, "/nowhere") {
+			t.Errorf("%s without a token: %+v", line, r)
+		}
+	}
+	wantOnly(t, dir)
+}
+
+func TestWrongArgumentsOfLongAnswersAreRefusedBeforeAnythingIsSent(t *testing.T) {
+	f := newFake(t, 500, "")
+	for _, x := range []struct{ line, want string }{
+		{"audit now", `"now" is one argument too many for audit`},
+		{"audit --archive ''", "--archive is empty"},
+		{"statement", "statement needs ACCOUNT"},
+		{"statement Alice", `the account name "Alice" must be`},
+		{"statement alice --currency btc", `the currency "btc" must be`},
+		{"statement alice --currency ''", `the currency "" must be`},
+		{"export", "export needs a command: trades"},
+		{"export orders", `export has no command "orders", only trades`},
+		{"export trades", "export trades needs --pair PAIR"},
+		{"export trades BTC_USDT", `"BTC_USDT" is one argument too many`},
+		{"export trades --pair BTC", `the pair "BTC" must be`},
+		{"export trades --pair ''", `the pair "" must be`},
+		{"export trades --pair BTC_USDT --from yesterday", `--from is "yesterday": write a time such as`},
+		{"export trades --pair BTC_USDT --to 2026-13-01", `--to is "2026-13-01"`},
+		{"export trades --pair BTC_USDT --output ''", "--output is empty"},
+		{"backup", "backup needs DIR"},
+		{"backup ''", "backup needs DIR"},
+		{"restore", "restore needs DIR|FILE"},
+	} {
+		args := words(x.line)
+		runLine(f.environ, args...).wantError(t, exitUsage, x.want)
+		wantJSONError(t, runLine(f.environ, append([]string{"--json"}, args...)...), exitUsage, x.want)
+	}
+	f.wantAsked()
+}
+
+func TestSomebodyWhoWatchesSeesHowFarItIs(t *testing.T) {
+	old := isTerminal
+	t.Cleanup(func() { isTerminal = old })
+	if isTerminal(&bytes.Buffer{}) {
+		t.Error("a buffer is a terminal")
+	}
+	for _, name := range []string{os.DevNull, filepath.Join(t.TempDir(), "file")} {
+		f, err := os.OpenFile(name, os.O_CREATE|os.O_WRONLY, 0o600)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer f.Close()
+		if isTerminal(f) {
+			t.Errorf("%s is a terminal", name)
+		}
+	}
+	isTerminal = func(io.Writer) bool { return true }
+	dir := t.TempDir()
+	for _, x := range []struct{ line, answer, want string }{
+		{"audit", someProgress + end(balanced), "\rreplayed 100 of 400 records (25 %)\r"},
+		{"export trades --pair BTC_USDT --output " + dir + "/trades.csv", trade1 + "\n" + trade2 + "\n" + end("2"), "\r1 trades\r"},
+		{"export trades --pair BTC_USDT", trade1 + "\n" + end("1"), ""}, // it would stand between the trades
+		{"backup " + dir, string(testBackup(t, "alice")), "\r0.0 MB\r"},
+	} {
+		f := newFake(t, 200, x.answer)
+		r := runLine(f.environ, words(x.line)...)
+		shown, clear, _ := strings.Cut(r.errOut, x.want)
+		if r.code != 0 || shown != "" || strings.Trim(clear, " ") != strings.Repeat("\r", min(len(x.want), 1)) {
+			t.Errorf("%s: %d %q, want %q and its end", x.line, r.code, r.errOut, x.want)
+		}
+		if r = runLine(f.environ, words(x.line+" --json")...); r.code != 0 || r.errOut != "" {
+			t.Errorf("%s --json: %+v", x.line, r)
+		}
+	}
+}
+
+// testBackup is a backup of an exchange with these accounts and a key.
+func testBackup(t *testing.T, accounts ...string) []byte {
+	t.Helper()
+	store, err := pebble.Open(t.TempDir(), pebble.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer store.Close()
+	s, e := state.New(), state.Effects{}
+	for i, name := range accounts {
+		id := uint32(i + 1)
+		err = errors.Join(err, s.Apply(&event.Record{Kind: event.KindAccount, Account: event.Account{ID: id, Name: name}}, &e),
+			s.Apply(&event.Record{Kind: event.KindKey, Key: event.Key{Number: id, Account: id, Key: "key of " + name, SealedBy: 5, Sealed: []byte("x")}}, &e))
+	}
+	token, _, err1 := store.Acquire(t.Context(), "test")
+	err2 := store.Apply(t.Context(), token, 0, s.Seq(), &persistence.Writes{Actions: []persistence.Action{{Seq: 1, Who: "a", What: "b"}}})
+	var b bytes.Buffer
+	if err := errors.Join(err, err1, err2, backup.Write(t.Context(), &b, store, s.AppendTo(nil), func(int) {})); err != nil {
+		t.Fatal(err)
+	}
+	return b.Bytes()
+}
+
+func TestABackupGetsItsNameWhenItIsVerified(t *testing.T) {
+	good := testBackup(t, "alice", "bob")
+	dir := filepath.Join(t.TempDir(), "a", "b")
+	file := filepath.Join(dir, "exchange-4.backup")
+	f := newFake(t, 200, string(good))
+	text := fmt.Sprintf("backup    %s\nsequence  4\naccounts  2\nrows      1\nbytes     %d\n\nKeep the server's secret key (exchange.key) with it, but in another place: "+
+		"without the key the API secrets in\nthe backup are lost, and with both anybody can use them.\n", file, len(good))
+	runLine(f.environ, "backup", dir).want(t, 0, text, "")
+	wantOnly(t, dir, "exchange-4.backup")
+	if info, err := os.Stat(dir); err != nil || info.Mode().Perm() != 0o700 {
+		t.Errorf("the folder: %v, %v", info, err)
+	}
+	if b, err := os.ReadFile(file); err != nil || !bytes.Equal(b, good) {
+		t.Errorf("the file is another: %v", err)
+	}
+	runLine(f.environ, "backup", dir, "--json").want(t, 0, fmt.Sprintf(`{"file":%q,"sequence":4,"accounts":2,"rows":1,"bytes":%d}`+"\n", file, len(good)), "")
+	f.wantAsked("GET /operator/v1/backup", "GET /operator/v1/backup")
+
+	dir = t.TempDir()
+	for _, bad := range []string{"", "<html>", string(good[:len(good)-1]), string(good[:len(good)/2]), string(good) + "x"} {
+		f = newFake(t, 200, bad)
+		runLine(f.environ, "backup", dir).wantError(t, exitUnavailable, "is not whole and is thrown away: the backup is damaged")
+	}
+	f.before = func(w http.ResponseWriter) error {
+		w.Header().Set("Content-Length", fmt.Sprint(len(good)))
+		_, _ = w.Write(good[:len(good)-10])
+		_ = http.NewResponseController(w).Flush()
+		return hangUp(w)
+	}
+	runLine(f.environ, "backup", dir).wantError(t, exitUnavailable, "broke off and is not whole: unexpected EOF")
+	wantOnly(t, dir)
+	notFolder := filepath.Join(dir, "file")
+	if err := os.WriteFile(notFolder, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	runLine(f.environ, "backup", notFolder).wantError(t, exitUsage, "the folder for the backup cannot be made")
+}
+
+func TestARestoreTakesTheNewestBackupIntoAnEmptyStore(t *testing.T) {
+	dir := t.TempDir()
+	write := func(name string, b []byte) string {
+		t.Helper()
+		name = filepath.Join(dir, name)
+		if err := os.WriteFile(name, b, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return name
+	}
+	older := write("exchange-6.backup", testBackup(t, "alice", "bob", "carol")) // of before a restore
+	newest := write("exchange-4.backup", testBackup(t, "alice", "bob"))
+	write("notes.txt", []byte("not ours"))
+	write("exchange-04.backup", []byte("not ours"))
+	store, data := filepath.Join(t.TempDir(), "store"), t.TempDir()
+	environ := []string{"EXCHANGE_STORE=pebble:" + store, "EXCHANGE_DATA=" + data}
+	restore := func(args ...string) result {
+		return runLine(environ, append([]string{"restore", "--demo"}, args...)...)
+	}
+	r := restore(dir)
+	want := regexp.MustCompile(`^restored  pebble:` + store + `
+from      ` + newest + `, the newest of 2
+taken     2\d\d\d-\d\d-\d\dT.*Z
+sequence  4
+accounts  2
+rows      1
+
+Next:
+- bring the server's secret key, which was kept apart, to ` + data + `/exchange.key \(mode 0600\), or give it in EXCHANGE_SECRET_KEY
+- start the exchange with this configuration: exchange serve
+- compare its books: exchange audit
+$`)
+	if r.code != 0 || r.errOut != "" || !want.MatchString(r.out) {
+		t.Fatalf("%d %s\n%s\nwant\n%s", r.code, r.errOut, r.out, want)
+	}
+	s, err := pebble.Open(store, pebble.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, last, err := s.Acquire(t.Context(), "test"); err != nil || last != 4 {
+		t.Errorf("the journal ends at %d, %v", last, err)
+	}
+	restore(dir).wantError(t, exitUnavailable, "in use by another process")
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	restore(dir).wantError(t, exitUsage, "the store is not empty: it has a history up to sequence 4; nothing was written to pebble:"+store)
+
+	environ[0] = "EXCHANGE_STORE=pebble:" + filepath.Join(t.TempDir(), "second")
+	environ = append(environ, "EXCHANGE_SECRET_KEY="+strings.Repeat("00", 32), "EXCHANGE_SOMETHING=x")
+	r = restore(older, "--archive", "/some/archive")
+	for _, word := range []string{"from      " + older + "\n", "sequence  6", "the key that is there is another", "leave archive out of the configuration", "keep /some/archive"} {
+		if r.code != 0 || !strings.Contains(r.out, word) {
+			t.Errorf("%q is not said: %+v", word, r)
+		}
+	}
+	if r.errOut != "exchange: the environment variable EXCHANGE_SOMETHING names no option and is ignored\n" {
+		t.Errorf("said is %q", r.errOut)
+	}
+	r = runLine([]string{"EXCHANGE_STORE=pebble:" + filepath.Join(t.TempDir(), "third"), "EXCHANGE_DATA=" + data}, "restore", "--demo", "--json", newest)
+	if r.code != 0 || !strings.Contains(r.out, `"of":1,"sequence":4,`) || !strings.HasSuffix(r.out, `"accounts":2,"rows":1,"secret_key":"missing"}`+"\n") {
+		t.Errorf("%+v", r)
+	}
+	restoreRefuses(t, newest)
+}
+
+// restoreRefuses looks at what is refused before anything is written.
+func restoreRefuses(t *testing.T, good string) {
+	store, dir := filepath.Join(t.TempDir(), "store"), t.TempDir()
+	f := func(code int, path, want string, more ...string) {
+		t.Helper()
+		args := append([]string{"restore", "--demo", "--store", "pebble:" + store, path}, more...)
+		runLine(nil, args...).wantError(t, code, want)
+		if _, err := os.Stat(store); !errors.Is(err, fs.ErrNotExist) {
+			t.Errorf("the store was made: %v", err)
+		}
+	}
+	f(exitUsage, dir, "there is no backup in "+dir+": it would be called exchange-SEQUENCE.backup")
+	f(exitUsage, filepath.Join(dir, "nothing"), "there is no backup: stat ")
+	f(exitUsage, good, "listen is ", "--listen", "nowhere")
+	b, err := os.ReadFile(good)
+	if err != nil {
+		t.Fatal(err)
+	}
+	bad := filepath.Join(dir, "exchange-9.backup")
+	if err := os.WriteFile(bad, append(b, 'x'), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	f(exitBroken, bad, bad+": the backup is damaged")
+	f(exitBroken, dir, "nothing was written")
+	if err := os.WriteFile(bad, b[:10], 0o600); err != nil { // how old is it?
+		t.Fatal(err)
+	}
+	f(exitBroken, dir, "if it is not the one to restore, name the file that is")
+	if r := runLine(nil, "restore", good); r.code != exitUsage || !strings.Contains(r.errOut, "exchange config example") {
+		t.Errorf("without a configuration: %+v", r)
+	}
+}

@@ -1,0 +1,155 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"strings"
+	"text/tabwriter"
+
+	"github.com/spf13/cobra"
+)
+
+// The operator's commands about open orders.
+
+type (
+	cancelAnswer struct {
+		Order   json.Number `json:"order"`
+		Account string      `json:"account"`
+		Pair    string      `json:"pair"`
+	}
+	cancelAllAnswer struct {
+		Orders []json.Number `json:"orders"`
+		// Incomplete is this program's own: an earlier try may have cancelled orders that are not listed.
+		Incomplete bool `json:"incomplete,omitempty"`
+	}
+)
+
+func (a *cancelAnswer) complete() bool    { return a.Order != "" && a.Account != "" && a.Pair != "" }
+func (a *cancelAllAnswer) complete() bool { return a.Orders != nil }
+
+func (p *program) orderCommand() *cobra.Command {
+	return group("order", "Cancel open orders", p.orderCancelCommand(), p.orderCancelAllCommand())
+}
+
+func (p *program) orderCancelCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:   "cancel ID",
+		Short: "Cancel an open order, whoever's it is",
+		Args:  takes("ID"),
+		RunE: run(func(ctx context.Context, args []string) error {
+			id, err := readID("order", args[0])
+			if err != nil {
+				return err
+			}
+			var a cancelAnswer
+			repeats, err := p.changeUntilKnown(ctx, "/operator/v1/orders/cancel", map[string]any{"order": id}, &a, repeatIt)
+			if repeats > 0 && exitCode(err) == exitUsage {
+				// The order is closed, but this does not say by whom.
+				return unknown("%s; an earlier try of this command may have cancelled it: `exchange actions` shows whether one did", strings.TrimSuffix(err.Error(), "."))
+			}
+			if err != nil {
+				return err
+			}
+			return p.print(&a, func(w *tabwriter.Writer) {
+				fmt.Fprintf(w, "The order %s of %s in %s is cancelled.\n", a.Order, a.Account, a.Pair)
+			})
+		}),
+	}
+}
+
+func (p *program) orderCancelAllCommand() *cobra.Command {
+	var account, pair string
+	c := &cobra.Command{
+		Use:   "cancel-all [ACCOUNT|PAIR]",
+		Short: "Cancel all open orders of an account, of a pair, or of an account in a pair",
+		Long: "Cancels all open orders of an account, or all in a pair; with both, those of the account in the pair. " +
+			"An argument such as BTC_USDT is a pair, any other an account; --account and --pair say it without doubt.",
+	}
+	c.Args = func(_ *cobra.Command, args []string) error {
+		if len(args) > 1 {
+			return usage("%q is one argument too many for order cancel-all: name an account and a pair by --account and --pair", args[1])
+		}
+		return nil
+	}
+	c.Flags().StringVar(&account, "account", "", "cancel orders of this account only")
+	c.Flags().StringVar(&pair, "pair", "", "cancel orders in this pair only")
+	c.RunE = run(func(ctx context.Context, args []string) error {
+		// A flag that is given must name something: an empty one, from a script's variable that is not
+		// set, would cancel far more than was meant.
+		in := map[string]string{}
+		if c.Flags().Changed("account") {
+			in["account"] = account
+		}
+		if c.Flags().Changed("pair") {
+			in["pair"] = pair
+		}
+		if len(args) == 1 {
+			kind, err := accountOrPair(args[0])
+			if err != nil {
+				return err
+			}
+			if _, given := in[kind]; given {
+				return usage("order cancel-all takes one %s: %q and --%s name two", kind, args[0], kind)
+			}
+			in[kind] = args[0]
+		}
+		if err := checkScope(in); err != nil {
+			return err
+		}
+		return p.cancelAll(ctx, in)
+	})
+	return c
+}
+
+// accountOrPair says what a name is of.
+func accountOrPair(name string) (kind string, err error) {
+	switch isPair := validPair.MatchString(name); {
+	case isPair && validName.MatchString(name): // only digits, such as 1_2
+		return "", usage("%q can be an account or a pair: write --account or --pair before it", name)
+	case isPair:
+		return "pair", nil
+	}
+	return "account", nil
+}
+
+// checkScope checks the account and the pair that are there.
+func checkScope(in map[string]string) error {
+	if len(in) == 0 {
+		return usage("order cancel-all needs an account or a pair")
+	}
+	if name, given := in["account"]; given {
+		if err := checkAccount(name); err != nil {
+			return err
+		}
+	}
+	if name, given := in["pair"]; given {
+		return checkPair(name)
+	}
+	return nil
+}
+
+func (p *program) cancelAll(ctx context.Context, in any) error {
+	var a cancelAllAnswer
+	repeats, err := p.changeUntilKnown(ctx, "/operator/v1/orders/cancel-all", in, &a, repeatIt)
+	if err != nil {
+		return err
+	}
+	a.Incomplete = repeats > 0
+	return p.print(&a, func(w *tabwriter.Writer) {
+		for _, id := range a.Orders {
+			fmt.Fprintln(w, id)
+		}
+		switch n := len(a.Orders); n {
+		case 0:
+			fmt.Fprintln(w, "No order was open.")
+		case 1:
+			fmt.Fprintln(w, "1 order is cancelled.")
+		default:
+			fmt.Fprintf(w, "%d orders are cancelled.\n", n)
+		}
+		if a.Incomplete {
+			fmt.Fprintln(w, "Earlier tries of this command may have cancelled more: `exchange actions` shows them.")
+		}
+	})
+}

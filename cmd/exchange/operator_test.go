@@ -1,0 +1,332 @@
+package main
+
+import (
+	"os/user"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+)
+
+var word = regexp.MustCompile(`'[^']*'|\S+`)
+
+// words splits a command line at blanks, but not between single quotes.
+func words(line string) []string {
+	list := word.FindAllString(line, -1)
+	for i := range list {
+		list[i] = strings.Trim(list[i], "'")
+	}
+	return list
+}
+
+const (
+	frozen    = `{"account":"alice","on":true}`
+	withdraw7 = `{"withdraw":7,"account":"alice","currency":"BTC","amount":0.00000001,"status":1,"state":"verified","address":"bc1q","time":"2026-01-02T03:04:05.000006Z"}`
+	withdraw3 = `{"withdraw":3,"account":"bob","currency":"USDT","amount":120,"status":3,"state":"refused","address":"\u001b[2J\t\u202e","details":"Who is that?","time":"2026-01-01T03:04:05.000006Z"}`
+	approved7 = `{"withdraw":7,"account":"alice","currency":"BTC","amount":0.00000001,"status":2,"state":"approved","address":"bc1q","time":"2026-01-02T03:04:05.000006Z"}`
+	fees      = `{"account":"alice","pair":"BTC_USDT","own":true,"maker":0,"taker":0.0015}`
+	actions   = `{"actions":[{"sequence":18446744073709551615,"time":"2026-01-02T03:04:05.000006Z","who":"jane from 127.0.0.1","what":"account alice frozen: true"},` +
+		`{"sequence":9,"time":"2026-01-01T03:04:05.000006Z","who":"","what":"maintenance: true \"a\nb\""}]}`
+	empty = `{"account":"bob","id":2,"email":"","frozen":true,"sequence":0,"holdings":[],"open_orders":0,"newest_orders":[],"pending_withdraws":[]}`
+	shown = `{"account":"alice","id":1,"email":"a@b.c","frozen":false,"sequence":41,` +
+		`"holdings":[{"currency":"BTC","balance":100000000000000000.0000000000000001,"reserve":0.5,"available":99999999999999999.5000000000000001},{"currency":"USDT","balance":1,"reserve":0,"available":1}],` +
+		`"open_orders":3,"newest_orders":[{"order":40,"pair":"BTC_USDT","type":"sell","price":50000,"amount":0.5,"remaining":0.25,"time":"T40"},{"order":9,"pair":"ETH_BTC","type":"buy","price":0.03125,"amount":10,"remaining":10,"time":"T9"}],` +
+		`"pending_withdraws":[` + withdraw7 + `]}`
+)
+
+const shownText = `account            alice
+id                 1
+email              a@b.c
+frozen             no
+open orders        3
+pending withdraws  1
+as of sequence     41
+
+CURRENCY  BALANCE                              RESERVE  AVAILABLE
+BTC       100000000000000000.0000000000000001  0.5      99999999999999999.5000000000000001
+USDT      1                                    0        1
+
+ORDER  PAIR      TYPE  PRICE    AMOUNT  REMAINING  TIME
+40     BTC_USDT  sell  50000    0.5     0.25       T40
+9      ETH_BTC   buy   0.03125  10      10         T9
+
+These are the newest 2 of 3 open orders.
+
+WITHDRAW  TIME                         ACCOUNT  AMOUNT          STATE     ADDRESS  DETAILS
+7         2026-01-02T03:04:05.000006Z  alice    0.00000001 BTC  verified  bc1q     -
+`
+
+func TestWhatOperatorsSendAndSee(t *testing.T) {
+	for _, x := range []struct {
+		line   string
+		answer string
+		asked  string
+		text   string
+		json   string // the same as answer if empty
+	}{
+		{"account freeze alice", frozen, `POST /operator/v1/accounts/freeze {"account":"alice","on":true}`, "The account alice is frozen.\n", ""},
+		{
+			"account freeze alice", `{"account":"alice","on":true,"repeated":true}`, `POST /operator/v1/accounts/freeze {"account":"alice","on":true}`,
+			"The account alice is frozen.\n\nIt was so already: nothing was changed.\n", "",
+		},
+		{"account unfreeze alice", `{"account":"alice","on":false}`, `POST /operator/v1/accounts/freeze {"account":"alice","on":false}`, "The account alice is not frozen.\n", ""},
+		{"account show alice", shown, `GET /operator/v1/account?name=alice`, shownText, ""},
+		{
+			"account show bob", empty, `GET /operator/v1/account?name=bob`,
+			"account            bob\nid                 2\nemail              -\nfrozen             yes\nopen orders        0\npending withdraws  0\nas of sequence     0\n", "",
+		},
+
+		{"pair halt BTC_USDT", `{"pair":"BTC_USDT","on":true}`, `POST /operator/v1/pairs/halt {"on":true,"pair":"BTC_USDT"}`, "Trading on BTC_USDT is halted.\n", ""},
+		{"pair resume 1INCH_BTC", `{"pair":"1INCH_BTC","on":false}`, `POST /operator/v1/pairs/halt {"on":false,"pair":"1INCH_BTC"}`, "Trading on 1INCH_BTC is open.\n", ""},
+		{
+			"pair resume BTC_USDT", `{"pair":"BTC_USDT","on":false,"repeated":true,"later":1}`, `POST /operator/v1/pairs/halt {"on":false,"pair":"BTC_USDT"}`,
+			"Trading on BTC_USDT is open.\n\nIt was so already: nothing was changed.\n", `{"pair":"BTC_USDT","on":false,"repeated":true}`,
+		},
+		{"maintenance on", `{"on":true}`, `POST /operator/v1/maintenance {"message":"","on":true}`, "Maintenance is on: no commands of clients are taken.\n", ""},
+		{
+			"maintenance on --message 'Back at 14:00 & better.'", `{"on":true,"message":"Back at 14:00 & better."}`,
+			`POST /operator/v1/maintenance {"message":"Back at 14:00 \u0026 better.","on":true}`,
+			"Maintenance is on: no commands of clients are taken.\nClients are told: Back at 14:00 & better.\n", "",
+		},
+		{"maintenance off", `{"on":false,"repeated":true}`, `POST /operator/v1/maintenance {"on":false}`, "Maintenance is off.\n\nIt was so already: nothing was changed.\n", ""},
+
+		{
+			"order cancel 18446744073709551615", `{"order":18446744073709551615,"account":"alice","pair":"BTC_USDT"}`, `POST /operator/v1/orders/cancel {"order":18446744073709551615}`,
+			"The order 18446744073709551615 of alice in BTC_USDT is cancelled.\n", "",
+		},
+		{"order cancel-all alice", `{"orders":[1,22]}`, `POST /operator/v1/orders/cancel-all {"account":"alice"}`, "1\n22\n2 orders are cancelled.\n", ""},
+		{"order cancel-all BTC_USDT", `{"orders":[5]}`, `POST /operator/v1/orders/cancel-all {"pair":"BTC_USDT"}`, "5\n1 order is cancelled.\n", ""},
+		{"order cancel-all btc_usdt", `{"orders":[]}`, `POST /operator/v1/orders/cancel-all {"account":"btc_usdt"}`, "No order was open.\n", ""},
+		{"order cancel-all --account 1_2", `{"orders":[]}`, `POST /operator/v1/orders/cancel-all {"account":"1_2"}`, "No order was open.\n", ""},
+		{"order cancel-all --pair 1_2", `{"orders":[]}`, `POST /operator/v1/orders/cancel-all {"pair":"1_2"}`, "No order was open.\n", ""},
+		{
+			"order cancel-all --account alice --pair BTC_USDT", `{"orders":[]}`, `POST /operator/v1/orders/cancel-all {"account":"alice","pair":"BTC_USDT"}`,
+			"No order was open.\n", "",
+		},
+		{"order cancel-all alice --pair BTC_USDT", `{"orders":[]}`, `POST /operator/v1/orders/cancel-all {"account":"alice","pair":"BTC_USDT"}`, "No order was open.\n", ""},
+		{"order cancel-all BTC_USDT --account alice", `{"orders":[]}`, `POST /operator/v1/orders/cancel-all {"account":"alice","pair":"BTC_USDT"}`, "No order was open.\n", ""},
+
+		{
+			"withdraw list", `{"withdraws":[` + withdraw7 + `,` + withdraw3 + `]}`, `GET /operator/v1/withdraws?limit=1000`,
+			"WITHDRAW  TIME                         ACCOUNT  AMOUNT          STATE     ADDRESS  DETAILS\n" +
+				"7         2026-01-02T03:04:05.000006Z  alice    0.00000001 BTC  verified  bc1q     -\n" +
+				"3         2026-01-01T03:04:05.000006Z  bob      120 USDT        refused   \ufffd[2J\ufffd\ufffd   Who is that?\n",
+			strings.NewReplacer(`\u202e`, "\u202e").Replace(`{"withdraws":[` + withdraw7 + `,` + withdraw3 + `]}`),
+		},
+		{
+			"withdraw list --account alice --limit 1", `{"withdraws":[` + withdraw7 + `]}`, `GET /operator/v1/withdraws?account=alice&limit=1`,
+			"WITHDRAW  TIME                         ACCOUNT  AMOUNT          STATE     ADDRESS  DETAILS\n" +
+				"7         2026-01-02T03:04:05.000006Z  alice    0.00000001 BTC  verified  bc1q     -\n\nThere may be more: give a larger --limit.\n", "",
+		},
+		{"withdraw list", `{"withdraws":[]}`, `GET /operator/v1/withdraws?limit=1000`, "WITHDRAW  TIME  ACCOUNT  AMOUNT  STATE  ADDRESS  DETAILS\n", ""},
+		{
+			"withdraw approve 7", approved7, `POST /operator/v1/withdraws/approve {"withdraw":7}`,
+			"withdraw  7\naccount   alice\namount    0.00000001 BTC\naddress   bc1q\nstate     approved\n", "",
+		},
+		{
+			"withdraw refuse 3 --details 'Who is that?'",
+			`{"withdraw":3,"account":"bob","currency":"USDT","amount":120,"status":3,"state":"refused","address":"T9","details":"Who is that?","time":"T","repeated":true}`,
+			`POST /operator/v1/withdraws/refuse {"details":"Who is that?","withdraw":3}`,
+			"withdraw  3\naccount   bob\namount    120 USDT\naddress   T9\nstate     refused\ndetails   Who is that?\n\nIt was so already: nothing was changed.\n", "",
+		},
+
+		{
+			"fees set alice BTC_USDT --maker 0 --taker 15e-4", fees, `POST /operator/v1/fees {"account":"alice","maker":"0","pair":"BTC_USDT","taker":"0.0015"}`,
+			"account  alice\npair     BTC_USDT\nmaker    0 (0 %)\ntaker    0.0015 (0.15 %)\nrates    the account's own\n", "",
+		},
+		{
+			"fees reset alice BTC_USDT", `{"account":"alice","maker":1,"own":false,"pair":"BTC_USDT","repeated":false,"taker":0.00000001}`,
+			`POST /operator/v1/fees {"account":"alice","pair":"BTC_USDT","usual":true}`,
+			"account  alice\npair     BTC_USDT\nmaker    1 (100 %)\ntaker    0.00000001 (0.000001 %)\nrates    the pair's\n",
+			`{"account":"alice","pair":"BTC_USDT","own":false,"maker":1,"taker":0.00000001}`,
+		},
+
+		{
+			"actions", actions, `GET /operator/v1/actions?limit=100`,
+			"SEQUENCE              TIME                         WHO                  WHAT\n" +
+				"18446744073709551615  2026-01-02T03:04:05.000006Z  jane from 127.0.0.1  account alice frozen: true\n" +
+				"9                     2026-01-01T03:04:05.000006Z  -                    maintenance: true \"a\ufffdb\"\n",
+			strings.ReplaceAll(actions, "a\nb", `a\nb`),
+		},
+		{
+			"actions --limit 1 --before 18446744073709551615", `{"actions":[{"sequence":9,"time":"T","who":"w","what":"x"}]}`,
+			`GET /operator/v1/actions?before=18446744073709551615&limit=1`,
+			"SEQUENCE  TIME  WHO  WHAT\n9         T     w    x\n\nThere may be older ones: exchange actions --before 9\n", "",
+		},
+		{"actions", `{"actions":[]}`, `GET /operator/v1/actions?limit=100`, "SEQUENCE  TIME  WHO  WHAT\n", ""},
+	} {
+		f := newFake(t, 200, x.answer)
+		args := words(x.line)
+		runLine(f.environ, args...).want(t, 0, x.text, "")
+		if x.json == "" {
+			x.json = x.answer
+		}
+		runLine(f.environ, append(args, "--json")...).want(t, 0, x.json+"\n", "")
+		f.wantAsked(x.asked, x.asked)
+	}
+}
+
+func TestWrongArgumentsOfOperatorsAreRefusedBeforeAnythingIsSent(t *testing.T) {
+	f := newFake(t, 500, "")
+	for _, x := range []struct{ line, want string }{
+		{"account freeze", "account freeze needs NAME"},
+		{"account freeze Alice", `the account name "Alice" must be`},
+		{"account unfreeze a b", `"b" is one argument too many for account unfreeze`},
+		{"account show", "account show needs NAME"},
+		{"account show ''", `the account name "" must be`},
+
+		{"pair", "pair needs a command: halt, resume"},
+		{"pair stop BTC_USDT", `pair has no command "stop", only halt, resume`},
+		{"pair halt", "pair halt needs PAIR"},
+		{"pair halt BTC", `the pair "BTC" must be two currencies with _ between, such as BTC_USDT`},
+		{"pair halt btc_usdt", `the pair "btc_usdt" must be`},
+		{"pair halt BTC_USDT_X", "must be two currencies"},
+		{"pair halt ABCDEFGHIJKLM_X", "must be two currencies"},
+		{"pair resume BTC_", "must be two currencies"},
+
+		{"maintenance", "maintenance needs a command: on, off"},
+		{"maintenance true", `maintenance has no command "true", only on, off`},
+		{"maintenance on now", "one argument too many for maintenance on"},
+		{"maintenance off --message x", "unknown flag: --message"},
+		{"maintenance on --message ' x'", "without blanks at its ends"},
+		{"maintenance on --message 'a\nb'", `--message "a\nb" must be 1 to 500 printable characters`},
+		{"maintenance on --message " + strings.Repeat("m", 501), "1 to 500 printable characters"},
+
+		{"order", "order needs a command: cancel, cancel-all"},
+		{"order cancel", "order cancel needs ID"},
+		{"order cancel x", `the order "x" must be its number, such as 17`},
+		{"order cancel 0", `the order "0" must be`},
+		{"order cancel -- -1", `the order "-1" must be`},
+		{"order cancel +1", `the order "+1" must be`},
+		{"order cancel 18446744073709551616", "must be its number"},
+		{"order cancel-all", "order cancel-all needs an account or a pair"},
+		{"order cancel-all ''", `the account name "" must be`},
+		{"order cancel-all Alice", `the account name "Alice" must be`},
+		{"order cancel-all BTC-USDT", `the account name "BTC-USDT" must be`},
+		{"order cancel-all 1_2", `"1_2" can be an account or a pair: write --account or --pair before it`},
+		{"order cancel-all alice BTC_USDT", `"BTC_USDT" is one argument too many for order cancel-all: name an account and a pair by --account and --pair`},
+		{"order cancel-all alice --account bob", `order cancel-all takes one account: "alice" and --account name two`},
+		{"order cancel-all BTC_USDT --pair ETH_USDT", "order cancel-all takes one pair"},
+		{"order cancel-all --account '' --pair BTC_USDT", `the account name "" must be`},
+		{"order cancel-all --account alice --pair ''", `the pair "" must be`},
+		{"order cancel-all alice --pair btc", `the pair "btc" must be`},
+
+		{"withdraw", "withdraw needs a command: list, approve, refuse"},
+		{"withdraw list alice", "one argument too many for withdraw list"},
+		{"withdraw list --account ''", `the account name "" must be`},
+		{"withdraw list --limit 0", "--limit is 0: write 1 to 100000"},
+		{"withdraw list --limit 100001", "--limit is 100001"},
+		{"withdraw list --limit many", `invalid argument "many" for "--limit"`},
+		{"withdraw approve", "withdraw approve needs ID"},
+		{"withdraw approve 1 2", `"2" is one argument too many`},
+		{"withdraw approve 1.0", `the withdraw "1.0" must be its number`},
+		{"withdraw approve 1 --details x", "unknown flag: --details"},
+		{"withdraw refuse 1", "withdraw refuse needs --details TEXT: the account's owner is told why"},
+		{"withdraw refuse 1 --details ''", "1 to 1024 printable characters"},
+		{"withdraw refuse 1 --details " + strings.Repeat("d", 1025), "1 to 1024 printable characters"},
+		{"withdraw refuse x --details y", `the withdraw "x" must be`},
+
+		{"fees", "fees needs a command: set, reset"},
+		{"fees set alice", "fees set needs PAIR"},
+		{"fees set alice BTC_USDT --maker 0", "fees set needs --maker RATE and --taker RATE"},
+		{"fees set alice BTC_USDT --taker 0", "fees set needs --maker RATE and --taker RATE"},
+		{"fees set alice BTC_USDT --maker 0.1% --taker 0", `--maker is "0.1%": write a fraction from 0 to 1`},
+		{"fees set alice BTC_USDT --maker 0 --taker 1.1", "such as 0.001 for 0.1 %"},
+		{"fees set alice BTC_USDT --maker 0 --taker -0.1", `--taker is "-0.1"`},
+		{"fees set alice BTC_USDT --maker 0.000000001 --taker 0", "at most 8 digits"},
+		{"fees set alice BTC_USDT --maker '' --taker 0", `--maker is ""`},
+		{"fees set Alice BTC_USDT --maker 0 --taker 0", `the account name "Alice"`},
+		{"fees set alice BTCUSDT --maker 0 --taker 0", `the pair "BTCUSDT"`},
+		{"fees reset alice", "fees reset needs PAIR"},
+		{"fees reset BTC_USDT alice", `the account name "BTC_USDT"`},
+
+		{"actions today", "one argument too many for actions"},
+		{"actions --limit -1", "--limit is -1"},
+		{"actions --before 0", "--before is 0: write the sequence of an action"},
+		{"actions --before -1", `invalid argument "-1" for "--before"`},
+
+		{"actions --as '  '", `--as is "  ": a name needs at least one of A-Z, a-z and 0-9`},
+	} {
+		args := words(x.line)
+		r := runLine(f.environ, args...)
+		r.wantError(t, exitUsage, x.want)
+		if !strings.Contains(r.errOut, "--help` for help.\n") {
+			t.Errorf("%q does not say how to get help: %s", x.line, r.errOut)
+		}
+		wantJSONError(t, runLine(f.environ, append([]string{"--json"}, args...)...), exitUsage, x.want)
+	}
+	runLine(append(f.environ, envOperatorName+"=\u674e"), "actions").wantError(t, exitUsage, `EXCHANGE_OPERATOR_NAME is "李"`)
+	f.wantAsked()
+}
+
+func TestEveryRequestNamesTheOperator(t *testing.T) {
+	system := "operator"
+	if u, err := user.Current(); err == nil {
+		if name := cleanOperator(u.Username); name != "" {
+			system = name
+		}
+	}
+	for _, x := range []struct{ flag, variable, want string }{
+		{"", "", system},
+		{"", "jane", "jane"},
+		{"joe", "jane", "joe"},
+		{"", "Jane Doe", "Jane-Doe"},
+		{`CORP\jane`, "", "CORP-jane"},
+		{"jane@example.org", "", "jane@example.org"},
+		{"a\r\nX-Evil: 1", "", "a-X-Evil-1"},
+		{" -jane-é ", "", "jane"},
+		{strings.Repeat("j", 70), "", strings.Repeat("j", 64)},
+	} {
+		f := newFake(t, 200, `{"actions":[]}`)
+		args := []string{"actions"}
+		if x.flag != "" {
+			args = append(args, "--as", x.flag)
+		}
+		r := runLine(append(f.environ, envOperatorName+"="+x.variable), args...)
+		if named := f.names(); r.code != 0 || !slices.Equal(named, []string{x.want}) {
+			t.Errorf("--as %q, variable %q: named %q, want %q; %+v", x.flag, x.variable, named, x.want, r)
+		}
+	}
+	f := newFake(t, 200, frozen)
+	runLine(f.environ, "--as", "joe", "account", "freeze", "alice").want(t, 0, "The account alice is frozen.\n", "")
+	if named := f.names(); !slices.Equal(named, []string{"joe"}) {
+		t.Errorf("a change was named %q", named)
+	}
+}
+
+// It goes over the tree of commands, so that new ones are covered too.
+func TestHelpOfEveryCommandNamesItsFlagsAndArguments(t *testing.T) {
+	var visit func(c *cobra.Command)
+	visit = func(c *cobra.Command) {
+		for _, child := range c.Commands() {
+			visit(child)
+		}
+		if c.Short == "" {
+			t.Errorf("%s has no description", c.CommandPath())
+		}
+		args := append(strings.Fields(c.CommandPath())[1:], "--help")
+		r := runLine(nil, args...)
+		if r.code != 0 || r.errOut != "" {
+			t.Errorf("%q: %+v", args, r)
+		}
+		names := []string{"operator", "operator-token-file", "as", "json"}
+		c.LocalFlags().VisitAll(func(f *pflag.Flag) {
+			if f.Usage == "" && f.Name != "help" {
+				t.Errorf("%s --%s is not explained", c.CommandPath(), f.Name)
+			}
+			names = append(names, f.Name)
+		})
+		for _, name := range names {
+			if !strings.Contains(r.out, "--"+name+" ") {
+				t.Errorf("%q does not name --%s:\n%s", args, name, r.out)
+			}
+		}
+		if !c.HasSubCommands() && !strings.Contains(r.out, c.Use) {
+			t.Errorf("%q does not show %q:\n%s", args, c.Use, r.out)
+		}
+	}
+	visit((&program{}).root())
+}

@@ -1,0 +1,100 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"text/tabwriter"
+
+	"github.com/spf13/cobra"
+)
+
+// The operator's commands that stop trading and let it go on: of one pair, or of everything.
+
+type (
+	haltAnswer struct {
+		Pair     string `json:"pair"`
+		On       *bool  `json:"on"`
+		Repeated bool   `json:"repeated,omitempty"`
+	}
+	maintenanceAnswer struct {
+		On       *bool  `json:"on"`
+		Message  string `json:"message,omitempty"`
+		Repeated bool   `json:"repeated,omitempty"`
+	}
+)
+
+func (a *haltAnswer) complete() bool        { return a.Pair != "" && a.On != nil }
+func (a *maintenanceAnswer) complete() bool { return a.On != nil }
+
+func (p *program) pairCommand() *cobra.Command {
+	return group("pair", "Halt and resume trading on a pair",
+		p.haltCommand("halt", "Take no new orders on a pair; open ones stay, and can be cancelled", true),
+		p.haltCommand("resume", "Take orders on a pair again", false))
+}
+
+func (p *program) haltCommand(name, short string, on bool) *cobra.Command {
+	return &cobra.Command{
+		Use:   name + " PAIR",
+		Short: short,
+		Args:  takes("PAIR"),
+		RunE: run(func(ctx context.Context, args []string) error {
+			if err := checkPair(args[0]); err != nil {
+				return err
+			}
+			var a haltAnswer
+			in := map[string]any{"pair": args[0], "on": on}
+			repeats, err := p.changeUntilKnown(ctx, "/operator/v1/pairs/halt", in, &a, repeatIt)
+			if err != nil {
+				return err
+			}
+			return p.print(&a, func(w *tabwriter.Writer) {
+				fmt.Fprintf(w, "Trading on %s is %s.\n", a.Pair, either(*a.On, "halted", "open"))
+				already(w, a.Repeated, repeats)
+			})
+		}),
+	}
+}
+
+func (p *program) maintenanceCommand() *cobra.Command {
+	var message string
+	on := &cobra.Command{
+		Use:   "on",
+		Short: "Take no commands of clients, also after a restart, until `maintenance off`",
+		Long: "Takes no commands of clients from now on, lets those that are in flight end, and answers when none is left. " +
+			"Clients can still read, and operators can still do everything. It outlives restarts.",
+		Args: takes(),
+		RunE: run(func(ctx context.Context, _ []string) error {
+			if message != "" {
+				if err := checkText("--message", message, maxMessage); err != nil {
+					return err
+				}
+			}
+			return p.maintain(ctx, map[string]any{"on": true, "message": message})
+		}),
+	}
+	on.Flags().StringVar(&message, "message", "", "what clients are told besides, such as until when")
+	off := &cobra.Command{
+		Use:   "off",
+		Short: "Take commands of clients again",
+		Args:  takes(),
+		RunE: run(func(ctx context.Context, _ []string) error {
+			return p.maintain(ctx, map[string]any{"on": false})
+		}),
+	}
+	return group("maintenance", "Begin and end maintenance: no commands of clients are taken", on, off)
+}
+
+func (p *program) maintain(ctx context.Context, in any) error {
+	var a maintenanceAnswer
+	repeats, err := p.changeUntilKnown(ctx, "/operator/v1/maintenance", in, &a, repeatIt)
+	if err != nil {
+		return err
+	}
+	return p.print(&a, func(w *tabwriter.Writer) {
+		fmt.Fprintf(w, "Maintenance is %s.\n", either(*a.On, "on: no commands of clients are taken", "off"))
+		if a.Message != "" {
+			fmt.Fprintf(w, "Clients are told: %s\n", plain(a.Message))
+		}
+		already(w, a.Repeated, repeats)
+	})
+}

@@ -1,0 +1,50 @@
+package main
+
+import (
+	"context"
+	netmail "net/mail"
+	"path/filepath"
+
+	"exchange/actors"
+	"exchange/cmd/exchange/mail"
+	"exchange/config"
+)
+
+// mailFolder is where the demo's mails go, in its data folder: nothing leaves the machine.
+const mailFolder = "mails"
+
+// mailing is what sends the engine's mails, nil if nothing does: then they wait in the outbox.
+func mailing(cfg *config.Config) (func(context.Context, *actors.Mail) error, error) {
+	m := &cfg.Mail
+	name := "the exchange"
+	if a, err := netmail.ParseAddress(m.From); err == nil && a.Name != "" {
+		name = a.Name
+	}
+	switch {
+	case cfg.Demo:
+		return sendMail("the demo exchange", mail.NewFiles(filepath.Join(cfg.Data, mailFolder)).Send), nil
+	case m.Host == "":
+		return nil, nil
+	}
+	s, err := mail.NewSMTP(mail.Options{Host: m.Host, Port: m.Port, TLS: m.TLS, Username: m.Username, Password: m.Password, From: m.From,
+		Timeout: config.Ms(m.TimeoutMs), CAFile: m.CAFile})
+	if err != nil {
+		return nil, err
+	}
+	return sendMail(name, s.Send), nil
+}
+
+// sendMail writes the engine's mails in words, in the name of the exchange.
+func sendMail(exchange string, send func(context.Context, mail.Message) error) func(context.Context, *actors.Mail) error {
+	return func(ctx context.Context, m *actors.Mail) error {
+		d := &m.Withdraw
+		w := mail.Withdraw{Exchange: exchange, To: m.To, ID: d.ID, Amount: d.Amount.String(), Currency: m.Currency, Address: d.Address}
+		message := mail.Message{ID: m.ID, To: m.To}
+		if m.Code != "" {
+			message.Subject, message.Text = w.Code(m.Code, m.Valid)
+		} else {
+			message.Subject, message.Text = w.Refused(d.Details)
+		}
+		return send(ctx, message)
+	}
+}

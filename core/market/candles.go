@@ -1,0 +1,126 @@
+package market
+
+import (
+	"fmt"
+
+	"exchange/core/money"
+)
+
+// A Frame is a timeframe of candles.
+type Frame uint8
+
+// All frames, shorter ones first. Each is a divisor of the next: a minute lies within one period of
+// every frame.
+const (
+	Minute Frame = iota
+	Minutes5
+	Minutes15
+	Minutes30
+	Hour
+	Hours4
+	Day
+
+	FrameCount = iota // how many there are; an untyped constant
+)
+
+// usPerSecond is the unit of record times in those of candle times.
+const usPerSecond = 1_000_000
+
+// frames have the names by which the chart's address knows them, and their lengths.
+var frames = [FrameCount]struct {
+	name    string
+	seconds int64
+}{{"1", 60}, {"5", 300}, {"15", 900}, {"30", 1800}, {"60", 3600}, {"240", 14_400}, {"D", 86_400}}
+
+// ParseFrame knows a frame by its name: the length in minutes, or D for a day.
+func ParseFrame(s string) (Frame, bool) {
+	for f := range frames {
+		if frames[f].name == s {
+			return Frame(f), true
+		}
+	}
+	return 0, false
+}
+
+// String is the frame's name, as ParseFrame knows it.
+func (f Frame) String() string { return frames[f].name }
+
+// Seconds is the length of a period.
+func (f Frame) Seconds() int64 { return frames[f].seconds }
+
+// Start is when the period began that a moment lies in, in seconds since the epoch. timeUs is
+// microseconds since the epoch; it may be before it.
+func (f Frame) Start(timeUs int64) int64 {
+	unit := f.Seconds() * usPerSecond
+	n := timeUs / unit
+	if timeUs%unit < 0 {
+		n--
+	}
+	return n * f.Seconds()
+}
+
+// A Candle is the trades of one period. It has at least one; only the zero Candle has none.
+type Candle struct {
+	Time                   int64 // start of the period, seconds since the epoch
+	Open, High, Low, Close money.Price
+	Volume                 money.Total // in the base currency
+}
+
+// Candle is the newest candle of a frame, the one that the newest trade is in. It may be over by now;
+// ok is false before the first trade.
+func (m *Market) Candle(f Frame) (c Candle, ok bool) { return m.candles[f], m.traded() }
+
+// traded reports whether there ever was a trade.
+func (m *Market) traded() bool { return m.candles[Minute].Close != 0 }
+
+// Trade learns of one trade of the pair: its record's time in microseconds since the epoch, its price
+// in quote and its amount in base currency. Check the record against the book first: a trade that no
+// book makes panics.
+func (m *Market) Trade(timeUs int64, price money.Price, amount money.Amount) {
+	if timeUs < m.tradeUs || price < 1 || amount < 1 {
+		panic(fmt.Sprintf("BUG: a trade of %d units at %d units, at %d us after one at %d us", int64(amount), int64(price), timeUs, m.tradeUs))
+	}
+	m.tradeUs = timeUs
+	m.add(Candle{Time: Minute.Start(timeUs), Open: price, High: price, Low: price, Close: price, Volume: amount.Total()})
+}
+
+// add notes trades of one minute, the newest one or a later one: one trade as it happens, or all of
+// the minute as an image has them.
+func (m *Market) add(c Candle) {
+	if c.Time != m.candles[Minute].Time || !m.traded() {
+		m.begin(c.Time, c.Open)
+	}
+	for f := range m.candles {
+		k := &m.candles[f]
+		k.High, k.Low = max(k.High, c.High), min(k.Low, c.Low)
+		k.Close = c.Close
+		k.Volume = k.Volume.Plus(c.Volume)
+	}
+}
+
+// begin opens the candles that begin with a new minute and its first price.
+func (m *Market) begin(minute int64, open money.Price) {
+	if m.traded() {
+		m.keep(minute - (windowMinutes-1)*60)
+	}
+	for f := range m.candles {
+		k := &m.candles[f]
+		if start := minute - minute%Frame(f).Seconds(); start != k.Time || k.Close == 0 {
+			*k = Candle{Time: start, Open: open, High: open, Low: open}
+		}
+	}
+}
+
+// keep puts the minute that is over with those before it, and drops what begins before from, in
+// seconds since the epoch.
+func (m *Market) keep(from int64) {
+	for m.past.n > 0 && m.past.oldest().Time < from {
+		m.before = m.past.oldest().Close
+		m.past.drop()
+	}
+	if over := &m.candles[Minute]; over.Time < from {
+		m.before = over.Close
+	} else {
+		m.past.push(over)
+	}
+}

@@ -1,0 +1,81 @@
+package market
+
+import (
+	"fmt"
+
+	"exchange/core/money"
+)
+
+// windowMinutes is the length of the ticker's window: a day, the current minute included.
+const windowMinutes = 1440
+
+// A Ticker is the public summary of a pair at one moment. Prices are 0 where there is none.
+type Ticker struct {
+	TimeUs    int64       // when this state was made: the newest of trade, best-price change, begin of the minute
+	Last      money.Price // of the last trade ever
+	Diff      int64       // Last minus the last price before the window, else the first in it; units of 1e-8, signed
+	Volume    money.Total // of the window, in the base currency
+	High, Low money.Price // of the window
+	Buy, Sell money.Price // the best in the book
+}
+
+// Best notes the best prices after a record of the pair, 0 where the book has no such side, and when
+// they last changed. timeUs is the record's time in microseconds since the epoch.
+func (m *Market) Best(timeUs int64, buy, sell money.Price) {
+	if buy == m.buy && sell == m.sell {
+		return
+	}
+	if timeUs < m.bestUs || buy < 0 || sell < 0 || crossed(buy, sell) {
+		panic(fmt.Sprintf("BUG: best prices of %d and %d units at %d us, changed before at %d us", int64(buy), int64(sell), timeUs, m.bestUs))
+	}
+	m.buy, m.sell, m.bestUs = buy, sell, timeUs
+}
+
+// crossed reports best prices that would have traded with each other.
+func crossed(buy, sell money.Price) bool { return sell != 0 && buy >= sell }
+
+// Ticker is what the public sees at a moment, in microseconds since the epoch. A moment before the
+// newest trade or best-price change counts as the time of that.
+func (m *Market) Ticker(nowUs int64) Ticker {
+	happened := max(m.tradeUs, m.bestUs)
+	minute := Minute.Start(max(nowUs, happened))
+	t := Ticker{TimeUs: max(happened, minute*usPerSecond), Last: m.candles[Minute].Close, Buy: m.buy, Sell: m.sell}
+	if !m.traded() {
+		return t
+	}
+	w := window{from: minute - (windowMinutes-1)*60, before: m.before}
+	older, newer := m.past.parts()
+	w.add(older)
+	w.add(newer)
+	w.add(m.candles[Minute : Minute+1])
+	t.Volume, t.High, t.Low = w.volume, w.high, w.low
+	if w.before != 0 {
+		t.Diff = int64(t.Last - w.before)
+	} else {
+		t.Diff = int64(t.Last - w.first)
+	}
+	return t
+}
+
+// A window sums up the minutes it is given, oldest first.
+type window struct {
+	from             int64       // where it begins, seconds since the epoch
+	before           money.Price // the last before it, 0 if none
+	first, high, low money.Price // in it, 0 if none
+	volume           money.Total
+}
+
+func (w *window) add(minutes []Candle) {
+	for i := range minutes {
+		c := &minutes[i]
+		if c.Time < w.from {
+			w.before = c.Close
+			continue
+		}
+		if w.first == 0 {
+			w.first, w.low = c.Open, c.Low
+		}
+		w.high, w.low = max(w.high, c.High), min(w.low, c.Low)
+		w.volume = w.volume.Plus(c.Volume)
+	}
+}

@@ -1,0 +1,329 @@
+package state
+
+import (
+	"fmt"
+	"slices"
+
+	"pgregory.net/rapid"
+
+	"exchange/core/event"
+	"exchange/core/ledger"
+	"exchange/core/matching"
+	"exchange/core/money"
+)
+
+// A decider is the obvious deciding side: it has books and a world of its own, looks at the state for
+// what is available, and makes the records of a valid history one by one.
+type decider struct {
+	s      *State
+	books  []*matching.Book
+	world  *world
+	pick   func(n int) int // 0 ... n-1
+	timeUs int64
+	ids    uint64
+	trades uint64
+	names  int
+	drawn  uint64            // the newest id of a withdraw
+	behind []uint64          // ids of withdraws whose records come later than those of higher ones
+	newest map[uint32]uint64 // the newest id of a withdraw by account
+}
+
+func newDecider(s *State, pick func(n int) int) *decider {
+	return &decider{s: s, world: newWorld(), pick: pick, timeUs: 1000, newest: map[uint32]uint64{}}
+}
+
+// founding are the records that every history begins with: three currencies, two pairs, three accounts.
+func founding() []event.Record {
+	return []event.Record{
+		{Kind: event.KindCurrency, TimeUs: 1, Currency: event.Currency{Number: 1, Code: "BTC"}},
+		{Kind: event.KindCurrency, TimeUs: 2, Currency: event.Currency{Number: 2, Code: "USD"}},
+		{Kind: event.KindCurrency, TimeUs: 3, Currency: event.Currency{Number: 3, Code: "ETH"}},
+		{Kind: event.KindPair, TimeUs: 4, NewPair: event.Pair{Number: 1, Name: "BTC_USD", Base: 1, Quote: 2}},
+		{Kind: event.KindPair, TimeUs: 5, NewPair: event.Pair{Number: 2, Name: "ETH_USD", Base: 3, Quote: 2}},
+		{Kind: event.KindAccount, TimeUs: 6, Account: event.Account{ID: 1, Name: "alice", Email: "alice@example.org"}},
+		{Kind: event.KindAccount, TimeUs: 7, Account: event.Account{ID: 2, Name: "bob"}},
+		{Kind: event.KindAccount, TimeUs: 8, Account: event.Account{ID: 3, Name: "house"}},
+		{Kind: event.KindKey, TimeUs: 9, Key: event.Key{Number: 1, Account: 1, Key: "alice-1", Permissions: event.AllPermissions, Allow: []string{"10.0.0.0/8"},
+			SealedBy: 5, Sealed: []byte("sealed")}},
+	}
+}
+
+func (d *decider) next() event.Record {
+	d.timeUs += int64(d.pick(3))
+	for len(d.books) < len(d.s.pairs) {
+		d.books = append(d.books, matching.New())
+	}
+	r := event.Record{TimeUs: d.timeUs}
+	if d.pick(8) == 7 {
+		r.Who = "operator"
+	}
+	switch n := d.pick(40); {
+	case n < 2:
+		return d.deposit(r, d.account(), d.currency(), money.Amount(1+d.pick(100)*100_000_000))
+	case n < 3:
+		r.Kind = event.KindKey
+		n := uint32(len(d.s.keys) + 1)
+		r.Key = event.Key{Number: n, Account: d.account(), Key: fmt.Sprint("key-", n), Permissions: event.PermissionTrade}
+	case n < 4:
+		k := d.s.keys[d.pick(len(d.s.keys))]
+		if k.Revoked {
+			return d.refusal(r)
+		}
+		r.Kind, r.KeyRevoked = event.KindKeyRevoked, event.KeyRevoked{Number: k.Number}
+	case n < 5:
+		return d.refusal(r)
+	case n < 9:
+		return d.cancel(r)
+	case n < 12:
+		return d.withdraw(r)
+	case n < 16:
+		return d.move(r)
+	case n < 17:
+		return d.code(r)
+	case n < 19:
+		return d.mailed(r)
+	case n < 23:
+		return d.operate(r, n)
+	default:
+		return d.order(r)
+	}
+	return r
+}
+
+func (d *decider) account() uint32  { return uint32(1 + d.pick(len(d.s.accounts))) }
+func (d *decider) currency() uint16 { return uint16(1 + d.pick(len(d.s.currencies))) }
+func (d *decider) pair() *Pair      { return d.s.pairs[d.pick(len(d.s.pairs))] }
+
+// key is one of the account's keys, 0 if it has none, and a nonce that need not be above its last.
+func (d *decider) key(account uint32) (key uint32, nonce uint64) {
+	if keys := d.s.Account(account).Keys; len(keys) > 0 {
+		return keys[d.pick(len(keys))], uint64(d.pick(1000))
+	}
+	return 0, 0
+}
+
+func (d *decider) deposit(r event.Record, account uint32, currency uint16, amount money.Amount) event.Record {
+	d.names++
+	r.Kind, r.Deposit = event.KindDeposit, event.Deposit{ID: uint64(len(d.s.deposits)) + 1, Account: account, Currency: currency,
+		Amount: amount, Reference: fmt.Sprint("reference ", d.names)}
+	return r
+}
+
+func (d *decider) refusal(r event.Record) event.Record {
+	r.Kind, r.Refusal = event.KindRefusal, event.Refusal{Account: d.account(), Reason: event.RefusedFunds}
+	r.Refusal.Key, r.Refusal.Nonce = d.key(r.Refusal.Account)
+	return r
+}
+
+func (d *decider) cancel(r event.Record) event.Record {
+	a := d.s.Account(d.account())
+	open := slices.Collect(a.Open.Newest())
+	if len(open) == 0 {
+		return d.refusal(r)
+	}
+	which := open[d.pick(len(open))]
+	o, _ := d.books[which.Pair-1].Cancel(which.ID)
+	d.ids++
+	r.Kind, r.Pair = event.KindCancel, which.Pair
+	r.Cancel = event.Cancel{ID: d.ids, Order: o.ID, Account: a.ID, Side: o.Side, Price: o.Price, Remaining: o.Remaining}
+	r.Cancel.Key, r.Cancel.Nonce = d.key(a.ID)
+	return r
+}
+
+// order is one of any account, a frozen one too: it was on its way then.
+func (d *decider) order(r event.Record) event.Record {
+	a := d.s.Account(d.account())
+	p := d.pair()
+	side := matching.Side(1 + d.pick(2))
+	price, amount := money.Price((1+int64(d.pick(8)))*50_000_000), money.Amount((1+int64(d.pick(20)))*12_345_678)
+	currency, need := ledger.Need(side, price, amount, p.Base, p.Quote)
+	if d.world.halted[p.Number] || a.Wallet.Get(currency).Available().Cmp(need) < 0 {
+		return d.refusal(r)
+	}
+	d.ids++
+	book := d.books[p.Number-1]
+	fills, rest, cut := book.Match(side, price, amount, 1+d.pick(4), nil)
+	o := event.Order{ID: d.ids, Account: a.ID, Side: side, Cut: cut, Price: price, Amount: amount, Remaining: rest}
+	o.Key, o.Nonce = d.key(a.ID)
+	if d.pick(2) == 0 {
+		o.ClientID, _ = event.NewClientID(fmt.Sprint("order-", d.ids))
+	}
+	if len(fills) > 0 && d.pick(2) == 0 {
+		o.FeeAccount = 3
+	}
+	for _, f := range fills {
+		d.trades++
+		t := event.Trade{ID: d.trades, Maker: f.Maker, MakerAccount: f.MakerAccount, Price: f.Price, Amount: f.Amount, MakerRemaining: f.MakerRemaining}
+		if o.FeeAccount != 0 {
+			d.charge(p.Number, &o, &t)
+		}
+		o.Trades = append(o.Trades, t)
+	}
+	if o.Rests() {
+		book.Add(matching.Order{ID: o.ID, Account: a.ID, Side: side, Price: price, Amount: amount, Remaining: rest, TimeUs: r.TimeUs})
+	}
+	r.Kind, r.Pair, r.Order = event.KindOrder, p.Number, o
+	return r
+}
+
+func (d *decider) charge(pair uint16, o *event.Order, t *event.Trade) {
+	taker, maker := t.Amount.Balance(), t.Price.Times(t.Amount).Balance() // what they receive
+	if o.Side == matching.Sell {
+		taker, maker = maker, taker
+	}
+	t.TakerFee = d.world.rates(o.Account, pair).Taker.FeeRoundedUp(taker)
+	t.MakerFee = d.world.rates(t.MakerAccount, pair).Maker.FeeRoundedUp(maker)
+}
+
+func (d *decider) withdraw(r event.Record) event.Record {
+	account, currency := d.account(), d.currency()
+	most, err := money.AmountFromDecimal(d.s.Account(account).Wallet.Get(currency).Available().Decimal().Truncate(money.FixedDecimals))
+	if err != nil || most == 0 {
+		return d.refusal(r)
+	}
+	amount := []money.Amount{1, most, 1 + most/10, 1 + most/3}[d.pick(4)]
+	r.Kind = event.KindWithdraw
+	r.Withdraw = event.Withdraw{ID: d.drawID(account), Account: account, Currency: currency, Amount: min(amount, most), Address: fmt.Sprint("address ", d.pick(3))}
+	r.Withdraw.Key, r.Withdraw.Nonce = d.key(account)
+	return r
+}
+
+// drawID is an id that grows within the account: of two accounts' neighbours, the higher may come first.
+func (d *decider) drawID(account uint32) (id uint64) {
+	if len(d.behind) > 0 && d.behind[0] > d.newest[account] && d.pick(2) == 0 {
+		id, d.behind = d.behind[0], d.behind[1:]
+	} else {
+		if d.pick(4) == 0 {
+			d.drawn++
+			d.behind = append(d.behind, d.drawn)
+		}
+		d.drawn++
+		id = d.drawn
+	}
+	d.newest[account] = id
+	return id
+}
+
+// move is the next step of any pending withdraw.
+func (d *decider) move(r event.Record) event.Record {
+	if len(d.world.withdraws) == 0 {
+		return d.withdraw(r)
+	}
+	w := d.world.withdraws[d.pick(len(d.world.withdraws))]
+	to := []uint8{event.WithdrawVerified, event.WithdrawVerified, event.WithdrawCancelled}
+	if w.Status == event.WithdrawVerified {
+		to = []uint8{event.WithdrawApproved, event.WithdrawRefused, event.WithdrawCancelled}
+	}
+	r.Kind = event.KindWithdrawMoved
+	r.WithdrawMoved = event.WithdrawMoved{ID: w.ID, Account: w.Account, Currency: w.Currency, Amount: w.Amount, To: to[d.pick(len(to))]}
+	switch m := &r.WithdrawMoved; m.To {
+	case event.WithdrawRefused:
+		m.Details = fmt.Sprint("reason ", d.pick(3))
+	case event.WithdrawVerified, event.WithdrawCancelled:
+		m.Key, m.Nonce = d.key(w.Account)
+	}
+	return r
+}
+
+// code is a wrong or an old one, for any withdraw that is to be confirmed.
+func (d *decider) code(r event.Record) event.Record {
+	var list []Withdraw
+	for _, w := range d.world.withdraws {
+		if w.Status == event.WithdrawNew {
+			list = append(list, w)
+		}
+	}
+	if len(list) == 0 {
+		return d.withdraw(r)
+	}
+	w := list[d.pick(len(list))]
+	r.Kind, r.CodeRefused = event.KindCodeRefused, event.CodeRefused{Withdraw: w.ID, Account: w.Account, Expired: d.pick(2) == 1}
+	r.CodeRefused.Key, r.CodeRefused.Nonce = d.key(w.Account)
+	return r
+}
+
+// mailed is any mail of the outbox: an older one may be tried again.
+func (d *decider) mailed(r event.Record) event.Record {
+	if len(d.world.mails) == 0 {
+		return d.withdraw(r)
+	}
+	r.Kind, r.Mailed = event.KindMailed, event.Mailed{ID: d.world.mails[d.pick(len(d.world.mails))].ID, Error: []string{"", "no such mailbox"}[d.pick(2)]}
+	return r
+}
+
+// operate is what an operator decides: n says on what.
+func (d *decider) operate(r event.Record, n int) event.Record {
+	switch n % 4 {
+	case 0:
+		p := d.pair()
+		r.Kind, r.Pair, r.Halt = event.KindHalt, p.Number, event.Halt{Halted: !d.world.halted[p.Number]}
+	case 1:
+		a := d.account()
+		r.Kind, r.Freeze = event.KindFreeze, event.Freeze{Account: a, Frozen: !d.world.frozen[a]}
+	case 2:
+		r.Kind, r.Maintenance = event.KindMaintenance, event.Maintenance{On: d.pick(2) == 0, Message: []string{"", "back at noon"}[d.pick(2)]}
+	case 3:
+		rates := [...]money.Rate{0, 1, 150_000, money.MaxRate}
+		r.Kind, r.Pair, r.Fees = event.KindFees, d.pair().Number, event.Fees{Account: d.account(), Own: d.pick(3) > 0}
+		if r.Fees.Own {
+			r.Fees.Maker, r.Fees.Taker = rates[d.pick(len(rates))], rates[d.pick(len(rates))]
+		}
+	}
+	return r
+}
+
+type tester interface {
+	Helper()
+	Fatalf(format string, args ...any)
+}
+
+// apply takes records through their encoding, as the journal does.
+func apply(t tester, s *State, records ...event.Record) (e Effects) {
+	t.Helper()
+	for i := range records {
+		var r event.Record
+		if _, err := r.Decode(records[i].Append(nil)); err != nil {
+			t.Fatalf("%v", err)
+		}
+		if err := s.Apply(&r, &e); err != nil {
+			t.Fatalf("%+v: %v", records[i], err)
+		}
+	}
+	return e
+}
+
+// drawHistory is a valid history of n records behind the founding ones.
+func drawHistory(t *rapid.T, n int, each func(s *State, d *decider, r *event.Record, e *Effects)) []event.Record {
+	records, _ := drawDecider(t, n, each)
+	return records
+}
+
+// drawDecider is drawHistory with the decider that made it, who can go on.
+func drawDecider(t *rapid.T, n int, each func(s *State, d *decider, r *event.Record, e *Effects)) ([]event.Record, *decider) {
+	s := New()
+	records := founding()
+	apply(t, s, records...)
+	d := newDecider(s, func(n int) int { return rapid.IntRange(0, n-1).Draw(t, "pick") })
+	for i := range records {
+		d.world.note(&records[i])
+	}
+	add := func(r event.Record) (e Effects) {
+		e = apply(t, s, r)
+		d.world.note(&r)
+		records = append(records, r)
+		return e
+	}
+	for a := range uint32(3) { // something to begin with
+		for c := range uint16(3) {
+			add(d.deposit(event.Record{TimeUs: 20}, a+1, c+1, 20*100_000_000))
+		}
+	}
+	for range n {
+		r := d.next()
+		e := add(r)
+		if each != nil {
+			each(s, d, &r, &e)
+		}
+	}
+	return records, d
+}

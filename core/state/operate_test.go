@@ -1,0 +1,213 @@
+package state
+
+import (
+	"maps"
+	"slices"
+	"testing"
+
+	"exchange/core/event"
+	"exchange/core/matching"
+	"exchange/core/money"
+)
+
+func halt(pair uint16, halted bool) event.Record {
+	return event.Record{Kind: event.KindHalt, Pair: pair, TimeUs: 40, Who: "olga", Halt: event.Halt{Halted: halted}}
+}
+
+func freeze(account uint32, frozen bool) event.Record {
+	return event.Record{Kind: event.KindFreeze, TimeUs: 40, Who: "olga", Freeze: event.Freeze{Account: account, Frozen: frozen}}
+}
+
+func maintenance(on bool, message string) event.Record {
+	return event.Record{Kind: event.KindMaintenance, TimeUs: 40, Who: "olga", Maintenance: event.Maintenance{On: on, Message: message}}
+}
+
+func ownFees(pair uint16, account uint32, maker, taker money.Rate) event.Record {
+	return event.Record{Kind: event.KindFees, Pair: pair, TimeUs: 40, Who: "olga", Fees: event.Fees{Account: account, Own: true, Maker: maker, Taker: taker}}
+}
+
+func usualFees(pair uint16, account uint32) event.Record {
+	return event.Record{Kind: event.KindFees, Pair: pair, TimeUs: 40, Who: "olga", Fees: event.Fees{Account: account}}
+}
+
+func mailed(id uint64) event.Record {
+	return event.Record{Kind: event.KindMailed, TimeUs: 40, Mailed: event.Mailed{ID: id}}
+}
+
+func TestApplyRefusesWhatOperatorsCannotDecide(t *testing.T) {
+	f := func(what string, r event.Record, text string, before ...event.Record) {
+		t.Helper()
+		s := asked()
+		apply(t, s, before...)
+		refusedBy(t, s, what, r, text)
+	}
+	f("a halt of no pair", halt(0, true), "pair 0 is not there")
+	f("a halt of an unknown pair", halt(3, true), "pair 3 is not there")
+	f("a halt twice", halt(1, true), "or its halt is true already", halt(1, true))
+	f("a pair resumed that is not halted", halt(1, false), "or its halt is false already")
+	f("a pair resumed twice", halt(1, false), "or its halt is false already", halt(1, true), halt(1, false))
+	early := halt(1, true)
+	early.TimeUs = 32
+	f("a halt before what the pair did last", early, "time 32 us after 33 us of BTC_USD")
+
+	f("frost of no account", freeze(0, true), "account 0 is not there")
+	f("frost of an unknown account", freeze(4, true), "account 4 is not there")
+	f("frost twice", freeze(2, true), "or its frost is true already", freeze(2, true))
+	f("the end of no frost", freeze(2, false), "or its frost is false already")
+	f("the end of frost twice", freeze(2, false), "or its frost is false already", freeze(2, true), freeze(2, false))
+
+	f("fees of no account", ownFees(1, 0, 1, 1), "no account 0 or no pair 1")
+	f("fees of an unknown account", ownFees(1, 4, 1, 1), "no account 4 or no pair 1")
+	f("fees in no pair", ownFees(0, 1, 1, 1), "no account 1 or no pair 0")
+	f("fees in an unknown pair", ownFees(3, 1, 1, 1), "no account 1 or no pair 3")
+	f("usual fees of an unknown account", usualFees(1, 4), "no account 4 or no pair 1")
+	f("usual fees in an unknown pair", usualFees(3, 1), "no account 1 or no pair 3")
+	f("a maker's rate above 1", ownFees(1, 1, money.MaxRate+1, 0), "fees of 1.00000001 and 0")
+	f("a taker's rate above 1", ownFees(1, 1, 0, money.MaxRate+1), "fees of 0 and 1.00000001")
+
+	f("mail 0", mailed(0), "mail 0 is not in the outbox")
+	f("a mail that there never was", mailed(3), "mail 3 is not in the outbox")
+	f("a mail sent twice", mailed(1), "mail 1 is not in the outbox", mailed(1))
+}
+
+func TestOnAHaltedPairOrdersAreCancelledAndNoneIsAccepted(t *testing.T) {
+	s := small()
+	apply(t, s, halt(1, true))
+	if !s.Pair(1).Halted || s.Pair(2).Halted {
+		t.Error("another pair is halted")
+	}
+	refusedBy(t, s, "an order", buy(), "trading on BTC_USD is halted")
+
+	s = small()
+	apply(t, s, halt(1, true), cancelOf1(), halt(1, false))
+	r := buy() // rests now: what it would have taken is cancelled
+	r.Order.ID, r.Order.Trades, r.Order.Remaining = 6, nil, r.Order.Amount
+	apply(t, s, r)
+	if s.Pair(1).Halted || s.Pair(1).Book.Len() != 3 {
+		t.Errorf("halted %v, with %d orders", s.Pair(1).Halted, s.Pair(1).Book.Len())
+	}
+	s = small()
+	apply(t, s, halt(2, true), buy())
+	if err := s.Check(); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestAHaltIsAMomentOfItsPair(t *testing.T) {
+	s := small()
+	updates := s.Pair(1).Market.UpdateID
+	apply(t, s, halt(1, true))
+	if p := s.Pair(1); p.LastTimeUs() != 40 || p.Market.UpdateID != updates {
+		t.Errorf("time %d, update id %d", p.LastTimeUs(), p.Market.UpdateID)
+	}
+	r := cancelOf1()
+	r.TimeUs = 39
+	refusedBy(t, s, "a cancel before the halt", r, "time 39 us after 40 us of BTC_USD")
+}
+
+func TestWhatAFrozenAccountHadOnItsWayStillFits(t *testing.T) {
+	for _, r := range []event.Record{ask(), confirm1(), wrongCode1(), buy(), cancelOf1()} {
+		s := asked()
+		apply(t, s, freeze(1, true), freeze(2, true))
+		if !s.Account(1).Frozen || !s.Account(2).Frozen || s.Account(3).Frozen {
+			t.Fatal("another account is frozen")
+		}
+		apply(t, s, r)
+		if err := s.Check(); err != nil {
+			t.Error(err)
+		}
+		apply(t, s, freeze(1, false))
+		if s.Account(1).Frozen || !s.Account(2).Frozen {
+			t.Error("the frost of another account ends")
+		}
+	}
+}
+
+func TestFeesOfOnesOwnAreOfOnePairUntilTheUsualOnesCountAgain(t *testing.T) {
+	s := small()
+	f := func(r event.Record, want map[uint16]FeeRates) {
+		t.Helper()
+		apply(t, s, r)
+		if got := s.Account(1).Fees(); !maps.Equal(got, want) || len(s.Account(2).Fees()) != 0 {
+			t.Errorf("%v, want %v; bob's are %v", got, want, s.Account(2).Fees())
+		}
+	}
+	f(usualFees(1, 1), nil) // it had none
+	f(ownFees(1, 1, 0, 0), map[uint16]FeeRates{1: {}})
+	f(ownFees(2, 1, 5, money.MaxRate), map[uint16]FeeRates{1: {}, 2: {Maker: 5, Taker: money.MaxRate}})
+	f(ownFees(1, 1, money.MaxRate, 7), map[uint16]FeeRates{1: {Maker: money.MaxRate, Taker: 7}, 2: {Maker: 5, Taker: money.MaxRate}})
+	f(usualFees(2, 1), map[uint16]FeeRates{1: {Maker: money.MaxRate, Taker: 7}})
+	f(usualFees(1, 1), nil)
+	other := small()
+	for range 6 {
+		apply(t, other, usualFees(1, 3))
+	}
+	if s.Hash() != other.Hash() {
+		t.Error("fees that are no more leave a trace")
+	}
+}
+
+func TestMaintenanceIsWhatTheNewestRecordSays(t *testing.T) {
+	s := small()
+	for _, m := range []event.Maintenance{{On: true, Message: "back at noon"}, {On: true, Message: "back at one"}, {On: true}, {}, {}} {
+		apply(t, s, maintenance(m.On, m.Message))
+		if s.Maintenance() != m {
+			t.Errorf("%+v, want %+v", s.Maintenance(), m)
+		}
+	}
+}
+
+func TestMailsLeaveTheOutboxInAnyOrderAndTheirIDsAreNotGivenAgain(t *testing.T) {
+	s := asked()
+	apply(t, s, ask())
+	ids := func() (list []uint64) {
+		for _, m := range s.Outbox() {
+			list = append(list, m.ID)
+		}
+		return list
+	}
+	gaveUp := mailed(3)
+	gaveUp.Mailed.Error = "no such mailbox"
+	f := func(r event.Record, want ...uint64) {
+		t.Helper()
+		e := apply(t, s, r)
+		if got := ids(); !slices.Equal(got, want) || e.Settlements != nil {
+			t.Errorf("the outbox has %v, want %v; effects %+v", got, want, e)
+		}
+	}
+	f(mailed(2), 1, 3)
+	f(gaveUp, 1)
+	f(mailed(1))
+	r := wrongCode1()
+	r.CodeRefused.Expired = true
+	apply(t, s, r)
+	if got := ids(); !slices.Equal(got, []uint64{4}) {
+		t.Errorf("the outbox has %v", got)
+	}
+}
+
+// What was in e before must not show.
+func TestWhatOperatorsDecideMovesNoMoneyAndNoOrder(t *testing.T) {
+	s := asked()
+	var e Effects
+	take := buy()
+	if err := s.Apply(&take, &e); err != nil || len(e.Settlements) == 0 || len(e.Closed) == 0 {
+		t.Fatalf("%+v, %v", e, err)
+	}
+	depth := s.Pair(1).Book.AppendOrders(nil, matching.Buy, -1)
+	approve := approve2()
+	if err := s.Apply(&approve, &e); err != nil || e.Withdraw == nil {
+		t.Fatalf("%+v, %v", e, err)
+	}
+	for _, r := range []event.Record{halt(1, true), freeze(1, true), ownFees(1, 1, 1, 1), maintenance(true, "m"), mailed(1)} {
+		if err := s.Apply(&r, &e); err != nil || len(e.Settlements) != 0 || len(e.Closed) != 0 || e.Withdraw != nil {
+			t.Errorf("%v: %+v, %v", r.Kind, e, err)
+		}
+	}
+	if !slices.Equal(depth, s.Pair(1).Book.AppendOrders(nil, matching.Buy, -1)) {
+		t.Error("the book has changed")
+	}
+	if err := s.Check(); err != nil {
+		t.Error(err)
+	}
+}

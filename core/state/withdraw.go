@@ -1,0 +1,103 @@
+package state
+
+import (
+	"fmt"
+	"slices"
+
+	"exchange/core/event"
+)
+
+func (s *State) withdraw(r *event.Record) error {
+	w := &r.Withdraw
+	a := s.Account(w.Account)
+	switch {
+	case a == nil:
+		return fmt.Errorf("there is no account %d", w.Account)
+	case w.ID == 0 || s.withdraws[w.ID] != nil || len(a.Withdraws()) > 0 && w.ID <= a.Withdraws()[len(a.Withdraws())-1].ID:
+		return fmt.Errorf("withdraw %d is pending already, or comes after one with a higher id of account %s", w.ID, a.Name)
+	case w.Currency == 0 || int(w.Currency) > len(s.currencies):
+		return fmt.Errorf("there is no currency %d", w.Currency)
+	case w.Amount < 1:
+		return fmt.Errorf("a withdraw of %d units", int64(w.Amount))
+	}
+	s.lastWithdraw = max(s.lastWithdraw, w.ID) // neighbours of two accounts may be swapped
+	made := &Withdraw{ID: w.ID, Account: w.Account, Currency: w.Currency, Amount: w.Amount, Status: event.WithdrawNew, TimeUs: r.TimeUs,
+		Address: w.Address, Issue: 1, IssuedUs: r.TimeUs}
+	s.pend(a, made)
+	s.mail(r.TimeUs, made)
+	return s.useNonce(w.Key, w.Account, w.Nonce)
+}
+
+func (s *State) pend(a *Account, w *Withdraw) {
+	s.withdraws[w.ID] = w
+	own := a.own()
+	own.withdraws = append(own.withdraws, w)
+}
+
+// withdrawMoved follows the life cycle: New -> Verified -> Approved or Refused, and from the first two
+// also Cancelled.
+func (s *State) withdrawMoved(r *event.Record, e *Effects) error {
+	m := &r.WithdrawMoved
+	w := s.withdraws[m.ID]
+	if w == nil || w.Account != m.Account || w.Currency != m.Currency || w.Amount != m.Amount {
+		return fmt.Errorf("withdraw %d of account %d (%d units of currency %d) is not pending: %+v", m.ID, m.Account, int64(m.Amount), m.Currency, w)
+	}
+	if !Follows(w.Status, m.To) {
+		return fmt.Errorf("withdraw %d goes from status %d to %d", m.ID, w.Status, m.To)
+	}
+	w.Status, w.Details = m.To, m.Details
+	if !w.Pending() {
+		s.unpend(w)
+		e.Withdraw = w
+	}
+	switch m.To {
+	case event.WithdrawApproved:
+		c := &s.currencies[w.Currency-1]
+		c.Withdrawn = c.Withdrawn.Add(w.Amount.Balance())
+	case event.WithdrawRefused:
+		s.mail(r.TimeUs, w)
+	}
+	return s.useNonce(m.Key, m.Account, m.Nonce)
+}
+
+// Follows reports whether a withdraw may go from one status to another.
+func Follows(from, to uint8) bool {
+	switch to {
+	case event.WithdrawVerified:
+		return from == event.WithdrawNew
+	case event.WithdrawApproved, event.WithdrawRefused:
+		return from == event.WithdrawVerified
+	case event.WithdrawCancelled:
+		return from == event.WithdrawNew || from == event.WithdrawVerified
+	}
+	return false
+}
+
+func (s *State) unpend(w *Withdraw) {
+	delete(s.withdraws, w.ID)
+	own := s.accounts[w.Account-1].own()
+	own.withdraws = slices.DeleteFunc(own.withdraws, func(o *Withdraw) bool { return o.ID == w.ID })
+}
+
+// codeRefused counts a wrong code, or makes a new one count because the last is too old.
+func (s *State) codeRefused(r *event.Record) error {
+	c := &r.CodeRefused
+	w := s.withdraws[c.Withdraw]
+	if w == nil || w.Account != c.Account || w.Status != event.WithdrawNew {
+		return fmt.Errorf("a code for withdraw %d of account %d, which is not to be confirmed: %+v", c.Withdraw, c.Account, w)
+	}
+	if c.Expired {
+		w.Issue++
+		w.IssuedUs = r.TimeUs
+		s.mail(r.TimeUs, w)
+	} else {
+		w.Tries++
+	}
+	return s.useNonce(c.Key, c.Account, c.Nonce)
+}
+
+// mail puts one about a withdraw into the outbox.
+func (s *State) mail(timeUs int64, w *Withdraw) {
+	s.lastMail++
+	s.outbox = append(s.outbox, Mail{ID: s.lastMail, TimeUs: timeUs, Withdraw: *w})
+}

@@ -1,0 +1,325 @@
+package state
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+	"testing"
+
+	"exchange/core/event"
+	"exchange/core/money"
+)
+
+// asked is small with two pending withdraws: 1 of 2 BTC of alice's is new, 2 of 30 USD of bob's is verified.
+func asked() *State {
+	s := small()
+	apply(must{}, s,
+		event.Record{Kind: event.KindWithdraw, TimeUs: 35, Withdraw: event.Withdraw{ID: 1, Account: 1, Key: 1, Nonce: 7, Currency: 1, Amount: 2 * coin, Address: "to alice"}},
+		event.Record{Kind: event.KindWithdraw, TimeUs: 36, Withdraw: event.Withdraw{ID: 2, Account: 2, Currency: 2, Amount: 30 * coin, Address: "to bob"}},
+		event.Record{Kind: event.KindWithdrawMoved, TimeUs: 37, WithdrawMoved: event.WithdrawMoved{ID: 2, Account: 2, Currency: 2, Amount: 30 * coin, To: event.WithdrawVerified}})
+	return s
+}
+
+// ask is a third withdraw that fits asked, of all that alice has left.
+func ask() event.Record {
+	return event.Record{Kind: event.KindWithdraw, TimeUs: 40, Withdraw: event.Withdraw{ID: 3, Account: 1, Key: 1, Nonce: 9, Currency: 1, Amount: 6 * coin, Address: "to alice"}}
+}
+
+// confirm1 verifies the first withdraw of asked, approve2 approves the second.
+func confirm1() event.Record {
+	return event.Record{Kind: event.KindWithdrawMoved, TimeUs: 40, WithdrawMoved: event.WithdrawMoved{ID: 1, Account: 1, Key: 1, Nonce: 9, Currency: 1, Amount: 2 * coin, To: event.WithdrawVerified}}
+}
+
+func approve2() event.Record {
+	return event.Record{Kind: event.KindWithdrawMoved, TimeUs: 40, Who: "olga", WithdrawMoved: event.WithdrawMoved{ID: 2, Account: 2, Currency: 2, Amount: 30 * coin, To: event.WithdrawApproved}}
+}
+
+func wrongCode1() event.Record {
+	return event.Record{Kind: event.KindCodeRefused, TimeUs: 40, CodeRefused: event.CodeRefused{Withdraw: 1, Account: 1, Key: 1, Nonce: 9}}
+}
+
+func TestTheWithdrawRecordsThatTheOtherTestsSpoilFit(t *testing.T) {
+	for _, r := range []event.Record{ask(), confirm1(), approve2(), wrongCode1()} {
+		s := asked()
+		apply(t, s, r)
+		if err := s.Check(); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+func TestApplyRefusesWithdrawsThatDoNotFit(t *testing.T) {
+	f := func(what string, change func(w *event.Withdraw), text string) {
+		t.Helper()
+		r := ask()
+		change(&r.Withdraw)
+		refusedBy(t, asked(), what, r, text)
+	}
+	type W = *event.Withdraw
+	f("account 0", func(w W) { w.Account = 0 }, "no account 0")
+	f("an unknown account", func(w W) { w.Account = 4 }, "no account 4")
+	f("no currency", func(w W) { w.Currency = 0 }, "no currency 0")
+	f("an unknown currency", func(w W) { w.Currency = 4 }, "no currency 4")
+	f("an amount of nothing", func(w W) { w.Amount = 0 }, "a withdraw of 0 units")
+	f("a negative amount", func(w W) { w.Amount = -1 }, "a withdraw of -1 units")
+	f("the most negative amount", func(w W) { w.Amount = math.MinInt64 }, "a withdraw of -9223372036854775808 units")
+	f("id 0", func(w W) { w.ID = 0 }, "withdraw 0 is pending already, or comes after one with a higher id of account alice")
+	f("id 0 of an account that has none", func(w W) { w.ID, w.Account, w.Key = 0, 3, 0 }, "withdraw 0 is pending already")
+	f("an id twice", func(w W) { w.ID = 1 }, "withdraw 1 is pending already")
+	f("an id that another account's pending one has", func(w W) { w.ID = 2 }, "withdraw 2 is pending already")
+	f("an unknown key", func(w W) { w.Key = 2 }, "key number 2 is not of account 1")
+	f("another account's key", func(w W) { w.Account, w.Currency, w.Amount = 2, 2, coin }, "key number 1 is not of account 2")
+	f("a unit above what is available", func(w W) { w.Amount++ }, "account alice: ")
+	f("the largest amount", func(w W) { w.Amount = money.MaxAmount }, "account alice: ")
+	f("a currency that the account never had", func(w W) { w.Currency = 3 }, "account alice: ")
+}
+
+// Wallets draw ids at once: the records of two accounts may come in another order, never those of one.
+func TestIDsOfWithdrawsGrowWithinAnAccount(t *testing.T) {
+	s := asked()
+	later, earlier := ask(), ask()
+	later.Withdraw.ID, later.Withdraw.Amount = 9, coin
+	earlier.Withdraw.ID, earlier.Withdraw.Account, earlier.Withdraw.Key, earlier.Withdraw.Currency, earlier.Withdraw.Amount = 8, 2, 0, 2, coin
+	apply(t, s, later, earlier)
+	if s.LastWithdraw() != 9 || s.Withdraw(8) == nil || s.Withdraw(9) == nil {
+		t.Errorf("%+v up to %d", s.Withdraws(), s.LastWithdraw())
+	}
+	if err := s.Check(); err != nil {
+		t.Error(err)
+	}
+	if back, err := Decode(s.AppendTo(nil)); err != nil || back.Hash() != s.Hash() {
+		t.Errorf("its image: %v", err)
+	}
+	r := ask()
+	r.Withdraw.ID = 7
+	refusedBy(t, s, "an id below the account's newest", r, "withdraw 7 is pending already, or comes after one with a higher id of account alice")
+}
+
+func TestApplyRefusesMovesOfWithdrawsThatDoNotFit(t *testing.T) {
+	f := func(what string, change func(m *event.WithdrawMoved), text string) {
+		t.Helper()
+		r := approve2()
+		change(&r.WithdrawMoved)
+		refusedBy(t, asked(), what, r, text)
+	}
+	type M = *event.WithdrawMoved
+	f("withdraw 0", func(m M) { m.ID = 0 }, "withdraw 0 of account 2")
+	f("one that there never was", func(m M) { m.ID = 3 }, "withdraw 3 of account 2")
+	f("another account's", func(m M) { m.Account = 1 }, "withdraw 2 of account 1 (3000000000 units of currency 2) is not pending")
+	f("no account", func(m M) { m.Account = 0 }, "withdraw 2 of account 0")
+	f("an unknown account", func(m M) { m.Account = 4 }, "withdraw 2 of account 4")
+	f("another currency", func(m M) { m.Currency = 1 }, "units of currency 1) is not pending")
+	f("an unknown currency", func(m M) { m.Currency = 4 }, "units of currency 4) is not pending")
+	f("a unit more", func(m M) { m.Amount++ }, "(3000000001 units")
+	f("a unit less", func(m M) { m.Amount-- }, "(2999999999 units")
+	f("nothing", func(m M) { m.Amount = 0 }, "(0 units")
+	f("a negative amount", func(m M) { m.Amount = -1 }, "(-1 units")
+	f("an unknown key", func(m M) { m.Key = 2 }, "key number 2 is not of account 2")
+	f("another account's key", func(m M) { m.Key = 1 }, "key number 1 is not of account 2")
+}
+
+func TestApplyRefusesCodesThatDoNotFit(t *testing.T) {
+	f := func(what string, change func(c *event.CodeRefused), text string) {
+		t.Helper()
+		for _, expired := range []bool{false, true} {
+			r := wrongCode1()
+			r.CodeRefused.Expired = expired
+			change(&r.CodeRefused)
+			refusedBy(t, asked(), what, r, text)
+		}
+	}
+	type C = *event.CodeRefused
+	f("no withdraw", func(c C) { c.Withdraw = 0 }, "a code for withdraw 0")
+	f("a withdraw that there never was", func(c C) { c.Withdraw = 3 }, "a code for withdraw 3")
+	f("another account's withdraw", func(c C) { c.Account, c.Key = 2, 0 }, "a code for withdraw 1 of account 2, which is not to be confirmed")
+	f("an unknown account", func(c C) { c.Account = 4 }, "a code for withdraw 1 of account 4")
+	f("a withdraw that is verified", func(c C) { c.Withdraw, c.Account, c.Key = 2, 2, 0 }, "a code for withdraw 2 of account 2, which is not to be confirmed")
+	f("an unknown key", func(c C) { c.Key = 2 }, "key number 2 is not of account 1")
+
+	s := asked()
+	apply(t, s, confirm1())
+	refusedBy(t, s, "a withdraw that was verified since", wrongCode1(), "which is not to be confirmed")
+	s = asked()
+	r := confirm1()
+	r.WithdrawMoved.To = event.WithdrawCancelled
+	apply(t, s, r)
+	refusedBy(t, s, "a withdraw that was cancelled since", wrongCode1(), "which is not to be confirmed")
+}
+
+// movedTo gives bob's withdraw 2 its next status.
+func movedTo(t *testing.T, s *State, status uint8) error {
+	t.Helper()
+	r := approve2()
+	r.WithdrawMoved.To = status
+	return s.Apply(&r, new(Effects))
+}
+
+// TestAWithdrawHasThisLifeAndNoOther tries every status after every other.
+func TestAWithdrawHasThisLifeAndNoOther(t *testing.T) {
+	const (
+		fresh, verified, approved = event.WithdrawNew, event.WithdrawVerified, event.WithdrawApproved
+		refused, cancelled        = event.WithdrawRefused, event.WithdrawCancelled
+	)
+	allowed := map[[2]uint8]bool{{fresh, verified}: true, {fresh, cancelled}: true,
+		{verified, approved}: true, {verified, refused}: true, {verified, cancelled}: true}
+	for _, from := range []uint8{fresh, verified, approved, refused, cancelled} {
+		for to := range 256 {
+			s := small()
+			apply(t, s, event.Record{Kind: event.KindWithdraw, Withdraw: event.Withdraw{ID: 2, Account: 2, Currency: 2, Amount: 30 * coin}})
+			if from != fresh && movedTo(t, s, verified) != nil {
+				t.Fatal("a new one cannot be verified")
+			}
+			if from != fresh && from != verified && movedTo(t, s, from) != nil {
+				t.Fatalf("a verified one cannot go to %d", from)
+			}
+			err := movedTo(t, s, uint8(to))
+			if fits := allowed[[2]uint8{from, uint8(to)}]; (err == nil) != fits {
+				t.Errorf("from %d to %d: %v", from, to, err)
+			} else if fits != Follows(from, uint8(to)) {
+				t.Errorf("Follows(%d, %d) is %v", from, to, !fits)
+			}
+			if err != nil && !strings.Contains(err.Error(), fmt.Sprintf("from status %d to %d", from, to)) && !strings.Contains(err.Error(), "is not pending") {
+				t.Errorf("from %d to %d: %v", from, to, err)
+			}
+		}
+	}
+}
+
+func TestWhatEachMoveOfAWithdrawDoes(t *testing.T) {
+	const details = "the address is not known"
+	f := func(r event.Record, balance, reserve, withdrawn money.Amount, mails int) {
+		t.Helper()
+		s := asked()
+		m := &r.WithdrawMoved
+		m.Details = details
+		before := *s.Withdraw(m.ID)
+		e := apply(t, s, r)
+		h := s.Account(m.Account).Wallet.Get(m.Currency)
+		if h.Balance != balance.Balance() || h.Reserve != reserve.Balance() {
+			t.Errorf("to %d: %v, reserved %v", m.To, h.Balance, h.Reserve)
+		}
+		if got := s.Currencies()[m.Currency-1].Withdrawn; got != withdrawn.Balance() {
+			t.Errorf("to %d: %v withdrawn", m.To, got)
+		}
+		after := before
+		after.Status, after.Details = m.To, details
+		if ends := m.To != event.WithdrawVerified; ends {
+			if s.Withdraw(m.ID) != nil || len(s.Account(m.Account).Withdraws()) != 0 || e.Withdraw == nil || *e.Withdraw != after || e.Withdraw.Pending() {
+				t.Errorf("to %d: pending %+v, ended %+v", m.To, s.Withdraw(m.ID), e.Withdraw)
+			}
+		} else if w := s.Withdraw(m.ID); w == nil || *w != after || !w.Pending() || e.Withdraw != nil || !slices.Equal(s.Account(m.Account).Withdraws(), []*Withdraw{w}) {
+			t.Errorf("to %d: pending %+v, ended %+v", m.To, w, e.Withdraw)
+		}
+		out := s.Outbox()
+		if len(out) != 2+mails || mails == 1 && out[2] != (Mail{ID: 3, TimeUs: r.TimeUs, Withdraw: after}) {
+			t.Errorf("to %d: the outbox is %+v", m.To, out)
+		}
+		if len(e.Settlements) != 1 || e.Settlements[0].Account != m.Account || len(e.Closed) != 0 {
+			t.Errorf("to %d: %+v", m.To, e)
+		}
+		if err := s.Check(); err != nil {
+			t.Errorf("to %d: %v", m.To, err)
+		}
+	}
+	to := func(r event.Record, status uint8) event.Record {
+		r.WithdrawMoved.To = status
+		return r
+	}
+	// alice has 9.5 BTC, of which 1.5 are in orders; bob has 95 USD, of which 18 are in an order.
+	f(confirm1(), 9.5*coin, 3.5*coin, 0, 0)
+	f(to(confirm1(), event.WithdrawCancelled), 9.5*coin, 1.5*coin, 0, 0)
+	f(approve2(), 65*coin, 18*coin, 30*coin, 0)
+	f(to(approve2(), event.WithdrawRefused), 95*coin, 18*coin, 0, 1)
+	f(to(approve2(), event.WithdrawCancelled), 95*coin, 18*coin, 0, 0)
+}
+
+func TestAWithdrawIsReservedAndItsCodeIsMailed(t *testing.T) {
+	s := asked()
+	e := apply(t, s, ask())
+	w := s.Withdraw(3)
+	want := Withdraw{ID: 3, Account: 1, Currency: 1, Amount: 6 * coin, Status: event.WithdrawNew, TimeUs: 40, Address: "to alice", Issue: 1, IssuedUs: 40}
+	if w == nil || *w != want || !w.Pending() || s.LastWithdraw() != 3 {
+		t.Errorf("%+v, want %+v", w, want)
+	}
+	if h := s.Account(1).Wallet.Get(1); h.Balance != h.Reserve || !h.Available().IsZero() {
+		t.Errorf("alice has %+v", h)
+	}
+	if list := s.Account(1).Withdraws(); len(list) != 2 || list[0].ID != 1 || list[1] != w {
+		t.Errorf("alice has %+v pending", list)
+	}
+	if out := s.Outbox(); len(out) != 3 || out[2] != (Mail{ID: 3, TimeUs: 40, Withdraw: want}) {
+		t.Errorf("the outbox is %+v", out)
+	}
+	if e.Withdraw != nil || len(e.Settlements) != 1 || e.Settlements[0].Account != 1 {
+		t.Errorf("%+v", e)
+	}
+}
+
+func TestAWrongCodeIsCountedAndForAnOldOneANewOneIsMailed(t *testing.T) {
+	s := asked()
+	want := *s.Withdraw(1)
+	code := func(timeUs int64, expired bool) {
+		t.Helper()
+		r := wrongCode1()
+		r.TimeUs, r.CodeRefused.Expired = timeUs, expired
+		mails := len(s.Outbox())
+		e := apply(t, s, r)
+		if w := s.Withdraw(1); *w != want {
+			t.Errorf("%+v, want %+v", *w, want)
+		}
+		if out := s.Outbox()[mails:]; expired != (len(out) == 1) || expired && out[0] != (Mail{ID: uint64(mails) + 1, TimeUs: timeUs, Withdraw: want}) {
+			t.Errorf("new in the outbox are %+v", out)
+		}
+		if len(e.Settlements) != 1 || e.Settlements[0].Account != 1 || len(e.Settlements[0].Changes()) != 0 || e.Withdraw != nil {
+			t.Errorf("%+v", e)
+		}
+		if err := s.Check(); err != nil {
+			t.Error(err)
+		}
+	}
+	want.Tries = 1
+	code(40, false)
+	want.Tries = 2
+	code(41, false)
+	want.Issue, want.IssuedUs = 2, 42 // tries count over all issues
+	code(42, true)
+	want.Tries = 3
+	code(43, false)
+	if out := s.Outbox(); out[0].Withdraw.Issue != 1 || out[0].Withdraw.Tries != 0 {
+		t.Errorf("the first mail is %+v now", out[0])
+	}
+}
+
+func TestWithdrawCommandsUseTheirNoncesWhichNeverFall(t *testing.T) {
+	for _, nonce := range []struct{ used, want uint64 }{{9, 9}, {7, 7}, {3, 7}} { // it was 7
+		a, c, w := ask(), confirm1(), wrongCode1()
+		a.Withdraw.Nonce, c.WithdrawMoved.Nonce, w.CodeRefused.Nonce = nonce.used, nonce.used, nonce.used
+		for _, r := range []event.Record{a, c, w} {
+			s := asked()
+			apply(t, s, r)
+			if k := s.KeyByName("alice-1"); k.Nonce != nonce.want {
+				t.Errorf("%v: nonce %d after %d, want %d", r.Kind, k.Nonce, nonce.used, nonce.want)
+			}
+		}
+	}
+}
+
+func TestAnOperatorMovesAWithdrawWithoutAKey(t *testing.T) {
+	s := asked()
+	apply(t, s, approve2())
+	if k := s.KeyByName("alice-1"); k.Nonce != 7 {
+		t.Errorf("nonce %d", k.Nonce)
+	}
+}
+
+func TestWhatIsNotPendingHasNoWithdraw(t *testing.T) {
+	s := asked()
+	if s.Withdraw(0) != nil || s.Withdraw(3) != nil || len(s.Account(3).Withdraws()) != 0 || s.Account(3).Fees() != nil {
+		t.Error("something unknown is known")
+	}
+	apply(t, s, approve2())
+	if s.Withdraw(2) != nil || len(s.Withdraws()) != 1 || s.LastWithdraw() != 2 {
+		t.Errorf("%+v up to %d", s.Withdraws(), s.LastWithdraw())
+	}
+}

@@ -1,0 +1,182 @@
+package state
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+
+	"exchange/core/event"
+	"exchange/core/money"
+)
+
+// A world is what the records say beside orders, kept in the obvious way: what has come in and gone out
+// of each currency, nonces, withdraws, mails, and what operators decided.
+type world struct {
+	in, out      map[uint16]money.Balance // by currency
+	nonces       map[uint32]uint64        // by key
+	withdraws    []Withdraw               // pending, by id
+	lastWithdraw uint64
+	mails        []Mail // to be sent, by id
+	lastMail     uint64
+	ended        *Withdraw // by the newest record
+	halted       map[uint16]bool
+	frozen       map[uint32]bool
+	maintenance  event.Maintenance
+	own          map[uint32]map[uint16]FeeRates // by account and pair
+}
+
+func newWorld() *world {
+	return &world{in: map[uint16]money.Balance{}, out: map[uint16]money.Balance{}, nonces: map[uint32]uint64{}, halted: map[uint16]bool{},
+		frozen: map[uint32]bool{}, own: map[uint32]map[uint16]FeeRates{}}
+}
+
+func (w *world) note(r *event.Record) {
+	w.ended = nil
+	switch r.Kind {
+	case event.KindDeposit:
+		w.in[r.Deposit.Currency] = w.in[r.Deposit.Currency].Add(r.Deposit.Amount.Balance())
+	case event.KindOrder:
+		w.use(r.Order.Key, r.Order.Nonce)
+	case event.KindCancel:
+		w.use(r.Cancel.Key, r.Cancel.Nonce)
+	case event.KindRefusal:
+		w.use(r.Refusal.Key, r.Refusal.Nonce)
+	case event.KindWithdraw:
+		k := &r.Withdraw
+		w.use(k.Key, k.Nonce)
+		w.lastWithdraw = max(w.lastWithdraw, k.ID)
+		made := Withdraw{ID: k.ID, Account: k.Account, Currency: k.Currency, Amount: k.Amount, Status: event.WithdrawNew,
+			TimeUs: r.TimeUs, Address: k.Address, Issue: 1, IssuedUs: r.TimeUs}
+		w.withdraws = append(w.withdraws, made)
+		slices.SortFunc(w.withdraws, func(a, b Withdraw) int { return cmp.Compare(a.ID, b.ID) })
+		w.mail(r.TimeUs, made)
+	case event.KindWithdrawMoved:
+		w.use(r.WithdrawMoved.Key, r.WithdrawMoved.Nonce)
+		w.move(r)
+	case event.KindCodeRefused:
+		w.use(r.CodeRefused.Key, r.CodeRefused.Nonce)
+		k := &w.withdraws[w.at(r.CodeRefused.Withdraw)]
+		if !r.CodeRefused.Expired {
+			k.Tries++
+			break
+		}
+		k.Issue, k.IssuedUs = k.Issue+1, r.TimeUs
+		w.mail(r.TimeUs, *k)
+	case event.KindMailed:
+		w.mails = slices.DeleteFunc(w.mails, func(m Mail) bool { return m.ID == r.Mailed.ID })
+	case event.KindHalt:
+		w.halted[r.Pair] = r.Halt.Halted
+	case event.KindFreeze:
+		w.frozen[r.Freeze.Account] = r.Freeze.Frozen
+	case event.KindMaintenance:
+		w.maintenance = r.Maintenance
+	case event.KindFees:
+		f := &r.Fees
+		if w.own[f.Account] == nil {
+			w.own[f.Account] = map[uint16]FeeRates{}
+		}
+		delete(w.own[f.Account], r.Pair)
+		if f.Own {
+			w.own[f.Account][r.Pair] = FeeRates{Maker: f.Maker, Taker: f.Taker}
+		}
+	}
+}
+
+func (w *world) move(r *event.Record) {
+	m := &r.WithdrawMoved
+	i := w.at(m.ID)
+	k := w.withdraws[i]
+	k.Status, k.Details = m.To, m.Details
+	if m.To == event.WithdrawVerified {
+		w.withdraws[i] = k
+		return
+	}
+	w.withdraws = slices.Delete(w.withdraws, i, i+1)
+	w.ended = &k
+	switch m.To {
+	case event.WithdrawApproved:
+		w.out[k.Currency] = w.out[k.Currency].Add(k.Amount.Balance())
+	case event.WithdrawRefused:
+		w.mail(r.TimeUs, k)
+	}
+}
+
+func (w *world) at(id uint64) int {
+	return slices.IndexFunc(w.withdraws, func(k Withdraw) bool { return k.ID == id })
+}
+
+func (w *world) mail(timeUs int64, k Withdraw) {
+	w.lastMail++
+	w.mails = append(w.mails, Mail{ID: w.lastMail, TimeUs: timeUs, Withdraw: k})
+}
+
+func (w *world) use(key uint32, nonce uint64) {
+	if key != 0 {
+		w.nonces[key] = max(w.nonces[key], nonce)
+	}
+}
+
+// rates are an account's in a pair: its own, or the usual ones.
+func (w *world) rates(account uint32, pair uint16) FeeRates {
+	if r, own := w.own[account][pair]; own {
+		return r
+	}
+	return FeeRates{Maker: 100_000, Taker: 200_001}
+}
+
+// differs says in what a state is not this world, "" if it is.
+func (w *world) differs(s *State) string {
+	for i, c := range s.Currencies() {
+		n := uint16(i + 1)
+		var sum money.Balance
+		for _, a := range s.Accounts() {
+			sum = sum.Add(a.Wallet.Get(n).Balance)
+		}
+		if c.Deposited != w.in[n] || c.Withdrawn != w.out[n] || sum != w.in[n].Sub(w.out[n]) {
+			return fmt.Sprintf("%s: %+v, all hold %v; in came %v, out went %v", c.Code, c, sum, w.in[n], w.out[n])
+		}
+	}
+	for _, k := range s.Keys() {
+		if k.Nonce != w.nonces[k.Number] {
+			return fmt.Sprintf("key %d has used nonce %d, want %d", k.Number, k.Nonce, w.nonces[k.Number])
+		}
+	}
+	if len(s.Withdraws()) != len(w.withdraws) || s.LastWithdraw() != w.lastWithdraw {
+		return fmt.Sprintf("%d withdraws up to id %d, want %d up to %d", len(s.Withdraws()), s.LastWithdraw(), len(w.withdraws), w.lastWithdraw)
+	}
+	of := map[uint32][]Withdraw{}
+	for _, k := range w.withdraws {
+		if got := s.Withdraw(k.ID); got == nil || *got != k || got != s.Withdraws()[k.ID] {
+			return fmt.Sprintf("withdraw %+v, want %+v", got, k)
+		}
+		of[k.Account] = append(of[k.Account], k)
+	}
+	if !slices.Equal(s.Outbox(), w.mails) {
+		return fmt.Sprintf("the outbox is %+v, want %+v", s.Outbox(), w.mails)
+	}
+	if s.Maintenance() != w.maintenance {
+		return fmt.Sprintf("maintenance is %+v, want %+v", s.Maintenance(), w.maintenance)
+	}
+	for _, p := range s.Pairs() {
+		if p.Halted != w.halted[p.Number] {
+			return fmt.Sprintf("the halt of %s is %v", p.Name, p.Halted)
+		}
+	}
+	for _, a := range s.Accounts() {
+		if a.Frozen != w.frozen[a.ID] || !maps.Equal(a.Fees(), w.own[a.ID]) {
+			return fmt.Sprintf("account %s is frozen: %v, with fees %v, want %v, %v", a.Name, a.Frozen, a.Fees(), w.frozen[a.ID], w.own[a.ID])
+		}
+		var own []Withdraw
+		for _, k := range a.Withdraws() {
+			own = append(own, *k)
+			if s.Withdraw(k.ID) != k {
+				return fmt.Sprintf("withdraw %d is not what account %s has", k.ID, a.Name)
+			}
+		}
+		if !slices.Equal(own, of[a.ID]) {
+			return fmt.Sprintf("account %s has %+v pending, want %+v", a.Name, own, of[a.ID])
+		}
+	}
+	return ""
+}

@@ -1,0 +1,214 @@
+package gateway
+
+import (
+	"context"
+	"encoding/json"
+	"strings"
+	"testing"
+
+	"exchange/actors"
+	"exchange/core/state"
+	"exchange/persistence"
+	"exchange/persistence/backup"
+	"exchange/persistence/pebble"
+)
+
+// streamed are the lines of a long answer, but the last, which is what end has. The rest must be well.
+func streamed(t *testing.T, a answer) (list []string, end string) {
+	t.Helper()
+	list = strings.Split(strings.TrimSuffix(a.body, "\n"), "\n")
+	last, ok := strings.CutPrefix(list[len(list)-1], `{"end":`)
+	if a.status != 200 || string(a.header.ContentType()) != "application/x-ndjson" || !ok {
+		t.Fatalf("%d %s", a.status, a.body)
+	}
+	return list[:len(list)-1], strings.TrimSuffix(last, "}")
+}
+
+// withFees is an exchange with fees where alice has sold to bob: 1 BTC at 100 three times.
+func withFees(t *testing.T, keep persistence.Retention) *harness {
+	h := newHarness(t, func(o *actors.Options) {
+		o.Retention = keep
+		for i := range o.Pairs {
+			o.Pairs[i].Fees = state.FeeRates{Maker: 100_000, Taker: 200_000} // 0.1 % and 0.2 %
+		}
+	})
+	if keep != (persistence.Retention{}) {
+		h.stop()
+		dir := t.TempDir()
+		h.open = func() persistence.Store {
+			s, err := pebble.Open(dir, pebble.Options{Logger: quiet(), Retention: keep})
+			if err != nil {
+				t.Fatal(err)
+			}
+			return s
+		}
+		h.start()
+	}
+	h.account("alice")
+	h.account("bob")
+	for _, d := range [][3]string{{"alice", "10", "BTC"}, {"bob", "1000", "USDT"}} {
+		if _, err := h.deposit(d[0], d[1], d[2], "deposit of "+d[0]); err != nil {
+			t.Fatal(err)
+		}
+	}
+	h.post("alice", "/api/v1/order/", order("sell", "BTC_USDT", "3", "100"))
+	for range 3 {
+		if a := h.post("bob", "/api/v1/order/", order("buy", "BTC_USDT", "1", "100")); a.status != 201 {
+			t.Fatal(a.body)
+		}
+	}
+	return h
+}
+
+// statementOf has each line as "CURRENCY CHANGE BALANCE CAUSE".
+func statementOf(t *testing.T, ask func(method, path, body string, headers ...string) answer, account string) string {
+	t.Helper()
+	list, end := streamed(t, ask("GET", "/operator/v1/statement?account="+account, ""))
+	var text strings.Builder
+	for _, line := range list {
+		var l struct {
+			Currency, Change, Cause string
+			Balance                 json.Number
+		}
+		if err := json.Unmarshal([]byte(line), &l); err != nil {
+			t.Fatalf("%s: %v", line, err)
+		}
+		text.WriteString(l.Currency + " " + l.Change + " " + l.Balance.String() + " " + l.Cause + "\n")
+	}
+	var n int
+	if err := json.Unmarshal([]byte(end), &n); err != nil || n != len(list) {
+		t.Errorf("there are %d lines, the end speaks of %s", len(list), end)
+	}
+	return text.String()
+}
+
+func TestAStatementAddsUp(t *testing.T) {
+	h := withFees(t, persistence.Retention{})
+	ask := operator(t, h.gateway)
+	f := func(account, want string) {
+		t.Helper()
+		if got := statementOf(t, ask, account); got != want {
+			t.Errorf("%s:\n%swant\n%s", account, got, want)
+		}
+	}
+	f("bob", "BTC -0.002 2.994 fee\nBTC 1 2.996 trade\nUSDT -100 700 trade\n"+
+		"BTC -0.002 1.996 fee\nBTC 1 1.998 trade\nUSDT -100 800 trade\n"+
+		"BTC -0.002 0.998 fee\nBTC 1 1 trade\nUSDT -100 900 trade\n"+
+		"USDT 1000 1000 deposit\n")
+	f("alice", "USDT -0.1 299.7 fee\nBTC -1 7 trade\nUSDT 100 299.8 trade\n"+
+		"USDT -0.1 199.8 fee\nBTC -1 8 trade\nUSDT 100 199.9 trade\n"+
+		"USDT -0.1 99.9 fee\nBTC -1 9 trade\nUSDT 100 100 trade\n"+
+		"BTC 10 10 deposit\n")
+	f(actors.FeeAccount, "BTC 0.002 0.006 fee income\nUSDT 0.1 0.3 fee income\n"+
+		"BTC 0.002 0.004 fee income\nUSDT 0.1 0.2 fee income\n"+
+		"BTC 0.002 0.002 fee income\nUSDT 0.1 0.1 fee income\n")
+	says(t, "nobody", ask("GET", "/operator/v1/statement?account=carol", ""), 400, refusal(`there is no account "carol"`))
+	says(t, "no name", ask("GET", "/operator/v1/statement", ""), 400, refusal(`there is no account ""`))
+}
+
+// What trades that are not kept any more did cannot be told, nor how older deposits stand to them.
+func TestAStatementEndsWhereTradesAreNotKept(t *testing.T) {
+	h := withFees(t, persistence.Retention{Trades: 2})
+	ask := operator(t, h.gateway)
+	want := "BTC -0.002 2.994 fee\nBTC 1 2.996 trade\nUSDT -100 700 trade\n" +
+		"BTC -0.002 1.996 fee\nBTC 1 1.998 trade\nUSDT -100 800 trade\n" +
+		"BTC 0.998 0.998 brought forward\nUSDT 900 900 brought forward\n"
+	if got := statementOf(t, ask, "bob"); got != want {
+		t.Errorf("got\n%swant\n%s", got, want)
+	}
+}
+
+func TestTradesAreExportedOldestFirst(t *testing.T) {
+	h := withFees(t, persistence.Retention{})
+	ask := operator(t, h.gateway)
+	list, end := streamed(t, ask("GET", "/operator/v1/trades?pair=BTC_USDT", ""))
+	if len(list) != 3 || end != "3" {
+		t.Fatalf("%v, %s", list, end)
+	}
+	var first, last struct {
+		ID           int
+		Time         string
+		Taker, Maker string
+		Price        json.Number
+		TakerFee     json.Number `json:"taker_fee"`
+		MakerFee     json.Number `json:"maker_fee"`
+	}
+	if err := json.Unmarshal([]byte(list[0]), &first); err != nil {
+		t.Fatal(err)
+	}
+	if err := json.Unmarshal([]byte(list[2]), &last); err != nil {
+		t.Fatal(err)
+	}
+	if first.ID != 1 || last.ID != 3 || first.Taker != "bob" || first.Maker != "alice" || first.Price != "100" || first.TakerFee != "0.002" || first.MakerFee != "0.1" {
+		t.Errorf("%s", list)
+	}
+	f := func(query string, n int) {
+		t.Helper()
+		if got, _ := streamed(t, ask("GET", "/operator/v1/trades?pair=BTC_USDT&"+query, "")); len(got) != n {
+			t.Errorf("%s: %d trades, want %d", query, len(got), n)
+		}
+	}
+	f("from=2020-01-01", 3)
+	f("to=2020-01-01", 0)
+	f("from="+first.Time, 3)
+	f("to="+first.Time, 0)
+	f("from="+last.Time, 1)
+	f("to="+last.Time, 2)
+	says(t, "a pair", ask("GET", "/operator/v1/trades?pair=BTC", ""), 400, refusal(`there is no pair "BTC"`))
+	says(t, "a time", ask("GET", "/operator/v1/trades?pair=BTC_USDT&from=now", ""), 400, refusal(`from: "now" is no time such as 2026-11-21 or 2026-11-21T08:00:00Z`))
+}
+
+func TestTheAuditOfARunningExchangeIsClean(t *testing.T) {
+	h := withFees(t, persistence.Retention{})
+	ask := operator(t, h.gateway)
+	_, end := streamed(t, ask("POST", "/operator/v1/audit", "{}"))
+	var a struct {
+		Sequence, Records uint64
+		Differences       []string
+		Totals            []struct {
+			Currency            string
+			Deposited, Balances json.Number
+		}
+	}
+	if err := json.Unmarshal([]byte(end), &a); err != nil || a.Differences == nil || len(a.Differences) > 0 || a.Records != a.Sequence || a.Sequence == 0 {
+		t.Fatalf("%s: %v", end, err)
+	}
+	if len(a.Totals) != 3 || a.Totals[0].Currency != "BTC" || a.Totals[0].Deposited != "10" || a.Totals[0].Balances != "10" {
+		t.Errorf("totals are %+v", a.Totals)
+	}
+	says(t, "an archive", ask("POST", "/operator/v1/audit", `{"archive":"/a"}`), 400, refusal("the server runs without --archive: the first records may be gone"))
+	says(t, "a slip", ask("POST", "/operator/v1/audit", `{"archives":"/a"}`), 400, refusal(`the body is not the JSON object that is expected: json: unknown field "archives"`))
+
+	h.gateway.opts.Archive = damagedArchive{}
+	says(t, "another archive", ask("POST", "/operator/v1/audit", `{"archive":"/a"}`), 400, refusal("the server archives to /archive, not to /a"))
+	want := `{"error":"replaying the archive: corrupt: stored data fails its checks","damaged":true}` + "\n"
+	if a := ask("POST", "/operator/v1/audit", `{"archive":"/archive"}`); a.status != 200 || a.body != want {
+		t.Errorf("a damaged archive: %d %s", a.status, a.body)
+	}
+}
+
+type damagedArchive struct{}
+
+func (damagedArchive) Dir() string { return "/archive" }
+
+func (damagedArchive) Read(context.Context, uint64, func(prev, next uint64, batch []byte) error) error {
+	return persistence.ErrCorrupt
+}
+
+func TestABackupIsStreamed(t *testing.T) {
+	h := withFees(t, persistence.Retention{})
+	a := operator(t, h.gateway)("GET", "/operator/v1/backup", "")
+	info, err := backup.Verify(strings.NewReader(a.body))
+	if err != nil || a.status != 200 || info.Accounts != 3 || info.Rows["trades"] != 3 || info.Rows["deposits"] != 2 {
+		t.Fatalf("%d %+v, %v", a.status, info, err)
+	}
+}
+
+// A panic in what streams an answer must not end the exchange.
+func TestALongAnswerThatPanicsIsAnError(t *testing.T) {
+	h := newHarness(t, nil)
+	got, err := guarded(h.engine, "/path", func() (any, error) { panic("no") })
+	if got != nil || err == nil || !strings.Contains(err.Error(), "internal error, request id ") {
+		t.Errorf("%v, %v", got, err)
+	}
+}

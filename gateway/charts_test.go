@@ -1,0 +1,303 @@
+package gateway
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"exchange/core/event"
+	"exchange/core/matching"
+	"exchange/core/money"
+)
+
+// Tickers and candles are compared with what all trades of the public list add up to, each time from the first.
+
+type marketTrade struct {
+	us     int64
+	price  money.Price
+	amount money.Amount
+}
+
+// marketTrades reads all trades of a pair from the API, oldest first.
+func marketTrades(t *testing.T, h *harness, pair string) []marketTrade {
+	t.Helper()
+	var all []marketTrade
+	for before := ""; ; {
+		list := decode[[]struct{ ID, Price, Timestamp, Amount json.Number }](t, h.do("GET", "/api/v1/exchanges/?limit=1000&pair="+pair+before, "", ""))
+		for _, x := range list {
+			at, err1 := money.ParsePrice(x.Timestamp.String())
+			price, err2 := money.ParsePrice(x.Price.String())
+			amount, err3 := money.ParseAmount(x.Amount.String())
+			if err1 != nil || err2 != nil || err3 != nil {
+				t.Fatalf("a trade %+v", x)
+			}
+			all = append(all, marketTrade{int64(at) / 100, price, amount})
+		}
+		if len(list) < 1000 {
+			slices.Reverse(all)
+			return all
+		}
+		before = "&before=" + list[len(list)-1].ID.String()
+	}
+}
+
+type frame struct {
+	name    string
+	seconds int64
+}
+
+var frames = []frame{{"1", 60}, {"5", 300}, {"15", 900}, {"30", 1800}, {"60", 3600}, {"240", 14_400}, {"D", 86_400}}
+
+// A candle as the API writes it.
+type candle struct {
+	time int64
+	text string
+}
+
+// candlesOf are all candles of the trades, newest first.
+func candlesOf(trades []marketTrade, seconds int64) (list []candle) {
+	for from := 0; from < len(trades); {
+		at := trades[from].us / 1e6 / seconds * seconds
+		first := trades[from]
+		high, low, last, volume := first.price, first.price, first.price, money.Total{}
+		for ; from < len(trades) && trades[from].us/1e6/seconds*seconds == at; from++ {
+			x := trades[from]
+			high, low, last, volume = max(high, x.price), min(low, x.price), x.price, volume.Add(x.amount)
+		}
+		list = append(list, candle{at, fmt.Sprintf(`{"time":%d,"open":%v,"high":%v,"low":%v,"close":%v,"volume":%v}`, at, first.price, high, low, last, volume)})
+	}
+	slices.Reverse(list)
+	return list
+}
+
+// tickerOf is the ticker of the trades at a moment, without its time and the best prices.
+func tickerOf(trades []marketTrade, pair string, now time.Time) string {
+	begin := now.UTC().Truncate(time.Minute).Add(-1439 * time.Minute).UnixMicro()
+	var last, before, high, low money.Price
+	var volume money.Total
+	for _, x := range trades {
+		last = x.price
+		if x.us < begin {
+			before = x.price
+			continue
+		}
+		if low == 0 || x.price < low {
+			low = x.price
+		}
+		if before == 0 {
+			before = x.price
+		}
+		high, volume = max(high, x.price), volume.Add(x.amount)
+	}
+	return fmt.Sprintf(`"pair":%q,"last":%v,"diff":%s,"vol":%v,"high":%v,"low":%v,`, pair, last, signedText(last-before), volume, high, low)
+}
+
+func signedText(v money.Price) string {
+	if v < 0 {
+		return "-" + (-v).String()
+	}
+	return v.String()
+}
+
+// withHistory is an exchange whose journal has trades of pair 1 of some days: alice with herself. They
+// begin in another minute mostly, now and then in another hour or day, and end before now.
+func withHistory(t *testing.T, random *rand.Rand, n int) *harness {
+	h := newHarness(t, nil)
+	h.account("alice")
+	h.account("bob")
+	for _, d := range [][2]string{{"alice", "BTC"}, {"alice", "ETH"}, {"bob", "USDT"}} {
+		if _, err := h.deposit(d[0], "1000000", d[1], d[0]+d[1]); err != nil {
+			t.Fatal(err)
+		}
+	}
+	times := []int64{time.Now().Add(-time.Minute).UnixMicro()}
+	for range n - 1 {
+		gap := random.Int64N(1e6)
+		switch random.IntN(100) {
+		case 0:
+			gap += random.Int64N(8 * 3600e6)
+		case 1, 2, 3, 4, 5, 6, 7, 8, 9, 10:
+			gap = 0
+		default:
+			gap += random.Int64N(150e6)
+		}
+		times = append(times, times[len(times)-1]-gap)
+	}
+	slices.Reverse(times)
+	var records []event.Record
+	for i, at := range times {
+		id, price, amount := uint64(2*i+1), money.Price(1+random.Int64N(1000)*random.Int64N(1e8)), money.Amount(1+random.Int64N(1e9))
+		records = append(records,
+			event.Record{Kind: event.KindOrder, Pair: 1, TimeUs: at, Order: event.Order{ID: id, Account: 1, Side: matching.Sell, Price: price, Amount: amount, Remaining: amount}},
+			event.Record{Kind: event.KindOrder, Pair: 1, TimeUs: at, Order: event.Order{ID: id + 1, Account: 1, Side: matching.Buy, Price: price, Amount: amount,
+				Trades: []event.Trade{{ID: uint64(i + 1), Maker: id, MakerAccount: 1, Price: price, Amount: amount}}}})
+	}
+	h.journal(records...)
+	return h
+}
+
+// journal restarts the exchange with more records than it has written itself: they have times of their own.
+func (h *harness) journal(records ...event.Record) {
+	h.t.Helper()
+	h.stop()
+	store, ctx := h.open(), context.Background()
+	token, last, err := store.Acquire(ctx, "test")
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	batch := event.BeginBatch(nil)
+	for i := range records {
+		batch = records[i].Append(batch)
+	}
+	batch = event.EndBatch(batch, token.Epoch(), last, uint32(len(records)))
+	if err := errors.Join(store.Append(ctx, token, last, last+uint64(len(records)), batch), store.Close()); err != nil {
+		h.t.Fatal(err)
+	}
+	h.start()
+}
+
+func TestTickersAndCandlesAreThoseOfAllTrades(t *testing.T) {
+	random := seeded(t)
+	h := withHistory(t, random, 1500)
+	check := func() {
+		t.Helper()
+		for _, pair := range listPairs {
+			trades := marketTrades(t, h, pair)
+			checkTicker(t, h, pair, trades)
+			for _, f := range frames {
+				for range 20 {
+					checkChart(t, h, pair, f, candlesOf(trades, f.seconds), random)
+				}
+			}
+		}
+	}
+	trade := func(n int) {
+		t.Helper()
+		for range n {
+			pair, price, amount := []string{"BTC_USDT", "ETH_USDT"}[random.IntN(2)], strconv.Itoa(1+random.IntN(50)), strconv.Itoa(1+random.IntN(5))
+			both := [][2]string{{"alice", "sell"}, {"bob", "buy"}}
+			if random.IntN(2) == 0 {
+				slices.Reverse(both)
+			}
+			for _, x := range both {
+				if a := h.post(x[0], "/api/v1/order", order(x[1], pair, amount, price)); a.status != 201 {
+					t.Fatalf("%d %s", a.status, a.body)
+				}
+			}
+			trades := marketTrades(t, h, pair)
+			checkTicker(t, h, pair, trades)
+			f := frames[random.IntN(len(frames))]
+			checkChart(t, h, pair, f, candlesOf(trades, f.seconds), random)
+		}
+	}
+	check()
+	trade(8)
+	check()
+	h.crash()
+	h.start()
+	check()
+	trade(8)
+	h.stop()
+	h.start()
+	check()
+}
+
+// checkTicker asks again when the minute has turned meanwhile.
+func checkTicker(t *testing.T, h *harness, pair string, trades []marketTrade) {
+	t.Helper()
+	for {
+		before := time.Now()
+		a := h.do("GET", "/api/v1/ticker/?pair="+pair, "", "")
+		all := h.do("GET", "/api/v1/ticker/", "", "")
+		if after := time.Now(); after.Unix()/60 != before.Unix()/60 {
+			continue
+		}
+		wellFormed(t, pair, a)
+		if want := tickerOf(trades, pair, before); !strings.Contains(a.body, want) {
+			t.Fatalf("the ticker is %s, want %s", a.body, want)
+		}
+		if one := strings.Trim(a.body, "[]"); !strings.Contains(all.body, one) {
+			t.Fatalf("the ticker is %s, among all it is not: %s", one, all.body)
+		}
+		at := decode[[]struct{ Timestamp float64 }](t, a)[0].Timestamp
+		made := float64(before.Unix() / 60 * 60)
+		if len(trades) > 0 {
+			made = max(made, float64(trades[len(trades)-1].us)/1e6)
+		}
+		if at < made || at > float64(time.Now().UnixMicro())/1e6 {
+			t.Fatalf("the ticker is of %f, want %f at least", at, made)
+		}
+		return
+	}
+}
+
+// checkChart asks for a random part of a chart that has all these candles.
+func checkChart(t *testing.T, h *harness, pair string, f frame, all []candle, random *rand.Rand) {
+	t.Helper()
+	q := &query{random: random, defaultLimit: 720, mostLimit: 2000}
+	q.limit = q.defaultLimit
+	if q.flip() {
+		n := []int{1, 2, 100, 719, 720, 721, 1000, 2000, 2001, 1 << 40}[random.IntN(10)]
+		q.limit = min(n, q.mostLimit)
+		q.add("limit", n)
+	}
+	// Of times only their order counts, so they are in units of 1e-8 seconds as they are parsed.
+	bound := func(name string, unset money.Price) money.Price {
+		if random.IntN(2) == 0 {
+			return unset
+		}
+		whole := int64(random.IntN(3) - 1)
+		if len(all) > 0 && random.IntN(6) > 0 {
+			whole = all[random.IntN(len(all))].time + int64(random.IntN(3)-1)*f.seconds*int64(random.IntN(2))
+		} else if random.IntN(3) == 0 {
+			whole = []int64{-92_000_000_000, 92_000_000_000, -1e9}[random.IntN(3)]
+		}
+		v := money.Price(whole)*1e8 + []money.Price{0, 0, 1, -1, 50_000_000, -99_999_999}[random.IntN(6)]
+		q.add(name, signedText(v))
+		return v
+	}
+	since, until := bound("since", -1<<62), bound("until", 1<<62)
+	path := "/api/charts/" + pair + "/" + f.name + "/chart" + q.String()
+	a := h.do("GET", path, "", "")
+	var texts []string
+	for _, c := range all {
+		if at := money.Price(c.time) * 1e8; at >= since && at <= until && len(texts) < q.limit {
+			texts = append(texts, c.text)
+		}
+	}
+	if expected := "[" + strings.Join(texts, ",") + "]"; a.status != 200 || a.body != expected {
+		t.Fatalf("%s: %d, %d candles, want %d of %d\n got %.300s\nwant %.300s", path, a.status, strings.Count(a.body, "time"), len(texts), len(all), a.body, expected)
+	}
+}
+
+// A bound with a fraction is the next second inside it, also before 1970.
+func TestTheBoundsOfAChartAreWholeSecondsInsideThem(t *testing.T) {
+	f := func(text string, since, until int64) {
+		t.Helper()
+		var r request
+		if err := r.query.ParseQuery([]byte("t=" + text)); err != nil {
+			t.Fatal(err)
+		}
+		if s, u := r.moment("t", true, 7), r.moment("t", false, 7); s != since || u != until || len(r.fields) > 0 {
+			t.Errorf("%s: since %d until %d, want %d and %d; %v", text, s, u, since, until, r.fields)
+		}
+	}
+	f("0", 0, 0)
+	f("-0", 0, 0)
+	f("12", 12, 12)
+	f("12.00", 12, 12)
+	f("12.00000001", 13, 12)
+	f("12.99999999", 13, 12)
+	f("-12", -12, -12)
+	f("-12.5", -12, -13)
+	f("-0.00000001", 0, -1)
+	f("1e3", 1000, 1000)
+	f("92233720368.54775807", 92233720369, 92233720368)
+}

@@ -1,0 +1,105 @@
+package gateway
+
+import (
+	"bytes"
+	"mime"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+)
+
+var (
+	linked   = regexp.MustCompile(`(?i)(?:src|href|action|data|poster|srcset)\s*=\s*["']?([^"'\s>]+)`)
+	cssLinks = regexp.MustCompile(`(?i)url\(\s*["']?([^"')]{0,60})|@import\s*(.{0,60})`)
+)
+
+func TestThePageOfTheAPIComesFromHereAlone(t *testing.T) {
+	do := bare(Options{})
+	var files []string
+	for _, path := range []string{"/docs", "/docs/", "/docs?proxy=http://elsewhere.example/", "/docs/?url=http://elsewhere.example/x.json"} {
+		a := do("GET", path, "Accept", "text/html")
+		if a.StatusCode() != 200 || string(a.Header.ContentType()) != "text/html; charset=utf-8" {
+			t.Fatalf("%s: %d %s", path, a.StatusCode(), a.Header.ContentType())
+		}
+		for _, must := range []string{"default-src 'none'", "script-src 'self' 'unsafe-inline'", "connect-src 'self'"} {
+			if policy := string(a.Header.Peek("Content-Security-Policy")); !strings.Contains(policy, must) {
+				t.Errorf("%s: Content-Security-Policy is %q", path, policy)
+			}
+		}
+		page := string(a.Body())
+		if !strings.Contains(page, `"swaggerJsonUrl":"/api/openapi.json"`) || strings.Contains(page, "elsewhere") || strings.Contains(page, "@import") {
+			t.Errorf("%s:\n%s", path, page)
+		}
+		files = nil
+		for _, m := range linked.FindAllStringSubmatch(page, -1) {
+			name, ok := strings.CutPrefix(m[1], "/docs/")
+			if !ok {
+				t.Errorf("%s: the page links to %s", path, m[1])
+			}
+			files = append(files, name)
+		}
+	}
+	slices.Sort(files)
+	want := slices.Clone(docsFiles)
+	if slices.Sort(want); !slices.Equal(files, want) {
+		t.Errorf("the page links to %v, served are %v", files, want)
+	}
+}
+
+func TestTheFilesOfThePageAreServed(t *testing.T) {
+	do := bare(Options{AddressRate: Rate{PerSecond: 1, Burst: 1000}, RateEntries: 10})
+	kinds := map[string][]string{"css": {"text/css"}, "js": {"text/javascript", "application/javascript"}, "png": {"image/png"}}
+	for _, name := range docsFiles {
+		path := "/docs/" + name
+		plain := do("GET", path)
+		kind, _, err := mime.ParseMediaType(string(plain.Header.ContentType()))
+		if extension := name[strings.LastIndexByte(name, '.')+1:]; err != nil || !slices.Contains(kinds[extension], kind) {
+			t.Errorf("%s: Content-Type %q", path, plain.Header.ContentType())
+		}
+		if plain.StatusCode() != 200 || len(plain.Body()) < 100 || headerOf(plain, "X-RateLimit-Limit") != "1000" ||
+			string(plain.Header.Peek("Cache-Control")) != cacheControl || string(plain.Header.Peek("Access-Control-Allow-Origin")) != "*" {
+			t.Errorf("%s: %d, %d bytes\n%s", path, plain.StatusCode(), len(plain.Body()), &plain.Header)
+		}
+		packed := do("GET", path+"/", "Accept-Encoding", "gzip, br")
+		body := packed.Body()
+		if string(packed.Header.Peek("Content-Encoding")) == "gzip" {
+			if body, err = packed.BodyGunzip(); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if packed.StatusCode() != 200 || !bytes.Equal(body, plain.Body()) {
+			t.Errorf("%s: %d, gzip has other content", path, packed.StatusCode())
+		}
+		etag := string(plain.Header.Peek("ETag"))
+		if again := do("GET", path, "If-None-Match", etag); etag == "" || again.StatusCode() != 304 || len(again.Body()) > 0 {
+			t.Errorf("%s with its ETag %s: %d", path, etag, again.StatusCode())
+		}
+		if strings.HasSuffix(name, ".css") {
+			for _, m := range cssLinks.FindAllStringSubmatch(string(plain.Body()), -1) {
+				if !strings.HasPrefix(m[1], "data:") {
+					t.Errorf("%s loads %s", path, m[0])
+				}
+			}
+		}
+	}
+	for _, path := range []string{"/docs/x", "/docs/swagger-ui.js", "/docs/embed.go", "/docs/swagger-ui.css.gz", "/docs/%zz", "/docs/..", "/docs/../docs", "/docs/x/y", "/docs//"} {
+		if a := do("GET", path); a.StatusCode() != 404 || string(a.Body()) != detail(NotFound.Detail) || string(a.Header.ContentType()) != "application/json" {
+			t.Errorf("%s: %d %s", path, a.StatusCode(), a.Body())
+		}
+	}
+	if a := do("POST", "/docs"); a.StatusCode() != 405 || string(a.Header.Peek("Allow")) != "GET, HEAD, OPTIONS" {
+		t.Errorf("POST: %d", a.StatusCode())
+	}
+}
+
+func TestHEADOfThePageAndTheDocumentHasTheirLength(t *testing.T) {
+	h := newHarness(t, nil)
+	for _, path := range []string{"/docs", "/docs/swagger-ui.css", "/docs/favicon-32x32.png", "/api/openapi.json"} {
+		get, head := h.do("GET", path, "", ""), h.do("HEAD", path, "", "")
+		if head.status != 200 || head.body != "" || head.header.ContentLength() != len(get.body) || string(head.header.ContentType()) != string(get.header.ContentType()) {
+			t.Errorf("%s: HEAD has %d, %d bytes, length %d, %s; GET has %d bytes, %s", path, head.status, len(head.body), head.header.ContentLength(), head.header.ContentType(),
+				len(get.body), get.header.ContentType())
+		}
+	}
+}

@@ -1,0 +1,134 @@
+package gateway
+
+import (
+	"fmt"
+	"io"
+	"net"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// listening is a gateway without an engine behind real sockets: they are what is limited.
+func listening(t *testing.T, connections int, wrap func(net.Listener) net.Listener) (public, operator func() net.Conn) {
+	g := New(Options{Log: quiet(), BodyBytes: 1 << 10, HeaderBytes: 1 << 10, Connections: connections, OperatorToken: operatorToken})
+	t.Cleanup(func() { g.Shutdown(time.Minute) })
+	serve := func(serve func(net.Listener) error) func() net.Conn {
+		l, err := net.Listen("tcp", "127.0.0.1:0")
+		if err != nil {
+			t.Fatal(err)
+		}
+		go serve(wrap(l)) //nolint:errcheck // ends with the listener
+		return func() net.Conn {
+			c, err := net.Dial("tcp", l.Addr().String())
+			if err != nil {
+				t.Fatal(err)
+			}
+			t.Cleanup(func() { c.Close() })
+			return c
+		}
+	}
+	return serve(g.Serve), serve(g.ServeOperator)
+}
+
+func asIs(l net.Listener) net.Listener { return l }
+
+const (
+	alive     = "GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n"
+	operating = "GET /operator/v1/accounts HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer " + operatorToken + "\r\n\r\n"
+)
+
+// closedAfter wants nothing more to come.
+func closedAfter(t *testing.T, c net.Conn) {
+	t.Helper()
+	if rest, err := io.ReadAll(c); err != nil || len(rest) > 0 {
+		t.Errorf("after the answer: %q, %v", rest, err)
+	}
+}
+
+func TestOneConnectionMoreThanTheLimitIsToldSoAndTheOthersAreServed(t *testing.T) {
+	public, operator := listening(t, 3, asIs)
+	full := `{"error":"Too many connections are open."}` + "\n"
+	f := func(name string, dial func() net.Conn, text string, served, refused func(what string, a answer) bool) {
+		t.Run(name, func(t *testing.T) {
+			held := []net.Conn{dial(), dial(), dial()} // the last says nothing, and counts
+			ask := func(what string, c net.Conn) {
+				t.Helper()
+				if a := talk(t, c, "GET", text); !served(what, a) {
+					t.Errorf("%s: %d %s", what, a.status, a.body)
+				}
+			}
+			ask("the first", held[0])
+			ask("the second", held[1])
+			for range 5 {
+				c := dial()
+				if a := talk(t, c, "GET", ""); !refused("one more", a) || string(a.header.Peek("Retry-After")) != "1" {
+					t.Errorf("one more: %d %s\n%s", a.status, a.body, a.header)
+				}
+				closedAfter(t, c)
+			}
+			for i, c := range held {
+				ask(fmt.Sprint("meanwhile, connection ", i+1), c)
+			}
+			held[1].Close()
+			var next net.Conn
+			eventually(t, "the place of one that was closed is free", func() bool {
+				next = dial()
+				return served("next", talk(t, next, "GET", text))
+			})
+			if a := talk(t, dial(), "GET", ""); !refused("one more again", a) {
+				t.Errorf("one more again: %d %s", a.status, a.body)
+			}
+			ask("the one in its place", next)
+		})
+	}
+	f("public", public, alive,
+		func(_ string, a answer) bool { return a.status == 200 },
+		func(what string, a answer) bool {
+			want(t, what, a, 503, detail("Too many connections are open."))
+			return true
+		})
+	// No engine yet: 503 too, in other words.
+	f("operator", operator, operating,
+		func(_ string, a answer) bool { return a.body == `{"error":"The exchange is starting."}`+"\n" },
+		func(_ string, a answer) bool { return a.status == 503 && a.body == full })
+}
+
+func TestConnectionsThatComeAndGoAllFindAPlace(t *testing.T) {
+	public, _ := listening(t, 2, asIs)
+	for range 200 { // far more than there are places, one after the other
+		eventually(t, "the one before has given its place back", func() bool {
+			c := public()
+			defer c.Close()
+			return talk(t, c, "GET", alive).status == 200
+		})
+	}
+}
+
+// A short listener has no file descriptors for the first few connections.
+type short struct {
+	net.Listener
+	failures atomic.Int32
+}
+
+func (l *short) Accept() (net.Conn, error) {
+	if l.failures.Add(-1) >= 0 {
+		return nil, &net.OpError{Op: "accept", Net: "tcp", Addr: l.Addr(), Err: syscall.EMFILE}
+	}
+	return l.Listener.Accept()
+}
+
+func TestAListenerWithoutFileDescriptorsServesAgainWhenThereAreSome(t *testing.T) {
+	public, operator := listening(t, 3, func(l net.Listener) net.Listener {
+		s := &short{Listener: l}
+		s.failures.Store(3)
+		return s
+	})
+	if a := talk(t, public(), "GET", alive); a.status != 200 {
+		t.Errorf("%d %s", a.status, a.body)
+	}
+	if a := talk(t, operator(), "GET", operating); a.status != 503 {
+		t.Errorf("operator: %d %s", a.status, a.body)
+	}
+}

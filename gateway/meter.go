@@ -1,0 +1,116 @@
+package gateway
+
+import (
+	"slices"
+	"sync/atomic"
+
+	"exchange/actors/metrics"
+)
+
+// A meter counts the requests of one listener by route and status, and how long they took. A route is a
+// pattern of the API, never what a client wrote: whatever clients ask for, there are no more series.
+//
+// Every request is counted, so this is on the way of an order: routes and statuses are numbers into arrays of
+// atomics, and each array is there several times, so that processors do not take it from each other. The
+// memory of a request is pooled by processor, and keeps its shard.
+type meter struct {
+	listener string
+	routes   []string // by number
+	shards   [meterShards][]routeMeter
+}
+
+// A routeMeter has the counts of one route in one shard.
+type routeMeter struct {
+	statuses []atomic.Uint64 // by statusNumber
+	took     *metrics.Histogram
+}
+
+// The listeners.
+const (
+	public    = "public"
+	operators = "operator"
+)
+
+// meterShards is a power of two. Eight leave little to fight for up to some dozens of processors.
+const meterShards = 8
+
+// Numbers of routes that are none.
+const (
+	uncounted  = -1 // a connection that was refused: nobody knows what it would have asked for
+	unmatched  = 0  // a path that there is not
+	malformed  = 1  // what never became a request
+	firstRoute = 2
+)
+
+// meteredStatuses are the statuses that are counted one by one. The failures have theirs in the catalogue.
+var meteredStatuses = func() []int {
+	list := []int{200, 201, 204, 304}
+	for _, f := range Failures {
+		list = append(list, f.Status)
+	}
+	slices.Sort(list)
+	return slices.Compact(list)
+}()
+
+// statusNumber is a status's place in routeMeter.statuses. All that are not in the list share the last one.
+var statusNumber = func() (table [600]uint8) {
+	for status := range table {
+		n := slices.Index(meteredStatuses, status)
+		if n < 0 {
+			n = len(meteredStatuses)
+		}
+		table[status] = uint8(n)
+	}
+	return table
+}()
+
+// newMeter makes a meter for a listener's routes. They get the numbers from firstRoute on.
+func newMeter(listener string, routes []string) *meter {
+	m := &meter{listener: listener, routes: append([]string{unmatched: "unmatched", malformed: "malformed"}, routes...)}
+	for i := range m.shards { // one after the other: what is of one shard lies together
+		m.shards[i] = make([]routeMeter, len(m.routes))
+		for j := range m.routes {
+			m.shards[i][j] = routeMeter{make([]atomic.Uint64, len(meteredStatuses)+1), metrics.NewHistogram(metrics.RequestBounds)}
+		}
+	}
+	return m
+}
+
+// count counts one answer. Any goroutine may call it, with any shard.
+func (m *meter) count(shard uint32, route, status int, took int64) {
+	if route == uncounted {
+		return
+	}
+	r := &m.shards[shard%meterShards][route]
+	n := len(meteredStatuses)
+	if uint(status) < uint(len(statusNumber)) {
+		n = int(statusNumber[status])
+	}
+	r.statuses[n].Add(1)
+	r.took.Observe(took)
+}
+
+// read gives the counts of a route: by statusNumber, and how long its requests took.
+func (m *meter) read(route int) (statuses []uint64, took metrics.Distribution) {
+	statuses = make([]uint64, len(meteredStatuses)+1)
+	for i := range m.shards {
+		r := &m.shards[i][route]
+		for j := range r.statuses {
+			statuses[j] += r.statuses[j].Load()
+		}
+		r.took.AddTo(&took)
+	}
+	return statuses, took
+}
+
+// A connectionMeter counts the connections of one listener.
+type connectionMeter struct {
+	open    atomic.Int64
+	refused atomic.Uint64 // one too many
+}
+
+// A throttleMeter counts requests that were refused for coming too often.
+type throttleMeter struct{ account, address atomic.Uint64 }
+
+// nextShard gives shards to the memories of requests.
+var nextShard atomic.Uint32

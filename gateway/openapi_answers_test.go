@@ -1,0 +1,329 @@
+package gateway
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/santhosh-tekuri/jsonschema/v6"
+
+	"exchange/actors/seal"
+	"exchange/core/event"
+)
+
+// A documented harness holds every answer against the OpenAPI document.
+type documented struct {
+	*harness
+	doc  *apiDocumentation
+	seen map[string]bool // method, path of the document and status
+}
+
+// newDocumented is an exchange with limits on rates that nobody meets, so that the answers tell them, and
+// two accounts, alice with an e-mail address and bob without.
+func newDocumented(t *testing.T) *documented {
+	h := newHarness(t, nil)
+	h.stop()
+	h.tune = func(o *Options) {
+		o.AccountRate, o.AddressRate, o.RateEntries = Rate{1000, 100_000}, Rate{1000, 100_000}, 100
+	}
+	h.start()
+	for _, name := range []string{"alice", "bob"} {
+		email := ""
+		if name == "alice" {
+			email = "alice@example.com"
+		}
+		if _, err := h.engine.CreateAccount("test", name, email); err != nil {
+			t.Fatal(err)
+		}
+		h.key(name, name, event.AllPermissions)
+		for _, currency := range []string{"BTC", "USDT"} {
+			if _, err := h.deposit(name, "1000", currency, name+currency); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	return &documented{h, documentation(t, true), map[string]bool{}}
+}
+
+// pathOf is the path of the document that an address belongs to.
+func (d *documented) pathOf(address string) string {
+	path, _, _ := strings.Cut(address, "?")
+	parts := strings.Split(strings.TrimSuffix(path, "/"), "/")
+	best := ""
+	for p := range d.doc.root["paths"].(map[string]any) {
+		same := func(part, described string) bool { return part == described || strings.HasPrefix(described, "{") }
+		if slices.EqualFunc(parts, strings.Split(strings.TrimSuffix(p, "/"), "/"), same) && (best == "" || strings.Contains(best, "{")) {
+			best = p
+		}
+	}
+	return best
+}
+
+// fits holds an answer against the document.
+func (d *documented) fits(method, address string, a answer, status int) answer {
+	d.t.Helper()
+	what := fmt.Sprintf("%s %s: %d %.300s", method, address, a.status, a.body)
+	path := d.pathOf(address)
+	at := "/paths/" + escaped(path) + "/" + strings.ToLower(method)
+	if d.doc.at(at) == nil {
+		at = "/paths/" + escaped(path) + "/get" // a wrong method is described where the right ones are
+		if d.doc.at(at) == nil {
+			at = "/paths/" + escaped(path) + "/post"
+		}
+	}
+	at = d.doc.follow(at + "/responses/" + fmt.Sprint(a.status))
+	if a.status != status || d.doc.at(at) == nil {
+		d.t.Errorf("%s\nwanted is %d, and it must be described", what, status)
+		return a
+	}
+	d.seen[fmt.Sprint(method, " ", path, " ", status)] = true
+	kind, _, _ := strings.Cut(string(a.header.ContentType()), ";")
+	content := at + "/content/" + escaped(kind)
+	if d.doc.at(content) == nil {
+		content = at + "/content/" + escaped("*/*")
+	}
+	switch {
+	case d.doc.at(content) == nil:
+		d.t.Errorf("%s\nis %s, which is not described", what, kind)
+	case kind == jsonMedia:
+		v, err := jsonschema.UnmarshalJSON(strings.NewReader(a.body))
+		if err == nil {
+			err = d.doc.check(content+"/schema", v)
+		}
+		if err != nil {
+			d.t.Errorf("%s\n%v", what, err)
+		}
+	}
+	d.headers(what, at, a)
+	return a
+}
+
+// headers checks that an answer has what is described, and nothing else that a client may read.
+func (d *documented) headers(what, at string, a answer) {
+	d.t.Helper()
+	described, _ := d.doc.at(at + "/headers").(map[string]any)
+	sent := map[string]bool{}
+	for key := range a.header.All() {
+		sent[strings.ToLower(string(key))] = true
+	}
+	for _, name := range append(strings.Split(exposed, ", "), "Allow", "ETag", "Cache-Control") {
+		is, must := sent[strings.ToLower(name)], described[name] != nil
+		if a.status >= 400 && a.status != 429 && slices.Contains(rateHeaders, name) { // described in the guide only
+			must = is
+		}
+		if is != must {
+			d.t.Errorf("%s\nheader %s: described %v, sent %v", what, name, must, is)
+		}
+	}
+}
+
+func (d *documented) public(address string, status int) answer {
+	d.t.Helper()
+	return d.fits("GET", address, d.do("GET", address, "", ""), status)
+}
+
+func (d *documented) private(account, address string, status int) answer {
+	d.t.Helper()
+	return d.fits("GET", address, d.get(account, address), status)
+}
+
+// send posts a form and holds it against the document, too, if it is one that succeeds.
+func (d *documented) send(account, address, form string, status int) answer {
+	d.t.Helper()
+	a := d.fits("POST", address, d.post(account, address, form), status)
+	if status < 300 && form != "" {
+		body := map[string]any{}
+		for _, pair := range strings.Split(form, "&") {
+			name, value, _ := strings.Cut(pair, "=")
+			body[name] = value
+		}
+		at := "/paths/" + escaped(d.pathOf(address)) + "/post/requestBody/content/" + escaped(formMedia) + "/schema"
+		if err := d.doc.check(at, body); err != nil {
+			d.t.Errorf("%s: %v", form, err)
+		}
+	}
+	return a
+}
+
+// sent posts JSON; form says what of it is signed.
+func (d *documented) sent(account, address, body, form string, status int) {
+	d.t.Helper()
+	d.fits("POST", address, d.do("POST", address, jsonMedia, body, signed(account, d.nextNonce(account), form)...), status)
+	v, err := jsonschema.UnmarshalJSON(strings.NewReader(body))
+	if err == nil {
+		err = d.doc.check("/paths/"+escaped(d.pathOf(address))+"/post/requestBody/content/"+escaped(jsonMedia)+"/schema", v)
+	}
+	if err != nil {
+		d.t.Errorf("%s: %v", body, err)
+	}
+}
+
+func TestAnswersFitTheDocument(t *testing.T) {
+	d := newDocumented(t)
+	d.orders()
+	d.withdrawals()
+	d.reads()
+	d.failures()
+	d.doc.operations(func(method, path, pointer string, _ map[string]any) {
+		for status := range d.doc.at(pointer + "/responses").(map[string]any) {
+			if status < "300" && !d.seen[method+" "+path+" "+status] {
+				t.Errorf("%s %s has not answered %s", method, path, status)
+			}
+		}
+	})
+	// What a test would have to break the exchange for.
+	never := map[int]bool{408: true, 431: true, 500: true}
+	for status := range statusTexts {
+		seen := false
+		for what := range d.seen {
+			seen = seen || strings.HasSuffix(what, fmt.Sprint(" ", status))
+		}
+		if !seen && !never[status] {
+			t.Errorf("nothing has answered %d", status)
+		}
+	}
+}
+
+// orders makes trades, open, cancelled and refused orders.
+func (d *documented) orders() {
+	d.t.Helper()
+	d.send("alice", "/api/v1/order/", order("sell", "BTC_USDT", "1.5", "100.5"), 201)
+	d.sent("bob", "/api/v1/order", `{"type":"buy","pair":"BTC_USDT","amount":1,"price":"101"}`, "amount=1&pair=BTC_USDT&price=101&type=buy", 201)
+	d.send("bob", "/api/v1/order/", "amount=0.00001&client_order_id=bid-1&pair=BTC_USDT&price=0.01&type=buy", 201)
+	d.send("bob", "/api/v1/order/", "amount=0.00001&client_order_id=bid-1&pair=BTC_USDT&price=0.01&type=buy", 400)
+	d.send("bob", "/api/v1/order/", order("buy", "BTC_USDT", "0.1", "0.02"), 201)
+	d.send("bob", "/api/v1/order-cancel", "order=4", 200)
+	d.send("bob", "/api/v1/order-cancel/", "order=4", 400)
+	d.send("bob", "/api/v1/order-cancel/", "", 400)
+	d.send("bob", "/api/v1/order/", order("buy", "BTC_USDT", "100", "100"), 400)
+	d.send("bob", "/api/v1/order/", order("by", "BTC_EUR", "x", "1.2345"), 400)
+	d.send("bob", "/api/v1/order/", "amount=1&amount=2", 400)
+	for range 2 {
+		d.send("alice", "/api/v1/order/", order("sell", "BTC_USDT", "0.1", "200"), 201)
+	}
+	d.sent("alice", "/api/v1/order-cancel-all/", `{"pair":"ETH_USDT"}`, "pair=ETH_USDT", 200)
+	d.send("alice", "/api/v1/order-cancel-all/", "pair=EUR_USDT", 400)
+	d.send("alice", "/api/v1/order-cancel-all/", "", 200)
+	d.send("alice", "/api/v1/order/", order("sell", "BTC_USDT", "0.5", "100.5"), 201)
+}
+
+// withdrawals come to every end.
+func (d *documented) withdrawals() {
+	d.t.Helper()
+	sealer, err := seal.New(make([]byte, seal.KeyBytes)) // that of the harness
+	if err != nil {
+		d.t.Fatal(err)
+	}
+	code := func(id uint64) string { return sealer.Code(id, 1) }
+	const ask = "address=bc1qexample&amount=0.25&currency=BTC"
+	for range 4 {
+		d.send("alice", "/api/v1/withdraw/", ask, 201)
+	}
+	d.send("alice", "/api/v1/withdraw/", "address=bc1qexample&amount=5000&currency=BTC", 400)
+	d.send("alice", "/api/v1/withdraw/", "amount=0&currency=EUR", 400)
+	d.send("bob", "/api/v1/withdraw/", ask, 400) // no e-mail address
+	d.sent("alice", "/api/v1/withdraw-confirm/", `{"withdraw":1,"code":"`+code(1)+`"}`, "code="+code(1)+"&withdraw=1", 200)
+	d.send("alice", "/api/v1/withdraw-confirm/", "code="+code(2)+"&withdraw=2", 200)
+	d.send("alice", "/api/v1/withdraw-confirm/", "code=wrong&withdraw=3", 400)
+	d.send("alice", "/api/v1/withdraw-confirm/", "code=wrong&withdraw=1", 400)
+	d.send("alice", "/api/v1/withdraw-cancel/", "withdraw=3", 200)
+	d.send("alice", "/api/v1/withdraw-cancel/", "withdraw=33", 400)
+	for id, to := range map[uint64]uint8{1: event.WithdrawApproved, 2: event.WithdrawRefused} {
+		c, err := d.engine.MoveWithdraw("test", id, to, map[bool]string{true: "unknown address"}[to == event.WithdrawRefused])
+		if err != nil {
+			d.t.Fatal(err)
+		}
+		c.Free()
+	}
+}
+
+func (d *documented) reads() {
+	d.t.Helper()
+	for _, address := range []string{"/api/v1/currencies/", "/api/v1/pairs/?currency1=ETH", "/api/v1/ticker/", "/api/v1/ticker?pair=BTC_USDT", "/api/charts/BTC_USDT/1/chart",
+		"/api/charts/BTC_USDT/D/chart/?limit=5&since=0.5&until=1e10", "/api/v1/orderbook/BTC_USDT", "/api/v1/orderbook/BTC_USDT/?group=1&limit_sell=1", "/api/v1/exchanges/?ordering=id",
+		"/healthz", "/readyz/", "/api/openapi.json", "/docs", "/docs/swagger-ui.css"} {
+		if a := d.public(address, 200); a.body == "[]" {
+			d.t.Errorf("%s is empty, which proves nothing", address)
+		}
+	}
+	for _, address := range []string{"/api/v1/wallets/", "/api/v1/wallets?currency_id=BTC", "/api/v1/orders/own/", "/api/v1/orders/own?status=2", "/api/v1/order/1/", "/api/v1/exchanges/own/",
+		"/api/v1/exchanges/own?my_side=sell", "/api/v1/fees/", "/api/v1/deposits/", "/api/v1/withdraws/", "/api/v1/withdraws?status=10", "/api/v1/withdraws?status=40"} {
+		if a := d.private("alice", address, 200); a.body == "[]" {
+			d.t.Errorf("%s is empty, which proves nothing", address)
+		}
+	}
+	d.private("bob", "/api/v1/orders/own/?client_order_id=bid-1", 200)
+	tag := string(d.public("/api/openapi.json", 200).header.Peek("ETag"))
+	if a := d.do("GET", "/api/openapi.json", "", "", "If-None-Match", tag); a.status != 304 {
+		d.t.Errorf("with its ETag: %d", a.status)
+	}
+	d.seen["GET /api/openapi.json 304"] = true
+}
+
+func (d *documented) failures() {
+	d.t.Helper()
+	for _, address := range []string{"/api/v1/pairs/?currency1=X", "/api/v1/ticker/?pair=X", "/api/charts/BTC_USDT/60/chart?limit=0&since=x", "/api/v1/orderbook/BTC_USDT/?group=2",
+		"/api/v1/exchanges/?offset=100001&ordering=up", "/api/v1/currencies/?%zz"} {
+		d.public(address, 400)
+	}
+	for _, address := range []string{"/api/v1/wallets/?currency_id=X", "/api/v1/orders/own/?status=4", "/api/v1/exchanges/own/?type=x", "/api/v1/deposits/?before=0", "/api/v1/withdraws/?status=11"} {
+		d.private("alice", address, 400)
+	}
+	for _, address := range []string{"/api/v1/orderbook/X/", "/api/charts/BTC_USDT/2/chart", "/docs/x"} {
+		d.public(address, 404)
+	}
+	d.private("bob", "/api/v1/order/1/", 404)
+	d.public("/api/v1/wallets/", 401)
+	d.fits("POST", "/api/v1/order/", d.do("POST", "/api/v1/order/", formMedia, "a=1", signed("alice", 1, "a=1")...), 400)
+	d.fits("POST", "/api/v1/order-cancel/", d.do("POST", "/api/v1/order-cancel/", formMedia, "order=1", signed("alice", 1, "order=1")...), 401) // an old nonce
+	d.fits("POST", "/api/v1/order/", d.do("POST", "/api/v1/order/", "text/plain", "a=1", signed("alice", 1, "a=1")...), 400)
+	d.fits("PUT", "/api/v1/order/", d.do("PUT", "/api/v1/order/", "", ""), 405)
+	d.public("/api/v1/pairs/?format=xml", 406)
+	// Written beside reading the answer: the server hangs up before it has all of it.
+	large := "POST /api/v1/order/ HTTP/1.1\r\nHost: x\r\nContent-Type: " + formMedia + "\r\nContent-Length: 66560\r\n\r\n" + strings.Repeat("a", 65<<10)
+	d.fits("POST", "/api/v1/order/", d.raw("POST", large), 413)
+	d.key("bob", "reader", event.PermissionRead)
+	d.fits("POST", "/api/v1/order/", d.do("POST", "/api/v1/order/", formMedia, "a=1", signed("reader", 1, "a=1")...), 403)
+	if _, err := d.engine.Halt("test", "BTC_USDT", true); err != nil {
+		d.t.Fatal(err)
+	}
+	d.send("alice", "/api/v1/order/", order("sell", "BTC_USDT", "1", "100"), 403)
+	if _, err := d.engine.SetMaintenance(context.Background(), "test", true, "Back soon."); err != nil {
+		d.t.Fatal(err)
+	}
+	d.send("alice", "/api/v1/order/", order("sell", "BTC_USDT", "1", "100"), 503)
+	if _, err := d.engine.SetMaintenance(context.Background(), "test", false, ""); err != nil {
+		d.t.Fatal(err)
+	}
+	d.stop()
+	d.tune = func(o *Options) {
+		o.AddressRate, o.RateEntries, o.Clock = Rate{1, 1}, 100, func() int64 { return 1 }
+	}
+	d.start()
+	d.public("/api/v1/pairs/", 200)
+	d.public("/api/v1/pairs/", 429)
+}
+
+func TestEveryDescribedPathAnswersWithAndWithoutItsLastSlash(t *testing.T) {
+	d := newDocumented(t)
+	d.send("alice", "/api/v1/order/", order("sell", "BTC_USDT", "1", "100"), 201)
+	fill := strings.NewReplacer("{pair}", "BTC_USDT", "{timeframe}", "60", "{pk}", "1", "{file}", docsFiles[0])
+	for _, e := range apiDescriptions() {
+		path := fill.Replace(strings.TrimSuffix(e.documentPath(), "/"))
+		var answers []answer
+		for _, address := range []string{path, path + "/"} {
+			var a answer
+			if e.method == "POST" {
+				a = d.post("bob", address, "x=1")
+			} else {
+				a = d.get("alice", address)
+			}
+			answers = append(answers, a)
+		}
+		if a, b := answers[0], answers[1]; a.status != b.status || a.body != b.body || a.status == 404 || a.status == 405 {
+			t.Errorf("%s: %d %.100s, and with a slash %d %.100s", path, a.status, a.body, b.status, b.body)
+		}
+	}
+}

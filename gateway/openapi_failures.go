@@ -1,0 +1,177 @@
+package gateway
+
+import (
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/valyala/fasthttp"
+)
+
+// What can go wrong, for the OpenAPI document: most of it follows from the checks that every request goes
+// through, and so from the route.
+
+// failuresOf are the failures of the catalogue that an operation can end with.
+func (d *apiDescription) failuresOf(e *endpoint) []*Failure {
+	all := []*Failure{MalformedRequest, MethodNotAllowed, RequestTimeout, BodyTooLarge, HeaderTooLarge, InternalError, TooManyConnections}
+	add := func(when bool, more ...*Failure) {
+		if when {
+			all = append(all, more...)
+		}
+	}
+	post := d.method == "POST"
+	add(strings.HasPrefix(d.path, "/api/"), NotAcceptable)
+	add(strings.Contains(d.path, "{"), NotFound)
+	add(!e.unlimited, Throttled)
+	add(!e.early, Starting)
+	add(!post, MalformedQuery)
+	add(e.private, Unauthenticated, WrongSignature, WrongNonce, AddressNotAllowed, NotPermitted, AccountFrozen)
+	add(e.private, engineFailures...)
+	add(e.private && post, MalformedBody, UnknownContentType, Maintenance, Paused, AccountBusy, OutcomeUnknown)
+	return append(all, d.failures...)
+}
+
+// engineFailures are those of everything that the engine is asked for.
+var engineFailures = []*Failure{Stopping, StoreUnavailable, Overloaded}
+
+// statusTexts say what a status means, whatever the failure is.
+var statusTexts = map[int]string{
+	400: "The request cannot be carried out as it is.",
+	401: "The key, the signature or the nonce is wrong, or a header is missing.",
+	403: "The key, the account or the pair may not do this.",
+	404: "There is no such resource.",
+	405: "The path has other methods.",
+	406: "Another format than JSON was asked for.",
+	408: "The request did not arrive in time.",
+	413: "The body is too large.",
+	429: "Too many requests: try again after the time in Retry-After.",
+	431: "The headers are too large.",
+	500: "An error of the server. X-Request-Id names it.",
+	503: "Not now: try again after the time in Retry-After.",
+}
+
+// statusHeaders are the headers of answers with a status. Nearly all tell the rate, too, as the guide says:
+// to repeat that for every failure would only make the page longer.
+var statusHeaders = map[int][]string{405: {"Allow"}, 429: append([]string{"Retry-After"}, rateHeaders...), 500: {"X-Request-Id"}, 503: {"Retry-After"}}
+
+// failed has a response for each status other than success. One that can be for every reason that the
+// catalogue knows is shared by all operations.
+func (d *apiDescription) failed(e *endpoint) object {
+	possible := byStatus(d.failuresOf(e))
+	all := byStatus(Failures)
+	var responses object
+	for _, status := range statuses(possible) {
+		response := failedResponse(status, possible[status], d.refusals)
+		if status != 400 && len(possible[status]) == len(all[status]) {
+			response = reference("responses", responseName(status))
+		}
+		responses = append(responses, member{strconv.Itoa(status), response})
+	}
+	return responses
+}
+
+// sharedResponses are the ones that failed refers to.
+func sharedResponses() object {
+	all := byStatus(Failures)
+	var responses object
+	for _, status := range statuses(all) {
+		if status != 400 {
+			responses = append(responses, member{responseName(status), failedResponse(status, all[status], nil)})
+		}
+	}
+	return responses
+}
+
+// responseName is the status in words, such as NotFound.
+func responseName(status int) string {
+	return strings.ReplaceAll(fasthttp.StatusMessage(status), " ", "")
+}
+
+func failedResponse(status int, failures []*Failure, refusals []apiRefusal) object {
+	text, schema := statusTexts[status], reference("schemas", "Failure")
+	var examples object
+	if status == 400 && len(refusals) > 0 {
+		schema = object{{"oneOf", []object{reference("schemas", "FieldErrors"), reference("schemas", "FundsError"), reference("schemas", "Failure")}}}
+		for _, x := range refusals {
+			examples = append(examples, member{x.name, object{{"value", x.body}}})
+		}
+	}
+	for _, f := range failures {
+		examples = append(examples, member{f.Name, reference("examples", f.Name)})
+	}
+	if slices.Contains(failures, OutcomeUnknown) {
+		text += " With `\"code\":\"outcome_unknown\"` the request may have been carried out, and there is no Retry-After: ask before sending it again."
+	}
+	response := object{{"description", text}}
+	if headers := statusHeaders[status]; len(headers) > 0 {
+		response = append(response, member{"headers", headerReferences(headers)})
+	}
+	return append(response, member{"content", object{{jsonMedia, object{{"schema", schema}, {"examples", examples}}}}})
+}
+
+// byStatus sorts failures by their status, those of one in the order of the catalogue.
+func byStatus(failures []*Failure) map[int][]*Failure {
+	m := map[int][]*Failure{}
+	for _, f := range Failures {
+		if slices.Contains(failures, f) {
+			m[f.Status] = append(m[f.Status], f)
+		}
+	}
+	return m
+}
+
+func statuses(m map[int][]*Failure) []int { return slices.Sorted(maps.Keys(m)) }
+
+// failureAbout is what the text of a failure is about in its example.
+var failureAbout = map[*Failure]string{
+	NotPermitted:     permissionName(permissionTrade),
+	PairHalted:       "BTC_USDT",
+	BookFull:         "BTC_USDT",
+	MethodNotAllowed: "PUT",
+	MalformedBody:    "Malformed at position 17: expected ',' or '}'.",
+	MalformedQuery:   "Malformed at position 6: expected '%' and two hexadecimal digits.",
+	BodyTooLarge:     "65536",
+	HeaderTooLarge:   "8192",
+	Throttled:        "1",
+	Maintenance:      " Back at 12:00 UTC.",
+	OutcomeUnknown:   " GET /api/v1/orders/own/?client_order_id=bid-1 shows whether it is in.",
+}
+
+// failureTable is the whole catalogue, for readers.
+func failureTable() string {
+	var b strings.Builder
+	b.WriteString("| status | detail, in an example |\n|---|---|\n")
+	for _, f := range Failures {
+		b.WriteString("| " + strconv.Itoa(f.Status) + " | " + expand(f.Detail, failureAbout[f]) + " |\n")
+	}
+	return b.String()
+}
+
+// failureExamples has the body of every failure under its name.
+func failureExamples() object {
+	var all object
+	for _, f := range Failures {
+		body := object{{"detail", expand(f.Detail, failureAbout[f])}}
+		if f.Code != "" {
+			body = append(body, member{"code", f.Code})
+		}
+		all = append(all, member{f.Name, object{{"value", body}}})
+	}
+	return all
+}
+
+// fieldsExample is an example of wrong fields: pairs of a name and a text.
+func fieldsExample(pairs ...string) object {
+	var o object
+	for i := 0; i+1 < len(pairs); i += 2 {
+		o = append(o, member{pairs[i], []string{pairs[i+1]}})
+	}
+	return o
+}
+
+// anyDuplicate is what every body can get.
+var anyDuplicate = apiRefusal{"DuplicateField", fieldsExample("amount", fieldDuplicate)}
+
+// outOfFunds is the refusal of what an account cannot pay.
+var outOfFunds = apiRefusal{"OutOfFunds", object{{"date", 1570599531.481437}, {"error", "Out of balance -9.99243661 BTC"}}}

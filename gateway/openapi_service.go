@@ -1,0 +1,33 @@
+package gateway
+
+// The operations about the service itself, for the OpenAPI document.
+
+func docsFileSchema() object {
+	var all []any
+	for _, name := range docsFiles {
+		all = append(all, name)
+	}
+	return object{{"type", "string"}, {"enum", all}}
+}
+
+func serviceDescriptions() []apiDescription {
+	return []apiDescription{
+		{method: "GET", path: "/healthz", id: "getHealth", tag: tagService, summary: "Is the process alive?",
+			text:   "Answers as long as the process serves requests at all.",
+			status: 200, success: "It is.", answer: reference("schemas", "Status")},
+		{method: "GET", path: "/readyz", id: "getReadiness", tag: tagService, summary: "Are orders taken?",
+			text:   "Answers 200 when the exchange has recovered its state and its store takes writes.",
+			status: 200, success: "They are.", answer: reference("schemas", "Status"),
+			failures: append([]*Failure{Starting, Paused}, engineFailures...)},
+		{method: "GET", path: "/api/openapi.json", id: "getDocument", tag: tagService, summary: "This document",
+			text:   "The OpenAPI document of the API.",
+			status: 200, success: "The document.", answer: object{{"type", "object"}}, headers: []string{"ETag", "Cache-Control"}, cached: true},
+		{method: "GET", path: "/docs", id: "getPage", tag: tagService, summary: "This document as a page",
+			text:   "A page for people. All that it shows comes from this exchange.",
+			status: 200, success: "The page.", answer: object{{"type", "string"}}, kind: "text/html", headers: []string{"Cache-Control"}},
+		{method: "GET", path: "/docs/{file}", id: "getPageFile", tag: tagService, summary: "A file of the page",
+			text:       "Its scripts, styles and icons.",
+			parameters: []apiParameter{pathParameter("file", "Name of the file.", docsFiles[0], docsFileSchema())},
+			status:     200, success: "The file.", answer: object{}, kind: "*/*", headers: []string{"ETag", "Cache-Control"}, cached: true},
+	}
+}

@@ -1,0 +1,564 @@
+package gateway
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"math/big"
+	"math/rand/v2"
+	"slices"
+	"strconv"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	"exchange/actors"
+	"exchange/core/event"
+	"exchange/core/money"
+	"exchange/core/state"
+	"exchange/persistence"
+)
+
+// Values that an operator may slip in, by kind of field, as JSON; "": the field is missing.
+var (
+	noSwitch = []string{"", "null", "1", `"true"`, `"on"`, "{}", "[true]"}
+	noName   = []string{"", "null", `""`, "1", "true", "{}", `["alice"]`, `"nobody"`, `"ALICE"`, `"alice "`, `"alice\u0000"`, `"\ud83d\ude00"`, `"\n"`, quote(strings.Repeat("a", 5000))}
+	noMarket = []string{"", "null", `""`, "1", "true", "{}", `["BTC_USDT"]`, `"BTC_EUR"`, `"btc_usdt"`, `"BTC_USDT "`, `"\u0000"`, quote(strings.Repeat("a", 5000))}
+	noNumber = []string{"", "null", "0", "-1", "1.5", "1e3", `"1"`, "true", "{}", "[1]", "18446744073709551616", "99", "9007199254740993"}
+	noRate   = []string{"", "null", "-1", "-0.1", "1.00000001", "2", "1e-9", "0.123456789", "1e400", `"x"`, `""`, `" 0.1"`, `"0,1"`, "true", "{}", "[0.1]", `"NaN"`, quote(strings.Repeat("9", 5000))}
+	noLine   = []string{"1", "true", "{}", `["x"]`, `"a\nb"`, `"\u0000"`, `"\u001b[2J"`, `"\u007f"`, `"\u0085"`}
+)
+
+// The fields of what operators send, with good values of all that must be there.
+var operatorFields = []struct {
+	path string
+	good map[string]string
+	bad  map[string][]string
+}{
+	{"accounts/freeze", map[string]string{"account": `"alice"`, "on": "true"}, map[string][]string{"account": noName, "on": noSwitch}},
+	{"pairs/halt", map[string]string{"pair": `"BTC_USDT"`, "on": "true"}, map[string][]string{"pair": noMarket, "on": noSwitch}},
+	{"maintenance", map[string]string{"on": "true"}, map[string][]string{"on": noSwitch, "message": append(noLine, quote(strings.Repeat("x", 501)), quote(strings.Repeat("\u00e9", 251)))}},
+	{"fees", map[string]string{"account": `"alice"`, "pair": `"BTC_USDT"`, "maker": "0.1", "taker": `"0.2"`},
+		map[string][]string{"account": noName, "pair": noMarket, "maker": noRate, "taker": noRate, "usual": {"true", "1", `"yes"`, "{}"}}},
+	{"orders/cancel", nil, map[string][]string{"order": noNumber}},
+	{"orders/cancel-all", map[string]string{"pair": `"ETH_BTC"`}, map[string][]string{"account": slices.DeleteFunc(slices.Clone(noName), nothing)}},
+	{"orders/cancel-all", map[string]string{"account": `"alice"`}, map[string][]string{"pair": slices.DeleteFunc(slices.Clone(noMarket), nothing)}},
+	{"orders/cancel-all", nil, map[string][]string{"account": {"", "null", `""`}, "pair": {"", "null", `""`}}},
+	{"withdraws/approve", nil, map[string][]string{"withdraw": noNumber}},
+	{"withdraws/approve", map[string]string{"withdraw": "2"}, map[string][]string{"details": append(noLine, `"why"`)}},
+	{"withdraws/refuse", map[string]string{"details": `"why"`}, map[string][]string{"withdraw": noNumber}},
+	{"withdraws/refuse", map[string]string{"withdraw": "2"}, map[string][]string{"details": append(noLine, "", "null", `""`, quote(strings.Repeat("x", 1025)), quote(strings.Repeat("\u00e9", 513)))}},
+	{"audit", nil, map[string][]string{"archive": {"1", "true", "{}", `"/no/such/folder"`, `"\u0000"`}}},
+}
+
+// nothing is a value that is as good as none.
+func nothing(v string) bool { return v == "" || v == "null" || v == `""` }
+
+// moderated is trading with two withdraws of carol's: 1 is new, 2 is verified.
+func moderated(t *testing.T) *harness {
+	h := trading(t)
+	h.accountAt("carol", "carol@example.org")
+	if _, err := h.deposit("carol", "10", "BTC", "to-carol"); err != nil {
+		t.Fatal(err)
+	}
+	for range 2 {
+		h.post("carol", "/api/v1/withdraw", "address=x&amount=1&currency=BTC")
+	}
+	if a := h.post("carol", "/api/v1/withdraw-confirm", "code="+h.sealer().Code(2, 1)+"&withdraw=2"); a.status != 200 {
+		t.Fatalf("%d %s", a.status, a.body)
+	}
+	return h
+}
+
+func TestEachBadFieldOfAnOperatorIsNamedAndChangesNothing(t *testing.T) {
+	h := moderated(t)
+	ask := operator(t, h.gateway)
+	before := h.hash()
+	names := func(what, name string, a answer) {
+		t.Helper()
+		var got map[string]string
+		if err := json.Unmarshal([]byte(a.body), &got); err != nil || a.status != 400 || len(got) != 1 || !strings.Contains(strings.ToLower(got["error"]), name) {
+			t.Errorf("%.200s: %d %.200s, want a word about %s", what, a.status, a.body, name)
+		}
+		if len(a.body) > 500 {
+			t.Errorf("%.200s: the answer has %d bytes", what, len(a.body))
+		}
+	}
+	for _, p := range operatorFields {
+		for name, values := range p.bad {
+			for _, v := range values {
+				with := maps.Clone(p.good)
+				if with == nil {
+					with = map[string]string{}
+				}
+				with[name] = v
+				var parts []string
+				for _, n := range slices.Sorted(maps.Keys(with)) {
+					if with[n] != "" {
+						parts = append(parts, quote(n)+":"+with[n])
+					}
+				}
+				body := "{" + strings.Join(parts, ",") + "}"
+				names(p.path+" "+body, name, ask("POST", "/operator/v1/"+p.path, body))
+			}
+			twice := fmt.Sprintf(`{%q:null,%q:null}`, name, strings.ToUpper(name))
+			says(t, p.path+" "+twice, ask("POST", "/operator/v1/"+p.path, twice), 400, refusal(fmt.Sprintf("%q appears more than once", name)))
+		}
+	}
+	counts := []string{"0", "-1", "1.5", "1e3", "x", "%201", "100001", "99999999999999999999"}
+	times := []string{"x", "1", "2026", "2026-13-01", "2026-11-21T25:00:00Z", "2026-11-21T08:00:00", "21.11.2026", "%00", strings.Repeat("9", 5000)}
+	noNames := []string{"nobody", "ALICE", "alice%20", "%00", "%F0%9F%98%80", strings.Repeat("a", 5000)}
+	for _, q := range []struct {
+		path, name string
+		values     []string
+	}{
+		{"withdraws?account=alice&limit=", "limit", counts}, {"withdraws?account=", "account", noNames},
+		{"account?name=", "account", append(noNames, "")}, {"statement?account=", "account", append(noNames, "")},
+		{"actions?limit=", "limit", counts}, {"actions?before=", "before", append(slices.DeleteFunc(slices.Clone(counts), func(s string) bool { return s == "100001" }), "12345678901234567890")},
+		{"trades?pair=", "pair", []string{"", "BTC", "btc_usdt", "%00", strings.Repeat("a", 5000)}},
+		{"trades?pair=BTC_USDT&from=", "from", times}, {"trades?pair=BTC_USDT&to=", "to", times},
+	} {
+		for _, v := range q.values {
+			names(q.path+v, q.name, ask("GET", "/operator/v1/"+q.path+v, ""))
+		}
+	}
+	if h.hash() != before {
+		t.Error("refused requests changed the state")
+	}
+	if h.engine.Writable() != nil || h.engine.Pairs()[0].Halted() {
+		t.Error("refused requests keep clients out")
+	}
+	// At their bounds, and strange but a text.
+	for _, v := range []string{strings.Repeat("x", 500), strings.Repeat("\u00e9", 250), `<b>"&\`, "\U0001f600 "} {
+		says(t, v, ask("POST", "/operator/v1/maintenance", `{"on":true,"message":`+quote(v)+`}`), 200, `{"on":true,"message":`+quote(v)+`}`)
+		want(t, v, h.post("alice", "/api/v1/order-cancel-all", ""), 503, detail("The exchange is in maintenance. "+v))
+	}
+	says(t, "over", ask("POST", "/operator/v1/maintenance", `{"on":false}`), 200, `{"on":false}`)
+	a := ask("POST", "/operator/v1/withdraws/refuse", `{"withdraw":2,"details":`+quote(strings.Repeat("\u00e9", 512))+`}`)
+	if a.status != 200 || !strings.Contains(h.get("carol", "/api/v1/withdraws").body, strings.Repeat("\u00e9", 512)) {
+		t.Errorf("%d %s", a.status, a.body)
+	}
+}
+
+func TestWithdrawsAreListedForOperators(t *testing.T) {
+	h := moderated(t)
+	ask := operator(t, h.gateway)
+	if a := ask("POST", "/operator/v1/withdraws/approve", `{"withdraw":2}`); a.status != 200 {
+		t.Fatalf("%d %s", a.status, a.body)
+	}
+	h.post("carol", "/api/v1/withdraw", "address=x&amount=1&currency=BTC")
+	h.post("carol", "/api/v1/withdraw-cancel", "withdraw=1")
+	f := func(query string, want ...uint64) {
+		t.Helper()
+		got := decode[struct {
+			Withdraws []struct{ Withdraw uint64 }
+		}](t, ask("GET", "/operator/v1/withdraws"+query, ""))
+		var ids []uint64
+		for _, w := range got.Withdraws {
+			ids = append(ids, w.Withdraw)
+		}
+		if !slices.Equal(ids, want) {
+			t.Errorf("%s: %v, want %v", query, ids, want)
+		}
+	}
+	f("", 3) // what is pending
+	f("?account=alice")
+	f("?account=carol", 3, 2, 1)
+	f("?account=carol&limit=2", 3, 2)
+	f("?limit=1&account=carol", 3)
+	h.post("carol", "/api/v1/withdraw", "address=x&amount=1&currency=BTC")
+	h.post("carol", "/api/v1/withdraw-cancel", "withdraw=4")
+	f("?account=carol", 3, 4, 2, 1) // the pending ones come first
+}
+
+// A planted store changes what is written to it, or read from it, behind the engine's back.
+type planted struct {
+	persistence.Store
+	apply atomic.Pointer[func(*persistence.Writes)]
+	read  atomic.Pointer[func() error]
+}
+
+func (p *planted) Apply(ctx context.Context, tok persistence.Token, from, to uint64, w *persistence.Writes) error {
+	if change := p.apply.Load(); change != nil {
+		(*change)(w)
+	}
+	return p.Store.Apply(ctx, tok, from, to, w)
+}
+
+func (p *planted) Read(ctx context.Context, after uint64, fn func(prev, next uint64, batch []byte) error) error {
+	if fault := p.read.Load(); fault != nil {
+		return (*fault)()
+	}
+	return p.Store.Read(ctx, after, fn)
+}
+
+func TestTheAuditFindsWhatWasChangedBehindTheEnginesBack(t *testing.T) {
+	p := &planted{}
+	h := newHarness(t, func(o *actors.Options) {
+		p.Store = o.Store
+		o.Store = p
+	})
+	h.account("alice")
+	h.account("bob")
+	audit := func(differences ...string) {
+		t.Helper()
+		a := operator(t, h.gateway)("POST", "/operator/v1/audit", "{}")
+		lines := strings.Split(strings.TrimSpace(a.body), "\n")
+		got := decode[struct {
+			End struct{ Differences []string }
+		}](t, answer{a.status, a.header, lines[len(lines)-1]})
+		if !slices.Equal(got.End.Differences, differences) {
+			t.Errorf("the audit finds %q, want %q", got.End.Differences, differences)
+		}
+	}
+	plant := func(reference string, change func(w *persistence.Wallet)) {
+		t.Helper()
+		spoil := func(w *persistence.Writes) {
+			for i := range w.Wallets {
+				change(&w.Wallets[i])
+			}
+		}
+		p.apply.Store(&spoil)
+		if _, err := h.deposit("alice", "2", "BTC", reference); err != nil {
+			t.Fatal(err)
+		}
+		h.get("alice", "/api/v1/deposits/") // the projections have it now
+		p.apply.Store(nil)
+	}
+	plant("1", func(*persistence.Wallet) {})
+	if a := h.post("alice", "/api/v1/order", order("sell", "BTC_USDT", "1", "100")); a.status != 201 {
+		t.Fatalf("%d %s", a.status, a.body)
+	}
+	audit()
+	plant("2", func(w *persistence.Wallet) {
+		w.Holdings[0].Balance = w.Holdings[0].Balance.Add(money.Amount(1).Balance())
+	})
+	audit("account alice, BTC: projected are 4.00000001 with 1 reserved, committed 4 with 1")
+	plant("3", func(w *persistence.Wallet) { w.Holdings[0].Reserve = money.Balance{} })
+	audit("account alice, BTC: projected are 6 with 0 reserved, committed 6 with 1")
+	plant("4", func(w *persistence.Wallet) {
+		w.Holdings = append(w.Holdings, persistence.Holding{Currency: "USDT", Balance: money.Amount(5).Balance()})
+	})
+	audit("account alice, USDT: projected are 0.00000005, committed is nothing")
+	plant("5", func(w *persistence.Wallet) { w.Holdings = nil })
+	audit("account alice, BTC: projected are 0 with 0 reserved, committed 10 with 1")
+	plant("6", func(w *persistence.Wallet) { w.Name = "alison" })
+	audit("there is a projected wallet of account 1 alison, which does not exist")
+	h.crash() // it is the projection that was wrong, and a restart does not look at it
+	h.start()
+	audit("there is a projected wallet of account 1 alison, which does not exist")
+	plant("7", func(*persistence.Wallet) {})
+	audit()
+
+	broken := func() error { return fmt.Errorf("%w: a batch is missing", persistence.ErrCorrupt) }
+	p.read.Store(&broken)
+	a := operator(t, h.gateway)("POST", "/operator/v1/audit", "{}")
+	if a.status != 200 || !strings.HasPrefix(a.body, `{"error":"replaying the journal after sequence `) {
+		t.Errorf("with a journal that cannot be read: %d %s", a.status, a.body)
+	}
+	p.read.Store(nil)
+	audit()
+	if a := h.post("bob", "/api/v1/order-cancel-all", ""); a.status != 200 { // it goes on
+		t.Errorf("%d %s", a.status, a.body)
+	}
+}
+
+// What the wallet decided is told, whatever the history is doing.
+func TestAWithdrawIsAnsweredWithoutTheHistory(t *testing.T) {
+	p := &planted{}
+	h := newHarness(t, func(o *actors.Options) {
+		p.Store = o.Store
+		o.Store = p
+	})
+	h.accountAt("carol", "carol@example.org")
+	if _, err := h.deposit("carol", "10", "BTC", "r"); err != nil {
+		t.Fatal(err)
+	}
+	type record struct {
+		ID        uint64
+		Timestamp json.Number
+		Status    int
+		Address   string
+	}
+	made := decode[record](t, h.post("carol", "/api/v1/withdraw", "address=there&amount=1&currency=BTC"))
+	decode[record](t, h.post("carol", "/api/v1/withdraw", "address=there&amount=1&currency=BTC"))
+	gate := make(chan struct{})
+	hold := func(*persistence.Writes) { <-gate }
+	p.apply.Store(&hold)
+	f := func(path, params string, status int) {
+		t.Helper()
+		want := made
+		want.Status = status
+		if got := decode[record](t, h.post("carol", path, params)); got != want {
+			t.Errorf("%s: %+v, want %+v", path, got, want)
+		}
+	}
+	f("/api/v1/withdraw-confirm", "code="+h.sealer().Code(1, 1)+"&withdraw=1", 20)
+	f("/api/v1/withdraw-cancel", "withdraw=1", 50)
+	decode[record](t, h.post("carol", "/api/v1/withdraw-confirm", "code="+h.sealer().Code(2, 1)+"&withdraw=2"))
+	a := operator(t, h.gateway)("POST", "/operator/v1/withdraws/approve", `{"withdraw":2}`)
+	if a.status != 200 || !strings.Contains(a.body, `"state":"approved","address":"there","time":`) || strings.Contains(a.body, "repeated") {
+		t.Errorf("%d %s", a.status, a.body)
+	}
+	p.apply.Store(nil)
+	close(gate)
+}
+
+// A ledgerOf is what a statement says of one currency, read from its newest line to its oldest.
+type ledgerOf struct {
+	now, next *big.Rat // the newest balance, and the one that the next line must have
+	forward   bool     // it ends with what was before the history
+}
+
+func rational(t *testing.T, text string) *big.Rat {
+	t.Helper()
+	r, ok := new(big.Rat).SetString(text)
+	if !ok {
+		t.Fatalf("%q is no number", text)
+	}
+	return r
+}
+
+// checkStatement adds an account's statement up, in every currency, to what the account has.
+func checkStatement(t *testing.T, h *harness, account string) (causes map[string]int) {
+	t.Helper()
+	ask := operator(t, h.gateway)
+	lines, _ := streamed(t, ask("GET", "/operator/v1/statement?account="+account, ""))
+	sums, causes := map[string]*ledgerOf{}, map[string]int{}
+	for _, line := range lines {
+		var l struct {
+			Time, Currency, Change, Cause string
+			Balance                       json.Number
+		}
+		if err := json.Unmarshal([]byte(line), &l); err != nil {
+			t.Fatalf("%s: %v", line, err)
+		}
+		causes[l.Cause]++
+		balance, s := rational(t, l.Balance.String()), sums[l.Currency]
+		if s == nil {
+			s = &ledgerOf{now: balance, next: balance}
+			sums[l.Currency] = s
+		}
+		if s.forward || balance.Cmp(s.next) != 0 || balance.Sign() < 0 {
+			t.Fatalf("of %s: %s, the line after it begins with %s", account, line, s.next.FloatString(16))
+		}
+		s.next = new(big.Rat).Sub(balance, rational(t, l.Change))
+		s.forward = l.Cause == "brought forward"
+	}
+	have := decode[struct {
+		Holdings []struct {
+			Currency string
+			Balance  json.Number
+		}
+	}](t, ask("GET", "/operator/v1/account?name="+account, ""))
+	for _, x := range have.Holdings {
+		s := sums[x.Currency]
+		switch balance := rational(t, x.Balance.String()); {
+		case s == nil && balance.Sign() == 0:
+		case s == nil || s.now.Cmp(balance) != 0:
+			t.Errorf("%s has %s %s, its statement begins with %+v", account, x.Balance, x.Currency, s)
+		case s.next.Sign() != 0:
+			t.Errorf("%s: the statement of %s begins with %s, not with 0", account, x.Currency, s.next.FloatString(16))
+		}
+	}
+	return causes
+}
+
+func TestStatementsAddUpToTheBalances(t *testing.T) {
+	random := seeded(t)
+	h := newHarness(t, func(o *actors.Options) {
+		for i := range o.Pairs {
+			o.Pairs[i].Fees = state.FeeRates{Maker: money.Rate(123_457 * i), Taker: 200_001}
+		}
+	})
+	owners := []string{"alice", "bob", "carol", actors.FeeAccount}
+	for _, name := range owners {
+		if name == actors.FeeAccount { // it is an ordinary account, and may trade
+			h.key(name, name, event.AllPermissions)
+		} else {
+			h.accountAt(name, name+"@example.org")
+		}
+		for _, currency := range []string{"BTC", "ETH", "USDT"} {
+			if _, err := h.deposit(name, "100000.12345678", currency, name+currency); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	withdraws := 0
+	for i := range 120 {
+		owner := owners[random.IntN(4)]
+		switch random.IntN(12) {
+		case 0:
+			if _, err := h.deposit(owner, decimal(random, 5), listPairs[0][:3], fmt.Sprint("more ", i)); err != nil {
+				t.Fatal(err)
+			}
+		case 1, 2:
+			if owner == actors.FeeAccount {
+				continue // without an e-mail address
+			}
+			if a := h.post(owner, "/api/v1/withdraw", "address=x&amount="+decimal(random, 5)+"&currency=USDT"); a.status != 201 {
+				t.Fatalf("%d %s", a.status, a.body)
+			}
+			withdraws++
+			h.post(owner, "/api/v1/withdraw-confirm", fmt.Sprintf("code=%s&withdraw=%d", h.sealer().Code(uint64(withdraws), 1), withdraws))
+			to := []uint8{event.WithdrawApproved, event.WithdrawApproved, event.WithdrawRefused}[random.IntN(3)]
+			c, err := h.engine.MoveWithdraw("test", uint64(withdraws), to, map[uint8]string{event.WithdrawRefused: "no"}[to])
+			if err != nil {
+				t.Fatal(err)
+			}
+			c.Free()
+		default:
+			side := []string{"buy", "sell"}[random.IntN(2)]
+			price := strconv.Itoa(10+random.IntN(3)) + "." + strconv.Itoa(random.IntN(100))
+			if a := h.post(owner, "/api/v1/order", order(side, listPairs[random.IntN(3)], decimal(random, 3), price)); a.status != 201 {
+				t.Fatalf("%d %s", a.status, a.body)
+			}
+		}
+	}
+	check := func() {
+		t.Helper()
+		all := map[string]int{}
+		for _, owner := range owners {
+			for cause, n := range checkStatement(t, h, owner) {
+				all[cause] += n
+			}
+		}
+		for _, cause := range []string{"deposit", "trade", "fee", "fee income", "withdraw"} {
+			if all[cause] == 0 {
+				t.Errorf("no statement has a %s, which proves little", cause)
+			}
+		}
+		if all["brought forward"] > 0 {
+			t.Error("the history is whole, and something is brought forward")
+		}
+	}
+	check()
+	h.crash()
+	h.start()
+	check()
+}
+
+// decimal is a number with all its digits.
+func decimal(random *rand.Rand, most int) string {
+	return fmt.Sprintf("%d.%08d", random.IntN(most), 1+random.IntN(99_999_999))
+}
+
+// When the clock was set back, what was paid in seems to have come after it was spent.
+func TestAStatementAddsUpAlsoWhenTheClockWentBack(t *testing.T) {
+	h := newHarness(t, nil)
+	h.account("alice")
+	h.account("bob")
+	if _, err := h.deposit("bob", "100", "USDT", "r"); err != nil {
+		t.Fatal(err)
+	}
+	const late, early = 2e15, 1e15
+	h.journal(
+		event.Record{Kind: event.KindDeposit, TimeUs: late, Deposit: event.Deposit{ID: 2, Account: 1, Currency: 1, Amount: 3e8, Reference: "late"}},
+		event.Record{Kind: event.KindOrder, Pair: 1, TimeUs: early, Order: event.Order{ID: 1, Account: 1, Side: 2, Price: 10e8, Amount: 3e8, Remaining: 3e8}},
+		event.Record{Kind: event.KindOrder, Pair: 1, TimeUs: early, Order: event.Order{ID: 2, Account: 2, Side: 1, Price: 10e8, Amount: 3e8,
+			Trades: []event.Trade{{ID: 1, Maker: 1, MakerAccount: 1, Price: 10e8, Amount: 3e8}}}},
+		event.Record{Kind: event.KindDeposit, TimeUs: late, Deposit: event.Deposit{ID: 3, Account: 1, Currency: 1, Amount: 1e8, Reference: "later"}},
+	)
+	for _, name := range []string{"alice", "bob"} {
+		if causes := checkStatement(t, h, name); causes["trade"] != 2 || causes["brought forward"] != 0 {
+			t.Errorf("%s: %v", name, causes)
+		}
+	}
+}
+
+func TestTheOperatorIsToldOfFailuresThatAreNotItsOwn(t *testing.T) {
+	h, store := newStubborn(t, func(o *actors.Options) { o.Timing.Stall = 1 })
+	ask := operator(t, h.gateway)
+	release := store.block()
+	placed := h.flood("alice", 1, 1, "/api/v1/order", someOrder)
+	eventually(t, "the store takes no writes", func() bool { return errors.Is(h.engine.Writable(), actors.ErrStalled) })
+	for path, body := range map[string]string{"accounts/freeze": `{"account":"bob","on":true}`, "pairs/halt": `{"pair":"ETH_BTC","on":true}`, "fees": `{"account":"bob","pair":"ETH_BTC","maker":0,"taker":0}`,
+		"orders/cancel-all": `{"account":"bob"}`} {
+		a := ask("POST", "/operator/v1/"+path, body)
+		if path == "orders/cancel-all" { // there are none
+			says(t, path, a, 200, `{"orders":[]}`)
+			continue
+		}
+		says(t, path, a, 503, refusal("the store does not take writes"))
+		if got := string(a.header.Peek("Retry-After")); got != "1" {
+			t.Errorf("%s: Retry-After is %q, nothing was done", path, got)
+		}
+	}
+	release()
+	receive(t, placed, 1)
+}
+
+func TestActionsAreListedNewestFirstWithWhoDidThem(t *testing.T) {
+	h := newHarness(t, nil)
+	ask := operator(t, h.gateway)
+	auth := "Authorization: Bearer " + operatorToken
+	for i, who := range []string{"olga", "o.l-g_a+2@example.org", "", "no blanks", strings.Repeat("x", 65), "<b>", "ol\u00e9"} {
+		a := ask("POST", "/operator/v1/accounts", fmt.Sprintf(`{"name":"account-%d"}`, i), auth, "X-Operator: "+who)
+		if a.status != 200 {
+			t.Fatalf("%d %s", a.status, a.body)
+		}
+	}
+	ask("POST", "/operator/v1/accounts", `{"name":"account-0"}`) // what is refused is no action
+	type action struct {
+		Sequence  uint64
+		Who, What string
+	}
+	list := func(query string) []action {
+		t.Helper()
+		return decode[struct{ Actions []action }](t, ask("GET", "/operator/v1/actions"+query, "")).Actions
+	}
+	all := list("")
+	for i, who := range []string{"operator", "operator", "operator", "operator", "operator", "o.l-g_a+2@example.org", "olga"} {
+		if i >= len(all) || all[i].Who != who+" from 0.0.0.0" || all[i].What != fmt.Sprintf("opened account account-%d ()", 6-i) {
+			t.Fatalf("action %d of %+v is not one of %s", i, all, who)
+		}
+	}
+	if len(all) != 7 {
+		t.Errorf("%d actions", len(all))
+	}
+	for query, want := range map[string][]action{
+		"?limit=2": all[:2], "?limit=100000": all, fmt.Sprintf("?before=%d", all[1].Sequence): all[2:], fmt.Sprintf("?limit=1&before=%d", all[3].Sequence): all[4:5], "?before=1": {},
+	} {
+		if got := list(query); !slices.Equal(got, want) {
+			t.Errorf("%s: %+v, want %+v", query, got, want)
+		}
+	}
+	h.crash()
+	h.start()
+	ask = operator(t, h.gateway)
+	if got := list(""); !slices.Equal(got, all) {
+		t.Errorf("after a crash: %+v", got)
+	}
+}
+
+func TestAnAccountIsShownWithItsNewestOrders(t *testing.T) {
+	h := trading(t)
+	for i := range 25 {
+		if a := h.post("bob", "/api/v1/order", order("buy", []string{"BTC_USDT", "ETH_USDT"}[i%2], "0.5", strconv.Itoa(i+1))); a.status != 201 {
+			t.Fatalf("%d %s", a.status, a.body)
+		}
+	}
+	got := decode[struct {
+		Account, Email string
+		ID             int
+		Frozen         bool
+		Holdings       []struct {
+			Currency                    string
+			Balance, Reserve, Available json.Number
+		}
+		Open   int `json:"open_orders"`
+		Orders []struct {
+			Order      uint64
+			Pair, Type string
+		} `json:"newest_orders"`
+		Withdraws []struct{} `json:"pending_withdraws"`
+	}](t, operator(t, h.gateway)("GET", "/operator/v1/account?name=bob", ""))
+	if got.Account != "bob" || got.ID != 2 || got.Frozen || got.Open != 26 || len(got.Orders) != 20 || got.Orders[0].Order != 28 || got.Orders[19].Order != 9 || got.Orders[0].Pair != "BTC_USDT" || got.Withdraws == nil {
+		t.Errorf("%+v", got)
+	}
+	if x := got.Holdings; len(x) != 2 || x[1].Currency != "USDT" || x[1].Balance != "899.5" || x[1].Reserve != "162.5000001" || x[1].Available != "736.9999999" {
+		t.Errorf("%+v", x)
+	}
+}

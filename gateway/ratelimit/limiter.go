@@ -1,0 +1,213 @@
+package ratelimit
+
+import (
+	"hash/maphash"
+	"math/bits"
+	"sync"
+	"time"
+)
+
+// A Limiter has the buckets of one kind of client. Any goroutine may use it. A nil one limits nothing.
+type Limiter struct {
+	interval int64 // nanoseconds for one token
+	depth    int64 // nanoseconds for a whole bucket
+	burst    int
+	seed     maphash.Seed
+	shift    int // of a hash, to the number of its shard
+	shards   []shard
+}
+
+// An Answer is what a client is told. Limit is 0 if it is not limited, and then so is the rest.
+type Answer struct {
+	OK         bool
+	Limit      int // tokens of a full bucket
+	Remaining  int // tokens there are now
+	Reset      int // seconds until the bucket is full, rounded up
+	RetryAfter int // seconds until there is a token, rounded up and at least 1; 0 if there is one
+}
+
+// leastShard is how many buckets a shard has at least, if there are that many in all. It is what an
+// attacker must fill, and with twice of it the most that one eviction can have to look at.
+const leastShard = 1024
+
+// New makes a limiter of rate tokens a second, burst tokens a bucket and at most so many buckets. A rate
+// of 0 is no limit: the result is nil. The time for one token is rounded up to a whole nanosecond.
+// Memory is taken from the system as buckets come into use, about 45 bytes each.
+func New(rate, burst, most int) *Limiter {
+	if rate == 0 {
+		return nil
+	}
+	if rate < 0 || burst < 1 || most < 1 {
+		panic("BUG: a rate limit must not be negative, and needs a burst and room for buckets")
+	}
+	interval := (int64(time.Second) + int64(rate) - 1) / int64(rate)
+	l := &Limiter{interval: interval, depth: interval * int64(burst), burst: burst, seed: maphash.MakeSeed()}
+	exponent := 0
+	if most >= leastShard {
+		exponent = bits.Len(uint(most/leastShard)) - 1
+	}
+	l.shift = 64 - exponent
+	l.shards = make([]shard, 1<<exponent)
+	room := most >> exponent
+	for i := range l.shards {
+		s := &l.shards[i]
+		s.heads = make([]int32, 1<<bits.Len(uint(room)))
+		s.buckets, s.order = make([]bucket, 0, room), make([]item, 0, room)
+	}
+	return l
+}
+
+// Take takes a token from a client's bucket, if there is one.
+func (l *Limiter) Take(client uint64, now int64) Answer {
+	if l == nil {
+		return Answer{OK: true}
+	}
+	h := maphash.Comparable(l.seed, client)
+	s := &l.shards[h>>l.shift]
+	s.mu.Lock()
+	b := s.find(client, h)
+	full := now
+	if b != nil {
+		full = max(full, b.full)
+	}
+	ok := full+l.interval-now <= l.depth
+	if ok {
+		full += l.interval
+		if b == nil {
+			b = s.place(l, h, now)
+			b.client, b.full = client, full
+		}
+		b.full = full
+	}
+	s.mu.Unlock()
+	return l.answer(ok, full-now)
+}
+
+// Look is what Take would answer, before it takes: the token in question is among those that remain.
+func (l *Limiter) Look(client uint64, now int64) Answer {
+	if l == nil {
+		return Answer{OK: true}
+	}
+	h := maphash.Comparable(l.seed, client)
+	s := &l.shards[h>>l.shift]
+	s.mu.Lock()
+	full := now
+	if b := s.find(client, h); b != nil {
+		full = max(full, b.full)
+	}
+	s.mu.Unlock()
+	return l.answer(full+l.interval-now <= l.depth, full-now)
+}
+
+// answer tells the state of a bucket that will be full after so many nanoseconds.
+func (l *Limiter) answer(ok bool, owed int64) Answer {
+	a := Answer{OK: ok, Limit: l.burst, Remaining: int(max(0, l.depth-owed) / l.interval), Reset: seconds(owed)}
+	if !ok {
+		a.RetryAfter = seconds(owed + l.interval - l.depth)
+	}
+	return a
+}
+
+func seconds(ns int64) int { return int((ns + int64(time.Second) - 1) / int64(time.Second)) }
+
+// A shard is a hash table of buckets and their order of eviction, both in memory of a fixed size.
+type shard struct {
+	mu      sync.Mutex
+	heads   []int32 // by hash: the first bucket of a chain, +1; 0 ends it. A power of two
+	buckets []bucket
+	order   []item
+	_       [128 - 8 - 3*24]byte // two cache lines: neighbours must not wait for each other
+}
+
+type bucket struct {
+	client uint64
+	full   int64 // when it will be full
+	next   int32 // in its chain, +1
+}
+
+// The order is a heap by the time a bucket will be full, earliest first. That time only grows, and what
+// is in the heap may be an earlier one: so a hit need not touch the heap, and an eviction corrects what it
+// meets. Each correction is owed to a hit since the last one.
+type item struct {
+	full   int64
+	bucket int32
+}
+
+func (s *shard) find(client, hash uint64) *bucket {
+	for i := s.heads[hash&uint64(len(s.heads)-1)]; i != 0; {
+		b := &s.buckets[i-1]
+		if b.client == client {
+			return b
+		}
+		i = b.next
+	}
+	return nil
+}
+
+// place is the bucket of a new client that has taken one token, linked under its hash. The caller gives
+// it its client and time.
+func (s *shard) place(l *Limiter, hash uint64, now int64) *bucket {
+	full := now + l.interval
+	var i int32
+	if len(s.buckets) < cap(s.buckets) {
+		i = int32(len(s.buckets))
+		s.buckets = append(s.buckets, bucket{})
+		s.order = append(s.order, item{full, i})
+		s.up(len(s.order) - 1)
+	} else {
+		i = s.evict(l, now)
+		s.order[0].full = full
+		s.down()
+	}
+	head := &s.heads[hash&uint64(len(s.heads)-1)]
+	s.buckets[i].next = *head
+	*head = i + 1
+	return &s.buckets[i]
+}
+
+// evict unlinks the bucket nearest to full, and leaves it at the top of the order.
+func (s *shard) evict(l *Limiter, now int64) int32 {
+	for {
+		top := &s.order[0]
+		b := &s.buckets[top.bucket]
+		if b.full <= now || b.full == top.full {
+			s.unlink(maphash.Comparable(l.seed, b.client), top.bucket+1)
+			return top.bucket
+		}
+		top.full = b.full
+		s.down()
+	}
+}
+
+func (s *shard) unlink(hash uint64, link int32) {
+	at := &s.heads[hash&uint64(len(s.heads)-1)]
+	for *at != link {
+		at = &s.buckets[*at-1].next
+	}
+	*at = s.buckets[link-1].next
+}
+
+// up moves an item of the order towards the top, down the one at the top towards the end.
+func (s *shard) up(i int) {
+	for o := s.order; i > 0 && o[i].full < o[(i-1)/2].full; i = (i - 1) / 2 {
+		o[i], o[(i-1)/2] = o[(i-1)/2], o[i]
+	}
+}
+
+func (s *shard) down() {
+	o, i := s.order, 0
+	for {
+		child := 2*i + 1
+		if child >= len(o) {
+			return
+		}
+		if child+1 < len(o) && o[child+1].full < o[child].full {
+			child++
+		}
+		if o[i].full <= o[child].full {
+			return
+		}
+		o[i], o[child] = o[child], o[i]
+		i = child
+	}
+}

@@ -1,0 +1,82 @@
+package gateway
+
+import (
+	"crypto/rand"
+	"encoding/hex"
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/valyala/fasthttp"
+)
+
+// Answers that are failures of ours (Failure.Ours) carry an X-Request-Id, and the log says under it what the
+// request was and why it failed. Neither queries, bodies nor headers are logged: they have keys, signatures
+// and codes. Load, maintenance and the like are no failures: they are counted and not logged.
+
+// A failureLog bounds what is logged of failures: when the store stalls, thousands of requests a second fail
+// for one reason, and to write that thousands of times is the next thing that stalls.
+type failureLog struct {
+	mu     sync.Mutex
+	second int64 // of the gateway's clock
+	logged int   // within it
+	left   int   // failures that were not logged since one was
+}
+
+// failuresPerSecond is how many are logged.
+const failuresPerSecond = 20
+
+// next reports whether one more failure is logged at that time, and how many were not before it.
+func (l *failureLog) next(now int64) (ok bool, left int) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if second := now / int64(time.Second); second != l.second {
+		l.second, l.logged = second, 0
+	}
+	if l.logged == failuresPerSecond {
+		l.left++
+		return false, 0
+	}
+	l.logged++
+	left, l.left = l.left, 0
+	return true, left
+}
+
+// report names an answer that is a failure of ours, and logs it.
+func (r *request) report(took int64) {
+	if f := r.failure; f == nil || !f.Ours || f.Status != r.status {
+		return
+	}
+	r.g.report(r.ctx, r.g.meter.routes[r.route], r.status, took, "failure", r.failure.Name, "address", r.address().String(), "error", r.cause, "stack", string(r.stack))
+}
+
+// report names an answer in the log. What else is told may be empty.
+func (g *Gateway) report(ctx *fasthttp.RequestCtx, route string, status int, took int64, more ...any) (id string) {
+	id = requestID()
+	ctx.Response.Header.Set("X-Request-Id", id)
+	l := &g.unavailableLog
+	if status == fasthttp.StatusInternalServerError {
+		l = &g.errorLog // a stalled store must not hide a fault of the program
+	}
+	ok, left := l.next(g.now())
+	if !ok {
+		return id
+	}
+	attributes := []any{"request", id, "method", string(ctx.Method()), "route", route, "path", string(ctx.Path()), "status", status, "took", time.Duration(took)}
+	for i := 0; i+1 < len(more); i += 2 {
+		if more[i+1] != nil && more[i+1] != "" {
+			attributes = append(attributes, more[i], more[i+1])
+		}
+	}
+	if left > 0 {
+		attributes = append(attributes, slog.Int("not_logged_before", left))
+	}
+	g.log.Error("a request failed", attributes...)
+	return id
+}
+
+func requestID() string {
+	var b [12]byte
+	rand.Read(b[:])
+	return hex.EncodeToString(b[:])
+}

@@ -1,0 +1,198 @@
+package gateway
+
+import (
+	"slices"
+	"strconv"
+	"strings"
+
+	"exchange/actors"
+	"exchange/core/market"
+	"exchange/core/money"
+	"exchange/persistence"
+)
+
+// A tickerList is the answer for all pairs, as long as none of their tickers has changed.
+type tickerList struct {
+	views []*actors.View
+	body  []byte
+}
+
+func (g *Gateway) ticker(r *request) {
+	number := r.pair()
+	if r.badFields() {
+		return
+	}
+	views := make([]*actors.View, 0, 16)
+	for _, p := range r.engine.Pairs() {
+		if number != 0 && p.Number != number {
+			continue
+		}
+		v, err := r.engine.View(actors.ReadTicker, p, 0, 0, 0)
+		if err != nil {
+			r.viewFailed(err)
+			return
+		}
+		if number != 0 {
+			r.shared = v.Body(actors.BodyKey{}, func(v *actors.View) []byte { return append(appendTicker([]byte{'['}, p.Name, &v.Ticker), ']') })
+			return
+		}
+		views = append(views, v)
+	}
+	list := g.tickers.Load()
+	if list == nil || !slices.Equal(list.views, views) {
+		list = newTickerList(r.engine.Pairs(), views)
+		g.tickers.Store(list)
+	}
+	r.shared = list.body
+}
+
+func newTickerList(pairs []*actors.Pair, views []*actors.View) *tickerList {
+	b := []byte{'['}
+	for i, p := range pairs {
+		if i > 0 {
+			b = append(b, ',')
+		}
+		b = appendTicker(b, p.Name, &views[i].Ticker)
+	}
+	return &tickerList{views, append(b, ']')}
+}
+
+func appendTicker(b []byte, pair string, t *market.Ticker) []byte {
+	b = appendSeconds(append(b, `{"timestamp":`...), t.TimeUs)
+	b = appendText(append(b, `,"pair":`...), pair)
+	b = t.Last.Append(append(b, `,"last":`...))
+	b = append(b, `,"diff":`...)
+	diff := t.Diff
+	if diff < 0 {
+		b = append(b, '-')
+		diff = -diff
+	}
+	b = money.Price(diff).Append(b)
+	b = t.Volume.Append(append(b, `,"vol":`...))
+	b = t.High.Append(append(b, `,"high":`...))
+	b = t.Low.Append(append(b, `,"low":`...))
+	b = t.Buy.Append(append(b, `,"buy":`...))
+	b = t.Sell.Append(append(b, `,"sell":`...))
+	return append(b, '}')
+}
+
+// Limits of charts.
+const (
+	defaultCandles = 720
+	maxCandles     = 2000
+)
+
+// chart answers with candles, newest first.
+func (g *Gateway) chart(r *request) {
+	name, _ := r.ctx.UserValue("pair").(string)
+	text, _ := r.ctx.UserValue("timeframe").(string)
+	pair := r.engine.Pair([]byte(name))
+	frame, known := market.ParseFrame(text)
+	if pair == nil || !known {
+		r.fail(NotFound, "")
+		return
+	}
+	limit := r.limit("limit", defaultCandles, maxCandles)
+	since, until := r.moment("since", true, 0), r.moment("until", false, noMoment)
+	if r.badFields() {
+		return
+	}
+	v, err := r.engine.View(actors.ReadCandles, pair, frame, 0, 0)
+	if err != nil {
+		r.viewFailed(err)
+		return
+	}
+	list := candlesWithin(v.Candles, since, until, limit)
+	if len(list) < limit && v.Older && since < v.Candles[0].Time && since <= until && until > 0 { // to the store, until 0 is no bound
+		r.olderCandles(list, persistence.CandleQuery{Pair: pair.Number, Frame: uint8(frame), Since: since, Until: min(until, v.Candles[0].Time-1)}, limit)
+		return
+	}
+	r.shared = v.Body(actors.BodyKey{since, until, int64(limit)}, func(*actors.View) []byte {
+		return append(appendCandles([]byte{'['}, list), ']')
+	})
+}
+
+// noMoment is later than any candle.
+const noMoment = 1 << 60
+
+// moment is a time in whole seconds: of a fraction the next one (up) or the one before.
+func (r *request) moment(name string, up bool, unset int64) int64 {
+	p, ok := r.query.Get(name)
+	if !ok {
+		return unset
+	}
+	text, negative := strings.CutPrefix(string(p.Value), "-")
+	v, err := money.ParsePrice(text)
+	if err != nil {
+		r.bad(name, err.Error()+" It is a time in seconds since 1970.")
+		return unset
+	}
+	if negative {
+		v = -v
+	}
+	const second = money.Price(money.MaxRate)
+	n, rest := int64(v/second), v%second
+	if up && rest > 0 {
+		n++
+	} else if !up && rest < 0 {
+		n--
+	}
+	return n
+}
+
+// candlesWithin is the newest candles within a range, oldest of them first. Times are inclusive.
+func candlesWithin(all []market.Candle, since, until int64, limit int) []market.Candle {
+	to := len(all)
+	for to > 0 && all[to-1].Time > until {
+		to--
+	}
+	from := to
+	for from > 0 && to-from < limit && all[from-1].Time >= since {
+		from--
+	}
+	return all[from:to]
+}
+
+// olderCandles answers with what memory has and what the history has before it.
+func (r *request) olderCandles(newer []market.Candle, q persistence.CandleQuery, limit int) {
+	barrier := actors.NewRead(actors.ReadHistory)
+	if !r.ask(barrier, nil) {
+		return
+	}
+	barrier.Free()
+	ctx, cancel := r.storeContext()
+	defer cancel()
+	b, n := appendCandles(append(r.body, '['), newer), len(newer)
+	err := r.engine.History().Candles(ctx, q, func(c *persistence.Candle) bool {
+		if n > 0 {
+			b = append(b, ',')
+		}
+		b = appendCandle(b, &market.Candle{Time: c.Time, Open: c.Open, High: c.High, Low: c.Low, Close: c.Close, Volume: c.Volume})
+		n++
+		return n < limit
+	})
+	if r.body = append(b, ']'); err != nil {
+		r.storeFailed(err)
+	}
+}
+
+// appendCandles writes candles, newest first.
+func appendCandles(b []byte, list []market.Candle) []byte {
+	for i := len(list) - 1; i >= 0; i-- {
+		if i < len(list)-1 {
+			b = append(b, ',')
+		}
+		b = appendCandle(b, &list[i])
+	}
+	return b
+}
+
+func appendCandle(b []byte, c *market.Candle) []byte {
+	b = strconv.AppendInt(append(b, `{"time":`...), c.Time, 10)
+	b = c.Open.Append(append(b, `,"open":`...))
+	b = c.High.Append(append(b, `,"high":`...))
+	b = c.Low.Append(append(b, `,"low":`...))
+	b = c.Close.Append(append(b, `,"close":`...))
+	b = c.Volume.Append(append(b, `,"volume":`...))
+	return append(b, '}')
+}

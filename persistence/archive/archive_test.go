@@ -1,0 +1,537 @@
+package archive
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"log/slog"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"exchange/persistence"
+	"exchange/persistence/pebble"
+	"exchange/persistence/redis"
+	"exchange/persistence/redistest"
+)
+
+var quiet = slog.New(slog.NewTextHandler(io.Discard, nil))
+
+// onBothStores runs a test once on each store; fresh makes an empty one that is closed when scope ends.
+func onBothStores(t *testing.T, test func(t *testing.T, fresh func(scope) persistence.Store)) {
+	opened := func(s scope, store persistence.Store, err error) persistence.Store {
+		if err != nil {
+			s.Fatal(err)
+		}
+		s.Cleanup(func() { store.Close() })
+		return store
+	}
+	t.Run("pebble", func(t *testing.T) {
+		test(t, func(s scope) persistence.Store {
+			store, err := pebble.Open(tempDir(s), pebble.Options{Logger: quiet})
+			return opened(s, store, err)
+		})
+	})
+	t.Run("redis", func(t *testing.T) {
+		server, n := redistest.Start(t), 0
+		test(t, func(s scope) persistence.Store {
+			n++
+			store, err := redis.Open(context.Background(), server.URL(), redis.Options{Engine: fmt.Sprint("engine-", n), Logger: quiet})
+			return opened(s, store, err)
+		})
+	})
+}
+
+// A scope is a test, or one run of a property.
+type scope interface {
+	Helper()
+	Fatal(args ...any)
+	Fatalf(format string, args ...any)
+	Cleanup(func())
+}
+
+func tempDir(s scope) string {
+	dir, err := os.MkdirTemp("", "exchange-archive-")
+	if err != nil {
+		s.Fatal(err)
+	}
+	s.Cleanup(func() { os.RemoveAll(dir) })
+	return dir
+}
+
+// A batch is one of a journal.
+type batch struct {
+	prev, next uint64
+	data       string
+}
+
+// A world is a journal with its archive, and what must be in them.
+type world struct {
+	scope
+	ctx     context.Context
+	journal persistence.Journal
+	token   persistence.Token
+	archive *Archive
+	all     []batch
+}
+
+func newWorld(s scope, journal persistence.Journal) *world {
+	s.Helper()
+	w := &world{scope: s, ctx: context.Background(), journal: journal}
+	var err error
+	w.token, _, err = journal.Acquire(w.ctx, "test")
+	w.must(err)
+	w.archive, err = Open(filepath.Join(tempDir(s), "archive"))
+	w.must(err)
+	return w
+}
+
+func (w *world) must(err error) {
+	w.Helper()
+	if err != nil {
+		w.Fatal(err)
+	}
+}
+
+// fails wants an error of one kind that says all words.
+func (w *world) fails(err, want error, words ...string) {
+	w.Helper()
+	if !errors.Is(err, want) {
+		w.Fatalf("error is %v, want %v", err, want)
+	}
+	for _, word := range words {
+		if !strings.Contains(err.Error(), word) {
+			w.Fatalf("%q does not say %q", err, word)
+		}
+	}
+}
+
+func (w *world) end() uint64 {
+	if n := len(w.all); n > 0 {
+		return w.all[n-1].next
+	}
+	return 0
+}
+
+func (w *world) append(records uint64, data string) {
+	w.Helper()
+	prev := w.end()
+	w.must(w.journal.Append(w.ctx, w.token, prev, prev+records, []byte(data)))
+	w.all = append(w.all, batch{prev, prev + records, data})
+}
+
+func (w *world) save(upTo uint64) {
+	w.Helper()
+	w.must(w.archive.Save(w.ctx, w.journal, upTo))
+}
+
+func (w *world) read(after uint64) (all []batch, err error) {
+	err = w.archive.Read(w.ctx, after, func(prev, next uint64, data []byte) error {
+		all = append(all, batch{prev, next, string(data)})
+		return nil
+	})
+	return all, err
+}
+
+// wantUpTo wants all batches that end up to a sequence in the archive, and no others.
+func (w *world) wantUpTo(upTo uint64) {
+	w.Helper()
+	var want []batch
+	for _, b := range w.all {
+		if b.next <= upTo {
+			want = append(want, b)
+		}
+	}
+	got, err := w.read(0)
+	w.must(err)
+	if !slices.Equal(got, want) {
+		w.Fatalf("the archive has %d batches, %v, want %d up to record %d", len(got), short(got), len(want), upTo)
+	}
+	var first, last uint64
+	if len(want) > 0 {
+		first, last = 1, want[len(want)-1].next
+	}
+	if f, l, err := w.archive.Bounds(); err != nil || f != first || l != last {
+		w.Fatalf("its bounds are %d and %d (%v), want %d and %d", f, l, err, first, last)
+	}
+}
+
+func short(list []batch) (text []string) {
+	for _, b := range list[max(0, len(list)-5):] {
+		text = append(text, fmt.Sprintf("(%d, %d] %d bytes", b.prev, b.next, len(b.data)))
+	}
+	return text
+}
+
+func (w *world) reopen() {
+	w.Helper()
+	a, err := Open(w.archive.Dir())
+	w.must(err)
+	a.part = w.archive.part
+	w.archive = a
+}
+
+// names are what is in the archive's folder.
+func (w *world) names() (names []string) {
+	w.Helper()
+	entries, err := os.ReadDir(w.archive.Dir())
+	w.must(err)
+	for _, e := range entries {
+		names = append(names, e.Name())
+	}
+	return names
+}
+
+func TestPartsAreSavedAndContinuedAfterReopening(t *testing.T) {
+	onBothStores(t, func(t *testing.T, fresh func(scope) persistence.Store) {
+		w := newWorld(t, fresh(t))
+		w.wantUpTo(0)
+		w.save(0)
+		for _, n := range []uint64{1, 3, 2} {
+			w.append(n, fmt.Sprint("batch of ", n))
+		}
+		w.save(4)
+		w.wantUpTo(4)
+		w.save(4) // again
+		w.save(1) // and what is there anyway
+		w.wantUpTo(4)
+		if got := w.names(); !slices.Equal(got, []string{"journal-00000000000000000001-00000000000000000004.zst"}) {
+			t.Fatalf("there are %v", got)
+		}
+		if info, err := os.Stat(filepath.Join(w.archive.Dir(), w.names()[0])); err != nil || info.Mode().Perm() != 0o600 {
+			t.Errorf("a part: %v, %v", info, err)
+		}
+		w.must(w.journal.Trim(w.ctx, w.token, 4))
+		w.reopen()
+		w.must(w.archive.Fits(w.ctx, w.journal))
+		w.append(10, "more")
+		w.save(5) // no batch ends there
+		w.wantUpTo(4)
+		w.save(16)
+		w.wantUpTo(16)
+		if got := w.names(); len(got) != 2 || got[1] != "journal-00000000000000000005-00000000000000000016.zst" {
+			t.Fatalf("there are %v", got)
+		}
+		for after, want := range map[uint64]int{1: 3, 2: 3, 4: 2, 6: 1, 15: 1, 16: 0, 20: 0} {
+			if got, err := w.read(after); err != nil || len(got) != want {
+				t.Errorf("after %d there are %v (%v), want %d", after, short(got), err, want)
+			}
+		}
+		enough := errors.New("enough")
+		if err := w.archive.Read(w.ctx, 0, func(uint64, uint64, []byte) error { return enough }); err != enough { //nolint:errorlint // as it is
+			t.Errorf("a reader that has enough gets %v", err)
+		}
+		ended, cancel := context.WithCancel(w.ctx)
+		cancel()
+		if err := w.archive.Read(ended, 0, func(uint64, uint64, []byte) error { return nil }); !errors.Is(err, context.Canceled) {
+			t.Errorf("a reader whose time is up gets %v", err)
+		}
+	})
+}
+
+// Whatever the batches are, and whenever it is saved, trimmed and opened: the archive is the journal.
+func TestAnArchiveIsTheJournal(t *testing.T) {
+	if f := flag.Lookup("rapid.checks"); f.Value.String() == f.DefValue {
+		defer f.Value.Set(f.DefValue) //nolint:errcheck // it is its own default
+		if err := f.Value.Set("15"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	onBothStores(t, func(t *testing.T, fresh func(scope) persistence.Store) {
+		rapid.Check(t, func(rt *rapid.T) {
+			w := newWorld(rt, fresh(rt))
+			w.archive.part = rapid.SampledFrom([]int{1, 500, 5000, fileBytes}).Draw(rt, "part")
+			saved := uint64(0)
+			for range rapid.IntRange(1, 30).Draw(rt, "steps") {
+				switch rapid.IntRange(0, 5).Draw(rt, "step") {
+				case 0:
+					if len(w.all) > 0 {
+						upTo := rapid.SampledFrom(w.all).Draw(rt, "up to").next
+						w.save(upTo)
+						saved = max(saved, upTo)
+						w.wantUpTo(saved)
+					}
+				case 1:
+					w.must(w.journal.Trim(w.ctx, w.token, saved))
+				case 2:
+					w.reopen()
+					w.must(w.archive.Fits(w.ctx, w.journal))
+				default:
+					text := make([]byte, rapid.IntRange(1, 2000).Draw(rt, "size"))
+					if rapid.Bool().Draw(rt, "random") { // else it is compressed well
+						seed := rapid.Uint64().Draw(rt, "seed")
+						random := rand.NewChaCha8([32]byte{byte(seed), byte(seed >> 8)})
+						random.Read(text)
+					}
+					w.append(rapid.Uint64Range(1, 20).Draw(rt, "records"), string(text))
+				}
+			}
+			w.wantUpTo(saved)
+			w.save(w.end())
+			w.wantUpTo(w.end())
+		})
+	})
+}
+
+func TestAnArchiveThatCannotBeWholeIsRefused(t *testing.T) {
+	onBothStores(t, func(t *testing.T, fresh func(scope) persistence.Store) {
+		f := func(w *world, words ...string) {
+			t.Helper()
+			w.fails(w.archive.Fits(w.ctx, w.journal), ErrOther, append(words, w.archive.Dir())...)
+			before := w.names()
+			w.fails(w.archive.Save(w.ctx, w.journal, 1<<40), ErrOther, words...)
+			if after := w.names(); !slices.Equal(before, after) {
+				t.Errorf("there are %v now", after)
+			}
+		}
+		w := newWorld(t, fresh(t))
+		w.must(w.archive.Fits(w.ctx, w.journal))
+		for range 4 {
+			w.append(5, "batch")
+		}
+		w.must(w.journal.Trim(w.ctx, w.token, 10))
+		f(w, "first records are gone", "starts at 10")
+
+		w = newWorld(t, fresh(t)) // it was not there for some time
+		w.append(5, "batch")
+		w.save(5)
+		w.append(5, "batch")
+		w.append(5, "batch")
+		w.must(w.journal.Trim(w.ctx, w.token, 10))
+		f(w, "ends at record 5", "starts at 10")
+
+		old := w.archive
+		w = newWorld(t, fresh(t)) // of another exchange, or of an older state of it
+		w.archive = old
+		w.append(2, "batch")
+		f(w, "ends at record 5", "ends at 2")
+
+		w = newWorld(t, fresh(t)) // a store that was restored
+		w.must(w.journal.Begin(w.ctx, w.token, 8))
+		f(w, "first records are gone")
+		w.archive = old
+		f(w, "ends at record 5")
+	})
+}
+
+func TestAnArchiveThatBeginsLateIsNotRead(t *testing.T) {
+	w := newWorld(t, &list{})
+	w.archive.part = 1
+	for range 3 {
+		w.append(5, "batch")
+	}
+	w.save(15)
+	w.must(os.Remove(filepath.Join(w.archive.Dir(), w.names()[0])))
+	_, err := w.read(0)
+	w.fails(err, persistence.ErrCorrupt, "begins at record 6")
+	_, err = w.read(4)
+	w.fails(err, persistence.ErrCorrupt, "begins at record 6")
+	if got, err := w.read(5); err != nil || len(got) != 2 {
+		t.Errorf("after record 5 there are %v, %v", got, err)
+	}
+}
+
+// A list is a journal in memory, for what does not depend on the store. It breaks where it is told to.
+type list struct {
+	persistence.Journal
+	all     []batch
+	breaks  int // Read fails after so many batches, if it is not 0
+	failure error
+}
+
+func (l *list) Acquire(context.Context, string) (persistence.Token, uint64, error) {
+	return "1:x", 0, nil
+}
+
+func (l *list) Append(_ context.Context, _ persistence.Token, prev, next uint64, data []byte) error {
+	l.all = append(l.all, batch{prev, next, string(data)})
+	return nil
+}
+
+func (l *list) Read(_ context.Context, after uint64, fn func(prev, next uint64, data []byte) error) error {
+	n := 0
+	for _, b := range l.all {
+		if b.next <= after {
+			continue
+		}
+		if n++; l.breaks > 0 && n > l.breaks {
+			return l.failure
+		}
+		if err := fn(b.prev, b.next, []byte(b.data)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func TestAnInterruptedWriteLeavesNoPart(t *testing.T) {
+	l := &list{}
+	w := newWorld(t, l)
+	for i := range 10 {
+		w.append(1, fmt.Sprint("batch ", i))
+	}
+	l.breaks, l.failure = 5, errors.New("the store is gone")
+	w.fails(w.archive.Save(w.ctx, w.journal, 10), l.failure)
+	if got := w.names(); len(got) != 0 {
+		t.Errorf("there are %v", got)
+	}
+	// What a crash leaves is not taken for a part, and removed by the next Save.
+	left := filepath.Join(w.archive.Dir(), unfinished+"123")
+	w.must(os.WriteFile(left, []byte("half of it"), 0o600))
+	w.reopen()
+	w.wantUpTo(0)
+	l.breaks = 0
+	w.save(5)
+	w.wantUpTo(5)
+	if _, err := os.Stat(left); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("the rest of a crash is still there: %v", err)
+	}
+	// Parts that were whole before the journal broke stay.
+	l.breaks, w.archive.part = 3, 1
+	w.fails(w.archive.Save(w.ctx, w.journal, 10), l.failure)
+	w.wantUpTo(7)
+	// A folder that takes no files.
+	l.breaks = 0
+	w.must(os.RemoveAll(w.archive.Dir()))
+	if err := w.archive.Save(w.ctx, w.journal, 10); err == nil || !strings.Contains(err.Error(), w.archive.Dir()) {
+		t.Errorf("without a folder: %v", err)
+	}
+}
+
+func TestAJournalWithAHoleIsNotArchived(t *testing.T) {
+	l := &list{}
+	w := newWorld(t, l)
+	w.append(5, "batch")
+	w.append(5, "batch")
+	l.all = append(l.all, batch{12, 15, "after a hole"})
+	w.fails(w.archive.Save(w.ctx, w.journal, 15), persistence.ErrCorrupt, "(12, 15]")
+	w.wantUpTo(0)
+	l.all = slices.Delete(l.all, 0, 1) // what it begins with is not there
+	w.fails(w.archive.Save(w.ctx, w.journal, 15), persistence.ErrCorrupt, "(5, 10]")
+	w.wantUpTo(0)
+}
+
+func TestEveryDamageIsFound(t *testing.T) {
+	w := newWorld(t, &list{})
+	w.archive.part = 40
+	for i := range 12 {
+		w.append(uint64(1+i%3), strings.Repeat(fmt.Sprint("batch ", i, " "), 2))
+	}
+	w.save(w.end())
+	whole := w.all
+	parts := w.names()
+	if len(parts) < 3 {
+		t.Fatalf("there are %v", parts)
+	}
+	path := func(name string) string { return filepath.Join(w.archive.Dir(), name) }
+	found := func(what string) {
+		t.Helper()
+		got, err := w.read(0)
+		if !errors.Is(err, persistence.ErrCorrupt) || !strings.Contains(err.Error(), w.archive.Dir()) {
+			t.Fatalf("%s: %v", what, err)
+		}
+		if !slices.Equal(got, whole[:len(got)]) {
+			t.Fatalf("%s: what was handed out is %v", what, short(got))
+		}
+	}
+	for _, name := range []string{parts[0], parts[1], parts[len(parts)-1]} {
+		good, err := os.ReadFile(path(name))
+		w.must(err)
+		harmless := 0
+		for i := range good {
+			for bit := range 8 {
+				bad := bytes.Clone(good)
+				bad[i] ^= 1 << bit
+				w.must(os.WriteFile(path(name), bad, 0o600))
+				if got, err := w.read(0); err == nil && slices.Equal(got, whole) {
+					harmless++ // a bit between two of the compression's codes: what is read is the same to the last byte
+					continue
+				}
+				found(fmt.Sprintf("bit %d of byte %d of %s", bit, i, name))
+			}
+		}
+		if harmless > 8 {
+			t.Errorf("%s: %d of %d bits may be changed unseen: this test proves nothing", name, harmless, 8*len(good))
+		}
+		for n := range good {
+			w.must(os.WriteFile(path(name), good[:n], 0o600))
+			found(fmt.Sprintf("%s cut off after %d bytes", name, n))
+		}
+		w.must(os.WriteFile(path(name), append(bytes.Clone(good), 'x'), 0o600))
+		found("more behind " + name)
+		w.must(os.WriteFile(path(name), append(bytes.Clone(good), good...), 0o600))
+		found("twice " + name)
+		w.must(os.WriteFile(path(name), good, 0o600))
+	}
+	w.wantUpTo(w.end())
+
+	move := func(what, from, to string) {
+		t.Helper()
+		w.must(os.Rename(path(from), path(to)))
+		found(what)
+		w.must(os.Rename(path(to), path(from)))
+	}
+	var first, last uint64
+	_, err := fmt.Sscanf(parts[1], "journal-%d-%d.zst", &first, &last)
+	w.must(err)
+	move("a middle part is gone", parts[1], "away")
+	move("the first part is gone", parts[0], "away")
+	move("a part claims more", parts[1], partName(first, last+1))
+	move("a part claims to begin earlier", parts[1], partName(first-1, last))
+	_, err = fmt.Sscanf(parts[len(parts)-1], "journal-%d-%d.zst", &first, &last)
+	w.must(err)
+	move("the last part claims more", parts[len(parts)-1], partName(first, last+1))
+	move("the last part claims less", parts[len(parts)-1], partName(first, last-1))
+	for _, name := range []string{"journal-1-2.zst", "journal-x.zst", "journal-00000000000000000009-00000000000000000008.zst", "journal-00000000000000000000-00000000000000000008.zst",
+		strings.Replace(parts[1], ".zst", ".copy.zst", 1)} {
+		move("a part is called "+name, parts[1], name)
+		w.must(os.WriteFile(path(name), nil, 0o600))
+		found("there is also " + name)
+		if _, err := Open(w.archive.Dir()); !errors.Is(err, persistence.ErrCorrupt) {
+			t.Errorf("it opens with %s: %v", name, err)
+		}
+		w.must(os.Remove(path(name)))
+	}
+	w.must(os.WriteFile(path("notes.txt"), []byte("not ours"), 0o600))
+	w.wantUpTo(w.end())
+
+	// Two parts of the right names and with each other's contents.
+	a, err := os.ReadFile(path(parts[0]))
+	w.must(err)
+	b, err := os.ReadFile(path(parts[1]))
+	w.must(err)
+	w.must(errors.Join(os.WriteFile(path(parts[0]), b, 0o600), os.WriteFile(path(parts[1]), a, 0o600)))
+	found("two parts are swapped")
+}
+
+// The folder's name may look like a pattern, and be given in any way.
+func TestAnyFolderWillDo(t *testing.T) {
+	t.Chdir(t.TempDir())
+	w := newWorld(t, &list{})
+	w.append(1, "batch")
+	var err error
+	w.archive, err = Open("a[b]*/../a[b]*/c")
+	w.must(err)
+	here, err := filepath.EvalSymlinks(".")
+	w.must(err)
+	if here, err = filepath.Abs(here); err != nil || w.archive.Dir() != filepath.Join(here, "a[b]*", "c") {
+		t.Errorf("the folder is %s, %v", w.archive.Dir(), err)
+	}
+	w.save(1)
+	w.wantUpTo(1)
+	if info, err := os.Stat(w.archive.Dir()); err != nil || info.Mode().Perm() != 0o700 {
+		t.Errorf("the folder: %v, %v", info, err)
+	}
+	w.must(os.WriteFile("file", nil, 0o600))
+	if _, err := Open("file"); err == nil || !strings.Contains(err.Error(), "file") {
+		t.Errorf("a file is taken for a folder: %v", err)
+	}
+}

@@ -1,0 +1,501 @@
+package backup
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"log/slog"
+	"maps"
+	"math/rand/v2"
+	"os"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"exchange/core/state"
+	"exchange/persistence"
+	"exchange/persistence/internal/codec"
+	"exchange/persistence/pebble"
+	"exchange/persistence/redis"
+	"exchange/persistence/redistest"
+)
+
+var quiet = slog.New(slog.NewTextHandler(io.Discard, nil))
+
+// A kind makes new and empty stores of one kind.
+type kind func(scope, persistence.Retention) persistence.Store
+
+func opened[S persistence.Store](s scope, store S, err error) persistence.Store {
+	s.Helper()
+	if err != nil {
+		s.Fatal(err)
+	}
+	s.Cleanup(func() { store.Close() })
+	return store
+}
+
+func inPebble(s scope, keep persistence.Retention) persistence.Store {
+	s.Helper()
+	dir, err := os.MkdirTemp("", "exchange-backup-")
+	if err != nil {
+		s.Fatal(err)
+	}
+	s.Cleanup(func() { os.RemoveAll(dir) })
+	store, err := pebble.Open(dir, pebble.Options{Logger: quiet, Retention: keep})
+	return opened(s, store, err)
+}
+
+func inRedis(t *testing.T) kind {
+	server, engines := redistest.Start(t), 0
+	return func(s scope, keep persistence.Retention) persistence.Store {
+		s.Helper()
+		engines++ // each has keys of its own
+		store, err := redis.Open(context.Background(), server.URL(), redis.Options{Engine: fmt.Sprint("engine-", engines), Logger: quiet, Retention: keep})
+		return opened(s, store, err)
+	}
+}
+
+// onBothKinds runs a test with either kind first.
+func onBothKinds(t *testing.T, test func(t *testing.T, from, to kind)) {
+	redis := inRedis(t)
+	t.Run("pebble to redis", func(t *testing.T) { test(t, inPebble, redis) })
+	t.Run("redis to pebble", func(t *testing.T) { test(t, redis, inPebble) })
+}
+
+func nothing(int) {}
+
+// fails wants an error of one kind that says all words.
+func fails(s scope, what string, err, want error, words ...string) {
+	s.Helper()
+	if !errors.Is(err, want) {
+		s.Fatalf("%s: error is %v, want %v", what, err, want)
+	}
+	for _, word := range words {
+		if !strings.Contains(err.Error(), word) {
+			s.Fatalf("%s: %q does not say %q", what, err, word)
+		}
+	}
+}
+
+// write is a backup of a store at an image.
+func write(s scope, store persistence.Store, image []byte) []byte {
+	s.Helper()
+	var b bytes.Buffer
+	if err := Write(context.Background(), &b, store, image, nothing); err != nil {
+		s.Fatal(err)
+	}
+	return b.Bytes()
+}
+
+// Whatever has happened before the image and after it: a store of the other kind has all that was there at
+// the image, and nothing else.
+func TestABackupIsRestoredIntoTheOtherKindOfStore(t *testing.T) {
+	if f := flag.Lookup("rapid.checks"); f.Value.String() == f.DefValue {
+		defer f.Value.Set(f.DefValue) //nolint:errcheck // it is its own default
+		if err := f.Value.Set("8"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	onBothKinds(t, func(t *testing.T, from, to kind) {
+		rapid.Check(t, func(rt *rapid.T) {
+			h := newHistory(rt, from(rt, persistence.Retention{}), rapid.Uint64().Draw(rt, "seed"))
+			h.play(rapid.IntRange(0, 250).Draw(rt, "before"))
+			h.flush()
+			image, at := h.s.AppendTo(nil), h.s.Seq()
+			st, err := state.Decode(image)
+			h.must(err)
+			want := contentsOf(rt, h.store, st)
+			h.play(rapid.IntRange(0, 100).Draw(rt, "after"))
+			if rapid.Bool().Draw(rt, "new pair") {
+				h.newPair("BTC_ETH", 1, 3)
+				h.play(50)
+			}
+			h.flush()
+			now := contentsOf(rt, h.store, h.s)
+			want.nonces = now.nonces
+			maps.DeleteFunc(want.nonces, func(key string, _ uint64) bool { return st.KeyByName(key) == nil })
+
+			b := write(rt, h.store, image)
+			step := rapid.SampledFrom([]int{50, 300, loadRows}).Draw(rt, "step")
+			target := to(rt, persistence.Retention{})
+			restoredAs(rt, b, target, step, image, at, want)
+			// And back again, from a store that was itself restored.
+			restoredAs(rt, write(rt, target, image), from(rt, persistence.Retention{}), loadRows, image, at, want)
+		})
+	})
+}
+
+// restoredAs restores a backup and wants all to be as it was.
+func restoredAs(s scope, b []byte, store persistence.Store, step int, image []byte, at uint64, want *contents) {
+	s.Helper()
+	ctx := context.Background()
+	st, err := state.Decode(image)
+	if err != nil {
+		s.Fatal(err)
+	}
+	verified, err := Verify(bytes.NewReader(b))
+	if err != nil {
+		s.Fatal(err)
+	}
+	rows := 0
+	info, err := load(ctx, store, bytes.NewReader(b), func(n int) { rows = n }, step)
+	if err != nil {
+		s.Fatal(err)
+	}
+	if !reflect.DeepEqual(info, verified) || info.Sequence != at || info.Accounts != len(st.Accounts()) || info.Keys != len(st.Keys()) {
+		s.Fatalf("it is of %+v, verified as %+v", info, verified)
+	}
+	sum := 0
+	for _, n := range info.Rows {
+		sum += n
+	}
+	if rows != sum {
+		s.Fatalf("%d rows were told, %d counted", rows, sum)
+	}
+	counted := map[string]int{"trades": len(want.trades), "closed orders": len(want.orders), "deposits": len(want.deposits), "withdraws": len(want.withdraws),
+		"candles": len(want.candles), "actions": len(want.actions), "nonces": len(want.nonces)}
+	maps.DeleteFunc(counted, func(_ string, n int) bool { return n == 0 })
+	if !maps.Equal(info.Rows, counted) {
+		s.Fatalf("there are rows %v, want %v", info.Rows, counted)
+	}
+	if got := contentsOf(s, store, st); !reflect.DeepEqual(got, want) {
+		s.Fatalf("restored is\n%+v\nwant\n%+v", got, want)
+	}
+	seq, r, err := store.LoadSnapshot(ctx, 0)
+	if err != nil {
+		s.Fatal(err)
+	}
+	defer r.Close()
+	if got, err := io.ReadAll(r); err != nil || seq != at || !bytes.Equal(got, image) {
+		s.Fatalf("the image at %d (%v) is another than that at %d", seq, err, at)
+	}
+	if watermark, err := store.Watermark(ctx); err != nil || watermark != at {
+		s.Fatalf("the watermark is %d (%v), want %d", watermark, err, at)
+	}
+	err = store.Wallets(ctx, func(w *persistence.Wallet) bool {
+		if w.Seq != at {
+			s.Fatalf("the wallet of %s is as of %d", w.Name, w.Seq)
+		}
+		return true
+	})
+	if err != nil {
+		s.Fatal(err)
+	}
+	token, last, err := store.Acquire(ctx, "test")
+	if err != nil || last != at {
+		s.Fatalf("the journal ends at %d (%v), want %d", last, err, at)
+	}
+	if err := store.Append(ctx, token, at, at+1, []byte("goes on")); err != nil {
+		s.Fatal(err)
+	}
+}
+
+func TestABackupSaysWhatItIsOf(t *testing.T) {
+	h := newHistory(t, inPebble(t, persistence.Retention{}), 1)
+	h.play(100)
+	h.flush()
+	b := write(t, h.store, h.s.AppendTo(nil))
+	info, err := Verify(bytes.NewReader(b))
+	h.must(err)
+	slices.Sort(info.SealedBy)
+	if info.Store != h.store.String() || info.Taken.IsZero() || !slices.Equal(info.SealedBy, []string{"0000000000000007", "0000000000000008"}) {
+		t.Errorf("it is of %+v", info)
+	}
+	slices.Reverse(info.SealedBy)
+	short, err := Describe(bytes.NewReader(b))
+	h.must(err)
+	if short.Sequence != h.s.Seq() || !short.Taken.Equal(info.Taken) || len(short.Rows) != 0 {
+		t.Errorf("it says of itself %+v", short)
+	}
+	for what, b := range map[string][]byte{"nothing": nil, "text": []byte("some text"), "a stream that is whole and empty": crafted(t, func(*sink) {})} {
+		_, err = Describe(bytes.NewReader(b))
+		fails(t, what, err, ErrDamaged)
+	}
+}
+
+func TestNothingIsRestoredToNothing(t *testing.T) {
+	onBothKinds(t, func(t *testing.T, from, to kind) {
+		store := from(t, persistence.Retention{})
+		image := state.New().AppendTo(nil)
+		b := write(t, store, image)
+		// Since then something has happened.
+		h := newHistory(t, store, 2)
+		h.play(100)
+		h.flush()
+		late := write(t, store, image)
+		for _, b := range [][]byte{b, late} {
+			target := to(t, persistence.Retention{})
+			info, err := Load(t.Context(), target, bytes.NewReader(b), nothing)
+			h.must(err)
+			if len(info.Rows) != 0 {
+				t.Errorf("there are rows %v", info.Rows)
+			}
+			h.must(Empty(t.Context(), target))
+		}
+	})
+}
+
+func TestARestoreKeepsTheNewestThatTheStoreIsToKeep(t *testing.T) {
+	onBothKinds(t, func(t *testing.T, from, to kind) {
+		h := newHistory(t, from(t, persistence.Retention{}), 3)
+		h.play(400)
+		h.flush()
+		all := contentsOf(t, h.store, h.s)
+		target := to(t, persistence.Retention{Trades: 10, Orders: 4})
+		_, err := Load(t.Context(), target, bytes.NewReader(write(t, h.store, h.s.AppendTo(nil))), nothing)
+		h.must(err)
+		got := contentsOf(t, target, h.s)
+		if !slices.Equal(got.trades, all.trades[:10]) {
+			t.Errorf("of %d trades there are %d, which are not the newest", len(all.trades), len(got.trades))
+		}
+		for _, a := range h.s.Accounts() {
+			was, is := collect(t, h.store.Orders, persistence.OrderQuery{Account: a.ID}), collect(t, target.Orders, persistence.OrderQuery{Account: a.ID})
+			if !slices.Equal(is, was[:min(4, len(was))]) {
+				t.Errorf("of %d orders of %s there are %d, which are not the newest", len(was), a.Name, len(is))
+			}
+		}
+		if !slices.Equal(got.deposits, all.deposits) || !slices.Equal(got.actions, all.actions) {
+			t.Error("what is kept for ever is not there")
+		}
+	})
+}
+
+func TestEveryDamageIsFound(t *testing.T) {
+	h := newHistory(t, inPebble(t, persistence.Retention{}), 4)
+	h.play(60)
+	h.flush()
+	good := write(t, h.store, h.s.AppendTo(nil))
+	want, err := Verify(bytes.NewReader(good))
+	h.must(err)
+	random := rand.New(rand.NewPCG(1, 1))
+	harmless := 0
+	for i := range good {
+		bad := bytes.Clone(good)
+		bad[i] ^= 1 << random.IntN(8)
+		got, err := Verify(bytes.NewReader(bad))
+		if err == nil && reflect.DeepEqual(got, want) {
+			harmless++ // a bit between two of the compression's codes: what is read is the same to the last byte
+			continue
+		}
+		fails(t, fmt.Sprintf("byte %d of %d is changed", i, len(good)), err, ErrDamaged)
+	}
+	if harmless > len(good)/100 {
+		t.Errorf("%d bits of %d bytes may be changed unseen: this test proves nothing", harmless, len(good))
+	}
+	for n := range good {
+		_, err := Verify(bytes.NewReader(good[:n]))
+		fails(t, fmt.Sprintf("cut off after %d bytes of %d", n, len(good)), err, ErrDamaged)
+	}
+	for what, tail := range map[string][]byte{"a byte more": {'x'}, "twice": good} {
+		_, err := Verify(bytes.NewReader(slices.Concat(good, tail)))
+		fails(t, what, err, ErrDamaged)
+	}
+	broken := errors.New("the disk is gone")
+	_, err = Verify(io.MultiReader(bytes.NewReader(good[:len(good)/2]), &failing{err: broken}))
+	fails(t, "a reader that breaks", err, broken)
+}
+
+// failing breaks when it is read, and after so many bytes when it is written.
+type failing struct {
+	after int
+	err   error
+}
+
+func (f *failing) Read([]byte) (int, error) { return 0, f.err }
+
+func (f *failing) Write(b []byte) (int, error) {
+	if f.after -= len(b); f.after < 0 {
+		return 0, f.err
+	}
+	return len(b), nil
+}
+
+// crafted is a stream whose checksum is right, with the parts that fill writes.
+func crafted(s scope, fill func(*sink)) []byte {
+	s.Helper()
+	var b bytes.Buffer
+	out, err := newSink(&b)
+	if err == nil {
+		fill(out)
+		err = out.close()
+	}
+	if err != nil {
+		s.Fatal(err)
+	}
+	return b.Bytes()
+}
+
+func TestWhatMakesNoSenseIsRefused(t *testing.T) {
+	h := newHistory(t, inPebble(t, persistence.Retention{}), 5)
+	h.play(50)
+	h.flush()
+	image := h.s.AppendTo(nil)
+	info, err := json.Marshal(describe(h.s, h.store))
+	h.must(err)
+	trades := collect(t, h.store.Trades, persistence.TradeQuery{})
+	trade := codec.AppendTrade(keys(nil, trades[0].ID), &trades[0])
+	f := func(what string, fill func(*sink), words ...string) {
+		t.Helper()
+		_, err := Verify(bytes.NewReader(crafted(t, fill)))
+		fails(t, what, err, ErrDamaged, words...)
+	}
+	whole := func(s *sink) {
+		s.part(partInfo, info)
+		s.part(partImage, image)
+		s.part(partTrade, trade)
+	}
+	if _, err := Verify(bytes.NewReader(crafted(t, whole))); err != nil {
+		t.Fatal(err)
+	}
+	f("nothing", func(*sink) {})
+	f("no image", func(s *sink) { s.part(partInfo, info) })
+	f("no description", func(s *sink) { s.part(partImage, image) }, "what it is of")
+	f("a row before the image", func(s *sink) { s.part(partInfo, info); s.part(partTrade, trade); s.part(partImage, image) })
+	f("more image behind the rows", func(s *sink) { whole(s); s.part(partImage, image) })
+	f("two descriptions", func(s *sink) { s.part(partInfo, info); s.part(partInfo, info); s.part(partImage, image) })
+	f("a description that is none", func(s *sink) { s.part(partInfo, []byte("{")); s.part(partImage, image) })
+	f("an image that is none", func(s *sink) { s.part(partInfo, info); s.part(partImage, image[1:]) })
+	f("another sequence", func(s *sink) {
+		s.part(partInfo, bytes.Replace(info, fmt.Appendf(nil, `"sequence":%d`, h.s.Seq()), []byte(`"sequence":1`), 1))
+		s.part(partImage, image)
+	}, "of sequence 1, its state")
+	f("a kind of a later version", func(s *sink) { whole(s); s.part('z', nil) }, "newer program")
+	f("a row that is cut off", func(s *sink) { whole(s); s.part(partTrade, trade[:len(trade)-1]) })
+	f("a row without its key", func(s *sink) { whole(s); s.part(partOrder, nil) })
+	f("a part that is too long", func(s *sink) { whole(s); s.part(partNonce, make([]byte, maxPart+1)) }, "a part of")
+	f("another version", func(s *sink) { s.sum.Reset(); s.packed.Reset(io.Discard) })
+}
+
+// A stream that turns out to be damaged fills the store by half, and then nobody takes it for a whole one.
+func TestADamagedBackupIsNeverTakenForAWholeStore(t *testing.T) {
+	onBothKinds(t, func(t *testing.T, from, to kind) {
+		h := newHistory(t, from(t, persistence.Retention{}), 6)
+		h.play(300)
+		h.flush()
+		good := write(t, h.store, h.s.AppendTo(nil))
+		copied := func(rows int) []byte { // all parts up to so many rows, and a wrong checksum
+			return crafted(t, func(out *sink) {
+				err := parts(bytes.NewReader(good), func(kind byte, b []byte) error {
+					if rows > 0 {
+						out.part(kind, b)
+					}
+					if kind != partInfo && kind != partImage {
+						rows--
+					}
+					return nil
+				})
+				h.must(err)
+				out.sum.Write([]byte("damage"))
+			})
+		}
+		info, err := Verify(bytes.NewReader(good))
+		h.must(err)
+		for what, bad := range map[string][]byte{"a wrong checksum": copied(1 << 30), "half of it": copied(info.Rows["trades"]), "a cut": good[:len(good)-1], "nothing": nil} {
+			store := to(t, persistence.Retention{})
+			_, err := load(t.Context(), store, bytes.NewReader(bad), nothing, 20)
+			fails(t, what, err, ErrDamaged)
+			if _, _, err := store.LoadSnapshot(t.Context(), 0); !errors.Is(err, persistence.ErrNoSnapshot) {
+				t.Errorf("%s: there is an image: %v", what, err)
+			}
+			watermark, err := store.Watermark(t.Context())
+			h.must(err)
+			if filled := strings.HasSuffix(what, "m") || strings.HasPrefix(what, "half"); filled != (watermark > 0) {
+				t.Errorf("%s: the watermark is %d", what, watermark)
+			} else if !filled {
+				continue
+			}
+			// Recovery finds neither an image nor a journal, and the next restore something that is in its way.
+			fails(t, "reading the journal", store.Read(t.Context(), 0, func(uint64, uint64, []byte) error { return nil }), persistence.ErrCorrupt)
+			_, err = Load(t.Context(), store, bytes.NewReader(good), nothing)
+			fails(t, "restoring over it", err, ErrNotEmpty)
+		}
+	})
+}
+
+func TestOnlyAnEmptyStoreIsFilled(t *testing.T) {
+	onBothKinds(t, func(t *testing.T, from, to kind) {
+		h := newHistory(t, from(t, persistence.Retention{}), 7)
+		h.play(30)
+		h.flush()
+		b := write(t, h.store, h.s.AppendTo(nil))
+		f := func(what string, fill func(store persistence.Store, token persistence.Token), words ...string) {
+			t.Helper()
+			store := to(t, persistence.Retention{})
+			token, _, err := store.Acquire(t.Context(), "a running exchange")
+			h.must(err)
+			fill(store, token)
+			_, err = Load(t.Context(), store, bytes.NewReader(b), nothing)
+			fails(t, what, err, ErrNotEmpty, words...)
+			if err := store.Check(t.Context(), token); err != nil {
+				t.Errorf("%s: its owner was driven out: %v", what, err)
+			}
+		}
+		f("with a record", func(s persistence.Store, token persistence.Token) {
+			h.must(s.Append(t.Context(), token, 0, 1, []byte("x")))
+		}, "journal")
+		f("trimmed", func(s persistence.Store, token persistence.Token) {
+			h.must(s.Append(t.Context(), token, 0, 1, []byte("x")))
+			h.must(s.Append(t.Context(), token, 1, 2, []byte("x")))
+			h.must(s.Trim(t.Context(), token, 2))
+		}, "journal")
+		f("with a history", func(s persistence.Store, token persistence.Token) { h.must(s.Apply(t.Context(), token, 0, 3, nil)) }, "history up to sequence 3")
+		f("with an image", func(s persistence.Store, token persistence.Token) {
+			h.must(s.SaveSnapshot(t.Context(), token, 0, strings.NewReader("image")))
+		}, "snapshot at sequence 0")
+		f("begun", func(s persistence.Store, token persistence.Token) { h.must(s.Begin(t.Context(), token, 5)) }, "did not come to its end")
+		// The owner of one that is still empty is driven out, or two would write.
+		store := to(t, persistence.Retention{})
+		token, _, err := store.Acquire(t.Context(), "an exchange that just started")
+		h.must(err)
+		_, err = Load(t.Context(), store, bytes.NewReader(b), nothing)
+		h.must(err)
+		fails(t, "its append", store.Append(t.Context(), token, 0, 1, []byte("x")), persistence.ErrFenced)
+		ended, cancel := context.WithCancel(t.Context())
+		cancel()
+		if _, err = Load(ended, to(t, persistence.Retention{}), bytes.NewReader(b), nothing); !errors.Is(err, context.Canceled) {
+			t.Errorf("a restore that was ended: %v", err)
+		}
+	})
+}
+
+func TestABackupThatCannotBeWholeIsNotWritten(t *testing.T) {
+	onBothKinds(t, func(t *testing.T, from, _ kind) {
+		h := newHistory(t, from(t, persistence.Retention{}), 8)
+		h.play(200)
+		h.flush()
+		image := h.s.AppendTo(nil)
+		f := func(what string, ctx context.Context, w io.Writer, image []byte, want error) {
+			t.Helper()
+			if err := Write(ctx, w, h.store, image, nothing); err == nil || want != nil && !errors.Is(err, want) {
+				t.Errorf("%s: %v", what, err)
+			}
+		}
+		gone := errors.New("the client is gone")
+		size := len(write(t, h.store, image))
+		for _, after := range []int{0, size / 2, size - 50} {
+			f("a client that goes", t.Context(), &failing{after: after, err: gone}, image, gone)
+		}
+		ended, cancel := context.WithCancel(t.Context())
+		cancel()
+		f("an image that is none", t.Context(), io.Discard, image[1:], state.ErrImage)
+		h.play(1)
+		var b bytes.Buffer
+		f("a history that is behind", t.Context(), &b, h.s.AppendTo(nil), nil)
+		if b.Len() > 0 {
+			t.Errorf("%d bytes were written", b.Len())
+		}
+		b.Reset()
+		if err := Write(ended, &b, h.store, image, nothing); err == nil {
+			if _, err := Verify(&b); err != nil {
+				t.Errorf("without an error: %v", err)
+			}
+		}
+	})
+}

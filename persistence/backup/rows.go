@@ -1,0 +1,73 @@
+package backup
+
+import (
+	"encoding/binary"
+	"fmt"
+
+	"exchange/persistence"
+	"exchange/persistence/internal/codec"
+)
+
+// rows has room for one row of each kind. A row's bytes are those of the stores; what they have in their keys
+// stands before them, as uvarints.
+type rows struct {
+	kind     byte
+	trade    persistence.Trade
+	order    persistence.Order
+	deposit  persistence.Deposit
+	withdraw persistence.Withdraw
+	candle   persistence.Candle
+	action   persistence.Action
+	nonce    persistence.Nonce
+}
+
+func keys(b []byte, ks ...uint64) []byte {
+	for _, k := range ks {
+		b = binary.AppendUvarint(b, k)
+	}
+	return b
+}
+
+func (r *rows) decode(kind byte, b []byte) error {
+	r.kind = kind
+	var bad bool
+	next := func() uint64 {
+		v, n := binary.Uvarint(b)
+		if n <= 0 {
+			bad = true
+			return 0
+		}
+		b = b[n:]
+		return v
+	}
+	var err error
+	switch kind {
+	case partTrade:
+		id := next()
+		err = codec.DecodeTrade(b, id, &r.trade)
+	case partOrder:
+		account, id := next(), next()
+		err = codec.DecodeOrder(b, uint32(account), id, &r.order)
+	case partDeposit:
+		account, id := next(), next()
+		err = codec.DecodeDeposit(b, uint32(account), id, &r.deposit)
+	case partWithdraw:
+		id := next()
+		err = codec.DecodeWithdraw(b, id, &r.withdraw)
+	case partCandle:
+		pair, frame, time := next(), next(), next()
+		err = codec.DecodeCandle(b, uint16(pair), uint8(frame), time, &r.candle)
+	case partAction:
+		seq := next()
+		err = codec.DecodeAction(b, seq, &r.action)
+	case partNonce:
+		r.nonce.Nonce = next()
+		r.nonce.Key = string(b)
+	default:
+		return fmt.Errorf("a part of unknown kind %q: use a newer program", kind)
+	}
+	if bad {
+		return fmt.Errorf("a row of kind %q is cut off", kind)
+	}
+	return err
+}

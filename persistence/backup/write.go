@@ -1,0 +1,167 @@
+package backup
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"slices"
+	"time"
+
+	"exchange/core/market"
+	"exchange/core/state"
+	"exchange/persistence"
+	"exchange/persistence/internal/codec"
+)
+
+// Write streams a backup: the image, and what the store's history has up to its sequence, which the watermark
+// must have reached. Rows that are added meanwhile are left out. progress is told how many rows there are so
+// far. After an error what is written is not a whole backup, and whoever reads it finds that out.
+func Write(ctx context.Context, w io.Writer, store persistence.Store, image []byte, progress func(rows int)) error {
+	s, err := state.Decode(image)
+	if err != nil {
+		return err
+	}
+	at, err := store.Watermark(ctx)
+	if err != nil {
+		return err
+	}
+	if at < s.Seq() {
+		return fmt.Errorf("the history is at sequence %d, behind the state at %d", at, s.Seq())
+	}
+	out, err := newSink(w)
+	if err != nil {
+		return err
+	}
+	info, err := json.Marshal(describe(s, store))
+	if err != nil {
+		return err
+	}
+	out.part(partInfo, info)
+	for piece := range slices.Chunk(image, imagePiece) {
+		out.part(partImage, piece)
+	}
+	b := &writer{ctx: ctx, store: store, state: s, out: out, progress: progress}
+	steps := []func() error{b.trades, b.accounts, b.withdraws, b.candles, b.actions, b.nonces}
+	if s.Seq() == 0 {
+		steps = nil // nothing has happened
+	}
+	for _, step := range steps {
+		if err := cmp.Or(step(), out.err); err != nil {
+			return err
+		}
+	}
+	return out.close()
+}
+
+func describe(s *state.State, store persistence.Store) *Info {
+	info := &Info{Sequence: s.Seq(), Taken: time.Now().UTC(), Store: store.String(), Accounts: len(s.Accounts()), Keys: len(s.Keys())}
+	for _, k := range s.Keys() {
+		if id := fmt.Sprintf("%016x", k.SealedBy); !slices.Contains(info.SealedBy, id) {
+			info.SealedBy = append(info.SealedBy, id)
+		}
+	}
+	return info
+}
+
+type writer struct {
+	ctx      context.Context
+	store    persistence.Store
+	state    *state.State
+	out      *sink
+	progress func(rows int)
+	n        int
+	buffer   []byte
+}
+
+// row writes one row; false when the stream is broken.
+func (w *writer) row(kind byte, b []byte) bool {
+	w.out.part(kind, b)
+	w.buffer = b
+	w.n++
+	w.progress(w.n)
+	return w.out.err == nil
+}
+
+func (w *writer) trades() error {
+	pairs := w.state.Pairs()
+	_, last, _ := w.state.LastIDs()
+	return w.store.Trades(w.ctx, persistence.TradeQuery{Ascending: true}, func(t *persistence.Trade) bool {
+		if t.ID > last {
+			return false
+		}
+		if int(t.Pair) > len(pairs) || t.ID > pairs[t.Pair-1].LastTrade() { // a neighbour of an older one, in another pair
+			return true
+		}
+		return w.row(partTrade, codec.AppendTrade(keys(w.buffer[:0], t.ID), t))
+	})
+}
+
+// accounts writes what each has: closed orders and deposits.
+func (w *writer) accounts() error {
+	_, _, lastDeposit := w.state.LastIDs()
+	for _, a := range w.state.Accounts() {
+		err := w.store.Orders(w.ctx, persistence.OrderQuery{Account: a.ID, MaxSeq: w.state.Seq()}, func(o *persistence.Order) bool {
+			return w.row(partOrder, codec.AppendOrder(keys(w.buffer[:0], uint64(a.ID), o.ID), o))
+		})
+		if err := cmp.Or(err, w.out.err); err != nil {
+			return err
+		}
+		err = w.store.Deposits(w.ctx, persistence.DepositQuery{Account: a.ID, Before: lastDeposit + 1}, func(d *persistence.Deposit) bool {
+			return w.row(partDeposit, codec.AppendDeposit(keys(w.buffer[:0], uint64(a.ID), d.ID), d))
+		})
+		if err := cmp.Or(err, w.out.err); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (w *writer) withdraws() error {
+	return w.store.Withdraws(w.ctx, persistence.WithdrawQuery{MaxSeq: w.state.Seq()}, func(d *persistence.Withdraw) bool {
+		return w.row(partWithdraw, codec.AppendWithdraw(keys(w.buffer[:0], d.ID), d))
+	})
+}
+
+// candles come from the store, but the newest of each frame from the state: the store's may have trades after
+// it by now.
+func (w *writer) candles() error {
+	for _, p := range w.state.Pairs() {
+		for f := range market.Frame(market.FrameCount) {
+			newest, ok := p.Market.Candle(f)
+			if !ok {
+				continue
+			}
+			add := func(c *persistence.Candle) bool {
+				return w.row(partCandle, codec.AppendCandle(keys(w.buffer[:0], uint64(p.Number), uint64(f), uint64(c.Time)), c))
+			}
+			add(&persistence.Candle{Pair: p.Number, Frame: uint8(f), Time: newest.Time, Open: newest.Open, High: newest.High, Low: newest.Low,
+				Close: newest.Close, Volume: newest.Volume})
+			if newest.Time == 0 {
+				continue
+			}
+			err := w.store.Candles(w.ctx, persistence.CandleQuery{Pair: p.Number, Frame: uint8(f), Until: newest.Time - 1}, add)
+			if err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+func (w *writer) actions() error {
+	return w.store.Actions(w.ctx, persistence.ActionQuery{Before: w.state.Seq() + 1}, func(a *persistence.Action) bool {
+		return w.row(partAction, codec.AppendAction(keys(w.buffer[:0], a.Seq), a))
+	})
+}
+
+// nonces are those of the store, for the keys that there are: reads use some that the state does not know. A
+// nonce may be of a command after the image, which is right: its bytes have been sent, and must not count again.
+func (w *writer) nonces() error {
+	return w.store.Nonces(w.ctx, func(key string, nonce uint64) {
+		if w.state.KeyByName(key) != nil {
+			w.row(partNonce, append(keys(w.buffer[:0], nonce), key...))
+		}
+	})
+}

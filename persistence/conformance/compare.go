@@ -1,0 +1,185 @@
+package conformance
+
+import (
+	"fmt"
+	"math"
+
+	"exchange/core/matching"
+	"exchange/core/money"
+	"exchange/persistence"
+)
+
+func (w *world) lists() { w.compare(3, persistence.Retention{}, 12, 150) }
+
+func (w *world) trimmedLists() {
+	w.compare(4, persistence.Retention{Trades: 137, Orders: 41, Candles: 5}, 12, 150)
+}
+
+// compare asks the store and the model the same.
+func (w *world) compare(stream uint64, keep persistence.Retention, flushes, n int) {
+	r := newRand(w.T, stream)
+	w.open(keep)
+	m := &model{keep: keep}
+	w.fill(r, m, flushes, n)
+	top := m.orders[len(m.orders)-1].ID + 10
+	for round := range 2 {
+		for range 400 {
+			q := persistence.TradeQuery{Ascending: r.IntN(2) == 0}
+			if r.IntN(2) == 0 {
+				q.Pair = uint16(1 + r.IntN(pairs+1))
+			}
+			if r.IntN(2) == 0 {
+				q.Account = 1 + r.Uint32N(accounts+1)
+				q.MySide = matching.Side(r.IntN(3))
+			}
+			if r.IntN(2) == 0 {
+				q.TakerSide = matching.Side(r.IntN(3))
+			}
+			if r.IntN(2) == 0 {
+				q.Before = 1 + r.Uint64N(top)
+			}
+			if r.IntN(2) == 0 {
+				q.Offset = r.IntN(flushes * n / 2)
+			}
+			w.wantTrades(q, m.tradesOf(q))
+		}
+		for range 300 {
+			q := persistence.OrderQuery{Account: 1 + r.Uint32N(accounts+1), Side: matching.Side(r.IntN(3)), MaxSeq: r.Uint64N(uint64(flushes) + 1)}
+			if r.IntN(2) == 0 {
+				q.Pair = uint16(1 + r.IntN(pairs+1))
+			}
+			if r.IntN(2) == 0 {
+				q.Status = uint8(persistence.StatusCancelled + r.IntN(2))
+			}
+			if r.IntN(2) == 0 {
+				q.ClientID = fmt.Sprintf("client-%d", r.IntN(6))
+			}
+			if r.IntN(2) == 0 {
+				q.Before = 1 + r.Uint64N(top)
+			}
+			w.wantOrders(q, m.ordersOf(q))
+		}
+		for range 50 {
+			q := persistence.DepositQuery{Account: 1 + r.Uint32N(accounts+1), Offset: r.IntN(30)}
+			if r.IntN(2) == 0 {
+				q.Currency, q.Offset = uint16(1+r.IntN(currencies+1)), r.IntN(10)
+			}
+			if r.IntN(2) == 0 {
+				q.Before, q.Offset = 1+r.Uint64N(top), r.IntN(3)
+			}
+			w.wantDeposits(q, m.depositsOf(q))
+		}
+		for range 200 {
+			q := persistence.WithdrawQuery{Account: r.Uint32N(accounts + 2), Currency: uint16(r.IntN(currencies + 2)), MaxSeq: r.Uint64N(uint64(flushes) + 1)}
+			if r.IntN(2) == 0 {
+				q.Status = uint8(10 * (3 + r.IntN(3)))
+			}
+			if r.IntN(2) == 0 {
+				q.Before = 1 + r.Uint64N(1_000_003)
+			}
+			if r.IntN(2) == 0 {
+				q.Offset = r.IntN(20)
+			}
+			w.wantWithdraws(q, m.withdrawsOf(q))
+		}
+		for range 100 {
+			q := persistence.CandleQuery{Pair: uint16(1 + r.IntN(3)), Frame: uint8(r.IntN(3))}
+			if r.IntN(2) == 0 {
+				q.Since = r.Int64N(60 * int64(flushes))
+			}
+			if r.IntN(2) == 0 {
+				q.Until = r.Int64N(60 * int64(flushes))
+			}
+			w.wantCandles(q, m)
+		}
+		for range 30 {
+			q := persistence.ActionQuery{Before: r.Uint64N(top)}
+			w.wantActions(q, m.actionsOf(q))
+		}
+		w.wantEverything(m)
+		w.wantTrades(persistence.TradeQuery{Before: math.MaxUint64}, m.tradesOf(persistence.TradeQuery{}))
+		w.wantOrders(persistence.OrderQuery{Account: 1, Before: math.MaxUint64}, m.ordersOf(persistence.OrderQuery{Account: 1}))
+		w.wantDeposits(persistence.DepositQuery{Account: 1, Before: math.MaxUint64}, m.depositsOf(persistence.DepositQuery{Account: 1}))
+		w.wantOrders(persistence.OrderQuery{Account: 1, ClientID: "client"}, nil) // no prefix of one
+		if round == 0 {
+			w.again(keep)
+		}
+	}
+	// fn says stop.
+	seen := 0
+	w.must(w.s.Trades(w.ctx, persistence.TradeQuery{}, func(*persistence.Trade) bool { seen++; return seen < 5 }))
+	w.must(w.s.Orders(w.ctx, persistence.OrderQuery{Account: 1}, func(*persistence.Order) bool { seen++; return seen < 10 }))
+	w.must(w.s.Deposits(w.ctx, persistence.DepositQuery{Account: 1}, func(*persistence.Deposit) bool { seen++; return seen < 15 }))
+	w.must(w.s.Withdraws(w.ctx, persistence.WithdrawQuery{}, func(*persistence.Withdraw) bool { seen++; return seen < 20 }))
+	w.must(w.s.Candles(w.ctx, persistence.CandleQuery{Pair: 1}, func(*persistence.Candle) bool { seen++; return seen < 23 }))
+	w.must(w.s.Actions(w.ctx, persistence.ActionQuery{}, func(*persistence.Action) bool { seen++; return seen < 28 }))
+	if seen != 28 {
+		w.Fatalf("fn was called %d times, want 28", seen)
+	}
+}
+
+// wantEverything compares each list as a whole.
+func (w *world) wantEverything(m *model) {
+	w.Helper()
+	f := func(trades persistence.TradeQuery) {
+		w.Helper()
+		w.wantTrades(trades, m.tradesOf(trades))
+	}
+	f(persistence.TradeQuery{})
+	for pair := range uint16(pairs + 1) {
+		f(persistence.TradeQuery{Pair: 1 + pair})
+		for frame := range uint8(2) {
+			w.wantCandles(persistence.CandleQuery{Pair: 1 + pair, Frame: frame}, m)
+		}
+	}
+	w.wantWithdraws(persistence.WithdrawQuery{}, m.withdrawsOf(persistence.WithdrawQuery{}))
+	for account := range uint32(accounts + 1) {
+		account++
+		f(persistence.TradeQuery{Account: account})
+		f(persistence.TradeQuery{Account: account, Pair: 1, Ascending: true})
+		w.wantOrders(persistence.OrderQuery{Account: account}, m.ordersOf(persistence.OrderQuery{Account: account}))
+		w.wantDeposits(persistence.DepositQuery{Account: account}, m.depositsOf(persistence.DepositQuery{Account: account}))
+		w.wantWithdraws(persistence.WithdrawQuery{Account: account}, m.withdrawsOf(persistence.WithdrawQuery{Account: account}))
+	}
+	w.wantActions(persistence.ActionQuery{}, m.actionsOf(persistence.ActionQuery{}))
+}
+
+// anyOrder applies rows that are not in the order of their ids: as one that is restored from a backup
+// from its newest rows on, or from both ends, or at random.
+func (w *world) anyOrder() {
+	r := newRand(w.T, 11)
+	const n = 1200
+	for _, order := range []string{"falling", "from both ends", "at random"} {
+		at := r.Perm(n)
+		for i := range at {
+			switch order {
+			case "falling":
+				at[i] = n - 1 - i
+			case "from both ends":
+				if at[i] = i / 2; i%2 == 1 {
+					at[i] = n - 1 - i/2
+				}
+			}
+		}
+		w.Log(order)
+		w.backend = w.fresh(w.T)
+		w.open(persistence.Retention{})
+		m := &model{}
+		for len(at) > 0 {
+			var writes persistence.Writes
+			for _, i := range at[:n/8] {
+				id := uint64(2 + 3*i)
+				writes.Trades = append(writes.Trades, randomTrade(r, id, uint16(1+r.IntN(pairs))))
+				writes.Orders = append(writes.Orders, randomOrder(r, id, 1))
+				writes.Deposits = append(writes.Deposits, persistence.Deposit{ID: id, Account: uint32(1 + id%2), Currency: 1, Amount: money.Amount(id)})
+				writes.Withdraws = append(writes.Withdraws, randomWithdraw(r, id, 1))
+				writes.Candles = append(writes.Candles, candle(1, 0, int64(id)))
+				writes.Actions = append(writes.Actions, action(id))
+			}
+			at = at[n/8:]
+			m.add(&writes)
+			w.apply(1, &writes)
+		}
+		w.wantEverything(m)
+	}
+}

@@ -1,0 +1,264 @@
+package conformance
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"exchange/persistence"
+)
+
+// append writes a batch of n records that follows on.
+func (w *world) append(n uint64, batch []byte) {
+	w.Helper()
+	w.must(w.s.Append(w.ctx, w.tok, w.seq, w.seq+n, batch))
+	w.seq += n
+}
+
+type batch struct {
+	prev, next uint64
+	data       string
+}
+
+// read is the journal after a sequence.
+func (w *world) read(after uint64) ([]batch, error) {
+	var all []batch
+	err := w.s.Read(w.ctx, after, func(prev, next uint64, b []byte) error {
+		all = append(all, batch{prev, next, string(b)})
+		return nil
+	})
+	return all, err
+}
+
+func (w *world) emptyStore() {
+	w.open(persistence.Retention{})
+	if w.seq != 0 || w.tok.Epoch() != 1 {
+		w.Fatalf("sequence %d, epoch %d", w.seq, w.tok.Epoch())
+	}
+	all, err := w.read(0)
+	w.must(err)
+	if len(all) != 0 {
+		w.Fatalf("%d batches", len(all))
+	}
+	w.wantWatermark(0)
+	w.must(w.s.Check(w.ctx, w.tok))
+	w.is(w.s.Check(w.ctx, ""), persistence.ErrFenced)
+	for _, back := range []int{-1, 0, 1, 2} {
+		_, _, err = w.s.LoadSnapshot(w.ctx, back)
+		w.is(err, persistence.ErrNoSnapshot)
+	}
+	w.must(w.s.Nonces(w.ctx, func(key string, nonce uint64) { w.Fatalf("nonce %s %d", key, nonce) }))
+	w.wantTrades(persistence.TradeQuery{}, nil)
+	w.wantTrades(persistence.TradeQuery{Account: 1, Pair: 1, Offset: 5000}, nil)
+	w.wantTrades(persistence.TradeQuery{Pair: 1, Offset: 5000, Ascending: true}, nil)
+	w.wantOrders(persistence.OrderQuery{Account: 1}, nil)
+	w.wantDeposits(persistence.DepositQuery{Account: 1}, nil)
+	w.wantWithdraws(persistence.WithdrawQuery{}, nil)
+	w.wantWithdraws(persistence.WithdrawQuery{Account: 1, Offset: 5}, nil)
+	w.wantCandles(persistence.CandleQuery{Pair: 1, Frame: 1}, &model{})
+	w.wantActions(persistence.ActionQuery{}, nil)
+	w.must(w.s.Wallets(w.ctx, func(p *persistence.Wallet) bool { w.Fatalf("wallet %v", p); return false }))
+	_, err = w.s.Order(w.ctx, 1, 1)
+	w.is(err, persistence.ErrNotFound)
+	_, err = w.s.Withdraw(w.ctx, 1)
+	w.is(err, persistence.ErrNotFound)
+	if w.s.String() == "" {
+		w.Fatal("the store has no name")
+	}
+	_, err = w.read(1) // nothing is there above 0, so a snapshot at 1 has lost its journal
+	w.is(err, persistence.ErrCorrupt)
+}
+
+func (w *world) fencedAppend() {
+	w.open(persistence.Retention{})
+	old := w.tok
+	w.append(1, []byte("one"))
+	tok, last, err := w.s.Acquire(w.ctx, "the second owner")
+	w.must(err)
+	if last != 1 || tok == old || tok.Epoch() != old.Epoch()+1 {
+		w.Fatalf("token %q after %q, last sequence %d", tok, old, last)
+	}
+	err = w.s.Append(w.ctx, old, 1, 2, []byte("late"))
+	w.is(err, persistence.ErrFenced)
+	if !strings.Contains(err.Error(), "the second owner") {
+		w.Fatalf("%q does not name the owner", err)
+	}
+	w.is(w.s.Append(w.ctx, old, 0, 1, []byte("one")), persistence.ErrFenced) // also what it wrote itself
+	w.is(w.s.Append(w.ctx, "", 1, 2, []byte("nobody's")), persistence.ErrFenced)
+	w.is(w.s.Check(w.ctx, old), persistence.ErrFenced)
+	w.is(w.s.Trim(w.ctx, old, 1), persistence.ErrFenced)
+	w.is(w.s.Apply(w.ctx, old, 0, 1, &persistence.Writes{}), persistence.ErrFenced)
+	w.is(w.s.Apply(w.ctx, old, 0, 0, &persistence.Writes{Nonces: []persistence.Nonce{{Key: "k", Nonce: 1}}}), persistence.ErrFenced)
+	w.must(w.s.Check(w.ctx, tok))
+	w.must(w.s.Append(w.ctx, tok, 1, 2, []byte("two")))
+	all, err := w.read(0)
+	w.must(err)
+	if !slices.Equal(all, []batch{{0, 1, "one"}, {1, 2, "two"}}) {
+		w.Fatalf("the journal is %v", all)
+	}
+	w.wantWatermark(0)
+}
+
+func (w *world) retry() {
+	w.open(persistence.Retention{})
+	w.append(3, []byte("abc"))
+	w.must(w.s.Append(w.ctx, w.tok, 0, 3, []byte("abc")))
+	w.must(w.s.Append(w.ctx, w.tok, 0, 3, []byte("abc")))
+	w.append(1, []byte("d"))
+	w.is(w.s.Append(w.ctx, w.tok, 0, 3, []byte("abc")), persistence.ErrGap) // a delayed duplicate
+	// A new owner of the same bytes: it read the journal's end and does not write them again.
+	w.again(persistence.Retention{})
+	w.must(w.s.Append(w.ctx, w.tok, 3, 4, []byte("d")))
+	all, err := w.read(0)
+	w.must(err)
+	if !slices.Equal(all, []batch{{0, 3, "abc"}, {3, 4, "d"}}) {
+		w.Fatalf("the journal is %v", all)
+	}
+}
+
+func (w *world) gap() {
+	w.open(persistence.Retention{})
+	w.append(5, []byte("five"))
+	err := w.s.Append(w.ctx, w.tok, 4, 6, []byte("x"))
+	w.is(err, persistence.ErrGap)
+	if !strings.Contains(err.Error(), "somebody else wrote") {
+		w.Fatalf("%q does not say that the store is ahead", err)
+	}
+	err = w.s.Append(w.ctx, w.tok, 9, 10, []byte("x"))
+	w.is(err, persistence.ErrGap)
+	if !strings.Contains(err.Error(), "lost a tail") {
+		w.Fatalf("%q does not say that the store is behind", err)
+	}
+	w.is(w.s.Append(w.ctx, w.tok, 0, 5, []byte("other bytes")), persistence.ErrGap)
+	w.append(5, []byte("ten"))
+	all, err := w.read(0)
+	w.must(err)
+	if !slices.Equal(all, []batch{{0, 5, "five"}, {5, 10, "ten"}}) {
+		w.Fatalf("the journal is %v", all)
+	}
+}
+
+func (w *world) replay() {
+	w.open(persistence.Retention{})
+	var want []batch
+	for i := range uint64(50) {
+		data := fmt.Sprintf("batch %d", i)
+		want = append(want, batch{w.seq, w.seq + 1 + i%3, data})
+		w.append(1+i%3, []byte(data))
+	}
+	for round := range 2 {
+		for after := range w.seq + 1 {
+			all, err := w.read(after)
+			w.must(err)
+			from := slices.IndexFunc(want, func(b batch) bool { return b.next > after })
+			if from < 0 {
+				from = len(want)
+			}
+			if !slices.Equal(all, want[from:]) {
+				w.Fatalf("round %d: after %d the journal is %v, want %v", round, after, all, want[from:])
+			}
+		}
+		w.again(persistence.Retention{})
+	}
+	stop := errors.New("enough")
+	n := 0
+	w.is(w.s.Read(w.ctx, 0, func(_, _ uint64, _ []byte) error {
+		if n++; n == 7 {
+			return stop
+		}
+		return nil
+	}), stop)
+	if n != 7 {
+		w.Fatalf("fn was called %d times after it had said stop at 7", n)
+	}
+}
+
+func (w *world) largeJournal() {
+	w.open(persistence.Retention{})
+	rng := newRand(w.T, 1)
+	var want []batch
+	for _, size := range []int{500_000, 1, 300_000, 256 << 10, 700_000, 10} {
+		data := make([]byte, size)
+		for i := range data {
+			data[i] = byte(rng.Uint32())
+		}
+		want = append(want, batch{w.seq, w.seq + 10, string(data)})
+		w.append(10, data)
+	}
+	for i := range 1500 { // more than one page of small ones
+		data := fmt.Sprint(i)
+		want = append(want, batch{w.seq, w.seq + 1, data})
+		w.append(1, []byte(data))
+	}
+	all, err := w.read(0)
+	w.must(err)
+	if !slices.Equal(all, want) {
+		w.Fatal("the journal is not what was written")
+	}
+}
+
+func (w *world) trim() {
+	w.open(persistence.Retention{})
+	for range 10 {
+		w.append(2, []byte("xx"))
+	}
+	w.must(w.s.Trim(w.ctx, w.tok, 0))
+	all, err := w.read(0)
+	w.must(err)
+	if len(all) != 10 {
+		w.Fatalf("%d batches after nothing was trimmed", len(all))
+	}
+	w.must(w.s.Trim(w.ctx, w.tok, 7)) // within the batch (6, 8], which stays
+	w.must(w.s.Trim(w.ctx, w.tok, 7))
+	_, err = w.read(5)
+	w.is(err, persistence.ErrCorrupt)
+	for _, after := range []uint64{6, 7} {
+		all, err = w.read(after)
+		w.must(err)
+		if len(all) != 7 || all[0].prev != 6 {
+			w.Fatalf("after %d the journal is %v", after, all)
+		}
+	}
+	w.must(w.s.Trim(w.ctx, w.tok, 1_000)) // all of it
+	w.again(persistence.Retention{})
+	if w.seq != 20 {
+		w.Fatalf("the trimmed journal ends at %d", w.seq)
+	}
+	all, err = w.read(20)
+	w.must(err)
+	if len(all) != 0 {
+		w.Fatalf("the journal is %v", all)
+	}
+	_, err = w.read(19)
+	w.is(err, persistence.ErrCorrupt)
+	w.append(1, []byte("goes on"))
+	all, err = w.read(20)
+	w.must(err)
+	if !slices.Equal(all, []batch{{20, 21, "goes on"}}) {
+		w.Fatalf("the journal is %v", all)
+	}
+}
+
+func (w *world) damage() {
+	w.open(persistence.Retention{})
+	for range 6 {
+		w.append(1, []byte("a batch"))
+	}
+	w.backend.DamageBatch(w.T, w.s, 3)
+	all, err := w.read(0)
+	w.is(err, persistence.ErrCorrupt)
+	if len(all) != 2 {
+		w.Fatalf("%d batches before the damaged third", len(all))
+	}
+	_, err = w.read(3)
+	w.must(err)
+	w.backend.LoseBatch(w.T, w.s, 4)
+	_, err = w.read(3)
+	w.is(err, persistence.ErrCorrupt)
+	w.backend.LoseBatch(w.T, w.s, 6) // the last: the head says 6
+	_, err = w.read(4)
+	w.is(err, persistence.ErrCorrupt)
+	_, err = w.read(5)
+	w.is(err, persistence.ErrCorrupt)
+}

@@ -1,0 +1,71 @@
+package conformance
+
+import (
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"slices"
+
+	"exchange/core/matching"
+	"exchange/core/money"
+	"exchange/persistence"
+)
+
+// order is a closed one with plain values.
+func order(id uint64, account uint32, pair uint16) persistence.Order {
+	return persistence.Order{
+		ID: id, Account: account, Pair: pair, Side: matching.Side(1 + id%2), Status: persistence.StatusDone,
+		Price: money.Price(id * 1000), Amount: money.Amount(id * 7), TimeUs: 1_700_000_000_000_000 + int64(id),
+		ClosedUs: 1_700_000_000_500_000 + int64(id), ClosedSeq: id,
+	}
+}
+
+func randomOrder(r *rand.Rand, id, seq uint64) persistence.Order {
+	o := order(id, 1+r.Uint32N(accounts), uint16(1+r.IntN(pairs)))
+	o.Side = matching.Side(1 + r.IntN(2))
+	o.Status = uint8(persistence.StatusCancelled + r.IntN(2))
+	o.ClosedSeq = seq
+	if o.Status == persistence.StatusCancelled {
+		o.Remaining = o.Amount / 2
+	}
+	if r.IntN(2) == 0 {
+		o.ClientID = fmt.Sprintf("client-%d", r.IntN(5)) // used again and again
+	}
+	return o
+}
+
+func (w *world) orders(q persistence.OrderQuery) []persistence.Order {
+	w.Helper()
+	var all []persistence.Order
+	w.must(w.s.Orders(w.ctx, q, func(o *persistence.Order) bool {
+		all = append(all, *o)
+		return true
+	}))
+	return all
+}
+
+func (w *world) wantOrders(q persistence.OrderQuery, want []persistence.Order) {
+	w.Helper()
+	if got := w.orders(q); !slices.Equal(got, want) {
+		w.Fatalf("%+v answers %s, want %s", q, ids(got, orderID), ids(want, orderID))
+	}
+}
+
+func (w *world) oneOrder() {
+	w.open(persistence.Retention{})
+	a, b, c := order(10, 1, 1), order(11, 2, 1), order(12, 1, 1)
+	w.apply(1, &persistence.Writes{Orders: []persistence.Order{c, b}})
+	w.apply(1, &persistence.Writes{Orders: []persistence.Order{a}}) // older, closed later
+	for _, want := range []persistence.Order{a, b, c} {
+		got, err := w.s.Order(w.ctx, want.Account, want.ID)
+		w.must(err)
+		if got != want {
+			w.Fatalf("order is %+v, want %+v", got, want)
+		}
+	}
+	for _, id := range []uint64{0, 9, 11, 13, math.MaxUint64} {
+		_, err := w.s.Order(w.ctx, 1, id)
+		w.is(err, persistence.ErrNotFound)
+	}
+	w.wantOrders(persistence.OrderQuery{Account: 1}, []persistence.Order{c, a})
+}

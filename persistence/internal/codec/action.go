@@ -1,0 +1,22 @@
+package codec
+
+import (
+	"encoding/binary"
+
+	"exchange/persistence"
+)
+
+// AppendAction writes everything of a but its sequence.
+func AppendAction(dst []byte, a *persistence.Action) []byte {
+	dst = append(dst, version)
+	dst = binary.AppendUvarint(dst, uint64(a.TimeUs))
+	dst = appendText(dst, a.Who)
+	return appendText(dst, a.What)
+}
+
+// DecodeAction is the inverse of AppendAction.
+func DecodeAction(row []byte, seq uint64, a *persistence.Action) error {
+	d := open(row)
+	*a = persistence.Action{Seq: seq, TimeUs: int64(d.uvarint()), Who: d.text(), What: d.text()}
+	return d.close("action", seq)
+}

@@ -1,0 +1,51 @@
+package codec
+
+import (
+	"encoding/binary"
+
+	"exchange/core/money"
+	"exchange/persistence"
+)
+
+// AppendCandle writes everything of c but its pair, frame and time, which its place knows. Prices are
+// written as differences to the first, which are small: a candle is about 25 bytes.
+func AppendCandle(dst []byte, c *persistence.Candle) []byte {
+	dst = append(dst, version)
+	dst = binary.AppendUvarint(dst, uint64(c.Open))
+	dst = binary.AppendVarint(dst, int64(c.High-c.Open))
+	dst = binary.AppendVarint(dst, int64(c.Low-c.Open))
+	dst = binary.AppendVarint(dst, int64(c.Close-c.Open))
+	hi, lo := c.Volume.Bits()
+	dst = binary.AppendUvarint(dst, hi)
+	return binary.AppendUvarint(dst, lo)
+}
+
+// DecodeCandle is the inverse of AppendCandle.
+func DecodeCandle(row []byte, pair uint16, frame uint8, time uint64, c *persistence.Candle) error {
+	d := open(row)
+	first := d.upTo(1<<63 - 1)
+	price := func() money.Price {
+		p := int64(first) + d.varint()
+		if p < 0 {
+			d.bad = true
+		}
+		return money.Price(p)
+	}
+	*c = persistence.Candle{Pair: pair, Frame: frame, Time: int64(time), Open: money.Price(first), High: price(), Low: price(), Close: price()}
+	hi := d.uvarint()
+	c.Volume = money.TotalFromBits(hi, d.uvarint())
+	return d.close("candle", time)
+}
+
+// CandleTimes are the times that a query wants: from since on, and below before (0: all). There are
+// none if any is false.
+func CandleTimes(q *persistence.CandleQuery) (since, before uint64, any bool) {
+	since = uint64(max(q.Since, 0))
+	switch {
+	case q.Until < 0 || q.Until != 0 && q.Until < q.Since:
+		return 0, 0, false
+	case q.Until == 0 || q.Until >= MaxID:
+		return since, 0, true
+	}
+	return since, uint64(q.Until) + 1, true
+}

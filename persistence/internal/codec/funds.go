@@ -1,0 +1,87 @@
+package codec
+
+import (
+	"encoding/binary"
+
+	"exchange/core/money"
+	"exchange/persistence"
+)
+
+// AppendDeposit writes everything of p but its id and its account, which its list knows.
+func AppendDeposit(dst []byte, p *persistence.Deposit) []byte {
+	dst = append(dst, version)
+	dst = binary.AppendUvarint(dst, uint64(p.Currency))
+	dst = binary.AppendUvarint(dst, uint64(p.Amount))
+	dst = binary.AppendUvarint(dst, uint64(p.TimeUs))
+	return appendText(dst, p.Reference)
+}
+
+// DecodeDeposit is the inverse of AppendDeposit.
+func DecodeDeposit(row []byte, account uint32, id uint64, p *persistence.Deposit) error {
+	d := open(row)
+	*p = persistence.Deposit{
+		ID:        id,
+		Account:   account,
+		Currency:  uint16(d.upTo(1<<16 - 1)),
+		Amount:    money.Amount(d.upTo(1<<63 - 1)),
+		TimeUs:    int64(d.uvarint()),
+		Reference: d.text(),
+	}
+	return d.close("deposit", id)
+}
+
+// AppendWallet writes everything of w but its account.
+func AppendWallet(dst []byte, w *persistence.Wallet) []byte {
+	dst = append(dst, version)
+	dst = binary.AppendUvarint(dst, w.Seq)
+	dst = appendText(dst, w.Name)
+	dst = binary.AppendUvarint(dst, uint64(len(w.Holdings)))
+	for i := range w.Holdings {
+		h := &w.Holdings[i]
+		dst = appendText(dst, h.Currency)
+		dst = appendBalance(dst, h.Balance)
+		dst = appendBalance(dst, h.Reserve)
+	}
+	return dst
+}
+
+// DecodeWallet is the inverse of AppendWallet.
+func DecodeWallet(row []byte, account uint32, w *persistence.Wallet) error {
+	d := open(row)
+	*w = persistence.Wallet{Account: account, Seq: d.uvarint(), Name: d.text()}
+	for n := d.upTo(uint64(len(row))); n > 0 && !d.bad; n-- {
+		w.Holdings = append(w.Holdings, persistence.Holding{Currency: d.text(), Balance: d.balance(), Reserve: d.balance()})
+	}
+	return d.close("wallet", uint64(account))
+}
+
+// AppendWithdraw writes everything of d but its id.
+func AppendWithdraw(dst []byte, d *persistence.Withdraw) []byte {
+	dst = append(dst, version, d.Status)
+	dst = binary.AppendUvarint(dst, d.ClosedSeq)
+	dst = binary.AppendUvarint(dst, uint64(d.Account))
+	dst = binary.AppendUvarint(dst, uint64(d.Currency))
+	dst = binary.AppendUvarint(dst, uint64(d.Amount))
+	dst = binary.AppendUvarint(dst, uint64(d.TimeUs))
+	dst = binary.AppendVarint(dst, d.ClosedUs-d.TimeUs)
+	dst = appendText(dst, d.Address)
+	return appendText(dst, d.Details)
+}
+
+// DecodeWithdraw is the inverse of AppendWithdraw.
+func DecodeWithdraw(row []byte, id uint64, d *persistence.Withdraw) error {
+	r := open(row)
+	*d = persistence.Withdraw{
+		ID:        id,
+		Status:    r.byte(),
+		ClosedSeq: r.uvarint(),
+		Account:   uint32(r.upTo(1<<32 - 1)),
+		Currency:  uint16(r.upTo(1<<16 - 1)),
+		Amount:    money.Amount(r.upTo(1<<63 - 1)),
+		TimeUs:    int64(r.uvarint()),
+	}
+	d.ClosedUs = d.TimeUs + r.varint()
+	d.Address = r.text()
+	d.Details = r.text()
+	return r.close("withdrawal", id)
+}

@@ -1,0 +1,154 @@
+package pebble
+
+import (
+	"bytes"
+	"cmp"
+	"encoding/binary"
+	"fmt"
+	"slices"
+
+	"github.com/cockroachdb/pebble/v2"
+
+	"exchange/persistence"
+)
+
+// trimAhead bounds how many rows beyond those it adds one Apply removes from a list, so that
+// turning retention on for a long history does not stop the exchange: it shrinks by and by.
+const trimAhead = 10_000
+
+// row is one row on its way into a list.
+type row struct {
+	list  uint32 // the account or pair whose list it is
+	of    int32  // its place in the Writes; of two with one id the one with the lower place is kept
+	id    uint64
+	value []byte
+}
+
+// eachList calls fn for the rows of each list, in the order of their ids, which occur once.
+func eachList(rows []row, fn func(list uint32, rows []row) error) error {
+	slices.SortFunc(rows, func(a, b row) int {
+		return cmp.Or(cmp.Compare(a.list, b.list), cmp.Compare(a.id, b.id), cmp.Compare(a.of, b.of))
+	})
+	for len(rows) > 0 {
+		n := 1
+		for n < len(rows) && rows[n].list == rows[0].list {
+			n++
+		}
+		if err := fn(rows[0].list, slices.CompactFunc(rows[:n], func(a, b row) bool { return a.id == b.id })); err != nil {
+			return err
+		}
+		rows = rows[n:]
+	}
+	return nil
+}
+
+// counter is kept beside each list: how many rows it has, and the ids at its two ends, which save
+// searching from an end that deletions have hollowed out.
+type counter struct{ rows, oldest, newest uint64 }
+
+func (s *Store) counter(r pebble.Reader, list []byte) (counter, error) {
+	v, err := s.get(r, s.counterKey(list))
+	if err != nil || v == nil {
+		return counter{}, err
+	}
+	if len(v) != 24 {
+		return counter{}, fmt.Errorf("%s: %w: a list's counter has %d bytes", s, persistence.ErrCorrupt, len(v))
+	}
+	return counter{binary.BigEndian.Uint64(v), binary.BigEndian.Uint64(v[8:]), binary.BigEndian.Uint64(v[16:])}, nil
+}
+
+// counter is a list's counter, mostly without a look into the folder.
+func (a *applier) counter(list []byte) (counter, error) {
+	if c, ok := a.s.known.counters[string(list)]; ok {
+		return c, nil
+	}
+	c, err := a.s.counter(a.s.db, list)
+	if err == nil {
+		a.s.known.counters[string(list)] = c
+	}
+	return c, err
+}
+
+func (a *applier) setCounter(list []byte, c counter) error {
+	a.s.known.counters[string(list)] = c
+	a.buf = u64(u64(u64(a.buf[:0], c.rows), c.oldest), c.newest)
+	return a.b.Set(a.s.counterKey(list), a.buf, nil)
+}
+
+// merge adds rows that a list does not have, in the order of their ids, and removes the oldest ones, old
+// or new, until limit are left (0: no limit). It calls dropped for each old row that it removes, and
+// returns the rows that it wrote: all but those that would have been the oldest beyond the limit.
+func (a *applier) merge(list []byte, rows []row, limit int, dropped func(id uint64, value []byte) error) ([]row, error) {
+	c, err := a.counter(list)
+	if err != nil || len(rows) == 0 {
+		return nil, err
+	}
+	oldest := c.oldest
+	if c.rows == 0 {
+		oldest = rows[0].id
+	}
+	if total := c.rows + uint64(len(rows)); limit > 0 && total > uint64(limit) {
+		excess := min(int(total)-limit, len(rows)+trimAhead)
+		var removed uint64
+		rows, removed, oldest, err = a.trim(list, rows, c, excess, dropped)
+		if err != nil {
+			return nil, err
+		}
+		c.rows -= removed
+	}
+	for _, r := range rows {
+		a.buf = with(a.buf, list, r.id)
+		if err := a.b.Set(a.buf, r.value, nil); err != nil {
+			return nil, err
+		}
+		oldest = min(oldest, r.id)
+		c.newest = max(c.newest, r.id)
+	}
+	c.rows += uint64(len(rows))
+	c.oldest = oldest
+	return rows, a.setCounter(list, c)
+}
+
+// trim removes the excess oldest of a list and its new rows together. It returns the new rows that
+// stay, how many old ones went, and the id of the oldest that is left.
+func (a *applier) trim(list []byte, rows []row, c counter, excess int, dropped func(id uint64, value []byte) error) (kept []row, removed, oldest uint64, err error) {
+	it, err := a.s.db.NewIter(&pebble.IterOptions{LowerBound: with(nil, list, c.oldest), UpperBound: after(list)})
+	if err != nil {
+		return nil, 0, 0, a.s.fault("trim a list", err)
+	}
+	defer it.Close()
+	it.First()
+	for ; excess > 0; excess-- {
+		if len(rows) > 0 && (!it.Valid() || rows[0].id < idOf(it.Key())) {
+			rows = rows[1:]
+			continue
+		}
+		if !it.Valid() {
+			break
+		}
+		value, err := it.ValueAndErr()
+		if err != nil {
+			return nil, 0, 0, a.s.fault("trim a list", err)
+		}
+		if err := a.b.Delete(bytes.Clone(it.Key()), nil); err != nil {
+			return nil, 0, 0, err
+		}
+		if dropped != nil {
+			if err := dropped(idOf(it.Key()), value); err != nil {
+				return nil, 0, 0, err
+			}
+		}
+		removed++
+		it.Next()
+	}
+	if err := it.Error(); err != nil {
+		return nil, 0, 0, a.s.fault("trim a list", err)
+	}
+	switch {
+	case it.Valid():
+		oldest = idOf(it.Key())
+	case len(rows) > 0:
+		oldest = rows[0].id
+	}
+	return rows, removed, oldest, nil
+}

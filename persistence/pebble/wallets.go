@@ -1,0 +1,97 @@
+package pebble
+
+import (
+	"context"
+	"encoding/binary"
+	"fmt"
+
+	"exchange/persistence"
+	"exchange/persistence/internal/codec"
+)
+
+// Nonces calls fn for each key's nonce.
+func (s *Store) Nonces(ctx context.Context, fn func(key string, nonce uint64)) error {
+	if err := s.begin(); err != nil {
+		return err
+	}
+	defer s.end()
+	prefix := s.key(kindNonce)
+	return s.scan(ctx, s.db, prefix, after(prefix), true, func(k, v []byte) (bool, error) {
+		if len(v) != 8 {
+			return false, fmt.Errorf("%s: %w: a nonce has %d bytes", s, persistence.ErrCorrupt, len(v))
+		}
+		fn(string(k[len(prefix):]), binary.BigEndian.Uint64(v))
+		return true, nil
+	})
+}
+
+// Wallets calls fn for each projected wallet.
+func (s *Store) Wallets(ctx context.Context, fn func(*persistence.Wallet) bool) error {
+	if err := s.begin(); err != nil {
+		return err
+	}
+	defer s.end()
+	prefix := s.key(kindWallet)
+	var w persistence.Wallet
+	return s.scan(ctx, s.db, prefix, after(prefix), true, func(k, v []byte) (bool, error) {
+		if len(k) != len(prefix)+4 {
+			return false, fmt.Errorf("%s: %w: the key of a wallet has %d bytes", s, persistence.ErrCorrupt, len(k))
+		}
+		if err := codec.DecodeWallet(v, binary.BigEndian.Uint32(k[len(prefix):]), &w); err != nil {
+			return false, fmt.Errorf("%s: %w", s, err)
+		}
+		return fn(&w), nil
+	})
+}
+
+// Wallet is one projected wallet, for people and tests; ErrNotFound.
+func (s *Store) Wallet(_ context.Context, account uint32) (persistence.Wallet, error) {
+	var w persistence.Wallet
+	if err := s.begin(); err != nil {
+		return w, err
+	}
+	defer s.end()
+	v, err := s.get(s.db, u32(s.key(kindWallet), account))
+	if err != nil {
+		return w, err
+	}
+	if v == nil {
+		return w, fmt.Errorf("wallet of account %d: %w", account, persistence.ErrNotFound)
+	}
+	return w, codec.DecodeWallet(v, account, &w)
+}
+
+func (a *applier) wallets(w *persistence.Writes) error {
+	for i := range w.Wallets {
+		a.buf = codec.AppendWallet(a.buf[:0], &w.Wallets[i])
+		if err := a.b.Set(u32(a.s.key(kindWallet), w.Wallets[i].Account), a.buf, nil); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// nonces writes max(old, new) of each key, also when one appears twice. The watermark does not order
+// Applies that leave it where it is, so one that comes late must not take a nonce back.
+func (a *applier) nonces(w *persistence.Writes) error {
+	for _, n := range w.Nonces {
+		old, ok := a.s.known.nonces[n.Key]
+		if !ok {
+			v, err := a.s.get(a.s.db, append(a.s.key(kindNonce), n.Key...))
+			if err != nil {
+				return err
+			}
+			if len(v) == 8 {
+				old = nonce{binary.BigEndian.Uint64(v), true}
+			}
+		}
+		if !old.there || old.value < n.Nonce {
+			old = nonce{n.Nonce, true}
+			if err := a.b.Set(append(a.s.key(kindNonce), n.Key...), u64(nil, n.Nonce), nil); err != nil {
+				return err
+			}
+		}
+		a.s.known.nonces[n.Key] = old
+	}
+	return nil
+}

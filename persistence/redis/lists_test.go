@@ -1,0 +1,246 @@
+package redis
+
+import (
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+
+	"exchange/core/matching"
+	"exchange/persistence"
+	"exchange/persistence/internal/codec"
+	"exchange/persistence/redistest"
+)
+
+// An Apply that ends between two of its calls, by a crash, is made again, also with another cut.
+func TestAHalfWrittenApplyIsMadeAgain(t *testing.T) {
+	server := redistest.Start(t)
+	s, tok, _ := mustOpen(t, server.URL(), Options{})
+	var w persistence.Writes
+	for id := uint64(1); id <= 9000; id++ {
+		w.Trades = append(w.Trades, persistence.Trade{ID: id, Pair: uint16(1 + id%3), TakerSide: 1, Taker: uint32(id % 7), Maker: uint32(id % 5), TimeUs: 1})
+		w.Orders = append(w.Orders, persistence.Order{ID: id, Account: uint32(id % 7), Pair: 1, Side: 1, Status: persistence.StatusDone})
+	}
+	var c cutter
+	s.trades(&c, w.Trades)
+	s.closed(&c, w.Orders)
+	calls := c.calls()
+	if len(calls) < 5 {
+		t.Fatalf("only %d calls: this proves nothing", len(calls))
+	}
+	call := func(i int, from, to uint64, move string) int64 {
+		t.Helper()
+		head := []any{string(tok), dec(from), dec(to), move}
+		code, _, err := s.run(t.Context(), s.projections, applyScript, "apply", []string{s.head(), s.watermark()}, append(head, calls[i]...)...)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return code
+	}
+	for i := range len(calls) / 2 {
+		if code := call(i, 0, 9000, "0"); code != codeDone {
+			t.Fatalf("code %d", code)
+		}
+	}
+	// A new process cuts the same rows elsewhere.
+	for from := uint64(0); from < 9000; from += 1500 {
+		part := persistence.Writes{Trades: w.Trades[from : from+1500], Orders: w.Orders[from : from+1500]}
+		if err := s.Apply(t.Context(), tok, from, from+1500, &part); err != nil {
+			t.Fatal(err)
+		}
+	}
+	// A call of the first try arrives late: it finds the watermark moved.
+	if code := call(0, 0, 9000, "0"); code != codeThere {
+		t.Fatalf("code %d", code)
+	}
+	if code := call(0, 0, 4000, "1"); code != codeGap {
+		t.Fatalf("code %d", code)
+	}
+	for _, q := range []persistence.TradeQuery{{}, {Pair: 1}, {Account: 3}} {
+		want, got := 0, 0
+		for i := range w.Trades {
+			if t := &w.Trades[i]; (q.Pair == 0 || t.Pair == q.Pair) && (q.Account == 0 || t.Taker == q.Account || t.Maker == q.Account) {
+				want++
+			}
+		}
+		last := uint64(1 << 53)
+		if err := s.Trades(t.Context(), q, func(tr *persistence.Trade) bool {
+			if tr.ID >= last {
+				t.Fatalf("%+v: %d after %d", q, tr.ID, last)
+			}
+			last = tr.ID
+			got++
+			return true
+		}); err != nil {
+			t.Fatal(err)
+		}
+		if got != want {
+			t.Fatalf("%+v: %d trades, want %d", q, got, want)
+		}
+	}
+	n := 0
+	if err := s.Orders(t.Context(), persistence.OrderQuery{Account: 3}, func(*persistence.Order) bool { n++; return true }); err != nil || n != 1286 {
+		t.Fatalf("%d orders, %v", n, err)
+	}
+}
+
+// A row that belongs among more rows than a script may move, on both sides of its place, is refused
+// before anything is written.
+func TestARowThatComesFarTooLateIsRefused(t *testing.T) {
+	server := redistest.Start(t)
+	s, tok, _ := mustOpen(t, server.URL(), Options{})
+	const late = 500_000 // LATE in apply.lua
+	fill := "for i = ARGV[1], ARGV[2], 4 do redis.call('RPUSH', KEYS[1], struct.pack('>I8', i)) end return 1"
+	if err := server.Client().Eval(t.Context(), fill, []string{s.allTrades()}, 4, 8*late+4).Err(); err != nil {
+		t.Fatal(err)
+	}
+	one := func(id uint64) *persistence.Writes {
+		return &persistence.Writes{Trades: []persistence.Trade{{ID: id, Pair: 1, TakerSide: 1, Taker: 1, Maker: 2}}}
+	}
+	if err := s.Apply(t.Context(), tok, 0, 1, one(4*late+1)); err != nil { // at the limit
+		t.Fatal(err)
+	}
+	err := s.Apply(t.Context(), tok, 1, 2, one(4*late+2))
+	if err == nil || !strings.Contains(err.Error(), "{main}:trades") {
+		t.Fatalf("error is %v, want one that names the list", err)
+	}
+	if n := server.Client().LLen(t.Context(), s.pairTrades(1)).Val(); n != 1 {
+		t.Fatalf("%d trades in the pair's list, want the one before", n)
+	}
+	if err := s.Apply(t.Context(), tok, 1, 2, one(1)); err != nil { // in front of all: nothing moves
+		t.Fatal(err)
+	}
+	if watermark, err := s.Watermark(t.Context()); err != nil || watermark != 2 {
+		t.Fatalf("the watermark is %d, %v", watermark, err)
+	}
+}
+
+// The marks beside a list of trades are those of its newest trades, one each, in their order, whatever
+// came when; and they are no more than twice as many as the trades.
+func TestMarksFollowTheirTrades(t *testing.T) {
+	server := redistest.Start(t)
+	c := server.Client()
+	for _, keep := range []int{0, 700} {
+		s, tok, _ := mustOpen(t, server.URL(), Options{Engine: fmt.Sprintf("keep-%d", keep), Retention: persistence.Retention{Trades: keep}})
+		r := rand.New(rand.NewPCG(1, uint64(keep)))
+		lost := false
+		check := func() {
+			t.Helper()
+			for account := range uint32(3) {
+				list := s.accountTrades(account)
+				rows, err := c.LRange(t.Context(), list, 0, -1).Result()
+				marks, err2 := c.Get(t.Context(), s.marks(list)).Result()
+				if err := errors.Join(err, err2); err != nil && !lost {
+					t.Fatal(err)
+				}
+				n := len(marks) / codec.MarkSize
+				if !lost && n < len(rows) || n > 2*len(rows)+1000 || len(marks)%codec.MarkSize != 0 {
+					t.Fatalf("%d trades with %d bytes of marks", len(rows), len(marks))
+				}
+				for i := range min(n, len(rows)) {
+					var tr persistence.Trade
+					row := []byte(rows[len(rows)-1-i])
+					if err := codec.DecodeTrade(row[codec.IDSize:], rowID(row), &tr); err != nil {
+						t.Fatal(err)
+					}
+					at := (n - 1 - i) * codec.MarkSize
+					if got, want := marks[at:at+codec.MarkSize], string(codec.AppendMark(nil, &tr, account)); got != want {
+						t.Fatalf("the mark of trade %d of account %d, %d before the newest, is %x, want %x", tr.ID, account, i, got, want)
+					}
+				}
+			}
+		}
+		ids := r.Perm(6000)
+		var before []persistence.Trade
+		for step := range 40 {
+			var w persistence.Writes
+			for range 100 {
+				id := uint64(10_000 + step*100 + len(w.Trades)) // grows
+				switch {
+				case step%4 == 1: // anywhere
+					id = uint64(20_000 + ids[0])
+					ids = ids[1:]
+				case step%4 == 2: // from the newest on
+					id = uint64(10_000 - step*100 - len(w.Trades))
+				}
+				w.Trades = append(w.Trades, persistence.Trade{ID: id, Pair: uint16(r.IntN(1000)), TakerSide: matching.Side(1 + r.IntN(2)), Taker: r.Uint32N(3), Maker: r.Uint32N(3)})
+			}
+			if step%4 == 3 { // some come again
+				w.Trades = append(w.Trades, before...)
+			}
+			before = append(before[:0], w.Trades[:50]...)
+			if step == 25 { // as if written by a version without marks
+				for account := range uint32(3) {
+					c.Del(t.Context(), s.marks(s.accountTrades(account)))
+				}
+				lost = true
+			}
+			if err := s.Apply(t.Context(), tok, uint64(step), uint64(step+1), &w); err != nil {
+				t.Fatal(err)
+			}
+			check()
+		}
+	}
+}
+
+// Trades that were written by a version without marks are found all the same.
+func TestALongOffsetIsExactWithAndWithoutMarks(t *testing.T) {
+	server := redistest.Start(t)
+	s, tok, _ := mustOpen(t, server.URL(), Options{})
+	c := server.Client()
+	const trades, me = 10_000, 7
+	var all []persistence.Trade
+	for from := uint64(0); from < trades; from += 2500 {
+		var w persistence.Writes
+		for id := from + 1; id <= from+2500; id++ {
+			tr := persistence.Trade{ID: id, Pair: uint16(1 + id%3), TakerSide: matching.Side(1 + id/3%2), Taker: me, Maker: 8}
+			if id%5 == 0 {
+				tr.Taker, tr.Maker = 8, me
+			}
+			w.Trades = append(w.Trades, tr)
+		}
+		all = append(all, w.Trades...)
+		if err := s.Apply(t.Context(), tok, from, from+2500, &w); err != nil {
+			t.Fatal(err)
+		}
+	}
+	list := s.accountTrades(me)
+	marks, err := c.Get(t.Context(), s.marks(list)).Result()
+	if err != nil || len(marks) != trades*codec.MarkSize {
+		t.Fatalf("%d bytes of marks, %v", len(marks), err)
+	}
+	sides := persistence.TradeQuery{Pair: 2, TakerSide: matching.Sell, Offset: pageRows + 300}
+	var got []uint64
+	if err := s.Trades(t.Context(), sides, func(tr *persistence.Trade) bool { got = append(got, tr.ID); return true }); err != nil || len(got) != 367 || got[0] != 2200 {
+		t.Fatalf("%d trades %v, %v", len(got), got, err)
+	}
+	for _, have := range []int{trades, 4000, 1, 0} {
+		if err := c.Set(t.Context(), s.marks(list), marks[(trades-have)*codec.MarkSize:], 0).Err(); err != nil {
+			t.Fatal(err)
+		}
+		for i := range 60 {
+			q := persistence.TradeQuery{
+				Account: me, Pair: uint16(i % 4), TakerSide: matching.Side(i / 4 % 3), MySide: matching.Side(i / 7 % 3),
+				Offset: pageRows + 1 + 97*i, Ascending: i%2 == 0, Before: uint64(i % 5 * 2400),
+			}
+			var want, got []persistence.Trade
+			for _, tr := range all {
+				if codec.TradeMatches(codec.AppendTrade(nil, &tr), &q) && (q.Before == 0 || tr.ID < q.Before) {
+					want = append(want, tr)
+				}
+			}
+			if !q.Ascending {
+				slices.Reverse(want)
+			}
+			want = want[min(q.Offset, len(want)):]
+			if err := s.Trades(t.Context(), q, func(tr *persistence.Trade) bool { got = append(got, *tr); return true }); err != nil {
+				t.Fatal(err)
+			}
+			if !slices.Equal(got, want) {
+				t.Fatalf("with %d marks: %+v answers %d trades, want %d", have, q, len(got), len(want))
+			}
+		}
+	}
+}

@@ -1,0 +1,166 @@
+package redis
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/redis/go-redis/v9"
+	"github.com/shopspring/decimal"
+
+	"exchange/core/money"
+	"exchange/persistence"
+	"exchange/persistence/internal/codec"
+)
+
+// Nonces calls fn for each key's nonce.
+func (s *Store) Nonces(ctx context.Context, fn func(key string, nonce uint64)) error {
+	// HSCAN may answer a key twice while the hash grows.
+	nonces := map[string]uint64{}
+	for cursor := uint64(0); ; {
+		page, next, err := s.projections.HScan(ctx, s.nonces(), cursor, "", pageRows).Result()
+		if err != nil {
+			return s.fault("read the nonces", err)
+		}
+		for i := 0; i+1 < len(page); i += 2 {
+			nonce, err := s.number("the nonce of a key", page[i+1])
+			if err != nil {
+				return err
+			}
+			nonces[page[i]] = nonce
+		}
+		if cursor = next; cursor == 0 {
+			break
+		}
+	}
+	for _, key := range slices.Sorted(maps.Keys(nonces)) {
+		fn(key, nonces[key])
+	}
+	return nil
+}
+
+// Wallet is one projected wallet, for people and tests; ErrNotFound.
+func (s *Store) Wallet(ctx context.Context, name string) (persistence.Wallet, error) {
+	w := persistence.Wallet{Name: name}
+	fields, err := s.history.HGetAll(ctx, s.wallet(name)).Result()
+	if err != nil {
+		return w, s.fault("read a wallet", err)
+	}
+	if len(fields) == 0 {
+		return w, fmt.Errorf("wallet of %s: %w", name, persistence.ErrNotFound)
+	}
+	return w, s.parseWallet(fields, &w)
+}
+
+// Wallets calls fn for each projected wallet. Their keys are looked for among all keys, since no list of
+// them is kept: this is for backups and checks, which may take their time.
+func (s *Store) Wallets(ctx context.Context, fn func(*persistence.Wallet) bool) error {
+	prefix := s.wallet("")
+	seen := map[string]bool{} // a key may come twice while others are added
+	for cursor := uint64(0); ; {
+		keys, next, err := s.history.Scan(ctx, cursor, prefix+"*", pageRows).Result()
+		if err != nil {
+			return s.fault("look for wallets", err)
+		}
+		keys = slices.DeleteFunc(keys, func(key string) bool {
+			was := seen[key]
+			seen[key] = true
+			return was
+		})
+		for page := range slices.Chunk(keys, firstRows) {
+			answers := make([]*redis.MapStringStringCmd, len(page))
+			if _, err := s.history.Pipelined(ctx, func(p redis.Pipeliner) error {
+				for i, key := range page {
+					answers[i] = p.HGetAll(ctx, key)
+				}
+				return nil
+			}); err != nil {
+				return s.fault("read wallets", err)
+			}
+			for i, key := range page {
+				if len(answers[i].Val()) == 0 {
+					continue // removed by hand
+				}
+				w := persistence.Wallet{Name: strings.TrimPrefix(key, prefix)}
+				if err := s.parseWallet(answers[i].Val(), &w); err != nil {
+					return err
+				}
+				if !fn(&w) {
+					return nil
+				}
+			}
+		}
+		if cursor = next; cursor == 0 {
+			return nil
+		}
+	}
+}
+
+// parseWallet reads the fields of a wallet, whose name is set.
+func (s *Store) parseWallet(fields map[string]string, w *persistence.Wallet) error {
+	for _, field := range slices.Sorted(maps.Keys(fields)) {
+		value := fields[field]
+		switch field {
+		case codec.FieldAccount:
+			n, err := s.number("a wallet's account", value)
+			if err != nil {
+				return err
+			}
+			w.Account = uint32(n)
+		case codec.FieldSeq:
+			var err error
+			if w.Seq, err = s.number("a wallet's sequence", value); err != nil {
+				return err
+			}
+		default:
+			h, err := parseHolding(field, value)
+			if err != nil {
+				return fmt.Errorf("%s: %w: wallet of %s: %s is %q", s.name, persistence.ErrCorrupt, w.Name, field, value)
+			}
+			w.Holdings = append(w.Holdings, h)
+		}
+	}
+	return nil
+}
+
+// parseHolding reads "balance:reserve" as decimal text.
+func parseHolding(currency, text string) (persistence.Holding, error) {
+	h := persistence.Holding{Currency: currency}
+	balance, reserve, _ := strings.Cut(text, ":")
+	for _, part := range []struct {
+		text string
+		to   *money.Balance
+	}{{balance, &h.Balance}, {reserve, &h.Reserve}} {
+		d, err := decimal.NewFromString(part.text)
+		if err != nil {
+			return h, err
+		}
+		if *part.to, err = money.BalanceFromDecimal(d); err != nil {
+			return h, err
+		}
+	}
+	return h, nil
+}
+
+// walletFields are what people read: one field per currency, "balance:reserve" as decimal text.
+func walletFields(w *persistence.Wallet) [][]byte {
+	fields := [][]byte{
+		[]byte(codec.FieldAccount), []byte(dec(uint64(w.Account))),
+		[]byte(codec.FieldSeq), []byte(dec(w.Seq)),
+	}
+	for i := range w.Holdings {
+		h := &w.Holdings[i]
+		fields = append(fields, []byte(h.Currency), h.Reserve.Append(append(h.Balance.Append(nil), ':')))
+	}
+	return fields
+}
+
+func nonceFields(list []persistence.Nonce) [][]byte {
+	fields := make([][]byte, 0, 2*len(list))
+	for _, n := range list {
+		fields = append(fields, []byte(n.Key), []byte(dec(n.Nonce)))
+	}
+	return fields
+}
