@@ -39,9 +39,13 @@ func allWords(s *state.State, r *event.Record) string {
 		return fmt.Sprintf("cancelled order %d of account %s in %s", r.Cancel.Order, name(r.Cancel.Account), pair())
 	case event.KindWithdrawMoved:
 		m := &r.WithdrawMoved
-		return fmt.Sprintf("withdraw %d (%v %s of account %s) to status %d %s", m.ID, m.Amount, code(m.Currency), name(m.Account), m.To, m.Details)
+		text := fmt.Sprintf("withdraw %d (%v %s of account %s) is %s", m.ID, m.Amount, code(m.Currency), name(m.Account), event.WithdrawStatusName(m.To))
+		if m.Details != "" {
+			text += ": " + m.Details
+		}
+		return text
 	case event.KindRefusal:
-		return fmt.Sprintf("was refused for reason %d, account %s", r.Refusal.Reason, name(r.Refusal.Account))
+		return fmt.Sprintf("was refused, for account %s: %s", name(r.Refusal.Account), strings.ReplaceAll(refusalNames[r.Refusal.Reason], "_", " "))
 	case event.KindHalt:
 		return fmt.Sprintf("trading on %s halted: %v", pair(), r.Halt.Halted)
 	case event.KindFreeze:

@@ -3,6 +3,8 @@ package actors
 import (
 	"context"
 	"log/slog"
+	"maps"
+	"slices"
 	"time"
 
 	"exchange/core/event"
@@ -34,6 +36,8 @@ type mailer struct {
 type mailTry struct {
 	failures int
 	next     time.Time
+	over     bool   // sent or given up; the outbox is to be told
+	reason   string // why it was given up
 }
 
 // Bounds of the mailer.
@@ -69,12 +73,19 @@ func (m *mailer) round() {
 		return
 	}
 	now := time.Now()
+	if len(r.Mails) < mailPage { // all that there are
+		maps.DeleteFunc(m.tries, func(id uint64, _ mailTry) bool {
+			return !slices.ContainsFunc(r.Mails, func(mail state.Mail) bool { return mail.ID == id })
+		})
+	}
 	for i := range r.Mails {
 		mail := &r.Mails[i]
-		if t := m.tries[mail.ID]; now.Before(t.next) {
-			continue
+		switch t := m.tries[mail.ID]; {
+		case t.over:
+			m.done(mail.ID, t.reason)
+		case !now.Before(t.next):
+			m.try(mail, &r.Accounts[i], now)
 		}
-		m.try(mail, &r.Accounts[i], now)
 	}
 	r.Free()
 }
@@ -84,26 +95,28 @@ func (m *mailer) try(mail *state.Mail, to *AccountInfo, now time.Time) {
 	defer cancel()
 	err := m.send(ctx, m.compose(mail, to))
 	if err == nil {
-		delete(m.tries, mail.ID)
 		m.done(mail.ID, "")
 		return
 	}
 	if now.Sub(time.UnixMicro(mail.TimeUs)) > mailLifetime {
 		m.log.Error("a mail is given up", "mail", mail.ID, "withdraw", mail.Withdraw.ID, "error", err)
-		delete(m.tries, mail.ID)
 		m.done(mail.ID, err.Error())
 		return
 	}
 	t := m.tries[mail.ID]
 	wait := min(mailLeast<<min(t.failures, 16), mailMost)
-	m.tries[mail.ID] = mailTry{t.failures + 1, now.Add(wait)}
+	m.tries[mail.ID] = mailTry{failures: t.failures + 1, next: now.Add(wait)}
 	m.log.Warn("a mail was not sent, it is tried again", "mail", mail.ID, "withdraw", mail.Withdraw.ID, "again_in", wait, "error", err)
 }
 
+// done tells the outbox, now or, if that cannot be just now, in a later round.
 func (m *mailer) done(id uint64, reason string) {
 	if err := m.engine.mailed(id, reason[:min(len(reason), maxMessage)]); err != nil {
-		m.log.Warn("a mail stays in the outbox, and may be sent again", "mail", id, "error", err)
+		m.tries[id] = mailTry{over: true, reason: reason}
+		m.log.Warn("a mail is still in the outbox, and is taken out later", "mail", id, "error", err)
+		return
 	}
+	delete(m.tries, id)
 }
 
 func (m *mailer) compose(mail *state.Mail, to *AccountInfo) *Mail {

@@ -93,7 +93,8 @@ func (e *Engine) SetFees(who, account, pair string, own *state.FeeRates) (Admin,
 }
 
 // SetMaintenance ends it, or begins it: no client's command is taken from now on, those in flight come to
-// their end, and then it is journaled. It outlives restarts.
+// their end, and then it is journaled. It outlives restarts. ErrNotQuiet, if they do not end while ctx lasts:
+// nothing was done.
 func (e *Engine) SetMaintenance(ctx context.Context, who string, on bool, message string) (Admin, error) {
 	a := Admin{On: on, Message: message}
 	if len(message) > maxMessage {
@@ -136,7 +137,7 @@ func (e *Engine) quiet(ctx context.Context) error {
 		case <-e.dead:
 			return e.failure
 		case <-ctx.Done():
-			return ErrTimeout
+			return ErrNotQuiet
 		case <-t.C:
 		}
 	}

@@ -114,7 +114,8 @@ func (b *board) find(kind ReadKind, frame market.Frame, limitBuy, limitSell int,
 		if v := b.views[slot].Load(); current && v != nil && v.UpdateID == b.version.Load() && !v.isDeep(limitBuy, limitSell, shown) {
 			return v
 		}
-		if v := b.views[deep].Load(); v != nil && now.Sub(v.at) <= deepAge && v.isDeep(limitBuy, limitSell, shown) {
+		if v := b.views[deep].Load(); v != nil && v.isDeep(limitBuy, limitSell, shown) &&
+			(now.Sub(v.at) <= deepAge || current && v.UpdateID == b.version.Load()) {
 			return v
 		}
 	}

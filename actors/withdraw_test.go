@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -297,6 +298,29 @@ func TestAMailThatIsNotTakenStaysInTheOutboxOverARestart(t *testing.T) {
 			return len(r.Mails)
 		}
 		eventually(t, "the outbox is empty", func() bool { return outbox() == 0 })
+		b.end()
+	})
+}
+
+func TestAMailSentDuringAnAuditIsNotSentAgain(t *testing.T) {
+	onBothStores(t, func(t *testing.T, fresh places) {
+		var b *teller
+		post := &postman{}
+		b = newTeller(t, fresh(t), func(o *Options) {
+			o.Mail = func(ctx context.Context, m *Mail) error {
+				b.e.paused.Store(true) // an audit begins just now
+				return post.send(ctx, m)
+			}
+		})
+		b.expect(b.ask(coin), "withdraw 1")
+		eventually(t, "the outbox cannot be told", func() bool {
+			return slices.ContainsFunc(b.e.Stats().TurnedAway, func(c Count) bool { return c.Name == "paused" && c.N > 0 })
+		})
+		b.e.paused.Store(false)
+		eventually(t, "it is told", func() bool { return b.e.Stats().Outbox == 0 })
+		if n := len(post.delivered()); n != 1 {
+			t.Errorf("the mail was sent %d times", n)
+		}
 		b.end()
 	})
 }

@@ -45,10 +45,10 @@ func appendSeconds(b []byte, us int64) []byte {
 	if f == 0 {
 		return b
 	}
-	b = append(b, '.')
-	for unit := int64(100_000); f > 0; unit /= 10 {
-		b = append(b, byte('0'+f/unit))
-		f %= unit
+	// Divisions by constants are multiplications; a whole book has 100,000 of these.
+	b = append(b, '.', byte('0'+f/100_000), byte('0'+f/10_000%10), byte('0'+f/1000%10), byte('0'+f/100%10), byte('0'+f/10%10), byte('0'+f%10))
+	for b[len(b)-1] == '0' {
+		b = b[:len(b)-1]
 	}
 	return b
 }

@@ -97,7 +97,7 @@ func failureOf(err error) *Failure {
 		return Maintenance
 	case errors.Is(err, actors.ErrStopping):
 		return Stopping
-	case errors.Is(err, actors.ErrBusy), errors.Is(err, actors.ErrBehind):
+	case errors.Is(err, actors.ErrBusy), errors.Is(err, actors.ErrBehind), errors.Is(err, actors.ErrNotQuiet):
 		return Overloaded
 	case errors.Is(err, actors.ErrAccountBusy):
 		return AccountBusy

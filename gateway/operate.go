@@ -134,7 +134,7 @@ type withdrawAnswer struct {
 }
 
 func newWithdrawAnswer(e *actors.Engine, w *persistence.Withdraw) withdrawAnswer {
-	return withdrawAnswer{w.ID, e.AccountName(w.Account), e.CurrencyCode(w.Currency), w.Amount, w.Status, withdrawStatusName(w.Status), w.Address, w.Details, clock(w.TimeUs)}
+	return withdrawAnswer{w.ID, e.AccountName(w.Account), e.CurrencyCode(w.Currency), w.Amount, w.Status, event.WithdrawStatusName(w.Status), w.Address, w.Details, clock(w.TimeUs)}
 }
 
 // clock is a time for people.
@@ -260,7 +260,7 @@ func settleWithdraw(e *actors.Engine, ctx *fasthttp.RequestCtx, to uint8) (any, 
 	case err != nil:
 		return nil, err
 	case w.Status != to:
-		return nil, &badRequest{fmt.Sprintf("withdraw %d is %s", q.Withdraw, withdrawStatusName(w.Status))}
+		return nil, &badRequest{fmt.Sprintf("withdraw %d is %s", q.Withdraw, event.WithdrawStatusName(w.Status))}
 	}
 	return answer{newWithdrawAnswer(e, w), true}, nil
 }

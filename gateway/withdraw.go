@@ -336,23 +336,9 @@ func (r *request) withdrawNotMoved(id uint64) {
 	case errors.Is(err, persistence.ErrNotFound) || err == nil && w.Account != r.key.Account.ID:
 		text = "Withdraw not found"
 	case err == nil:
-		text = "Withdraw is " + withdrawStatusName(w.Status)
+		text = "Withdraw is " + event.WithdrawStatusName(w.Status)
 	}
 	r.refuseField("withdraw", text)
-}
-
-func withdrawStatusName(status uint8) string {
-	switch status {
-	case event.WithdrawNew:
-		return "new"
-	case event.WithdrawVerified:
-		return "verified"
-	case event.WithdrawApproved:
-		return "approved"
-	case event.WithdrawRefused:
-		return "refused"
-	}
-	return "canceled"
 }
 
 // fees are the rates that count for the account, for every pair.

@@ -207,6 +207,21 @@ const (
 	WithdrawCancelled uint8 = 50
 )
 
+// WithdrawStatusName is what users read.
+func WithdrawStatusName(status uint8) string {
+	switch status {
+	case WithdrawNew:
+		return "new"
+	case WithdrawVerified:
+		return "verified"
+	case WithdrawApproved:
+		return "approved"
+	case WithdrawRefused:
+		return "refused"
+	}
+	return "canceled"
+}
+
 // Withdraw asks for money; its amount is reserved, and its code is mailed to the account.
 type Withdraw struct {
 	ID       uint64 // unique; grows within an account

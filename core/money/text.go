@@ -4,6 +4,7 @@ import (
 	"errors"
 	"math"
 	"math/bits"
+	"strconv"
 )
 
 // What can be wrong with the text of a number. The texts are complete sentences for the one who sent it.
@@ -147,16 +148,27 @@ func (p Price) MarshalJSON() ([]byte, error)   { return p.Append(nil), nil }
 func (a Amount) MarshalJSON() ([]byte, error)  { return a.Append(nil), nil }
 func (b Balance) MarshalJSON() ([]byte, error) { return b.Append(nil), nil }
 
+// appendFixed writes units of 1e-8. Public answers are full of these: each digit is one multiplication.
 func appendFixed(dst []byte, v int64) []byte {
 	if v < 0 {
 		panic("BUG: a price or an amount is negative")
 	}
-	return appendDecimal(dst, uint64(v)/fixedUnit, uint64(v)%fixedUnit, FixedDecimals)
+	dst = strconv.AppendUint(dst, uint64(v)/fixedUnit, 10)
+	f := uint32(uint64(v) % fixedUnit)
+	if f == 0 {
+		return dst
+	}
+	dst = append(dst, '.', '0'+byte(f/1e7), '0'+byte(f/1e6%10), '0'+byte(f/1e5%10), '0'+byte(f/1e4%10),
+		'0'+byte(f/1000%10), '0'+byte(f/100%10), '0'+byte(f/10%10), '0'+byte(f%10))
+	for dst[len(dst)-1] == '0' {
+		dst = dst[:len(dst)-1]
+	}
+	return dst
 }
 
 // appendDecimal writes whole and, behind a point, fraction as digits places without trailing zeros.
 func appendDecimal(dst []byte, whole, fraction uint64, digits int) []byte {
-	dst = appendUint(dst, whole)
+	dst = strconv.AppendUint(dst, whole, 10)
 	if fraction == 0 {
 		return dst
 	}
@@ -173,20 +185,11 @@ func appendDecimal(dst []byte, whole, fraction uint64, digits int) []byte {
 	return append(dst, buf[:digits]...)
 }
 
-func appendUint(dst []byte, v uint64) []byte {
-	var buf [20]byte
-	i := len(buf)
-	for {
-		i--
-		buf[i] = byte('0' + v%10)
-		if v /= 10; v == 0 {
-			return append(dst, buf[i:]...)
-		}
-	}
-}
-
 // append writes u units of 10^-decimals.
 func (a uint128) append(dst []byte, decimals int) []byte {
+	if decimals == FixedDecimals && a.hi == 0 && a.lo <= math.MaxInt64 { // nearly all totals
+		return appendFixed(dst, int64(a.lo))
+	}
 	unit := pow10[decimals]
 	// Two long divisions: u = whole*unit + fraction, and whole itself may need more than 64 bits.
 	wholeHi, r := a.hi/unit, a.hi%unit
@@ -196,7 +199,7 @@ func (a uint128) append(dst []byte, decimals int) []byte {
 	}
 	const chunk = 1e19
 	head, rest := bits.Div64(wholeHi%chunk, wholeLo, chunk)
-	dst = appendUint(dst, head)
+	dst = strconv.AppendUint(dst, head, 10)
 	at := len(dst)
 	dst = append(dst, "0000000000000000000"...)
 	for i := len(dst) - 1; i >= at; i-- {
