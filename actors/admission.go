@@ -1,6 +1,7 @@
 package actors
 
 import (
+	"sync/atomic"
 	"time"
 
 	"exchange/actors/metrics"
@@ -11,8 +12,16 @@ import (
 
 // open is nil while new commands may come in.
 func (e *Engine) open(now time.Time) error {
+	if e.stopping.Load() {
+		return ErrStopping
+	}
+	return e.going(now)
+}
+
+// going is nil while commands come to their end: also during an orderly stop.
+func (e *Engine) going(now time.Time) error {
 	switch {
-	case e.stopping.Load() || e.Err() != nil:
+	case e.Err() != nil:
 		return ErrStopping
 	case e.journal.stalledFor(now) > e.opts.Timing.Stall:
 		return ErrStalled
@@ -64,7 +73,7 @@ func (e *Engine) admit(c *Command) error {
 		most -= int64(e.opts.Limits.InFlightCancels)
 		mostOfAccount -= mostOfAccount / 8
 	}
-	if e.inFlight.Add(1) > most {
+	if e.inFlight.Add(1)+e.operating.Load() > most {
 		e.inFlight.Add(-1)
 		return ErrBusy
 	}
@@ -85,12 +94,12 @@ func (e *Engine) admit(c *Command) error {
 func (e *Engine) giveBack(c *Command) {
 	if c.admitted {
 		c.admitted = false
-		e.inFlight.Add(-1)
-		if c.key != nil {
-			c.account.inFlight.Add(-1)
-		} else {
+		if c.key == nil {
 			e.operating.Add(-1)
+			return
 		}
+		c.account.inFlight.Add(-1)
+		e.inFlight.Add(-1)
 	}
 }
 
@@ -179,17 +188,48 @@ func (e *Engine) outcome(c *Command) (*Command, error) {
 	return c, nil
 }
 
+// BeginRead takes a place among the reads in flight, which EndRead gives back. Who goes on to the history
+// holds one from the question until the store has answered: a slow store has no more queries at once than
+// there are places. What completes the answer to a command is a followUp: it has as many places of its own,
+// and is taken while the engine stops, too, which waits for it. Errors are those of admission; then there is
+// nothing to give back.
+func (e *Engine) BeginRead(followUp bool) error {
+	err := ErrBusy
+	if e.readers(followUp).Add(1) <= int64(e.opts.Limits.Reads) {
+		if followUp || !e.stopping.Load() { // after the count: a drain sees it, or it sees the drain
+			return nil
+		}
+		err = ErrStopping
+	}
+	e.EndRead(followUp)
+	return e.turnAway(err)
+}
+
+// EndRead ends what BeginRead has begun.
+func (e *Engine) EndRead(followUp bool) { e.readers(followUp).Add(-1) }
+
+func (e *Engine) readers(followUp bool) *atomic.Int64 {
+	if followUp {
+		return &e.completing
+	}
+	return &e.reading
+}
+
+func (e *Engine) readsInFlight() int64 { return e.reading.Load() + e.completing.Load() }
+
 // Ask sends a read and waits for its answer, which is in r. With a key it is private: its nonce is
 // taken by the account's wallet first, and Account is set. Errors: ErrNonce, ErrTimeout (r is not the
 // caller's any more: no Free), and the ones of admission.
 func (e *Engine) Ask(r *Read, key *Key, nonce uint64) error {
-	defer e.reading.Add(-1)
-	if e.reading.Add(1) > int64(e.opts.Limits.Reads) && !r.FollowUp {
-		return e.turnAway(ErrBusy)
+	if err := e.BeginRead(r.FollowUp); err != nil {
+		return err
 	}
-	if e.stopping.Load() && !r.FollowUp {
-		return e.turnAway(ErrStopping)
-	}
+	defer e.EndRead(r.FollowUp)
+	return e.AskWithin(r, key, nonce)
+}
+
+// AskWithin is Ask for who is between BeginRead and EndRead.
+func (e *Engine) AskWithin(r *Read, key *Key, nonce uint64) error {
 	to := e.fold
 	if key != nil {
 		if err := e.confirmed(time.Now()); err != nil {

@@ -1,17 +1,14 @@
 package actors
 
 import (
-	"bytes"
 	"context"
-	"errors"
 	"fmt"
+	"slices"
+	"sync"
 	"time"
 
-	"exchange/core/event"
-	"exchange/core/ledger"
 	"exchange/core/money"
 	"exchange/core/state"
-	"exchange/persistence"
 )
 
 // An AuditReport is what an audit found. Without Differences the books balance.
@@ -22,8 +19,10 @@ type AuditReport struct {
 	Accounts    int
 	OpenOrders  int
 	Withdraws   int           // pending
-	Wallets     int           // projections that were compared
-	Changed     int           // projections that had changed since, and were not
+	Wallets     int           // in the store, that were compared
+	Changed     int           // in the store, that had changed since, and were not
+	Rows        int           // of the history, that replayed records gave rise to and were found
+	Trimmed     int           // of these rows, that are not kept any more
 	Paused      time.Duration // for how long no commands were taken
 	Totals      []AuditTotal
 	Differences []string // at most maxDifferences; the last one says that there are more
@@ -43,15 +42,21 @@ const restPatience = 5 * time.Second
 // ErrAuditRunning: there is one audit at a time.
 var ErrAuditRunning = &RequestError{"an audit is running already"}
 
-// A JournalReader reads batches from the first record on, as persistence.Journal.Read does: an archive.
-type JournalReader func(ctx context.Context, after uint64, fn func(prev, next uint64, batch []byte) error) error
+// An Archive has the journal's batches from the first record on, or, begun late, from a state on.
+type Archive interface {
+	// Base is the image of the state that it begins with, and its sequence; nil and 0: it begins with the first record.
+	Base(ctx context.Context) (seq uint64, image []byte, err error)
+	// Read gives batches from after on, as persistence.Journal.Read does.
+	Read(ctx context.Context, after uint64, fn func(prev, next uint64, batch []byte) error) error
+}
 
 // Audit derives every balance, reserve, open order and pending withdraw anew, from the oldest kept snapshot
-// and the journal after it, or from archive, which begins at the first record, if it is not nil. It compares
-// them with the committed state, the deciding wallets and books, and the projected wallets, all at one
-// sequence. Commands are refused for the moment that the deciding side is looked at; everything else goes
+// and the journal after it, or from what archive begins with, if it is not nil. It compares
+// them with the committed state, the deciding wallets and books, and the projections, all at one
+// sequence: wallets, nonces, deposits and withdraws, and all rows that the replayed records gave rise to.
+// Commands are refused for the moment that the deciding side is looked at; everything else goes
 // on. progress is told how far the replay is, of what.
-func (e *Engine) Audit(ctx context.Context, archive JournalReader, progress func(at, of uint64)) (*AuditReport, error) {
+func (e *Engine) Audit(ctx context.Context, archive Archive, progress func(at, of uint64)) (*AuditReport, error) {
 	if !e.auditing.CompareAndSwap(false, true) {
 		return nil, ErrAuditRunning
 	}
@@ -75,16 +80,42 @@ type audit struct {
 	report *AuditReport
 	image  []byte
 	state  *state.State // as the committed state was
+	mu     sync.Mutex   // of the report, and of what its rows are compared with
 }
 
+// differ notes a difference, once.
 func (a *audit) differ(format string, args ...any) {
-	r := a.report
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	r, text := a.report, fmt.Sprintf(format, args...)
 	switch n := len(r.Differences); {
+	case slices.Contains(r.Differences, text):
 	case n < maxDifferences-1:
-		r.Differences = append(r.Differences, fmt.Sprintf(format, args...))
+		r.Differences = append(r.Differences, text)
 	case n == maxDifferences-1:
 		r.Differences = append(r.Differences, "there are more")
 	}
+}
+
+// missing and stored note what is wrong with a row of a list.
+func (a *audit) missing(list string, id uint64) { a.differ("%s: %d is missing", list, id) }
+
+func (a *audit) stored(list string, id uint64, row any) {
+	a.differ("%s: %d is stored as %+v, the records say otherwise", list, id, row)
+}
+
+func (a *audit) accountName(id uint32) string {
+	if account := a.state.Account(id); account != nil {
+		return account.Name
+	}
+	return fmt.Sprintf("number %d, which does not exist", id)
+}
+
+func (a *audit) pairName(number uint32) string {
+	if pair := a.state.Pair(uint16(number)); pair != nil {
+		return pair.Name
+	}
+	return fmt.Sprintf("number %d, which does not exist", number)
 }
 
 // atRest compares the deciding side with the committed one while nothing is in flight, and keeps an image
@@ -121,197 +152,11 @@ func (a *audit) atRest(ctx context.Context) error {
 
 // rest waits until nothing is in flight.
 func (e *Engine) rest(ctx context.Context) error {
-	t := time.NewTicker(time.Millisecond)
-	defer t.Stop()
-	for e.inFlight.Load() > 0 || e.journal.pending.Load() > 0 {
-		select {
-		case <-e.dead:
-			return e.failure
-		case <-ctx.Done():
-			return ErrTimeout
-		case <-t.C:
-		}
-	}
-	return nil
-}
-
-// projections compares the store's wallets, those that have not changed since.
-func (a *audit) projections(ctx context.Context) error {
-	barrier := NewRead(ReadHistory)
-	if err := a.engine.Ask(barrier, nil, 0); err != nil {
-		return err
-	}
-	barrier.Free()
-	seen := make(map[uint32]bool)
-	err := a.engine.opts.Store.Wallets(ctx, func(w *persistence.Wallet) bool {
-		seen[w.Account] = true
-		if w.Seq > a.report.Sequence {
-			a.report.Changed++
-			return true
-		}
-		a.report.Wallets++
-		a.wallet(w)
-		return true
-	})
-	if err != nil {
-		return fmt.Errorf("reading the projected wallets: %w", err)
-	}
-	for _, account := range a.state.Accounts() {
-		if !seen[account.ID] && len(account.Wallet.Holdings()) > 0 {
-			a.differ("account %s has no projected wallet", account.Name)
-		}
-	}
-	return nil
-}
-
-func (a *audit) wallet(w *persistence.Wallet) {
-	account := a.state.Account(w.Account)
-	if account == nil || account.Name != w.Name {
-		a.differ("there is a projected wallet of account %d %s, which does not exist", w.Account, w.Name)
-		return
-	}
-	projected := map[string]persistence.Holding{}
-	for _, h := range w.Holdings {
-		projected[h.Currency] = h
-	}
-	for _, h := range account.Wallet.Holdings() {
-		code := a.state.Currencies()[h.Currency-1].Code
-		if p := projected[code]; p.Balance != h.Balance || p.Reserve != h.Reserve {
-			a.differ("account %s, %s: projected are %v with %v reserved, committed %v with %v", w.Name, code, p.Balance, p.Reserve, h.Balance, h.Reserve)
-		}
-		delete(projected, code)
-	}
-	for code, h := range projected {
-		if !h.Balance.IsZero() || !h.Reserve.IsZero() {
-			a.differ("account %s, %s: projected are %v, committed is nothing", w.Name, code, h.Balance)
-		}
-	}
-}
-
-var errFarEnough = errors.New("the replay is far enough")
-
-// replayTries is how often a replay begins: while it runs the snapshot that it began with may be replaced,
-// and the journal after that trimmed.
-const replayTries = 3
-
-func (a *audit) replay(ctx context.Context, archive JournalReader, progress func(at, of uint64)) error {
-	var err error
-	for range replayTries {
-		var s *state.State
-		if s, err = a.replayed(ctx, archive, progress); err == nil {
-			a.compare(s)
-			return nil
-		}
-		if ctx.Err() != nil {
-			return ctx.Err()
-		}
+	err := e.until(ctx, func() bool { return e.commandsInFlight() == 0 && e.journal.pending.Load() == 0 })
+	if err != nil && err == ctx.Err() {
+		return ErrTimeout
 	}
 	return err
-}
-
-func (a *audit) replayed(ctx context.Context, archive JournalReader, progress func(at, of uint64)) (*state.State, error) {
-	s, r := state.New(), a.report
-	r.Records = 0
-	if archive == nil {
-		var err error
-		if s, err = oldestSnapshot(ctx, a.engine.opts.Store, r.Sequence); err != nil {
-			return nil, err
-		}
-	}
-	r.From = s.Seq()
-	var record event.Record
-	var effects state.Effects
-	fold := func(prev, next uint64, data []byte) error {
-		if s.Seq() == r.Sequence {
-			return errFarEnough
-		}
-		if ctx.Err() != nil {
-			return ctx.Err()
-		}
-		b, err := event.OpenBatch(data)
-		if err == nil && (b.Prev != prev || prev != s.Seq()) {
-			err = fmt.Errorf("a batch after sequence %d comes at %d", b.Prev, s.Seq())
-		}
-		for rest := b.Records; err == nil && len(rest) > 0; r.Records++ {
-			if rest, err = record.Decode(rest); err == nil {
-				err = s.Apply(&record, &effects)
-			}
-		}
-		progress(s.Seq()-r.From, r.Sequence-r.From)
-		return err
-	}
-	if archive != nil {
-		if err := archive(ctx, 0, fold); err != nil && !errors.Is(err, errFarEnough) {
-			return nil, fmt.Errorf("replaying the archive: %w", err)
-		}
-	}
-	if err := a.engine.opts.Store.Read(ctx, s.Seq(), fold); err != nil && !errors.Is(err, errFarEnough) {
-		return nil, fmt.Errorf("replaying the journal after sequence %d: %w", s.Seq(), err)
-	}
-	if s.Seq() != r.Sequence {
-		return nil, fmt.Errorf("the replay ends at sequence %d instead of %d", s.Seq(), r.Sequence)
-	}
-	return s, nil
-}
-
-// oldestSnapshot is the state of the oldest snapshot that is kept and not above a sequence, an empty one if
-// there is none: the very first may have been taken just now, and then the journal is whole.
-func oldestSnapshot(ctx context.Context, store persistence.Store, most uint64) (*state.State, error) {
-	for back := 1; back >= 0; back-- {
-		image, seq, err := loadSnapshot(ctx, store, back)
-		if errors.Is(err, persistence.ErrNoSnapshot) || err == nil && seq > most {
-			continue
-		}
-		if err != nil {
-			return nil, fmt.Errorf("reading a snapshot: %w", err)
-		}
-		return state.Decode(image)
-	}
-	return state.New(), nil
-}
-
-// compare says where two states at one sequence differ. The images decide; the rest is to find out where.
-func (a *audit) compare(replayed *state.State) {
-	if err := replayed.Check(); err != nil {
-		a.differ("after the replay: %v", err)
-	}
-	if bytes.Equal(replayed.AppendTo(nil), a.image) {
-		return
-	}
-	before := len(a.report.Differences)
-	for _, account := range a.state.Accounts() {
-		other := replayed.Account(account.ID)
-		if other == nil {
-			a.differ("account %s is not in the replayed state", account.Name)
-			continue
-		}
-		a.holdings(account, other)
-		if working, derived := openOf(&account.Open), openOf(&other.Open); fmt.Sprint(working) != fmt.Sprint(derived) {
-			a.differ("account %s: open orders are %v, replayed %v", account.Name, working, derived)
-		}
-	}
-	for i, c := range a.state.Currencies() {
-		if i >= len(replayed.Currencies()) || replayed.Currencies()[i] != c {
-			a.differ("currency %s: %v deposited and %v withdrawn are not what the replay finds", c.Code, c.Deposited, c.Withdrawn)
-		}
-	}
-	if len(a.report.Differences) == before {
-		a.differ("the replayed state differs from the committed one, in something else than balances, reserves and open orders")
-	}
-}
-
-func (a *audit) holdings(account, other *state.Account) {
-	for _, h := range account.Wallet.Holdings() {
-		if o := other.Wallet.Get(h.Currency); o != h {
-			a.differ("account %s, %s: committed are %v with %v reserved, replayed %v with %v", account.Name, a.state.Currencies()[h.Currency-1].Code,
-				h.Balance, h.Reserve, o.Balance, o.Reserve)
-		}
-	}
-	for _, o := range other.Wallet.Holdings() {
-		if account.Wallet.Get(o.Currency) == (ledger.Holding{Currency: o.Currency}) && o != (ledger.Holding{Currency: o.Currency}) {
-			a.differ("account %s, %s: committed is nothing, replayed are %v", account.Name, a.state.Currencies()[o.Currency-1].Code, o.Balance)
-		}
-	}
 }
 
 func (a *audit) totals() {

@@ -65,9 +65,7 @@ func (c *committed) stepCandles(w *persistence.Writes) {
 		for f := range k {
 			l := &k[f]
 			for i := l.unsaved; i < len(l.list); i++ {
-				x := &l.list[i]
-				w.Candles = append(w.Candles, persistence.Candle{Pair: pair, Frame: uint8(f), Time: x.Time, Open: x.Open, High: x.High, Low: x.Low,
-					Close: x.Close, Volume: x.Volume})
+				w.Candles = append(w.Candles, candleRow(pair, market.Frame(f), &l.list[i]))
 			}
 			l.unsaved = len(l.list)
 		}

@@ -3,6 +3,7 @@ package actors
 import (
 	"context"
 	"flag"
+	"fmt"
 	"slices"
 	"testing"
 	"time"
@@ -163,6 +164,37 @@ func (p *chartist) check(history bool) {
 	}
 }
 
+// A chart in memory shows no more than the store keeps: else a restart would shorten it.
+func TestAChartShowsNoMoreThanIsKept(t *testing.T) {
+	onBothStores(t, func(t *testing.T, fresh places) {
+		for _, keep := range []int{1, 3, 0} { // 0 keeps all
+			b := newTeller(t, fresh(t), func(o *Options) { o.Retention.Candles = keep })
+			pair := b.e.Pairs()[0]
+			must[Admin](t)(b.e.Deposit("test", "ann", "USD", 1000*coin, "for candles"))
+			const minutes = 8
+			begin := time.Now().Add(-time.Hour).UnixMicro()
+			for i := range int64(minutes) {
+				for _, side := range []matching.Side{matching.Sell, matching.Buy} {
+					c := newCommand(event.KindOrder)
+					c.key, c.account, c.pair, c.timeUs = b.key, b.key.Account, pair, begin+60_000_000*i
+					c.order.nonce, c.order.side, c.order.price, c.order.amount = b.next(), side, 1e8, 1e5
+					c.record.Pair = pair.Number
+					b.expect(outcomeOf(b.e.do(c)), "accepted")
+				}
+			}
+			want := minutes
+			if keep > 0 {
+				want = keep
+			}
+			v := must[*View](t)(b.e.View(ReadCandles, pair, market.Minute, 0, 0))
+			if len(v.Candles) != want || v.Older != (want < minutes) {
+				t.Errorf("of %d kept %d are shown, older: %v", keep, len(v.Candles), v.Older)
+			}
+			b.end()
+		}
+	})
+}
+
 // A view that its state's number does not date is made anew when its time is over.
 func TestTickersAreMadeAnewEachMinuteAndDeepBooksWhenTheyAreOld(t *testing.T) {
 	onBothStores(t, func(t *testing.T, fresh places) {
@@ -195,6 +227,77 @@ func TestTickersAreMadeAnewEachMinuteAndDeepBooksWhenTheyAreOld(t *testing.T) {
 		deep.at = time.Now().Add(-deepAge - 1)
 		if again := view(ReadLevels, -1); again.UpdateID != deep.UpdateID+1 || len(again.Depth.SellLevels) != shownLevels+1 {
 			t.Errorf("an old deep book stays: %d after %d", again.UpdateID, deep.UpdateID)
+		}
+		g.end()
+	})
+}
+
+// How far an answer by orders is always current follows from the levels, and from what may be copied for it.
+func TestTheOrdersOfTheTopLevelsAreAlwaysCurrent(t *testing.T) {
+	f := func(levels, ordersOfEach, want int, more bool) {
+		t.Helper()
+		b, id := matching.New(), uint64(0)
+		for i := range levels {
+			for range ordersOfEach {
+				id++
+				b.Add(matching.Order{ID: id, Account: 1, Side: matching.Sell, Price: money.Price(1 + i), Amount: 1, Remaining: 1})
+			}
+		}
+		if got := reachOf(ReadDepth, b, matching.Sell); got != (reach{want, more}) {
+			t.Errorf("%d levels of %d orders: %+v", levels, ordersOfEach, got)
+		}
+		if got := reachOf(ReadLevels, b, matching.Sell); got != (reach{shownLevels, levels > shownLevels}) {
+			t.Errorf("%d levels: %+v", levels, got)
+		}
+	}
+	f(0, 0, shownOrders, false)
+	f(100, 20, shownOrders, false)
+	f(2000, 1, shownOrders, false)
+	f(2001, 1, shownOrders, true)
+	f(100, 50, 5000, false)
+	f(101, 50, 5000, true)
+	f(100, 100, mostShownOrders, false)
+	f(101, 100, mostShownOrders, true)
+	f(99, 102, mostShownOrders, true) // the exception
+	f(1, mostShownOrders, mostShownOrders, false)
+	f(1, mostShownOrders+1, mostShownOrders, true)
+}
+
+func TestABookOfManyOrdersIsCurrentByOrderAsFarAsItsTopLevels(t *testing.T) {
+	onBothStores(t, func(t *testing.T, fresh places) {
+		g := newGated(t, fresh, func(o *Options) { o.Limits.OpenOrdersPerAccount, o.Limits.KeysPerAccount = 10_000, 1000 })
+		pair := g.e.Pairs()[0]
+		const orders, atOnce = shownOrders + 500, 100
+		var keys []*Key // each has nonces of its own
+		for i := range atOnce {
+			name := fmt.Sprint("key-", i)
+			must[Admin](t)(g.e.CreateKey("test", "ann", name, "secret", event.AllPermissions, nil))
+			keys = append(keys, g.e.Key([]byte(name)))
+		}
+		for i := range orders / atOnce {
+			var rest []<-chan string
+			for level, key := range keys {
+				rest = append(rest, g.begin(func() (*Command, error) {
+					w := g.sell(1000)
+					w.Price += money.Price(level%shownLevels) * 1e6
+					return g.e.Place(key, uint64(i+1), w)
+				}))
+			}
+			for _, r := range rest {
+				if got := <-r; got != accepted {
+					t.Fatal(got)
+				}
+			}
+		}
+		for range 3 {
+			for _, limit := range []int{-1, orders, shownOrders + 1} {
+				before := must[*View](t)(g.e.View(ReadDepth, pair, 0, -1, limit))
+				g.rest(g.sell(1000))
+				v := must[*View](t)(g.e.View(ReadDepth, pair, 0, -1, limit))
+				if v.UpdateID != before.UpdateID+1 || len(v.Depth.SellOrders) != len(before.Depth.SellOrders)+1 {
+					t.Errorf("with limit %d the book is of update %d, and before the last order it was %d", limit, v.UpdateID, before.UpdateID)
+				}
+			}
 		}
 		g.end()
 	})

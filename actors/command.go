@@ -1,6 +1,7 @@
 package actors
 
 import (
+	"context"
 	"sync"
 	"time"
 
@@ -103,6 +104,22 @@ func (c *Command) Free() {
 // command belongs to others.
 func (c *Command) wait(d time.Duration, dead <-chan struct{}) bool {
 	return await(c.reply, c.timer, d, dead)
+}
+
+// end waits for the reply as long as ctx lasts, and the engine; else as wait.
+func (c *Command) end(ctx context.Context, dead <-chan struct{}) bool {
+	select {
+	case <-c.reply:
+		return true
+	case <-ctx.Done():
+	case <-dead:
+	}
+	select {
+	case <-c.reply: // it came before the end
+		return true
+	default:
+		return false
+	}
 }
 
 // await is the wait of a handler for its reply.

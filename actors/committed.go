@@ -51,6 +51,10 @@ type committed struct {
 	traded  map[uint16]struct{} // pairs whose candles differ from the store's
 	mails   func()              // there is something new in the outbox
 
+	feeds   []*feed                           // by pair-1
+	touched []*feed                           // whose watchers are to be told when the batch ends
+	tell    func(pid *actor.PID, message any) // to a stream channel
+
 	recent  recentOrders
 	trades  map[uint16]*recentTrades // by pair; 0: of all pairs
 	waiting []*Read                  // for the history
@@ -111,6 +115,10 @@ func (c *committed) Receive(ctx actor.Context) {
 	case finish:
 		c.final = true
 		c.flush()
+	case *Watch:
+		c.watch(m)
+	case *unwatch:
+		c.feeds[m.pair-1].remove(m.channel)
 	case *probe:
 		m.run()
 	}
@@ -130,9 +138,10 @@ func (c *committed) fold(m *released) {
 	if err != nil {
 		panic(fmt.Sprintf("BUG: a released batch does not fold: %v", err))
 	}
+	c.tellWatchers()
 	c.recycle(m.data)
 	c.folded.Store(m.next) // the boards are newer, if anything
-	if mails := int64(len(c.state.Outbox())); mails != c.meter.Outbox.Load() {
+	if mails := int64(c.state.Mails()); mails != c.meter.Outbox.Load() {
 		c.meter.Outbox.Store(mails)
 	}
 }
@@ -161,91 +170,59 @@ func (c *committed) apply(r *event.Record) error {
 		c.note(r)
 	}
 	if r.Kind == event.KindPair {
-		c.boards, c.charts = append(c.boards, new(board)), append(c.charts, new(charts))
+		c.boards, c.charts, c.feeds = append(c.boards, new(board)), append(c.charts, new(charts)), append(c.feeds, new(feed))
 	} else if r.Pair != 0 {
 		c.boards[r.Pair-1].version.Store(c.state.Pair(r.Pair).Market.UpdateID)
+		c.noteUnit(r)
 	}
 	return nil
 }
 
 func (c *committed) note(r *event.Record) {
-	before := rowsOf(c.rows)
+	before, trades, orders := rowsOf(c.rows), len(c.rows.Trades), len(c.rows.Orders)
+	appendRows(c.rows, c.state, r, &c.effects)
 	for i := range c.effects.Settlements {
 		if t := &c.effects.Settlements[i]; len(t.Changes()) > 0 {
 			c.accounts[t.Account] = struct{}{}
 		}
 	}
-	for i := range c.effects.Closed {
-		o := &c.effects.Closed[i]
-		status := uint8(persistence.StatusDone)
-		if o.Cancelled {
-			status = persistence.StatusCancelled
-		}
-		row := persistence.Order{ID: o.ID, Account: o.Account, Pair: o.Pair, Side: o.Side, Status: status,
-			Price: o.Price, Amount: o.Amount, Remaining: o.Remaining, TimeUs: o.TimeUs, ClosedUs: o.ClosedUs,
-			ClosedSeq: c.state.Seq(), ClientID: o.ClientID.String()}
-		c.rows.Orders = append(c.rows.Orders, row)
-		c.recent.add(&row)
+	for i := range c.rows.Orders[orders:] {
+		c.recent.add(&c.rows.Orders[orders+i])
+	}
+	for i := range c.rows.Trades[trades:] {
+		t := &c.rows.Trades[trades+i]
+		c.tradesOf(0).add(t)
+		c.tradesOf(t.Pair).add(t)
 	}
 	switch r.Kind {
 	case event.KindAccount:
 		c.accounts[r.Account.ID] = struct{}{}
 	case event.KindOrder:
 		c.noteNonce(r.Order.Key)
-		o := &r.Order
-		for i := range o.Trades {
-			t := &o.Trades[i]
-			row := persistence.Trade{ID: t.ID, Pair: r.Pair, TakerSide: o.Side, Price: t.Price, Amount: t.Amount,
-				TimeUs: r.TimeUs, Taker: o.Account, Maker: t.MakerAccount, TakerOrder: o.ID, MakerOrder: t.Maker,
-				TakerFee: t.TakerFee, MakerFee: t.MakerFee}
-			c.rows.Trades = append(c.rows.Trades, row)
-			c.tradesOf(0).add(&row)
-			c.tradesOf(r.Pair).add(&row)
-		}
-		if len(o.Trades) > 0 {
+		if len(r.Order.Trades) > 0 {
 			c.noteCandles(c.state.Pair(r.Pair))
 		}
 	case event.KindCancel:
 		c.noteNonce(r.Cancel.Key)
 	case event.KindRefusal:
 		c.noteNonce(r.Refusal.Key)
-	case event.KindDeposit:
-		d := &r.Deposit
-		c.rows.Deposits = append(c.rows.Deposits, persistence.Deposit{ID: d.ID, Account: d.Account, Currency: d.Currency, Amount: d.Amount,
-			TimeUs: r.TimeUs, Reference: d.Reference})
 	case event.KindWithdraw:
 		c.noteNonce(r.Withdraw.Key)
 		c.mails()
 	case event.KindWithdrawMoved:
 		c.noteNonce(r.WithdrawMoved.Key)
-		c.noteWithdraw(r)
+		if c.effects.Withdraw != nil {
+			c.mails()
+		}
 	case event.KindCodeRefused:
 		c.noteNonce(r.CodeRefused.Key)
 		c.mails()
-	}
-	if r.Who != "" {
-		c.rows.Actions = append(c.rows.Actions, persistence.Action{Seq: c.state.Seq(), TimeUs: r.TimeUs, Who: r.Who, What: inWords(c.state, r)})
 	}
 	rows := rowsOf(c.rows)
 	c.unsaved.Add(int64(rows - before))
 	if max(rows, market.FrameCount*len(c.traded), len(c.accounts), len(c.nonces)) >= c.stepRows {
 		c.step()
 	}
-}
-
-// rowsOf is how many rows there are of what happened: balances and nonces have one place each.
-func rowsOf(w *persistence.Writes) int {
-	return len(w.Trades) + len(w.Orders) + len(w.Deposits) + len(w.Withdraws) + len(w.Actions)
-}
-
-func (c *committed) noteWithdraw(r *event.Record) {
-	w := c.effects.Withdraw
-	if w == nil {
-		return
-	}
-	c.rows.Withdraws = append(c.rows.Withdraws, persistence.Withdraw{ID: w.ID, Account: w.Account, Currency: w.Currency, Amount: w.Amount, Status: w.Status,
-		TimeUs: w.TimeUs, ClosedUs: r.TimeUs, ClosedSeq: c.state.Seq(), Address: w.Address, Details: w.Details})
-	c.mails()
 }
 
 // stepRows is the usual committed.stepRows. One more record may add twice max_fills, so a step stays below

@@ -17,7 +17,7 @@
 //
 //	command.go    what travels, and who owns it when      admission.go  the way in, and its limits
 //	wallet.go     nonces, reservations, order of an account book.go      matching
-//	withdraw.go   money out                               sweep.go      cancelling all
+//	withdraw.go   money out                               sweep.go, operate_sweep.go  cancelling all
 //	registry.go   names, keys, references, halts, frost   operate.go    what operators do
 //	fees.go       what trades cost                        mailer.go     the outbox
 //	journal.go    batches, the writer                     engine.go     starting, releasing, stopping
@@ -27,6 +27,7 @@
 //	directory.go  accounts and keys for handlers          mailbox.go    the actors' queue
 //	verify.go     both sides compared at rest             audit.go      everything derived anew
 //	actions.go    the log of operators' actions           seal/         API secrets, sealed
+//	feed.go       what stream channels are told
 //	stats.go      numbers for monitoring                  metrics/      where they are counted
 //
 // docs/design.md says who owns what, and why.

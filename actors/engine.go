@@ -2,7 +2,6 @@ package actors
 
 import (
 	"context"
-	"crypto/subtle"
 	"errors"
 	"fmt"
 	"io"
@@ -49,18 +48,22 @@ type Engine struct {
 	journal   *journal
 	committed *committed
 	projector *projector
+	mailer    *mailer // nil: mails stay in the outbox
 	registry  *actor.PID
 	fold      *actor.PID
 	wallets   *nursery
 	settler   ledger.Settler // the journal's writer's
 	queues    []queue        // for Stats; read only after the start
 
-	inFlight    atomic.Int64 // commands
-	operating   atomic.Int64 // of these, operators'
-	reading     atomic.Int64
+	inFlight    atomic.Int64                      // clients' commands
+	operating   atomic.Int64                      // operators'
+	reading     atomic.Int64                      // reads
+	completing  atomic.Int64                      // reads that complete the answer to a command
 	maintenance atomic.Pointer[event.Maintenance] // nil: there is none
+	maintaining chan struct{}                     // capacity 1: who changes that holds it
 	mailbox     chan struct{}                     // capacity 1: there is something new in the outbox
 	stopping    atomic.Bool
+	projected   uint64      // the store's watermark at the start: rows up to there are of earlier runs
 	paused      atomic.Bool // an audit looks at the deciding side
 	auditing    atomic.Bool
 	released    atomic.Uint64
@@ -85,20 +88,23 @@ func Start(ctx context.Context, o Options) (*Engine, error) {
 	if err := r.reconcile(ctx, &o); err != nil {
 		return nil, err
 	}
-	e := &Engine{opts: o, log: o.Log, dir: newDirectory(), byName: map[string]*Pair{}, currencies: o.Currencies, meter: r.meter,
-		dead: make(chan struct{}), stop: make(chan struct{}), mailbox: make(chan struct{}, 1)}
+	e := &Engine{opts: o, log: o.Log, dir: newDirectory(), byName: map[string]*Pair{}, currencies: o.Currencies, meter: r.meter, projected: r.committed.watermark,
+		dead: make(chan struct{}), stop: make(chan struct{}), mailbox: make(chan struct{}, 1), maintaining: make(chan struct{}, 1)}
 	quiet := slog.New(slog.NewTextHandler(io.Discard, nil))
 	e.system = actor.NewActorSystem(actor.WithLoggerFactory(func(*actor.ActorSystem) *slog.Logger { return quiet }))
 	e.root = e.system.Root
 	e.system.EventStream.Subscribe(e.deadLetter)
+	if o.Mail != nil {
+		e.mailer = newMailer(e)
+	}
 	if err := e.spawnAll(r); err != nil {
 		return nil, err
 	}
 	go e.journal.run()
 	go e.projector.run()
 	go e.tick()
-	if o.Mail != nil {
-		go (&mailer{engine: e, send: o.Mail, log: e.log, tries: map[uint64]mailTry{}}).run()
+	if e.mailer != nil {
+		go e.mailer.run()
 	}
 	s := r.committed.state
 	e.meter.RecoveryNs, e.meter.RecoveryRecords = int64(time.Since(begin)), r.records
@@ -125,6 +131,7 @@ func (e *Engine) spawnAll(r *recovered) error {
 	e.committed = r.committed
 	e.committed.recycle, e.committed.project = e.journal.recycleData, projections
 	e.committed.found = func(l *lookup) { e.root.Send(e.registry, l) }
+	e.committed.tell = func(channel *actor.PID, message any) { e.root.Send(channel, message) }
 	e.committed.mails = func() {
 		select {
 		case e.mailbox <- struct{}{}:
@@ -281,7 +288,7 @@ func (e *Engine) broken(name string, reason, message any) {
 func (e *Engine) deadLetter(message any) {
 	if m, ok := message.(*actor.DeadLetterEvent); ok {
 		switch m.Message.(type) {
-		case *Command, *settled, *released, *releasedCommand, *lookup:
+		case *Command, *settled, *swept, *released, *releasedCommand, *lookup:
 			e.broken(m.PID.GetId(), "BUG: a message about money went to an actor that is not there", m.Message)
 		}
 	}
@@ -321,9 +328,8 @@ func (e *Engine) limits() *Limits                 { return &e.opts.Limits }
 func (e *Engine) withdrawPolicy() *WithdrawPolicy { return &e.opts.Withdraw }
 func (e *Engine) nextWithdraw() uint64            { return e.ids.withdraw.Add(1) }
 
-// codeFits compares in constant time.
 func (e *Engine) codeFits(withdraw uint64, issue uint32, code string) bool {
-	return subtle.ConstantTimeCompare([]byte(e.sealer.Code(withdraw, issue)), []byte(code)) == 1
+	return e.sealer.CodeFits(withdraw, issue, code)
 }
 
 // release gives out a durable batch: settlements to the wallets, records to the committed side, and
@@ -341,9 +347,7 @@ func (e *Engine) release(b *batch) {
 		}
 		switch {
 		case c.sweep != nil:
-			if s := c.sweep; s.released(c) {
-				e.finish(s.parent, Accepted)
-			}
+			e.root.Send(c.account.pid, &swept{c})
 		case c.account == nil:
 			e.root.Send(e.registry, &releasedCommand{c})
 		default:
@@ -399,7 +403,7 @@ func (e *Engine) settle(seq uint64, c *Command) {
 		m.command = ownCommand{}
 		if own {
 			m.command = ownCommand{ticket: c.ticket, placed: c.kind == event.KindOrder && !c.reserved.amount.IsZero(), reserved: c.reserved,
-				clientID: c.order.clientID, sweep: c.sweep}
+				clientID: c.order.clientID}
 			if r.Kind == event.KindOrder {
 				m.command.accepted, m.command.order, m.command.pair, m.command.rests = true, r.Order.ID, r.Pair, r.Order.Rests()
 			}
@@ -414,6 +418,9 @@ func (e *Engine) fail(err error) {
 		e.log.Error("the engine stops", "error", err)
 		e.failure = err
 		close(e.dead)
+		if e.mailer != nil {
+			e.mailer.hurry()
+		}
 	})
 }
 
@@ -434,12 +441,15 @@ func (e *Engine) Err() error {
 // CloseAdmission refuses new commands and reads from now on.
 func (e *Engine) CloseAdmission() { e.stopping.Store(true) }
 
-// Stop ends the engine in order: admission is closed, what is in flight is released, projections are
-// written, and a snapshot is taken. An error means that it did not come to that end before ctx was
+// Stop ends the engine in order: admission is closed, the mail that is being sent is sent, what is in flight is
+// released, projections are written, and a snapshot is taken. An error means that it did not come to that end before ctx was
 // over, which is safe: the next start recovers from the journal.
 func (e *Engine) Stop(ctx context.Context) error {
 	e.CloseAdmission()
 	defer close(e.stop)
+	if e.mailer != nil {
+		e.mailer.stop(ctx)
+	}
 	err := e.drain(ctx)
 	if err == nil {
 		e.root.Send(e.fold, finish{})
@@ -463,19 +473,33 @@ func (e *Engine) Stop(ctx context.Context) error {
 
 // drain waits until nothing is in flight.
 func (e *Engine) drain(ctx context.Context) error {
-	t := time.NewTicker(2 * time.Millisecond)
+	err := e.until(ctx, func() bool {
+		return e.commandsInFlight() == 0 && e.journal.pending.Load() == 0 && e.readsInFlight() == 0
+	})
+	if err != nil && err == ctx.Err() {
+		return fmt.Errorf("stopping with %d commands in flight: %w", e.commandsInFlight(), err)
+	}
+	return err
+}
+
+// until waits for a condition that only counters tell. An error is the engine's end, or the context's.
+func (e *Engine) until(ctx context.Context, condition func() bool) error {
+	t := time.NewTicker(time.Millisecond)
 	defer t.Stop()
-	for e.inFlight.Load() > 0 || e.journal.pending.Load() > 0 || e.reading.Load() > 0 {
+	for !condition() {
 		select {
 		case <-e.dead:
 			return e.failure
 		case <-ctx.Done():
-			return fmt.Errorf("stopping with %d commands in flight: %w", e.inFlight.Load(), ctx.Err())
+			return ctx.Err()
 		case <-t.C:
 		}
 	}
 	return nil
 }
+
+// commandsInFlight is how many there are of clients and operators.
+func (e *Engine) commandsInFlight() int64 { return e.inFlight.Load() + e.operating.Load() }
 
 // Abandon ends the engine's goroutines without an orderly end, as a crash would: for tests.
 func (e *Engine) Abandon() {
@@ -516,11 +540,19 @@ func (e *Engine) PairCurrencies(number uint16) (base, quote uint16) {
 	return m.base, m.quote
 }
 
-func (e *Engine) currencyNumber(code string) uint16 {
+// Currency is the configured currency with that code, nil if there is none. Read only.
+func (e *Engine) Currency(code []byte) *Currency {
 	for i := range e.currencies {
-		if e.currencies[i].Code == code {
-			return e.currencies[i].Number
+		if e.currencies[i].Code == string(code) {
+			return &e.currencies[i]
 		}
+	}
+	return nil
+}
+
+func (e *Engine) currencyNumber(code string) uint16 {
+	if c := e.Currency([]byte(code)); c != nil {
+		return c.Number
 	}
 	return 0
 }
@@ -549,7 +581,7 @@ func (e *Engine) History() persistence.History { return e.opts.Store }
 // Retention is how much of the history is kept.
 func (e *Engine) Retention() persistence.Retention { return e.opts.Retention }
 
-// Ready is nil when the engine takes commands and the store has confirmed lately that it is ours.
+// Ready is nil when the engine is up and the store has confirmed lately that it is ours. In maintenance it is.
 func (e *Engine) Ready() error {
 	if err := e.open(time.Now()); err != nil {
 		return err

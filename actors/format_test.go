@@ -85,6 +85,14 @@ func summary(t *testing.T, store persistence.Store) string {
 	}
 	var text strings.Builder
 	e.probe(e.fold, func() { describe(&text, e.committed.state) })
+	auditClean(t, e)
+	e.probe(e.fold, func() {
+		for _, p := range e.committed.state.Pairs() { // the journal still has what its first snapshot lacks
+			if last := p.Market.Ticker(0).Last; (last == 0) != (p.LastTrade() == 0) || e.committed.state.SinceVersion1() {
+				t.Errorf("%s: the newest trade is %d, its price %v", p.Name, p.LastTrade(), last)
+			}
+		}
+	})
 	trades, orders, deposits := 0, 0, 0
 	ctx := context.Background()
 	if err := e.History().Trades(ctx, persistence.TradeQuery{}, func(*persistence.Trade) bool { trades++; return true }); err != nil {

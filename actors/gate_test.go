@@ -110,6 +110,7 @@ func TestAnEngineThatCannotGoOnEndsAndLeavesOutcomesOpen(t *testing.T) {
 				done := g.begin(g.placing(g.sell(coin)))
 				held := g.begin(g.placing(g.sell(coin)))
 				eventually(t, "an order is at the store", g.held)
+				g.inMailbox(2)
 				if !c.deaf {
 					g.set(func() { g.holding, g.appendErr = false, c.err })
 				}

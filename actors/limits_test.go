@@ -31,14 +31,14 @@ func TestCommandsInFlightAreLimitedAndTheLastPlacesAreForCancels(t *testing.T) {
 			held.send(g.cancelling(orders[1]))
 			g.turnedAway("an order while cancels use their share", g.placing(g.sell(1e5)), ErrBusy)
 			operator := g.begin(g.depositing()) // operators may use all places
-			eventually(t, "ten commands are in flight", func() bool { return g.e.inFlight.Load() == 10 })
+			eventually(t, "ten commands are in flight", func() bool { return g.e.commandsInFlight() == 10 })
 			g.turnedAway("cancel 11 of 10", g.cancelling(orders[2]), ErrBusy)
 			g.turnedAway("a deposit beside ten", g.depositing(), ErrBusy)
 			held.want(fmt.Sprint("round ", round), accepted)
 			if got := <-operator; got != accepted {
 				t.Errorf("the deposit: %s", got)
 			}
-			if n, own := g.e.inFlight.Load(), g.key.Account.inFlight.Load(); n != 0 || own != 0 {
+			if n, own := g.e.commandsInFlight(), g.key.Account.inFlight.Load(); n != 0 || own != 0 {
 				t.Errorf("%d commands are in flight and %d of the account, when all are answered", n, own)
 			}
 		}
@@ -99,6 +99,17 @@ func TestReadsInFlightAreLimitedApartFromCommands(t *testing.T) {
 			}
 			if n := g.e.reading.Load(); n != 3 {
 				t.Errorf("%d reads are in flight instead of 3", n)
+			}
+			for range 3 { // these have as many places of their own
+				reads = append(reads, g.begin(func() (*Command, error) {
+					r := NewRead(ReadHistory)
+					r.FollowUp = true
+					return nil, g.e.Ask(r, nil, 0)
+				}))
+			}
+			eventually(t, "three more are in flight", func() bool { return g.e.Stats().ReadsInFlight == 6 })
+			if err := g.e.BeginRead(true); !errors.Is(err, ErrBusy) {
+				t.Errorf("a fourth: %v", err)
 			}
 			g.set(func() { g.applying = false })
 			for _, r := range reads {
@@ -394,7 +405,7 @@ func (g *gated) operating(first, second func() error) (<-chan string, <-chan str
 	one := g.begin(command(first))
 	eventually(g.t, "the first is at the store", g.held)
 	two := g.begin(command(second))
-	eventually(g.t, "two are in flight", func() bool { return g.e.inFlight.Load() == 2 })
+	eventually(g.t, "two are in flight", func() bool { return g.e.operating.Load() == 2 })
 	return one, two
 }
 

@@ -3,7 +3,6 @@ package actors
 import (
 	"context"
 	"errors"
-	"slices"
 	"time"
 
 	"exchange/core/event"
@@ -16,13 +15,16 @@ import (
 
 // admitOperator takes a place in the limits for an operator's command.
 func (e *Engine) admitOperator(c *Command) error {
-	if e.operating.Add(1); e.inFlight.Add(1) > int64(e.opts.Limits.InFlight) {
-		e.inFlight.Add(-1)
+	if e.operating.Add(1)+e.inFlight.Load() > int64(e.opts.Limits.InFlight) {
 		e.operating.Add(-1)
 		return ErrBusy
 	}
 	c.admitted = true
-	if err := e.open(time.UnixMicro(c.timeUs)); err != nil {
+	open := e.open
+	if c.kind == event.KindMailed { // of a mail that was sent while the engine began to stop
+		open = e.going
+	}
+	if err := open(time.UnixMicro(c.timeUs)); err != nil {
 		e.giveBack(c)
 		return err
 	}
@@ -94,11 +96,17 @@ func (e *Engine) SetFees(who, account, pair string, own *state.FeeRates) (Admin,
 
 // SetMaintenance ends it, or begins it: no client's command is taken from now on, those in flight come to
 // their end, and then it is journaled. It outlives restarts. ErrNotQuiet, if they do not end while ctx lasts:
-// nothing was done.
+// nothing was done. One change waits for the other: nobody lets clients in while it is about to begin.
 func (e *Engine) SetMaintenance(ctx context.Context, who string, on bool, message string) (Admin, error) {
 	a := Admin{On: on, Message: message}
 	if len(message) > maxMessage {
 		return a, refusef("a message has at most %d bytes", maxMessage)
+	}
+	select {
+	case e.maintaining <- struct{}{}:
+		defer func() { <-e.maintaining }()
+	case <-ctx.Done():
+		return a, ErrNotQuiet
 	}
 	if !on {
 		return e.administrate(event.KindMaintenance, who, a)
@@ -130,21 +138,14 @@ func (e *Engine) settleMaintenance(m *event.Maintenance) {
 
 // quiet waits until no client's command is in flight.
 func (e *Engine) quiet(ctx context.Context) error {
-	t := time.NewTicker(time.Millisecond)
-	defer t.Stop()
-	for e.inFlight.Load() > e.operating.Load() {
-		select {
-		case <-e.dead:
-			return e.failure
-		case <-ctx.Done():
-			return ErrNotQuiet
-		case <-t.C:
-		}
+	err := e.until(ctx, func() bool { return e.inFlight.Load() == 0 })
+	if err != nil && err == ctx.Err() {
+		return ErrNotQuiet
 	}
-	return nil
+	return err
 }
 
-// Mailed takes a mail out of the outbox: it was sent, or given up for a reason.
+// mailed takes a mail out of the outbox: it was sent, or given up for a reason.
 func (e *Engine) mailed(id uint64, reason string) error {
 	_, err := e.administrate(event.KindMailed, "", Admin{Mail: id, Message: reason})
 	return err
@@ -152,13 +153,20 @@ func (e *Engine) mailed(id uint64, reason string) error {
 
 // operate sends an operator's command through an account's wallet.
 func (e *Engine) operate(c *Command, who string, account uint32) (*Command, error) {
+	if err := e.sendOperator(c, who, account); err != nil {
+		return nil, err
+	}
+	return e.outcome(c)
+}
+
+func (e *Engine) sendOperator(c *Command, who string, account uint32) error {
 	c.account, c.who = e.dir.account(account), who
 	if err := e.admitOperator(c); err != nil {
 		c.Free()
-		return nil, e.turnAway(err)
+		return e.turnAway(err)
 	}
 	e.root.Send(c.account.pid, c)
-	return e.outcome(c)
+	return nil
 }
 
 // OperatorCancel cancels an open order, whoever's it is. The command is the caller's to Free; it is refused
@@ -179,44 +187,15 @@ func (e *Engine) OperatorCancel(who string, order uint64) (*Command, error) {
 	return e.operate(c, who, account)
 }
 
-// OperatorCancelAll cancels all open orders of an account, of a pair, or of both; an empty name means all of
-// them, but one must be given. It returns the orders that it cancelled, also when it ends with an error.
-func (e *Engine) OperatorCancelAll(who, account, pair string) (orders []uint64, err error) {
-	r := NewRead(ReadHolders)
-	var p *Pair
-	if pair != "" {
-		if p = e.byName[pair]; p == nil {
-			return nil, refusef("there is no pair %.80q", pair)
-		}
-		r.Pair = p.Number
-	} else if account == "" {
-		return nil, refusef("name an account or a pair")
-	}
-	r.Name = account
-	if err := e.Ask(r, nil, 0); err != nil {
-		return nil, err
-	}
-	holders, known := slices.Clone(r.Holders), r.Account != 0
-	r.Free()
-	if account != "" && !known {
-		return nil, refusef("there is no account %.80q", account)
-	}
-	for _, id := range holders {
-		c := newCommand(kindCancelAll)
-		c.pair, c.order.nonce = p, 0
-		if c, err = e.operate(c, who, id); err != nil {
-			break
-		}
-		orders = append(orders, c.orders...)
-		c.Free()
-	}
-	slices.Sort(orders)
-	return orders, err
-}
-
 // MoveWithdraw approves or refuses a withdraw, for details that its owner is told. The command is the
 // caller's to Free; it is refused for RefusedWithdraw when the status does not allow it.
 func (e *Engine) MoveWithdraw(who string, withdraw uint64, to uint8, details string) (*Command, error) {
+	switch {
+	case to != event.WithdrawApproved && to != event.WithdrawRefused:
+		return nil, refusef("a withdraw is approved or refused, not given status %d", to)
+	case len(details) > MaxDetails:
+		return nil, refusef("details have at most %d bytes", MaxDetails)
+	}
 	r := NewRead(ReadWithdraw)
 	r.ID = withdraw
 	if err := e.Ask(r, nil, 0); err != nil {
@@ -229,9 +208,6 @@ func (e *Engine) MoveWithdraw(who string, withdraw uint64, to uint8, details str
 	r.Free()
 	if account == 0 {
 		return nil, refusef("there is no pending withdraw %d", withdraw)
-	}
-	if len(details) > MaxDetails {
-		return nil, refusef("details have at most %d bytes", MaxDetails)
 	}
 	c := newCommand(event.KindWithdrawMoved)
 	c.order.nonce = 0

@@ -118,7 +118,7 @@ func TestCancelAllCancelsWhatIsOpenAndWhatIsOnItsWay(t *testing.T) {
 		}()
 		eventually(t, "the wallet has it", func() bool {
 			waits := 0
-			g.e.probe(g.key.Account.pid, func() { waits = len(g.key.Account.wallet.held) })
+			g.e.probe(g.key.Account.pid, func() { waits = len(g.key.Account.wallet.queue) })
 			return waits == 1
 		})
 		g.set(func() { g.holding = false })
@@ -196,7 +196,7 @@ func TestEveryActionOfAnOperatorIsLogged(t *testing.T) {
 		b.ask(coin)
 		b.confirm(1, b.e.sealer.Code(1, 1))
 		must[*Command](t)(b.e.OperatorCancel("eve", 1)).Free()
-		if orders := must[[]uint64](t)(b.e.OperatorCancelAll("eve", "", "BTC_EUR")); fmt.Sprint(orders) != "[3]" && len(orders) != 1 {
+		if orders := must[[]uint64](t)(b.e.OperatorCancelAll(context.Background(), "eve", "", "BTC_EUR")); fmt.Sprint(orders) != "[3]" && len(orders) != 1 {
 			t.Errorf("cancelled are %v", orders)
 		}
 		must[*Command](t)(b.e.MoveWithdraw("eve", 1, event.WithdrawApproved, "")).Free()
@@ -343,6 +343,7 @@ func TestFeesThatCannotBeSetOpenNoAccount(t *testing.T) {
 		}
 		must[Admin](t)(b.e.SetFees("ops", "ann", "BTC_USD", &state.FeeRates{})) // nothing to be paid
 		r := NewRead(ReadAccounts)
+		r.Limit = 10
 		if err := b.e.Ask(r, nil, 0); err != nil || len(r.Accounts) != 1 {
 			t.Errorf("there are accounts %+v, %v", r.Accounts, err)
 		}

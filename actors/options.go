@@ -22,7 +22,7 @@ type Options struct {
 	Snapshot   SnapshotPolicy
 	Withdraw   WithdrawPolicy
 	// Mail sends one mail of the outbox; nil: they stay there. It is called by one goroutine, again after
-	// an error, and again after a crash.
+	// an error that is not ErrNeverMailed, and again after a crash. It bounds its time, and returns when ctx ends.
 	Mail func(context.Context, *Mail) error
 	// Retention is the store's: lists in memory do not show more.
 	Retention persistence.Retention
@@ -31,14 +31,16 @@ type Options struct {
 	Sealer func(sealed bool) (*seal.Sealer, error)
 	// KeyMaterial turns an API secret into what requests are verified with; Key.Material has it.
 	KeyMaterial func(secret []byte) any
-	// Archive keeps what the journal has up to a sequence, durably, before it is trimmed; nil: it is forgotten.
-	Archive func(ctx context.Context, journal persistence.Journal, upTo uint64) error
+	// Archive keeps what the journal has up to a sequence, durably, before it is trimmed, and says up to where it
+	// may be; nil: what is trimmed is forgotten.
+	Archive func(ctx context.Context, store persistence.Store, upTo uint64) (trim uint64, err error)
 	Log     *slog.Logger
 	// Exit ends the process when an invariant breaks. It must not return in production.
 	Exit func(code int)
 
 	stepRows int // tests cut projections earlier; 0: as usual
 	candles  int // tests keep fewer of a chart in memory; 0: as usual
+	rowRefs  int // tests have audits look for fewer rows at once; 0: as usual
 }
 
 // Limits bound what an engine holds.

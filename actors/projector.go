@@ -27,7 +27,7 @@ type projection struct {
 // one projection at a time and tries until the store has taken it. Snapshots are uploaded by a goroutine
 // of their own, one at a time, so that nobody waits for them.
 type projector struct {
-	archive  func(ctx context.Context, journal persistence.Journal, upTo uint64) error // before a trim; nil: none
+	archive  func(ctx context.Context, store persistence.Store, upTo uint64) (trim uint64, err error) // before a trim; nil: none
 	store    persistence.Store
 	token    persistence.Token
 	log      *slog.Logger
@@ -119,16 +119,18 @@ func (p *projector) save(to uint64, image []byte) error {
 	older := p.newest
 	p.newest = to
 	p.log.Info("snapshot taken", "seq", to, "bytes", len(image), "took", time.Since(start).Round(time.Millisecond))
+	trim := older
 	if p.archive != nil {
-		if err := p.archive(ctx, p.store, older); err != nil {
+		var err error
+		if trim, err = p.archive(ctx, p.store, older); err != nil {
 			p.meter.Failures[metrics.OperationTrim].Add(1)
 			p.log.Error("the journal was not archived and is not trimmed, the next snapshot tries again", "up_to", older, "error", err)
 			return nil
 		}
 	}
-	if err := p.store.Trim(ctx, p.token, older); err != nil {
+	if err := p.store.Trim(ctx, p.token, trim); err != nil {
 		p.meter.Failures[metrics.OperationTrim].Add(1)
-		p.log.Warn("the journal was not trimmed, the next snapshot tries again", "up_to", older, "error", err)
+		p.log.Warn("the journal was not trimmed, the next snapshot tries again", "up_to", trim, "error", err)
 	}
 	return nil
 }

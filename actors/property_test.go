@@ -222,9 +222,15 @@ func (p *player) operate(account string) func() (*Command, error) {
 		id := rapid.Uint64Range(1, 50).Draw(p.rt, "order")
 		return refusable(func() (*Command, error) { return p.e.OperatorCancel("test", id) })
 	case 4:
-		return func() (*Command, error) { _, err := p.e.OperatorCancelAll("test", account, ""); return nil, err }
+		return func() (*Command, error) {
+			_, err := p.e.OperatorCancelAll(context.Background(), "test", account, "")
+			return nil, err
+		}
 	}
-	return func() (*Command, error) { _, err := p.e.OperatorCancelAll("test", "", pair); return nil, err }
+	return func() (*Command, error) {
+		_, err := p.e.OperatorCancelAll(context.Background(), "test", "", pair)
+		return nil, err
+	}
 }
 
 // refusable takes a refusal that changed nothing for an answer.

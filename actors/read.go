@@ -46,7 +46,8 @@ const (
 	ReadDepth
 	ReadTicker
 	ReadCandles
-	// ReadAccounts and ReadKeys fill Accounts and Keys, in order of creation.
+	// ReadAccounts fills Accounts in order of their ids, which is that of their creation: those above ID, at most
+	// Limit. ReadKeys fills Keys with the account's, in order of creation.
 	ReadAccounts
 	ReadKeys
 	// ReadWithdraws fills Withdraws with the pending ones that pass the filters Account (0: of all), Before
@@ -57,8 +58,8 @@ const (
 	ReadWithdraw
 	// ReadFees fills Fees with the account's own rates by pair.
 	ReadFees
-	// ReadOutbox fills Mails with the oldest mails that are to be sent, at most Limit, and Accounts with the account
-	// of each.
+	// ReadOutbox fills Mails with the oldest mails after ID that are to be sent, at most Limit, and Accounts with the
+	// account of each.
 	ReadOutbox
 	// ReadOwner fills Account with the owner of the open order ID, 0 if it is not open.
 	ReadOwner
@@ -68,8 +69,8 @@ const (
 	// ReadAccount fills Account, Accounts, Holdings, Withdraws and Orders (the newest open ones, at most Limit)
 	// of the account Name; Account is 0 if there is none. Open says how many open orders there are.
 	ReadAccount
-	// ReadStatement fills Account (0: there is none), Holdings, LastTrades and LastDeposit of the account Name;
-	// the history is ready up to Seq.
+	// ReadStatement fills Account (0: there is none), Holdings, LastTrades, LastDeposit and TradeCount of the account
+	// Name; the history is ready up to Seq.
 	ReadStatement
 	// ReadImage fills Image with the whole state; the history is ready up to Seq.
 	ReadImage
@@ -88,19 +89,19 @@ type Read struct {
 	Pair     uint16        // filter; 0: all (ReadLevels and ReadDepth: which)
 	Side     matching.Side // filter; 0: both
 	ClientID event.ClientID
-	ID       uint64 // ReadOrder, ReadWithdraw, ReadOwner: which
+	ID       uint64 // ReadOrder, ReadWithdraw, ReadOwner: which; ReadAccounts: after which
 	Name     string // ReadHolders, ReadAccount: an account
 	Currency uint16 // ReadWithdraws: filter; 0: all
 	Before   uint64 // filter: ids below; 0: all
-	Limit    int    // ReadOrders, ReadTrades: how many
+	Limit    int    // how many, of kinds that say so
 	Offset   int    // ReadTrades: leave out that many first
 
 	Ascending           bool         // ReadTrades: oldest first
 	LimitBuy, LimitSell int          // ReadLevels, ReadDepth: how many of each side; negative: all
 	Frame               market.Frame // ReadCandles
 
-	// FollowUp says that this read completes the answer to a command whose outcome is durable: it is
-	// taken whatever the load, and also while the engine stops.
+	// FollowUp says that this read completes the answer to a command whose outcome is durable: see
+	// Engine.BeginRead.
 	FollowUp bool
 
 	key   *Key // whose nonce is taken; nil: a read that is not signed
@@ -126,6 +127,8 @@ type Read struct {
 
 	LastTrades  []uint64 // by pair-1: the newest trade's id
 	LastDeposit uint64
+	TradeCount  uint64 // how many trades the account ever had; of FeeAccount: how many there were
+	Counted     bool   // else TradeCount is not known
 
 	needs     uint64 // the watermark from which on the answer is good
 	abandoned atomic.Bool
@@ -181,13 +184,23 @@ const keptRows = 4096
 
 // Free gives an answered read back to the pool.
 func (r *Read) Free() {
+	r.dropLongLists()
+	reads.Put(r)
+}
+
+func (r *Read) dropLongLists() {
 	if cap(r.Orders) > keptRows {
 		r.Orders = nil
 	}
 	if cap(r.Trades) > keptRows {
 		r.Trades = nil
 	}
-	reads.Put(r)
+	if cap(r.Withdraws) > keptRows {
+		r.Withdraws = nil
+	}
+	if cap(r.Holders) > keptRows {
+		r.Holders = nil
+	}
 }
 
 func (r *Read) answer() { r.reply <- struct{}{} }
@@ -227,7 +240,8 @@ func (r *Read) from(c *committed) (needs uint64) {
 	case ReadLevels, ReadDepth, ReadTicker, ReadCandles:
 		c.view(r)
 	case ReadAccounts:
-		for _, a := range s.Accounts() {
+		all := s.Accounts()
+		for _, a := range first(all[min(r.ID, uint64(len(all))):], r.Limit) {
 			r.Accounts = append(r.Accounts, AccountInfo{a.ID, a.Name, a.Email, a.Frozen})
 		}
 	case ReadKeys:
@@ -247,9 +261,12 @@ func (r *Read) from(c *committed) (needs uint64) {
 	case ReadFees:
 		r.Fees = maps.Clone(s.Account(r.Account).Fees())
 	case ReadOutbox:
-		r.Mails = append(r.Mails, first(s.Outbox(), r.Limit)...)
-		for i := range r.Mails {
-			a := s.Account(r.Mails[i].Withdraw.Account)
+		for m := range s.MailsAfter(r.ID) {
+			if len(r.Mails) == r.Limit {
+				break
+			}
+			r.Mails = append(r.Mails, *m)
+			a := s.Account(m.Withdraw.Account)
 			r.Accounts = append(r.Accounts, AccountInfo{a.ID, a.Name, a.Email, a.Frozen})
 		}
 	case ReadOwner:
@@ -262,6 +279,11 @@ func (r *Read) from(c *committed) (needs uint64) {
 		if a := s.AccountByName(r.Name); a != nil {
 			r.Account = a.ID
 			r.Holdings = append(r.Holdings[:0], a.Wallet.Holdings()...)
+			counted := a.ID
+			if a.Name == FeeAccount {
+				counted = 0
+			}
+			r.TradeCount, r.Counted = s.TradeCount(counted)
 		}
 		for _, p := range s.Pairs() {
 			r.LastTrades = append(r.LastTrades, p.LastTrade())

@@ -50,6 +50,9 @@ func recoverState(ctx context.Context, o *Options) (*recovered, error) {
 			persistence.ErrCorrupt, watermark, s.Seq(), last)
 	}
 	r.meter.Watermark.Store(watermark)
+	if s, err = moreThanVersion1(ctx, s, o); err != nil {
+		return nil, err
+	}
 	c := &committed{state: s, snapshot: o.Snapshot, meter: r.meter, watermark: watermark, stepped: watermark,
 		rows: new(persistence.Writes), spare: new(persistence.Writes), stepRows: cmp.Or(o.stepRows, stepRows),
 		accounts: map[uint32]struct{}{}, nonces: map[uint32]struct{}{}, trades: map[uint16]*recentTrades{}, traded: map[uint16]struct{}{}, candles: cmp.Or(o.candles, recentCandles), keep: recentTradesLimit, imagedSeq: s.Seq(), imagedAt: time.Now()}
@@ -57,10 +60,13 @@ func recoverState(ctx context.Context, o *Options) (*recovered, error) {
 	for _, p := range s.Pairs() {
 		b := new(board)
 		b.version.Store(p.Market.UpdateID)
-		c.boards, c.charts = append(c.boards, b), append(c.charts, new(charts))
+		c.boards, c.charts, c.feeds = append(c.boards, b), append(c.charts, new(charts)), append(c.feeds, new(feed))
 	}
 	if most := o.Retention.Trades; most > 0 {
 		c.keep = max(1, min(c.keep, most/2))
+	}
+	if most := o.Retention.Candles; most > 0 {
+		c.candles = min(c.candles, most)
 	}
 	r.committed = c
 	err = o.Store.Read(ctx, s.Seq(), func(prev, next uint64, data []byte) error { return r.fold(prev, next, data) })
@@ -74,7 +80,7 @@ func recoverState(ctx context.Context, o *Options) (*recovered, error) {
 		return nil, fmt.Errorf("%w: after recovery at sequence %d: %w", persistence.ErrCorrupt, last, err)
 	}
 	c.folded.Store(last)
-	r.meter.Outbox.Store(int64(len(s.Outbox())))
+	r.meter.Outbox.Store(int64(s.Mails()))
 	err = o.Store.Nonces(ctx, func(key string, nonce uint64) {
 		if k := s.KeyByName(key); k != nil && nonce > k.Nonce {
 			c.raiseReadNonce(k.Number, nonce)
@@ -138,6 +144,24 @@ func newestSnapshot(ctx context.Context, store persistence.Store, log *slog.Logg
 		log.Error("no snapshot is readable, starting from the first record", "error", damage)
 	}
 	return state.New(), 0, nil
+}
+
+// moreThanVersion1 is the very first state if a snapshot goes back to an image of version 1, which lacks what was
+// traded, and the journal still has all records: they make up for it.
+func moreThanVersion1(ctx context.Context, s *state.State, o *Options) (*state.State, error) {
+	if !s.SinceVersion1() {
+		return s, nil
+	}
+	whole := false
+	err := o.Store.Read(ctx, 0, func(prev, _ uint64, _ []byte) error { whole = prev == 0; return errFarEnough })
+	if err != nil && !errors.Is(err, errFarEnough) && !errors.Is(err, persistence.ErrCorrupt) {
+		return nil, fmt.Errorf("looking for the journal's first record: %w", err)
+	}
+	if !whole {
+		return s, nil
+	}
+	o.Log.Info("the snapshot is of an older version, starting from the first record", "snapshot", s.Seq())
+	return state.New(), nil
 }
 
 func loadSnapshot(ctx context.Context, store persistence.Store, back int) (image []byte, seq uint64, err error) {

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"net/netip"
 	"regexp"
-	"slices"
 	"strconv"
 
 	"github.com/asynkron/protoactor-go/actor"
@@ -103,15 +102,14 @@ func (l *lookup) answer(s *state.State) {
 		l.id, l.deposit = s.Deposit(a.Reference)
 		return
 	}
-	if slices.ContainsFunc(s.Outbox(), func(m state.Mail) bool { return m.ID == a.Mail }) {
+	if s.Mail(a.Mail) != nil {
 		l.id = a.Mail
 	}
 }
 
 var (
-	nameForm  = regexp.MustCompile(`^[a-z0-9][a-z0-9._-]{0,63}$`)
-	keyForm   = regexp.MustCompile(`^[A-Za-z0-9._-]{4,64}$`)
-	emailForm = regexp.MustCompile(`^[^@\s]{1,64}@[^@\s]{1,190}$`)
+	nameForm = regexp.MustCompile(`^[a-z0-9][a-z0-9._-]{0,63}$`)
+	keyForm  = regexp.MustCompile(`^[A-Za-z0-9._-]{4,64}$`)
 )
 
 // maxReference bounds a deposit's reference, in bytes.
@@ -223,7 +221,7 @@ func (g *registry) account(c *Command) (submit bool, err error) {
 	switch {
 	case !nameForm.MatchString(a.Account):
 		return false, refusef("account name %.80q: 1 to 64 of a-z, 0-9, '.', '_' and '-', beginning with a letter or a digit", a.Account)
-	case a.Email != "" && !emailForm.MatchString(a.Email):
+	case a.Email != "" && !isEmail(a.Email):
 		return false, refusef("%.80q is not an e-mail address", a.Email)
 	case g.accounts[a.Account] != nil:
 		return false, refusef("account %s exists already", a.Account)
@@ -263,8 +261,11 @@ func (g *registry) key(c *Command) (submit bool, err error) {
 	}
 	for i, prefix := range a.Allow {
 		p, err := parsePrefix(prefix)
-		if err != nil {
+		switch {
+		case err != nil:
 			return false, refusef("%.80q is not an address or a CIDR prefix such as 10.0.0.0/8", prefix)
+		case p != p.Masked(): // it may be a slip, and then the key would work from far more addresses than was meant
+			return false, refusef("%.80q has bits behind its prefix: write %s, or %s for the one address", prefix, p.Masked(), p.Addr())
 		}
 		a.Allow[i] = p.String()
 	}
@@ -287,7 +288,7 @@ func parsePrefix(s string) (netip.Prefix, error) {
 		}
 		p = netip.PrefixFrom(p.Addr().Unmap(), p.Bits()-96)
 	}
-	return p.Masked(), err
+	return p, err
 }
 
 // knownKey is the key of that name, live or revoked, nil if there never was one.

@@ -69,7 +69,7 @@ func (e *Engine) Stats() Stats {
 	released := e.released.Load()
 	s := Stats{Ready: e.Ready() == nil, Maintenance: e.maintenance.Load() != nil, TurnedAway: turnedAwayCounts(m),
 		UnknownOutcomes: m.UnknownOutcomes.Load(), UnansweredReads: m.UnansweredReads.Load(),
-		CommandsInFlight: e.inFlight.Load(), ReadsInFlight: e.reading.Load(), Mailboxes: e.mailboxCounts(),
+		CommandsInFlight: e.commandsInFlight(), ReadsInFlight: e.readsInFlight(), Mailboxes: e.mailboxCounts(),
 		Apply: m.Apply.Read(), Snapshot: m.Snapshot.Read(),
 		AppendWaiting: e.journal.stalledFor(now), Confirmed: max(0, time.Duration(now.UnixNano()-e.journal.checked.Load())),
 		FoldLag: behind(released, folded), ProjectionLag: behind(released, watermark), ProjectionRows: e.committed.unsaved.Load(),

@@ -6,29 +6,24 @@ import (
 	"exchange/core/event"
 )
 
-// A sweep cancels all open orders of an account, or those of one pair: an order to cancel each, a few at
-// a time, and one answer when the last is released. The wallet owns ids; the journal's writer the rest.
+// A sweep cancels all open orders of an account, or those of one pair: an order to cancel each, some at a
+// time, and one answer when the last is released. Its wallet owns it, and has one at a time.
 type sweep struct {
 	parent *Command
 	ids    []uint64 // still to be sent
-	left   int      // not released yet
+	out    int      // sent and not released
 }
 
 // sweepWidth is how many cancels of one sweep are on their way at once: they take no place in the
-// admission limits.
-const sweepWidth = 64
+// admission limits, and a batch of the journal has room for some thousands.
+const sweepWidth = 256
 
-// cancelAll begins when everything that the wallet sent before has been released: an order that is on its
-// way is then open, and is cancelled too.
+// swept gives a cancel of a sweep back to its wallet when it is durable, and known to the committed side.
+type swept struct{ command *Command }
+
+// cancelAll begins when everything that the wallet sent before has been released: an order that was on its
+// way is then open, and is cancelled too. What comes later is not.
 func (w *wallet) cancelAll(c *Command) {
-	if w.tickets.out() > 0 {
-		w.held = append(w.held, heldBack{upTo: w.tickets.last(), command: c})
-		return
-	}
-	w.sweep(c)
-}
-
-func (w *wallet) sweep(c *Command) {
 	s := &sweep{parent: c}
 	for o := range w.open.Newest() {
 		if c.pair == nil || o.Pair == c.pair.Number {
@@ -40,34 +35,41 @@ func (w *wallet) sweep(c *Command) {
 		return
 	}
 	slices.Reverse(s.ids) // oldest first
-	c.outcome, s.left = Accepted, len(s.ids)
-	for range sweepWidth {
-		w.sendNext(s)
+	c.outcome, w.sweep = Accepted, s
+	w.sweepOn()
+}
+
+// sweepOn sends as many cancels as may be on their way. All of them carry the nonce that was taken. Orders that
+// closed meanwhile need none.
+func (w *wallet) sweepOn() {
+	s := w.sweep
+	for len(s.ids) > 0 && s.out < sweepWidth {
+		id := s.ids[0]
+		s.ids = s.ids[1:]
+		if w.open.Pair(id) == 0 {
+			continue
+		}
+		c := newCommand(event.KindCancel)
+		c.key, c.account, c.who, c.sweep = s.parent.key, s.parent.account, s.parent.who, s
+		c.order.nonce, c.order.id = s.parent.order.nonce, id
+		s.out++
+		w.cancel(c)
 	}
 }
 
-// sendNext sends the cancel of one more order. All of them carry the nonce that was taken.
-func (w *wallet) sendNext(s *sweep) {
-	if len(s.ids) == 0 {
-		return
-	}
-	c := newCommand(event.KindCancel)
-	c.key, c.account, c.who, c.sweep = s.parent.key, s.parent.account, s.parent.who, s
-	c.order.nonce, c.order.id = s.parent.order.nonce, s.ids[0]
-	s.ids = s.ids[1:]
-	w.cancel(c)
-}
-
-// released counts a cancel of the sweep that is durable, or its refusal: the order closed meanwhile. True:
-// it was the last.
-func (s *sweep) released(c *Command) bool {
+// swept counts a cancel of the sweep that is durable, or its refusal: the order closed meanwhile.
+func (w *wallet) swept(c *Command) {
+	s := w.sweep
 	if c.outcome == Accepted {
 		s.parent.orders = append(s.parent.orders, c.record.Cancel.Order)
 	}
 	c.Free()
-	if s.left--; s.left > 0 {
-		return false
+	s.out--
+	if w.sweepOn(); s.out > 0 {
+		return
 	}
+	w.sweep = nil
 	slices.Sort(s.parent.orders)
-	return true
+	w.out.finish(s.parent, Accepted)
+	w.goOn()
 }

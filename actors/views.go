@@ -17,8 +17,11 @@ import (
 const (
 	// shownLevels is how deep an answer may reach and is always current.
 	shownLevels = 100
-	// shownOrders bounds the orders of such an answer that are copied for each state of the book.
-	shownOrders = 2000
+	// shownOrders is how many orders of a side an answer may have and is always current, also where they reach
+	// deeper; and mostShownOrders bounds those of the levels above, because all of them are copied for each
+	// state of the book that somebody asks for: a fifth of a millisecond. It is the one exception from what
+	// shownLevels promises.
+	shownOrders, mostShownOrders = 2000, 10_000
 	// deepAge is how old an answer that reaches further may be.
 	deepAge = 100 * time.Millisecond
 	// keptBodies is how many encoded forms of one view are kept.
@@ -34,32 +37,33 @@ type View struct {
 	Older    bool            // ReadCandles: the history has older ones
 
 	at        time.Time
-	buy, sell int   // Depth: how many levels, or orders of both sides, the book had
+	buy, sell reach // Depth: of the book that it is a copy of
 	minute    int64 // ReadTicker: epoch minutes; it is another one in the next
 
 	mu     sync.Mutex
-	bodies map[BodyKey][]byte // guarded by mu
+	bodies map[BodyKey]func() []byte // guarded by mu
 }
 
-// A BodyKey names one encoded form of a view, by what was asked for.
-type BodyKey [3]int64
+// A BodyKey names one encoded form of a view, by what is in it: what is asked for in different words and
+// comes to the same must have one key.
+type BodyKey [2]int64
 
 // Body is the view in one form, which encode makes if nobody has asked for it before. It is shared: read
 // only.
 func (v *View) Body(key BodyKey, encode func(*View) []byte) []byte {
 	v.mu.Lock()
-	defer v.mu.Unlock()
-	if b, ok := v.bodies[key]; ok {
-		return b
+	body := v.bodies[key]
+	if body == nil {
+		body = sync.OnceValue(func() []byte { return encode(v) })
+		if v.bodies == nil {
+			v.bodies = make(map[BodyKey]func() []byte, 1)
+		}
+		if len(v.bodies) < keptBodies {
+			v.bodies[key] = body
+		}
 	}
-	b := encode(v)
-	if v.bodies == nil {
-		v.bodies = make(map[BodyKey][]byte, 1)
-	}
-	if len(v.bodies) < keptBodies {
-		v.bodies[key] = b
-	}
-	return b
+	v.mu.Unlock()
+	return body() // who wants another form does not wait for this one
 }
 
 // A board shows the newest views of one pair. The committed actor writes it; handlers read it.
@@ -110,11 +114,11 @@ func (b *board) find(kind ReadKind, frame market.Frame, limitBuy, limitSell int,
 			return v
 		}
 	default:
-		slot, deep, shown := slotsOf(kind)
-		if v := b.views[slot].Load(); current && v != nil && v.UpdateID == b.version.Load() && !v.isDeep(limitBuy, limitSell, shown) {
+		slot, deep := slotsOf(kind)
+		if v := b.views[slot].Load(); current && v != nil && v.UpdateID == b.version.Load() && !v.isDeep(limitBuy, limitSell) {
 			return v
 		}
-		if v := b.views[deep].Load(); v != nil && v.isDeep(limitBuy, limitSell, shown) &&
+		if v := b.views[deep].Load(); v != nil && v.isDeep(limitBuy, limitSell) &&
 			(now.Sub(v.at) <= deepAge || current && v.UpdateID == b.version.Load()) {
 			return v
 		}
@@ -123,24 +127,52 @@ func (b *board) find(kind ReadKind, frame market.Frame, limitBuy, limitSell int,
 }
 
 // isDeep reports whether an answer reaches beyond what is always current.
-func (v *View) isDeep(limitBuy, limitSell, shown int) bool {
-	beyond := func(limit, there int) bool { return (limit < 0 || limit > shown) && there > shown }
-	return beyond(limitBuy, v.buy) || beyond(limitSell, v.sell)
+func (v *View) isDeep(limitBuy, limitSell int) bool {
+	return v.buy.endsBefore(limitBuy) || v.sell.endsBefore(limitSell)
 }
 
-func slotsOf(kind ReadKind) (slot, deep, shown int) {
+// A reach is how much of one side of a book is always current.
+type reach struct {
+	most int  // levels or orders
+	more bool // the side may have more
+}
+
+func (r reach) endsBefore(limit int) bool { return r.more && (limit < 0 || limit > r.most) }
+
+func reachOf(kind ReadKind, b *matching.Book, side matching.Side) reach {
+	deep := b.LevelCount(side) > shownLevels
 	if kind == ReadLevels {
-		return slotLevels, slotDeepLevels, shownLevels
+		return reach{shownLevels, deep}
 	}
-	return slotOrders, slotDeepOrders, shownOrders
+	levels, orders := 0, 0
+	for l := range b.Levels(side) {
+		levels, orders = levels+1, orders+l.Orders
+		if levels == shownLevels || orders > mostShownOrders {
+			break
+		}
+	}
+	most := min(max(orders, shownOrders), mostShownOrders)
+	return reach{most, (deep || orders > most) && b.Len() > most}
+}
+
+func slotsOf(kind ReadKind) (slot, deep int) {
+	if kind == ReadLevels {
+		return slotLevels, slotDeepLevels
+	}
+	return slotOrders, slotDeepOrders
 }
 
 // view answers on the committed side: with what is on the board, or a new view that it puts there.
 func (c *committed) view(r *Read) {
-	p, b := c.state.Pair(r.Pair), c.boards[r.Pair-1]
-	if r.View = b.find(r.Kind, r.Frame, r.LimitBuy, r.LimitSell, true); r.View != nil {
+	if r.View = c.boards[r.Pair-1].find(r.Kind, r.Frame, r.LimitBuy, r.LimitSell, true); r.View != nil {
 		return
 	}
+	c.newView(r)
+}
+
+// newView makes one, whatever is on the board.
+func (c *committed) newView(r *Read) {
+	p, b := c.state.Pair(r.Pair), c.boards[r.Pair-1]
 	v := &View{UpdateID: p.Market.UpdateID, at: time.Now()}
 	slot := slotTicker
 	switch r.Kind {
@@ -166,13 +198,11 @@ func room[T any](last []T) []T {
 
 // copyDepth copies the book, and says which slot the copy is for.
 func (v *View) copyDepth(r *Read, p *state.Pair, b *board) int {
-	slot, deep, most := slotsOf(r.Kind)
-	v.buy, v.sell = p.Book.Len(), p.Book.Len()
-	if r.Kind == ReadLevels {
-		v.buy, v.sell = p.Book.LevelCount(matching.Buy), p.Book.LevelCount(matching.Sell)
-	}
-	if v.isDeep(r.LimitBuy, r.LimitSell, most) {
-		slot, most = deep, -1
+	slot, deep := slotsOf(r.Kind)
+	v.buy, v.sell = reachOf(r.Kind, p.Book, matching.Buy), reachOf(r.Kind, p.Book, matching.Sell)
+	buy, sell := v.buy.most, v.sell.most
+	if v.isDeep(r.LimitBuy, r.LimitSell) {
+		slot, buy, sell = deep, -1, -1
 	}
 	v.Depth = new(market.Depth)
 	if last := b.views[slot].Load(); last != nil { // memory of about the same size at once: a deep book is megabytes
@@ -181,9 +211,9 @@ func (v *View) copyDepth(r *Read, p *state.Pair, b *board) int {
 		v.Depth.BuyOrders, v.Depth.SellOrders = room(d.BuyOrders), room(d.SellOrders)
 	}
 	if r.Kind == ReadLevels {
-		p.Market.Levels(p.Book, most, most, v.Depth)
+		p.Market.Levels(p.Book, buy, sell, v.Depth)
 	} else {
-		p.Market.Orders(p.Book, most, most, v.Depth)
+		p.Market.Orders(p.Book, buy, sell, v.Depth)
 	}
 	return slot
 }

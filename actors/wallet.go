@@ -21,6 +21,10 @@ import (
 // A refusal may depend on what is in flight: funds that an order on its way has reserved, a nonce or a
 // client order id it has taken. Such a refusal must not become known before what it depends on, so it
 // is held back until everything this wallet had in flight at that moment has been released.
+//
+// Some commands cannot be decided yet: one that cancels all orders, while any of them is on its way, and an order
+// with the client order id of another on its way, which may still be refused. Such a command waits, and behind
+// it all that come later: the account's commands keep their order.
 type wallet struct {
 	account *Account
 	out     walletOut
@@ -40,7 +44,9 @@ type flight struct {
 	placing    int                         // orders
 	placingIDs map[event.ClientID]struct{} // their client order ids; nil while unused
 	tickets    tickets
-	held       []heldBack
+	held       []heldBack // refusals
+	queue      []waiting  // the first cannot be decided yet, the others come behind it
+	sweep      *sweep     // that is under way, nil if none is
 }
 
 // walletOut is where a wallet's decisions go.
@@ -52,6 +58,7 @@ type walletOut interface {
 	toBook(c *Command)    // c.record.Pair says which
 	toJournal(c *Command) // a refusal
 	toCommitted(r *Read)  // a read whose nonce is taken
+	finish(c *Command, o Outcome)
 }
 
 type keyNonce struct {
@@ -62,6 +69,12 @@ type keyNonce struct {
 // heldBack is a refusal that waits for everything in flight up to a ticket.
 type heldBack struct {
 	upTo    uint64
+	command *Command // either
+	read    *Read    // or
+}
+
+// waiting is what waits for its turn to be decided: a command whose nonce is taken, or a refused read.
+type waiting struct {
 	command *Command // either
 	read    *Read    // or
 }
@@ -83,7 +96,6 @@ type ownCommand struct {
 	order    uint64
 	pair     uint16
 	rests    bool // it is in the book
-	sweep    *sweep
 }
 
 // Receive implements actor.Actor.
@@ -94,6 +106,8 @@ func (w *wallet) Receive(ctx actor.Context) {
 	case *settled:
 		w.settle(m)
 		settlements.Put(m)
+	case *swept:
+		w.swept(m.command)
 	case *Read:
 		w.read(m)
 	case *probe:
@@ -108,28 +122,59 @@ func (w *wallet) decide(c *Command) {
 	if c.key != nil { // an operator has none, and may act for a frozen account
 		switch {
 		case c.key.Revoked():
-			w.refuse(c, event.RefusedKey)
-			return
+			c.refuse(event.RefusedKey)
 		case !w.takeNonce(c.key.Number, c.order.nonce):
-			w.refuse(c, event.RefusedNonce)
-			return
+			c.refuse(event.RefusedNonce)
 		case c.account.Frozen():
-			w.refuse(c, event.RefusedFrozen)
-			return
+			c.refuse(event.RefusedFrozen)
 		}
+	}
+	if len(w.queue) > 0 || !w.act(c) {
+		w.queue = append(w.queue, waiting{command: c})
+	}
+}
+
+// act sends a command on, or its refusal; false if it cannot be decided yet.
+func (w *wallet) act(c *Command) bool {
+	if c.outcome == Refused {
+		w.refused(c)
+		return true
 	}
 	switch c.kind {
 	case event.KindCancel:
 		w.cancel(c)
 	case kindCancelAll:
+		if w.sweep != nil || w.tickets.out() > 0 {
+			return false
+		}
 		w.cancelAll(c)
 	case event.KindWithdraw:
 		w.withdraw(c)
 	case event.KindWithdrawMoved:
 		w.moveWithdraw(c)
 	default:
+		if !c.order.clientID.IsZero() {
+			if _, placing := w.placingIDs[c.order.clientID]; placing {
+				return false
+			}
+		}
 		w.place(c)
 	}
+	return true
+}
+
+// goOn acts on what waits, up to the first that still cannot be decided.
+func (w *wallet) goOn() {
+	for len(w.queue) > 0 {
+		if next := w.queue[0]; next.read != nil {
+			w.refusedRead(next.read)
+		} else if !w.act(next.command) {
+			return
+		}
+		w.queue[0] = waiting{}
+		w.queue = w.queue[1:]
+	}
+	w.queue = nil
 }
 
 func (w *wallet) cancel(c *Command) {
@@ -145,9 +190,11 @@ func (w *wallet) cancel(c *Command) {
 
 func (w *wallet) place(c *Command) {
 	o := &c.order
-	if !o.clientID.IsZero() && w.taken(o.clientID) {
-		w.refuse(c, event.RefusedClientID)
-		return
+	if !o.clientID.IsZero() {
+		if _, taken := w.clientIDs.Order(o.clientID); taken {
+			w.refuse(c, event.RefusedClientID)
+			return
+		}
 	}
 	if w.open.Len()+w.placing >= w.out.limits().OpenOrdersPerAccount {
 		w.refuse(c, event.RefusedAccountLimit)
@@ -210,7 +257,15 @@ func (w *wallet) read(r *Read) {
 		w.out.toCommitted(r)
 		return
 	}
-	if w.inFlight() == 0 {
+	if w.flight != nil && len(w.queue) > 0 {
+		w.queue = append(w.queue, waiting{read: r})
+		return
+	}
+	w.refusedRead(r)
+}
+
+func (w *wallet) refusedRead(r *Read) {
+	if w.flight == nil || w.tickets.out() == 0 {
 		r.answer()
 		return
 	}
@@ -277,9 +332,7 @@ func (w *wallet) settle(m *settled) {
 	if own.ticket != 0 {
 		w.tickets.giveBack(own.ticket)
 		w.letGo()
-		if own.sweep != nil {
-			w.sendNext(own.sweep)
-		}
+		w.goOn()
 	}
 	if w.flight != nil {
 		w.check()
@@ -291,7 +344,7 @@ func (w *wallet) inFlight() int {
 	if w.flight == nil {
 		return 0
 	}
-	return w.tickets.out()
+	return w.tickets.out() + len(w.queue)
 }
 
 // letGo sends the refusals on whose wait is over.
@@ -301,27 +354,12 @@ func (w *wallet) letGo() {
 		rest := copy(w.held, w.held[1:])
 		w.held[rest] = heldBack{}
 		w.held = w.held[:rest]
-		switch {
-		case h.read != nil:
+		if h.read != nil {
 			h.read.answer()
-		case h.command.kind == kindCancelAll && h.command.outcome == undecided:
-			w.sweep(h.command)
-		case h.command.record.Refusal.Reason == event.RefusedClientID && !w.taken(h.command.order.clientID):
-			// The order that had taken the id was itself refused: this one is decided anew.
-			w.tickets.giveBack(h.command.ticket)
-			h.command.outcome, h.command.record.Pair = undecided, h.command.pair.Number
-			w.place(h.command)
-		default:
+		} else {
 			w.out.toJournal(h.command)
 		}
 	}
-}
-
-// taken reports whether a client order id is used by an order that is known or on its way.
-func (w *wallet) taken(id event.ClientID) bool {
-	_, known := w.clientIDs.Order(id)
-	_, placing := w.placingIDs[id]
-	return known || placing
 }
 
 // check holds the working invariant: what is in flight is covered by what is available.

@@ -19,15 +19,14 @@ func (w *wallet) withdraw(c *Command) {
 	if !w.reserve(c, wish.currency, wish.amount.Balance()) {
 		return
 	}
-	d := &state.Withdraw{ID: w.out.nextWithdraw(), Account: c.account.ID, Currency: wish.currency, Amount: wish.amount, Status: event.WithdrawNew,
-		TimeUs: c.timeUs, Address: wish.address, Issue: 1, IssuedUs: c.timeUs}
+	wish.id = w.out.nextWithdraw()
+	r := c.begin(event.KindWithdraw)
+	r.Withdraw = event.Withdraw{ID: wish.id, Account: c.account.ID, Key: c.keyNumber(), Nonce: c.order.nonce, Currency: wish.currency,
+		Amount: wish.amount, Address: wish.address}
 	if w.pending == nil {
 		w.pending = make(map[uint64]*state.Withdraw)
 	}
-	w.pending[d.ID] = d
-	wish.id = d.ID
-	r := c.begin(event.KindWithdraw)
-	r.Withdraw = event.Withdraw{ID: d.ID, Account: d.Account, Key: c.keyNumber(), Nonce: c.order.nonce, Currency: d.Currency, Amount: d.Amount, Address: d.Address}
+	w.pending[wish.id] = state.NewWithdraw(r)
 	w.accept(c)
 }
 

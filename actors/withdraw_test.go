@@ -172,20 +172,29 @@ func TestAWithdrawGoesItsWayAndARestartKeepsIt(t *testing.T) {
 		if _, err := b.e.MoveWithdraw("moderator", 1, event.WithdrawApproved, ""); err == nil {
 			t.Error("it is approved twice")
 		}
+		for _, to := range []uint8{0, event.WithdrawNew, event.WithdrawVerified, event.WithdrawCancelled} {
+			b.ask(1)
+			id := b.e.ids.withdraw.Load()
+			var refused *RequestError
+			if _, err := b.e.MoveWithdraw("moderator", id, to, ""); !errors.As(err, &refused) {
+				t.Errorf("a moderator gives status %d: %v", to, err)
+			}
+			b.expect(outcomeOf(b.e.CancelWithdraw(b.key, b.next(), id)), "status 50")
+		}
 		b.expect(outcomeOf(b.e.CancelWithdraw(b.key, b.next(), 1)), "refused for 11")
 
-		b.expect(b.ask(coin), "withdraw 2")
-		b.expect(outcomeOf(b.e.CancelWithdraw(b.key, b.next(), 2)), "status 50")
+		b.expect(b.ask(coin), "withdraw 6")
+		b.expect(outcomeOf(b.e.CancelWithdraw(b.key, b.next(), 6)), "status 50")
 		b.expect(b.balance(), "6 with 0 reserved")
 
-		b.expect(b.ask(coin), "withdraw 3")
-		b.expect(b.confirm(3, b.e.sealer.Code(3, 1)), "status 20")
-		b.expect(outcomeOf(b.e.MoveWithdraw("moderator", 3, event.WithdrawRefused, "the address is not ours to pay")), "status 40")
+		b.expect(b.ask(coin), "withdraw 7")
+		b.expect(b.confirm(7, b.e.sealer.Code(7, 1)), "status 20")
+		b.expect(outcomeOf(b.e.MoveWithdraw("moderator", 7, event.WithdrawRefused, "the address is not ours to pay")), "status 40")
 		b.expect(b.balance(), "6 with 0 reserved")
 		eventually(t, "the refusal is mailed", func() bool {
 			mails := b.post.delivered()
 			last := mails[len(mails)-1]
-			return last.Code == "" && last.Withdraw.ID == 3 && last.Withdraw.Details == "the address is not ours to pay"
+			return last.Code == "" && last.Withdraw.ID == 7 && last.Withdraw.Details == "the address is not ours to pay"
 		})
 		var closed []string
 		barrier := NewRead(ReadHistory)
@@ -196,7 +205,7 @@ func TestAWithdrawGoesItsWayAndARestartKeepsIt(t *testing.T) {
 			closed = append(closed, fmt.Sprint(w.ID, " ", w.Status, " ", w.Details))
 			return true
 		})
-		if got := strings.Join(closed, "; "); err != nil || got != "3 40 the address is not ours to pay; 2 50 ; 1 30 " {
+		if got := strings.Join(closed, "; "); err != nil || got != "7 40 the address is not ours to pay; 6 50 ; 5 50 ; 4 50 ; 3 50 ; 2 50 ; 1 30 " {
 			t.Errorf("the history has %q, %v", got, err)
 		}
 		b.end()

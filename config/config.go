@@ -41,6 +41,7 @@ type Config struct {
 
 	Demo                  bool
 	NoRateLimits          bool
+	SyntheticPairs        int // pairs for load tests that Finish adds
 	AcceptRedisDurability bool
 	TrustedProxies        []netip.Prefix
 
@@ -48,6 +49,7 @@ type Config struct {
 	Currencies []Currency
 	Pairs      []Pair
 	History    History
+	Stream     Stream
 	Withdraw   Withdraw
 	Limits     Limits
 	Timing     Timing
@@ -129,7 +131,19 @@ type Limits struct {
 	BatchBytes           int
 }
 
-// Timing is every duration, in milliseconds. Ms makes a time.Duration of one.
+// Stream bounds what subscribers of the event stream may take.
+type Stream struct {
+	Connections           int
+	ConnectionsPerAddress int
+	MessagesPerSecond     int
+	QueueBytes            int
+	StallMs               int
+	IntervalMs            int
+	PingIntervalMs        int
+	PingTimeoutMs         int
+}
+
+// Timing is every other duration, in milliseconds. Ms makes a time.Duration of one.
 type Timing struct {
 	RequestTimeoutMs int
 	StallMs          int
@@ -191,6 +205,7 @@ func (c *Config) Finish() error {
 	if c.Demo && len(c.Pairs) == 0 && len(c.Currencies) == 0 {
 		c.Currencies, c.Pairs = demoCurrencies(), demoPairs()
 	}
+	c.addSynthetic()
 	if c.Data == "" {
 		c.Data = "./data"
 		if folder := c.PebbleFolder(); folder != "" {
@@ -198,13 +213,16 @@ func (c *Config) Finish() error {
 		}
 	}
 	if c.OperatorTokenFile == "" {
-		c.OperatorTokenFile = filepath.Join(c.Data, OperatorTokenName)
+		c.OperatorTokenFile = c.usualFile(OperatorTokenName)
 	}
 	if c.SecretKeyFile == "" {
-		c.SecretKeyFile = filepath.Join(c.Data, SecretKeyName)
+		c.SecretKeyFile = c.usualFile(SecretKeyName)
 	}
 	return c.Validate()
 }
+
+// usualFile is where a file lies unless something else is configured.
+func (c *Config) usualFile(name string) string { return filepath.Join(c.Data, name) }
 
 const pebblePrefix = "pebble:"
 
@@ -279,11 +297,22 @@ func (c *Config) Summary() string {
 		if o.named {
 			continue
 		}
-		if v := o.text(c); v != o.Default {
+		if v := o.text(c); v != o.Default && !c.filledIn(o) {
 			fmt.Fprintf(&b, ", %s=%s", o.Key, o.redacted(v))
 		}
 	}
 	return b.String()
+}
+
+// filledIn reports whether an option has the value that Finish gives it when nothing is configured.
+func (c *Config) filledIn(o *Option) bool {
+	switch o.at(c) {
+	case &c.OperatorTokenFile:
+		return c.OperatorTokenFile == c.usualFile(OperatorTokenName)
+	case &c.SecretKeyFile:
+		return c.SecretKeyFile == c.usualFile(SecretKeyName)
+	}
+	return false
 }
 
 func keeps(n int, what string) string {

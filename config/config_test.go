@@ -549,10 +549,13 @@ func TestSummaryNamesWhatDiffersFromTheDefaults(t *testing.T) {
 	}
 	want := "listen 127.0.0.1:8080, operator 127.0.0.1:8081, store redis://***@h/1, data ./data, demo, pairs BTC_USDT ETH_USDT ETH_BTC, " +
 		"keeps 1,000,000 trades per pair and 100,000 closed orders per account, the durability of Redis is NOT checked: " +
-		"a crash of Redis may lose what was acknowledged, operator_token_file=data/operator.token, secret_key_file=data/exchange.key, " +
-		"no_rate_limits=true, accept_redis_durability=true, limits.in_flight=30000"
+		"a crash of Redis may lose what was acknowledged, no_rate_limits=true, accept_redis_durability=true, limits.in_flight=30000"
 	if got := c.Summary(); got != want {
 		t.Errorf("got\n  %s\nwant\n  %s", got, want)
+	}
+	c.OperatorTokenFile, c.SecretKeyFile = "/run/token", "/run/key" // elsewhere than in the data folder
+	if got := c.Summary(); !strings.Contains(got, ", operator_token_file=/run/token, secret_key_file=/run/key, no_rate") {
+		t.Errorf("got\n  %s", got)
 	}
 }
 

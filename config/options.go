@@ -198,9 +198,10 @@ var Options = []Option{
 		Key: "archive", Flag: true, named: true,
 		Brief: "folder that keeps all of the journal (default: none)",
 		Help: `A folder where the parts of the journal are kept, compressed and with checksums, before the store forgets them: then
-			"exchange audit --archive" can begin at the very first record. Begin with it: the exchange does not start with an
-			archive that can never be whole, for a store that has forgotten its first records or was restored from a backup.
-			Empty: they are not kept, and an audit begins at the older of the two snapshots.`,
+			"exchange audit --archive" can begin at the very first record. For a store that has forgotten its first records, or was
+			restored from a backup, an archive begins with the older of the two snapshots instead. One that was left out for a
+			while, or belongs to another history, is not continued: the exchange does not start with it. Name an empty folder then.
+			Empty: records are not kept, and an audit begins at the older of the two snapshots.`,
 		at: func(c *Config) any { return &c.Archive },
 	},
 	{
@@ -234,6 +235,16 @@ var Options = []Option{
 		Help: `Switches off every limit on requests per second, for load tests, as if limits.account_rate and
 			limits.address_rate were 0. The other limits stay: they bound what is in flight, not how often it comes.`,
 		at: func(c *Config) any { return &c.NoRateLimits },
+	},
+	{
+		Key: "synthetic_pairs", Flag: true, Default: "0", Min: 0, Max: maxSynthetic,
+		Brief: "add so many pairs SYN0001_USDT, SYN0002_USDT, ..., for load tests",
+		Help: `Adds so many pairs for load tests, named SYN0001_USDT, SYN0002_USDT and so on, behind the configured ones, with the currencies
+			that they need. Prices have 2 decimals, amounts 8, from 0.00001 to 1,000,000; there are no fees. One that is configured
+			under such a name keeps its rules. They are pairs like all others: as long as accounts hold their currencies or have
+			orders in them, the exchange does not start without them. Nothing else is needed to start with: currencies and pairs may
+			be left out. 0 adds none.`,
+		at: func(c *Config) any { return &c.SyntheticPairs },
 	},
 	{
 		Key: "accept_redis_durability", Flag: true,
@@ -356,8 +367,10 @@ var Options = []Option{
 	{
 		Key: "limits.reads", Default: "4096", Min: 1, Max: 1_000_000,
 		Brief: "reads in flight",
-		Help: `How many read requests may be worked on at once. Beyond it the answer is 503. It has nothing to do with
-			limits.in_flight: reading cannot keep anyone from trading. It bounds the memory that long lists take while they
+		Help: `How many read requests may be worked on at once, from the question until the store, if it is asked, has answered.
+			Beyond it the answer is 503. It has nothing to do with limits.in_flight: reading cannot keep anyone from trading. It
+			bounds the queries of a slow store, and the memory that long lists take while they are made. What says why a command
+			was refused has as many places of its own. Statements, exports, backups and audits of operators do not count while they
 			are written.`,
 		at: func(c *Config) any { return &c.Limits.Reads },
 	},
@@ -482,11 +495,67 @@ var Options = []Option{
 	},
 
 	{
+		Key: "stream.connections", Default: "20000", Min: 1, Max: 1_000_000,
+		Brief: "subscribers at once",
+		Help: `How many clients the event stream serves at once. Beyond it a handshake is refused. Each takes a file descriptor, about 20 KB,
+			and, if it is slow, up to stream.queue_bytes. They count towards limits.connections too.`,
+		at: func(c *Config) any { return &c.Stream.Connections },
+	},
+	{
+		Key: "stream.connections_per_address", Default: "1000", Min: 1, Max: 1_000_000,
+		Brief: "subscribers of one client address at once",
+		Help: `How many of them one client address may have, an IPv6 address by its /64 network. Behind a proxy this needs
+			trusted_proxies. Handshakes count towards limits.address_rate.`,
+		at: func(c *Config) any { return &c.Stream.ConnectionsPerAddress },
+	},
+	{
+		Key: "stream.messages_per_second", Default: "100", Min: 1, Max: 1_000_000,
+		Brief: "messages a second of one subscriber",
+		Help: `How many packets a subscriber may send a second in the long run, and five times as many at once. Whoever sends more is
+			disconnected.`,
+		at: func(c *Config) any { return &c.Stream.MessagesPerSecond },
+	},
+	{
+		Key: "stream.queue_bytes", Default: "1048576", Min: 4096, Max: 1 << 30,
+		Brief: "what may wait for one subscriber, in bytes",
+		Help: `How much may wait for a subscriber that does not keep up. Of ticker and orderbook.20 only the newest waits anyway. Of diff
+			a whole book takes the place of what does not fit. Of trades and book_ nothing is ever left out: who has more than this
+			waiting of them is disconnected.`,
+		at: func(c *Config) any { return &c.Stream.QueueBytes },
+	},
+	{
+		Key: "stream.stall_ms", Default: "10000", Min: 100, Max: 600_000,
+		Brief: "how long a subscriber may take nothing, in ms",
+		Help:  `A subscriber for whom something waits, and who takes none of it for so long, is disconnected. In milliseconds.`,
+		at:    func(c *Config) any { return &c.Stream.StallMs },
+	},
+	{
+		Key: "stream.interval_ms", Default: "100", Min: 1, Max: 60_000,
+		Brief: "least time between two states of a pair, in ms",
+		Help: `How often ticker and orderbook.20 tell of one pair at most, in milliseconds. diff, trades and book_ tell of everything, as
+			soon as it is durable.`,
+		at: func(c *Config) any { return &c.Stream.IntervalMs },
+	},
+	{
+		Key: "stream.ping_interval_ms", Default: "25000", Min: 100, Max: 600_000,
+		Brief: "how often subscribers are pinged, in ms",
+		Help: `How often the server asks a subscriber whether it is still there, in milliseconds. Proxies in between must allow
+			connections that are silent for as long.`,
+		at: func(c *Config) any { return &c.Stream.PingIntervalMs },
+	},
+	{
+		Key: "stream.ping_timeout_ms", Default: "20000", Min: 100, Max: 600_000,
+		Brief: "how long the answer to a ping may take, in ms",
+		Help:  `After that a subscriber is taken for gone. In milliseconds.`,
+		at:    func(c *Config) any { return &c.Stream.PingTimeoutMs },
+	},
+
+	{
 		Key: "timing.request_timeout_ms", Default: "5000", Min: 10, Max: 600_000,
 		Brief: "how long a request waits for its outcome, in ms",
 		Help: `How long the answer to a command waits for the command to be durable, in milliseconds. After it the answer is 503
 			"outcome unknown": the command is still under way and may well succeed, so the client must ask. It should be
-			longer than a slow write of the store, else clients ask for nothing.`,
+			longer than a slow write of the store, else clients ask for nothing. An operator's order to cancel all waits for its end.`,
 		at: func(c *Config) any { return &c.Timing.RequestTimeoutMs },
 	},
 	{
@@ -543,8 +612,8 @@ var Options = []Option{
 	{
 		Key: "timing.snapshot_min_ms", Default: "60000", Min: 0, Max: 86_400_000,
 		Brief: "least time between two snapshots, in ms",
-		Help: `The least time between two snapshots, in milliseconds, unless snapshot.max_records is reached. 0: only the number of
-			records counts.`,
+		Help: `The least time between two snapshots, in milliseconds; a tenth of it when snapshot.max_records is reached, so that a
+			store that fails is not asked again at once. 0: only the number of records counts.`,
 		at: func(c *Config) any { return &c.Timing.SnapshotMinMs },
 	},
 	{
@@ -579,9 +648,10 @@ var Options = []Option{
 	},
 	{
 		Key: "snapshot.max_records", Default: "1000000", Min: 1, Max: 100_000_000,
-		Brief: "number of records after which a snapshot is made at once",
-		Help: `A snapshot is made after this many records, however little time has passed. It bounds how much a start after a
-			crash must read. Must not be below snapshot.min_records.`,
+		Brief: "number of records after which a snapshot is made sooner",
+		Help: `After this many records a snapshot is made as soon as a tenth of timing.snapshot_min_ms has passed since the last. It
+			bounds how much a start after a crash must read: this, and what comes in that tenth. Must not be below
+			snapshot.min_records.`,
 		at: func(c *Config) any { return &c.Snapshot.MaxRecords },
 	},
 
@@ -589,7 +659,7 @@ var Options = []Option{
 		Key:   "mail.host",
 		Brief: "SMTP server of the exchange's mails",
 		Help: `The SMTP server that takes the exchange's mails: the codes that confirm withdrawals, and word of refused
-			ones. A name or an IP address without a port. Empty: no mail is sent, and what is to be sent waits until a start with a server.
+			ones. A name or an IP address without a port. Empty: no mail is sent, and what is still of use waits until a start with a server.
 			With demo mails are written as files under the data folder, and no server is asked.`,
 		at: func(c *Config) any { return &c.Mail.Host },
 	},

@@ -256,7 +256,9 @@ func (v *validator) market() {
 }
 
 func (v *validator) isDemoMarket() bool {
-	return slices.Equal(v.c.Currencies, demoCurrencies()) && slices.Equal(v.c.Pairs, demoPairs())
+	demo := Config{Currencies: demoCurrencies(), Pairs: demoPairs(), SyntheticPairs: v.c.SyntheticPairs}
+	demo.addSynthetic()
+	return slices.Equal(v.c.Currencies, demo.Currencies) && slices.Equal(v.c.Pairs, demo.Pairs)
 }
 
 func (v *validator) currency(x Currency, known map[string]bool) {

@@ -11,6 +11,7 @@ import (
 	"exchange/core/event"
 	"exchange/core/ledger"
 	"exchange/core/matching"
+	"exchange/gateway/encode"
 	"exchange/persistence"
 )
 
@@ -27,9 +28,15 @@ func (r *request) storeFailed(err error) {
 	r.fail(StoreUnavailable, "")
 }
 
-// ask sends a read to the engine, with the request's nonce if it has a key. False: it is answered.
+// ask sends a read to the engine, with the request's nonce if it has a key. False: it is answered. The
+// request keeps its place among the reads in flight until it is answered, because what the read does not
+// have is asked of the history.
 func (r *request) ask(q *actors.Read, key *actors.Key) bool {
-	err := r.engine.Ask(q, key, r.nonce)
+	err := r.engine.BeginRead(false)
+	if err == nil {
+		r.reading = true
+		err = r.engine.AskWithin(q, key, r.nonce)
+	}
 	switch {
 	case err == nil:
 		return true
@@ -54,14 +61,14 @@ func (g *Gateway) wallets(r *request) {
 	}
 	b := append(r.body, '[')
 	for _, c := range r.engine.Currencies() {
-		if only != "" && c.Code != only {
+		if only != nil && c.Number != only.Number {
 			continue
 		}
 		if len(b) > 1 {
 			b = append(b, ',')
 		}
 		h := holding(q.Holdings, c.Number)
-		b = appendText(append(b, `{"currency":`...), c.Code)
+		b = encode.Text(append(b, `{"currency":`...), c.Code)
 		b = appendBalance(b, "balance", h.Balance)
 		b = appendBalance(b, "reserve", h.Reserve)
 		b = append(b, '}')
@@ -256,9 +263,9 @@ func (g *Gateway) ownTrades(r *request) {
 		if t.Taker != me {
 			mine, fee = t.TakerSide.Opposite(), t.MakerFee
 		}
-		b = appendSide(append(b, `,"my_side":`...), mine)
+		b = encode.Side(append(b, `,"my_side":`...), mine)
 		b = appendBalance(b, "fee", fee)
-		return appendText(append(b, `,"fee_currency":`...), r.received(t.Pair, mine))
+		return encode.Text(append(b, `,"fee_currency":`...), r.received(t.Pair, mine))
 	})
 }
 

@@ -17,6 +17,7 @@ import (
 
 	"exchange/actors"
 	"exchange/core/event"
+	"exchange/gateway/encode"
 )
 
 // The table of what each path can do, written apart from the one in the code.
@@ -385,7 +386,7 @@ func TestTimesHaveMicrosecondsAndOrderDatesMilliseconds(t *testing.T) {
 func TestSecondsNeverEndInZeros(t *testing.T) {
 	f := func(us int64, want string) {
 		t.Helper()
-		if got := string(appendSeconds(nil, us)); got != want {
+		if got := string(encode.Seconds(nil, us)); got != want {
 			t.Errorf("%d: got %s, want %s", us, got, want)
 		}
 	}

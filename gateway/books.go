@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"maps"
 	"runtime/debug"
 	"slices"
 	"time"
@@ -80,10 +81,9 @@ const streamTimeout = time.Hour
 
 // An Archive is where trimmed parts of the journal are kept.
 type Archive interface {
+	actors.Archive
 	// Dir is the folder, for people.
 	Dir() string
-	// Read gives batches from after on, as persistence.Journal.Read does.
-	Read(ctx context.Context, after uint64, fn func(prev, next uint64, batch []byte) error) error
 }
 
 type totalAnswer struct {
@@ -103,19 +103,21 @@ type auditAnswer struct {
 	Withdraws   int           `json:"pending_withdraws"`
 	Wallets     int           `json:"projections_compared"`
 	Changed     int           `json:"projections_changed_meanwhile"`
+	Rows        int           `json:"rows_compared"`
+	Trimmed     int           `json:"rows_trimmed"`
 	PausedMs    int64         `json:"paused_ms"`
 	Totals      []totalAnswer `json:"totals"`
 	Differences []string      `json:"differences"`
 }
 
-// audit streams how far it is, and then what it found. A body {"archive": DIR} starts at the first record; the
+// audit streams how far it is, and then what it found. A body {"archive": DIR} starts at the archive's beginning; the
 // folder must be the one that the server archives to.
 func (g *Gateway) audit(e *actors.Engine, ctx *fasthttp.RequestCtx) (any, error) {
 	var q struct{ Archive string }
 	if err := parse(ctx, &q); err != nil {
 		return nil, err
 	}
-	var from actors.JournalReader
+	var from actors.Archive
 	if q.Archive != "" {
 		switch a := g.opts.Archive; {
 		case a == nil:
@@ -123,7 +125,7 @@ func (g *Gateway) audit(e *actors.Engine, ctx *fasthttp.RequestCtx) (any, error)
 		case a.Dir() != q.Archive:
 			return nil, &badRequest{fmt.Sprintf("the server archives to %s, not to %s", a.Dir(), q.Archive)}
 		default:
-			from = a.Read
+			from = a
 		}
 	}
 	lines(e, ctx, func(o *output) (any, error) {
@@ -152,7 +154,7 @@ var errStreamed = errors.New("streamed")
 
 func newAuditAnswer(r *actors.AuditReport) auditAnswer {
 	a := auditAnswer{Sequence: r.Sequence, From: r.From, Records: r.Records, Accounts: r.Accounts, OpenOrders: r.OpenOrders, Withdraws: r.Withdraws,
-		Wallets: r.Wallets, Changed: r.Changed, PausedMs: r.Paused.Milliseconds(), Totals: []totalAnswer{}, Differences: append([]string{}, r.Differences...)}
+		Wallets: r.Wallets, Changed: r.Changed, Rows: r.Rows, Trimmed: r.Trimmed, PausedMs: r.Paused.Milliseconds(), Totals: []totalAnswer{}, Differences: append([]string{}, r.Differences...)}
 	for _, t := range r.Totals {
 		a.Totals = append(a.Totals, totalAnswer{t.Code, t.Deposited, t.Withdrawn, t.Balances, t.Reserved})
 	}
@@ -277,8 +279,8 @@ type change struct {
 }
 
 // statement streams every change of an account's balances, newest first, with the balance after each. It
-// goes back from the committed balances at one sequence, as far as the history reaches: what was there before
-// is brought forward.
+// goes back from the committed balances at one sequence, as far as the history reaches: if it has fewer trades
+// than there were, what was there before is brought forward.
 func statement(e *actors.Engine, ctx *fasthttp.RequestCtx) (any, error) {
 	q := actors.NewRead(actors.ReadStatement)
 	q.Name = string(ctx.QueryArgs().Peek("account"))
@@ -288,7 +290,8 @@ func statement(e *actors.Engine, ctx *fasthttp.RequestCtx) (any, error) {
 	if q.Account == 0 {
 		return nil, &badRequest{fmt.Sprintf("there is no account %.80q", q.Name)}
 	}
-	s := &statementSource{e: e, account: q.Account, name: q.Name, seq: q.Seq, lastTrades: q.LastTrades, lastDeposit: q.LastDeposit, balances: map[uint16]money.Balance{}}
+	s := &statementSource{e: e, account: q.Account, name: q.Name, seq: q.Seq, lastTrades: q.LastTrades, lastDeposit: q.LastDeposit,
+		trades: q.TradeCount, counted: q.Counted, balances: map[uint16]money.Balance{}}
 	for _, h := range q.Holdings {
 		s.balances[h.Currency] = h.Balance
 	}
@@ -308,24 +311,31 @@ type statementSource struct {
 	seq         uint64
 	lastTrades  []uint64 // by pair-1: what is newer does not count yet
 	lastDeposit uint64
+	trades      uint64                   // that there ever were
+	counted     bool                     // else nobody knows how many there were
 	balances    map[uint16]money.Balance // before what is written next, going back
-	trimmed     bool                     // older trades are not kept: what is older cannot be told
-	err         error
+	older       bool                     // all trades that are kept have been read, and there were more: what is older cannot be told
+	err         error                    // of the store: there may be more than was read
 }
 
 func (s *statementSource) write(ctx context.Context, o *output) (int, error) {
 	n := 0
-	for c := range newestFirst(s.possible, s.trades(ctx), s.deposits(ctx), s.withdraws(ctx)) {
-		if s.trimmed {
+	var wrong error // it does not add up, if there were no older trades: the rest is read to find out
+	for c := range newestFirst(s.possible, s.ofTrades(ctx), s.deposits(ctx), s.withdraws(ctx)) {
+		if s.older || s.err != nil {
 			break
+		}
+		if wrong != nil {
+			continue
 		}
 		after := s.balances[c.currency]
 		sign := "-"
 		if c.credit {
 			sign = ""
 			if after.Cmp(c.amount) < 0 {
-				return n, fmt.Errorf("%w: at %s %s %d credits %v %s, and there are %v after it", errHistory, clock(c.timeUs), c.cause, c.id,
+				wrong = fmt.Errorf("%w: at %s %s %d credits %v %s, and there are %v after it", errHistory, clock(c.timeUs), c.cause, c.id,
 					c.amount, s.e.CurrencyCode(c.currency), after)
+				continue
 			}
 			s.balances[c.currency] = after.Sub(c.amount)
 		} else {
@@ -336,19 +346,27 @@ func (s *statementSource) write(ctx context.Context, o *output) (int, error) {
 		}
 		n++
 	}
-	for _, currency := range slices.Sorted(func(yield func(uint16) bool) {
-		for c := range s.balances {
-			if !yield(c) {
-				return
-			}
-		}
-	}) {
-		if b := s.balances[currency]; !b.IsZero() { // older than the history
-			o.write(statementLine{Currency: s.e.CurrencyCode(currency), Change: b.String(), Balance: b, Cause: "brought forward"})
-			n++
-		}
+	if s.err != nil {
+		return n, s.err
 	}
-	return n, s.err
+	if wrong != nil && !s.older {
+		return n, wrong
+	}
+	for _, currency := range slices.Sorted(maps.Keys(s.balances)) {
+		b := s.balances[currency]
+		if b.IsZero() {
+			continue
+		}
+		code := s.e.CurrencyCode(currency)
+		if !s.older {
+			return n, fmt.Errorf("%w: every change is there, and %v %s are left that none of them explains", errHistory, b, code)
+		}
+		if !o.write(statementLine{Currency: code, Change: b.String(), Balance: b, Cause: "brought forward"}) {
+			break
+		}
+		n++
+	}
+	return n, nil
 }
 
 // possible is false of a credit that is more than there was after it.
@@ -393,18 +411,19 @@ func newestFirst(possible func(*change) bool, lists ...iter.Seq[change]) iter.Se
 	}
 }
 
-// trades are what the account's trades did to it; of the fee account also what all trades paid it.
-func (s *statementSource) trades(ctx context.Context) iter.Seq[change] {
+// ofTrades are what the account's trades did to it; of the fee account also what all trades paid it.
+func (s *statementSource) ofTrades(ctx context.Context) iter.Seq[change] {
 	q := persistence.TradeQuery{Account: s.account}
 	if s.name == actors.FeeAccount {
 		q.Account = 0
 	}
 	return func(yield func(change) bool) {
-		n := 0
+		n := uint64(0)
 		err := s.e.History().Trades(ctx, q, func(t *persistence.Trade) bool {
-			if n++; t.ID > s.lastTrades[t.Pair-1] {
+			if t.ID > s.lastTrades[t.Pair-1] {
 				return true
 			}
+			n++
 			for _, c := range s.ofTrade(t) {
 				if !yield(c) {
 					return false
@@ -413,8 +432,10 @@ func (s *statementSource) trades(ctx context.Context) iter.Seq[change] {
 			return true
 		})
 		s.err = errors.Join(s.err, err)
-		keep := s.e.Retention().Trades
-		s.trimmed = keep > 0 && n >= keep
+		if s.counted && n > s.trades {
+			s.err = errors.Join(s.err, fmt.Errorf("%w: %d trades of account %s are kept, there were %d", errHistory, n, s.name, s.trades))
+		}
+		s.older = n < s.trades || !s.counted
 	}
 }
 

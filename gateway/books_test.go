@@ -24,19 +24,22 @@ func streamed(t *testing.T, a answer) (list []string, end string) {
 	return list[:len(list)-1], strings.TrimSuffix(last, "}")
 }
 
-// withFees is an exchange with fees where alice has sold to bob: 1 BTC at 100 three times.
-func withFees(t *testing.T, keep persistence.Retention) *harness {
+// withFees is an exchange with fees where alice has sold to bob: 1 BTC at 100 three times. keep is looked at with
+// each start; nil: everything.
+func withFees(t *testing.T, keep *persistence.Retention) *harness {
 	h := newHarness(t, func(o *actors.Options) {
-		o.Retention = keep
+		if keep != nil {
+			o.Retention = *keep
+		}
 		for i := range o.Pairs {
 			o.Pairs[i].Fees = state.FeeRates{Maker: 100_000, Taker: 200_000} // 0.1 % and 0.2 %
 		}
 	})
-	if keep != (persistence.Retention{}) {
+	if keep != nil {
 		h.stop()
 		dir := t.TempDir()
 		h.open = func() persistence.Store {
-			s, err := pebble.Open(dir, pebble.Options{Logger: quiet(), Retention: keep})
+			s, err := pebble.Open(dir, pebble.Options{Logger: quiet(), Retention: *keep})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -44,8 +47,8 @@ func withFees(t *testing.T, keep persistence.Retention) *harness {
 		}
 		h.start()
 	}
-	h.account("alice")
-	h.account("bob")
+	h.accountAt("alice", "alice@example.org")
+	h.accountAt("bob", "bob@example.org")
 	for _, d := range [][3]string{{"alice", "10", "BTC"}, {"bob", "1000", "USDT"}} {
 		if _, err := h.deposit(d[0], d[1], d[2], "deposit of "+d[0]); err != nil {
 			t.Fatal(err)
@@ -83,7 +86,7 @@ func statementOf(t *testing.T, ask func(method, path, body string, headers ...st
 }
 
 func TestAStatementAddsUp(t *testing.T) {
-	h := withFees(t, persistence.Retention{})
+	h := withFees(t, nil)
 	ask := operator(t, h.gateway)
 	f := func(account, want string) {
 		t.Helper()
@@ -106,20 +109,26 @@ func TestAStatementAddsUp(t *testing.T) {
 	says(t, "no name", ask("GET", "/operator/v1/statement", ""), 400, refusal(`there is no account ""`))
 }
 
-// What trades that are not kept any more did cannot be told, nor how older deposits stand to them.
+// What trades that are not kept any more did cannot be told, nor how older deposits stand to them; also when
+// more are kept by now.
 func TestAStatementEndsWhereTradesAreNotKept(t *testing.T) {
-	h := withFees(t, persistence.Retention{Trades: 2})
-	ask := operator(t, h.gateway)
-	want := "BTC -0.002 2.994 fee\nBTC 1 2.996 trade\nUSDT -100 700 trade\n" +
-		"BTC -0.002 1.996 fee\nBTC 1 1.998 trade\nUSDT -100 800 trade\n" +
-		"BTC 0.998 0.998 brought forward\nUSDT 900 900 brought forward\n"
-	if got := statementOf(t, ask, "bob"); got != want {
-		t.Errorf("got\n%swant\n%s", got, want)
+	keep := &persistence.Retention{Trades: 2}
+	h := withFees(t, keep)
+	for _, now := range []int{2, 3, 100, 0} {
+		h.stop()
+		keep.Trades = now
+		h.start()
+		want := "BTC -0.002 2.994 fee\nBTC 1 2.996 trade\nUSDT -100 700 trade\n" +
+			"BTC -0.002 1.996 fee\nBTC 1 1.998 trade\nUSDT -100 800 trade\n" +
+			"BTC 0.998 0.998 brought forward\nUSDT 900 900 brought forward\n"
+		if got := statementOf(t, operator(t, h.gateway), "bob"); got != want {
+			t.Errorf("keeping %d: got\n%swant\n%s", now, got, want)
+		}
 	}
 }
 
 func TestTradesAreExportedOldestFirst(t *testing.T) {
-	h := withFees(t, persistence.Retention{})
+	h := withFees(t, nil)
 	ask := operator(t, h.gateway)
 	list, end := streamed(t, ask("GET", "/operator/v1/trades?pair=BTC_USDT", ""))
 	if len(list) != 3 || end != "3" {
@@ -159,7 +168,7 @@ func TestTradesAreExportedOldestFirst(t *testing.T) {
 }
 
 func TestTheAuditOfARunningExchangeIsClean(t *testing.T) {
-	h := withFees(t, persistence.Retention{})
+	h := withFees(t, nil)
 	ask := operator(t, h.gateway)
 	_, end := streamed(t, ask("POST", "/operator/v1/audit", "{}"))
 	var a struct {
@@ -191,12 +200,14 @@ type damagedArchive struct{}
 
 func (damagedArchive) Dir() string { return "/archive" }
 
+func (damagedArchive) Base(context.Context) (uint64, []byte, error) { return 0, nil, nil }
+
 func (damagedArchive) Read(context.Context, uint64, func(prev, next uint64, batch []byte) error) error {
 	return persistence.ErrCorrupt
 }
 
 func TestABackupIsStreamed(t *testing.T) {
-	h := withFees(t, persistence.Retention{})
+	h := withFees(t, nil)
 	a := operator(t, h.gateway)("GET", "/operator/v1/backup", "")
 	info, err := backup.Verify(strings.NewReader(a.body))
 	if err != nil || a.status != 200 || info.Accounts != 3 || info.Rows["trades"] != 3 || info.Rows["deposits"] != 2 {

@@ -72,8 +72,17 @@ func TestTheFilesOfThePageAreServed(t *testing.T) {
 			t.Errorf("%s: %d, gzip has other content", path, packed.StatusCode())
 		}
 		etag := string(plain.Header.Peek("ETag"))
-		if again := do("GET", path, "If-None-Match", etag); etag == "" || again.StatusCode() != 304 || len(again.Body()) > 0 {
-			t.Errorf("%s with its ETag %s: %d", path, etag, again.StatusCode())
+		if len(etag) < 3 || etag[0] != '"' || etag[len(etag)-1] != '"' || strings.Count(etag, `"`) != 2 {
+			t.Errorf("%s: ETag %s is no quoted text", path, etag)
+		}
+		for _, known := range []string{etag, `"other", ` + etag, "W/" + etag} {
+			again := do("GET", path, "If-None-Match", known)
+			if again.StatusCode() != 304 || len(again.Body()) > 0 || string(again.Header.Peek("ETag")) != etag {
+				t.Errorf("%s with %s: %d, ETag %s", path, known, again.StatusCode(), again.Header.Peek("ETag"))
+			}
+		}
+		if again := do("GET", path, "If-None-Match", `"other"`); again.StatusCode() != 200 || !bytes.Equal(again.Body(), plain.Body()) {
+			t.Errorf("%s with another ETag: %d", path, again.StatusCode())
 		}
 		if strings.HasSuffix(name, ".css") {
 			for _, m := range cssLinks.FindAllStringSubmatch(string(plain.Body()), -1) {

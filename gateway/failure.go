@@ -5,6 +5,7 @@ import (
 	"strconv"
 
 	"exchange/actors"
+	"exchange/gateway/encode"
 )
 
 // A Failure is one way in which a request can fail: a named value with its status and text. Every
@@ -63,7 +64,7 @@ var (
 	TooManyConnections = &Failure{Name: "TooManyConnections", Status: 503, Detail: "Too many connections are open.", RetryAfter: 1}
 	// OutcomeUnknown has no Retry-After: the command may be in, and sending it again may do it twice.
 	OutcomeUnknown = &Failure{Name: "OutcomeUnknown", Status: 503, Code: "outcome_unknown", Ours: true,
-		Detail: "Outcome unknown: the request was accepted, but its result is not known in time. It may or may not have been carried out: ask for the order before you send it again.%s"}
+		Detail: "Outcome unknown: the request was accepted, but its result is not known in time. It may or may not have been carried out: find out before you send it again.%s"}
 )
 
 // Failures is the catalogue as a list, in order of status.
@@ -111,7 +112,7 @@ func failureOf(err error) *Failure {
 func (r *request) fail(f *Failure, about string) {
 	r.status, r.failure = f.Status, f
 	b := append(r.body[:0], `{"detail":`...)
-	b = appendText(b, expand(f.Detail, about))
+	b = encode.Text(b, expand(f.Detail, about))
 	if f.Code != "" {
 		b = append(b, `,"code":"`...)
 		b = append(append(b, f.Code...), '"')
@@ -149,9 +150,9 @@ func (r *request) badFields() bool {
 		if i > 0 {
 			b = append(b, ',')
 		}
-		b = appendText(b, f.name)
+		b = encode.Text(b, f.name)
 		b = append(b, `:[`...)
-		b = appendText(b, f.text)
+		b = encode.Text(b, f.text)
 		b = append(b, ']')
 	}
 	r.body = append(b, '}')

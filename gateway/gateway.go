@@ -37,6 +37,7 @@ type Options struct {
 	Archive       Archive       // of the journal; nil: there is none
 	Build         Build         // what the program was built from, for monitoring
 
+	Stream         StreamOptions
 	AccountRate    Rate           // private requests of one account
 	AddressRate    Rate           // public and unauthenticated requests of one client address
 	RateEntries    int            // most accounts, and most addresses, whose requests are counted
@@ -60,6 +61,7 @@ type Gateway struct {
 	engine   atomic.Pointer[actors.Engine]
 	static   atomic.Pointer[static]
 	tickers  atomic.Pointer[tickerList]
+	sockets  atomic.Pointer[sockets]
 	public   *fasthttp.Server
 	operator *fasthttp.Server
 	routes   *router.Router
@@ -116,10 +118,11 @@ func (l serverLog) Printf(format string, args ...any) {
 	l.log.Debug("http server", "text", strings.TrimSpace(fmt.Sprintf(format, args...)))
 }
 
-// SetEngine opens the API.
+// SetEngine opens the API and the stream.
 func (g *Gateway) SetEngine(e *actors.Engine) {
 	g.static.Store(newStatic(e))
 	g.engine.Store(e)
+	g.sockets.Store(g.newSockets(e))
 }
 
 // Serve serves the public API until Shutdown.
@@ -144,6 +147,9 @@ func (g *Gateway) Shutdown(d time.Duration) {
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
+		if s := g.sockets.Load(); s != nil {
+			s.close()
+		}
 		g.public.Shutdown()   //nolint:errcheck // the listener is gone either way
 		g.operator.Shutdown() //nolint:errcheck
 	}()
@@ -226,6 +232,10 @@ func (g *Gateway) router() *router.Router {
 // route finds a request's endpoint: by its path without the last slash, whatever the method.
 func (g *Gateway) route(ctx *fasthttp.RequestCtx) {
 	path := ctx.URI().PathOriginal()
+	if isStream(path) {
+		g.handleStream(ctx)
+		return
+	}
 	if n := len(path); n > 1 && path[n-1] == '/' {
 		path = path[:n-1]
 	}
@@ -245,14 +255,9 @@ func (g *Gateway) handler(e *endpoint, variable bool) fasthttp.RequestHandler {
 		r := newRequest(g, ctx)
 		r.route = e.route
 		defer r.recover()
-		if variable && !g.exists(ctx) {
-			r.fail(NotFound, "")
-			r.send()
-			return
-		}
-		run := e.get
+		missing, run := variable && !g.exists(ctx), e.get
 		switch {
-		case ctx.IsGet() || ctx.IsHead():
+		case missing || ctx.IsGet() || ctx.IsHead():
 		case ctx.IsPost():
 			run = e.post
 		case ctx.IsOptions():
@@ -263,6 +268,8 @@ func (g *Gateway) handler(e *endpoint, variable bool) fasthttp.RequestHandler {
 			run = nil
 		}
 		switch {
+		case missing:
+			r.fail(NotFound, "")
 		case run == nil:
 			ctx.Response.Header.Set("Allow", allow)
 			r.fail(MethodNotAllowed, string(ctx.Method()))

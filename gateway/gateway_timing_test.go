@@ -8,6 +8,7 @@ import (
 
 	"exchange/core/event"
 	"exchange/core/matching"
+	"exchange/gateway/encode"
 )
 
 // work is what the gateway itself does for an order: route, count, parse, verify, validate, encode. The
@@ -123,6 +124,6 @@ func BenchmarkOrderBook(b *testing.B) {
 	buf := make([]byte, 0, 4096)
 	b.ReportAllocs()
 	for b.Loop() {
-		buf = appendLevels(appendLevels(strconv.AppendInt(buf[:0], 1, 10), levels), levels)
+		buf = encode.Levels(encode.Levels(strconv.AppendInt(buf[:0], 1, 10), levels), levels)
 	}
 }

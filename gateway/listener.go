@@ -5,6 +5,7 @@ import (
 	"log/slog"
 	"net"
 	"sync/atomic"
+	"syscall"
 	"time"
 
 	"github.com/valyala/fasthttp"
@@ -81,6 +82,14 @@ type boundedConn struct {
 	net.Conn
 	open   *atomic.Int64
 	closed atomic.Bool
+}
+
+// SyscallConn lets the stream write without waiting.
+func (c *boundedConn) SyscallConn() (syscall.RawConn, error) {
+	if s, ok := c.Conn.(syscall.Conn); ok {
+		return s.SyscallConn()
+	}
+	return nil, errors.ErrUnsupported
 }
 
 func (c *boundedConn) Close() error {

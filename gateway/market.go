@@ -6,6 +6,7 @@ import (
 
 	"exchange/actors"
 	"exchange/core/matching"
+	"exchange/gateway/encode"
 	"exchange/persistence"
 )
 
@@ -22,15 +23,15 @@ func newStatic(e *actors.Engine) *static {
 		if i > 0 {
 			b = append(b, ',')
 		}
-		b = appendText(append(b, `{"sign":`...), c.Sign)
-		b = appendText(append(b, `,"short_name":`...), c.Code)
+		b = encode.Text(append(b, `{"sign":`...), c.Sign)
+		b = encode.Text(append(b, `,"short_name":`...), c.Code)
 		b = append(b, '}')
 	}
 	s.currencies = append(b, ']')
 	for _, p := range e.Pairs() {
-		b := appendText([]byte(`{"name":`), p.Name)
-		b = appendText(append(b, `,"currency1":`...), p.Base)
-		b = appendText(append(b, `,"currency2":`...), p.Quote)
+		b := encode.Text([]byte(`{"name":`), p.Name)
+		b = encode.Text(append(b, `,"currency1":`...), p.Base)
+		b = encode.Text(append(b, `,"currency2":`...), p.Quote)
 		b = p.MinimumOrderSize.Append(append(b, `,"minimum_order_size":`...))
 		b = p.MaximumOrderSize.Append(append(b, `,"maximum_order_size":`...))
 		b = p.MinimumOrderValue.Append(append(b, `,"minimum_order_value":`...))
@@ -50,7 +51,7 @@ func (g *Gateway) pairs(r *request) {
 	}
 	b := append(r.body, '[')
 	for i, p := range r.engine.Pairs() {
-		if first != "" && p.Base != first || second != "" && p.Quote != second {
+		if first != nil && p.Base != first.Code || second != nil && p.Quote != second.Code {
 			continue
 		}
 		if len(b) > 1 {
@@ -91,17 +92,26 @@ func (g *Gateway) orderBook(r *request) {
 		return
 	}
 	r.ctx.Response.Header.SetBytesV("X-Update-Id", strconv.AppendUint(r.body, v.UpdateID, 10))
-	r.shared = v.Body(actors.BodyKey{int64(sell), int64(buy)}, func(v *actors.View) []byte {
-		d := v.Depth
+	d := v.Depth
+	sell, buy = allOf(sell, len(d.SellLevels)+len(d.SellOrders)), allOf(buy, len(d.BuyLevels)+len(d.BuyOrders))
+	r.shared = v.Body(actors.BodyKey{int64(sell), int64(buy)}, func(*actors.View) []byte {
 		if kind == actors.ReadLevels {
 			b := make([]byte, 0, (len(first(d.SellLevels, sell))+len(first(d.BuyLevels, buy))+1)*levelBytes)
-			b = appendLevels(append(b, `{"sell":`...), first(d.SellLevels, sell))
-			return append(appendLevels(append(b, `,"buy":`...), first(d.BuyLevels, buy)), '}')
+			b = encode.Levels(append(b, `{"sell":`...), first(d.SellLevels, sell))
+			return append(encode.Levels(append(b, `,"buy":`...), first(d.BuyLevels, buy)), '}')
 		}
 		b := make([]byte, 0, (len(first(d.SellOrders, sell))+len(first(d.BuyOrders, buy))+1)*bookOrderBytes)
 		b = appendBookOrders(append(b, `{"sell":`...), first(d.SellOrders, sell))
 		return append(appendBookOrders(append(b, `,"buy":`...), first(d.BuyOrders, buy)), '}')
 	})
+}
+
+// allOf is a limit of a list that is so long: negative if all of it is shown.
+func allOf(limit, length int) int {
+	if limit >= length {
+		return -1
+	}
+	return limit
 }
 
 // What a level and an order of a book usually take in an answer, rounded up.
@@ -113,6 +123,7 @@ const (
 // viewFailed answers for a view that could not be made.
 func (r *request) viewFailed(err error) {
 	if errors.Is(err, actors.ErrTimeout) {
+		r.cause = err
 		r.fail(StoreUnavailable, "")
 		return
 	}
@@ -136,19 +147,6 @@ func (r *request) bookLimit(name, alias string) int {
 	return n
 }
 
-func appendLevels(b []byte, levels []matching.Level) []byte {
-	b = append(b, '[')
-	for i := range levels {
-		if i > 0 {
-			b = append(b, ',')
-		}
-		b = levels[i].Price.Append(append(b, `{"price":`...))
-		b = levels[i].Amount.Append(append(b, `,"amount":`...))
-		b = append(b, '}')
-	}
-	return append(b, ']')
-}
-
 func appendBookOrders(b []byte, orders []matching.Order) []byte {
 	b = append(b, '[')
 	for i := range orders {
@@ -157,7 +155,7 @@ func appendBookOrders(b []byte, orders []matching.Order) []byte {
 			b = append(b, ',')
 		}
 		b = strconv.AppendUint(append(b, `{"id":`...), o.ID, 10)
-		b = appendSeconds(append(b, `,"timestamp":`...), o.TimeUs)
+		b = encode.Seconds(append(b, `,"timestamp":`...), o.TimeUs)
 		b = o.Price.Append(append(b, `,"price":`...))
 		b = o.Remaining.Append(append(b, `,"amount":`...))
 		b = append(b, '}')
@@ -172,32 +170,31 @@ const (
 )
 
 func (g *Gateway) trades(r *request) {
-	q := persistence.TradeQuery{Pair: r.pair(), Before: r.before(), Offset: r.offset(), Ascending: r.ascending()}
-	limit := r.limit("limit", defaultTrades, maxTrades)
-	if r.badFields() {
+	q := actors.NewRead(actors.ReadTrades)
+	q.Pair, q.Before, q.Offset, q.Ascending = r.pair(), r.before(), r.offset(), r.ascending()
+	if q.Limit = r.limit("limit", defaultTrades, maxTrades); r.badFields() {
+		q.Free()
 		return
 	}
-	read := actors.NewRead(actors.ReadTrades)
-	read.Pair, read.Before, read.Offset, read.Limit, read.Ascending = q.Pair, q.Before, q.Offset, limit, q.Ascending
-	if !r.ask(read, nil) {
+	if !r.ask(q, nil) {
 		return
 	}
-	if read.Complete { // memory has them all, also while the store is not there
+	if q.Complete { // memory has them all, also while the store is not there
 		b := append(r.body, '[')
-		for i := range read.Trades {
+		for i := range q.Trades {
 			if i > 0 {
 				b = append(b, ',')
 			}
-			b = append(appendTrade(b, &read.Trades[i], r.engine.Market(read.Trades[i].Pair).Name), '}')
+			b = append(appendTrade(b, &q.Trades[i], r.engine.Market(q.Trades[i].Pair).Name), '}')
 		}
 		r.body = append(b, ']')
 	} else {
-		r.listTrades(q, limit, func(b []byte, t *persistence.Trade) []byte { return b })
+		r.listTrades(persistence.TradeQuery{Pair: q.Pair, Before: q.Before, Offset: q.Offset, Ascending: q.Ascending}, q.Limit, nil)
 	}
-	read.Free()
+	q.Free()
 }
 
-// listTrades writes the trades of a query; more adds fields to each.
+// listTrades writes the trades of a query; more, unless it is nil, adds fields to each.
 func (r *request) listTrades(q persistence.TradeQuery, limit int, more func([]byte, *persistence.Trade) []byte) {
 	ctx, cancel := r.storeContext()
 	defer cancel()
@@ -206,7 +203,10 @@ func (r *request) listTrades(q persistence.TradeQuery, limit int, more func([]by
 		if n > 0 {
 			b = append(b, ',')
 		}
-		b = more(appendTrade(b, t, r.engine.Market(t.Pair).Name), t)
+		b = appendTrade(b, t, r.engine.Market(t.Pair).Name)
+		if more != nil {
+			b = more(b, t)
+		}
 		b = append(b, '}')
 		n++
 		return n < limit

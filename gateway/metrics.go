@@ -106,7 +106,7 @@ func describe(name, help string, labels ...string) family {
 // The metrics. A help text says what the number is and when to look closer.
 var (
 	buildInfo = describe("build_info", "What the program was built from; always 1.", "version", "commit", "goversion")
-	ready     = describe("ready", "1 while commands are taken and the store confirms that it is ours, as /readyz tells. 0 for longer than a start takes is an outage.")
+	ready     = describe("ready", "1 while the engine is up and the store confirms that it is ours, as /readyz tells; maintenance does not count. 0 for longer than a start takes is an outage.")
 
 	httpRequests = describe("http_requests_total", "Requests by pattern of their path and status. Watch the share of code 500 (a fault of the program) and 503 (load, or the store); "+
 		"route unmatched is paths that there are not, malformed what never became a request.", "listener", "route", "code")
@@ -143,7 +143,7 @@ var (
 
 	mailboxes = describe("mailbox_messages", "Messages waiting for an actor; all books are one. committed growing steadily means that the fold cannot follow.", "mailbox")
 	commands  = describe("commands_in_flight", "Commands between admission and release. At exchange_limits{limit=\"in_flight\"}, less a share for cancels, new ones are turned away.")
-	reading   = describe("reads_in_flight", "Reads that wait for their answer. At exchange_limits{limit=\"reads\"} new ones are turned away.")
+	reading   = describe("reads_in_flight", "Reads that wait for their answer, the store's included, and look-ups of why a command was refused. Of each kind no more than exchange_limits{limit=\"reads\"} are taken.")
 	limits    = describe("limits", "Limits of the configuration by name, to draw beside what they bound.", "limit")
 
 	foldLag        = describe("fold_lag_records", "Durable records that reads do not see yet. Beyond exchange_limits{limit=\"fold_lag\"} commands are refused.")
@@ -161,10 +161,10 @@ var (
 )
 
 // families are all of them.
-var families = []family{buildInfo, ready, httpRequests, httpDuration, httpConnections, httpRefused, httpThrottled, ordersAccepted, ordersCancelled, tradesDone,
+var families = slices.Concat(streamFamilies, []family{buildInfo, ready, httpRequests, httpDuration, httpConnections, httpRefused, httpThrottled, ordersAccepted, ordersCancelled, tradesDone,
 	refusals, turnedAway, unanswered, records, stages, batchRecords, batchBytes, appendDuration, applyDuration, snapshotTime, storeFailures, storeStalled,
 	storeWaiting, storeConfirmed, mailboxes, commands, reading, limits, foldLag, projectionLag, projectionRows, outbox, snapshotAge, snapshotLag,
-	snapshotBytes, recoveryDuration, recoveryRecords, inMaintenance}
+	snapshotBytes, recoveryDuration, recoveryRecords, inMaintenance})
 
 // A collector gives a gateway's numbers, and those of its engine once there is one. All work is done when it
 // is asked: those who count know nothing of Prometheus.
@@ -202,6 +202,10 @@ func (c *collector) Collect(ch chan<- prometheus.Metric) {
 	out.commands(&s)
 	out.store(&s)
 	out.state(&s)
+	out.gauge(limits, float64(g.opts.Stream.Connections), "stream_connections")
+	if k := g.sockets.Load(); k != nil {
+		out.stream(k)
+	}
 }
 
 // A sink takes the metrics of one scrape.

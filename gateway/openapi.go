@@ -10,6 +10,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"exchange/gateway/encode"
 )
 
 // The OpenAPI document of the public API, for programs and for the page at /docs. It is made when the
@@ -238,7 +240,7 @@ func (o object) MarshalJSON() ([]byte, error) {
 		if i > 0 {
 			b = append(b, ',')
 		}
-		b = append(appendText(b, m.name), ':')
+		b = append(encode.Text(b, m.name), ':')
 		value, err := json.Marshal(m.value)
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", m.name, err)

@@ -1,11 +1,11 @@
 package gateway
 
 import (
-	"slices"
-
 	"github.com/swaggest/swgui"
 	"github.com/swaggest/swgui/v5emb"
 	"github.com/valyala/fasthttp/fasthttpadaptor"
+	"slices"
+	"strings"
 )
 
 // The page at /docs shows the OpenAPI document to people. It is Swagger UI, whose files are part of the
@@ -32,6 +32,9 @@ func (g *Gateway) docs(r *request) {
 	file, _ := r.ctx.UserValue("file").(string)
 	// A slash at the end, and a query, mean nothing here.
 	r.ctx.Request.SetRequestURI("/docs/" + file)
+	// Swagger UI writes its tags without the quotes that belong to them, and wants them back so.
+	known := string(r.ctx.Request.Header.Peek("If-None-Match"))
+	r.ctx.Request.Header.Del("If-None-Match")
 	// Asked for HEAD, Swagger UI does not tell the length of what it has only compressed. The server leaves
 	// the body out, as long as it finds HEAD again.
 	if r.ctx.IsHead() {
@@ -40,6 +43,14 @@ func (g *Gateway) docs(r *request) {
 	}
 	swaggerUI(r.ctx)
 	h := &r.ctx.Response.Header
+	if tag := string(h.Peek("ETag")); tag != "" {
+		tag = `"` + tag + `"`
+		h.Set("ETag", tag)
+		if strings.Contains(known, tag) {
+			r.ctx.Response.ResetBody()
+			r.ctx.Response.SetStatusCode(304)
+		}
+	}
 	if file == "" {
 		h.Set("Content-Type", "text/html; charset=utf-8")
 		h.Set("Content-Security-Policy", docsPolicy)

@@ -48,12 +48,12 @@ var statusTexts = map[int]string{
 	429: "Too many requests: try again after the time in Retry-After.",
 	431: "The headers are too large.",
 	500: "An error of the server. X-Request-Id names it.",
-	503: "Not now: try again after the time in Retry-After.",
+	503: "Not now: try again after the time in Retry-After. Where the server has failed, X-Request-Id names it in its log.",
 }
 
 // statusHeaders are the headers of answers with a status. Nearly all tell the rate, too, as the guide says:
 // to repeat that for every failure would only make the page longer.
-var statusHeaders = map[int][]string{405: {"Allow"}, 429: append([]string{"Retry-After"}, rateHeaders...), 500: {"X-Request-Id"}, 503: {"Retry-After"}}
+var statusHeaders = map[int][]string{405: {"Allow"}, 429: append([]string{"Retry-After"}, rateHeaders...), 500: {"X-Request-Id"}, 503: {"Retry-After", "X-Request-Id"}}
 
 // failed has a response for each status other than success. One that can be for every reason that the
 // catalogue knows is shared by all operations.

@@ -49,7 +49,9 @@ func marketDescriptions() []apiDescription {
 	}
 }
 
-func secondsSchema() object { return object{{"type", "number"}, {"examples", []any{1570599480}}} }
+func secondsSchema() object {
+	return object{{"type", "number"}, notNegative, {"examples", []any{1570599480}}}
+}
 
 // tradePage has the parameters that pick a page of trades.
 func tradePage() []apiParameter {

@@ -225,7 +225,7 @@ func bodySchemas() object {
 			property{name: "address", schema: valueSchema("string", "Where it goes; no control characters.", "bc1qexample", member{"minLength", 1}, member{"maxLength", actors.MaxAddress})})},
 		{"ConfirmWithdraw", recordSchema("The proof that the owner wants it.",
 			property{name: "withdraw", schema: idInputSchema("Id of the withdraw.", 5)},
-			property{name: "code", schema: valueSchema([]string{"string", "number"}, "The code from the e-mail.", "04815162", member{"minLength", 1}, member{"maxLength", maxCode})})},
+			property{name: "code", schema: valueSchema("string", "The code from the e-mail. Case, blanks and dashes do not matter.", "7K2M-9QXD-04TB", member{"minLength", 1}, member{"maxLength", maxCode})})},
 		{"CancelWithdraw", recordSchema("Which withdraw to take back.", property{name: "withdraw", schema: idInputSchema("Id of the withdraw.", 5)})},
 	}
 }

@@ -278,6 +278,34 @@ func TestEveryFailureIsDescribed(t *testing.T) {
 		if retry := f.RetryAfter > 0 || f == Throttled; retry && d.at("/components/responses/"+responseName(f.Status)+"/headers/Retry-After") == nil {
 			t.Errorf("%s: Retry-After is not described", f.Name)
 		}
+		if f.Ours && d.at("/components/responses/"+responseName(f.Status)+"/headers/X-Request-Id") == nil {
+			t.Errorf("%s: X-Request-Id is not described", f.Name)
+		}
+	}
+}
+
+func TestTheBoundsOfAChartAreDescribedAsNotNegative(t *testing.T) {
+	d, seen := documentation(t, false), 0
+	at := "/paths/" + escaped("/api/charts/{pair}/{timeframe}/chart") + "/get/parameters"
+	for i, p := range d.at(at).([]any) {
+		if name := p.(map[string]any)["name"]; name != "since" && name != "until" {
+			continue
+		}
+		seen++
+		for v, good := range map[json.Number]bool{"0": true, "0.5": true, "1570599480": true, "-1": false, "-0.5": false} {
+			if err := d.check(fmt.Sprint(at, "/", i, "/schema"), v); (err == nil) != good {
+				t.Errorf("parameter %d, %s: %v", i, v, err)
+			}
+		}
+	}
+	if seen != 2 {
+		t.Errorf("%d bounds are described", seen)
+	}
+}
+
+func TestAnUnknownOutcomeSaysSoOfEveryCommand(t *testing.T) {
+	if text := OutcomeUnknown.Detail; !strings.HasPrefix(text, "Outcome unknown") || strings.Contains(text, "the order") {
+		t.Errorf("a withdraw is answered with %q", text)
 	}
 }
 

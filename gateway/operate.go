@@ -114,11 +114,22 @@ func operatorCancelAll(e *actors.Engine, ctx *fasthttp.RequestCtx) (any, error) 
 	if err := parse(ctx, &q); err != nil {
 		return nil, err
 	}
-	orders, err := e.OperatorCancelAll(who(ctx), q.Account, q.Pair)
+	orders, err := e.OperatorCancelAll(ctx, who(ctx), q.Account, q.Pair)
 	if err != nil && len(orders) > 0 {
-		return nil, fmt.Errorf("%d orders were cancelled, and then: %v", len(orders), err) //nolint:errorlint // what was done is not undone by what this is
+		return nil, &partlyCancelled{orders, err}
 	}
 	return map[string]any{"orders": append([]uint64{}, orders...)}, err
+}
+
+// partlyCancelled says which orders were cancelled, and why others were not. It is no other error: what was done is
+// not undone by what that is.
+type partlyCancelled struct {
+	orders []uint64
+	cause  error
+}
+
+func (e *partlyCancelled) Error() string {
+	return fmt.Sprintf("%d orders were cancelled; of others that is not known, or they were not: %v", len(e.orders), e.cause)
 }
 
 type withdrawAnswer struct {
@@ -155,7 +166,11 @@ func listWithdraws(e *actors.Engine, ctx *fasthttp.RequestCtx) (any, error) {
 			return nil, err
 		}
 	}
-	if err := read(e, q); err != nil {
+	if err := e.BeginRead(false); err != nil {
+		return nil, err
+	}
+	defer e.EndRead(false)
+	if err := e.AskWithin(q, nil, 0); err != nil {
 		return nil, err
 	}
 	for i := range q.Withdraws {
@@ -373,8 +388,12 @@ func listActions(e *actors.Engine, ctx *fasthttp.RequestCtx) (any, error) {
 			return nil, &badRequest{"before: the sequence of an action"}
 		}
 	}
+	if err := e.BeginRead(false); err != nil {
+		return nil, err
+	}
+	defer e.EndRead(false)
 	barrier := actors.NewRead(actors.ReadHistory)
-	if err := read(e, barrier); err != nil {
+	if err := e.AskWithin(barrier, nil, 0); err != nil {
 		return nil, err
 	}
 	barrier.Free()

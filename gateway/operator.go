@@ -118,24 +118,30 @@ func (g *Gateway) answerOperator(ctx *fasthttp.RequestCtx, number int, came int6
 			return
 		}
 	}
-	status, text := 503, err.Error()
+	status, text, f := 503, err.Error(), failureOf(err)
 	var request *actors.RequestError
 	var syntax *badRequest
 	switch {
 	case errors.As(err, &request), errors.As(err, &syntax):
 		status = 400
-	case errors.Is(err, actors.ErrTimeout):
+	case errors.Is(err, actors.ErrTimeout) && ctx.IsPost():
 		text = "outcome unknown: it may or may not have been done"
+	case errors.Is(err, actors.ErrTimeout):
+		f = StoreUnavailable
 	}
-	// With Retry-After, a 503 says that nothing was done: only errors of admission have it.
-	f := failureOf(err)
+	// With Retry-After, a 503 says that nothing was done: of POST only errors of admission have it.
 	if f.RetryAfter > 0 {
 		ctx.Response.Header.Set("Retry-After", strconv.Itoa(f.RetryAfter))
 	}
 	if status >= 500 && f.Ours {
 		g.report(ctx, g.operatorMeter.routes[number], status, g.now()-came, "error", err)
 	}
-	operatorAnswer(ctx, status, map[string]string{"error": text})
+	failure := map[string]any{"error": text}
+	var part *partlyCancelled
+	if errors.As(err, &part) {
+		failure["orders"] = part.orders
+	}
+	operatorAnswer(ctx, status, failure)
 }
 
 // bearer compares the token in constant time, of hashes so that its length does not show either.
@@ -244,23 +250,37 @@ func read(e *actors.Engine, q *actors.Read) error {
 	return e.Ask(q, nil, 0)
 }
 
-func allAccounts(e *actors.Engine) ([]actors.AccountInfo, error) {
+type accountsAnswer struct {
+	Accounts []accountAnswer `json:"accounts"`
+	Next     uint32          `json:"next,omitempty"` // there may be more: ask for those after this one
+}
+
+// listAccounts is a page of the accounts in order of their ids: those above `after`.
+func listAccounts(e *actors.Engine, ctx *fasthttp.RequestCtx) (any, error) {
+	limit, err := limitArgument(ctx)
+	if err != nil {
+		return nil, err
+	}
 	q := actors.NewRead(actors.ReadAccounts)
+	q.Limit = limit
+	if text := ctx.QueryArgs().Peek("after"); len(text) > 0 {
+		var ok bool
+		if q.ID, ok = integer(text); !ok {
+			return nil, &badRequest{"after: the id of an account"}
+		}
+	}
 	if err := read(e, q); err != nil {
 		return nil, err
 	}
-	accounts := q.Accounts
-	q.Free()
-	return accounts, nil
-}
-
-func listAccounts(e *actors.Engine, _ *fasthttp.RequestCtx) (any, error) {
-	all, err := allAccounts(e)
-	list := make([]accountAnswer, 0, len(all))
-	for _, a := range all {
-		list = append(list, accountAnswer{a.Name, a.ID, a.Email})
+	page := accountsAnswer{Accounts: make([]accountAnswer, 0, len(q.Accounts))}
+	for _, a := range q.Accounts {
+		page.Accounts = append(page.Accounts, accountAnswer{a.Name, a.ID, a.Email})
 	}
-	return map[string]any{"accounts": list}, err
+	if n := len(q.Accounts); n == limit {
+		page.Next = q.Accounts[n-1].ID
+	}
+	q.Free()
+	return page, nil
 }
 
 type keyAnswer struct {
@@ -319,30 +339,23 @@ func random(n int) string {
 }
 
 func listKeys(e *actors.Engine, ctx *fasthttp.RequestCtx) (any, error) {
-	name := string(ctx.QueryArgs().Peek("account"))
-	all, err := allAccounts(e)
+	account, err := accountID(e, string(ctx.QueryArgs().Peek("account")))
 	if err != nil {
 		return nil, err
 	}
-	for _, account := range all {
-		if account.Name != name {
-			continue
-		}
-		q := actors.NewRead(actors.ReadKeys)
-		q.Account = account.ID
-		if err := read(e, q); err != nil {
-			return nil, err
-		}
-		list := make([]keyAnswer, 0, len(q.Keys))
-		for _, k := range q.Keys {
-			a := newKeyAnswer(k.Key, k.Account, k.Permissions, k.Allow)
-			a.Revoked = &k.Revoked
-			list = append(list, a)
-		}
-		q.Free()
-		return map[string]any{"keys": list}, nil
+	q := actors.NewRead(actors.ReadKeys)
+	q.Account = account
+	if err := read(e, q); err != nil {
+		return nil, err
 	}
-	return nil, &badRequest{fmt.Sprintf("there is no account %.80q", name)}
+	list := make([]keyAnswer, 0, len(q.Keys))
+	for _, k := range q.Keys {
+		a := newKeyAnswer(k.Key, k.Account, k.Permissions, k.Allow)
+		a.Revoked = &k.Revoked
+		list = append(list, a)
+	}
+	q.Free()
+	return map[string]any{"keys": list}, nil
 }
 
 func revokeKey(e *actors.Engine, ctx *fasthttp.RequestCtx) (any, error) {
@@ -393,11 +406,7 @@ func deposit(e *actors.Engine, ctx *fasthttp.RequestCtx) (any, error) {
 		return nil, fmt.Errorf("deposit %d was made, with the reference %q, but its balance cannot be told: %v", a.Deposit, a.Reference, err) //nolint:errorlint // what was made is not undone by what this is
 	}
 	answer := depositAnswer{Deposit: a.Deposit, Account: a.Account, Currency: a.Currency, Amount: amount, Reference: a.Reference, Repeated: a.Repeated}
-	for _, c := range e.Currencies() {
-		if c.Code == a.Currency {
-			answer.Balance = holding(w.Holdings, c.Number).Balance
-		}
-	}
+	answer.Balance = holding(w.Holdings, e.Currency([]byte(a.Currency)).Number).Balance
 	w.Free()
 	return answer, nil
 }

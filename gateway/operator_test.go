@@ -130,6 +130,17 @@ func TestAccountsAreOpenedAndListed(t *testing.T) {
 	f(`{"name":"a.b_c-1","email":"`+"\u00fc@b"+`"}`, 200, `{"account":"a.b_c-1","id":4,"email":"`+"\u00fc@b"+`"}`)
 	says(t, "list", ask("GET", "/operator/v1/accounts", ""), 200, `{"accounts":[{"account":"alice","id":1,"email":"alice@example.org"},{"account":"bob","id":2,"email":""},`+
 		`{"account":"`+long+`","id":3,"email":""},{"account":"a.b_c-1","id":4,"email":"`+"\u00fc@b"+`"}]}`)
+	page := func(query string, status int, answer string) {
+		t.Helper()
+		says(t, query, ask("GET", "/operator/v1/accounts"+query, ""), status, answer)
+	}
+	page("?limit=1", 200, `{"accounts":[{"account":"alice","id":1,"email":"alice@example.org"}],"next":1}`)
+	page("?limit=1&after=1", 200, `{"accounts":[{"account":"bob","id":2,"email":""}],"next":2}`)
+	page("?after=3", 200, `{"accounts":[{"account":"a.b_c-1","id":4,"email":"`+"\u00fc@b"+`"}]}`)
+	page("?after=4", 200, `{"accounts":[]}`)
+	page("?after=9999999999999999999", 200, `{"accounts":[]}`)
+	page("?after=-1", 400, refusal("after: the id of an account"))
+	page("?limit=0", 400, refusal("limit: 1 to 100000"))
 }
 
 func TestKeysAreMadeListedAndRevoked(t *testing.T) {
@@ -150,7 +161,7 @@ func TestKeysAreMadeListedAndRevoked(t *testing.T) {
 		}
 	}
 	f(`{"account":"alice","permissions":["read","trade"]}`, 200, `{"key":"K","secret":"S","account":"alice","permissions":["read","trade"],"allow":[]}`)
-	f(`{"account":"alice","permissions":["withdraw","read","read"],"allow":["10.1.2.3/8","192.0.2.7","2001:db8::/32","0.0.0.0"]}`, 200,
+	f(`{"account":"alice","permissions":["withdraw","read","read"],"allow":["10.0.0.0/8","192.0.2.7","2001:db8::/32","0.0.0.0"]}`, 200,
 		`{"key":"K","secret":"S","account":"alice","permissions":["read","withdraw"],"allow":["10.0.0.0/8","192.0.2.7/32","2001:db8::/32","0.0.0.0/32"]}`)
 	none := refusal("a key needs at least one of the permissions read, trade and withdraw")
 	f(`{"account":"alice"}`, 400, none)
@@ -160,6 +171,10 @@ func TestKeysAreMadeListedAndRevoked(t *testing.T) {
 	}
 	for _, cidr := range []string{"", "x", "10.0.0.0/33", "10.0.0/8", "10.0.0.0/", "::/129", "example.org", "10.0.0.1:80"} {
 		f(`{"account":"alice","permissions":["read"],"allow":[`+quote(cidr)+`]}`, 400, refusal(fmt.Sprintf("%.80q is not an address or a CIDR prefix such as 10.0.0.0/8", cidr)))
+	}
+	for cidr, want := range map[string][2]string{"10.0.0.5/8": {"10.0.0.0/8", "10.0.0.5"}, "2001:db8::1/32": {"2001:db8::/32", "2001:db8::1"}, "::ffff:10.0.0.5/104": {"10.0.0.0/8", "10.0.0.5"}} {
+		f(`{"account":"alice","permissions":["read"],"allow":["192.0.2.7",`+quote(cidr)+`]}`, 400,
+			refusal(fmt.Sprintf("%q has bits behind its prefix: write %s, or %s for the one address", cidr, want[0], want[1])))
 	}
 	f(`{"account":"carol","permissions":["read"]}`, 400, refusal(`there is no account "carol"`))
 	f(`{"account":"","permissions":["read"]}`, 400, refusal(`there is no account ""`))

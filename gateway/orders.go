@@ -7,6 +7,7 @@ import (
 	"exchange/actors"
 	"exchange/core/event"
 	"exchange/core/money"
+	"exchange/gateway/encode"
 	"exchange/persistence"
 )
 
@@ -120,8 +121,8 @@ func appendPlaced(b []byte, rec *event.Record) []byte {
 	if o.Cut {
 		remaining = 0
 	}
-	b = appendSide(append(b, `{"success":true,"type":`...), o.Side)
-	b = appendSeconds(append(b, `,"date":`...), rec.TimeUs)
+	b = encode.Side(append(b, `{"success":true,"type":`...), o.Side)
+	b = encode.Seconds(append(b, `,"date":`...), rec.TimeUs)
 	b = strconv.AppendUint(append(b, `,"oid":`...), o.ID, 10)
 	b = o.Price.Append(append(b, `,"price":`...))
 	b = remaining.Append(append(b, `,"amount":`...))
@@ -141,7 +142,7 @@ func appendPlaced(b []byte, rec *event.Record) []byte {
 			b = append(b, ',')
 		}
 		b = strconv.AppendUint(append(b, `{"tid":`...), t.ID, 10)
-		b = appendSide(append(b, `,"type":`...), o.Side.Opposite())
+		b = encode.Side(append(b, `,"type":`...), o.Side.Opposite())
 		b = t.Price.Append(append(b, `,"price":`...))
 		b = t.Amount.Append(append(b, `,"amount":`...))
 		b = strconv.AppendUint(append(b, `,"o_id":`...), t.Maker, 10)
@@ -159,7 +160,7 @@ func (r *request) refused(c *actors.Command, w *actors.OrderWish) {
 		r.fail(Unauthenticated, "")
 	case event.RefusedFunds:
 		currency, missing := c.Shortfall()
-		b := appendSeconds(append(r.body, `{"date":`...), c.Record().TimeUs)
+		b := encode.Seconds(append(r.body, `{"date":`...), c.Record().TimeUs)
 		b = missing.Append(append(b, `,"error":"Out of balance -`...))
 		b = append(append(append(b, ' '), r.engine.CurrencyCode(currency)...), `"}`...)
 		r.status, r.body = 400, b
@@ -229,20 +230,7 @@ func (g *Gateway) cancelOrder(r *request) {
 
 // notCancelled says why an order could not be cancelled, as its row tells now that the refusal is durable.
 func (r *request) notCancelled(id uint64) {
-	q := actors.NewRead(actors.ReadOrder)
-	q.ID, q.Account, q.FollowUp = id, r.key.Account.ID, true
-	var o *persistence.Order
-	err := r.engine.Ask(q, nil, 0)
-	if err == nil {
-		if len(q.Orders) > 0 {
-			row := q.Orders[0]
-			o = &row
-		}
-		q.Free()
-		if o == nil {
-			o, err = r.closedOrder(id)
-		}
-	}
+	o, err := r.closedLately(id)
 	text := "Order not found"
 	switch {
 	case err != nil:
@@ -255,6 +243,25 @@ func (r *request) notCancelled(id uint64) {
 	}
 	r.bad("order", text)
 	r.badFields()
+}
+
+// closedLately is an order of the request's account, to complete the answer to a command; nil: there is none.
+func (r *request) closedLately(id uint64) (*persistence.Order, error) {
+	if err := r.engine.BeginRead(true); err != nil {
+		return nil, err
+	}
+	defer r.engine.EndRead(true)
+	q := actors.NewRead(actors.ReadOrder)
+	q.ID, q.Account = id, r.key.Account.ID
+	if err := r.engine.AskWithin(q, nil, 0); err != nil {
+		return nil, err
+	}
+	defer q.Free()
+	if len(q.Orders) > 0 {
+		row := q.Orders[0]
+		return &row, nil
+	}
+	return r.closedOrder(id)
 }
 
 // cancelAllOrders cancels all open orders of the account, or those of one pair.

@@ -93,6 +93,10 @@ func TestExactlyABurstOfPublicRequestsPassesAndThenTheRateOfTheAddress(t *testin
 	for _, path := range []string{"/healthz", "/readyz/"} {
 		served(t, path, h.do("GET", path, "", "", from(me)...), 200, 0, 0, 0)
 	}
+	for _, path := range []string{"/api/v1/orderbook/NO_PAIR/", "/api/charts/BTC_USDT/7/chart", "/api/v1/order/x/", "/docs/x"} { // told, and not counted
+		served(t, path, h.do("GET", path, "", "", from(me)...), 404, 3, 0, 2)
+		served(t, path, h.do("OPTIONS", path, "", "", from(me)...), 404, 3, 0, 2)
+	}
 	served(t, "preflight", h.do("OPTIONS", publicPath, "", "", from(me)...), 204, 0, 0, 0)
 	served(t, "another address", get(other), 200, 3, 2, 1)
 	clock.pass(500*time.Millisecond - 1)
@@ -177,7 +181,7 @@ func TestRatesAreCheckedInTheirOrder(t *testing.T) {
 		t.Helper()
 		large := strings.Repeat("x", 64<<10+1)
 		served(t, "path before rate", h.do("GET", "/api/v1/nothing", "", ""), 404, 0, 0, 0)
-		served(t, "pair before rate", h.do("GET", "/api/v1/orderbook/NO_PAIR", "", ""), 404, 0, 0, 0)
+		served(t, "pair before rate", h.do("GET", "/api/v1/orderbook/NO_PAIR", "", ""), 404, 1, remaining, reset)
 		served(t, "method before rate", h.do("DELETE", publicPath, "", ""), 405, 1, remaining, reset)
 		served(t, "format before rate", h.do("GET", publicPath+"?format=xml", "", ""), 406, 1, remaining, reset)
 		served(t, "size before rate", h.raw("POST", fmt.Sprintf("POST /api/v1/order HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\n\r\n%s", len(large), large)), 413, 1, remaining, reset)

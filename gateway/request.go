@@ -42,6 +42,7 @@ type request struct {
 	body    []byte   // of the answer
 	shared  []byte   // instead of body, if not nil: an answer that others send too
 	written bool     // the answer's type and body are where the server takes them from
+	reading bool     // it has a place among the reads in flight, until it is answered
 	digits  [20]byte // of a number in a header
 
 	failure *Failure // the newest one that it was answered with
@@ -55,7 +56,7 @@ func newRequest(g *Gateway, ctx *fasthttp.RequestCtx) *request {
 	r := requests.Get().(*request)
 	r.g, r.ctx, r.engine, r.static, r.key, r.nonce = g, ctx, nil, nil, nil, 0
 	r.from, r.at, r.rate, r.route = netip.Addr{}, g.now(), ratelimit.Answer{}, unmatched
-	r.fields, r.status, r.body, r.shared, r.written = r.fields[:0], fasthttp.StatusOK, r.body[:0], nil, false
+	r.fields, r.status, r.body, r.shared, r.written, r.reading = r.fields[:0], fasthttp.StatusOK, r.body[:0], nil, false, false
 	r.failure, r.cause, r.stack = nil, nil, nil
 	return r
 }
@@ -66,6 +67,9 @@ const keptBody = 64 << 10
 
 // send writes the answer and gives the request back to the pool.
 func (r *request) send() {
+	if r.reading {
+		r.engine.EndRead(false)
+	}
 	took := r.g.now() - r.at
 	if r.status >= 500 {
 		r.report(took)
@@ -168,19 +172,25 @@ func (r *request) pair() uint16 {
 	return pair.Number
 }
 
-// currency is a currency's code, "" if the parameter is not there.
-func (r *request) currency(name string) string {
+// currency is a configured one, nil if the parameter is not there.
+func (r *request) currency(name string) *actors.Currency {
 	p, ok := r.query.Get(name)
 	if !ok {
-		return ""
+		return nil
 	}
-	for _, c := range r.engine.Currencies() {
-		if c.Code == string(p.Value) {
-			return c.Code
-		}
+	c := r.engine.Currency(p.Value)
+	if c == nil {
+		r.bad(name, fieldCurrency)
 	}
-	r.bad(name, fieldCurrency)
-	return ""
+	return c
+}
+
+// currencyNumber is the number of the currency that a filter names, 0 if it is not there.
+func (r *request) currencyNumber(name string) uint16 {
+	if c := r.currency(name); c != nil {
+		return c.Number
+	}
+	return 0
 }
 
 // ascending is true for ordering=id, false for -id and when it is not there.

@@ -329,7 +329,7 @@ func (s script) tell(path string, body any) string {
 var (
 	times     = regexp.MustCompile(`"(date|timestamp)":[0-9.]+`)
 	clocks    = regexp.MustCompile(`"time":"[^"]+"`)
-	sequences = regexp.MustCompile(`"(sequence|records|replayed_from|paused_ms)":[0-9]+`)
+	sequences = regexp.MustCompile(`"(sequence|records|replayed_from|rows_compared|paused_ms)":[0-9]+`)
 	listed    = strings.NewReplacer(`":[{`, "\":[\n  {", `},{`, "},\n  {") // of an object's list each element has a line
 )
 

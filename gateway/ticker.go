@@ -1,14 +1,13 @@
 package gateway
 
 import (
-	"slices"
-	"strconv"
-	"strings"
-
 	"exchange/actors"
 	"exchange/core/market"
 	"exchange/core/money"
+	"exchange/gateway/encode"
 	"exchange/persistence"
+	"slices"
+	"strconv"
 )
 
 // A tickerList is the answer for all pairs, as long as none of their tickers has changed.
@@ -33,7 +32,7 @@ func (g *Gateway) ticker(r *request) {
 			return
 		}
 		if number != 0 {
-			r.shared = v.Body(actors.BodyKey{}, func(v *actors.View) []byte { return append(appendTicker([]byte{'['}, p.Name, &v.Ticker), ']') })
+			r.shared = v.Body(actors.BodyKey{}, func(v *actors.View) []byte { return append(encode.Ticker([]byte{'['}, p.Name, &v.Ticker), ']') })
 			return
 		}
 		views = append(views, v)
@@ -52,28 +51,9 @@ func newTickerList(pairs []*actors.Pair, views []*actors.View) *tickerList {
 		if i > 0 {
 			b = append(b, ',')
 		}
-		b = appendTicker(b, p.Name, &views[i].Ticker)
+		b = encode.Ticker(b, p.Name, &views[i].Ticker)
 	}
 	return &tickerList{views, append(b, ']')}
-}
-
-func appendTicker(b []byte, pair string, t *market.Ticker) []byte {
-	b = appendSeconds(append(b, `{"timestamp":`...), t.TimeUs)
-	b = appendText(append(b, `,"pair":`...), pair)
-	b = t.Last.Append(append(b, `,"last":`...))
-	b = append(b, `,"diff":`...)
-	diff := t.Diff
-	if diff < 0 {
-		b = append(b, '-')
-		diff = -diff
-	}
-	b = money.Price(diff).Append(b)
-	b = t.Volume.Append(append(b, `,"vol":`...))
-	b = t.High.Append(append(b, `,"high":`...))
-	b = t.Low.Append(append(b, `,"low":`...))
-	b = t.Buy.Append(append(b, `,"buy":`...))
-	b = t.Sell.Append(append(b, `,"sell":`...))
-	return append(b, '}')
 }
 
 // Limits of charts.
@@ -97,17 +77,19 @@ func (g *Gateway) chart(r *request) {
 	if r.badFields() {
 		return
 	}
+	since = firstStart(frame, since)
 	v, err := r.engine.View(actors.ReadCandles, pair, frame, 0, 0)
 	if err != nil {
 		r.viewFailed(err)
 		return
 	}
-	list := candlesWithin(v.Candles, since, until, limit)
+	from, to := candlesWithin(v.Candles, since, until, limit)
+	list := v.Candles[from:to]
 	if len(list) < limit && v.Older && since < v.Candles[0].Time && since <= until && until > 0 { // to the store, until 0 is no bound
 		r.olderCandles(list, persistence.CandleQuery{Pair: pair.Number, Frame: uint8(frame), Since: since, Until: min(until, v.Candles[0].Time-1)}, limit)
 		return
 	}
-	r.shared = v.Body(actors.BodyKey{since, until, int64(limit)}, func(*actors.View) []byte {
+	r.shared = v.Body(actors.BodyKey{int64(from), int64(to)}, func(*actors.View) []byte {
 		return append(appendCandles([]byte{'['}, list), ']')
 	})
 }
@@ -115,42 +97,48 @@ func (g *Gateway) chart(r *request) {
 // noMoment is later than any candle.
 const noMoment = 1 << 60
 
+// firstStart is the first moment from since on at which a period starts: there are no candles before it.
+func firstStart(f market.Frame, since int64) int64 {
+	if start := f.Start(since * 1_000_000); start < since {
+		return start + f.Seconds()
+	}
+	return since
+}
+
 // moment is a time in whole seconds: of a fraction the next one (up) or the one before.
 func (r *request) moment(name string, up bool, unset int64) int64 {
 	p, ok := r.query.Get(name)
 	if !ok {
 		return unset
 	}
-	text, negative := strings.CutPrefix(string(p.Value), "-")
-	v, err := money.ParsePrice(text)
+	v, err := money.ParsePrice(p.Value)
 	if err != nil {
 		r.bad(name, err.Error()+" It is a time in seconds since 1970.")
 		return unset
-	}
-	if negative {
-		v = -v
 	}
 	const second = money.Price(money.MaxRate)
 	n, rest := int64(v/second), v%second
 	if up && rest > 0 {
 		n++
-	} else if !up && rest < 0 {
-		n--
 	}
 	return n
 }
 
-// candlesWithin is the newest candles within a range, oldest of them first. Times are inclusive.
-func candlesWithin(all []market.Candle, since, until int64, limit int) []market.Candle {
-	to := len(all)
+// candlesWithin is where the newest candles within a range are. Times are inclusive. All that is empty is one
+// place.
+func candlesWithin(all []market.Candle, since, until int64, limit int) (from, to int) {
+	to = len(all)
 	for to > 0 && all[to-1].Time > until {
 		to--
 	}
-	from := to
+	from = to
 	for from > 0 && to-from < limit && all[from-1].Time >= since {
 		from--
 	}
-	return all[from:to]
+	if from == to {
+		return 0, 0
+	}
+	return from, to
 }
 
 // olderCandles answers with what memory has and what the history has before it.

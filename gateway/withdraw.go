@@ -12,6 +12,7 @@ import (
 	"exchange/core/event"
 	"exchange/core/money"
 	"exchange/core/state"
+	"exchange/gateway/encode"
 	"exchange/persistence"
 )
 
@@ -20,17 +21,6 @@ const (
 	defaultTransfers = 100
 	maxTransfers     = 1000
 )
-
-// currencyNumber is the number of the currency that a filter names, 0 if it is not there.
-func (r *request) currencyNumber(name string) uint16 {
-	code := r.currency(name)
-	for _, c := range r.engine.Currencies() {
-		if c.Code == code {
-			return c.Number
-		}
-	}
-	return 0
-}
 
 func (g *Gateway) deposits(r *request) {
 	q := persistence.DepositQuery{Account: r.key.Account.ID, Currency: r.currencyNumber("currency_id"), Before: r.before(), Offset: r.offset()}
@@ -51,8 +41,8 @@ func (g *Gateway) deposits(r *request) {
 			b = append(b, ',')
 		}
 		b = strconv.AppendUint(append(b, `{"id":`...), d.ID, 10)
-		b = appendSeconds(append(b, `,"timestamp":`...), d.TimeUs)
-		b = appendText(append(b, `,"currency":`...), r.engine.CurrencyCode(d.Currency))
+		b = encode.Seconds(append(b, `,"timestamp":`...), d.TimeUs)
+		b = encode.Text(append(b, `,"currency":`...), r.engine.CurrencyCode(d.Currency))
 		b = append(d.Amount.Append(append(b, `,"amount":`...)), '}')
 		n++
 		return n < limit
@@ -149,13 +139,13 @@ func (r *request) withdrawStatus() uint8 {
 // appendWithdraw writes a Withdraw as all endpoints show it.
 func appendWithdraw(b []byte, w *persistence.Withdraw, currency string) []byte {
 	b = strconv.AppendUint(append(b, `{"id":`...), w.ID, 10)
-	b = appendSeconds(append(b, `,"timestamp":`...), w.TimeUs)
-	b = appendText(append(b, `,"currency":`...), currency)
+	b = encode.Seconds(append(b, `,"timestamp":`...), w.TimeUs)
+	b = encode.Text(append(b, `,"currency":`...), currency)
 	b = w.Amount.Append(append(b, `,"amount":`...))
 	b = strconv.AppendUint(append(b, `,"status":`...), uint64(w.Status), 10)
-	b = appendText(append(b, `,"address":`...), w.Address)
+	b = encode.Text(append(b, `,"address":`...), w.Address)
 	if w.Details != "" {
-		b = appendText(append(b, `,"details":`...), w.Details)
+		b = encode.Text(append(b, `,"details":`...), w.Details)
 	}
 	return append(b, '}')
 }
@@ -192,12 +182,9 @@ func (g *Gateway) withdraw(r *request) {
 // withdrawMoney reads the fields currency and amount.
 func (r *request) withdrawMoney() (currency actors.Currency, amount money.Amount) {
 	if text, ok := r.field("currency"); ok {
-		for _, c := range r.engine.Currencies() {
-			if c.Code == string(text) {
-				currency = c
-			}
-		}
-		if currency.Number == 0 {
+		if c := r.engine.Currency(text); c != nil {
+			currency = *c
+		} else {
 			r.bad("currency", fieldCurrency)
 		}
 	}
@@ -311,9 +298,13 @@ func (r *request) refuseField(name, text string) {
 
 // withdrawRow is any withdraw, as it is when everything that was answered so far is known.
 func withdrawRow(e *actors.Engine, id uint64) (*persistence.Withdraw, error) {
+	if err := e.BeginRead(true); err != nil {
+		return nil, err
+	}
+	defer e.EndRead(true)
 	q := actors.NewRead(actors.ReadWithdraw)
-	q.ID, q.FollowUp = id, true
-	if err := e.Ask(q, nil, 0); err != nil {
+	q.ID = id
+	if err := e.AskWithin(q, nil, 0); err != nil {
 		return nil, err
 	}
 	if len(q.Withdraws) > 0 {
@@ -356,7 +347,7 @@ func (g *Gateway) fees(r *request) {
 		if i > 0 {
 			b = append(b, ',')
 		}
-		b = appendText(append(b, `{"pair":`...), p.Name)
+		b = encode.Text(append(b, `{"pair":`...), p.Name)
 		b = rates.Maker.Append(append(b, `,"maker":`...))
 		b = append(rates.Taker.Append(append(b, `,"taker":`...)), '}')
 	}

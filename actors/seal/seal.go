@@ -10,7 +10,6 @@ package seal
 import (
 	"crypto/aes"
 	"crypto/cipher"
-	"crypto/hmac"
 	"crypto/rand"
 	"crypto/sha256"
 	"encoding/binary"
@@ -52,20 +51,6 @@ func New(key []byte) (*Sealer, error) {
 	sum := sha256.Sum256(append([]byte("exchange secret key id\n"), key...))
 	codes := sha256.Sum256(append([]byte("exchange withdraw codes\n"), key...))
 	return &Sealer{id: binary.BigEndian.Uint64(sum[:]), aead: aead, codes: codes[:]}, nil
-}
-
-// CodeDigits is the length of a code.
-const CodeDigits = 8
-
-// Code is what the owner of a withdraw confirms it with, derived from its id and the number of the issue
-// under the server's key: it need not be stored anywhere.
-func (s *Sealer) Code(withdraw uint64, issue uint32) string {
-	mac := hmac.New(sha256.New, s.codes)
-	var b [12]byte
-	binary.BigEndian.PutUint64(b[:], withdraw)
-	binary.BigEndian.PutUint32(b[8:], issue)
-	mac.Write(b[:])
-	return fmt.Sprintf("%0*d", CodeDigits, binary.BigEndian.Uint64(mac.Sum(nil))%100_000_000)
 }
 
 // Load takes the key from text (64 hex digits) if there is any, else from the file, which it makes

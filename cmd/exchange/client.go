@@ -30,7 +30,7 @@ const (
 	// patience with its store, and with what is in flight when maintenance begins (10 s), so that the
 	// server's word on the outcome arrives.
 	callTimeout = 30 * time.Second
-	// maxAnswer bounds an answer, in bytes: the longest is the list of all accounts.
+	// maxAnswer bounds an answer, in bytes: the longest is a list of 100,000 rows.
 	maxAnswer = 1 << 30
 	// maxTokenFile bounds the token's file, in bytes.
 	maxTokenFile = 4096

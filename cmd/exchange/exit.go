@@ -14,12 +14,15 @@ const (
 	// before a restart.
 	exitBroken = 70
 	// exitUnavailable (EX_TEMPFAIL): the store or the server cannot be reached, is locked by another
-	// process, or did not say how the request ended. Trying again later is right; deposits are repeated
-	// with the same reference.
+	// process, or did not say how the request ended; or what it said cannot be written, as to a full disk.
+	// Trying again later is right; deposits are repeated with the same reference.
 	exitUnavailable = 75
 	// exitFenced (EX_NOPERM): another process has taken over the store. Do not restart: it would take
 	// the store back from the one that serves now.
 	exitFenced = 77
+
+	// exitUnclassified is for errors that nobody gave a code: none is expected, so it is a fault of the program.
+	exitUnclassified = exitBroken
 )
 
 // An exitError is an error with the code to exit with.
@@ -40,7 +43,7 @@ func withExit(code int, err error) error {
 	return &exitError{code, err}
 }
 
-// exitCode is the code of err; an error that has none is a fault of the program.
+// exitCode is the code of err.
 func exitCode(err error) int {
 	var e *exitError
 	switch {
@@ -49,5 +52,5 @@ func exitCode(err error) int {
 	case errors.As(err, &e):
 		return e.code
 	}
-	return exitBroken
+	return exitUnclassified
 }

@@ -3,14 +3,20 @@ package main
 import (
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
+	"time"
 )
+
+// unfinished is the pattern of the names of files that are being written.
+const unfinished = ".exchange-unfinished-*"
 
 // writeBeside writes a file in a folder. It gets the name that write gives it when it is whole and durable, and
 // not before; a file of that name is replaced. Only its owner can read it.
 func writeBeside(folder string, write func(*os.File) (name string, err error)) error {
-	f, err := os.CreateTemp(folder, ".unfinished-*") // with mode 0600
+	removeLeftovers(folder, time.Now())
+	f, err := os.CreateTemp(folder, unfinished) // with mode 0600
 	if err != nil {
 		return withExit(exitUsage, fmt.Errorf("nothing can be written in %s: %w", filepath.Clean(folder), err))
 	}
@@ -30,4 +36,45 @@ func writeBeside(folder string, write func(*os.File) (name string, err error)) e
 		err = errors.Join(dir.Sync(), dir.Close())
 	}
 	return withExit(exitUnavailable, err)
+}
+
+// removeLeftovers removes what commands that were killed have left. Whatever was not written to for longer than
+// a long answer may take is nobody's any more.
+func removeLeftovers(folder string, now time.Time) {
+	entries, _ := os.ReadDir(folder) // if it cannot be read, it cannot be written either, which is said soon
+	for _, e := range entries {
+		if ours, err := filepath.Match(unfinished, e.Name()); err != nil || !ours {
+			continue
+		}
+		if info, err := e.Info(); err == nil && info.Mode().IsRegular() && now.Sub(info.ModTime()) > streamTimeout {
+			os.Remove(filepath.Join(folder, e.Name())) //nolint:errcheck // it is in nobody's way
+		}
+	}
+}
+
+// checkReplaceable is nil if a file can get this name without anything but a file being replaced.
+func checkReplaceable(flag, name string) error {
+	info, err := os.Lstat(name)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return nil
+	case err != nil:
+		return usage("%s cannot be written: %w", flag, err)
+	case info.Mode().IsRegular():
+		return nil
+	}
+	kind := "no ordinary file"
+	switch {
+	case info.IsDir():
+		kind = "a folder"
+	case info.Mode()&fs.ModeSymlink != 0:
+		kind = "a symbolic link"
+	case info.Mode()&fs.ModeNamedPipe != 0:
+		kind = "a pipe"
+	case info.Mode()&fs.ModeDevice != 0:
+		kind = "a device"
+	case info.Mode()&fs.ModeSocket != 0:
+		kind = "a socket"
+	}
+	return usage("%s is %q, which is %s: name an ordinary file, or one that is not there yet", flag, name, kind)
 }

@@ -267,7 +267,7 @@ func TestWrongArgumentsAreRefusedBeforeAnythingIsSent(t *testing.T) {
 		{[]string{"account", "create"}, "account create needs NAME"},
 		{[]string{"account", "create", "a", "b"}, `"b" is one argument too many for account create`},
 		{[]string{"account", "create", "Alice"}, `the account name "Alice" must be`},
-		{[]string{"account", "create", "-alice"}, "unknown shorthand flag"},
+		{[]string{"account", "create", "-alice"}, `NAME of account create is "-alice": it cannot begin with a dash`},
 		{[]string{"account", "create", "--", "-alice"}, `the account name "-alice" must be`},
 		{[]string{"account", "create", long}, "must be 1 to 64"},
 		{[]string{"account", "create", "a\n"}, "must be 1 to 64"},

@@ -21,6 +21,7 @@ type (
 	}
 	accountsAnswer struct {
 		Accounts []accountAnswer `json:"accounts"`
+		Next     json.Number     `json:"next,omitempty"` // there may be more accounts after this id
 	}
 	freezeAnswer struct {
 		Account  string `json:"account"`
@@ -103,9 +104,17 @@ func (p *program) accountListCommand() *cobra.Command {
 		Short: "List all accounts",
 		Args:  takes(),
 		RunE: run(func(ctx context.Context, _ []string) error {
-			var a accountsAnswer
-			if err := p.ask(ctx, "/operator/v1/accounts", &a); err != nil {
-				return err
+			a := accountsAnswer{Accounts: []accountAnswer{}}
+			for path := "/operator/v1/accounts"; path != ""; {
+				var page accountsAnswer
+				if err := p.ask(ctx, path, &page); err != nil {
+					return err
+				}
+				a.Accounts = append(a.Accounts, page.Accounts...)
+				path = ""
+				if page.Next != "" {
+					path = "/operator/v1/accounts?after=" + page.Next.String()
+				}
 			}
 			return p.print(&a, func(w *tabwriter.Writer) {
 				fmt.Fprintln(w, "ID\tACCOUNT\tEMAIL")

@@ -22,6 +22,8 @@ type (
 		Withdraws   json.Number  `json:"pending_withdraws"`
 		Wallets     json.Number  `json:"projections_compared"`
 		Changed     json.Number  `json:"projections_changed_meanwhile"`
+		Rows        json.Number  `json:"rows_compared"`
+		Trimmed     json.Number  `json:"rows_trimmed"`
 		PausedMs    json.Number  `json:"paused_ms"`
 		Totals      []auditTotal `json:"totals"`
 		Differences []string     `json:"differences"`
@@ -41,10 +43,12 @@ func (a *auditReport) complete() bool {
 
 const auditHelp = `Derives every balance, reserve, open order and pending withdraw anew, from the oldest kept snapshot and the
 journal after it, and compares them with what the running exchange has: its committed state, its wallets
-and books at work, and the wallets in the store. Per currency, all deposits less all withdraws must be all
-balances. Commands of clients wait for the moment that the wallets and books are looked at; all else goes on.
+and books at work, and in the store the wallets, nonces, deposits and withdraws, and every row of the history
+that the replayed records gave rise to, as far as it is kept. Per currency, all deposits less all withdraws must
+be all balances. Commands of clients wait for the moment that the wallets and books are looked at; all else goes on.
 
-With --archive it begins at the very first record instead, with what ` + "`exchange serve --archive`" + ` kept in DIR.
+With --archive it begins at the very first record instead, with what ` + "`exchange serve --archive`" + ` kept in DIR; or, if that
+archive was begun late or after a restore, at the state that it begins with.
 
 Exits with 70 if there is any difference.`
 
@@ -56,7 +60,7 @@ func (p *program) auditCommand() *cobra.Command {
 		Long:  auditHelp,
 		Args:  takes(),
 	}
-	c.Flags().StringVar(&archive, "archive", "", "begin at the very first record, with the journal that the server archives to this folder")
+	c.Flags().StringVar(&archive, "archive", "", "begin where the archive begins that the server keeps in this folder, with the very first record if it has that")
 	c.RunE = run(func(ctx context.Context, _ []string) error {
 		in := map[string]string{}
 		if c.Flags().Changed("archive") {
@@ -103,14 +107,15 @@ func (p *program) audit(ctx context.Context, in map[string]string) error {
 
 func (a *auditReport) write(w *tabwriter.Writer, archived bool) {
 	from := "the oldest kept snapshot, at sequence " + a.From.String()
-	if archived {
-		from = "the very first record, by the archive"
-	} else if a.From == "0" {
-		from = "the very first record"
+	if a.From == "0" {
+		from = "the very first record" + either(archived, ", by the archive", "")
+	} else if archived {
+		from = "the state that the archive begins with, at sequence " + a.From.String()
 	}
 	fmt.Fprintf(w, "sequence\t%s\nreplayed from\t%s\nrecords replayed\t%s\n", a.Sequence, from, a.Records)
 	fmt.Fprintf(w, "accounts\t%s\nopen orders\t%s\npending withdraws\t%s\n", a.Accounts, a.OpenOrders, a.Withdraws)
-	fmt.Fprintf(w, "stored wallets\t%s compared, %s had changed since\ncommands paused\t%s ms\n", a.Wallets, a.Changed, a.PausedMs)
+	fmt.Fprintf(w, "stored wallets\t%s compared, %s had changed since\nstored history\t%s rows compared, %s are not kept any more\ncommands paused\t%s ms\n",
+		a.Wallets, a.Changed, a.Rows, a.Trimmed, a.PausedMs)
 	fmt.Fprintln(w, "\nCURRENCY\tDEPOSITED\tWITHDRAWN\tBALANCES\tRESERVED")
 	for _, t := range a.Totals {
 		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\n", t.Currency, t.Deposited, t.Withdrawn, t.Balances, t.Reserved)

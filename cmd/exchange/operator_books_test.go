@@ -22,7 +22,7 @@ import (
 
 const (
 	balanced = `{"sequence":18446744073709551615,"replayed_from":0,"records":41,"accounts":3,"open_orders":2,"pending_withdraws":1,"projections_compared":2,` +
-		`"projections_changed_meanwhile":1,"paused_ms":7,"totals":[{"currency":"BTC","deposited":100000000000000000.0000000000000001,"withdrawn":0,` +
+		`"projections_changed_meanwhile":1,"rows_compared":77,"rows_trimmed":3,"paused_ms":7,"totals":[{"currency":"BTC","deposited":100000000000000000.0000000000000001,"withdrawn":0,` +
 		`"balances":100000000000000000.0000000000000001,"reserved":0.5},{"currency":"USDT","deposited":1,"withdrawn":1,"balances":0,"reserved":0}],"differences":[]}`
 	balancedText = `sequence           18446744073709551615
 replayed from      the very first record
@@ -31,6 +31,7 @@ accounts           3
 open orders        2
 pending withdraws  1
 stored wallets     2 compared, 1 had changed since
+stored history     77 rows compared, 3 are not kept any more
 commands paused    7 ms
 
 CURRENCY  DEPOSITED                            WITHDRAWN  BALANCES                             RESERVED
@@ -279,6 +280,10 @@ func TestWrongArgumentsOfLongAnswersAreRefusedBeforeAnythingIsSent(t *testing.T)
 		{"export trades --pair ''", `the pair "" must be`},
 		{"export trades --pair BTC_USDT --from yesterday", `--from is "yesterday": write a time such as`},
 		{"export trades --pair BTC_USDT --to 2026-13-01", `--to is "2026-13-01"`},
+		{"export trades --pair BTC_USDT --from ''", `--from is "": write a time such as`},
+		{"export trades --pair BTC_USDT --to ''", `--to is "": write a time such as`},
+		{"export trades --pair BTC_USDT --from 2026-01-02 --to 2026-01-02T01:00:00+02:00", `--from is "2026-01-02", which is not before --to, "2026-01-02T01:00:00+02:00"`},
+		{"export trades --pair BTC_USDT --from 2026-01-02 --to 2026-01-02", `--from is "2026-01-02", which is not before --to, "2026-01-02"`},
 		{"export trades --pair BTC_USDT --output ''", "--output is empty"},
 		{"backup", "backup needs DIR"},
 		{"backup ''", "backup needs DIR"},
@@ -438,8 +443,12 @@ $`)
 
 	environ[0] = "EXCHANGE_STORE=pebble:" + filepath.Join(t.TempDir(), "second")
 	environ = append(environ, "EXCHANGE_SECRET_KEY="+strings.Repeat("00", 32), "EXCHANGE_SOMETHING=x")
-	r = restore(older, "--archive", "/some/archive")
-	for _, word := range []string{"from      " + older + "\n", "sequence  6", "the key that is there is another", "leave archive out of the configuration", "keep /some/archive"} {
+	before := t.TempDir()
+	if err := os.WriteFile(filepath.Join(before, "part"), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	r = restore(older, "--archive", before)
+	for _, word := range []string{"from      " + older + "\n", "sequence  6", "the key that is there is another", "name an empty folder as archive", "that in " + before + " belongs to what was before; keep it"} {
 		if r.code != 0 || !strings.Contains(r.out, word) {
 			t.Errorf("%q is not said: %+v", word, r)
 		}

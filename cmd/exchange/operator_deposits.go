@@ -57,13 +57,17 @@ func (p *program) depositCommand() *cobra.Command {
 		if fresh && repeats > 0 {
 			a.Repeated = false // nobody else can know a fresh reference: the first try of this command had landed
 		}
-		return p.print(&a, func(w *tabwriter.Writer) {
+		err = p.print(&a, func(w *tabwriter.Writer) {
 			fmt.Fprintf(w, "deposit\t%s\naccount\t%s\namount\t%s %s\nbalance\t%s %s\nreference\t%s\n",
 				a.Deposit, a.Account, a.Amount, a.Currency, a.Balance, a.Currency, a.Reference)
 			if a.Repeated {
 				fmt.Fprintln(w, "\nThis reference was credited before: nothing was added now.")
 			}
 		})
+		if err != nil {
+			return fmt.Errorf("the deposit is credited, repeat it only with --reference %s: %w", a.Reference, err)
+		}
+		return nil
 	})
 	return c
 }

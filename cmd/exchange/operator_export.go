@@ -6,7 +6,6 @@ import (
 	"context"
 	"encoding/csv"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"net/url"
@@ -79,29 +78,38 @@ func (p *program) exportTradesCommand() *cobra.Command {
 		if c.Flags().Changed("output") && output == "" {
 			return usage("--output is empty: name a file")
 		}
-		if err := cmp.Or(checkPair(pair), checkTime("--from", from), checkTime("--to", to)); err != nil {
+		if err := cmp.Or(checkPair(pair), checkReplaceable("--output", output)); err != nil {
 			return err
 		}
 		query := url.Values{"pair": {pair}}
-		if from != "" {
-			query.Set("from", from)
+		var times []time.Time
+		for _, x := range []struct{ flag, text string }{{"from", from}, {"to", to}} {
+			if !c.Flags().Changed(x.flag) {
+				continue
+			}
+			t, err := readTime("--"+x.flag, x.text)
+			if err != nil {
+				return err
+			}
+			query.Set(x.flag, x.text)
+			times = append(times, t)
 		}
-		if to != "" {
-			query.Set("to", to)
+		if len(times) == 2 && !times[0].Before(times[1]) {
+			return usage("--from is %q, which is not before --to, %q: there can be no trade between them", from, to)
 		}
 		return p.exportTrades(ctx, "/operator/v1/trades?"+query.Encode(), output)
 	})
 	return c
 }
 
-// checkTime checks a time as the server takes it; an empty one is none.
-func checkTime(flag, text string) error {
-	_, err1 := time.Parse(time.RFC3339Nano, text)
-	_, err2 := time.Parse(time.DateOnly, text)
-	if text != "" && err1 != nil && err2 != nil {
-		return usage("%s is %q: write a time such as 2026-11-21 or 2026-11-21T08:00:00Z", flag, text)
+// readTime reads a time as the server takes it.
+func readTime(flag, text string) (time.Time, error) {
+	for _, form := range []string{time.RFC3339Nano, time.DateOnly} {
+		if t, err := time.Parse(form, text); err == nil {
+			return t, nil
+		}
 	}
-	return nil
+	return time.Time{}, usage("%s is %q: write a time such as 2026-11-21 or 2026-11-21T08:00:00Z", flag, text)
 }
 
 func (p *program) exportTrades(ctx context.Context, path, output string) error {
@@ -133,12 +141,16 @@ func (p *program) exportTrades(ctx context.Context, path, output string) error {
 func (p *program) exportTo(ctx context.Context, path string, to io.Writer, g *progress) (n int, err error) {
 	buffered := bufio.NewWriter(to)
 	table := csv.NewWriter(buffered)
-	if !p.json {
-		table.Write(exportHeader) //nolint:errcheck // Flush says it
+	header := func() {
+		if !p.json {
+			table.Write(exportHeader) //nolint:errcheck // Flush says it
+		}
 	}
 	end := -1
 	err = p.lines(ctx, path, nil, func(line []byte) error {
-		n++
+		if n++; n == 1 { // a request that is refused leaves nothing behind
+			header()
+		}
 		g.show("%s trades", thousands(n))
 		if p.json {
 			_, err := fmt.Fprintf(buffered, "%s\n", line)
@@ -150,9 +162,13 @@ func (p *program) exportTo(ctx context.Context, path string, to io.Writer, g *pr
 		}
 		return table.Write(t.row())
 	}, &end)
+	if err == nil && n == 0 {
+		header()
+	}
 	table.Flush()
+	flushed := cmp.Or(table.Error(), buffered.Flush())
 	if err == nil && n != end {
 		err = withExit(exitUnavailable, fmt.Errorf("%d trades have come, the exchange speaks of %d", n, end))
 	}
-	return n, errors.Join(err, table.Error(), buffered.Flush())
+	return n, cmp.Or(err, flushed)
 }

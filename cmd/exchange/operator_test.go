@@ -330,3 +330,15 @@ func TestHelpOfEveryCommandNamesItsFlagsAndArguments(t *testing.T) {
 	}
 	visit((&program{}).root())
 }
+
+func TestAllPagesOfAccountsAreListed(t *testing.T) {
+	f := newFake(t, 0, "")
+	pages := []string{`{"accounts":[{"account":"a","id":1,"email":""},{"account":"b","id":2,"email":""}],"next":2}`,
+		`{"accounts":[{"account":"c","id":3,"email":""}],"next":3}`, `{"accounts":[]}`}
+	f.answer = func(n int) (int, string) { return 200, pages[n] }
+	runLine(f.environ, "account", "list").want(t, 0, "ID  ACCOUNT  EMAIL\n1   a        -\n2   b        -\n3   c        -\n", "")
+	f.wantAsked("GET /operator/v1/accounts", "GET /operator/v1/accounts?after=2", "GET /operator/v1/accounts?after=3")
+	f = newFake(t, 0, "")
+	f.answer = func(n int) (int, string) { return 200, pages[n] }
+	runLine(f.environ, "account", "list", "--json").want(t, 0, `{"accounts":[{"account":"a","id":1,"email":""},{"account":"b","id":2,"email":""},{"account":"c","id":3,"email":""}]}`+"\n", "")
+}

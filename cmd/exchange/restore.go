@@ -191,8 +191,8 @@ func (a *restoreAnswer) write(w *tabwriter.Writer, cfg *config.Config) {
 	case "another":
 		fmt.Fprintf(w, "- bring the server's secret key, which was kept apart, to %s: the key that is there is another\n", cfg.SecretKeyFile)
 	}
-	if cfg.Archive != "" {
-		fmt.Fprintf(w, "- leave archive out of the configuration: the records before this backup are not in the store, so no archive can be begun or continued; keep %s\n", cfg.Archive)
+	if parts, err := os.ReadDir(cfg.Archive); cfg.Archive != "" && err == nil && len(parts) > 0 {
+		fmt.Fprintf(w, "- name an empty folder as archive, where one begins with this backup's state: that in %s belongs to what was before; keep it\n", cfg.Archive)
 	}
 	fmt.Fprintln(w, "- start the exchange with this configuration: exchange serve")
 	fmt.Fprintln(w, "- compare its books: exchange audit")

@@ -35,12 +35,16 @@ func usage(format string, args ...any) error {
 
 // execute runs one command line and returns the code to exit with.
 func execute(ctx context.Context, args, environ []string, stdout, stderr io.Writer) int {
-	p := &program{environ: environ, stdout: stdout, stderr: stderr}
+	output := &outputWriter{to: stdout}
+	p := &program{environ: environ, stdout: output, stderr: stderr}
 	root := p.root()
 	root.SetArgs(args)
-	root.SetOut(stdout)
+	root.SetOut(output)
 	root.SetErr(stderr)
 	command, err := root.ExecuteContextC(ctx)
+	if err == nil {
+		err = output.err // as of a help text
+	}
 	if err == nil {
 		return exitDone
 	}
@@ -48,7 +52,7 @@ func execute(ctx context.Context, args, environ []string, stdout, stderr io.Writ
 	if !errors.As(err, &coded) {
 		err = usage("%w", err) // from the parser of the command line; commands give all theirs a code
 	}
-	p.fail(command, err, p.json || wantsJSON(args))
+	p.fail(command, err, p.json || wantsJSON(args) && command.Name() != loadtestName) // there --json names a file
 	return exitCode(err)
 }
 
@@ -119,7 +123,8 @@ func (p *program) root() *cobra.Command {
 	flags.StringVar(&p.tokenFile, "operator-token-file", "", "file of the operator's token (default ./data/operator.token or EXCHANGE_OPERATOR_TOKEN_FILE;\n"+
 		"EXCHANGE_OPERATOR_TOKEN holds a token itself)")
 	flags.StringVar(&p.as, "as", "", "your name in the log of operators' actions (default EXCHANGE_OPERATOR_NAME or the user's name)")
-	root.AddCommand(p.serveCommand(), p.restoreCommand(), p.configCommand(), p.versionCommand(), p.healthCommand())
+	root.SetFlagErrorFunc(flagError)
+	root.AddCommand(p.serveCommand(), p.restoreCommand(), p.configCommand(), p.versionCommand(), p.healthCommand(), p.loadtestCommand())
 	root.AddCommand(p.operatorCommands()...)
 	return root
 }
@@ -158,9 +163,10 @@ func takes(names ...string) cobra.PositionalArgs {
 	}
 }
 
-// run makes a cobra command's function of fn, and sees to it that every error has a code.
+// run makes a cobra command's function of fn, and sees to it that every error has a code, to be told from those
+// of the parser.
 func run(fn func(ctx context.Context, args []string) error) func(*cobra.Command, []string) error {
 	return func(c *cobra.Command, args []string) error {
-		return withExit(exitBroken, fn(c.Context(), args))
+		return withExit(exitUnclassified, fn(c.Context(), args))
 	}
 }

@@ -69,7 +69,7 @@ func serve(ctx context.Context, cfg *config.Config) error {
 	options := engineOptions(cfg, store, log)
 	if archived != nil {
 		// Or nothing could ever be archived, and so nothing trimmed.
-		if err := archived.Fits(ctx, store); errors.Is(err, archive.ErrOther) {
+		if err := archived.Fits(ctx, store); errors.Is(err, archive.ErrOther) || errors.Is(err, persistence.ErrCorrupt) {
 			return archiveFailed(err)
 		} else if err != nil {
 			return startFailed(ctx, err)
@@ -153,7 +153,7 @@ func startFailed(ctx context.Context, err error) error {
 func archiveFailed(err error) error {
 	switch {
 	case errors.Is(err, archive.ErrOther):
-		return failf(exitUsage, "%v\nStart without archive, or with the folder that belongs to this store", err)
+		return failf(exitUsage, "%v\nName another folder, in which an archive begins with the state of now, or the one that belongs to this store, or start without archive", err)
 	case errors.Is(err, persistence.ErrCorrupt):
 		return failf(exitBroken, "the archive: %v\nBring what is missing back from a copy of the folder, or start without archive", err)
 	}
@@ -245,6 +245,10 @@ func gatewayOptions(cfg *config.Config, token string, log *slog.Logger) gateway.
 	o := gateway.Options{Log: log, BodyBytes: l.BodyBytes, HeaderBytes: l.HeaderBytes, Connections: l.Connections,
 		IdleTimeout: config.Ms(t.IdleTimeoutMs), ReadTimeout: config.Ms(t.ReadTimeoutMs), WriteTimeout: config.Ms(t.WriteTimeoutMs),
 		OperatorToken: token, RateEntries: l.RateEntries, TrustedProxies: cfg.TrustedProxies}
+	s := &cfg.Stream
+	o.Stream = gateway.StreamOptions{Connections: s.Connections, ConnectionsPerAddress: s.ConnectionsPerAddress,
+		MessagesPerSecond: s.MessagesPerSecond, QueueBytes: s.QueueBytes, Stall: config.Ms(s.StallMs), Interval: config.Ms(s.IntervalMs),
+		PingInterval: config.Ms(s.PingIntervalMs), PingTimeout: config.Ms(s.PingTimeoutMs)}
 	version := buildVersion()
 	o.Build = gateway.Build{Version: version.Version, Commit: version.Commit}
 	if !cfg.NoRateLimits {

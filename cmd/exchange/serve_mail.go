@@ -2,6 +2,8 @@ package main
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	netmail "net/mail"
 	"path/filepath"
 
@@ -45,6 +47,10 @@ func sendMail(exchange string, send func(context.Context, mail.Message) error) f
 		} else {
 			message.Subject, message.Text = w.Refused(d.Details)
 		}
-		return send(ctx, message)
+		err := send(ctx, message)
+		if errors.Is(err, mail.ErrNever) {
+			return fmt.Errorf("%w: %w", err, actors.ErrNeverMailed)
+		}
+		return err
 	}
 }

@@ -106,6 +106,9 @@ func (c *client) failed(line []byte) error {
 
 // isTerminal reports whether somebody may be watching. Tests replace it.
 var isTerminal = func(w io.Writer) bool {
+	if o, ok := w.(*outputWriter); ok {
+		w = o.to
+	}
 	f, ok := w.(*os.File)
 	if !ok {
 		return false

@@ -15,6 +15,17 @@ func (b *Book) Best(side Side) (money.Price, bool) {
 	return b.levels.at(l.bestLevel()).price, true
 }
 
+// At is the level at a price of a side; false when nothing rests there.
+func (b *Book) At(side Side, price money.Price) (Level, bool) {
+	if price < 1 {
+		return Level{Price: price}, false
+	}
+	if _, n := b.side(side).find(keyOf(side, price)); n != 0 {
+		return b.level(n), true
+	}
+	return Level{Price: price}, false
+}
+
 // Len is the number of resting orders, both sides together.
 func (b *Book) Len() int { return b.ids.count }
 

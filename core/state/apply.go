@@ -100,6 +100,7 @@ func (s *State) account(a *event.Account) error {
 	}
 	s.accounts = append(s.accounts, &Account{ID: a.ID, Name: a.Name, Email: a.Email})
 	s.names[a.Name] = a.ID
+	s.trades = append(s.trades, 1)
 	return nil
 }
 
@@ -216,6 +217,7 @@ func (s *State) order(p *Pair, r *event.Record, e *Effects) error {
 			return err
 		}
 		p.Market.Trade(r.TimeUs, t.Price, t.Amount)
+		s.countTrade(o.Account, t.MakerAccount)
 		if maker.Remaining == 0 {
 			s.close(p, maker, false, r.TimeUs, e)
 		}

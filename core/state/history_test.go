@@ -203,7 +203,7 @@ func TestDrawnHistoriesHaveRecordsOfEveryKindAndEveryMoveOfAWithdraw(t *testing.
 				if r.Kind == event.KindWithdraw && r.Withdraw.ID < s.LastWithdraw() {
 					seen["an id behind a higher one"]++
 				}
-				if len(s.Withdraws()) > 2 && len(s.Outbox()) > 2 {
+				if len(s.Withdraws()) > 2 && s.Mails() > 2 {
 					seen["several pending"]++
 				}
 			})

@@ -22,8 +22,8 @@ import (
 // order of their numbers. Numbers are uvarints, texts have their length before them. What follows from
 // the rest (names, open orders by account) is not stored.
 //
-// Version 1 had no withdraws, mails, maintenance, frost, fees and halts, and of a market only its two
-// counters. It is still read.
+// Version 1 had no withdraws, mails, maintenance, frost, fees, halts and counts of trades, and of a market only
+// its two counters. It is still read.
 const (
 	imageMagic   = "exchange state\n"
 	imageVersion = 2
@@ -35,7 +35,7 @@ var ErrImage = errors.New("damaged or unknown snapshot")
 // AppendTo writes the whole state behind dst. Equal states have equal images.
 func (s *State) AppendTo(dst []byte) []byte {
 	w := writer(append(append(dst, imageMagic...), imageVersion))
-	w.uint(s.seq, uint64(s.timeUs), s.lastOrder, s.lastTrade, uint64(len(s.deposits)), s.lastWithdraw, s.lastMail)
+	w.uint(s.seq, uint64(s.timeUs), s.lastOrder, s.lastTrade, uint64(len(s.deposits)), s.lastWithdraw, s.lastMail, s.trades[0])
 	w.uint(uint64(len(s.currencies)))
 	for i := range s.currencies {
 		c := &s.currencies[i]
@@ -45,6 +45,7 @@ func (s *State) AppendTo(dst []byte) []byte {
 	w.uint(uint64(len(s.accounts)))
 	for _, a := range s.accounts {
 		w.account(a)
+		w.uint(s.trades[a.ID])
 	}
 	w.uint(uint64(len(s.keys)))
 	for _, k := range s.keys {
@@ -147,9 +148,8 @@ func (w *writer) withdraws(s *State) {
 	for _, id := range slices.Sorted(maps.Keys(s.withdraws)) {
 		w.withdraw(s.withdraws[id])
 	}
-	w.uint(uint64(len(s.outbox)))
-	for i := range s.outbox {
-		m := &s.outbox[i]
+	w.uint(uint64(s.Mails()))
+	for m := range s.MailsAfter(0) {
 		w.uint(m.ID, uint64(m.TimeUs))
 		w.withdraw(&m.Withdraw)
 	}
@@ -192,8 +192,9 @@ func Decode(image []byte) (s *State, err error) {
 	s = New()
 	s.seq, s.timeUs, s.lastOrder, s.lastTrade = r.uint(), int64(r.uint()), r.uint(), r.uint()
 	deposits := r.uint()
+	s.trades[0] = 0
 	if r.version >= 2 {
-		s.lastWithdraw, s.lastMail = r.uint(), r.uint()
+		s.lastWithdraw, s.lastMail, s.trades[0] = r.uint(), r.uint(), r.uint()
 	}
 	for range r.entries {
 		r.currency(s)
@@ -365,9 +366,14 @@ func (r *reader) account(s *State) {
 		past = append(past, p)
 	}
 	a.ClientIDs.Restore(closed, past)
+	s.trades[id] = 0
 	if r.version >= 2 {
 		a.Frozen = r.bool()
 		r.fees(a)
+		s.trades[id] = r.uint()
+		if in := s.trades[0]; in != 0 && s.trades[id] > in {
+			r.fail("more trades than there were in all, of account " + a.Name)
+		}
 	}
 }
 
@@ -413,7 +419,7 @@ func (r *reader) withdraws(s *State) {
 	}
 	last = 0
 	for range r.entries {
-		m := Mail{ID: r.uint(), TimeUs: int64(r.uint()), Withdraw: r.withdraw(s)}
+		m := &Mail{ID: r.uint(), TimeUs: int64(r.uint()), Withdraw: r.withdraw(s)}
 		if r.err != "" || m.ID <= last || m.ID > s.lastMail {
 			r.fail("a mail that is not in order, or has an id that was not given yet")
 			return
@@ -422,8 +428,25 @@ func (r *reader) withdraws(s *State) {
 			r.fail("a mail about what none is sent about")
 			return
 		}
+		if r.checkMail(s, m); r.err != "" {
+			return
+		}
 		last = m.ID
-		s.outbox = append(s.outbox, m)
+		s.post(m)
+	}
+}
+
+// checkMail holds what bounds the outbox.
+func (r *reader) checkMail(s *State, m *Mail) {
+	if m.Withdraw.Status == event.WithdrawRefused {
+		if own := s.Account(m.Withdraw.Account).rare; own != nil && len(own.notices) >= MaxNotices {
+			r.fail("more mails of refusals than are kept for an account")
+		}
+		return
+	}
+	w := s.withdraws[m.Withdraw.ID]
+	if w == nil || w.Status != event.WithdrawNew || w.Account != m.Withdraw.Account || w.Issue != m.Withdraw.Issue || s.outbox.codes[w.ID] != 0 {
+		r.fail("a mail with a code that is of no use")
 	}
 }
 

@@ -65,21 +65,20 @@ func clientID(s string) event.ClientID {
 // goldenImage is the image of oneOfEach in the newest version, fullImage that of everything, and firstImage
 // that of oneOfEach in version 1. Stores hold such images: the stored format may not change, and where these
 // tests fail it is the code that is wrong.
-const goldenImage = "65786368616e67652073746174650a021233060102000003034254438080a8ec85afd1b10100000003555344808090bbbad6adf00d00000003455448000000000305616c69636511616c696365406578" +
-	"616d706c652e6f726702018080a6adf2bfe0a80100808088fccdbcc323000280ae80c9bfd7e85800000001010566697273740101000003626f6200020180b29df190eff008000000028080fcc4f7fec4" +
-	"970d008080c8dcbda1dfbf0200010104706173740401000005686f75736500020180cee4cd020000000280d293ad0300000000000000010107616c6963652d3107010a31302e302e302e302f38050673" +
-	"65616c6564090102036f6e6501018094ebdc030374776f020280c8afa0250000000002074254435f555344010206013300063380d293ad0380d6c28c0428012100008094ebdc038094ebdc038094ebdc" +
-	"038094ebdc0380e1eb17000301030280d293ad038084af5f8084af5f200002020180d6c28c0480c2d72f80c2d72f1f0002060180989abc0480c2d72f80c2d72f33046f70656e074554485f5553440302" +
-	"0000000000000000000000"
+const goldenImage = "65786368616e67652073746174650a02123306010200000203034254438080a8ec85afd1b10100000003555344808090bbbad6adf00d00000003455448000000000305616c69636511616c6963654065" +
+	"78616d706c652e6f726702018080a6adf2bfe0a80100808088fccdbcc323000280ae80c9bfd7e8580000000101056669727374010100000203626f6200020180b29df190eff008000000028080fcc4f7" +
+	"fec4970d008080c8dcbda1dfbf020001010470617374040100000205686f75736500020180cee4cd020000000280d293ad030000000000000001010107616c6963652d3107010a31302e302e302e302f" +
+	"3805067365616c6564090102036f6e6501018094ebdc030374776f020280c8afa0250000000002074254435f555344010206013300063380d293ad0380d6c28c0428012100008094ebdc038094ebdc03" +
+	"8094ebdc038094ebdc0380e1eb17000301030280d293ad038084af5f8084af5f200002020180d6c28c0480c2d72f80c2d72f1f0002060180989abc0480c2d72f80c2d72f33046f70656e074554485f55" +
+	"534403020000000000000000000000"
 
-const fullImage = "65786368616e67652073746174650a0228f607060102050703034254438080a8ec85afd1b10100000003555344808090bbbad6adf00d008080f8c4918df494040003455448000000000305616c696365" +
-	"11616c696365406578616d706c652e6f726702018080a6adf2bfe0a8010080808cfaf49aa535000280ae80c9bfd7e8580000000101056669727374010100020164c80102ac0280c2d72f03626f620002" +
-	"0180b29df190eff0080000000280808480e6f1d0820900808098b5c9ff81a3050001010470617374040101010200900305686f75736500020180cee4cd020000000280d293ad03000000000000000101" +
-	"07616c6963652d3107010a31302e302e302e302f3805067365616c6564090102036f6e6501018094ebdc030374776f020280c8afa0250201010180c2d72f0ae9070566697273740002ef070202020280" +
-	"a8d6b90714ea07067365636f6e640001ea07000502ea0702020280a8d6b9070aea07067365636f6e640001ea070004ec0704010180c2d72f0aec0701340001ec070005ed0705010180c2d72f0aed0701" +
-	"350001ed070006ef0701010180c2d72f0ae9070566697273740002ef070107f50704010180c2d72f28ec0701340d6e6f207375636820706c61636501ec0700010c6261636b206174206e6f6f6e020742" +
-	"54435f555344010206013300063380d293ad0380d6c28c0428012100008094ebdc038094ebdc038094ebdc038094ebdc0380e1eb17000301030280d293ad038084af5f8084af5f200002020180d6c28c" +
-	"0480c2d72f80c2d72f1f0002060180989abc0480c2d72f80c2d72f33046f70656e074554485f55534403020000280100000000000000"
+const fullImage = "65786368616e67652073746174650a0228f60706010205070203034254438080a8ec85afd1b10100000003555344808090bbbad6adf00d008080f8c4918df494040003455448000000000305616c6963" +
+	"6511616c696365406578616d706c652e6f726702018080a6adf2bfe0a8010080808cfaf49aa535000280ae80c9bfd7e8580000000101056669727374010100020164c80102ac0280c2d72f0203626f62" +
+	"00020180b29df190eff0080000000280808480e6f1d0820900808098b5c9ff81a305000101047061737404010101020090030205686f75736500020180cee4cd020000000280d293ad03000000000000" +
+	"0001010107616c6963652d3107010a31302e302e302e302f3805067365616c6564090102036f6e6501018094ebdc030374776f020280c8afa0250201010180c2d72f0ae9070566697273740002ef0702" +
+	"02020280a8d6b90714ea07067365636f6e640001ea07000206ef0701010180c2d72f0ae9070566697273740002ef070107f50704010180c2d72f28ec0701340d6e6f207375636820706c61636501ec07" +
+	"00010c6261636b206174206e6f6f6e02074254435f555344010206013300063380d293ad0380d6c28c0428012100008094ebdc038094ebdc038094ebdc038094ebdc0380e1eb17000301030280d293ad" +
+	"038084af5f8084af5f200002020180d6c28c0480c2d72f80c2d72f1f0002060180989abc0480c2d72f80c2d72f33046f70656e074554485f55534403020000280100000000000000"
 
 const firstImage = "65786368616e67652073746174650a01123306010203034254438080a8ec85afd1b10100000003555344808090bbbad6adf00d00000003455448000000000305616c69636511616c696365406578616d" +
 	"706c652e6f726702018080a6adf2bfe0a80100808088fccdbcc323000280ae80c9bfd7e8580000000101056669727374010103626f6200020180b29df190eff008000000028080fcc4f7fec4970d0080" +
@@ -122,8 +121,18 @@ func TestAnImageOfVersion1IsStillRead(t *testing.T) {
 		*m = market.Market{UpdateID: m.UpdateID, TimeUs: m.TimeUs}
 		want.pairs[i].noteBest(want.pairs[i].timeUs)
 	}
+	clear(want.trades)
 	if s.Hash() != want.Hash() {
 		t.Error("it is another state")
+	}
+	// Nobody will ever know how many trades there were; of an account that is opened from now on everybody will.
+	apply(t, s, event.Record{Kind: event.KindAccount, TimeUs: 60, Account: event.Account{ID: 4, Name: "dave"}})
+	if back, err := Decode(s.AppendTo(nil)); err != nil || !back.SinceVersion1() || back.Hash() != s.Hash() || New().SinceVersion1() {
+		t.Errorf("its image in the newest version: %v", err)
+	} else if _, known := back.TradeCount(1); known {
+		t.Error("the trades of version 1 have been counted")
+	} else if _, known := back.TradeCount(4); !known {
+		t.Error("the trades of a new account have not been counted")
 	}
 }
 
@@ -205,8 +214,8 @@ func endEverything(s *State) {
 		}
 		records = append(records, event.Record{Kind: event.KindWithdrawMoved, WithdrawMoved: moves})
 	}
-	for i := range s.outbox {
-		records = append(records, mailed(s.outbox[i].ID))
+	for m := range s.MailsAfter(0) {
+		records = append(records, mailed(m.ID))
 	}
 	for _, p := range s.pairs {
 		r := halt(p.Number, !p.Halted)
@@ -281,6 +290,7 @@ func TestImpossibleStatesAreRefused(t *testing.T) {
 	f("an order above its counter", func(s *State) { s.pairs[0].lastOrder = 2 })
 	f("an order counter above the engine's", func(s *State) { s.pairs[0].lastOrder = 99 })
 	f("a trade counter above the engine's", func(s *State) { s.pairs[0].lastTrade = 99 })
+	f("an account of more trades than there were", func(s *State) { s.trades[1] = s.trades[0] + 1 })
 	f("an order in two books", func(s *State) {
 		o, _ := s.pairs[0].Book.Get(2)
 		s.pairs[1].Book.Add(o)
@@ -301,7 +311,7 @@ func TestImpossibleWithdrawsMailsAndFeesAreRefused(t *testing.T) {
 		t.Helper()
 		impossible(t, what, everything(), spoil, text)
 	}
-	// Pending are 1, new, and 2, verified; in the outbox are mails 2, 4, 5, 6 and 7.
+	// Pending are 1, new, and 2, verified; in the outbox are mails 6, with the code of 1, and 7, of the refusal of 4.
 	for _, status := range []uint8{0, event.WithdrawApproved, event.WithdrawRefused, event.WithdrawCancelled, 255} {
 		f(fmt.Sprint("a pending withdraw of status ", status), func(s *State) { s.withdraws[1].Status = status }, "a withdraw that is not pending")
 	}
@@ -317,14 +327,27 @@ func TestImpossibleWithdrawsMailsAndFeesAreRefused(t *testing.T) {
 	f("a withdraw of a negative amount", func(s *State) { s.withdraws[1].Amount = -1 }, "too large")
 	f("a withdraw without a code", func(s *State) { s.withdraws[1].Issue = 0 }, "amount or code")
 
-	mail := func(change func(m *Mail)) func(s *State) { return func(s *State) { change(&s.outbox[1]) } }
-	f("mail 0", func(s *State) { s.outbox[0].ID = 0 }, "a mail that is not in order")
-	f("a mail twice", mail(func(m *Mail) { m.ID = 2 }), "a mail that is not in order")
-	f("mails that are not in order", func(s *State) { s.outbox[0].ID, s.outbox[1].ID = s.outbox[1].ID, s.outbox[0].ID }, "a mail that is not in order")
+	mail := func(change func(m *Mail)) func(s *State) { return func(s *State) { change(s.Mail(6)) } }
+	notice := func(change func(m *Mail)) func(s *State) { return func(s *State) { change(s.Mail(7)) } }
+	f("mail 0", mail(func(m *Mail) { m.ID = 0 }), "a mail that is not in order")
+	f("a mail twice", notice(func(m *Mail) { m.ID = 6 }), "a mail that is not in order")
+	f("mails that are not in order", notice(func(m *Mail) { m.ID = 5 }), "a mail that is not in order")
 	f("a mail above the counter", func(s *State) { s.lastMail = 6 }, "an id that was not given yet")
-	f("a mail about a withdraw that there never was", mail(func(m *Mail) { m.Withdraw.ID = 6 }), "about what none is sent about")
+	const useless = "a mail with a code that is of no use"
+	f("a code for a withdraw that is not pending", mail(func(m *Mail) { m.Withdraw.ID = 4 }), useless)
+	f("a code for a withdraw that is verified", mail(func(m *Mail) { m.Withdraw.ID = 2 }), useless)
+	f("a code for another account", mail(func(m *Mail) { m.Withdraw.Account = 2 }), useless)
+	f("an old code", mail(func(m *Mail) { m.Withdraw.Issue = 1 }), useless)
+	f("two mails with one code", notice(func(m *Mail) { m.Withdraw = everything().Mail(6).Withdraw }), useless)
+	f("a notice too many", func(s *State) {
+		for range MaxNotices {
+			s.lastMail++
+			s.outbox.put(&Mail{ID: s.lastMail, Withdraw: s.Mail(7).Withdraw})
+		}
+	}, "more mails of refusals than are kept")
+	f("a mail about a withdraw that there never was", notice(func(m *Mail) { m.Withdraw.ID = 6 }), "about what none is sent about")
 	for _, status := range []uint8{0, event.WithdrawVerified, event.WithdrawApproved, event.WithdrawCancelled} {
-		f(fmt.Sprint("a mail about a withdraw of status ", status), mail(func(m *Mail) { m.Withdraw.Status = status }), "about what none is sent about")
+		f(fmt.Sprint("a mail about a withdraw of status ", status), notice(func(m *Mail) { m.Withdraw.Status = status }), "about what none is sent about")
 	}
 	f("a mail about no account", mail(func(m *Mail) { m.Withdraw.Account = 0 }), "a withdraw of no account")
 	f("a mail about an unknown account", mail(func(m *Mail) { m.Withdraw.Account = 4 }), "a withdraw of no account")
@@ -352,6 +375,7 @@ func TestAnImageOfAReserveThatNothingExplainsDoesNotPassTheCheck(t *testing.T) {
 	f := func(what string, spoil func(s *State), text string) {
 		t.Helper()
 		s := everything()
+		s.unmail(6) // of withdraw 1
 		spoil(s)
 		back, err := Decode(s.AppendTo(nil))
 		if err != nil {
@@ -375,15 +399,15 @@ func TestAnImageOfAReserveThatNothingExplainsDoesNotPassTheCheck(t *testing.T) {
 func TestAReferenceThatIsThereTwiceIsRefused(t *testing.T) {
 	image := func(references ...string) []byte {
 		w := writer(append([]byte(imageMagic), imageVersion))
-		w.uint(0, 0, 0, 0, uint64(len(references)), 0, 0) // counters
+		w.uint(0, 0, 0, 0, uint64(len(references)), 0, 0, 1) // counters
 		w.uint(1)
 		w.text("BTC")
 		w.uint(1, 0, 0, 0) // deposited and withdrawn
 		w.uint(1)
 		w.text("alice")
 		w.text("")
-		w.uint(0, 0, 0, 0, 0) // holdings, closed, past, frozen, fees
-		w.uint(0)             // keys
+		w.uint(0, 0, 0, 0, 0, 1) // holdings, closed, past, frozen, fees, trades
+		w.uint(0)                // keys
 		w.uint(uint64(len(references)))
 		for _, name := range references {
 			w.text(name)
@@ -419,7 +443,7 @@ func TestHugeCountsInAnImageTakeNoMemory(t *testing.T) {
 	// message, or pairs.
 	for lists := range 9 {
 		w := writer(append([]byte(imageMagic), imageVersion))
-		w.uint(0, 0, 0, 0, 0, math.MaxUint64, math.MaxUint64) // all ids of withdraws and mails are given
+		w.uint(0, 0, 0, 0, 0, math.MaxUint64, math.MaxUint64, 1) // all ids of withdraws and mails are given
 		for range lists {
 			w.uint(0)
 		}

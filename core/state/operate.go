@@ -2,7 +2,6 @@ package state
 
 import (
 	"fmt"
-	"slices"
 
 	"exchange/core/event"
 	"exchange/core/money"
@@ -12,11 +11,7 @@ import (
 func (s *State) operate(r *event.Record) error {
 	switch r.Kind {
 	case event.KindMailed:
-		i := slices.IndexFunc(s.outbox, func(m Mail) bool { return m.ID == r.Mailed.ID })
-		if i < 0 {
-			return fmt.Errorf("mail %d is not in the outbox", r.Mailed.ID)
-		}
-		s.outbox = slices.Delete(s.outbox, i, i+1)
+		s.unmail(r.Mailed.ID) // it may have become useless while it was being sent
 	case event.KindHalt:
 		p := s.Pair(r.Pair)
 		if p == nil || p.Halted == r.Halt.Halted {

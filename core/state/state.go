@@ -22,12 +22,13 @@ type State struct {
 	keyNames   map[string]uint32 // public key -> number
 	references map[string]uint64 // deposit reference -> deposit
 	deposits   []Deposit         // by id-1
+	trades     []uint64          // 1 + how many each account ever had, by id; in front: 1 + how many in all; 0: nobody counted
 
 	lastOrder    uint64 // highest id given to an order or a cancel
 	lastTrade    uint64
 	withdraws    map[uint64]*Withdraw // the pending ones, by id
 	lastWithdraw uint64
-	outbox       []Mail // by id; not sent yet
+	outbox       outbox
 	lastMail     uint64
 	maintenance  event.Maintenance
 
@@ -79,6 +80,7 @@ type Account struct {
 type rare struct {
 	withdraws []*Withdraw         // pending, by id
 	fees      map[uint16]FeeRates // of its own, by pair
+	notices   []uint64            // mails that a withdraw was refused, by id; not sent yet
 }
 
 func (a *Account) own() *rare {
@@ -128,13 +130,6 @@ func (w *Withdraw) Pending() bool {
 	return w.Status == event.WithdrawNew || w.Status == event.WithdrawVerified
 }
 
-// A Mail is one that is to be sent about a withdraw: with its code, or that it was refused.
-type Mail struct {
-	ID       uint64
-	TimeUs   int64
-	Withdraw Withdraw // as it was when the mail was written
-}
-
 // A Key is an API key with its newest nonce.
 type Key struct {
 	event.Key
@@ -169,7 +164,7 @@ type Effects struct {
 // New is the state before the first record.
 func New() *State {
 	return &State{names: map[string]uint32{}, keyNames: map[string]uint32{}, references: map[string]uint64{},
-		withdraws: map[uint64]*Withdraw{}}
+		withdraws: map[uint64]*Withdraw{}, trades: []uint64{1}}
 }
 
 // Seq is the sequence of the last applied record.
@@ -201,6 +196,15 @@ func (s *State) Deposit(reference string) (id uint64, d Deposit) {
 		d = s.deposits[id-1]
 	}
 	return id, d
+}
+
+// Deposits gives all deposits, in the order of their ids.
+func (s *State) Deposits(yield func(id uint64, d Deposit) bool) {
+	for i, d := range s.deposits {
+		if !yield(uint64(i+1), d) {
+			return
+		}
+	}
 }
 
 // Pair is the pair with that number, nil if there is none.
@@ -240,9 +244,6 @@ func (s *State) Withdraws() map[uint64]*Withdraw { return s.withdraws }
 
 // LastWithdraw is the highest id given to a withdraw.
 func (s *State) LastWithdraw() uint64 { return s.lastWithdraw }
-
-// Outbox are the mails that are to be sent, oldest first. Read only.
-func (s *State) Outbox() []Mail { return s.outbox }
 
 // Maintenance says whether the exchange is in maintenance, and what clients are told.
 func (s *State) Maintenance() event.Maintenance { return s.maintenance }

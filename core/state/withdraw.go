@@ -21,11 +21,17 @@ func (s *State) withdraw(r *event.Record) error {
 		return fmt.Errorf("a withdraw of %d units", int64(w.Amount))
 	}
 	s.lastWithdraw = max(s.lastWithdraw, w.ID) // neighbours of two accounts may be swapped
-	made := &Withdraw{ID: w.ID, Account: w.Account, Currency: w.Currency, Amount: w.Amount, Status: event.WithdrawNew, TimeUs: r.TimeUs,
-		Address: w.Address, Issue: 1, IssuedUs: r.TimeUs}
+	made := NewWithdraw(r)
 	s.pend(a, made)
 	s.mail(r.TimeUs, made)
 	return s.useNonce(w.Key, w.Account, w.Nonce)
+}
+
+// NewWithdraw is the withdraw that a record of one asks for.
+func NewWithdraw(r *event.Record) *Withdraw {
+	w := &r.Withdraw
+	return &Withdraw{ID: w.ID, Account: w.Account, Currency: w.Currency, Amount: w.Amount, Status: event.WithdrawNew, TimeUs: r.TimeUs,
+		Address: w.Address, Issue: 1, IssuedUs: r.TimeUs}
 }
 
 func (s *State) pend(a *Account, w *Withdraw) {
@@ -46,6 +52,7 @@ func (s *State) withdrawMoved(r *event.Record, e *Effects) error {
 		return fmt.Errorf("withdraw %d goes from status %d to %d", m.ID, w.Status, m.To)
 	}
 	w.Status, w.Details = m.To, m.Details
+	s.unmail(s.outbox.codes[w.ID]) // it is not to be confirmed any more
 	if !w.Pending() {
 		s.unpend(w)
 		e.Withdraw = w
@@ -94,10 +101,4 @@ func (s *State) codeRefused(r *event.Record) error {
 		w.Tries++
 	}
 	return s.useNonce(c.Key, c.Account, c.Nonce)
-}
-
-// mail puts one about a withdraw into the outbox.
-func (s *State) mail(timeUs int64, w *Withdraw) {
-	s.lastMail++
-	s.outbox = append(s.outbox, Mail{ID: s.lastMail, TimeUs: timeUs, Withdraw: *w})
 }

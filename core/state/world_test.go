@@ -24,11 +24,12 @@ type world struct {
 	frozen       map[uint32]bool
 	maintenance  event.Maintenance
 	own          map[uint32]map[uint16]FeeRates // by account and pair
+	trades       map[uint32]uint64              // by account; 0: all
 }
 
 func newWorld() *world {
 	return &world{in: map[uint16]money.Balance{}, out: map[uint16]money.Balance{}, nonces: map[uint32]uint64{}, halted: map[uint16]bool{},
-		frozen: map[uint32]bool{}, own: map[uint32]map[uint16]FeeRates{}}
+		frozen: map[uint32]bool{}, own: map[uint32]map[uint16]FeeRates{}, trades: map[uint32]uint64{}}
 }
 
 func (w *world) note(r *event.Record) {
@@ -38,6 +39,11 @@ func (w *world) note(r *event.Record) {
 		w.in[r.Deposit.Currency] = w.in[r.Deposit.Currency].Add(r.Deposit.Amount.Balance())
 	case event.KindOrder:
 		w.use(r.Order.Key, r.Order.Nonce)
+		for i := range r.Order.Trades {
+			for account := range map[uint32]bool{0: true, r.Order.Account: true, r.Order.Trades[i].MakerAccount: true} {
+				w.trades[account]++
+			}
+		}
 	case event.KindCancel:
 		w.use(r.Cancel.Key, r.Cancel.Nonce)
 	case event.KindRefusal:
@@ -88,6 +94,7 @@ func (w *world) move(r *event.Record) {
 	i := w.at(m.ID)
 	k := w.withdraws[i]
 	k.Status, k.Details = m.To, m.Details
+	w.useless(k.ID)
 	if m.To == event.WithdrawVerified {
 		w.withdraws[i] = k
 		return
@@ -107,8 +114,30 @@ func (w *world) at(id uint64) int {
 }
 
 func (w *world) mail(timeUs int64, k Withdraw) {
+	w.useless(k.ID)
 	w.lastMail++
 	w.mails = append(w.mails, Mail{ID: w.lastMail, TimeUs: timeUs, Withdraw: k})
+	var notices []uint64
+	for _, m := range w.mails {
+		if m.Withdraw.Account == k.Account && m.Withdraw.Status == event.WithdrawRefused {
+			notices = append(notices, m.ID)
+		}
+	}
+	if len(notices) > MaxNotices {
+		w.mails = slices.DeleteFunc(w.mails, func(m Mail) bool { return m.ID == notices[0] })
+	}
+}
+
+// useless takes the mail with the code of a withdraw out.
+func (w *world) useless(withdraw uint64) {
+	w.mails = slices.DeleteFunc(w.mails, func(m Mail) bool { return m.Withdraw.ID == withdraw && m.Withdraw.Status == event.WithdrawNew })
+}
+
+func mailsOf(s *State) (list []Mail) {
+	for m := range s.MailsAfter(0) {
+		list = append(list, *m)
+	}
+	return list
 }
 
 func (w *world) use(key uint32, nonce uint64) {
@@ -152,8 +181,8 @@ func (w *world) differs(s *State) string {
 		}
 		of[k.Account] = append(of[k.Account], k)
 	}
-	if !slices.Equal(s.Outbox(), w.mails) {
-		return fmt.Sprintf("the outbox is %+v, want %+v", s.Outbox(), w.mails)
+	if out := mailsOf(s); !slices.Equal(out, w.mails) {
+		return fmt.Sprintf("the outbox is %+v, want %+v", out, w.mails)
 	}
 	if s.Maintenance() != w.maintenance {
 		return fmt.Sprintf("maintenance is %+v, want %+v", s.Maintenance(), w.maintenance)
@@ -161,6 +190,11 @@ func (w *world) differs(s *State) string {
 	for _, p := range s.Pairs() {
 		if p.Halted != w.halted[p.Number] {
 			return fmt.Sprintf("the halt of %s is %v", p.Name, p.Halted)
+		}
+	}
+	for account := range uint32(len(s.Accounts()) + 1) {
+		if n, known := s.TradeCount(account); n != w.trades[account] || !known {
+			return fmt.Sprintf("account %d had %d trades (known: %v), want %d", account, n, known, w.trades[account])
 		}
 	}
 	for _, a := range s.Accounts() {

@@ -2,56 +2,56 @@
 // batches, compressed and with a checksum. Together they are the journal from its first record on.
 //
 //	a, err := archive.Open(dir)
-//	err = a.Save(ctx, store, upTo) // before store.Trim(ctx, token, upTo)
-//	err = a.Read(ctx, 0, fn)       // every batch there is, verified
+//	trim, err := a.Save(ctx, store, upTo) // then store.Trim(ctx, token, trim)
+//	seq, image, err := a.Base(ctx)        // what it begins with: nothing, or a state
+//	err = a.Read(ctx, seq, fn)            // every batch there is, verified
+//
+// An archive belongs to one history. Sequences do not say which: another exchange has the same ones, and so has
+// a store that was restored and went another way. So the store never forgets the batch that the archive ends
+// with, and an archive is only continued from a journal that has the very same batch, byte by byte.
+//
+// An archive that is begun late, for a store that has forgotten its first records or never had them since it was
+// restored from a backup, begins with a base: the state of the older snapshot, as its image.
 //
 // A file is named journal-<first record>-<last record>.zst, with twenty digits each. It is written beside its
-// name, synced, and then renamed: what has the name is whole. Decompressed it is a line of text, then each
-// batch (its length and its two sequences as uvarints, and its bytes), and then a zero and the SHA-256 of
-// all before.
-//
-// An archive without its beginning is of no use, so none is begun late: not for a journal that was trimmed
-// before, and not for a store that was restored from a backup. Fits says so before the first Save does.
+// name, synced, and then renamed: what has the name is whole. It is of the form of package packed: a line of
+// text; the base, in pieces (length as uvarint, and bytes) and then a zero, which stands alone in all parts but
+// the first of an archive with a base; each batch (its length and its two sequences as uvarints, and its bytes),
+// and then a zero; and the checksum.
 package archive
 
 import (
-	"bufio"
 	"bytes"
 	"context"
-	"crypto/sha256"
-	"encoding/binary"
 	"errors"
 	"fmt"
-	"hash"
 	"io"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
-
-	"github.com/klauspost/compress/zstd"
 
 	"exchange/persistence"
 )
 
 const (
-	magic = "exchange journal 1\n"
+	magic = "exchange journal 2\n"
 	// fileBytes is from which size on the next batch starts another file, before compression.
 	fileBytes = 64 << 20
-	// maxBatch bounds one batch while reading: what is longer is damage.
-	maxBatch = 1 << 30
-	// window is how far back the compression looks. Damage that asks the reader for more memory is refused.
-	window = 8 << 20
+	// maxBatch bounds one batch while reading, and maxPiece one piece of a base: what is longer is damage.
+	maxBatch, maxPiece = 1 << 30, 1 << 20
 
 	partPrefix, partSuffix = "journal-", ".zst"
 	unfinished             = "unfinished-" // begins the name of a part that is being written
+	lockName               = "LOCK"
 )
 
 // ErrOther: the archive in the folder does not belong to the journal, or cannot be continued from it.
 var ErrOther = errors.New("the archive does not fit the journal")
 
-// An Archive is one folder. One process writes it; its methods may be called from any goroutine, but Save
-// from one at a time.
+var errLocked = errors.New("another process is writing this archive")
+
+// An Archive is one folder. Its methods may be called from any goroutine; of two Saves at once, also of two
+// processes, one fails.
 type Archive struct {
 	dir  string
 	part int // bytes of a part, from which on the next one begins
@@ -61,6 +61,7 @@ type Archive struct {
 type file struct {
 	name        string
 	first, last uint64
+	based       bool // it must begin with a state: there is no part before it, and it does not begin at record 1
 }
 
 func partName(first, last uint64) string {
@@ -103,6 +104,7 @@ func (a *Archive) files() ([]file, error) {
 		if n := len(list); n > 0 && f.first != list[n-1].last+1 {
 			return nil, fmt.Errorf("%w: in %s a part ends at record %d, and the next begins at %d", persistence.ErrCorrupt, a.dir, list[n-1].last, f.first)
 		}
+		f.based = len(list) == 0 && f.first > 1
 		list = append(list, f)
 	}
 	return list, nil
@@ -117,61 +119,122 @@ func (a *Archive) Bounds() (first, last uint64, err error) {
 	return list[0].first, list[len(list)-1].last, nil
 }
 
-var errEnough = errors.New("enough")
-
-// Fits is nil if the journal goes on where the archive ends, or earlier: then Save can add to it. Else ErrOther.
+// Fits is nil if the journal has the batch that the archive ends with, or the archive is empty: then Save can add
+// to it. Else ErrOther, or ErrCorrupt if the archive's last part is damaged.
 func (a *Archive) Fits(ctx context.Context, journal persistence.Journal) error {
-	_, last, err := a.Bounds()
-	if err != nil {
+	last, err := a.tail(ctx)
+	if err != nil || last == nil {
 		return err
 	}
-	err = journal.Read(ctx, last, func(uint64, uint64, []byte) error { return errEnough })
+	return a.continues(ctx, journal, last)
+}
+
+// A tail is the batch that an archive ends with.
+type tail struct {
+	prev, next uint64
+	data       []byte
+}
+
+// tail is nil if the archive is empty.
+func (a *Archive) tail(ctx context.Context) (*tail, error) {
+	list, err := a.files()
+	if err != nil || len(list) == 0 {
+		return nil, err
+	}
+	t := &tail{}
+	err = list[len(list)-1].read(ctx, discard, func(prev, next uint64, data []byte) error {
+		t.prev, t.next, t.data = prev, next, append(t.data[:0], data...)
+		return nil
+	})
+	return t, err
+}
+
+// continues is nil if the journal has the archive's last batch, byte by byte.
+func (a *Archive) continues(ctx context.Context, journal persistence.Journal, last *tail) error {
+	prev, next, data, err := persistence.First(ctx, journal, last.prev)
 	switch {
-	case err == nil, errors.Is(err, errEnough):
-		return nil
-	case !errors.Is(err, persistence.ErrCorrupt):
+	case errors.Is(err, persistence.ErrCorrupt):
+		why := strings.TrimPrefix(err.Error(), persistence.ErrCorrupt.Error()+": ") // the store is not damaged by it
+		return fmt.Errorf("%w: the archive in %s ends at record %d, and the journal does not have its last batch: %s", ErrOther, a.dir, last.next, why)
+	case err != nil:
 		return fmt.Errorf("reading the journal for the archive: %w", err)
+	case next == 0:
+		return fmt.Errorf("%w: the archive in %s ends at record %d, and the journal has no record after %d", ErrOther, a.dir, last.next, last.prev)
+	case prev != last.prev || next != last.next || !bytes.Equal(data, last.data):
+		return fmt.Errorf("%w: the archive in %s ends at record %d, and the journal has other records there: it is that of another exchange, or of one that was restored",
+			ErrOther, a.dir, last.next)
 	}
-	return a.doesNotFit(last, err)
+	return nil
 }
 
-func (a *Archive) doesNotFit(last uint64, err error) error {
-	if last == 0 {
-		return fmt.Errorf("%w: the journal's first records are gone already, so an archive in %s cannot be whole: %v", ErrOther, a.dir, err) //nolint:errorlint // the store is not damaged by it
-	}
-	return fmt.Errorf("%w: the archive in %s ends at record %d, and the journal does not go on from there: %v", ErrOther, a.dir, last, err) //nolint:errorlint
-}
-
-// Save takes what the journal has up to upTo, a batch's end, and the archive has not yet. It is durable
-// when Save returns.
-func (a *Archive) Save(ctx context.Context, journal persistence.Journal, upTo uint64) error {
-	_, last, err := a.Bounds()
+// Save takes what the journal has up to upTo, a batch's end, and the archive has not yet. It is durable when Save
+// returns. trim is up to where the store may forget its journal: not above upTo, and so that the batch stays
+// that the archive ends with.
+func (a *Archive) Save(ctx context.Context, store persistence.Store, upTo uint64) (trim uint64, err error) {
+	unlock, err := lock(a.dir)
 	if err != nil {
-		return err
+		return 0, fmt.Errorf("writing the archive: %w", err)
 	}
-	if upTo <= last {
-		return nil
-	}
+	defer unlock()
 	if err := a.clean(); err != nil {
-		return fmt.Errorf("writing the archive: %w", err)
+		return 0, fmt.Errorf("writing the archive: %w", err)
 	}
-	w := &writer{dir: a.dir, part: a.part, last: last}
+	last, err := a.tail(ctx)
+	if err != nil {
+		return 0, err
+	}
+	w := &writer{dir: a.dir, part: a.part}
 	defer w.discard()
-	begun := false
-	err = journal.Read(ctx, last, func(prev, next uint64, batch []byte) error {
-		begun = true
-		if next > upTo {
+	switch {
+	case last != nil:
+		if err := a.continues(ctx, store, last); err != nil {
+			return 0, err
+		}
+		w.prev, w.last = last.prev, last.next
+	case upTo == 0:
+		return 0, nil
+	default:
+		if w.base, w.last, err = findBase(ctx, store); err != nil {
+			return 0, err
+		}
+	}
+	err = store.Read(ctx, w.last, func(prev, next uint64, data []byte) error {
+		if next > upTo && w.base == nil { // a base is followed by a batch at least, by which the archive knows its journal
 			return errEnough
 		}
-		return w.add(prev, next, batch)
+		return w.add(prev, next, data)
 	})
-	if errors.Is(err, persistence.ErrCorrupt) && !begun {
-		return a.doesNotFit(last, err)
-	}
 	if err != nil && !errors.Is(err, errEnough) {
-		return fmt.Errorf("reading the journal for the archive: %w", err)
+		return 0, fmt.Errorf("reading the journal for the archive: %w", err)
 	}
-	return w.finish()
+	if err := w.finish(); err != nil {
+		return 0, err
+	}
+	return min(upTo, w.prev), nil
+}
+
+var errEnough = errors.New("enough")
+
+// findBase is what an empty archive begins with: nothing if the journal has its first record, else the image of
+// the oldest snapshot.
+func findBase(ctx context.Context, store persistence.Store) (image io.ReadCloser, seq uint64, err error) {
+	_, _, _, late := persistence.First(ctx, store, 0)
+	if late == nil {
+		return nil, 0, nil
+	}
+	if !errors.Is(late, persistence.ErrCorrupt) { // as the answer of a journal that begins late is
+		return nil, 0, fmt.Errorf("reading the journal for the archive: %w", late)
+	}
+	for back := 1; back >= 0; back-- {
+		seq, image, err = store.LoadSnapshot(ctx, back)
+		if !errors.Is(err, persistence.ErrNoSnapshot) {
+			break
+		}
+	}
+	if err != nil {
+		return nil, 0, fmt.Errorf("an archive cannot begin with the journal's first record (%v), nor with a snapshot: %w", late, err) //nolint:errorlint // the store is not damaged by it
+	}
+	return image, seq, nil
 }
 
 // clean removes what a crash left half written.
@@ -183,236 +246,4 @@ func (a *Archive) clean() error {
 		}
 	}
 	return err
-}
-
-// A writer writes parts.
-type writer struct {
-	dir         string
-	part        int
-	out         *os.File // nil between two parts
-	packed      *zstd.Encoder
-	sum         hash.Hash
-	first, last uint64 // records of the part; last also of the archive
-	size        int
-	head        []byte
-}
-
-func (w *writer) add(prev, next uint64, batch []byte) error {
-	if prev != w.last || len(batch) == 0 {
-		return fmt.Errorf("%w: a batch (%d, %d] of %d bytes comes at %d", persistence.ErrCorrupt, prev, next, len(batch), w.last)
-	}
-	if w.out != nil && w.size >= w.part {
-		if err := w.finish(); err != nil {
-			return err
-		}
-	}
-	if w.out == nil {
-		if err := w.begin(prev + 1); err != nil {
-			return err
-		}
-	}
-	w.head = binary.AppendUvarint(w.head[:0], uint64(len(batch)))
-	w.head = binary.AppendUvarint(binary.AppendUvarint(w.head, prev), next)
-	w.last, w.size = next, w.size+len(w.head)+len(batch)
-	return errors.Join(w.write(w.head), w.write(batch))
-}
-
-func (w *writer) write(b []byte) error {
-	w.sum.Write(b)
-	_, err := w.packed.Write(b)
-	return err
-}
-
-func (w *writer) begin(first uint64) (err error) {
-	if w.packed, err = zstd.NewWriter(nil, zstd.WithEncoderConcurrency(1), zstd.WithWindowSize(window)); err != nil {
-		return err
-	}
-	if w.out, err = os.CreateTemp(w.dir, unfinished); err != nil {
-		return fmt.Errorf("writing the archive: %w", err)
-	}
-	w.packed.Reset(w.out)
-	w.sum, w.first, w.size = sha256.New(), first, 0
-	return w.write([]byte(magic))
-}
-
-// finish makes the part durable and gives it its name.
-func (w *writer) finish() error {
-	if w.out == nil {
-		return nil
-	}
-	err := w.write([]byte{0})
-	if err == nil {
-		_, err = w.packed.Write(w.sum.Sum(nil))
-	}
-	name := filepath.Join(w.dir, partName(w.first, w.last))
-	err = errors.Join(err, w.packed.Close())
-	if err == nil {
-		err = w.out.Sync()
-	}
-	if err = errors.Join(err, w.out.Close()); err == nil {
-		err = os.Rename(w.out.Name(), name)
-	}
-	if err == nil {
-		err = syncDir(w.dir)
-	}
-	if err != nil {
-		return fmt.Errorf("writing the archive: %w", err)
-	}
-	w.out = nil
-	return nil
-}
-
-// discard removes what was not finished.
-func (w *writer) discard() {
-	if w.out != nil {
-		w.packed.Close() //nolint:errcheck // it is thrown away
-		w.out.Close()    //nolint:errcheck
-		os.Remove(w.out.Name())
-	}
-}
-
-func syncDir(dir string) error {
-	d, err := os.Open(dir)
-	if err != nil {
-		return err
-	}
-	return errors.Join(d.Sync(), d.Close())
-}
-
-// Read calls fn for each batch that ends above after, in order, until the end or fn's error. The slice is
-// valid during the call only. A part is verified before fn sees anything of it. ErrCorrupt if a part is
-// damaged or missing.
-func (a *Archive) Read(ctx context.Context, after uint64, fn func(prev, next uint64, batch []byte) error) error {
-	list, err := a.files()
-	if err != nil {
-		return err
-	}
-	if len(list) > 0 && list[0].first > after+1 {
-		return fmt.Errorf("%w: the archive in %s begins at record %d, so it does not follow record %d", persistence.ErrCorrupt, a.dir, list[0].first, after)
-	}
-	for _, f := range list {
-		if f.last <= after {
-			continue
-		}
-		if err := f.read(ctx, func(uint64, uint64, []byte) error { return nil }); err != nil {
-			return err
-		}
-		err := f.read(ctx, func(prev, next uint64, batch []byte) error {
-			if next <= after {
-				return nil
-			}
-			return fn(prev, next, batch)
-		})
-		if err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-func (f *file) damaged(format string, args ...any) error {
-	return fmt.Errorf("%w: %s: %s", persistence.ErrCorrupt, f.name, fmt.Sprintf(format, args...))
-}
-
-func (f *file) read(ctx context.Context, fn func(prev, next uint64, batch []byte) error) error {
-	in, err := os.Open(f.name)
-	if err != nil {
-		return fmt.Errorf("reading the archive: %w", err)
-	}
-	defer in.Close()
-	packed, err := zstd.NewReader(in, zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxWindow(window))
-	if err != nil {
-		return f.damaged("it cannot be decompressed: %v", err)
-	}
-	defer packed.Close()
-	sum := sha256.New()
-	r := &summing{in: bufio.NewReaderSize(packed, 1<<16), sum: sum}
-	head := make([]byte, len(magic))
-	if _, err := io.ReadFull(r, head); err != nil {
-		return f.damaged("it does not begin as a part of a journal: %v", err)
-	}
-	if string(head) != magic {
-		return f.damaged("it does not begin as a part of a journal")
-	}
-	at := f.first - 1
-	var batch []byte
-	for ctx.Err() == nil {
-		n, err := binary.ReadUvarint(r)
-		if err != nil {
-			return f.damaged("it is cut off after record %d: %v", at, err)
-		}
-		if n == 0 {
-			return f.verify(r, at, sum.Sum(nil))
-		}
-		prev, err1 := binary.ReadUvarint(r)
-		next, err2 := binary.ReadUvarint(r)
-		if err := errors.Join(err1, err2); err != nil {
-			return f.damaged("it is cut off after record %d: %v", at, err)
-		}
-		if n > maxBatch || prev != at || next <= prev {
-			return f.damaged("a batch (%d, %d] of %d bytes comes after record %d", prev, next, n, at)
-		}
-		if batch, err = readAll(r, batch[:0], int(n)); err != nil {
-			return f.damaged("the batch (%d, %d] is cut off: %v", prev, next, err)
-		}
-		if err := fn(prev, next, batch); err != nil {
-			return err
-		}
-		at = next
-	}
-	return ctx.Err()
-}
-
-// readAll reads n bytes in steps, so that a damaged length does not ask for memory that is not needed.
-func readAll(r io.Reader, b []byte, n int) ([]byte, error) {
-	for len(b) < n {
-		step := min(n-len(b), 1<<20)
-		b = slices.Grow(b, step)[:len(b)+step]
-		if _, err := io.ReadFull(r, b[len(b)-step:]); err != nil {
-			return b, err
-		}
-	}
-	return b, nil
-}
-
-func (f *file) verify(r *summing, at uint64, want []byte) error {
-	got := make([]byte, sha256.Size)
-	if _, err := io.ReadFull(r.in, got); err != nil {
-		return f.damaged("its checksum is cut off: %v", err)
-	}
-	if !bytes.Equal(got, want) {
-		return f.damaged("its checksum is wrong")
-	}
-	if at != f.last {
-		return f.damaged("it ends at record %d", at)
-	}
-	switch _, err := r.in.ReadByte(); {
-	case err == nil:
-		return f.damaged("there is more behind its checksum")
-	case !errors.Is(err, io.EOF):
-		return f.damaged("its end is cut off: %v", err)
-	}
-	return nil
-}
-
-// summing hashes what is read.
-type summing struct {
-	in  *bufio.Reader
-	sum hash.Hash
-	one [1]byte
-}
-
-func (s *summing) Read(p []byte) (int, error) {
-	n, err := s.in.Read(p)
-	s.sum.Write(p[:n])
-	return n, err
-}
-
-func (s *summing) ReadByte() (byte, error) {
-	b, err := s.in.ReadByte()
-	if err == nil {
-		s.one[0] = b
-		s.sum.Write(s.one[:])
-	}
-	return b, err
 }

@@ -14,6 +14,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"testing/iotest"
 
 	"pgregory.net/rapid"
 
@@ -77,13 +78,13 @@ type batch struct {
 type world struct {
 	scope
 	ctx     context.Context
-	journal persistence.Journal
+	journal persistence.Store
 	token   persistence.Token
 	archive *Archive
 	all     []batch
 }
 
-func newWorld(s scope, journal persistence.Journal) *world {
+func newWorld(s scope, journal persistence.Store) *world {
 	s.Helper()
 	w := &world{scope: s, ctx: context.Background(), journal: journal}
 	var err error
@@ -128,9 +129,37 @@ func (w *world) append(records uint64, data string) {
 	w.all = append(w.all, batch{prev, prev + records, data})
 }
 
+// save wants the answer to be where the last batch in the archive begins, or upTo.
 func (w *world) save(upTo uint64) {
 	w.Helper()
-	w.must(w.archive.Save(w.ctx, w.journal, upTo))
+	trim, err := w.archive.Save(w.ctx, w.journal, upTo)
+	w.must(err)
+	_, last, err := w.archive.Bounds()
+	w.must(err)
+	if want := min(upTo, w.begins(last)); trim != want {
+		w.Fatalf("the journal may be trimmed to %d, want %d", trim, want)
+	}
+}
+
+// saveFails wants Save to fail, and to change nothing.
+func (w *world) saveFails(upTo uint64, want error, words ...string) {
+	w.Helper()
+	before := w.names()
+	trim, err := w.archive.Save(w.ctx, w.journal, upTo)
+	w.fails(err, want, words...)
+	if after := w.names(); trim != 0 || !slices.Equal(before, after) {
+		w.Fatalf("the journal may be trimmed to %d; there were %v and are %v", trim, before, after)
+	}
+}
+
+// begins is what the batch that ends at a sequence follows.
+func (w *world) begins(next uint64) uint64 {
+	for _, b := range w.all {
+		if b.next == next {
+			return b.prev
+		}
+	}
+	return 0
 }
 
 func (w *world) read(after uint64) (all []batch, err error) {
@@ -185,7 +214,9 @@ func (w *world) names() (names []string) {
 	entries, err := os.ReadDir(w.archive.Dir())
 	w.must(err)
 	for _, e := range entries {
-		names = append(names, e.Name())
+		if e.Name() != lockName {
+			names = append(names, e.Name())
+		}
 	}
 	return names
 }
@@ -209,7 +240,7 @@ func TestPartsAreSavedAndContinuedAfterReopening(t *testing.T) {
 		if info, err := os.Stat(filepath.Join(w.archive.Dir(), w.names()[0])); err != nil || info.Mode().Perm() != 0o600 {
 			t.Errorf("a part: %v, %v", info, err)
 		}
-		w.must(w.journal.Trim(w.ctx, w.token, 4))
+		w.must(w.journal.Trim(w.ctx, w.token, 1))
 		w.reopen()
 		w.must(w.archive.Fits(w.ctx, w.journal))
 		w.append(10, "more")
@@ -250,6 +281,7 @@ func TestAnArchiveIsTheJournal(t *testing.T) {
 			w := newWorld(rt, fresh(rt))
 			w.archive.part = rapid.SampledFrom([]int{1, 500, 5000, fileBytes}).Draw(rt, "part")
 			saved := uint64(0)
+			trim := func() uint64 { return w.begins(saved) }
 			for range rapid.IntRange(1, 30).Draw(rt, "steps") {
 				switch rapid.IntRange(0, 5).Draw(rt, "step") {
 				case 0:
@@ -260,7 +292,7 @@ func TestAnArchiveIsTheJournal(t *testing.T) {
 						w.wantUpTo(saved)
 					}
 				case 1:
-					w.must(w.journal.Trim(w.ctx, w.token, saved))
+					w.must(w.journal.Trim(w.ctx, w.token, trim()))
 				case 2:
 					w.reopen()
 					w.must(w.archive.Fits(w.ctx, w.journal))
@@ -281,45 +313,183 @@ func TestAnArchiveIsTheJournal(t *testing.T) {
 	})
 }
 
-func TestAnArchiveThatCannotBeWholeIsRefused(t *testing.T) {
+// An archive is continued from the journal that it was made of, and from no other: whatever the sequences are.
+func TestAnotherJournalDoesNotContinueAnArchive(t *testing.T) {
 	onBothStores(t, func(t *testing.T, fresh func(scope) persistence.Store) {
 		f := func(w *world, words ...string) {
 			t.Helper()
 			w.fails(w.archive.Fits(w.ctx, w.journal), ErrOther, append(words, w.archive.Dir())...)
-			before := w.names()
-			w.fails(w.archive.Save(w.ctx, w.journal, 1<<40), ErrOther, words...)
-			if after := w.names(); !slices.Equal(before, after) {
-				t.Errorf("there are %v now", after)
+			for _, upTo := range []uint64{0, 5, w.end(), 1 << 40} { // also what the archive has already
+				w.saveFails(upTo, ErrOther, words...)
 			}
 		}
-		w := newWorld(t, fresh(t))
-		w.must(w.archive.Fits(w.ctx, w.journal))
-		for range 4 {
-			w.append(5, "batch")
-		}
-		w.must(w.journal.Trim(w.ctx, w.token, 10))
-		f(w, "first records are gone", "starts at 10")
-
-		w = newWorld(t, fresh(t)) // it was not there for some time
-		w.append(5, "batch")
+		w := newWorld(t, fresh(t)) // it was not there for some time
+		w.append(5, "first")
+		w.append(5, "second")
 		w.save(5)
-		w.append(5, "batch")
-		w.append(5, "batch")
+		old := w.archive
+		w.must(w.archive.Fits(w.ctx, w.journal))
+		w.append(5, "third")
 		w.must(w.journal.Trim(w.ctx, w.token, 10))
 		f(w, "ends at record 5", "starts at 10")
 
-		old := w.archive
-		w = newWorld(t, fresh(t)) // of another exchange, or of an older state of it
+		w = newWorld(t, fresh(t)) // an older state
 		w.archive = old
-		w.append(2, "batch")
-		f(w, "ends at record 5", "ends at 2")
+		w.append(2, "first")
+		f(w, "ends at record 5", "other records there")
 
-		w = newWorld(t, fresh(t)) // a store that was restored
-		w.must(w.journal.Begin(w.ctx, w.token, 8))
-		f(w, "first records are gone")
+		w = newWorld(t, fresh(t)) // another exchange, which is longer
 		w.archive = old
-		f(w, "ends at record 5")
+		w.append(5, "FIRST")
+		for range 5 {
+			w.append(5, "more")
+		}
+		f(w, "ends at record 5", "other records there")
+
+		w = newWorld(t, fresh(t)) // and one whose batches end elsewhere
+		w.archive = old
+		for range 10 {
+			w.append(3, "first")
+		}
+		f(w, "ends at record 5", "other records there")
+
+		w = newWorld(t, fresh(t)) // nothing
+		w.archive = old
+		f(w, "ends at record 5", "no record after 0")
+
+		// A store that was restored, and one that went on for a while without the archive.
+		for _, at := range []uint64{0, 3, 5, 8} {
+			w = newWorld(t, fresh(t))
+			if at > 0 {
+				w.must(w.journal.Begin(w.ctx, w.token, at))
+			}
+			w.all = []batch{{0, at, ""}}
+			w.archive = old
+			f(w, "ends at record 5")
+			for range 4 {
+				w.append(5, "since the restore")
+			}
+			f(w, "ends at record 5")
+			w.must(w.journal.Trim(w.ctx, w.token, at+10))
+			f(w, "ends at record 5")
+		}
+		w.reopen()
+		w.all = []batch{{0, 5, "first"}}
+		w.wantUpTo(5)
 	})
+}
+
+// A store that has forgotten its first records, or never had them, is archived from its older snapshot on.
+func TestAnArchiveThatBeginsLateBeginsWithAState(t *testing.T) {
+	onBothStores(t, func(t *testing.T, fresh func(scope) persistence.Store) {
+		ways := map[string]func(w *world){
+			"trimmed": func(w *world) {
+				w.append(5, "forgotten")
+				w.append(5, "forgotten too")
+				w.snapshot("the state at 10")
+				w.append(5, "third")
+				w.snapshot("the state at 15")
+				w.must(w.journal.Trim(w.ctx, w.token, 10))
+			},
+			"restored": func(w *world) {
+				w.must(w.journal.Begin(w.ctx, w.token, 10))
+				w.all = []batch{{0, 10, ""}}
+				w.snapshot("the state at 10")
+				w.must(w.archive.Fits(w.ctx, w.journal))
+				w.saveNothing(10) // there is no record yet by which the archive could know its journal
+				w.append(5, "third")
+			},
+		}
+		for what, begin := range ways {
+			w := newWorld(t, fresh(t))
+			begin(w)
+			w.must(w.archive.Fits(w.ctx, w.journal))
+			w.saveNothing(0)
+			trim, err := w.archive.Save(w.ctx, w.journal, 10)
+			w.must(err)
+			if got := w.names(); trim != 10 || !slices.Equal(got, []string{partName(11, 15)}) {
+				t.Fatalf("%s: there are %v, and the journal may be trimmed to %d", what, got, trim)
+			}
+			w.must(w.journal.Trim(w.ctx, w.token, trim))
+			w.reopen()
+			w.must(w.archive.Fits(w.ctx, w.journal))
+			w.append(1, "fourth")
+			w.append(1, "fifth")
+			w.save(16)
+			if seq, image, err := w.archive.Base(w.ctx); err != nil || seq != 10 || string(image) != "the state at 10" {
+				t.Fatalf("%s: it begins with %q at %d, %v", what, image, seq, err)
+			}
+			got, err := w.read(10)
+			if want := []batch{{10, 15, "third"}, {15, 16, "fourth"}}; err != nil || !slices.Equal(got, want) {
+				t.Fatalf("%s: it has %v, %v, want %v", what, got, err, want)
+			}
+			_, err = w.read(9)
+			w.fails(err, persistence.ErrCorrupt, "begins at record 11")
+		}
+
+		w := newWorld(t, fresh(t)) // half a restore
+		w.must(w.journal.Begin(w.ctx, w.token, 10))
+		w.saveFails(10, persistence.ErrNoSnapshot, "nor with a snapshot")
+	})
+}
+
+// A state may be longer than a piece, and than a part.
+func TestALongStateIsWhole(t *testing.T) {
+	l := &list{image: make([]byte, 3*maxPiece+17), at: 10}
+	rand.NewChaCha8([32]byte{7}).Read(l.image)
+	w := newWorld(t, l)
+	w.archive.part = maxPiece
+	w.all = []batch{{0, 10, ""}}
+	for range 3 {
+		w.append(5, "batch")
+	}
+	w.save(20)
+	if got, want := w.names(), []string{partName(11, 15), partName(16, 20)}; !slices.Equal(got, want) {
+		t.Errorf("there are %v, want %v", got, want)
+	}
+	if seq, image, err := w.archive.Base(w.ctx); err != nil || seq != 10 || !bytes.Equal(image, l.image) {
+		t.Errorf("it begins with %d bytes at %d, %v", len(image), seq, err)
+	}
+	l.imageFails = errors.New("the store is gone")
+	w.must(os.RemoveAll(w.archive.Dir()))
+	w.reopen()
+	w.saveFails(20, l.imageFails, "snapshot")
+}
+
+// snapshot publishes an image of where the journal ends.
+func (w *world) snapshot(image string) {
+	w.Helper()
+	at, err := w.journal.Watermark(w.ctx)
+	w.must(err)
+	w.must(w.journal.Apply(w.ctx, w.token, at, w.end(), &persistence.Writes{}))
+	w.must(w.journal.SaveSnapshot(w.ctx, w.token, w.end(), strings.NewReader(image)))
+}
+
+// saveNothing wants Save to have nothing to do, and to let nothing be trimmed.
+func (w *world) saveNothing(upTo uint64) {
+	w.Helper()
+	trim, err := w.archive.Save(w.ctx, w.journal, upTo)
+	w.must(err)
+	if got := w.names(); trim != 0 || len(got) > 0 {
+		w.Fatalf("there are %v, and the journal may be trimmed to %d", got, trim)
+	}
+}
+
+func TestOneWriterAtATime(t *testing.T) {
+	w := newWorld(t, &list{})
+	w.append(5, "batch")
+	unlock, err := lock(w.archive.Dir())
+	w.must(err)
+	left := filepath.Join(w.archive.Dir(), unfinished+"of-the-other")
+	w.must(os.WriteFile(left, []byte("half of it"), 0o600))
+	w.saveFails(5, errLocked, w.archive.Dir())
+	if _, err := os.Stat(left); err != nil {
+		t.Errorf("what another process is writing was removed: %v", err)
+	}
+	w.must(w.archive.Fits(w.ctx, w.journal)) // readers go on
+	unlock()
+	w.save(5)
+	w.wantUpTo(5)
 }
 
 func TestAnArchiveThatBeginsLateIsNotRead(t *testing.T) {
@@ -334,17 +504,30 @@ func TestAnArchiveThatBeginsLateIsNotRead(t *testing.T) {
 	w.fails(err, persistence.ErrCorrupt, "begins at record 6")
 	_, err = w.read(4)
 	w.fails(err, persistence.ErrCorrupt, "begins at record 6")
-	if got, err := w.read(5); err != nil || len(got) != 2 {
-		t.Errorf("after record 5 there are %v, %v", got, err)
-	}
+	_, err = w.read(5)
+	w.fails(err, persistence.ErrCorrupt, "the parts before record 6 are missing")
+	_, _, err = w.archive.Base(w.ctx)
+	w.fails(err, persistence.ErrCorrupt, "the parts before record 6 are missing")
+	_, err = w.read(10)
+	w.must(err)
 }
 
 // A list is a journal in memory, for what does not depend on the store. It breaks where it is told to.
 type list struct {
-	persistence.Journal
-	all     []batch
-	breaks  int // Read fails after so many batches, if it is not 0
-	failure error
+	persistence.Store
+	all        []batch
+	breaks     int // Read fails after so many batches, if it is not 0
+	failure    error
+	image      []byte // a snapshot at a sequence, where the journal begins
+	at         uint64
+	imageFails error
+}
+
+func (l *list) LoadSnapshot(context.Context, int) (uint64, io.ReadCloser, error) {
+	if l.imageFails != nil {
+		return l.at, io.NopCloser(io.MultiReader(bytes.NewReader(l.image[:len(l.image)/2]), iotest.ErrReader(l.imageFails))), nil
+	}
+	return l.at, io.NopCloser(bytes.NewReader(l.image)), nil
 }
 
 func (l *list) Acquire(context.Context, string) (persistence.Token, uint64, error) {
@@ -358,6 +541,9 @@ func (l *list) Append(_ context.Context, _ persistence.Token, prev, next uint64,
 
 func (l *list) Read(_ context.Context, after uint64, fn func(prev, next uint64, data []byte) error) error {
 	n := 0
+	if after < l.at {
+		return fmt.Errorf("%w: it starts at %d", persistence.ErrCorrupt, l.at)
+	}
 	for _, b := range l.all {
 		if b.next <= after {
 			continue
@@ -379,10 +565,7 @@ func TestAnInterruptedWriteLeavesNoPart(t *testing.T) {
 		w.append(1, fmt.Sprint("batch ", i))
 	}
 	l.breaks, l.failure = 5, errors.New("the store is gone")
-	w.fails(w.archive.Save(w.ctx, w.journal, 10), l.failure)
-	if got := w.names(); len(got) != 0 {
-		t.Errorf("there are %v", got)
-	}
+	w.saveFails(10, l.failure)
 	// What a crash leaves is not taken for a part, and removed by the next Save.
 	left := filepath.Join(w.archive.Dir(), unfinished+"123")
 	w.must(os.WriteFile(left, []byte("half of it"), 0o600))
@@ -396,12 +579,13 @@ func TestAnInterruptedWriteLeavesNoPart(t *testing.T) {
 	}
 	// Parts that were whole before the journal broke stay.
 	l.breaks, w.archive.part = 3, 1
-	w.fails(w.archive.Save(w.ctx, w.journal, 10), l.failure)
+	_, err := w.archive.Save(w.ctx, w.journal, 10)
+	w.fails(err, l.failure)
 	w.wantUpTo(7)
 	// A folder that takes no files.
 	l.breaks = 0
 	w.must(os.RemoveAll(w.archive.Dir()))
-	if err := w.archive.Save(w.ctx, w.journal, 10); err == nil || !strings.Contains(err.Error(), w.archive.Dir()) {
+	if _, err := w.archive.Save(w.ctx, w.journal, 10); err == nil || !strings.Contains(err.Error(), w.archive.Dir()) {
 		t.Errorf("without a folder: %v", err)
 	}
 }
@@ -412,10 +596,10 @@ func TestAJournalWithAHoleIsNotArchived(t *testing.T) {
 	w.append(5, "batch")
 	w.append(5, "batch")
 	l.all = append(l.all, batch{12, 15, "after a hole"})
-	w.fails(w.archive.Save(w.ctx, w.journal, 15), persistence.ErrCorrupt, "(12, 15]")
+	w.saveFails(15, persistence.ErrCorrupt, "(12, 15]")
 	w.wantUpTo(0)
 	l.all = slices.Delete(l.all, 0, 1) // what it begins with is not there
-	w.fails(w.archive.Save(w.ctx, w.journal, 15), persistence.ErrCorrupt, "(5, 10]")
+	w.saveFails(15, persistence.ErrCorrupt, "(5, 10]")
 	w.wantUpTo(0)
 }
 
@@ -510,6 +694,34 @@ func TestEveryDamageIsFound(t *testing.T) {
 	w.must(err)
 	w.must(errors.Join(os.WriteFile(path(parts[0]), b, 0o600), os.WriteFile(path(parts[1]), a, 0o600)))
 	found("two parts are swapped")
+}
+
+func TestDamageOfWhatAnArchiveBeginsWithIsFound(t *testing.T) {
+	l := &list{image: []byte(strings.Repeat("the state at 10 ", 20)), at: 10}
+	w := newWorld(t, l)
+	w.all = []batch{{0, 10, ""}}
+	w.append(5, "batch")
+	w.append(5, "batch")
+	w.save(15)
+	part := filepath.Join(w.archive.Dir(), w.names()[0])
+	good, err := os.ReadFile(part)
+	w.must(err)
+	for i := range good {
+		bad := bytes.Clone(good)
+		bad[i] ^= 0x41
+		w.must(os.WriteFile(part, bad, 0o600))
+		_, image, err := w.archive.Base(w.ctx)
+		if err == nil && bytes.Equal(image, l.image) {
+			continue // between two of the compression's codes
+		}
+		w.fails(err, persistence.ErrCorrupt, part)
+		w.fails(w.archive.Fits(w.ctx, l), persistence.ErrCorrupt, part)
+		w.saveFails(20, persistence.ErrCorrupt, part)
+	}
+	w.must(os.WriteFile(part, good, 0o600))
+	w.must(os.Rename(part, filepath.Join(w.archive.Dir(), partName(1, 15))))
+	_, err = w.read(0)
+	w.fails(err, persistence.ErrCorrupt, "it begins with a state")
 }
 
 // The folder's name may look like a pattern, and be given in any way.

@@ -9,25 +9,20 @@
 // the restored store continues from the image. It does not have the server's secret key, with which the API
 // secrets in it are sealed: that is kept apart.
 //
-// The stream is compressed (zstd). Decompressed it is a line of text and then parts: a letter, a length as
-// uvarint, and so many bytes; the last part is the SHA-256 of all before it.
+// The stream is of the form of package packed: compressed, a line of text and then parts: a letter, a length as
+// uvarint, and so many bytes. The last letter stands alone, before the checksum.
 package backup
 
 import (
-	"bufio"
-	"bytes"
-	"crypto/sha256"
 	"encoding/binary"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"hash"
 	"io"
 	"time"
 
-	"github.com/klauspost/compress/zstd"
-
 	"exchange/core/state"
+	"exchange/persistence/internal/packed"
 )
 
 const magic = "exchange backup 1\n"
@@ -43,15 +38,13 @@ const (
 	partCandle   = 'c'
 	partAction   = 'a'
 	partNonce    = 'n'
-	partEnd      = 'e' // SHA-256 of all before
+	partEnd      = 'e' // no part: the checksum follows
 )
 
 // Bounds of parts, in bytes.
 const (
 	imagePiece = 1 << 20
 	maxPart    = 4 << 20
-	// window is how far back the compression looks. Damage that asks the reader for more memory is refused.
-	window = 8 << 20
 )
 
 // Info says what a backup is of.
@@ -72,27 +65,19 @@ var ErrDamaged = errors.New("the backup is damaged")
 
 // A sink writes parts.
 type sink struct {
-	packed *zstd.Encoder
-	sum    hash.Hash
-	head   []byte
-	err    error
+	into *packed.Writer
+	head []byte
+	err  error
 }
 
 func newSink(w io.Writer) (*sink, error) {
-	// Nothing is written in the background, where w might be gone already.
-	packed, err := zstd.NewWriter(w, zstd.WithEncoderConcurrency(1), zstd.WithWindowSize(window))
-	if err != nil {
-		return nil, err
-	}
-	s := &sink{packed: packed, sum: sha256.New()}
-	s.write([]byte(magic))
-	return s, nil
+	into, err := packed.NewWriter(w, magic)
+	return &sink{into: into}, err
 }
 
 func (s *sink) write(b []byte) {
 	if s.err == nil {
-		s.sum.Write(b)
-		_, s.err = s.packed.Write(b)
+		_, s.err = s.into.Write(b)
 	}
 }
 
@@ -103,37 +88,33 @@ func (s *sink) part(kind byte, b []byte) {
 }
 
 func (s *sink) close() error {
-	sum := s.sum.Sum(nil)
-	s.part(partEnd, sum)
-	return errors.Join(s.err, s.packed.Close())
+	s.write([]byte{partEnd})
+	return s.into.Close()
 }
 
-// parts reads all parts but the last, and checks the stream's end.
+// parts reads all parts, and checks the stream's end.
 func parts(r io.Reader, fn func(kind byte, b []byte) error) error {
-	packed, err := zstd.NewReader(r, zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxWindow(window))
+	damaged := func(err error) error { return fmt.Errorf("%w: %w", ErrDamaged, err) }
+	in, err := packed.NewReader(r, magic)
 	if err != nil {
-		return fmt.Errorf("%w: %w", ErrDamaged, err)
+		return damaged(err)
 	}
-	defer packed.Close()
-	sum := sha256.New()
-	in := bufio.NewReaderSize(packed, 1<<16)
-	head := make([]byte, len(magic))
-	if _, err := io.ReadFull(in, head); err != nil {
-		return fmt.Errorf("%w: its beginning cannot be read: %w", ErrDamaged, err)
-	}
-	if string(head) != magic {
-		return fmt.Errorf("%w: it does not begin as a backup of version 1", ErrDamaged)
-	}
-	sum.Write(head)
+	defer in.Close()
 	var b []byte
 	for {
 		kind, err := in.ReadByte()
 		if err != nil {
-			return fmt.Errorf("%w: it is cut off: %w", ErrDamaged, err)
+			return damaged(err)
+		}
+		if kind == partEnd {
+			if err := in.Done(); err != nil {
+				return damaged(err)
+			}
+			return nil
 		}
 		n, err := binary.ReadUvarint(in)
 		if err != nil {
-			return fmt.Errorf("%w: it is cut off: %w", ErrDamaged, err)
+			return damaged(err)
 		}
 		if n > maxPart {
 			return fmt.Errorf("%w: it has a part of %d bytes", ErrDamaged, n)
@@ -143,30 +124,12 @@ func parts(r io.Reader, fn func(kind byte, b []byte) error) error {
 		}
 		b = b[:n]
 		if _, err := io.ReadFull(in, b); err != nil {
-			return fmt.Errorf("%w: a part is cut off: %w", ErrDamaged, err)
+			return damaged(err)
 		}
-		if kind == partEnd {
-			return atEnd(in, b, sum.Sum(nil))
-		}
-		sum.Write(binary.AppendUvarint([]byte{kind}, n))
-		sum.Write(b)
 		if err := fn(kind, b); err != nil {
 			return err
 		}
 	}
-}
-
-func atEnd(in *bufio.Reader, got, want []byte) error {
-	if !bytes.Equal(got, want) {
-		return fmt.Errorf("%w: the checksum is wrong", ErrDamaged)
-	}
-	switch _, err := in.ReadByte(); {
-	case err == nil:
-		return fmt.Errorf("%w: there is more behind its end", ErrDamaged)
-	case !errors.Is(err, io.EOF):
-		return fmt.Errorf("%w: its end is cut off: %w", ErrDamaged, err)
-	}
-	return nil
 }
 
 // A reader takes a backup apart.

@@ -17,6 +17,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/klauspost/compress/zstd"
 	"pgregory.net/rapid"
 
 	"exchange/core/state"
@@ -370,7 +371,24 @@ func TestWhatMakesNoSenseIsRefused(t *testing.T) {
 	f("a row that is cut off", func(s *sink) { whole(s); s.part(partTrade, trade[:len(trade)-1]) })
 	f("a row without its key", func(s *sink) { whole(s); s.part(partOrder, nil) })
 	f("a part that is too long", func(s *sink) { whole(s); s.part(partNonce, make([]byte, maxPart+1)) }, "a part of")
-	f("another version", func(s *sink) { s.sum.Reset(); s.packed.Reset(io.Discard) })
+	f("more than the checksum", func(s *sink) { whole(s); s.write([]byte{partEnd, 'x'}) }, "checksum is wrong")
+	_, err = Verify(bytes.NewReader(repacked(t, crafted(t, whole), func(raw []byte) []byte { return bytes.Replace(raw, []byte("backup 1"), []byte("backup 9"), 1) })))
+	fails(t, "another version", err, ErrDamaged, `does not begin with "exchange backup 1"`)
+}
+
+// repacked is a stream with something else in it, compressed without a fault.
+func repacked(s scope, b []byte, change func(raw []byte) []byte) []byte {
+	s.Helper()
+	in, err1 := zstd.NewReader(nil)
+	out, err2 := zstd.NewWriter(nil)
+	if err := errors.Join(err1, err2); err != nil {
+		s.Fatal(err)
+	}
+	raw, err := in.DecodeAll(b, nil)
+	if err != nil {
+		s.Fatal(err)
+	}
+	return out.EncodeAll(change(raw), nil)
 }
 
 // A stream that turns out to be damaged fills the store by half, and then nobody takes it for a whole one.
@@ -381,7 +399,7 @@ func TestADamagedBackupIsNeverTakenForAWholeStore(t *testing.T) {
 		h.flush()
 		good := write(t, h.store, h.s.AppendTo(nil))
 		copied := func(rows int) []byte { // all parts up to so many rows, and a wrong checksum
-			return crafted(t, func(out *sink) {
+			b := crafted(t, func(out *sink) {
 				err := parts(bytes.NewReader(good), func(kind byte, b []byte) error {
 					if rows > 0 {
 						out.part(kind, b)
@@ -392,8 +410,8 @@ func TestADamagedBackupIsNeverTakenForAWholeStore(t *testing.T) {
 					return nil
 				})
 				h.must(err)
-				out.sum.Write([]byte("damage"))
 			})
+			return repacked(t, b, func(raw []byte) []byte { raw[len(raw)-1] ^= 1; return raw })
 		}
 		info, err := Verify(bytes.NewReader(good))
 		h.must(err)

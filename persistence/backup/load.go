@@ -35,11 +35,11 @@ func Empty(ctx context.Context, store persistence.Store) error {
 	case !errors.Is(err, persistence.ErrNoSnapshot):
 		return err
 	}
-	switch err := store.Read(ctx, 0, func(uint64, uint64, []byte) error { return errEnough }); {
-	case errors.Is(err, errEnough):
-		return fmt.Errorf("%w: it has a journal", ErrNotEmpty)
+	switch _, next, _, err := persistence.First(ctx, store, 0); {
 	case errors.Is(err, persistence.ErrCorrupt): // as one that begins late is
 		return fmt.Errorf("%w: it has a journal, perhaps of a restore that did not come to its end: %v", ErrNotEmpty, err) //nolint:errorlint // no damage is meant
+	case err == nil && next != 0:
+		return fmt.Errorf("%w: it has a journal", ErrNotEmpty)
 	default:
 		return err
 	}

@@ -185,6 +185,77 @@ func TestMarksFollowTheirTrades(t *testing.T) {
 	}
 }
 
+// Marks that would get longer than Redis takes begin anew: nothing is refused in the midst of an Apply, and every
+// trade is found all the same.
+func TestMarksThatGetTooLongBeginAnew(t *testing.T) {
+	server := redistest.Start(t)
+	s, tok, _ := mustOpen(t, server.URL(), Options{})
+	c := server.Client()
+	const most = 1 << 20 // the least that Redis lets be configured
+	if err := c.ConfigSet(t.Context(), "proto-max-bulk-len", fmt.Sprint(most)).Err(); err != nil {
+		t.Fatal(err)
+	}
+	at, id := uint64(0), uint64(1)
+	apply := func(ids ...uint64) {
+		t.Helper()
+		var w persistence.Writes
+		for _, id := range ids {
+			w.Trades = append(w.Trades, persistence.Trade{ID: id, Pair: uint16(1 + id%2), TakerSide: 1, Taker: 1, Maker: 2})
+		}
+		if err := s.Apply(t.Context(), tok, at, at+1, &w); err != nil {
+			t.Fatal(err)
+		}
+		at++
+	}
+	grow := func(n int) {
+		t.Helper()
+		ids := make([]uint64, n)
+		for i := range ids {
+			ids[i] = id
+			id += 2
+		}
+		apply(ids...)
+	}
+	list := s.accountTrades(1)
+	marks := func() string { return c.Get(t.Context(), s.marks(list)).Val() }
+	want := func(n int) {
+		t.Helper()
+		if got := len(marks()); got != n*codec.MarkSize {
+			t.Fatalf("%d bytes of marks, want %d marks", got, n)
+		}
+	}
+	// fill puts marks of trimmed rows in front, until only some more have room.
+	fill := func(room int) {
+		t.Helper()
+		real := marks()
+		front := strings.Repeat("x", most/codec.MarkSize*codec.MarkSize-len(real)-room*codec.MarkSize)
+		if err := c.Set(t.Context(), s.marks(list), front+real, 0).Err(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	grow(3000)
+	want(3000)
+	fill(9)
+	grow(10)
+	want(10)
+	grow(1000)
+	want(1010)
+	fill(8)
+	apply(id-19, id-17, id-15, id-13, id-11, id-9, id-7, id-5, id-3) // even ones, in the midst of the newest
+	want(0)
+	grow(2000)
+	want(2000)
+	for _, q := range []persistence.TradeQuery{{Account: 1, Offset: pageRows + 2500}, {Account: 1, Pair: 1, Offset: 5}, {Account: 1, Offset: pageRows + 100, Ascending: true}} {
+		n, all := 0, 3000+10+1000+9+2000
+		if q.Pair != 0 {
+			all = 9
+		}
+		if err := s.Trades(t.Context(), q, func(*persistence.Trade) bool { n++; return true }); err != nil || n != all-q.Offset {
+			t.Fatalf("%+v answers %d trades (%v), want %d", q, n, err, all-q.Offset)
+		}
+	}
+}
+
 // Trades that were written by a version without marks are found all the same.
 func TestALongOffsetIsExactWithAndWithoutMarks(t *testing.T) {
 	server := redistest.Start(t)

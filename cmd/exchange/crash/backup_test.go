@@ -20,7 +20,7 @@ import (
 func TestABackupIsServedFromTheOtherStore(t *testing.T) {
 	archive, backups := filepath.Join(t.TempDir(), "archive"), filepath.Join(t.TempDir(), "backups")
 	s := exchangetest.New(t, "pebble:"+t.TempDir(), "--archive", archive)
-	s.Env = append(s.Env, "EXCHANGE_SNAPSHOT_MIN_RECORDS=50", "EXCHANGE_SNAPSHOT_MAX_RECORDS=100", "EXCHANGE_TIMING_SNAPSHOT_MIN_MS=0")
+	s.Env = append(s.Env, manySnapshots...)
 	s.Start()
 	w := &world{t: t, s: s, paid: map[string]string{}}
 	w.open(4, newRandom(t))
@@ -45,8 +45,10 @@ func TestABackupIsServedFromTheOtherStore(t *testing.T) {
 	if err := json.Unmarshal([]byte(out), &newest); err != nil || newest.Sequence == 0 {
 		t.Fatalf("%s: %v", out, err)
 	}
-	w.moveTo(backups, newest.File, newest.Sequence)
+	w.moveTo(backups, newest.File, newest.Sequence, archive)
 }
+
+var manySnapshots = []string{"EXCHANGE_SNAPSHOT_MIN_RECORDS=50", "EXCHANGE_SNAPSHOT_MAX_RECORDS=100", "EXCHANGE_TIMING_SNAPSHOT_MIN_MS=0"}
 
 // run runs a command of the operator, wants its exit code and word in what it says is wrong, and returns its output.
 func (w *world) run(code int, word string, args ...string) string {
@@ -128,8 +130,9 @@ func (w *world) statementOf(t *trader, wallet []walletRow) {
 	}
 }
 
-// moveTo restores the newest backup of a folder into Redis and goes on there.
-func (w *world) moveTo(backups, newest string, sequence uint64) {
+// moveTo restores the newest backup of a folder into Redis and goes on there, with an archive that begins with
+// the backup's state.
+func (w *world) moveTo(backups, newest string, sequence uint64, archive string) {
 	w.t.Helper()
 	old := w.s
 	s := exchangetest.New(w.t, redistest.Start(w.t).URL())
@@ -151,14 +154,29 @@ func (w *world) moveTo(backups, newest string, sequence uint64) {
 		w.t.Fatal(err)
 	}
 	args := s.Args
-	s.Args = append(args, "--archive", w.t.TempDir())
-	s.Refuses(64, "first records are gone", "without archive")
-	s.Args = args
+	s.Args = append(args[:len(args):len(args)], "--archive", archive)
+	s.Refuses(64, "the journal does not have its last batch", "Name another folder")
+	later := w.t.TempDir()
+	s.Args = append(args[:len(args):len(args)], "--archive", later)
+	s.Env = append(s.Env, manySnapshots...)
 	old.Kill()
 	s.Start()
 	w.turnTo(s)
 	w.compare()
 	w.run(64, "the store is not empty", restore...) // which leaves the running exchange alone
-	w.load(200, func() {})
+	w.run(75, "the archive is still empty", "audit", "--archive", later)
+	w.load(200, func() {
+		exchangetest.Eventually(w.t, "an archive is begun", func() bool {
+			parts, err := filepath.Glob(filepath.Join(later, "journal-*.zst"))
+			return err == nil && len(parts) > 1
+		})
+	})
+	w.compare()
+	out = w.run(0, "", "audit", "--archive", later)
+	if !strings.Contains(out, fmt.Sprintf("the state that the archive begins with, at sequence %d\n", sequence)) {
+		w.t.Fatalf("an audit from the new archive says\n%s", out)
+	}
+	s.Kill()
+	s.Start()
 	w.compare()
 }

@@ -2,6 +2,7 @@ package mail
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	netmail "net/mail"
 	"strings"
@@ -18,11 +19,14 @@ const (
 	MaxText    = 16 << 10
 )
 
+// ErrNever is wrapped by the errors of a Send after which trying again is useless: the message can never be
+// sent, or the server will never take it for its recipient.
+var ErrNever = errors.New("it can never be sent")
+
 // Message is one mail to one reader.
 //
 // Send refuses one that breaks a bound or has control characters, other than newlines and tabs in Text:
-// so no value can begin a header or a command of its own. Such a message will never be sent, and trying
-// again is useless.
+// so no value can begin a header or a command of its own. Such a message will never be sent: ErrNever.
 type Message struct {
 	// ID is different for each message of an exchange and the same each time one is sent again: the
 	// Message-ID is made of it and the sender's domain.
@@ -40,7 +44,7 @@ type Message struct {
 // with CR LF.
 func (m Message) encode(from *netmail.Address) ([]byte, error) {
 	if err := m.check(); err != nil {
-		return nil, fmt.Errorf("mail %d: %w", m.ID, err)
+		return nil, fmt.Errorf("mail %d: %w: %w", m.ID, ErrNever, err)
 	}
 	g := gomail.NewMsg(gomail.WithNoDefaultUserAgent())
 	g.FromMailAddress(from)

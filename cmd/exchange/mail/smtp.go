@@ -117,7 +117,8 @@ func NewSMTP(o Options) (*SMTP, error) {
 
 // Send gives m to the server, once. nil: the server has taken it over. An error names the server and the
 // step that failed; errors.As finds the server's answer in it as a *textproto.Error, whose Code is 4xx
-// for "later" and 5xx for "never". When ctx ends or the time is up Send returns at once with the cause:
+// for "later" and 5xx for "never". That is ErrNever, if it is said of the recipient: at any other step
+// something is wrong with the server, or with what it knows of us, and that passes. When ctx ends or the time is up Send returns at once with the cause:
 // context.Canceled, context.DeadlineExceeded or what the caller gave.
 func (s *SMTP) Send(ctx context.Context, m Message) error {
 	data, err := m.encode(s.from)
@@ -130,7 +131,24 @@ func (s *SMTP) Send(ctx context.Context, m Message) error {
 	if err == nil {
 		return nil
 	}
-	return fmt.Errorf("mail server %s, %s: %w", s.server, step, s.explain(ctx, err))
+	err = fmt.Errorf("mail server %s, %s: %w", s.server, step, s.explain(ctx, err))
+	if never(step, err) {
+		return fmt.Errorf("%w: %w", err, ErrNever)
+	}
+	return err
+}
+
+// The steps that are about the recipient alone.
+const (
+	stepRecipient = "RCPT TO"
+	stepUTF8      = "SMTPUTF8"
+)
+
+// never reports whether the server will never take a mail for the recipient. A server that wants us to
+// authenticate first (530) may say so only now, and is to be asked again.
+func never(step string, err error) bool {
+	var answer *textproto.Error
+	return step == stepUTF8 || step == stepRecipient && errors.As(err, &answer) && answer.Code/100 == 5 && answer.Code != 530
 }
 
 // deliver goes through the whole dialogue. With an error comes the step that it happened in.
@@ -210,13 +228,13 @@ func (s *SMTP) submit(c *smtp.Client, to string, data []byte) (step string, err 
 	// Asked for only when needed: a mail marked so cannot pass servers that do not know the extension.
 	c.SkipSMTPUTF8(ascii(to))
 	if ok, _ := c.Extension("SMTPUTF8"); !ok && !ascii(to) {
-		return "SMTPUTF8", errors.New("the server takes only addresses in ASCII, and the recipient's is none")
+		return stepUTF8, errors.New("the server takes only addresses in ASCII, and the recipient's is none")
 	}
 	if err := c.Mail("<" + s.from.Address + ">"); err != nil {
 		return "MAIL FROM", err
 	}
 	if err := c.Rcpt("<" + to + ">"); err != nil {
-		return "RCPT TO", err
+		return stepRecipient, err
 	}
 	w, err := c.Data()
 	if err != nil {

@@ -305,6 +305,9 @@ func TestRefusalsOfTheServerCarryItsAnswer(t *testing.T) {
 		s.start(t, TLSNone, nil, nil)
 		err := fails(t, t.Context(), s.options(TLSNone), step)
 		code(t, err, status)
+		if want := step == stepRecipient && status == 550; errors.Is(err, ErrNever) != want {
+			t.Errorf("%v is for ever: %v", err, !want)
+		}
 		contains(t, err, text)
 		if len(s.deliveries()) != 0 {
 			t.Error("a mail arrived")
@@ -312,6 +315,7 @@ func TestRefusalsOfTheServerCarryItsAnswer(t *testing.T) {
 	}
 	f(&server{mechanisms: []string{"PLAIN"}}, "MAIL FROM", 502, "Please authenticate first")
 	f(&server{refuse: refusal(550, "no such user")}, "RCPT TO", 550, "5.1.1 no such user")
+	f(&server{refuse: refusal(530, "authenticate first")}, "RCPT TO", 530, "authenticate first")
 	f(&server{refuse: refusal(450, "come back later")}, "RCPT TO", 450, "come back later")
 	f(&server{refuseData: refusal(554, strings.Repeat("spam ", 100))}, "the message", 554, "spam spam")
 	f(&server{refuseData: refusal(451, "disk full")}, "the message", 451, "4.1.1 disk full")
@@ -460,7 +464,7 @@ func TestAnAddressBeyondASCIINeedsAServerThatTakesIt(t *testing.T) {
 	m.To = "jürgen@bücher.example"
 	plain := (&server{}).start(t, TLSNone, nil, nil)
 	err := newSMTP(t, plain.options(TLSNone)).Send(t.Context(), m)
-	if err == nil || !strings.Contains(err.Error(), "SMTPUTF8: the server takes only addresses in ASCII") {
+	if !errors.Is(err, ErrNever) || !strings.Contains(err.Error(), "SMTPUTF8: the server takes only addresses in ASCII") {
 		t.Error(err)
 	}
 	s := (&server{}).start(t, TLSNone, nil, func(g *gosmtp.Server) { g.EnableSMTPUTF8 = true })

@@ -12,7 +12,7 @@ var withdraw = Withdraw{Exchange: "Example Exchange", To: "alice@example.com", I
 	Address: "bc1qar0srrr7xfkvy5l643lydnw9re59gtzzwf5mdq"}
 
 func TestTheMailWithACode(t *testing.T) {
-	subject, text := withdraw.Code("482913", 30*time.Minute)
+	subject, text := withdraw.Code("7K2M-9QXD-04TB", 30*time.Minute)
 	if want := "Example Exchange: please confirm withdrawal 123"; subject != want {
 		t.Errorf("subject is %q, want %q", subject, want)
 	}
@@ -26,7 +26,7 @@ a withdrawal from your account at Example Exchange waits for you to confirm it:
 
 Your code is
 
-  482913
+  7K2M-9QXD-04TB
 
 and it is valid for 30 minutes. Please look at the amount and the address once more before you
 use it: a withdrawal that was sent cannot be taken back.

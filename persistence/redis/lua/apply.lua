@@ -97,7 +97,8 @@ local function plan(key, first, last, replace)
   return p
 end
 
--- All that can be refused is decided before the first write.
+-- All that can be refused is decided before the first write. What Redis may refuse after that, a string that gets
+-- too long, is written with pcall: see mark.
 local plans = {}
 local at = 5
 while at <= #ARGV do
@@ -137,9 +138,12 @@ local function put(key, p, first)
   return p.stay + #p.rows
 end
 
+local function refused(answer) return type(answer) == 'table' and answer.err end
+
 -- mark keeps the marks beside a list as put keeps the list. The last mark is that of the newest row. There
 -- may be none for the oldest rows, which were written before there were marks, and there may be some
--- in front for rows that are trimmed: those are removed when they are more than half.
+-- in front for rows that are trimmed: those are removed when they are more than half. A string that would get
+-- longer than Redis takes (proto-max-bulk-len) begins anew with the newest rows: readers count the others one by one.
 local function mark(key, p, len, first, marks)
   if p.where == 'none' then return end
   local at, moved = redis.call('STRLEN', key), p.len - p.stay
@@ -165,12 +169,15 @@ local function mark(key, p, len, first, marks)
       end
     end
     if p.where == 'back' then
-      redis.call('SETRANGE', key, at, table.concat(all))
+      if refused(redis.pcall('SETRANGE', key, at, table.concat(all))) then
+        redis.call('DEL', key)
+        return
+      end
     else
       redis.call('SET', key, table.concat(all) .. redis.call('GETRANGE', key, at + 3 * moved, -1))
     end
-  else
-    redis.call('APPEND', key, marks)
+  elseif refused(redis.pcall('APPEND', key, marks)) then
+    redis.call('SET', key, marks)
   end
   if redis.call('STRLEN', key) > 6 * len + 3000 then
     redis.call('SET', key, redis.call('GETRANGE', key, -3 * len, -1))

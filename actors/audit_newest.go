@@ -1,0 +1,115 @@
+package actors
+
+import (
+	"context"
+	"fmt"
+
+	"exchange/core/market"
+	"exchange/persistence"
+)
+
+// finish looks for the last rows, and for what must be there whatever was replayed.
+func (h *rowAudit) finish(ctx context.Context) error {
+	err := h.look(ctx)
+	if err == nil {
+		err = h.begun(ctx)
+	}
+	if err == nil {
+		err = h.deposits(ctx)
+	}
+	if err == nil && h.candles {
+		err = h.newestCandles(ctx)
+	}
+	return err
+}
+
+// begun looks for any row of each list that the state knows to have begun: the newest is never trimmed.
+func (h *rowAudit) begun(ctx context.Context) error {
+	s := h.replayed
+	return concurrently(func(yield func(list uint64) bool) {
+		_, trade, _ := s.LastIDs()
+		more := trade == 0 || yield(allTrades<<32)
+		for _, p := range s.Pairs() {
+			more = more && (p.LastTrade() == 0 || yield(pairTrades<<32|uint64(p.Number)))
+		}
+		for _, a := range s.Accounts() {
+			trades, _ := s.TradeCount(a.ID)
+			closed, _ := a.ClientIDs.State()
+			for kind, n := range [len(h.found)]uint64{trades, closed} {
+				more = more && (n == 0 || h.found[kind][a.ID] || yield(uint64(accountTrades+kind)<<32|uint64(a.ID)))
+			}
+		}
+	}, func(list uint64) error {
+		l, number, some := &h.lists[list>>32], uint32(list), false
+		err := l.read(ctx, number, 0, func(uint64, uint64, any) bool { some = true; return false })
+		if err != nil {
+			return fmt.Errorf("reading %s: %w", l.name(number), err)
+		}
+		if !some {
+			h.differ("%s: all are missing", l.name(number))
+		}
+		return nil
+	})
+}
+
+// newestCandles compares the newest candle of each list, which may have changed since.
+func (h *rowAudit) newestCandles(ctx context.Context) error {
+	type newest struct {
+		number uint32
+		want   persistence.Candle
+		is     persistence.Candle // zero: it is not there
+	}
+	var list []newest
+	for _, p := range h.replayed.Pairs() {
+		for f := range market.Frame(market.FrameCount) {
+			c, ok := p.Market.Candle(f)
+			if !ok {
+				continue
+			}
+			n := newest{number: uint32(p.Number)<<8 | uint32(f), want: candleRow(p.Number, f, &c)}
+			q := persistence.CandleQuery{Pair: p.Number, Frame: uint8(f), Since: c.Time, Until: c.Time}
+			err := h.engine.opts.Store.Candles(ctx, q, func(row *persistence.Candle) bool {
+				if row.Time == c.Time {
+					n.is = *row
+				}
+				return row.Time > c.Time
+			})
+			if err != nil {
+				return fmt.Errorf("reading candles: %w", err)
+			}
+			list = append(list, n)
+		}
+	}
+	// What is the same trade now has been all along: nothing has changed what was read.
+	now := NewRead(ReadStatement)
+	if err := h.engine.Ask(now, nil, 0); err != nil {
+		return err
+	}
+	defer now.Free()
+	for _, n := range list {
+		name := h.lists[pairCandles].name(n.number)
+		changed := now.LastTrades[n.want.Pair-1] != h.replayed.Pair(n.want.Pair).LastTrade()
+		switch {
+		case n.is == n.want || changed && extends(&n.is, &n.want):
+			h.report.Rows++
+		case n.is != persistence.Candle{}:
+			h.stored(name, uint64(n.want.Time), &n.is)
+		default:
+			kept, err := h.kept(ctx, pairCandles<<32|uint64(n.number), []rowRef{{id: uint64(n.want.Time)}}, 0)
+			if err != nil {
+				return err
+			}
+			if len(kept) > 0 {
+				h.missing(name, uint64(n.want.Time))
+			} else {
+				h.report.Trimmed++
+			}
+		}
+	}
+	return nil
+}
+
+// extends reports whether a candle may have become another by later trades.
+func extends(is, was *persistence.Candle) bool {
+	return is.Time == was.Time && is.Open == was.Open && is.High >= was.High && is.Low <= was.Low && is.Volume.Cmp(was.Volume) > 0
+}

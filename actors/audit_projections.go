@@ -1,0 +1,199 @@
+package actors
+
+import (
+	"context"
+	"fmt"
+	"maps"
+
+	"exchange/core/money"
+	"exchange/core/state"
+	"exchange/persistence"
+)
+
+// projections compares what the store has and the state knows whole: wallets, nonces and withdraws; and deposits,
+// when the replay knows their times.
+func (a *audit) projections(ctx context.Context) error {
+	barrier := NewRead(ReadHistory)
+	if err := a.engine.Ask(barrier, nil, 0); err != nil {
+		return err
+	}
+	barrier.Free()
+	for _, compare := range []func(context.Context) error{a.wallets, a.nonces, a.withdraws} {
+		if err := compare(ctx); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// wallets compares those that have not changed since.
+func (a *audit) wallets(ctx context.Context) error {
+	seen := make(map[uint32]bool)
+	err := a.engine.opts.Store.Wallets(ctx, func(w *persistence.Wallet) bool {
+		seen[w.Account] = true
+		if w.Seq > a.report.Sequence {
+			a.report.Changed++
+			return true
+		}
+		a.report.Wallets++
+		a.wallet(w)
+		return true
+	})
+	if err != nil {
+		return fmt.Errorf("reading the projected wallets: %w", err)
+	}
+	for _, account := range a.state.Accounts() {
+		if !seen[account.ID] && len(account.Wallet.Holdings()) > 0 {
+			a.differ("account %s has no projected wallet", account.Name)
+		}
+	}
+	return nil
+}
+
+func (a *audit) wallet(w *persistence.Wallet) {
+	account := a.state.Account(w.Account)
+	if account == nil || account.Name != w.Name {
+		a.differ("there is a projected wallet of account %d %s, which does not exist", w.Account, w.Name)
+		return
+	}
+	projected := map[string]persistence.Holding{}
+	for _, h := range w.Holdings {
+		projected[h.Currency] = h
+	}
+	for _, h := range account.Wallet.Holdings() {
+		code := a.state.Currencies()[h.Currency-1].Code
+		if p := projected[code]; p.Balance != h.Balance || p.Reserve != h.Reserve {
+			a.differ("account %s, %s: projected are %v with %v reserved, committed %v with %v", w.Name, code, p.Balance, p.Reserve, h.Balance, h.Reserve)
+		}
+		delete(projected, code)
+	}
+	for code, h := range projected {
+		if !h.Balance.IsZero() || !h.Reserve.IsZero() {
+			a.differ("account %s, %s: projected are %v, committed is nothing", w.Name, code, h.Balance)
+		}
+	}
+}
+
+// nonces compares those of keys: they only grow, also by reads, of which the state does not know.
+func (a *audit) nonces(ctx context.Context) error {
+	projected := make([]uint64, len(a.state.Keys()))
+	err := a.engine.opts.Store.Nonces(ctx, func(key string, nonce uint64) {
+		if k := a.state.KeyByName(key); k != nil {
+			projected[k.Number-1] = nonce
+		}
+	})
+	if err != nil {
+		return fmt.Errorf("reading nonces: %w", err)
+	}
+	for i, k := range a.state.Keys() {
+		if projected[i] < k.Nonce {
+			a.differ("key %s of account %s: projected is nonce %d, committed %d", k.Key.Key, a.accountName(k.Account), projected[i], k.Nonce)
+		}
+	}
+	return nil
+}
+
+// deposits compares them all: none is ever trimmed, and the state has each, but for the times of those that were
+// not replayed.
+func (h *rowAudit) deposits(ctx context.Context) error {
+	of := make([][]uint64, len(h.audit.state.Accounts())+1) // ids by account
+	last := uint64(0)
+	for id, d := range h.audit.state.Deposits {
+		of[d.Account] = append(of[d.Account], id)
+		last = id
+	}
+	return concurrently(func(yield func(uint32) bool) {
+		for account := range of {
+			if len(of[account]) > 0 && !yield(uint32(account)) {
+				return
+			}
+		}
+	}, func(account uint32) error {
+		list, left, found := "deposits of account "+h.accountName(account), of[account], 0
+		q := persistence.DepositQuery{Account: account, Before: last + 1}
+		err := h.engine.opts.Store.Deposits(ctx, q, func(d *persistence.Deposit) bool {
+			for len(left) > 0 && left[len(left)-1] > d.ID {
+				h.missing(list, left[len(left)-1])
+				left = left[:len(left)-1]
+			}
+			if len(left) > 0 && left[len(left)-1] == d.ID {
+				left = left[:len(left)-1]
+			}
+			id, made := h.audit.state.Deposit(d.Reference)
+			replayed := d.ID > h.deposit && d.ID-h.deposit <= uint64(len(h.deposited))
+			if id != d.ID || made != (state.Deposit{Account: account, Currency: d.Currency, Amount: d.Amount}) ||
+				replayed && h.deposited[d.ID-h.deposit-1] != d.TimeUs {
+				h.stored(list, d.ID, d)
+			} else if replayed {
+				found++
+			}
+			return true
+		})
+		if err != nil {
+			return fmt.Errorf("reading %s: %w", list, err)
+		}
+		for _, id := range left {
+			h.missing(list, id)
+		}
+		h.mu.Lock()
+		defer h.mu.Unlock()
+		h.report.Rows += found
+		return nil
+	})
+}
+
+// withdraws compares sums: the state has only what was withdrawn of each currency in all. They are in two lists.
+func (a *audit) withdraws(ctx context.Context) error {
+	type sums map[uint16]struct { // by currency
+		ended    int
+		approved money.Balance
+	}
+	read := func(account uint32, of func(*persistence.Withdraw) sums) error {
+		q := persistence.WithdrawQuery{Account: account, MaxSeq: a.report.Sequence}
+		err := a.engine.opts.Store.Withdraws(ctx, q, func(w *persistence.Withdraw) bool {
+			s := of(w)
+			sum := s[w.Currency]
+			if sum.ended++; w.Status == persistence.WithdrawApproved {
+				sum.approved = sum.approved.Add(w.Amount.Balance())
+			}
+			s[w.Currency] = sum
+			return true
+		})
+		if err != nil {
+			return fmt.Errorf("reading withdraws: %w", err)
+		}
+		return nil
+	}
+	all := map[uint32]sums{}
+	err := read(0, func(w *persistence.Withdraw) sums {
+		if all[w.Account] == nil {
+			all[w.Account] = sums{}
+		}
+		return all[w.Account]
+	})
+	if err != nil {
+		return err
+	}
+	for i, c := range a.state.Currencies() {
+		var sum money.Balance
+		for _, s := range all {
+			sum = sum.Add(s[uint16(i+1)].approved)
+		}
+		if sum != c.Withdrawn {
+			a.differ("withdraws: of %s %v are approved in all, committed are %v withdrawn", c.Code, sum, c.Withdrawn)
+		}
+	}
+	return concurrently(maps.Keys(all), func(account uint32) error {
+		own := sums{}
+		if err := read(account, func(*persistence.Withdraw) sums { return own }); err != nil {
+			return err
+		}
+		for i, c := range a.state.Currencies() {
+			if s, in := own[uint16(i+1)], all[account][uint16(i+1)]; s != in {
+				a.differ("withdraws of account %s: of %s %d have ended, %v approved; in the list of all accounts they are %d and %v", a.accountName(account), c.Code,
+					s.ended, s.approved, in.ended, in.approved)
+			}
+		}
+		return nil
+	})
+}

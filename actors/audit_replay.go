@@ -1,0 +1,244 @@
+package actors
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+
+	"exchange/core/event"
+	"exchange/core/ledger"
+	"exchange/core/state"
+	"exchange/persistence"
+)
+
+// A replay derives the audited state anew.
+type replay struct {
+	*audit
+	archive  Archive // nil: it begins with the oldest kept snapshot
+	progress func(at, of uint64)
+
+	state   *state.State
+	rows    *rowAudit
+	record  event.Record
+	effects state.Effects
+	partial bool // one of the two states goes back to an image of version 1, and the other does not, or to a later one
+	final   bool // no other beginning would help: a record does not fit, or rows could not be read
+}
+
+// replayTries is how often a replay begins: while it runs the snapshot that it began with may be replaced,
+// and the journal after that trimmed.
+const replayTries = 3
+
+// errOvertaken is what a replay ends with when the journal that it needs is trimmed each time.
+var errOvertaken = errors.New("snapshots were taken while the books were compared, and the journal before them was forgotten: try again")
+
+func (a *audit) replay(ctx context.Context, archive Archive, progress func(at, of uint64)) error {
+	differences := len(a.report.Differences)
+	for range replayTries {
+		before, err := newestSnapshotAt(ctx, a.engine.opts.Store)
+		if err != nil {
+			return err
+		}
+		r := &replay{audit: a, archive: archive, progress: progress}
+		a.report.Differences = a.report.Differences[:differences]
+		if err = r.run(ctx); err == nil {
+			r.compare()
+			return nil
+		}
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+		if r.final || archive != nil || !errors.Is(err, persistence.ErrCorrupt) {
+			return err
+		}
+		if now, failed := newestSnapshotAt(ctx, a.engine.opts.Store); failed != nil || now == before {
+			return err
+		}
+	}
+	return errOvertaken
+}
+
+// newestSnapshotAt is the sequence of the newest snapshot, 0 if there is none.
+func newestSnapshotAt(ctx context.Context, store persistence.Store) (uint64, error) {
+	seq, image, err := store.LoadSnapshot(ctx, 0)
+	if errors.Is(err, persistence.ErrNoSnapshot) {
+		return 0, nil
+	}
+	if err != nil {
+		return 0, fmt.Errorf("looking for the newest snapshot: %w", err)
+	}
+	return seq, image.Close()
+}
+
+var errArchiveEmpty = errors.New("the archive is still empty, and the journal has lost its first records: audit without the archive until snapshots have been taken")
+
+var errFarEnough = errors.New("the replay is far enough")
+
+func (r *replay) run(ctx context.Context) (err error) {
+	report := r.report
+	image, err := r.beginning(ctx)
+	if err != nil {
+		return err
+	}
+	r.partial = state.IsVersion1(image) || r.audit.state.SinceVersion1() && !r.state.SinceVersion1()
+	r.rows = newRowAudit(r.audit, r.state, !r.partial)
+	report.From, report.Records, report.Rows, report.Trimmed = r.state.Seq(), 0, 0, 0
+	fold := func(prev, next uint64, data []byte) error { return r.fold(ctx, prev, data) }
+	if r.archive != nil {
+		if err := r.archive.Read(ctx, r.state.Seq(), fold); err != nil && !errors.Is(err, errFarEnough) {
+			return fmt.Errorf("replaying the archive: %w", err)
+		}
+	}
+	for r.state.Seq() < report.Sequence {
+		at := r.state.Seq()
+		err := r.engine.opts.Store.Read(ctx, at, fold)
+		if err == nil || errors.Is(err, errFarEnough) {
+			break
+		}
+		err = fmt.Errorf("replaying the journal after sequence %d: %w", at, err)
+		if r.archive == nil || r.final || !errors.Is(err, persistence.ErrCorrupt) {
+			return err
+		}
+		// What the journal has forgotten since the archive was read has gone there.
+		at = r.state.Seq()
+		if err := r.archive.Read(ctx, at, fold); err != nil && !errors.Is(err, errFarEnough) {
+			return fmt.Errorf("replaying the archive: %w", err)
+		}
+		if r.state.Seq() == 0 {
+			return errArchiveEmpty
+		}
+		if r.state.Seq() == at {
+			return err
+		}
+	}
+	if at := r.state.Seq(); at != report.Sequence {
+		return fmt.Errorf("%w: the replay ends at sequence %d instead of %d", persistence.ErrCorrupt, at, report.Sequence)
+	}
+	r.final = true // from here on nothing is looked for that may have been replaced
+	return r.rows.finish(ctx)
+}
+
+func (r *replay) fold(ctx context.Context, prev uint64, data []byte) error {
+	s := r.state
+	if s.Seq() == r.report.Sequence {
+		return errFarEnough
+	}
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
+	b, err := event.OpenBatch(data)
+	if err == nil && (b.Prev != prev || prev != s.Seq()) {
+		err = fmt.Errorf("a batch after sequence %d, stored as one after %d, comes at %d", b.Prev, prev, s.Seq())
+	}
+	for rest := b.Records; err == nil && len(rest) > 0; r.report.Records++ {
+		if rest, err = r.record.Decode(rest); err == nil {
+			err = s.Apply(&r.record, &r.effects)
+		}
+		if err != nil {
+			break
+		}
+		if err := r.rows.note(ctx, &r.record, &r.effects); err != nil {
+			r.final = true
+			return err
+		}
+	}
+	if err != nil {
+		r.final = true
+		return fmt.Errorf("%w: %w", persistence.ErrCorrupt, err)
+	}
+	r.progress(s.Seq()-r.report.From, r.report.Sequence-r.report.From)
+	return nil
+}
+
+// beginning finds the state that the replay begins with, and its image, nil if it is the very first.
+func (r *replay) beginning(ctx context.Context) (image []byte, err error) {
+	var seq uint64
+	what := "the oldest snapshot"
+	if r.archive == nil {
+		image, seq, err = oldestSnapshot(ctx, r.engine.opts.Store, r.report.Sequence)
+	} else {
+		what = "the state that the archive begins with"
+		if seq, image, err = r.archive.Base(ctx); err != nil {
+			err = fmt.Errorf("replaying the archive: %w", err)
+		}
+	}
+	if err != nil || image == nil {
+		r.state = state.New()
+		return nil, err
+	}
+	if r.state, err = state.Decode(image); err == nil && r.state.Seq() != seq {
+		err = fmt.Errorf("it is of sequence %d", r.state.Seq())
+	}
+	if err != nil {
+		return nil, fmt.Errorf("%w: %s, at sequence %d: %w", persistence.ErrCorrupt, what, seq, err)
+	}
+	return image, nil
+}
+
+// oldestSnapshot is the oldest snapshot that is kept and not above a sequence, none if there is none: the very
+// first may have been taken just now, and then the journal is whole.
+func oldestSnapshot(ctx context.Context, store persistence.Store, most uint64) (image []byte, seq uint64, err error) {
+	for back := 1; back >= 0; back-- {
+		image, seq, err := loadSnapshot(ctx, store, back)
+		switch {
+		case errors.Is(err, persistence.ErrNoSnapshot):
+		case err != nil:
+			return nil, 0, fmt.Errorf("reading a snapshot: %w", err)
+		case seq <= most:
+			return image, seq, nil
+		case back == 1:
+			return nil, 0, errOvertaken
+		}
+	}
+	return nil, 0, nil
+}
+
+// compare says where the two states, which are at one sequence, differ. The images decide; the rest is to find
+// out where.
+func (r *replay) compare() {
+	a, replayed := r.audit, r.state
+	if err := replayed.Check(); err != nil {
+		a.differ("after the replay: %v", err)
+	}
+	if r.partial {
+		replayed.Overlook(a.state)
+	}
+	if bytes.Equal(replayed.AppendTo(nil), a.image) {
+		return
+	}
+	before := len(a.report.Differences)
+	for _, account := range a.state.Accounts() {
+		other := replayed.Account(account.ID)
+		if other == nil {
+			a.differ("account %s is not in the replayed state", account.Name)
+			continue
+		}
+		a.holdings(account, other)
+		if working, derived := openOf(&account.Open), openOf(&other.Open); fmt.Sprint(working) != fmt.Sprint(derived) {
+			a.differ("account %s: open orders are %v, replayed %v", account.Name, working, derived)
+		}
+	}
+	for i, c := range a.state.Currencies() {
+		if i >= len(replayed.Currencies()) || replayed.Currencies()[i] != c {
+			a.differ("currency %s: %v deposited and %v withdrawn are not what the replay finds", c.Code, c.Deposited, c.Withdrawn)
+		}
+	}
+	if len(a.report.Differences) == before {
+		a.differ("the replayed state differs from the committed one, in something else than balances, reserves and open orders")
+	}
+}
+
+func (a *audit) holdings(account, other *state.Account) {
+	for _, h := range account.Wallet.Holdings() {
+		if o := other.Wallet.Get(h.Currency); o != h {
+			a.differ("account %s, %s: committed are %v with %v reserved, replayed %v with %v", account.Name, a.state.Currencies()[h.Currency-1].Code,
+				h.Balance, h.Reserve, o.Balance, o.Reserve)
+		}
+	}
+	for _, o := range other.Wallet.Holdings() {
+		if account.Wallet.Get(o.Currency) == (ledger.Holding{Currency: o.Currency}) && o != (ledger.Holding{Currency: o.Currency}) {
+			a.differ("account %s, %s: committed is nothing, replayed are %v", account.Name, a.state.Currencies()[o.Currency-1].Code, o.Balance)
+		}
+	}
+}

@@ -1,0 +1,51 @@
+package actors
+
+import (
+	"fmt"
+	"sync"
+)
+
+// readers is how many lists are read at once: a few, so that the exchange finds the store idle most of the time.
+const readers = 4
+
+// concurrently does something with each item, a few at once, until an error.
+func concurrently[T any](items func(yield func(T) bool), do func(T) error) error {
+	next, failed := make(chan T), make(chan error, readers)
+	var wg sync.WaitGroup
+	for range readers {
+		wg.Go(func() {
+			for item := range next {
+				if err := guard(func() error { return do(item) }); err != nil {
+					failed <- err
+					return
+				}
+			}
+		})
+	}
+	var err error
+	items(func(item T) bool {
+		select {
+		case next <- item:
+			return true
+		case err = <-failed:
+			return false
+		}
+	})
+	close(next)
+	wg.Wait()
+	close(failed)
+	if err == nil {
+		err = <-failed
+	}
+	return err
+}
+
+// guard makes an error of a panic: in a goroutine of an audit it would end the exchange.
+func guard(do func() error) (err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = fmt.Errorf("BUG: the audit panicked: %v", p)
+		}
+	}()
+	return do()
+}

@@ -1,0 +1,247 @@
+package actors
+
+import (
+	"fmt"
+	"runtime/debug"
+	"slices"
+
+	"github.com/asynkron/protoactor-go/actor"
+
+	"exchange/core/event"
+	"exchange/core/matching"
+	"exchange/core/money"
+	"exchange/core/state"
+)
+
+// Stream channels are actors of whoever sends the stream. They watch a pair: the committed actor tells
+// them what is released, in its order, and what the pair is like at the moment from which on it tells.
+// Both come from one turn of that actor, so nothing is missing in between and nothing is there twice.
+
+// A Unit is one record that changed the depth of a pair: an accepted order, or a cancel.
+type Unit struct {
+	UpdateID  uint64 // one more than that of the unit before
+	TimeUs    int64
+	Cancel    bool
+	ID        uint64 // of the order, or of the cancel itself
+	Cancelled uint64 // Cancel: the order
+	Side      matching.Side
+	Price     money.Price
+	Remaining money.Amount  // what rests after the order; of a cancel, what rested until then
+	Trades    []event.Trade // of the order, oldest first
+	Levels    []LevelChange // every level that has another amount now; only if somebody watches them
+}
+
+// A LevelChange says what is at a price after a unit; nothing if Amount is 0.
+type LevelChange struct {
+	Side   matching.Side
+	Price  money.Price
+	Amount money.Total
+}
+
+// What a channel watches.
+type WatchKind uint8
+
+// The kinds of watching.
+const (
+	// WatchUnits: the actor gets *Units with every unit.
+	WatchUnits WatchKind = iota
+	// WatchLevels: the units have their Levels, too.
+	WatchLevels
+	// WatchChanges: the actor gets a Changed when the pair has changed, and no other one until it asks again.
+	WatchChanges
+)
+
+// Messages to a channel's actor.
+type (
+	// Units are what one batch did to a pair. Shared: read only.
+	Units struct{ List []Unit }
+	// Watched answers a Watch. View is nil if none was asked for. Shared: read only.
+	Watched struct {
+		Token uint64 // the Watch's
+		View  *View
+	}
+	// Changed tells of a change.
+	Changed struct{}
+)
+
+// What of a pair a channel wants to have when it begins to watch. Unlike other answers it is never a little old.
+type WatchedView uint8
+
+// The views of a Watch.
+const (
+	WatchNothing WatchedView = iota
+	WatchTicker
+	WatchBook // its levels
+)
+
+// A Watch is a channel's wish.
+type Watch struct {
+	Channel *actor.PID
+	Pair    *Pair
+	Kind    WatchKind
+	View    WatchedView
+	Levels  int    // WatchBook: so many of the best of each side, all if negative
+	Token   uint64 // for the answer
+}
+
+// An unwatch ends a Watch.
+type unwatch struct {
+	channel *actor.PID
+	pair    uint16
+}
+
+// SpawnChannel starts a channel's actor. When it panics it is made anew by produce, after *actor.Restarting,
+// with what is in its mailbox: it has no state that anything rests on. The name is for the log.
+func (e *Engine) SpawnChannel(name string, produce func() actor.Actor) *actor.PID {
+	props := actor.PropsFromProducer(produce, actor.WithGuardian(actor.NewRestartingStrategy()), actor.WithMailbox(func() actor.Mailbox {
+		m := newMailbox(0, nil)
+		m.onPanic = func(name string, reason, message any) {
+			e.log.Error("a stream channel failed and is started again, its subscribers are disconnected", "channel", name,
+				"reason", fmt.Sprint(reason), "message", fmt.Sprintf("%T", message), "stack", string(debug.Stack()))
+			m.invoker.EscalateFailure(reason, message)
+		}
+		return m
+	}))
+	return e.root.SpawnPrefix(props, "channel/"+name+"/")
+}
+
+// Tell sends a message to a channel's actor.
+func (e *Engine) Tell(channel *actor.PID, message any) { e.root.Send(channel, message) }
+
+// Watch begins to watch a pair, or asks once more. The channel gets a *Watched, and from then on what its kind
+// says. It may be called from its actor.
+func (e *Engine) Watch(w Watch) { e.root.Send(e.fold, &w) }
+
+// Unwatch ends it. What was on its way still comes.
+func (e *Engine) Unwatch(channel *actor.PID, p *Pair) {
+	e.root.Send(e.fold, &unwatch{channel, p.Number})
+}
+
+// A feed has who watches a pair. The committed actor owns it.
+type feed struct {
+	watchers []watcher
+	units    int // watchers that get units
+	levels   int // of these, with levels
+	forming  *Units
+	touched  bool // since the last round
+}
+
+type watcher struct {
+	pid  *actor.PID
+	kind WatchKind
+	told bool // WatchChanges: of a change that it has not looked at yet
+}
+
+// watch answers a channel, and tells it from now on.
+func (c *committed) watch(w *Watch) {
+	f := c.feeds[w.Pair.Number-1]
+	f.remove(w.Channel)
+	f.watchers = append(f.watchers, watcher{pid: w.Channel, kind: w.Kind})
+	f.count(w.Kind, 1)
+	answer := &Watched{Token: w.Token}
+	if w.View != WatchNothing {
+		r := NewRead(ReadTicker)
+		if r.Pair = w.Pair.Number; w.View == WatchBook {
+			r.Kind, r.LimitBuy, r.LimitSell = ReadLevels, w.Levels, w.Levels
+		}
+		if c.view(r); r.View.UpdateID != c.state.Pair(r.Pair).Market.UpdateID {
+			c.newView(r)
+		}
+		answer.View = r.View
+		r.Free()
+	}
+	c.tell(w.Channel, answer)
+}
+
+func (f *feed) remove(channel *actor.PID) {
+	for i := range f.watchers {
+		if f.watchers[i].pid == channel {
+			f.count(f.watchers[i].kind, -1)
+			f.watchers = slices.Delete(f.watchers, i, i+1)
+			return
+		}
+	}
+}
+
+func (f *feed) count(kind WatchKind, by int) {
+	if kind != WatchChanges {
+		f.units += by
+	}
+	if kind == WatchLevels {
+		f.levels += by
+	}
+}
+
+// noteUnit keeps what the record just folded did to its pair.
+func (c *committed) noteUnit(r *event.Record) {
+	f := c.feeds[r.Pair-1]
+	if len(f.watchers) == 0 || r.Kind != event.KindOrder && r.Kind != event.KindCancel {
+		return
+	}
+	if !f.touched {
+		f.touched = true
+		c.touched = append(c.touched, f)
+	}
+	if f.units == 0 {
+		return
+	}
+	p := c.state.Pair(r.Pair)
+	u := Unit{UpdateID: p.Market.UpdateID, TimeUs: r.TimeUs}
+	if r.Kind == event.KindCancel {
+		x := &r.Cancel
+		u.Cancel, u.ID, u.Cancelled, u.Side, u.Price, u.Remaining = true, x.ID, x.Order, x.Side, x.Price, x.Remaining
+	} else {
+		o := &r.Order
+		u.ID, u.Side, u.Price = o.ID, o.Side, o.Price
+		if o.Rests() {
+			u.Remaining = o.Remaining
+		}
+		if len(o.Trades) > 0 {
+			u.Trades = append([]event.Trade(nil), o.Trades...) // the record's memory is the decoder's
+		}
+	}
+	if f.levels > 0 {
+		u.Levels = changedLevels(p, &u)
+	}
+	if f.forming == nil {
+		f.forming = new(Units)
+	}
+	f.forming.List = append(f.forming.List, u)
+}
+
+// changedLevels are the levels of a unit, as they are after it: where it traded, in the order of its trades, and where
+// it rests or rested.
+func changedLevels(p *state.Pair, u *Unit) []LevelChange {
+	list := make([]LevelChange, 0, 2)
+	add := func(side matching.Side, price money.Price) {
+		l, _ := p.Book.At(side, price)
+		list = append(list, LevelChange{side, price, l.Amount})
+	}
+	for i := range u.Trades {
+		if i == 0 || u.Trades[i].Price != u.Trades[i-1].Price { // equal ones are neighbours
+			add(u.Side.Opposite(), u.Trades[i].Price)
+		}
+	}
+	if u.Remaining > 0 {
+		add(u.Side, u.Price)
+	}
+	return list
+}
+
+// tellWatchers ends a batch: whoever watches its pairs is told.
+func (c *committed) tellWatchers() {
+	for i, f := range c.touched {
+		units := f.forming
+		f.forming, f.touched, c.touched[i] = nil, false, nil
+		for j := range f.watchers {
+			switch w := &f.watchers[j]; {
+			case w.kind != WatchChanges:
+				c.tell(w.pid, units)
+			case !w.told:
+				w.told = true
+				c.tell(w.pid, Changed{})
+			}
+		}
+	}
+	c.touched = c.touched[:0]
+}

@@ -1,0 +1,245 @@
+package actors
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"exchange/core/event"
+)
+
+// customer is one more account with an e-mail address and 10 BTC.
+func (b *teller) customer(name string) *Key {
+	b.t.Helper()
+	must[Admin](b.t)(b.e.CreateAccount("test", name, name+"@example.org"))
+	must[Admin](b.t)(b.e.CreateKey("test", name, "key-of-"+name, "secret", event.AllPermissions, nil))
+	must[Admin](b.t)(b.e.Deposit("test", name, "BTC", 10*coin, "reference of "+name))
+	return b.e.Key([]byte("key-of-" + name))
+}
+
+// asks lets an account ask for so many withdraws.
+func (b *teller) asks(key *Key, from, n int) {
+	b.t.Helper()
+	for i := range n {
+		if got := outcomeOf(b.e.Withdraw(key, uint64(from+i), 1, 1, "x")); !strings.HasPrefix(got, "withdraw ") {
+			b.t.Fatal(got)
+		}
+	}
+}
+
+func (b *teller) sentTo(address string) (n int) {
+	for _, m := range b.post.delivered() {
+		if m.To == address {
+			n++
+		}
+	}
+	return n
+}
+
+func (b *teller) outboxIs(n int64) {
+	b.t.Helper()
+	eventually(b.t, fmt.Sprint("there are ", n, " mails in the outbox"), func() bool { return b.e.Stats().Outbox == n })
+}
+
+func TestAnAccountWhoseMailsFailKeepsNobodysCodesBack(t *testing.T) {
+	onBothStores(t, func(t *testing.T, fresh places) {
+		at := fresh(t)
+		post := &postman{}
+		b := newTeller(t, at, func(o *Options) {
+			o.Limits.PendingWithdraws = 3 * mailPage
+			o.Mail = func(ctx context.Context, m *Mail) error {
+				if m.To == "ann@example.org" {
+					return errors.New("come back later")
+				}
+				return post.send(ctx, m)
+			}
+		})
+		b.post = post
+		b.asks(b.key, 1, 2*mailPage+1)
+		b.asks(b.customer("ben"), 1, 3)
+		eventually(t, "ben's codes are sent", func() bool { return b.sentTo("ben@example.org") == 3 })
+		b.restart(at) // and when all of them are found at the start
+		b.asks(b.customer("cid"), 1, 1)
+		eventually(t, "cid's code is sent", func() bool { return b.sentTo("cid@example.org") == 1 })
+		b.outboxIs(2*mailPage + 1)
+		b.end()
+	})
+}
+
+func TestAccountsTakeTurnsWithTheirMails(t *testing.T) {
+	onBothStores(t, func(t *testing.T, fresh places) {
+		post, first, goOn := &postman{}, make(chan struct{}, 1), make(chan struct{})
+		b := newTeller(t, fresh(t), func(o *Options) {
+			o.Mail = func(ctx context.Context, m *Mail) error {
+				select {
+				case first <- struct{}{}:
+					<-goOn
+				default:
+				}
+				return post.send(ctx, m)
+			}
+		})
+		b.post = post
+		b.asks(b.key, 1, 50)
+		b.asks(b.customer("ben"), 1, 2)
+		b.asks(b.customer("cid"), 1, 1)
+		close(goOn)
+		b.outboxIs(0)
+		var order []string
+		for _, m := range b.post.delivered() {
+			order = append(order, m.Account)
+		}
+		if n := len(order); n != 53 || slices.Index(order, "cid") > 4 || slices.Index(order[slices.Index(order, "ben")+1:], "ben") > 2 {
+			t.Errorf("%d mails are sent, in this order: %v", n, order)
+		}
+		b.end()
+	})
+}
+
+func TestAMailThatCanNeverBeSentIsGivenUpAtOnce(t *testing.T) {
+	onBothStores(t, func(t *testing.T, fresh places) {
+		at := fresh(t)
+		tries := make(chan uint64, 100)
+		b := newTeller(t, at, func(o *Options) {
+			o.Mail = func(_ context.Context, m *Mail) error {
+				tries <- m.ID
+				return fmt.Errorf("550 no such user: %w", ErrNeverMailed)
+			}
+		})
+		b.asks(b.key, 1, 3)
+		eventually(t, "all are tried", func() bool { return len(tries) == 3 })
+		b.outboxIs(0)
+		b.restart(at)
+		b.asks(b.key, 4, 1)
+		eventually(t, "one more is tried", func() bool { return len(tries) == 4 })
+		b.outboxIs(0)
+		b.end()
+	})
+}
+
+func TestCodesThatAreOfNoUseAreNotSent(t *testing.T) {
+	onBothStores(t, func(t *testing.T, fresh places) {
+		at := fresh(t)
+		b := newTeller(t, at, func(o *Options) { o.Mail = nil })
+		for id := uint64(1); id <= 50; id++ {
+			b.expect(b.ask(1), fmt.Sprint("withdraw ", id))
+			b.expect(outcomeOf(b.e.CancelWithdraw(b.key, b.next(), id)), "status 50")
+		}
+		b.expect(b.ask(1), "withdraw 51")
+		b.outboxIs(1)
+		b.o.Mail = b.post.send
+		b.restart(at)
+		b.outboxIs(0)
+		if mails := b.post.delivered(); len(mails) != 1 || mails[0].Withdraw.ID != 51 {
+			t.Errorf("sent are %+v", mails)
+		}
+		b.end()
+	})
+}
+
+// What leaves the outbox by itself does not gather in the mailer.
+func TestTheMailerForgetsWhatTheOutboxForgot(t *testing.T) {
+	onBothStores(t, func(t *testing.T, fresh places) {
+		b := newTeller(t, fresh(t), func(o *Options) { o.Mail = nil })
+		m := newMailer(b.e) // without its goroutine: the test is it
+		m.send = b.post.send
+		most := 0
+		const n = mailSlack + 100
+		for id := uint64(1); id <= n; id++ {
+			b.expect(b.ask(1), fmt.Sprint("withdraw ", id))
+			m.learn()
+			b.expect(outcomeOf(b.e.CancelWithdraw(b.key, b.next(), id)), "status 50")
+			most = max(most, m.known)
+		}
+		if most > mailSlack+10 {
+			t.Errorf("the mailer knows of %d mails, of which none is left", most)
+		}
+		b.expect(b.ask(1), fmt.Sprint("withdraw ", n+1))
+		m.learn()
+		for q := m.turn(); q != nil; q = m.turn() {
+			m.serve(q)
+		}
+		if mails := b.post.delivered(); len(mails) != 1 || mails[0].Withdraw.ID != n+1 || m.known != 0 || len(m.turns) != 0 {
+			t.Errorf("sent are %+v, known are %d", mails, m.known)
+		}
+		b.end()
+	})
+}
+
+func TestAMailThatIsBeingSentWhenTheEngineStopsIsNotSentAgain(t *testing.T) {
+	onBothStores(t, func(t *testing.T, fresh places) {
+		at := fresh(t)
+		sending, goOn := make(chan struct{}, 10), make(chan struct{})
+		var b *teller
+		post := &postman{}
+		b = newTeller(t, at, func(o *Options) {
+			o.Mail = func(ctx context.Context, m *Mail) error {
+				sending <- struct{}{}
+				<-goOn
+				return post.send(ctx, m)
+			}
+		})
+		b.post = post
+		b.asks(b.key, 1, 2)
+		<-sending
+		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+		defer cancel()
+		stopped := make(chan error, 1)
+		go func() { stopped <- b.e.Stop(ctx) }()
+		eventually(t, "the engine stops", func() bool { return errors.Is(b.e.Ready(), ErrStopping) })
+		close(goOn)
+		if err := <-stopped; err != nil {
+			t.Fatal(err)
+		}
+		if n := len(b.post.delivered()); n != 1 {
+			t.Errorf("%d mails are sent", n)
+		}
+		b.reopen(at)
+		b.outboxIs(0)
+		if mails := b.post.delivered(); len(mails) != 2 || mails[0].ID == mails[1].ID {
+			t.Errorf("sent are %+v", mails)
+		}
+		b.end()
+	})
+}
+
+func TestAMailServerThatHangsDoesNotKeepTheEngineFromStopping(t *testing.T) {
+	onBothStores(t, func(t *testing.T, fresh places) {
+		at := fresh(t)
+		sending := make(chan struct{}, 10)
+		b := newTeller(t, at, func(o *Options) {
+			o.Mail = func(ctx context.Context, m *Mail) error {
+				sending <- struct{}{}
+				<-ctx.Done()
+				return ctx.Err()
+			}
+		})
+		b.asks(b.key, 1, 1)
+		<-sending
+		ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+		defer cancel()
+		if err := b.e.Stop(ctx); err != nil {
+			t.Errorf("the stop: %v", err)
+		}
+		b.o.Mail = b.post.send
+		b.reopen(at)
+		b.code(1)
+		b.end()
+	})
+}
+
+// reopen starts the engine again after it was stopped.
+func (b *teller) reopen(at place) {
+	b.t.Helper()
+	if err := b.store.Close(); err != nil {
+		b.t.Fatal(err)
+	}
+	b.store = at()
+	b.o.Store = b.store
+	b.e = start(b.t, b.o)
+	b.key = b.e.Key([]byte("key-of-ann"))
+}

@@ -1,0 +1,93 @@
+package actors
+
+import (
+	"context"
+	"errors"
+	"testing"
+
+	"exchange/core/event"
+)
+
+// maintaining begins a change of maintenance.
+func (g *gated) maintaining(ctx context.Context, on bool) <-chan string {
+	return g.begin(func() (*Command, error) { _, err := g.e.SetMaintenance(ctx, "ops", on, ""); return nil, err })
+}
+
+func (g *gated) closed() bool { return errors.Is(g.e.Writable(), ErrMaintenance) }
+
+func TestMaintenanceSeesAClientsCommandHoweverBusyOperatorsAre(t *testing.T) {
+	e := &Engine{dead: make(chan struct{})}
+	e.opts.Limits = DefaultLimits
+	e.inFlight.Store(1)
+	e.stopping.Store(true) // operators' commands are turned away, when they have been counted
+	stop, stopped := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(stopped)
+		for {
+			select {
+			case <-stop:
+				return
+			default:
+				if err := e.admitOperator(newCommand(event.KindDeposit)); err != ErrStopping {
+					t.Error(err)
+				}
+			}
+		}
+	}()
+	over, cancel := context.WithCancel(context.Background())
+	cancel()
+	for range 100_000 {
+		if err := e.quiet(over); !errors.Is(err, ErrNotQuiet) {
+			t.Errorf("a command of a client's is in flight: %v", err)
+			break
+		}
+	}
+	close(stop)
+	<-stopped
+}
+
+func TestTheEndOfMaintenanceDoesNotLetClientsInWhileItBegins(t *testing.T) {
+	onBothStores(t, func(t *testing.T, fresh places) {
+		g := newGated(t, fresh, nil)
+		g.hold()
+		order := g.begin(g.placing(g.sell(coin)))
+		eventually(t, "the order is at the store", g.held)
+		on := g.maintaining(context.Background(), true)
+		eventually(t, "new orders are refused", g.closed)
+		off := g.maintaining(context.Background(), false)
+		silent(t, "the end of what has not begun", off)
+		g.turnedAway("an order while it begins", g.placing(g.sell(coin)), ErrMaintenance)
+		g.letGo()
+		if a, b, c := <-order, <-on, <-off; a != accepted || b != accepted || c != accepted {
+			t.Errorf("the order: %s, on: %s, off: %s", a, b, c)
+		}
+		g.ends("an order after it", g.placing(g.sell(coin)), accepted)
+		g.end()
+	})
+}
+
+func TestMaintenanceThatCouldNotBeginDoesNotOpenForAnother(t *testing.T) {
+	onBothStores(t, func(t *testing.T, fresh places) {
+		g := newGated(t, fresh, nil)
+		g.hold()
+		order := g.begin(g.placing(g.sell(coin)))
+		eventually(t, "the order is at the store", g.held)
+		patience, cancel := context.WithCancel(context.Background())
+		first := g.maintaining(patience, true)
+		eventually(t, "new orders are refused", g.closed)
+		second := g.maintaining(context.Background(), true)
+		silent(t, "the second", second)
+		cancel()
+		if got := <-first; got != ErrNotQuiet.Error() {
+			t.Error(got)
+		}
+		eventually(t, "new orders are refused again", g.closed)
+		silent(t, "maintenance with an order in flight", second)
+		g.turnedAway("an order while the second begins", g.placing(g.sell(coin)), ErrMaintenance)
+		g.letGo()
+		if a, b := <-order, <-second; a != accepted || b != accepted || !g.closed() {
+			t.Errorf("the order: %s, the second: %s, closed: %v", a, b, g.closed())
+		}
+		g.end()
+	})
+}

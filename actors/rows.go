@@ -1,0 +1,54 @@
+package actors
+
+import (
+	"exchange/core/event"
+	"exchange/core/market"
+	"exchange/core/state"
+	"exchange/persistence"
+)
+
+// appendRows writes what a record did into w, once it is applied: the rows of the history that it gave rise to, but
+// for candles, which are values that change. e is what Apply said.
+func appendRows(w *persistence.Writes, s *state.State, r *event.Record, e *state.Effects) {
+	for i := range e.Closed {
+		o := &e.Closed[i]
+		status := uint8(persistence.StatusDone)
+		if o.Cancelled {
+			status = persistence.StatusCancelled
+		}
+		w.Orders = append(w.Orders, persistence.Order{ID: o.ID, Account: o.Account, Pair: o.Pair, Side: o.Side, Status: status,
+			Price: o.Price, Amount: o.Amount, Remaining: o.Remaining, TimeUs: o.TimeUs, ClosedUs: o.ClosedUs,
+			ClosedSeq: s.Seq(), ClientID: o.ClientID.String()})
+	}
+	switch r.Kind {
+	case event.KindOrder:
+		o := &r.Order
+		for i := range o.Trades {
+			t := &o.Trades[i]
+			w.Trades = append(w.Trades, persistence.Trade{ID: t.ID, Pair: r.Pair, TakerSide: o.Side, Price: t.Price, Amount: t.Amount,
+				TimeUs: r.TimeUs, Taker: o.Account, Maker: t.MakerAccount, TakerOrder: o.ID, MakerOrder: t.Maker,
+				TakerFee: t.TakerFee, MakerFee: t.MakerFee})
+		}
+	case event.KindDeposit:
+		d := &r.Deposit
+		w.Deposits = append(w.Deposits, persistence.Deposit{ID: d.ID, Account: d.Account, Currency: d.Currency, Amount: d.Amount,
+			TimeUs: r.TimeUs, Reference: d.Reference})
+	}
+	if k := e.Withdraw; k != nil {
+		w.Withdraws = append(w.Withdraws, persistence.Withdraw{ID: k.ID, Account: k.Account, Currency: k.Currency, Amount: k.Amount, Status: k.Status,
+			TimeUs: k.TimeUs, ClosedUs: r.TimeUs, ClosedSeq: s.Seq(), Address: k.Address, Details: k.Details})
+	}
+	if r.Who != "" {
+		w.Actions = append(w.Actions, persistence.Action{Seq: s.Seq(), TimeUs: r.TimeUs, Who: r.Who, What: inWords(s, r)})
+	}
+}
+
+// rowsOf is how many rows there are of what happened: balances and nonces have one place each.
+func rowsOf(w *persistence.Writes) int {
+	return len(w.Trades) + len(w.Orders) + len(w.Deposits) + len(w.Withdraws) + len(w.Actions)
+}
+
+// candleRow is a candle as the store has it.
+func candleRow(pair uint16, f market.Frame, c *market.Candle) persistence.Candle {
+	return persistence.Candle{Pair: pair, Frame: uint8(f), Time: c.Time, Open: c.Open, High: c.High, Low: c.Low, Close: c.Close, Volume: c.Volume}
+}

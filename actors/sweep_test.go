@@ -1,0 +1,343 @@
+package actors
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"exchange/core/event"
+	"exchange/core/money"
+)
+
+// block keeps a pair's book from its next messages until the function it returns is called.
+func (g *gated) block(pair *Pair) (unblock func()) {
+	blocked, goOn := make(chan struct{}), make(chan struct{})
+	go g.e.probe(pair.pid, func() { close(blocked); <-goOn })
+	<-blocked
+	return func() { close(goOn) }
+}
+
+// sweeping begins to cancel all orders of the account, and gives the orders when it ends.
+func (g *gated) sweeping() <-chan []uint64 {
+	g.nonce++
+	nonce, done := g.nonce, make(chan []uint64, 1)
+	go func() {
+		c, err := g.e.CancelAll(g.key, nonce, nil)
+		if err != nil {
+			g.t.Error(err)
+			done <- nil
+			return
+		}
+		done <- slices.Clone(c.Cancelled())
+		c.Free()
+	}()
+	return done
+}
+
+// queued waits until n commands wait in the account's wallet.
+func (g *gated) queued(n int) {
+	g.t.Helper()
+	eventually(g.t, fmt.Sprint(n, " commands wait"), func() (so bool) {
+		g.e.probe(g.key.Account.pid, func() { so = len(g.key.Account.wallet.queue) == n })
+		return so
+	})
+}
+
+// records are those that were appended since the gate began to hold.
+func (g *gated) records() (list []event.Record) {
+	g.t.Helper()
+	for _, b := range g.batches() {
+		for rest := b.Records; len(rest) > 0; {
+			var r event.Record
+			var err error
+			if rest, err = r.Decode(rest); err != nil {
+				g.t.Fatal(err)
+			}
+			list = append(list, r)
+		}
+	}
+	return list
+}
+
+func TestManyCancelAllsAtOnceMakeNoMoreRecordsThanThereAreOrders(t *testing.T) {
+	onBothStores(t, func(t *testing.T, fresh places) {
+		g := newGated(t, fresh, nil)
+		const orders, sweeps = 2*sweepWidth + 10, 50
+		for range orders {
+			g.rest(g.sell(1e5))
+		}
+		g.hold()
+		first := g.begin(g.placing(g.sell(1e5))) // so that the sweeps gather
+		g.inMailbox(1)
+		var all []<-chan []uint64
+		for i := range sweeps {
+			all = append(all, g.sweeping())
+			g.queued(i + 1)
+		}
+		g.letGo()
+		if got := <-first; got != accepted {
+			t.Error(got)
+		}
+		cancelled := 0
+		for _, done := range all {
+			cancelled += len(<-done)
+		}
+		if records := g.records(); cancelled != orders+1 || len(records) != 1+orders+1+sweeps-1 {
+			t.Errorf("%d of %d orders are cancelled, with %d records for %d sweeps", cancelled, orders+1, len(records), sweeps)
+		}
+		g.end()
+	})
+}
+
+func TestAnOrderSentAfterACancelAllStays(t *testing.T) {
+	onBothStores(t, func(t *testing.T, fresh places) {
+		g := newGated(t, fresh, nil)
+		for range 5 {
+			unblock := g.block(g.e.Pairs()[0])
+			before := g.begin(g.placing(g.sell(1e5)))
+			g.inMailbox(1)
+			all := g.sweeping()
+			g.queued(1)
+			other := g.sell(1e5)
+			other.Pair = g.e.Pairs()[1] // whose book is not busy
+			after := g.begin(g.placing(other))
+			g.queued(2)
+			silent(t, "an order behind a cancel-all", after)
+			unblock()
+			if a, b := <-before, <-after; a != accepted || b != accepted {
+				t.Errorf("before: %s, after: %s", a, b)
+			}
+			if list := <-all; len(list) != 1 {
+				t.Errorf("cancelled are %v", list)
+			}
+			r := NewRead(ReadAccount)
+			r.Name, r.Limit = "ann", 10
+			if err := g.e.Ask(r, nil, 0); err != nil || len(r.Orders) != 1 || r.Orders[0].Pair != 2 {
+				t.Errorf("open are %+v, %v", r.Orders, err)
+			}
+			g.ends("its cancel", g.cancelling(r.Orders[0].ID), accepted)
+		}
+		g.end()
+	})
+}
+
+// The second order can only be decided when the first, whose client order id it has, was refused. It was sent
+// before the cancel-all, so that cancels it.
+func TestAnOrderThatWaitedForItsClientIDIsCancelledByALaterCancelAll(t *testing.T) {
+	onBothStores(t, func(t *testing.T, fresh places) {
+		g := newGated(t, fresh, nil)
+		id, _ := event.NewClientID("mine")
+		one, two := g.sell(1e5), g.sell(1e5)
+		one.ClientID, two.ClientID, two.Pair = id, id, g.e.Pairs()[1]
+		g.hold()
+		halt := make(chan error, 1)
+		go func() { _, err := g.e.Halt("ops", g.e.Pairs()[0].Name, true); halt <- err }()
+		eventually(t, "the halt is at the store", g.held)
+		first := g.begin(g.placing(one))
+		g.inMailbox(1)
+		second := g.begin(g.placing(two))
+		g.queued(1)
+		all := g.sweeping()
+		g.queued(2)
+		g.letGo()
+		if err := <-halt; err != nil {
+			t.Error(err)
+		}
+		if a, b := <-first, <-second; a != refusedFor(event.RefusedHalted) || b != accepted {
+			t.Errorf("first: %s, second: %s", a, b)
+		}
+		if list := <-all; len(list) != 1 {
+			t.Errorf("cancelled are %v", list)
+		}
+		r := NewRead(ReadAccount)
+		r.Name = "ann"
+		if err := g.e.Ask(r, nil, 0); err != nil || r.Open != 0 {
+			t.Errorf("%d orders are open, %v", r.Open, err)
+		}
+		g.end()
+	})
+}
+
+// A refusal for a nonce that a cancel-all has taken shows that it has taken it.
+func TestWhatTheNonceOfACancelAllRefusesComesBehindItsFirstRecord(t *testing.T) {
+	onBothStores(t, func(t *testing.T, fresh places) {
+		g := newGated(t, fresh, nil)
+		g.rest(g.sell(1e5))
+		g.hold()
+		order := g.begin(g.placing(g.sell(1e5)))
+		eventually(t, "the order is at the store", g.held)
+		all := g.sweeping()
+		g.queued(1)
+		used := g.nonce
+		refused := g.begin(func() (*Command, error) { return g.e.Cancel(g.key, used, 99) })
+		g.queued(2)
+		read := g.begin(g.asking(ReadWallet, g.key, used))
+		g.queued(3)
+		silent(t, "the refusal of a read", read)
+		g.letGo()
+		if a, b, c := <-order, <-refused, <-read; a != accepted || b != refusedFor(event.RefusedNonce) || c != ErrNonce.Error() {
+			t.Errorf("the order: %s, the command: %s, the read: %s", a, b, c)
+		}
+		if list := <-all; len(list) != 2 {
+			t.Errorf("cancelled are %v", list)
+		}
+		records := g.records()
+		cancel := slices.IndexFunc(records, func(r event.Record) bool { return r.Kind == event.KindCancel })
+		refusal := slices.IndexFunc(records, func(r event.Record) bool { return r.Kind == event.KindRefusal })
+		if cancel < 0 || refusal < cancel {
+			t.Errorf("the refusal is record %d, the first cancel %d", refusal, cancel)
+		}
+		g.end()
+	})
+}
+
+func TestASweepLeavesOutWhatClosedMeanwhile(t *testing.T) {
+	onBothStores(t, func(t *testing.T, fresh places) {
+		g := newGated(t, fresh, nil)
+		ben := fund(t, g.e, "ben", map[string]money.Amount{"USD": 1e6 * coin})
+		for range sweepWidth {
+			w := g.sell(1e5)
+			w.Pair = g.e.Pairs()[1]
+			g.rest(w)
+		}
+		for range 10 {
+			g.rest(g.sell(1e5))
+		}
+		unblock := g.block(g.e.Pairs()[1])
+		all := g.sweeping() // as many as may be on their way are with that book
+		eventually(t, "the sweep is under way", func() (so bool) {
+			g.e.probe(g.key.Account.pid, func() { so = g.key.Account.wallet.sweep != nil })
+			return so
+		})
+		must[*Command](t)(g.e.Place(ben, 1, g.buy(100e8, 10*1e5))).Free()
+		g.hold()
+		g.letGo()
+		unblock()
+		if list := <-all; len(list) != sweepWidth {
+			t.Errorf("%d orders are cancelled", len(list))
+		}
+		if records := g.records(); len(records) != sweepWidth {
+			t.Errorf("it took %d records for %d orders that were open", len(records), sweepWidth)
+		}
+		g.end()
+	})
+}
+
+// The second finds its wallet with nothing in flight before the first has its answer: it waits all the same.
+func TestEachOfTwoCancelAllsAnswersForItsOwnOrders(t *testing.T) {
+	onBothStores(t, func(t *testing.T, fresh places) {
+		g := newGated(t, fresh, nil)
+		first := g.rest(g.sell(1e5))
+		unblock := g.block(g.e.Pairs()[0])
+		one := g.sweeping()
+		eventually(t, "the sweep is under way", func() (so bool) {
+			g.e.probe(g.key.Account.pid, func() { so = g.key.Account.wallet.sweep != nil })
+			return so
+		})
+		other := g.sell(1e5)
+		other.Pair = g.e.Pairs()[1]
+		second := g.rest(other) // what comes when the list is taken is not held up
+		two := g.sweeping()
+		g.queued(1)
+		unblock()
+		if a, b := <-one, <-two; !slices.Equal(a, []uint64{first}) || !slices.Equal(b, []uint64{second}) {
+			t.Errorf("the first has cancelled %v, the second %v", a, b)
+		}
+		g.end()
+	})
+}
+
+// resting gives so many orders of a new account, in the pair with that number less 1.
+func (g *gated) resting(name string, pair, n int) *Key {
+	g.t.Helper()
+	key := fund(g.t, g.e, name, map[string]money.Amount{"BTC": coin})
+	for i := range n {
+		w := g.sell(1e5)
+		w.Pair = g.e.Pairs()[pair]
+		must[*Command](g.t)(g.e.Place(key, uint64(i+1), w)).Free()
+	}
+	return key
+}
+
+func (g *gated) open(name string) int {
+	g.t.Helper()
+	r := NewRead(ReadAccount)
+	r.Name = name
+	if err := g.e.Ask(r, nil, 0); err != nil {
+		g.t.Fatal(err)
+	}
+	defer r.Free()
+	return r.Open
+}
+
+func TestAnOperatorsCancelAllTakesAsLongAsItTakes(t *testing.T) {
+	onBothStores(t, func(t *testing.T, fresh places) {
+		g := newGated(t, fresh, nil)
+		var accounts []uint32
+		for i := range 3 * sweepsAtOnce {
+			accounts = append(accounts, g.resting(fmt.Sprint("account-", i), 0, 3).Account.ID)
+		}
+		g.e.opts.Timing.Request = 0 // nobody else waits
+		orders, err := g.e.sweepAll(context.Background(), "ops", accounts, nil)
+		g.e.opts.Timing.Request = g.o.Timing.Request
+		if err != nil || len(orders) != 9*sweepsAtOnce || !slices.IsSorted(orders) {
+			t.Errorf("%d orders are cancelled, %v", len(orders), err)
+		}
+		g.end()
+	})
+}
+
+func TestAnOperatorsCancelAllGoesOnBehindAnAccountThatFails(t *testing.T) {
+	onBothStores(t, func(t *testing.T, fresh places) {
+		g := newGated(t, fresh, nil)
+		g.resting("slow", 1, 2)
+		others := []*Key{g.resting("single", 0, 1), g.resting("quick", 0, 2*sweepsAtOnce)}
+		accounts := []uint32{2, 3, 4}
+		unblock := g.block(g.e.Pairs()[1])
+		ctx, cancel := context.WithCancel(context.Background())
+		type end struct {
+			orders []uint64
+			err    error
+		}
+		done := make(chan end, 1)
+		go func() {
+			orders, err := g.e.sweepAll(ctx, "ops", accounts, nil)
+			done <- end{orders, err}
+		}()
+		eventually(t, "the others' orders are cancelled", func() bool { return g.open("single")+g.open("quick") == 0 })
+		for _, key := range others {
+			eventually(t, "and that is answered", func() (so bool) {
+				g.e.probe(key.Account.pid, func() { so = key.Account.wallet.sweep == nil })
+				return so
+			})
+		}
+		cancel()
+		got := <-done
+		if len(got.orders) != 1+2*sweepsAtOnce || !errors.Is(got.err, ErrTimeout) || !strings.Contains(got.err.Error(), "account slow: ") || strings.Contains(got.err.Error(), "quick") {
+			t.Errorf("%d orders are cancelled, %v", len(got.orders), got.err)
+		}
+		unblock()
+		eventually(t, "and the rest, whoever waits", func() bool { return g.open("slow") == 0 })
+		g.end()
+	})
+}
+
+func TestOfManyFailuresSomeAreNamed(t *testing.T) {
+	var many []error
+	for i := range 100 {
+		many = append(many, fmt.Errorf("account %d: %w", i, ErrBusy))
+	}
+	err := joined(many)
+	if !errors.Is(err, ErrBusy) || errors.Is(err, ErrTimeout) || strings.Count(err.Error(), "account") != maxFailures || !strings.Contains(err.Error(), "and 90 more") {
+		t.Error(err)
+	}
+	if err := joined(append(many[:3:3], ErrTimeout)); errors.Is(err, ErrBusy) || !errors.Is(err, ErrTimeout) {
+		t.Errorf("when of one it is not known: %v", err)
+	}
+	if joined(nil) != nil {
+		t.Error("of none there is one")
+	}
+}

@@ -1,0 +1,48 @@
+package config
+
+import (
+	"fmt"
+	"slices"
+
+	"exchange/core/money"
+)
+
+// syntheticQuote is what synthetic pairs are traded against.
+const syntheticQuote = "USDT"
+
+// maxSynthetic leaves room for other currencies in a wallet.
+const maxSynthetic = 4_000
+
+// syntheticCode is the currency of a synthetic pair, counted from 1.
+func syntheticCode(i int) string { return fmt.Sprintf("SYN%04d", i) }
+
+// addSynthetic adds the pairs that synthetic_pairs asks for, and their currencies, behind those that are configured. What is
+// configured under such a name stays as it is.
+func (c *Config) addSynthetic() {
+	if c.SyntheticPairs < 1 || c.SyntheticPairs > maxSynthetic {
+		return // Validate says so
+	}
+	currencies, pairs := map[string]bool{}, map[string]bool{}
+	for _, x := range c.Currencies {
+		currencies[x.Code] = true
+	}
+	for _, x := range c.Pairs {
+		pairs[x.Name] = true
+	}
+	c.Currencies, c.Pairs = slices.Clone(c.Currencies), slices.Clone(c.Pairs)
+	add := func(code string) {
+		if !currencies[code] {
+			c.Currencies = append(c.Currencies, Currency{Code: code})
+		}
+	}
+	add(syntheticQuote)
+	for i := range c.SyntheticPairs {
+		base := syntheticCode(i + 1)
+		add(base)
+		if name := base + "_" + syntheticQuote; !pairs[name] {
+			const coin = 100_000_000 // 1 in units of money.Amount
+			c.Pairs = append(c.Pairs, Pair{Name: name, PricePrecision: 2, AmountPrecision: money.FixedDecimals,
+				MinimumOrderSize: coin / 100_000, MaximumOrderSize: 1_000_000 * coin})
+		}
+	}
+}

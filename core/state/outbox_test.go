@@ -1,0 +1,106 @@
+package state
+
+import (
+	"testing"
+
+	"exchange/core/event"
+	"exchange/core/money"
+)
+
+// cycle lets bob ask for a withdraw and ends it at once.
+func cycle(t *testing.T, s *State, id uint64, ends ...uint8) {
+	t.Helper()
+	apply(t, s, event.Record{Kind: event.KindWithdraw, TimeUs: 50, Withdraw: event.Withdraw{ID: id, Account: 2, Currency: 2, Amount: 1}})
+	for _, to := range ends {
+		apply(t, s, event.Record{Kind: event.KindWithdrawMoved, TimeUs: 51, WithdrawMoved: event.WithdrawMoved{ID: id, Account: 2, Currency: 2, Amount: 1, To: to}})
+	}
+}
+
+func sameImage(t *testing.T, s *State) {
+	t.Helper()
+	back, err := Decode(s.AppendTo(nil))
+	if err != nil || back.Hash() != s.Hash() || back.Mails() != s.Mails() {
+		t.Fatalf("its image: %v", err)
+	}
+	for _, any := range []*State{s, back} { // both go on alike
+		cycle(t, any, any.LastWithdraw()+1, event.WithdrawVerified, event.WithdrawRefused)
+	}
+	if back.Hash() != s.Hash() {
+		t.Error("the decoded state goes on otherwise")
+	}
+}
+
+func TestWithdrawsThatComeToTheirEndLeaveNoCodesBehind(t *testing.T) {
+	s := small()
+	for id := uint64(1); id <= 5000; id++ {
+		cycle(t, s, id, event.WithdrawCancelled)
+	}
+	if s.Mails() != 0 || len(s.outbox.codes) != 0 || len(s.outbox.order) > outboxSlack {
+		t.Errorf("%d mails, %d codes and %d ids", s.Mails(), len(s.outbox.codes), len(s.outbox.order))
+	}
+	sameImage(t, s)
+}
+
+func TestOfRefusalsTheNewestAreMailed(t *testing.T) {
+	s := small()
+	const n = MaxNotices + 50
+	for id := uint64(1); id <= n; id++ {
+		cycle(t, s, id, event.WithdrawVerified, event.WithdrawRefused)
+	}
+	out := mailsOf(s)
+	if len(out) != MaxNotices || out[0].Withdraw.ID != n-MaxNotices+1 || out[MaxNotices-1].Withdraw.ID != n {
+		t.Errorf("%d mails, about %d and so on", len(out), out[0].Withdraw.ID)
+	}
+	apply(t, s, mailed(out[3].ID))
+	sameImage(t, s) // which refuses one more: in the place of the one that was sent
+	if now := mailsOf(s); len(now) != MaxNotices || now[0] != out[0] || now[3] != out[4] {
+		t.Errorf("%d mails, about %d and so on", len(now), now[0].Withdraw.ID)
+	}
+}
+
+func TestMailsAfterAnIDAreInOrder(t *testing.T) {
+	s := small()
+	for id := uint64(1); id <= 500; id++ {
+		cycle(t, s, id)
+	}
+	for id := uint64(1); id <= 500; id++ {
+		if id%3 != 0 {
+			apply(t, s, mailed(id))
+		}
+	}
+	for _, after := range []uint64{0, 1, 2, 3, 200, 201, 498, 499, 500, 501} {
+		next := after + 3 - after%3
+		for m := range s.MailsAfter(after) {
+			if m.ID != next {
+				t.Fatalf("after %d comes %d, want %d", after, m.ID, next)
+			}
+			next += 3
+		}
+		if next != max(after+3-after%3, 501) {
+			t.Errorf("after %d they end before %d", after, next)
+		}
+	}
+}
+
+// What a mail costs does not depend on how many others there are.
+func BenchmarkMailed(b *testing.B) {
+	s := small()
+	ask := event.Record{Kind: event.KindWithdraw, TimeUs: 50, Withdraw: event.Withdraw{Account: 2, Currency: 2, Amount: money.Amount(1)}}
+	var e Effects
+	add := func() {
+		ask.Withdraw.ID++
+		if err := s.Apply(&ask, &e); err != nil {
+			b.Fatal(err)
+		}
+	}
+	for range 100_000 {
+		add()
+	}
+	for b.Loop() {
+		add()
+		r := mailed(ask.Withdraw.ID - 50_000)
+		if err := s.Apply(&r, &e); err != nil {
+			b.Fatal(err)
+		}
+	}
+}

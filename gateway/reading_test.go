@@ -1,0 +1,322 @@
+package gateway
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/valyala/fasthttp"
+
+	"exchange/actors"
+	"exchange/core/event"
+	"exchange/persistence"
+)
+
+// A slowHistory is a store whose lists and look-ups of the past wait at a gate, and are counted.
+type slowHistory struct {
+	persistence.Store
+	mu       sync.Mutex
+	gate     chan struct{} // queries wait until it is closed; nil: they do not
+	in, most int           // queries now, and at once at most
+	asked    int           // queries in all
+}
+
+func (s *slowHistory) enter() (leave func()) {
+	s.mu.Lock()
+	gate := s.gate
+	s.in, s.asked = s.in+1, s.asked+1
+	s.most = max(s.most, s.in)
+	s.mu.Unlock()
+	if gate != nil {
+		<-gate
+	}
+	return func() {
+		s.mu.Lock()
+		s.in--
+		s.mu.Unlock()
+	}
+}
+
+// block holds queries back until the function that it returns is called.
+func (s *slowHistory) block() (release func()) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	gate := make(chan struct{})
+	s.gate, s.most = gate, 0
+	return func() {
+		s.mu.Lock()
+		s.gate = nil
+		s.mu.Unlock()
+		close(gate)
+	}
+}
+
+func (s *slowHistory) queries() (now, most, all int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.in, s.most, s.asked
+}
+
+func (s *slowHistory) Trades(ctx context.Context, q persistence.TradeQuery, fn func(*persistence.Trade) bool) error {
+	defer s.enter()()
+	return s.Store.Trades(context.WithoutCancel(ctx), q, fn)
+}
+
+func (s *slowHistory) Orders(ctx context.Context, q persistence.OrderQuery, fn func(*persistence.Order) bool) error {
+	defer s.enter()()
+	return s.Store.Orders(context.WithoutCancel(ctx), q, fn)
+}
+
+func (s *slowHistory) Order(ctx context.Context, account uint32, id uint64) (persistence.Order, error) {
+	defer s.enter()()
+	return s.Store.Order(context.WithoutCancel(ctx), account, id)
+}
+
+func (s *slowHistory) Deposits(ctx context.Context, q persistence.DepositQuery, fn func(*persistence.Deposit) bool) error {
+	defer s.enter()()
+	return s.Store.Deposits(context.WithoutCancel(ctx), q, fn)
+}
+
+func (s *slowHistory) Withdraws(ctx context.Context, q persistence.WithdrawQuery, fn func(*persistence.Withdraw) bool) error {
+	defer s.enter()()
+	return s.Store.Withdraws(context.WithoutCancel(ctx), q, fn)
+}
+
+func (s *slowHistory) Withdraw(ctx context.Context, id uint64) (persistence.Withdraw, error) {
+	defer s.enter()()
+	return s.Store.Withdraw(context.WithoutCancel(ctx), id)
+}
+
+func (s *slowHistory) Candles(ctx context.Context, q persistence.CandleQuery, fn func(*persistence.Candle) bool) error {
+	defer s.enter()()
+	return s.Store.Candles(context.WithoutCancel(ctx), q, fn)
+}
+
+func (s *slowHistory) Actions(ctx context.Context, q persistence.ActionQuery, fn func(*persistence.Action) bool) error {
+	defer s.enter()()
+	return s.Store.Actions(context.WithoutCancel(ctx), q, fn)
+}
+
+// withSlowHistory is an exchange with a past that memory does not have as a whole. Alice has the keys key-0 ...
+// key-11, so that her requests need not come in the order of one nonce.
+func withSlowHistory(t *testing.T, reads int) (*harness, *slowHistory) {
+	s := &slowHistory{}
+	h := withHistory(t, seeded(t), 2500, func(o *actors.Options) {
+		s.Store = o.Store
+		o.Store, o.Limits.Reads, o.Limits.KeysPerAccount = s, reads, 100
+	})
+	for i := range 12 {
+		h.key("alice", fmt.Sprint(i), event.AllPermissions)
+	}
+	return h, s
+}
+
+func TestNoMoreQueriesAreInTheStoreThanReadsMayBeInFlight(t *testing.T) {
+	const reads, requests = 5, 12
+	h, store := withSlowHistory(t, reads)
+	ask := operator(t, h.gateway)
+	if a := h.do("GET", "/api/v1/orderbook/BTC_USDT/", "", ""); a.status != 200 {
+		t.Fatal(a)
+	}
+	nonce := uint64(0)
+	signedBy := func(i int, params string) []string { return signed(fmt.Sprint(i), nonce, params) }
+	public := func(path string) func(int) answer {
+		return func(int) answer { return h.do("GET", path, "", "") }
+	}
+	private := func(path string) func(int) answer {
+		return func(i int) answer { return h.do("GET", path, "", "", signedBy(i, "")...) }
+	}
+	post := func(path, params string) func(int) answer {
+		return func(i int) answer { return h.do("POST", path, formType, params, signedBy(i, params)...) }
+	}
+	operating := func(path string) func(int) answer {
+		return func(int) answer { return ask("GET", path, "") }
+	}
+	// f sends so many requests at once; the first places answers wait for the store, all others are refused at once.
+	f := func(what string, request func(i int) answer, places int, refused func(answer) bool, good func(answer) bool) {
+		t.Helper()
+		nonce++
+		release := sync.OnceFunc(store.block())
+		defer release()
+		answers := make(chan answer, requests)
+		for i := range requests {
+			go func() { answers <- request(i) }()
+		}
+		eventually(t, "all but those who have a place are answered", func() bool { return len(answers) >= requests-places })
+		for range requests - places {
+			if a := <-answers; !refused(a) {
+				t.Errorf("%s: one of too many has %d %s%s", what, a.status, a.header, a.body)
+			}
+		}
+		eventually(t, "the others are in the store", func() bool { now, _, _ := store.queries(); return now == places })
+		if n := h.engine.Stats().ReadsInFlight; n != int64(places) { // an orderly stop waits for these
+			t.Errorf("%s: %d reads are in flight, want %d", what, n, places)
+		}
+		if a := h.do("GET", "/api/v1/orderbook/BTC_USDT/", "", ""); a.status != 200 {
+			t.Errorf("%s: what is at hand: %d %s", what, a.status, a.body)
+		}
+		release()
+		for range places {
+			if a := <-answers; !good(a) {
+				t.Errorf("%s: %d %.300s", what, a.status, a.body)
+			}
+		}
+		if _, most, _ := store.queries(); most != places {
+			t.Errorf("%s: %d queries were in the store at once", what, most)
+		}
+		eventually(t, "all places are given back", func() bool { return h.engine.Stats().ReadsInFlight == 0 })
+	}
+	overloaded := func(a answer) bool {
+		return a.status == 503 && a.body == detail(Overloaded.Detail) && string(a.header.Peek("Retry-After")) == "1"
+	}
+	found := func(a answer) bool { return a.status == 200 && a.body != "[]" }
+	for _, path := range []string{"/api/v1/exchanges/?ordering=id", "/api/v1/exchanges/?offset=1000", "/api/charts/BTC_USDT/1/chart?limit=2000"} {
+		f(path, public(path), reads, overloaded, found)
+	}
+	for _, path := range []string{"/api/v1/orders/own/", "/api/v1/exchanges/own/", "/api/v1/deposits/"} {
+		f(path, private(path), reads, overloaded, found)
+	}
+	f("withdraws", private("/api/v1/withdraws/"), reads, overloaded, func(a answer) bool { return a.status == 200 })
+	f("an order that there is not", private("/api/v1/order/999999/"), reads, overloaded, func(a answer) bool { return a.status == 404 })
+	for _, path := range []string{"/operator/v1/actions", "/operator/v1/withdraws?account=alice"} {
+		busy := func(a answer) bool { return a.status == 503 && string(a.header.Peek("Retry-After")) == "1" }
+		f(path, operating(path), reads, busy, func(a answer) bool { return a.status == 200 })
+	}
+	// Why a command was refused is told less exactly rather than by one query more.
+	text := func(want string) func(answer) bool {
+		return func(a answer) bool { return a.status == 400 && a.body == want }
+	}
+	f("cancel", post("/api/v1/order-cancel/", "order=999999"), reads, text(`{"order":["Order is not open"]}`), text(`{"order":["Order not found"]}`))
+	f("withdraw", post("/api/v1/withdraw-cancel/", "withdraw=99"), reads, text(`{"withdraw":["Withdraw is not pending"]}`), text(`{"withdraw":["Withdraw not found"]}`))
+	if a := h.get("alice", "/api/v1/orders/own/?limit=1"); a.status != 200 {
+		t.Errorf("afterwards: %d %s", a.status, a.body)
+	}
+}
+
+// A chart asks the store for what memory does not have, and for nothing else.
+func TestAChartThatMemoryHasAsksTheStoreNothing(t *testing.T) {
+	h, store := withSlowHistory(t, 100)
+	v, err := h.engine.View(actors.ReadCandles, h.engine.Pairs()[0], 0, 0, 0)
+	if err != nil || !v.Older {
+		t.Fatalf("memory has all of the chart: %v", err)
+	}
+	oldest, newest := v.Candles[0].Time, v.Candles[len(v.Candles)-1].Time
+	f := func(query string, args ...any) (asked bool) {
+		t.Helper()
+		_, _, before := store.queries()
+		a := h.do("GET", "/api/charts/BTC_USDT/1/chart"+fmt.Sprintf(query, args...), "", "")
+		if a.status != 200 || !strings.Contains(a.body, `"time"`) {
+			t.Errorf("%s: %d %.100s", query, a.status, a.body)
+		}
+		_, _, after := store.queries()
+		return after != before
+	}
+	for range 2 {
+		for _, asked := range []bool{f(""), f("?limit=720"), f("?since=%d&limit=2000", oldest), f("?since=%d.5&limit=2000", oldest-60), f("?since=%d&limit=2000", oldest-59), f("?until=%d&limit=1", newest)} {
+			if asked {
+				t.Error("the store was asked for what memory has")
+			}
+		}
+		for _, asked := range []bool{f("?limit=721"), f("?since=%d&limit=2000", oldest-3600*24), f("?until=%d", oldest-1)} {
+			if !asked {
+				t.Error("the store was not asked for what only it has")
+			}
+		}
+	}
+	// Different words for one range are one form of it.
+	for i := range 100 {
+		f("?since=%d&until=%d&limit=%d", newest-int64(i)%60, newest+int64(i), 1+i)
+	}
+	f("?limit=1")
+	n := int64(len(v.Candles))
+	v.Body(actors.BodyKey{n - 1, n}, func(*actors.View) []byte {
+		t.Error("a range was encoded twice, or has no place any more")
+		return nil
+	})
+	v.Body(actors.BodyKey{0, n}, func(*actors.View) []byte {
+		t.Error("the whole was encoded twice, or has no place any more")
+		return nil
+	})
+}
+
+// Limits that a side does not reach come to the same answer, which is encoded once.
+func TestLimitsBeyondABookAreOneFormOfIt(t *testing.T) {
+	h := trading(t)
+	for _, group := range []string{"0", "1"} {
+		for i := range 100 {
+			if a := h.do("GET", fmt.Sprintf("/api/v1/orderbook/BTC_USDT/?group=%s&limit_sell=%d&limit_buy=%d", group, 100_001+i, 1_000_000-i), "", ""); a.status != 200 {
+				t.Fatal(a)
+			}
+		}
+		kind := map[string]actors.ReadKind{"0": actors.ReadDepth, "1": actors.ReadLevels}[group]
+		v, err := h.engine.View(kind, h.engine.Pairs()[0], 0, -1, -1)
+		if err != nil {
+			t.Fatal(err)
+		}
+		v.Body(actors.BodyKey{-1, -1}, func(*actors.View) []byte {
+			t.Error("the whole book is not what was encoded")
+			return nil
+		})
+		places := 1 // that are taken
+		for ; places < 100; places++ {
+			key, made := actors.BodyKey{int64(places), 1 << 50}, 0
+			for range 2 {
+				v.Body(key, func(*actors.View) []byte { made++; return []byte("x") })
+			}
+			if made == 2 {
+				break
+			}
+		}
+		if places < 16 {
+			t.Errorf("group %s: a hundred limits took %d of its forms", group, 17-places)
+		}
+	}
+}
+
+// unprojected is a store that can be kept from taking projections.
+type unprojected struct {
+	persistence.Store
+	gate atomic.Pointer[chan struct{}]
+}
+
+func (u *unprojected) Apply(ctx context.Context, tok persistence.Token, from, to uint64, w *persistence.Writes) error {
+	if gate := u.gate.Load(); gate != nil {
+		<-*gate
+	}
+	return u.Store.Apply(ctx, tok, from, to, w)
+}
+
+// A question that was not answered in time has done nothing, and may be asked again; only of a command the
+// outcome is unknown.
+func TestAnOperatorsQuestionWithoutAnAnswerHasNoUnknownOutcome(t *testing.T) {
+	store := &unprojected{}
+	h := newHarness(t, func(o *actors.Options) {
+		store.Store = o.Store
+		o.Store, o.Timing.Request = store, time.Second
+	})
+	gate := make(chan struct{})
+	store.gate.Store(&gate)
+	h.account("alice")
+	a := operator(t, h.gateway)("GET", "/operator/v1/actions", "")
+	says(t, "actions", a, 503, refusal(actors.ErrTimeout.Error()))
+	if got := string(a.header.Peek("Retry-After")); got != "1" {
+		t.Errorf("Retry-After is %q", got)
+	}
+	if id := a.header.Peek("X-Request-Id"); len(id) == 0 {
+		t.Error("the log does not have it")
+	}
+	store.gate.Store(nil)
+	close(gate)
+}
+
+func TestAViewThatIsNotThereInTimeIsAFailureWithItsReason(t *testing.T) {
+	r := newRequest(New(Options{Log: quiet()}), &fasthttp.RequestCtx{})
+	if r.viewFailed(actors.ErrTimeout); !errors.Is(r.cause, actors.ErrTimeout) || r.failure != StoreUnavailable {
+		t.Errorf("%v for the reason %v", r.failure, r.cause)
+	}
+}

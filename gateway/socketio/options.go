@@ -1,0 +1,85 @@
+package socketio
+
+import (
+	"log/slog"
+	"net/netip"
+	"time"
+
+	"github.com/valyala/fasthttp"
+)
+
+// Options are what a Server is made with. A field that is zero means its default.
+type Options struct {
+	// PingInterval is how long after the open, or after the last pong, the server pings. Default 25 s.
+	PingInterval time.Duration
+	// PingTimeout is how long the pong may take; then the session is closed. Default 20 s.
+	PingTimeout time.Duration
+	// ConnectTimeout is how long a session may stay without a namespace after it was opened. Default 45 s.
+	ConnectTimeout time.Duration
+	// UpgradeTimeout is how long a websocket may take to replace polling. Beyond it the websocket is
+	// closed, and the session goes on polling. Default 10 s.
+	UpgradeTimeout time.Duration
+	// StallTimeout is how long a client may take nothing while something waits for it. Default 10 s.
+	StallTimeout time.Duration
+
+	// MaxPayload is the most bytes of one packet from a client, and of one polling body either way; a
+	// single packet of ours that is larger goes alone. Default 1,000,000.
+	MaxPayload int
+	// QueueBytes is what may wait for one client. Each waiting delivery counts 64 bytes more than it has.
+	// Default 1 MiB.
+	QueueBytes int
+
+	// Connections is the most sessions at once, ConnectionsPerAddress of one client address (an IPv6
+	// address counts by its first 64 bits). Zero is no bound.
+	Connections           int
+	ConnectionsPerAddress int
+
+	// Attachments is the most binary attachments of one packet from a client, AttachmentBytes their bytes
+	// in all. Defaults 16 and MaxPayload.
+	Attachments     int
+	AttachmentBytes int
+
+	// MessagesPerSecond is how many packets a client may send in the long run, MessagesBurst how many at
+	// once; beyond that its session is closed. Defaults 100 and 500. A negative rate is no bound.
+	MessagesPerSecond int
+	MessagesBurst     int
+
+	// Address is a client's address, for the bound on connections; nil: the one its connection comes from.
+	Address func(*fasthttp.RequestCtx) netip.Addr
+	// Allow is asked at each handshake. An error refuses it, with 403 and the error's text as message.
+	Allow func(*fasthttp.RequestCtx) error
+	// Log gets what an operator may want to know of single clients, at debug level. nil: nothing.
+	Log *slog.Logger
+}
+
+// withDefaults fills what is zero.
+func (o Options) withDefaults() Options {
+	duration := func(d *time.Duration, or time.Duration) {
+		if *d <= 0 {
+			*d = or
+		}
+	}
+	number := func(n *int, or int) {
+		if *n == 0 {
+			*n = or
+		}
+	}
+	duration(&o.PingInterval, 25*time.Second)
+	duration(&o.PingTimeout, 20*time.Second)
+	duration(&o.ConnectTimeout, 45*time.Second)
+	duration(&o.UpgradeTimeout, 10*time.Second)
+	duration(&o.StallTimeout, 10*time.Second)
+	number(&o.MaxPayload, 1_000_000)
+	number(&o.QueueBytes, 1<<20)
+	number(&o.Attachments, 16)
+	number(&o.AttachmentBytes, o.MaxPayload)
+	number(&o.MessagesPerSecond, 100)
+	number(&o.MessagesBurst, 500)
+	if o.Address == nil {
+		o.Address = peer
+	}
+	if o.Log == nil {
+		o.Log = slog.New(slog.DiscardHandler)
+	}
+	return o
+}

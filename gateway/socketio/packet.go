@@ -1,0 +1,250 @@
+package socketio
+
+import (
+	"bytes"
+	"encoding/base64"
+	"encoding/json"
+	"strconv"
+	"unicode/utf8"
+)
+
+// Types of Engine.IO packets.
+const (
+	engineOpen    = '0'
+	engineClose   = '1'
+	enginePing    = '2'
+	enginePong    = '3'
+	engineMessage = '4'
+	engineUpgrade = '5'
+	engineNoop    = '6'
+)
+
+// Types of Socket.IO packets, which are Engine.IO messages.
+const (
+	typeConnect = iota
+	typeDisconnect
+	typeEvent
+	typeAck
+	typeConnectError
+	typeBinaryEvent
+	typeBinaryAck
+)
+
+// mainNamespace is the one that packets do not name.
+const mainNamespace = "/"
+
+// A violation is an error that ends the session for a reason.
+type violation Reason
+
+func (v violation) Error() string { return Reason(v).String() }
+
+// errPacket is of everything that the protocol does not allow.
+const errPacket = violation(ParseError)
+
+// maxSafe is the largest number of an acknowledgement: clients count in floating point.
+const maxSafe = 1<<53 - 1
+
+// A packet is a Socket.IO packet from a client: `type[attachments-][/namespace,][id][json]`.
+type packet struct {
+	kind        int
+	namespace   string
+	attachments int               // that follow
+	id          int64             // of the acknowledgement that is asked for, or that this is; -1: none
+	auth        json.RawMessage   // of a connect, nil: none
+	args        []json.RawMessage // of an event without its name, or of an acknowledgement
+	name        string            // of an event
+}
+
+// decode reads the text of a packet. It keeps no part of it.
+func decode(text []byte) (p packet, err error) {
+	if len(text) == 0 || text[0] < '0'+typeConnect || text[0] > '0'+typeBinaryAck {
+		return p, errPacket
+	}
+	p.kind, p.id = int(text[0]-'0'), -1
+	text = text[1:]
+	if p.kind == typeBinaryEvent || p.kind == typeBinaryAck {
+		n, rest := digits(text)
+		if n < 0 || len(rest) == 0 || rest[0] != '-' {
+			return p, errPacket
+		}
+		p.attachments, text = int(n), rest[1:]
+	}
+	p.namespace = mainNamespace
+	if len(text) > 0 && text[0] == '/' {
+		name, rest, _ := bytes.Cut(text, []byte{','})
+		p.namespace, text = string(name), rest
+	}
+	if len(text) > 0 && text[0] >= '0' && text[0] <= '9' {
+		if p.id, text = digits(text); p.id < 0 {
+			return p, errPacket
+		}
+	}
+	return p, p.check(text)
+}
+
+// digits reads a number that is at most maxSafe, -1 if there is none.
+func digits(b []byte) (int64, []byte) {
+	end := 0
+	for end < len(b) && b[end] >= '0' && b[end] <= '9' {
+		end++
+	}
+	n, err := strconv.ParseInt(string(b[:min(end, 17)]), 10, 64)
+	if err != nil || end > 16 || n > maxSafe {
+		return -1, b
+	}
+	return n, b[end:]
+}
+
+// check reads the payload as the packet's type wants it.
+func (p *packet) check(payload []byte) error {
+	switch p.kind {
+	case typeConnect:
+		if p.id >= 0 || len(payload) > 0 && (payload[0] != '{' || !json.Valid(payload)) {
+			return errPacket
+		}
+		if len(payload) > 0 {
+			p.auth = bytes.Clone(payload)
+		}
+	case typeDisconnect:
+		if p.id >= 0 || len(payload) > 0 {
+			return errPacket
+		}
+	case typeEvent, typeBinaryEvent:
+		if json.Unmarshal(payload, &p.args) != nil || len(p.args) == 0 {
+			return errPacket
+		}
+		return p.takeName()
+	case typeAck, typeBinaryAck:
+		if p.id < 0 || json.Unmarshal(payload, &p.args) != nil || p.args == nil {
+			return errPacket
+		}
+	default: // a client refuses nothing
+		return errPacket
+	}
+	return nil
+}
+
+// takeName moves the name of an event out of its arguments.
+func (p *packet) takeName() error {
+	name := p.args[0]
+	p.args = p.args[1:]
+	switch c := name[0]; {
+	case c == '"':
+		if json.Unmarshal(name, &p.name) != nil {
+			return errPacket
+		}
+	case c == '-' || c >= '0' && c <= '9':
+		p.name = string(name)
+	default:
+		return errPacket
+	}
+	switch p.name {
+	case "connect", "connect_error", "disconnect", "disconnecting", "newListener", "removeListener":
+		return errPacket
+	}
+	return nil
+}
+
+// placeholder is the number of the attachment that an argument stands for.
+func placeholder(arg json.RawMessage) (int, bool) {
+	var p struct {
+		Placeholder bool `json:"_placeholder"`
+		Number      *int `json:"num"`
+	}
+	if len(arg) == 0 || arg[0] != '{' || json.Unmarshal(arg, &p) != nil || !p.Placeholder || p.Number == nil {
+		return 0, false
+	}
+	return *p.Number, true
+}
+
+// encode makes the frames of an event or an acknowledgement. Arguments that are []byte become attachments.
+func encode(kind int, namespace string, id int64, name *string, args []any) ([]byte, error) {
+	var list []byte
+	var attachments [][]byte
+	if name != nil {
+		list = append(list, jsonString(*name)...)
+	}
+	for i, arg := range args {
+		if i > 0 || name != nil {
+			list = append(list, ',')
+		}
+		if b, ok := arg.([]byte); ok {
+			list = append(list, `{"_placeholder":true,"num":`...)
+			list = append(strconv.AppendInt(list, int64(len(attachments)), 10), '}')
+			attachments = append(attachments, b)
+			continue
+		}
+		b, err := json.Marshal(arg)
+		if err != nil {
+			return nil, err
+		}
+		list = append(list, b...)
+	}
+	text := make([]byte, 0, len(list)+len(namespace)+32)
+	if len(attachments) > 0 {
+		text = append(text, engineMessage, byte('0'+kind+typeBinaryEvent-typeEvent))
+		text = append(strconv.AppendInt(text, int64(len(attachments)), 10), '-')
+	} else {
+		text = append(text, engineMessage, byte('0'+kind))
+	}
+	text = appendNamespace(text, namespace)
+	if id >= 0 {
+		text = strconv.AppendInt(text, id, 10)
+	}
+	text = append(append(append(text, '['), list...), ']')
+	frames := appendFrame(make([]byte, 0, maxHeader+len(text)), textFrame, text)
+	for _, b := range attachments {
+		frames = appendFrame(frames, binaryFrame, b)
+	}
+	return frames, nil
+}
+
+func appendNamespace(text []byte, namespace string) []byte {
+	if namespace == mainNamespace {
+		return text
+	}
+	return append(append(text, namespace...), ',')
+}
+
+// control makes the frame of a packet that has an object or nothing as payload.
+func control(kind int, namespace string, payload any) ([]byte, error) {
+	text := appendNamespace([]byte{engineMessage, byte('0' + kind)}, namespace)
+	if payload != nil {
+		b, err := json.Marshal(payload)
+		if err != nil {
+			return nil, err
+		}
+		text = append(text, b...)
+	}
+	return appendFrame(nil, textFrame, text), nil
+}
+
+// An engine packet is one of Engine.IO: a text whose first byte is its type, or the bytes of a message.
+type enginePacket struct {
+	binary bool
+	data   []byte
+}
+
+// split calls f with each packet of a polling body from a client, until it answers an error.
+func split(body []byte, f func(enginePacket) error) error {
+	if !utf8.Valid(body) {
+		return errPacket
+	}
+	for {
+		one, rest, more := bytes.Cut(body, []byte{separator})
+		p := enginePacket{data: one}
+		if len(one) > 0 && one[0] == 'b' {
+			b, err := base64.StdEncoding.AppendDecode(nil, one[1:])
+			if err != nil {
+				return errPacket
+			}
+			p = enginePacket{true, b}
+		} else if len(one) == 0 {
+			return errPacket
+		}
+		if err := f(p); err != nil || !more {
+			return err
+		}
+		body = rest
+	}
+}

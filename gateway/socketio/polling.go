@@ -1,0 +1,119 @@
+package socketio
+
+import (
+	"bytes"
+
+	"github.com/valyala/fasthttp"
+)
+
+// A poll is a GET that is held until there is something to say. Whatever it is held for, a poll that is
+// released looks for itself what to answer.
+type poll struct {
+	released bool
+	done     chan struct{} // closed when it is
+}
+
+// release lets the poll be answered, if there is one. mu is held.
+func (x *session) release() {
+	if p := x.poll; p != nil && !p.released {
+		p.released = true
+		close(p.done)
+	}
+}
+
+// get answers a poll.
+func (x *session) get(ctx *fasthttp.RequestCtx) failure {
+	x.mu.Lock()
+	switch {
+	case x.closed.Load():
+		x.mu.Unlock()
+		return unknownSession
+	case x.link != nil:
+		x.mu.Unlock()
+		return badRequest
+	case x.poll != nil:
+		x.endFor(OverlappingPolls)
+		x.unlock()
+		return badRequest
+	}
+	p := &poll{done: make(chan struct{})}
+	x.poll = p
+	if x.out.empty() {
+		x.mu.Unlock()
+		<-p.done
+		x.mu.Lock()
+	}
+	x.poll = nil
+	answerPoll(ctx, x.pollBody())
+	x.mu.Unlock()
+	return none
+}
+
+// pollBody is what a poll is answered with: what waits, and how things are with the session. mu is held.
+func (x *session) pollBody() (body []byte) {
+	if x.link == nil {
+		body = x.out.poll(nil, x.server.opts.MaxPayload)
+		x.progress = x.server.now()
+		x.wrote(len(body))
+	}
+	if x.closed.Load() && x.reason != ClientClose {
+		body = appendPoll(body, textFrame, []byte{engineClose})
+	}
+	if len(body) == 0 { // the websocket has taken over, or is about to
+		body = append(body, engineNoop)
+	}
+	x.schedule()
+	return body
+}
+
+// answerPoll is the answer to a GET.
+func answerPoll(ctx *fasthttp.RequestCtx, body []byte) {
+	ctx.SetContentType("text/plain; charset=UTF-8")
+	ctx.Response.Header.Set("Cache-Control", "no-store")
+	ctx.Response.SetBodyRaw(body)
+}
+
+// post takes packets from the client.
+func (x *session) post(ctx *fasthttp.RequestCtx) failure {
+	body := ctx.PostBody()
+	if len(body) > x.server.opts.MaxPayload {
+		return bodyTooLarge
+	}
+	x.mu.Lock()
+	switch {
+	case x.closed.Load():
+		x.mu.Unlock()
+		return unknownSession
+	case x.link != nil:
+		x.mu.Unlock()
+		return badRequest
+	case x.posting:
+		x.endFor(OverlappingPolls)
+		x.unlock()
+		return badRequest
+	}
+	x.posting = true
+	x.mu.Unlock()
+
+	var err error
+	if bytes.HasPrefix(ctx.Request.Header.ContentType(), []byte("application/octet-stream")) {
+		err = errPacket
+	} else {
+		x.in.Lock()
+		err = split(body, x.packet)
+		x.in.Unlock()
+	}
+
+	x.mu.Lock()
+	x.posting = false
+	if err != nil {
+		x.endFor(Reason(err.(violation)))
+	}
+	x.unlock()
+	if err != nil && err != violation(ClientClose) {
+		return badRequest
+	}
+	ctx.SetContentType("text/html")
+	ctx.SetBodyString("ok")
+	return none
+}

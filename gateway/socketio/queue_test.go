@@ -1,0 +1,205 @@
+package socketio
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+// newRandom is a source whose seed is printed, and taken from SEED to replay a failure.
+func newRandom(t testing.TB) *rand.Rand {
+	seed := rand.Uint64()
+	if s := os.Getenv("SEED"); s != "" {
+		n, err := strconv.ParseUint(s, 10, 64)
+		if err != nil {
+			t.Fatal(err)
+		}
+		seed = n
+	}
+	t.Logf("SEED=%d", seed)
+	return rand.New(rand.NewPCG(seed, seed))
+}
+
+// text is a delivery whose frame says what it is.
+func text(tag uint32, p Policy, s string) Delivery {
+	return Delivery{Tag: tag, Policy: p, Frames: appendFrame(nil, textFrame, []byte(s))}
+}
+
+func shared(d Delivery) Delivery {
+	d.Shared = true
+	return d
+}
+
+// waiting is what waits in an outbox, as polling would have it.
+func (q *outbox) waiting() string {
+	var body []byte
+	for _, e := range q.entries[q.head:] {
+		for b := e.Frames; len(b) > 0; {
+			kind, payload, rest, _ := nextFrame(b)
+			body = appendPoll(body, kind, payload)
+			b = rest
+		}
+	}
+	return strings.ReplaceAll(string(body), "\x1e", " ")
+}
+
+func TestPoliciesOfWhatWaits(t *testing.T) {
+	var q outbox
+	f := func(want string, replaced int, list ...Delivery) {
+		t.Helper()
+		n := 0
+		for _, d := range list {
+			n += q.push(d)
+		}
+		if q.waiting() != want || n != replaced {
+			t.Errorf("%q waits, %d are replaced; want %q, %d", q.waiting(), n, want, replaced)
+		}
+	}
+	f("a b t1 u1", 0, text(0, Keep, "a"), text(0, Keep, "b"), text(1, Latest, "t1"), text(2, Latest, "u1"))
+	f("a b t2 u1 c", 1, text(0, Keep, "c"), text(1, Latest, "t2"))
+	f("a b t2 u1 c r1 s1 r2", 0, text(3, Resync, "r1"), text(4, Resync, "s1"), text(3, Resync, "r2"))
+	f("a b t2 u1 c s1 R", 2, shared(text(3, Resync, "R")))
+	f("a b t2 u1 c s1 R", 2, text(3, Resync, "r3"), shared(text(3, Resync, "R"))) // the older snapshot goes too
+	f("a b t2 u1 c s1 R r4", 0, text(3, Resync, "r4"))
+	f("a b t2 u2 c s1 R r4", 1, text(2, Latest, "u2")) // found after all the moving
+	dropped, n := q.dropResync([]uint32{4})
+	if !slices.Equal(dropped, []uint32{4, 4, 3}) || n != 3 {
+		t.Errorf("%v, %d", dropped, n)
+	}
+	f("a b t2 u3 c", 1, text(2, Latest, "u3"))
+	f("a b t2 u3 c S", 0, shared(text(4, Resync, "S")))
+	if dropped, n := q.dropResync(nil); len(dropped) != 0 || n != 0 { // a snapshot alone costs nothing
+		t.Errorf("%v, %d", dropped, n)
+	}
+	f("a b t2 u3 c S K K", 0, shared(text(9, Keep, "K")), shared(text(9, Keep, "K")))
+	if want := 7*(2+entryOverhead) + len("a"+"b"+"t2"+"u3"+"c"+"K") - 1*(2+entryOverhead); q.bytes != want {
+		t.Errorf("%d bytes count, want %d", q.bytes, want)
+	}
+}
+
+func TestWhatHasBegunIsNotTouched(t *testing.T) {
+	var q outbox
+	for _, d := range []Delivery{text(1, Latest, "t1"), text(2, Latest, "u1"), text(3, Resync, "r1"), text(1, Latest, "t2")} {
+		q.push(d)
+	}
+	f := func(want string) {
+		t.Helper()
+		if q.waiting() != want {
+			t.Errorf("%q waits, want %q", q.waiting(), want)
+		}
+	}
+	f("t2 u1 r1")
+	q.pieces(nil, 1, 100) // the first is with the writer
+	q.push(text(1, Latest, "t3"))
+	f("t2 u1 r1 t3")
+	q.push(text(1, Latest, "t4"))
+	f("t2 u1 r1 t4")
+	q.advance(1) // a part of it
+	if !q.begun || q.flight != 0 {
+		t.Error("nothing has begun")
+	}
+	q.advance(3)
+	f("u1 r1 t4")
+	q.push(text(2, Latest, "u2"))
+	q.pieces(nil, 2, 100)
+	q.dropResync(nil)
+	f("u2 r1 t4") // with the writer
+	q.advance(4)
+	q.dropResync(nil)
+	f("t4")
+	q.advance(4)
+	if !q.empty() || q.entries != nil || q.latest != nil || q.bytes != 0 {
+		t.Errorf("%+v", q)
+	}
+}
+
+// Against the obvious: a list of strings.
+func TestAnOutboxDoesWhatTheObviousOneDoes(t *testing.T) {
+	random := newRandom(t)
+	for range 300 {
+		var q outbox
+		var model []Delivery
+		fixed, begun := 0, false
+		for step := range 200 {
+			switch random.IntN(5) {
+			case 0: // the writer
+				n := 1 + random.IntN(5)
+				pieces := q.pieces(nil, n, 1<<20)
+				if n = min(n, len(model)); len(pieces) != n {
+					t.Fatalf("%d pieces, want %d", len(pieces), n)
+				}
+				fixed = n
+			case 1: // has written
+				total := 0
+				for _, d := range model[:fixed] {
+					total += len(d.Frames)
+				}
+				n := 0
+				if total > 0 {
+					n = random.IntN(total + 1)
+				}
+				q.advance(n)
+				fixed = 0
+				if begun {
+					fixed = 1
+				}
+				for n > 0 {
+					d := &model[0]
+					if n < len(d.Frames) {
+						d.Frames = d.Frames[n:]
+						fixed, begun = 1, true
+						break
+					}
+					n -= len(d.Frames)
+					model = model[1:]
+					fixed, begun = 0, false
+				}
+			case 2:
+				var want []uint32
+				for _, d := range model[fixed:] {
+					if d.Policy == Resync && !d.Shared && !slices.Contains(want, d.Tag) {
+						want = append(want, d.Tag)
+					}
+				}
+				model = append(model[:fixed:fixed], slices.DeleteFunc(slices.Clone(model[fixed:]), func(d Delivery) bool {
+					return d.Policy == Resync && slices.Contains(want, d.Tag)
+				})...)
+				if got, _ := q.dropResync(nil); !slices.Equal(got, want) {
+					t.Fatalf("dropped %v, want %v", got, want)
+				}
+			default:
+				p := Policy(random.IntN(3))
+				d := text(uint32(p)*10+random.Uint32N(3), p, fmt.Sprint(step))
+				d.Shared = p == Resync && random.IntN(4) == 0
+				q.push(d)
+				model = slices.Clone(model)
+				if d.Shared {
+					model = append(model[:fixed:fixed], slices.DeleteFunc(slices.Clone(model[fixed:]), func(e Delivery) bool { return e.Tag == d.Tag })...)
+				}
+				i := len(model) - 1
+				for ; i >= fixed && (p != Latest || model[i].Tag != d.Tag); i-- {
+				}
+				if i >= fixed {
+					model[i] = d
+				} else {
+					model = append(model, d)
+				}
+			}
+			bytes := 0
+			got := q.entries[q.head:]
+			for i, d := range model {
+				bytes += cost(&d)
+				if len(got) != len(model) || string(got[i].Frames) != string(d.Frames) || got[i].Tag != d.Tag {
+					t.Fatalf("step %d: %v, want %v", step, got, model)
+				}
+			}
+			if q.bytes != bytes || len(got) != len(model) {
+				t.Fatalf("step %d: %d bytes of %d, want %d of %d", step, q.bytes, len(got), bytes, len(model))
+			}
+		}
+	}
+}

@@ -1,0 +1,5 @@
+//go:build !race
+
+package socketio
+
+const raceDetector = false

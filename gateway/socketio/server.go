@@ -1,0 +1,209 @@
+package socketio
+
+import (
+	"crypto/rand"
+	"encoding/base64"
+	"net/netip"
+	"sync"
+	"time"
+
+	"github.com/fasthttp/websocket"
+	"github.com/valyala/fasthttp"
+)
+
+// A Server has the sessions of one path, and the goroutines that serve them: one that keeps time, one
+// for each websocket that reads it, one for each client that something waits for, and short ones that
+// end sessions. Shutdown ends them all.
+type Server struct {
+	opts       Options
+	namespaces map[string]*Namespace
+	started    time.Time
+	upgrader   websocket.Upgrader
+	wheel      *wheel
+	tasks      tasks
+	counters   counters
+	stop       chan struct{} // closed by Shutdown
+
+	mu        sync.RWMutex // may be taken while a session's lock is held, not the other way
+	down      bool         // after Shutdown
+	running   bool         // the wheel: from the first session on
+	sessions  map[string]*session
+	addresses map[netip.Addr]int // how many sessions each has
+}
+
+// New makes a server. It starts nothing before the first session.
+func New(o Options) *Server {
+	s := &Server{opts: o.withDefaults(), namespaces: map[string]*Namespace{}, started: time.Now(), upgrader: newUpgrader(),
+		stop: make(chan struct{}), sessions: map[string]*session{}, addresses: map[netip.Addr]int{}}
+	s.wheel = newWheel(&s.opts)
+	return s
+}
+
+// Namespace gives a namespace its hooks, before the first Handle. The main one is "/".
+func (s *Server) Namespace(name string, n Namespace) { s.namespaces[name] = &n }
+
+// now is what everything in here goes by: nanoseconds since the start, at least 1.
+func (s *Server) now() int64 { return int64(time.Since(s.started)) + 1 }
+
+// open makes a session, or says why there is none. A nil link is polling.
+func (s *Server) open(address netip.Addr, path string, l *link) (*session, failure) {
+	x := &session{server: s, id: newID(), address: prefix(address), path: path, opened: s.now()}
+	x.pingAt = x.opened + int64(s.opts.PingInterval)
+	x.connectBy = x.opened + int64(s.opts.ConnectTimeout)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if f := s.full(x.address); f != none {
+		return nil, f
+	}
+	if l != nil { // nobody else knows the session before it is in the map
+		x.attach(l)
+	}
+	if !s.running {
+		s.running = true
+		s.tasks.start(func() { s.wheel.run(s.now, s.stop) })
+	}
+	s.tasks.add() // until the session is forgotten and its namespaces are told
+	s.sessions[x.id] = x
+	s.addresses[x.address]++
+	s.counters.handshakes.Add(1)
+	s.wheel.set(x, min(x.pingAt, x.connectBy))
+	return x, none
+}
+
+// full is why there can be no more sessions from an address. mu is held.
+func (s *Server) full(address netip.Addr) failure {
+	switch o := &s.opts; {
+	case s.down:
+		return shuttingDown
+	case o.Connections > 0 && len(s.sessions) >= o.Connections:
+		return tooManySessions
+	case o.ConnectionsPerAddress > 0 && s.addresses[address] >= o.ConnectionsPerAddress:
+		return tooManyOfAddress
+	}
+	return none
+}
+
+// find is the session with an id, nil if there is none.
+func (s *Server) find(id []byte) *session {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	return s.sessions[string(id)]
+}
+
+// all are the sessions at the moment.
+func (s *Server) all() []*session {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	list := make([]*session, 0, len(s.sessions))
+	for _, x := range s.sessions {
+		list = append(list, x)
+	}
+	return list
+}
+
+// forget removes a session that ended, and has its namespaces told.
+func (s *Server) forget(x *session) {
+	s.mu.Lock()
+	delete(s.sessions, x.id)
+	if n := s.addresses[x.address]; n > 1 {
+		s.addresses[x.address] = n - 1
+	} else {
+		delete(s.addresses, x.address)
+	}
+	s.mu.Unlock()
+	go func() {
+		defer s.tasks.done()
+		x.finish()
+	}()
+	s.wheel.unset(x)
+	s.counters.closed[x.reason].Add(1)
+	s.opts.Log.Debug("session closed", "reason", x.reason.String(), "address", x.address)
+}
+
+// Shutdown takes no new sessions and closes those there are: websockets with code 1001, polls with a
+// close packet. Clients take that for a lost connection and come back by themselves. It returns when
+// every session's Disconnect has, so it must not be called from a hook.
+func (s *Server) Shutdown() {
+	s.mu.Lock()
+	if !s.down {
+		s.down = true
+		close(s.stop)
+	}
+	s.mu.Unlock()
+	for _, x := range s.all() {
+		x.close(ServerShutdown)
+	}
+	s.tasks.wait()
+}
+
+// tasks counts what Shutdown waits for: sessions and goroutines. Once the server is down none is added
+// but by another one.
+type tasks struct {
+	mu      sync.Mutex // innermost
+	n       int
+	waiting []chan struct{}
+}
+
+func (t *tasks) add() {
+	t.mu.Lock()
+	t.n++
+	t.mu.Unlock()
+}
+
+func (t *tasks) done() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.n--; t.n == 0 {
+		for _, c := range t.waiting {
+			close(c)
+		}
+		t.waiting = nil
+	}
+}
+
+// start runs f in a goroutine.
+func (t *tasks) start(f func()) {
+	t.add()
+	go func() {
+		defer t.done()
+		f()
+	}()
+}
+
+// wait returns when there is none.
+func (t *tasks) wait() {
+	t.mu.Lock()
+	if t.n == 0 {
+		t.mu.Unlock()
+		return
+	}
+	c := make(chan struct{})
+	t.waiting = append(t.waiting, c)
+	t.mu.Unlock()
+	<-c
+}
+
+// newID is unguessable: 120 random bits.
+func newID() string {
+	var b [15]byte
+	rand.Read(b[:]) //nolint:errcheck // it never fails
+	return base64.RawURLEncoding.EncodeToString(b[:])
+}
+
+// prefix is what an address counts by: an IPv6 one by the 64 bits of its network, of which one customer
+// has at least all.
+func prefix(a netip.Addr) netip.Addr {
+	a = a.Unmap()
+	if a.Is6() {
+		if p, err := a.WithZone("").Prefix(64); err == nil {
+			return p.Addr()
+		}
+	}
+	return a
+}
+
+// peer is where a request's connection comes from.
+func peer(ctx *fasthttp.RequestCtx) netip.Addr {
+	a, _ := netip.AddrFromSlice(ctx.RemoteIP())
+	return a.Unmap()
+}

@@ -1,0 +1,68 @@
+package socketio
+
+import "sync/atomic"
+
+// Stats are counts since the start, and how things are at the moment.
+type Stats struct {
+	Polling, WebSocket int // sessions at present, by transport
+	HeldPolls          int // GETs that wait for something to say
+	QueuedBytes        int // what waits for clients at present
+
+	Handshakes uint64            // that succeeded
+	Upgrades   uint64            // that succeeded, from polling to a websocket
+	Refused    map[string]uint64 // requests that got an error, by its message
+	Closed     map[Reason]uint64 // sessions
+	PacketsIn  uint64            // from clients
+	BytesIn    uint64            // of them
+	Writes     uint64            // to websockets, and answers to polls
+	BytesOut   uint64            // of them
+	Overflows  uint64            // deliveries that did not fit into a client's QueueBytes
+	// Dropped are deliveries that were given up before they were written, by Policy: those that newer
+	// ones took the place of (Latest), those that a snapshot will stand for (Resync). Of Keep there are none.
+	Dropped [policies]uint64
+}
+
+// counters are what Stats is made from.
+type counters struct {
+	handshakes, upgrades, packetsIn, bytesIn, writes, bytesOut, overflows atomic.Uint64
+
+	dropped [policies]atomic.Uint64
+	refused [failures]atomic.Uint64
+	closed  [reasons]atomic.Uint64
+}
+
+// Stats are the server's counts. It looks at every session, so it is for monitoring, not for each event.
+func (s *Server) Stats() Stats {
+	c := &s.counters
+	out := Stats{
+		Handshakes: c.handshakes.Load(), Upgrades: c.upgrades.Load(),
+		PacketsIn: c.packetsIn.Load(), BytesIn: c.bytesIn.Load(),
+		Writes: c.writes.Load(), BytesOut: c.bytesOut.Load(), Overflows: c.overflows.Load(),
+		Refused: map[string]uint64{}, Closed: map[Reason]uint64{},
+	}
+	for i := range c.dropped {
+		out.Dropped[i] = c.dropped[i].Load()
+	}
+	for i := range c.refused {
+		out.Refused[failureTable[i].message] = c.refused[i].Load()
+	}
+	for i := ServerClose; i < reasons; i++ {
+		out.Closed[i] = c.closed[i].Load()
+	}
+	for _, x := range s.all() {
+		x.mu.Lock()
+		switch {
+		case x.closed.Load():
+		case x.link != nil:
+			out.WebSocket++
+		default:
+			out.Polling++
+		}
+		if x.poll != nil && !x.poll.released {
+			out.HeldPolls++
+		}
+		out.QueuedBytes += x.out.bytes
+		x.mu.Unlock()
+	}
+	return out
+}

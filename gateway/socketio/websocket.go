@@ -1,0 +1,311 @@
+package socketio
+
+import (
+	"bufio"
+	"bytes"
+	"errors"
+	"net"
+	"net/http"
+	"sync"
+	"time"
+	"unicode/utf8"
+
+	"github.com/fasthttp/websocket"
+	"github.com/valyala/fasthttp"
+)
+
+// readBuffer is enough for what clients send; longer messages are read past it.
+const readBuffer = 512
+
+// lingerTimeout is how long a connection that was told to close may take to do so.
+const lingerTimeout = time.Second
+
+// A link is a websocket: the library's reading side, on a connection whose writing side is ours. The
+// library must not write by itself: its frames would land between ours, or wait for a client that does
+// not read. What it wants to write is kept instead.
+//
+// The HTTP server keeps a connection that was hijacked together with the buffer it read the request
+// with. A link reads what is in there, and then uses the connection below.
+type link struct {
+	net.Conn            // nil before take
+	raw      *rawWriter // of Conn, nil if it has none
+	early    []byte     // what the client sent right after its handshake
+	ws       *websocket.Conn
+	reply    []byte // the answer to the handshake, before it is written
+	farewell []byte // the close frame that the library wanted to send
+}
+
+func newUpgrader() websocket.Upgrader {
+	return websocket.Upgrader{
+		ReadBufferSize: readBuffer, WriteBufferPool: &sync.Pool{},
+		CheckOrigin: func(*http.Request) bool { return true },
+		Error:       func(http.ResponseWriter, *http.Request, int, error) {}, // the caller answers
+	}
+}
+
+// newLink does the websocket's handshake, but for writing the answer. An error is of the request.
+func newLink(u *websocket.Upgrader, ctx *fasthttp.RequestCtx) (*link, error) {
+	l := &link{}
+	cors := http.Header{}
+	for _, name := range []string{"Access-Control-Allow-Origin", "Access-Control-Allow-Credentials", "Vary"} {
+		if v := ctx.Response.Header.Peek(name); len(v) > 0 {
+			cors.Set(name, string(v))
+		}
+	}
+	ws, err := u.Upgrade(hijacked{link: l}, &http.Request{Method: http.MethodGet, Header: handshakeHeader(ctx)}, cors)
+	if err != nil {
+		return nil, err
+	}
+	l.ws, l.reply, l.farewell = ws, l.farewell, nil
+	ws.SetCloseHandler(func(int, string) error { return nil })
+	return l, nil
+}
+
+// hijacked gives the library a link for the connection of an HTTP server that it does not know. Nothing
+// is answered through it.
+type hijacked struct{ link *link }
+
+func (hijacked) Header() http.Header         { return http.Header{} }
+func (hijacked) Write(p []byte) (int, error) { return len(p), nil }
+func (hijacked) WriteHeader(int)             {}
+
+// Hijack implements http.Hijacker.
+func (h hijacked) Hijack() (net.Conn, *bufio.ReadWriter, error) {
+	return h.link, bufio.NewReadWriter(bufio.NewReaderSize(h.link, 0), bufio.NewWriterSize(h.link, 0)), nil
+}
+
+// take is the handler that gets the connection, and then calls f.
+func (l *link) take(f func()) fasthttp.HijackHandler {
+	return func(c net.Conn) {
+		l.Conn = c
+		if u, ok := c.(interface{ UnsafeConn() net.Conn }); ok {
+			if raw := direct(u.UnsafeConn()); raw != nil {
+				l.early = buffered(c)
+				l.Conn, l.raw = u.UnsafeConn(), raw
+			}
+		}
+		f()
+	}
+}
+
+// buffered is what was read from a connection and not yet used. Reading past it fails, for its time is
+// long over.
+func buffered(c net.Conn) (early []byte) {
+	c.SetReadDeadline(time.Unix(1, 0))   //nolint:errcheck // of a connection that is gone reading fails too
+	defer c.SetReadDeadline(time.Time{}) //nolint:errcheck
+	for b := [readBuffer]byte{}; ; {
+		n, err := c.Read(b[:])
+		early = append(early, b[:n]...)
+		if err != nil {
+			return early
+		}
+	}
+}
+
+// Read implements net.Conn for the library.
+func (l *link) Read(p []byte) (int, error) {
+	if len(l.early) > 0 {
+		n := copy(p, l.early)
+		if l.early = l.early[n:]; len(l.early) == 0 {
+			l.early = nil
+		}
+		return n, nil
+	}
+	return l.Conn.Read(p)
+}
+
+// Write implements net.Conn for the library: it is either the answer to the handshake or a close frame.
+func (l *link) Write(p []byte) (int, error) {
+	l.farewell = bytes.Clone(p)
+	return len(p), nil
+}
+
+// SetDeadline and SetWriteDeadline implement net.Conn for the library, whose deadlines are for writing.
+func (l *link) SetDeadline(time.Time) error      { return nil }
+func (l *link) SetWriteDeadline(time.Time) error { return nil }
+
+// write writes to a connection that belongs to no session yet, from its reader.
+func (l *link) write(b []byte) bool {
+	l.Conn.SetWriteDeadline(time.Now().Add(lingerTimeout)) //nolint:errcheck // then writing fails too
+	_, err := l.Conn.Write(b)
+	l.Conn.SetWriteDeadline(time.Time{}) //nolint:errcheck
+	return err == nil
+}
+
+// refuse closes a websocket that belongs to no session, in the way of the protocol.
+func (l *link) refuse() {
+	if l.write(appendClose(l.reply, 1008)) {
+		l.closeWrite()
+		l.SetReadDeadline(time.Now().Add(lingerTimeout)) //nolint:errcheck // then reading fails too
+		l.linger()
+	}
+	l.Conn.Close() //nolint:errcheck
+}
+
+// closeWrite says that nothing more comes.
+func (l *link) closeWrite() {
+	if l.raw != nil {
+		l.raw.closeWrite()
+	} else if c, ok := l.Conn.(interface{ CloseWrite() error }); ok {
+		c.CloseWrite() //nolint:errcheck // it may be gone already
+	}
+}
+
+// abort closes the connection at once, whatever is on its way.
+func (l *link) abort() {
+	if l.raw != nil {
+		l.raw.reset()
+	}
+	l.Conn.Close() //nolint:errcheck
+}
+
+// linger waits for the client to close its side, until the read deadline: a connection that is closed
+// while the client still sends is reset, and the client would not see why.
+func (l *link) linger() {
+	for b := [readBuffer]byte{}; ; {
+		if _, err := l.Conn.Read(b[:]); err != nil {
+			return
+		}
+	}
+}
+
+// read is the websocket's reader. The connection is closed when it returns.
+func (x *session) read(l *link) {
+	defer l.Conn.Close() //nolint:errcheck
+	l.ws.SetReadLimit(int64(x.server.opts.MaxPayload))
+	control := func(kind byte) func(string) error {
+		return func(data string) error { return x.control(kind, data) }
+	}
+	l.ws.SetPingHandler(control(pongFrame))
+	l.ws.SetPongHandler(control(0))
+	for !x.closed.Load() {
+		kind, data, err := l.ws.ReadMessage()
+		if err != nil {
+			x.broken(l, err)
+			break
+		}
+		if err := x.receive(enginePacket{kind == websocket.BinaryMessage, data}); err != nil {
+			x.close(Reason(err.(violation)))
+		}
+	}
+	l.linger() // its end has set the deadline
+}
+
+// receive handles one message.
+func (x *session) receive(p enginePacket) error {
+	if !p.binary && !utf8.Valid(p.data) {
+		return violation(InvalidText)
+	}
+	x.in.Lock()
+	defer x.in.Unlock()
+	return x.packet(p)
+}
+
+// control answers a control frame of the websocket with one of a kind, 0: with none.
+func (x *session) control(kind byte, data string) error {
+	x.in.Lock()
+	allowed := x.take()
+	x.in.Unlock()
+	if !allowed {
+		return violation(TooManyMessages)
+	}
+	if kind != 0 {
+		x.mu.Lock()
+		if !x.closed.Load() {
+			x.send([]Delivery{{Frames: appendFrame(nil, kind, []byte(data))}}, nil)
+		}
+		x.unlock()
+	}
+	return nil
+}
+
+// broken ends a session whose websocket cannot be read any more.
+func (x *session) broken(l *link, err error) {
+	reason, frame := TransportClose, l.farewell
+	var v violation
+	var closed *websocket.CloseError
+	switch {
+	case errors.As(err, &v):
+		x.close(Reason(v))
+		return
+	case errors.As(err, &closed):
+		code := uint16(closed.Code)
+		if code == websocket.CloseNoStatusReceived {
+			code = 0
+		}
+		frame = appendClose(nil, code)
+	case errors.Is(err, websocket.ErrReadLimit):
+		x.close(PayloadTooLarge)
+		return
+	case frame != nil:
+		reason = ParseError
+	}
+	x.mu.Lock()
+	x.end(reason, frame)
+	x.unlock()
+}
+
+// probing makes a link the one that may take the place of polling, if there is no other.
+func (x *session) probing(l *link) bool {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	if x.closed.Load() || x.link != nil || x.candidate != nil {
+		return false
+	}
+	x.candidate = l
+	return true
+}
+
+// unprobe leaves the session on polling.
+func (x *session) unprobe(l *link) {
+	x.mu.Lock()
+	if x.candidate == l {
+		x.candidate, x.noopAt = nil, 0
+		x.progress = x.server.now()
+		x.schedule()
+	}
+	x.mu.Unlock()
+}
+
+// probe does the handshake of an upgrade. If it is true, the session is on the websocket: before the
+// next frame is read, for it may be there already.
+func (x *session) probe(l *link) bool {
+	control := func(string) error { return errPacket }
+	l.ws.SetPingHandler(control)
+	l.ws.SetReadLimit(int64(len(probePing)))
+	kind, data, err := l.ws.ReadMessage()
+	if err != nil || kind != websocket.TextMessage || string(data) != probePing || !l.write(probePong) {
+		return false
+	}
+	x.mu.Lock()
+	if !x.closed.Load() { // the client waits for its poll to return before it upgrades
+		x.noopAt = x.server.now() + int64(noopInterval)
+		x.release()
+		x.schedule()
+	}
+	x.mu.Unlock()
+	kind, data, err = l.ws.ReadMessage()
+	if err != nil || kind != websocket.TextMessage || !bytes.Equal(data, upgrade) {
+		return false
+	}
+	l.SetReadDeadline(time.Time{}) //nolint:errcheck // then reading fails too
+	x.mu.Lock()
+	defer x.unlock()
+	if x.closed.Load() {
+		return false
+	}
+	x.candidate, x.noopAt = nil, 0
+	x.attach(l)
+	x.server.counters.upgrades.Add(1)
+	x.release()
+	x.flush()
+	return true
+}
+
+// The handshake of an upgrade.
+const probePing = "2probe"
+
+var probePong = appendFrame(nil, textFrame, []byte("3probe"))
+
+// noopInterval is how often a poll is answered with nothing during an upgrade.
+const noopInterval = 100 * time.Millisecond

@@ -1,0 +1,92 @@
+package gateway
+
+import (
+	"bytes"
+	"errors"
+	"net/netip"
+	"time"
+
+	"github.com/valyala/fasthttp"
+
+	"exchange/actors"
+	"exchange/gateway/ratelimit"
+	"exchange/gateway/socketio"
+	"exchange/gateway/stream"
+)
+
+// The event stream: Socket.IO below two paths, see gateway/stream for what is sent.
+
+// Both paths serve all channels. Below bookPath a client that never asks for anything gets the orders of all pairs.
+const (
+	streamPath = "/socket.v2/"
+	bookPath   = "/socket.io/"
+)
+
+// StreamOptions bound what the stream's clients may take. Zero fields mean the defaults of socketio and stream.
+type StreamOptions struct {
+	Connections           int // sessions at once
+	ConnectionsPerAddress int
+	MessagesPerSecond     int // packets from one client
+	QueueBytes            int // what may wait for one client
+	Stall                 time.Duration
+	PingInterval          time.Duration
+	PingTimeout           time.Duration
+	Interval              time.Duration // least time between two states of ticker or orderbook.20 of one pair
+}
+
+// sockets are the stream of one engine.
+type sockets struct {
+	server *socketio.Server
+	hub    *stream.Hub
+}
+
+// isStream is true of requests of the stream.
+func isStream(path []byte) bool {
+	return bytes.HasPrefix(path, []byte(streamPath)) || bytes.HasPrefix(path, []byte(bookPath))
+}
+
+var errTooManyHandshakes = errors.New("too many handshakes, come back later")
+
+func (g *Gateway) newSockets(e *actors.Engine) *sockets {
+	o := &g.opts.Stream
+	s := &sockets{hub: stream.New(e, stream.Options{Interval: o.Interval}), server: socketio.New(socketio.Options{
+		Log: g.log, Address: g.clientOf, Allow: g.mayHandshake, MaxPayload: g.opts.BodyBytes,
+		Connections: o.Connections, ConnectionsPerAddress: o.ConnectionsPerAddress, MessagesPerSecond: o.MessagesPerSecond,
+		QueueBytes: o.QueueBytes, StallTimeout: o.Stall, PingInterval: o.PingInterval, PingTimeout: o.PingTimeout,
+	})}
+	s.server.Namespace("/", s.hub.Hooks(func(c *socketio.Socket) bool { return c.Path() == bookPath }))
+	return s
+}
+
+// mayHandshake takes one of the address's public requests.
+func (g *Gateway) mayHandshake(ctx *fasthttp.RequestCtx) error {
+	if a := g.addresses.Take(ratelimit.AddressKey(g.clientOf(ctx)), g.now()); !a.OK {
+		g.throttled.address.Add(1)
+		return errTooManyHandshakes
+	}
+	return nil
+}
+
+// clientOf is where a request comes from, as address says.
+func (g *Gateway) clientOf(ctx *fasthttp.RequestCtx) netip.Addr {
+	r := request{g: g, ctx: ctx}
+	return r.address()
+}
+
+// handleStream answers a request of the stream.
+func (g *Gateway) handleStream(ctx *fasthttp.RequestCtx) {
+	if s := g.sockets.Load(); s != nil {
+		s.server.Handle(ctx)
+		return
+	}
+	r := newRequest(g, ctx)
+	r.route = uncounted
+	r.fail(Starting, "")
+	r.send()
+}
+
+// close tells the clients and ends.
+func (s *sockets) close() {
+	s.server.Shutdown()
+	s.hub.Close()
+}

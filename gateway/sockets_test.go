@@ -1,0 +1,114 @@
+package gateway
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+	"time"
+)
+
+// A polled client speaks Engine.IO by polling.
+type polled struct {
+	h    *harness
+	path string // with its session
+}
+
+func (h *harness) polled(path string) *polled {
+	h.t.Helper()
+	p := &polled{h: h, path: path + "?EIO=4&transport=polling"}
+	a := h.do("GET", p.path, "", "")
+	var open struct{ SID string }
+	if a.status != 200 || !strings.HasPrefix(a.body, "0{") || json.Unmarshal([]byte(a.body[1:]), &open) != nil {
+		h.t.Fatalf("%d %s", a.status, a.body)
+	}
+	p.path += "&sid=" + open.SID
+	p.say("40")
+	return p
+}
+
+func (p *polled) say(packets string) {
+	p.h.t.Helper()
+	if a := p.h.do("POST", p.path, "text/plain", packets); a.status != 200 || a.body != "ok" {
+		p.h.t.Fatalf("%d %s", a.status, a.body)
+	}
+}
+
+// hears polls until there was all of this, in this order.
+func (p *polled) hears(words ...string) {
+	p.h.t.Helper()
+	for all := ""; len(words) > 0; {
+		a := p.h.do("GET", p.path, "", "")
+		if a.status != 200 {
+			p.h.t.Fatalf("%d %s, after %s", a.status, a.body, all)
+		}
+		if a.body == "2" {
+			p.say("3")
+		}
+		all += a.body
+		for len(words) > 0 && strings.Contains(all, words[0]) {
+			_, all, _ = strings.Cut(all, words[0])
+			words = words[1:]
+		}
+	}
+}
+
+func TestBothAddressesHaveAllChannels(t *testing.T) {
+	h := newHarness(t, nil)
+	h.account("alice")
+	if _, err := h.deposit("alice", "10", "BTC", "r"); err != nil {
+		t.Fatal(err)
+	}
+	for _, path := range []string{streamPath, bookPath} {
+		p := h.polled(path)
+		p.say(`42["subscribe","ticker.BTC_USDT","book_BTC_USDT","nothing"]`)
+		p.hears(`40{"sid":"`, `subscribe.error",{"channel":"nothing"`)
+		p.hears(`42["ticker",{"timestamp"`)
+	}
+	silent, early := h.polled(bookPath), h.polled(streamPath)
+	early.say(`42["subscribe","trades"]`)
+	early.hears("subscribe.success")
+	if a := h.post("alice", "/api/v1/order/", order("sell", "BTC_USDT", "1", "100")); a.status != 201 {
+		t.Fatal(a.body)
+	}
+	silent.hears(`42["book_BTC_USDT",{"success":true,"date":`)
+}
+
+func TestTheStreamBeforeThereIsAnEngineAndAfterwards(t *testing.T) {
+	h := newHarness(t, nil)
+	h.gateway.sockets.Store(nil)
+	if a := h.do("GET", streamPath+"?EIO=4&transport=polling", "", ""); a.status != 503 || string(a.header.Peek("Retry-After")) == "" || string(a.header.Peek("Access-Control-Allow-Origin")) != "*" {
+		t.Errorf("%d %s %s", a.status, a.body, a.header)
+	}
+	h.gateway.SetEngine(h.engine)
+	h.polled(streamPath)
+	h.gateway.sockets.Load().close()
+	if a := h.do("GET", streamPath+"?EIO=4&transport=polling", "", ""); a.status != 503 {
+		t.Errorf("%d %s", a.status, a.body)
+	}
+}
+
+func TestHandshakesAreLimitedByAddress(t *testing.T) {
+	h := newHarness(t, nil)
+	var now int64
+	h.tune = func(o *Options) {
+		o.AddressRate, o.RateEntries, o.Clock = Rate{1, 3}, 1024, func() int64 { return now }
+		o.Stream.ConnectionsPerAddress = 4
+	}
+	h.stop()
+	h.start()
+	shake := func() answer { return h.do("GET", streamPath+"?EIO=4&transport=polling", "", "") }
+	for range 3 {
+		h.polled(streamPath) // packets and polls do not count
+	}
+	if a := shake(); a.status != 403 || a.body != `{"code":4,"message":"too many handshakes, come back later"}` {
+		t.Errorf("%d %s", a.status, a.body)
+	}
+	if a := h.do("GET", "/api/v1/currencies/", "", ""); a.status != 429 {
+		t.Errorf("public requests have a limit of their own: %d", a.status)
+	}
+	now += int64(10 * time.Second)
+	h.polled(streamPath)
+	if a := shake(); a.status != 403 || !strings.Contains(a.body, "connections from this address") {
+		t.Errorf("%d %s", a.status, a.body)
+	}
+}

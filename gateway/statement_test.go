@@ -1,0 +1,159 @@
+package gateway
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+
+	"exchange/actors"
+	"exchange/core/event"
+	"exchange/persistence"
+)
+
+// A partial is a store whose lists end behind a number of rows, or fail there.
+type partial struct {
+	persistence.Store
+	trades, deposits, withdraws int // rows that are there
+	err                         error
+}
+
+// some gives n rows of a list to fn.
+func some[T any](n int, end error, fn func(*T) bool, list func(func(*T) bool) error) error {
+	ended := false
+	err := list(func(row *T) bool {
+		if n--; n < 0 {
+			ended = true
+			return false
+		}
+		return fn(row)
+	})
+	if ended {
+		return end
+	}
+	return err
+}
+
+func (p *partial) Trades(ctx context.Context, q persistence.TradeQuery, fn func(*persistence.Trade) bool) error {
+	return some(p.trades, p.err, fn, func(fn func(*persistence.Trade) bool) error { return p.Store.Trades(ctx, q, fn) })
+}
+
+func (p *partial) Deposits(ctx context.Context, q persistence.DepositQuery, fn func(*persistence.Deposit) bool) error {
+	return some(p.deposits, p.err, fn, func(fn func(*persistence.Deposit) bool) error { return p.Store.Deposits(ctx, q, fn) })
+}
+
+func (p *partial) Withdraws(ctx context.Context, q persistence.WithdrawQuery, fn func(*persistence.Withdraw) bool) error {
+	return some(p.withdraws, p.err, fn, func(fn func(*persistence.Withdraw) bool) error { return p.Store.Withdraws(ctx, q, fn) })
+}
+
+// withPartial is withFees on a store that may end early. Bob has also withdrawn 10 and then 20 USDT.
+func withPartial(t *testing.T) (*harness, *partial) {
+	p := &partial{trades: 100, deposits: 100, withdraws: 100}
+	h := withFees(t, nil)
+	h.stop()
+	open := h.open
+	h.open = func() persistence.Store {
+		p.Store = open()
+		return p
+	}
+	h.start()
+	for i, amount := range []string{"10", "20"} {
+		id := uint64(i + 1)
+		h.post("bob", "/api/v1/withdraw", "address=somewhere&amount="+amount+"&currency=USDT")
+		h.post("bob", "/api/v1/withdraw-confirm", "code="+h.sealer().Code(id, 1)+"&withdraw="+string(rune('0'+id)))
+		c, err := h.engine.MoveWithdraw("test", id, event.WithdrawApproved, "")
+		if err != nil || c.Outcome() != actors.Accepted {
+			t.Fatalf("withdraw %d: %v", id, err)
+		}
+		c.Free()
+	}
+	return h, p
+}
+
+var bobs = []string{
+	"USDT -20 670 withdraw", "USDT -10 690 withdraw",
+	"BTC -0.002 2.994 fee", "BTC 1 2.996 trade", "USDT -100 700 trade",
+	"BTC -0.002 1.996 fee", "BTC 1 1.998 trade", "USDT -100 800 trade",
+	"BTC -0.002 0.998 fee", "BTC 1 1 trade", "USDT -100 900 trade",
+	"USDT 1000 1000 deposit",
+}
+
+// If the history has fewer trades than there were, what they did is brought forward, whatever number is kept
+// now: it may have been another before, and trades may be trimmed while they are read.
+func TestAStatementOfSomeOfTheTradesIsBroughtForward(t *testing.T) {
+	h, p := withPartial(t)
+	ask := operator(t, h.gateway)
+	f := func(account string, trades int, want ...string) {
+		t.Helper()
+		p.trades = trades
+		if got := statementOf(t, ask, account); got != strings.Join(want, "\n")+"\n" {
+			t.Errorf("%s with %d trades:\n%swant\n%s", account, trades, got, strings.Join(want, "\n"))
+		}
+	}
+	f("bob", 3, bobs...)
+	f("bob", 2, append(slices.Clone(bobs[:8]), "BTC 0.998 0.998 brought forward", "USDT 900 900 brought forward")...)
+	f("bob", 1, append(slices.Clone(bobs[:5]), "BTC 1.996 1.996 brought forward", "USDT 800 800 brought forward")...)
+	// Without any trade nothing can be said of when the withdraws were.
+	f("bob", 0, "BTC 2.994 2.994 brought forward", "USDT 670 670 brought forward")
+	f(actors.FeeAccount, 1, "BTC 0.002 0.006 fee income", "USDT 0.1 0.3 fee income", "BTC 0.004 0.004 brought forward", "USDT 0.2 0.2 brought forward")
+}
+
+// An account that trades with itself has each such trade once.
+func TestAStatementOfTradesWithOneself(t *testing.T) {
+	h := withFees(t, nil)
+	h.post("bob", "/api/v1/order/", order("sell", "BTC_USDT", "1", "100"))
+	h.post("bob", "/api/v1/order/", order("buy", "BTC_USDT", "1", "100"))
+	want := append([]string{"BTC -0.002 2.992 fee", "USDT -0.1 699.9 fee"}, bobs[2:]...)
+	got := statementOf(t, operator(t, h.gateway), "bob")
+	if got != strings.Join(want, "\n")+"\n" {
+		t.Errorf("got\n%swant\n%s", got, strings.Join(want, "\n"))
+	}
+}
+
+// A store that fails in the midst of a statement is not a damaged one.
+func TestAStatementThatTheStoreDoesNotAnswerSaysSo(t *testing.T) {
+	h, p := withPartial(t)
+	ask := operator(t, h.gateway)
+	whole := *p
+	ends := func(what, want string, damaged bool) {
+		t.Helper()
+		a := ask("GET", "/operator/v1/statement?account=bob", "")
+		list := strings.Split(strings.TrimSpace(a.body), "\n")
+		var last errorLine
+		if err := json.Unmarshal([]byte(list[len(list)-1]), &last); err != nil || last != (errorLine{want, damaged}) || strings.Contains(a.body, "brought forward") {
+			t.Errorf("%s: %v\n%s", what, err, a.body)
+		}
+	}
+	f := func(what string, trades, deposits, withdraws int) {
+		t.Helper()
+		p.trades, p.deposits, p.withdraws, p.err = trades, deposits, withdraws, errors.New("the store does not answer")
+		ends(what, p.err.Error(), false)
+		p.trades, p.deposits, p.withdraws, p.err = whole.trades, whole.deposits, whole.withdraws, nil
+	}
+	f("no trade", 0, 100, 100)
+	f("one trade", 1, 100, 100)
+	f("two trades", 2, 100, 100)
+	f("no deposit", 100, 0, 100)
+	f("no withdraw", 100, 100, 0)
+	f("one withdraw", 100, 100, 1)
+
+	p.deposits = 0
+	ends("a deposit that is gone", "the history does not add up: every change is there, and 1000 USDT are left that none of them explains", true)
+	p.deposits, p.withdraws = 100, 1
+	ends("a withdraw that is gone", "the history does not add up: at "+depositTime(t, h)+" deposit 2 credits 1000 USDT, and there are 990 after it", true)
+}
+
+// depositTime is that of bob's deposit.
+func depositTime(t *testing.T, h *harness) (at string) {
+	t.Helper()
+	err := h.store.Deposits(context.Background(), persistence.DepositQuery{Account: 3}, func(d *persistence.Deposit) bool {
+		at = clock(d.TimeUs)
+		return true
+	})
+	if err != nil || at == "" {
+		t.Fatalf("%q, %v", at, err)
+	}
+	return at
+}

@@ -1,0 +1,249 @@
+package stream
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"exchange/actors"
+	"exchange/core/matching"
+	"exchange/gateway/socketio"
+)
+
+// A localBook is what a subscriber of diff keeps.
+type localBook struct {
+	updateID  uint64
+	known     bool
+	snapshots int
+	sides     [2]map[string]string // price to amount, as text
+	history   map[uint64]string    // of every update id, the book as text
+}
+
+type wireLevel struct{ Price, Amount json.Number }
+
+type wireDiff struct {
+	Pair      string
+	UpdateID  uint64  `json:"update_id"`
+	Prev      *uint64 `json:"prev_update_id"`
+	Snapshot  bool
+	Sell, Buy []wireLevel
+}
+
+// apply follows the rules for clients, and fails where they cannot be followed.
+func (b *localBook) apply(body json.RawMessage) error {
+	var d wireDiff
+	if err := json.Unmarshal(body, &d); err != nil {
+		return err
+	}
+	switch {
+	case d.Snapshot:
+		if d.Prev != nil || b.known && d.UpdateID < b.updateID {
+			return fmt.Errorf("a snapshot of %d after %d: %s", d.UpdateID, b.updateID, body)
+		}
+		b.sides, b.known = [2]map[string]string{{}, {}}, true
+		b.snapshots++
+	case !b.known || d.Prev == nil || *d.Prev != b.updateID || d.UpdateID != b.updateID+1:
+		return fmt.Errorf("after %d comes %s", b.updateID, body)
+	}
+	b.updateID = d.UpdateID
+	for i, levels := range [2][]wireLevel{d.Sell, d.Buy} {
+		for _, l := range levels {
+			if l.Amount == "0" {
+				delete(b.sides[i], string(l.Price))
+			} else {
+				b.sides[i][string(l.Price)] = string(l.Amount)
+			}
+		}
+	}
+	b.history[b.updateID] = b.text()
+	return nil
+}
+
+func (b *localBook) text() string {
+	var out string
+	for _, side := range b.sides {
+		for _, p := range slices.Sorted(maps.Keys(side)) {
+			out += p + ":" + side[p] + " "
+		}
+		out += "/ "
+	}
+	return out
+}
+
+// shownBook is the book as REST answers have it, at its X-Update-Id.
+func shownBook(w *world, pair string) (uint64, string) {
+	w.t.Helper()
+	v, err := w.engine.View(actors.ReadLevels, w.pair(pair), 0, -1, -1)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	b := localBook{sides: [2]map[string]string{{}, {}}}
+	for i, levels := range [2][]matching.Level{v.Depth.SellLevels, v.Depth.BuyLevels} {
+		for _, l := range levels {
+			b.sides[i][l.Price.String()] = l.Amount.String()
+		}
+	}
+	return v.UpdateID, b.text()
+}
+
+// A keeper is a subscriber that keeps a book and looks at what REST says of it now and then.
+type keeper struct {
+	*listener
+	book localBook
+}
+
+func newKeeper(w *world, pair string) *keeper {
+	k := &keeper{w.listen(), localBook{history: map[uint64]string{}}}
+	k.subscribe("diff." + pair)
+	return k
+}
+
+// until applies what comes up to an update id.
+func (k *keeper) until(updateID uint64) {
+	k.t.Helper()
+	for !k.book.known || k.book.updateID < updateID {
+		s := k.next()
+		if s.name != "depth.diff" {
+			k.t.Fatalf("%s %s", s.name, s.body)
+		}
+		if err := k.book.apply(s.body); err != nil {
+			k.t.Fatal(err)
+		}
+	}
+}
+
+// trade makes the traders trade until the test calls what it returns, or ends.
+func (w *world) trade(pair string) (stop func()) {
+	var over atomic.Bool
+	var done sync.WaitGroup
+	stop = func() {
+		over.Store(true)
+		done.Wait()
+	}
+	w.t.Cleanup(stop)
+	for i := range w.keys {
+		done.Go(func() {
+			r := rand.New(rand.NewPCG(uint64(i), 7))
+			var open []uint64
+			for !over.Load() {
+				if len(open) > 20 || len(open) > 0 && r.IntN(3) == 0 {
+					n := r.IntN(len(open))
+					w.cancel(i, open[n])
+					open = slices.Delete(open, n, n+1)
+					continue
+				}
+				side := matching.Buy
+				price := 100 - float64(r.IntN(40))/4
+				if r.IntN(2) == 0 {
+					side, price = matching.Sell, 98+float64(r.IntN(40))/4
+				}
+				if id := w.place(i, pair, side, price, float64(1+r.IntN(100))/100); id != 0 {
+					open = append(open, id)
+				}
+			}
+		})
+	}
+	return stop
+}
+
+func TestALocalBookIsTheBook(t *testing.T) {
+	w := newWorld(t, nil)
+	const pair = "BTC_USDT"
+	last := uint64(0)
+	for range 3 { // the third time after two restarts
+		var keeping sync.WaitGroup
+		stop := w.trade(pair)
+		for range 6 {
+			keeping.Go(func() {
+				k := newKeeper(w, pair)
+				for range 20 {
+					id, want := shownBook(w, pair)
+					k.until(max(id, k.book.updateID+1))
+					if first := k.book.updateID - uint64(len(k.book.history)) + 1; id < first && k.book.snapshots == 1 {
+						continue // it was shown before the subscription
+					}
+					if got, ok := k.book.history[id]; ok && got != want {
+						t.Errorf("update %d: the book is\n%s, and shown as\n%s", id, got, want)
+						return
+					}
+				}
+			})
+		}
+		keeping.Wait()
+		stop()
+		id, want := shownBook(w, pair)
+		if id <= last {
+			t.Fatalf("update %d after update %d of before the restart", id, last)
+		}
+		k := newKeeper(w, pair)
+		if k.until(id); k.book.text() != want || k.book.updateID != id {
+			t.Fatalf("update %d: the book is\n%s, and shown as %d\n%s", k.book.updateID, k.book.text(), id, want)
+		}
+		last = id
+		w.restart()
+	}
+}
+
+// A subscriber that takes nothing for a while loses differences, and gets the book instead.
+func TestASlowSubscriberGetsTheBookAnew(t *testing.T) {
+	w := newWorld(t, func(o *socketio.Options) { o.QueueBytes, o.StallTimeout = 32<<10, time.Minute })
+	const pair = "BTC_USDT"
+	slow, other := newKeeper(w, pair), newKeeper(w, pair)
+	slow.until(0)
+	slow.hold(true)
+	w.place(3, pair, matching.Sell, 500, 1)
+	slow.next() // it reads no more after this one
+	stop := w.trade(pair)
+	for round := range 3 {
+		before := w.hub.counts.resyncs.Load()
+		for n := 0; w.hub.counts.resyncs.Load() == before; n++ { // the system's own buffers come first
+			id, _ := shownBook(w, pair)
+			other.until(id)
+			if n > 1_000_000 {
+				t.Fatal("its queue is never full")
+			}
+		}
+		slow.book.known = false // one event was taken out of its hands
+		slow.hold(false)
+		before = uint64(slow.book.snapshots)
+		for uint64(slow.book.snapshots) == before {
+			s := slow.next()
+			var d wireDiff
+			if json.Unmarshal(s.body, &d) == nil && d.Snapshot || slow.book.known {
+				if err := slow.book.apply(s.body); err != nil {
+					t.Fatalf("round %d: %v", round, err)
+				}
+			}
+		}
+		id, want := shownBook(w, pair)
+		slow.until(id)
+		if got := slow.book.history[id]; got != want && got != "" {
+			t.Fatalf("round %d, update %d: the book is\n%s, and shown as\n%s", round, id, got, want)
+		}
+		slow.hold(true)
+		slow.until(slow.book.updateID + 1)
+	}
+	stop()
+	slow.hold(false)
+	id, want := shownBook(w, pair)
+	for _, k := range []*keeper{slow, other} {
+		if k.until(id); k.book.text() != want {
+			t.Errorf("the book is\n%s, and shown as\n%s", k.book.text(), want)
+		}
+	}
+}
+
+func eventually(t testing.TB, what string, ok func() bool) {
+	t.Helper()
+	for deadline := time.Now().Add(time.Minute); !ok(); time.Sleep(time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatalf("it did not happen: %s", what)
+		}
+	}
+}

@@ -1,0 +1,272 @@
+package stream
+
+import (
+	"bytes"
+	"fmt"
+	"time"
+
+	"github.com/asynkron/protoactor-go/actor"
+
+	"exchange/actors"
+)
+
+// A channel is the actor of one channel: it encodes what its subscribers get, once, and knows how many they are on
+// each shard; who they are, the shards know. It watches its pair as long as there are any.
+type channel struct {
+	hub    *Hub
+	topic  topic
+	family family
+	pair   *actors.Pair
+	epoch  uint64 // of this actor's life: what is said to an earlier one counts no more
+	self   *actor.PID
+	writer writer
+
+	members []int // subscribers by shard
+	total   int
+	waiting []*join
+
+	watching bool   // the committed actor tells us
+	asked    uint64 // token of the answer that is on its way, 0: none is
+	dirty    bool   // the pair has changed since the newest state
+	updateID uint64
+	askedAt  time.Time
+	next     time.Time // ticker, orderbook.20: no state before
+	state    []byte    // frames of the newest state; diff: as long as nothing came after it
+	minute   int64     // ticker: of the newest state, epoch minutes
+	timer    *time.Timer
+}
+
+// Messages to a channel, beside the engine's.
+type (
+	// join is a client that wants to be a subscriber.
+	join struct {
+		client *client
+		shard  *shard
+	}
+	// left says that subscribers of a shard are none any more.
+	left struct {
+		shard int
+		epoch uint64
+	}
+	// look is the timer's.
+	look struct{}
+)
+
+// Receive implements actor.Actor.
+func (c *channel) Receive(ctx actor.Context) {
+	switch m := ctx.Message().(type) {
+	case *actor.Started:
+		c.self = ctx.Self()
+	case *actor.Restarting:
+		c.failed()
+	case *join:
+		c.waiting = append(c.waiting, m)
+		c.admitOrAsk()
+	case *left:
+		if m.epoch != c.epoch {
+			return
+		}
+		c.members[m.shard]--
+		c.total--
+		c.rest()
+	case *actors.Watched:
+		if m.Token == c.asked { // else an earlier life has asked, and has ended its watching
+			c.watched(m.View)
+		}
+	case *actors.Units:
+		c.units(m.List)
+	case actors.Changed:
+		c.dirty = true
+		c.schedule()
+	case look:
+		c.look()
+	}
+}
+
+// isState says of a channel that each of its events is a whole state.
+func (c *channel) isState() bool { return c.family == ticker || c.family == top }
+
+// admitOrAsk lets those who wait in, if what they get first is known; if not, it is asked for.
+func (c *channel) admitOrAsk() {
+	switch {
+	case c.watching && (c.family == trades || c.family == book || c.state != nil):
+		c.admit()
+	case c.family == diff && c.watching:
+		c.schedule() // whole books are not made without end
+	default:
+		c.ask()
+	}
+}
+
+func (c *channel) ask() {
+	if c.asked != 0 {
+		return
+	}
+	c.asked, c.askedAt = c.hub.tokens.Add(1), time.Now()
+	c.next = nextBeat(c.askedAt, c.hub.opts.Interval)
+	e := c.hub.engine
+	w := actors.Watch{Channel: c.self, Pair: c.pair, Kind: watching[c.family], Token: c.asked}
+	switch c.family {
+	case ticker:
+		w.View = actors.WatchTicker
+	case top:
+		w.View, w.Levels = actors.WatchBook, shownTop
+	case diff:
+		w.View, w.Levels = actors.WatchBook, -1
+	}
+	e.Watch(w)
+}
+
+// watched has the pair's state as of this turn of the channel: what comes from now on follows it.
+func (c *channel) watched(v *actors.View) {
+	c.asked, c.watching, c.dirty = 0, true, false
+	switch c.family {
+	case ticker:
+		c.minute = c.askedAt.Unix() / 60
+		c.changed(c.writer.tickerOf(nil, v))
+	case top:
+		c.changed(c.writer.topOf(nil, v))
+	case diff:
+		if len(c.waiting) > 0 {
+			c.state, c.updateID = c.writer.whole(nil, v), v.UpdateID
+		}
+	}
+	c.admit()
+	c.rest()
+	c.schedule()
+}
+
+// changed sends a state, if it is another one.
+func (c *channel) changed(state []byte) {
+	if !bytes.Equal(state, c.state) {
+		c.state = state
+		c.send(state)
+	}
+}
+
+// units sends what happened.
+func (c *channel) units(list []actors.Unit) {
+	if c.total == 0 {
+		return // they were on their way when the last subscriber left
+	}
+	c.hub.counts.units.Add(uint64(len(list)))
+	var frames []byte
+	switch c.family {
+	case trades:
+		frames = c.writer.tradesOf(nil, list)
+	case book:
+		frames = c.writer.orders(nil, list)
+	case diff:
+		if list[0].UpdateID != c.updateID+1 {
+			panic(fmt.Sprintf("BUG: update %d of %s follows update %d", list[0].UpdateID, c.pair.Name, c.updateID))
+		}
+		c.updateID, c.state = list[len(list)-1].UpdateID, nil
+		frames = c.writer.diffs(nil, list)
+	}
+	if len(frames) > 0 {
+		c.send(frames)
+	}
+}
+
+// send gives frames to the shards that have subscribers. States may wait for those of other channels.
+func (c *channel) send(f []byte) {
+	for i, n := range c.members {
+		switch s := c.hub.shards[i]; {
+		case n == 0:
+		case c.isState():
+			s.postSoon(&frames{c.topic, f})
+		default:
+			s.post(&frames{c.topic, f})
+		}
+	}
+}
+
+// admit makes those who wait subscribers. What they get first is the state, if the channel has one.
+func (c *channel) admit() {
+	for len(c.waiting) > 0 {
+		s := c.waiting[0].shard
+		m := &admitted{topic: c.topic, epoch: c.epoch, first: c.state, shared: c.family == diff}
+		rest := c.waiting[:0]
+		for _, j := range c.waiting {
+			if j.shard == s {
+				m.clients = append(m.clients, j.client)
+			} else {
+				rest = append(rest, j)
+			}
+		}
+		clear(c.waiting[len(rest):])
+		c.waiting = rest
+		c.members[s.number] += len(m.clients)
+		c.total += len(m.clients)
+		s.post(m)
+	}
+}
+
+// rest ends watching when nobody wants it.
+func (c *channel) rest() {
+	if c.total == 0 && len(c.waiting) == 0 && c.watching && c.asked == 0 {
+		c.watching, c.dirty, c.state = false, false, nil
+		c.hub.engine.Unwatch(c.self, c.pair)
+	}
+}
+
+// schedule makes sure that the channel looks at its pair when it is time.
+func (c *channel) schedule() {
+	if c.asked != 0 || !c.watching {
+		return
+	}
+	now := time.Now()
+	var wait time.Duration
+	switch {
+	case c.isState() && c.dirty:
+		wait = max(0, c.next.Sub(now))
+	case c.family == diff && len(c.waiting) > 0:
+		wait = max(0, c.askedAt.Add(c.hub.opts.Interval).Sub(now))
+	case c.family == ticker: // its window moves on
+		wait = time.Unix((c.minute+1)*60, int64(time.Millisecond)).Sub(now)
+	default:
+		return
+	}
+	if wait == 0 {
+		c.ask()
+		return
+	}
+	if c.timer == nil {
+		self, engine := c.self, c.hub.engine
+		c.timer = time.AfterFunc(wait, func() { engine.Tell(self, look{}) })
+		return
+	}
+	c.timer.Reset(wait)
+}
+
+// began is when beats are counted from.
+var began = time.Now()
+
+// nextBeat is when a state may follow one of now: an interval later, and together with those of all other channels that
+// change all the time. Who subscribes to several gets them in one write.
+func nextBeat(now time.Time, interval time.Duration) time.Time {
+	beat := now.Sub(began) / interval
+	if late := now.Sub(began) - beat*interval; late < interval/8 { // it was the timer's own beat
+		return began.Add((beat + 1) * interval)
+	}
+	return began.Add((beat + 2) * interval)
+}
+
+// look is one turn of the timer; what it was set for may be done already.
+func (c *channel) look() {
+	if c.watching && c.family == ticker && time.Now().Unix()/60 > c.minute {
+		c.dirty = true
+	}
+	c.schedule()
+}
+
+// failed ends this life of the channel: what it knew of its subscribers is gone, and they are told by being disconnected.
+func (c *channel) failed() {
+	if c.timer != nil {
+		c.timer.Stop()
+	}
+	c.hub.engine.Unwatch(c.self, c.pair)
+	for _, s := range c.hub.shards {
+		s.post(&failed{c.topic})
+	}
+}

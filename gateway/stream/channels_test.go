@@ -1,0 +1,204 @@
+package stream
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"testing"
+
+	"exchange/actors"
+	"exchange/core/matching"
+)
+
+func TestEachChannelSaysWhatHappens(t *testing.T) {
+	w := newWorld(t, nil)
+	l := w.listen()
+	first := w.place(0, "BTC_USDT", matching.Sell, 50000.5, 2)
+	l.say(`42["subscribe","diff.BTC_USDT"]`)
+	l.expect("subscribe.success", `{"channel":"diff.BTC_USDT","timestamp":*}`)
+	l.expect("depth.diff", `{"pair":"BTC_USDT","update_id":1,"prev_update_id":null,"snapshot":true,"timestamp":*,"sell":[{"price":50000.5,"amount":2}],"buy":[]}`)
+	l.say(`42["subscribe",["trades.BTC_USDT"]]`)
+	l.expect("subscribe.success", `{"channel":"trades.BTC_USDT","timestamp":*}`)
+	l.subscribe("book_BTC_USDT")
+
+	var events map[string]string
+	next := func(n int) {
+		t.Helper()
+		events = map[string]string{}
+		for range n {
+			s := l.next()
+			events[s.name] += string(s.body)
+		}
+	}
+	is := func(event, body string) {
+		t.Helper()
+		if !matches(body, events[event]) {
+			t.Errorf("%s is\n%s, want\n%s", event, events[event], body)
+		}
+	}
+	second := w.place(1, "BTC_USDT", matching.Buy, 50001, 3)
+	next(3)
+	is("depth.diff", `{"pair":"BTC_USDT","update_id":2,"prev_update_id":1,"timestamp":*,"sell":[{"price":50000.5,"amount":0}],"buy":[{"price":50001,"amount":1}]}`)
+	is("trades", `{"id":1,"price":50000.5,"pair":"BTC_USDT","type":"buy","timestamp":*,"amount":2}`)
+	is("book_BTC_USDT", fmt.Sprintf(`{"success":true,"date":*,"oid":%d,"type":"buy","price":50001,"amount":1,"trades":[{"tid":1,"type":"sell","price":"50000.5","amount":"2","o_id":%d}]}`, second, first))
+	w.cancel(1, second)
+	next(2)
+	is("depth.diff", `{"pair":"BTC_USDT","update_id":3,"prev_update_id":2,"timestamp":*,"sell":[],"buy":[{"price":50001,"amount":0}]}`)
+	is("book_BTC_USDT", fmt.Sprintf(`{"success":true,"date":*,"oid":%d,"cancel_order_id":%d,"type":"buy","price":50001,"amount":1,"pair":"BTC_USDT","cancelled":true}`, second+1, second))
+	w.place(0, "ETH_USDT", matching.Sell, 3000, 1) // nobody listens to it
+
+	l.say(`42["unsubscribe","diff.BTC_USDT","trades.BTC_USDT","book_BTC_USDT"]`)
+	l.say(`42["subscribe","orderbook.20.ETH_USDT"]`)
+	l.expect("subscribe.success", `{"channel":"orderbook.20.ETH_USDT","timestamp":*}`)
+	l.expect("orderbook.20", `{"pair":"ETH_USDT","update_id":1,"timestamp":*,"sell":[{"price":3000,"amount":1}],"buy":[]}`)
+	w.place(2, "ETH_USDT", matching.Buy, 2999.5, 0.25)
+	l.expect("orderbook.20", `{"pair":"ETH_USDT","update_id":2,"timestamp":*,"sell":[{"price":3000,"amount":1}],"buy":[{"price":2999.5,"amount":0.25}]}`)
+	l.say(`42["unsubscribe","orderbook.20.ETH_USDT"]`)
+	l.say(`42["subscribe","ticker.ETH_USDT"]`)
+	l.expect("subscribe.success", `{"channel":"ticker.ETH_USDT","timestamp":*}`)
+	l.expect("ticker", `{"timestamp":*,"pair":"ETH_USDT","last":0,"diff":0,"vol":0,"high":0,"low":0,"buy":2999.5,"sell":3000}`)
+	w.place(1, "ETH_USDT", matching.Buy, 3000, 0.5)
+	for s := l.next(); !strings.Contains(string(s.body), `"vol":0.5,`); s = l.next() {
+		if s.name != "ticker" {
+			t.Fatalf("%s %s", s.name, s.body)
+		}
+	}
+}
+
+func TestNamesOfChannels(t *testing.T) {
+	w := newWorld(t, nil)
+	l := w.listen()
+	l.say(`42["subscribe","x","ticker.X_Y","orderbook.20","orderbook.20.","orderbook.200","book_","book_X","diffs",7,{"a":1}]`)
+	for _, want := range []string{`{"channel":"x","message":"unknown channel"}`, `{"channel":"ticker.X_Y","message":"unknown pair"}`,
+		`{"channel":"orderbook.20.","message":"unknown pair"}`, `{"channel":"orderbook.200","message":"unknown channel"}`, `{"channel":"book_","message":"unknown pair"}`,
+		`{"channel":"book_X","message":"unknown pair"}`, `{"channel":"diffs","message":"unknown channel"}`, `{"channel":"7","message":"unknown channel"}`,
+		`{"channel":"{\"a\":1}","message":"unknown channel"}`} {
+		l.expect("subscribe.error", want)
+	}
+	// Of a channel of all pairs the states come as each pair lets the client in; when all have, the success.
+	heard := map[string]int{}
+	for range 4 {
+		heard[l.next().name]++
+	}
+	if heard["orderbook.20"] != 3 || heard["subscribe.success"] != 1 {
+		t.Error(heard)
+	}
+	// Unsubscribing is said to nobody but who asks for it, twice is as good as once, and nothing else comes.
+	l.say(`421["unsubscribe","orderbook.20","trades"]`)
+	l.say(`422["unsubscribe",["orderbook.20"]]`)
+	l.say(`423["subscribe","trades","trades"]`)
+	l.expect("subscribe.success", `{"channel":"trades","timestamp":*}`)
+	l.expect("subscribe.success", `{"channel":"trades","timestamp":*}`)
+	l.say(`424["subscribe"]`)
+	l.say(`42["subscribe","diff.ETH_BTC"]`)
+	l.expect("subscribe.success", `{"channel":"diff.ETH_BTC","timestamp":*}`)
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for id, want := range map[string]string{"1": `[{"channels":["orderbook.20","trades"]}]`, "2": `[{"channels":["orderbook.20"]}]`, "3": `[{"channels":["trades","trades"]}]`, "4": `[{"channels":[]}]`} {
+		if string(l.acks[id]) != want {
+			t.Errorf("ack %s is %s, want %s", id, l.acks[id], want)
+		}
+	}
+}
+
+func TestAnEventComesOnceUnderTwoNames(t *testing.T) {
+	w := newWorld(t, nil)
+	l := w.listen()
+	l.subscribe("trades.BTC_USDT", "trades")
+	w.place(0, "BTC_USDT", matching.Sell, 100, 1)
+	w.place(1, "BTC_USDT", matching.Buy, 100, 0.25)
+	w.place(0, "ETH_BTC", matching.Sell, 1, 1)
+	w.place(1, "ETH_BTC", matching.Buy, 1, 1)
+	l.expect("trades", `{"id":1,"price":100,"pair":"BTC_USDT","type":"buy","timestamp":*,"amount":0.25}`)
+	l.expect("trades", `{"id":2,"price":1,"pair":"ETH_BTC","type":"buy","timestamp":*,"amount":1}`)
+	l.say(`425["unsubscribe","trades"]`)
+	l.subscribe("trades.ETH_USDT")
+	w.place(0, "ETH_BTC", matching.Sell, 1, 1)
+	w.place(1, "ETH_BTC", matching.Buy, 1, 1)
+	w.place(1, "BTC_USDT", matching.Buy, 100, 0.25)
+	l.expect("trades", `{"id":4,"price":100,"pair":"BTC_USDT","type":"buy","timestamp":*,"amount":0.25}`) // the name it still has
+	l.say(`425["unsubscribe","trades.BTC_USDT"]`)
+	l.subscribe("book_ETH_USDT")
+	w.place(1, "BTC_USDT", matching.Buy, 100, 0.25)
+	order := w.place(1, "ETH_USDT", matching.Buy, 100, 0.25)
+	l.expect("book_ETH_USDT", fmt.Sprintf(`{"success":true,"date":*,"oid":%d,"type":"buy","price":100,"amount":0.25,"trades":[]}`, order))
+}
+
+func TestWhoSaysNothingHearsAllOrders(t *testing.T) {
+	w := newWorld(t, nil)
+	w.silent = true
+	l := w.listen()
+	eventually(t, "it listens to every pair", func() bool { return w.hub.counts.subscriptions[book].Load() == 3 })
+	w.place(0, "BTC_USDT", matching.Sell, 100, 1)
+	w.place(0, "ETH_BTC", matching.Sell, 100, 1)
+	if a, b := l.next(), l.next(); a.name+b.name != "book_BTC_USDTbook_ETH_BTC" && a.name+b.name != "book_ETH_BTCbook_BTC_USDT" {
+		t.Fatal(a, b)
+	}
+	l.subscribe("book_ETH_USDT")
+	w.place(0, "BTC_USDT", matching.Sell, 100, 1)
+	w.place(0, "ETH_USDT", matching.Sell, 100, 1)
+	if a := l.next(); a.name != "book_ETH_USDT" {
+		t.Fatal(a)
+	}
+	l.say(`42["unsubscribe","book_ETH_USDT"]`)
+	l.subscribe("trades")
+	eventually(t, "it listens to no orders", func() bool { return w.hub.counts.subscriptions[book].Load() == 0 })
+}
+
+func TestAClientHasAtMostSoManyNames(t *testing.T) {
+	var pairs []*actors.Pair
+	for i := range 200 {
+		pairs = append(pairs, &actors.Pair{PairRules: actors.PairRules{Name: fmt.Sprint("P", i)}})
+	}
+	n := newNames(pairs)
+	if n.topics() != 1000 {
+		t.Fatal(n.topics())
+	}
+	c := &client{named: n.newSet()}
+	for i := range MaxNames {
+		x, err := n.parse(fmt.Sprint("book_P", i))
+		if err != nil || c.has(&x) || c.count() != i {
+			t.Fatal(err, c.count())
+		}
+		if c.set(&x, true); !c.has(&x) || !c.wants(x.topic, n) {
+			t.Fatal(x)
+		}
+	}
+	many := make([]string, 0, 1000)
+	for i := range 1000 {
+		many = append(many, fmt.Sprintf(`"ticker.P%d"`, i))
+	}
+	if got := channelNames([]json.RawMessage{json.RawMessage("[" + strings.Join(many, ",") + "]")}); len(got) != MaxNames+1 {
+		t.Error(len(got))
+	}
+
+	w := newWorld(t, nil)
+	l := w.listen()
+	text := `42["subscribe"` + strings.Repeat(`,"ticker.BTC_USDT"`, MaxNames+10) + `]`
+	l.say(text) // the same name is one name
+	for got := 0; got < MaxNames+1; {
+		switch s := l.next(); s.name {
+		case "subscribe.success":
+			got++
+		case "subscribe.error":
+			t.Fatalf("%s", s.body)
+		}
+	}
+}
+
+func TestAChannelThatFailsDisconnectsItsSubscribers(t *testing.T) {
+	w := newWorld(t, nil)
+	l, other := w.listen(), w.listen()
+	other.subscribe("trades.BTC_USDT")
+	l.subscribe("diff.BTC_USDT")
+	channel := w.hub.channels[w.hub.names.topic(diff, 0)]
+	w.engine.Tell(channel, &actors.Units{List: []actors.Unit{{UpdateID: 77}}}) // nothing fits before it
+	l.ended()
+	again := w.listen()
+	again.subscribe("diff.BTC_USDT")
+	again.expect("depth.diff", `{"pair":"BTC_USDT","update_id":0,"prev_update_id":null,"snapshot":true,"timestamp":0,"sell":[],"buy":[]}`)
+	w.place(0, "BTC_USDT", matching.Sell, 100, 1)
+	w.place(1, "BTC_USDT", matching.Buy, 100, 1)
+	again.expect("depth.diff", `{"pair":"BTC_USDT","update_id":1,"prev_update_id":0,"timestamp":*,"sell":[{"price":100,"amount":1}],"buy":[]}`)
+	other.expect("trades", `{"id":1,"price":100,"pair":"BTC_USDT","type":"buy","timestamp":*,"amount":1}`)
+}

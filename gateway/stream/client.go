@@ -1,0 +1,226 @@
+package stream
+
+import (
+	"errors"
+	"strconv"
+
+	"exchange/gateway/socketio"
+)
+
+// A client is one connection. Its shard owns it.
+type client struct {
+	socket *socketio.Socket
+	shard  *shard
+	gone   bool
+	silent bool // it has asked for nothing yet, and gets book_ of all pairs
+
+	plain   [families]bool // channels of all pairs that it named
+	named   set            // channels of one pair that it named
+	joining set            // channels that were asked to let it in
+	member  set            // channels whose subscriber it is
+
+	waits []*wait // names that are not answered yet
+	out   []socketio.Delivery
+}
+
+// A wait is a name that a client asked for, until all its channels have let the client in.
+type wait struct {
+	name    name
+	request *asked
+}
+
+// asked is a request that has not been acknowledged yet.
+type asked struct {
+	event    *socketio.Event
+	channels []string // that the client is subscribed to, or from
+	open     int      // names that wait
+}
+
+// finish acknowledges a request, if the client wants that.
+func (a *asked) finish() {
+	if a.event != nil && a.event.WantsAck() {
+		a.event.Ack(map[string][]string{"channels": append([]string{}, a.channels...)}) //nolint:errcheck // the client may be gone
+	}
+}
+
+// wants reports whether a client asked for a channel, under whichever name.
+func (c *client) wants(t topic, n *names) bool {
+	return c.named.has(t) || c.plain[n.familyOf(t)]
+}
+
+// count is how many names a client has.
+func (c *client) count() int {
+	n := c.named.len()
+	for _, all := range c.plain {
+		if all {
+			n++
+		}
+	}
+	return n
+}
+
+// has reports whether a client asked for a channel by this name.
+func (c *client) has(n *name) bool {
+	if n.all {
+		return c.plain[n.family] && !c.silent
+	}
+	return c.named.has(n.topic)
+}
+
+func (c *client) set(n *name, on bool) {
+	switch {
+	case n.all:
+		c.plain[n.family] = on
+	case on:
+		c.named.add(n.topic)
+	default:
+		c.named.remove(n.topic)
+	}
+}
+
+// topicsOf yields the channels of a name.
+func (n *names) topicsOf(of *name) func(yield func(topic) bool) {
+	return func(yield func(topic) bool) {
+		if !of.all {
+			yield(of.topic)
+			return
+		}
+		for place := range n.pairs {
+			if !yield(n.topic(of.family, place)) {
+				return
+			}
+		}
+	}
+}
+
+// listen gives a client that has not said anything yet what old clients expect.
+func (s *shard) listen(c *client) {
+	c.silent, c.plain[book] = true, true
+	s.joinAll(c, &name{family: book, all: true})
+}
+
+// speak ends that.
+func (s *shard) speak(c *client) {
+	if !c.silent {
+		return
+	}
+	c.silent, c.plain[book] = false, false
+	s.partAll(c, &name{family: book, all: true})
+}
+
+// joinAll joins what is not joined of a name's channels, and says whether any has not let the client in yet.
+func (s *shard) joinAll(c *client, n *name) (open bool) {
+	for t := range s.hub.names.topicsOf(n) {
+		switch {
+		case c.member.has(t):
+		case c.joining.has(t):
+			open = true
+		default:
+			s.join(c, t)
+			open = true
+		}
+	}
+	return open
+}
+
+// partAll leaves those of a name's channels that the client does not want under another name.
+func (s *shard) partAll(c *client, n *name) {
+	for t := range s.hub.names.topicsOf(n) {
+		if !c.wants(t, s.hub.names) {
+			s.part(c, t)
+		}
+	}
+}
+
+var errNames = errors.New("too many channels: a client may have " + strconv.Itoa(MaxNames))
+
+// subscribe answers each name with success, once all of its channels have let the client in, or with an error.
+func (s *shard) subscribe(m *request) {
+	c, a := m.client, &asked{event: m.event}
+	s.speak(c)
+	for _, text := range m.names {
+		n, err := s.hub.names.parse(text)
+		if err == nil && !c.has(&n) && c.count() == MaxNames {
+			err = errNames
+		}
+		if err != nil {
+			s.say(c, failure(shown(text), err))
+			continue
+		}
+		if c.has(&n) && n.family == diff { // whoever asks again has lost its place
+			for t := range s.hub.names.topicsOf(&n) {
+				s.rejoin(c, t)
+			}
+		}
+		c.set(&n, true)
+		a.channels = append(a.channels, n.text)
+		if s.joinAll(c, &n) {
+			a.open++
+			c.waits = append(c.waits, &wait{n, a})
+			continue
+		}
+		s.say(c, success(n.text, now()))
+	}
+	if a.open == 0 {
+		a.finish()
+	}
+}
+
+// shown is as much of a name as is repeated.
+func shown(text string) string { return text[:min(len(text), longestShown)] }
+
+// admittedTo answers the names that the client has been waiting for.
+func (s *shard) admittedTo(c *client, t topic) {
+	rest := c.waits[:0]
+	for _, w := range c.waits {
+		if s.isOpen(c, &w.name, t) {
+			rest = append(rest, w)
+			continue
+		}
+		s.say(c, success(w.name.text, now()))
+		if w.request.open--; w.request.open == 0 {
+			w.request.finish()
+		}
+	}
+	clear(c.waits[len(rest):])
+	c.waits = rest
+}
+
+// isOpen reports whether a name still waits, after the client has joined a channel.
+func (s *shard) isOpen(c *client, n *name, t topic) bool {
+	if !n.all && n.topic != t || n.all && n.family != s.hub.names.familyOf(t) {
+		return true
+	}
+	for t := range s.hub.names.topicsOf(n) {
+		if !c.member.has(t) {
+			return true
+		}
+	}
+	return false
+}
+
+func (s *shard) unsubscribe(m *request) {
+	c, a := m.client, &asked{event: m.event}
+	s.speak(c)
+	for _, text := range m.names {
+		n, err := s.hub.names.parse(text)
+		if err != nil {
+			s.say(c, failure(shown(text), err))
+			continue
+		}
+		a.channels = append(a.channels, n.text)
+		c.set(&n, false)
+		s.partAll(c, &n)
+		rest := c.waits[:0]
+		for _, w := range c.waits {
+			if w.name.text != n.text {
+				rest = append(rest, w)
+			} else if w.request.open--; w.request.open == 0 {
+				w.request.finish()
+			}
+		}
+		clear(c.waits[len(rest):])
+		c.waits = rest
+	}
+	a.finish()
+}

@@ -1,0 +1,362 @@
+package stream
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"log/slog"
+	"net"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/fasthttp/websocket"
+	"github.com/valyala/fasthttp"
+
+	"exchange/actors"
+	"exchange/actors/seal"
+	"exchange/core/event"
+	"exchange/core/matching"
+	"exchange/core/money"
+	"exchange/gateway/socketio"
+	"exchange/persistence/pebble"
+)
+
+const coin = money.Amount(1e8)
+
+// A world is an engine with its stream, on a listener of its own, that can be started again on the same store.
+type world struct {
+	t      testing.TB
+	dir    string
+	store  *pebble.Store
+	engine *actors.Engine
+	hub    *Hub
+	server *socketio.Server
+	http   *fasthttp.Server
+	addr   string
+	tune   func(*socketio.Options)
+	silent bool // clients get book_ of all pairs until they speak
+	nonces atomic.Uint64
+	keys   []*actors.Key
+}
+
+func newWorld(t testing.TB, tune func(*socketio.Options)) *world {
+	w := &world{t: t, dir: t.TempDir(), tune: tune}
+	w.nonces.Store(uint64(time.Now().UnixNano()))
+	w.start()
+	for i := range 4 {
+		name := fmt.Sprint("trader-", i)
+		w.must(w.engine.CreateAccount("test", name, ""))
+		w.must(w.engine.CreateKey("test", name, "key-"+name, "secret", event.AllPermissions, nil))
+		for _, c := range []string{"BTC", "ETH", "USDT"} {
+			w.must(w.engine.Deposit("test", name, c, 1_000_000*coin, name+c))
+		}
+	}
+	w.findKeys()
+	t.Cleanup(func() { w.stop() })
+	return w
+}
+
+func (w *world) must(_ actors.Admin, err error) {
+	w.t.Helper()
+	if err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+func (w *world) findKeys() {
+	w.keys = nil
+	for i := range 4 {
+		w.keys = append(w.keys, w.engine.Key([]byte(fmt.Sprint("key-trader-", i))))
+	}
+}
+
+func (w *world) start() {
+	store, err := pebble.Open(w.dir, pebble.Options{Logger: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	sealer, err := seal.New(make([]byte, seal.KeyBytes))
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	o := actors.Options{Store: store, Owner: "test", Limits: actors.DefaultLimits, Timing: actors.DefaultTiming, Snapshot: actors.DefaultSnapshot,
+		Withdraw: actors.DefaultWithdraw, Sealer: func(bool) (*seal.Sealer, error) { return sealer, nil },
+		KeyMaterial: func([]byte) any { return nil }, Log: slog.New(slog.DiscardHandler), Exit: func(code int) { panic(fmt.Sprint("exit ", code)) }}
+	for _, c := range []string{"BTC", "ETH", "USDT"} {
+		o.Currencies = append(o.Currencies, actors.Currency{Code: c, Sign: c[:1]})
+	}
+	for _, p := range [][2]string{{"BTC", "USDT"}, {"ETH", "USDT"}, {"ETH", "BTC"}} {
+		o.Pairs = append(o.Pairs, actors.PairRules{Name: p[0] + "_" + p[1], Base: p[0], Quote: p[1], PricePrecision: 2, AmountPrecision: 8,
+			MinimumOrderSize: 1, MaximumOrderSize: 1_000_000 * coin})
+	}
+	e, err := actors.Start(context.Background(), o)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	h := New(e, Options{Interval: time.Millisecond, Shards: 2})
+	options := socketio.Options{MessagesPerSecond: -1}
+	if w.tune != nil {
+		w.tune(&options)
+	}
+	s := socketio.New(options)
+	s.Namespace("/", h.Hooks(func(*socketio.Socket) bool { return w.silent }))
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	w.store, w.engine, w.hub, w.server, w.addr = store, e, h, s, l.Addr().String()
+	w.http = &fasthttp.Server{Handler: s.Handle, KeepHijackedConns: true, Logger: log{}}
+	go w.http.Serve(small{l}) //nolint:errcheck // ends with the listener
+}
+
+// small connections keep little in the system's buffers, so that a slow client is noticed soon.
+type small struct{ net.Listener }
+
+const smallBuffer = 8 << 10
+
+func (s small) Accept() (net.Conn, error) {
+	c, err := s.Listener.Accept()
+	if err == nil {
+		err = c.(*net.TCPConn).SetWriteBuffer(smallBuffer)
+	}
+	return c, err
+}
+
+// log keeps the HTTP server quiet.
+type log struct{}
+
+func (log) Printf(string, ...any) {}
+
+func (w *world) stop() {
+	w.server.Shutdown()
+	w.http.Shutdown() //nolint:errcheck
+	w.hub.Close()
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	if err := w.engine.Stop(ctx); err != nil {
+		w.t.Fatal(err)
+	}
+	w.store.Close()
+}
+
+func (w *world) restart() {
+	w.stop()
+	w.start()
+	w.findKeys()
+}
+
+func (w *world) pair(name string) *actors.Pair { return w.engine.Pair([]byte(name)) }
+
+// place places an order of a trader and returns its id, 0 if it was refused.
+func (w *world) place(trader int, pair string, side matching.Side, price, amount float64) uint64 {
+	w.t.Helper()
+	wish := actors.OrderWish{Pair: w.pair(pair), Side: side, Price: money.Price(price * 1e8), Amount: money.Amount(amount * 1e8)}
+	c, err := w.engine.Place(w.keys[trader], w.nonces.Add(1), &wish)
+	if err != nil {
+		w.t.Error(err)
+		return 0
+	}
+	defer c.Free()
+	if c.Outcome() != actors.Accepted {
+		return 0
+	}
+	return c.Record().Order.ID
+}
+
+func (w *world) cancel(trader int, order uint64) {
+	w.t.Helper()
+	c, err := w.engine.Cancel(w.keys[trader], w.nonces.Add(1), order)
+	if err != nil {
+		w.t.Error(err)
+		return
+	}
+	c.Free()
+}
+
+// A said is an event from the stream.
+type said struct {
+	name string
+	body json.RawMessage
+}
+
+// A listener is a client on a raw websocket.
+type listener struct {
+	t    testing.TB
+	conn *websocket.Conn
+	mu   sync.Mutex
+	more *sync.Cond
+	got  []said // that nobody has taken
+	over error  // the connection has ended
+	held bool   // it reads nothing
+	acks map[string]json.RawMessage
+}
+
+func (w *world) listen() *listener {
+	w.t.Helper()
+	dialer := &websocket.Dialer{NetDial: func(network, addr string) (net.Conn, error) {
+		c, err := net.Dial(network, addr)
+		if err == nil {
+			err = c.(*net.TCPConn).SetReadBuffer(smallBuffer)
+		}
+		return c, err
+	}}
+	conn, resp, err := dialer.Dial("ws://"+w.addr+"/socket.v2/?EIO=4&transport=websocket", nil)
+	if err != nil {
+		w.t.Fatal(err, resp)
+	}
+	l := &listener{t: w.t, conn: conn, acks: map[string]json.RawMessage{}}
+	l.more = sync.NewCond(&l.mu)
+	l.say("40")
+	go l.read()
+	w.t.Cleanup(func() { conn.Close() })
+	return l
+}
+
+func (l *listener) say(text string) {
+	if err := l.conn.WriteMessage(websocket.TextMessage, []byte(text)); err != nil {
+		l.t.Error(err)
+	}
+}
+
+func (l *listener) read() {
+	for {
+		l.mu.Lock()
+		for l.held {
+			l.more.Wait()
+		}
+		l.mu.Unlock()
+		_, b, err := l.conn.ReadMessage()
+		l.mu.Lock()
+		switch {
+		case err != nil:
+			l.over = err
+		case bytes.HasPrefix(b, []byte("42[")):
+			var list []json.RawMessage
+			var s said
+			if err := json.Unmarshal(b[2:], &list); err != nil || len(list) != 2 || json.Unmarshal(list[0], &s.name) != nil {
+				l.over = fmt.Errorf("an event that is none: %s", b)
+			} else {
+				s.body = list[1]
+				l.got = append(l.got, s)
+			}
+		case bytes.HasPrefix(b, []byte("43")):
+			id, body, _ := strings.Cut(string(b[2:]), "[")
+			l.acks[id] = json.RawMessage("[" + body)
+		}
+		over := l.over
+		l.more.Broadcast()
+		l.mu.Unlock()
+		if over != nil {
+			return
+		}
+		if bytes.Equal(b, []byte("2")) {
+			l.say("3")
+		}
+	}
+}
+
+func (l *listener) hold(on bool) {
+	l.mu.Lock()
+	l.held = on
+	l.more.Broadcast()
+	l.mu.Unlock()
+}
+
+// next waits for the next event.
+func (l *listener) next() said {
+	l.t.Helper()
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for len(l.got) == 0 {
+		if l.over != nil {
+			l.t.Fatalf("the connection ended: %v", l.over)
+		}
+		l.wait()
+	}
+	s := l.got[0]
+	l.got = l.got[1:]
+	return s
+}
+
+// wait waits for news, not without end. mu is held.
+func (l *listener) wait() {
+	l.t.Helper()
+	late := false
+	timer := time.AfterFunc(time.Minute, func() {
+		l.mu.Lock()
+		late = true
+		l.more.Broadcast()
+		l.mu.Unlock()
+	})
+	l.more.Wait()
+	if !timer.Stop() && late {
+		l.t.Fatal("nothing comes for a minute")
+	}
+}
+
+// expect wants the next event to be this one.
+func (l *listener) expect(event, body string) {
+	l.t.Helper()
+	if s := l.next(); s.name != event || !matches(body, string(s.body)) {
+		l.t.Fatalf("got  %s %s\nwant %s %s", s.name, s.body, event, body)
+	}
+}
+
+// matches compares text with a pattern in which * stands for anything within a number.
+func matches(pattern, text string) bool {
+	parts := strings.Split(pattern, "*")
+	for i, p := range parts {
+		if i == 0 {
+			if !strings.HasPrefix(text, p) {
+				return false
+			}
+			text = text[len(p):]
+			continue
+		}
+		text = strings.TrimLeft(text, "0123456789.")
+		if !strings.HasPrefix(text, p) {
+			return false
+		}
+		text = text[len(p):]
+	}
+	return text == ""
+}
+
+// ended waits for the end of the connection.
+func (l *listener) ended() error {
+	l.t.Helper()
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for l.over == nil {
+		l.wait()
+	}
+	return l.over
+}
+
+// subscribe asks for channels and waits for their successes.
+func (l *listener) subscribe(channels ...string) {
+	l.t.Helper()
+	b, err := json.Marshal(append([]string{"subscribe"}, channels...))
+	if err != nil {
+		l.t.Fatal(err)
+	}
+	l.say("42" + string(b))
+	for range channels {
+		for {
+			s := l.next()
+			if s.name == "subscribe.success" {
+				break
+			}
+			if s.name == "subscribe.error" {
+				l.t.Fatalf("%s", s.body)
+			}
+			l.mu.Lock()
+			l.got = append(l.got, s)
+			l.mu.Unlock()
+		}
+	}
+}

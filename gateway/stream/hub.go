@@ -1,0 +1,134 @@
+package stream
+
+import (
+	"cmp"
+	"encoding/json"
+	"runtime"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/asynkron/protoactor-go/actor"
+
+	"exchange/actors"
+	"exchange/gateway/socketio"
+)
+
+// MaxNames is how many channels a client may name, and how many in one call.
+const MaxNames = 128
+
+// Options are what a Hub is made with. Zero fields mean their defaults.
+type Options struct {
+	// Interval is the least time between two events of ticker or orderbook.20 of one pair, and between two
+	// whole books of one pair's diff. Default 100 ms.
+	Interval time.Duration
+	// Shards is over how many goroutines clients are spread. Default: one for each core.
+	Shards int
+}
+
+// A Hub has the channels of one engine.
+type Hub struct {
+	engine   *actors.Engine
+	opts     Options
+	names    *names
+	channels []*actor.PID // by topic
+	shards   []*shard
+	next     atomic.Uint64 // client's shard
+	tokens   atomic.Uint64
+	epochs   atomic.Uint64
+	running  sync.WaitGroup // shards
+	counts   counts
+}
+
+type counts struct {
+	clients       atomic.Int64
+	subscriptions [families]atomic.Int64
+	units         atomic.Uint64
+	resyncs       atomic.Uint64
+}
+
+// New starts the channels of all pairs and the shards.
+func New(e *actors.Engine, o Options) *Hub {
+	o.Interval = cmp.Or(o.Interval, 100*time.Millisecond)
+	o.Shards = cmp.Or(o.Shards, runtime.GOMAXPROCS(0))
+	h := &Hub{engine: e, opts: o, names: newNames(e.Pairs())}
+	for i := range o.Shards {
+		h.shards = append(h.shards, newShard(h, i))
+	}
+	for f := range families {
+		for place, p := range h.names.pairs {
+			name := plainNames[f] + "." + p.Name
+			event := events[f]
+			if f == book {
+				name = bookPrefix + p.Name
+				event = name
+			}
+			t := h.names.topic(f, place)
+			h.channels = append(h.channels, e.SpawnChannel(name, func() actor.Actor {
+				return &channel{hub: h, topic: t, family: f, pair: p, epoch: h.epochs.Add(1), members: make([]int, o.Shards),
+					writer: writer{pair: p.Name, event: event}}
+			}))
+		}
+	}
+	for _, s := range h.shards {
+		h.running.Add(1)
+		go s.run()
+	}
+	return h
+}
+
+// Close ends the shards. There must be no clients any more.
+func (h *Hub) Close() {
+	for _, s := range h.shards {
+		s.post(closing{})
+	}
+	h.running.Wait()
+}
+
+// Hooks are what a socketio namespace calls. listens says of a client whether it gets book_ of all pairs until it
+// asks for something.
+func (h *Hub) Hooks(listens func(*socketio.Socket) bool) socketio.Namespace {
+	return socketio.Namespace{
+		Connect: func(s *socketio.Socket, _ json.RawMessage) error {
+			c := &client{socket: s, shard: h.shards[h.next.Add(1)%uint64(len(h.shards))],
+				named: h.names.newSet(), joining: h.names.newSet(), member: h.names.newSet()}
+			s.SetData(c)
+			h.counts.clients.Add(1)
+			c.shard.post(&connected{c, listens(s)})
+			return nil
+		},
+		Event: func(s *socketio.Socket, e *socketio.Event) {
+			if c, ok := s.Data().(*client); ok && (e.Name == "subscribe" || e.Name == "unsubscribe") {
+				c.shard.post(&request{client: c, subscribe: e.Name == "subscribe", names: channelNames(e.Args), event: e})
+			}
+		},
+		Disconnect: func(s *socketio.Socket, _ socketio.Reason) {
+			if c, ok := s.Data().(*client); ok {
+				h.counts.clients.Add(-1)
+				c.shard.post(&disconnected{c})
+			}
+		},
+	}
+}
+
+// channelNames reads what a client sent: names, or arrays of names. What is no text stands for itself, and is refused
+// as unknown. Beyond MaxNames and one, nothing is looked at: the one more is refused.
+func channelNames(args []json.RawMessage) (list []string) {
+	for _, raw := range args {
+		var many []json.RawMessage
+		if json.Unmarshal(raw, &many) != nil {
+			many = []json.RawMessage{raw}
+		}
+		for _, one := range many {
+			if len(list) > MaxNames {
+				return list
+			}
+			var text string
+			if json.Unmarshal(one, &text) != nil {
+				text = string(one)
+			}
+			list = append(list, text)
+		}
+	}
+	return list
+}

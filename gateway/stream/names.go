@@ -1,0 +1,131 @@
+package stream
+
+import (
+	"fmt"
+	"math/bits"
+	"strings"
+
+	"exchange/actors"
+	"exchange/gateway/socketio"
+)
+
+// A family is a kind of channel.
+type family uint8
+
+const (
+	ticker family = iota
+	diff
+	trades
+	top // orderbook.20
+	book
+	families
+)
+
+// plainNames are those of the channels of all pairs; with a dot and a pair, of one. book has no such name.
+var plainNames = [families]string{ticker: "ticker", diff: "diff", trades: "trades", top: "orderbook.20"}
+
+// bookPrefix and a pair is the name of the channel and of its events.
+const bookPrefix = "book_"
+
+// events are the names of what is sent; those of book are their channels'.
+var events = [families]string{ticker: "ticker", diff: "depth.diff", trades: "trades", top: "orderbook.20"}
+
+// policies say what happens to what a slow subscriber has not taken: of states only the newest waits, a
+// difference may be replaced by a whole book, and what happened is never left out.
+var policies = [families]socketio.Policy{ticker: socketio.Latest, diff: socketio.Resync, trades: socketio.Keep, top: socketio.Latest, book: socketio.Keep}
+
+// watching is what a channel wants to be told by the committed actor.
+var watching = [families]actors.WatchKind{ticker: actors.WatchChanges, diff: actors.WatchLevels, trades: actors.WatchUnits, top: actors.WatchChanges, book: actors.WatchUnits}
+
+// A topic is the number of a channel: its family's times the number of pairs, and its pair's place.
+type topic uint32
+
+// answers is the tag of what is no channel's: success and error.
+const answers = ^uint32(0)
+
+// A name is what a client asks for.
+type name struct {
+	text   string
+	family family
+	all    bool
+	topic  topic // unless all
+}
+
+// names knows the channels.
+type names struct {
+	pairs  []*actors.Pair
+	places map[string]int // of pairs
+}
+
+func newNames(pairs []*actors.Pair) *names {
+	n := &names{pairs: pairs, places: make(map[string]int, len(pairs))}
+	for i, p := range pairs {
+		n.places[p.Name] = i
+	}
+	return n
+}
+
+func (n *names) topics() int { return int(families) * len(n.pairs) }
+
+func (n *names) topic(f family, place int) topic { return topic(int(f)*len(n.pairs) + place) }
+
+func (n *names) familyOf(t topic) family { return family(int(t) / len(n.pairs)) }
+
+// longestShown is how much of a name that is not known is repeated, in bytes.
+const longestShown = 64
+
+// parse finds a channel by its name. The error's text is for the client.
+func (n *names) parse(text string) (name, error) {
+	for f, plain := range plainNames {
+		if plain == "" {
+			continue
+		}
+		pair, of := strings.CutPrefix(text, plain)
+		switch {
+		case !of:
+		case pair == "":
+			return name{text: text, family: family(f), all: true}, nil
+		case pair[0] == '.':
+			return n.ofPair(text, family(f), pair[1:])
+		}
+	}
+	if pair, ok := strings.CutPrefix(text, bookPrefix); ok {
+		return n.ofPair(text, book, pair)
+	}
+	return name{}, fmt.Errorf("unknown channel")
+}
+
+func (n *names) ofPair(text string, f family, pair string) (name, error) {
+	place, ok := n.places[pair]
+	if !ok {
+		return name{}, fmt.Errorf("unknown pair")
+	}
+	return name{text: text, family: f, topic: n.topic(f, place)}, nil
+}
+
+// A set is a set of topics.
+type set []uint64
+
+func (n *names) newSet() set { return make(set, (n.topics()+63)/64) }
+
+func (s set) has(t topic) bool { return s[t/64]&(1<<(t%64)) != 0 }
+func (s set) add(t topic)      { s[t/64] |= 1 << (t % 64) }
+func (s set) remove(t topic)   { s[t/64] &^= 1 << (t % 64) }
+
+func (s set) len() (n int) {
+	for _, w := range s {
+		n += bits.OnesCount64(w)
+	}
+	return n
+}
+
+// all yields what is in the set. It may be changed meanwhile: what is removed may still come.
+func (s set) all(yield func(topic) bool) {
+	for i, w := range s {
+		for ; w != 0; w &= w - 1 {
+			if !yield(topic(i*64 + bits.TrailingZeros64(w))) {
+				return
+			}
+		}
+	}
+}

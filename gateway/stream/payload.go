@@ -1,0 +1,163 @@
+package stream
+
+import (
+	"strconv"
+
+	"exchange/actors"
+	"exchange/core/event"
+	"exchange/core/matching"
+	"exchange/gateway/encode"
+	"exchange/gateway/socketio"
+)
+
+// shownTop is how many levels of each side orderbook.20 has.
+const shownTop = 20
+
+// A writer makes the frames of one channel. What it makes is shared and never changed.
+type writer struct {
+	pair  string
+	event string
+	body  []byte // of one event, reused
+}
+
+// frame appends what is in body as an event.
+func (w *writer) frame(dst []byte) []byte {
+	return socketio.AppendFrame(dst, "/", w.event, w.body)
+}
+
+// tradesOf appends an event for each trade of the units.
+func (w *writer) tradesOf(dst []byte, units []actors.Unit) []byte {
+	for i := range units {
+		u := &units[i]
+		for j := range u.Trades {
+			t := &u.Trades[j]
+			w.body = append(encode.Trade(w.body[:0], t.ID, t.Price, w.pair, u.Side, u.TimeUs, t.Amount), '}')
+			dst = w.frame(dst)
+		}
+	}
+	return dst
+}
+
+// diffs appends an event for each unit.
+func (w *writer) diffs(dst []byte, units []actors.Unit) []byte {
+	for i := range units {
+		u := &units[i]
+		b := w.head(u.UpdateID)
+		b = strconv.AppendUint(append(b, `,"prev_update_id":`...), u.UpdateID-1, 10)
+		b = encode.Seconds(append(b, `,"timestamp":`...), u.TimeUs)
+		b = changes(append(b, `,"sell":`...), u.Levels, matching.Sell)
+		b = changes(append(b, `,"buy":`...), u.Levels, matching.Buy)
+		w.body = append(b, '}')
+		dst = w.frame(dst)
+	}
+	return dst
+}
+
+func changes(b []byte, levels []actors.LevelChange, side matching.Side) []byte {
+	b = append(b, '[')
+	first := true
+	for i := range levels {
+		if l := &levels[i]; l.Side == side {
+			if !first {
+				b = append(b, ',')
+			}
+			first = false
+			b = encode.Level(b, l.Price, l.Amount)
+		}
+	}
+	return append(b, ']')
+}
+
+// whole appends the event that a sequence of differences begins with: the book.
+func (w *writer) whole(dst []byte, v *actors.View) []byte {
+	b := append(w.head(v.UpdateID), `,"prev_update_id":null,"snapshot":true`...)
+	w.body = sides(b, v, len(v.Depth.SellLevels)+len(v.Depth.BuyLevels))
+	dst = w.frame(dst)
+	if cap(w.body) > keptBody {
+		w.body = nil
+	}
+	return dst
+}
+
+// keptBody is how much memory a writer keeps, in bytes.
+const keptBody = 64 << 10
+
+// topOf appends the best levels.
+func (w *writer) topOf(dst []byte, v *actors.View) []byte {
+	w.body = sides(w.head(v.UpdateID), v, shownTop)
+	return w.frame(dst)
+}
+
+func (w *writer) head(updateID uint64) []byte {
+	b := encode.Text(append(w.body[:0], `{"pair":`...), w.pair)
+	return strconv.AppendUint(append(b, `,"update_id":`...), updateID, 10)
+}
+
+func sides(b []byte, v *actors.View, most int) []byte {
+	d := v.Depth
+	b = encode.Seconds(append(b, `,"timestamp":`...), d.TimeUs)
+	b = encode.Levels(append(b, `,"sell":`...), d.SellLevels[:min(most, len(d.SellLevels))])
+	b = encode.Levels(append(b, `,"buy":`...), d.BuyLevels[:min(most, len(d.BuyLevels))])
+	return append(b, '}')
+}
+
+// tickerOf appends the ticker.
+func (w *writer) tickerOf(dst []byte, v *actors.View) []byte {
+	w.body = encode.Ticker(w.body[:0], w.pair, &v.Ticker)
+	return w.frame(dst)
+}
+
+// orders appends an event for each unit, as the book_ channels have them.
+func (w *writer) orders(dst []byte, units []actors.Unit) []byte {
+	for i := range units {
+		u := &units[i]
+		b := encode.Seconds(append(w.body[:0], `{"success":true,"date":`...), u.TimeUs)
+		b = strconv.AppendUint(append(b, `,"oid":`...), u.ID, 10)
+		if u.Cancel {
+			b = strconv.AppendUint(append(b, `,"cancel_order_id":`...), u.Cancelled, 10)
+		}
+		b = encode.Side(append(b, `,"type":`...), u.Side)
+		b = u.Price.Append(append(b, `,"price":`...))
+		b = u.Remaining.Append(append(b, `,"amount":`...))
+		if u.Cancel {
+			b = encode.Text(append(b, `,"pair":`...), w.pair)
+			b = append(b, `,"cancelled":true}`...)
+		} else {
+			b = append(madeBy(append(b, `,"trades":`...), u.Trades, u.Side.Opposite()), '}')
+		}
+		w.body = b
+		dst = w.frame(dst)
+	}
+	return dst
+}
+
+// madeBy writes the trades of a new order. Here, and only here, price and amount are text.
+func madeBy(b []byte, list []event.Trade, side matching.Side) []byte {
+	b = append(b, '[')
+	for i := range list {
+		t := &list[i]
+		if i > 0 {
+			b = append(b, ',')
+		}
+		b = strconv.AppendUint(append(b, `{"tid":`...), t.ID, 10)
+		b = encode.Side(append(b, `,"type":`...), side)
+		b = append(t.Price.Append(append(b, `,"price":"`...)), '"')
+		b = append(t.Amount.Append(append(b, `,"amount":"`...)), '"')
+		b = strconv.AppendUint(append(b, `,"o_id":`...), t.Maker, 10)
+		b = append(b, '}')
+	}
+	return append(b, ']')
+}
+
+// success and failure are the answers to a subscription to one channel.
+func success(channel string, timeUs int64) []byte {
+	b := encode.Text([]byte(`{"channel":`), channel)
+	b = append(encode.Seconds(append(b, `,"timestamp":`...), timeUs), '}')
+	return socketio.AppendFrame(nil, "/", "subscribe.success", b)
+}
+
+func failure(channel string, err error) []byte {
+	b := encode.Text([]byte(`{"channel":`), channel)
+	b = append(encode.Text(append(b, `,"message":`...), err.Error()), '}')
+	return socketio.AppendFrame(nil, "/", "subscribe.error", b)
+}

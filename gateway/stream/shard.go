@@ -1,0 +1,404 @@
+package stream
+
+import (
+	"bytes"
+	"sync"
+	"time"
+
+	"exchange/gateway/socketio"
+)
+
+// A shard is a goroutine that owns a part of the clients and everything about their subscriptions. It takes all
+// that waits for it at once.
+type shard struct {
+	hub    *Hub
+	number int
+
+	mu   sync.Mutex
+	in   []any         // guarded by mu
+	soon bool          // guarded by mu: a timer will wake the shard for what is in it
+	wake chan struct{} // capacity 1: there is something in it
+
+	clients map[*client]struct{}
+	topics  []audience
+	active  []topic              // whose frames wait for the end of the flush
+	ready   []*client            // who gets something in it
+	one     [1]socketio.Delivery // what everybody gets in a flush of one channel
+	lost    []place              // whose backlog had to be dropped in it
+	dropped []uint32
+	flushed time.Time // when the last flush began
+}
+
+// An audience is who gets a channel's events on one shard.
+type audience struct {
+	epoch   uint64       // of the channel's actor
+	list    []subscriber // some may be gone: they are cleared away in passing
+	alive   int
+	pending [][]byte // frames of this flush
+}
+
+// A subscriber is a client in an audience. Its socket is here so that a flush of one channel touches nothing else of it:
+// with thousands of clients, memory is what takes the time.
+type subscriber struct {
+	client *client
+	socket *socketio.Socket
+}
+
+// A place is a client's in a channel.
+type place struct {
+	client *client
+	topic  topic
+}
+
+// Messages to a shard.
+type (
+	// connected is a new client; silent ones get book_ of all pairs until they speak.
+	connected struct {
+		client *client
+		silent bool
+	}
+	disconnected struct{ client *client }
+	// request is what a client asked for.
+	request struct {
+		client    *client
+		subscribe bool
+		names     []string
+		event     *socketio.Event // to be acknowledged if the client wants that; nil: it does not
+	}
+	// frames are a channel's, for all its subscribers.
+	frames struct {
+		topic topic
+		bytes []byte
+	}
+	// admitted are subscribers from now on; first is what they get first.
+	admitted struct {
+		topic   topic
+		epoch   uint64
+		clients []*client
+		first   []byte
+		shared  bool
+	}
+	// failed says that a channel has lost its subscribers.
+	failed struct{ topic topic }
+	// closing ends the shard.
+	closing struct{}
+)
+
+func newShard(h *Hub, number int) *shard {
+	return &shard{hub: h, number: number, wake: make(chan struct{}, 1), clients: map[*client]struct{}{}, topics: make([]audience, h.names.topics())}
+}
+
+// post gives the shard a message. Any goroutine may call it. How much can wait is bounded by who posts: a
+// client's requests by the server's limit on its packets, events by what the engine takes in a flush's time.
+func (s *shard) post(m any) {
+	s.mu.Lock()
+	s.in = append(s.in, m)
+	s.mu.Unlock()
+	s.stir()
+}
+
+func (s *shard) stir() {
+	select {
+	case s.wake <- struct{}{}:
+	default:
+	}
+}
+
+// postSoon is post for what is in no hurry: it may wait for company, for as long as a pause takes.
+func (s *shard) postSoon(m any) {
+	s.mu.Lock()
+	s.in = append(s.in, m)
+	first := !s.soon
+	s.soon = true
+	s.mu.Unlock()
+	if first {
+		time.AfterFunc(pause, s.stir)
+	}
+}
+
+// pause is the least time between the beginnings of two flushes. The journal releases a batch whenever the store has taken
+// one, a thousand times a second and more: without the pause each subscriber would be written to as often, and the
+// orders would wait for the processor. Who has had nothing for that long gets what comes at once.
+const pause = 3 * time.Millisecond
+
+// untilFlush is how long a shard that has flushed at a time has to wait.
+func untilFlush(flushed, now time.Time) time.Duration { return flushed.Add(pause).Sub(now) }
+
+func (s *shard) run() {
+	defer s.hub.running.Done()
+	var batch []any
+	for range s.wake {
+		if wait := untilFlush(s.flushed, time.Now()); wait > 0 {
+			time.Sleep(wait)
+		}
+		s.mu.Lock()
+		batch, s.in, s.soon = s.in, batch[:0], false
+		s.mu.Unlock()
+		for i, m := range batch {
+			batch[i] = nil
+			if f, ok := m.(*frames); ok {
+				s.gather(f)
+				continue
+			}
+			s.flush() // who is a subscriber may change
+			if _, ok := m.(closing); ok {
+				return
+			}
+			s.handle(m)
+		}
+		s.flush()
+		if cap(batch) > keptMessages {
+			batch = nil
+		}
+	}
+}
+
+// keptMessages is the longest list of messages that is kept after a burst.
+const keptMessages = 1 << 14
+
+func (s *shard) handle(m any) {
+	switch m := m.(type) {
+	case *connected:
+		s.clients[m.client] = struct{}{}
+		if m.silent {
+			s.listen(m.client)
+		}
+	case *disconnected:
+		s.disconnect(m.client)
+	case *request:
+		switch {
+		case m.client.gone:
+		case m.subscribe:
+			s.subscribe(m)
+		default:
+			s.unsubscribe(m)
+		}
+	case *admitted:
+		s.admit(m)
+	case *failed:
+		s.fail(m.topic)
+	}
+}
+
+// gather keeps frames until the flush.
+func (s *shard) gather(f *frames) {
+	a := &s.topics[f.topic]
+	switch {
+	case a.alive == 0:
+		return
+	case len(a.pending) == 0:
+		s.active = append(s.active, f.topic)
+	case policies[s.hub.names.familyOf(f.topic)] == socketio.Latest:
+		a.pending = a.pending[:0]
+	}
+	a.pending = append(a.pending, f.bytes)
+}
+
+// flush gives everybody what has gathered for them, in one write each.
+func (s *shard) flush() {
+	if len(s.active) == 0 {
+		return
+	}
+	s.flushed = time.Now()
+	if len(s.active) == 1 {
+		s.flushOne(s.active[0])
+	} else {
+		s.flushAll()
+	}
+	s.active = s.active[:0]
+}
+
+// take is what a channel has gathered.
+func (s *shard) take(t topic) socketio.Delivery {
+	a := &s.topics[t]
+	d := socketio.Delivery{Tag: uint32(t), Policy: policies[s.hub.names.familyOf(t)], Frames: joined(a.pending)}
+	clear(a.pending)
+	a.pending = a.pending[:0]
+	return d
+}
+
+// flushOne is the flush of one channel.
+func (s *shard) flushOne(t topic) {
+	s.one[0] = s.take(t)
+	a := &s.topics[t]
+	n := 0
+	for _, m := range a.list {
+		var ok bool
+		if s.dropped, ok = m.socket.Deliver(s.one[:], s.dropped[:0]); !ok && m.client.gone {
+			continue
+		}
+		for _, lost := range s.dropped {
+			s.lost = append(s.lost, place{m.client, topic(lost)})
+		}
+		a.list[n] = m
+		n++
+	}
+	clear(a.list[n:])
+	a.list = a.list[:n]
+	s.one[0] = socketio.Delivery{}
+	for i, p := range s.lost { // not before: it changes the list
+		s.resync(p)
+		s.lost[i] = place{}
+	}
+	s.lost = s.lost[:0]
+}
+
+// flushAll is the flush of several channels.
+func (s *shard) flushAll() {
+	for _, t := range s.active {
+		d := s.take(t)
+		a := &s.topics[t]
+		n := 0
+		for _, m := range a.list {
+			if m.client.gone {
+				continue
+			}
+			a.list[n] = m
+			n++
+			if len(m.client.out) == 0 {
+				s.ready = append(s.ready, m.client)
+			}
+			m.client.out = append(m.client.out, d)
+		}
+		clear(a.list[n:])
+		a.list = a.list[:n]
+	}
+	for i, c := range s.ready {
+		s.ready[i] = nil
+		s.deliver(c)
+	}
+	s.ready = s.ready[:0]
+}
+
+// joined is one piece of memory with all of the pieces; one alone is not copied.
+func joined(pieces [][]byte) []byte {
+	if len(pieces) == 1 {
+		return pieces[0]
+	}
+	return bytes.Join(pieces, nil)
+}
+
+// deliver gives a client what is out for it.
+func (s *shard) deliver(c *client) {
+	var ok bool
+	s.dropped, ok = c.socket.Deliver(c.out, s.dropped[:0])
+	clear(c.out)
+	c.out = c.out[:0]
+	if !ok {
+		return // it is closed; the server tells us
+	}
+	for _, t := range s.dropped {
+		s.resync(place{c, topic(t)})
+	}
+}
+
+// resync is for a client whose backlog of a channel had to be dropped: it leaves the channel and joins it again, for a
+// new beginning.
+func (s *shard) resync(p place) {
+	s.hub.counts.resyncs.Add(1)
+	s.rejoin(p.client, p.topic)
+}
+
+// say sends a client an answer.
+func (s *shard) say(c *client, frame []byte) {
+	c.out = append(c.out, socketio.Delivery{Tag: answers, Policy: socketio.Keep, Frames: frame})
+	s.deliver(c)
+}
+
+// admit makes clients subscribers, and gives them the channel's state.
+func (s *shard) admit(m *admitted) {
+	a := &s.topics[m.topic]
+	a.epoch = m.epoch
+	for _, c := range m.clients {
+		c.joining.remove(m.topic)
+		if c.gone || !c.wants(m.topic, s.hub.names) {
+			s.leave(m.topic)
+			continue
+		}
+		c.member.add(m.topic)
+		a.list = append(a.list, subscriber{c, c.socket})
+		a.alive++
+		s.hub.counts.subscriptions[s.hub.names.familyOf(m.topic)].Add(1)
+		s.admittedTo(c, m.topic)
+		if len(m.first) > 0 && c.member.has(m.topic) {
+			c.out = append(c.out, socketio.Delivery{Tag: uint32(m.topic), Policy: policies[s.hub.names.familyOf(m.topic)], Frames: m.first, Shared: m.shared})
+			s.deliver(c)
+		}
+	}
+}
+
+// leave tells a channel that it has one subscriber less here.
+func (s *shard) leave(t topic) {
+	s.hub.engine.Tell(s.hub.channels[t], &left{s.number, s.topics[t].epoch})
+}
+
+// join asks a channel to let a client in.
+func (s *shard) join(c *client, t topic) {
+	c.joining.add(t)
+	s.hub.engine.Tell(s.hub.channels[t], &join{c, s})
+}
+
+// part takes a client out of a channel.
+func (s *shard) part(c *client, t topic) {
+	if !c.member.has(t) {
+		return
+	}
+	a := &s.topics[t]
+	for i := range a.list {
+		if a.list[i].client == c {
+			last := len(a.list) - 1
+			a.list[i], a.list[last] = a.list[last], subscriber{}
+			a.list = a.list[:last]
+			break
+		}
+	}
+	s.forget(c, t)
+}
+
+// forget is part without the list.
+func (s *shard) forget(c *client, t topic) {
+	c.member.remove(t)
+	s.topics[t].alive--
+	s.hub.counts.subscriptions[s.hub.names.familyOf(t)].Add(-1)
+	s.leave(t)
+}
+
+func (s *shard) rejoin(c *client, t topic) {
+	if c.member.has(t) {
+		s.part(c, t)
+		s.join(c, t)
+	}
+}
+
+// disconnect forgets a client. Lists let go of it in passing; of those that nobody sends to, when half of what they hold is gone.
+func (s *shard) disconnect(c *client) {
+	c.gone = true
+	delete(s.clients, c)
+	for t := range c.member.all {
+		s.forget(c, t)
+		if a := &s.topics[t]; len(a.list) > 2*a.alive+8 || a.alive == 0 {
+			kept := a.list[:0]
+			for _, other := range a.list {
+				if !other.client.gone {
+					kept = append(kept, other)
+				}
+			}
+			clear(a.list[len(kept):])
+			if a.list = kept; a.alive == 0 {
+				a.list = nil
+			}
+		}
+	}
+}
+
+// fail disconnects the subscribers of a channel that has forgotten them.
+func (s *shard) fail(t topic) {
+	for c := range s.clients {
+		if c.member.has(t) || c.joining.has(t) {
+			c.socket.Close(socketio.ServerClose)
+		}
+	}
+}
+
+// now is the time of answers, in microseconds since the Unix epoch.
+func now() int64 { return time.Now().UnixMicro() }

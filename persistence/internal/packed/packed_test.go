@@ -1,0 +1,161 @@
+package packed
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"strings"
+	"testing"
+	"testing/iotest"
+
+	"github.com/klauspost/compress/zstd"
+)
+
+const magic = "a test 1\n"
+
+// stream is a whole one with some random bytes, and those.
+func stream(t *testing.T, size int) (packed, content []byte) {
+	t.Helper()
+	content = make([]byte, size)
+	rand.NewChaCha8([32]byte{1}).Read(content)
+	var b bytes.Buffer
+	w, err := NewWriter(&b, magic)
+	if err == nil {
+		_, err = w.Write(content)
+	}
+	if err = errors.Join(err, w.Close()); err != nil {
+		t.Fatal(err)
+	}
+	return b.Bytes(), content
+}
+
+// read reads a stream of so many bytes to its end.
+func read(r io.Reader, size int) ([]byte, error) {
+	in, err := NewReader(r, magic)
+	if err != nil {
+		return nil, err
+	}
+	defer in.Close()
+	content := make([]byte, size)
+	for i := range min(size, 3) {
+		if content[i], err = in.ReadByte(); err != nil {
+			return nil, err
+		}
+	}
+	if _, err := io.ReadFull(in, content[min(size, 3):]); err != nil {
+		return nil, err
+	}
+	return content, in.Done()
+}
+
+func TestWhatIsWrittenIsRead(t *testing.T) {
+	for _, size := range []int{0, 1, 100, 1 << 20} {
+		packed, content := stream(t, size)
+		if got, err := read(bytes.NewReader(packed), size); err != nil || !bytes.Equal(got, content) {
+			t.Errorf("%d bytes: %v", size, err)
+		}
+		if _, err := read(bytes.NewReader(packed), size+1); err == nil {
+			t.Errorf("%d bytes: one more is read", size)
+		}
+	}
+}
+
+func TestDamageIsNamed(t *testing.T) {
+	const size = 1 << 20
+	good, _ := stream(t, size)
+	f := func(what string, bad []byte, want error) {
+		t.Helper()
+		if _, err := read(bytes.NewReader(bad), size); !errors.Is(err, want) {
+			t.Errorf("%s: %v, want %v", what, err, want)
+		}
+	}
+	f("nothing", nil, errCut)
+	f("half", good[:size/2], errCut)
+	f("without its last byte", good[:len(good)-1], errCut)
+	f("more", append(bytes.Clone(good), good...), errMore)
+	changed := bytes.Clone(good)
+	changed[size/2] ^= 1
+	f("a changed byte", changed, errPacked)
+	unpack, err1 := zstd.NewReader(nil)
+	other, err2 := zstd.NewWriter(nil)
+	if err := errors.Join(err1, err2); err != nil {
+		t.Fatal(err)
+	}
+	raw, err := unpack.DecodeAll(good, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	raw[size/2] ^= 1
+	f("a changed byte, packed anew", other.EncodeAll(raw, nil), errSum)
+	if _, err := read(bytes.NewReader(other.EncodeAll([]byte("another 1\n with more"), nil)), size); err == nil || !strings.Contains(err.Error(), `begin with "a test 1"`) {
+		t.Errorf("another kind: %v", err)
+	}
+	f("text", []byte("some text that is not compressed"), errPacked)
+}
+
+// What the decoder says of a block that lies far behind is not taken for damage of the beginning.
+func TestDamageFarBehindIsNotOfTheBeginning(t *testing.T) {
+	var b bytes.Buffer
+	w, err := NewWriter(&b, magic)
+	if err != nil {
+		t.Fatal(err)
+	}
+	size := 0
+	for i := range 2000 {
+		n, err := fmt.Fprintf(w, "line %d of %d\n", i, i*i)
+		if err != nil {
+			t.Fatal(err)
+		}
+		size += n
+	}
+	if err := w.Close(); err != nil {
+		t.Fatal(err)
+	}
+	named := 0
+	for at := b.Len() / 2; at < b.Len(); at += 11 {
+		bad := bytes.Clone(b.Bytes())
+		bad[at] ^= 0x55
+		if _, err := read(bytes.NewReader(bad), size); errors.Is(err, errPacked) {
+			named++
+		} else if err != nil && !errors.Is(err, errSum) && !errors.Is(err, errCut) && !errors.Is(err, errMore) {
+			t.Fatalf("byte %d: %v", at, err)
+		}
+	}
+	if named == 0 {
+		t.Error("no damage of the compressed data was named")
+	}
+}
+
+func TestErrorsBelowAreNotDamage(t *testing.T) {
+	good, _ := stream(t, 1000)
+	broken := errors.New("the disk is gone")
+	if _, err := read(io.MultiReader(bytes.NewReader(good[:500]), iotest.ErrReader(broken)), 1000); !errors.Is(err, broken) {
+		t.Errorf("a reader that breaks: %v", err)
+	}
+	w, err := NewWriter(&full{room: 100}, magic)
+	if err != nil {
+		t.Fatal(err)
+	}
+	random := make([]byte, 1<<20)
+	rand.NewChaCha8([32]byte{2}).Read(random)
+	_, err = w.Write(random)
+	if closed := w.Close(); !errors.Is(closed, errFull) {
+		t.Errorf("a writer that breaks: %v, and closed %v", err, closed)
+	}
+	if _, err := w.Write(random); !errors.Is(err, errFull) {
+		t.Errorf("after that: %v", err)
+	}
+}
+
+var errFull = errors.New("the disk is full")
+
+type full struct{ room int }
+
+func (f *full) Write(b []byte) (int, error) {
+	if f.room -= len(b); f.room < 0 {
+		return 0, errFull
+	}
+	return len(b), nil
+}
