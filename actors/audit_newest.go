@@ -25,8 +25,8 @@ func (h *rowAudit) finish(ctx context.Context) error {
 
 // begun looks for any row of each list that the state knows to have begun: the newest is never trimmed.
 func (h *rowAudit) begun(ctx context.Context) error {
-	s := h.replayed
-	return concurrently(func(yield func(list uint64) bool) {
+	s, empty := h.replayed, map[uint64]bool{}
+	err := concurrently(func(yield func(list uint64) bool) {
 		_, trade, _ := s.LastIDs()
 		more := trade == 0 || yield(allTrades<<32)
 		for _, p := range s.Pairs() {
@@ -46,10 +46,45 @@ func (h *rowAudit) begun(ctx context.Context) error {
 			return fmt.Errorf("reading %s: %w", l.name(number), err)
 		}
 		if !some {
-			h.differ("%s: all are missing", l.name(number))
+			h.mu.Lock()
+			defer h.mu.Unlock()
+			empty[list] = true
 		}
 		return nil
 	})
+	if err == nil && len(empty) > 0 {
+		err = h.empty(ctx, empty)
+	}
+	return err
+}
+
+// empty says which of these lists should not be so. A backup has as many trades as the list of all of them: one of a
+// pair or an account with older ones only was empty from the restore on.
+func (h *rowAudit) empty(ctx context.Context, lists map[uint64]bool) error {
+	wrong := func(list uint64) {
+		if lists[list] {
+			delete(lists, list)
+			h.differ("%s: all are missing", h.lists[list>>32].name(uint32(list)))
+		}
+	}
+	for list := range lists {
+		if list>>32 == allTrades || list>>32 == accountOrders {
+			wrong(list)
+		}
+	}
+	if len(lists) == 0 {
+		return nil
+	}
+	err := h.engine.opts.Store.Trades(ctx, persistence.TradeQuery{}, func(t *persistence.Trade) bool {
+		wrong(pairTrades<<32 | uint64(t.Pair))
+		wrong(accountTrades<<32 | uint64(t.Taker))
+		wrong(accountTrades<<32 | uint64(t.Maker))
+		return len(lists) > 0
+	})
+	if err != nil {
+		return fmt.Errorf("reading trades: %w", err)
+	}
+	return nil
 }
 
 // newestCandles compares the newest candle of each list, which may have changed since.

@@ -1,6 +1,7 @@
 package actors
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"slices"
@@ -11,6 +12,7 @@ import (
 	"exchange/core/matching"
 	"exchange/core/money"
 	"exchange/persistence"
+	"exchange/persistence/backup"
 	"exchange/persistence/pebble"
 	"exchange/persistence/redis"
 	"exchange/persistence/redistest"
@@ -181,6 +183,45 @@ func TestAnAuditFindsDamagedProjections(t *testing.T) {
 	stop(t, e)
 	if err := store.Close(); err != nil {
 		t.Fatal(err)
+	}
+}
+
+// A backup has the trades that the list of all of them keeps. Those of who traded last before that are gone with a
+// restore, which is no difference.
+func TestAnAuditAfterARestoreOfFewerTradesIsClean(t *testing.T) {
+	for _, kind := range []string{"pebble", "redis"} {
+		t.Run(kind, func(t *testing.T) {
+			keep := persistence.Retention{Trades: 2}
+			store := keeping(t, kind)(keep)
+			defer store.Close()
+			o := testOptions(store)
+			o.Retention = keep
+			e := start(t, o)
+			old := fund(t, e, "old", map[string]money.Amount{"BTC": coin, "EUR": 100 * coin})
+			for nonce, side := range []matching.Side{matching.Sell, matching.Buy} {
+				must[*Command](t)(e.Place(old, uint64(nonce+1), &OrderWish{Pair: e.Pairs()[1], Side: side, Price: 100e8, Amount: coin})).Free()
+			}
+			for _, name := range []string{"ann", "ben"} {
+				fund(t, e, name, map[string]money.Amount{"BTC": 10 * coin, "USD": 1000 * coin})
+			}
+			for nonce := range uint64(3) {
+				trade(t, e, nonce+1)
+			}
+			auditClean(t, e)
+			b, _ := backUp(t, e)
+			target := keeping(t, kind)(keep)
+			defer target.Close()
+			if _, err := backup.Load(t.Context(), target, bytes.NewReader(b), func(int) {}); err != nil {
+				t.Fatal(err)
+			}
+			o.Store = target
+			restored := start(t, o)
+			auditClean(t, restored)
+			trade(t, restored, 100)
+			auditClean(t, restored)
+			stop(t, restored)
+			stop(t, e)
+		})
 	}
 }
 

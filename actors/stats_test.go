@@ -120,12 +120,14 @@ func TestWhatIsTurnedAwayIsCountedByReason(t *testing.T) {
 
 func TestTheStoresStateIsTold(t *testing.T) {
 	onBothStores(t, func(t *testing.T, fresh places) {
-		g := newGated(t, fresh, func(o *Options) { o.Timing.Stall, o.Timing.Request = 20*time.Millisecond, 50*time.Millisecond })
+		g := newGated(t, fresh, func(o *Options) { o.Timing.Stall = 20 * time.Millisecond })
 		if s := g.e.Stats(); !s.Ready || s.Stalled || s.AppendWaiting != 0 || s.Confirmed > time.Minute {
 			t.Errorf("at the start: ready %v, stalled %v, waiting %v, confirmed %v ago", s.Ready, s.Stalled, s.AppendWaiting, s.Confirmed)
 		}
 		g.hold()
+		g.e.opts.Timing.Request = time.Millisecond
 		g.ends("an order that nobody hears of in time", g.placing(g.sell(coin)), ErrTimeout.Error())
+		g.e.opts.Timing.Request = time.Minute
 		eventually(t, "it counts as stalled", func() bool { s := g.e.Stats(); return s.Stalled && !s.Ready && s.AppendWaiting > 20*time.Millisecond })
 		g.turnedAway("an order while it is stalled", g.placing(g.sell(coin)), ErrStalled)
 		g.letGo()

@@ -280,7 +280,7 @@ type change struct {
 
 // statement streams every change of an account's balances, newest first, with the balance after each. It
 // goes back from the committed balances at one sequence, as far as the history reaches: if it has fewer trades
-// than there were, what was there before is brought forward.
+// than there were, what was there before is brought forward. With a currency it shows the changes of that one alone.
 func statement(e *actors.Engine, ctx *fasthttp.RequestCtx) (any, error) {
 	q := actors.NewRead(actors.ReadStatement)
 	q.Name = string(ctx.QueryArgs().Peek("account"))
@@ -290,7 +290,11 @@ func statement(e *actors.Engine, ctx *fasthttp.RequestCtx) (any, error) {
 	if q.Account == 0 {
 		return nil, &badRequest{fmt.Sprintf("there is no account %.80q", q.Name)}
 	}
-	s := &statementSource{e: e, account: q.Account, name: q.Name, seq: q.Seq, lastTrades: q.LastTrades, lastDeposit: q.LastDeposit,
+	only, err := everCurrency(e, string(ctx.QueryArgs().Peek("currency")))
+	if err != nil {
+		return nil, err
+	}
+	s := &statementSource{e: e, only: only, account: q.Account, name: q.Name, seq: q.Seq, lastTrades: q.LastTrades, lastDeposit: q.LastDeposit,
 		trades: q.TradeCount, counted: q.Counted, balances: map[uint16]money.Balance{}}
 	for _, h := range q.Holdings {
 		s.balances[h.Currency] = h.Balance
@@ -304,8 +308,24 @@ func statement(e *actors.Engine, ctx *fasthttp.RequestCtx) (any, error) {
 	return nil, errStreamed
 }
 
+// everCurrency is the number of a currency, also when it is not configured any more; 0 of none.
+func everCurrency(e *actors.Engine, code string) (uint16, error) {
+	if code == "" {
+		return 0, nil
+	}
+	for number := uint16(1); ; number++ {
+		switch e.CurrencyCode(number) {
+		case code:
+			return number, nil
+		case "":
+			return 0, &badRequest{fmt.Sprintf("there is no currency %.80q", code)}
+		}
+	}
+}
+
 type statementSource struct {
 	e           *actors.Engine
+	only        uint16 // currency that is shown; 0: all
 	account     uint32
 	name        string
 	seq         uint64
@@ -341,6 +361,9 @@ func (s *statementSource) write(ctx context.Context, o *output) (int, error) {
 		} else {
 			s.balances[c.currency] = after.Add(c.amount)
 		}
+		if s.only != 0 && s.only != c.currency {
+			continue
+		}
 		if !o.write(statementLine{clock(c.timeUs), s.e.CurrencyCode(c.currency), sign + c.amount.String(), after, c.cause, c.id, c.pair}) {
 			return n, nil
 		}
@@ -360,6 +383,9 @@ func (s *statementSource) write(ctx context.Context, o *output) (int, error) {
 		code := s.e.CurrencyCode(currency)
 		if !s.older {
 			return n, fmt.Errorf("%w: every change is there, and %v %s are left that none of them explains", errHistory, b, code)
+		}
+		if s.only != 0 && s.only != currency {
+			continue
 		}
 		if !o.write(statementLine{Currency: code, Change: b.String(), Balance: b, Cause: "brought forward"}) {
 			break

@@ -107,6 +107,8 @@ func TestAStatementAddsUp(t *testing.T) {
 		"BTC 0.002 0.002 fee income\nUSDT 0.1 0.1 fee income\n")
 	says(t, "nobody", ask("GET", "/operator/v1/statement?account=carol", ""), 400, refusal(`there is no account "carol"`))
 	says(t, "no name", ask("GET", "/operator/v1/statement", ""), 400, refusal(`there is no account ""`))
+	f("alice&currency=BTC", "BTC -1 7 trade\nBTC -1 8 trade\nBTC -1 9 trade\nBTC 10 10 deposit\n")
+	says(t, "no currency", ask("GET", "/operator/v1/statement?account=alice&currency=XXX", ""), 400, refusal(`there is no currency "XXX"`))
 }
 
 // What trades that are not kept any more did cannot be told, nor how older deposits stand to them; also when

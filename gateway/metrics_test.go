@@ -432,7 +432,7 @@ func TestAFailureOfOursIsNamedInTheLogAndTellsNoSecret(t *testing.T) {
 	impatient := false // once there is what it needs
 	h, store := newStubborn(t, func(o *actors.Options) {
 		if impatient {
-			o.Timing.Stall, o.Timing.Request = 20*time.Millisecond, 50*time.Millisecond
+			o.Timing.Stall, o.Timing.Request = 20*time.Millisecond, time.Second
 		}
 	})
 	h.stop()
@@ -489,7 +489,7 @@ func TestAnOperatorsFailureIsNamedInTheLog(t *testing.T) {
 	impatient := false
 	h, store := newStubborn(t, func(o *actors.Options) {
 		if impatient {
-			o.Timing.Request = 50 * time.Millisecond
+			o.Timing.Request = time.Second
 		}
 	})
 	h.stop()

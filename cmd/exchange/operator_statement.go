@@ -58,15 +58,16 @@ func (p *program) statementCommand() *cobra.Command {
 
 func (p *program) statement(ctx context.Context, account, currency string) error {
 	w := tabwriter.NewWriter(p.stdout, 0, 0, 2, ' ', 0)
-	head, n, all := "TIME\tCURRENCY\tCHANGE\tBALANCE\tCAUSE\tID\tPAIR\n", 0, 0
+	head, n := "TIME\tCURRENCY\tCHANGE\tBALANCE\tCAUSE\tID\tPAIR\n", 0
 	var end int
-	err := p.lines(ctx, "/operator/v1/statement?"+url.Values{"account": {account}}.Encode(), nil, func(line []byte) error {
+	query := url.Values{"account": {account}}
+	if currency != "" {
+		query.Set("currency", currency)
+	}
+	err := p.lines(ctx, "/operator/v1/statement?"+query.Encode(), nil, func(line []byte) error {
 		var l statementLine
 		if err := json.Unmarshal(line, &l); err != nil || !l.complete() {
 			return notOfListener(line)
-		}
-		if all++; currency != "" && l.Currency != currency {
-			return nil
 		}
 		if n++; p.json {
 			_, err := fmt.Fprintf(p.stdout, "%s\n", line)
@@ -90,8 +91,8 @@ func (p *program) statement(ctx context.Context, account, currency string) error
 	if flushed := w.Flush(); err == nil {
 		err = flushed
 	}
-	if err == nil && end != all {
-		err = withExit(exitUnavailable, fmt.Errorf("the statement has %d lines, the exchange speaks of %d", all, end))
+	if err == nil && end != n {
+		err = withExit(exitUnavailable, fmt.Errorf("the statement has %d lines, the exchange speaks of %d", n, end))
 	}
 	return err
 }

@@ -1,6 +1,8 @@
 package stream
 
 import (
+	"bytes"
+	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -23,6 +25,22 @@ func TestStatesOfAllChannelsHaveTheSameBeats(t *testing.T) {
 	f(2*interval-1, 3*interval)
 }
 
+func TestPausesGetLongerAsLongAsThereIsSomethingInEach(t *testing.T) {
+	const ms = time.Millisecond
+	f := func(pause, since, wait, next time.Duration) {
+		t.Helper()
+		if w, n := nextPause(began, began.Add(since), pause); w != wait || n != next {
+			t.Errorf("%v after a flush with a pause of %v: wait %v and then %v, want %v and %v", since, pause, w, n, wait, next)
+		}
+	}
+	f(0, time.Hour, 0, 3*ms) // the first
+	f(3*ms, 3*ms, 0, 3*ms)
+	f(3*ms, ms, 2*ms, 6*ms)
+	f(6*ms, ms, 5*ms, 12*ms)
+	f(12*ms, 11*ms, ms, 12*ms)
+	f(12*ms, 12*ms, 0, 3*ms)
+}
+
 func TestAShardIsWokenForStatesToo(t *testing.T) {
 	s := &shard{wake: make(chan struct{}, 1)}
 	s.postSoon(1)
@@ -38,7 +56,35 @@ func TestAShardIsWokenForStatesToo(t *testing.T) {
 	<-s.wake
 }
 
-// However many batches the journal releases, a subscriber is written to at most once in each pause.
+func TestWhatIsJoinedIsNotMuchAtOnce(t *testing.T) {
+	f := func(sizes, want []int) {
+		t.Helper()
+		var pieces [][]byte
+		var all []byte
+		for i, n := range sizes {
+			pieces = append(pieces, bytes.Repeat([]byte{byte(i)}, n))
+			all = append(all, pieces[i]...)
+		}
+		var got []int
+		var again, frames []byte
+		for len(pieces) > 0 {
+			frames, pieces = joined(pieces)
+			got = append(got, len(frames))
+			again = append(again, frames...)
+		}
+		if !slices.Equal(got, want) || !bytes.Equal(again, all) {
+			t.Errorf("%v are joined to %v, want %v", sizes, got, want)
+		}
+	}
+	const most = longestJoined
+	f([]int{5}, []int{5})
+	f([]int{5, 7, 9}, []int{21})
+	f([]int{most, 1}, []int{most, 1})
+	f([]int{most - 1, 1, 2, 3}, []int{most, 5})
+	f([]int{1, 2 * most, 1, 2}, []int{1, 2 * most, 3})
+}
+
+// However many batches the journal releases, a subscriber is written to at most once in each pause, and pauses get longer.
 func TestWritesDoNotFollowEachBatch(t *testing.T) {
 	w := newWorld(t, nil)
 	l := w.listen()
@@ -60,7 +106,7 @@ func TestWritesDoNotFollowEachBatch(t *testing.T) {
 	traders.Wait()
 	took, writes := time.Since(begin), w.server.Stats().Writes-before
 	t.Logf("%d events in %v: %d writes", 4*each, took, writes)
-	if most := uint64(took/pause) + 2; writes > most {
+	if most := uint64(took/shortestPause) + 2; writes > most {
 		t.Errorf("%d writes, want at most %d in %v", writes, most, took)
 	}
 }

@@ -21,12 +21,13 @@ type shard struct {
 
 	clients map[*client]struct{}
 	topics  []audience
-	active  []topic              // whose frames wait for the end of the flush
-	ready   []*client            // who gets something in it
-	one     [1]socketio.Delivery // what everybody gets in a flush of one channel
-	lost    []place              // whose backlog had to be dropped in it
+	active  []topic             // whose frames wait for the end of the flush
+	ready   []*client           // who gets something in it
+	out     []socketio.Delivery // of the channel that is being flushed
+	lost    []place             // whose backlog had to be dropped in it
 	dropped []uint32
-	flushed time.Time // when the last flush began
+	flushed time.Time     // when the last flush began
+	pause   time.Duration // after it
 }
 
 // An audience is who gets a channel's events on one shard.
@@ -104,7 +105,7 @@ func (s *shard) stir() {
 	}
 }
 
-// postSoon is post for what is in no hurry: it may wait for company, for as long as a pause takes.
+// postSoon is post for what is in no hurry: it may wait for company, as long as a short pause.
 func (s *shard) postSoon(m any) {
 	s.mu.Lock()
 	s.in = append(s.in, m)
@@ -112,25 +113,34 @@ func (s *shard) postSoon(m any) {
 	s.soon = true
 	s.mu.Unlock()
 	if first {
-		time.AfterFunc(pause, s.stir)
+		time.AfterFunc(shortestPause, s.stir)
 	}
 }
 
-// pause is the least time between the beginnings of two flushes. The journal releases a batch whenever the store has taken
-// one, a thousand times a second and more: without the pause each subscriber would be written to as often, and the
-// orders would wait for the processor. Who has had nothing for that long gets what comes at once.
-const pause = 3 * time.Millisecond
+// A pause is the least time between the beginnings of two flushes. The journal releases a batch whenever the store has taken
+// one, a thousand times a second and more: without pauses each subscriber would be written to as often, and the orders
+// would wait for the processor. Who has had nothing for a while gets what comes at once. As long as something comes
+// in each pause, pauses get longer.
+const (
+	shortestPause = 3 * time.Millisecond
+	longestPause  = 12 * time.Millisecond
+)
 
-// untilFlush is how long a shard that has flushed at a time has to wait.
-func untilFlush(flushed, now time.Time) time.Duration { return flushed.Add(pause).Sub(now) }
+// nextPause is how long a shard has to wait that wants to flush now, and its next pause.
+func nextPause(flushed, now time.Time, pause time.Duration) (wait, next time.Duration) {
+	if wait = flushed.Add(pause).Sub(now); wait <= 0 {
+		return 0, shortestPause
+	}
+	return wait, min(2*pause, longestPause)
+}
 
 func (s *shard) run() {
 	defer s.hub.running.Done()
 	var batch []any
 	for range s.wake {
-		if wait := untilFlush(s.flushed, time.Now()); wait > 0 {
-			time.Sleep(wait)
-		}
+		var wait time.Duration
+		wait, s.pause = nextPause(s.flushed, time.Now(), s.pause)
+		time.Sleep(wait)
 		s.mu.Lock()
 		batch, s.in, s.soon = s.in, batch[:0], false
 		s.mu.Unlock()
@@ -208,23 +218,27 @@ func (s *shard) flush() {
 	s.active = s.active[:0]
 }
 
-// take is what a channel has gathered.
-func (s *shard) take(t topic) socketio.Delivery {
+// take puts what a channel has gathered into out.
+func (s *shard) take(t topic) {
 	a := &s.topics[t]
-	d := socketio.Delivery{Tag: uint32(t), Policy: policies[s.hub.names.familyOf(t)], Frames: joined(a.pending)}
+	policy := policies[s.hub.names.familyOf(t)]
+	for rest := a.pending; len(rest) > 0; {
+		var frames []byte
+		frames, rest = joined(rest)
+		s.out = append(s.out, socketio.Delivery{Tag: uint32(t), Policy: policy, Frames: frames})
+	}
 	clear(a.pending)
 	a.pending = a.pending[:0]
-	return d
 }
 
 // flushOne is the flush of one channel.
 func (s *shard) flushOne(t topic) {
-	s.one[0] = s.take(t)
+	s.take(t)
 	a := &s.topics[t]
 	n := 0
 	for _, m := range a.list {
 		var ok bool
-		if s.dropped, ok = m.socket.Deliver(s.one[:], s.dropped[:0]); !ok && m.client.gone {
+		if s.dropped, ok = m.socket.Deliver(s.out, s.dropped[:0]); !ok && m.client.gone {
 			continue
 		}
 		for _, lost := range s.dropped {
@@ -235,7 +249,8 @@ func (s *shard) flushOne(t topic) {
 	}
 	clear(a.list[n:])
 	a.list = a.list[:n]
-	s.one[0] = socketio.Delivery{}
+	clear(s.out)
+	s.out = s.out[:0]
 	for i, p := range s.lost { // not before: it changes the list
 		s.resync(p)
 		s.lost[i] = place{}
@@ -246,7 +261,7 @@ func (s *shard) flushOne(t topic) {
 // flushAll is the flush of several channels.
 func (s *shard) flushAll() {
 	for _, t := range s.active {
-		d := s.take(t)
+		s.take(t)
 		a := &s.topics[t]
 		n := 0
 		for _, m := range a.list {
@@ -258,10 +273,12 @@ func (s *shard) flushAll() {
 			if len(m.client.out) == 0 {
 				s.ready = append(s.ready, m.client)
 			}
-			m.client.out = append(m.client.out, d)
+			m.client.out = append(m.client.out, s.out...)
 		}
 		clear(a.list[n:])
 		a.list = a.list[:n]
+		clear(s.out)
+		s.out = s.out[:0]
 	}
 	for i, c := range s.ready {
 		s.ready[i] = nil
@@ -270,12 +287,21 @@ func (s *shard) flushAll() {
 	s.ready = s.ready[:0]
 }
 
-// joined is one piece of memory with all of the pieces; one alone is not copied.
-func joined(pieces [][]byte) []byte {
-	if len(pieces) == 1 {
-		return pieces[0]
+// longestJoined is how many bytes are joined. What has begun to be written cannot be dropped any more: if it were all that a busy
+// time has brought, a subscriber that could be given a whole book instead would have to be disconnected.
+const longestJoined = 16 << 10
+
+// joined is one piece of memory with the first pieces; one alone is not copied.
+func joined(pieces [][]byte) (frames []byte, rest [][]byte) {
+	n, size := 1, len(pieces[0])
+	for n < len(pieces) && size+len(pieces[n]) <= longestJoined {
+		size += len(pieces[n])
+		n++
 	}
-	return bytes.Join(pieces, nil)
+	if n == 1 {
+		return pieces[0], pieces[1:]
+	}
+	return bytes.Join(pieces[:n], nil), pieces[n:]
 }
 
 // deliver gives a client what is out for it.

@@ -1,0 +1,182 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"runtime/debug"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"exchange/cmd/exchange/loadtest"
+	"exchange/config"
+)
+
+const loadtestName = "loadtest"
+
+const loadtestHelp = `Drives a running exchange over HTTP and the event stream, and verifies it meanwhile: at the end every order that was
+acknowledged must be there as it was told, wallets must be what the trades make of them, updates of the stream must be
+dense, and local books equal to the REST books. With an operator's token it makes and funds its own accounts, revokes their keys
+at the end, and has the server audit itself; with --keys it trades on given accounts, which nobody else may use meanwhile.
+
+Start the server with --no-rate-limits, and with --synthetic-pairs N for a test with many pairs.
+
+Without --rate each connection sends when it has its answer. With it, requests are due at that rate whatever the server does, and
+latency counts from when a request was due. --ramp finds the highest rate whose p99 is within --p99: --duration is one step's.
+
+Ctrl-C ends the load; what was acknowledged is verified and reported.
+
+Exits with 0 when all is as it must be, 70 if the verification finds any difference, 75 if the server could not be reached or
+the verification did not come to its end, 64 for wrong arguments.`
+
+// loadtestFlags is what the flags say.
+type loadtestFlags struct {
+	options                loadtest.Options
+	keys, mix, subscribers string
+	jsonFile, htmlFile     string
+}
+
+func (p *program) loadtestCommand() *cobra.Command {
+	var f loadtestFlags
+	o := &f.options
+	c := &cobra.Command{
+		Use:   loadtestName + " [--rate N | --ramp --p99 TIME] [--json FILE] [--html FILE]",
+		Short: "Drive a running exchange, measure it, and verify what it answered",
+		Long:  loadtestHelp,
+		Args:  takes(),
+	}
+	flags := c.Flags()
+	flags.SortFlags = false
+	flags.StringVar(&o.Address, "address", config.Default().Listen, "address of the public API")
+	flags.StringVar(&f.keys, "keys", "", "file of key,secret lines, each of an account of its own, in place of accounts that are made")
+	flags.StringVar(&o.Name, "name", "loadtest", "what made accounts are called: NAME-1, NAME-2, ...; two tests at once need two names")
+	flags.IntVar(&o.Pairs, "pairs", 0, "trade so many of the server's pairs (default all)")
+	flags.IntVar(&o.PairsPerAccount, "pairs-per-account", 0, "pairs that an account trades (default 4, or as many as all pairs need)")
+	flags.IntVar(&o.Accounts, "accounts", 64, "accounts that are made")
+	flags.IntVar(&o.Connections, "connections", 64, "connections, each with one request in flight at most")
+	flags.IntVar(&o.Threads, "threads", 1, "threads that send; one sends some 100,000 requests a second")
+	flags.DurationVar(&o.Duration, "duration", 30*time.Second, "of the load, or of each step of a ramp")
+	flags.Float64Var(&o.Rate, "rate", 0, "requests a second in an open loop, or where a ramp begins (default: a closed loop)")
+	flags.StringVar(&f.mix, "mix", "", "shares of 100 of place,cancel,reads (default by the model, 60,40,0)")
+	flags.StringVar(&o.Model, "model", "random-walk", "how prices move: "+strings.Join(loadtest.Models, ", "))
+	flags.Uint64Var(&o.Seed, "seed", 1, "of what is random")
+	flags.StringVar(&f.subscribers, "subscribers", "diff=1", "sockets by channel, such as diff=1,trades=10, or none; channels are "+strings.Join(loadtest.Channels, ", "))
+	flags.BoolVar(&o.Ramp, "ramp", false, "find the highest rate that holds --p99")
+	flags.DurationVar(&o.P99, "p99", 0, "the bound of --ramp")
+	flags.DurationVar(&o.Timeout, "timeout", 10*time.Second, "how long an answer may take; then its outcome is unknown")
+	flags.BoolVar(&o.NoVerify, "no-verify", false, "verify nothing; the memory for what was acknowledged is still taken")
+	flags.BoolVar(&o.LeaveOrders, "leave-orders", false, "do not cancel at the end what rests in the books")
+	flags.StringVar(&f.jsonFile, "json", "", "write the report to this file, as JSON")
+	flags.StringVar(&f.htmlFile, "html", "", "write the report to this file, as one page with plots")
+	c.RunE = run(func(ctx context.Context, _ []string) error { return p.loadtest(ctx, c, &f) })
+	return c
+}
+
+// loadtest reads what the flags name, runs the test and writes its report.
+func (p *program) loadtest(ctx context.Context, c *cobra.Command, f *loadtestFlags) (err error) {
+	o := &f.options
+	if f.mix != "" {
+		if o.Mix, err = loadtest.ParseMix(f.mix); err != nil {
+			return usage("%w", err)
+		}
+	}
+	if o.Subscribers, err = loadtest.ParseSubscribers(f.subscribers); err != nil {
+		return usage("%w", err)
+	}
+	if checkAccount(o.Name+"-1000000") != nil {
+		return usage("--name is %q: write 1 to 50 of a-z, 0-9, '.', '_' and '-', beginning with a letter or a digit", o.Name)
+	}
+	if err := p.loadtestAccounts(c, f); err != nil {
+		return err
+	}
+	if err := o.Validate(); err != nil {
+		return usage("%w", err)
+	}
+	// Now: a name that cannot be is not found out minutes later.
+	jsonFile, err1 := createFile(f.jsonFile)
+	htmlFile, err2 := createFile(f.htmlFile)
+	if err := errors.Join(err1, err2); err != nil {
+		return withExit(exitUsage, err)
+	}
+	if p.env("GOGC") == "" {
+		debug.SetGCPercent(400) // it shares the machine with what it measures, and most of its memory stays
+	}
+	o.Progress, o.Terminal = p.stderr, isTerminal(p.stderr)
+	report, err := loadtest.Run(ctx, *o)
+	if report == nil {
+		return loadtestFailed(err)
+	}
+	err = errors.Join(report.WriteText(p.stdout),
+		writeFile(jsonFile, func(w io.Writer) error {
+			e := json.NewEncoder(w)
+			e.SetIndent("", "  ")
+			return e.Encode(report)
+		}),
+		writeFile(htmlFile, report.WriteHTML), loadtestFailed(err))
+	if report.Differs() {
+		n := report.Verification.Found
+		return withExit(exitBroken, errors.Join(fmt.Errorf("the exchange is not as it answered: %d %s", n, either(n == 1, "difference", "differences")), err))
+	}
+	if v := report.Verification; err == nil && v != nil && v.Incomplete != "" {
+		return withExit(exitUnavailable, fmt.Errorf("the verification did not come to its end: %s", v.Incomplete))
+	}
+	return withExit(exitUnavailable, err)
+}
+
+// loadtestAccounts reads the keys and the operator's token. With keys the token is for the audit alone, if there is one.
+func (p *program) loadtestAccounts(c *cobra.Command, f *loadtestFlags) error {
+	o := &f.options
+	if f.keys != "" {
+		if c.Flags().Changed("accounts") {
+			return usage("--accounts is for accounts that are made: with --keys there are as many as lines")
+		}
+		text, err := os.ReadFile(f.keys)
+		if err != nil {
+			return withExit(exitUsage, fmt.Errorf("the keys cannot be read: %w", err))
+		}
+		if o.Keys, err = loadtest.ParseKeys(string(text)); err != nil {
+			return usage("%s: %w", f.keys, err)
+		}
+	}
+	client, err := p.client()
+	if err != nil {
+		if f.keys != "" && p.tokenFile == "" && p.env(config.EnvOperatorToken) == "" {
+			return nil
+		}
+		return withExit(exitUsage, fmt.Errorf("%w; or give accounts by --keys FILE", err))
+	}
+	o.Operator, o.Token = client.address, client.token
+	return nil
+}
+
+// loadtestFailed gives the error of a test its exit code.
+func loadtestFailed(err error) error {
+	var u loadtest.Usage
+	switch {
+	case err == nil:
+		return nil
+	case errors.As(err, &u):
+		return usage("%w", err)
+	}
+	return withExit(exitUnavailable, err)
+}
+
+func createFile(name string) (*os.File, error) {
+	if name == "" {
+		return nil, nil
+	}
+	return os.Create(name)
+}
+
+// writeFile writes a report to its file, if there is one.
+func writeFile(f *os.File, write func(io.Writer) error) error {
+	if f == nil {
+		return nil
+	}
+	return errors.Join(write(f), f.Close())
+}

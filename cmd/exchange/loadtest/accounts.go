@@ -1,0 +1,82 @@
+package loadtest
+
+import (
+	"exchange/core/money"
+)
+
+// An account trades, and knows what it has sent. While the load runs only its generator touches it.
+type account struct {
+	name  string // "" of a key that was given
+	pairs []*pair
+	users []*user // its keys, one for each connection that it uses
+
+	orders []sent
+	trades []taken
+	open   []openOrder // acknowledged and, as far as is known, resting; oldest first
+
+	before holdings // at the beginning
+	newest struct{ order, trade uint64 }
+	fees   map[string]money.Rate // of a maker, once they are asked for
+}
+
+// A user is a key of an account. One connection uses it, so its nonces arrive in their order.
+type user struct {
+	*account
+	number uint32 // among all users
+	key    []byte
+	secret secret
+	get    []byte // the signature of requests that read
+	nonce  uint64
+	placed uint32 // orders sent: the last part of their client ids
+}
+
+func newUser(a *account, number int, k Key, nonce uint64) *user {
+	u := &user{account: a, number: uint32(number), key: []byte(k.Key), secret: newSecret(k.Secret), nonce: nonce}
+	u.get = newSigner().sign(nil, &u.secret, u.key, nil)
+	a.users = append(a.users, u)
+	return u
+}
+
+// outcome of a request, as its sender knows it.
+type outcome uint8
+
+const (
+	unknown outcome = iota
+	done
+	refused
+)
+
+// A sent is an order that was sent.
+type sent struct {
+	id       uint64 // 0: not acknowledged
+	price    money.Price
+	amount   money.Amount
+	filled   money.Amount // when it was placed
+	pair     uint16
+	buy      bool
+	outcome  outcome
+	cut      bool    // the server cancelled the rest at once
+	canceled bool    // a cancel was sent
+	cancel   outcome // of that cancel
+	user     uint32  // the user's number and
+	serial   uint32  // the order's number there make its client id
+}
+
+// A taken is a trade that an order made when it was placed.
+type taken struct {
+	id, maker uint64
+	price     money.Price
+	amount    money.Amount
+	pair      uint16
+	buy       bool
+}
+
+type openOrder struct {
+	id    uint64
+	index int // in orders
+}
+
+// A holdings is what an account has, by currency.
+type holdings map[string]holding
+
+type holding struct{ balance, reserve money.Balance }

@@ -1,0 +1,258 @@
+package loadtest
+
+import (
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/HdrHistogram/hdrhistogram-go"
+	"github.com/valyala/fasthttp"
+
+	"exchange/gateway/sign"
+)
+
+const placedAnswer = `{"success":true,"type":"sell","date":1.5,"oid":%d,"price":50000,"amount":0.5,"amount_filled":0.25,"amount_original":0.75,"trades":[{"tid":7,"type":"buy","price":49999.5,"amount":0.25,"o_id":3}]}`
+
+// pollers are the sockets of this system, and those of the others.
+var pollers = map[string]func() poller{
+	"of this system": func() poller {
+		p, err := newPoller()
+		if err != nil {
+			panic(err)
+		}
+		return p
+	},
+	"portable": func() poller { return newPortablePoller() },
+}
+
+func longerThan(h *hdrhistogram.Histogram, d time.Duration) (n int64) {
+	for _, bar := range h.Distribution() {
+		if bar.From > int64(d/time.Microsecond) {
+			n += bar.Count
+		}
+	}
+	return n
+}
+
+// A stalled server must show in the latencies of all requests that were due while it stood still, not only of those that
+// happened to be under way.
+func TestAStallShowsInAllRequestsThatWereDueInIt(t *testing.T) {
+	for name, newPoller := range pollers {
+		t.Run(name, func(t *testing.T) {
+			var requests, ids atomic.Uint64
+			stalled := make(chan struct{})
+			address := serve(t, func(ctx *fasthttp.RequestCtx) {
+				if requests.Add(1) >= 100 {
+					<-stalled
+				}
+				ctx.SetStatusCode(201)
+				fmt.Fprintf(ctx, placedAnswer, ids.Add(1))
+			})
+			o := good()
+			o.Address, o.Mix, o.Connections, o.Accounts = address, Mix{Place: 100}, 4, 4
+			o.Timeout = time.Minute
+			_, l := newLoop(t, &o, newPoller())
+			const rate, behind = 2000, 300 // requests a second; how many wait before the stall ends
+			ended := make(chan error, 1)
+			go func() { ended <- l.run(rate, 500*time.Millisecond) }()
+			for {
+				l.mu.Lock()
+				waiting := l.stats.waiting
+				l.mu.Unlock()
+				if waiting >= behind {
+					break
+				}
+				select {
+				case err := <-ended:
+					t.Fatalf("it ended before anything waited: %v", err)
+				case <-time.After(time.Millisecond):
+				}
+			}
+			close(stalled)
+			if err := <-ended; err != nil {
+				t.Fatal(err)
+			}
+			s := l.stats
+			if all := s.requests + s.unsent; all < 999 || all > 1001 {
+				t.Errorf("%d requests are accounted for, 1000 were due", all)
+			}
+			if s.done != s.requests || s.unknown+s.refused > 0 || s.all.TotalCount() != int64(s.requests+s.unsent) {
+				t.Errorf("%+v, %d latencies", s.counters, s.all.TotalCount())
+			}
+			// Of the 300 that waited, the first did so for 150 ms, the last but 100 for 50 ms.
+			if n := longerThan(s.all, 50*time.Millisecond); n < behind-100-4 {
+				t.Errorf("%d requests took longer than 50 ms, %d were due in the stall", n, behind)
+			}
+		})
+	}
+}
+
+func TestWhatCouldNotBeSentCounts(t *testing.T) {
+	release := make(chan struct{})
+	address := serve(t, func(ctx *fasthttp.RequestCtx) { <-release })
+	o := good()
+	o.Address, o.Connections, o.Accounts, o.Timeout = address, 2, 2, 100*time.Millisecond
+	_, l := newLoop(t, &o, nil)
+	if err := l.run(1000, 50*time.Millisecond); err != nil {
+		t.Fatal(err)
+	}
+	close(release)
+	s := l.stats
+	if s.requests+s.unsent != 50 || s.unknown != s.requests || s.unknown < 2 || s.kinds["no answer in time"] != s.unknown {
+		t.Errorf("%+v %v", s.counters, s.kinds)
+	}
+	// They waited at least until the end of the load; the first was due 49 ms before it.
+	if n := longerThan(s.all, 10*time.Millisecond); n < 35 {
+		t.Errorf("%d of 50 waited for more than 10 ms", n)
+	}
+}
+
+func TestRequestsAreSignedAndTheirAnswersKept(t *testing.T) {
+	keyed := sign.New([]byte("secret"))
+	var mu sync.Mutex
+	nonces := map[string]uint64{}
+	var bad []string
+	var id uint64
+	address := serve(t, func(ctx *fasthttp.RequestCtx) {
+		mu.Lock()
+		defer mu.Unlock()
+		key, signature, nonce := string(ctx.Request.Header.Peek("X-KEY")), string(ctx.Request.Header.Peek("X-SIGN")), number(ctx.Request.Header.Peek("X-NONCE"))
+		if nonce <= nonces[key] {
+			bad = append(bad, fmt.Sprintf("nonce %d of %s after %d", nonce, key, nonces[key]))
+		}
+		nonces[key] = nonce
+		if want := string(keyed.Sign(nil, append([]byte(key), ctx.PostBody()...))); signature != want {
+			bad = append(bad, fmt.Sprintf("%s %s is signed %s", ctx.Path(), ctx.PostBody(), signature))
+		}
+		id++
+		switch string(ctx.Path()) {
+		case "/api/v1/order/":
+			switch {
+			case id%10 == 0:
+				ctx.SetStatusCode(400)
+				ctx.SetBodyString(`{"date":1570599531.481437,"error":"Out of balance -9.99243661 BTC"}`)
+			case id%11 == 0:
+				ctx.SetStatusCode(503)
+				ctx.SetBodyString(`{"detail":"Outcome unknown.","code":"outcome_unknown"}`)
+			default:
+				ctx.SetStatusCode(201)
+				fmt.Fprintf(ctx, placedAnswer, id)
+			}
+		case "/api/v1/order-cancel/":
+			if id%2 == 0 {
+				ctx.SetStatusCode(400)
+				ctx.SetBodyString(`{"order":["Order already done"]}`)
+			} else {
+				ctx.SetBody(ctx.PostBody())
+			}
+		}
+	})
+	o := good()
+	o.Address, o.Connections, o.Accounts, o.Mix = address, 3, 7, Mix{Place: 60, Cancel: 40}
+	x, l := newLoop(t, &o, nil)
+	go func() { // the end is when enough has happened
+		for {
+			l.mu.Lock()
+			n := l.stats.requests
+			l.mu.Unlock()
+			if n > 500 {
+				x.stop.Store(true)
+				return
+			}
+			<-time.After(time.Millisecond)
+		}
+	}()
+	if err := l.run(0, time.Minute); err != nil {
+		t.Fatal(err)
+	}
+	for _, text := range bad {
+		t.Error(text)
+	}
+	var orders, unknowns, refusals, trades, cancels, late uint64
+	for _, a := range x.field.accounts {
+		if len(a.orders) == 0 {
+			t.Errorf("%s sent nothing", a.name)
+		}
+		trades += uint64(len(a.trades))
+		for _, o := range a.orders {
+			switch {
+			case o.outcome == done && o.id > 0 && o.filled == 25e6:
+				orders++
+			case o.outcome == unknown:
+				unknowns++
+			case o.outcome == refused:
+				refusals++
+			}
+			if o.canceled && o.cancel == done {
+				cancels++
+			} else if o.canceled {
+				late++
+			}
+		}
+	}
+	s := l.stats
+	if s.done != orders+cancels || s.unknown != unknowns || s.refused != refusals || s.late != late || trades != orders {
+		t.Errorf("%+v: %d orders, %d unknown, %d refused, %d cancels, %d late, %d trades", s.counters, orders, unknowns, refusals, cancels, late, trades)
+	}
+	if s.kinds["400 Out of balance -N BTC"] != refusals || len(s.kinds) != 2 {
+		t.Errorf("%v", s.kinds)
+	}
+}
+
+// A server that comes again later is found again; what was under way is not known.
+func TestBrokenConnectionsLeaveOutcomesUnknown(t *testing.T) {
+	for name, newPoller := range pollers {
+		t.Run(name, func(t *testing.T) {
+			var requests atomic.Uint64
+			address := serve(t, func(ctx *fasthttp.RequestCtx) {
+				switch n := requests.Add(1); {
+				case n == 50:
+					ctx.HijackSetNoResponse(true)
+					ctx.Hijack(nil)
+					ctx.Conn().Close()
+					return
+				case n == 60:
+					ctx.SetConnectionClose()
+				}
+				ctx.SetStatusCode(201)
+				fmt.Fprintf(ctx, placedAnswer, requests.Load())
+			})
+			o := good()
+			o.Address, o.Mix, o.Connections, o.Accounts = address, Mix{Place: 100}, 1, 1
+			x, l := newLoop(t, &o, newPoller())
+			go func() {
+				for requests.Load() < 100 {
+					<-time.After(time.Millisecond)
+				}
+				x.stop.Store(true)
+			}()
+			if err := l.run(0, time.Minute); err != nil {
+				t.Fatal(err)
+			}
+			if s := l.stats; s.unknown != 1 || s.refused != 0 || s.done != s.requests-1 {
+				t.Errorf("%+v %v", s.counters, s.kinds)
+			}
+		})
+	}
+}
+
+func TestAnswersArriveInParts(t *testing.T) {
+	whole := "HTTP/1.1 503 Service Unavailable\r\nContent-Length: 5\r\nRetry-After: 1\r\nConnection: close\r\n\r\nlater"
+	for i := range whole {
+		if _, ok, err := readAnswer([]byte(whole[:i])); ok || err != nil {
+			t.Fatalf("%q: %v %v", whole[:i], ok, err)
+		}
+	}
+	a, ok, err := readAnswer([]byte(whole))
+	if !ok || err != nil || a.status != 503 || string(a.body) != "later" || !a.last || !a.later {
+		t.Errorf("%+v %v %v", a, ok, err)
+	}
+	if _, _, err := readAnswer([]byte(whole + "x")); err == nil {
+		t.Error("more than an answer is taken for one")
+	}
+	if _, _, err := readAnswer([]byte("HTTP/1.1 200 OK\r\n\r\n")); err == nil {
+		t.Error("an answer without a length is taken")
+	}
+}

@@ -1,0 +1,87 @@
+package loadtest
+
+import (
+	"bytes"
+	"fmt"
+	"net"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/valyala/fasthttp"
+
+	"exchange/cmd/exchange/exchangetest"
+)
+
+func TestMain(m *testing.M) { os.Exit(exchangetest.Main(m)) }
+
+const somePairs = `[{"name":"BTC_USDT","currency1":"BTC","currency2":"USDT","minimum_order_size":0.00001,"maximum_order_size":1000000,"minimum_order_value":0,"price_precision":2,"amount_precision":8},
+	{"name":"ETH_BTC","currency1":"ETH","currency2":"BTC","minimum_order_size":0.015,"maximum_order_size":0.1,"minimum_order_value":0.0001,"price_precision":6,"amount_precision":2}]`
+
+func testPairs(t testing.TB) []*pair {
+	t.Helper()
+	all, err := newPairs([]byte(somePairs))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return all
+}
+
+// serve runs a server of HTTP whose answers a test chooses.
+func serve(t *testing.T, handler fasthttp.RequestHandler) (address string) {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := &fasthttp.Server{Handler: handler}
+	served := make(chan error, 1)
+	go func() { served <- s.Serve(l) }()
+	t.Cleanup(func() {
+		l.Close()
+		<-served
+	})
+	return l.Addr().String()
+}
+
+// newLoop is a generator with a user for each connection.
+func newLoop(t *testing.T, o *Options, poll poller) (*test, *loop) {
+	t.Helper()
+	pairs := testPairs(t)
+	x := &test{o: o, base: time.Now(), prog: &progress{}, name: "lt0", field: &field{pairs: pairs}}
+	for i := range o.Accounts {
+		a := &account{name: fmt.Sprintf("loadtest-%d", i+1), pairs: pairs}
+		newUser(a, i, Key{fmt.Sprintf("key-%d", i), "secret"}, 0)
+		x.field.accounts = append(x.field.accounts, a)
+	}
+	if err := x.makeLoops(); err != nil {
+		t.Fatal(err)
+	}
+	l := x.loops[0]
+	if poll != nil {
+		l.poll.close()
+		l.poll = poll
+		if err := l.connect(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	t.Cleanup(func() { l.poll.close() })
+	return x, l
+}
+
+// A watched writer tells when a text has been written.
+type watched struct {
+	text string
+	seen chan struct{}
+	all  bytes.Buffer
+}
+
+func (w *watched) Write(b []byte) (int, error) {
+	w.all.Write(b)
+	if w.seen != nil && strings.Contains(w.all.String(), w.text) {
+		close(w.seen)
+		w.seen = nil
+	}
+	return len(b), nil
+}

@@ -1,0 +1,201 @@
+package loadtest
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"net"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// Options is what a test can be told.
+type Options struct {
+	Address  string // host:port of the API
+	Operator string // host:port of the operator's listener
+	Token    string // of the operator; "" uses Keys and makes nothing
+	Keys     []Key  // accounts to trade with, in place of ones that are made
+	Name     string // what made accounts are called: NAME-1, NAME-2, ...
+
+	Pairs           int // how many of the server's pairs are traded, 0: all
+	PairsPerAccount int // 0: as the number of accounts asks for, at least 4
+	Accounts        int
+	Connections     int
+	Threads         int           // generator threads
+	Duration        time.Duration // of the load, or of each step of a ramp
+	Rate            float64       // requests a second in an open loop, 0: closed loop
+	Mix             Mix
+	Model           string
+	Seed            uint64
+	Subscribers     map[string]int // sockets by channel
+	Ramp            bool
+	P99             time.Duration // the bound of a ramp
+	Timeout         time.Duration // how long an answer may take
+	NoVerify        bool
+	LeaveOrders     bool // do not cancel what rests at the end
+
+	Progress io.Writer // nil: none
+	Terminal bool      // Progress is a terminal
+}
+
+// A Key is an API key of an account.
+type Key struct{ Key, Secret string }
+
+// A Mix is how many of 100 requests are of which kind.
+type Mix struct{ Place, Cancel, Read int }
+
+// Usage is an error of the options, not of the test.
+type Usage struct{ error }
+
+func usagef(format string, args ...any) error { return Usage{fmt.Errorf(format, args...)} }
+
+// Limits of the options.
+const (
+	maxAccounts    = 1_000_000
+	maxConnections = 60_000
+	maxRate        = 10_000_000
+	maxSubscribers = 100_000
+)
+
+// Validate checks the options and fills in what depends on others.
+func (o *Options) Validate() error {
+	if o.Mix == (Mix{}) {
+		o.Mix = usualMix(o.Model)
+	}
+	if o.Ramp && o.Rate == 0 {
+		o.Rate = 1000
+	}
+	if len(o.Keys) > 0 {
+		o.Accounts = len(o.Keys)
+		if o.Connections > len(o.Keys) {
+			o.Connections = len(o.Keys) // a key's nonces grow in one connection
+		}
+	}
+	m := o.Mix
+	switch {
+	case o.Model == "" || !slices.Contains(Models, o.Model):
+		return usagef("--model is %q: write one of %s", o.Model, strings.Join(Models, ", "))
+	case o.Pairs < 0:
+		return usagef("--pairs is %d: write how many pairs are traded, or 0 for all", o.Pairs)
+	case o.PairsPerAccount < 0:
+		return usagef("--pairs-per-account is %d: write how many pairs an account trades, or 0", o.PairsPerAccount)
+	case o.Accounts < 1 || o.Accounts > maxAccounts:
+		return usagef("--accounts is %d: write 1 to %d", o.Accounts, maxAccounts)
+	case o.Connections < 1 || o.Connections > maxConnections:
+		return usagef("--connections is %d: write 1 to %d", o.Connections, maxConnections)
+	case o.Threads < 1 || o.Threads > 256:
+		return usagef("--threads is %d: write 1 to 256", o.Threads)
+	case o.Duration <= 0:
+		return usagef("--duration is %v: write a time such as 30s", o.Duration)
+	case math.IsNaN(o.Rate) || o.Rate < 0 || o.Rate > maxRate:
+		return usagef("--rate is %g: write requests a second up to %d, or 0 for a closed loop", o.Rate, maxRate)
+	case m.Place < 0 || m.Cancel < 0 || m.Read < 0 || m.Place+m.Cancel+m.Read != 100:
+		return usagef("--mix is %v: three shares of 100 for place, cancel and reads, such as 60,40,0", m)
+	case m.Cancel > 0 && m.Place == 0:
+		return usagef("--mix is %v: without orders there is nothing to cancel", m)
+	case o.Timeout <= 0:
+		return usagef("--timeout is %v: write a time such as 10s", o.Timeout)
+	case o.Ramp && o.P99 <= 0:
+		return usagef("--p99 is %v: write the bound that a ramp is to hold, such as 10ms", o.P99)
+	case !o.Ramp && o.P99 != 0:
+		return usagef("--p99 is the bound of --ramp, which is not asked for")
+	case len(o.Keys) == 0 && o.Token == "":
+		return usagef("accounts are needed: give an operator's token, or --keys FILE with key,secret lines")
+	}
+	sum := 0
+	for channel, n := range o.Subscribers {
+		if !slices.Contains(Channels, channel) {
+			return usagef("--subscribers names the channel %q: there are %s", channel, strings.Join(Channels, ", "))
+		}
+		if n < 0 || n > maxSubscribers {
+			return usagef("--subscribers asks for %d of %s: write 0 to %d", n, channel, maxSubscribers)
+		}
+		sum += n
+	}
+	if sum > maxSubscribers {
+		return usagef("--subscribers asks for %d sockets: write at most %d in all", sum, maxSubscribers)
+	}
+	return errors.Join(checkAddress("--address", o.Address), checkOperator(o))
+}
+
+func checkOperator(o *Options) error {
+	if o.Token == "" {
+		return nil
+	}
+	return checkAddress("the operator's address", o.Operator)
+}
+
+func checkAddress(what, address string) error {
+	host, port, err := net.SplitHostPort(address)
+	if n, e := strconv.Atoi(port); err != nil || e != nil || n < 1 || n > 65535 || host == "" || strings.ContainsAny(host, "/@ ") {
+		return usagef("%s is %q: write host:port, such as 127.0.0.1:8080", what, address)
+	}
+	return nil
+}
+
+func (m Mix) String() string { return fmt.Sprintf("%d,%d,%d", m.Place, m.Cancel, m.Read) }
+
+// ParseMix reads three shares of 100: place, cancel, reads.
+func ParseMix(text string) (m Mix, err error) {
+	parts := strings.Split(text, ",")
+	if len(parts) != 3 {
+		return m, usagef("--mix is %q: three shares of 100 for place, cancel and reads, such as 60,40,0", text)
+	}
+	for i, at := range []*int{&m.Place, &m.Cancel, &m.Read} {
+		if *at, err = strconv.Atoi(strings.TrimSpace(parts[i])); err != nil || *at < 0 || *at > 100 {
+			return m, usagef("--mix is %q: three shares of 100 for place, cancel and reads, such as 60,40,0", text)
+		}
+	}
+	if m.Place+m.Cancel+m.Read != 100 {
+		return m, usagef("--mix is %q: its shares are %d in all, and must be 100", text, m.Place+m.Cancel+m.Read)
+	}
+	return m, nil
+}
+
+// ParseSubscribers reads channel=number pairs, such as diff=2,trades=10; "none" is nobody.
+func ParseSubscribers(text string) (map[string]int, error) {
+	all := map[string]int{}
+	if text == "none" || text == "" {
+		return all, nil
+	}
+	for _, part := range strings.Split(text, ",") {
+		channel, number, ok := strings.Cut(strings.TrimSpace(part), "=")
+		n, err := strconv.Atoi(number)
+		if !ok || err != nil || n < 0 {
+			return nil, usagef("--subscribers is %q: write channel=number, such as diff=1,trades=10, or none", text)
+		}
+		if _, twice := all[channel]; twice {
+			return nil, usagef("--subscribers names %s twice", channel)
+		}
+		all[channel] = n
+	}
+	return all, nil
+}
+
+// ParseKeys reads key,secret lines. Blank lines, and those that begin with #, mean nothing.
+func ParseKeys(text string) (keys []Key, err error) {
+	seen := map[string]bool{}
+	for i, line := range strings.Split(text, "\n") {
+		line = strings.TrimSpace(line)
+		if line == "" || line[0] == '#' {
+			continue
+		}
+		key, secret, ok := strings.Cut(line, ",")
+		key, secret = strings.TrimSpace(key), strings.TrimSpace(secret)
+		if !ok || key == "" || secret == "" || strings.ContainsFunc(key+secret, func(r rune) bool { return r <= ' ' || r > '~' }) {
+			return nil, usagef("line %d of the keys must be key,secret", i+1) // not the line itself: it may be a secret
+		}
+		if seen[key] {
+			return nil, usagef("line %d of the keys has the key of a line before; each must be of an account of its own", i+1)
+		}
+		seen[key] = true
+		keys = append(keys, Key{key, secret})
+	}
+	if len(keys) == 0 {
+		return nil, usagef("the file of keys has no key,secret line")
+	}
+	return keys, nil
+}

@@ -1,0 +1,130 @@
+package loadtest
+
+import (
+	"errors"
+	"net"
+	"sync"
+	"time"
+)
+
+// A poller tells which sockets have something to read. One goroutine uses it.
+type poller interface {
+	add(i int, conn net.Conn) error // conn is the poller's from now on
+	remove(i int)
+	write(i int, b []byte) error
+	read(i int, b []byte) (n int, err error) // errAgain: nothing is there
+	wait(d time.Duration, ready []int) ([]int, error)
+	close()
+}
+
+var errAgain = errors.New("nothing to read yet")
+
+var errPartWritten = errors.New("a request was written in part")
+
+// A portablePoller reads each socket in a goroutine of its own, where there is no epoll.
+type portablePoller struct {
+	conns map[int]*portableConn
+	ready chan arrival
+	timer *time.Timer
+}
+
+type portableConn struct {
+	net.Conn
+	mu  sync.Mutex
+	in  []byte
+	err error
+}
+
+// An arrival names the connection, too: the one of that number may be another by now.
+type arrival struct {
+	i    int
+	conn *portableConn
+}
+
+func newPortablePoller() *portablePoller {
+	t := time.NewTimer(time.Hour)
+	return &portablePoller{conns: map[int]*portableConn{}, ready: make(chan arrival, 1024), timer: t}
+}
+
+func (p *portablePoller) add(i int, conn net.Conn) error {
+	c := &portableConn{Conn: conn}
+	p.conns[i] = c
+	go func() {
+		b := make([]byte, 16<<10)
+		for {
+			n, err := conn.Read(b)
+			c.mu.Lock()
+			c.in, c.err = append(c.in, b[:n]...), err
+			c.mu.Unlock()
+			p.ready <- arrival{i, c}
+			if err != nil {
+				return
+			}
+		}
+	}()
+	return nil
+}
+
+func (p *portablePoller) remove(i int) {
+	if c := p.conns[i]; c != nil {
+		c.Close()
+		delete(p.conns, i)
+	}
+}
+
+func (p *portablePoller) write(i int, b []byte) error {
+	_, err := p.conns[i].Write(b)
+	return err
+}
+
+func (p *portablePoller) read(i int, b []byte) (int, error) {
+	c := p.conns[i]
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	n := copy(b, c.in)
+	c.in = c.in[:copy(c.in, c.in[n:])]
+	switch {
+	case n > 0:
+		return n, nil
+	case c.err == nil:
+		return 0, errAgain
+	}
+	return 0, c.err
+}
+
+func (p *portablePoller) wait(d time.Duration, ready []int) ([]int, error) {
+	p.timer.Reset(d)
+	var a arrival
+	select {
+	case a = <-p.ready:
+	case <-p.timer.C:
+		return ready, nil
+	}
+	for {
+		if p.conns[a.i] == a.conn {
+			ready = append(ready, a.i)
+		}
+		select {
+		case a = <-p.ready:
+		default:
+			return ready, nil
+		}
+	}
+}
+
+// close ends the sockets; their readers find out and end too.
+func (p *portablePoller) close() {
+	n := len(p.conns)
+	for i := range p.conns {
+		p.remove(i)
+	}
+	go func() { // what they still have to say
+		for range n {
+			select {
+			case <-p.ready:
+			case <-time.After(time.Second):
+				return
+			}
+		}
+	}()
+}

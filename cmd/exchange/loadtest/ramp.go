@@ -1,0 +1,97 @@
+package loadtest
+
+import (
+	"context"
+	"fmt"
+	"time"
+)
+
+// A Step is one rate that a ramp has tried.
+type Step struct {
+	Rate     float64 `json:"rate"`     // asked for
+	Achieved float64 `json:"achieved"` // answered
+	P99      float64 `json:"p99_ms"`
+	Errors   float64 `json:"errors"` // share that was refused or without an outcome
+	Holds    bool    `json:"holds"`
+}
+
+// The search: rates grow by rampFactor until one does not hold, then the gap is halved rampHalvings times.
+const (
+	rampFactor   = 1.5
+	rampHalvings = 4
+	rampSteps    = 60 // at most
+	// enough is the share of a rate that must be answered, and mostErrors of it that may fail, for it to hold.
+	enough     = 0.98
+	mostErrors = 0.01
+)
+
+// A search is the course of a ramp, apart from the measuring.
+type search struct {
+	rate         float64 // to try next
+	holds, fails float64 // the highest that held and the lowest that did not; 0: none yet
+	halvings     int
+}
+
+// tried takes the outcome of the rate and is false when the search is over.
+func (s *search) tried(holds bool) bool {
+	if holds {
+		s.holds = s.rate
+	} else {
+		s.fails = s.rate
+	}
+	switch {
+	case s.fails == 0:
+		s.rate *= rampFactor
+		return s.rate <= maxRate
+	case s.holds == 0: // not even the first one
+		s.rate /= 2
+		return s.rate >= 10
+	}
+	s.rate = (s.holds + s.fails) / 2
+	s.halvings++
+	return s.halvings <= rampHalvings
+}
+
+// ramp finds the highest rate that holds the bound of p99. Its stats are of all steps.
+func (t *test) ramp(ctx context.Context, report *Report) (sum *stats, took time.Duration, err error) {
+	sum = newStats(len(t.field.pairs))
+	r := &Ramp{Bound: float64(t.o.P99.Microseconds()) / 1000, Steps: []Step{}}
+	report.Ramp = r
+	s := search{rate: t.o.Rate}
+	for range rampSteps {
+		x, d, err := t.phase(s.rate, t.o.Duration, fmt.Sprintf("%s/s asked: ", thousands(uint64(s.rate))))
+		if err != nil {
+			return nil, 0, err
+		}
+		took += d
+		sum.merge(x)
+		if ctx.Err() != nil { // a step that was cut short says nothing
+			break
+		}
+		step := judge(s.rate, x, t.o.Duration, t.o.P99)
+		r.Steps = append(r.Steps, step)
+		t.prog.line(step.String())
+		goOn := s.tried(step.Holds)
+		if r.Highest = s.holds; !goOn {
+			break
+		}
+	}
+	return sum, took, nil
+}
+
+// judge says whether a rate holds: nearly all of it was answered without errors, in time.
+func judge(rate float64, x *stats, d, bound time.Duration) Step {
+	p99 := time.Duration(x.all.ValueAtQuantile(99)) * time.Microsecond
+	all := max(float64(x.requests+x.unsent), 1)
+	step := Step{Rate: rate, Achieved: float64(x.requests) / d.Seconds(), P99: milliseconds(p99.Microseconds()), Errors: float64(x.refused+x.unknown) / all}
+	step.Holds = p99 <= bound && float64(x.requests) >= enough*all && step.Achieved >= enough*rate-1/d.Seconds() && step.Errors <= mostErrors
+	return step
+}
+
+func (s Step) String() string {
+	word := "does not hold"
+	if s.Holds {
+		word = "holds"
+	}
+	return fmt.Sprintf("%s/s asked: %s/s answered, p99 %s, %.2f %% errors: %s", thousands(uint64(s.Rate)), thousands(uint64(s.Achieved)), ms(s.P99), 100*s.Errors, word)
+}

@@ -1,0 +1,180 @@
+package loadtest
+
+import (
+	"time"
+
+	"github.com/HdrHistogram/hdrhistogram-go"
+)
+
+// A Report is the result of a test. Latencies are in milliseconds.
+type Report struct {
+	Started       time.Time           `json:"started"`
+	Options       Summary             `json:"options"`
+	Interrupted   bool                `json:"interrupted"` // before its time
+	Seconds       float64             `json:"seconds"`
+	Requests      uint64              `json:"requests"`
+	Rate          float64             `json:"rate"`
+	Done          uint64              `json:"done"`            // 2xx
+	Late          uint64              `json:"late_cancels"`    // of orders that were filled before
+	Refused       uint64              `json:"refused"`         // otherwise
+	Unknown       uint64              `json:"outcome_unknown"` // nobody said how they ended
+	Unsent        uint64              `json:"unsent"`          // due in an open loop, and not sent before its end
+	Latency       Latency             `json:"latency"`
+	Operations    []Operation         `json:"operations"`
+	Errors        []Kind              `json:"errors"`
+	Timeline      []Second            `json:"timeline"`
+	Pairs         []PairReport        `json:"pairs"`
+	CPU           CPU                 `json:"cpu"`
+	Subscribers   []ChannelReport     `json:"subscribers"`
+	Ramp          *Ramp               `json:"ramp,omitempty"`
+	Verification  *Verification       `json:"verification,omitempty"`
+	distributions map[string][]points // for plots, by operation
+}
+
+// A Summary is what the test was told.
+type Summary struct {
+	Address     string         `json:"address"`
+	Model       string         `json:"model"`
+	Mix         string         `json:"mix"`
+	Seed        uint64         `json:"seed"`
+	Pairs       int            `json:"pairs"`
+	Accounts    int            `json:"accounts"`
+	Connections int            `json:"connections"`
+	Threads     int            `json:"threads"`
+	Duration    float64        `json:"duration_seconds"`
+	Rate        float64        `json:"rate"` // 0: closed loop
+	Subscribers map[string]int `json:"subscribers"`
+}
+
+// A Latency is a distribution in short.
+type Latency struct {
+	Count int64   `json:"count"`
+	Mean  float64 `json:"mean_ms"`
+	P50   float64 `json:"p50_ms"`
+	P90   float64 `json:"p90_ms"`
+	P99   float64 `json:"p99_ms"`
+	P999  float64 `json:"p999_ms"`
+	P9999 float64 `json:"p9999_ms"`
+	Max   float64 `json:"max_ms"`
+}
+
+// An Operation is one kind of request.
+type Operation struct {
+	Name    string  `json:"name"`
+	Rate    float64 `json:"rate"`
+	Latency Latency `json:"latency"`
+	HDR     string  `json:"hdr"` // the whole histogram in microseconds: HdrHistogram V2, compressed, base64
+}
+
+// A PairReport is one pair's share.
+type PairReport struct {
+	Pair     string  `json:"pair"`
+	Requests uint64  `json:"requests"`
+	Rate     float64 `json:"rate"`
+	P50      float64 `json:"p50_ms"` // 0 with more than 500 pairs
+	P99      float64 `json:"p99_ms"`
+}
+
+// A CPU is what the test itself took.
+type CPU struct {
+	Generator float64 `json:"generator_us_per_request"` // its threads; 0 where that is not known
+	Process   float64 `json:"process_us_per_request"`   // with subscribers and all
+}
+
+// A ChannelReport is what the subscribers of a channel saw.
+type ChannelReport struct {
+	Channel     string  `json:"channel"`
+	Subscribers int     `json:"subscribers"`
+	Events      uint64  `json:"events"`
+	Rate        float64 `json:"events_per_second"`
+	Bytes       uint64  `json:"bytes"`
+	Wholes      uint64  `json:"whole_books"` // in place of changes
+	Lost        uint64  `json:"connections_lost"`
+}
+
+// A Ramp is a search for the highest rate.
+type Ramp struct {
+	Bound   float64 `json:"p99_bound_ms"`
+	Highest float64 `json:"highest_rate"` // that held; 0: none
+	Steps   []Step  `json:"steps"`
+}
+
+// points are a distribution for a plot: the latency at 1 in so many.
+type points struct{ oneIn, ms float64 }
+
+func (t *test) newReport() *Report {
+	o := t.o
+	return &Report{Started: time.Now().UTC(), Options: Summary{Address: o.Address, Model: o.Model, Mix: o.Mix.String(), Seed: o.Seed, Pairs: len(t.field.pairs),
+		Accounts: o.Accounts, Connections: o.Connections, Threads: len(t.loops), Duration: o.Duration.Seconds(), Rate: o.Rate, Subscribers: o.Subscribers},
+		Subscribers: []ChannelReport{}, distributions: map[string][]points{}}
+}
+
+// fill takes what was measured.
+func (r *Report) fill(t *test, s *stats, took, process time.Duration) {
+	r.Seconds = took.Seconds()
+	r.Requests, r.Done, r.Late, r.Refused, r.Unknown, r.Unsent = s.requests, s.done, s.late, s.refused, s.unknown, s.unsent
+	perSecond := func(n uint64) float64 { return float64(n) / max(took.Seconds(), 1e-6) }
+	r.Rate = perSecond(s.requests)
+	r.Latency = latency(s.all)
+	r.distributions["all"] = distribution(s.all)
+	r.Operations = []Operation{}
+	for op, h := range s.byOperation {
+		if h == nil {
+			continue
+		}
+		encoded, err := h.Encode(hdrhistogram.V2CompressedEncodingCookieBase)
+		if err != nil {
+			panic("BUG: a histogram cannot be encoded: " + err.Error())
+		}
+		r.Operations = append(r.Operations, Operation{operationNames[op], perSecond(uint64(h.TotalCount())), latency(h), string(encoded)})
+		r.distributions[operationNames[op]] = distribution(h)
+	}
+	r.Errors, r.Timeline = sortedKinds(s.kinds), t.seconds
+	r.Pairs = []PairReport{}
+	for i, p := range s.byPair {
+		x := PairReport{Pair: t.field.pairs[i].name, Requests: p.requests, Rate: perSecond(p.requests)}
+		if p.latency != nil {
+			x.P50, x.P99 = milliseconds(p.latency.ValueAtQuantile(50)), milliseconds(p.latency.ValueAtQuantile(99))
+		}
+		r.Pairs = append(r.Pairs, x)
+	}
+	n := max(float64(s.requests), 1)
+	r.CPU = CPU{float64(s.cpu.Nanoseconds()) / 1000 / n, float64(process.Nanoseconds()) / 1000 / n}
+}
+
+// subscribers takes what they saw, once they have nothing more to see.
+func (r *Report) subscribers(s *subscribers) {
+	for _, channel := range Channels {
+		c := ChannelReport{Channel: channel}
+		for _, x := range s.all {
+			if x.channel == channel {
+				c.Subscribers++
+				c.Events += x.events.Load()
+				c.Bytes += x.bytes.Load()
+				c.Wholes += x.wholes.Load()
+				c.Lost += x.lost.Load()
+			}
+		}
+		if c.Subscribers > 0 {
+			c.Rate = float64(c.Events) / max(r.Seconds, 1e-6)
+			r.Subscribers = append(r.Subscribers, c)
+		}
+	}
+}
+
+// distribution is the latency at 1 in 2, 2.5, 3.2, ... requests, as far as there are so many.
+func distribution(h *hdrhistogram.Histogram) []points {
+	var all []points
+	const step = 1.2589254117941673 // ten in a decade
+	n := float64(h.TotalCount())
+	for oneIn := 2.0; oneIn < n; oneIn *= step {
+		all = append(all, points{oneIn, milliseconds(h.ValueAtQuantile(100 * (1 - 1/oneIn)))})
+	}
+	if n > 0 {
+		all = append(all, points{max(n, 2), milliseconds(h.Max())})
+	}
+	return all
+}
+
+// Differs reports whether the verification found something wrong.
+func (r *Report) Differs() bool { return r.Verification != nil && r.Verification.Found > 0 }

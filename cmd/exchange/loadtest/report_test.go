@@ -1,0 +1,143 @@
+package loadtest
+
+import (
+	"bytes"
+	"encoding/xml"
+	"errors"
+	"io"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+)
+
+// someReport has everything that a report can have, and texts of others that would break a page.
+func someReport() *Report {
+	o := good()
+	x := &test{o: &o, field: &field{pairs: []*pair{{name: "BTC_USDT"}, {name: "ETH_BTC", index: 1}}}}
+	s := newStats(2)
+	for i := range 1000 {
+		s.note(operation(i%int(operations)), x.field.pairs[i%2], time.Duration(i)*time.Millisecond, &s.done, &s.lately.done)
+	}
+	s.kind("400 <script>alert(1)</script>")
+	s.kind("429 Request was throttled. Expected available in N seconds.")
+	x.seconds = []Second{{At: 1, Rate: 600, P50: 1, P99: 2, Max: 3, Errors: 2}, {At: 2, Rate: 400, P50: 1, P99: 20, Max: 300}}
+	r := x.newReport()
+	r.fill(x, s, 2*time.Second, time.Second)
+	r.Ramp = &Ramp{Bound: 10, Highest: 1000, Steps: []Step{{Rate: 1000, Achieved: 999, P99: 3, Holds: true}, {Rate: 1500, Achieved: 1400, P99: 30}}}
+	r.Subscribers = []ChannelReport{{Channel: "diff", Subscribers: 2, Events: 7}}
+	r.Verification = &Verification{Orders: 7, Found: 2, Differences: []string{"<b>order 5</b> was acknowledged, and is missing"}, NotChecked: []string{"1 times: sums"}, Audit: "differs"}
+	return r
+}
+
+func TestTheTextSaysWhatWasSeen(t *testing.T) {
+	var b bytes.Buffer
+	r := someReport()
+	if err := r.WriteText(&b); err != nil {
+		t.Fatal(err)
+	}
+	for _, say := range []string{"read own orders", "place", "1,000", "start it with --no-rate-limits", "The highest rate that held a p99 of 10.0 ms: 1,000/s", "1,500/s asked",
+		"2 differences:\n  <b>order 5</b>", "and 1 more", "the audit is NOT clean", "not checked, 1 times: sums", "diff"} {
+		if !strings.Contains(b.String(), say) {
+			t.Errorf("%q is not said in\n%s", say, &b)
+		}
+	}
+	r.Verification = nil
+	b.Reset()
+	if err := r.WriteText(&b); err != nil || !strings.Contains(b.String(), "Nothing was verified.") {
+		t.Error(err, b.String())
+	}
+}
+
+var drawing = regexp.MustCompile(`(?s)<svg .*?</svg>`)
+
+func TestThePageNeedsNothingElseAndRunsNothing(t *testing.T) {
+	var b bytes.Buffer
+	if err := someReport().WriteHTML(&b); err != nil {
+		t.Fatal(err)
+	}
+	text := b.String()
+	for _, say := range []string{"BTC_USDT", "ETH_BTC", "&lt;script&gt;", "&lt;b&gt;order 5", "prefers-color-scheme: dark", "1,000/s</b>", "not checked", "p99.9"} {
+		if !strings.Contains(text, say) {
+			t.Errorf("%q is not there", say)
+		}
+	}
+	for _, never := range []string{"<script", "http:", "https:", "src=", "@import", "url(", "<b>order", "NaN", "Inf", "ZgotmplZ"} {
+		if strings.Contains(text, never) {
+			t.Errorf("%q is there", never)
+		}
+	}
+	drawings := drawing.FindAllString(text, -1)
+	if len(drawings) != 4 {
+		t.Errorf("%d drawings", len(drawings))
+	}
+	for _, svg := range drawings {
+		for d := xml.NewDecoder(strings.NewReader(svg)); ; {
+			if _, err := d.Token(); errors.Is(err, io.EOF) {
+				break
+			} else if err != nil {
+				t.Fatalf("%v in %s", err, svg)
+			}
+		}
+	}
+	// Without a single request there is a page too.
+	o := good()
+	x := &test{o: &o, field: &field{}}
+	r := x.newReport()
+	r.fill(x, newStats(0), 0, 0)
+	b.Reset()
+	if err := r.WriteHTML(&b); err != nil || strings.Contains(b.String(), "NaN") || strings.Contains(b.String(), "Inf") {
+		t.Errorf("%v %s", err, &b)
+	}
+}
+
+func TestHistogramsKeepThreeDigitsAndAllMerge(t *testing.T) {
+	a, b := newStats(1), newStats(1)
+	p := &pair{name: "BTC_USDT"}
+	for i := range 1000 {
+		of := a
+		if i%2 == 0 {
+			of = b
+		}
+		of.note(opPlace, p, time.Duration(i+1)*time.Millisecond, &of.done, &of.lately.done)
+	}
+	a.kind("x")
+	b.kind("x")
+	b.note(opCancel, nil, 2*time.Hour, &b.unknown, &b.lately.unknown) // longer than it counts
+	b.note(opCancel, nil, 0, &b.refused, &b.lately.refused)
+	a.merge(b)
+	l := latency(a.byOperation[opPlace])
+	if l.Count != 1000 || l.P50 < 499 || l.P50 > 501 || l.P99 < 989 || l.P99 > 991 || l.Max < 999 || l.Max > 1001 {
+		t.Errorf("%+v", l)
+	}
+	if a.requests != 1002 || a.done != 1000 || a.unknown != 1 || a.refused != 1 || a.kinds["x"] != 2 || a.all.TotalCount() != 1002 || a.byPair[0].requests != 1000 {
+		t.Errorf("%+v %v", a.counters, a.kinds)
+	}
+	if most := a.all.Max(); most < longest*99/100 {
+		t.Errorf("the longest is %d", most)
+	}
+	for i := range 2 * maxKinds {
+		a.kind(strings.Repeat("y", i))
+	}
+	if len(a.kinds) > maxKinds+1 || a.kinds["others"] == 0 {
+		t.Errorf("%d kinds", len(a.kinds))
+	}
+}
+
+func TestProgressIsALineThatChangesOrALineASecond(t *testing.T) {
+	s := Second{Rate: 1234.4, P50: 0.5, P99: 12.34, Errors: 2, InFlight: 3, Waiting: 5}
+	var b bytes.Buffer
+	p := &progress{w: &b}
+	p.second(&s, "", 2*time.Second, 10*time.Second)
+	if got := b.String(); got != "2s of 10s: 1,234/s, 3 in flight, p50 0.500 ms, p99 12.3 ms, 2 errors, 5 wait\n" {
+		t.Errorf("%q", got)
+	}
+	b.Reset()
+	p = &progress{w: &b, terminal: true}
+	p.second(&s, "", 5*time.Second, 10*time.Second)
+	p.clear()
+	if got := b.String(); strings.Contains(got, "\n") || !strings.Contains(got, "[##########..........] 5s left") || !strings.HasSuffix(got, " \r") {
+		t.Errorf("%q", got)
+	}
+	(&progress{}).line("nobody reads it")
+}

@@ -1,0 +1,194 @@
+package loadtest
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/valyala/fasthttp"
+)
+
+// A rest asks before and after the load, when it is not in a hurry: what is answered with "come again later" is asked
+// again.
+type rest struct {
+	o    *Options
+	api  *fasthttp.HostClient
+	ops  *fasthttp.HostClient
+	pool sync.Pool // of *signer
+}
+
+// restTimeout bounds one request, and restPatience all tries of one that the server is too busy for.
+const (
+	restTimeout  = 30 * time.Second
+	auditTimeout = time.Hour
+	restPatience = 2 * time.Minute
+	maxTestBody  = 1 << 30
+)
+
+func newRest(o *Options) *rest {
+	client := func(address string, patience time.Duration) *fasthttp.HostClient {
+		return &fasthttp.HostClient{Addr: address, MaxConns: 64, ReadTimeout: patience, WriteTimeout: restTimeout,
+			MaxResponseBodySize: maxTestBody, MaxIdemponentCallAttempts: 1,
+			RetryIfErr: func(*fasthttp.Request, int, error) (bool, bool) { return false, false }}
+	}
+	return &rest{o: o, api: client(o.Address, restTimeout), ops: client(o.Operator, auditTimeout), pool: sync.Pool{New: func() any { return newSigner() }}}
+}
+
+// A statusError is an answer that is not a success.
+type statusError struct {
+	method, path string
+	status       int
+	body         string
+}
+
+func (e *statusError) Error() string {
+	return fmt.Sprintf("%s %s was answered with %d %.300s", e.method, e.path, e.status, e.body)
+}
+
+// unreachable is an error of the connection.
+type unreachable struct{ error }
+
+func (e unreachable) Unwrap() error { return e.error }
+
+// Unreachable reports whether a test ended because the server could not be asked.
+func Unreachable(err error) bool { var u unreachable; return errors.As(err, &u) }
+
+// do sends a request until it is answered. fill makes it anew for each try.
+func (r *rest) do(ctx context.Context, client *fasthttp.HostClient, fill func(*fasthttp.Request), repeat bool, read func(*fasthttp.Response) error) error {
+	req, resp := fasthttp.AcquireRequest(), fasthttp.AcquireResponse()
+	defer fasthttp.ReleaseRequest(req)
+	defer fasthttp.ReleaseResponse(resp)
+	for began := time.Now(); ; {
+		req.Reset()
+		fill(req)
+		req.Header.SetHost(client.Addr)
+		err := client.Do(req, resp) // which has its time limits
+		wait := time.Duration(0)
+		switch status := resp.StatusCode(); {
+		case err != nil:
+			err = unreachable{fmt.Errorf("%s at %s was not answered: %w", req.URI().Path(), client.Addr, err)}
+			if repeat {
+				wait = 200 * time.Millisecond
+			}
+		case status/100 == 2:
+			return read(resp)
+		default:
+			err = &statusError{string(req.Header.Method()), string(req.URI().Path()), status, string(resp.Body())}
+			later := resp.Header.Peek("Retry-After")
+			if n, e := strconv.Atoi(string(later)); e == nil && (status == 429 || status == 503) {
+				wait = min(max(time.Duration(n)*time.Second, 50*time.Millisecond), 2*time.Second)
+				if status == 503 {
+					wait = 100 * time.Millisecond
+				}
+			} else if status == 503 && repeat {
+				wait = 100 * time.Millisecond
+			}
+		}
+		if wait == 0 || time.Since(began) > restPatience {
+			return err
+		}
+		select {
+		case <-ctx.Done():
+			return errors.Join(ctx.Err(), err)
+		case <-time.After(wait):
+		}
+	}
+}
+
+// get reads a page; of u if it is private.
+func (r *rest) get(ctx context.Context, u *user, path string, read func(body []byte) error) error {
+	return r.getWith(ctx, u, path, func(resp *fasthttp.Response) error { return read(resp.Body()) })
+}
+
+func (r *rest) getWith(ctx context.Context, u *user, path string, read func(*fasthttp.Response) error) error {
+	return r.do(ctx, r.api, func(req *fasthttp.Request) {
+		req.SetRequestURI(path)
+		if u != nil {
+			u.nonce++
+			req.Header.SetBytesV("X-KEY", u.key)
+			req.Header.SetBytesV("X-SIGN", u.get)
+			req.Header.Set("X-NONCE", strconv.FormatUint(u.nonce, 10))
+		}
+	}, true, read)
+}
+
+// post sends a signed form that may be sent again.
+func (r *rest) post(ctx context.Context, u *user, path, form string) error {
+	s := r.pool.Get().(*signer)
+	defer r.pool.Put(s)
+	signature := s.sign(nil, &u.secret, u.key, []byte(form))
+	return r.do(ctx, r.api, func(req *fasthttp.Request) {
+		u.nonce++
+		req.SetRequestURI(path)
+		req.Header.SetMethod("POST")
+		req.Header.SetContentType("application/x-www-form-urlencoded")
+		req.Header.SetBytesV("X-KEY", u.key)
+		req.Header.SetBytesV("X-SIGN", signature)
+		req.Header.Set("X-NONCE", strconv.FormatUint(u.nonce, 10))
+		req.SetBodyString(form)
+	}, true, func(*fasthttp.Response) error { return nil })
+}
+
+// operate asks the operator's listener. repeat: it may be asked twice.
+func (r *rest) operate(ctx context.Context, path string, in, out any, repeat bool) error {
+	body, err := json.Marshal(in)
+	if err != nil {
+		return err
+	}
+	return r.do(ctx, r.ops, func(req *fasthttp.Request) {
+		req.SetRequestURI("/operator/v1/" + path)
+		req.Header.SetMethod("POST")
+		req.Header.SetContentType("application/json")
+		req.Header.Set("Authorization", "Bearer "+r.o.Token)
+		req.Header.Set("X-Operator", "loadtest")
+		req.SetBody(body)
+	}, repeat, func(resp *fasthttp.Response) error {
+		if out == nil {
+			return nil
+		}
+		body := resp.Body()
+		if lines, ok := out.(*lastLine); ok {
+			body = bytes.TrimSuffix(body, []byte("\n"))
+			*lines = bytes.Clone(body[bytes.LastIndexByte(body, '\n')+1:])
+			return nil
+		}
+		return json.Unmarshal(body, out)
+	})
+}
+
+// A lastLine is all that is wanted of an answer in lines.
+type lastLine []byte
+
+// atOnce calls fn for 0 to n-1, some at once, and ends with the first error.
+func atOnce(ctx context.Context, n, workers int, fn func(ctx context.Context, i int) error) error {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	next := make(chan int)
+	var wg sync.WaitGroup
+	for range min(workers, n) {
+		wg.Go(func() {
+			for i := range next {
+				if err := fn(ctx, i); err != nil {
+					cancel(err)
+					return
+				}
+			}
+		})
+	}
+	for i := range n {
+		select {
+		case next <- i:
+			continue
+		case <-ctx.Done():
+		}
+		break
+	}
+	close(next)
+	wg.Wait()
+	return context.Cause(ctx)
+}

@@ -1,0 +1,212 @@
+package loadtest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/HdrHistogram/hdrhistogram-go"
+)
+
+// A test is one run.
+type test struct {
+	o     *Options
+	rest  *rest
+	field *field
+	loops []*loop
+	stop  atomic.Bool // of the load
+	prog  *progress
+	base  time.Time
+	name  string // of the run, in client ids
+
+	began   time.Duration // of the first phase, since base
+	seconds []Second
+}
+
+// Run makes a test. The report may be there beside an error, as far as the test came. The end of ctx ends the load; what was
+// acknowledged until then is verified.
+func Run(ctx context.Context, o Options) (*Report, error) {
+	if err := o.Validate(); err != nil {
+		return nil, err
+	}
+	t := &test{o: &o, rest: newRest(&o), prog: &progress{w: o.Progress, terminal: o.Terminal}, base: time.Now()}
+	t.name = "lt" + strconv.FormatInt(time.Now().UnixMilli(), 36)
+	defer t.prog.clear()
+	var err error
+	t.field, err = prepare(ctx, t.rest, t.prog.say)
+	after := context.WithoutCancel(ctx) // a second signal ends the program
+	if err != nil {
+		if t.field != nil && len(t.field.made) > 0 {
+			err = errors.Join(err, t.field.revoke(after, t.rest, t.prog.say))
+		}
+		return nil, err
+	}
+	report, err := t.load(ctx, after)
+	if report == nil {
+		return nil, errors.Join(err, t.field.revoke(after, t.rest, t.prog.say))
+	}
+	return report, err
+}
+
+// load connects, sends, and verifies.
+func (t *test) load(ctx, after context.Context) (*Report, error) {
+	if err := t.makeLoops(); err != nil {
+		return nil, err
+	}
+	defer func() {
+		for _, l := range t.loops {
+			l.poll.close()
+		}
+	}()
+	stream, err := subscribe(ctx, t.o, t.prog.say)
+	if err != nil {
+		return nil, err
+	}
+	defer stream.end()
+	defer context.AfterFunc(ctx, func() { t.stop.Store(true) })()
+
+	report := t.newReport()
+	own := processTime()
+	var sum *stats
+	var took time.Duration
+	if t.o.Ramp {
+		sum, took, err = t.ramp(ctx, report)
+	} else {
+		sum, took, err = t.phase(t.o.Rate, t.o.Duration, "")
+	}
+	if err != nil {
+		return nil, err
+	}
+	report.fill(t, sum, took, processTime()-own)
+	report.Interrupted = ctx.Err() != nil
+	if !t.o.NoVerify {
+		v := newVerifier(after, t.rest, t.field, t.name)
+		report.Verification = v.verify(stream, t.prog.say)
+		err := t.field.tidy(after, t.rest, t.prog.say)
+		if err == nil && t.o.Token != "" {
+			t.prog.say("auditing")
+			v.audit()
+		}
+		report.subscribers(stream)
+		return report, err
+	}
+	report.subscribers(stream)
+	return report, t.field.tidy(after, t.rest, t.prog.say)
+}
+
+// makeLoops shares connections and users among the generator's threads: an account is of one thread, a key of one connection.
+func (t *test) makeLoops() error {
+	o, n := t.o, len(t.field.accounts)
+	groups := min(o.Connections, n) // of connections that share accounts, or accounts that share a connection
+	threads := min(o.Threads, groups)
+	for i := range threads {
+		poll, err := newPoller()
+		if err != nil {
+			return err
+		}
+		t.loops = append(t.loops, &loop{o: o, poll: poll, writer: newWriter(o.Address, t.name), base: t.base, stop: &t.stop,
+			model: newModel(o.Model, t.field.pairs, o.Seed, uint64(i)), stats: newStats(len(t.field.pairs))})
+	}
+	for i := range o.Connections {
+		l := t.loops[i%groups%threads]
+		c := &conn{number: len(l.conns)}
+		for a := i; a < n; a += o.Connections {
+			c.users = append(c.users, t.field.accounts[a].users[0])
+		}
+		if i >= n {
+			c.users = append(c.users, t.field.accounts[i%n].users[i/n])
+		}
+		l.conns = append(l.conns, c)
+	}
+	for _, l := range t.loops {
+		if err := l.connect(); err != nil {
+			return unreachable{fmt.Errorf("connecting to %s: %w", o.Address, err)}
+		}
+	}
+	return nil
+}
+
+// phase sends at a rate, or as fast as answers come, and returns what was seen in it.
+func (t *test) phase(rate float64, d time.Duration, title string) (*stats, time.Duration, error) {
+	for _, l := range t.loops {
+		l.mu.Lock()
+		l.stats = newStats(len(t.field.pairs))
+		l.mu.Unlock()
+	}
+	begin := time.Now()
+	if len(t.seconds) == 0 {
+		t.began = begin.Sub(t.base)
+	}
+	errs := make([]error, len(t.loops))
+	var wait sync.WaitGroup
+	finished := make(chan struct{})
+	for i, l := range t.loops {
+		wait.Go(func() { errs[i] = l.run(rate/float64(len(t.loops)), d) })
+	}
+	go func() { wait.Wait(); close(finished) }()
+	tick := time.NewTicker(time.Second)
+	defer tick.Stop()
+	last, first := begin, len(t.seconds)
+	for running := true; running; {
+		select {
+		case <-tick.C:
+		case <-finished:
+			running = false
+		}
+		now := time.Now()
+		s := t.second(now, now.Sub(last))
+		switch {
+		case running:
+			t.prog.second(&s, title, now.Sub(begin), d)
+			fallthrough
+		case len(t.seconds) == first || now.Sub(last) > time.Second/2:
+			t.seconds = append(t.seconds, s)
+		default: // too short to stand alone
+			t.seconds[len(t.seconds)-1].extend(&s, now.Sub(last))
+		}
+		last = now
+	}
+	sum := newStats(len(t.field.pairs))
+	for _, l := range t.loops {
+		sum.merge(l.stats)
+	}
+	return sum, time.Since(begin), errors.Join(errs...)
+}
+
+// second collects what all generators saw since they were looked at last.
+func (t *test) second(now time.Time, d time.Duration) (s Second) {
+	h := newHistogram()
+	var c counters
+	for _, l := range t.loops {
+		l.mu.Lock()
+		h.Merge(l.stats.recent)
+		l.stats.recent.Reset()
+		c.add(l.stats.lately)
+		l.stats.lately = counters{}
+		s.InFlight += l.stats.inFlight
+		s.Waiting += l.stats.waiting
+		l.mu.Unlock()
+	}
+	s.At = (now.Sub(t.base) - t.began).Seconds()
+	s.Rate = float64(c.requests) / max(d.Seconds(), 1e-3)
+	s.P50, s.P99, s.Max = milliseconds(h.ValueAtQuantile(50)), milliseconds(h.ValueAtQuantile(99)), milliseconds(h.Max())
+	s.Errors = c.refused + c.unknown
+	return s
+}
+
+// extend adds what came in a moment after it.
+func (s *Second) extend(more *Second, d time.Duration) {
+	s.Rate = (s.Rate + more.Rate*d.Seconds()) / (1 + d.Seconds())
+	s.At, s.Max, s.InFlight, s.Waiting = more.At, max(s.Max, more.Max), more.InFlight, more.Waiting
+	s.Errors += more.Errors
+}
+
+// latency is what a histogram says, in milliseconds.
+func latency(h *hdrhistogram.Histogram) Latency {
+	q := func(p float64) float64 { return milliseconds(h.ValueAtQuantile(p)) }
+	return Latency{Count: h.TotalCount(), Mean: h.Mean() / 1000, P50: q(50), P90: q(90), P99: q(99), P999: q(99.9), P9999: q(99.99), Max: milliseconds(h.Max())}
+}

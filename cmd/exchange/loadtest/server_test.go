@@ -1,0 +1,246 @@
+package loadtest
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/HdrHistogram/hdrhistogram-go"
+
+	"exchange/cmd/exchange/exchangetest"
+)
+
+// The tests with the real program, on Pebble.
+
+const token = "token-of-the-tests-1234"
+
+func started(t *testing.T, more ...string) *exchangetest.Server {
+	s := exchangetest.New(t, "pebble:"+filepath.Join(t.TempDir(), "store"), more...)
+	s.Start()
+	return s
+}
+
+func of(s *exchangetest.Server) Options {
+	o := good()
+	o.Address, o.Operator, o.Token, o.Duration, o.Timeout = s.Listen, s.Operator, token, 2*time.Second, 20*time.Second
+	return o
+}
+
+func TestARunOfTheProgramIsReportedAndVerified(t *testing.T) {
+	s := started(t)
+	dir := t.TempDir()
+	file, page := filepath.Join(dir, "report.json"), filepath.Join(dir, "report.html")
+	out, errOut, code := s.Command("loadtest", "--address", s.Listen, "--duration", "2s", "--accounts", "6", "--connections", "4", "--mix", "50,30,20",
+		"--subscribers", "diff=2,trades=1,ticker=1,orderbook.20=1,book=1", "--seed", "3", "--json", file, "--html", page)
+	if code != 0 || !strings.Contains(out, "No difference was found.") || !strings.Contains(out, "the audit is clean") || !strings.Contains(errOut, "2s of 2s: ") {
+		t.Fatalf("exit code %d:\n%s\n%s", code, out, errOut)
+	}
+	b, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var r Report
+	d := json.NewDecoder(bytes.NewReader(b))
+	d.DisallowUnknownFields()
+	if err := d.Decode(&r); err != nil {
+		t.Fatal(err)
+	}
+	v := r.Verification
+	if r.Requests == 0 || r.Done+r.Late+r.Refused+r.Unknown != r.Requests || r.Unknown+r.Refused > 0 || r.Latency.Count != int64(r.Requests) ||
+		len(r.Timeline) < 2 || len(r.Pairs) != 1 || r.Options.Seed != 3 || r.Options.Mix != "50,30,20" || r.Interrupted {
+		t.Errorf("%+v", r)
+	}
+	if v == nil || v.Found > 0 || v.Orders == 0 || v.Cancels == 0 || v.Trades == 0 || v.Accounts != 6 || v.Books != 1 || v.Updates == 0 || v.Audit != "clean" {
+		t.Errorf("%+v", v)
+	}
+	if len(r.Subscribers) != len(Channels) || len(r.Operations) != int(operations) {
+		t.Errorf("%+v %+v", r.Subscribers, r.Operations)
+	}
+	var sum int64
+	for _, op := range r.Operations {
+		h, err := hdrhistogram.Decode([]byte(op.HDR))
+		if err != nil || h.TotalCount() != op.Latency.Count || op.Latency.P50 > op.Latency.P99 || op.Latency.P99 > op.Latency.Max {
+			t.Errorf("%+v: %v", op, err)
+		}
+		sum += op.Latency.Count
+	}
+	for _, c := range r.Subscribers {
+		if c.Events == 0 || c.Lost > 0 {
+			t.Errorf("%+v", c)
+		}
+	}
+	if sum != int64(r.Requests) {
+		t.Errorf("operations have %d latencies, %d requests were made", sum, r.Requests)
+	}
+	html, err := os.ReadFile(page)
+	if text := string(html); err != nil || !strings.Contains(text, "<svg") || !strings.Contains(text, "BTC_USDT") || !strings.HasSuffix(text, "</html>\n") {
+		t.Errorf("%v: %.500s", err, text)
+	}
+	// Nothing stays behind: no order in the book, no key that works.
+	_, body, err := s.Client.Get(nil, "http://"+s.Listen+"/api/v1/orderbook/BTC_USDT/")
+	if err != nil || string(body) != `{"sell":[],"buy":[]}` {
+		t.Errorf("%s %v", body, err)
+	}
+	var keys struct{ Keys []struct{ Revoked bool } }
+	if _, err := s.Call("GET", "/operator/v1/keys?account=loadtest-1", nil, &keys); err != nil {
+		t.Fatal(err)
+	}
+	for _, k := range keys.Keys {
+		if !k.Revoked {
+			t.Errorf("a key was not revoked: %+v", keys)
+		}
+	}
+}
+
+func TestWrongArgumentsAndAServerThatIsNotThere(t *testing.T) {
+	s := started(t)
+	for _, c := range []struct {
+		args []string
+		say  string
+		code int
+	}{
+		{[]string{"--mix", "1,2"}, "--mix", 64},
+		{[]string{"--model", "up"}, "--model", 64},
+		{[]string{"--rate", "-1"}, "--rate", 64},
+		{[]string{"--rate", "many"}, "rate", 64},
+		{[]string{"--subscribers", "news=1"}, "--subscribers", 64},
+		{[]string{"--ramp"}, "--p99", 64},
+		{[]string{"--name", "UP"}, "--name", 64},
+		{[]string{"--keys", filepath.Join(t.TempDir(), "none")}, "keys cannot be read", 64},
+		{[]string{"--keys", "x", "--accounts", "3"}, "--accounts", 64},
+		{[]string{"--json", filepath.Join(t.TempDir(), "none", "report.json")}, "report.json", 64},
+		{[]string{"more"}, "one argument too many", 64},
+		{[]string{"--pairs", "7"}, "--synthetic-pairs 7", 64},
+		{[]string{"--address", exchangetest.FreeAddress(t)}, "was not answered", 75},
+	} {
+		args := c.args
+		if c.args[0] != "--address" {
+			args = append([]string{"--address", s.Listen}, args...)
+		}
+		out, errOut, code := s.Command(append([]string{"loadtest", "--duration", "1s"}, args...)...)
+		if code != c.code || !strings.Contains(errOut, c.say) || !strings.HasPrefix(errOut, "exchange: ") && c.code == 64 || out != "" {
+			t.Errorf("%q: exit code %d: %s%s", c.args, code, out, errOut)
+		}
+	}
+}
+
+func TestKeysOfAFileTradeWithoutAnOperator(t *testing.T) {
+	s := exchangetest.New(t, "pebble:"+filepath.Join(t.TempDir(), "store"))
+	s.Demo()
+	s.Start()
+	o := of(s)
+	o.Token, o.Operator, o.Keys, o.Rate = "", "", []Key{{"demo-alice", "demo-alice-secret"}, {"demo-bob", "demo-bob-secret"}}, 100
+	for range 2 { // the second finds what the first has left
+		o.LeaveOrders = true
+		r, err := Run(context.Background(), o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		v := r.Verification
+		if r.Differs() || r.Done == 0 || v.Orders == 0 || v.Accounts != 2 || v.Audit != "" || v.Books != 3 || v.Incomplete != "" || r.Requests+r.Unsent != 200 {
+			t.Errorf("%+v %+v", r, v)
+		}
+		if o.Seed++; o.Seed == 2 && len(v.NotChecked) == 0 {
+			t.Error("it is not said that sums were not compared")
+		}
+	}
+}
+
+func TestAnInterruptEndsTheLoadAndVerifies(t *testing.T) {
+	s := started(t)
+	o := of(s)
+	seen := make(chan struct{})
+	o.Duration, o.Progress = time.Hour, &watched{text: "1s of 1h0m0s: ", seen: seen}
+	ctx, cancel := context.WithCancel(context.Background())
+	go func() { <-seen; cancel() }()
+	r, err := Run(ctx, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if v := r.Verification; !r.Interrupted || r.Done == 0 || r.Differs() || v.Orders == 0 || v.Accounts != 8 || v.Audit != "clean" {
+		t.Errorf("%+v %+v", r, r.Verification)
+	}
+}
+
+// Killed in the midst of it, the server comes back: what had no outcome is looked up, and nothing is taken for refused.
+func TestAServerThatIsKilledMeanwhileIsVerified(t *testing.T) {
+	s := started(t)
+	o := of(s)
+	seen := make(chan struct{})
+	o.Duration, o.Progress, o.Mix = 4*time.Second, &watched{text: "1s of 4s: ", seen: seen}, Mix{Place: 70, Cancel: 30}
+	type result struct {
+		r   *Report
+		err error
+	}
+	ended := make(chan result, 1)
+	go func() { r, err := Run(context.Background(), o); ended <- result{r, err} }()
+	select {
+	case <-seen:
+	case x := <-ended:
+		t.Fatal(x.err)
+	}
+	s.Kill()
+	s.Start()
+	x := <-ended
+	if x.err != nil {
+		t.Fatal(x.err)
+	}
+	v := x.r.Verification
+	if x.r.Unknown == 0 || x.r.Differs() || v.UnknownIn+v.UnknownOut == 0 || v.Audit != "clean" || v.Books != 1 {
+		t.Errorf("%+v %+v", x.r, v)
+	}
+	if c := x.r.Subscribers; len(c) != 1 || c[0].Lost == 0 {
+		t.Errorf("%+v", c)
+	}
+}
+
+func TestARampSaysWhichRateHeld(t *testing.T) {
+	s := started(t)
+	o := of(s)
+	o.Duration, o.Ramp, o.P99, o.Rate = 200*time.Millisecond, true, time.Hour, 50
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	seen := make(chan struct{})
+	o.Progress = &watched{text: "50/s asked: ", seen: seen}
+	go func() { <-seen; cancel() }() // one rate is enough
+	r, err := Run(ctx, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if r.Ramp == nil || r.Ramp.Bound != 3_600_000 || r.Differs() {
+		t.Errorf("%+v %+v", r.Ramp, r.Verification)
+	}
+}
+
+func TestSyntheticPairsAreTradedAndAreNotForgotten(t *testing.T) {
+	s := started(t, "--synthetic-pairs", "5")
+	o := of(s)
+	o.Duration, o.Model, o.Rate = time.Second, "hot-pair", 600
+	r, err := Run(context.Background(), o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	v := r.Verification
+	if r.Differs() || len(r.Pairs) != 6 || v.Books != 6 || v.Accounts != 8 || v.Audit != "clean" || v.Incomplete != "" {
+		t.Errorf("%+v %+v", r, v)
+	}
+	for i, p := range r.Pairs {
+		if p.Requests == 0 || i > 0 && p.Requests > r.Pairs[0].Requests {
+			t.Errorf("%+v", r.Pairs)
+		}
+	}
+	if code := s.Terminate(); code != 0 {
+		t.Fatal(code)
+	}
+	for i, arg := range s.Args {
+		if arg == "--synthetic-pairs" {
+			s.Args[i+1] = "2"
+		}
+	}
+	s.Refuses(64, "SYN0003", "is not configured, but accounts hold", "put it back")
+}

@@ -1,0 +1,161 @@
+package loadtest
+
+import (
+	"cmp"
+	"slices"
+	"time"
+
+	"github.com/HdrHistogram/hdrhistogram-go"
+)
+
+// Latencies are kept in microseconds up to an hour, to three digits.
+const (
+	longest = int64(time.Hour / time.Microsecond)
+	digits  = 3
+)
+
+func newHistogram() *hdrhistogram.Histogram { return hdrhistogram.New(1, longest, digits) }
+
+func record(h *hdrhistogram.Histogram, latency time.Duration) {
+	_ = h.RecordValue(min(max(int64(latency/time.Microsecond), 1), longest)) // it is in the range
+}
+
+// counters are what happened, in an interval or in all.
+type counters struct {
+	requests uint64 // answered, or given up
+	done     uint64 // 2xx
+	late     uint64 // cancels of orders that were filled before
+	refused  uint64 // other refusals
+	unknown  uint64 // outcomes that nobody told
+	unsent   uint64 // due before the end, and not sent
+}
+
+func (c *counters) add(d counters) {
+	c.requests += d.requests
+	c.done += d.done
+	c.late += d.late
+	c.refused += d.refused
+	c.unknown += d.unknown
+	c.unsent += d.unsent
+}
+
+// stats are what one generator has seen, since the phase began and since somebody looked last.
+type stats struct {
+	counters
+	byOperation [operations]*hdrhistogram.Histogram // nil: none was sent
+	all         *hdrhistogram.Histogram
+	recent      *hdrhistogram.Histogram
+	lately      counters
+	kinds       map[string]uint64
+	byPair      []pairStats
+	cpu         time.Duration
+	inFlight    int
+	waiting     uint64 // due, and not sent yet
+}
+
+type pairStats struct {
+	requests uint64
+	latency  *hdrhistogram.Histogram // nil: there are too many pairs
+}
+
+// maxPairHistograms bounds the memory for them.
+const maxPairHistograms = 500
+
+func newStats(pairs int) *stats {
+	s := &stats{all: newHistogram(), recent: newHistogram(), kinds: map[string]uint64{}, byPair: make([]pairStats, pairs)}
+	if pairs <= maxPairHistograms {
+		for i := range s.byPair {
+			s.byPair[i].latency = hdrhistogram.New(1, longest, 2)
+		}
+	}
+	return s
+}
+
+// note counts one request.
+func (s *stats) note(op operation, p *pair, latency time.Duration, what *uint64, lately *uint64) {
+	h := s.byOperation[op]
+	if h == nil {
+		h = newHistogram()
+		s.byOperation[op] = h
+	}
+	record(h, latency)
+	record(s.all, latency)
+	record(s.recent, latency)
+	if p != nil {
+		of := &s.byPair[p.index]
+		of.requests++
+		if of.latency != nil {
+			record(of.latency, latency)
+		}
+	}
+	s.requests++
+	s.lately.requests++
+	*what++
+	*lately++
+}
+
+// maxKinds bounds the list of errors.
+const maxKinds = 50
+
+func (s *stats) kind(name string) {
+	if _, ok := s.kinds[name]; !ok && len(s.kinds) >= maxKinds {
+		name = "others"
+	}
+	s.kinds[name]++
+}
+
+// merge adds what another generator saw.
+func (s *stats) merge(t *stats) {
+	s.add(t.counters)
+	for op, h := range t.byOperation {
+		if h == nil {
+			continue
+		}
+		if s.byOperation[op] == nil {
+			s.byOperation[op] = newHistogram()
+		}
+		s.byOperation[op].Merge(h)
+	}
+	s.all.Merge(t.all)
+	for kind, n := range t.kinds {
+		s.kinds[kind] += n
+	}
+	for i := range t.byPair {
+		s.byPair[i].requests += t.byPair[i].requests
+		if s.byPair[i].latency != nil {
+			s.byPair[i].latency.Merge(t.byPair[i].latency)
+		}
+	}
+	s.cpu += t.cpu
+}
+
+// A Second is what one second of the load was like.
+type Second struct {
+	At       float64 `json:"at"` // seconds since the load began, its end
+	Rate     float64 `json:"rate"`
+	P50      float64 `json:"p50_ms"`
+	P99      float64 `json:"p99_ms"`
+	Max      float64 `json:"max_ms"`
+	InFlight int     `json:"in_flight"`
+	Waiting  uint64  `json:"waiting"` // due, and not sent yet
+	Errors   uint64  `json:"errors"`  // refused or unknown
+}
+
+// A Kind is an error with how often it came.
+type Kind struct {
+	Kind  string `json:"kind"`
+	Count uint64 `json:"count"`
+}
+
+func sortedKinds(m map[string]uint64) []Kind {
+	all := []Kind{}
+	for k, n := range m {
+		all = append(all, Kind{k, n})
+	}
+	slices.SortFunc(all, func(a, b Kind) int {
+		return cmp.Or(cmp.Compare(b.Count, a.Count), cmp.Compare(a.Kind, b.Kind))
+	})
+	return all
+}
+
+func milliseconds(us int64) float64 { return float64(us) / 1000 }

@@ -1,0 +1,292 @@
+package loadtest
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/fasthttp/websocket"
+)
+
+// Channels are those of the event stream, for all pairs. "book" is what old clients get: the events book_<pair>.
+var Channels = []string{"ticker", "orderbook.20", "diff", "trades", "book"}
+
+// A subscriber is a socket of the event stream. It comes back when its connection is lost.
+type subscriber struct {
+	channel string
+	keeps   bool // local books, to compare
+	conn    *websocket.Conn
+	events  atomic.Uint64
+	bytes   atomic.Uint64
+	lost    atomic.Uint64 // connections
+	wholes  atomic.Uint64 // whole books in place of changes that did not fit, or after a loss
+
+	mu    sync.Mutex
+	books map[string]*localBook
+	last  map[string]uint64 // newest trade by pair
+	wrong []string
+	buf   []byte
+}
+
+// subscribers are all of a test.
+type subscribers struct {
+	all  []*subscriber
+	stop context.CancelFunc
+	wait sync.WaitGroup
+}
+
+// subscribe connects them all, and returns when all of them are.
+func subscribe(ctx context.Context, o *Options, say func(string, ...any)) (*subscribers, error) {
+	s := &subscribers{}
+	for _, channel := range Channels {
+		for i := range o.Subscribers[channel] {
+			s.all = append(s.all, &subscriber{channel: channel, keeps: channel == "diff" && i == 0, books: map[string]*localBook{}, last: map[string]uint64{}})
+		}
+	}
+	running, stop := context.WithCancel(context.WithoutCancel(ctx))
+	s.stop = stop
+	var n atomic.Int64
+	err := atOnce(ctx, len(s.all), workers, func(ctx context.Context, i int) error {
+		say("connecting subscriber %d of %d", n.Add(1), len(s.all))
+		return s.all[i].connect(ctx, o.Address)
+	})
+	if err != nil {
+		s.end()
+		return nil, fmt.Errorf("connecting to the event stream: %w", err)
+	}
+	for _, x := range s.all {
+		s.wait.Go(func() { x.run(running, o.Address) })
+	}
+	return s, nil
+}
+
+// end closes all sockets.
+func (s *subscribers) end() {
+	s.stop()
+	for _, x := range s.all {
+		x.mu.Lock()
+		if x.conn != nil {
+			x.conn.Close()
+		}
+		x.mu.Unlock()
+	}
+	s.wait.Wait()
+}
+
+// connect joins and asks; a handshake that comes too soon is tried again.
+func (s *subscriber) connect(ctx context.Context, address string) error {
+	path := "/socket.v2/"
+	if s.channel == "book" {
+		path = "/socket.io/" // who never asks there gets book_ of all pairs
+	}
+	dialer := websocket.Dialer{HandshakeTimeout: 30 * time.Second, ReadBufferSize: 32 << 10}
+	for {
+		conn, resp, err := dialer.DialContext(ctx, "ws://"+address+path+"?EIO=4&transport=websocket", nil)
+		if err != nil {
+			if resp != nil && (resp.StatusCode == http.StatusTooManyRequests || resp.StatusCode == http.StatusServiceUnavailable) && ctx.Err() == nil {
+				select {
+				case <-ctx.Done():
+				case <-time.After(200 * time.Millisecond):
+				}
+				continue
+			}
+			if resp != nil {
+				return fmt.Errorf("the handshake was answered with %s (limits are stream.connections and stream.connections_per_address)", resp.Status)
+			}
+			return unreachable{err}
+		}
+		s.mu.Lock()
+		s.conn = conn
+		for _, b := range s.books {
+			b.known = false
+		}
+		s.mu.Unlock()
+		if err := s.say("40"); err != nil {
+			return unreachable{err}
+		}
+		if s.channel == "book" {
+			return nil
+		}
+		return s.say(`42["subscribe","` + s.channel + `"]`)
+	}
+}
+
+func (s *subscriber) say(packet string) error {
+	if s.conn == nil {
+		return nil // of a test, without a socket
+	}
+	return s.conn.WriteMessage(websocket.TextMessage, []byte(packet))
+}
+
+// run reads until the test ends.
+func (s *subscriber) run(ctx context.Context, address string) {
+	for {
+		err := s.read()
+		if ctx.Err() != nil {
+			return
+		}
+		s.conn.Close()
+		if errors.Is(err, errJSON) {
+			s.note("an event of %s cannot be understood", s.channel)
+		}
+		s.lost.Add(1)
+		for s.connect(ctx, address) != nil {
+			select {
+			case <-ctx.Done():
+				return
+			case <-time.After(200 * time.Millisecond):
+			}
+		}
+		if ctx.Err() != nil {
+			s.conn.Close()
+			return
+		}
+	}
+}
+
+// read takes events until the connection ends.
+func (s *subscriber) read() error {
+	for {
+		_, r, err := s.conn.NextReader()
+		if err != nil {
+			return err
+		}
+		if s.buf, err = readAll(r, s.buf[:0]); err != nil {
+			return err
+		}
+		switch b := s.buf; {
+		case len(b) == 1 && b[0] == '2': // ping
+			if err := s.say("3"); err != nil {
+				return err
+			}
+		case bytes.HasPrefix(b, []byte(`42["`)):
+			if err := s.event(b[3:]); err != nil {
+				return err
+			}
+		}
+	}
+}
+
+// readAll is io.ReadAll into memory that is there.
+func readAll(r io.Reader, b []byte) ([]byte, error) {
+	for {
+		if len(b) == cap(b) {
+			b = slices.Grow(b, 4096)
+		}
+		n, err := r.Read(b[len(b):cap(b)])
+		b = b[:len(b)+n]
+		if err == io.EOF {
+			return b, nil
+		}
+		if err != nil {
+			return b, err
+		}
+	}
+}
+
+// event takes one: its name and its argument, behind a bracket.
+func (s *subscriber) event(b []byte) error {
+	name, rest, ok := nextValue(b)
+	if !ok || len(rest) < 2 || rest[0] != ',' {
+		return errJSON
+	}
+	argument := rest[1:]
+	s.bytes.Add(uint64(len(b)))
+	switch string(unquoted(name)) {
+	case "subscribe.success":
+		return nil
+	case "subscribe.error":
+		s.note("the channel %s was refused: %.200s", s.channel, argument)
+		return nil
+	case "depth.diff":
+		s.events.Add(1)
+		return s.diff(argument)
+	case "trades":
+		s.events.Add(1)
+		return s.trade(argument)
+	}
+	s.events.Add(1)
+	return nil
+}
+
+func (s *subscriber) diff(b []byte) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var book *localBook
+	d, err := readDiff(b, s.keeps, func(name []byte) string {
+		if book = s.books[string(name)]; book == nil {
+			book = &localBook{}
+			s.books[string(name)] = book
+		}
+		return "" // who needs the name has the bytes
+	})
+	if err != nil {
+		return err
+	}
+	if d.snapshot && book.update > 0 {
+		s.wholes.Add(1)
+	}
+	if err := book.apply(&d, s.keeps); err != nil {
+		if errors.Is(err, errJSON) {
+			return err
+		}
+		s.noteLocked("the stream of %s is not dense: %v", s.nameOf(book), err)
+		return s.say(`42["subscribe","diff"]`)
+	}
+	return nil
+}
+
+func (s *subscriber) nameOf(book *localBook) string {
+	for name, b := range s.books {
+		if b == book {
+			return name
+		}
+	}
+	return "?"
+}
+
+// trade sees to it that the ids of a pair's trades grow.
+func (s *subscriber) trade(b []byte) error {
+	var id uint64
+	var pair []byte
+	if err := eachField(b, func(name, v []byte) bool {
+		switch string(name) {
+		case "id":
+			id = number(v)
+		case "pair":
+			pair = v
+		}
+		return true
+	}); err != nil {
+		return err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if last := s.last[string(pair)]; id <= last {
+		s.noteLocked("trade %d of %s comes after trade %d in the stream", id, pair, last)
+	}
+	s.last[string(pair)] = id
+	return nil
+}
+
+// mostNoted bounds what one subscriber remembers of what is wrong.
+const mostNoted = 20
+
+func (s *subscriber) note(format string, args ...any) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.noteLocked(format, args...)
+}
+
+func (s *subscriber) noteLocked(format string, args ...any) {
+	if len(s.wrong) < mostNoted {
+		s.wrong = append(s.wrong, fmt.Sprintf(format, args...))
+	}
+}

@@ -1,0 +1,123 @@
+package loadtest
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// A Verification is what was compared at the end.
+type Verification struct {
+	Orders      uint64   `json:"orders"`       // acknowledged ones that were found as they must be
+	Cancels     uint64   `json:"cancels"`      // acknowledged ones
+	Trades      uint64   `json:"trades"`       // acknowledged ones
+	Accounts    uint64   `json:"accounts"`     // whose wallets are what their trades make of them
+	UnknownIn   uint64   `json:"unknown_in"`   // orders without an outcome that are in
+	UnknownOut  uint64   `json:"unknown_out"`  // and that are not
+	Updates     uint64   `json:"updates"`      // events of the stream
+	Books       uint64   `json:"books"`        // local books that are the REST books
+	Audit       string   `json:"audit"`        // "", "clean" or "differs"
+	NotChecked  []string `json:"not_checked"`  // and why
+	Differences []string `json:"differences"`  // what is wrong, some of it
+	Found       uint64   `json:"found"`        // how many differences there are
+	Incomplete  string   `json:"incomplete"`   // why it did not come to its end
+	Took        float64  `json:"took_seconds"` // the verification
+}
+
+// A verifier compares.
+type verifier struct {
+	ctx    context.Context
+	rest   *rest
+	field  *field
+	run    string // what client ids begin with
+	byName map[string]*pair
+	pause  time.Duration // before something that does not fit is looked at again
+
+	mu     sync.Mutex
+	result Verification
+	skips  map[string]int
+}
+
+func newVerifier(ctx context.Context, r *rest, f *field, run string) *verifier {
+	v := &verifier{ctx: ctx, rest: r, field: f, run: run, byName: map[string]*pair{}, skips: map[string]int{}, pause: 300 * time.Millisecond}
+	v.result.NotChecked, v.result.Differences = []string{}, []string{}
+	for _, p := range f.pairs {
+		v.byName[p.name] = p
+	}
+	return v
+}
+
+// mostDifferences bounds what is told one by one.
+const mostDifferences = 100
+
+func (v *verifier) differ(format string, args ...any) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	v.result.Found++
+	if len(v.result.Differences) < mostDifferences {
+		v.result.Differences = append(v.result.Differences, fmt.Sprintf(format, args...))
+	}
+}
+
+func (v *verifier) skip(why string) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	v.skips[why]++
+}
+
+// verify looks at everything; what keeps it from its end is in the result too.
+func (v *verifier) verify(s *subscribers, say func(string, ...any)) *Verification {
+	began := time.Now()
+	var n atomic.Int64
+	err := atOnce(v.ctx, len(v.field.accounts), workers, func(ctx context.Context, i int) error {
+		say("verifying account %d of %d", n.Add(1), len(v.field.accounts))
+		return v.account(ctx, v.field.accounts[i])
+	})
+	if err == nil && s != nil {
+		say("verifying the event stream")
+		err = v.stream(s)
+	}
+	if err != nil {
+		v.result.Incomplete = err.Error()
+	}
+	for _, why := range sortedKinds(counted(v.skips)) {
+		v.result.NotChecked = append(v.result.NotChecked, fmt.Sprintf("%d times: %s", why.Count, why.Kind))
+	}
+	v.result.Took = time.Since(began).Seconds()
+	return &v.result
+}
+
+func counted(m map[string]int) map[string]uint64 {
+	all := map[string]uint64{}
+	for k, n := range m {
+		all[k] = uint64(n)
+	}
+	return all
+}
+
+// audit has the server compare its own books.
+func (v *verifier) audit() {
+	var line lastLine
+	err := v.rest.operate(v.ctx, "audit", map[string]string{}, &line, true)
+	var a struct {
+		End   *struct{ Differences []string }
+		Error string
+	}
+	if err == nil {
+		if err = json.Unmarshal(line, &a); err == nil && (a.End == nil || a.Error != "") {
+			err = fmt.Errorf("it ends with %.300s", line)
+		}
+	}
+	if err != nil {
+		v.result.Audit, v.result.Incomplete = "", "the audit: "+err.Error()
+		return
+	}
+	v.result.Audit = "clean"
+	for _, d := range a.End.Differences {
+		v.result.Audit = "differs"
+		v.differ("the audit says: %s", d)
+	}
+}

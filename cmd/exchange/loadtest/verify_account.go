@@ -1,0 +1,413 @@
+package loadtest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"exchange/core/money"
+)
+
+// An account's page of the ledger: what it was told against what the server says it has.
+
+type orderRow struct {
+	id                      uint64
+	pair                    *pair
+	buy                     bool
+	status                  int
+	price                   money.Price
+	amount, filled, initial money.Amount
+	clientID                string
+}
+
+// Statuses of orders.
+const (
+	statusActive    = 1
+	statusCancelled = 2
+	statusDone      = 3
+)
+
+type tradeRow struct {
+	id     uint64
+	pair   *pair
+	buy    bool // the account's side
+	price  money.Price
+	amount money.Amount
+	fee    money.Balance
+	feeOf  string // currency
+}
+
+// findings are what is wrong with one account, and why something was not looked at.
+type findings struct {
+	wrong, skipped              []string
+	orders, cancels, trades     uint64
+	unknownIn, unknownOut, good uint64
+}
+
+func (f *findings) differ(format string, args ...any) {
+	f.wrong = append(f.wrong, fmt.Sprintf(format, args...))
+}
+
+// account compares, again if something does not fit: what had no outcome may still come to one.
+func (v *verifier) account(ctx context.Context, a *account) error {
+	var f *findings
+	for try := 0; ; try++ {
+		var err error
+		if f, err = v.compare(ctx, a); err != nil {
+			return fmt.Errorf("%s: %w", a.title(), err)
+		}
+		if len(f.wrong) == 0 || try == 2 || !pause(ctx, v.pause) {
+			break
+		}
+	}
+	v.mu.Lock()
+	r := &v.result
+	r.Orders += f.orders
+	r.Cancels += f.cancels
+	r.Trades += f.trades
+	r.UnknownIn += f.unknownIn
+	r.UnknownOut += f.unknownOut
+	r.Accounts += f.good
+	v.mu.Unlock()
+	for _, text := range f.wrong {
+		v.differ("%s: %s", a.title(), text)
+	}
+	for _, why := range f.skipped {
+		v.skip(why)
+	}
+	return nil
+}
+
+// title names an account in messages.
+func (a *account) title() string {
+	if a.name != "" {
+		return a.name
+	}
+	return "the account of key " + string(a.users[0].key)
+}
+
+func (v *verifier) compare(ctx context.Context, a *account) (*findings, error) {
+	f := &findings{}
+	rows, err := v.orders(ctx, a)
+	if err != nil {
+		return f, err
+	}
+	trades, err := v.trades(ctx, a)
+	if err != nil {
+		return f, err
+	}
+	now, err := a.wallets(ctx, v.rest)
+	if err != nil {
+		return f, err
+	}
+	byClient := make(map[string]*orderRow, len(rows))
+	for _, row := range rows {
+		if row.clientID != "" {
+			byClient[row.clientID] = row
+		}
+	}
+	uncertain := false // a taker's trades are not all known
+	expected := 0
+	for i := range a.orders {
+		o := &a.orders[i]
+		id := string(appendClientID(nil, []byte(v.run), o.user, o.serial))
+		row, err := v.find(ctx, a, o, id, rows, byClient)
+		if err != nil {
+			return f, err
+		}
+		if row != nil {
+			expected++
+		}
+		uncertain = uncertain || o.outcome == unknown && row != nil && row.filled > 0
+		v.order(f, o, id, row)
+	}
+	if expected < len(rows) {
+		v.strangers(f, a, rows)
+	}
+	self, err := v.ownTrades(ctx, f, a, rows, trades)
+	if err != nil {
+		return f, err
+	}
+	rested := false // before the test, so its trades may be of orders that are not looked at
+	for _, h := range a.before {
+		rested = rested || !h.reserve.IsZero()
+	}
+	switch {
+	case rested:
+		f.skipped = append(f.skipped, "sums of an account that had orders or withdraws before")
+		v.balances(ctx, f, a, rows, trades, self, now, false)
+	case uncertain:
+		f.skipped = append(f.skipped, "sums of an account of which an order without an outcome has traded")
+	default:
+		v.fills(f, rows, trades, self)
+		v.balances(ctx, f, a, rows, trades, self, now, true)
+	}
+	return f, nil
+}
+
+// find is the row of an order. What had no outcome is asked for by its client id.
+func (v *verifier) find(ctx context.Context, a *account, o *sent, clientID string, rows map[uint64]*orderRow, byClient map[string]*orderRow) (*orderRow, error) {
+	if o.outcome == done {
+		return rows[o.id], nil
+	}
+	row := byClient[clientID]
+	if o.outcome == refused || row != nil {
+		return row, nil
+	}
+	err := v.rest.get(ctx, a.users[0], "/api/v1/orders/own/?client_order_id="+clientID, func(body []byte) error {
+		return eachItem(body, func(item []byte) (err error) {
+			row, err = v.readOrder(item)
+			return err
+		})
+	})
+	return row, err
+}
+
+// order compares one order with its row; nil: there is none.
+func (v *verifier) order(f *findings, o *sent, clientID string, row *orderRow) {
+	switch {
+	case o.outcome == refused:
+		if row != nil {
+			f.differ("order %s was refused, and is there with id %d", clientID, row.id)
+		}
+		return
+	case o.outcome == unknown && row == nil:
+		f.unknownOut++
+		return
+	case row == nil:
+		f.differ("order %d (%s) was acknowledged, and is missing", o.id, clientID)
+		return
+	case o.outcome == unknown:
+		f.unknownIn++
+	}
+	p := v.field.pairs[o.pair]
+	switch {
+	case row.pair != p || row.buy != o.buy || row.price != o.price || row.initial != o.amount || row.clientID != clientID:
+		f.differ("order %d (%s) was sent as %s %s %s at %s, and is there as %s %s %s at %s (%s)", row.id, clientID,
+			sideName(o.buy), o.amount, p.name, o.price, sideName(row.buy), row.initial, row.name(), row.price, row.clientID)
+	case row.filled < o.filled:
+		f.differ("of order %d (%s) %s were filled when it was placed, and now it says %s", row.id, clientID, o.filled, row.filled)
+	case row.filled+row.amount != row.initial:
+		f.differ("of order %d (%s) of %s, %s are filled and %s remain", row.id, clientID, row.initial, row.filled, row.amount)
+	case o.canceled && o.cancel == done && row.status != statusCancelled:
+		f.differ("the cancel of order %d (%s) was acknowledged, and its status is %d", row.id, clientID, row.status)
+	case row.status == statusCancelled && o.outcome == done && !o.cut && !(o.canceled && o.cancel != refused):
+		f.differ("order %d (%s) is cancelled, and no cancel was acknowledged", row.id, clientID)
+	case row.status == statusDone && row.amount != 0, row.status == statusActive && row.amount == 0, row.status < statusActive || row.status > statusDone:
+		f.differ("order %d (%s) has status %d, and %s of it remain", row.id, clientID, row.status, row.amount)
+	default:
+		f.orders++
+		if o.canceled && o.cancel == done {
+			f.cancels++
+		}
+	}
+}
+
+func (row *orderRow) name() string {
+	if row.pair == nil {
+		return "?"
+	}
+	return row.pair.name
+}
+
+func sideName(buy bool) string {
+	if buy {
+		return "buy"
+	}
+	return "sell"
+}
+
+// strangers names rows that the test has not sent.
+func (v *verifier) strangers(f *findings, a *account, rows map[uint64]*orderRow) {
+	mine := make(map[string]bool, len(a.orders))
+	for i := range a.orders {
+		mine[string(appendClientID(nil, []byte(v.run), a.orders[i].user, a.orders[i].serial))] = true
+	}
+	for _, row := range rows {
+		if !mine[row.clientID] {
+			f.differ("order %d (%s) is there, and this test has not sent it: its accounts must be its own", row.id, row.clientID)
+		}
+	}
+}
+
+// ownTrades finds every trade that an answer told of. Those with an order of the same account are returned by their ids.
+func (v *verifier) ownTrades(ctx context.Context, f *findings, a *account, rows map[uint64]*orderRow, trades map[uint64]*tradeRow) (self map[uint64]bool, err error) {
+	self = map[uint64]bool{}
+	older := map[uint64]bool{} // orders of before the test: whether they are the account's
+	for i := range a.trades {
+		t := &a.trades[i]
+		row := trades[t.id]
+		p := v.field.pairs[t.pair]
+		switch {
+		case row == nil:
+			f.differ("trade %d was acknowledged, and is missing", t.id)
+			continue
+		case row.pair != p || row.buy != t.buy || row.price != t.price || row.amount != t.amount:
+			f.differ("trade %d was told as %s %s %s at %s, and is there as %s %s at %s", t.id, sideName(t.buy), t.amount, p.name, t.price,
+				sideName(row.buy), row.amount, row.price)
+		default:
+			f.trades++
+		}
+		own, known := older[t.maker]
+		if rows[t.maker] != nil {
+			own = true
+		} else if t.maker <= a.newest.order && !known {
+			if own, err = v.owns(ctx, a, t.maker); err != nil {
+				return nil, err
+			}
+			older[t.maker] = own
+		}
+		if own {
+			self[t.id] = true
+		}
+	}
+	return self, nil
+}
+
+// owns asks whether an order is the account's: another's is not found.
+func (v *verifier) owns(ctx context.Context, a *account, id uint64) (bool, error) {
+	err := v.rest.get(ctx, a.users[0], fmt.Sprintf("/api/v1/order/%d/", id), func([]byte) error { return nil })
+	var status *statusError
+	if errors.As(err, &status) && status.status == 404 {
+		return false, nil
+	}
+	return err == nil, err
+}
+
+// fills compares, for each pair and side, what orders say was filled with what was traded.
+func (v *verifier) fills(f *findings, rows map[uint64]*orderRow, trades map[uint64]*tradeRow, self map[uint64]bool) {
+	type key struct {
+		pair *pair
+		buy  bool
+	}
+	filled, traded := map[key]money.Total{}, map[key]money.Total{}
+	for _, row := range rows {
+		k := key{row.pair, row.buy}
+		filled[k] = filled[k].Add(row.filled)
+	}
+	for id, t := range trades {
+		k := key{t.pair, t.buy}
+		traded[k] = traded[k].Add(t.amount)
+		if self[id] {
+			k.buy = !k.buy
+			traded[k] = traded[k].Add(t.amount)
+		}
+	}
+	for k := range traded {
+		filled[k] = filled[k].Add(0)
+	}
+	for k, sum := range filled {
+		if sum.Cmp(traded[k]) != 0 {
+			f.differ("of its orders to %s %s, %s are filled, and its trades have %s", sideName(k.buy), k.pair.name, sum, traded[k])
+		}
+	}
+}
+
+// balances compares the wallets with what the trades make of them, and what is reserved with what rests.
+func (v *verifier) balances(ctx context.Context, f *findings, a *account, rows map[uint64]*orderRow, trades map[uint64]*tradeRow, self map[uint64]bool, now holdings, reserves bool) {
+	in, out, rest := map[string]money.Balance{}, map[string]money.Balance{}, map[string]money.Balance{}
+	add := func(m map[string]money.Balance, currency string, b money.Balance) { m[currency] = m[currency].Add(b) }
+	for currency, h := range a.before {
+		in[currency] = h.balance
+	}
+	for id, t := range trades {
+		value := t.price.Times(t.amount).Balance()
+		if self[id] { // what goes out comes in; the two fees do not
+			add(out, t.feeOf, t.fee)
+			other, received := t.pair.base, t.amount.Balance()
+			if t.buy {
+				other, received = t.pair.quote, value
+			}
+			fee, err := v.makerFee(ctx, a, t.pair, received)
+			if err != nil {
+				f.skipped = append(f.skipped, "wallets of an account whose fees could not be read")
+				return
+			}
+			add(out, other, fee)
+			continue
+		}
+		if t.buy {
+			add(in, t.pair.base, t.amount.Balance())
+			add(out, t.pair.quote, value)
+		} else {
+			add(out, t.pair.base, t.amount.Balance())
+			add(in, t.pair.quote, value)
+		}
+		add(out, t.feeOf, t.fee)
+	}
+	for _, row := range rows {
+		switch {
+		case row.status != statusActive:
+		case row.buy:
+			add(rest, row.pair.quote, row.price.Times(row.amount).Balance())
+		default:
+			add(rest, row.pair.base, row.amount.Balance())
+		}
+	}
+	good := true
+	for currency := range union(in, out, nowOf(now)) {
+		has := now[currency]
+		if in[currency].Cmp(has.balance.Add(out[currency])) != 0 {
+			f.differ("its balance is %s %s; from what it had before (%s) and its trades (+ %s in all, - %s) it must be another", has.balance, currency,
+				a.before[currency].balance, in[currency].Sub(a.before[currency].balance), out[currency])
+			good = false
+		}
+		if reserves && has.reserve.Cmp(rest[currency]) != 0 {
+			f.differ("%s %s are reserved, and its open orders hold %s", has.reserve, currency, rest[currency])
+			good = false
+		}
+	}
+	if good {
+		f.good = 1
+	}
+}
+
+func nowOf(h holdings) map[string]money.Balance {
+	m := map[string]money.Balance{}
+	for c := range h {
+		m[c] = money.Balance{}
+	}
+	return m
+}
+
+func union(all ...map[string]money.Balance) map[string]bool {
+	u := map[string]bool{}
+	for _, m := range all {
+		for k := range m {
+			if k != "" {
+				u[k] = true
+			}
+		}
+	}
+	return u
+}
+
+// makerFee is what an account pays as the maker.
+func (v *verifier) makerFee(ctx context.Context, a *account, p *pair, received money.Balance) (money.Balance, error) {
+	if a.fees == nil {
+		fees := map[string]money.Rate{}
+		err := v.rest.get(ctx, a.users[0], "/api/v1/fees/", func(body []byte) error {
+			return eachItem(body, func(item []byte) error {
+				var name string
+				var rate money.Rate
+				var bad error
+				err := eachField(item, func(field, value []byte) bool {
+					switch string(field) {
+					case "pair":
+						name = string(value)
+					case "maker":
+						rate, bad = money.ParseRate(value)
+					}
+					return bad == nil
+				})
+				fees[name] = rate
+				return errors.Join(err, bad)
+			})
+		})
+		if err != nil {
+			return money.Balance{}, err
+		}
+		a.fees = fees
+	}
+	return a.fees[p.name].FeeRoundedUp(received), nil
+}

@@ -1,0 +1,106 @@
+package loadtest
+
+import (
+	"time"
+
+	"github.com/valyala/fasthttp"
+
+	"exchange/core/money"
+)
+
+// streamPatience is how long a local book may take to come to where the REST book is.
+const streamPatience = 10 * time.Second
+
+// stream compares the local books with the REST books, and collects what subscribers found wrong.
+func (v *verifier) stream(s *subscribers) error {
+	for _, x := range s.all {
+		if x.keeps {
+			for _, p := range v.field.pairs {
+				if err := v.book(x, p); err != nil {
+					return err
+				}
+			}
+		}
+	}
+	for _, x := range s.all {
+		v.result.Updates += x.events.Load()
+		x.mu.Lock()
+		wrong := x.wrong
+		x.mu.Unlock()
+		for _, text := range wrong {
+			v.differ("%s", text)
+		}
+	}
+	return nil
+}
+
+// book compares one pair's book. As long as others trade, the local book may be ahead of the answer: it is asked again.
+func (v *verifier) book(x *subscriber, p *pair) error {
+	var update uint64
+	for end := time.Now().Add(streamPatience); ; {
+		sell, buy := map[money.Price]money.Amount{}, map[money.Price]money.Amount{}
+		err := v.rest.getWith(v.ctx, nil, "/api/v1/orderbook/"+p.name+"/?group=1", func(resp *fasthttp.Response) error {
+			update = number(resp.Header.Peek("X-Update-Id"))
+			return eachField(resp.Body(), func(name, value []byte) bool {
+				switch string(name) {
+				case "sell":
+					_ = readLevels(value, sell) // what cannot be read differs
+				case "buy":
+					_ = readLevels(value, buy)
+				}
+				return true
+			})
+		})
+		if err != nil {
+			return err
+		}
+		for time.Now().Before(end) {
+			text, equal, behind := x.compare(p.name, update, sell, buy)
+			switch {
+			case equal && text == "":
+				v.result.Books++
+				return nil
+			case equal:
+				v.differ("the book of %s at update %d: %s", p.name, update, text)
+				return nil
+			}
+			if !pause(v.ctx, 5*time.Millisecond) {
+				return v.ctx.Err()
+			}
+			if !behind {
+				break
+			}
+		}
+		if time.Now().After(end) {
+			at, known := x.at(p.name)
+			v.differ("the local book of %s is at update %d (known: %t), and does not come to %d, which the REST book has", p.name, at, known, update)
+			return nil
+		}
+	}
+}
+
+// compare is equal if the local book is at that update, and then says what differs; behind if it has not come there yet.
+func (s *subscriber) compare(pair string, update uint64, sell, buy map[money.Price]money.Amount) (text string, equal, behind bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	b := s.books[pair]
+	switch {
+	case b == nil || !b.known || b.update < update:
+		return "", false, true
+	case b.update > update:
+		return "", false, false
+	}
+	if text = differs("sell", b.sell, sell); text == "" {
+		text = differs("buy", b.buy, buy)
+	}
+	return text, true, false
+}
+
+func (s *subscriber) at(pair string) (update uint64, known bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if b := s.books[pair]; b != nil {
+		return b.update, b.known
+	}
+	return 0, false
+}
