@@ -109,6 +109,8 @@ func TestVerdictsCompareMediansWithAims(t *testing.T) {
 	f(aim{most: 4}, values, nil, "short: 5")
 	f(aim{leastRatio: 0.4}, values, nil, "met")
 	f(aim{leastRatio: 0.41}, values, nil, "short: 0.40 x")
+	f(aim{mostRatio: 0.4}, values, nil, "met")
+	f(aim{mostRatio: 0.39}, values, nil, "short: 0.40 x")
 	f(aim{noAllocs: true}, values, none, "met")
 	f(aim{least: 6, noAllocs: true}, values, some, "short: 5, 2 allocs")
 	f(aim{noAllocs: true}, values, nil, "not measured")

@@ -44,9 +44,19 @@ func main() {
 	flag.StringVar(&o.json, "json", "", "write the table to this `FILE` too, with the values of all rounds")
 	noop := flag.String("noop", "", "serve the yardstick on this address (the program does that to itself)")
 	length := flag.Int("length", 0, "of the yardstick's answers, in bytes; 0: an order's")
+	helping := flag.String("helper", "", "be a helper of the stream's measurements (the program does that to itself)")
+	dir := flag.String("dir", "", "of the helper's store")
 	flag.Parse()
 	if *noop != "" {
 		serveNothing(*noop, *length)
+		return
+	}
+	switch *helping {
+	case helperSubscribers:
+		serveSubscribers()
+		return
+	case helperSource:
+		serveSource(*dir)
 		return
 	}
 	o.length = time.Duration(*seconds * float64(time.Second))

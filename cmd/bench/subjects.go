@@ -29,7 +29,9 @@ type server struct {
 	rate        *row
 	cpu         *row
 	refused     *row   // nil for the yardstick: it knows no orders
+	settings    string // of the exchange, beside those of all
 	address     string // of the exchange's API
+	operator    string // of its operator's interface
 	pids        []int
 	stops       []func()
 	connections []*connection
@@ -41,13 +43,14 @@ const (
 	groupCPU
 	groupRefused
 	groupReads
+	groupStream
 )
 
 func allServers(o options) []subject {
 	noop := newServer("no-op handler", o, startNoop, nil, 0)
 	pebble := newServer("Pebble", o, func(s *server, dir string) error { return startExchange(s, dir, nil) }, noop, 0.40)
 	redis := newServer("Redis, appendfsync always", o, startOnRedis, noop, 0.30)
-	return []subject{noop, pebble, redis, newReads(o)}
+	return append([]subject{noop, pebble, redis, newReads(o)}, streamSubjects(o)...)
 }
 
 // newServer makes the rows too; leastRatio is the aim of the rate.
@@ -262,7 +265,7 @@ func startExchange(s *server, dir string, store []string) error {
 	address, err1 := freeAddress()
 	operator, err2 := freeAddress()
 	file := filepath.Join(dir, "settings.yaml")
-	err3 := os.WriteFile(file, []byte(settings), 0o600)
+	err3 := os.WriteFile(file, []byte(settings+s.settings), 0o600)
 	log, err4 := os.Create(filepath.Join(dir, "log"))
 	if err := errors.Join(err1, err2, err3, err4); err != nil {
 		return err
@@ -286,7 +289,7 @@ func startExchange(s *server, dir string, store []string) error {
 			return err
 		}
 	}
-	s.address = address
+	s.address, s.operator = address, operator
 	s.connections, err = dial(address, users)
 	return err
 }

@@ -397,7 +397,7 @@ func TestHandshakesThatAreNeverFinishedLeaveNothing(t *testing.T) {
 }
 
 func TestAControlFrameNeverLandsInAnother(t *testing.T) {
-	r := echo(t, Options{})
+	r := echo(t, Options{QueueBytes: 16 << 20}) // all of it may have to wait for a slow reader
 	c := r.ws()
 	n := 0
 	c.SetPongHandler(func(string) error { n++; return nil })

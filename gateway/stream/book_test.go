@@ -192,7 +192,7 @@ func TestALocalBookIsTheBook(t *testing.T) {
 
 // A subscriber that takes nothing for a while loses differences, and gets the book instead.
 func TestASlowSubscriberGetsTheBookAnew(t *testing.T) {
-	w := newWorld(t, func(o *socketio.Options) { o.QueueBytes, o.StallTimeout = 32<<10, time.Minute })
+	w := newWorld(t, func(o *socketio.Options) { o.QueueBytes, o.StallTimeout = 64<<10, time.Minute })
 	const pair = "BTC_USDT"
 	slow, other := newKeeper(w, pair), newKeeper(w, pair)
 	slow.until(0)

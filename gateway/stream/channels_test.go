@@ -188,17 +188,27 @@ func TestAClientHasAtMostSoManyNames(t *testing.T) {
 
 func TestAChannelThatFailsDisconnectsItsSubscribers(t *testing.T) {
 	w := newWorld(t, nil)
-	l, other := w.listen(), w.listen()
+	other := w.listen()
 	other.subscribe("trades.BTC_USDT")
-	l.subscribe("diff.BTC_USDT")
 	channel := w.hub.channels[w.hub.names.topic(diff, 0)]
-	w.engine.Tell(channel, &actors.Units{List: []actors.Unit{{UpdateID: 77}}}) // nothing fits before it
-	l.ended()
-	again := w.listen()
-	again.subscribe("diff.BTC_USDT")
-	again.expect("depth.diff", `{"pair":"BTC_USDT","update_id":0,"prev_update_id":null,"snapshot":true,"timestamp":0,"sell":[],"buy":[]}`)
-	w.place(0, "BTC_USDT", matching.Sell, 100, 1)
-	w.place(1, "BTC_USDT", matching.Buy, 100, 1)
-	again.expect("depth.diff", `{"pair":"BTC_USDT","update_id":1,"prev_update_id":0,"timestamp":*,"sell":[{"price":100,"amount":1}],"buy":[]}`)
-	other.expect("trades", `{"id":1,"price":100,"pair":"BTC_USDT","type":"buy","timestamp":*,"amount":1}`)
+	l := w.listen()
+	l.subscribe("diff.BTC_USDT")
+	for i := range uint64(20) {
+		w.engine.Tell(channel, &actors.Units{List: []actors.Unit{{UpdateID: 777}}}) // nothing fits before it
+		l.ended()
+		// Who comes back at once has nothing to do with those who are still being forgotten.
+		l = w.listen()
+		l.say(`42["subscribe","diff.BTC_USDT"]`)
+		l.expect("subscribe.success", `{"channel":"diff.BTC_USDT","timestamp":*}`)
+		if s := l.next(); !strings.Contains(string(s.body), fmt.Sprintf(`"update_id":%d,"prev_update_id":null,"snapshot":true`, 2*i)) {
+			t.Fatalf("%s", s.body)
+		}
+		w.place(0, "BTC_USDT", matching.Sell, 100, 1)
+		w.place(1, "BTC_USDT", matching.Buy, 100, 1)
+		l.expect("depth.diff", fmt.Sprintf(`{"pair":"BTC_USDT","update_id":%d,"prev_update_id":%d,"timestamp":*,"sell":[{"price":100,"amount":1}],"buy":[]}`, 2*i+1, 2*i))
+		other.expect("trades", fmt.Sprintf(`{"id":%d,"price":100,"pair":"BTC_USDT","type":"buy","timestamp":*,"amount":1}`, i+1))
+	}
+	if n := w.hub.Stats().Subscriptions["diff"]; n != 1 {
+		t.Errorf("there are %d subscribers", n)
+	}
 }

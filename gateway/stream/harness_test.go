@@ -271,19 +271,17 @@ func (l *listener) next() said {
 	l.t.Helper()
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	for len(l.got) == 0 {
-		if l.over != nil {
-			l.t.Fatalf("the connection ended: %v", l.over)
-		}
-		l.wait()
+	l.wait("the next event", func() bool { return len(l.got) > 0 || l.over != nil })
+	if len(l.got) == 0 {
+		l.t.Fatalf("the connection ended: %v", l.over)
 	}
 	s := l.got[0]
 	l.got = l.got[1:]
 	return s
 }
 
-// wait waits for news, not without end. mu is held.
-func (l *listener) wait() {
+// wait waits until something is so, not without end. mu is held.
+func (l *listener) wait(what string, ok func() bool) {
 	l.t.Helper()
 	late := false
 	timer := time.AfterFunc(time.Minute, func() {
@@ -292,9 +290,12 @@ func (l *listener) wait() {
 		l.more.Broadcast()
 		l.mu.Unlock()
 	})
-	l.more.Wait()
-	if !timer.Stop() && late {
-		l.t.Fatal("nothing comes for a minute")
+	defer timer.Stop()
+	for !ok() {
+		if late {
+			l.t.Fatalf("it did not happen within a minute: %s", what)
+		}
+		l.more.Wait()
 	}
 }
 
@@ -331,9 +332,7 @@ func (l *listener) ended() error {
 	l.t.Helper()
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	for l.over == nil {
-		l.wait()
-	}
+	l.wait("the end of the connection", func() bool { return l.over != nil })
 	return l.over
 }
 

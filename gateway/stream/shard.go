@@ -383,10 +383,15 @@ func (s *shard) part(c *client, t topic) {
 
 // forget is part without the list.
 func (s *shard) forget(c *client, t topic) {
+	s.strike(c, t)
+	s.leave(t)
+}
+
+// strike is forget without a word to the channel.
+func (s *shard) strike(c *client, t topic) {
 	c.member.remove(t)
 	s.topics[t].alive--
 	s.hub.counts.subscriptions[s.hub.names.familyOf(t)].Add(-1)
-	s.leave(t)
 }
 
 func (s *shard) rejoin(c *client, t topic) {
@@ -417,13 +422,18 @@ func (s *shard) disconnect(c *client) {
 	}
 }
 
-// fail disconnects the subscribers of a channel that has forgotten them.
+// fail disconnects the subscribers of a channel that has forgotten them, and those whom it may have forgotten to let in.
+// To its next life they never were there.
 func (s *shard) fail(t topic) {
 	for c := range s.clients {
-		if c.member.has(t) || c.joining.has(t) {
+		if c.member.has(t) {
+			s.strike(c, t)
+			c.socket.Close(socketio.ServerClose)
+		} else if c.joining.has(t) {
 			c.socket.Close(socketio.ServerClose)
 		}
 	}
+	s.topics[t].list = nil
 }
 
 // now is the time of answers, in microseconds since the Unix epoch.

@@ -1,0 +1,434 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/binary"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"runtime"
+	"strings"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// Subscribers are raw websockets on one thread, like the generator: what they take from the machine is the
+// reading itself and a look at the first bytes of each frame.
+
+// An audience is so many subscribers of the same channels.
+type audience struct {
+	Connections int
+	Channels    []string
+}
+
+// A wish is what the subscribers' helper is asked.
+type wish struct {
+	Do       string // open, await, poll or close
+	Address  string
+	Groups   []audience // open
+	Each     int        // open: tell on the pipe whenever so many events have come
+	Messages int        // await: until so many have come since the open
+	Within   float64    // await: seconds
+	Polls    int        // poll: so many clients that poll
+}
+
+// A seen is what the subscribers have seen since the open.
+type seen struct {
+	Messages int // events of channels
+	Reads    int
+	Closed   int // connections that the server ended
+}
+
+// A subscriber is one connection.
+type subscriber struct {
+	fd       int
+	channels []string
+	upgraded bool
+	awaited  int    // channels that have not let it in
+	kept     []byte // of a head or a frame that has not come as a whole
+	skip     int    // bytes of a frame that are of no interest
+}
+
+// subscribers are all of them.
+type subscribers struct {
+	ep      int
+	pipe    *os.File
+	list    []*subscriber // by fd
+	dial    func() error  // opens one more; nil: no more are wanted
+	opening int
+	seen    seen
+	each    int
+	mark    int // messages when the pipe was told last
+	done    func() (finished bool, err error)
+	polls   context.CancelFunc
+	failed  error
+	in      []byte // of questions
+	buffer  []byte
+}
+
+// openingAtOnce is how many connections are on their way at once.
+const openingAtOnce = 256
+
+// serveSubscribers is the helper's main loop.
+func serveSubscribers() {
+	runtime.LockOSThread()
+	s := &subscribers{pipe: os.NewFile(3, "pipe"), list: make([]*subscriber, 1<<16), buffer: make([]byte, 1<<20)}
+	var err error
+	if s.ep, err = unix.EpollCreate1(unix.EPOLL_CLOEXEC); err == nil {
+		err = s.watch(0)
+	}
+	events := make([]unix.EpollEvent, 1024)
+	for err == nil {
+		var n int
+		n, err = unix.EpollWait(s.ep, events, 20)
+		if err == unix.EINTR {
+			err = nil
+			continue
+		}
+		for _, e := range events[:max(n, 0)] {
+			if e.Fd == 0 {
+				if err = s.questions(); err == io.EOF {
+					return
+				}
+				continue
+			}
+			s.readable(int(e.Fd))
+		}
+		for s.dial != nil && s.opening < openingAtOnce && s.failed == nil {
+			s.failed = s.dial()
+		}
+		s.finish()
+	}
+	fmt.Fprintln(os.Stderr, "subscribers:", err)
+	os.Exit(1)
+}
+
+func (s *subscribers) watch(fd int) error {
+	return unix.EpollCtl(s.ep, unix.EPOLL_CTL_ADD, fd, &unix.EpollEvent{Events: unix.EPOLLIN, Fd: int32(fd)})
+}
+
+// finish answers the question that is open, if it can be.
+func (s *subscribers) finish() {
+	if s.done == nil {
+		return
+	}
+	finished, err := s.done()
+	if err == nil {
+		err = s.failed
+	}
+	if finished || err != nil {
+		s.done, s.failed = nil, nil
+		answer(s.seen, err)
+	}
+}
+
+func (s *subscribers) questions() error {
+	var b [4096]byte
+	n, err := unix.Read(0, b[:])
+	if err != nil || n == 0 {
+		return io.EOF
+	}
+	s.in = append(s.in, b[:n]...)
+	line, rest, whole := bytes.Cut(s.in, []byte{'\n'})
+	if !whole {
+		return nil
+	}
+	var w wish
+	err = json.Unmarshal(line, &w)
+	s.in = append(s.in[:0], rest...)
+	if err == nil {
+		err = s.handle(&w)
+	}
+	if err != nil {
+		answer(nil, err)
+	}
+	return nil
+}
+
+func (s *subscribers) handle(w *wish) error {
+	switch w.Do {
+	case "open":
+		s.open(w)
+	case "await":
+		until := time.Now().Add(time.Duration(w.Within * float64(time.Second)))
+		s.done = func() (bool, error) {
+			return s.seen.Messages >= w.Messages || s.seen.Closed > 0 || time.Now().After(until), nil
+		}
+	case "poll":
+		ctx, cancel := context.WithCancel(context.Background())
+		s.polls = cancel
+		if err := startPolls(ctx, w.Address, w.Polls); err != nil {
+			return err
+		}
+		answer(s.seen, nil)
+	case "close":
+		s.close()
+		answer(s.seen, nil)
+	default:
+		return fmt.Errorf("%q is no question", w.Do)
+	}
+	return nil
+}
+
+// open opens connections and waits until all are subscribed.
+func (s *subscribers) open(w *wish) {
+	s.seen, s.each, s.mark = seen{}, w.Each, 0
+	groups := w.Groups
+	s.dial = func() error {
+		for len(groups) > 0 && groups[0].Connections == 0 {
+			groups = groups[1:]
+		}
+		if len(groups) == 0 {
+			s.dial = nil
+			return nil
+		}
+		groups[0].Connections--
+		return s.connect(w.Address, groups[0].Channels)
+	}
+	s.done = func() (bool, error) {
+		if s.seen.Closed > 0 {
+			return true, fmt.Errorf("the server closed %d connections that had just been opened", s.seen.Closed)
+		}
+		return s.dial == nil && s.opening == 0, nil
+	}
+}
+
+func (s *subscribers) connect(address string, channels []string) error {
+	fd, err := connect(address)
+	if err != nil {
+		return err
+	}
+	if fd >= len(s.list) {
+		return fmt.Errorf("%d connections are too many", fd)
+	}
+	// Closed, they are gone at once, or the next thousands of them would have no ports.
+	if err := unix.SetsockoptLinger(fd, unix.SOL_SOCKET, unix.SO_LINGER, &unix.Linger{Onoff: 1}); err != nil {
+		return err
+	}
+	s.list[fd] = &subscriber{fd: fd, channels: channels, awaited: len(channels)}
+	s.opening++
+	if err := s.watch(fd); err != nil {
+		return err
+	}
+	return write(fd, []byte("GET /socket.v2/?EIO=4&transport=websocket HTTP/1.1\r\nHost: x\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n"+
+		"Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n"))
+}
+
+func write(fd int, b []byte) error {
+	n, err := unix.Write(fd, b)
+	if err == nil && n != len(b) {
+		err = errors.New("a short message was written in part")
+	}
+	return err
+}
+
+func (s *subscribers) close() {
+	for fd, c := range s.list {
+		if c != nil {
+			unix.Close(fd) //nolint:errcheck
+			s.list[fd] = nil
+		}
+	}
+	s.opening, s.dial, s.failed = 0, nil, nil
+	if s.polls != nil {
+		s.polls()
+		s.polls = nil
+	}
+}
+
+// readable reads once from a connection.
+func (s *subscribers) readable(fd int) {
+	c := s.list[fd]
+	if c == nil {
+		return
+	}
+	n, err := unix.Read(fd, s.buffer)
+	if err == unix.EAGAIN || err == unix.EINTR {
+		return
+	}
+	if err != nil || n == 0 {
+		s.lost(c)
+		return
+	}
+	s.seen.Reads++
+	b := s.buffer[:n]
+	if len(c.kept) > 0 {
+		b = append(c.kept, b...)
+		c.kept = nil
+	}
+	if !c.upgraded {
+		head, rest, whole := bytes.Cut(b, headEnd)
+		if !whole {
+			c.kept = bytes.Clone(b)
+			return
+		}
+		if !bytes.HasPrefix(head, []byte("HTTP/1.1 101 ")) {
+			s.failed = fmt.Errorf("a subscriber was refused: %q", b)
+			return
+		}
+		c.upgraded, b = true, rest
+		names, _ := json.Marshal(c.channels)
+		event := append(append([]byte(`42["subscribe",`), names...), ']')
+		if err := write(fd, masked(masked(nil, []byte("40")), event)); err != nil {
+			s.failed = err
+		}
+	}
+	s.frames(c, b)
+	if s.each > 0 && s.seen.Messages-s.mark >= s.each {
+		s.mark += s.each
+		s.pipe.Write(binary.LittleEndian.AppendUint64(nil, uint64(monotonic()))) //nolint:errcheck // then nobody listens
+	}
+}
+
+// lost is called of a connection that the server has closed.
+func (s *subscribers) lost(c *subscriber) {
+	s.seen.Closed++
+	if c.awaited > 0 {
+		s.opening--
+	}
+	unix.Close(c.fd) //nolint:errcheck
+	s.list[c.fd] = nil
+}
+
+// looked is how many bytes of a frame say what it is.
+const looked = 24
+
+// frames counts what has come.
+func (s *subscribers) frames(c *subscriber, b []byte) {
+	for len(b) > 0 {
+		if c.skip > 0 {
+			n := min(c.skip, len(b))
+			c.skip -= n
+			b = b[n:]
+			continue
+		}
+		header, size, ok := frameHeader(b)
+		if !ok || len(b) < header+min(size, looked) {
+			c.kept = bytes.Clone(b)
+			return
+		}
+		s.frame(c, b[0], b[header:header+min(size, looked)])
+		n := min(header+size, len(b))
+		c.skip = header + size - n
+		b = b[n:]
+	}
+}
+
+// frameHeader takes the header of a frame apart; ok is false if it is not all there.
+func frameHeader(b []byte) (header, size int, ok bool) {
+	switch {
+	case len(b) < 2:
+		return 0, 0, false
+	case b[1] < 126:
+		return 2, int(b[1]), true
+	case b[1] == 126 && len(b) >= 4:
+		return 4, int(binary.BigEndian.Uint16(b[2:])), true
+	case b[1] == 127 && len(b) >= 10:
+		return 10, int(binary.BigEndian.Uint64(b[2:])), true
+	}
+	return 0, 0, false
+}
+
+var (
+	admitted  = []byte(`42["subscribe.success"`)
+	refused   = []byte(`42["subscribe.error"`)
+	eventHead = []byte(`42["`)
+)
+
+// frame is one frame, or its beginning.
+func (s *subscribers) frame(c *subscriber, kind byte, b []byte) {
+	switch {
+	case kind == 0x88 || len(b) == 1 && b[0] == '1' || bytes.HasPrefix(b, []byte("44")) || bytes.HasPrefix(b, refused):
+		s.failed = fmt.Errorf("a subscriber was told %q", b)
+	case len(b) == 1 && b[0] == '2':
+		write(c.fd, masked(nil, []byte("3"))) //nolint:errcheck // the server will say so
+	case bytes.HasPrefix(b, admitted):
+		if c.awaited--; c.awaited == 0 {
+			s.opening--
+		}
+	case bytes.HasPrefix(b, eventHead):
+		s.seen.Messages++
+	}
+}
+
+// masked appends a text frame as clients send it, with the mask 0.
+func masked(dst, payload []byte) []byte {
+	if len(payload) < 126 {
+		dst = append(dst, 0x81, 0x80|byte(len(payload)))
+	} else {
+		dst = binary.BigEndian.AppendUint16(append(dst, 0x81, 0x80|126), uint16(len(payload)))
+	}
+	return append(append(dst, 0, 0, 0, 0), payload...)
+}
+
+// monotonic is a clock that all processes have in common, in nanoseconds.
+func monotonic() int64 {
+	var t unix.Timespec
+	unix.ClockGettime(unix.CLOCK_MONOTONIC, &t) //nolint:errcheck // it never fails
+	return t.Nano()
+}
+
+// startPolls starts clients that poll, and returns when they are in.
+func startPolls(ctx context.Context, address string, n int) error {
+	ready := make(chan error, n)
+	for range n {
+		go func() { ready <- poll(ctx, "http://"+address+"/socket.v2/?EIO=4&transport=polling") }()
+	}
+	var failed error
+	for range n {
+		failed = errors.Join(failed, <-ready)
+	}
+	return failed
+}
+
+// poll opens a session that polls until ctx ends.
+func poll(ctx context.Context, url string) error {
+	client := &http.Client{Transport: &http.Transport{}}
+	do := func(method, url, body string) (string, error) {
+		req, err := http.NewRequestWithContext(ctx, method, url, strings.NewReader(body))
+		if err != nil {
+			return "", err
+		}
+		resp, err := client.Do(req)
+		if err != nil {
+			return "", err
+		}
+		defer resp.Body.Close()
+		b, err := io.ReadAll(resp.Body)
+		if err == nil && resp.StatusCode != 200 {
+			err = fmt.Errorf("%d %s", resp.StatusCode, b)
+		}
+		return string(b), err
+	}
+	text, err := do("GET", url, "")
+	if err != nil {
+		return err
+	}
+	var open struct{ Sid string }
+	if err := json.Unmarshal([]byte(strings.TrimPrefix(text, "0")), &open); err != nil {
+		return err
+	}
+	url += "&sid=" + open.Sid
+	if _, err := do("POST", url, "40\x1e"+`42["subscribe","trades"]`); err != nil {
+		return err
+	}
+	go func() {
+		defer client.CloseIdleConnections()
+		for ctx.Err() == nil {
+			text, err := do("GET", url, "")
+			if err == nil && strings.HasPrefix(text, "2") {
+				_, err = do("POST", url, "3")
+			}
+			if err != nil && ctx.Err() == nil {
+				fmt.Fprintln(os.Stderr, "a polling client:", err)
+				return
+			}
+		}
+	}()
+	return nil
+}
