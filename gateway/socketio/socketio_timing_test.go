@@ -1,4 +1,4 @@
-//go:build linux
+//go:build linux && !race
 
 package socketio
 
@@ -276,9 +276,6 @@ func bytesPerConnection(t *testing.T, connections int) (counted, resident int) {
 
 // CONNECTIONS is how many are opened; each takes two file descriptors.
 func TestBytesPerConnection(t *testing.T) {
-	if raceDetector {
-		t.Skip("the race detector has memory of its own")
-	}
 	connections := 1000
 	if s := os.Getenv("CONNECTIONS"); s != "" {
 		n, err := strconv.Atoi(s)

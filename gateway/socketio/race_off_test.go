@@ -1,5 +1,0 @@
-//go:build !race
-
-package socketio
-
-const raceDetector = false

@@ -1,6 +1,0 @@
-//go:build race
-
-package socketio
-
-// raceDetector: under it sync.Pool drops things at random, so allocations cannot be counted.
-const raceDetector = true
