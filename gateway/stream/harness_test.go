@@ -86,6 +86,7 @@ func (w *world) start() {
 	o := actors.Options{Store: store, Owner: "test", Limits: actors.DefaultLimits, Timing: actors.DefaultTiming, Snapshot: actors.DefaultSnapshot,
 		Withdraw: actors.DefaultWithdraw, Sealer: func(bool) (*seal.Sealer, error) { return sealer, nil },
 		KeyMaterial: func([]byte) any { return nil }, Log: slog.New(slog.DiscardHandler), Exit: func(code int) { panic(fmt.Sprint("exit ", code)) }}
+	o.Timing.Request, o.Timing.Stall, o.Timing.OwnerStale = time.Minute, time.Minute, time.Minute // a slow disk is not the matter here
 	for _, c := range []string{"BTC", "ETH", "USDT"} {
 		o.Currencies = append(o.Currencies, actors.Currency{Code: c, Sign: c[:1]})
 	}
