@@ -80,6 +80,7 @@ func (h *harness) options() actors.Options {
 	o := actors.Options{Store: h.store, Owner: "test", Limits: actors.DefaultLimits, Timing: actors.DefaultTiming, Snapshot: actors.DefaultSnapshot, Withdraw: actors.DefaultWithdraw,
 		Sealer:      func(bool) (*seal.Sealer, error) { return sealer, nil },
 		KeyMaterial: KeyMaterial, Log: quiet(), Exit: func(code int) { panic(fmt.Sprintf("exit %d", code)) }}
+	o.Timing.Stall = time.Minute // unless a test is about it: a slow disk is not
 	for _, c := range []string{"BTC", "ETH", "USDT"} {
 		o.Currencies = append(o.Currencies, actors.Currency{Code: c, Sign: c[:1]})
 	}

@@ -93,8 +93,11 @@ func TestARowThatComesFarTooLateIsRefused(t *testing.T) {
 	s, tok, _ := mustOpen(t, server.URL(), Options{})
 	const late = 500_000 // LATE in apply.lua
 	fill := "for i = ARGV[1], ARGV[2], 4 do redis.call('RPUSH', KEYS[1], struct.pack('>I8', i)) end return 1"
-	if err := server.Client().Eval(t.Context(), fill, []string{s.allTrades()}, 4, 8*late+4).Err(); err != nil {
-		t.Fatal(err)
+	const part = 8 * late / 10 // a script of all of them takes too long on a busy machine
+	for from := 4; from <= 8*late+4; from += part {
+		if err := server.Client().Eval(t.Context(), fill, []string{s.allTrades()}, from, min(from+part-4, 8*late+4)).Err(); err != nil {
+			t.Fatal(err)
+		}
 	}
 	one := func(id uint64) *persistence.Writes {
 		return &persistence.Writes{Trades: []persistence.Trade{{ID: id, Pair: 1, TakerSide: 1, Taker: 1, Maker: 2}}}
