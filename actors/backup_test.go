@@ -9,6 +9,7 @@ import (
 	"math/rand/v2"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 
 	"exchange/core/matching"
@@ -18,20 +19,15 @@ import (
 	"exchange/persistence/backup"
 )
 
-// tradeAtRandom has each account place and cancel orders, one after the other, until told to stop. It returns
-// when all have. used is the highest nonce of them all.
-func tradeAtRandom(t *testing.T, e *Engine, keys []*Key, used uint64, stop <-chan struct{}) {
+// tradeAtRandom has each account place and cancel orders, one after the other, as long as more says so, which each
+// calls before its next. It returns when all have ended. used is the highest nonce of them all.
+func tradeAtRandom(t *testing.T, e *Engine, keys []*Key, used uint64, more func() bool) {
 	var wg sync.WaitGroup
 	for i, key := range keys {
 		random := rand.New(rand.NewPCG(1, uint64(i)))
 		wg.Go(func() {
 			var open []uint64
-			for nonce := used + 1; ; nonce++ {
-				select {
-				case <-stop:
-					return
-				default:
-				}
+			for nonce := used + 1; more(); nonce++ {
 				var c *Command
 				var err error
 				if n := len(open); n > 0 && random.IntN(4) == 0 {
@@ -96,9 +92,10 @@ func TestAnExchangeGoesOnFromABackupOfARunningOne(t *testing.T) {
 			for i := range 4 {
 				keys = append(keys, fund(t, e, fmt.Sprint("account-", i), map[string]money.Amount{"BTC": 50 * coin, "USD": 500 * coin, "EUR": 500 * coin}))
 			}
-			end, ended := make(chan struct{}), make(chan struct{})
+			var end atomic.Bool
+			ended := make(chan struct{})
 			go func() {
-				tradeAtRandom(t, e, keys, 0, end)
+				tradeAtRandom(t, e, keys, 0, func() bool { return !end.Load() })
 				close(ended)
 			}()
 			var b []byte
@@ -108,7 +105,7 @@ func TestAnExchangeGoesOnFromABackupOfARunningOne(t *testing.T) {
 				b, want = backUp(t, e)
 			}
 			eventually(t, "it goes on meanwhile", func() bool { return e.released.Load() > want.Seq()+100 || t.Failed() })
-			close(end)
+			end.Store(true)
 			<-ended
 			auditClean(t, e)
 
