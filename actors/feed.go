@@ -38,7 +38,7 @@ type LevelChange struct {
 	Amount money.Total
 }
 
-// What a channel watches.
+// A WatchKind is what a channel watches.
 type WatchKind uint8
 
 // The kinds of watching.
@@ -64,7 +64,7 @@ type (
 	Changed struct{}
 )
 
-// What of a pair a channel wants to have when it begins to watch. Unlike other answers it is never a little old.
+// A WatchedView is what of a pair a channel wants to have when it begins to watch. Unlike other answers it is never a little old.
 type WatchedView uint8
 
 // The views of a Watch.

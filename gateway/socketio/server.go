@@ -94,6 +94,11 @@ func (s *Server) find(id []byte) *session {
 func (s *Server) all() []*session {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
+	return s.list()
+}
+
+// list is all with mu held.
+func (s *Server) list() []*session {
 	list := make([]*session, 0, len(s.sessions))
 	for _, x := range s.sessions {
 		list = append(list, x)
@@ -103,7 +108,12 @@ func (s *Server) all() []*session {
 
 // forget removes a session that ended, and has its namespaces told.
 func (s *Server) forget(x *session) {
+	x.mu.Lock()
 	s.mu.Lock()
+	x.counted = true
+	s.counters.writes.Add(x.writes)
+	s.counters.bytesOut.Add(x.bytesOut)
+	x.mu.Unlock()
 	delete(s.sessions, x.id)
 	if n := s.addresses[x.address]; n > 1 {
 		s.addresses[x.address] = n - 1

@@ -18,26 +18,23 @@ import (
 //
 // Whoever holds mu lets go of it by unlock, which does what is left to do when the session has ended.
 type session struct {
-	server  *Server
-	id      string
-	address netip.Addr // as it is counted
-	path    string     // of the handshake
-	opened  int64
+	// What a delivery touches is together, from the end of Socket to the beginning of outbox: with thousands
+	// of clients it is memory that takes the time.
+	first    Socket // sockets[0] of the first namespace, if its session is set
+	mu       sync.Mutex
+	closed   atomic.Bool // set with mu held
+	ending   bool        // closed, and the server does not know
+	writing  bool        // the writer runs, and nobody else writes to the link
+	aborted  bool        // the link is closed
+	counted  bool        // the server has the two counts, and what comes is its own
+	raw      rawWriter   // of link, if that has one
+	writes   uint64      // as in Stats
+	bytesOut uint64
+	out      outbox
 
-	in       sync.Mutex
-	sockets  []*Socket // those that are in a namespace, or were and are not told yet
-	partial  *partial  // a packet whose attachments are still to come
-	nextFull int64     // when the bucket of packets is full again, see take
-
-	mu        sync.Mutex
-	closed    atomic.Bool // set with mu held
-	ending    bool        // closed, and the server does not know
-	reason    Reason
-	out       outbox
-	progress  int64 // when the client last took something, or something began to wait
 	link      *link // nil: the transport is polling
-	writing   bool  // the writer runs, and nobody else writes to the link
-	aborted   bool  // the link is closed
+	reason    Reason
+	progress  int64 // when the client last took something, or something began to wait
 	candidate *link // a websocket that is to take the place of polling
 	poll      *poll // a GET that is not answered yet
 	posting   bool  // a POST is not answered yet
@@ -45,7 +42,17 @@ type session struct {
 	// When things are due; 0: not.
 	pingAt, pongBy, connectBy, noopAt int64
 
-	timer timer // the wheel's
+	in       sync.Mutex
+	sockets  []*Socket // those that are in a namespace, or were and are not told yet
+	partial  *partial  // a packet whose attachments are still to come
+	nextFull int64     // when the bucket of packets is full again, see take
+
+	server  *Server
+	id      string
+	address netip.Addr // as it is counted
+	path    string     // of the handshake
+	opened  int64
+	timer   timer // the wheel's
 }
 
 // A partial is a binary packet and the attachments of it that have arrived.
@@ -336,7 +343,11 @@ func (x *session) connect(p packet) error {
 	if !ok {
 		return x.refuse(p.namespace, &Refusal{Message: "Invalid namespace"})
 	}
-	s := &Socket{session: x, hooks: hooks, namespace: p.namespace, id: newID()}
+	s := &x.first
+	if s.session != nil {
+		s = &Socket{}
+	}
+	s.session, s.hooks, s.namespace, s.id = x, hooks, p.namespace, newID()
 	if hooks.Connect != nil {
 		if err := hooks.Connect(s, p.auth); err != nil {
 			x.mu.Lock()

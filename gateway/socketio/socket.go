@@ -98,16 +98,14 @@ func (e *Event) Ack(args ...any) error {
 
 // A Socket is a client in one namespace. Any goroutine may use it.
 type Socket struct {
-	session   *session
 	hooks     *Namespace
 	namespace string
 	id        string
 	data      atomic.Pointer[any]
-
-	// Of session.mu.
-	state state
-	told  bool       // Disconnect is called, or about to be
-	early []Delivery // what was sent during Connect
+	early     []Delivery // what was sent during Connect; of session.mu, as the last two
+	session   *session
+	state     state
+	told      bool // Disconnect is called, or about to be
 }
 
 // A state is where a socket stands to its namespace.

@@ -22,7 +22,8 @@ type Stats struct {
 	Dropped [policies]uint64
 }
 
-// counters are what Stats is made from.
+// counters are what Stats is made from, with what sessions count by themselves: writes and bytesOut have those of
+// sessions that ended.
 type counters struct {
 	handshakes, upgrades, packetsIn, bytesIn, writes, bytesOut, overflows atomic.Uint64
 
@@ -34,10 +35,13 @@ type counters struct {
 // Stats are the server's counts. It looks at every session, so it is for monitoring, not for each event.
 func (s *Server) Stats() Stats {
 	c := &s.counters
+	s.mu.RLock() // a session is either in the list or in the counts
+	sessions, writes, bytesOut := s.list(), c.writes.Load(), c.bytesOut.Load()
+	s.mu.RUnlock()
 	out := Stats{
 		Handshakes: c.handshakes.Load(), Upgrades: c.upgrades.Load(),
 		PacketsIn: c.packetsIn.Load(), BytesIn: c.bytesIn.Load(),
-		Writes: c.writes.Load(), BytesOut: c.bytesOut.Load(), Overflows: c.overflows.Load(),
+		Writes: writes, BytesOut: bytesOut, Overflows: c.overflows.Load(),
 		Refused: map[string]uint64{}, Closed: map[Reason]uint64{},
 	}
 	for i := range c.dropped {
@@ -49,8 +53,10 @@ func (s *Server) Stats() Stats {
 	for i := ServerClose; i < reasons; i++ {
 		out.Closed[i] = c.closed[i].Load()
 	}
-	for _, x := range s.all() {
+	for _, x := range sessions {
 		x.mu.Lock()
+		out.Writes += x.writes
+		out.BytesOut += x.bytesOut
 		switch {
 		case x.closed.Load():
 		case x.link != nil:

@@ -27,9 +27,9 @@ const lingerTimeout = time.Second
 // The HTTP server keeps a connection that was hijacked together with the buffer it read the request
 // with. A link reads what is in there, and then uses the connection below.
 type link struct {
-	net.Conn            // nil before take
-	raw      *rawWriter // of Conn, nil if it has none
-	early    []byte     // what the client sent right after its handshake
+	net.Conn           // nil before take
+	raw      rawWriter // of Conn, if it has one
+	early    []byte    // what the client sent right after its handshake
 	ws       *websocket.Conn
 	reply    []byte // the answer to the handshake, before it is written
 	farewell []byte // the close frame that the library wanted to send
@@ -79,7 +79,7 @@ func (l *link) take(f func()) fasthttp.HijackHandler {
 	return func(c net.Conn) {
 		l.Conn = c
 		if u, ok := c.(interface{ UnsafeConn() net.Conn }); ok {
-			if raw := direct(u.UnsafeConn()); raw != nil {
+			if raw := direct(u.UnsafeConn()); raw.ok() {
 				l.early = buffered(c)
 				l.Conn, l.raw = u.UnsafeConn(), raw
 			}
@@ -144,7 +144,7 @@ func (l *link) refuse() {
 
 // closeWrite says that nothing more comes.
 func (l *link) closeWrite() {
-	if l.raw != nil {
+	if l.raw.ok() {
 		l.raw.closeWrite()
 	} else if c, ok := l.Conn.(interface{ CloseWrite() error }); ok {
 		c.CloseWrite() //nolint:errcheck // it may be gone already
@@ -153,7 +153,7 @@ func (l *link) closeWrite() {
 
 // abort closes the connection at once, whatever is on its way.
 func (l *link) abort() {
-	if l.raw != nil {
+	if l.raw.ok() {
 		l.raw.reset()
 	}
 	l.Conn.Close() //nolint:errcheck

@@ -14,15 +14,18 @@ import (
 // leave the rest to somebody else.
 type rawWriter struct{ syscall.RawConn }
 
-// direct is the raw side of a connection, nil if it has none. A connection that wraps another one takes
+// ok is false of a connection without a raw side.
+func (w rawWriter) ok() bool { return w.RawConn != nil }
+
+// direct is the raw side of a connection, if it has one. A connection that wraps another one takes
 // part by having the method SyscallConn; one that changes the bytes, as TLS does, must not have it.
-func direct(c net.Conn) *rawWriter {
+func direct(c net.Conn) rawWriter {
 	if s, ok := c.(syscall.Conn); ok {
 		if raw, err := s.SyscallConn(); err == nil {
-			return &rawWriter{raw}
+			return rawWriter{raw}
 		}
 	}
-	return nil
+	return rawWriter{}
 }
 
 // maxPieces is how many pieces one write takes; systems allow 1024.
@@ -77,7 +80,7 @@ func (a *attempt) release() {
 
 // write writes the pieces of an attempt once: at least a byte of them if wait is true, or until the
 // connection's write deadline; else what there is room for at this moment.
-func (w *rawWriter) write(a *attempt, wait bool) (int, error) {
+func (w rawWriter) write(a *attempt, wait bool) (int, error) {
 	a.wait, a.n, a.err = wait, 0, nil
 	if err := w.Write(a.try); err != nil {
 		return 0, err
@@ -86,13 +89,13 @@ func (w *rawWriter) write(a *attempt, wait bool) (int, error) {
 }
 
 // closeWrite says to the peer that nothing more comes.
-func (w *rawWriter) closeWrite() {
+func (w rawWriter) closeWrite() {
 	w.Control(func(fd uintptr) { unix.Shutdown(int(fd), unix.SHUT_WR) }) //nolint:errcheck // it may be gone already
 }
 
 // reset makes the close that follows a reset: what the system still holds for a peer that does not read
 // is thrown away.
-func (w *rawWriter) reset() {
+func (w rawWriter) reset() {
 	w.Control(func(fd uintptr) { //nolint:errcheck // it may be gone already
 		unix.SetsockoptLinger(int(fd), unix.SOL_SOCKET, unix.SO_LINGER, &unix.Linger{Onoff: 1}) //nolint:errcheck
 	})

@@ -26,7 +26,7 @@ func (x *session) send(list []Delivery, dropped []uint32) (_ []uint32, ok bool) 
 // writeNow writes what the system takes without waiting, if nothing waits before it. It answers the
 // deliveries that are left; the rest of one that was written in part waits already. mu is held.
 func (x *session) writeNow(list []Delivery) ([]Delivery, error) {
-	if x.link == nil || x.link.raw == nil || x.writing || !x.out.empty() {
+	if !x.raw.ok() || x.writing || !x.out.empty() {
 		return list, nil
 	}
 	a := acquireAttempt()
@@ -43,7 +43,7 @@ func (x *session) writeNow(list []Delivery) ([]Delivery, error) {
 		if size == 0 {
 			return nil, nil
 		}
-		n, err := x.link.raw.write(a, false)
+		n, err := x.raw.write(a, false)
 		if err != nil {
 			return list, err
 		}
@@ -67,9 +67,15 @@ func (x *session) writeNow(list []Delivery) ([]Delivery, error) {
 	return list, nil
 }
 
-// wrote counts a write.
+// wrote counts a write: where only who writes to this client counts, for the processors would fight over a
+// common place. mu is held.
 func (x *session) wrote(n int) {
-	if n > 0 {
+	if n <= 0 {
+		return
+	}
+	x.writes++
+	x.bytesOut += uint64(n)
+	if x.counted {
 		x.server.counters.writes.Add(1)
 		x.server.counters.bytesOut.Add(uint64(n))
 	}
@@ -162,7 +168,7 @@ func (x *session) write() {
 		l.Conn.SetWriteDeadline(time.Now().Add(timeout)) //nolint:errcheck
 		var n int
 		var err error
-		if l.raw != nil {
+		if l.raw.ok() {
 			n, err = l.raw.write(a, true)
 		} else {
 			joined = joined[:0]
@@ -204,4 +210,4 @@ func timedOut(err error) bool {
 }
 
 // attach makes a websocket the transport. mu is held, or nobody else knows the session.
-func (x *session) attach(l *link) { x.link = l }
+func (x *session) attach(l *link) { x.link, x.raw = l, l.raw }

@@ -183,22 +183,17 @@ func (c *channel) send(f []byte) {
 
 // admit makes those who wait subscribers. What they get first is the state, if the channel has one.
 func (c *channel) admit() {
-	for len(c.waiting) > 0 {
-		s := c.waiting[0].shard
-		m := &admitted{topic: c.topic, epoch: c.epoch, first: c.state, shared: c.family == diff}
-		rest := c.waiting[:0]
-		for _, j := range c.waiting {
-			if j.shard == s {
-				m.clients = append(m.clients, j.client)
-			} else {
-				rest = append(rest, j)
-			}
+	clients := make([][]*client, len(c.hub.shards))
+	for _, j := range c.waiting {
+		clients[j.shard.number] = append(clients[j.shard.number], j.client)
+	}
+	c.total += len(c.waiting)
+	c.waiting = nil
+	for i, list := range clients {
+		if len(list) > 0 {
+			c.members[i] += len(list)
+			c.hub.shards[i].post(&admitted{topic: c.topic, epoch: c.epoch, clients: list, first: c.state, shared: c.family == diff})
 		}
-		clear(c.waiting[len(rest):])
-		c.waiting = rest
-		c.members[s.number] += len(m.clients)
-		c.total += len(m.clients)
-		s.post(m)
 	}
 }
 
@@ -242,14 +237,16 @@ func (c *channel) schedule() {
 // began is when beats are counted from.
 var began = time.Now()
 
-// nextBeat is when a state may follow one of now: an interval later, and together with those of all other channels that
-// change all the time. Who subscribes to several gets them in one write.
+// nextBeat is when a state may follow one of now: an interval later or more, and together with those of all other
+// channels that change all the time. Who subscribes to several gets them in one write.
 func nextBeat(now time.Time, interval time.Duration) time.Time {
-	beat := now.Sub(began) / interval
-	if late := now.Sub(began) - beat*interval; late < interval/8 { // it was the timer's own beat
-		return began.Add((beat + 1) * interval)
+	const lateness = 8 // this part of an interval may a timer be late and still keep the beat
+	period := interval + interval/lateness
+	beat := now.Sub(began) / period
+	if late := now.Sub(began) - beat*period; late <= interval/lateness {
+		return began.Add((beat + 1) * period)
 	}
-	return began.Add((beat + 2) * interval)
+	return began.Add((beat + 2) * period) // it was not the timer
 }
 
 // look is one turn of the timer; what it was set for may be done already.

@@ -2,6 +2,7 @@ package stream
 
 import (
 	"errors"
+	"slices"
 	"strconv"
 
 	"exchange/gateway/socketio"
@@ -34,6 +35,13 @@ type asked struct {
 	event    *socketio.Event
 	channels []string // that the client is subscribed to, or from
 	open     int      // names that wait
+}
+
+// done says that one name waits no more.
+func (a *asked) done() {
+	if a.open--; a.open == 0 {
+		a.finish()
+	}
 }
 
 // finish acknowledges a request, if the client wants that.
@@ -171,19 +179,14 @@ func shown(text string) string { return text[:min(len(text), longestShown)] }
 
 // admittedTo answers the names that the client has been waiting for.
 func (s *shard) admittedTo(c *client, t topic) {
-	rest := c.waits[:0]
-	for _, w := range c.waits {
+	c.waits = slices.DeleteFunc(c.waits, func(w *wait) bool {
 		if s.isOpen(c, &w.name, t) {
-			rest = append(rest, w)
-			continue
+			return false
 		}
 		s.say(c, success(w.name.text, now()))
-		if w.request.open--; w.request.open == 0 {
-			w.request.finish()
-		}
-	}
-	clear(c.waits[len(rest):])
-	c.waits = rest
+		w.request.done()
+		return true
+	})
 }
 
 // isOpen reports whether a name still waits, after the client has joined a channel.
@@ -211,16 +214,13 @@ func (s *shard) unsubscribe(m *request) {
 		a.channels = append(a.channels, n.text)
 		c.set(&n, false)
 		s.partAll(c, &n)
-		rest := c.waits[:0]
-		for _, w := range c.waits {
+		c.waits = slices.DeleteFunc(c.waits, func(w *wait) bool {
 			if w.name.text != n.text {
-				rest = append(rest, w)
-			} else if w.request.open--; w.request.open == 0 {
-				w.request.finish()
+				return false
 			}
-		}
-		clear(c.waits[len(rest):])
-		c.waits = rest
+			w.request.done()
+			return true
+		})
 	}
 	a.finish()
 }

@@ -12,17 +12,23 @@ import (
 
 func TestStatesOfAllChannelsHaveTheSameBeats(t *testing.T) {
 	const interval = 80 * time.Millisecond
+	const beat = 90 * time.Millisecond
 	f := func(asked, next time.Duration) {
 		t.Helper()
 		if got := nextBeat(began.Add(asked), interval).Sub(began); got != next {
 			t.Errorf("after %v comes %v, want %v", asked, got, next)
 		}
 	}
-	f(0, interval)
-	f(interval, 2*interval)
-	f(interval+9*time.Millisecond, 2*interval)  // the timer was late
-	f(interval+10*time.Millisecond, 3*interval) // it was not the timer
-	f(2*interval-1, 3*interval)
+	f(0, beat)
+	f(beat, 2*beat)
+	f(beat+10*time.Millisecond, 2*beat) // the timer was late
+	f(beat+11*time.Millisecond, 3*beat) // it was not the timer
+	f(2*beat-1, 3*beat)
+	for asked := time.Duration(0); asked < 4*beat; asked += time.Millisecond / 7 {
+		if gap := nextBeat(began.Add(asked), interval).Sub(began) - asked; gap < interval {
+			t.Fatalf("after %v comes the next in %v", asked, gap)
+		}
+	}
 }
 
 func TestPausesGetLongerAsLongAsThereIsSomethingInEach(t *testing.T) {

@@ -71,6 +71,8 @@ func (n *names) topic(f family, place int) topic { return topic(int(f)*len(n.pai
 
 func (n *names) familyOf(t topic) family { return family(int(t) / len(n.pairs)) }
 
+func (n *names) policyOf(t topic) socketio.Policy { return policies[n.familyOf(t)] }
+
 // longestShown is how much of a name that is not known is repeated, in bytes.
 const longestShown = 64
 

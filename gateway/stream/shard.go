@@ -2,6 +2,7 @@ package stream
 
 import (
 	"bytes"
+	"slices"
 	"sync"
 	"time"
 
@@ -198,7 +199,7 @@ func (s *shard) gather(f *frames) {
 		return
 	case len(a.pending) == 0:
 		s.active = append(s.active, f.topic)
-	case policies[s.hub.names.familyOf(f.topic)] == socketio.Latest:
+	case s.hub.names.policyOf(f.topic) == socketio.Latest:
 		a.pending = a.pending[:0]
 	}
 	a.pending = append(a.pending, f.bytes)
@@ -221,7 +222,7 @@ func (s *shard) flush() {
 // take puts what a channel has gathered into out.
 func (s *shard) take(t topic) {
 	a := &s.topics[t]
-	policy := policies[s.hub.names.familyOf(t)]
+	policy := s.hub.names.policyOf(t)
 	for rest := a.pending; len(rest) > 0; {
 		var frames []byte
 		frames, rest = joined(rest)
@@ -347,7 +348,7 @@ func (s *shard) admit(m *admitted) {
 		s.hub.counts.subscriptions[s.hub.names.familyOf(m.topic)].Add(1)
 		s.admittedTo(c, m.topic)
 		if len(m.first) > 0 && c.member.has(m.topic) {
-			c.out = append(c.out, socketio.Delivery{Tag: uint32(m.topic), Policy: policies[s.hub.names.familyOf(m.topic)], Frames: m.first, Shared: m.shared})
+			c.out = append(c.out, socketio.Delivery{Tag: uint32(m.topic), Policy: s.hub.names.policyOf(m.topic), Frames: m.first, Shared: m.shared})
 			s.deliver(c)
 		}
 	}
@@ -408,14 +409,7 @@ func (s *shard) disconnect(c *client) {
 	for t := range c.member.all {
 		s.forget(c, t)
 		if a := &s.topics[t]; len(a.list) > 2*a.alive+8 || a.alive == 0 {
-			kept := a.list[:0]
-			for _, other := range a.list {
-				if !other.client.gone {
-					kept = append(kept, other)
-				}
-			}
-			clear(a.list[len(kept):])
-			if a.list = kept; a.alive == 0 {
+			if a.list = slices.DeleteFunc(a.list, func(m subscriber) bool { return m.client.gone }); a.alive == 0 {
 				a.list = nil
 			}
 		}

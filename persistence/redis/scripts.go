@@ -22,6 +22,8 @@ var (
 	publishLua string
 	//go:embed lua/apply.lua
 	applyLua string
+	//go:embed lua/rows.lua
+	rowsLua string // before marks and page
 	//go:embed lua/marks.lua
 	marksLua string
 	//go:embed lua/page.lua
@@ -34,8 +36,8 @@ var (
 	chunkScript   = redis.NewScript(chunkLua)
 	publishScript = redis.NewScript(publishLua)
 	applyScript   = redis.NewScript(applyLua)
-	marksScript   = redis.NewScript(marksLua)
-	pageScript    = redis.NewScript(pageLua)
+	marksScript   = redis.NewScript(rowsLua + marksLua)
+	pageScript    = redis.NewScript(rowsLua + pageLua)
 )
 
 // Codes of the scripts' answers.

@@ -1,25 +1,16 @@
 -- KEYS: list, its marks   ARGV: 'up' or 'down', cursor, how many at most
 -- The marks of the rows above the cursor ('up') or below it ('down'; 0: all) as they lie in the list, and
 -- the id of the one that is farthest from the cursor. None where the rows have none.
-local function id(row) return (struct.unpack('>I8', row)) end
 local list, cursor, many = KEYS[1], tonumber(ARGV[2]), tonumber(ARGV[3])
 local len = redis.call('LLEN', list)
-local function place(x) -- how many ids are below x
-  local lo, hi = 0, len
-  while lo < hi do
-    local mid = math.floor((lo + hi) / 2)
-    if id(redis.call('LINDEX', list, mid)) < x then lo = mid + 1 else hi = mid end
-  end
-  return lo
-end
 local first = len - redis.call('STRLEN', KEYS[2]) / 3 -- the row of the first mark; below 0 if that is trimmed
 local from, to, far
 if ARGV[1] == 'up' then
-  from = place(cursor + 1)
+  from = place(list, len, cursor + 1)
   to = math.min(from + many, len)
   far = to - 1
 else
-  to = cursor == 0 and len or place(cursor)
+  to = cursor == 0 and len or place(list, len, cursor)
   from = math.max(to - many, first, 0)
   far = from
 end

@@ -1,0 +1,12 @@
+-- What goes before the scripts that look for rows. A list has its rows in the order of their ids, which are
+-- their first eight bytes; an id finds its place by halving, so a page stays right however the list grows
+-- or is trimmed between two pages.
+local function id(row) return (struct.unpack('>I8', row)) end
+local function place(list, len, x) -- how many of len ids are below x
+  local lo, hi = 0, len
+  while lo < hi do
+    local mid = math.floor((lo + hi) / 2)
+    if id(redis.call('LINDEX', list, mid)) < x then lo = mid + 1 else hi = mid end
+  end
+  return lo
+end
