@@ -511,8 +511,8 @@ var Options = []Option{
 	{
 		Key: "stream.messages_per_second", Default: "100", Min: 1, Max: 1_000_000,
 		Brief: "messages a second of one subscriber",
-		Help: `How many packets a subscriber may send a second in the long run, and five times as many at once. Whoever sends more is
-			disconnected.`,
+		Help: `How many packets a subscriber may send a second in the long run, and five times as many at once; each 4 KiB count as
+			one more. Whoever sends more is disconnected.`,
 		at: func(c *Config) any { return &c.Stream.MessagesPerSecond },
 	},
 	{
@@ -520,7 +520,7 @@ var Options = []Option{
 		Brief: "what may wait for one subscriber, in bytes",
 		Help: `How much may wait for a subscriber that does not keep up. Of ticker and orderbook.20 only the newest waits anyway. Of diff
 			a whole book takes the place of what does not fit. Of trades and book_ nothing is ever left out: who has more than this
-			waiting of them is disconnected.`,
+			waiting of them is disconnected. What is sent at once while nothing waits does not count.`,
 		at: func(c *Config) any { return &c.Stream.QueueBytes },
 	},
 	{

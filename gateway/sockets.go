@@ -76,7 +76,11 @@ func (g *Gateway) clientOf(ctx *fasthttp.RequestCtx) netip.Addr {
 // handleStream answers a request of the stream.
 func (g *Gateway) handleStream(ctx *fasthttp.RequestCtx) {
 	if s := g.sockets.Load(); s != nil {
-		s.server.Handle(ctx)
+		if ctx.UserValue(tooLarge) != nil {
+			s.server.TooLarge(ctx)
+		} else {
+			s.server.Handle(ctx)
+		}
 		return
 	}
 	r := newRequest(g, ctx)

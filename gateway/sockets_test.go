@@ -112,3 +112,16 @@ func TestHandshakesAreLimitedByAddress(t *testing.T) {
 		t.Errorf("%d %s", a.status, a.body)
 	}
 }
+
+// A body that is too large is refused with the protocol's answer, and the session stays.
+func TestAStreamBodyThatIsTooLarge(t *testing.T) {
+	h := newHarness(t, nil)
+	p := h.polled(streamPath)
+	a := h.do("POST", p.path, "text/plain", strings.Repeat("x", h.gateway.opts.BodyBytes+1))
+	if a.status != 413 || a.body != "" {
+		t.Errorf("%d %s", a.status, a.body)
+	}
+	if a = h.do("GET", p.path, "", ""); a.status != 200 || !strings.HasPrefix(a.body, "40{") {
+		t.Errorf("%d %s", a.status, a.body)
+	}
+}

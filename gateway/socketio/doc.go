@@ -31,7 +31,8 @@
 //
 // KeepHijackedConns is set: websockets are closed by this package. Its WriteTimeout bounds how long the
 // answer to a poll may take, its ReadTimeout how long a request may; neither cuts a poll that is held. It
-// takes bodies of MaxPayload bytes; larger ones that it takes are answered with 413. A connection that is
+// takes bodies of MaxPayload bytes; larger ones that it takes are answered with 413, and of those that it
+// does not take, Server.TooLarge makes the same answer. A connection that is
 // wrapped, to be counted for example, is written to directly if the wrapper has the method SyscallConn
 // of the connection below; else each client that is sent something has a goroutine for that time.
 //

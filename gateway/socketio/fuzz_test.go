@@ -18,7 +18,7 @@ func FuzzDecode(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, text []byte) {
 		before := bytes.Clone(text)
-		p, err := decode(text)
+		p, err := decode(text, 1000)
 		if !bytes.Equal(text, before) {
 			t.Fatal("the text is changed")
 		}
@@ -66,7 +66,7 @@ func FuzzDecode(f *testing.F) {
 		if !ok || len(rest) > 0 {
 			t.Fatalf("%q", frames)
 		}
-		q, err := decode(payload[1:])
+		q, err := decode(payload[1:], 1000)
 		if err != nil || q.name != p.name || q.id != p.id || q.namespace != p.namespace || len(q.args) != len(p.args) {
 			t.Fatalf("%+v became %+v, %v", p, q, err)
 		}

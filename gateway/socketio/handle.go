@@ -154,6 +154,12 @@ func (x *session) openPacket(upgrades bool) []byte {
 	return append(b, '}')
 }
 
+// TooLarge answers a request of the server's path whose body the HTTP server has refused. The session stays.
+func (s *Server) TooLarge(ctx *fasthttp.RequestCtx) {
+	allowOrigin(ctx)
+	s.fail(ctx, bodyTooLarge, "")
+}
+
 // fail answers with an error, and counts it.
 func (s *Server) fail(ctx *fasthttp.RequestCtx, f failure, message string) {
 	s.counters.refused[f].Add(1)
@@ -204,12 +210,12 @@ func (s *Server) acceptWebSocket(ctx *fasthttp.RequestCtx, address netip.Addr, p
 	return s.hijack(ctx, func(l *link) {
 		x, f := s.open(address, path, l)
 		if f != none { // others were faster
+			s.counters.refused[f].Add(1)
 			l.refuse()
 			return
 		}
 		x.mu.Lock()
-		x.send([]Delivery{{Frames: l.reply}, {Frames: appendFrame(nil, textFrame, x.openPacket(false))}}, nil)
-		l.reply = nil
+		x.flush()
 		x.unlock()
 		x.read(l)
 	})
@@ -218,6 +224,7 @@ func (s *Server) acceptWebSocket(ctx *fasthttp.RequestCtx, address netip.Addr, p
 // acceptUpgrade lets a websocket take the place of polling.
 func (s *Server) acceptUpgrade(ctx *fasthttp.RequestCtx, x *session) failure {
 	return s.hijack(ctx, func(l *link) {
+		l.session = x
 		l.SetReadDeadline(time.Now().Add(s.opts.UpgradeTimeout)) //nolint:errcheck // then reading fails too
 		if x.probing(l) && l.write(l.reply) {
 			l.reply = nil

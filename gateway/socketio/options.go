@@ -19,14 +19,15 @@ type Options struct {
 	// UpgradeTimeout is how long a websocket may take to replace polling. Beyond it the websocket is
 	// closed, and the session goes on polling. Default 10 s.
 	UpgradeTimeout time.Duration
-	// StallTimeout is how long a client may take nothing while something waits for it. Default 10 s.
+	// StallTimeout is how long a client may take nothing while something waits for it, and how long what it
+	// sends may take from its first part to its last. Default 10 s.
 	StallTimeout time.Duration
 
 	// MaxPayload is the most bytes of one packet from a client, and of one polling body either way; a
 	// single packet of ours that is larger goes alone. Default 1,000,000.
 	MaxPayload int
-	// QueueBytes is what may wait for one client. Each waiting delivery counts 64 bytes more than it has.
-	// Default 1 MiB.
+	// QueueBytes is what may wait for one client. Each waiting delivery counts 64 bytes more than it has; what
+	// is sent at once while nothing waits does not count. Default 1 MiB.
 	QueueBytes int
 
 	// Connections is the most sessions at once, ConnectionsPerAddress of one client address (an IPv6
@@ -34,13 +35,17 @@ type Options struct {
 	Connections           int
 	ConnectionsPerAddress int
 
-	// Attachments is the most binary attachments of one packet from a client, AttachmentBytes their bytes
-	// in all. Defaults 16 and MaxPayload.
+	// Arguments is the most arguments of one event from a client, Attachments the most binary attachments
+	// and AttachmentBytes their bytes in all. Attachments have StallTimeout to come. Defaults 1,000, 16 and
+	// MaxPayload.
+	Arguments       int
 	Attachments     int
 	AttachmentBytes int
 
 	// MessagesPerSecond is how many packets a client may send in the long run, MessagesBurst how many at
-	// once; beyond that its session is closed. Defaults 100 and 500. A negative rate is no bound.
+	// once; beyond that its session is closed. What it sends counts by its size, too: each 4 KiB, or
+	// hundredth part of MaxPayload if that is more, as a packet. Defaults 100, and five seconds' worth. A
+	// negative rate is no bound.
 	MessagesPerSecond int
 	MessagesBurst     int
 
@@ -71,10 +76,11 @@ func (o Options) withDefaults() Options {
 	duration(&o.StallTimeout, 10*time.Second)
 	number(&o.MaxPayload, 1_000_000)
 	number(&o.QueueBytes, 1<<20)
+	number(&o.Arguments, 1000)
 	number(&o.Attachments, 16)
 	number(&o.AttachmentBytes, o.MaxPayload)
 	number(&o.MessagesPerSecond, 100)
-	number(&o.MessagesBurst, 500)
+	number(&o.MessagesBurst, 5*o.MessagesPerSecond)
 	if o.Address == nil {
 		o.Address = peer
 	}

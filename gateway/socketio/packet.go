@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"encoding/base64"
 	"encoding/json"
+	"errors"
+	"io"
 	"strconv"
 	"unicode/utf8"
 )
@@ -55,8 +57,8 @@ type packet struct {
 	name        string            // of an event
 }
 
-// decode reads the text of a packet. It keeps no part of it.
-func decode(text []byte) (p packet, err error) {
+// decode reads the text of a packet with at most so many arguments. It keeps no part of the text.
+func decode(text []byte, most int) (p packet, err error) {
 	if len(text) == 0 || text[0] < '0'+typeConnect || text[0] > '0'+typeBinaryAck {
 		return p, errPacket
 	}
@@ -79,7 +81,7 @@ func decode(text []byte) (p packet, err error) {
 			return p, errPacket
 		}
 	}
-	return p, p.check(text)
+	return p, p.check(text, most)
 }
 
 // digits reads a number that is at most maxSafe, -1 if there is none.
@@ -96,7 +98,7 @@ func digits(b []byte) (int64, []byte) {
 }
 
 // check reads the payload as the packet's type wants it.
-func (p *packet) check(payload []byte) error {
+func (p *packet) check(payload []byte, most int) (err error) {
 	switch p.kind {
 	case typeConnect:
 		if p.id >= 0 || len(payload) > 0 && (payload[0] != '{' || !json.Valid(payload)) {
@@ -110,12 +112,12 @@ func (p *packet) check(payload []byte) error {
 			return errPacket
 		}
 	case typeEvent, typeBinaryEvent:
-		if json.Unmarshal(payload, &p.args) != nil || len(p.args) == 0 {
+		if p.args, err = Elements(payload, most+1); err != nil || len(p.args) == 0 {
 			return errPacket
 		}
 		return p.takeName()
-	case typeAck, typeBinaryAck:
-		if p.id < 0 || json.Unmarshal(payload, &p.args) != nil || p.args == nil {
+	case typeAck, typeBinaryAck: // we ask for none: what it says is for nobody
+		if p.id < 0 || len(payload) == 0 || payload[0] != '[' || !json.Valid(payload) {
 			return errPacket
 		}
 	default: // a client refuses nothing
@@ -143,6 +145,38 @@ func (p *packet) takeName() error {
 		return errPacket
 	}
 	return nil
+}
+
+// Errors of Elements.
+var (
+	ErrNoArray = errors.New("socketio: this is no JSON array")
+	ErrTooMany = errors.New("socketio: the array has too many elements")
+)
+
+// Elements are those of a JSON array. Of one with more than so many it has the first ones and ErrTooMany, and looks no
+// further: what a client sends may not cost more than what is wanted of it.
+func Elements(array []byte, most int) (list []json.RawMessage, err error) {
+	d := json.NewDecoder(bytes.NewReader(array))
+	if start, err := d.Token(); err != nil || start != json.Delim('[') {
+		return nil, ErrNoArray
+	}
+	for d.More() {
+		if len(list) == most {
+			return list, ErrTooMany
+		}
+		var one json.RawMessage
+		if d.Decode(&one) != nil {
+			return nil, ErrNoArray
+		}
+		list = append(list, one)
+	}
+	if _, err := d.Token(); err != nil {
+		return nil, ErrNoArray
+	}
+	if _, err := d.Token(); err != io.EOF {
+		return nil, ErrNoArray
+	}
+	return list, nil
 }
 
 // placeholder is the number of the attachment that an argument stands for.

@@ -44,8 +44,11 @@ func (x *session) get(ctx *fasthttp.RequestCtx) failure {
 		x.mu.Lock()
 	}
 	x.poll = nil
+	if !alive(ctx.Conn()) { // the answer would be lost, and the client would not know what it misses
+		x.end(TransportClose, nil)
+	}
 	answerPoll(ctx, x.pollBody())
-	x.mu.Unlock()
+	x.unlock()
 	return none
 }
 
@@ -53,7 +56,7 @@ func (x *session) get(ctx *fasthttp.RequestCtx) failure {
 func (x *session) pollBody() (body []byte) {
 	if x.link == nil {
 		body = x.out.poll(nil, x.server.opts.MaxPayload)
-		x.progress = x.server.now()
+		x.progress, x.excused = x.server.now(), false
 		x.wrote(len(body))
 	}
 	if x.closed.Load() && x.reason != ClientClose {
@@ -71,6 +74,16 @@ func answerPoll(ctx *fasthttp.RequestCtx, body []byte) {
 	ctx.SetContentType("text/plain; charset=UTF-8")
 	ctx.Response.Header.Set("Cache-Control", "no-store")
 	ctx.Response.SetBodyRaw(body)
+}
+
+// receiveAll handles the packets of a POST.
+func (x *session) receiveAll(body []byte) error {
+	if !x.take(0, len(body)) {
+		return violation(TooManyMessages)
+	}
+	x.in.Lock()
+	defer x.in.Unlock()
+	return split(body, x.packet)
 }
 
 // post takes packets from the client.
@@ -99,9 +112,7 @@ func (x *session) post(ctx *fasthttp.RequestCtx) failure {
 	if bytes.HasPrefix(ctx.Request.Header.ContentType(), []byte("application/octet-stream")) {
 		err = errPacket
 	} else {
-		x.in.Lock()
-		err = split(body, x.packet)
-		x.in.Unlock()
+		err = x.receiveAll(body)
 	}
 
 	x.mu.Lock()

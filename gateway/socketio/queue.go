@@ -18,7 +18,7 @@ const (
 
 // A Delivery is some frames for one client.
 type Delivery struct {
-	Tag    uint32 // the owner's number for a channel
+	Tag    uint32 // the owner's number for a channel; a session's namespaces share them
 	Policy Policy
 	Frames []byte // one or more whole frames, as AppendFrame makes them. Nobody changes them any more
 	// Shared says that many clients wait for the same bytes, a snapshot: they do not count against
@@ -26,6 +26,8 @@ type Delivery struct {
 	// there is one of the tag already. A Shared delivery with Resync stands for the whole state: it
 	// replaces what waits of its tag.
 	Shared bool
+
+	free bool // it does not count, for nothing waited when it came: what is sent at once may be as large as it likes
 }
 
 // entryOverhead is what a waiting delivery counts besides its bytes: about the memory that it takes, so
@@ -56,7 +58,7 @@ func (q *outbox) fixed() int {
 }
 
 func cost(d *Delivery) int {
-	if d.Shared {
+	if d.Shared || d.free {
 		return 0
 	}
 	return len(d.Frames) + entryOverhead
@@ -68,6 +70,7 @@ func (q *outbox) push(d Delivery) (replaced int) {
 	case d.Policy == Latest:
 		if n, ok := q.latest[d.Tag]; ok {
 			if i := n - q.gone + q.head; i >= q.fixed() {
+				d.free = q.entries[i].free
 				q.bytes += cost(&d) - cost(&q.entries[i])
 				q.count(&q.entries[i], -1)
 				q.count(&d, 1)
@@ -143,6 +146,16 @@ func (q *outbox) dropResync(list []uint32) (_ []uint32, removed int) {
 		removed = q.remove(func(e *Delivery) bool { return e.Policy == Resync && has(tags, e.Tag) })
 	}
 	return list, removed
+}
+
+// resyncBytes are those of all that dropResync would drop.
+func (q *outbox) resyncBytes() (n int) {
+	for i := q.fixed(); i < len(q.entries); i++ {
+		if e := &q.entries[i]; e.Policy == Resync {
+			n += cost(e)
+		}
+	}
+	return n
 }
 
 // has is for short lists: the tags of one client.

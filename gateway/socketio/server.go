@@ -55,8 +55,10 @@ func (s *Server) open(address netip.Addr, path string, l *link) (*session, failu
 	if f := s.full(x.address); f != none {
 		return nil, f
 	}
-	if l != nil { // nobody else knows the session before it is in the map
+	if l != nil { // nobody else knows the session before it is in the map; whoever ends it lets this go first
 		x.attach(l)
+		x.out.push(Delivery{Frames: appendFrame(l.reply, textFrame, x.openPacket(false))})
+		x.progress, l.reply, l.session = x.opened, nil, x
 	}
 	if !s.running {
 		s.running = true

@@ -2,6 +2,7 @@ package socketio
 
 import (
 	"net/netip"
+	"runtime/debug"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -39,13 +40,16 @@ type session struct {
 	poll      *poll // a GET that is not answered yet
 	posting   bool  // a POST is not answered yet
 
-	// When things are due; 0: not.
-	pingAt, pongBy, connectBy, noopAt int64
+	excused bool // progress was set without any, since the last
 
-	in       sync.Mutex
-	sockets  []*Socket // those that are in a namespace, or were and are not told yet
-	partial  *partial  // a packet whose attachments are still to come
-	nextFull int64     // when the bucket of packets is full again, see take
+	// When things are due; 0: not.
+	pingAt, pongBy, connectBy, noopAt, partialBy int64
+
+	in      sync.Mutex
+	sockets []*Socket // those that are in a namespace, or were and are not told yet
+	partial *partial  // a packet whose attachments are still to come
+
+	nextFull atomic.Int64 // when the bucket of packets is full again, see take
 
 	server  *Server
 	id      string
@@ -145,7 +149,7 @@ func (x *session) schedule() {
 		return
 	}
 	next := int64(0)
-	for _, at := range [...]int64{x.pingAt, x.pongBy, x.connectBy, x.noopAt, x.stalledAt()} {
+	for _, at := range [...]int64{x.pingAt, x.pongBy, x.connectBy, x.noopAt, x.partialBy, x.stalledAt()} {
 		if at != 0 && (next == 0 || at < next) {
 			next = at
 		}
@@ -179,12 +183,14 @@ func (x *session) wake() {
 		x.endFor(PingTimeout)
 	case due(x.connectBy):
 		x.endFor(ConnectTimeout)
+	case due(x.partialBy):
+		x.endFor(ParseError)
 	case due(x.stalledAt()):
 		x.endFor(StalledClient)
 	}
 	if !x.closed.Load() && due(x.pingAt) {
 		x.pingAt, x.pongBy = 0, now+int64(x.server.opts.PingTimeout)
-		x.send([]Delivery{{Frames: pingFrame}}, nil)
+		x.say(pingFrame)
 	}
 	if due(x.noopAt) {
 		x.noopAt = now + int64(noopInterval)
@@ -203,21 +209,26 @@ func (x *session) pong() {
 	x.mu.Unlock()
 }
 
-// take counts a packet of the client, and is false of one too many. nextFull is when the bucket will be
-// full again: each packet moves it by the time that one packet has, and it may be as far ahead as the
-// whole bucket. in is held.
-func (x *session) take() bool {
+// take counts what the client has sent, and is false of what is too much. nextFull is when the bucket will
+// be full again: each packet moves it by the time that one packet has, and it may be as far ahead as the
+// whole bucket.
+func (x *session) take(packets, bytes int) bool {
 	o := &x.server.opts
 	if o.MessagesPerSecond < 0 {
 		return true
 	}
 	interval, now := int64(time.Second)/int64(o.MessagesPerSecond), x.server.now()
-	full := max(x.nextFull, now) + interval
-	if full-now > interval*int64(o.MessagesBurst) {
-		return false
+	cost := interval*int64(packets) + interval*int64(bytes)/int64(max(4<<10, o.MaxPayload/100))
+	for {
+		before := x.nextFull.Load()
+		full := max(before, now) + cost
+		if full-now >= interval*int64(o.MessagesBurst+1) { // the one more is for the bytes of small packets
+			return false
+		}
+		if x.nextFull.CompareAndSwap(before, full) {
+			return true
+		}
 	}
-	x.nextFull = full
-	return true
 }
 
 // packet handles a packet of the client. An error ends the session. in is held.
@@ -228,7 +239,7 @@ func (x *session) packet(p enginePacket) error {
 	x.server.counters.packetsIn.Add(1)
 	x.server.counters.bytesIn.Add(uint64(len(p.data)))
 	switch {
-	case !x.take():
+	case !x.take(1, 0):
 		return violation(TooManyMessages)
 	case p.binary:
 		return x.attachment(p.data)
@@ -254,15 +265,29 @@ func (x *session) message(text []byte) error {
 	if x.partial != nil {
 		return errPacket
 	}
-	p, err := decode(text)
+	p, err := decode(text, x.server.opts.Arguments)
 	if err != nil || p.attachments > x.server.opts.Attachments {
 		return errPacket
 	}
 	if p.attachments > 0 {
-		x.partial = &partial{packet: p}
+		if x.socket(p.namespace) == nil { // strangers have nothing kept for them
+			return errPacket
+		}
+		x.await(&partial{packet: p})
 		return nil
 	}
 	return x.dispatch(p, nil)
+}
+
+// await keeps a packet until its attachments have come, nil: no more. in is held.
+func (x *session) await(p *partial) {
+	x.partial = p
+	x.mu.Lock()
+	if x.partialBy = 0; p != nil {
+		x.partialBy = x.server.now() + int64(x.server.opts.StallTimeout)
+		x.schedule()
+	}
+	x.mu.Unlock()
 }
 
 // attachment handles a binary message. in is held.
@@ -277,7 +302,7 @@ func (x *session) attachment(b []byte) error {
 	if a.attachments = append(a.attachments, b); len(a.attachments) < a.packet.attachments {
 		return nil
 	}
-	x.partial = nil
+	x.await(nil)
 	return x.dispatch(a.packet, a.attachments)
 }
 
@@ -304,7 +329,9 @@ func (x *session) dispatch(p packet, attachments [][]byte) error {
 	case typeEvent, typeBinaryEvent:
 		// What a client says while it is being put out of the namespace is nobody's.
 		if hook := s.hooks.Event; hook != nil && x.inside(s) {
-			hook(s, &Event{Name: p.name, Args: p.args, Attachments: attachments, socket: s, id: p.id})
+			return x.guard(func() {
+				hook(s, &Event{Name: p.name, Args: p.args, Attachments: attachments, socket: s, id: p.id})
+			})
 		}
 	}
 	return nil // we ask for no acknowledgements: one that comes is for nobody
@@ -349,11 +376,16 @@ func (x *session) connect(p packet) error {
 	}
 	s.session, s.hooks, s.namespace, s.id = x, hooks, p.namespace, newID()
 	if hooks.Connect != nil {
-		if err := hooks.Connect(s, p.auth); err != nil {
+		refused := error(&Refusal{Message: "internal error"})
+		failed := x.guard(func() { refused = hooks.Connect(s, p.auth) })
+		if refused != nil {
 			x.mu.Lock()
 			s.state, s.early = gone, nil
 			x.mu.Unlock()
-			return x.refuse(p.namespace, err)
+			if err := x.refuse(p.namespace, refused); err != nil {
+				return err
+			}
+			return failed
 		}
 	}
 	x.sockets = append(x.sockets, s)
@@ -367,8 +399,7 @@ func (x *session) connect(p packet) error {
 	early, leaving := s.early, s.state == leaving
 	s.state, s.early, x.connectBy = joined, nil, 0
 	if !x.closed.Load() {
-		_, ok := x.send([]Delivery{{Frames: answer}}, nil)
-		if ok && len(early) > 0 {
+		if x.say(answer) && len(early) > 0 {
 			if dropped, ok := x.send(early, nil); ok && len(dropped) > 0 {
 				x.endFor(SlowClient) // nobody is there to hear what was dropped
 			}
@@ -389,7 +420,7 @@ func (x *session) refuse(namespace string, why error) error {
 	}
 	x.mu.Lock()
 	if !x.closed.Load() {
-		x.send([]Delivery{{Frames: answer}}, nil)
+		x.say(answer)
 	}
 	x.unlock()
 	return nil
@@ -402,6 +433,19 @@ func (x *session) leave(s *Socket, r Reason) {
 	s.told, s.state = true, gone
 	x.mu.Unlock()
 	if !told && s.hooks.Disconnect != nil {
-		s.hooks.Disconnect(s, r)
+		x.guard(func() { s.hooks.Disconnect(s, r) }) //nolint:errcheck // it is out already
 	}
+}
+
+// guard runs a hook. One that panics has failed a single client, whose session ends: it is not the process that
+// is in doubt.
+func (x *session) guard(hook func()) (err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			x.server.opts.Log.Error("a hook panicked, and its session is closed", "panic", p, "address", x.address, "stack", string(debug.Stack()))
+			err = violation(ServerClose)
+		}
+	}()
+	hook()
+	return nil
 }

@@ -150,7 +150,18 @@ func (s *Socket) Emit(name string, args ...any) error {
 }
 
 func (s *Socket) sendKeep(frames []byte) error {
-	if _, ok := s.Deliver([]Delivery{{Frames: frames}}, nil); !ok {
+	x := s.session
+	x.mu.Lock()
+	defer x.unlock()
+	ok := !x.closed.Load() && s.state != gone
+	switch {
+	case !ok:
+	case s.state == joined:
+		ok = x.say(frames)
+	default:
+		ok = s.hold([]Delivery{{Frames: frames}})
+	}
+	if !ok {
 		return ErrGone
 	}
 	return nil
@@ -209,7 +220,7 @@ func (s *Socket) Disconnect() {
 		s.state = leaving
 	default:
 		s.state = gone
-		x.send([]Delivery{{Frames: bye}}, nil)
+		x.say(bye)
 		x.server.tasks.start(func() {
 			x.in.Lock()
 			defer x.in.Unlock()

@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"bytes"
 	"errors"
+	"io"
 	"net"
 	"net/http"
 	"sync"
@@ -30,6 +31,7 @@ type link struct {
 	net.Conn           // nil before take
 	raw      rawWriter // of Conn, if it has one
 	early    []byte    // what the client sent right after its handshake
+	session  *session  // that what is read counts for; nil: none yet
 	ws       *websocket.Conn
 	reply    []byte // the answer to the handshake, before it is written
 	farewell []byte // the close frame that the library wanted to send
@@ -111,7 +113,11 @@ func (l *link) Read(p []byte) (int, error) {
 		}
 		return n, nil
 	}
-	return l.Conn.Read(p)
+	n, err := l.Conn.Read(p)
+	if x := l.session; x != nil && !x.take(0, n) {
+		return n, violation(TooManyMessages)
+	}
+	return n, err
 }
 
 // Write implements net.Conn for the library: it is either the answer to the handshake or a close frame.
@@ -179,16 +185,37 @@ func (x *session) read(l *link) {
 	l.ws.SetPingHandler(control(pongFrame))
 	l.ws.SetPongHandler(control(0))
 	for !x.closed.Load() {
-		kind, data, err := l.ws.ReadMessage()
+		p, err := x.next(l)
 		if err != nil {
 			x.broken(l, err)
 			break
 		}
-		if err := x.receive(enginePacket{kind == websocket.BinaryMessage, data}); err != nil {
+		if err := x.receive(p); err != nil {
 			x.close(Reason(err.(violation)))
 		}
 	}
 	l.linger() // its end has set the deadline
+}
+
+// next reads a message. Its parts may not come one by one without end.
+func (x *session) next(l *link) (p enginePacket, err error) {
+	kind, r, err := l.ws.NextReader()
+	if err != nil {
+		return p, err
+	}
+	until := func(t time.Time) {
+		x.mu.Lock()
+		if !x.closed.Load() { // else there is a deadline already
+			l.SetReadDeadline(t) //nolint:errcheck // then reading fails too
+		}
+		x.mu.Unlock()
+	}
+	until(time.Now().Add(x.server.opts.StallTimeout))
+	p.binary = kind == websocket.BinaryMessage
+	if p.data, err = io.ReadAll(r); err == nil {
+		until(time.Time{})
+	}
+	return p, err
 }
 
 // receive handles one message.
@@ -203,16 +230,13 @@ func (x *session) receive(p enginePacket) error {
 
 // control answers a control frame of the websocket with one of a kind, 0: with none.
 func (x *session) control(kind byte, data string) error {
-	x.in.Lock()
-	allowed := x.take()
-	x.in.Unlock()
-	if !allowed {
+	if !x.take(1, 0) {
 		return violation(TooManyMessages)
 	}
 	if kind != 0 {
 		x.mu.Lock()
 		if !x.closed.Load() {
-			x.send([]Delivery{{Frames: appendFrame(nil, kind, []byte(data))}}, nil)
+			x.say(appendFrame(nil, kind, []byte(data)))
 		}
 		x.unlock()
 	}
@@ -228,7 +252,7 @@ func (x *session) broken(l *link, err error) {
 	case errors.As(err, &v):
 		x.close(Reason(v))
 		return
-	case errors.As(err, &closed):
+	case errors.As(err, &closed) && closed.Code != websocket.CloseAbnormalClosure: // that is the end without a frame
 		code := uint16(closed.Code)
 		if code == websocket.CloseNoStatusReceived {
 			code = 0
@@ -261,7 +285,9 @@ func (x *session) unprobe(l *link) {
 	x.mu.Lock()
 	if x.candidate == l {
 		x.candidate, x.noopAt = nil, 0
-		x.progress = x.server.now()
+		if !x.excused { // it may have been kept from polling, but not again and again
+			x.progress, x.excused = x.server.now(), true
+		}
 		x.schedule()
 	}
 	x.mu.Unlock()

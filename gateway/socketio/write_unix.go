@@ -88,6 +88,20 @@ func (w rawWriter) write(a *attempt, wait bool) (int, error) {
 	return a.n, a.err
 }
 
+// alive is false of a connection that the peer has closed, as far as that is known here.
+func alive(c net.Conn) bool {
+	raw := direct(c)
+	if !raw.ok() {
+		return true
+	}
+	alive := true
+	raw.Control(func(fd uintptr) { //nolint:errcheck // closed by us, it fails where it is written to
+		n, _, err := unix.Recvfrom(int(fd), make([]byte, 1), unix.MSG_PEEK|unix.MSG_DONTWAIT)
+		alive = n > 0 || err == unix.EAGAIN || err == unix.EINTR
+	})
+	return alive
+}
+
 // closeWrite says to the peer that nothing more comes.
 func (w rawWriter) closeWrite() {
 	w.Control(func(fd uintptr) { unix.Shutdown(int(fd), unix.SHUT_WR) }) //nolint:errcheck // it may be gone already

@@ -12,6 +12,7 @@ const writeBytes = 256 << 10
 // send lets deliveries go to the client, in order. It appends the tags that were dropped to list; ok is
 // false if that ended the session. It never blocks. mu is held, and the session is not closed.
 func (x *session) send(list []Delivery, dropped []uint32) (_ []uint32, ok bool) {
+	free := x.out.empty()
 	list, err := x.writeNow(list)
 	switch {
 	case err != nil:
@@ -20,7 +21,40 @@ func (x *session) send(list []Delivery, dropped []uint32) (_ []uint32, ok bool) 
 	case len(list) == 0 && x.out.empty():
 		return dropped, true
 	}
-	return x.enqueue(list, dropped)
+	return x.enqueue(list, free, dropped)
+}
+
+// say is send for what is not an owner's delivery. It drops nothing, for nobody would hear of it: the next delivery
+// does. mu is held, and the session is not closed.
+func (x *session) say(frames []byte) (ok bool) {
+	free := x.out.empty()
+	list, err := x.writeNow([]Delivery{{Frames: frames}})
+	if err != nil {
+		x.end(TransportClose, nil)
+		return false
+	}
+	for _, d := range list {
+		x.wait(d, free)
+	}
+	if x.out.bytes > x.server.opts.QueueBytes && x.out.bytes-x.out.resyncBytes() > x.server.opts.QueueBytes {
+		x.server.counters.overflows.Add(1)
+		x.endFor(SlowClient)
+		return false
+	}
+	x.flush()
+	return true
+}
+
+// wait lets a delivery wait; free says that nothing did when it came. mu is held.
+func (x *session) wait(d Delivery, free bool) {
+	d.free = free
+	if x.out.empty() {
+		x.progress = x.server.now()
+		defer x.schedule() // for a client that does not come for it
+	}
+	if n := x.out.push(d); n > 0 {
+		x.server.counters.dropped[d.Policy].Add(uint64(n))
+	}
 }
 
 // writeNow writes what the system takes without waiting, if nothing waits before it. It answers the
@@ -55,7 +89,7 @@ func (x *session) writeNow(list []Delivery) ([]Delivery, error) {
 		}
 		if n > 0 {
 			d := list[0]
-			d.Frames = d.Frames[n:]
+			d.Frames, d.free = d.Frames[n:], true
 			x.out.push(d)
 			x.out.begun = true
 			list = list[1:]
@@ -82,8 +116,8 @@ func (x *session) wrote(n int) {
 }
 
 // enqueue lets deliveries wait.
-func (x *session) enqueue(list []Delivery, dropped []uint32) (_ []uint32, ok bool) {
-	first, waited := len(dropped), !x.out.empty()
+func (x *session) enqueue(list []Delivery, free bool, dropped []uint32) (_ []uint32, ok bool) {
+	first := len(dropped)
 	if dropped, ok = x.fit(dropped); !ok { // what is left of one that was written in part
 		return dropped, false
 	}
@@ -95,20 +129,12 @@ func (x *session) enqueue(list []Delivery, dropped []uint32) (_ []uint32, ok boo
 			x.server.counters.dropped[Resync].Add(1)
 			continue
 		}
-		if n := x.out.push(d); n > 0 {
-			x.server.counters.dropped[d.Policy].Add(uint64(n))
-		}
+		x.wait(d, free)
 		if dropped, ok = x.fit(dropped); !ok {
 			return dropped, false
 		}
 	}
-	if !waited {
-		x.progress = x.server.now()
-	}
 	x.flush()
-	if !waited && x.link == nil {
-		x.schedule() // for a client that does not come for it
-	}
 	return dropped, true
 }
 

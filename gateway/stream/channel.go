@@ -30,7 +30,7 @@ type channel struct {
 	dirty    bool   // the pair has changed since the newest state
 	updateID uint64
 	askedAt  time.Time
-	next     time.Time // ticker, orderbook.20: no state before
+	next     time.Time // no state before
 	state    []byte    // frames of the newest state; diff: as long as nothing came after it
 	minute   int64     // ticker: of the newest state, epoch minutes
 	timer    *time.Timer
@@ -88,14 +88,11 @@ func (c *channel) isState() bool { return c.family == ticker || c.family == top 
 
 // admitOrAsk lets those who wait in, if what they get first is known; if not, it is asked for.
 func (c *channel) admitOrAsk() {
-	switch {
-	case c.watching && (c.family == trades || c.family == book || c.state != nil):
+	if c.watching && (c.state != nil || !c.hub.names.begins(c.family)) {
 		c.admit()
-	case c.family == diff && c.watching:
-		c.schedule() // whole books are not made without end
-	default:
-		c.ask()
+		return
 	}
+	c.schedule()
 }
 
 func (c *channel) ask() {
@@ -103,7 +100,9 @@ func (c *channel) ask() {
 		return
 	}
 	c.asked, c.askedAt = c.hub.tokens.Add(1), time.Now()
-	c.next = nextBeat(c.askedAt, c.hub.opts.Interval)
+	if c.next = c.askedAt.Add(c.hub.opts.Interval); c.isState() {
+		c.next = nextBeat(c.askedAt, c.hub.opts.Interval)
+	}
 	e := c.hub.engine
 	w := actors.Watch{Channel: c.self, Pair: c.pair, Kind: watching[c.family], Token: c.asked}
 	switch c.family {
@@ -161,7 +160,13 @@ func (c *channel) units(list []actors.Unit) {
 			panic(fmt.Sprintf("BUG: update %d of %s follows update %d", list[0].UpdateID, c.pair.Name, c.updateID))
 		}
 		c.updateID, c.state = list[len(list)-1].UpdateID, nil
-		frames = c.writer.diffs(nil, list)
+		for ; len(list) > 1; list = list[1:] { // in pieces, so that a slow subscriber can be spared the rest
+			if frames = c.writer.diffs(frames, list[:1]); len(frames) >= longestJoined {
+				c.send(frames)
+				frames = nil
+			}
+		}
+		frames = c.writer.diffs(frames, list)
 	}
 	if len(frames) > 0 {
 		c.send(frames)
@@ -207,17 +212,16 @@ func (c *channel) rest() {
 
 // schedule makes sure that the channel looks at its pair when it is time.
 func (c *channel) schedule() {
-	if c.asked != 0 || !c.watching {
+	if c.asked != 0 {
 		return
 	}
 	now := time.Now()
 	var wait time.Duration
 	switch {
-	case c.isState() && c.dirty:
-		wait = max(0, c.next.Sub(now))
-	case c.family == diff && len(c.waiting) > 0:
-		wait = max(0, c.askedAt.Add(c.hub.opts.Interval).Sub(now))
-	case c.family == ticker: // its window moves on
+	case len(c.waiting) > 0 && !c.hub.names.begins(c.family):
+	case len(c.waiting) > 0 || c.watching && c.dirty && c.isState():
+		wait = max(0, c.next.Sub(now)) // also for those who come and go: books are not made without end
+	case c.watching && c.family == ticker: // its window moves on
 		wait = time.Unix((c.minute+1)*60, int64(time.Millisecond)).Sub(now)
 	default:
 		return

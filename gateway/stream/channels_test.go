@@ -5,9 +5,11 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	"exchange/actors"
 	"exchange/core/matching"
+	"exchange/gateway/socketio"
 )
 
 func TestEachChannelSaysWhatHappens(t *testing.T) {
@@ -174,6 +176,7 @@ func TestAClientHasAtMostSoManyNames(t *testing.T) {
 
 	w := newWorld(t, nil)
 	l := w.listen()
+	writes := w.server.Stats().Writes
 	text := `42["subscribe"` + strings.Repeat(`,"ticker.BTC_USDT"`, MaxNames+10) + `]`
 	l.say(text) // the same name is one name
 	for got := 0; got < MaxNames+1; {
@@ -181,8 +184,125 @@ func TestAClientHasAtMostSoManyNames(t *testing.T) {
 		case "subscribe.success":
 			got++
 		case "subscribe.error":
-			t.Fatalf("%s", s.body)
+			if !strings.Contains(string(s.body), "not looked at") {
+				t.Fatalf("%s", s.body)
+			}
+			got++
 		}
+	}
+	if n := w.server.Stats().Writes - writes; n > 10 {
+		t.Errorf("the answers to one request took %d writes", n)
+	}
+	l.say(`42["subscribe",null]`)
+	for s := l.next(); s.name != "subscribe.error"; s = l.next() {
+	}
+}
+
+// Whoever asks for a channel by another name than before gets its state as if it were new there.
+func TestEachNameBeginsWithTheState(t *testing.T) {
+	w := newWorld(t, nil)
+	w.place(0, "BTC_USDT", matching.Sell, 100, 1)
+	for plain, event := range map[string]string{"diff": "depth.diff", "ticker": "ticker", "orderbook.20": "orderbook.20"} {
+		for _, names := range [][2]string{{plain, plain + ".BTC_USDT"}, {plain + ".BTC_USDT", plain}} {
+			l := w.listen()
+			l.subscribe(names[0])
+			pairs := 1
+			if names[0] == plain {
+				pairs = 3
+			}
+			for range pairs {
+				l.next()
+			}
+			l.say(`42["subscribe","` + names[1] + `"]`)
+			for got := false; !got; {
+				s := l.next()
+				got = s.name == event && strings.Contains(string(s.body), `"BTC_USDT"`) && (plain != "diff" || strings.Contains(string(s.body), `"snapshot":true`))
+			}
+		}
+	}
+}
+
+// A client that has heard the orders of all pairs without asking, and then asks for some of them, misses none.
+func TestWhoSpeaksGoesOnHearingWhatItAsksFor(t *testing.T) {
+	w := newWorld(t, nil)
+	w.silent = true
+	stop := w.trade("BTC_USDT")
+	all := w.listen() // says nothing
+	var order []string
+	place := map[string]int{}
+	at := func(body string) int {
+		for {
+			if n, ok := place[body]; ok {
+				return n
+			}
+			s := all.next()
+			place[string(s.body)] = len(order)
+			order = append(order, string(s.body))
+		}
+	}
+	eventually(t, "it is heard of all pairs", func() bool { return w.hub.counts.subscriptions[book].Load() == 3 })
+	for range 20 {
+		l := w.listen()
+		l.next()
+		l.say(`42["subscribe","book_BTC_USDT"]`)
+		last := -1
+		for after := 0; after < 5; {
+			s := l.next()
+			if s.name == "subscribe.success" || after > 0 {
+				after++
+			}
+			if s.name == "subscribe.success" {
+				continue
+			}
+			n := at(string(s.body))
+			if last >= 0 && n != last+1 {
+				t.Fatalf("after order %d comes order %d", last, n)
+			}
+			last = n
+		}
+		l.conn.Close()
+	}
+	stop()
+}
+
+// Whole books are made once in an interval, whoever comes and goes.
+func TestBooksAreNotMadeWithoutEnd(t *testing.T) {
+	w := newWorld(t, nil)
+	w.hub.opts.Interval = 50 * time.Millisecond
+	for _, name := range []string{"diff", "orderbook.20", "ticker"} {
+		l := w.listen()
+		before, begin := w.hub.tokens.Load(), time.Now()
+		for n := range 40 {
+			w.place(0, "BTC_USDT", matching.Sell, 100+float64(n), 1)
+			l.say(`42["subscribe","` + name + `.BTC_USDT"]`)
+			for l.next().name != "subscribe.success" {
+			}
+			if n%2 == 1 {
+				l.say(`42["unsubscribe","` + name + `.BTC_USDT"]`)
+			}
+		}
+		n, most := w.hub.tokens.Load()-before, uint64(time.Since(begin)/w.hub.opts.Interval)+2
+		if n == 0 || n > most {
+			t.Errorf("%s: %d states were asked for, %d are allowed", name, n, most)
+		}
+	}
+}
+
+// One batch that is larger than what may wait is no reason to disconnect who can be given the book.
+func TestALargeBatchOfDifferencesGivesWayToTheBook(t *testing.T) {
+	w := newWorld(t, func(o *socketio.Options) { o.QueueBytes, o.StallTimeout = 64<<10, time.Minute })
+	l := w.listen()
+	l.subscribe("diff.BTC_USDT")
+	l.next()
+	var list []actors.Unit
+	for i := range 10_000 {
+		list = append(list, actors.Unit{UpdateID: uint64(i + 1), Levels: []actors.LevelChange{{Side: matching.Sell, Price: 1e10}}})
+	}
+	l.hold(true)
+	w.engine.Tell(w.hub.channels[w.hub.names.topic(diff, 0)], &actors.Units{List: list})
+	eventually(t, "the book is owed", func() bool { return w.hub.counts.resyncs.Load() == 1 })
+	if n := w.server.Stats().Closed[socketio.SlowClient]; n != 0 {
+		t.Error(n)
 	}
 }
 

@@ -38,15 +38,16 @@ type asked struct {
 }
 
 // done says that one name waits no more.
-func (a *asked) done() {
+func (a *asked) done(s *shard, c *client) {
 	if a.open--; a.open == 0 {
-		a.finish()
+		a.finish(s, c)
 	}
 }
 
-// finish acknowledges a request, if the client wants that.
-func (a *asked) finish() {
+// finish acknowledges a request, if the client wants that, after what is out for it.
+func (a *asked) finish(s *shard, c *client) {
 	if a.event != nil && a.event.WantsAck() {
+		s.deliver(c)
 		a.event.Ack(map[string][]string{"channels": append([]string{}, a.channels...)}) //nolint:errcheck // the client may be gone
 	}
 }
@@ -107,13 +108,14 @@ func (s *shard) listen(c *client) {
 	s.joinAll(c, &name{family: book, all: true})
 }
 
-// speak ends that.
-func (s *shard) speak(c *client) {
+// speak ends that. The channels that the client wants from now on are known when what it returns is called, and those it
+// has been in all the time have lost nothing.
+func (s *shard) speak(c *client) (spoken func()) {
 	if !c.silent {
-		return
+		return func() {}
 	}
 	c.silent, c.plain[book] = false, false
-	s.partAll(c, &name{family: book, all: true})
+	return func() { s.partAll(c, &name{family: book, all: true}) }
 }
 
 // joinAll joins what is not joined of a name's channels, and says whether any has not let the client in yet.
@@ -140,22 +142,27 @@ func (s *shard) partAll(c *client, n *name) {
 	}
 }
 
-var errNames = errors.New("too many channels: a client may have " + strconv.Itoa(MaxNames))
+var (
+	errNames   = errors.New("too many channels: a client may have " + strconv.Itoa(MaxNames))
+	errRequest = errors.New("too many channels in one request: this one and what follows it were not looked at, for it may have " + strconv.Itoa(MaxNames))
+)
 
 // subscribe answers each name with success, once all of its channels have let the client in, or with an error.
 func (s *shard) subscribe(m *request) {
 	c, a := m.client, &asked{event: m.event}
-	s.speak(c)
-	for _, text := range m.names {
+	defer s.speak(c)()
+	for i, text := range m.names {
 		n, err := s.hub.names.parse(text)
-		if err == nil && !c.has(&n) && c.count() == MaxNames {
+		if i == MaxNames {
+			err = errRequest
+		} else if err == nil && !c.has(&n) && c.count() == MaxNames {
 			err = errNames
 		}
 		if err != nil {
 			s.say(c, failure(shown(text), err))
 			continue
 		}
-		if c.has(&n) && n.family == diff { // whoever asks again has lost its place
+		if s.hub.names.begins(n.family) { // whoever is in by another name, or asks again for it has lost its place, gets it anew
 			for t := range s.hub.names.topicsOf(&n) {
 				s.rejoin(c, t)
 			}
@@ -170,7 +177,7 @@ func (s *shard) subscribe(m *request) {
 		s.say(c, success(n.text, now()))
 	}
 	if a.open == 0 {
-		a.finish()
+		a.finish(s, c)
 	}
 }
 
@@ -184,7 +191,7 @@ func (s *shard) admittedTo(c *client, t topic) {
 			return false
 		}
 		s.say(c, success(w.name.text, now()))
-		w.request.done()
+		w.request.done(s, c)
 		return true
 	})
 }
@@ -204,9 +211,12 @@ func (s *shard) isOpen(c *client, n *name, t topic) bool {
 
 func (s *shard) unsubscribe(m *request) {
 	c, a := m.client, &asked{event: m.event}
-	s.speak(c)
-	for _, text := range m.names {
+	defer s.speak(c)()
+	for i, text := range m.names {
 		n, err := s.hub.names.parse(text)
+		if i == MaxNames {
+			err = errRequest
+		}
 		if err != nil {
 			s.say(c, failure(shown(text), err))
 			continue
@@ -218,9 +228,9 @@ func (s *shard) unsubscribe(m *request) {
 			if w.name.text != n.text {
 				return false
 			}
-			w.request.done()
+			w.request.done(s, c)
 			return true
 		})
 	}
-	a.finish()
+	a.finish(s, c)
 }

@@ -3,6 +3,7 @@ package stream
 import (
 	"cmp"
 	"encoding/json"
+	"errors"
 	"runtime"
 	"sync"
 	"sync/atomic"
@@ -115,8 +116,8 @@ func (h *Hub) Hooks(listens func(*socketio.Socket) bool) socketio.Namespace {
 // as unknown. Beyond MaxNames and one, nothing is looked at: the one more is refused.
 func channelNames(args []json.RawMessage) (list []string) {
 	for _, raw := range args {
-		var many []json.RawMessage
-		if json.Unmarshal(raw, &many) != nil {
+		many, err := socketio.Elements(raw, MaxNames+1)
+		if errors.Is(err, socketio.ErrNoArray) {
 			many = []json.RawMessage{raw}
 		}
 		for _, one := range many {

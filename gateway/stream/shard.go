@@ -23,7 +23,7 @@ type shard struct {
 	clients map[*client]struct{}
 	topics  []audience
 	active  []topic             // whose frames wait for the end of the flush
-	ready   []*client           // who gets something in it
+	ready   []*client           // for whom something is out
 	out     []socketio.Delivery // of the channel that is being flushed
 	lost    []place             // whose backlog had to be dropped in it
 	dropped []uint32
@@ -151,8 +151,9 @@ func (s *shard) run() {
 				s.gather(f)
 				continue
 			}
-			s.flush() // who is a subscriber may change
+			s.distribute() // who is a subscriber may change
 			if _, ok := m.(closing); ok {
+				s.deliverAll()
 				return
 			}
 			s.handle(m)
@@ -207,16 +208,17 @@ func (s *shard) gather(f *frames) {
 
 // flush gives everybody what has gathered for them, in one write each.
 func (s *shard) flush() {
-	if len(s.active) == 0 {
+	if len(s.active) == 0 && len(s.ready) == 0 {
 		return
 	}
 	s.flushed = time.Now()
-	if len(s.active) == 1 {
+	if len(s.active) == 1 && len(s.ready) == 0 {
 		s.flushOne(s.active[0])
-	} else {
-		s.flushAll()
+		s.active = s.active[:0]
+		return
 	}
-	s.active = s.active[:0]
+	s.distribute()
+	s.deliverAll()
 }
 
 // take puts what a channel has gathered into out.
@@ -259,8 +261,8 @@ func (s *shard) flushOne(t topic) {
 	s.lost = s.lost[:0]
 }
 
-// flushAll is the flush of several channels.
-func (s *shard) flushAll() {
+// distribute puts what has gathered out for each subscriber.
+func (s *shard) distribute() {
 	for _, t := range s.active {
 		s.take(t)
 		a := &s.topics[t]
@@ -271,16 +273,26 @@ func (s *shard) flushAll() {
 			}
 			a.list[n] = m
 			n++
-			if len(m.client.out) == 0 {
-				s.ready = append(s.ready, m.client)
-			}
-			m.client.out = append(m.client.out, s.out...)
+			s.put(m.client, s.out...)
 		}
 		clear(a.list[n:])
 		a.list = a.list[:n]
 		clear(s.out)
 		s.out = s.out[:0]
 	}
+	s.active = s.active[:0]
+}
+
+// put puts something out for a client.
+func (s *shard) put(c *client, list ...socketio.Delivery) {
+	if len(c.out) == 0 {
+		s.ready = append(s.ready, c)
+	}
+	c.out = append(c.out, list...)
+}
+
+// deliverAll gives clients what is out for them.
+func (s *shard) deliverAll() {
 	for i, c := range s.ready {
 		s.ready[i] = nil
 		s.deliver(c)
@@ -307,6 +319,9 @@ func joined(pieces [][]byte) (frames []byte, rest [][]byte) {
 
 // deliver gives a client what is out for it.
 func (s *shard) deliver(c *client) {
+	if len(c.out) == 0 {
+		return
+	}
 	var ok bool
 	s.dropped, ok = c.socket.Deliver(c.out, s.dropped[:0])
 	clear(c.out)
@@ -326,10 +341,9 @@ func (s *shard) resync(p place) {
 	s.rejoin(p.client, p.topic)
 }
 
-// say sends a client an answer.
+// say puts out an answer for a client.
 func (s *shard) say(c *client, frame []byte) {
-	c.out = append(c.out, socketio.Delivery{Tag: answers, Policy: socketio.Keep, Frames: frame})
-	s.deliver(c)
+	s.put(c, socketio.Delivery{Tag: answers, Policy: socketio.Keep, Frames: frame})
 }
 
 // admit makes clients subscribers, and gives them the channel's state.
@@ -348,8 +362,7 @@ func (s *shard) admit(m *admitted) {
 		s.hub.counts.subscriptions[s.hub.names.familyOf(m.topic)].Add(1)
 		s.admittedTo(c, m.topic)
 		if len(m.first) > 0 && c.member.has(m.topic) {
-			c.out = append(c.out, socketio.Delivery{Tag: uint32(m.topic), Policy: s.hub.names.policyOf(m.topic), Frames: m.first, Shared: m.shared})
-			s.deliver(c)
+			s.put(c, socketio.Delivery{Tag: uint32(m.topic), Policy: s.hub.names.policyOf(m.topic), Frames: m.first, Shared: m.shared})
 		}
 	}
 }

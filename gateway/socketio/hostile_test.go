@@ -1,0 +1,272 @@
+package socketio
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/fasthttp/websocket"
+)
+
+// What single clients do to have more than their share, and what may go wrong with one of them alone.
+
+func TestAHookThatPanicsEndsItsSessionAlone(t *testing.T) {
+	r := echo(t, Options{})
+	var left atomic.Int32
+	r.server.Namespace("/", Namespace{
+		Connect: func(_ *Socket, auth json.RawMessage) error {
+			if auth != nil {
+				panic("Connect")
+			}
+			return nil
+		},
+		Event: func(s *Socket, e *Event) {
+			if e.Name == "panic" {
+				panic("Event")
+			}
+			s.Emit("fine") //nolint:errcheck
+		},
+		Disconnect: func(*Socket, Reason) {
+			left.Add(1)
+			panic("Disconnect")
+		},
+	})
+	other, _ := r.open()
+	other.send("40")
+	other.text()
+
+	p := r.polling()
+	p.sent("40")
+	p.get()
+	p.post(`42["panic"]`)
+	p.gone()
+	c, _ := r.open()
+	c.send("40")
+	c.text()
+	c.send(`42["panic"]`)
+	c.closedWith(1000)
+	c, _ = r.open()
+	c.send(`40{"token":1}`)
+	c.want(`44{"message":"internal error"}`)
+	c.closedWith(1000)
+
+	r.closed(ServerClose, 3)
+	eventually(t, "both were told that they are out", func() bool { return left.Load() == 2 })
+	other.send(`42["message"]`)
+	other.want(`42["fine"]`)
+}
+
+func TestWhatAClientSendsCountsByItsSizeToo(t *testing.T) {
+	t.Run("empty fragments", func(t *testing.T) {
+		r := echo(t, Options{MessagesPerSecond: 10})
+		c := r.ws()
+		c.raw(masked(textFrame&0x7f, "4"))
+		for chunk := bytes.Repeat(masked(0x00, ""), 1000); ; {
+			if _, err := c.NetConn().Write(chunk); err != nil {
+				break
+			}
+		}
+		r.closed(TooManyMessages, 1)
+	})
+	t.Run("while probing", func(t *testing.T) {
+		r := echo(t, Options{MessagesPerSecond: 10})
+		p := r.polling()
+		p.join()
+		c := r.dial("EIO=4&transport=websocket&sid=" + p.sid)
+		for chunk := bytes.Repeat(masked(0x8a, ""), 1000); ; {
+			if _, err := c.NetConn().Write(chunk); err != nil {
+				break
+			}
+		}
+	})
+	t.Run("bodies", func(t *testing.T) {
+		r := echo(t, Options{MessagesPerSecond: 10, MessagesBurst: 200})
+		p := r.polling()
+		p.join()
+		large := `42["x","` + strings.Repeat("x", 900_000) + `"]` // counts as 90
+		p.sent(large)
+		p.get()
+		if a := p.post(large + "\x1e" + large); a.status != 413 {
+			t.Error(a.status)
+		}
+		p.sent(large)
+		p.get()
+		if a := p.post(large); a.status != 400 {
+			t.Error(a.status)
+		}
+		r.closed(TooManyMessages, 1)
+	})
+	t.Run("the burst follows the rate", func(t *testing.T) {
+		for rate, burst := range map[int]int{0: 500, 7: 35, 1000: 5000} {
+			if o := (Options{MessagesPerSecond: rate}).withDefaults(); o.MessagesBurst != burst {
+				t.Errorf("at %d/s %d", rate, o.MessagesBurst)
+			}
+		}
+	})
+}
+
+func TestAnEventHasSoManyArgumentsAndNoMore(t *testing.T) {
+	r := echo(t, Options{Arguments: 3})
+	c := r.ws()
+	c.send(`42["message",1,2,3]`)
+	c.want(`42["message-back",1,2,3]`)
+	c.send(`42["message",1,2,3,4]`)
+	c.closedWith(1002)
+
+	for text, want := range map[string]error{"[1, [2] ,\"3\"]": nil, "[]": nil, "[1,2,3,4": ErrTooMany, "[1": ErrNoArray, "[1,]": ErrNoArray,
+		"[1]x": ErrNoArray, "null": ErrNoArray, "{}": ErrNoArray, "": ErrNoArray, "[1}": ErrNoArray, "[1 2]": ErrNoArray} {
+		list, err := Elements([]byte(text), 3)
+		if !errors.Is(err, want) || errors.Is(err, ErrTooMany) && len(list) != 3 {
+			t.Errorf("%s: %q, %v", text, list, err)
+		}
+		for _, one := range list {
+			if !json.Valid(one) {
+				t.Errorf("%s: %q", text, list)
+			}
+		}
+	}
+}
+
+func TestAttachmentsAreKeptForMembersAndNotForEver(t *testing.T) {
+	r := echo(t, Options{StallTimeout: 100 * time.Millisecond})
+	c, _ := r.open()
+	c.send(`451-["message",{"_placeholder":true,"num":0}]`)
+	c.closedWith(1002)
+	c = r.ws()
+	c.send(`451-["message",{"_placeholder":true,"num":0}]`)
+	c.sendBinary("in time")
+	c.want(`451-["message-back",{"_placeholder":true,"num":0}]`)
+	c.wantBinary("in time")
+	c.send(`451-["message",{"_placeholder":true,"num":0}]`)
+	c.closedWith(1002)
+}
+
+func TestAMessageInPartsMustEnd(t *testing.T) {
+	r := echo(t, Options{StallTimeout: 100 * time.Millisecond})
+	c := r.ws()
+	c.raw(masked(0x01, `42["message",`), masked(0x80, `1]`))
+	c.want(`42["message-back",1]`)
+	c.raw(masked(0x01, `42["message",`))
+	r.closed(TransportClose, 1)
+}
+
+// A poll whose client has gone answers nobody: what it would have taken is lost, and so is the session.
+func TestAPollThatCannotBeAnsweredEndsTheSession(t *testing.T) {
+	r := echo(t, Options{})
+	p := r.polling()
+	p.join()
+	c, err := net.Dial("tcp", r.address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	fmt.Fprintf(c, "GET /socket.io/?%s HTTP/1.1\r\nHost: x\r\n\r\n", p.query())
+	eventually(t, "the poll is held", func() bool { return r.server.Stats().HeldPolls == 1 })
+	c.Close()
+	x := r.socket(0)
+	eventually(t, "the session has ended", func() bool {
+		_, ok := x.Deliver([]Delivery{numbered(0, Keep, 1, 1)}, nil)
+		return !ok
+	})
+	r.closed(TransportClose, 1)
+	p.gone()
+}
+
+// What an owner has not delivered drops nothing, for there is nobody to tell.
+func TestDifferencesAreDroppedWhereTheirOwnerHearsOfIt(t *testing.T) {
+	r := echo(t, Options{QueueBytes: 1000})
+	p := r.polling()
+	p.join()
+	s := r.socket(0)
+	if err := s.Emit("first"); err != nil { // it does not count
+		t.Fatal(err)
+	}
+	waits := func() int { return r.server.Stats().QueuedBytes }
+	for n := 0; waits() <= 850; n++ {
+		if dropped, ok := s.Deliver([]Delivery{numbered(5, Resync, n, 20)}, nil); !ok || len(dropped) > 0 {
+			t.Fatal(dropped, ok)
+		}
+	}
+	if err := s.Emit("answer", strings.Repeat("a", 100)); err != nil || waits() <= 1000 {
+		t.Fatal(err, waits())
+	}
+	if n := r.server.Stats().Dropped[Resync]; n != 0 {
+		t.Fatal(n)
+	}
+	dropped, ok := s.Deliver([]Delivery{numbered(5, Resync, 99, 20)}, nil)
+	if !ok || len(dropped) != 1 || dropped[0] != 5 {
+		t.Fatal(dropped, ok)
+	}
+	if body := p.get().body; !strings.Contains(body, "first") || !strings.Contains(body, "answer") || strings.Contains(body, `"n"`) {
+		t.Error(body)
+	}
+
+	s.Emit("first") //nolint:errcheck
+	for range 10 {
+		s.Emit("answer", strings.Repeat("a", 100)) //nolint:errcheck
+	}
+	r.closed(SlowClient, 1)
+}
+
+// One event may be larger than what may wait: a client that reads is not to blame for it.
+func TestWhatIsSentAtOnceMayBeLargerThanTheQueue(t *testing.T) {
+	both(t, func(t *testing.T, with ...func(net.Listener) net.Listener) {
+		r := echo(t, Options{QueueBytes: 64 << 10}, with...)
+		c, s := r.idle()
+		const large = 8 << 20
+		if _, ok := s.Deliver([]Delivery{numbered(1, Keep, 1, large), numbered(2, Keep, 2, large)}, nil); !ok {
+			t.Fatal("it is too large")
+		}
+		if _, ok := s.Deliver([]Delivery{numbered(1, Keep, 3, 10<<10)}, nil); !ok {
+			t.Fatal("what follows is too much")
+		}
+		for want := 1; want <= 3; want++ {
+			if _, n := number(t, c.text()); n != want {
+				t.Fatal(n, want)
+			}
+		}
+		for {
+			if _, ok := s.Deliver([]Delivery{numbered(1, Keep, 4, 60<<10)}, nil); !ok {
+				break
+			}
+		}
+		r.closed(SlowClient, 1)
+	})
+}
+
+func TestAProbeExcusesAStalledPollOnce(t *testing.T) {
+	r := echo(t, Options{StallTimeout: 200 * time.Millisecond})
+	p := r.polling()
+	p.join()
+	if err := r.socket(0).Emit("x"); err != nil {
+		t.Fatal(err)
+	}
+	for r.server.Stats().Closed[StalledClient] == 0 {
+		c, _, err := websocket.DefaultDialer.Dial("ws"+r.url("EIO=4&transport=websocket&sid=" + p.sid)[4:], nil)
+		if err != nil {
+			break
+		}
+		c.WriteMessage(websocket.TextMessage, []byte("no probe")) //nolint:errcheck
+		c.ReadMessage()                                           //nolint:errcheck // it is refused
+		c.Close()
+	}
+	r.closed(StalledClient, 1)
+}
+
+func TestAClientThatHalfClosesGetsNoCodeThatIsNone(t *testing.T) {
+	r := echo(t, Options{})
+	c := r.ws()
+	if err := c.NetConn().(*net.TCPConn).CloseWrite(); err != nil {
+		t.Fatal(err)
+	}
+	if b, _ := io.ReadAll(c.NetConn()); bytes.Contains(b, []byte{0x88, 2, 0x03, 0xee}) { // 1006
+		t.Errorf("% x", b)
+	}
+	r.closed(TransportClose, 1)
+}
