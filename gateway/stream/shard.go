@@ -27,7 +27,7 @@ type shard struct {
 	out     []socketio.Delivery // of the channel that is being flushed
 	lost    []place             // whose backlog had to be dropped in it
 	dropped []uint32
-	flushed time.Time     // when the last flush began
+	flushed time.Time     // when the last flush of channels began; answers alone are none
 	pause   time.Duration // after it
 }
 
@@ -208,11 +208,8 @@ func (s *shard) gather(f *frames) {
 
 // flush gives everybody what has gathered for them, in one write each.
 func (s *shard) flush() {
-	if len(s.active) == 0 && len(s.ready) == 0 {
-		return
-	}
-	s.flushed = time.Now()
 	if len(s.active) == 1 && len(s.ready) == 0 {
+		s.flushed = time.Now()
 		s.flushOne(s.active[0])
 		s.active = s.active[:0]
 		return
@@ -263,6 +260,10 @@ func (s *shard) flushOne(t topic) {
 
 // distribute puts what has gathered out for each subscriber.
 func (s *shard) distribute() {
+	if len(s.active) == 0 {
+		return
+	}
+	s.flushed = time.Now()
 	for _, t := range s.active {
 		s.take(t)
 		a := &s.topics[t]
