@@ -1,14 +1,18 @@
 VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
 
-.PHONY: help build demo test bench lint clean
+.PHONY: help build demo test bench profile lint clean
 .DEFAULT_GOAL := help
 
 help: ## say what there is to make
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
-build: ## build bin/exchange, a static binary
-	CGO_ENABLED=0 go build -trimpath -buildvcs=false -ldflags "-X main.version=$(VERSION)" -o bin/exchange ./cmd/exchange
+# A build by profile compiles everything anew, the standard library too: a minute or two more, the first time.
+PGO ?= auto
 
+build: ## build bin/exchange, a static binary, optimised by cmd/exchange/default.pgo
+	CGO_ENABLED=0 go build -pgo=$(PGO) -trimpath -buildvcs=false -ldflags "-X main.version=$(VERSION)" -o bin/exchange ./cmd/exchange
+
+demo: PGO = off
 demo: build ## serve the demo's pairs on 127.0.0.1:8080, with its data in ./data
 	bin/exchange serve --demo
 
@@ -17,6 +21,9 @@ test: ## check the code and run all tests; installs what they need when it may
 
 bench: ## measure the exchange: one table of values, ratios and aims, in minutes
 	scripts/bench
+
+profile: ## make cmd/exchange/default.pgo anew, from a load on this machine
+	scripts/profile
 
 lint: ## check the form of the code: gofmt, go vet, staticcheck
 	scripts/lint

@@ -30,7 +30,6 @@ type mailbox struct {
 	scheduled atomic.Int32 // 1: a runner is on its way, or Start has not come yet
 
 	invoker actor.MessageInvoker
-	runner  func() // one closure for the actor's life, not one for each wake-up
 	onPanic func(actor string, reason, message any)
 }
 
@@ -47,7 +46,6 @@ func newMailbox(initial int, onPanic func(actor string, reason, message any)) *m
 	if initial > 0 {
 		m.in, m.spare = make([]any, 0, initial), make([]any, 0, initial)
 	}
-	m.runner = m.run
 	m.scheduled.Store(1)
 	return m
 }
@@ -72,7 +70,7 @@ func (m *mailbox) RegisterHandlers(invoker actor.MessageInvoker, _ actor.Dispatc
 	m.invoker = invoker
 }
 
-func (m *mailbox) Start()                { go m.runner() }
+func (m *mailbox) Start()                { begin(m) }
 func (m *mailbox) UserMessageCount() int { return int(m.users.Load()) }
 
 // name is that of the actor.
@@ -85,7 +83,7 @@ func (m *mailbox) name() string {
 
 func (m *mailbox) schedule() {
 	if m.scheduled.Load() == 0 && m.scheduled.CompareAndSwap(0, 1) {
-		go m.runner()
+		begin(m)
 	}
 }
 

@@ -65,6 +65,14 @@ func newRequest(g *Gateway, ctx *fasthttp.RequestCtx) *request {
 // the server instead of being copied.
 const keptBody = 64 << 10
 
+// Headers that every answer has.
+var (
+	headerAllowOrigin = []byte("Access-Control-Allow-Origin")
+	anyOrigin         = []byte("*")
+	headerExpose      = []byte("Access-Control-Expose-Headers")
+	exposedHeaders           = []byte("X-Update-Id, X-Request-Id, Retry-After, X-RateLimit-Limit, X-RateLimit-Remaining, X-RateLimit-Reset")
+)
+
 // send writes the answer and gives the request back to the pool.
 func (r *request) send() {
 	if r.reading {
@@ -78,8 +86,8 @@ func (r *request) send() {
 	resp := &r.ctx.Response
 	resp.SetStatusCode(r.status)
 	h := &resp.Header
-	h.Set("Access-Control-Allow-Origin", "*")
-	h.Set("Access-Control-Expose-Headers", "X-Update-Id, X-Request-Id, Retry-After, X-RateLimit-Limit, X-RateLimit-Remaining, X-RateLimit-Reset")
+	h.SetCanonical(headerAllowOrigin, anyOrigin)
+	h.SetCanonical(headerExpose, exposedHeaders)
 	r.tellRate()
 	if r.status != fasthttp.StatusNoContent && !r.written {
 		h.SetContentType("application/json")

@@ -12,6 +12,8 @@ import (
 	"os"
 	"time"
 
+	"github.com/KimMachineGun/automemlimit/memlimit"
+
 	"exchange/actors"
 	"exchange/actors/seal"
 	"exchange/config"
@@ -47,6 +49,7 @@ func serve(ctx context.Context, cfg *config.Config) error {
 	defer operator.Close()
 
 	checkDescriptors(cfg.Limits.Connections, log)
+	limitMemory(memlimit.FromCgroup, log)
 	o := gatewayOptions(cfg, token, log)
 	var archived *archive.Archive
 	if cfg.Archive != "" {
