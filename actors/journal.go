@@ -22,19 +22,20 @@ import (
 //
 // There is no timer and no artificial delay: a batch is what arrived during the append before it.
 type journal struct {
-	store   persistence.Journal
-	token   persistence.Token
-	timing  *Timing
-	log     *slog.Logger
-	meter   *metrics.Engine
-	fail    func(error)    // ends the engine
-	release func(b *batch) // gives a durable batch out
-	limit   int            // bytes from which on the next unit starts another batch
-	last    uint64         // sequence of the newest durable record; the writer's
-	since   atomic.Int64   // start of the append in flight, UnixNano; 0: none is
-	checked atomic.Int64   // when the store last confirmed that this process owns it, UnixNano
-	pending atomic.Int64   // units submitted and not released
-	stalled atomic.Bool    // the store did not answer, and the log says so
+	store    persistence.Journal
+	token    persistence.Token
+	timing   *Timing
+	log      *slog.Logger
+	meter    *metrics.Engine
+	fail     func(error)    // ends the engine
+	release  func(b *batch) // gives a durable batch out
+	limit    int            // bytes from which on the next unit starts another batch
+	last     uint64         // sequence of the newest durable record; the writer's, like patience
+	patience patience
+	since    atomic.Int64 // start of the append in flight, UnixNano; 0: none is
+	checked  atomic.Int64 // when the store last confirmed that this process owns it, UnixNano
+	pending  atomic.Int64 // units submitted and not released
+	stalled  atomic.Bool  // the store did not answer, and the log says so
 
 	mu      sync.Mutex
 	queue   []*batch // forming; guarded by mu
@@ -182,6 +183,7 @@ func (j *journal) checkOwner() bool {
 // run is the writer goroutine.
 func (j *journal) run() {
 	defer close(j.stopped)
+	defer j.impatient()
 	idle := time.NewTicker(j.timing.OwnerCheck)
 	defer idle.Stop()
 	for {
@@ -211,8 +213,7 @@ func (j *journal) append(b *batch) error {
 	start := time.Now()
 	j.since.Store(start.UnixNano())
 	defer j.since.Store(0)
-	ctx, cancel := context.WithDeadline(context.Background(), start.Add(j.timing.StallMax))
-	defer cancel()
+	ctx := j.patient(start)
 	for wait := retryLeast; ; wait = min(2*wait, retryMost) {
 		err := j.store.Append(ctx, j.token, b.prev, b.next, b.data)
 		switch {
@@ -238,6 +239,30 @@ func (j *journal) append(b *batch) error {
 		case <-ctx.Done():
 		case <-time.After(wait):
 		}
+	}
+}
+
+// A patience is the context of the appends that begin at about the same time: one for each would take a timer and six
+// allocations, a thousand times a second.
+type patience struct {
+	ctx  context.Context
+	end  context.CancelFunc
+	from time.Time
+}
+
+// patient is a context that ends at least StallMax after now, and at most a sixteenth of that later.
+func (j *journal) patient(now time.Time) context.Context {
+	if p, slack := &j.patience, j.timing.StallMax/16; p.ctx == nil || now.Sub(p.from) > slack {
+		j.impatient()
+		p.ctx, p.end = context.WithDeadline(context.Background(), now.Add(j.timing.StallMax+slack))
+		p.from = now
+	}
+	return j.patience.ctx
+}
+
+func (j *journal) impatient() {
+	if j.patience.end != nil {
+		j.patience.end()
 	}
 }
 

@@ -17,8 +17,9 @@ var idleRunners struct {
 	list []runner
 }
 
-// mostIdle is how many are kept: more can never be running at once than there are processors, but many can be on their way.
-var mostIdle = 16 * runtime.GOMAXPROCS(0)
+// mostIdle is how many are kept: no more than there are processors run at once, but a batch's release wakes the wallets of all
+// its orders.
+var mostIdle = 64 * runtime.GOMAXPROCS(0)
 
 // begin lets a runner run a mailbox. Only who has scheduled the mailbox may call it.
 func begin(m *mailbox) {

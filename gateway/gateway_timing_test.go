@@ -1,9 +1,18 @@
 package gateway
 
 import (
+	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"net/url"
+	"slices"
 	"strconv"
+	"strings"
 	"testing"
+	"time"
 
+	shopspring "github.com/shopspring/decimal"
 	"github.com/valyala/fasthttp"
 
 	"exchange/core/event"
@@ -52,6 +61,38 @@ func tradeRecord() *event.Record {
 	return rec
 }
 
+// naive is the same work as a quick hand would do it, with what is near: maps, encoding/json, a new HMAC, decimals. It
+// is the yardstick of work.
+func naive(ctx *fasthttp.RequestCtx, secrets map[string]string) bool {
+	var fields map[string]json.RawMessage
+	if json.Unmarshal(ctx.PostBody(), &fields) != nil {
+		return false
+	}
+	key := string(ctx.Request.Header.Peek("X-KEY"))
+	var params []string
+	for name, raw := range fields {
+		params = append(params, url.QueryEscape(name)+"="+url.QueryEscape(strings.Trim(string(raw), `"`)))
+	}
+	slices.Sort(params)
+	mac := hmac.New(sha256.New, []byte(secrets[key]))
+	mac.Write([]byte(key + strings.Join(params, "&")))
+	if _, err := strconv.ParseUint(string(ctx.Request.Header.Peek("X-NONCE")), 10, 64); err != nil ||
+		!hmac.Equal([]byte(hex.EncodeToString(mac.Sum(nil))), ctx.Request.Header.Peek("X-SIGN")) {
+		return false
+	}
+	amount, err1 := shopspring.NewFromString(string(fields["amount"]))
+	price, err2 := shopspring.NewFromString(string(fields["price"]))
+	if err1 != nil || err2 != nil || amount.Sign() <= 0 || price.Exponent() < -2 || string(fields["pair"]) != `"BTC_USDT"` || string(fields["type"]) != `"buy"` {
+		return false
+	}
+	body, err := json.Marshal(map[string]any{"success": true, "date": float64(time.Now().UnixMicro()) / 1e6, "oid": 1234567, "type": "buy",
+		"amount": amount, "price": price, "amount_unfilled": amount,
+		"trades": []map[string]any{{"id": 7654321, "o_id": 1234560, "price": price, "amount": amount}}})
+	ctx.Response.Header.SetContentType("application/json")
+	ctx.Response.SetBody(body)
+	return err == nil
+}
+
 // counted switches on limits on requests a second that are never reached.
 func counted(h *harness) {
 	most := Rate{PerSecond: 1_000_000_000, Burst: 1_000_000}
@@ -78,6 +119,15 @@ func TestTheGatewaysWorkForAnOrderAllocatesNothing(t *testing.T) {
 func BenchmarkGatewayWork(b *testing.B) {
 	h := newHarness(b, nil)
 	h.account("alice")
+	b.Run("naive", func(b *testing.B) {
+		ctx, secrets := orderRequest(orderBodies[0].contentType, orderBodies[0].body, orderBodies[0].params), map[string]string{"key-alice": "secret-alice"}
+		b.ReportAllocs()
+		for b.Loop() {
+			if !naive(ctx, secrets) {
+				b.Fatal("it is refused")
+			}
+		}
+	})
 	for _, limits := range []string{"", ", limits on"} {
 		if limits != "" {
 			counted(h)

@@ -70,7 +70,7 @@ var (
 	headerAllowOrigin = []byte("Access-Control-Allow-Origin")
 	anyOrigin         = []byte("*")
 	headerExpose      = []byte("Access-Control-Expose-Headers")
-	exposedHeaders           = []byte("X-Update-Id, X-Request-Id, Retry-After, X-RateLimit-Limit, X-RateLimit-Remaining, X-RateLimit-Reset")
+	exposedHeaders    = []byte("X-Update-Id, X-Request-Id, Retry-After, X-RateLimit-Limit, X-RateLimit-Remaining, X-RateLimit-Reset")
 )
 
 // send writes the answer and gives the request back to the pool.

@@ -107,9 +107,9 @@ const memoRows = 1 << 16
 // that changed lately change again soon, and reading them was measured to cost as much as writing the
 // rows. An Apply that fails forgets them all. Guarded by Store.projections.
 type known struct {
-	counters map[string]counter // by list
-	counts   map[string]count   // by key
-	nonces   map[string]nonce   // by public key
+	counters map[string]*counter // by list
+	counts   map[string]count    // by key
+	nonces   map[string]nonce    // by public key
 }
 
 // nonce is a key's projected nonce, if there is one.
@@ -119,14 +119,14 @@ type nonce struct {
 }
 
 func (k *known) forget() {
-	*k = known{counters: map[string]counter{}, counts: map[string]count{}, nonces: map[string]nonce{}}
+	*k = known{counters: map[string]*counter{}, counts: map[string]count{}, nonces: map[string]nonce{}}
 }
 
 // bound forgets what has grown too large. It is called before an Apply, so that within one nothing is
 // read from the folder that its own batch has changed already.
 func (k *known) bound() {
 	if len(k.counters) > memoRows {
-		k.counters = map[string]counter{}
+		k.counters = map[string]*counter{}
 	}
 	if len(k.counts) > memoRows {
 		k.counts = map[string]count{}

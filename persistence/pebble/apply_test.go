@@ -19,8 +19,8 @@ func TestWhatIsKnownIsWhatTheFolderHas(t *testing.T) {
 	check := func() {
 		t.Helper()
 		for list, known := range s.known.counters {
-			if c, err := s.counter(s.db, []byte(list)); err != nil || c != known {
-				t.Fatalf("counter of %q is %+v, known as %+v (%v)", list, c, known, err)
+			if c, err := s.counter(s.db, []byte(list)); err != nil || c != *known {
+				t.Fatalf("counter of %q is %+v, known as %+v (%v)", list, c, *known, err)
 			}
 		}
 		for key, known := range s.known.counts {

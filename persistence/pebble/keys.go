@@ -27,10 +27,12 @@ const (
 	kindList         = 'z' // a list's prefix: how many rows, the oldest and the newest id
 )
 
+// keyRoom is what most keys have room in. It is a constant so that a key that its caller does not keep is on the stack.
+const keyRoom = 96
+
 // key starts a key of one kind.
 func (s *Store) key(kind byte) []byte {
-	k := make([]byte, 0, len(s.prefix)+32)
-	return append(append(k, s.prefix...), kind)
+	return append(append(make([]byte, 0, keyRoom), s.prefix...), kind)
 }
 
 func u16(k []byte, v uint16) []byte { return binary.BigEndian.AppendUint16(k, v) }

@@ -58,19 +58,19 @@ func (s *Store) counter(r pebble.Reader, list []byte) (counter, error) {
 }
 
 // counter is a list's counter, mostly without a look into the folder.
-func (a *applier) counter(list []byte) (counter, error) {
-	if c, ok := a.s.known.counters[string(list)]; ok {
+func (a *applier) counter(list []byte) (*counter, error) {
+	if c := a.s.known.counters[string(list)]; c != nil {
 		return c, nil
 	}
 	c, err := a.s.counter(a.s.db, list)
 	if err == nil {
-		a.s.known.counters[string(list)] = c
+		a.s.known.counters[string(list)] = &c
 	}
-	return c, err
+	return &c, err
 }
 
-func (a *applier) setCounter(list []byte, c counter) error {
-	a.s.known.counters[string(list)] = c
+// writeCounter writes a list's counter as it is known.
+func (a *applier) writeCounter(list []byte, c *counter) error {
 	a.buf = u64(u64(u64(a.buf[:0], c.rows), c.oldest), c.newest)
 	return a.b.Set(a.s.counterKey(list), a.buf, nil)
 }
@@ -90,7 +90,7 @@ func (a *applier) merge(list []byte, rows []row, limit int, dropped func(id uint
 	if total := c.rows + uint64(len(rows)); limit > 0 && total > uint64(limit) {
 		excess := min(int(total)-limit, len(rows)+trimAhead)
 		var removed uint64
-		rows, removed, oldest, err = a.trim(list, rows, c, excess, dropped)
+		rows, removed, oldest, err = a.trim(list, rows, *c, excess, dropped)
 		if err != nil {
 			return nil, err
 		}
@@ -106,7 +106,7 @@ func (a *applier) merge(list []byte, rows []row, limit int, dropped func(id uint
 	}
 	c.rows += uint64(len(rows))
 	c.oldest = oldest
-	return rows, a.setCounter(list, c)
+	return rows, a.writeCounter(list, c)
 }
 
 // trim removes the excess oldest of a list and its new rows together. It returns the new rows that
