@@ -88,7 +88,7 @@ func (g *Gateway) newScrape() fasthttp.RequestHandler {
 
 // runtimeMetrics are of Go's runtime, beside the usual ones: how long goroutines that could run wait for a
 // processor, how long all of them stand still for the garbage collector, and what that costs.
-var runtimeMetrics = regexp.MustCompile(`^(/sched/latencies:seconds|/sched/pauses/total/gc:seconds|/cpu/classes/gc/total:cpu-seconds|/cpu/classes/total:cpu-seconds)$`)
+var runtimeMetrics = regexp.MustCompile(`^(/sched/latencies:seconds|/sched/pauses/total/gc:seconds|/cpu/classes/gc/total:cpu-seconds|/cpu/classes/user:cpu-seconds|/cpu/classes/total:cpu-seconds)$`)
 
 type scrapeLog struct{ log *slog.Logger }
 

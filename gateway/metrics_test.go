@@ -111,7 +111,8 @@ func TestTheScrapeIsCleanAndComplete(t *testing.T) {
 	if len(ours) != len(families) {
 		t.Errorf("%d families of ours are in the scrape, %d are described", len(ours), len(families))
 	}
-	for _, name := range []string{"go_goroutines", "go_memstats_heap_inuse_bytes", "go_sched_latencies_seconds", "process_cpu_seconds_total", "process_resident_memory_bytes"} {
+	for _, name := range []string{"go_goroutines", "go_memstats_heap_inuse_bytes", "go_sched_latencies_seconds", "process_cpu_seconds_total", "process_resident_memory_bytes",
+		"go_memstats_mallocs_total", "go_cpu_classes_gc_total_cpu_seconds_total", "go_cpu_classes_user_cpu_seconds_total"} {
 		if s[name] == nil {
 			t.Errorf("%s is missing", name)
 		}

@@ -156,8 +156,9 @@ func TestWhatIsChosenBringsItsYardsticks(t *testing.T) {
 			t.Errorf("%s: %q", only, got)
 		}
 	}
-	f("1,000,000 resting", "matching, 10,000 resting", "matching, 1,000,000 resting")
-	f("^HTTP: Pebble", "HTTP: no-op handler", "HTTP: Pebble")
+	f("^matching, 1,000,000 resting", "matching, 10,000 resting", "matching, 1,000,000 resting")
+	f("^HTTP: Pebble$", "HTTP: no-op handler", "HTTP: Pebble")
+	f("^HTTP: Pebble, 200 pairs", "HTTP: no-op handler", "HTTP: Pebble", "HTTP: Pebble, 200 pairs and 10,000 accounts")
 	f("^refused: Redis", "refused: Redis, appendfsync always")
 	f("nothing like it")
 }

@@ -37,22 +37,31 @@ type reading struct {
 
 func allParts() []subject {
 	var (
-		small  = &row{subject: "matching, 10,000 resting", unit: "messages/s", aim: aim{least: 5e6, noAllocs: true}}
+		small  = &row{subject: "matching, 10,000 resting", unit: "messages/s", aim: aim{least: 8e6, noAllocs: true}}
 		large  = &row{subject: "matching, 1,000,000 resting", unit: "messages/s", yardstick: small, aim: aim{leastRatio: 1.0 / 3}}
 		dense  = &row{subject: "memory of a resting order, 70 in a level", unit: bytesHeld, aim: aim{most: 150}}
 		sparse = &row{subject: "memory of a resting order, 1 in a level", unit: bytesHeld, aim: aim{most: 150}}
 	)
+	naive := &row{subject: "gateway's work for an order, JSON, a naive handler", unit: "us"}
 	row := func(subject, unit string, a aim) *row { return &row{subject: subject, unit: unit, aim: a} }
 	timed := func(pkg, benchmark, subject string) *part {
 		return &part{pkg: pkg, benchmark: benchmark, time: "200ms", readings: []reading{{metric: "ns/op", row: row(subject, "ns", aim{})}}}
 	}
 	work := func(body, subject string) *part {
-		return &part{pkg: "gateway", benchmark: "BenchmarkGatewayWork/" + body, time: "200ms",
-			readings: []reading{{metric: "ns/op", scale: 1e-3, row: row(subject, "us", aim{most: 2, noAllocs: true})}}}
+		r := row(subject, "us", aim{most: 2, noAllocs: true})
+		if r.yardstick = naive; body == "naive" {
+			r = naive
+		}
+		return &part{pkg: "gateway", benchmark: "BenchmarkGatewayWork/" + body, time: "200ms", readings: []reading{{metric: "ns/op", scale: 1e-3, row: r}}}
 	}
 	apply := func(shape string, records float64) *part {
 		return &part{pkg: "core/state", benchmark: "BenchmarkApply/" + shape, time: "200ms",
 			readings: []reading{{metric: "ns/record", each: records, row: row("fold: apply a record, "+shape, "ns", aim{})}}}
+	}
+	market := func(name string) *part {
+		r := row("matching: "+name, "messages/s", aim{least: 5e6, noAllocs: true})
+		r.yardstick = small
+		return &part{pkg: "core/matching", benchmark: "BenchmarkMarkets/" + name, time: "2000000x", readings: []reading{{metric: "msgs/s", row: r}}}
 	}
 	start := func(store, subject string, most float64) *part {
 		return &part{pkg: "actors", benchmark: "BenchmarkRecovery/" + store, time: "1x",
@@ -62,7 +71,12 @@ func allParts() []subject {
 		&part{pkg: "core/matching", benchmark: "BenchmarkMix/resting=10000", time: "2000000x", readings: []reading{{metric: "msgs/s", row: small}}},
 		&part{pkg: "core/matching", benchmark: "BenchmarkMix/resting=1000000", time: "2000000x",
 			readings: []reading{{metric: "msgs/s", row: large}, {metric: "B/order", row: dense}}},
-		&part{pkg: "core/matching", benchmark: "BenchmarkShapes/crash60deep", time: "200000x", readings: []reading{{metric: "B/order", row: sparse}}},
+		&part{pkg: "core/matching", benchmark: "BenchmarkMix/a level for each", time: "200000x", readings: []reading{{metric: "B/order", row: sparse}}},
+		market("quiet book"),
+		market("fixed mid"),
+		market("trending by 25 %"),
+		market("trending by 40 %"),
+		market("a 60 % crash"),
 		timed("core/event", "BenchmarkAppend/order of 1 trades", "event: encode an order with 1 trade"),
 		timed("core/event", "BenchmarkAppend/order of 100 trades", "event: encode an order with 100 trades"),
 		timed("core/event", "BenchmarkDecode/order of 1 trades", "event: decode an order with 1 trade"),
@@ -72,6 +86,7 @@ func allParts() []subject {
 		apply("rest and cancel", 2),
 		apply("rest and fill", 2),
 		apply("sweep of 100", 101),
+		work("naive", naive.subject),
 		work("json", "gateway's work for an order, JSON"),
 		work("form", "gateway's work for an order, form"),
 		&part{pkg: "actors", benchmark: "BenchmarkOrders/store=none/clients=64", time: "300ms",

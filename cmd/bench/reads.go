@@ -71,38 +71,16 @@ func (r *reads) begin(_ context.Context, dir string) error {
 	if _, err := run(r.connections, r.options.length); err != nil { // trades, for ticker and chart
 		return err
 	}
-	if err := r.deepen(); err != nil {
+	if err := deepen(r.connections, deepOrders); err != nil {
 		return err
+	}
+	for _, c := range r.connections { // more of them only: the book stays deep
+		c.user.places, c.placesOnly = c.user.deep, true
 	}
 	for _, q := range r.questions {
 		if err := r.prepare(q); err != nil {
 			return fmt.Errorf("%s: %w", q.path, err)
 		}
-	}
-	return nil
-}
-
-// deepen places orders far from the market, which rest.
-func (r *reads) deepen() error {
-	for _, c := range r.connections {
-		for j := range c.places {
-			form := fmt.Sprintf("amount=0.001&pair=BTC_USDT&price=%d.%02d&type=buy", 1000+c.fd*50+j, j)
-			if j%2 == 0 {
-				form = fmt.Sprintf("amount=0.001&pair=BTC_USDT&price=%d.%02d&type=sell", 100_000+c.fd*50+j, j)
-			}
-			c.places[j], c.at = request("/api/v1/order/", c.user.key, string(c.user.secret.Sign(nil, []byte(c.user.key+form))), form)
-		}
-		c.placesOnly = true
-	}
-	for placed := 0; placed < deepOrders; {
-		got, err := run(r.connections, r.options.length/4)
-		if err != nil {
-			return err
-		}
-		if got.refused > 0 {
-			return fmt.Errorf("%d orders of a deep book were refused", got.refused)
-		}
-		placed += got.requests
 	}
 	return nil
 }

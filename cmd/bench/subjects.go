@@ -14,9 +14,9 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"time"
-
-	"github.com/valyala/fasthttp"
 
 	"exchange/gateway/sign"
 )
@@ -28,8 +28,10 @@ type server struct {
 	start       func(s *server, dir string) error // sets what follows, as far as it gets
 	rate        *row
 	cpu         *row
-	refused     *row   // nil for the yardstick: it knows no orders
+	refused     *row   // nil for yardsticks: they know no orders
 	settings    string // of the exchange, beside those of all
+	pairs       int    // synthetic ones of the exchange, for accounts to trade; 0: all trade the same pair
+	accounts    int    // 0: one for each connection
 	address     string // of the exchange's API
 	operator    string // of its operator's interface
 	pids        []int
@@ -44,13 +46,45 @@ const (
 	groupRefused
 	groupReads
 	groupStream
+	groupProcess
+	groupOpen
 )
 
 func allServers(o options) []subject {
+	pebbleStore := func(s *server, dir string) error { return startExchange(s, dir, nil) }
 	noop := newServer("no-op handler", o, startNoop, nil, 0)
-	pebble := newServer("Pebble", o, func(s *server, dir string) error { return startExchange(s, dir, nil) }, noop, 0.40)
-	redis := newServer("Redis, appendfsync always", o, startOnRedis, noop, 0.30)
-	return append([]subject{noop, pebble, redis, newReads(o)}, streamSubjects(o)...)
+	durable := newServer("no-op and fdatasync", o, startDurable, noop, 0)
+	durable.refused = nil
+	pebble := newServer("Pebble", o, pebbleStore, noop, 0.50)
+	wide := newServer(fmt.Sprintf("Pebble, %d pairs and %s accounts", manyPairs, show(manyAccounts)), o, pebbleStore, pebble, 0.80)
+	wide.pairs, wide.accounts = manyPairs, manyAccounts
+	few := newServer("Pebble, "+show(fewResting)+" resting orders", o, startResting(fewResting), noop, 0)
+	many := newServer("Pebble, "+show(manyResting)+" resting orders", o, startResting(manyResting), few, 0.90)
+	redis := newServer("Redis, appendfsync always", o, startOnRedis, noop, 0.40)
+	for _, s := range []*server{pebble, redis} {
+		s.cpu.aim.mostRatio = 2
+	}
+	list := []subject{noop, durable, pebble, wide, few, many, redis, newReads(o)}
+	list = append(list, streamSubjects(o)...)
+	return append(list, newProcess(o), newTester(o), newOpenLoop(o))
+}
+
+// The sizes of larger exchanges.
+const (
+	manyPairs    = 200
+	manyAccounts = 10_000
+	fewResting   = 1_000
+	manyResting  = 1_000_000
+)
+
+// startResting starts an exchange with so many orders in its book, on which the mix leaves about as many.
+func startResting(orders int) func(*server, string) error {
+	return func(s *server, dir string) error {
+		if err := startExchange(s, dir, nil); err != nil {
+			return err
+		}
+		return deepen(s.connections, orders)
+	}
 }
 
 // newServer makes the rows too; leastRatio is the aim of the rate.
@@ -176,60 +210,6 @@ func dials(address string) bool {
 	return err == nil
 }
 
-// startNoop starts this program again, as the yardstick.
-func startNoop(s *server, _ string) error {
-	address, err := freeAddress()
-	if err != nil {
-		return err
-	}
-	self, err := os.Executable()
-	if err != nil {
-		return err
-	}
-	if err := s.child(os.Stderr, self, "-noop", address); err != nil {
-		return err
-	}
-	users := make([]*user, s.options.connections)
-	for i := range users {
-		users[i] = &user{"00000000000000000000000000000000", sign.New([]byte("secret"))}
-	}
-	if err := await("the no-op handler", func() bool { return dials(address) }); err != nil {
-		return err
-	}
-	s.connections, err = dial(address, users)
-	return err
-}
-
-// noop starts a yardstick that answers with a body of that length.
-func (s *server) noop(length int) (address string, err error) {
-	if address, err = freeAddress(); err != nil {
-		return "", err
-	}
-	self, err := os.Executable()
-	if err != nil {
-		return "", err
-	}
-	if err := s.child(os.Stderr, self, "-noop", address, "-length", strconv.Itoa(length)); err != nil {
-		return "", err
-	}
-	return address, await("the yardstick", func() bool { return dials(address) })
-}
-
-// serveNothing answers every request with the same order, or with a body of that length.
-func serveNothing(address string, length int) {
-	status, body := 201, []byte(`{"success":true,"type":"sell","date":1795241513.443573,"oid":1,"price":50000,"amount":0.5,"amount_filled":0,"amount_original":0.5,"trades":[]}`)
-	if length > 0 {
-		status, body = 200, bytes.Repeat([]byte{'x'}, length)
-	}
-	s := &fasthttp.Server{NoDefaultServerHeader: true, Handler: func(ctx *fasthttp.RequestCtx) {
-		ctx.SetStatusCode(status)
-		ctx.SetContentType("application/json")
-		ctx.Response.SetBodyRaw(body)
-	}}
-	fmt.Fprintln(os.Stderr, s.ListenAndServe(address))
-	os.Exit(1)
-}
-
 // startOnRedis starts a Redis and an exchange that keeps everything there.
 func startOnRedis(s *server, dir string) error {
 	address, err := freeAddress()
@@ -275,7 +255,8 @@ func startExchange(s *server, dir string, store []string) error {
 	if store == nil {
 		store = []string{"--store", "pebble:" + data}
 	}
-	args := []string{"serve", "--config", file, "--no-rate-limits", "--listen", address, "--operator", operator, "--data", data}
+	args := []string{"serve", "--config", file, "--no-rate-limits", "--listen", address, "--operator", operator, "--data", data,
+		"--synthetic-pairs", strconv.Itoa(s.pairs)}
 	if err := s.child(log, filepath.Join(filepath.Dir(dir), "exchange"), append(args, store...)...); err != nil {
 		return err
 	}
@@ -283,15 +264,37 @@ func startExchange(s *server, dir string, store []string) error {
 		text, _ := os.ReadFile(log.Name())
 		return fmt.Errorf("%w\n%s", err, text)
 	}
-	users := make([]*user, s.options.connections)
-	for i := range users {
-		if users[i], err = account(operator, fmt.Sprintf("user-%d", i)); err != nil {
-			return err
-		}
-	}
 	s.address, s.operator = address, operator
-	s.connections, err = dial(address, users)
+	users, err := makeAccounts(operator, max(s.accounts, s.options.connections), s.base)
+	if err != nil {
+		return err
+	}
+	s.connections, err = dial(address, s.options.connections, users, func(i int) string { return s.base(i) + "_USDT" })
 	return err
+}
+
+// base is the currency whose pair with USDT an account trades.
+func (s *server) base(account int) string {
+	if s.pairs == 0 {
+		return "BTC"
+	}
+	return fmt.Sprintf("SYN%04d", account%s.pairs+1)
+}
+
+// makeAccounts makes accounts, many at a time: each of their steps waits for the store.
+func makeAccounts(operator string, n int, base func(account int) string) ([]*user, error) {
+	users, errs := make([]*user, n), make([]error, operatorConnections)
+	var next atomic.Int64
+	var made sync.WaitGroup
+	for w := range errs {
+		made.Go(func() {
+			for i := next.Add(1) - 1; i < int64(n) && errs[w] == nil; i = next.Add(1) - 1 {
+				users[i], errs[w] = account(operator, fmt.Sprintf("user-%d", i), base(int(i)))
+			}
+		})
+	}
+	made.Wait()
+	return users, errors.Join(errs...)
 }
 
 func answers(url string) bool {
@@ -303,7 +306,7 @@ func answers(url string) bool {
 }
 
 // account opens and funds an account, and makes a key for it.
-func account(operator, name string) (*user, error) {
+func account(operator, name, base string) (*user, error) {
 	var key struct{ Key, Secret string }
 	for _, c := range []struct {
 		path   string
@@ -311,7 +314,7 @@ func account(operator, name string) (*user, error) {
 		answer any
 	}{
 		{"accounts", map[string]any{"name": name}, nil},
-		{"deposits", map[string]any{"account": name, "currency": "BTC", "amount": "1000000"}, nil},
+		{"deposits", map[string]any{"account": name, "currency": base, "amount": "1000000"}, nil},
 		{"deposits", map[string]any{"account": name, "currency": "USDT", "amount": "10000000000"}, nil},
 		{"keys", map[string]any{"account": name, "permissions": []string{"read", "trade"}}, &key},
 	} {
@@ -319,8 +322,13 @@ func account(operator, name string) (*user, error) {
 			return nil, fmt.Errorf("%s: %w", c.path, err)
 		}
 	}
-	return &user{key.Key, sign.New([]byte(key.Secret))}, nil
+	return &user{key: key.Key, secret: sign.New([]byte(key.Secret))}, nil
 }
+
+// The operator's client keeps its connections: an account takes four requests.
+const operatorConnections = 64
+
+var operatorClient = &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: operatorConnections}}
 
 // operate asks the operator's interface; answer may be nil.
 func operate(operator, path string, body map[string]any, answer any) error {
@@ -333,7 +341,7 @@ func operate(operator, path string, body map[string]any, answer any) error {
 		return err
 	}
 	req.Header.Set("Authorization", "Bearer "+token)
-	resp, err := http.DefaultClient.Do(req)
+	resp, err := operatorClient.Do(req)
 	if err != nil {
 		return err
 	}

@@ -168,6 +168,12 @@ account: it has three balances, 100,000 of them are in an engine.
 HTTP: 60 % orders and 40 % cancels, signed, each answered after its sync.
 CPU: of the server's processes, Redis included. no-op: a fasthttp server that answers all alike.
 refused: cancels of orders that were filled before.
+no-op and fdatasync: the no-op, answering when bytes of the length of a journal record are durable, together with all that wait.
+resting orders: the mix, with so many deep orders beside; its cancels take the oldest, its orders replace them.
+200 pairs: the 10,000 accounts take turns on the same connections; accounts trade one pair each.
+open loop: requests are due at half of the exchange's highest rate; latency counts from then. longest: of all requests.
+allocations: of the whole process, its scrape left out. GC: of gc + user as Go's runtime counts them, over whole cycles.
+load tester: the process of exchange loadtest while it loads, verifying nothing; generator: this program; same mix and server.
 stream: subscribers are websockets in a process of their own; each burst goes out when the one before has arrived
 everywhere. One write for each message, and the bare loop: the same bytes to the same connections, from as many
 goroutines as the stream has. Sustained: trades at even distances for half a second, all of which arrive within another
@@ -200,6 +206,18 @@ func printTable(w io.Writer, machine string, o options, rows []*row) {
 		fmt.Fprintln(w, strings.TrimRight(b.String(), " "))
 	}
 	fmt.Fprint(w, explanation)
+}
+
+// A noted subject has more to tell than fits into rows.
+type noted interface{ note() string }
+
+// printNotes writes below the table what subjects have to tell.
+func printNotes(w io.Writer, subjects []subject) {
+	for _, s := range subjects {
+		if n, ok := s.(noted); ok {
+			fmt.Fprint(w, n.note())
+		}
+	}
 }
 
 // show writes three digits of a number, or all of those before the point.

@@ -12,10 +12,15 @@ type Book struct {
 	levels slab[level]
 	ids    idTable
 	sides  [2]ladder // Buy, Sell
+	hints  [1 << hintBits]uint32
 
 	freeOrder uint32 // first unused order record, linked by next
 	freeLevel uint32 // first unused level record, linked by head
 }
+
+// Most orders come to a price that has a level already. A hint is the number of the level that was last wanted for a
+// price with this hash: a look at the record tells whether it still is that level, and else the ladder is searched.
+const hintBits = 10
 
 // An order is the record of a resting order. Its price and side are its level's.
 type order struct {
@@ -218,12 +223,19 @@ func (b *Book) levelFor(own *ladder, side Side, p money.Price) uint32 {
 	if key == own.best {
 		return own.bestLevel()
 	}
+	hint := &b.hints[key*0x9e3779b97f4a7c15>>(64-hintBits)]
+	if n := *hint; n != 0 {
+		if l := b.levels.at(n); l.price == p && l.side == side && l.count > 0 {
+			return n
+		}
+	}
 	at, n := own.find(key)
 	if n == 0 {
 		n = b.takeLevel()
 		*b.levels.at(n) = level{price: p, side: side}
 		own.insert(at, key, n)
 	}
+	*hint = n
 	return n
 }
 

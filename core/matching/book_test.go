@@ -169,6 +169,28 @@ func TestLastOrderTakesItsLevelAway(t *testing.T) {
 	f(func(b *Book) { b.Fill(2, 101, 5) })
 }
 
+func TestHintOfALevelThatIsGoneIsNotBelieved(t *testing.T) {
+	b := New()
+	rest(b, Buy, 1, 200, 5) // the best level needs no hint
+	rest(b, Buy, 2, 100, 5)
+	rest(b, Buy, 3, 100, 5)
+	b.Cancel(2)
+	b.Cancel(3)
+	rest(b, Buy, 4, 100, 5) // its level is made again
+	holds(t, b, Buy, 1, 4)
+	b.Cancel(4)
+	rest(b, Buy, 5, 150, 5) // takes the record of the level at 100
+	rest(b, Buy, 6, 100, 5)
+	holds(t, b, Buy, 1, 5, 6)
+	if o, _ := b.Get(6); o.Price != 100 {
+		t.Fatalf("%+v", o)
+	}
+	b.Match(Sell, 1, 15, 10, nil)
+	rest(b, Sell, 7, 50, 5)
+	rest(b, Sell, 8, 100, 5)
+	holds(t, b, Sell, 7, 8)
+}
+
 func TestPricesAtTheExtremes(t *testing.T) {
 	b := New()
 	rest(b, Buy, 1, 1, 1)
@@ -394,9 +416,9 @@ func TestRecordsAreReusedOverManyCycles(t *testing.T) {
 func TestWarmBookAllocatesNothing(t *testing.T) {
 	f := func(s shape) {
 		t.Helper()
-		flow := newFlow(s)
-		warm := flow.fill(nil, 100_000)
-		measured := flow.fill(nil, 20_000)
+		flow := newFlow(s, 1)
+		warm := slices.Clone(flow.next(100_000))
+		measured := flow.next(20_000)
 		b := New()
 		var fills []Fill
 		for _, m := range warm {
@@ -421,9 +443,12 @@ func TestWarmBookAllocatesNothing(t *testing.T) {
 			t.Errorf("%s: %v allocations in 10,000 messages", s.name, n)
 		}
 	}
-	f(shape{name: "fixed", resting: 10_000, depth: 300, crossing: 0.05, mid: fixedMid})
-	f(shape{name: "sparse", resting: 10_000, depth: 1e5, crossing: 0.05, mid: fixedMid})
-	f(shape{name: "moving", resting: 2_000, depth: 100, crossing: 0.05, reprice: 0.2, mid: moving(-0.002, 0.1, 10_000)})
+	f(mixed(10_000, 300))
+	f(mixed(10_000, 1e5))
+	for _, s := range markets(10_000) { // 100,000 messages are five ways there and back
+		s.resting = min(s.resting, 5_000)
+		f(s)
+	}
 }
 
 func TestMemoryOfAMillionOrders(t *testing.T) {

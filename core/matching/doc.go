@@ -49,7 +49,7 @@
 // With n resting orders and m price levels on a side:
 //
 //	Match         O(1) for each fill
-//	Add           O(log m); O(1) at the best price
+//	Add           O(log m); O(1) at the best price, mostly O(1) at a price that has a level
 //	Cancel        O(1); O(log m) when it empties its level
 //	Get, Fill     O(1)
 //	Best, Len     O(1)
@@ -67,6 +67,6 @@
 // garbage collector to follow. An order costs 48 bytes and 11 to 22 bytes in the id table; a price
 // level costs 40 bytes and 12 to 24 bytes in the price index, rarely up to 48. Adds, cancels and
 // fills allocate only while the book grows beyond its largest size so far. Memory is kept for the
-// next peak: to shrink a book, restore it into a new one. An empty book holds nothing; the first
-// order on each side brings the blocks, about 50 kB in all.
+// next peak: to shrink a book, restore it into a new one. An empty book is 4 kB; the first order on
+// each side brings the blocks, about 50 kB in all.
 package matching

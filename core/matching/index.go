@@ -8,7 +8,10 @@ import "math/bits"
 //
 // An entry is the 32-bit hash of the id above the 32-bit number of the record; 0 is empty. The hash
 // saves looking into the records of other orders when probing, deleting and growing. An entry's
-// home is given by the top bits of its hash, so growing reads and writes memory in order.
+// home is near the place that the top bits of its hash give, so growing reads and writes memory in order.
+//
+// Ids come in increasing order. Eight that follow each other have their homes in one cache line, so that
+// an order that is added mostly finds the line there from the one before.
 type idTable struct {
 	entries []uint64 // length is a power of two, or 0
 	shift   uint8    // 32 - log2(len(entries))
@@ -17,19 +20,23 @@ type idTable struct {
 
 const firstTableLen = 64
 
-// hashID spreads ids that are close to each other and ids that differ in few bits. Clients do not
-// choose ids, so a fixed function is safe.
+// hashID is the hash of an id's group of eight above its place in the group. It spreads groups that are
+// close to each other and ids that differ in few bits. Clients do not choose ids, so a fixed function is
+// safe.
 func hashID(id uint64) uint32 {
-	hi, lo := bits.Mul64(id, 0x9e3779b97f4a7c15)
-	return uint32((hi ^ lo) >> 32)
+	hi, lo := bits.Mul64(id/8, 0x9e3779b97f4a7c15)
+	return uint32((hi^lo)>>32)&^7 | uint32(id%8)
 }
+
+// home is where the entry of a hash belongs.
+func (t *idTable) home(hash uint32) int { return int(hash>>t.shift ^ hash%8) }
 
 // find is where the entry of id is (found), or where it belongs. The table must have an empty
 // entry: see reserve.
 func (t *idTable) find(id uint64, orders *slab[order]) (at int, found bool) {
 	hash := hashID(id)
 	mask := len(t.entries) - 1
-	for at = int(hash >> t.shift); ; at++ {
+	for at = t.home(hash); ; at++ {
 		at &= mask
 		e := t.entries[at]
 		if e == 0 {
@@ -64,7 +71,7 @@ func (t *idTable) remove(at int) {
 	hole := at
 	for next := (at + 1) & mask; t.entries[next] != 0; next = (next + 1) & mask {
 		e := t.entries[next]
-		home := int(uint32(e>>32) >> t.shift)
+		home := t.home(uint32(e >> 32))
 		if (next-home)&mask >= (next-hole)&mask {
 			t.entries[hole] = e
 			hole = next
@@ -87,7 +94,7 @@ func (t *idTable) reserve() {
 		if e == 0 {
 			continue
 		}
-		at := int(uint32(e>>32) >> t.shift)
+		at := t.home(uint32(e >> 32))
 		for t.entries[at] != 0 {
 			at = (at + 1) & mask
 		}

@@ -94,7 +94,7 @@ func farthest(t *idTable) (far int) {
 	mask := len(t.entries) - 1
 	for at, e := range t.entries {
 		if e != 0 {
-			far = max(far, (at-int(uint32(e>>32)>>t.shift))&mask)
+			far = max(far, (at-t.home(uint32(e>>32)))&mask)
 		}
 	}
 	return far

@@ -159,9 +159,35 @@ func TestBookAgreesWithNaive(t *testing.T) {
 			t.Parallel()
 			d := &differential{mix: m, rng: rand.New(rand.NewPCG(seed, 0)), fast: New(), replay: New()}
 			for d.step = range differentialMessages {
-				if err := d.message(); err != nil {
+				o := d.message()
+				if err := d.play(o); err != nil {
 					t.Fatalf("seed %d, message %d (%+v): %v\nagain: MATCHING_SEED=%d go test -run TestBookAgreesWithNaive ./core/matching/",
-						seed, d.step, d.what, err, seed)
+						seed, d.step, o, err, seed)
+				}
+			}
+			if d.fills == 0 || d.cancels == 0 || d.rests == 0 {
+				t.Fatalf("nothing was tested: %d fills, %d cancels, %d rests", d.fills, d.cancels, d.rests)
+			}
+		})
+	}
+}
+
+// TestBookAgreesWithNaiveInMarkets does the same with the markets of the benchmark.
+func TestBookAgreesWithNaiveInMarkets(t *testing.T) {
+	const messages = 200_000
+	for seed, s := range markets(messages / 2) {
+		s.resting = min(s.resting, 300) // the naive book looks at all of them
+		t.Run(s.name, func(t *testing.T) {
+			t.Parallel()
+			d := &differential{mix: &mix{maxFills: 10}, fast: New(), replay: New()}
+			flow := newFlow(s, uint64(seed))
+			for d.step < messages {
+				for _, m := range flow.next(1000) {
+					o := Order{ID: m.id, Account: uint32(m.id % 5), Side: m.side, Price: m.limit, Amount: m.amount, TimeUs: int64(d.step)}
+					if err := d.play(o); err != nil {
+						t.Fatalf("message %d (%+v): %v", d.step, o, err)
+					}
+					d.step++
 				}
 			}
 			if d.fills == 0 || d.cancels == 0 || d.rests == 0 {
@@ -179,20 +205,28 @@ type differential struct {
 	ids          []uint64 // that have rested; some are gone
 	id           uint64
 	step         int
-	what         Order // of the message; a cancel has only the id
 
 	fills, cancels, rests int
 	buf                   []Fill
 	levels                []Level
 }
 
-func (d *differential) message() error {
+// message is a random order, or a cancel: an order that has only an id.
+func (d *differential) message() Order {
 	kind := d.rng.IntN(100)
+	if len(d.ids) > 0 && (kind < d.mix.cancel || len(d.slow.buys)+len(d.slow.sells) > d.resting) {
+		return Order{ID: d.anyID()}
+	}
+	return d.order(kind < d.mix.cancel+d.cross)
+}
+
+// play plays a message to the books and compares them.
+func (d *differential) play(o Order) error {
 	var err error
-	if len(d.ids) > 0 && (kind < d.cancel || len(d.slow.buys)+len(d.slow.sells) > d.resting) {
-		err = d.cancelMessage()
+	if o.Price == 0 {
+		err = d.cancel(o.ID)
 	} else {
-		err = d.orderMessage(kind < d.cancel+d.cross)
+		err = d.place(o)
 	}
 	if err == nil {
 		err = d.compareTops()
@@ -206,7 +240,8 @@ func (d *differential) message() error {
 	return err
 }
 
-func (d *differential) cancelMessage() error {
+// anyID is the id of an order to cancel.
+func (d *differential) anyID() uint64 {
 	i := 0
 	if !d.cancelOld {
 		i = d.rng.IntN(len(d.ids))
@@ -220,7 +255,10 @@ func (d *differential) cancelMessage() error {
 	} else {
 		d.ids = d.ids[1:]
 	}
-	d.what = Order{ID: id}
+	return id
+}
+
+func (d *differential) cancel(id uint64) error {
 	want, wantOK := d.slow.cancel(id)
 	got, ok := d.fast.Cancel(id)
 	if got != want || ok != wantOK {
@@ -235,9 +273,7 @@ func (d *differential) cancelMessage() error {
 	return d.compareOrder(id)
 }
 
-func (d *differential) orderMessage(through bool) error {
-	o := d.order(through)
-	d.what = o
+func (d *differential) place(o Order) error {
 	want, wantRest, wantCut := d.slow.match(o.Side, o.Price, o.Amount, d.maxFills)
 	fills, rest, cut := d.fast.Match(o.Side, o.Price, o.Amount, d.maxFills, d.buf[:0])
 	d.buf = fills

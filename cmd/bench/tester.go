@@ -1,0 +1,79 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+
+	"exchange/cmd/exchange/loadtest"
+)
+
+// A tester is `exchange loadtest` beside the bare generator of this program: the same mix from as many
+// connections and accounts, in turns on one exchange.
+type tester struct {
+	server
+	dir          string // with the program, and for reports
+	bare, tested *row
+}
+
+func newTester(o options) *tester {
+	t := &tester{server: server{title: "load tester", options: o}}
+	t.bare = &row{subject: "CPU: the generator", unit: "us/request", group: groupProcess}
+	t.tested = &row{subject: "CPU: the load tester", unit: "us/request", group: groupProcess, yardstick: t.bare, aim: aim{mostRatio: 1.5}}
+	return t
+}
+
+func (t *tester) rows() []*row { return []*row{t.bare, t.tested} }
+
+func (t *tester) begin(_ context.Context, dir string) error {
+	t.dir = dir
+	if err := startExchange(&t.server, dir, nil); err != nil {
+		return err
+	}
+	_, err := run(t.connections, t.options.length)
+	return err
+}
+
+// measure takes the generator before and after the load tester, half each: what changes meanwhile changes both.
+func (t *tester) measure(ctx context.Context) error {
+	requests, used := 0, 0.0
+	bare := func() error {
+		before := ownCPU()
+		r, err := run(t.connections, t.options.length/2)
+		requests += r.requests
+		used += (ownCPU() - before).Seconds() * 1e6
+		return err
+	}
+	if err := bare(); err != nil {
+		return err
+	}
+	report, err := t.test(ctx)
+	if err != nil {
+		return err
+	}
+	if err := bare(); err != nil {
+		return err
+	}
+	t.bare.values = append(t.bare.values, used/float64(requests))
+	t.tested.values = append(t.tested.values, report.CPU.Process)
+	return nil
+}
+
+// test runs the load tester, with the stream and the verification left out.
+func (t *tester) test(ctx context.Context) (report loadtest.Report, err error) {
+	file := filepath.Join(t.dir, "loadtest.json")
+	n := strconv.Itoa(t.options.connections)
+	cmd := exec.CommandContext(ctx, filepath.Join(t.dir, "exchange"), "loadtest", "--address", t.address, "--operator", t.operator, "--pairs", "1",
+		"--accounts", n, "--connections", n, "--duration", t.options.length.String(), "--mix", "60,40,0", "--subscribers", "none", "--no-verify", "--json", file)
+	cmd.Env = append(os.Environ(), "EXCHANGE_OPERATOR_TOKEN="+token)
+	if out, err := cmd.CombinedOutput(); err != nil {
+		return report, fmt.Errorf("%w\n%s", err, out)
+	}
+	text, err := os.ReadFile(file)
+	return report, errors.Join(err, json.Unmarshal(text, &report))
+}
