@@ -512,7 +512,7 @@ var Options = []Option{
 		Key: "stream.messages_per_second", Default: "100", Min: 1, Max: 1_000_000,
 		Brief: "messages a second of one subscriber",
 		Help: `How many packets a subscriber may send a second in the long run, and five times as many at once; each 4 KiB count as
-			one more. Whoever sends more is disconnected.`,
+			one more, limits.body_bytes as half of those at most. Whoever sends more is disconnected.`,
 		at: func(c *Config) any { return &c.Stream.MessagesPerSecond },
 	},
 	{

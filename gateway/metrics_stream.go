@@ -15,7 +15,7 @@ var (
 	streamPackets       = describe("stream_received_packets_total", "Packets from clients.")
 	streamWrites        = describe("stream_writes_total", "Writes to clients. Each has all that there was for one client at that moment.")
 	streamBytes         = describe("stream_sent_bytes_total", "Bytes written to clients.")
-	streamQueued        = describe("stream_queued_bytes", "What waits for clients that are slow, at present.")
+	streamQueued        = describe("stream_queued_bytes", "What waits for clients that are slow and counts against stream.queue_bytes, at present.")
 	streamUnits         = describe("stream_units_total", "Records that were made events, once for each channel that told of them.")
 	streamDropped       = describe("stream_dropped_total", "Events that slow clients did not get: of ticker and orderbook.20 (latest) because newer ones took their place, of diff (resync) because a whole book did.", "policy")
 	streamResyncs       = describe("stream_resyncs_total", "Whole books that were sent to clients who had lost differences.")

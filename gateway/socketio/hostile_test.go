@@ -103,6 +103,12 @@ func TestWhatAClientSendsCountsByItsSizeToo(t *testing.T) {
 		}
 		r.closed(TooManyMessages, 1)
 	})
+	t.Run("the longest packet is never too much", func(t *testing.T) {
+		r := echo(t, Options{MaxPayload: 64 << 10, MessagesPerSecond: 3})
+		c := r.ws()
+		c.send(`42["x","` + strings.Repeat("x", 64<<10-10) + `"]`)
+		c.text()
+	})
 	t.Run("the burst follows the rate", func(t *testing.T) {
 		for rate, burst := range map[int]int{0: 500, 7: 35, 1000: 5000} {
 			if o := (Options{MessagesPerSecond: rate}).withDefaults(); o.MessagesBurst != burst {
@@ -135,7 +141,7 @@ func TestAnEventHasSoManyArgumentsAndNoMore(t *testing.T) {
 }
 
 func TestAttachmentsAreKeptForMembersAndNotForEver(t *testing.T) {
-	r := echo(t, Options{StallTimeout: 100 * time.Millisecond})
+	r := echo(t, Options{StallTimeout: time.Second})
 	c, _ := r.open()
 	c.send(`451-["message",{"_placeholder":true,"num":0}]`)
 	c.closedWith(1002)
@@ -149,12 +155,13 @@ func TestAttachmentsAreKeptForMembersAndNotForEver(t *testing.T) {
 }
 
 func TestAMessageInPartsMustEnd(t *testing.T) {
-	r := echo(t, Options{StallTimeout: 100 * time.Millisecond})
+	r := echo(t, Options{StallTimeout: time.Second})
 	c := r.ws()
 	c.raw(masked(0x01, `42["message",`), masked(0x80, `1]`))
 	c.want(`42["message-back",1]`)
 	c.raw(masked(0x01, `42["message",`))
-	r.closed(TransportClose, 1)
+	c.closedWith(1002)
+	r.closed(ParseError, 1)
 }
 
 // A poll whose client has gone answers nobody: what it would have taken is lost, and so is the session.
@@ -176,6 +183,26 @@ func TestAPollThatCannotBeAnsweredEndsTheSession(t *testing.T) {
 	})
 	r.closed(TransportClose, 1)
 	p.gone()
+}
+
+// A poll that has nothing to say may go wherever it likes: the client upgrades all the same.
+func TestAPollWithoutContentMayBeGone(t *testing.T) {
+	r := echo(t, Options{})
+	p := r.polling()
+	p.join()
+	get, err := net.Dial("tcp", r.address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	fmt.Fprintf(get, "GET /socket.io/?%s HTTP/1.1\r\nHost: x\r\n\r\n", p.query())
+	eventually(t, "the poll is held", func() bool { return r.server.Stats().HeldPolls == 1 })
+	get.Close()
+	c := r.dial("EIO=4&transport=websocket&sid=" + p.sid)
+	c.send("2probe")
+	c.want("3probe")
+	c.send("5")
+	c.send(`42["message"]`)
+	c.want(`42["message-back"]`)
 }
 
 // What an owner has not delivered drops nothing, for there is nobody to tell.

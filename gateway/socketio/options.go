@@ -43,9 +43,9 @@ type Options struct {
 	AttachmentBytes int
 
 	// MessagesPerSecond is how many packets a client may send in the long run, MessagesBurst how many at
-	// once; beyond that its session is closed. What it sends counts by its size, too: each 4 KiB, or
-	// hundredth part of MaxPayload if that is more, as a packet. Defaults 100, and five seconds' worth. A
-	// negative rate is no bound.
+	// once; beyond that its session is closed. What it sends counts by its size, too: each 4 KiB as a packet,
+	// but MaxPayload bytes as half of MessagesBurst at most. Defaults 100, and five seconds' worth. A negative
+	// rate is no bound.
 	MessagesPerSecond int
 	MessagesBurst     int
 

@@ -44,7 +44,7 @@ func (x *session) get(ctx *fasthttp.RequestCtx) failure {
 		x.mu.Lock()
 	}
 	x.poll = nil
-	if !alive(ctx.Conn()) { // the answer would be lost, and the client would not know what it misses
+	if x.link == nil && !x.out.empty() && !alive(ctx.Conn()) { // it would be lost, and the client would not know what it misses
 		x.end(TransportClose, nil)
 	}
 	answerPoll(ctx, x.pollBody())

@@ -138,7 +138,7 @@ func (q *outbox) remove(f func(*Delivery) bool) (removed int) {
 func (q *outbox) dropResync(list []uint32) (_ []uint32, removed int) {
 	first := len(list)
 	for i := q.fixed(); i < len(q.entries); i++ {
-		if e := &q.entries[i]; e.Policy == Resync && !e.Shared && !has(list[first:], e.Tag) {
+		if e := &q.entries[i]; e.Policy == Resync && cost(e) > 0 && !has(list[first:], e.Tag) {
 			list = append(list, e.Tag)
 		}
 	}

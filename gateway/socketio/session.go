@@ -218,11 +218,11 @@ func (x *session) take(packets, bytes int) bool {
 		return true
 	}
 	interval, now := int64(time.Second)/int64(o.MessagesPerSecond), x.server.now()
-	cost := interval*int64(packets) + interval*int64(bytes)/int64(max(4<<10, o.MaxPayload/100))
+	cost := interval*int64(packets) + interval*int64(bytes)/int64(max(4<<10, 2*o.MaxPayload/o.MessagesBurst))
 	for {
 		before := x.nextFull.Load()
 		full := max(before, now) + cost
-		if full-now >= interval*int64(o.MessagesBurst+1) { // the one more is for the bytes of small packets
+		if full-now > interval*int64(o.MessagesBurst)+interval/2 { // the half is for the bytes of small packets
 			return false
 		}
 		if x.nextFull.CompareAndSwap(before, full) {
@@ -437,12 +437,12 @@ func (x *session) leave(s *Socket, r Reason) {
 	}
 }
 
-// guard runs a hook. One that panics has failed a single client, whose session ends: it is not the process that
-// is in doubt.
+// guard runs a hook. One that panics has failed a single client: the error ends its session, and it is not the
+// process that is in doubt.
 func (x *session) guard(hook func()) (err error) {
 	defer func() {
 		if p := recover(); p != nil {
-			x.server.opts.Log.Error("a hook panicked, and its session is closed", "panic", p, "address", x.address, "stack", string(debug.Stack()))
+			x.server.opts.Log.Error("a hook panicked", "panic", p, "address", x.address, "stack", string(debug.Stack()))
 			err = violation(ServerClose)
 		}
 	}()

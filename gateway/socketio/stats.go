@@ -6,7 +6,7 @@ import "sync/atomic"
 type Stats struct {
 	Polling, WebSocket int // sessions at present, by transport
 	HeldPolls          int // GETs that wait for something to say
-	QueuedBytes        int // what waits for clients at present
+	QueuedBytes        int // what waits for clients at present, and counts against QueueBytes
 
 	Handshakes uint64            // that succeeded
 	Upgrades   uint64            // that succeeded, from polling to a websocket

@@ -212,8 +212,11 @@ func (x *session) next(l *link) (p enginePacket, err error) {
 	}
 	until(time.Now().Add(x.server.opts.StallTimeout))
 	p.binary = kind == websocket.BinaryMessage
-	if p.data, err = io.ReadAll(r); err == nil {
+	switch p.data, err = io.ReadAll(r); {
+	case err == nil:
 		until(time.Time{})
+	case timedOut(err):
+		err = errPacket
 	}
 	return p, err
 }
@@ -274,6 +277,9 @@ func (x *session) probing(l *link) bool {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	if x.closed.Load() || x.link != nil || x.candidate != nil {
+		return false
+	}
+	if at := x.stalledAt(); x.excused && at != 0 && at <= x.server.now() {
 		return false
 	}
 	x.candidate = l

@@ -71,7 +71,7 @@ func (a *attempt) write(fd uintptr) bool {
 
 func acquireAttempt() *attempt { return attempts.Get().(*attempt) }
 
-// release gives an attempt's memory back and answers its outcome.
+// release gives an attempt's memory back.
 func (a *attempt) release() {
 	clear(a.pieces)
 	a.pieces, a.n, a.err, a.wait = a.pieces[:0], 0, nil, false

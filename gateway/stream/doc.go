@@ -2,7 +2,7 @@
 // orderbook.20, of all pairs or of one, and book_<pair>. Transport and protocol are socketio's.
 //
 //	h := stream.New(engine, stream.Options{})
-//	server.Namespace("/", h.Hooks())
+//	server.Namespace("/", h.Hooks(func(*socketio.Socket) bool { return false }))
 //	...
 //	h.Close() // when the server has no sessions any more
 //

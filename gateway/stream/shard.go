@@ -139,6 +139,9 @@ func (s *shard) run() {
 	defer s.hub.running.Done()
 	var batch []any
 	for range s.wake {
+		if s.idle() { // a timer that came too late
+			continue
+		}
 		var wait time.Duration
 		wait, s.pause = nextPause(s.flushed, time.Now(), s.pause)
 		time.Sleep(wait)
@@ -163,6 +166,12 @@ func (s *shard) run() {
 			batch = nil
 		}
 	}
+}
+
+func (s *shard) idle() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return len(s.in) == 0
 }
 
 // keptMessages is the longest list of messages that is kept after a burst.
