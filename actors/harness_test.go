@@ -147,8 +147,9 @@ func (g *gate) SaveSnapshot(ctx context.Context, tok persistence.Token, seq uint
 }
 
 func (g *gate) Trim(ctx context.Context, tok persistence.Token, upTo uint64) error {
-	g.set(func() { g.trimmed = append(g.trimmed, upTo) })
-	return g.Store.Trim(ctx, tok, upTo)
+	err := g.Store.Trim(ctx, tok, upTo)
+	g.set(func() { g.trimmed = append(g.trimmed, upTo) }) // it is done
+	return err
 }
 
 // held is whether an append waits at the gate.
