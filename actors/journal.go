@@ -30,8 +30,8 @@ type journal struct {
 	fail     func(error)    // ends the engine
 	release  func(b *batch) // gives a durable batch out
 	limit    int            // bytes from which on the next unit starts another batch
-	last     uint64         // sequence of the newest durable record; the writer's, like patience
-	patience patience
+	last     uint64         // sequence of the newest durable record; the writer's, like deadline
+	deadline sharedDeadline
 	since    atomic.Int64 // start of the append in flight, UnixNano; 0: none is
 	checked  atomic.Int64 // when the store last confirmed that this process owns it, UnixNano
 	pending  atomic.Int64 // units submitted and not released
@@ -183,7 +183,7 @@ func (j *journal) checkOwner() bool {
 // run is the writer goroutine.
 func (j *journal) run() {
 	defer close(j.stopped)
-	defer j.impatient()
+	defer j.deadline.release()
 	idle := time.NewTicker(j.timing.OwnerCheck)
 	defer idle.Stop()
 	for {
@@ -213,7 +213,7 @@ func (j *journal) append(b *batch) error {
 	start := time.Now()
 	j.since.Store(start.UnixNano())
 	defer j.since.Store(0)
-	ctx := j.patient(start)
+	ctx := j.deadline.context(start, j.timing.StallMax)
 	for wait := retryLeast; ; wait = min(2*wait, retryMost) {
 		err := j.store.Append(ctx, j.token, b.prev, b.next, b.data)
 		switch {
@@ -242,27 +242,27 @@ func (j *journal) append(b *batch) error {
 	}
 }
 
-// A patience is the context of the appends that begin at about the same time: one for each would take a timer and six
+// A sharedDeadline is the context of the appends that begin at about the same time: one for each would take a timer and six
 // allocations, a thousand times a second.
-type patience struct {
-	ctx  context.Context
-	end  context.CancelFunc
-	from time.Time
+type sharedDeadline struct {
+	ctx    context.Context
+	cancel context.CancelFunc
+	from   time.Time
 }
 
-// patient is a context that ends at least StallMax after now, and at most a sixteenth of that later.
-func (j *journal) patient(now time.Time) context.Context {
-	if p, slack := &j.patience, j.timing.StallMax/16; p.ctx == nil || now.Sub(p.from) > slack {
-		j.impatient()
-		p.ctx, p.end = context.WithDeadline(context.Background(), now.Add(j.timing.StallMax+slack))
-		p.from = now
+// context ends at least so long after now, and at most a sixteenth of that later.
+func (d *sharedDeadline) context(now time.Time, least time.Duration) context.Context {
+	if slack := least / 16; d.ctx == nil || now.Sub(d.from) > slack {
+		d.release()
+		d.ctx, d.cancel = context.WithDeadline(context.Background(), now.Add(least+slack))
+		d.from = now
 	}
-	return j.patience.ctx
+	return d.ctx
 }
 
-func (j *journal) impatient() {
-	if j.patience.end != nil {
-		j.patience.end()
+func (d *sharedDeadline) release() {
+	if d.cancel != nil {
+		d.cancel()
 	}
 }
 

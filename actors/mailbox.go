@@ -70,7 +70,7 @@ func (m *mailbox) RegisterHandlers(invoker actor.MessageInvoker, _ actor.Dispatc
 	m.invoker = invoker
 }
 
-func (m *mailbox) Start()                { begin(m) }
+func (m *mailbox) Start()                { startRunner(m) }
 func (m *mailbox) UserMessageCount() int { return int(m.users.Load()) }
 
 // name is that of the actor.
@@ -83,7 +83,7 @@ func (m *mailbox) name() string {
 
 func (m *mailbox) schedule() {
 	if m.scheduled.Load() == 0 && m.scheduled.CompareAndSwap(0, 1) {
-		begin(m)
+		startRunner(m)
 	}
 }
 

@@ -21,8 +21,8 @@ var idleRunners struct {
 // its orders.
 var mostIdle = 64 * runtime.GOMAXPROCS(0)
 
-// begin lets a runner run a mailbox. Only who has scheduled the mailbox may call it.
-func begin(m *mailbox) {
+// startRunner lets a runner run a mailbox. Only who has scheduled the mailbox may call it.
+func startRunner(m *mailbox) {
 	idleRunners.Lock()
 	n := len(idleRunners.list)
 	if n == 0 {
