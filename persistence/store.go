@@ -96,7 +96,7 @@ type Projections interface {
 	// watermark is to already (and from is not), an earlier try has landed: nil, nothing is written.
 	// ErrFenced, ErrGap (the watermark is neither) are definite. from == to writes values without
 	// moving the watermark: then w may hold nonces only. It need not be durable before the next
-	// Append or SaveSnapshot is.
+	// SaveSnapshot is.
 	Apply(ctx context.Context, tok Token, from, to uint64, w *Writes) error
 	// Watermark is the sequence the readable projections are exact for.
 	Watermark(ctx context.Context) (uint64, error)

@@ -1,11 +1,12 @@
 // Package pebble is the embedded store: one folder, held by one process, fsynced.
 //
-// Journal appends and snapshots are committed with pebble.Sync; projections are not synced by
-// themselves. The write-ahead log is one sequence, so a projection is durable as soon as any later
-// append is, and a crash that loses one loses its watermark with it.
+// The journal is a log of its own (persistence/internal/wal), synced with each append. All the rest is in Pebble:
+// snapshots are committed with pebble.Sync; projections are not synced by themselves. Pebble's log is one sequence, so
+// a projection is durable as soon as a snapshot behind it is published, and a crash that loses one loses its watermark
+// with it: the journal has it still.
 //
-// A write error of the log ends the process (pebble's fatal logger): the store never goes on after
-// a write it could not keep.
+// A sync of the journal that fails, and a write error of Pebble's log, end the process: the store never goes on after a write it
+// could not keep.
 //
-// See docs/storage.md for the keys.
+// See docs/storage.md for the keys and files.
 package pebble

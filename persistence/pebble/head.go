@@ -31,23 +31,24 @@ func (s *Store) openHead(path string) error {
 	if s.fs != vfs.Default {
 		return nil // a test's folder in memory
 	}
-	name := headFile + string(s.prefix[:len(s.prefix)-1])
+	name := headFile + s.engine()
 	f, err := os.OpenFile(filepath.Join(path, name), os.O_RDWR|os.O_CREATE, 0o600)
 	if err != nil {
 		return fmt.Errorf("%s: %w", s, err)
 	}
+	seq, _ := s.log.End()
 	var b [headBytes]byte
 	n, err := f.ReadAt(b[:], 0)
 	if n == headBytes && binary.BigEndian.Uint64(b[8:]) == xxhash.Sum64(b[:8]) {
-		if acknowledged := binary.BigEndian.Uint64(b[:]); acknowledged > s.meta.Seq {
+		if acknowledged := binary.BigEndian.Uint64(b[:]); acknowledged > seq {
 			return errors.Join(fmt.Errorf("%s: %w: the journal ends at sequence %d, and appends up to %d were acknowledged: what came behind is damaged or lost; restore a backup",
-				s, persistence.ErrCorrupt, s.meta.Seq, acknowledged), f.Close())
+				s, persistence.ErrCorrupt, seq, acknowledged), f.Close())
 		}
 	} else if n > 0 {
-		s.log.Warn("the file that says up to where the journal was acknowledged is not readable, and is written anew", "file", name, "error", err)
+		s.logger.Warn("the file that says up to where the journal was acknowledged is not readable, and is written anew", "file", name, "error", err)
 	}
 	s.head = head{f}
-	return s.head.set(s.meta.Seq)
+	return s.head.set(seq)
 }
 
 // set notes an acknowledged sequence.

@@ -2,9 +2,7 @@ package pebble
 
 import (
 	"context"
-	"encoding/binary"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"strconv"
 
@@ -20,13 +18,15 @@ type meta struct {
 	Epoch   uint32            `json:"epoch"`
 	Token   persistence.Token `json:"token"`
 	Owner   string            `json:"owner"`
-	Seq     uint64            `json:"seq"`
-	Digest  uint64            `json:"digest,string"`
+	// Begin is the sequence behind which the journal begins, Trimmed the one up to which it was forgotten.
+	Begin   uint64 `json:"begin"`
+	Trimmed uint64 `json:"trimmed"`
 	// Snapshots are codec.Snapshot texts: the newest first, "" if there is none.
 	Snapshots [2]string `json:"snapshots"`
 }
 
-const metaVersion = 1
+// metaVersion is 2 since the journal is in files of its own; see version1.go.
+const metaVersion = 2
 
 func (s *Store) readMeta(r pebble.Reader) (meta, error) {
 	m := meta{Version: metaVersion}
@@ -37,14 +37,14 @@ func (s *Store) readMeta(r pebble.Reader) (meta, error) {
 	if err := json.Unmarshal(b, &m); err != nil {
 		return m, fmt.Errorf("%s: %w: its head cannot be read: %w", s, persistence.ErrCorrupt, err)
 	}
-	if m.Version != metaVersion {
-		return m, fmt.Errorf("%s: %w: it is of version %d and this program reads version %d; run the program that wrote it", s, persistence.ErrCorrupt, m.Version, metaVersion)
+	if m.Version != metaVersion && m.Version != 1 {
+		return m, fmt.Errorf("%s: %w: it is of version %d and this program reads versions up to %d; run the program that wrote it", s, persistence.ErrCorrupt, m.Version, metaVersion)
 	}
 	return m, nil
 }
 
-// commit writes b together with m, durably; then m is the store's head. The caller holds journal.
-func (s *Store) commit(b *pebble.Batch, m meta) error {
+// commit writes b together with m; then m is the store's head. The caller holds journal.
+func (s *Store) commit(b *pebble.Batch, m meta, o *pebble.WriteOptions) error {
 	text, err := json.Marshal(m)
 	if err != nil {
 		return err
@@ -52,7 +52,7 @@ func (s *Store) commit(b *pebble.Batch, m meta) error {
 	if err := b.Set(s.key(kindMeta), text, nil); err != nil {
 		return err
 	}
-	if err := b.Commit(pebble.Sync); err != nil {
+	if err := b.Commit(o); err != nil {
 		return s.fault("write", err)
 	}
 	s.meta = m
@@ -79,10 +79,11 @@ func (s *Store) Acquire(_ context.Context, owner string) (persistence.Token, uin
 	m.Owner = owner
 	b := s.db.NewBatch()
 	defer b.Close()
-	if err := s.commit(b, m); err != nil {
+	if err := s.commit(b, m, pebble.Sync); err != nil {
 		return "", 0, err
 	}
-	return m.Token, m.Seq, nil
+	seq, _ := s.log.End()
+	return m.Token, seq, nil
 }
 
 // Check is nil while tok owns the engine.
@@ -126,22 +127,24 @@ func (s *Store) Begin(_ context.Context, tok persistence.Token, seq uint64) erro
 	}
 	// A journal that ends somewhere without a digest has begun there and has no records.
 	m := s.meta
+	last, digest := s.log.End()
 	switch {
 	case watermark != 0:
 		return codec.NotEmpty("projections up to sequence " + strconv.FormatUint(watermark, 10))
 	case m.Snapshots != [2]string{}:
 		return codec.NotEmpty("a snapshot")
-	case m.Seq == seq && m.Digest == 0:
+	case last == seq && digest == 0:
 		return s.head.set(seq) // an earlier try landed
-	case m.Seq != 0:
-		return codec.NotEmpty("a journal up to sequence " + strconv.FormatUint(m.Seq, 10))
+	case last != 0:
+		return codec.NotEmpty("a journal up to sequence " + strconv.FormatUint(last, 10))
 	}
-	m.Seq = seq
+	m.Begin = seq
 	b := s.db.NewBatch()
 	defer b.Close()
-	if err := s.commit(b, m); err != nil {
+	if err := s.commit(b, m, pebble.Sync); err != nil {
 		return err
 	}
+	s.log.Begin(seq)
 	return s.head.set(seq)
 }
 
@@ -160,85 +163,36 @@ func (s *Store) Append(_ context.Context, tok persistence.Token, prev, next uint
 	if err := s.owned(tok); err != nil {
 		return err
 	}
-	if s.meta.Seq == next && s.meta.Digest == digest {
+	switch seq, last := s.log.End(); {
+	case seq == next && last == digest:
 		return s.head.set(next) // an earlier try with the same bytes landed
+	case seq != prev:
+		return codec.Gap(seq, prev)
 	}
-	if s.meta.Seq != prev {
-		return codec.Gap(s.meta.Seq, prev)
-	}
-	b := s.db.NewBatchWithSize(len(batch) + 512)
-	defer b.Close()
-	key := u64(s.key(kindJournal), next)
-	op := b.SetDeferred(len(key), journalHead+len(batch))
-	copy(op.Key, key)
-	binary.BigEndian.PutUint64(op.Value, prev)
-	binary.BigEndian.PutUint64(op.Value[8:], digest)
-	copy(op.Value[journalHead:], batch)
-	if err := op.Finish(); err != nil {
-		return err
-	}
-	m := s.meta
-	m.Seq, m.Digest = next, digest
-	if err := s.commit(b, m); err != nil {
-		return err
+	if err := s.log.Append(prev, next, digest, batch); err != nil {
+		return s.fault("write the journal", err)
 	}
 	return s.head.set(next) // an error leaves the outcome unknown: the next try finds the append there
 }
 
-// journalHead is the previous sequence and the digest, in front of a batch.
-const journalHead = 16
-
 // Read calls fn for each batch that ends above after.
-func (s *Store) Read(ctx context.Context, after uint64, fn func(prev, next uint64, batch []byte) error) (err error) {
+func (s *Store) Read(ctx context.Context, after uint64, fn func(prev, next uint64, batch []byte) error) error {
 	if err := s.begin(); err != nil {
 		return err
 	}
 	defer s.end()
-	snap := s.db.NewSnapshot()
-	defer func() { err = errors.Join(err, snap.Close()) }()
-	m, err := s.readMeta(snap)
-	if err != nil {
-		return err
-	}
-	chain := codec.Chain{After: after, End: m.Seq}
-	if empty, err := chain.Empty(); empty || err != nil {
-		return err
-	}
-	it, err := snap.NewIter(&pebble.IterOptions{
-		LowerBound: u64(s.key(kindJournal), after+1),
-		UpperBound: u64(s.key(kindJournal), m.Seq+1),
+	s.journal.Lock()
+	trimmed := s.meta.Trimmed
+	s.journal.Unlock()
+	var stopped error
+	err := s.log.Read(ctx, after, trimmed, func(prev, next uint64, batch []byte) error {
+		stopped = fn(prev, next, batch)
+		return stopped
 	})
-	if err != nil {
-		return s.fault("read the journal", err)
+	if err == nil || stopped != nil {
+		return stopped
 	}
-	defer func() { err = errors.Join(err, it.Close()) }()
-	for it.First(); it.Valid(); it.Next() {
-		if err := ctx.Err(); err != nil {
-			return err
-		}
-		v, err := it.ValueAndErr()
-		if err != nil {
-			return s.fault("read the journal", err)
-		}
-		next := idOf(it.Key())
-		if len(v) < journalHead {
-			return fmt.Errorf("%s: %w: the batch that ends at %d has %d bytes", s, persistence.ErrCorrupt, next, len(v))
-		}
-		prev, digest, batch := binary.BigEndian.Uint64(v), binary.BigEndian.Uint64(v[8:]), v[journalHead:]
-		if err := chain.Next(prev, next, digest, batch); err != nil {
-			return fmt.Errorf("%s: %w", s, err)
-		}
-		if err := fn(prev, next, batch); err != nil {
-			return err
-		}
-	}
-	if err := it.Error(); err != nil {
-		return s.fault("read the journal", err)
-	}
-	if err := chain.Done(); err != nil {
-		return fmt.Errorf("%s: %w", s, err)
-	}
-	return nil
+	return fmt.Errorf("%s: %w", s, err)
 }
 
 // Trim forgets batches that end at or below upTo.
@@ -247,13 +201,26 @@ func (s *Store) Trim(_ context.Context, tok persistence.Token, upTo uint64) erro
 		return err
 	}
 	defer s.end()
+	if err := s.trim(tok, upTo); err != nil {
+		return err
+	}
+	return s.fault("trim the journal", s.log.Trim(upTo)) // no append waits for it
+}
+
+// trim notes up to where the journal is forgotten.
+func (s *Store) trim(tok persistence.Token, upTo uint64) error {
 	s.journal.Lock()
 	defer s.journal.Unlock()
 	if err := s.owned(tok); err != nil {
 		return err
 	}
-	upTo = min(upTo, s.meta.Seq)
-	// Not synced: a trim that a crash forgets is made again with the next snapshot.
-	err := s.db.DeleteRange(u64(s.key(kindJournal), 0), u64(s.key(kindJournal), upTo+1), pebble.NoSync)
-	return s.fault("trim the journal", err)
+	m := s.meta
+	end, _ := s.log.End()
+	if upTo = min(upTo, end); upTo <= m.Trimmed {
+		return nil
+	}
+	m.Trimmed = upTo
+	b := s.db.NewBatch()
+	defer b.Close()
+	return s.commit(b, m, pebble.NoSync) // a trim that a crash forgets is made again with the next snapshot
 }

@@ -5,9 +5,8 @@ import "encoding/binary"
 // Kinds of keys, the byte behind the engine id and its zero byte. Numbers in keys are big-endian, so
 // that the order of bytes is the order of numbers.
 const (
-	kindMeta         = 'm' // epoch, token, owner, sequence, digest, snapshots
+	kindMeta         = 'm' // epoch, token, owner, where the journal begins, snapshots
 	kindWatermark    = 'x' // uint64
-	kindJournal      = 'j' // last sequence of the batch: previous sequence, digest, batch
 	kindChunk        = 's' // sequence, epoch, unique, chunk number: a piece of a snapshot
 	kindWallet       = 'w' // account: wallet row
 	kindNonce        = 'n' // public key: uint64

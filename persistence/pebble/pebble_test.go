@@ -4,12 +4,14 @@ import (
 	"bufio"
 	"bytes"
 	"context"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"io"
 	"log/slog"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -43,15 +45,46 @@ func (backend) Wallet(t *testing.T, s persistence.Store, account uint32, _ strin
 }
 
 func (backend) DamageBatch(t *testing.T, s persistence.Store, next uint64) {
-	st := s.(*Store)
-	flip(t, st, u64(st.key(kindJournal), next), -1)
+	changeRecord(t, s.(*Store), next, func(head, batch []byte) { batch[len(batch)-1] ^= 0x40 })
 }
 
 func (backend) LoseBatch(t *testing.T, s persistence.Store, next uint64) {
-	st := s.(*Store)
-	if err := st.db.Delete(u64(st.key(kindJournal), next), pebble.Sync); err != nil {
+	changeRecord(t, s.(*Store), next, func(head, batch []byte) { clear(head) })
+}
+
+// changeRecord changes the record of the batch that ends at next where it lies; see persistence/internal/wal.
+func changeRecord(t *testing.T, s *Store, next uint64, change func(head, batch []byte)) {
+	t.Helper()
+	const head = 40
+	files, err := filepath.Glob(filepath.Join(s.dir, journalFolder+s.engine(), "*.log"))
+	if err != nil {
 		t.Fatal(err)
 	}
+	for _, file := range files {
+		b, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for at := 4096; at+head <= len(b); at += 8 {
+			record, length := b[at:], int(binary.BigEndian.Uint32(b[at+8:]))
+			if binary.BigEndian.Uint64(record[24:]) != next || binary.BigEndian.Uint64(record[16:]) >= next || length == 0 || at+head+length > len(b) {
+				continue
+			}
+			change(record[:head], record[head:head+length])
+			f, err := os.OpenFile(file, os.O_WRONLY, 0)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if _, err = f.WriteAt(record[:head+length], int64(at)); err != nil {
+				t.Fatal(err)
+			}
+			if err := f.Close(); err != nil {
+				t.Fatal(err)
+			}
+			return
+		}
+	}
+	t.Fatalf("no batch ends at %d", next)
 }
 
 func (backend) DamageSnapshot(t *testing.T, s persistence.Store) {
@@ -367,7 +400,7 @@ func TestARestoredJournalThatIsLostIsRefused(t *testing.T) {
 	}
 	s.journal.Lock()
 	b := s.db.NewBatch()
-	err := s.commit(b, empty) // the store as it was before
+	err := s.commit(b, empty, pebble.Sync) // the store as it was before
 	s.journal.Unlock()
 	if err := errors.Join(err, b.Close(), s.Close()); err != nil {
 		t.Fatal(err)

@@ -85,7 +85,7 @@ func (s *Store) mayPublish(tok persistence.Token, seq uint64) error {
 }
 
 // publish makes img the newest image and removes all chunks but those of the two newest. Its commit
-// is synced, and with it the chunks and the watermark before it in the log.
+// is synced, and with it the chunks and the watermark before it in Pebble's log.
 func (s *Store) publish(tok persistence.Token, img codec.Snapshot) error {
 	if err := s.mayPublish(tok, img.Seq); err != nil { // again: time has passed
 		return err
@@ -106,7 +106,7 @@ func (s *Store) publish(tok persistence.Token, img codec.Snapshot) error {
 	if err := s.dropChunks(b, m); err != nil {
 		return err
 	}
-	return s.commit(b, m)
+	return s.commit(b, m, pebble.Sync)
 }
 
 // dropChunks deletes the chunks of all images but the two in m.

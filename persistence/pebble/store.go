@@ -17,6 +17,7 @@ import (
 
 	"exchange/persistence"
 	"exchange/persistence/internal/codec"
+	"exchange/persistence/internal/wal"
 )
 
 // Options of Open. The zero value keeps everything, for the engine "main".
@@ -41,6 +42,7 @@ const (
 	// bloomBits per key make the answer "no such row" cheap: 1 % need a look all the same.
 	bloomBits = 10
 
+	journalFolder  = "journal." // and the engine's id
 	holderFile     = "HOLDER"
 	holderMaxBytes = 4096
 )
@@ -50,16 +52,17 @@ type Store struct {
 	dir       string
 	prefix    []byte // engine id and a zero byte
 	retention persistence.Retention
-	log       *slog.Logger
+	logger    *slog.Logger
 	fs        vfs.FS
-	db        *pebble.DB
+	db        *pebble.DB // all but the journal
+	log       *wal.Log   // the journal
 	lock      *pebble.Lock
 
 	// Locks are taken in this order: snapshots, projections, journal.
 	snapshots   sync.Mutex // one upload at a time
 	projections sync.Mutex // one Apply at a time; guards watermark's writes
 	known       known      // guarded by projections
-	journal     sync.Mutex // guards meta: it is what the folder says, or the process has ended
+	journal     sync.Mutex // one append at a time; guards meta: it is what the folder says, or the process has ended
 	meta        meta
 	head        head // guarded by journal
 
@@ -90,7 +93,7 @@ func Open(dir string, opts Options) (*Store, error) {
 		dir:       dir,
 		prefix:    append([]byte(opts.Engine), 0),
 		retention: opts.Retention,
-		log:       opts.Logger,
+		logger:    opts.Logger,
 		fs:        opts.fs,
 	}
 	s.life.idle = sync.NewCond(&s.life)
@@ -113,7 +116,7 @@ func Open(dir string, opts Options) (*Store, error) {
 			return nil, fmt.Errorf("data folder %s: %w", dir, err)
 		}
 		if fi, err := os.Stat(path); err == nil && fi.Mode().Perm()&0o077 != 0 {
-			s.log.Warn("other users of this machine can read the data folder; set its permissions to 0700",
+			s.logger.Warn("other users of this machine can read the data folder; set its permissions to 0700",
 				"folder", dir, "permissions", fmt.Sprintf("%#o", fi.Mode().Perm()))
 		}
 	}
@@ -202,7 +205,7 @@ func (s *Store) open(path string) error {
 		FormatMajorVersion: format,
 		MemTableSize:       memTableBytes,
 		CacheSize:          cacheBytes,
-		Logger:             logger{s.log},
+		Logger:             logger{s.logger},
 	}
 	for i := range o.Levels {
 		o.Levels[i].FilterPolicy = bloom.FilterPolicy(bloomBits)
@@ -213,13 +216,40 @@ func (s *Store) open(path string) error {
 	}
 	s.db = db
 	if s.meta, err = s.readMeta(db); err == nil {
-		err = s.openHead(path)
+		err = s.openJournal(path)
 	}
 	if err != nil {
 		return errors.Join(err, db.Close())
 	}
 	return nil
 }
+
+// openJournal opens the journal's log and its head.
+func (s *Store) openJournal(path string) error {
+	folder := s.fs.PathJoin(path, journalFolder+s.engine())
+	if s.meta.Version == 1 {
+		if err := s.upgrade(folder); err != nil {
+			return err
+		}
+	}
+	var err error
+	if s.log, err = s.openLog(folder, s.meta.Begin); err != nil {
+		return err
+	}
+	if err := s.openHead(path); err != nil {
+		return errors.Join(err, s.log.Close())
+	}
+	return nil
+}
+
+// openLog opens a log. A sync that fails ends the process, as Pebble's own do: what is on the disk is not known any more.
+func (s *Store) openLog(folder string, begin uint64) (*wal.Log, error) {
+	log, err := wal.Open(folder, wal.Options{FS: s.fs, Begin: begin, Fatal: func(err error) { logger{s.logger}.Fatalf("%v", err) }})
+	return log, s.fault("open the journal", err)
+}
+
+// engine is the name of this store's engine.
+func (s *Store) engine() string { return string(s.prefix[:len(s.prefix)-1]) }
 
 // String names the store for people.
 func (s *Store) String() string { return "pebble:" + s.dir }
@@ -237,8 +267,7 @@ func (s *Store) Close() error {
 		s.life.idle.Wait()
 	}
 	s.life.Unlock()
-	err := s.db.Close()
-	return errors.Join(err, s.head.close(), s.release())
+	return errors.Join(s.log.Close(), s.db.Close(), s.head.close(), s.release())
 }
 
 // begin counts a call in; every one that returned nil is counted out by end.

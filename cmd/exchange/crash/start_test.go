@@ -95,22 +95,30 @@ func TestStartIsRefusedWithACodeAndWordsThatHelp(t *testing.T) {
 
 // Damage in the middle of what was written must never be taken for its end.
 func TestADamagedJournalIsRefusedAndNothingIsServed(t *testing.T) {
+	// flip changes a bit in the midst of the last file that has records.
 	flip := func(t *testing.T, pattern string) {
 		t.Helper()
+		const head = 4096 // what a file begins with
 		files, err := filepath.Glob(pattern)
-		if err != nil || len(files) == 0 {
-			t.Fatalf("no files %s: %v", pattern, err)
-		}
-		file := files[len(files)-1]
-		b, err := os.ReadFile(file)
 		if err != nil {
 			t.Fatal(err)
 		}
-		end := len(bytes.TrimRight(b, "\x00")) // logs are allocated ahead
-		b[end/2] ^= 0x10
-		if err := os.WriteFile(file, b, 0o600); err != nil {
-			t.Fatal(err)
+		for i := len(files) - 1; i >= 0; i-- {
+			b, err := os.ReadFile(files[i])
+			if err != nil {
+				t.Fatal(err)
+			}
+			end := len(bytes.TrimRight(b, "\x00")) // files are filled ahead
+			if end <= head {
+				continue
+			}
+			b[head+(end-head)/2] ^= 0x10
+			if err := os.WriteFile(files[i], b, 0o600); err != nil {
+				t.Fatal(err)
+			}
+			return
 		}
+		t.Fatalf("no records in %s", pattern)
 	}
 	fill := func(s *exchangetest.Server) {
 		s.Start()
@@ -122,7 +130,16 @@ func TestADamagedJournalIsRefusedAndNothingIsServed(t *testing.T) {
 		dir := t.TempDir()
 		s := exchangetest.New(t, "pebble:"+dir)
 		fill(s)
-		flip(t, filepath.Join(dir, "*.log"))
+		flip(t, filepath.Join(dir, "journal.main", "*.log"))
+		s.Refuses(70, "corrupt", "Nothing was changed")
+	})
+	t.Run("pebble, all of the journal", func(t *testing.T) {
+		dir := t.TempDir()
+		s := exchangetest.New(t, "pebble:"+dir)
+		fill(s)
+		if err := os.RemoveAll(filepath.Join(dir, "journal.main")); err != nil {
+			t.Fatal(err)
+		}
 		s.Refuses(70, "corrupt", "Nothing was changed")
 	})
 	t.Run("redis", func(t *testing.T) {

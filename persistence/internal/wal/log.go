@@ -1,0 +1,431 @@
+package wal
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"slices"
+	"sync"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+
+	"exchange/persistence"
+	"exchange/persistence/internal/codec"
+)
+
+// A Log is one folder of batches. Append, Write and Sync are called by one goroutine at a time; the other methods by any.
+type Log struct {
+	fs         vfs.FS
+	dir        string
+	folder     vfs.File
+	fatal      func(error)
+	maxSegment int64
+
+	// The appender's.
+	active  *segment // the last of segments; nil: there is none
+	written mark
+	torn    bool // the head of an append that was never acknowledged is behind it
+	buffer  []byte
+	coming  chan made // what makes the next segment gives it here; nil: nobody does
+
+	mu       sync.Mutex
+	segments []*segment // by number; guarded by mu
+	end      mark       // up to where it is durable; guarded by mu
+	free     []*segment // of the largest size, to be taken over, the oldest first; guarded by mu
+}
+
+// mark is where a log ends.
+type mark struct {
+	used        int64 // of the last segment
+	seq, digest uint64
+}
+
+// made is a segment, or why there is none.
+type made struct {
+	segment *segment
+	err     error
+}
+
+// mostFree is how many segments are kept to be taken over.
+const mostFree = 2
+
+// Options of Open.
+type Options struct {
+	// FS is where the folder is; nil: the disk.
+	FS vfs.FS
+	// Begin is the sequence behind which a log without batches begins.
+	Begin uint64
+	// Fatal is told when a sync has failed. It must end the process: nobody knows then what is on the disk.
+	Fatal func(error)
+
+	maxSegment int64 // of tests; 0: MaxSegmentBytes
+}
+
+// Open opens the log in a folder, or makes one.
+func Open(dir string, o Options) (_ *Log, err error) {
+	if o.FS == nil {
+		o.FS = vfs.Default
+	}
+	l := &Log{fs: o.FS, dir: dir, fatal: o.Fatal, maxSegment: cmp.Or(o.maxSegment, MaxSegmentBytes), end: mark{seq: o.Begin}}
+	if err := l.fs.MkdirAll(dir, 0o700); err != nil {
+		return nil, err
+	}
+	if l.folder, err = l.fs.OpenDir(dir); err != nil {
+		return nil, err
+	}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, l.Close())
+		}
+	}()
+	if err := syncFolder(l.fs, l.fs.PathDir(dir)); err != nil { // that dir is in it
+		return nil, err
+	}
+	if err := l.find(); err != nil {
+		return nil, err
+	}
+	for len(l.segments) > 0 {
+		l.active, l.torn = l.segments[len(l.segments)-1], false
+		found, err := l.findEnd()
+		if err != nil {
+			return nil, err
+		}
+		if found {
+			return l, nil
+		}
+		// It was made and not used, or all that is in it is damaged; then the store knows that something is missing.
+		l.segments = l.segments[:len(l.segments)-1]
+		if err := l.active.file.Close(); err != nil {
+			return nil, err
+		}
+		l.active, l.torn = nil, false
+	}
+	return l, nil
+}
+
+func syncFolder(fs vfs.FS, dir string) error {
+	f, err := fs.OpenDir(dir)
+	if err != nil {
+		return err
+	}
+	return errors.Join(f.Sync(), f.Close())
+}
+
+// find opens the folder's segments.
+func (l *Log) find() error {
+	names, err := l.fs.List(l.dir)
+	if err != nil {
+		return err
+	}
+	var numbers []uint64
+	for _, name := range names {
+		if n, ok := segmentNumber(name); ok {
+			numbers = append(numbers, n)
+		}
+	}
+	slices.Sort(numbers)
+	for _, n := range numbers {
+		s := &segment{number: n, name: l.fs.PathJoin(l.dir, segmentName(n)), first: unreadable, refs: 1}
+		if s.file, err = l.fs.OpenReadWrite(s.name, vfs.WriteCategoryUnspecified); err != nil {
+			return err
+		}
+		l.segments = append(l.segments, s)
+		info, err := s.file.Stat()
+		if err != nil {
+			return err
+		}
+		if s.size = info.Size(); s.size < headBytes {
+			continue
+		}
+		b := make([]byte, headBytes+recordHead)
+		got, err := s.file.ReadAt(b, 0)
+		if err != nil && !errors.Is(err, io.EOF) {
+			return err
+		}
+		salt, ok, err := parseHead(b, n)
+		if err != nil {
+			return err
+		}
+		if !ok {
+			continue
+		}
+		s.salt = salt
+		if got == len(b) {
+			if r, ok := parse(b[headBytes:], salt, headBytes); ok {
+				s.first = r.prev
+			}
+		}
+	}
+	return nil
+}
+
+// findEnd looks for the last record of the last segment; false: it has none. What is there is synced: a process that was killed
+// may have written and not synced it.
+func (l *Log) findEnd() (bool, error) {
+	s := l.active
+	if s.salt == 0 {
+		return false, nil
+	}
+	scan := scanner{file: s.file, salt: s.salt, at: headBytes, end: s.size}
+	var last, before record // of none, all is 0
+	for {
+		r, batch, ok, err := scan.next()
+		if err != nil {
+			return false, err
+		}
+		if !ok {
+			break
+		}
+		before, last = last, r
+		l.torn = codec.Digest(batch) != r.digest
+	}
+	if l.torn {
+		last = before
+	}
+	if last.next == 0 {
+		return false, nil
+	}
+	l.end = mark{used: last.at + recordBytes(int(last.length)), seq: last.next, digest: last.digest}
+	l.written = l.end
+	return true, s.file.SyncData()
+}
+
+// End is the last sequence and the digest of its batch; 0 if there is none.
+func (l *Log) End() (seq, digest uint64) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.end.seq, l.end.digest
+}
+
+// Begin makes a log without batches end at a sequence.
+func (l *Log) Begin(seq uint64) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.end.seq = seq
+}
+
+// Append makes a batch durable. After an error it is not in the log, and the same bytes may be tried again.
+func (l *Log) Append(prev, next, digest uint64, batch []byte) error {
+	if err := l.Write(prev, next, digest, batch); err != nil {
+		return err
+	}
+	return l.Sync()
+}
+
+// Write puts a batch behind the last one. It is durable, and read, after Sync.
+func (l *Log) Write(prev, next, digest uint64, batch []byte) error {
+	if int64(len(batch)) > math.MaxUint32 {
+		return fmt.Errorf("%w: a batch of %d bytes", persistence.ErrInvalid, len(batch))
+	}
+	size := recordBytes(len(batch))
+	if l.active == nil || l.written.used+size > l.active.size {
+		if err := l.rotate(size); err != nil {
+			return fmt.Errorf("make a segment of the journal: %w", err)
+		}
+	}
+	s := l.active
+	b := appendRecord(l.buffer[:0], s.salt, prev, next, digest, batch)
+	filled := min(roundUp(l.written.used+size, pageBytes), s.size) - l.written.used
+	b = append(b, make([]byte, filled-int64(len(b)))...)
+	if cap(b) <= keepBytes {
+		l.buffer = b
+	}
+	if _, err := s.file.WriteAt(b, l.written.used); err != nil {
+		return err
+	}
+	l.written, l.torn = mark{l.written.used + size, next, digest}, false
+	if s.first == unreadable {
+		l.mu.Lock()
+		s.first = prev
+		l.mu.Unlock()
+	}
+	if l.coming == nil && l.written.used > s.size/2 {
+		l.prepare(0)
+	}
+	return nil
+}
+
+// keepBytes is the largest buffer that is kept.
+const keepBytes = 1 << 20
+
+// Sync makes what is written durable.
+func (l *Log) Sync() error {
+	if l.active == nil {
+		return nil
+	}
+	if err := l.active.file.SyncData(); err != nil {
+		l.fatal(fmt.Errorf("sync the journal: %w", err))
+		return err
+	}
+	l.mu.Lock()
+	l.end = l.written
+	l.mu.Unlock()
+	return nil
+}
+
+// prepare lets the next segment be made, with room for a record of that many bytes.
+func (l *Log) prepare(record int64) {
+	number := uint64(1)
+	if l.active != nil {
+		number = l.active.number + 1
+	}
+	coming := make(chan made, 1)
+	l.coming = coming
+	go func() {
+		s, err := l.newSegment(number, record)
+		coming <- made{s, err}
+	}()
+}
+
+// rotate goes on in the next segment.
+func (l *Log) rotate(record int64) error {
+	if l.torn { // who reads this segment later must not take it for damage
+		if _, err := l.active.file.WriteAt(make([]byte, recordHead), l.written.used); err != nil {
+			return err
+		}
+		l.torn = false
+	}
+	if err := l.Sync(); err != nil {
+		return err
+	}
+	if l.coming == nil {
+		l.prepare(record)
+	}
+	next := <-l.coming
+	l.coming = nil
+	if next.err == nil && headBytes+record > next.segment.size {
+		if next.err = l.discard(next.segment); next.err == nil {
+			next.segment, next.err = l.newSegment(next.segment.number, record)
+		}
+	}
+	if next.err != nil {
+		return next.err
+	}
+	l.active, l.written.used = next.segment, headBytes
+	l.mu.Lock()
+	l.segments = append(l.segments, l.active)
+	l.end.used = headBytes
+	l.mu.Unlock()
+	return nil
+}
+
+// Read calls fn for each batch that ends above after, in order, as persistence.Journal wants it. What ends at or below
+// trimmed counts as gone.
+func (l *Log) Read(ctx context.Context, after, trimmed uint64, fn func(prev, next uint64, batch []byte) error) (err error) {
+	l.mu.Lock()
+	end := l.end
+	from := 0
+	for i, s := range l.segments {
+		if s.first <= after {
+			from = i
+		}
+	}
+	segments := slices.Clone(l.segments[from:])
+	for _, s := range segments {
+		s.refs++
+	}
+	l.mu.Unlock()
+	defer func() { err = errors.Join(err, l.release(segments)) }()
+
+	chain := codec.Chain{After: after, End: end.seq}
+	if empty, err := chain.Empty(); empty || err != nil {
+		return err
+	}
+	for i, s := range segments {
+		scan := scanner{file: s.file, salt: s.salt, at: headBytes, end: s.size}
+		if i == len(segments)-1 {
+			scan.end = end.used
+		}
+		for {
+			r, batch, ok, err := scan.next()
+			if err != nil {
+				return fmt.Errorf("read %s: %w", s.name, err)
+			}
+			if !ok {
+				break
+			}
+			if r.next <= after || r.next <= trimmed {
+				continue
+			}
+			if err := ctx.Err(); err != nil {
+				return err
+			}
+			if err := chain.Next(r.prev, r.next, r.digest, batch); err != nil {
+				return fmt.Errorf("%w (%s, byte %d)", err, s.name, r.at)
+			}
+			if err := fn(r.prev, r.next, batch); err != nil {
+				return err
+			}
+		}
+	}
+	return chain.Done()
+}
+
+// Trim forgets the segments in which everything ends at or below upTo. The last one stays.
+func (l *Log) Trim(upTo uint64) error {
+	l.mu.Lock()
+	keep := 0
+	for i, s := range l.segments {
+		if s.first <= upTo {
+			keep = i
+		}
+	}
+	gone := slices.Clone(l.segments[:keep])
+	l.segments = slices.Delete(l.segments, 0, keep)
+	l.mu.Unlock()
+	return l.release(gone)
+}
+
+// release gives up a hold of each segment. Those that nobody holds any more are kept to be taken over, or removed.
+func (l *Log) release(segments []*segment) (err error) {
+	var gone []*segment
+	l.mu.Lock()
+	for _, s := range segments {
+		if s.refs--; s.refs > 0 {
+			continue
+		}
+		if s.size == l.maxSegment && len(l.free) < mostFree {
+			l.free = append(l.free, s)
+		} else {
+			gone = append(gone, s)
+		}
+	}
+	l.mu.Unlock()
+	for _, s := range gone {
+		err = errors.Join(err, l.discard(s))
+	}
+	return err
+}
+
+func (l *Log) discard(s *segment) error {
+	return errors.Join(s.file.Close(), l.fs.Remove(s.name))
+}
+
+// reusable is the oldest segment that may be taken over as one of that size; nil: there is none.
+func (l *Log) reusable(size int64) *segment {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if len(l.free) == 0 || l.free[0].size != size {
+		return nil
+	}
+	s := l.free[0]
+	l.free = slices.Delete(l.free, 0, 1)
+	return s
+}
+
+// Close frees the files. No other call may be in progress.
+func (l *Log) Close() error {
+	var err error
+	if l.coming != nil {
+		if next := <-l.coming; next.err == nil {
+			err = l.discard(next.segment)
+		}
+	}
+	for _, s := range append(l.segments, l.free...) {
+		err = errors.Join(err, s.file.Close())
+	}
+	return errors.Join(err, l.folder.Close())
+}

@@ -1,0 +1,134 @@
+package wal
+
+import (
+	"crypto/rand"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io/fs"
+	"strconv"
+	"strings"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+
+	"exchange/persistence"
+)
+
+const (
+	// MaxSegmentBytes is the size of a segment, but for the first ones and one that holds a batch which is larger.
+	MaxSegmentBytes = 32 << 20
+	// minSegmentBytes is that of the first: a small exchange keeps a small folder.
+	minSegmentBytes = 64 << 10
+	// fillBytes is how much of a new segment is written at once: appends go on meanwhile.
+	fillBytes = 256 << 10
+
+	magic  = "exchange"
+	format = 1
+)
+
+// A segment is one file.
+type segment struct {
+	number uint64
+	name   string
+	file   vfs.File
+	size   int64
+	salt   uint64
+	first  uint64 // the sequence that its first record follows on, once it has one; unreadable if that is damaged
+
+	refs int // the log's, and one of each read in progress; guarded by Log.mu, like first
+}
+
+// unreadable is above every sequence, so that a read never begins with such a segment.
+const unreadable = ^uint64(0)
+
+const suffix = ".log"
+
+func segmentName(number uint64) string { return fmt.Sprintf("%08d%s", number, suffix) }
+
+// segmentNumber is the number of a file, if its name is a segment's.
+func segmentNumber(name string) (uint64, bool) {
+	digits, ok := strings.CutSuffix(name, suffix)
+	n, err := strconv.ParseUint(digits, 10, 64)
+	return n, ok && err == nil && segmentName(n) == name
+}
+
+// segmentBytes is the size of a segment that must have room for a record of that many bytes.
+func (l *Log) segmentBytes(number uint64, record int64) int64 {
+	size := l.maxSegment
+	if number < 16 {
+		size = min(size, minSegmentBytes<<(number-1))
+	}
+	return max(size, roundUp(headBytes+record, pageBytes))
+}
+
+// head is the first page.
+func head(number, salt uint64) []byte {
+	b := append(make([]byte, 0, headBytes), magic...)
+	b = binary.BigEndian.AppendUint64(b, format)
+	b = binary.BigEndian.AppendUint64(b, number)
+	b = binary.BigEndian.AppendUint64(b, salt)
+	b = binary.BigEndian.AppendUint64(b, checksum(salt, b))
+	return b[:headBytes]
+}
+
+// parseHead is the salt of the segment that begins with b, if it is whole.
+func parseHead(b []byte, number uint64) (salt uint64, ok bool, err error) {
+	if string(b[:8]) != magic {
+		return 0, false, nil
+	}
+	if v := binary.BigEndian.Uint64(b[8:]); v != format {
+		return 0, false, fmt.Errorf("%w: %s is of version %d and this program reads version %d; run the program that wrote it", persistence.ErrCorrupt, segmentName(number), v, format)
+	}
+	salt = binary.BigEndian.Uint64(b[24:])
+	return salt, binary.BigEndian.Uint64(b[16:]) == number && binary.BigEndian.Uint64(b[32:]) == checksum(salt, b[:32]), nil
+}
+
+// newSegment makes a segment that has room for a record of that many bytes: of one that is not needed any more, if there is
+// one, or else of zeros. When it returns the segment is durable.
+func (l *Log) newSegment(number uint64, record int64) (s *segment, err error) {
+	s = &segment{number: number, name: l.fs.PathJoin(l.dir, segmentName(number)), size: l.segmentBytes(number, record), first: unreadable, refs: 1}
+	for s.salt == 0 { // 0 is what zeros have
+		var b [8]byte
+		rand.Read(b[:])
+		s.salt = binary.BigEndian.Uint64(b[:])
+	}
+	old := l.reusable(s.size)
+	if old != nil {
+		err = errors.Join(old.file.Close(), l.fs.Rename(old.name, s.name))
+	} else if err = l.fs.Remove(s.name); errors.Is(err, fs.ErrNotExist) { // what a crash left of an earlier try is of no use
+		err = nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	if s.file, err = l.fs.OpenReadWrite(s.name, vfs.WriteCategoryUnspecified); err != nil {
+		return nil, err
+	}
+	if err = l.fill(s, old == nil); err != nil {
+		return nil, errors.Join(err, s.file.Close(), l.fs.Remove(s.name))
+	}
+	return s, nil
+}
+
+// fill writes the head of a segment, and zeros behind it. They are synced a piece at a time: an append in the meantime
+// waits for one of them at most.
+func (l *Log) fill(s *segment, empty bool) error {
+	if _, err := s.file.WriteAt(head(s.number, s.salt), 0); err != nil {
+		return err
+	}
+	if empty {
+		zeros := make([]byte, fillBytes)
+		for at := int64(headBytes); at < s.size; at += fillBytes {
+			if _, err := s.file.WriteAt(zeros[:min(fillBytes, s.size-at)], at); err != nil {
+				return err
+			}
+			if err := s.file.SyncData(); err != nil {
+				return err
+			}
+		}
+	}
+	if err := s.file.Sync(); err != nil {
+		return err
+	}
+	return l.folder.Sync()
+}

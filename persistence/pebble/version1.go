@@ -1,0 +1,94 @@
+package pebble
+
+import (
+	"encoding/binary"
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	"github.com/cockroachdb/pebble/v2"
+
+	"exchange/persistence"
+	"exchange/persistence/internal/codec"
+)
+
+// A folder of version 1 has its journal among Pebble's keys, and its end in the head.
+const (
+	kindJournal  = 'j' // last sequence of the batch: previous sequence, digest, batch
+	version1Head = 16  // the previous sequence and the digest, in front of a batch
+)
+
+// upgrade moves the journal of a folder of version 1 into a log of its own. Until the last step, which is one commit, the
+// folder is of version 1, and what a crash left of the log is thrown away.
+func (s *Store) upgrade(folder string) (err error) {
+	var old struct {
+		Seq uint64 `json:"seq"`
+	}
+	text, err := s.get(s.db, s.key(kindMeta))
+	if err != nil {
+		return err
+	}
+	if err := json.Unmarshal(text, &old); err != nil {
+		return err
+	}
+	lower, upper := s.key(kindJournal), after(s.key(kindJournal))
+	it, err := s.db.NewIter(&pebble.IterOptions{LowerBound: lower, UpperBound: upper})
+	if err != nil {
+		return s.fault("read the journal", err)
+	}
+	defer func() { err = errors.Join(err, it.Close()) }()
+	if err := s.fs.RemoveAll(folder); err != nil {
+		return err
+	}
+	m := s.meta
+	m.Version, m.Begin = metaVersion, old.Seq
+	if it.First() && len(it.Value()) >= version1Head {
+		m.Begin = binary.BigEndian.Uint64(it.Value())
+	}
+	log, err := s.openLog(folder, m.Begin)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, log.Close()) }()
+	chain := codec.Chain{After: m.Begin, End: old.Seq}
+	batches := 0
+	for ; it.Valid(); it.Next() {
+		v, err := it.ValueAndErr()
+		if err != nil {
+			return s.fault("read the journal", err)
+		}
+		next := idOf(it.Key())
+		if len(v) < version1Head {
+			return fmt.Errorf("%s: %w: the batch that ends at %d has %d bytes", s, persistence.ErrCorrupt, next, len(v))
+		}
+		prev, digest, batch := binary.BigEndian.Uint64(v), binary.BigEndian.Uint64(v[8:]), v[version1Head:]
+		if err := chain.Next(prev, next, digest, batch); err != nil {
+			return fmt.Errorf("%s: %w", s, err)
+		}
+		if err := log.Write(prev, next, digest, batch); err != nil {
+			return err
+		}
+		batches++
+	}
+	if err := it.Error(); err != nil {
+		return s.fault("read the journal", err)
+	}
+	if batches > 0 || m.Begin != old.Seq {
+		if err := chain.Done(); err != nil {
+			return fmt.Errorf("%s: %w", s, err)
+		}
+	}
+	if err := log.Sync(); err != nil {
+		return err
+	}
+	b := s.db.NewBatch()
+	defer b.Close()
+	if err := b.DeleteRange(lower, upper, nil); err != nil {
+		return err
+	}
+	if err := s.commit(b, m, pebble.Sync); err != nil {
+		return err
+	}
+	s.logger.Info("the journal is in files of its own now; earlier versions cannot read this folder any more", "folder", s.dir, "batches", batches)
+	return nil
+}
