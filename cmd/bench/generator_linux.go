@@ -59,6 +59,7 @@ type connection struct {
 type result struct {
 	requests int
 	refused  int // answers that are neither 200 nor 201
+	away     int // of them those with 503: turned away before anything was done
 	took     time.Duration
 }
 
@@ -260,6 +261,9 @@ func (c *connection) receive(r *result) (done bool, err error) {
 		}
 	case string(status) != "200":
 		r.refused++
+		if string(status) == "503" {
+			r.away++
+		}
 	}
 	r.requests++
 	c.in = c.in[:0]

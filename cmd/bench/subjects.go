@@ -48,6 +48,7 @@ const (
 	groupStream
 	groupProcess
 	groupOpen
+	groupOverload
 )
 
 func allServers(o options) []subject {
@@ -66,7 +67,7 @@ func allServers(o options) []subject {
 	}
 	list := []subject{noop, durable, pebble, wide, few, many, redis, newReads(o)}
 	list = append(list, streamSubjects(o)...)
-	return append(list, newProcess(o), newTester(o), newOpenLoop(o))
+	return append(list, newProcess(o), newTester(o), newOpenLoop(o), newOverload(o, noop.cpu), newFairness(o))
 }
 
 // The sizes of larger exchanges.
@@ -307,20 +308,26 @@ func answers(url string) bool {
 
 // account opens and funds an account, and makes a key for it.
 func account(operator, name, base string) (*user, error) {
-	var key struct{ Key, Secret string }
 	for _, c := range []struct {
-		path   string
-		body   map[string]any
-		answer any
+		path string
+		body map[string]any
 	}{
-		{"accounts", map[string]any{"name": name}, nil},
-		{"deposits", map[string]any{"account": name, "currency": base, "amount": "1000000"}, nil},
-		{"deposits", map[string]any{"account": name, "currency": "USDT", "amount": "10000000000"}, nil},
-		{"keys", map[string]any{"account": name, "permissions": []string{"read", "trade"}}, &key},
+		{"accounts", map[string]any{"name": name}},
+		{"deposits", map[string]any{"account": name, "currency": base, "amount": "1000000"}},
+		{"deposits", map[string]any{"account": name, "currency": "USDT", "amount": "10000000000"}},
 	} {
-		if err := operate(operator, c.path, c.body, c.answer); err != nil {
+		if err := operate(operator, c.path, c.body, nil); err != nil {
 			return nil, fmt.Errorf("%s: %w", c.path, err)
 		}
+	}
+	return key(operator, name)
+}
+
+// key makes a key for an account.
+func key(operator, account string) (*user, error) {
+	var key struct{ Key, Secret string }
+	if err := operate(operator, "keys", map[string]any{"account": account, "permissions": []string{"read", "trade"}}, &key); err != nil {
+		return nil, fmt.Errorf("keys: %w", err)
 	}
 	return &user{key: key.Key, secret: sign.New([]byte(key.Secret))}, nil
 }

@@ -172,6 +172,9 @@ no-op and fdatasync: the no-op, answering when bytes of the length of a journal 
 resting orders: the mix, with so many deep orders beside; its cancels take the oldest, its orders replace them.
 200 pairs: the 10,000 accounts take turns on the same connections; accounts trade one pair each.
 open loop: requests are due at half of the exchange's highest rate; latency counts from then. longest: of all requests.
+overload: orders come at twice the best rate of a closed loop, and no more than that has in flight are admitted; the rest is refused with 503.
+CPU of a refusal: during maintenance. What refusals leave: CPU, if an order costs what it costs in the closed loop. Back: 0.9 of the best rate.
+flood: four times as many connections as elsewhere send what they can; the others' 400 requests a second are due at even distances.
 allocations: of the whole process, its scrape left out. GC: of gc + user as Go's runtime counts them, over whole cycles.
 load tester: the process of exchange loadtest while it loads, verifying nothing; generator: this program; same mix and server.
 stream: subscribers are websockets in a process of their own; each burst goes out when the one before has arrived
