@@ -3,11 +3,13 @@
 #   docker build --build-arg VERSION=v1.0.0 -t exchange .
 #   docker run --rm exchange config example > exchange.yaml
 #   docker run -d --name exchange -p 127.0.0.1:8080:8080 -v exchange:/data --stop-timeout 40 \
+#       --read-only --cap-drop ALL --security-opt no-new-privileges --pids-limit 4096 \
 #       -v "$PWD/exchange.yaml:/exchange.yaml:ro" -e EXCHANGE_CONFIG=/exchange.yaml exchange
 #   docker exec exchange /exchange account create alice
 #
 # The stop timeout is above timing.stop_max_ms: the exchange finishes what is in flight and makes a
-# snapshot. The operator's listener is on the container's own loopback, hence `docker exec`.
+# snapshot. The operator's listener is on the container's own loopback, hence `docker exec`. Nothing but /data
+# is written to, not even /tmp, so the root is read-only.
 
 FROM golang:1.26 AS build
 WORKDIR /src
@@ -29,7 +31,8 @@ USER 65532:65532
 WORKDIR /
 VOLUME /data
 EXPOSE 8080
-# Asks 127.0.0.1:8080. Who serves on another port sets EXCHANGE_LISTEN too, which `health` follows.
+# Asks 127.0.0.1:8080. Who serves on another port, or with TLS, sets EXCHANGE_LISTEN and EXCHANGE_TLS_CERT_FILE, which
+# `health` follows.
 HEALTHCHECK --interval=10s --timeout=5s --start-period=30s --retries=3 CMD ["/exchange", "health"]
 ENTRYPOINT ["/exchange"]
 CMD ["serve", "--listen", "0.0.0.0:8080", "--store", "pebble:/data"]

@@ -178,7 +178,7 @@ func (e *Engine) do(c *Command) (*Command, error) {
 
 // outcome waits for a command that was sent.
 func (e *Engine) outcome(c *Command) (*Command, error) {
-	if !c.wait(e.opts.Timing.Request, e.dead) {
+	if !e.await(c.reply, c.timer) {
 		e.meter.UnknownOutcomes.Add(1)
 		return nil, ErrTimeout
 	}
@@ -186,6 +186,14 @@ func (e *Engine) outcome(c *Command) (*Command, error) {
 		e.meter.Stages[metrics.StageAnswer].Observe(metrics.Now() - c.trace.Answered)
 	}
 	return c, nil
+}
+
+// await waits for a reply as long as a request may last. False: there is none, and what was sent belongs to others.
+func (e *Engine) await(reply <-chan struct{}, timer *time.Timer) bool {
+	if e.opts.drive != nil {
+		return e.opts.drive.await(reply, e.opts.Timing.Request, e.dead)
+	}
+	return await(reply, timer, e.opts.Timing.Request, e.dead)
 }
 
 // BeginRead takes a place among the reads in flight, which EndRead gives back. Who goes on to the history
@@ -239,7 +247,7 @@ func (e *Engine) AskWithin(r *Read, key *Key, nonce uint64) error {
 		to = key.Account.pid
 	}
 	e.root.Send(to, r)
-	if !await(r.reply, r.timer, e.opts.Timing.Request, e.dead) {
+	if !e.await(r.reply, r.timer) {
 		r.abandoned.Store(true)
 		e.meter.UnansweredReads.Add(1)
 		return ErrTimeout

@@ -100,13 +100,8 @@ func (c *Command) Free() {
 	commands.Put(c)
 }
 
-// wait blocks until the reply, at most for d, or until the engine is dead. False: there is none, and the
-// command belongs to others.
-func (c *Command) wait(d time.Duration, dead <-chan struct{}) bool {
-	return await(c.reply, c.timer, d, dead)
-}
-
-// end waits for the reply as long as ctx lasts, and the engine; else as wait.
+// end waits for the reply as long as ctx lasts, and the engine. False: there is none, and the command belongs
+// to others.
 func (c *Command) end(ctx context.Context, dead <-chan struct{}) bool {
 	select {
 	case <-c.reply:

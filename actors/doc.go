@@ -29,6 +29,7 @@
 //	actions.go    the log of operators' actions           seal/         API secrets, sealed
 //	feed.go       what stream channels are told
 //	stats.go      numbers for monitoring                  metrics/      where they are counted
+//	driver.go     what a simulation takes the place of    simulation/   the model that it compares with
 //
 // docs/design.md says who owns what, and why.
 package actors

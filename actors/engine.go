@@ -88,7 +88,14 @@ func Start(ctx context.Context, o Options) (*Engine, error) {
 	if err := r.reconcile(ctx, &o); err != nil {
 		return nil, err
 	}
-	e := &Engine{opts: o, log: o.Log, dir: newDirectory(), byName: map[string]*Pair{}, currencies: o.Currencies, meter: r.meter, projected: r.committed.watermark,
+	sealer, err := o.Sealer(len(r.committed.state.Keys()) > 0)
+	if err != nil {
+		return nil, err
+	}
+	if err := r.sealAnew(ctx, &o, sealer); err != nil {
+		return nil, err
+	}
+	e := &Engine{opts: o, log: o.Log, sealer: sealer, dir: newDirectory(), byName: map[string]*Pair{}, currencies: o.Currencies, meter: r.meter, projected: r.committed.watermark,
 		dead: make(chan struct{}), stop: make(chan struct{}), mailbox: make(chan struct{}, 1), maintaining: make(chan struct{}, 1)}
 	quiet := slog.New(slog.NewTextHandler(io.Discard, nil))
 	e.system = actor.NewActorSystem(actor.WithLoggerFactory(func(*actor.ActorSystem) *slog.Logger { return quiet }))
@@ -100,17 +107,26 @@ func Start(ctx context.Context, o Options) (*Engine, error) {
 	if err := e.spawnAll(r); err != nil {
 		return nil, err
 	}
-	go e.journal.run()
-	go e.projector.run()
-	go e.tick()
-	if e.mailer != nil {
-		go e.mailer.run()
+	if o.drive != nil {
+		o.drive.engine(e)
+	} else {
+		e.run()
 	}
 	s := r.committed.state
 	e.meter.RecoveryNs, e.meter.RecoveryRecords = int64(time.Since(begin)), r.records
 	e.log.Info("recovered", "store", o.Store.String(), "seq", r.last, "snapshot", r.newest, "records", r.records,
 		"accounts", len(s.Accounts()), "took", time.Since(begin).Round(time.Millisecond))
 	return e, nil
+}
+
+// run starts what is not an actor.
+func (e *Engine) run() {
+	go e.journal.run()
+	go e.projector.run()
+	go e.tick()
+	if e.mailer != nil {
+		go e.mailer.run()
+	}
 }
 
 // spawnAll starts every actor from the recovered state.
@@ -176,9 +192,6 @@ func (e *Engine) spawnAll(r *recovered) error {
 	e.wallets = e.newNursery(0)
 	g.spawn = func(a *Account) error { return e.spawnWallet(a, &wallet{}) }
 	g.lookUp = func(l *lookup) { e.root.Send(e.fold, l) }
-	if e.sealer, err = o.Sealer(len(s.Keys()) > 0); err != nil {
-		return err
-	}
 	g.sealer = e.sealer
 	for _, a := range s.Accounts() {
 		entry := &Account{ID: a.ID, Name: a.Name, HasEmail: a.Email != ""}
@@ -259,12 +272,19 @@ type nursery struct {
 
 // newNursery is for actors whose mailboxes have room for that many messages from the start.
 func (e *Engine) newNursery(room int) *nursery {
-	n := &nursery{root: e.root}
+	n, host := &nursery{root: e.root}, e.hostOf(e.broken)
 	n.props = actor.PropsFromProducer(func() actor.Actor { return n.next }, actor.WithMailbox(func() actor.Mailbox {
-		n.mailbox = newMailbox(room, e.broken)
+		n.mailbox = newMailbox(room, host)
 		return n.mailbox
 	}))
 	return n
+}
+
+func (e *Engine) hostOf(onPanic func(actor string, reason, message any)) *mailboxHost {
+	if e.opts.drive != nil {
+		return &mailboxHost{onPanic: onPanic, start: e.opts.drive.mailbox}
+	}
+	return &mailboxHost{onPanic: onPanic, start: startRunner}
 }
 
 // spawn starts an actor that already has its state: it was folded before.
@@ -312,12 +332,16 @@ func (e *Engine) tick() {
 		case <-e.stop:
 			return
 		case <-t.C:
-			if e.journal.stalledFor(time.Now()) > e.opts.Timing.StallMax*9/8 { // later than the writer itself: a store that never returns
-				e.journal.die(fmt.Errorf("%w after %v: an append has no outcome", ErrStalled, e.opts.Timing.StallMax))
-			}
-			e.root.Send(e.fold, tick{})
+			e.ticked()
 		}
 	}
+}
+
+func (e *Engine) ticked() {
+	if e.journal.stalledFor(time.Now()) > e.opts.Timing.StallMax*9/8 { // later than the writer itself: a store that never returns
+		e.journal.die(fmt.Errorf("%w after %v: an append has no outcome", ErrStalled, e.opts.Timing.StallMax))
+	}
+	e.root.Send(e.fold, tick{})
 }
 
 // These make the engine a walletOut.
@@ -484,6 +508,9 @@ func (e *Engine) drain(ctx context.Context) error {
 
 // until waits for a condition that only counters tell. An error is the engine's end, or the context's.
 func (e *Engine) until(ctx context.Context, condition func() bool) error {
+	if e.opts.drive != nil {
+		e.opts.drive.until(func() bool { return condition() || e.Err() != nil || ctx.Err() != nil })
+	}
 	t := time.NewTicker(time.Millisecond)
 	defer t.Stop()
 	for !condition() {

@@ -166,3 +166,28 @@ func TestTwoAccountsTradeAndARestartKeepsIt(t *testing.T) {
 		}
 	})
 }
+
+// overtaken is a store that another owner takes over, and appends to, when its journal is to be read.
+type overtaken struct{ persistence.Store }
+
+func (o overtaken) Read(ctx context.Context, after uint64, fn func(prev, next uint64, batch []byte) error) error {
+	token, last, err := o.Acquire(ctx, "another")
+	if err == nil {
+		err = o.Append(ctx, token, last, last+1, []byte("of another"))
+	}
+	if err != nil {
+		return err
+	}
+	return o.Store.Read(ctx, after, fn)
+}
+
+func TestAStartThatIsOvertakenIsFencedAndNothingIsCorrupt(t *testing.T) {
+	onBothStores(t, func(t *testing.T, fresh places) {
+		store := fresh(t)()
+		defer store.Close()
+		_, err := Start(context.Background(), testOptions(overtaken{store}))
+		if !errors.Is(err, persistence.ErrFenced) || errors.Is(err, persistence.ErrCorrupt) {
+			t.Errorf("the start ends with %v", err)
+		}
+	})
+}

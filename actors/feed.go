@@ -94,8 +94,9 @@ type unwatch struct {
 // with what is in its mailbox: it has no state that anything rests on. The name is for the log.
 func (e *Engine) SpawnChannel(name string, produce func() actor.Actor) *actor.PID {
 	props := actor.PropsFromProducer(produce, actor.WithGuardian(actor.NewRestartingStrategy()), actor.WithMailbox(func() actor.Mailbox {
-		m := newMailbox(0, nil)
-		m.onPanic = func(name string, reason, message any) {
+		host := e.hostOf(nil)
+		m := newMailbox(0, host)
+		host.onPanic = func(name string, reason, message any) {
 			e.log.Error("a stream channel failed and is started again, its subscribers are disconnected", "channel", name,
 				"reason", fmt.Sprint(reason), "message", fmt.Sprintf("%T", message), "stack", string(debug.Stack()))
 			m.invoker.EscalateFailure(reason, message)

@@ -142,14 +142,9 @@ func (j *journal) recycle(b *batch) {
 // owns it. nil: the journal is closed.
 func (j *journal) take(idle *time.Ticker) *batch {
 	for {
-		j.mu.Lock()
-		if len(j.queue) > 0 {
-			b := j.queue[0]
-			j.queue = j.queue[:copy(j.queue, j.queue[1:])]
-			j.mu.Unlock()
+		if b := j.next(); b != nil {
 			return b
 		}
-		j.mu.Unlock()
 		select {
 		case <-j.wake:
 		case <-j.stop:
@@ -160,6 +155,18 @@ func (j *journal) take(idle *time.Ticker) *batch {
 			}
 		}
 	}
+}
+
+// next is the oldest batch that waits, nil if there is none.
+func (j *journal) next() *batch {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	if len(j.queue) == 0 {
+		return nil
+	}
+	b := j.queue[0]
+	j.queue = j.queue[:copy(j.queue, j.queue[1:])]
+	return b
 }
 
 // checkOwner is false when another process has taken the engine over.
@@ -186,26 +193,27 @@ func (j *journal) run() {
 	defer j.deadline.release()
 	idle := time.NewTicker(j.timing.OwnerCheck)
 	defer idle.Stop()
-	for {
-		b := j.take(idle)
-		if b == nil {
-			return
-		}
-		b.prev, b.next = j.last, j.last+uint64(len(b.units))
-		b.data = event.EndBatch(b.data, j.token.Epoch(), b.prev, uint32(len(b.units)))
-		if err := j.append(b); err != nil {
-			j.die(err)
-			return
-		}
-		if j.isClosed() {
-			return // it is durable, but nobody was told: the next start finds it
-		}
-		j.last = b.next
-		n := len(b.units)
-		j.release(b)
-		j.recycle(b)
-		j.pending.Add(int64(-n))
+	for b := j.take(idle); b != nil && j.write(b); b = j.take(idle) {
 	}
+}
+
+// write makes a batch durable and gives it out. false: the journal has come to its end.
+func (j *journal) write(b *batch) bool {
+	b.prev, b.next = j.last, j.last+uint64(len(b.units))
+	b.data = event.EndBatch(b.data, j.token.Epoch(), b.prev, uint32(len(b.units)))
+	if err := j.append(b); err != nil {
+		j.die(err)
+		return false
+	}
+	if j.isClosed() {
+		return false // it is durable, but nobody was told: the next start finds it
+	}
+	j.last = b.next
+	n := len(b.units)
+	j.release(b)
+	j.recycle(b)
+	j.pending.Add(int64(-n))
+	return true
 }
 
 // append writes the batch until its outcome is known. An error means that it will never be, or not here.

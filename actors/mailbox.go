@@ -30,7 +30,13 @@ type mailbox struct {
 	scheduled atomic.Int32 // 1: a runner is on its way, or Start has not come yet
 
 	invoker actor.MessageInvoker
+	host    *mailboxHost
+}
+
+// A mailboxHost is what mailboxes of one kind have in common.
+type mailboxHost struct {
 	onPanic func(actor string, reason, message any)
+	start   func(*mailbox) // lets somebody run it: startRunner, but in tests with a driver
 }
 
 const (
@@ -41,8 +47,8 @@ const (
 )
 
 // newMailbox makes a mailbox with room for initial messages.
-func newMailbox(initial int, onPanic func(actor string, reason, message any)) *mailbox {
-	m := &mailbox{onPanic: onPanic}
+func newMailbox(initial int, host *mailboxHost) *mailbox {
+	m := &mailbox{host: host}
 	if initial > 0 {
 		m.in, m.spare = make([]any, 0, initial), make([]any, 0, initial)
 	}
@@ -70,7 +76,7 @@ func (m *mailbox) RegisterHandlers(invoker actor.MessageInvoker, _ actor.Dispatc
 	m.invoker = invoker
 }
 
-func (m *mailbox) Start()                { startRunner(m) }
+func (m *mailbox) Start()                { m.host.start(m) }
 func (m *mailbox) UserMessageCount() int { return int(m.users.Load()) }
 
 // name is that of the actor.
@@ -83,53 +89,58 @@ func (m *mailbox) name() string {
 
 func (m *mailbox) schedule() {
 	if m.scheduled.Load() == 0 && m.scheduled.CompareAndSwap(0, 1) {
-		startRunner(m)
+		m.host.start(m)
 	}
 }
 
 func (m *mailbox) run() {
 	for {
-		m.drain()
-		suspended := m.suspended // read while this goroutine still owns it
-		m.scheduled.Store(0)
-		if m.systems.Load() == 0 && (suspended || m.users.Load() <= 0) {
-			return
+		for m.turn(turnMessages) {
+			runtime.Gosched()
 		}
-		if !m.scheduled.CompareAndSwap(0, 1) {
-			return // a sender has scheduled another runner
+		if !m.goesOn() {
+			return
 		}
 	}
 }
 
-func (m *mailbox) drain() {
+// goesOn ends a run, or is true when there is more to do and nobody else has been scheduled for it.
+func (m *mailbox) goesOn() bool {
+	suspended := m.suspended // read while this goroutine still owns it
+	m.scheduled.Store(0)
+	if m.systems.Load() == 0 && (suspended || m.users.Load() <= 0) {
+		return false
+	}
+	return m.scheduled.CompareAndSwap(0, 1) // if not, a sender has scheduled another runner
+}
+
+// turn handles messages, at most so many; false when none was there, or none is to be handled any more.
+func (m *mailbox) turn(most int) (more bool) {
 	var current any
 	defer func() {
 		if reason := recover(); reason != nil {
-			m.suspended = true // whatever onPanic does, this actor has handled its last message
-			m.onPanic(m.name(), reason, current)
+			m.suspended, more = true, false // whatever onPanic does, this actor has handled its last message
+			m.host.onPanic(m.name(), reason, current)
 		}
 	}()
-	for {
-		m.drainSystem()
-		if m.suspended || !m.refill() {
-			return
-		}
-		for n := 0; len(m.rest) > 0 && n < turnMessages; n++ {
-			current = m.rest[0]
-			m.rest[0] = nil
-			m.rest = m.rest[1:]
-			m.users.Add(-1)
-			m.invoker.InvokeUserMessage(current)
-			if m.systems.Load() > 0 {
-				m.drainSystem()
-				if m.suspended {
-					return
-				}
+	m.drainSystem()
+	if m.suspended || !m.refill() {
+		return false
+	}
+	for n := 0; len(m.rest) > 0 && n < most; n++ {
+		current = m.rest[0]
+		m.rest[0] = nil
+		m.rest = m.rest[1:]
+		m.users.Add(-1)
+		m.invoker.InvokeUserMessage(current)
+		if m.systems.Load() > 0 {
+			m.drainSystem()
+			if m.suspended {
+				return false
 			}
 		}
-		current = nil
-		runtime.Gosched()
 	}
+	return true
 }
 
 // refill swaps the queued messages in when the last ones are done; false when there are none.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"maps"
 	"slices"
 	"time"
 
@@ -86,15 +87,20 @@ func (m *mailer) run() {
 		case <-tick.C:
 		case <-m.engine.mailbox:
 		}
-		m.tell()
-		m.learn()
-		for q := m.turn(); q != nil; q = m.turn() {
-			m.serve(q)
-			select {
-			case <-m.engine.mailbox: // somebody else may have a turn now
-				m.learn()
-			default:
-			}
+		m.round()
+	}
+}
+
+// round sends what may be sent now.
+func (m *mailer) round() {
+	m.tell()
+	m.learn()
+	for q := m.turn(); q != nil; q = m.turn() {
+		m.serve(q)
+		select {
+		case <-m.engine.mailbox: // somebody else may have a turn now
+			m.learn()
+		default:
 		}
 	}
 }
@@ -236,8 +242,8 @@ func (m *mailer) done(id uint64, reason string) {
 
 // tell tells the outbox what it could not be told before.
 func (m *mailer) tell() {
-	for id, reason := range m.over {
-		if m.engine.mailed(id, reason) != nil {
+	for _, id := range slices.Sorted(maps.Keys(m.over)) {
+		if m.engine.mailed(id, m.over[id]) != nil {
 			return
 		}
 		delete(m.over, id)

@@ -91,3 +91,19 @@ func TestMaintenanceThatCouldNotBeginDoesNotOpenForAnother(t *testing.T) {
 		g.end()
 	})
 }
+
+func TestMaintenanceThatAnEngineDoesNotLiveToBeginIsTurnedAway(t *testing.T) {
+	onBothStores(t, func(t *testing.T, fresh places) {
+		g := newGated(t, fresh, nil)
+		g.hold()
+		order := g.begin(g.placing(g.sell(coin)))
+		eventually(t, "the order is at the store", g.held)
+		on := g.maintaining(context.Background(), true)
+		eventually(t, "new orders are refused", g.closed)
+		g.e.fail(errors.New("fenced"))
+		if a, b := <-order, <-on; a != ErrTimeout.Error() || b != ErrStopping.Error() {
+			t.Errorf("the order: %s, maintenance: %s", a, b)
+		}
+		g.crash()
+	})
+}

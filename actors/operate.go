@@ -138,11 +138,13 @@ func (e *Engine) settleMaintenance(m *event.Maintenance) {
 
 // quiet waits until no client's command is in flight.
 func (e *Engine) quiet(ctx context.Context) error {
-	err := e.until(ctx, func() bool { return e.inFlight.Load() == 0 })
-	if err != nil && err == ctx.Err() {
+	switch err := e.until(ctx, func() bool { return e.inFlight.Load() == 0 }); {
+	case err == nil:
+		return nil
+	case err == ctx.Err():
 		return ErrNotQuiet
 	}
-	return err
+	return ErrStopping // the engine is dead
 }
 
 // mailed takes a mail out of the outbox: it was sent, or given up for a reason.

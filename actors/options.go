@@ -38,9 +38,10 @@ type Options struct {
 	// Exit ends the process when an invariant breaks. It must not return in production.
 	Exit func(code int)
 
-	stepRows int // tests cut projections earlier; 0: as usual
-	candles  int // tests keep fewer of a chart in memory; 0: as usual
-	rowRefs  int // tests have audits look for fewer rows at once; 0: as usual
+	drive    driver // of a simulation; nil: the engine runs by itself
+	stepRows int    // tests cut projections earlier; 0: as usual
+	candles  int    // tests keep fewer of a chart in memory; 0: as usual
+	rowRefs  int    // tests have audits look for fewer rows at once; 0: as usual
 }
 
 // Limits bound what an engine holds.

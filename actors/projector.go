@@ -50,20 +50,29 @@ func (p *projector) run() {
 		case <-p.stop:
 			return
 		case w := <-p.in:
-			if !p.apply(&w) {
+			if !p.write(&w) {
 				return
-			}
-			p.report(&flushed{to: w.to, rows: w.rows, writes: w.writes})
-			if w.last {
-				p.upload.Wait()
-				p.err = p.save(w.to, w.image)
-				return
-			}
-			if w.image != nil {
-				p.upload.Go(func() { p.report(&imaged{w.to, p.save(w.to, w.image)}) })
 			}
 		}
 	}
+}
+
+// write writes one projection, and sends its image on its way. false: it was the last.
+func (p *projector) write(w *projection) bool {
+	if !p.apply(w) {
+		return false
+	}
+	to, image := w.to, w.image
+	p.report(&flushed{to: to, rows: w.rows, writes: w.writes})
+	if w.last {
+		p.upload.Wait()
+		p.err = p.save(to, image)
+		return false
+	}
+	if image != nil {
+		p.upload.Go(func() { p.report(&imaged{to, p.save(to, image)}) })
+	}
+	return true
 }
 
 func (p *projector) apply(w *projection) bool {
@@ -131,6 +140,9 @@ func (p *projector) save(to uint64, image []byte) error {
 	if err := p.store.Trim(ctx, p.token, trim); err != nil {
 		p.meter.Failures[metrics.OperationTrim].Add(1)
 		p.log.Warn("the journal was not trimmed, the next snapshot tries again", "up_to", trim, "error", err)
+		if errors.Is(err, persistence.ErrFenced) {
+			p.fail(err)
+		}
 	}
 	return nil
 }

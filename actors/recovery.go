@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"exchange/actors/metrics"
+	"exchange/actors/seal"
 	"exchange/core/event"
 	"exchange/core/state"
 	"exchange/persistence"
@@ -34,6 +35,18 @@ func recoverState(ctx context.Context, o *Options) (*recovered, error) {
 	if err != nil {
 		return nil, fmt.Errorf("taking over %v: %w", o.Store, err)
 	}
+	r, err := recoverOwned(ctx, o, token, last)
+	if errors.Is(err, persistence.ErrCorrupt) {
+		// Another process may have taken over since, and have written what does not fit: then nothing is damaged.
+		if lost := o.Store.Check(ctx, token); errors.Is(lost, persistence.ErrFenced) {
+			return nil, fmt.Errorf("while starting: %w", lost)
+		}
+	}
+	return r, err
+}
+
+// recoverOwned folds what the store has, which is token's, and ends at last.
+func recoverOwned(ctx context.Context, o *Options, token persistence.Token, last uint64) (*recovered, error) {
 	r := &recovered{token: token, last: last, meter: metrics.NewEngine()}
 	s, size, err := newestSnapshot(ctx, o.Store, o.Log)
 	if err != nil {
@@ -257,6 +270,46 @@ func (r *recovered) reconcile(ctx context.Context, o *Options) error {
 	return r.append(ctx, o, records)
 }
 
+// sealedAtOnce bounds the records of one append of sealAnew.
+const sealedAtOnce = 500
+
+// sealAnew seals the secrets of all API keys with the server's first key that are sealed with another one. It is the
+// second half of a rotation, and may break off anywhere: the next start goes on with the rest.
+func (r *recovered) sealAnew(ctx context.Context, o *Options, sealer *seal.Sealer) error {
+	s, n := r.committed.state, 0
+	now := max(time.Now().UnixMicro(), s.TimeUs())
+	var records []event.Record
+	flush := func() error {
+		n += len(records)
+		err := r.append(ctx, o, records)
+		records = records[:0]
+		return err
+	}
+	for _, k := range s.Keys() {
+		if k.SealedBy == sealer.ID() {
+			continue
+		}
+		secret, err := sealer.Open(k.Sealed, k.SealedBy, k.Key.Key)
+		if err != nil {
+			return fmt.Errorf("%w: key %s of account %s: %w", ErrConfig, k.Key.Key, s.Account(k.Account).Name, err)
+		}
+		anew := k.Key
+		anew.SealedBy, anew.Sealed = sealer.ID(), sealer.Seal(secret, k.Key.Key)
+		if records = append(records, event.Record{Kind: event.KindKey, TimeUs: now, Key: anew}); len(records) == sealedAtOnce {
+			if err := flush(); err != nil {
+				return err
+			}
+		}
+	}
+	if err := flush(); err != nil {
+		return err
+	}
+	if n > 0 {
+		o.Log.Info("the secrets of API keys were sealed anew", "keys", n, "by", fmt.Sprintf("%016x", sealer.ID()))
+	}
+	return nil
+}
+
 // append writes records of the start itself as one batch, and folds them.
 func (r *recovered) append(ctx context.Context, o *Options, records []event.Record) error {
 	if len(records) == 0 {
@@ -274,7 +327,7 @@ func (r *recovered) append(ctx context.Context, o *Options, records []event.Reco
 			break
 		}
 		if ctx.Err() != nil || errors.Is(err, persistence.ErrFenced) || errors.Is(err, persistence.ErrGap) || errors.Is(err, persistence.ErrCorrupt) {
-			return fmt.Errorf("writing the numbers of new currencies and pairs: %w", err)
+			return fmt.Errorf("writing the records of the start: %w", err)
 		}
 		select {
 		case <-ctx.Done():

@@ -122,6 +122,7 @@ func (w *wallet) decide(c *Command) {
 	if c.key != nil { // an operator has none, and may act for a frozen account
 		switch {
 		case c.key.Revoked():
+			w.takeNonce(c.key.Number, c.order.nonce) // the refusal's record has it, so both sides must
 			c.refuse(event.RefusedKey)
 		case !w.takeNonce(c.key.Number, c.order.nonce):
 			c.refuse(event.RefusedNonce)

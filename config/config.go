@@ -10,12 +10,15 @@ import (
 	"exchange/core/money"
 )
 
-// Environment variables that hold secrets, and therefore have no key in the file and no flag.
+// Environment variables that are no options: secrets, which therefore have no key in the file and no flag, and what
+// concerns the operator's commands alone.
 const (
 	// EnvOperatorToken is the bearer token of the operator's listener, in place of the token file.
 	EnvOperatorToken = "EXCHANGE_OPERATOR_TOKEN"
 	// EnvOperatorName is what an operator's commands are logged under, in place of the user's name.
 	EnvOperatorName = "EXCHANGE_OPERATOR_NAME"
+	// EnvOperatorCA is the file of authorities that an operator's commands trust, in place of the system's.
+	EnvOperatorCA = "EXCHANGE_OPERATOR_CA"
 	// EnvSecretKey is the key that seals API secrets, in place of the key file.
 	EnvSecretKey = "EXCHANGE_SECRET_KEY"
 	// EnvConfig names the configuration file when no --config is given.
@@ -45,6 +48,9 @@ type Config struct {
 	AcceptRedisDurability bool
 	TrustedProxies        []netip.Prefix
 
+	TLS         TLS // of the public listener
+	OperatorTLS TLS // of the operator's
+
 	Log        Log
 	Currencies []Currency
 	Pairs      []Pair
@@ -63,6 +69,15 @@ type Config struct {
 	origin map[string]string // where a value came from, by key: "exchange.yaml line 3"
 	unread bool              // what says what to trade could not be read: its absence is no second problem
 }
+
+// TLS is the certificate of a listener. Without files it speaks plain HTTP.
+type TLS struct {
+	CertFile string // PEM, with the chain behind it
+	KeyFile  string // PEM, for its owner alone
+}
+
+// On reports whether the listener speaks TLS.
+func (t *TLS) On() bool { return t.CertFile != "" }
 
 // Log is how the program talks about itself.
 type Log struct {
@@ -108,27 +123,28 @@ type History struct {
 
 // Limits bound what the exchange takes on. At each of them a client gets a clear refusal.
 type Limits struct {
-	InFlight             int
-	InFlightPerAccount   int
-	InFlightCancels      int // share of InFlight that only cancels may use
-	Reads                int
-	Connections          int
-	AccountRate          int // requests a second; 0: no limit
-	AccountBurst         int
-	AddressRate          int // requests a second; 0: no limit
-	AddressBurst         int
-	RateEntries          int
-	BodyBytes            int
-	HeaderBytes          int
-	MaxFills             int
-	OpenOrdersPerAccount int
-	OpenOrdersPerBook    int
-	PendingWithdraws     int
-	KeysPerAccount       int
-	Accounts             int
-	FoldLag              int // records
-	ProjectionLag        int // rows
-	BatchBytes           int
+	InFlight              int
+	InFlightPerAccount    int
+	InFlightCancels       int // share of InFlight that only cancels may use
+	Reads                 int
+	Connections           int
+	ConnectionsPerAddress int // 0: no limit
+	AccountRate           int // requests a second; 0: no limit
+	AccountBurst          int
+	AddressRate           int // requests a second; 0: no limit
+	AddressBurst          int
+	RateEntries           int
+	BodyBytes             int
+	HeaderBytes           int
+	MaxFills              int
+	OpenOrdersPerAccount  int
+	OpenOrdersPerBook     int
+	PendingWithdraws      int
+	KeysPerAccount        int
+	Accounts              int
+	FoldLag               int // records
+	ProjectionLag         int // rows
+	BatchBytes            int
 }
 
 // Stream bounds what subscribers of the event stream may take.

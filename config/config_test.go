@@ -401,6 +401,35 @@ func TestAddresses(t *testing.T) {
 	}
 }
 
+func TestTheOperatorsListenerIsPublicWithTLSOnly(t *testing.T) {
+	both := map[string]string{"EXCHANGE_OPERATOR_TLS_CERT_FILE": "c.pem", "EXCHANGE_OPERATOR_TLS_KEY_FILE": "k.pem"}
+	for _, x := range []struct {
+		operator string
+		env      map[string]string
+		want     string
+	}{
+		{"0.0.0.0:2", both, ""},
+		{"10.0.0.1:2", both, ""},
+		{"127.0.0.1:2", both, ""},
+		{"127.0.0.1:2", nil, ""},
+		{"0.0.0.0:2", nil, "set operator_tls.cert_file and operator_tls.key_file"},
+		{"0.0.0.0:2", map[string]string{"EXCHANGE_TLS_CERT_FILE": "c.pem", "EXCHANGE_TLS_KEY_FILE": "k.pem"}, "only a loopback address"}, // that of the other listener
+		{"0.0.0.0:2", map[string]string{"EXCHANGE_OPERATOR_TLS_CERT_FILE": "c.pem"}, "operator_tls.key_file is empty"},
+		{"0.0.0.0:2", map[string]string{"EXCHANGE_OPERATOR_TLS_KEY_FILE": "k.pem"}, "operator_tls.cert_file is empty"},
+		{"127.0.0.1:2", map[string]string{"EXCHANGE_TLS_KEY_FILE": "k.pem"}, "tls.cert_file is empty"},
+		{"127.0.0.1:2", map[string]string{"EXCHANGE_TLS_CERT_FILE": "c.pem"}, "tls.key_file is empty"},
+	} {
+		src := Sources{Flags: map[string]string{"operator": x.operator}, File: write(t, market)}
+		for name, value := range x.env {
+			src.Environ = append(src.Environ, name+"="+value)
+		}
+		_, err := Load(src)
+		if (err == nil) != (x.want == "") || err != nil && !strings.Contains(err.Error(), x.want) {
+			t.Errorf("%+v: %v", x, err)
+		}
+	}
+}
+
 func TestStores(t *testing.T) {
 	for store, want := range map[string]string{
 		"pebble:./data":                     "",

@@ -95,7 +95,7 @@ func (l *loader) readFile(name string) {
 }
 
 func (l *loader) environment(env map[string]string) {
-	known := map[string]bool{EnvConfig: true, EnvOperatorToken: true, EnvSecretKey: true, EnvOperatorName: true}
+	known := map[string]bool{EnvConfig: true, EnvOperatorToken: true, EnvSecretKey: true, EnvOperatorName: true, EnvOperatorCA: true}
 	for i := range Options {
 		o := &Options[i]
 		known[o.Env()] = true

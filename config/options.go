@@ -165,16 +165,16 @@ var Options = []Option{
 		Key: "listen", Flag: true, Default: "127.0.0.1:8080", named: true,
 		Brief: "address of the public API",
 		Help: `Where the public API and the event stream are served, as host:port. An empty host, as in ":8080", or 0.0.0.0
-			is every interface of the machine; port 0 is any free one, and the start-up log says which. What is served here
-			is plain HTTP: in front of anything but loopback belongs a proxy that speaks TLS.`,
+			is every interface of the machine; port 0 is any free one, and the start-up log says which. Without tls.cert_file
+			this is plain HTTP: then a proxy that speaks TLS belongs in front of anything but loopback.`,
 		at: func(c *Config) any { return &c.Listen },
 	},
 	{
 		Key: "operator", Flag: true, Default: "127.0.0.1:8081", named: true,
-		Brief: "address of the operator's listener, loopback only",
-		Help: `Where the operator's commands are served, as host:port. It must be a loopback address in this version: who holds
-			the bearer token can credit accounts, and without TLS the token could be read on the way. Port 0 is any free one.
-			From another machine, use an SSH tunnel, or run the command on this machine or in the container.`,
+		Brief: "address of the operator's listener, loopback only unless it has TLS",
+		Help: `Where the operator's commands are served, as host:port. Without operator_tls.cert_file it must be a loopback address: who
+			holds the bearer token can credit accounts, and without TLS the token could be read on the way. Port 0 is any free
+			one. From another machine, use TLS or an SSH tunnel, or run the command on this machine or in the container.`,
 		at: func(c *Config) any { return &c.Operator },
 	},
 	{
@@ -264,6 +264,36 @@ var Options = []Option{
 			can connect from: who is trusted can claim to be anybody. Without this, behind a proxy all clients are one. Empty:
 			the header is never looked at.`,
 		list: readTrustedProxies,
+	},
+
+	{
+		Key:   "tls.cert_file",
+		Brief: "certificate of the public listener",
+		Help: `A file with the certificate of the public listener in PEM form, and behind it those between it and an authority
+			that clients trust. With it the listener speaks TLS, 1.2 or newer, and nothing else. Renewed files are taken within ten
+			seconds, or at once on SIGHUP; connections stay open. If the new ones cannot be used, the certificate before stays, and
+			the log and a metric say so. Empty: plain HTTP.`,
+		at: func(c *Config) any { return &c.TLS.CertFile },
+	},
+	{
+		Key:   "tls.key_file",
+		Brief: "key of that certificate",
+		Help: `The file with the key of tls.cert_file in PEM form, which not everybody on the machine may be able to read: mode 0600,
+			or 0640 for a group.`,
+		at: func(c *Config) any { return &c.TLS.KeyFile },
+	},
+	{
+		Key:   "operator_tls.cert_file",
+		Brief: "certificate of the operator's listener",
+		Help: `The same for the operator's listener, which with it may be on any address. Clients write https:// in front of
+			that address. It may be the file of tls.cert_file. Empty: plain HTTP, on a loopback address only.`,
+		at: func(c *Config) any { return &c.OperatorTLS.CertFile },
+	},
+	{
+		Key:   "operator_tls.key_file",
+		Brief: "key of that certificate",
+		Help:  `The file with the key of operator_tls.cert_file.`,
+		at:    func(c *Config) any { return &c.OperatorTLS.KeyFile },
 	},
 
 	{
@@ -380,6 +410,14 @@ var Options = []Option{
 		Help: `How many connections the public listener holds at once; one more is answered 503 and closed. Each takes a file descriptor
 			(see ulimit -n), and while it is in use buffers of limits.header_bytes and the length of the answer.`,
 		at: func(c *Config) any { return &c.Limits.Connections },
+	},
+	{
+		Key: "limits.connections_per_address", Default: "8192", Min: 0, Max: 4_000_000,
+		Brief: "open connections of one client address",
+		Help: `How many of them one address may have, so that nobody takes all places alone; one more is answered 503 and closed. An
+			IPv6 address counts by its /64 network. Addresses of this machine and of trusted_proxies are not counted, because
+			behind a proxy there are many clients. 0: one address may have all.`,
+		at: func(c *Config) any { return &c.Limits.ConnectionsPerAddress },
 	},
 	{
 		Key: "limits.account_rate", Default: "100", Min: 0, Max: 1_000_000,

@@ -91,11 +91,12 @@ func (v *validator) inRange(key string, value int) bool {
 func (v *validator) addresses() {
 	listenHost, listenPort, ok1 := v.address("listen", v.c.Listen)
 	operatorHost, operatorPort, ok2 := v.address("operator", v.c.Operator)
-	if ok2 && !loopback(operatorHost) {
+	if ok2 && !Loopback(operatorHost) && !v.c.OperatorTLS.On() {
 		v.problem("operator", strconv.Quote(v.c.Operator), "only a loopback address such as 127.0.0.1:8081 is possible, "+
-			"because the operator's bearer token would cross the network without TLS; from elsewhere use an SSH tunnel")
+			"because the operator's bearer token would cross the network without TLS; set operator_tls.cert_file and operator_tls.key_file, "+
+			"or use an SSH tunnel from elsewhere")
 	}
-	if ok1 && v.c.Demo && !loopback(listenHost) {
+	if ok1 && v.c.Demo && !Loopback(listenHost) {
 		v.problem("listen", strconv.Quote(v.c.Listen), "with demo only a loopback address such as 127.0.0.1:8080 is possible, "+
 			"because the demo's API keys are public; to serve others, leave out demo and write a configuration (`exchange config example`)")
 	}
@@ -117,8 +118,8 @@ func (v *validator) address(key, value string) (host string, port int, ok bool) 
 	return host, port, true
 }
 
-// loopback reports whether only this machine can reach host.
-func loopback(host string) bool {
+// Loopback reports whether only this machine can reach host.
+func Loopback(host string) bool {
 	if host == "localhost" {
 		return true
 	}
@@ -163,6 +164,17 @@ func (v *validator) store() {
 }
 
 func (v *validator) files() {
+	for _, x := range []struct {
+		section string
+		tls     *TLS
+	}{{"tls", &v.c.TLS}, {"operator_tls", &v.c.OperatorTLS}} {
+		switch {
+		case x.tls.CertFile != "" && x.tls.KeyFile == "":
+			v.problem(x.section+".key_file", "empty", "%s.cert_file is set; name the file of its key", x.section)
+		case x.tls.CertFile == "" && x.tls.KeyFile != "":
+			v.problem(x.section+".cert_file", "empty", "%s.key_file is set; name the file of its certificate", x.section)
+		}
+	}
 	if filepath.Clean(v.c.OperatorTokenFile) == filepath.Clean(v.c.SecretKeyFile) && v.c.SecretKeyFile != "" {
 		v.problem("secret_key_file", strconv.Quote(v.c.SecretKeyFile), "operator_token_file is the same file; give each its own")
 	}
@@ -186,7 +198,7 @@ func (v *validator) mail() {
 		v.problem("mail.username", "empty", "mail.password is set; write the user it belongs to")
 	case m.Username != "" && m.Password == "":
 		v.problem("mail.password", "empty", "mail.username is set; write its password, best in EXCHANGE_MAIL_PASSWORD")
-	case m.Username != "" && m.TLS == "none" && !loopback(m.Host):
+	case m.Username != "" && m.TLS == "none" && !Loopback(m.Host):
 		v.problem("mail.tls", strconv.Quote(m.TLS), "the password would cross the network in clear text; write required or implicit, "+
 			"leave out mail.username, or use a server on this machine")
 	}

@@ -1,6 +1,7 @@
 package gateway
 
 import (
+	"crypto/sha256"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -26,16 +27,22 @@ import (
 
 // Options are what a Gateway is made with.
 type Options struct {
-	Log           *slog.Logger
-	BodyBytes     int // largest body
-	HeaderBytes   int // largest head of a request
-	Connections   int // most connections at once, on each of the two listeners
-	IdleTimeout   time.Duration
-	ReadTimeout   time.Duration // for a whole request to arrive
-	WriteTimeout  time.Duration // for an answer to be taken
-	OperatorToken string        // bearer token of the operator's listener
-	Archive       Archive       // of the journal; nil: there is none
-	Build         Build         // what the program was built from, for monitoring
+	Log         *slog.Logger
+	BodyBytes   int // largest body
+	HeaderBytes int // largest head of a request
+	Connections int // most connections at once, on each of the two listeners
+	// ConnectionsPerAddress is how many of them one client address may have; 0: all.
+	ConnectionsPerAddress int
+	IdleTimeout           time.Duration
+	ReadTimeout           time.Duration // for a whole request to arrive
+	WriteTimeout          time.Duration // for an answer to be taken
+	OperatorToken         string        // bearer token of the operator's listener; SetOperatorToken changes it
+	// Certificate and OperatorCertificate are of the two listeners. nil: plain HTTP, which the operator's listener speaks
+	// on loopback addresses only.
+	Certificate, OperatorCertificate *Certificate
+
+	Archive Archive // of the journal; nil: there is none
+	Build   Build   // what the program was built from, for monitoring
 
 	Stream         StreamOptions
 	AccountRate    Rate           // private requests of one account
@@ -65,7 +72,8 @@ type Gateway struct {
 	public   *fasthttp.Server
 	operator *fasthttp.Server
 	routes   *router.Router
-	document *document // of the public API
+	document *document                         // of the public API
+	token    atomic.Pointer[[sha256.Size]byte] // hash of the operator's; nil: nobody is the operator
 
 	accounts, addresses *ratelimit.Limiter
 	now                 func() int64 // for both, and for how long requests take
@@ -89,6 +97,7 @@ func New(o Options) *Gateway {
 	if start := time.Now(); g.now == nil {
 		g.now = func() int64 { return int64(time.Since(start)) }
 	}
+	g.SetOperatorToken(o.OperatorToken)
 	g.routes = g.router()
 	g.operatorMeter, g.operatorPaths = newOperatorMeter()
 	g.scrape = g.newScrape()
@@ -101,7 +110,14 @@ func New(o Options) *Gateway {
 
 func (g *Gateway) server(h fasthttp.RequestHandler, broken func(*fasthttp.RequestCtx, error)) *fasthttp.Server {
 	return &fasthttp.Server{
-		Handler: h, ErrorHandler: broken, Logger: serverLog{g.log},
+		Handler: h, ErrorHandler: func(ctx *fasthttp.RequestCtx, err error) {
+			// The time for writing is that of the answer before, and over. That answer may wait to be written too: of a request
+			// that came together with this one.
+			if c := ctx.Conn(); c != nil && g.opts.WriteTimeout > 0 {
+				c.SetWriteDeadline(time.Now().Add(g.opts.WriteTimeout)) //nolint:errcheck // then writing fails too
+			}
+			broken(ctx, err)
+		}, Logger: serverLog{g.log},
 		// The listener bounds connections. This leaves room for those that are closed and not yet cleared away.
 		Concurrency: 2 * g.opts.Connections, ReadBufferSize: g.opts.HeaderBytes, MaxRequestBodySize: g.opts.BodyBytes,
 		ReadTimeout: g.opts.ReadTimeout, WriteTimeout: g.opts.WriteTimeout, IdleTimeout: g.opts.IdleTimeout,
@@ -127,7 +143,7 @@ func (g *Gateway) SetEngine(e *actors.Engine) {
 
 // Serve serves the public API until Shutdown.
 func (g *Gateway) Serve(l net.Listener) error {
-	return g.public.Serve(g.bounded(l, &g.publicConnections, func(ctx *fasthttp.RequestCtx) {
+	return g.public.Serve(g.bounded(l, g.opts.Certificate, &g.publicConnections, func(ctx *fasthttp.RequestCtx) {
 		r := newRequest(g, ctx)
 		r.route = uncounted
 		r.fail(TooManyConnections, "")
@@ -135,9 +151,13 @@ func (g *Gateway) Serve(l net.Listener) error {
 	}))
 }
 
-// ServeOperator serves the operator's API until Shutdown.
+// ServeOperator serves the operator's API until Shutdown. ErrPlain: it does not, because the token could be read on its
+// way.
 func (g *Gateway) ServeOperator(l net.Listener) error {
-	return g.operator.Serve(g.bounded(l, &g.operatorConnections, func(ctx *fasthttp.RequestCtx) {
+	if g.opts.OperatorCertificate == nil && !onlyHere(l) {
+		return ErrPlain
+	}
+	return g.operator.Serve(g.bounded(l, g.opts.OperatorCertificate, &g.operatorConnections, func(ctx *fasthttp.RequestCtx) {
 		operatorUnavailable(ctx, TooManyConnections)
 	}))
 }
@@ -231,6 +251,10 @@ func (g *Gateway) router() *router.Router {
 
 // route finds a request's endpoint: by its path without the last slash, whatever the method.
 func (g *Gateway) route(ctx *fasthttp.RequestCtx) {
+	if !wellFramed(&ctx.Request.Header) {
+		g.malformed(ctx, MalformedRequest, "")
+		return
+	}
 	path := ctx.URI().PathOriginal()
 	if isStream(path) {
 		g.handleStream(ctx)
@@ -408,6 +432,12 @@ func (g *Gateway) brokenRequest(ctx *fasthttp.RequestCtx, err error) {
 		g.route(ctx)
 		return
 	}
+	g.malformed(ctx, f, about)
+}
+
+// malformed answers what is no request, and ends the connection.
+func (g *Gateway) malformed(ctx *fasthttp.RequestCtx, f *Failure, about string) {
+	ctx.SetConnectionClose()
 	r := newRequest(g, ctx)
 	r.route = malformed
 	r.fail(f, about)

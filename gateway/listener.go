@@ -4,21 +4,26 @@ import (
 	"errors"
 	"log/slog"
 	"net"
+	"net/netip"
+	"sync"
 	"sync/atomic"
 	"syscall"
 	"time"
 
 	"github.com/valyala/fasthttp"
+
+	"exchange/gateway/ratelimit"
 )
 
-// A bounded listener holds a number of connections at once. One more is answered and closed, whatever
-// it was about to ask; the others do not notice. The server's own bound would answer in its own words,
-// which are no part of the API.
+// A bounded listener holds a number of connections at once, in all and from one address. One more is answered and
+// closed, whatever it was about to ask; the others do not notice. The server's own bounds would answer in their own
+// words, which are no part of the API.
 type bounded struct {
 	net.Listener
 	most   int64
+	from   *peers // nil: one address may have all
 	meter  *connectionMeter
-	refuse func(*fasthttp.RequestCtx) // fills the answer for one connection too many
+	refuse func(*fasthttp.RequestCtx) // fills the answer for one connection too many; nil: there is none
 	log    *slog.Logger
 }
 
@@ -31,9 +36,14 @@ const (
 	acceptPause = 50 * time.Millisecond
 )
 
-// bounded puts the limit of connections on a listener.
-func (g *Gateway) bounded(l net.Listener, m *connectionMeter, refuse func(*fasthttp.RequestCtx)) net.Listener {
-	return &bounded{Listener: l, most: int64(g.opts.Connections), meter: m, refuse: refuse, log: g.log}
+// bounded puts the limit of connections on a listener, and TLS if it has a certificate. Then one connection too many
+// is closed without a word: a handshake for each would cost more than what the limit saves.
+func (g *Gateway) bounded(l net.Listener, c *Certificate, m *connectionMeter, refuse func(*fasthttp.RequestCtx)) net.Listener {
+	if c != nil {
+		refuse = nil
+	}
+	from := newPeers(g.opts.ConnectionsPerAddress, g.opts.TrustedProxies)
+	return secure(&bounded{Listener: l, most: int64(g.opts.Connections), from: from, meter: m, refuse: refuse, log: g.log}, c)
 }
 
 // Accept implements net.Listener; the server calls it from one goroutine.
@@ -51,12 +61,16 @@ func (l *bounded) Accept() (net.Conn, error) {
 			time.Sleep(acceptPause)
 			continue
 		}
-		if l.meter.open.Add(1) <= l.most {
-			return &boundedConn{Conn: c, open: &l.meter.open}, nil
+		b := &boundedConn{Conn: c, open: &l.meter.open, from: l.from}
+		if l.from.enter(b) {
+			if l.meter.open.Add(1) <= l.most {
+				return b, nil
+			}
+			l.meter.open.Add(-1)
+			l.from.leave(b)
 		}
 		l.meter.refused.Add(1)
 		l.turnAway(c)
-		l.meter.open.Add(-1)
 	}
 }
 
@@ -69,6 +83,9 @@ func passes(err error) bool {
 
 func (l *bounded) turnAway(c net.Conn) {
 	defer c.Close()
+	if l.refuse == nil {
+		return
+	}
 	var ctx fasthttp.RequestCtx
 	l.refuse(&ctx)
 	ctx.Response.SetConnectionClose()
@@ -81,6 +98,9 @@ func (l *bounded) turnAway(c net.Conn) {
 type boundedConn struct {
 	net.Conn
 	open   *atomic.Int64
+	from   *peers
+	peer   uint64 // its key in from, if it is counted there
+	some   bool   // it is
 	closed atomic.Bool
 }
 
@@ -96,6 +116,61 @@ func (c *boundedConn) Close() error {
 	err := c.Conn.Close()
 	if !c.closed.Swap(true) {
 		c.open.Add(-1)
+		c.from.leave(c)
 	}
 	return err
+}
+
+// peers counts connections by the address that they come from; of IPv6 a network of 64 bits is one. Addresses of this
+// machine and of trusted proxies are not counted: behind them there are many.
+type peers struct {
+	most    int
+	trusted []netip.Prefix
+
+	mu   sync.Mutex
+	open map[uint64]int // guarded by mu
+}
+
+// newPeers is nil if there is no limit.
+func newPeers(most int, trusted []netip.Prefix) *peers {
+	if most == 0 {
+		return nil
+	}
+	return &peers{most: most, trusted: trusted, open: map[uint64]int{}}
+}
+
+// enter counts a connection; false if its address has as many as it may.
+func (p *peers) enter(c *boundedConn) bool {
+	if p == nil {
+		return true
+	}
+	tcp, ok := c.RemoteAddr().(*net.TCPAddr)
+	if !ok {
+		return true
+	}
+	a := tcp.AddrPort().Addr().Unmap()
+	if a.IsLoopback() || within(p.trusted, a) {
+		return true
+	}
+	c.peer = ratelimit.AddressKey(a)
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.open[c.peer] >= p.most {
+		return false
+	}
+	p.open[c.peer]++
+	c.some = true
+	return true
+}
+
+// leave gives the place of a connection back, if it has one.
+func (p *peers) leave(c *boundedConn) {
+	if !c.some {
+		return
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.open[c.peer]--; p.open[c.peer] == 0 {
+		delete(p.open, c.peer)
+	}
 }

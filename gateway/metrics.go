@@ -117,6 +117,9 @@ var (
 	httpThrottled   = describe("http_throttled_requests_total", "Requests answered with 429, by the limit that they met: account (private requests of one account) or address (all others of one client address). "+
 		"Much of address is an attack or a proxy that is not in trusted_proxies.", "limit")
 
+	certificateEnds  = describe("tls_certificate_expiry_timestamp_seconds", "When the certificate of a listener ends, in Unix time. Less than two weeks from now means that nobody renews it.", "listener")
+	certificateStale = describe("tls_certificate_stale", "1 while a certificate's files have something that cannot be used, and the one before is served. The log says why.", "listener")
+
 	ordersAccepted  = describe("orders_accepted_total", "Orders whose records are durable. No change while requests come in is an outage.")
 	ordersCancelled = describe("orders_cancelled_total", "Orders that were cancelled, each order of a cancel-all counted.")
 	tradesDone      = describe("trades_total", "Trades whose records are durable.")
@@ -161,7 +164,7 @@ var (
 )
 
 // families are all of them.
-var families = slices.Concat(streamFamilies, []family{buildInfo, ready, httpRequests, httpDuration, httpConnections, httpRefused, httpThrottled, ordersAccepted, ordersCancelled, tradesDone,
+var families = slices.Concat(streamFamilies, []family{buildInfo, ready, httpRequests, httpDuration, httpConnections, httpRefused, certificateEnds, certificateStale, httpThrottled, ordersAccepted, ordersCancelled, tradesDone,
 	refusals, turnedAway, unanswered, records, stages, batchRecords, batchBytes, appendDuration, applyDuration, snapshotTime, storeFailures, storeStalled,
 	storeWaiting, storeConfirmed, mailboxes, commands, reading, limits, foldLag, projectionLag, projectionRows, outbox, snapshotAge, snapshotLag,
 	snapshotBytes, recoveryDuration, recoveryRecords, inMaintenance})
@@ -186,6 +189,8 @@ func (c *collector) Collect(ch chan<- prometheus.Metric) {
 	}
 	out.connections(public, &g.publicConnections)
 	out.connections(operators, &g.operatorConnections)
+	out.certificate(public, g.opts.Certificate)
+	out.certificate(operators, g.opts.OperatorCertificate)
 	out.counter(httpThrottled, g.throttled.account.Load(), "account")
 	out.counter(httpThrottled, g.throttled.address.Load(), "address")
 	out.gauge(limits, float64(g.opts.Connections), "connections")
@@ -271,6 +276,19 @@ func (s sink) meter(m *meter) {
 func (s sink) connections(listener string, m *connectionMeter) {
 	s.gauge(httpConnections, float64(m.open.Load()), listener)
 	s.counter(httpRefused, m.refused.Load(), listener)
+}
+
+// certificate gives the state of a listener's certificate, if it has one.
+func (s sink) certificate(listener string, c *Certificate) {
+	if c == nil {
+		return
+	}
+	s.gauge(certificateEnds, float64(c.Expires().Unix()), listener)
+	stale := 0.0
+	if c.Stale() {
+		stale = 1
+	}
+	s.gauge(certificateStale, stale, listener)
 }
 
 // commands gives what the engine does.

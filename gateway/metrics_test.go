@@ -77,6 +77,19 @@ func (s scraped) value(name string, labels ...string) float64 {
 	return sum
 }
 
+// withTLS is a scrape with what a gateway tells that has a certificate.
+func (s scraped) withTLS(t *testing.T) scraped {
+	t.Helper()
+	_, _, c := newCertificate(t, time.Now().Add(aDay), quiet())
+	g := New(Options{Log: quiet(), BodyBytes: 1 << 10, HeaderBytes: 1 << 10, Connections: 10, OperatorToken: operatorToken, Certificate: c})
+	for name, f := range scraping(t, g)() {
+		if s[name] == nil {
+			s[name] = f
+		}
+	}
+	return s
+}
+
 // busyExchange has done a little of everything.
 func busyExchange(t *testing.T) *harness {
 	h := newHarness(t, nil)
@@ -94,7 +107,7 @@ func TestTheScrapeIsCleanAndComplete(t *testing.T) {
 	h := busyExchange(t)
 	scrape := scraping(t, h.gateway)
 	h.get("alice", "/api/v1/wallets")
-	s := scrape()
+	s := scrape().withTLS(t)
 	var ours []*dto.MetricFamily
 	for name, f := range s {
 		if strings.HasPrefix(name, "exchange_") {
@@ -349,7 +362,7 @@ func TestTheDashboardAsksForWhatThereIs(t *testing.T) {
 	scrape := scraping(t, h.gateway)
 	h.do("GET", "/api/v1/pairs", "", "")
 	scrape() // so that the scrape knows of a request
-	s := scrape()
+	s := scrape().withTLS(t)
 	text, err := os.ReadFile("../docs/grafana-dashboard.json")
 	if err != nil {
 		t.Fatal(err)
@@ -410,7 +423,7 @@ func TestEveryMetricIsDescribedForOperators(t *testing.T) {
 	}
 	scrape := scraping(t, newHarness(t, nil).gateway)
 	scrape() // so that the scrape knows of a request
-	s := scrape()
+	s := scrape().withTLS(t)
 	known := regexp.MustCompile(`exchange_[a-z_]+[a-z]`)
 	described := map[string]bool{}
 	for _, name := range known.FindAllString(string(text), -1) {

@@ -77,6 +77,12 @@ func who(ctx *fasthttp.RequestCtx) string {
 }
 
 func (g *Gateway) handleOperator(ctx *fasthttp.RequestCtx) {
+	if !wellFramed(&ctx.Request.Header) {
+		ctx.SetConnectionClose()
+		operatorAnswer(ctx, MalformedRequest.Status, map[string]string{"error": MalformedRequest.Detail})
+		g.operatorMeter.count(0, malformed, MalformedRequest.Status, 0)
+		return
+	}
 	came, number := g.now(), g.operatorRouteNumber(ctx)
 	defer func() {
 		took := g.now() - came
@@ -144,11 +150,21 @@ func (g *Gateway) answerOperator(ctx *fasthttp.RequestCtx, number int, came int6
 	operatorAnswer(ctx, status, failure)
 }
 
+// SetOperatorToken changes the bearer token: the one before ends with this call. With an empty one nobody is the operator.
+func (g *Gateway) SetOperatorToken(token string) {
+	if token == "" {
+		g.token.Store(nil)
+		return
+	}
+	hash := sha256.Sum256([]byte(token))
+	g.token.Store(&hash)
+}
+
 // bearer compares the token in constant time, of hashes so that its length does not show either.
 func (g *Gateway) bearer(header []byte) bool {
 	token, ok := strings.CutPrefix(string(header), "Bearer ")
-	got, want := sha256.Sum256([]byte(token)), sha256.Sum256([]byte(g.opts.OperatorToken))
-	return ok && g.opts.OperatorToken != "" && subtle.ConstantTimeCompare(got[:], want[:]) == 1
+	got, want := sha256.Sum256([]byte(token)), g.token.Load()
+	return ok && want != nil && subtle.ConstantTimeCompare(got[:], want[:]) == 1
 }
 
 func operatorAnswer(ctx *fasthttp.RequestCtx, status int, v any) {

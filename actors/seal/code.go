@@ -20,12 +20,12 @@ const (
 // Code is what the owner of a withdraw confirms it with, in groups such as 7K2M-9QXD-04TB. It is derived from
 // the withdraw's id and the number of the issue under the server's key: it need not be stored anywhere.
 func (s *Sealer) Code(withdraw uint64, issue uint32) string {
-	code := s.code(withdraw, issue)
+	code := s.keys[0].code(withdraw, issue)
 	return string(code[:codeGroup]) + "-" + string(code[codeGroup:2*codeGroup]) + "-" + string(code[2*codeGroup:])
 }
 
-func (s *Sealer) code(withdraw uint64, issue uint32) []byte {
-	mac := hmac.New(sha256.New, s.codes)
+func (k *cipherKey) code(withdraw uint64, issue uint32) []byte {
+	mac := hmac.New(sha256.New, k.codes)
 	var b [12]byte
 	binary.BigEndian.PutUint64(b[:], withdraw)
 	binary.BigEndian.PutUint32(b[8:], issue)
@@ -39,10 +39,15 @@ func (s *Sealer) code(withdraw uint64, issue uint32) []byte {
 	return code
 }
 
-// CodeFits reports whether a text is that code. Case, blanks and dashes do not matter, nor does O for 0, and I or L
+// CodeFits reports whether a text is that code, under any of the keys: one that was mailed before a rotation is good as
+// long as its key is there. Case, blanks and dashes do not matter, nor does O for 0, and I or L
 // for 1. How long it takes does not tell how much of it is right.
 func (s *Sealer) CodeFits(withdraw uint64, issue uint32, text string) bool {
-	return subtle.ConstantTimeCompare(s.code(withdraw, issue), []byte(plainCode.Replace(strings.ToUpper(text)))) == 1
+	given, fits := []byte(plainCode.Replace(strings.ToUpper(text))), 0
+	for i := range s.keys {
+		fits |= subtle.ConstantTimeCompare(s.keys[i].code(withdraw, issue), given)
+	}
+	return fits == 1
 }
 
 var plainCode = strings.NewReplacer(" ", "", "-", "", "O", "0", "I", "1", "L", "1")

@@ -4,7 +4,9 @@
 //
 // The server's key is 32 bytes: in the environment as 64 hex digits, or in a file of the same form
 // with mode 0600 that is made at the first start. Sealed secrets carry the id of the key they were
-// sealed with, so that keys can be rotated.
+// sealed with. So there may be several keys, one a line: the first seals, and all of them open. That is how
+// the key is rotated: a new one comes to the front, the exchange starts and seals everything with it, and
+// the old one is not needed any more.
 package seal
 
 import (
@@ -16,6 +18,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -28,38 +31,64 @@ const KeyBytes = 32
 // ErrOtherKey: the secret was sealed with a key that this process does not have.
 var ErrOtherKey = errors.New("sealed with another secret key")
 
+// MaxKeys bounds how many server keys there may be at once.
+const MaxKeys = 16
+
 // A Sealer seals and opens secrets. It may be used from any goroutine.
 type Sealer struct {
+	keys []cipherKey // the first one seals
+}
+
+// A cipherKey is one of the server's keys.
+type cipherKey struct {
 	id    uint64
 	aead  cipher.AEAD
 	codes []byte // what codes are derived with
 }
 
-// New makes a Sealer from the server's key, KeyBytes long.
-func New(key []byte) (*Sealer, error) {
+// New makes a Sealer from the server's keys, each KeyBytes long, at least one. The first one seals.
+func New(keys ...[]byte) (*Sealer, error) {
+	if len(keys) == 0 || len(keys) > MaxKeys {
+		return nil, fmt.Errorf("there are %d secret keys, 1 to %d are possible", len(keys), MaxKeys)
+	}
+	s := &Sealer{}
+	for _, key := range keys {
+		k, err := newCipherKey(key)
+		if err != nil {
+			return nil, err
+		}
+		if s.Opens(k.id) {
+			return nil, fmt.Errorf("the secret key %016x is there twice", k.id)
+		}
+		s.keys = append(s.keys, k)
+	}
+	return s, nil
+}
+
+func newCipherKey(key []byte) (cipherKey, error) {
 	if len(key) != KeyBytes {
-		return nil, fmt.Errorf("the secret key has %d bytes, it needs %d", len(key), KeyBytes)
+		return cipherKey{}, fmt.Errorf("the secret key has %d bytes, it needs %d", len(key), KeyBytes)
 	}
 	block, err := aes.NewCipher(key)
 	if err != nil {
-		return nil, err
+		return cipherKey{}, err
 	}
 	aead, err := cipher.NewGCM(block)
 	if err != nil {
-		return nil, err
+		return cipherKey{}, err
 	}
 	sum := sha256.Sum256(append([]byte("exchange secret key id\n"), key...))
 	codes := sha256.Sum256(append([]byte("exchange withdraw codes\n"), key...))
-	return &Sealer{id: binary.BigEndian.Uint64(sum[:]), aead: aead, codes: codes[:]}, nil
+	return cipherKey{id: binary.BigEndian.Uint64(sum[:]), aead: aead, codes: codes[:]}, nil
 }
 
-// Load takes the key from text (64 hex digits) if there is any, else from the file, which it makes
-// when it does not exist and mayCreate is set. Errors name the file and never the key.
+// Load takes the keys from text (64 hex digits each) if there is any, else from the file, which it makes
+// when it does not exist and mayCreate is set. Errors name the file and never a key.
 func Load(text, file string, mayCreate bool) (*Sealer, error) {
 	if text != "" {
 		return parse(text, "the environment's secret key")
 	}
-	b, err := os.ReadFile(file)
+	b, err := read(file)
 	if errors.Is(err, fs.ErrNotExist) {
 		if !mayCreate {
 			return nil, fmt.Errorf("there are sealed API secrets in the store, but no secret key in %s: bring that file back, or give its content in EXCHANGE_SECRET_KEY", file)
@@ -67,29 +96,120 @@ func Load(text, file string, mayCreate bool) (*Sealer, error) {
 		return create(file)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("reading the secret key: %w", err)
+		return nil, err
 	}
-	if info, err := os.Stat(file); err == nil && info.Mode().Perm()&0o077 != 0 {
-		return nil, fmt.Errorf("the secret key %s has mode %04o and can be read by others: chmod 600 it", file, info.Mode().Perm())
+	return parse(b, file)
+}
+
+// maxFile bounds the file of the keys, in bytes.
+const maxFile = 2 * MaxKeys * 2 * KeyBytes
+
+// read is what the file of the keys has, which nobody but its owner may be able to read.
+func read(file string) (string, error) {
+	f, err := os.Open(file)
+	if err != nil {
+		return "", fmt.Errorf("reading the secret key: %w", err)
 	}
-	return parse(string(b), file)
+	defer f.Close()
+	info, err := f.Stat()
+	if err != nil {
+		return "", fmt.Errorf("reading the secret key: %w", err)
+	}
+	if info.Mode().Perm()&0o077 != 0 {
+		return "", fmt.Errorf("the secret key %s has mode %04o and can be read by others: chmod 600 it", file, info.Mode().Perm())
+	}
+	b, err := io.ReadAll(io.LimitReader(f, maxFile+1))
+	if err != nil {
+		return "", fmt.Errorf("reading the secret key: %w", err)
+	}
+	if len(b) > maxFile {
+		return "", fmt.Errorf("%s is longer than %d bytes: is it the file of the secret key?", file, maxFile)
+	}
+	return string(b), nil
+}
+
+func newKey() []byte {
+	key := make([]byte, KeyBytes)
+	rand.Read(key)
+	return key
 }
 
 func create(file string) (*Sealer, error) {
-	key := make([]byte, KeyBytes)
-	rand.Read(key)
+	key := newKey()
 	if err := os.MkdirAll(filepath.Dir(file), 0o700); err != nil {
 		return nil, fmt.Errorf("making a folder for the secret key: %w", err)
 	}
-	if err := WriteSecret(file, hex.EncodeToString(key)+"\n"); err != nil {
+	if err := WriteSecret(file, line(key)); err != nil {
 		return nil, fmt.Errorf("writing the secret key: %w", err)
 	}
 	return New(key)
 }
 
+// line is a key as it stands in the file.
+func line(key []byte) string { return hex.EncodeToString(key) + "\n" }
+
+// Rotate puts a new key in front of those in the file: from the next start on it seals. What comes back has
+// all of them.
+func Rotate(file string) (*Sealer, error) {
+	text, err := read(file)
+	if err != nil {
+		return nil, err
+	}
+	keys, err := parseKeys(text, file)
+	if err != nil {
+		return nil, err
+	}
+	keys = append([][]byte{newKey()}, keys...)
+	s, err := New(keys...)
+	if err != nil {
+		return nil, err
+	}
+	return s, replace(file, keys)
+}
+
+// Retire takes all keys but the first out of the file. Each goes into a file of its own beside it, for old backups
+// need it. What comes back are their names.
+func Retire(file string) (retired []string, err error) {
+	text, err := read(file)
+	if err != nil {
+		return nil, err
+	}
+	keys, err := parseKeys(text, file)
+	if err != nil {
+		return nil, err
+	}
+	for _, key := range keys[1:] {
+		k, err := newCipherKey(key)
+		if err != nil {
+			return nil, err
+		}
+		name := fmt.Sprintf("%s.%016x", file, k.id)
+		if err := WriteSecret(name, line(key)); err != nil && !errors.Is(err, fs.ErrExist) { // then from a try that broke off
+			return nil, fmt.Errorf("keeping a retired key: %w", err)
+		}
+		retired = append(retired, name)
+	}
+	return retired, replace(file, keys[:1])
+}
+
+// replace gives the file other keys, in one step.
+func replace(file string, keys [][]byte) error {
+	var text strings.Builder
+	for _, key := range keys {
+		text.WriteString(line(key))
+	}
+	if err := write(file, text.String(), os.Rename); err != nil {
+		return fmt.Errorf("writing the secret key: %w", err)
+	}
+	return nil
+}
+
 // WriteSecret makes a new file that only its owner can read, whole and durable before it has its name. An
 // existing file is an error and stays as it is.
-func WriteSecret(file, text string) error {
+func WriteSecret(file, text string) error { return write(file, text, os.Link) }
+
+// write makes a file under another name, which name then gives its own.
+func write(file, text string, name func(from, to string) error) error {
 	folder := filepath.Dir(file)
 	f, err := os.CreateTemp(folder, ".secret-*") // with mode 0600
 	if err != nil {
@@ -103,7 +223,7 @@ func WriteSecret(file, text string) error {
 	if err = errors.Join(err, f.Close()); err != nil {
 		return err
 	}
-	if err := os.Link(f.Name(), file); err != nil {
+	if err := name(f.Name(), file); err != nil {
 		return err
 	}
 	dir, err := os.Open(folder)
@@ -115,38 +235,80 @@ func WriteSecret(file, text string) error {
 }
 
 func parse(text, where string) (*Sealer, error) {
-	key, err := hex.DecodeString(strings.TrimSpace(text))
-	if err != nil || len(key) != KeyBytes {
-		return nil, fmt.Errorf("%s is not %d hex digits", where, 2*KeyBytes)
+	keys, err := parseKeys(text, where)
+	if err != nil {
+		return nil, err
 	}
-	return New(key)
+	s, err := New(keys...)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", where, err)
+	}
+	return s, nil
 }
 
-// ID names the key without giving it away.
-func (s *Sealer) ID() uint64 { return s.id }
+// parseKeys reads keys, at least one, with blanks or line breaks between them.
+func parseKeys(text, where string) (keys [][]byte, err error) {
+	for word := range strings.FieldsSeq(text) {
+		key, err := hex.DecodeString(word)
+		if err != nil || len(key) != KeyBytes {
+			return nil, fmt.Errorf("%s is not %d hex digits, nor several such lines", where, 2*KeyBytes)
+		}
+		keys = append(keys, key)
+	}
+	if len(keys) == 0 {
+		return nil, fmt.Errorf("%s is not %d hex digits: it is empty", where, 2*KeyBytes)
+	}
+	return keys, nil
+}
+
+// ID names the key that seals, without giving it away.
+func (s *Sealer) ID() uint64 { return s.keys[0].id }
+
+// IDs names all keys, the one that seals first.
+func (s *Sealer) IDs() []uint64 {
+	ids := make([]uint64, len(s.keys))
+	for i := range s.keys {
+		ids[i] = s.keys[i].id
+	}
+	return ids
+}
+
+// Opens reports whether there is a key with that id.
+func (s *Sealer) Opens(id uint64) bool { return s.key(id) != nil }
+
+func (s *Sealer) key(id uint64) *cipherKey {
+	for i := range s.keys {
+		if s.keys[i].id == id {
+			return &s.keys[i]
+		}
+	}
+	return nil
+}
 
 // Seal encrypts a secret. owner is authenticated with it: the secret opens for the same owner only.
 func (s *Sealer) Seal(secret []byte, owner string) []byte {
-	nonce := make([]byte, s.aead.NonceSize())
+	aead := s.keys[0].aead
+	nonce := make([]byte, aead.NonceSize())
 	rand.Read(nonce)
-	return s.aead.Seal(nonce, nonce, secret, []byte(owner))
+	return aead.Seal(nonce, nonce, secret, []byte(owner))
 }
 
-// Open decrypts what Seal made under the key with that id. ErrOtherKey if it is not this one.
+// Open decrypts what Seal made under the key with that id. ErrOtherKey if there is none.
 func (s *Sealer) Open(sealed []byte, id uint64, owner string) ([]byte, error) {
-	if id != s.id {
-		return nil, fmt.Errorf("%w (id %016x, this one has %016x)", ErrOtherKey, id, s.id)
+	k := s.key(id)
+	if k == nil {
+		return nil, fmt.Errorf("%w (id %016x, this one has %016x)", ErrOtherKey, id, s.IDs())
 	}
-	n := s.aead.NonceSize()
+	n := k.aead.NonceSize()
 	if len(sealed) < n {
 		return nil, errors.New("a sealed secret is too short")
 	}
-	secret, err := s.aead.Open(nil, sealed[:n], sealed[n:], []byte(owner))
+	secret, err := k.aead.Open(nil, sealed[:n], sealed[n:], []byte(owner))
 	if err != nil {
 		return nil, errors.New("a sealed secret was changed, or belongs to another key")
 	}
 	return secret, nil
 }
 
-// String hides everything but the id.
-func (s *Sealer) String() string { return fmt.Sprintf("secret key %016x", s.id) }
+// String hides everything but the ids.
+func (s *Sealer) String() string { return fmt.Sprintf("secret key %016x", s.IDs()) }

@@ -3,7 +3,10 @@ package main
 import (
 	"bytes"
 	"context"
+	"crypto/tls"
+	"crypto/x509"
 	"encoding/json"
+	"encoding/pem"
 	"errors"
 	"fmt"
 	"io"
@@ -40,35 +43,101 @@ const (
 
 // A client talks to the operator's listener of a running exchange.
 type client struct {
-	address string
+	scheme  string // http or https
+	address string // host:port
 	token   string
 	source  string // where the token came from, for messages
 	as      string // who asks, for the log of operators' actions
+	trust   *tls.Config
 	http    *http.Client
 }
 
+// maxAuthorities bounds the file of --operator-ca, in bytes.
+const maxAuthorities = 1 << 20
+
+// trust says whom a client of https believes: the authorities of the system, or those that the operator named.
+func (p *program) trust(scheme string) (*tls.Config, error) {
+	file := p.operatorCA
+	if file == "" {
+		file = p.env(config.EnvOperatorCA)
+	}
+	trust := &tls.Config{MinVersion: tls.VersionTLS12}
+	if file == "" || scheme != "https" {
+		return trust, nil
+	}
+	var err error
+	trust.RootCAs, _, err = readCertificates(file)
+	return trust, err
+}
+
+// readCertificates reads a file of certificates in PEM form, at least one: all of them, and the first.
+func readCertificates(file string) (*x509.CertPool, *x509.Certificate, error) {
+	f, err := os.Open(file)
+	if err != nil {
+		return nil, nil, usage("certificates cannot be read: %w", err)
+	}
+	defer f.Close()
+	text, err := io.ReadAll(io.LimitReader(f, maxAuthorities))
+	if err != nil {
+		return nil, nil, usage("certificates cannot be read: %w", err)
+	}
+	pool, first := x509.NewCertPool(), (*x509.Certificate)(nil)
+	for {
+		var block *pem.Block
+		if block, text = pem.Decode(text); block == nil {
+			break
+		}
+		if block.Type != "CERTIFICATE" {
+			continue
+		}
+		c, err := x509.ParseCertificate(block.Bytes)
+		if err != nil {
+			return nil, nil, usage("%s: %w", file, err)
+		}
+		pool.AddCert(c)
+		if first == nil {
+			first = c
+		}
+	}
+	if first == nil {
+		return nil, nil, usage("%s has no certificate in PEM form", file)
+	}
+	return pool, first, nil
+}
+
 // direct is a client without proxies and redirects: the token goes to the address that was named, and
-// nowhere else.
-func direct() *http.Client {
+// nowhere else. trust is for https.
+func direct(trust *tls.Config) *http.Client {
 	return &http.Client{
-		Transport:     &http.Transport{DisableKeepAlives: true},
+		Transport:     &http.Transport{DisableKeepAlives: true, TLSClientConfig: trust},
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}
 }
 
 // client finds the address and the token.
 func (p *program) client() (*client, error) {
-	c := &client{address: p.operator, http: direct()}
+	c := &client{scheme: "http", address: p.operator}
 	if c.address == "" {
 		c.address = p.env("EXCHANGE_OPERATOR")
 	}
 	if c.address == "" {
 		c.address = config.Default().Operator
 	}
+	written := c.address
+	if rest, ok := strings.CutPrefix(c.address, "https://"); ok {
+		c.scheme, c.address = "https", strings.TrimSuffix(rest, "/")
+	}
 	host, port, err := net.SplitHostPort(c.address)
 	if n, e := strconv.Atoi(port); err != nil || e != nil || n < 1 || n > 65535 || strings.ContainsAny(host, "/@ ") {
-		return nil, usage("the operator's address is %q: write host:port, such as 127.0.0.1:8081", c.address)
+		return nil, usage("the operator's address is %q: write host:port, such as 127.0.0.1:8081, or https://host:port", written)
 	}
+	if c.scheme == "http" && !config.Loopback(host) {
+		return nil, usage("the operator's address is %q, and the token would cross the network in clear text: write https://%s", written, c.address)
+	}
+	if c.trust, err = p.trust(c.scheme); err != nil {
+		return nil, err
+	}
+	c.http = direct(c.trust)
 	if c.token, c.source, err = p.token(); err != nil {
 		return nil, withExit(exitUsage, err)
 	}
@@ -205,7 +274,7 @@ func (c *client) send(ctx context.Context, path string, in any) (*http.Response,
 		}
 		method = http.MethodPost
 	}
-	r, err := http.NewRequestWithContext(ctx, method, "http://"+c.address+path, bytes.NewReader(body))
+	r, err := http.NewRequestWithContext(ctx, method, c.scheme+"://"+c.address+path, bytes.NewReader(body))
 	if err != nil {
 		return nil, usage("the operator's address is %q: write host:port, such as 127.0.0.1:8081", c.address)
 	}
@@ -219,6 +288,13 @@ func (c *client) send(ctx context.Context, path string, in any) (*http.Response,
 		var op *net.OpError
 		if errors.As(err, &op) && op.Op == "dial" {
 			return nil, withExit(exitUnavailable, fmt.Errorf("the exchange cannot be reached at %s: %w; is `exchange serve` running?", c.address, cause(err)))
+		}
+		var distrust *tls.CertificateVerificationError
+		switch {
+		case errors.As(err, &distrust):
+			return nil, withExit(exitUsage, fmt.Errorf("who answers at %s cannot be trusted, and was told nothing: %w; --operator-ca names a file of other authorities", c.address, distrust.Err))
+		case errors.Is(err, http.ErrSchemeMismatch):
+			return nil, withExit(exitUsage, fmt.Errorf("who answers at %s speaks no TLS, and was told nothing: without it write host:port alone", c.address))
 		}
 		return nil, unknown("the exchange at %s did not answer: %w", c.address, cause(err))
 	}

@@ -24,6 +24,8 @@ acknowledged must be there as it was told, wallets must be what the trades make 
 dense, and local books equal to the REST books. With an operator's token it makes and funds its own accounts, revokes their keys
 at the end, and has the server audit itself; with --keys it trades on given accounts, which nobody else may use meanwhile.
 
+The operator's listener may have TLS (--operator https://...); the public one may not: what is measured is the exchange.
+
 Start the server with --no-rate-limits, and with --synthetic-pairs N for a test with many pairs.
 
 Without --rate each connection sends when it has its answer. With it, requests are due at that rate whatever the server does, and
@@ -151,6 +153,9 @@ func (p *program) loadtestAccounts(c *cobra.Command, f *loadtestFlags) error {
 		return withExit(exitUsage, fmt.Errorf("%w; or give accounts by --keys FILE", err))
 	}
 	o.Operator, o.Token = client.address, client.token
+	if client.scheme == "https" {
+		o.OperatorTLS = client.trust
+	}
 	return nil
 }
 

@@ -2,6 +2,8 @@ package main
 
 import (
 	"context"
+	"crypto/tls"
+	"crypto/x509"
 	"errors"
 	"fmt"
 	"io"
@@ -9,6 +11,7 @@ import (
 	"net/http"
 	"runtime"
 	"runtime/debug"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -74,12 +77,12 @@ func buildVersion() versionAnswer {
 const healthTimeout = 3 * time.Second
 
 func (p *program) healthCommand() *cobra.Command {
-	var address string
+	var address, certFile string
 	c := &cobra.Command{
 		Use:   "health",
 		Short: "Ask a server on this machine whether it is alive",
 		Long: "Asks /healthz of the public listener. Exits with 0 if the server is alive and with 75 if not. Made for health checks of containers, " +
-			"which have no other program to ask with.",
+			"which have no other program to ask with. A listener with TLS must have the certificate of --tls-cert-file, whatever address it is asked at.",
 		Args: takes(),
 		RunE: run(func(ctx context.Context, _ []string) error {
 			if address == "" {
@@ -88,7 +91,10 @@ func (p *program) healthCommand() *cobra.Command {
 			if address == "" {
 				address = config.Default().Listen
 			}
-			if err := health(ctx, address); err != nil {
+			if certFile == "" {
+				certFile = p.env("EXCHANGE_TLS_CERT_FILE")
+			}
+			if err := health(ctx, address, certFile); err != nil {
 				return err
 			}
 			if p.json {
@@ -99,10 +105,11 @@ func (p *program) healthCommand() *cobra.Command {
 		}),
 	}
 	c.Flags().StringVar(&address, "listen", "", "address of the public listener (default 127.0.0.1:8080 or EXCHANGE_LISTEN)")
+	c.Flags().StringVar(&certFile, "tls-cert-file", "", "file of the listener's certificate, if it has TLS (default EXCHANGE_TLS_CERT_FILE)")
 	return c
 }
 
-func health(ctx context.Context, address string) error {
+func health(ctx context.Context, address, certFile string) error {
 	host, port, err := net.SplitHostPort(address)
 	if err != nil {
 		return usage("--listen is %q: write host:port", address)
@@ -114,13 +121,17 @@ func health(ctx context.Context, address string) error {
 			host = "::1"
 		}
 	}
+	scheme, trust, err := healthTrust(certFile)
+	if err != nil {
+		return err
+	}
 	ctx, cancel := context.WithTimeout(ctx, healthTimeout)
 	defer cancel()
-	r, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+net.JoinHostPort(host, port)+"/healthz", nil)
+	r, err := http.NewRequestWithContext(ctx, http.MethodGet, scheme+"://"+net.JoinHostPort(host, port)+"/healthz", nil)
 	if err != nil {
 		return usage("--listen is %q: write host:port", address)
 	}
-	answer, err := direct().Do(r)
+	answer, err := direct(trust).Do(r)
 	if err != nil {
 		return withExit(exitUnavailable, fmt.Errorf("the exchange does not answer at %s: %w", address, cause(err)))
 	}
@@ -130,4 +141,24 @@ func health(ctx context.Context, address string) error {
 		return withExit(exitUnavailable, errors.New("the exchange is not well: it answers "+answer.Status))
 	}
 	return nil
+}
+
+// healthTrust is for a listener that has the certificate of that file, if any. It is asked at an address of this
+// machine, which the certificate does not name: so it is the certificate's own name that it must prove.
+func healthTrust(certFile string) (scheme string, trust *tls.Config, err error) {
+	if certFile == "" {
+		return "http", nil, nil
+	}
+	trust = &tls.Config{MinVersion: tls.VersionTLS12}
+	var first *x509.Certificate
+	if trust.RootCAs, first, err = readCertificates(certFile); err != nil {
+		return "", nil, err
+	}
+	switch {
+	case len(first.DNSNames) > 0:
+		trust.ServerName = strings.Replace(first.DNSNames[0], "*", "any", 1)
+	case len(first.IPAddresses) > 0:
+		trust.ServerName = first.IPAddresses[0].String()
+	}
+	return "https", trust, nil
 }

@@ -7,7 +7,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
-	"slices"
+	"strconv"
 	"text/tabwriter"
 	"time"
 
@@ -172,8 +172,10 @@ func (p *program) keyFor(cfg *config.Config, info *backup.Info) string {
 	if err != nil {
 		return "missing"
 	}
-	if !slices.Contains(info.SealedBy, fmt.Sprintf("%016x", key.ID())) {
-		return "another"
+	for _, text := range info.SealedBy {
+		if id, err := strconv.ParseUint(text, 16, 64); err != nil || !key.Opens(id) {
+			return "another"
+		}
 	}
 	return "there"
 }

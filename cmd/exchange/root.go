@@ -17,10 +17,11 @@ type program struct {
 	environ        []string
 	stdout, stderr io.Writer
 
-	json      bool   // print one JSON object
-	operator  string // address of the operator's listener
-	tokenFile string
-	as        string // who asks, for the log of operators' actions
+	json       bool   // print one JSON object
+	operator   string // address of the operator's listener
+	operatorCA string // file of authorities
+	tokenFile  string
+	as         string // who asks, for the log of operators' actions
 }
 
 // A usageError is a command line that cannot be understood. It exits with exitUsage, and its message
@@ -119,12 +120,13 @@ func (p *program) root() *cobra.Command {
 	}
 	flags := root.PersistentFlags()
 	flags.BoolVar(&p.json, "json", false, "print one JSON object instead of text")
-	flags.StringVar(&p.operator, "operator", "", "address of the operator's listener (default 127.0.0.1:8081 or EXCHANGE_OPERATOR)")
+	flags.StringVar(&p.operator, "operator", "", "address of the operator's listener, https://host:port if it has TLS (default 127.0.0.1:8081 or EXCHANGE_OPERATOR)")
+	flags.StringVar(&p.operatorCA, "operator-ca", "", "file of the authorities that https trusts (default the system's, or EXCHANGE_OPERATOR_CA)")
 	flags.StringVar(&p.tokenFile, "operator-token-file", "", "file of the operator's token (default ./data/operator.token or EXCHANGE_OPERATOR_TOKEN_FILE;\n"+
 		"EXCHANGE_OPERATOR_TOKEN holds a token itself)")
 	flags.StringVar(&p.as, "as", "", "your name in the log of operators' actions (default EXCHANGE_OPERATOR_NAME or the user's name)")
 	root.SetFlagErrorFunc(flagError)
-	root.AddCommand(p.serveCommand(), p.restoreCommand(), p.configCommand(), p.versionCommand(), p.healthCommand(), p.loadtestCommand())
+	root.AddCommand(p.serveCommand(), p.restoreCommand(), p.configCommand(), p.versionCommand(), p.healthCommand(), p.loadtestCommand(), p.secretKeyCommand())
 	root.AddCommand(p.operatorCommands()...)
 	return root
 }

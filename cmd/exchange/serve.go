@@ -33,9 +33,15 @@ func serve(ctx context.Context, cfg *config.Config) error {
 	if err := os.MkdirAll(cfg.Data, 0o700); err != nil {
 		return failf(exitUsage, "the data folder cannot be made: %v", err)
 	}
+	asked, ignore := hangups()
+	defer ignore()
 	token, err := operatorToken(cfg)
 	if err != nil {
 		return failf(exitUsage, "%v", err)
+	}
+	certificate, operatorCertificate, err := certificates(cfg, log)
+	if err != nil {
+		return failf(exitUsage, "TLS: %v", err)
 	}
 	listener, err := net.Listen("tcp", cfg.Listen)
 	if err != nil {
@@ -51,6 +57,7 @@ func serve(ctx context.Context, cfg *config.Config) error {
 	checkDescriptors(cfg.Limits.Connections, log)
 	limitMemory(memlimit.FromCgroup, log)
 	o := gatewayOptions(cfg, token, log)
+	o.Certificate, o.OperatorCertificate = certificate, operatorCertificate
 	var archived *archive.Archive
 	if cfg.Archive != "" {
 		if archived, err = archive.Open(cfg.Archive); err != nil {
@@ -63,6 +70,15 @@ func serve(ctx context.Context, cfg *config.Config) error {
 	go func() { served <- g.Serve(listener) }()
 	go func() { served <- g.ServeOperator(operator) }()
 	defer g.Shutdown(lastAnswers)
+	renewed := &renewal{cfg: cfg, log: log, gateway: g, token: token}
+	for _, c := range []*gateway.Certificate{certificate, operatorCertificate} {
+		if c != nil {
+			renewed.certificates = append(renewed.certificates, c)
+		}
+	}
+	renewing, cancel := context.WithCancel(ctx)
+	defer cancel()
+	go renewed.run(renewing, asked)
 
 	store, err := openStore(ctx, cfg, log)
 	if err != nil {
@@ -120,6 +136,9 @@ func closeStore(store persistence.Store, log *slog.Logger) {
 func untilStopped(ctx context.Context, cfg *config.Config, log *slog.Logger, engine *actors.Engine, g *gateway.Gateway, served <-chan error) error {
 	select {
 	case err := <-served:
+		if errors.Is(err, gateway.ErrPlain) {
+			return failf(exitUsage, "%v", err)
+		}
 		return failf(exitBroken, "a listener ended: %v", err)
 	case <-engine.Dead():
 		return engineFailed(engine.Err())
@@ -245,7 +264,7 @@ func retention(cfg *config.Config) (keep persistence.Retention) {
 
 func gatewayOptions(cfg *config.Config, token string, log *slog.Logger) gateway.Options {
 	l, t := &cfg.Limits, &cfg.Timing
-	o := gateway.Options{Log: log, BodyBytes: l.BodyBytes, HeaderBytes: l.HeaderBytes, Connections: l.Connections,
+	o := gateway.Options{Log: log, BodyBytes: l.BodyBytes, HeaderBytes: l.HeaderBytes, Connections: l.Connections, ConnectionsPerAddress: l.ConnectionsPerAddress,
 		IdleTimeout: config.Ms(t.IdleTimeoutMs), ReadTimeout: config.Ms(t.ReadTimeoutMs), WriteTimeout: config.Ms(t.WriteTimeoutMs),
 		OperatorToken: token, RateEntries: l.RateEntries, TrustedProxies: cfg.TrustedProxies}
 	s := &cfg.Stream

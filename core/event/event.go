@@ -16,7 +16,7 @@ const (
 	KindCurrency   Kind = 1 // a currency gets its number
 	KindPair       Kind = 2 // a pair gets its number
 	KindAccount    Kind = 3 // an account is opened
-	KindKey        Kind = 4 // an API key is made
+	KindKey        Kind = 4 // an API key is made, or its secret is sealed anew
 	KindKeyRevoked Kind = 5 // an API key ends
 	KindDeposit    Kind = 6 // money comes in
 	KindOrder      Kind = 7 // an order was accepted, with its trades
@@ -102,7 +102,8 @@ const (
 	AllPermissions           = PermissionRead | PermissionTrade | PermissionWithdraw
 )
 
-// Key makes an API key.
+// Key makes an API key. A later one of the same number and of the same everything, but sealed with another server key, takes
+// the place of its sealed secret.
 type Key struct {
 	Number      uint32 // dense from 1
 	Account     uint32

@@ -117,7 +117,13 @@ func (s *State) pair(p *event.Pair) error {
 	return nil
 }
 
+// newKey takes a key in, or one that is there under another seal: everything else of it stays as it was.
 func (s *State) newKey(k *event.Key) error {
+	if known := s.key(k.Number); known != nil && known.SealedBy != k.SealedBy && known.Account == k.Account && known.Key.Key == k.Key &&
+		known.Permissions == k.Permissions && slices.Equal(known.Allow, k.Allow) {
+		known.SealedBy, known.Sealed = k.SealedBy, k.Sealed
+		return nil
+	}
 	a := s.Account(k.Account)
 	if a == nil || int(k.Number) != len(s.keys)+1 || s.keyNames[k.Key] != 0 {
 		return fmt.Errorf("key %q of account %d has number %d after %d keys, or exists, or its account does not", k.Key, k.Account, k.Number, len(s.keys))

@@ -2,6 +2,7 @@ package state
 
 import (
 	"math"
+	"reflect"
 	"strings"
 	"testing"
 
@@ -234,6 +235,48 @@ func TestApplyRefusesOtherRecordsThatDoNotFit(t *testing.T) {
 	apply(t, s, R{Kind: event.KindKeyRevoked, KeyRevoked: event.KeyRevoked{Number: 1}})
 	if err := s.Apply(&R{Kind: event.KindKeyRevoked, KeyRevoked: event.KeyRevoked{Number: 1}}, new(Effects)); err == nil || !strings.Contains(err.Error(), "not alive") {
 		t.Errorf("a key that ends twice: %v", err)
+	}
+}
+
+func TestASecretIsSealedAnewAndNothingElseOfItsKeyChanges(t *testing.T) {
+	s := small()
+	apply(t, s, event.Record{Kind: event.KindRefusal, Refusal: event.Refusal{Account: 1, Key: 1, Nonce: 77, Reason: event.RefusedNonce}})
+	was := *s.KeyByName("alice-1")
+	anew := func() event.Record {
+		k := was.Key
+		k.SealedBy, k.Sealed = was.SealedBy+1, []byte("another seal")
+		return event.Record{Kind: event.KindKey, Key: k}
+	}
+	for what, change := range map[string]func(*event.Key){
+		"under the same server key": func(k *event.Key) { k.SealedBy-- },
+		"for another account":       func(k *event.Key) { k.Account = 2 },
+		"under another name":        func(k *event.Key) { k.Key = "alice-2" },
+		"with other permissions":    func(k *event.Key) { k.Permissions = event.PermissionRead },
+		"from anywhere":             func(k *event.Key) { k.Allow = nil },
+		"as a number that is not":   func(k *event.Key) { k.Number = 2 },
+	} {
+		r := anew()
+		change(&r.Key)
+		if err := s.Apply(&r, new(Effects)); err == nil || !strings.Contains(err.Error(), "after 1 keys, or exists") {
+			t.Errorf("%s: %v", what, err)
+		}
+		if got := s.KeyByName("alice-1"); !reflect.DeepEqual(*got, was) {
+			t.Fatalf("%s: %+v", what, got)
+		}
+	}
+	before := s.Hash()
+	apply(t, s, anew())
+	want := was
+	want.Key = anew().Key
+	if got := s.KeyByName("alice-1"); !reflect.DeepEqual(*got, want) || s.Hash() == before {
+		t.Errorf("%+v, want %+v", got, want)
+	}
+	apply(t, s, event.Record{Kind: event.KindKeyRevoked, KeyRevoked: event.KeyRevoked{Number: 1}}, event.Record{Kind: event.KindKey, Key: was.Key}) // one that has ended too
+	if got := s.KeyByName("alice-1"); !got.Revoked || got.SealedBy != was.SealedBy || got.Nonce != 77 {
+		t.Errorf("%+v", got)
+	}
+	if err := s.Check(); err != nil {
+		t.Error(err)
 	}
 }
 

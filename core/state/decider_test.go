@@ -64,6 +64,10 @@ func (d *decider) next() event.Record {
 		r.Kind = event.KindKey
 		n := uint32(len(d.s.keys) + 1)
 		r.Key = event.Key{Number: n, Account: d.account(), Key: fmt.Sprint("key-", n), Permissions: event.PermissionTrade}
+		if d.pick(3) == 2 { // one that is there is sealed anew
+			r.Key = d.s.keys[d.pick(len(d.s.keys))].Key
+			r.Key.SealedBy, r.Key.Sealed = r.Key.SealedBy+1, []byte(fmt.Sprint("seal-", r.Key.SealedBy))
+		}
 	case n < 4:
 		k := d.s.keys[d.pick(len(d.s.keys))]
 		if k.Revoked {

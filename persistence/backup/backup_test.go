@@ -369,6 +369,10 @@ func TestWhatMakesNoSenseIsRefused(t *testing.T) {
 	}, "of sequence 1, its state")
 	f("a kind of a later version", func(s *sink) { whole(s); s.part('z', nil) }, "newer program")
 	f("a row that is cut off", func(s *sink) { whole(s); s.part(partTrade, trade[:len(trade)-1]) })
+	f("a row of an account beyond all numbers", func(s *sink) {
+		whole(s)
+		s.part(partDeposit, codec.AppendDeposit(keys(nil, 1<<32+1, 1), &persistence.Deposit{}))
+	})
 	f("a row without its key", func(s *sink) { whole(s); s.part(partOrder, nil) })
 	f("a part that is too long", func(s *sink) { whole(s); s.part(partNonce, make([]byte, maxPart+1)) }, "a part of")
 	f("more than the checksum", func(s *sink) { whole(s); s.write([]byte{partEnd, 'x'}) }, "checksum is wrong")

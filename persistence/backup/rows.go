@@ -3,6 +3,7 @@ package backup
 import (
 	"encoding/binary"
 	"fmt"
+	"math"
 
 	"exchange/persistence"
 	"exchange/persistence/internal/codec"
@@ -40,22 +41,27 @@ func (r *rows) decode(kind byte, b []byte) error {
 		b = b[n:]
 		return v
 	}
+	upTo := func(limit uint64) uint64 {
+		v := next()
+		bad = bad || v > limit
+		return v
+	}
 	var err error
 	switch kind {
 	case partTrade:
 		id := next()
 		err = codec.DecodeTrade(b, id, &r.trade)
 	case partOrder:
-		account, id := next(), next()
+		account, id := upTo(math.MaxUint32), next()
 		err = codec.DecodeOrder(b, uint32(account), id, &r.order)
 	case partDeposit:
-		account, id := next(), next()
+		account, id := upTo(math.MaxUint32), next()
 		err = codec.DecodeDeposit(b, uint32(account), id, &r.deposit)
 	case partWithdraw:
 		id := next()
 		err = codec.DecodeWithdraw(b, id, &r.withdraw)
 	case partCandle:
-		pair, frame, time := next(), next(), next()
+		pair, frame, time := upTo(math.MaxUint16), upTo(math.MaxUint8), next()
 		err = codec.DecodeCandle(b, uint16(pair), uint8(frame), time, &r.candle)
 	case partAction:
 		seq := next()
@@ -67,7 +73,7 @@ func (r *rows) decode(kind byte, b []byte) error {
 		return fmt.Errorf("a part of unknown kind %q: use a newer program", kind)
 	}
 	if bad {
-		return fmt.Errorf("a row of kind %q is cut off", kind)
+		return fmt.Errorf("a row of kind %q is cut off, or of what cannot be", kind)
 	}
 	return err
 }

@@ -112,6 +112,20 @@ func (s *Server) Kill() {
 	s.cmd = nil
 }
 
+// Pid is the number of the running process.
+func (s *Server) Pid() int { return s.cmd.Process.Pid }
+
+// Signal sends the server a signal.
+func (s *Server) Signal(signal os.Signal) {
+	s.t.Helper()
+	if err := s.cmd.Process.Signal(signal); err != nil {
+		s.t.Fatal(err)
+	}
+}
+
+// Ended is closed when the server has ended, also by itself.
+func (s *Server) Ended() <-chan struct{} { return s.ended }
+
 // Restart runs a killed server again, on the same port and data, and waits until it answers.
 func (s *Server) Restart() {
 	s.t.Helper()

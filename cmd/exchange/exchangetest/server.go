@@ -37,9 +37,15 @@ func Main(m *testing.M) int {
 	return code
 }
 
+// ProgramVariable names a program that was built before, to be tested in place of one with the race detector.
+const ProgramVariable = "EXCHANGE_TEST_PROGRAM"
+
 // build makes the program once for all tests, with the race detector.
 func build(t testing.TB) string {
 	t.Helper()
+	if path := os.Getenv(ProgramVariable); path != "" {
+		return path
+	}
 	program.Do(func() {
 		dir, err := os.MkdirTemp("", "exchange-crash-")
 		if err != nil {
@@ -192,6 +198,36 @@ func (s *Server) Terminate() int {
 	}
 	<-s.exited
 	return s.process.ProcessState.ExitCode()
+}
+
+// Program is the path of the program; Use has the next start run another one.
+func (s *Server) Program() string { return s.binary }
+
+// Use has the next start run another program.
+func (s *Server) Use(program string) { s.binary = program }
+
+// Pid is the number of the running process.
+func (s *Server) Pid() int { return s.process.Process.Pid }
+
+// Signal sends the process a signal.
+func (s *Server) Signal(signal os.Signal) {
+	s.t.Helper()
+	if err := s.process.Process.Signal(signal); err != nil {
+		s.t.Fatal(err)
+	}
+}
+
+// Process is the id of the process.
+func (s *Server) Process() int { return s.process.Process.Pid }
+
+// Log is what the program has written so far.
+func (s *Server) Log() string {
+	s.t.Helper()
+	b, err := os.ReadFile(s.log.Name())
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	return string(b)
 }
 
 // Call sends an operator's request and decodes its answer into v, unless that is nil.

@@ -17,18 +17,19 @@ type diff struct {
 
 // readDiff reads an event; without its levels if they are not wanted.
 func readDiff(b []byte, levels bool, name func([]byte) string) (d diff, err error) {
+	const pair, update, prev = 1, 2, 4
 	seen := 0
 	err = eachField(b, func(field, v []byte) bool {
 		switch string(field) {
 		case "pair":
 			d.pair = name(v)
-			seen++
+			seen |= pair
 		case "update_id":
 			d.update = number(v)
-			seen++
+			seen |= update
 		case "prev_update_id":
 			d.first, d.prev = string(v) == "null", number(v)
-			seen++
+			seen |= prev
 		case "snapshot":
 			d.snapshot = string(v) == "true"
 		case "sell":
@@ -40,7 +41,7 @@ func readDiff(b []byte, levels bool, name func([]byte) string) (d diff, err erro
 		}
 		return true
 	})
-	if err == nil && seen != 3 {
+	if err == nil && seen != pair|update|prev {
 		err = errJSON
 	}
 	return d, err

@@ -1,6 +1,7 @@
 package loadtest
 
 import (
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"io"
@@ -16,9 +17,11 @@ import (
 type Options struct {
 	Address  string // host:port of the API
 	Operator string // host:port of the operator's listener
-	Token    string // of the operator; "" uses Keys and makes nothing
-	Keys     []Key  // accounts to trade with, in place of ones that are made
-	Name     string // what made accounts are called: NAME-1, NAME-2, ...
+	// OperatorTLS says whom to believe at the operator's listener; nil: it is plain HTTP.
+	OperatorTLS *tls.Config
+	Token       string // of the operator; "" uses Keys and makes nothing
+	Keys        []Key  // accounts to trade with, in place of ones that are made
+	Name        string // what made accounts are called: NAME-1, NAME-2, ...
 
 	Pairs           int // how many of the server's pairs are traded, 0: all
 	PairsPerAccount int // 0: as the number of accounts asks for, at least 4

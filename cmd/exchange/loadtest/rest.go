@@ -3,6 +3,7 @@ package loadtest
 import (
 	"bytes"
 	"context"
+	"crypto/tls"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -31,12 +32,12 @@ const (
 )
 
 func newRest(o *Options) *rest {
-	client := func(address string, patience time.Duration) *fasthttp.HostClient {
-		return &fasthttp.HostClient{Addr: address, MaxConns: 64, ReadTimeout: patience, WriteTimeout: restTimeout,
+	client := func(address string, trust *tls.Config, patience time.Duration) *fasthttp.HostClient {
+		return &fasthttp.HostClient{Addr: address, IsTLS: trust != nil, TLSConfig: trust, MaxConns: 64, ReadTimeout: patience, WriteTimeout: restTimeout,
 			MaxResponseBodySize: maxTestBody, MaxIdemponentCallAttempts: 1,
 			RetryIfErr: func(*fasthttp.Request, int, error) (bool, bool) { return false, false }}
 	}
-	return &rest{o: o, api: client(o.Address, restTimeout), ops: client(o.Operator, auditTimeout), pool: sync.Pool{New: func() any { return newSigner() }}}
+	return &rest{o: o, api: client(o.Address, nil, restTimeout), ops: client(o.Operator, o.OperatorTLS, auditTimeout), pool: sync.Pool{New: func() any { return newSigner() }}}
 }
 
 // A statusError is an answer that is not a success.
@@ -67,6 +68,9 @@ func (r *rest) do(ctx context.Context, client *fasthttp.HostClient, fill func(*f
 		req.Reset()
 		fill(req)
 		req.Header.SetHost(client.Addr)
+		if client.IsTLS {
+			req.URI().SetScheme("https")
+		}
 		err := client.Do(req, resp) // which has its time limits
 		wait := time.Duration(0)
 		switch status := resp.StatusCode(); {

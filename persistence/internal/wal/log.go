@@ -337,7 +337,7 @@ func (l *Log) Read(ctx context.Context, after, trimmed uint64, fn func(prev, nex
 	for i, s := range segments {
 		scan := scanner{file: s.file, salt: s.salt, at: headBytes, end: s.size}
 		if i == len(segments)-1 {
-			scan.end = end.used
+			scan.end = min(end.used, s.size) // a file may be cut off behind its last record, before what fills that up
 		}
 		for {
 			r, batch, ok, err := scan.next()

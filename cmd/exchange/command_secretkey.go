@@ -1,0 +1,99 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"text/tabwriter"
+
+	"github.com/spf13/cobra"
+
+	"exchange/actors/seal"
+	"exchange/config"
+)
+
+const secretKeyHelp = `Changes the server's secret key, under which API secrets are sealed, in its file (exchange.key):
+
+  exchange secret-key rotate     a new key comes to the front; restart the exchange, and it seals everything anew
+  exchange secret-key retire     the other keys leave the file; they are kept beside it, for backups of before need them
+
+The file is found as ` + "`exchange serve`" + ` finds it, by the same flags, variables and configuration file. The exchange reads it
+when it starts. If EXCHANGE_SECRET_KEY holds the key, put a new one in front of it there, with a blank between.`
+
+// secretKeyAnswer is what the commands about the server's key print. Keys are named by their ids.
+type secretKeyAnswer struct {
+	File    string   `json:"file"`
+	Keys    []string `json:"keys"` // the first one seals
+	Retired []string `json:"retired"`
+}
+
+func (a *secretKeyAnswer) complete() bool { return true }
+
+func (p *program) secretKeyCommand() *cobra.Command {
+	command := func(use, short string, do func(a *secretKeyAnswer) error, next string) *cobra.Command {
+		var given sources
+		c := &cobra.Command{
+			Use:   use,
+			Short: short,
+			Args:  takes(),
+			RunE: run(func(context.Context, []string) error {
+				cfg, err := p.load(&given)
+				if err != nil {
+					return err
+				}
+				if p.env(config.EnvSecretKey) != "" {
+					return withExit(exitUsage, fmt.Errorf("%s holds the server's key, so no file is used: change it there", config.EnvSecretKey))
+				}
+				a := &secretKeyAnswer{File: cfg.SecretKeyFile, Retired: []string{}}
+				if err := do(a); err != nil {
+					return secretKeyFailed(err)
+				}
+				s, err := seal.Load("", cfg.SecretKeyFile, false)
+				if err != nil {
+					return secretKeyFailed(err)
+				}
+				for _, id := range s.IDs() {
+					a.Keys = append(a.Keys, fmt.Sprintf("%016x", id))
+				}
+				return p.print(a, func(w *tabwriter.Writer) { a.write(w, next) })
+			}),
+		}
+		given.register(c.Flags())
+		return c
+	}
+	c := group("secret-key", "Show or rotate the server's secret key",
+		command("show", "Name the keys in the file by their ids", func(*secretKeyAnswer) error { return nil }, ""),
+		command("rotate", "Put a new key in front", func(a *secretKeyAnswer) error {
+			_, err := seal.Rotate(a.File)
+			return err
+		}, "Copy the file to another place, and restart the exchange: it seals all API secrets with the first key. `exchange secret-key retire` then takes the others out."),
+		command("retire", "Take all keys but the first out of the file", func(a *secretKeyAnswer) error {
+			retired, err := seal.Retire(a.File)
+			a.Retired = notNil(retired)
+			return err
+		}, "If the next start says that something is sealed with another key, bring that key back as a further line of the file."))
+	c.Long = secretKeyHelp
+	return c
+}
+
+func (a *secretKeyAnswer) write(w *tabwriter.Writer, next string) {
+	fmt.Fprintf(w, "file\t%s\n", a.File)
+	for i, id := range a.Keys {
+		fmt.Fprintf(w, "key\t%s\t%s\n", id, either(i == 0, "seals and opens", "opens"))
+	}
+	for _, name := range a.Retired {
+		fmt.Fprintf(w, "retired\t%s\n", name)
+	}
+	if next != "" {
+		fmt.Fprintf(w, "\n%s\n", next)
+	}
+}
+
+// secretKeyFailed gives an error of the file its exit code. The file is as it was.
+func secretKeyFailed(err error) error {
+	if errors.Is(err, fs.ErrNotExist) {
+		err = fmt.Errorf("%w; `exchange serve` makes it at its first start", err)
+	}
+	return withExit(exitUsage, err)
+}

@@ -1,0 +1,116 @@
+package loadtest
+
+import (
+	"bytes"
+	"encoding/json"
+	"strings"
+	"testing"
+)
+
+// What encoding/json takes for an object or an array is cut into the same names and values; other text costs an error at most.
+func FuzzScan(f *testing.F) {
+	for _, s := range []string{`{}`, `[]`, ` { "a" : 1 , "b":[1,{"c":"}"}],"d":"\"" } `, `[{"price":1.5,"amount":"2"},null,true,"x"]`, `{"a"`, `{"a":}`, `[1,`, `["`, `["\`, `[[]`, `{"a" 1}`,
+		`{"pair":"A_B","update_id":2,"prev_update_id":1,"sell":[{"price":1,"amount":2}],"buy":[]}`, `{"update_id":1,"update_id":1,"update_id":1}`, `{]`} {
+		f.Add([]byte(s))
+	}
+	f.Fuzz(func(t *testing.T, text []byte) {
+		var names []string
+		var values [][]byte
+		err := eachField(text, func(name, value []byte) bool {
+			names, values = append(names, string(name)), append(values, value)
+			return true
+		})
+		if json.Valid(text) && bytes.IndexByte(text, '{') == strings.IndexFunc(string(text), func(r rune) bool { return !strings.ContainsRune(" \t\r\n", r) }) {
+			d := json.NewDecoder(bytes.NewReader(text))
+			if _, tokenErr := d.Token(); tokenErr != nil || err != nil {
+				t.Fatalf("%q: %v, %v", text, tokenErr, err)
+			}
+			for i := 0; d.More(); i++ {
+				name, _ := d.Token()
+				var raw json.RawMessage
+				if err := d.Decode(&raw); err != nil {
+					t.Fatal(err)
+				}
+				if i >= len(names) || !bytes.Equal(values[i], unquoted(raw)) || !strings.Contains(names[i], `\`) && json.Valid([]byte(`"`+names[i]+`"`)) && names[i] != name && strings.ToValidUTF8(names[i], "") == names[i] {
+					t.Fatalf("%q: field %d is %q with %q, want %q with %q", text, i, names, values, name, raw)
+				}
+			}
+		}
+		items := 0
+		if err := eachItem(text, func([]byte) error { items++; return nil }); err == nil && json.Valid(text) {
+			var want []json.RawMessage
+			if json.Unmarshal(text, &want) != nil || len(want) != items {
+				t.Fatalf("%q has %d items, want %d", text, items, len(want))
+			}
+		}
+		var book localBook
+		s := subscriber{books: map[string]*localBook{}, keeps: true}
+		d, err := readDiff(text, true, func(name []byte) string { s.books[string(name)] = &book; return string(name) })
+		if err == nil {
+			if len(s.books) == 0 {
+				t.Fatalf("%q is of no pair", text)
+			}
+			d.snapshot = true
+			if book.apply(&d, true) == nil {
+				for _, amount := range book.sell {
+					if amount <= 0 {
+						t.Fatalf("%q leaves %v at a price", text, amount)
+					}
+				}
+			}
+		}
+		parseBalance(text) //nolint:errcheck // it ends, and that is what is looked at
+		if b, err := parseBalance(text); err == nil {
+			if again, err := parseBalance([]byte(b.String())); err != nil || again != b {
+				t.Fatalf("%q is %v and then %v, %v", text, b, again, err)
+			}
+		}
+	})
+}
+
+// An answer that is read whole is as long as it says, and however it comes in pieces it is read once.
+func FuzzReadAnswer(f *testing.F) {
+	for _, s := range []string{"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}", "HTTP/1.1 503 Busy\r\nContent-Length: 0\r\nRetry-After: 1\r\nConnection: close\r\n\r\n", "HTTP/1.1 200 OK\r\n\r\n",
+		"\r\nContent-Length: 1\r\n\r\n", "HTTP/1.1 200 OK\r\nContent-Length: 18446744073709551617\r\n\r\n", "HTTP/1.1 200 OK\r\nContent-Length: 9223372036854775808\r\n\r\nx"} {
+		f.Add([]byte(s))
+	}
+	f.Fuzz(func(t *testing.T, b []byte) {
+		a, whole, err := readAnswer(b)
+		if err != nil || !whole {
+			return
+		}
+		if !bytes.HasSuffix(b, a.body) || a.status < 0 || a.status > 999 {
+			t.Fatalf("%q is %+v", b, a)
+		}
+		for n := range len(b) {
+			if _, whole, err := readAnswer(b[:n]); whole && err == nil {
+				t.Fatalf("%q is whole after %d bytes", b, n)
+			}
+		}
+	})
+}
+
+func FuzzParseKeys(f *testing.F) {
+	for _, s := range []string{"", "a,b", "# keys\n\n a , b \r\nc,d,e", "a", "a,b\na,c", "a b,c", ",b", "\xff,x"} {
+		f.Add(s)
+	}
+	f.Fuzz(func(t *testing.T, text string) {
+		keys, err := ParseKeys(text)
+		if err != nil {
+			return
+		}
+		var again strings.Builder
+		for _, k := range keys {
+			again.WriteString(k.Key + "," + k.Secret + "\n")
+		}
+		same, err := ParseKeys(again.String())
+		if err != nil || len(same) != len(keys) || len(keys) == 0 {
+			t.Fatalf("%q came back as %q, %v", text, same, err)
+		}
+		for i := range keys {
+			if same[i] != keys[i] {
+				t.Fatalf("%q came back as %q", keys, same)
+			}
+		}
+	})
+}

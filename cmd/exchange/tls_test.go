@@ -1,0 +1,107 @@
+package main
+
+import (
+	"crypto/tls"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"exchange/gateway/tlstest"
+)
+
+// newSecureFake is a fakeServer with TLS, and the file of the authority that it is trusted by.
+func newSecureFake(t *testing.T, status int, body string) (f *fakeServer, authority string) {
+	t.Helper()
+	f = newFake(t, status, body)
+	s := httptest.NewUnstartedServer(f)
+	a := tlstest.New(t)
+	cert, key := a.Pair(1, time.Now().Add(time.Hour))
+	pair, err := tls.X509KeyPair(cert, key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.TLS = &tls.Config{Certificates: []tls.Certificate{pair}}
+	s.StartTLS()
+	t.Cleanup(s.Close)
+	authority = filepath.Join(t.TempDir(), "authority.pem")
+	if err := os.WriteFile(authority, a.Text(), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	f.url = s.URL // https://
+	f.environ = []string{"EXCHANGE_OPERATOR=" + f.url, "EXCHANGE_OPERATOR_TOKEN=" + testToken}
+	return f, authority
+}
+
+func TestOperatorsSpeakTLSToWhomTheyTrust(t *testing.T) {
+	f, authority := newSecureFake(t, 200, `{"accounts":[]}`)
+	list := []string{"account", "list"}
+	ok := func(r result) {
+		t.Helper()
+		if r.code != 0 || !strings.Contains(r.out, "ACCOUNT") {
+			t.Errorf("%+v", r)
+		}
+		if n := len(f.requests()); n != 1 {
+			t.Errorf("%d requests", n)
+		}
+	}
+	ok(runLine(f.environ, append(list, "--operator-ca", authority)...))
+	ok(runLine(append(f.environ, "EXCHANGE_OPERATOR_CA="+authority), list...))
+	ok(runLine(append(f.environ, "EXCHANGE_OPERATOR=unused:1"), append(list, "--operator", f.url+"/", "--operator-ca", authority)...))
+	ok(runLine(f.environ, "account", "list", "--operator-ca", authority, "--operator", strings.Replace(f.url, "127.0.0.1", "localhost", 1)))
+
+	// Whoever is not trusted is told nothing.
+	other := filepath.Join(t.TempDir(), "other.pem")
+	if err := os.WriteFile(other, tlstest.New(t).Text(), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	runLine(f.environ, list...).wantError(t, exitUsage, "cannot be trusted, and was told nothing")
+	runLine(f.environ, append(list, "--operator-ca", other)...).wantError(t, exitUsage, "cannot be trusted, and was told nothing")
+	runLine(f.environ, "deposit", "a", "BTC", "1", "--operator-ca", other).wantError(t, exitUsage, "cannot be trusted, and was told nothing")
+	plain := newFake(t, 200, `{"accounts":[]}`)
+	runLine(plain.environ, append(list, "--operator", "https://"+plain.url)...).wantError(t, exitUsage, "speaks no TLS, and was told nothing")
+	plain.wantAsked()
+	f.wantAsked()
+
+	for file, want := range map[string]string{filepath.Join(t.TempDir(), "gone"): "no such file", f.t.TempDir(): "is a directory", os.Args[0]: "has no certificate in PEM form"} {
+		runLine(f.environ, append(list, "--operator-ca", file)...).wantError(t, exitUsage, want)
+	}
+	f.wantAsked()
+}
+
+func TestTheTokenCrossesNoNetworkInClearText(t *testing.T) {
+	environ := []string{"EXCHANGE_OPERATOR_TOKEN=" + testToken}
+	for _, address := range []string{"10.0.0.1:8081", "example.org:8081", "0.0.0.0:8081", ":8081", "[::]:8081", "localhost.example.org:8081"} {
+		runLine(environ, "account", "list", "--operator", address).wantError(t, exitUsage, "clear text: write https://"+address)
+		runLine(append(environ, "EXCHANGE_OPERATOR="+address), "account", "list").wantError(t, exitUsage, "clear text")
+	}
+	for _, address := range []string{"http://127.0.0.1:8081", "https://", "https://x", "https://x:0", "https://x:y", "https://u:p@x:1", "https://x:1/path", "https://https://x:1"} {
+		runLine(environ, "account", "list", "--operator", address).wantError(t, exitUsage, "write host:port")
+	}
+}
+
+func TestHealthAsksAListenerWithTLS(t *testing.T) {
+	a, folder := tlstest.New(t), t.TempDir()
+	a.Write(folder, 1, time.Now().Add(time.Hour))
+	certFile, keyFile, _ := tlstest.Files(folder)
+	pair, err := tls.LoadX509KeyPair(certFile, keyFile)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := httptest.NewUnstartedServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
+	s.TLS = &tls.Config{Certificates: []tls.Certificate{pair}}
+	s.StartTLS()
+	defer s.Close()
+	_, port, _ := strings.Cut(strings.TrimPrefix(s.URL, "https://"), ":")
+	runLine(nil, "health", "--listen", "127.0.0.1:"+port, "--tls-cert-file", certFile).want(t, 0, "ok\n", "")
+	runLine([]string{"EXCHANGE_TLS_CERT_FILE=" + certFile, "EXCHANGE_LISTEN=0.0.0.0:" + port}, "health").want(t, 0, "ok\n", "")
+	runLine(nil, "health", "--listen", "127.0.0.1:"+port).wantError(t, exitUnavailable, "")
+	other := t.TempDir()
+	tlstest.New(t).Write(other, 1, time.Now().Add(time.Hour))
+	otherFile, _, _ := tlstest.Files(other)
+	runLine(nil, "health", "--listen", "127.0.0.1:"+port, "--tls-cert-file", otherFile).wantError(t, exitUnavailable, "does not answer")
+	runLine(nil, "health", "--listen", "127.0.0.1:"+port, "--tls-cert-file", keyFile).wantError(t, exitUsage, "has no certificate")
+}

@@ -1,0 +1,65 @@
+package config
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// Any file, with anything in the environment beside it, is a valid configuration or a list of problems in plain words; and
+// passwords are in neither.
+func FuzzLoad(f *testing.F) {
+	for _, file := range []string{"", market, Example(), "currencies: 5", "pairs: [{name: [}]", "a: &a [*a]", "&a a: *a", "? ", "---\n---\na: 1", "\t", "\xff", "limits: {reads: 1e3}",
+		"trusted_proxies: [10.0.0.0/8, ::1]\n" + market, strings.Repeat("[", 10_000), strings.Repeat("a: {", 1000), "<<: {listen: x}", "listen: !!binary aGk="} {
+		f.Add(file, "", "")
+	}
+	f.Add(market, "STORE", "redis://user:secret@host:1/0")
+	f.Add(market, "LIMITS_READS", "0x10")
+	f.Add(market, "SNAPSHOT_MIN_RECORDS", "99999999999999999999")
+	f.Fuzz(func(t *testing.T, file, name, value string) {
+		path := filepath.Join(t.TempDir(), "exchange.yaml")
+		if err := os.WriteFile(path, []byte(file), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		src := Sources{File: path}
+		if name != "" && !strings.ContainsAny(name, "=\x00") && EnvConfig != envPrefix+name {
+			src.Environ = []string{envPrefix + name + "=" + value}
+		}
+		c, err := Load(src)
+		if err == nil {
+			if err := c.Validate(); err != nil {
+				t.Fatalf("it was loaded, and is not valid: %v", err)
+			}
+			c.Summary()
+			return
+		}
+		var problems Problems
+		if !errors.As(err, &problems) || len(problems) == 0 {
+			t.Fatalf("%v is no list of problems", err)
+		}
+		for _, p := range problems {
+			if strings.TrimSpace(p) == "" {
+				t.Fatalf("a problem without words in %q", problems)
+			}
+		}
+	})
+}
+
+// A password is hidden in whatever resembles the address of a Redis, with anything before and behind it.
+func FuzzRedactURL(f *testing.F) {
+	for _, s := range [][2]string{{"user", "host:1/0"}, {"", "host"}, {"a@b", "c@d"}, {"a?b", "host?db=1"}, {"a#/b", "host#"}, {":", "::1"}, {"\xff", "\x00"}} {
+		f.Add(s[0], s[1])
+	}
+	f.Fuzz(func(t *testing.T, user, host string) {
+		const password, parameter = "the-password", "the-parameter"
+		if strings.Contains(user+host, "the-p") {
+			return
+		}
+		s := RedactURL("redis://" + user + ":" + password + "@" + host + "?x=" + parameter)
+		if strings.Contains(s, password) || strings.Contains(s, parameter) || RedactURL(s) != s {
+			t.Fatalf("%q is left", s)
+		}
+	})
+}

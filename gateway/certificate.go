@@ -1,0 +1,224 @@
+package gateway
+
+import (
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"os"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// A Certificate is what a listener proves its name with: a chain and its key, from two PEM files. Whoever renews it
+// replaces the files. What is served from then on is looked at for faults first: with a fault the one before stays,
+// for a listener with an old certificate is better than none.
+type Certificate struct {
+	certFile, keyFile string
+	log               *slog.Logger
+
+	serving atomic.Pointer[tls.Certificate]
+	stale   atomic.Bool // the files have something else, which cannot be used
+
+	mu     sync.Mutex
+	seen   [2]os.FileInfo // the files as they were when they were last taken; guarded by mu
+	said   string         // the fault that is in the log; guarded by mu
+	warned time.Time      // of the end, the last time; guarded by mu
+}
+
+const (
+	// expiresSoon is how long before its end a certificate is worth a warning: who renews does so 30 days before.
+	expiresSoon = 14 * 24 * time.Hour
+	// warnAgain is the time between two warnings.
+	warnAgain = 24 * time.Hour
+	// maxPEM bounds each of the files, in bytes.
+	maxPEM = 1 << 20
+)
+
+// LoadCertificate reads a certificate and its key. The key must not be readable by everyone on the machine.
+func LoadCertificate(certFile, keyFile string, log *slog.Logger) (*Certificate, error) {
+	c := &Certificate{certFile: certFile, keyFile: keyFile, log: log}
+	loaded, seen, err := c.load()
+	if err != nil {
+		return nil, err
+	}
+	c.seen = seen
+	c.serving.Store(loaded)
+	c.warn(time.Now())
+	return c, nil
+}
+
+// Reload takes what the files have now. An error leaves what is served as it is, and is in the log too. Any goroutine
+// may call it.
+func (c *Certificate) Reload() error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.reload(time.Now())
+}
+
+// Refresh does what is due from time to time: it takes changed files, and warns of an end that is near. It is
+// cheap when nothing has changed.
+func (c *Certificate) Refresh(now time.Time) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.stale.Load() || c.changed() {
+		_ = c.reload(now) // it is in the log
+	}
+	c.warn(now)
+}
+
+func (c *Certificate) reload(now time.Time) error {
+	loaded, seen, err := c.load()
+	if err == nil && now.After(loaded.Leaf.NotAfter) {
+		err = fmt.Errorf("the certificate in %s has ended on %s", c.certFile, loaded.Leaf.NotAfter.Format(time.RFC3339))
+	}
+	if err != nil {
+		c.stale.Store(true)
+		if c.said != err.Error() {
+			c.said = err.Error()
+			c.log.Error("the new certificate cannot be used, the one before stays", "error", err, "until", c.Expires())
+		}
+		return err
+	}
+	c.seen, c.said, c.warned = seen, "", time.Time{}
+	c.serving.Store(loaded)
+	c.stale.Store(false)
+	c.log.Info("a certificate was loaded", "file", c.certFile, "until", loaded.Leaf.NotAfter)
+	return nil
+}
+
+// load reads the files. Errors name them and show nothing of what is in them.
+func (c *Certificate) load() (_ *tls.Certificate, seen [2]os.FileInfo, err error) {
+	var text [2][]byte
+	for i, name := range []string{c.certFile, c.keyFile} {
+		if seen[i], err = os.Stat(name); err != nil {
+			return nil, seen, err
+		}
+		if i == 1 && seen[i].Mode().Perm()&0o007 != 0 {
+			return nil, seen, fmt.Errorf("the key %s has mode %04o and can be read by everyone: chmod 600 it", name, seen[i].Mode().Perm())
+		}
+		if seen[i].Size() > maxPEM {
+			return nil, seen, fmt.Errorf("%s is longer than %d bytes: is it a PEM file?", name, maxPEM)
+		}
+		if text[i], err = os.ReadFile(name); err != nil {
+			return nil, seen, err
+		}
+	}
+	loaded, err := tls.X509KeyPair(text[0], text[1])
+	if err != nil {
+		return nil, seen, fmt.Errorf("%s and %s: %w", c.certFile, c.keyFile, err)
+	}
+	return &loaded, seen, nil
+}
+
+// changed reports whether the files are others than those that were taken. One that is not there is: then loading
+// says so.
+func (c *Certificate) changed() bool {
+	for i, name := range []string{c.certFile, c.keyFile} {
+		now, err := os.Stat(name)
+		if err != nil || !os.SameFile(now, c.seen[i]) || !now.ModTime().Equal(c.seen[i].ModTime()) || now.Size() != c.seen[i].Size() {
+			return true
+		}
+	}
+	return false
+}
+
+func (c *Certificate) warn(now time.Time) {
+	left := c.Expires().Sub(now)
+	if left > expiresSoon || now.Sub(c.warned) < warnAgain {
+		return
+	}
+	c.warned = now
+	if left <= 0 {
+		c.log.Error("the certificate has ended: clients refuse to connect", "file", c.certFile, "ended", c.Expires())
+		return
+	}
+	c.log.Warn("the certificate ends soon: renew it", "file", c.certFile, "ends", c.Expires())
+}
+
+// Expires is the end of the certificate that is served.
+func (c *Certificate) Expires() time.Time { return c.serving.Load().Leaf.NotAfter }
+
+// Stale reports whether the files have something newer that cannot be used.
+func (c *Certificate) Stale() bool { return c.stale.Load() }
+
+// config is for the listener. Handshakes that are under way keep the certificate that they began with.
+func (c *Certificate) config() *tls.Config {
+	return &tls.Config{
+		MinVersion: tls.VersionTLS12,
+		// Those of TLS 1.3 are all good and cannot be chosen. Of 1.2 only what has forward secrecy and authenticated
+		// encryption.
+		CipherSuites: []uint16{
+			tls.TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256, tls.TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256,
+			tls.TLS_ECDHE_ECDSA_WITH_AES_256_GCM_SHA384, tls.TLS_ECDHE_RSA_WITH_AES_256_GCM_SHA384,
+			tls.TLS_ECDHE_ECDSA_WITH_CHACHA20_POLY1305_SHA256, tls.TLS_ECDHE_RSA_WITH_CHACHA20_POLY1305_SHA256,
+		},
+		NextProtos:     []string{"http/1.1"},
+		GetCertificate: func(*tls.ClientHelloInfo) (*tls.Certificate, error) { return c.serving.Load(), nil },
+	}
+}
+
+// A secured listener speaks TLS. The handshake is the server's, in the connection's own goroutine and within the read
+// timeout.
+type secured struct {
+	net.Listener
+	config *tls.Config
+}
+
+// secure puts TLS on a listener, if there is a certificate for it.
+func secure(l net.Listener, c *Certificate) net.Listener {
+	if c == nil {
+		return l
+	}
+	return &secured{l, c.config()}
+}
+
+// Accept implements net.Listener.
+func (l *secured) Accept() (net.Conn, error) {
+	c, err := l.Listener.Accept()
+	if err != nil {
+		return nil, err
+	}
+	below := &farewell{Conn: c}
+	return &tlsConn{tls.Server(below, l.config), below}, nil
+}
+
+// A tlsConn is a connection whose Close does not wait. TLS says goodbye first, and would wait for five seconds for a
+// client that does not read: somebody else's messages may be behind that.
+type tlsConn struct {
+	*tls.Conn
+	below *farewell
+}
+
+func (c *tlsConn) Close() error {
+	c.below.closing.Store(true)
+	return c.Conn.Close()
+}
+
+// farewellTimeout is how long the goodbye of TLS may take: it fits into the socket's buffer, or is left out.
+const farewellTimeout = time.Millisecond
+
+// A farewell is the connection below TLS.
+type farewell struct {
+	net.Conn
+	closing atomic.Bool
+}
+
+// SetWriteDeadline implements net.Conn. Whatever is wanted, at the end there is no time.
+func (c *farewell) SetWriteDeadline(t time.Time) error {
+	if soon := time.Now().Add(farewellTimeout); c.closing.Load() && (t.IsZero() || t.After(soon)) {
+		t = soon
+	}
+	return c.Conn.SetWriteDeadline(t)
+}
+
+// ErrPlain is of an operator's listener that others can reach and that has no certificate.
+var ErrPlain = errors.New("the operator's listener is not on a loopback address and has no certificate: its token would cross the network in clear text")
+
+// onlyHere reports whether nothing but this machine, or this process, reaches a listener.
+func onlyHere(l net.Listener) bool {
+	a, ok := l.Addr().(*net.TCPAddr)
+	return !ok || a.IP.IsLoopback()
+}

@@ -1,0 +1,169 @@
+package gateway
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"errors"
+	"io"
+	"net"
+	"net/http"
+	"net/netip"
+	"strings"
+	"testing"
+	"time"
+
+	"exchange/actors"
+)
+
+// A wire is a connection whose other end has sent all it had to say, and reads what it is told when that is over.
+type wire struct {
+	in  bytes.Reader
+	out bytes.Buffer
+}
+
+var localAddr = &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: 1}
+
+func (w *wire) Read(b []byte) (int, error)       { return w.in.Read(b) }
+func (w *wire) Write(b []byte) (int, error)      { return w.out.Write(b) }
+func (w *wire) Close() error                     { return nil }
+func (w *wire) LocalAddr() net.Addr              { return localAddr }
+func (w *wire) RemoteAddr() net.Addr             { return localAddr }
+func (w *wire) SetDeadline(time.Time) error      { return nil }
+func (w *wire) SetReadDeadline(time.Time) error  { return nil }
+func (w *wire) SetWriteDeadline(time.Time) error { return nil }
+
+// Whatever bytes come in, to the public listener and to the operator's: each request has an answer that is whole, of a status
+// that is documented, and JSON where it says so; and nothing happens to an account without its signature.
+func FuzzRequests(f *testing.F) {
+	h := newHarness(f, nil)
+	h.account("alice")
+	h.account("bob")
+	if _, err := h.deposit("alice", "100", "BTC", "first"); err != nil {
+		f.Fatal(err)
+	}
+	for _, path := range []string{"/", "/api/v1/orderbook/BTC_USDT/?group=1&limit_sell=3", "/api/v1/exchanges/?limit=2&offset=1&ordering=id", "/api/charts/BTC_USDT/5/chart/?limit=3&since=1&until=99999999999",
+		"/api/v1/ticker/?pair=X_Y", "/api/v1/pairs?currency1=BTC", "/healthz", "/metrics", "/api/v1/orders/own/?status=1&type=buy&client_order_id=%61", "/api/v1/order/%31/", "/api/v1/../v1/pairs//", "/socket.v2/?EIO=4&transport=polling"} {
+		f.Add([]byte("GET "+path+" HTTP/1.1\r\nHost: a\r\nX-KEY: key-alice\r\nX-NONCE: 1\r\nX-SIGN: 00\r\n\r\n"), false)
+	}
+	for _, body := range []string{"amount=1&pair=BTC_USDT&price=1&type=sell", "order=1", `{"order":1}`, `amount=1e-9&pair=&price=-1&type=x`, `{"amount":"1","amount":2}`, "%zz"} {
+		for _, kind := range []string{"application/x-www-form-urlencoded", "application/json"} {
+			b := []byte("POST /api/v1/order/ HTTP/1.1\r\nHost: a\r\nContent-Type: " + kind + "\r\nX-KEY: key-alice\r\nX-NONCE: 1\r\nX-SIGN: " + strings.Repeat("0", 64) +
+				"\r\nContent-Length: " + jsonNumber(len(body)) + "\r\n\r\n" + body)
+			f.Add(b, false)
+			f.Add(append(bytes.Clone(b), b...), false) // in one go
+		}
+	}
+	f.Add([]byte("POST /api/v1/order/ HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\nContent-Length: 3\r\n\r\n1\r\na\r\n0\r\n\r\nGET / HTTP/1.1\r\n\r\n"), false)
+	f.Add([]byte("GET / HTTP/1.1\r\nX-Forwarded-For: 1.2.3.4, ::1\r\nContent-Length: -1\r\n\r\n"), false)
+	for _, path := range []string{"/operator/v1/deposits", "/operator/v1/accounts", "/operator/v1/keys", "/operator/v1/halt", "/operator/v1/withdraws/refuse", "/operator/v1/audit"} {
+		body := `{"account":"bob","name":"x","currency":"BTC","amount":"1","reference":"r","pair":"BTC_USDT","on":true,"withdraw":1,"allow":["10.0.0.0/8"],"permissions":["read"]}`
+		f.Add([]byte("POST "+path+" HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer wrong\r\nContent-Length: "+jsonNumber(len(body))+"\r\n\r\n"+body), true)
+		f.Add([]byte("GET "+path+"?limit=x HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer "+operatorToken+"\r\n\r\n"), true)
+	}
+	before := holdings(f, h)
+	f.Fuzz(func(t *testing.T, sent []byte, operator bool) {
+		if operator && bytes.Contains(sent, []byte(operatorToken)) && !bytes.HasPrefix(sent, []byte("GET ")) {
+			return // who has the token may do anything
+		}
+		w := &wire{}
+		w.in.Reset(sent)
+		server := h.gateway.public
+		if operator {
+			server = h.gateway.operator
+		}
+		server.ServeConn(w) //nolint:errcheck // what it does not like is told to the client
+		checkAnswers(t, sent, w.out.Bytes())
+		if after := holdings(t, h); after != before {
+			t.Fatalf("%q changed what there is from %s to %s", sent, before, after)
+		}
+	})
+}
+
+func jsonNumber(n int) string {
+	b, _ := json.Marshal(n)
+	return string(b)
+}
+
+// knownStatuses are the statuses that a client may see.
+var knownStatuses = map[int]bool{101: true, 200: true, 201: true, 204: true, 206: true, 301: true, 302: true, 304: true, 400: true, 401: true, 403: true, 404: true, 405: true, 406: true, 408: true,
+	411: true, 413: true, 417: true, 429: true, 431: true, 501: true, 503: true}
+
+// checkAnswers takes what came back apart as a client would.
+func checkAnswers(t *testing.T, sent, got []byte) {
+	t.Helper()
+	in := bufio.NewReader(bytes.NewReader(got))
+	method := "GET"
+	if bytes.HasPrefix(sent, []byte("HEAD ")) {
+		method = "HEAD"
+	}
+	for n := 0; ; n++ {
+		if _, err := in.Peek(1); errors.Is(err, io.EOF) {
+			return
+		}
+		if n > 0 && bytes.Contains(sent, []byte("HEAD ")) {
+			return // which of the answers have no body is not known here
+		}
+		resp, err := http.ReadResponse(in, &http.Request{Method: method})
+		if err != nil {
+			t.Fatalf("%q is answered with %q: %v", sent, got, err)
+		}
+		if resp.StatusCode == http.StatusSwitchingProtocols || resp.StatusCode == http.StatusContinue {
+			return
+		}
+		body, err := io.ReadAll(resp.Body)
+		if err != nil {
+			t.Fatalf("%q is answered with %q: %v", sent, got, err)
+		}
+		if !knownStatuses[resp.StatusCode] {
+			t.Fatalf("%q is answered with %d %q", sent, resp.StatusCode, body)
+		}
+		if strings.HasPrefix(resp.Header.Get("Content-Type"), "application/json") && len(body) > 0 && !json.Valid(body) {
+			t.Fatalf("%q is answered with %q, which is no JSON", sent, body)
+		}
+	}
+}
+
+// holdings are all balances and open orders, as text.
+func holdings(t testing.TB, h *harness) string {
+	t.Helper()
+	var text strings.Builder
+	for account := range uint32(2) {
+		r := actors.NewRead(actors.ReadWallet)
+		r.Account = account + 1
+		if err := h.engine.Ask(r, nil, 0); err != nil {
+			t.Fatal(err)
+		}
+		for _, held := range r.Holdings {
+			text.WriteString(held.Balance.String() + "/" + held.Reserve.String() + " ")
+		}
+		r.Free()
+	}
+	return text.String()
+}
+
+// The client that a chain of proxies names is one of the list, or the peer; and only who is trusted is believed.
+func FuzzForwarded(f *testing.F) {
+	trusted := []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8"), netip.MustParsePrefix("fd00::/8")}
+	peer := netip.MustParseAddr("10.1.1.1")
+	for _, s := range []string{"", "1.2.3.4", "1.2.3.4, 10.0.0.1", "1.2.3.4:80, [::1]:80", ",,", "::ffff:1.2.3.4", "fe80::1%eth0", "x, 10.0.0.1", "10.0.0.1,10.0.0.2", strings.Repeat("1.2.3.4,", 200)} {
+		f.Add([]byte(s), []byte("9.9.9.9"))
+	}
+	f.Fuzz(func(t *testing.T, first, second []byte) {
+		lines := [][]byte{bytes.Clone(first), bytes.Clone(second)}
+		got := forwarded(lines, trusted, peer)
+		if !bytes.Equal(lines[0], first) || !bytes.Equal(lines[1], second) {
+			t.Fatal("the lines are changed")
+		}
+		if !got.IsValid() || got.Is4In6() || got.Zone() != "" {
+			t.Fatalf("%q and %q name %v", first, second, got)
+		}
+		// What stands before an address that is not trusted is that client's own, and changes nothing.
+		if !within(trusted, got) {
+			prefixed := [][]byte{append([]byte("6.6.6.6, "), first...), second}
+			if again := forwarded(prefixed, trusted, peer); again != got && again != peer {
+				t.Fatalf("%q and %q name %v, and with an address before them %v", first, second, got, again)
+			}
+		}
+	})
+}

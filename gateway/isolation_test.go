@@ -1,0 +1,422 @@
+package gateway
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/fasthttp/router"
+
+	"exchange/actors"
+	"exchange/core/event"
+)
+
+// What is an account's own is reached with its own keys alone. These tests walk the table that the router is made
+// from, and the operator's: a route that nobody has said anything about here fails them.
+
+// own is what alice has, as she sees it herself. Her orders 1 to 3 are open, done and cancelled, her withdraws 1 to 4
+// new, verified, approved and canceled.
+var own = []string{"/api/v1/wallets", "/api/v1/orders/own", "/api/v1/order/1", "/api/v1/order/2", "/api/v1/order/3", "/api/v1/exchanges/own",
+	"/api/v1/deposits", "/api/v1/withdraws", "/api/v1/fees"}
+
+// hers are texts that stand in no private answer but alice's: names and places that she gave, and amounts that nobody else
+// has. Her names stand in no public answer either; amounts of trades and orders are public.
+var (
+	herNames = []string{"alice", "hers-open", "hers-done", "hers-gone", "bc1-of-hers"}
+	hers     = append(slices.Clone(herNames), "1.11111", "2.22222", "3.33333", "7.77777")
+)
+
+// victim is an exchange in which alice has some of everything, bob has traded with her, and mallory has money and an e-mail
+// address and nothing else.
+func victim(t *testing.T) *harness {
+	h := newHarness(t, nil)
+	h.accountAt("alice", "alice@example.org")
+	h.account("bob")
+	h.accountAt("mallory", "mallory@example.org")
+	for _, d := range [][3]string{{"alice", "17.77777", "BTC"}, {"bob", "100000", "USDT"}, {"mallory", "500", "USDT"}} {
+		if _, err := h.deposit(d[0], d[1], d[2], "to-"+d[0]); err != nil {
+			t.Fatal(err)
+		}
+	}
+	sell := func(id, amount, price string) string {
+		return "amount=" + amount + "&client_order_id=" + id + "&pair=BTC_USDT&price=" + price + "&type=sell"
+	}
+	withdraw := "address=bc1-of-hers&amount=0.00123&currency=BTC"
+	for _, x := range []struct {
+		account, path, params string
+		status                int
+	}{
+		{"alice", "/api/v1/order", sell("hers-open", "1.11111", "999"), 201},
+		{"alice", "/api/v1/order", sell("hers-done", "2.22222", "100"), 201},
+		{"alice", "/api/v1/order", sell("hers-gone", "3.33333", "998"), 201},
+		{"bob", "/api/v1/order", order("buy", "BTC_USDT", "2.22222", "100"), 201},
+		{"alice", "/api/v1/order-cancel", "order=3", 200},
+		{"alice", "/api/v1/withdraw", withdraw, 201},
+		{"alice", "/api/v1/withdraw", withdraw, 201},
+		{"alice", "/api/v1/withdraw", withdraw, 201},
+		{"alice", "/api/v1/withdraw", withdraw, 201},
+		{"alice", "/api/v1/withdraw-confirm", "code=" + h.sealer().Code(2, 1) + "&withdraw=2", 200},
+		{"alice", "/api/v1/withdraw-confirm", "code=" + h.sealer().Code(3, 1) + "&withdraw=3", 200},
+		{"alice", "/api/v1/withdraw-cancel", "withdraw=4", 200},
+	} {
+		if a := h.post(x.account, x.path, x.params); a.status != x.status {
+			t.Fatalf("%s %s %s: %d %s", x.account, x.path, x.params, a.status, a.body)
+		}
+	}
+	c, err := h.engine.MoveWithdraw("test", 3, event.WithdrawApproved, "")
+	if err != nil || c.Outcome() != actors.Accepted {
+		t.Fatal(err)
+	}
+	c.Free()
+	return h
+}
+
+// A foreign request asks for something of alice's, by every means that its route has.
+type foreign struct {
+	path   string // with its variable parts filled in
+	params string // query of a GET, body of a POST; sorted
+	status int
+	body   string // of the answer to mallory
+}
+
+// withdrawsOf gives one request for each of alice's withdraws, with the code that would confirm the first ones.
+func withdrawsOf(h *harness, path string, code bool) (all []foreign) {
+	for id := uint64(1); id <= 4; id++ {
+		params := "withdraw=" + strconv.FormatUint(id, 10)
+		if code {
+			params = "code=" + h.sealer().Code(id, 1) + "&" + params
+		}
+		all = append(all, foreign{path, params, 400, `{"withdraw":["Withdraw not found"]}`})
+	}
+	return all
+}
+
+// foreigns are the requests for each private route, by its pattern.
+func foreigns(h *harness) map[string][]foreign {
+	const nothing = "[]"
+	gone := detail("Not found.")
+	noOrder := `{"order":["Order not found"]}`
+	var orders []foreign
+	for _, filter := range []string{"client_order_id=hers-open", "client_order_id=hers-done", "client_order_id=hers-gone", "pair=BTC_USDT", "type=sell", "type=buy",
+		"status=1", "status=2", "status=3", "before=2&limit=2000", "limit=1&offset=1", "account=alice&user=1"} {
+		orders = append(orders, foreign{"/api/v1/orders/own", filter, 200, nothing})
+	}
+	var trades []foreign
+	for _, filter := range []string{"pair=BTC_USDT", "type=sell", "type=buy", "my_side=sell", "my_side=buy", "before=1000", "limit=1000", "offset=1", "ordering=id", "account=alice&user=1"} {
+		trades = append(trades, foreign{"/api/v1/exchanges/own", filter, 200, nothing})
+	}
+	var transfers []foreign
+	for _, filter := range []string{"currency_id=BTC", "limit=1000", "offset=0", "before=1000", "account=alice&user=1"} {
+		transfers = append(transfers, foreign{"/api/v1/withdraws", filter, 200, nothing})
+	}
+	for _, status := range []string{"10", "20", "30", "40", "50"} {
+		transfers = append(transfers, foreign{"/api/v1/withdraws", "status=" + status, 200, nothing})
+	}
+	deposits := []foreign{{"/api/v1/deposits", "currency_id=BTC", 200, nothing}, {"/api/v1/deposits", "before=2", 200, nothing}, {"/api/v1/deposits", "limit=1000&offset=1", 200, nothing},
+		{"/api/v1/deposits", "account=alice&currency_id=BTC&user=1", 200, nothing}}
+	return map[string][]foreign{
+		"/api/v1/wallets": {{"/api/v1/wallets", "currency_id=BTC", 200, `[{"currency":"BTC","balance":0,"reserve":0}]`},
+			{"/api/v1/wallets", "account=alice&currency_id=BTC&user=1", 200, `[{"currency":"BTC","balance":0,"reserve":0}]`}},
+		"/api/v1/orders/own":    orders,
+		"/api/v1/exchanges/own": trades,
+		"/api/v1/withdraws":     transfers,
+		"/api/v1/deposits":      deposits,
+		"/api/v1/order/{pk}": {{"/api/v1/order/1", "", 404, gone}, {"/api/v1/order/2", "", 404, gone}, {"/api/v1/order/3", "", 404, gone},
+			{"/api/v1/order/1", "account=alice&user=1", 404, gone}},
+		"/api/v1/fees": {{"/api/v1/fees", "account=alice&user=1", 200, `[{"pair":"BTC_USDT","maker":0,"taker":0},{"pair":"ETH_USDT","maker":0,"taker":0},{"pair":"ETH_BTC","maker":0,"taker":0}]`}},
+		"/api/v1/order-cancel": {{"/api/v1/order-cancel", "order=1", 400, noOrder}, {"/api/v1/order-cancel", "order=2", 400, noOrder}, {"/api/v1/order-cancel", "order=3", 400, noOrder},
+			{"/api/v1/order-cancel", "account=alice&order=1&user=1", 400, noOrder}},
+		"/api/v1/order-cancel-all": {{"/api/v1/order-cancel-all", "", 200, `{"orders":[]}`}, {"/api/v1/order-cancel-all", "pair=BTC_USDT", 200, `{"orders":[]}`},
+			{"/api/v1/order-cancel-all", "account=alice&user=1", 200, `{"orders":[]}`}},
+		// Her money is not there to be spent, and her names for orders are hers alone: neither is told of.
+		"/api/v1/order": {{"/api/v1/order", "account=alice&amount=1&client_order_id=hers-open&pair=BTC_USDT&price=2000&type=sell&user=1", 400, `{"date":T,"error":"Out of balance -1 BTC"}`},
+			{"/api/v1/order", "amount=1&client_order_id=hers-done&pair=BTC_USDT&price=2000&type=sell", 400, `{"date":T,"error":"Out of balance -1 BTC"}`}},
+		"/api/v1/withdraw":         {{"/api/v1/withdraw", "account=alice&address=x&amount=1&currency=BTC&user=1", 400, `{"date":T,"error":"Out of balance -1 BTC"}`}},
+		"/api/v1/withdraw-confirm": withdrawsOf(h, "/api/v1/withdraw-confirm", true),
+		"/api/v1/withdraw-cancel":  withdrawsOf(h, "/api/v1/withdraw-cancel", false),
+	}
+}
+
+// parametersOf are the names that a private route's documentation has; TestEveryRouteAndMethodIsDescribedOnceAndNothingElse
+// holds it complete.
+func parametersOf(t *testing.T, path string) (method string, names []string) {
+	t.Helper()
+	for _, d := range apiDescriptions() {
+		if d.path != path {
+			continue
+		}
+		for _, p := range d.parameters {
+			if p.in == "query" {
+				names = append(names, p.name)
+			}
+		}
+		if d.body != "" {
+			for _, p := range at(at(apiSchemas(), d.body).(object), "properties").(object) {
+				names = append(names, p.name)
+			}
+		}
+		return d.method, names
+	}
+	t.Fatalf("%s is not described", path)
+	return "", nil
+}
+
+// at is a member of an object, nil if there is none.
+func at(o object, name string) any {
+	for _, m := range o {
+		if m.name == name {
+			return m.value
+		}
+	}
+	return nil
+}
+
+// ask sends a request for something of alice's with the headers.
+func (h *harness) ask(method string, f foreign, headers []string) answer {
+	h.t.Helper()
+	if method == "POST" {
+		return h.do("POST", f.path, formType, f.params, headers...)
+	}
+	path := f.path
+	if f.params != "" {
+		path += "?" + f.params
+	}
+	return h.do(method, path, "", "", headers...)
+}
+
+// signs are the headers for it of a key that may be used.
+func (f *foreign) signs(method, account string, nonce uint64) []string {
+	if method == "POST" {
+		return signed(account, nonce, f.params)
+	}
+	return signed(account, nonce, "")
+}
+
+func tellsNothing(t *testing.T, what, text string) {
+	t.Helper()
+	for _, s := range hers {
+		if strings.Contains(text, s) {
+			t.Errorf("%s tells %q:\n%s", what, s, text)
+		}
+	}
+}
+
+func TestNoRouteShowsOrChangesWhatIsAnotherAccounts(t *testing.T) {
+	h := victim(t)
+	see := func() (all []string) {
+		for _, path := range own {
+			a := h.get("alice", path)
+			if a.status != 200 {
+				t.Fatalf("%s: %d %s", path, a.status, a.body)
+			}
+			all = append(all, path+": "+a.body)
+		}
+		return all
+	}
+	before := see()
+	for _, s := range hers[1:] { // the name of her account stands in no answer of the API, not even her own
+		if !strings.Contains(strings.Join(before, "\n"), s) {
+			t.Errorf("alice has no %q: it proves nothing that nobody sees it", s)
+		}
+	}
+	rules := foreigns(h)
+	for _, path := range slices.Sorted(maps.Keys(h.gateway.endpoints())) {
+		e := h.gateway.endpoints()[path]
+		if !e.private {
+			continue
+		}
+		if len(rules[path]) == 0 {
+			t.Errorf("%s: nothing is said about how it keeps accounts apart", path)
+			continue
+		}
+		method, parameters := parametersOf(t, path)
+		for _, name := range parameters {
+			if !slices.ContainsFunc(rules[path], func(f foreign) bool { return strings.Contains("&"+f.params, "&"+name+"=") }) {
+				t.Errorf("%s: its parameter %s is not tried with what is alice's", path, name)
+			}
+		}
+		for _, f := range rules[path] {
+			a := h.ask(method, f, f.signs(method, "mallory", h.nextNonce("mallory")))
+			want(t, path+" "+f.params, a, f.status, f.body)
+			tellsNothing(t, path+" "+f.params, a.body+a.header.String())
+		}
+		delete(rules, path)
+	}
+	for path := range rules {
+		t.Errorf("%s is no private route", path)
+	}
+	if after := see(); !slices.Equal(before, after) {
+		t.Errorf("alice had\n%s\nand has\n%s", strings.Join(before, "\n"), strings.Join(after, "\n"))
+	}
+	if err := h.engine.VerifyAtRest(); err != nil {
+		t.Error(err)
+	}
+}
+
+// Every way to ask for what is alice's without a key of hers that may is refused on every private route, before anything
+// happens.
+func TestNoPrivateRouteAnswersWithoutAKeyThatMay(t *testing.T) {
+	h := victim(t)
+	permissions := map[uint8]string{permissionRead: "read", permissionTrade: "trade", permissionWithdraw: "withdraw"}
+	for p := range permissions {
+		h.key("alice", "all-but-"+permissions[p], event.AllPermissions&^p)
+	}
+	h.key("alice", "elsewhere", event.AllPermissions, "192.0.2.0/24") // the harness's clients are at 0.0.0.0
+	h.key("alice", "ended", event.AllPermissions)
+	if _, err := h.engine.RevokeKey("test", "key-ended"); err != nil {
+		t.Fatal(err)
+	}
+	rules, before := foreigns(h), h.hash()
+	const nonce = 1_000_000 // above all that were used
+	n := 0
+	for _, path := range slices.Sorted(maps.Keys(h.gateway.endpoints())) {
+		e := h.gateway.endpoints()[path]
+		if !e.private {
+			continue
+		}
+		if permissions[e.permission] == "" {
+			t.Errorf("%s needs the permission %d, which is no single one", path, e.permission)
+		}
+		method, _ := parametersOf(t, path)
+		for _, f := range rules[path] {
+			try := func(what string, status int, body string, headers []string) {
+				t.Helper()
+				n++
+				a := h.ask(method, f, headers)
+				want(t, fmt.Sprintf("%s: %s %s", what, path, f.params), a, status, body)
+				tellsNothing(t, what, a.body+a.header.String())
+			}
+			may := func(name string) []string { return f.signs(method, name, nonce) }
+			change := func(s []string, at int, value string) []string { s[at] = value; return s }
+			try("no key", 401, credentials, nil)
+			try("a key that there is not", 401, credentials, may("nobody"))
+			try("a key that has ended", 401, credentials, may("ended"))
+			try("no signature", 401, credentials, may("alice")[:2])
+			try("no nonce", 401, credentials, may("alice")[:4])
+			try("her key under another's secret", 401, wrongSign, change(may("mallory"), 1, "key-alice"))
+			try("another's key under her secret", 401, wrongSign, change(may("alice"), 1, "key-mallory"))
+			try("her signature of something else", 401, wrongSign, change(may("alice"), 3, signed("alice", nonce, "x=1")[3]))
+			try("a key without the permission", 403, detail("This key lacks the permission "+permissions[e.permission]+"."), may("all-but-"+permissions[e.permission]))
+			try("a key of another address", 403, detail(AddressNotAllowed.Detail), may("elsewhere"))
+			try("a key of another address that is claimed", 403, detail(AddressNotAllowed.Detail), append(may("elsewhere"), "X-Forwarded-For", "192.0.2.1"))
+			try("the operator's token", 401, credentials, []string{"Authorization", "Bearer " + operatorToken})
+		}
+	}
+	if n == 0 || h.hash() != before {
+		t.Errorf("%d requests that were refused before their wallet changed the state", n)
+	}
+	if a := h.do("GET", "/api/v1/wallets", "", "", signed("alice", nonce, "")...); a.status != 200 {
+		t.Errorf("the nonce of what was refused is not good: %d %s", a.status, a.body)
+	}
+}
+
+// publicRoutes are those that anybody may ask, and why: nothing there is an account's.
+var publicRoutes = map[string]string{
+	"/api/v1/currencies":                   "/api/v1/currencies",
+	"/api/v1/pairs":                        "/api/v1/pairs",
+	"/api/v1/orderbook/{pair}":             "/api/v1/orderbook/BTC_USDT?group=0&account=alice",
+	"/api/v1/exchanges":                    "/api/v1/exchanges?pair=BTC_USDT&account=alice",
+	"/api/v1/ticker":                       "/api/v1/ticker?account=alice",
+	"/api/charts/{pair}/{timeframe}/chart": "/api/charts/BTC_USDT/60/chart?account=alice",
+	"/api/openapi.json":                    "",
+	"/docs":                                "",
+	"/docs/{file}":                         "",
+	"/healthz":                             "/healthz",
+	"/readyz":                              "/readyz",
+}
+
+func TestWhatIsPublicTellsNothingOfAccounts(t *testing.T) {
+	h := victim(t)
+	for path, e := range h.gateway.endpoints() {
+		if e.private {
+			continue
+		}
+		ask, known := publicRoutes[path]
+		if !known {
+			t.Errorf("%s is public, and nobody has said that it may be", path)
+		}
+		if ask == "" { // the document and its page have examples of the API's, not of accounts'
+			continue
+		}
+		a := h.do("GET", ask, "", "")
+		if a.status != 200 {
+			t.Errorf("%s: %d %s", ask, a.status, a.body)
+		}
+		for _, s := range append(slices.Clone(herNames), "bob", "mallory") {
+			if strings.Contains(a.body, s) {
+				t.Errorf("%s tells %q: %s", ask, s, a.body)
+			}
+		}
+		if e.post != nil {
+			t.Errorf("%s takes changes from anybody", path)
+		}
+	}
+}
+
+// The router has nothing that the table does not have, in any method.
+func TestTheRouterHasTheRoutesOfTheTableAndNoOther(t *testing.T) {
+	g := New(Options{Log: quiet()})
+	for method, paths := range g.routes.List() {
+		if method != router.MethodWild {
+			t.Errorf("there are routes of the method %s alone: %v", method, paths)
+		}
+		if got, want := slices.Sorted(slices.Values(paths)), slices.Sorted(maps.Keys(g.endpoints())); !slices.Equal(got, want) {
+			t.Errorf("the router has %q, the table %q", got, want)
+		}
+	}
+}
+
+func TestNoRouteOfTheOperatorAnswersWithoutItsToken(t *testing.T) {
+	h := victim(t)
+	ask := operator(t, h.gateway)
+	routes := append(slices.Collect(maps.Keys(operatorRoutes)), "POST "+auditPath, "GET "+metricsPath, "GET "+pprofPath, "GET "+pprofPath+"/",
+		"GET "+pprofPath+"/goroutine", "GET "+pprofPath+"/heap", "GET "+pprofPath+"/cmdline", "GET "+pprofPath+"/profile", "GET "+pprofPath+"/trace", "GET "+pprofPath+"/symbol")
+	known := map[string]bool{}
+	for path := range h.gateway.operatorPaths {
+		known[path] = false
+	}
+	before := h.hash()
+	body := `{"account":"alice","permissions":["read"],"currency":"BTC","amount":"1","reference":"x","withdraw":1,"order":1,"on":true,"key":"key-alice","name":"eve"}`
+	headers := func(list []string) (lines []string) {
+		for i := 0; i+1 < len(list); i += 2 {
+			lines = append(lines, list[i]+": "+list[i+1])
+		}
+		return lines
+	}
+	for _, route := range routes {
+		method, path, _ := strings.Cut(route, " ")
+		for pattern := range known {
+			if pattern == path || pattern == pprofRoute && strings.HasPrefix(path, pprofPath) {
+				known[pattern] = true
+			}
+		}
+		for what, lines := range map[string][]string{"nothing": {""}, "a wrong token": {"Authorization: Bearer wrong"}, "a part of the token": {"Authorization: Bearer " + operatorToken[:10]},
+			"the token of another scheme": {"Authorization: Basic " + operatorToken}, "an API key": headers(signed("alice", 1_000_000, "")),
+			"an API key as token": {"Authorization: Bearer key-alice"}, "a secret as token": {"Authorization: Bearer secret-alice"}} {
+			a := ask(method, path+"?account=alice&token="+operatorToken, body, lines...)
+			says(t, what+" "+route, a, 401, refusal("the bearer token is missing or wrong"))
+		}
+	}
+	for pattern, tried := range known {
+		if !tried {
+			t.Errorf("%s was not tried", pattern)
+		}
+	}
+	if h.hash() != before {
+		t.Error("what was refused changed the state")
+	}
+	// Neither listener has what is the other's, whatever the client has.
+	for _, route := range routes {
+		method, path, _ := strings.Cut(route, " ")
+		want(t, "on the public listener: "+route, h.do(method, path, "", "", "Authorization", "Bearer "+operatorToken), 404, detail("Not found."))
+	}
+	for path := range h.gateway.endpoints() {
+		for _, method := range []string{"GET", "POST"} {
+			says(t, "on the operator's listener: "+path, ask(method, path, "", append(headers(signed("alice", 1_000_000, "")), "Authorization: Bearer "+operatorToken)...), 404,
+				refusal("there is no "+method+" "+path))
+		}
+	}
+}

@@ -1,0 +1,277 @@
+package gateway
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/netip"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+)
+
+// Clients that hold connections and give nothing for it.
+
+// A slowServer has a second for a request, for an answer and between two of them.
+func slowServer(t *testing.T, change func(*Options)) (g *Gateway, address string) {
+	t.Helper()
+	o := Options{Log: quiet(), BodyBytes: 1 << 20, HeaderBytes: 8 << 10, Connections: 1000, ReadTimeout: time.Second, WriteTimeout: time.Second, IdleTimeout: time.Second}
+	if change != nil {
+		change(&o)
+	}
+	g = New(o)
+	t.Cleanup(func() { g.Shutdown(time.Minute) })
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	go g.Serve(l) //nolint:errcheck // ends with the listener
+	return g, l.Addr().String()
+}
+
+func dialed(t *testing.T, address string) net.Conn {
+	t.Helper()
+	c, err := net.Dial("tcp", address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { c.Close() })
+	if err := c.SetDeadline(time.Now().Add(30 * time.Second)); err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+// drip sends a byte now and then, until the connection takes no more.
+func drip(c net.Conn) {
+	tick := time.NewTicker(20 * time.Millisecond)
+	defer tick.Stop()
+	for range tick.C {
+		if _, err := c.Write([]byte{'x'}); err != nil {
+			return
+		}
+	}
+}
+
+func TestWhoSendsTooSlowlyIsToldSoAndTheOthersAreServed(t *testing.T) {
+	g, address := slowServer(t, nil)
+	var all sync.WaitGroup
+	for name, begin := range map[string]string{
+		"a first line": "G",
+		"a path":       "GET /",
+		"headers":      "GET /healthz HTTP/1.1\r\nHost: x\r\nX-A: ",
+		"a body":       "POST /api/v1/order HTTP/1.1\r\nHost: x\r\nContent-Length: 1000000\r\n\r\n",
+		"a chunk":      "POST /api/v1/order HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\nf0000\r\n",
+	} {
+		all.Go(func() {
+			for _, behind := range []bool{false, true} { // a request that was answered
+				begun := func() net.Conn {
+					c := dialed(t, address)
+					if behind {
+						if a := talk(t, c, "GET", alive); a.status != 200 {
+							t.Errorf("%s: %d", name, a.status)
+						}
+					}
+					if _, err := io.WriteString(c, begin); err != nil {
+						t.Error(err)
+					}
+					return c
+				}
+				text, err := io.ReadAll(begun())
+				if err != nil || !strings.HasPrefix(string(text), "HTTP/1.1 408 ") || !strings.Contains(string(text), RequestTimeout.Detail) || !strings.Contains(string(text), "Connection: close\r\n") {
+					t.Errorf("%s, behind another: %v: %q, %v", name, behind, text, err)
+				}
+				// One who sends a byte now and then is no better off. What it is told may be lost, for it goes on sending.
+				c := begun()
+				go drip(c)
+				text, err = io.ReadAll(c)
+				var timeout net.Error
+				if strings.Contains(string(text), "HTTP/1.1 2") || errors.As(err, &timeout) && timeout.Timeout() {
+					t.Errorf("%s, byte by byte: %q, %v", name, text, err)
+				}
+			}
+		})
+	}
+	slow := make(chan struct{})
+	go func() { all.Wait(); close(slow) }()
+	for n := 0; ; n++ { // meanwhile
+		c := dialed(t, address)
+		if a := talk(t, c, "GET", alive); a.status != 200 {
+			t.Errorf("another client is answered with %d %s", a.status, a.body)
+		}
+		c.Close()
+		select {
+		case <-slow:
+			if n == 0 {
+				t.Error("nobody was served meanwhile")
+			}
+			eventually(t, "all connections are given back", func() bool { return g.publicConnections.open.Load() == 0 })
+			return
+		default:
+		}
+	}
+}
+
+// What was done is told, whatever becomes of the request that came together with it.
+func TestAnAnswerIsNotLostWithTheRequestBehindIt(t *testing.T) {
+	_, address := slowServer(t, nil)
+	for name, begin := range map[string]string{"headers": "GET /healthz HTTP/1.1\r\nX-A: ", "a body": "POST /api/v1/order HTTP/1.1\r\nHost: x\r\nContent-Length: 1000000\r\n\r\n", "what is no request": "x\r\n\r\n"} {
+		c := dialed(t, address)
+		if _, err := io.WriteString(c, alive+begin); err != nil {
+			t.Fatal(err)
+		}
+		text, err := io.ReadAll(c)
+		if answers := strings.Split(string(text), "HTTP/1.1 ")[1:]; err != nil || len(answers) != 2 || !strings.HasPrefix(answers[0], "200 ") || !strings.HasPrefix(answers[1], "40") {
+			t.Errorf("%s: %q, %v", name, answers, err)
+		}
+	}
+}
+
+func TestWhoSendsNothingIsClosed(t *testing.T) {
+	g, address := slowServer(t, nil)
+	silent, idle := dialed(t, address), dialed(t, address)
+	if a := talk(t, idle, "GET", alive); a.status != 200 {
+		t.Fatal(a.status)
+	}
+	for name, c := range map[string]net.Conn{"from the start": silent, "after an answer": idle} {
+		text, err := io.ReadAll(c)
+		if err != nil || len(text) > 0 && !strings.HasPrefix(string(text), "HTTP/1.1 408 ") {
+			t.Errorf("%s: %q, %v", name, text, err)
+		}
+	}
+	eventually(t, "both are given back", func() bool { return g.publicConnections.open.Load() == 0 })
+}
+
+func TestWhoShakesNoHandIsClosed(t *testing.T) {
+	_, _, certificate := newCertificate(t, time.Now().Add(aDay), quiet())
+	g, address := slowServer(t, func(o *Options) { o.Certificate = certificate })
+	for name, begin := range map[string]string{"nothing": "", "a part of a greeting": "\x16\x03\x01\x02\x00\x01\x00", "no greeting": alive} {
+		c := dialed(t, address)
+		if _, err := io.WriteString(c, begin); err != nil {
+			t.Fatal(err)
+		}
+		if text, err := io.ReadAll(c); strings.Contains(string(text), "HTTP/1.1 2") || err != nil && !strings.Contains(err.Error(), "reset by peer") {
+			t.Errorf("%s: %q, %v", name, text, err)
+		}
+	}
+	eventually(t, "all are given back", func() bool { return g.publicConnections.open.Load() == 0 })
+}
+
+// Whoever asks for much and takes none of it does not keep it in memory for ever.
+func TestWhoTakesNoAnswersIsClosed(t *testing.T) {
+	g, address := slowServer(t, nil)
+	c := dialed(t, address)
+	request := []byte(strings.Repeat("GET /api/openapi.json HTTP/1.1\r\nHost: x\r\n\r\n", 100))
+	for {
+		if _, err := c.Write(request); err != nil {
+			var timeout net.Error
+			if errors.As(err, &timeout) && timeout.Timeout() {
+				t.Fatal("the server takes requests for ever, or keeps the connection")
+			}
+			break
+		}
+	}
+	eventually(t, "its connection is given back", func() bool { return g.publicConnections.open.Load() == 0 })
+}
+
+// A flood listener has connections of any address.
+type flood struct{ ch chan net.Conn }
+
+func (f *flood) Accept() (net.Conn, error) {
+	c, ok := <-f.ch
+	if !ok {
+		return nil, net.ErrClosed
+	}
+	return c, nil
+}
+
+func (f *flood) Close() error   { return nil }
+func (f *flood) Addr() net.Addr { return &net.TCPAddr{} }
+
+// An elsewhere is a connection of another address.
+type elsewhere struct {
+	net.Conn
+	address net.Addr
+}
+
+func (c *elsewhere) RemoteAddr() net.Addr { return c.address }
+
+// come is a connection from an address; what it is told at once, and nothing if it was let in.
+func (f *flood) come(t *testing.T, address string) (c net.Conn, alive func() answer) {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	c = dialed(t, l.Addr().String())
+	far, err := l.Accept()
+	if err != nil {
+		t.Fatal(err)
+	}
+	f.ch <- &elsewhere{far, net.TCPAddrFromAddrPort(netip.AddrPortFrom(netip.MustParseAddr(address), 1234))}
+	return c, func() answer { t.Helper(); return talk(t, c, "GET", "GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n") }
+}
+
+func TestNoAddressTakesAllPlaces(t *testing.T) {
+	g := New(Options{Log: quiet(), BodyBytes: 1 << 10, HeaderBytes: 1 << 10, Connections: 20, ConnectionsPerAddress: 3,
+		TrustedProxies: []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8")}})
+	t.Cleanup(func() { g.Shutdown(time.Minute) })
+	l := &flood{make(chan net.Conn)}
+	go g.Serve(l) //nolint:errcheck // ends with the listener
+	t.Cleanup(func() { close(l.ch) })
+	in := func(address string) net.Conn {
+		t.Helper()
+		c, alive := l.come(t, address)
+		if a := alive(); a.status != 200 {
+			t.Errorf("%s: %d %s", address, a.status, a.body)
+		}
+		return c
+	}
+	out := func(address string) {
+		t.Helper()
+		c, _ := l.come(t, address)
+		if a := talk(t, c, "GET", ""); a.status != 503 || a.body != detail(TooManyConnections.Detail) {
+			t.Errorf("%s: %d %s", address, a.status, a.body)
+		}
+		closedAfter(t, c)
+	}
+	var first net.Conn
+	for i := range 3 {
+		c := in("192.0.2.1")
+		if i == 0 {
+			first = c
+		}
+	}
+	for range 5 {
+		out("192.0.2.1")
+	}
+	for i := range 3 {
+		in(fmt.Sprintf("2001:db8::%d", i+1)) // one network
+	}
+	out("2001:db8::9")
+	out("::ffff:192.0.2.1")
+	in("192.0.2.2")
+	in("2001:db8:0:1::1")
+	first.Close()
+	eventually(t, "the place of one that was closed is free", func() bool {
+		_, alive := l.come(t, "192.0.2.1")
+		return alive().status == 200
+	})
+	out("192.0.2.1")
+	for range 5 { // behind a proxy there are many, and on this machine nobody is kept out
+		in("10.1.2.3")
+		in("127.0.0.1")
+	}
+	if n := g.publicConnections.open.Load(); n != 18 {
+		t.Errorf("%d connections are open", n)
+	}
+	in("192.0.2.3")
+	in("192.0.2.4")
+	out("192.0.2.5") // there are 20 in all
+	if n := g.publicConnections.refused.Load(); n < 9 {
+		t.Errorf("%d were refused", n)
+	}
+}

@@ -1,0 +1,81 @@
+package archive
+
+import (
+	"bytes"
+	"context"
+	"encoding/binary"
+	"errors"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"exchange/persistence"
+	"exchange/persistence/internal/packed"
+)
+
+// Whatever is in a part whose checksum is right: its batches follow one on the other from its first record to its last, or it
+// is damaged; and written anew, they are the same part.
+func FuzzPart(f *testing.F) {
+	batch := func(b []byte, prev, next uint64, data string) []byte {
+		b = binary.AppendUvarint(b, uint64(len(data)))
+		b = binary.AppendUvarint(binary.AppendUvarint(b, prev), next)
+		return append(b, data...)
+	}
+	two := batch(batch([]byte{0}, 0, 2, "first"), 2, 3, "second")
+	piece := append(binary.AppendUvarint(nil, 5), "state"...)
+	for _, b := range [][]byte{nil, {0}, {0, 0}, append(bytes.Clone(two), 0), two, append(batch([]byte{0}, 0, 2, "first"), 0),
+		append(append(bytes.Clone(piece), two...), 0), {0, 0xff, 0xff, 0xff, 0xff, 0x03, 0, 3}, {0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x01}} {
+		f.Add(b, uint64(1), uint64(3), false)
+		f.Add(b, uint64(1), uint64(3), true)
+	}
+	f.Fuzz(func(t *testing.T, content []byte, first, last uint64, based bool) {
+		if first == 0 || last < first {
+			return // not the name of a part
+		}
+		pack := func(content []byte) *file {
+			var stream bytes.Buffer
+			w, err := packed.NewWriter(&stream, magic)
+			if err == nil {
+				_, err = w.Write(content)
+			}
+			if err = errors.Join(err, w.Close()); err != nil {
+				t.Fatal(err)
+			}
+			name := filepath.Join(t.TempDir(), "part")
+			if err := os.WriteFile(name, stream.Bytes(), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			return &file{name: name, first: first, last: last, based: based}
+		}
+		read := func(f *file) (again []byte, batches int, err error) {
+			var body []byte
+			at := first - 1
+			err = f.read(context.Background(), func(piece []byte) {
+				again = append(binary.AppendUvarint(again, uint64(len(piece))), piece...)
+			}, func(prev, next uint64, data []byte) error {
+				if prev != at || next <= prev {
+					t.Fatalf("a batch (%d, %d] after record %d", prev, next, at)
+				}
+				at = next
+				batches++
+				body = batch(body, prev, next, string(data))
+				return nil
+			})
+			if err == nil && at != last {
+				t.Fatalf("it ends at %d", at)
+			}
+			return append(append(append(again, 0), body...), 0), batches, err
+		}
+		again, batches, err := read(pack(content))
+		if err != nil {
+			if !errors.Is(err, persistence.ErrCorrupt) {
+				t.Fatal(err)
+			}
+			return
+		}
+		same, count, err := read(pack(again))
+		if err != nil || count != batches || !bytes.Equal(same, again) {
+			t.Fatalf("%x came back as %x with %d instead of %d batches, %v", again, same, count, batches, err)
+		}
+	})
+}

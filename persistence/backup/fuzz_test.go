@@ -1,0 +1,53 @@
+package backup
+
+import (
+	"bytes"
+	"encoding/binary"
+	"encoding/json"
+	"errors"
+	"io"
+	"testing"
+
+	"exchange/core/state"
+	"exchange/persistence/internal/packed"
+)
+
+// Whatever is in a stream whose checksum is right: it is a backup, of which nothing that is read is surprising, or it is damaged.
+func FuzzVerify(f *testing.F) {
+	s := state.New()
+	info, err := json.Marshal(Info{Sequence: s.Seq()})
+	if err != nil {
+		f.Fatal(err)
+	}
+	part := func(b []byte, kind byte, content []byte) []byte {
+		return append(binary.AppendUvarint(append(b, kind), uint64(len(content))), content...)
+	}
+	whole := part(part(nil, partInfo, info), partImage, s.AppendTo(nil))
+	nonce := append(make([]byte, 8), "key"...)
+	for _, b := range [][]byte{nil, {partEnd}, append(bytes.Clone(whole), partEnd), append(part(bytes.Clone(whole), partNonce, nonce), partEnd),
+		append(part(whole[:len(whole):len(whole)], partTrade, make([]byte, 20)), partEnd), {partInfo, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x01},
+		append(part(nil, partInfo, []byte(`{"rows":null}`)), partEnd)} {
+		f.Add(b)
+	}
+	f.Fuzz(func(t *testing.T, content []byte) {
+		var stream bytes.Buffer
+		w, err := packed.NewWriter(&stream, magic)
+		if err == nil {
+			_, err = w.Write(content)
+		}
+		if err = errors.Join(err, w.Close()); err != nil {
+			t.Fatal(err)
+		}
+		read, err := Verify(bytes.NewReader(stream.Bytes()))
+		if err != nil && !errors.Is(err, ErrDamaged) {
+			t.Fatal(err)
+		}
+		said, errOfHead := Describe(bytes.NewReader(stream.Bytes()))
+		if err == nil && (errOfHead != nil || said.Sequence != read.Sequence) {
+			t.Fatalf("it is of %+v, and says of itself %+v, %v", read, said, errOfHead)
+		}
+		if _, err := Verify(io.LimitReader(bytes.NewReader(stream.Bytes()), int64(stream.Len()-1))); !errors.Is(err, ErrDamaged) {
+			t.Fatalf("without its last byte it is whole: %v", err)
+		}
+	})
+}

@@ -1,0 +1,124 @@
+package memory
+
+import (
+	"maps"
+	"slices"
+	"sync"
+
+	"exchange/persistence"
+	"exchange/persistence/internal/codec"
+)
+
+// A Disk holds the data of one engine. Stores are opened on it; it outlives them.
+type Disk struct {
+	// Durable is told of each batch when it has become durable, in order; nil: nobody is. It must not use the disk.
+	Durable func(prev, next uint64, batch []byte)
+
+	mu       sync.Mutex
+	live     *data         // with every write
+	durable  *data         // with those that a crash does not take back
+	unsynced []func(*data) // in live, not in durable
+}
+
+// data is what a disk holds.
+type data struct {
+	epoch     uint32
+	token     persistence.Token
+	owner     string
+	seq       uint64 // of the last record
+	digest    uint64 // of the last batch; 0: there is none
+	batches   []stored
+	snapshots [2]image // the newest first
+	watermark uint64
+	nonces    map[string]uint64
+	wallets   map[uint32]persistence.Wallet
+	trades    []persistence.Trade // each list by id
+	orders    []persistence.Order
+	deposits  []persistence.Deposit
+	withdraws []persistence.Withdraw
+	candles   map[chart][]persistence.Candle // by time
+	actions   []persistence.Action
+}
+
+type stored struct {
+	prev, next, digest uint64
+	batch              []byte
+}
+
+// An image is a snapshot; without chunks it is none.
+type image struct {
+	name   codec.Snapshot
+	chunks [][]byte
+	there  bool
+}
+
+type chart struct {
+	pair  uint16
+	frame uint8
+}
+
+// NewDisk is an empty disk.
+func NewDisk() *Disk { return &Disk{live: newData(), durable: newData()} }
+
+func newData() *data {
+	return &data{nonces: map[string]uint64{}, wallets: map[uint32]persistence.Wallet{}, candles: map[chart][]persistence.Candle{}}
+}
+
+// clone shares only what is never changed in place.
+func (d *data) clone() *data {
+	c := *d
+	c.batches, c.nonces, c.wallets = slices.Clone(d.batches), maps.Clone(d.nonces), maps.Clone(d.wallets)
+	c.trades, c.orders, c.deposits = slices.Clone(d.trades), slices.Clone(d.orders), slices.Clone(d.deposits)
+	c.withdraws, c.actions = slices.Clone(d.withdraws), slices.Clone(d.actions)
+	c.candles = maps.Clone(d.candles)
+	for k, list := range c.candles {
+		c.candles[k] = slices.Clone(list)
+	}
+	return &c
+}
+
+// write changes the disk; the change is durable with the next sync. mu is held.
+func (d *Disk) write(change func(*data)) {
+	change(d.live)
+	d.unsynced = append(d.unsynced, change)
+}
+
+// sync makes everything durable. mu is held.
+func (d *Disk) sync() {
+	d.keep(len(d.unsynced))
+	d.unsynced = nil
+}
+
+// keep makes the first unsynced writes durable. mu is held.
+func (d *Disk) keep(n int) {
+	for _, change := range d.unsynced[:n] {
+		before := d.durable.seq
+		change(d.durable)
+		if last := len(d.durable.batches) - 1; d.Durable != nil && last >= 0 && d.durable.seq > before {
+			b := &d.durable.batches[last]
+			d.Durable(b.prev, b.next, b.batch)
+		}
+	}
+}
+
+// Unsynced is how many writes a crash may take back.
+func (d *Disk) Unsynced() int {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return len(d.unsynced)
+}
+
+// Crash loses all unsynced writes but the first n. Stores that are open on the disk see what is left.
+func (d *Disk) Crash(n int) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.keep(min(n, len(d.unsynced)))
+	d.unsynced, d.live = nil, d.durable.clone()
+}
+
+// Last is the last sequence of the journal that is durable.
+func (d *Disk) Last() uint64 {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.durable.seq
+}

@@ -1,0 +1,232 @@
+package memory
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+
+	"exchange/persistence"
+	"exchange/persistence/internal/codec"
+)
+
+// copyOf shares nothing with w.
+func copyOf(w *persistence.Writes) *persistence.Writes {
+	c := &persistence.Writes{Wallets: slices.Clone(w.Wallets), Nonces: slices.Clone(w.Nonces), Trades: slices.Clone(w.Trades), Orders: slices.Clone(w.Orders),
+		Deposits: slices.Clone(w.Deposits), Withdraws: slices.Clone(w.Withdraws), Candles: slices.Clone(w.Candles), Actions: slices.Clone(w.Actions)}
+	for i := range c.Wallets {
+		c.Wallets[i].Holdings = slices.Clone(c.Wallets[i].Holdings)
+	}
+	return c
+}
+
+func (d *data) apply(to uint64, w *persistence.Writes) {
+	d.watermark = to
+	for _, n := range w.Nonces {
+		d.nonces[n.Key] = max(d.nonces[n.Key], n.Nonce)
+	}
+	for _, wallet := range w.Wallets {
+		d.wallets[wallet.Account] = wallet
+	}
+	add(&d.trades, w.Trades, func(t *persistence.Trade) uint64 { return t.ID })
+	add(&d.orders, w.Orders, func(o *persistence.Order) uint64 { return o.ID })
+	add(&d.deposits, w.Deposits, func(p *persistence.Deposit) uint64 { return p.ID })
+	add(&d.actions, w.Actions, func(a *persistence.Action) uint64 { return a.Seq })
+	for i := range w.Withdraws {
+		if k := &w.Withdraws[i]; !slices.ContainsFunc(d.withdraws, func(o persistence.Withdraw) bool { return o.ID == k.ID }) {
+			add(&d.withdraws, w.Withdraws[i:i+1], func(k *persistence.Withdraw) uint64 { return k.ID })
+		}
+	}
+	for _, c := range w.Candles {
+		list := d.candles[chart{c.Pair, c.Frame}]
+		at, there := slices.BinarySearchFunc(list, c.Time, func(c persistence.Candle, time int64) int { return cmp.Compare(c.Time, time) })
+		if there {
+			list[at] = c
+		} else {
+			list = slices.Insert(list, at, c)
+		}
+		d.candles[chart{c.Pair, c.Frame}] = list
+	}
+}
+
+// add puts rows in their places in a list.
+func add[T any](list *[]T, rows []T, id func(*T) uint64) {
+	if len(rows) == 0 {
+		return
+	}
+	*list = append(*list, rows...)
+	slices.SortStableFunc(*list, func(a, b T) int { return cmp.Compare(id(&a), id(&b)) })
+}
+
+// A selection is what one query wants of a list.
+type selection[T any] struct {
+	of        func(*T) bool // the rows of the list that is asked for
+	most      int           // so many of its newest are kept; 0: all
+	match     func(*T) bool
+	offset    int
+	ascending bool
+}
+
+// rows is a copy of what is selected, newest first unless it says otherwise.
+func rows[T any](list []T, q selection[T]) (out []T) {
+	kept := 0
+	for i := len(list) - 1; i >= 0; i-- {
+		if !q.of(&list[i]) {
+			continue
+		}
+		if kept++; q.most > 0 && kept > q.most {
+			break
+		}
+		if q.match(&list[i]) {
+			out = append(out, list[i])
+		}
+	}
+	if q.ascending {
+		slices.Reverse(out)
+	}
+	return out[min(q.offset, len(out)):]
+}
+
+// answer gives a list out, while the disk may change.
+func answer[T any](s *Store, list func(*data) []T, fn func(*T) bool) error {
+	if err := s.lock(); err != nil {
+		return err
+	}
+	all := list(s.disk.live)
+	s.unlock()
+	for i := range all {
+		if !fn(&all[i]) {
+			return nil
+		}
+	}
+	return nil
+}
+
+// Trades answers a list.
+func (s *Store) Trades(_ context.Context, q persistence.TradeQuery, fn func(*persistence.Trade) bool) error {
+	if err := codec.CheckTrades(&q); err != nil {
+		return err
+	}
+	of := func(t *persistence.Trade) bool {
+		if q.Account != 0 {
+			return t.Taker == q.Account || t.Maker == q.Account
+		}
+		return q.Pair == 0 || t.Pair == q.Pair
+	}
+	match := func(t *persistence.Trade) bool {
+		mine := t.TakerSide
+		if t.Taker != q.Account {
+			mine = mine.Opposite()
+		}
+		return (q.Pair == 0 || t.Pair == q.Pair) && (q.TakerSide == 0 || t.TakerSide == q.TakerSide) && (q.MySide == 0 || mine == q.MySide) &&
+			(q.Before == 0 || t.ID < q.Before)
+	}
+	return answer(s, func(d *data) []persistence.Trade {
+		return rows(d.trades, selection[persistence.Trade]{of, s.keep.Trades, match, q.Offset, q.Ascending})
+	}, fn)
+}
+
+// Orders answers a list.
+func (s *Store) Orders(_ context.Context, q persistence.OrderQuery, fn func(*persistence.Order) bool) error {
+	match := func(o *persistence.Order) bool {
+		return (q.Pair == 0 || o.Pair == q.Pair) && (q.Side == 0 || o.Side == q.Side) && (q.Status == 0 || o.Status == q.Status) &&
+			(q.ClientID == "" || o.ClientID == q.ClientID) && (q.Before == 0 || o.ID < q.Before) && (q.MaxSeq == 0 || o.ClosedSeq <= q.MaxSeq)
+	}
+	return answer(s, func(d *data) []persistence.Order {
+		return rows(d.orders, selection[persistence.Order]{func(o *persistence.Order) bool { return o.Account == q.Account }, s.keep.Orders, match, 0, false})
+	}, fn)
+}
+
+// Order is one closed order of an account.
+func (s *Store) Order(ctx context.Context, account uint32, id uint64) (found persistence.Order, err error) {
+	err = s.Orders(ctx, persistence.OrderQuery{Account: account}, func(o *persistence.Order) bool {
+		if o.ID == id {
+			found = *o
+		}
+		return o.ID > id
+	})
+	if err == nil && found.ID == 0 {
+		err = fmt.Errorf("order %d of account %d: %w", id, account, persistence.ErrNotFound)
+	}
+	return found, err
+}
+
+// Deposits answers a list.
+func (s *Store) Deposits(_ context.Context, q persistence.DepositQuery, fn func(*persistence.Deposit) bool) error {
+	if err := codec.CheckDeposits(&q); err != nil {
+		return err
+	}
+	match := func(p *persistence.Deposit) bool {
+		return (q.Before == 0 || p.ID < q.Before) && (q.Currency == 0 || p.Currency == q.Currency)
+	}
+	return answer(s, func(d *data) []persistence.Deposit {
+		return rows(d.deposits, selection[persistence.Deposit]{func(p *persistence.Deposit) bool { return p.Account == q.Account }, 0, match, q.Offset, false})
+	}, fn)
+}
+
+// Withdraws answers a list.
+func (s *Store) Withdraws(_ context.Context, q persistence.WithdrawQuery, fn func(*persistence.Withdraw) bool) error {
+	if err := codec.CheckWithdraws(&q); err != nil {
+		return err
+	}
+	match := func(k *persistence.Withdraw) bool {
+		return codec.WithdrawMatches(k, &q) && (q.Before == 0 || k.ID < q.Before)
+	}
+	return answer(s, func(d *data) []persistence.Withdraw {
+		return rows(d.withdraws, selection[persistence.Withdraw]{func(*persistence.Withdraw) bool { return true }, 0, match, q.Offset, false})
+	}, fn)
+}
+
+// Withdraw is one that came to its end.
+func (s *Store) Withdraw(ctx context.Context, id uint64) (found persistence.Withdraw, err error) {
+	err = s.Withdraws(ctx, persistence.WithdrawQuery{}, func(k *persistence.Withdraw) bool {
+		if k.ID == id {
+			found = *k
+		}
+		return k.ID > id
+	})
+	if err == nil && found.ID == 0 {
+		err = fmt.Errorf("withdrawal %d: %w", id, persistence.ErrNotFound)
+	}
+	return found, err
+}
+
+// Candles answers a list.
+func (s *Store) Candles(_ context.Context, q persistence.CandleQuery, fn func(*persistence.Candle) bool) error {
+	match := func(c *persistence.Candle) bool { return c.Time >= q.Since && (q.Until == 0 || c.Time <= q.Until) }
+	return answer(s, func(d *data) []persistence.Candle {
+		return rows(d.candles[chart{q.Pair, q.Frame}], selection[persistence.Candle]{func(*persistence.Candle) bool { return true }, s.keep.Candles, match, 0, false})
+	}, fn)
+}
+
+// Actions answers a list.
+func (s *Store) Actions(_ context.Context, q persistence.ActionQuery, fn func(*persistence.Action) bool) error {
+	match := func(a *persistence.Action) bool { return q.Before == 0 || a.Seq < q.Before }
+	return answer(s, func(d *data) []persistence.Action {
+		return rows(d.actions, selection[persistence.Action]{func(*persistence.Action) bool { return true }, 0, match, 0, false})
+	}, fn)
+}
+
+// Wallets calls fn for each wallet.
+func (s *Store) Wallets(_ context.Context, fn func(*persistence.Wallet) bool) error {
+	return answer(s, func(d *data) (all []persistence.Wallet) {
+		for _, account := range slices.Sorted(maps.Keys(d.wallets)) {
+			all = append(all, d.wallets[account])
+		}
+		return all
+	}, fn)
+}
+
+// Nonces calls fn for each key's nonce.
+func (s *Store) Nonces(_ context.Context, fn func(key string, nonce uint64)) error {
+	return answer(s, func(d *data) (all []persistence.Nonce) {
+		for _, key := range slices.Sorted(maps.Keys(d.nonces)) {
+			all = append(all, persistence.Nonce{Key: key, Nonce: d.nonces[key]})
+		}
+		return all
+	}, func(n *persistence.Nonce) bool {
+		fn(n.Key, n.Nonce)
+		return true
+	})
+}

@@ -1,0 +1,324 @@
+package memory
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strconv"
+	"sync/atomic"
+
+	"exchange/persistence"
+	"exchange/persistence/internal/codec"
+)
+
+// A Store is one user of a disk.
+type Store struct {
+	// BeforeSync is called between a write of Append and its sync, outside of any lock: there a simulation may
+	// keep the caller waiting, or have a crash, after which it returns an error: the answer is lost.
+	BeforeSync func() error
+	// Server says that every write is synced before it is answered, projections too.
+	Server bool
+
+	disk   *Disk
+	keep   persistence.Retention
+	closed atomic.Bool
+}
+
+var _ persistence.Store = (*Store)(nil)
+
+// Open opens a disk.
+func Open(d *Disk, keep persistence.Retention) *Store { return &Store{disk: d, keep: keep} }
+
+// String names the store.
+func (s *Store) String() string { return "memory:" }
+
+// Close ends the use of the disk.
+func (s *Store) Close() error {
+	s.closed.Store(true)
+	return nil
+}
+
+var errClosed = errors.New("memory: the store is closed")
+
+// lock begins a use of the disk, which unlock ends.
+func (s *Store) lock() error {
+	if s.closed.Load() {
+		return errClosed
+	}
+	s.disk.mu.Lock()
+	return nil
+}
+
+// answered ends a write that an embedded store does not sync.
+func (s *Store) answered() {
+	if s.Server {
+		s.disk.sync()
+	}
+}
+
+func (s *Store) unlock() { s.disk.mu.Unlock() }
+
+// owned is ErrFenced unless tok is the owner's.
+func (d *data) owned(tok persistence.Token) error {
+	if tok == "" || tok != d.token {
+		return codec.Fenced(d.owner)
+	}
+	return nil
+}
+
+// Acquire makes the caller the owner.
+func (s *Store) Acquire(_ context.Context, owner string) (persistence.Token, uint64, error) {
+	if err := codec.CheckOwner(owner); err != nil {
+		return "", 0, err
+	}
+	if err := s.lock(); err != nil {
+		return "", 0, err
+	}
+	defer s.unlock()
+	epoch := s.disk.live.epoch + 1
+	tok := persistence.Token(strconv.FormatUint(uint64(epoch), 10) + ":memory")
+	s.disk.write(func(d *data) { d.epoch, d.token, d.owner = epoch, tok, owner })
+	s.disk.sync()
+	return tok, s.disk.live.seq, nil
+}
+
+// Check is nil while tok owns the engine.
+func (s *Store) Check(_ context.Context, tok persistence.Token) error {
+	if err := s.lock(); err != nil {
+		return err
+	}
+	defer s.unlock()
+	return s.disk.live.owned(tok)
+}
+
+// Begin makes the journal of an empty store end at seq.
+func (s *Store) Begin(_ context.Context, tok persistence.Token, seq uint64) error {
+	if err := codec.CheckBegin(seq); err != nil {
+		return err
+	}
+	if err := s.lock(); err != nil {
+		return err
+	}
+	defer s.unlock()
+	d := s.disk.live
+	if err := d.owned(tok); err != nil {
+		return err
+	}
+	switch {
+	case d.watermark != 0:
+		return codec.NotEmpty("projections")
+	case d.snapshots[0].there:
+		return codec.NotEmpty("a snapshot")
+	case d.seq != seq && d.seq != 0, d.digest != 0:
+		return codec.NotEmpty("a journal")
+	}
+	s.disk.write(func(d *data) { d.seq = seq })
+	s.disk.sync()
+	return nil
+}
+
+// Append makes a batch durable.
+func (s *Store) Append(_ context.Context, tok persistence.Token, prev, next uint64, batch []byte) error {
+	if err := codec.CheckBatch(prev, next, batch); err != nil {
+		return err
+	}
+	if err := s.lock(); err != nil {
+		return err
+	}
+	err := s.append(tok, stored{prev, next, codec.Digest(batch), batch})
+	s.unlock()
+	if err != nil {
+		return err
+	}
+	if s.BeforeSync != nil {
+		if err := s.BeforeSync(); err != nil {
+			return err
+		}
+	}
+	if err := s.lock(); err != nil {
+		return err
+	}
+	defer s.unlock()
+	s.disk.sync()
+	return nil
+}
+
+func (s *Store) append(tok persistence.Token, b stored) error {
+	d := s.disk.live
+	if err := d.owned(tok); err != nil {
+		return err
+	}
+	if d.seq == b.next && d.digest == b.digest {
+		return nil // an earlier try with the same bytes landed
+	}
+	if d.seq != b.prev {
+		return codec.Gap(d.seq, b.prev)
+	}
+	b.batch = slices.Clone(b.batch)
+	s.disk.write(func(d *data) {
+		d.batches = append(d.batches, b)
+		d.seq, d.digest = b.next, b.digest
+	})
+	return nil
+}
+
+// Read calls fn for each batch that ends above after.
+func (s *Store) Read(ctx context.Context, after uint64, fn func(prev, next uint64, batch []byte) error) error {
+	if err := s.lock(); err != nil {
+		return err
+	}
+	chain := codec.Chain{After: after, End: s.disk.live.seq}
+	batches := slices.Clone(s.disk.live.batches)
+	s.unlock()
+	if empty, err := chain.Empty(); empty || err != nil {
+		return err
+	}
+	for _, b := range batches {
+		if b.next <= after {
+			continue
+		}
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		if err := chain.Next(b.prev, b.next, b.digest, b.batch); err != nil {
+			return err
+		}
+		if err := fn(b.prev, b.next, b.batch); err != nil {
+			return err
+		}
+	}
+	return chain.Done()
+}
+
+// Trim forgets batches that end at or below upTo.
+func (s *Store) Trim(_ context.Context, tok persistence.Token, upTo uint64) error {
+	if err := s.lock(); err != nil {
+		return err
+	}
+	defer s.unlock()
+	if err := s.disk.live.owned(tok); err != nil {
+		return err
+	}
+	s.disk.write(func(d *data) {
+		d.batches = slices.DeleteFunc(d.batches, func(b stored) bool { return b.next <= upTo })
+	})
+	s.answered()
+	return nil
+}
+
+// mayPublish refuses a snapshot that must not become visible.
+func (d *data) mayPublish(tok persistence.Token, seq uint64) error {
+	if err := d.owned(tok); err != nil {
+		return err
+	}
+	if d.watermark < seq {
+		return codec.BelowWatermark(seq, d.watermark)
+	}
+	if newest := &d.snapshots[0]; newest.there && newest.name.Seq > seq {
+		return codec.OlderSnapshot(seq, newest.name.Seq)
+	}
+	return nil
+}
+
+// SaveSnapshot stores and then publishes an image.
+func (s *Store) SaveSnapshot(ctx context.Context, tok persistence.Token, seq uint64, r io.Reader) error {
+	may := func() error {
+		if err := s.lock(); err != nil {
+			return err
+		}
+		defer s.unlock()
+		return s.disk.live.mayPublish(tok, seq)
+	}
+	if err := may(); err != nil {
+		return err
+	}
+	img := image{name: codec.NewSnapshot(seq, tok.Epoch()), there: true}
+	err := img.name.Upload(r, func(_ uint32, chunk []byte) error {
+		img.chunks = append(img.chunks, slices.Clone(chunk))
+		return ctx.Err()
+	})
+	if err != nil {
+		return err
+	}
+	if err := may(); err != nil { // again: time has passed
+		return err
+	}
+	if err := s.lock(); err != nil {
+		return err
+	}
+	defer s.unlock()
+	s.disk.write(func(d *data) {
+		// A second image at one sequence replaces the first: the caller saves it again because that one is bad.
+		if newest := d.snapshots[0]; newest.there && newest.name.Seq != seq {
+			d.snapshots[1] = newest
+		}
+		d.snapshots[0] = img
+	})
+	s.disk.sync()
+	return nil
+}
+
+// LoadSnapshot opens an image.
+func (s *Store) LoadSnapshot(ctx context.Context, back int) (uint64, io.ReadCloser, error) {
+	if err := s.lock(); err != nil {
+		return 0, nil, err
+	}
+	defer s.unlock()
+	if back < 0 || back > 1 || !s.disk.live.snapshots[back].there {
+		return 0, nil, fmt.Errorf("memory: %w", persistence.ErrNoSnapshot)
+	}
+	name := s.disk.live.snapshots[back].name
+	get := func(_ context.Context, i uint32) ([]byte, error) {
+		if err := s.lock(); err != nil {
+			return nil, err
+		}
+		defer s.unlock()
+		for _, img := range s.disk.live.snapshots {
+			if img.there && img.name == name {
+				return slices.Clone(img.chunks[i]), nil
+			}
+		}
+		return nil, codec.ErrNoChunk
+	}
+	kept := func(context.Context) (bool, error) { return false, nil } // chunks are gone only with their image
+	return name.Seq, name.Download(ctx, get, kept), nil
+}
+
+// Apply writes w and moves the watermark. It is durable with the next sync.
+func (s *Store) Apply(_ context.Context, tok persistence.Token, from, to uint64, w *persistence.Writes) error {
+	if w == nil {
+		w = &persistence.Writes{}
+	}
+	if err := codec.CheckWrites(from, to, w); err != nil {
+		return err
+	}
+	if err := s.lock(); err != nil {
+		return err
+	}
+	defer s.unlock()
+	d := s.disk.live
+	if err := d.owned(tok); err != nil {
+		return err
+	}
+	if from != to && d.watermark == to {
+		return nil // an earlier try landed
+	}
+	if d.watermark != from {
+		return codec.WatermarkGap(d.watermark, from, to)
+	}
+	rows := copyOf(w)
+	s.disk.write(func(d *data) { d.apply(to, rows) })
+	s.answered()
+	return nil
+}
+
+// Watermark is the sequence the projections are exact for.
+func (s *Store) Watermark(context.Context) (uint64, error) {
+	if err := s.lock(); err != nil {
+		return 0, err
+	}
+	defer s.unlock()
+	return s.disk.live.watermark, nil
+}
