@@ -1,6 +1,6 @@
 VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
 
-.PHONY: help build demo test bench profile lint clean
+.PHONY: help build demo test sim fuzz chaos bench profile lint vuln clean
 .DEFAULT_GOAL := help
 
 help: ## say what there is to make
@@ -19,6 +19,18 @@ demo: build ## serve the demo's pairs on 127.0.0.1:8080, with its data in ./data
 test: ## check the code and run all tests; installs what they need when it may
 	scripts/test
 
+fuzz: ## try what reads from the network and from disks with inputs that nobody thought of; FUZZTIME=1m of each
+	scripts/fuzz
+
+chaos: ## kill, stop and starve the exchange and its Redis hundreds of times, and write docs/reliability.md
+	scripts/chaos
+
+SEEDS ?= 300
+SEED ?= 0
+
+sim: ## play the engine under faults and crashes: SEEDS=n seeds, or SEED=n again (docs/proof.md)
+	go test -pgo=off -count=1 -timeout 0 -v -run '^TestSimulation$$' ./actors -sim.seeds=$(SEEDS) -sim.seed=$(SEED)
+
 bench: ## measure the exchange: one table of values, ratios and aims, in minutes
 	scripts/bench
 
@@ -27,6 +39,9 @@ profile: ## make cmd/exchange/default.pgo anew, from a load on this machine
 
 lint: ## check the form of the code: gofmt, go vet, staticcheck
 	scripts/lint
+
+vuln: ## look for known vulnerabilities in what the code reaches; says so (75) if their database cannot be asked
+	scripts/vuln
 
 clean: ## remove what was built; ./data stays
 	rm -rf bin

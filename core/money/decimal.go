@@ -30,16 +30,33 @@ func (a uint128) decimal(digits int32) decimal.Decimal {
 	return decimal.NewFromBigInt(i, -digits)
 }
 
+// maxExponent is far beyond every amount and balance.
+const maxExponent = 100
+
+// whole is d in units of 1 / 10^decimals, which must be a whole number. A few bytes of text name a decimal of gigabytes; it is
+// refused by its exponent.
+func whole(d decimal.Decimal, decimals int32) (*big.Int, error) {
+	switch {
+	case d.IsNegative():
+		return nil, ErrSyntax
+	case d.IsZero():
+		return new(big.Int), nil
+	case d.Exponent() > maxExponent:
+		return nil, ErrRange
+	}
+	d = d.Shift(decimals)
+	if !d.IsInteger() {
+		return nil, ErrPrecision
+	}
+	return d.BigInt(), nil
+}
+
 // AmountFromDecimal is d as an amount; the error is ErrSyntax (negative), ErrPrecision or ErrRange.
 func AmountFromDecimal(d decimal.Decimal) (Amount, error) {
-	if d.IsNegative() {
-		return 0, ErrSyntax
+	i, err := whole(d, FixedDecimals)
+	if err != nil {
+		return 0, err
 	}
-	s := d.Shift(FixedDecimals)
-	if !s.IsInteger() {
-		return 0, ErrPrecision
-	}
-	i := s.BigInt()
 	if !i.IsInt64() {
 		return 0, ErrRange
 	}
@@ -49,14 +66,10 @@ func AmountFromDecimal(d decimal.Decimal) (Amount, error) {
 // BalanceFromDecimal is d as a balance; the error is ErrSyntax (negative), ErrPrecision (more than
 // 16 fractional digits) or ErrRange (above MaxSupply).
 func BalanceFromDecimal(d decimal.Decimal) (Balance, error) {
-	if d.IsNegative() {
-		return Balance{}, ErrSyntax
+	i, err := whole(d, ExactDecimals)
+	if err != nil {
+		return Balance{}, err
 	}
-	s := d.Shift(ExactDecimals)
-	if !s.IsInteger() {
-		return Balance{}, ErrPrecision
-	}
-	i := s.BigInt()
 	if i.BitLen() > 120 {
 		return Balance{}, ErrRange
 	}

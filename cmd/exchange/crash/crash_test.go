@@ -132,15 +132,22 @@ func (w *world) account(name string, random *rand.Rand) *trader {
 // accountWith opens one account with a key.
 func (w *world) accountWith(name, email string, permissions []string, random *rand.Rand) *trader {
 	w.t.Helper()
-	var key struct{ Key, Secret string }
 	if _, err := w.s.Call("POST", "/operator/v1/accounts", map[string]string{"name": name, "email": email}, nil); err != nil {
 		w.t.Fatal(err)
 	}
+	t := w.keyOf(name, permissions)
+	t.rand = rand.New(rand.NewPCG(random.Uint64(), 0))
+	return t
+}
+
+// keyOf makes one more key of an account.
+func (w *world) keyOf(name string, permissions []string) *trader {
+	w.t.Helper()
+	var key struct{ Key, Secret string }
 	if _, err := w.s.Call("POST", "/operator/v1/keys", map[string]any{"account": name, "permissions": permissions}, &key); err != nil {
 		w.t.Fatal(err)
 	}
-	return &trader{s: w.s, name: name, key: key.Key, secret: sign.New([]byte(key.Secret)),
-		orders: map[string]*sentOrder{}, rand: rand.New(rand.NewPCG(random.Uint64(), 0))}
+	return &trader{s: w.s, name: name, key: key.Key, secret: sign.New([]byte(key.Secret)), orders: map[string]*sentOrder{}}
 }
 
 // pay deposits until the outcome is known: a repeat of the reference is safe.

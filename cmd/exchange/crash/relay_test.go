@@ -29,10 +29,14 @@ const (
 	delay             // every piece waits
 	dropAnswers       // commands arrive and are carried out, answers are lost
 	refuse            // connections are cut, and new ones too
+	trickle           // so many bytes a second
+	swallow           // nothing arrives, and nobody is told
 )
 
-// relayDelay is how long a piece waits in a slow relay.
-const relayDelay = 30 * time.Millisecond
+const (
+	relayDelay = 30 * time.Millisecond // how long a piece waits in a slow relay
+	relayBytes = 200_000               // a second, of one that trickles
+)
 
 func newRelay(t *testing.T, target string) *relay {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -61,6 +65,19 @@ func (r *relay) set(mode int32) {
 func (r *relay) cut() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	for c := range r.conns {
+		c.Close()
+	}
+	clear(r.conns)
+}
+
+// reset breaks what is connected, as a machine that has forgotten it: what was under way is lost.
+func (r *relay) reset() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for c := range r.conns {
+		c.(*net.TCPConn).SetLinger(0) //nolint:errcheck // it may be closed already
+	}
 	for c := range r.conns {
 		c.Close()
 	}
@@ -102,6 +119,11 @@ func (r *relay) pump(from, to net.Conn, answers bool) {
 		switch r.mode.Load() {
 		case delay:
 			<-time.After(relayDelay)
+		case trickle:
+			<-time.After(time.Duration(n) * time.Second / relayBytes)
+		case swallow:
+			r.dropped.Add(int64(n))
+			continue
 		case dropAnswers:
 			if answers {
 				r.dropped.Add(int64(n))

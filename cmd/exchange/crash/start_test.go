@@ -14,7 +14,11 @@ import (
 
 func TestStartIsRefusedWithACodeAndWordsThatHelp(t *testing.T) {
 	t.Run("Redis is not there", func(t *testing.T) {
-		exchangetest.New(t, "redis://user:hidden-password@"+exchangetest.FreeAddress(t)+"/0").Refuses(75, "connection refused")
+		code, text := exchangetest.New(t, "redis://user:hidden-password@"+exchangetest.FreeAddress(t)+"/0").Ends()
+		if code != 75 || !strings.Contains(text, "connection refused") {
+			t.Errorf("%d: %s", code, text)
+		}
+		secrets{"the password of the store": "hidden-password"}.hidden(t, "what is written", []byte(text))
 	})
 	t.Run("Redis may lose what it acknowledged", func(t *testing.T) {
 		r := redistest.Start(t, "appendfsync", "everysec")

@@ -1,0 +1,77 @@
+package simulation
+
+import (
+	"math/big"
+	"slices"
+
+	"exchange/core/event"
+	"exchange/core/market"
+	"exchange/core/money"
+	"exchange/persistence"
+)
+
+// A Row is one row of the history, with the record that it comes from.
+type Row[T any] struct {
+	Seq uint64
+	Row T
+}
+
+// Rows are the history of all records.
+type Rows struct {
+	Trades    []Row[persistence.Trade]
+	Orders    []Row[persistence.Order]
+	Deposits  []Row[persistence.Deposit]
+	Withdraws []Row[persistence.Withdraw]
+	Actions   []Row[persistence.Action] // without their words
+}
+
+// UpTo are the rows of the records up to a sequence, in the order of their ids.
+func UpTo[T any](list []Row[T], seq uint64, id func(*T) uint64) (rows []T) {
+	for i := range list {
+		if list[i].Seq <= seq {
+			rows = append(rows, list[i].Row)
+		}
+	}
+	slices.SortFunc(rows, func(a, b T) int {
+		if id(&a) < id(&b) {
+			return -1
+		}
+		return 1
+	})
+	return rows
+}
+
+func (m *Model) closed(p *Pair, o *Order, status uint8, timeUs int64) {
+	m.Rows.Orders = append(m.Rows.Orders, Row[persistence.Order]{m.Seq, persistence.Order{ID: o.ID, Account: o.Account, Pair: p.Number, Side: o.Side,
+		Status: status, Price: o.Price, Amount: o.Amount, Remaining: o.Remaining, TimeUs: o.TimeUs, ClosedUs: timeUs, ClosedSeq: m.Seq,
+		ClientID: o.ClientID.String()}})
+}
+
+func (m *Model) traded(p *Pair, r *event.Record, t *event.Trade) {
+	o := &r.Order
+	m.Rows.Trades = append(m.Rows.Trades, Row[persistence.Trade]{m.Seq, persistence.Trade{ID: t.ID, Pair: p.Number, TakerSide: o.Side, Price: t.Price,
+		Amount: t.Amount, TimeUs: r.TimeUs, Taker: o.Account, Maker: t.MakerAccount, TakerOrder: o.ID, MakerOrder: t.Maker,
+		TakerFee: t.TakerFee, MakerFee: t.MakerFee}})
+}
+
+// Candles are the candles of one pair and frame after the records up to a sequence, oldest first.
+func (m *Model) Candles(pair uint16, frame market.Frame, seq uint64) (list []persistence.Candle) {
+	volume := new(big.Int)
+	for i := range m.Rows.Trades {
+		t := &m.Rows.Trades[i].Row
+		if m.Rows.Trades[i].Seq > seq || t.Pair != pair {
+			continue
+		}
+		at := t.TimeUs / 1e6 / frame.Seconds() * frame.Seconds()
+		if n := len(list); n == 0 || list[n-1].Time != at {
+			volume.SetInt64(0)
+			list = append(list, persistence.Candle{Pair: pair, Frame: uint8(frame), Time: at, Open: t.Price, High: t.Price, Low: t.Price})
+		}
+		c := &list[len(list)-1]
+		volume.Add(volume, big.NewInt(int64(t.Amount)))
+		c.High, c.Low, c.Close = max(c.High, t.Price), min(c.Low, t.Price), t.Price
+		high, low := new(big.Int).Rsh(volume, 64), new(big.Int).And(volume, new(big.Int).SetUint64(^uint64(0)))
+		c.Volume = money.TotalFromBits(high.Uint64(), low.Uint64())
+	}
+	return list
+}

@@ -1,0 +1,475 @@
+package actors
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"slices"
+	"strings"
+
+	"github.com/asynkron/protoactor-go/actor"
+
+	"exchange/actors/simulation"
+	"exchange/core/ledger"
+	"exchange/core/market"
+	"exchange/core/matching"
+	"exchange/core/state"
+	"exchange/persistence"
+	"exchange/persistence/memory"
+)
+
+// check holds after every step.
+func (s *sim) check() {
+	if s.model.Seq != s.disk.Last() && s.failed() == nil {
+		s.violate("the journal is durable up to %d, and the model has seen %d", s.disk.Last(), s.model.Seq)
+	}
+	for _, l := range s.lives {
+		if s.failed() != nil {
+			return
+		}
+		if l.engine != nil {
+			l.check(s)
+		}
+	}
+}
+
+func (l *life) check(s *sim) {
+	e := l.engine
+	switch err := e.Err(); {
+	case err == nil && l.fenced:
+		s.violate("engine %d was told that it is fenced, and goes on", l.number)
+	case err != nil && !errors.Is(err, persistence.ErrFenced) && !errors.Is(err, ErrStalled) && !errors.Is(err, errKilled) && !l.stopping:
+		s.violate("engine %d ends: %w", l.number, err)
+	}
+	if seq := e.committed.state.Seq(); seq != l.folded {
+		l.folded = seq
+		if seq > s.model.Seq {
+			s.violate("the committed state of engine %d is at %d, and the journal is durable up to %d", l.number, seq, s.model.Seq)
+			return
+		}
+		if err := s.sameState(e.committed.state); err != nil {
+			s.violate("the committed state of engine %d at %d: %w", l.number, seq, err)
+		}
+	}
+	for _, a := range e.dir.accounts {
+		if s.failed() != nil {
+			return
+		}
+		w := a.wallet
+		before, known := l.applied[a.ID]
+		if known && before == w.applied {
+			continue
+		}
+		if err := s.sameWallet(l, w, before, known); err != nil {
+			s.violate("the wallet of %s in engine %d at %d: %w", a.Name, l.number, w.applied, err)
+		}
+		l.applied[a.ID] = w.applied
+	}
+}
+
+// sameWallet checks that a wallet has settled each record of its account once, and what it has after the newest.
+func (s *sim) sameWallet(l *life, w *wallet, before uint64, known bool) error {
+	if int(w.account.ID) > len(s.model.Accounts) || w.applied > s.model.Seq {
+		return fmt.Errorf("durable are %d accounts and %d records", len(s.model.Accounts), s.model.Seq)
+	}
+	a := s.model.Accounts[w.account.ID-1]
+	if known {
+		if w.applied < before {
+			return fmt.Errorf("it went back from %d", before)
+		}
+		if last := a.Touched(w.applied - 1); last > before {
+			return fmt.Errorf("it was at %d, and has left out record %d", before, last)
+		}
+		if a.Touched(w.applied) != w.applied {
+			return errors.New("the record is not of this account")
+		}
+	}
+	return sameFunds(w.committed.Holdings(), a.At(w.applied))
+}
+
+func sameFunds(got []ledger.Holding, want simulation.Funds) error {
+	for i, f := range want {
+		at := slices.IndexFunc(got, func(h ledger.Holding) bool { return int(h.Currency) == i+1 })
+		var h ledger.Holding
+		if at >= 0 {
+			h = got[at]
+		}
+		if simulation.Units(h.Balance).Cmp(f.Balance) != 0 || simulation.Units(h.Reserve).Cmp(f.Reserve) != 0 {
+			return fmt.Errorf("it has %v of currency %d and %v reserved, not %v and %v", simulation.Units(h.Balance), i+1, simulation.Units(h.Reserve), f.Balance, f.Reserve)
+		}
+	}
+	return nil
+}
+
+// sameState compares a fold with the model at its sequence.
+func (s *sim) sameState(c *state.State) error {
+	for _, a := range c.Accounts() {
+		if err := sameFunds(a.Wallet.Holdings(), s.model.Accounts[a.ID-1].At(c.Seq())); err != nil {
+			return fmt.Errorf("account %s: %w", a.Name, err)
+		}
+	}
+	for _, p := range c.Pairs() {
+		units := s.model.Pairs[p.Number-1].Units
+		n := 0
+		for n < len(units) && units[n].Seq <= c.Seq() {
+			n++
+		}
+		if p.Market.UpdateID != uint64(n) {
+			return fmt.Errorf("%s has update id %d after %d units", p.Name, p.Market.UpdateID, n)
+		}
+		if n == 0 {
+			continue
+		}
+		for side, levels := range units[n-1].Sides {
+			if err := sameLevels(p.Book.AppendLevels(nil, matching.Side(side+1), -1), levels); err != nil {
+				return fmt.Errorf("%s: %w", p.Name, err)
+			}
+		}
+	}
+	return nil
+}
+
+// sameLevels compares a side of a book, or its best part, with what it must be.
+func sameLevels(got []matching.Level, want []simulation.Level) error {
+	if len(got) > len(want) {
+		return fmt.Errorf("a side has %d levels, not %d", len(got), len(want))
+	}
+	for i, l := range got {
+		_, low := l.Amount.Bits()
+		if l.Price != want[i].Price || l.Orders != want[i].Orders || low != want[i].Amount.Uint64() {
+			return fmt.Errorf("level %d is %+v, not %+v", i+1, l, want[i])
+		}
+	}
+	return nil
+}
+
+func (s *sim) walletOf(l *life, account uint32) *wallet { return l.engine.dir.account(account).wallet }
+
+// read asks something at random, and checks the answer against the model at its sequence.
+func (s *sim) read(r *rand.Rand, l *life) {
+	e := l.engine
+	account := s.model.Account(pick(r, s.names))
+	if account == nil || int(account.ID) > len(e.dir.accounts) {
+		return
+	}
+	kind := pick(r, []ReadKind{ReadWallet, ReadWallet, ReadOrders, ReadHistory, ReadClientID, ReadTrades, ReadLevels, ReadHash})
+	q := NewRead(kind)
+	q.Account, q.Pair, q.Limit = account.ID, pick(r, e.Pairs()).Number, 1000
+	if kind == ReadOrders {
+		q.Pair = 0
+	}
+	q.LimitBuy, q.LimitSell = 1000, 1000
+	var key *Key
+	var nonce uint64
+	if kind == ReadWallet && r.IntN(2) == 0 {
+		if key = e.Key([]byte("key-" + account.Name + "-0")); key != nil {
+			nonce = s.nextNonce(r, key.Public)
+		}
+	}
+	s.spawn(l, fmt.Sprintf("%d.read %d of %s, nonce %d", l.number, kind, account.Name, nonce), func() {
+		after := l.answered
+		if key != nil {
+			s.reads[key.Number] = append(s.reads[key.Number], nonce)
+			s.model.ReadNonces[key.Number] = max(s.model.ReadNonces[key.Number], nonce)
+		}
+		err := e.Ask(q, key, nonce)
+		switch {
+		case err == nil:
+			s.say("  read at %d", q.Seq)
+			if err := s.checkRead(q, after); err != nil {
+				s.violate("engine %d, read %d of %s at %d: %w", l.number, kind, account.Name, q.Seq, err)
+			}
+			q.Free()
+			s.outcomes["read, answered"]++
+			return
+		case errors.Is(err, ErrNonce):
+			others := s.model.Keys[key.Number-1].Nonce
+			once := false
+			for _, n := range s.reads[key.Number] {
+				if n != nonce || once {
+					others = max(others, n)
+				}
+				once = once || n == nonce
+			}
+			if nonce > others {
+				s.violate("engine %d refuses nonce %d of %s for a read, and %d is the highest", l.number, nonce, key.Public, others)
+			}
+		case errors.Is(err, ErrTimeout), errors.Is(err, ErrKeyRevoked) && s.model.Keys[key.Number-1].Revoked, turnedAwayBy(err):
+		default:
+			s.violate("engine %d, read %d: %w", l.number, kind, err)
+		}
+		s.say("  read: %v", err)
+		s.outcomes["read, not answered"]++
+	})
+}
+
+// checkRead checks what an answer shows: all that was answered before it was asked, and nothing that is not durable.
+func (s *sim) checkRead(q *Read, after uint64) error {
+	if q.Seq > s.model.Seq || q.Seq < after {
+		return fmt.Errorf("what was answered before is at %d, and durable are %d records", after, s.model.Seq)
+	}
+	a := s.model.Accounts[q.Account-1]
+	switch q.Kind {
+	case ReadWallet:
+		return sameFunds(q.Holdings, a.At(q.Seq))
+	case ReadOrders:
+		want := a.OpenAt(q.Seq)
+		for _, o := range q.Orders {
+			if w, open := want[o.ID]; !open || o.Remaining != w.Remaining || o.Price != w.Price || o.ClientID != w.ClientID.String() {
+				return fmt.Errorf("order %+v is not %+v", o, w)
+			}
+		}
+		if len(q.Orders) != len(want) {
+			return fmt.Errorf("%d orders are open, not %d", len(q.Orders), len(want))
+		}
+	case ReadHistory:
+		if at, err := memory.Open(s.disk, persistence.Retention{}).Watermark(context.Background()); err != nil || at < q.Seq {
+			return errors.Join(fmt.Errorf("the history is at %d", at), err)
+		}
+	case ReadTrades:
+		want := simulation.UpTo(s.model.Rows.Trades, q.Seq, func(t *persistence.Trade) uint64 { return t.ID })
+		want = slices.DeleteFunc(want, func(t persistence.Trade) bool { return t.Pair != q.Pair })
+		slices.Reverse(want)
+		if q.Complete && !slices.Equal(q.Trades, want) {
+			return fmt.Errorf("trades %v are not %v", q.Trades, want)
+		}
+	case ReadLevels:
+		units := s.model.Pairs[q.Pair-1].Units
+		u := int(q.View.UpdateID)
+		if u > len(units) || u < len(units) && units[u].Seq <= after {
+			return fmt.Errorf("the book is of update id %d of %d", u, len(units))
+		}
+		if u > 0 {
+			return errors.Join(sameLevels(q.View.Depth.BuyLevels, units[u-1].Sides[0]), sameLevels(q.View.Depth.SellLevels, units[u-1].Sides[1]))
+		}
+	case ReadHash:
+		return q.Err
+	}
+	return nil
+}
+
+// A listener is a stream channel that keeps a book by what it is told.
+type listener struct {
+	s    *sim
+	l    *life
+	pair *Pair
+	at   uint64 // update id
+}
+
+// listen begins one for each pair.
+func (s *sim) listen(l *life) {
+	for _, p := range l.engine.Pairs() {
+		pid := l.engine.SpawnChannel("simulated."+p.Name, func() actor.Actor { return &listener{s: s, l: l, pair: p} })
+		l.engine.Watch(Watch{Channel: pid, Pair: p, Kind: WatchLevels, View: WatchBook, Levels: -1})
+	}
+}
+
+func (h *listener) Receive(ctx actor.Context) {
+	switch m := ctx.Message().(type) {
+	case *Watched:
+		h.at = m.View.UpdateID
+	case *Units:
+		for i := range m.List {
+			if err := h.unit(&m.List[i]); err != nil {
+				h.s.violate("engine %d, stream of %s: %w", h.l.number, h.pair.Name, err)
+			}
+		}
+	case *actor.Restarting:
+		h.s.violate("engine %d: the stream of %s panicked", h.l.number, h.pair.Name)
+	}
+}
+
+func (h *listener) unit(u *Unit) error {
+	units := h.s.model.Pairs[h.pair.Number-1].Units
+	if h.at++; u.UpdateID != h.at || h.at > uint64(len(units)) {
+		return fmt.Errorf("update id %d comes after %d, and %d are durable", u.UpdateID, h.at-1, len(units))
+	}
+	want := &units[h.at-1]
+	if u.Cancel != want.Cancel || u.ID != want.ID || u.Cancelled != want.Cancelled || u.Side != want.Side || u.Price != want.Price ||
+		u.Remaining != want.Remaining || !slices.Equal(u.Trades, want.Trades) || len(u.Levels) != len(want.Changed) {
+		return fmt.Errorf("unit %+v is not %+v", u, want)
+	}
+	for i, l := range u.Levels {
+		_, low := l.Amount.Bits()
+		if w := &want.Changed[i]; l.Side != w.Side || l.Price != w.Price || low != w.Amount.Uint64() {
+			return fmt.Errorf("update id %d: level %+v is not %+v", h.at, l, w)
+		}
+	}
+	return nil
+}
+
+// atRest compares everything with everything, when nothing is in flight.
+func (s *sim) atRest(l *life) error {
+	e, c := l.engine, l.engine.committed
+	if c.state.Seq() != s.model.Seq || e.commandsInFlight() != 0 || e.journal.pending.Load() != 0 || e.readsInFlight() != 0 {
+		return fmt.Errorf("at rest the state is at %d of %d records, with %d commands, %d records and %d reads in flight", c.state.Seq(), s.model.Seq,
+			e.commandsInFlight(), e.journal.pending.Load(), e.readsInFlight())
+	}
+	errs := []error{c.state.Check(), s.sameState(c.state)}
+	for _, p := range e.pairs {
+		errs = append(errs, e.verifyBook(p, c.state.Pair(p.Number)), s.sameOrders(c.state.Pair(p.Number)))
+		if halted := s.model.Pairs[p.Number-1].Halted(s.model.Seq); p.Halted() != halted {
+			errs = append(errs, fmt.Errorf("%s is halted: %v, not %v", p.Name, p.Halted(), halted))
+		}
+	}
+	for _, a := range c.state.Accounts() {
+		entry := e.dir.account(a.ID)
+		errs = append(errs, verifyWallet(entry.wallet, a, c, false))
+		if m := s.model.Accounts[a.ID-1]; entry.Frozen() != m.Frozen || a.Frozen != m.Frozen {
+			errs = append(errs, fmt.Errorf("account %s is frozen: %v, committed: %v, not %v", a.Name, entry.Frozen(), a.Frozen, m.Frozen))
+		}
+	}
+	for _, k := range c.state.Keys() {
+		if m := s.model.Keys[k.Number-1]; k.Nonce != m.Nonce || k.Revoked != m.Revoked {
+			errs = append(errs, fmt.Errorf("key %s has nonce %d, revoked: %v, not %d, %v", m.Name, k.Nonce, k.Revoked, m.Nonce, m.Revoked))
+		}
+	}
+	whole := state.New()
+	if errs = append(errs, s.foldInto(whole, s.model.Seq)); whole.Hash() != c.state.Hash() {
+		errs = append(errs, errors.New("the records from the first on give another state"))
+	}
+	return errors.Join(errs...)
+}
+
+// sameOrders compares a book with the model's order by order.
+func (s *sim) sameOrders(p *state.Pair) error {
+	for _, side := range []matching.Side{matching.Buy, matching.Sell} {
+		got, want := p.Book.AppendOrders(nil, side, -1), s.model.Pairs[p.Number-1].Book.Orders(side)
+		for i := range want {
+			if w := want[i]; i >= len(got) || got[i] != (matching.Order{ID: w.ID, Account: w.Account, Side: w.Side, Price: w.Price, Amount: w.Amount,
+				Remaining: w.Remaining, TimeUs: w.TimeUs}) {
+				return fmt.Errorf("%s: %v order %d of the book is not %+v", p.Name, side, i+1, w)
+			}
+		}
+		if len(got) != len(want) {
+			return fmt.Errorf("%s has %d %v orders, not %d", p.Name, len(got), side, len(want))
+		}
+	}
+	return nil
+}
+
+// checkStore compares all projections with what the records up to the watermark say, and what a start from each
+// snapshot gives with the live state. It is asked when all is written.
+func (s *sim) checkStore(l *life) error {
+	ctx, store := context.Background(), memory.Open(s.disk, persistence.Retention{})
+	at, err := store.Watermark(ctx)
+	if err != nil || at != s.model.Seq {
+		return errors.Join(fmt.Errorf("the projections are at %d, not %d", at, s.model.Seq), err)
+	}
+	errs := []error{s.checkLists(ctx, store, at)}
+	projected := map[string]uint64{}
+	errs = append(errs, store.Nonces(ctx, func(key string, nonce uint64) { projected[key] = nonce }))
+	for _, k := range s.model.Keys {
+		if n := projected[k.Name]; n < k.Nonce || n > max(k.Nonce, s.model.ReadNonces[k.Number]) {
+			errs = append(errs, fmt.Errorf("the nonce of %s is projected as %d, not %d", k.Name, n, k.Nonce))
+		}
+	}
+	wallets := 0
+	errs = append(errs, store.Wallets(ctx, func(w *persistence.Wallet) bool {
+		wallets++
+		a := s.model.Accounts[w.Account-1]
+		var holdings []ledger.Holding
+		for _, h := range w.Holdings {
+			holdings = append(holdings, ledger.Holding{Currency: uint16(slices.Index(s.model.Currencies, h.Currency) + 1), Balance: h.Balance, Reserve: h.Reserve})
+		}
+		if err := sameFunds(holdings, a.At(at)); err != nil || a.Name != w.Name {
+			errs = append(errs, fmt.Errorf("the projected wallet of %s: %w", a.Name, err))
+		}
+		return true
+	}))
+	if wallets != len(s.model.Accounts) {
+		errs = append(errs, fmt.Errorf("%d wallets are projected, not %d", wallets, len(s.model.Accounts)))
+	}
+	for back := range 2 {
+		errs = append(errs, s.checkSnapshot(ctx, store, back, l.engine.committed.state.Hash()))
+	}
+	return errors.Join(errs...)
+}
+
+func (s *sim) checkSnapshot(ctx context.Context, store persistence.Store, back int, live [32]byte) error {
+	seq, r, err := store.LoadSnapshot(ctx, back)
+	if errors.Is(err, persistence.ErrNoSnapshot) {
+		return nil
+	}
+	image, err := io.ReadAll(r)
+	if err != nil {
+		return err
+	}
+	at, err := state.Decode(image)
+	if err != nil {
+		return err
+	}
+	// From the store, not from what the simulation keeps: it may have been trimmed too far.
+	var tail sim
+	if err := store.Read(ctx, seq, func(prev, next uint64, b []byte) error {
+		tail.batches = append(tail.batches, durableBatch{prev, next, slices.Clone(b)})
+		return nil
+	}); err != nil {
+		return err
+	}
+	if err := tail.foldInto(at, s.model.Seq); err != nil {
+		return err
+	}
+	if at.Hash() != live {
+		return fmt.Errorf("the snapshot at %d and the journal after it give another state than the live one", seq)
+	}
+	return nil
+}
+
+func (s *sim) checkLists(ctx context.Context, store persistence.Store, at uint64) error {
+	rows := &s.model.Rows
+	var trades []persistence.Trade
+	err := store.Trades(ctx, persistence.TradeQuery{Ascending: true}, func(t *persistence.Trade) bool { trades = append(trades, *t); return true })
+	errs := []error{err, sameRows("trades", trades, simulation.UpTo(rows.Trades, at, func(t *persistence.Trade) uint64 { return t.ID }))}
+	var orders []persistence.Order
+	var deposits []persistence.Deposit
+	for _, a := range s.model.Accounts {
+		errs = append(errs, store.Orders(ctx, persistence.OrderQuery{Account: a.ID}, func(o *persistence.Order) bool { orders = append(orders, *o); return true }),
+			store.Deposits(ctx, persistence.DepositQuery{Account: a.ID}, func(d *persistence.Deposit) bool { deposits = append(deposits, *d); return true }))
+	}
+	slices.SortFunc(orders, func(a, b persistence.Order) int { return int(a.ID) - int(b.ID) })
+	slices.SortFunc(deposits, func(a, b persistence.Deposit) int { return int(a.ID) - int(b.ID) })
+	var withdraws []persistence.Withdraw
+	errs = append(errs, store.Withdraws(ctx, persistence.WithdrawQuery{}, func(w *persistence.Withdraw) bool { withdraws = append(withdraws, *w); return true }))
+	slices.Reverse(withdraws)
+	var actions []persistence.Action
+	errs = append(errs, store.Actions(ctx, persistence.ActionQuery{}, func(a *persistence.Action) bool {
+		if strings.TrimSpace(a.What) == "" {
+			errs = append(errs, fmt.Errorf("action %d has no words", a.Seq))
+		}
+		actions = append(actions, persistence.Action{Seq: a.Seq, TimeUs: a.TimeUs, Who: a.Who})
+		return true
+	}))
+	slices.Reverse(actions)
+	errs = append(errs,
+		sameRows("closed orders", orders, simulation.UpTo(rows.Orders, at, func(o *persistence.Order) uint64 { return o.ID })),
+		sameRows("deposits", deposits, simulation.UpTo(rows.Deposits, at, func(d *persistence.Deposit) uint64 { return d.ID })),
+		sameRows("withdraws", withdraws, simulation.UpTo(rows.Withdraws, at, func(w *persistence.Withdraw) uint64 { return w.ID })),
+		sameRows("actions", actions, simulation.UpTo(rows.Actions, at, func(a *persistence.Action) uint64 { return a.Seq })))
+	for _, p := range s.model.Pairs {
+		for frame := range market.Frame(market.FrameCount) {
+			var candles []persistence.Candle
+			errs = append(errs, store.Candles(ctx, persistence.CandleQuery{Pair: p.Number, Frame: uint8(frame)}, func(c *persistence.Candle) bool {
+				candles = append(candles, *c)
+				return true
+			}))
+			slices.Reverse(candles)
+			errs = append(errs, sameRows(fmt.Sprintf("candles %v of %s", frame, p.Name), candles, s.model.Candles(p.Number, frame, at)))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+func sameRows[T comparable](what string, got, want []T) error {
+	for i := range want {
+		if i >= len(got) || got[i] != want[i] {
+			return fmt.Errorf("%s: %d are stored, and number %d of %d is not %+v", what, len(got), i+1, len(want), want[i])
+		}
+	}
+	if len(got) != len(want) {
+		return fmt.Errorf("%s: %d are stored, and the records give %d", what, len(got), len(want))
+	}
+	return nil
+}

@@ -1,0 +1,689 @@
+package actors
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"math"
+	"math/big"
+	"math/rand/v2"
+	"slices"
+	"time"
+
+	"exchange/actors/simulation"
+	"exchange/core/event"
+	"exchange/core/matching"
+	"exchange/core/money"
+	"exchange/core/state"
+)
+
+// clients are all who send commands and read, and what they know from answers.
+type clients struct {
+	names     []string          // of accounts that may be there
+	nonces    map[string]uint64 // the highest that was sent, by key
+	orders    []uint64          // that were accepted
+	withdraws []uint64
+	codes     map[uint64]string // that were mailed, by withdraw
+	sent      map[simulation.KeyNonce]int
+	reads     map[uint32][]uint64 // nonces of signed reads, by key
+	deposits  map[string]int      // that were sent and not turned away, by reference
+	barred    map[string]*bar     // accounts that are frozen and keys that are revoked, by name
+	restedBy  map[uint64]int      // order -> step in which it was answered that it rests
+
+	changing bool // somebody changes maintenance
+	outcomes map[string]int
+}
+
+// A bar is what keeps commands from coming to anything: those that begin after it was acknowledged.
+type bar struct {
+	since   int // step; 0: it is not known to be there
+	lifting int // commands that may lift it, and have no answer
+}
+
+func newClients() clients {
+	return clients{nonces: map[string]uint64{}, codes: map[uint64]string{}, sent: map[simulation.KeyNonce]int{}, reads: map[uint32][]uint64{},
+		deposits: map[string]int{}, barred: map[string]*bar{}, restedBy: map[uint64]int{}, outcomes: map[string]int{}}
+}
+
+func (s *sim) bar(name string) *bar {
+	b := s.barred[name]
+	if b == nil {
+		b = &bar{}
+		s.barred[name] = b
+	}
+	return b
+}
+
+func pick[T any](r *rand.Rand, list []T) (one T) {
+	if len(list) > 0 {
+		one = list[r.IntN(len(list))]
+	}
+	return one
+}
+
+// newest is mostly one of the last, so that it is still of interest.
+func newest(r *rand.Rand, list []uint64) uint64 {
+	if len(list) == 0 || r.IntN(20) == 0 {
+		return 1 + r.Uint64N(60)
+	}
+	if r.IntN(4) == 0 {
+		return pick(r, list)
+	}
+	return pick(r, list[max(0, len(list)-8):])
+}
+
+// orderOf is mostly an open order of the account, now and then anybody's, closed or open.
+func (s *sim) orderOf(r *rand.Rand, account uint32) uint64 {
+	if own := slices.Sorted(maps.Keys(s.model.Accounts[account-1].OpenAt(s.model.Seq))); len(own) > 0 && r.IntN(3) > 0 {
+		return pick(r, own)
+	}
+	return newest(r, s.orders)
+}
+
+// withdrawOf is mostly a pending withdraw of the account, or of any (0).
+func (s *sim) withdrawOf(r *rand.Rand, account uint32) uint64 {
+	var pending []uint64
+	for _, id := range slices.Sorted(maps.Keys(s.model.Withdraws)) {
+		if w := s.model.Withdraws[id]; w.Pending() && (account == 0 || w.Account == account) {
+			pending = append(pending, id)
+		}
+	}
+	if len(pending) > 0 && r.IntN(4) > 0 {
+		return pick(r, pending)
+	}
+	return newest(r, s.withdraws)
+}
+
+// A request is a command on its way.
+type request struct {
+	l       *life
+	what    string
+	key     *Key // nil: an operator's
+	nonce   uint64
+	account uint32
+	begun   int // step
+	// quiet says that nothing of the account was on its way when it began, and its wallet knew all of the account
+	// up to the record touched: then the model knows whether it has the money.
+	quiet   bool
+	touched uint64
+	wish    OrderWish
+	order   uint64 // to cancel
+	amount  money.Amount
+	number  uint16 // of a currency
+	sweep   bool
+	pair    *Pair  // of a sweep; nil: all
+	id      uint64 // of a withdraw that is to be moved
+	to      uint8
+	wrong   bool // its code is
+}
+
+// amountOf is one of all kinds.
+func amountOf(r *rand.Rand) money.Amount {
+	switch r.IntN(12) {
+	case 0:
+		return 1
+	case 1:
+		return money.Amount(1 + r.Int64N(1e8))
+	case 2:
+		return money.Amount(1 + r.Int64N(math.MaxInt64-1))
+	case 3:
+		return money.MaxAmount
+	}
+	return money.Amount(1+r.Int64N(20)) * 1e7
+}
+
+// priceOf is mostly one that trades now and then, or one that waits for others.
+func priceOf(r *rand.Rand, side matching.Side) money.Price {
+	switch n := r.IntN(32); {
+	case n == 0:
+		return 1
+	case n == 1:
+		return money.MaxPrice
+	case n == 2:
+		return money.Price(1 + r.Int64N(math.MaxInt64-1))
+	case n < 6:
+		return money.Price(9e8 + r.Int64N(2e8)) // of all digits
+	case n < 15 && side == matching.Buy:
+		return money.Price(90+r.Int64N(8)) * 1e7
+	case n < 15:
+		return money.Price(103+r.Int64N(8)) * 1e7
+	}
+	return money.Price(97+r.Int64N(7)) * 1e7
+}
+
+// nextNonce is mostly a new one, now and then an equal or an older one.
+func (s *sim) nextNonce(r *rand.Rand, key string) uint64 {
+	n := s.nonces[key]
+	switch r.IntN(14) {
+	case 0:
+		return max(1, n)
+	case 1:
+		return 1 + r.Uint64N(n+1)
+	case 2:
+		n += r.Uint64N(1000)
+	}
+	s.nonces[key] = n + 1
+	return n + 1
+}
+
+// command sends one at random to an engine that has started.
+func (s *sim) command(r *rand.Rand, l *life) {
+	e := l.engine
+	keyName := fmt.Sprintf("key-%s-%d", pick(r, s.names), r.IntN(2))
+	key := e.Key([]byte(keyName))
+	if key != nil {
+		l.keys[keyName] = key
+	} else if r.IntN(2) == 0 {
+		key = l.keys[keyName] // revoked since a handler has looked it up
+	}
+	if r.IntN(6) == 0 || key == nil {
+		s.operator(r, l)
+		return
+	}
+	q := &request{l: l, key: key, account: key.Account.ID, nonce: s.nextNonce(r, keyName)}
+	var run func() (*Command, error)
+	switch n := r.IntN(40); {
+	case n < 26:
+		side := matching.Side(1 + r.IntN(2))
+		q.wish = OrderWish{Pair: pick(r, e.Pairs()), Side: side, Price: priceOf(r, side), Amount: amountOf(r)}
+		if r.IntN(3) == 0 {
+			q.wish.ClientID, _ = event.NewClientID(fmt.Sprint("c", r.IntN(25)))
+		}
+		q.what = fmt.Sprintf("%v %v at %v in %s, %v", q.wish.Side, q.wish.Amount, q.wish.Price, q.wish.Pair.Name, q.wish.ClientID)
+		run = func() (*Command, error) { return e.Place(key, q.nonce, &q.wish) }
+	case n < 32:
+		q.order = s.orderOf(r, q.account)
+		q.what = fmt.Sprintf("cancel %d", q.order)
+		run = func() (*Command, error) { return e.Cancel(key, q.nonce, q.order) }
+	case n < 33:
+		pair := pick(r, append(slices.Clone(e.Pairs()), nil)) // nil: all
+		q.what, q.sweep, q.pair = "cancel all", true, pair
+		run = func() (*Command, error) { return e.CancelAll(key, q.nonce, pair) }
+	case n < 36:
+		q.number, q.amount = uint16(1+r.IntN(3)), amountOf(r)
+		q.what = fmt.Sprintf("withdraw %v of currency %d", q.amount, q.number)
+		run = func() (*Command, error) { return e.Withdraw(key, q.nonce, q.number, q.amount, "somewhere") }
+	case n < 39:
+		id := s.withdrawOf(r, q.account)
+		q.id, q.to = id, event.WithdrawVerified
+		code := s.codes[id]
+		if q.wrong = r.IntN(3) == 0; q.wrong {
+			code = "wrong"
+		}
+		q.what = fmt.Sprintf("confirm withdraw %d", id)
+		run = func() (*Command, error) { return e.ConfirmWithdraw(key, q.nonce, id, code) }
+	default:
+		id := s.withdrawOf(r, q.account)
+		q.id, q.to = id, event.WithdrawCancelled
+		q.what = fmt.Sprintf("cancel withdraw %d", id)
+		run = func() (*Command, error) { return e.CancelWithdraw(key, q.nonce, id) }
+	}
+	s.spawn(l, fmt.Sprintf("%d.client %s %d: %s", l.number, key.Public, q.nonce, q.what), func() {
+		s.begin(q)
+		c, err := run()
+		s.answered(q, c, err)
+	})
+}
+
+// begin notes a command just before it is sent.
+func (s *sim) begin(q *request) {
+	q.begun = s.steps
+	w := s.walletOf(q.l, q.account)
+	a := s.model.Accounts[q.account-1]
+	q.touched = a.Touched(s.model.Seq)
+	q.quiet = q.l.open[q.account] == 0 && q.l.open[0] == 0 && w.applied >= q.touched && !q.l.wakes(w)
+	q.l.open[q.account]++
+	if q.key != nil {
+		at := simulation.KeyNonce{Key: q.key.Number, Nonce: q.nonce}
+		s.sent[at]++
+		if q.sweep {
+			s.model.Sweeps[at] = true
+		}
+	}
+}
+
+// wakes says whether a wallet has messages.
+func (l *life) wakes(w *wallet) bool {
+	name := fmt.Sprintf("%d.wallet/%d", l.number, w.account.ID)
+	return slices.ContainsFunc(l.mailboxes, func(o *woken) bool { return o.name == name })
+}
+
+// operator sends what operators do.
+func (s *sim) operator(r *rand.Rand, l *life) {
+	e, name, on := l.engine, pick(r, s.names), r.IntN(2) == 0
+	pair := pick(r, e.Pairs())
+	if e.maintenance.Load() != nil && !s.changing && r.IntN(3) == 0 {
+		s.maintain(l, false) // else most of what follows is turned away
+		return
+	}
+	run := func(what string, do func() string) {
+		s.spawn(l, fmt.Sprintf("%d.operator: %s", l.number, what), func() {
+			l.open[0]++
+			outcome := do()
+			s.say("  %s: %s", what, outcome)
+			if outcome != unknownOutcome {
+				l.open[0]--
+			}
+		})
+	}
+	switch n := r.IntN(26); {
+	case n < 4:
+		s.deposit(r, l, name)
+	case n < 6:
+		run("account "+name, func() string {
+			a, err := e.CreateAccount("op", name, name+"@example.org")
+			known := s.model.Account(name)
+			return s.administered(err, known != nil && (err != nil || known.ID == a.AccountID), known != nil || len(s.model.Accounts) >= e.opts.Limits.Accounts)
+		})
+	case n < 8:
+		key := fmt.Sprintf("key-%s-%d", name, r.IntN(2))
+		run("key "+key, func() string {
+			_, err := e.CreateKey("op", name, key, "secret", event.AllPermissions, nil)
+			return s.administered(err, s.model.Key(key) != nil, true)
+		})
+	case n < 9:
+		key := fmt.Sprintf("key-%s-1", name) // each account keeps one
+		run("revoke "+key, func() string {
+			missing := s.model.Key(key) == nil
+			_, err := e.RevokeKey("op", key)
+			known := s.model.Key(key)
+			if err == nil {
+				s.bar(key).since = s.steps
+			}
+			return s.administered(err, known != nil && known.Revoked, missing || known.Revoked)
+		})
+	case n < 11:
+		on := r.IntN(3) == 0
+		run(fmt.Sprintf("halt %s %v", pair.Name, on), func() string {
+			_, err := e.Halt("op", pair.Name, on)
+			was := slices.ContainsFunc(s.model.Pairs[pair.Number-1].Halts, func(h simulation.Halt) bool { return h.On == on })
+			return s.administered(err, was || !on, false)
+		})
+	case n < 13:
+		s.freeze(l, name, r.IntN(4) == 0)
+	case n < 15:
+		rates := &state.FeeRates{Maker: money.Rate(r.Uint32N(3e6)), Taker: money.Rate(r.Uint32N(3e6))}
+		if !on {
+			rates = nil
+		}
+		run(fmt.Sprintf("fees of %s in %s: %v", name, pair.Name, rates), func() string {
+			missing := s.model.Account(name) == nil
+			_, err := e.SetFees("op", name, pair.Name, rates)
+			return s.administered(err, s.model.Account(name) != nil, missing)
+		})
+	case n < 16:
+		if !s.changing {
+			s.maintain(l, r.IntN(2) == 0)
+		}
+	case n < 20:
+		id := s.withdrawOf(r, 0)
+		to, details := uint8(event.WithdrawApproved), ""
+		if on {
+			to, details = event.WithdrawRefused, "no"
+		}
+		s.asOperator(l, fmt.Sprintf("withdraw %d to %d", id, to), func() (*Command, error) { return e.MoveWithdraw("op", id, to, details) })
+	case n < 23:
+		id := newest(r, s.orders)
+		s.asOperator(l, fmt.Sprintf("cancel %d", id), func() (*Command, error) { return e.OperatorCancel("op", id) })
+	default:
+		if a := s.model.Account(name); a != nil && int(a.ID) <= len(e.dir.accounts) {
+			run("cancel all of "+name, func() string {
+				orders, err := e.sweepOf(context.Background(), "op", a.ID, nil)
+				s.swept(l, orders)
+				return s.administered(err, true, false)
+			})
+		}
+	}
+}
+
+// deposit credits an account, now and then by a reference that was used before.
+func (s *sim) deposit(r *rand.Rand, l *life, name string) {
+	currency, amount := pick(r, l.engine.Currencies()).Code, money.Amount(1+r.Int64N(50))*1e8
+	if r.IntN(6) == 0 {
+		amount = amountOf(r)
+	}
+	reference := fmt.Sprint("reference ", r.IntN(60))
+	what := fmt.Sprintf("deposit of %v %s to %s, %s", amount, currency, name, reference)
+	s.spawn(l, fmt.Sprintf("%d.operator: %s", l.number, what), func() {
+		s.deposits[reference]++
+		l.open[0]++
+		missing := s.model.Account(name) == nil
+		a, err := l.engine.Deposit("op", name, currency, amount, reference)
+		d, known := s.model.Deposits[reference]
+		account := s.model.Account(name)
+		same := known && account != nil && d.Account == account.ID && d.Amount == amount && s.model.Currencies[d.Currency-1] == currency
+		outcome := s.administered(err, same && d.ID == a.Deposit, missing || known && !same || !known)
+		if outcome != unknownOutcome {
+			l.open[0]--
+		}
+		if s.says(err) || turnedAwayBy(err) {
+			s.deposits[reference]--
+			s.checkDeposit(reference)
+		}
+		s.say("  %s: %s", what, outcome)
+	})
+}
+
+func (s *sim) says(err error) bool {
+	var refused *RequestError
+	return errors.As(err, &refused)
+}
+
+func (s *sim) checkDeposit(reference string) {
+	if _, there := s.model.Deposits[reference]; there && s.deposits[reference] == 0 {
+		s.violate("deposit %q is durable, and every try of it was refused", reference)
+	}
+}
+
+// freeze keeps an account's keys from doing anything: commands that begin later come to nothing.
+func (s *sim) freeze(l *life, name string, on bool) {
+	what := fmt.Sprintf("freeze %s %v", name, on)
+	s.spawn(l, fmt.Sprintf("%d.operator: %s", l.number, what), func() {
+		b := s.bar(name)
+		if !on {
+			b.since = 0
+			b.lifting++
+		}
+		l.open[0]++
+		missing := s.model.Account(name) == nil
+		_, err := l.engine.Freeze("op", name, on)
+		a := s.model.Account(name)
+		outcome := s.administered(err, a != nil && (!on || a.Freezes > 0), missing)
+		if outcome == unknownOutcome {
+			s.say("  %s: %s", what, outcome)
+			return
+		}
+		l.open[0]--
+		if !on {
+			b.lifting--
+		} else if err == nil && b.lifting == 0 {
+			b.since = s.steps
+		}
+		s.say("  %s: %s", what, outcome)
+	})
+}
+
+func (s *sim) maintain(l *life, on bool) {
+	s.changing = true
+	s.spawn(l, fmt.Sprintf("%d.operator: maintenance %v", l.number, on), func() {
+		defer func() { s.changing = false }()
+		ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+		defer cancel()
+		_, err := l.engine.SetMaintenance(ctx, "op", on, "back soon")
+		s.say("  maintenance %v: %s", on, s.administered(err, true, false))
+	})
+}
+
+const unknownOutcome = "unknown"
+
+// administered checks an operator's answer. done: it is durable, or it was so already; refusable: what a refusal says is so.
+func (s *sim) administered(err error, done, refusable bool) string {
+	switch {
+	case err == nil:
+		if !done {
+			s.violate("an operator is told that it is done, and it is not durable")
+		}
+		s.outcomes["operator, done"]++
+		return "done"
+	case errors.Is(err, ErrTimeout):
+		s.outcomes["operator, unknown"]++
+		return unknownOutcome
+	case s.says(err):
+		if !refusable {
+			s.violate("an operator is refused for what is not so: %w", err)
+		}
+		s.outcomes["operator, refused"]++
+		return err.Error()
+	}
+	if !turnedAwayBy(err) {
+		s.violate("an operator's command: %w", err)
+	}
+	s.outcomes["operator, turned away"]++
+	return "turned away: " + err.Error()
+}
+
+// turnedAwayBy says that no actor has seen the command.
+func turnedAwayBy(err error) bool {
+	return slices.ContainsFunc([]error{ErrStopping, ErrStalled, ErrBusy, ErrAccountBusy, ErrBehind, ErrNotQuiet, ErrPaused, ErrMaintenance, ErrNotConfirmed},
+		func(known error) bool { return errors.Is(err, known) })
+}
+
+// asOperator sends a command of an operator's through a wallet.
+func (s *sim) asOperator(l *life, what string, run func() (*Command, error)) {
+	s.spawn(l, fmt.Sprintf("%d.operator: %s", l.number, what), func() {
+		l.open[0]++
+		q := &request{l: l, what: what, begun: s.steps}
+		c, err := run()
+		if s.says(err) {
+			s.say("  %s: %v", what, err)
+			l.open[0]--
+			return
+		}
+		s.answered(q, c, err)
+	})
+}
+
+// swept checks the orders that a command says it has cancelled.
+func (s *sim) swept(l *life, orders []uint64) {
+	for _, id := range orders {
+		if o, _ := s.model.Open(id); o != nil {
+			s.violate("engine %d says that order %d is cancelled, and it rests", l.number, id)
+		}
+	}
+}
+
+// answered looks at an answer: what it says must be durable, and nobody else may have been told the same.
+func (s *sim) answered(q *request, c *Command, err error) {
+	at := simulation.KeyNonce{Nonce: q.nonce}
+	if q.key != nil {
+		at.Key = q.key.Number
+	}
+	if err != nil {
+		switch {
+		case errors.Is(err, ErrTimeout):
+			s.outcomes["unknown"]++
+		case turnedAwayBy(err):
+			s.outcomes["turned away: "+err.Error()]++
+			q.l.open[q.account]--
+			if q.key != nil {
+				s.sent[at]--
+				s.checkSent(at)
+			}
+		default:
+			s.violate("%s: %w", q.what, err)
+		}
+		s.say("  %s: %v", q.what, err)
+		return
+	}
+	q.l.open[q.account]--
+	if q.sweep && c.Outcome() == Accepted {
+		s.say("  %s: %v", q.what, c.Cancelled())
+		s.outcomes["cancel all, accepted"]++
+		s.swept(q.l, c.Cancelled())
+		s.mayBeAccepted(q)
+		c.Free()
+		return
+	}
+	r := c.Record()
+	seq := s.claim(q, string(r.Append(nil)))
+	if seq == 0 {
+		return
+	}
+	s.say("  %s: record %d", q.what, seq)
+	if c.Outcome() == Accepted {
+		s.outcomes[r.Kind.String()+", accepted"]++
+		s.mayBeAccepted(q)
+		s.accepted(q, seq, r)
+	} else {
+		if r.Kind == event.KindRefusal {
+			s.outcomes["refused for "+refusalNames[r.Refusal.Reason]]++
+		} else {
+			s.outcomes[r.Kind.String()]++
+		}
+		s.refused(q, seq, r)
+	}
+	c.Free()
+}
+
+// claim is the record that an answer tells of: each is told once.
+func (s *sim) claim(q *request, record string) uint64 {
+	list := s.records[record]
+	if len(list) == 0 {
+		s.violate("engine %d answers %s with a record that is not durable, or was answered before", q.l.number, q.what)
+		return 0
+	}
+	s.records[record] = list[1:]
+	q.l.answered = max(q.l.answered, list[0])
+	return list[0]
+}
+
+// mayBeAccepted checks that neither frost nor the end of its key was acknowledged before a command began.
+func (s *sim) mayBeAccepted(q *request) {
+	if q.key == nil {
+		return
+	}
+	for _, name := range []string{q.key.Account.Name, q.key.Public} {
+		if b := s.barred[name]; b != nil && b.since > 0 && b.since < q.begun {
+			s.violate("%s: it is accepted, and %s was barred before it began", q.what, name)
+		}
+	}
+}
+
+// accepted checks that the record is what was asked for.
+func (s *sim) accepted(q *request, seq uint64, r *event.Record) {
+	asked := true
+	switch r.Kind {
+	case event.KindOrder:
+		o, w := &r.Order, &q.wish
+		asked = o.Account == q.account && o.Nonce == q.nonce && r.Pair == w.Pair.Number && o.Side == w.Side && o.Price == w.Price && o.Amount == w.Amount &&
+			o.ClientID == w.ClientID
+		s.orders = append(s.orders, o.ID)
+		if o.Rests() {
+			s.restedBy[o.ID] = s.steps
+		}
+	case event.KindCancel:
+		asked = q.key == nil || r.Cancel.Order == q.order && r.Cancel.Account == q.account && r.Cancel.Nonce == q.nonce
+	case event.KindWithdraw:
+		w := &r.Withdraw
+		asked = w.Account == q.account && w.Nonce == q.nonce && w.Currency == q.number && w.Amount == q.amount
+		s.withdraws = append(s.withdraws, w.ID)
+	case event.KindWithdrawMoved:
+		m := &r.WithdrawMoved
+		asked = q.key == nil || m.ID == q.id && m.Account == q.account && m.To == q.to && !q.wrong
+	}
+	if !asked {
+		s.violate("%s: it is answered with record %d, which is another: %+v", q.what, seq, r)
+	}
+}
+
+// refused checks that the reason is so.
+func (s *sim) refused(q *request, seq uint64, r *event.Record) {
+	if r.Kind != event.KindRefusal {
+		return // a code
+	}
+	a := s.model.Accounts[r.Refusal.Account-1]
+	open := a.OpenAt(seq)
+	quiet := q.quiet && a.Touched(seq-1) == q.touched // it was decided on what the model has now
+	wrong := false
+	switch r.Refusal.Reason {
+	case event.RefusedFunds:
+		currency, need := q.number, simulation.Units(q.amount.Balance())
+		if q.wish.Pair != nil {
+			currency, need = s.model.Need(q.wish.Pair.Number, q.wish.Side, q.wish.Price, q.wish.Amount)
+		}
+		if funds := a.At(seq); int(currency) <= len(funds) {
+			f := &funds[currency-1]
+			wrong = quiet && new(big.Int).Sub(f.Balance, f.Reserve).Cmp(need) >= 0
+		}
+	case event.RefusedClientID:
+		wrong = !a.HasClientID(q.wish.ClientID)
+	case event.RefusedNotOpen:
+		o, _ := s.model.Open(q.order)
+		rested := s.restedBy[q.order]
+		wrong = q.key != nil && o != nil && o.Account == q.account && rested > 0 && rested < q.begun
+	case event.RefusedAccountLimit:
+		wrong = quiet && len(open) < s.options.Limits.OpenOrdersPerAccount
+	case event.RefusedNoOrders:
+		for _, o := range open {
+			_, p := s.model.Open(o.ID)
+			wrong = wrong || quiet && (q.pair == nil || p != nil && p.Number == q.pair.Number)
+		}
+	case event.RefusedWithdraw:
+		w := s.model.Withdraws[q.id]
+		wrong = quiet && w != nil && w.Seq < seq && w.Account == q.account && w.MayMove(q.to)
+	case event.RefusedTries:
+		w := s.model.Withdraws[q.id]
+		wrong = w == nil || w.Tries < s.options.Withdraw.CodeTries
+	case event.RefusedKey:
+		wrong = !s.model.Keys[r.Refusal.Key-1].Revoked
+	case event.RefusedFrozen:
+		wrong = a.Freezes == 0
+	case event.RefusedHalted:
+		wrong = !s.model.Pairs[q.wish.Pair.Number-1].Halted(seq)
+	}
+	if wrong {
+		s.violate("%s: it is refused for %s, by record %d, and that is not so", q.what, refusalNames[r.Refusal.Reason], seq)
+	}
+}
+
+// recorded counts a durable record for its nonce: there are no more than commands were sent with it.
+func (s *sim) recorded(r *event.Record) {
+	var at simulation.KeyNonce
+	switch r.Kind {
+	case event.KindOrder:
+		at = simulation.KeyNonce{Key: r.Order.Key, Nonce: r.Order.Nonce}
+	case event.KindCancel:
+		at = simulation.KeyNonce{Key: r.Cancel.Key, Nonce: r.Cancel.Nonce}
+	case event.KindRefusal:
+		at = simulation.KeyNonce{Key: r.Refusal.Key, Nonce: r.Refusal.Nonce}
+	case event.KindWithdraw:
+		at = simulation.KeyNonce{Key: r.Withdraw.Key, Nonce: r.Withdraw.Nonce}
+	case event.KindWithdrawMoved:
+		at = simulation.KeyNonce{Key: r.WithdrawMoved.Key, Nonce: r.WithdrawMoved.Nonce}
+	case event.KindCodeRefused:
+		at = simulation.KeyNonce{Key: r.CodeRefused.Key, Nonce: r.CodeRefused.Nonce}
+	case event.KindDeposit:
+		s.checkDeposit(r.Deposit.Reference)
+	}
+	if at.Key != 0 {
+		s.byNonce[at]++
+		s.checkSent(at)
+	}
+}
+
+func (s *sim) checkSent(at simulation.KeyNonce) {
+	if s.byNonce[at] > s.sent[at] && !s.model.Sweeps[at] {
+		s.violate("%d records have nonce %d of key number %d, and %d commands with it were not turned away", s.byNonce[at], at.Nonce, at.Key, s.sent[at])
+	}
+}
+
+// forget ends what an engine had in flight: its outcomes stay unknown.
+func (s *sim) forget(l *life) {
+	clear(l.open)
+	s.changing = false
+}
+
+// mail is the mail server of an engine.
+func (s *sim) mail(l *life) func(context.Context, *Mail) error {
+	return func(_ context.Context, m *Mail) error {
+		s.park(l, fmt.Sprintf("%d.mail %d", l.number, m.ID), nil)
+		w := s.model.Withdraws[m.Withdraw.ID]
+		if w == nil || w.Account != m.Withdraw.Account || int(m.Withdraw.Issue) > w.Issue {
+			s.violate("engine %d mails of withdraw %d, which is not durable so", l.number, m.Withdraw.ID)
+			return nil
+		}
+		switch s.rng.IntN(8) {
+		case 0:
+			s.say("  it is not sent")
+			return errNoAnswer
+		case 1:
+			s.say("  it never can be")
+			return fmt.Errorf("nobody is there: %w", ErrNeverMailed)
+		}
+		if m.Code != "" {
+			s.codes[m.Withdraw.ID] = m.Code
+		}
+		return nil
+	}
+}

@@ -1,0 +1,515 @@
+package actors
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"hash"
+	"log/slog"
+	"math/rand/v2"
+	"runtime"
+	"runtime/debug"
+	"slices"
+	"strings"
+	"sync"
+	"testing/synctest"
+	"time"
+
+	"exchange/actors/simulation"
+	"exchange/core/event"
+	"exchange/core/state"
+	"exchange/persistence/memory"
+)
+
+// A sim runs the real engine, one step at a time. It lives in a bubble of testing/synctest, which has a clock of its
+// own; within it the sim's goroutine is the only one that decides. Whatever else there is (handlers, the writer of
+// a journal, a projector, a mailer, calls of the store) is parked, and goes on when it is chosen, until it parks
+// again or waits for the clock; actors get one message at a time. So a list of choices gives the same run again.
+type sim struct {
+	rng   *rand.Rand // of the action that is played
+	steps int
+	skew  time.Duration // by which the clock that commands are stamped with is wrong
+	slow  string        // what is chosen rarely, as long as there is anything else
+
+	options    Options  // of all engines
+	serverKeys [][]byte // that secrets are sealed with, the newest first
+	ending     bool     // the last engine starts
+
+	disk   *memory.Disk
+	server bool // the store is a server: it outlives engines, and engines may be many
+	model  *simulation.Model
+	lives  []*life
+	begun  int // lives so far
+
+	batches   []durableBatch
+	records   map[string][]uint64 // bytes of a durable record -> sequences that nobody was told of yet
+	byNonce   map[simulation.KeyNonce]int
+	reference *state.State // a fold of what is durable, for snapshots
+
+	clients
+	faults
+
+	mu       sync.Mutex // of what follows: goroutines that the clock wakes may come at once
+	parked   []*parked
+	failure  error
+	lastLogs []string
+
+	waiters  int
+	waitedAt int // step in which the newest waiter began
+
+	trace hash.Hash
+	lines []string
+}
+
+type durableBatch struct {
+	prev, next uint64
+	data       []byte
+}
+
+// parked is a goroutine that waits to be chosen.
+type parked struct {
+	name   string
+	life   *life       // it ends with it; nil: with the sim
+	ready  func() bool // nil: always
+	resume chan bool   // false: it is to end
+}
+
+// A life is one engine from its start to its end.
+type life struct {
+	number   int
+	engine   *Engine // nil while it starts
+	ready    bool    // it has started
+	over     bool    // it did not start, or has stopped: it is to go
+	stopping bool    // Engine.Stop closes what kill would
+	gone     bool    // guarded by sim.mu
+
+	mailboxes []*woken
+	nextIdle  time.Time         // of the journal's writer
+	overtaken bool              // another has the store
+	fenced    bool              // it was told so
+	started   uint64            // sequence with which it began
+	folded    uint64            // sequence of the fold at the last look
+	applied   map[uint32]uint64 // what each wallet had applied at the last look, by account
+	answered  uint64            // highest sequence that it has answered with
+	open      map[uint32]int    // commands that were sent and not answered, by account; 0: by operators
+	keys      map[string]*Key   // that handlers have looked up, by name
+	tries     map[string]try    // what was sent to the store without an answer, by kind of call
+}
+
+// woken is a mailbox with messages.
+type woken struct {
+	name    string
+	mailbox *mailbox
+}
+
+// next is the message that the actor gets next, nil if there is none.
+func (w *woken) next() any {
+	if m := w.mailbox; len(m.rest) > 0 {
+		return m.rest[0]
+	} else if len(m.in) > 0 {
+		return m.in[0]
+	}
+	return nil
+}
+
+// violate notes the first thing that must not be.
+func (s *sim) violate(format string, args ...any) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.failure == nil {
+		s.failure = fmt.Errorf(format, args...)
+	}
+}
+
+func (s *sim) failed() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.failure
+}
+
+// say adds a line to the trace.
+func (s *sim) say(format string, args ...any) {
+	line := fmt.Sprintf(format, args...)
+	s.trace.Write([]byte(line))
+	s.trace.Write([]byte{'\n'})
+	s.lines = append(s.lines, line)
+}
+
+func (s *sim) hash() string { return hex.EncodeToString(s.trace.Sum(nil)) }
+
+func newTrace() hash.Hash { return sha256.New() }
+
+// park keeps the goroutine that calls it until it is chosen, which it may be when it is ready. A goroutine of an engine
+// that is gone ends there.
+func (s *sim) park(l *life, name string, ready func() bool) {
+	p := &parked{name: name, life: l, ready: ready, resume: make(chan bool)}
+	s.mu.Lock()
+	gone := l != nil && l.gone
+	if !gone {
+		s.parked = append(s.parked, p)
+	}
+	s.mu.Unlock()
+	if gone || !<-p.resume {
+		runtime.Goexit()
+	}
+}
+
+// waiting are all that are parked.
+func (s *sim) waiting() []*parked {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.Clone(s.parked)
+}
+
+// spawn begins a goroutine; it runs when it is chosen.
+func (s *sim) spawn(l *life, name string, run func()) {
+	go func() {
+		defer func() {
+			if reason := recover(); reason != nil {
+				s.violate("%s panicked: %v\n%s", name, reason, debug.Stack())
+			}
+		}()
+		s.park(l, name, nil)
+		run()
+	}()
+	synctest.Wait() // it is parked
+}
+
+// A choice is something that may happen next.
+type choice struct {
+	name string
+	do   func()
+}
+
+// choices are all that may happen next, in an order that is always the same.
+func (s *sim) choices() (list []choice) {
+	for _, p := range s.waiting() {
+		if p.ready == nil || p.ready() {
+			list = append(list, choice{p.name, func() { s.resume(p, true) }})
+		}
+	}
+	for _, l := range s.lives {
+		for _, w := range l.mailboxes {
+			list = append(list, choice{w.name, func() { l.turn(w, s.skew) }})
+		}
+	}
+	slices.SortStableFunc(list, func(a, b choice) int { return strings.Compare(a.name, b.name) })
+	return list
+}
+
+func (s *sim) resume(p *parked, goOn bool) {
+	s.mu.Lock()
+	s.parked = slices.DeleteFunc(s.parked, func(o *parked) bool { return o == p })
+	s.mu.Unlock()
+	p.resume <- goOn
+	synctest.Wait()
+}
+
+// turn gives an actor one message.
+func (l *life) turn(w *woken, skew time.Duration) {
+	m := w.mailbox
+	if c, fresh := w.next().(*Command); fresh && (strings.Contains(w.name, ".wallet/") || strings.HasSuffix(w.name, ".registry")) {
+		c.timeUs += skew.Microseconds() // it comes from its handler
+	}
+	if more := m.turn(1); more && (m.users.Load() > 0 || m.systems.Load() > 0) {
+		return
+	}
+	if !m.goesOn() {
+		l.mailboxes = slices.DeleteFunc(l.mailboxes, func(o *woken) bool { return o == w })
+	}
+	synctest.Wait() // whom it answered is parked
+}
+
+// step lets one thing happen, and looks whether all is as it must be. false: nothing can happen.
+func (s *sim) step() bool {
+	list := s.choices()
+	if s.slow != "" && s.rng.IntN(20) > 0 {
+		if others := slices.DeleteFunc(slices.Clone(list), func(c choice) bool { return strings.Contains(c.name, s.slow) }); len(others) > 0 {
+			list = others
+		}
+	}
+	if len(list) == 0 {
+		return false
+	}
+	c := list[s.rng.IntN(len(list))]
+	s.steps++
+	s.say("%d %s", s.steps, c.name)
+	c.do()
+	s.check()
+	return true
+}
+
+// run lets at most n things happen.
+func (s *sim) run(n int) {
+	for ; n > 0 && s.failed() == nil && s.step(); n-- {
+	}
+}
+
+// advance lets the clock go on. Who waits for it comes as far as to the store, or to where it parks.
+func (s *sim) advance(d time.Duration) {
+	time.Sleep(d)
+	synctest.Wait()
+}
+
+// kill ends an engine as kill -9 does: all that it has in memory is gone.
+func (s *sim) kill(l *life) {
+	s.say("engine %d is gone", l.number)
+	s.mu.Lock()
+	l.gone = true
+	s.mu.Unlock()
+	l.mailboxes = nil
+	if l.engine != nil {
+		l.engine.fail(errKilled)
+		synctest.Wait()
+	}
+	for _, p := range s.waiting() {
+		if p.life == l {
+			s.resume(p, false)
+		}
+	}
+	if l.engine != nil && !l.stopping {
+		close(l.engine.stop)
+		synctest.Wait()
+	}
+	s.lives = slices.DeleteFunc(s.lives, func(o *life) bool { return o == l })
+	s.forget(l)
+}
+
+var errKilled = errors.New("killed")
+
+// A lifeDriver is the driver of one engine.
+type lifeDriver struct {
+	s *sim
+	l *life
+}
+
+func (d lifeDriver) mailbox(m *mailbox) {
+	d.s.mu.Lock()
+	defer d.s.mu.Unlock()
+	if !d.l.gone {
+		d.l.mailboxes = append(d.l.mailboxes, &woken{fmt.Sprintf("%d.%s", d.l.number, m.name()), m})
+	}
+}
+
+func (d lifeDriver) await(reply <-chan struct{}, most time.Duration, dead <-chan struct{}) bool {
+	end := time.Now().Add(most)
+	d.s.park(d.l, d.s.waiter(d.l), func() bool { return len(reply) > 0 || closed(dead) || !time.Now().Before(end) })
+	select {
+	case <-reply:
+		return true
+	default:
+		return false
+	}
+}
+
+func (d lifeDriver) until(condition func() bool) { d.s.park(d.l, d.s.waiter(d.l), condition) }
+
+// notSimulated is a fault of the simulation itself.
+const notSimulated = "BUG of the simulation: two began to wait in one step"
+
+// waiter names who waits: in each step at most one begins to, so numbers are always given in the same order.
+func (s *sim) waiter(l *life) string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if l.gone {
+		return ""
+	}
+	if s.waitedAt == s.steps && s.waitedAt > 0 && s.failure == nil {
+		s.failure = errors.New(notSimulated)
+	}
+	s.waitedAt = s.steps
+	s.waiters++
+	return fmt.Sprintf("%d.waiter %d", l.number, s.waiters)
+}
+
+func closed(c <-chan struct{}) bool {
+	select {
+	case <-c:
+		return true
+	default:
+		return false
+	}
+}
+
+// engine drives what is not an actor, by the same steps as the goroutines of Engine.run.
+func (d lifeDriver) engine(e *Engine) {
+	s, l := d.s, d.l
+	l.engine = e
+	name := func(what string) string { return fmt.Sprintf("%d.%s", l.number, what) }
+	l.nextIdle = time.Now().Add(e.opts.Timing.OwnerCheck)
+	go d.guarded("writer", func() {
+		j := e.journal
+		defer close(j.stopped)
+		defer j.deadline.release()
+		for {
+			s.park(l, name("writer"), func() bool { return j.isClosed() || j.waiting() || !time.Now().Before(l.nextIdle) })
+			if j.isClosed() {
+				return
+			}
+			if b := j.next(); b != nil {
+				if !j.write(b) {
+					return
+				}
+			} else if l.nextIdle = time.Now().Add(e.opts.Timing.OwnerCheck); !j.checkOwner() {
+				return
+			}
+		}
+	})
+	go d.guarded("projector", func() {
+		p := e.projector
+		defer close(p.finished)
+		defer p.upload.Wait()
+		for {
+			s.park(l, name("projector"), func() bool { return len(p.in) > 0 || closed(p.stop) })
+			if closed(p.stop) {
+				return
+			}
+			if w := <-p.in; !p.write(&w) {
+				return
+			}
+		}
+	})
+	go d.guarded("ticker", func() {
+		next := time.Now()
+		for {
+			next = next.Add(e.opts.Timing.Projection)
+			s.park(l, name("tick"), func() bool { return closed(e.stop) || !time.Now().Before(next) })
+			if closed(e.stop) {
+				return
+			}
+			e.ticked()
+			if late := time.Now(); next.Before(late) {
+				next = late
+			}
+		}
+	})
+	go d.guarded("mailer", func() {
+		m := e.mailer
+		defer close(m.finished)
+		next := time.Now()
+		for {
+			over := func() bool { return closed(m.last) || closed(e.stop) || closed(e.dead) }
+			next = next.Add(mailLeast)
+			s.park(l, name("mailer"), func() bool { return over() || len(e.mailbox) > 0 || !time.Now().Before(next) })
+			if over() {
+				return
+			}
+			select {
+			case <-e.mailbox:
+			default:
+			}
+			m.round()
+			next = time.Now()
+		}
+	})
+}
+
+// guarded makes a violation of a panic.
+func (d lifeDriver) guarded(what string, run func()) {
+	defer func() {
+		if reason := recover(); reason != nil {
+			d.s.violate("the %s of engine %d panicked: %v\n%s", what, d.l.number, reason, debug.Stack())
+		}
+	}()
+	run()
+}
+
+// waiting says whether a batch waits.
+func (j *journal) waiting() bool {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return len(j.queue) > 0
+}
+
+// durable is told of each batch that has become durable: the model follows.
+func (s *sim) durable(prev, next uint64, data []byte) {
+	if prev != s.model.Seq {
+		s.violate("the journal goes on at %d, after record %d", prev, s.model.Seq)
+		return
+	}
+	s.batches = append(s.batches, durableBatch{prev, next, data})
+	b, err := event.OpenBatch(data)
+	if err != nil {
+		s.violate("batch (%d, %d]: %v", prev, next, err)
+		return
+	}
+	if b.Prev != prev || b.Prev+uint64(b.Count) != next {
+		s.violate("a batch says it is (%d, %d], and is stored as (%d, %d]", b.Prev, b.Prev+uint64(b.Count), prev, next)
+		return
+	}
+	for rest := b.Records; len(rest) > 0; {
+		var r event.Record // one that the model may keep
+		before := rest
+		if rest, err = r.Decode(rest); err == nil {
+			err = s.model.Apply(&r)
+		}
+		if err != nil {
+			s.violate("%v", err)
+			return
+		}
+		record := string(before[:len(before)-len(rest)])
+		s.records[record] = append(s.records[record], s.model.Seq)
+		s.recorded(&r)
+	}
+	if s.model.Seq != next {
+		s.violate("batch (%d, %d] ends at %d", prev, next, s.model.Seq)
+	}
+}
+
+// foldTo is the reference fold after a record.
+func (s *sim) foldTo(seq uint64) (*state.State, error) {
+	if s.reference == nil || s.reference.Seq() > seq {
+		s.reference = state.New()
+	}
+	return s.reference, s.foldInto(s.reference, seq)
+}
+
+// foldInto folds what is durable, after where a state is, up to a record.
+func (s *sim) foldInto(to *state.State, seq uint64) error {
+	var r event.Record
+	var effects state.Effects
+	for i := range s.batches {
+		b := &s.batches[i]
+		if b.next <= to.Seq() || b.prev >= seq {
+			continue
+		}
+		opened, err := event.OpenBatch(b.data)
+		for rest, at := opened.Records, b.prev; err == nil && len(rest) > 0 && at < seq; at++ {
+			if rest, err = r.Decode(rest); err == nil && at >= to.Seq() {
+				err = to.Apply(&r, &effects)
+			}
+		}
+		if err != nil {
+			return err
+		}
+	}
+	if to.Seq() != seq {
+		return fmt.Errorf("the journal ends at %d, below %d", to.Seq(), seq)
+	}
+	return nil
+}
+
+// simLog keeps the newest warnings of an engine, for the report of a failure.
+type simLog struct{ s *sim }
+
+func (h simLog) Write(line []byte) (int, error) {
+	h.s.mu.Lock()
+	defer h.s.mu.Unlock()
+	h.s.lastLogs = append(h.s.lastLogs, strings.TrimSpace(string(line)))
+	h.s.lastLogs = h.s.lastLogs[max(0, len(h.s.lastLogs)-20):]
+	return len(line), nil
+}
+
+func (s *sim) lastLog() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if len(s.lastLogs) == 0 {
+		return ""
+	}
+	return s.lastLogs[len(s.lastLogs)-1]
+}
+
+func (h simLog) logger() *slog.Logger {
+	return slog.New(slog.NewTextHandler(h, &slog.HandlerOptions{Level: slog.LevelWarn}))
+}

@@ -1,0 +1,234 @@
+package actors
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// A plantedFault is a mistake that somebody could make: in a file, from the module's root, the old text becomes the new
+// one, in which FAULT is true while this fault is planted. The old text is there exactly once.
+type plantedFault struct{ name, file, old, new string }
+
+var plantedFaults = []plantedFault{
+	// durable before visible, fences, unknown outcomes
+	{"an answer goes out before its record is durable", "actors/journal.go",
+		"	if err := j.append(b); err != nil {\n		j.die(err)",
+		"	if FAULT {\n		early := *b\n		early.data = append([]byte(nil), b.data...)\n		j.last = b.next\n		j.release(&early)\n		j.pending.Add(-int64(len(b.units)))\n		return j.append(b) == nil\n	}\n	if err := j.append(b); err != nil {\n		j.die(err)"},
+	{"an append without an answer is taken for done", "actors/journal.go",
+		"		case err == nil:\n			now := time.Now()", "		case err == nil || FAULT && wait > retryLeast && !errors.Is(err, persistence.ErrFenced):\n			now := time.Now()"},
+	{"a writer goes on when it is fenced", "actors/journal.go",
+		"case errors.Is(err, persistence.ErrFenced), errors.Is(err, persistence.ErrGap), errors.Is(err, persistence.ErrCorrupt), errors.Is(err, persistence.ErrInvalid):",
+		"case errors.Is(err, persistence.ErrFenced) && !FAULT, errors.Is(err, persistence.ErrGap), errors.Is(err, persistence.ErrCorrupt), errors.Is(err, persistence.ErrInvalid):"},
+	{"an idle engine goes on when it is fenced", "actors/journal.go",
+		"	case errors.Is(err, persistence.ErrFenced):\n		j.die(err)\n		return false", "	case errors.Is(err, persistence.ErrFenced) && !FAULT:\n		j.die(err)\n		return false"},
+	{"an unknown outcome is told as a refusal", "actors/admission.go",
+		"		return nil, ErrTimeout\n", "		if FAULT {\n			return nil, ErrBusy\n		}\n		return nil, ErrTimeout\n"},
+	{"other bytes are sent when an append is repeated", "actors/journal.go",
+		"		j.meter.Failures[metrics.OperationAppend].Add(1)\n",
+		"		j.meter.Failures[metrics.OperationAppend].Add(1)\n		if FAULT {\n			b.data = event.EndBatch(b.data, j.token.Epoch()+1, b.prev, uint32(len(b.units)))\n		}\n"},
+	{"a unit is split over two batches", "actors/journal.go",
+		"	b.data = append(b.data, c.encoded...)\n",
+		"	if half := len(c.encoded) / 2; FAULT && half > 30 {\n		b.data = append(b.data, c.encoded[:half]...)\n		next := j.fresh()\n		next.data = append(next.data, c.encoded[half:]...)\n		j.queue = append(j.queue, next)\n	} else {\n		b.data = append(b.data, c.encoded...)\n	}\n"},
+	{"a refusal is not held back", "actors/wallet.go", "	if waits {\n", "	if waits && !FAULT {\n"},
+	{"a cancel is dropped", "actors/journal.go",
+		"	j.pending.Add(1)\n	if c.trace", "	if FAULT && c.kind == event.KindCancel {\n		return\n	}\n	j.pending.Add(1)\n	if c.trace"},
+	{"a place in the limits is not given back", "actors/engine.go", "	e.giveBack(c)\n	if c.trace", "	if !FAULT || c.outcome != Refused {\n		e.giveBack(c)\n	}\n	if c.trace"},
+
+	// money
+	{"a settlement is left out", "actors/engine.go",
+		"		e.root.Send(e.dir.account(t.Account).pid, m)\n", "		if !FAULT || own {\n			e.root.Send(e.dir.account(t.Account).pid, m)\n		}\n"},
+	{"a settlement is applied twice", "actors/wallet.go",
+		"	for i := range changes {\n", "	for i := range changes {\n		if FAULT && len(m.settlement.Closed) > 0 {\n			_ = w.committed.Apply(&changes[i])\n		}\n"},
+	{"a maker gets back what the taker's price would have cost", "core/ledger/settle.go",
+		"			c.Unlock = c.Unlock.Add(value)\n", "			if FAULT {\n				value = max(t.Price, o.Price).Times(t.Amount).Balance()\n				if o.Price < t.Price {\n					value = o.Price.Times(t.Amount).Balance()\n				}\n			}\n			c.Unlock = c.Unlock.Add(value)\n"},
+	{"a taker gets back only what its trades have cost", "actors/wallet.go",
+		"		r.amount = r.amount.Sub(own.reserved.amount)\n",
+		"		if spent := own.reserved.amount; FAULT && own.accepted && !own.rests && len(m.settlement.Changes()) > 0 {\n			if paid := m.settlement.Changes()[0].Debit; paid.Cmp(spent) < 0 {\n				spent = paid\n			}\n			r.amount = r.amount.Sub(spent)\n		} else {\n			r.amount = r.amount.Sub(spent)\n		}\n"},
+	{"a cancel gives back too much", "core/ledger/settle.go",
+		"		t.in(currency).Unlock = held\n", "		if FAULT {\n			held = held.Add(money.Amount(1).Balance())\n		}\n		t.in(currency).Unlock = held\n"},
+	{"a cancelled withdraw keeps its money reserved", "core/ledger/settle.go",
+		"	c.Unlock = m.Amount.Balance()\n", "	if !FAULT || m.To == event.WithdrawApproved {\n		c.Unlock = m.Amount.Balance()\n	}\n"},
+	{"what is in flight is not counted", "actors/wallet.go",
+		".Available().Sub(r.amount)\n", ".Available()\n	if !FAULT {\n		available = available.Sub(r.amount)\n	}\n"},
+	{"fees are not taken", "core/ledger/settle.go",
+		"			s.transfer(seller, o.FeeAccount, quote, sellerFee)\n", "			if !FAULT {\n				s.transfer(seller, o.FeeAccount, quote, sellerFee)\n			}\n"},
+	{"fees are rounded down", "core/money/rate.go", "	if rest > 0 {\n", "	if rest > 0 && !FAULT {\n"},
+	{"the reference of a deposit is forgotten", "core/state/apply.go",
+		"	s.references[d.Reference] = d.ID\n", "	if !FAULT {\n		s.references[d.Reference] = d.ID\n	}\n"},
+
+	// books
+	{"a trade prints at the taker's price", "actors/book.go",
+		"			Price: f.Price, Amount: f.Amount, MakerRemaining: f.MakerRemaining})\n",
+		"			Price: f.Price, Amount: f.Amount, MakerRemaining: f.MakerRemaining})\n		if FAULT {\n			trades[i].Price = w.price\n		}\n"},
+	{"the newest order of a price trades first", "core/matching/book.go",
+		"		o := b.orders.at(n)\n		taken := min(amount, o.remaining)\n", "		if FAULT {\n			n = l.tail\n		}\n		o := b.orders.at(n)\n		taken := min(amount, o.remaining)\n"},
+	{"what is cut off rests", "core/event/event.go", "o.Remaining > 0 && !o.Cut }", "o.Remaining > 0 && (!o.Cut || FAULT) }"},
+	{"a cancelled order stays in its book", "actors/book.go",
+		"	o, ok := b.orders.Cancel(c.order.id)\n", "	o, ok := b.orders.Get(c.order.id)\n	if !FAULT {\n		o, ok = b.orders.Cancel(c.order.id)\n	}\n"},
+	{"an id is used twice", "actors/book.go",
+		"	r.Cancel = event.Cancel{ID: b.ids.order.Add(1),", "	id := b.ids.order.Load()\n	if !FAULT {\n		id = b.ids.order.Add(1)\n	}\n	r.Cancel = event.Cancel{ID: id,"},
+	{"a halted pair trades", "actors/book.go", "	if b.halted {\n", "	if b.halted && !FAULT {\n"},
+	{"a client order id is free when its order closes", "core/ledger/orders.go",
+		"		delete(s.open, order)\n", "		delete(s.open, order)\n		if FAULT {\n			delete(s.orders, id)\n		}\n"},
+	{"an update id is left out", "core/market/market.go",
+		"func (m *Market) Cancel(r *event.Record) { m.UpdateID, m.TimeUs = m.UpdateID+1, r.TimeUs }",
+		"func (m *Market) Cancel(r *event.Record) {\n	if m.UpdateID, m.TimeUs = m.UpdateID+1, r.TimeUs; FAULT {\n		m.UpdateID++\n	}\n}"},
+	{"the stream is not told of cancels", "actors/feed.go",
+		"r.Kind != event.KindOrder && r.Kind != event.KindCancel {", "r.Kind != event.KindOrder && (r.Kind != event.KindCancel || FAULT) {"},
+
+	// who may do what
+	{"a nonce is forgotten", "actors/wallet.go", "			n.taken = nonce\n", "			if !FAULT {\n				n.taken = nonce\n			}\n"},
+	{"a nonce is assigned, not raised", "core/state/apply.go",
+		"	k.Nonce = max(k.Nonce, nonce)\n", "	if k.Nonce = max(k.Nonce, nonce); FAULT {\n		k.Nonce = nonce\n	}\n"},
+	{"the nonce of a refusal is lost", "core/state/apply.go",
+		"		err = s.useNonce(r.Refusal.Key, r.Refusal.Account, r.Refusal.Nonce)\n",
+		"		if !FAULT {\n			err = s.useNonce(r.Refusal.Key, r.Refusal.Account, r.Refusal.Nonce)\n		}\n"},
+	{"a frozen account trades", "actors/wallet.go", "		case c.account.Frozen():\n", "		case c.account.Frozen() && !FAULT:\n"},
+	{"any code confirms a withdraw", "actors/withdraw.go",
+		"	case w.out.codeFits(d.ID, d.Issue, c.withdraw.code):\n", "	case FAULT || w.out.codeFits(d.ID, d.Issue, c.withdraw.code):\n"},
+	{"a wrong code is not counted", "actors/withdraw.go", "		d.Tries++\n", "		if !FAULT {\n			d.Tries++\n		}\n"},
+	{"a revoked key trades", "actors/wallet.go", "		case c.key.Revoked():\n", "		case c.key.Revoked() && !FAULT:\n"},
+
+	// what outlives an engine
+	{"a restart forgets nonces", "actors/engine.go", "nonce := r.committed.nonce(n); nonce > 0 {", "nonce := r.committed.nonce(n); nonce > 0 && !FAULT {"},
+	{"a restart gives ids again", "actors/engine.go", "	e.ids.order.Store(order)\n", "	if e.ids.order.Store(order); FAULT {\n		e.ids.order.Store(order / 2)\n	}\n"},
+	{"a restart forgets frost", "actors/engine.go", "		entry.frozen.Store(a.Frozen)\n", "		entry.frozen.Store(a.Frozen && !FAULT)\n"},
+	{"a restart lets a halted pair trade", "actors/engine.go", "halted: market.Halted,", "halted: market.Halted && !FAULT,"},
+	{"a snapshot says that it is of one record less", "actors/projector.go",
+		"p.store.SaveSnapshot(ctx, p.token, to, bytes", "p.store.SaveSnapshot(ctx, p.token, map[bool]uint64{true: to - 1, false: to}[FAULT], bytes"},
+	{"a snapshot is taken in the midst of a batch", "actors/committed.go", "	if c.imageDue && !c.folding {\n", "	if c.imageDue && (!c.folding || FAULT) {\n"},
+	{"a snapshot is published before the projections have reached it", "actors/projector.go",
+		"	if !p.apply(w) {\n", "	if FAULT && w.image != nil {\n		_ = p.save(w.to, w.image)\n	}\n	if !p.apply(w) {\n"},
+	{"the journal is trimmed up to the newest snapshot", "actors/projector.go", "	trim := older\n", "	trim := older\n	if FAULT {\n		trim = to\n	}\n"},
+	{"rows of the history are lost", "actors/rows.go",
+		"			t := &o.Trades[i]\n", "			t := &o.Trades[i]\n			if FAULT && i > 0 {\n				continue\n			}\n"},
+	{"a restart writes rows of the history again", "actors/committed.go", "	if c.state.Seq() > c.watermark {\n", "	if c.state.Seq() > c.watermark || FAULT {\n"},
+	{"a list is answered before the history is there", "actors/committed.go",
+		"r.needs = r.from(c); r.needs > c.watermark {", "r.needs = r.from(c); r.needs > c.watermark && !FAULT {"},
+	{"a wallet's projection is not written", "actors/committed.go",
+		"t := &c.effects.Settlements[i]; len(t.Changes()) > 0 {", "t := &c.effects.Settlements[i]; len(t.Changes()) > 0 && (!FAULT || i == 0) {"},
+}
+
+// plantedSeeds is how many seeds are played, at most, until a planted fault is found.
+const plantedSeeds = 150
+
+// unplantedSeeds is how many are played without one. They run here, in a build without the race detector, because it
+// has nothing to find where one goroutine runs at a time, and is several times slower.
+const unplantedSeeds = 300
+
+// plant writes the files with all faults, each of which is asleep until the environment names it, and returns an overlay
+// for the build. So one build serves for all of them, and what is checked is the code of the exchange and nothing else.
+func plant(t *testing.T, root, dir string) (overlay string) {
+	t.Helper()
+	files := map[string]string{}
+	for _, f := range plantedFaults {
+		text, read := files[f.file]
+		if !read {
+			b, err := os.ReadFile(filepath.Join(root, f.file))
+			if err != nil {
+				t.Fatal(err)
+			}
+			text = string(b)
+		}
+		if n := strings.Count(text, f.old); n != 1 {
+			t.Fatalf("%s: %s has its old text %d times", f.name, f.file, n)
+		}
+		files[f.file] = strings.Replace(text, f.old, strings.ReplaceAll(f.new, "FAULT", fmt.Sprintf("planted.On(%q)", f.name)), 1)
+	}
+	replace := map[string]string{}
+	write := func(file, text string) {
+		path := filepath.Join(dir, strings.ReplaceAll(file, "/", "_"))
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		replace[filepath.Join(root, file)] = path
+	}
+	clause := regexp.MustCompile(`(?m)^package \w+$`)
+	for file, text := range files {
+		write(file, clause.ReplaceAllString(text, "$0\n\nimport \"exchange/core/planted\"\n"))
+	}
+	write("core/planted/planted.go", `package planted
+
+import "os"
+
+var fault = os.Getenv("PLANTED_FAULT")
+
+func On(name string) bool { return name == fault }
+`)
+	b, err := json.Marshal(map[string]any{"Replace": replace})
+	if err != nil {
+		t.Fatal(err)
+	}
+	overlay = filepath.Join(dir, "overlay.json")
+	if err := os.WriteFile(overlay, b, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return overlay
+}
+
+// The simulation can fail: each mistake of a long list is found by it, and nothing is when there is none.
+func TestPlantedFaultsAreFound(t *testing.T) {
+	root, err := filepath.Abs("..")
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	binary := filepath.Join(dir, "simulation")
+	build := exec.Command("go", "test", "-c", "-vet=off", "-pgo=off", "-overlay", plant(t, root, dir), "-o", binary, "exchange/actors")
+	build.Dir = root
+	if out, err := build.CombinedOutput(); err != nil {
+		t.Fatalf("building with planted faults: %v\n%s", err, out)
+	}
+	play := func(fault string, seeds int) (out []byte, failed bool) {
+		t.Helper()
+		run := exec.Command(binary, "-test.run", "^TestSimulation$", "-sim.seeds", fmt.Sprint(seeds), "-sim.shrink", "0")
+		run.Env = append(slices.Clone(os.Environ()), "PLANTED_FAULT="+fault, "GOGC=400")
+		out, err := run.CombinedOutput()
+		var exit *exec.ExitError
+		if err != nil && !errors.As(err, &exit) {
+			t.Fatal(err)
+		}
+		return out, err != nil
+	}
+	if out, failed := play("", unplantedSeeds); failed {
+		t.Fatalf("without a planted fault:\n%s", out)
+	}
+	for _, f := range plantedFaults {
+		out, failed := play(f.name, plantedSeeds)
+		found := simFailure.FindSubmatch(out)
+		switch {
+		case !failed:
+			t.Errorf("%s: nobody has noticed in %d seeds", f.name, plantedSeeds)
+		case found == nil || bytes.Contains(out, []byte(notSimulated)):
+			t.Errorf("%s: it was not the simulation that has found it:\n%s", f.name, out)
+		default:
+			t.Logf("%s: %s", f.name, found[0])
+		}
+	}
+}
+
+var simFailure = regexp.MustCompile(`seed \d+ fails after \d+ steps: .*`)
+
+func TestTheDocumentationNamesEveryPlantedFault(t *testing.T) {
+	page, err := os.ReadFile("../docs/proof.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, table, _ := strings.Cut(string(page), "| planted fault | in |\n|---|---|\n")
+	var want string
+	for _, f := range plantedFaults {
+		want += fmt.Sprintf("| %s | `%s` |\n", f.name, f.file)
+	}
+	if got := table[:min(len(table), len(want))]; got != want {
+		t.Errorf("docs/proof.md has\n%s\nnot\n%s", got, want)
+	}
+}

@@ -1,0 +1,501 @@
+package actors
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/cryptotest"
+	"testing/synctest"
+	"time"
+
+	"exchange/actors/seal"
+	"exchange/actors/simulation"
+	"exchange/core/event"
+	"exchange/core/money"
+	"exchange/core/state"
+	"exchange/persistence"
+	"exchange/persistence/memory"
+)
+
+var (
+	simSeeds  = flag.Int("sim.seeds", 20, "how many seeds TestSimulation plays")
+	simSeed   = flag.Uint64("sim.seed", 0, "the one seed that TestSimulation plays; 0: as many as there shall be, from the first on")
+	simShrink = flag.Int("sim.shrink", 300, "how many runs TestSimulation may take to find the shortest one that fails; 0: none")
+	simFirst  = flag.Uint64("sim.first", 1, "the first of the seeds that TestSimulation plays")
+)
+
+// A script is what happens to the exchange: the seed of each action. Everything else follows from it, so an action
+// that is left out changes no other.
+type script = []uint64
+
+// scriptOf is the script of a seed.
+func scriptOf(seed uint64) script {
+	r := rand.New(rand.NewPCG(seed, 1))
+	list := make(script, 40+r.IntN(80))
+	for i := range list {
+		list[i] = r.Uint64()
+	}
+	return list
+}
+
+// A run is what came of a script.
+type run struct {
+	err      error
+	hash     string // of the trace
+	lines    []string
+	logs     []string
+	steps    int
+	records  uint64
+	outcomes map[string]int
+}
+
+// play runs a script of a seed.
+func play(t *testing.T, seed uint64, actions script) (result run) {
+	t.Helper()
+	emptyPools() // their timers and channels are of another bubble
+	defer emptyPools()
+	synctest.Test(t, func(t *testing.T) {
+		cryptotest.SetGlobalRandom(t, seed)
+		s := newSim(seed)
+		s.play(actions)
+		s.outcomes["trades"] = len(s.model.Rows.Trades)
+		result = run{s.failed(), s.hash(), s.lines, s.lastLogs, s.steps, s.model.Seq, s.outcomes}
+	})
+	return result
+}
+
+func emptyPools() { commands, reads = sync.Pool{New: commands.New}, sync.Pool{New: reads.New} }
+
+func newSim(seed uint64) *sim {
+	r := rand.New(rand.NewPCG(seed, 2))
+	s := &sim{rng: r, disk: memory.NewDisk(), server: r.IntN(2) == 0, records: map[string][]uint64{}, byNonce: map[simulation.KeyNonce]int{},
+		clients: newClients(), trace: newTrace()}
+	s.options = s.newOptions(r)
+	usual := map[string]simulation.Rates{}
+	for _, p := range s.options.Pairs {
+		usual[p.Name] = simulation.Rates{Maker: p.Fees.Maker, Taker: p.Fees.Taker}
+	}
+	s.model = simulation.NewModel(s.options.Limits.MaxFills, usual)
+	s.disk.Durable = s.durable
+	s.names = []string{"ann", "ben", "cid", "dan", "eve"}
+	return s
+}
+
+// newOptions are an engine's, with limits that are met.
+func (s *sim) newOptions(r *rand.Rand) Options {
+	o := testOptions(nil)
+	o.Limits.MaxFills = 2 + r.IntN(4)
+	o.Limits.OpenOrdersPerAccount, o.Limits.OpenOrdersPerBook = 4+r.IntN(12), 5+r.IntN(10)
+	o.Limits.InFlight, o.Limits.InFlightCancels, o.Limits.InFlightPerAccount = 20+r.IntN(60), 5, 8+r.IntN(16)
+	o.Limits.PendingWithdraws, o.Limits.KeysPerAccount, o.Limits.Accounts = 1+r.IntN(4), 2, 6
+	o.Limits.BatchBytes = 100 + r.IntN(1000)
+	o.Limits.FoldLag, o.Limits.ProjectionLag = 20+r.IntN(100), 10+r.IntN(200)
+	o.Withdraw.CodeTries = 1 + r.IntN(2)
+	o.Snapshot = SnapshotPolicy{MinRecords: 10, MaxRecords: 30, MinInterval: time.Duration(r.IntN(3)) * time.Second}
+	o.stepRows = pick(r, []int{1, 5, 40, stepRows})
+	o.candles = 1 + r.IntN(5)
+	o.Pairs[0].Fees = state.FeeRates{Maker: money.Rate(r.Uint32N(2e6)), Taker: money.Rate(r.Uint32N(2e6))}
+	o.Exit = func(code int) { s.violate("an invariant broke, the process ends with %d: %s", code, s.lastLog()) }
+	o.Log = simLog{s}.logger()
+	s.serverKeys = [][]byte{make([]byte, seal.KeyBytes)}
+	return o
+}
+
+// start begins the life of an engine.
+func (s *sim) start() {
+	s.begun++
+	l := &life{number: s.begun, applied: map[uint32]uint64{}, open: map[uint32]int{}, keys: map[string]*Key{}, tries: map[string]try{}}
+	k := &link{Store: memory.Open(s.disk, persistence.Retention{}), s: s, l: l}
+	k.Store.Server, k.Store.BeforeSync = s.server, k.beforeSync
+	o := s.options
+	o.Sealer = s.sealer()
+	o.Currencies = append([]Currency(nil), o.Currencies...)
+	o.Store, o.Owner, o.Mail, o.drive = k, fmt.Sprint("engine ", l.number), s.mail(l), lifeDriver{s, l}
+	s.lives = append(s.lives, l)
+	s.spawn(l, fmt.Sprintf("%d.start", l.number), func() {
+		e, err := Start(context.Background(), o)
+		if err != nil {
+			s.say("  engine %d does not start: %v", l.number, err)
+			if !errors.Is(err, errNoAnswer) && !errors.Is(err, errStoreRefuses) && !errors.Is(err, persistence.ErrFenced) &&
+				!(errors.Is(err, ErrConfig) && l.overtaken) {
+				s.violate("engine %d does not start: %w", l.number, err)
+			}
+			l.over = true
+			return
+		}
+		s.outcomes["engines, started"]++
+		l.started = e.committed.state.Seq()
+		l.folded = l.started
+		want, err := s.foldTo(l.started)
+		if err != nil || want.Hash() != e.committed.state.Hash() {
+			s.violate("engine %d starts at %d of %d records, with another state than they give: %v", l.number, l.started, s.model.Seq, err)
+		}
+		if err := s.sameState(e.committed.state); err != nil {
+			s.violate("engine %d starts at %d: %w", l.number, l.started, err)
+		}
+		s.listen(l)
+		l.ready = true
+	})
+}
+
+// sealer has all keys of the server; now and then there is a new one, with which the secrets are sealed anew.
+func (s *sim) sealer() func(bool) (*seal.Sealer, error) {
+	if n := len(s.serverKeys); n < seal.MaxKeys && !s.ending && s.rng.IntN(8) == 0 {
+		s.say("  the server has a new key")
+		s.serverKeys = append([][]byte{bytes.Repeat([]byte{byte(n)}, seal.KeyBytes)}, s.serverKeys...)
+	}
+	keys := s.serverKeys
+	return func(bool) (*seal.Sealer, error) { return seal.New(keys...) }
+}
+
+// play runs the actions, and then lets everything come to rest.
+func (s *sim) play(actions script) {
+	s.fund()
+	for i, seed := range actions {
+		if s.failed() != nil {
+			break
+		}
+		s.rng = rand.New(rand.NewPCG(seed, 3))
+		s.act(i, s.rng)
+	}
+	s.settle()
+	s.end()
+}
+
+// fund starts the first engine and opens accounts with keys and money, without a fault.
+func (s *sim) fund() {
+	s.start()
+	s.rest()
+	if len(s.lives) == 0 || s.failed() != nil {
+		return
+	}
+	l := s.lives[0]
+	do := func(what string, err error) {
+		if err != nil {
+			s.violate("%s: %w", what, err)
+		}
+	}
+	for i, name := range s.names[:4] {
+		s.spawn(l, "fund "+name, func() {
+			_, err := l.engine.CreateAccount("op", name, name+"@example.org")
+			do("account", err)
+			for k := range 2 {
+				_, err = l.engine.CreateKey("op", name, fmt.Sprintf("key-%s-%d", name, k), "secret", event.AllPermissions, nil)
+				do("key", err)
+			}
+			for _, currency := range l.engine.Currencies() {
+				amount := money.Amount(200 * coin)
+				if i == 3 {
+					amount = money.MaxAmount
+				}
+				reference := name + currency.Code
+				s.deposits[reference]++
+				_, err = l.engine.Deposit("op", name, currency.Code, amount, reference)
+				do("deposit", err)
+			}
+		})
+		s.rest()
+	}
+}
+
+// reap takes engines away that have come to their end.
+func (s *sim) reap() {
+	for i := 0; i < len(s.lives); i++ {
+		if l := s.lives[i]; l.over || l.engine != nil && l.engine.Err() != nil {
+			s.kill(l)
+			i--
+		}
+	}
+}
+
+// up is an engine that has started, nil if there is none; the newest one mostly.
+func (s *sim) up(r *rand.Rand) (l *life) {
+	for _, one := range s.lives {
+		if one.ready && (l == nil || r.IntN(4) > 0) {
+			l = one
+		}
+	}
+	return l
+}
+
+// act plays one action.
+func (s *sim) act(i int, r *rand.Rand) {
+	if r.IntN(3) == 0 {
+		s.reap()
+	}
+	if len(s.lives) == 0 {
+		s.start()
+	}
+	s.slow = ""
+	if r.IntN(3) == 0 {
+		s.slow = pick(r, []string{"committed", "registry", "writer", "wallet", "book", "append", "sync", "answered", "apply", "waiter", "projector", "client", "snapshot"})
+	}
+	l, what := s.up(r), r.IntN(100)
+	switch {
+	case l == nil || what < 5:
+		s.say("action %d: steps", i)
+	case what < 62:
+		n := 1 + r.IntN(8)
+		s.say("action %d: %d commands", i, n)
+		for range n {
+			s.command(r, l)
+		}
+	case what < 70:
+		s.say("action %d: reads", i)
+		for range 1 + r.IntN(4) {
+			s.read(r, l)
+		}
+	case what < 80:
+		d := pick(r, []time.Duration{time.Millisecond, 10 * time.Millisecond, 100 * time.Millisecond, 300 * time.Millisecond, time.Second, 6 * time.Second})
+		if r.IntN(30) == 0 {
+			d = 2 * time.Hour
+		}
+		s.say("action %d: %v pass", i, d)
+		s.advance(d)
+	case what < 81:
+		s.skew = pick(r, []time.Duration{0, -time.Millisecond, -3 * time.Second, time.Minute, 5 * time.Hour})
+		s.say("action %d: the clock is wrong by %v", i, s.skew)
+	case what < 85:
+		s.odds = pick(r, []int{0, 0, 10, 40, 90})
+		s.say("action %d: %d %% of the calls of the store go wrong", i, s.odds)
+	case what < 90:
+		s.breakDown(i, r)
+	case what < 92:
+		s.say("action %d: engine %d stops", i, l.number)
+		s.stop(l)
+	case what < 94 && s.server && len(s.lives) < 3:
+		s.say("action %d: another engine starts", i)
+		s.start()
+	default:
+		s.say("action %d: rest", i)
+		s.settle()
+	}
+	s.run(r.IntN(pick(r, []int{1, 10, 40, 120})))
+}
+
+// breakDown ends an engine, or all of them with the machine, or has the store's server start anew.
+func (s *sim) breakDown(i int, r *rand.Rand) {
+	switch n := r.IntN(4); {
+	case n == 0 && s.server:
+		s.say("action %d: the server crashes", i)
+		s.crash()
+	case n == 1:
+		s.say("action %d: the machine crashes", i)
+		for len(s.lives) > 0 {
+			s.outcomes["engines, killed"]++
+			s.kill(s.lives[0])
+		}
+		s.crash()
+	default:
+		s.say("action %d: an engine is killed", i)
+		s.outcomes["engines, killed"]++
+		s.kill(pick(r, s.lives))
+		if !s.server {
+			s.crash()
+		}
+	}
+}
+
+// stop ends an engine in order.
+func (s *sim) stop(l *life) {
+	s.spawn(l, fmt.Sprintf("%d.stop", l.number), func() {
+		if l.stopping {
+			return
+		}
+		l.stopping = true
+		ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+		defer cancel()
+		err := l.engine.Stop(ctx)
+		s.say("  engine %d has stopped: %v", l.number, err)
+		s.outcomes["engines, stopped"]++
+		l.over = true
+	})
+}
+
+// restless bounds how long a simulation may take to come to rest.
+const restless = 20_000
+
+// rest lets everything happen that can, and the clock go on a little, until nobody waits any more.
+func (s *sim) rest() {
+	for n := 0; s.failed() == nil; n++ {
+		s.run(restless)
+		if s.quiet() {
+			return
+		}
+		if n == restless/10 {
+			s.violate("it does not come to rest: %s", s.waits())
+			return
+		}
+		s.advance(20 * time.Millisecond)
+	}
+}
+
+// quiet says that no command and no read is on its way.
+func (s *sim) quiet() bool {
+	for _, p := range s.waiting() {
+		if p.ready == nil || strings.Contains(p.name, "waiter") {
+			return false
+		}
+	}
+	for _, l := range s.lives {
+		over := l.over || l.engine != nil && l.engine.Err() != nil
+		if !over && (len(l.mailboxes) > 0 || !l.ready || l.stopping || l.behind()) {
+			return false
+		}
+	}
+	return true
+}
+
+// behind says whether the engine has work, if the clock goes on.
+func (l *life) behind() bool {
+	e := l.engine
+	return e.commandsInFlight() > 0 || e.journal.pending.Load() > 0 || e.committed.watermark < e.committed.state.Seq() || e.committed.imaging
+}
+
+func (s *sim) waits() (text string) {
+	for _, p := range s.waiting() {
+		text += p.name + ", "
+	}
+	for _, l := range s.lives {
+		if l.engine != nil {
+			text += fmt.Sprintf("engine %d: %d commands, %d records, watermark %d of %d; ", l.number, l.engine.commandsInFlight(), l.engine.journal.pending.Load(),
+				l.engine.committed.watermark, l.engine.committed.state.Seq())
+		}
+	}
+	return text
+}
+
+// settle takes all faults away, lets one engine come to rest, and compares everything.
+func (s *sim) settle() {
+	s.slow, s.odds = "", 0
+	for n := 0; s.failed() == nil; n++ {
+		if n == 100 {
+			s.violate("no engine comes to rest alone: %s", s.waits())
+		}
+		s.rest()
+		s.reap()
+		if len(s.lives) == 0 {
+			s.start()
+			continue
+		}
+		if l := s.lives[0]; len(s.lives) == 1 && l.ready && l.engine.Err() == nil && !l.stopping && s.owns(l) {
+			break
+		}
+		s.advance(time.Second) // whoever is fenced finds out
+	}
+	if s.failed() != nil {
+		return
+	}
+	l := s.lives[0]
+	err := s.atRest(l)
+	if err == nil {
+		err = s.checkStore(l)
+	}
+	if err != nil {
+		s.violate("at rest, engine %d: %w", l.number, err)
+	}
+}
+
+// owns says whether the store is an engine's.
+func (s *sim) owns(l *life) bool {
+	return memory.Open(s.disk, persistence.Retention{}).Check(context.Background(), l.engine.journal.token) == nil
+}
+
+// end stops the last engine in order, starts another, and compares again: a replay gives the live state. It does so
+// twice, for the first start may have something to write itself.
+func (s *sim) end() {
+	s.ending = true
+	for round := 0; round < 2 && s.failed() == nil; round++ {
+		live := s.lives[0].engine.committed.state.Hash()
+		s.stop(s.lives[0])
+		s.rest()
+		s.reap()
+		if len(s.lives) > 0 {
+			s.violate("engine %d does not stop: %s", s.lives[0].number, s.waits())
+			break
+		}
+		s.settle()
+		if s.failed() == nil && round == 1 && s.lives[0].engine.committed.state.Hash() != live {
+			s.violate("the state after the last start is not the live one")
+		}
+	}
+	for len(s.lives) > 0 {
+		s.kill(s.lives[0])
+	}
+	for _, p := range s.waiting() {
+		s.resume(p, false)
+	}
+	s.advance(time.Hour) // who waited for the clock finds that it is over
+}
+
+// The real engine under random commands, faults of the store, crashes, restarts and takeovers, one step at a time:
+// after each of them all is as it must be. A seed that fails is printed with how to play it again, and with the
+// fewest of its actions that still fail.
+func TestSimulation(t *testing.T) {
+	if *simSeed != 0 {
+		*simFirst, *simSeeds = *simSeed, 1
+	}
+	total := map[string]int{}
+	for seed := *simFirst; seed < *simFirst+uint64(*simSeeds); seed++ {
+		r := play(t, seed, scriptOf(seed))
+		if r.err != nil {
+			report(t, seed, r)
+			return
+		}
+		total["steps"] += r.steps
+		total["records"] += int(r.records)
+		for what, n := range r.outcomes {
+			total[what] += n
+		}
+	}
+	for _, what := range slices.Sorted(maps.Keys(total)) {
+		t.Logf("%9d %s", total[what], what)
+	}
+}
+
+// reportLines is how much of the end of a trace is reported.
+const reportLines = 80
+
+// report says what went wrong in a seed, as short as it can be had.
+func report(t *testing.T, seed uint64, r run) {
+	t.Helper()
+	if *simShrink == 0 {
+		t.Errorf("seed %d fails after %d steps: %v", seed, r.steps, r.err)
+		return
+	}
+	again := play(t, seed, scriptOf(seed))
+	if again.hash != r.hash || again.err == nil || again.err.Error() != r.err.Error() {
+		t.Errorf("seed %d is not the same when it is played again: %v, then %v", seed, r.err, again.err)
+	}
+	least := simulation.Shrink(scriptOf(seed), *simShrink, func(actions script) bool { return play(t, seed, actions).err != nil })
+	short := play(t, seed, least)
+	t.Errorf("seed %d fails after %d steps: %v\n\nTo play it again: make sim SEED=%d\nWith %d of its %d actions it fails so:\n%s\n%s\nseed %d: %v",
+		seed, r.steps, r.err, seed, len(least), len(scriptOf(seed)),
+		strings.Join(short.lines[max(0, len(short.lines)-reportLines):], "\n"), strings.Join(short.logs, "\n"), seed, short.err)
+}
+
+func TestASeedGivesTheSameRunAgain(t *testing.T) {
+	for seed := uint64(1); seed <= 5; seed++ {
+		a, b := play(t, seed, scriptOf(seed)), play(t, seed, scriptOf(seed))
+		if a.hash != b.hash || a.steps != b.steps || a.records != b.records || !maps.Equal(a.outcomes, b.outcomes) {
+			for i := range min(len(a.lines), len(b.lines)) {
+				if a.lines[i] != b.lines[i] {
+					t.Errorf("line %d: %q, then %q", i, a.lines[i], b.lines[i])
+					break
+				}
+			}
+			t.Errorf("seed %d: %d steps with %s, then %d with %s", seed, a.steps, a.hash, b.steps, b.hash)
+		}
+		if a.records < 50 {
+			t.Errorf("seed %d: nothing much has happened: %d records", seed, a.records)
+		}
+	}
+}

@@ -1,0 +1,487 @@
+//go:build linux
+
+package crash
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/valyala/fasthttp"
+	"golang.org/x/sys/unix"
+
+	"exchange/cmd/exchange/exchangetest"
+	"exchange/persistence/redistest"
+)
+
+// The campaign in one test run is one round of each kind. EXCHANGE_CHAOS=full makes it the counts below, and a number so
+// many rounds of each.
+const chaosVariable = "EXCHANGE_CHAOS"
+
+// roundsOfOne is how many rounds one exchange lives through, before the next one begins with an empty store.
+const roundsOfOne = 20
+
+// An injection is one kind of fault, which is brought about while `exchange loadtest` drives the exchange.
+type injection struct {
+	name, what string // for the table
+	full       int    // rounds of the whole campaign
+	open       func(c *chaos)
+	inject     func(c *chaos)
+	sampled    bool // in every test run
+}
+
+var injections = []injection{
+	{name: "kill -9 of the exchange, on Pebble", what: "started again", full: 100, sampled: true, open: onPebble, inject: (*chaos).killExchange},
+	{name: "kill -9 of the exchange, on Redis", what: "started again", full: 100, open: onRedis, inject: (*chaos).killExchange},
+	{name: "kill -9 of Redis", what: "started again; the exchange goes on", full: 100, sampled: true, open: onRedis, inject: (*chaos).killRedis},
+	{name: "kill -9 of both at once", what: "both started again", full: 10, open: onRedis, inject: (*chaos).killBoth},
+	{name: "SIGTERM of the exchange", what: "ends with code 0 and is started again", full: 10, open: onPebble, inject: (*chaos).terminate},
+	{name: "SIGSTOP of the exchange", what: "SIGCONT, and it goes on", full: 10, sampled: true, open: onPebble, inject: (*chaos).stopExchange},
+	{name: "SIGSTOP of Redis", what: "SIGCONT when orders are refused", full: 10, sampled: true, open: onRedis, inject: (*chaos).stopRedis},
+	{name: "network: every piece late", what: "goes on, slower", full: 10, open: behindRelay, inject: func(c *chaos) { c.slowly(delay) }},
+	{name: "network: little bandwidth", what: "goes on, slower", full: 10, open: behindRelay, inject: func(c *chaos) { c.slowly(trickle) }},
+	{name: "network: connections reset", what: "connects again", full: 10, sampled: true, open: behindRelay, inject: func(c *chaos) { c.relay.reset() }},
+	{name: "network: nothing arrives", what: "orders are refused until it is over", full: 10, open: behindRelay, inject: func(c *chaos) { c.cutOff(swallow) }},
+	{name: "network: only answers are lost", what: "appends are repeated until they are answered", full: 10, sampled: true, open: behindRelay, inject: func(c *chaos) { c.cutOff(dropAnswers) }},
+	{name: "full disk under Pebble", what: "ends or refuses; goes on when there is room", full: 5, sampled: true, open: onSmallPebble, inject: (*chaos).fillDisk},
+	{name: "full disk under Redis", what: "orders are refused; goes on when there is room", full: 5, open: onSmallRedis, inject: (*chaos).fillDisk},
+	{name: "a second exchange on one Redis", what: "the first ends with code 77, and takes over again when started", full: 10, sampled: true, open: onRedis, inject: (*chaos).takeOver},
+	{name: "clock an hour forward and back", what: "goes on", full: 10, open: withClock, inject: (*chaos).jump},
+	{name: "Redis out of memory", what: "orders are refused until there is memory", full: 5, sampled: true, open: onRedis, inject: (*chaos).outOfMemory},
+	{name: "Redis read-only, as a replica", what: "orders are refused until it is a master", full: 5, open: onRedis, inject: (*chaos).readOnly},
+}
+
+// A chaos is an exchange under load, and what it stands on.
+type chaos struct {
+	t       *testing.T
+	random  *rand.Rand
+	s       *exchangetest.Server
+	redis   *redistest.Server
+	relay   *relay
+	folder  string // of the data, on a disk that can be filled
+	mounted bool   // it is a disk; else files are limited
+	rate    int    // of the load, in requests a second
+}
+
+// A tally is what one kind of injection came to.
+type tally struct {
+	injection *injection
+	rounds    int
+	orders    uint64 // acknowledged, and verified
+	cancels   uint64
+	trades    uint64
+	in, out   uint64 // orders without an outcome that are in, and that are not
+	took      time.Duration
+}
+
+// Nothing that was acknowledged is missing, whatever happens while it is.
+func TestChaos(t *testing.T) {
+	mode := os.Getenv(chaosVariable)
+	each, err := strconv.Atoi(mode)
+	if mode != "" && mode != "full" && err != nil {
+		t.Fatalf("%s is %q: write full, or a number", chaosVariable, mode)
+	}
+	var tallies []*tally
+	random := newRandom(t)
+	for i := range injections {
+		in := &injections[i]
+		rounds := 1
+		switch {
+		case mode == "full":
+			rounds = in.full
+		case each > 0:
+			rounds = each
+		case !in.sampled:
+			continue
+		}
+		t.Run(strings.ReplaceAll(in.name, " ", "_"), func(t *testing.T) {
+			all := &tally{injection: in}
+			tallies = append(tallies, all)
+			for begin := time.Now(); all.rounds < rounds && !t.Failed(); all.took = time.Since(begin) {
+				in.campaign(t, random, min(rounds-all.rounds, roundsOfOne), all)
+			}
+			t.Logf("%d rounds, acknowledged %d orders, %d cancels, %d trades; without an outcome %d in and %d not", all.rounds, all.orders, all.cancels, all.trades, all.in, all.out)
+		})
+	}
+	if file := os.Getenv("EXCHANGE_CHAOS_REPORT"); file != "" && !t.Failed() {
+		if err := os.WriteFile(file, reliability(tallies), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// campaign runs rounds on one exchange.
+func (in *injection) campaign(t *testing.T, random *rand.Rand, rounds int, all *tally) {
+	t.Run(fmt.Sprint("from round ", all.rounds+1), func(t *testing.T) {
+		c := &chaos{t: t, random: random, rate: 400}
+		in.open(c)
+		c.s.Start()
+		for range rounds {
+			c.round(in, all)
+		}
+	})
+}
+
+// round has the load test drive and verify the exchange while something happens to it.
+func (c *chaos) round(in *injection, all *tally) {
+	c.t.Helper()
+	load := c.startLoad()
+	load.accepts(20 + c.random.Uint64N(300))
+	in.inject(c)
+	exchangetest.Eventually(c.t, "the exchange is ready", func() bool { return c.s.Ready() == nil })
+	load.accepts(20 + c.random.Uint64N(100)) // it has come through, and takes orders
+	v := load.end()
+	all.rounds++
+	all.orders, all.cancels, all.trades = all.orders+v.Orders, all.cancels+v.Cancels, all.trades+v.Trades
+	all.in, all.out = all.in+v.UnknownIn, all.out+v.UnknownOut
+}
+
+// A load is a load test that runs until it is told to verify.
+type load struct {
+	c         *chaos
+	cmd       *exec.Cmd
+	file      string
+	out, errs bytes.Buffer
+	done      chan struct{}
+}
+
+func (c *chaos) startLoad() *load {
+	c.t.Helper()
+	l := &load{c: c, file: filepath.Join(c.t.TempDir(), "report.json"), done: make(chan struct{})}
+	l.cmd = exec.Command(c.s.Program(), "loadtest", "--address", c.s.Listen, "--accounts", "6", "--connections", "6", "--duration", "1h", "--rate", strconv.Itoa(c.rate), "--timeout", "5s",
+		"--seed", strconv.FormatUint(c.random.Uint64(), 10), "--json", l.file)
+	l.cmd.Env = append(c.s.Env[:len(c.s.Env):len(c.s.Env)], "EXCHANGE_OPERATOR="+c.s.Operator, "GORACE=atexit_sleep_ms=0")
+	l.cmd.Stdout, l.cmd.Stderr = &l.out, &l.errs
+	if err := l.cmd.Start(); err != nil {
+		c.t.Fatal(err)
+	}
+	go func() {
+		l.cmd.Wait() //nolint:errcheck // its code is looked at
+		close(l.done)
+	}()
+	c.t.Cleanup(func() {
+		l.cmd.Process.Kill() //nolint:errcheck // it has ended, but after a failure
+		<-l.done
+	})
+	return l
+}
+
+// accepts waits until so many more orders are accepted.
+func (l *load) accepts(orders uint64) {
+	l.c.t.Helper()
+	from := l.c.accepted()
+	exchangetest.Eventually(l.c.t, "orders are accepted", func() bool {
+		select {
+		case <-l.done:
+			l.c.t.Fatalf("the load test ended by itself: %v\n%s%s", l.cmd.ProcessState, l.out.String(), l.errs.String())
+		default:
+		}
+		now := l.c.accepted()
+		if now < from { // another process counts
+			from = 0
+		}
+		return now-from >= orders
+	})
+}
+
+// verification is the part of a load test's report that counts.
+type verification struct {
+	Orders     uint64 `json:"orders"`
+	Cancels    uint64 `json:"cancels"`
+	Trades     uint64 `json:"trades"`
+	UnknownIn  uint64 `json:"unknown_in"`
+	UnknownOut uint64 `json:"unknown_out"`
+	Audit      string `json:"audit"`
+	Found      uint64 `json:"found"`
+	Incomplete string `json:"incomplete"`
+}
+
+// end has the load test verify, and wants nothing to be wrong.
+func (l *load) end() verification {
+	t := l.c.t
+	t.Helper()
+	if err := l.cmd.Process.Signal(os.Interrupt); err != nil {
+		t.Fatal(err)
+	}
+	<-l.done
+	var report struct{ Verification *verification }
+	b, err := os.ReadFile(l.file)
+	if err == nil {
+		err = json.Unmarshal(b, &report)
+	}
+	v := report.Verification
+	if err != nil || l.cmd.ProcessState.ExitCode() != 0 || v == nil || v.Audit != "clean" || v.Found > 0 || v.Incomplete != "" || v.Orders == 0 {
+		t.Fatalf("the verification ends with %v, %v:\n%s%s", l.cmd.ProcessState, err, l.out.String(), l.errs.String())
+	}
+	if err := l.c.s.Audit(); err != nil { // once more, when the load test has cancelled what was left
+		t.Fatal(err)
+	}
+	return *v
+}
+
+// accepted is how many orders the running process has accepted; 0 if it cannot be asked.
+func (c *chaos) accepted() uint64 {
+	req, resp := fasthttp.AcquireRequest(), fasthttp.AcquireResponse()
+	defer fasthttp.ReleaseRequest(req)
+	defer fasthttp.ReleaseResponse(resp)
+	req.SetRequestURI("http://" + c.s.Operator + "/metrics")
+	for _, e := range c.s.Env {
+		if token, ok := strings.CutPrefix(e, "EXCHANGE_OPERATOR_TOKEN="); ok {
+			req.Header.Set("Authorization", "Bearer "+token)
+		}
+	}
+	if c.s.Client.Do(req, resp) != nil || resp.StatusCode() != 200 {
+		return 0
+	}
+	var sum uint64
+	for lines := bufio.NewScanner(bytes.NewReader(resp.Body())); lines.Scan(); {
+		if name, value, _ := strings.Cut(lines.Text(), " "); strings.HasPrefix(name, "exchange_orders_accepted_total") {
+			n, err := strconv.ParseFloat(value, 64)
+			if err != nil {
+				c.t.Fatal(err)
+			}
+			sum += uint64(n)
+		}
+	}
+	return sum
+}
+
+// What an exchange stands on.
+
+func (c *chaos) serve(store string) {
+	c.s = exchangetest.New(c.t, store)
+	c.s.Env = append(c.s.Env, manySnapshots...) // so that faults meet them too
+}
+
+func onPebble(c *chaos) { c.serve("pebble:" + c.t.TempDir()) }
+
+func onRedis(c *chaos) {
+	c.redis = redistest.Start(c.t)
+	c.serve(c.redis.URL())
+}
+
+func behindRelay(c *chaos) {
+	c.redis = redistest.Start(c.t)
+	c.relay = newRelay(c.t, c.redis.Addr())
+	c.serve(c.relay.url())
+}
+
+func onSmallPebble(c *chaos) {
+	c.smallDisk()
+	c.rate = 4000 // logs are allocated ahead: the end of the disk is met when what there is of them is used up
+	c.serve("pebble:" + filepath.Join(c.folder, "data"))
+}
+
+func onSmallRedis(c *chaos) {
+	c.smallDisk()
+	c.redis = redistest.Start(c.t, "dir", c.folder)
+	c.serve(c.redis.URL())
+}
+
+// smallBytes is the size of a disk that is to be filled: a few times what Pebble allocates ahead.
+const smallBytes = 512 << 20
+
+// smallDisk is a folder on a disk of its own that can be filled. Where none may be mounted, or EXCHANGE_CHAOS_DISK=limit says so, the
+// size of files is limited instead, and the folder is an ordinary one.
+func (c *chaos) smallDisk() {
+	t := c.t
+	t.Helper()
+	dir := t.TempDir()
+	if os.Getenv("EXCHANGE_CHAOS_DISK") == "limit" {
+		c.folder = dir
+		return
+	}
+	if out, err := exec.Command("mount", "-t", "tmpfs", "-o", fmt.Sprintf("size=%d,mode=0700", smallBytes), "none", dir).CombinedOutput(); err != nil {
+		t.Logf("no disk can be mounted, so files are limited instead: %v: %s", err, bytes.TrimSpace(out))
+		c.folder = dir
+		return
+	}
+	c.folder, c.mounted = dir, true
+	t.Cleanup(func() {
+		if t.Failed() {
+			out, _ := exec.Command("sh", "-c", "df -k "+dir+"; ls -lsR "+dir).CombinedOutput()
+			t.Logf("the disk that was full:\n%s", out)
+		}
+		if out, err := exec.Command("umount", "--lazy", dir).CombinedOutput(); err != nil {
+			t.Errorf("%v: %s", err, out)
+		}
+	})
+}
+
+// What happens to it.
+
+func (c *chaos) killExchange() { c.s.Kill(); c.s.Start() }
+
+func (c *chaos) killRedis() { c.redis.Kill(); c.redis.Restart() }
+
+func (c *chaos) killBoth() {
+	c.redis.Kill()
+	c.s.Kill()
+	c.redis.Restart()
+	c.s.Start()
+}
+
+func (c *chaos) terminate() {
+	if code := c.s.Terminate(); code != 0 {
+		c.t.Errorf("an orderly stop exits with %d", code)
+	}
+	c.s.Start()
+}
+
+// stopExchange lets it stand still for longer than it may go without looking at its store.
+func (c *chaos) stopExchange() {
+	c.s.Signal(syscall.SIGSTOP)
+	<-time.After(time.Duration(c.random.IntN(3000)) * time.Millisecond)
+	c.s.Signal(syscall.SIGCONT)
+}
+
+func (c *chaos) stopRedis() {
+	c.redis.Signal(syscall.SIGSTOP)
+	c.refuses()
+	c.redis.Signal(syscall.SIGCONT)
+}
+
+// refuses waits until the exchange says that it takes no orders.
+func (c *chaos) refuses() {
+	c.t.Helper()
+	exchangetest.Eventually(c.t, "the exchange refuses orders", func() bool { return c.s.Ready() != nil })
+}
+
+func (c *chaos) slowly(mode int32) {
+	c.relay.set(mode)
+	(&load{c: c, done: make(chan struct{})}).accepts(5)
+	c.relay.set(pass)
+}
+
+func (c *chaos) cutOff(mode int32) {
+	c.relay.set(mode)
+	c.refuses()
+	c.relay.set(pass)
+	c.relay.reset() // what was lost on a connection does not come by itself
+}
+
+// fillDisk leaves no room until the exchange or Redis has met it.
+func (c *chaos) fillDisk() {
+	fill := c.limitFiles
+	if c.mounted {
+		fill = c.ballast
+	}
+	makeRoom := fill()
+	redisEnded := make(<-chan struct{})
+	if c.redis != nil {
+		redisEnded = c.redis.Ended()
+	}
+	ended := func(done <-chan struct{}) bool {
+		select {
+		case <-done:
+			return true
+		default:
+			return false
+		}
+	}
+	exchangetest.Eventually(c.t, "the full disk is met", func() bool {
+		return ended(c.s.Exited()) || ended(redisEnded) || c.s.Ready() != nil
+	})
+	makeRoom()
+	if ended(redisEnded) {
+		c.redis.Stop()
+		c.redis.Restart()
+	}
+	exchangetest.Eventually(c.t, "the exchange goes on, or has ended", func() bool { return ended(c.s.Exited()) || c.s.Ready() == nil })
+	if ended(c.s.Exited()) {
+		c.s.Start()
+	}
+}
+
+// ballast fills the disk to its last byte.
+func (c *chaos) ballast() (makeRoom func()) {
+	file, err := os.Create(filepath.Join(c.folder, "ballast"))
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	block := make([]byte, 64<<10)
+	for n := len(block); n > 0; {
+		if _, err = file.Write(block[:n]); err != nil {
+			n /= 2
+		}
+	}
+	if !errors.Is(err, syscall.ENOSPC) {
+		c.t.Fatal(err)
+	}
+	return func() {
+		if err := errors.Join(file.Close(), os.Remove(file.Name())); err != nil {
+			c.t.Fatal(err)
+		}
+	}
+}
+
+// limitFiles lets the process write no file any more. It is lifted for a process that goes on; most end by it.
+func (c *chaos) limitFiles() (makeRoom func()) {
+	pid := c.s.Pid()
+	if c.redis != nil {
+		pid = c.redis.Pid()
+	}
+	var before unix.Rlimit
+	if err := unix.Prlimit(pid, unix.RLIMIT_FSIZE, &unix.Rlimit{Cur: 1, Max: unix.RLIM_INFINITY}, &before); err != nil {
+		c.t.Fatal(err)
+	}
+	return func() {
+		if err := unix.Prlimit(pid, unix.RLIMIT_FSIZE, &before, nil); err != nil && !errors.Is(err, unix.ESRCH) {
+			c.t.Fatal(err)
+		}
+	}
+}
+
+// takeOver starts a second exchange, which the first must give way to, and then the first again.
+func (c *chaos) takeOver() {
+	first := c.s
+	second := exchangetest.New(c.t, c.redis.URL(), "--secret-key-file", first.Data("exchange.key"))
+	second.Start()
+	<-first.Exited()
+	if code := first.ExitCode(); code != 77 {
+		c.t.Errorf("the first one ends with %d, want 77", code)
+	}
+	if err := second.Audit(); err != nil {
+		c.t.Error(err)
+	}
+	first.Start()
+	<-second.Exited()
+	if code := second.ExitCode(); code != 77 {
+		c.t.Errorf("the second one ends with %d, want 77", code)
+	}
+}
+
+func (c *chaos) outOfMemory() {
+	c.config("maxmemory", "1mb")
+	c.refuses()
+	c.config("maxmemory", "0")
+}
+
+func (c *chaos) config(name, value string) {
+	c.t.Helper()
+	if err := c.redis.Client().ConfigSet(c.t.Context(), name, value).Err(); err != nil {
+		c.t.Fatal(err)
+	}
+}
+
+func (c *chaos) readOnly() {
+	r := c.redis.Client()
+	if err := r.ReplicaOf(c.t.Context(), "127.0.0.1", "1").Err(); err != nil { // where nobody is
+		c.t.Fatal(err)
+	}
+	c.refuses()
+	if err := r.ReplicaOf(c.t.Context(), "NO", "ONE").Err(); err != nil {
+		c.t.Fatal(err)
+	}
+}

@@ -1,0 +1,80 @@
+//go:build linux
+
+package crash
+
+import (
+	"bytes"
+	"fmt"
+	"runtime"
+	"strings"
+	"testing"
+	"time"
+)
+
+// reliability is docs/reliability.md: what the campaign has done, and what it cannot show.
+func reliability(tallies []*tally) []byte {
+	var b bytes.Buffer
+	b.WriteString(reliabilityHead)
+	var all tally
+	for _, y := range tallies {
+		fmt.Fprintf(&b, "| %s | %d | %s | %d | %d | %d | %d | %d | 0 |\n", y.injection.name, y.rounds, y.injection.what, y.orders, y.cancels, y.trades, y.in, y.out)
+		all.rounds, all.orders, all.cancels, all.trades = all.rounds+y.rounds, all.orders+y.orders, all.cancels+y.cancels, all.trades+y.trades
+		all.in, all.out, all.took = all.in+y.in, all.out+y.out, all.took+y.took
+	}
+	fmt.Fprintf(&b, "| **all** | **%d** | | %d | %d | %d | %d | %d | **0** |\n", all.rounds, all.orders, all.cancels, all.trades, all.in, all.out)
+	fmt.Fprintf(&b, "\nIt took %v on %d cores (%s/%s), %s.\n", all.took.Round(time.Second), runtime.NumCPU(), runtime.GOOS, runtime.GOARCH, time.Now().UTC().Format("2006-01-02"))
+	b.WriteString(reliabilityTail)
+	return b.Bytes()
+}
+
+const reliabilityHead = `# Reliability
+
+What was done to a running exchange, and what came of it. ` + "`make chaos`" + ` runs the campaign and writes this page; a sample of it is in ` + "`make test`" + `.
+
+Each round is an exchange under load: ` + "`exchange loadtest`" + ` with 6 connections and a subscriber of the stream, 400 requests a second (4,000 where a disk is filled). At a random
+moment something happens to the exchange, to Redis or to what is between them. Then it must be ready again and accept orders. At the end of the round
+every acknowledged order, cancel and trade must be there as it was told, no order that was refused may be there, wallets must be what the
+trades make of them, the stream must be dense, the subscriber's book that of REST, and the audit must find nothing
+([loadtest.md](loadtest.md#what-is-verified)). One exchange lives through 20 rounds, so what an earlier fault has left meets the next. Snapshots are taken every 50
+to 100 records, so faults meet them too. An *order without an outcome* is one whose answer was lost; it may be in or not, never half.
+
+| injected | rounds | what happens | orders | cancels | trades | no outcome: in | not in | missing, or more than was told |
+|---|---|---|---|---|---|---|---|---|
+`
+
+const reliabilityTail = `
+The page is written only when every round was as it must be: the last column has no other way to come about. ` + "`EXCHANGE_CRASH_SEED`" + ` in the log repeats a
+campaign's choices, though not the moments at which a machine carries them out.
+
+Network faults are those of a relay between the exchange and Redis; ` + "`nothing arrives`" + ` is a network that swallows what is sent and says nothing, ` + "`only answers are lost`" + `
+one where commands are carried out and nobody learns of it. A full disk is a small file system in memory, or a limit on the size of files where none may be
+mounted. The clock is moved in the real program, whose ` + "`time.Now`" + ` is laid over for it (` + "`clock_test.go`" + `).
+
+The simulation ([proof.md](proof.md)) meets far more moments than these, of a store and a scheduler of its own; the campaign shows that the real ones are no worse.
+
+## What is not promised
+
+- **A Redis with ` + "`appendfsync everysec`" + ` or ` + "`no`" + `.** It answers before its file is written: a plain kill -9 of the process keeps what the kernel has, but not
+  what Redis had not handed to it yet, and a power cut takes up to a second or more. The exchange refuses to start on it unless ` + "`--accept-redis-durability`" + ` says that this loss is accepted.
+- **Failover to a replica.** Replication is asynchronous: a master acknowledges before its replica has the write, so a promoted replica may lack a tail. The exchange sees
+  that at its next append (` + "`gap`" + `) and stops rather than go on without acknowledged orders, but nobody can bring back what only the lost master had. ` + "`WAIT`" + ` would not help: it
+  counts replicas that received a write, not ones that have it on disk, and does not undo it where there are too few.
+- **A disk or a kernel that says a sync is done when it is not.** What kill -9 leaves in the kernel's cache survives it; a machine that loses power was not part of this campaign. Syncs are
+  asked for before each acknowledgement; that they are true is the hardware's part.
+- **Loss of the only copy.** One store holds all. Backups ([operations.md](operations.md#backup-and-restore)) are as old as the last one, and an archive ends where its last part ends.
+- **An answer for each request.** A client whose connection breaks, or who is told ` + "`outcome_unknown`" + `, asks by ` + "`client_order_id`" + `. The exchange never says *refused* of what it does not know.
+- **Service without its store.** While the store is away, full or read-only, orders are refused and private reads end; nothing is acknowledged on credit.
+`
+
+// The page has every round, and one row for each kind.
+func TestTheReliabilityPageCountsEveryRound(t *testing.T) {
+	page := string(reliability([]*tally{
+		{injection: &injections[0], rounds: 7, orders: 100, cancels: 20, trades: 3, in: 1, out: 2, took: time.Minute},
+		{injection: &injections[1], rounds: 5, orders: 1, took: time.Minute},
+	}))
+	for _, want := range []string{injections[0].name + " | 7 | " + injections[0].what + " | 100 | 20 | 3 | 1 | 2 | 0 |", "| **all** | **12** | | 101 | 20 | 3 | 1 | 2 | **0** |", "It took 2m0s"} {
+		if !strings.Contains(page, want) {
+			t.Errorf("%q is not in\n%s", want, page)
+		}
+	}
+}
