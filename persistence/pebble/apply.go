@@ -47,10 +47,7 @@ func (s *Store) Apply(_ context.Context, tok persistence.Token, from, to uint64,
 	}
 	s.projections.Lock()
 	defer s.projections.Unlock()
-	s.journal.Lock()
-	err := s.owned(tok) // stays true until projections is unlocked: Acquire takes it too
-	s.journal.Unlock()
-	if err != nil {
+	if err := s.owned(tok); err != nil { // stays true until projections is unlocked: Acquire takes it too
 		return err
 	}
 	watermark, err := s.watermark(s.db)
@@ -64,15 +61,15 @@ func (s *Store) Apply(_ context.Context, tok persistence.Token, from, to uint64,
 		return codec.WatermarkGap(watermark, from, to)
 	}
 	s.known.bound()
-	err = s.write(to, w)
+	err = s.project(to, w)
 	if err != nil {
 		s.known.forget() // it may say what was not written
 	}
 	return err
 }
 
-// write commits w and the watermark. The caller holds projections.
-func (s *Store) write(to uint64, w *persistence.Writes) error {
+// project commits w and the watermark. The caller holds projections.
+func (s *Store) project(to uint64, w *persistence.Writes) error {
 	a := applier{s: s, b: s.db.NewBatch()}
 	defer a.b.Close()
 	for _, part := range []func(*persistence.Writes) error{
@@ -88,7 +85,11 @@ func (s *Store) write(to uint64, w *persistence.Writes) error {
 	if err := a.b.Set(s.key(kindWatermark), u64(nil, to), nil); err != nil {
 		return err
 	}
-	return s.fault("write projections", a.b.Commit(pebble.NoSync))
+	if err := s.write("write projections", a.b, pebble.NoSync); err != nil {
+		return err
+	}
+	s.syncSoon()
+	return nil
 }
 
 // applier collects the batch of one Apply. It reads the folder as it was before.

@@ -43,7 +43,7 @@ func (s *Store) readMeta(r pebble.Reader) (meta, error) {
 	return m, nil
 }
 
-// commit writes b together with m; then m is the store's head. The caller holds journal.
+// commit writes b together with m; then m is the store's head. The caller holds changes.
 func (s *Store) commit(b *pebble.Batch, m meta, o *pebble.WriteOptions) error {
 	text, err := json.Marshal(m)
 	if err != nil {
@@ -52,10 +52,10 @@ func (s *Store) commit(b *pebble.Batch, m meta, o *pebble.WriteOptions) error {
 	if err := b.Set(s.key(kindMeta), text, nil); err != nil {
 		return err
 	}
-	if err := b.Commit(o); err != nil {
-		return s.fault("write", err)
+	if err := s.write("write the head", b, o); err != nil {
+		return err
 	}
-	s.meta = m
+	s.meta.Store(&m)
 	return nil
 }
 
@@ -68,12 +68,14 @@ func (s *Store) Acquire(_ context.Context, owner string) (persistence.Token, uin
 	if err := codec.CheckOwner(owner); err != nil {
 		return "", 0, err
 	}
-	// With both locks held, nothing of an earlier owner is half done when this returns.
+	// With all locks held, nothing of an earlier owner is half done when this returns.
 	s.projections.Lock()
 	defer s.projections.Unlock()
 	s.journal.Lock()
 	defer s.journal.Unlock()
-	m := s.meta
+	s.changes.Lock()
+	defer s.changes.Unlock()
+	m := *s.meta.Load()
 	m.Epoch++
 	m.Token = persistence.Token(fmt.Sprintf("%d:%s", m.Epoch, codec.Unique()))
 	m.Owner = owner
@@ -92,15 +94,13 @@ func (s *Store) Check(_ context.Context, tok persistence.Token) error {
 		return err
 	}
 	defer s.end()
-	s.journal.Lock()
-	defer s.journal.Unlock()
 	return s.owned(tok)
 }
 
-// owned is ErrFenced unless tok is the owner's. The caller holds journal.
+// owned is ErrFenced unless tok is the owner's. It stays so while the caller holds any of Acquire's locks.
 func (s *Store) owned(tok persistence.Token) error {
-	if tok == "" || s.meta.Token != tok {
-		return codec.Fenced(s.meta.Owner)
+	if m := s.meta.Load(); tok == "" || m.Token != tok {
+		return codec.Fenced(m.Owner)
 	}
 	return nil
 }
@@ -118,6 +118,8 @@ func (s *Store) Begin(_ context.Context, tok persistence.Token, seq uint64) erro
 	defer s.projections.Unlock()
 	s.journal.Lock()
 	defer s.journal.Unlock()
+	s.changes.Lock()
+	defer s.changes.Unlock()
 	if err := s.owned(tok); err != nil {
 		return err
 	}
@@ -126,7 +128,7 @@ func (s *Store) Begin(_ context.Context, tok persistence.Token, seq uint64) erro
 		return err
 	}
 	// A journal that ends somewhere without a digest has begun there and has no records.
-	m := s.meta
+	m := *s.meta.Load()
 	last, digest := s.log.End()
 	switch {
 	case watermark != 0:
@@ -181,11 +183,8 @@ func (s *Store) Read(ctx context.Context, after uint64, fn func(prev, next uint6
 		return err
 	}
 	defer s.end()
-	s.journal.Lock()
-	trimmed := s.meta.Trimmed
-	s.journal.Unlock()
 	var stopped error
-	err := s.log.Read(ctx, after, trimmed, func(prev, next uint64, batch []byte) error {
+	err := s.log.Read(ctx, after, s.meta.Load().Trimmed, func(prev, next uint64, batch []byte) error {
 		stopped = fn(prev, next, batch)
 		return stopped
 	})
@@ -204,17 +203,17 @@ func (s *Store) Trim(_ context.Context, tok persistence.Token, upTo uint64) erro
 	if err := s.trim(tok, upTo); err != nil {
 		return err
 	}
-	return s.fault("trim the journal", s.log.Trim(upTo)) // no append waits for it
+	return s.fault("trim the journal", s.log.Trim(upTo))
 }
 
 // trim notes up to where the journal is forgotten.
 func (s *Store) trim(tok persistence.Token, upTo uint64) error {
-	s.journal.Lock()
-	defer s.journal.Unlock()
+	s.changes.Lock() // and not journal: no append waits for Pebble
+	defer s.changes.Unlock()
 	if err := s.owned(tok); err != nil {
 		return err
 	}
-	m := s.meta
+	m := *s.meta.Load()
 	end, _ := s.log.End()
 	if upTo = min(upTo, end); upTo <= m.Trimmed {
 		return nil

@@ -56,7 +56,7 @@ func (backend) LoseBatch(t *testing.T, s persistence.Store, next uint64) {
 func changeRecord(t *testing.T, s *Store, next uint64, change func(head, batch []byte)) {
 	t.Helper()
 	const head = 40
-	files, err := filepath.Glob(filepath.Join(s.dir, journalFolder+s.engine(), "*.log"))
+	files, err := filepath.Glob(filepath.Join(s.dir, journalFolder+s.engine(), "*.journal"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -89,7 +89,7 @@ func changeRecord(t *testing.T, s *Store, next uint64, change func(head, batch [
 
 func (backend) DamageSnapshot(t *testing.T, s persistence.Store) {
 	st := s.(*Store)
-	img, err := st.image(st.meta, 0)
+	img, err := st.image(*st.meta.Load(), 0)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -389,7 +389,7 @@ func TestDamagedHeadIsNamed(t *testing.T) {
 func TestARestoredJournalThatIsLostIsRefused(t *testing.T) {
 	dir := t.TempDir()
 	s, tok, _ := mustOpen(t, dir, Options{})
-	empty := s.meta
+	empty := *s.meta.Load()
 	if err := s.Begin(t.Context(), tok, 100); err != nil {
 		t.Fatal(err)
 	}
@@ -398,10 +398,10 @@ func TestARestoredJournalThatIsLostIsRefused(t *testing.T) {
 	if last != 100 {
 		t.Fatalf("the journal ends at %d, want 100", last)
 	}
-	s.journal.Lock()
+	s.changes.Lock()
 	b := s.db.NewBatch()
 	err := s.commit(b, empty, pebble.Sync) // the store as it was before
-	s.journal.Unlock()
+	s.changes.Unlock()
 	if err := errors.Join(err, b.Close(), s.Close()); err != nil {
 		t.Fatal(err)
 	}

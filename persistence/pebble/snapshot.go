@@ -52,22 +52,27 @@ func (s *Store) SaveSnapshot(ctx context.Context, tok persistence.Token, seq uin
 		if err := ctx.Err(); err != nil {
 			return err
 		}
-		return s.fault("write a snapshot", s.db.Set(u32(bytes.Clone(keys), i), chunk, pebble.NoSync))
+		b := s.db.NewBatch()
+		defer b.Close()
+		if err := b.Set(u32(bytes.Clone(keys), i), chunk, nil); err != nil {
+			return err
+		}
+		return s.write("write a snapshot", b, pebble.NoSync)
 	})
 	if err == nil {
 		err = s.publish(tok, img)
 	}
 	if err != nil {
 		// Whatever was written of it is of no use. What a crash leaves here, the next publication removes.
-		return errors.Join(err, s.fault("remove a snapshot", s.db.DeleteRange(keys, after(keys), pebble.NoSync)))
+		b := s.db.NewBatch()
+		defer b.Close()
+		return errors.Join(err, b.DeleteRange(keys, after(keys), nil), s.write("remove a snapshot", b, pebble.NoSync))
 	}
 	return nil
 }
 
 // mayPublish refuses a snapshot that must not become visible.
 func (s *Store) mayPublish(tok persistence.Token, seq uint64) error {
-	s.journal.Lock()
-	defer s.journal.Unlock()
 	if err := s.owned(tok); err != nil {
 		return err
 	}
@@ -78,7 +83,7 @@ func (s *Store) mayPublish(tok persistence.Token, seq uint64) error {
 	if watermark < seq {
 		return codec.BelowWatermark(seq, watermark)
 	}
-	if newest, err := s.image(s.meta, 0); err == nil && newest.Seq > seq {
+	if newest, err := s.image(*s.meta.Load(), 0); err == nil && newest.Seq > seq {
 		return codec.OlderSnapshot(seq, newest.Seq)
 	}
 	return nil
@@ -87,15 +92,12 @@ func (s *Store) mayPublish(tok persistence.Token, seq uint64) error {
 // publish makes img the newest image and removes all chunks but those of the two newest. Its commit
 // is synced, and with it the chunks and the watermark before it in Pebble's log.
 func (s *Store) publish(tok persistence.Token, img codec.Snapshot) error {
+	s.changes.Lock()
+	defer s.changes.Unlock()
 	if err := s.mayPublish(tok, img.Seq); err != nil { // again: time has passed
 		return err
 	}
-	s.journal.Lock()
-	defer s.journal.Unlock()
-	if err := s.owned(tok); err != nil {
-		return err
-	}
-	m := s.meta
+	m := *s.meta.Load()
 	// A second image at one sequence replaces the first: the caller saves it again because that one is bad.
 	if newest, err := s.image(m, 0); err != nil || newest.Seq != img.Seq {
 		m.Snapshots[1] = m.Snapshots[0]
@@ -139,9 +141,7 @@ func (s *Store) LoadSnapshot(ctx context.Context, back int) (uint64, io.ReadClos
 		return 0, nil, err
 	}
 	defer s.end()
-	s.journal.Lock()
-	img, err := s.image(s.meta, back)
-	s.journal.Unlock()
+	img, err := s.image(*s.meta.Load(), back)
 	if err != nil {
 		return 0, nil, err
 	}
@@ -158,9 +158,8 @@ func (s *Store) LoadSnapshot(ctx context.Context, back int) (uint64, io.ReadClos
 		return v, err
 	}
 	kept := func(context.Context) (bool, error) {
-		s.journal.Lock()
-		defer s.journal.Unlock()
-		return s.meta.Snapshots[0] == img.String() || s.meta.Snapshots[1] == img.String(), nil
+		m := s.meta.Load()
+		return m.Snapshots[0] == img.String() || m.Snapshots[1] == img.String(), nil
 	}
 	return img.Seq, img.Download(ctx, get, kept), nil
 }

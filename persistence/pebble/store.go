@@ -7,7 +7,9 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"runtime/debug"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -29,7 +31,8 @@ type Options struct {
 	// Logger hears of the store's troubles; nil means slog.Default.
 	Logger *slog.Logger
 
-	fs vfs.FS // tests crash an in-memory one; nil: the disk
+	fs    vfs.FS      // tests crash an in-memory one; nil: the disk
+	fatal func(error) // tests go on; nil: the process ends
 }
 
 const (
@@ -39,6 +42,8 @@ const (
 	memTableBytes = 64 << 20
 	// cacheBytes holds the newest history for reads.
 	cacheBytes = 64 << 20
+	// walBytesPerSync lets what an Apply writes go to the disk steadily, and not at once with the next sync.
+	walBytesPerSync = 512 << 10
 	// bloomBits per key make the answer "no such row" cheap: 1 % need a look all the same.
 	bloomBits = 10
 
@@ -54,17 +59,20 @@ type Store struct {
 	retention persistence.Retention
 	logger    *slog.Logger
 	fs        vfs.FS
-	db        *pebble.DB // all but the journal
-	log       *wal.Log   // the journal
+	fatal     func(error) // ends the process
+	db        *pebble.DB  // all but the journal
+	log       *wal.Log    // the journal
 	lock      *pebble.Lock
 
-	// Locks are taken in this order: snapshots, projections, journal.
-	snapshots   sync.Mutex // one upload at a time
-	projections sync.Mutex // one Apply at a time; guards watermark's writes
-	known       known      // guarded by projections
-	journal     sync.Mutex // one append at a time; guards meta: it is what the folder says, or the process has ended
-	meta        meta
-	head        head // guarded by journal
+	// Locks are taken in this order: snapshots, projections, journal, changes.
+	snapshots   sync.Mutex  // one upload at a time
+	projections sync.Mutex  // one Apply at a time; guards watermark's writes
+	known       known       // guarded by projections
+	unsynced    *time.Timer // syncs what an Apply has written; nil: everything is; guarded by projections
+	journal     sync.Mutex  // one append at a time
+	head        head        // guarded by journal
+	changes     sync.Mutex  // one change of meta at a time
+	meta        atomic.Pointer[meta]
 
 	life struct { // counts calls in progress, so that Close waits for them
 		sync.Mutex
@@ -95,6 +103,10 @@ func Open(dir string, opts Options) (*Store, error) {
 		retention: opts.Retention,
 		logger:    opts.Logger,
 		fs:        opts.fs,
+		fatal:     opts.fatal,
+	}
+	if s.fatal == nil {
+		s.fatal = s.exit
 	}
 	s.life.idle = sync.NewCond(&s.life)
 	s.known.forget()
@@ -205,7 +217,8 @@ func (s *Store) open(path string) error {
 		FormatMajorVersion: format,
 		MemTableSize:       memTableBytes,
 		CacheSize:          cacheBytes,
-		Logger:             logger{s.logger},
+		WALBytesPerSync:    walBytesPerSync,
+		Logger:             logger{s.logger, s.fatal},
 	}
 	for i := range o.Levels {
 		o.Levels[i].FilterPolicy = bloom.FilterPolicy(bloomBits)
@@ -215,7 +228,9 @@ func (s *Store) open(path string) error {
 		return s.fault("open", err)
 	}
 	s.db = db
-	if s.meta, err = s.readMeta(db); err == nil {
+	m, err := s.readMeta(db)
+	if err == nil {
+		s.meta.Store(&m)
 		err = s.openJournal(path)
 	}
 	if err != nil {
@@ -227,25 +242,68 @@ func (s *Store) open(path string) error {
 // openJournal opens the journal's log and its head.
 func (s *Store) openJournal(path string) error {
 	folder := s.fs.PathJoin(path, journalFolder+s.engine())
-	if s.meta.Version == 1 {
-		if err := s.upgrade(folder); err != nil {
-			return err
-		}
-	}
-	var err error
-	if s.log, err = s.openLog(folder, s.meta.Begin); err != nil {
+	h, acknowledged, err := s.openHead(path)
+	if err != nil {
 		return err
 	}
-	if err := s.openHead(path); err != nil {
-		return errors.Join(err, s.log.Close())
+	if s.meta.Load().Version == 1 {
+		if err := s.upgrade(folder, acknowledged); err != nil {
+			return errors.Join(err, h.close())
+		}
 	}
+	if s.log, err = s.openLog(folder, s.meta.Load().Begin); err != nil {
+		return errors.Join(err, h.close())
+	}
+	seq, _ := s.log.End()
+	if err := errors.Join(s.atLeast(seq, acknowledged), h.set(max(seq, acknowledged))); err != nil {
+		return errors.Join(err, s.log.Close(), h.close())
+	}
+	s.head = h
 	return nil
 }
 
-// openLog opens a log. A sync that fails ends the process, as Pebble's own do: what is on the disk is not known any more.
+// openLog opens a log.
 func (s *Store) openLog(folder string, begin uint64) (*wal.Log, error) {
-	log, err := wal.Open(folder, wal.Options{FS: s.fs, Begin: begin, Fatal: func(err error) { logger{s.logger}.Fatalf("%v", err) }})
+	log, err := wal.Open(folder, wal.Options{FS: s.fs, Begin: begin, Fatal: s.fatal})
 	return log, s.fault("open the journal", err)
+}
+
+// write commits to Pebble. An error of its log is a panic there, with locks held that others would wait for: it ends the
+// process here.
+func (s *Store) write(what string, b *pebble.Batch, o *pebble.WriteOptions) (err error) {
+	defer func() {
+		if broken := recover(); broken != nil {
+			err = fmt.Errorf("%s: %s: %v\n%s", s, what, broken, debug.Stack())
+			s.fatal(err)
+		}
+	}()
+	return s.fault(what, b.Commit(o))
+}
+
+// syncWithin is how long a projection is not synced at most.
+const syncWithin = time.Second
+
+// syncSoon lets all that is written be synced before long: a quiet exchange that is killed should not lose what is seconds
+// old, and the next publication should have little to sync. The caller holds projections.
+func (s *Store) syncSoon() {
+	if s.unsynced == nil {
+		s.unsynced = time.AfterFunc(syncWithin, s.sync)
+	}
+}
+
+func (s *Store) sync() {
+	if s.begin() != nil {
+		return // closed, and synced by that
+	}
+	defer s.end()
+	s.projections.Lock()
+	s.unsynced = nil
+	s.projections.Unlock()
+	b := s.db.NewBatch()
+	defer b.Close()
+	if err := errors.Join(b.LogData(nil, nil), s.write("sync projections", b, pebble.Sync)); err != nil {
+		s.logger.Warn("projections were not synced", "error", err)
+	}
 }
 
 // engine is the name of this store's engine.
@@ -313,9 +371,17 @@ func (s *Store) get(r pebble.Reader, key []byte) ([]byte, error) {
 	return b, s.fault("read", c.Close())
 }
 
-// logger passes pebble's words on. Fatalf ends the process, as pebble demands: it is called when a
-// write that was promised could not be made.
-type logger struct{ log *slog.Logger }
+// exit ends the process: a write that was promised could not be made, and what is on the disk is not known.
+func (s *Store) exit(err error) {
+	s.logger.Error("FATAL: the store cannot be written", "error", err)
+	os.Exit(75) // EX_TEMPFAIL: the disk is full or failing; what was acknowledged is safe
+}
+
+// logger passes pebble's words on. Fatalf ends the process, as pebble demands.
+type logger struct {
+	log   *slog.Logger
+	fatal func(error)
+}
 
 func (l logger) Infof(format string, args ...any) {
 	l.log.Debug("pebble: " + fmt.Sprintf(format, args...))
@@ -326,6 +392,5 @@ func (l logger) Errorf(format string, args ...any) {
 }
 
 func (l logger) Fatalf(format string, args ...any) {
-	l.log.Error("FATAL: pebble: " + fmt.Sprintf(format, args...))
-	os.Exit(75) // EX_TEMPFAIL: the disk is full or failing; what was acknowledged is safe
+	l.fatal(fmt.Errorf("pebble: "+format, args...))
 }

@@ -20,7 +20,7 @@ const (
 
 // upgrade moves the journal of a folder of version 1 into a log of its own. Until the last step, which is one commit, the
 // folder is of version 1, and what a crash left of the log is thrown away.
-func (s *Store) upgrade(folder string) (err error) {
+func (s *Store) upgrade(folder string, acknowledged uint64) (err error) {
 	var old struct {
 		Seq uint64 `json:"seq"`
 	}
@@ -29,6 +29,9 @@ func (s *Store) upgrade(folder string) (err error) {
 		return err
 	}
 	if err := json.Unmarshal(text, &old); err != nil {
+		return err
+	}
+	if err := s.atLeast(old.Seq, acknowledged); err != nil {
 		return err
 	}
 	lower, upper := s.key(kindJournal), after(s.key(kindJournal))
@@ -40,7 +43,7 @@ func (s *Store) upgrade(folder string) (err error) {
 	if err := s.fs.RemoveAll(folder); err != nil {
 		return err
 	}
-	m := s.meta
+	m := *s.meta.Load()
 	m.Version, m.Begin = metaVersion, old.Seq
 	if it.First() && len(it.Value()) >= version1Head {
 		m.Begin = binary.BigEndian.Uint64(it.Value())
@@ -49,7 +52,11 @@ func (s *Store) upgrade(folder string) (err error) {
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, log.Close()) }()
+	defer func() {
+		if err = errors.Join(err, log.Close()); err != nil {
+			err = errors.Join(err, s.fs.RemoveAll(folder)) // the disk may be full
+		}
+	}()
 	chain := codec.Chain{After: m.Begin, End: old.Seq}
 	batches := 0
 	for ; it.Valid(); it.Next() {

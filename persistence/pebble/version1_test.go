@@ -17,10 +17,14 @@ import (
 )
 
 // version1 makes a folder as version 1 left it: batches of three records each, from behind a sequence on.
-func version1(t *testing.T, fs vfs.FS, begin uint64, batches int) (want []string) {
+func version1(t *testing.T, fs vfs.FS, dir string, begin uint64, batches int) (want []string) {
 	t.Helper()
-	s, tok, _ := mustOpen(t, "data", Options{fs: fs})
-	folder := fs.PathJoin("data", journalFolder+s.engine())
+	o := Options{fs: fs}
+	if fs == vfs.Default {
+		o.fs = nil
+	}
+	s, tok, _ := mustOpen(t, dir, o)
+	folder := fs.PathJoin(dir, journalFolder+s.engine())
 	var digest uint64
 	seq := begin
 	for i := range batches {
@@ -59,7 +63,7 @@ func TestAJournalOfVersion1IsMovedOver(t *testing.T) {
 		for _, batches := range []int{0, 1, 5000} {
 			t.Run(fmt.Sprintf("%d batches from %d", batches, begin), func(t *testing.T) {
 				fs := vfs.NewMem()
-				want := version1(t, fs, begin, batches)
+				want := version1(t, fs, "data", begin, batches)
 				end := begin + 3*uint64(batches)
 				for range 2 {
 					s, tok, last := mustOpen(t, "data", Options{fs: fs})
@@ -88,7 +92,7 @@ func TestAJournalOfVersion1IsMovedOver(t *testing.T) {
 // The power fails at every step of the way: the next start moves the journal over, from the beginning.
 func TestACrashWhileAJournalIsMovedOver(t *testing.T) {
 	base := vfs.NewCrashableMem()
-	want := version1(t, base, 0, 200)
+	want := version1(t, base, "data", 0, 200)
 	base = base.CrashClone(vfs.CrashCloneCfg{})
 	for stop := 1; ; stop++ {
 		fs := base.CrashClone(vfs.CrashCloneCfg{})
@@ -149,9 +153,9 @@ func (c *crashing) RemoveAll(name string) error {
 
 func TestADamagedJournalOfVersion1IsNotMovedOver(t *testing.T) {
 	fs := vfs.NewMem()
-	version1(t, fs, 0, 50)
+	version1(t, fs, "data", 0, 50)
 	s := &Store{prefix: []byte("main\x00")}
-	db, err := pebble.Open("data", &pebble.Options{FS: fs, FormatMajorVersion: format, Logger: logger{quiet}})
+	db, err := pebble.Open("data", &pebble.Options{FS: fs, FormatMajorVersion: format, Logger: logger{log: quiet}})
 	if err != nil {
 		t.Fatal(err)
 	}

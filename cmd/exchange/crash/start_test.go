@@ -134,7 +134,7 @@ func TestADamagedJournalIsRefusedAndNothingIsServed(t *testing.T) {
 		dir := t.TempDir()
 		s := exchangetest.New(t, "pebble:"+dir)
 		fill(s)
-		flip(t, filepath.Join(dir, "journal.main", "*.log"))
+		flip(t, filepath.Join(dir, "journal.main", "*.journal"))
 		s.Refuses(70, "corrupt", "Nothing was changed")
 	})
 	t.Run("pebble, all of the journal", func(t *testing.T) {

@@ -2,7 +2,7 @@
 // their own. An append is one write and one sync of a place that the file has already, so that it waits for
 // nothing but its own bytes: not for projections, not for compactions, and not for the file system's own log.
 //
-// A log is a folder of segments, "00000001.log" and so on, each as large as the last and twice that, up to
+// A log is a folder of segments, "00000001.journal" and so on, each as large as the last and twice that, up to
 // MaxSegmentBytes. A segment is filled with zeros, or taken over from a batch long trimmed, before it is
 // needed. It begins with a page that says what it is, with a random number, its salt; then come records:
 //

@@ -26,6 +26,7 @@ type Log struct {
 
 	// The appender's.
 	active  *segment // the last of segments; nil: there is none
+	file    vfs.File // its
 	written mark
 	torn    bool // the head of an append that was never acknowledged is behind it
 	buffer  []byte
@@ -43,10 +44,10 @@ type mark struct {
 	seq, digest uint64
 }
 
-// made is a segment, or why there is none.
+// made is a new segment and its file; none if it could not be made.
 type made struct {
 	segment *segment
-	err     error
+	file    vfs.File
 }
 
 // mostFree is how many segments are kept to be taken over.
@@ -87,21 +88,14 @@ func Open(dir string, o Options) (_ *Log, err error) {
 	if err := l.find(); err != nil {
 		return nil, err
 	}
-	for len(l.segments) > 0 {
-		l.active, l.torn = l.segments[len(l.segments)-1], false
-		found, err := l.findEnd()
-		if err != nil {
-			return nil, err
+	// A segment without records was made and not used, or all that is in it is damaged; then the store knows that something is
+	// missing.
+	for n := len(l.segments); n > 0; n = len(l.segments) {
+		found, err := l.findEnd(l.segments[n-1])
+		if err != nil || found {
+			return l, err
 		}
-		if found {
-			return l, nil
-		}
-		// It was made and not used, or all that is in it is damaged; then the store knows that something is missing.
-		l.segments = l.segments[:len(l.segments)-1]
-		if err := l.active.file.Close(); err != nil {
-			return nil, err
-		}
-		l.active, l.torn = nil, false
+		l.segments = l.segments[:n-1]
 	}
 	return l, nil
 }
@@ -114,7 +108,7 @@ func syncFolder(fs vfs.FS, dir string) error {
 	return errors.Join(f.Sync(), f.Close())
 }
 
-// find opens the folder's segments.
+// find finds the folder's segments.
 func (l *Log) find() error {
 	names, err := l.fs.List(l.dir)
 	if err != nil {
@@ -129,68 +123,90 @@ func (l *Log) find() error {
 	slices.Sort(numbers)
 	for _, n := range numbers {
 		s := &segment{number: n, name: l.fs.PathJoin(l.dir, segmentName(n)), first: unreadable, refs: 1}
-		if s.file, err = l.fs.OpenReadWrite(s.name, vfs.WriteCategoryUnspecified); err != nil {
+		if err := l.look(s); err != nil {
 			return err
 		}
 		l.segments = append(l.segments, s)
-		info, err := s.file.Stat()
-		if err != nil {
-			return err
-		}
-		if s.size = info.Size(); s.size < headBytes {
-			continue
-		}
-		b := make([]byte, headBytes+recordHead)
-		got, err := s.file.ReadAt(b, 0)
-		if err != nil && !errors.Is(err, io.EOF) {
-			return err
-		}
-		salt, ok, err := parseHead(b, n)
-		if err != nil {
-			return err
-		}
-		if !ok {
-			continue
-		}
-		s.salt = salt
-		if got == len(b) {
-			if r, ok := parse(b[headBytes:], salt, headBytes); ok {
-				s.first = r.prev
-			}
-		}
 	}
 	return nil
 }
 
-// findEnd looks for the last record of the last segment; false: it has none. What is there is synced: a process that was killed
-// may have written and not synced it.
-func (l *Log) findEnd() (bool, error) {
-	s := l.active
+// look reads what a segment begins with.
+func (l *Log) look(s *segment) error {
+	file, err := l.fs.Open(s.name)
+	if err != nil {
+		return err
+	}
+	defer file.Close()
+	info, err := file.Stat()
+	if err != nil {
+		return err
+	}
+	if s.size = info.Size(); s.size < headBytes {
+		return nil
+	}
+	b := make([]byte, headBytes+recordHead)
+	got, err := file.ReadAt(b, 0)
+	if err != nil && !errors.Is(err, io.EOF) {
+		return err
+	}
+	salt, ok, err := parseHead(b, s.number)
+	if err != nil || !ok {
+		return err
+	}
+	s.salt = salt
+	if r, ok := parse(b[headBytes:], salt, headBytes); ok && got == len(b) {
+		s.first = r.prev
+	}
+	return nil
+}
+
+// findEnd looks for the last record of what is to be the last segment; false: it has none.
+func (l *Log) findEnd(s *segment) (bool, error) {
 	if s.salt == 0 {
 		return false, nil
 	}
-	scan := scanner{file: s.file, salt: s.salt, at: headBytes, end: s.size}
+	file, err := l.fs.OpenReadWrite(s.name, vfs.WriteCategoryUnspecified)
+	if err != nil {
+		return false, err
+	}
+	scan := scanner{file: file, salt: s.salt, at: headBytes, end: s.size}
 	var last, before record // of none, all is 0
+	torn := false
 	for {
 		r, batch, ok, err := scan.next()
 		if err != nil {
-			return false, err
+			return false, errors.Join(err, file.Close())
 		}
 		if !ok {
 			break
 		}
 		before, last = last, r
-		l.torn = codec.Digest(batch) != r.digest
+		torn = codec.Digest(batch) != r.digest
 	}
-	if l.torn {
+	if torn {
 		last = before
 	}
 	if last.next == 0 {
-		return false, nil
+		return false, file.Close()
 	}
+	l.active, l.file, l.torn = s, file, torn // Close closes it from here on
 	l.end = mark{used: last.at + recordBytes(int(last.length)), seq: last.next, digest: last.digest}
 	l.written = l.end
-	return true, s.file.SyncData()
+	return true, l.syncAgain(last)
+}
+
+// syncAgain writes and syncs the last record as it was found. A process that was killed may not have synced it; and if it
+// ended because a sync had failed, the kernel takes pages for written that never came to the disk.
+func (l *Log) syncAgain(last record) error {
+	b := make([]byte, recordHead+last.length)
+	if _, err := l.file.ReadAt(b, last.at); err != nil {
+		return err
+	}
+	if _, err := l.file.WriteAt(b, last.at); err != nil {
+		return err
+	}
+	return l.file.SyncData()
 }
 
 // End is the last sequence and the digest of its batch; 0 if there is none.
@@ -233,7 +249,7 @@ func (l *Log) Write(prev, next, digest uint64, batch []byte) error {
 	if cap(b) <= keepBytes {
 		l.buffer = b
 	}
-	if _, err := s.file.WriteAt(b, l.written.used); err != nil {
+	if _, err := l.file.WriteAt(b, l.written.used); err != nil {
 		return err
 	}
 	l.written, l.torn = mark{l.written.used + size, next, digest}, false
@@ -243,7 +259,7 @@ func (l *Log) Write(prev, next, digest uint64, batch []byte) error {
 		l.mu.Unlock()
 	}
 	if l.coming == nil && l.written.used > s.size/2 {
-		l.prepare(0)
+		l.prepare()
 	}
 	return nil
 }
@@ -256,7 +272,7 @@ func (l *Log) Sync() error {
 	if l.active == nil {
 		return nil
 	}
-	if err := l.active.file.SyncData(); err != nil {
+	if err := l.file.SyncData(); err != nil {
 		l.fatal(fmt.Errorf("sync the journal: %w", err))
 		return err
 	}
@@ -266,50 +282,74 @@ func (l *Log) Sync() error {
 	return nil
 }
 
-// prepare lets the next segment be made, with room for a record of that many bytes.
-func (l *Log) prepare(record int64) {
-	number := uint64(1)
-	if l.active != nil {
-		number = l.active.number + 1
-	}
+// prepare lets the next segment be made while appends go on. One that could not be made is made when it is needed.
+func (l *Log) prepare() {
+	number := l.active.number + 1
 	coming := make(chan made, 1)
 	l.coming = coming
 	go func() {
-		s, err := l.newSegment(number, record)
-		coming <- made{s, err}
+		next, err := l.newSegment(number, l.segmentBytes(number, 0))
+		if err != nil {
+			next = made{}
+		}
+		coming <- next
 	}()
 }
 
 // rotate goes on in the next segment.
 func (l *Log) rotate(record int64) error {
-	if l.torn { // who reads this segment later must not take it for damage
-		if _, err := l.active.file.WriteAt(make([]byte, recordHead), l.written.used); err != nil {
+	number := uint64(1)
+	if l.active != nil {
+		number = l.active.number + 1
+		if l.torn { // who reads this segment later must not take it for damage
+			if _, err := l.file.WriteAt(make([]byte, recordHead), l.written.used); err != nil {
+				return err
+			}
+			l.torn = false
+		}
+		if err := l.Sync(); err != nil {
 			return err
 		}
-		l.torn = false
 	}
-	if err := l.Sync(); err != nil {
+	next, err := l.next(number, record)
+	if err != nil {
 		return err
 	}
-	if l.coming == nil {
-		l.prepare(record)
-	}
-	next := <-l.coming
-	l.coming = nil
-	if next.err == nil && headBytes+record > next.segment.size {
-		if next.err = l.discard(next.segment); next.err == nil {
-			next.segment, next.err = l.newSegment(next.segment.number, record)
-		}
-	}
-	if next.err != nil {
-		return next.err
-	}
-	l.active, l.written.used = next.segment, headBytes
+	old := l.file
+	l.active, l.file, l.written.used = next.segment, next.file, headBytes
 	l.mu.Lock()
 	l.segments = append(l.segments, l.active)
 	l.end.used = headBytes
 	l.mu.Unlock()
+	if old != nil {
+		return old.Close()
+	}
 	return nil
+}
+
+// next is the segment that was prepared, if it has room for that record; else it is made now, and smaller than usual where
+// the disk has no more room.
+func (l *Log) next(number uint64, record int64) (next made, err error) {
+	if l.coming != nil {
+		next, l.coming = <-l.coming, nil
+	}
+	if next.segment != nil {
+		if headBytes+record <= next.segment.size {
+			return next, nil
+		}
+		if err := l.discard(next); err != nil {
+			return made{}, err
+		}
+	}
+	usual, least := l.segmentBytes(number, record), leastBytes(record)
+	if next, err = l.newSegment(number, usual); err != nil && least < usual {
+		next, err = l.newSegment(number, least)
+	}
+	return next, err
+}
+
+func (l *Log) discard(m made) error {
+	return errors.Join(m.file.Close(), l.fs.Remove(m.segment.name))
 }
 
 // Read calls fn for each batch that ends above after, in order, as persistence.Journal wants it. What ends at or below
@@ -335,33 +375,49 @@ func (l *Log) Read(ctx context.Context, after, trimmed uint64, fn func(prev, nex
 		return err
 	}
 	for i, s := range segments {
-		scan := scanner{file: s.file, salt: s.salt, at: headBytes, end: s.size}
+		used := s.size
 		if i == len(segments)-1 {
-			scan.end = min(end.used, s.size) // a file may be cut off behind its last record, before what fills that up
+			used = min(end.used, s.size) // a file may be cut off behind its last record, before what fills that up
 		}
-		for {
-			r, batch, ok, err := scan.next()
-			if err != nil {
-				return fmt.Errorf("read %s: %w", s.name, err)
-			}
-			if !ok {
-				break
-			}
-			if r.next <= after || r.next <= trimmed {
-				continue
-			}
-			if err := ctx.Err(); err != nil {
-				return err
-			}
-			if err := chain.Next(r.prev, r.next, r.digest, batch); err != nil {
-				return fmt.Errorf("%w (%s, byte %d)", err, s.name, r.at)
-			}
-			if err := fn(r.prev, r.next, batch); err != nil {
-				return err
-			}
+		if err := l.readSegment(ctx, s, used, max(after, trimmed), &chain, fn); err != nil {
+			return err
 		}
 	}
 	return chain.Done()
+}
+
+// readSegment reads what ends above a sequence.
+func (l *Log) readSegment(ctx context.Context, s *segment, used int64, after uint64, chain *codec.Chain, fn func(prev, next uint64, batch []byte) error) error {
+	if s.salt == 0 {
+		return nil // the chain tells what is missing
+	}
+	file, err := l.fs.Open(s.name)
+	if err != nil {
+		return err
+	}
+	defer file.Close()
+	scan := scanner{file: file, salt: s.salt, at: headBytes, end: used}
+	for {
+		r, batch, ok, err := scan.next()
+		if err != nil {
+			return fmt.Errorf("read %s: %w", s.name, err)
+		}
+		if !ok {
+			return nil
+		}
+		if r.next <= after {
+			continue
+		}
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		if err := chain.Next(r.prev, r.next, r.digest, batch); err != nil {
+			return fmt.Errorf("%w (%s, byte %d)", err, s.name, r.at)
+		}
+		if err := fn(r.prev, r.next, batch); err != nil {
+			return err
+		}
+	}
 }
 
 // Trim forgets the segments in which everything ends at or below upTo. The last one stays.
@@ -395,13 +451,9 @@ func (l *Log) release(segments []*segment) (err error) {
 	}
 	l.mu.Unlock()
 	for _, s := range gone {
-		err = errors.Join(err, l.discard(s))
+		err = errors.Join(err, l.fs.Remove(s.name))
 	}
 	return err
-}
-
-func (l *Log) discard(s *segment) error {
-	return errors.Join(s.file.Close(), l.fs.Remove(s.name))
 }
 
 // reusable is the oldest segment that may be taken over as one of that size; nil: there is none.
@@ -420,12 +472,12 @@ func (l *Log) reusable(size int64) *segment {
 func (l *Log) Close() error {
 	var err error
 	if l.coming != nil {
-		if next := <-l.coming; next.err == nil {
-			err = l.discard(next.segment)
+		if next := <-l.coming; next.segment != nil {
+			err = l.discard(next)
 		}
 	}
-	for _, s := range append(l.segments, l.free...) {
-		err = errors.Join(err, s.file.Close())
+	if l.file != nil {
+		err = errors.Join(err, l.file.Close())
 	}
 	return errors.Join(err, l.folder.Close())
 }

@@ -9,6 +9,7 @@ import (
 	"math/rand/v2"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"testing"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
@@ -316,6 +317,54 @@ func TestAFullDiskMakesAnAppendWait(t *testing.T) {
 	w.model, w.end = append(w.model, b), b.next
 	w.close()
 	w.reopen()
+	w.wantAfter(0)
+}
+
+// Where there is no room for a segment as large as usual, a small one does.
+func TestALittleRoomIsEnough(t *testing.T) {
+	fs := errorfs.Wrap(vfs.NewMem(), errorfs.InjectorFunc(func(op errorfs.Op) error {
+		if op.Kind == errorfs.OpFileWriteAt && op.Offset >= headBytes+fillBytes { // the second piece of what is being filled
+			return errors.New("no space left on device")
+		}
+		return nil
+	}))
+	w := open(t, fs)
+	w.log.maxSegment = 2 * fillBytes
+	for range 400 {
+		w.append(2000)
+	}
+	w.wantAfter(0)
+	sizes := map[int64]int{}
+	for _, s := range w.log.segments {
+		sizes[s.size]++
+	}
+	if sizes[2*fillBytes] != 0 || sizes[minSegmentBytes] < 3 {
+		t.Errorf("how many there are of each size: %v", sizes)
+	}
+}
+
+// A sync that failed may have left the last record in memory only, for the kernel says such a failure once.
+func TestTheLastRecordIsWrittenAgainAtTheStart(t *testing.T) {
+	var written, synced atomic.Int64
+	fs := errorfs.Wrap(vfs.NewMem(), errorfs.InjectorFunc(func(op errorfs.Op) error {
+		switch op.Kind {
+		case errorfs.OpFileWriteAt:
+			written.Store(op.Offset)
+		case errorfs.OpFileSyncData:
+			synced.Store(written.Load())
+		}
+		return nil
+	}))
+	w := open(t, fs)
+	w.append(5000)
+	at := w.log.end.used
+	w.append(9000)
+	w.close()
+	written.Store(0)
+	w.reopen()
+	if synced.Load() != at {
+		t.Errorf("what was synced last begins at %d, the last record at %d", synced.Load(), at)
+	}
 	w.wantAfter(0)
 }
 

@@ -26,13 +26,12 @@ const (
 	format = 1
 )
 
-// A segment is one file.
+// A segment is one file. Only the last one of a log is kept open.
 type segment struct {
 	number uint64
 	name   string
-	file   vfs.File
 	size   int64
-	salt   uint64
+	salt   uint64 // 0: its head cannot be read
 	first  uint64 // the sequence that its first record follows on, once it has one; unreadable if that is damaged
 
 	refs int // the log's, and one of each read in progress; guarded by Log.mu, like first
@@ -41,7 +40,7 @@ type segment struct {
 // unreadable is above every sequence, so that a read never begins with such a segment.
 const unreadable = ^uint64(0)
 
-const suffix = ".log"
+const suffix = ".journal"
 
 func segmentName(number uint64) string { return fmt.Sprintf("%08d%s", number, suffix) }
 
@@ -52,13 +51,18 @@ func segmentNumber(name string) (uint64, bool) {
 	return n, ok && err == nil && segmentName(n) == name
 }
 
-// segmentBytes is the size of a segment that must have room for a record of that many bytes.
+// segmentBytes is the usual size of a segment that must have room for a record of that many bytes.
 func (l *Log) segmentBytes(number uint64, record int64) int64 {
 	size := l.maxSegment
 	if number < 16 {
 		size = min(size, minSegmentBytes<<(number-1))
 	}
-	return max(size, roundUp(headBytes+record, pageBytes))
+	return max(size, leastBytes(record))
+}
+
+// leastBytes is the least size of one.
+func leastBytes(record int64) int64 {
+	return max(minSegmentBytes, roundUp(headBytes+record, pageBytes))
 }
 
 // head is the first page.
@@ -83,51 +87,53 @@ func parseHead(b []byte, number uint64) (salt uint64, ok bool, err error) {
 	return salt, binary.BigEndian.Uint64(b[16:]) == number && binary.BigEndian.Uint64(b[32:]) == checksum(salt, b[:32]), nil
 }
 
-// newSegment makes a segment that has room for a record of that many bytes: of one that is not needed any more, if there is
-// one, or else of zeros. When it returns the segment is durable.
-func (l *Log) newSegment(number uint64, record int64) (s *segment, err error) {
-	s = &segment{number: number, name: l.fs.PathJoin(l.dir, segmentName(number)), size: l.segmentBytes(number, record), first: unreadable, refs: 1}
+// newSegment makes a segment of that many bytes, and opens it: of one that is not needed any more, if there is one, or else
+// of zeros. When it returns the segment is durable.
+func (l *Log) newSegment(number uint64, size int64) (made, error) {
+	s := &segment{number: number, name: l.fs.PathJoin(l.dir, segmentName(number)), size: size, first: unreadable, refs: 1}
 	for s.salt == 0 { // 0 is what zeros have
 		var b [8]byte
 		rand.Read(b[:])
 		s.salt = binary.BigEndian.Uint64(b[:])
 	}
 	old := l.reusable(s.size)
+	var err error
 	if old != nil {
-		err = errors.Join(old.file.Close(), l.fs.Rename(old.name, s.name))
+		err = l.fs.Rename(old.name, s.name)
 	} else if err = l.fs.Remove(s.name); errors.Is(err, fs.ErrNotExist) { // what a crash left of an earlier try is of no use
 		err = nil
 	}
 	if err != nil {
-		return nil, err
+		return made{}, err
 	}
-	if s.file, err = l.fs.OpenReadWrite(s.name, vfs.WriteCategoryUnspecified); err != nil {
-		return nil, err
+	file, err := l.fs.OpenReadWrite(s.name, vfs.WriteCategoryUnspecified)
+	if err != nil {
+		return made{}, err
 	}
-	if err = l.fill(s, old == nil); err != nil {
-		return nil, errors.Join(err, s.file.Close(), l.fs.Remove(s.name))
+	if err := l.fill(s, file, old == nil); err != nil {
+		return made{}, errors.Join(err, file.Close(), l.fs.Remove(s.name))
 	}
-	return s, nil
+	return made{segment: s, file: file}, nil
 }
 
 // fill writes the head of a segment, and zeros behind it. They are synced a piece at a time: an append in the meantime
 // waits for one of them at most.
-func (l *Log) fill(s *segment, empty bool) error {
-	if _, err := s.file.WriteAt(head(s.number, s.salt), 0); err != nil {
+func (l *Log) fill(s *segment, file vfs.File, empty bool) error {
+	if _, err := file.WriteAt(head(s.number, s.salt), 0); err != nil {
 		return err
 	}
 	if empty {
 		zeros := make([]byte, fillBytes)
 		for at := int64(headBytes); at < s.size; at += fillBytes {
-			if _, err := s.file.WriteAt(zeros[:min(fillBytes, s.size-at)], at); err != nil {
+			if _, err := file.WriteAt(zeros[:min(fillBytes, s.size-at)], at); err != nil {
 				return err
 			}
-			if err := s.file.SyncData(); err != nil {
+			if err := file.SyncData(); err != nil {
 				return err
 			}
 		}
 	}
-	if err := s.file.Sync(); err != nil {
+	if err := file.Sync(); err != nil {
 		return err
 	}
 	return l.folder.Sync()
