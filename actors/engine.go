@@ -81,15 +81,23 @@ var settlements = sync.Pool{New: func() any { return new(settled) }}
 // the engine takes commands. The engine does not close the store.
 func Start(ctx context.Context, o Options) (*Engine, error) {
 	begin := time.Now()
+	sealer, err := sealerBefore(ctx, &o)
+	if err != nil {
+		return nil, err
+	}
 	r, err := recoverState(ctx, &o)
 	if err != nil {
 		return nil, err
 	}
-	if err := r.reconcile(ctx, &o); err != nil {
+	if sealer == nil {
+		if sealer, err = o.Sealer(len(r.committed.state.Keys()) > 0); err != nil {
+			return nil, err
+		}
+	}
+	if err := opensAll(r.committed.state, sealer); err != nil {
 		return nil, err
 	}
-	sealer, err := o.Sealer(len(r.committed.state.Keys()) > 0)
-	if err != nil {
+	if err := r.reconcile(ctx, &o); err != nil {
 		return nil, err
 	}
 	if err := r.sealAnew(ctx, &o, sealer); err != nil {

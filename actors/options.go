@@ -27,7 +27,8 @@ type Options struct {
 	// Retention is the store's: lists in memory do not show more.
 	Retention persistence.Retention
 	// Sealer gives the key that API secrets are sealed with. sealed says that the store holds such
-	// secrets already: then a new key would be of no use.
+	// secrets already, or may: then a new key would be of no use, and fs.ErrNotExist says that there is none. It is asked so
+	// before the store is taken over, and again after that if there was none.
 	Sealer func(sealed bool) (*seal.Sealer, error)
 	// KeyMaterial turns an API secret into what requests are verified with; Key.Material has it.
 	KeyMaterial func(secret []byte) any

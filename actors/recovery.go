@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"log/slog"
 	"math"
 	"slices"
@@ -268,6 +269,34 @@ func (r *recovered) reconcile(ctx context.Context, o *Options) error {
 			NewPair: event.Pair{Number: uint16(number), Name: p.Name, Base: numbers[p.Base], Quote: numbers[p.Quote]}})
 	}
 	return r.append(ctx, o, records)
+}
+
+// sealerBefore is the sealer, if there is one already, before the store is taken over: one that lacks a key of the newest
+// snapshot must not end the exchange that serves. The rest of the journal is another's until then, and may have more. nil: there
+// is no key yet, and no need of one known.
+func sealerBefore(ctx context.Context, o *Options) (*seal.Sealer, error) {
+	s, _, err := newestSnapshot(ctx, o.Store, slog.New(slog.DiscardHandler)) // recovery tells of damage
+	if err != nil {
+		return nil, err
+	}
+	sealer, err := o.Sealer(true) // none is made: the records after the snapshot may have been sealed
+	if errors.Is(err, fs.ErrNotExist) && len(s.Keys()) == 0 {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	return sealer, opensAll(s, sealer)
+}
+
+// opensAll says whose secret a sealer cannot open, if there is one. It is asked before anything is written.
+func opensAll(s *state.State, sealer *seal.Sealer) error {
+	for _, k := range s.Keys() {
+		if _, err := sealer.Open(k.Sealed, k.SealedBy, k.Key.Key); err != nil {
+			return fmt.Errorf("%w: key %s of account %s: %w", ErrConfig, k.Key.Key, s.Account(k.Account).Name, err)
+		}
+	}
+	return nil
 }
 
 // sealedAtOnce bounds the records of one append of sealAnew.

@@ -4,19 +4,26 @@ import (
 	"bytes"
 	"net/netip"
 	"unsafe"
+
+	"github.com/valyala/fasthttp"
 )
 
 // address is where the request comes from: its peer, or whom a trusted proxy speaks for. Rate limits,
 // the allow-lists of keys and the log go by it.
 func (r *request) address() netip.Addr {
 	if !r.from.IsValid() {
-		peer, _ := netip.AddrFromSlice(r.ctx.RemoteIP())
-		r.from = peer.Unmap()
-		if trusted := r.g.opts.TrustedProxies; within(trusted, r.from) {
-			r.from = forwarded(r.ctx.Request.Header.PeekAll("X-Forwarded-For"), trusted, r.from)
-		}
+		r.from = r.g.address(r.ctx)
 	}
 	return r.from
+}
+
+func (g *Gateway) address(ctx *fasthttp.RequestCtx) netip.Addr {
+	from, _ := netip.AddrFromSlice(ctx.RemoteIP())
+	from = from.Unmap()
+	if trusted := g.opts.TrustedProxies; within(trusted, from) {
+		return forwarded(ctx.Request.Header.PeekAll("X-Forwarded-For"), trusted, from)
+	}
+	return from
 }
 
 func within(prefixes []netip.Prefix, a netip.Addr) bool {

@@ -71,6 +71,9 @@ func (c *Certificate) Refresh(now time.Time) {
 
 func (c *Certificate) reload(now time.Time) error {
 	loaded, seen, err := c.load()
+	if err == nil && now.Before(loaded.Leaf.NotBefore) {
+		err = fmt.Errorf("the certificate in %s is not valid before %s", c.certFile, loaded.Leaf.NotBefore.Format(time.RFC3339))
+	}
 	if err == nil && now.After(loaded.Leaf.NotAfter) {
 		err = fmt.Errorf("the certificate in %s has ended on %s", c.certFile, loaded.Leaf.NotAfter.Format(time.RFC3339))
 	}

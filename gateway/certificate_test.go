@@ -258,6 +258,7 @@ func TestARenewedCertificateIsTakenWhileConnectionsStayOpen(t *testing.T) {
 	// What cannot be used is told, and changes nothing; once it can be, it is taken.
 	cert4, key4 := a.Pair(4, time.Now().Add(30*aDay))
 	ended, endedKey := a.Pair(5, time.Now().Add(-time.Hour))
+	early, earlyKey := a.PairOf(tlstest.NewKey(t), 6, time.Now().Add(time.Hour), time.Now().Add(30*aDay))
 	said := ""
 	for _, x := range []struct {
 		name      string
@@ -271,6 +272,7 @@ func TestARenewedCertificateIsTakenWhileConnectionsStayOpen(t *testing.T) {
 		{"a key of another", ended, key4, 0o600, "private key"},
 		{"no key", cert4, cert4, 0o600, "key"},
 		{"one that has ended", ended, endedKey, 0o600, "has ended on"},
+		{"one that has not begun", early, earlyKey, 0o600, "is not valid before"},
 		{"a key for everybody", cert4, key4, 0o604, "mode 0604"},
 		{"a file without end", append([]byte(strings.Repeat("\n", maxPEM)), cert4...), key4, 0o600, "is longer than"},
 	} {

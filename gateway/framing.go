@@ -11,9 +11,14 @@ import (
 // from a proxy in the body of another. The server under this reads more than the standard has: what two readers
 // may take differently is refused here, and the connection is closed, for nobody knows what the rest of it is.
 
-// wellFramed is false of a request whose head can be read in two ways: lines that do not end with CR LF or go on in the next
-// one, blanks in names, a transfer encoding beside a length or another one than chunked, fields behind the body.
+// wellFramed is false of a request whose head can be read in two ways: fields that do not end with CR LF or go on in the next
+// line, blanks in names, a transfer encoding beside a length or another one than chunked, fields behind the body, a version
+// that nobody speaks. The request line itself, and empty lines before it, may end with LF alone, as the standard lets them:
+// nothing in it says where a request ends.
 func wellFramed(h *fasthttp.RequestHeader) bool {
+	if version := h.Protocol(); !bytes.Equal(version, http11) && !bytes.Equal(version, http10) {
+		return false
+	}
 	chunked, length := false, false
 	for rest := h.RawHeaders(); len(rest) > 0; {
 		end := bytes.IndexByte(rest, '\n')
@@ -44,6 +49,8 @@ var (
 	lengthName    = []byte("Content-Length")
 	transferName  = []byte("Transfer-Encoding")
 	chunkedCoding = []byte("chunked")
+
+	http11, http10 = []byte("HTTP/1.1"), []byte("HTTP/1.0")
 )
 
 // trailed is true if there are fields that did not stand in the head: they came behind the body. The server takes them for

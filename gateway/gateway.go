@@ -30,7 +30,7 @@ type Options struct {
 	Log         *slog.Logger
 	BodyBytes   int // largest body
 	HeaderBytes int // largest head of a request
-	Connections int // most connections at once, on each of the two listeners
+	Connections int // most connections at once on each listener; the operator's never has more than OperatorConnections
 	// ConnectionsPerAddress is how many of them one client address may have; 0: all.
 	ConnectionsPerAddress int
 	IdleTimeout           time.Duration
@@ -76,7 +76,8 @@ type Gateway struct {
 	token    atomic.Pointer[[sha256.Size]byte] // hash of the operator's; nil: nobody is the operator
 
 	accounts, addresses *ratelimit.Limiter
-	now                 func() int64 // for both, and for how long requests take
+	guesses             *ratelimit.Limiter // of the operator's token, by address
+	now                 func() int64       // for all of them, and for how long requests take
 
 	meter, operatorMeter                   *meter
 	publicConnections, operatorConnections connectionMeter
@@ -93,7 +94,8 @@ func KeyMaterial(secret []byte) any { return sign.New(secret) }
 func New(o Options) *Gateway {
 	g := &Gateway{opts: o, log: o.Log, now: o.Clock,
 		accounts:  ratelimit.New(o.AccountRate.PerSecond, o.AccountRate.Burst, o.RateEntries),
-		addresses: ratelimit.New(o.AddressRate.PerSecond, o.AddressRate.Burst, o.RateEntries)}
+		addresses: ratelimit.New(o.AddressRate.PerSecond, o.AddressRate.Burst, o.RateEntries),
+		guesses:   ratelimit.New(o.AddressRate.PerSecond, o.AddressRate.Burst, o.RateEntries)}
 	if start := time.Now(); g.now == nil {
 		g.now = func() int64 { return int64(time.Since(start)) }
 	}
@@ -104,19 +106,18 @@ func New(o Options) *Gateway {
 	g.document = newDocument(g.endpoints())
 	g.public = g.server(g.route, g.brokenRequest)
 	g.operator = g.server(g.handleOperator, g.brokenOperatorRequest)
-	g.operator.WriteTimeout = streamTimeout // some of its answers are long
+	g.operator.HeaderReceived = g.operatorHead
 	return g
 }
 
 func (g *Gateway) server(h fasthttp.RequestHandler, broken func(*fasthttp.RequestCtx, error)) *fasthttp.Server {
 	return &fasthttp.Server{
 		Handler: h, ErrorHandler: func(ctx *fasthttp.RequestCtx, err error) {
-			// The time for writing is that of the answer before, and over. That answer may wait to be written too: of a request
-			// that came together with this one.
-			if c := ctx.Conn(); c != nil && g.opts.WriteTimeout > 0 {
-				c.SetWriteDeadline(time.Now().Add(g.opts.WriteTimeout)) //nolint:errcheck // then writing fails too
-			}
+			g.mayWrite(ctx)
 			broken(ctx, err)
+		}, ExpectHandler: func(ctx *fasthttp.RequestCtx) int {
+			g.mayWrite(ctx)
+			return fasthttp.StatusContinue
 		}, Logger: serverLog{g.log},
 		// The listener bounds connections. This leaves room for those that are closed and not yet cleared away.
 		Concurrency: 2 * g.opts.Connections, ReadBufferSize: g.opts.HeaderBytes, MaxRequestBodySize: g.opts.BodyBytes,
@@ -124,6 +125,14 @@ func (g *Gateway) server(h fasthttp.RequestHandler, broken func(*fasthttp.Reques
 		NoDefaultServerHeader: true, NoDefaultContentType: true, DisablePreParseMultipartForm: true,
 		CloseOnShutdown: true, KeepHijackedConns: true,
 		SecureErrorLogMessage: true, // or a broken request is logged with its signature or bearer token
+	}
+}
+
+// mayWrite gives what the server writes before a request was read the time for an answer. What it has is that of the answer
+// before, and over. That answer may wait to be written too: of a request that came together with this one.
+func (g *Gateway) mayWrite(ctx *fasthttp.RequestCtx) {
+	if c := ctx.Conn(); c != nil && g.opts.WriteTimeout > 0 {
+		c.SetWriteDeadline(time.Now().Add(g.opts.WriteTimeout)) //nolint:errcheck // then writing fails too
 	}
 }
 
@@ -143,7 +152,7 @@ func (g *Gateway) SetEngine(e *actors.Engine) {
 
 // Serve serves the public API until Shutdown.
 func (g *Gateway) Serve(l net.Listener) error {
-	return g.public.Serve(g.bounded(l, g.opts.Certificate, &g.publicConnections, func(ctx *fasthttp.RequestCtx) {
+	return g.public.Serve(g.bounded(l, g.opts.Connections, g.opts.ConnectionsPerAddress, g.opts.Certificate, &g.publicConnections, func(ctx *fasthttp.RequestCtx) {
 		r := newRequest(g, ctx)
 		r.route = uncounted
 		r.fail(TooManyConnections, "")
@@ -151,13 +160,20 @@ func (g *Gateway) Serve(l net.Listener) error {
 	}))
 }
 
+// Bounds of the operator's listener, whatever the public one has: operators are few, and so is what watches. This
+// machine's own addresses may have all of its connections.
+const (
+	OperatorConnections           = 64
+	operatorConnectionsPerAddress = OperatorConnections / 4
+)
+
 // ServeOperator serves the operator's API until Shutdown. ErrPlain: it does not, because the token could be read on its
 // way.
 func (g *Gateway) ServeOperator(l net.Listener) error {
 	if g.opts.OperatorCertificate == nil && !onlyHere(l) {
 		return ErrPlain
 	}
-	return g.operator.Serve(g.bounded(l, g.opts.OperatorCertificate, &g.operatorConnections, func(ctx *fasthttp.RequestCtx) {
+	return g.operator.Serve(g.bounded(l, min(OperatorConnections, g.opts.Connections), operatorConnectionsPerAddress, g.opts.OperatorCertificate, &g.operatorConnections, func(ctx *fasthttp.RequestCtx) {
 		operatorUnavailable(ctx, TooManyConnections)
 	}))
 }

@@ -38,12 +38,12 @@ const (
 
 // bounded puts the limit of connections on a listener, and TLS if it has a certificate. Then one connection too many
 // is closed without a word: a handshake for each would cost more than what the limit saves.
-func (g *Gateway) bounded(l net.Listener, c *Certificate, m *connectionMeter, refuse func(*fasthttp.RequestCtx)) net.Listener {
+func (g *Gateway) bounded(l net.Listener, most, perAddress int, c *Certificate, m *connectionMeter, refuse func(*fasthttp.RequestCtx)) net.Listener {
 	if c != nil {
 		refuse = nil
 	}
-	from := newPeers(g.opts.ConnectionsPerAddress, g.opts.TrustedProxies)
-	return secure(&bounded{Listener: l, most: int64(g.opts.Connections), from: from, meter: m, refuse: refuse, log: g.log}, c)
+	from := newPeers(perAddress, g.opts.TrustedProxies)
+	return secure(&bounded{Listener: l, most: int64(most), from: from, meter: m, refuse: refuse, log: g.log}, c)
 }
 
 // Accept implements net.Listener; the server calls it from one goroutine.

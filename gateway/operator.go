@@ -20,6 +20,7 @@ import (
 	"exchange/actors"
 	"exchange/core/event"
 	"exchange/core/money"
+	"exchange/gateway/ratelimit"
 )
 
 // The operator's listener: JSON in, JSON out, every request with the bearer token. It is for the
@@ -99,10 +100,10 @@ func (g *Gateway) answerOperator(ctx *fasthttp.RequestCtx, number int, came int6
 	route := g.operatorRoute(string(ctx.Method()), string(ctx.Path()))
 	watch := g.watchRoute(ctx)
 	engine := g.engine.Load()
-	switch {
-	case !g.bearer(ctx.Request.Header.Peek("Authorization")):
-		operatorAnswer(ctx, 401, map[string]string{"error": "the bearer token is missing or wrong"})
+	if !g.mayOperate(ctx) {
 		return
+	}
+	switch {
 	case watch != nil: // whatever the engine and the store are doing: that is what one looks for
 		watch(ctx)
 		return
@@ -150,6 +151,47 @@ func (g *Gateway) answerOperator(ctx *fasthttp.RequestCtx, number int, came int6
 	operatorAnswer(ctx, status, failure)
 }
 
+// operatorHead decides by the head of a request how much of the rest is read, and how long its answer may take: with the
+// token as much as there is, and as long as the long answers take. Chunks are read either way, within the limits: of a
+// body that breaks off the server does not know any more whose it was.
+func (g *Gateway) operatorHead(h *fasthttp.RequestHeader) fasthttp.RequestConfig {
+	switch {
+	case g.bearer(h.Peek("Authorization")):
+		return fasthttp.RequestConfig{WriteTimeout: streamTimeout}
+	case h.ContentLength() > 0:
+		return fasthttp.RequestConfig{MaxRequestBodySize: 1} // 0 would be no limit of its own
+	}
+	return fasthttp.RequestConfig{}
+}
+
+// mayOperate answers 401 without the token: false. Who tries tokens is limited by address, and then not even told whether one
+// is right. Of this machine nobody is kept out, for others on it could keep the operator out.
+func (g *Gateway) mayOperate(ctx *fasthttp.RequestCtx) bool {
+	from := g.address(ctx)
+	key, limited := ratelimit.AddressKey(from), !from.IsLoopback()
+	if limited {
+		if rate := g.guesses.Look(key, g.now()); !rate.OK {
+			g.operatorThrottled(ctx, rate)
+			return false
+		}
+	}
+	if g.bearer(ctx.Request.Header.Peek("Authorization")) {
+		return true
+	}
+	if limited {
+		g.guesses.Take(key, g.now()) // if another took the last one in the meantime, there is none to take
+	}
+	operatorAnswer(ctx, 401, map[string]string{"error": "the bearer token is missing or wrong"})
+	return false
+}
+
+func (g *Gateway) operatorThrottled(ctx *fasthttp.RequestCtx, rate ratelimit.Answer) {
+	g.throttled.address.Add(1)
+	wait := strconv.Itoa(rate.RetryAfter)
+	ctx.Response.Header.Set("Retry-After", wait)
+	operatorAnswer(ctx, Throttled.Status, map[string]string{"error": expand(Throttled.Detail, wait)})
+}
+
 // SetOperatorToken changes the bearer token: the one before ends with this call. With an empty one nobody is the operator.
 func (g *Gateway) SetOperatorToken(token string) {
 	if token == "" {
@@ -185,6 +227,11 @@ func operatorUnavailable(ctx *fasthttp.RequestCtx, f *Failure) {
 
 func (g *Gateway) brokenOperatorRequest(ctx *fasthttp.RequestCtx, err error) {
 	f, about := g.classify(err)
+	if f == BodyTooLarge && ctx.Request.Header.ContentLength() > 0 && !g.bearer(ctx.Request.Header.Peek("Authorization")) { // it was not read
+		g.mayOperate(ctx)
+		g.operatorMeter.count(0, g.operatorRouteNumber(ctx), ctx.Response.StatusCode(), 0)
+		return
+	}
 	operatorAnswer(ctx, f.Status, map[string]string{"error": expand(f.Detail, about)})
 	g.operatorMeter.count(0, malformed, f.Status, 0)
 }

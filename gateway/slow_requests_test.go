@@ -129,6 +129,31 @@ func TestAnAnswerIsNotLostWithTheRequestBehindIt(t *testing.T) {
 	}
 }
 
+// One that asks whether it may send its body is told so, however long its connection was idle before.
+func TestABodyIsAskedForAlsoAfterALongPause(t *testing.T) {
+	g, address := slowServer(t, func(o *Options) { o.IdleTimeout, o.ReadTimeout = 20*time.Second, 20*time.Second })
+	c := dialed(t, address)
+	if a := talk(t, c, "GET", alive); a.status != 200 {
+		t.Fatal(a.status)
+	}
+	answered := time.Now()
+	eventually(t, "the time for the answer is over", func() bool { return time.Since(answered) > g.opts.WriteTimeout*3/2 })
+	if _, err := io.WriteString(c, "POST /api/v1/order HTTP/1.1\r\nHost: x\r\nConnection: close\r\nExpect: 100-continue\r\nContent-Length: 5\r\n\r\n"); err != nil {
+		t.Fatal(err)
+	}
+	const told = "HTTP/1.1 100 Continue\r\n\r\n"
+	got := make([]byte, len(told))
+	if _, err := io.ReadFull(c, got); err != nil || string(got) != told {
+		t.Fatalf("%q, %v", got, err)
+	}
+	if _, err := io.WriteString(c, "hello"); err != nil {
+		t.Fatal(err)
+	}
+	if text, err := io.ReadAll(c); err != nil || !strings.HasPrefix(string(text), "HTTP/1.1 503 ") {
+		t.Errorf("%q, %v", text, err)
+	}
+}
+
 func TestWhoSendsNothingIsClosed(t *testing.T) {
 	g, address := slowServer(t, nil)
 	silent, idle := dialed(t, address), dialed(t, address)

@@ -101,8 +101,14 @@ func TestNoRequestHidesInAnother(t *testing.T) {
 		"a folded line":                             get("X-A: 1\r\n  Content-Length: 5\r\n"),
 		"a line folded by a tab":                    get("X-A: 1\r\n\tContent-Length: 5\r\n"),
 		"a fold in the first line":                  "GET /healthz HTTP/1.1\r\n Host: x\r\n\r\n",
-		"lines without CR":                          "GET /healthz HTTP/1.1\nHost: x\nX-A: 1\n\n",
-		"a body behind lines without CR":            "POST /api/v1/order HTTP/1.1\nHost: x\nContent-Length: 5\n\nhello",
+		"fields without CR":                         "GET /healthz HTTP/1.1\r\nHost: x\nX-A: 1\n\n",
+		"the last field without CR":                 "GET /healthz HTTP/1.1\r\nHost: x\r\nX-A: 1\n\r\n",
+		"a body behind fields without CR":           "POST /api/v1/order HTTP/1.1\r\nHost: x\nContent-Length: 5\n\nhello",
+		"a field in the first line":                 "GET /healthz HTTP/1.1\rContent-Length: 5\r\nHost: x\r\n\r\n",
+		"a version of the future":                   "GET /healthz HTTP/9.9\r\nHost: x\r\n\r\n",
+		"a version of another protocol":             "GET /healthz HTTP/2.0\r\nHost: x\r\n\r\n",
+		"a version before the first":                "GET /healthz HTTP/0.9\r\nHost: x\r\n\r\n",
+		"a version in small letters":                "GET /healthz http/1.1\r\nHost: x\r\n\r\n",
 		"a line in a line":                          get("X-A: 1\nContent-Length: 5\r\n"),
 		"an end without CR":                         strings.TrimSuffix(get("X-A: 1\r\n"), "\r\n") + "\n",
 		"CR alone":                                  "GET /healthz HTTP/1.1\rHost: x\r\r",
@@ -164,7 +170,8 @@ func TestNoRequestHidesInAnother(t *testing.T) {
 		"an upgrade to another HTTP":   {get("Connection: Upgrade, HTTP2-Settings\r\nUpgrade: h2c\r\nHTTP2-Settings: AAMAAABkAARAAAAAAAIAAAAA\r\n"), []int{alive}},
 		"a tunnel":                     {"CONNECT x:80 HTTP/1.1\r\nHost: x\r\n\r\n", []int{404}},
 		"an echo":                      {"TRACE /healthz HTTP/1.1\r\nHost: x\r\nX-Secret: 1\r\n\r\n", []int{405}},
-		"empty lines before a request": {"\r\n\r\n" + get(""), []int{alive}},
+		"empty lines before a request": {"\r\n\n" + get(""), []int{alive}},
+		"a first line without CR":      {strings.Replace(get(""), "\r\n", "\n", 1), []int{alive}},
 		"a path of another host":       {"GET http://y/healthz HTTP/1.1\r\nHost: x\r\n\r\n", []int{alive}},
 	} {
 		statuses, bodies := converse(t, address, x.text+last)
@@ -195,16 +202,19 @@ func TestTheOperatorsListenerIsAsStrict(t *testing.T) {
 	auth := "Host: x\r\nAuthorization: Bearer " + operatorToken + "\r\n"
 	before := h.hash()
 	freeze := `{"account":"bob","on":true}`
-	for name, head := range map[string]string{
-		"a length and chunks":     auth + fmt.Sprintf("Content-Length: %d\r\nTransfer-Encoding: chunked\r\n", len(freeze)),
-		"a folded line":           auth + "X-A: 1\r\n 2\r\n",
-		"a token behind the body": "Host: x\r\nTransfer-Encoding: chunked\r\n",
+	chunks := fmt.Sprintf("%x\r\n%s\r\n0\r\n", len(freeze), freeze)
+	chunked := "Host: x\r\nTransfer-Encoding: chunked\r\n"
+	token := "Authorization: Bearer " + operatorToken + "\r\n"
+	for name, text := range map[string]string{
+		"a length and chunks":          auth + fmt.Sprintf("Content-Length: %d\r\nTransfer-Encoding: chunked\r\n\r\n", len(freeze)) + chunks + "\r\n",
+		"a folded line":                auth + "X-A: 1\r\n 2\r\n\r\n",
+		"a name behind the body":       auth + "Transfer-Encoding: chunked\r\n\r\n" + chunks + "X-Operator: eve\r\n\r\n",
+		"a token behind the body":      chunked + "\r\n" + chunks + token + "\r\n",
+		"an announced token behind it": chunked + "Trailer: Authorization\r\n\r\n" + chunks + token + "\r\n",
+		"a second token behind it":     chunked + "Authorization: Bearer wrong\r\n\r\n" + chunks + token + "\r\n",
+		"a token behind no body":       chunked + "\r\n0\r\n" + token + "\r\n",
 	} {
-		body := fmt.Sprintf("%x\r\n%s\r\n0\r\n\r\n", len(freeze), freeze)
-		if strings.Contains(name, "behind") {
-			body = strings.TrimSuffix(body, "\r\n") + "X-Operator: eve\r\n\r\n"
-		}
-		statuses, bodies := converse(t, l.Addr().String(), "POST /operator/v1/accounts/freeze HTTP/1.1\r\n"+head+"\r\n"+body)
+		statuses, bodies := converse(t, l.Addr().String(), "POST /operator/v1/accounts/freeze HTTP/1.1\r\n"+text)
 		if len(statuses) != 1 || statuses[0] != 400 || bodies[0] != refusal(MalformedRequest.Detail)+"\n" {
 			t.Errorf("%s: %v %q", name, statuses, bodies)
 		}

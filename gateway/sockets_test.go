@@ -3,6 +3,7 @@ package gateway
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -10,8 +11,9 @@ import (
 
 // A polled client speaks Engine.IO by polling.
 type polled struct {
-	h    *harness
-	path string // with its session
+	h     *harness
+	path  string // with its session
+	heard string // what was not waited for yet
 }
 
 func (h *harness) polled(path string) *polled {
@@ -34,22 +36,28 @@ func (p *polled) say(packets string) {
 	}
 }
 
-// hears polls until there was all of this, in this order.
+// hears polls until there was each of these. What came with the last of them counts for the next call.
 func (p *polled) hears(words ...string) {
 	p.h.t.Helper()
-	for all := ""; len(words) > 0; {
+	for {
+		words = slices.DeleteFunc(words, func(w string) bool {
+			before, after, ok := strings.Cut(p.heard, w)
+			if ok {
+				p.heard = before + "\n" + after
+			}
+			return ok
+		})
+		if len(words) == 0 {
+			return
+		}
 		a := p.h.do("GET", p.path, "", "")
 		if a.status != 200 {
-			p.h.t.Fatalf("%d %s, after %s", a.status, a.body, all)
+			p.h.t.Fatalf("%d %s, after %s", a.status, a.body, p.heard)
 		}
 		if a.body == "2" {
 			p.say("3")
 		}
-		all += a.body
-		for len(words) > 0 && strings.Contains(all, words[0]) {
-			_, all, _ = strings.Cut(all, words[0])
-			words = words[1:]
-		}
+		p.heard += a.body
 	}
 }
 

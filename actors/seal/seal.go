@@ -91,7 +91,7 @@ func Load(text, file string, mayCreate bool) (*Sealer, error) {
 	b, err := read(file)
 	if errors.Is(err, fs.ErrNotExist) {
 		if !mayCreate {
-			return nil, fmt.Errorf("there are sealed API secrets in the store, but no secret key in %s: bring that file back, or give its content in EXCHANGE_SECRET_KEY", file)
+			return nil, fmt.Errorf("there are sealed API secrets in the store, but no secret key in %s: bring that file back, or give its content in EXCHANGE_SECRET_KEY (%w)", file, fs.ErrNotExist)
 		}
 		return create(file)
 	}
@@ -151,6 +151,11 @@ func line(key []byte) string { return hex.EncodeToString(key) + "\n" }
 // Rotate puts a new key in front of those in the file: from the next start on it seals. What comes back has
 // all of them.
 func Rotate(file string) (*Sealer, error) {
+	unlock, err := lock(filepath.Dir(file))
+	if err != nil {
+		return nil, err
+	}
+	defer unlock()
 	text, err := read(file)
 	if err != nil {
 		return nil, err
@@ -168,8 +173,13 @@ func Rotate(file string) (*Sealer, error) {
 }
 
 // Retire takes all keys but the first out of the file. Each goes into a file of its own beside it, for old backups
-// need it. What comes back are their names.
+// need it. What comes back are their names. An exchange that runs keeps its keys until it is started again.
 func Retire(file string) (retired []string, err error) {
+	unlock, err := lock(filepath.Dir(file))
+	if err != nil {
+		return nil, err
+	}
+	defer unlock()
 	text, err := read(file)
 	if err != nil {
 		return nil, err
@@ -184,7 +194,7 @@ func Retire(file string) (retired []string, err error) {
 			return nil, err
 		}
 		name := fmt.Sprintf("%s.%016x", file, k.id)
-		if err := WriteSecret(name, line(key)); err != nil && !errors.Is(err, fs.ErrExist) { // then from a try that broke off
+		if err := write(name, line(key), file, os.Link); err != nil && !errors.Is(err, fs.ErrExist) { // then from a try that broke off
 			return nil, fmt.Errorf("keeping a retired key: %w", err)
 		}
 		retired = append(retired, name)
@@ -198,7 +208,7 @@ func replace(file string, keys [][]byte) error {
 	for _, key := range keys {
 		text.WriteString(line(key))
 	}
-	if err := write(file, text.String(), os.Rename); err != nil {
+	if err := write(file, text.String(), file, os.Rename); err != nil {
 		return fmt.Errorf("writing the secret key: %w", err)
 	}
 	return nil
@@ -206,17 +216,26 @@ func replace(file string, keys [][]byte) error {
 
 // WriteSecret makes a new file that only its owner can read, whole and durable before it has its name. An
 // existing file is an error and stays as it is.
-func WriteSecret(file, text string) error { return write(file, text, os.Link) }
+func WriteSecret(file, text string) error { return write(file, text, "", os.Link) }
 
-// write makes a file under another name, which name then gives its own.
-func write(file, text string, name func(from, to string) error) error {
+// errBusy is of two commands that would change the same file.
+var errBusy = errors.New("another command is changing the secret key: try again when it has ended")
+
+// write makes a file under another name, which name then gives its own. It belongs to whom the file like belongs to, if
+// there is one: who serves must be able to read what an administrator has changed.
+func write(file, text, like string, name func(from, to string) error) error {
 	folder := filepath.Dir(file)
 	f, err := os.CreateTemp(folder, ".secret-*") // with mode 0600
 	if err != nil {
 		return err
 	}
 	defer os.Remove(f.Name()) //nolint:errcheck // its other name, if it got one, stays
-	_, err = f.WriteString(text)
+	if like != "" {
+		err = keepOwner(f, like)
+	}
+	if err == nil {
+		_, err = f.WriteString(text)
+	}
 	if err == nil {
 		err = f.Sync()
 	}

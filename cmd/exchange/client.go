@@ -126,6 +126,8 @@ func (p *program) client() (*client, error) {
 	written := c.address
 	if rest, ok := strings.CutPrefix(c.address, "https://"); ok {
 		c.scheme, c.address = "https", strings.TrimSuffix(rest, "/")
+	} else if p.env("EXCHANGE_OPERATOR_TLS_CERT_FILE") != "" { // the environment is that of serve, whose addresses have no scheme
+		c.scheme = "https"
 	}
 	host, port, err := net.SplitHostPort(c.address)
 	if n, e := strconv.Atoi(port); err != nil || e != nil || n < 1 || n > 65535 || strings.ContainsAny(host, "/@ ") {
@@ -323,6 +325,8 @@ func (c *client) refused(response *http.Response, text []byte) error {
 	switch {
 	case response.StatusCode == http.StatusUnauthorized:
 		return withExit(exitUsage, fmt.Errorf("%s (the token is from %s)", strings.TrimSuffix(e.Error, "."), c.source))
+	case response.StatusCode == http.StatusTooManyRequests:
+		return withExit(exitUnavailable, errors.New(e.Error))
 	case response.StatusCode == http.StatusServiceUnavailable && response.Header.Get("Retry-After") != "":
 		// Only a request that was not taken in is answered with a time to come again.
 		return withExit(exitUnavailable, errors.New(e.Error))

@@ -16,7 +16,13 @@ import (
 const secretKeyHelp = `Changes the server's secret key, under which API secrets are sealed, in its file (exchange.key):
 
   exchange secret-key rotate     a new key comes to the front; restart the exchange, and it seals everything anew
-  exchange secret-key retire     the other keys leave the file; they are kept beside it, for backups of before need them
+  exchange secret-key retire     the other keys leave the file; they are kept beside it, for backups of before need them.
+                                 The exchange that runs keeps them until it is restarted, too
+
+Codes of withdraws that were mailed under a key are good as long as the exchange has it: so retire it later than
+timing.code_valid_ms (up to 7 days) after the restart. But whoever has stolen a key can make codes with it, until it is
+retired and the exchange restarted again. After a theft do it all at once (rotate, restart, retire, restart): codes that were
+mailed before are then wrong.
 
 The file is found as ` + "`exchange serve`" + ` finds it, by the same flags, variables and configuration file. The exchange reads it
 when it starts. If EXCHANGE_SECRET_KEY holds the key, put a new one in front of it there, with a blank between.`
@@ -67,12 +73,12 @@ func (p *program) secretKeyCommand() *cobra.Command {
 		command("rotate", "Put a new key in front", func(a *secretKeyAnswer) error {
 			_, err := seal.Rotate(a.File)
 			return err
-		}, "Copy the file to another place, and restart the exchange: it seals all API secrets with the first key. `exchange secret-key retire` then takes the others out."),
+		}, "Copy the file to another place, and restart the exchange: it seals all API secrets with the first key. When timing.code_valid_ms is over since then (at once if a key was stolen), `exchange secret-key retire` takes the others out."),
 		command("retire", "Take all keys but the first out of the file", func(a *secretKeyAnswer) error {
 			retired, err := seal.Retire(a.File)
 			a.Retired = notNil(retired)
 			return err
-		}, "If the next start says that something is sealed with another key, bring that key back as a further line of the file."))
+		}, "The exchange that runs keeps the old keys, and takes codes of withdraws made with them, until it is restarted: restart it. If it then says that something is sealed with another key, bring that key back as a further line of the file."))
 	c.Long = secretKeyHelp
 	return c
 }

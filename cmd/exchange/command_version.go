@@ -82,7 +82,7 @@ func (p *program) healthCommand() *cobra.Command {
 		Use:   "health",
 		Short: "Ask a server on this machine whether it is alive",
 		Long: "Asks /healthz of the public listener. Exits with 0 if the server is alive and with 75 if not. Made for health checks of containers, " +
-			"which have no other program to ask with. A listener with TLS must have the certificate of --tls-cert-file, whatever address it is asked at.",
+			"which have no other program to ask with. With --tls-cert-file it speaks TLS; at an address that is not of this machine, the listener must have the certificate of that file.",
 		Args: takes(),
 		RunE: run(func(ctx context.Context, _ []string) error {
 			if address == "" {
@@ -121,7 +121,7 @@ func health(ctx context.Context, address, certFile string) error {
 			host = "::1"
 		}
 	}
-	scheme, trust, err := healthTrust(certFile)
+	scheme, trust, err := healthTrust(host, certFile)
 	if err != nil {
 		return err
 	}
@@ -143,11 +143,16 @@ func health(ctx context.Context, address, certFile string) error {
 	return nil
 }
 
-// healthTrust is for a listener that has the certificate of that file, if any. It is asked at an address of this
-// machine, which the certificate does not name: so it is the certificate's own name that it must prove.
-func healthTrust(certFile string) (scheme string, trust *tls.Config, err error) {
+// healthTrust is for a listener that has the certificate of that file, if any. At an address of this machine nothing is verified:
+// the listener may rightly serve the certificate before, while the file has a new one or is broken, and what is asked
+// has no secret. At any other address, which the certificate need not name, it is the certificate's own name that must be
+// proved.
+func healthTrust(host, certFile string) (scheme string, trust *tls.Config, err error) {
 	if certFile == "" {
 		return "http", nil, nil
+	}
+	if config.Loopback(host) {
+		return "https", &tls.Config{MinVersion: tls.VersionTLS12, InsecureSkipVerify: true}, nil //nolint:gosec // see above
 	}
 	trust = &tls.Config{MinVersion: tls.VersionTLS12}
 	var first *x509.Certificate

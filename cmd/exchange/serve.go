@@ -33,7 +33,7 @@ func serve(ctx context.Context, cfg *config.Config) error {
 	if err := os.MkdirAll(cfg.Data, 0o700); err != nil {
 		return failf(exitUsage, "the data folder cannot be made: %v", err)
 	}
-	asked, ignore := hangups()
+	asked, ignore := hangups(os.Stdin)
 	defer ignore()
 	token, err := operatorToken(cfg)
 	if err != nil {
@@ -54,7 +54,7 @@ func serve(ctx context.Context, cfg *config.Config) error {
 	}
 	defer operator.Close()
 
-	checkDescriptors(cfg.Limits.Connections, log)
+	checkDescriptors(cfg.Limits.Connections+min(cfg.Limits.Connections, gateway.OperatorConnections), log)
 	limitMemory(memlimit.FromCgroup, log)
 	o := gatewayOptions(cfg, token, log)
 	o.Certificate, o.OperatorCertificate = certificate, operatorCertificate

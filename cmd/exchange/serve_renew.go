@@ -43,10 +43,13 @@ func certificates(cfg *config.Config, log *slog.Logger) (public, operator *gatew
 	return public, operator, nil
 }
 
-// hangups are the signals that ask for a renewal. It is called early: without it they would end the process.
-func hangups() (<-chan os.Signal, func()) {
+// hangups are the signals that ask for a renewal. It is called early: without it they would end the process. In a terminal that
+// is what they are for: it was closed.
+func hangups(input *os.File) (<-chan os.Signal, func()) {
 	ch := make(chan os.Signal, 1)
-	signal.Notify(ch, syscall.SIGHUP)
+	if !terminal(input) {
+		signal.Notify(ch, syscall.SIGHUP)
+	}
 	return ch, func() { signal.Stop(ch) }
 }
 

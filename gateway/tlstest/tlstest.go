@@ -2,6 +2,7 @@
 package tlstest
 
 import (
+	"crypto"
 	"crypto/ecdsa"
 	"crypto/elliptic"
 	"crypto/rand"
@@ -26,7 +27,7 @@ type Authority struct {
 // New makes an authority.
 func New(t testing.TB) *Authority {
 	t.Helper()
-	a := &Authority{t: t, key: newKey(t)}
+	a := &Authority{t: t, key: NewKey(t)}
 	form := &x509.Certificate{SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "authority of the tests"}, NotBefore: time.Now().Add(-time.Hour),
 		NotAfter: time.Now().Add(1000 * time.Hour), IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign}
 	raw, err := x509.CreateCertificate(rand.Reader, form, form, &a.key.PublicKey, a.key)
@@ -39,7 +40,8 @@ func New(t testing.TB) *Authority {
 	return a
 }
 
-func newKey(t testing.TB) *ecdsa.PrivateKey {
+// NewKey makes a key of an elliptic curve.
+func NewKey(t testing.TB) *ecdsa.PrivateKey {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
@@ -63,10 +65,15 @@ func (a *Authority) Text() []byte {
 // Pair makes a new key and a certificate of a serial number that lasts until then, in PEM form.
 func (a *Authority) Pair(serial int64, until time.Time) (cert, key []byte) {
 	a.t.Helper()
-	private := newKey(a.t)
-	form := &x509.Certificate{SerialNumber: big.NewInt(serial), Subject: pkix.Name{CommonName: "exchange"}, NotBefore: time.Now().Add(-24 * time.Hour), NotAfter: until,
+	return a.PairOf(NewKey(a.t), serial, time.Now().Add(-24*time.Hour), until)
+}
+
+// PairOf is a pair of that key, of any kind, whose certificate begins at a time, too.
+func (a *Authority) PairOf(private crypto.Signer, serial int64, from, until time.Time) (cert, key []byte) {
+	a.t.Helper()
+	form := &x509.Certificate{SerialNumber: big.NewInt(serial), Subject: pkix.Name{CommonName: "exchange"}, NotBefore: from, NotAfter: until,
 		DNSNames: []string{"localhost"}, IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1), net.IPv6loopback}, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth}}
-	raw, err := x509.CreateCertificate(rand.Reader, form, a.cert, &private.PublicKey, a.key)
+	raw, err := x509.CreateCertificate(rand.Reader, form, a.cert, private.Public(), a.key)
 	if err != nil {
 		a.t.Fatal(err)
 	}

@@ -1,0 +1,59 @@
+//go:build darwin || dragonfly || freebsd || linux || netbsd || openbsd
+
+package seal
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"syscall"
+)
+
+// lock keeps other commands from changing files in a folder, until unlock or the process's end. It leaves no file
+// behind.
+func lock(folder string) (unlock func(), err error) {
+	dir, err := os.Open(folder)
+	if err != nil {
+		return nil, err
+	}
+	if err := syscall.Flock(int(dir.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
+		dir.Close() //nolint:errcheck // nothing was written
+		if errors.Is(err, syscall.EWOULDBLOCK) {
+			err = errBusy
+		}
+		return nil, err
+	}
+	return func() { dir.Close() }, nil //nolint:errcheck // it frees the lock
+}
+
+// chown is replaced by tests: not every user may give files away.
+var chown = (*os.File).Chown
+
+// keepOwner gives a file, which has nothing in it yet, to the owner and group of another one.
+func keepOwner(f *os.File, like string) error {
+	want, err := ownerOf(os.Stat(like))
+	if err != nil {
+		return err
+	}
+	have, err := ownerOf(f.Stat())
+	if err != nil || have == want {
+		return err
+	}
+	if err := chown(f, int(want.uid), int(want.gid)); err != nil {
+		return fmt.Errorf("%s belongs to user %d and group %d, and would not belong to them any more (run this as that user): %w", like, want.uid, want.gid, err)
+	}
+	return nil
+}
+
+type owner struct{ uid, gid uint32 }
+
+func ownerOf(info os.FileInfo, err error) (owner, error) {
+	if err != nil {
+		return owner{}, err
+	}
+	s, ok := info.Sys().(*syscall.Stat_t)
+	if !ok {
+		return owner{}, errors.ErrUnsupported
+	}
+	return owner{s.Uid, s.Gid}, nil
+}

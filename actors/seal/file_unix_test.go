@@ -1,0 +1,105 @@
+//go:build darwin || dragonfly || freebsd || linux || netbsd || openbsd
+
+package seal
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"syscall"
+	"testing"
+)
+
+func TestTwoCommandsDoNotChangeTheFileAtOnce(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "exchange.key")
+	if _, err := Load("", file, true); err != nil {
+		t.Fatal(err)
+	}
+	unlock, err := lock(filepath.Dir(file))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Rotate(file); !errors.Is(err, errBusy) {
+		t.Errorf("a rotation: %v", err)
+	}
+	if _, err := Retire(file); !errors.Is(err, errBusy) {
+		t.Errorf("a retirement: %v", err)
+	}
+	unlock()
+	if s, err := Rotate(file); err != nil || len(s.IDs()) != 2 {
+		t.Errorf("afterwards: %v, %v", s, err)
+	}
+}
+
+// A file that an administrator has changed still belongs to the user who serves, or it is not changed.
+func TestTheFileKeepsItsOwner(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "exchange.key")
+	if _, err := Load("", file, true); err != nil {
+		t.Fatal(err)
+	}
+	belongsTo := func(name string) owner {
+		t.Helper()
+		o, err := ownerOf(os.Stat(name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return o
+	}
+	want := belongsTo(file)
+	refused := errors.New("refused")
+	given := owner{}
+	chown = func(f *os.File, uid, gid int) error {
+		given = owner{uint32(uid), uint32(gid)}
+		return refused
+	}
+	t.Cleanup(func() { chown = (*os.File).Chown })
+
+	other := filepath.Join(t.TempDir(), "other.key")
+	if err := os.WriteFile(other, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := write(other, "x", file, os.Rename); err != nil || given != (owner{}) {
+		t.Errorf("one of the same owner: %v, given to %v", err, given)
+	}
+	// The owner of a device of the system is another one, or, for root, a file that was given away.
+	elsewhere := "/dev/null"
+	if want == belongsTo(elsewhere) {
+		if err := os.Chown(file, 12345, 23456); err != nil {
+			t.Fatal(err)
+		}
+		elsewhere, want = file, owner{12345, 23456}
+	} else {
+		want = belongsTo(elsewhere)
+	}
+	if err := write(other, "y", elsewhere, os.Rename); !errors.Is(err, refused) || given != want {
+		t.Errorf("%v, given to %v, not %v", err, given, want)
+	}
+	if text, err := os.ReadFile(other); err != nil || string(text) != "x" {
+		t.Errorf("it was changed all the same: %q, %v", text, err)
+	}
+	if left, err := os.ReadDir(filepath.Dir(other)); err != nil || len(left) != 1 {
+		t.Errorf("%v, %v", left, err)
+	}
+	if syscall.Geteuid() != 0 {
+		return // nobody else may give files away
+	}
+	chown = (*os.File).Chown
+	if err := os.Chown(file, 12345, 23456); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Rotate(file); err != nil {
+		t.Fatal(err)
+	}
+	if o := belongsTo(file); o != (owner{12345, 23456}) {
+		t.Errorf("after a rotation it belongs to %v", o)
+	}
+	retired, err := Retire(file)
+	if err != nil || len(retired) != 1 {
+		t.Fatal(retired, err)
+	}
+	for _, name := range append(retired, file) {
+		if o := belongsTo(name); o != (owner{12345, 23456}) {
+			t.Errorf("after a retirement %s belongs to %v", name, o)
+		}
+	}
+}

@@ -1,0 +1,60 @@
+package actors
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"testing"
+
+	"exchange/actors/seal"
+	"exchange/core/event"
+)
+
+// An exchange that lacks a key of the server is of no use. It must not end the one that serves, nor write anything.
+func TestAStartWithAKeyTooFewChangesNothing(t *testing.T) {
+	onBothStores(t, func(t *testing.T, fresh places) {
+		store := fresh(t)()
+		defer store.Close()
+		ctx := context.Background()
+		other, err := seal.New(bytes.Repeat([]byte{7}, seal.KeyBytes))
+		if err != nil {
+			t.Fatal(err)
+		}
+		without := testOptions(store)
+		without.Sealer = func(bool) (*seal.Sealer, error) { return other, nil }
+		without.Currencies = append(without.Currencies, Currency{Code: "GBP"}) // of which there would be a record
+
+		e, err := Start(ctx, testOptions(store))
+		if err != nil {
+			t.Fatal(err)
+		}
+		must[Admin](t)(e.CreateAccount("test", "ann", ""))
+		must[Admin](t)(e.CreateKey("test", "ann", "key-of-ann", "secret", event.AllPermissions, nil))
+		token, before, err := store.Acquire(ctx, "another") // before there is a snapshot
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := Start(ctx, without); !errors.Is(err, seal.ErrOtherKey) || !errors.Is(err, ErrConfig) {
+			t.Errorf("the start ends with %v", err)
+		}
+		if _, after, err := store.Acquire(ctx, "another"); err != nil || after != before {
+			t.Errorf("%v wrote %d records, %v", token, after-before, err)
+		}
+
+		if e, err = Start(ctx, testOptions(store)); err != nil {
+			t.Fatal(err)
+		}
+		if err := e.Stop(ctx); err != nil { // with a snapshot
+			t.Fatal(err)
+		}
+		if token, _, err = store.Acquire(ctx, "the one that serves"); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := Start(ctx, without); !errors.Is(err, seal.ErrOtherKey) || !errors.Is(err, ErrConfig) {
+			t.Errorf("the start ends with %v", err)
+		}
+		if err := store.Check(ctx, token); err != nil {
+			t.Errorf("the one that serves: %v", err)
+		}
+	})
+}

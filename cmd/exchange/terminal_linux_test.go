@@ -1,0 +1,48 @@
+package main
+
+import (
+	"os"
+	"os/signal"
+	"syscall"
+	"testing"
+)
+
+// Whoever closes the terminal of an exchange ends it. Everywhere else a hangup asks for a renewal.
+func TestAHangupIsTakenWhereThereIsNoTerminal(t *testing.T) {
+	terminals, err := os.OpenFile("/dev/ptmx", os.O_RDWR, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer terminals.Close()
+	empty, err := os.Open(os.DevNull)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer empty.Close()
+	r, w, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	defer w.Close()
+	for f, want := range map[*os.File]bool{terminals: true, empty: false, r: false} {
+		if got := terminal(f); got != want {
+			t.Errorf("%s is a terminal: %v", f.Name(), got)
+		}
+	}
+	guard := make(chan os.Signal, 2) // or the signal would end the test
+	signal.Notify(guard, syscall.SIGHUP)
+	defer signal.Stop(guard)
+	inTerminal, stop := hangups(terminals)
+	defer stop()
+	elsewhere, ignore := hangups(empty)
+	defer ignore()
+	if err := syscall.Kill(os.Getpid(), syscall.SIGHUP); err != nil {
+		t.Fatal(err)
+	}
+	<-guard
+	<-elsewhere
+	if len(inTerminal) != 0 {
+		t.Error("a hangup is taken in a terminal")
+	}
+}

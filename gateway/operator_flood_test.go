@@ -1,0 +1,140 @@
+package gateway
+
+import (
+	"fmt"
+	"io"
+	"net"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/valyala/fasthttp"
+)
+
+// What strangers can do to the operator's listener, if they reach it.
+
+func TestWhoTriesTokensIsLimitedAndKeepsNobodyElseOut(t *testing.T) {
+	h, clock := limited(t, Rate{}, Rate{PerSecond: 1, Burst: 3})
+	ask := operator(t, h.gateway)
+	as := func(token, address string) answer {
+		t.Helper()
+		return ask("GET", "/operator/v1/accounts", "", "Authorization: Bearer "+token, "X-Forwarded-For: "+address)
+	}
+	want := func(what string, a answer, status int) {
+		t.Helper()
+		if a.status != status {
+			t.Errorf("%s: %d %s", what, a.status, a.body)
+		}
+		if told := string(a.header.Peek("Retry-After")); (status == 429) != (told == "1") {
+			t.Errorf("%s: come again after %q", what, told)
+		}
+	}
+	const guesser, operator = "192.0.2.1", "198.51.100.1"
+	for range 10 {
+		want("the right one", as(operatorToken, guesser), 200) // is no guess
+	}
+	for range 3 {
+		want("a guess", as("wrong", guesser), 401)
+	}
+	says(t, "one guess too many", as("wrong", guesser), 429, refusal(expand(Throttled.Detail, "1")))
+	want("one that is right", as(operatorToken, guesser), 429) // or guessing goes on
+	want("the operator", as(operatorToken, operator), 200)
+	want("another one's first", as("wrong", operator), 401)
+	for range 10 { // nobody on this machine keeps the operator out
+		want("a guess from here", as("wrong", "127.0.0.1"), 401)
+	}
+	want("the operator from here", as(operatorToken, "127.0.0.1"), 200)
+	clock.pass(time.Second)
+	want("a second later", as("wrong", guesser), 401)
+	want("and at once", as("wrong", guesser), 429)
+	if n := h.gateway.throttled.address.Load(); n != 3 {
+		t.Errorf("%d were counted", n)
+	}
+	served(t, "the API", h.do("GET", publicPath, "", "", from(guesser)...), 200, 3, 2, 1)
+}
+
+func TestNoBodyIsReadWithoutTheToken(t *testing.T) {
+	h := newHarness(t, nil)
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	go h.gateway.ServeOperator(l) //nolint:errcheck // ends with the listener
+	for _, token := range []string{"", "Authorization: Bearer wrong\r\n"} {
+		for _, length := range []int{2, 60_000, 1 << 30} { // none of which comes
+			statuses, bodies := converse(t, l.Addr().String(), fmt.Sprintf("POST /operator/v1/accounts HTTP/1.1\r\nHost: x\r\n%sContent-Length: %d\r\n\r\n", token, length))
+			if len(statuses) != 1 || statuses[0] != 401 || bodies[0] != refusal("the bearer token is missing or wrong")+"\n" {
+				t.Errorf("%d bytes: %v %q", length, statuses, bodies)
+			}
+		}
+	}
+	statuses, bodies := converse(t, l.Addr().String(), fmt.Sprintf("POST /operator/v1/accounts HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer %s\r\nContent-Length: %d\r\n\r\n", operatorToken, 1<<30))
+	if len(statuses) != 1 || statuses[0] != 413 {
+		t.Errorf("with the token: %v %q", statuses, bodies)
+	}
+}
+
+// Only who has the token may take an hour for an answer.
+func TestWhoTakesNoAnswersOfTheOperatorIsClosed(t *testing.T) {
+	g, _ := slowServer(t, func(o *Options) { o.OperatorToken = operatorToken })
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	go g.ServeOperator(l) //nolint:errcheck // ends with the listener
+	c := dialed(t, l.Addr().String())
+	request := []byte(strings.Repeat("GET /operator/v1/accounts HTTP/1.1\r\nHost: x\r\n\r\n", 100))
+	for {
+		if _, err := c.Write(request); err != nil {
+			if e, ok := err.(net.Error); ok && e.Timeout() {
+				t.Fatal("the server takes requests for ever, or keeps the connection")
+			}
+			break
+		}
+	}
+	eventually(t, "its connection is given back", func() bool { return g.operatorConnections.open.Load() == 0 })
+
+	var head fasthttp.RequestHeader
+	for token, want := range map[string]time.Duration{"": 0, "wrong": 0, operatorToken: streamTimeout} {
+		head.Set("Authorization", "Bearer "+token)
+		if got := g.operatorHead(&head).WriteTimeout; got != want {
+			t.Errorf("with the token %q an answer may take %v", token, got)
+		}
+	}
+}
+
+// A local listener has connections of any address, and is itself on this machine.
+type local struct{ flood }
+
+func (*local) Addr() net.Addr { return &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1)} }
+
+func TestTheOperatorsListenerHasPlacesOfItsOwn(t *testing.T) {
+	g := New(Options{Log: quiet(), BodyBytes: 1 << 10, HeaderBytes: 1 << 10, Connections: 10_000, OperatorToken: operatorToken})
+	t.Cleanup(func() { g.Shutdown(time.Minute) })
+	l := &local{flood{make(chan net.Conn)}}
+	go g.ServeOperator(l) //nolint:errcheck // ends with the listener
+	t.Cleanup(func() { close(l.ch) })
+	in := func(address string) {
+		t.Helper()
+		c, _ := l.come(t, address)
+		if a := talk(t, c, "GET", operating); a.status != 503 || strings.Contains(a.body, TooManyConnections.Detail) { // starting
+			t.Errorf("%s: %d %s", address, a.status, a.body)
+		}
+	}
+	out := func(address string) {
+		t.Helper()
+		c, _ := l.come(t, address)
+		if text, err := io.ReadAll(c); err != nil || !strings.Contains(string(text), TooManyConnections.Detail) {
+			t.Errorf("%s: %q, %v", address, text, err)
+		}
+	}
+	for range operatorConnectionsPerAddress {
+		in("192.0.2.1")
+	}
+	out("192.0.2.1")
+	for range OperatorConnections - operatorConnectionsPerAddress {
+		in("127.0.0.1")
+	}
+	out("127.0.0.1")
+	out("192.0.2.2")
+}
