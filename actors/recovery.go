@@ -271,9 +271,9 @@ func (r *recovered) reconcile(ctx context.Context, o *Options) error {
 	return r.append(ctx, o, records)
 }
 
-// sealerBefore is the sealer, if there is one already, before the store is taken over: one that lacks a key of the newest
-// snapshot must not end the exchange that serves. The rest of the journal is another's until then, and may have more. nil: there
-// is no key yet, and no need of one known.
+// sealerBefore is the sealer, if there is one already, before the store is taken over: a process without its key must not end the
+// exchange that serves. Whether it opens every secret is known after recovery only: a snapshot may have secrets that the journal has
+// sealed anew. nil: there is no key yet, and no need of one known.
 func sealerBefore(ctx context.Context, o *Options) (*seal.Sealer, error) {
 	s, _, err := newestSnapshot(ctx, o.Store, slog.New(slog.DiscardHandler)) // recovery tells of damage
 	if err != nil {
@@ -283,10 +283,7 @@ func sealerBefore(ctx context.Context, o *Options) (*seal.Sealer, error) {
 	if errors.Is(err, fs.ErrNotExist) && len(s.Keys()) == 0 {
 		return nil, nil
 	}
-	if err != nil {
-		return nil, err
-	}
-	return sealer, opensAll(s, sealer)
+	return sealer, err
 }
 
 // opensAll says whose secret a sealer cannot open, if there is one. It is asked before anything is written.

@@ -4,13 +4,14 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"io/fs"
 	"testing"
 
 	"exchange/actors/seal"
 	"exchange/core/event"
 )
 
-// An exchange that lacks a key of the server is of no use. It must not end the one that serves, nor write anything.
+// An exchange that lacks a key of the server is of no use. It must not write anything, and without any key not end the one that serves.
 func TestAStartWithAKeyTooFewChangesNothing(t *testing.T) {
 	onBothStores(t, func(t *testing.T, fresh places) {
 		store := fresh(t)()
@@ -30,7 +31,7 @@ func TestAStartWithAKeyTooFewChangesNothing(t *testing.T) {
 		}
 		must[Admin](t)(e.CreateAccount("test", "ann", ""))
 		must[Admin](t)(e.CreateKey("test", "ann", "key-of-ann", "secret", event.AllPermissions, nil))
-		token, before, err := store.Acquire(ctx, "another") // before there is a snapshot
+		_, before, err := store.Acquire(ctx, "another") // before there is a snapshot
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -38,7 +39,7 @@ func TestAStartWithAKeyTooFewChangesNothing(t *testing.T) {
 			t.Errorf("the start ends with %v", err)
 		}
 		if _, after, err := store.Acquire(ctx, "another"); err != nil || after != before {
-			t.Errorf("%v wrote %d records, %v", token, after-before, err)
+			t.Errorf("it wrote %d records, %v", after-before, err)
 		}
 
 		if e, err = Start(ctx, testOptions(store)); err != nil {
@@ -47,10 +48,12 @@ func TestAStartWithAKeyTooFewChangesNothing(t *testing.T) {
 		if err := e.Stop(ctx); err != nil { // with a snapshot
 			t.Fatal(err)
 		}
-		if token, _, err = store.Acquire(ctx, "the one that serves"); err != nil {
+		token, _, err := store.Acquire(ctx, "the one that serves")
+		if err != nil {
 			t.Fatal(err)
 		}
-		if _, err := Start(ctx, without); !errors.Is(err, seal.ErrOtherKey) || !errors.Is(err, ErrConfig) {
+		without.Sealer = func(bool) (*seal.Sealer, error) { return nil, fs.ErrNotExist }
+		if _, err := Start(ctx, without); !errors.Is(err, fs.ErrNotExist) {
 			t.Errorf("the start ends with %v", err)
 		}
 		if err := store.Check(ctx, token); err != nil {

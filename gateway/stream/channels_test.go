@@ -225,6 +225,7 @@ func TestEachNameBeginsWithTheState(t *testing.T) {
 // A client that has heard the orders of all pairs without asking, and then asks for some of them, misses none.
 func TestWhoSpeaksGoesOnHearingWhatItAsksFor(t *testing.T) {
 	w := newWorld(t, nil)
+	w.pause = time.Millisecond
 	w.silent = true
 	stop := w.trade("BTC_USDT")
 	all := w.listen() // says nothing
