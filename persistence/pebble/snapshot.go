@@ -158,7 +158,9 @@ func (s *Store) LoadSnapshot(ctx context.Context, back int) (uint64, io.ReadClos
 		return v, err
 	}
 	kept := func(context.Context) (bool, error) {
+		s.changes.Lock() // a publication removes chunks before it says so
 		m := s.meta.Load()
+		s.changes.Unlock()
 		return m.Snapshots[0] == img.String() || m.Snapshots[1] == img.String(), nil
 	}
 	return img.Seq, img.Download(ctx, get, kept), nil
