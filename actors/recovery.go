@@ -275,15 +275,18 @@ func (r *recovered) reconcile(ctx context.Context, o *Options) error {
 // exchange that serves. Whether it opens every secret is known after recovery only: a snapshot may have secrets that the journal has
 // sealed anew. nil: there is no key yet, and no need of one known.
 func sealerBefore(ctx context.Context, o *Options) (*seal.Sealer, error) {
+	sealer, missing := o.Sealer(true) // none is made: the records after the snapshot may have been sealed
+	if !errors.Is(missing, fs.ErrNotExist) {
+		return sealer, missing
+	}
 	s, _, err := newestSnapshot(ctx, o.Store, slog.New(slog.DiscardHandler)) // recovery tells of damage
 	if err != nil {
 		return nil, err
 	}
-	sealer, err := o.Sealer(true) // none is made: the records after the snapshot may have been sealed
-	if errors.Is(err, fs.ErrNotExist) && len(s.Keys()) == 0 {
-		return nil, nil
+	if len(s.Keys()) > 0 {
+		return nil, missing
 	}
-	return sealer, err
+	return nil, nil
 }
 
 // opensAll says whose secret a sealer cannot open, if there is one. It is asked before anything is written.

@@ -50,12 +50,12 @@ func LoadCertificate(certFile, keyFile string, log *slog.Logger) (*Certificate, 
 	return c, nil
 }
 
-// Reload takes what the files have now. An error leaves what is served as it is, and is in the log too. Any goroutine
-// may call it.
-func (c *Certificate) Reload() error {
+// Reload takes what the files have now. What cannot be used is told in the log, and leaves what is served as it is: Stale says
+// so then. Any goroutine may call it.
+func (c *Certificate) Reload() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.reload(time.Now())
+	c.reload(time.Now())
 }
 
 // Refresh does what is due from time to time: it takes changed files, and warns of an end that is near. It is
@@ -64,12 +64,12 @@ func (c *Certificate) Refresh(now time.Time) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.stale.Load() || c.changed() {
-		_ = c.reload(now) // it is in the log
+		c.reload(now)
 	}
 	c.warn(now)
 }
 
-func (c *Certificate) reload(now time.Time) error {
+func (c *Certificate) reload(now time.Time) {
 	loaded, seen, err := c.load()
 	if err == nil && now.Before(loaded.Leaf.NotBefore) {
 		err = fmt.Errorf("the certificate in %s is not valid before %s", c.certFile, loaded.Leaf.NotBefore.Format(time.RFC3339))
@@ -83,13 +83,12 @@ func (c *Certificate) reload(now time.Time) error {
 			c.said = err.Error()
 			c.log.Error("the new certificate cannot be used, the one before stays", "error", err, "until", c.Expires())
 		}
-		return err
+		return
 	}
 	c.seen, c.said, c.warned = seen, "", time.Time{}
 	c.serving.Store(loaded)
 	c.stale.Store(false)
 	c.log.Info("a certificate was loaded", "file", c.certFile, "until", loaded.Leaf.NotAfter)
-	return nil
 }
 
 // load reads the files. Errors name them and show nothing of what is in them.

@@ -151,19 +151,11 @@ func line(key []byte) string { return hex.EncodeToString(key) + "\n" }
 // Rotate puts a new key in front of those in the file: from the next start on it seals. What comes back has
 // all of them.
 func Rotate(file string) (*Sealer, error) {
-	unlock, err := lock(filepath.Dir(file))
+	keys, unlock, err := lockKeys(file)
 	if err != nil {
 		return nil, err
 	}
 	defer unlock()
-	text, err := read(file)
-	if err != nil {
-		return nil, err
-	}
-	keys, err := parseKeys(text, file)
-	if err != nil {
-		return nil, err
-	}
 	keys = append([][]byte{newKey()}, keys...)
 	s, err := New(keys...)
 	if err != nil {
@@ -175,19 +167,11 @@ func Rotate(file string) (*Sealer, error) {
 // Retire takes all keys but the first out of the file. Each goes into a file of its own beside it, for old backups
 // need it. What comes back are their names. An exchange that runs keeps its keys until it is started again.
 func Retire(file string) (retired []string, err error) {
-	unlock, err := lock(filepath.Dir(file))
+	keys, unlock, err := lockKeys(file)
 	if err != nil {
 		return nil, err
 	}
 	defer unlock()
-	text, err := read(file)
-	if err != nil {
-		return nil, err
-	}
-	keys, err := parseKeys(text, file)
-	if err != nil {
-		return nil, err
-	}
 	for _, key := range keys[1:] {
 		k, err := newCipherKey(key)
 		if err != nil {
@@ -200,6 +184,22 @@ func Retire(file string) (retired []string, err error) {
 		retired = append(retired, name)
 	}
 	return retired, replace(file, keys[:1])
+}
+
+// lockKeys are the keys in the file, which no other command changes until unlock.
+func lockKeys(file string) (keys [][]byte, unlock func(), err error) {
+	if unlock, err = lock(filepath.Dir(file)); err != nil {
+		return nil, nil, err
+	}
+	text, err := read(file)
+	if err == nil {
+		keys, err = parseKeys(text, file)
+	}
+	if err != nil {
+		unlock()
+		return nil, nil, err
+	}
+	return keys, unlock, nil
 }
 
 // replace gives the file other keys, in one step.

@@ -56,25 +56,6 @@ func (l *overload) begin(_ context.Context, dir string) error {
 	return err
 }
 
-// more makes so many connections, each with a key of its own; an account has some of the keys.
-func (s *server) more(name string, n, keys int) ([]*connection, error) {
-	var users []*user
-	for i := 0; len(users) < n; i++ {
-		u, err := account(s.operator, name+"-"+strconv.Itoa(i), s.base(i))
-		if err != nil {
-			return nil, err
-		}
-		users = append(users, u)
-		for k := 1; k < keys && len(users) < n; k++ {
-			if u, err = key(s.operator, name+"-"+strconv.Itoa(i)); err != nil {
-				return nil, err
-			}
-			users = append(users, u)
-		}
-	}
-	return dial(s.address, n, users, func(i int) string { return s.base(i) + "_USDT" })
-}
-
 // A load is what one run took.
 type load struct {
 	result

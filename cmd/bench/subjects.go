@@ -298,6 +298,25 @@ func makeAccounts(operator string, n int, base func(account int) string) ([]*use
 	return users, errors.Join(errs...)
 }
 
+// more makes so many connections, each with a key of its own; an account has some of the keys.
+func (s *server) more(name string, n, keys int) ([]*connection, error) {
+	var users []*user
+	for i := 0; len(users) < n; i++ {
+		u, err := account(s.operator, name+"-"+strconv.Itoa(i), s.base(i))
+		if err != nil {
+			return nil, err
+		}
+		users = append(users, u)
+		for k := 1; k < keys && len(users) < n; k++ {
+			if u, err = key(s.operator, name+"-"+strconv.Itoa(i)); err != nil {
+				return nil, err
+			}
+			users = append(users, u)
+		}
+	}
+	return dial(s.address, n, users, func(i int) string { return s.base(i) + "_USDT" })
+}
+
 func answers(url string) bool {
 	r, err := http.Get(url)
 	if err == nil {
@@ -332,10 +351,10 @@ func key(operator, account string) (*user, error) {
 	return &user{key: key.Key, secret: sign.New([]byte(key.Secret))}, nil
 }
 
-// The operator's client keeps its connections: an account takes four requests.
-const operatorConnections = 64
+// The operator's client keeps its connections: an account takes four requests. They are half of what an exchange has room for.
+const operatorConnections = 32
 
-var operatorClient = &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: operatorConnections}}
+var operatorClient = &http.Client{Transport: &http.Transport{MaxConnsPerHost: operatorConnections, MaxIdleConnsPerHost: operatorConnections}}
 
 // operate asks the operator's interface; answer may be nil.
 func operate(operator, path string, body map[string]any, answer any) error {

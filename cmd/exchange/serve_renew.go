@@ -74,7 +74,7 @@ func (r *renewal) run(ctx context.Context, asked <-chan os.Signal) {
 // all takes everything anew. What cannot be taken stays as it is, and is in the log.
 func (r *renewal) all() {
 	for _, c := range r.certificates {
-		_ = c.Reload() // it is in the log
+		c.Reload()
 	}
 	token, err := operatorToken(r.cfg)
 	switch {

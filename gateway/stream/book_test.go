@@ -131,7 +131,7 @@ func (w *world) trade(pair string) (stop func()) {
 		done.Go(func() {
 			r := rand.New(rand.NewPCG(uint64(i), 7))
 			var open []uint64
-			for ; !over.Load(); time.Sleep(w.pause) {
+			for !over.Load() {
 				if len(open) > 20 || len(open) > 0 && r.IntN(3) == 0 {
 					n := r.IntN(len(open))
 					w.cancel(i, open[n])

@@ -224,25 +224,21 @@ func TestEachNameBeginsWithTheState(t *testing.T) {
 
 // A client that has heard the orders of all pairs without asking, and then asks for some of them, misses none.
 func TestWhoSpeaksGoesOnHearingWhatItAsksFor(t *testing.T) {
-	w := newWorld(t, nil)
-	w.pause = time.Millisecond
+	w := newWorld(t, func(o *socketio.Options) { o.QueueBytes, o.StallTimeout = 64<<20, time.Minute }) // it may be behind for a while
 	w.silent = true
-	stop := w.trade("BTC_USDT")
 	all := w.listen() // says nothing
-	var order []string
 	place := map[string]int{}
 	at := func(body string) int {
 		for {
 			if n, ok := place[body]; ok {
 				return n
 			}
-			s := all.next()
-			place[string(s.body)] = len(order)
-			order = append(order, string(s.body))
+			place[string(all.next().body)] = len(place)
 		}
 	}
 	eventually(t, "it is heard of all pairs", func() bool { return w.hub.counts.subscriptions[book].Load() == 3 })
 	for range 20 {
+		stop := w.trade("BTC_USDT")
 		l := w.listen()
 		l.next()
 		l.say(`42["subscribe","book_BTC_USDT"]`)
@@ -262,8 +258,15 @@ func TestWhoSpeaksGoesOnHearingWhatItAsksFor(t *testing.T) {
 			last = n
 		}
 		l.conn.Close()
+		stop()
+		// Nobody trades until it has heard everything.
+		newest := fmt.Sprintf(`"oid":%d,`, w.place(0, "BTC_USDT", matching.Buy, 1, 1))
+		for heard := false; !heard; {
+			s := all.next()
+			place[string(s.body)] = len(place)
+			heard = strings.Contains(string(s.body), newest)
+		}
 	}
-	stop()
 }
 
 // Whole books are made once in an interval, whoever comes and goes.

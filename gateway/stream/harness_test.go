@@ -38,8 +38,7 @@ type world struct {
 	http   *fasthttp.Server
 	addr   string
 	tune   func(*socketio.Options)
-	silent bool          // clients get book_ of all pairs until they speak
-	pause  time.Duration // of traders behind each command: who hears all of it must be as fast as they are
+	silent bool // clients get book_ of all pairs until they speak
 	nonces atomic.Uint64
 	keys   []*actors.Key
 }

@@ -10,6 +10,7 @@ import (
 
 	"exchange/persistence"
 	"exchange/persistence/internal/codec"
+	"exchange/persistence/internal/wal"
 )
 
 // A folder of version 1 has its journal among Pebble's keys, and its end in the head.
@@ -57,35 +58,8 @@ func (s *Store) upgrade(folder string, acknowledged uint64) (err error) {
 			err = errors.Join(err, s.fs.RemoveAll(folder)) // the disk may be full
 		}
 	}()
-	chain := codec.Chain{After: m.Begin, End: old.Seq}
-	batches := 0
-	for ; it.Valid(); it.Next() {
-		v, err := it.ValueAndErr()
-		if err != nil {
-			return s.fault("read the journal", err)
-		}
-		next := idOf(it.Key())
-		if len(v) < version1Head {
-			return fmt.Errorf("%s: %w: the batch that ends at %d has %d bytes", s, persistence.ErrCorrupt, next, len(v))
-		}
-		prev, digest, batch := binary.BigEndian.Uint64(v), binary.BigEndian.Uint64(v[8:]), v[version1Head:]
-		if err := chain.Next(prev, next, digest, batch); err != nil {
-			return fmt.Errorf("%s: %w", s, err)
-		}
-		if err := log.Write(prev, next, digest, batch); err != nil {
-			return err
-		}
-		batches++
-	}
-	if err := it.Error(); err != nil {
-		return s.fault("read the journal", err)
-	}
-	if batches > 0 || m.Begin != old.Seq {
-		if err := chain.Done(); err != nil {
-			return fmt.Errorf("%s: %w", s, err)
-		}
-	}
-	if err := log.Sync(); err != nil {
+	batches, err := s.copyJournal(log, it, m.Begin, old.Seq)
+	if err != nil {
 		return err
 	}
 	b := s.db.NewBatch()
@@ -98,4 +72,37 @@ func (s *Store) upgrade(folder string, acknowledged uint64) (err error) {
 	}
 	s.logger.Info("the journal is in files of its own now; earlier versions cannot read this folder any more", "folder", s.dir, "batches", batches)
 	return nil
+}
+
+// copyJournal writes the batches of a journal among the keys, from where it is on, into a log, and syncs it. The journal must go from
+// begin to end without a gap.
+func (s *Store) copyJournal(log *wal.Log, it *pebble.Iterator, begin, end uint64) (batches int, err error) {
+	chain := codec.Chain{After: begin, End: end}
+	for ; it.Valid(); it.Next() {
+		v, err := it.ValueAndErr()
+		if err != nil {
+			return 0, s.fault("read the journal", err)
+		}
+		next := idOf(it.Key())
+		if len(v) < version1Head {
+			return 0, fmt.Errorf("%s: %w: the batch that ends at %d has %d bytes", s, persistence.ErrCorrupt, next, len(v))
+		}
+		prev, digest, batch := binary.BigEndian.Uint64(v), binary.BigEndian.Uint64(v[8:]), v[version1Head:]
+		if err := chain.Next(prev, next, digest, batch); err != nil {
+			return 0, fmt.Errorf("%s: %w", s, err)
+		}
+		if err := log.Write(prev, next, digest, batch); err != nil {
+			return 0, err
+		}
+		batches++
+	}
+	if err := it.Error(); err != nil {
+		return 0, s.fault("read the journal", err)
+	}
+	if batches > 0 { // else it was trimmed to its end: begin is end
+		if err := chain.Done(); err != nil {
+			return 0, fmt.Errorf("%s: %w", s, err)
+		}
+	}
+	return batches, log.Sync()
 }

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/base64"
 	"encoding/hex"
+	"errors"
 	"fmt"
 	"io"
 	"io/fs"
@@ -109,6 +110,11 @@ func private(t *testing.T, folder string, visit func(name string, text []byte)) 
 }
 
 func TestNoSecretIsShownAndNoFileIsForOthers(t *testing.T) {
+	t.Run("secrets in files", func(t *testing.T) { noSecretIsShown(t, false) })
+	t.Run("secrets in the environment", func(t *testing.T) { noSecretIsShown(t, true) })
+}
+
+func noSecretIsShown(t *testing.T, environment bool) {
 	root := t.TempDir()
 	if err := os.Chmod(root, 0o700); err != nil {
 		t.Fatal(err)
@@ -117,7 +123,11 @@ func TestNoSecretIsShownAndNoFileIsForOthers(t *testing.T) {
 	const mailPassword = "password-of-the-mails-4711"
 	s := exchangetest.New(t, "pebble:"+at("store"), "--archive", at("archive"), "--log-level", "debug")
 	option(t, s, "--data", at("data"))
+	token, key := strings.Repeat("c0ffee-of-operators-", 3), strings.Repeat("0f1e2d3c4b5a6978", 4)
 	withoutToken(s)
+	if environment {
+		s.Env = append(s.Env, "EXCHANGE_OPERATOR_TOKEN="+token, "EXCHANGE_SECRET_KEY="+key)
+	}
 	empty := at("empty")
 	if err := os.Mkdir(empty, 0o700); err != nil {
 		t.Fatal(err)
@@ -128,23 +138,28 @@ func TestNoSecretIsShownAndNoFileIsForOthers(t *testing.T) {
 	s.Start()
 	syscall.Umask(mask)
 
-	token, err := os.ReadFile(s.Data("operator.token"))
+	keepers := map[string]*string{s.Data("operator.token"): &token, s.Data("exchange.key"): &key}
+	for name, secret := range keepers {
+		text, err := os.ReadFile(name)
+		if environment != errors.Is(err, fs.ErrNotExist) {
+			t.Fatalf("%s: %v", name, err)
+		}
+		if !environment {
+			*secret = strings.TrimSpace(string(text))
+		}
+	}
+	codes, err := seal.Load(key, "", false)
 	if err != nil {
 		t.Fatal(err)
 	}
-	key, err := os.ReadFile(s.Data("exchange.key"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	codes, err := seal.Load("", s.Data("exchange.key"), false)
-	if err != nil {
-		t.Fatal(err)
-	}
-	all := secrets{"the operator's token": strings.TrimSpace(string(token)), "the server's key": strings.TrimSpace(string(key)), "the password of the mails": mailPassword}
+	all := secrets{"the operator's token": token, "the server's key": key, "the password of the mails": mailPassword}
 	var shown bytes.Buffer // everything that anybody was answered
 	command := func(args ...string) string {
 		t.Helper()
-		out, errOut, code := s.Command(append(args, "--operator-token-file", s.Data("operator.token"))...)
+		if !environment {
+			args = append(args, "--operator-token-file", s.Data("operator.token"))
+		}
+		out, errOut, code := s.Command(args...)
 		if code != 0 {
 			t.Fatalf("%q: %d %s", args, code, errOut)
 		}
@@ -189,13 +204,13 @@ func TestNoSecretIsShownAndNoFileIsForOthers(t *testing.T) {
 		t.Helper()
 		nonce++
 		signature := string(signer.Sign(nil, []byte(public+form)))
-		all["a signature"] = signature // the last one; the others are made and handled in the same way
+		all[fmt.Sprint("the signature of request ", nonce)] = signature
 		ask(s.Listen, fmt.Sprintf("%s %s HTTP/1.1\r\nHost: x\r\nConnection: close\r\nX-KEY: %s\r\nX-SIGN: %s\r\nX-NONCE: %d\r\nContent-Type: application/x-www-form-urlencoded\r\nContent-Length: %d\r\n%s\r\n%s",
 			method, path, public, signature, nonce, len(form), strings.Join(more, ""), form))
 	}
 	operator := func(method, path, body string, more ...string) {
 		t.Helper()
-		ask(s.Operator, fmt.Sprintf("%s %s HTTP/1.1\r\nHost: x\r\nConnection: close\r\nAuthorization: Bearer %s\r\nContent-Length: %d\r\n%s\r\n%s", method, path, bytes.TrimSpace(token), len(body), strings.Join(more, ""), body))
+		ask(s.Operator, fmt.Sprintf("%s %s HTTP/1.1\r\nHost: x\r\nConnection: close\r\nAuthorization: Bearer %s\r\nContent-Length: %d\r\n%s\r\n%s", method, path, token, len(body), strings.Join(more, ""), body))
 	}
 	api("POST", "/api/v1/order/", "amount=1&pair=BTC_USDT&price=100&type=sell")
 	api("POST", "/api/v1/withdraw/", "address=somewhere&amount=1&currency=BTC")
@@ -210,7 +225,7 @@ func TestNoSecretIsShownAndNoFileIsForOthers(t *testing.T) {
 	api("POST", "/api/v1/order/", "x="+strings.Repeat("x", 70_000))
 	api("GET", "/api/v1/wallets", "", "X-Pad: "+strings.Repeat("x", 20_000)+"\r\n")
 	ask(s.Listen, "GET /api/v1/wallets HTTP/1.1\r\nHost: x\r\nConnection: close\r\nX-KEY: "+public+"\r\nX-SIGN: "+strings.Repeat("ab", 32)+"\r\nX-NONCE: 1\r\n\r\n")
-	ask(s.Listen, "GET /socket.v2/?EIO=4&transport=polling&token="+url.QueryEscape(all["the operator's token"])+" HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
+	ask(s.Listen, "GET /socket.v2/?EIO=4&transport=polling&token="+url.QueryEscape(token)+" HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
 	exchangetest.Eventually(t, "the mail has failed", func() bool { return strings.Contains(s.Log(), "mail") })
 	for _, path := range []string{"/metrics", "/debug/pprof/goroutine?debug=2", "/debug/pprof/goroutine?debug=1", "/debug/pprof/heap?debug=1", "/debug/pprof/cmdline", "/debug/pprof/allocs", "/debug/pprof/",
 		"/operator/v1/accounts", "/operator/v1/account?account=alice", "/operator/v1/keys?account=alice", "/operator/v1/withdraws", "/operator/v1/actions", "/operator/v1/statement?account=alice",
@@ -224,7 +239,7 @@ func TestNoSecretIsShownAndNoFileIsForOthers(t *testing.T) {
 	operator("GET", "/operator/v1/accounts", "", "broken\r\n")
 	operator("GET", "/operator/v1/accounts", "", "X-Pad: "+strings.Repeat("x", 20_000)+"\r\n")
 	operator("POST", "/operator/v1/accounts", strings.Repeat("x", 70_000))
-	ask(s.Operator, "GET /operator/v1/accounts HTTP/1.1\r\nHost: x\r\nConnection: close\r\nAuthorization: Bearer "+all["the operator's token"][:20]+"x\r\n\r\n")
+	ask(s.Operator, "GET /operator/v1/accounts HTTP/1.1\r\nHost: x\r\nConnection: close\r\nAuthorization: Bearer "+token[:20]+"x\r\n\r\n")
 	if err := os.Mkdir(at("backups"), 0o700); err != nil {
 		t.Fatal(err)
 	}
@@ -238,7 +253,7 @@ func TestNoSecretIsShownAndNoFileIsForOthers(t *testing.T) {
 	shown.WriteString(out + errOut)
 
 	if runtime.GOOS == "linux" {
-		writesOnlyBelow(t, s.Process(), root, filepath.Dir(s.Args[2]))
+		writesOnlyBelow(t, s.Pid(), root, filepath.Dir(s.Args[2]))
 	}
 	// A dump of everything that goes on, as of a crash.
 	s.Signal(syscall.SIGQUIT)
@@ -252,7 +267,6 @@ func TestNoSecretIsShownAndNoFileIsForOthers(t *testing.T) {
 	all.hidden(t, "an answer", shown.Bytes())
 	all.hidden(t, "the log", []byte(s.Log()))
 
-	allowed := map[string]bool{s.Data("operator.token"): true, s.Data("exchange.key"): true}
 	unpack, err := zstd.NewReader(nil)
 	if err != nil {
 		t.Fatal(err)
@@ -260,7 +274,7 @@ func TestNoSecretIsShownAndNoFileIsForOthers(t *testing.T) {
 	defer unpack.Close()
 	backups := 0
 	files := private(t, root, func(name string, text []byte) {
-		if allowed[name] {
+		if keepers[name] != nil {
 			return
 		}
 		text = bytes.TrimRight(text, "\x00") // logs are allocated ahead

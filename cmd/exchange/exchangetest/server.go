@@ -217,9 +217,6 @@ func (s *Server) Signal(signal os.Signal) {
 	}
 }
 
-// Process is the id of the process.
-func (s *Server) Process() int { return s.process.Process.Pid }
-
 // Log is what the program has written so far.
 func (s *Server) Log() string {
 	s.t.Helper()

@@ -62,7 +62,7 @@ type Options struct {
 	// Fatal is told when a sync has failed. It must end the process: nobody knows then what is on the disk.
 	Fatal func(error)
 
-	maxSegment int64 // of tests; 0: MaxSegmentBytes
+	maxSegment int64 // of tests; 0: maxSegmentBytes
 }
 
 // Open opens the log in a folder, or makes one.
@@ -70,7 +70,7 @@ func Open(dir string, o Options) (_ *Log, err error) {
 	if o.FS == nil {
 		o.FS = vfs.Default
 	}
-	l := &Log{fs: o.FS, dir: dir, fatal: o.Fatal, maxSegment: cmp.Or(o.maxSegment, MaxSegmentBytes), end: mark{seq: o.Begin}}
+	l := &Log{fs: o.FS, dir: dir, fatal: o.Fatal, maxSegment: cmp.Or(o.maxSegment, maxSegmentBytes), end: mark{seq: o.Begin}}
 	if err := l.fs.MkdirAll(dir, 0o700); err != nil {
 		return nil, err
 	}

@@ -15,8 +15,8 @@ import (
 )
 
 const (
-	// MaxSegmentBytes is the size of a segment, but for the first ones and one that holds a batch which is larger.
-	MaxSegmentBytes = 32 << 20
+	// maxSegmentBytes is the size of a segment, but for the first ones and one that holds a batch which is larger.
+	maxSegmentBytes = 32 << 20
 	// minSegmentBytes is that of the first: a small exchange keeps a small folder.
 	minSegmentBytes = 64 << 10
 	// fillBytes is how much of a new segment is written at once: appends go on meanwhile.
