@@ -56,6 +56,9 @@ func serve(ctx context.Context, cfg *config.Config) error {
 
 	checkDescriptors(cfg.Limits.Connections+min(cfg.Limits.Connections, gateway.OperatorConnections), log)
 	limitMemory(memlimit.FromCgroup, log)
+	if cfg.PebbleFolder() != "" {
+		addProcessors(log)
+	}
 	o := gatewayOptions(cfg, token, log)
 	o.Certificate, o.OperatorCertificate = certificate, operatorCertificate
 	var archived *archive.Archive

@@ -51,7 +51,7 @@ type counts struct {
 // New starts the channels of all pairs and the shards.
 func New(e *actors.Engine, o Options) *Hub {
 	o.Interval = cmp.Or(o.Interval, 100*time.Millisecond)
-	o.Shards = cmp.Or(o.Shards, runtime.GOMAXPROCS(0))
+	o.Shards = cmp.Or(o.Shards, min(runtime.GOMAXPROCS(0), runtime.NumCPU()))
 	h := &Hub{engine: e, opts: o, names: newNames(e.Pairs())}
 	for i := range o.Shards {
 		h.shards = append(h.shards, newShard(h, i))
