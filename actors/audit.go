@@ -167,7 +167,7 @@ func (a *audit) totals() {
 			t.Balances, t.Reserved = t.Balances.Add(h.Balance), t.Reserved.Add(h.Reserve)
 		}
 		if t.Withdrawn.Cmp(t.Deposited) > 0 || t.Balances != t.Deposited.Sub(t.Withdrawn) {
-			a.differ("%s: all balances are %v, deposits %v - withdrawals %v", t.Code, t.Balances, t.Deposited, t.Withdrawn)
+			a.differ("%s: all balances are %v, deposits %v - withdraws %v", t.Code, t.Balances, t.Deposited, t.Withdrawn)
 		}
 		a.report.Totals = append(a.report.Totals, t)
 	}

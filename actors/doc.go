@@ -18,13 +18,16 @@
 //	command.go    what travels, and who owns it when      admission.go  the way in, and its limits
 //	wallet.go     nonces, reservations, order of an account book.go      matching
 //	withdraw.go   money out                               sweep.go, operate_sweep.go  cancelling all
-//	registry.go   names, keys, references, halts, frost   operate.go    what operators do
+//	registry.go   names, keys, references                 operate.go    what operators do
+//	registry_operate.go  halts, freezes, fees, mails      email.go      an account's address
 //	fees.go       what trades cost                        mailer.go     the outbox
 //	journal.go    batches, the writer                     engine.go     starting, releasing, stopping
 //	committed.go  the fold, reads, projections            projector.go  writing them, snapshots
 //	recovery.go   from the store to the fold              read.go       questions to the committed side
 //	views.go      public answers, shared                  charts.go, recent.go  what it keeps at hand
 //	directory.go  accounts and keys for handlers          mailbox.go    the actors' queue
+//	runners.go    who runs mailboxes                      rows.go       a record's rows for the store
+//	options.go    what an engine is made with             lineartest/   histories, checked
 //	verify.go     both sides compared at rest             audit.go      everything derived anew
 //	actions.go    the log of operators' actions           seal/         API secrets, sealed
 //	feed.go       what stream channels are told

@@ -11,7 +11,7 @@ import (
 // maxMessage bounds what clients are told of maintenance, in bytes.
 const maxMessage = 500
 
-// operate decides on halts, frost, fees, maintenance and mails. What is so already changes nothing.
+// operate decides on halts, freezes, fees, maintenance and mails. What is so already changes nothing.
 func (g *registry) operate(c *Command, known *lookup) (submit bool, err error) {
 	a := &c.admin
 	switch c.kind {

@@ -538,7 +538,7 @@ func (s *sim) claim(q *request, record string) uint64 {
 	return list[0]
 }
 
-// mayBeAccepted checks that neither frost nor the end of its key was acknowledged before a command began.
+// mayBeAccepted checks that neither its freeze nor the end of its key was acknowledged before a command began.
 func (s *sim) mayBeAccepted(q *request) {
 	if q.key == nil {
 		return

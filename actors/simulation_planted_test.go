@@ -101,7 +101,7 @@ var plantedFaults = []plantedFault{
 	// what outlives an engine
 	{"a restart forgets nonces", "actors/engine.go", "nonce := r.committed.nonce(n); nonce > 0 {", "nonce := r.committed.nonce(n); nonce > 0 && !FAULT {"},
 	{"a restart gives ids again", "actors/engine.go", "	e.ids.order.Store(order)\n", "	if e.ids.order.Store(order); FAULT {\n		e.ids.order.Store(order / 2)\n	}\n"},
-	{"a restart forgets frost", "actors/engine.go", "		entry.frozen.Store(a.Frozen)\n", "		entry.frozen.Store(a.Frozen && !FAULT)\n"},
+	{"a restart forgets who is frozen", "actors/engine.go", "		entry.frozen.Store(a.Frozen)\n", "		entry.frozen.Store(a.Frozen && !FAULT)\n"},
 	{"a restart lets a halted pair trade", "actors/engine.go", "halted: market.Halted,", "halted: market.Halted && !FAULT,"},
 	{"a snapshot says that it is of one record less", "actors/projector.go",
 		"p.store.SaveSnapshot(ctx, p.token, to, bytes", "p.store.SaveSnapshot(ctx, p.token, map[bool]uint64{true: to - 1, false: to}[FAULT], bytes"},

@@ -384,14 +384,15 @@ var Options = []Option{
 		Key: "limits.in_flight_per_account", Default: "256", Min: 1, Max: 1_000_000,
 		Brief: "commands in flight per account",
 		Help: `The share of one account in limits.in_flight, so that one client cannot take it all. Beyond it the answer is 503
-			for that account alone.`,
+			for that account alone. An eighth of it is kept for the account's cancels.`,
 		at: func(c *Config) any { return &c.Limits.InFlightPerAccount },
 	},
 	{
 		Key: "limits.in_flight_cancels", Default: "2000", Min: 0, Max: 1_000_000,
 		Brief: "part of the commands in flight kept for cancels",
 		Help: `The part of limits.in_flight that only cancels may use: who wants to take risk away gets through when new orders
-			are refused already. Must be below limits.in_flight. 0: cancels have no advantage.`,
+			are refused already. Must be below limits.in_flight. 0: cancels have no advantage but
+			the eighth of limits.in_flight_per_account.`,
 		at: func(c *Config) any { return &c.Limits.InFlightCancels },
 	},
 	{
@@ -696,7 +697,7 @@ var Options = []Option{
 	{
 		Key:   "mail.host",
 		Brief: "SMTP server of the exchange's mails",
-		Help: `The SMTP server that takes the exchange's mails: the codes that confirm withdrawals, and word of refused
+		Help: `The SMTP server that takes the exchange's mails: the codes that confirm withdraws, and word of refused
 			ones. A name or an IP address without a port. Empty: no mail is sent, and what is still of use waits until a start with a server.
 			With demo mails are written as files under the data folder, and no server is asked.`,
 		at: func(c *Config) any { return &c.Mail.Host },

@@ -27,9 +27,14 @@
 //	failure.go   every way to fail
 //	report.go    failures of ours, in the log
 //	meter.go     requests counted by route and status
-//	metrics.go   /metrics and profiles, on the operator's listener
+//	metrics.go   /metrics and profiles, on the operator's listener; metrics_stream.go has the stream's
 //	openapi*.go  the OpenAPI document of all this, and its page at /docs
+//	sockets.go   the event stream, on its paths
+//	encode.go    answers, written with encode/
 //	params/      bodies and queries into parameters
 //	sign/        signatures
 //	ratelimit/   token buckets
+//	encode/      JSON
+//	stream/      the event stream
+//	socketio/    its protocol
 package gateway

@@ -77,7 +77,6 @@ const (
 	fieldRequired  = "This field is required."
 	fieldNotScalar = "A number or a string is required."
 	fieldDuplicate = "This field appears more than once."
-	fieldNumber    = "A valid number is required."
 	fieldPositive  = "A number above 0 is required."
 	fieldChoice    = "Not a valid choice."
 	fieldPair      = "Unknown pair."

@@ -40,6 +40,8 @@ var (
 	ErrLocked = errors.New("the store is in use by another process")
 	// ErrNotDurable: the store would acknowledge writes that a crash may lose.
 	ErrNotDurable = errors.New("the store is not durable enough")
+	// ErrUnsupported: the store is of a version that lacks what is needed.
+	ErrUnsupported = errors.New("the store's version is not supported")
 	// ErrInvalid: what was to be written breaks the rules of this package: a fault of the caller.
 	ErrInvalid = errors.New("BUG: cannot be stored or asked")
 	// ErrNotFound: no such row.
@@ -236,7 +238,7 @@ type Deposit struct {
 	Reference string // unique over the engine
 }
 
-// Statuses of a withdrawal, as the API numbers them.
+// Statuses of a withdraw, as the API numbers them.
 const (
 	WithdrawNew       = 10
 	WithdrawVerified  = 20
@@ -245,7 +247,7 @@ const (
 	WithdrawCancelled = 50
 )
 
-// A Withdraw is a withdrawal that came to its end: approved, refused or cancelled.
+// A Withdraw is a withdraw that came to its end: approved, refused or cancelled.
 type Withdraw struct {
 	ID        uint64
 	Account   uint32
@@ -306,7 +308,7 @@ type DepositQuery struct {
 	Offset   int    // leave out that many matching rows first
 }
 
-// A WithdrawQuery selects withdrawals that came to their end, newest (highest id) first. Zero fields do
+// A WithdrawQuery selects withdraws that came to their end, newest (highest id) first. Zero fields do
 // not filter.
 type WithdrawQuery struct {
 	Account  uint32 // 0: of all

@@ -220,7 +220,7 @@ func (m *Model) apply(r *event.Record) error {
 	case event.KindFreeze:
 		a := m.Accounts[r.Freeze.Account-1]
 		if a.Frozen == r.Freeze.Frozen {
-			return fmt.Errorf("the frost of %s is %v already", a.Name, a.Frozen)
+			return fmt.Errorf("that %s is frozen is %v already", a.Name, a.Frozen)
 		}
 		if a.Frozen = r.Freeze.Frozen; a.Frozen {
 			a.Freezes++

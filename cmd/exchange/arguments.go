@@ -19,7 +19,7 @@ var (
 	validName     = regexp.MustCompile(`^[a-z0-9][a-z0-9._-]{0,63}$`)
 	validCurrency = regexp.MustCompile(`^[A-Z0-9]{1,12}$`)
 	validPair     = regexp.MustCompile(`^[A-Z0-9]{1,12}_[A-Z0-9]{1,12}$`)
-	validKey      = regexp.MustCompile(`^[A-Za-z0-9._-]{1,128}$`)
+	validKey      = regexp.MustCompile(`^[A-Za-z0-9._-]{4,64}$`)
 )
 
 const (
@@ -50,7 +50,7 @@ func checkEmail(s string) error {
 
 func checkKey(key string) error {
 	if !validKey.MatchString(key) {
-		return usage("the key %q must be 1 to 128 of A-Z, a-z, 0-9, '.', '_' and '-'", key)
+		return usage("the key %q must be 4 to 64 of A-Z, a-z, 0-9, '.', '_' and '-'", key)
 	}
 	return nil
 }

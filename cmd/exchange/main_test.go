@@ -171,8 +171,8 @@ func TestOperatorCommandsInTextAndJSON(t *testing.T) {
 			"KEY  PERMISSIONS  FROM        STATE\nK    read         anywhere    valid\nL    trade        10.0.0.0/8  revoked\n", "",
 		},
 		{
-			"key revoke K", 200, `{"key":"K","account":"alice","revoked":true}`,
-			`POST /operator/v1/keys/revoke {"key":"K"}`, "The key K of alice is revoked.\n", "",
+			"key revoke K123", 200, `{"key":"K123","account":"alice","revoked":true}`,
+			`POST /operator/v1/keys/revoke {"key":"K123"}`, "The key K123 of alice is revoked.\n", "",
 		},
 		{
 			"deposit alice BTC 1e-7 --reference R-1", 200,

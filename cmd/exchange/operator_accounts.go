@@ -94,7 +94,7 @@ func (p *program) accountCreateCommand() *cobra.Command {
 			})
 		}),
 	}
-	c.Flags().StringVar(&email, "email", "", "address for mail about withdrawals")
+	c.Flags().StringVar(&email, "email", "", "address for mail about withdraws")
 	return c
 }
 

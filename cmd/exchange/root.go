@@ -97,8 +97,8 @@ func (p *program) env(name string) string {
 
 const rootHelp = `A trading exchange in one program.
 
-` + "`exchange serve`" + ` runs it. The other commands talk to a running one over its operator's listener, and
-need its bearer token: run them where the server runs. ` + "`exchange restore`" + ` fills its store from a backup,
+` + "`exchange serve`" + ` runs it. The operator's commands talk to a running one over its operator's listener, and
+need its bearer token: run them where the server runs, or with --operator https://... from elsewhere. ` + "`exchange restore`" + ` fills its store from a backup,
 while it does not run.
 
 Exit codes:

@@ -166,7 +166,7 @@ func startFailed(ctx context.Context, err error) error {
 	switch {
 	case ctx.Err() != nil:
 		return failf(exitUnavailable, "stopped while starting")
-	case errors.Is(err, persistence.ErrNotDurable), errors.Is(err, actors.ErrConfig), errors.Is(err, seal.ErrOtherKey), errors.Is(err, errConfig):
+	case errors.Is(err, persistence.ErrNotDurable), errors.Is(err, persistence.ErrUnsupported), errors.Is(err, actors.ErrConfig), errors.Is(err, seal.ErrOtherKey), errors.Is(err, errConfig):
 		return failf(exitUsage, "%v", err)
 	case errors.Is(err, persistence.ErrCorrupt):
 		return failf(exitBroken, "%v\nNothing was changed and nothing is served. Restore a backup of the store, or ask for help with a copy of it; see docs/storage.md", err)

@@ -22,7 +22,7 @@ import (
 // order of their numbers. Numbers are uvarints, texts have their length before them. What follows from
 // the rest (names, open orders by account) is not stored.
 //
-// Version 1 had no withdraws, mails, maintenance, frost, fees, halts and counts of trades, and of a market only
+// Version 1 had no withdraws, mails, maintenance, freezes, fees, halts and counts of trades, and of a market only
 // its two counters. It is still read.
 const (
 	imageMagic   = "exchange state\n"

@@ -24,7 +24,7 @@ func (s *State) operate(r *event.Record) error {
 	case event.KindFreeze:
 		a := s.Account(r.Freeze.Account)
 		if a == nil || a.Frozen == r.Freeze.Frozen {
-			return fmt.Errorf("account %d is not there, or its frost is %v already", r.Freeze.Account, r.Freeze.Frozen)
+			return fmt.Errorf("account %d is not there, or that it is frozen is %v already", r.Freeze.Account, r.Freeze.Frozen)
 		}
 		a.Frozen = r.Freeze.Frozen
 	case event.KindMaintenance:

@@ -51,11 +51,11 @@ func TestApplyRefusesWhatOperatorsCannotDecide(t *testing.T) {
 	early.TimeUs = 32
 	f("a halt before what the pair did last", early, "time 32 us after 33 us of BTC_USD")
 
-	f("frost of no account", freeze(0, true), "account 0 is not there")
-	f("frost of an unknown account", freeze(4, true), "account 4 is not there")
-	f("frost twice", freeze(2, true), "or its frost is true already", freeze(2, true))
-	f("the end of no frost", freeze(2, false), "or its frost is false already")
-	f("the end of frost twice", freeze(2, false), "or its frost is false already", freeze(2, true), freeze(2, false))
+	f("a freeze of no account", freeze(0, true), "account 0 is not there")
+	f("a freeze of an unknown account", freeze(4, true), "account 4 is not there")
+	f("a freeze twice", freeze(2, true), "or that it is frozen is true already", freeze(2, true))
+	f("the end of no freeze", freeze(2, false), "or that it is frozen is false already")
+	f("the end of a freeze twice", freeze(2, false), "or that it is frozen is false already", freeze(2, true), freeze(2, false))
 
 	f("fees of no account", ownFees(1, 0, 1, 1), "no account 0 or no pair 1")
 	f("fees of an unknown account", ownFees(1, 4, 1, 1), "no account 4 or no pair 1")
@@ -115,7 +115,7 @@ func TestWhatAFrozenAccountHadOnItsWayStillFits(t *testing.T) {
 		}
 		apply(t, s, freeze(1, false))
 		if s.Account(1).Frozen || !s.Account(2).Frozen {
-			t.Error("the frost of another account ends")
+			t.Error("the freeze of another account ends")
 		}
 	}
 }

@@ -60,7 +60,7 @@ func Run(t *testing.T, fresh func(t *testing.T) Backend) {
 	f("retention keeps the limit and drops one above", (*world).retention)
 	f("swapped ids end in order", (*world).swapped)
 	f("rows end in order however they come", (*world).anyOrder)
-	f("a withdrawal is closed once", (*world).withdrawnOnce)
+	f("a withdraw is closed once", (*world).withdrawnOnce)
 	f("a candle is replaced", (*world).candleReplaced)
 	f("candles equal the model", (*world).candleLists)
 	f("retention keeps the newest candles", (*world).candleRetention)

@@ -72,7 +72,7 @@ func (w *world) withdrawnOnce() {
 			got, err := w.s.Withdraw(w.ctx, want.ID)
 			w.must(err)
 			if got != want {
-				w.Fatalf("withdrawal is %+v, want %+v", got, want)
+				w.Fatalf("withdraw is %+v, want %+v", got, want)
 			}
 		}
 		for _, id := range []uint64{0, 9, 13, 1 << 53, 1<<64 - 1} {

@@ -73,8 +73,8 @@ func (w *world) meaningless() {
 		change(&d)
 		return apply(persistence.Writes{Withdraws: []persistence.Withdraw{d}})
 	}
-	f("an open withdrawal", end(func(d *persistence.Withdraw) { d.Status = persistence.WithdrawVerified }))
-	f("a withdrawal without an id", end(func(d *persistence.Withdraw) { d.ID = 0 }))
+	f("an open withdraw", end(func(d *persistence.Withdraw) { d.Status = persistence.WithdrawVerified }))
+	f("a withdraw without an id", end(func(d *persistence.Withdraw) { d.ID = 0 }))
 	f("an address of 257 bytes", end(func(d *persistence.Withdraw) { d.Address = strings.Repeat("x", 257) }))
 	f("details of 1025 bytes", end(func(d *persistence.Withdraw) { d.Details = strings.Repeat("x", 1025) }))
 	f("a candle before 1970", apply(persistence.Writes{Candles: []persistence.Candle{candle(1, 1, -1)}}))
@@ -86,14 +86,14 @@ func (w *world) meaningless() {
 	f("a nonce without a key", apply(persistence.Writes{Nonces: []persistence.Nonce{{}}}))
 	f("a wallet without a name", apply(persistence.Writes{Wallets: []persistence.Wallet{{Account: 1}}}))
 	f("too many nonces", apply(persistence.Writes{Nonces: make([]persistence.Nonce, persistence.MaxRows+1)}))
-	f("too many withdrawals", apply(persistence.Writes{Withdraws: make([]persistence.Withdraw, persistence.MaxRows+1)}))
+	f("too many withdraws", apply(persistence.Writes{Withdraws: make([]persistence.Withdraw, persistence.MaxRows+1)}))
 	f("too many candles", apply(persistence.Writes{Candles: make([]persistence.Candle, persistence.MaxRows+1)}))
 	f("too many actions", apply(persistence.Writes{Actions: make([]persistence.Action, persistence.MaxRows+1)}))
 	still := func(writes persistence.Writes) error { return w.s.Apply(w.ctx, w.tok, 0, 0, &writes) }
-	f("a withdrawal without a move", still(persistence.Writes{Withdraws: []persistence.Withdraw{withdraw(1, 1)}}))
+	f("a withdraw without a move", still(persistence.Writes{Withdraws: []persistence.Withdraw{withdraw(1, 1)}}))
 	f("a candle without a move", still(persistence.Writes{Candles: []persistence.Candle{candle(1, 1, 1)}}))
 	f("an action without a move", still(persistence.Writes{Actions: []persistence.Action{action(1)}}))
-	f("a negative offset of withdrawals", w.s.Withdraws(w.ctx, persistence.WithdrawQuery{Offset: -1}, func(*persistence.Withdraw) bool { return true }))
+	f("a negative offset of withdraws", w.s.Withdraws(w.ctx, persistence.WithdrawQuery{Offset: -1}, func(*persistence.Withdraw) bool { return true }))
 	f("a negative offset", w.s.Trades(w.ctx, persistence.TradeQuery{Offset: -1}, func(*persistence.Trade) bool { return true }))
 	w.wantWatermark(0)
 	w.must(w.s.Apply(w.ctx, w.tok, 0, 1, nil)) // nothing to write is fine

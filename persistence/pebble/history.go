@@ -265,7 +265,7 @@ func (s *Store) Withdraws(ctx context.Context, q persistence.WithdrawQuery, fn f
 	})
 }
 
-// Withdraw is one withdrawal that came to its end.
+// Withdraw is one withdraw that came to its end.
 func (s *Store) Withdraw(_ context.Context, id uint64) (d persistence.Withdraw, err error) {
 	err = s.view(func(snap *pebble.Snapshot) error {
 		v, err := s.get(snap, u64(s.withdraws(0), id))
@@ -273,7 +273,7 @@ func (s *Store) Withdraw(_ context.Context, id uint64) (d persistence.Withdraw, 
 			return err
 		}
 		if v == nil {
-			return fmt.Errorf("withdrawal %d: %w", id, persistence.ErrNotFound)
+			return fmt.Errorf("withdraw %d: %w", id, persistence.ErrNotFound)
 		}
 		if err := codec.DecodeWithdraw(v, id, &d); err != nil {
 			return fmt.Errorf("%s: %w", s, err)

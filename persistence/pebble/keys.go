@@ -18,8 +18,8 @@ const (
 	kindOrderPair    = 'p' // account, pair, id: order row
 	kindOrderClient  = 'q' // account, length and bytes of the client id, id: refers to kindOrder
 	kindDeposit      = 'd' // account, id: deposit row
-	kindWithdraw     = 'u' // id: withdrawal row, over all accounts
-	kindWithdrawOf   = 'v' // account, id: withdrawal row
+	kindWithdraw     = 'u' // id: withdraw row, over all accounts
+	kindWithdrawOf   = 'v' // account, id: withdraw row
 	kindCandle       = 'k' // pair, frame, time: candle row
 	kindAction       = 'l' // sequence: action row
 	kindCount        = 'c' // a trade list's prefix, id/1000: rows by the taker's side

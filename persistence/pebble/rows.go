@@ -126,7 +126,7 @@ func (a *applier) deposits(w *persistence.Writes) error {
 	})
 }
 
-// withdraws writes each withdrawal into the list of all and into that of its account. They are rare, so
+// withdraws writes each withdraw into the list of all and into that of its account. They are rare, so
 // each is looked for first: one that is there already stays as it is.
 func (a *applier) withdraws(w *persistence.Writes) error {
 	written := map[uint64]bool{}

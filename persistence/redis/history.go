@@ -197,7 +197,7 @@ func (s *Store) Withdraws(ctx context.Context, q persistence.WithdrawQuery, fn f
 	})
 }
 
-// Withdraw is one withdrawal that came to its end.
+// Withdraw is one withdraw that came to its end.
 func (s *Store) Withdraw(ctx context.Context, id uint64) (persistence.Withdraw, error) {
 	var d persistence.Withdraw
 	row, err := s.one(ctx, s.withdraws(0), id)
@@ -205,7 +205,7 @@ func (s *Store) Withdraw(ctx context.Context, id uint64) (persistence.Withdraw, 
 		return d, err
 	}
 	if row == nil {
-		return d, fmt.Errorf("withdrawal %d: %w", id, persistence.ErrNotFound)
+		return d, fmt.Errorf("withdraw %d: %w", id, persistence.ErrNotFound)
 	}
 	if err := codec.DecodeWithdraw(row, id, &d); err != nil {
 		return d, fmt.Errorf("%s: %s: %w", s.name, s.withdraws(0), err)

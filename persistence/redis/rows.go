@@ -93,7 +93,7 @@ func (s *Store) credits(c *cutter, list []persistence.Deposit) {
 	}
 }
 
-// withdrawn lays out each withdrawal that came to its end for the sorted sets of its account and of all.
+// withdrawn lays out each withdraw that came to its end for the sorted sets of its account and of all.
 func (s *Store) withdrawn(c *cutter, list []persistence.Withdraw) {
 	var all [][]byte
 	accounts := map[uint32][][]byte{}

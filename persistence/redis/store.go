@@ -198,7 +198,7 @@ func (s *Store) supported(ctx context.Context) error {
 	a, errA := strconv.Atoi(major)
 	b, errB := strconv.Atoi(minor)
 	if errA != nil || errB != nil || a < 6 || a == 6 && b < 2 {
-		return fmt.Errorf("%s is Redis %q; version 6.2 or newer is needed, 7 is best", s.name, info["redis_version"])
+		return fmt.Errorf("%w: %s is Redis %q; version 6.2 or newer is needed, 7 is best", persistence.ErrUnsupported, s.name, info["redis_version"])
 	}
 	return nil
 }

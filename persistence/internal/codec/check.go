@@ -18,7 +18,7 @@ const (
 	maxText  = 1024      // bytes of a deposit's reference
 	maxKinds = 4096      // currencies of one wallet
 
-	maxAddress = 256 // bytes of a withdrawal's address
+	maxAddress = 256 // bytes of a withdraw's address
 	maxDetails = 1024
 	maxWho     = 256 // bytes of an action
 	maxWhat    = 4096
@@ -146,13 +146,13 @@ func checkWithdraw(d *persistence.Withdraw) error {
 	switch d.Status {
 	case persistence.WithdrawApproved, persistence.WithdrawRefused, persistence.WithdrawCancelled:
 	default:
-		return fmt.Errorf("%w: withdrawal %d has status %d: only those that came to their end are history", persistence.ErrInvalid, d.ID, d.Status)
+		return fmt.Errorf("%w: withdraw %d has status %d: only those that came to their end are history", persistence.ErrInvalid, d.ID, d.Status)
 	}
 	if d.Amount < 0 || d.ClosedSeq > MaxID || len(d.Address) > maxAddress || len(d.Details) > maxDetails {
-		return fmt.Errorf("%w: withdrawal %d: amount %d, sequence %d, address of %d bytes (at most %d), details of %d (at most %d)", persistence.ErrInvalid,
+		return fmt.Errorf("%w: withdraw %d: amount %d, sequence %d, address of %d bytes (at most %d), details of %d (at most %d)", persistence.ErrInvalid,
 			d.ID, int64(d.Amount), d.ClosedSeq, len(d.Address), maxAddress, len(d.Details), maxDetails)
 	}
-	return checkID("withdrawal", d.ID)
+	return checkID("withdraw", d.ID)
 }
 
 func checkCandle(c *persistence.Candle) error {
@@ -232,7 +232,7 @@ func checkOffset(n int) error {
 	return nil
 }
 
-// WithdrawMatches reports whether a withdrawal passes the query's filters (not Before and Offset).
+// WithdrawMatches reports whether a withdraw passes the query's filters (not Before and Offset).
 func WithdrawMatches(d *persistence.Withdraw, q *persistence.WithdrawQuery) bool {
 	return (q.Account == 0 || d.Account == q.Account) &&
 		(q.Currency == 0 || d.Currency == q.Currency) &&

@@ -2,8 +2,8 @@
 // their own. An append is one write and one sync of a place that the file has already, so that it waits for
 // nothing but its own bytes: not for projections, not for compactions, and not for the file system's own log.
 //
-// A log is a folder of segments, "00000001.journal" and so on, each as large as the last and twice that, up to
-// 32 MB. A segment is filled with zeros, or taken over from a batch long trimmed, before it is
+// A log is a folder of segments, "00000001.journal" and so on, each twice as large as the one before, from 64 kB
+// to 32 MB. A segment is filled with zeros, or taken over from one long trimmed, before it is
 // needed. It begins with a page that says what it is, with a random number, its salt; then come records:
 //
 //	checksum of the salt and the 32 bytes behind it | length u32, 0 u32 | previous sequence u64 | last sequence u64 | digest u64 | batch
