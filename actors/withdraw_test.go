@@ -355,3 +355,20 @@ func TestAMailIsTakenOutOfTheOutboxOnce(t *testing.T) {
 		b.end()
 	})
 }
+
+func TestTheCodeOfAWithdrawGoesToItsOwnerAlone(t *testing.T) {
+	onBothStores(t, func(t *testing.T, fresh places) {
+		b := newTeller(t, fresh(t), nil)
+		ben := b.customer("ben")
+		b.expect(b.ask(coin), "withdraw 1")
+		code := b.code(1)
+		b.outboxIs(0)
+		if mails := b.post.delivered(); len(mails) != 1 || mails[0].To != "ann@example.org" || mails[0].Withdraw.ID != 1 {
+			t.Errorf("the mails are %+v", mails)
+		}
+		b.expect(outcomeOf(b.e.ConfirmWithdraw(ben, 1, 1, code)), fmt.Sprint("refused for ", event.RefusedWithdraw))
+		b.expect(b.confirm(1, "AAAA-AAAA-AAAA"), "wrong code")
+		b.expect(b.confirm(1, code), "status 20")
+		b.end()
+	})
+}

@@ -508,7 +508,7 @@ var Options = []Option{
 	{
 		Key: "limits.accounts", Default: "1000000", Min: 1, Max: 10_000_000,
 		Brief: "accounts",
-		Help:  `How many accounts there may be. Beyond it making one fails. An account at rest takes 1 to 2 KB of memory.`,
+		Help:  `How many accounts there may be. Beyond it making one fails. An account at rest takes about 2 KB of memory.`,
 		at:    func(c *Config) any { return &c.Limits.Accounts },
 	},
 	{
@@ -536,7 +536,7 @@ var Options = []Option{
 	{
 		Key: "stream.connections", Default: "20000", Min: 1, Max: 1_000_000,
 		Brief: "subscribers at once",
-		Help: `How many clients the event stream serves at once. Beyond it a handshake is refused. Each takes a file descriptor, about 20 KB,
+		Help: `How many clients the event stream serves at once. Beyond it a handshake is refused. Each takes a file descriptor, about 16 KB,
 			and, if it is slow, up to stream.queue_bytes. They count towards limits.connections too.`,
 		at: func(c *Config) any { return &c.Stream.Connections },
 	},

@@ -376,6 +376,23 @@ func TestAGETIsSignedByItsKeyAloneOrWithItsQuery(t *testing.T) {
 	f("", "limit=5", 401)
 }
 
+// What a signature does not cover: this is why the API is to be used over TLS only (docs/security.md). Clients are as they are.
+func TestASignatureCoversNeitherNonceNorPath(t *testing.T) {
+	h := trading(t)
+	p := order("buy", "BTC_USDT", "1", "1")
+	for nonce := uint64(100); nonce < 102; nonce++ {
+		s := signed("bob", 100, p)
+		s[5] = strconv.FormatUint(nonce, 10)
+		if a := h.do("POST", "/api/v1/order/", formType, p, s...); a.status != 201 {
+			t.Errorf("nonce %d: %d %s", nonce, a.status, a.body)
+		}
+	}
+	s := signed("bob", 200, "") // of a GET, whichever
+	if a := h.do("POST", "/api/v1/order-cancel-all/", formType, "", s...); a.status != 200 || strings.Count(a.body, ",") < 2 {
+		t.Errorf("%d %s", a.status, a.body)
+	}
+}
+
 func TestEveryEncodingOfTheSignedParametersIsAccepted(t *testing.T) {
 	h := trading(t)
 	const note = "a b+(c)!*'~/\u00e9"

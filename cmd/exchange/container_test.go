@@ -44,6 +44,9 @@ func TestContainersHaveNoRightsAndAReadOnlyRoot(t *testing.T) {
 	if ports := file.Services["redis"].Ports; len(ports) > 0 {
 		t.Errorf("the store can be reached at %q", ports)
 	}
+	if ports := file.Services["exchange"].Ports; !slices.Equal(ports, []string{"127.0.0.1:8080:8080"}) {
+		t.Errorf("the API, which is plain there, can be reached at %q", ports)
+	}
 
 	image, err := os.ReadFile("../../Dockerfile")
 	if err != nil {

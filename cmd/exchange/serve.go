@@ -10,6 +10,7 @@ import (
 	"log/slog"
 	"net"
 	"os"
+	"syscall"
 	"time"
 
 	"github.com/KimMachineGun/automemlimit/memlimit"
@@ -45,15 +46,18 @@ func serve(ctx context.Context, cfg *config.Config) error {
 	}
 	listener, err := net.Listen("tcp", cfg.Listen)
 	if err != nil {
-		return failf(exitUsage, "the API cannot listen: %v", err)
+		return cannotListen("the API", err)
 	}
 	defer listener.Close()
 	operator, err := net.Listen("tcp", cfg.Operator)
 	if err != nil {
-		return failf(exitUsage, "the operator's listener cannot listen: %v", err)
+		return cannotListen("the operator's listener", err)
 	}
 	defer operator.Close()
 
+	if host, _, err := net.SplitHostPort(cfg.Listen); err == nil && !cfg.TLS.On() && !config.Loopback(host) {
+		log.Warn("the API is plain HTTP on an address that others reach: let them use it through a proxy with TLS only, for whoever sees a request can send it again", "listen", cfg.Listen)
+	}
 	checkDescriptors(cfg.Limits.Connections+min(cfg.Limits.Connections, gateway.OperatorConnections), log)
 	limitMemory(memlimit.FromCgroup, log)
 	if cfg.PebbleFolder() != "" {
@@ -101,6 +105,9 @@ func serve(ctx context.Context, cfg *config.Config) error {
 	if options.Mail, err = mailing(cfg); err != nil {
 		return failf(exitUsage, "mail: %v", err)
 	}
+	if options.Mail == nil {
+		log.Warn("there is no mail server (mail.host): no withdraw can be confirmed")
+	}
 	engine, err := actors.Start(ctx, options)
 	if err != nil {
 		return startFailed(ctx, err)
@@ -116,6 +123,15 @@ func serve(ctx context.Context, cfg *config.Config) error {
 		printDemo(os.Stdout, listener.Addr().String())
 	}
 	return untilStopped(ctx, cfg, log, engine, g, served)
+}
+
+// cannotListen is a listener's error. An address that is taken may be free soon: the one before may still be ending.
+func cannotListen(who string, err error) error {
+	code := exitUsage
+	if errors.Is(err, syscall.EADDRINUSE) {
+		code = exitUnavailable
+	}
+	return failf(code, "%s cannot listen: %v", who, err)
 }
 
 // lastAnswers is how long answers that are on their way may take at the end.

@@ -213,8 +213,8 @@ func TestTheServersKeyIsRotatedByItsCommands(t *testing.T) {
 	}
 }
 
-// Whoever has seen a request cannot use it a second time: not at once, not over many connections, and not after a crash.
-func TestACapturedRequestIsOfNoUse(t *testing.T) {
+// A request is good for one time: not for another at once, not over many connections, and not after a crash.
+func TestTheSameRequestIsTakenOnce(t *testing.T) {
 	s := exchangetest.New(t, "pebble:"+t.TempDir())
 	s.Start()
 	w := &world{t: t, s: s, paid: map[string]string{}}

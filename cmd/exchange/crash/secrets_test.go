@@ -24,6 +24,7 @@ import (
 	"exchange/actors/seal"
 	"exchange/cmd/exchange/exchangetest"
 	"exchange/gateway/sign"
+	"exchange/persistence/redistest"
 )
 
 // What the program shows and writes: no secret, nothing for others, and nothing anywhere but in its folders.
@@ -110,18 +111,29 @@ func private(t *testing.T, folder string, visit func(name string, text []byte)) 
 }
 
 func TestNoSecretIsShownAndNoFileIsForOthers(t *testing.T) {
-	t.Run("secrets in files", func(t *testing.T) { noSecretIsShown(t, false) })
-	t.Run("secrets in the environment", func(t *testing.T) { noSecretIsShown(t, true) })
+	t.Run("secrets in files, Pebble", func(t *testing.T) { noSecretIsShown(t, false, nil) })
+	t.Run("secrets in the environment, Redis", func(t *testing.T) {
+		noSecretIsShown(t, true, redistest.Start(t, "requirepass", redisPassword))
+	})
 }
 
-func noSecretIsShown(t *testing.T, environment bool) {
+const (
+	mailPassword  = "password-of-the-mails-4711"
+	redisPassword = "password-of-the-store-4711"
+)
+
+// noSecretIsShown has the server's own secrets in files or in the environment, on that Redis or on Pebble.
+func noSecretIsShown(t *testing.T, environment bool, server *redistest.Server) {
 	root := t.TempDir()
 	if err := os.Chmod(root, 0o700); err != nil {
 		t.Fatal(err)
 	}
 	at := func(name string) string { return filepath.Join(root, name) }
-	const mailPassword = "password-of-the-mails-4711"
-	s := exchangetest.New(t, "pebble:"+at("store"), "--archive", at("archive"), "--log-level", "debug")
+	store := "pebble:" + at("store")
+	if server != nil {
+		store = "redis://:" + redisPassword + "@" + server.Addr() + "/0"
+	}
+	s := exchangetest.New(t, store, "--archive", at("archive"), "--log-level", "debug")
 	option(t, s, "--data", at("data"))
 	token, key := strings.Repeat("c0ffee-of-operators-", 3), strings.Repeat("0f1e2d3c4b5a6978", 4)
 	withoutToken(s)
@@ -133,7 +145,7 @@ func noSecretIsShown(t *testing.T, environment bool) {
 		t.Fatal(err)
 	}
 	s.Env = append(s.Env, "EXCHANGE_MAIL_HOST=127.0.0.1", "EXCHANGE_MAIL_PORT="+strings.Split(exchangetest.FreeAddress(t), ":")[1], "EXCHANGE_MAIL_FROM=exchange@example.org",
-		"EXCHANGE_MAIL_USERNAME=exchange", "EXCHANGE_MAIL_PASSWORD="+mailPassword, "TMPDIR="+empty, "EXCHANGE_SNAPSHOT_MIN_RECORDS=1")
+		"EXCHANGE_MAIL_USERNAME=exchange", "EXCHANGE_MAIL_PASSWORD="+mailPassword, "TMPDIR="+empty, "EXCHANGE_SNAPSHOT_MIN_RECORDS=1", "EXCHANGE_SNAPSHOT_MAX_RECORDS=10", "EXCHANGE_TIMING_SNAPSHOT_MIN_MS=0")
 	mask := syscall.Umask(0) // what is private is so by the program's own doing
 	s.Start()
 	syscall.Umask(mask)
@@ -152,7 +164,7 @@ func noSecretIsShown(t *testing.T, environment bool) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	all := secrets{"the operator's token": token, "the server's key": key, "the password of the mails": mailPassword}
+	all := secrets{"the operator's token": token, "the server's key": key, "the password of the mails": mailPassword, "the password of the store": redisPassword}
 	var shown bytes.Buffer // everything that anybody was answered
 	command := func(args ...string) string {
 		t.Helper()
@@ -252,8 +264,17 @@ func noSecretIsShown(t *testing.T, environment bool) {
 	out, errOut, _ := s.Command(append([]string{"config", "check"}, s.Args[1:]...)...)
 	shown.WriteString(out + errOut)
 
+	exchangetest.Eventually(t, "a part of the journal is archived", func() bool {
+		parts, err := filepath.Glob(at("archive/journal-*.zst"))
+		api("POST", "/api/v1/order/", "amount=0.1&pair=BTC_USDT&price=100&type=sell")
+		return err == nil && len(parts) > 0
+	})
 	if runtime.GOOS == "linux" {
-		writesOnlyBelow(t, s.Pid(), root, filepath.Dir(s.Args[2]))
+		least := 3
+		if server != nil {
+			least = 1
+		}
+		writesOnlyBelow(t, s.Pid(), least, root, filepath.Dir(s.Args[2]))
 	}
 	// A dump of everything that goes on, as of a crash.
 	s.Signal(syscall.SIGQUIT)
@@ -272,22 +293,40 @@ func noSecretIsShown(t *testing.T, environment bool) {
 		t.Fatal(err)
 	}
 	defer unpack.Close()
-	backups := 0
+	packed := map[string]int{}
 	files := private(t, root, func(name string, text []byte) {
 		if keepers[name] != nil {
 			return
 		}
 		text = bytes.TrimRight(text, "\x00") // logs are allocated ahead
 		all.hidden(t, name, text)
-		if strings.HasSuffix(name, ".backup") {
-			backups++
-			if plain, err := unpack.DecodeAll(text, nil); err == nil {
-				all.hidden(t, name+", unpacked", plain)
+		if kind := filepath.Ext(name); kind == ".backup" || kind == ".zst" {
+			packed[kind]++
+			plain, err := unpack.DecodeAll(text, nil)
+			if err != nil {
+				t.Fatalf("%s: %v", name, err)
 			}
+			all.hidden(t, name+", unpacked", plain)
 		}
 	})
-	if files < 8 || backups != 1 {
-		t.Errorf("there are %d files and %d backups", files, backups)
+	if packed[".backup"] != 1 || packed[".zst"] == 0 || server == nil && files < 8 {
+		t.Errorf("there are %d files, packed ones: %v", files, packed)
+	}
+	if server != nil {
+		server.Kill()
+		written := 0
+		err := filepath.WalkDir(server.Dir(), func(name string, d fs.DirEntry, err error) error {
+			if err != nil || !d.Type().IsRegular() {
+				return err
+			}
+			text, err := os.ReadFile(name)
+			written += len(text)
+			all.hidden(t, name, text)
+			return err
+		})
+		if err != nil || written < 4_000 {
+			t.Errorf("Redis has written %d bytes: %v", written, err)
+		}
 	}
 	if left, err := os.ReadDir(empty); err != nil || len(left) > 0 {
 		t.Errorf("the system's folder for temporary files was used: %v, %v", left, err)
@@ -296,7 +335,7 @@ func noSecretIsShown(t *testing.T, environment bool) {
 
 // writesOnlyBelow looks at what a process has open for writing, and mapped shared: it must be below a folder, or the log that
 // the test gave it.
-func writesOnlyBelow(t *testing.T, pid int, folders ...string) {
+func writesOnlyBelow(t *testing.T, pid, least int, folders ...string) {
 	t.Helper()
 	dir := fmt.Sprintf("/proc/%d", pid)
 	entries, err := os.ReadDir(dir + "/fd")
@@ -333,7 +372,7 @@ func writesOnlyBelow(t *testing.T, pid int, folders ...string) {
 		}
 		below++
 	}
-	if below < 3 {
+	if below < least {
 		t.Errorf("only %d files are open for writing: is that read rightly?", below)
 	}
 }

@@ -20,6 +20,8 @@ import (
 	"unicode"
 
 	"github.com/wneessen/go-mail/smtp"
+
+	"exchange/config"
 )
 
 // How a connection is encrypted: Options.TLS.
@@ -94,7 +96,7 @@ func NewSMTP(o Options) (*SMTP, error) {
 		return nil, errors.New("mail: user name and password go together, and one is missing")
 	case strings.ContainsFunc(o.Username+o.Password, unicode.IsControl):
 		return nil, errors.New("mail: user name or password has control characters")
-	case o.Username != "" && o.TLS == TLSNone && !loopback(o.Host):
+	case o.Username != "" && o.TLS == TLSNone && !config.Loopback(o.Host):
 		return nil, fmt.Errorf("mail: without TLS a password is not sent to %s, which is not this machine", o.Host)
 	}
 	s := &SMTP{host: o.Host, server: net.JoinHostPort(o.Host, strconv.Itoa(o.Port)), tls: o.TLS, from: from, timeout: o.Timeout,
@@ -312,13 +314,4 @@ func literal(a net.Addr) string {
 		return "[IPv6:" + ip.String() + "]"
 	}
 	return "[" + ip.String() + "]"
-}
-
-// loopback reports whether host is this machine.
-func loopback(host string) bool {
-	if host == "localhost" {
-		return true
-	}
-	ip, err := netip.ParseAddr(host)
-	return err == nil && ip.Unmap().IsLoopback()
 }
