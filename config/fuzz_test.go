@@ -4,6 +4,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -16,6 +17,11 @@ func FuzzLoad(f *testing.F) {
 		f.Add(file, "", "")
 	}
 	f.Add(market, "STORE", "redis://user:secret@host:1/0")
+	f.Add(market, "STORE", "host:1/x?a=b@c")
+	f.Add(market, "STORE", "a@b")
+	f.Add(market, "MAIL_PASSWORD", "\n")
+	f.Add(market+"mail: {host: mail.example.org, username: u, from: a@example.org}", "MAIL_TLS", "none")
+	f.Add(market+"store: redis://%zz@host\nmail: {host: a b, password: [x]}", "MAIL_PASSWORD", strings.Repeat("x", 300))
 	f.Add(market, "LIMITS_READS", "0x10")
 	f.Add(market, "SNAPSHOT_MIN_RECORDS", "99999999999999999999")
 	f.Fuzz(func(t *testing.T, file, name, value string) {
@@ -23,28 +29,51 @@ func FuzzLoad(f *testing.F) {
 		if err := os.WriteFile(path, []byte(file), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		src := Sources{File: path}
+		const secret = "the-password"
+		src, planted := Sources{File: path}, Sources{File: path}
+		store, password := "redis://user:"+secret+"@host:1/0", secret
 		if name != "" && !strings.ContainsAny(name, "=\x00") && EnvConfig != envPrefix+name {
 			src.Environ = []string{envPrefix + name + "=" + value}
-		}
-		c, err := Load(src)
-		if err == nil {
-			if err := c.Validate(); err != nil {
-				t.Fatalf("it was loaded, and is not valid: %v", err)
+			planted.Environ = src.Environ
+			switch name {
+			case "STORE":
+				store = "redis://user:" + value + secret + "@" + value // whatever stands there, too
+			case "MAIL_PASSWORD":
+				password += value
 			}
-			c.Summary()
+		}
+		load(t, src)
+		if strings.Contains(file+name+value, secret) {
 			return
 		}
-		var problems Problems
-		if !errors.As(err, &problems) || len(problems) == 0 {
-			t.Fatalf("%v is no list of problems", err)
-		}
-		for _, p := range problems {
-			if strings.TrimSpace(p) == "" {
-				t.Fatalf("a problem without words in %q", problems)
-			}
+		// Of two that have the same name the last counts.
+		planted.Environ = append(slices.Clip(planted.Environ), envPrefix+"STORE="+store, envPrefix+"MAIL_PASSWORD="+password)
+		if shown := load(t, planted); strings.Contains(shown, secret) {
+			t.Fatalf("a password is shown: %s", shown)
 		}
 	})
+}
+
+// load wants a valid configuration or a list of problems, and is all that is shown of either.
+func load(t *testing.T, src Sources) (shown string) {
+	t.Helper()
+	c, err := Load(src)
+	if err == nil {
+		if err := c.Validate(); err != nil {
+			t.Fatalf("it was loaded, and is not valid: %v", err)
+		}
+		return c.Summary()
+	}
+	var problems Problems
+	if !errors.As(err, &problems) || len(problems) == 0 {
+		t.Fatalf("%v is no list of problems", err)
+	}
+	for _, p := range problems {
+		if strings.TrimSpace(p) == "" {
+			t.Fatalf("a problem without words in %q", problems)
+		}
+	}
+	return err.Error() + strings.Join(problems, "")
 }
 
 // A password is hidden in whatever resembles the address of a Redis, with anything before and behind it.

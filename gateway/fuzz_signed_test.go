@@ -1,0 +1,401 @@
+package gateway
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"maps"
+	"net/http"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"exchange/actors"
+	"exchange/core/money"
+	"exchange/gateway/params"
+	"exchange/gateway/sign"
+	"exchange/persistence"
+	"exchange/persistence/memory"
+)
+
+// A bench answers each fuzzed input with a fresh engine in memory behind one gateway: what an input leads to depends on
+// nothing that was tried before.
+type bench struct{ *documented }
+
+func newBench(f *testing.F) bench {
+	h := newHarness(f, nil)
+	h.stop()
+	h.tune = func(o *Options) { // with limits that nobody meets, for then the answers tell them
+		o.AccountRate, o.AddressRate, o.RateEntries = Rate{1_000_000, 1_000_000}, Rate{1_000_000, 1_000_000}, 100
+	}
+	h.open = func() persistence.Store { return memory.Open(memory.NewDisk(), persistence.Retention{}) }
+	h.start()
+	return bench{&documented{h, documentation(f, true), map[string]bool{}}}
+}
+
+// fresh puts an engine into the gateway in the place of the one before. It has the accounts alice, with an e-mail address, and
+// bob, with 1000 of BTC and of USDT each; order 1, of alice, that rests; and withdraw 1, of alice, that is new.
+func (b bench) fresh(t testing.TB) {
+	t.Helper()
+	b.end(t)
+	b.t, b.doc.t = t, t
+	b.store = b.open()
+	engine, err := actors.Start(context.Background(), b.options())
+	if err != nil {
+		t.Fatal(err)
+	}
+	b.engine = engine
+	b.gateway.static.Store(newStatic(engine))
+	b.gateway.engine.Store(engine)
+	clear(b.nonces)
+	b.accountAt("alice", "alice@example.com")
+	b.account("bob")
+	for _, name := range []string{"alice", "bob"} {
+		for _, currency := range []string{"BTC", "USDT"} {
+			if _, err := b.deposit(name, "1000", currency, name+currency); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	for _, x := range [][2]string{{"/api/v1/order", order("sell", "BTC_USDT", "1", "100")}, {"/api/v1/withdraw", "address=there&amount=1&currency=BTC"}} {
+		if a := b.post("alice", x[0], x[1]); a.status != 201 {
+			t.Fatalf("%s: %d %s", x[0], a.status, a.body)
+		}
+	}
+}
+
+// end stops the engine in use.
+func (b bench) end(t testing.TB) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), storeTimeout)
+	defer cancel()
+	if err := b.engine.Stop(ctx); err != nil {
+		t.Fatal(err)
+	}
+	if err := b.store.Close(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// totals are what alice and bob have together of each currency.
+func (b bench) totals() map[uint16]money.Balance {
+	b.t.Helper()
+	sums := map[uint16]money.Balance{}
+	for account := range uint32(2) {
+		r := actors.NewRead(actors.ReadWallet)
+		r.Account = account + 1
+		if err := b.engine.Ask(r, nil, 0); err != nil {
+			b.t.Fatal(err)
+		}
+		for _, held := range r.Holdings {
+			sums[held.Currency] = sums[held.Currency].Add(held.Balance)
+		}
+		r.Free()
+	}
+	return sums
+}
+
+// Steps of an input are told apart by a byte that has no place in a form or in JSON.
+const (
+	stepSeparator = "\x1e"
+	maxSteps      = 8
+)
+
+// Bits of the byte that says how a step is sent.
+const (
+	byBob      = 1 << iota
+	asJSON     // a body, instead of a form
+	keyAlone   // signs a GET
+	howChoices // all of them lie below
+)
+
+// parseAs reads the parameters of a request as the gateway should.
+func parseAs(set *params.Set, get bool, how byte, text string) error {
+	switch {
+	case get:
+		return set.ParseQuery([]byte(text))
+	case text == "":
+		return nil
+	case how&asJSON != 0:
+		return set.ParseJSON([]byte(text))
+	}
+	return set.ParseForm([]byte(text))
+}
+
+// signedMessage is what is signed for parameters, made by other code than the gateway's own.
+func signedMessage(key string, set *params.Set) string {
+	var parts []string
+	for _, p := range set.All() {
+		parts = append(parts, strings.ReplaceAll(url.QueryEscape(string(p.Name))+"="+url.QueryEscape(string(p.Value)), "+", "%20"))
+	}
+	return key + strings.Join(parts, "&")
+}
+
+// inAddress escapes what cannot stand in the address of a request, or would end its query.
+func inAddress(text string) string {
+	var b strings.Builder
+	for _, c := range []byte(text) {
+		if c <= ' ' || c == '#' || c >= 0x7f {
+			fmt.Fprintf(&b, "%%%02X", c)
+		} else {
+			b.WriteByte(c)
+		}
+	}
+	return b.String()
+}
+
+// signed sends a private request whose parameters are signed, and holds its answer against the document.
+func (b bench) signed(path string, get bool, how byte, text string) {
+	b.t.Helper()
+	account, method, address, kind, body := "alice", "POST", path, formMedia, text
+	if how&byBob != 0 {
+		account = "bob"
+	}
+	if how&asJSON != 0 {
+		kind = jsonMedia
+	}
+	if get {
+		method, kind, body = "GET", "", ""
+		if pk, query, ok := strings.Cut(text, "?"); strings.Contains(path, "{pk}") && ok {
+			text, address = query, strings.Replace(path, "{pk}", url.PathEscape(pk), 1)
+		}
+		text = inAddress(text)
+		address += "?" + text
+	}
+	var set params.Set
+	unread := parseAs(&set, get, how, text)
+	message := signedMessage("key-"+account, &set)
+	if unread != nil || get && how&keyAlone != 0 {
+		message = "key-" + account
+	}
+	mac := sign.New([]byte("secret-"+account)).Sign(nil, []byte(message))
+	before := holdings(b.t, b.harness)
+	a := b.do(method, address, kind, body, "X-KEY", "key-"+account, "X-SIGN", string(mac), "X-NONCE", strconv.FormatUint(b.nextNonce(account), 10))
+	what := fmt.Sprintf("%s %s %q of %s", method, address, body, account)
+	switch {
+	case a.status >= 500 && a.status != 503, a.status == 401, a.status == 403:
+		b.t.Fatalf("%s is answered with %d %s", what, a.status, a.body)
+	case unread != nil && a.status < 400:
+		b.t.Fatalf("%s cannot be read, %v, and is answered with %d %s", what, unread, a.status, a.body)
+	}
+	b.fits(method, address, a, a.status)
+	if after := holdings(b.t, b.harness); (get || a.status >= 400) && after != before {
+		b.t.Fatalf("%s is answered with %d %s, and changed what there is from %s to %s", what, a.status, a.body, before, after)
+	}
+}
+
+// Whatever is asked with a valid signature, the answer is one that the document describes; who is refused has what they had;
+// no money is made or lost; and in the end both sides of the engine agree.
+func FuzzSignedRequests(f *testing.F) {
+	b := newBench(f)
+	type route struct {
+		path string
+		get  bool
+	}
+	var routes []route
+	all := b.gateway.endpoints()
+	for _, path := range slices.Sorted(maps.Keys(all)) {
+		if e := all[path]; e.private {
+			routes = append(routes, route{path, e.get != nil})
+		}
+	}
+	step := func(path string, how byte, text string) string {
+		i := slices.IndexFunc(routes, func(r route) bool { return r.path == path })
+		if i < 0 {
+			f.Fatalf("%s is no private route", path)
+		}
+		return string([]byte{byte(i), how}) + text
+	}
+	seed := func(steps ...string) { f.Add(strings.Join(steps, stepSeparator)) }
+	const place, cancel, all1, withdraw, confirm = "/api/v1/order", "/api/v1/order-cancel", "/api/v1/order-cancel-all", "/api/v1/withdraw", "/api/v1/withdraw-confirm"
+	// Each route by itself, with all its parameters.
+	alone := map[string][]string{
+		place: {order("buy", "BTC_USDT", "1", "100"), "amount=0.00001&client_order_id=a-1&pair=BTC_USDT&price=99999999999.99&type=sell", "amount=1e-9&pair=&price=-1&type=x", "",
+			"amount=1&amount=2", "%zz", `{"amount":1.50,"pair":"BTC_USDT","price":"1e2","type":"buy","client_order_id":"\u0061"}`, `{"amount":null,"pair":[],"price":{},"type":true}`,
+			`{"amount":1,"amount":2}`, `{"a":`, "price=92233720368.54775807&amount=92233720368.54775807&pair=BTC_USDT&type=buy"},
+		cancel:                    {"order=1", `{"order":1}`, `{"order":"1"}`, "order=0", "order=99999999999999999999", `{"order":1e0}`},
+		all1:                      {"", "pair=BTC_USDT", `{"pair":"ETH_USDT"}`, "pair=x"},
+		withdraw:                  {"address=bc1q&amount=1&currency=BTC", `{"address":"\n","amount":0.00000001,"currency":"USDT"}`, "address=%ff&amount=5000&currency=EUR", "address=%C3%A9+x&amount=1e3&currency=BTC"},
+		confirm:                   {"code=" + b.sealer().Code(1, 1) + "&withdraw=1", `{"withdraw":1,"code":"0"}`, "code=&withdraw=-1"},
+		"/api/v1/withdraw-cancel": {"withdraw=1", `{"withdraw":"1"}`, "withdraw=2"},
+		"/api/v1/wallets":         {"", "currency_id=BTC", "currency_id=EUR"},
+		"/api/v1/orders/own":      {"status=1&type=sell&pair=BTC_USDT&client_order_id=%61&before=9&limit=5&offset=1", "status=4", "limit=0", "limit=2001&offset=100001", "a=1&a=2", "type=+&pair=%"},
+		"/api/v1/order/{pk}":      {"1?", "01?x=1", "%31?", "x?", "99999999999999999999?"},
+		"/api/v1/exchanges/own":   {"pair=BTC_USDT&limit=5&offset=0&my_side=buy&type=sell&ordering=id", "ordering=x", "before=0"},
+		"/api/v1/deposits":        {"", "currency_id=BTC&before=3&offset=1&limit=1000", "limit=x"},
+		"/api/v1/withdraws":       {"", "status=10&currency_id=BTC&before=5&offset=0&limit=1", "status=11", "status=50"},
+		"/api/v1/fees":            {"", "x=y"},
+	}
+	for _, path := range slices.Sorted(maps.Keys(alone)) {
+		for i, text := range alone[path] {
+			how := byte(0)
+			if strings.HasPrefix(text, "{") {
+				how = asJSON
+			} else if i%2 == 1 {
+				how = keyAlone
+			}
+			seed(step(path, how, text))
+		}
+	}
+	// What comes of each other.
+	seed(step(place, byBob, order("buy", "BTC_USDT", "3", "100")), step("/api/v1/exchanges/own", byBob, "my_side=buy"), step("/api/v1/order/{pk}", byBob, "2?"), step(cancel, byBob, "order=2"),
+		step(cancel, 0, "order=2"), step("/api/v1/orders/own", byBob, "status=3"))
+	seed(step(place, 0, "amount=1&client_order_id=x&pair=BTC_USDT&price=90&type=buy"), step(place, asJSON, `{"amount":1,"client_order_id":"x","pair":"BTC_USDT","price":90,"type":"buy"}`),
+		step("/api/v1/orders/own", 0, "client_order_id=x"), step(all1, 0, "pair=BTC_USDT"), step(place, 0, order("buy", "BTC_USDT", "1", "100")))
+	seed(step(withdraw, 0, "address=a&amount=999&currency=BTC"), step(place, 0, order("sell", "BTC_USDT", "1", "1")), step(confirm, 0, "code="+b.sealer().Code(2, 1)+"&withdraw=2"),
+		step("/api/v1/withdraw-cancel", asJSON, `{"withdraw":2}`), step("/api/v1/withdraws", 0, "status=50"), step(withdraw, byBob, "address=a&amount=1&currency=BTC"))
+
+	f.Fuzz(func(t *testing.T, input string) {
+		b.fresh(t)
+		before := b.totals()
+		for i, s := range strings.SplitN(input, stepSeparator, maxSteps+1) {
+			if i == maxSteps || len(s) < 2 {
+				break
+			}
+			r := routes[int(s[0])%len(routes)]
+			b.signed(r.path, r.get, s[1]%howChoices, s[2:])
+		}
+		if after := b.totals(); !maps.Equal(after, before) {
+			t.Fatalf("together they had %v and have %v", before, after)
+		}
+		if err := b.engine.VerifyAtRest(); err != nil {
+			t.Fatal(err)
+		}
+	})
+}
+
+// Whatever the operator sends with the token, the answer is JSON of a documented status; what is refused changes nothing; no
+// money is made or lost but by a deposit or a withdraw; and in the end both sides of the engine agree.
+func FuzzOperatorBodies(f *testing.F) {
+	b := newBench(f)
+	routes := []string{auditPath}
+	for route := range operatorRoutes {
+		if method, path, _ := strings.Cut(route, " "); method == "POST" {
+			routes = append(routes, path)
+		}
+	}
+	slices.Sort(routes)
+	step := func(path string, text string) string {
+		i := slices.Index(routes, "/operator/v1/"+path)
+		if i < 0 {
+			f.Fatalf("%s is no route of the operator with a body", path)
+		}
+		return string([]byte{byte(i)}) + text
+	}
+	seed := func(steps ...string) { f.Add(strings.Join(steps, stepSeparator)) }
+	alone := map[string][]string{
+		"audit":             {``, `{}`, `null`, `{"archive":"x"}`},
+		"accounts":          {`{"name":"carol","email":"carol@example.com"}`, `{"name":"alice"}`, `{"Name":"x","name":"y"}`, `{"name":"a","email":"x y"}`},
+		"accounts/freeze":   {`{"account":"alice","on":true}`, `{"account":"alice","on":null}`, `{"on":1}`},
+		"keys":              {`{"account":"bob","permissions":["read","trade","withdraw"],"allow":["10.0.0.0/8","::1"]}`, `{"account":"bob","permissions":["x"]}`, `{"account":"bob","allow":["x"]}`},
+		"keys/revoke":       {`{"key":"key-alice"}`, `{"key":""}`},
+		"deposits":          {`{"account":"bob","currency":"ETH","amount":"1.5","reference":"r"}`, `{"account":"bob","currency":"BTC","amount":1e3}`, `{"account":"bob","currency":"BTC","amount":[1]}`, `{"amount":92233720368.54775807,"account":"bob","currency":"BTC"}`},
+		"withdraws/approve": {`{"withdraw":1}`, `{"withdraw":2,"details":"x"}`, `{"withdraw":18446744073709551616}`},
+		"withdraws/refuse":  {`{"withdraw":1,"details":"no"}`, `{"withdraw":1}`, `{"withdraw":1,"details":"\u0000"}`},
+		"orders/cancel":     {`{"order":1}`, `{"order":0}`, `{"order":"1"}`, `{"order":-1}`},
+		"orders/cancel-all": {`{"account":"alice"}`, `{"account":"alice","pair":"BTC_USDT"}`, `{"pair":"x","account":"bob"}`},
+		"pairs/halt":        {`{"pair":"BTC_USDT","on":true}`, `{"pair":"X","on":false}`, `{"pair":"BTC_USDT"}`},
+		"fees":              {`{"account":"alice","pair":"BTC_USDT","maker":"0.001","taker":0.002}`, `{"account":"alice","pair":"BTC_USDT","usual":true}`, `{"account":"alice","pair":"BTC_USDT","maker":1.1,"taker":-0}`},
+		"maintenance":       {`{"on":true,"message":"back soon"}`, `{"on":false}`, `{"on":true,"message":"\n"}`},
+	}
+	for _, path := range slices.Sorted(maps.Keys(alone)) {
+		for _, text := range alone[path] {
+			seed(step(path, text))
+		}
+	}
+	for _, text := range []string{``, `{`, `{} x`, `[]`, `{"unknown":1}`, `{"account":"a","ACCOUNT":"b"}`, "\xff", `{"account":"\ud800"}`, `{}{}`, `"x"`} {
+		for _, path := range []string{"deposits", "audit"} {
+			seed(step(path, text))
+		}
+	}
+	seed(step("pairs/halt", `{"pair":"BTC_USDT","on":true}`), step("maintenance", `{"on":true}`), step("orders/cancel", `{"order":1}`), step("deposits", `{"account":"bob","currency":"BTC","amount":1}`),
+		step("maintenance", `{"on":false}`), step("audit", `{}`))
+	seed(step("withdraws/approve", `{"withdraw":1}`), step("withdraws/approve", `{"withdraw":1}`), step("withdraws/refuse", `{"withdraw":1,"details":"late"}`), step("accounts/freeze", `{"account":"alice","on":true}`),
+		step("orders/cancel-all", `{"account":"alice"}`), step("audit", ``))
+	seed(step("deposits", `{"account":"bob","currency":"BTC","amount":1,"reference":"once"}`), step("deposits", `{"account":"bob","currency":"BTC","amount":1,"reference":"once"}`),
+		step("deposits", `{"account":"bob","currency":"BTC","amount":2,"reference":"once"}`))
+
+	f.Fuzz(func(t *testing.T, input string) {
+		b.fresh(t)
+		if a := b.post("alice", "/api/v1/withdraw-confirm", "code="+b.sealer().Code(1, 1)+"&withdraw=1"); a.status != 200 {
+			t.Fatalf("%d %s", a.status, a.body)
+		}
+		for i, s := range strings.SplitN(input, stepSeparator, maxSteps+1) {
+			if i == maxSteps || s == "" {
+				break
+			}
+			b.operate(routes[int(s[0])%len(routes)], s[1:])
+		}
+		if err := b.engine.VerifyAtRest(); err != nil {
+			t.Fatal(err)
+		}
+	})
+}
+
+// operate sends a body to a route of the operator's, with the token, and wants an answer that can be relied on.
+func (b bench) operate(path, body string) {
+	b.t.Helper()
+	w := &wire{}
+	w.in.Reset([]byte("POST " + path + " HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer " + operatorToken + "\r\nContent-Length: " + jsonNumber(len(body)) + "\r\nConnection: close\r\n\r\n" + body))
+	before := holdings(b.t, b.harness)
+	b.gateway.operator.ServeConn(w) //nolint:errcheck // what it does not like is told to the client
+	a := readAnswer(b.t, w.out.Bytes())
+	what := fmt.Sprintf("POST %s %q", path, body)
+	var last map[string]any
+	for line := range bytes.Lines([]byte(a.body)) { // several are of an answer that is streamed
+		last = nil
+		if err := json.Unmarshal(line, &last); err != nil {
+			b.t.Fatalf("%s is answered with %d %q: %v", what, a.status, a.body, err)
+		}
+	}
+	text, failed := last["error"].(string)
+	switch {
+	case a.status != 200 && a.status != 400 && a.status != 503:
+		b.t.Fatalf("%s is answered with %d %s", what, a.status, a.body)
+	case len(last) == 0, failed != (a.status != 200), failed && text == "":
+		b.t.Fatalf("%s is answered with %d %s", what, a.status, a.body)
+	case a.status == 200 && (!json.Valid([]byte(body)) || repeats(body)):
+		b.t.Fatalf("%s is no JSON, or has a member twice, and is answered with %s", what, a.body)
+	}
+	if after := holdings(b.t, b.harness); a.status != 200 && after != before {
+		b.t.Fatalf("%s is answered with %d %s, and changed what there is from %s to %s", what, a.status, a.body, before, after)
+	}
+}
+
+// repeats reports whether a JSON object has a member twice, whatever the case of their names.
+func repeats(object string) bool {
+	d := json.NewDecoder(strings.NewReader(object))
+	var names []string
+	var value json.RawMessage
+	for start, _ := d.Token(); start == json.Delim('{') && d.More(); {
+		name, err := d.Token()
+		if err != nil || d.Decode(&value) != nil {
+			return false
+		}
+		text := strings.ToLower(name.(string))
+		if slices.Contains(names, text) {
+			return true
+		}
+		names = append(names, text)
+	}
+	return false
+}
+
+// readAnswer takes one answer apart.
+func readAnswer(t testing.TB, got []byte) answer {
+	t.Helper()
+	resp, err := http.ReadResponse(bufio.NewReader(bytes.NewReader(got)), nil)
+	if err != nil {
+		t.Fatalf("%q: %v", got, err)
+	}
+	body, err := io.ReadAll(resp.Body)
+	if err != nil {
+		t.Fatalf("%q: %v", got, err)
+	}
+	return answer{status: resp.StatusCode, body: string(body)}
+}
