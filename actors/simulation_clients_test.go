@@ -279,7 +279,7 @@ func (s *sim) operator(r *rand.Rand, l *life) {
 	case n < 8:
 		key := fmt.Sprintf("key-%s-%d", name, r.IntN(2))
 		run("key "+key, func() string {
-			_, err := e.CreateKey("op", name, key, "secret", event.AllPermissions, nil)
+			_, err := e.CreateKey("op", name, key, simulatedSecret, event.AllPermissions, nil)
 			return s.administered(err, s.model.Key(key) != nil, true)
 		})
 	case n < 9:
@@ -416,6 +416,9 @@ func (s *sim) maintain(l *life, on bool) {
 }
 
 const unknownOutcome = "unknown"
+
+// simulatedSecret is that of every API key.
+const simulatedSecret = "secret"
 
 // administered checks an operator's answer. done: it is durable, or it was so already; refusable: what a refusal says is so.
 func (s *sim) administered(err error, done, refusable bool) string {
@@ -676,11 +679,14 @@ func (s *sim) mail(l *life) func(context.Context, *Mail) error {
 		switch s.rng.IntN(8) {
 		case 0:
 			s.say("  it is not sent")
+			s.outcomes["mails, not sent"]++
 			return errNoAnswer
 		case 1:
 			s.say("  it never can be")
+			s.outcomes["mails that never can be sent"]++
 			return fmt.Errorf("nobody is there: %w", ErrNeverMailed)
 		}
+		s.outcomes["mails, sent"]++
 		if m.Code != "" {
 			s.codes[m.Withdraw.ID] = m.Code
 		}

@@ -34,6 +34,7 @@ type sim struct {
 
 	options    Options  // of all engines
 	serverKeys [][]byte // that secrets are sealed with, the newest first
+	keysMade   int      // after the first
 	ending     bool     // the last engine starts
 
 	disk   *memory.Disk
@@ -45,7 +46,8 @@ type sim struct {
 	batches   []durableBatch
 	records   map[string][]uint64 // bytes of a durable record -> sequences that nobody was told of yet
 	byNonce   map[simulation.KeyNonce]int
-	reference *state.State // a fold of what is durable, for snapshots
+	reference *state.State    // a fold of what is durable, for snapshots
+	damaged   map[uint64]bool // sequences of snapshots that were damaged
 
 	clients
 	faults
@@ -86,6 +88,7 @@ type life struct {
 
 	mailboxes []*woken
 	nextIdle  time.Time         // of the journal's writer
+	serverKey []byte            // the newest when it began
 	overtaken bool              // another has the store
 	fenced    bool              // it was told so
 	started   uint64            // sequence with which it began

@@ -37,7 +37,13 @@ var plantedFaults = []plantedFault{
 		"		j.meter.Failures[metrics.OperationAppend].Add(1)\n		if FAULT {\n			b.data = event.EndBatch(b.data, j.token.Epoch()+1, b.prev, uint32(len(b.units)))\n		}\n"},
 	{"a unit is split over two batches", "actors/journal.go",
 		"	b.data = append(b.data, c.encoded...)\n",
-		"	if half := len(c.encoded) / 2; FAULT && half > 30 {\n		b.data = append(b.data, c.encoded[:half]...)\n		next := j.fresh()\n		next.data = append(next.data, c.encoded[half:]...)\n		j.queue = append(j.queue, next)\n	} else {\n		b.data = append(b.data, c.encoded...)\n	}\n"},
+		// Two orders, each with a part of the trades, which are right in themselves; what the answer says is the first.
+		"	if o := &c.record.Order; FAULT && c.kind == event.KindOrder && c.outcome == Accepted && len(o.Trades) > 1 {\n		rest := &Command{kind: c.kind, account: c.account, outcome: Accepted, record: c.record, reply: make(chan struct{}, 1)}\n" +
+			"		second := &rest.record.Order\n		second.ID, second.Key, second.Nonce, second.ClientID = o.ID+1<<20, 0, 0, event.ClientID{}\n" +
+			"		second.Amount, second.Trades = o.Amount-o.Trades[0].Amount, append([]event.Trade(nil), o.Trades[1:]...)\n		rest.encode()\n" +
+			"		o.Amount, o.Remaining, o.Cut, o.Trades = o.Trades[0].Amount, 0, false, o.Trades[:1]\n		c.encode()\n" +
+			"		next := j.fresh()\n		next.data, next.units = append(next.data, rest.encoded...), append(next.units, rest)\n		j.queue = append(j.queue, next)\n		j.pending.Add(1)\n	}\n" +
+			"	b.data = append(b.data, c.encoded...)\n"},
 	{"a refusal is not held back", "actors/wallet.go", "	if waits {\n", "	if waits && !FAULT {\n"},
 	{"a cancel is dropped", "actors/journal.go",
 		"	j.pending.Add(1)\n	if c.trace", "	if FAULT && c.kind == event.KindCancel {\n		return\n	}\n	j.pending.Add(1)\n	if c.trace"},
@@ -76,6 +82,8 @@ var plantedFaults = []plantedFault{
 		"	o, ok := b.orders.Cancel(c.order.id)\n", "	o, ok := b.orders.Get(c.order.id)\n	if !FAULT {\n		o, ok = b.orders.Cancel(c.order.id)\n	}\n"},
 	{"an id is used twice", "actors/book.go",
 		"	r.Cancel = event.Cancel{ID: b.ids.order.Add(1),", "	id := b.ids.order.Load()\n	if !FAULT {\n		id = b.ids.order.Add(1)\n	}\n	r.Cancel = event.Cancel{ID: id,"},
+	{"a trade's id is used twice", "actors/book.go",
+		"		trades = append(trades, event.Trade{ID: b.ids.trade.Add(1),", "		id := b.ids.trade.Load()\n		if !FAULT || id == 0 {\n			id = b.ids.trade.Add(1)\n		}\n		trades = append(trades, event.Trade{ID: id,"},
 	{"a halted pair trades", "actors/book.go", "	if b.halted {\n", "	if b.halted && !FAULT {\n"},
 	{"a client order id is free when its order closes", "core/ledger/orders.go",
 		"		delete(s.open, order)\n", "		delete(s.open, order)\n		if FAULT {\n			delete(s.orders, id)\n		}\n"},
@@ -101,8 +109,26 @@ var plantedFaults = []plantedFault{
 	// what outlives an engine
 	{"a restart forgets nonces", "actors/engine.go", "nonce := r.committed.nonce(n); nonce > 0 {", "nonce := r.committed.nonce(n); nonce > 0 && !FAULT {"},
 	{"a restart gives ids again", "actors/engine.go", "	e.ids.order.Store(order)\n", "	if e.ids.order.Store(order); FAULT {\n		e.ids.order.Store(order / 2)\n	}\n"},
+	{"a restart gives ids of trades again", "actors/engine.go", "	e.ids.trade.Store(trade)\n", "	if e.ids.trade.Store(trade); FAULT {\n		e.ids.trade.Store(trade / 2)\n	}\n"},
+	{"a restart forgets an account's own fees", "actors/engine.go", "own := a.Fees(); len(own) > 0 {", "own := a.Fees(); len(own) > 0 && !FAULT {"},
+	{"a restart forgets withdraws", "actors/engine.go", "			w.pending[d.ID] = &copied\n", "			if !FAULT {\n				w.pending[d.ID] = &copied\n			}\n"},
 	{"a restart forgets who is frozen", "actors/engine.go", "		entry.frozen.Store(a.Frozen)\n", "		entry.frozen.Store(a.Frozen && !FAULT)\n"},
 	{"a restart lets a halted pair trade", "actors/engine.go", "halted: market.Halted,", "halted: market.Halted && !FAULT,"},
+	{"a secret is not sealed anew", "actors/recovery.go", "		if k.SealedBy == sealer.ID() {\n", "		if k.SealedBy == sealer.ID() || FAULT && k.Number > 1 {\n"},
+	{"a secret says it is sealed with the new key, and is with the old one", "actors/recovery.go",
+		"sealer.ID(), sealer.Seal(secret, k.Key.Key)\n", "sealer.ID(), sealer.Seal(secret, k.Key.Key)\n		if FAULT {\n			anew.Sealed = k.Sealed\n		}\n"},
+	{"a secret is sealed anew as another", "actors/recovery.go",
+		"		anew := k.Key\n", "		anew := k.Key\n		if FAULT {\n			secret = secret[1:]\n		}\n"},
+	{"a start ends at a damaged snapshot", "actors/recovery.go",
+		"		if err != nil && !errors.Is(err, persistence.ErrCorrupt) {\n			return nil, 0,", "		if err != nil && (FAULT || !errors.Is(err, persistence.ErrCorrupt)) {\n			return nil, 0,"},
+	{"a start does not look for the older snapshot", "actors/recovery.go",
+		"	for back := range 2 {\n", "	for back := range map[bool]int{false: 2, true: 1}[FAULT] {\n"},
+	{"a start goes on when the journal could not be read", "actors/recovery.go",
+		"	if err != nil {\n		return nil, fmt.Errorf(\"reading the journal", "	if err != nil && !FAULT {\n		return nil, fmt.Errorf(\"reading the journal"},
+	{"a start goes on without the trades that it could not read", "actors/recovery.go",
+		"		if err != nil {\n			return fmt.Errorf(\"reading the newest trades", "		if err != nil && !FAULT {\n			return fmt.Errorf(\"reading the newest trades"},
+	{"a start goes on without the candles that it could not read", "actors/charts.go",
+		"			if err != nil {\n				return fmt.Errorf(\"reading the newest candles", "			if err != nil && !FAULT {\n				return fmt.Errorf(\"reading the newest candles"},
 	{"a snapshot says that it is of one record less", "actors/projector.go",
 		"p.store.SaveSnapshot(ctx, p.token, to, bytes", "p.store.SaveSnapshot(ctx, p.token, map[bool]uint64{true: to - 1, false: to}[FAULT], bytes"},
 	{"a snapshot is taken in the midst of a batch", "actors/committed.go", "	if c.imageDue && !c.folding {\n", "	if c.imageDue && (!c.folding || FAULT) {\n"},
@@ -123,7 +149,7 @@ const plantedSeeds = 150
 
 // unplantedSeeds is how many are played without one. They run here, in a build without the race detector, because it
 // has nothing to find where one goroutine runs at a time, and is several times slower.
-const unplantedSeeds = 300
+const unplantedSeeds = coveringSeeds
 
 // plant writes the files with all faults, each of which is asleep until the environment names it, and returns an overlay
 // for the build. So one build serves for all of them, and what is checked is the code of the exchange and nothing else.

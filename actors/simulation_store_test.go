@@ -2,12 +2,15 @@ package actors
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"hash/crc32"
 	"io"
+	"math"
 	"slices"
+	"testing/iotest"
 
 	"exchange/core/state"
 	"exchange/persistence"
@@ -43,7 +46,26 @@ type try struct {
 
 func (k *link) name(what string) string { return fmt.Sprintf("%d.%s", k.l.number, what) }
 
-// call makes one call. look is what is looked at on the way, when nobody else runs: the clock may have woken several
+// Kinds of faults.
+const (
+	faultRefused    = "refused"
+	faultLost       = "lost"
+	faultLate       = "late"
+	faultUnanswered = "landed without an answer"
+	faultBroken     = "broken off"
+)
+
+// mostLate is by how many steps a call may be late: by then another engine may have the store.
+const mostLate = 1000
+
+// goesWrong notes a fault.
+func (s *sim) goesWrong(what, fault string) {
+	s.say("  %s is %s", what, fault)
+	s.outcomes["calls of the store, "+fault]++
+	s.outcomes["faults of "+what]++
+}
+
+// call makes one call that writes. look is what is looked at on the way, when nobody else runs: the clock may have woken several
 // at once. land is what it does to the store; it may do it when everybody has given it up.
 func (k *link) call(what string, look func(), land func(*memory.Store) error) error {
 	s := k.s
@@ -54,29 +76,30 @@ func (k *link) call(what string, look func(), land func(*memory.Store) error) er
 	if s.rng.IntN(100) < s.odds {
 		switch fault := s.rng.IntN(4); fault {
 		case 0:
-			s.say("  %s is refused", what)
-			s.outcomes["calls of the store, refused"]++
+			s.goesWrong(what, faultRefused)
 			return errStoreRefuses
 		case 1:
-			s.say("  %s is lost", what)
-			s.outcomes["calls of the store, lost"]++
+			s.goesWrong(what, faultLost)
 			return errNoAnswer
 		case 2:
-			s.say("  %s is late", what)
-			s.outcomes["calls of the store, late"]++
+			s.goesWrong(what, faultLate)
 			s.late++
+			from := s.steps + s.rng.IntN(pick(s.rng, []int{1, 100, mostLate}))
 			go lifeDriver{s, k.l}.guarded(what, func() {
-				s.park(nil, fmt.Sprintf("late %d %s", s.late, what), nil)
+				s.park(nil, fmt.Sprintf("late %d %s", s.late, what), func() bool { return s.steps >= from })
 				if err := land(memory.Open(s.disk, persistence.Retention{})); err != nil {
 					s.say("  it comes to nothing: %v", err)
+					s.outcomes["late calls, come to nothing"]++
+				} else {
+					s.outcomes["late calls, landed"]++
 				}
 			})
 			return errNoAnswer
 		default:
 			err := land(k.Store)
 			s.park(k.l, k.name(what+" unanswered"), nil)
-			s.say("  the answer to %s is lost: %v", what, err)
-			s.outcomes["calls of the store, landed without an answer"]++
+			s.goesWrong(what, faultUnanswered)
+			s.say("  its answer would be: %v", err)
 			return errNoAnswer
 		}
 	}
@@ -88,6 +111,45 @@ func (k *link) call(what string, look func(), land func(*memory.Store) error) er
 	if errors.Is(err, persistence.ErrFenced) && !k.l.fenced {
 		k.l.fenced = true
 		s.outcomes["engines, fenced"]++
+	}
+	return err
+}
+
+// Reads go wrong less often than writes, for a start makes many, and all of them must come to something. But now and then one
+// does while all is well, so that an engine lives on which has begun with it.
+const (
+	readsFailLess  = 5
+	strayReadFault = 3 // odds
+)
+
+// ask makes one call that only reads. It may be refused, be lost, or break off behind some of the rows: more says, for each
+// row, whether it is still given out.
+func (k *link) ask(what string, read func(more func() bool) error) error {
+	s := k.s
+	s.park(k.l, k.name(what), nil)
+	left := math.MaxInt
+	more := func() bool { left--; return left >= 0 }
+	odds := s.odds
+	if s.begun > 1 {
+		odds = max(odds, strayReadFault)
+	}
+	if s.rng.IntN(100*readsFailLess) < odds {
+		switch s.rng.IntN(3) {
+		case 0:
+			s.goesWrong(what, faultRefused)
+			return errStoreRefuses
+		case 1:
+			s.goesWrong(what, faultLost)
+			return errNoAnswer
+		default:
+			s.goesWrong(what, faultBroken)
+			left = s.rng.IntN(4)
+			return cmp.Or(read(more), errNoAnswer)
+		}
+	}
+	err := read(more)
+	if s.rng.IntN(4) == 0 {
+		s.park(k.l, k.name(what+" answered"), nil)
 	}
 	return err
 }
@@ -120,7 +182,10 @@ func (k *link) Acquire(ctx context.Context, owner string) (tok persistence.Token
 		}
 		s.model.Restarted()
 		for _, other := range s.lives {
-			other.overtaken = other.overtaken || other != k.l
+			if other != k.l && !other.overtaken {
+				other.overtaken = true
+				s.outcomes["engines, overtaken"]++
+			}
 		}
 		return nil
 	})
@@ -182,7 +247,12 @@ func (k *link) SaveSnapshot(ctx context.Context, tok persistence.Token, seq uint
 	}
 	return k.call("snapshot", look, func(m *memory.Store) error {
 		k.s.say("  at %d, %d bytes", seq, len(image))
-		return m.SaveSnapshot(ctx, tok, seq, bytes.NewReader(image))
+		err := m.SaveSnapshot(ctx, tok, seq, bytes.NewReader(image))
+		if err == nil {
+			delete(k.s.damaged, seq)
+			k.s.outcomes["snapshots, published"]++
+		}
+		return err
 	})
 }
 
@@ -208,17 +278,68 @@ func (s *sim) checkImage(l *life, seq uint64, image []byte) {
 	}
 }
 
+// LoadSnapshot has read the image before it answers: whoever reads it gets all of it, its beginning, or what is damaged.
 func (k *link) LoadSnapshot(ctx context.Context, back int) (seq uint64, r io.ReadCloser, err error) {
-	err = k.call("load snapshot", nil, func(m *memory.Store) (err error) {
-		seq, r, err = m.LoadSnapshot(ctx, back)
+	var image []byte
+	var broken error
+	err = k.ask("load snapshot", func(func() bool) (err error) {
+		var whole io.ReadCloser
+		if seq, whole, err = k.Store.LoadSnapshot(ctx, back); err == nil {
+			image, broken = io.ReadAll(whole)
+		}
 		return err
 	})
-	return seq, r, err
+	if image != nil && err != nil { // it has broken off
+		image, broken, err = image[:len(image)/2], err, nil
+	}
+	switch {
+	case err == nil && back == 1:
+		k.s.outcomes["starts from the older snapshot"]++
+	case back == 1 && errors.Is(err, persistence.ErrNoSnapshot):
+		k.s.outcomes["starts from the first record"]++
+	}
+	return seq, io.NopCloser(io.MultiReader(bytes.NewReader(image), iotest.ErrReader(cmp.Or(broken, io.EOF)))), err
+}
+
+func (k *link) Watermark(ctx context.Context) (at uint64, err error) {
+	err = k.ask("watermark", func(func() bool) (err error) {
+		at, err = k.Store.Watermark(ctx)
+		return err
+	})
+	return at, err
 }
 
 func (k *link) Read(ctx context.Context, after uint64, fn func(prev, next uint64, batch []byte) error) error {
-	k.s.park(k.l, k.name("read"), nil)
-	return k.Store.Read(ctx, after, fn)
+	return k.ask("read", func(more func() bool) error {
+		return k.Store.Read(ctx, after, func(prev, next uint64, batch []byte) error {
+			if !more() {
+				return errNoAnswer
+			}
+			return fn(prev, next, batch)
+		})
+	})
+}
+
+func (k *link) Nonces(ctx context.Context, fn func(key string, nonce uint64)) error {
+	return k.ask("nonces", func(more func() bool) error {
+		return k.Store.Nonces(ctx, func(key string, nonce uint64) {
+			if more() {
+				fn(key, nonce)
+			}
+		})
+	})
+}
+
+func (k *link) Trades(ctx context.Context, q persistence.TradeQuery, fn func(*persistence.Trade) bool) error {
+	return k.ask("trades", func(more func() bool) error {
+		return k.Store.Trades(ctx, q, func(t *persistence.Trade) bool { return more() && fn(t) })
+	})
+}
+
+func (k *link) Candles(ctx context.Context, q persistence.CandleQuery, fn func(*persistence.Candle) bool) error {
+	return k.ask("candles", func(more func() bool) error {
+		return k.Store.Candles(ctx, q, func(c *persistence.Candle) bool { return more() && fn(c) })
+	})
 }
 
 func (k *link) Trim(ctx context.Context, tok persistence.Token, upTo uint64) error {
@@ -233,17 +354,43 @@ func (k *link) Trim(ctx context.Context, tok persistence.Token, upTo uint64) err
 	}
 	return k.call("trim", look, func(m *memory.Store) error {
 		k.s.say("  up to %d", upTo)
-		return m.Trim(ctx, tok, upTo)
+		err := m.Trim(ctx, tok, upTo)
+		if err == nil && upTo > 0 {
+			k.s.outcomes["trims"]++
+		}
+		return err
 	})
 }
 
-// crash has the disk lose a tail of what was not synced.
+// damage spoils the newest snapshot. The one before is whole then, or there is none yet, and the journal has all that
+// follows it.
+func (s *sim) damage() {
+	store := memory.Open(s.disk, persistence.Retention{})
+	whole := func(back int) (seq uint64, err error) {
+		seq, r, err := store.LoadSnapshot(context.Background(), back)
+		if err == nil {
+			_, err = io.ReadAll(r)
+		}
+		return seq, err
+	}
+	seq, err := whole(0)
+	if _, older := whole(1); err != nil || older != nil && !errors.Is(older, persistence.ErrNoSnapshot) {
+		return
+	}
+	s.say("  the snapshot at %d is damaged", seq)
+	s.outcomes["snapshots, damaged"]++
+	s.damaged[seq] = true
+	s.disk.DamageSnapshot()
+}
+
+// crash has the disk lose a tail of what was not synced, of the journal and of the rest.
 func (s *sim) crash() {
-	n := s.disk.Unsynced()
-	kept := s.rng.IntN(n + 1)
-	s.say("the disk keeps %d of %d writes that were not synced", kept, n)
+	journal, rest := s.disk.Unsynced()
+	keptJournal, keptRest := s.rng.IntN(journal+1), s.rng.IntN(rest+1)
+	s.say("the disk keeps %d of %d writes of the journal that were not synced, and %d of %d others", keptJournal, journal, keptRest, rest)
 	s.crashes++
 	s.outcomes["crashes of the disk"]++
-	s.outcomes["writes lost in them"] += n - kept
-	s.disk.Crash(kept)
+	s.outcomes["writes of the journal lost in them"] += journal - keptJournal
+	s.outcomes["other writes lost in them"] += rest - keptRest
+	s.disk.Crash(keptJournal, keptRest)
 }

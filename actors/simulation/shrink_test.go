@@ -1,6 +1,7 @@
 package simulation
 
 import (
+	"errors"
 	"slices"
 	"testing"
 )
@@ -22,6 +23,27 @@ func TestShrinkLeavesWhatIsNeeded(t *testing.T) {
 		if asked > 500 {
 			t.Errorf("%v: it was asked %d times", needed, asked)
 		}
+	}
+}
+
+func TestFailuresOfOneKindDifferInNumbersAndNames(t *testing.T) {
+	for _, one := range []struct {
+		a, b string
+		same bool
+	}{
+		{"record 38 (order): account ann has 300 of BTC and 400 of it reserved", "record 7 (order): account ben has 1 of USD and 2 of it reserved", true},
+		{"record 38 (order): account ann has 300 of BTC and 400 of it reserved", "record 7 (cancel): account ann has 300 of BTC and 400 of it reserved", false},
+		{"engine 2, stream of BTC_USD: unit {ID:1 Trades:[]} is not &{ID:2 Trades:[{}]}", "engine 3, stream of BTC_EUR: unit {ID:9} is not &{ID:7}", true},
+		{"nonce 3 of key key-ann-0 was used before, for a cancel", "nonce 41 of key key-eve-1 was used before, for a cancel", true},
+		{"the 1.writer panicked: it is so\ngoroutine 7", "the 2.writer panicked: it is so\ngoroutine 8", true},
+		{"records 5 of 6 answer", "records 5 of 6 are lost", false},
+	} {
+		if same := SameFailure(errors.New(one.a), errors.New(one.b)); same != one.same {
+			t.Errorf("%q and %q are of one kind: %v", one.a, one.b, same)
+		}
+	}
+	if SameFailure(nil, errors.New("it fails")) || SameFailure(errors.New("it fails"), nil) {
+		t.Error("a run without a failure fails as another does")
 	}
 }
 

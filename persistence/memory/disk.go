@@ -14,11 +14,16 @@ type Disk struct {
 	// Durable is told of each batch when it has become durable, in order; nil: nobody is. It must not use the disk.
 	Durable func(prev, next uint64, batch []byte)
 
-	mu       sync.Mutex
-	live     *data         // with every write
-	durable  *data         // with those that a crash does not take back
-	unsynced []func(*data) // in live, not in durable
+	mu      sync.Mutex
+	live    *data // with every write
+	durable *data // with those that a crash does not take back
+	journal wlog  // batches, and trims of them
+	rest    wlog  // all other writes
 }
+
+// A wlog has the writes of one log that are in live and not in durable. What is in one log is none of the other's: so
+// their writes may come to the disk in any order.
+type wlog []func(*data)
 
 // data is what a disk holds.
 type data struct {
@@ -77,21 +82,24 @@ func (d *data) clone() *data {
 	return &c
 }
 
-// write changes the disk; the change is durable with the next sync. mu is held.
-func (d *Disk) write(change func(*data)) {
+// write changes the disk; the change is durable with the next sync of its log. mu is held.
+func (d *Disk) write(log *wlog, change func(*data)) {
 	change(d.live)
-	d.unsynced = append(d.unsynced, change)
+	*log = append(*log, change)
 }
 
-// sync makes everything durable. mu is held.
-func (d *Disk) sync() {
-	d.keep(len(d.unsynced))
-	d.unsynced = nil
+// sync makes everything durable that is in some logs. mu is held.
+func (d *Disk) sync(logs ...*wlog) {
+	for _, log := range logs {
+		d.keep(log, len(*log))
+	}
 }
 
-// keep makes the first unsynced writes durable. mu is held.
-func (d *Disk) keep(n int) {
-	for _, change := range d.unsynced[:n] {
+// keep makes the first unsynced writes of a log durable, and forgets the others. mu is held.
+func (d *Disk) keep(log *wlog, n int) {
+	kept := (*log)[:min(n, len(*log))]
+	*log = nil
+	for _, change := range kept {
 		before := d.durable.seq
 		change(d.durable)
 		if last := len(d.durable.batches) - 1; d.Durable != nil && last >= 0 && d.durable.seq > before {
@@ -101,19 +109,29 @@ func (d *Disk) keep(n int) {
 	}
 }
 
-// Unsynced is how many writes a crash may take back.
-func (d *Disk) Unsynced() int {
+// Unsynced is how many writes a crash may take back, of the journal and of the rest.
+func (d *Disk) Unsynced() (journal, rest int) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	return len(d.unsynced)
+	return len(d.journal), len(d.rest)
 }
 
-// Crash loses all unsynced writes but the first n. Stores that are open on the disk see what is left.
-func (d *Disk) Crash(n int) {
+// Crash loses all unsynced writes but the first ones of the journal and the first ones of the rest. Stores that are open on the
+// disk see what is left.
+func (d *Disk) Crash(journal, rest int) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	d.keep(min(n, len(d.unsynced)))
-	d.unsynced, d.live = nil, d.durable.clone()
+	d.keep(&d.journal, journal)
+	d.keep(&d.rest, rest)
+	d.live = d.durable.clone()
+}
+
+// DamageSnapshot spoils the newest snapshot, which is there: one bit of it is another.
+func (d *Disk) DamageSnapshot() {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	chunks := d.live.snapshots[0].chunks // which the durable image shares
+	chunks[len(chunks)-1][10] ^= 0x40
 }
 
 // Last is the last sequence of the journal that is durable.

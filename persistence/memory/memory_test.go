@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"errors"
 	"slices"
+	"strings"
 	"testing"
 
 	"exchange/persistence"
@@ -44,8 +45,7 @@ func (b backend) LoseBatch(_ *testing.T, _ persistence.Store, next uint64) {
 }
 
 func (b backend) DamageSnapshot(_ *testing.T, _ persistence.Store) {
-	chunks := b.disk.live.snapshots[0].chunks
-	chunks[len(chunks)-1][10] ^= 0x40
+	b.disk.DamageSnapshot()
 }
 
 // filled is a disk with one batch and its projection, and a batch that is written and not synced.
@@ -72,18 +72,53 @@ func filled(t *testing.T) (d *Disk, heard *[]uint64) {
 	return d, heard
 }
 
-func TestACrashLosesATailOfWhatWasNotSynced(t *testing.T) {
-	for kept, want := range []struct{ seq, watermark, nonces uint64 }{{1, 0, 0}, {1, 1, 1}, {2, 1, 1}} {
+func TestACrashLosesATailOfEachLogThatWasNotSynced(t *testing.T) {
+	for _, want := range []struct {
+		journal, rest          int
+		seq, watermark, nonces uint64
+	}{{0, 0, 1, 0, 0}, {0, 1, 1, 1, 1}, {1, 0, 2, 0, 0}, {1, 1, 2, 1, 1}, {9, 9, 2, 1, 1}} {
 		d, heard := filled(t)
-		if d.Unsynced() != 2 || d.Last() != 1 {
-			t.Fatalf("%d writes are not synced, the journal is durable up to %d", d.Unsynced(), d.Last())
+		if journal, rest := d.Unsynced(); journal != 1 || rest != 1 || d.Last() != 1 {
+			t.Fatalf("%d and %d writes are not synced, the journal is durable up to %d", journal, rest, d.Last())
 		}
-		d.Crash(kept)
+		d.Crash(want.journal, want.rest)
 		if d.live.seq != want.seq || d.live.watermark != want.watermark || uint64(len(d.live.nonces)) != want.nonces {
-			t.Errorf("%d writes kept: the journal is at %d, the projections at %d with %d nonces", kept, d.live.seq, d.live.watermark, len(d.live.nonces))
+			t.Errorf("%+v: the journal is at %d, the projections at %d with %d nonces", want, d.live.seq, d.live.watermark, len(d.live.nonces))
 		}
-		if d.Last() != want.seq || (*heard)[len(*heard)-1] != want.seq || d.Unsynced() != 0 {
-			t.Errorf("%d writes kept: durable are %v, up to %d", kept, *heard, d.Last())
+		if journal, rest := d.Unsynced(); d.Last() != want.seq || (*heard)[len(*heard)-1] != want.seq || journal+rest != 0 {
+			t.Errorf("%+v: durable are %v, up to %d", want, *heard, d.Last())
+		}
+	}
+}
+
+func TestEachWriteSyncsItsOwnLog(t *testing.T) {
+	for _, one := range []struct {
+		what          string
+		server        bool
+		do            func(*Store, persistence.Token) error
+		journal, rest int // that are not synced after it
+	}{
+		{"append", false, func(s *Store, tok persistence.Token) error { return s.Append(t.Context(), tok, 1, 2, []byte("two")) }, 0, 1},
+		{"snapshot", false, func(s *Store, tok persistence.Token) error {
+			return s.SaveSnapshot(t.Context(), tok, 1, strings.NewReader("image"))
+		}, 1, 0},
+		{"trim", false, func(s *Store, tok persistence.Token) error { return s.Trim(t.Context(), tok, 1) }, 2, 1},
+		{"projection", false, func(s *Store, tok persistence.Token) error { return s.Apply(t.Context(), tok, 1, 2, nil) }, 1, 2},
+		{"owner", false, func(s *Store, _ persistence.Token) error {
+			_, _, err := s.Acquire(t.Context(), "another")
+			return err
+		}, 0, 0},
+		{"append of a server", true, func(s *Store, tok persistence.Token) error { return s.Append(t.Context(), tok, 1, 2, []byte("two")) }, 0, 0},
+		{"projection of a server", true, func(s *Store, tok persistence.Token) error { return s.Apply(t.Context(), tok, 1, 2, nil) }, 0, 0},
+	} {
+		d, _ := filled(t)
+		s := Open(d, persistence.Retention{})
+		s.Server = one.server
+		if err := one.do(s, d.live.token); err != nil {
+			t.Fatal(err)
+		}
+		if journal, rest := d.Unsynced(); journal != one.journal || rest != one.rest {
+			t.Errorf("after the %s %d writes of the journal and %d others are not synced, not %d and %d", one.what, journal, rest, one.journal, one.rest)
 		}
 	}
 }

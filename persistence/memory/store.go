@@ -54,7 +54,7 @@ func (s *Store) lock() error {
 // answered ends a write that an embedded store does not sync.
 func (s *Store) answered() {
 	if s.Server {
-		s.disk.sync()
+		s.disk.sync(&s.disk.journal, &s.disk.rest)
 	}
 }
 
@@ -68,7 +68,7 @@ func (d *data) owned(tok persistence.Token) error {
 	return nil
 }
 
-// Acquire makes the caller the owner.
+// Acquire makes the caller the owner. An embedded store syncs its journal when it is opened, which an owner's process does.
 func (s *Store) Acquire(_ context.Context, owner string) (persistence.Token, uint64, error) {
 	if err := codec.CheckOwner(owner); err != nil {
 		return "", 0, err
@@ -79,8 +79,8 @@ func (s *Store) Acquire(_ context.Context, owner string) (persistence.Token, uin
 	defer s.unlock()
 	epoch := s.disk.live.epoch + 1
 	tok := persistence.Token(strconv.FormatUint(uint64(epoch), 10) + ":memory")
-	s.disk.write(func(d *data) { d.epoch, d.token, d.owner = epoch, tok, owner })
-	s.disk.sync()
+	s.disk.write(&s.disk.rest, func(d *data) { d.epoch, d.token, d.owner = epoch, tok, owner })
+	s.disk.sync(&s.disk.journal, &s.disk.rest)
 	return tok, s.disk.live.seq, nil
 }
 
@@ -114,8 +114,8 @@ func (s *Store) Begin(_ context.Context, tok persistence.Token, seq uint64) erro
 	case d.seq != seq && d.seq != 0, d.digest != 0:
 		return codec.NotEmpty("a journal")
 	}
-	s.disk.write(func(d *data) { d.seq = seq })
-	s.disk.sync()
+	s.disk.write(&s.disk.journal, func(d *data) { d.seq = seq })
+	s.disk.sync(&s.disk.journal, &s.disk.rest)
 	return nil
 }
 
@@ -141,7 +141,8 @@ func (s *Store) Append(_ context.Context, tok persistence.Token, prev, next uint
 		return err
 	}
 	defer s.unlock()
-	s.disk.sync()
+	s.disk.sync(&s.disk.journal)
+	s.answered()
 	return nil
 }
 
@@ -157,7 +158,7 @@ func (s *Store) append(tok persistence.Token, b stored) error {
 		return codec.Gap(d.seq, b.prev)
 	}
 	b.batch = slices.Clone(b.batch)
-	s.disk.write(func(d *data) {
+	s.disk.write(&s.disk.journal, func(d *data) {
 		d.batches = append(d.batches, b)
 		d.seq, d.digest = b.next, b.digest
 	})
@@ -192,7 +193,8 @@ func (s *Store) Read(ctx context.Context, after uint64, fn func(prev, next uint6
 	return chain.Done()
 }
 
-// Trim forgets batches that end at or below upTo.
+// Trim forgets batches that end at or below upTo. It is durable with the next sync of the journal: after an append as well
+// as before, whatever has become of the projections.
 func (s *Store) Trim(_ context.Context, tok persistence.Token, upTo uint64) error {
 	if err := s.lock(); err != nil {
 		return err
@@ -201,7 +203,7 @@ func (s *Store) Trim(_ context.Context, tok persistence.Token, upTo uint64) erro
 	if err := s.disk.live.owned(tok); err != nil {
 		return err
 	}
-	s.disk.write(func(d *data) {
+	s.disk.write(&s.disk.journal, func(d *data) {
 		d.batches = slices.DeleteFunc(d.batches, func(b stored) bool { return b.next <= upTo })
 	})
 	s.answered()
@@ -222,7 +224,7 @@ func (d *data) mayPublish(tok persistence.Token, seq uint64) error {
 	return nil
 }
 
-// SaveSnapshot stores and then publishes an image.
+// SaveSnapshot stores and then publishes an image. With it all projections that it follows are synced, and the journal is not.
 func (s *Store) SaveSnapshot(ctx context.Context, tok persistence.Token, seq uint64, r io.Reader) error {
 	may := func() error {
 		if err := s.lock(); err != nil {
@@ -249,14 +251,15 @@ func (s *Store) SaveSnapshot(ctx context.Context, tok persistence.Token, seq uin
 		return err
 	}
 	defer s.unlock()
-	s.disk.write(func(d *data) {
+	s.disk.write(&s.disk.rest, func(d *data) {
 		// A second image at one sequence replaces the first: the caller saves it again because that one is bad.
 		if newest := d.snapshots[0]; newest.there && newest.name.Seq != seq {
 			d.snapshots[1] = newest
 		}
 		d.snapshots[0] = img
 	})
-	s.disk.sync()
+	s.disk.sync(&s.disk.rest)
+	s.answered()
 	return nil
 }
 
@@ -286,7 +289,7 @@ func (s *Store) LoadSnapshot(ctx context.Context, back int) (uint64, io.ReadClos
 	return name.Seq, name.Download(ctx, get, kept), nil
 }
 
-// Apply writes w and moves the watermark. It is durable with the next sync.
+// Apply writes w and moves the watermark. It is durable with the next snapshot or owner, and not with an append.
 func (s *Store) Apply(_ context.Context, tok persistence.Token, from, to uint64, w *persistence.Writes) error {
 	if w == nil {
 		w = &persistence.Writes{}
@@ -309,7 +312,7 @@ func (s *Store) Apply(_ context.Context, tok persistence.Token, from, to uint64,
 		return codec.WatermarkGap(d.watermark, from, to)
 	}
 	rows := copyOf(w)
-	s.disk.write(func(d *data) { d.apply(to, rows) })
+	s.disk.write(&s.disk.rest, func(d *data) { d.apply(to, rows) })
 	s.answered()
 	return nil
 }
