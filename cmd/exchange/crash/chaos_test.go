@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -18,6 +19,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/shopspring/decimal"
 	"github.com/valyala/fasthttp"
 	"golang.org/x/sys/unix"
 
@@ -27,10 +29,17 @@ import (
 
 // The campaign in one test run is one round of each kind. EXCHANGE_CHAOS=full makes it the counts below, and a number so
 // many rounds of each.
-const chaosVariable = "EXCHANGE_CHAOS"
+const (
+	chaosVariable  = "EXCHANGE_CHAOS"
+	seedVariable   = "EXCHANGE_CRASH_SEED"
+	commitVariable = "EXCHANGE_CHAOS_COMMIT" // what the program was built from, for the page
+)
 
 // roundsOfOne is how many rounds one exchange lives through, before the next one begins with an empty store.
 const roundsOfOne = 20
+
+// clients are how many the load test has: each waits for one answer at most.
+const clients = 6
 
 // An injection is one kind of fault, which is brought about while `exchange loadtest` drives the exchange.
 type injection struct {
@@ -51,12 +60,13 @@ var injections = []injection{
 	{name: "SIGSTOP of Redis", what: "SIGCONT when orders are refused", full: 10, sampled: true, open: onRedis, inject: (*chaos).stopRedis},
 	{name: "network: every piece late", what: "goes on, slower", full: 10, open: behindRelay, inject: func(c *chaos) { c.slowly(delay) }},
 	{name: "network: little bandwidth", what: "goes on, slower", full: 10, open: behindRelay, inject: func(c *chaos) { c.slowly(trickle) }},
-	{name: "network: connections reset", what: "connects again", full: 10, sampled: true, open: behindRelay, inject: func(c *chaos) { c.relay.reset() }},
+	{name: "network: connections reset", what: "connects again", full: 10, sampled: true, open: behindRelay, inject: (*chaos).resetOften},
 	{name: "network: nothing arrives", what: "orders are refused until it is over", full: 10, open: behindRelay, inject: func(c *chaos) { c.cutOff(swallow) }},
 	{name: "network: only answers are lost", what: "appends are repeated until they are answered", full: 10, sampled: true, open: behindRelay, inject: func(c *chaos) { c.cutOff(dropAnswers) }},
 	{name: "full disk under Pebble", what: "ends or refuses; goes on when there is room", full: 5, sampled: true, open: onSmallPebble, inject: (*chaos).fillDisk},
 	{name: "full disk under Redis", what: "orders are refused; goes on when there is room", full: 5, open: onSmallRedis, inject: (*chaos).fillDisk},
-	{name: "a second exchange on one Redis", what: "the first ends with code 77, and takes over again when started", full: 10, sampled: true, open: onRedis, inject: (*chaos).takeOver},
+	{name: "a second exchange on one Redis", what: "takes orders; the first ends with code 77, and takes over again when started", full: 10, sampled: true, open: onRedis, inject: (*chaos).takeOver},
+	{name: "a stopped exchange, overtaken and continued", what: "acknowledges nothing more and ends with code 77, and takes over again when started", full: 10, sampled: true, open: onRedis, inject: (*chaos).overtake},
 	{name: "clock an hour forward and back", what: "goes on", full: 10, open: withClock, inject: (*chaos).jump},
 	{name: "Redis out of memory", what: "orders are refused until there is memory", full: 5, sampled: true, open: onRedis, inject: (*chaos).outOfMemory},
 	{name: "Redis read-only, as a replica", what: "orders are refused until it is a master", full: 5, open: onRedis, inject: (*chaos).readOnly},
@@ -69,6 +79,7 @@ type chaos struct {
 	s       *exchangetest.Server
 	redis   *redistest.Server
 	relay   *relay
+	others  *world // who traded on a second exchange; nil if nobody has
 	folder  string // of the data, on a disk that can be filled
 	mounted bool   // it is a disk; else files are limited
 	rate    int    // of the load, in requests a second
@@ -93,6 +104,9 @@ func TestChaos(t *testing.T) {
 		t.Fatalf("%s is %q: write full, or a number", chaosVariable, mode)
 	}
 	var tallies []*tally
+	if os.Getenv(seedVariable) == "" {
+		t.Setenv(seedVariable, strconv.FormatInt(time.Now().UnixNano(), 10)) // so that the page can name it
+	}
 	random := newRandom(t)
 	for i := range injections {
 		in := &injections[i]
@@ -115,7 +129,7 @@ func TestChaos(t *testing.T) {
 		})
 	}
 	if file := os.Getenv("EXCHANGE_CHAOS_REPORT"); file != "" && !t.Failed() {
-		if err := os.WriteFile(file, reliability(tallies), 0o644); err != nil {
+		if err := os.WriteFile(file, reliability(tallies, os.Getenv(seedVariable), os.Getenv(commitVariable)), 0o644); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -130,6 +144,7 @@ func (in *injection) campaign(t *testing.T, random *rand.Rand, rounds int, all *
 		for range rounds {
 			c.round(in, all)
 		}
+		c.others.tell(all)
 	})
 }
 
@@ -142,6 +157,7 @@ func (c *chaos) round(in *injection, all *tally) {
 	exchangetest.Eventually(c.t, "the exchange is ready", func() bool { return c.s.Ready() == nil })
 	load.accepts(20 + c.random.Uint64N(100)) // it has come through, and takes orders
 	v := load.end()
+	c.compareOthers()
 	all.rounds++
 	all.orders, all.cancels, all.trades = all.orders+v.Orders, all.cancels+v.Cancels, all.trades+v.Trades
 	all.in, all.out = all.in+v.UnknownIn, all.out+v.UnknownOut
@@ -159,7 +175,7 @@ type load struct {
 func (c *chaos) startLoad() *load {
 	c.t.Helper()
 	l := &load{c: c, file: filepath.Join(c.t.TempDir(), "report.json"), done: make(chan struct{})}
-	l.cmd = exec.Command(c.s.Program(), "loadtest", "--address", c.s.Listen, "--accounts", "6", "--connections", "6", "--duration", "1h", "--rate", strconv.Itoa(c.rate), "--timeout", "5s",
+	l.cmd = exec.Command(c.s.Program(), "loadtest", "--address", c.s.Listen, "--accounts", strconv.Itoa(clients), "--connections", strconv.Itoa(clients), "--duration", "1h", "--rate", strconv.Itoa(c.rate), "--timeout", "5s",
 		"--seed", strconv.FormatUint(c.random.Uint64(), 10), "--json", l.file)
 	l.cmd.Env = append(c.s.Env[:len(c.s.Env):len(c.s.Env)], "EXCHANGE_OPERATOR="+c.s.Operator, "GORACE=atexit_sleep_ms=0")
 	l.cmd.Stdout, l.cmd.Stderr = &l.out, &l.errs
@@ -232,29 +248,13 @@ func (l *load) end() verification {
 
 // accepted is how many orders the running process has accepted; 0 if it cannot be asked.
 func (c *chaos) accepted() uint64 {
-	req, resp := fasthttp.AcquireRequest(), fasthttp.AcquireResponse()
-	defer fasthttp.ReleaseRequest(req)
-	defer fasthttp.ReleaseResponse(resp)
-	req.SetRequestURI("http://" + c.s.Operator + "/metrics")
-	for _, e := range c.s.Env {
-		if token, ok := strings.CutPrefix(e, "EXCHANGE_OPERATOR_TOKEN="); ok {
-			req.Header.Set("Authorization", "Bearer "+token)
+	var sum float64
+	for name, value := range metrics(c.t, c.s) {
+		if strings.HasPrefix(name, "exchange_orders_accepted_total") {
+			sum += value
 		}
 	}
-	if c.s.Client.Do(req, resp) != nil || resp.StatusCode() != 200 {
-		return 0
-	}
-	var sum uint64
-	for lines := bufio.NewScanner(bytes.NewReader(resp.Body())); lines.Scan(); {
-		if name, value, _ := strings.Cut(lines.Text(), " "); strings.HasPrefix(name, "exchange_orders_accepted_total") {
-			n, err := strconv.ParseFloat(value, 64)
-			if err != nil {
-				c.t.Fatal(err)
-			}
-			sum += uint64(n)
-		}
-	}
-	return sum
+	return uint64(sum)
 }
 
 // What an exchange stands on.
@@ -358,10 +358,37 @@ func (c *chaos) refuses() {
 	exchangetest.Eventually(c.t, "the exchange refuses orders", func() bool { return c.s.Ready() != nil })
 }
 
+// slowly makes the network slow until it is felt: appends take longer than a stall, every client waits, and the exchange says that it
+// takes no orders meanwhile. Some are accepted all the same.
 func (c *chaos) slowly(mode int32) {
+	const stall = "0.25"
+	before := slower(metrics(c.t, c.s), stall)
 	c.relay.set(mode)
-	(&load{c: c, done: make(chan struct{})}).accepts(5)
+	exchangetest.Eventually(c.t, "appends take long, and every client waits", func() bool {
+		now := metrics(c.t, c.s)
+		return slower(now, stall) >= before+5 && now["exchange_commands_in_flight"] >= clients
+	})
+	c.refuses()
+	(&load{c: c, done: make(chan struct{})}).accepts(10)
 	c.relay.set(pass)
+}
+
+// resetOften breaks all connections a few times, each time while an append waits for its answer: it has arrived whole, in half or not at all.
+func (c *chaos) resetOften() {
+	const failures = `exchange_store_failures_total{operation="append"}`
+	for range 3 + c.random.IntN(4) {
+		c.relay.set([...]int32{dropAnswers, halve, swallow}[c.random.IntN(3)])
+		before := 0.0
+		exchangetest.Eventually(c.t, "an append waits for its answer", func() bool {
+			now := metrics(c.t, c.s)
+			before = now[failures]
+			return now["exchange_store_append_waiting_seconds"] >= 0.05
+		})
+		c.relay.set(pass)
+		c.relay.reset()
+		exchangetest.Eventually(c.t, "the append has failed", func() bool { return metrics(c.t, c.s)[failures] > before })
+		(&load{c: c, done: make(chan struct{})}).accepts(1 + c.random.Uint64N(20))
+	}
 }
 
 func (c *chaos) cutOff(mode int32) {
@@ -445,21 +472,165 @@ func (c *chaos) limitFiles() (makeRoom func()) {
 
 // takeOver starts a second exchange, which the first must give way to, and then the first again.
 func (c *chaos) takeOver() {
-	first := c.s
-	second := exchangetest.New(c.t, c.redis.URL(), "--secret-key-file", first.Data("exchange.key"))
+	first, second := c.s, c.second()
 	second.Start()
-	<-first.Exited()
-	if code := first.ExitCode(); code != 77 {
-		c.t.Errorf("the first one ends with %d, want 77", code)
-	}
+	c.givesWay(first)
+	c.tradeOn(second)
 	if err := second.Audit(); err != nil {
 		c.t.Error(err)
 	}
 	first.Start()
-	<-second.Exited()
-	if code := second.ExitCode(); code != 77 {
-		c.t.Errorf("the second one ends with %d, want 77", code)
+	c.givesWay(second)
+	c.compareOthers()
+}
+
+// overtake lets a second exchange take over and accept orders while the first stands still, and the first go on then: it must not say yes
+// to an order that has come since, and must leave alone what the second has written. Then the first is started again.
+func (c *chaos) overtake() {
+	first, second := c.s, c.second()
+	late := c.other(first)
+	first.Signal(syscall.SIGSTOP)
+	second.Start()
+	client := c.tradeOn(second)
+	answer := c.post(late)
+	first.Signal(syscall.SIGCONT)
+	c.givesWay(first)
+	if status := answer(); status == 201 {
+		c.t.Error("an exchange that was overtaken has accepted an order")
 	}
+	c.trade(client, 20)
+	if err := second.Audit(); err != nil {
+		c.t.Error(err)
+	}
+	first.Start()
+	c.givesWay(second)
+	c.compareOthers()
+}
+
+// second prepares another exchange on the same Redis, that can use the same keys.
+func (c *chaos) second() *exchangetest.Server {
+	s := exchangetest.New(c.t, c.redis.URL(), "--secret-key-file", c.s.Data("exchange.key"))
+	s.Env = append(s.Env, manySnapshots...)
+	return s
+}
+
+// givesWay waits until an exchange has ended because another one owns the store.
+func (c *chaos) givesWay(s *exchangetest.Server) {
+	c.t.Helper()
+	exchangetest.Eventually(c.t, "the exchange that was overtaken ends", func() bool {
+		select {
+		case <-s.Exited():
+			return true
+		default:
+			return false
+		}
+	})
+	if code := s.ExitCode(); code != 77 {
+		c.t.Errorf("the exchange that was overtaken ends with %d, want 77", code)
+	}
+}
+
+// other is a new account beside those of the load test, and its client.
+func (c *chaos) other(s *exchangetest.Server) *trader {
+	c.t.Helper()
+	if c.others == nil {
+		c.others = &world{t: c.t, paid: map[string]string{}}
+	}
+	w := c.others
+	w.s = s
+	t := w.account(fmt.Sprint("other-", len(w.traders)+1), c.random)
+	w.traders = append(w.traders, t)
+	if !w.pay(t.name, "BTC", "2") || !w.pay(t.name, "USDT", "200") {
+		c.t.Fatalf("account %s gets no money", t.name)
+	}
+	return t
+}
+
+// tradeOn has a new client trade on an exchange.
+func (c *chaos) tradeOn(s *exchangetest.Server) *trader {
+	c.t.Helper()
+	t := c.other(s)
+	c.trade(t, 20)
+	return t
+}
+
+// trade has a client send orders and cancels until so many more orders are acknowledged.
+func (c *chaos) trade(t *trader, orders uint64) {
+	c.t.Helper()
+	before, _, _ := t.told()
+	exchangetest.Eventually(c.t, "orders of "+t.name+" are accepted", func() bool {
+		if goOn, err := t.act(); !goOn || err != nil {
+			c.t.Fatalf("account %s is not answered: %v", t.name, err)
+		}
+		now, _, _ := t.told()
+		return now >= before+orders
+	})
+}
+
+// post sends an order to an exchange that stands still. It has arrived at its machine, and must not be in the journal: whatever
+// the exchange answers later is the status that answer returns, 0 if it says nothing.
+func (c *chaos) post(t *trader) (answer func() int) {
+	c.t.Helper()
+	o := &sentOrder{clientID: t.name + "-late", side: "buy", price: decimal.New(99, 0), amount: decimal.New(1, -2), outcome: refused}
+	t.orders[o.clientID] = o
+	form := fmt.Sprintf("amount=%s&client_order_id=%s&pair=BTC_USDT&price=%s&type=%s", o.amount, o.clientID, o.price, o.side)
+	conn, err := net.Dial("tcp", t.s.Listen)
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	c.t.Cleanup(func() { conn.Close() })
+	if _, err := fmt.Fprintf(conn, "POST /api/v1/order/ HTTP/1.1\r\nHost: %s\r\nX-KEY: %s\r\nX-NONCE: 1\r\nX-SIGN: %s\r\nContent-Type: application/x-www-form-urlencoded\r\nContent-Length: %d\r\n\r\n%s",
+		t.s.Listen, t.key, t.secret.Sign(nil, []byte(t.key+form)), len(form), form); err != nil {
+		c.t.Fatal(err)
+	}
+	return func() int {
+		resp := fasthttp.AcquireResponse()
+		defer fasthttp.ReleaseResponse(resp)
+		if resp.Read(bufio.NewReader(conn)) != nil {
+			return 0
+		}
+		return resp.StatusCode()
+	}
+}
+
+// compareOthers holds what second exchanges have acknowledged against what is there now.
+func (c *chaos) compareOthers() {
+	c.t.Helper()
+	if c.others == nil {
+		return
+	}
+	ids := map[uint64]bool{}
+	for _, t := range c.others.traders {
+		t.s = c.s
+		if err := c.others.compareTrader(t, map[string]decimal.Decimal{}, ids); err != nil {
+			c.t.Fatalf("account %s: %v", t.name, err)
+		}
+	}
+}
+
+// tell adds what was acknowledged to those who traded on second exchanges.
+func (w *world) tell(all *tally) {
+	if w == nil {
+		return
+	}
+	for _, t := range w.traders {
+		orders, cancels, trades := t.told()
+		all.orders, all.cancels, all.trades = all.orders+orders, all.cancels+cancels, all.trades+trades
+	}
+}
+
+// told counts what was acknowledged.
+func (t *trader) told() (orders, cancels, trades uint64) {
+	for _, o := range t.orders {
+		if o.outcome == acknowledged {
+			orders++
+			trades += uint64(len(o.trades))
+		}
+		if o.cancel == acknowledged {
+			cancels++
+		}
+	}
+	return orders, cancels, trades
 }
 
 func (c *chaos) outOfMemory() {

@@ -4,11 +4,17 @@ package crash
 
 import (
 	"encoding/json"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
+	"strconv"
 	"strings"
 	"syscall"
+	"time"
+
+	"exchange/cmd/exchange/exchangetest"
 )
 
 // clockProgram is the exchange with a wall clock that signals move: SIGUSR1 an hour forward, SIGUSR2 an hour back. Its code is the
@@ -85,16 +91,45 @@ func withClock(c *chaos) {
 	c.s.Use(program)
 }
 
-// jump moves the clock there and back, also over a restart, after which the clock is behind what is stored.
+// jump moves the clock an hour forward, until orders are of that time, and back: by the death of the process, whose follower has the
+// right clock and records of the future, or by hand, and then as far behind. Each time the exchange must say so.
 func (c *chaos) jump() {
-	l := &load{c: c, done: make(chan struct{})}
+	ahead := float64(time.Now().Add(time.Hour).UnixMicro()) / 1e6
 	c.s.Signal(syscall.SIGUSR1)
-	l.accepts(10)
+	exchangetest.Eventually(c.t, "orders are executed an hour ahead", func() bool {
+		var newest []struct {
+			Time float64 `json:"timestamp"`
+		}
+		status, body, err := c.s.Client.Get(nil, "http://"+c.s.Listen+"/api/v1/exchanges/?limit=1")
+		return err == nil && status == 200 && json.Unmarshal(body, &newest) == nil && len(newest) == 1 && newest[0].Time >= ahead
+	})
 	if c.random.IntN(2) == 0 {
-		c.killExchange() // the next one has the right clock, and records of the future
+		c.behind(time.Hour, c.killExchange)
 	} else {
-		c.s.Signal(syscall.SIGUSR2)
-		c.s.Signal(syscall.SIGUSR2) // and as far behind
+		c.behind(time.Hour, func() { c.s.Signal(syscall.SIGUSR2) })
+		c.behind(2*time.Hour, func() { c.s.Signal(syscall.SIGUSR2) })
+		c.behind(time.Hour, func() { c.s.Signal(syscall.SIGUSR1) })
 	}
-	l.accepts(10)
+	(&load{c: c, done: make(chan struct{})}).accepts(10)
+}
+
+var clockAlarm = regexp.MustCompile(`the clock is behind the newest record.* behind_us=([0-9]+)`)
+
+// behind moves the clock, and waits until the exchange says that it is now about so much behind the newest record.
+func (c *chaos) behind(much time.Duration, move func()) {
+	c.t.Helper()
+	from := len(c.s.Log())
+	move()
+	exchangetest.Eventually(c.t, fmt.Sprintf("the exchange says that its clock is %v behind", much), func() bool {
+		for _, alarm := range clockAlarm.FindAllStringSubmatch(c.s.Log()[from:], -1) {
+			us, err := strconv.ParseInt(alarm[1], 10, 64)
+			if err != nil {
+				c.t.Fatal(err)
+			}
+			if (time.Duration(us)*time.Microsecond - much).Abs() < 10*time.Minute {
+				return true
+			}
+		}
+		return false
+	})
 }

@@ -1,12 +1,18 @@
 package crash
 
 import (
+	"bufio"
+	"bytes"
+	"math/rand/v2"
 	"net"
+	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"github.com/valyala/fasthttp"
 
 	"exchange/cmd/exchange/exchangetest"
 	"exchange/persistence/redistest"
@@ -17,10 +23,31 @@ type relay struct {
 	t        *testing.T
 	listener net.Listener
 	target   string
+	late     time.Duration // how long a piece waits in a slow relay at least, and up to half as long again by chance
 	mode     atomic.Int32
 	mu       sync.Mutex
 	conns    map[net.Conn]bool
-	dropped  atomic.Int64 // answers that Redis gave and nobody got, in bytes
+	dropped  atomic.Int64 // what was sent and nobody got, in bytes
+	asks     line
+	answers  line
+}
+
+// A line is what all connections share in one direction of a relay that trickles.
+type line struct {
+	mu   sync.Mutex
+	free time.Time // when all that was taken has passed; guarded by mu
+}
+
+// take says how long so many bytes take from now on, behind those that others send.
+func (l *line) take(bytes int) time.Duration {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	now := time.Now()
+	if l.free.Before(now) {
+		l.free = now
+	}
+	l.free = l.free.Add(time.Duration(bytes) * time.Second / relayBytes)
+	return l.free.Sub(now)
 }
 
 // What a relay does with what passes.
@@ -29,13 +56,15 @@ const (
 	delay             // every piece waits
 	dropAnswers       // commands arrive and are carried out, answers are lost
 	refuse            // connections are cut, and new ones too
-	trickle           // so many bytes a second
+	trickle           // so many bytes a second, of all connections together
 	swallow           // nothing arrives, and nobody is told
+	halve             // the first half of a command arrives, and no answer
 )
 
 const (
-	relayDelay = 30 * time.Millisecond // how long a piece waits in a slow relay
-	relayBytes = 200_000               // a second, of one that trickles
+	relayDelay = 300 * time.Millisecond // how long a piece waits in a slow relay
+	relayBytes = 4000                   // a second and direction, of one that trickles: the load of a round asks for many times that
+	relayPiece = 512                    // bytes after which another connection has its turn on a line
 )
 
 func newRelay(t *testing.T, target string) *relay {
@@ -43,7 +72,7 @@ func newRelay(t *testing.T, target string) *relay {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r := &relay{t: t, listener: l, target: target, conns: map[net.Conn]bool{}}
+	r := &relay{t: t, listener: l, target: target, late: relayDelay, conns: map[net.Conn]bool{}}
 	go r.accept()
 	t.Cleanup(func() {
 		l.Close()
@@ -102,38 +131,90 @@ func (r *relay) accept() {
 		r.mu.Lock()
 		r.conns[c], r.conns[redis] = true, true
 		r.mu.Unlock()
-		go r.pump(c, redis, false)
-		go r.pump(redis, c, true)
+		go r.pump(c, redis, &r.asks)
+		go r.pump(redis, c, &r.answers)
 	}
 }
 
-func (r *relay) pump(from, to net.Conn, answers bool) {
+// pump passes on what comes, as the mode has it. When something was lost, nothing on the connection gets through any more, in
+// whatever mode: a stream has no holes.
+func (r *relay) pump(from, to net.Conn, line *line) {
 	defer from.Close()
 	defer to.Close()
 	buf := make([]byte, 64<<10)
-	for {
+	for broken := false; ; {
 		n, err := from.Read(buf)
 		if err != nil {
 			return
 		}
-		switch r.mode.Load() {
-		case delay:
-			<-time.After(relayDelay)
-		case trickle:
-			<-time.After(time.Duration(n) * time.Second / relayBytes)
-		case swallow:
-			r.dropped.Add(int64(n))
-			continue
-		case dropAnswers:
-			if answers {
-				r.dropped.Add(int64(n))
-				continue
-			}
+		arrives := n
+		switch mode := r.mode.Load(); {
+		case broken, mode == swallow, line == &r.answers && (mode == dropAnswers || mode == halve):
+			arrives = 0
+		case mode == halve:
+			arrives = n / 2
 		}
-		if _, err := to.Write(buf[:n]); err != nil {
+		if arrives < n {
+			broken = true
+			r.dropped.Add(int64(n - arrives))
+		}
+		if !r.forward(to, buf[:arrives], line) {
 			return
 		}
 	}
+}
+
+// forward writes what arrives, as late as the mode says. False: the connection is gone.
+func (r *relay) forward(to net.Conn, what []byte, line *line) bool {
+	for len(what) > 0 {
+		n := len(what)
+		switch r.mode.Load() {
+		case delay:
+			<-time.After(r.late + rand.N(r.late/2))
+		case trickle:
+			n = min(n, relayPiece)
+			<-time.After(line.take(n))
+		}
+		if _, err := to.Write(what[:n]); err != nil {
+			return false
+		}
+		what = what[n:]
+	}
+	return true
+}
+
+// metrics are what the running process counts, by name and labels; none if it cannot be asked.
+func metrics(t *testing.T, s *exchangetest.Server) map[string]float64 {
+	t.Helper()
+	req, resp := fasthttp.AcquireRequest(), fasthttp.AcquireResponse()
+	defer fasthttp.ReleaseRequest(req)
+	defer fasthttp.ReleaseResponse(resp)
+	req.SetRequestURI("http://" + s.Operator + "/metrics")
+	for _, e := range s.Env {
+		if token, ok := strings.CutPrefix(e, "EXCHANGE_OPERATOR_TOKEN="); ok {
+			req.Header.Set("Authorization", "Bearer "+token)
+		}
+	}
+	if s.Client.Do(req, resp) != nil || resp.StatusCode() != 200 {
+		return nil
+	}
+	all := map[string]float64{}
+	for lines := bufio.NewScanner(bytes.NewReader(resp.Body())); lines.Scan(); {
+		if text := lines.Text(); !strings.HasPrefix(text, "#") {
+			at := strings.LastIndexByte(text, ' ')
+			value, err := strconv.ParseFloat(text[at+1:], 64)
+			if err != nil {
+				t.Fatalf("%q: %v", text, err)
+			}
+			all[text[:at]] = value
+		}
+	}
+	return all
+}
+
+// slower is how many appends took longer than a bound of the histogram, in seconds.
+func slower(m map[string]float64, bound string) float64 {
+	return m["exchange_store_append_duration_seconds_count"] - m[`exchange_store_append_duration_seconds_bucket{le="`+bound+`"}`]
 }
 
 // waitFor waits until a command whose nonce is used is answered in a certain way, while the store misbehaves.
@@ -156,12 +237,15 @@ func TestAStoreBehindABadNetworkLosesNothing(t *testing.T) {
 			t.Parallel()
 			r := redistest.Start(t)
 			relay := newRelay(t, r.Addr())
+			relay.late = 120 * time.Millisecond // an order that waits for the append before it is answered in time all the same
 			s := exchangetest.New(t, relay.url())
 			s.Env = append(s.Env, "EXCHANGE_TIMING_REQUEST_TIMEOUT_MS=1000") // so that outcomes become unknown
 			campaign(t, s, networkRounds, func(w *world) {
+				before := slower(metrics(t, s), "0.1")
 				relay.set(c.mode)
 				switch c.mode {
 				case delay:
+					exchangetest.Eventually(t, "appends take long", func() bool { return slower(metrics(t, s), "0.1") >= before+3 })
 					w.waitFor("a slow store still answers", 401, "Wrong Nonce")
 				default:
 					w.waitFor("the store's absence is told", 503, "store is not available")

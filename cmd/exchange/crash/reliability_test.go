@@ -11,8 +11,9 @@ import (
 	"time"
 )
 
-// reliability is docs/reliability.md: what the campaign has done, and what it cannot show.
-func reliability(tallies []*tally) []byte {
+// reliability is docs/reliability.md: what the campaign has done, and what it cannot show. commit is what the program was built from, ""
+// if nobody knows.
+func reliability(tallies []*tally, seed, commit string) []byte {
 	var b bytes.Buffer
 	b.WriteString(reliabilityHead)
 	var all tally
@@ -22,7 +23,11 @@ func reliability(tallies []*tally) []byte {
 		all.in, all.out, all.took = all.in+y.in, all.out+y.out, all.took+y.took
 	}
 	fmt.Fprintf(&b, "| **all** | **%d** | | %d | %d | %d | %d | %d | **0** |\n", all.rounds, all.orders, all.cancels, all.trades, all.in, all.out)
-	fmt.Fprintf(&b, "\nIt took %v on %d cores (%s/%s), %s.\n", all.took.Round(time.Second), runtime.NumCPU(), runtime.GOOS, runtime.GOARCH, time.Now().UTC().Format("2006-01-02"))
+	if commit != "" {
+		commit = ", of commit " + commit
+	}
+	fmt.Fprintf(&b, "\nIt took %v on %d cores (%s/%s), %s%s, with the seed %s.\n", all.took.Round(time.Second), runtime.NumCPU(), runtime.GOOS, runtime.GOARCH,
+		time.Now().UTC().Format("2006-01-02"), commit, seed)
 	b.WriteString(reliabilityTail)
 	return b.Bytes()
 }
@@ -43,11 +48,19 @@ to 100 records, so faults meet them too. An *order without an outcome* is one wh
 `
 
 const reliabilityTail = `
-The page is written only when every round was as it must be: the last column has no other way to come about. ` + "`EXCHANGE_CRASH_SEED`" + ` in the log repeats a
+The page is written only when every round was as it must be: the last column has no other way to come about. ` + "`EXCHANGE_CRASH_SEED`" + ` repeats a
 campaign's choices, though not the moments at which a machine carries them out.
 
-Network faults are those of a relay between the exchange and Redis; ` + "`nothing arrives`" + ` is a network that swallows what is sent and says nothing, ` + "`only answers are lost`" + `
-one where commands are carried out and nobody learns of it. A full disk is a small file system in memory, or a limit on the size of files where none may be
+Network faults are those of a relay between the exchange and Redis. ` + "`every piece late`" + ` delays each piece of either direction by 300 to 450 ms, and ` + "`little bandwidth`" + ` is 4 kB a
+second for all connections together; both stay until at least 5 appends took longer than ` + "`timing.stall_ms`" + `, all clients waited at once, ` + "`/readyz`" + ` said that no
+orders are taken, and orders were accepted all the same.
+` + "`connections reset`" + ` breaks all connections 3 to 6 times, each time while an append waits for its answer, which has arrived at Redis whole, in half or not at all.
+` + "`nothing arrives`" + ` is a network that swallows what is sent and says nothing, ` + "`only answers are lost`" + ` one where commands are carried out and nobody learns of it.
+
+A second exchange on one Redis has a client of its own, whose acknowledged orders, cancels and trades are counted here and are verified when the first is back. The stopped one
+gets an order while it stands still: it must not accept it when it goes on, and the order must not be there.
+
+The clock goes on from a jump when orders are an hour ahead, and when the exchange has said by how much its clock is behind what is stored. A full disk is a small file system in memory, or a limit on the size of files where none may be
 mounted. The clock is moved in the real program, whose ` + "`time.Now`" + ` is laid over for it (` + "`clock_test.go`" + `).
 
 The simulation ([proof.md](proof.md)) meets far more moments than these, of a store and a scheduler of its own; the campaign shows that the real ones are no worse.
@@ -71,10 +84,13 @@ func TestTheReliabilityPageCountsEveryRound(t *testing.T) {
 	page := string(reliability([]*tally{
 		{injection: &injections[0], rounds: 7, orders: 100, cancels: 20, trades: 3, in: 1, out: 2, took: time.Minute},
 		{injection: &injections[1], rounds: 5, orders: 1, took: time.Minute},
-	}))
-	for _, want := range []string{injections[0].name + " | 7 | " + injections[0].what + " | 100 | 20 | 3 | 1 | 2 | 0 |", "| **all** | **12** | | 101 | 20 | 3 | 1 | 2 | **0** |", "It took 2m0s"} {
+	}, "4711", "abcdef0 with changes"))
+	for _, want := range []string{injections[0].name + " | 7 | " + injections[0].what + " | 100 | 20 | 3 | 1 | 2 | 0 |", "| **all** | **12** | | 101 | 20 | 3 | 1 | 2 | **0** |", "It took 2m0s", ", of commit abcdef0 with changes, with the seed 4711.\n"} {
 		if !strings.Contains(page, want) {
 			t.Errorf("%q is not in\n%s", want, page)
 		}
+	}
+	if page := string(reliability(nil, "4711", "")); strings.Contains(page, "commit") {
+		t.Errorf("a commit that nobody knows is in\n%s", page)
 	}
 }
