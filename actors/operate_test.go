@@ -395,7 +395,7 @@ func TestAnAuditFindsWhatDiffersInMemory(t *testing.T) {
 		f(decided(func(w *wallet) { w.pending[1].Tries++ }), "account ann: its wallet has other pending withdraws than are committed")
 		f(decided(func(w *wallet) { w.open.Remove(1) }), "account ann: its wallet has open orders [], committed are [")
 		f(func(b *teller) { b.e.probe(b.e.pairs[0].pid, func() { b.e.books[0].orders.Cancel(1) }) }, "BTC_USD: the working book has 0 sell orders, the committed one 1")
-		f(committed(func(s *state.State) { s.Account(1).Wallet.Apply(&one) }), "account ann: its wallet has [", "account ann, BTC: committed are 10.00000001 with 3 reserved, replayed 10 with 3", "BTC: all balances are 10.00000001, deposits 10 - withdrawals 0")
+		f(committed(func(s *state.State) { s.Account(1).Wallet.Apply(&one) }), "account ann: its wallet has [", "account ann, BTC: committed are 10.00000001 with 3 reserved, replayed 10 with 3", "BTC: all balances are 10.00000001, deposits 10 - withdraws 0")
 		f(committed(func(s *state.State) { s.Pair(1).Market.UpdateID++ }), "the replayed state differs from the committed one, in something else than")
 	})
 }

@@ -245,7 +245,7 @@ func TestWithdrawsMoveNoMoneyButOut(t *testing.T) {
 						sum = sum.Add(h.Balance.Decimal())
 					}
 					if want := deposited[c].Sub(withdrawn[c]); !sum.Equal(want) {
-						t.Fatalf("all have %v of currency %d, deposits - withdrawals are %v", sum, c, want)
+						t.Fatalf("all have %v of currency %d, deposits - withdraws are %v", sum, c, want)
 					}
 				}
 			},

@@ -10,7 +10,7 @@ import (
 type Holding struct {
 	Currency uint16
 	Balance  money.Balance // in all
-	Reserve  money.Balance // the part held by open orders and pending withdrawals
+	Reserve  money.Balance // the part held by open orders and pending withdraws
 }
 
 // Available is the part that is not reserved.

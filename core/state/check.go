@@ -11,7 +11,7 @@ import (
 
 // Check looks at the whole state and reports the first money invariant that does not hold:
 //
-//   - per currency, the balances of all accounts (fees are an account's) are deposits - withdrawals
+//   - per currency, the balances of all accounts (fees are an account's) are deposits - withdraws
 //   - per account and currency, 0 <= reserve <= balance, and reserve is what its open orders and
 //     pending withdraws hold
 //   - an account's open orders are exactly its orders in the books, and no book is crossed
@@ -96,7 +96,7 @@ func (s *State) Check() error {
 			return fmt.Errorf("%v %s were withdrawn of %v deposited", c.Withdrawn, c.Code, c.Deposited)
 		}
 		if got, want := sums[i], c.Deposited.Sub(c.Withdrawn); got != want {
-			return fmt.Errorf("all balances of %s are %v, deposits - withdrawals are %v", c.Code, got, want)
+			return fmt.Errorf("all balances of %s are %v, deposits - withdraws are %v", c.Code, got, want)
 		}
 	}
 	return nil

@@ -129,11 +129,11 @@ func TestCheckFindsPlantedFaults(t *testing.T) {
 	f("an approved withdraw that is not counted", func(s *State) {
 		apply(t, s, approve2())
 		s.currencies[1].Withdrawn = money.Balance{}
-	}, "all balances of USD are 70, deposits - withdrawals are 100")
+	}, "all balances of USD are 70, deposits - withdraws are 100")
 	f("an approved withdraw that did not leave", func(s *State) {
 		apply(t, s, approve2())
 		change(s, 2, 2, func(h *ledger.Holding) { h.Balance = h.Balance.Add(money.Amount(30 * coin).Balance()) })
-	}, "all balances of USD are 100, deposits - withdrawals are 70")
+	}, "all balances of USD are 100, deposits - withdraws are 70")
 	f("an approved withdraw that is still reserved", func(s *State) {
 		apply(t, s, approve2())
 		change(s, 2, 2, func(h *ledger.Holding) { h.Reserve = h.Reserve.Add(money.Amount(30 * coin).Balance()) })
