@@ -11,7 +11,7 @@ import (
 )
 
 // open is nil while new commands may come in.
-func (e *Engine) open(now time.Time) error {
+func (e *Engine) open(now int64) error {
 	if e.stopping.Load() {
 		return ErrStopping
 	}
@@ -19,7 +19,7 @@ func (e *Engine) open(now time.Time) error {
 }
 
 // going is nil while commands come to their end: also during an orderly stop.
-func (e *Engine) going(now time.Time) error {
+func (e *Engine) going(now int64) error {
 	switch {
 	case e.Err() != nil:
 		return ErrStopping
@@ -35,8 +35,8 @@ func (e *Engine) going(now time.Time) error {
 }
 
 // confirmed is nil while the store has lately confirmed that this process owns it.
-func (e *Engine) confirmed(now time.Time) error {
-	if now.UnixNano()-e.journal.checked.Load() > int64(e.opts.Timing.OwnerStale) {
+func (e *Engine) confirmed(now int64) error {
+	if now-e.journal.checked.Load() > int64(e.opts.Timing.OwnerStale) {
 		return ErrNotConfirmed
 	}
 	return nil
@@ -44,9 +44,9 @@ func (e *Engine) confirmed(now time.Time) error {
 
 // Writable is nil while the exchange takes clients' commands at all: the check before the fields of a
 // request are looked at. Admission itself comes after them.
-func (e *Engine) Writable() error { return e.turnAway(e.writable(time.Now())) }
+func (e *Engine) Writable() error { return e.turnAway(e.writable(metrics.Now())) }
 
-func (e *Engine) writable(now time.Time) error {
+func (e *Engine) writable(now int64) error {
 	if e.maintenance.Load() != nil {
 		return ErrMaintenance
 	}
@@ -63,7 +63,7 @@ func (e *Engine) MaintenanceMessage() string {
 
 // Confirmed is nil while the store has lately confirmed that this process owns it. Private reads are
 // refused otherwise: another process may have taken over, and know more.
-func (e *Engine) Confirmed() error { return e.turnAway(e.confirmed(time.Now())) }
+func (e *Engine) Confirmed() error { return e.turnAway(e.confirmed(metrics.Now())) }
 
 // admit takes a place in the limits for a command; giveBack returns it. This is the only place where a
 // command of an account is turned away for load, and no actor has seen it yet.
@@ -82,7 +82,7 @@ func (e *Engine) admit(c *Command) error {
 		e.inFlight.Add(-1)
 		return ErrAccountBusy
 	}
-	if err := e.writable(time.UnixMicro(c.timeUs)); err != nil { // after the count: a drain sees it, or it sees the drain
+	if err := e.writable(c.made); err != nil { // after the count: a drain sees it, or it sees the drain
 		c.account.inFlight.Add(-1)
 		e.inFlight.Add(-1)
 		return err
@@ -240,7 +240,7 @@ func (e *Engine) Ask(r *Read, key *Key, nonce uint64) error {
 func (e *Engine) AskWithin(r *Read, key *Key, nonce uint64) error {
 	to := e.fold
 	if key != nil {
-		if err := e.confirmed(time.Now()); err != nil {
+		if err := e.confirmed(metrics.Now()); err != nil {
 			return e.turnAway(err)
 		}
 		r.key, r.nonce, r.Account = key, nonce, key.Account.ID

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"exchange/actors/metrics"
 	"exchange/core/event"
 	"exchange/core/money"
 	"exchange/persistence"
@@ -84,19 +85,19 @@ func TestNothingNewIsTakenWhileAnAppendHasNoAnswer(t *testing.T) {
 		held := &heldCommands{g: g}
 		held.send(g.placing(g.sell(1e5)))
 		eventually(t, "the order is at the store", g.held)
-		since := time.Unix(0, g.e.journal.since.Load())
-		if err := g.e.open(since.Add(g.o.Timing.Stall)); err != nil {
+		since := g.e.journal.since.Load()
+		if err := g.e.open(since + int64(g.o.Timing.Stall)); err != nil {
 			t.Errorf("as long as it may take: %v", err)
 		}
-		if err := g.e.open(since.Add(g.o.Timing.Stall + 1)); !errors.Is(err, ErrStalled) {
+		if err := g.e.open(since + int64(g.o.Timing.Stall) + 1); !errors.Is(err, ErrStalled) {
 			t.Errorf("a nanosecond more: %v", err)
 		}
 		// The same for the writer, and for whoever watches over it.
 		g.mu.Lock()
-		deadline := g.deadline
+		deadline := metrics.At(g.deadline)
 		g.mu.Unlock()
-		least := since.Add(g.o.Timing.StallMax)
-		if most := least.Add(g.o.Timing.StallMax / 16); deadline.Before(least) || deadline.After(most) {
+		least := since + int64(g.o.Timing.StallMax)
+		if most := least + int64(g.o.Timing.StallMax/16); deadline < least || deadline > most {
 			t.Errorf("the append may last until %v, want %v to %v", deadline, least, most)
 		}
 		g.e.opts.Timing.Stall = 0
@@ -214,11 +215,11 @@ func TestPrivateReadsNeedAnOwnerThatWasConfirmedLately(t *testing.T) {
 			defer g.mu.Unlock()
 			return g.unseen > 0
 		})
-		checked := time.Unix(0, g.e.journal.checked.Load()) // the newest there will be
-		if err := g.e.confirmed(checked.Add(g.o.Timing.OwnerStale)); err != nil {
+		checked := g.e.journal.checked.Load() // the newest there will be
+		if err := g.e.confirmed(checked + int64(g.o.Timing.OwnerStale)); err != nil {
 			t.Errorf("as old as a confirmation may be: %v", err)
 		}
-		if err := g.e.confirmed(checked.Add(g.o.Timing.OwnerStale + 1)); !errors.Is(err, ErrNotConfirmed) {
+		if err := g.e.confirmed(checked + int64(g.o.Timing.OwnerStale) + 1); !errors.Is(err, ErrNotConfirmed) {
 			t.Errorf("a nanosecond older: %v", err)
 		}
 		eventually(t, "the confirmation is stale", func() bool { return g.e.Confirmed() != nil })

@@ -48,6 +48,7 @@ type Command struct {
 	orders   []uint64 // kindCancelAll: what was cancelled
 
 	timeUs   int64
+	made     int64        // when it was made, as metrics.Now tells
 	record   event.Record // the unit of the journal: its complete effects; Pair is set from the start
 	encoded  []byte       // record, encoded by whoever decided it
 	ticket   uint64       // the wallet's number for it, while it is out
@@ -83,10 +84,10 @@ func newCommand(kind event.Kind) *Command {
 	c.reserved, c.shortfall = reservation{}, reservation{}
 	c.outcome, c.adminErr, c.admitted, c.ticket = undecided, nil, false, 0
 	now := time.Now()
-	c.timeUs, c.trace = now.UnixMicro(), metrics.Trace{}
+	c.timeUs, c.made, c.trace = now.UnixMicro(), metrics.At(now), metrics.Trace{}
 	// The microsecond chooses who is traced: it costs nothing, belongs to nobody, and no client can aim at it.
 	if c.timeUs%metrics.TraceOneIn == 0 {
-		c.trace.Sent = metrics.At(now)
+		c.trace.Sent = c.made
 	}
 	return c
 }

@@ -346,7 +346,7 @@ func (e *Engine) tick() {
 }
 
 func (e *Engine) ticked() {
-	if e.journal.stalledFor(time.Now()) > e.opts.Timing.StallMax*9/8 { // later than the writer itself: a store that never returns
+	if e.journal.stalledFor(metrics.Now()) > e.opts.Timing.StallMax*9/8 { // later than the writer itself: a store that never returns
 		e.journal.die(fmt.Errorf("%w after %v: an append has no outcome", ErrStalled, e.opts.Timing.StallMax))
 	}
 	e.root.Send(e.fold, tick{})
@@ -618,8 +618,9 @@ func (e *Engine) Retention() persistence.Retention { return e.opts.Retention }
 
 // Ready is nil when the engine is up and the store has confirmed lately that it is ours. In maintenance it is.
 func (e *Engine) Ready() error {
-	if err := e.open(time.Now()); err != nil {
+	now := metrics.Now()
+	if err := e.open(now); err != nil {
 		return err
 	}
-	return e.confirmed(time.Now())
+	return e.confirmed(now)
 }

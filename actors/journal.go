@@ -32,8 +32,8 @@ type journal struct {
 	limit    int            // bytes from which on the next unit starts another batch
 	last     uint64         // sequence of the newest durable record; the writer's, like deadline
 	deadline sharedDeadline
-	since    atomic.Int64 // start of the append in flight, UnixNano; 0: none is
-	checked  atomic.Int64 // when the store last confirmed that this process owns it, UnixNano
+	since    atomic.Int64 // start of the append in flight, as metrics.Now tells; 0: none is
+	checked  atomic.Int64 // when the store last confirmed that this process owns it, as metrics.Now tells
 	pending  atomic.Int64 // units submitted and not released
 	stalled  atomic.Bool  // the store did not answer, and the log says so
 
@@ -67,7 +67,7 @@ const (
 func newJournal(store persistence.Journal, token persistence.Token, last uint64, limit int, timing *Timing, log *slog.Logger, meter *metrics.Engine, fail func(error), release func(*batch)) *journal {
 	j := &journal{store: store, token: token, last: last, limit: limit, timing: timing, log: log, meter: meter, fail: fail, release: release,
 		wake: make(chan struct{}, 1), stop: make(chan struct{}), stopped: make(chan struct{})}
-	j.checked.Store(time.Now().UnixNano())
+	j.checked.Store(metrics.Now())
 	return j
 }
 
@@ -176,7 +176,7 @@ func (j *journal) checkOwner() bool {
 	err := j.store.Check(ctx, j.token)
 	switch {
 	case err == nil:
-		j.checked.Store(time.Now().UnixNano())
+		j.checked.Store(metrics.Now())
 		j.stalled.Store(false)
 	case errors.Is(err, persistence.ErrFenced):
 		j.die(err)
@@ -219,7 +219,7 @@ func (j *journal) write(b *batch) bool {
 // append writes the batch until its outcome is known. An error means that it will never be, or not here.
 func (j *journal) append(b *batch) error {
 	start := time.Now()
-	j.since.Store(start.UnixNano())
+	j.since.Store(metrics.At(start))
 	defer j.since.Store(0)
 	ctx := j.deadline.context(start, j.timing.StallMax)
 	for wait := retryLeast; ; wait = min(2*wait, retryMost) {
@@ -227,8 +227,8 @@ func (j *journal) append(b *batch) error {
 		switch {
 		case err == nil:
 			now := time.Now()
-			j.checked.Store(now.UnixNano())
 			b.appending, b.durable = metrics.At(start), metrics.At(now)
+			j.checked.Store(b.durable)
 			if j.stalled.Swap(false) {
 				j.log.Info("the store takes writes again", "after", now.Sub(start).Round(time.Millisecond))
 			}
@@ -297,10 +297,11 @@ func (j *journal) isClosed() bool {
 	return j.closed
 }
 
-// stalledFor is how long the append in flight has been waiting, 0 if none is.
-func (j *journal) stalledFor(now time.Time) time.Duration {
+// stalledFor is how long the append in flight has been waiting at a moment, as metrics.Now tells it; 0 if none is. The wall clock may
+// jump meanwhile.
+func (j *journal) stalledFor(now int64) time.Duration {
 	if since := j.since.Load(); since != 0 {
-		return now.Sub(time.Unix(0, since))
+		return time.Duration(now - since)
 	}
 	return 0
 }

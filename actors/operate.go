@@ -3,7 +3,6 @@ package actors
 import (
 	"context"
 	"errors"
-	"time"
 
 	"exchange/core/event"
 	"exchange/core/money"
@@ -24,7 +23,7 @@ func (e *Engine) admitOperator(c *Command) error {
 	if c.kind == event.KindMailed { // of a mail that was sent while the engine began to stop
 		open = e.going
 	}
-	if err := open(time.UnixMicro(c.timeUs)); err != nil {
+	if err := open(c.made); err != nil {
 		e.giveBack(c)
 		return err
 	}
