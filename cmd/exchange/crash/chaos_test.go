@@ -481,7 +481,6 @@ func (c *chaos) takeOver() {
 	}
 	first.Start()
 	c.givesWay(second)
-	c.compareOthers()
 }
 
 // overtake lets a second exchange take over and accept orders while the first stands still, and the first go on then: it must not say yes
@@ -504,7 +503,6 @@ func (c *chaos) overtake() {
 	}
 	first.Start()
 	c.givesWay(second)
-	c.compareOthers()
 }
 
 // second prepares another exchange on the same Redis, that can use the same keys.
@@ -593,7 +591,7 @@ func (c *chaos) post(t *trader) (answer func() int) {
 	}
 }
 
-// compareOthers holds what second exchanges have acknowledged against what is there now.
+// compareOthers holds what second exchanges have acknowledged against what is there now, when nobody trades any more.
 func (c *chaos) compareOthers() {
 	c.t.Helper()
 	if c.others == nil {
