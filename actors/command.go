@@ -25,8 +25,9 @@ const (
 // A Command is one request to change something, from its handler through the actors to its release.
 //
 // It has exactly one owner at a time: handler -> wallet -> book -> journal -> handler for orders and
-// cancels; without the book for withdraws; back to the wallet for each cancel of a cancel of all; handler -> registry -> journal ->
-// registry -> handler for the rest, halts through their book. The owner that ends it replies once. A handler whose time is up leaves the command to its owner and never touches it again.
+// cancels; without the book for withdraws; back to the wallet for each cancel of a cancel of all; handler -> registry ->
+// journal -> registry -> handler for the rest, halts through their book. The owner that ends it replies once. A handler
+// whose time is up leaves the command to its owner and never touches it again.
 type Command struct {
 	kind    event.Kind // what is asked for: KindOrder, KindCancel, KindAccount ...
 	key     *Key       // whose; nil: an operator's

@@ -2,7 +2,7 @@
 //
 // A value comes from the first of these that names it:
 //
-//  1. a flag of the command line, such as --listen: the options at the top level have one
+//  1. a flag of the command line, such as --listen: options with a Flag have one
 //  2. an environment variable that is set and not empty, such as EXCHANGE_LIMITS_IN_FLIGHT
 //  3. the YAML file of --config or EXCHANGE_CONFIG
 //  4. the default

@@ -76,6 +76,8 @@ The simulation ([proof.md](proof.md)) meets far more moments than these, of a st
   asked for before each acknowledgement; that they are true is the hardware's part.
 - **Loss of the only copy.** One store holds all. Backups ([operations.md](operations.md#backup-and-restore)) are as old as the last one, and an archive ends where its last part ends.
 - **An answer for each request.** A client whose connection breaks, or who is told ` + "`outcome_unknown`" + `, asks by ` + "`client_order_id`" + `. The exchange never says *refused* of what it does not know.
+- **The newest state from a machine that stood still with its clock**, as a suspended virtual machine does. Its private reads may be older than what another exchange has done since, for up to
+  ` + "`timing.owner_stale_ms`" + ` after it goes on. It acknowledges nothing meanwhile: each append is fenced.
 - **Service without its store.** While the store is away, full or read-only, orders are refused and private reads end; nothing is acknowledged on credit.
 `
 
