@@ -130,7 +130,7 @@ func (p *program) restore(ctx context.Context, cfg *config.Config, file string, 
 	if _, err := verify(f, g); err != nil {
 		return withExit(exitBroken, fmt.Errorf("%s: %w; nothing was written", file, err))
 	}
-	store, err := openStore(ctx, cfg, newLogger(p.stderr, config.Log{Level: "warn", Format: cfg.Log.Format}))
+	store, err := openStore(ctx, cfg, true, newLogger(p.stderr, config.Log{Level: "warn", Format: cfg.Log.Format}))
 	if errors.Is(err, persistence.ErrCorrupt) {
 		return withExit(exitUsage, fmt.Errorf("%w; nothing was written to it: name an empty store", err))
 	}

@@ -10,6 +10,7 @@ import (
 	"log/slog"
 	"net"
 	"os"
+	"path/filepath"
 	"syscall"
 	"time"
 
@@ -87,7 +88,7 @@ func serve(ctx context.Context, cfg *config.Config) error {
 	defer cancel()
 	go renewed.run(renewing, asked)
 
-	store, err := openStore(ctx, cfg, log)
+	store, err := openStore(ctx, cfg, false, log)
 	if err != nil {
 		return startFailed(ctx, err)
 	}
@@ -257,7 +258,8 @@ func checkedToken(text, source string) (string, error) {
 // startTimeout bounds the wait for a Redis that is not there or still loading.
 const startTimeout = 30 * time.Second
 
-func openStore(ctx context.Context, cfg *config.Config, log *slog.Logger) (persistence.Store, error) {
+// openStore opens the configured store; fill says that it is to be filled from a backup.
+func openStore(ctx context.Context, cfg *config.Config, fill bool, log *slog.Logger) (persistence.Store, error) {
 	keep := retention(cfg)
 	if folder := cfg.PebbleFolder(); folder != "" {
 		s, err := pebble.Open(folder, pebble.Options{Retention: keep, Logger: log})
@@ -268,7 +270,8 @@ func openStore(ctx context.Context, cfg *config.Config, log *slog.Logger) (persi
 	}
 	ctx, cancel := context.WithTimeout(ctx, startTimeout)
 	defer cancel()
-	s, err := redis.Open(ctx, cfg.Store, redis.Options{Retention: keep, AcceptDurability: cfg.AcceptRedisDurability, Logger: log})
+	s, err := redis.Open(ctx, cfg.Store, redis.Options{Retention: keep, AcceptDurability: cfg.AcceptRedisDurability,
+		Head: filepath.Join(cfg.Data, redis.HeadFile), Fill: fill, Logger: log})
 	if err != nil {
 		return nil, err
 	}

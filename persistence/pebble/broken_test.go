@@ -54,7 +54,7 @@ func TestALogOfPebbleThatFailsEndsTheProcess(t *testing.T) {
 func TestAJournalOfVersion1ThatLostItsTailIsNotMovedOver(t *testing.T) {
 	dir := t.TempDir()
 	version1(t, vfs.Default, dir, 0, 10)
-	var head [headBytes]byte
+	var head [16]byte // as the first versions wrote it
 	binary.BigEndian.PutUint64(head[:], 33)
 	binary.BigEndian.PutUint64(head[8:], xxhash.Sum64(head[:8]))
 	file := filepath.Join(dir, headFile+"main")

@@ -11,7 +11,7 @@ import (
 	"exchange/persistence/internal/codec"
 )
 
-// checkEvery is after how many rows a scan looks whether its caller still waits.
+// checkEvery is after how many rows a scan looks whether its caller still waits, and whether it may go on.
 const checkEvery = 1024
 
 // scan calls fn for the keys in [lower, upper), in one direction, from one state of the store.
@@ -28,8 +28,10 @@ func (s *Store) scan(ctx context.Context, r pebble.Reader, lower, upper []byte, 
 		ok = it.Last()
 	}
 	for n := 1; ok; n++ {
-		if n%checkEvery == 0 && ctx.Err() != nil {
-			return ctx.Err()
+		if n%checkEvery == 0 {
+			if err := persistence.GoOn(ctx); err != nil {
+				return err
+			}
 		}
 		value, err := it.ValueAndErr()
 		if err != nil {

@@ -10,6 +10,7 @@ import (
 
 	"exchange/persistence"
 	"exchange/persistence/internal/codec"
+	"exchange/persistence/internal/head"
 )
 
 // meta is the head of an engine. It is one value, rewritten in the batch that changes it.
@@ -136,7 +137,7 @@ func (s *Store) Begin(_ context.Context, tok persistence.Token, seq uint64) erro
 	case m.Snapshots != [2]string{}:
 		return codec.NotEmpty("a snapshot")
 	case last == seq && digest == 0:
-		return s.head.set(seq) // an earlier try landed
+		return s.head.Reset(seq) // an earlier try landed
 	case last != 0:
 		return codec.NotEmpty("a journal up to sequence " + strconv.FormatUint(last, 10))
 	}
@@ -147,7 +148,7 @@ func (s *Store) Begin(_ context.Context, tok persistence.Token, seq uint64) erro
 		return err
 	}
 	s.log.Begin(seq)
-	return s.head.set(seq)
+	return s.head.Reset(seq)
 }
 
 // Append makes a batch durable.
@@ -167,14 +168,14 @@ func (s *Store) Append(_ context.Context, tok persistence.Token, prev, next uint
 	}
 	switch seq, last := s.log.End(); {
 	case seq == next && last == digest:
-		return s.head.set(next) // an earlier try with the same bytes landed
+		return s.head.Advance(head.Mark{Seq: next, Digest: digest}) // an earlier try with the same bytes landed
 	case seq != prev:
 		return codec.Gap(seq, prev)
 	}
 	if err := s.log.Append(prev, next, digest, batch); err != nil {
 		return s.fault("write the journal", err)
 	}
-	return s.head.set(next) // an error leaves the outcome unknown: the next try finds the append there
+	return s.head.Advance(head.Mark{Seq: next, Digest: digest}) // an error leaves the outcome unknown: the next try finds the append there
 }
 
 // Read calls fn for each batch that ends above after.

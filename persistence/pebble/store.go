@@ -19,6 +19,7 @@ import (
 
 	"exchange/persistence"
 	"exchange/persistence/internal/codec"
+	"exchange/persistence/internal/head"
 	"exchange/persistence/internal/wal"
 )
 
@@ -70,7 +71,7 @@ type Store struct {
 	known       known       // guarded by projections
 	unsynced    *time.Timer // syncs what an Apply has written; nil: everything is; guarded by projections
 	journal     sync.Mutex  // one append at a time
-	head        head        // guarded by journal
+	head        *head.File  // nil: a test's folder in memory
 	changes     sync.Mutex  // one change of meta at a time
 	meta        atomic.Pointer[meta]
 
@@ -242,21 +243,26 @@ func (s *Store) open(path string) error {
 // openJournal opens the journal's log and its head.
 func (s *Store) openJournal(path string) error {
 	folder := s.fs.PathJoin(path, journalFolder+s.engine())
-	h, acknowledged, err := s.openHead(path)
+	h, err := s.openHead(path)
 	if err != nil {
 		return err
 	}
+	acknowledged := h.Acknowledged()
 	if s.meta.Load().Version == 1 {
 		if err := s.upgrade(folder, acknowledged); err != nil {
-			return errors.Join(err, h.close())
+			return errors.Join(err, h.Close())
 		}
 	}
 	if s.log, err = s.openLog(folder, s.meta.Load().Begin); err != nil {
-		return errors.Join(err, h.close())
+		return errors.Join(err, h.Close())
 	}
-	seq, _ := s.log.End()
-	if err := errors.Join(s.atLeast(seq, acknowledged), h.set(max(seq, acknowledged))); err != nil {
-		return errors.Join(err, s.log.Close(), h.close())
+	seq, digest := s.log.End()
+	end := head.Mark{Seq: seq, Digest: digest}
+	if err = s.atLeast(end, acknowledged); err == nil {
+		err = h.Advance(end)
+	}
+	if err != nil {
+		return errors.Join(err, s.log.Close(), h.Close())
 	}
 	s.head = h
 	return nil
@@ -312,6 +318,9 @@ func (s *Store) engine() string { return string(s.prefix[:len(s.prefix)-1]) }
 // String names the store for people.
 func (s *Store) String() string { return "pebble:" + s.dir }
 
+// Exclusive is true: the folder is locked.
+func (s *Store) Exclusive() bool { return true }
+
 // Close waits for the calls in progress, then frees the folder. No call may be made by a callback
 // of another. A second Close does nothing.
 func (s *Store) Close() error {
@@ -325,7 +334,7 @@ func (s *Store) Close() error {
 		s.life.idle.Wait()
 	}
 	s.life.Unlock()
-	return errors.Join(s.log.Close(), s.db.Close(), s.head.close(), s.release())
+	return errors.Join(s.log.Close(), s.db.Close(), s.head.Close(), s.release())
 }
 
 // begin counts a call in; every one that returned nil is counted out by end.

@@ -10,6 +10,7 @@ import (
 
 	"exchange/persistence"
 	"exchange/persistence/internal/codec"
+	"exchange/persistence/internal/head"
 	"exchange/persistence/internal/wal"
 )
 
@@ -21,7 +22,7 @@ const (
 
 // upgrade moves the journal of a folder of version 1 into a log of its own. Until the last step, which is one commit, the
 // folder is of version 1, and what a crash left of the log is thrown away.
-func (s *Store) upgrade(folder string, acknowledged uint64) (err error) {
+func (s *Store) upgrade(folder string, acknowledged head.Mark) (err error) {
 	var old struct {
 		Seq uint64 `json:"seq"`
 	}
@@ -32,7 +33,7 @@ func (s *Store) upgrade(folder string, acknowledged uint64) (err error) {
 	if err := json.Unmarshal(text, &old); err != nil {
 		return err
 	}
-	if err := s.atLeast(old.Seq, acknowledged); err != nil {
+	if err := s.atLeast(head.Mark{Seq: old.Seq}, acknowledged); err != nil {
 		return err
 	}
 	lower, upper := s.key(kindJournal), after(s.key(kindJournal))
@@ -53,8 +54,9 @@ func (s *Store) upgrade(folder string, acknowledged uint64) (err error) {
 	if err != nil {
 		return err
 	}
+	moved := false
 	defer func() {
-		if err = errors.Join(err, log.Close()); err != nil {
+		if err = errors.Join(err, log.Close()); err != nil && !moved {
 			err = errors.Join(err, s.fs.RemoveAll(folder)) // the disk may be full
 		}
 	}()
@@ -67,6 +69,7 @@ func (s *Store) upgrade(folder string, acknowledged uint64) (err error) {
 	if err := b.DeleteRange(lower, upper, nil); err != nil {
 		return err
 	}
+	moved = true // from here on the log may be the only copy, also if the commit fails in a way that nobody can tell
 	if err := s.commit(b, m, pebble.Sync); err != nil {
 		return err
 	}

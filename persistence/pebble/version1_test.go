@@ -6,11 +6,13 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 
 	"github.com/cockroachdb/pebble/v2"
 	"github.com/cockroachdb/pebble/v2/vfs"
+	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
 
 	"exchange/persistence"
 	"exchange/persistence/internal/codec"
@@ -149,6 +151,27 @@ func (c *crashing) OpenDir(name string) (vfs.File, error) {
 func (c *crashing) RemoveAll(name string) error {
 	c.step()
 	return c.FS.RemoveAll(name)
+}
+
+// A log that cannot be closed is written all the same: when the folder is of version 2, it is the only copy.
+func TestAJournalThatWasMovedOverIsKeptWhateverFailsThen(t *testing.T) {
+	mem := vfs.NewMem()
+	want := version1(t, mem, "data", 0, 800) // more than half of a segment: the next one is made, and removed by the close
+	broken, left := errors.New("input/output error"), 1
+	fs := errorfs.Wrap(mem, errorfs.InjectorFunc(func(op errorfs.Op) error {
+		if op.Kind == errorfs.OpRemove && strings.HasSuffix(op.Path, ".journal") && left > 0 {
+			left--
+			return broken
+		}
+		return nil
+	}))
+	if _, err := Open("data", Options{fs: fs, Logger: quiet}); !errors.Is(err, broken) || left != 0 {
+		t.Fatalf("error is %v, want that of the close; %d were to fail", err, left)
+	}
+	s, _, last := mustOpen(t, "data", Options{fs: mem})
+	if all := readAll(t, s, 0); last != 2400 || !slices.Equal(all, want) {
+		t.Fatalf("the journal ends at %d and has %d batches", last, len(all))
+	}
 }
 
 func TestADamagedJournalOfVersion1IsNotMovedOver(t *testing.T) {

@@ -33,6 +33,7 @@ func FuzzParseHolding(f *testing.F) {
 func FuzzEntry(f *testing.F) {
 	s := &Store{name: "redis", engine: "main"}
 	const all = 7
+	digest := func(batch []byte) string { return hex(codec.Digest(batch)) }
 	f.Add("9-0", "7", digest([]byte("batch")), []byte("batch"), byte(all))
 	f.Add("9-0", "7", digest([]byte("batch")), []byte("other"), byte(all))
 	for i := range byte(all) {

@@ -22,7 +22,7 @@ const firstRows = 128
 // place is where reading a list starts: behind an id, with that many rows left out.
 type place struct {
 	cursor uint64 // 0: from the end where reading starts
-	ahead  int
+	ahead  int    // below 0, upwards only: so many rows before the place behind cursor
 }
 
 // below is the place of rows below an id; 0, or one above all, is the newest.
@@ -54,6 +54,9 @@ func (s *Store) rows(ctx context.Context, list string, at place, ascending bool,
 		}
 		if len(page) < many || at.cursor == 0 { // below 0 is nothing; a time may be 0
 			return nil
+		}
+		if err := persistence.GoOn(ctx); err != nil {
+			return err
 		}
 		at.ahead = 0
 	}
@@ -123,10 +126,11 @@ func (s *Store) leap(ctx context.Context, list string, at place, q *persistence.
 			return 0, at, s.fault("read the marks of a list", err)
 		}
 		var marks string
-		var far int64
-		if len(answer) == 2 {
+		var oldest, newest int64
+		if len(answer) == 3 {
 			marks, _ = answer[0].(string)
-			far, _ = answer[1].(int64)
+			oldest, _ = answer[1].(int64)
+			newest, _ = answer[2].(int64)
 		}
 		n := len(marks) / codec.MarkSize
 		if n == 0 {
@@ -141,12 +145,21 @@ func (s *Store) leap(ctx context.Context, list string, at place, q *persistence.
 				continue
 			}
 			if skip == 0 {
-				at.ahead = i
-				return 0, at, nil
+				// Counted from the newest of these rows, also upwards: what is appended or trimmed by now does not matter.
+				if q.Ascending {
+					return 0, place{cursor: uint64(newest), ahead: i - n}, nil
+				}
+				return 0, place{cursor: uint64(newest) + 1, ahead: i}, nil
 			}
 			skip--
 		}
-		at.cursor = uint64(far)
+		at.cursor = uint64(oldest)
+		if q.Ascending {
+			at.cursor = uint64(newest)
+		}
+		if err := persistence.GoOn(ctx); err != nil {
+			return 0, at, err
+		}
 	}
 }
 
@@ -303,6 +316,9 @@ func (s *Store) members(ctx context.Context, set string, before uint64, fn func(
 		}
 		if len(page) < many {
 			return nil
+		}
+		if err := persistence.GoOn(ctx); err != nil {
+			return err
 		}
 	}
 }

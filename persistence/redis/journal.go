@@ -10,6 +10,7 @@ import (
 
 	"exchange/persistence"
 	"exchange/persistence/internal/codec"
+	"exchange/persistence/internal/head"
 )
 
 const (
@@ -28,15 +29,30 @@ func (s *Store) Acquire(ctx context.Context, owner string) (persistence.Token, u
 	if err != nil {
 		return "", 0, s.fault("acquire", err)
 	}
-	if len(answer) == 3 {
+	if len(answer) == 4 {
 		token, ok := answer[1].(string)
 		seq, ok2 := answer[2].(string)
-		if ok && ok2 {
-			last, err := s.number("the journal's end", seq)
-			return persistence.Token(token), last, err
+		sum, ok3 := answer[3].(string)
+		if ok && ok2 && ok3 {
+			end, err := s.mark(seq, sum)
+			if err == nil {
+				err = s.owns(end)
+			}
+			return persistence.Token(token), end.Seq, err
 		}
 	}
 	return "", 0, s.fault("acquire", fmt.Errorf("the script answered %v", answer))
+}
+
+// owns notes where the journal of a new owner ends: reads are answered from what is there, so it must not be less later.
+func (s *Store) owns(end head.Mark) error {
+	if s.fill {
+		return nil
+	}
+	if err := s.atLeast(end); err != nil {
+		return err
+	}
+	return s.acknowledged.Advance(end)
 }
 
 // Begin makes the journal of an empty store end at seq.
@@ -51,7 +67,7 @@ func (s *Store) Begin(ctx context.Context, tok persistence.Token, seq uint64) er
 	}
 	switch code {
 	case codeDone, codeThere:
-		return nil
+		return s.acknowledged.Reset(seq) // what an earlier journal had is given up by whoever begins one
 	case codeNotEmpty:
 		return codec.NotEmpty(text)
 	}
@@ -67,7 +83,7 @@ func (s *Store) Check(ctx context.Context, tok persistence.Token) error {
 	if tok == "" || m[0] != string(tok) {
 		return codec.Fenced(m[1])
 	}
-	return nil
+	return s.fit(ctx)
 }
 
 // fields are the values of an HMGET; "" for those that do not exist.
@@ -83,22 +99,26 @@ func fields(cmd *redis.SliceCmd) ([]string, error) {
 	return out, nil
 }
 
-// digest is the text of a batch's digest.
-func digest(batch []byte) string { return fmt.Sprintf("%016x", codec.Digest(batch)) }
+// hex is the text of a batch's digest.
+func hex(digest uint64) string { return fmt.Sprintf("%016x", digest) }
 
 // Append makes a batch durable: Redis answers only after its file is on disk.
 func (s *Store) Append(ctx context.Context, tok persistence.Token, prev, next uint64, batch []byte) error {
 	if err := codec.CheckBatch(prev, next, batch); err != nil {
 		return err
 	}
+	if err := s.fit(ctx); err != nil {
+		return s.fault("append", err)
+	}
+	digest := codec.Digest(batch)
 	code, text, err := s.run(ctx, s.journal, appendScript, "append", []string{s.head(), s.stream()},
-		string(tok), dec(prev), dec(next), digest(batch), batch)
+		string(tok), dec(prev), dec(next), hex(digest), batch)
 	if err != nil {
 		return err
 	}
 	switch code {
 	case codeDone, codeThere:
-		return nil
+		return s.acknowledged.Advance(head.Mark{Seq: next, Digest: digest}) // an error leaves the outcome unknown: the next try finds the append there
 	case codeGap:
 		stored, err := s.number("the journal's end", text)
 		if err != nil {

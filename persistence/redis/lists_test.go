@@ -1,12 +1,15 @@
 package redis
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"math/rand/v2"
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/redis/go-redis/v9"
 
 	"exchange/core/matching"
 	"exchange/persistence"
@@ -314,6 +317,75 @@ func TestALongOffsetIsExactWithAndWithoutMarks(t *testing.T) {
 			}
 			if !slices.Equal(got, want) {
 				t.Fatalf("with %d marks: %+v answers %d trades, want %d", have, q, len(got), len(want))
+			}
+		}
+	}
+}
+
+// after calls fn once, behind the next call of a script.
+type after struct {
+	script *redis.Script
+	fn     func()
+}
+
+func (a *after) DialHook(next redis.DialHook) redis.DialHook { return next }
+
+func (a *after) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
+	return next
+}
+
+func (a *after) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
+	return func(ctx context.Context, cmd redis.Cmder) error {
+		err := next(ctx, cmd)
+		if args := cmd.Args(); a.fn != nil && err == nil && len(args) > 1 && args[1] == a.script.Hash() {
+			fn := a.fn
+			a.fn = nil
+			fn()
+		}
+		return err
+	}
+}
+
+// Rows that are added and trimmed between the look at the marks and the page that begins there do not shift it.
+func TestALongOffsetStaysWhereItIsWhileTradesArrive(t *testing.T) {
+	server := redistest.Start(t)
+	s, tok, _ := mustOpen(t, server.URL(), Options{Retention: persistence.Retention{Trades: 6000}})
+	var all []persistence.Trade
+	add := func(n int) {
+		t.Helper()
+		var w persistence.Writes
+		for range n {
+			id := uint64(len(all) + 1)
+			tr := persistence.Trade{ID: id, Pair: 1, TakerSide: matching.Side(1 + id/3%2), Taker: uint32(1 + id%2), Maker: 3, TimeUs: 1}
+			all, w.Trades = append(all, tr), append(w.Trades, tr)
+		}
+		from, err := s.Watermark(t.Context())
+		if err == nil {
+			err = s.Apply(t.Context(), tok, from, from+uint64(n), &w)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	add(6000)
+	meanwhile := &after{script: marksScript}
+	s.history.AddHook(meanwhile)
+	list := func(q persistence.TradeQuery) (ids []uint64) {
+		t.Helper()
+		if err := s.Trades(t.Context(), q, func(tr *persistence.Trade) bool { ids = append(ids, tr.ID); return len(ids) < 300 }); err != nil {
+			t.Fatal(err)
+		}
+		return ids
+	}
+	for _, q := range []persistence.TradeQuery{{TakerSide: matching.Buy}, {Account: 3, Pair: 1, TakerSide: matching.Sell}, {Account: 1, MySide: matching.Buy}} {
+		for _, ascending := range []bool{false, true} {
+			q.Ascending, q.Offset = ascending, 1001
+			list(q) // the script is known from here on
+			want := list(q)
+			arrived := false
+			meanwhile.fn = func() { add(500); arrived = true }
+			if got := list(q); !arrived || !slices.Equal(got, want) {
+				t.Errorf("%+v: it begins with %v, want %v (%v)", q, got[:min(3, len(got))], want[:3], arrived)
 			}
 		}
 	}

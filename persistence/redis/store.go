@@ -1,12 +1,14 @@
 package redis
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"log/slog"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -14,6 +16,7 @@ import (
 
 	"exchange/persistence"
 	"exchange/persistence/internal/codec"
+	"exchange/persistence/internal/head"
 )
 
 // Options of Open. The zero value keeps everything, for the engine "main", and insists on durability.
@@ -24,8 +27,15 @@ type Options struct {
 	Retention persistence.Retention
 	// AcceptDurability opens a Redis that may lose acknowledged writes, with a warning at each start.
 	AcceptDurability bool
+	// Head names a file that remembers up to where appends were acknowledged, beside the exchange: a Redis that ends before that is
+	// refused. "": nobody remembers.
+	Head string
+	// Fill opens a store that is to be filled from a backup: what an old Head says does not count, and Begin writes it anew.
+	Fill bool
 	// Logger hears of the store's troubles; nil means slog.Default.
 	Logger *slog.Logger
+
+	recheck time.Duration // tests look more often; 0: recheckEvery
 }
 
 const (
@@ -34,6 +44,8 @@ const (
 	journalTimeout = 2 * time.Second
 	// otherTimeout bounds calls that nobody's order waits for.
 	otherTimeout = 3 * time.Second
+	// recheckEvery is how often a Redis in use is asked for its role and settings: somebody may change them while it runs.
+	recheckEvery = 10 * time.Second
 	// loadingPause is how often a Redis that still loads its data is asked again.
 	loadingPause = 200 * time.Millisecond
 
@@ -64,6 +76,13 @@ type Store struct {
 	history     *redis.Client
 
 	uploads chan struct{} // one place: one snapshot upload at a time
+
+	acknowledged *head.File // up to where appends were; nil: nobody remembers
+	fill         bool       // it is being filled, whatever was acknowledged before
+	accept       bool       // its role and settings may be wrong
+	recheck      time.Duration
+	born         time.Time
+	due          atomic.Int64 // when its role and settings are to be looked at again, since born; 0: they are wrong, or nobody has looked
 }
 
 var _ persistence.Store = (*Store)(nil)
@@ -90,12 +109,16 @@ func Open(ctx context.Context, url string, opts Options) (*Store, error) {
 		engine:      opts.Engine,
 		retention:   opts.Retention,
 		log:         opts.Logger,
-		journal:     client(base, journalTimeout, journalConns),
-		projections: client(base, otherTimeout, projectionConns),
-		history:     client(base, otherTimeout, historyConns),
+		projections: client(base, otherTimeout, projectionConns, nil),
+		history:     client(base, otherTimeout, historyConns, nil),
 		uploads:     make(chan struct{}, 1),
+		fill:        opts.Fill,
+		accept:      opts.AcceptDurability,
+		recheck:     cmp.Or(opts.recheck, recheckEvery),
+		born:        time.Now(),
 	}
-	if err := s.start(ctx, opts.AcceptDurability); err != nil {
+	s.journal = client(base, journalTimeout, journalConns, s.connected)
+	if err := s.start(ctx, &opts); err != nil {
 		return nil, errors.Join(err, s.Close())
 	}
 	return s, nil
@@ -113,7 +136,7 @@ func name(o *redis.Options) string {
 }
 
 // client makes a client that never retries by itself: a second try is a decision, taken elsewhere.
-func client(base *redis.Options, timeout time.Duration, conns int) *redis.Client {
+func client(base *redis.Options, timeout time.Duration, conns int, connected func(context.Context, *redis.Conn) error) *redis.Client {
 	return redis.NewClient(&redis.Options{
 		Network:   base.Network,
 		Addr:      base.Addr,
@@ -134,32 +157,34 @@ func client(base *redis.Options, timeout time.Duration, conns int) *redis.Client
 		PoolTimeout:              timeout,
 		PoolSize:                 conns,
 		MaxActiveConns:           conns,
-		PipelinePoolSize:         -1, // nothing is pipelined
+		PipelinePoolSize:         -1, // nothing is pipelined but what is asked now and then
+		OnConnect:                connected,
 	})
 }
 
 // start waits for Redis and checks it.
-func (s *Store) start(ctx context.Context, accept bool) error {
+func (s *Store) start(ctx context.Context, opts *Options) error {
 	if err := s.ready(ctx); err != nil {
 		return err
 	}
 	if err := s.supported(ctx); err != nil {
 		return err
 	}
-	wrong, err := s.durability(ctx)
+	wrong, err := s.durability(ctx, s.history)
 	if err != nil {
 		return err
 	}
-	if len(wrong) == 0 {
-		return nil
+	if len(wrong) > 0 {
+		if !s.accept {
+			return s.refusal(wrong)
+		}
+		s.log.Warn("this Redis may lose acknowledged writes, which was accepted with --accept-redis-durability", "store", s.name, "wrong", strings.Join(wrong, "; "))
 	}
-	text := strings.Join(wrong, "; ")
-	if !accept {
-		return fmt.Errorf("%w: %s: %s; set these in redis.conf and restart Redis, or start with --accept-redis-durability to accept that acknowledged orders may be lost",
-			persistence.ErrNotDurable, s.name, text)
+	s.due.Store(int64(time.Since(s.born) + s.recheck))
+	if err := s.openHead(opts); err != nil {
+		return err
 	}
-	s.log.Warn("this Redis may lose acknowledged writes, which was accepted with --accept-redis-durability", "store", s.name, "wrong", text)
-	return nil
+	return s.whole(ctx)
 }
 
 // ready waits until Redis answers. Only one that loads its data is waited for.
@@ -205,9 +230,14 @@ func (s *Store) supported(ctx context.Context) error {
 
 // info reads a section of INFO.
 func (s *Store) info(ctx context.Context, section string) (map[string]string, error) {
-	text, err := s.history.Info(ctx, section).Result()
+	return s.section(section, s.history.Info(ctx, section))
+}
+
+// section reads an answer of INFO.
+func (s *Store) section(name string, answer *redis.StringCmd) (map[string]string, error) {
+	text, err := answer.Result()
 	if err != nil {
-		return nil, fmt.Errorf("%s: INFO %s: %w", s.name, section, err)
+		return nil, fmt.Errorf("%s: INFO %s: %w", s.name, name, err)
 	}
 	values := map[string]string{}
 	for line := range strings.Lines(text) {
@@ -217,54 +247,11 @@ func (s *Store) info(ctx context.Context, section string) (map[string]string, er
 	return values, nil
 }
 
-// settings that durability needs, and why; maxmemory-policy because evicting a key loses data too.
-var settings = []struct{ name, value string }{
-	{"appendonly", "yes"},
-	{"appendfsync", "always"},
-	{"no-appendfsync-on-rewrite", "no"},
-	{"maxmemory-policy", "noeviction"},
-}
-
-// durability lists what is wrong with Redis, each with its value and the one to set.
-func (s *Store) durability(ctx context.Context) ([]string, error) {
-	var wrong []string
-	info, err := s.info(ctx, "replication")
-	if err != nil {
-		return nil, err
-	}
-	if role := info["role"]; role != "master" {
-		wrong = append(wrong, fmt.Sprintf("its role is %q and must be \"master\": connect to the primary", role))
-	}
-	for _, want := range settings {
-		got, err := s.history.ConfigGet(ctx, want.name).Result()
-		if err != nil {
-			var answer redis.Error
-			if !errors.As(err, &answer) {
-				return nil, fmt.Errorf("%s: CONFIG GET %s: %w", s.name, want.name, err)
-			}
-			return s.unverifiable(ctx, wrong)
-		}
-		if got[want.name] != want.value {
-			wrong = append(wrong, fmt.Sprintf("%s is %q and must be %q", want.name, got[want.name], want.value))
-		}
-	}
-	return wrong, nil
-}
-
-// unverifiable is the answer where CONFIG is forbidden, as managed services do.
-func (s *Store) unverifiable(ctx context.Context, wrong []string) ([]string, error) {
-	info, err := s.info(ctx, "persistence")
-	if err != nil {
-		return nil, err
-	}
-	if info["aof_enabled"] != "1" {
-		wrong = append(wrong, "appendonly is \"no\" and must be \"yes\"")
-	}
-	return append(wrong, "CONFIG GET is not allowed there, so appendfsync, no-appendfsync-on-rewrite and maxmemory-policy are unknown and must be \"always\", \"no\" and \"noeviction\""), nil
-}
-
 // String names the store for people, without the password.
 func (s *Store) String() string { return s.name }
+
+// Exclusive is false: any process that reaches the server can own the engine.
+func (s *Store) Exclusive() bool { return false }
 
 // Close frees the connections. Calls in progress fail.
 func (s *Store) Close() error {
@@ -274,7 +261,7 @@ func (s *Store) Close() error {
 			errs = append(errs, err)
 		}
 	}
-	return errors.Join(errs...)
+	return errors.Join(append(errs, s.acknowledged.Close())...)
 }
 
 // Keys. All carry the hash tag, so that one script may touch them all, also on a cluster.

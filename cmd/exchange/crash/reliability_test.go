@@ -68,9 +68,11 @@ The simulation ([proof.md](proof.md)) meets far more moments than these, of a st
 ## What is not promised
 
 - **A Redis with ` + "`appendfsync everysec`" + ` or ` + "`no`" + `.** It answers before its file is written: a plain kill -9 of the process keeps what the kernel has, but not
-  what Redis had not handed to it yet, and a power cut takes up to a second or more. The exchange refuses to start on it unless ` + "`--accept-redis-durability`" + ` says that this loss is accepted.
+  what Redis had not handed to it yet, and a power cut takes up to a second or more. The exchange refuses to start on it, and to go on with one that becomes so (a new connection is looked at
+  at once, one that stays every 10 s: what is acknowledged in between may be lost), unless ` + "`--accept-redis-durability`" + ` says that this loss is accepted.
 - **Failover to a replica.** Replication is asynchronous: a master acknowledges before its replica has the write, so a promoted replica may lack a tail. The exchange sees
-  that at its next append (` + "`gap`" + `) and stops rather than go on without acknowledged orders, but nobody can bring back what only the lost master had. ` + "`WAIT`" + ` would not help: it
+  that at its next append (` + "`gap`" + `) or at its next start, by the file ` + "`HEAD.redis`" + ` in its data folder, and stops with code 70 rather than go on without acknowledged orders. Nobody can bring back
+  what only the lost master had, and an exchange on a host without that file cannot see that anything is missing. ` + "`WAIT`" + ` would not help: it
   counts replicas that received a write, not ones that have it on disk, and does not undo it where there are too few.
 - **A disk or a kernel that says a sync is done when it is not.** What kill -9 leaves in the kernel's cache survives it; a machine that loses power was not part of this campaign. Syncs are
   asked for before each acknowledgement; that they are true is the hardware's part.

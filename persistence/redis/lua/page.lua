@@ -1,10 +1,10 @@
 -- KEYS: list   ARGV: 'up' or 'down', cursor, how many rows to skip, how many to return
 -- Rows of a list in the order of their ids: 'up' those above the cursor, oldest first; 'down' those
--- below it (0: all), newest first.
+-- below it (0: all), newest first. Upwards fewer than none may be skipped: so many more before it.
 local key, cursor, skip, many = KEYS[1], tonumber(ARGV[2]), tonumber(ARGV[3]), tonumber(ARGV[4])
 local len = redis.call('LLEN', key)
 if ARGV[1] == 'up' then
-  local from = place(key, len, cursor + 1) + skip
+  local from = math.max(place(key, len, cursor + 1) + skip, 0)
   return redis.call('LRANGE', key, from, from + many - 1)
 end
 local to = (cursor == 0 and len or place(key, len, cursor)) - skip - 1

@@ -1,0 +1,72 @@
+package redis
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+
+	"exchange/persistence"
+	"exchange/persistence/internal/head"
+)
+
+// HeadFile is the usual name of Options.Head, in the exchange's data folder.
+const HeadFile = "HEAD.redis"
+
+// openHead opens the file that says up to where appends were acknowledged, if one is to be kept.
+func (s *Store) openHead(opts *Options) (err error) {
+	switch {
+	case opts.Head == "":
+		return nil
+	case opts.Fill:
+		s.acknowledged, err = head.OpenOld(opts.Head, s.log)
+	default:
+		s.acknowledged, err = head.Open(opts.Head, s.log)
+	}
+	if err != nil {
+		return fmt.Errorf("%s: the file that says up to where appends were acknowledged: %w", s.name, err)
+	}
+	return nil
+}
+
+// whole refuses a Redis whose journal has lost what was acknowledged. It does so before this process becomes the owner: another
+// one may serve from there.
+func (s *Store) whole(ctx context.Context) error {
+	m, err := fields(s.history.HMGet(ctx, s.head(), "seq", "dig"))
+	if err != nil {
+		return s.fault("read the journal's end", err)
+	}
+	end, err := s.mark(m[0], m[1])
+	if err != nil {
+		return err
+	}
+	return s.atLeast(end)
+}
+
+// mark is a journal's end as Redis tells it; the digest is unknown where a journal has no records.
+func (s *Store) mark(seq, digest string) (m head.Mark, err error) {
+	if seq != "" {
+		if m.Seq, err = s.number("the journal's end", seq); err != nil {
+			return m, err
+		}
+	}
+	if digest != "" {
+		if m.Digest, err = strconv.ParseUint(digest, 16, 64); err != nil {
+			return m, fmt.Errorf("%s: %w: the digest at the journal's end is %q", s.name, persistence.ErrCorrupt, digest)
+		}
+	}
+	return m, nil
+}
+
+// atLeast refuses a journal that ends before what was acknowledged, or with another batch.
+func (s *Store) atLeast(end head.Mark) error {
+	acknowledged := s.acknowledged.Acknowledged()
+	if s.fill || acknowledged.Fits(end) {
+		return nil
+	}
+	what := fmt.Sprintf("ends at %d", end.Seq)
+	if end.Seq == acknowledged.Seq {
+		what = "has another batch there"
+	}
+	return fmt.Errorf("%s: %w: appends up to sequence %d were acknowledged, and this Redis %s: it was a replica, is an older copy, or its file was cut off, and what it lacks is lost to all who were told of it; "+
+		"bring back the Redis that has it, or restore a backup; to accept the loss and go on with what is there, remove %s", s.name, persistence.ErrCorrupt, acknowledged.Seq, what, s.acknowledged.Name())
+}

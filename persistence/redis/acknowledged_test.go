@@ -1,0 +1,233 @@
+package redis
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"exchange/persistence"
+	"exchange/persistence/internal/codec"
+	"exchange/persistence/redistest"
+)
+
+// appendTo appends batches of one record each.
+func appendTo(t *testing.T, s *Store, tok persistence.Token, from, to uint64, text string) {
+	t.Helper()
+	for seq := from; seq < to; seq++ {
+		if err := s.Append(t.Context(), tok, seq, seq+1, fmt.Append(nil, text, seq)); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// cut makes a Redis what it was at a sequence, as a replica that was behind or a file that was cut off leaves it: whole, and shorter.
+func cut(t *testing.T, s *Store, at uint64, text string) {
+	t.Helper()
+	c := s.history
+	for {
+		last, err := c.XRevRangeN(t.Context(), s.stream(), "+", "-", 1).Result()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(last) == 0 || last[0].ID == dec(at)+"-0" {
+			break
+		}
+		if err := c.XDel(t.Context(), s.stream(), last[0].ID).Err(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := c.Do(t.Context(), "XSETID", s.stream(), dec(at)+"-0").Err(); err != nil {
+		t.Fatal(err)
+	}
+	if err := c.HSet(t.Context(), s.head(), "seq", dec(at), "dig", hex(codec.Digest(fmt.Append(nil, text, at-1)))).Err(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestARedisThatLostWhatWasAcknowledgedIsRefused(t *testing.T) {
+	server := redistest.Start(t)
+	file := filepath.Join(t.TempDir(), HeadFile)
+	o := Options{Head: file, Logger: quiet}
+	s, tok, _ := mustOpen(t, server.URL(), o)
+	appendTo(t, s, tok, 0, 20, "batch ")
+	cut(t, s, 15, "batch ")
+	// The running one sees it at its next append, and ends.
+	if err := s.Append(t.Context(), tok, 20, 21, []byte("next")); !errors.Is(err, persistence.ErrGap) {
+		t.Fatalf("error is %v, want ErrGap", err)
+	}
+	s.Close()
+	epoch := server.Client().HGet(t.Context(), s.head(), "epoch").Val()
+	for range 2 { // and whoever starts it again is told
+		_, err := Open(t.Context(), server.URL(), o)
+		if !errors.Is(err, persistence.ErrCorrupt) {
+			t.Fatalf("error is %v, want ErrCorrupt", err)
+		}
+		for _, want := range []string{"up to sequence 20 were acknowledged", "ends at 15", "restore a backup", "remove " + file} {
+			if !strings.Contains(err.Error(), want) {
+				t.Errorf("%q does not say %q", err, want)
+			}
+		}
+	}
+	if got := server.Client().HGet(t.Context(), s.head(), "epoch").Val(); got != epoch {
+		t.Error("a refused start has taken the store over")
+	}
+	// A host that has never seen it starts as ever.
+	other, _, last := mustOpen(t, server.URL(), Options{Head: filepath.Join(t.TempDir(), HeadFile)})
+	if last != 15 {
+		t.Fatalf("the journal ends at %d", last)
+	}
+	other.Close()
+	// The loss is accepted.
+	if err := os.Remove(file); err != nil {
+		t.Fatal(err)
+	}
+	s, tok, last = mustOpen(t, server.URL(), o)
+	if last != 15 {
+		t.Fatalf("the journal ends at %d", last)
+	}
+	appendTo(t, s, tok, 15, 20, "another ")
+	s.Close()
+	if fi, err := os.Stat(file); err != nil || fi.Mode().Perm() != 0o600 {
+		t.Fatal(fi, err)
+	}
+	mustOpen(t, server.URL(), o)
+}
+
+// One that was flushed ends at 0, and one that was cut off may have grown to the same length again.
+func TestARedisWithOtherContentsIsRefused(t *testing.T) {
+	server := redistest.Start(t)
+	file := filepath.Join(t.TempDir(), HeadFile)
+	o := Options{Head: file, Logger: quiet}
+	s, tok, _ := mustOpen(t, server.URL(), o)
+	appendTo(t, s, tok, 0, 10, "batch ")
+	s.Close()
+	other, tok, _ := mustOpen(t, server.URL(), Options{})
+	cut(t, other, 9, "batch ")
+	appendTo(t, other, tok, 9, 10, "of another one ")
+	if _, err := Open(t.Context(), server.URL(), o); !errors.Is(err, persistence.ErrCorrupt) || !strings.Contains(err.Error(), "has another batch there") {
+		t.Fatalf("error is %v, want ErrCorrupt", err)
+	}
+	if err := server.Client().FlushAll(t.Context()).Err(); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Open(t.Context(), server.URL(), o); !errors.Is(err, persistence.ErrCorrupt) || !strings.Contains(err.Error(), "ends at 0") {
+		t.Fatalf("error is %v, want ErrCorrupt", err)
+	}
+}
+
+// Another exchange has served meanwhile.
+func TestARedisThatHasMoreIsFine(t *testing.T) {
+	server := redistest.Start(t)
+	first, second := Options{Head: filepath.Join(t.TempDir(), HeadFile)}, Options{Head: filepath.Join(t.TempDir(), HeadFile)}
+	var end uint64
+	for round := range 6 {
+		o := first
+		if round%2 == 1 {
+			o = second
+		}
+		s, tok, last := mustOpen(t, server.URL(), o)
+		if last != end {
+			t.Fatalf("the journal ends at %d, want %d", last, end)
+		}
+		appendTo(t, s, tok, end, end+3, "batch ")
+		if got := s.acknowledged.Acknowledged().Seq; got != end+3 {
+			t.Fatalf("the file says %d, want %d", got, end+3)
+		}
+		end += 3
+		s.Close()
+	}
+	// Who has read it has relied on it, also without an append.
+	s, _, _ := mustOpen(t, server.URL(), first)
+	if got := s.acknowledged.Acknowledged().Seq; got != end {
+		t.Fatalf("the file says %d, want %d", got, end)
+	}
+}
+
+// A process is killed between its append and the file, and a Redis that has lost the tail between its check and the start.
+func TestTheFileMayBeBehindAndTheStoreMayNotShrinkMeanwhile(t *testing.T) {
+	server := redistest.Start(t)
+	o := Options{Head: filepath.Join(t.TempDir(), HeadFile), Logger: quiet}
+	s, tok, _ := mustOpen(t, server.URL(), o)
+	appendTo(t, s, tok, 0, 5, "batch ")
+	if err := s.acknowledged.Reset(4); err != nil {
+		t.Fatal(err)
+	}
+	again, tok, last := mustOpen(t, server.URL(), o)
+	if last != 5 {
+		t.Fatalf("the journal ends at %d", last)
+	}
+	appendTo(t, again, tok, 5, 6, "batch ")
+	cut(t, s, 3, "batch ")
+	if _, _, err := again.Acquire(t.Context(), "test"); !errors.Is(err, persistence.ErrCorrupt) {
+		t.Fatalf("error is %v, want ErrCorrupt", err)
+	}
+}
+
+// A restore is not kept out by what was acknowledged before, and says anew where the journal begins; one that is refused changes
+// nothing.
+func TestARestoreBeginsTheFileAnew(t *testing.T) {
+	server := redistest.Start(t)
+	file := filepath.Join(t.TempDir(), HeadFile)
+	o := Options{Head: file, Logger: quiet}
+	fill := Options{Head: file, Fill: true}
+	s, tok, _ := mustOpen(t, server.URL(), o)
+	appendTo(t, s, tok, 0, 20, "batch ")
+	cut(t, s, 15, "batch ")
+	s.Close()
+	s, tok, _ = mustOpen(t, server.URL(), fill)
+	if err := s.Begin(t.Context(), tok, 12); err == nil {
+		t.Fatal("a store with a journal began anew")
+	}
+	s.Close()
+	if _, err := Open(t.Context(), server.URL(), o); !errors.Is(err, persistence.ErrCorrupt) {
+		t.Fatalf("error is %v, want ErrCorrupt: a restore that was refused has changed what is known", err)
+	}
+	if err := server.Client().FlushAll(t.Context()).Err(); err != nil {
+		t.Fatal(err)
+	}
+	s, tok, _ = mustOpen(t, server.URL(), fill)
+	for range 2 {
+		if err := s.Begin(t.Context(), tok, 12); err != nil {
+			t.Fatal(err)
+		}
+	}
+	s.Close()
+	s, tok, last := mustOpen(t, server.URL(), o)
+	if last != 12 {
+		t.Fatalf("the journal ends at %d", last)
+	}
+	appendTo(t, s, tok, 12, 13, "batch ")
+	s.Close()
+	if err := server.Client().FlushAll(t.Context()).Err(); err != nil { // it is kept as before
+		t.Fatal(err)
+	}
+	if _, err := Open(t.Context(), server.URL(), o); !errors.Is(err, persistence.ErrCorrupt) || !strings.Contains(err.Error(), "13") {
+		t.Fatalf("error is %v, want ErrCorrupt that says 13", err)
+	}
+	// Where nobody knew anything, a restore leaves no file.
+	none := filepath.Join(t.TempDir(), HeadFile)
+	s, tok, _ = mustOpen(t, server.URL(), Options{Head: none, Fill: true})
+	if err := s.Begin(t.Context(), tok, 12); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := os.Stat(none); !errors.Is(err, os.ErrNotExist) {
+		t.Fatal(err)
+	}
+}
+
+// Nobody is told of an append that the file does not know.
+func TestAnAppendThatTheFileDoesNotTakeIsUnknown(t *testing.T) {
+	server := redistest.Start(t)
+	s, tok, _ := mustOpen(t, server.URL(), Options{Head: filepath.Join(t.TempDir(), HeadFile)})
+	appendTo(t, s, tok, 0, 1, "batch ")
+	if err := s.acknowledged.Close(); err != nil {
+		t.Fatal(err)
+	}
+	err := s.Append(t.Context(), tok, 1, 2, []byte("batch"))
+	if !errors.Is(err, os.ErrClosed) {
+		t.Fatalf("error is %v, want that of the file", err)
+	}
+}

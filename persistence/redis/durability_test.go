@@ -1,0 +1,213 @@
+package redis
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"exchange/persistence"
+	"exchange/persistence/redistest"
+)
+
+// set changes a setting of a running Redis.
+func set(t *testing.T, c *redis.Client, name, value string) {
+	t.Helper()
+	if err := c.ConfigSet(t.Context(), name, value).Err(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// refused wants a call to be refused because Redis is not durable enough, and to say what is wrong.
+func refused(t *testing.T, err error, words ...string) {
+	t.Helper()
+	if !errors.Is(err, persistence.ErrNotDurable) {
+		t.Fatalf("error is %v, want ErrNotDurable", err)
+	}
+	for _, want := range append(words, "--accept-redis-durability") {
+		if !strings.Contains(err.Error(), want) {
+			t.Errorf("%q does not say %q", err, want)
+		}
+	}
+}
+
+// goesOn wants appends and the owner's check to succeed again.
+func goesOn(t *testing.T, s *Store, tok persistence.Token, seq *uint64) {
+	t.Helper()
+	retry(t, func() error { return s.Append(t.Context(), tok, *seq, *seq+1, []byte("a batch")) })
+	*seq++
+	if err := s.Check(t.Context(), tok); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// Somebody changes a setting while the exchange runs.
+func TestASettingThatIsChangedLaterIsSeen(t *testing.T) {
+	server := redistest.Start(t)
+	admin := server.Client()
+	s, tok, seq := mustOpen(t, server.URL(), Options{recheck: time.Nanosecond})
+	goesOn(t, s, tok, &seq)
+	for _, c := range [][3]string{{"appendfsync", "everysec", "always"}, {"maxmemory-policy", "allkeys-lru", "noeviction"}, {"appendonly", "no", "yes"}} {
+		set(t, admin, c[0], c[1])
+		want := fmt.Sprintf("%s is %q and must be %q", c[0], c[1], c[2])
+		refused(t, s.Check(t.Context(), tok), want)
+		refused(t, s.Append(t.Context(), tok, seq, seq+1, []byte("a batch")), want)
+		set(t, admin, c[0], c[2])
+		goesOn(t, s, tok, &seq)
+	}
+}
+
+// What the owner's check has seen, appends do not wait to see by themselves; and it is not asked for with each of them.
+func TestAppendsStopWhenTheCheckHasSeenIt(t *testing.T) {
+	server := redistest.Start(t)
+	admin := server.Client()
+	s, tok, seq := mustOpen(t, server.URL(), Options{})
+	set(t, admin, "appendfsync", "everysec")
+	appendTo(t, s, tok, seq, seq+1, "not yet time to look ")
+	s.due.Store(0)
+	refused(t, s.Check(t.Context(), tok), "appendfsync")
+	refused(t, s.Append(t.Context(), tok, seq+1, seq+2, []byte("a batch")), "appendfsync")
+	set(t, admin, "appendfsync", "always")
+	if err := s.Check(t.Context(), tok); err != nil {
+		t.Fatal(err)
+	}
+	if s.due.Load() == 0 {
+		t.Fatal("it is asked for again at once")
+	}
+}
+
+// Redis comes back with settings that were only ever set while it ran: nothing is appended on a new connection.
+func TestARedisThatComesBackWithOtherSettingsIsRefused(t *testing.T) {
+	server := redistest.Start(t, "appendfsync", "everysec")
+	admin := server.Client()
+	set(t, admin, "appendfsync", "always")
+	s, tok, seq := mustOpen(t, server.URL(), Options{})
+	goesOn(t, s, tok, &seq)
+	server.Kill()
+	server.Restart()
+	var err error
+	for err == nil || !errors.Is(err, persistence.ErrNotDurable) { // the pool may have connections of before
+		if err = s.Append(t.Context(), tok, seq, seq+1, []byte("a batch")); err == nil {
+			t.Fatal("a Redis that is not durable took an append")
+		}
+	}
+	refused(t, err, `appendfsync is "everysec" and must be "always"`)
+	refused(t, s.Check(t.Context(), tok), "appendfsync")
+	set(t, admin, "appendfsync", "always")
+	goesOn(t, s, tok, &seq)
+}
+
+// An address moves to a Redis with the same data and other settings, and to one that is a replica.
+func TestAnAddressThatMovesIsLookedAt(t *testing.T) {
+	server := redistest.Start(t)
+	replica := redistest.Start(t, "replicaof", strings.ReplaceAll(server.Addr(), ":", " "))
+	careless := redistest.Start(t, "appendfsync", "no", "maxmemory-policy", "volatile-ttl")
+	at := newAddress(t, server.Addr())
+	s, tok, seq := mustOpen(t, "redis://"+at.String()+"/0", Options{})
+	goesOn(t, s, tok, &seq)
+	f := func(to *redistest.Server, words ...string) {
+		t.Helper()
+		at.move(to.Addr())
+		var err error
+		for !errors.Is(err, persistence.ErrNotDurable) {
+			if err = s.Append(t.Context(), tok, seq, seq+1, []byte("a batch")); err == nil || errors.Is(err, persistence.ErrFenced) {
+				t.Fatal(err)
+			}
+		}
+		refused(t, err, words...)
+		at.move(server.Addr())
+		goesOn(t, s, tok, &seq)
+	}
+	f(careless, `appendfsync is "no"`, `maxmemory-policy is "volatile-ttl"`)
+	f(replica, `its role is "slave" and must be "master"`)
+}
+
+// What was accepted at the start is accepted later.
+func TestWhatWasAcceptedIsNotAskedAgain(t *testing.T) {
+	server := redistest.Start(t, "appendfsync", "everysec")
+	s, tok, seq := mustOpen(t, server.URL(), Options{AcceptDurability: true, recheck: time.Nanosecond})
+	set(t, server.Client(), "maxmemory-policy", "allkeys-lru")
+	server.Kill()
+	server.Restart()
+	goesOn(t, s, tok, &seq)
+}
+
+// A user that may not read settings any more proves nothing, as at the start.
+func TestASettingThatCannotBeReadAnyMoreIsNotTakenForGood(t *testing.T) {
+	server := redistest.Start(t)
+	admin := server.Client()
+	allow := func(right string) {
+		t.Helper()
+		if err := admin.Do(t.Context(), "ACL", "SETUSER", "app", "on", ">secret-word", "~*", "+@all", right).Err(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	allow("+config")
+	s, tok, seq := mustOpen(t, "redis://app:secret-word@"+server.Addr()+"/0", Options{recheck: time.Nanosecond})
+	goesOn(t, s, tok, &seq)
+	allow("-config")
+	refused(t, s.Check(t.Context(), tok), "CONFIG GET is not allowed")
+	refused(t, s.Append(t.Context(), tok, seq, seq+1, []byte("a batch")), "CONFIG GET is not allowed")
+	allow("+config")
+	goesOn(t, s, tok, &seq)
+}
+
+// An address is one that moves from one server to another.
+type address struct {
+	net.Listener
+	to    atomic.Pointer[string]
+	moved atomic.Pointer[context.CancelFunc] // ends the connections to where it was
+	life  atomic.Pointer[context.Context]
+}
+
+func newAddress(t *testing.T, to string) *address {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	a := &address{Listener: l}
+	a.move(to)
+	t.Cleanup(func() { l.Close(); a.move("") })
+	go func() {
+		for {
+			conn, err := l.Accept()
+			if err != nil {
+				return
+			}
+			go a.relay(conn)
+		}
+	}()
+	return a
+}
+
+func (a *address) String() string { return a.Addr().String() }
+
+func (a *address) move(to string) {
+	ctx, cancel := context.WithCancel(context.Background())
+	a.to.Store(&to)
+	a.life.Store(&ctx)
+	if before := a.moved.Swap(&cancel); before != nil {
+		(*before)()
+	}
+}
+
+func (a *address) relay(conn net.Conn) {
+	defer conn.Close()
+	life := *a.life.Load()
+	server, err := net.Dial("tcp", *a.to.Load())
+	if err != nil {
+		return
+	}
+	defer server.Close()
+	defer context.AfterFunc(life, func() { conn.Close(); server.Close() })()
+	go io.Copy(conn, server)
+	io.Copy(server, conn)
+}
