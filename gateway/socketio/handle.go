@@ -214,27 +214,36 @@ func (s *Server) acceptWebSocket(ctx *fasthttp.RequestCtx, address netip.Addr, p
 			l.refuse()
 			return
 		}
-		x.mu.Lock()
-		x.flush()
-		x.unlock()
-		x.read(l)
+		x.serve(l, func() {
+			x.begin()
+			x.read(l)
+		})
 	})
+}
+
+// begin writes what waits since the handshake.
+func (x *session) begin() {
+	x.mu.Lock()
+	defer x.unlock()
+	x.flush()
 }
 
 // acceptUpgrade lets a websocket take the place of polling.
 func (s *Server) acceptUpgrade(ctx *fasthttp.RequestCtx, x *session) failure {
 	return s.hijack(ctx, func(l *link) {
 		l.session = x
-		l.SetReadDeadline(time.Now().Add(s.opts.UpgradeTimeout)) //nolint:errcheck // then reading fails too
-		if x.probing(l) && l.write(l.reply) {
-			l.reply = nil
-			if x.probe(l) {
-				x.read(l)
-				return
+		x.serve(l, func() {
+			l.SetReadDeadline(time.Now().Add(s.opts.UpgradeTimeout)) //nolint:errcheck // then reading fails too
+			if x.probing(l) && l.write(l.reply) {
+				l.reply = nil
+				if x.probe(l) {
+					x.read(l)
+					return
+				}
 			}
-		}
-		x.unprobe(l)
-		l.refuse()
+			x.unprobe(l)
+			l.refuse()
+		})
 	})
 }
 

@@ -6,8 +6,11 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"net"
+	"strconv"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -61,6 +64,149 @@ func TestAHookThatPanicsEndsItsSessionAlone(t *testing.T) {
 	eventually(t, "both were told that they are out", func() bool { return left.Load() == 2 })
 	other.send(`42["message"]`)
 	other.want(`42["fine"]`)
+}
+
+// A lines is a log that counts its lines.
+type lines struct {
+	mu   sync.Mutex
+	list []string
+}
+
+func (l *lines) Write(line []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.list = append(l.list, string(line))
+	return len(line), nil
+}
+
+// are wants so many lines, each with a panic's value and its stack.
+func (l *lines) are(t *testing.T, n int, what string) {
+	t.Helper()
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, line := range l.list {
+		if !strings.Contains(line, what+" panicked") || !strings.Contains(line, "panic=boom") || !strings.Contains(line, "goroutine ") {
+			t.Error(line)
+		}
+	}
+	if len(l.list) != n {
+		t.Errorf("%d lines in the log, want %d", len(l.list), n)
+	}
+}
+
+// A bomb is an error that panics when it is looked at, which is after the hook has returned.
+type bomb struct{}
+
+func (bomb) Error() string { panic("boom") }
+
+func TestAPacketThatPanicsEndsItsSessionAlone(t *testing.T) {
+	log := &lines{}
+	r := echo(t, Options{Log: slog.New(slog.NewTextHandler(log, nil))})
+	r.server.Namespace("/bomb", Namespace{Connect: func(*Socket, json.RawMessage) error { return bomb{} }})
+	other := r.ws()
+	c := r.ws()
+	c.send("40/bomb")
+	c.closedWith(1000)
+	p := r.polling()
+	p.join()
+	if a := p.post("40/bomb\x1e" + `42["message"]`); a.status != 400 {
+		t.Errorf("%d %s", a.status, a.body)
+	}
+	p.gone()
+	r.closed(ServerClose, 2)
+	log.are(t, 2, "the handling of a packet")
+	other.send(`42["message"]`)
+	other.want(`42["message-back"]`)
+}
+
+// A bombed listener has connections that panic when a bomb is read from them.
+type bombedListener struct{ net.Listener }
+
+func bombed(l net.Listener) net.Listener { return bombedListener{l} }
+
+func (l bombedListener) Accept() (net.Conn, error) {
+	c, err := l.Listener.Accept()
+	if err != nil {
+		return nil, err
+	}
+	return bombedConn{c}, nil
+}
+
+type bombedConn struct{ net.Conn }
+
+func (c bombedConn) Read(p []byte) (int, error) {
+	n, err := c.Conn.Read(p)
+	if bytes.Contains(p[:n], []byte("bomb")) {
+		panic("boom")
+	}
+	return n, err
+}
+
+func TestAReaderThatPanicsEndsItsSessionAlone(t *testing.T) {
+	log := &lines{}
+	r := echo(t, Options{Log: slog.New(slog.NewTextHandler(log, nil))}, bombed)
+	other := r.ws()
+	c := r.ws()
+	c.raw(masked(textFrame, `42["bomb"]`))
+	c.closedWith(0)
+	r.closed(ServerClose, 1)
+	p := r.polling()
+	p.join()
+	c = r.dial("EIO=4&transport=websocket&sid=" + p.sid)
+	c.send("2probe")
+	c.want("3probe")
+	c.raw(masked(textFrame, `42["bomb"]`))
+	p.gone()
+	r.closed(ServerClose, 2)
+	log.are(t, 2, "the reader of a websocket")
+	other.send(`42["message"]`)
+	other.want(`42["message-back"]`)
+}
+
+// What is no violation ends the session as a fault of ours.
+func TestAnErrorThatNobodyKnowsIsAFaultOfOurs(t *testing.T) {
+	for err, want := range map[error]Reason{io.EOF: ServerClose, errPacket: ParseError, violation(ClientClose): ClientClose} {
+		if got := reasonOf(err); got != want {
+			t.Errorf("%v is %v, want %v", err, got, want)
+		}
+	}
+}
+
+func TestWhatAPacketMakesTheOwnerDoCounts(t *testing.T) {
+	r := echo(t, Options{MessagesPerSecond: 1, MessagesBurst: 1000})
+	var spent atomic.Int32
+	r.server.Namespace("/spend", Namespace{Event: func(s *Socket, e *Event) {
+		parts, _ := strconv.Atoi(string(e.Args[0]))
+		most, _ := strconv.Atoi(string(e.Args[1]))
+		if s.Spend(parts, most) {
+			spent.Add(1)
+			s.Emit("spent") //nolint:errcheck
+		}
+	}})
+	closed := 0
+	f := func(parts, most, packets int) {
+		t.Helper()
+		spent.Store(0)
+		c, _ := r.open()
+		c.send("40/spend")
+		c.text()
+		packet := fmt.Sprintf(`42/spend,["x",%d,%d]`, parts, most)
+		for range packets {
+			c.send(packet)
+			c.want(`42/spend,["spent"]`)
+		}
+		c.send(packet)
+		c.closedWith(1008)
+		closed++
+		r.closed(TooManyMessages, closed)
+		if n := spent.Load(); n != int32(packets) {
+			t.Errorf("%d packets were handled, want %d", n, packets)
+		}
+	}
+	f(299, 400, 3) // 300 each, with the packet
+	f(499, 500, 1)
+	f(100_000, 100_000, 1) // all there is counts as a half
+	f(60_000, 100_000, 3)
 }
 
 func TestWhatAClientSendsCountsByItsSizeToo(t *testing.T) {

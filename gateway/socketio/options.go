@@ -44,7 +44,7 @@ type Options struct {
 
 	// MessagesPerSecond is how many packets a client may send in the long run, MessagesBurst how many at
 	// once; beyond that its session is closed. What it sends counts by its size, too: each 4 KiB as a packet,
-	// but MaxPayload bytes as half of MessagesBurst at most. Defaults 100, and five seconds' worth. A negative
+	// but MaxPayload bytes as half of MessagesBurst at most; and by what Socket.Spend says. Defaults 100, and five seconds' worth. A negative
 	// rate is no bound.
 	MessagesPerSecond int
 	MessagesBurst     int
@@ -56,6 +56,9 @@ type Options struct {
 	// Log gets what an operator may want to know of single clients, at debug level. nil: nothing.
 	Log *slog.Logger
 }
+
+// interval is the time that one packet has, in nanoseconds. There is a bound.
+func (o *Options) interval() int64 { return int64(time.Second) / int64(o.MessagesPerSecond) }
 
 // withDefaults fills what is zero.
 func (o Options) withDefaults() Options {

@@ -81,9 +81,17 @@ func (x *session) receiveAll(body []byte) error {
 	if !x.take(0, len(body)) {
 		return violation(TooManyMessages)
 	}
-	x.in.Lock()
-	defer x.in.Unlock()
-	return split(body, x.packet)
+	return x.handle(func() error { return split(body, x.packet) })
+}
+
+// posted ends a POST, and for an error the session.
+func (x *session) posted(err error) {
+	x.mu.Lock()
+	defer x.unlock()
+	x.posting = false
+	if err != nil {
+		x.endFor(reasonOf(err))
+	}
 }
 
 // post takes packets from the client.
@@ -115,12 +123,7 @@ func (x *session) post(ctx *fasthttp.RequestCtx) failure {
 		err = x.receiveAll(body)
 	}
 
-	x.mu.Lock()
-	x.posting = false
-	if err != nil {
-		x.endFor(Reason(err.(violation)))
-	}
-	x.unlock()
+	x.posted(err)
 	if err != nil && err != violation(ClientClose) {
 		return badRequest
 	}

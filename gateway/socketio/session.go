@@ -1,6 +1,7 @@
 package socketio
 
 import (
+	"cmp"
 	"net/netip"
 	"runtime/debug"
 	"sync"
@@ -202,23 +203,28 @@ func (x *session) wake() {
 // pong is the answer to a ping. Nobody minds one too many.
 func (x *session) pong() {
 	x.mu.Lock()
+	defer x.mu.Unlock()
 	if x.pongBy != 0 {
 		x.pongBy, x.pingAt = 0, x.server.now()+int64(x.server.opts.PingInterval)
 		x.schedule()
 	}
-	x.mu.Unlock()
 }
 
-// take counts what the client has sent, and is false of what is too much. nextFull is when the bucket will
-// be full again: each packet moves it by the time that one packet has, and it may be as far ahead as the
-// whole bucket.
+// take counts what the client has sent, and is false of what is too much.
 func (x *session) take(packets, bytes int) bool {
 	o := &x.server.opts
 	if o.MessagesPerSecond < 0 {
 		return true
 	}
-	interval, now := int64(time.Second)/int64(o.MessagesPerSecond), x.server.now()
-	cost := interval*int64(packets) + interval*int64(bytes)/int64(max(4<<10, 2*o.MaxPayload/o.MessagesBurst))
+	interval := o.interval()
+	return x.spend(interval*int64(packets) + interval*int64(bytes)/int64(max(4<<10, 2*o.MaxPayload/o.MessagesBurst)))
+}
+
+// spend is take of nanoseconds. nextFull is when the bucket will be full again: each packet moves it by the
+// time that one packet has, and it may be as far ahead as the whole bucket.
+func (x *session) spend(cost int64) bool {
+	o := &x.server.opts
+	interval, now := o.interval(), x.server.now()
 	for {
 		before := x.nextFull.Load()
 		full := max(before, now) + cost
@@ -283,11 +289,11 @@ func (x *session) message(text []byte) error {
 func (x *session) await(p *partial) {
 	x.partial = p
 	x.mu.Lock()
+	defer x.mu.Unlock()
 	if x.partialBy = 0; p != nil {
 		x.partialBy = x.server.now() + int64(x.server.opts.StallTimeout)
 		x.schedule()
 	}
-	x.mu.Unlock()
 }
 
 // attachment handles a binary message. in is held.
@@ -329,7 +335,7 @@ func (x *session) dispatch(p packet, attachments [][]byte) error {
 	case typeEvent, typeBinaryEvent:
 		// What a client says while it is being put out of the namespace is nobody's.
 		if hook := s.hooks.Event; hook != nil && x.inside(s) {
-			return x.guard(func() {
+			return x.guard("a hook", func() {
 				hook(s, &Event{Name: p.name, Args: p.args, Attachments: attachments, socket: s, id: p.id})
 			})
 		}
@@ -377,7 +383,7 @@ func (x *session) connect(p packet) error {
 	s.session, s.hooks, s.namespace, s.id = x, hooks, p.namespace, newID()
 	if hooks.Connect != nil {
 		refused := error(&Refusal{Message: "internal error"})
-		failed := x.guard(func() { refused = hooks.Connect(s, p.auth) })
+		failed := x.guard("a hook", func() { refused = hooks.Connect(s, p.auth) })
 		if refused != nil {
 			x.mu.Lock()
 			s.state, s.early = gone, nil
@@ -395,21 +401,24 @@ func (x *session) connect(p packet) error {
 	if err != nil {
 		return err
 	}
-	x.mu.Lock()
-	early, leaving := s.early, s.state == leaving
-	s.state, s.early, x.connectBy = joined, nil, 0
-	if !x.closed.Load() {
-		if x.say(answer) && len(early) > 0 {
-			if dropped, ok := x.send(early, nil); ok && len(dropped) > 0 {
-				x.endFor(SlowClient) // nobody is there to hear what was dropped
-			}
-		}
-	}
-	x.unlock()
-	if leaving {
+	if x.admit(s, answer) {
 		s.Disconnect()
 	}
 	return nil
+}
+
+// admit tells the client that it is in, and then what it was sent meanwhile. It may be that it is to leave at once.
+func (x *session) admit(s *Socket, answer []byte) (leaves bool) {
+	x.mu.Lock()
+	defer x.unlock()
+	early, leaves := s.early, s.state == leaving
+	s.state, s.early, x.connectBy = joined, nil, 0
+	if !x.closed.Load() && x.say(answer) && len(early) > 0 {
+		if dropped, ok := x.send(early, nil); ok && len(dropped) > 0 {
+			x.endFor(SlowClient) // nobody is there to hear what was dropped
+		}
+	}
+	return leaves
 }
 
 // refuse answers that the client may not be in a namespace.
@@ -419,10 +428,10 @@ func (x *session) refuse(namespace string, why error) error {
 		return err
 	}
 	x.mu.Lock()
+	defer x.unlock()
 	if !x.closed.Load() {
 		x.say(answer)
 	}
-	x.unlock()
 	return nil
 }
 
@@ -433,19 +442,38 @@ func (x *session) leave(s *Socket, r Reason) {
 	s.told, s.state = true, gone
 	x.mu.Unlock()
 	if !told && s.hooks.Disconnect != nil {
-		x.guard(func() { s.hooks.Disconnect(s, r) }) //nolint:errcheck // it is out already
+		x.guard("a hook", func() { s.hooks.Disconnect(s, r) }) //nolint:errcheck // it is out already
 	}
 }
 
-// guard runs a hook. One that panics has failed a single client: the error ends its session, and it is not the
-// process that is in doubt.
-func (x *session) guard(hook func()) (err error) {
+// guard runs a hook, or whatever else belongs to this session alone. What panics has failed a single client: the error
+// ends its session, and it is not the process that is in doubt. So whoever holds mu in it lets go of it by defer.
+func (x *session) guard(what string, f func()) (err error) {
 	defer func() {
 		if p := recover(); p != nil {
-			x.server.opts.Log.Error("a hook panicked", "panic", p, "address", x.address, "stack", string(debug.Stack()))
+			x.server.opts.Log.Error(what+" panicked", "panic", p, "address", x.address, "stack", string(debug.Stack()))
 			err = violation(ServerClose)
 		}
 	}()
-	hook()
+	f()
 	return nil
+}
+
+// handle runs what handles packets, one at a time. in is taken for it.
+func (x *session) handle(f func() error) error {
+	var err error
+	failed := x.guard("the handling of a packet", func() {
+		x.in.Lock()
+		defer x.in.Unlock()
+		err = f()
+	})
+	return cmp.Or(failed, err)
+}
+
+// reasonOf is why an error ends a session. One that is no violation is a fault of ours.
+func reasonOf(err error) Reason {
+	if v, ok := err.(violation); ok {
+		return Reason(v)
+	}
+	return ServerClose
 }

@@ -167,6 +167,23 @@ func (s *Socket) sendKeep(frames []byte) error {
 	return nil
 }
 
+// Spend counts what a packet makes the owner do as if it were packets, from its hook: each part of the most that one
+// packet can ask for as one, but all of it as half of MessagesBurst at most. If that is too much the session is closed, as
+// for too many packets, and it answers false.
+func (s *Socket) Spend(parts, most int) bool {
+	x := s.session
+	o := &x.server.opts
+	if o.MessagesPerSecond < 0 || parts <= 0 {
+		return true
+	}
+	asOne := max(1, (2*most+o.MessagesBurst-1)/o.MessagesBurst) // parts
+	if x.spend(o.interval() * int64(parts) / int64(asOne)) {
+		return true
+	}
+	x.close(TooManyMessages)
+	return false
+}
+
 // Deliver sends frames to the client, in order; list is not kept. If nothing waits for the client they
 // are written at once, with as few writes as there can be, without an allocation; what the system does
 // not take waits, each delivery by its policy. It never blocks.

@@ -175,6 +175,14 @@ func (l *link) linger() {
 	}
 }
 
+// serve runs f, which reads the session's websocket. If it panics the session ends.
+func (x *session) serve(l *link, f func()) {
+	if x.guard("the reader of a websocket", f) != nil {
+		x.close(ServerClose)
+		l.Conn.Close() //nolint:errcheck
+	}
+}
+
 // read is the websocket's reader. The connection is closed when it returns.
 func (x *session) read(l *link) {
 	defer l.Conn.Close() //nolint:errcheck
@@ -191,7 +199,7 @@ func (x *session) read(l *link) {
 			break
 		}
 		if err := x.receive(p); err != nil {
-			x.close(Reason(err.(violation)))
+			x.close(reasonOf(err))
 		}
 	}
 	l.linger() // its end has set the deadline
@@ -205,10 +213,10 @@ func (x *session) next(l *link) (p enginePacket, err error) {
 	}
 	until := func(t time.Time) {
 		x.mu.Lock()
+		defer x.mu.Unlock()
 		if !x.closed.Load() { // else there is a deadline already
 			l.SetReadDeadline(t) //nolint:errcheck // then reading fails too
 		}
-		x.mu.Unlock()
 	}
 	until(time.Now().Add(x.server.opts.StallTimeout))
 	p.binary = kind == websocket.BinaryMessage
@@ -226,9 +234,7 @@ func (x *session) receive(p enginePacket) error {
 	if !p.binary && !utf8.Valid(p.data) {
 		return violation(InvalidText)
 	}
-	x.in.Lock()
-	defer x.in.Unlock()
-	return x.packet(p)
+	return x.handle(func() error { return x.packet(p) })
 }
 
 // control answers a control frame of the websocket with one of a kind, 0: with none.
@@ -238,10 +244,10 @@ func (x *session) control(kind byte, data string) error {
 	}
 	if kind != 0 {
 		x.mu.Lock()
+		defer x.unlock()
 		if !x.closed.Load() {
 			x.say(appendFrame(nil, kind, []byte(data)))
 		}
-		x.unlock()
 	}
 	return nil
 }
@@ -268,8 +274,8 @@ func (x *session) broken(l *link, err error) {
 		reason = ParseError
 	}
 	x.mu.Lock()
+	defer x.unlock()
 	x.end(reason, frame)
-	x.unlock()
 }
 
 // probing makes a link the one that may take the place of polling, if there is no other.
@@ -289,6 +295,7 @@ func (x *session) probing(l *link) bool {
 // unprobe leaves the session on polling.
 func (x *session) unprobe(l *link) {
 	x.mu.Lock()
+	defer x.mu.Unlock()
 	if x.candidate == l {
 		x.candidate, x.noopAt = nil, 0
 		if !x.excused { // it may have been kept from polling, but not again and again
@@ -296,7 +303,6 @@ func (x *session) unprobe(l *link) {
 		}
 		x.schedule()
 	}
-	x.mu.Unlock()
 }
 
 // probe does the handshake of an upgrade. If it is true, the session is on the websocket: before the
@@ -309,13 +315,7 @@ func (x *session) probe(l *link) bool {
 	if err != nil || kind != websocket.TextMessage || string(data) != probePing || !l.write(probePong) {
 		return false
 	}
-	x.mu.Lock()
-	if !x.closed.Load() { // the client waits for its poll to return before it upgrades
-		x.noopAt = x.server.now() + int64(noopInterval)
-		x.release()
-		x.schedule()
-	}
-	x.mu.Unlock()
+	x.awaitUpgrade()
 	kind, data, err = l.ws.ReadMessage()
 	if err != nil || kind != websocket.TextMessage || !bytes.Equal(data, upgrade) {
 		return false
@@ -332,6 +332,17 @@ func (x *session) probe(l *link) bool {
 	x.release()
 	x.flush()
 	return true
+}
+
+// awaitUpgrade releases polls from now on: the client waits for its poll to return before it upgrades.
+func (x *session) awaitUpgrade() {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	if !x.closed.Load() {
+		x.noopAt = x.server.now() + int64(noopInterval)
+		x.release()
+		x.schedule()
+	}
 }
 
 // The handshake of an upgrade.

@@ -11,7 +11,8 @@ import (
 )
 
 // A channel is the actor of one channel: it encodes what its subscribers get, once, and knows how many they are on
-// each shard; who they are, the shards know. It watches its pair as long as there are any.
+// each shard; who they are, the shards know. It watches its pair as long as there are any, and an interval longer: those
+// who leave and come back cost the committed side nothing.
 type channel struct {
 	hub    *Hub
 	topic  topic
@@ -24,6 +25,7 @@ type channel struct {
 	members []int // subscribers by shard
 	total   int
 	waiting []*join
+	emptied time.Time // when the last subscriber left
 
 	watching bool   // the committed actor tells us
 	asked    uint64 // token of the answer that is on its way, 0: none is
@@ -67,8 +69,10 @@ func (c *channel) Receive(ctx actor.Context) {
 			return
 		}
 		c.members[m.shard]--
-		c.total--
-		c.rest()
+		if c.total--; c.total == 0 {
+			c.emptied = time.Now()
+			c.schedule()
+		}
 	case *actors.Watched:
 		if m.Token == c.asked { // else an earlier life has asked, and has ended its watching
 			c.watched(m.View)
@@ -90,7 +94,6 @@ func (c *channel) isState() bool { return c.family == ticker || c.family == top 
 func (c *channel) admitOrAsk() {
 	if c.watching && (c.state != nil || !c.hub.names.begins(c.family)) {
 		c.admit()
-		return
 	}
 	c.schedule()
 }
@@ -131,7 +134,6 @@ func (c *channel) watched(v *actors.View) {
 		}
 	}
 	c.admit()
-	c.rest()
 	c.schedule()
 }
 
@@ -145,8 +147,17 @@ func (c *channel) changed(state []byte) {
 
 // units sends what happened.
 func (c *channel) units(list []actors.Unit) {
+	if !c.watching {
+		return // they were on their way when it ended
+	}
+	if c.family == diff {
+		if list[0].UpdateID != c.updateID+1 {
+			panic(fmt.Sprintf("BUG: update %d of %s follows update %d", list[0].UpdateID, c.pair.Name, c.updateID))
+		}
+		c.updateID, c.state = list[len(list)-1].UpdateID, nil
+	}
 	if c.total == 0 {
-		return // they were on their way when the last subscriber left
+		return
 	}
 	c.hub.counts.units.Add(uint64(len(list)))
 	var frames []byte
@@ -156,10 +167,6 @@ func (c *channel) units(list []actors.Unit) {
 	case book:
 		frames = c.writer.orders(nil, list)
 	case diff:
-		if list[0].UpdateID != c.updateID+1 {
-			panic(fmt.Sprintf("BUG: update %d of %s follows update %d", list[0].UpdateID, c.pair.Name, c.updateID))
-		}
-		c.updateID, c.state = list[len(list)-1].UpdateID, nil
 		for ; len(list) > 1; list = list[1:] { // in pieces, so that a slow subscriber can be spared the rest
 			if frames = c.writer.diffs(frames, list[:1]); len(frames) >= longestJoined {
 				c.send(frames)
@@ -202,15 +209,13 @@ func (c *channel) admit() {
 	}
 }
 
-// rest ends watching when nobody wants it.
+// rest ends watching.
 func (c *channel) rest() {
-	if c.total == 0 && len(c.waiting) == 0 && c.watching && c.asked == 0 {
-		c.watching, c.dirty, c.state = false, false, nil
-		c.hub.engine.Unwatch(c.self, c.pair)
-	}
+	c.watching, c.dirty, c.state = false, false, nil
+	c.hub.engine.Unwatch(c.self, c.pair)
 }
 
-// schedule makes sure that the channel looks at its pair when it is time.
+// schedule makes sure that the channel looks at its pair when it is time, and no longer than somebody wants it.
 func (c *channel) schedule() {
 	if c.asked != 0 {
 		return
@@ -218,6 +223,11 @@ func (c *channel) schedule() {
 	now := time.Now()
 	var wait time.Duration
 	switch {
+	case c.watching && c.total == 0 && len(c.waiting) == 0:
+		if wait = c.emptied.Add(c.hub.opts.Interval).Sub(now); wait <= 0 {
+			c.rest()
+			return
+		}
 	case len(c.waiting) > 0 && !c.hub.names.begins(c.family):
 	case len(c.waiting) > 0 || c.watching && c.dirty && c.isState():
 		wait = max(0, c.next.Sub(now)) // also for those who come and go: books are not made without end

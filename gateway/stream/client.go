@@ -2,7 +2,6 @@ package stream
 
 import (
 	"errors"
-	"slices"
 	"strconv"
 
 	"exchange/gateway/socketio"
@@ -20,14 +19,17 @@ type client struct {
 	joining set            // channels that were asked to let it in
 	member  set            // channels whose subscriber it is
 
-	waits []*wait // names that are not answered yet
-	out   []socketio.Delivery
+	waits  map[topic]*wait // names that are not answered yet, by their numbers
+	asking int             // requests that wait for them
+	out    []socketio.Delivery
+
+	turn chan struct{} // capacity 1: the shard has handled what the client's hooks have posted
 }
 
 // A wait is a name that a client asked for, until all its channels have let the client in.
 type wait struct {
-	name    name
-	request *asked
+	text     string
+	requests []*asked // that named it, each once
 }
 
 // asked is a request that has not been acknowledged yet.
@@ -40,6 +42,7 @@ type asked struct {
 // done says that one name waits no more.
 func (a *asked) done(s *shard, c *client) {
 	if a.open--; a.open == 0 {
+		c.asking--
 		a.finish(s, c)
 	}
 }
@@ -142,95 +145,121 @@ func (s *shard) partAll(c *client, n *name) {
 	}
 }
 
+// Errors for the client. errWaiting bounds how many requests are kept until channels let it in.
 var (
 	errNames   = errors.New("too many channels: a client may have " + strconv.Itoa(MaxNames))
 	errRequest = errors.New("too many channels in one request: this one and what follows it were not looked at, for it may have " + strconv.Itoa(MaxNames))
+	errWaiting = errors.New("too many requests wait for their answers: a client may have " + strconv.Itoa(MaxNames))
 )
 
 // subscribe answers each name with success, once all of its channels have let the client in, or with an error.
 func (s *shard) subscribe(m *request) {
 	c, a := m.client, &asked{event: m.event}
 	defer s.speak(c)()
-	for i, text := range m.names {
-		n, err := s.hub.names.parse(text)
-		if i == MaxNames {
-			err = errRequest
-		} else if err == nil && !c.has(&n) && c.count() == MaxNames {
+	for i := range m.wishes {
+		n, err := &m.wishes[i].name, m.wishes[i].err
+		switch {
+		case m.wishes[i].again:
+			if err == nil && c.has(n) {
+				a.channels = append(a.channels, n.text)
+			}
+			continue
+		case err != nil:
+		case c.asking == MaxNames:
+			err = errWaiting
+		case !c.has(n) && c.count() == MaxNames:
 			err = errNames
 		}
 		if err != nil {
-			s.say(c, failure(shown(text), err))
+			s.say(c, failure(shown(n.text), err))
 			continue
 		}
 		if s.hub.names.begins(n.family) { // whoever is in by another name, or asks again for it has lost its place, gets it anew
-			for t := range s.hub.names.topicsOf(&n) {
+			for t := range s.hub.names.topicsOf(n) {
 				s.rejoin(c, t)
 			}
 		}
-		c.set(&n, true)
+		c.set(n, true)
 		a.channels = append(a.channels, n.text)
-		if s.joinAll(c, &n) {
+		if s.joinAll(c, n) {
 			a.open++
-			c.waits = append(c.waits, &wait{n, a})
+			c.wait(s.hub.names.number(n), n.text, a)
 			continue
 		}
 		s.say(c, success(n.text, now()))
 	}
 	if a.open == 0 {
 		a.finish(s, c)
+		return
 	}
+	c.asking++
+}
+
+// wait keeps a name until it can be answered, for one more request.
+func (c *client) wait(number topic, text string, a *asked) {
+	w := c.waits[number]
+	if w == nil {
+		if c.waits == nil {
+			c.waits = map[topic]*wait{}
+		}
+		w = &wait{text: text}
+		c.waits[number] = w
+	}
+	w.requests = append(w.requests, a)
 }
 
 // shown is as much of a name as is repeated.
 func shown(text string) string { return text[:min(len(text), longestShown)] }
 
-// admittedTo answers the names that the client has been waiting for.
+// admittedTo answers the names that the client has been waiting for: a channel belongs to two.
 func (s *shard) admittedTo(c *client, t topic) {
-	c.waits = slices.DeleteFunc(c.waits, func(w *wait) bool {
-		if s.isOpen(c, &w.name, t) {
-			return false
-		}
-		s.say(c, success(w.name.text, now()))
-		w.request.done(s, c)
-		return true
-	})
+	if len(c.waits) == 0 {
+		return
+	}
+	n := s.hub.names
+	s.answer(c, t)
+	if f := n.familyOf(t); c.waits[n.numberOfAll(f)] != nil && c.member.hasAll(n.topic(f, 0), len(n.pairs)) {
+		s.answer(c, n.numberOfAll(f))
+	}
 }
 
-// isOpen reports whether a name still waits, after the client has joined a channel.
-func (s *shard) isOpen(c *client, n *name, t topic) bool {
-	if !n.all && n.topic != t || n.all && n.family != s.hub.names.familyOf(t) {
-		return true
+// answer ends a wait with success, if there is one.
+func (s *shard) answer(c *client, number topic) {
+	w := c.waits[number]
+	if w == nil {
+		return
 	}
-	for t := range s.hub.names.topicsOf(n) {
-		if !c.member.has(t) {
-			return true
-		}
+	delete(c.waits, number)
+	for _, a := range w.requests {
+		s.say(c, success(w.text, now()))
+		a.done(s, c)
 	}
-	return false
 }
 
 func (s *shard) unsubscribe(m *request) {
 	c, a := m.client, &asked{event: m.event}
 	defer s.speak(c)()
-	for i, text := range m.names {
-		n, err := s.hub.names.parse(text)
-		if i == MaxNames {
-			err = errRequest
-		}
-		if err != nil {
-			s.say(c, failure(shown(text), err))
+	for i := range m.wishes {
+		n, err := &m.wishes[i].name, m.wishes[i].err
+		switch {
+		case m.wishes[i].again:
+			if err == nil {
+				a.channels = append(a.channels, n.text)
+			}
+			continue
+		case err != nil:
+			s.say(c, failure(shown(n.text), err))
 			continue
 		}
 		a.channels = append(a.channels, n.text)
-		c.set(&n, false)
-		s.partAll(c, &n)
-		c.waits = slices.DeleteFunc(c.waits, func(w *wait) bool {
-			if w.name.text != n.text {
-				return false
+		c.set(n, false)
+		s.partAll(c, n)
+		if w := c.waits[s.hub.names.number(n)]; w != nil {
+			delete(c.waits, s.hub.names.number(n))
+			for _, waiting := range w.requests {
+				waiting.done(s, c)
 			}
-			w.request.done(s, c)
-			return true
-		})
+		}
 	}
 	a.finish(s, c)
 }

@@ -91,25 +91,42 @@ func (h *Hub) Close() {
 func (h *Hub) Hooks(listens func(*socketio.Socket) bool) socketio.Namespace {
 	return socketio.Namespace{
 		Connect: func(s *socketio.Socket, _ json.RawMessage) error {
-			c := &client{socket: s, shard: h.shards[h.next.Add(1)%uint64(len(h.shards))],
+			silent := listens(s)
+			if silent && !s.Spend(len(h.names.pairs), h.names.mostTouched()) {
+				return socketio.ErrGone
+			}
+			c := &client{socket: s, shard: h.shards[h.next.Add(1)%uint64(len(h.shards))], turn: make(chan struct{}, 1),
 				named: h.names.newSet(), joining: h.names.newSet(), member: h.names.newSet()}
 			s.SetData(c)
 			h.counts.clients.Add(1)
-			c.shard.post(&connected{c, listens(s)})
+			c.shard.post(&connected{c, silent})
 			return nil
 		},
 		Event: func(s *socketio.Socket, e *socketio.Event) {
-			if c, ok := s.Data().(*client); ok && (e.Name == "subscribe" || e.Name == "unsubscribe") {
-				c.shard.post(&request{client: c, subscribe: e.Name == "subscribe", names: channelNames(e.Args), event: e})
+			c, ok := s.Data().(*client)
+			if !ok || e.Name != "subscribe" && e.Name != "unsubscribe" {
+				return
+			}
+			list, touched := h.names.wishes(channelNames(e.Args))
+			if s.Spend(touched-1, h.names.mostTouched()) { // the packet itself has been counted
+				c.post(&request{client: c, subscribe: e.Name == "subscribe", wishes: list, event: e})
 			}
 		},
 		Disconnect: func(s *socketio.Socket, _ socketio.Reason) {
 			if c, ok := s.Data().(*client); ok {
 				h.counts.clients.Add(-1)
-				c.shard.post(&disconnected{c})
+				c.post(&disconnected{c})
 			}
 		},
 	}
+}
+
+// post gives the shard a client's message as soon as it has handled the one before. Meanwhile its hook waits, and with it
+// whatever else its session sends: no client has more than one message in a shard. A shard waits for no hook, and there is
+// one as long as there are clients.
+func (c *client) post(m any) {
+	<-c.turn
+	c.shard.post(m)
 }
 
 // channelNames reads what a client sent: names, or arrays of names. What is no text stands for itself, and is refused

@@ -108,6 +108,49 @@ func (n *names) ofPair(text string, f family, pair string) (name, error) {
 	return name{text: text, family: f, topic: n.topic(f, place)}, nil
 }
 
+// number is that of a name: its channel's, or one beyond all channels.
+func (n *names) number(of *name) topic {
+	if of.all {
+		return n.numberOfAll(of.family)
+	}
+	return of.topic
+}
+
+func (n *names) numberOfAll(f family) topic { return topic(n.topics()) + topic(f) }
+
+// A wish is a name in a client's request.
+type wish struct {
+	name  name  // its text is what the client said, known or not
+	err   error // for the client
+	again bool  // the request has it already: equal names of a request are one
+}
+
+// wishes reads what a client named. touched is how many channels are looked at for it; a name that is none counts as one.
+func (n *names) wishes(texts []string) (list []wish, touched int) {
+	list = make([]wish, len(texts))
+	first := make(map[string]int, len(texts))
+	for i, text := range texts {
+		w := &list[i]
+		if at, again := first[text]; again && i < MaxNames {
+			*w = list[at]
+			w.again = true
+			continue
+		}
+		first[text] = i
+		if w.name, w.err = n.parse(text); i == MaxNames {
+			w.err = errRequest
+		}
+		w.name.text = text
+		if touched++; w.err == nil && w.name.all {
+			touched += len(n.pairs) - 1
+		}
+	}
+	return list, touched
+}
+
+// mostTouched is at least the most of one request: all pairs of each kind, and as many names as there may be.
+func (n *names) mostTouched() int { return n.topics() + MaxNames }
+
 // A set is a set of topics.
 type set []uint64
 
@@ -116,6 +159,19 @@ func (n *names) newSet() set { return make(set, (n.topics()+63)/64) }
 func (s set) has(t topic) bool { return s[t/64]&(1<<(t%64)) != 0 }
 func (s set) add(t topic)      { s[t/64] |= 1 << (t % 64) }
 func (s set) remove(t topic)   { s[t/64] &^= 1 << (t % 64) }
+
+// hasAll reports whether so many topics are in the set, from a first one on.
+func (s set) hasAll(first topic, count int) bool {
+	for t, end := first, first+topic(count); t < end; {
+		from := t % 64
+		word := min(end-t, 64-from)
+		if mask := (^uint64(0) >> (64 - word)) << from; s[t/64]&mask != mask {
+			return false
+		}
+		t += word
+	}
+	return true
+}
 
 func (s set) len() (n int) {
 	for _, w := range s {

@@ -64,7 +64,7 @@ type (
 	request struct {
 		client    *client
 		subscribe bool
-		names     []string
+		wishes    []wish
 		event     *socketio.Event // to be acknowledged if the client wants that; nil: it does not
 	}
 	// frames are a channel's, for all its subscribers.
@@ -90,8 +90,8 @@ func newShard(h *Hub, number int) *shard {
 	return &shard{hub: h, number: number, wake: make(chan struct{}, 1), clients: map[*client]struct{}{}, topics: make([]audience, h.names.topics())}
 }
 
-// post gives the shard a message. Any goroutine may call it. How much can wait is bounded by who posts: a
-// client's requests by the server's limit on its packets, events by what the engine takes in a flush's time.
+// post gives the shard a message. Any goroutine may call it. How much can wait is bounded by who posts: each
+// client has one message in it at most (client.post), events are what the engine takes in a flush's time.
 func (s *shard) post(m any) {
 	s.mu.Lock()
 	s.in = append(s.in, m)
@@ -184,6 +184,7 @@ func (s *shard) handle(m any) {
 		if m.silent {
 			s.listen(m.client)
 		}
+		m.client.turn <- struct{}{}
 	case *disconnected:
 		s.disconnect(m.client)
 	case *request:
@@ -194,6 +195,7 @@ func (s *shard) handle(m any) {
 		default:
 			s.unsubscribe(m)
 		}
+		m.client.turn <- struct{}{}
 	case *admitted:
 		s.admit(m)
 	case *failed:

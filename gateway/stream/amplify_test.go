@@ -1,0 +1,296 @@
+package stream
+
+import (
+	"bytes"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/asynkron/protoactor-go/actor"
+	"github.com/fasthttp/websocket"
+
+	"exchange/core/matching"
+	"exchange/gateway/socketio"
+)
+
+// What a client can make the exchange do by packets that cost it nothing.
+
+// A deaf channel lets nobody in. It counts who wants to be.
+type deaf struct{ joins chan struct{} }
+
+func (d deaf) Receive(ctx actor.Context) {
+	if _, ok := ctx.Message().(*join); ok {
+		d.joins <- struct{}{}
+	}
+}
+
+// deafShard is a shard whose messages are handled by the test, with a client in it, and channels that let nobody in.
+func deafShard(w *world) (*shard, *client, chan struct{}) {
+	h := &Hub{engine: w.engine, names: newNames(w.engine.Pairs())}
+	joins := make(chan struct{}, 100_000)
+	for range h.names.topics() {
+		h.channels = append(h.channels, w.engine.SpawnChannel("deaf", func() actor.Actor { return deaf{joins} }))
+	}
+	s := newShard(h, 0)
+	h.shards = []*shard{s}
+	c := &client{shard: s, turn: make(chan struct{}, 1), named: h.names.newSet(), joining: h.names.newSet(), member: h.names.newSet()}
+	s.handle(&connected{client: c})
+	<-c.turn
+	return s, c, joins
+}
+
+// said counts the frames that are out for a client by what they have in them.
+func (c *client) said(what string) (n int) {
+	for _, d := range c.out {
+		n += bytes.Count(d.Frames, []byte(what))
+	}
+	return n
+}
+
+func TestAClientWaitsOnceForEachName(t *testing.T) {
+	s, c, joins := deafShard(newWorld(t, nil))
+	names := s.hub.names
+	ask := func(subscribe bool, texts ...string) {
+		list, _ := names.wishes(texts)
+		s.handle(&request{client: c, subscribe: subscribe, wishes: list})
+		<-c.turn
+	}
+	one, all := slices.Repeat([]string{"diff.BTC_USDT"}, MaxNames), slices.Repeat([]string{"diff"}, MaxNames)
+	waits := func() (n int) {
+		for _, w := range c.waits {
+			n += len(w.requests)
+		}
+		return n
+	}
+	for range 500 {
+		ask(true, one...)
+	}
+	if len(c.waits) != 1 || waits() != MaxNames || c.asking != MaxNames {
+		t.Errorf("it waits for %d names of %d requests", len(c.waits), waits())
+	}
+	if n := c.said("subscribe.error"); n != 500-MaxNames || n != c.said("too many requests wait") {
+		t.Errorf("%d requests were refused", n)
+	}
+	ask(false, one...)
+	if waits() != 0 || c.asking != 0 {
+		t.Errorf("it waits %d times for what it does not want", waits())
+	}
+	for range 60 {
+		ask(true, all...)
+		ask(true, one...)
+	}
+	if len(c.waits) != 2 || waits() != 120 || c.asking != 120 {
+		t.Errorf("it waits for %d names of %d requests", len(c.waits), waits())
+	}
+	for place := range names.pairs {
+		before := c.said("subscribe.success")
+		s.handle(&admitted{topic: names.topic(diff, place), clients: []*client{c}})
+		want := 0
+		if place == names.places["BTC_USDT"] {
+			want += 60
+		}
+		if place == len(names.pairs)-1 {
+			want += 60
+		}
+		if n := c.said("subscribe.success") - before; n != want {
+			t.Errorf("pair %d ends %d waits, want %d", place, n, want)
+		}
+	}
+	if waits() != 0 || c.asking != 0 {
+		t.Errorf("it still waits for %d names", waits())
+	}
+	for range names.pairs { // it joined each of them once, whatever it sent
+		<-joins
+	}
+	if len(joins) != 0 {
+		t.Errorf("%d more joins", len(joins))
+	}
+}
+
+func TestEqualNamesOfARequestAreOne(t *testing.T) {
+	w := newWorld(t, nil)
+	n := w.hub.names
+	for text, want := range map[string]int{"": 0, "trades": 3, "trades trades trades": 3, "trades trades.BTC_USDT": 4, "x x": 1, "x y book_ETH_BTC": 3,
+		"diff ticker trades orderbook.20": 12, strings.Repeat("diff ", 1000): 3 + 1} {
+		list := strings.Fields(text)
+		if _, touched := n.wishes(list[:min(len(list), MaxNames+1)]); touched != want {
+			t.Errorf("%.40s touches %d channels, want %d", text, touched, want)
+		}
+	}
+	for first, set := range map[topic]set{0: {^uint64(0), 3}, 5: {^uint64(31), 3}, 64: {0, 3}, 65: {0, 2}, 63: {1 << 63, 0}} {
+		for count := range 66 - int(first) {
+			if set.hasAll(first, count+1) != (first != 63 || count == 0) {
+				t.Errorf("%d from %d", count+1, first)
+			}
+		}
+	}
+	if (set{^uint64(0), 1}).hasAll(0, 66) || (set{^uint64(2), 1}).hasAll(1, 64) {
+		t.Error("one is missing")
+	}
+	l := w.listen()
+	l.say(`421["subscribe",["trades","x","trades"],"trades","x"]`)
+	l.expect("subscribe.error", `{"channel":"x","message":"unknown channel"}`)
+	l.expect("subscribe.success", `{"channel":"trades","timestamp":*}`)
+	l.say(`42["subscribe","y"]`)
+	l.expect("subscribe.error", `{"channel":"y","message":"unknown channel"}`)
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if got := string(l.acks["1"]); got != `[{"channels":["trades","trades","trades"]}]` {
+		t.Error(got)
+	}
+}
+
+// flood sends packets in turn until the connection ends.
+func (l *listener) flood(packets ...string) {
+	for {
+		for _, p := range packets {
+			if l.conn.WriteMessage(websocket.TextMessage, []byte(p)) != nil {
+				return
+			}
+		}
+	}
+}
+
+// A packet counts by what it makes the exchange do: once for each pair of each channel that it names.
+func TestAPacketCountsByTheChannelsItTouches(t *testing.T) {
+	const burst = 1000
+	for _, f := range []struct {
+		silent  bool
+		packets []string
+		each    int // what they count
+	}{
+		{false, []string{`42["subscribe","ticker"]`, `42["unsubscribe","ticker"]`}, 6},
+		{false, []string{`42["subscribe","trades","diff","trades.BTC_USDT","x"]`}, 8},
+		{false, []string{`42["subscribe","trades.BTC_USDT"]`}, 1},
+		{false, []string{"41", "40"}, 2},
+		{true, []string{"41", "40"}, 5},
+	} {
+		w := newWorld(t, func(o *socketio.Options) { o.MessagesPerSecond, o.MessagesBurst = 1, burst })
+		w.silent = f.silent
+		l := w.listen()
+		begin := time.Now()
+		l.flood(f.packets...)
+		eventually(t, "the client has gone", func() bool { return w.server.Stats().Closed[socketio.TooManyMessages] == 1 })
+		most := (burst+int(time.Since(begin)/time.Second)+1)*len(f.packets)/f.each + len(f.packets) + 2
+		if n := w.server.Stats().PacketsIn; n > uint64(most) || n < uint64(burst*len(f.packets)/f.each-len(f.packets)-8) {
+			t.Errorf("%d packets of %s, want at most %d", n, f.packets, most)
+		}
+	}
+}
+
+func TestWhoComesAndGoesCostsTheCommittedSideNothing(t *testing.T) {
+	w := newWorld(t, nil)
+	w.hub.opts.Interval = time.Hour
+	for _, name := range []string{"trades.BTC_USDT", "book_BTC_USDT", "ticker.BTC_USDT", "orderbook.20.BTC_USDT", "diff.BTC_USDT"} {
+		l := w.listen()
+		before := w.hub.tokens.Load()
+		for range 20 {
+			l.say(`42["subscribe","` + name + `"]`)
+			for l.next().name != "subscribe.success" {
+			}
+			l.say(`42["unsubscribe","` + name + `"]`)
+		}
+		if n := w.hub.tokens.Load() - before; n != 1 {
+			t.Errorf("%s: the pair was asked for %d times", name, n)
+		}
+	}
+}
+
+func TestAChannelThatNobodyWantsRestsInTheEnd(t *testing.T) {
+	w := newWorld(t, nil)
+	for _, name := range []string{"trades.BTC_USDT", "ticker.BTC_USDT"} {
+		l := w.listen()
+		before := w.hub.tokens.Load()
+		eventually(t, name+" has begun anew", func() bool {
+			l.say(`42["subscribe","` + name + `"]`)
+			for l.next().name != "subscribe.success" {
+			}
+			l.say(`42["unsubscribe","` + name + `"]`)
+			return w.hub.tokens.Load() > before+1
+		})
+	}
+}
+
+// What happens while nobody is there is in the state that whoever comes back begins with.
+func TestWhoComesBackMissesNothing(t *testing.T) {
+	w := newWorld(t, nil)
+	w.hub.opts.Interval = 20 * time.Millisecond
+	k := newKeeper(w, "BTC_USDT")
+	k.until(0)
+	id := uint64(0)
+	for i := range 20 {
+		if i%2 == 1 { // else what it was sent last is the newest book
+			w.place(0, "BTC_USDT", matching.Buy, 100, 1)
+			id++
+			k.until(id)
+		}
+		k.say(`42["unsubscribe","diff.BTC_USDT","x"]`)
+		k.expect("subscribe.error", `{"channel":"x","message":"unknown channel"}`)
+		w.place(0, "BTC_USDT", matching.Buy, 100, 1)
+		id++
+		k.subscribe("diff.BTC_USDT")
+		if k.until(id); k.book.snapshots != i+2 {
+			t.Fatalf("%d whole books, want %d", k.book.snapshots, i+2)
+		}
+	}
+}
+
+// stop holds a shard up until what it returns is called.
+func (s *shard) stop() (goOn func()) {
+	names := s.hub.names
+	held := &client{turn: make(chan struct{}), named: names.newSet(), joining: names.newSet(), member: names.newSet()}
+	s.post(&connected{client: held})
+	return func() { <-held.turn }
+}
+
+func TestNoClientHasMoreThanOneMessageInAShard(t *testing.T) {
+	w := newWorld(t, nil)
+	var goOn []func()
+	for _, s := range w.hub.shards {
+		goOn = append(goOn, s.stop())
+	}
+	clients := []*listener{w.listen(), w.listen(), w.listen(), w.listen()}
+	for i, l := range clients {
+		for n := range 500 {
+			switch {
+			case i < 2:
+				l.say(fmt.Sprintf(`42%d["subscribe","trades.BTC_USDT"]`, n))
+			case n%2 == 0:
+				l.say("41")
+			default:
+				l.say("40")
+			}
+		}
+	}
+	// While others come and go, these get no further.
+	for range 50 {
+		w.listen().conn.Close()
+	}
+	waiting := 0
+	for _, s := range w.hub.shards {
+		s.mu.Lock()
+		for _, m := range s.in {
+			switch m := m.(type) {
+			case *connected, *request, *disconnected:
+				waiting++
+			default:
+				t.Errorf("%T waits", m)
+			}
+		}
+		s.mu.Unlock()
+	}
+	if most := len(clients) + 50; waiting > most {
+		t.Errorf("%d messages wait, want at most %d", waiting, most)
+	}
+	clients[1].conn.Close() // with a hook that waits
+	for _, f := range goOn {
+		f()
+	}
+	l := clients[0]
+	l.mu.Lock()
+	l.wait("every request is answered", func() bool { return len(l.acks) == 500 })
+	l.mu.Unlock()
+	eventually(t, "the others have gone", func() bool { return w.hub.Stats().Clients == 3 })
+}
