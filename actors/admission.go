@@ -1,6 +1,8 @@
 package actors
 
 import (
+	"errors"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -34,8 +36,11 @@ func (e *Engine) going(now int64) error {
 	return nil
 }
 
-// confirmed is nil while the store has lately confirmed that this process owns it.
+// confirmed is nil while the store has lately confirmed that this process owns it, and nothing has said otherwise since.
 func (e *Engine) confirmed(now int64) error {
+	if e.Err() != nil {
+		return ErrStopping
+	}
 	if now-e.journal.checked.Load() > int64(e.opts.Timing.OwnerStale) {
 		return ErrNotConfirmed
 	}
@@ -198,7 +203,7 @@ func (e *Engine) await(reply <-chan struct{}, timer *time.Timer) bool {
 
 // BeginRead takes a place among the reads in flight, which EndRead gives back. Who goes on to the history
 // holds one from the question until the store has answered: a slow store has no more queries at once than
-// there are places. What completes the answer to a command is a followUp: it has as many places of its own,
+// there are places. A read that its handler has left in a mailbox goes on to hold one. What completes the answer to a command is a followUp: it has as many places of its own,
 // and is taken while the engine stops, too, which waits for it. Errors are those of admission; then there is
 // nothing to give back.
 func (e *Engine) BeginRead(followUp bool) error {
@@ -225,6 +230,34 @@ func (e *Engine) readers(followUp bool) *atomic.Int64 {
 
 func (e *Engine) readsInFlight() int64 { return e.reading.Load() + e.completing.Load() }
 
+// accountReads counts the private reads in flight, by account. Few accounts have any at a time.
+type accountReads struct {
+	mu sync.Mutex
+	of map[uint32]int
+}
+
+// begin takes a place; false: the account has as many as it may.
+func (a *accountReads) begin(account uint32, most int) bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.of[account] >= most {
+		return false
+	}
+	if a.of == nil {
+		a.of = make(map[uint32]int)
+	}
+	a.of[account]++
+	return true
+}
+
+func (a *accountReads) end(account uint32) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.of[account]--; a.of[account] == 0 {
+		delete(a.of, account)
+	}
+}
+
 // Ask sends a read and waits for its answer, which is in r. With a key it is private: its nonce is
 // taken by the account's wallet first, and Account is set. Errors: ErrNonce, ErrTimeout (r is not the
 // caller's any more: no Free), and the ones of admission.
@@ -233,24 +266,39 @@ func (e *Engine) Ask(r *Read, key *Key, nonce uint64) error {
 		return err
 	}
 	defer e.EndRead(r.FollowUp)
-	return e.AskWithin(r, key, nonce)
+	err := e.AskWithin(r, key, nonce)
+	if !errors.Is(err, ErrTimeout) {
+		r.leavePlace()
+	}
+	return err
 }
 
-// AskWithin is Ask for who is between BeginRead and EndRead.
+// AskWithin is Ask for who is between BeginRead and EndRead. A private read takes a place among its account's,
+// too, and holds it until Free: who goes on to the history frees it after that.
 func (e *Engine) AskWithin(r *Read, key *Key, nonce uint64) error {
 	to := e.fold
 	if key != nil {
 		if err := e.confirmed(metrics.Now()); err != nil {
 			return e.turnAway(err)
 		}
+		if most := e.opts.Limits.ReadsPerAccount; most > 0 {
+			if !e.committed.private.begin(key.Account.ID, most) {
+				return e.turnAway(ErrAccountBusy)
+			}
+			r.place = true
+		}
 		r.key, r.nonce, r.Account = key, nonce, key.Account.ID
 		to = key.Account.pid
 	}
+	r.engine = e
+	r.stage.Store(readSent)
 	e.root.Send(to, r)
 	if !e.await(r.reply, r.timer) {
-		r.abandoned.Store(true)
-		e.meter.UnansweredReads.Add(1)
-		return ErrTimeout
+		if r.leave() {
+			e.meter.UnansweredReads.Add(1)
+			return ErrTimeout
+		}
+		<-r.reply // it came at the last moment
 	}
 	return r.Err
 }

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -238,6 +239,37 @@ func TestPrivateReadsNeedAnOwnerThatWasConfirmedLately(t *testing.T) {
 		eventually(t, "private reads are answered again, with a nonce that the refused ones have not used", func() bool {
 			return outcome(g.asking(ReadWallet, g.key, 3)) == accepted
 		})
+		g.end()
+	})
+}
+
+// Another may have taken over while an answer was on its way: a confirmation is as old as its question.
+func TestAConfirmationIsAsOldAsItsQuestion(t *testing.T) {
+	onBothStores(t, func(t *testing.T, fresh places) {
+		g := newGated(t, fresh, func(o *Options) { o.Timing.OwnerCheck = time.Hour })
+		g.hold()
+		order := g.begin(g.placing(g.sell(1e5)))
+		eventually(t, "an append is on its way", g.held)
+		late := metrics.Now()
+		g.letGo()
+		if got := <-order; got != accepted {
+			t.Fatal(got)
+		}
+		if checked := g.e.journal.checked.Load(); checked > late {
+			t.Errorf("an append that was asked before %d confirms until %d", late, checked)
+		}
+		g.end()
+
+		g = newGated(t, fresh, func(o *Options) { o.Timing.OwnerCheck = time.Millisecond })
+		var answered atomic.Int64
+		g.set(func() { g.asked = func() { answered.Store(metrics.Now()) } })
+		for range 3 {
+			before := answered.Load()
+			eventually(t, "the owner is confirmed", func() bool { return answered.Load() > before && g.e.journal.checked.Load() > before })
+			if checked := g.e.journal.checked.Load(); checked > answered.Load() {
+				t.Errorf("a check that was asked before %d confirms until %d", answered.Load(), checked)
+			}
+		}
 		g.end()
 	})
 }

@@ -58,6 +58,8 @@ type committed struct {
 	recent  recentOrders
 	trades  map[uint16]*recentTrades // by pair; 0: of all pairs
 	waiting []*Read                  // for the history
+	early   []*Read                  // for a batch that is on its way here
+	private accountReads             // in flight; handlers count them
 
 	imagedSeq uint64    // newest snapshot
 	imagedAt  time.Time // when one was last tried
@@ -141,6 +143,7 @@ func (c *committed) fold(m *released) {
 	c.tellWatchers()
 	c.recycle(m.data)
 	c.folded.Store(m.next) // the boards are newer, if anything
+	c.answerEarly()
 	if mails := int64(c.state.Mails()); mails != c.meter.Outbox.Load() {
 		c.meter.Outbox.Store(mails)
 	}
@@ -244,9 +247,18 @@ func (c *committed) noteNonce(key uint32) {
 	}
 }
 
+// read answers a read. One whose handler has left is not worked out any more; its nonce is taken in any case.
 func (c *committed) read(r *Read) {
 	if r.key != nil {
 		c.noteRead(r.key.Number, r.nonce)
+	}
+	if r.left() {
+		r.drop()
+		return
+	}
+	if r.after > c.state.Seq() { // its wallet has heard of a batch that is still on its way here
+		c.early = append(c.early, r)
+		return
 	}
 	if r.needs = r.from(c); r.needs > c.watermark {
 		c.wait(r)
@@ -256,12 +268,25 @@ func (c *committed) read(r *Read) {
 	r.answer()
 }
 
+// answerEarly answers the reads that have waited for what was folded now; the others wait on.
+func (c *committed) answerEarly() {
+	early := c.early
+	c.early = nil
+	for _, r := range early {
+		c.read(r)
+	}
+}
+
 // wait keeps a read until the store's watermark has reached its needs. While the store does not take
 // projections, reads whose handlers have gone are let go before the list grows: the budget of reads in
 // flight bounds the others.
 func (c *committed) wait(r *Read) {
 	if len(c.waiting) == cap(c.waiting) {
-		c.waiting = slices.DeleteFunc(c.waiting, func(w *Read) bool { return w.abandoned.Load() })
+		c.waiting = slices.DeleteFunc(c.waiting, (*Read).left)
+	}
+	if !r.stage.CompareAndSwap(readSent, readWaiting) {
+		r.drop()
+		return
 	}
 	c.waiting = append(c.waiting, r)
 }

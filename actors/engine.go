@@ -56,6 +56,7 @@ type Engine struct {
 	queues    []queue        // for Stats; read only after the start
 
 	inFlight    atomic.Int64                      // clients' commands
+	sweeping    atomic.Int64                      // cancels of sweeps, but for the first of each
 	operating   atomic.Int64                      // operators'
 	reading     atomic.Int64                      // reads
 	completing  atomic.Int64                      // reads that complete the answer to a command
@@ -81,7 +82,7 @@ var settlements = sync.Pool{New: func() any { return new(settled) }}
 // the engine takes commands. The engine does not close the store.
 func Start(ctx context.Context, o Options) (*Engine, error) {
 	begin := time.Now()
-	sealer, err := sealerBefore(ctx, &o)
+	sealer, err := foresee(ctx, &o)
 	if err != nil {
 		return nil, err
 	}
@@ -359,6 +360,14 @@ func (e *Engine) toCommitted(r *Read)             { e.root.Send(e.fold, r) }
 func (e *Engine) limits() *Limits                 { return &e.opts.Limits }
 func (e *Engine) withdrawPolicy() *WithdrawPolicy { return &e.opts.Withdraw }
 func (e *Engine) nextWithdraw() uint64            { return e.ids.withdraw.Add(1) }
+func (e *Engine) narrowSweep()                    { e.sweeping.Add(-1) }
+func (e *Engine) widenSweep() bool {
+	if e.sweeping.Add(1) <= int64(e.opts.Limits.InFlight) {
+		return true
+	}
+	e.sweeping.Add(-1)
+	return false
+}
 
 func (e *Engine) codeFits(withdraw uint64, issue uint32, code string) bool {
 	return e.sealer.CodeFits(withdraw, issue, code)

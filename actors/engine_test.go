@@ -167,11 +167,22 @@ func TestTwoAccountsTradeAndARestartKeepsIt(t *testing.T) {
 	})
 }
 
-// overtaken is a store that another owner takes over, and appends to, when its journal is to be read.
-type overtaken struct{ persistence.Store }
+// overtaken is a store that another owner takes over, and appends to, when its journal is to be read by who has acquired it.
+type overtaken struct {
+	persistence.Store
+	owned bool
+}
 
-func (o overtaken) Read(ctx context.Context, after uint64, fn func(prev, next uint64, batch []byte) error) error {
-	token, last, err := o.Acquire(ctx, "another")
+func (o *overtaken) Acquire(ctx context.Context, owner string) (persistence.Token, uint64, error) {
+	o.owned = true
+	return o.Store.Acquire(ctx, owner)
+}
+
+func (o *overtaken) Read(ctx context.Context, after uint64, fn func(prev, next uint64, batch []byte) error) error {
+	if !o.owned {
+		return o.Store.Read(ctx, after, fn)
+	}
+	token, last, err := o.Store.Acquire(ctx, "another")
 	if err == nil {
 		err = o.Append(ctx, token, last, last+1, []byte("of another"))
 	}
@@ -185,7 +196,7 @@ func TestAStartThatIsOvertakenIsFencedAndNothingIsCorrupt(t *testing.T) {
 	onBothStores(t, func(t *testing.T, fresh places) {
 		store := fresh(t)()
 		defer store.Close()
-		_, err := Start(context.Background(), testOptions(overtaken{store}))
+		_, err := Start(context.Background(), testOptions(&overtaken{Store: store}))
 		if !errors.Is(err, persistence.ErrFenced) || errors.Is(err, persistence.ErrCorrupt) {
 			t.Errorf("the start ends with %v", err)
 		}

@@ -74,6 +74,53 @@ func TestAClientIDIsFreeWhenTheOrderThatTookItWasRefused(t *testing.T) {
 	})
 }
 
+// Who was not told what became of an order asks for it by its client order id. That there is none is then true for good.
+func TestAnOrderThatMayStillLandIsNotCalledMissing(t *testing.T) {
+	onBothStores(t, func(t *testing.T, fresh places) {
+		g := newGated(t, fresh, nil)
+		id, _ := event.NewClientID("mine")
+		other, _ := event.NewClientID("other")
+		ask := func(id event.ClientID, nonce uint64) (<-chan string, *Read) {
+			r := NewRead(ReadOrders)
+			r.ClientID, r.Limit = id, 10
+			return g.begin(func() (*Command, error) { return nil, g.e.Ask(r, g.key, nonce) }), r
+		}
+		w := g.sell(coin)
+		w.ClientID = id
+		for round := range uint64(20) { // the wallet may hear of the batch before the committed side does
+			g.hold()
+			nonce := 10 * (round + 1)
+			order := g.begin(func() (*Command, error) { return g.e.Place(g.key, nonce, w) })
+			eventually(t, "the order is at the store", g.held)
+			held := func(n int) {
+				t.Helper()
+				eventually(t, "the wallet holds the question back", func() (so bool) {
+					g.e.probe(g.key.Account.pid, func() { so = len(g.key.Account.wallet.held) == n })
+					return so
+				})
+			}
+			mine, found := ask(id, nonce+1)
+			held(1)
+			none, missing := ask(other, nonce+2)
+			held(2)
+			g.letGo()
+			for what, done := range map[string]<-chan string{"the order": order, "the question for it": mine, "the question for another": none} {
+				if got := <-done; got != accepted {
+					t.Fatalf("%s: %s", what, got)
+				}
+			}
+			if len(found.Orders) != 1 || found.Orders[0].ClientID != id.String() || !missing.Complete || len(missing.Orders) != 0 || missing.ID != 0 {
+				t.Fatalf("round %d: %+v, and of another %+v", round, found.Orders, missing.Orders)
+			}
+			c := must[*Command](t)(g.e.Cancel(g.key, nonce+3, found.Orders[0].ID))
+			c.Free()
+			id, _ = event.NewClientID("mine-" + string(rune('a'+round)))
+			w.ClientID = id
+		}
+		g.end()
+	})
+}
+
 func TestARevokedKeyIsRefusedByItsWallet(t *testing.T) {
 	onBothStores(t, func(t *testing.T, fresh places) {
 		g := newGated(t, fresh, nil)
@@ -125,6 +172,7 @@ func TestAnEngineThatCannotGoOnEndsAndLeavesOutcomesOpen(t *testing.T) {
 					}
 				}
 				g.turnedAway("a new order", g.placing(g.sell(coin)), ErrStopping)
+				g.ends("a private read", g.asking(ReadWallet, g.key, 100), ErrStopping.Error())
 				g.crash()
 			})
 		}

@@ -68,6 +68,7 @@ type gate struct {
 	applying  bool          // projections are held
 	checkErr  error         // instead of confirming the owner
 	unseen    int           // checks that were answered so
+	asked     func()        // is called for each check while it is on its way
 	saveErr   error         // instead of saving a snapshot
 	saving    chan struct{} // a snapshot waits for it, if not nil
 	saves     int           // snapshots that were tried
@@ -112,15 +113,18 @@ func (g *gate) Append(ctx context.Context, tok persistence.Token, prev, next uin
 
 func (g *gate) Check(ctx context.Context, tok persistence.Token) error {
 	g.mu.Lock()
-	err := g.checkErr
+	err, asked := g.checkErr, g.asked
 	if err != nil {
 		g.unseen++
 	}
 	g.mu.Unlock()
-	if err != nil {
-		return err
+	if err == nil {
+		err = g.Store.Check(ctx, tok)
 	}
-	return g.Store.Check(ctx, tok)
+	if asked != nil {
+		asked()
+	}
+	return err
 }
 
 func (g *gate) Apply(ctx context.Context, tok persistence.Token, from, to uint64, w *persistence.Writes) error {

@@ -33,7 +33,7 @@ type journal struct {
 	last     uint64         // sequence of the newest durable record; the writer's, like deadline
 	deadline sharedDeadline
 	since    atomic.Int64 // start of the append in flight, as metrics.Now tells; 0: none is
-	checked  atomic.Int64 // when the store last confirmed that this process owns it, as metrics.Now tells
+	checked  atomic.Int64 // when the store was asked that last confirmed that this process owns it, as metrics.Now tells: it may have lost it since
 	pending  atomic.Int64 // units submitted and not released
 	stalled  atomic.Bool  // the store did not answer, and the log says so
 
@@ -173,10 +173,11 @@ func (j *journal) next() *batch {
 func (j *journal) checkOwner() bool {
 	ctx, cancel := context.WithTimeout(context.Background(), j.timing.OwnerStale)
 	defer cancel()
+	asked := metrics.Now()
 	err := j.store.Check(ctx, j.token)
 	switch {
 	case err == nil:
-		j.checked.Store(metrics.Now())
+		j.checked.Store(asked)
 		j.stalled.Store(false)
 	case errors.Is(err, persistence.ErrFenced):
 		j.die(err)
@@ -223,12 +224,13 @@ func (j *journal) append(b *batch) error {
 	defer j.since.Store(0)
 	ctx := j.deadline.context(start, j.timing.StallMax)
 	for wait := retryLeast; ; wait = min(2*wait, retryMost) {
+		asked := metrics.Now()
 		err := j.store.Append(ctx, j.token, b.prev, b.next, b.data)
 		switch {
 		case err == nil:
 			now := time.Now()
 			b.appending, b.durable = metrics.At(start), metrics.At(now)
-			j.checked.Store(b.durable)
+			j.checked.Store(asked)
 			if j.stalled.Swap(false) {
 				j.log.Info("the store takes writes again", "after", now.Sub(start).Round(time.Millisecond))
 			}

@@ -51,6 +51,7 @@ type Limits struct {
 	InFlightCancels      int // of these, kept for cancels
 	InFlightPerAccount   int // an eighth is kept for cancels
 	Reads                int // reads in flight
+	ReadsPerAccount      int // private ones of one account; 0: as many as there may be
 	MaxFills             int // of one order; what remains is cancelled
 	OpenOrdersPerAccount int
 	OpenOrdersPerBook    int
@@ -92,7 +93,7 @@ func (p SnapshotPolicy) due(records uint64, age time.Duration) bool {
 
 // DefaultLimits, DefaultTiming, DefaultWithdraw and DefaultSnapshot are those of the configuration's documentation.
 var (
-	DefaultLimits = Limits{InFlight: 20_000, InFlightCancels: 2_000, InFlightPerAccount: 256, Reads: 4_096, MaxFills: 10_000,
+	DefaultLimits = Limits{InFlight: 20_000, InFlightCancels: 2_000, InFlightPerAccount: 256, Reads: 4_096, ReadsPerAccount: 64, MaxFills: 10_000,
 		OpenOrdersPerAccount: 100_000, OpenOrdersPerBook: 5_000_000, PendingWithdraws: 100, KeysPerAccount: 100, Accounts: 1_000_000,
 		FoldLag: 200_000, ProjectionLag: 500_000, BatchBytes: 256 << 10}
 	DefaultTiming = Timing{Request: 5 * time.Second, Stall: 250 * time.Millisecond, StallMax: time.Minute,

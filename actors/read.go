@@ -24,8 +24,8 @@ type ReadKind uint8
 const (
 	// ReadWallet fills Holdings with the account's, in order of the currencies' numbers.
 	ReadWallet ReadKind = iota
-	// ReadOrders fills Orders with the account's open orders that pass the filters, newest first, at
-	// most Limit of them. The closed ones are in the history, which is ready up to Seq. With ClientID it
+	// ReadOrders fills Orders with the account's open orders that pass the filters, newest first, after
+	// Offset, at most Limit of them. The closed ones are in the history, which is ready up to Seq. With ClientID it
 	// fills Orders with the one that has it, without the other filters; Complete says that there are no
 	// others, but for the closed order ID in the history, if it is not 0.
 	ReadOrders
@@ -76,6 +76,9 @@ const (
 	ReadImage
 	// ReadHash fills Hash with the digest of the whole state, and Err with the first broken invariant.
 	ReadHash
+	// ReadOpenIDs fills IDs with the ids of what ReadOrders would find without a client id, at most Limit. It looks no
+	// order up. The history is ready up to Seq.
+	ReadOpenIDs
 )
 
 // A Read is one question to the committed state. Everything in the answer is from one state, at
@@ -94,7 +97,7 @@ type Read struct {
 	Currency uint16 // ReadWithdraws: filter; 0: all
 	Before   uint64 // filter: ids below; 0: all
 	Limit    int    // how many, of kinds that say so
-	Offset   int    // ReadTrades: leave out that many first
+	Offset   int    // ReadTrades, ReadOrders: leave out that many first
 
 	Ascending           bool         // ReadTrades: oldest first
 	LimitBuy, LimitSell int          // ReadLevels, ReadDepth: how many of each side; negative: all
@@ -106,11 +109,13 @@ type Read struct {
 
 	key   *Key // whose nonce is taken; nil: a read that is not signed
 	nonce uint64
+	after uint64 // the sequence from which on it may be answered
 
 	Seq      uint64
 	Err      error
 	Holdings []ledger.Holding
 	Orders   []persistence.Order
+	IDs      []uint64
 	Trades   []persistence.Trade
 	Complete bool
 	View     *View // shared: read only
@@ -130,11 +135,23 @@ type Read struct {
 	TradeCount  uint64 // how many trades the account ever had; of FeeAccount: how many there were
 	Counted     bool   // else TradeCount is not known
 
-	needs     uint64 // the watermark from which on the answer is good
-	abandoned atomic.Bool
-	reply     chan struct{}
-	timer     *time.Timer
+	needs  uint64  // the watermark from which on the answer is good
+	engine *Engine // that was asked
+	place  bool    // it holds one of its account's places, which whoever owns it gives back
+	stage  atomic.Uint32
+	reply  chan struct{}
+	timer  *time.Timer
 }
+
+// Stages of a read. The handler and the actors go from one to the next by compare-and-swap, so that either of
+// them ends it.
+const (
+	readSent     uint32 = iota // in the mailbox of an actor, or held back by a wallet
+	readWaiting                // with its answer in committed.waiting, until the history is ready
+	readAnswered               // the reply is there, or about to be
+	readLeft                   // in a mailbox, and its handler has left
+	readForgone                // in committed.waiting, and its handler has left: only a pointer
+)
 
 // Errors of reads and commands.
 var (
@@ -176,14 +193,16 @@ func NewRead(kind ReadKind) *Read {
 	r.Limit, r.LimitBuy, r.LimitSell, r.Offset, r.Ascending, r.Complete, r.FollowUp, r.key, r.nonce = 0, 0, 0, 0, false, false, false, nil, 0
 	r.Name, r.Currency, r.Withdraws, r.Fees, r.Mails, r.Holders, r.Open, r.LastTrades, r.Image = "", 0, r.Withdraws[:0], nil, nil, r.Holders[:0], 0, nil, nil
 	r.View, r.Seq, r.Err, r.Holdings, r.Orders, r.Trades, r.Accounts, r.Keys = nil, 0, nil, r.Holdings[:0], r.Orders[:0], r.Trades[:0], nil, nil
+	r.IDs, r.engine, r.place, r.after = r.IDs[:0], nil, false, 0
 	return r
 }
 
 // keptRows bounds the memory that a pooled read keeps.
 const keptRows = 4096
 
-// Free gives an answered read back to the pool.
+// Free gives an answered read back to the pool. A private one holds its place among its account's until then.
 func (r *Read) Free() {
+	r.leavePlace()
 	r.dropLongLists()
 	reads.Put(r)
 }
@@ -191,6 +210,9 @@ func (r *Read) Free() {
 func (r *Read) dropLongLists() {
 	if cap(r.Orders) > keptRows {
 		r.Orders = nil
+	}
+	if cap(r.IDs) > keptRows {
+		r.IDs = nil
 	}
 	if cap(r.Trades) > keptRows {
 		r.Trades = nil
@@ -203,7 +225,49 @@ func (r *Read) dropLongLists() {
 	}
 }
 
-func (r *Read) answer() { r.reply <- struct{}{} }
+func (r *Read) answer() {
+	if r.stage.CompareAndSwap(readSent, readAnswered) || r.stage.CompareAndSwap(readWaiting, readAnswered) {
+		r.reply <- struct{}{}
+		return
+	}
+	r.drop()
+}
+
+// left says that nobody waits for the answer any more.
+func (r *Read) left() bool { return r.stage.Load() >= readLeft }
+
+// drop is the end of a read that was left: what it still holds is given back.
+func (r *Read) drop() {
+	if r.stage.Load() == readLeft {
+		r.leavePlace()
+		r.engine.EndRead(r.FollowUp)
+	}
+}
+
+// leave is for the handler whose time is up; false: the answer is there. While the read is in a mailbox it keeps places in the
+// limits, its own and its account's, until it is dropped or answered: so no mailbox has more reads than there are places. One
+// that waits for the history costs nobody anything any more but its pointer.
+func (r *Read) leave() bool {
+	places := r.engine.readers(r.FollowUp)
+	places.Add(1) // the handler's own is given back by the handler
+	if r.stage.CompareAndSwap(readSent, readLeft) {
+		return true
+	}
+	places.Add(-1)
+	if !r.stage.CompareAndSwap(readWaiting, readForgone) {
+		return false
+	}
+	r.leavePlace()
+	r.Holdings, r.Orders, r.IDs, r.Trades, r.Withdraws, r.Holders, r.LastTrades, r.Image = nil, nil, nil, nil, nil, nil, nil, nil
+	return true
+}
+
+func (r *Read) leavePlace() {
+	if r.place {
+		r.place = false
+		r.engine.committed.private.end(r.key.Account.ID)
+	}
+}
 
 // from fills the answer. What is missing in it is in the store, once its watermark is at needs.
 func (r *Read) from(c *committed) (needs uint64) {
@@ -218,6 +282,14 @@ func (r *Read) from(c *committed) (needs uint64) {
 			return r.named(c, a)
 		}
 		r.openOrders(s, a)
+		return r.Seq
+	case ReadOpenIDs:
+		for o := range s.Account(r.Account).Open.NewestOf(r.openFilter()) {
+			if len(r.IDs) >= r.Limit {
+				break
+			}
+			r.IDs = append(r.IDs, o.ID)
+		}
 		return r.Seq
 	case ReadOrder:
 		a := s.Account(r.Account)
@@ -394,23 +466,24 @@ func (r *Read) named(c *committed, a *state.Account) (needs uint64) {
 	return c.recent.evicted
 }
 
+// openOrders looks up only what it answers: what is skipped or does not pass costs a few nanoseconds.
 func (r *Read) openOrders(s *state.State, a *state.Account) {
-	for open := range a.Open.Newest() {
-		if len(r.Orders) >= r.Limit {
+	skip := r.Offset
+	for open := range a.Open.NewestOf(r.openFilter()) {
+		switch {
+		case len(r.Orders) >= r.Limit:
 			return
-		}
-		if r.Before != 0 && open.ID >= r.Before || r.Pair != 0 && open.Pair != r.Pair {
-			continue
-		}
-		o, p, _ := s.OpenOrder(a, open.ID)
-		if r.passes(o, p.Number) {
+		case skip > 0:
+			skip--
+		default:
+			o, p, _ := s.OpenOrder(a, open.ID)
 			r.Orders = append(r.Orders, openRow(a, o, p.Number))
 		}
 	}
 }
 
-func (r *Read) passes(o matching.Order, pair uint16) bool {
-	return (r.Side == 0 || o.Side == r.Side) && (r.Pair == 0 || pair == r.Pair)
+func (r *Read) openFilter() ledger.OpenFilter {
+	return ledger.OpenFilter{Before: r.Before, Pair: r.Pair, Side: r.Side}
 }
 
 func openRow(a *state.Account, o matching.Order, pair uint16) persistence.Order {

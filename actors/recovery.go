@@ -207,23 +207,31 @@ func (r *recovered) fold(prev, next uint64, data []byte) error {
 	return nil
 }
 
-// reconcile brings the configuration and the state together: new currencies and pairs get their
-// numbers by records, and what still has orders or balances must not be missing.
+// reconcile brings the configuration and the state together.
 func (r *recovered) reconcile(ctx context.Context, o *Options) error {
-	s := r.committed.state
+	records, err := configured(r.committed.state, o)
+	if err != nil {
+		return err
+	}
+	return r.append(ctx, o, records)
+}
+
+// configured says what a state lacks of what is configured: new currencies and pairs get their numbers by records. What still has
+// orders or balances must not be missing in the configuration.
+func configured(s *state.State, o *Options) ([]event.Record, error) {
 	numbers := make(map[string]uint16)
 	for i, c := range s.Currencies() {
 		numbers[c.Code] = uint16(i + 1)
 	}
-	configured := make(map[string]bool)
+	known := make(map[string]bool)
 	var records []event.Record
 	now := max(time.Now().UnixMicro(), s.TimeUs())
 	for i := range o.Currencies {
 		c := &o.Currencies[i]
-		configured[c.Code] = true
+		known[c.Code] = true
 		if c.Number = numbers[c.Code]; c.Number == 0 {
 			if len(numbers) == math.MaxUint16 {
-				return fmt.Errorf("%w: there are %d currencies already", ErrConfig, len(numbers))
+				return nil, fmt.Errorf("%w: there are %d currencies already", ErrConfig, len(numbers))
 			}
 			c.Number = uint16(len(numbers) + 1)
 			numbers[c.Code] = c.Number
@@ -231,8 +239,8 @@ func (r *recovered) reconcile(ctx context.Context, o *Options) error {
 		}
 	}
 	for i, c := range s.Currencies() {
-		if !configured[c.Code] && c.Deposited.Cmp(c.Withdrawn) != 0 {
-			return fmt.Errorf("%w: currency %s (number %d) is not configured, but accounts hold %v of it: put it back", ErrConfig, c.Code, i+1, c.Deposited.Sub(c.Withdrawn))
+		if !known[c.Code] && c.Deposited.Cmp(c.Withdrawn) != 0 {
+			return nil, fmt.Errorf("%w: currency %s (number %d) is not configured, but accounts hold %v of it: put it back", ErrConfig, c.Code, i+1, c.Deposited.Sub(c.Withdrawn))
 		}
 	}
 	pairs := make(map[string]*PairRules)
@@ -243,12 +251,12 @@ func (r *recovered) reconcile(ctx context.Context, o *Options) error {
 		rules := pairs[p.Name]
 		if rules == nil {
 			if n := p.Book.Len(); n > 0 {
-				return fmt.Errorf("%w: pair %s is not configured, but %d orders are open in it: put it back, cancel them first", ErrConfig, p.Name, n)
+				return nil, fmt.Errorf("%w: pair %s is not configured, but %d orders are open in it: put it back, cancel them first", ErrConfig, p.Name, n)
 			}
 			continue
 		}
 		if numbers[rules.Base] != p.Base || numbers[rules.Quote] != p.Quote {
-			return fmt.Errorf("%w: pair %s is configured of %s and %s, it began as another", ErrConfig, p.Name, rules.Base, rules.Quote)
+			return nil, fmt.Errorf("%w: pair %s is configured of %s and %s, it began as another", ErrConfig, p.Name, rules.Base, rules.Quote)
 		}
 		delete(pairs, p.Name)
 	}
@@ -263,30 +271,78 @@ func (r *recovered) reconcile(ctx context.Context, o *Options) error {
 			continue
 		}
 		if number++; number > math.MaxUint16 {
-			return fmt.Errorf("%w: there are %d pairs already", ErrConfig, number-1)
+			return nil, fmt.Errorf("%w: there are %d pairs already", ErrConfig, number-1)
 		}
 		records = append(records, event.Record{Kind: event.KindPair, TimeUs: now,
 			NewPair: event.Pair{Number: uint16(number), Name: p.Name, Base: numbers[p.Base], Quote: numbers[p.Quote]}})
 	}
-	return r.append(ctx, o, records)
+	return records, nil
 }
 
-// sealerBefore is the sealer, if there is one already, before the store is taken over: a process without its key must not end the
-// exchange that serves. Whether it opens every secret is known after recovery only: a snapshot may have secrets that the journal has
-// sealed anew. nil: there is no key yet, and no need of one known.
-func sealerBefore(ctx context.Context, o *Options) (*seal.Sealer, error) {
-	sealer, missing := o.Sealer(true) // none is made: the records after the snapshot may have been sealed
-	if !errors.Is(missing, fs.ErrNotExist) {
-		return sealer, missing
+// foresee finds what would end a start when it has taken the store over, before it does: a process with another configuration or without
+// the right key must not end the exchange that serves. It folds what there is, for what only the newest records have counts too. sealer
+// is nil if there is no key yet, and no need of one known.
+func foresee(ctx context.Context, o *Options) (sealer *seal.Sealer, err error) {
+	sealer, missing := o.Sealer(true) // none is made: the store may have sealed secrets
+	if missing != nil && !errors.Is(missing, fs.ErrNotExist) {
+		return nil, missing
 	}
-	s, _, err := newestSnapshot(ctx, o.Store, slog.New(slog.DiscardHandler)) // recovery tells of damage
+	if o.Store.Exclusive() {
+		return sealer, nil // nobody else serves, and recovery looks
+	}
+	var s *state.State
+	for range foreseeTries {
+		if s, err = peek(ctx, o.Store); !errors.Is(err, persistence.ErrCorrupt) {
+			break // else who serves may have replaced or trimmed what was being read
+		}
+	}
+	if err != nil {
+		return nil, fmt.Errorf("looking at the store before it is taken over: %w", err)
+	}
+	return sealer, fits(s, o, sealer, missing)
+}
+
+const foreseeTries = 3
+
+// peek folds what a store has, whoever owns it.
+func peek(ctx context.Context, store persistence.Store) (*state.State, error) {
+	s, _, err := newestSnapshot(ctx, store, slog.New(slog.DiscardHandler)) // recovery tells of damage
 	if err != nil {
 		return nil, err
 	}
-	if len(s.Keys()) > 0 {
-		return nil, missing
+	return s, store.Read(ctx, s.Seq(), func(_, _ uint64, data []byte) error {
+		if err := applyBatch(s, data); err != nil {
+			return fmt.Errorf("%w: %w", persistence.ErrCorrupt, err)
+		}
+		return nil
+	})
+}
+
+// fits says why a state cannot be served with a configuration and a key; missing says why there is none.
+func fits(s *state.State, o *Options, sealer *seal.Sealer, missing error) error {
+	if sealer != nil {
+		missing = opensAll(s, sealer)
+	} else if len(s.Keys()) == 0 {
+		missing = nil
 	}
-	return nil, nil
+	if missing != nil {
+		return missing
+	}
+	_, err := configured(s, o)
+	return err
+}
+
+// applyBatch brings a state forward by one batch, and keeps nothing of what it did.
+func applyBatch(s *state.State, data []byte) error {
+	var record event.Record
+	var effects state.Effects
+	b, err := event.OpenBatch(data)
+	for rest := b.Records; err == nil && len(rest) > 0; {
+		if rest, err = record.Decode(rest); err == nil {
+			err = s.Apply(&record, &effects)
+		}
+	}
+	return err
 }
 
 // opensAll says whose secret a sealer cannot open, if there is one. It is asked before anything is written.
@@ -350,13 +406,20 @@ func (r *recovered) append(ctx context.Context, o *Options, records []event.Reco
 	}
 	next := r.last + uint64(len(records))
 	data = event.EndBatch(data, r.token.Epoch(), r.last, uint32(len(records)))
-	for {
+	begin := time.Now()
+	for said := false; ; said = true {
 		err := o.Store.Append(ctx, r.token, r.last, next, data)
 		if err == nil {
 			break
 		}
-		if ctx.Err() != nil || errors.Is(err, persistence.ErrFenced) || errors.Is(err, persistence.ErrGap) || errors.Is(err, persistence.ErrCorrupt) {
+		if ctx.Err() != nil || errors.Is(err, persistence.ErrFenced) || errors.Is(err, persistence.ErrGap) || errors.Is(err, persistence.ErrCorrupt) || errors.Is(err, persistence.ErrInvalid) {
 			return fmt.Errorf("writing the records of the start: %w", err)
+		}
+		if time.Since(begin) > o.Timing.StallMax {
+			return fmt.Errorf("writing the records of the start: %w after %v: %w", ErrStalled, o.Timing.StallMax, err)
+		}
+		if !said {
+			o.Log.Warn("the store does not take the records of the start, trying again", "error", err, "records", len(records))
 		}
 		select {
 		case <-ctx.Done():

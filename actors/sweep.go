@@ -15,7 +15,8 @@ type sweep struct {
 }
 
 // sweepWidth is how many cancels of one sweep are on their way at once: they take no place in the
-// admission limits, and a batch of the journal has room for some thousands.
+// admission limits, and a batch of the journal has room for some thousands. Each sweep may have one; the others
+// share as many as there may be commands in flight, over all accounts.
 const sweepWidth = 256
 
 // swept gives a cancel of a sweep back to its wallet when it is durable, and known to the committed side.
@@ -45,10 +46,14 @@ func (w *wallet) sweepOn() {
 	s := w.sweep
 	for len(s.ids) > 0 && s.out < sweepWidth {
 		id := s.ids[0]
-		s.ids = s.ids[1:]
 		if w.open.Pair(id) == 0 {
+			s.ids = s.ids[1:]
 			continue
 		}
+		if s.out > 0 && !w.out.widenSweep() {
+			return
+		}
+		s.ids = s.ids[1:]
 		c := newCommand(event.KindCancel)
 		c.key, c.account, c.who, c.sweep = s.parent.key, s.parent.account, s.parent.who, s
 		c.order.nonce, c.order.id = s.parent.order.nonce, id
@@ -64,7 +69,9 @@ func (w *wallet) swept(c *Command) {
 		s.parent.orders = append(s.parent.orders, c.record.Cancel.Order)
 	}
 	c.Free()
-	s.out--
+	if s.out--; s.out > 0 {
+		w.out.narrowSweep()
+	}
 	if w.sweepOn(); s.out > 0 {
 		return
 	}

@@ -11,8 +11,8 @@ import (
 )
 
 // What everybody asks for (books, tickers, charts) is answered from views: immutable, shared, made at
-// most once for each state of the pair and only when somebody asks, and encoded at most once for each
-// form that is asked for. While a view is current, a handler takes it without asking any actor.
+// most once for each state of the pair and only when somebody asks, and encoded at most twice: as a whole, and as lists
+// of which answers show parts. While a view is current, a handler takes it without asking any actor.
 
 const (
 	// shownLevels is how deep an answer may reach and is always current.
@@ -24,8 +24,6 @@ const (
 	shownOrders, mostShownOrders = 2000, 10_000
 	// deepAge is how old an answer that reaches further may be.
 	deepAge = 100 * time.Millisecond
-	// keptBodies is how many encoded forms of one view are kept.
-	keptBodies = 16
 )
 
 // A View is one public state of a pair. Its parts are shared: read only.
@@ -40,30 +38,52 @@ type View struct {
 	buy, sell reach // Depth: of the book that it is a copy of
 	minute    int64 // ReadTicker: epoch minutes; it is another one in the next
 
-	mu     sync.Mutex
-	bodies map[BodyKey]func() []byte // guarded by mu
+	whole func() []byte // guarded by mu
+	mu    sync.Mutex
+	lists [2]entries
 }
 
-// A BodyKey names one encoded form of a view, by what is in it: what is asked for in different words and
-// comes to the same must have one key.
-type BodyKey [2]int64
+// entries is a list of a view as JSON, as far as anybody has asked for it.
+type entries struct {
+	mu   sync.Mutex
+	text []byte   // with commas between
+	ends []uint32 // where each ends in text: a list of more than 4 GB is none that could be sent
+}
 
-// Body is the view in one form, which encode makes if nobody has asked for it before. It is shared: read
+// Body is the whole view in its one form, which encode makes if nobody has asked for it before. It is shared: read
 // only.
-func (v *View) Body(key BodyKey, encode func(*View) []byte) []byte {
+func (v *View) Body(encode func(*View) []byte) []byte {
 	v.mu.Lock()
-	body := v.bodies[key]
-	if body == nil {
-		body = sync.OnceValue(func() []byte { return encode(v) })
-		if v.bodies == nil {
-			v.bodies = make(map[BodyKey]func() []byte, 1)
-		}
-		if len(v.bodies) < keptBodies {
-			v.bodies[key] = body
-		}
+	if v.whole == nil {
+		v.whole = sync.OnceValue(func() []byte { return encode(v) })
 	}
+	whole := v.whole
 	v.mu.Unlock()
-	return body() // who wants another form does not wait for this one
+	return whole() // lists are made meanwhile
+}
+
+// Part is what stands from one place to another (exclusive) in a list of the view, as JSON with commas between. entry appends what is
+// at a place. However many parts are asked for, each place is encoded once, and none behind the last that was asked for. It is
+// shared: read only.
+func (v *View) Part(list, from, to int, entry func(b []byte, place int) []byte) []byte {
+	l := &v.lists[list]
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for place := len(l.ends); place < to; place++ {
+		if place > 0 {
+			l.text = append(l.text, ',')
+		}
+		l.text = entry(l.text, place)
+		l.ends = append(l.ends, uint32(len(l.text)))
+	}
+	if from >= to {
+		return nil
+	}
+	begin := 0
+	if from > 0 {
+		begin = int(l.ends[from-1]) + 1
+	}
+	return l.text[begin:l.ends[to-1]]
 }
 
 // A board shows the newest views of one pair. The committed actor writes it; handlers read it.

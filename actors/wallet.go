@@ -20,7 +20,8 @@ import (
 //
 // A refusal may depend on what is in flight: funds that an order on its way has reserved, a nonce or a
 // client order id it has taken. Such a refusal must not become known before what it depends on, so it
-// is held back until everything this wallet had in flight at that moment has been released.
+// is held back until everything this wallet had in flight at that moment has been released. So is a question for an
+// order by its client order id: whoever was not told what became of the order asks so, and "there is none" must be true for good.
 //
 // Some commands cannot be decided yet: one that cancels all orders, while any of them is on its way, and an order
 // with the client order id of another on its way, which may still be refused. Such a command waits, and behind
@@ -44,7 +45,7 @@ type flight struct {
 	placing    int                         // orders
 	placingIDs map[event.ClientID]struct{} // their client order ids; nil while unused
 	tickets    tickets
-	held       []heldBack // refusals
+	held       []heldBack // refusals, and reads by client order id
 	queue      []waiting  // the first cannot be decided yet, the others come behind it
 	sweep      *sweep     // that is under way, nil if none is
 }
@@ -54,10 +55,12 @@ type walletOut interface {
 	limits() *Limits
 	withdrawPolicy() *WithdrawPolicy
 	nextWithdraw() uint64
+	widenSweep() bool // takes a place for one more cancel of a sweep, beside its first; false: there is none
+	narrowSweep()     // gives it back
 	codeFits(withdraw uint64, issue uint32, code string) bool
 	toBook(c *Command)    // c.record.Pair says which
 	toJournal(c *Command) // a refusal
-	toCommitted(r *Read)  // a read whose nonce is taken
+	toCommitted(r *Read)  // a read whose nonce is taken; it is answered from r.after on
 	finish(c *Command, o Outcome)
 }
 
@@ -66,14 +69,14 @@ type keyNonce struct {
 	taken uint64
 }
 
-// heldBack is a refusal that waits for everything in flight up to a ticket.
+// heldBack waits for everything in flight up to a ticket.
 type heldBack struct {
 	upTo    uint64
 	command *Command // either
 	read    *Read    // or
 }
 
-// waiting is what waits for its turn to be decided: a command whose nonce is taken, or a refused read.
+// waiting is what waits for its turn to be decided: a command whose nonce is taken, or a read that is to be held back.
 type waiting struct {
 	command *Command // either
 	read    *Read    // or
@@ -168,7 +171,7 @@ func (w *wallet) act(c *Command) bool {
 func (w *wallet) goOn() {
 	for len(w.queue) > 0 {
 		if next := w.queue[0]; next.read != nil {
-			w.refusedRead(next.read)
+			w.holdRead(next.read)
 		} else if !w.act(next.command) {
 			return
 		}
@@ -255,22 +258,35 @@ func (w *wallet) read(r *Read) {
 	case !w.takeNonce(r.key.Number, r.nonce):
 		r.Err = ErrNonce
 	default:
-		w.out.toCommitted(r)
-		return
+		if r.ClientID.IsZero() {
+			w.out.toCommitted(r)
+			return
+		}
 	}
 	if w.flight != nil && len(w.queue) > 0 {
 		w.queue = append(w.queue, waiting{read: r})
 		return
 	}
-	w.refusedRead(r)
+	w.holdRead(r)
 }
 
-func (w *wallet) refusedRead(r *Read) {
+func (w *wallet) holdRead(r *Read) {
 	if w.flight == nil || w.tickets.out() == 0 {
-		r.answer()
+		w.letReadGo(r)
 		return
 	}
 	w.held = append(w.held, heldBack{upTo: w.tickets.last(), read: r})
+}
+
+// letReadGo answers a refused read, and passes another one on: it is to be answered from a state that has all that this wallet has
+// seen.
+func (w *wallet) letReadGo(r *Read) {
+	if r.Err != nil {
+		r.answer()
+		return
+	}
+	r.after = w.applied
+	w.out.toCommitted(r)
 }
 
 func (w *wallet) takeNonce(key uint32, nonce uint64) bool {
@@ -348,7 +364,7 @@ func (w *wallet) inFlight() int {
 	return w.tickets.out() + len(w.queue)
 }
 
-// letGo sends the refusals on whose wait is over.
+// letGo sends on what has waited long enough.
 func (w *wallet) letGo() {
 	for len(w.held) > 0 && w.tickets.allBack(w.held[0].upTo) {
 		h := w.held[0]
@@ -356,7 +372,7 @@ func (w *wallet) letGo() {
 		w.held[rest] = heldBack{}
 		w.held = w.held[:rest]
 		if h.read != nil {
-			h.read.answer()
+			w.letReadGo(h.read)
 		} else {
 			w.out.toJournal(h.command)
 		}

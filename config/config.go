@@ -127,6 +127,7 @@ type Limits struct {
 	InFlightPerAccount    int
 	InFlightCancels       int // share of InFlight that only cancels may use
 	Reads                 int
+	ReadsPerAccount       int // 0: no limit of its own
 	Connections           int
 	ConnectionsPerAddress int // 0: no limit
 	AccountRate           int // requests a second; 0: no limit
@@ -135,6 +136,7 @@ type Limits struct {
 	AddressBurst          int
 	RateEntries           int
 	BodyBytes             int
+	AnswersBytes          int
 	HeaderBytes           int
 	MaxFills              int
 	OpenOrdersPerAccount  int

@@ -406,6 +406,13 @@ var Options = []Option{
 		at: func(c *Config) any { return &c.Limits.Reads },
 	},
 	{
+		Key: "limits.reads_per_account", Default: "64", Min: 0, Max: 1_000_000,
+		Brief: "private reads in flight per account",
+		Help: `The share of one account in limits.reads, so that one client cannot take it all: private reads, from the question until
+			the store has answered. Beyond it the answer is 503 for that account alone. 0: one account may have all.`,
+		at: func(c *Config) any { return &c.Limits.ReadsPerAccount },
+	},
+	{
 		Key: "limits.connections", Default: "65536", Min: 1, Max: 4_000_000,
 		Brief: "open connections",
 		Help: `How many connections the public listener holds at once; one more is answered 503 and closed. Each takes a file descriptor
@@ -462,8 +469,17 @@ var Options = []Option{
 	{
 		Key: "limits.body_bytes", Default: "65536", Min: 1024, Max: 16 << 20,
 		Brief: "length of a request's body, in bytes",
-		Help:  `The longest body of a request, in bytes. Beyond it the answer is 413. An order takes about 100.`,
-		at:    func(c *Config) any { return &c.Limits.BodyBytes },
+		Help: `The longest body of a request, in bytes. Beyond it the answer is 413. An order takes about 100. A connection that announces
+			so much has it in memory until it has come, or for timing.read_timeout_ms: that, limits.header_bytes and an answer are what
+			each of limits.connections may take.`,
+		at: func(c *Config) any { return &c.Limits.BodyBytes },
+	},
+	{
+		Key: "limits.answers_bytes", Default: "268435456", Min: 1 << 20, Max: 1 << 40,
+		Brief: "memory of large answers, in bytes",
+		Help: `How much memory answers above 64 KB (deep books, long lists) may take in all until their clients have taken them. What
+			several answers share counts once. Beyond it such an answer is 503, but for what a command has done.`,
+		at: func(c *Config) any { return &c.Limits.AnswersBytes },
 	},
 	{
 		Key: "limits.header_bytes", Default: "8192", Min: 1024, Max: 1 << 20,
@@ -551,7 +567,8 @@ var Options = []Option{
 		Key: "stream.messages_per_second", Default: "100", Min: 1, Max: 1_000_000,
 		Brief: "messages a second of one subscriber",
 		Help: `How many packets a subscriber may send a second in the long run, and five times as many at once; each 4 KiB count as
-			one more, limits.body_bytes as half of those at most. Whoever sends more is disconnected.`,
+			one more, limits.body_bytes as half of those at most, and so does what a packet asks for: a name that stands for all pairs counts for
+			each of them, up to half of those at once. Whoever sends more is disconnected.`,
 		at: func(c *Config) any { return &c.Stream.MessagesPerSecond },
 	},
 	{

@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"runtime"
 	"slices"
+	"sync"
 	"time"
 
 	"exchange/actors"
@@ -18,8 +20,17 @@ import (
 // storeTimeout bounds one query of the history.
 const storeTimeout = 5 * time.Second
 
+// storeContext is for one query of the history. If it is a long one, it takes turns with others.
 func (r *request) storeContext() (context.Context, context.CancelFunc) {
-	return context.WithTimeout(context.Background(), storeTimeout)
+	ctx, cancel := context.WithTimeout(context.Background(), storeTimeout)
+	s := scan{turns: &longScans, ctx: ctx}
+	if r.key != nil {
+		s.account = r.key.Account
+	}
+	return persistence.WithPace(ctx, s.goOn), func() {
+		cancel()
+		s.end()
+	}
 }
 
 // storeFailed answers for a query that the store did not answer.
@@ -37,6 +48,16 @@ func (r *request) ask(q *actors.Read, key *actors.Key) bool {
 		r.reading = true
 		err = r.engine.AskWithin(q, key, r.nonce)
 	}
+	return r.answered(q, err)
+}
+
+// askMore is ask once more, for an answer that takes two reads: the nonce is taken, and the first one has the places.
+func (r *request) askMore(q *actors.Read) bool {
+	q.Account = r.key.Account.ID
+	return r.answered(q, r.engine.AskWithin(q, nil, 0))
+}
+
+func (r *request) answered(q *actors.Read, err error) bool {
 	switch {
 	case err == nil:
 		return true
@@ -108,22 +129,97 @@ func (g *Gateway) ownOrders(r *request) {
 	if r.badFields() {
 		return
 	}
-	q := actors.NewRead(actors.ReadOrders)
-	q.Side, q.Pair, q.ClientID, q.Before, q.Limit = f.side, f.pair, f.id, f.before, l.skip+l.left
+	q := l.question(&f)
 	if !r.ask(q, r.key) {
 		return
 	}
+	defer q.Free()
+	page := q
+	if q.Kind == actors.ReadOpenIDs {
+		if err := l.turn(&f, q); err != nil {
+			r.storeFailed(err)
+			return
+		}
+		if l.skip > 0 { // there are not so many
+			r.body = append(r.body, "[]"...)
+			return
+		}
+		page = f.read(actors.ReadOrders, l.left)
+		if !r.askMore(page) {
+			return
+		}
+		defer page.Free()
+	}
 	r.body = append(r.body, '[')
 	var err error
-	if q.Complete {
-		err = l.named(&f, q)
+	if page.Complete {
+		err = l.named(&f, page)
 	} else {
-		err = l.merge(&f, q)
+		err = l.merge(&f, page)
 	}
 	if r.body = append(r.body, ']'); err != nil {
 		r.storeFailed(err)
 	}
-	q.Free()
+}
+
+// question asks the committed state for no more than the list needs of it.
+func (l *orderList) question(f *orderFilter) *actors.Read {
+	q := f.read(actors.ReadOrders, l.left)
+	q.ClientID = f.id
+	switch {
+	case !f.id.IsZero(): // one order
+	case f.status == persistence.StatusActive: // the history has none
+		q.Offset, l.skip = l.skip, 0
+	case f.status != 0: // the history has them all
+		q.Kind = actors.ReadHistory
+	case l.skip > 0: // which of the open orders are on the page, the history has to tell
+		q.Kind, q.Limit = actors.ReadOpenIDs, l.skip
+	}
+	return q
+}
+
+// read asks for open orders that pass the filter.
+func (f *orderFilter) read(kind actors.ReadKind, limit int) *actors.Read {
+	q := actors.NewRead(kind)
+	q.Side, q.Pair, q.Before, q.Limit = f.side, f.pair, f.before, limit
+	return q
+}
+
+// closed is the query for closed orders that pass the filter, up to a sequence.
+func (f *orderFilter) closed(account uint32, seq uint64) persistence.OrderQuery {
+	return persistence.OrderQuery{Account: account, Pair: f.pair, Side: f.side, Status: f.status, ClientID: f.id.String(), Before: f.before, MaxSeq: seq}
+}
+
+// turn leafs through what is before the page, by the ids alone: from then on the filter ends where the page
+// begins, and nothing is left to skip. If something is, there are not so many orders.
+func (l *orderList) turn(f *orderFilter, q *actors.Read) error {
+	open, last := q.IDs, uint64(0)
+	leaf := func(id uint64) bool {
+		last = id
+		l.skip--
+		return l.skip > 0
+	}
+	ctx, cancel := l.r.storeContext()
+	defer cancel()
+	err := l.r.engine.History().Orders(ctx, f.closed(l.r.key.Account.ID, q.Seq), func(o *persistence.Order) bool {
+		for len(open) > 0 && open[0] > o.ID {
+			id := open[0]
+			if open = open[1:]; !leaf(id) {
+				return false
+			}
+		}
+		return leaf(o.ID)
+	})
+	if err != nil {
+		return err
+	}
+	for i := 0; i < len(open) && l.skip > 0; i++ {
+		leaf(open[i])
+	}
+	if l.skip == 0 {
+		f.before = last
+	}
+	return nil
 }
 
 // named writes the one order that has a client order id.
@@ -148,8 +244,7 @@ func (l *orderList) merge(f *orderFilter, q *actors.Read) error {
 	if f.status != persistence.StatusActive {
 		ctx, cancel := l.r.storeContext()
 		defer cancel()
-		closed := persistence.OrderQuery{Account: l.r.key.Account.ID, Pair: f.pair, Side: f.side, Status: f.status, ClientID: f.id.String(), Before: f.before, MaxSeq: q.Seq}
-		err := l.r.engine.History().Orders(ctx, closed, func(o *persistence.Order) bool {
+		err := l.r.engine.History().Orders(ctx, f.closed(l.r.key.Account.ID, q.Seq), func(o *persistence.Order) bool {
 			for len(open) > 0 && open[0].ID > o.ID && l.left > 0 {
 				l.add(&open[0])
 				open = open[1:]
@@ -215,6 +310,7 @@ func (g *Gateway) order(r *request) {
 	if !r.ask(q, r.key) {
 		return
 	}
+	defer q.Free()
 	var o *persistence.Order
 	if len(q.Orders) > 0 {
 		o = &q.Orders[0]
@@ -230,7 +326,6 @@ func (g *Gateway) order(r *request) {
 	} else {
 		r.body = appendOrder(r.body, o, r.engine.Market(o.Pair).Name)
 	}
-	q.Free()
 }
 
 // closedOrder looks an order of the request's account up in the history. nil: it has none with that id,
@@ -257,7 +352,7 @@ func (g *Gateway) ownTrades(r *request) {
 	if !r.ask(barrier, r.key) {
 		return
 	}
-	barrier.Free()
+	defer barrier.Free()
 	r.listTrades(q, limit, func(b []byte, t *persistence.Trade) []byte {
 		mine, fee := t.TakerSide, t.TakerFee
 		if t.Taker != me {
@@ -276,4 +371,97 @@ func (r *request) received(pair uint16, side matching.Side) string {
 		return m.Base
 	}
 	return m.Quote
+}
+
+// turns bound how many of the clients' long queries, those that go through thousands of rows, work at once: so they never
+// have all processors. They go on one after the other, a piece each, and an account has one of them at a time.
+// Short queries know nothing of it.
+type turns struct {
+	places chan struct{} // has an element for each query that works
+
+	mu       sync.Mutex
+	accounts map[*actors.Account]*accountTurn // of those that have long queries
+}
+
+type accountTurn struct {
+	place   chan struct{} // capacity 1
+	queries int           // that have it or want it
+}
+
+// longScans are those of the whole process, as its processors are.
+var longScans = turns{places: make(chan struct{}, max(1, runtime.GOMAXPROCS(0)/2)), accounts: map[*actors.Account]*accountTurn{}}
+
+func (t *turns) join(a *actors.Account) *accountTurn {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	own := t.accounts[a]
+	if own == nil {
+		own = &accountTurn{place: make(chan struct{}, 1)}
+		t.accounts[a] = own
+	}
+	own.queries++
+	return own
+}
+
+func (t *turns) leave(a *actors.Account) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	own := t.accounts[a]
+	if own.queries--; own.queries == 0 {
+		delete(t.accounts, a)
+	}
+}
+
+// A scan is one query that may become a long one.
+type scan struct {
+	turns   *turns
+	ctx     context.Context
+	account *actors.Account // nil: a public query
+	own     *accountTurn    // nil: it was never long
+	alone   bool            // it has its account's place
+	working bool            // and one of all
+}
+
+// goOn waits for the scan's next turn.
+func (s *scan) goOn() error {
+	if s.account != nil && !s.alone {
+		if s.own == nil {
+			s.own = s.turns.join(s.account)
+		}
+		if err := s.enter(s.own.place); err != nil {
+			return err
+		}
+		s.alone = true
+	}
+	if s.working { // behind those that wait
+		s.working = false
+		<-s.turns.places
+	}
+	if err := s.enter(s.turns.places); err != nil {
+		return err
+	}
+	s.working = true
+	return nil
+}
+
+func (s *scan) enter(places chan<- struct{}) error {
+	select {
+	case places <- struct{}{}:
+		return nil
+	case <-s.ctx.Done():
+		return s.ctx.Err()
+	}
+}
+
+// end gives back what the scan has.
+func (s *scan) end() {
+	if s.working {
+		<-s.turns.places
+	}
+	if s.alone {
+		<-s.own.place
+	}
+	if s.own != nil {
+		s.turns.leave(s.account)
+	}
 }

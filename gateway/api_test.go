@@ -18,6 +18,7 @@ import (
 	"exchange/actors"
 	"exchange/core/event"
 	"exchange/gateway/encode"
+	"exchange/gateway/ratelimit"
 )
 
 // The table of what each path can do, written apart from the one in the code.
@@ -588,6 +589,21 @@ func TestAPanicInAHandlerIsAnsweredWithItsRequestID(t *testing.T) {
 	}
 	if id := ctx.Response.Header.Peek("X-Request-Id"); len(id) != 24 {
 		t.Errorf("the request id is %q", id)
+	}
+}
+
+func TestAPanicInARequestOfTheStreamIsAnsweredToo(t *testing.T) {
+	h := newHarness(t, nil)
+	for _, path := range []string{"/socket.v2/", "/socket.io"} { // the slash may be missing
+		open := answered(h, path+"?EIO=4&transport=polling")
+		if body := string(open.Response.Body()); open.Response.StatusCode() != 200 || !strings.HasPrefix(body, `0{"sid":`) {
+			t.Errorf("%s: %d %s", path, open.Response.StatusCode(), body)
+		}
+	}
+	h.gateway.addresses = new(ratelimit.Limiter) // which has no place for anybody
+	ctx := answered(h, "/socket.v2/?EIO=4&transport=polling")
+	if got := string(ctx.Response.Body()); ctx.Response.StatusCode() != 500 || got != detail(InternalError.Detail) || len(ctx.Response.Header.Peek("X-Request-Id")) != 24 {
+		t.Errorf("%d %s", ctx.Response.StatusCode(), got)
 	}
 }
 

@@ -1,6 +1,8 @@
 package gateway
 
 import (
+	"bytes"
+	"cmp"
 	"crypto/sha256"
 	"errors"
 	"fmt"
@@ -27,10 +29,12 @@ import (
 
 // Options are what a Gateway is made with.
 type Options struct {
-	Log         *slog.Logger
-	BodyBytes   int // largest body
-	HeaderBytes int // largest head of a request
-	Connections int // most connections at once on each listener; the operator's never has more than OperatorConnections
+	Log       *slog.Logger
+	BodyBytes int // largest body
+	// AnswersBytes is how much memory large answers may take in all, until their clients have taken them; 0: 256 MiB.
+	AnswersBytes int64
+	HeaderBytes  int // largest head of a request
+	Connections  int // most connections at once on each listener; the operator's never has more than OperatorConnections
 	// ConnectionsPerAddress is how many of them one client address may have; 0: all.
 	ConnectionsPerAddress int
 	IdleTimeout           time.Duration
@@ -77,7 +81,8 @@ type Gateway struct {
 
 	accounts, addresses *ratelimit.Limiter
 	guesses             *ratelimit.Limiter // of the operator's token, by address
-	now                 func() int64       // for all of them, and for how long requests take
+	bulk                bulk
+	now                 func() int64 // for all of them, and for how long requests take
 
 	meter, operatorMeter                   *meter
 	publicConnections, operatorConnections connectionMeter
@@ -95,7 +100,8 @@ func New(o Options) *Gateway {
 	g := &Gateway{opts: o, log: o.Log, now: o.Clock,
 		accounts:  ratelimit.New(o.AccountRate.PerSecond, o.AccountRate.Burst, o.RateEntries),
 		addresses: ratelimit.New(o.AddressRate.PerSecond, o.AddressRate.Burst, o.RateEntries),
-		guesses:   ratelimit.New(o.AddressRate.PerSecond, o.AddressRate.Burst, o.RateEntries)}
+		guesses:   ratelimit.New(guessesPerSecond, guessesAtOnce, guessingAddresses)}
+	g.bulk.most = cmp.Or(o.AnswersBytes, 256<<20)
 	if start := time.Now(); g.now == nil {
 		g.now = func() int64 { return int64(time.Since(start)) }
 	}
@@ -389,7 +395,12 @@ func (r *request) acceptable() bool {
 		}
 	}
 	accept := r.ctx.Request.Header.Peek("Accept")
-	return len(accept) == 0 || string(accept) == "*/*" || string(accept) == "application/json" || acceptsJSON(string(accept))
+	switch {
+	case len(accept) == 0, string(accept) == "*/*", string(accept) == "application/json", acceptsJSON(string(accept)):
+		return true
+	}
+	lines := r.ctx.Request.Header.PeekAll("Accept") // which are one list
+	return len(lines) > 1 && acceptsJSON(string(bytes.Join(lines, []byte{','})))
 }
 
 // acceptsJSON looks through an Accept header; the most specific range that fits decides.

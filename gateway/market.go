@@ -93,32 +93,51 @@ func (g *Gateway) orderBook(r *request) {
 	}
 	r.ctx.Response.Header.SetBytesV("X-Update-Id", strconv.AppendUint(r.body, v.UpdateID, 10))
 	d := v.Depth
-	sell, buy = allOf(sell, len(d.SellLevels)+len(d.SellOrders)), allOf(buy, len(d.BuyLevels)+len(d.BuyOrders))
-	r.shared = v.Body(actors.BodyKey{int64(sell), int64(buy)}, func(*actors.View) []byte {
+	allSell, allBuy := len(d.SellLevels)+len(d.SellOrders), len(d.BuyLevels)+len(d.BuyOrders)
+	sell, buy = min(sell, allSell), min(buy, allBuy)
+	entry := func(orders []matching.Order, levels []matching.Level) func([]byte, int) []byte {
 		if kind == actors.ReadLevels {
-			b := make([]byte, 0, (len(first(d.SellLevels, sell))+len(first(d.BuyLevels, buy))+1)*levelBytes)
-			b = encode.Levels(append(b, `{"sell":`...), first(d.SellLevels, sell))
-			return append(encode.Levels(append(b, `,"buy":`...), first(d.BuyLevels, buy)), '}')
+			return func(b []byte, i int) []byte { return encode.Level(b, levels[i].Price, levels[i].Amount) }
 		}
-		b := make([]byte, 0, (len(first(d.SellOrders, sell))+len(first(d.BuyOrders, buy))+1)*bookOrderBytes)
-		b = appendBookOrders(append(b, `{"sell":`...), first(d.SellOrders, sell))
-		return append(appendBookOrders(append(b, `,"buy":`...), first(d.BuyOrders, buy)), '}')
-	})
-}
-
-// allOf is a limit of a list that is so long: negative if all of it is shown.
-func allOf(limit, length int) int {
-	if limit >= length {
-		return -1
+		return func(b []byte, i int) []byte { return appendBookOrder(b, &orders[i]) }
 	}
-	return limit
+	sells, buys := entry(d.SellOrders, d.SellLevels), entry(d.BuyOrders, d.BuyLevels)
+	if sell == allSell && buy == allBuy {
+		r.shared = v.Body(func(*actors.View) []byte {
+			b := appendEntries(append(make([]byte, 0, (sell+buy+1)*entryBytes(kind)), bookBegin...), sell, sells)
+			return append(appendEntries(append(b, bookMiddle...), buy, buys), bookEnd...)
+		})
+		return
+	}
+	r.parts = append(r.parts, bookBegin, v.Part(sellList, 0, sell, sells), bookMiddle, v.Part(buyList, 0, buy, buys), bookEnd)
 }
 
-// What a level and an order of a book usually take in an answer, rounded up.
+// The lists of a book's view.
 const (
-	levelBytes     = 64
-	bookOrderBytes = 96
+	sellList = iota
+	buyList
 )
+
+// What stands around them.
+var bookBegin, bookMiddle, bookEnd = []byte(`{"sell":[`), []byte(`],"buy":[`), []byte(`]}`)
+
+func appendEntries(b []byte, n int, entry func(b []byte, i int) []byte) []byte {
+	for i := range n {
+		if i > 0 {
+			b = append(b, ',')
+		}
+		b = entry(b, i)
+	}
+	return b
+}
+
+// entryBytes is what a level or an order of a book usually takes in an answer, rounded up.
+func entryBytes(kind actors.ReadKind) int {
+	if kind == actors.ReadLevels {
+		return 64
+	}
+	return 96
+}
 
 // viewFailed answers for a view that could not be made.
 func (r *request) viewFailed(err error) {
@@ -130,37 +149,21 @@ func (r *request) viewFailed(err error) {
 	r.engineFailed(err)
 }
 
-// first is the first n of a list, all of it if n is negative.
-func first[T any](list []T, n int) []T {
-	if n < 0 || n >= len(list) {
-		return list
-	}
-	return list[:n]
-}
-
 // bookLimit is one side's limit under its name or its alias; the name wins.
 func (r *request) bookLimit(name, alias string) int {
-	n := r.limit(alias, -1, everyLevel)
+	n := r.limit(alias, everyLevel, everyLevel)
 	if _, ok := r.query.Get(name); ok {
-		n = r.limit(name, -1, everyLevel)
+		n = r.limit(name, everyLevel, everyLevel)
 	}
 	return n
 }
 
-func appendBookOrders(b []byte, orders []matching.Order) []byte {
-	b = append(b, '[')
-	for i := range orders {
-		o := &orders[i]
-		if i > 0 {
-			b = append(b, ',')
-		}
-		b = strconv.AppendUint(append(b, `{"id":`...), o.ID, 10)
-		b = encode.Seconds(append(b, `,"timestamp":`...), o.TimeUs)
-		b = o.Price.Append(append(b, `,"price":`...))
-		b = o.Remaining.Append(append(b, `,"amount":`...))
-		b = append(b, '}')
-	}
-	return append(b, ']')
+func appendBookOrder(b []byte, o *matching.Order) []byte {
+	b = strconv.AppendUint(append(b, `{"id":`...), o.ID, 10)
+	b = encode.Seconds(append(b, `,"timestamp":`...), o.TimeUs)
+	b = o.Price.Append(append(b, `,"price":`...))
+	b = o.Remaining.Append(append(b, `,"amount":`...))
+	return append(b, '}')
 }
 
 // Limits of lists of trades.

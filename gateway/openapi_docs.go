@@ -1,11 +1,16 @@
 package gateway
 
 import (
-	"github.com/swaggest/swgui"
-	"github.com/swaggest/swgui/v5emb"
-	"github.com/valyala/fasthttp/fasthttpadaptor"
+	"crypto/sha256"
+	"fmt"
 	"slices"
 	"strings"
+	"sync"
+
+	"github.com/swaggest/swgui"
+	"github.com/swaggest/swgui/v5emb"
+	"github.com/valyala/fasthttp"
+	"github.com/valyala/fasthttp/fasthttpadaptor"
 )
 
 // The page at /docs shows the OpenAPI document to people. It is Swagger UI, whose files are part of the
@@ -27,35 +32,72 @@ const docsPolicy = "default-src 'none'; script-src 'self' 'unsafe-inline'; style
 // isDocsFile reports whether a path below /docs can name something.
 func isDocsFile(name string) bool { return slices.Contains(docsFiles, name) }
 
-// docs serves the page and its files.
-func (g *Gateway) docs(r *request) {
-	file, _ := r.ctx.UserValue("file").(string)
-	// A slash at the end, and a query, mean nothing here.
-	r.ctx.Request.SetRequestURI("/docs/" + file)
-	// Swagger UI writes its tags without the quotes that belong to them, and wants them back so.
-	known := string(r.ctx.Request.Header.Peek("If-None-Match"))
-	r.ctx.Request.Header.Del("If-None-Match")
-	// Asked for HEAD, Swagger UI does not tell the length of what it has only compressed. The server leaves
-	// the body out, as long as it finds HEAD again.
-	if r.ctx.IsHead() {
-		r.ctx.Request.Header.SetMethod("GET")
-		defer r.ctx.Request.Header.SetMethod("HEAD")
+// A docsFile is one of them in memory. Swagger UI has most of them only compressed, and would inflate them for each request.
+type docsFile struct {
+	contentType   string
+	plain, packed docsForm // packed with gzip; without a body if there is none
+}
+
+type docsForm struct {
+	body []byte
+	tag  string
+}
+
+// docsContent is everything below /docs by name, made when somebody asks for the first time.
+var docsContent = sync.OnceValue(func() map[string]*docsFile {
+	content := make(map[string]*docsFile)
+	for _, name := range append([]string{""}, docsFiles...) {
+		f := new(docsFile)
+		for _, encoding := range []string{"", "gzip"} {
+			var request fasthttp.Request
+			request.SetRequestURI("http://exchange/docs/" + name)
+			request.Header.Set("Accept-Encoding", encoding)
+			ctx := new(fasthttp.RequestCtx)
+			ctx.Init(&request, nil, nil)
+			swaggerUI(ctx)
+			h := &ctx.Response.Header
+			if ctx.Response.StatusCode() != fasthttp.StatusOK || string(h.ContentEncoding()) != encoding && len(h.ContentEncoding()) > 0 {
+				panic(fmt.Sprintf("BUG: Swagger UI answers %d for %q", ctx.Response.StatusCode(), name))
+			}
+			f.contentType = string(h.ContentType())
+			form := &f.plain
+			if len(h.ContentEncoding()) > 0 {
+				form = &f.packed
+			}
+			form.body = slices.Clone(ctx.Response.Body())
+			form.tag = fmt.Sprintf(`"%x"`, sha256.Sum256(form.body))
+		}
+		content[name] = f
 	}
-	swaggerUI(r.ctx)
+	content[""].contentType = "text/html; charset=utf-8"
+	return content
+})
+
+// docs serves the page and its files. A slash at the end, and a query, mean nothing here.
+func (g *Gateway) docs(r *request) {
+	name, _ := r.ctx.UserValue("file").(string)
+	f := docsContent()[name]
 	h := &r.ctx.Response.Header
-	if tag := string(h.Peek("ETag")); tag != "" {
-		tag = `"` + tag + `"`
-		h.Set("ETag", tag)
-		if strings.Contains(known, tag) {
-			r.ctx.Response.ResetBody()
-			r.ctx.Response.SetStatusCode(304)
+	form := &f.plain
+	if f.packed.body != nil {
+		h.Set("Vary", "Accept-Encoding")
+		if r.ctx.Request.Header.HasAcceptEncoding("gzip") {
+			form = &f.packed
+			h.Set("Content-Encoding", "gzip")
 		}
 	}
-	if file == "" {
-		h.Set("Content-Type", "text/html; charset=utf-8")
+	h.Set("Content-Type", f.contentType)
+	if name == "" {
 		h.Set("Content-Security-Policy", docsPolicy)
+	} else {
+		h.Set("ETag", form.tag)
 	}
 	h.Set("X-Content-Type-Options", "nosniff")
 	h.Set("Cache-Control", cacheControl)
-	r.status, r.written = r.ctx.Response.StatusCode(), true
+	r.written = true
+	if name != "" && strings.Contains(string(r.ctx.Request.Header.Peek("If-None-Match")), form.tag) {
+		r.status = fasthttp.StatusNotModified
+		return
+	}
+	r.ctx.Response.SetBodyRaw(form.body)
 }

@@ -26,9 +26,9 @@ func (d *apiDescription) failuresOf(e *endpoint) []*Failure {
 	add(!e.unlimited, Throttled)
 	add(!e.early, Starting)
 	add(!post, MalformedQuery)
-	add(e.private, Unauthenticated, WrongSignature, WrongNonce, AddressNotAllowed, NotPermitted, AccountFrozen)
+	add(e.private, Unauthenticated, WrongSignature, WrongNonce, AddressNotAllowed, NotPermitted, AccountFrozen, AccountBusy)
 	add(e.private, engineFailures...)
-	add(e.private && post, MalformedBody, UnknownContentType, Maintenance, Paused, AccountBusy, OutcomeUnknown)
+	add(e.private && post, MalformedBody, UnknownContentType, Maintenance, Paused, OutcomeUnknown)
 	return append(all, d.failures...)
 }
 

@@ -511,7 +511,7 @@ func TestActionsAreListedNewestFirstWithWhoDidThem(t *testing.T) {
 	}
 	all := list("")
 	for i, who := range []string{"operator", "operator", "operator", "operator", "operator", "o.l-g_a+2@example.org", "olga"} {
-		if i >= len(all) || all[i].Who != who+" from 0.0.0.0" || all[i].What != fmt.Sprintf("opened account account-%d ()", 6-i) {
+		if i >= len(all) || all[i].Who != who+" from 127.0.0.1" || all[i].What != fmt.Sprintf("opened account account-%d ()", 6-i) {
 			t.Fatalf("action %d of %+v is not one of %s", i, all, who)
 		}
 	}

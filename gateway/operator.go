@@ -164,11 +164,20 @@ func (g *Gateway) operatorHead(h *fasthttp.RequestHeader) fasthttp.RequestConfig
 	return fasthttp.RequestConfig{}
 }
 
+// How often one address may guess the operator's token, whatever the limits of the public API are, and of how many addresses that is
+// known.
+const (
+	guessesPerSecond  = 1
+	guessesAtOnce     = 10
+	guessingAddresses = 10_000
+)
+
 // mayOperate answers 401 without the token: false. Who tries tokens is limited by address, and then not even told whether one
 // is right. Of this machine nobody is kept out, for others on it could keep the operator out.
 func (g *Gateway) mayOperate(ctx *fasthttp.RequestCtx) bool {
 	from := g.address(ctx)
-	key, limited := ratelimit.AddressKey(from), !from.IsLoopback()
+	// A proxy elsewhere may say that it speaks for this machine; that is not this machine.
+	key, limited := ratelimit.AddressKey(from), !from.IsLoopback() || !ctx.RemoteIP().IsLoopback()
 	if limited {
 		if rate := g.guesses.Look(key, g.now()); !rate.OK {
 			g.operatorThrottled(ctx, rate)

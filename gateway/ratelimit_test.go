@@ -26,7 +26,7 @@ func limited(t *testing.T, account, address Rate) (*harness, *testClock) {
 	h, c := trading(t), &testClock{}
 	h.tune = func(o *Options) {
 		o.AccountRate, o.AddressRate, o.RateEntries, o.Clock = account, address, 1000, c.ns.Load
-		o.TrustedProxies = []netip.Prefix{netip.MustParsePrefix("0.0.0.0/32"), netip.MustParsePrefix("10.0.0.0/8")}
+		o.TrustedProxies = []netip.Prefix{netip.MustParsePrefix("0.0.0.0/32"), netip.MustParsePrefix("127.0.0.0/8"), netip.MustParsePrefix("10.0.0.0/8")}
 	}
 	h.stop()
 	h.start()

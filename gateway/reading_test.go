@@ -2,6 +2,7 @@ package gateway
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"strings"
@@ -228,52 +229,61 @@ func TestAChartThatMemoryHasAsksTheStoreNothing(t *testing.T) {
 			}
 		}
 	}
-	// Different words for one range are one form of it.
+	// However a range is asked for, each candle is encoded once.
 	for i := range 100 {
 		f("?since=%d&until=%d&limit=%d", newest-int64(i)%60, newest+int64(i), 1+i)
 	}
-	f("?limit=1")
-	n := int64(len(v.Candles))
-	v.Body(actors.BodyKey{n - 1, n}, func(*actors.View) []byte {
-		t.Error("a range was encoded twice, or has no place any more")
-		return nil
-	})
-	v.Body(actors.BodyKey{0, n}, func(*actors.View) []byte {
-		t.Error("the whole was encoded twice, or has no place any more")
+	v.Part(0, 0, len(v.Candles), func([]byte, int) []byte {
+		t.Error("a candle was encoded twice")
 		return nil
 	})
 }
 
-// Limits that a side does not reach come to the same answer, which is encoded once.
-func TestLimitsBeyondABookAreOneFormOfIt(t *testing.T) {
+// Whatever limits are asked for, each entry of a book is encoded once for a part and once for the whole, and none behind a limit.
+func TestABookIsEncodedOnceHoweverItIsAskedFor(t *testing.T) {
 	h := trading(t)
+	for i := range 4 {
+		if a := h.post("alice", "/api/v1/order/", order("sell", "BTC_USDT", "0.01", fmt.Sprint(200+i))); a.status != 201 {
+			t.Fatal(a)
+		}
+	}
 	for _, group := range []string{"0", "1"} {
-		for i := range 100 {
-			if a := h.do("GET", fmt.Sprintf("/api/v1/orderbook/BTC_USDT/?group=%s&limit_sell=%d&limit_buy=%d", group, 100_001+i, 1_000_000-i), "", ""); a.status != 200 {
+		ask := func(sell, buy int) string {
+			t.Helper()
+			a := h.do("GET", fmt.Sprintf("/api/v1/orderbook/BTC_USDT/?group=%s&limit_sell=%d&limit_buy=%d", group, sell, buy), "", "")
+			if a.status != 200 {
 				t.Fatal(a)
 			}
+			return a.body
 		}
-		kind := map[string]actors.ReadKind{"0": actors.ReadDepth, "1": actors.ReadLevels}[group]
-		v, err := h.engine.View(kind, h.engine.Pairs()[0], 0, -1, -1)
+		for i := range 100 {
+			ask(100_001+i, 1_000_000-i)
+		}
+		v, err := h.engine.View(map[string]actors.ReadKind{"0": actors.ReadDepth, "1": actors.ReadLevels}[group], h.engine.Pairs()[0], 0, -1, -1)
 		if err != nil {
 			t.Fatal(err)
 		}
-		v.Body(actors.BodyKey{-1, -1}, func(*actors.View) []byte {
-			t.Error("the whole book is not what was encoded")
-			return nil
-		})
-		places := 1 // that are taken
-		for ; places < 100; places++ {
-			key, made := actors.BodyKey{int64(places), 1 << 50}, 0
-			for range 2 {
-				v.Body(key, func(*actors.View) []byte { made++; return []byte("x") })
-			}
-			if made == 2 {
-				break
+		twice := func(place int) { t.Errorf("group %s: place %d was encoded twice", group, place) }
+		v.Body(func(*actors.View) []byte { twice(-1); return nil })
+		made := 0
+		v.Part(sellList, 0, 0, func([]byte, int) []byte { made++; return nil })
+		short := ask(2, 1)
+		for range 2 {
+			for n := 1; n <= 4; n++ {
+				if body := ask(n, 1); !json.Valid([]byte(body)) || n == 2 && body != short {
+					t.Errorf("group %s: %d of %s", group, n, body)
+				}
 			}
 		}
-		if places < 16 {
-			t.Errorf("group %s: a hundred limits took %d of its forms", group, 17-places)
+		v.Part(sellList, 0, 4, func(b []byte, place int) []byte { twice(place); return b })
+		v.Part(sellList, 0, 5, func(b []byte, place int) []byte {
+			if made++; place != 4 {
+				t.Errorf("place %d is not the one after the last that was asked for", place)
+			}
+			return append(b, 'x')
+		})
+		if made != 1 {
+			t.Errorf("group %s: %d entries were new", group, made)
 		}
 	}
 }

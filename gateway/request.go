@@ -2,6 +2,7 @@ package gateway
 
 import (
 	"net/netip"
+	"slices"
 	"strconv"
 	"sync"
 
@@ -41,6 +42,7 @@ type request struct {
 	status  int
 	body    []byte   // of the answer
 	shared  []byte   // instead of body, if not nil: an answer that others send too
+	parts   [][]byte // instead of body, if there are any: pieces of answers that others send too
 	written bool     // the answer's type and body are where the server takes them from
 	reading bool     // it has a place among the reads in flight, until it is answered
 	digits  [20]byte // of a number in a header
@@ -57,12 +59,13 @@ func newRequest(g *Gateway, ctx *fasthttp.RequestCtx) *request {
 	r.g, r.ctx, r.engine, r.static, r.key, r.nonce = g, ctx, nil, nil, nil, 0
 	r.from, r.at, r.rate, r.route = netip.Addr{}, g.now(), ratelimit.Answer{}, unmatched
 	r.fields, r.status, r.body, r.shared, r.written, r.reading = r.fields[:0], fasthttp.StatusOK, r.body[:0], nil, false, false
+	r.parts = r.parts[:0]
 	r.failure, r.cause, r.stack = nil, nil, nil
 	return r
 }
 
-// keptBody is the largest answer whose memory is kept for the next request; a larger one is given to
-// the server instead of being copied.
+// keptBody is the largest answer that is copied, and whose memory is kept for the next request; of larger ones there are as many at
+// once as bulk allows.
 const keptBody = 64 << 10
 
 // Headers that every answer has.
@@ -77,6 +80,11 @@ var (
 func (r *request) send() {
 	if r.reading {
 		r.engine.EndRead(false)
+	}
+	large := r.large()
+	if len(large) > 0 && !r.g.bulk.take(large, r.ctx.IsPost()) { // what a POST has done must be told
+		large = nil
+		r.fail(Overloaded, "")
 	}
 	took := r.g.now() - r.at
 	if r.status >= 500 {
@@ -94,18 +102,45 @@ func (r *request) send() {
 	}
 	switch {
 	case r.written:
+	case large != nil:
+		resp.SetBodyStream(r.g.bulk.body(large), lengthOf(large))
 	case r.shared != nil && r.status < 300:
 		resp.SetBodyRaw(r.shared)
-	case len(r.body) > keptBody:
-		resp.SetBodyRaw(r.body)
-		r.body = nil
 	default:
 		resp.SetBody(r.body)
 	}
 	r.query.Reset()
 	r.form.Reset()
-	r.ctx = nil
+	r.ctx, r.shared = nil, nil
+	clear(r.parts)
 	requests.Put(r)
+}
+
+// large is what an answer is written from that is larger than keptBody, nil if it is not. Of smaller parts it makes one body.
+func (r *request) large() [][]byte {
+	switch {
+	case r.written || r.status >= 300:
+		return nil
+	case r.shared != nil && len(r.shared) > keptBody:
+		return [][]byte{r.shared}
+	case lengthOf(r.parts) > keptBody:
+		return slices.Clone(r.parts)
+	case len(r.body) > keptBody:
+		body := r.body
+		r.body = nil
+		return [][]byte{body}
+	}
+	for _, part := range r.parts {
+		r.body = append(r.body, part...)
+	}
+	return nil
+}
+
+func lengthOf(texts [][]byte) (n int) {
+	for _, t := range texts {
+		n += len(t)
+	}
+	return n
 }
 
 // Limits of list parameters.

@@ -3,7 +3,9 @@ package gateway
 import (
 	"bytes"
 	"errors"
+	"fmt"
 	"net/netip"
+	"runtime/debug"
 	"time"
 
 	"github.com/valyala/fasthttp"
@@ -40,9 +42,11 @@ type sockets struct {
 	hub    *stream.Hub
 }
 
-// isStream is true of requests of the stream.
-func isStream(path []byte) bool {
-	return bytes.HasPrefix(path, []byte(streamPath)) || bytes.HasPrefix(path, []byte(bookPath))
+// isStream is true of requests of the stream. As everywhere, the slash at the end of its paths may be missing.
+func isStream(path []byte) bool { return isBelow(path, streamPath) || isBelow(path, bookPath) }
+
+func isBelow(path []byte, folder string) bool {
+	return bytes.HasPrefix(path, []byte(folder)) || string(path) == folder[:len(folder)-1]
 }
 
 var errTooManyHandshakes = errors.New("too many handshakes, come back later")
@@ -54,7 +58,7 @@ func (g *Gateway) newSockets(e *actors.Engine) *sockets {
 		Connections: o.Connections, ConnectionsPerAddress: o.ConnectionsPerAddress, MessagesPerSecond: o.MessagesPerSecond,
 		QueueBytes: o.QueueBytes, StallTimeout: o.Stall, PingInterval: o.PingInterval, PingTimeout: o.PingTimeout,
 	})}
-	s.server.Namespace("/", s.hub.Hooks(func(c *socketio.Socket) bool { return c.Path() == bookPath }))
+	s.server.Namespace("/", s.hub.Hooks(func(c *socketio.Socket) bool { return c.Path() == bookPath || c.Path() == bookPath[:len(bookPath)-1] }))
 	return s
 }
 
@@ -76,6 +80,7 @@ func (g *Gateway) clientOf(ctx *fasthttp.RequestCtx) netip.Addr {
 // handleStream answers a request of the stream.
 func (g *Gateway) handleStream(ctx *fasthttp.RequestCtx) {
 	if s := g.sockets.Load(); s != nil {
+		defer g.recoverStream(ctx)
 		if ctx.UserValue(tooLarge) != nil {
 			s.server.TooLarge(ctx)
 		} else {
@@ -86,6 +91,18 @@ func (g *Gateway) handleStream(ctx *fasthttp.RequestCtx) {
 	r := newRequest(g, ctx)
 	r.route = uncounted
 	r.fail(Starting, "")
+	r.send()
+}
+
+// recoverStream answers 500 for a panic in a request of the stream, as request.recover does.
+func (g *Gateway) recoverStream(ctx *fasthttp.RequestCtx) {
+	p := recover()
+	if p == nil {
+		return
+	}
+	r := newRequest(g, ctx)
+	r.route, r.cause, r.stack = unmatched, fmt.Errorf("a request of the stream panicked: %v", p), debug.Stack()
+	r.fail(InternalError, "")
 	r.send()
 }
 

@@ -32,7 +32,7 @@ func (g *Gateway) ticker(r *request) {
 			return
 		}
 		if number != 0 {
-			r.shared = v.Body(actors.BodyKey{}, func(v *actors.View) []byte { return append(encode.Ticker([]byte{'['}, p.Name, &v.Ticker), ']') })
+			r.shared = v.Body(func(v *actors.View) []byte { return append(encode.Ticker([]byte{'['}, p.Name, &v.Ticker), ']') })
 			return
 		}
 		views = append(views, v)
@@ -55,6 +55,9 @@ func newTickerList(pairs []*actors.Pair, views []*actors.View) *tickerList {
 	}
 	return &tickerList{views, append(b, ']')}
 }
+
+// What stands around a list.
+var listBegin, listEnd = []byte{'['}, []byte{']'}
 
 // Limits of charts.
 const (
@@ -89,9 +92,9 @@ func (g *Gateway) chart(r *request) {
 		r.olderCandles(list, persistence.CandleQuery{Pair: pair.Number, Frame: uint8(frame), Since: since, Until: min(until, v.Candles[0].Time-1)}, limit)
 		return
 	}
-	r.shared = v.Body(actors.BodyKey{int64(from), int64(to)}, func(*actors.View) []byte {
-		return append(appendCandles([]byte{'['}, list), ']')
-	})
+	n := len(v.Candles)
+	entries := v.Part(0, n-to, n-from, func(b []byte, i int) []byte { return appendCandle(b, &v.Candles[n-1-i]) })
+	r.parts = append(r.parts, listBegin, entries, listEnd)
 }
 
 // noMoment is later than any candle.

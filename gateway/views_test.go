@@ -49,7 +49,7 @@ func (m *model) book(pair string) (orders, levels string, buy, sell int) {
 	text := func(sells, buys []string) string {
 		return `{"sell":[` + strings.Join(sells, ",") + `],"buy":[` + strings.Join(buys, ",") + "]}"
 	}
-	return text(sells, buys), text(first(sellLevels, 100), first(buyLevels, 100)), buy, sell
+	return text(sells, buys), text(sellLevels[:min(100, len(sellLevels))], buyLevels[:min(100, len(buyLevels))]), buy, sell
 }
 
 // Whoever has an answer to an order sees it in everything that is public, while others ask for the same all the

@@ -32,7 +32,7 @@ func (g *Gateway) deposits(r *request) {
 	if !r.ask(barrier, r.key) {
 		return
 	}
-	barrier.Free()
+	defer barrier.Free()
 	ctx, cancel := r.storeContext()
 	defer cancel()
 	b, n := append(r.body, '['), 0
@@ -65,6 +65,7 @@ func (g *Gateway) withdraws(r *request) {
 	if !r.ask(q, r.key) {
 		return
 	}
+	defer q.Free()
 	closed.MaxSeq = q.Seq
 	var pending []persistence.Withdraw
 	for i := range q.Withdraws {
@@ -72,7 +73,6 @@ func (g *Gateway) withdraws(r *request) {
 			pending = append(pending, w)
 		}
 	}
-	q.Free()
 	b := append(r.body, '[')
 	err := r.mergeWithdraws(pending, closed, func(w *persistence.Withdraw) bool {
 		if skip > 0 {

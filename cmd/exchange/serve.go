@@ -286,7 +286,7 @@ func retention(cfg *config.Config) (keep persistence.Retention) {
 
 func gatewayOptions(cfg *config.Config, token string, log *slog.Logger) gateway.Options {
 	l, t := &cfg.Limits, &cfg.Timing
-	o := gateway.Options{Log: log, BodyBytes: l.BodyBytes, HeaderBytes: l.HeaderBytes, Connections: l.Connections, ConnectionsPerAddress: l.ConnectionsPerAddress,
+	o := gateway.Options{Log: log, BodyBytes: l.BodyBytes, AnswersBytes: int64(l.AnswersBytes), HeaderBytes: l.HeaderBytes, Connections: l.Connections, ConnectionsPerAddress: l.ConnectionsPerAddress,
 		IdleTimeout: config.Ms(t.IdleTimeoutMs), ReadTimeout: config.Ms(t.ReadTimeoutMs), WriteTimeout: config.Ms(t.WriteTimeoutMs),
 		OperatorToken: token, RateEntries: l.RateEntries, TrustedProxies: cfg.TrustedProxies}
 	s := &cfg.Stream
@@ -309,7 +309,7 @@ func engineOptions(cfg *config.Config, store persistence.Store, log *slog.Logger
 		Store:     store,
 		Retention: retention(cfg),
 		Owner:     fmt.Sprintf("%s pid %d", host, os.Getpid()),
-		Limits: actors.Limits{InFlight: l.InFlight, InFlightCancels: l.InFlightCancels, InFlightPerAccount: l.InFlightPerAccount, Reads: l.Reads,
+		Limits: actors.Limits{InFlight: l.InFlight, InFlightCancels: l.InFlightCancels, InFlightPerAccount: l.InFlightPerAccount, Reads: l.Reads, ReadsPerAccount: l.ReadsPerAccount,
 			MaxFills: l.MaxFills, OpenOrdersPerAccount: l.OpenOrdersPerAccount, OpenOrdersPerBook: l.OpenOrdersPerBook,
 			PendingWithdraws: l.PendingWithdraws, KeysPerAccount: l.KeysPerAccount, Accounts: l.Accounts, FoldLag: l.FoldLag, ProjectionLag: l.ProjectionLag, BatchBytes: l.BatchBytes},
 		Timing: actors.Timing{Request: config.Ms(t.RequestTimeoutMs), Stall: config.Ms(t.StallMs), StallMax: config.Ms(t.StallMaxMs),

@@ -7,6 +7,7 @@ import (
 	"sort"
 
 	"exchange/core/event"
+	"exchange/core/matching"
 )
 
 // An OpenOrder is the id of an open order and the number of its pair.
@@ -19,38 +20,62 @@ type OpenOrder struct {
 // and removing are O(log n) amortised: what is removed is only marked, and swept away when half of
 // the slice is marked. The zero OpenOrders is empty.
 type OpenOrders struct {
-	list []OpenOrder // ascending ids; Pair 0 marks a removed one
+	list []openOrder // ascending ids
 	dead int
+}
+
+type openOrder struct {
+	id   uint64
+	pair uint16        // 0: it was removed
+	side matching.Side // 0: whoever added it did not say
+}
+
+// An OpenFilter says which open orders are wanted: those below an id, of a pair, of a side; 0: of all.
+type OpenFilter struct {
+	Before uint64
+	Pair   uint16
+	Side   matching.Side
 }
 
 // Len is the number of open orders.
 func (o *OpenOrders) Len() int { return len(o.list) - o.dead }
 
 // Add puts an order in; false if it is there already. Ids of different pairs may come a little out of
-// order. pair is not 0.
-func (o *OpenOrders) Add(id uint64, pair uint16) bool {
+// order. pair is not 0. No filter for a side finds the order: see AddSide.
+func (o *OpenOrders) Add(id uint64, pair uint16) bool { return o.AddSide(id, pair, 0) }
+
+// AddSide is Add for who filters by side.
+func (o *OpenOrders) AddSide(id uint64, pair uint16, side matching.Side) bool {
 	i := len(o.list)
-	if i > 0 && o.list[i-1].ID >= id {
+	if i > 0 && o.list[i-1].id >= id {
 		i = o.search(id)
-		if o.list[i].ID == id {
-			if o.list[i].Pair != 0 {
+		if o.list[i].id == id {
+			if o.list[i].pair != 0 {
 				return false
 			}
-			o.list[i].Pair = pair
+			o.list[i].pair, o.list[i].side = pair, side
 			o.dead--
 			return true
 		}
 	}
-	o.list = append(o.list, OpenOrder{})
+	o.list = append(o.list, openOrder{})
 	copy(o.list[i+1:], o.list[i:])
-	o.list[i] = OpenOrder{id, pair}
+	o.list[i] = openOrder{id, pair, side}
 	return true
 }
 
 // Pair is the pair of an open order, 0 if it is not open.
 func (o *OpenOrders) Pair(id uint64) uint16 {
-	if i := o.search(id); i < len(o.list) && o.list[i].ID == id {
-		return o.list[i].Pair
+	if i := o.search(id); i < len(o.list) && o.list[i].id == id {
+		return o.list[i].pair
+	}
+	return 0
+}
+
+// Side is the side of an open order that was added with it, else 0.
+func (o *OpenOrders) Side(id uint64) matching.Side {
+	if i := o.search(id); i < len(o.list) && o.list[i].id == id && o.list[i].pair != 0 {
+		return o.list[i].side
 	}
 	return 0
 }
@@ -58,10 +83,10 @@ func (o *OpenOrders) Pair(id uint64) uint16 {
 // Remove takes an order out; false if it is not there.
 func (o *OpenOrders) Remove(id uint64) bool {
 	i := o.search(id)
-	if i == len(o.list) || o.list[i].ID != id || o.list[i].Pair == 0 {
+	if i == len(o.list) || o.list[i].id != id || o.list[i].pair == 0 {
 		return false
 	}
-	o.list[i].Pair = 0
+	o.list[i].pair = 0
 	o.dead++
 	if o.dead > 16 && o.dead*2 > len(o.list) {
 		o.sweep()
@@ -70,10 +95,22 @@ func (o *OpenOrders) Remove(id uint64) bool {
 }
 
 // Newest yields the open orders, highest id first.
-func (o *OpenOrders) Newest() iter.Seq[OpenOrder] {
+func (o *OpenOrders) Newest() iter.Seq[OpenOrder] { return o.NewestOf(OpenFilter{}) }
+
+// NewestOf is Newest for the orders that pass a filter. The others cost a comparison each, those at or above
+// Before nothing.
+func (o *OpenOrders) NewestOf(f OpenFilter) iter.Seq[OpenOrder] {
 	return func(yield func(OpenOrder) bool) {
-		for i := len(o.list) - 1; i >= 0; i-- {
-			if o.list[i].Pair != 0 && !yield(o.list[i]) {
+		n := len(o.list)
+		if f.Before != 0 {
+			n = o.search(f.Before)
+		}
+		for i := n - 1; i >= 0; i-- {
+			e := &o.list[i]
+			if e.pair == 0 || f.Pair != 0 && e.pair != f.Pair || f.Side != 0 && e.side != f.Side {
+				continue
+			}
+			if !yield(OpenOrder{e.id, e.pair}) {
 				return
 			}
 		}
@@ -81,19 +118,19 @@ func (o *OpenOrders) Newest() iter.Seq[OpenOrder] {
 }
 
 func (o *OpenOrders) search(id uint64) int {
-	return sort.Search(len(o.list), func(i int) bool { return o.list[i].ID >= id })
+	return sort.Search(len(o.list), func(i int) bool { return o.list[i].id >= id })
 }
 
 func (o *OpenOrders) sweep() {
 	live := o.list[:0]
 	for _, e := range o.list {
-		if e.Pair != 0 {
+		if e.pair != 0 {
 			live = append(live, e)
 		}
 	}
 	o.list, o.dead = live, 0
 	if cap(live) > 64 && len(live)*4 < cap(live) { // give a burst's memory back
-		o.list = append(make([]OpenOrder, 0, 2*len(live)), live...)
+		o.list = append(make([]openOrder, 0, 2*len(live)), live...)
 	}
 }
 
@@ -225,5 +262,5 @@ func (c *ClientIDs) Clone() ClientIDs {
 
 // Clone is a copy that shares nothing.
 func (o *OpenOrders) Clone() OpenOrders {
-	return OpenOrders{list: append([]OpenOrder(nil), o.list...), dead: o.dead}
+	return OpenOrders{list: append([]openOrder(nil), o.list...), dead: o.dead}
 }

@@ -238,7 +238,7 @@ func (s *State) order(p *Pair, r *event.Record, e *Effects) error {
 		if best, any := p.Book.Best(o.Side.Opposite()); any && !outside(o.Side, best, o.Price) {
 			return fmt.Errorf("order %d rests at %v and crosses the book, where the best is %v", o.ID, o.Price, best)
 		}
-		if !taker.Open.Add(o.ID, p.Number) {
+		if !taker.Open.AddSide(o.ID, p.Number, o.Side) {
 			return fmt.Errorf("account %s has an open order %d in another pair", taker.Name, o.ID)
 		}
 		p.Book.Add(resting)

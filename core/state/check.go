@@ -29,7 +29,7 @@ func (s *State) Check() error {
 		for _, side := range [...]matching.Side{matching.Buy, matching.Sell} {
 			for o := range p.Book.Orders(side) {
 				a := s.Account(o.Account)
-				if a == nil || a.Open.Pair(o.ID) != p.Number {
+				if a == nil || a.Open.Pair(o.ID) != p.Number || a.Open.Side(o.ID) != o.Side {
 					return fmt.Errorf("order %d in the book of %s is not among the open orders of account %d", o.ID, p.Name, o.Account)
 				}
 				if o.ID > p.lastOrder {

@@ -65,6 +65,7 @@ func TestCheckFindsPlantedFaults(t *testing.T) {
 	f("an open order that is forgotten", func(s *State) { s.Account(1).Open.Remove(2) }, "order 2 in the book of BTC_USD")
 	f("an open order that is nowhere", func(s *State) { s.Account(1).Open.Add(9, 1) }, "3 open orders, the books have 2")
 	f("an open order in another pair", func(s *State) { s.Account(1).Open.Remove(2); s.Account(1).Open.Add(2, 2) }, "order 2 in the book of BTC_USD")
+	f("an open order without its side", func(s *State) { s.Account(1).Open.Remove(2); s.Account(1).Open.Add(2, 1) }, "order 2 in the book of BTC_USD")
 	f("a book without an order", func(s *State) { s.pairs[0].Book.Cancel(2) }, "2 open orders, the books have 1")
 	f("a book with a smaller order", func(s *State) {
 		o, _ := s.pairs[0].Book.Cancel(2)
@@ -86,7 +87,7 @@ func TestCheckFindsPlantedFaults(t *testing.T) {
 		o.Remaining = o.Amount
 		s.pairs[1].Book.Add(o)
 		s.pairs[1].lastOrder = o.ID
-		s.Account(o.Account).Open.Add(o.ID, 2)
+		s.Account(o.Account).Open.AddSide(o.ID, 2, o.Side)
 	}
 	// alice holds BTC and USD: an order that sells ETH is found though she never touched ETH.
 	f("an order of a currency that the account never held", func(s *State) {

@@ -215,7 +215,7 @@ func Decode(image []byte) (s *State, err error) {
 		r.withdraws(s)
 		s.maintenance = event.Maintenance{On: r.bool(), Message: r.text()}
 	}
-	open := make([][]ledger.OpenOrder, len(s.accounts))
+	open := make([][]openOrder, len(s.accounts))
 	for range r.entries {
 		r.pair(s, open)
 	}
@@ -227,10 +227,10 @@ func Decode(image []byte) (s *State, err error) {
 		return nil, fmt.Errorf("%w: %s, %d bytes before its end", ErrImage, r.err, len(r.b))
 	}
 	for i, list := range open {
-		slices.SortFunc(list, func(a, b ledger.OpenOrder) int { return cmp.Compare(a.ID, b.ID) })
+		slices.SortFunc(list, func(a, b openOrder) int { return cmp.Compare(a.id, b.id) })
 		for _, o := range list {
-			if !s.accounts[i].Open.Add(o.ID, o.Pair) {
-				return nil, fmt.Errorf("%w: order %d is in two books", ErrImage, o.ID)
+			if !s.accounts[i].Open.AddSide(o.id, o.pair, o.side) {
+				return nil, fmt.Errorf("%w: order %d is in two books", ErrImage, o.id)
 			}
 		}
 	}
@@ -482,7 +482,14 @@ func (r *reader) deposit(s *State) {
 	s.references[name] = uint64(len(s.deposits))
 }
 
-func (r *reader) pair(s *State, open [][]ledger.OpenOrder) {
+// An openOrder is one that was read from a book, for the list of its account.
+type openOrder struct {
+	id   uint64
+	pair uint16
+	side matching.Side
+}
+
+func (r *reader) pair(s *State, open [][]openOrder) {
 	number := uint16(len(s.pairs) + 1)
 	if !r.must(s.pair(&event.Pair{Number: number, Name: r.text(), Base: r.u16(), Quote: r.u16()})) {
 		return
@@ -516,7 +523,7 @@ func (r *reader) pair(s *State, open [][]ledger.OpenOrder) {
 			return
 		}
 		p.Book.Add(o)
-		open[a.ID-1] = append(open[a.ID-1], ledger.OpenOrder{ID: o.ID, Pair: number})
+		open[a.ID-1] = append(open[a.ID-1], openOrder{o.ID, number, o.Side})
 		a.ClientIDs.Open(o.ID, id)
 	}
 	r.checkBest(p)

@@ -189,6 +189,8 @@ func TestEqualTextsAreTriedOnce(t *testing.T) {
 	f(asQuery, ``, 1)
 	f(asQuery, orderForm, 3)
 	f(asQuery, `b=(x+y)&a`, MaxTries)
+	f(asJSON, `{"a b":"(x)`+strings.Repeat("x", longMessage)+`"}`, 1)
+	f(asForm, `b=(x+y)&a=`+strings.Repeat("x", longMessage), 2)
 }
 
 func TestOnlySixtyFourHexDigitsAreLookedAt(t *testing.T) {

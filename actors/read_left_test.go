@@ -1,0 +1,108 @@
+package actors
+
+import (
+	"errors"
+	"testing"
+	"time"
+
+	"exchange/persistence"
+)
+
+// blocked keeps the committed side from its mailbox until the function that it returns is called.
+func (g *gated) blocked() (goOn func()) {
+	begun, end := make(chan struct{}), make(chan struct{})
+	go g.e.probe(g.e.fold, func() {
+		close(begun)
+		<-end
+	})
+	<-begun
+	return func() {
+		close(end)
+		g.e.probe(g.e.fold, func() {}) // it has gone through what was there
+	}
+}
+
+func TestAReadThatItsHandlerHasLeftIsNotWorkedOutAndHoldsItsPlacesUntilThen(t *testing.T) {
+	onBothStores(t, func(t *testing.T, fresh places) {
+		g := newGated(t, fresh, func(o *Options) { o.Limits.Reads, o.Limits.ReadsPerAccount = 4, 2 })
+		ben := fund(t, g.e, "ben", nil)
+		g.rest(g.sell(1e5))
+		for round := range uint64(2) { // the second proves that the first gave all places back
+			patience := g.e.opts.Timing.Request
+			g.e.opts.Timing.Request = time.Millisecond
+			goOn := g.blocked()
+			var left []*Read
+			leave := func(kind ReadKind, key *Key, nonce uint64) {
+				t.Helper()
+				r := NewRead(kind)
+				r.Account, r.Limit = 1, 10
+				if err := g.e.Ask(r, key, nonce); !errors.Is(err, ErrTimeout) {
+					t.Fatalf("a read of what is blocked: %v", err)
+				}
+				left = append(left, r)
+			}
+			leave(ReadWallet, g.key, 1000*(round+1))
+			leave(ReadHistory, g.key, 1001*(round+1))
+			g.ends("a third of the account", g.asking(ReadWallet, g.key, 1002*(round+1)), ErrAccountBusy.Error())
+			leave(ReadHash, nil, 0)
+			leave(ReadOrders, nil, 0)
+			g.ends("a fifth of all", g.asking(ReadHash, nil, 0), ErrBusy.Error())
+			if n := g.e.Stats().ReadsInFlight; n != 4 {
+				t.Errorf("%d reads are in flight instead of 4", n)
+			}
+			goOn()
+			g.e.opts.Timing.Request = patience
+			eventually(t, "none is in flight", func() bool { return g.e.Stats().ReadsInFlight == 0 })
+			for _, r := range left {
+				if r.Seq != 0 || len(r.Orders)+len(r.Holdings) != 0 || r.Hash != [32]byte{} {
+					t.Errorf("read %d was worked out for nobody", r.Kind)
+				}
+			}
+			var nonce uint64
+			if g.e.probe(g.e.fold, func() { nonce = g.e.committed.nonce(g.key.Number) }); nonce != 1001*(round+1) {
+				t.Errorf("nonce %d is the key's highest instead of %d", nonce, 1001*(round+1))
+			}
+			g.ends("another account", g.asking(ReadWallet, ben, round+1), accepted)
+		}
+		g.nonce = 1e6
+		g.end()
+	})
+}
+
+func TestAReadThatWaitsForTheHistoryGivesItsPlacesBackWhenItIsLeft(t *testing.T) {
+	onBothStores(t, func(t *testing.T, fresh places) {
+		g := newGated(t, fresh, func(o *Options) { o.Limits.Reads, o.Limits.ReadsPerAccount = 8, 1 })
+		g.set(func() { g.applying = true })
+		g.rest(g.sell(1e5))
+		waits := func(n int) func() bool {
+			return func() bool {
+				var waiting int
+				g.e.probe(g.e.fold, func() { waiting = len(g.e.committed.waiting) })
+				return waiting == n
+			}
+		}
+		first := g.begin(g.asking(ReadHistory, g.key, 100))
+		eventually(t, "a read waits", waits(1))
+		g.ends("one more of the account", g.asking(ReadWallet, g.key, 101), ErrAccountBusy.Error())
+		g.set(func() { g.applying = false })
+		if got := <-first; got != accepted {
+			t.Errorf("the first: %s", got)
+		}
+		r := NewRead(ReadOrders)
+		r.engine, r.Orders = g.e, make([]persistence.Order, 3)
+		r.stage.Store(readWaiting)
+		if !r.leave() || r.Orders != nil || g.e.reading.Load() != 0 {
+			t.Errorf("left while it waits: %d rows are kept, %d reads in flight", len(r.Orders), g.e.reading.Load())
+		}
+		if r.answer(); len(r.reply) != 0 {
+			t.Error("it is answered although nobody waits")
+		}
+		r = NewRead(ReadOrders)
+		r.engine = g.e
+		if r.answer(); r.leave() || len(r.reply) != 1 || g.e.reading.Load() != 0 {
+			t.Errorf("left when the answer is there: %d answers, %d reads in flight", len(r.reply), g.e.reading.Load())
+		}
+		g.nonce = 1000
+		g.end()
+	})
+}

@@ -1,0 +1,117 @@
+package actors
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"exchange/core/money"
+	"exchange/persistence"
+)
+
+// A process whose configuration lacks what is traded cannot serve. So it must not end the one that does.
+func TestAStartWithAnotherConfigurationEndsNobody(t *testing.T) {
+	onBothStores(t, func(t *testing.T, fresh places) {
+		g := newGated(t, fresh, nil)
+		if g.Exclusive() {
+			g.end()
+			return // nobody else serves
+		}
+		less := g.o
+		less.Pairs = less.Pairs[1:]
+		refused := func(when string) {
+			t.Helper()
+			if _, err := Start(context.Background(), less); !errors.Is(err, ErrConfig) {
+				t.Errorf("%s: the start ends with %v", when, err)
+			}
+			g.ends(when+": an order at the one that serves", g.placing(g.sell(coin)), accepted)
+		}
+		order := g.rest(g.sell(coin))
+		refused("with an order that no snapshot has")
+		g.end()
+		g.again() // with a snapshot
+		less.Store = g.o.Store
+		refused("with orders in a snapshot")
+
+		// What a snapshot has may be over. Then the start takes over, and the first one ends.
+		g.nonce++
+		must[*Command](t)(g.e.CancelAll(g.key, g.nonce, nil)).Free()
+		second, err := Start(context.Background(), less)
+		if err != nil {
+			t.Fatalf("all orders of the pair are cancelled, first of all %d: %v", order, err)
+		}
+		<-g.e.Dead()
+		if !errors.Is(g.e.Err(), persistence.ErrFenced) {
+			t.Errorf("the first one ends with %v", g.e.Err())
+		}
+		second.Abandon()
+		g.close()
+	})
+}
+
+// An append of the start has the same patience as others, and says what it waits for.
+func TestAStartWhoseRecordsAreNotTakenEnds(t *testing.T) {
+	onBothStores(t, func(t *testing.T, fresh places) {
+		g := newGated(t, fresh, nil)
+		g.end()
+		s := newGate(g.at())
+		defer s.Close()
+		o := g.o
+		o.Store, o.Timing.StallMax = s, time.Millisecond
+		o.Currencies = append(o.Currencies, Currency{Code: "XYZ"})
+		for err, want := range map[error]error{errors.New("out of memory"): ErrStalled, persistence.ErrInvalid: persistence.ErrInvalid} {
+			s.set(func() { s.appendErr = err })
+			if _, got := Start(context.Background(), o); !errors.Is(got, want) || !errors.Is(got, err) {
+				t.Errorf("%v: the start ends with %v", err, got)
+			}
+		}
+	})
+}
+
+// Sweeps of many accounts have no more on their way than there may be commands, and one for each.
+func TestSweepsShareTheirPlaces(t *testing.T) {
+	onBothStores(t, func(t *testing.T, fresh places) {
+		const most, accounts, orders = 6, 4, 10
+		g := newGated(t, fresh, func(o *Options) {
+			o.Limits.InFlight, o.Limits.InFlightCancels, o.Limits.InFlightPerAccount = most, 1, most
+		})
+		var keys []*Key
+		for i := range accounts {
+			key := fund(t, g.e, string(rune('a'+i))+"-sweeps", map[string]money.Amount{"BTC": coin})
+			for n := range orders {
+				must[*Command](t)(g.e.Place(key, uint64(n+1), g.sell(1e5))).Free()
+			}
+			keys = append(keys, key)
+		}
+		g.hold()
+		var answers []<-chan string
+		for _, key := range keys {
+			answers = append(answers, g.begin(func() (*Command, error) { return g.e.CancelAll(key, orders+1, nil) }))
+		}
+		out := func() (sum int) {
+			for _, key := range keys {
+				g.e.probe(key.Account.pid, func() {
+					if w := key.Account.wallet; w.flight != nil && w.sweep != nil {
+						sum += w.sweep.out
+					}
+				})
+			}
+			return sum
+		}
+		eventually(t, "all places are taken", func() bool { return out() == most+accounts || out() == accounts*orders })
+		if n := out(); n != most+accounts {
+			t.Errorf("%d cancels are on their way", n)
+		}
+		g.letGo()
+		for _, done := range answers {
+			if got := <-done; got != accepted {
+				t.Error(got)
+			}
+		}
+		if left := g.e.sweeping.Load(); left != 0 {
+			t.Errorf("%d places are not given back", left)
+		}
+		g.end()
+	})
+}

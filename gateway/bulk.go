@@ -1,0 +1,115 @@
+package gateway
+
+import (
+	"io"
+	"slices"
+	"sync"
+)
+
+// Answers above keptBody stay in memory until their clients have taken them, which may be as long as
+// timing.write_timeout_ms. limits.answers_bytes bounds how many bytes that is for all clients together: else some hundred connections that
+// ask for deep books and read nothing would take all memory. What several answers share counts once.
+type bulk struct {
+	most int64 // bytes
+
+	mu   sync.Mutex
+	held int64            // bytes
+	uses map[*byte]*inUse // by the first byte
+}
+
+// inUse is a text that answers are written from.
+type inUse struct {
+	answers int
+	size    int64
+}
+
+// take notes that an answer is written from some texts, all of them or none: false, it would be too much. One answer is always
+// possible, however large, and so is one that must be.
+func (m *bulk) take(texts [][]byte, must bool) bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	more := int64(0)
+	for _, t := range texts {
+		if len(t) > 0 && m.uses[&t[0]] == nil {
+			more += int64(cap(t))
+		}
+	}
+	if !must && m.held > 0 && m.held+more > m.most {
+		return false
+	}
+	if m.uses == nil {
+		m.uses = make(map[*byte]*inUse)
+	}
+	for _, t := range texts {
+		if len(t) == 0 {
+			continue
+		}
+		u := m.uses[&t[0]]
+		if u == nil {
+			u = &inUse{size: int64(cap(t))}
+			m.uses[&t[0]] = u
+			m.held += u.size
+		}
+		u.answers++
+	}
+	return true
+}
+
+// giveBack ends what take began.
+func (m *bulk) giveBack(texts [][]byte) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for _, t := range texts {
+		if len(t) == 0 {
+			continue
+		}
+		u := m.uses[&t[0]]
+		if u.answers--; u.answers == 0 {
+			m.held -= u.size
+			delete(m.uses, &t[0])
+		}
+	}
+}
+
+// A bulkBody is a large answer. The server writes it, and closes it when that is over, however it ended.
+type bulkBody struct {
+	bulk  *bulk
+	texts [][]byte
+	rest  [][]byte // still to be read
+}
+
+func (m *bulk) body(texts [][]byte) *bulkBody {
+	return &bulkBody{bulk: m, texts: texts, rest: slices.Clone(texts)}
+}
+
+// WriteTo implements io.WriterTo: no copy is made.
+func (b *bulkBody) WriteTo(w io.Writer) (n int64, err error) {
+	for len(b.rest) > 0 && err == nil {
+		var wrote int
+		wrote, err = w.Write(b.rest[0])
+		n, b.rest = n+int64(wrote), b.rest[1:]
+	}
+	return n, err
+}
+
+// Read implements io.Reader.
+func (b *bulkBody) Read(p []byte) (n int, err error) {
+	for len(b.rest) > 0 && len(b.rest[0]) == 0 {
+		b.rest = b.rest[1:]
+	}
+	if len(b.rest) == 0 {
+		return 0, io.EOF
+	}
+	n = copy(p, b.rest[0])
+	b.rest[0] = b.rest[0][n:]
+	return n, nil
+}
+
+// Close implements io.Closer. The server may call it again.
+func (b *bulkBody) Close() error {
+	if b.texts != nil {
+		b.bulk.giveBack(b.texts)
+		b.texts, b.rest = nil, nil
+	}
+	return nil
+}

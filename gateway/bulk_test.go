@@ -1,0 +1,99 @@
+package gateway
+
+import (
+	"encoding/json"
+	"net"
+	"testing"
+
+	"github.com/valyala/fasthttp"
+
+	"exchange/actors"
+	"exchange/core/matching"
+)
+
+// answered is a request that was answered, and whose answer nobody has taken yet.
+func answered(h *harness, path string) *fasthttp.RequestCtx {
+	var request fasthttp.Request
+	request.SetRequestURI("http://exchange" + path)
+	ctx := new(fasthttp.RequestCtx)
+	ctx.Init(&request, &net.TCPAddr{IP: net.IPv4(192, 0, 2, 1)}, nil)
+	h.gateway.route(ctx)
+	return ctx
+}
+
+// Large answers that wait for their clients have one budget. It counts each text once, however many wait for it.
+func TestLargeAnswersThatWaitHaveABudget(t *testing.T) {
+	h := newHarness(t, nil)
+	h.tune = func(o *Options) { o.AnswersBytes = 100_000 }
+	h.stop()
+	h.start()
+	h.account("alice")
+	if _, err := h.deposit("alice", "2", "BTC", "to-alice"); err != nil {
+		t.Fatal(err)
+	}
+	key, nonce := h.engine.Key([]byte("key-alice")), uint64(0)
+	sell := func() {
+		t.Helper()
+		nonce++
+		c, err := h.engine.Place(key, nonce, &actors.OrderWish{Pair: h.engine.Pairs()[0], Side: matching.Sell, Price: 100e8, Amount: 1e5})
+		if err != nil || c.Outcome() != actors.Accepted {
+			t.Fatal(c, err)
+		}
+		c.Free()
+	}
+	const orders = 1000
+	for range orders {
+		sell()
+	}
+	const book = "/api/v1/orderbook/BTC_USDT/"
+	want := func(ctx *fasthttp.RequestCtx, status int) {
+		t.Helper()
+		if r := &ctx.Response; r.StatusCode() != status || status == 503 && (string(r.Body()) != detail(Overloaded.Detail) || string(r.Header.Peek("Retry-After")) != "1") {
+			t.Fatalf("%s: %d %.200s", ctx.Path(), r.StatusCode(), r.Body())
+		}
+	}
+	first := answered(h, book+"?limit_sell=999")
+	want(first, 200)
+	same := answered(h, book+"?limit_sell=990")
+	want(same, 200) // another part of the same text
+	whole := answered(h, book)
+	want(whole, 503) // is a text of its own
+	want(answered(h, book+"?limit_sell=100"), 200)
+	sell() // now the book is another
+	want(answered(h, book+"?limit_sell=999"), 503)
+
+	body := first.Response.Body()
+	var b struct{ Sell, Buy []json.RawMessage }
+	if err := json.Unmarshal(body, &b); err != nil || len(b.Sell) != 999 || len(body) != first.Response.Header.ContentLength() {
+		t.Errorf("%d orders in %d bytes, announced are %d, %v", len(b.Sell), len(body), first.Response.Header.ContentLength(), err)
+	}
+	want(answered(h, book+"?limit_sell=999"), 503) // one still waits
+	same.Response.Reset()                          // as when a connection breaks
+	nothingWaits := func() bool {
+		m := &h.gateway.bulk
+		m.mu.Lock()
+		defer m.mu.Unlock()
+		return m.held == 0 && len(m.uses) == 0
+	}
+	if !nothingWaits() {
+		t.Error("something waits though nobody takes it any more")
+	}
+	next := answered(h, book+"?limit_sell=999")
+	want(next, 200)
+
+	// What a command did is told at any size: that it is not known would be wrong, and that it is refused, too.
+	done := [][]byte{make([]byte, 200_000)}
+	if m := &h.gateway.bulk; m.take(done, false) || !m.take(done, true) {
+		t.Error("beside one that waits, there is a place for what need not be told, or none for what must be")
+	}
+	h.gateway.bulk.giveBack(done)
+	next.Response.Reset()
+	h.nonces["alice"] = nonce
+	if a := h.post("alice", "/api/v1/order-cancel-all/", ""); a.status != 200 {
+		t.Errorf("the cancel of all: %d %.200s", a.status, a.body)
+	}
+	if a := h.do("GET", book, "", ""); a.status != 200 || a.body != `{"sell":[],"buy":[]}` {
+		t.Errorf("in the end: %d %.200s", a.status, a.body)
+	}
+	eventually(t, "nothing waits in the end", nothingWaits)
+}
