@@ -121,7 +121,7 @@ func (r *request) large() [][]byte {
 	switch {
 	case r.written || r.status >= 300:
 		return nil
-	case r.shared != nil && len(r.shared) > keptBody:
+	case len(r.shared) > keptBody:
 		return [][]byte{r.shared}
 	case lengthOf(r.parts) > keptBody:
 		return slices.Clone(r.parts)
