@@ -69,6 +69,7 @@ type Engine struct {
 	auditing    atomic.Bool
 	released    atomic.Uint64
 	alarmed     atomic.Int64 // when the clock was last complained about, Unix seconds
+	clock       clockWatch   // of ticked
 
 	failOnce sync.Once
 	dead     chan struct{} // closed by fail
@@ -332,6 +333,22 @@ func (e *Engine) clockAlarm(pair string, behindUs int64) {
 	e.log.Error("the clock is behind the newest record: check the time service", "pair", pair, "behind_us", behindUs)
 }
 
+// A clockWatch sees jumps of the wall clock: it goes by another one than metrics.Now. One goroutine uses it.
+type clockWatch struct {
+	apart int64 // of the two, in nanoseconds, at the last look
+	known bool
+}
+
+// jumped is how far the wall clock has gone ahead of the other one since the last look; negative: behind.
+func (w *clockWatch) jumped(wall, monotonic int64) time.Duration {
+	before, known := w.apart, w.known
+	w.apart, w.known = wall-monotonic, true
+	if !known {
+		return 0
+	}
+	return time.Duration(w.apart - before)
+}
+
 // tick makes the committed side write behind now and then, and watches over the append in flight.
 func (e *Engine) tick() {
 	t := time.NewTicker(e.opts.Timing.Projection)
@@ -347,6 +364,11 @@ func (e *Engine) tick() {
 }
 
 func (e *Engine) ticked() {
+	now := time.Now()
+	if ahead := e.clock.jumped(now.UnixNano(), metrics.At(now)); ahead > clockToleranceUs*time.Microsecond {
+		e.log.Error("the clock has jumped ahead, or the machine stood still; if it is wrong now, records keep its time until that has come: check the time service",
+			"ahead", ahead.Round(time.Millisecond), "now", now.UTC().Format(time.RFC3339))
+	}
 	if e.journal.stalledFor(metrics.Now()) > e.opts.Timing.StallMax*9/8 { // later than the writer itself: a store that never returns
 		e.journal.die(fmt.Errorf("%w after %v: an append has no outcome", ErrStalled, e.opts.Timing.StallMax))
 	}

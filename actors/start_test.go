@@ -115,3 +115,15 @@ func TestSweepsShareTheirPlaces(t *testing.T) {
 		g.end()
 	})
 }
+
+func TestAJumpOfTheClockIsSeenOnce(t *testing.T) {
+	var w clockWatch
+	for i, c := range []struct {
+		wall, monotonic int64
+		want            time.Duration
+	}{{1000, 10, 0}, {1200, 210, 0}, {1400 + 3600, 410, 3600}, {1600 + 3600, 610, 0}, {1800, 810, -3600}, {2000, 1009, 1}} {
+		if got := w.jumped(c.wall, c.monotonic); got != c.want {
+			t.Errorf("look %d: %d, want %d", i, got, c.want)
+		}
+	}
+}

@@ -103,6 +103,7 @@ func (c *chaos) jump() {
 		status, body, err := c.s.Client.Get(nil, "http://"+c.s.Listen+"/api/v1/exchanges/?limit=1")
 		return err == nil && status == 200 && json.Unmarshal(body, &newest) == nil && len(newest) == 1 && newest[0].Time >= ahead
 	})
+	exchangetest.Eventually(c.t, "the exchange says that its clock has jumped", func() bool { return clockJump.MatchString(c.s.Log()) })
 	if c.random.IntN(2) == 0 {
 		c.behind(time.Hour, c.killExchange)
 	} else {
@@ -112,6 +113,8 @@ func (c *chaos) jump() {
 	}
 	(&load{c: c, done: make(chan struct{})}).accepts(10)
 }
+
+var clockJump = regexp.MustCompile(`the clock has jumped ahead.* ahead=(59m|1h)`)
 
 var clockAlarm = regexp.MustCompile(`the clock is behind the newest record.* behind_us=([0-9]+)`)
 
