@@ -146,11 +146,11 @@ type Read struct {
 // Stages of a read. The handler and the actors go from one to the next by compare-and-swap, so that either of
 // them ends it.
 const (
-	readSent     uint32 = iota // in the mailbox of an actor, or held back by a wallet
-	readWaiting                // with its answer in committed.waiting, until the history is ready
+	readSent     uint32 = iota // in the mailbox of an actor
+	readWaiting                // kept by an actor: by a wallet, or with its answer in committed.waiting until the history is ready
 	readAnswered               // the reply is there, or about to be
 	readLeft                   // in a mailbox, and its handler has left
-	readForgone                // in committed.waiting, and its handler has left: only a pointer
+	readForgone                // kept by an actor, and its handler has left: only a pointer
 )
 
 // Errors of reads and commands.
@@ -233,6 +233,10 @@ func (r *Read) answer() {
 	r.drop()
 }
 
+// rest and goOn are for an actor that keeps the read, and for when it passes it on. If the handler has left, so it stays.
+func (r *Read) rest() { r.stage.CompareAndSwap(readSent, readWaiting) }
+func (r *Read) goOn() { r.stage.CompareAndSwap(readWaiting, readSent) }
+
 // left says that nobody waits for the answer any more.
 func (r *Read) left() bool { return r.stage.Load() >= readLeft }
 
@@ -246,7 +250,7 @@ func (r *Read) drop() {
 
 // leave is for the handler whose time is up; false: the answer is there. While the read is in a mailbox it keeps places in the
 // limits, its own and its account's, until it is dropped or answered: so no mailbox has more reads than there are places. One
-// that waits for the history costs nobody anything any more but its pointer.
+// that an actor keeps costs nobody anything any more but its pointer.
 func (r *Read) leave() bool {
 	places := r.engine.readers(r.FollowUp)
 	places.Add(1) // the handler's own is given back by the handler

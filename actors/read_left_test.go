@@ -5,6 +5,8 @@ import (
 	"testing"
 	"time"
 
+	"exchange/core/event"
+	"exchange/core/money"
 	"exchange/persistence"
 )
 
@@ -102,6 +104,40 @@ func TestAReadThatWaitsForTheHistoryGivesItsPlacesBackWhenItIsLeft(t *testing.T)
 		if r.answer(); r.leave() || len(r.reply) != 1 || g.e.reading.Load() != 0 {
 			t.Errorf("left when the answer is there: %d answers, %d reads in flight", len(r.reply), g.e.reading.Load())
 		}
+		g.nonce = 1000
+		g.end()
+	})
+}
+
+// A question for an order by its client order id waits in its wallet for the store. When nobody waits for it any more, it takes nobody's
+// place until the store answers.
+func TestAReadThatItsWalletHoldsGivesItsPlacesBackWhenItIsLeft(t *testing.T) {
+	onBothStores(t, func(t *testing.T, fresh places) {
+		g := newGated(t, fresh, func(o *Options) {
+			o.Limits.Reads, o.Limits.ReadsPerAccount, o.Timing.Request = 1, 1, 2*time.Second
+		})
+		ben := fund(t, g.e, "ben", map[string]money.Amount{"BTC": coin})
+		g.hold()
+		order := g.begin(g.placing(g.sell(coin)))
+		eventually(t, "the order is at the store", g.held)
+		id, _ := event.NewClientID("mine")
+		for i := range uint64(2) { // one more than there are places
+			r := NewRead(ReadOrders)
+			r.ClientID, r.Limit = id, 1
+			g.ends("a question for an order", func() (*Command, error) { return nil, g.e.Ask(r, g.key, 100+i) }, ErrTimeout.Error())
+			g.ends("another account", g.asking(ReadWallet, ben, i+1), accepted)
+		}
+		if n := g.e.readsInFlight(); n != 0 {
+			t.Errorf("%d reads are in flight", n)
+		}
+		g.letGo()
+		if got := <-order; got != ErrTimeout.Error() {
+			t.Errorf("the order: %s", got)
+		}
+		eventually(t, "all nonces are known to the committed side", func() (so bool) {
+			g.e.probe(g.e.fold, func() { so = g.e.committed.nonce(g.key.Number) == 101 })
+			return so
+		})
 		g.nonce = 1000
 		g.end()
 	})

@@ -291,9 +291,13 @@ func foresee(ctx context.Context, o *Options) (sealer *seal.Sealer, err error) {
 		return sealer, nil // nobody else serves, and recovery looks
 	}
 	var s *state.State
-	for range foreseeTries {
-		if s, err = peek(ctx, o.Store); !errors.Is(err, persistence.ErrCorrupt) {
+	for tries := 0; ; tries++ {
+		if s, err = peek(ctx, o.Store); !errors.Is(err, persistence.ErrCorrupt) || tries == foreseeTries {
 			break // else who serves may have replaced or trimmed what was being read
+		}
+		select {
+		case <-ctx.Done():
+		case <-time.After(foreseePause):
 		}
 	}
 	if err != nil {
@@ -302,7 +306,10 @@ func foresee(ctx context.Context, o *Options) (sealer *seal.Sealer, err error) {
 	return sealer, fits(s, o, sealer, missing)
 }
 
-const foreseeTries = 3
+const (
+	foreseeTries = 3 // more
+	foreseePause = 500 * time.Millisecond
+)
 
 // peek folds what a store has, whoever owns it.
 func peek(ctx context.Context, store persistence.Store) (*state.State, error) {
@@ -416,7 +423,7 @@ func (r *recovered) append(ctx context.Context, o *Options, records []event.Reco
 			return fmt.Errorf("writing the records of the start: %w", err)
 		}
 		if time.Since(begin) > o.Timing.StallMax {
-			return fmt.Errorf("writing the records of the start: %w after %v: %w", ErrStalled, o.Timing.StallMax, err)
+			return fmt.Errorf("writing the records of the start: %w after %v: %v", ErrStalled, o.Timing.StallMax, err) // the cause may pass
 		}
 		if !said {
 			o.Log.Warn("the store does not take the records of the start, trying again", "error", err, "records", len(records))

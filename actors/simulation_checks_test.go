@@ -13,6 +13,7 @@ import (
 
 	"exchange/actors/seal"
 	"exchange/actors/simulation"
+	"exchange/core/event"
 	"exchange/core/ledger"
 	"exchange/core/market"
 	"exchange/core/matching"
@@ -156,7 +157,13 @@ func (s *sim) read(r *rand.Rand, l *life) {
 		return
 	}
 	kind := pick(r, []ReadKind{ReadWallet, ReadWallet, ReadOrders, ReadHistory, ReadClientID, ReadTrades, ReadLevels, ReadHash})
+	var id event.ClientID
+	if n := len(l.named); n > 0 && r.IntN(4) == 0 { // of an order that may be on its way
+		order := l.named[n-1-r.IntN(min(n, 3))]
+		kind, account, id = ReadOrders, s.model.Accounts[order.account-1], order.id
+	}
 	q := NewRead(kind)
+	q.ClientID = id
 	q.Account, q.Pair, q.Limit = account.ID, pick(r, e.Pairs()).Number, 1000
 	if kind == ReadOrders {
 		q.Pair = 0
@@ -164,13 +171,13 @@ func (s *sim) read(r *rand.Rand, l *life) {
 	q.LimitBuy, q.LimitSell = 1000, 1000
 	var key *Key
 	var nonce uint64
-	if kind == ReadWallet && r.IntN(2) == 0 {
+	if !id.IsZero() || kind == ReadWallet && r.IntN(2) == 0 {
 		if key = e.Key([]byte("key-" + account.Name + "-0")); key != nil {
 			nonce = s.nextNonce(r, key.Public)
 		}
 	}
 	s.spawn(l, fmt.Sprintf("%d.read %d of %s, nonce %d", l.number, kind, account.Name, nonce), func() {
-		after := l.answered
+		after, sent := l.answered, len(l.named)
 		if key != nil {
 			s.reads[key.Number] = append(s.reads[key.Number], nonce)
 			s.model.ReadNonces[key.Number] = max(s.model.ReadNonces[key.Number], nonce)
@@ -181,6 +188,14 @@ func (s *sim) read(r *rand.Rand, l *life) {
 			s.say("  read at %d", q.Seq)
 			if err := s.checkRead(q, after); err != nil {
 				s.violate("engine %d, read %d of %s at %d: %w", l.number, kind, account.Name, q.Seq, err)
+			}
+			if key != nil && !id.IsZero() && q.Complete && len(q.Orders) == 0 && q.ID == 0 {
+				s.outcomes["no order of a client order id"]++
+				for _, order := range l.named[:sent] {
+					if order.account == account.ID && order.id == q.ClientID {
+						s.missing[order] = true
+					}
+				}
 			}
 			q.Free()
 			s.outcomes["read, answered"]++
@@ -217,6 +232,14 @@ func (s *sim) checkRead(q *Read, after uint64) error {
 		return sameFunds(q.Holdings, a.At(q.Seq))
 	case ReadOrders:
 		want := a.OpenAt(q.Seq)
+		if !q.ClientID.IsZero() {
+			for _, o := range q.Orders {
+				if w, open := want[o.ID]; o.Account != q.Account || o.ClientID != q.ClientID.String() || open != (o.Status == persistence.StatusActive) || open && o.Remaining != w.Remaining {
+					return fmt.Errorf("order %+v is not %+v", o, w)
+				}
+			}
+			return nil
+		}
 		for _, o := range q.Orders {
 			if w, open := want[o.ID]; !open || o.Remaining != w.Remaining || o.Price != w.Price || o.ClientID != w.ClientID.String() {
 				return fmt.Errorf("order %+v is not %+v", o, w)

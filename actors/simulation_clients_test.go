@@ -227,6 +227,13 @@ func (s *sim) command(r *rand.Rand, l *life) {
 }
 
 // begin notes a command just before it is sent.
+// A namedOrder is an order that was sent with a client order id.
+type namedOrder struct {
+	account uint32
+	id      event.ClientID
+	at      simulation.KeyNonce
+}
+
 func (s *sim) begin(q *request) {
 	q.begun = s.steps
 	w := s.walletOf(q.l, q.account)
@@ -237,6 +244,11 @@ func (s *sim) begin(q *request) {
 	if q.key != nil {
 		at := simulation.KeyNonce{Key: q.key.Number, Nonce: q.nonce}
 		s.sent[at]++
+		if id := q.wish.ClientID; !id.IsZero() {
+			order := namedOrder{q.account, id, at}
+			delete(s.missing, order) // it is sent again
+			q.l.named = append(q.l.named, order)
+		}
 		if q.sweep {
 			s.model.Sweeps[at] = true
 		}
@@ -636,6 +648,9 @@ func (s *sim) recorded(r *event.Record) {
 	switch r.Kind {
 	case event.KindOrder:
 		at = simulation.KeyNonce{Key: r.Order.Key, Nonce: r.Order.Nonce}
+		if s.missing[namedOrder{r.Order.Account, r.Order.ClientID, at}] {
+			s.violate("order %d (%v) is in, and after it was sent its client was told that there is none of its client order id", r.Order.ID, r.Order.ClientID)
+		}
 	case event.KindCancel:
 		at = simulation.KeyNonce{Key: r.Cancel.Key, Nonce: r.Cancel.Nonce}
 	case event.KindRefusal:

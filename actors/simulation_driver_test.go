@@ -44,6 +44,7 @@ type sim struct {
 	begun  int // lives so far
 
 	batches   []durableBatch
+	missing   map[namedOrder]bool // orders of which somebody was told, after they were sent, that they are not there
 	records   map[string][]uint64 // bytes of a durable record -> sequences that nobody was told of yet
 	byNonce   map[simulation.KeyNonce]int
 	reference *state.State    // a fold of what is durable, for snapshots
@@ -97,6 +98,7 @@ type life struct {
 	answered  uint64            // highest sequence that it has answered with
 	open      map[uint32]int    // commands that were sent and not answered, by account; 0: by operators
 	keys      map[string]*Key   // that handlers have looked up, by name
+	named     []namedOrder      // that were sent with a client order id
 	tries     map[string]try    // what was sent to the store without an answer, by kind of call
 }
 

@@ -45,6 +45,7 @@ var plantedFaults = []plantedFault{
 			"		next := j.fresh()\n		next.data, next.units = append(next.data, rest.encoded...), append(next.units, rest)\n		j.queue = append(j.queue, next)\n		j.pending.Add(1)\n	}\n" +
 			"	b.data = append(b.data, c.encoded...)\n"},
 	{"a refusal is not held back", "actors/wallet.go", "	if waits {\n", "	if waits && !FAULT {\n"},
+	{"an order on its way is called missing", "actors/wallet.go", "		if r.ClientID.IsZero() {\n", "		if r.ClientID.IsZero() || FAULT {\n"},
 	{"a cancel is dropped", "actors/journal.go",
 		"	j.pending.Add(1)\n	if c.trace", "	if FAULT && c.kind == event.KindCancel {\n		return\n	}\n	j.pending.Add(1)\n	if c.trace"},
 	{"a place in the limits is not given back", "actors/engine.go", "	e.giveBack(c)\n	if c.trace", "	if !FAULT || c.outcome != Refused {\n		e.giveBack(c)\n	}\n	if c.trace"},

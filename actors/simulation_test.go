@@ -76,7 +76,7 @@ func emptyPools() { commands, reads = sync.Pool{New: commands.New}, sync.Pool{Ne
 
 func newSim(seed uint64) *sim {
 	r := rand.New(rand.NewPCG(seed, 2))
-	s := &sim{rng: r, disk: memory.NewDisk(), server: r.IntN(2) == 0, records: map[string][]uint64{}, damaged: map[uint64]bool{}, byNonce: map[simulation.KeyNonce]int{},
+	s := &sim{rng: r, disk: memory.NewDisk(), server: r.IntN(2) == 0, records: map[string][]uint64{}, damaged: map[uint64]bool{}, byNonce: map[simulation.KeyNonce]int{}, missing: map[namedOrder]bool{},
 		clients: newClients(), trace: newTrace()}
 	s.options = s.newOptions(r)
 	usual := map[string]simulation.Rates{}
@@ -496,7 +496,7 @@ const coveringSeeds = 300
 func mustHappen() []string {
 	list := []string{"steps", "records", "trades", "unknown", "code refused",
 		"order, accepted", "cancel, accepted", "cancel all, accepted", "withdraw, accepted", "withdraw moved, accepted",
-		"operator, done", "operator, refused", "operator, turned away", "operator, unknown", "read, answered", "read, not answered",
+		"operator, done", "operator, refused", "operator, turned away", "operator, unknown", "read, answered", "read, not answered", "no order of a client order id",
 		"mails, sent", "mails, not sent", "mails that never can be sent", "wrong clocks", "new keys of the server", "old keys of the server, retired",
 		"engines, started", "engines, not started", "engines, stopped", "engines, killed", "engines, fenced", "engines, overtaken",
 		"crashes of the disk", "crashes of the server", "crashes of the machine", "writes of the journal lost in them", "other writes lost in them",

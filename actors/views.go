@@ -66,6 +66,9 @@ func (v *View) Body(encode func(*View) []byte) []byte {
 // at a place. However many parts are asked for, each place is encoded once, and none behind the last that was asked for. It is
 // shared: read only.
 func (v *View) Part(list, from, to int, entry func(b []byte, place int) []byte) []byte {
+	if from >= to {
+		return nil
+	}
 	l := &v.lists[list]
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -75,9 +78,6 @@ func (v *View) Part(list, from, to int, entry func(b []byte, place int) []byte) 
 		}
 		l.text = entry(l.text, place)
 		l.ends = append(l.ends, uint32(len(l.text)))
-	}
-	if from >= to {
-		return nil
 	}
 	begin := 0
 	if from > 0 {

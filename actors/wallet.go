@@ -264,6 +264,7 @@ func (w *wallet) read(r *Read) {
 		}
 	}
 	if w.flight != nil && len(w.queue) > 0 {
+		r.rest()
 		w.queue = append(w.queue, waiting{read: r})
 		return
 	}
@@ -275,6 +276,7 @@ func (w *wallet) holdRead(r *Read) {
 		w.letReadGo(r)
 		return
 	}
+	r.rest()
 	w.held = append(w.held, heldBack{upTo: w.tickets.last(), read: r})
 }
 
@@ -285,6 +287,7 @@ func (w *wallet) letReadGo(r *Read) {
 		r.answer()
 		return
 	}
+	r.goOn()
 	r.after = w.applied
 	w.out.toCommitted(r)
 }

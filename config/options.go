@@ -478,7 +478,7 @@ var Options = []Option{
 		Key: "limits.answers_bytes", Default: "268435456", Min: 1 << 20, Max: 1 << 40,
 		Brief: "memory of large answers, in bytes",
 		Help: `How much memory answers above 64 KB (deep books, long lists) may take in all until their clients have taken them. What
-			several answers share counts once. Beyond it such an answer is 503, but for what a command has done.`,
+			several answers share counts once, for the address that caused it, and one address has a quarter of it. Beyond it such an answer is 503, but for what a command has done.`,
 		at: func(c *Config) any { return &c.Limits.AnswersBytes },
 	},
 	{

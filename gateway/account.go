@@ -14,6 +14,7 @@ import (
 	"exchange/core/ledger"
 	"exchange/core/matching"
 	"exchange/gateway/encode"
+	"exchange/gateway/ratelimit"
 	"exchange/persistence"
 )
 
@@ -23,14 +24,24 @@ const storeTimeout = 5 * time.Second
 // storeContext is for one query of the history. If it is a long one, it takes turns with others.
 func (r *request) storeContext() (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithTimeout(context.Background(), storeTimeout)
-	s := scan{turns: &longScans, ctx: ctx}
-	if r.key != nil {
-		s.account = r.key.Account
-	}
+	s := scan{turns: &longScans, ctx: ctx, asker: r.asker()}
 	return persistence.WithPace(ctx, s.goOn), func() {
 		cancel()
 		s.end()
 	}
+}
+
+// An asker is whom a request counts for: an account, or a client address that asks for what is public.
+type asker struct {
+	account uint32 // 0: the address
+	address uint64
+}
+
+func (r *request) asker() asker {
+	if r.key != nil {
+		return asker{account: r.key.Account.ID}
+	}
+	return asker{address: ratelimit.AddressKey(r.address())}
 }
 
 // storeFailed answers for a query that the store did not answer.
@@ -80,6 +91,7 @@ func (g *Gateway) wallets(r *request) {
 	if !r.ask(q, r.key) {
 		return
 	}
+	defer q.Free()
 	b := append(r.body, '[')
 	for _, c := range r.engine.Currencies() {
 		if only != nil && c.Number != only.Number {
@@ -95,7 +107,6 @@ func (g *Gateway) wallets(r *request) {
 		b = append(b, '}')
 	}
 	r.body = append(b, ']')
-	q.Free()
 }
 
 func holding(all []ledger.Holding, currency uint16) ledger.Holding {
@@ -374,41 +385,41 @@ func (r *request) received(pair uint16, side matching.Side) string {
 }
 
 // turns bound how many of the clients' long queries, those that go through thousands of rows, work at once: so they never
-// have all processors. They go on one after the other, a piece each, and an account has one of them at a time.
+// have all processors. They go on one after the other, a piece each, and an account, or an address, has one of them at a time.
 // Short queries know nothing of it.
 type turns struct {
 	places chan struct{} // has an element for each query that works
 
-	mu       sync.Mutex
-	accounts map[*actors.Account]*accountTurn // of those that have long queries
+	mu     sync.Mutex
+	owners map[asker]*ownTurn // of those that have long queries
 }
 
-type accountTurn struct {
+type ownTurn struct {
 	place   chan struct{} // capacity 1
 	queries int           // that have it or want it
 }
 
 // longScans are those of the whole process, as its processors are.
-var longScans = turns{places: make(chan struct{}, max(1, runtime.GOMAXPROCS(0)/2)), accounts: map[*actors.Account]*accountTurn{}}
+var longScans = turns{places: make(chan struct{}, max(1, runtime.GOMAXPROCS(0)/2)), owners: map[asker]*ownTurn{}}
 
-func (t *turns) join(a *actors.Account) *accountTurn {
+func (t *turns) join(a asker) *ownTurn {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	own := t.accounts[a]
+	own := t.owners[a]
 	if own == nil {
-		own = &accountTurn{place: make(chan struct{}, 1)}
-		t.accounts[a] = own
+		own = &ownTurn{place: make(chan struct{}, 1)}
+		t.owners[a] = own
 	}
 	own.queries++
 	return own
 }
 
-func (t *turns) leave(a *actors.Account) {
+func (t *turns) leave(a asker) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	own := t.accounts[a]
+	own := t.owners[a]
 	if own.queries--; own.queries == 0 {
-		delete(t.accounts, a)
+		delete(t.owners, a)
 	}
 }
 
@@ -416,17 +427,17 @@ func (t *turns) leave(a *actors.Account) {
 type scan struct {
 	turns   *turns
 	ctx     context.Context
-	account *actors.Account // nil: a public query
-	own     *accountTurn    // nil: it was never long
-	alone   bool            // it has its account's place
-	working bool            // and one of all
+	asker   asker
+	own     *ownTurn // nil: it was never long
+	alone   bool     // it has its owner's place
+	working bool     // and one of all
 }
 
 // goOn waits for the scan's next turn.
 func (s *scan) goOn() error {
-	if s.account != nil && !s.alone {
+	if !s.alone {
 		if s.own == nil {
-			s.own = s.turns.join(s.account)
+			s.own = s.turns.join(s.asker)
 		}
 		if err := s.enter(s.own.place); err != nil {
 			return err
@@ -462,6 +473,6 @@ func (s *scan) end() {
 		<-s.own.place
 	}
 	if s.own != nil {
-		s.turns.leave(s.account)
+		s.turns.leave(s.asker)
 	}
 }

@@ -221,7 +221,9 @@ func (g *Gateway) openAPI(r *request) {
 		r.status = 304
 		return
 	}
-	r.shared = g.document.body
+	h.SetContentType("application/json")
+	r.ctx.Response.SetBodyRaw(g.document.body) // it is there anyway
+	r.written = true
 }
 
 // An object is a JSON object whose members keep their order: that of the document is the order in which

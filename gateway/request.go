@@ -82,8 +82,9 @@ func (r *request) send() {
 		r.engine.EndRead(false)
 	}
 	large := r.large()
-	if len(large) > 0 && !r.g.bulk.take(large, r.ctx.IsPost()) { // what a POST has done must be told
+	if len(large) > 0 && !r.g.bulk.take(large, r.address(), r.ctx.IsPost() || r.ctx.IsHead()) { // what a POST has done must be told
 		large = nil
+		r.ctx.Response.Header.Del("X-Update-Id")
 		r.fail(Overloaded, "")
 	}
 	took := r.g.now() - r.at

@@ -14,23 +14,23 @@ import (
 func (t *turns) waiting() (n int) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	for _, own := range t.accounts {
+	for _, own := range t.owners {
 		n += own.queries
 	}
 	return n
 }
 
 func TestAnAccountHasOneLongQueryAtATimeAndAllTakeTurns(t *testing.T) {
-	all := &turns{places: make(chan struct{}, 1), accounts: map[*actors.Account]*accountTurn{}}
+	all := &turns{places: make(chan struct{}, 1), owners: map[asker]*ownTurn{}}
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
-	ann, ben := new(actors.Account), new(actors.Account)
+	ann, ben := asker{account: 1}, asker{address: 1}
 	step := func(s *scan) <-chan error {
 		done := make(chan error, 1)
 		go func() { done <- s.goOn() }()
 		return done
 	}
-	first, second, other := &scan{turns: all, ctx: ctx, account: ann}, &scan{turns: all, ctx: ctx, account: ann}, &scan{turns: all, ctx: ctx, account: ben}
+	first, second, other := &scan{turns: all, ctx: ctx, asker: ann}, &scan{turns: all, ctx: ctx, asker: ann}, &scan{turns: all, ctx: ctx, asker: ben}
 	if err := <-step(first); err != nil {
 		t.Fatal(err)
 	}
@@ -50,14 +50,16 @@ func TestAnAccountHasOneLongQueryAtATimeAndAllTakeTurns(t *testing.T) {
 	if err := <-hers; err != nil {
 		t.Error(err)
 	}
-	late := step(&scan{turns: all, ctx: ctx})
+	last := &scan{turns: all, ctx: ctx}
+	late := step(last)
 	cancel()
 	if err := <-late; err == nil {
 		t.Error("one goes on whose time is over")
 	}
+	last.end()
 	second.end()
-	if len(all.accounts) != 0 || len(all.places) != 0 {
-		t.Errorf("%d accounts and %d places are left", len(all.accounts), len(all.places))
+	if len(all.owners) != 0 || len(all.places) != 0 {
+		t.Errorf("%d owners and %d places are left", len(all.owners), len(all.places))
 	}
 }
 

@@ -207,7 +207,7 @@ func engineFailed(err error) error {
 	switch {
 	case errors.Is(err, persistence.ErrFenced):
 		return failf(exitFenced, "%v: do not restart this one by itself, or the two take over from each other for ever", err)
-	case errors.Is(err, persistence.ErrGap), errors.Is(err, persistence.ErrCorrupt):
+	case errors.Is(err, persistence.ErrGap), errors.Is(err, persistence.ErrCorrupt), errors.Is(err, persistence.ErrInvalid):
 		return failf(exitBroken, "%v", err)
 	}
 	return failf(exitUnavailable, "%v", err)

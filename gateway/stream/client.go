@@ -23,7 +23,7 @@ type client struct {
 	asking int             // requests that wait for them
 	out    []socketio.Delivery
 
-	turn chan struct{} // capacity 1: the shard has handled what the client's hooks have posted
+	turn chan struct{} // has an element for each message that the client may have in the shard beside those that are
 }
 
 // A wait is a name that a client asked for, until all its channels have let the client in.

@@ -95,7 +95,7 @@ func (h *Hub) Hooks(listens func(*socketio.Socket) bool) socketio.Namespace {
 			if silent && !s.Spend(len(h.names.pairs), h.names.mostTouched()) {
 				return socketio.ErrGone
 			}
-			c := &client{socket: s, shard: h.shards[h.next.Add(1)%uint64(len(h.shards))], turn: make(chan struct{}, 1),
+			c := &client{socket: s, shard: h.shards[h.next.Add(1)%uint64(len(h.shards))], turn: make(chan struct{}, messagesAtOnce),
 				named: h.names.newSet(), joining: h.names.newSet(), member: h.names.newSet()}
 			s.SetData(c)
 			h.counts.clients.Add(1)
@@ -121,8 +121,12 @@ func (h *Hub) Hooks(listens func(*socketio.Socket) bool) socketio.Namespace {
 	}
 }
 
-// post gives the shard a client's message as soon as it has handled the one before. Meanwhile its hook waits, and with it
-// whatever else its session sends: no client has more than one message in a shard. A shard waits for no hook, and there is
+// messagesAtOnce is how many messages of a client may be in its shard: enough for it to ask for all that it wants without waiting for a
+// round of the shard each time.
+const messagesAtOnce = 8
+
+// post gives the shard a client's message when there are not too many of the client's in it, and none before it is in itself. Meanwhile
+// its hook waits, and with it whatever else its session sends. A shard waits for no hook, and there is
 // one as long as there are clients.
 func (c *client) post(m any) {
 	<-c.turn

@@ -91,7 +91,7 @@ func newShard(h *Hub, number int) *shard {
 }
 
 // post gives the shard a message. Any goroutine may call it. How much can wait is bounded by who posts: each
-// client has one message in it at most (client.post), events are what the engine takes in a flush's time.
+// client has messagesAtOnce in it at most (client.post), events are what the engine takes in a flush's time.
 func (s *shard) post(m any) {
 	s.mu.Lock()
 	s.in = append(s.in, m)
@@ -184,7 +184,9 @@ func (s *shard) handle(m any) {
 		if m.silent {
 			s.listen(m.client)
 		}
-		m.client.turn <- struct{}{}
+		for range messagesAtOnce {
+			m.client.turn <- struct{}{}
+		}
 	case *disconnected:
 		s.disconnect(m.client)
 	case *request:

@@ -195,6 +195,12 @@ func TestARestoreBeginsTheFileAnew(t *testing.T) {
 		}
 	}
 	s.Close()
+	if _, err := Open(t.Context(), server.URL(), o); !errors.Is(err, persistence.ErrCorrupt) {
+		t.Fatalf("error is %v, want ErrCorrupt: a restore that broke off has changed what is known", err)
+	}
+	s, tok, _ = mustOpen(t, server.URL(), fill)
+	restored(t, s, tok, 12)
+	s.Close()
 	s, tok, last := mustOpen(t, server.URL(), o)
 	if last != 12 {
 		t.Fatalf("the journal ends at %d", last)
@@ -210,9 +216,7 @@ func TestARestoreBeginsTheFileAnew(t *testing.T) {
 	// Where nobody knew anything, a restore leaves no file.
 	none := filepath.Join(t.TempDir(), HeadFile)
 	s, tok, _ = mustOpen(t, server.URL(), Options{Head: none, Fill: true})
-	if err := s.Begin(t.Context(), tok, 12); err != nil {
-		t.Fatal(err)
-	}
+	restored(t, s, tok, 12)
 	if _, err := os.Stat(none); !errors.Is(err, os.ErrNotExist) {
 		t.Fatal(err)
 	}
@@ -229,5 +233,13 @@ func TestAnAppendThatTheFileDoesNotTakeIsUnknown(t *testing.T) {
 	err := s.Append(t.Context(), tok, 1, 2, []byte("batch"))
 	if !errors.Is(err, os.ErrClosed) {
 		t.Fatalf("error is %v, want that of the file", err)
+	}
+}
+
+// restored fills an empty store up to a sequence, as a restore does.
+func restored(t *testing.T, s *Store, tok persistence.Token, seq uint64) {
+	t.Helper()
+	if err := errors.Join(s.Begin(t.Context(), tok, seq), s.Apply(t.Context(), tok, 0, seq, nil), s.SaveSnapshot(t.Context(), tok, seq, strings.NewReader("an image"))); err != nil {
+		t.Fatal(err)
 	}
 }

@@ -55,8 +55,10 @@ func (s *Store) rows(ctx context.Context, list string, at place, ascending bool,
 		if len(page) < many || at.cursor == 0 { // below 0 is nothing; a time may be 0
 			return nil
 		}
-		if err := persistence.GoOn(ctx); err != nil {
-			return err
+		if many == pageRows { // the first page is short
+			if err := persistence.GoOn(ctx); err != nil {
+				return err
+			}
 		}
 		at.ahead = 0
 	}
@@ -317,8 +319,10 @@ func (s *Store) members(ctx context.Context, set string, before uint64, fn func(
 		if len(page) < many {
 			return nil
 		}
-		if err := persistence.GoOn(ctx); err != nil {
-			return err
+		if many == pageRows { // the first page is short
+			if err := persistence.GoOn(ctx); err != nil {
+				return err
+			}
 		}
 	}
 }

@@ -67,7 +67,7 @@ func (s *Store) Begin(ctx context.Context, tok persistence.Token, seq uint64) er
 	}
 	switch code {
 	case codeDone, codeThere:
-		return s.acknowledged.Reset(seq) // what an earlier journal had is given up by whoever begins one
+		return nil
 	case codeNotEmpty:
 		return codec.NotEmpty(text)
 	}

@@ -37,7 +37,13 @@ func (s *Store) SaveSnapshot(ctx context.Context, tok persistence.Token, seq uin
 		}
 		return err
 	}
-	return s.publish(ctx, tok, seq, img.String()) // if its outcome is unknown, the image must stay
+	if err := s.publish(ctx, tok, seq, img.String()); err != nil { // if its outcome is unknown, the image must stay
+		return err
+	}
+	if s.fill { // the restore has come to its end: what an earlier journal had is given up
+		return s.acknowledged.Reset(seq)
+	}
+	return nil
 }
 
 // publish makes an image the newest, or with "" only checks whether it could.

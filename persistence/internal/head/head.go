@@ -9,6 +9,7 @@ package head
 import (
 	"encoding/binary"
 	"errors"
+	"io"
 	"io/fs"
 	"log/slog"
 	"os"
@@ -57,6 +58,9 @@ func open(name string, flags int, log *slog.Logger) (*File, error) {
 	f := &File{file: file}
 	var b [size]byte
 	n, err := file.ReadAt(b[:], 0)
+	if err != nil && !errors.Is(err, io.EOF) {
+		return nil, errors.Join(err, file.Close())
+	}
 	if f.last, f.held = decode(b[:n]); !f.held && n > 0 {
 		log.Warn("the file that says up to where the journal was acknowledged is not readable, and is written anew", "file", filepath.Base(name), "error", err)
 	}
