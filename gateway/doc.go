@@ -31,6 +31,8 @@
 //	openapi*.go  the OpenAPI document of all this, and its page at /docs
 //	sockets.go   the event stream, on its paths
 //	encode.go    answers, written with encode/
+//	bulk.go      how many large answers wait at once
+//	turns.go     how many long queries of the history work at once
 //	params/      bodies and queries into parameters
 //	sign/        signatures
 //	ratelimit/   token buckets
