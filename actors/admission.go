@@ -203,9 +203,9 @@ func (e *Engine) await(reply <-chan struct{}, timer *time.Timer) bool {
 
 // BeginRead takes a place among the reads in flight, which EndRead gives back. Who goes on to the history
 // holds one from the question until the store has answered: a slow store has no more queries at once than
-// there are places. A read that its handler has left in a mailbox goes on to hold one. What completes the answer to a command is a followUp: it has as many places of its own,
-// and is taken while the engine stops, too, which waits for it. Errors are those of admission; then there is
-// nothing to give back.
+// there are places. A read that its handler has left in a mailbox goes on to hold one. What completes the answer to a
+// command is a followUp: it has as many places of its own, and is taken while the engine stops, too, which waits for it.
+// Errors are those of admission; then there is nothing to give back.
 func (e *Engine) BeginRead(followUp bool) error {
 	err := ErrBusy
 	if e.readers(followUp).Add(1) <= int64(e.opts.Limits.Reads) {

@@ -1,7 +1,7 @@
 package gateway
 
 import (
-	"io"
+	"net"
 	"net/netip"
 	"slices"
 	"sync"
@@ -91,43 +91,20 @@ func (m *bulk) giveBack(texts [][]byte) {
 
 // A bulkBody is a large answer. The server writes it, and closes it when that is over, however it ended.
 type bulkBody struct {
-	bulk  *bulk
-	texts [][]byte
-	rest  [][]byte // still to be read
+	net.Buffers // still to be written
+	bulk        *bulk
+	texts       [][]byte
 }
 
 func (m *bulk) body(texts [][]byte) *bulkBody {
-	return &bulkBody{bulk: m, texts: texts, rest: slices.Clone(texts)}
-}
-
-// WriteTo implements io.WriterTo: no copy is made.
-func (b *bulkBody) WriteTo(w io.Writer) (n int64, err error) {
-	for len(b.rest) > 0 && err == nil {
-		var wrote int
-		wrote, err = w.Write(b.rest[0])
-		n, b.rest = n+int64(wrote), b.rest[1:]
-	}
-	return n, err
-}
-
-// Read implements io.Reader.
-func (b *bulkBody) Read(p []byte) (n int, err error) {
-	for len(b.rest) > 0 && len(b.rest[0]) == 0 {
-		b.rest = b.rest[1:]
-	}
-	if len(b.rest) == 0 {
-		return 0, io.EOF
-	}
-	n = copy(p, b.rest[0])
-	b.rest[0] = b.rest[0][n:]
-	return n, nil
+	return &bulkBody{Buffers: slices.Clone(texts), bulk: m, texts: texts}
 }
 
 // Close implements io.Closer. The server may call it again.
 func (b *bulkBody) Close() error {
 	if b.texts != nil {
 		b.bulk.giveBack(b.texts)
-		b.texts, b.rest = nil, nil
+		b.texts, b.Buffers = nil, nil
 	}
 	return nil
 }

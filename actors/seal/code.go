@@ -40,8 +40,8 @@ func (k *cipherKey) code(withdraw uint64, issue uint32) []byte {
 }
 
 // CodeFits reports whether a text is that code, under any of the keys: one that was mailed before a rotation is good as
-// long as its key is there. So whoever has stolen a key can make codes until no process has it. Case, blanks and dashes do not matter, nor does O for 0, and I or L
-// for 1. How long it takes does not tell how much of it is right.
+// long as its key is there. So whoever has stolen a key can make codes until no process has it. Case, blanks and dashes do
+// not matter, nor does O for 0, and I or L for 1. How long it takes does not tell how much of it is right.
 func (s *Sealer) CodeFits(withdraw uint64, issue uint32, text string) bool {
 	given, fits := []byte(plainCode.Replace(strings.ToUpper(text))), 0
 	for i := range s.keys {
