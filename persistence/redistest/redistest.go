@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"os"
 	"os/exec"
@@ -50,7 +51,7 @@ type Server struct {
 	port   int
 	args   []string
 	cmd    *exec.Cmd
-	ended  chan struct{} // closed when cmd has ended
+	ended  chan struct{} // closed when cmd and the processes that it forked have ended
 }
 
 // Start runs a server until the test ends. settings are names and values that come after Durable,
@@ -101,15 +102,13 @@ func (s *Server) Client() *redis.Client {
 	return c
 }
 
-// Kill ends the server at once, as kill -9 does, and waits until it is gone.
+// Kill ends the server at once, as kill -9 does, and a process that rewrites its log with it; it waits until both are gone.
 func (s *Server) Kill() {
 	s.t.Helper()
 	if s.cmd == nil {
 		s.t.Fatal("BUG: the server does not run")
 	}
-	s.cmd.Process.Kill()
-	<-s.ended
-	s.cmd = nil
+	s.Stop()
 }
 
 // Pid is the number of the running process.
@@ -140,7 +139,7 @@ func (s *Server) Restart() {
 // Stop ends the server; it may be called again.
 func (s *Server) Stop() {
 	if s.cmd != nil {
-		s.cmd.Process.Kill()
+		kill(s.cmd.Process)
 		<-s.ended
 		s.cmd = nil
 	}
@@ -153,17 +152,21 @@ func (s *Server) run() error {
 	if err != nil {
 		return err
 	}
-	defer log.Close()
 	args := append([]string{"--port", fmt.Sprint(s.port), "--bind", "127.0.0.1", "--dir", s.dir, "--daemonize", "no"}, s.args...)
 	cmd := exec.Command(s.binary, args...)
-	cmd.Stdout, cmd.Stderr = log, log
-	cmd.SysProcAttr = endWithParent()
+	// Not the file itself but a pipe to it: so Wait waits for the end of all that hold the pipe. A server forks itself
+	// to rewrite its log, and such a child outlives it and still writes into a folder that is to be removed.
+	output := struct{ io.Writer }{log}
+	cmd.Stdout, cmd.Stderr = output, output
+	cmd.SysProcAttr = ownGroup()
 	if err := cmd.Start(); err != nil {
+		log.Close()
 		return err
 	}
 	ended := make(chan struct{})
 	go func() {
 		cmd.Wait()
+		log.Close()
 		close(ended)
 	}()
 	s.cmd, s.ended = cmd, ended
