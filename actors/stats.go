@@ -1,7 +1,6 @@
 package actors
 
 import (
-	"errors"
 	"strings"
 	"time"
 
@@ -124,7 +123,7 @@ var refusalNames = map[uint8]string{event.RefusedNonce: "nonce", event.RefusedFu
 	event.RefusedHalted: "halted", event.RefusedFrozen: "frozen", event.RefusedNoOrders: "no_orders", event.RefusedWithdraw: "withdraw",
 	event.RefusedTries: "tries", event.RefusedWithdrawLimit: "withdraw_limit"}
 
-// turnedAwayFor are the errors of admission, each at the number under which it is counted.
+// turnedAwayFor are the errors of admission, which nobody wraps, each at the number under which it is counted.
 var turnedAwayFor = [...]struct {
 	err  error
 	name string
@@ -137,7 +136,7 @@ func (e *Engine) turnAway(err error) error {
 		return nil
 	}
 	for i := range turnedAwayFor {
-		if errors.Is(err, turnedAwayFor[i].err) {
+		if err == turnedAwayFor[i].err {
 			e.meter.TurnedAway[i].Add(1)
 			break
 		}

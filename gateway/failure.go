@@ -118,7 +118,7 @@ func (r *request) fail(f *Failure, about string) {
 	}
 	r.body = append(b, '}')
 	if f.RetryAfter > 0 {
-		r.ctx.Response.Header.Set("Retry-After", strconv.Itoa(f.RetryAfter))
+		r.ctx.Response.Header.SetCanonical(headerRetryAfter, strconv.AppendInt(r.digits[:0], int64(f.RetryAfter), 10))
 	}
 }
 

@@ -73,6 +73,7 @@ var (
 	headerAllowOrigin = []byte("Access-Control-Allow-Origin")
 	anyOrigin         = []byte("*")
 	headerExpose      = []byte("Access-Control-Expose-Headers")
+	headerRetryAfter  = []byte("Retry-After") // of failures only
 	exposedHeaders    = []byte("X-Update-Id, X-Request-Id, Retry-After, X-RateLimit-Limit, X-RateLimit-Remaining, X-RateLimit-Reset")
 )
 
