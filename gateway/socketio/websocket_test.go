@@ -237,7 +237,7 @@ func TestABadUpgradeClosesItsSocketOnlyAndPollingGoesOn(t *testing.T) {
 }
 
 func TestAnUpgradeThatIsNotFinishedLeavesTheSessionOnPolling(t *testing.T) {
-	r := echo(t, Options{UpgradeTimeout: 50 * time.Millisecond})
+	r := echo(t, Options{UpgradeTimeout: 500 * time.Millisecond}) // the probe is in time on a busy machine, too
 	p := r.polling()
 	p.join()
 	r.dial("EIO=4&transport=websocket&sid=" + p.sid).closedWith(1008)
@@ -294,9 +294,9 @@ func TestAConnectionThatBreaksEndsItsSession(t *testing.T) {
 }
 
 func TestTheServerPingsAndClosesWhoDoesNotAnswer(t *testing.T) {
-	r := echo(t, Options{PingInterval: 50 * time.Millisecond, PingTimeout: 30 * time.Millisecond})
+	r := echo(t, Options{PingInterval: 50 * time.Millisecond, PingTimeout: time.Second}) // who answers does so in time
 	c, o := r.open()
-	if o.PingInterval != 50 || o.PingTimeout != 30 {
+	if o.PingInterval != 50 || o.PingTimeout != 1000 {
 		t.Errorf("%+v", o)
 	}
 	start := time.Now()
@@ -332,7 +332,7 @@ func TestTheServerPingsAndClosesWhoDoesNotAnswer(t *testing.T) {
 
 // The peer of a half-open connection neither answers nor refuses.
 func TestAHalfOpenConnectionIsGivenUp(t *testing.T) {
-	r := echo(t, Options{PingInterval: 30 * time.Millisecond, PingTimeout: 30 * time.Millisecond})
+	r := echo(t, Options{PingInterval: 30 * time.Millisecond, PingTimeout: 500 * time.Millisecond})
 	r.ws() // reads nothing any more
 	p := r.polling()
 	p.sent("40")
@@ -351,7 +351,7 @@ func TestAClientThatPingsBreaksTheProtocol(t *testing.T) {
 }
 
 func TestASessionWithoutANamespaceIsClosed(t *testing.T) {
-	r := echo(t, Options{ConnectTimeout: 50 * time.Millisecond})
+	r := echo(t, Options{ConnectTimeout: 500 * time.Millisecond}) // who connects does so in time
 	stays := r.ws()
 	c, _ := r.open()
 	c.closedWith(1008)

@@ -381,7 +381,7 @@ func loading(t *testing.T, to string, times int64) string {
 func TestALoadingRedisIsWaitedFor(t *testing.T) {
 	server := redistest.Start(t)
 	mustOpen(t, "redis://"+loading(t, server.Addr(), 3)+"/0", Options{})
-	ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 	defer cancel()
 	_, err := Open(ctx, "redis://"+loading(t, server.Addr(), 1<<40)+"/0", Options{Logger: quiet})
 	if !errors.Is(err, context.DeadlineExceeded) || !strings.Contains(err.Error(), "loads its data") {
