@@ -420,15 +420,20 @@ func acceptsJSON(header string) bool {
 		if rank < best || rank == 0 {
 			continue
 		}
-		best, ok = rank, true
-		for p := range strings.SplitSeq(parameters, ";") {
-			if name, value, _ := strings.Cut(strings.TrimSpace(p), "="); strings.EqualFold(name, "q") {
-				q, err := strconv.ParseFloat(strings.TrimSpace(value), 64)
-				ok = err == nil && q > 0
-			}
-		}
+		best, ok = rank, wanted(parameters)
 	}
 	return ok
+}
+
+// wanted reports whether the parameters of what a client accepts let it be sent: a q of 0 says that it must not.
+func wanted(parameters string) bool {
+	for p := range strings.SplitSeq(parameters, ";") {
+		if name, value, _ := strings.Cut(strings.TrimSpace(p), "="); strings.EqualFold(name, "q") {
+			q, err := strconv.ParseFloat(strings.TrimSpace(value), 64)
+			return err == nil && q > 0
+		}
+	}
+	return true
 }
 
 // confirmed answers 503 for a private read while another process may own the store.

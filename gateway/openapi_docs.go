@@ -81,7 +81,7 @@ func (g *Gateway) docs(r *request) {
 	form := &f.plain
 	if f.packed.body != nil {
 		h.Set("Vary", "Accept-Encoding")
-		if r.ctx.Request.Header.HasAcceptEncoding("gzip") {
+		if acceptsGzip(string(r.ctx.Request.Header.Peek("Accept-Encoding"))) {
 			form = &f.packed
 			h.Set("Content-Encoding", "gzip")
 		}
@@ -100,4 +100,18 @@ func (g *Gateway) docs(r *request) {
 		return
 	}
 	r.ctx.Response.SetBodyRaw(form.body)
+}
+
+// acceptsGzip looks through an Accept-Encoding header, in which * stands for every coding that it does not name.
+func acceptsGzip(header string) (ok bool) {
+	for part := range strings.SplitSeq(header, ",") {
+		coding, parameters, _ := strings.Cut(part, ";")
+		switch coding = strings.TrimSpace(coding); {
+		case strings.EqualFold(coding, "gzip"):
+			return wanted(parameters)
+		case coding == "*":
+			ok = wanted(parameters)
+		}
+	}
+	return ok
 }
