@@ -205,10 +205,11 @@ func newGated(t *testing.T, fresh places, change func(*Options)) *gated {
 	return g
 }
 
-// end stops the engine, after a last look at both of its sides.
+// end stops the engine, after a last look at both of its sides: when commands that nobody waited for have come to their end, too.
 func (g *gated) end() {
 	g.t.Helper()
 	g.set(func() { g.holding, g.appendErr, g.applying = false, nil, false })
+	eventually(g.t, "nothing is in flight", func() bool { return g.e.inFlight.Load() == 0 })
 	if err := g.e.VerifyAtRest(); err != nil {
 		g.t.Error(err)
 	}
