@@ -158,7 +158,7 @@ func (g *Gateway) SetEngine(e *actors.Engine) {
 
 // Serve serves the public API until Shutdown.
 func (g *Gateway) Serve(l net.Listener) error {
-	return g.public.Serve(g.bounded(l, g.opts.Connections, g.opts.ConnectionsPerAddress, g.opts.Certificate, &g.publicConnections, func(ctx *fasthttp.RequestCtx) {
+	return g.public.Serve(g.bounded(l, g.opts.Connections, g.opts.ConnectionsPerAddress, nil, g.opts.Certificate, &g.publicConnections, func(ctx *fasthttp.RequestCtx) {
 		r := newRequest(g, ctx)
 		r.route = uncounted
 		r.fail(TooManyConnections, "")
@@ -179,7 +179,7 @@ func (g *Gateway) ServeOperator(l net.Listener) error {
 	if g.opts.OperatorCertificate == nil && !onlyHere(l) {
 		return ErrPlain
 	}
-	return g.operator.Serve(g.bounded(l, min(OperatorConnections, g.opts.Connections), operatorConnectionsPerAddress, g.opts.OperatorCertificate, &g.operatorConnections, func(ctx *fasthttp.RequestCtx) {
+	return g.operator.Serve(g.bounded(l, min(OperatorConnections, g.opts.Connections), operatorConnectionsPerAddress, &strangers{}, g.opts.OperatorCertificate, &g.operatorConnections, func(ctx *fasthttp.RequestCtx) {
 		operatorUnavailable(ctx, TooManyConnections)
 	}))
 }

@@ -5,6 +5,7 @@ import (
 	"log/slog"
 	"net"
 	"net/netip"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"syscall"
@@ -20,11 +21,13 @@ import (
 // words, which are no part of the API.
 type bounded struct {
 	net.Listener
-	most   int64
-	from   *peers // nil: one address may have all
-	meter  *connectionMeter
-	refuse func(*fasthttp.RequestCtx) // fills the answer for one connection too many; nil: there is none
-	log    *slog.Logger
+	most int64
+	from *peers // nil: one address may have all
+	// strangers give their places up for newer connections. nil: nobody has to
+	strangers *strangers
+	meter     *connectionMeter
+	refuse    func(*fasthttp.RequestCtx) // fills the answer for one connection too many; nil: there is none
+	log       *slog.Logger
 }
 
 // Bounds of an accept.
@@ -38,12 +41,12 @@ const (
 
 // bounded puts the limit of connections on a listener, and TLS if it has a certificate. Then one connection too many
 // is closed without a word: a handshake for each would cost more than what the limit saves.
-func (g *Gateway) bounded(l net.Listener, most, perAddress int, c *Certificate, m *connectionMeter, refuse func(*fasthttp.RequestCtx)) net.Listener {
+func (g *Gateway) bounded(l net.Listener, most, perAddress int, who *strangers, c *Certificate, m *connectionMeter, refuse func(*fasthttp.RequestCtx)) net.Listener {
 	if c != nil {
 		refuse = nil
 	}
 	from := newPeers(perAddress, g.opts.TrustedProxies)
-	return secure(&bounded{Listener: l, most: int64(most), from: from, meter: m, refuse: refuse, log: g.log}, c)
+	return secure(&bounded{Listener: l, most: int64(most), from: from, strangers: who, meter: m, refuse: refuse, log: g.log}, c)
 }
 
 // Accept implements net.Listener; the server calls it from one goroutine.
@@ -61,9 +64,10 @@ func (l *bounded) Accept() (net.Conn, error) {
 			time.Sleep(acceptPause)
 			continue
 		}
-		b := &boundedConn{Conn: c, open: &l.meter.open, from: l.from}
+		b := &boundedConn{Conn: c, open: &l.meter.open, from: l.from, strangers: l.strangers}
 		if l.from.enter(b) {
-			if l.meter.open.Add(1) <= l.most {
+			if l.meter.open.Add(1) <= l.most || l.replace() {
+				l.strangers.enter(b)
 				return b, nil
 			}
 			l.meter.open.Add(-1)
@@ -72,6 +76,17 @@ func (l *bounded) Accept() (net.Conn, error) {
 		l.meter.refused.Add(1)
 		l.turnAway(c)
 	}
+}
+
+// replace closes the oldest connection of a stranger; false if there is none.
+func (l *bounded) replace() bool {
+	c := l.strangers.oldest()
+	if c == nil {
+		return false
+	}
+	l.meter.refused.Add(1)
+	c.Close()
+	return true
 }
 
 // passes is true of errors that end by themselves, such as when there is no file descriptor left: the
@@ -97,11 +112,12 @@ func (l *bounded) turnAway(c net.Conn) {
 // A boundedConn gives its place back when it is closed.
 type boundedConn struct {
 	net.Conn
-	open   *atomic.Int64
-	from   *peers
-	peer   uint64 // its key in from, if it is counted there
-	some   bool   // it is
-	closed atomic.Bool
+	open      *atomic.Int64
+	from      *peers
+	peer      uint64 // its key in from, if it is counted there
+	some      bool   // it is
+	strangers *strangers
+	closed    atomic.Bool
 }
 
 // SyscallConn lets the stream write without waiting.
@@ -117,8 +133,60 @@ func (c *boundedConn) Close() error {
 	if !c.closed.Swap(true) {
 		c.open.Add(-1)
 		c.from.leave(c)
+		c.strangers.leave(c)
 	}
 	return err
+}
+
+// strangers are the connections of a listener that have not shown yet who they are, the oldest first. Whoever can reach the
+// listener can open as many as there are places; this way they keep nobody out who shows it at once.
+type strangers struct {
+	mu   sync.Mutex
+	open []*boundedConn // guarded by mu; no more than the listener has places, which are few
+}
+
+func (s *strangers) enter(c *boundedConn) {
+	if s == nil {
+		return
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.open = append(s.open, c)
+}
+
+// leave is for one that is closed, or has shown who it is.
+func (s *strangers) leave(c *boundedConn) {
+	if s == nil {
+		return
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if i := slices.Index(s.open, c); i >= 0 {
+		s.open = slices.Delete(s.open, i, i+1)
+	}
+}
+
+// oldest is nil if there is none.
+func (s *strangers) oldest() *boundedConn {
+	if s == nil {
+		return nil
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if len(s.open) == 0 {
+		return nil
+	}
+	return s.open[0]
+}
+
+// known notes that a connection has shown who it is.
+func known(c net.Conn) {
+	switch c := c.(type) {
+	case *tlsConn:
+		known(c.below.Conn)
+	case *boundedConn:
+		c.strangers.leave(c)
+	}
 }
 
 // peers counts connections by the address that they come from; of IPv6 a network of 64 bits is one. Addresses of this

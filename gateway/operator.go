@@ -185,6 +185,7 @@ func (g *Gateway) mayOperate(ctx *fasthttp.RequestCtx) bool {
 		}
 	}
 	if g.bearer(ctx.Request.Header.Peek("Authorization")) {
+		known(ctx.Conn())
 		return true
 	}
 	if limited {

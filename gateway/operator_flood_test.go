@@ -1,6 +1,7 @@
 package gateway
 
 import (
+	"crypto/tls"
 	"fmt"
 	"io"
 	"net"
@@ -139,4 +140,57 @@ func TestTheOperatorsListenerHasPlacesOfItsOwn(t *testing.T) {
 	}
 	out("127.0.0.1")
 	out("192.0.2.2")
+}
+
+// Everybody on this machine can open as many connections as the operator's listener has places.
+func TestConnectionsWithoutTheTokenKeepNobodyOutWhoHasIt(t *testing.T) {
+	a, _, c := newCertificate(t, time.Now().Add(30*aDay), quiet())
+	for name, c := range map[string]*Certificate{"plain": nil, "TLS": c} {
+		t.Run(name, func(t *testing.T) {
+			g := New(Options{Log: quiet(), BodyBytes: 1 << 10, HeaderBytes: 1 << 10, Connections: 10_000, OperatorToken: operatorToken, OperatorCertificate: c})
+			t.Cleanup(func() { g.Shutdown(time.Minute) })
+			l, err := net.Listen("tcp", "127.0.0.1:0")
+			if err != nil {
+				t.Fatal(err)
+			}
+			go g.ServeOperator(l) //nolint:errcheck // ends with the listener
+			asked := func(c net.Conn, token string, status int) net.Conn {
+				t.Helper()
+				a := talk(t, c, "GET", "GET /operator/v1/accounts HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer "+token+"\r\n\r\n")
+				if a.status != status || strings.Contains(a.body, TooManyConnections.Detail) {
+					t.Errorf("%d %s", a.status, a.body)
+				}
+				return c
+			}
+			dial := func() net.Conn {
+				t.Helper()
+				raw := dialed(t, l.Addr().String())
+				if c == nil {
+					return raw
+				}
+				return tls.Client(raw, &tls.Config{RootCAs: a.Pool(), ServerName: "127.0.0.1"})
+			}
+			const starting, wrong = 503, 401
+			served := []net.Conn{asked(dial(), operatorToken, starting)}
+			oldest := asked(dial(), "a guess", wrong)
+			for range OperatorConnections - 2 {
+				asked(dial(), "a guess", wrong)
+			}
+			for range OperatorConnections - 1 {
+				served = append(served, asked(dial(), operatorToken, starting))
+			}
+			if _, err := oldest.Read(make([]byte, 1)); err == nil {
+				t.Error("a stranger keeps its place")
+			}
+			for _, c := range served {
+				asked(c, operatorToken, starting)
+			}
+			if n := g.operatorConnections.refused.Load(); n != OperatorConnections-1 {
+				t.Errorf("%d were closed", n)
+			}
+			dialed(t, l.Addr().String()) // all who are there have shown the token
+			eventually(t, "one more is refused", func() bool { return g.operatorConnections.refused.Load() == OperatorConnections })
+			asked(served[0], operatorToken, starting)
+		})
+	}
 }

@@ -1,19 +1,19 @@
 package main
 
 import (
-	"crypto/hmac"
-	"crypto/sha256"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"io"
 
 	"exchange/actors"
+	"exchange/config"
 	"exchange/core/event"
 	"exchange/core/money"
+	"exchange/gateway/sign"
 )
 
-// The demo's accounts, with keys that everybody knows: that is why it serves loopback addresses only.
+// The demo's accounts, with keys that everybody knows: that is why it serves loopback addresses only, and neither
+// its store nor a real one is ever served as the other.
 var demoAccounts = []string{"alice", "bob"}
 
 var demoDeposits = []struct {
@@ -24,16 +24,71 @@ var demoDeposits = []struct {
 // demoOperator is who did it, for the log of actions.
 const demoOperator = "the demo"
 
+// demoKey, demoSecret and demoEmail are of one of its accounts.
+func demoKey(name string) string    { return "demo-" + name }
+func demoSecret(name string) string { return demoKey(name) + "-secret" }
+func demoEmail(name string) string  { return name + "@demo.example" }
+
+// fitDemo fills a demo's store, and keeps the demo's and others apart.
+func fitDemo(e *actors.Engine, cfg *config.Config) error {
+	store := config.RedactURL(cfg.Store)
+	if !cfg.Demo {
+		return withoutDemo(e, store)
+	}
+	err := onlyDemo(e, store)
+	if err == nil {
+		err = fillDemo(e)
+	}
+	if err != nil && !errors.Is(err, errConfig) {
+		return fmt.Errorf("filling the demo: %w", errors.Join(err, e.Err()))
+	}
+	return err
+}
+
+// withoutDemo checks that a store that is served to others has none of the demo's keys.
+func withoutDemo(e *actors.Engine, store string) error {
+	for _, name := range demoAccounts {
+		public := []byte(demoKey(name))
+		key := e.Key(public)
+		if key == nil {
+			continue
+		}
+		var v sign.Verifier
+		signature := sign.New([]byte(demoSecret(name))).Sign(nil, public)
+		if key.Material.(*sign.Keyed).VerifyGet(&v, public, nil, nil, signature) {
+			return fmt.Errorf("%w: the store %s is the demo's, and everybody knows the secret of its key %s: use a store of your own, "+
+				"or serve it with --demo once more and revoke the keys of its accounts (`exchange key revoke %s`)",
+				errConfig, store, demoKey(name), demoKey(name))
+		}
+	}
+	return nil
+}
+
+// onlyDemo checks that a store is the demo's or empty: its first account is the demo's first.
+func onlyDemo(e *actors.Engine, store string) error {
+	q := actors.NewRead(actors.ReadAccounts)
+	q.Limit = 1
+	if err := e.Ask(q, nil, 0); err != nil {
+		return err
+	}
+	defer q.Free()
+	if len(q.Accounts) == 0 || q.Accounts[0].Name == demoAccounts[0] && q.Accounts[0].Email == demoEmail(demoAccounts[0]) {
+		return nil
+	}
+	return fmt.Errorf("%w: the store %s is not the demo's, for it has the account %q: the demo would give accounts away that everybody knows the "+
+		"keys of; give it a store of its own (--store pebble:FOLDER) or leave out --demo", errConfig, store, q.Accounts[0].Name)
+}
+
 // fillDemo makes the demo's accounts, keys and deposits where they are not there yet.
 func fillDemo(e *actors.Engine) error {
 	for _, name := range demoAccounts {
-		key := "demo-" + name
+		key := demoKey(name)
 		if e.Key([]byte(key)) == nil {
 			var exists *actors.RequestError
-			if _, err := e.CreateAccount(demoOperator, name, name+"@demo.example"); err != nil && !errors.As(err, &exists) {
+			if _, err := e.CreateAccount(demoOperator, name, demoEmail(name)); err != nil && !errors.As(err, &exists) {
 				return err
 			}
-			if _, err := e.CreateKey(demoOperator, name, key, key+"-secret", event.AllPermissions, nil); err != nil && !errors.As(err, &exists) {
+			if _, err := e.CreateKey(demoOperator, name, key, demoSecret(name), event.AllPermissions, nil); err != nil && !errors.As(err, &exists) {
 				return err
 			}
 		}
@@ -49,10 +104,8 @@ func fillDemo(e *actors.Engine) error {
 // printDemo shows what there is and a first signed call to copy.
 func printDemo(w io.Writer, address string) {
 	const form = "amount=0.5&pair=BTC_USDT&price=50000&type=sell"
-	sign := func(key, message string) string {
-		mac := hmac.New(sha256.New, []byte(key+"-secret"))
-		mac.Write([]byte(key + message))
-		return hex.EncodeToString(mac.Sum(nil))
+	signed := func(name, message string) string {
+		return string(sign.New([]byte(demoSecret(name))).Sign(nil, []byte(demoKey(name)+message)))
 	}
 	fmt.Fprintf(w, `
 The demo exchange is open at http://%[1]s
@@ -83,7 +136,7 @@ The book needs no key:  curl -s http://%[1]s/api/v1/orderbook/BTC_USDT/
 
 Ctrl-C stops the exchange; the next start finds everything as it was.
 
-`, address, form, sign("demo-alice", form), buyForm, sign("demo-bob", buyForm), sign("demo-bob", ""))
+`, address, form, signed("alice", form), buyForm, signed("bob", buyForm), signed("bob", ""))
 }
 
 const buyForm = "amount=0.5&pair=BTC_USDT&price=50000&type=buy"

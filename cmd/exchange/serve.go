@@ -113,10 +113,8 @@ func serve(ctx context.Context, cfg *config.Config) error {
 	if err != nil {
 		return startFailed(ctx, err)
 	}
-	if cfg.Demo {
-		if err := fillDemo(engine); err != nil {
-			return startFailed(ctx, fmt.Errorf("filling the demo: %w", errors.Join(err, engine.Err())))
-		}
+	if err := fitDemo(engine, cfg); err != nil {
+		return startFailed(ctx, err)
 	}
 	g.SetEngine(engine)
 	log.Info("ready", "listen", listener.Addr().String(), "operator", operator.Addr().String())

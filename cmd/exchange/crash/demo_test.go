@@ -1,0 +1,63 @@
+package crash
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+	"testing"
+
+	"exchange/cmd/exchange/exchangetest"
+)
+
+// Everybody knows the keys of the demo: its store must never be served as a real one, nor may it write them into a real one.
+func TestTheDemoAndRealExchangesStayApart(t *testing.T) {
+	served := func(s *exchangetest.Server, args []string) {
+		t.Helper()
+		s.Args = args
+		s.Start()
+	}
+	s := exchangetest.New(t, "pebble:"+t.TempDir())
+	own := slices.Clone(s.Args)
+	s.Demo()
+	demo := slices.Clone(s.Args)
+	served(s, demo)
+	if _, text, code := s.Command("account", "create", "zoe"); code != 0 { // more accounts do not make it another store
+		t.Fatal(text)
+	}
+	s.Kill()
+	served(s, demo)
+	s.Kill()
+
+	example, _, _ := s.Command("config", "example") // it has the demo's pairs
+	own[slices.Index(own, "--config")+1] = write(t, example)
+	for _, key := range []string{"demo-alice", "demo-bob"} {
+		s.Args = own
+		s.Refuses(64, "is the demo's", "the secret of its key "+key, "a store of your own", "exchange key revoke "+key)
+		served(s, demo)
+		if _, text, code := s.Command("key", "revoke", key); code != 0 {
+			t.Fatal(text)
+		}
+		s.Kill()
+	}
+	served(s, own)
+	s.Kill()
+
+	real := exchangetest.New(t, "pebble:"+t.TempDir())
+	real.Start()
+	if _, text, code := real.Command("account", "create", "alice", "--email", "alice@example.org"); code != 0 {
+		t.Fatal(text)
+	}
+	real.Kill()
+	real.Demo()
+	real.Refuses(64, "is not the demo's", `"alice"`, "--store pebble:FOLDER")
+}
+
+// write makes a file with a text.
+func write(t *testing.T, text string) string {
+	t.Helper()
+	file := filepath.Join(t.TempDir(), "exchange.yaml")
+	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return file
+}
