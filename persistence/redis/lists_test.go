@@ -105,9 +105,8 @@ func TestARowThatComesFarTooLateIsRefused(t *testing.T) {
 	one := func(id uint64) *persistence.Writes {
 		return &persistence.Writes{Trades: []persistence.Trade{{ID: id, Pair: 1, TakerSide: 1, Taker: 1, Maker: 2}}}
 	}
-	if err := s.Apply(t.Context(), tok, 0, 1, one(4*late+1)); err != nil { // at the limit
-		t.Fatal(err)
-	}
+	// At the limit. On a busy machine the answer may come too late, and is asked for again.
+	retry(t, func() error { return s.Apply(t.Context(), tok, 0, 1, one(4*late+1)) })
 	err := s.Apply(t.Context(), tok, 1, 2, one(4*late+2))
 	if err == nil || !strings.Contains(err.Error(), "{main}:trades") {
 		t.Fatalf("error is %v, want one that names the list", err)

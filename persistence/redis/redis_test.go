@@ -301,7 +301,7 @@ func TestKilledRedisLosesNothingAcknowledged(t *testing.T) {
 // retry calls fn until it succeeds; a pool may hold connections of a server that was killed.
 func retry(t *testing.T, fn func() error) {
 	t.Helper()
-	deadline := time.Now().Add(10 * time.Second)
+	deadline := time.Now().Add(20 * time.Second)
 	for {
 		err := fn()
 		if err == nil {
