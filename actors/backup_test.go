@@ -11,6 +11,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"exchange/core/matching"
 	"exchange/core/money"
@@ -86,7 +87,7 @@ func TestAnExchangeGoesOnFromABackupOfARunningOne(t *testing.T) {
 			source := from(t)()
 			defer source.Close()
 			o := testOptions(source)
-			o.Snapshot = SnapshotPolicy{MinRecords: 100, MaxRecords: 200}
+			o.Snapshot, o.Timing.Stall = SnapshotPolicy{MinRecords: 100, MaxRecords: 200}, time.Minute
 			e := start(t, o)
 			var keys []*Key
 			for i := range 4 {

@@ -151,7 +151,7 @@ func TestAnEngineThatCannotGoOnEndsAndLeavesOutcomesOpen(t *testing.T) {
 		} {
 			t.Run(name, func(t *testing.T) {
 				g := newGated(t, fresh, func(o *Options) {
-					o.Timing.StallMax, o.Timing.Projection = 500*time.Millisecond, 10*time.Millisecond // an append of the test itself may be slow
+					o.Timing.StallMax, o.Timing.Projection = 2*time.Second, 10*time.Millisecond // an append of the test itself may be slow
 					o.Timing.Request = time.Hour
 				})
 				g.set(func() { g.holding, g.deaf = true, c.deaf })

@@ -220,7 +220,7 @@ func TestAMailServerThatHangsDoesNotKeepTheEngineFromStopping(t *testing.T) {
 		})
 		b.asks(b.key, 1, 1)
 		<-sending
-		ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 		defer cancel()
 		if err := b.e.Stop(ctx); err != nil {
 			t.Errorf("the stop: %v", err)

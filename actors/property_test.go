@@ -8,6 +8,7 @@ import (
 	"io"
 	"sync"
 	"testing"
+	"time"
 
 	"pgregory.net/rapid"
 
@@ -81,7 +82,7 @@ type player struct {
 func (p *player) start() {
 	p.store = untrimmed{p.at()}
 	o := testOptions(p.store)
-	o.Limits.MaxFills = 5
+	o.Limits.MaxFills, o.Timing.Stall = 5, time.Minute // a slow disk is none of its faults
 	o.Limits.OpenOrdersPerAccount = 30
 	o.Snapshot = SnapshotPolicy{MinRecords: 20, MaxRecords: 40}
 	o.stepRows = rapid.SampledFrom([]int{1, 10, stepRows}).Draw(p.rt, "rows of a projection")

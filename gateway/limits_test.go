@@ -57,11 +57,12 @@ func (s *stubborn) block() (release func()) {
 // alice-0 ... bob-99, so that commands of one account need not come in the order of one nonce.
 func newStubborn(t *testing.T, change func(*actors.Options)) (*harness, *stubborn) {
 	s := &stubborn{}
+	filled := false // until then its settings are those of others: short times are not for what it needs
 	h := newHarness(t, func(o *actors.Options) {
 		s.Store = o.Store
 		o.Store = s
 		o.Limits.KeysPerAccount = 1000
-		if change != nil {
+		if filled {
 			change(o)
 		}
 	})
@@ -73,6 +74,10 @@ func newStubborn(t *testing.T, change func(*actors.Options)) (*harness, *stubbor
 		for i := range 100 {
 			h.key(name, name+"-"+strconv.Itoa(i), event.AllPermissions)
 		}
+	}
+	if filled = change != nil; filled {
+		h.stop()
+		h.start()
 	}
 	return h, s
 }
@@ -191,7 +196,7 @@ func TestWhatIsOverTheAdmissionLimitsIsRefusedAndCancelsHaveTheirShare(t *testin
 
 func TestAStalledStoreRefusesNewCommandsAndLeavesTheOutcomeOfOthersOpen(t *testing.T) {
 	h, store := newStubborn(t, func(o *actors.Options) {
-		o.Timing.Stall, o.Timing.Request = 20*time.Millisecond, time.Second // an append of the test itself may be slow
+		o.Timing.Stall, o.Timing.Request = 20*time.Millisecond, time.Second
 	})
 	release := store.block()
 	placed := h.postJSON("alice", 1, "/api/v1/order", `{"amount":1,"client_order_id":"mine-1","pair":"BTC_USDT","price":1,"type":"buy"}`)

@@ -446,14 +446,8 @@ func TestEveryMetricIsDescribedForOperators(t *testing.T) {
 
 func TestAFailureOfOursIsNamedInTheLogAndTellsNoSecret(t *testing.T) {
 	logged := &captured{}
-	impatient := false // once there is what it needs
-	h, store := newStubborn(t, func(o *actors.Options) {
-		if impatient {
-			o.Timing.Stall, o.Timing.Request = 20*time.Millisecond, time.Second
-		}
-	})
+	h, store := newStubborn(t, func(o *actors.Options) { o.Timing.Stall, o.Timing.Request = 20*time.Millisecond, time.Second })
 	h.stop()
-	impatient = true
 	h.tune = func(o *Options) { o.Log = slog.New(slog.NewTextHandler(logged, nil)) }
 	h.start()
 	defer store.block()()
@@ -503,14 +497,8 @@ func (c *captured) line(text string) string {
 
 func TestAnOperatorsFailureIsNamedInTheLog(t *testing.T) {
 	logged := &captured{}
-	impatient := false
-	h, store := newStubborn(t, func(o *actors.Options) {
-		if impatient {
-			o.Timing.Request = time.Second
-		}
-	})
+	h, store := newStubborn(t, func(o *actors.Options) { o.Timing.Request = time.Second })
 	h.stop()
-	impatient = true
 	h.tune = func(o *Options) { o.Log = slog.New(slog.NewTextHandler(logged, nil)) }
 	h.start()
 	ask := operator(t, h.gateway)

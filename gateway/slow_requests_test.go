@@ -14,10 +14,10 @@ import (
 
 // Clients that hold connections and give nothing for it.
 
-// A slowServer has a second for a request, for an answer and between two of them.
+// A slowServer has two seconds for a request, for an answer and between two of them.
 func slowServer(t *testing.T, change func(*Options)) (g *Gateway, address string) {
 	t.Helper()
-	o := Options{Log: quiet(), BodyBytes: 1 << 20, HeaderBytes: 8 << 10, Connections: 1000, ReadTimeout: time.Second, WriteTimeout: time.Second, IdleTimeout: time.Second}
+	o := Options{Log: quiet(), BodyBytes: 1 << 20, HeaderBytes: 8 << 10, Connections: 1000, ReadTimeout: 2 * time.Second, WriteTimeout: 2 * time.Second, IdleTimeout: 2 * time.Second}
 	if change != nil {
 		change(&o)
 	}

@@ -83,7 +83,7 @@ func TestAFloodOfPacketsClosesItsSession(t *testing.T) {
 	f := func(n int, what []byte) {
 		t.Helper()
 		c := r.ws() // which is a packet
-		for range 9 {
+		for range 19 { // more than come anew while a busy machine sends them
 			c.raw(what)
 		}
 		c.send("3")
@@ -112,9 +112,8 @@ func TestAFloodOfPacketsClosesItsSession(t *testing.T) {
 func TestABucketFillsWithTime(t *testing.T) {
 	r := echo(t, Options{MessagesPerSecond: 1000, MessagesBurst: 2})
 	c := r.ws()
-	tick := time.NewTicker(5 * time.Millisecond)
 	for range 50 {
-		<-tick.C
+		<-time.After(5 * time.Millisecond) // since the answer to the one before: no tick is caught up with
 		c.send(`42["message"]`)
 		c.want(`42["message-back"]`)
 	}
@@ -148,7 +147,7 @@ func TestShutdownTellsEverybodyAndTakesNobody(t *testing.T) {
 		half.closedWith(0)
 		half.Close()
 		<-done
-		if d := time.Since(start); d > lingerTimeout {
+		if d := time.Since(start); d > 5*lingerTimeout {
 			t.Errorf("it took %v", d)
 		}
 		p.gone()

@@ -235,6 +235,11 @@ func TestAResyncClientGetsASnapshotForWhatWasDropped(t *testing.T) {
 		for range 2000 {
 			deliver(random.IntN(2000))
 		}
+		eventually(t, "there is room for one that must not drop others", func() bool {
+			s.session.mu.Lock()
+			defer s.session.mu.Unlock()
+			return s.session.out.bytes < 64<<10
+		})
 		s.Deliver([]Delivery{numbered(0, Keep, 0, 0)}, nil)
 		wait.Wait()
 		if held != state {

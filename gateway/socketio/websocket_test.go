@@ -144,8 +144,7 @@ func TestAnUpgradeKeepsTheSessionAndItsOrder(t *testing.T) {
 		if a := <-held; a.body != "6" {
 			t.Errorf("a poll that was held: %q", a.body)
 		}
-		next := p.hold()
-		if a := <-next; a.body != "6" { // every 100 ms
+		if a := p.get(); a.body != "6" { // every 100 ms
 			t.Errorf("the next poll: %q", a.body)
 		}
 		p.sent(`42["message","waits"]`) // polling goes on until the upgrade is done
@@ -295,11 +294,11 @@ func TestAConnectionThatBreaksEndsItsSession(t *testing.T) {
 
 func TestTheServerPingsAndClosesWhoDoesNotAnswer(t *testing.T) {
 	r := echo(t, Options{PingInterval: 50 * time.Millisecond, PingTimeout: time.Second}) // who answers does so in time
+	start := time.Now()
 	c, o := r.open()
 	if o.PingInterval != 50 || o.PingTimeout != 1000 {
 		t.Errorf("%+v", o)
 	}
-	start := time.Now()
 	for range 3 {
 		c.want("2")
 		c.send("3")
@@ -333,7 +332,8 @@ func TestTheServerPingsAndClosesWhoDoesNotAnswer(t *testing.T) {
 // The peer of a half-open connection neither answers nor refuses.
 func TestAHalfOpenConnectionIsGivenUp(t *testing.T) {
 	r := echo(t, Options{PingInterval: 30 * time.Millisecond, PingTimeout: 500 * time.Millisecond})
-	r.ws() // reads nothing any more
+	c, _ := r.open()
+	c.send("40") // and reads nothing any more
 	p := r.polling()
 	p.sent("40")
 	p.gone()

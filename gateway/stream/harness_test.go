@@ -255,7 +255,7 @@ func (l *listener) read() {
 			return
 		}
 		if bytes.Equal(b, []byte("2")) {
-			l.say("3")
+			l.conn.WriteMessage(websocket.TextMessage, []byte("3")) //nolint:errcheck // it may be closed just now
 		}
 	}
 }

@@ -8,11 +8,13 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math/rand/v2"
 	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -72,7 +74,7 @@ func Start(t testing.TB, settings ...string) *Server {
 	}
 	t.Cleanup(s.Stop)
 	for try := 1; ; try++ {
-		s.port = freePort(t)
+		s.port = FreePort(t)
 		err := s.run()
 		if err == nil {
 			return s
@@ -208,12 +210,24 @@ func tail(path string) string {
 	return strings.Join(lines[max(len(lines)-5, 0):], "\n")
 }
 
-func freePort(t testing.TB) int {
+// given are the ports that this process has had.
+var given sync.Map
+
+// FreePort is a port of 127.0.0.1 where nobody listens, never the same twice. It is below those that the system gives to whoever
+// wants any (on Linux 32768 and above): or somebody's connection takes it while its server is being started again.
+func FreePort(t testing.TB) int {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
+	for range 1000 {
+		port := 10_000 + rand.IntN(22_000)
+		l, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", port))
+		if err != nil {
+			continue
+		}
+		l.Close()
+		if _, had := given.LoadOrStore(port, true); !had {
+			return port
+		}
 	}
-	defer l.Close()
-	return l.Addr().(*net.TCPAddr).Port
+	t.Fatal("no free port was found")
+	return 0
 }

@@ -8,7 +8,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -20,6 +19,8 @@ import (
 	"time"
 
 	"github.com/valyala/fasthttp"
+
+	"exchange/persistence/redistest"
 )
 
 var program struct {
@@ -121,12 +122,8 @@ func (s *Server) Demo() { s.Args = append([]string{"serve", "--demo"}, s.Args[3:
 
 // FreeAddress is an address of this machine where nobody listens.
 func FreeAddress(t testing.TB) string {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer l.Close()
-	return l.Addr().String()
+	t.Helper()
+	return fmt.Sprintf("127.0.0.1:%d", redistest.FreePort(t))
 }
 
 func (s *Server) printLog() {

@@ -21,6 +21,7 @@ const token = "token-of-the-tests-1234"
 
 func started(t *testing.T, more ...string) *exchangetest.Server {
 	s := exchangetest.New(t, "pebble:"+filepath.Join(t.TempDir(), "store"), more...)
+	s.Env = append(s.Env, "EXCHANGE_TIMING_STALL_MS=9000") // a disk that is slow for a moment refuses nothing
 	s.Start()
 	return s
 }
