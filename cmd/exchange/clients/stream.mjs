@@ -123,7 +123,7 @@ for (const s of subscribers) {
 	if (s.book.updateId !== last.id) wrong(`${s.name} is at ${s.book.updateId}, REST at ${last.id}`);
 	s.shown(last);
 	// Trades come by a channel of their own, and perhaps later.
-	for (let tries = 0; s.trades.at(-1)?.id !== trades.at(-1)?.id && tries < 3000; tries++) await pause(10);
+	for (let tries = 0; s.trades.length > 0 && s.trades.at(-1).id !== trades.at(-1).id && tries < 3000; tries++) await pause(10);
 	s.compareTrades(trades);
 	s.socket.close();
 }
