@@ -101,6 +101,9 @@ func (e *Engine) giveBack(c *Command) {
 		c.admitted = false
 		if c.key == nil {
 			e.operating.Add(-1)
+			if c.kind == event.KindMaintenance {
+				e.changing.Add(-1)
+			}
 			return
 		}
 		c.account.inFlight.Add(-1)

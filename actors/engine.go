@@ -58,6 +58,7 @@ type Engine struct {
 	inFlight    atomic.Int64                      // clients' commands
 	sweeping    atomic.Int64                      // cancels of sweeps, but for the first of each
 	operating   atomic.Int64                      // operators'
+	changing    atomic.Int64                      // those of them that change maintenance
 	reading     atomic.Int64                      // reads
 	completing  atomic.Int64                      // reads that complete the answer to a command
 	maintenance atomic.Pointer[event.Maintenance] // nil: there is none

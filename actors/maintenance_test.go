@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"testing"
+	"time"
 
 	"exchange/core/event"
 )
@@ -37,7 +38,7 @@ func TestMaintenanceSeesAClientsCommandHoweverBusyOperatorsAre(t *testing.T) {
 	over, cancel := context.WithCancel(context.Background())
 	cancel()
 	for range 100_000 {
-		if err := e.quiet(over); !errors.Is(err, ErrNotQuiet) {
+		if err := e.none(over, &e.inFlight); !errors.Is(err, ErrNotQuiet) {
 			t.Errorf("a command of a client's is in flight: %v", err)
 			break
 		}
@@ -62,6 +63,35 @@ func TestTheEndOfMaintenanceDoesNotLetClientsInWhileItBegins(t *testing.T) {
 			t.Errorf("the order: %s, on: %s, off: %s", a, b, c)
 		}
 		g.ends("an order after it", g.placing(g.sell(coin)), accepted)
+		g.end()
+	})
+}
+
+// The end of one maintenance is on its way, and its operator waits no longer: it must not let clients in while the next begins.
+func TestMaintenanceWaitsForTheEndOfTheOneBefore(t *testing.T) {
+	onBothStores(t, func(t *testing.T, fresh places) {
+		g := newGated(t, fresh, func(o *Options) { o.Timing.Request = 2 * time.Second })
+		if got := <-g.maintaining(context.Background(), true); got != accepted {
+			t.Fatal(got)
+		}
+		g.hold()
+		if got := <-g.maintaining(context.Background(), false); got != ErrTimeout.Error() {
+			t.Fatal(got)
+		}
+		over, cancel := context.WithCancel(context.Background())
+		cancel()
+		if got := <-g.maintaining(over, true); got != ErrNotQuiet.Error() {
+			t.Error(got)
+		}
+		next := g.maintaining(context.Background(), true)
+		silent(t, "maintenance before the end of the one before", next)
+		if n := g.e.operating.Load(); n != 1 || !g.closed() {
+			t.Errorf("%d commands of operators are on their way, closed: %v", n, g.closed())
+		}
+		g.letGo()
+		if got := <-next; got != accepted || !g.closed() || g.e.changing.Load() != 0 {
+			t.Errorf("it is %s, closed: %v, %d are on their way", got, g.closed(), g.e.changing.Load())
+		}
 		g.end()
 	})
 }

@@ -3,6 +3,7 @@ package actors
 import (
 	"context"
 	"errors"
+	"sync/atomic"
 
 	"exchange/core/event"
 	"exchange/core/money"
@@ -19,6 +20,9 @@ func (e *Engine) admitOperator(c *Command) error {
 		return ErrBusy
 	}
 	c.admitted = true
+	if c.kind == event.KindMaintenance {
+		e.changing.Add(1)
+	}
 	open := e.open
 	if c.kind == event.KindMailed { // of a mail that was sent while the engine began to stop
 		open = e.going
@@ -95,7 +99,8 @@ func (e *Engine) SetFees(who, account, pair string, own *state.FeeRates) (Admin,
 
 // SetMaintenance ends it, or begins it: no client's command is taken from now on, those in flight come to
 // their end, and then it is journaled. It outlives restarts. ErrNotQuiet, if they do not end while ctx lasts:
-// nothing was done. One change waits for the other: nobody lets clients in while it is about to begin.
+// nothing was done. One change waits for the other: nobody lets clients in while it is about to begin, nor does the end of
+// the maintenance before, which its operator may have stopped waiting for.
 func (e *Engine) SetMaintenance(ctx context.Context, who string, on bool, message string) (Admin, error) {
 	a := Admin{On: on, Message: message}
 	if len(message) > maxMessage {
@@ -110,9 +115,12 @@ func (e *Engine) SetMaintenance(ctx context.Context, who string, on bool, messag
 	if !on {
 		return e.administrate(event.KindMaintenance, who, a)
 	}
+	if err := e.none(ctx, &e.changing); err != nil {
+		return a, err
+	}
 	closed := &event.Maintenance{On: true, Message: message}
 	mine := e.maintenance.CompareAndSwap(nil, closed)
-	err := e.quiet(ctx)
+	err := e.none(ctx, &e.inFlight)
 	if err == nil {
 		a, err = e.administrate(event.KindMaintenance, who, a)
 		if errors.Is(err, ErrTimeout) { // it may still come to be, and then the registry settles it
@@ -135,9 +143,9 @@ func (e *Engine) settleMaintenance(m *event.Maintenance) {
 	e.maintenance.Store(&now)
 }
 
-// quiet waits until no client's command is in flight.
-func (e *Engine) quiet(ctx context.Context) error {
-	switch err := e.until(ctx, func() bool { return e.inFlight.Load() == 0 }); {
+// none waits until a number of commands in flight is 0.
+func (e *Engine) none(ctx context.Context, count *atomic.Int64) error {
+	switch err := e.until(ctx, func() bool { return count.Load() == 0 }); {
 	case err == nil:
 		return nil
 	case err == ctx.Err():

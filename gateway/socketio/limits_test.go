@@ -82,7 +82,7 @@ func TestAFloodOfPacketsClosesItsSession(t *testing.T) {
 	r := echo(t, Options{MessagesPerSecond: 1, MessagesBurst: 10})
 	f := func(n int, what []byte) {
 		t.Helper()
-		c := r.ws() // which is a packet
+		c := r.ws()    // which is a packet
 		for range 19 { // more than come anew while a busy machine sends them
 			c.raw(what)
 		}
