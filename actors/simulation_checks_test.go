@@ -8,6 +8,7 @@ import (
 	"math/rand/v2"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/asynkron/protoactor-go/actor"
 
@@ -31,7 +32,7 @@ func (s *sim) check() {
 		if s.failed() != nil {
 			return
 		}
-		if l.engine != nil {
+		if l.checkInFlight(s); l.engine != nil {
 			l.check(s)
 		}
 	}
@@ -172,22 +173,35 @@ func (s *sim) read(r *rand.Rand, l *life) {
 	var key *Key
 	var nonce uint64
 	if !id.IsZero() || kind == ReadWallet && r.IntN(2) == 0 {
-		if key = e.Key([]byte("key-" + account.Name + "-0")); key != nil {
+		if key = l.key(r, fmt.Sprintf("key-%s-%d", account.Name, r.IntN(2))); key != nil {
 			nonce = s.nextNonce(r, key.Public)
 		}
 	}
 	s.spawn(l, fmt.Sprintf("%d.read %d of %s, nonce %d", l.number, kind, account.Name, nonce), func() {
-		after, sent := l.answered, len(l.named)
+		after, sent, begun, taken := l.answered, len(l.named), s.steps, uint64(0)
+		stale := time.Since(l.confirmed) > s.options.Timing.OwnerStale
 		if key != nil {
+			taken = l.taken[key.Number]
 			s.reads[key.Number] = append(s.reads[key.Number], nonce)
 			s.model.ReadNonces[key.Number] = max(s.model.ReadNonces[key.Number], nonce)
 		}
 		err := e.Ask(q, key, nonce)
+		if key != nil && stale {
+			if s.outcomes["private reads, not confirmed"]++; !turnedAwayBy(err) {
+				s.violate("engine %d takes read %d of %s, and the store has not said for too long that it is its own: %v", l.number, kind, account.Name, err)
+			}
+		}
 		switch {
 		case err == nil:
 			s.say("  read at %d", q.Seq)
 			if err := s.checkRead(q, after); err != nil {
 				s.violate("engine %d, read %d of %s at %d: %w", l.number, kind, account.Name, q.Seq, err)
+			}
+			if key != nil {
+				s.tookNonce(l, key, nonce, taken)
+				if s.isBarred(key.Public, begun) {
+					s.violate("engine %d answers read %d with %s, which was revoked before it began", l.number, kind, key.Public)
+				}
 			}
 			if key != nil && !id.IsZero() && q.Complete && len(q.Orders) == 0 && q.ID == 0 {
 				s.outcomes["no order of a client order id"]++
@@ -344,6 +358,13 @@ func (s *sim) atRest(l *life) error {
 		if m := s.model.Accounts[a.ID-1]; entry.Frozen() != m.Frozen || a.Frozen != m.Frozen {
 			errs = append(errs, fmt.Errorf("account %s is frozen: %v, committed: %v, not %v", a.Name, entry.Frozen(), a.Frozen, m.Frozen))
 		}
+	}
+	closed := event.Maintenance{}
+	if now := e.maintenance.Load(); now != nil {
+		closed = *now
+	}
+	if want := s.model.Maintenance; closed != want && (closed.On || want.On) || c.state.Maintenance() != want {
+		errs = append(errs, fmt.Errorf("maintenance is %+v, committed: %+v, not %+v", closed, c.state.Maintenance(), want))
 	}
 	own, err := seal.New(l.serverKey)
 	errs = append(errs, err)

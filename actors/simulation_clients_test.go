@@ -30,8 +30,8 @@ type clients struct {
 	deposits  map[string]int      // that were sent and not turned away, by reference
 	barred    map[string]*bar     // accounts that are frozen and keys that are revoked, by name
 	restedBy  map[uint64]int      // order -> step in which it was answered that it rests
+	sending   *request            // is about to be admitted, or not
 
-	changing bool // somebody changes maintenance
 	outcomes map[string]int
 }
 
@@ -102,7 +102,9 @@ type request struct {
 	key     *Key // nil: an operator's
 	nonce   uint64
 	account uint32
-	begun   int // step
+	begun   int    // step
+	seq     uint64 // what was durable then
+	taken   uint64 // the highest nonce of its key that was answered before
 	// quiet says that nothing of the account was on its way when it began, and its wallet knew all of the account
 	// up to the record touched: then the model knows whether it has the money.
 	quiet   bool
@@ -116,7 +118,13 @@ type request struct {
 	id      uint64 // of a withdraw that is to be moved
 	to      uint8
 	wrong   bool // its code is
+
+	reply <-chan struct{} // where its answer comes, once it is admitted
+	told  bool            // its answer came, and was looked at
 }
+
+// cancels says whether it is one of those that a share of the limits is kept for.
+func (q *request) cancels() bool { return q.sweep || q.order != 0 }
 
 // amountOf is one of all kinds.
 func amountOf(r *rand.Rand) money.Amount {
@@ -167,16 +175,22 @@ func (s *sim) nextNonce(r *rand.Rand, key string) uint64 {
 	return n + 1
 }
 
+// key is what a handler has looked up: now and then one that was revoked since.
+func (l *life) key(r *rand.Rand, name string) *Key {
+	key := l.engine.Key([]byte(name))
+	if key != nil {
+		l.keys[name] = key
+	} else if r.IntN(2) == 0 {
+		key = l.keys[name]
+	}
+	return key
+}
+
 // command sends one at random to an engine that has started.
 func (s *sim) command(r *rand.Rand, l *life) {
 	e := l.engine
 	keyName := fmt.Sprintf("key-%s-%d", pick(r, s.names), r.IntN(2))
-	key := e.Key([]byte(keyName))
-	if key != nil {
-		l.keys[keyName] = key
-	} else if r.IntN(2) == 0 {
-		key = l.keys[keyName] // revoked since a handler has looked it up
-	}
+	key := l.key(r, keyName)
 	if r.IntN(6) == 0 || key == nil {
 		s.operator(r, l)
 		return
@@ -226,7 +240,6 @@ func (s *sim) command(r *rand.Rand, l *life) {
 	})
 }
 
-// begin notes a command just before it is sent.
 // A namedOrder is an order that was sent with a client order id.
 type namedOrder struct {
 	account uint32
@@ -234,8 +247,9 @@ type namedOrder struct {
 	at      simulation.KeyNonce
 }
 
+// begin notes a command just before it is sent.
 func (s *sim) begin(q *request) {
-	q.begun = s.steps
+	q.begun, q.seq, s.sending = s.steps, s.model.Seq, q
 	w := s.walletOf(q.l, q.account)
 	a := s.model.Accounts[q.account-1]
 	q.touched = a.Touched(s.model.Seq)
@@ -244,6 +258,7 @@ func (s *sim) begin(q *request) {
 	if q.key != nil {
 		at := simulation.KeyNonce{Key: q.key.Number, Nonce: q.nonce}
 		s.sent[at]++
+		q.taken = q.l.taken[q.key.Number]
 		if id := q.wish.ClientID; !id.IsZero() {
 			order := namedOrder{q.account, id, at}
 			delete(s.missing, order) // it is sent again
@@ -265,7 +280,7 @@ func (l *life) wakes(w *wallet) bool {
 func (s *sim) operator(r *rand.Rand, l *life) {
 	e, name, on := l.engine, pick(r, s.names), r.IntN(2) == 0
 	pair := pick(r, e.Pairs())
-	if e.maintenance.Load() != nil && !s.changing && r.IntN(3) == 0 {
+	if e.maintenance.Load() != nil && !l.changing && r.IntN(3) == 0 {
 		s.maintain(l, false) // else most of what follows is turned away
 		return
 	}
@@ -325,7 +340,7 @@ func (s *sim) operator(r *rand.Rand, l *life) {
 			return s.administered(err, s.model.Account(name) != nil, missing)
 		})
 	case n < 16:
-		if !s.changing {
+		if !l.changing {
 			s.maintain(l, r.IntN(2) == 0)
 		}
 	case n < 20:
@@ -341,8 +356,11 @@ func (s *sim) operator(r *rand.Rand, l *life) {
 	default:
 		if a := s.model.Account(name); a != nil && int(a.ID) <= len(e.dir.accounts) {
 			run("cancel all of "+name, func() string {
+				since := s.model.Seq
 				orders, err := e.sweepOf(context.Background(), "op", a.ID, nil)
-				s.swept(l, orders)
+				if err == nil {
+					s.swept(l, a, nil, since, orders)
+				}
 				return s.administered(err, true, false)
 			})
 		}
@@ -417,13 +435,13 @@ func (s *sim) freeze(l *life, name string, on bool) {
 }
 
 func (s *sim) maintain(l *life, on bool) {
-	s.changing = true
+	l.changing = true
 	s.spawn(l, fmt.Sprintf("%d.operator: maintenance %v", l.number, on), func() {
-		defer func() { s.changing = false }()
+		defer func() { l.changing = false }()
 		ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 		defer cancel()
 		_, err := l.engine.SetMaintenance(ctx, "op", on, "back soon")
-		s.say("  maintenance %v: %s", on, s.administered(err, true, false))
+		s.say("  maintenance %v: %s", on, s.administered(err, s.model.Maintenance.On == on || l.overtaken, false))
 	})
 }
 
@@ -479,11 +497,17 @@ func (s *sim) asOperator(l *life, what string, run func() (*Command, error)) {
 	})
 }
 
-// swept checks the orders that a command says it has cancelled.
-func (s *sim) swept(l *life, orders []uint64) {
+// swept checks the orders that a command says it has cancelled, and that of those which it was about, and which rested when
+// it began, none does.
+func (s *sim) swept(l *life, a *simulation.Account, pair *Pair, since uint64, orders []uint64) {
 	for _, id := range orders {
 		if o, _ := s.model.Open(id); o != nil {
 			s.violate("engine %d says that order %d is cancelled, and it rests", l.number, id)
+		}
+	}
+	for _, id := range slices.Sorted(maps.Keys(a.OpenAt(since))) {
+		if o, p := s.model.Open(id); o != nil && (pair == nil || p.Number == pair.Number) {
+			s.violate("engine %d says that all orders of %s are cancelled, and order %d rests as it did before", l.number, a.Name, id)
 		}
 	}
 }
@@ -494,6 +518,7 @@ func (s *sim) answered(q *request, c *Command, err error) {
 	if q.key != nil {
 		at.Key = q.key.Number
 	}
+	s.sending = nil
 	if err != nil {
 		switch {
 		case errors.Is(err, ErrTimeout):
@@ -512,11 +537,13 @@ func (s *sim) answered(q *request, c *Command, err error) {
 		return
 	}
 	q.l.open[q.account]--
+	q.told = true
 	if q.sweep && c.Outcome() == Accepted {
 		s.say("  %s: %v", q.what, c.Cancelled())
 		s.outcomes["cancel all, accepted"]++
-		s.swept(q.l, c.Cancelled())
+		s.swept(q.l, s.model.Accounts[q.account-1], q.pair, q.seq, c.Cancelled())
 		s.mayBeAccepted(q)
+		s.tookNonce(q.l, q.key, q.nonce, q.taken)
 		c.Free()
 		return
 	}
@@ -526,6 +553,9 @@ func (s *sim) answered(q *request, c *Command, err error) {
 		return
 	}
 	s.say("  %s: record %d", q.what, seq)
+	if reason := r.Refusal.Reason; q.key != nil && (r.Kind != event.KindRefusal || reason != event.RefusedNonce && reason != event.RefusedKey) {
+		s.tookNonce(q.l, q.key, q.nonce, q.taken)
+	}
 	if c.Outcome() == Accepted {
 		s.outcomes[r.Kind.String()+", accepted"]++
 		s.mayBeAccepted(q)
@@ -536,7 +566,7 @@ func (s *sim) answered(q *request, c *Command, err error) {
 		} else {
 			s.outcomes[r.Kind.String()]++
 		}
-		s.refused(q, seq, r)
+		s.refused(q, seq, c)
 	}
 	c.Free()
 }
@@ -553,16 +583,30 @@ func (s *sim) claim(q *request, record string) uint64 {
 	return list[0]
 }
 
+// tookNonce checks that a nonce is above all that were answered as taken before its command, or its read, began.
+func (s *sim) tookNonce(l *life, key *Key, nonce, before uint64) {
+	if nonce <= before {
+		s.violate("engine %d takes nonce %d of %s, and it had taken %d before that was sent", l.number, nonce, key.Public, before)
+	}
+	l.taken[key.Number] = max(l.taken[key.Number], nonce)
+}
+
 // mayBeAccepted checks that neither its freeze nor the end of its key was acknowledged before a command began.
 func (s *sim) mayBeAccepted(q *request) {
 	if q.key == nil {
 		return
 	}
 	for _, name := range []string{q.key.Account.Name, q.key.Public} {
-		if b := s.barred[name]; b != nil && b.since > 0 && b.since < q.begun {
+		if s.isBarred(name, q.begun) {
 			s.violate("%s: it is accepted, and %s was barred before it began", q.what, name)
 		}
 	}
+}
+
+// isBarred says whether an account or a key was barred when something began.
+func (s *sim) isBarred(name string, begun int) bool {
+	b := s.barred[name]
+	return b != nil && b.since > 0 && b.since < begun
 }
 
 // accepted checks that the record is what was asked for.
@@ -593,7 +637,8 @@ func (s *sim) accepted(q *request, seq uint64, r *event.Record) {
 }
 
 // refused checks that the reason is so.
-func (s *sim) refused(q *request, seq uint64, r *event.Record) {
+func (s *sim) refused(q *request, seq uint64, c *Command) {
+	r := c.Record()
 	if r.Kind != event.KindRefusal {
 		return // a code
 	}
@@ -609,7 +654,9 @@ func (s *sim) refused(q *request, seq uint64, r *event.Record) {
 		}
 		if funds := a.At(seq); int(currency) <= len(funds) {
 			f := &funds[currency-1]
-			wrong = quiet && new(big.Int).Sub(f.Balance, f.Reserve).Cmp(need) >= 0
+			lacks := new(big.Int).Sub(need, new(big.Int).Sub(f.Balance, f.Reserve))
+			wrong = quiet && lacks.Sign() <= 0
+			s.checkShortfall(q, c, currency, need, lacks, quiet)
 		}
 	case event.RefusedClientID:
 		wrong = !a.HasClientID(q.wish.ClientID)
@@ -619,10 +666,16 @@ func (s *sim) refused(q *request, seq uint64, r *event.Record) {
 		wrong = q.key != nil && o != nil && o.Account == q.account && rested > 0 && rested < q.begun
 	case event.RefusedAccountLimit:
 		wrong = quiet && len(open) < s.options.Limits.OpenOrdersPerAccount
+	case event.RefusedBookLimit: // its book decides in the order of its records: it had what the model has there
+		wrong = !s.isFull(&q.wish, seq)
+	case event.RefusedWithdrawLimit: // its wallet had all that was durable when it began, and maybe more
+		wrong = a.MostPending(q.seq, seq-1) < s.options.Limits.PendingWithdraws
 	case event.RefusedNoOrders:
+		rested := a.OpenAt(q.seq)
 		for _, o := range open {
 			_, p := s.model.Open(o.ID)
-			wrong = wrong || quiet && (q.pair == nil || p != nil && p.Number == q.pair.Number)
+			_, before := rested[o.ID]
+			wrong = wrong || (quiet || before) && (q.pair == nil || p != nil && p.Number == q.pair.Number)
 		}
 	case event.RefusedWithdraw:
 		w := s.model.Withdraws[q.id]
@@ -639,6 +692,69 @@ func (s *sim) refused(q *request, seq uint64, r *event.Record) {
 	}
 	if wrong {
 		s.violate("%s: it is refused for %s, by record %d, and that is not so", q.what, refusalNames[r.Refusal.Reason], seq)
+	}
+}
+
+// checkShortfall compares what an answer says is missing with what is: exactly, if the model knows what it was decided on.
+func (s *sim) checkShortfall(q *request, c *Command, currency uint16, need, lacks *big.Int, exact bool) {
+	of, missing := c.Shortfall()
+	said := simulation.Units(missing)
+	if of != currency || said.Sign() <= 0 || said.Cmp(need) > 0 || exact && said.Cmp(lacks) != 0 {
+		s.violate("%s: it is told that %v of currency %d are missing, and %v of %v of currency %d are", q.what, said, of, lacks, need, currency)
+	}
+}
+
+// isFull says whether a book has as many orders as it may after a record, and an order would trade with none of them.
+func (s *sim) isFull(w *OrderWish, seq uint64) bool {
+	sides, orders := s.model.Pairs[w.Pair.Number-1].DepthAt(seq), 0
+	for _, levels := range sides {
+		for _, l := range levels {
+			orders += l.Orders
+		}
+	}
+	others := sides[w.Side.Opposite()-1]
+	crosses := len(others) > 0 && (w.Side == matching.Buy && others[0].Price <= w.Price || w.Side == matching.Sell && others[0].Price >= w.Price)
+	return orders >= s.options.Limits.OpenOrdersPerBook && !crosses
+}
+
+// withinLimits checks what is open after a record.
+func (s *sim) withinLimits() {
+	limits := &s.options.Limits
+	for _, p := range s.model.Pairs {
+		if n := p.Book.Len(); n > limits.OpenOrdersPerBook {
+			s.violate("record %d: %s has %d open orders, and %d are allowed", s.model.Seq, p.Name, n, limits.OpenOrdersPerBook)
+		}
+	}
+	for _, a := range s.model.Accounts {
+		if n := len(a.OpenAt(s.model.Seq)); n > limits.OpenOrdersPerAccount {
+			s.violate("record %d: %s has %d open orders, and %d are allowed", s.model.Seq, a.Name, n, limits.OpenOrdersPerAccount)
+		}
+		if n := a.MostPending(s.model.Seq, s.model.Seq); n > limits.PendingWithdraws {
+			s.violate("record %d: %s has %d pending withdraws, and %d are allowed", s.model.Seq, a.Name, n, limits.PendingWithdraws)
+		}
+	}
+}
+
+// checkInFlight counts the commands that were admitted and have no answer: each of them has its place in the limits.
+func (l *life) checkInFlight(s *sim) {
+	l.admitted = slices.DeleteFunc(l.admitted, func(q *request) bool { return q.told || len(q.reply) > 0 })
+	limits, all, others := &s.options.Limits, map[uint32]int{}, map[uint32]int{} // by account; 0: of all
+	for _, q := range l.admitted {
+		for _, of := range []uint32{0, q.account} {
+			all[of]++
+			if !q.cancels() {
+				others[of]++
+			}
+		}
+	}
+	for _, of := range slices.Sorted(maps.Keys(all)) {
+		n, most, kept := all[of], limits.InFlightPerAccount, limits.InFlightPerAccount/8
+		if of == 0 {
+			most, kept = limits.InFlight, limits.InFlightCancels
+		}
+		if n > most || others[of] > most-kept {
+			s.violate("engine %d has %d commands in flight, and %d but for cancels; %d are allowed, and %d kept for cancels", l.number, n, others[of], most, kept)
+		}
 	}
 }
 
@@ -677,10 +793,7 @@ func (s *sim) checkSent(at simulation.KeyNonce) {
 }
 
 // forget ends what an engine had in flight: its outcomes stay unknown.
-func (s *sim) forget(l *life) {
-	clear(l.open)
-	s.changing = false
-}
+func (s *sim) forget(l *life) { clear(l.open) }
 
 // mail is the mail server of an engine.
 func (s *sim) mail(l *life) func(context.Context, *Mail) error {

@@ -100,6 +100,10 @@ type life struct {
 	keys      map[string]*Key   // that handlers have looked up, by name
 	named     []namedOrder      // that were sent with a client order id
 	tries     map[string]try    // what was sent to the store without an answer, by kind of call
+	taken     map[uint32]uint64 // the highest nonce that is known to be taken, by key: durable when it began, or answered since
+	admitted  []*request        // that may have no answer yet
+	changing  bool              // somebody changes maintenance
+	confirmed time.Time         // when the store was asked that last said that it owns it
 }
 
 // woken is a mailbox with messages.
@@ -299,6 +303,10 @@ func (d lifeDriver) mailbox(m *mailbox) {
 
 func (d lifeDriver) await(reply <-chan struct{}, most time.Duration, dead <-chan struct{}) bool {
 	end := time.Now().Add(most)
+	if q := d.s.sending; q != nil {
+		q.reply, d.s.sending = reply, nil
+		d.l.admitted = append(d.l.admitted, q)
+	}
 	d.s.park(d.l, d.s.waiter(d.l), func() bool { return len(reply) > 0 || closed(dead) || !time.Now().Before(end) })
 	select {
 	case <-reply:
@@ -456,6 +464,7 @@ func (s *sim) durable(prev, next uint64, data []byte) {
 		record := string(before[:len(before)-len(rest)])
 		s.records[record] = append(s.records[record], s.model.Seq)
 		s.recorded(&r)
+		s.withinLimits()
 	}
 	if s.model.Seq != next {
 		s.violate("batch (%d, %d] ends at %d", prev, next, s.model.Seq)

@@ -49,6 +49,13 @@ var plantedFaults = []plantedFault{
 	{"a cancel is dropped", "actors/journal.go",
 		"	j.pending.Add(1)\n	if c.trace", "	if FAULT && c.kind == event.KindCancel {\n		return\n	}\n	j.pending.Add(1)\n	if c.trace"},
 	{"a place in the limits is not given back", "actors/engine.go", "	e.giveBack(c)\n	if c.trace", "	if !FAULT || c.outcome != Refused {\n		e.giveBack(c)\n	}\n	if c.trace"},
+	{"a place in the limits is given back too early", "actors/engine.go",
+		"func (e *Engine) toBook(c *Command)               { ", "func (e *Engine) toBook(c *Command) {\n	if FAULT && c.admitted {\n		e.giveBack(c)\n	}\n	"},
+	{"commands in flight are not limited", "actors/admission.go", "e.operating.Load() > most {", "e.operating.Load() > most && !FAULT {"},
+	{"an account's commands in flight are not limited", "actors/admission.go", "inFlight.Add(1) > mostOfAccount {", "inFlight.Add(1) > mostOfAccount && !FAULT {"},
+	{"no share of the limits is kept for cancels", "actors/admission.go", "c.kind != kindCancelAll {", "c.kind != kindCancelAll && !FAULT {"},
+	{"private reads go on when nobody knows whose the store is", "actors/admission.go",
+		"	if now-e.journal.checked.Load() > int64(e.opts.Timing.OwnerStale) {\n", "	if now-e.journal.checked.Load() > int64(e.opts.Timing.OwnerStale) && !FAULT {\n"},
 
 	// money
 	{"a settlement is left out", "actors/engine.go",
@@ -66,6 +73,8 @@ var plantedFaults = []plantedFault{
 		"	c.Unlock = m.Amount.Balance()\n", "	if !FAULT || m.To == event.WithdrawApproved {\n		c.Unlock = m.Amount.Balance()\n	}\n"},
 	{"what is in flight is not counted", "actors/wallet.go",
 		".Available().Sub(r.amount)\n", ".Available()\n	if !FAULT {\n		available = available.Sub(r.amount)\n	}\n"},
+	{"all that an order needs is called missing", "actors/wallet.go",
+		"need.Sub(available)}", "map[bool]money.Balance{true: need, false: need.Sub(available)}[FAULT]}"},
 	{"fees are not taken", "core/ledger/settle.go",
 		"			s.transfer(seller, o.FeeAccount, quote, sellerFee)\n", "			if !FAULT {\n				s.transfer(seller, o.FeeAccount, quote, sellerFee)\n			}\n"},
 	{"fees are rounded down", "core/money/rate.go", "	if rest > 0 {\n", "	if rest > 0 && !FAULT {\n"},
@@ -86,6 +95,12 @@ var plantedFaults = []plantedFault{
 	{"a trade's id is used twice", "actors/book.go",
 		"		trades = append(trades, event.Trade{ID: b.ids.trade.Add(1),", "		id := b.ids.trade.Load()\n		if !FAULT || id == 0 {\n			id = b.ids.trade.Add(1)\n		}\n		trades = append(trades, event.Trade{ID: id,"},
 	{"a halted pair trades", "actors/book.go", "	if b.halted {\n", "	if b.halted && !FAULT {\n"},
+	{"a book of one order is called full", "actors/book.go",
+		"	if b.orders.Len() >= b.limits.OpenOrdersPerBook", "	if (b.orders.Len() >= b.limits.OpenOrdersPerBook || FAULT && b.orders.Len() == 1)"},
+	{"a book is never full", "actors/book.go", " && !b.crosses(w.side, w.price) {", " && !b.crosses(w.side, w.price) && !FAULT {"},
+	{"an account's open orders are not limited", "actors/wallet.go", "w.out.limits().OpenOrdersPerAccount {", "w.out.limits().OpenOrdersPerAccount && !FAULT {"},
+	{"a cancel of all leaves the oldest order", "actors/sweep.go",
+		"	slices.Reverse(s.ids) // oldest first\n", "	if slices.Reverse(s.ids); FAULT && len(s.ids) > 1 {\n		s.ids = s.ids[1:]\n	}\n"},
 	{"a client order id is free when its order closes", "core/ledger/orders.go",
 		"		delete(s.open, order)\n", "		delete(s.open, order)\n		if FAULT {\n			delete(s.orders, id)\n		}\n"},
 	{"an update id is left out", "core/market/market.go",
@@ -96,6 +111,11 @@ var plantedFaults = []plantedFault{
 
 	// who may do what
 	{"a nonce is forgotten", "actors/wallet.go", "			n.taken = nonce\n", "			if !FAULT {\n				n.taken = nonce\n			}\n"},
+	{"a nonce that was left out is taken later", "actors/wallet.go",
+		"func (w *wallet) takeNonce(key uint32, nonce uint64) bool {\n",
+		"var leftOut = map[*wallet]map[keyNonce]bool{}\n\nfunc (w *wallet) takeNonce(key uint32, nonce uint64) bool {\n	for _, n := range w.nonces {\n		if !FAULT || n.key != key {\n			continue\n		}\n" +
+			"		if leftOut[w] == nil {\n			leftOut[w] = map[keyNonce]bool{}\n		}\n		if at := (keyNonce{key, nonce}); leftOut[w][at] {\n			delete(leftOut[w], at)\n			return true\n		}\n" +
+			"		for out := n.taken + 1; out < nonce; out++ {\n			leftOut[w][keyNonce{key, out}] = true\n		}\n	}\n"},
 	{"a nonce is assigned, not raised", "core/state/apply.go",
 		"	k.Nonce = max(k.Nonce, nonce)\n", "	if k.Nonce = max(k.Nonce, nonce); FAULT {\n		k.Nonce = nonce\n	}\n"},
 	{"the nonce of a refusal is lost", "core/state/apply.go",
@@ -106,6 +126,13 @@ var plantedFaults = []plantedFault{
 		"	case w.out.codeFits(d.ID, d.Issue, c.withdraw.code):\n", "	case FAULT || w.out.codeFits(d.ID, d.Issue, c.withdraw.code):\n"},
 	{"a wrong code is not counted", "actors/withdraw.go", "		d.Tries++\n", "		if !FAULT {\n			d.Tries++\n		}\n"},
 	{"a revoked key trades", "actors/wallet.go", "		case c.key.Revoked():\n", "		case c.key.Revoked() && !FAULT:\n"},
+	{"a revoked key reads", "actors/wallet.go", "	case r.key.Revoked():\n", "	case r.key.Revoked() && !FAULT:\n"},
+	{"a code never expires", "actors/withdraw.go", "policy.CodeValid.Microseconds()\n", "policy.CodeValid.Microseconds() && !FAULT\n"},
+	{"no more withdraws are ever taken", "actors/withdraw.go", "	if len(w.pending) >=", "	if FAULT || len(w.pending) >="},
+	{"pending withdraws are not limited", "actors/withdraw.go", "w.out.limits().PendingWithdraws {", "w.out.limits().PendingWithdraws && !FAULT {"},
+	{"clients trade during maintenance", "actors/admission.go", "	if e.maintenance.Load() != nil {\n", "	if e.maintenance.Load() != nil && !FAULT {\n"},
+	{"maintenance does not wait for what is in flight", "actors/operate.go",
+		"	err := e.none(ctx, &e.inFlight)\n", "	var err error\n	if !FAULT {\n		err = e.none(ctx, &e.inFlight)\n	}\n"},
 
 	// what outlives an engine
 	{"a restart forgets nonces", "actors/engine.go", "nonce := r.committed.nonce(n); nonce > 0 {", "nonce := r.committed.nonce(n); nonce > 0 && !FAULT {"},
@@ -114,6 +141,7 @@ var plantedFaults = []plantedFault{
 	{"a restart forgets an account's own fees", "actors/engine.go", "own := a.Fees(); len(own) > 0 {", "own := a.Fees(); len(own) > 0 && !FAULT {"},
 	{"a restart forgets withdraws", "actors/engine.go", "			w.pending[d.ID] = &copied\n", "			if !FAULT {\n				w.pending[d.ID] = &copied\n			}\n"},
 	{"a restart forgets who is frozen", "actors/engine.go", "		entry.frozen.Store(a.Frozen)\n", "		entry.frozen.Store(a.Frozen && !FAULT)\n"},
+	{"a restart forgets maintenance", "actors/engine.go", "	if m := s.Maintenance(); m.On {\n", "	if m := s.Maintenance(); m.On && !FAULT {\n"},
 	{"a restart lets a halted pair trade", "actors/engine.go", "halted: market.Halted,", "halted: market.Halted && !FAULT,"},
 	{"a secret is not sealed anew", "actors/recovery.go", "		if k.SealedBy == sealer.ID() {\n", "		if k.SealedBy == sealer.ID() || FAULT && k.Number > 1 {\n"},
 	{"a secret says it is sealed with the new key, and is with the old one", "actors/recovery.go",

@@ -11,6 +11,7 @@ import (
 	"math"
 	"slices"
 	"testing/iotest"
+	"time"
 
 	"exchange/core/state"
 	"exchange/persistence"
@@ -181,6 +182,9 @@ func (k *link) Acquire(ctx context.Context, owner string) (tok persistence.Token
 			s.violate("engine %d is told that the journal ends at %d, and %d is durable", k.l.number, last, s.disk.Last())
 		}
 		s.model.Restarted()
+		for _, key := range s.model.Keys {
+			k.l.taken[key.Number] = key.Nonce
+		}
 		for _, other := range s.lives {
 			if other != k.l && !other.overtaken {
 				other.overtaken = true
@@ -193,16 +197,26 @@ func (k *link) Acquire(ctx context.Context, owner string) (tok persistence.Token
 }
 
 func (k *link) Check(ctx context.Context, tok persistence.Token) error {
-	return k.call("check", nil, func(m *memory.Store) error { return m.Check(ctx, tok) })
+	asked := time.Now()
+	return k.confirms(asked, k.call("check", nil, func(m *memory.Store) error { return m.Check(ctx, tok) }))
+}
+
+// confirms notes a call that says whose the store is.
+func (k *link) confirms(asked time.Time, err error) error {
+	if err == nil {
+		k.l.confirmed = asked
+	}
+	return err
 }
 
 func (k *link) Append(ctx context.Context, tok persistence.Token, prev, next uint64, batch []byte) error {
+	asked := time.Now()
 	batch = slices.Clone(batch)
 	t := try{prev, next, crc32.ChecksumIEEE(batch)}
-	return k.settled("append", k.call("append", func() { k.same("append", t) }, func(m *memory.Store) error {
+	return k.confirms(asked, k.settled("append", k.call("append", func() { k.same("append", t) }, func(m *memory.Store) error {
 		k.s.say("  records %d to %d, %08x", prev+1, next, t.sum)
 		return m.Append(ctx, tok, prev, next, batch)
-	}))
+	})))
 }
 
 // beforeSync is where a batch is written and not synced.

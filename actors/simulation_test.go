@@ -84,6 +84,7 @@ func newSim(seed uint64) *sim {
 		usual[p.Name] = simulation.Rates{Maker: p.Fees.Maker, Taker: p.Fees.Taker}
 	}
 	s.model = simulation.NewModel(s.options.Limits.MaxFills, usual)
+	s.model.CodeValid = s.options.Withdraw.CodeValid
 	s.disk.Durable = s.durable
 	s.names = []string{"ann", "ben", "cid", "dan", "eve"}
 	return s
@@ -93,12 +94,13 @@ func newSim(seed uint64) *sim {
 func (s *sim) newOptions(r *rand.Rand) Options {
 	o := testOptions(nil)
 	o.Limits.MaxFills = 2 + r.IntN(4)
-	o.Limits.OpenOrdersPerAccount, o.Limits.OpenOrdersPerBook = 4+r.IntN(12), 5+r.IntN(10)
-	o.Limits.InFlight, o.Limits.InFlightCancels, o.Limits.InFlightPerAccount = 20+r.IntN(60), 5, 8+r.IntN(16)
+	o.Limits.OpenOrdersPerAccount, o.Limits.OpenOrdersPerBook = 4+r.IntN(12), 3+r.IntN(10)
+	o.Limits.InFlight, o.Limits.InFlightCancels, o.Limits.InFlightPerAccount = 14+r.IntN(40), 5, 8+r.IntN(16)
 	o.Limits.PendingWithdraws, o.Limits.KeysPerAccount, o.Limits.Accounts = 1+r.IntN(4), 2, 6
 	o.Limits.BatchBytes = 100 + r.IntN(1000)
 	o.Limits.FoldLag, o.Limits.ProjectionLag = 20+r.IntN(100), 10+r.IntN(200)
-	o.Withdraw.CodeTries = 1 + r.IntN(2)
+	o.Withdraw.CodeTries, o.Withdraw.CodeValid = 1+r.IntN(2), pick(r, []time.Duration{time.Second, time.Hour})
+	o.Pairs = append(o.Pairs, PairRules{Name: "USD_EUR", Base: "USD", Quote: "EUR", PricePrecision: 8, AmountPrecision: 8, MinimumOrderSize: 1, MaximumOrderSize: money.MaxAmount})
 	o.Snapshot = SnapshotPolicy{MinRecords: 10, MaxRecords: 30, MinInterval: time.Duration(r.IntN(3)) * time.Second}
 	o.stepRows = pick(r, []int{1, 5, 40, stepRows})
 	o.candles = 1 + r.IntN(5)
@@ -112,7 +114,7 @@ func (s *sim) newOptions(r *rand.Rand) Options {
 // start begins the life of an engine.
 func (s *sim) start() {
 	s.begun++
-	l := &life{number: s.begun, applied: map[uint32]uint64{}, open: map[uint32]int{}, keys: map[string]*Key{}, tries: map[string]try{}}
+	l := &life{number: s.begun, applied: map[uint32]uint64{}, open: map[uint32]int{}, keys: map[string]*Key{}, tries: map[string]try{}, taken: map[uint32]uint64{}}
 	k := &link{Store: memory.Open(s.disk, persistence.Retention{}), s: s, l: l}
 	k.Store.Server, k.Store.BeforeSync = s.server, k.beforeSync
 	o := s.options
@@ -145,7 +147,7 @@ func (s *sim) start() {
 			s.violate("engine %d starts at %d: %w", l.number, l.started, err)
 		}
 		s.listen(l)
-		l.ready = true
+		l.ready, l.confirmed = true, time.Now()
 	})
 }
 
@@ -496,7 +498,7 @@ const coveringSeeds = 300
 func mustHappen() []string {
 	list := []string{"steps", "records", "trades", "unknown", "code refused",
 		"order, accepted", "cancel, accepted", "cancel all, accepted", "withdraw, accepted", "withdraw moved, accepted",
-		"operator, done", "operator, refused", "operator, turned away", "operator, unknown", "read, answered", "read, not answered", "no order of a client order id",
+		"operator, done", "operator, refused", "operator, turned away", "operator, unknown", "read, answered", "read, not answered", "private reads, not confirmed", "no order of a client order id",
 		"mails, sent", "mails, not sent", "mails that never can be sent", "wrong clocks", "new keys of the server", "old keys of the server, retired",
 		"engines, started", "engines, not started", "engines, stopped", "engines, killed", "engines, fenced", "engines, overtaken",
 		"crashes of the disk", "crashes of the server", "crashes of the machine", "writes of the journal lost in them", "other writes lost in them",

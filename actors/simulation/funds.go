@@ -108,7 +108,7 @@ func (m *Model) checkFunds(accounts []uint32) error {
 				return fmt.Errorf("account %s has %v of %s and %v of it reserved", a.Name, f[i].Balance, m.Currencies[i], f[i].Reserve)
 			}
 		}
-		a.versions = append(a.versions, version{m.Seq, f, m.open(a)})
+		a.versions = append(a.versions, version{m.Seq, f, m.open(a), m.pending(a)})
 	}
 	for i, code := range m.Currencies {
 		sum := new(big.Int)
@@ -168,11 +168,34 @@ func (m *Model) open(a *Account) map[uint64]Order {
 	return open
 }
 
+// MostPending is how many withdraws of an account were pending at most, from after one record to after another.
+func (a *Account) MostPending(from, to uint64) (most int) {
+	for _, v := range slices.Backward(a.versions) {
+		if v.seq <= to {
+			most = max(most, v.pending)
+		}
+		if v.seq <= from {
+			break
+		}
+	}
+	return most
+}
+
+func (m *Model) pending(a *Account) (n int) {
+	for _, w := range m.Withdraws {
+		if w.Account == a.ID && w.Pending() {
+			n++
+		}
+	}
+	return n
+}
+
 // A version is an account after a record.
 type version struct {
-	seq   uint64
-	funds Funds
-	open  map[uint64]Order // by id
+	seq     uint64
+	funds   Funds
+	open    map[uint64]Order // by id
+	pending int              // withdraws
 }
 
 // settleTrade moves the money of one trade, and checks its fees.

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math/big"
 	"slices"
+	"time"
 
 	"exchange/core/event"
 	"exchange/core/matching"
@@ -22,8 +23,13 @@ type Model struct {
 	Withdraws  map[uint64]*Withdraw     // all that ever were
 	Rows       Rows
 
+	// Maintenance is what the newest record says of it.
+	Maintenance event.Maintenance
+
 	// MaxFills is how many trades one order may have.
 	MaxFills int
+	// CodeValid is how long the code of a withdraw is.
+	CodeValid time.Duration
 	// Usual are the rates of a pair, by its name.
 	Usual map[string]Rates
 	// Sweeps has the nonces of commands that cancel all orders: each of their cancels carries it.
@@ -77,6 +83,16 @@ func (p *Pair) Halted(seq uint64) (on bool) {
 		}
 	}
 	return on
+}
+
+// DepthAt is the depth after a record.
+func (p *Pair) DepthAt(seq uint64) (sides [2][]Level) {
+	for _, u := range slices.Backward(p.Units) {
+		if u.Seq <= seq {
+			return u.Sides
+		}
+	}
+	return sides
 }
 
 // A Unit is what one record did to a pair's depth.
@@ -139,6 +155,8 @@ type Withdraw struct {
 	Tries  int
 	Issue  int
 	TimeUs int64
+
+	issuedUs int64 // when its code was
 }
 
 // Pending says whether it still holds its money.
@@ -152,10 +170,16 @@ func NewModel(maxFills int, usual map[string]Rates) *Model {
 		Sweeps: map[KeyNonce]bool{}, ReadNonces: map[uint32]uint64{}, lastID: map[uint64]bool{}, trades: map[uint64]bool{}, used: map[KeyNonce]event.Kind{}}
 }
 
-// Restarted says that an engine began with all records so far: the nonces that they have used are taken.
+// Restarted says that an engine began with all records so far: the nonces that they have used are taken, and of an account's
+// rates the newest count.
 func (m *Model) Restarted() {
 	for _, k := range m.Keys {
 		k.floor = k.Nonce
+	}
+	for _, a := range m.Accounts {
+		for pair, list := range a.rates {
+			a.rates[pair] = slices.Repeat(list[len(list)-1:], ratesInFlight)
+		}
 	}
 }
 
@@ -208,7 +232,7 @@ func (m *Model) apply(r *event.Record) error {
 	case event.KindWithdrawMoved:
 		return m.moved(r)
 	case event.KindCodeRefused:
-		return m.codeRefused(&r.CodeRefused)
+		return m.codeRefused(r)
 	case event.KindMailed:
 	case event.KindHalt:
 		p := m.Pairs[r.Pair-1]
@@ -226,6 +250,10 @@ func (m *Model) apply(r *event.Record) error {
 			a.Freezes++
 		}
 	case event.KindMaintenance:
+		if m.Maintenance == r.Maintenance {
+			return fmt.Errorf("maintenance is %+v already", m.Maintenance)
+		}
+		m.Maintenance = r.Maintenance
 	case event.KindFees:
 		a, p := m.Accounts[r.Fees.Account-1], m.Pairs[r.Pair-1]
 		rates := Rates{r.Fees.Maker, r.Fees.Taker}
@@ -300,6 +328,14 @@ func (m *Model) deposit(r *event.Record) error {
 	return nil
 }
 
+// lets is an error while there is maintenance: it began when nothing of clients' was in flight.
+func (m *Model) lets(k *Key) error {
+	if m.Maintenance.On {
+		return fmt.Errorf("a command of key %s, and there is maintenance", k.Name)
+	}
+	return nil
+}
+
 // uses takes the nonce of a command that came to something: each is good for one, and it is above all that the
 // engine has found when it started.
 func (m *Model) uses(kind event.Kind, key, account uint32, nonce uint64) error {
@@ -309,6 +345,9 @@ func (m *Model) uses(kind event.Kind, key, account uint32, nonce uint64) error {
 	k := m.Keys[key-1]
 	if k.Account != account {
 		return fmt.Errorf("key %s is not of account %d", k.Name, account)
+	}
+	if err := m.lets(k); err != nil {
+		return err
 	}
 	if nonce <= k.floor {
 		return fmt.Errorf("nonce %d of key %s, which had used %d before the engine started", nonce, k.Name, k.floor)
@@ -336,7 +375,7 @@ func (m *Model) refusal(f *event.Refusal) error {
 		return fmt.Errorf("nonce %d of key %s is refused, and the highest that it has used is %d", f.Nonce, k.Name, most)
 	}
 	k.Nonce = max(k.Nonce, f.Nonce)
-	return nil
+	return m.lets(k)
 }
 
 // passes lets a pair's time go on, which never goes back.
@@ -476,7 +515,7 @@ func (m *Model) withdraw(r *event.Record) error {
 		return fmt.Errorf("withdraw %d of %v, after withdraw %d of %s, or its id is used twice", w.ID, w.Amount, a.lastWithdraw, a.Name)
 	}
 	a.lastWithdraw = w.ID
-	m.Withdraws[w.ID] = &Withdraw{Withdraw: w, Seq: m.Seq, Status: event.WithdrawNew, Issue: 1, TimeUs: r.TimeUs}
+	m.Withdraws[w.ID] = &Withdraw{Withdraw: w, Seq: m.Seq, Status: event.WithdrawNew, Issue: 1, TimeUs: r.TimeUs, issuedUs: r.TimeUs}
 	m.touched = append(m.touched, w.Account)
 	return nil
 }
@@ -500,6 +539,9 @@ func (m *Model) moved(r *event.Record) error {
 	if w == nil || w.Account != k.Account || w.Currency != k.Currency || w.Amount != k.Amount || !w.MayMove(k.To) {
 		return fmt.Errorf("withdraw %d goes to status %d, and is %+v", k.ID, k.To, w)
 	}
+	if k.To == event.WithdrawVerified && m.expired(w, r.TimeUs) {
+		return fmt.Errorf("withdraw %d is verified at %d us, by a code of %d us", k.ID, r.TimeUs, w.issuedUs)
+	}
 	w.Status = k.To
 	if k.To == event.WithdrawApproved {
 		n := ofAmount(w.Amount)
@@ -514,7 +556,13 @@ func (m *Model) moved(r *event.Record) error {
 	return nil
 }
 
-func (m *Model) codeRefused(c *event.CodeRefused) error {
+// expired says whether a withdraw's code is too old.
+func (m *Model) expired(w *Withdraw, timeUs int64) bool {
+	return timeUs-w.issuedUs > m.CodeValid.Microseconds()
+}
+
+func (m *Model) codeRefused(r *event.Record) error {
+	c := &r.CodeRefused
 	if err := m.uses(event.KindCodeRefused, c.Key, c.Account, c.Nonce); err != nil {
 		return err
 	}
@@ -522,8 +570,12 @@ func (m *Model) codeRefused(c *event.CodeRefused) error {
 	if w == nil || w.Account != c.Account || w.Status != event.WithdrawNew {
 		return fmt.Errorf("a code for withdraw %d, which is %+v", c.Withdraw, w)
 	}
+	if expired := m.expired(w, r.TimeUs); c.Expired != expired {
+		return fmt.Errorf("the code of withdraw %d, of %d us, has expired at %d us: %v, not %v", c.Withdraw, w.issuedUs, r.TimeUs, c.Expired, expired)
+	}
 	if c.Expired {
 		w.Issue++
+		w.issuedUs = r.TimeUs
 	} else {
 		w.Tries++
 	}

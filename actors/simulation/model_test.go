@@ -2,6 +2,7 @@ package simulation
 
 import (
 	"testing"
+	"time"
 
 	"exchange/core/event"
 	"exchange/core/matching"
@@ -113,6 +114,72 @@ func TestTheModelRefusesARecordThatIsWrong(t *testing.T) {
 		m.Restarted()
 		if m.Apply(&r) == nil {
 			t.Errorf("%s is taken", what)
+		}
+	}
+}
+
+func TestTheModelRefusesWhatClientsDoDuringMaintenance(t *testing.T) {
+	maintenance := func(on bool) event.Record {
+		return event.Record{Kind: event.KindMaintenance, Maintenance: event.Maintenance{On: on}}
+	}
+	for what, r := range map[string]event.Record{
+		"an order":                       orderOf(taken()),
+		"a nonce refused":                {Kind: event.KindRefusal, Refusal: event.Refusal{Account: 1, Key: 1, Nonce: 2, Reason: event.RefusedNonce}},
+		"the beginning of what is there": maintenance(true),
+	} {
+		m, on := begun(t), maintenance(true)
+		if err := m.Apply(&on); err != nil {
+			t.Fatal(err)
+		}
+		if m.Apply(&r) == nil {
+			t.Errorf("%s is taken", what)
+		}
+	}
+	m, order := begun(t), orderOf(taken())
+	cancel := event.Record{Kind: event.KindCancel, Pair: 1, TimeUs: 2, Who: "op", Cancel: event.Cancel{ID: 3, Order: 2, Account: 1, Side: matching.Sell, Price: 100e8, Remaining: 2 * coin}}
+	order.TimeUs, order.Order.ID, order.Order.Amount, order.Order.Trades = 4, 4, 2*coin, order.Order.Trades[:1]
+	on, off := maintenance(true), maintenance(false)
+	for _, r := range []*event.Record{&on, &cancel, &off, &order} {
+		if err := m.Apply(r); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+func TestTheModelKnowsHowLongACodeIsGood(t *testing.T) {
+	const issued, last = 10, 10 + 1_000_000 // us
+	verified := func(timeUs int64) event.Record {
+		return event.Record{Kind: event.KindWithdrawMoved, TimeUs: timeUs,
+			WithdrawMoved: event.WithdrawMoved{ID: 1, Account: 1, Key: 1, Nonce: 5, Currency: 1, Amount: coin, To: event.WithdrawVerified}}
+	}
+	refused := func(timeUs int64, expired bool) event.Record {
+		return event.Record{Kind: event.KindCodeRefused, TimeUs: timeUs, CodeRefused: event.CodeRefused{Withdraw: 1, Account: 1, Key: 1, Nonce: 4, Expired: expired}}
+	}
+	for _, one := range []struct {
+		what    string
+		records []event.Record
+		right   bool
+	}{
+		{"the last moment of a code", []event.Record{verified(last)}, true},
+		{"a code that has expired", []event.Record{verified(last + 1)}, false},
+		{"a wrong code at its last moment", []event.Record{refused(last, false)}, true},
+		{"a wrong code, at the end of the right one", []event.Record{refused(last+1, false)}, false},
+		{"the end of a code before it has come", []event.Record{refused(last, true)}, false},
+		{"the last moment of the code after it", []event.Record{refused(last+1, true), verified(2*last + 1 - issued)}, true},
+		{"a code after it that has expired", []event.Record{refused(last+1, true), verified(2*last + 2 - issued)}, false},
+	} {
+		m := begun(t)
+		m.CodeValid = time.Second
+		asked := event.Record{Kind: event.KindWithdraw, TimeUs: issued, Withdraw: event.Withdraw{ID: 1, Account: 1, Key: 1, Nonce: 3, Currency: 1, Amount: coin}}
+		err := m.Apply(&asked)
+		for i := range one.records {
+			if err != nil {
+				t.Fatal(err)
+			}
+			err = m.Apply(&one.records[i])
+		}
+		if (err == nil) != one.right {
+			t.Errorf("%s: %v", one.what, err)
 		}
 	}
 }
