@@ -22,7 +22,7 @@ func TestABackupIsServedFromTheOtherStore(t *testing.T) {
 	s := exchangetest.New(t, "pebble:"+t.TempDir(), "--archive", archive)
 	s.Env = append(s.Env, manySnapshots...)
 	s.Start()
-	w := &world{t: t, s: s, paid: map[string]string{}}
+	w := &world{t: t, s: s}
 	w.open(4, newRandom(t))
 	w.load(500, func() {
 		w.run(0, "", "backup", backups)

@@ -9,8 +9,165 @@ import (
 
 	"github.com/shopspring/decimal"
 
+	"exchange/actors"
 	"exchange/actors/seal"
+	"exchange/cmd/exchange/exchangetest"
+	"exchange/gateway"
 )
+
+// A payment is one deposit. Its reference names it: the answer may have been lost.
+type payment struct {
+	reference, account, currency string
+	amount                       decimal.Decimal
+	outcome                      outcome
+	id                           uint64
+}
+
+type depositRow struct {
+	ID       uint64          `json:"id"`
+	Currency string          `json:"currency"`
+	Amount   decimal.Decimal `json:"amount"`
+}
+
+// fund deposits while nothing is wrong.
+func (w *world) fund(account, currency, amount string) {
+	w.t.Helper()
+	exchangetest.Eventually(w.t, "account "+account+" gets its money", func() bool {
+		_, err := w.pay(account, currency, amount)
+		got := w.payments[len(w.payments)-1].outcome
+		if err != nil || got != acknowledged && got != refused {
+			w.t.Fatalf("account %s gets no money: %v", account, err)
+		}
+		return got == acknowledged // it may be turned away when the machine is busy
+	})
+}
+
+// pay deposits once. False: the exchange is gone.
+func (w *world) pay(account, currency, amount string) (bool, error) {
+	p := &payment{reference: fmt.Sprintf("%s-%d", account, len(w.payments)+1), account: account, currency: currency, amount: decimal.RequireFromString(amount)}
+	w.payments = append(w.payments, p)
+	_, status, err := p.send(w.s)
+	switch {
+	case err == nil:
+		p.outcome = acknowledged
+	case status == 0:
+		return false, nil
+	case turnedAway(status, err):
+		p.outcome = refused
+		beOff(status)
+	case status != 503:
+		return false, err
+	}
+	return true, nil
+}
+
+// payIn deposits a little, for everybody in turn.
+func (w *world) payIn() (bool, error) {
+	account := w.banker.name
+	if n := len(w.payments) % (len(w.traders) + 1); n > 0 {
+		account = w.traders[n-1].name
+	}
+	return w.pay(account, "USDT", "0.5")
+}
+
+// send asks for the deposit, or for what has come of it: a repeat of the reference is safe.
+func (p *payment) send(s *exchangetest.Server) (repeated bool, status int, err error) {
+	var answer struct {
+		Deposit  uint64
+		Repeated bool
+	}
+	status, err = s.Call("POST", "/operator/v1/deposits", map[string]string{"account": p.account, "currency": p.currency, "amount": p.amount.String(), "reference": p.reference}, &answer)
+	if err == nil {
+		if p.outcome == acknowledged && answer.Deposit != p.id {
+			return false, status, fmt.Errorf("deposit %s is %d, and was acknowledged as %d", p.reference, answer.Deposit, p.id)
+		}
+		p.id = answer.Deposit
+	}
+	return answer.Repeated, status, err
+}
+
+// comparePayments looks at every deposit that was ever asked for an account, before any is asked for again: a repeat of one that was
+// lost would make it.
+func (w *world) comparePayments(t *trader) error {
+	rows, err := pages(t, "/api/v1/deposits/", 1000, func(r depositRow) uint64 { return r.ID })
+	if err != nil {
+		return err
+	}
+	byID := map[uint64]depositRow{}
+	for _, r := range rows {
+		if _, twice := byID[r.ID]; twice {
+			return fmt.Errorf("deposit %d is there twice", r.ID)
+		}
+		byID[r.ID] = r
+	}
+	var newest *payment
+	for _, p := range w.payments {
+		if p.account != t.name || p.outcome == refused {
+			continue
+		}
+		told := p.outcome == acknowledged
+		if told {
+			newest = p
+		} else if told, _, err = p.send(w.s); err != nil { // it may be there or not, and is made now if it was not
+			return err
+		}
+		row, there := byID[p.id]
+		delete(byID, p.id)
+		if err := p.compare(row, there, told); err != nil {
+			return err
+		}
+		p.outcome = acknowledged // now it is known
+	}
+	if len(byID) > 0 {
+		return fmt.Errorf("there are deposits that were refused, or that nobody made: %v", byID)
+	}
+	if newest != nil {
+		if repeated, _, err := newest.send(w.s); err != nil || !repeated {
+			return fmt.Errorf("deposit %s is made twice (%v)", newest.reference, err)
+		}
+	}
+	return nil
+}
+
+// compare holds what is there against what was told: that it is there, or that it was not until now.
+func (p *payment) compare(row depositRow, there, told bool) error {
+	switch {
+	case told && !there:
+		return fmt.Errorf("deposit %s was told to be there as %d, and is not", p.reference, p.id)
+	case !told && there:
+		return fmt.Errorf("deposit %s was not there when it was asked for, and there is %+v", p.reference, row)
+	case there && (row.Currency != p.currency || !row.Amount.Equal(p.amount)):
+		return fmt.Errorf("deposit %s was of %v %s, there is %+v", p.reference, p.amount, p.currency, row)
+	}
+	return nil
+}
+
+// turnedAway says of an operator's request that it has certainly done nothing: no actor has seen it. Of another 503 that is not known.
+func turnedAway(status int, err error) bool {
+	for _, reason := range []string{gateway.Starting.Detail, actors.ErrStopping.Error(), actors.ErrStalled.Error(), actors.ErrBusy.Error(), actors.ErrBehind.Error(),
+		actors.ErrPaused.Error(), actors.ErrNotConfirmed.Error()} {
+		if status == 503 && strings.Contains(err.Error(), fmt.Sprintf(`{"error":%q}`, reason)) {
+			return true
+		}
+	}
+	return false
+}
+
+// office is what goes on beside the trading: deposits, withdraws, keys and freezes.
+func (w *world) office() []func() (bool, error) {
+	return []func() (bool, error){w.payIn, w.banker.act, w.keeper.act}
+}
+
+// done counts what was acknowledged to the office.
+func (w *world) done() uint64 {
+	n := w.banker.done + w.keeper.done
+	for _, p := range w.payments {
+		if p.outcome == acknowledged {
+			n++
+		}
+	}
+	return n
+}
 
 // A banker is one account that withdraws, and the operator who decides on it: one request after the other,
 // each remembered with its outcome.
@@ -18,6 +175,7 @@ type banker struct {
 	*trader
 	codes *seal.Sealer // what the mails would say
 	asked []*withdrawal
+	done  uint64 // steps that were acknowledged
 }
 
 // A withdrawal is one that was asked for. Its address names it: the answer may have been lost.
@@ -45,7 +203,7 @@ func (w *world) openBanker(random *rand.Rand) {
 		w.t.Fatal(err)
 	}
 	w.banker = &banker{trader: w.accountWith("banker", "banker@example.org", []string{"read", "withdraw"}, random), codes: codes}
-	w.pay("banker", "BTC", "50")
+	w.fund("banker", "BTC", "50")
 }
 
 // act sends one request. False: the exchange is gone.
@@ -62,7 +220,8 @@ func (b *banker) act() (bool, error) {
 func (b *banker) ask() (bool, error) {
 	d := &withdrawal{address: fmt.Sprintf("address-%d", len(b.asked)+1), amount: decimal.New(int64(1+b.rand.IntN(100)), -4)}
 	b.asked = append(b.asked, d)
-	status, body, err := b.send("POST", "/api/v1/withdraw/", fmt.Sprintf("address=%s&amount=%s&currency=BTC", d.address, d.amount), b.nonce)
+	form := fmt.Sprintf("address=%s&amount=%s&currency=BTC", d.address, d.amount)
+	status, body, err := b.send("POST", "/api/v1/withdraw/", form, b.nonce)
 	switch {
 	case err != nil:
 		return false, nil
@@ -72,10 +231,12 @@ func (b *banker) ask() (bool, error) {
 			return false, fmt.Errorf("a withdraw of %v to %s is answered with %s", d.amount, d.address, body)
 		}
 		d.outcome, d.id, d.status = acknowledged, row.ID, row.Status
+		b.done++
+		b.last = &sentRequest{"/api/v1/withdraw/", form, b.nonce}
 	case status == 503 && strings.Contains(body, "outcome_unknown"):
 	case status == 503, status == 400 && (strings.Contains(body, "Out of balance") || strings.Contains(body, "pending withdraws")):
 		d.outcome = refused
-		b.beOff(status)
+		beOff(status)
 	default:
 		return false, fmt.Errorf("a withdraw is answered with %d %s", status, body)
 	}
@@ -98,10 +259,12 @@ func (b *banker) move(d *withdrawal) (bool, error) {
 		return false, nil
 	case status == 200:
 		d.status, d.possible = to, nil
+		b.done++
+		b.last = &sentRequest{path, form, b.nonce}
 	case status == 503 && strings.Contains(body, "outcome_unknown"):
 	case status == 503:
 		d.possible = nil
-		b.beOff(status)
+		beOff(status)
 	default:
 		return false, fmt.Errorf("withdraw %d to %d: %d %s", d.id, to, status, body)
 	}
@@ -119,16 +282,23 @@ func (b *banker) decide(d *withdrawal) (bool, error) {
 	switch {
 	case status == 200 && err == nil:
 		d.status, d.possible = to, nil
+		b.done++
 	case status == 0:
 		return false, nil
+	case turnedAway(status, err):
+		d.possible = nil
+		beOff(status)
 	case status != 503:
 		return false, fmt.Errorf("withdraw %d to %d: %w", d.id, to, err)
 	}
-	return true, nil // after a 503 it may be decided or not
+	return true, nil // after another 503 it may be decided or not
 }
 
 // compare looks at every withdraw that was ever asked for. It adds what was paid out to paid.
 func (b *banker) compare(sums, paid map[string]decimal.Decimal) error {
+	if err := b.refusesTheLast(); err != nil {
+		return err
+	}
 	rows, err := pages(b.trader, "/api/v1/withdraws/", 200, func(r withdrawRow) uint64 { return r.ID })
 	if err != nil {
 		return err
@@ -218,4 +388,21 @@ func TestTheComparisonOfWithdrawsFindsWhatIsWrong(t *testing.T) {
 	f("another amount", func(_ *withdrawal, r *withdrawRow, _ *bool) { r.Amount = amount.Add(amount) })
 	f("a status that nobody asked for", func(_ *withdrawal, r *withdrawRow, _ *bool) { r.Status = 40 })
 	f("a status that went back", func(d *withdrawal, r *withdrawRow, _ *bool) { d.possible, r.Status = nil, 10 })
+}
+
+func TestTheComparisonOfDepositsFindsWhatIsWrong(t *testing.T) {
+	p := payment{reference: "a-1", account: "a", currency: "BTC", amount: decimal.New(1, -2), id: 1}
+	row := depositRow{ID: 1, Currency: "BTC", Amount: p.amount}
+	f := func(row depositRow, there, told, right bool) {
+		t.Helper()
+		if err := p.compare(row, there, told); (err == nil) != right {
+			t.Errorf("%+v, there %v, told %v: %v", row, there, told, err)
+		}
+	}
+	f(row, true, true, true)
+	f(depositRow{}, false, false, true)
+	f(depositRow{}, false, true, false)
+	f(row, true, false, false)
+	f(depositRow{ID: 1, Currency: "USDT", Amount: p.amount}, true, true, false)
+	f(depositRow{ID: 1, Currency: "BTC", Amount: p.amount.Add(p.amount)}, true, true, false)
 }

@@ -6,7 +6,6 @@ import (
 	"math/rand/v2"
 	"os"
 	"strconv"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -74,15 +73,15 @@ func newRandom(t *testing.T) *rand.Rand {
 	return rand.New(rand.NewPCG(seed, 0))
 }
 
-// A world is an exchange, its traders, and all that was paid in.
+// A world is an exchange, those who use it, and all that was paid in.
 type world struct {
 	t        *testing.T
 	s        *exchangetest.Server
 	traders  []*trader
 	banker   *banker
-	auditor  *trader           // only looks
-	paid     map[string]string // reference -> "ACCOUNT CURRENCY AMOUNT"
-	payments int
+	keeper   *keeper
+	auditor  *trader // only looks
+	payments []*payment
 	highest  uint64 // order id seen so far
 	acks     atomic.Int64
 }
@@ -97,7 +96,7 @@ func campaign(t *testing.T, s *exchangetest.Server, rounds int, crash func(*worl
 		}
 	}
 	random := newRandom(t)
-	w := &world{t: t, s: s, paid: map[string]string{}}
+	w := &world{t: t, s: s}
 	s.Start()
 	w.open(8, random)
 	for round := range n {
@@ -117,10 +116,11 @@ func (w *world) open(n int, random *rand.Rand) {
 	for i := range n {
 		t := w.account(fmt.Sprintf("t%d", i), random)
 		w.traders = append(w.traders, t)
-		w.pay(t.name, "BTC", "2")
-		w.pay(t.name, "USDT", "200")
+		w.fund(t.name, "BTC", "2")
+		w.fund(t.name, "USDT", "200")
 	}
 	w.openBanker(random)
+	w.openKeeper(random)
 	w.auditor = w.account("auditor", random)
 }
 
@@ -132,47 +132,46 @@ func (w *world) account(name string, random *rand.Rand) *trader {
 // accountWith opens one account with a key.
 func (w *world) accountWith(name, email string, permissions []string, random *rand.Rand) *trader {
 	w.t.Helper()
-	if _, err := w.s.Call("POST", "/operator/v1/accounts", map[string]string{"name": name, "email": email}, nil); err != nil {
-		w.t.Fatal(err)
-	}
+	w.must("/operator/v1/accounts", map[string]string{"name": name, "email": email}, nil)
 	t := w.keyOf(name, permissions)
 	t.rand = rand.New(rand.NewPCG(random.Uint64(), 0))
 	return t
+}
+
+// must has an operator's request done: again, when it was turned away because the machine is busy.
+func (w *world) must(path string, body, answer any) {
+	w.t.Helper()
+	exchangetest.Eventually(w.t, path+" is done", func() bool {
+		status, err := w.s.Call("POST", path, body, answer)
+		if err != nil && !turnedAway(status, err) {
+			w.t.Fatal(err)
+		}
+		return err == nil
+	})
 }
 
 // keyOf makes one more key of an account.
 func (w *world) keyOf(name string, permissions []string) *trader {
 	w.t.Helper()
 	var key struct{ Key, Secret string }
-	if _, err := w.s.Call("POST", "/operator/v1/keys", map[string]any{"account": name, "permissions": permissions}, &key); err != nil {
-		w.t.Fatal(err)
-	}
+	w.must("/operator/v1/keys", map[string]any{"account": name, "permissions": permissions}, &key)
 	return &trader{s: w.s, name: name, key: key.Key, secret: sign.New([]byte(key.Secret)), orders: map[string]*sentOrder{}}
-}
-
-// pay deposits until the outcome is known: a repeat of the reference is safe.
-func (w *world) pay(name, currency, amount string) bool {
-	w.payments++
-	reference := fmt.Sprintf("payment-%d", w.payments)
-	w.paid[reference] = name + " " + currency + " " + amount
-	_, err := w.s.Call("POST", "/operator/v1/deposits", map[string]string{"account": name, "currency": currency, "amount": amount, "reference": reference}, nil)
-	return err == nil
 }
 
 // turnTo has everybody use another exchange, on the same data, from now on.
 func (w *world) turnTo(s *exchangetest.Server) {
-	w.s, w.banker.s, w.auditor.s = s, s, s
+	w.s, w.banker.s, w.keeper.s, w.auditor.s = s, s, s, s
 	for _, t := range w.traders {
 		t.s = s
 	}
 }
 
-// load lets all traders act until so many requests were acknowledged, and crashes in the middle of it.
+// load lets everybody act until so many requests were acknowledged, and crashes in the middle of it.
 func (w *world) load(acks int, crash func()) {
 	var wg sync.WaitGroup
 	var stop, failed atomic.Bool
 	until := w.acks.Load() + int64(acks)
-	acts := []func() (bool, error){w.banker.act}
+	acts := w.office()
 	for _, t := range w.traders {
 		acts = append(acts, t.act)
 	}
@@ -189,10 +188,6 @@ func (w *world) load(acks int, crash func()) {
 			}
 		})
 	}
-	wg.Go(func() {
-		for !stop.Load() && w.pay(w.traders[w.payments%len(w.traders)].name, "USDT", "0.5") {
-		}
-	})
 	exchangetest.Eventually(w.t, "enough requests are acknowledged", func() bool { return failed.Load() || w.acks.Load() >= until })
 	crash()
 	stop.Store(true)
@@ -206,10 +201,12 @@ func (w *world) load(acks int, crash func()) {
 // compare its books.
 func (w *world) compare() {
 	w.t.Helper()
-	for reference, what := range w.paid { // what was under way is decided now; the others are repeats
-		f := strings.Fields(what)
-		if _, err := w.s.Call("POST", "/operator/v1/deposits", map[string]string{"account": f[0], "currency": f[1], "amount": f[2], "reference": reference}, nil); err != nil {
-			w.t.Fatal(err)
+	if err := w.keeper.compare(); err != nil {
+		w.t.Fatalf("account %s: %v", w.keeper.name, err)
+	}
+	for _, t := range append([]*trader{w.banker.trader}, w.traders...) {
+		if err := w.comparePayments(t); err != nil {
+			w.t.Fatalf("account %s: %v", t.name, err)
 		}
 	}
 	sums := map[string]decimal.Decimal{}
@@ -224,9 +221,10 @@ func (w *world) compare() {
 		w.t.Fatalf("account %s: %v", w.banker.name, err)
 	}
 	deposits := map[string]decimal.Decimal{}
-	for _, what := range w.paid {
-		f := strings.Fields(what)
-		deposits[f[1]] = deposits[f[1]].Add(decimal.RequireFromString(f[2]))
+	for _, p := range w.payments {
+		if p.outcome == acknowledged {
+			deposits[p.currency] = deposits[p.currency].Add(p.amount)
+		}
 	}
 	for currency, sum := range sums {
 		if !sum.Equal(deposits[currency].Sub(out[currency])) {
@@ -242,11 +240,8 @@ func (w *world) compare() {
 }
 
 func (w *world) compareTrader(t *trader, sums map[string]decimal.Decimal, ids map[uint64]bool) error {
-	if t.last != nil { // the same bytes again: their nonce is used, also after the crash
-		status, body, err := t.send("POST", t.last.path, t.last.form, t.last.nonce)
-		if err != nil || status != 401 || !strings.Contains(body, "Wrong Nonce") {
-			return fmt.Errorf("a used nonce is answered with %d %s (%v)", status, body, err)
-		}
+	if err := t.refusesTheLast(); err != nil {
+		return err
 	}
 	rows, err := pages(t, "/api/v1/orders/own/", 500, func(o orderRow) uint64 { return o.ID })
 	if err != nil {

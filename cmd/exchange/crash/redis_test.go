@@ -26,7 +26,7 @@ func TestARedisThatLostItsTailIsNotServed(t *testing.T) {
 	r := redistest.Start(t)
 	s := exchangetest.New(t, r.URL())
 	s.Start()
-	w := &world{t: t, s: s, paid: map[string]string{}}
+	w := &world{t: t, s: s}
 	w.open(2, newRandom(t))
 	w.load(100, func() {})
 	backups := t.TempDir()
@@ -105,7 +105,7 @@ func TestARedisThatIsNotDurableAnyMoreIsNotUsed(t *testing.T) {
 	s := exchangetest.New(t, r.URL())
 	s.Env = append(s.Env, "EXCHANGE_TIMING_STALL_MAX_MS=6000", "EXCHANGE_TIMING_REQUEST_TIMEOUT_MS=1000")
 	s.Start()
-	w := &world{t: t, s: s, paid: map[string]string{}}
+	w := &world{t: t, s: s}
 	w.open(2, newRandom(t))
 	w.load(50, func() {})
 	refuses := func() { w.waitFor("orders are refused", 503, "store is not available") }

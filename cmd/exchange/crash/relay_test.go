@@ -239,7 +239,7 @@ func TestAStoreBehindABadNetworkLosesNothing(t *testing.T) {
 			relay := newRelay(t, r.Addr())
 			relay.late = 120 * time.Millisecond // an order that waits for the append before it is answered in time all the same
 			s := exchangetest.New(t, relay.url())
-			s.Env = append(s.Env, "EXCHANGE_TIMING_REQUEST_TIMEOUT_MS=1000") // so that outcomes become unknown
+			s.Env = append(s.Env, "EXCHANGE_TIMING_REQUEST_TIMEOUT_MS=3000") // so that outcomes become unknown
 			campaign(t, s, networkRounds, func(w *world) {
 				before := slower(metrics(t, s), "0.1")
 				relay.set(c.mode)

@@ -18,11 +18,11 @@ func reliability(tallies []*tally, seed, commit string) []byte {
 	b.WriteString(reliabilityHead)
 	var all tally
 	for _, y := range tallies {
-		fmt.Fprintf(&b, "| %s | %d | %s | %d | %d | %d | %d | %d | 0 |\n", y.injection.name, y.rounds, y.injection.what, y.orders, y.cancels, y.trades, y.in, y.out)
+		fmt.Fprintf(&b, "| %s | %d | %s | %d | %d | %d | %d | %d | %d | 0 |\n", y.injection.name, y.rounds, y.injection.what, y.orders, y.cancels, y.trades, y.office, y.in, y.out)
 		all.rounds, all.orders, all.cancels, all.trades = all.rounds+y.rounds, all.orders+y.orders, all.cancels+y.cancels, all.trades+y.trades
-		all.in, all.out, all.took = all.in+y.in, all.out+y.out, all.took+y.took
+		all.office, all.in, all.out, all.took = all.office+y.office, all.in+y.in, all.out+y.out, all.took+y.took
 	}
-	fmt.Fprintf(&b, "| **all** | **%d** | | %d | %d | %d | %d | %d | **0** |\n", all.rounds, all.orders, all.cancels, all.trades, all.in, all.out)
+	fmt.Fprintf(&b, "| **all** | **%d** | | %d | %d | %d | %d | %d | %d | **0** |\n", all.rounds, all.orders, all.cancels, all.trades, all.office, all.in, all.out)
 	if commit != "" {
 		commit = ", of commit " + commit
 	}
@@ -43,8 +43,14 @@ trades make of them, the stream must be dense, the subscriber's book that of RES
 ([loadtest.md](loadtest.md#what-is-verified)). One exchange lives through 20 rounds, so what an earlier fault has left meets the next. Snapshots are taken every 50
 to 100 records, so faults meet them too. An *order without an outcome* is one whose answer was lost; it may be in or not, never half.
 
-| injected | rounds | what happens | orders | cancels | trades | no outcome: in | not in | missing, or more than was told |
-|---|---|---|---|---|---|---|---|---|
+Money and keys come and go beside that load, on accounts of their own, at every moment of each round: deposits; withdraws that are asked for, confirmed, cancelled, approved
+and refused; API keys that are made, revoked and used; freezes. What was acknowledged must be there once, as it was told, and what was refused must not: deposits by their ids, and balances to the last digit;
+each withdraw with its status, and what is reserved for those pending; each key with its permissions, signing if it is live and turned away if it is revoked; a frozen account
+frozen. During the fault, too, a key is never answered against what was acknowledged of it before. Bytes that were taken are not taken again: their nonce is used. What has no outcome is asked for. The column
+*money and keys* counts what was acknowledged of all this.
+
+| injected | rounds | what happens | orders | cancels | trades | money and keys | no outcome: in | not in | missing, or more than was told |
+|---|---|---|---|---|---|---|---|---|---|
 `
 
 const reliabilityTail = `
@@ -86,10 +92,10 @@ The simulation ([proof.md](proof.md)) meets far more moments than these, of a st
 // The page has every round, and one row for each kind.
 func TestTheReliabilityPageCountsEveryRound(t *testing.T) {
 	page := string(reliability([]*tally{
-		{injection: &injections[0], rounds: 7, orders: 100, cancels: 20, trades: 3, in: 1, out: 2, took: time.Minute},
-		{injection: &injections[1], rounds: 5, orders: 1, took: time.Minute},
+		{injection: &injections[0], rounds: 7, orders: 100, cancels: 20, trades: 3, office: 50, in: 1, out: 2, took: time.Minute},
+		{injection: &injections[1], rounds: 5, orders: 1, office: 5, took: time.Minute},
 	}, "4711", "abcdef0 with changes"))
-	for _, want := range []string{injections[0].name + " | 7 | " + injections[0].what + " | 100 | 20 | 3 | 1 | 2 | 0 |", "| **all** | **12** | | 101 | 20 | 3 | 1 | 2 | **0** |", "It took 2m0s", ", of commit abcdef0 with changes, with the seed 4711.\n"} {
+	for _, want := range []string{injections[0].name + " | 7 | " + injections[0].what + " | 100 | 20 | 3 | 50 | 1 | 2 | 0 |", "| **all** | **12** | | 101 | 20 | 3 | 55 | 1 | 2 | **0** |", "It took 2m0s", ", of commit abcdef0 with changes, with the seed 4711.\n"} {
 		if !strings.Contains(page, want) {
 			t.Errorf("%q is not in\n%s", want, page)
 		}

@@ -162,7 +162,7 @@ func TestTheServersKeyIsRotatedByItsCommands(t *testing.T) {
 		t.Errorf("%d %s", code, text)
 	}
 	s.Start()
-	w := &world{t: t, s: s, paid: map[string]string{}}
+	w := &world{t: t, s: s}
 	w.open(3, newRandom(t))
 	w.load(100, s.Kill)
 	first := config("show").Keys
@@ -217,7 +217,7 @@ func TestTheServersKeyIsRotatedByItsCommands(t *testing.T) {
 func TestTheSameRequestIsTakenOnce(t *testing.T) {
 	s := exchangetest.New(t, "pebble:"+t.TempDir())
 	s.Start()
-	w := &world{t: t, s: s, paid: map[string]string{}}
+	w := &world{t: t, s: s}
 	w.open(1, newRandom(t))
 	victim := w.traders[0]
 	form := "amount=0.001&pair=BTC_USDT&price=1&type=buy"

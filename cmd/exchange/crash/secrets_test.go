@@ -197,7 +197,7 @@ func noSecretIsShown(t *testing.T, environment bool, server *redistest.Server) {
 	all["a code"], all["a code without dashes"] = codes.Code(1, 1), strings.ReplaceAll(codes.Code(1, 1), "-", "")
 
 	signer, nonce := sign.New([]byte(secret)), 0
-	ask := func(address, text string) {
+	ask := func(address, text string) (status string) {
 		t.Helper()
 		c, err := net.DialTimeout("tcp", address, 20*time.Second)
 		if err != nil {
@@ -208,9 +208,12 @@ func noSecretIsShown(t *testing.T, environment bool, server *redistest.Server) {
 		if _, err := io.WriteString(c, text); err != nil {
 			t.Fatal(err)
 		}
+		from := shown.Len()
 		if _, err := io.Copy(&shown, c); err != nil && !strings.Contains(err.Error(), "reset by peer") {
 			t.Fatal(err)
 		}
+		status, _, _ = strings.Cut(strings.TrimPrefix(string(shown.Bytes()[from:]), "HTTP/1.1 "), " ")
+		return status
 	}
 	api := func(method, path, form string, more ...string) {
 		t.Helper()
@@ -220,9 +223,9 @@ func noSecretIsShown(t *testing.T, environment bool, server *redistest.Server) {
 		ask(s.Listen, fmt.Sprintf("%s %s HTTP/1.1\r\nHost: x\r\nConnection: close\r\nX-KEY: %s\r\nX-SIGN: %s\r\nX-NONCE: %d\r\nContent-Type: application/x-www-form-urlencoded\r\nContent-Length: %d\r\n%s\r\n%s",
 			method, path, public, signature, nonce, len(form), strings.Join(more, ""), form))
 	}
-	operator := func(method, path, body string, more ...string) {
+	operator := func(method, path, body string, more ...string) (status string) {
 		t.Helper()
-		ask(s.Operator, fmt.Sprintf("%s %s HTTP/1.1\r\nHost: x\r\nConnection: close\r\nAuthorization: Bearer %s\r\nContent-Length: %d\r\n%s\r\n%s", method, path, token, len(body), strings.Join(more, ""), body))
+		return ask(s.Operator, fmt.Sprintf("%s %s HTTP/1.1\r\nHost: x\r\nConnection: close\r\nAuthorization: Bearer %s\r\nContent-Length: %d\r\n%s\r\n%s", method, path, token, len(body), strings.Join(more, ""), body))
 	}
 	api("POST", "/api/v1/order/", "amount=1&pair=BTC_USDT&price=100&type=sell")
 	api("POST", "/api/v1/withdraw/", "address=somewhere&amount=1&currency=BTC")
@@ -239,10 +242,17 @@ func noSecretIsShown(t *testing.T, environment bool, server *redistest.Server) {
 	ask(s.Listen, "GET /api/v1/wallets HTTP/1.1\r\nHost: x\r\nConnection: close\r\nX-KEY: "+public+"\r\nX-SIGN: "+strings.Repeat("ab", 32)+"\r\nX-NONCE: 1\r\n\r\n")
 	ask(s.Listen, "GET /socket.v2/?EIO=4&transport=polling&token="+url.QueryEscape(token)+" HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
 	exchangetest.Eventually(t, "the mail has failed", func() bool { return strings.Contains(s.Log(), "mail") })
-	for _, path := range []string{"/metrics", "/debug/pprof/goroutine?debug=2", "/debug/pprof/goroutine?debug=1", "/debug/pprof/heap?debug=1", "/debug/pprof/cmdline", "/debug/pprof/allocs", "/debug/pprof/",
-		"/operator/v1/accounts", "/operator/v1/account?account=alice", "/operator/v1/keys?account=alice", "/operator/v1/withdraws", "/operator/v1/actions", "/operator/v1/statement?account=alice",
-		"/operator/v1/trades?pair=BTC_USDT", "/operator/v1/nothing?token=x"} {
-		operator("GET", path, "")
+	for _, path := range []string{"/metrics", "/debug/pprof/goroutine?debug=2", "/debug/pprof/goroutine?debug=1", "/debug/pprof/heap?debug=1", "/debug/pprof/allocs", "/debug/pprof/",
+		"/operator/v1/accounts", "/operator/v1/account?name=alice", "/operator/v1/keys?account=alice", "/operator/v1/withdraws", "/operator/v1/actions", "/operator/v1/statement?account=alice",
+		"/operator/v1/trades?pair=BTC_USDT"} {
+		if status := operator("GET", path, ""); status != "200" {
+			t.Errorf("GET %s is answered with %s", path, status)
+		}
+	}
+	for _, path := range []string{"/debug/pprof/cmdline", "/operator/v1/nothing?token=x"} {
+		if status := operator("GET", path, ""); status != "404" {
+			t.Errorf("GET %s is answered with %s", path, status)
+		}
 	}
 	operator("POST", "/operator/v1/keys", `{"account":"alice","permissions":["`+secret[:10]+`"]}`)
 	operator("POST", "/operator/v1/keys", "{")

@@ -48,7 +48,7 @@ func TestStartIsRefusedWithACodeAndWordsThatHelp(t *testing.T) {
 	t.Run("the secret key is lost", func(t *testing.T) {
 		s := exchangetest.New(t, "pebble:"+t.TempDir())
 		s.Start()
-		(&world{t: t, s: s, paid: map[string]string{}}).open(1, newRandom(t))
+		(&world{t: t, s: s}).open(1, newRandom(t))
 		s.Terminate()
 		key := s.Data("exchange.key")
 		if info, err := os.Stat(key); err != nil || info.Mode().Perm() != 0o600 {
@@ -70,7 +70,7 @@ func TestStartIsRefusedWithACodeAndWordsThatHelp(t *testing.T) {
 	t.Run("a pair with open orders is missing", func(t *testing.T) {
 		s := exchangetest.New(t, "pebble:"+t.TempDir())
 		s.Start()
-		w := &world{t: t, s: s, paid: map[string]string{}}
+		w := &world{t: t, s: s}
 		w.open(1, newRandom(t))
 		trader := w.traders[0]
 		status, body, err := trader.send("POST", "/api/v1/order/", "amount=1&pair=BTC_USDT&price=100&type=sell", 1)
@@ -126,7 +126,7 @@ func TestADamagedJournalIsRefusedAndNothingIsServed(t *testing.T) {
 	}
 	fill := func(s *exchangetest.Server) {
 		s.Start()
-		w := &world{t: t, s: s, paid: map[string]string{}}
+		w := &world{t: t, s: s}
 		w.open(4, newRandom(t))
 		w.load(200, s.Kill)
 	}
@@ -167,7 +167,7 @@ func TestASecondExchangeOnOneRedisEndsTheFirst(t *testing.T) {
 	r := redistest.Start(t)
 	first, second := exchangetest.New(t, r.URL()), exchangetest.New(t, r.URL())
 	first.Start()
-	w := &world{t: t, s: first, paid: map[string]string{}}
+	w := &world{t: t, s: first}
 	w.open(1, newRandom(t))
 	second.Args = append(second.Args, "--secret-key-file", first.Data("exchange.key"))
 	second.Start()
@@ -175,7 +175,7 @@ func TestASecondExchangeOnOneRedisEndsTheFirst(t *testing.T) {
 	if code := first.ExitCode(); code != 77 {
 		t.Errorf("the first one ends with %d, want 77", code)
 	}
-	w.s, w.traders[0].s, w.banker.s = second, second, second
+	w.turnTo(second)
 	w.compare()
 }
 

@@ -20,7 +20,7 @@ func TestSubscribersKeepTheBookThroughKills(t *testing.T) {
 	for name, store := range map[string]string{"pebble": "pebble:" + t.TempDir(), "redis": redistest.Start(t).URL()} {
 		t.Run(name, func(t *testing.T) {
 			s := exchangetest.New(t, store)
-			w := &world{t: t, s: s, paid: map[string]string{}}
+			w := &world{t: t, s: s}
 			s.Start()
 			w.open(4, newRandom(t))
 			node := exec.Command("node", "../clients/stream.mjs", "http://"+s.Listen, "BTC_USDT")

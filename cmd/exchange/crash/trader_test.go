@@ -131,7 +131,7 @@ func (t *trader) place() (bool, error) {
 		}
 	case status == 400 && strings.Contains(body, "Out of balance"), status == 503:
 		o.outcome = refused
-		t.beOff(status)
+		beOff(status)
 	default:
 		return false, fmt.Errorf("order %s: %d %s", form, status, body)
 	}
@@ -156,15 +156,27 @@ func (t *trader) cancel() (bool, error) {
 		t.last = &sentRequest{"/api/v1/order-cancel/", form, t.nonce}
 	case status == 400 && strings.Contains(body, "already done"), status == 503:
 		o.cancel = refused
-		t.beOff(status)
+		beOff(status)
 	default:
 		return false, fmt.Errorf("cancel of %d: %d %s", o.id, status, body)
 	}
 	return true, nil
 }
 
+// refusesTheLast sends the bytes of the newest acknowledged request again: their nonce is used, also after a crash.
+func (t *trader) refusesTheLast() error {
+	if t.last == nil {
+		return nil
+	}
+	status, body, err := t.send("POST", t.last.path, t.last.form, t.last.nonce)
+	if err != nil || status != 401 || !strings.Contains(body, "Wrong Nonce") {
+		return fmt.Errorf("a used nonce is answered with %d %s (%v)", status, body, err)
+	}
+	return nil
+}
+
 // beOff waits a little after a 503, as Retry-After asks for, if not as long.
-func (t *trader) beOff(status int) {
+func beOff(status int) {
 	if status == 503 {
 		<-time.After(20 * time.Millisecond)
 	}

@@ -1,0 +1,320 @@
+package crash
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+
+	"exchange/cmd/exchange/exchangetest"
+	"exchange/gateway/sign"
+)
+
+// A keeper is one account whose keys the operator makes and revokes, and which is frozen and unfrozen: one request after the other,
+// each remembered with its outcome. It has no money: what its keys ask for is refused, and uses up nonces.
+type keeper struct {
+	s        *exchangetest.Server
+	name     string
+	rand     *rand.Rand
+	keys     []*madeKey
+	frozen   bool // as was acknowledged last
+	freezing bool // or the opposite: it was asked for, without an outcome
+	done     uint64
+}
+
+// A madeKey is one that was asked for. One of the addresses it may be used from names it: the answer may have been lost, and
+// its secret with it.
+type madeKey struct {
+	*trader     // nil: its secret is not known
+	public      string
+	address     string
+	permissions []string
+	outcome     outcome
+	revoked     bool
+	revoking    bool // it was asked for, without an outcome
+}
+
+type keyRow struct {
+	Key         string
+	Permissions []string
+	Allow       []string
+	Revoked     bool
+}
+
+func (w *world) openKeeper(random *rand.Rand) {
+	w.t.Helper()
+	w.keeper = &keeper{s: w.s, name: "keeper", rand: rand.New(rand.NewPCG(random.Uint64(), 0))}
+	if _, err := w.s.Call("POST", "/operator/v1/accounts", map[string]string{"name": w.keeper.name}, nil); err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+// act sends one request. False: the exchange is gone.
+func (k *keeper) act() (bool, error) {
+	var live, known []*madeKey
+	for _, m := range k.keys {
+		if m.trader == nil {
+			continue
+		}
+		if known = append(known, m); !m.revoked && !m.revoking {
+			live = append(live, m)
+		}
+	}
+	switch n := k.rand.IntN(10); {
+	case len(live) == 0, n == 0 && len(live) < 5:
+		return k.makeKey()
+	case n == 1:
+		return k.revoke(live[k.rand.IntN(len(live))])
+	case n == 2 && !k.freezing:
+		return k.freeze(!k.frozen)
+	}
+	known = known[max(0, len(known)-8):]
+	return k.use(known[k.rand.IntN(len(known))])
+}
+
+func (k *keeper) makeKey() (bool, error) {
+	n := len(k.keys) + 1
+	m := &madeKey{address: fmt.Sprintf("10.%d.%d.%d/32", n>>16, n>>8&255, n&255), permissions: []string{"read", "trade"}}
+	if k.rand.IntN(2) == 0 {
+		m.permissions = append(m.permissions, "withdraw")
+	}
+	k.keys = append(k.keys, m)
+	var answer struct{ Key, Secret string }
+	status, err := k.s.Call("POST", "/operator/v1/keys", map[string]any{"account": k.name, "permissions": m.permissions, "allow": []string{"127.0.0.1/32", m.address}}, &answer)
+	switch {
+	case err == nil:
+		m.outcome, m.public = acknowledged, answer.Key
+		m.trader = &trader{s: k.s, name: k.name, key: answer.Key, secret: sign.New([]byte(answer.Secret))}
+		k.done++
+	case status == 0:
+		return false, nil
+	case turnedAway(status, err):
+		m.outcome = refused
+		beOff(status)
+	case status != 503:
+		return false, err
+	}
+	return true, nil
+}
+
+func (k *keeper) revoke(m *madeKey) (bool, error) {
+	return k.operate("/operator/v1/keys/revoke", map[string]any{"key": m.public}, func() { m.revoked = true }, func() { m.revoking = true })
+}
+
+func (k *keeper) freeze(on bool) (bool, error) {
+	return k.operate("/operator/v1/accounts/freeze", map[string]any{"account": k.name, "on": on}, func() { k.frozen = on }, func() { k.freezing = true })
+}
+
+// operate sends what an operator asks for, and calls one of the two if it is done, or may be.
+func (k *keeper) operate(path string, body any, done, unknown func()) (bool, error) {
+	status, err := k.s.Call("POST", path, body, nil)
+	switch {
+	case err == nil:
+		done()
+		k.done++
+	case turnedAway(status, err):
+		beOff(status)
+	case status == 0, status == 503:
+		unknown()
+	default:
+		return false, err
+	}
+	return status != 0, nil
+}
+
+// use sends a request that the key signs, live or not.
+func (k *keeper) use(m *madeKey) (bool, error) {
+	method, path, form := "POST", "/api/v1/order/", "amount=1&pair=BTC_USDT&price=100&type=buy"
+	if k.rand.IntN(3) == 0 {
+		method, path, form = "GET", "/api/v1/wallets/", ""
+	}
+	m.s = k.s
+	m.nonce++
+	status, body, err := m.send(method, path, form, m.nonce)
+	switch {
+	case err != nil:
+		return false, nil
+	case status == 503:
+		beOff(status)
+	case !k.mayAnswer(m, status, body):
+		return false, fmt.Errorf("%s %s with %v is answered with %d %s; frozen %v, or being changed %v", method, path, m, status, body, k.frozen, k.freezing)
+	case status == 400:
+		m.last = &sentRequest{path, form, m.nonce}
+		k.done++
+	}
+	return true, nil
+}
+
+// mayAnswer says whether a key's request may be answered so: by what was acknowledged of the key and of the freeze, before it was sent.
+func (k *keeper) mayAnswer(m *madeKey, status int, body string) bool {
+	switch {
+	case status == 401 && strings.Contains(body, "Incorrect authentication credentials"):
+		return m.revoked || m.revoking
+	case m.revoked:
+		return false
+	case status == 403 && strings.Contains(body, "The account is frozen"):
+		return k.frozen || k.freezing
+	case status == 200, status == 400 && strings.Contains(body, "Out of balance"):
+		return !k.frozen || k.freezing
+	}
+	return false
+}
+
+func (m *madeKey) String() string {
+	return fmt.Sprintf("key %s for %s (revoked %v, or being revoked %v)", m.public, m.address, m.revoked, m.revoking)
+}
+
+// compare looks at the freeze and at every key that was ever asked for, and tries each whose secret is known. In the end the
+// account is not frozen.
+func (k *keeper) compare() error {
+	var account struct{ Frozen bool }
+	if _, err := k.s.Call("GET", "/operator/v1/account?name="+k.name, nil, &account); err != nil {
+		return err
+	}
+	if account.Frozen != k.frozen && !k.freezing {
+		return fmt.Errorf("frozen is %v, and %v was acknowledged", account.Frozen, k.frozen)
+	}
+	k.frozen, k.freezing = account.Frozen, false
+	if err := k.compareKeys(); err != nil {
+		return err
+	}
+	if err := k.tryKeys(); err != nil || !k.frozen {
+		return err
+	}
+	if _, err := k.s.Call("POST", "/operator/v1/accounts/freeze", map[string]any{"account": k.name, "on": false}, nil); err != nil {
+		return err
+	}
+	k.frozen = false
+	return k.tryKeys()
+}
+
+func (k *keeper) compareKeys() error {
+	var list struct{ Keys []keyRow }
+	if _, err := k.s.Call("GET", "/operator/v1/keys?account="+k.name, nil, &list); err != nil {
+		return err
+	}
+	byAddress := map[string]keyRow{}
+	for _, r := range list.Keys {
+		address := r.Allow[len(r.Allow)-1]
+		if _, twice := byAddress[address]; twice {
+			return fmt.Errorf("the key for %s is there twice", address)
+		}
+		byAddress[address] = r
+	}
+	for _, m := range k.keys {
+		row, there := byAddress[m.address]
+		delete(byAddress, m.address)
+		if err := m.compare(row, there); err != nil {
+			return err
+		}
+		if !there {
+			m.outcome = refused
+			continue
+		}
+		m.outcome, m.public, m.revoked, m.revoking = acknowledged, row.Key, row.Revoked, false // now it is known
+		if m.trader == nil && !m.revoked {
+			if _, err := k.s.Call("POST", "/operator/v1/keys/revoke", map[string]string{"key": m.public}, nil); err != nil {
+				return err
+			}
+			m.revoked = true // nobody can use it
+		}
+	}
+	if len(byAddress) > 0 {
+		return fmt.Errorf("there are keys that nobody made: %v", byAddress)
+	}
+	return nil
+}
+
+func (m *madeKey) compare(row keyRow, there bool) error {
+	switch {
+	case m.outcome == refused && there:
+		return fmt.Errorf("%v was refused and is there: %+v", m, row)
+	case m.outcome == acknowledged && !there:
+		return fmt.Errorf("%v was acknowledged and is not there", m)
+	case !there:
+		return nil
+	case !slices.Equal(row.Permissions, m.permissions) || m.outcome == acknowledged && row.Key != m.public:
+		return fmt.Errorf("%v was to have the permissions %v, there is %+v", m, m.permissions, row)
+	case row.Revoked != m.revoked && !m.revoking:
+		return fmt.Errorf("of %v there is %+v", m, row)
+	}
+	return nil
+}
+
+// tryKeys signs with each key. A nonce that was used, for an order or for a read, is refused.
+func (k *keeper) tryKeys() error {
+	for _, m := range k.keys {
+		if m.trader == nil {
+			continue
+		}
+		m.s = k.s
+		m.nonce++
+		read := func() (int, string, error) { return m.send(http.MethodGet, "/api/v1/wallets/", "", m.nonce) }
+		status, body, err := read()
+		if err != nil || !k.mayAnswer(m, status, body) {
+			return fmt.Errorf("%v: a read is answered with %d %s (%v); frozen %v", m, status, body, err, k.frozen)
+		}
+		if status != 200 {
+			continue
+		}
+		if status, body, err = read(); err != nil || status != 401 || !strings.Contains(body, "Wrong Nonce") {
+			return fmt.Errorf("%v: the same read is answered with %d %s (%v)", m, status, body, err)
+		}
+		if err := m.refusesTheLast(); err != nil {
+			return fmt.Errorf("%v: %w", m, err)
+		}
+	}
+	return nil
+}
+
+// A wrong comparison would never fail.
+func TestTheComparisonOfKeysFindsWhatIsWrong(t *testing.T) {
+	key := madeKey{public: "a", address: "10.0.0.1/32", permissions: []string{"read"}, outcome: acknowledged}
+	row := keyRow{Key: "a", Permissions: []string{"read"}}
+	f := func(what string, right bool, change func(m *madeKey, row *keyRow, there *bool)) {
+		t.Helper()
+		m, row, there := key, row, true
+		change(&m, &row, &there)
+		if err := m.compare(row, there); (err == nil) != right {
+			t.Errorf("%s: %v", what, err)
+		}
+	}
+	f("the same", true, func(*madeKey, *keyRow, *bool) {})
+	f("one without an outcome that is there", true, func(m *madeKey, _ *keyRow, _ *bool) { m.outcome, m.public = unknown, "" })
+	f("one without an outcome that is not there", true, func(m *madeKey, _ *keyRow, there *bool) { m.outcome, *there = unknown, false })
+	f("one that may be revoked, and is", true, func(m *madeKey, r *keyRow, _ *bool) { m.revoking, r.Revoked = true, true })
+	f("a lost one", false, func(_ *madeKey, _ *keyRow, there *bool) { *there = false })
+	f("a refused one", false, func(m *madeKey, _ *keyRow, _ *bool) { m.outcome = refused })
+	f("another key", false, func(_ *madeKey, r *keyRow, _ *bool) { r.Key = "b" })
+	f("other permissions", false, func(_ *madeKey, r *keyRow, _ *bool) { r.Permissions = []string{"read", "withdraw"} })
+	f("revoked by nobody", false, func(_ *madeKey, r *keyRow, _ *bool) { r.Revoked = true })
+	f("a lost revocation", false, func(m *madeKey, _ *keyRow, _ *bool) { m.revoked = true })
+}
+
+func TestTheAnswersOfAKeyAreThoseOfWhatWasAcknowledged(t *testing.T) {
+	const over, barred, short = `{"detail":"Incorrect authentication credentials."}`, `{"detail":"The account is frozen."}`, `{"error":"Out of balance - 100 USDT"}`
+	f := func(k keeper, m madeKey, status int, body string, right bool) {
+		t.Helper()
+		if k.mayAnswer(&m, status, body) != right {
+			t.Errorf("%+v, %v: %d %s", k, &m, status, body)
+		}
+	}
+	frozen, changing, live, revoked, revoking := keeper{frozen: true}, keeper{frozen: true, freezing: true}, madeKey{}, madeKey{revoked: true}, madeKey{revoking: true}
+	f(keeper{}, live, 200, "[]", true)
+	f(keeper{}, live, 400, short, true)
+	f(keeper{}, live, 401, over, false)
+	f(keeper{}, live, 401, `{"detail":"Wrong Nonce"}`, false)
+	f(keeper{}, live, 403, barred, false)
+	f(keeper{}, live, 201, `{"success":true}`, false)
+	f(keeper{}, revoked, 200, "[]", false)
+	f(keeper{}, revoked, 401, over, true)
+	f(keeper{}, revoking, 400, short, true)
+	f(keeper{}, revoking, 401, over, true)
+	f(frozen, live, 200, "[]", false)
+	f(frozen, live, 403, barred, true)
+	f(frozen, revoked, 403, barred, false)
+	f(changing, live, 200, "[]", true)
+	f(changing, live, 403, barred, true)
+}
