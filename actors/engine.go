@@ -97,7 +97,7 @@ func Start(ctx context.Context, o Options) (*Engine, error) {
 			return nil, err
 		}
 	}
-	if err := opensAll(r.committed.state, sealer); err != nil {
+	if err := servable(r.committed.state, &o, sealer); err != nil {
 		return nil, err
 	}
 	if err := r.reconcile(ctx, &o); err != nil {

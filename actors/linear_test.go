@@ -37,11 +37,17 @@ func TestConcurrentClientsSeeOneExchange(t *testing.T) {
 	t.Logf("EXCHANGE_LINEAR_SEED=%d", seed)
 	onBothStores(t, func(t *testing.T, fresh places) {
 		outcomes := map[lineartest.Outcome]int{}
-		faults, crashes := 0, 0
-		for i := range n {
+		faults, crashes, undecided := 0, 0, 0
+		for i := 0; i < n+undecided; i++ {
 			r := newRecording(t, fresh(t), seed+uint64(i))
 			r.run()
-			if err := r.history.Check(); err != nil {
+			err := r.history.Check()
+			if errors.Is(err, lineartest.ErrUndecided) && undecided <= n/8 {
+				undecided++
+				t.Logf("history %d: %v; there is one more in its place", i, err)
+				continue
+			}
+			if err != nil {
 				t.Fatalf("history %d: %v", i, err)
 			}
 			for o := range lineartest.RefusedState + 1 {

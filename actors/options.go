@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"exchange/actors/seal"
+	"exchange/core/state"
 	"exchange/persistence"
 )
 
@@ -30,6 +31,9 @@ type Options struct {
 	// secrets already, or may: then a new key would be of no use, and fs.ErrNotExist says that there is none. It is asked so
 	// before the store is taken over, and again after that if there was none.
 	Sealer func(sealed bool) (*seal.Sealer, error)
+	// Check says why a stored state must not be served, nil if it may be: before the store is taken over and before anything is written.
+	// secret is that of one of its API keys. nil: every state may.
+	Check func(s *state.State, secret func(*state.Key) ([]byte, error)) error
 	// KeyMaterial turns an API secret into what requests are verified with; Key.Material has it.
 	KeyMaterial func(secret []byte) any
 	// Archive keeps what the journal has up to a sequence, durably, before it is trimmed, and says up to where it

@@ -327,13 +327,11 @@ func peek(ctx context.Context, store persistence.Store) (*state.State, error) {
 
 // fits says why a state cannot be served with a configuration and a key; missing says why there is none.
 func fits(s *state.State, o *Options, sealer *seal.Sealer, missing error) error {
-	if sealer != nil {
-		missing = opensAll(s, sealer)
-	} else if len(s.Keys()) == 0 {
-		missing = nil
-	}
-	if missing != nil {
+	if sealer == nil && len(s.Keys()) > 0 {
 		return missing
+	}
+	if err := servable(s, o, sealer); err != nil {
+		return err
 	}
 	_, err := configured(s, o)
 	return err
@@ -352,14 +350,25 @@ func applyBatch(s *state.State, data []byte) error {
 	return err
 }
 
-// opensAll says whose secret a sealer cannot open, if there is one. It is asked before anything is written.
-func opensAll(s *state.State, sealer *seal.Sealer) error {
+// servable says whose secret a sealer cannot open, if there is one, or what else Options.Check has against a state. It is asked before
+// anything is written. sealer may be nil if there are no keys.
+func servable(s *state.State, o *Options, sealer *seal.Sealer) error {
+	secret := func(k *state.Key) ([]byte, error) {
+		text, err := sealer.Open(k.Sealed, k.SealedBy, k.Key.Key)
+		if err != nil {
+			err = fmt.Errorf("%w: key %s of account %s: %w", ErrConfig, k.Key.Key, s.Account(k.Account).Name, err)
+		}
+		return text, err
+	}
 	for _, k := range s.Keys() {
-		if _, err := sealer.Open(k.Sealed, k.SealedBy, k.Key.Key); err != nil {
-			return fmt.Errorf("%w: key %s of account %s: %w", ErrConfig, k.Key.Key, s.Account(k.Account).Name, err)
+		if _, err := secret(k); err != nil {
+			return err
 		}
 	}
-	return nil
+	if o.Check == nil {
+		return nil
+	}
+	return o.Check(s, secret)
 }
 
 // sealedAtOnce bounds the records of one append of sealAnew.

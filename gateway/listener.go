@@ -65,8 +65,8 @@ func (l *bounded) Accept() (net.Conn, error) {
 			continue
 		}
 		b := &boundedConn{Conn: c, open: &l.meter.open, from: l.from, strangers: l.strangers}
-		if l.from.enter(b) {
-			if l.meter.open.Add(1) <= l.most || l.replace() {
+		if l.from.enter(b) || l.replace(func(c *boundedConn) bool { return c.some && c.peer == b.peer }) && l.from.enter(b) {
+			if l.meter.open.Add(1) <= l.most || l.replace(anybody) {
 				l.strangers.enter(b)
 				return b, nil
 			}
@@ -78,9 +78,11 @@ func (l *bounded) Accept() (net.Conn, error) {
 	}
 }
 
-// replace closes the oldest connection of a stranger; false if there is none.
-func (l *bounded) replace() bool {
-	c := l.strangers.oldest()
+func anybody(*boundedConn) bool { return true }
+
+// replace closes the oldest connection of such a stranger; false if there is none.
+func (l *bounded) replace(such func(*boundedConn) bool) bool {
+	c := l.strangers.oldest(such)
 	if c == nil {
 		return false
 	}
@@ -131,15 +133,15 @@ func (c *boundedConn) SyscallConn() (syscall.RawConn, error) {
 func (c *boundedConn) Close() error {
 	err := c.Conn.Close()
 	if !c.closed.Swap(true) {
+		c.strangers.leave(c)
 		c.open.Add(-1)
 		c.from.leave(c)
-		c.strangers.leave(c)
 	}
 	return err
 }
 
 // strangers are the connections of a listener that have not shown yet who they are, the oldest first. Whoever can reach the
-// listener can open as many as there are places; this way they keep nobody out who shows it at once.
+// listener can open as many as there are places; this way they keep nobody out who shows it at once, with a whole request.
 type strangers struct {
 	mu   sync.Mutex
 	open []*boundedConn // guarded by mu; no more than the listener has places, which are few
@@ -166,17 +168,17 @@ func (s *strangers) leave(c *boundedConn) {
 	}
 }
 
-// oldest is nil if there is none.
-func (s *strangers) oldest() *boundedConn {
+// oldest is nil if there is none such.
+func (s *strangers) oldest(such func(*boundedConn) bool) *boundedConn {
 	if s == nil {
 		return nil
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if len(s.open) == 0 {
-		return nil
+	if i := slices.IndexFunc(s.open, such); i >= 0 {
+		return s.open[i]
 	}
-	return s.open[0]
+	return nil
 }
 
 // known notes that a connection has shown who it is.

@@ -180,6 +180,7 @@ func (g *Gateway) mayOperate(ctx *fasthttp.RequestCtx) bool {
 	key, limited := ratelimit.AddressKey(from), !from.IsLoopback() || !ctx.RemoteIP().IsLoopback()
 	if limited {
 		if rate := g.guesses.Look(key, g.now()); !rate.OK {
+			ctx.SetConnectionClose()
 			g.operatorThrottled(ctx, rate)
 			return false
 		}
@@ -191,6 +192,7 @@ func (g *Gateway) mayOperate(ctx *fasthttp.RequestCtx) bool {
 	if limited {
 		g.guesses.Take(key, g.now()) // if another took the last one in the meantime, there is none to take
 	}
+	ctx.SetConnectionClose() // and its place is free
 	operatorAnswer(ctx, 401, map[string]string{"error": "the bearer token is missing or wrong"})
 	return false
 }

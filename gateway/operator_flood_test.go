@@ -142,6 +142,34 @@ func TestTheOperatorsListenerHasPlacesOfItsOwn(t *testing.T) {
 	out("192.0.2.2")
 }
 
+// Behind one address there may be others than the operator.
+func TestConnectionsWithoutTheTokenKeepNobodyOutOfTheirAddress(t *testing.T) {
+	g := New(Options{Log: quiet(), BodyBytes: 1 << 10, HeaderBytes: 1 << 10, Connections: 10_000, OperatorToken: operatorToken})
+	t.Cleanup(func() { g.Shutdown(time.Minute) })
+	l := &local{flood{make(chan net.Conn)}}
+	go g.ServeOperator(l) //nolint:errcheck // ends with the listener
+	t.Cleanup(func() { close(l.ch) })
+	other, _ := l.come(t, "192.0.2.2")
+	var silent []net.Conn
+	for range operatorConnectionsPerAddress {
+		c, _ := l.come(t, "192.0.2.1")
+		silent = append(silent, c)
+	}
+	for range 2 {
+		c, _ := l.come(t, "192.0.2.1")
+		if a := talk(t, c, "GET", operating); strings.Contains(a.body, TooManyConnections.Detail) {
+			t.Errorf("%d %s", a.status, a.body)
+		}
+	}
+	closedAfter(t, silent[0])
+	closedAfter(t, silent[1])
+	for _, c := range []net.Conn{silent[2], other} {
+		if a := talk(t, c, "GET", operating); a.status != 503 {
+			t.Errorf("%d %s", a.status, a.body)
+		}
+	}
+}
+
 // Everybody on this machine can open as many connections as the operator's listener has places.
 func TestConnectionsWithoutTheTokenKeepNobodyOutWhoHasIt(t *testing.T) {
 	a, _, c := newCertificate(t, time.Now().Add(30*aDay), quiet())
@@ -172,9 +200,11 @@ func TestConnectionsWithoutTheTokenKeepNobodyOutWhoHasIt(t *testing.T) {
 			}
 			const starting, wrong = 503, 401
 			served := []net.Conn{asked(dial(), operatorToken, starting)}
-			oldest := asked(dial(), "a guess", wrong)
+			closedAfter(t, asked(dial(), "a guess", wrong))
+			eventually(t, "who guesses has given its place back", func() bool { return g.operatorConnections.open.Load() == 1 })
+			oldest := dialed(t, l.Addr().String())
 			for range OperatorConnections - 2 {
-				asked(dial(), "a guess", wrong)
+				dialed(t, l.Addr().String())
 			}
 			for range OperatorConnections - 1 {
 				served = append(served, asked(dial(), operatorToken, starting))
@@ -191,6 +221,9 @@ func TestConnectionsWithoutTheTokenKeepNobodyOutWhoHasIt(t *testing.T) {
 			dialed(t, l.Addr().String()) // all who are there have shown the token
 			eventually(t, "one more is refused", func() bool { return g.operatorConnections.refused.Load() == OperatorConnections })
 			asked(served[0], operatorToken, starting)
+			g.SetOperatorToken("another")
+			closedAfter(t, asked(served[0], operatorToken, wrong))
+			asked(dial(), "another", starting)
 		})
 	}
 }

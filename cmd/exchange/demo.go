@@ -1,14 +1,18 @@
 package main
 
 import (
+	"crypto/subtle"
 	"errors"
 	"fmt"
 	"io"
+	"slices"
+	"strings"
 
 	"exchange/actors"
 	"exchange/config"
 	"exchange/core/event"
 	"exchange/core/money"
+	"exchange/core/state"
 	"exchange/gateway/sign"
 )
 
@@ -29,54 +33,48 @@ func demoKey(name string) string    { return "demo-" + name }
 func demoSecret(name string) string { return demoKey(name) + "-secret" }
 func demoEmail(name string) string  { return name + "@demo.example" }
 
-// fitDemo fills a demo's store, and keeps the demo's and others apart.
-func fitDemo(e *actors.Engine, cfg *config.Config) error {
+// demoCheck keeps the demo's store and others apart, for actors.Options.
+func demoCheck(cfg *config.Config) func(*state.State, func(*state.Key) ([]byte, error)) error {
 	store := config.RedactURL(cfg.Store)
-	if !cfg.Demo {
-		return withoutDemo(e, store)
+	if cfg.Demo {
+		return func(s *state.State, _ func(*state.Key) ([]byte, error)) error { return onlyDemo(s, store) }
 	}
-	err := onlyDemo(e, store)
-	if err == nil {
-		err = fillDemo(e)
+	return func(s *state.State, secret func(*state.Key) ([]byte, error)) error {
+		return withoutDemo(s, secret, store)
 	}
-	if err != nil && !errors.Is(err, errConfig) {
-		return fmt.Errorf("filling the demo: %w", errors.Join(err, e.Err()))
-	}
-	return err
 }
 
-// withoutDemo checks that a store that is served to others has none of the demo's keys.
-func withoutDemo(e *actors.Engine, store string) error {
-	for _, name := range demoAccounts {
-		public := []byte(demoKey(name))
-		key := e.Key(public)
-		if key == nil {
-			continue
-		}
-		var v sign.Verifier
-		signature := sign.New([]byte(demoSecret(name))).Sign(nil, public)
-		if key.Material.(*sign.Keyed).VerifyGet(&v, public, nil, nil, signature) {
-			return fmt.Errorf("%w: the store %s is the demo's, and everybody knows the secret of its key %s: use a store of your own, "+
-				"or serve it with --demo once more and revoke the keys of its accounts (`exchange key revoke %s`)",
-				errConfig, store, demoKey(name), demoKey(name))
-		}
+// onlyDemo is an error for a store that is neither empty nor the demo's: of that the first account is the demo's first.
+func onlyDemo(s *state.State, store string) error {
+	if len(s.Accounts()) == 0 {
+		return nil
 	}
-	return nil
-}
-
-// onlyDemo checks that a store is the demo's or empty: its first account is the demo's first.
-func onlyDemo(e *actors.Engine, store string) error {
-	q := actors.NewRead(actors.ReadAccounts)
-	q.Limit = 1
-	if err := e.Ask(q, nil, 0); err != nil {
-		return err
-	}
-	defer q.Free()
-	if len(q.Accounts) == 0 || q.Accounts[0].Name == demoAccounts[0] && q.Accounts[0].Email == demoEmail(demoAccounts[0]) {
+	first := s.Accounts()[0]
+	if first.Name == demoAccounts[0] && first.Email == demoEmail(demoAccounts[0]) {
 		return nil
 	}
 	return fmt.Errorf("%w: the store %s is not the demo's, for it has the account %q: the demo would give accounts away that everybody knows the "+
-		"keys of; give it a store of its own (--store pebble:FOLDER) or leave out --demo", errConfig, store, q.Accounts[0].Name)
+		"keys of; give it a store of its own (--store pebble:FOLDER) or leave out --demo", actors.ErrConfig, store, first.Name)
+}
+
+// withoutDemo is an error for a store that has one of the demo's keys: it is served to others.
+func withoutDemo(s *state.State, secret func(*state.Key) ([]byte, error), store string) error {
+	for _, k := range s.Keys() {
+		name := strings.TrimPrefix(k.Key.Key, demoKey(""))
+		if k.Revoked || k.Key.Key != demoKey(name) || !slices.Contains(demoAccounts, name) {
+			continue
+		}
+		text, err := secret(k)
+		if err != nil {
+			return err
+		}
+		if subtle.ConstantTimeCompare(text, []byte(demoSecret(name))) == 1 {
+			return fmt.Errorf("%w: the store %s is the demo's, and everybody knows the secret of its key %s: use a store of your own, "+
+				"or serve it with --demo once more and revoke the keys of its accounts (`exchange key revoke %s`)",
+				actors.ErrConfig, store, k.Key.Key, k.Key.Key)
+		}
+	}
+	return nil
 }
 
 // fillDemo makes the demo's accounts, keys and deposits where they are not there yet.

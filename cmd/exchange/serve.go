@@ -109,12 +109,15 @@ func serve(ctx context.Context, cfg *config.Config) error {
 	if options.Mail == nil {
 		log.Warn("there is no mail server (mail.host): no withdraw can be confirmed")
 	}
+	options.Check = demoCheck(cfg)
 	engine, err := actors.Start(ctx, options)
 	if err != nil {
 		return startFailed(ctx, err)
 	}
-	if err := fitDemo(engine, cfg); err != nil {
-		return startFailed(ctx, err)
+	if cfg.Demo {
+		if err := fillDemo(engine); err != nil {
+			return startFailed(ctx, fmt.Errorf("filling the demo: %w", errors.Join(err, engine.Err())))
+		}
 	}
 	g.SetEngine(engine)
 	log.Info("ready", "listen", listener.Addr().String(), "operator", operator.Addr().String())

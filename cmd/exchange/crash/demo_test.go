@@ -1,12 +1,14 @@
 package crash
 
 import (
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
 	"testing"
 
 	"exchange/cmd/exchange/exchangetest"
+	"exchange/persistence/redistest"
 )
 
 // Everybody knows the keys of the demo: its store must never be served as a real one, nor may it write them into a real one.
@@ -50,6 +52,30 @@ func TestTheDemoAndRealExchangesStayApart(t *testing.T) {
 	real.Kill()
 	real.Demo()
 	real.Refuses(64, "is not the demo's", `"alice"`, "--store pebble:FOLDER")
+}
+
+// A start that is refused has taken nothing over, and written nothing.
+func TestADemoOnTheStoreOfARunningExchangeDoesNotDisturbIt(t *testing.T) {
+	r := redistest.Start(t)
+	real := exchangetest.New(t, r.URL())
+	real.Start()
+	if _, text, code := real.Command("account", "create", "carol"); code != 0 { // and no key: nothing is sealed that the other could not open
+		t.Fatal(text)
+	}
+	before, err := r.Client().HGetAll(t.Context(), "{main}:m").Result()
+	if err != nil {
+		t.Fatal(err)
+	}
+	demo := exchangetest.New(t, r.URL())
+	demo.Demo()
+	demo.Refuses(64, "is not the demo's", `"carol"`)
+	after, err := r.Client().HGetAll(t.Context(), "{main}:m").Result()
+	if err != nil || len(before) == 0 || !maps.Equal(before, after) {
+		t.Errorf("the store was at %v and is at %v, %v", before, after, err)
+	}
+	if _, text, code := real.Command("account", "create", "dave"); code != 0 {
+		t.Error(text)
+	}
 }
 
 // write makes a file with a text.
