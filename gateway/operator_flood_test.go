@@ -111,12 +111,18 @@ type local struct{ flood }
 
 func (*local) Addr() net.Addr { return &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1)} }
 
-func TestTheOperatorsListenerHasPlacesOfItsOwn(t *testing.T) {
+// reachedFrom is an operator's listener that connections of any address come to.
+func reachedFrom(t *testing.T) *local {
 	g := New(Options{Log: quiet(), BodyBytes: 1 << 10, HeaderBytes: 1 << 10, Connections: 10_000, OperatorToken: operatorToken})
 	t.Cleanup(func() { g.Shutdown(time.Minute) })
 	l := &local{flood{make(chan net.Conn)}}
 	go g.ServeOperator(l) //nolint:errcheck // ends with the listener
 	t.Cleanup(func() { close(l.ch) })
+	return l
+}
+
+func TestTheOperatorsListenerHasPlacesOfItsOwn(t *testing.T) {
+	l := reachedFrom(t)
 	in := func(address string) {
 		t.Helper()
 		c, _ := l.come(t, address)
@@ -144,11 +150,7 @@ func TestTheOperatorsListenerHasPlacesOfItsOwn(t *testing.T) {
 
 // Behind one address there may be others than the operator.
 func TestConnectionsWithoutTheTokenKeepNobodyOutOfTheirAddress(t *testing.T) {
-	g := New(Options{Log: quiet(), BodyBytes: 1 << 10, HeaderBytes: 1 << 10, Connections: 10_000, OperatorToken: operatorToken})
-	t.Cleanup(func() { g.Shutdown(time.Minute) })
-	l := &local{flood{make(chan net.Conn)}}
-	go g.ServeOperator(l) //nolint:errcheck // ends with the listener
-	t.Cleanup(func() { close(l.ch) })
+	l := reachedFrom(t)
 	other, _ := l.come(t, "192.0.2.2")
 	var silent []net.Conn
 	for range operatorConnectionsPerAddress {

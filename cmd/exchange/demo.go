@@ -60,8 +60,8 @@ func onlyDemo(s *state.State, store string) error {
 // withoutDemo is an error for a store that has one of the demo's keys: it is served to others.
 func withoutDemo(s *state.State, secret func(*state.Key) ([]byte, error), store string) error {
 	for _, k := range s.Keys() {
-		name := strings.TrimPrefix(k.Key.Key, demoKey(""))
-		if k.Revoked || k.Key.Key != demoKey(name) || !slices.Contains(demoAccounts, name) {
+		name, demo := strings.CutPrefix(k.Key.Key, demoKey(""))
+		if k.Revoked || !demo || !slices.Contains(demoAccounts, name) {
 			continue
 		}
 		text, err := secret(k)

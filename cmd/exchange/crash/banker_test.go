@@ -47,18 +47,8 @@ func (w *world) pay(account, currency, amount string) (bool, error) {
 	p := &payment{reference: fmt.Sprintf("%s-%d", account, len(w.payments)+1), account: account, currency: currency, amount: decimal.RequireFromString(amount)}
 	w.payments = append(w.payments, p)
 	_, status, err := p.send(w.s)
-	switch {
-	case err == nil:
-		p.outcome = acknowledged
-	case status == 0:
-		return false, nil
-	case turnedAway(status, err):
-		p.outcome = refused
-		beOff(status)
-	case status != 503:
-		return false, err
-	}
-	return true, nil
+	p.outcome, err = outcomeOf(status, err)
+	return status != 0, err
 }
 
 // payIn deposits a little, for everybody in turn.
@@ -93,12 +83,9 @@ func (w *world) comparePayments(t *trader) error {
 	if err != nil {
 		return err
 	}
-	byID := map[uint64]depositRow{}
-	for _, r := range rows {
-		if _, twice := byID[r.ID]; twice {
-			return fmt.Errorf("deposit %d is there twice", r.ID)
-		}
-		byID[r.ID] = r
+	byID, err := once("deposit", rows, func(r depositRow) uint64 { return r.ID })
+	if err != nil {
+		return err
 	}
 	var newest *payment
 	for _, p := range w.payments {
@@ -151,6 +138,20 @@ func turnedAway(status int, err error) bool {
 		}
 	}
 	return false
+}
+
+// outcomeOf is what the answer to an operator's request tells. An error is of one that should not have been given.
+func outcomeOf(status int, err error) (outcome, error) {
+	switch {
+	case err == nil:
+		return acknowledged, nil
+	case turnedAway(status, err):
+		beOff(status)
+		return refused, nil
+	case status == 0, status == 503:
+		return unknown, nil
+	}
+	return unknown, err
 }
 
 // office is what goes on beside the trading: deposits, withdraws, keys and freezes.
@@ -279,19 +280,18 @@ func (b *banker) decide(d *withdrawal) (bool, error) {
 	}
 	d.possible = []int{to}
 	status, err := b.s.Call("POST", "/operator/v1/withdraws/"+path, body, nil)
-	switch {
-	case status == 200 && err == nil:
-		d.status, d.possible = to, nil
-		b.done++
-	case status == 0:
-		return false, nil
-	case turnedAway(status, err):
-		d.possible = nil
-		beOff(status)
-	case status != 503:
+	told, err := outcomeOf(status, err)
+	if err != nil {
 		return false, fmt.Errorf("withdraw %d to %d: %w", d.id, to, err)
 	}
-	return true, nil // after another 503 it may be decided or not
+	switch told {
+	case acknowledged:
+		d.status, d.possible = to, nil
+		b.done++
+	case refused:
+		d.possible = nil
+	}
+	return status != 0, nil
 }
 
 // compare looks at every withdraw that was ever asked for. It adds what was paid out to paid.
@@ -303,12 +303,9 @@ func (b *banker) compare(sums, paid map[string]decimal.Decimal) error {
 	if err != nil {
 		return err
 	}
-	byAddress := map[string]withdrawRow{}
-	for _, r := range rows {
-		if _, twice := byAddress[r.Address]; twice {
-			return fmt.Errorf("the withdraw to %s is there twice", r.Address)
-		}
-		byAddress[r.Address] = r
+	byAddress, err := once("withdraw to", rows, func(r withdrawRow) string { return r.Address })
+	if err != nil {
+		return err
 	}
 	reserved := decimal.Zero
 	for _, d := range b.asked {

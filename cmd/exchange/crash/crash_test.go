@@ -239,6 +239,18 @@ func (w *world) compare() {
 	}
 }
 
+// once gives rows by what names them. An error is of a name that is there twice.
+func once[K comparable, R any](what string, rows []R, name func(R) K) (map[K]R, error) {
+	by := map[K]R{}
+	for _, r := range rows {
+		if _, twice := by[name(r)]; twice {
+			return nil, fmt.Errorf("%s %v is there twice", what, name(r))
+		}
+		by[name(r)] = r
+	}
+	return by, nil
+}
+
 func (w *world) compareTrader(t *trader, sums map[string]decimal.Decimal, ids map[uint64]bool) error {
 	if err := t.refusesTheLast(); err != nil {
 		return err
@@ -247,17 +259,16 @@ func (w *world) compareTrader(t *trader, sums map[string]decimal.Decimal, ids ma
 	if err != nil {
 		return err
 	}
-	byClientID := map[string]orderRow{}
+	byClientID, err := once("client order id", rows, func(o orderRow) string { return o.ClientID })
+	if err != nil {
+		return err
+	}
 	reserved := map[string]decimal.Decimal{}
 	for _, o := range rows {
 		if ids[o.ID] {
 			return fmt.Errorf("order id %d is there twice", o.ID)
 		}
 		ids[o.ID] = true
-		if _, twice := byClientID[o.ClientID]; twice {
-			return fmt.Errorf("client order id %s is there twice", o.ClientID)
-		}
-		byClientID[o.ClientID] = o
 		if !o.Filled.Add(o.Amount).Equal(o.Original) {
 			return fmt.Errorf("order %+v is half", o)
 		}
@@ -271,12 +282,9 @@ func (w *world) compareTrader(t *trader, sums map[string]decimal.Decimal, ids ma
 	if err != nil {
 		return err
 	}
-	byID := map[uint64]tradeRow{}
-	for _, r := range trades {
-		if _, twice := byID[r.ID]; twice {
-			return fmt.Errorf("trade %d is there twice", r.ID)
-		}
-		byID[r.ID] = r
+	byID, err := once("trade", trades, func(r tradeRow) uint64 { return r.ID })
+	if err != nil {
+		return err
 	}
 	t.open = t.open[:0]
 	for id, o := range t.orders {

@@ -46,9 +46,7 @@ type keyRow struct {
 func (w *world) openKeeper(random *rand.Rand) {
 	w.t.Helper()
 	w.keeper = &keeper{s: w.s, name: "keeper", rand: rand.New(rand.NewPCG(random.Uint64(), 0))}
-	if _, err := w.s.Call("POST", "/operator/v1/accounts", map[string]string{"name": w.keeper.name}, nil); err != nil {
-		w.t.Fatal(err)
-	}
+	w.must("/operator/v1/accounts", map[string]string{"name": w.keeper.name}, nil)
 }
 
 // act sends one request. False: the exchange is gone.
@@ -83,20 +81,11 @@ func (k *keeper) makeKey() (bool, error) {
 	k.keys = append(k.keys, m)
 	var answer struct{ Key, Secret string }
 	status, err := k.s.Call("POST", "/operator/v1/keys", map[string]any{"account": k.name, "permissions": m.permissions, "allow": []string{"127.0.0.1/32", m.address}}, &answer)
-	switch {
-	case err == nil:
-		m.outcome, m.public = acknowledged, answer.Key
-		m.trader = &trader{s: k.s, name: k.name, key: answer.Key, secret: sign.New([]byte(answer.Secret))}
+	if m.outcome, err = outcomeOf(status, err); m.outcome == acknowledged {
+		m.public, m.trader = answer.Key, &trader{s: k.s, name: k.name, key: answer.Key, secret: sign.New([]byte(answer.Secret))}
 		k.done++
-	case status == 0:
-		return false, nil
-	case turnedAway(status, err):
-		m.outcome = refused
-		beOff(status)
-	case status != 503:
-		return false, err
 	}
-	return true, nil
+	return status != 0, err
 }
 
 func (k *keeper) revoke(m *madeKey) (bool, error) {
@@ -108,20 +97,17 @@ func (k *keeper) freeze(on bool) (bool, error) {
 }
 
 // operate sends what an operator asks for, and calls one of the two if it is done, or may be.
-func (k *keeper) operate(path string, body any, done, unknown func()) (bool, error) {
+func (k *keeper) operate(path string, body any, done, open func()) (bool, error) {
 	status, err := k.s.Call("POST", path, body, nil)
-	switch {
-	case err == nil:
+	told, err := outcomeOf(status, err)
+	switch told {
+	case acknowledged:
 		done()
 		k.done++
-	case turnedAway(status, err):
-		beOff(status)
-	case status == 0, status == 503:
-		unknown()
-	default:
-		return false, err
+	case unknown:
+		open()
 	}
-	return status != 0, nil
+	return status != 0, err
 }
 
 // use sends a request that the key signs, live or not.
@@ -195,13 +181,9 @@ func (k *keeper) compareKeys() error {
 	if _, err := k.s.Call("GET", "/operator/v1/keys?account="+k.name, nil, &list); err != nil {
 		return err
 	}
-	byAddress := map[string]keyRow{}
-	for _, r := range list.Keys {
-		address := r.Allow[len(r.Allow)-1]
-		if _, twice := byAddress[address]; twice {
-			return fmt.Errorf("the key for %s is there twice", address)
-		}
-		byAddress[address] = r
+	byAddress, err := once("key for", list.Keys, func(r keyRow) string { return r.Allow[len(r.Allow)-1] })
+	if err != nil {
+		return err
 	}
 	for _, m := range k.keys {
 		row, there := byAddress[m.address]
