@@ -49,8 +49,8 @@ func reading[Q any, T comparable](list func(context.Context, Q, func(*T) bool) e
 	}
 }
 
-func newRowAudit(a *audit, replayed *state.State, candles bool) *rowAudit {
-	h := &rowAudit{audit: a, replayed: replayed, candles: candles, earlier: replayed.Seq() < a.engine.projected, ends: map[uint64]uint64{}}
+func newRowAudit(a *audit, replayed *state.State) *rowAudit {
+	h := &rowAudit{audit: a, replayed: replayed, earlier: replayed.Seq() < a.engine.projected, ends: map[uint64]uint64{}}
 	_, _, h.deposit = replayed.LastIDs()
 	for i := range h.found {
 		h.found[i] = make([]bool, len(a.state.Accounts())+1)

@@ -17,7 +17,7 @@ func (h *rowAudit) finish(ctx context.Context) error {
 	if err == nil {
 		err = h.deposits(ctx)
 	}
-	if err == nil && h.candles {
+	if err == nil {
 		err = h.newestCandles(ctx)
 	}
 	return err
@@ -33,7 +33,7 @@ func (h *rowAudit) begun(ctx context.Context) error {
 			more = more && (p.LastTrade() == 0 || yield(pairTrades<<32|uint64(p.Number)))
 		}
 		for _, a := range s.Accounts() {
-			trades, _ := s.TradeCount(a.ID)
+			trades := s.TradeCount(a.ID)
 			closed, _ := a.ClientIDs.State()
 			for kind, n := range [len(h.found)]uint64{trades, closed} {
 				more = more && (n == 0 || h.found[kind][a.ID] || yield(uint64(accountTrades+kind)<<32|uint64(a.ID)))

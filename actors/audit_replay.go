@@ -22,7 +22,6 @@ type replay struct {
 	rows    *rowAudit
 	record  event.Record
 	effects state.Effects
-	partial bool // one of the two states goes back to an image of version 1, and the other does not, or to a later one
 	final   bool // no other beginning would help: a record does not fit, or rows could not be read
 }
 
@@ -77,12 +76,10 @@ var errFarEnough = errors.New("the replay is far enough")
 
 func (r *replay) run(ctx context.Context) (err error) {
 	report := r.report
-	image, err := r.beginning(ctx)
-	if err != nil {
+	if err := r.beginning(ctx); err != nil {
 		return err
 	}
-	r.partial = state.IsVersion1(image) || r.audit.state.SinceVersion1() && !r.state.SinceVersion1()
-	r.rows = newRowAudit(r.audit, r.state, !r.partial)
+	r.rows = newRowAudit(r.audit, r.state)
 	report.From, report.Records, report.Rows, report.Trimmed = r.state.Seq(), 0, 0, 0
 	fold := func(prev, next uint64, data []byte) error { return r.fold(ctx, prev, data) }
 	if r.archive != nil {
@@ -151,9 +148,11 @@ func (r *replay) fold(ctx context.Context, prev uint64, data []byte) error {
 	return nil
 }
 
-// beginning finds the state that the replay begins with, and its image, nil if it is the very first.
-func (r *replay) beginning(ctx context.Context) (image []byte, err error) {
+// beginning finds the state that the replay begins with.
+func (r *replay) beginning(ctx context.Context) error {
+	var image []byte
 	var seq uint64
+	var err error
 	what := "the oldest snapshot"
 	if r.archive == nil {
 		image, seq, err = oldestSnapshot(ctx, r.engine.opts.Store, r.report.Sequence)
@@ -165,15 +164,15 @@ func (r *replay) beginning(ctx context.Context) (image []byte, err error) {
 	}
 	if err != nil || image == nil {
 		r.state = state.New()
-		return nil, err
+		return err
 	}
 	if r.state, err = state.Decode(image); err == nil && r.state.Seq() != seq {
 		err = fmt.Errorf("it is of sequence %d", r.state.Seq())
 	}
 	if err != nil {
-		return nil, fmt.Errorf("%w: %s, at sequence %d: %w", persistence.ErrCorrupt, what, seq, err)
+		return fmt.Errorf("%w: %s, at sequence %d: %w", persistence.ErrCorrupt, what, seq, err)
 	}
-	return image, nil
+	return nil
 }
 
 // oldestSnapshot is the oldest snapshot that is kept and not above a sequence, none if there is none: the very
@@ -200,9 +199,6 @@ func (r *replay) compare() {
 	a, replayed := r.audit, r.state
 	if err := replayed.Check(); err != nil {
 		a.differ("after the replay: %v", err)
-	}
-	if r.partial {
-		replayed.Overlook(a.state)
 	}
 	if bytes.Equal(replayed.AppendTo(nil), a.image) {
 		return

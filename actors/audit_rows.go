@@ -23,7 +23,6 @@ import (
 type rowAudit struct {
 	*audit
 	replayed *state.State
-	candles  bool                               // they are known: the replay began with all that makes them
 	earlier  bool                               // the rows are of records that an earlier run has written
 	refs     []rowRef                           // that are to be looked for
 	rows     persistence.Writes                 // of one record
@@ -79,7 +78,7 @@ func (h *rowAudit) note(ctx context.Context, r *event.Record, e *state.Effects) 
 	for i := range w.Actions {
 		h.add(allActions, 0, w.Actions[i].Seq, h.actionSum(&w.Actions[i]))
 	}
-	if h.candles && len(w.Trades) > 0 {
+	if len(w.Trades) > 0 {
 		h.noteCandles(h.replayed.Pair(r.Pair))
 	}
 	if len(h.refs) < cmp.Or(h.engine.opts.rowRefs, rowRefs) && !h.atStart() {

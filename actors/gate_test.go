@@ -1,10 +1,10 @@
 package actors
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"io"
+	"strings"
 	"testing"
 	"time"
 
@@ -209,7 +209,7 @@ func TestSnapshotsAreKeptTwiceAndTrimOnlyBelowTheOlder(t *testing.T) {
 			s := g.at()
 			g.gate = newGate(s)
 			if damaged {
-				g.gate = newGate(unreadable{s})
+				g.gate = newGate(unreadable{s, "nothing of use"})
 			}
 			g.o.Store = g.gate
 			g.e = start(t, g.o)
@@ -218,17 +218,28 @@ func TestSnapshotsAreKeptTwiceAndTrimOnlyBelowTheOlder(t *testing.T) {
 			}
 			g.crash()
 		}
+		// An older one of a version that is known does not make up for a newer one that is not.
+		s := g.at()
+		defer s.Close()
+		g.o.Store = unreadable{s, "exchange state\n\xfe"}
+		_, err = Start(t.Context(), g.o)
+		if !errors.Is(err, persistence.ErrCorrupt) || !strings.Contains(err.Error(), "it is of version 254 and this program reads version ") {
+			t.Errorf("an image of another version: %v", err)
+		}
 	})
 }
 
-// unreadable is a store whose newest snapshot is damaged.
-type unreadable struct{ persistence.Store }
+// unreadable is a store whose newest snapshot is something else.
+type unreadable struct {
+	persistence.Store
+	image string
+}
 
 func (u unreadable) LoadSnapshot(ctx context.Context, back int) (uint64, io.ReadCloser, error) {
 	seq, r, err := u.Store.LoadSnapshot(ctx, back)
 	if back == 0 && err == nil {
 		r.Close()
-		r = io.NopCloser(bytes.NewReader([]byte("exchange state\n\x01 and then nothing of use")))
+		r = io.NopCloser(strings.NewReader(u.image))
 	}
 	return seq, r, err
 }

@@ -133,7 +133,6 @@ type Read struct {
 	LastTrades  []uint64 // by pair-1: the newest trade's id
 	LastDeposit uint64
 	TradeCount  uint64 // how many trades the account ever had; of FeeAccount: how many there were
-	Counted     bool   // else TradeCount is not known
 
 	needs  uint64  // the watermark from which on the answer is good
 	engine *Engine // that was asked
@@ -359,7 +358,7 @@ func (r *Read) from(c *committed) (needs uint64) {
 			if a.Name == FeeAccount {
 				counted = 0
 			}
-			r.TradeCount, r.Counted = s.TradeCount(counted)
+			r.TradeCount = s.TradeCount(counted)
 		}
 		for _, p := range s.Pairs() {
 			r.LastTrades = append(r.LastTrades, p.LastTrade())

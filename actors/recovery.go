@@ -64,9 +64,6 @@ func recoverOwned(ctx context.Context, o *Options, token persistence.Token, last
 			persistence.ErrCorrupt, watermark, s.Seq(), last)
 	}
 	r.meter.Watermark.Store(watermark)
-	if s, err = moreThanVersion1(ctx, s, o); err != nil {
-		return nil, err
-	}
 	c := &committed{state: s, snapshot: o.Snapshot, meter: r.meter, watermark: watermark, stepped: watermark,
 		rows: new(persistence.Writes), spare: new(persistence.Writes), stepRows: cmp.Or(o.stepRows, stepRows),
 		accounts: map[uint32]struct{}{}, nonces: map[uint32]struct{}{}, trades: map[uint16]*recentTrades{}, traded: map[uint16]struct{}{}, candles: cmp.Or(o.candles, recentCandles), keep: recentTradesLimit, imagedSeq: s.Seq(), imagedAt: time.Now()}
@@ -146,6 +143,9 @@ func newestSnapshot(ctx context.Context, store persistence.Store, log *slog.Logg
 			if s, err = state.Decode(image); err == nil && s.Seq() == seq {
 				return s, len(image), nil
 			}
+			if errors.Is(err, state.ErrImageVersion) {
+				return nil, 0, fmt.Errorf("%w: the snapshot at sequence %d: %w", persistence.ErrCorrupt, seq, err)
+			}
 			if err == nil {
 				err = fmt.Errorf("it is of sequence %d", s.Seq())
 			}
@@ -158,24 +158,6 @@ func newestSnapshot(ctx context.Context, store persistence.Store, log *slog.Logg
 		log.Error("no snapshot is readable, starting from the first record", "error", damage)
 	}
 	return state.New(), 0, nil
-}
-
-// moreThanVersion1 is the very first state if a snapshot goes back to an image of version 1, which lacks what was
-// traded, and the journal still has all records: they make up for it.
-func moreThanVersion1(ctx context.Context, s *state.State, o *Options) (*state.State, error) {
-	if !s.SinceVersion1() {
-		return s, nil
-	}
-	whole := false
-	err := o.Store.Read(ctx, 0, func(prev, _ uint64, _ []byte) error { whole = prev == 0; return errFarEnough })
-	if err != nil && !errors.Is(err, errFarEnough) && !errors.Is(err, persistence.ErrCorrupt) {
-		return nil, fmt.Errorf("looking for the journal's first record: %w", err)
-	}
-	if !whole {
-		return s, nil
-	}
-	o.Log.Info("the snapshot is of an older version, starting from the first record", "snapshot", s.Seq())
-	return state.New(), nil
 }
 
 func loadSnapshot(ctx context.Context, store persistence.Store, back int) (image []byte, seq uint64, err error) {

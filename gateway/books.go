@@ -295,7 +295,7 @@ func statement(e *actors.Engine, ctx *fasthttp.RequestCtx) (any, error) {
 		return nil, err
 	}
 	s := &statementSource{e: e, only: only, account: q.Account, name: q.Name, seq: q.Seq, lastTrades: q.LastTrades, lastDeposit: q.LastDeposit,
-		trades: q.TradeCount, counted: q.Counted, balances: map[uint16]money.Balance{}}
+		trades: q.TradeCount, balances: map[uint16]money.Balance{}}
 	for _, h := range q.Holdings {
 		s.balances[h.Currency] = h.Balance
 	}
@@ -332,7 +332,6 @@ type statementSource struct {
 	lastTrades  []uint64 // by pair-1: what is newer does not count yet
 	lastDeposit uint64
 	trades      uint64                   // that there ever were
-	counted     bool                     // else nobody knows how many there were
 	balances    map[uint16]money.Balance // before what is written next, going back
 	older       bool                     // all trades that are kept have been read, and there were more: what is older cannot be told
 	err         error                    // of the store: there may be more than was read
@@ -458,10 +457,10 @@ func (s *statementSource) ofTrades(ctx context.Context) iter.Seq[change] {
 			return true
 		})
 		s.err = errors.Join(s.err, err)
-		if s.counted && n > s.trades {
+		if n > s.trades {
 			s.err = errors.Join(s.err, fmt.Errorf("%w: %d trades of account %s are kept, there were %d", errHistory, n, s.name, s.trades))
 		}
-		s.older = n < s.trades || !s.counted
+		s.older = n < s.trades
 	}
 }
 

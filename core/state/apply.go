@@ -100,7 +100,7 @@ func (s *State) account(a *event.Account) error {
 	}
 	s.accounts = append(s.accounts, &Account{ID: a.ID, Name: a.Name, Email: a.Email})
 	s.names[a.Name] = a.ID
-	s.trades = append(s.trades, 1)
+	s.trades = append(s.trades, 0)
 	return nil
 }
 

@@ -21,16 +21,16 @@ import (
 // maintenance, and pairs with their markets and books, the lists as a count and that many entries, in
 // order of their numbers. Numbers are uvarints, texts have their length before them. What follows from
 // the rest (names, open orders by account) is not stored.
-//
-// Version 1 had no withdraws, mails, maintenance, freezes, fees, halts and counts of trades, and of a market only
-// its two counters. It is still read.
 const (
 	imageMagic   = "exchange state\n"
-	imageVersion = 2
+	imageVersion = 3
 )
 
 // ErrImage is wrapped by every error of Decode.
 var ErrImage = errors.New("damaged or unknown snapshot")
+
+// ErrImageVersion is wrapped, beside ErrImage, for an image of a version that this program does not know.
+var ErrImageVersion = errors.New("unknown version")
 
 // AppendTo writes the whole state behind dst. Equal states have equal images.
 func (s *State) AppendTo(dst []byte) []byte {
@@ -180,22 +180,23 @@ func (w *writer) pair(p *Pair, accounts []*Account) {
 // Decode is the inverse of AppendTo.
 func Decode(image []byte) (s *State, err error) {
 	head := len(imageMagic) + 1
-	if len(image) < head || !bytes.HasPrefix(image, []byte(imageMagic)) || image[head-1] < 1 || image[head-1] > imageVersion {
-		return nil, fmt.Errorf("%w: it does not begin as a snapshot of version 1 to %d", ErrImage, imageVersion)
+	if len(image) < head || !bytes.HasPrefix(image, []byte(imageMagic)) {
+		return nil, fmt.Errorf("%w: it does not begin as a snapshot", ErrImage)
+	}
+	if v := image[head-1]; v != imageVersion {
+		return nil, fmt.Errorf("%w: %w: it is of version %d and this program reads version %d; run the program that wrote it",
+			ErrImage, ErrImageVersion, v, imageVersion)
 	}
 	defer func() { // a well-formed image of an impossible book makes the book panic
 		if p := recover(); p != nil {
 			s, err = nil, fmt.Errorf("%w: %v", ErrImage, p)
 		}
 	}()
-	r := reader{b: image[head:], version: image[head-1]}
+	r := reader{b: image[head:]}
 	s = New()
 	s.seq, s.timeUs, s.lastOrder, s.lastTrade = r.uint(), int64(r.uint()), r.uint(), r.uint()
 	deposits := r.uint()
-	s.trades[0] = 0
-	if r.version >= 2 {
-		s.lastWithdraw, s.lastMail, s.trades[0] = r.uint(), r.uint(), r.uint()
-	}
+	s.lastWithdraw, s.lastMail, s.trades[0] = r.uint(), r.uint(), r.uint()
 	for range r.entries {
 		r.currency(s)
 	}
@@ -211,10 +212,8 @@ func Decode(image []byte) (s *State, err error) {
 	if deposits != uint64(len(s.deposits)) {
 		r.fail("more or fewer deposits than were made")
 	}
-	if r.version >= 2 {
-		r.withdraws(s)
-		s.maintenance = event.Maintenance{On: r.bool(), Message: r.text()}
-	}
+	r.withdraws(s)
+	s.maintenance = event.Maintenance{On: r.bool(), Message: r.text()}
 	open := make([][]openOrder, len(s.accounts))
 	for range r.entries {
 		r.pair(s, open)
@@ -239,9 +238,8 @@ func Decode(image []byte) (s *State, err error) {
 
 // A reader reads an image. At the first thing that does not fit it keeps why, and reads zeros.
 type reader struct {
-	b       []byte
-	err     string
-	version byte
+	b   []byte
+	err string
 }
 
 func (r *reader) fail(why string) {
@@ -366,14 +364,10 @@ func (r *reader) account(s *State) {
 		past = append(past, p)
 	}
 	a.ClientIDs.Restore(closed, past)
-	s.trades[id] = 0
-	if r.version >= 2 {
-		a.Frozen = r.bool()
-		r.fees(a)
-		s.trades[id] = r.uint()
-		if in := s.trades[0]; in != 0 && s.trades[id] > in {
-			r.fail("more trades than there were in all, of account " + a.Name)
-		}
+	a.Frozen = r.bool()
+	r.fees(a)
+	if s.trades[id] = r.uint(); s.trades[id] > s.trades[0] {
+		r.fail("more trades than there were in all, of account " + a.Name)
 	}
 }
 
@@ -496,16 +490,12 @@ func (r *reader) pair(s *State, open [][]openOrder) {
 	}
 	p := s.pairs[number-1]
 	p.lastOrder, p.lastTrade, p.timeUs = r.uint(), r.uint(), int64(r.uint())
-	if r.version >= 2 {
-		p.Halted = r.bool()
-		rest, err := p.Market.Decode(r.b)
-		if !r.must(err) {
-			return
-		}
-		r.b = rest
-	} else {
-		p.Market.UpdateID, p.Market.TimeUs = r.uint(), int64(r.uint())
+	p.Halted = r.bool()
+	rest, err := p.Market.Decode(r.b)
+	if !r.must(err) {
+		return
 	}
+	r.b = rest
 	if p.lastOrder > s.lastOrder || p.lastTrade > s.lastTrade || p.timeUs > s.timeUs {
 		r.fail("a pair that is ahead of the whole")
 	}
@@ -529,12 +519,8 @@ func (r *reader) pair(s *State, open [][]openOrder) {
 	r.checkBest(p)
 }
 
-// checkBest compares the market's best prices with the book's, which a version 1 did not have.
+// checkBest compares the market's best prices with the book's.
 func (r *reader) checkBest(p *Pair) {
-	if r.version < 2 {
-		p.noteBest(p.timeUs)
-		return
-	}
 	buy, _ := p.Book.Best(matching.Buy)
 	sell, _ := p.Book.Best(matching.Sell)
 	if t := p.Market.Ticker(0); t.Buy != buy || t.Sell != sell || t.TimeUs > p.timeUs {

@@ -22,7 +22,7 @@ type State struct {
 	keyNames   map[string]uint32 // public key -> number
 	references map[string]uint64 // deposit reference -> deposit
 	deposits   []Deposit         // by id-1
-	trades     []uint64          // 1 + how many each account ever had, by id; in front: 1 + how many in all; 0: nobody counted
+	trades     []uint64          // how many each account ever had, by id; in front: how many in all
 
 	lastOrder    uint64 // highest id given to an order or a cancel
 	lastTrade    uint64
@@ -164,7 +164,7 @@ type Effects struct {
 // New is the state before the first record.
 func New() *State {
 	return &State{names: map[string]uint32{}, keyNames: map[string]uint32{}, references: map[string]uint64{},
-		withdraws: map[uint64]*Withdraw{}, trades: []uint64{1}}
+		withdraws: map[uint64]*Withdraw{}, trades: []uint64{0}}
 }
 
 // Seq is the sequence of the last applied record.

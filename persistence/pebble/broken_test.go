@@ -1,15 +1,11 @@
 package pebble
 
 import (
-	"encoding/binary"
 	"errors"
-	"os"
-	"path/filepath"
 	"strings"
 	"sync/atomic"
 	"testing"
 
-	"github.com/cespare/xxhash/v2"
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
 
@@ -47,30 +43,5 @@ func TestALogOfPebbleThatFailsEndsTheProcess(t *testing.T) {
 	}
 	if err == nil || !strings.Contains(told.Error(), full.Error()) {
 		t.Errorf("told %v, error %v", told, err)
-	}
-}
-
-// What was acknowledged is compared before the folder is changed.
-func TestAJournalOfVersion1ThatLostItsTailIsNotMovedOver(t *testing.T) {
-	dir := t.TempDir()
-	version1(t, vfs.Default, dir, 0, 10)
-	var head [16]byte // as the first versions wrote it
-	binary.BigEndian.PutUint64(head[:], 33)
-	binary.BigEndian.PutUint64(head[8:], xxhash.Sum64(head[:8]))
-	file := filepath.Join(dir, headFile+"main")
-	if err := os.WriteFile(file, head[:], 0o600); err != nil {
-		t.Fatal(err)
-	}
-	for range 2 {
-		if _, err := Open(dir, Options{Logger: quiet}); !errors.Is(err, persistence.ErrCorrupt) || !strings.Contains(err.Error(), "33") {
-			t.Fatalf("error is %v, want ErrCorrupt that says 33", err)
-		}
-	}
-	if err := os.Remove(file); err != nil {
-		t.Fatal(err)
-	}
-	s, _, last := mustOpen(t, dir, Options{})
-	if all := readAll(t, s, 0); last != 30 || len(all) != 10 {
-		t.Errorf("the journal ends at %d and has %d batches", last, len(all))
 	}
 }

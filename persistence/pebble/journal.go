@@ -26,7 +26,7 @@ type meta struct {
 	Snapshots [2]string `json:"snapshots"`
 }
 
-// metaVersion is 2 since the journal is in files of its own; see version1.go.
+// metaVersion is that of the folder: of the head, and of what keys there are.
 const metaVersion = 2
 
 func (s *Store) readMeta(r pebble.Reader) (meta, error) {
@@ -38,8 +38,8 @@ func (s *Store) readMeta(r pebble.Reader) (meta, error) {
 	if err := json.Unmarshal(b, &m); err != nil {
 		return m, fmt.Errorf("%s: %w: its head cannot be read: %w", s, persistence.ErrCorrupt, err)
 	}
-	if m.Version != metaVersion && m.Version != 1 {
-		return m, fmt.Errorf("%s: %w: it is of version %d and this program reads versions up to %d; run the program that wrote it", s, persistence.ErrCorrupt, m.Version, metaVersion)
+	if m.Version != metaVersion {
+		return m, fmt.Errorf("%s: %w: it is of version %d and this program reads version %d; run the program that wrote it", s, persistence.ErrCorrupt, m.Version, metaVersion)
 	}
 	return m, nil
 }

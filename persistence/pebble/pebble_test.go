@@ -385,6 +385,26 @@ func TestDamagedHeadIsNamed(t *testing.T) {
 	}
 }
 
+func TestAFolderOfAnotherVersionIsNamed(t *testing.T) {
+	dir := t.TempDir()
+	s, _, _ := mustOpen(t, dir, Options{})
+	for version := range metaVersion + 2 {
+		if version == metaVersion {
+			continue
+		}
+		s.changes.Lock()
+		m := *s.meta.Load()
+		m.Version = version
+		b := s.db.NewBatch()
+		err := errors.Join(s.commit(b, m, pebble.Sync), b.Close())
+		s.changes.Unlock()
+		if _, read := s.readMeta(s.db); err != nil || !errors.Is(read, persistence.ErrCorrupt) ||
+			!strings.Contains(read.Error(), fmt.Sprintf("it is of version %d and this program reads version %d", version, metaVersion)) {
+			t.Errorf("version %d: %v, %v", version, err, read)
+		}
+	}
+}
+
 // The file beside the journal knows where a restored journal begins.
 func TestARestoredJournalThatIsLostIsRefused(t *testing.T) {
 	dir := t.TempDir()

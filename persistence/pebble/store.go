@@ -248,11 +248,6 @@ func (s *Store) openJournal(path string) error {
 		return err
 	}
 	acknowledged := h.Acknowledged()
-	if s.meta.Load().Version == 1 {
-		if err := s.upgrade(folder, acknowledged); err != nil {
-			return errors.Join(err, h.Close())
-		}
-	}
 	if s.log, err = s.openLog(folder, s.meta.Load().Begin); err != nil {
 		return errors.Join(err, h.Close())
 	}

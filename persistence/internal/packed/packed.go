@@ -86,7 +86,7 @@ func NewReader(r io.Reader, magic string) (*Reader, error) {
 	s.in = bufio.NewReaderSize(s.packed, 1<<16)
 	head := make([]byte, len(magic))
 	if _, err = io.ReadFull(s, head); err == nil && string(head) != magic {
-		err = fmt.Errorf("it does not begin with %q", strings.TrimSpace(magic))
+		err = fmt.Errorf("it does not begin with %q, which this program reads, but with %q", strings.TrimSpace(magic), head)
 	}
 	if err != nil {
 		s.Close()
