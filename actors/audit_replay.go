@@ -132,6 +132,9 @@ func (r *replay) fold(ctx context.Context, prev uint64, data []byte) error {
 		if rest, err = r.record.Decode(rest); err == nil {
 			err = s.Apply(&r.record, &r.effects)
 		}
+		if err == nil && r.record.Kind == event.KindKey {
+			err = r.bound(s, &r.record.Key)
+		}
 		if err != nil {
 			break
 		}
@@ -155,6 +158,9 @@ func (r *replay) beginning(ctx context.Context) error {
 	var err error
 	what := "the oldest snapshot"
 	if r.archive == nil {
+		if err := r.newestSeals(ctx); err != nil {
+			return err
+		}
 		image, seq, err = oldestSnapshot(ctx, r.engine.opts.Store, r.report.Sequence)
 	} else {
 		what = "the state that the archive begins with"
@@ -168,6 +174,9 @@ func (r *replay) beginning(ctx context.Context) error {
 	}
 	if r.state, err = state.Decode(image); err == nil && r.state.Seq() != seq {
 		err = fmt.Errorf("it is of sequence %d", r.state.Seq())
+	}
+	if err == nil {
+		err = r.seals(r.state)
 	}
 	if err != nil {
 		return fmt.Errorf("%w: %s, at sequence %d: %w", persistence.ErrCorrupt, what, seq, err)

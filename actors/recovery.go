@@ -335,13 +335,7 @@ func applyBatch(s *state.State, data []byte) error {
 // servable says whose secret a sealer cannot open, if there is one, or what else Options.Check has against a state. It is asked before
 // anything is written. sealer may be nil if there are no keys.
 func servable(s *state.State, o *Options, sealer *seal.Sealer) error {
-	secret := func(k *state.Key) ([]byte, error) {
-		text, err := sealer.Open(k.Sealed, k.SealedBy, k.Key.Key)
-		if err != nil {
-			err = fmt.Errorf("%w: key %s of account %s: %w", ErrConfig, k.Key.Key, s.Account(k.Account).Name, err)
-		}
-		return text, err
-	}
+	secret := func(k *state.Key) ([]byte, error) { return openSecret(&k.Key, s.Account(k.Account).Name, sealer) }
 	for _, k := range s.Keys() {
 		if _, err := secret(k); err != nil {
 			return err
@@ -351,6 +345,21 @@ func servable(s *state.State, o *Options, sealer *seal.Sealer) error {
 		return nil
 	}
 	return o.Check(s, secret)
+}
+
+// openSecret opens the secret of an API key. ErrConfig says that the server's key is missing,
+// persistence.ErrCorrupt that the seal does not belong to this account, number, name, permissions
+// and allow-list: one of them was changed.
+func openSecret(k *event.Key, account string, sealer *seal.Sealer) ([]byte, error) {
+	secret, err := sealer.Open(k.Sealed, k.SealedBy, k.Bound())
+	if err == nil {
+		return secret, nil
+	}
+	kind := persistence.ErrCorrupt
+	if errors.Is(err, seal.ErrOtherKey) {
+		kind = ErrConfig
+	}
+	return nil, fmt.Errorf("%w: key %s of account %s: %w", kind, k.Key, account, err)
 }
 
 // sealedAtOnce bounds the records of one append of sealAnew.
@@ -372,12 +381,12 @@ func (r *recovered) sealAnew(ctx context.Context, o *Options, sealer *seal.Seale
 		if k.SealedBy == sealer.ID() {
 			continue
 		}
-		secret, err := sealer.Open(k.Sealed, k.SealedBy, k.Key.Key)
+		secret, err := openSecret(&k.Key, s.Account(k.Account).Name, sealer)
 		if err != nil {
-			return fmt.Errorf("%w: key %s of account %s: %w", ErrConfig, k.Key.Key, s.Account(k.Account).Name, err)
+			return err
 		}
 		anew := k.Key
-		anew.SealedBy, anew.Sealed = sealer.ID(), sealer.Seal(secret, k.Key.Key)
+		anew.SealedBy, anew.Sealed = sealer.ID(), sealer.Seal(secret, anew.Bound())
 		if records = append(records, event.Record{Kind: event.KindKey, TimeUs: now, Key: anew}); len(records) == sealedAtOnce {
 			if err := flush(); err != nil {
 				return err

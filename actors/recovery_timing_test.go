@@ -81,8 +81,10 @@ func (s *scribe) accounts(n int) {
 		name := fmt.Sprintf("account-%d", i)
 		s.add(event.Record{Kind: event.KindAccount, Account: event.Account{ID: uint32(i), Name: name}})
 		key := fmt.Sprintf("%032x", i) // as long as what the operator's command makes
-		s.add(event.Record{Kind: event.KindKey, Key: event.Key{Number: uint32(i), Account: uint32(i), Key: key, Permissions: event.AllPermissions,
-			SealedBy: s.sealer.ID(), Sealed: s.sealer.Seal([]byte(key+key), key)}})
+		k := event.Key{Number: uint32(i), Account: uint32(i), Key: key,
+			Permissions: event.AllPermissions, SealedBy: s.sealer.ID()}
+		k.Sealed = s.sealer.Seal([]byte(key+key), k.Bound())
+		s.add(event.Record{Kind: event.KindKey, Key: k})
 		for c := uint16(1); c <= 3; c++ {
 			_, _, d := s.state.LastIDs()
 			s.add(event.Record{Kind: event.KindDeposit, Deposit: event.Deposit{ID: d + 1, Account: uint32(i), Currency: c, Amount: 1e6 * coin, Reference: fmt.Sprint(name, c)}})

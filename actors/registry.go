@@ -271,8 +271,10 @@ func (g *registry) key(c *Command) (submit bool, err error) {
 	}
 	g.keyNumbers++
 	g.keysOf[account.ID]++
-	c.record.Key = event.Key{Number: g.keyNumbers, Account: account.ID, Key: a.Key, Permissions: a.Permissions, Allow: a.Allow,
-		SealedBy: g.sealer.ID(), Sealed: g.sealer.Seal([]byte(a.Secret), a.Key)}
+	k := &c.record.Key
+	*k = event.Key{Number: g.keyNumbers, Account: account.ID, Key: a.Key,
+		Permissions: a.Permissions, Allow: a.Allow, SealedBy: g.sealer.ID()}
+	k.Sealed = g.sealer.Seal([]byte(a.Secret), k.Bound())
 	return true, nil
 }
 
@@ -386,9 +388,9 @@ func (g *registry) released(c *Command) {
 
 // newKey is the directory's entry of a key, with its secret opened.
 func newKey(k *event.Key, account *Account, sealer *seal.Sealer, material func([]byte) any) (*Key, error) {
-	secret, err := sealer.Open(k.Sealed, k.SealedBy, k.Key)
+	secret, err := openSecret(k, account.Name, sealer)
 	if err != nil {
-		return nil, fmt.Errorf("key %s of account %s: %w", k.Key, account.Name, err)
+		return nil, err
 	}
 	e := &Key{Number: k.Number, Public: k.Key, Account: account, Permissions: k.Permissions, Material: material(secret)}
 	for _, a := range k.Allow {

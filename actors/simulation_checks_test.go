@@ -369,9 +369,10 @@ func (s *sim) atRest(l *life) error {
 	own, err := seal.New(l.serverKey)
 	errs = append(errs, err)
 	for _, k := range c.state.Keys() {
-		if secret, err := own.Open(k.Sealed, k.SealedBy, k.Key.Key); err != nil || string(secret) != simulatedSecret {
+		if secret, err := own.Open(k.Sealed, k.SealedBy, k.Bound()); err != nil || string(secret) != simulatedSecret {
 			errs = append(errs, fmt.Errorf("the secret of key %s is not sealed with the newest key of engine %d: %v", k.Key.Key, l.number, err))
 		}
+		errs = append(errs, boundToRights(own, k.Key))
 		if m := s.model.Keys[k.Number-1]; k.Nonce != m.Nonce || k.Revoked != m.Revoked {
 			errs = append(errs, fmt.Errorf("key %s has nonce %d, revoked: %v, not %d, %v", m.Name, k.Nonce, k.Revoked, m.Nonce, m.Revoked))
 		}
@@ -382,6 +383,25 @@ func (s *sim) atRest(l *life) error {
 		errs = append(errs, errors.New("the records from the first on give another state"))
 	}
 	return errors.Join(errs...)
+}
+
+// boundToRights wants the seal of a key to open beside nothing but its own number, account, name,
+// permissions and allow-list.
+func boundToRights(own *seal.Sealer, k event.Key) error {
+	for what, change := range map[string]func(k *event.Key){
+		"number":      func(k *event.Key) { k.Number++ },
+		"account":     func(k *event.Key) { k.Account++ },
+		"name":        func(k *event.Key) { k.Key += "x" },
+		"permissions": func(k *event.Key) { k.Permissions ^= event.PermissionWithdraw },
+		"allow-list":  func(k *event.Key) { k.Allow = append(slices.Clone(k.Allow), "0.0.0.0/0") },
+	} {
+		other := k
+		change(&other)
+		if _, err := own.Open(k.Sealed, k.SealedBy, other.Bound()); !errors.Is(err, seal.ErrChanged) {
+			return fmt.Errorf("the secret of key %s opens beside another %s: %v", k.Key, what, err)
+		}
+	}
+	return nil
 }
 
 // sameRecent compares what is kept of the newest trades and candles: all of them, unless it says that the store has older ones.

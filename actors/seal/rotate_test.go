@@ -20,17 +20,17 @@ func TestOfSeveralKeysTheFirstSealsAndAllOpen(t *testing.T) {
 	if both.ID() != sealer(t, otherKey()).ID() || fmt.Sprint(both.IDs()) != fmt.Sprint([]uint64{both.ID(), old.ID()}) || !both.Opens(old.ID()) || both.Opens(1) {
 		t.Errorf("%x", both.IDs())
 	}
-	if got, err := both.Open(old.Seal([]byte("secret"), "a"), old.ID(), "a"); err != nil || string(got) != "secret" {
+	if got, err := both.Open(old.Seal([]byte("secret"), []byte("a")), old.ID(), []byte("a")); err != nil || string(got) != "secret" {
 		t.Errorf("%q, %v", got, err)
 	}
-	sealed := both.Seal([]byte("secret"), "a")
-	if got, err := sealer(t, otherKey()).Open(sealed, both.ID(), "a"); err != nil || string(got) != "secret" {
+	sealed := both.Seal([]byte("secret"), []byte("a"))
+	if got, err := sealer(t, otherKey()).Open(sealed, both.ID(), []byte("a")); err != nil || string(got) != "secret" {
 		t.Errorf("%q, %v", got, err)
 	}
-	if _, err := old.Open(sealed, both.ID(), "a"); !errors.Is(err, ErrOtherKey) {
+	if _, err := old.Open(sealed, both.ID(), []byte("a")); !errors.Is(err, ErrOtherKey) {
 		t.Errorf("%v", err)
 	}
-	if _, err := both.Open(sealed, old.ID(), "a"); err == nil || errors.Is(err, ErrOtherKey) {
+	if _, err := both.Open(sealed, old.ID(), []byte("a")); err == nil || errors.Is(err, ErrOtherKey) {
 		t.Errorf("under the id of the other key: %v", err)
 	}
 	// A code that was mailed before is good as long as its key is there; new ones are of the first key.

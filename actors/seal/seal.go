@@ -31,6 +31,12 @@ const KeyBytes = 32
 // ErrOtherKey: the secret was sealed with a key that this process does not have.
 var ErrOtherKey = errors.New("sealed with another secret key")
 
+// ErrChanged: the sealed bytes, or what they are bound to, are not those that were sealed.
+var ErrChanged = errors.New("the sealed secret does not belong to this")
+
+// version is the first byte of a sealed secret. What an earlier version sealed is refused.
+const version = 2
+
 // MaxKeys bounds how many server keys there may be at once.
 const MaxKeys = 16
 
@@ -304,27 +310,33 @@ func (s *Sealer) key(id uint64) *cipherKey {
 	return nil
 }
 
-// Seal encrypts a secret. owner is authenticated with it: the secret opens for the same owner only.
-func (s *Sealer) Seal(secret []byte, owner string) []byte {
+// Seal encrypts a secret. bound is authenticated with it: the secret opens beside the same bytes only.
+func (s *Sealer) Seal(secret, bound []byte) []byte {
 	aead := s.keys[0].aead
-	nonce := make([]byte, aead.NonceSize())
+	sealed := make([]byte, 1+aead.NonceSize(), 1+aead.NonceSize()+len(secret)+aead.Overhead())
+	sealed[0] = version
+	nonce := sealed[1:]
 	rand.Read(nonce)
-	return aead.Seal(nonce, nonce, secret, []byte(owner))
+	return aead.Seal(sealed, nonce, secret, bound)
 }
 
-// Open decrypts what Seal made under the key with that id. ErrOtherKey if there is none.
-func (s *Sealer) Open(sealed []byte, id uint64, owner string) ([]byte, error) {
+// Open decrypts what Seal made under the key with that id. ErrOtherKey if there is none, ErrChanged if the
+// sealed bytes or bound are not what they were.
+func (s *Sealer) Open(sealed []byte, id uint64, bound []byte) ([]byte, error) {
 	k := s.key(id)
 	if k == nil {
 		return nil, fmt.Errorf("%w (id %016x, this one has %016x)", ErrOtherKey, id, s.IDs())
 	}
-	n := k.aead.NonceSize()
+	n := 1 + k.aead.NonceSize()
 	if len(sealed) < n {
-		return nil, errors.New("a sealed secret is too short")
+		return nil, fmt.Errorf("%w: it is too short", ErrChanged)
 	}
-	secret, err := k.aead.Open(nil, sealed[:n], sealed[n:], []byte(owner))
+	if sealed[0] != version {
+		return nil, fmt.Errorf("%w: it is of version %d, and this program knows version %d", ErrChanged, sealed[0], version)
+	}
+	secret, err := k.aead.Open(nil, sealed[1:n], sealed[n:], bound)
 	if err != nil {
-		return nil, errors.New("a sealed secret was changed, or belongs to another key")
+		return nil, fmt.Errorf("%w: one of the two was changed", ErrChanged)
 	}
 	return secret, nil
 }

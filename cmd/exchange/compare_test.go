@@ -21,18 +21,19 @@ var comparers = map[string]bool{"bytes.Equal": true, "bytes.Compare": true, "byt
 
 // harmless are comparisons that look like one of a secret and are of none.
 var harmless = map[string]string{
-	"p.Base != first.Code":                                                       "a currency's code",
-	"p.Quote != second.Code":                                                     "a currency's code",
-	"e.currencies[i].Code == string(code)":                                       "a currency's code",
-	"sum != c.Withdrawn":                                                         "an amount",
-	"left[len(left)-1].sum != sum":                                               "the checksum of a row",
-	"k.SealedBy == sealer.ID()":                                                  "the id of a key, which is in the log",
-	"c.OperatorTokenFile == c.usualFile(OperatorTokenName)":                      "the name of a file",
-	"c.SecretKeyFile == c.usualFile(SecretKeyName)":                              "the name of a file",
+	"p.Base != first.Code":                                  "a currency's code",
+	"p.Quote != second.Code":                                "a currency's code",
+	"e.currencies[i].Code == string(code)":                  "a currency's code",
+	"sum != c.Withdrawn":                                    "an amount",
+	"left[len(left)-1].sum != sum":                          "the checksum of a row",
+	"sealed[0] != version":                                  "the version of what is sealed",
+	"k.SealedBy == sealer.ID()":                             "the id of a key, which is in the log",
+	"c.OperatorTokenFile == c.usualFile(OperatorTokenName)": "the name of a file",
+	"c.SecretKeyFile == c.usualFile(SecretKeyName)":         "the name of a file",
 	"filepath.Clean(v.c.OperatorTokenFile) == filepath.Clean(v.c.SecretKeyFile)": "names of files",
-	"switch a.SecretKey":                                                         "whether it is there",
-	`(o.Username == "") != (o.Password == "")`:                                   "whether there is one",
-	"token != r.token":                                                           "the operator's own two tokens, which nobody else can have compared",
+	"switch a.SecretKey":                       "whether it is there",
+	`(o.Username == "") != (o.Password == "")`: "whether there is one",
+	"token != r.token":                         "the operator's own two tokens, which nobody else can have compared",
 }
 
 // Signatures, tokens, codes and passwords are compared by crypto/subtle or crypto/hmac alone. Looked at are the packages

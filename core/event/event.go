@@ -114,6 +114,19 @@ type Key struct {
 	Sealed      []byte   // the secret, encrypted and authenticated
 }
 
+// Bound is what the seal of a key's secret is bound to: number, account, name, permissions and
+// allow-list. Two keys that differ in any of these have different bytes. A seal moved to another
+// key, or beside other rights, does not open.
+func (k *Key) Bound() []byte {
+	b := append(make([]byte, 0, 128), "exchange api key\n"...)
+	b = text(uv(uv(b, uint64(k.Number)), uint64(k.Account)), k.Key)
+	b = uv(append(b, k.Permissions), atMost(len(k.Allow), maxAllow))
+	for _, a := range k.Allow {
+		b = text(b, a)
+	}
+	return b
+}
+
 // KeyRevoked ends an API key.
 type KeyRevoked struct {
 	Number uint32

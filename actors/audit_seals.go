@@ -1,0 +1,58 @@
+package actors
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"exchange/actors/seal"
+	"exchange/core/event"
+	"exchange/core/state"
+	"exchange/persistence"
+)
+
+// bound opens the seal of a key, which is bound to the key's account and rights. One of a server
+// key that has been retired proves nothing: the same API key was sealed anew since, and the replay
+// comes to that record.
+func (a *audit) bound(s *state.State, k *event.Key) error {
+	_, err := openSecret(k, s.Account(k.Account).Name, a.engine.sealer)
+	if errors.Is(err, seal.ErrOtherKey) {
+		return nil
+	}
+	return err
+}
+
+// seals opens those of all keys of a state.
+func (a *audit) seals(s *state.State) error {
+	for _, k := range s.Keys() {
+		if k.Revoked {
+			continue
+		}
+		if err := a.bound(s, &k.Key); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// newestSeals opens those of the newest snapshot, with which the next start begins and the replay
+// does not.
+func (a *audit) newestSeals(ctx context.Context) error {
+	image, seq, err := loadSnapshot(ctx, a.engine.opts.Store, 0)
+	if errors.Is(err, persistence.ErrNoSnapshot) {
+		return nil
+	}
+	var s *state.State
+	if err == nil {
+		if s, err = state.Decode(image); err != nil {
+			err = fmt.Errorf("%w: %w", persistence.ErrCorrupt, err)
+		}
+	}
+	if err == nil {
+		err = a.seals(s)
+	}
+	if err != nil {
+		return fmt.Errorf("reading the newest snapshot, at sequence %d: %w", seq, err)
+	}
+	return nil
+}
