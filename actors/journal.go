@@ -169,7 +169,7 @@ func (j *journal) next() *batch {
 	return b
 }
 
-// checkOwner is false when another process has taken the engine over.
+// checkOwner is false when another process has taken the engine over, or the store has lost it.
 func (j *journal) checkOwner() bool {
 	ctx, cancel := context.WithTimeout(context.Background(), j.timing.OwnerStale)
 	defer cancel()
@@ -179,7 +179,7 @@ func (j *journal) checkOwner() bool {
 	case err == nil:
 		j.checked.Store(asked)
 		j.stalled.Store(false)
-	case errors.Is(err, persistence.ErrFenced):
+	case errors.Is(err, persistence.ErrFenced), errors.Is(err, persistence.ErrCorrupt):
 		j.die(err)
 		return false
 	case !j.stalled.Swap(true):

@@ -130,16 +130,10 @@ type Limits struct {
 	ReadsPerAccount       int // 0: no limit of its own
 	Connections           int
 	ConnectionsPerAddress int // 0: no limit
-	PublicRate            int // requests a second, as all rates here; 0: no limit
-	PublicBurst           int
-	ReadRate              int
-	ReadBurst             int
-	CommandRate           int
-	CommandBurst          int
-	CancelRate            int
-	CancelBurst           int
-	FailureRate           int
-	FailureBurst          int
+	AccountRate           int // requests a second; 0: no limit
+	AccountBurst          int
+	AddressRate           int // requests a second; 0: no limit
+	AddressBurst          int
 	RateEntries           int
 	BodyBytes             int
 	AnswersBytes          int
@@ -248,7 +242,10 @@ func (c *Config) Finish() error {
 // usualFile is where a file lies unless something else is configured.
 func (c *Config) usualFile(name string) string { return filepath.Join(c.Data, name) }
 
-const pebblePrefix = "pebble:"
+const (
+	pebblePrefix = "pebble:"
+	unixScheme   = "unix" // of a Redis behind a socket of this machine
+)
 
 // PebbleFolder is the folder of the embedded store, or "" when the store is a Redis.
 func (c *Config) PebbleFolder() string {
@@ -261,7 +258,8 @@ func (c *Config) PebbleFolder() string {
 
 // Redis reports whether the store is a Redis.
 func (c *Config) Redis() bool {
-	return strings.HasPrefix(c.Store, "redis://") || strings.HasPrefix(c.Store, "rediss://")
+	scheme, _, found := strings.Cut(c.Store, "://")
+	return found && (scheme == "redis" || scheme == "rediss" || scheme == unixScheme)
 }
 
 // What a Redis keeps by default: it holds history in memory, an embedded store has it on disk.

@@ -442,7 +442,12 @@ func TestStores(t *testing.T) {
 		"redis://":                          "the host is missing",
 		"redis://:hunter2@h:1/x":            `store is "redis://***@h:1/x"`,
 		"redis://:hunter2/x@h:1":            `percent-encode`,
-		"redis://:hunter2@h:1/-1":           "must be the number of a database",
+		"redis://:hunter2@h:1/-1":           "the database must be a number",
+		"unix:///run/redis.sock":            "",
+		"unix://u:hunter2@/run/a.sock?db=3": "",
+		"unix://run/redis.sock":             "with three slashes",
+		"unix:///":                          "/path/of/the/socket",
+		"unix://:hunter2@/a.sock?db=x":      "the database must be a number",
 		"hunter2@h:6379":                    `store is "***@h:6379"`,
 		"http://:hunter2@h?password=hunter": `store is "http://***@h?***"`,
 	} {

@@ -145,21 +145,29 @@ func (v *validator) store() {
 			bad("name a folder behind %q, such as pebble:./data", pebblePrefix)
 		}
 	case v.c.Redis():
-		u, err := url.Parse(v.c.Store) // its error would repeat the password
-		if err != nil {
-			bad("write redis://[user:password@]host:port/db; percent-encode special characters of the password, such as / as %%2F")
-			return
-		}
-		if u.Hostname() == "" {
-			bad("the host is missing; write redis://[user:password@]host:port/db")
-		}
-		if db := strings.Trim(u.Path, "/"); db != "" {
-			if n, err := strconv.Atoi(db); err != nil || n < 0 {
-				bad("what stands behind the host must be the number of a database, such as /0")
-			}
-		}
+		v.redis(bad)
 	default:
-		bad("write pebble:FOLDER, redis://host:port/db or rediss://host:port/db")
+		bad("write pebble:FOLDER, redis://host:port/db, rediss://host:port/db or unix:///path/of/the/socket?db=0")
+	}
+}
+
+// redis checks the address of a Redis.
+func (v *validator) redis(bad func(format string, args ...any)) {
+	u, err := url.Parse(v.c.Store) // its error would repeat the password
+	if err != nil {
+		bad("write redis://[user:password@]host:port/db; percent-encode special characters of the password, such as / as %%2F")
+		return
+	}
+	db := strings.Trim(u.Path, "/")
+	if u.Scheme == unixScheme {
+		if db = u.Query().Get("db"); u.Host != "" || strings.Trim(u.Path, "/") == "" {
+			bad("write unix://[user:password@]/path/of/the/socket?db=0, with three slashes where there is no user")
+		}
+	} else if u.Hostname() == "" {
+		bad("the host is missing; write redis://[user:password@]host:port/db")
+	}
+	if n, err := strconv.Atoi(db); db != "" && (err != nil || n < 0) {
+		bad("the database must be a number: /0 behind the host, or ?db=0 behind a socket")
 	}
 }
 

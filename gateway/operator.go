@@ -78,7 +78,6 @@ func who(ctx *fasthttp.RequestCtx) string {
 }
 
 func (g *Gateway) handleOperator(ctx *fasthttp.RequestCtx) {
-	ctx.Response.Header.SetCanonical(headerCacheControl, noStore)
 	if !wellFramed(&ctx.Request.Header) {
 		ctx.SetConnectionClose()
 		operatorAnswer(ctx, MalformedRequest.Status, map[string]string{"error": MalformedRequest.Detail})
@@ -180,7 +179,7 @@ func (g *Gateway) mayOperate(ctx *fasthttp.RequestCtx) bool {
 	// A proxy elsewhere may say that it speaks for this machine; that is not this machine.
 	key, limited := ratelimit.AddressKey(from), !from.IsLoopback() || !ctx.RemoteIP().IsLoopback()
 	if limited {
-		if rate := g.guesses.buckets.Look(key, g.now()); !rate.OK {
+		if rate := g.guesses.Look(key, g.now()); !rate.OK {
 			ctx.SetConnectionClose()
 			g.operatorThrottled(ctx, rate)
 			return false
@@ -191,7 +190,7 @@ func (g *Gateway) mayOperate(ctx *fasthttp.RequestCtx) bool {
 		return true
 	}
 	if limited {
-		g.guesses.buckets.Take(key, g.now()) // if another took the last one in the meantime, there is none to take
+		g.guesses.Take(key, g.now()) // if another took the last one in the meantime, there is none to take
 	}
 	ctx.SetConnectionClose() // and its place is free
 	operatorAnswer(ctx, 401, map[string]string{"error": "the bearer token is missing or wrong"})
@@ -199,7 +198,7 @@ func (g *Gateway) mayOperate(ctx *fasthttp.RequestCtx) bool {
 }
 
 func (g *Gateway) operatorThrottled(ctx *fasthttp.RequestCtx, rate ratelimit.Answer) {
-	g.guesses.refused.Add(1)
+	g.throttled.address.Add(1)
 	wait := strconv.Itoa(rate.RetryAfter)
 	ctx.Response.Header.Set("Retry-After", wait)
 	operatorAnswer(ctx, Throttled.Status, map[string]string{"error": expand(Throttled.Detail, wait)})

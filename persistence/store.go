@@ -63,7 +63,8 @@ type Journal interface {
 	// Acquire makes the caller the owner; any earlier owner is fenced from then on. It returns the
 	// last sequence in the journal, 0 in a new one. owner is text for people.
 	Acquire(ctx context.Context, owner string) (tok Token, last uint64, err error)
-	// Check is nil while tok still owns the engine, ErrFenced when not, another error if unknown.
+	// Check is nil while tok still owns the engine, ErrFenced when not, ErrCorrupt when the store has
+	// lost the engine, another error if unknown.
 	Check(ctx context.Context, tok Token) error
 	// Begin makes the journal of an empty store end at seq, without records: the start of a store that
 	// is restored from a backup. The watermark stays 0, and the first Apply starts from 0. ErrInvalid if

@@ -1,13 +1,13 @@
 package pebble
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
 	"io"
 	"log/slog"
 	"os"
 	"path/filepath"
+	"runtime/debug"
 	"sync"
 	"sync/atomic"
 	"syscall"
@@ -32,15 +32,8 @@ type Options struct {
 	// Logger hears of the store's troubles; nil means slog.Default.
 	Logger *slog.Logger
 
-	// FS is where the folder is; nil: the disk. All that the store reads and writes goes through it.
-	// A test gives one that fails, or that crashes.
-	FS vfs.FS
-	// Fatal is told of a write that failed and may not be passed over; nil: the process ends with 75,
-	// or with 70 if the error is ErrCorrupt. If it returns, its goroutine waits for ever, with all its
-	// locks, as if the process had ended: the store is of no use then, and not even closed.
-	Fatal func(error)
-
-	pause, patience time.Duration // of tests; 0: the usual ones
+	fs    vfs.FS      // tests crash an in-memory one; nil: the disk
+	fatal func(error) // tests go on; nil: the process ends
 }
 
 const (
@@ -67,12 +60,10 @@ type Store struct {
 	retention persistence.Retention
 	logger    *slog.Logger
 	fs        vfs.FS
-	fatal     func(error) // ends the process: it does not return
+	fatal     func(error) // ends the process
 	db        *pebble.DB  // all but the journal
 	log       *wal.Log    // the journal
 	lock      *pebble.Lock
-
-	background background
 
 	// Locks are taken in this order: snapshots, projections, journal, changes.
 	snapshots   sync.Mutex  // one upload at a time
@@ -112,20 +103,11 @@ func Open(dir string, opts Options) (*Store, error) {
 		prefix:    append([]byte(opts.Engine), 0),
 		retention: opts.Retention,
 		logger:    opts.Logger,
-		fs:        opts.FS,
+		fs:        opts.fs,
+		fatal:     opts.fatal,
 	}
-	s.fatal = func(err error) {
-		if opts.Fatal == nil {
-			s.exit(err)
-		}
-		opts.Fatal(err)
-		select {}
-	}
-	s.background = background{
-		logger:   s.logger,
-		end:      s.fatal,
-		pause:    cmp.Or(opts.pause, pause),
-		patience: cmp.Or(opts.patience, patience),
+	if s.fatal == nil {
+		s.fatal = s.exit
 	}
 	s.life.idle = sync.NewCond(&s.life)
 	s.known.forget()
@@ -231,14 +213,13 @@ func (s *Store) release() error {
 
 func (s *Store) open(path string) error {
 	o := &pebble.Options{
-		FS:                 &guard{s.fs, s.fatal},
+		FS:                 s.fs,
 		Lock:               s.lock,
 		FormatMajorVersion: format,
 		MemTableSize:       memTableBytes,
 		CacheSize:          cacheBytes,
 		WALBytesPerSync:    walBytesPerSync,
 		Logger:             logger{s.logger, s.fatal},
-		EventListener:      s.background.listener(),
 	}
 	for i := range o.Levels {
 		o.Levels[i].FilterPolicy = bloom.FilterPolicy(bloomBits)
@@ -288,8 +269,15 @@ func (s *Store) openLog(folder string, begin uint64) (*wal.Log, error) {
 	return log, s.fault("open the journal", err)
 }
 
-// write commits to Pebble.
-func (s *Store) write(what string, b *pebble.Batch, o *pebble.WriteOptions) error {
+// write commits to Pebble. An error of its log is a panic there, with locks held that others would wait for: it ends the
+// process here.
+func (s *Store) write(what string, b *pebble.Batch, o *pebble.WriteOptions) (err error) {
+	defer func() {
+		if broken := recover(); broken != nil {
+			err = fmt.Errorf("%s: %s: %v\n%s", s, what, broken, debug.Stack())
+			s.fatal(err)
+		}
+	}()
 	return s.fault(what, b.Commit(o))
 }
 
@@ -387,19 +375,13 @@ func (s *Store) get(r pebble.Reader, key []byte) ([]byte, error) {
 	return b, s.fault("read", c.Close())
 }
 
-// exit ends the process.
+// exit ends the process: a write that was promised could not be made, and what is on the disk is not known.
 func (s *Store) exit(err error) {
-	if errors.Is(err, persistence.ErrCorrupt) {
-		s.logger.Error("FATAL: the store is damaged", "store", s.String(), "error", err)
-		os.Exit(70) // EX_SOFTWARE: another start finds the same
-	}
-	// A write that was promised could not be made, and what is on the disk is not known.
-	s.logger.Error("FATAL: the store cannot be written", "store", s.String(), "error", err)
+	s.logger.Error("FATAL: the store cannot be written", "error", err)
 	os.Exit(75) // EX_TEMPFAIL: the disk is full or failing; what was acknowledged is safe
 }
 
-// logger passes pebble's words on. Fatalf ends the process, as pebble demands: the guard has caught
-// what could not be written, so what is told here is damage, but for an error of the system.
+// logger passes pebble's words on. Fatalf ends the process, as pebble demands.
 type logger struct {
 	log   *slog.Logger
 	fatal func(error)
@@ -414,11 +396,5 @@ func (l logger) Errorf(format string, args ...any) {
 }
 
 func (l logger) Fatalf(format string, args ...any) {
-	err := fmt.Errorf("pebble: "+format, args...)
-	for _, a := range args {
-		if cause, ok := a.(error); ok && !damaged(cause) {
-			l.fatal(err)
-		}
-	}
-	l.fatal(fmt.Errorf("%w: %w; restore a backup", persistence.ErrCorrupt, err))
+	l.fatal(fmt.Errorf("pebble: "+format, args...))
 }

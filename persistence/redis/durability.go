@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strconv"
 	"strings"
 	"time"
 
@@ -25,19 +26,71 @@ type asked interface {
 	Pipelined(ctx context.Context, fn func(redis.Pipeliner) error) ([]redis.Cmder, error)
 }
 
-// durability lists what is wrong with Redis, each with its value and the one to set. It asks for all of it at once.
-func (s *Store) durability(ctx context.Context, c asked) ([]string, error) {
-	var replication *redis.StringCmd
-	values := make([]*redis.MapStringStringCmd, len(settings))
+// A ground is what the proof of a Redis's append-only file rests on. While it stays the same, the
+// file stays in effect, and a rewrite of it is an ordinary one.
+type ground struct {
+	run         string // the process
+	replication string // changes with each full synchronisation and each promotion
+	sets        int64  // calls of CONFIG SET; on Redis 6, of every CONFIG
+	resets      int64  // calls of CONFIG RESETSTAT, which begins the counts anew
+	commands    int64  // in all: fewer than before tell of a reset, too
+}
+
+// holds reports whether nothing has happened since an earlier look that could have switched the
+// append-only file off.
+func (g ground) holds(now ground) bool {
+	return g.run == now.run && g.replication == now.replication && g.sets == now.sets &&
+		g.resets == now.resets && g.commands <= now.commands
+}
+
+// A sight is what one look at Redis asked for, all in one round trip.
+type sight struct {
+	// The order of the questions matters: a change after the first of them is seen by the next look.
+	commands, server, stats, replication *redis.StringCmd
+	settings                             []*redis.MapStringStringCmd
+	persistence                          *redis.StringCmd
+	proof                                *redis.Cmd // WAITAOF; nil where Redis lacks it
+	written                              *redis.Cmd // what it waits for
+}
+
+// proofWait bounds WAITAOF. With appendfsync always it answers as soon as the write before it does.
+const proofWait = time.Second
+
+// proofLua writes something small if the engine exists: WAITAOF tells of its own connection's writes alone.
+const proofLua = `if redis.call('EXISTS', KEYS[1]) == 1 then return redis.call('HINCRBY', KEYS[1], 'proofs', 1) end return 0`
+
+func (s *Store) ask(ctx context.Context, c asked) *sight {
+	a := &sight{settings: make([]*redis.MapStringStringCmd, len(settings))}
 	c.Pipelined(ctx, func(p redis.Pipeliner) error { //nolint:errcheck // each answer has its own
-		replication = p.Info(ctx, "replication")
+		a.commands, a.server, a.stats = p.Info(ctx, "commandstats"), p.Info(ctx, "server"), p.Info(ctx, "stats")
+		a.replication = p.Info(ctx, "replication")
 		for i, want := range settings {
-			values[i] = p.ConfigGet(ctx, want.name)
+			a.settings[i] = p.ConfigGet(ctx, want.name)
+		}
+		a.persistence = p.Info(ctx, "persistence")
+		if s.waits {
+			a.written = p.Eval(ctx, proofLua, []string{s.head()})
+			a.proof = p.Do(ctx, "WAITAOF", 1, 0, proofWait.Milliseconds())
 		}
 		return nil
 	})
-	var wrong []string
-	info, err := s.section("replication", replication)
+	return a
+}
+
+// durability lists what is wrong with Redis, each with its value and the one to set. Where nothing is,
+// the error says if its append-only file is not in effect (yet).
+func (s *Store) durability(ctx context.Context, c asked) ([]string, error) {
+	a := s.ask(ctx, c)
+	wrong, err := s.settingsWrong(a)
+	if err != nil || len(wrong) > 0 {
+		return wrong, err
+	}
+	return nil, s.inEffect(a)
+}
+
+// settingsWrong lists what is wrong with Redis's role and settings.
+func (s *Store) settingsWrong(a *sight) (wrong []string, err error) {
+	info, err := s.section("replication", a.replication)
 	if err != nil {
 		return nil, err
 	}
@@ -45,13 +98,13 @@ func (s *Store) durability(ctx context.Context, c asked) ([]string, error) {
 		wrong = append(wrong, fmt.Sprintf("its role is %q and must be \"master\": connect to the primary", role))
 	}
 	for i, want := range settings {
-		got, err := values[i].Result()
+		got, err := a.settings[i].Result()
 		if err != nil {
 			var answer redis.Error
 			if !errors.As(err, &answer) || redis.HasErrorPrefix(err, "BUSY") || redis.HasErrorPrefix(err, "LOADING") {
 				return nil, fmt.Errorf("%s: CONFIG GET %s: %w", s.name, want.name, err)
 			}
-			return s.unverifiable(ctx, c, wrong)
+			return s.unverifiable(a, wrong)
 		}
 		if got[want.name] != want.value {
 			wrong = append(wrong, fmt.Sprintf("%s is %q and must be %q", want.name, got[want.name], want.value))
@@ -61,13 +114,8 @@ func (s *Store) durability(ctx context.Context, c asked) ([]string, error) {
 }
 
 // unverifiable is the answer where CONFIG is forbidden, as managed services do.
-func (s *Store) unverifiable(ctx context.Context, c asked, wrong []string) ([]string, error) {
-	var answer *redis.StringCmd
-	c.Pipelined(ctx, func(p redis.Pipeliner) error { //nolint:errcheck // the answer has it
-		answer = p.Info(ctx, "persistence")
-		return nil
-	})
-	info, err := s.section("persistence", answer)
+func (s *Store) unverifiable(a *sight, wrong []string) ([]string, error) {
+	info, err := s.section("persistence", a.persistence)
 	if err != nil {
 		return nil, err
 	}
@@ -76,6 +124,87 @@ func (s *Store) unverifiable(ctx context.Context, c asked, wrong []string) ([]st
 	}
 	return append(wrong, "CONFIG GET is not allowed there, so appendfsync, no-appendfsync-on-rewrite and maxmemory-policy are unknown and must be \"always\", \"no\" and \"noeviction\""), nil
 }
+
+// inEffect is nil if what Redis acknowledges is in its append-only file. `appendonly yes` does not say
+// so: after it was switched on, and after a full synchronisation, Redis acknowledges writes that are
+// in no file before a first rewrite has come to its end. Nothing tells such a rewrite from an ordinary
+// one. So the file is in effect for certain when WAITAOF says so, or while there is neither a rewrite
+// nor a failed one; and it stays in effect while its ground holds.
+func (s *Store) inEffect(a *sight) error {
+	now, err := s.ground(a)
+	if err != nil {
+		return err
+	}
+	info, err := s.section("persistence", a.persistence)
+	if err != nil {
+		return err
+	}
+	why := ""
+	switch proven, known := a.waited(); {
+	case known && !proven:
+		why = "WAITAOF does not confirm it"
+	case known:
+	case info["aof_enabled"] != "1":
+		why = "it is switched off"
+	case info["aof_last_write_status"] != "ok":
+		why = "the last write to it has failed"
+	case s.proven.Load().holds(now):
+	case info["aof_rewrite_in_progress"] != "0" || info["aof_rewrite_scheduled"] != "0":
+		why = "a rewrite of it has not come to its end, and may be the first since it was switched on"
+	case info["aof_last_bgrewrite_status"] != "ok":
+		why = "its last rewrite has failed, and may be the first since it was switched on; Redis's log says why, and BGREWRITEAOF tries again"
+	}
+	if why != "" {
+		return &notInEffect{fmt.Sprintf("%s: its append-only file is not in effect: %s", s.name, why)}
+	}
+	s.proven.Store(&now)
+	return nil
+}
+
+// waited is WAITAOF's answer; known is false where there is none.
+func (a *sight) waited() (proven, known bool) {
+	if a.proof == nil {
+		return false, false
+	}
+	if n, err := a.written.Int64(); n == 0 || err != nil {
+		return false, false // it would confirm that nothing was written
+	}
+	synced, err := a.proof.Int64Slice()
+	if err != nil || len(synced) != 2 {
+		return false, false
+	}
+	return synced[0] >= 1, true
+}
+
+// ground reads what the proof rests on.
+func (s *Store) ground(a *sight) (g ground, err error) {
+	sections := make(map[string]map[string]string, 4)
+	for name, answer := range map[string]*redis.StringCmd{"commandstats": a.commands, "server": a.server, "stats": a.stats, "replication": a.replication} {
+		if sections[name], err = s.section(name, answer); err != nil {
+			return g, err
+		}
+	}
+	calls := func(command string) int64 {
+		text, _, _ := strings.Cut(strings.TrimPrefix(sections["commandstats"]["cmdstat_"+command], "calls="), ",")
+		n, _ := strconv.ParseInt(text, 10, 64) // a command that was never called is not there
+		return n
+	}
+	g.run, g.replication = sections["server"]["run_id"], sections["replication"]["master_replid"]
+	g.commands, err = strconv.ParseInt(sections["stats"]["total_commands_processed"], 10, 64)
+	if err != nil || g.run == "" || g.replication == "" {
+		return g, fmt.Errorf("%s: INFO does not tell run_id, master_replid and total_commands_processed, so nobody can say whether it is the Redis of before", s.name)
+	}
+	g.sets, g.resets = calls("config|set"), calls("config|resetstat")
+	if all := calls("config"); all > 0 { // Redis 6 counts all of CONFIG as one: what this look asks comes on top
+		g.sets = all + int64(len(a.settings))
+	}
+	return g, nil
+}
+
+// notInEffect says that writes are in memory alone until Redis has written its file. Asking again may help.
+type notInEffect struct{ text string }
+
+func (e *notInEffect) Error() string { return e.text }
 
 // notDurable is ErrNotDurable with its reasons. It wraps nothing: the client library takes off the outermost text of an error that a new
 // connection meets.
@@ -114,12 +243,11 @@ func (s *Store) fit(ctx context.Context) error {
 // look is an error if Redis may lose what it acknowledges, or cannot be asked.
 func (s *Store) look(ctx context.Context, c asked) error {
 	wrong, err := s.durability(ctx, c)
-	if err != nil {
-		return err
-	}
 	if len(wrong) > 0 {
-		s.due.Store(0) // another connection may be older
-		return s.refusal(wrong)
+		err = s.refusal(wrong)
 	}
-	return nil
+	if err != nil {
+		s.due.Store(0) // another connection may be older
+	}
+	return err
 }

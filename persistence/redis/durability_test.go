@@ -211,3 +211,18 @@ func (a *address) relay(conn net.Conn) {
 	go io.Copy(conn, server)
 	io.Copy(server, conn)
 }
+
+// A Redis that was emptied is not another process's: the engine is lost.
+func TestAnEmptiedRedisIsCorruptNotFenced(t *testing.T) {
+	server := redistest.Start(t)
+	s, tok, seq := mustOpen(t, server.URL(), Options{})
+	goesOn(t, s, tok, &seq)
+	if err := server.Client().FlushAll(t.Context()).Err(); err != nil {
+		t.Fatal(err)
+	}
+	for _, err := range []error{s.Append(t.Context(), tok, seq, seq+1, []byte("a batch")), s.Check(t.Context(), tok)} {
+		if !errors.Is(err, persistence.ErrCorrupt) || errors.Is(err, persistence.ErrFenced) {
+			t.Errorf("error is %v, want ErrCorrupt", err)
+		}
+	}
+}

@@ -38,6 +38,9 @@ func (s *Store) Acquire(ctx context.Context, owner string) (persistence.Token, u
 			if err == nil {
 				err = s.owns(end)
 			}
+			if err == nil && !s.accept {
+				err = s.look(ctx, s.journal) // from here on nobody else writes: what is there must be in the file
+			}
 			return persistence.Token(token), end.Seq, err
 		}
 	}

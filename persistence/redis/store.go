@@ -44,10 +44,11 @@ const (
 	journalTimeout = 2 * time.Second
 	// otherTimeout bounds calls that nobody's order waits for.
 	otherTimeout = 3 * time.Second
-	// recheckEvery is how often a Redis in use is asked for its role and settings: somebody may change them while it runs.
-	recheckEvery = 10 * time.Second
-	// loadingPause is how often a Redis that still loads its data is asked again.
-	loadingPause = 200 * time.Millisecond
+	// recheckEvery is how often a Redis in use is looked at: somebody may change its role or settings
+	// while it runs. The owner's check comes as often when idle, so two looks are never a second apart.
+	recheckEvery = 500 * time.Millisecond
+	// startPause is how often a start asks a Redis again that loads its data or writes its first file.
+	startPause = 200 * time.Millisecond
 
 	// Connections: one append is in flight at a time, one more checks the token.
 	journalConns    = 2
@@ -82,7 +83,9 @@ type Store struct {
 	accept       bool       // its role and settings may be wrong
 	recheck      time.Duration
 	born         time.Time
-	due          atomic.Int64 // when its role and settings are to be looked at again, since born; 0: they are wrong, or nobody has looked
+	due          atomic.Int64 // when Redis is to be looked at again, since born; 0: it is not fit, or nobody has looked
+	waits        bool         // it has WAITAOF
+	proven       atomic.Pointer[ground]
 }
 
 var _ persistence.Store = (*Store)(nil)
@@ -117,6 +120,7 @@ func Open(ctx context.Context, url string, opts Options) (*Store, error) {
 		recheck:     cmp.Or(opts.recheck, recheckEvery),
 		born:        time.Now(),
 	}
+	s.proven.Store(&ground{})
 	s.journal = client(base, journalTimeout, journalConns, s.connected)
 	if err := s.start(ctx, &opts); err != nil {
 		return nil, errors.Join(err, s.Close())
@@ -170,15 +174,8 @@ func (s *Store) start(ctx context.Context, opts *Options) error {
 	if err := s.supported(ctx); err != nil {
 		return err
 	}
-	wrong, err := s.durability(ctx, s.history)
-	if err != nil {
+	if err := s.prove(ctx); err != nil {
 		return err
-	}
-	if len(wrong) > 0 {
-		if !s.accept {
-			return s.refusal(wrong)
-		}
-		s.log.Warn("this Redis may lose acknowledged writes, which was accepted with --accept-redis-durability", "store", s.name, "wrong", strings.Join(wrong, "; "))
 	}
 	s.due.Store(int64(time.Since(s.born) + s.recheck))
 	if err := s.openHead(opts); err != nil {
@@ -189,24 +186,57 @@ func (s *Store) start(ctx context.Context, opts *Options) error {
 
 // ready waits until Redis answers. Only one that loads its data is waited for.
 func (s *Store) ready(ctx context.Context) error {
-	said := false
-	for {
-		err := s.history.Ping(ctx).Err()
-		if err == nil {
-			return nil
+	return s.await(ctx, func() (again bool, err error) {
+		err = s.history.Ping(ctx).Err()
+		switch again = redis.HasErrorPrefix(err, "LOADING"); {
+		case again:
+			err = fmt.Errorf("%s still loads its data: %w", s.name, err)
+		case err != nil:
+			err = fmt.Errorf("%s does not answer: %w; check that Redis runs there and that the user and password are right", s.name, err)
 		}
-		if !redis.HasErrorPrefix(err, "LOADING") {
-			return fmt.Errorf("%s does not answer: %w; check that Redis runs there and that the user and password are right", s.name, err)
+		return again, err
+	})
+}
+
+// prove waits until Redis's append-only file is in effect, and refuses a Redis whose settings are wrong.
+func (s *Store) prove(ctx context.Context) error {
+	if s.accept {
+		return s.warn(ctx)
+	}
+	return s.await(ctx, func() (again bool, err error) {
+		var not *notInEffect
+		err = s.look(ctx, s.history)
+		return errors.As(err, &not), err
+	})
+}
+
+// warn says what is wrong with a Redis that is accepted all the same.
+func (s *Store) warn(ctx context.Context) error {
+	wrong, err := s.durability(ctx, s.history)
+	if not := (*notInEffect)(nil); errors.As(err, &not) {
+		wrong, err = append(wrong, not.text), nil
+	}
+	if len(wrong) > 0 {
+		s.log.Warn("this Redis may lose acknowledged writes, which was accepted with --accept-redis-durability", "store", s.name, "wrong", strings.Join(wrong, "; "))
+	}
+	return err
+}
+
+// await asks until there is nothing to wait for, as long as ctx allows. It says once what it waits for.
+func (s *Store) await(ctx context.Context, ask func() (again bool, err error)) error {
+	for said := false; ; said = true {
+		again, err := ask()
+		if !again {
+			return err
 		}
 		if !said {
-			s.log.Info("waiting for Redis to load its data", "store", s.name)
-			said = true
+			s.log.Info("waiting for Redis", "store", s.name, "because", err)
 		}
-		pause := time.NewTimer(loadingPause)
+		pause := time.NewTimer(startPause)
 		select {
 		case <-ctx.Done():
 			pause.Stop()
-			return fmt.Errorf("%s still loads its data: %w", s.name, ctx.Err())
+			return fmt.Errorf("%w: %w", err, ctx.Err())
 		case <-pause.C:
 		}
 	}
@@ -225,6 +255,7 @@ func (s *Store) supported(ctx context.Context) error {
 	if errA != nil || errB != nil || a < 6 || a == 6 && b < 2 {
 		return fmt.Errorf("%w: %s is Redis %q; version 6.2 or newer is needed, 7 is best", persistence.ErrUnsupported, s.name, info["redis_version"])
 	}
+	s.waits = a > 7 || a == 7 && b >= 2 // Valkey says that it is Redis 7.2
 	return nil
 }
 

@@ -13,6 +13,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -37,6 +38,9 @@ var Durable = []string{
 	"maxmemory-policy", "noeviction",
 	"save", "",
 }
+
+// prompt are settings of replication for tests: a replica is served at once, and needs no file of its own.
+var prompt = []string{"repl-diskless-sync-delay", "0", "repl-diskless-load", "swapdb"}
 
 // A server that is not up yet is no news: the client library would print each failed dial.
 func init() { redis.SetLogger(silent{}) }
@@ -68,7 +72,7 @@ func Start(t testing.TB, settings ...string) *Server {
 		t.Fatal("BUG: settings are pairs of name and value")
 	}
 	s := &Server{t: t, binary: binary, dir: t.TempDir()}
-	all := append(append([]string(nil), Durable...), settings...)
+	all := slices.Concat(Durable, prompt, settings)
 	for i := 0; i < len(all); i += 2 {
 		s.args = append(s.args, "--"+all[i], all[i+1])
 	}

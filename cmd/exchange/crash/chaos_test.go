@@ -71,6 +71,10 @@ var injections = []injection{
 	{name: "clock an hour forward and back", what: "goes on", full: 10, open: withClock, inject: (*chaos).jump},
 	{name: "Redis out of memory", what: "orders are refused until there is memory", full: 5, sampled: true, open: onRedis, inject: (*chaos).outOfMemory},
 	{name: "Redis read-only, as a replica", what: "orders are refused until it is a master", full: 5, open: onRedis, inject: (*chaos).readOnly},
+	{name: "start while Redis's first rewrite runs", what: "waits; Redis is killed meanwhile", full: 5, open: onRedis, inject: (*chaos).startBeforeFirstRewrite},
+	{name: "start after Redis's first rewrite has failed", what: "waits; Redis is killed meanwhile", full: 5, open: onRedis, inject: (*chaos).startAfterFailedRewrite},
+	{name: "Redis's file switched off and on", what: "orders are refused until a rewrite has ended; then Redis is killed", full: 10, sampled: true, open: onRedis, inject: (*chaos).switchOnWhileRunning},
+	{name: "Redis synchronised wholly and promoted", what: "orders are refused until a rewrite has ended; then Redis is killed", full: 10, open: onRedis, inject: (*chaos).resyncWhileStopped},
 }
 
 // A chaos is an exchange under load, and what it stands on.

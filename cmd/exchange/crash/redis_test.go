@@ -136,3 +136,29 @@ func TestARedisThatIsNotDurableAnyMoreIsNotUsed(t *testing.T) {
 		}
 	}
 }
+
+// A Redis may be behind a socket of the machine.
+func TestARedisBehindASocketIsServed(t *testing.T) {
+	socket := filepath.Join(t.TempDir(), "redis.sock")
+	redistest.Start(t, "unixsocket", socket)
+	s := exchangetest.New(t, "unix://"+socket+"?db=2")
+	s.Start()
+	w := &world{t: t, s: s}
+	w.open(2, newRandom(t))
+	w.load(50, s.Kill)
+	s.Start()
+	w.compare()
+}
+
+// A Redis that comes back empty has no other owner: nobody has taken over, and what was acknowledged is gone.
+func TestAnEmptyRedisEndsTheExchangeAsDamaged(t *testing.T) {
+	r := redistest.Start(t)
+	s := exchangetest.New(t, r.URL())
+	s.Start()
+	if err := r.Client().FlushAll(t.Context()).Err(); err != nil {
+		t.Fatal(err)
+	}
+	if code, text := s.Ends(); code != 70 || !strings.Contains(text, "knows no owner of this engine") {
+		t.Errorf("it ends with %d: %s", code, text)
+	}
+}

@@ -63,6 +63,9 @@ orders are taken, and orders were accepted all the same.
 ` + "`connections reset`" + ` breaks all connections 3 to 6 times, each time while an append waits for its answer, which has arrived at Redis whole, in half or not at all.
 ` + "`nothing arrives`" + ` is a network that swallows what is sent and says nothing, ` + "`only answers are lost`" + ` one where commands are carried out and nobody learns of it.
 
+Redis says ` + "`appendonly yes`" + ` before its append-only file is in effect: after it was switched on, and after a full synchronisation, nothing is in a file until a first
+rewrite has ended. Four kinds bring that about, with a rewrite that lasts and with one that fails: nothing may be appended until one has ended.
+
 A second exchange on one Redis has a client of its own, whose acknowledged orders, cancels and trades are counted here and are verified when the first is back. The stopped one
 gets an order while it stands still: it must not accept it when it goes on, and the order must not be there.
 
@@ -74,8 +77,9 @@ The simulation ([proof.md](proof.md)) meets far more moments than these, of a st
 ## What is not promised
 
 - **A Redis with ` + "`appendfsync everysec`" + ` or ` + "`no`" + `.** It answers before its file is written: a plain kill -9 of the process keeps what the kernel has, but not
-  what Redis had not handed to it yet, and a power cut takes up to a second or more. The exchange refuses to start on it, and to go on with one that becomes so (a new connection is looked at
-  at once, one that stays every 10 s: what is acknowledged in between may be lost), unless ` + "`--accept-redis-durability`" + ` says that this loss is accepted.
+  what Redis had not handed to it yet, and a power cut takes up to a second or more. The exchange refuses to start on it, and to go on with one that becomes so, unless ` + "`--accept-redis-durability`" + ` says that this loss is accepted.
+- **What is acknowledged between a change of Redis and the next look at it.** A new connection is looked at at once, and one that stays before an append, when the last look is half a
+  second old. Until then orders are acknowledged as before, also where the change was ` + "`appendonly no`" + `, or a promotion after a full synchronisation: a kill of Redis loses those, and the next start says so (code 70).
 - **Failover to a replica.** Replication is asynchronous: a master acknowledges before its replica has the write, so a promoted replica may lack a tail. The exchange sees
   that at its next append (` + "`gap`" + `) or at its next start, by the file ` + "`HEAD.redis`" + ` in its data folder, and stops with code 70 rather than go on without acknowledged orders. Nobody can bring back
   what only the lost master had, and an exchange on a host without that file cannot see that anything is missing. ` + "`WAIT`" + ` would not help: it

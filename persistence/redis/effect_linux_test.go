@@ -1,0 +1,159 @@
+package redis
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"strings"
+	"testing"
+	"time"
+
+	"exchange/persistence"
+	"exchange/persistence/redistest"
+)
+
+// A way is one in which Redis says `appendonly yes` while it acknowledges what is in no file. What it
+// prepares, the store has seen; of what it begins, one thing alone tells.
+type way struct {
+	name           string
+	prepare, begin func(t *testing.T, r *redistest.Server)
+}
+
+func holds(t *testing.T, r *redistest.Server) { r.HoldRewrites() }
+func fails(t *testing.T, r *redistest.Server) { r.FailRewrites() }
+
+func switchOn(t *testing.T, r *redistest.Server) {
+	set(t, r.Client(), "appendonly", "no")
+	set(t, r.Client(), "appendonly", "yes")
+}
+
+var ways = []way{
+	{"the first rewrite runs", holds, func(t *testing.T, r *redistest.Server) {
+		switchOn(t, r)
+		r.AwaitRewrite()
+	}},
+	{"the first rewrite has failed", fails, func(t *testing.T, r *redistest.Server) {
+		switchOn(t, r)
+		r.AwaitFailedRewrite()
+	}},
+	{"switched on after the counts have begun anew", func(t *testing.T, r *redistest.Server) {
+		r.HoldRewrites()
+		set(t, r.Client(), "maxmemory", "0") // as many calls as are to come
+	}, func(t *testing.T, r *redistest.Server) {
+		if err := r.Client().ConfigResetStat(t.Context()).Err(); err != nil {
+			t.Fatal(err)
+		}
+		switchOn(t, r)
+		r.AwaitRewrite()
+	}},
+	{"after a full synchronisation", fails, func(t *testing.T, r *redistest.Server) {
+		r.ResyncWholly(redistest.Start(t))
+		r.AwaitFailedRewrite()
+	}},
+}
+
+// notYet wants an error that says that writes are in no file, and that passes.
+func notYet(t *testing.T, err error) {
+	t.Helper()
+	var not *notInEffect
+	if !errors.As(err, &not) || errors.Is(err, persistence.ErrNotDurable) {
+		t.Fatalf("error is %v, want one of an append-only file that is not in effect", err)
+	}
+}
+
+// kill -9 of Redis at such a moment loses nothing that was acknowledged, for nothing is.
+func TestNothingIsAcknowledgedWhileTheAppendOnlyFileIsNotInEffect(t *testing.T) {
+	for _, w := range ways {
+		t.Run(w.name, func(t *testing.T) {
+			server := redistest.Start(t)
+			w.prepare(t, server)
+			s, tok, _ := mustOpen(t, server.URL(), Options{recheck: time.Nanosecond})
+			appendTo(t, s, tok, 0, 200, "before ")
+			w.begin(t, server)
+			for range 20 {
+				notYet(t, s.Append(t.Context(), tok, 200, 201, []byte("in no file")))
+				notYet(t, s.Check(t.Context(), tok))
+			}
+			server.EndRewrites()
+			seq := uint64(200)
+			goesOn(t, s, tok, &seq)
+			server.Kill()
+			server.Restart()
+			if _, _, last := mustOpen(t, server.URL(), Options{}); last != seq {
+				t.Fatalf("the journal ends at %d, want %d", last, seq)
+			}
+		})
+	}
+}
+
+// A start waits, as it does for a Redis that loads its data, and says so.
+func TestAStartWaitsForTheAppendOnlyFile(t *testing.T) {
+	for _, w := range ways {
+		t.Run(w.name, func(t *testing.T) {
+			server := redistest.Start(t)
+			w.prepare(t, server)
+			w.begin(t, server)
+			ctx, cancel := context.WithCancel(t.Context())
+			defer cancel()
+			waits := slog.New(slog.NewTextHandler(hears{"waiting for Redis", cancel}, nil))
+			_, err := Open(ctx, server.URL(), Options{Logger: waits})
+			if !errors.Is(err, context.Canceled) {
+				t.Fatalf("error is %v, want the end of its wait", err)
+			}
+			notYet(t, err)
+			server.EndRewrites()
+			mustOpen(t, server.URL(), Options{})
+		})
+	}
+}
+
+// hears calls do when a text is logged.
+type hears struct {
+	text string
+	do   func()
+}
+
+func (h hears) Write(b []byte) (int, error) {
+	if strings.Contains(string(b), h.text) {
+		h.do()
+	}
+	return len(b), nil
+}
+
+// An ordinary rewrite changes nothing, nor does one that fails: what the file had, it has.
+func TestAnOrdinaryRewriteHoldsUpNothing(t *testing.T) {
+	server := redistest.Start(t)
+	admin := server.Client()
+	server.HoldRewrites()
+	s, tok, seq := mustOpen(t, server.URL(), Options{recheck: time.Nanosecond})
+	rewrite := func() {
+		t.Helper()
+		if err := admin.BgRewriteAOF(t.Context()).Err(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	goOn := func() {
+		t.Helper()
+		for range 20 {
+			appendTo(t, s, tok, seq, seq+1, "meanwhile ")
+			seq++
+			if err := s.Check(t.Context(), tok); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	rewrite()
+	server.AwaitRewrite()
+	goOn()
+	server.EndRewrites()
+	server.FailRewrites()
+	goesOn(t, s, tok, &seq)
+	rewrite()
+	server.AwaitFailedRewrite()
+	goOn()
+	server.Kill()
+	server.Restart()
+	if _, _, last := mustOpen(t, server.URL(), Options{}); last != seq {
+		t.Fatalf("the journal ends at %d, want %d", last, seq)
+	}
+}

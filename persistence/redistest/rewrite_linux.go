@@ -1,0 +1,156 @@
+package redistest
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+	"golang.org/x/sys/unix"
+)
+
+const (
+	ballastKeys  = 100
+	ballastBytes = 1 << 20 // of all of them, at least
+	// keyDelay is what a process that writes the file anew waits behind each key, in microseconds: with
+	// ballastKeys such a rewrite outlives every test.
+	keyDelay = 10_000_000
+)
+
+// ballast makes the data large enough for a rewrite to take its time, or to be too large.
+func (s *Server) ballast(c *redis.Client) {
+	s.t.Helper()
+	value := make([]byte, 2*ballastBytes/ballastKeys)
+	random := rand.NewChaCha8([32]byte{}) // the file is compressed
+	for i := range ballastKeys {
+		random.Read(value) //nolint:errcheck // it never fails
+		s.must(c.Set(s.t.Context(), fmt.Sprint("ballast:", i), value, 0).Err())
+	}
+}
+
+func (s *Server) must(err error) {
+	s.t.Helper()
+	if err != nil {
+		s.t.Fatal(err)
+	}
+}
+
+// HoldRewrites makes each rewrite of the append-only file that begins from now on last until
+// EndRewrites.
+func (s *Server) HoldRewrites() {
+	s.t.Helper()
+	c := s.Client()
+	s.ballast(c)
+	s.delayKeys(c, keyDelay)
+}
+
+func (s *Server) delayKeys(c *redis.Client, micros int) {
+	s.t.Helper()
+	s.must(c.ConfigSet(s.t.Context(), "rdb-key-save-delay", strconv.Itoa(micros)).Err())
+}
+
+// FailRewrites makes each rewrite of the append-only file that begins from now on fail, until
+// EndRewrites: what it writes is larger than a file may be. What Redis itself appends is not.
+func (s *Server) FailRewrites() {
+	s.t.Helper()
+	s.ballast(s.Client())
+	s.EndRewrites() // what is appended next goes into a file that is small
+	s.limitFiles(ballastBytes)
+}
+
+func (s *Server) limitFiles(most uint64) {
+	s.t.Helper()
+	s.must(unix.Prlimit(s.Pid(), unix.RLIMIT_FSIZE, &unix.Rlimit{Cur: most, Max: unix.RLIM_INFINITY}, nil))
+}
+
+// EndRewrites lets rewrites run as usual, and waits until the last one has come to its end.
+func (s *Server) EndRewrites() {
+	s.t.Helper()
+	c := s.Client()
+	s.limitFiles(unix.RLIM_INFINITY)
+	s.delayKeys(c, 0)
+	s.killChildren()
+	c.BgRewriteAOF(s.t.Context()) // which fails if one is to come anyway
+	s.eventually("a rewrite has come to its end", func() bool {
+		info := s.persistence(c)
+		running := info["aof_rewrite_in_progress"] == "1" || info["aof_rewrite_scheduled"] == "1"
+		if !running && info["aof_last_bgrewrite_status"] != "ok" {
+			c.BgRewriteAOF(s.t.Context()) // an ordinary one is not tried again by itself
+		}
+		return !running && info["aof_last_bgrewrite_status"] == "ok"
+	})
+}
+
+// AwaitRewrite waits until a rewrite runs.
+func (s *Server) AwaitRewrite() {
+	s.t.Helper()
+	c := s.Client()
+	s.eventually("a rewrite runs", func() bool { return s.persistence(c)["aof_rewrite_in_progress"] == "1" })
+}
+
+// AwaitFailedRewrite waits until a rewrite has failed.
+func (s *Server) AwaitFailedRewrite() {
+	s.t.Helper()
+	c := s.Client()
+	s.eventually("a rewrite has failed", func() bool { return s.persistence(c)["aof_last_bgrewrite_status"] == "err" })
+}
+
+// ResyncWholly makes the server take all data from a copy of its own by a full synchronisation, and
+// then a master again: what it acknowledges afterwards is in no file before a rewrite has ended.
+func (s *Server) ResyncWholly(copied *Server) {
+	s.t.Helper()
+	ctx, mine, theirs := s.t.Context(), s.Client(), copied.Client()
+	follow := func(c *redis.Client, of *Server) {
+		s.must(c.ReplicaOf(ctx, "127.0.0.1", strconv.Itoa(of.port)).Err())
+		s.eventually("the replica has all data", func() bool {
+			text, err := c.Info(ctx, "replication").Result()
+			return err == nil && strings.Contains(text, "master_link_status:up")
+		})
+	}
+	follow(theirs, s)
+	s.must(theirs.ReplicaOf(ctx, "NO", "ONE").Err())
+	for range 3 { // their histories part, so that a part of it does not do
+		s.must(mine.Incr(ctx, "parted").Err())
+	}
+	follow(mine, copied)
+	s.must(mine.ReplicaOf(ctx, "NO", "ONE").Err())
+}
+
+// killChildren ends what the server has forked.
+func (s *Server) killChildren() {
+	s.t.Helper()
+	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/task/%d/children", s.Pid(), s.Pid()))
+	s.must(err)
+	for _, text := range strings.Fields(string(b)) {
+		pid, err := strconv.Atoi(text)
+		s.must(err)
+		syscall.Kill(pid, syscall.SIGKILL) //nolint:errcheck // it may have ended
+	}
+}
+
+func (s *Server) persistence(c *redis.Client) map[string]string {
+	s.t.Helper()
+	text, err := c.Info(s.t.Context(), "persistence").Result()
+	s.must(err)
+	info := map[string]string{}
+	for line := range strings.Lines(text) {
+		name, value, _ := strings.Cut(strings.TrimSpace(line), ":")
+		info[name] = value
+	}
+	return info
+}
+
+func (s *Server) eventually(what string, condition func() bool) {
+	s.t.Helper()
+	poll := time.NewTicker(pollEvery)
+	defer poll.Stop()
+	for deadline := time.Now().Add(startWithin); !condition(); <-poll.C {
+		if time.Now().After(deadline) {
+			s.t.Fatalf("not within %v: %s; %s", startWithin, what, tail(s.dir+"/server.log"))
+		}
+	}
+}
