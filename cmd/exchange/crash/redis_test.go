@@ -158,7 +158,15 @@ func TestAnEmptyRedisEndsTheExchangeAsDamaged(t *testing.T) {
 	if err := r.Client().FlushAll(t.Context()).Err(); err != nil {
 		t.Fatal(err)
 	}
-	if code, text := s.Ends(); code != 70 || !strings.Contains(text, "knows no owner of this engine") {
-		t.Errorf("it ends with %d: %s", code, text)
+	exchangetest.Eventually(t, "the exchange ends", func() bool {
+		select {
+		case <-s.Exited():
+			return true
+		default:
+			return false
+		}
+	})
+	if code := s.ExitCode(); code != 70 || !strings.Contains(s.Log(), "knows no owner of this engine") {
+		t.Errorf("it ends with %d: %s", code, s.Log())
 	}
 }
