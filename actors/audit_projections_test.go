@@ -1,7 +1,6 @@
 package actors
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
 	"slices"
@@ -13,7 +12,6 @@ import (
 	"exchange/core/matching"
 	"exchange/core/money"
 	"exchange/persistence"
-	"exchange/persistence/backup"
 	"exchange/persistence/pebble"
 	"exchange/persistence/redis"
 	"exchange/persistence/redistest"
@@ -212,9 +210,7 @@ func TestAnAuditAfterARestoreOfFewerTradesIsClean(t *testing.T) {
 			b, _ := backUp(t, e)
 			target := keeping(t, kind)(keep)
 			defer target.Close()
-			if _, err := backup.Load(t.Context(), target, bytes.NewReader(b), func(int) {}); err != nil {
-				t.Fatal(err)
-			}
+			restoreInto(t, target, b)
 			o.Store = target
 			restored := start(t, o)
 			auditClean(t, restored)

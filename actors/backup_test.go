@@ -72,6 +72,19 @@ func backUp(t *testing.T, e *Engine) ([]byte, *state.State) {
 	return b.Bytes(), must[*state.State](t)(state.Decode(r.Image))
 }
 
+// restoreInto fills an empty store from a backup.
+func restoreInto(t *testing.T, target persistence.Store, b []byte) {
+	t.Helper()
+	opened, err := backup.Open(bytes.NewReader(b))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer opened.Close()
+	if _, err := opened.Load(t.Context(), target, func(int) {}); err != nil {
+		t.Fatal(err)
+	}
+}
+
 func auditClean(t *testing.T, e *Engine) *AuditReport {
 	t.Helper()
 	report, err := e.Audit(t.Context(), nil, func(uint64, uint64) {})
@@ -112,9 +125,7 @@ func TestAnExchangeGoesOnFromABackupOfARunningOne(t *testing.T) {
 
 			at := to(t)
 			target := at()
-			if _, err := backup.Load(t.Context(), target, bytes.NewReader(b), func(int) {}); err != nil {
-				t.Fatal(err)
-			}
+			restoreInto(t, target, b)
 			o.Store = target
 			restored := start(t, o)
 			restoredIs(t, restored, want)

@@ -127,9 +127,11 @@ func (p *program) restore(ctx context.Context, cfg *config.Config, file string, 
 	defer f.Close()
 	g := p.progress()
 	defer g.done()
-	if _, err := verify(f, g); err != nil {
+	b, err := openBackup(f, g)
+	if err != nil {
 		return withExit(exitBroken, fmt.Errorf("%s: %w; nothing was written", file, err))
 	}
+	defer b.Close()
 	store, err := openStore(ctx, cfg, true, newLogger(p.stderr, config.Log{Level: "warn", Format: cfg.Log.Format}))
 	if errors.Is(err, persistence.ErrCorrupt) {
 		return withExit(exitUsage, fmt.Errorf("%w; nothing was written to it: name an empty store", err))
@@ -137,9 +139,9 @@ func (p *program) restore(ctx context.Context, cfg *config.Config, file string, 
 	if err != nil {
 		return startFailed(ctx, err)
 	}
-	info, err := fill(ctx, store, f, g)
+	info, err := fill(ctx, store, b, g)
 	g.done()
-	if err := errors.Join(err, store.Close()); err != nil {
+	if err != nil {
 		return restoreFailed(store, err)
 	}
 	a := restoreAnswer{Store: store.String(), File: file, Of: of, Sequence: info.Sequence, Taken: info.Taken, Accounts: info.Accounts, SecretKey: p.keyFor(cfg, info)}
@@ -149,11 +151,21 @@ func (p *program) restore(ctx context.Context, cfg *config.Config, file string, 
 	return p.print(&a, func(w *tabwriter.Writer) { a.write(w, cfg) })
 }
 
-func fill(ctx context.Context, store persistence.Store, f *os.File, g *progress) (*backup.Info, error) {
+// fill restores an open backup into a store, which it closes.
+func fill(ctx context.Context, store persistence.Store, b *backup.Backup, g *progress) (*backup.Info, error) {
+	info, err := b.Load(ctx, store, func(rows int) { g.show("%s rows restored", thousands(rows)) })
+	return info, errors.Join(err, store.Close())
+}
+
+// openBackup reads a whole backup, and opens it.
+func openBackup(f *os.File, g *progress) (*backup.Backup, error) {
+	if _, err := verify(f, g); err != nil {
+		return nil, err
+	}
 	if _, err := f.Seek(0, io.SeekStart); err != nil {
 		return nil, err
 	}
-	return backup.Load(ctx, store, f, func(rows int) { g.show("%s rows restored", thousands(rows)) })
+	return backup.Open(f)
 }
 
 func restoreFailed(store persistence.Store, err error) error {

@@ -23,8 +23,8 @@ const (
 	maxText = 4096
 	// maxTrades bounds the trades of one record; the configured max_fills is below it.
 	maxTrades = 1_000_000
-	// maxAllow bounds the address prefixes of one key.
-	maxAllow = 1000
+	// MaxAllow bounds the address prefixes of one key.
+	MaxAllow = 1000
 )
 
 var (
@@ -167,7 +167,7 @@ func flag(dst []byte, on bool) []byte {
 
 func (k *Key) append(dst []byte) []byte {
 	dst = text(uv(uv(dst, uint64(k.Number)), uint64(k.Account)), k.Key)
-	dst = uv(append(dst, k.Permissions), atMost(len(k.Allow), maxAllow))
+	dst = uv(append(dst, k.Permissions), atMost(len(k.Allow), MaxAllow))
 	for _, a := range k.Allow {
 		dst = text(dst, a)
 	}
@@ -390,7 +390,7 @@ func (d *decoder) balance() money.Balance {
 
 func (d *decoder) key(k *Key) {
 	*k = Key{Number: d.u32(), Account: d.u32(), Key: d.text(), Permissions: d.byte()}
-	for n := d.upTo(maxAllow); n > 0 && !d.bad; n-- {
+	for n := d.upTo(MaxAllow); n > 0 && !d.bad; n-- {
 		k.Allow = append(k.Allow, d.text())
 	}
 	if len(d.b) < 8 {

@@ -358,7 +358,7 @@ func TestHugeCountsAndLengthsTakeNoMemory(t *testing.T) {
 	const huge = math.MaxUint32
 	inputs := [][]byte{
 		payload(KindOrder, numbers(1, 1, 1, 1), []byte{1}, numbers(1, 1, 1, 0, 0, maxTrades, 1, 1)),
-		payload(KindKey, numbers(1, 1, 0), []byte{1}, numbers(maxAllow, 1)),
+		payload(KindKey, numbers(1, 1, 0), []byte{1}, numbers(MaxAllow, 1)),
 		payload(KindKey, numbers(1, 1, 0), []byte{1}, numbers(0), make([]byte, 8), numbers(huge)),
 		payload(KindAccount, numbers(1, huge)),
 		payload(KindAccount, numbers(1, maxText)),
@@ -407,7 +407,7 @@ func TestWhatCouldNotBeReadIsNotWritten(t *testing.T) {
 	f("no kind", Record{})
 	f("a long text", Record{Kind: KindAccount, Account: Account{Name: long}})
 	f("a long secret", Record{Kind: KindKey, Key: Key{Sealed: []byte(long)}})
-	f("many prefixes", Record{Kind: KindKey, Key: Key{Allow: make([]string, maxAllow+1)}})
+	f("many prefixes", Record{Kind: KindKey, Key: Key{Allow: make([]string, MaxAllow+1)}})
 	f("a negative deposit", Record{Kind: KindDeposit, Deposit: Deposit{Amount: -1}})
 	f("an order of no side", with(func(o *Order) { o.Side = 0 }))
 	f("a negative price", with(func(o *Order) { o.Price = -1 }))
@@ -421,7 +421,7 @@ func TestWhatCouldNotBeReadIsNotWritten(t *testing.T) {
 
 func TestTheLongestTextsComeBack(t *testing.T) {
 	long := strings.Repeat("x", maxText)
-	r := Record{Kind: KindKey, Key: Key{Key: long, Allow: make([]string, maxAllow), Sealed: []byte(long)}}
+	r := Record{Kind: KindKey, Key: Key{Key: long, Allow: make([]string, MaxAllow), Sealed: []byte(long)}}
 	var back Record
 	if _, err := back.Decode(r.Append(nil)); err != nil || !reflect.DeepEqual(back.Key, r.Key) {
 		t.Error(err)

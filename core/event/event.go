@@ -120,7 +120,7 @@ type Key struct {
 func (k *Key) Bound() []byte {
 	b := append(make([]byte, 0, 128), "exchange api key\n"...)
 	b = text(uv(uv(b, uint64(k.Number)), uint64(k.Account)), k.Key)
-	b = uv(append(b, k.Permissions), atMost(len(k.Allow), maxAllow))
+	b = uv(append(b, k.Permissions), atMost(len(k.Allow), MaxAllow))
 	for _, a := range k.Allow {
 		b = text(b, a)
 	}

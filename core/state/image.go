@@ -456,7 +456,9 @@ func (r *reader) withdraw(s *State) Withdraw {
 func (r *reader) key(s *State) {
 	k := event.Key{Number: uint32(len(s.keys) + 1), Account: r.u32(), Key: r.text(), Permissions: r.u8()}
 	for range r.entries {
-		k.Allow = append(k.Allow, r.text())
+		if k.Allow = append(k.Allow, r.text()); len(k.Allow) > event.MaxAllow || k.Allow[len(k.Allow)-1] == "" {
+			r.fail("an address prefix that is empty, or too many of them, of key " + k.Key)
+		}
 	}
 	k.SealedBy, k.Sealed = r.uint(), []byte(r.text())
 	if r.err == "" && r.must(s.newKey(&k)) {

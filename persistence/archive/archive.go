@@ -31,6 +31,7 @@ import (
 	"strings"
 
 	"exchange/persistence"
+	"exchange/persistence/internal/codec"
 )
 
 const (
@@ -38,7 +39,7 @@ const (
 	// fileBytes is from which size on the next batch starts another file, before compression.
 	fileBytes = 64 << 20
 	// maxBatch bounds one batch while reading, and maxPiece one piece of a base: what is longer is damage.
-	maxBatch, maxPiece = 1 << 30, 1 << 20
+	maxBatch, maxPiece = codec.MaxBatch, 1 << 20
 
 	partPrefix, partSuffix = "journal-", ".zst"
 	unfinished             = "unfinished-" // begins the name of a part that is being written

@@ -108,6 +108,7 @@ func (f *file) read(ctx context.Context, base func(piece []byte), fn func(prev, 
 
 func (f *file) readBase(r *packed.Reader, base func(piece []byte)) error {
 	var piece []byte
+	var size uint64
 	for pieces := 0; ; pieces++ {
 		n, err := binary.ReadUvarint(r)
 		if err != nil {
@@ -116,11 +117,14 @@ func (f *file) readBase(r *packed.Reader, base func(piece []byte)) error {
 		switch {
 		case n > maxPiece:
 			return f.damaged("it begins with a piece of %d bytes", n)
+		case size+n > packed.MaxImage:
+			return f.damaged("it begins with a state of more than %d bytes", uint64(packed.MaxImage))
 		case n > 0:
 			if piece, err = readAll(r, piece[:0], int(n)); err != nil {
 				return f.damaged("in what it begins with: %w", err)
 			}
 			base(piece)
+			size += n
 			continue
 		case f.based && pieces == 0:
 			return f.damaged("it does not begin with a state, and the parts before record %d are missing", f.first)

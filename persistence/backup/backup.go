@@ -3,14 +3,17 @@
 //
 //	err := backup.Write(ctx, w, store, image, progress) // while the exchange runs; the history must have reached the image
 //	info, err := backup.Verify(r)                       // reads all of it, changes nothing
-//	info, err = backup.Load(ctx, store, r, progress)    // into an empty store
+//	b, err := backup.Open(r)                            // reads the state
+//	info, err = b.Load(ctx, store, progress)            // into an empty store
 //
 // A backup has the state's image and the history up to its sequence, but no journal: an exchange that starts on
 // the restored store continues from the image. It does not have the server's secret key, with which the API
 // secrets in it are sealed: that is kept apart.
 //
 // The stream is of the form of package packed: compressed, a line of text and then parts: a letter, a length as
-// uvarint, and so many bytes. The last letter stands alone, before the checksum.
+// uvarint, and so many bytes. The last letter stands alone, before the checksum. First is what the backup is
+// of, then the image, in as many bytes as were said, then rows. All lengths are bounded, and so is what a stream
+// unpacks to: what a restore takes of memory is bounded by the size of the file.
 package backup
 
 import (
@@ -19,13 +22,13 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"time"
 
-	"exchange/core/state"
 	"exchange/persistence/internal/packed"
 )
 
-const magic = "exchange backup 1\n"
+const magic = "exchange backup 2\n"
 
 // Letters of the parts.
 const (
@@ -44,7 +47,8 @@ const (
 // Bounds of parts, in bytes.
 const (
 	imagePiece = 1 << 20
-	maxPart    = 4 << 20
+	maxInfo    = 64 << 10
+	maxRow     = 8 << 10 // an operator's action has the longest: 4,096 bytes of text, and who it was
 )
 
 // Info says what a backup is of.
@@ -54,6 +58,8 @@ type Info struct {
 	Store    string    `json:"store"`
 	Accounts int       `json:"accounts"`
 	Keys     int       `json:"keys"`
+	// ImageBytes is the length of the state's image.
+	ImageBytes int64 `json:"image_bytes"`
 	// SealedBy are the ids of the secret keys that the API secrets are sealed with.
 	SealedBy []string `json:"sealed_by"`
 
@@ -92,132 +98,158 @@ func (s *sink) close() error {
 	return s.into.Close()
 }
 
-// parts reads all parts, and checks the stream's end.
-func parts(r io.Reader, fn func(kind byte, b []byte) error) error {
-	damaged := func(err error) error { return fmt.Errorf("%w: %w", ErrDamaged, err) }
-	in, err := packed.NewReader(r, magic)
-	if err != nil {
-		return damaged(err)
-	}
-	defer in.Close()
-	var b []byte
-	for {
-		kind, err := in.ReadByte()
-		if err != nil {
-			return damaged(err)
-		}
-		if kind == partEnd {
-			if err := in.Done(); err != nil {
-				return damaged(err)
-			}
-			return nil
-		}
-		n, err := binary.ReadUvarint(in)
-		if err != nil {
-			return damaged(err)
-		}
-		if n > maxPart {
-			return fmt.Errorf("%w: it has a part of %d bytes", ErrDamaged, n)
-		}
-		if uint64(cap(b)) < n {
-			b = make([]byte, n)
-		}
-		b = b[:n]
-		if _, err := io.ReadFull(in, b); err != nil {
-			return damaged(err)
-		}
-		if err := fn(kind, b); err != nil {
-			return err
-		}
-	}
-}
-
-// A reader takes a backup apart.
+// A reader takes a backup apart: what it says of itself, the image, and then rows.
 type reader struct {
-	info  Info
-	image []byte
-	state *state.State
+	in   *packed.Reader
+	info Info
+
+	kind  byte
+	part  []byte // until the next one is read
+	ahead bool   // the part was read by image, for next
+	ended bool   // there is no part: the stream ended there, whole
 	row   rows
 }
 
-// next takes one part; rows go to add, nil if nobody wants them.
-func (r *reader) next(kind byte, b []byte, add func(*rows) error) error {
-	switch {
-	case kind == partInfo && r.info.Rows == nil:
-		r.info.Rows = map[string]int{}
-		if err := json.Unmarshal(b, &r.info); err != nil {
-			return fmt.Errorf("%w: %w", ErrDamaged, err)
-		}
-		return nil
-	case r.info.Rows == nil:
-		return fmt.Errorf("%w: it does not say first what it is of", ErrDamaged)
-	case kind == partImage && r.state == nil:
-		r.image = append(r.image, b...)
+// open reads what a backup says of itself. close frees the reader.
+func open(r io.Reader) (*reader, error) {
+	in, err := packed.NewReader(r, magic)
+	if err != nil {
+		return nil, damaged(err)
+	}
+	s := &reader{in: in}
+	if err := s.describe(); err != nil {
+		s.close()
+		return nil, err
+	}
+	return s, nil
+}
+
+func (r *reader) close() { r.in.Close() }
+
+func damaged(err error) error {
+	if err == nil {
 		return nil
 	}
-	if err := r.imageEnds(); err != nil {
+	return fmt.Errorf("%w: %w", ErrDamaged, err)
+}
+
+// advance reads a part, or the stream's end, which it checks.
+func (r *reader) advance() (err error) {
+	if r.kind, err = r.in.ReadByte(); err != nil {
+		return damaged(err)
+	}
+	if r.ended = r.kind == partEnd; r.ended {
+		return damaged(r.in.Done())
+	}
+	n, err := binary.ReadUvarint(r.in)
+	if err != nil {
+		return damaged(err)
+	}
+	if most := longest(r.kind); n > most {
+		return fmt.Errorf("%w: it has a part of %d bytes, and one of kind %q has at most %d",
+			ErrDamaged, n, r.kind, most)
+	}
+	r.part = slices.Grow(r.part[:0], int(n))[:n]
+	_, err = io.ReadFull(r.in, r.part)
+	return damaged(err)
+}
+
+// longest bounds a part of a kind, in bytes.
+func longest(kind byte) uint64 {
+	switch kind {
+	case partInfo:
+		return maxInfo
+	case partImage:
+		return imagePiece
+	default:
+		return maxRow
+	}
+}
+
+func (r *reader) describe() error {
+	if err := r.advance(); err != nil {
 		return err
 	}
-	if err := r.row.decode(kind, b); err != nil {
-		return fmt.Errorf("%w: %w", ErrDamaged, err)
+	if r.kind != partInfo {
+		return fmt.Errorf("%w: it does not say first what it is of", ErrDamaged)
 	}
-	r.info.Rows[kindNames[kind]]++
-	if add != nil {
-		return add(&r.row)
+	if err := json.Unmarshal(r.part, &r.info); err != nil {
+		return damaged(err)
 	}
+	if n := r.info.ImageBytes; n < 1 || n > packed.MaxImage {
+		return fmt.Errorf("%w: it says that its image has %d bytes, 1 to %d are possible",
+			ErrDamaged, n, int64(packed.MaxImage))
+	}
+	r.info.Rows = map[string]int{}
 	return nil
 }
 
-// imageEnds makes the state of the image, which has all its pieces now.
-func (r *reader) imageEnds() (err error) {
-	if r.state != nil {
-		return nil
+// image hands out the state's image in pieces, as long as the backup says it is.
+func (r *reader) image(piece func(b []byte)) error {
+	for n := int64(0); ; piece(r.part) {
+		if err := r.advance(); err != nil {
+			return err
+		}
+		if r.kind != partImage {
+			r.ahead = true
+			if n != r.info.ImageBytes {
+				return fmt.Errorf("%w: its image ends after %d bytes of %d", ErrDamaged, n, r.info.ImageBytes)
+			}
+			return nil
+		}
+		if n += int64(len(r.part)); len(r.part) == 0 || n > r.info.ImageBytes {
+			return fmt.Errorf("%w: a piece of %d bytes does not belong to an image of %d",
+				ErrDamaged, len(r.part), r.info.ImageBytes)
+		}
 	}
-	s, err := state.Decode(r.image)
-	if err == nil && s.Seq() != r.info.Sequence {
-		err = fmt.Errorf("it is of sequence %d, its state of %d", r.info.Sequence, s.Seq())
+}
+
+// next reads a row; false behind the last one, when the stream has come to its end and is whole.
+func (r *reader) next() (bool, error) {
+	if !r.ahead {
+		if err := r.advance(); err != nil {
+			return false, err
+		}
 	}
-	if err == nil {
-		err = s.Check()
+	r.ahead = false
+	if r.ended {
+		return false, nil
 	}
-	if err != nil {
-		return fmt.Errorf("%w: %w", ErrDamaged, err)
+	if err := r.row.decode(r.kind, r.part); err != nil {
+		return false, damaged(err)
 	}
-	r.state = s
-	return nil
+	r.info.Rows[kindNames[r.kind]]++
+	return true, nil
 }
 
 var kindNames = map[byte]string{partTrade: "trades", partOrder: "closed orders", partDeposit: "deposits", partWithdraw: "withdraws",
 	partCandle: "candles", partAction: "actions", partNonce: "nonces"}
 
-// Verify reads a whole backup and says what it is of. An error wraps ErrDamaged.
+// Verify reads a whole backup and says what it is of. It holds no more of it than a piece, and does
+// not look into the state's image: Open does. An error wraps ErrDamaged.
 func Verify(r io.Reader) (*Info, error) {
-	var b reader
-	if err := parts(r, func(kind byte, part []byte) error { return b.next(kind, part, nil) }); err != nil {
+	b, err := open(r)
+	if err != nil {
 		return nil, err
 	}
-	if err := b.imageEnds(); err != nil { // there was no row at all
+	defer b.close()
+	if err := b.image(func([]byte) {}); err != nil {
 		return nil, err
+	}
+	for more := true; more; {
+		if more, err = b.next(); err != nil {
+			return nil, err
+		}
 	}
 	return &b.info, nil
 }
 
-var errEnough = errors.New("enough")
-
 // Describe reads only what a backup says of itself. The rest may be damaged.
 func Describe(r io.Reader) (*Info, error) {
-	var b reader
-	err := parts(r, func(kind byte, part []byte) error {
-		if err := b.next(kind, part, nil); err != nil {
-			return err
-		}
-		return errEnough
-	})
-	if err != nil && !errors.Is(err, errEnough) {
+	b, err := open(r)
+	if err != nil {
 		return nil, err
 	}
-	if b.info.Rows == nil {
-		return nil, fmt.Errorf("%w: it does not say what it is of", ErrDamaged)
-	}
+	defer b.close()
 	return &b.info, nil
 }

@@ -15,7 +15,7 @@ import (
 // Whatever is in a stream whose checksum is right: it is a backup, of which nothing that is read is surprising, or it is damaged.
 func FuzzVerify(f *testing.F) {
 	s := state.New()
-	info, err := json.Marshal(Info{Sequence: s.Seq()})
+	info, err := json.Marshal(Info{Sequence: s.Seq(), ImageBytes: int64(len(s.AppendTo(nil)))})
 	if err != nil {
 		f.Fatal(err)
 	}
@@ -26,7 +26,9 @@ func FuzzVerify(f *testing.F) {
 	nonce := append(make([]byte, 8), "key"...)
 	for _, b := range [][]byte{nil, {partEnd}, append(bytes.Clone(whole), partEnd), append(part(bytes.Clone(whole), partNonce, nonce), partEnd),
 		append(part(whole[:len(whole):len(whole)], partTrade, make([]byte, 20)), partEnd), {partInfo, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x01},
-		append(part(nil, partInfo, []byte(`{"rows":null}`)), partEnd)} {
+		append(part(nil, partInfo, []byte(`{"rows":null}`)), partEnd), append(part(nil, partInfo, []byte(`{"image_bytes":9000000000}`)), partEnd),
+		append(part(part(nil, partInfo, []byte(`{"image_bytes":3}`)), partImage, nil), partEnd), append(part(bytes.Clone(whole), partNonce, make([]byte, 300)), partEnd),
+		append(part(bytes.Clone(whole), partImage, []byte("more")), partEnd)} {
 		f.Add(b)
 	}
 	f.Fuzz(func(t *testing.T, content []byte) {
@@ -40,6 +42,11 @@ func FuzzVerify(f *testing.F) {
 		}
 		read, err := Verify(bytes.NewReader(stream.Bytes()))
 		if err != nil && !errors.Is(err, ErrDamaged) {
+			t.Fatal(err)
+		}
+		if opened, err := Open(bytes.NewReader(stream.Bytes())); err == nil {
+			opened.Close()
+		} else if !errors.Is(err, ErrDamaged) {
 			t.Fatal(err)
 		}
 		said, errOfHead := Describe(bytes.NewReader(stream.Bytes()))

@@ -12,9 +12,12 @@ import (
 	"exchange/persistence"
 )
 
-// loadRows is how many rows go into the store at once: below persistence.MaxRows, and few steps for the
-// watermark, which moves with each.
-const loadRows = 50_000
+// Rows go into the store so many at once, or so many bytes of the backup: below
+// persistence.MaxRows, and few steps for the watermark, which moves with each.
+const (
+	loadRows  = 50_000
+	loadBytes = 32 << 20
+)
 
 // ErrNotEmpty: a backup is restored into an empty store only.
 var ErrNotEmpty = errors.New("the store is not empty")
@@ -45,13 +48,62 @@ func Empty(ctx context.Context, store persistence.Store) error {
 	}
 }
 
-// Load fills an empty store. Verify the same bytes first: after an error the store may be half filled, and
-// is to be thrown away, unless the error is ErrNotEmpty. progress is told how many rows there are so far.
-func Load(ctx context.Context, store persistence.Store, r io.Reader, progress func(rows int)) (*Info, error) {
-	return load(ctx, store, r, progress, loadRows)
+// A Backup is one whose state was read. Load reads the rest of it; Close frees it.
+type Backup struct {
+	reader *reader
+	image  []byte
+	state  *state.State
 }
 
-func load(ctx context.Context, store persistence.Store, r io.Reader, progress func(rows int), step int) (*Info, error) {
+// Open reads what a backup says of itself, and its state, which must be whole and in itself right. An
+// error wraps ErrDamaged.
+func Open(r io.Reader) (*Backup, error) {
+	in, err := open(r)
+	if err != nil {
+		return nil, err
+	}
+	b := &Backup{reader: in}
+	if err = in.image(func(piece []byte) { b.image = append(b.image, piece...) }); err == nil {
+		err = b.decode()
+	}
+	if err != nil {
+		b.Close()
+		return nil, err
+	}
+	return b, nil
+}
+
+// Close frees the backup.
+func (b *Backup) Close() { b.reader.close() }
+
+// State is the exchange's at the backup's sequence.
+func (b *Backup) State() *state.State { return b.state }
+
+func (b *Backup) decode() (err error) {
+	info := &b.reader.info
+	s, err := state.Decode(b.image)
+	if err == nil && s.Seq() != info.Sequence {
+		err = fmt.Errorf("it is of sequence %d, its state of %d", info.Sequence, s.Seq())
+	}
+	if err == nil && (len(s.Accounts()) != info.Accounts || len(s.Keys()) != info.Keys) {
+		err = fmt.Errorf("it is of %d accounts and %d keys, its state of %d and %d",
+			info.Accounts, info.Keys, len(s.Accounts()), len(s.Keys()))
+	}
+	if err == nil {
+		err = s.Check()
+	}
+	b.state = s
+	return damaged(err)
+}
+
+// Load fills an empty store, once. Verify the same bytes before: after an error the store may be half
+// filled, and is to be thrown away, unless the error is ErrNotEmpty. progress is told how many rows
+// there are so far.
+func (b *Backup) Load(ctx context.Context, store persistence.Store, progress func(rows int)) (*Info, error) {
+	return b.load(ctx, store, progress, loadRows)
+}
+
+func (b *Backup) load(ctx context.Context, store persistence.Store, progress func(rows int), step int) (*Info, error) {
 	if err := Empty(ctx, store); err != nil {
 		return nil, err
 	}
@@ -62,21 +114,23 @@ func load(ctx context.Context, store persistence.Store, r io.Reader, progress fu
 	if last != 0 { // since just now
 		return nil, fmt.Errorf("%w: its journal ends at sequence %d", ErrNotEmpty, last)
 	}
-	l := &loader{ctx: ctx, store: store, token: token, progress: progress, step: step}
-	if err := parts(r, func(kind byte, b []byte) error { return l.next(kind, b, l.add) }); err != nil {
-		return nil, err
-	}
-	if err := l.imageEnds(); err != nil {
-		return nil, err
+	l := &loader{Backup: b, ctx: ctx, store: store, token: token, progress: progress, step: step}
+	for more := true; more; {
+		if more, err = b.reader.next(); err == nil && more {
+			err = l.add(&b.reader.row)
+		}
+		if err != nil {
+			return nil, err
+		}
 	}
 	if err := l.finish(); err != nil {
 		return nil, err
 	}
-	return &l.info, nil
+	return &b.reader.info, nil
 }
 
 type loader struct {
-	reader
+	*Backup
 	ctx       context.Context
 	store     persistence.Store
 	token     persistence.Token
@@ -86,30 +140,16 @@ type loader struct {
 	watermark uint64
 	writes    persistence.Writes
 	n, total  int
+	bytes     int // of these rows, as they stand in the backup
 }
 
 func (l *loader) add(r *rows) error {
-	w := &l.writes
-	switch r.kind {
-	case partTrade:
-		w.Trades = append(w.Trades, r.trade)
-	case partOrder:
-		w.Orders = append(w.Orders, r.order)
-	case partDeposit:
-		w.Deposits = append(w.Deposits, r.deposit)
-	case partWithdraw:
-		w.Withdraws = append(w.Withdraws, r.withdraw)
-	case partCandle:
-		w.Candles = append(w.Candles, r.candle)
-	case partAction:
-		w.Actions = append(w.Actions, r.action)
-	case partNonce:
-		w.Nonces = append(w.Nonces, r.nonce)
-	}
+	r.addTo(&l.writes)
 	l.n++
 	l.total++
+	l.bytes += len(l.reader.part)
 	l.progress(l.total)
-	if l.n < l.step {
+	if l.n < l.step && l.bytes < loadBytes {
 		return nil
 	}
 	return l.apply(l.watermark + 1)
@@ -121,20 +161,20 @@ func (l *loader) begin() error {
 		return nil
 	}
 	l.begun = true
-	return l.store.Begin(l.ctx, l.token, l.info.Sequence)
+	return l.store.Begin(l.ctx, l.token, l.reader.info.Sequence)
 }
 
 func (l *loader) apply(to uint64) error {
 	if err := cmp.Or(l.ctx.Err(), l.begin()); err != nil {
 		return err
 	}
-	if to > l.info.Sequence {
-		return fmt.Errorf("%w: more rows than %d records can have made", ErrDamaged, l.info.Sequence)
+	if to > l.reader.info.Sequence {
+		return fmt.Errorf("%w: more rows than %d records can have made", ErrDamaged, l.reader.info.Sequence)
 	}
 	if err := l.store.Apply(l.ctx, l.token, l.watermark, to, &l.writes); err != nil {
 		return err
 	}
-	l.watermark, l.n = to, 0
+	l.watermark, l.n, l.bytes = to, 0, 0
 	l.writes.Reset()
 	return nil
 }
@@ -152,13 +192,13 @@ func (l *loader) finish() error {
 	if err := l.begin(); err != nil {
 		return err
 	}
-	if l.info.Sequence == 0 {
+	if l.reader.info.Sequence == 0 {
 		return nil // a backup of nothing
 	}
-	if err := l.apply(l.info.Sequence); err != nil {
+	if err := l.apply(l.reader.info.Sequence); err != nil {
 		return err
 	}
-	return l.store.SaveSnapshot(l.ctx, l.token, l.info.Sequence, bytes.NewReader(l.image))
+	return l.store.SaveSnapshot(l.ctx, l.token, l.reader.info.Sequence, bytes.NewReader(l.image))
 }
 
 func wallet(s *state.State, a *state.Account) persistence.Wallet {

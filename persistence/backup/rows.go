@@ -20,6 +20,38 @@ type rows struct {
 	candle   persistence.Candle
 	action   persistence.Action
 	nonce    persistence.Nonce
+
+	alone persistence.Writes // the one row, for check
+}
+
+// addTo puts the row behind others of its kind.
+func (r *rows) addTo(w *persistence.Writes) {
+	switch r.kind {
+	case partTrade:
+		w.Trades = append(w.Trades, r.trade)
+	case partOrder:
+		w.Orders = append(w.Orders, r.order)
+	case partDeposit:
+		w.Deposits = append(w.Deposits, r.deposit)
+	case partWithdraw:
+		w.Withdraws = append(w.Withdraws, r.withdraw)
+	case partCandle:
+		w.Candles = append(w.Candles, r.candle)
+	case partAction:
+		w.Actions = append(w.Actions, r.action)
+	case partNonce:
+		w.Nonces = append(w.Nonces, r.nonce)
+	}
+}
+
+// check refuses a row that no store would take: with numbers or texts beyond their bounds.
+func (r *rows) check() error {
+	r.alone.Reset()
+	r.addTo(&r.alone)
+	if err := codec.CheckWrites(0, 1, &r.alone); err != nil {
+		return fmt.Errorf("a row that cannot be stored: %v", err) //nolint:errorlint // the fault is the backup's
+	}
+	return nil
 }
 
 func keys(b []byte, ks ...uint64) []byte {
@@ -75,5 +107,8 @@ func (r *rows) decode(kind byte, b []byte) error {
 	if bad {
 		return fmt.Errorf("a row of kind %q is cut off, or of what cannot be", kind)
 	}
-	return err
+	if err != nil {
+		return err
+	}
+	return r.check()
 }

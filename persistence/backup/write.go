@@ -34,7 +34,7 @@ func Write(ctx context.Context, w io.Writer, store persistence.Store, image []by
 	if err != nil {
 		return err
 	}
-	info, err := json.Marshal(describe(s, store))
+	info, err := json.Marshal(describe(s, store, image))
 	if err != nil {
 		return err
 	}
@@ -55,8 +55,9 @@ func Write(ctx context.Context, w io.Writer, store persistence.Store, image []by
 	return out.close()
 }
 
-func describe(s *state.State, store persistence.Store) *Info {
-	info := &Info{Sequence: s.Seq(), Taken: time.Now().UTC(), Store: store.String(), Accounts: len(s.Accounts()), Keys: len(s.Keys())}
+func describe(s *state.State, store persistence.Store, image []byte) *Info {
+	info := &Info{Sequence: s.Seq(), Taken: time.Now().UTC(), Store: store.String(),
+		Accounts: len(s.Accounts()), Keys: len(s.Keys()), ImageBytes: int64(len(image))}
 	for _, k := range s.Keys() {
 		if id := fmt.Sprintf("%016x", k.SealedBy); !slices.Contains(info.SealedBy, id) {
 			info.SealedBy = append(info.SealedBy, id)

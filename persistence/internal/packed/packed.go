@@ -6,10 +6,12 @@ import (
 	"bufio"
 	"bytes"
 	"crypto/sha256"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"hash"
 	"io"
+	"slices"
 	"strings"
 
 	"github.com/klauspost/compress/zstd"
@@ -18,33 +20,81 @@ import (
 // window is how far back the compression looks. Damage that asks the reader for more memory is refused.
 const window = 8 << 20
 
+// Bounds of what a stream may unpack to: so many bytes, and so many more for each byte that was read
+// of it. So a hostile file cannot ask for more memory, disk or time than its own size allows. What is
+// written keeps to half of both: where it packs better than that, it is padded.
+const (
+	slack = 8 << 20
+	ratio = 32
+)
+
+// MaxImage bounds the image of a state in a backup or an archive, in bytes.
+const MaxImage = 4 << 30
+
 // A Writer writes one stream. After an error it only repeats the error.
 type Writer struct {
-	packed *zstd.Encoder
+	out    io.Writer
+	packed *zstd.Encoder // writes to the Writer's below
 	sum    hash.Hash
+	in     int64 // bytes of content
+	size   int64 // bytes of the stream so far
 	err    error
 }
 
 // NewWriter begins a stream. magic is its first line, with the line's end.
 func NewWriter(w io.Writer, magic string) (*Writer, error) {
 	// Nothing is written in the background, where w might be gone already.
-	packed, err := zstd.NewWriter(w, zstd.WithEncoderConcurrency(1), zstd.WithWindowSize(window))
+	s := &Writer{out: w, sum: sha256.New()}
+	var err error
+	s.packed, err = zstd.NewWriter(counter{s}, zstd.WithEncoderConcurrency(1), zstd.WithWindowSize(window))
 	if err != nil {
 		return nil, err
 	}
-	s := &Writer{packed: packed, sum: sha256.New()}
 	_, err = s.Write([]byte(magic))
 	return s, err
 }
 
-func (w *Writer) Write(b []byte) (int, error) {
-	if w.err != nil {
-		return 0, w.err
+// A counter writes to the stream itself.
+type counter struct{ w *Writer }
+
+func (c counter) Write(b []byte) (int, error) {
+	n, err := c.w.out.Write(b)
+	c.w.size += int64(n)
+	return n, err
+}
+
+func (w *Writer) Write(b []byte) (n int, err error) {
+	for chunk := range slices.Chunk(b, slack/8) {
+		if w.err != nil {
+			break
+		}
+		w.sum.Write(chunk)
+		var wrote int
+		wrote, w.err = w.packed.Write(chunk)
+		n += wrote
+		w.in += int64(wrote)
+		w.pad()
 	}
-	w.sum.Write(b)
-	var n int
-	n, w.err = w.packed.Write(b)
 	return n, w.err
+}
+
+// pad makes the stream longer where it packs so well that a reader would take it for a hostile one: it
+// ends the compressed frame, and puts a frame behind it that readers skip.
+func (w *Writer) pad() {
+	missing := (w.in-slack/2)/(ratio/2) - w.size
+	if missing <= 0 || w.err != nil {
+		return
+	}
+	if w.err = w.packed.Close(); w.err == nil {
+		_, w.err = counter{w}.Write(skipped(make([]byte, missing+slack/ratio)))
+		w.packed.Reset(counter{w})
+	}
+}
+
+// skipped is a frame that the compression's format has for what readers skip.
+func skipped(b []byte) []byte {
+	frame := binary.LittleEndian.AppendUint32(make([]byte, 0, 8+len(b)), 0x184D2A50)
+	return append(binary.LittleEndian.AppendUint32(frame, uint32(len(b))), b...)
 }
 
 // Close writes the checksum. A stream that was not closed is never taken for a whole one.
@@ -64,6 +114,7 @@ var (
 	errPacked = errors.New("its compressed data is damaged")
 	errSum    = errors.New("its checksum is wrong")
 	errMore   = errors.New("there is more behind its end")
+	errBomb   = fmt.Errorf("it unpacks to more than %d MB and %d times its own size", slack>>20, ratio)
 )
 
 // A Reader reads one stream. Its errors say what is wrong with the stream, or wrap that of the reader below; there
@@ -73,6 +124,7 @@ type Reader struct {
 	packed *zstd.Decoder
 	in     *bufio.Reader
 	sum    hash.Hash
+	out    int64 // bytes that were unpacked and read
 	one    [1]byte
 }
 
@@ -98,14 +150,22 @@ func NewReader(r io.Reader, magic string) (*Reader, error) {
 func (r *Reader) Read(p []byte) (int, error) {
 	n, err := r.in.Read(p)
 	r.sum.Write(p[:n])
+	if r.out += int64(n); r.tooMuch() {
+		return 0, errBomb
+	}
 	return n, r.fault(err)
 }
+
+func (r *Reader) tooMuch() bool { return r.out > slack && (r.out-slack)/ratio > r.below.n }
 
 func (r *Reader) ReadByte() (byte, error) {
 	b, err := r.in.ReadByte()
 	if err == nil {
 		r.one[0] = b
 		r.sum.Write(r.one[:])
+		if r.out++; r.tooMuch() {
+			err = errBomb
+		}
 	}
 	return b, r.fault(err)
 }
@@ -136,8 +196,8 @@ func (r *Reader) Close() { r.packed.Close() }
 // fault says what an error means. Data is unpacked ahead of what is read, so damage may lie far behind.
 func (r *Reader) fault(err error) error {
 	switch {
-	case err == nil:
-		return nil
+	case err == nil, errors.Is(err, errBomb):
+		return err
 	case r.below.err != nil:
 		return fmt.Errorf("it cannot be read: %w", r.below.err)
 	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
@@ -149,11 +209,13 @@ func (r *Reader) fault(err error) error {
 // below keeps the error of the reader below, to be told from damage.
 type below struct {
 	in  io.Reader
+	n   int64 // bytes read
 	err error
 }
 
 func (b *below) Read(p []byte) (int, error) {
 	n, err := b.in.Read(p)
+	b.n += int64(n)
 	if err != nil && err != io.EOF { //nolint:errorlint // as io.Reader demands
 		b.err = err
 	}

@@ -159,3 +159,57 @@ func (f *full) Write(b []byte) (int, error) {
 	}
 	return len(b), nil
 }
+
+// What unpacks to far more than its own size is refused, and what is merely packed well is not.
+func TestAStreamUnpacksToNoMoreThanItsSizeAllows(t *testing.T) {
+	stream := func(size int, line func(i int) string) (b []byte, n int) {
+		t.Helper()
+		var packed bytes.Buffer
+		w, err := NewWriter(&packed, magic)
+		for i := 0; n < size && err == nil; i++ {
+			var more int
+			more, err = io.WriteString(w, line(i))
+			n += more
+		}
+		if err = errors.Join(err, w.Close()); err != nil {
+			t.Fatal(err)
+		}
+		return packed.Bytes(), n
+	}
+	b, n := stream(4*slack, func(i int) string { return fmt.Sprintf("account-%08d has 1000000 of everything\n", i) })
+	if _, err := read(bytes.NewReader(b), n); err != nil {
+		t.Errorf("%d bytes that unpack to %d: %v", len(b), n, err)
+	}
+	zeros := strings.Repeat("\x00", 1<<20)
+	b, n = stream(20*slack, func(int) string { return zeros })
+	if _, err := read(bytes.NewReader(b), n); err != nil || len(b) > n/8 {
+		t.Errorf("%d bytes that were written of zeros unpack to %d: %v", len(b), n, err)
+	}
+	n = 8 * slack
+	w, err := zstd.NewWriter(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	b = w.EncodeAll(append([]byte(magic), make([]byte, n)...), nil)
+	in, err := NewReader(bytes.NewReader(b), magic)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer in.Close()
+	if got, err := io.Copy(io.Discard, in); !errors.Is(err, errBomb) || got > slack+ratio*int64(len(b)) {
+		t.Errorf("%d bytes of %d were read of %d: %v", got, n, len(b), err)
+	}
+	one, err := NewReader(bytes.NewReader(b), magic)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer one.Close()
+	for i := 0; err == nil; i++ {
+		if _, err = one.ReadByte(); i > n {
+			t.Fatal("byte by byte all of it can be read")
+		}
+	}
+	if !errors.Is(err, errBomb) {
+		t.Errorf("byte by byte: %v", err)
+	}
+}

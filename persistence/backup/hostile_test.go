@@ -1,0 +1,143 @@
+package backup
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"io"
+	"runtime"
+	"testing"
+	"time"
+
+	"exchange/core/state"
+	"exchange/persistence"
+	"exchange/persistence/internal/packed"
+)
+
+// allocated is how many bytes of memory a function asks for in all, given back or not.
+func allocated(f func()) uint64 {
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	f()
+	runtime.ReadMemStats(&after)
+	return after.TotalAlloc - before.TotalAlloc
+}
+
+// mostAllocated bounds what reading a hostile backup may ask for: what a stream may unpack to, twice
+// over because an image grows while it is read, and as much again.
+const mostAllocated = 128 << 20
+
+// Files of a few kB, whose checksums are right, ask for gigabytes. Each is refused before it gets a
+// part of that.
+func TestAHostileBackupGetsNoMoreMemoryThanItsSizeAllows(t *testing.T) {
+	h := newHistory(t, inPebble(t, persistence.Retention{}), 9)
+	h.play(50)
+	h.flush()
+	image := h.s.AppendTo(nil)
+	describing := func(imageBytes int64) []byte {
+		info := describe(h.s, h.store, image)
+		info.ImageBytes = imageBytes
+		b, err := json.Marshal(info)
+		h.must(err)
+		return b
+	}
+	begun := func(s *sink) {
+		s.part(partInfo, describing(int64(len(image))))
+		s.part(partImage, image)
+	}
+	const many = 160 // MB
+	piece, long := make([]byte, imagePiece), append(make([]byte, 8), bytes.Repeat([]byte("x"), 200)...)
+	for what, fill := range map[string]func(s *sink){
+		"a long image": func(s *sink) {
+			s.part(partInfo, describing(many<<20))
+			for range many {
+				s.part(partImage, piece)
+			}
+		},
+		"a longer image than it says": func(s *sink) {
+			s.part(partInfo, describing(1000))
+			for range many {
+				s.part(partImage, piece)
+			}
+		},
+		"an image beyond all bounds": func(s *sink) { s.part(partInfo, describing(packed.MaxImage+1)) },
+		"an image of no bytes":       func(s *sink) { s.part(partInfo, describing(0)); s.part(partImage, nil) },
+		"an image of nothing": func(s *sink) {
+			s.part(partInfo, describing(1))
+			for range 1_000_000 {
+				s.part(partImage, nil)
+			}
+		},
+		"very many rows": func(s *sink) {
+			begun(s)
+			for range many << 20 / len(long) {
+				s.part(partNonce, long)
+			}
+		},
+		"very many tiny rows": func(s *sink) {
+			begun(s)
+			for range 8_000_000 {
+				s.part(partNonce, []byte{1, 'k'})
+			}
+		},
+		"a row beyond all bounds": func(s *sink) { begun(s); s.part(partNonce, make([]byte, 64<<20)) },
+		"a row that says it is long": func(s *sink) {
+			begun(s)
+			s.write([]byte{partTrade, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x01})
+		},
+		"a key's name that no store takes": func(s *sink) { begun(s); s.part(partNonce, make([]byte, 1000)) },
+		"a long description":               func(s *sink) { s.part(partInfo, bytes.Repeat([]byte(" "), 64<<20)) },
+	} {
+		b := repacked(t, crafted(t, fill), func(raw []byte) []byte { return raw }) // without what makes it long
+		if len(b) > 1<<20 {
+			t.Fatalf("%s has %d bytes: that is not what this test is about", what, len(b))
+		}
+		var err error
+		n := allocated(func() { _, err = Verify(bytes.NewReader(b)) })
+		fails(t, what, err, ErrDamaged)
+		if n > mostAllocated {
+			t.Errorf("%s: %d bytes ask for %d MB to be verified", what, len(b), n>>20)
+		}
+		if n = allocated(func() { _, err = load(t.Context(), &discards{}, bytes.NewReader(b), nothing, loadRows) }); n > mostAllocated {
+			t.Errorf("%s: %d bytes ask for %d MB to be loaded", what, len(b), n>>20)
+		}
+		fails(t, what, err, ErrDamaged)
+	}
+}
+
+// An image whose counts and lengths are beyond it, or that says the same for very many entries.
+func TestAHostileImageGetsNoMoreMemoryThanItsSizeAllows(t *testing.T) {
+	image := state.New().AppendTo(nil)
+	info, err := json.Marshal(Info{ImageBytes: 64 << 10, Taken: time.Now()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for at := range image {
+		bad := bytes.Clone(image[:at])
+		for len(bad) < 64<<10 {
+			bad = append(bad, 0xff, 0xff, 0xff, 0x7f) // a number of 2^28-1, wherever one is looked for
+		}
+		b := crafted(t, func(s *sink) { s.part(partInfo, info); s.part(partImage, bad[:64<<10]) })
+		n := allocated(func() { _, err = Open(bytes.NewReader(b)) })
+		fails(t, "an image of large numbers", err, ErrDamaged)
+		if n > mostAllocated {
+			t.Errorf("from byte %d on: %d bytes ask for %d MB", at, len(b), n>>20)
+		}
+	}
+}
+
+// A discards is an empty store that takes everything and keeps nothing.
+type discards struct{ persistence.Store }
+
+func (*discards) Watermark(context.Context) (uint64, error) { return 0, nil }
+func (*discards) LoadSnapshot(context.Context, int) (uint64, io.ReadCloser, error) {
+	return 0, nil, persistence.ErrNoSnapshot
+}
+func (*discards) Read(context.Context, uint64, func(uint64, uint64, []byte) error) error { return nil }
+func (*discards) Acquire(context.Context, string) (persistence.Token, uint64, error) {
+	return "1:x", 0, nil
+}
+func (*discards) Begin(context.Context, persistence.Token, uint64) error { return nil }
+func (*discards) Apply(context.Context, persistence.Token, uint64, uint64, *persistence.Writes) error {
+	return nil
+}
