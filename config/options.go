@@ -415,16 +415,19 @@ var Options = []Option{
 	{
 		Key: "limits.connections", Default: "65536", Min: 1, Max: 4_000_000,
 		Brief: "open connections",
-		Help: `How many connections the public listener holds at once; one more is answered 503 and closed. Each takes a file descriptor
+		Help: `How many connections the public listener holds at once. For one more, an idle one is closed that never sent a
+			request with a right signature and has no subscription of the stream: the oldest of the address that has most of
+			them. If there is none, the new one is answered 503 and closed. Each takes a file descriptor
 			(see ulimit -n), and while it is in use buffers of limits.header_bytes and the length of the answer.`,
 		at: func(c *Config) any { return &c.Limits.Connections },
 	},
 	{
-		Key: "limits.connections_per_address", Default: "8192", Min: 0, Max: 4_000_000,
+		Key: "limits.connections_per_address", Default: "512", Min: 0, Max: 4_000_000,
 		Brief: "open connections of one client address",
-		Help: `How many of them one address may have, so that nobody takes all places alone; one more is answered 503 and closed. An
-			IPv6 address counts by its /64 network. Addresses of this machine and of trusted_proxies are not counted, because
-			behind a proxy there are many clients. 0: one address may have all.`,
+		Help: `How many of them one address may have. For one more, the address loses its oldest idle one, as above, or the new
+			one is answered 503 and closed. An IPv6 address counts by its /56 network. Addresses of this machine may have all.
+			Connections of trusted_proxies count for no address and are never given up, because behind a proxy there are many
+			clients: a proxy has to bound its clients itself. 0: one address may have all.`,
 		at: func(c *Config) any { return &c.Limits.ConnectionsPerAddress },
 	},
 	{
@@ -446,7 +449,7 @@ var Options = []Option{
 		Brief: "public requests a second of one client address",
 		Help: `How many public requests a client address may make a second in the long run; up to limits.address_burst of them
 			may come at once. Private requests count too if they could not be authenticated. Beyond it the answer is 429, to
-			private requests as well. An IPv6 address counts by its /64 network. Behind a proxy this needs trusted_proxies.
+			private requests as well. An IPv6 address counts by its /56 network. Behind a proxy this needs trusted_proxies.
 			0: addresses are not limited, and so neither is the guessing of signatures.`,
 		at: func(c *Config) any { return &c.Limits.AddressRate },
 	},
@@ -559,7 +562,7 @@ var Options = []Option{
 	{
 		Key: "stream.connections_per_address", Default: "1000", Min: 1, Max: 1_000_000,
 		Brief: "subscribers of one client address at once",
-		Help: `How many of them one client address may have, an IPv6 address by its /64 network. Behind a proxy this needs
+		Help: `How many of them one client address may have, an IPv6 address by its /56 network. Behind a proxy this needs
 			trusted_proxies. Handshakes count towards limits.address_rate.`,
 		at: func(c *Config) any { return &c.Stream.ConnectionsPerAddress },
 	},

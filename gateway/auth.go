@@ -85,6 +85,7 @@ func (r *request) identify() bool {
 		r.fail(WrongSignature, "")
 		return false
 	}
+	known(r.ctx.Conn())
 	r.key, r.nonce = key, nonce
 	return true
 }

@@ -183,7 +183,8 @@ func (l *secured) Accept() (net.Conn, error) {
 	if err != nil {
 		return nil, err
 	}
-	below := &farewell{Conn: c}
+	place, _ := c.(*boundedConn)
+	below := &farewell{Conn: c, place: place}
 	return &tlsConn{tls.Server(below, l.config), below}, nil
 }
 
@@ -195,7 +196,15 @@ type tlsConn struct {
 }
 
 func (c *tlsConn) Close() error {
-	c.below.closing.Store(true)
+	switch p := c.below.place; {
+	case p == nil:
+	case p.lingering.Load() == lingerWanted:
+		c.below.most.Store(int64(lingerTimeout))
+		c.CloseWrite() //nolint:errcheck // the connection is closed either way
+	default:
+		p.places.leave(p) // before the client sees the end: it may come again at once
+	}
+	c.below.most.Store(int64(farewellTimeout))
 	return c.Conn.Close()
 }
 
@@ -205,13 +214,16 @@ const farewellTimeout = time.Millisecond
 // A farewell is the connection below TLS.
 type farewell struct {
 	net.Conn
-	closing atomic.Bool
+	place *boundedConn // the same, if it has a place
+	most  atomic.Int64 // longest write, in nanoseconds; 0: any
 }
 
-// SetWriteDeadline implements net.Conn. Whatever is wanted, at the end there is no time.
+// SetWriteDeadline implements net.Conn. At the end there is less time than TLS wants for its goodbye.
 func (c *farewell) SetWriteDeadline(t time.Time) error {
-	if soon := time.Now().Add(farewellTimeout); c.closing.Load() && (t.IsZero() || t.After(soon)) {
-		t = soon
+	if most := c.most.Load(); most > 0 {
+		if soon := time.Now().Add(time.Duration(most)); t.IsZero() || t.After(soon) {
+			t = soon
+		}
 	}
 	return c.Conn.SetWriteDeadline(t)
 }

@@ -86,6 +86,7 @@ type Gateway struct {
 
 	meter, operatorMeter                   *meter
 	publicConnections, operatorConnections connectionMeter
+	publicPlaces, operatorPlaces           *places
 	throttled                              throttleMeter
 	errorLog, unavailableLog               failureLog     // of 500 and of the others
 	operatorPaths                          map[string]int // number of each route in operatorMeter
@@ -105,28 +106,49 @@ func New(o Options) *Gateway {
 	if start := time.Now(); g.now == nil {
 		g.now = func() int64 { return int64(time.Since(start)) }
 	}
+	g.publicPlaces = newPlaces(o.Connections, o.ConnectionsPerAddress, o.TrustedProxies, &g.publicConnections)
+	g.operatorPlaces = newPlaces(min(OperatorConnections, o.Connections), operatorConnectionsPerAddress,
+		o.TrustedProxies, &g.operatorConnections)
 	g.SetOperatorToken(o.OperatorToken)
 	g.routes = g.router()
 	g.operatorMeter, g.operatorPaths = newOperatorMeter()
 	g.scrape = g.newScrape()
 	g.document = newDocument(g.endpoints())
-	g.public = g.server(g.route, g.brokenRequest)
-	g.operator = g.server(g.handleOperator, g.brokenOperatorRequest)
+	g.public = g.server(g.route, g.brokenRequest, func(*fasthttp.RequestHeader) int { return o.BodyBytes })
+	g.operator = g.server(g.handleOperator, g.brokenOperatorRequest, g.operatorBody)
 	g.operator.HeaderReceived = g.operatorHead
 	return g
 }
 
-func (g *Gateway) server(h fasthttp.RequestHandler, broken func(*fasthttp.RequestCtx, error)) *fasthttp.Server {
-	return &fasthttp.Server{
-		Handler: h, ErrorHandler: func(ctx *fasthttp.RequestCtx, err error) {
-			g.mayWrite(ctx)
+// server makes the server of a listener. broken answers a request that cannot be read to its end. limit is
+// the length of the longest body that is read after a head, in bytes.
+func (g *Gateway) server(h fasthttp.RequestHandler, broken func(*fasthttp.RequestCtx, error),
+	limit func(*fasthttp.RequestHeader) int,
+) *fasthttp.Server {
+	refuse := func(ctx *fasthttp.RequestCtx, err error) {
+		g.mayWrite(ctx)
+		if occupied(ctx) {
 			broken(ctx, err)
-		}, ExpectHandler: func(ctx *fasthttp.RequestCtx) int {
+			lingerAfter(ctx)
+		}
+	}
+	return &fasthttp.Server{
+		Handler: func(ctx *fasthttp.RequestCtx) {
+			if occupied(ctx) {
+				h(ctx)
+			}
+		}, ErrorHandler: refuse,
+		// A client that asks before it sends its body is told at once that the body is too long.
+		ExpectHandler: func(ctx *fasthttp.RequestCtx) int {
+			if ctx.Request.Header.ContentLength() > limit(&ctx.Request.Header) {
+				refuse(ctx, fasthttp.ErrBodyTooLarge)
+				return ctx.Response.StatusCode()
+			}
 			g.mayWrite(ctx)
 			return fasthttp.StatusContinue
 		}, Logger: serverLog{g.log},
 		// The listener bounds connections. This leaves room for those that are closed and not yet cleared away.
-		Concurrency: 2 * g.opts.Connections, ReadBufferSize: g.opts.HeaderBytes, MaxRequestBodySize: g.opts.BodyBytes,
+		Concurrency: 2*g.opts.Connections + 1024, ReadBufferSize: g.opts.HeaderBytes, MaxRequestBodySize: g.opts.BodyBytes,
 		ReadTimeout: g.opts.ReadTimeout, WriteTimeout: g.opts.WriteTimeout, IdleTimeout: g.opts.IdleTimeout,
 		NoDefaultServerHeader: true, NoDefaultContentType: true, DisablePreParseMultipartForm: true,
 		CloseOnShutdown: true, KeepHijackedConns: true,
@@ -140,6 +162,17 @@ func (g *Gateway) mayWrite(ctx *fasthttp.RequestCtx) {
 	if c := ctx.Conn(); c != nil && g.opts.WriteTimeout > 0 {
 		c.SetWriteDeadline(time.Now().Add(g.opts.WriteTimeout)) //nolint:errcheck // then writing fails too
 	}
+}
+
+// occupied keeps a connection while its request is answered. It is false if the connection was given up
+// for a newer one before: then nothing is carried out, and the server finds the connection closed.
+func occupied(ctx *fasthttp.RequestCtx) bool {
+	c := placeOf(ctx.Conn())
+	if c == nil || c.occupy() {
+		return true
+	}
+	ctx.SetConnectionClose()
+	return false
 }
 
 // serverLog keeps the server's own words, which come from clients' broken requests, at debug level.
@@ -158,7 +191,7 @@ func (g *Gateway) SetEngine(e *actors.Engine) {
 
 // Serve serves the public API until Shutdown.
 func (g *Gateway) Serve(l net.Listener) error {
-	return g.public.Serve(g.bounded(l, g.opts.Connections, g.opts.ConnectionsPerAddress, nil, g.opts.Certificate, &g.publicConnections, func(ctx *fasthttp.RequestCtx) {
+	return g.public.Serve(g.bounded(l, g.publicPlaces, g.opts.Certificate, func(ctx *fasthttp.RequestCtx) {
 		r := newRequest(g, ctx)
 		r.route = uncounted
 		r.fail(TooManyConnections, "")
@@ -179,7 +212,7 @@ func (g *Gateway) ServeOperator(l net.Listener) error {
 	if g.opts.OperatorCertificate == nil && !onlyHere(l) {
 		return ErrPlain
 	}
-	return g.operator.Serve(g.bounded(l, min(OperatorConnections, g.opts.Connections), operatorConnectionsPerAddress, &strangers{}, g.opts.OperatorCertificate, &g.operatorConnections, func(ctx *fasthttp.RequestCtx) {
+	return g.operator.Serve(g.bounded(l, g.operatorPlaces, g.opts.OperatorCertificate, func(ctx *fasthttp.RequestCtx) {
 		operatorUnavailable(ctx, TooManyConnections)
 	}))
 }
@@ -469,7 +502,7 @@ func (g *Gateway) brokenRequest(ctx *fasthttp.RequestCtx, err error) {
 
 // malformed answers what is no request, and ends the connection.
 func (g *Gateway) malformed(ctx *fasthttp.RequestCtx, f *Failure, about string) {
-	ctx.SetConnectionClose()
+	lingerAfter(ctx)
 	r := newRequest(g, ctx)
 	r.route = malformed
 	r.fail(f, about)

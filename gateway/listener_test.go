@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"net/netip"
 	"sync/atomic"
 	"syscall"
 	"testing"
@@ -12,7 +13,8 @@ import (
 
 // listening is a gateway without an engine behind real sockets: they are what is limited.
 func listening(t *testing.T, connections int, wrap func(net.Listener) net.Listener) (public, operator func() net.Conn) {
-	g := New(Options{Log: quiet(), BodyBytes: 1 << 10, HeaderBytes: 1 << 10, Connections: connections, OperatorToken: operatorToken})
+	g := New(Options{Log: quiet(), BodyBytes: 1 << 10, HeaderBytes: 1 << 10, Connections: connections, OperatorToken: operatorToken,
+		TrustedProxies: thisMachine})
 	t.Cleanup(func() { g.Shutdown(time.Minute) })
 	serve := func(serve func(net.Listener) error) func() net.Conn {
 		l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -31,6 +33,9 @@ func listening(t *testing.T, connections int, wrap func(net.Listener) net.Listen
 	}
 	return serve(g.Serve), serve(g.ServeOperator)
 }
+
+// thisMachine as trusted proxies: connections that are never given up.
+var thisMachine = []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}
 
 func asIs(l net.Listener) net.Listener { return l }
 

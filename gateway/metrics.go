@@ -112,9 +112,10 @@ var (
 		"route unmatched is paths that there are not, malformed what never became a request.", "listener", "route", "code")
 	httpDuration = describe("http_request_duration_seconds", "From the request being read to its answer being ready to be written. Watch the 99th percentile of /api/v1/order: it follows the store's append.",
 		"listener", "route")
-	httpConnections = describe("http_open_connections", "Connections that are open. At exchange_limits{limit=\"connections\"} new ones are refused, on the operator's listener at 64, unless one without its token can make room.", "listener")
-	httpRefused     = describe("http_refused_connections_total", "Connections that were refused because there were too many, and of the operator's listener those without its token that made room for newer ones. "+
-		"Any is a client that leaks connections, or a limit that is too low.", "listener")
+	httpConnections = describe("http_open_connections", "Connections that are open. At exchange_limits{limit=\"connections\"}, on the operator's listener at 64, "+
+		"a new one takes the place of an idle one that never authenticated, or is refused.", "listener")
+	httpRefused = describe("http_refused_connections_total", "Connections that were refused because there were too many, and idle ones without a right signature or token that were closed for newer ones. "+
+		"Any is a client that leaks connections, an attack, or a limit that is too low.", "listener")
 	httpThrottled = describe("http_throttled_requests_total", "Requests answered with 429, by the limit that they met: account (private requests of one account) or address (all others of one client address). "+
 		"Much of address is an attack or a proxy that is not in trusted_proxies.", "limit")
 

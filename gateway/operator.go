@@ -79,7 +79,7 @@ func who(ctx *fasthttp.RequestCtx) string {
 
 func (g *Gateway) handleOperator(ctx *fasthttp.RequestCtx) {
 	if !wellFramed(&ctx.Request.Header) {
-		ctx.SetConnectionClose()
+		lingerAfter(ctx)
 		operatorAnswer(ctx, MalformedRequest.Status, map[string]string{"error": MalformedRequest.Detail})
 		g.operatorMeter.count(0, malformed, MalformedRequest.Status, 0)
 		return
@@ -162,6 +162,14 @@ func (g *Gateway) operatorHead(h *fasthttp.RequestHeader) fasthttp.RequestConfig
 		return fasthttp.RequestConfig{MaxRequestBodySize: 1} // 0 would be no limit of its own
 	}
 	return fasthttp.RequestConfig{}
+}
+
+// operatorBody is the longest body that is read after a head, in bytes.
+func (g *Gateway) operatorBody(h *fasthttp.RequestHeader) int {
+	if most := g.operatorHead(h).MaxRequestBodySize; most > 0 {
+		return most
+	}
+	return g.opts.BodyBytes
 }
 
 // How often one address may guess the operator's token, whatever the limits of the public API are, and of how many addresses that is

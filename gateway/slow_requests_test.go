@@ -2,7 +2,6 @@ package gateway
 
 import (
 	"errors"
-	"fmt"
 	"io"
 	"net"
 	"net/netip"
@@ -255,48 +254,52 @@ func TestNoAddressTakesAllPlaces(t *testing.T) {
 		}
 		return c
 	}
-	out := func(address string) {
+	stays := func(c net.Conn) {
 		t.Helper()
-		c, _ := l.come(t, address)
-		if a := talk(t, c, "GET", ""); a.status != 503 || a.body != detail(TooManyConnections.Detail) {
-			t.Errorf("%s: %d %s", address, a.status, a.body)
-		}
-		closedAfter(t, c)
-	}
-	var first net.Conn
-	for i := range 3 {
-		c := in("192.0.2.1")
-		if i == 0 {
-			first = c
+		if a := talk(t, c, "GET", alive); a.status != 200 {
+			t.Errorf("%d %s", a.status, a.body)
 		}
 	}
-	for range 5 {
-		out("192.0.2.1")
+	other := in("192.0.2.2")
+	var of []net.Conn
+	for range 3 {
+		of = append(of, in("192.0.2.1"))
 	}
-	for i := range 3 {
-		in(fmt.Sprintf("2001:db8::%d", i+1)) // one network
+	for i, again := range []string{"192.0.2.1", "::ffff:192.0.2.1"} { // an address loses its own, the oldest first
+		g.idle(t, 4)
+		of = append(of, in(again))
+		closedAfter(t, of[i])
 	}
-	out("2001:db8::9")
-	out("::ffff:192.0.2.1")
-	in("192.0.2.2")
-	in("2001:db8:0:1::1")
-	first.Close()
-	eventually(t, "the place of one that was closed is free", func() bool {
-		_, alive := l.come(t, "192.0.2.1")
-		return alive().status == 200
-	})
-	out("192.0.2.1")
-	for range 5 { // behind a proxy there are many, and on this machine nobody is kept out
-		in("10.1.2.3")
+	for _, c := range append(of[2:], other) {
+		stays(c)
+	}
+	of[2].Close()
+	eventually(t, "its place is free", func() bool { return g.publicConnections.open.Load() == 3 })
+	in("192.0.2.1")
+	stays(of[3])
+
+	networks := []net.Conn{in("2001:db8::1"), in("2001:db8:0:1::1"), in("2001:db8:0:ff::1")} // are one
+	in("2001:db8:0:100::1")
+	g.idle(t, 8)
+	in("2001:db8:0:42::1")
+	closedAfter(t, networks[0])
+
+	proxied := []net.Conn{}
+	for range 5 { // behind a proxy there are many clients, and this machine has no bound
+		proxied = append(proxied, in("10.1.2.3"))
 		in("127.0.0.1")
 	}
 	if n := g.publicConnections.open.Load(); n != 18 {
 		t.Errorf("%d connections are open", n)
 	}
-	in("192.0.2.3")
-	in("192.0.2.4")
-	out("192.0.2.5") // there are 20 in all
-	if n := g.publicConnections.refused.Load(); n < 9 {
-		t.Errorf("%d were refused", n)
+	g.idle(t, 13)
+	for range 4 { // the last two take the places of others
+		in("192.0.2.3")
+	}
+	for _, c := range proxied {
+		stays(c)
+	}
+	if n, refused := g.publicConnections.open.Load(), g.publicConnections.refused.Load(); n != 20 || refused != 5 {
+		t.Errorf("%d connections are open, %d were closed for others", n, refused)
 	}
 }

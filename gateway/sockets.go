@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"net"
 	"net/netip"
 	"runtime/debug"
 	"time"
@@ -54,12 +55,19 @@ var errTooManyHandshakes = errors.New("too many handshakes, come back later")
 func (g *Gateway) newSockets(e *actors.Engine) *sockets {
 	o := &g.opts.Stream
 	s := &sockets{hub: stream.New(e, stream.Options{Interval: o.Interval}), server: socketio.New(socketio.Options{
-		Log: g.log, Address: g.clientOf, Allow: g.mayHandshake, MaxPayload: g.opts.BodyBytes,
+		Log: g.log, Address: g.clientOf, Allow: g.mayHandshake, Hold: holdPlace, MaxPayload: g.opts.BodyBytes,
 		Connections: o.Connections, ConnectionsPerAddress: o.ConnectionsPerAddress, MessagesPerSecond: o.MessagesPerSecond,
 		QueueBytes: o.QueueBytes, StallTimeout: o.Stall, PingInterval: o.PingInterval, PingTimeout: o.PingTimeout,
 	})}
 	s.server.Namespace("/", s.hub.Hooks(func(c *socketio.Socket) bool { return c.Path() == bookPath || c.Path() == bookPath[:len(bookPath)-1] }))
 	return s
+}
+
+// holdPlace keeps the place of a websocket as long as its client has a subscription.
+func holdPlace(c net.Conn, on bool) {
+	if b := placeOf(c); b != nil {
+		b.places.hold(b, on)
+	}
 }
 
 // mayHandshake takes one of the address's public requests.

@@ -5,13 +5,25 @@ import (
 	"net/netip"
 )
 
-// AddressKey is the client that an address stands for.
-//
-// An IPv4 address is one client. An IPv6 address counts by its first 64 bits: that much is one network
-// link, whoever is on it may use any of its 2^64 addresses and changes them by himself for privacy, and
-// providers give at least that much to every customer. Single addresses would be no limit at all. Who
-// has more than a /64 has more buckets: there is no size that fits all, and a shorter prefix would count
-// strangers as one.
+// networkBits is how many bits of an IPv6 address name a client's network. A provider gives each
+// customer a /64 at least, and many get a /56: its owner may use any address below it, and changes
+// them for privacy. A shorter prefix would count strangers as one client. The owner of a larger
+// network has more buckets.
+const networkBits = 56
+
+// Network is the client that an address stands for, for all limits by address: an IPv4 address
+// itself, or the /56 network of an IPv6 address.
+func Network(a netip.Addr) netip.Addr {
+	a = a.Unmap()
+	if a.Is6() {
+		if p, err := a.WithZone("").Prefix(networkBits); err == nil {
+			return p.Addr()
+		}
+	}
+	return a
+}
+
+// AddressKey is Network as a number.
 func AddressKey(a netip.Addr) uint64 {
 	a = a.Unmap()
 	switch {
@@ -22,7 +34,7 @@ func AddressKey(a netip.Addr) uint64 {
 		return ipv4 | uint64(binary.BigEndian.Uint32(b[:]))
 	}
 	b := a.As16()
-	return binary.BigEndian.Uint64(b[:8])
+	return binary.BigEndian.Uint64(b[:8]) >> (64 - networkBits) << (64 - networkBits)
 }
 
 // ipv4 keeps IPv4 addresses apart from IPv6 prefixes: it is a prefix of multicast addresses, which

@@ -332,16 +332,21 @@ func TestAddressesOfOneLinkAreOneClient(t *testing.T) {
 		if (key(a) == key(b)) != same {
 			t.Errorf("%s and %s: %x and %x", a, b, key(a), key(b))
 		}
+		network := func(s string) netip.Addr { return Network(netip.MustParseAddr(s)) }
+		if (network(a) == network(b)) != same {
+			t.Errorf("%s and %s: %s and %s", a, b, network(a), network(b))
+		}
 	}
 	f("192.0.2.1", "192.0.2.1", true)
 	f("192.0.2.1", "192.0.2.2", false)
 	f("192.0.2.1", "::ffff:192.0.2.1", true)
 	f("2001:db8::1", "2001:db8::ffff:ffff:ffff:ffff", true)
-	f("2001:db8::1", "2001:db8:0:1::1", false)
+	f("2001:db8::1", "2001:db8:0:ff::1", true)
+	f("2001:db8::1", "2001:db8:0:100::1", false)
 	f("fe80::1%eth0", "fe80::2%eth1", true)
 	f("0.0.0.0", "::", false)
 	f("0.0.0.1", "::1", false)
-	f("0.0.0.1", "0:0:0:1::", false)
+	f("0.0.0.1", "0:0:0:100::", false)
 	if AddressKey(netip.Addr{}) != 0 {
 		t.Error("no address")
 	}

@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"github.com/valyala/fasthttp"
+
+	"exchange/gateway/ratelimit"
 )
 
 // A failure is an answer that is not what was asked for.
@@ -111,7 +113,7 @@ func (s *Server) route(ctx *fasthttp.RequestCtx) failure {
 func (s *Server) handshake(ctx *fasthttp.RequestCtx, socket bool) failure {
 	address := s.opts.Address(ctx)
 	s.mu.RLock()
-	f := s.full(prefix(address))
+	f := s.full(ratelimit.Network(address))
 	s.mu.RUnlock()
 	if f != none {
 		return f

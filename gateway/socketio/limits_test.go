@@ -38,7 +38,7 @@ func TestConnectionsAreBoundedInAllAndByAddress(t *testing.T) {
 	f("2001:db8::1", "")
 	f("2001:db8::2", "")
 	f("2001:db8::3", one)
-	last := f("2001:db8:0:1::3", "")
+	last := f("2001:db8:0:100::3", "")
 	f("192.0.2.2", all)
 	polling{r, first}.sent("1")
 	polling{r, first}.gone()

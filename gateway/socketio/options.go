@@ -2,6 +2,7 @@ package socketio
 
 import (
 	"log/slog"
+	"net"
 	"net/netip"
 	"time"
 
@@ -30,8 +31,8 @@ type Options struct {
 	// is sent at once while nothing waits does not count. Default 1 MiB.
 	QueueBytes int
 
-	// Connections is the most sessions at once, ConnectionsPerAddress of one client address (an IPv6
-	// address counts by its first 64 bits). Zero is no bound.
+	// Connections is the most sessions at once, ConnectionsPerAddress of one client address
+	// as ratelimit.Network says. Zero is no bound.
 	Connections           int
 	ConnectionsPerAddress int
 
@@ -49,6 +50,8 @@ type Options struct {
 	MessagesPerSecond int
 	MessagesBurst     int
 
+	// Hold is told whether the connection of a websocket is needed, see Socket.Hold. nil: it does not matter.
+	Hold func(c net.Conn, on bool)
 	// Address is a client's address, for the bound on connections; nil: the one its connection comes from.
 	Address func(*fasthttp.RequestCtx) netip.Addr
 	// Allow is asked at each handshake. An error refuses it, with 403 and the error's text as message.
@@ -86,6 +89,9 @@ func (o Options) withDefaults() Options {
 	number(&o.MessagesBurst, 5*o.MessagesPerSecond)
 	if o.Address == nil {
 		o.Address = peer
+	}
+	if o.Hold == nil {
+		o.Hold = func(net.Conn, bool) {}
 	}
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)

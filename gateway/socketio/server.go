@@ -9,6 +9,8 @@ import (
 
 	"github.com/fasthttp/websocket"
 	"github.com/valyala/fasthttp"
+
+	"exchange/gateway/ratelimit"
 )
 
 // A Server has the sessions of one path, and the goroutines that serve them: one that keeps time, one
@@ -47,7 +49,7 @@ func (s *Server) now() int64 { return int64(time.Since(s.started)) + 1 }
 
 // open makes a session, or says why there is none. A nil link is polling.
 func (s *Server) open(address netip.Addr, path string, l *link) (*session, failure) {
-	x := &session{server: s, id: newID(), address: prefix(address), path: path, opened: s.now()}
+	x := &session{server: s, id: newID(), address: ratelimit.Network(address), path: path, opened: s.now()}
 	x.pingAt = x.opened + int64(s.opts.PingInterval)
 	x.connectBy = x.opened + int64(s.opts.ConnectTimeout)
 	s.mu.Lock()
@@ -200,18 +202,6 @@ func newID() string {
 	var b [15]byte
 	rand.Read(b[:]) //nolint:errcheck // it never fails
 	return base64.RawURLEncoding.EncodeToString(b[:])
-}
-
-// prefix is what an address counts by: an IPv6 one by the 64 bits of its network, of which one customer
-// has at least all.
-func prefix(a netip.Addr) netip.Addr {
-	a = a.Unmap()
-	if a.Is6() {
-		if p, err := a.WithZone("").Prefix(64); err == nil {
-			return p.Addr()
-		}
-	}
-	return a
 }
 
 // peer is where a request's connection comes from.

@@ -40,6 +40,7 @@ type session struct {
 	candidate *link // a websocket that is to take the place of polling
 	poll      *poll // a GET that is not answered yet
 	posting   bool  // a POST is not answered yet
+	held      bool  // its connection is needed
 
 	excused bool // progress was set without any, since the last
 

@@ -236,4 +236,9 @@ func timedOut(err error) bool {
 }
 
 // attach makes a websocket the transport. mu is held, or nobody else knows the session.
-func (x *session) attach(l *link) { x.link, x.raw = l, l.raw }
+func (x *session) attach(l *link) {
+	x.link, x.raw = l, l.raw
+	if x.held {
+		x.server.opts.Hold(l.Conn, true)
+	}
+}

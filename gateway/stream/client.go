@@ -13,6 +13,7 @@ type client struct {
 	shard  *shard
 	gone   bool
 	silent bool // it has asked for nothing yet, and gets book_ of all pairs
+	held   bool // the server was told that the client has a subscription
 
 	plain   [families]bool // channels of all pairs that it named
 	named   set            // channels of one pair that it named
@@ -69,6 +70,14 @@ func (c *client) count() int {
 		}
 	}
 	return n
+}
+
+// hold tells the server whether the client has a subscription, after a change.
+func (c *client) hold() {
+	if on := c.count() > 0; on != c.held {
+		c.held = on
+		c.socket.Hold(on)
+	}
 }
 
 // has reports whether a client asked for a channel by this name.

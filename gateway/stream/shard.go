@@ -183,6 +183,7 @@ func (s *shard) handle(m any) {
 		s.clients[m.client] = struct{}{}
 		if m.silent {
 			s.listen(m.client)
+			m.client.hold()
 		}
 		for range messagesAtOnce {
 			m.client.turn <- struct{}{}
@@ -194,8 +195,10 @@ func (s *shard) handle(m any) {
 		case m.client.gone:
 		case m.subscribe:
 			s.subscribe(m)
+			m.client.hold()
 		default:
 			s.unsubscribe(m)
+			m.client.hold()
 		}
 		m.client.turn <- struct{}{}
 	case *admitted:

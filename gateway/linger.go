@@ -1,0 +1,75 @@
+package gateway
+
+import (
+	"net"
+	"sync"
+	"time"
+
+	"github.com/valyala/fasthttp"
+)
+
+// A lingering close lets a client read the answer to a request that was not read to its end. Closed
+// at once, the connection would be reset by what the client still sends, and the answer lost with
+// it. So the server stops sending, reads and drops what comes, and closes then.
+
+// Bounds of lingering closes.
+const (
+	mostLingering = 256             // at once, of one listener
+	lingerTimeout = 2 * time.Second // for each
+	lingerBytes   = 1 << 20         // that each may send
+)
+
+// What Close does first.
+const (
+	lingerNot uint32 = iota
+	lingerWanted
+	lingerBegun // or done, or not wanted any more
+)
+
+// lingerAfter has the connection closed in this way after the answer.
+func lingerAfter(ctx *fasthttp.RequestCtx) {
+	ctx.SetConnectionClose()
+	if c := placeOf(ctx.Conn()); c != nil {
+		c.lingering.CompareAndSwap(lingerNot, lingerWanted)
+	}
+}
+
+// Close implements net.Conn. It waits for a client only if that was asked for, and once: another
+// call ends the wait.
+func (c *boundedConn) Close() error {
+	if c.lingering.Swap(lingerBegun) == lingerWanted {
+		c.linger()
+	}
+	c.places.leave(c) // before the client sees the end: it may come again at once
+	return c.Conn.Close()
+}
+
+// cut closes a connection at once.
+func (c *boundedConn) cut() {
+	c.lingering.Store(lingerBegun)
+	c.Close() //nolint:errcheck // nothing is left to do about it
+}
+
+var lingerBuffers = sync.Pool{New: func() any { return new([16 << 10]byte) }}
+
+func (c *boundedConn) linger() {
+	half, ok := c.Conn.(interface{ CloseWrite() error })
+	if !ok || !c.places.mayLinger(c) {
+		return
+	}
+	defer c.places.lingered()
+	if half.CloseWrite() != nil || c.Conn.SetReadDeadline(time.Now().Add(lingerTimeout)) != nil {
+		return
+	}
+	b := lingerBuffers.Get().(*[16 << 10]byte)
+	defer lingerBuffers.Put(b)
+	for rest := lingerBytes; rest > 0; {
+		n, err := c.Conn.Read(b[:min(rest, len(b))])
+		if err != nil {
+			return
+		}
+		rest -= n
+	}
+}
+
+var _ net.Conn = (*boundedConn)(nil)

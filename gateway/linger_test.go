@@ -1,0 +1,310 @@
+package gateway
+
+import (
+	"bytes"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"net/http/httputil"
+	"net/url"
+	"os"
+	"os/exec"
+	"strings"
+	"testing"
+	"time"
+)
+
+// A door is a listener of a gateway without an engine.
+type door struct {
+	gateway *Gateway
+	places  *places
+	address string
+	secure  *tls.Config // nil: plain
+	path    string
+	answer  string // to a body that is too large
+	headers [][2]string
+}
+
+const (
+	largest  = 64 << 10
+	tooLong  = 900_000 // bytes: a client may send so many before it looks at the answer
+	fewTimes = 10
+)
+
+// doors calls f for each kind of listener.
+func doors(t *testing.T, f func(t *testing.T, d *door)) {
+	a, _, certificate := newCertificate(t, time.Now().Add(aDay), quiet())
+	for _, secure := range []bool{false, true} {
+		for _, operator := range []bool{false, true} {
+			t.Run(fmt.Sprintf("operator=%v,TLS=%v", operator, secure), func(t *testing.T) {
+				o := Options{Log: quiet(), BodyBytes: largest, HeaderBytes: 8 << 10, Connections: 1000,
+					ReadTimeout: 30 * time.Second, WriteTimeout: 30 * time.Second, OperatorToken: operatorToken}
+				d := &door{path: "/api/v1/order", answer: detail("The body is larger than 65536 bytes.")}
+				if secure {
+					o.Certificate, o.OperatorCertificate = certificate, certificate
+					d.secure = &tls.Config{RootCAs: a.Pool(), ServerName: "127.0.0.1"}
+				}
+				l, err := net.Listen("tcp", "127.0.0.1:0")
+				if err != nil {
+					t.Fatal(err)
+				}
+				d.gateway, d.address = New(o), l.Addr().String()
+				t.Cleanup(func() { d.gateway.Shutdown(time.Minute) })
+				serve := d.gateway.Serve
+				d.places = d.gateway.publicPlaces
+				if operator {
+					serve, d.places = d.gateway.ServeOperator, d.gateway.operatorPlaces
+					d.path, d.answer = "/operator/v1/accounts", refusal("The body is larger than 65536 bytes.")
+					d.headers = [][2]string{{"Authorization", "Bearer " + operatorToken}}
+				}
+				go serve(l) //nolint:errcheck // ends with the listener
+				f(t, d)
+			})
+		}
+	}
+}
+
+func (d *door) dial(t *testing.T) net.Conn {
+	t.Helper()
+	c := dialed(t, d.address)
+	if d.secure != nil {
+		return tls.Client(c, d.secure)
+	}
+	return c
+}
+
+func (d *door) url() string {
+	if d.secure != nil {
+		return "https://" + d.address + d.path
+	}
+	return "http://" + d.address + d.path
+}
+
+func (d *door) head(fields string) string {
+	text := "POST " + d.path + " HTTP/1.1\r\nHost: x\r\n" + fields
+	for _, h := range d.headers {
+		text += h[0] + ": " + h[1] + "\r\n"
+	}
+	return text + "\r\n"
+}
+
+// eventuallyFree wants all places back.
+func (d *door) eventuallyFree(t *testing.T) {
+	t.Helper()
+	eventually(t, "all places are given back", func() bool {
+		d.places.mu.Lock()
+		defer d.places.mu.Unlock()
+		return d.places.open == 0 && d.places.lingering == 0
+	})
+}
+
+// One that sends all before it reads, as Python's does, is told why nothing was done.
+func TestWhoSendsTooMuchCanReadTheAnswer(t *testing.T) {
+	body := strings.Repeat("x", tooLong)
+	doors(t, func(t *testing.T, d *door) {
+		for name, x := range map[string]struct {
+			text   string
+			status int
+		}{
+			"a length":      {d.head(fmt.Sprintf("Content-Length: %d\r\n", tooLong)) + body, 413},
+			"chunks":        {d.head("Transfer-Encoding: chunked\r\n") + fmt.Sprintf("%x\r\n%s\r\n0\r\n\r\n", tooLong, body), 413},
+			"a head":        {d.head("X-A: " + body + "\r\n"), 431},
+			"a first line":  {"GET /" + body + " HTTP/1.1\r\nHost: x\r\n\r\n", 431},
+			"no request":    {"\x00\r\n\r\n" + body, 400},
+			"not the token": {strings.Replace(d.head(fmt.Sprintf("Content-Length: %d\r\n", tooLong))+body, operatorToken, "wrong", 1), 0},
+		} {
+			if x.status == 0 {
+				if x.status = 413; d.places == d.gateway.operatorPlaces {
+					x.status = 401
+				}
+			}
+			for range fewTimes {
+				c := d.dial(t)
+				if _, err := io.WriteString(c, x.text); err != nil {
+					t.Errorf("%s: %v", name, err)
+				}
+				if a := talk(t, c, "POST", ""); a.status != x.status || x.status == 413 && strings.TrimSpace(a.body) != d.answer {
+					t.Errorf("%s: %d %s", name, a.status, a.body)
+				}
+				c.Close()
+			}
+		}
+		d.eventuallyFree(t)
+	})
+}
+
+func TestGoClientsAndProxiesReadTheAnswerToABodyThatIsTooLarge(t *testing.T) {
+	doors(t, func(t *testing.T, d *door) {
+		transport := &http.Transport{TLSClientConfig: d.secure, ExpectContinueTimeout: time.Minute}
+		t.Cleanup(transport.CloseIdleConnections)
+		backend, err := url.Parse(d.url())
+		if err != nil {
+			t.Fatal(err)
+		}
+		proxy := httptest.NewServer(&httputil.ReverseProxy{Transport: transport, Rewrite: func(r *httputil.ProxyRequest) {
+			r.Out.URL = backend
+		}, ErrorHandler: func(w http.ResponseWriter, _ *http.Request, err error) {
+			http.Error(w, err.Error(), http.StatusBadGateway)
+		}})
+		t.Cleanup(proxy.Close)
+		for name, at := range map[string]string{"direct": d.url(), "behind a proxy": proxy.URL} {
+			most := int64(tooLong)
+			if at == proxy.URL {
+				most = 200_000 // the proxy's own server resets clients that send more than 256 KiB beyond
+			}
+			for _, expect := range []string{"", "100-continue"} {
+				for _, length := range []int64{most, -1} {
+					for range fewTimes {
+						r, err := http.NewRequest("POST", at, io.LimitReader(endless{}, most))
+						if err != nil {
+							t.Fatal(err)
+						}
+						r.ContentLength = length
+						for _, h := range d.headers {
+							r.Header.Set(h[0], h[1])
+						}
+						if expect != "" {
+							r.Header.Set("Expect", expect)
+						}
+						resp, err := transport.RoundTrip(r)
+						if err != nil {
+							t.Errorf("%s, %d bytes, %s: %v", name, length, expect, err)
+							continue
+						}
+						text, err := io.ReadAll(resp.Body)
+						resp.Body.Close()
+						if err != nil || resp.StatusCode != 413 || strings.TrimSpace(string(text)) != d.answer {
+							t.Errorf("%s, %d bytes, %s: %d %s, %v", name, length, expect, resp.StatusCode, text, err)
+						}
+					}
+				}
+			}
+		}
+	})
+}
+
+// endless has any number of bytes.
+type endless struct{}
+
+func (endless) Read(p []byte) (int, error) { return copy(p, bytes.Repeat([]byte{'x'}, len(p))), nil }
+
+func TestNodeReadsTheAnswerToABodyThatIsTooLarge(t *testing.T) {
+	doors(t, func(t *testing.T, d *door) {
+		if d.headers != nil { // nothing of Node's speaks to the operator's listener
+			t.Skip("public listeners only")
+		}
+		c := exec.Command("node", "testdata/clients/too_large.mjs", d.url(), fmt.Sprint(tooLong), fmt.Sprint(fewTimes))
+		c.Env = append(os.Environ(), "NODE_TLS_REJECT_UNAUTHORIZED=0", "NODE_NO_WARNINGS=1")
+		out, err := c.CombinedOutput()
+		if err != nil {
+			t.Fatalf("%v\n%s", err, out)
+		}
+		lines := strings.Split(strings.TrimSpace(string(out)), "\n")
+		if len(lines) != 4*fewTimes {
+			t.Errorf("%d answers", len(lines))
+		}
+		for _, line := range lines {
+			if !strings.HasSuffix(line, ": 413 "+d.answer) {
+				t.Error(line)
+			}
+		}
+	})
+}
+
+// One that asks before it sends is told at once: nothing comes before the answer, and the body is not waited for.
+func TestABodyThatIsTooLargeIsNotAskedFor(t *testing.T) {
+	doors(t, func(t *testing.T, d *door) {
+		for _, length := range []int{largest + 1, 1 << 40} {
+			c := d.dial(t)
+			if _, err := io.WriteString(c, d.head(fmt.Sprintf("Expect: 100-continue\r\nContent-Length: %d\r\n", length))); err != nil {
+				t.Fatal(err)
+			}
+			text, err := io.ReadAll(c)
+			if err != nil || !strings.HasPrefix(string(text), "HTTP/1.1 413 ") || !strings.HasSuffix(strings.TrimSpace(string(text)), d.answer) {
+				t.Errorf("%q, %v", text, err)
+			}
+		}
+		if d.places == d.gateway.operatorPlaces { // without the token no body is asked for
+			c := d.dial(t)
+			if _, err := io.WriteString(c, "POST "+d.path+" HTTP/1.1\r\nHost: x\r\nExpect: 100-continue\r\nContent-Length: 2\r\n\r\n"); err != nil {
+				t.Fatal(err)
+			}
+			if text, err := io.ReadAll(c); err != nil || !strings.HasPrefix(string(text), "HTTP/1.1 401 ") {
+				t.Errorf("%q, %v", text, err)
+			}
+		}
+		c := d.dial(t)
+		if _, err := io.WriteString(c, d.head(fmt.Sprintf("Expect: 100-continue\r\nContent-Length: %d\r\n", largest))); err != nil {
+			t.Fatal(err)
+		}
+		const told = "HTTP/1.1 100 Continue\r\n\r\n"
+		got := make([]byte, len(told))
+		if _, err := io.ReadFull(c, got); err != nil || string(got) != told {
+			t.Errorf("%q, %v", got, err)
+		}
+	})
+}
+
+// Who never stops sending, and who never hangs up, is closed, and keeps nobody out meanwhile.
+func TestALingeringCloseIsBounded(t *testing.T) {
+	doors(t, func(t *testing.T, d *door) {
+		c := d.dial(t)
+		if _, err := io.WriteString(c, d.head("Content-Length: 1000000000\r\n")); err != nil {
+			t.Fatal(err)
+		}
+		for part := strings.Repeat("x", 1<<16); ; {
+			if _, err := io.WriteString(c, part); err != nil {
+				if timeout, ok := errors.AsType[net.Error](err); ok && timeout.Timeout() {
+					t.Error("it reads for ever")
+				}
+				break
+			}
+		}
+		silent := d.dial(t)
+		if a := talk(t, silent, "POST", d.head("Content-Length: 1000000000\r\n")); a.status != 413 {
+			t.Errorf("%d %s", a.status, a.body)
+		}
+		d.eventuallyFree(t)
+		if d.places != d.gateway.publicPlaces || d.secure != nil {
+			return
+		}
+		for range mostLingering + 20 {
+			c := d.dial(t)
+			if a := talk(t, c, "POST", d.head("Content-Length: 1000000000\r\n")); a.status != 413 {
+				t.Errorf("%d %s", a.status, a.body)
+			}
+			d.places.mu.Lock()
+			n, open := d.places.lingering, d.places.open
+			d.places.mu.Unlock()
+			if n > mostLingering || n > open {
+				t.Errorf("%d are lingering of %d", n, open)
+			}
+		}
+		d.eventuallyFree(t)
+	})
+}
+
+// Lingering closes have places, and give them up.
+func TestALingeringCloseMakesRoom(t *testing.T) {
+	g, address := slowServer(t, func(o *Options) { o.Connections = 4; o.BodyBytes = 1 << 10 })
+	for range 4 {
+		if a := talk(t, dialed(t, address), "POST", "POST /api/v1/order HTTP/1.1\r\nHost: x\r\nContent-Length: 100000\r\n\r\n"); a.status != 413 {
+			t.Errorf("%d %s", a.status, a.body)
+		}
+	}
+	for range 20 {
+		c := dialed(t, address)
+		if a := talk(t, c, "GET", alive); a.status != 200 {
+			t.Errorf("%d %s", a.status, a.body)
+		}
+		g.publicPlaces.mu.Lock()
+		if p := g.publicPlaces; p.open > 4 || p.lingering > p.open+4 {
+			t.Errorf("%d are open, %d of them lingering", p.open, p.lingering)
+		}
+		g.publicPlaces.mu.Unlock()
+	}
+}

@@ -1,0 +1,342 @@
+package gateway
+
+import (
+	"net"
+	"net/netip"
+	"sync"
+	"sync/atomic"
+
+	"exchange/gateway/ratelimit"
+)
+
+// places are a listener's places for connections, in all and for one address.
+//
+// When they are taken, a newer connection gets the place of one that never authenticated. Such a
+// connection may be given up while it is idle: while it waits for a request, or for the rest of one.
+// The address that has the most of them loses its oldest. So idle connections of a few addresses
+// keep no other client out, and a client that has shown a right signature keeps its connection.
+//
+// The mutex guards the lists; all that is done under it takes the same time however many
+// connections there are. Requests do not take it: see boundedConn.state.
+type places struct {
+	most       int
+	perAddress int // 0: one address may have all
+	trusted    []netip.Prefix
+	meter      *connectionMeter
+
+	mu        sync.Mutex
+	open      int
+	lingering int // of the open ones
+	hosts     map[uint64]*host
+	ranks     []hostList // ranks[n] has the hosts that could give up n connections, for n > 0
+	top       int        // highest rank that has a host, 0: none has
+}
+
+func newPlaces(most, perAddress int, trusted []netip.Prefix, m *connectionMeter) *places {
+	return &places{most: most, perAddress: perAddress, trusted: trusted, meter: m, hosts: map[uint64]*host{}}
+}
+
+// A host is an address that has connections. Fields are guarded by places.mu.
+type host struct {
+	key         uint64
+	open        int
+	first, last *boundedConn // those that could be given up, the oldest first
+	idle        int          // number of them: the host's rank
+
+	before, after *host // in its rank
+}
+
+type hostList struct{ first, last *host }
+
+// States of a connection.
+const (
+	idle   uint32 = iota // waits for a request, or for the rest of one
+	busy                 // a request is being answered
+	parked               // busy, and a search for idle connections has taken it out of its list
+	kept                 // is never given up: it authenticated, has a subscription, or is a proxy's
+	lost                 // was given up
+)
+
+// enter gives a connection a place. Another connection may have lost its place for that: the caller
+// closes it. ok is false if all places are taken and none is given up.
+func (p *places) enter(c *boundedConn) (loser *boundedConn, ok bool) {
+	from, trusted := p.origin(c)
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	var h *host
+	full := p.open >= p.most
+	if !trusted {
+		key := ratelimit.AddressKey(from)
+		if h = p.hosts[key]; h == nil {
+			h = &host{key: key}
+		}
+		if p.perAddress > 0 && h.open >= p.perAddress && !from.IsLoopback() {
+			if loser = p.giveUp(h); loser == nil {
+				return nil, false
+			}
+			full = false
+		}
+	}
+	for full && loser == nil {
+		if p.top == 0 {
+			return nil, false
+		}
+		loser = p.giveUp(p.ranks[p.top].first)
+	}
+	p.open++
+	p.meter.open.Add(1)
+	if h == nil {
+		c.state.Store(kept)
+		return loser, true
+	}
+	c.host = h
+	p.hosts[h.key] = h
+	h.open++
+	p.list(c)
+	return loser, true
+}
+
+// origin is the address that a connection counts for. Those of trusted proxies count for none,
+// because many clients share them. Those of this machine are not bounded by address.
+func (p *places) origin(c *boundedConn) (from netip.Addr, trusted bool) {
+	if tcp, ok := c.RemoteAddr().(*net.TCPAddr); ok {
+		from = tcp.AddrPort().Addr().Unmap()
+	} else {
+		from = netip.IPv6Loopback() // a socket of this machine
+	}
+	return from, within(p.trusted, from)
+}
+
+// giveUp takes the place of a host's oldest idle connection. Connections that turn out to be busy
+// come back to the list when they are idle again. nil: none is idle. mu is held.
+func (p *places) giveUp(h *host) *boundedConn {
+	for c := h.first; c != nil; c = h.first {
+		switch {
+		case c.state.CompareAndSwap(idle, lost):
+			p.forget(c)
+			return c
+		case c.state.CompareAndSwap(busy, parked):
+			p.unlist(c)
+		}
+	}
+	return nil
+}
+
+// leave gives the place of a connection back. Only the first call counts.
+func (p *places) leave(c *boundedConn) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.forget(c)
+}
+
+// forget is leave with mu held.
+func (p *places) forget(c *boundedConn) {
+	if c.gone {
+		return
+	}
+	c.gone = true
+	p.unlist(c)
+	p.open--
+	p.meter.open.Add(-1)
+	if h := c.host; h != nil {
+		if h.open--; h.open == 0 {
+			delete(p.hosts, h.key)
+		}
+	}
+}
+
+// settle puts a connection where it belongs after a change. mu is held.
+func (p *places) settle(c *boundedConn) {
+	switch {
+	case c.gone:
+	case c.known || c.held || c.host == nil:
+		c.state.Store(kept)
+		p.unlist(c)
+	default:
+		c.state.Store(idle)
+		p.list(c)
+	}
+}
+
+// know says that a request with a right signature came over a connection.
+func (p *places) know(c *boundedConn) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	c.known = true
+	p.settle(c)
+}
+
+// hold says whether a connection has a stream with a subscription.
+func (p *places) hold(c *boundedConn, on bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	c.held = on
+	p.settle(c)
+}
+
+// rest lists a connection again that was parked and is idle now.
+func (p *places) rest(c *boundedConn) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.settle(c)
+}
+
+// mayLinger counts one more lingering connection, unless there are too many. It keeps its place
+// meanwhile, and gives that up like an idle one.
+func (p *places) mayLinger(c *boundedConn) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if c.gone || p.lingering == mostLingering {
+		return false
+	}
+	p.lingering++
+	p.settle(c)
+	return true
+}
+
+// lingered ends that.
+func (p *places) lingered() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.lingering--
+}
+
+// list puts a connection behind the others that its host could give up. mu is held.
+func (p *places) list(c *boundedConn) {
+	h := c.host
+	if c.listed {
+		return
+	}
+	c.listed = true
+	if c.before = h.last; h.last == nil {
+		h.first = c
+	} else {
+		h.last.after = c
+	}
+	h.last = c
+	p.rank(h, h.idle+1)
+}
+
+// unlist takes a connection out of its host's list. mu is held.
+func (p *places) unlist(c *boundedConn) {
+	h := c.host
+	if !c.listed {
+		return
+	}
+	c.listed = false
+	if c.before == nil {
+		h.first = c.after
+	} else {
+		c.before.after = c.after
+	}
+	if c.after == nil {
+		h.last = c.before
+	} else {
+		c.after.before = c.before
+	}
+	c.before, c.after = nil, nil
+	p.rank(h, h.idle-1)
+}
+
+// rank moves a host to the next rank, up or down, behind the hosts that are in it. mu is held.
+func (p *places) rank(h *host, n int) {
+	if old := h.idle; old > 0 {
+		l := &p.ranks[old]
+		if h.before == nil {
+			l.first = h.after
+		} else {
+			h.before.after = h.after
+		}
+		if h.after == nil {
+			l.last = h.before
+		} else {
+			h.after.before = h.before
+		}
+		h.before, h.after = nil, nil
+	}
+	h.idle = n
+	for len(p.ranks) <= n {
+		p.ranks = append(p.ranks, hostList{})
+	}
+	if n > 0 {
+		l := &p.ranks[n]
+		if h.before = l.last; l.last == nil {
+			l.first = h
+		} else {
+			l.last.after = h
+		}
+		l.last = h
+	}
+	if p.top = max(p.top, n); p.ranks[p.top].first == nil {
+		p.top--
+	}
+}
+
+// A boundedConn has a place until it is closed.
+type boundedConn struct {
+	net.Conn
+	places *places
+	// state says whether the connection may be given up. It goes from idle to busy and back without
+	// the mutex, by the goroutine that serves the connection; all other changes are made under it.
+	state atomic.Uint32
+	// lingering says what Close does first.
+	lingering atomic.Uint32
+
+	// Guarded by places.mu.
+	host          *host // nil: a trusted proxy's
+	before, after *boundedConn
+	listed        bool // in its host's list
+	known         bool // authenticated
+	held          bool // has a stream with a subscription
+	gone          bool // has no place any more
+}
+
+// occupy notes that a request is being answered. It is false if the connection was given up before:
+// then the request must not be carried out, because its client cannot be told.
+func (c *boundedConn) occupy() bool {
+	for {
+		switch c.state.Load() {
+		case idle:
+			if c.state.CompareAndSwap(idle, busy) {
+				return true
+			}
+		case lost:
+			return false
+		default:
+			return true
+		}
+	}
+}
+
+// Read implements net.Conn. The server reads when it has answered what it read before.
+func (c *boundedConn) Read(p []byte) (int, error) {
+	switch c.state.Load() {
+	case busy:
+		if !c.state.CompareAndSwap(busy, idle) {
+			c.places.rest(c)
+		}
+	case parked:
+		c.places.rest(c)
+	}
+	return c.Conn.Read(p)
+}
+
+// placeOf finds the place of a connection, nil if it has none.
+func placeOf(c net.Conn) *boundedConn {
+	switch c := c.(type) {
+	case *boundedConn:
+		return c
+	case *tlsConn:
+		return c.below.place
+	case interface{ UnsafeConn() net.Conn }:
+		return placeOf(c.UnsafeConn())
+	}
+	return nil
+}
+
+// known notes that a connection's client has shown who it is.
+func known(c net.Conn) {
+	if b := placeOf(c); b != nil && b.state.Load() != kept {
+		b.places.know(b)
+	}
+}
