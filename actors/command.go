@@ -60,6 +60,7 @@ type Command struct {
 	outcome Outcome
 	// shortfall is what was missing when funds were refused: needed - available, with the currency.
 	shortfall reservation
+	lastNonce uint64 // of the key, when its nonce was refused
 	adminErr  error
 
 	reply chan struct{} // capacity 1: whoever replies never waits
@@ -164,6 +165,9 @@ func (c *Command) Withdraw() *state.Withdraw { return &c.withdraw.moved }
 func (c *Command) Shortfall() (currency uint16, missing money.Balance) {
 	return c.shortfall.currency, c.shortfall.amount
 }
+
+// LastNonce is the highest nonce that the key had used when the refusal's reason is RefusedNonce.
+func (c *Command) LastNonce() uint64 { return c.lastNonce }
 
 // refuse turns the command into a refusal: its unit of the journal is its nonce and the reason.
 func (c *Command) refuse(reason uint8) {

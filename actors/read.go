@@ -154,13 +154,21 @@ const (
 
 // Errors of reads and commands.
 var (
-	// ErrNonce: the nonce is not above the key's last one.
+	// ErrNonce: the nonce is not above the key's last one. A NonceError says which that is.
 	ErrNonce = errors.New("wrong nonce")
 	// ErrKeyRevoked: the key ended while the request was on its way.
 	ErrKeyRevoked = errors.New("the key is revoked")
 	// ErrTimeout: no answer in time, or none any more. Of a command the outcome is unknown.
 	ErrTimeout = errors.New("no answer in time")
 )
+
+// A NonceError refuses a read whose nonce is not above the last one of its key. It is an ErrNonce.
+type NonceError struct{ Last uint64 }
+
+func (e *NonceError) Error() string { return ErrNonce.Error() }
+
+// Unwrap makes it an ErrNonce.
+func (e *NonceError) Unwrap() error { return ErrNonce }
 
 // An AccountInfo describes an account.
 type AccountInfo struct {

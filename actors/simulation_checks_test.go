@@ -215,6 +215,7 @@ func (s *sim) read(r *rand.Rand, l *life) {
 			s.outcomes["read, answered"]++
 			return
 		case errors.Is(err, ErrNonce):
+			s.toldLast(key, nonce, taken, err.(*NonceError).Last) //nolint:errorlint // it is given as it is
 			others := s.model.Keys[key.Number-1].Nonce
 			once := false
 			for _, n := range s.reads[key.Number] {

@@ -561,6 +561,9 @@ func (s *sim) answered(q *request, c *Command, err error) {
 		s.mayBeAccepted(q)
 		s.accepted(q, seq, r)
 	} else {
+		if r.Kind == event.KindRefusal && r.Refusal.Reason == event.RefusedNonce {
+			s.toldLast(q.key, q.nonce, q.taken, c.LastNonce())
+		}
 		if r.Kind == event.KindRefusal {
 			s.outcomes["refused for "+refusalNames[r.Refusal.Reason]]++
 		} else {
@@ -589,6 +592,15 @@ func (s *sim) tookNonce(l *life, key *Key, nonce, before uint64) {
 		s.violate("engine %d takes nonce %d of %s, and it had taken %d before that was sent", l.number, nonce, key.Public, before)
 	}
 	l.taken[key.Number] = max(l.taken[key.Number], nonce)
+}
+
+// toldLast checks the last nonce that the refusal of another one tells: it is not below that one, nor below
+// what was answered as taken before, and a client may have sent it: nextNonce goes one above the highest.
+func (s *sim) toldLast(key *Key, nonce, before, last uint64) {
+	if last < nonce || last < before || last > s.nonces[key.Public]+1 {
+		s.violate("nonce %d of %s is refused because %d was the last; %d was taken before, and %d is the highest that was sent",
+			nonce, key.Public, last, before, s.nonces[key.Public])
+	}
 }
 
 // mayBeAccepted checks that neither its freeze nor the end of its key was acknowledged before a command began.

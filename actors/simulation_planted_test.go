@@ -116,6 +116,8 @@ var plantedFaults = []plantedFault{
 		"var leftOut = map[*wallet]map[keyNonce]bool{}\n\nfunc (w *wallet) takeNonce(key uint32, nonce uint64) bool {\n	for _, n := range w.nonces {\n		if !FAULT || n.key != key {\n			continue\n		}\n" +
 			"		if leftOut[w] == nil {\n			leftOut[w] = map[keyNonce]bool{}\n		}\n		if at := (keyNonce{key, nonce}); leftOut[w][at] {\n			delete(leftOut[w], at)\n			return true\n		}\n" +
 			"		for out := n.taken + 1; out < nonce; out++ {\n			leftOut[w][keyNonce{key, out}] = true\n		}\n	}\n"},
+	{"the refusal of a nonce tells that one as the last", "actors/wallet.go",
+		"			c.lastNonce = w.lastNonce(c.key.Number)\n", "			if c.lastNonce = w.lastNonce(c.key.Number); FAULT {\n				c.lastNonce = c.order.nonce\n			}\n"},
 	{"a nonce is assigned, not raised", "core/state/apply.go",
 		"	k.Nonce = max(k.Nonce, nonce)\n", "	if k.Nonce = max(k.Nonce, nonce); FAULT {\n		k.Nonce = nonce\n	}\n"},
 	{"the nonce of a refusal is lost", "core/state/apply.go",

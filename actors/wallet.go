@@ -128,6 +128,7 @@ func (w *wallet) decide(c *Command) {
 			w.takeNonce(c.key.Number, c.order.nonce) // the refusal's record has it, so both sides must
 			c.refuse(event.RefusedKey)
 		case !w.takeNonce(c.key.Number, c.order.nonce):
+			c.lastNonce = w.lastNonce(c.key.Number)
 			c.refuse(event.RefusedNonce)
 		case c.account.Frozen():
 			c.refuse(event.RefusedFrozen)
@@ -256,7 +257,7 @@ func (w *wallet) read(r *Read) {
 	case r.key.Revoked():
 		r.Err = ErrKeyRevoked
 	case !w.takeNonce(r.key.Number, r.nonce):
-		r.Err = ErrNonce
+		r.Err = &NonceError{Last: w.lastNonce(r.key.Number)}
 	default:
 		if r.ClientID.IsZero() {
 			w.out.toCommitted(r)
@@ -304,6 +305,16 @@ func (w *wallet) takeNonce(key uint32, nonce uint64) bool {
 	}
 	w.nonces = append(w.nonces, keyNonce{key, nonce})
 	return nonce > 0
+}
+
+// lastNonce returns the highest nonce that a key has used.
+func (w *wallet) lastNonce(key uint32) uint64 {
+	for _, n := range w.nonces {
+		if n.key == key {
+			return n.taken
+		}
+	}
+	return 0
 }
 
 func (w *wallet) reservedOf(currency uint16) *reservation {

@@ -297,14 +297,14 @@ func TestOrdersAreCancelledTogether(t *testing.T) {
 			t.Fatalf("%d %s", a.status, a.body)
 		}
 	}
-	f("/api/v1/order-cancel-all", "", `{"orders":[3]}`)
-	f("/api/v1/order-cancel-all/", "", `{"orders":[]}`) // their cancels have ids, too
+	f("/api/v1/order-cancel-all", "all=1", `{"orders":[3]}`)
+	f("/api/v1/order-cancel-all/", "all=1", `{"orders":[]}`) // their cancels have ids, too
 	place("BTC_USDT")
 	place("ETH_USDT")
 	place("BTC_USDT")
 	f("/api/v1/order-cancel-all/", "pair=ETH_BTC", `{"orders":[]}`)
-	f("/api/v1/order-cancel-all", "pair=BTC_USDT", `{"orders":[5,7]}`)
-	f("/api/v1/order-cancel-all/?format=json", "unknown=1", `{"orders":[6]}`)
+	f("/api/v1/order-cancel-all", "all=1&pair=BTC_USDT", `{"orders":[5,7]}`)
+	f("/api/v1/order-cancel-all/?format=json", "all=1&unknown=1", `{"orders":[6]}`)
 	want(t, "alice's is open", h.get("alice", "/api/v1/orders/own?status=1"), 200,
 		`[{"id":1,"pair":"BTC_USDT","type":"sell","status":1,"price":100.5,"amount":0.5,"amount_filled":1,"amount_original":1.5,"date":T}]`)
 	want(t, "nothing is reserved", h.get("bob", "/api/v1/wallets?currency_id=USDT"), 200, `[{"currency":"USDT","balance":899.5,"reserve":0}]`)

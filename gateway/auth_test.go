@@ -56,8 +56,12 @@ func (h *harness) key(account, name string, permissions uint8, allow ...string) 
 var (
 	credentials = detail("Incorrect authentication credentials.")
 	wrongSign   = detail("Wrong signature")
-	wrongNonce  = detail("Wrong Nonce")
 )
+
+// usedNonce is the refusal of a nonce when the key's last one was another.
+func usedNonce(last uint64) string {
+	return `{"detail":"Wrong Nonce","code":"nonce","last":` + strconv.FormatUint(last, 10) + `}`
+}
 
 func TestBadHeadersAreRefusedOnEveryPrivatePath(t *testing.T) {
 	h := trading(t)
@@ -118,6 +122,7 @@ func TestASignatureIsHexOfEitherCase(t *testing.T) {
 
 func TestANonceMustGrowForReadsAndCommandsAlike(t *testing.T) {
 	h := trading(t)
+	last := uint64(2) // trading() has used 1 and 2
 	f := func(nonce string, post bool, status int) {
 		t.Helper()
 		p := ""
@@ -130,11 +135,13 @@ func TestANonceMustGrowForReadsAndCommandsAlike(t *testing.T) {
 		if post {
 			a = h.do("POST", "/api/v1/order/", formType, p, s...)
 		}
-		if a.status != status || status == 401 && a.body != wrongNonce {
-			t.Errorf("nonce %s: got %d %s, want %d", nonce, a.status, a.body, status)
+		if a.status != status || status == 401 && a.body != usedNonce(last) {
+			t.Errorf("nonce %s after %d: got %d %s, want %d", nonce, last, a.status, a.body, status)
+		}
+		if status < 400 {
+			last, _ = integer([]byte(nonce))
 		}
 	}
-	// trading() has used 1 and 2.
 	f("2", false, 401)
 	f("3", false, 200)
 	f("3", false, 401)
@@ -193,10 +200,10 @@ func TestChecksAreMadeInTheirOrder(t *testing.T) {
 		t.Error("what was refused before its wallet changed the state")
 	}
 	rich := order("buy", "BTC_USDT", "1000", "1000")
-	f("nonce before funds", do("POST", "/api/v1/order/", formType, rich, signed("bob", 1, rich)), 401, wrongNonce)
+	f("nonce before funds", do("POST", "/api/v1/order/", formType, rich, signed("bob", 1, rich)), 401, usedNonce(2))
 	f("the nonce is still good", do("POST", "/api/v1/order/", formType, good, signed("bob", nonce, good)), 201,
 		`{"success":true,"type":"buy","date":T,"oid":4,"price":1,"amount":1,"amount_filled":0,"amount_original":1,"trades":[]}`)
-	f("and now used", do("POST", "/api/v1/order/", formType, good, signed("bob", nonce, good)), 401, wrongNonce)
+	f("and now used", do("POST", "/api/v1/order/", formType, good, signed("bob", nonce, good)), 401, usedNonce(nonce))
 	f("of the other key too", do("GET", "/api/v1/wallets?currency_id=ETH", "", "", signed("reader", nonce, "")), 200, `[{"currency":"ETH","balance":0,"reserve":0}]`)
 }
 
@@ -310,7 +317,7 @@ func TestWhatIsSwitchedOffIsRefusedInTheOrderOfChecks(t *testing.T) {
 	unchanged("halted")
 	want(t, "a cancel works, with the nonce that nothing has used", do("POST", "/api/v1/order-cancel", "order=3", signed("bob", nonce, "order=3")), 200, `{"order":3}`)
 	want(t, "another pair works", h.post("alice", "/api/v1/order", order("sell", "ETH_BTC", "1", "1")), 400, `{"date":T,"error":"Out of balance -1 ETH"}`)
-	want(t, "a cancel of all works", h.post("alice", "/api/v1/order-cancel-all", ""), 200, `{"orders":[1]}`)
+	want(t, "a cancel of all works", h.post("alice", "/api/v1/order-cancel-all", "all=1"), 200, `{"orders":[1]}`)
 	if err := h.engine.VerifyAtRest(); err != nil {
 		t.Error(err)
 	}
@@ -328,17 +335,17 @@ func TestARefusalOfTheWalletUsesTheNonce(t *testing.T) {
 		t.Helper()
 		nonce++
 		want(t, p, h.do("POST", path, formType, p, signed(name, nonce, p)...), status, body)
-		want(t, "again after "+p, h.do("POST", "/api/v1/order/", formType, good, signed(name, nonce, good)...), 401, wrongNonce)
+		want(t, "again after "+p, h.do("POST", "/api/v1/order/", formType, good, signed(name, nonce, good)...), 401, usedNonce(nonce))
 		h.crash()
 		h.start()
-		want(t, "the same bytes after a crash "+p, h.do("POST", path, formType, p, signed(name, nonce, p)...), 401, wrongNonce)
+		want(t, "the same bytes after a crash "+p, h.do("POST", path, formType, p, signed(name, nonce, p)...), 401, usedNonce(nonce))
 	}
 	f("/api/v1/order/", order("buy", "BTC_USDT", "1000", "1000"), 400, `{"date":T,"error":"Out of balance -999100.5000001 USDT"}`)
 	f("/api/v1/order/", "amount=1&client_order_id=bid-1&pair=BTC_USDT&price=1&type=buy", 400, `{"client_order_id":["Already used by order 3"]}`)
 	f("/api/v1/order-cancel/", "order=77", 400, `{"order":["Order not found"]}`)
 	f("/api/v1/order-cancel/", "order=2", 400, `{"order":["Order already done"]}`)
 	f("/api/v1/order-cancel/", "order=3", 200, `{"order":3}`)
-	f("/api/v1/order-cancel-all/", "", 200, `{"orders":[]}`)
+	f("/api/v1/order-cancel-all/", "all=1", 200, `{"orders":[]}`)
 	f("/api/v1/order/", good, 201, `{"success":true,"type":"buy","date":T,"oid":5,"price":1,"amount":1,"amount_filled":0,"amount_original":1,"trades":[]}`) // the cancel had the id 4
 	f("/api/v1/order-cancel-all/", "pair=BTC_USDT", 200, `{"orders":[5]}`)
 	name = "carol"
@@ -387,9 +394,30 @@ func TestASignatureCoversNeitherNonceNorPath(t *testing.T) {
 			t.Errorf("nonce %d: %d %s", nonce, a.status, a.body)
 		}
 	}
-	s := signed("bob", 200, "") // of a GET, whichever
-	if a := h.do("POST", "/api/v1/order-cancel-all/", formType, "", s...); a.status != 200 || strings.Count(a.body, ",") < 2 {
+	s := signed("bob", 200, p) // of an order, which names a pair
+	if a := h.do("POST", "/api/v1/order-cancel-all/", formType, p, s...); a.status != 200 || strings.Count(a.body, ",") < 2 {
 		t.Errorf("%d %s", a.status, a.body)
+	}
+}
+
+// A signature of no parameters is that of every GET of its key. Who has seen one changes nothing with it.
+func TestTheSignatureOfAGETDoesNothingElse(t *testing.T) {
+	h := trading(t)
+	before := h.hash()
+	for _, p := range apiPaths {
+		if !strings.HasPrefix(p.allow, "POST") {
+			continue
+		}
+		for _, body := range []struct{ kind, text string }{{"", ""}, {formType, ""}, {jsonType, ""}, {jsonType, "{}"}, {formType, "&"}} {
+			a := h.do("POST", p.path, body.kind, body.text, signed("bob", 1000, "")...)
+			if a.status != 400 || !strings.Contains(a.body, fieldRequired) {
+				t.Errorf("%s with %q: %d %s", p.path, body.text, a.status, a.body)
+			}
+		}
+	}
+	want(t, "cancel all", h.post("bob", "/api/v1/order-cancel-all/", ""), 400, `{"all":["This field is required."]}`)
+	if h.hash() != before {
+		t.Error("something has changed")
 	}
 }
 
@@ -460,7 +488,7 @@ func TestEachPrivatePathNeedsItsPermission(t *testing.T) {
 			account := "only-" + name
 			a := h.do(method, p.path+"/", "", "", signed(account, h.nextNonce(account), "")...)
 			enough := 200
-			if method == "POST" && p.path != "/api/v1/order-cancel-all" { // which needs no field
+			if method == "POST" {
 				enough = 400
 			}
 			switch {
@@ -544,7 +572,7 @@ func TestOfEqualNoncesInFlightExactlyOneWins(t *testing.T) {
 			switch {
 			case a.status == 201:
 				placed++
-			case a.status != 401 || a.body != wrongNonce:
+			case a.status != 401 || a.body != usedNonce(nonce):
 				t.Errorf("round %d: %d %s", round, a.status, a.body)
 			}
 		}
@@ -570,7 +598,7 @@ func TestOfEqualNoncesOfReadsInFlightExactlyOneWins(t *testing.T) {
 		}) {
 			if a.status == 200 {
 				won++
-			} else if a.body != wrongNonce {
+			} else if a.body != usedNonce(uint64(1000+round)) {
 				t.Errorf("%d %s", a.status, a.body)
 			}
 		}

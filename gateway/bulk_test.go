@@ -90,7 +90,7 @@ func TestLargeAnswersThatWaitHaveABudget(t *testing.T) {
 	h.gateway.bulk.giveBack(done)
 	next.Response.Reset()
 	h.nonces["alice"] = nonce
-	if a := h.post("alice", "/api/v1/order-cancel-all/", ""); a.status != 200 {
+	if a := h.post("alice", "/api/v1/order-cancel-all/", "all=1"); a.status != 200 {
 		t.Errorf("the cancel of all: %d %.200s", a.status, a.body)
 	}
 	if a := h.do("GET", book, "", ""); a.status != 200 || a.body != `{"sell":[],"buy":[]}` {

@@ -24,7 +24,7 @@ type Failure struct {
 var (
 	Unauthenticated = &Failure{Name: "Unauthenticated", Status: 401, Detail: "Incorrect authentication credentials."}
 	WrongSignature  = &Failure{Name: "WrongSignature", Status: 401, Detail: "Wrong signature"}
-	WrongNonce      = &Failure{Name: "WrongNonce", Status: 401, Detail: "Wrong Nonce"}
+	WrongNonce      = &Failure{Name: "WrongNonce", Status: 401, Code: "nonce", Detail: "Wrong Nonce"}
 
 	AddressNotAllowed = &Failure{Name: "AddressNotAllowed", Status: 403, Detail: "This key may not be used from this address."}
 	NotPermitted      = &Failure{Name: "NotPermitted", Status: 403, Detail: "This key lacks the permission %s."}
@@ -120,6 +120,13 @@ func (r *request) fail(f *Failure, about string) {
 	if f.RetryAfter > 0 {
 		r.ctx.Response.Header.SetCanonical(headerRetryAfter, strconv.AppendInt(r.digits[:0], int64(f.RetryAfter), 10))
 	}
+}
+
+// wrongNonce answers 401 to a request whose signature was right, with the last nonce of its key.
+func (r *request) wrongNonce(last uint64) {
+	r.fail(WrongNonce, "")
+	b := append(r.body[:len(r.body)-1], `,"last":`...)
+	r.body = append(strconv.AppendUint(b, last, 10), '}')
 }
 
 // expand puts about in the place of %s.

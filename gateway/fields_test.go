@@ -95,7 +95,9 @@ var postFields = []struct {
 		"type":            slices.Concat(noScalars, strange, noSides, []string{""}),
 		"client_order_id": slices.Concat(noScalars, strange, noIDs)}},
 	{"/api/v1/order-cancel/", map[string]string{"order": "1"}, map[string][]string{"order": slices.Concat(noScalars, strange, noNumbers, noIntegers, []string{""})}},
-	{"/api/v1/order-cancel-all/", map[string]string{"pair": ""}, map[string][]string{"pair": slices.Concat(noScalars, strange, noPairs)}},
+	{"/api/v1/order-cancel-all/", map[string]string{"all": "1", "pair": ""}, map[string][]string{
+		"all":  slices.Concat(noScalars, strange, []string{"0", "2", "1.0", `"01"`, `"true"`, `"all"`, "", `""`}),
+		"pair": slices.Concat(noScalars, strange, noPairs)}},
 	{"/api/v1/withdraw/", map[string]string{"amount": "1", "currency": `"USDT"`, "address": `"x"`}, map[string][]string{
 		"amount":   slices.Concat(noScalars, strange, noNumbers, noMoney, []string{""}),
 		"currency": slices.Concat(noScalars, strange, noCurrencies, []string{""}),
@@ -244,6 +246,10 @@ func TestFormsAreCheckedAsJSONIs(t *testing.T) {
 		path = "/api/v1/withdraw-cancel/"
 		f("withdraw=%2B1", "withdraw")
 		path = "/api/v1/order-cancel-all/"
+		f("", "all")
+		f("unknown=1", "all")
+		f("all=", "all")
+		f("all=0&pair=x", "all pair")
 		f("pair=", "pair")
 		f("pair=BTC_USDT&pair=BTC_USDT", "pair")
 	})

@@ -219,7 +219,7 @@ func FuzzSignedRequests(f *testing.F) {
 			"amount=1&amount=2", "%zz", `{"amount":1.50,"pair":"BTC_USDT","price":"1e2","type":"buy","client_order_id":"\u0061"}`, `{"amount":null,"pair":[],"price":{},"type":true}`,
 			`{"amount":1,"amount":2}`, `{"a":`, "price=92233720368.54775807&amount=92233720368.54775807&pair=BTC_USDT&type=buy"},
 		cancel:                    {"order=1", `{"order":1}`, `{"order":"1"}`, "order=0", "order=99999999999999999999", `{"order":1e0}`},
-		all1:                      {"", "pair=BTC_USDT", `{"pair":"ETH_USDT"}`, "pair=x"},
+		all1:                      {"", "all=1", "pair=BTC_USDT", `{"pair":"ETH_USDT"}`, "pair=x"},
 		withdraw:                  {"address=bc1q&amount=1&currency=BTC", `{"address":"\n","amount":0.00000001,"currency":"USDT"}`, "address=%ff&amount=5000&currency=EUR", "address=%C3%A9+x&amount=1e3&currency=BTC"},
 		confirm:                   {"code=" + b.sealer().Code(1, 1) + "&withdraw=1", `{"withdraw":1,"code":"0"}`, "code=&withdraw=-1"},
 		"/api/v1/withdraw-cancel": {"withdraw=1", `{"withdraw":"1"}`, "withdraw=2"},

@@ -545,6 +545,11 @@ func (r *request) internal(err error) {
 
 // engineFailed answers for an error of the engine; one that the catalogue does not know is ours.
 func (r *request) engineFailed(err error) {
+	var nonce *actors.NonceError
+	if errors.As(err, &nonce) {
+		r.wrongNonce(nonce.Last)
+		return
+	}
 	switch f := failureOf(err); f {
 	case InternalError:
 	case Maintenance:

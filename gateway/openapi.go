@@ -30,7 +30,6 @@ type apiDescription struct {
 
 	parameters []apiParameter // of the path and the query
 	body       string         // the schema of a POST's body, by name
-	optional   bool           // the body may be empty
 
 	status  int    // of success
 	success string // what is in the answer
@@ -145,7 +144,7 @@ func (d *apiDescription) operation(e *endpoint) object {
 	}
 	if d.body != "" {
 		content := object{{"schema", reference("schemas", d.body)}}
-		o = append(o, member{"requestBody", object{{"required", !d.optional}, {"content", object{{jsonMedia, content}, {formMedia, content}}}}})
+		o = append(o, member{"requestBody", object{{"required", true}, {"content", object{{jsonMedia, content}, {formMedia, content}}}}})
 	}
 	if e.private {
 		o = append(o, member{"security", []object{{{"key", []string{}}, {"signature", []string{}}, {"nonce", []string{}}}}})

@@ -208,7 +208,9 @@ func (d *documented) orders() {
 	}
 	d.sent("alice", "/api/v1/order-cancel-all/", `{"pair":"ETH_USDT"}`, "pair=ETH_USDT", 200)
 	d.send("alice", "/api/v1/order-cancel-all/", "pair=EUR_USDT", 400)
-	d.send("alice", "/api/v1/order-cancel-all/", "", 200)
+	d.send("alice", "/api/v1/order-cancel-all/", "all=1", 200)
+	d.sent("alice", "/api/v1/order-cancel-all/", `{"all":1}`, "all=1", 200)
+	d.send("alice", "/api/v1/order-cancel-all/", "", 400)
 	d.send("alice", "/api/v1/order/", order("sell", "BTC_USDT", "0.5", "100.5"), 201)
 }
 

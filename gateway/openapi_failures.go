@@ -138,6 +138,9 @@ var failureAbout = map[*Failure]string{
 	OutcomeUnknown:   " GET /api/v1/orders/own/?client_order_id=bid-1 shows whether it is in.",
 }
 
+// lastNonceExample is that of a key whose nonces are moments in nanoseconds.
+const lastNonceExample = 1795241513443573000
+
 // failureTable is the whole catalogue, for readers.
 func failureTable() string {
 	var b strings.Builder
@@ -155,6 +158,9 @@ func failureExamples() object {
 		body := object{{"detail", expand(f.Detail, failureAbout[f])}}
 		if f.Code != "" {
 			body = append(body, member{"code", f.Code})
+		}
+		if f == WrongNonce {
+			body = append(body, member{"last", lastNonceExample})
 		}
 		all = append(all, member{f.Name, object{{"value", body}}})
 	}

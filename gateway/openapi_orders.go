@@ -22,9 +22,9 @@ func orderDescriptions() []apiDescription {
 				{"UnknownOrder", fieldsExample("order", "Order not found")},
 				anyDuplicate}},
 		{method: "POST", path: "/api/v1/order-cancel-all", id: "cancelAllOrders", tag: tagOrders, summary: "Cancel all orders",
-			text: "Takes back all open orders of the account, or those of one pair.",
-			body: "CancelAllOrders", optional: true, status: 200, success: "They are cancelled.", answer: reference("schemas", "CancelledOrders"),
-			refusals: []apiRefusal{{"UnknownPair", fieldsExample("pair", fieldPair)}, anyDuplicate}},
+			text: "Takes back all open orders of the account, with `all=1`, or those of one pair, with `pair`. One of both is needed.",
+			body: "CancelAllOrders", status: 200, success: "They are cancelled.", answer: reference("schemas", "CancelledOrders"),
+			refusals: []apiRefusal{{"Nothing", fieldsExample("all", fieldRequired)}, {"UnknownPair", fieldsExample("pair", fieldPair)}, anyDuplicate}},
 	}
 }
 

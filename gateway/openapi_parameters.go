@@ -39,7 +39,7 @@ func apiSecurity() object {
 		{"signature", header("X-SIGN", "HMAC-SHA256 under the secret, as 64 hexadecimal digits, of the key followed by the parameters of the body, sorted by name, "+
 			"each as name=value with the value percent-encoded, joined with &. Without a body, as for every GET, it is that of the key alone.\n\n"+
 			"The key `demo-alice` with the secret `demo-alice-secret` sells 0.5 BTC with the message\n\n    "+message+"\n\nand so with the signature\n\n    "+string(signature))},
-		{"nonce", header("X-NONCE", "An integer of 1 to 19 digits, greater than the one of the key's last request, such as the time in milliseconds.")},
+		{"nonce", header("X-NONCE", "An integer of 1 to 19 digits, greater than the one of the key's last request, such as the time in nanoseconds.")},
 	}
 }
 

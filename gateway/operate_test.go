@@ -133,7 +133,7 @@ func TestEachBadFieldOfAnOperatorIsNamedAndChangesNothing(t *testing.T) {
 	// At their bounds, and strange but a text.
 	for _, v := range []string{strings.Repeat("x", 500), strings.Repeat("\u00e9", 250), `<b>"&\`, "\U0001f600 "} {
 		says(t, v, ask("POST", "/operator/v1/maintenance", `{"on":true,"message":`+quote(v)+`}`), 200, `{"on":true,"message":`+quote(v)+`}`)
-		want(t, v, h.post("alice", "/api/v1/order-cancel-all", ""), 503, detail("The exchange is in maintenance. "+v))
+		want(t, v, h.post("alice", "/api/v1/order-cancel-all", "all=1"), 503, detail("The exchange is in maintenance. "+v))
 	}
 	says(t, "over", ask("POST", "/operator/v1/maintenance", `{"on":false}`), 200, `{"on":false}`)
 	a := ask("POST", "/operator/v1/withdraws/refuse", `{"withdraw":2,"details":`+quote(strings.Repeat("\u00e9", 512))+`}`)
@@ -260,7 +260,7 @@ func TestTheAuditFindsWhatWasChangedBehindTheEnginesBack(t *testing.T) {
 	}
 	p.read.Store(nil)
 	audit()
-	if a := h.post("bob", "/api/v1/order-cancel-all", ""); a.status != 200 { // it goes on
+	if a := h.post("bob", "/api/v1/order-cancel-all", "all=1"); a.status != 200 { // it goes on
 		t.Errorf("%d %s", a.status, a.body)
 	}
 }

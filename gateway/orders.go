@@ -155,7 +155,7 @@ func appendPlaced(b []byte, rec *event.Record) []byte {
 func (r *request) refused(c *actors.Command, w *actors.OrderWish) {
 	switch c.Record().Refusal.Reason {
 	case event.RefusedNonce:
-		r.fail(WrongNonce, "")
+		r.wrongNonce(c.LastNonce())
 	case event.RefusedKey:
 		r.fail(Unauthenticated, "")
 	case event.RefusedFunds:
@@ -264,14 +264,21 @@ func (r *request) closedLately(id uint64) (*persistence.Order, error) {
 	return r.closedOrder(id)
 }
 
-// cancelAllOrders cancels all open orders of the account, or those of one pair.
+// cancelAllOrders cancels all open orders of the account, or those of one pair. It must say which: without any
+// parameter its signature would be that of every GET of the key.
 func (g *Gateway) cancelAllOrders(r *request) {
 	if err := r.engine.Writable(); err != nil {
 		r.engineFailed(err)
 		return
 	}
 	var pair *actors.Pair
-	if _, given := r.form.Get("pair"); given {
+	_, one := r.form.Get("pair")
+	if _, all := r.form.Get("all"); all || !one {
+		if text, ok := r.field("all"); ok && string(text) != "1" {
+			r.bad("all", fieldChoice+" It must be 1.")
+		}
+	}
+	if one {
 		if text, ok := r.field("pair"); ok {
 			if pair = r.engine.Pair(text); pair == nil {
 				r.bad("pair", fieldPair)

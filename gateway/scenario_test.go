@@ -235,7 +235,7 @@ func (s script) run() string {
 	case "own-trades":
 		return show(h.get(s.arg(0), "/api/v1/exchanges/own/"+s.query()))
 	case "cancel-all":
-		form := ""
+		form := "all=1"
 		if pair := s.option("pair", ""); pair != "" {
 			form = "pair=" + pair
 		}

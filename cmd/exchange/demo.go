@@ -117,17 +117,17 @@ A first order: alice sells 0.5 BTC at 50000 USDT. X-SIGN is the HMAC-SHA256, und
 followed by the sorted form; X-NONCE must grow with each call.
 
   curl -s http://%[1]s/api/v1/order/ -d '%[2]s' \
-    -H 'X-KEY: demo-alice' -H "X-NONCE: $(date +%%s%%3N)" \
+    -H 'X-KEY: demo-alice' -H "X-NONCE: $(date +%%s%%N)" \
     -H 'X-SIGN: %[3]s'
 
 Bob buys it, and both can look at their wallets:
 
   curl -s http://%[1]s/api/v1/order/ -d '%[4]s' \
-    -H 'X-KEY: demo-bob' -H "X-NONCE: $(date +%%s%%3N)" \
+    -H 'X-KEY: demo-bob' -H "X-NONCE: $(date +%%s%%N)" \
     -H 'X-SIGN: %[5]s'
 
   curl -s http://%[1]s/api/v1/wallets/ \
-    -H 'X-KEY: demo-bob' -H "X-NONCE: $(date +%%s%%3N)" \
+    -H 'X-KEY: demo-bob' -H "X-NONCE: $(date +%%s%%N)" \
     -H 'X-SIGN: %[6]s'
 
 The book needs no key:  curl -s http://%[1]s/api/v1/orderbook/BTC_USDT/

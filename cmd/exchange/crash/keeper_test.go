@@ -241,7 +241,7 @@ func (k *keeper) tryKeys() error {
 		if status != 200 {
 			continue
 		}
-		if status, body, err = read(); err != nil || status != 401 || !strings.Contains(body, "Wrong Nonce") {
+		if status, body, err = read(); err != nil || status != 401 || body != fmt.Sprintf(`{"detail":"Wrong Nonce","code":"nonce","last":%d}`, m.nonce) {
 			return fmt.Errorf("%v: the same read is answered with %d %s (%v)", m, status, body, err)
 		}
 		if err := m.refusesTheLast(); err != nil {

@@ -211,7 +211,7 @@ func (f *field) tidy(ctx context.Context, r *rest, say func(string, ...any)) err
 			if len(a.users) == 0 || len(a.orders) == 0 {
 				return nil
 			}
-			return r.post(ctx, a.users[0], "/api/v1/order-cancel-all/", "")
+			return r.post(ctx, a.users[0], "/api/v1/order-cancel-all/", "all=1")
 		}))
 	}
 	errs = append(errs, f.revoke(ctx, r, say))
