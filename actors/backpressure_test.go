@@ -284,7 +284,7 @@ func TestAnEngineWhoseStoreHasAnotherOwnerEnds(t *testing.T) {
 				order = g.begin(g.placing(g.sell(coin)))
 				eventually(t, "the order is at the store", g.held)
 			}
-			if _, _, err := g.Acquire(context.Background(), "another"); err != nil {
+			if _, _, err := g.Acquire(context.Background(), persistence.Claim{Owner: "another"}); err != nil {
 				t.Fatal(err)
 			}
 			g.letGo()

@@ -182,7 +182,7 @@ func (o *overtaken) Read(ctx context.Context, after uint64, fn func(prev, next u
 	if !o.owned {
 		return o.Store.Read(ctx, after, fn)
 	}
-	token, last, err := o.Store.Acquire(ctx, "another")
+	token, last, err := o.Store.Acquire(ctx, persistence.Claim{Owner: "another"})
 	if err == nil {
 		err = o.Append(ctx, token, last, last+1, []byte("of another"))
 	}

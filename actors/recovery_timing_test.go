@@ -32,7 +32,7 @@ type scribe struct {
 }
 
 func newScribe(b testing.TB, store persistence.Store) *scribe {
-	token, _, err := store.Acquire(context.Background(), "scribe")
+	token, _, err := store.Acquire(context.Background(), persistence.Claim{Owner: "scribe"})
 	if err != nil {
 		b.Fatal(err)
 	}

@@ -31,7 +31,7 @@ func TestAStartWithAKeyTooFewChangesNothing(t *testing.T) {
 		}
 		must[Admin](t)(e.CreateAccount("test", "ann", ""))
 		must[Admin](t)(e.CreateKey("test", "ann", "key-of-ann", "secret", event.AllPermissions, nil))
-		first, before, err := store.Acquire(ctx, "another") // before there is a snapshot
+		first, before, err := store.Acquire(ctx, persistence.Claim{Owner: "another"}) // before there is a snapshot
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -41,7 +41,7 @@ func TestAStartWithAKeyTooFewChangesNothing(t *testing.T) {
 		if err := store.Check(ctx, first); err != nil && !store.Exclusive() {
 			t.Errorf("the one that serves: %v", err)
 		}
-		if _, after, err := store.Acquire(ctx, "another"); err != nil || after != before {
+		if _, after, err := store.Acquire(ctx, persistence.Claim{Owner: "another"}); err != nil || after != before {
 			t.Errorf("it wrote %d records, %v", after-before, err)
 		}
 
@@ -51,7 +51,7 @@ func TestAStartWithAKeyTooFewChangesNothing(t *testing.T) {
 		if err := e.Stop(ctx); err != nil { // with a snapshot
 			t.Fatal(err)
 		}
-		token, _, err := store.Acquire(ctx, "the one that serves")
+		token, _, err := store.Acquire(ctx, persistence.Claim{Owner: "the one that serves"})
 		if err != nil {
 			t.Fatal(err)
 		}

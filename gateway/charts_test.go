@@ -149,7 +149,7 @@ func (h *harness) journal(records ...event.Record) {
 	h.t.Helper()
 	h.stop()
 	store, ctx := h.open(), context.Background()
-	token, last, err := store.Acquire(ctx, "test")
+	token, last, err := store.Acquire(ctx, persistence.Claim{Owner: "test"})
 	if err != nil {
 		h.t.Fatal(err)
 	}

@@ -36,6 +36,8 @@ var (
 	ErrCorrupt = errors.New("corrupt: stored data fails its checks")
 	// ErrNoSnapshot: there is no snapshot that old.
 	ErrNoSnapshot = errors.New("no such snapshot")
+	// ErrHeld: the engine's newest beat is not the one that a claim named: its owner lives.
+	ErrHeld = errors.New("held: the owner of this engine lives")
 	// ErrLocked: another process holds the store (embedded stores only).
 	ErrLocked = errors.New("the store is in use by another process")
 	// ErrNotDurable: the store would acknowledge writes that a crash may lose.
@@ -51,6 +53,12 @@ var (
 // A Token is the proof of ownership that Acquire gives, "<n>:<unique>". n grows with each owner.
 type Token string
 
+// ID is the token's unique part: that of the claim which it was given for.
+func (t Token) ID() string {
+	_, id, _ := strings.Cut(string(t), ":")
+	return id
+}
+
 // Epoch is the token's counter.
 func (t Token) Epoch() uint32 {
 	n, _, _ := strings.Cut(string(t), ":")
@@ -58,14 +66,49 @@ func (t Token) Epoch() uint32 {
 	return uint32(e)
 }
 
+// released begins what is in the place of a token while the engine has no owner, because the last one
+// gave it back. What follows is random, so that it is no owner's token.
+const released = "released:"
+
+// Released is what a store keeps in the place of a token from a release on.
+func Released(unique string) Token { return Token(released + unique) }
+
+// A Beat says which owner the engine has, and changes while that owner lives: two looks that find
+// equal beats say that the owner confirmed nothing in between. The zero Beat is that of an engine
+// that never had an owner.
+type Beat struct {
+	Token Token
+	Owner string // text for people
+	Count string // another one with each Check of the owner
+}
+
+// Held reports whether the engine has an owner, dead or alive.
+func (b Beat) Held() bool { return b.Token != "" && !strings.HasPrefix(string(b.Token), released) }
+
+// A Claim is what Acquire is asked with.
+type Claim struct {
+	Owner string // text for people
+	// ID is the unique part of the token, 128 random bits in hexadecimal. "": the store makes one.
+	ID string
+	// After is the beat that the engine must still have; nil: any. It makes two claims at once one owner.
+	After *Beat
+}
+
 // A Journal keeps batches of records. A batch covers the records (prev, next] of one dense sequence.
 type Journal interface {
 	// Acquire makes the caller the owner; any earlier owner is fenced from then on. It returns the
-	// last sequence in the journal, 0 in a new one. owner is text for people.
-	Acquire(ctx context.Context, owner string) (tok Token, last uint64, err error)
+	// last sequence in the journal, 0 in a new one. ErrHeld if the claim names a beat and the engine
+	// has another one: then nothing has changed.
+	Acquire(ctx context.Context, c Claim) (tok Token, last uint64, err error)
+	// Beat is the engine's newest beat. It changes nothing.
+	Beat(ctx context.Context) (Beat, error)
 	// Check is nil while tok still owns the engine, ErrFenced when not, ErrCorrupt when the store has
-	// lost the engine, another error if unknown.
+	// lost the engine, another error if unknown. On a store that is not Exclusive it leaves another
+	// beat: no confirmation goes unseen.
 	Check(ctx context.Context, tok Token) error
+	// Release gives the engine back, if tok owns it: nothing of tok's is taken from then on, and the
+	// next owner need not wait for a sign that this one is dead.
+	Release(ctx context.Context, tok Token) error
 	// Begin makes the journal of an empty store end at seq, without records: the start of a store that
 	// is restored from a backup. The watermark stays 0, and the first Apply starts from 0. ErrInvalid if
 	// the store is not empty (has records, snapshots, or a watermark). It may be repeated with the same

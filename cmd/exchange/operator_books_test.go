@@ -348,7 +348,7 @@ func testBackup(t *testing.T, accounts ...string) []byte {
 		err = errors.Join(err, s.Apply(&event.Record{Kind: event.KindAccount, Account: event.Account{ID: id, Name: name}}, &e),
 			s.Apply(&event.Record{Kind: event.KindKey, Key: event.Key{Number: id, Account: id, Key: "key of " + name, SealedBy: 5, Sealed: []byte("x")}}, &e))
 	}
-	token, _, err1 := store.Acquire(t.Context(), "test")
+	token, _, err1 := store.Acquire(t.Context(), persistence.Claim{Owner: "test"})
 	err2 := store.Apply(t.Context(), token, 0, s.Seq(), &persistence.Writes{Actions: []persistence.Action{{Seq: 1, Who: "a", What: "b"}}})
 	var b bytes.Buffer
 	if err := errors.Join(err, err1, err2, backup.Write(t.Context(), &b, store, s.AppendTo(nil), func(int) {})); err != nil {
@@ -434,7 +434,7 @@ $`)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, last, err := s.Acquire(t.Context(), "test"); err != nil || last != 4 {
+	if _, last, err := s.Acquire(t.Context(), persistence.Claim{Owner: "test"}); err != nil || last != 4 {
 		t.Errorf("the journal ends at %d, %v", last, err)
 	}
 	restore(dir).wantError(t, exitUnavailable, "in use by another process")

@@ -88,7 +88,7 @@ func newWorld(s scope, journal persistence.Store) *world {
 	s.Helper()
 	w := &world{scope: s, ctx: context.Background(), journal: journal}
 	var err error
-	w.token, _, err = journal.Acquire(w.ctx, "test")
+	w.token, _, err = journal.Acquire(w.ctx, persistence.Claim{Owner: "test"})
 	w.must(err)
 	w.archive, err = Open(filepath.Join(tempDir(s), "archive"))
 	w.must(err)
@@ -530,7 +530,7 @@ func (l *list) LoadSnapshot(context.Context, int) (uint64, io.ReadCloser, error)
 	return l.at, io.NopCloser(bytes.NewReader(l.image)), nil
 }
 
-func (l *list) Acquire(context.Context, string) (persistence.Token, uint64, error) {
+func (l *list) Acquire(context.Context, persistence.Claim) (persistence.Token, uint64, error) {
 	return "1:x", 0, nil
 }
 

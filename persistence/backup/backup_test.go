@@ -213,7 +213,7 @@ func restoredAs(s scope, b []byte, store persistence.Store, step int, image []by
 	if err != nil {
 		s.Fatal(err)
 	}
-	token, last, err := store.Acquire(ctx, "test")
+	token, last, err := store.Acquire(ctx, persistence.Claim{Owner: "test"})
 	if err != nil || last != at {
 		s.Fatalf("the journal ends at %d (%v), want %d", last, err, at)
 	}
@@ -473,7 +473,7 @@ func TestOnlyAnEmptyStoreIsFilled(t *testing.T) {
 		f := func(what string, fill func(store persistence.Store, token persistence.Token), words ...string) {
 			t.Helper()
 			store := to(t, persistence.Retention{})
-			token, _, err := store.Acquire(t.Context(), "a running exchange")
+			token, _, err := store.Acquire(t.Context(), persistence.Claim{Owner: "a running exchange"})
 			h.must(err)
 			fill(store, token)
 			_, err = load(t.Context(), store, bytes.NewReader(b), nothing, loadRows)
@@ -497,7 +497,7 @@ func TestOnlyAnEmptyStoreIsFilled(t *testing.T) {
 		f("begun", func(s persistence.Store, token persistence.Token) { h.must(s.Begin(t.Context(), token, 5)) }, "did not come to its end")
 		// The owner of one that is still empty is driven out, or two would write.
 		store := to(t, persistence.Retention{})
-		token, _, err := store.Acquire(t.Context(), "an exchange that just started")
+		token, _, err := store.Acquire(t.Context(), persistence.Claim{Owner: "an exchange that just started"})
 		h.must(err)
 		_, err = load(t.Context(), store, bytes.NewReader(b), nothing, loadRows)
 		h.must(err)

@@ -52,7 +52,7 @@ func newHistory(s scope, store persistence.Store, seed uint64) *history {
 	h := &history{scope: s, ctx: context.Background(), random: rand.New(rand.NewPCG(seed, 1)), store: store, s: state.New(), timeUs: 1_700_000_000_000_000,
 		kept: map[uint16]uint64{}, verified: map[uint64]bool{}, nonces: map[string]uint64{}}
 	var err error
-	h.token, _, err = store.Acquire(h.ctx, "test")
+	h.token, _, err = store.Acquire(h.ctx, persistence.Claim{Owner: "test"})
 	h.must(err)
 	for i, code := range []string{"BTC", "USD", "ETH"} {
 		h.apply(event.Record{Kind: event.KindCurrency, Currency: event.Currency{Number: uint16(i + 1), Code: code}})

@@ -107,7 +107,7 @@ func (b *Backup) load(ctx context.Context, store persistence.Store, progress fun
 	if err := Empty(ctx, store); err != nil {
 		return nil, err
 	}
-	token, last, err := store.Acquire(ctx, "restore")
+	token, last, err := store.Acquire(ctx, persistence.Claim{Owner: "restore"})
 	if err != nil {
 		return nil, err
 	}

@@ -14,7 +14,7 @@ import (
 // pages of a long history. The store runs in its durable setting.
 func Bench(b *testing.B, s persistence.Store) {
 	ctx := context.Background()
-	tok, seq, err := s.Acquire(ctx, "benchmark")
+	tok, seq, err := s.Acquire(ctx, persistence.Claim{Owner: "benchmark"})
 	if err != nil {
 		b.Fatal(err)
 	}

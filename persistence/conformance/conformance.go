@@ -34,6 +34,8 @@ func Run(t *testing.T, fresh func(t *testing.T) Backend) {
 	f := runner(t, fresh)
 	f("a new store is empty", (*world).emptyStore)
 	f("only the newest owner appends", (*world).fencedAppend)
+	f("beats say that the owner lives", (*world).beats)
+	f("an engine that is given back has no owner", (*world).release)
 	f("a retry of the same bytes is one success", (*world).retry)
 	f("an append that does not follow on is a gap", (*world).gap)
 	f("meaningless input is refused", (*world).meaningless)
@@ -108,7 +110,7 @@ func (w *world) open(r persistence.Retention) {
 	s := w.s
 	w.Cleanup(func() { s.Close() })
 	var err error
-	w.tok, w.seq, err = w.s.Acquire(w.ctx, "conformance")
+	w.tok, w.seq, err = w.s.Acquire(w.ctx, persistence.Claim{Owner: "conformance"})
 	w.must(err)
 }
 

@@ -74,7 +74,7 @@ func (w *world) fencedAppend() {
 	w.open(persistence.Retention{})
 	old := w.tok
 	w.append(1, []byte("one"))
-	tok, last, err := w.s.Acquire(w.ctx, "the second owner")
+	tok, last, err := w.s.Acquire(w.ctx, persistence.Claim{Owner: "the second owner"})
 	w.must(err)
 	if last != 1 || tok == old || tok.Epoch() != old.Epoch()+1 {
 		w.Fatalf("token %q after %q, last sequence %d", tok, old, last)
@@ -98,6 +98,89 @@ func (w *world) fencedAppend() {
 		w.Fatalf("the journal is %v", all)
 	}
 	w.wantWatermark(0)
+}
+
+// beat is the engine's newest.
+func (w *world) beat() persistence.Beat {
+	w.Helper()
+	b, err := w.s.Beat(w.ctx)
+	w.must(err)
+	return b
+}
+
+// beats wants each confirmation of an owner to be seen by others, and a claim that has missed one to fail.
+func (w *world) beats() {
+	w.open(persistence.Retention{})
+	first := w.beat()
+	if !first.Held() || first.Token != w.tok || first.Owner != "conformance" || first != w.beat() {
+		w.Fatalf("%+v, of %s", first, w.tok)
+	}
+	claim := persistence.Claim{Owner: "another", ID: strings.Repeat("a1", 16), After: &first}
+	if !w.s.Exclusive() {
+		seen := map[persistence.Beat]bool{first: true}
+		for range 3 {
+			w.must(w.s.Check(w.ctx, w.tok))
+			if now := w.beat(); seen[now] || now.Token != w.tok {
+				w.Fatalf("after a check the beat is %+v", now)
+			}
+			seen[w.beat()] = true
+		}
+		_, _, err := w.s.Acquire(w.ctx, claim)
+		w.is(err, persistence.ErrHeld)
+		if !strings.Contains(err.Error(), "conformance") {
+			w.Fatalf("%q does not name the owner", err)
+		}
+		now := w.beat()
+		claim.After = &now
+	}
+	w.is(w.s.Check(w.ctx, "1:somebody's"), persistence.ErrFenced)
+	if *claim.After != w.beat() {
+		w.Fatal("a check without the token is a beat")
+	}
+	w.append(1, []byte("one")) // of an owner that lives, and whose appends confirm nothing
+	tok, last, err := w.s.Acquire(w.ctx, claim)
+	w.must(err)
+	if last != 1 || tok.ID() != claim.ID || tok.Epoch() != w.tok.Epoch()+1 {
+		w.Fatalf("token %q, last sequence %d", tok, last)
+	}
+	w.is(w.s.Check(w.ctx, w.tok), persistence.ErrFenced)
+	_, _, err = w.s.Acquire(w.ctx, claim) // as a second one that has seen the same
+	w.is(err, persistence.ErrHeld)
+	for _, id := range []string{"x", strings.Repeat("A1", 16), strings.Repeat("a", 64), "1:" + strings.Repeat("a", 30)} {
+		_, _, err = w.s.Acquire(w.ctx, persistence.Claim{Owner: "another", ID: id})
+		w.is(err, persistence.ErrInvalid)
+	}
+	w.must(w.s.Check(w.ctx, tok))
+}
+
+// release wants nothing of an owner that has given the engine back to be taken.
+func (w *world) release() {
+	w.open(persistence.Retention{})
+	w.append(1, []byte("one"))
+	w.is(w.s.Release(w.ctx, ""), persistence.ErrFenced)
+	w.is(w.s.Release(w.ctx, "1:somebody's"), persistence.ErrFenced)
+	w.must(w.s.Check(w.ctx, w.tok))
+	w.must(w.s.Release(w.ctx, w.tok))
+	free := w.beat()
+	if free.Held() || free == (persistence.Beat{}) {
+		w.Fatalf("given back it has %+v", free)
+	}
+	for _, tok := range []persistence.Token{w.tok, "", free.Token + "x"} {
+		w.is(w.s.Check(w.ctx, tok), persistence.ErrFenced)
+		w.is(w.s.Append(w.ctx, tok, 1, 2, []byte("late")), persistence.ErrFenced)
+		w.is(w.s.Append(w.ctx, tok, 0, 1, []byte("one")), persistence.ErrFenced)
+		w.is(w.s.Apply(w.ctx, tok, 0, 1, &persistence.Writes{}), persistence.ErrFenced)
+		w.is(w.s.Trim(w.ctx, tok, 1), persistence.ErrFenced)
+		w.is(w.s.Release(w.ctx, tok), persistence.ErrFenced)
+	}
+	tok, last, err := w.s.Acquire(w.ctx, persistence.Claim{Owner: "the next", After: &free})
+	w.must(err)
+	if last != 1 || tok.Epoch() != w.tok.Epoch()+1 {
+		w.Fatalf("token %q after %q, last sequence %d", tok, w.tok, last)
+	}
+	w.must(w.s.Append(w.ctx, tok, 1, 2, []byte("two")))
+	_, _, err = w.s.Acquire(w.ctx, persistence.Claim{Owner: "a third, too late", After: &free})
+	w.is(err, persistence.ErrHeld)
 }
 
 func (w *world) retry() {

@@ -82,12 +82,12 @@ func (w *world) fencedSnapshot() {
 	w.apply(10, nil)
 	w.save(1, []byte("one"))
 	old := w.tok
-	tok, _, err := w.s.Acquire(w.ctx, "another")
+	tok, _, err := w.s.Acquire(w.ctx, persistence.Claim{Owner: "another"})
 	w.must(err)
 	w.is(w.s.SaveSnapshot(w.ctx, old, 2, strings.NewReader("two")), persistence.ErrFenced)
 	// Fenced in the midst of an upload: read by read, the owner changes.
 	r := readerFunc(func(p []byte) (int, error) {
-		if tok, _, err = w.s.Acquire(w.ctx, "another"); err != nil {
+		if tok, _, err = w.s.Acquire(w.ctx, persistence.Claim{Owner: "another"}); err != nil {
 			return 0, err
 		}
 		return copy(p, "half of an image"), io.EOF

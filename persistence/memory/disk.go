@@ -30,6 +30,7 @@ type data struct {
 	epoch     uint32
 	token     persistence.Token
 	owner     string
+	beats     uint64 // of the owner
 	seq       uint64 // of the last record
 	digest    uint64 // of the last batch; 0: there is none
 	batches   []stored

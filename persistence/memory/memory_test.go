@@ -54,7 +54,7 @@ func filled(t *testing.T) (d *Disk, heard *[]uint64) {
 	d, heard = NewDisk(), new([]uint64)
 	d.Durable = func(_, next uint64, _ []byte) { *heard = append(*heard, next) }
 	s := Open(d, persistence.Retention{})
-	tok, _, err := s.Acquire(t.Context(), "test")
+	tok, _, err := s.Acquire(t.Context(), persistence.Claim{Owner: "test"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -105,7 +105,7 @@ func TestEachWriteSyncsItsOwnLog(t *testing.T) {
 		{"trim", false, func(s *Store, tok persistence.Token) error { return s.Trim(t.Context(), tok, 1) }, 2, 1},
 		{"projection", false, func(s *Store, tok persistence.Token) error { return s.Apply(t.Context(), tok, 1, 2, nil) }, 1, 2},
 		{"owner", false, func(s *Store, _ persistence.Token) error {
-			_, _, err := s.Acquire(t.Context(), "another")
+			_, _, err := s.Acquire(t.Context(), persistence.Claim{Owner: "another"})
 			return err
 		}, 0, 0},
 		{"append of a server", true, func(s *Store, tok persistence.Token) error { return s.Append(t.Context(), tok, 1, 2, []byte("two")) }, 0, 0},
@@ -139,7 +139,7 @@ func TestAClosedStoreAnswersNothing(t *testing.T) {
 	if err := s.Close(); err != nil {
 		t.Fatal(err)
 	}
-	if _, _, err := s.Acquire(t.Context(), "test"); !errors.Is(err, errClosed) {
+	if _, _, err := s.Acquire(t.Context(), persistence.Claim{Owner: "test"}); !errors.Is(err, errClosed) {
 		t.Errorf("a closed store answers %v", err)
 	}
 }

@@ -72,28 +72,69 @@ func (d *data) owned(tok persistence.Token) error {
 }
 
 // Acquire makes the caller the owner. An embedded store syncs its journal when it is opened, which an owner's process does.
-func (s *Store) Acquire(_ context.Context, owner string) (persistence.Token, uint64, error) {
-	if err := codec.CheckOwner(owner); err != nil {
+func (s *Store) Acquire(_ context.Context, c persistence.Claim) (persistence.Token, uint64, error) {
+	id, err := codec.CheckClaim(c)
+	if err != nil {
 		return "", 0, err
 	}
 	if err := s.lock(); err != nil {
 		return "", 0, err
 	}
 	defer s.unlock()
+	if c.After != nil && *c.After != s.disk.live.beat() {
+		return "", 0, codec.Held(s.disk.live.owner)
+	}
 	epoch := s.disk.live.epoch + 1
-	tok := persistence.Token(strconv.FormatUint(uint64(epoch), 10) + ":memory")
-	s.disk.write(&s.disk.rest, func(d *data) { d.epoch, d.token, d.owner = epoch, tok, owner })
+	tok := persistence.Token(strconv.FormatUint(uint64(epoch), 10) + ":" + id)
+	s.disk.write(&s.disk.rest, func(d *data) { d.epoch, d.token, d.owner, d.beats = epoch, tok, c.Owner, 0 })
 	s.disk.sync(&s.disk.journal, &s.disk.rest)
 	return tok, s.disk.live.seq, nil
 }
 
-// Check is nil while tok owns the engine.
+func (d *data) beat() persistence.Beat {
+	b := persistence.Beat{Token: d.token, Owner: d.owner}
+	if d.beats > 0 {
+		b.Count = strconv.FormatUint(d.beats, 10)
+	}
+	return b
+}
+
+// Beat is the engine's newest beat.
+func (s *Store) Beat(context.Context) (persistence.Beat, error) {
+	if err := s.lock(); err != nil {
+		return persistence.Beat{}, err
+	}
+	defer s.unlock()
+	return s.disk.live.beat(), nil
+}
+
+// Check is nil while tok owns the engine. On a server it leaves a beat.
 func (s *Store) Check(_ context.Context, tok persistence.Token) error {
 	if err := s.lock(); err != nil {
 		return err
 	}
 	defer s.unlock()
-	return s.disk.live.owned(tok)
+	if err := s.disk.live.owned(tok); err != nil || !s.Server {
+		return err
+	}
+	s.disk.write(&s.disk.rest, func(d *data) { d.beats++ })
+	s.answered()
+	return nil
+}
+
+// Release gives the engine back.
+func (s *Store) Release(_ context.Context, tok persistence.Token) error {
+	if err := s.lock(); err != nil {
+		return err
+	}
+	defer s.unlock()
+	if err := s.disk.live.owned(tok); err != nil {
+		return err
+	}
+	none := persistence.Released(codec.Unique())
+	s.disk.write(&s.disk.rest, func(d *data) { d.token = none })
+	s.answered()
+	return nil
 }
 
 // Begin makes the journal of an empty store end at seq.

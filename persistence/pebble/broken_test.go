@@ -28,7 +28,7 @@ func TestALogOfPebbleThatFailsEndsTheProcess(t *testing.T) {
 		t.Fatal(err)
 	}
 	// It is not closed: Pebble's lock stays held, which is why the process must end.
-	tok, seq, err := s.Acquire(t.Context(), "test")
+	tok, seq, err := s.Acquire(t.Context(), persistence.Claim{Owner: "test"})
 	if err != nil {
 		t.Fatal(err)
 	}

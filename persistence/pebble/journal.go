@@ -61,12 +61,13 @@ func (s *Store) commit(b *pebble.Batch, m meta, o *pebble.WriteOptions) error {
 }
 
 // Acquire makes the caller the owner.
-func (s *Store) Acquire(_ context.Context, owner string) (persistence.Token, uint64, error) {
+func (s *Store) Acquire(_ context.Context, c persistence.Claim) (persistence.Token, uint64, error) {
 	if err := s.begin(); err != nil {
 		return "", 0, err
 	}
 	defer s.end()
-	if err := codec.CheckOwner(owner); err != nil {
+	id, err := codec.CheckClaim(c)
+	if err != nil {
 		return "", 0, err
 	}
 	// With all locks held, nothing of an earlier owner is half done when this returns.
@@ -77,9 +78,12 @@ func (s *Store) Acquire(_ context.Context, owner string) (persistence.Token, uin
 	s.changes.Lock()
 	defer s.changes.Unlock()
 	m := *s.meta.Load()
+	if c.After != nil && *c.After != m.beat() {
+		return "", 0, codec.Held(m.Owner)
+	}
 	m.Epoch++
-	m.Token = persistence.Token(fmt.Sprintf("%d:%s", m.Epoch, codec.Unique()))
-	m.Owner = owner
+	m.Token = persistence.Token(fmt.Sprintf("%d:%s", m.Epoch, id))
+	m.Owner = c.Owner
 	b := s.db.NewBatch()
 	defer b.Close()
 	if err := s.commit(b, m, pebble.Sync); err != nil {
@@ -87,6 +91,40 @@ func (s *Store) Acquire(_ context.Context, owner string) (persistence.Token, uin
 	}
 	seq, _ := s.log.End()
 	return m.Token, seq, nil
+}
+
+// beat is the engine's: a check leaves none, because this process has the folder to itself.
+func (m *meta) beat() persistence.Beat { return persistence.Beat{Token: m.Token, Owner: m.Owner} }
+
+// Beat is the engine's newest beat.
+func (s *Store) Beat(context.Context) (persistence.Beat, error) {
+	if err := s.begin(); err != nil {
+		return persistence.Beat{}, err
+	}
+	defer s.end()
+	return s.meta.Load().beat(), nil
+}
+
+// Release gives the engine back. A crash may forget it, and then the next owner acquires all the same.
+func (s *Store) Release(_ context.Context, tok persistence.Token) error {
+	if err := s.begin(); err != nil {
+		return err
+	}
+	defer s.end()
+	s.projections.Lock()
+	defer s.projections.Unlock()
+	s.journal.Lock()
+	defer s.journal.Unlock()
+	s.changes.Lock()
+	defer s.changes.Unlock()
+	if err := s.owned(tok); err != nil {
+		return err
+	}
+	m := *s.meta.Load()
+	m.Token = persistence.Released(codec.Unique())
+	b := s.db.NewBatch()
+	defer b.Close()
+	return s.commit(b, m, pebble.NoSync)
 }
 
 // Check is nil while tok owns the engine.

@@ -122,7 +122,7 @@ func mustOpen(t *testing.T, dir string, opts Options) (*Store, persistence.Token
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { s.Close() })
-	tok, last, err := s.Acquire(t.Context(), "test")
+	tok, last, err := s.Acquire(t.Context(), persistence.Claim{Owner: "test"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -152,7 +152,7 @@ func TestMain(m *testing.M) {
 // appendForever appends and projects batch after batch, and says each one that was acknowledged.
 func appendForever(s *Store) {
 	ctx := context.Background()
-	tok, seq, err := s.Acquire(ctx, "child")
+	tok, seq, err := s.Acquire(ctx, persistence.Claim{Owner: "child"})
 	if err != nil {
 		fmt.Println(err)
 		os.Exit(1)

@@ -161,7 +161,7 @@ func TestTheFileMayBeBehindAndTheStoreMayNotShrinkMeanwhile(t *testing.T) {
 	}
 	appendTo(t, again, tok, 5, 6, "batch ")
 	cut(t, s, 3, "batch ")
-	if _, _, err := again.Acquire(t.Context(), "test"); !errors.Is(err, persistence.ErrCorrupt) {
+	if _, _, err := again.Acquire(t.Context(), persistence.Claim{Owner: "test"}); !errors.Is(err, persistence.ErrCorrupt) {
 		t.Fatalf("error is %v, want ErrCorrupt", err)
 	}
 }

@@ -21,16 +21,24 @@ const (
 )
 
 // Acquire makes the caller the owner.
-func (s *Store) Acquire(ctx context.Context, owner string) (persistence.Token, uint64, error) {
-	if err := codec.CheckOwner(owner); err != nil {
+func (s *Store) Acquire(ctx context.Context, c persistence.Claim) (persistence.Token, uint64, error) {
+	id, err := codec.CheckClaim(c)
+	if err != nil {
 		return "", 0, err
 	}
-	answer, err := acquireScript.Run(ctx, s.journal, []string{s.head()}, owner, codec.Unique()).Slice()
+	args := []any{c.Owner, id}
+	if c.After != nil {
+		args = append(args, string(c.After.Token), c.After.Count)
+	}
+	answer, err := acquireScript.Run(ctx, s.journal, []string{s.head()}, args...).Slice()
 	if err != nil {
 		return "", 0, s.fault("acquire", err)
 	}
 	if len(answer) == 4 {
 		token, ok := answer[1].(string)
+		if code, _ := answer[0].(int64); code == codeHeld {
+			return "", 0, codec.Held(token)
+		}
 		seq, ok2 := answer[2].(string)
 		sum, ok3 := answer[3].(string)
 		if ok && ok2 && ok3 {
@@ -77,16 +85,37 @@ func (s *Store) Begin(ctx context.Context, tok persistence.Token, seq uint64) er
 	return s.fault("begin the journal", fmt.Errorf("the script answered %d %s", code, text))
 }
 
-// Check is nil while tok owns the engine.
-func (s *Store) Check(ctx context.Context, tok persistence.Token) error {
-	m, err := fields(s.journal.HMGet(ctx, s.head(), "epoch", "owner"))
+// Beat is the engine's newest beat.
+func (s *Store) Beat(ctx context.Context) (persistence.Beat, error) {
+	m, err := fields(s.history.HMGet(ctx, s.head(), "epoch", "owner", "beat"))
 	if err != nil {
-		return s.fault("check the owner", err)
+		return persistence.Beat{}, s.fault("look for the owner", err)
 	}
-	if tok == "" || m[0] != string(tok) {
-		return codec.Fenced(m[1])
+	return persistence.Beat{Token: persistence.Token(m[0]), Owner: m[1], Count: m[2]}, nil
+}
+
+// Check is nil while tok owns the engine. It is the owner's beat, and says so also where Redis is not
+// durable enough: its owner lives all the same.
+func (s *Store) Check(ctx context.Context, tok persistence.Token) error {
+	if tok == "" {
+		return codec.Fenced("")
+	}
+	_, _, err := s.run(ctx, s.journal, beatScript, "check the owner", []string{s.head()},
+		string(tok), dec(s.beats.Add(1)))
+	if err != nil {
+		return err
 	}
 	return s.fit(ctx)
+}
+
+// Release gives the engine back.
+func (s *Store) Release(ctx context.Context, tok persistence.Token) error {
+	if tok == "" {
+		return codec.Fenced("")
+	}
+	_, _, err := s.run(ctx, s.journal, releaseScript, "release the engine", []string{s.head()},
+		string(tok), string(persistence.Released(codec.Unique())))
+	return err
 }
 
 // fields are the values of an HMGET; "" for those that do not exist.

@@ -112,7 +112,7 @@ func mustOpen(t *testing.T, url string, opts Options) (*Store, persistence.Token
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { s.Close() })
-	tok, last, err := s.Acquire(t.Context(), "test")
+	tok, last, err := s.Acquire(t.Context(), persistence.Claim{Owner: "test"})
 	if err != nil {
 		t.Fatal(err)
 	}

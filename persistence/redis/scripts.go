@@ -10,6 +10,10 @@ import (
 var (
 	//go:embed lua/acquire.lua
 	acquireLua string
+	//go:embed lua/beat.lua
+	beatLua string
+	//go:embed lua/release.lua
+	releaseLua string
 	//go:embed lua/begin.lua
 	beginLua string
 	//go:embed lua/append.lua
@@ -30,6 +34,8 @@ var (
 	pageLua string
 
 	acquireScript = redis.NewScript(acquireLua)
+	beatScript    = redis.NewScript(beatLua)
+	releaseScript = redis.NewScript(releaseLua)
 	beginScript   = redis.NewScript(beginLua)
 	appendScript  = redis.NewScript(appendLua)
 	trimScript    = redis.NewScript(trimLua)
@@ -47,6 +53,7 @@ const (
 	codeFenced = -1 // text: the owner
 	codeGap    = -2 // text: the stored sequence or watermark
 
+	codeHeld           = -3 // acquire; text: the owner
 	codeNotEmpty       = -3 // begin; text: what there is
 	codeBelowWatermark = -3 // publish; text: the watermark
 	codeOlder          = -4 // publish; text: the newest image's sequence

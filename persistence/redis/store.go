@@ -77,6 +77,7 @@ type Store struct {
 	history     *redis.Client
 
 	uploads chan struct{} // one place: one snapshot upload at a time
+	beats   atomic.Uint64 // how often this process has checked that it owns the engine
 
 	acknowledged *head.File // up to where appends were; nil: nobody remembers
 	fill         bool       // it is being filled, whatever was acknowledged before

@@ -40,12 +40,17 @@ func CheckEngine(engine string) error {
 	return nil
 }
 
-// CheckOwner refuses an owner's text that is too long.
-func CheckOwner(owner string) error {
-	if len(owner) > maxName {
-		return fmt.Errorf("owner text of %d bytes: at most %d are possible", len(owner), maxName)
+// CheckClaim refuses a claim whose texts cannot be stored. id is the unique part of its token.
+func CheckClaim(c persistence.Claim) (id string, err error) {
+	switch {
+	case len(c.Owner) > maxName:
+		return "", fmt.Errorf("owner text of %d bytes: at most %d are possible", len(c.Owner), maxName)
+	case c.ID == "":
+		return Unique(), nil
+	case !IsUnique(c.ID):
+		return "", fmt.Errorf("%w: an owner's id %q is not 32 hexadecimal digits", persistence.ErrInvalid, c.ID)
 	}
-	return nil
+	return c.ID, nil
 }
 
 // CheckBatch refuses a batch that no journal could hold.

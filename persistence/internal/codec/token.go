@@ -17,6 +17,17 @@ func Unique() string {
 	return hex.EncodeToString(b[:])
 }
 
+// IsUnique reports whether a text has the form of Unique's.
+func IsUnique(text string) bool {
+	b, err := hex.DecodeString(text)
+	return err == nil && len(b) == 16 && hex.EncodeToString(b) == text
+}
+
+// Held is ErrHeld for a claim that came too late: the engine's beat is another one now.
+func Held(now string) error {
+	return fmt.Errorf("%w (%s)", persistence.ErrHeld, now)
+}
+
 // Digest tells batches apart: a retry of the same bytes from other bytes at the same sequence.
 func Digest(batch []byte) uint64 { return xxhash.Sum64(batch) }
 

@@ -1,0 +1,5 @@
+-- KEYS: head   ARGV: token, what stands for no owner
+local m = redis.call('HMGET', KEYS[1], 'epoch', 'owner')
+if (m[1] or '') ~= ARGV[1] then return {-1, m[2] or ''} end
+redis.call('HSET', KEYS[1], 'epoch', ARGV[2])
+return {1, ''}
