@@ -38,10 +38,10 @@ func (e *Engine) going(now int64) error {
 
 // confirmed is nil while the store has lately confirmed that this process owns it, and nothing has said otherwise since.
 func (e *Engine) confirmed(now int64) error {
-	if e.Err() != nil {
+	if e.Err() != nil || e.own.released.Load() {
 		return ErrStopping
 	}
-	if now-e.journal.checked.Load() > int64(e.opts.Timing.OwnerStale) {
+	if now-e.own.checked.Load() > int64(e.opts.Timing.OwnerStale) {
 		return ErrNotConfirmed
 	}
 	return nil

@@ -9,6 +9,8 @@ import "time"
 type driver interface {
 	// mailbox has messages and nobody who runs it, as startRunner is told.
 	mailbox(m *mailbox)
+	// owner has the store; its beats are to be driven.
+	owner(w *ownership)
 	// engine has its actors; its journal, projector, mailer and ticks are to be driven.
 	engine(e *Engine)
 	// await takes a reply: false if the time is over before it is there, or the engine is dead.

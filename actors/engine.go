@@ -45,6 +45,7 @@ type Engine struct {
 	codes      []string         // of currencies by number-1, all that ever were
 	books      []*book          // by number-1; each belongs to its actor
 
+	own       *ownership
 	journal   *journal
 	committed *committed
 	projector *projector
@@ -80,15 +81,29 @@ type Engine struct {
 
 var settlements = sync.Pool{New: func() any { return new(settled) }}
 
-// Start recovers the state from the store and starts the actors. When it returns without an error
-// the engine takes commands. The engine does not close the store.
+// Start waits until the store is this process's, recovers the state from it, and starts the actors. When it
+// returns without an error the engine takes commands. The engine does not close the store.
 func Start(ctx context.Context, o Options) (*Engine, error) {
-	begin := time.Now()
 	sealer, err := foresee(ctx, &o)
 	if err != nil {
 		return nil, err
 	}
-	r, err := recoverState(ctx, &o)
+	own, err := claim(ctx, &o)
+	if err != nil {
+		return nil, err
+	}
+	e, err := startOwned(ctx, &o, own, sealer)
+	if err != nil {
+		own.end() // the store keeps saying whose it is: only an orderly stop gives it back
+		return nil, err
+	}
+	return e, nil
+}
+
+// startOwned recovers and starts on a store that is this process's.
+func startOwned(ctx context.Context, o *Options, own *ownership, sealer *seal.Sealer) (*Engine, error) {
+	begin := time.Now()
+	r, err := recoverState(ctx, o, own)
 	if err != nil {
 		return nil, err
 	}
@@ -97,26 +112,24 @@ func Start(ctx context.Context, o Options) (*Engine, error) {
 			return nil, err
 		}
 	}
-	if err := servable(r.committed.state, &o, sealer); err != nil {
+	if err := servable(r.committed.state, o, sealer); err != nil {
 		return nil, err
 	}
-	if err := r.reconcile(ctx, &o); err != nil {
+	if err := r.reconcile(ctx, o); err != nil {
 		return nil, err
 	}
-	if err := r.sealAnew(ctx, &o, sealer); err != nil {
+	if err := r.sealAnew(ctx, o, sealer); err != nil {
 		return nil, err
 	}
-	e := &Engine{opts: o, log: o.Log, sealer: sealer, dir: newDirectory(), byName: map[string]*Pair{}, currencies: o.Currencies, meter: r.meter, projected: r.committed.watermark,
-		dead: make(chan struct{}), stop: make(chan struct{}), mailbox: make(chan struct{}, 1), maintaining: make(chan struct{}, 1)}
-	quiet := slog.New(slog.NewTextHandler(io.Discard, nil))
-	e.system = actor.NewActorSystem(actor.WithLoggerFactory(func(*actor.ActorSystem) *slog.Logger { return quiet }))
-	e.root = e.system.Root
-	e.system.EventStream.Subscribe(e.deadLetter)
-	if o.Mail != nil {
-		e.mailer = newMailer(e)
+	if err := own.opened(ctx); err != nil {
+		return nil, err
 	}
+	e := newEngine(o, own, r, sealer)
 	if err := e.spawnAll(r); err != nil {
 		return nil, err
+	}
+	if err := own.watch(e.journal.die); err != nil {
+		return nil, fmt.Errorf("while starting: %w", err)
 	}
 	if o.drive != nil {
 		o.drive.engine(e)
@@ -128,6 +141,20 @@ func Start(ctx context.Context, o Options) (*Engine, error) {
 	e.log.Info("recovered", "store", o.Store.String(), "seq", r.last, "snapshot", r.newest, "records", r.records,
 		"accounts", len(s.Accounts()), "took", time.Since(begin).Round(time.Millisecond))
 	return e, nil
+}
+
+// newEngine is an engine without actors.
+func newEngine(o *Options, own *ownership, r *recovered, sealer *seal.Sealer) *Engine {
+	e := &Engine{opts: *o, log: o.Log, own: own, sealer: sealer, dir: newDirectory(), byName: map[string]*Pair{}, currencies: o.Currencies, meter: r.meter,
+		projected: r.committed.watermark, dead: make(chan struct{}), stop: make(chan struct{}), mailbox: make(chan struct{}, 1), maintaining: make(chan struct{}, 1)}
+	quiet := slog.New(slog.NewTextHandler(io.Discard, nil))
+	e.system = actor.NewActorSystem(actor.WithLoggerFactory(func(*actor.ActorSystem) *slog.Logger { return quiet }))
+	e.root = e.system.Root
+	e.system.EventStream.Subscribe(e.deadLetter)
+	if o.Mail != nil {
+		e.mailer = newMailer(e)
+	}
+	return e
 }
 
 // run starts what is not an actor.
@@ -482,6 +509,7 @@ func (e *Engine) fail(err error) {
 		e.log.Error("the engine stops", "error", err)
 		e.failure = err
 		close(e.dead)
+		e.own.end()
 		if e.mailer != nil {
 			e.mailer.hurry()
 		}
@@ -506,8 +534,8 @@ func (e *Engine) Err() error {
 func (e *Engine) CloseAdmission() { e.stopping.Store(true) }
 
 // Stop ends the engine in order: admission is closed, the mail that is being sent is sent, what is in flight is
-// released, projections are written, and a snapshot is taken. An error means that it did not come to that end before ctx was
-// over, which is safe: the next start recovers from the journal.
+// released, projections are written, a snapshot is taken, and the store is given back, so that another host's start need not
+// wait. An error means that it did not come to that end before ctx was over, which is safe: the next start recovers from the journal.
 func (e *Engine) Stop(ctx context.Context) error {
 	e.CloseAdmission()
 	defer close(e.stop)
@@ -532,6 +560,9 @@ func (e *Engine) Stop(ctx context.Context) error {
 		return err
 	}
 	<-e.journal.stopped
+	if err := e.own.release(ctx); err != nil {
+		e.log.Warn("the store was not given back: a start on another host waits until it is sure that this one has ended", "error", err)
+	}
 	return nil
 }
 
@@ -574,6 +605,7 @@ func (e *Engine) Abandon() {
 	e.fail(errors.New("abandoned"))
 	e.journal.close()
 	<-e.journal.stopped
+	<-e.own.stopped
 	close(e.stop)
 	<-e.projector.finished
 }

@@ -173,9 +173,9 @@ type overtaken struct {
 	owned bool
 }
 
-func (o *overtaken) Acquire(ctx context.Context, owner string) (persistence.Token, uint64, error) {
+func (o *overtaken) Acquire(ctx context.Context, c persistence.Claim) (persistence.Token, uint64, error) {
 	o.owned = true
-	return o.Store.Acquire(ctx, owner)
+	return o.Store.Acquire(ctx, c)
 }
 
 func (o *overtaken) Read(ctx context.Context, after uint64, fn func(prev, next uint64, batch []byte) error) error {

@@ -33,7 +33,6 @@ type journal struct {
 	last     uint64         // sequence of the newest durable record; the writer's, like deadline
 	deadline sharedDeadline
 	since    atomic.Int64 // start of the append in flight, as metrics.Now tells; 0: none is
-	checked  atomic.Int64 // when the store was asked that last confirmed that this process owns it, as metrics.Now tells: it may have lost it since
 	pending  atomic.Int64 // units submitted and not released
 	stalled  atomic.Bool  // the store did not answer, and the log says so
 
@@ -65,10 +64,8 @@ const (
 )
 
 func newJournal(store persistence.Journal, token persistence.Token, last uint64, limit int, timing *Timing, log *slog.Logger, meter *metrics.Engine, fail func(error), release func(*batch)) *journal {
-	j := &journal{store: store, token: token, last: last, limit: limit, timing: timing, log: log, meter: meter, fail: fail, release: release,
+	return &journal{store: store, token: token, last: last, limit: limit, timing: timing, log: log, meter: meter, fail: fail, release: release,
 		wake: make(chan struct{}, 1), stop: make(chan struct{}), stopped: make(chan struct{})}
-	j.checked.Store(metrics.Now())
-	return j
 }
 
 // submit puts a decided command into the forming batch. Any actor may call it; it never waits for the
@@ -138,9 +135,8 @@ func (j *journal) recycle(b *batch) {
 	j.mu.Unlock()
 }
 
-// take waits for the next batch. While idle it asks the store now and then whether this process still
-// owns it. nil: the journal is closed.
-func (j *journal) take(idle *time.Ticker) *batch {
+// take waits for the next batch. nil: the journal is closed.
+func (j *journal) take() *batch {
 	for {
 		if b := j.next(); b != nil {
 			return b
@@ -149,10 +145,6 @@ func (j *journal) take(idle *time.Ticker) *batch {
 		case <-j.wake:
 		case <-j.stop:
 			return nil
-		case <-idle.C:
-			if !j.checkOwner() {
-				return nil
-			}
 		}
 	}
 }
@@ -169,32 +161,11 @@ func (j *journal) next() *batch {
 	return b
 }
 
-// checkOwner is false when another process has taken the engine over, or the store has lost it.
-func (j *journal) checkOwner() bool {
-	ctx, cancel := context.WithTimeout(context.Background(), j.timing.OwnerStale)
-	defer cancel()
-	asked := metrics.Now()
-	err := j.store.Check(ctx, j.token)
-	switch {
-	case err == nil:
-		j.checked.Store(asked)
-		j.stalled.Store(false)
-	case errors.Is(err, persistence.ErrFenced), errors.Is(err, persistence.ErrCorrupt):
-		j.die(err)
-		return false
-	case !j.stalled.Swap(true):
-		j.log.Warn("the store does not answer", "error", err)
-	}
-	return true
-}
-
 // run is the writer goroutine.
 func (j *journal) run() {
 	defer close(j.stopped)
 	defer j.deadline.release()
-	idle := time.NewTicker(j.timing.OwnerCheck)
-	defer idle.Stop()
-	for b := j.take(idle); b != nil && j.write(b); b = j.take(idle) {
+	for b := j.take(); b != nil && j.write(b); b = j.take() {
 	}
 }
 
@@ -224,13 +195,11 @@ func (j *journal) append(b *batch) error {
 	defer j.since.Store(0)
 	ctx := j.deadline.context(start, j.timing.StallMax)
 	for wait := retryLeast; ; wait = min(2*wait, retryMost) {
-		asked := metrics.Now()
 		err := j.store.Append(ctx, j.token, b.prev, b.next, b.data)
 		switch {
 		case err == nil:
 			now := time.Now()
 			b.appending, b.durable = metrics.At(start), metrics.At(now)
-			j.checked.Store(asked)
 			if j.stalled.Swap(false) {
 				j.log.Info("the store takes writes again", "after", now.Sub(start).Round(time.Millisecond))
 			}

@@ -14,8 +14,14 @@ import (
 // Options are what an engine is started with. The configuration's documentation says what the limits
 // and times mean to an operator; every one must be set.
 type Options struct {
-	Store      persistence.Store
-	Owner      string // of the store, for people: host and process
+	Store persistence.Store
+	Owner string // of the store, for people: host and process
+	// Identity remembers the claims of this host to the store. nil: no other process uses the store, and a start never waits.
+	Identity Identity
+	// TakeOver claims the store also from an owner that may live.
+	TakeOver bool
+	// StandsBy is told for which owner this start waits, and "" when it waits no more; nil: that is of no interest.
+	StandsBy   func(owner string)
 	Currencies []Currency
 	Pairs      []PairRules
 	Limits     Limits
@@ -72,7 +78,7 @@ type Timing struct {
 	Request    time.Duration // until a handler answers "outcome unknown"
 	Stall      time.Duration // of an append, until new commands are refused
 	StallMax   time.Duration // of an append, until the process gives up
-	OwnerCheck time.Duration // between two looks at the store's token while idle
+	OwnerCheck time.Duration // between two beats of an owner, and between two looks of a standby
 	OwnerStale time.Duration // age of the last confirmation from which private reads are refused
 	Projection time.Duration // between two projections
 }
@@ -118,6 +124,9 @@ var (
 	ErrMaintenance  = errors.New("the exchange is in maintenance")
 	ErrNotConfirmed = errors.New("the store has not confirmed lately that this process owns it")
 )
+
+// ErrStandby is wrapped when a start is told to stop while it waits for another owner.
+var ErrStandby = errors.New("stopped while another exchange owns the store")
 
 // ErrConfig is wrapped when the configuration does not fit what the store holds.
 var ErrConfig = errors.New("the configuration does not fit the stored state")

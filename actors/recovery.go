@@ -29,17 +29,13 @@ type recovered struct {
 	meter     *metrics.Engine
 }
 
-// recoverState takes the store over and folds snapshot and journal. Nothing is skipped: what does not fit
-// stops it, with an error that says where.
-func recoverState(ctx context.Context, o *Options) (*recovered, error) {
-	token, last, err := o.Store.Acquire(ctx, o.Owner)
-	if err != nil {
-		return nil, fmt.Errorf("taking over %v: %w", o.Store, err)
-	}
-	r, err := recoverOwned(ctx, o, token, last)
+// recoverState folds snapshot and journal of a store that is this process's. Nothing is skipped: what does
+// not fit stops it, with an error that says where.
+func recoverState(ctx context.Context, o *Options, own *ownership) (*recovered, error) {
+	r, err := recoverOwned(ctx, o, own.token, own.last)
 	if errors.Is(err, persistence.ErrCorrupt) {
 		// Another process may have taken over since, and have written what does not fit: then nothing is damaged.
-		if lost := o.Store.Check(ctx, token); errors.Is(lost, persistence.ErrFenced) {
+		if lost := o.Store.Check(ctx, own.token); errors.Is(lost, persistence.ErrFenced) {
 			return nil, fmt.Errorf("while starting: %w", lost)
 		}
 	}

@@ -9,6 +9,7 @@ import (
 
 	"exchange/actors/seal"
 	"exchange/core/event"
+	"exchange/persistence"
 )
 
 // An exchange that lacks a key of the server is of no use. It must not write anything, and not end the one that serves.

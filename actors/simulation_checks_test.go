@@ -179,6 +179,9 @@ func (s *sim) read(r *rand.Rand, l *life) {
 	}
 	s.spawn(l, fmt.Sprintf("%d.read %d of %s, nonce %d", l.number, kind, account.Name, nonce), func() {
 		after, sent, begun, taken := l.answered, len(l.named), s.steps, uint64(0)
+		if key != nil {
+			after = s.told // by any engine
+		}
 		stale := time.Since(l.confirmed) > s.options.Timing.OwnerStale
 		if key != nil {
 			taken = l.taken[key.Number]

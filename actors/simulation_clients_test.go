@@ -32,6 +32,7 @@ type clients struct {
 	restedBy  map[uint64]int      // order -> step in which it was answered that it rests
 	sending   *request            // is about to be admitted, or not
 
+	told     uint64 // highest sequence that any engine has answered with
 	outcomes map[string]int
 }
 
@@ -583,6 +584,7 @@ func (s *sim) claim(q *request, record string) uint64 {
 	}
 	s.records[record] = list[1:]
 	q.l.answered = max(q.l.answered, list[0])
+	s.told = max(s.told, q.l.answered)
 	return list[0]
 }
 

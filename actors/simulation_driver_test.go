@@ -19,6 +19,7 @@ import (
 	"exchange/actors/simulation"
 	"exchange/core/event"
 	"exchange/core/state"
+	"exchange/persistence"
 	"exchange/persistence/memory"
 )
 
@@ -42,6 +43,7 @@ type sim struct {
 	model  *simulation.Model
 	lives  []*life
 	begun  int // lives so far
+	hosts  []*host
 
 	batches   []durableBatch
 	missing   map[namedOrder]bool // orders of which somebody was told, after they were sent, that they are not there
@@ -88,7 +90,13 @@ type life struct {
 	gone     bool    // guarded by sim.mu
 
 	mailboxes []*woken
-	nextIdle  time.Time         // of the journal's writer
+	host      *host
+	token     persistence.Token // of its newest claim that has landed
+	looks     []ownerLook       // at the store's owner, before it claims
+	insists   bool              // it is told to take over
+	standby   bool              // it waits for another owner
+	cancel    func()            // tells its start to end
+	cancelled bool
 	serverKey []byte            // the newest when it began
 	overtaken bool              // another has the store
 	fenced    bool              // it was told so
@@ -345,26 +353,39 @@ func closed(c <-chan struct{}) bool {
 	}
 }
 
+// owner drives an owner's beats.
+func (d lifeDriver) owner(w *ownership) {
+	go d.guarded("owner", func() {
+		defer close(w.stopped)
+		next := time.Now()
+		for {
+			next = next.Add(w.timing.OwnerCheck)
+			d.s.park(d.l, fmt.Sprintf("%d.owner", d.l.number), func() bool { return closed(w.stop) || !time.Now().Before(next) })
+			if closed(w.stop) || !w.check() {
+				return
+			}
+			if late := time.Now(); next.Before(late) {
+				next = late
+			}
+		}
+	})
+}
+
 // engine drives what is not an actor, by the same steps as the goroutines of Engine.run.
 func (d lifeDriver) engine(e *Engine) {
 	s, l := d.s, d.l
 	l.engine = e
 	name := func(what string) string { return fmt.Sprintf("%d.%s", l.number, what) }
-	l.nextIdle = time.Now().Add(e.opts.Timing.OwnerCheck)
 	go d.guarded("writer", func() {
 		j := e.journal
 		defer close(j.stopped)
 		defer j.deadline.release()
 		for {
-			s.park(l, name("writer"), func() bool { return j.isClosed() || j.waiting() || !time.Now().Before(l.nextIdle) })
+			s.park(l, name("writer"), func() bool { return j.isClosed() || j.waiting() })
 			if j.isClosed() {
 				return
 			}
-			if b := j.next(); b != nil {
-				if !j.write(b) {
-					return
-				}
-			} else if l.nextIdle = time.Now().Add(e.opts.Timing.OwnerCheck); !j.checkOwner() {
+			if b := j.next(); b != nil && !j.write(b) {
 				return
 			}
 		}

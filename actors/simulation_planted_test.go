@@ -28,8 +28,8 @@ var plantedFaults = []plantedFault{
 	{"a writer goes on when it is fenced", "actors/journal.go",
 		"case errors.Is(err, persistence.ErrFenced), errors.Is(err, persistence.ErrGap), errors.Is(err, persistence.ErrCorrupt), errors.Is(err, persistence.ErrInvalid):",
 		"case errors.Is(err, persistence.ErrFenced) && !FAULT, errors.Is(err, persistence.ErrGap), errors.Is(err, persistence.ErrCorrupt), errors.Is(err, persistence.ErrInvalid):"},
-	{"an idle engine goes on when it is fenced", "actors/journal.go",
-		"	case errors.Is(err, persistence.ErrFenced):\n		j.die(err)\n		return false", "	case errors.Is(err, persistence.ErrFenced) && !FAULT:\n		j.die(err)\n		return false"},
+	{"an idle engine goes on when it is fenced", "actors/owner.go",
+		"	case errors.Is(err, persistence.ErrFenced), errors.Is(err, persistence.ErrCorrupt):\n		w.lose(err)", "	case errors.Is(err, persistence.ErrFenced) && !FAULT, errors.Is(err, persistence.ErrCorrupt):\n		w.lose(err)"},
 	{"an unknown outcome is told as a refusal", "actors/admission.go",
 		"		return nil, ErrTimeout\n", "		if FAULT {\n			return nil, ErrBusy\n		}\n		return nil, ErrTimeout\n"},
 	{"other bytes are sent when an append is repeated", "actors/journal.go",
@@ -55,7 +55,20 @@ var plantedFaults = []plantedFault{
 	{"an account's commands in flight are not limited", "actors/admission.go", "inFlight.Add(1) > mostOfAccount {", "inFlight.Add(1) > mostOfAccount && !FAULT {"},
 	{"no share of the limits is kept for cancels", "actors/admission.go", "c.kind != kindCancelAll {", "c.kind != kindCancelAll && !FAULT {"},
 	{"private reads go on when nobody knows whose the store is", "actors/admission.go",
-		"	if now-e.journal.checked.Load() > int64(e.opts.Timing.OwnerStale) {\n", "	if now-e.journal.checked.Load() > int64(e.opts.Timing.OwnerStale) && !FAULT {\n"},
+		"	if now-e.own.checked.Load() > int64(e.opts.Timing.OwnerStale) {\n", "	if now-e.own.checked.Load() > int64(e.opts.Timing.OwnerStale) && !FAULT {\n"},
+
+	// owners
+	{"a standby does not wait", "actors/owner.go", "	case now.Sub(a.since) >= 2*a.o.Timing.OwnerStale:\n", "	case FAULT || now.Sub(a.since) >= 2*a.o.Timing.OwnerStale:\n"},
+	{"a standby counts on across looks without an answer", "actors/owner.go",
+		"	if beat != a.seen || a.last.IsZero() || now.Sub(a.last) > 2*a.o.Timing.OwnerCheck {\n",
+		"	if beat != a.seen || !FAULT && (a.last.IsZero() || now.Sub(a.last) > 2*a.o.Timing.OwnerCheck) {\n"},
+	{"a claim does not say which beat it has seen", "actors/owner.go", "		if why == turnInsist {\n", "		if why == turnInsist || FAULT {\n"},
+	{"a take-over opens admission at once", "actors/owner.go", "			if early {\n", "			if early && !FAULT {\n"},
+	{"an owner confirms itself without the store", "actors/owner.go",
+		"	err := w.store.Check(ctx, w.token)\n", "	var err error\n	if !FAULT {\n		err = w.store.Check(ctx, w.token)\n	}\n"},
+	{"a check leaves no beat", "persistence/memory/store.go", "d.beats++ })\n", "d.beats += map[bool]uint64{false: 1}[FAULT] })\n"},
+	{"the owner of another folder is taken for one's own", "actors/owner.go",
+		"	_, own := a.tenures.Of(beat.Token)\n", "	_, own := a.tenures.Of(beat.Token)\n	own = own || FAULT\n"},
 
 	// money
 	{"a settlement is left out", "actors/engine.go",

@@ -88,7 +88,7 @@ func (k *link) call(what string, look func(), land func(*memory.Store) error) er
 			from := s.steps + s.rng.IntN(pick(s.rng, []int{1, 100, mostLate}))
 			go lifeDriver{s, k.l}.guarded(what, func() {
 				s.park(nil, fmt.Sprintf("late %d %s", s.late, what), func() bool { return s.steps >= from })
-				if err := land(memory.Open(s.disk, persistence.Retention{})); err != nil {
+				if err := land(s.openStore()); err != nil {
 					s.say("  it comes to nothing: %v", err)
 					s.outcomes["late calls, come to nothing"]++
 				} else {
@@ -171,28 +171,40 @@ func (k *link) settled(what string, err error) error {
 	return err
 }
 
-func (k *link) Acquire(ctx context.Context, owner string) (tok persistence.Token, last uint64, err error) {
+func (k *link) Acquire(ctx context.Context, c persistence.Claim) (tok persistence.Token, last uint64, err error) {
 	s := k.s
-	err = k.call("acquire", nil, func(m *memory.Store) (err error) {
-		if tok, last, err = m.Acquire(ctx, owner); err != nil {
+	k.l.host.ids[c.ID] = true
+	asked := time.Now()
+	err = k.confirms(asked, k.call("acquire", nil, func(m *memory.Store) error {
+		before, err := m.Beat(ctx)
+		if err != nil {
 			return err
 		}
+		got, end, err := m.Acquire(ctx, c)
+		if errors.Is(err, persistence.ErrHeld) {
+			s.outcomes["claims that came too late"]++
+		}
+		if err != nil {
+			return err
+		}
+		tok, last, k.l.token = got, end, got
 		// From here on nobody else appends.
 		if last != s.disk.Last() {
 			s.violate("engine %d is told that the journal ends at %d, and %d is durable", k.l.number, last, s.disk.Last())
 		}
+		k.mayTake(before)
 		s.model.Restarted()
 		for _, key := range s.model.Keys {
 			k.l.taken[key.Number] = key.Nonce
 		}
 		for _, other := range s.lives {
-			if other != k.l && !other.overtaken {
+			if other != k.l && !other.overtaken && !other.standby {
 				other.overtaken = true
 				s.outcomes["engines, overtaken"]++
 			}
 		}
 		return nil
-	})
+	}))
 	return tok, last, err
 }
 
@@ -210,13 +222,12 @@ func (k *link) confirms(asked time.Time, err error) error {
 }
 
 func (k *link) Append(ctx context.Context, tok persistence.Token, prev, next uint64, batch []byte) error {
-	asked := time.Now()
 	batch = slices.Clone(batch)
 	t := try{prev, next, crc32.ChecksumIEEE(batch)}
-	return k.confirms(asked, k.settled("append", k.call("append", func() { k.same("append", t) }, func(m *memory.Store) error {
+	return k.settled("append", k.call("append", func() { k.same("append", t) }, func(m *memory.Store) error {
 		k.s.say("  records %d to %d, %08x", prev+1, next, t.sum)
 		return m.Append(ctx, tok, prev, next, batch)
-	})))
+	}))
 }
 
 // beforeSync is where a batch is written and not synced.

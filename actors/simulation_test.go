@@ -115,21 +115,22 @@ func (s *sim) newOptions(r *rand.Rand) Options {
 func (s *sim) start() {
 	s.begun++
 	l := &life{number: s.begun, applied: map[uint32]uint64{}, open: map[uint32]int{}, keys: map[string]*Key{}, tries: map[string]try{}, taken: map[uint32]uint64{}}
-	k := &link{Store: memory.Open(s.disk, persistence.Retention{}), s: s, l: l}
-	k.Store.Server, k.Store.BeforeSync = s.server, k.beforeSync
+	k := &link{Store: s.openStore(), s: s, l: l}
+	k.Store.BeforeSync = k.beforeSync
 	o := s.options
 	o.Sealer = s.sealer()
 	o.Currencies = append([]Currency(nil), o.Currencies...)
 	o.Store, o.Owner, o.Mail, o.drive = k, fmt.Sprint("engine ", l.number), s.mail(l), lifeDriver{s, l}
 	l.serverKey = s.serverKeys[0]
+	ctx := s.takeHost(l, &o)
 	s.lives = append(s.lives, l)
 	s.spawn(l, fmt.Sprintf("%d.start", l.number), func() {
-		e, err := Start(context.Background(), o)
+		e, err := Start(ctx, o)
 		if err != nil {
 			s.say("  engine %d does not start: %v", l.number, err)
 			withoutKey := l.overtaken || !bytes.Equal(l.serverKey, s.serverKeys[0])
 			if !errors.Is(err, errNoAnswer) && !errors.Is(err, errStoreRefuses) && !errors.Is(err, persistence.ErrFenced) &&
-				!(errors.Is(err, ErrConfig) && withoutKey) {
+				!(errors.Is(err, ErrConfig) && withoutKey) && !(l.cancelled && errors.Is(err, context.Canceled)) {
 				s.violate("engine %d does not start: %w", l.number, err)
 			}
 			s.outcomes["engines, not started"]++
@@ -147,7 +148,8 @@ func (s *sim) start() {
 			s.violate("engine %d starts at %d: %w", l.number, l.started, err)
 		}
 		s.listen(l)
-		l.ready, l.confirmed = true, time.Now()
+		l.ready = true
+		s.opensAlone(l)
 	})
 }
 
@@ -239,11 +241,14 @@ func (s *sim) act(i int, r *rand.Rand) {
 		s.reap()
 	}
 	if len(s.lives) == 0 {
-		s.start()
+		if s.start(); s.server && r.IntN(4) == 0 {
+			s.outcomes["two starts at once"]++
+			s.start()
+		}
 	}
 	s.slow = ""
 	if r.IntN(3) == 0 {
-		s.slow = pick(r, []string{"committed", "registry", "writer", "wallet", "book", "append", "sync", "answered", "apply", "waiter", "projector", "client", "snapshot"})
+		s.slow = pick(r, []string{"committed", "registry", "writer", "wallet", "book", "append", "sync", "answered", "apply", "waiter", "projector", "client", "snapshot", "check", "beat", "acquire"})
 	}
 	l, what := s.up(r), r.IntN(100)
 	switch {
@@ -267,6 +272,9 @@ func (s *sim) act(i int, r *rand.Rand) {
 		}
 		s.say("action %d: %v pass", i, d)
 		s.advance(d)
+		if s.standby() != nil && r.IntN(2) == 0 {
+			s.pass(6 * time.Second)
+		}
 	case what < 81:
 		s.skew = pick(r, []time.Duration{0, -time.Millisecond, -3 * time.Second, time.Minute, 5 * time.Hour})
 		s.outcomes["wrong clocks"]++
@@ -277,9 +285,13 @@ func (s *sim) act(i int, r *rand.Rand) {
 	case what < 90:
 		s.breakDown(i, r)
 	case what < 92:
+		if waits := s.standby(); waits != nil && r.IntN(2) == 0 {
+			s.dismiss(waits)
+			break
+		}
 		s.say("action %d: engine %d stops", i, l.number)
 		s.stop(l)
-	case what < 94 && s.server && len(s.lives) < 3:
+	case what < 95 && s.server && len(s.lives) < 3:
 		s.say("action %d: another engine starts", i)
 		s.start()
 	default:
@@ -360,6 +372,9 @@ func (s *sim) quiet() bool {
 	}
 	for _, l := range s.lives {
 		over := l.over || l.engine != nil && l.engine.Err() != nil
+		if l.standby {
+			continue
+		}
 		if !over && (len(l.mailboxes) > 0 || !l.ready || l.stopping || l.behind()) {
 			return false
 		}
@@ -399,6 +414,7 @@ func (s *sim) settle() {
 			s.start()
 			continue
 		}
+		s.dismissOthers()
 		if l := s.lives[0]; len(s.lives) == 1 && l.ready && l.engine.Err() == nil && !l.stopping && s.owns(l) {
 			break
 		}
@@ -429,7 +445,8 @@ func (s *sim) retire(l *life) {
 
 // owns says whether the store is an engine's.
 func (s *sim) owns(l *life) bool {
-	return memory.Open(s.disk, persistence.Retention{}).Check(context.Background(), l.engine.journal.token) == nil
+	beat, err := s.openStore().Beat(context.Background())
+	return err == nil && beat.Token == l.engine.journal.token
 }
 
 // end stops the last engine in order, starts another, and compares again: a replay gives the live state. It does so
@@ -503,7 +520,9 @@ func mustHappen() []string {
 		"engines, started", "engines, not started", "engines, stopped", "engines, killed", "engines, fenced", "engines, overtaken",
 		"crashes of the disk", "crashes of the server", "crashes of the machine", "writes of the journal lost in them", "other writes lost in them",
 		"snapshots, published", "snapshots, damaged", "starts from the older snapshot", "starts from the first record", "trims",
-		"late calls, landed", "late calls, come to nothing"}
+		"late calls, landed", "late calls, come to nothing",
+		"starts that find the store given back", "starts that find the owner of their own folder", "starts that insist", "standbys", "standbys, told to stop",
+		"takeovers after a wait", "two starts at once", "claims that came too late"}
 	for _, err := range []error{ErrStopping, ErrStalled, ErrBusy, ErrAccountBusy, ErrBehind, ErrMaintenance} {
 		list = append(list, "turned away: "+err.Error())
 	}
@@ -513,7 +532,7 @@ func mustHappen() []string {
 	for _, fault := range []string{faultRefused, faultLost, faultLate, faultUnanswered, faultBroken} {
 		list = append(list, "calls of the store, "+fault)
 	}
-	for _, call := range []string{"acquire", "check", "append", "apply", "snapshot", "trim", "load snapshot", "watermark", "read", "nonces", "trades", "candles"} {
+	for _, call := range []string{"acquire", "beat", "check", "release", "append", "apply", "snapshot", "trim", "load snapshot", "watermark", "read", "nonces", "trades", "candles"} {
 		list = append(list, "faults of "+call)
 	}
 	slices.Sort(list)

@@ -70,7 +70,7 @@ func (e *Engine) Stats() Stats {
 		UnknownOutcomes: m.UnknownOutcomes.Load(), UnansweredReads: m.UnansweredReads.Load(),
 		CommandsInFlight: e.commandsInFlight(), ReadsInFlight: e.readsInFlight(), Mailboxes: e.mailboxCounts(),
 		Apply: m.Apply.Read(), Snapshot: m.Snapshot.Read(),
-		AppendWaiting: e.journal.stalledFor(metrics.At(now)), Confirmed: max(0, time.Duration(metrics.At(now)-e.journal.checked.Load())),
+		AppendWaiting: e.journal.stalledFor(metrics.At(now)), Confirmed: max(0, time.Duration(metrics.At(now)-e.own.checked.Load())),
 		FoldLag: behind(released, folded), ProjectionLag: behind(released, watermark), ProjectionRows: e.committed.unsaved.Load(),
 		Outbox: m.Outbox.Load(), SnapshotLag: behind(released, snapshot), SnapshotBytes: m.SnapshotBytes.Load(),
 		Recovery: time.Duration(m.RecoveryNs), RecoveryRecords: m.RecoveryRecords}

@@ -16,6 +16,7 @@ import (
 	"exchange/core/event"
 	"exchange/core/matching"
 	"exchange/core/money"
+	"exchange/persistence"
 )
 
 // Tickers and candles are compared with what all trades of the public list add up to, each time from the first.

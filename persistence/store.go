@@ -16,6 +16,8 @@ package persistence
 
 import (
 	"context"
+	"crypto/rand"
+	"encoding/hex"
 	"errors"
 	"io"
 	"strconv"
@@ -52,6 +54,13 @@ var (
 
 // A Token is the proof of ownership that Acquire gives, "<n>:<unique>". n grows with each owner.
 type Token string
+
+// NewID is 128 random bits as text: no other owner has the same.
+func NewID() string {
+	var b [16]byte
+	rand.Read(b[:])
+	return hex.EncodeToString(b[:])
+}
 
 // ID is the token's unique part: that of the claim which it was given for.
 func (t Token) ID() string {

@@ -134,7 +134,7 @@ func (*discards) LoadSnapshot(context.Context, int) (uint64, io.ReadCloser, erro
 	return 0, nil, persistence.ErrNoSnapshot
 }
 func (*discards) Read(context.Context, uint64, func(uint64, uint64, []byte) error) error { return nil }
-func (*discards) Acquire(context.Context, string) (persistence.Token, uint64, error) {
+func (*discards) Acquire(context.Context, persistence.Claim) (persistence.Token, uint64, error) {
 	return "1:x", 0, nil
 }
 func (*discards) Begin(context.Context, persistence.Token, uint64) error { return nil }

@@ -131,7 +131,7 @@ func (s *Store) Release(_ context.Context, tok persistence.Token) error {
 	if err := s.disk.live.owned(tok); err != nil {
 		return err
 	}
-	none := persistence.Released(codec.Unique())
+	none := persistence.Released(persistence.NewID())
 	s.disk.write(&s.disk.rest, func(d *data) { d.token = none })
 	s.answered()
 	return nil

@@ -121,7 +121,7 @@ func (s *Store) Release(_ context.Context, tok persistence.Token) error {
 		return err
 	}
 	m := *s.meta.Load()
-	m.Token = persistence.Released(codec.Unique())
+	m.Token = persistence.Released(persistence.NewID())
 	b := s.db.NewBatch()
 	defer b.Close()
 	return s.commit(b, m, pebble.NoSync)

@@ -98,7 +98,7 @@ func (s *Store) Beat(ctx context.Context) (persistence.Beat, error) {
 // durable enough: its owner lives all the same.
 func (s *Store) Check(ctx context.Context, tok persistence.Token) error {
 	if tok == "" {
-		return codec.Fenced("")
+		return s.fault("check the owner", persistence.ErrFenced)
 	}
 	_, _, err := s.run(ctx, s.journal, beatScript, "check the owner", []string{s.head()},
 		string(tok), dec(s.beats.Add(1)))
@@ -111,10 +111,10 @@ func (s *Store) Check(ctx context.Context, tok persistence.Token) error {
 // Release gives the engine back.
 func (s *Store) Release(ctx context.Context, tok persistence.Token) error {
 	if tok == "" {
-		return codec.Fenced("")
+		return s.fault("release the engine", persistence.ErrFenced)
 	}
 	_, _, err := s.run(ctx, s.journal, releaseScript, "release the engine", []string{s.head()},
-		string(tok), string(persistence.Released(codec.Unique())))
+		string(tok), string(persistence.Released(persistence.NewID())))
 	return err
 }
 

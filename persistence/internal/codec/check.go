@@ -46,7 +46,7 @@ func CheckClaim(c persistence.Claim) (id string, err error) {
 	case len(c.Owner) > maxName:
 		return "", fmt.Errorf("owner text of %d bytes: at most %d are possible", len(c.Owner), maxName)
 	case c.ID == "":
-		return Unique(), nil
+		return persistence.NewID(), nil
 	case !IsUnique(c.ID):
 		return "", fmt.Errorf("%w: an owner's id %q is not 32 hexadecimal digits", persistence.ErrInvalid, c.ID)
 	}

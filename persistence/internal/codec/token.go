@@ -1,7 +1,6 @@
 package codec
 
 import (
-	"crypto/rand"
 	"encoding/hex"
 	"fmt"
 
@@ -10,14 +9,7 @@ import (
 	"exchange/persistence"
 )
 
-// Unique is 128 random bits as text: the part of a token that no other owner can have.
-func Unique() string {
-	var b [16]byte
-	rand.Read(b[:])
-	return hex.EncodeToString(b[:])
-}
-
-// IsUnique reports whether a text has the form of Unique's.
+// IsUnique reports whether a text has the form of persistence.NewID's.
 func IsUnique(text string) bool {
 	b, err := hex.DecodeString(text)
 	return err == nil && len(b) == 16 && hex.EncodeToString(b) == text

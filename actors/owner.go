@@ -1,0 +1,360 @@
+package actors
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"exchange/actors/metrics"
+	"exchange/persistence"
+)
+
+// An ownership is this process's hold on the store, from its claim to the engine's end. Its goroutine
+// leaves a beat every OwnerCheck, while the engine recovers and while the journal's writer waits for an
+// append, too. Beats alone confirm that the store is this process's: each is seen by a standby, so the
+// time from the newest beat that a standby has seen bounds how long private reads may go on here.
+type ownership struct {
+	store  persistence.Journal
+	token  persistence.Token
+	last   uint64 // sequence with which the journal ended at the claim
+	timing *Timing
+	log    *slog.Logger
+	opens  time.Time    // admission must not open before; zero: it may at once
+	open   func() error // notes that admission opens; nil: there is nothing to note
+
+	checked  atomic.Int64 // when the store was asked that last confirmed this owner, as metrics.Now tells
+	released atomic.Bool  // the store is given back, or is about to be
+	silent   bool         // the store did not answer, and the log says so; the goroutine's
+
+	mu     sync.Mutex
+	lost   error       // why this process is no owner any more; guarded by mu
+	onLost func(error) // nil until the engine is there; guarded by mu
+
+	ending  sync.Once
+	stop    chan struct{} // closed by end
+	stopped chan struct{} // closed when the goroutine has ended
+}
+
+// run is the goroutine.
+func (w *ownership) run() {
+	defer close(w.stopped)
+	beats := time.NewTicker(w.timing.OwnerCheck)
+	defer beats.Stop()
+	for {
+		select {
+		case <-w.stop:
+			return
+		case <-beats.C:
+			if !w.check() {
+				return
+			}
+		}
+	}
+}
+
+// check leaves a beat. false: another process owns the store, or the store has lost the engine.
+func (w *ownership) check() bool {
+	ctx, cancel := context.WithTimeout(context.Background(), w.timing.OwnerStale)
+	defer cancel()
+	asked := metrics.Now()
+	err := w.store.Check(ctx, w.token)
+	switch {
+	case err == nil:
+		w.checked.Store(asked)
+		w.silent = false
+	case errors.Is(err, persistence.ErrFenced), errors.Is(err, persistence.ErrCorrupt):
+		w.lose(err)
+		return false
+	case !w.silent:
+		w.silent = true
+		w.log.Warn("the store does not answer", "error", err)
+	}
+	return true
+}
+
+// lose notes that the store is another process's, and tells the engine.
+func (w *ownership) lose(err error) {
+	w.mu.Lock()
+	w.lost = err
+	tell := w.onLost
+	w.mu.Unlock()
+	if tell != nil {
+		tell(err)
+	}
+}
+
+// watch has tell called when the store is lost. The error says that it is already.
+func (w *ownership) watch(tell func(error)) error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.onLost = tell
+	return w.lost
+}
+
+// end stops the beats. The store still says that this process owns it.
+func (w *ownership) end() { w.ending.Do(func() { close(w.stop) }) }
+
+// release gives the store back: the next owner waits for nothing. Commands and reads must have come to
+// their end, and no private read begins after it.
+func (w *ownership) release(ctx context.Context) error {
+	w.released.Store(true)
+	w.end()
+	select {
+	case <-w.stopped:
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	return w.store.Release(ctx, w.token)
+}
+
+// opened waits until admission may open: until the reads of an owner that may live have ended.
+func (w *ownership) opened(ctx context.Context) error {
+	if w.opens.IsZero() {
+		return nil
+	}
+	if wait := time.Until(w.opens); wait > 0 {
+		w.log.Warn("the store was taken from an owner that may still run: admission opens when that one answers no read any more",
+			"after", wait.Round(time.Millisecond))
+		if err := pause(ctx, wait); err != nil {
+			return err
+		}
+	}
+	return w.open()
+}
+
+// An Identity keeps a host's tenures in its data folder, which one process at a time has. Save is durable.
+type Identity interface {
+	Load() (persistence.Tenures, error)
+	Save(persistence.Tenures) error
+}
+
+// An applicant is a start on its way to the store.
+type applicant struct {
+	o       *Options
+	tenures persistence.Tenures
+	id      string // of this start's claims; "": it has made none
+	waited  bool   // it was a standby
+
+	// What the looks at the store have found: the same beat, since a moment, without a gap.
+	seen  persistence.Beat
+	since time.Time
+	last  time.Time // of the newest answer; zero: the count begins with the next one
+	mute  bool      // the store does not answer, and the log says so
+	named string    // owner for whom it waits, as the log says
+}
+
+// A turn is why a start may claim the store.
+type turn uint8
+
+const (
+	turnNotYet turn = iota
+	turnFree        // there is no owner
+	turnOwn         // the owner was a process of this host's folder, which has ended
+	turnDead        // the owner has shown no sign of life
+	turnInsist      // the operator says so
+)
+
+// claim waits until this process may own the store, and makes it the owner.
+func claim(ctx context.Context, o *Options) (*ownership, error) {
+	w := &ownership{store: o.Store, timing: &o.Timing, log: o.Log, stop: make(chan struct{}), stopped: make(chan struct{})}
+	var err error
+	if o.Store.Exclusive() || o.Identity == nil {
+		err = w.acquire(ctx, o.Store, persistence.Claim{Owner: o.Owner})
+	} else {
+		err = (&applicant{o: o}).claim(ctx, w)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("taking over %v: %w", o.Store, err)
+	}
+	if o.drive != nil {
+		o.drive.owner(w)
+	} else {
+		go w.run()
+	}
+	return w, nil
+}
+
+func (w *ownership) acquire(ctx context.Context, store persistence.Store, c persistence.Claim) (err error) {
+	asked := metrics.Now()
+	if w.token, w.last, err = store.Acquire(ctx, c); err == nil {
+		w.checked.Store(asked)
+	}
+	return err
+}
+
+// claim looks at the store until it is this one's turn, and claims it then. A claim after a beat that is
+// not the newest any more comes to nothing, so of two starts that wait for one owner one gets the store.
+func (a *applicant) claim(ctx context.Context, w *ownership) (err error) {
+	if a.tenures, err = a.o.Identity.Load(); err != nil {
+		return err
+	}
+	defer a.standsBy("")
+	for {
+		why, err := a.turn(ctx)
+		if err != nil {
+			return err
+		}
+		early, err := a.note(why)
+		if err != nil {
+			return err
+		}
+		c := persistence.Claim{Owner: a.o.Owner, ID: a.tenures.Newest.ID, After: &a.seen}
+		if why == turnInsist {
+			c.After = nil
+		}
+		err = w.acquire(ctx, a.o.Store, c)
+		switch {
+		case err == nil:
+			if early {
+				// Later than the last moment at which the owner before may begin a private read.
+				w.opens, w.open = time.Now().Add(a.o.Timing.OwnerStale+1), a.opens
+			}
+			return nil
+		case errors.Is(err, persistence.ErrHeld):
+		case !a.waited, ctx.Err() != nil, errors.Is(err, persistence.ErrCorrupt), errors.Is(err, persistence.ErrInvalid):
+			return err
+		default:
+			a.unanswered(err)
+			if err := pause(ctx, a.o.Timing.OwnerCheck); err != nil {
+				return a.stopped(ctx)
+			}
+		}
+		a.last = time.Time{}
+	}
+}
+
+// note remembers a claim that is about to be made. early says that admission must open later.
+func (a *applicant) note(why turn) (early bool, err error) {
+	t, own := a.tenures.Of(a.seen.Token)
+	if own {
+		a.tenures.Before = t
+	}
+	early = why == turnInsist || own && t.Early
+	if a.id == "" {
+		a.id = persistence.NewID()
+	}
+	a.tenures.Newest = persistence.Tenure{ID: a.id, Early: early}
+	return early, a.o.Identity.Save(a.tenures)
+}
+
+// opens remembers that admission opens.
+func (a *applicant) opens() error {
+	a.tenures.Newest.Early = false
+	return a.o.Identity.Save(a.tenures)
+}
+
+// turn waits until this start may claim the store. The first look must be answered; a standby goes on
+// through the store's failures.
+func (a *applicant) turn(ctx context.Context) (turn, error) {
+	for {
+		why, err := a.look(ctx)
+		switch {
+		case ctx.Err() != nil:
+			return 0, a.stopped(ctx)
+		case err != nil && (!a.waited || errors.Is(err, persistence.ErrCorrupt)):
+			return 0, err
+		case err != nil:
+			a.last = time.Time{}
+			a.unanswered(err)
+		case why != turnNotYet:
+			return why, nil
+		default:
+			a.waits()
+		}
+		if err := pause(ctx, a.o.Timing.OwnerCheck); err != nil {
+			return 0, a.stopped(ctx)
+		}
+	}
+}
+
+// stopped is why a start that was told to stop ends: a standby has nothing to bring to its end.
+func (a *applicant) stopped(ctx context.Context) error {
+	if a.waited {
+		return fmt.Errorf("%w: %w", ErrStandby, ctx.Err())
+	}
+	return ctx.Err()
+}
+
+// look asks the store once whose it is.
+func (a *applicant) look(ctx context.Context) (turn, error) {
+	asking, cancel := context.WithTimeout(ctx, 2*a.o.Timing.OwnerCheck)
+	defer cancel()
+	beat, err := a.o.Store.Beat(asking)
+	if err != nil {
+		return 0, fmt.Errorf("looking for the owner: %w", err)
+	}
+	now := time.Now()
+	if beat != a.seen || a.last.IsZero() || now.Sub(a.last) > 2*a.o.Timing.OwnerCheck {
+		a.since = now // a store that was not seen for a while may have kept its owner from a beat
+	}
+	known := a.seen != persistence.Beat{}
+	a.seen, a.last, a.mute = beat, now, false
+	_, own := a.tenures.Of(beat.Token)
+	switch {
+	case known && beat == persistence.Beat{}:
+		return 0, fmt.Errorf("%w: the store has lost its data while this start waited for its owner", persistence.ErrCorrupt)
+	case !beat.Held():
+		return turnFree, nil
+	case own:
+		return turnOwn, nil
+	case a.o.TakeOver:
+		return turnInsist, nil
+	case now.Sub(a.since) >= 2*a.o.Timing.OwnerStale:
+		a.o.Log.Warn("the store's owner shows no sign of life: this standby takes over", "owner", clip(beat.Owner),
+			"for", now.Sub(a.since).Round(time.Millisecond))
+		return turnDead, nil
+	}
+	return turnNotYet, nil
+}
+
+// waits says for whom this start waits, once for each owner.
+func (a *applicant) waits() {
+	owner := clip(a.seen.Owner)
+	if a.waited && owner == a.named {
+		return
+	}
+	a.waited, a.named = true, owner
+	a.o.Log.Warn("standby: another exchange owns the store, and this one takes over when that one has stopped, or shows no sign of life; --take-over insists",
+		"store", a.o.Store.String(), "owner", owner, "after", 2*a.o.Timing.OwnerStale)
+	a.standsBy(owner)
+}
+
+func (a *applicant) standsBy(owner string) {
+	if a.waited && a.o.StandsBy != nil {
+		a.o.StandsBy(owner)
+	}
+}
+
+// unanswered is said once, until the store answers again.
+func (a *applicant) unanswered(err error) {
+	if !a.mute {
+		a.mute = true
+		a.o.Log.Warn("standby: the store does not answer, which says nothing about its owner: the wait begins anew", "error", err)
+	}
+}
+
+// clipped is how much of an owner's text is shown: whatever can write to the store has written it.
+const clipped = 200
+
+func clip(owner string) string {
+	if len(owner) > clipped {
+		return owner[:clipped] + "..."
+	}
+	return owner
+}
+
+// pause waits, as long as ctx allows.
+func pause(ctx context.Context, d time.Duration) error {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-t.C:
+		return nil
+	}
+}

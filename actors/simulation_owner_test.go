@@ -1,0 +1,169 @@
+package actors
+
+import (
+	"context"
+	"time"
+
+	"exchange/persistence"
+	"exchange/persistence/memory"
+)
+
+// A host is a data folder: one process at a time has it.
+type host struct {
+	number  int
+	life    *life // the newest
+	tenures persistence.Tenures
+	ids     map[string]bool // of all its claims, landed or not
+}
+
+func (h *host) Load() (persistence.Tenures, error)   { return h.tenures, nil }
+func (h *host) Save(known persistence.Tenures) error { h.tenures = known; return nil }
+
+// An ownerLook is what a start was told of the store's owner, and when.
+type ownerLook struct {
+	at   time.Time
+	beat persistence.Beat
+}
+
+// hosts is how many there are: more than engines at once.
+const hosts = 4
+
+// openStore opens the disk as it is meant to be used.
+func (s *sim) openStore() *memory.Store {
+	m := memory.Open(s.disk, persistence.Retention{})
+	m.Server = s.server
+	return m
+}
+
+// takeHost gives a life a host that no other life has: mostly the one that was used last, as a restart does. ctx is the start's.
+func (s *sim) takeHost(l *life, o *Options) (ctx context.Context) {
+	for len(s.hosts) < hosts {
+		s.hosts = append(s.hosts, &host{number: len(s.hosts), ids: map[string]bool{}})
+	}
+	var free []*host
+	var last *host
+	for _, h := range s.hosts {
+		if h.life != nil && !h.life.gone {
+			continue
+		}
+		free = append(free, h)
+		if h.life != nil && (last == nil || h.life.number > last.life.number) {
+			last = h
+		}
+	}
+	if l.host = last; last == nil || s.rng.IntN(4) == 0 {
+		l.host = pick(s.rng, free)
+	}
+	l.host.life = l
+	ctx, l.cancel = context.WithCancel(context.Background())
+	l.insists = s.server && !s.ending && s.rng.IntN(3) == 0
+	o.Identity, o.TakeOver = l.host, l.insists
+	o.StandsBy = func(owner string) {
+		if l.standby = owner != ""; l.standby {
+			s.say("  engine %d waits for %s", l.number, owner)
+			s.outcomes["standbys"]++
+		}
+	}
+	return ctx
+}
+
+// standby is a life that waits for an owner, nil if there is none.
+func (s *sim) standby() *life {
+	for _, l := range s.lives {
+		if l.standby {
+			return l
+		}
+	}
+	return nil
+}
+
+// dismiss tells a standby to end.
+func (s *sim) dismiss(l *life) {
+	s.say("  engine %d, a standby, is told to stop", l.number)
+	s.outcomes["standbys, told to stop"]++
+	l.cancelled = true
+	l.cancel()
+}
+
+// dismissOthers tells the standbys to end, if another life owns the store.
+func (s *sim) dismissOthers() {
+	for _, l := range s.lives {
+		if !l.ready || l.engine.Err() != nil || l.stopping || !s.owns(l) {
+			continue
+		}
+		for other := s.standby(); other != nil && !other.cancelled; other = s.standby() {
+			s.dismiss(other)
+			s.rest()
+			s.reap()
+		}
+		return
+	}
+}
+
+// pass lets the clock go on in steps that are shorter than those between two looks at the store.
+func (s *sim) pass(d time.Duration) {
+	for ; d > 0 && s.failed() == nil; d -= 200 * time.Millisecond {
+		s.advance(200 * time.Millisecond)
+		s.run(50)
+	}
+}
+
+// Beat is what a start looks at before it claims the store.
+func (k *link) Beat(ctx context.Context) (beat persistence.Beat, err error) {
+	err = k.ask("beat", func(func() bool) (err error) {
+		beat, err = k.Store.Beat(ctx)
+		return err
+	})
+	if err == nil {
+		k.l.looks = append(k.l.looks, ownerLook{time.Now(), beat})
+	}
+	return beat, err
+}
+
+func (k *link) Release(ctx context.Context, tok persistence.Token) error {
+	return k.call("release", nil, func(m *memory.Store) error { return m.Release(ctx, tok) })
+}
+
+// mayTake checks a claim that has landed against what the start was told: of an owner that is not its own host's it has seen the
+// same beat for long enough, without a gap, or it insists.
+func (k *link) mayTake(before persistence.Beat) {
+	s, l := k.s, k.l
+	t := &s.options.Timing
+	switch {
+	case !s.server:
+		return
+	case !before.Held():
+		s.outcomes["starts that find the store given back"]++
+		return
+	case l.host.ids[before.Token.ID()]:
+		s.outcomes["starts that find the owner of their own folder"]++
+		return
+	case l.insists:
+		s.outcomes["starts that insist"]++
+		return
+	}
+	s.outcomes["takeovers after a wait"]++
+	var waited time.Duration
+	for i := len(l.looks) - 1; i > 0 && l.looks[i-1].beat == before && l.looks[i].beat == before; i-- {
+		gap := l.looks[i].at.Sub(l.looks[i-1].at)
+		if gap > 2*t.OwnerCheck {
+			break
+		}
+		waited += gap
+	}
+	if waited < 2*t.OwnerStale {
+		s.violate("engine %d takes over from %s, of which it has seen the same beat for %v", l.number, before.Owner, waited)
+	}
+}
+
+// opensAlone checks, when an engine opens admission, that no other one answers private reads any more.
+func (s *sim) opensAlone(l *life) {
+	for _, other := range s.lives {
+		if other == l || !other.ready || other.stopping || other.over || other.engine.Err() != nil {
+			continue
+		}
+		if age := time.Since(other.confirmed); age <= s.options.Timing.OwnerStale {
+			s.violate("engine %d opens, and engine %d was confirmed %v ago: it still answers private reads", l.number, other.number, age)
+		}
+	}
+}

@@ -1,0 +1,119 @@
+package folder
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"log/slog"
+	"os"
+	"path/filepath"
+
+	"exchange/persistence"
+	"exchange/persistence/internal/codec"
+)
+
+const (
+	identityName     = "owner.id"
+	identityVersion  = 1
+	identityMaxBytes = 4096
+)
+
+// An Identity is the file that remembers a host's claims. The process that holds the folder's lock owns it.
+type Identity struct {
+	dir string
+	log *slog.Logger
+}
+
+// Of is the identity of a folder. log hears of a file that cannot be used.
+func Of(dir string, log *slog.Logger) *Identity { return &Identity{dir, log} }
+
+// stored is the file's content.
+type stored struct {
+	Version int                 `json:"version"`
+	Newest  persistence.Tenure  `json:"newest"`
+	Before  *persistence.Tenure `json:"before,omitempty"`
+}
+
+// Load is what the file says. A file that is not there, or that is damaged, costs the start a wait and no
+// more: then this host knows no owner of its own.
+func (i *Identity) Load() (persistence.Tenures, error) {
+	name := filepath.Join(i.dir, identityName)
+	f, err := os.Open(name)
+	if errors.Is(err, fs.ErrNotExist) {
+		return persistence.Tenures{}, nil
+	}
+	if err != nil {
+		return persistence.Tenures{}, fmt.Errorf("the claims of this host to its store: %w", err)
+	}
+	defer f.Close()
+	b, err := io.ReadAll(io.LimitReader(f, identityMaxBytes))
+	if err != nil {
+		return persistence.Tenures{}, fmt.Errorf("the claims of this host to its store: %s: %w", name, err)
+	}
+	known, err := parse(b)
+	if err != nil {
+		i.log.Warn("the file with the claims of this host to its store cannot be used and is written anew: this start waits for the owner as for a stranger",
+			"file", name, "error", err)
+		return persistence.Tenures{}, nil
+	}
+	return known, nil
+}
+
+func parse(b []byte) (persistence.Tenures, error) {
+	var s stored
+	if err := json.Unmarshal(b, &s); err != nil {
+		return persistence.Tenures{}, err
+	}
+	known := persistence.Tenures{Newest: s.Newest}
+	if s.Before != nil {
+		known.Before = *s.Before
+	}
+	switch {
+	case s.Version != identityVersion:
+		return persistence.Tenures{}, fmt.Errorf("it is of version %d, and this program knows version %d", s.Version, identityVersion)
+	case !codec.IsUnique(known.Newest.ID), s.Before != nil && !codec.IsUnique(known.Before.ID):
+		return persistence.Tenures{}, errors.New("an id in it is not 32 hexadecimal digits")
+	}
+	return known, nil
+}
+
+// Save replaces the file, durably.
+func (i *Identity) Save(known persistence.Tenures) error {
+	s := stored{Version: identityVersion, Newest: known.Newest}
+	if known.Before.ID != "" {
+		s.Before = &known.Before
+	}
+	b, err := json.Marshal(s)
+	if err == nil {
+		err = i.write(append(b, '\n'))
+	}
+	if err != nil {
+		return fmt.Errorf("the claim of this host to its store cannot be remembered: %w", err)
+	}
+	return nil
+}
+
+func (i *Identity) write(b []byte) error {
+	// One process has the folder, so one name is enough, and a crash leaves one file at most.
+	unfinished, name := filepath.Join(i.dir, identityName+".new"), filepath.Join(i.dir, identityName)
+	f, err := os.OpenFile(unfinished, os.O_CREATE|os.O_WRONLY|os.O_TRUNC, 0o600)
+	if err != nil {
+		return err
+	}
+	if _, err = f.Write(b); err == nil {
+		err = f.Sync()
+	}
+	if err = errors.Join(err, f.Close()); err != nil {
+		return err
+	}
+	if err := os.Rename(unfinished, name); err != nil {
+		return err
+	}
+	dir, err := os.Open(i.dir)
+	if err != nil {
+		return err
+	}
+	return errors.Join(dir.Sync(), dir.Close())
+}
