@@ -61,15 +61,15 @@ func (s *Store) Apply(_ context.Context, tok persistence.Token, from, to uint64,
 		return codec.WatermarkGap(watermark, from, to)
 	}
 	s.known.bound()
-	err = s.project(to, w)
+	err = s.project(from, to, w)
 	if err != nil {
 		s.known.forget() // it may say what was not written
 	}
 	return err
 }
 
-// project commits w and the watermark. The caller holds projections.
-func (s *Store) project(to uint64, w *persistence.Writes) error {
+// project commits w, the watermark and the link between the two sequences. The caller holds projections.
+func (s *Store) project(from, to uint64, w *persistence.Writes) error {
 	a := applier{s: s, b: s.db.NewBatch()}
 	defer a.b.Close()
 	for _, part := range []func(*persistence.Writes) error{
@@ -83,6 +83,9 @@ func (s *Store) project(to uint64, w *persistence.Writes) error {
 		return err
 	}
 	if err := a.b.Set(s.key(kindWatermark), u64(nil, to), nil); err != nil {
+		return err
+	}
+	if err := s.link(a.b, from, to); err != nil {
 		return err
 	}
 	if err := s.write("write projections", a.b, pebble.NoSync); err != nil {

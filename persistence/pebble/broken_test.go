@@ -1,10 +1,17 @@
 package pebble
 
 import (
+	"context"
 	"errors"
+	"io/fs"
+	"log/slog"
+	"slices"
 	"strings"
+	"sync"
 	"sync/atomic"
+	"syscall"
 	"testing"
+	"time"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
@@ -12,36 +19,219 @@ import (
 	"exchange/persistence"
 )
 
-// Projections are not synced, so Pebble tells of an error of its log by a panic in a later write, with locks held.
-func TestALogOfPebbleThatFailsEndsTheProcess(t *testing.T) {
-	full := errors.New("no space left on device")
-	var fails atomic.Bool
-	fs := errorfs.Wrap(vfs.NewMem(), errorfs.InjectorFunc(func(op errorfs.Op) error {
-		if fails.Load() && op.Kind == errorfs.OpFileWrite && strings.HasSuffix(op.Path, ".log") {
-			return full
+// A broken is a store on a disk that can be made to fail.
+type broken struct {
+	*Store
+	fs    *vfs.MemFS
+	fails atomic.Pointer[func(errorfs.Op) bool] // nil: nothing does
+	told  chan error                            // what would have ended the process
+	said  *said
+}
+
+// said keeps what is logged at the level of errors.
+type said struct {
+	slog.Handler
+	mu    sync.Mutex
+	lines []string // guarded by mu
+}
+
+func (s *said) Enabled(_ context.Context, l slog.Level) bool { return l >= slog.LevelError }
+
+func (s *said) Handle(_ context.Context, r slog.Record) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.lines = append(s.lines, r.Message)
+	return nil
+}
+
+func (s *said) all() []string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.Clone(s.lines)
+}
+
+func (b *broken) MaybeError(op errorfs.Op) error {
+	if fails := b.fails.Load(); fails != nil && (*fails)(op) {
+		return &fs.PathError{Op: "write", Path: op.Path, Err: syscall.ENOSPC}
+	}
+	return nil
+}
+
+func (b *broken) String() string { return "a full disk" }
+
+func (b *broken) options() Options {
+	return Options{
+		FS:     errorfs.Wrap(b.fs, b),
+		Logger: slog.New(b.said),
+		Fatal:  func(err error) { b.told <- err },
+		pause:  time.Millisecond,
+	}
+}
+
+func newBroken() *broken {
+	return &broken{fs: vfs.NewCrashableMem(), told: make(chan error, 100), said: &said{Handler: quiet.Handler()}}
+}
+
+// trading appends and applies, and takes snapshots, until the process would have ended: then it does not
+// come back. seq is up to where it was acknowledged.
+func (b *broken) trading(tok persistence.Token, seq *atomic.Uint64) error {
+	ctx := context.Background() // it goes on behind the test
+	for {
+		at := seq.Load()
+		if err := b.Append(ctx, tok, at, at+1, []byte("a batch")); err != nil {
+			return err
 		}
-		return nil
-	}))
-	var told error
-	s, err := Open("data", Options{fs: fs, Logger: quiet, fatal: func(err error) { told = err }})
+		seq.Store(at + 1)
+		if err := b.Apply(ctx, tok, at, at+1, trades(at, 1)); err != nil {
+			return err
+		}
+		if at%8 == 0 {
+			if err := b.SaveSnapshot(ctx, tok, at+1, strings.NewReader("an image")); err != nil {
+				return err
+			}
+			if err := b.db.Flush(); err != nil {
+				return err
+			}
+		}
+		if len(b.told) > 0 {
+			select {} // it ended in another goroutine
+		}
+	}
+}
+
+// trades are n trades of one Apply.
+func trades(seq, n uint64) *persistence.Writes {
+	w := &persistence.Writes{}
+	for i := range n {
+		w.Trades = append(w.Trades, persistence.Trade{ID: n*seq + i + 1, Pair: 1, TakerSide: 1, Taker: 1, Maker: 2})
+	}
+	return w
+}
+
+// What Pebble cannot write and does not make again ends the process at once, before Pebble learns of it:
+// Pebble would panic with locks held, or go on.
+func TestAWriteThatFailsUnderPebbleEndsTheProcess(t *testing.T) {
+	log := func(op errorfs.Op) bool { return strings.HasSuffix(op.Path, ".log") }
+	manifest := func(op errorfs.Op) bool { return strings.Contains(op.Path, "MANIFEST-") }
+	for _, test := range []struct {
+		name  string
+		fails func(errorfs.Op) bool
+	}{
+		{"its log is written", func(op errorfs.Op) bool { return log(op) && op.Kind == errorfs.OpFileWrite }},
+		{"its log is synced", func(op errorfs.Op) bool { return log(op) && op.Kind == errorfs.OpFileSyncData }},
+		{"its next log is created", func(op errorfs.Op) bool { return log(op) && op.Kind == errorfs.OpCreate }},
+		{"its next log is an old one", func(op errorfs.Op) bool { return log(op) && op.Kind == errorfs.OpReuseForWrite }},
+		{"its folder is synced", func(op errorfs.Op) bool { return op.Path == "data" && op.Kind == errorfs.OpFileSync }},
+		{"its list of tables is written", func(op errorfs.Op) bool { return manifest(op) && op.Kind == errorfs.OpFileWrite }},
+		{"its list of tables is synced", func(op errorfs.Op) bool { return manifest(op) && op.Kind == errorfs.OpFileSync }},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			t.Parallel()
+			b := newBroken()
+			s, err := Open("data", b.options())
+			if err != nil {
+				t.Fatal(err)
+			}
+			b.Store = s
+			tok, at, err := s.Acquire(t.Context(), persistence.Claim{Owner: "test"})
+			if err != nil {
+				t.Fatal(err)
+			}
+			b.fails.Store(&test.fails)
+			var seq atomic.Uint64
+			seq.Store(at)
+			back := make(chan error, 1)
+			go func() { back <- b.trading(tok, &seq) }()
+			var told error
+			select {
+			case told = <-b.told:
+			case err := <-back:
+				t.Fatal("the store came back with ", err)
+			}
+			if err := told; !errors.Is(err, syscall.ENOSPC) || errors.Is(err, persistence.ErrCorrupt) {
+				t.Errorf("told %v", err)
+			}
+			acknowledged := seq.Load()
+			_, _, last := mustOpen(t, "data", Options{FS: b.fs.CrashClone(vfs.CrashCloneCfg{})})
+			if last < acknowledged {
+				t.Errorf("the journal ends at %d, %d were acknowledged", last, acknowledged)
+			}
+		})
+	}
+}
+
+// Tables are written again, at a bearable pace and without a word for each try.
+func TestTablesAreWrittenAgainForAWhile(t *testing.T) {
+	b := newBroken()
+	o := b.options()
+	o.patience = time.Hour
+	s, err := Open("data", o)
 	if err != nil {
 		t.Fatal(err)
 	}
-	// It is not closed: Pebble's lock stays held, which is why the process must end.
+	defer s.Close()
 	tok, seq, err := s.Acquire(t.Context(), persistence.Claim{Owner: "test"})
 	if err != nil {
 		t.Fatal(err)
 	}
-	fails.Store(true)
-	for told == nil {
-		if err := s.Append(t.Context(), tok, seq, seq+1, []byte("a batch")); err != nil {
-			t.Fatal("the journal does not write to Pebble's log: ", err)
+	for range 3 {
+		var tries atomic.Int32
+		fails := func(op errorfs.Op) bool {
+			if op.Kind != errorfs.OpCreate || !strings.HasSuffix(op.Path, ".sst") {
+				return false
+			}
+			return tries.Add(1) <= 20
 		}
-		w := &persistence.Writes{Trades: []persistence.Trade{{ID: seq + 1, Pair: 1, TakerSide: 1, Taker: 1, Maker: 2}}}
-		err = s.Apply(t.Context(), tok, seq, seq+1, w)
+		if err := s.Apply(t.Context(), tok, seq, seq+1, trades(seq, 500)); err != nil {
+			t.Fatal(err)
+		}
+		seq++
+		b.fails.Store(&fails)
+		if err := s.db.Flush(); err != nil {
+			t.Fatal(err)
+		}
+		b.fails.Store(nil)
+	}
+	if said := b.said.all(); len(said) < 1 || len(said) > 3 {
+		t.Errorf("of 3 times with 20 tries each it was said: %q", said)
+	}
+	if len(b.told) > 0 {
+		t.Error(<-b.told)
+	}
+}
+
+// A start writes tables of what it finds in Pebble's log. Where they have no room it ends: Pebble
+// would try for ever, without a pause.
+func TestAStartThatCannotWriteTablesEnds(t *testing.T) {
+	b := newBroken()
+	s, tok, seq := mustOpen(t, "data", Options{FS: b.fs})
+	for range 40 {
+		if err := s.Apply(t.Context(), tok, seq, seq+1, trades(seq, 500)); err != nil {
+			t.Fatal(err)
+		}
 		seq++
 	}
-	if err == nil || !strings.Contains(told.Error(), full.Error()) {
-		t.Errorf("told %v, error %v", told, err)
+	s.sync()
+	b.fs = b.fs.CrashClone(vfs.CrashCloneCfg{})
+	fails := func(op errorfs.Op) bool { return op.Kind == errorfs.OpFileWrite && strings.HasSuffix(op.Path, ".sst") }
+	b.fails.Store(&fails)
+	o := b.options()
+	o.patience = 20 * time.Millisecond
+	back := make(chan error, 1)
+	go func() {
+		_, err := Open("data", o)
+		back <- err
+	}()
+	var told error
+	select {
+	case told = <-b.told:
+	case err := <-back:
+		t.Fatal("the start came back with ", err)
+	}
+	if err := told; !errors.Is(err, syscall.ENOSPC) || !strings.Contains(err.Error(), "make room") {
+		t.Errorf("told %v", err)
+	}
+	if said := b.said.all(); len(said) != 1 {
+		t.Errorf("it is said %d times: %q", len(said), said)
 	}
 }

@@ -24,10 +24,14 @@ type meta struct {
 	Trimmed uint64 `json:"trimmed"`
 	// Snapshots are codec.Snapshot texts: the newest first, "" if there is none.
 	Snapshots [2]string `json:"snapshots"`
+	// Flushed is the watermark of what is in Pebble's tables for certain; links lead on from there.
+	Flushed uint64 `json:"flushed"`
+	// Flushes is how many times all was flushed behind a publication.
+	Flushes uint64 `json:"flushes"`
 }
 
 // metaVersion is that of the folder: of the head, and of what keys there are.
-const metaVersion = 2
+const metaVersion = 3
 
 func (s *Store) readMeta(r pebble.Reader) (meta, error) {
 	m := meta{Version: metaVersion}
@@ -260,5 +264,5 @@ func (s *Store) trim(tok persistence.Token, upTo uint64) error {
 	m.Trimmed = upTo
 	b := s.db.NewBatch()
 	defer b.Close()
-	return s.commit(b, m, pebble.NoSync) // a trim that a crash forgets is made again with the next snapshot
+	return s.commit(b, m, pebble.Sync) // or a start would miss the files that go next
 }

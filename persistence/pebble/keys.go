@@ -23,6 +23,8 @@ const (
 	kindCandle       = 'k' // pair, frame, time: candle row
 	kindAction       = 'l' // sequence: action row
 	kindCount        = 'c' // a trade list's prefix, id/1000: rows by the taker's side
+	kindLink         = 'y' // sequence that an Apply ended at: the one that it began at
+	kindFlush        = 'f' // number of a flush: the watermark at its beginning
 	kindList         = 'z' // a list's prefix: how many rows, the oldest and the newest id
 )
 

@@ -305,7 +305,7 @@ func TestAClosedStoreAnswers(t *testing.T) {
 func TestPowerLossKeepsWhatWasAcknowledged(t *testing.T) {
 	fs := vfs.NewCrashableMem()
 	for round := range uint64(20) {
-		s, tok, seq := mustOpen(t, "data", Options{fs: fs})
+		s, tok, seq := mustOpen(t, "data", Options{FS: fs})
 		if seq != 7*round {
 			t.Fatalf("round %d: the journal ends at %d, %d were acknowledged", round, seq, 7*round)
 		}

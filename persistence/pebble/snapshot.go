@@ -68,7 +68,7 @@ func (s *Store) SaveSnapshot(ctx context.Context, tok persistence.Token, seq uin
 		defer b.Close()
 		return errors.Join(err, b.DeleteRange(keys, after(keys), nil), s.write("remove a snapshot", b, pebble.NoSync))
 	}
-	return nil
+	return s.flush()
 }
 
 // mayPublish refuses a snapshot that must not become visible.

@@ -1,9 +1,11 @@
 package pebble
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"log/slog"
 	"os"
 	"path/filepath"
@@ -32,8 +34,15 @@ type Options struct {
 	// Logger hears of the store's troubles; nil means slog.Default.
 	Logger *slog.Logger
 
-	fs    vfs.FS      // tests crash an in-memory one; nil: the disk
-	fatal func(error) // tests go on; nil: the process ends
+	// FS is where the folder is; nil: the disk. All that the store reads and writes goes through it.
+	// A test gives one that fails, or that crashes.
+	FS vfs.FS
+	// Fatal is told of a write that failed and may not be passed over; nil: the process ends with 75,
+	// or with 70 if the error is ErrCorrupt. If it returns, its goroutine waits for ever, with all its
+	// locks, as if the process had ended: the store is of no use then, and not even closed.
+	Fatal func(error)
+
+	pause, patience time.Duration // of tests; 0: the usual ones
 }
 
 const (
@@ -60,10 +69,12 @@ type Store struct {
 	retention persistence.Retention
 	logger    *slog.Logger
 	fs        vfs.FS
-	fatal     func(error) // ends the process
+	fatal     func(error) // ends the process: it does not return
 	db        *pebble.DB  // all but the journal
 	log       *wal.Log    // the journal
 	lock      *pebble.Lock
+
+	background background
 
 	// Locks are taken in this order: snapshots, projections, journal, changes.
 	snapshots   sync.Mutex  // one upload at a time
@@ -103,11 +114,20 @@ func Open(dir string, opts Options) (*Store, error) {
 		prefix:    append([]byte(opts.Engine), 0),
 		retention: opts.Retention,
 		logger:    opts.Logger,
-		fs:        opts.fs,
-		fatal:     opts.fatal,
+		fs:        opts.FS,
 	}
-	if s.fatal == nil {
-		s.fatal = s.exit
+	s.fatal = func(err error) {
+		if opts.Fatal == nil {
+			s.exit(err)
+		}
+		opts.Fatal(err)
+		select {}
+	}
+	s.background = background{
+		logger:   s.logger,
+		end:      s.fatal,
+		pause:    cmp.Or(opts.pause, pause),
+		patience: cmp.Or(opts.patience, patience),
 	}
 	s.life.idle = sync.NewCond(&s.life)
 	s.known.forget()
@@ -213,23 +233,31 @@ func (s *Store) release() error {
 
 func (s *Store) open(path string) error {
 	o := &pebble.Options{
-		FS:                 s.fs,
+		FS:                 &guard{s.fs, s.fatal},
 		Lock:               s.lock,
 		FormatMajorVersion: format,
 		MemTableSize:       memTableBytes,
 		CacheSize:          cacheBytes,
 		WALBytesPerSync:    walBytesPerSync,
 		Logger:             logger{s.logger, s.fatal},
+		EventListener:      s.background.listener(),
 	}
 	for i := range o.Levels {
 		o.Levels[i].FilterPolicy = bloom.FilterPolicy(bloomBits)
 	}
-	db, err := pebble.Open(path, o)
+	var err error
+	if o.ErrorIfNotExists, err = s.used(path); err != nil {
+		return s.fault("look at the folder", err)
+	}
+	db, err := s.openPebble(path, o)
 	if err != nil {
-		return s.fault("open", err)
+		return err
 	}
 	s.db = db
 	m, err := s.readMeta(db)
+	if err == nil {
+		err = s.checkLinks(&m)
+	}
 	if err == nil {
 		s.meta.Store(&m)
 		err = s.openJournal(path)
@@ -238,6 +266,21 @@ func (s *Store) open(path string) error {
 		return errors.Join(err, db.Close())
 	}
 	return nil
+}
+
+// openPebble opens Pebble. All that it does not like of its files is damage, of which some make it panic.
+func (s *Store) openPebble(path string, o *pebble.Options) (db *pebble.DB, err error) {
+	defer func() {
+		if r := recover(); r != nil {
+			err = fmt.Errorf("%s: open: %w: %v\n%s", s, persistence.ErrCorrupt, r, debug.Stack())
+		}
+	}()
+	db, err = pebble.Open(path, o)
+	if err != nil && damaged(err) {
+		return nil, fmt.Errorf("%s: open: %w: a file of the folder is missing or damaged: %w; restore a backup",
+			s, persistence.ErrCorrupt, err)
+	}
+	return db, s.fault("open", err)
 }
 
 // openJournal opens the journal's log and its head.
@@ -254,6 +297,9 @@ func (s *Store) openJournal(path string) error {
 	seq, digest := s.log.End()
 	end := head.Mark{Seq: seq, Digest: digest}
 	if err = s.atLeast(end, acknowledged); err == nil {
+		err = s.complete()
+	}
+	if err == nil {
 		err = h.Advance(end)
 	}
 	if err != nil {
@@ -263,21 +309,27 @@ func (s *Store) openJournal(path string) error {
 	return nil
 }
 
+// complete refuses a journal without a file that the older image, or a reader, needs.
+func (s *Store) complete() error {
+	m := s.meta.Load()
+	from := max(m.Begin, m.Trimmed)
+	if older, err := s.image(*m, 1); err == nil {
+		from = max(from, older.Seq) // the journal is not trimmed above
+	}
+	if err := s.log.Complete(from); err != nil {
+		return fmt.Errorf("%s: %w; restore a backup", s, err)
+	}
+	return nil
+}
+
 // openLog opens a log.
 func (s *Store) openLog(folder string, begin uint64) (*wal.Log, error) {
 	log, err := wal.Open(folder, wal.Options{FS: s.fs, Begin: begin, Fatal: s.fatal})
 	return log, s.fault("open the journal", err)
 }
 
-// write commits to Pebble. An error of its log is a panic there, with locks held that others would wait for: it ends the
-// process here.
-func (s *Store) write(what string, b *pebble.Batch, o *pebble.WriteOptions) (err error) {
-	defer func() {
-		if broken := recover(); broken != nil {
-			err = fmt.Errorf("%s: %s: %v\n%s", s, what, broken, debug.Stack())
-			s.fatal(err)
-		}
-	}()
+// write commits to Pebble.
+func (s *Store) write(what string, b *pebble.Batch, o *pebble.WriteOptions) error {
 	return s.fault(what, b.Commit(o))
 }
 
@@ -356,7 +408,7 @@ func (s *Store) fault(what string, err error) error {
 	if err == nil {
 		return nil
 	}
-	if pebble.IsCorruptionError(err) {
+	if pebble.IsCorruptionError(err) || errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("%s: %s: %w: %w", s, what, persistence.ErrCorrupt, err)
 	}
 	return fmt.Errorf("%s: %s: %w", s, what, err)
@@ -375,13 +427,19 @@ func (s *Store) get(r pebble.Reader, key []byte) ([]byte, error) {
 	return b, s.fault("read", c.Close())
 }
 
-// exit ends the process: a write that was promised could not be made, and what is on the disk is not known.
+// exit ends the process.
 func (s *Store) exit(err error) {
-	s.logger.Error("FATAL: the store cannot be written", "error", err)
+	if errors.Is(err, persistence.ErrCorrupt) {
+		s.logger.Error("FATAL: the store is damaged", "store", s.String(), "error", err.Error())
+		os.Exit(70) // EX_SOFTWARE: another start finds the same
+	}
+	// A write that was promised could not be made, and what is on the disk is not known.
+	s.logger.Error("FATAL: the store cannot be written", "store", s.String(), "error", err.Error())
 	os.Exit(75) // EX_TEMPFAIL: the disk is full or failing; what was acknowledged is safe
 }
 
-// logger passes pebble's words on. Fatalf ends the process, as pebble demands.
+// logger passes pebble's words on. Fatalf ends the process, as pebble demands: the guard has caught
+// what could not be written, so what is told here is damage, but for an error of the system.
 type logger struct {
 	log   *slog.Logger
 	fatal func(error)
@@ -396,5 +454,11 @@ func (l logger) Errorf(format string, args ...any) {
 }
 
 func (l logger) Fatalf(format string, args ...any) {
-	l.fatal(fmt.Errorf("pebble: "+format, args...))
+	err := fmt.Errorf("pebble: "+format, args...)
+	for _, a := range args {
+		if cause, ok := a.(error); ok && !damaged(cause) {
+			l.fatal(err)
+		}
+	}
+	l.fatal(fmt.Errorf("%w: %w; restore a backup", persistence.ErrCorrupt, err))
 }

@@ -65,6 +65,8 @@ var injections = []injection{
 	{name: "network: nothing arrives", what: "orders are refused until it is over", full: 10, open: behindRelay, inject: func(c *chaos) { c.cutOff(swallow) }},
 	{name: "network: only answers are lost", what: "appends are repeated until they are answered", full: 10, sampled: true, open: behindRelay, inject: func(c *chaos) { c.cutOff(dropAnswers) }},
 	{name: "full disk under Pebble", what: "ends or refuses; goes on when there is room", full: 5, sampled: true, open: onSmallPebble, inject: (*chaos).fillDisk},
+	{name: "a start on a full disk, on Pebble", what: "says so and ends with code 75, or finds room; goes on when there is room", full: 5, sampled: true, open: onFullPebble, inject: (*chaos).startFull},
+	{name: "each file of Pebble's folder removed in turn, on a copy", what: "the start is refused with code 70, or nothing is missing", full: 3, sampled: true, open: onPebbleFolder, inject: (*chaos).removeFiles},
 	{name: "full disk under Redis", what: "orders are refused; goes on when there is room", full: 5, open: onSmallRedis, inject: (*chaos).fillDisk},
 	{name: "a second exchange on one Redis", what: "takes orders; the first ends with code 77, and takes over again when started", full: 10, sampled: true, open: onRedis, inject: (*chaos).takeOver},
 	{name: "a stopped exchange, overtaken and continued", what: "acknowledges nothing more and ends with code 77, and takes over again when started", full: 10, sampled: true, open: onRedis, inject: (*chaos).overtake},
@@ -86,7 +88,7 @@ type chaos struct {
 	relay   *relay
 	office  *world // whose money and keys come and go in every round
 	others  *world // who traded on a second exchange; nil if nobody has
-	folder  string // of the data, on a disk that can be filled
+	folder  string // of the data, mostly on a disk that can be filled
 	mounted bool   // it is a disk; else files are limited
 	rate    int    // of the load, in requests a second
 }

@@ -216,6 +216,28 @@ func (l *Log) End() (seq, digest uint64) {
 	return l.end.seq, l.end.digest
 }
 
+// Complete is ErrCorrupt if a segment is missing between the batch behind a sequence and the end.
+func (l *Log) Complete(after uint64) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	from := -1
+	for i, s := range l.segments {
+		if s.first <= after || i == 0 && s.first == unreadable {
+			from = i
+		}
+	}
+	if from < 0 && len(l.segments) > 0 {
+		return fmt.Errorf("%w: the journal begins at sequence %d, and should at %d: what came before %s is missing",
+			persistence.ErrCorrupt, l.segments[0].first, after, l.segments[0].name)
+	}
+	for i := from + 1; i < len(l.segments); i++ {
+		if number := l.segments[i-1].number + 1; l.segments[i].number != number {
+			return fmt.Errorf("%w: %s is missing", persistence.ErrCorrupt, l.fs.PathJoin(l.dir, segmentName(number)))
+		}
+	}
+	return nil
+}
+
 // Begin makes a log without batches end at a sequence.
 func (l *Log) Begin(seq uint64) {
 	l.mu.Lock()

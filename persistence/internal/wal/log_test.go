@@ -360,7 +360,8 @@ func TestTheLastRecordIsWrittenAgainAtTheStart(t *testing.T) {
 	at := w.log.end.used
 	w.append(9000)
 	w.close()
-	written.Store(0)
+	written.Store(-1)
+	synced.Store(-1)
 	w.reopen()
 	if synced.Load() != at {
 		t.Errorf("what was synced last begins at %d, the last record at %d", synced.Load(), at)
@@ -402,6 +403,7 @@ func TestReadersAppendsAndTrimsAtOnce(t *testing.T) {
 	w := open(t, vfs.NewMem())
 	w.append(100)
 	var readers sync.WaitGroup
+	var trimmed atomic.Uint64 // no less than up to where the log may be trimmed
 	stop := make(chan struct{})
 	for range 3 {
 		readers.Go(func() {
@@ -414,6 +416,9 @@ func TestReadersAppendsAndTrimsAtOnce(t *testing.T) {
 				end, _ := w.log.End()
 				last := end
 				err := w.log.Read(t.Context(), end, 0, func(_, next uint64, _ []byte) error { last = next; return nil })
+				if errors.Is(err, persistence.ErrCorrupt) && trimmed.Load() > end {
+					continue // the appends and a trim went past end before it was read
+				}
 				if now, _ := w.log.End(); err != nil || last < end || last > now {
 					t.Errorf("read from %d to %d, the log ends at %d: %v", end, last, now, err)
 					return
@@ -429,6 +434,7 @@ func TestReadersAppendsAndTrimsAtOnce(t *testing.T) {
 	for i := range 1500 {
 		w.append(2000)
 		if i%50 == 0 {
+			trimmed.Store(w.end)
 			w.must(w.log.Trim(w.end))
 		}
 	}

@@ -1,0 +1,136 @@
+package pebble
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/cockroachdb/pebble/v2"
+
+	"exchange/persistence"
+)
+
+// Each Apply leaves a link: where it began, by where it ended. Rows alone do not tell that an Apply in
+// the midst is gone, for those behind it write the watermark and the counts anew. That happens when a
+// file of Pebble's log is removed or cut off: Pebble reads the files that are there.
+//
+// Links lead from what was flushed, which lies in tables and needs no log, to the watermark. That the
+// tables are those of that flush, and their list is not an older one, is told by the rows of the last
+// flushes: each lies in the tables of its own. There are more of them than logs that Pebble keeps for later use,
+// which it reads again with an older list.
+
+// keepFlushes is how many rows of flushes are kept.
+const keepFlushes = 64
+
+// link notes in a batch that it leads from one sequence to another.
+func (s *Store) link(b *pebble.Batch, from, to uint64) error {
+	if from == to {
+		return nil
+	}
+	return b.Set(u64(s.key(kindLink), to), u64(nil, from), nil)
+}
+
+// flush writes all that was written so far into tables, and forgets the links below its watermark.
+//
+// It comes behind each publication and before the journal is trimmed below the image before that one: so
+// neither image depends on a file of Pebble's log.
+func (s *Store) flush() error {
+	watermark, err := s.watermark(s.db)
+	if err != nil {
+		return err
+	}
+	number := s.meta.Load().Flushes + 1 // snapshots are taken one at a time
+	mark := s.db.NewBatch()
+	defer mark.Close()
+	if err := mark.Set(u64(s.key(kindFlush), number), u64(nil, watermark), nil); err != nil {
+		return err
+	}
+	if err := s.write("note a flush", mark, pebble.NoSync); err != nil {
+		return err
+	}
+	if err := s.db.Flush(); err != nil {
+		return s.fault("flush", err)
+	}
+	s.changes.Lock()
+	defer s.changes.Unlock()
+	m := *s.meta.Load()
+	m.Flushed, m.Flushes = watermark, number
+	b := s.db.NewBatch()
+	defer b.Close()
+	for kind, upTo := range map[byte]uint64{kindLink: watermark + 1, kindFlush: number - min(number, keepFlushes) + 1} {
+		if err := b.DeleteRange(s.key(kind), u64(s.key(kind), upTo), nil); err != nil {
+			return err
+		}
+	}
+	return s.commit(b, m, pebble.NoSync) // what a crash forgets of it, the links of before tell
+}
+
+// eachNumber calls fn for each key of one kind that ends with a number, in order.
+func (s *Store) eachNumber(kind byte, fn func(number uint64, value []byte) error) (err error) {
+	it, err := s.db.NewIter(&pebble.IterOptions{LowerBound: s.key(kind), UpperBound: after(s.key(kind))})
+	if err != nil {
+		return s.fault("read links", err)
+	}
+	defer func() { err = errors.Join(err, s.fault("read links", it.Close())) }()
+	for valid := it.First(); valid; valid = it.Next() {
+		v, err := it.ValueAndErr()
+		if err == nil {
+			err = fn(idOf(it.Key()), v)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return s.fault("read links", it.Error())
+}
+
+// checkLinks walks the flushes and the links. An error says where one is missing.
+func (s *Store) checkLinks(m *meta) error {
+	watermark, err := s.watermark(s.db)
+	if err != nil {
+		return err
+	}
+	lost := func(what string, args ...any) error {
+		return fmt.Errorf("%s: %w: %s, as if a file of the folder was removed, cut off or put back; restore a backup",
+			s, persistence.ErrCorrupt, fmt.Sprintf(what, args...))
+	}
+	next := m.Flushes - min(m.Flushes, keepFlushes) + 1
+	err = s.eachNumber(kindFlush, func(number uint64, _ []byte) error {
+		if number != next {
+			return lost("tables of its flush %d are lost", next)
+		}
+		next++
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	if next <= m.Flushes {
+		return lost("tables of its flush %d are lost", next)
+	}
+	at := m.Flushed
+	err = s.eachNumber(kindLink, func(to uint64, from []byte) error {
+		if len(from) != 8 || binary.BigEndian.Uint64(from) != at || to <= at {
+			return lost("the projections lead to sequence %d and then to %d: what was between is lost", at, to)
+		}
+		at = to
+		return nil
+	})
+	if err == nil && at != watermark {
+		err = lost("the projections lead to sequence %d and their watermark is %d: what was between is lost", at, watermark)
+	}
+	return err
+}
+
+// used reports whether the folder has held a store: then Pebble must find its own files there, and may
+// not begin anew. Both are made after the first start of Pebble has come to its end.
+func (s *Store) used(path string) (bool, error) {
+	names, err := s.fs.List(path)
+	for _, name := range names {
+		if strings.HasPrefix(name, journalFolder) || strings.HasPrefix(name, headFile) || strings.HasSuffix(name, ".sst") {
+			return true, nil
+		}
+	}
+	return false, err
+}

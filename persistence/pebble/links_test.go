@@ -1,0 +1,230 @@
+package pebble
+
+import (
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"exchange/persistence"
+)
+
+const tradesOfOne = 500 // of each Apply here
+
+// lossy is a folder with several files of Pebble's log, and how many batches were acknowledged there.
+func lossy(t *testing.T) (dir string, last uint64) {
+	t.Helper()
+	dir = t.TempDir() + "/data"
+	s, tok, seq := mustOpen(t, dir, Options{})
+	for range 60 {
+		seq = oneMore(t, s, tok, seq)
+		if seq == 10 || seq == 20 || seq == 30 {
+			if err := s.SaveSnapshot(t.Context(), tok, seq, strings.NewReader("an image")); err != nil {
+				t.Fatal(err)
+			}
+			if err := s.Trim(t.Context(), tok, seq-10); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	s.sync()
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return dir, seq
+}
+
+func oneMore(t *testing.T, s *Store, tok persistence.Token, seq uint64) uint64 {
+	t.Helper()
+	if err := s.Append(t.Context(), tok, seq, seq+1, make([]byte, 20_000)); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Apply(t.Context(), tok, seq, seq+1, trades(seq, tradesOfOne)); err != nil {
+		t.Fatal(err)
+	}
+	return seq + 1
+}
+
+func copied(t *testing.T, dir string) string {
+	t.Helper()
+	to := t.TempDir() + "/data"
+	if err := os.CopyFS(to, os.DirFS(dir)); err != nil {
+		t.Fatal(err)
+	}
+	return to
+}
+
+// judge opens a folder in which something is missing: it is refused as damaged, or what it has is whole
+// up to the watermark, and so is the journal behind that. It reports whether the folder was refused.
+func judge(t *testing.T, what, dir string, last uint64) (refused bool) {
+	t.Helper()
+	s, err := Open(dir, Options{Logger: quiet})
+	if err != nil {
+		if !errors.Is(err, persistence.ErrCorrupt) || !strings.Contains(err.Error(), "restore a backup") {
+			t.Errorf("%s: refused with %v", what, err)
+		}
+		return true
+	}
+	defer s.Close()
+	watermark, err := s.Watermark(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	rows := uint64(0)
+	err = s.Trades(t.Context(), persistence.TradeQuery{Ascending: true}, func(r *persistence.Trade) bool {
+		rows++
+		return r.ID == rows
+	})
+	if err != nil || rows != watermark*tradesOfOne {
+		t.Errorf("%s: %d trades are listed, the watermark is %d: %v", what, rows, watermark, err)
+	}
+	newest := uint64(0)
+	if at, r, err := s.LoadSnapshot(t.Context(), 0); err == nil {
+		newest = at
+		r.Close()
+	}
+	from := newest
+	err = s.Read(t.Context(), newest, func(_, next uint64, _ []byte) error { from = next; return nil })
+	if errors.Is(err, persistence.ErrCorrupt) {
+		return true // a start of the exchange reads it
+	}
+	if err != nil || from != last {
+		t.Errorf("%s: the journal leads from %d to %d, want %d: %v", what, newest, from, last, err)
+	}
+	return false
+}
+
+func filesOf(t *testing.T, dir string) (names []string) {
+	t.Helper()
+	err := filepath.WalkDir(dir, func(path string, d os.DirEntry, err error) error {
+		if err == nil && d.Type().IsRegular() {
+			names = append(names, strings.TrimPrefix(path, dir+"/"))
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return names
+}
+
+func TestAFolderWithoutAnyOneOfItsFilesIsRefusedOrWhole(t *testing.T) {
+	dir, last := lossy(t)
+	refused := map[string]int{}
+	for _, name := range filesOf(t, dir) {
+		c := copied(t, dir)
+		if err := os.Remove(filepath.Join(c, name)); err != nil {
+			t.Fatal(err)
+		}
+		if judge(t, "without "+name, c, last) {
+			refused[strings.Trim(filepath.Ext(name), ".0123456789")]++
+		}
+	}
+	if refused["log"] < 1 || refused["sst"] < 1 || refused["MANIFEST-"]+refused[""] < 1 || refused["journal"] < 2 {
+		t.Errorf("what was refused: %v", refused)
+	}
+}
+
+// Two at once, and files that are cut off, mostly within what is written at once.
+func TestAFolderWithHolesIsRefusedOrWhole(t *testing.T) {
+	dir, last := lossy(t)
+	names := filesOf(t, dir)
+	random := rand.New(rand.NewPCG(7, 9))
+	refused := 0
+	for range 40 {
+		c := copied(t, dir)
+		var what []string
+		for range 1 + random.IntN(2) {
+			name := names[random.IntN(len(names))]
+			info, err := os.Stat(filepath.Join(c, name))
+			if err != nil {
+				continue // removed already
+			}
+			if strings.HasPrefix(name, headFile) {
+				continue // without it nothing tells that the end of the journal is missing
+			}
+			if random.IntN(3) == 0 {
+				err = os.Remove(filepath.Join(c, name))
+				what = append(what, "without "+name)
+			} else {
+				to := random.Int64N(info.Size() + 1)
+				err = os.Truncate(filepath.Join(c, name), to)
+				what = append(what, fmt.Sprintf("%s cut off at %d of %d", name, to, info.Size()))
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+		}
+		if judge(t, strings.Join(what, ", "), c, last) {
+			refused++
+		}
+	}
+	if refused < 5 {
+		t.Errorf("%d were refused", refused)
+	}
+}
+
+// The list of tables, cut off at any place.
+func TestAFolderWhoseListOfTablesIsCutOffIsRefusedOrWhole(t *testing.T) {
+	dir, last := lossy(t)
+	files, err := filepath.Glob(dir + "/MANIFEST-*")
+	if err != nil || len(files) != 1 {
+		t.Fatal(files, err)
+	}
+	whole, err := os.ReadFile(files[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	for n := 0; n < len(whole); n += 11 {
+		c := copied(t, dir)
+		if err := os.WriteFile(filepath.Join(c, filepath.Base(files[0])), whole[:n], 0o600); err != nil {
+			t.Fatal(err)
+		}
+		judge(t, fmt.Sprintf("the list of tables cut off at %d of %d", n, len(whole)), c, last)
+	}
+}
+
+// A file of an earlier day is put back.
+func TestAFolderWithAnOlderFileIsRefusedOrWhole(t *testing.T) {
+	dir := t.TempDir() + "/data"
+	s, tok, seq := mustOpen(t, dir, Options{})
+	var older []string
+	for range 60 {
+		seq = oneMore(t, s, tok, seq)
+		if seq%15 == 0 {
+			if err := s.SaveSnapshot(t.Context(), tok, seq, strings.NewReader("an image")); err != nil {
+				t.Fatal(err)
+			}
+			older = append(older, copied(t, dir))
+		}
+	}
+	s.sync()
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	refused := 0
+	for _, from := range older[:len(older)-1] {
+		for _, name := range filesOf(t, from) {
+			if strings.HasPrefix(name, headFile) {
+				continue
+			}
+			b, err := os.ReadFile(filepath.Join(from, name))
+			if err != nil {
+				t.Fatal(err)
+			}
+			c := copied(t, dir)
+			if err := os.WriteFile(filepath.Join(c, name), b, 0o600); err != nil {
+				t.Fatal(err)
+			}
+			if judge(t, "an older "+name, c, seq) {
+				refused++
+			}
+		}
+	}
+	if refused < 3 {
+		t.Errorf("%d were refused", refused)
+	}
+}
