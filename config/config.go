@@ -130,10 +130,16 @@ type Limits struct {
 	ReadsPerAccount       int // 0: no limit of its own
 	Connections           int
 	ConnectionsPerAddress int // 0: no limit
-	AccountRate           int // requests a second; 0: no limit
-	AccountBurst          int
-	AddressRate           int // requests a second; 0: no limit
-	AddressBurst          int
+	PublicRate            int // requests a second, as all rates here; 0: no limit
+	PublicBurst           int
+	ReadRate              int
+	ReadBurst             int
+	CommandRate           int
+	CommandBurst          int
+	CancelRate            int
+	CancelBurst           int
+	FailureRate           int
+	FailureBurst          int
 	RateEntries           int
 	BodyBytes             int
 	AnswersBytes          int

@@ -151,6 +151,15 @@ func thousands(n int) string {
 	return s
 }
 
+// burst is the option beside limits.KIND_rate.
+func burst(kind, brief string, at func(*Config) any) Option {
+	return Option{
+		Key: "limits." + kind + "_burst", Default: "200", Min: 1, Max: 1_000_000, Brief: brief,
+		Help: "How many such requests may come at once after a pause. They are counted back at limits." + kind + "_rate a second.",
+		at:   at,
+	}
+}
+
 var optionByKey = func() map[string]*Option {
 	m := make(map[string]*Option, len(Options))
 	for i := range Options {
@@ -232,8 +241,9 @@ var Options = []Option{
 	{
 		Key: "no_rate_limits", Flag: true,
 		Brief: "switch off rate limits, for load tests",
-		Help: `Switches off every limit on requests per second, for load tests, as if limits.account_rate and
-			limits.address_rate were 0. The other limits stay: they bound what is in flight, not how often it comes.`,
+		Help: `Switches off every limit on requests per second, for load tests, as if limits.public_rate, read_rate, command_rate,
+			cancel_rate and failure_rate were 0, and those of probes and of the API's pages too. The other limits stay: they
+			bound what is in flight, not how often it comes.`,
 		at: func(c *Config) any { return &c.NoRateLimits },
 	},
 	{
@@ -431,40 +441,55 @@ var Options = []Option{
 		at: func(c *Config) any { return &c.Limits.ConnectionsPerAddress },
 	},
 	{
-		Key: "limits.account_rate", Default: "100", Min: 0, Max: 1_000_000,
-		Brief: "requests a second of one account",
-		Help: `How many private requests an account may make a second in the long run; up to limits.account_burst of them may
-			come at once. Beyond it the answer is 429, which says when to come back. 0: accounts are not limited.`,
-		at: func(c *Config) any { return &c.Limits.AccountRate },
-	},
-	{
-		Key: "limits.account_burst", Default: "200", Min: 1, Max: 1_000_000,
-		Brief: "requests of one account at once",
-		Help: `How many private requests an account that was quiet may make at once. They are counted back at
-			limits.account_rate a second.`,
-		at: func(c *Config) any { return &c.Limits.AccountBurst },
-	},
-	{
-		Key: "limits.address_rate", Default: "100", Min: 0, Max: 1_000_000,
+		Key: "limits.public_rate", Default: "100", Min: 0, Max: 1_000_000,
 		Brief: "public requests a second of one client address",
-		Help: `How many public requests a client address may make a second in the long run; up to limits.address_burst of them
-			may come at once. Private requests count too if they could not be authenticated. Beyond it the answer is 429, to
-			private requests as well. An IPv6 address counts by its /56 network. Behind a proxy this needs trusted_proxies.
-			0: addresses are not limited, and so neither is the guessing of signatures.`,
-		at: func(c *Config) any { return &c.Limits.AddressRate },
+		Help: `How many public requests a client address may make a second in the long run; up to limits.public_burst of them may
+			come at once. Requests for a path, a method or a format that there is not count too, and so do heads that are no
+			HTTP and handshakes of the stream. Beyond it the answer is 429, which says when to come back. An IPv6 address counts
+			by its /56 network. Behind a proxy this needs trusted_proxies. 0: public requests are not limited.`,
+		at: func(c *Config) any { return &c.Limits.PublicRate },
 	},
+	burst("public", "public requests of one client address at once", func(c *Config) any { return &c.Limits.PublicBurst }),
 	{
-		Key: "limits.address_burst", Default: "200", Min: 1, Max: 1_000_000,
-		Brief: "public requests of one client address at once",
-		Help: `How many such requests an address that was quiet may make at once. They are counted back at limits.address_rate a
-			second.`,
-		at: func(c *Config) any { return &c.Limits.AddressBurst },
+		Key: "limits.read_rate", Default: "100", Min: 0, Max: 1_000_000,
+		Brief: "private reads a second of one key",
+		Help: `How many private GETs may be made with one key a second in the long run. Requests that are refused because the key
+			lacks the permission, or because the account is frozen, count here too, whatever they ask for. 0: they are not
+			limited.`,
+		at: func(c *Config) any { return &c.Limits.ReadRate },
 	},
+	burst("read", "private reads of one key at once", func(c *Config) any { return &c.Limits.ReadBurst }),
+	{
+		Key: "limits.command_rate", Default: "100", Min: 0, Max: 1_000_000,
+		Brief: "orders and other commands a second of one account",
+		Help: `How many orders, withdraws and confirmations of withdraws an account may send a second in the long run, over all its
+			keys. 0: they are not limited.`,
+		at: func(c *Config) any { return &c.Limits.CommandRate },
+	},
+	burst("command", "commands of one account at once", func(c *Config) any { return &c.Limits.CommandBurst }),
+	{
+		Key: "limits.cancel_rate", Default: "100", Min: 0, Max: 1_000_000,
+		Brief: "cancels a second of one account",
+		Help: `How many cancels of orders and withdraws an account may send a second in the long run, over all its keys. They are
+			counted apart from its commands, so that a flood of orders does not keep it from cancelling. 0: they are not limited.`,
+		at: func(c *Config) any { return &c.Limits.CancelRate },
+	},
+	burst("cancel", "cancels of one account at once", func(c *Config) any { return &c.Limits.CancelBurst }),
+	{
+		Key: "limits.failure_rate", Default: "100", Min: 0, Max: 1_000_000,
+		Brief: "private requests a second of one client address that are not signed right",
+		Help: `How many private requests of a client address may end a second, in the long run, before their signature was found
+			right. Beyond it such a request gets 429 and its connection is closed. Requests that are signed right are not
+			counted here and are never refused for it. An IPv6 address counts by its /56 network. 0: the guessing of signatures
+			is not limited.`,
+		at: func(c *Config) any { return &c.Limits.FailureRate },
+	},
+	burst("failure", "private requests of one client address at once that are not signed right", func(c *Config) any { return &c.Limits.FailureBurst }),
 	{
 		Key: "limits.rate_entries", Default: "100000", Min: 1024, Max: 10_000_000,
-		Brief: "accounts, and addresses, whose requests are counted at once",
-		Help: `How many accounts, and how many addresses, are remembered with the requests that are counted against them; each takes
-			about 45 bytes. One that is not counted back to 0 yet is only forgotten when all are so, and then the one that is
+		Brief: "clients of each kind whose requests are counted at once",
+		Help: `How many clients are remembered with the requests that are counted against them, for each of the limits above: keys,
+			accounts, or addresses. Each takes about 45 bytes. One that is not counted back to 0 yet is only forgotten when all are so, and then the one that is
 			nearest to it. More matters only when more clients than this come within the time in which one request is
 			counted back, 10 ms at 100 a second.`,
 		at: func(c *Config) any { return &c.Limits.RateEntries },
@@ -563,7 +588,7 @@ var Options = []Option{
 		Key: "stream.connections_per_address", Default: "1000", Min: 1, Max: 1_000_000,
 		Brief: "subscribers of one client address at once",
 		Help: `How many of them one client address may have, an IPv6 address by its /56 network. Behind a proxy this needs
-			trusted_proxies. Handshakes count towards limits.address_rate.`,
+			trusted_proxies. Handshakes count towards limits.public_rate.`,
 		at: func(c *Config) any { return &c.Stream.ConnectionsPerAddress },
 	},
 	{

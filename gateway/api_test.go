@@ -600,7 +600,7 @@ func TestAPanicInARequestOfTheStreamIsAnsweredToo(t *testing.T) {
 			t.Errorf("%s: %d %s", path, open.Response.StatusCode(), body)
 		}
 	}
-	h.gateway.addresses = new(ratelimit.Limiter) // which has no place for anybody
+	h.gateway.limits.public.buckets = new(ratelimit.Limiter) // which has no place for anybody
 	ctx := answered(h, "/socket.v2/?EIO=4&transport=polling")
 	if got := string(ctx.Response.Body()); ctx.Response.StatusCode() != 500 || got != detail(InternalError.Detail) || len(ctx.Response.Header.Peek("X-Request-Id")) != 24 {
 		t.Errorf("%d %s", ctx.Response.StatusCode(), got)

@@ -27,25 +27,28 @@ func permissionName(p uint8) string {
 	return "unknown"
 }
 
-// authenticate finds out whose request it is, and checks that the account may make one now and that
-// the key has the permission. False: the request is answered.
-func (r *request) authenticate(permission uint8) bool {
-	if !r.identify() {
-		r.chargeAddress()
+// permitted checks that the key has the endpoint's permission, that the account may act now, and that
+// the bucket of what is asked for has a token. False: the request is answered. A refusal counts for
+// the key alone: a key without a permission does not use up what the account's others need.
+func (r *request) permitted(e *endpoint) bool {
+	limits, permission := &r.g.limits, r.key.Permissions&e.permission != 0
+	if account := r.key.Account; !permission || account.Frozen() {
+		if r.takes(&limits.reads, uint64(r.key.Number)) {
+			if permission {
+				r.fail(AccountFrozen, "")
+			} else {
+				r.fail(NotPermitted, permissionName(e.permission))
+			}
+		}
 		return false
 	}
-	if !r.accountMay() {
-		return false
+	switch {
+	case !r.ctx.IsPost():
+		return r.takes(&limits.reads, uint64(r.key.Number))
+	case e.cancels:
+		return r.takes(&limits.cancels, uint64(r.key.Account.ID))
 	}
-	if r.key.Permissions&permission == 0 {
-		r.fail(NotPermitted, permissionName(permission))
-		return false
-	}
-	if r.key.Account.Frozen() {
-		r.fail(AccountFrozen, "")
-		return false
-	}
-	return true
+	return r.takes(&limits.commands, uint64(r.key.Account.ID))
 }
 
 // identify finds the key, checks where it may be used from, reads the body, and verifies the signature.

@@ -2,56 +2,53 @@ package gateway
 
 import (
 	"net"
-	"net/netip"
 	"slices"
 	"sync"
-
-	"exchange/gateway/ratelimit"
 )
 
 // Answers above keptBody stay in memory until their clients have taken them, which may be as long as
 // timing.write_timeout_ms. limits.answers_bytes bounds how many bytes that is for all clients together: else some hundred connections that
 // ask for deep books and read nothing would take all memory. What several answers share counts once,
-// for the address whose answer was the first, and one address has a quarter.
+// for the account or address whose answer was the first, and each of them has a quarter.
 type bulk struct {
 	most int64 // bytes
 
 	mu     sync.Mutex
 	held   int64 // bytes
 	uses   map[*byte]*inUse
-	shares map[uint64]int64 // bytes by the address for which they came
+	shares map[asker]int64 // bytes by the client for which they came
 }
 
 // inUse is a text that answers are written from.
 type inUse struct {
 	answers int
 	size    int64
-	address uint64 // whose first answer it was
+	asker   asker // whose first answer it was
 }
 
-// addressShare is the part of it that texts may take that came for one address.
-const addressShare = 4
+// askerShare is the part of it that texts may take that came for one account or address.
+const askerShare = 4
 
 // theText tells texts apart by their last byte in memory, which parts of one have in common.
 func theText(t []byte) *byte { return &t[:cap(t)][cap(t)-1] }
 
-// take notes that an answer for an address is written from some texts, all of them or none: false, it would be too much. One
+// take notes that an answer for a client is written from some texts, all of them or none: false, it would be too much. One
 // answer is always possible, however large, and so is one that must be.
-func (m *bulk) take(texts [][]byte, from netip.Addr, must bool) bool {
+func (m *bulk) take(texts [][]byte, from asker, must bool) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	address, more := ratelimit.AddressKey(from), int64(0)
+	more := int64(0)
 	for _, t := range texts {
 		if len(t) > 0 && m.uses[theText(t)] == nil {
 			more += int64(cap(t))
 		}
 	}
-	share := m.shares[address]
-	if !must && more > 0 && (m.held > 0 && m.held+more > m.most || share > 0 && share+more > m.most/addressShare) {
+	share := m.shares[from]
+	if !must && more > 0 && (m.held > 0 && m.held+more > m.most || share > 0 && share+more > m.most/askerShare) {
 		return false
 	}
 	if m.uses == nil {
-		m.uses, m.shares = make(map[*byte]*inUse), make(map[uint64]int64)
+		m.uses, m.shares = make(map[*byte]*inUse), make(map[asker]int64)
 	}
 	for _, t := range texts {
 		if len(t) == 0 {
@@ -59,10 +56,10 @@ func (m *bulk) take(texts [][]byte, from netip.Addr, must bool) bool {
 		}
 		u := m.uses[theText(t)]
 		if u == nil {
-			u = &inUse{size: int64(cap(t)), address: address}
+			u = &inUse{size: int64(cap(t)), asker: from}
 			m.uses[theText(t)] = u
 			m.held += u.size
-			m.shares[address] += u.size
+			m.shares[from] += u.size
 		}
 		u.answers++
 	}
@@ -83,8 +80,8 @@ func (m *bulk) giveBack(texts [][]byte) {
 		}
 		delete(m.uses, theText(t))
 		m.held -= u.size
-		if m.shares[u.address] -= u.size; m.shares[u.address] == 0 {
-			delete(m.shares, u.address)
+		if m.shares[u.asker] -= u.size; m.shares[u.asker] == 0 {
+			delete(m.shares, u.asker)
 		}
 	}
 }

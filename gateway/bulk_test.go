@@ -3,7 +3,6 @@ package gateway
 import (
 	"encoding/json"
 	"net"
-	"net/netip"
 	"testing"
 
 	"github.com/valyala/fasthttp"
@@ -84,7 +83,7 @@ func TestLargeAnswersThatWaitHaveABudget(t *testing.T) {
 
 	// What a command did is told at any size: that it is not known would be wrong, and that it is refused, too.
 	done := [][]byte{make([]byte, 200_000)}
-	if m := &h.gateway.bulk; m.take(done, netip.Addr{}, false) || !m.take(done, netip.Addr{}, true) {
+	if m := &h.gateway.bulk; m.take(done, asker{}, false) || !m.take(done, asker{}, true) {
 		t.Error("beside one that waits, there is a place for what need not be told, or none for what must be")
 	}
 	h.gateway.bulk.giveBack(done)
@@ -99,22 +98,22 @@ func TestLargeAnswersThatWaitHaveABudget(t *testing.T) {
 	eventually(t, "nothing waits in the end", nothingWaits)
 }
 
-// One address has a share of the budget, for what came for it first: others have the rest.
-func TestNoAddressTakesTheWholeBudget(t *testing.T) {
+// One account or address has a share of the budget, for what came for it first: others have the rest.
+func TestNoClientTakesTheWholeBudget(t *testing.T) {
 	m := bulk{most: 400}
-	greedy, other := netip.MustParseAddr("192.0.2.1"), netip.MustParseAddr("192.0.2.2")
+	greedy, other := asker{address: 1}, asker{account: 1}
 	text := func(n int) [][]byte { return [][]byte{make([]byte, n)} }
 	one, two, large := text(60), text(60), text(300)
 	for i, c := range []struct {
 		texts [][]byte
-		from  netip.Addr
+		from  asker
 		want  bool
 	}{
 		{one, greedy, true}, {two, greedy, false}, {text(40), greedy, true}, {text(1), greedy, false},
 		{[][]byte{one[0][10:20]}, greedy, true}, // a part of what is there
 		{one, other, true},                      // of which it is not the cause
 		{large, other, true},                    // the first may be large
-		{text(1), netip.MustParseAddr("192.0.2.3"), false},
+		{text(1), asker{account: 2}, false},
 	} {
 		if got := m.take(c.texts, c.from, false); got != c.want {
 			t.Errorf("answer %d: %v, with %d bytes in all and %v", i, got, m.held, m.shares)

@@ -3,10 +3,10 @@
 // wallets; everything it shows is either configuration or an answer of the engine.
 //
 // A request goes through the checks in one fixed order, each of which may end it: path, method, format,
-// size, the address's rate, headers and key, the key's addresses, the body's form, signature, the
-// account's rate, permission, whether the exchange takes writes, the fields, admission. None of these
-// touches a wallet, and none of them uses the nonce. What comes after is decided by the wallet's actor:
-// the nonce, then the funds.
+// size, for public requests the address's limit, headers and key, the key's addresses, the body's
+// coding and form, signature, permission and frozen account, the limit of what is asked for, whether
+// the exchange takes writes, the fields, admission. None of these touches a wallet, and none of them
+// uses the nonce. What comes after is decided by the wallet's actor: the nonce, then the funds.
 //
 //	gateway.go   servers, routes, the checks that need no account
 //	request.go   one request: its parameters, its answer, its memory

@@ -31,7 +31,7 @@ func newBench(f *testing.F) bench {
 	h := newHarness(f, nil)
 	h.stop()
 	h.tune = func(o *Options) { // with limits that nobody meets, for then the answers tell them
-		o.AccountRate, o.AddressRate, o.RateEntries = Rate{1_000_000, 1_000_000}, Rate{1_000_000, 1_000_000}, 100
+		every(o, Rate{1_000_000, 1_000_000})
 	}
 	h.open = func() persistence.Store { return memory.Open(memory.NewDisk(), persistence.Retention{}) }
 	h.start()

@@ -48,10 +48,12 @@ type Options struct {
 	Archive Archive // of the journal; nil: there is none
 	Build   Build   // what the program was built from, for monitoring
 
-	Stream         StreamOptions
-	AccountRate    Rate           // private requests of one account
-	AddressRate    Rate           // public and unauthenticated requests of one client address
-	RateEntries    int            // most accounts, and most addresses, whose requests are counted
+	Stream StreamOptions
+	// Limits on requests a second, each of one kind: see rates.go.
+	PublicRate, ReadRate, CommandRate, CancelRate, FailureRate, ProbeRate Rate
+
+	DocsRate       Rate           // bytes of the API's pages a second, of one client address
+	RateEntries    int            // most buckets of each kind
 	TrustedProxies []netip.Prefix // whose X-Forwarded-For is believed
 	// Clock is what rates go by: nanoseconds of a clock that never goes back. nil: the process's own.
 	Clock func() int64
@@ -79,15 +81,14 @@ type Gateway struct {
 	document *document                         // of the public API
 	token    atomic.Pointer[[sha256.Size]byte] // hash of the operator's; nil: nobody is the operator
 
-	accounts, addresses *ratelimit.Limiter
-	guesses             *ratelimit.Limiter // of the operator's token, by address
-	bulk                bulk
-	now                 func() int64 // for all of them, and for how long requests take
+	limits  rateLimits
+	guesses rateLimit // of the operator's token, by address
+	bulk    bulk
+	now     func() int64 // for all of them, and for how long requests take
 
 	meter, operatorMeter                   *meter
 	publicConnections, operatorConnections connectionMeter
 	publicPlaces, operatorPlaces           *places
-	throttled                              throttleMeter
 	errorLog, unavailableLog               failureLog     // of 500 and of the others
 	operatorPaths                          map[string]int // number of each route in operatorMeter
 	scrape                                 fasthttp.RequestHandler
@@ -98,10 +99,9 @@ func KeyMaterial(secret []byte) any { return sign.New(secret) }
 
 // New makes a gateway. It does not listen yet.
 func New(o Options) *Gateway {
-	g := &Gateway{opts: o, log: o.Log, now: o.Clock,
-		accounts:  ratelimit.New(o.AccountRate.PerSecond, o.AccountRate.Burst, o.RateEntries),
-		addresses: ratelimit.New(o.AddressRate.PerSecond, o.AddressRate.Burst, o.RateEntries),
-		guesses:   ratelimit.New(guessesPerSecond, guessesAtOnce, guessingAddresses)}
+	g := &Gateway{opts: o, log: o.Log, now: o.Clock}
+	g.limits.init(&o)
+	g.guesses.name, g.guesses.buckets = "guesses", ratelimit.New(guessesPerSecond, guessesAtOnce, guessingAddresses)
 	g.bulk.most = cmp.Or(o.AnswersBytes, 256<<20)
 	if start := time.Now(); g.now == nil {
 		g.now = func() int64 { return int64(time.Since(start)) }
@@ -241,8 +241,8 @@ type endpoint struct {
 	// private endpoints need a signed request, of a key with this permission.
 	private    bool
 	permission uint8
-	// unlimited endpoints may be asked as often as one likes: the probes.
-	unlimited bool
+	probe      bool // it has buckets of its own
+	cancels    bool // its POST takes something back, and has a bucket of its own
 	// early endpoints answer before there is an engine, too.
 	early bool
 	route int // its number in the meter
@@ -272,21 +272,21 @@ func (g *Gateway) endpoints() map[string]*endpoint {
 		"/api/v1/order/{pk}":                   {get: g.order, private: true, permission: read},
 		"/api/v1/exchanges/own":                {get: g.ownTrades, private: true, permission: read},
 		"/api/v1/order":                        {post: g.placeOrder, private: true, permission: trade},
-		"/api/v1/order-cancel":                 {post: g.cancelOrder, private: true, permission: trade},
+		"/api/v1/order-cancel":                 {post: g.cancelOrder, private: true, permission: trade, cancels: true},
 		"/api/v1/ticker":                       {get: g.ticker},
 		"/api/charts/{pair}/{timeframe}/chart": {get: g.chart},
 		"/api/v1/deposits":                     {get: g.deposits, private: true, permission: read},
 		"/api/v1/withdraws":                    {get: g.withdraws, private: true, permission: read},
 		"/api/v1/fees":                         {get: g.fees, private: true, permission: read},
-		"/api/v1/order-cancel-all":             {post: g.cancelAllOrders, private: true, permission: trade},
+		"/api/v1/order-cancel-all":             {post: g.cancelAllOrders, private: true, permission: trade, cancels: true},
 		"/api/v1/withdraw":                     {post: g.withdraw, private: true, permission: withdraw},
 		"/api/v1/withdraw-confirm":             {post: g.confirmWithdraw, private: true, permission: withdraw},
-		"/api/v1/withdraw-cancel":              {post: g.cancelWithdraw, private: true, permission: withdraw},
+		"/api/v1/withdraw-cancel":              {post: g.cancelWithdraw, private: true, permission: withdraw, cancels: true},
 		"/api/openapi.json":                    {get: g.openAPI, early: true},
 		"/docs":                                {get: g.docs, early: true},
 		"/docs/{file}":                         {get: g.docs, early: true},
-		"/healthz":                             {get: g.healthz, unlimited: true, early: true},
-		"/readyz":                              {get: g.readyz, unlimited: true, early: true},
+		"/healthz":                             {get: g.healthz, probe: true, early: true},
+		"/readyz":                              {get: g.readyz, probe: true, early: true},
 	}
 }
 
@@ -323,7 +323,9 @@ func (g *Gateway) route(ctx *fasthttp.RequestCtx) {
 		return
 	}
 	r := newRequest(g, ctx)
-	r.fail(NotFound, "")
+	if r.takesPublic() {
+		r.fail(NotFound, "")
+	}
 	r.send()
 }
 
@@ -332,7 +334,7 @@ func (g *Gateway) handler(e *endpoint, variable bool) fasthttp.RequestHandler {
 	allow := e.allow()
 	return func(ctx *fasthttp.RequestCtx) {
 		r := newRequest(g, ctx)
-		r.route = e.route
+		r.route, r.private = e.route, e.private || e.probe
 		defer r.recover()
 		missing, run := variable && !g.exists(ctx), e.get
 		switch {
@@ -346,28 +348,51 @@ func (g *Gateway) handler(e *endpoint, variable bool) fasthttp.RequestHandler {
 		default:
 			run = nil
 		}
-		switch {
-		case missing:
-			r.fail(NotFound, "")
-		case run == nil:
-			ctx.Response.Header.Set("Allow", allow)
-			r.fail(MethodNotAllowed, string(ctx.Method()))
-		case !r.acceptable():
-			r.fail(NotAcceptable, "")
-		case ctx.UserValue(tooLarge) != nil:
-			r.fail(BodyTooLarge, ctx.UserValue(tooLarge).(string))
-		case !e.unlimited && !r.addressMay(e.private):
-		case !g.begin(r, e):
-		case e.private && !r.authenticate(e.permission):
-		case e.private && !ctx.IsPost() && !r.confirmed():
-		default:
+		if missing || run == nil || !r.acceptable() {
+			r.refuseForm(missing, run == nil, allow)
+		} else if r.admitted(e) {
 			run(r)
-		}
-		if !e.unlimited && r.rate.Limit == 0 { // it ended before it was counted
-			r.rate = r.lookAtAddress()
 		}
 		r.send()
 	}
+}
+
+// refuseForm answers a request for a path, a method or a format that there is not. It counts as a
+// public request.
+func (r *request) refuseForm(missing, method bool, allow string) {
+	switch {
+	case !r.takesPublic():
+	case missing:
+		r.fail(NotFound, "")
+	case method:
+		r.ctx.Response.Header.Set("Allow", allow)
+		r.fail(MethodNotAllowed, string(r.ctx.Method()))
+	default:
+		r.fail(NotAcceptable, "")
+	}
+}
+
+// admitted runs the checks from the size of the body to the limit of what is asked for. False: the
+// request is answered.
+func (r *request) admitted(e *endpoint) bool {
+	if e.private {
+		if !r.sized() || !r.begin(e) || !r.identify() {
+			r.countFailure()
+			return false
+		}
+		return r.permitted(e) && (r.ctx.IsPost() || r.confirmed())
+	}
+	may := e.probe && r.mayProbe() || !e.probe && r.takesPublic()
+	return may && r.sized() && r.begin(e) && r.parseQuery()
+}
+
+// sized answers 413 if the body was too large to be read: false.
+func (r *request) sized() bool {
+	limit, large := r.ctx.UserValue(tooLarge).(string)
+	if large {
+		r.fail(BodyTooLarge, limit)
+	}
+	return !large
 }
 
 // exists is false of a path whose variable part can name nothing: an order that is no positive integer,
@@ -392,13 +417,13 @@ func (g *Gateway) exists(ctx *fasthttp.RequestCtx) bool {
 }
 
 // begin gives the request its engine; false if it was answered.
-func (g *Gateway) begin(r *request, e *endpoint) bool {
-	r.engine, r.static = g.engine.Load(), g.static.Load()
+func (r *request) begin(e *endpoint) bool {
+	r.engine, r.static = r.g.engine.Load(), r.g.static.Load()
 	if r.engine == nil && !e.early {
 		r.fail(Starting, "")
 		return false
 	}
-	return e.private || r.parseQuery()
+	return true
 }
 
 // parseQuery reads the parameters of the address; false if the request was answered. A private request
@@ -505,7 +530,9 @@ func (g *Gateway) malformed(ctx *fasthttp.RequestCtx, f *Failure, about string) 
 	lingerAfter(ctx)
 	r := newRequest(g, ctx)
 	r.route = malformed
-	r.fail(f, about)
+	if r.takesPublic() {
+		r.fail(f, about)
+	}
 	r.send()
 }
 

@@ -25,7 +25,7 @@ import (
 func work(g *Gateway, ctx *fasthttp.RequestCtx, rec *event.Record) bool {
 	r := newRequest(g, ctx)
 	r.engine, r.static = g.engine.Load(), g.static.Load()
-	ok := r.acceptable() && r.addressMay(true) && r.authenticate(permissionTrade)
+	ok := r.acceptable() && r.sized() && r.identify() && r.permitted(&endpoint{permission: permissionTrade})
 	if ok {
 		w := r.orderWish()
 		ok = len(r.fields) == 0
@@ -96,7 +96,7 @@ func naive(ctx *fasthttp.RequestCtx, secrets map[string]string) bool {
 // counted switches on limits on requests a second that are never reached.
 func counted(h *harness) {
 	most := Rate{PerSecond: 1_000_000_000, Burst: 1_000_000}
-	h.tune = func(o *Options) { o.AccountRate, o.AddressRate, o.RateEntries = most, most, 100_000 }
+	h.tune = func(o *Options) { o.RateEntries = 100_000; every(o, most) }
 	h.stop()
 	h.start()
 }

@@ -109,8 +109,5 @@ type connectionMeter struct {
 	refused atomic.Uint64 // one too many
 }
 
-// A throttleMeter counts requests that were refused for coming too often.
-type throttleMeter struct{ account, address atomic.Uint64 }
-
 // nextShard gives shards to the memories of requests.
 var nextShard atomic.Uint32

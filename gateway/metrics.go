@@ -116,8 +116,8 @@ var (
 		"a new one takes the place of an idle one that never authenticated, or is refused.", "listener")
 	httpRefused = describe("http_refused_connections_total", "Connections that were refused because there were too many, and idle ones without a right signature or token that were closed for newer ones. "+
 		"Any is a client that leaks connections, an attack, or a limit that is too low.", "listener")
-	httpThrottled = describe("http_throttled_requests_total", "Requests answered with 429, by the limit that they met: account (private requests of one account) or address (all others of one client address). "+
-		"Much of address is an attack or a proxy that is not in trusted_proxies.", "limit")
+	httpThrottled = describe("http_throttled_requests_total", "Requests answered with 429, by the limit that they met: public, failures, probes and docs of one client address, reads of one key, "+
+		"commands and cancels of one account, guesses of the operator's token. Much of public or failures is an attack, or a proxy that is not in trusted_proxies.", "limit")
 
 	certificateEnds  = describe("tls_certificate_expiry_timestamp_seconds", "When the certificate of a listener ends, in Unix time. Less than two weeks from now means that nobody renews it.", "listener")
 	certificateStale = describe("tls_certificate_stale", "1 while a certificate's files have something that cannot be used, and the one before is served. The log says why.", "listener")
@@ -193,8 +193,9 @@ func (c *collector) Collect(ch chan<- prometheus.Metric) {
 	out.connections(operators, &g.operatorConnections)
 	out.certificate(public, g.opts.Certificate)
 	out.certificate(operators, g.opts.OperatorCertificate)
-	out.counter(httpThrottled, g.throttled.account.Load(), "account")
-	out.counter(httpThrottled, g.throttled.address.Load(), "address")
+	for _, l := range append(g.limits.all(), &g.guesses) {
+		out.counter(httpThrottled, l.refused.Load(), l.name)
+	}
 	out.gauge(limits, float64(g.opts.Connections), "connections")
 	e := g.engine.Load()
 	if e == nil {

@@ -323,13 +323,13 @@ func TestAStalledStoreIsInTheScrape(t *testing.T) {
 }
 
 func TestConnectionsAndLimitsOnRatesAreInTheScrape(t *testing.T) {
-	h, _ := limited(t, Rate{}, Rate{1, 2})
+	h, _ := limited(t, func(o *Options) { o.PublicRate = Rate{1, 2} })
 	scrape := scraping(t, h.gateway)
 	for range 5 {
 		h.do("GET", "/api/v1/currencies", "", "")
 	}
 	s := scrape()
-	if got := s.value("exchange_http_throttled_requests_total", "limit", "address"); got != 3 || s.value("exchange_http_throttled_requests_total", "limit", "account") != 0 {
+	if got := s.value("exchange_http_throttled_requests_total", "limit", "public"); got != 3 || s.value("exchange_http_throttled_requests_total", "limit", "cancels") != 0 {
 		t.Errorf("%v were throttled", got)
 	}
 	if got := s.value("exchange_http_requests_total", "route", "/api/v1/currencies", "code", "429"); got != 3 {

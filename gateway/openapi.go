@@ -158,8 +158,8 @@ func (d *apiDescription) access(e *endpoint) string {
 	switch {
 	case e.private:
 		s = "Private: signed, with a key of the permission `" + permissionName(e.permission) + "`."
-	case e.unlimited:
-		s = "Public, not limited in rate."
+	case e.probe:
+		s = "Public, with a limit of its own."
 	default:
 		s = "Public."
 	}
@@ -180,22 +180,21 @@ const (
 // rateHeaders are those of answers whose rate is limited.
 var rateHeaders = []string{"X-RateLimit-Limit", "X-RateLimit-Remaining", "X-RateLimit-Reset"}
 
+// usualHeaders are those of every answer that is no failure.
+var usualHeaders = append([]string{"Cache-Control"}, rateHeaders...)
+
 func (d *apiDescription) responses(e *endpoint) object {
 	kind := d.kind
 	if kind == "" {
 		kind = jsonMedia
 	}
-	var limited []string
-	if !e.unlimited {
-		limited = rateHeaders
-	}
 	good := object{{"description", d.success}}
-	if names := slices.Concat(d.headers, limited); len(names) > 0 {
+	if names := slices.Concat(d.headers, usualHeaders); len(names) > 0 {
 		good = append(good, member{"headers", headerReferences(names)})
 	}
 	all := object{{strconv.Itoa(d.status), append(good, member{"content", object{{kind, object{{"schema", d.answer}}}}})}}
 	if d.cached {
-		all = append(all, member{"304", object{{"description", "What the client has, by its ETag, is still so."}, {"headers", headerReferences(slices.Concat([]string{"ETag"}, limited))}}})
+		all = append(all, member{"304", object{{"description", "What the client has, by its ETag, is still so."}, {"headers", headerReferences(slices.Concat([]string{"ETag"}, usualHeaders))}}})
 	}
 	return append(all, d.failed(e)...)
 }
@@ -208,14 +207,10 @@ func headerReferences(names []string) object {
 	return o
 }
 
-// cacheControl is for what changes only with the program.
-const cacheControl = "public, max-age=300"
-
 // openAPI serves the document. Like any public request it counts for the client's address.
 func (g *Gateway) openAPI(r *request) {
 	h := &r.ctx.Response.Header
 	h.Set("ETag", g.document.etag)
-	h.Set("Cache-Control", cacheControl)
 	if bytes.Contains(r.ctx.Request.Header.Peek("If-None-Match"), []byte(g.document.etag)) {
 		r.status = 304
 		return

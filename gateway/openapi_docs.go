@@ -93,7 +93,6 @@ func (g *Gateway) docs(r *request) {
 		h.Set("ETag", form.tag)
 	}
 	h.Set("X-Content-Type-Options", "nosniff")
-	h.Set("Cache-Control", cacheControl)
 	r.written = true
 	if name != "" && strings.Contains(string(r.ctx.Request.Header.Peek("If-None-Match")), form.tag) {
 		r.status = fasthttp.StatusNotModified

@@ -14,7 +14,7 @@ import (
 
 // failuresOf are the failures of the catalogue that an operation can end with.
 func (d *apiDescription) failuresOf(e *endpoint) []*Failure {
-	all := []*Failure{MalformedRequest, MethodNotAllowed, RequestTimeout, BodyTooLarge, HeaderTooLarge, InternalError, TooManyConnections}
+	all := []*Failure{MalformedRequest, MethodNotAllowed, RequestTimeout, BodyTooLarge, Throttled, HeaderTooLarge, InternalError, TooManyConnections}
 	add := func(when bool, more ...*Failure) {
 		if when {
 			all = append(all, more...)
@@ -23,7 +23,6 @@ func (d *apiDescription) failuresOf(e *endpoint) []*Failure {
 	post := d.method == "POST"
 	add(strings.HasPrefix(d.path, "/api/"), NotAcceptable)
 	add(strings.Contains(d.path, "{"), NotFound)
-	add(!e.unlimited, Throttled)
 	add(!e.early, Starting)
 	add(!post, MalformedQuery)
 	add(e.private, Unauthenticated, WrongSignature, WrongNonce, AddressNotAllowed, NotPermitted, AccountFrozen, AccountBusy)
@@ -51,9 +50,9 @@ var statusTexts = map[int]string{
 	503: "Not now: try again after the time in Retry-After. Where the server has failed, X-Request-Id names it in its log.",
 }
 
-// statusHeaders are the headers of answers with a status. Nearly all tell the rate, too, as the guide says:
-// to repeat that for every failure would only make the page longer.
-var statusHeaders = map[int][]string{405: {"Allow"}, 429: append([]string{"Retry-After"}, rateHeaders...), 500: {"X-Request-Id"}, 503: {"Retry-After", "X-Request-Id"}}
+// statusHeaders are the headers of answers with a status. Nearly all tell the rate, too, and whether caches may
+// keep them, as the guide says: to repeat that for every failure would only make the page longer.
+var statusHeaders = map[int][]string{401: {"WWW-Authenticate"}, 405: {"Allow"}, 429: append([]string{"Retry-After"}, rateHeaders...), 500: {"X-Request-Id"}, 503: {"Retry-After", "X-Request-Id"}}
 
 // failed has a response for each status other than success. One that can be for every reason that the
 // catalogue knows is shared by all operations.

@@ -21,9 +21,10 @@ func apiHeaders() object {
 		{"X-RateLimit-Remaining", header("integer", "Requests that are possible now.", 199)},
 		{"X-RateLimit-Reset", header("integer", "Seconds until X-RateLimit-Limit requests are possible again.", 1)},
 		{"X-Request-Id", header("string", "Names the request in the log of the server.", "5f2b1c9de0a74d6188c3f1a2")},
+		{"WWW-Authenticate", header("string", "How a request is signed.", string(scheme))},
 		{"Allow", header("string", "The methods of the path.", "GET, HEAD, OPTIONS")},
 		{"ETag", header("string", "Names this version of the answer, for If-None-Match.", `"0f1e2d3c4b5a69788796a5b4"`)},
-		{"Cache-Control", header("string", "How long the answer may be kept.", cacheControl)},
+		{"Cache-Control", header("string", "Whether caches may keep the answer: no-store says that they must not, no-cache that they must ask each time whether it is still so.", "no-cache")},
 	}
 }
 

@@ -21,13 +21,13 @@ func serviceDescriptions() []apiDescription {
 			failures: append([]*Failure{Starting, Paused}, engineFailures...)},
 		{method: "GET", path: "/api/openapi.json", id: "getDocument", tag: tagService, summary: "This document",
 			text:   "The OpenAPI document of the API.",
-			status: 200, success: "The document.", answer: object{{"type", "object"}}, headers: []string{"ETag", "Cache-Control"}, cached: true},
+			status: 200, success: "The document.", answer: object{{"type", "object"}}, headers: []string{"ETag"}, cached: true},
 		{method: "GET", path: "/docs", id: "getPage", tag: tagService, summary: "This document as a page",
 			text:   "A page for people. All that it shows comes from this exchange.",
-			status: 200, success: "The page.", answer: object{{"type", "string"}}, kind: "text/html", headers: []string{"Cache-Control"}},
+			status: 200, success: "The page.", answer: object{{"type", "string"}}, kind: "text/html"},
 		{method: "GET", path: "/docs/{file}", id: "getPageFile", tag: tagService, summary: "A file of the page",
 			text:       "Its scripts, styles and icons.",
 			parameters: []apiParameter{pathParameter("file", "Name of the file.", docsFiles[0], docsFileSchema())},
-			status:     200, success: "The file.", answer: object{}, kind: "*/*", headers: []string{"ETag", "Cache-Control"}, cached: true},
+			status:     200, success: "The file.", answer: object{}, kind: "*/*", headers: []string{"ETag"}, cached: true},
 	}
 }

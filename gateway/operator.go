@@ -78,6 +78,7 @@ func who(ctx *fasthttp.RequestCtx) string {
 }
 
 func (g *Gateway) handleOperator(ctx *fasthttp.RequestCtx) {
+	ctx.Response.Header.SetCanonical(headerCacheControl, noStore)
 	if !wellFramed(&ctx.Request.Header) {
 		lingerAfter(ctx)
 		operatorAnswer(ctx, MalformedRequest.Status, map[string]string{"error": MalformedRequest.Detail})
@@ -187,7 +188,7 @@ func (g *Gateway) mayOperate(ctx *fasthttp.RequestCtx) bool {
 	// A proxy elsewhere may say that it speaks for this machine; that is not this machine.
 	key, limited := ratelimit.AddressKey(from), !from.IsLoopback() || !ctx.RemoteIP().IsLoopback()
 	if limited {
-		if rate := g.guesses.Look(key, g.now()); !rate.OK {
+		if rate := g.guesses.buckets.Look(key, g.now()); !rate.OK {
 			ctx.SetConnectionClose()
 			g.operatorThrottled(ctx, rate)
 			return false
@@ -198,7 +199,7 @@ func (g *Gateway) mayOperate(ctx *fasthttp.RequestCtx) bool {
 		return true
 	}
 	if limited {
-		g.guesses.Take(key, g.now()) // if another took the last one in the meantime, there is none to take
+		g.guesses.buckets.Take(key, g.now()) // if another took the last one in the meantime, there is none to take
 	}
 	ctx.SetConnectionClose() // and its place is free
 	operatorAnswer(ctx, 401, map[string]string{"error": "the bearer token is missing or wrong"})
@@ -206,7 +207,7 @@ func (g *Gateway) mayOperate(ctx *fasthttp.RequestCtx) bool {
 }
 
 func (g *Gateway) operatorThrottled(ctx *fasthttp.RequestCtx, rate ratelimit.Answer) {
-	g.throttled.address.Add(1)
+	g.guesses.refused.Add(1)
 	wait := strconv.Itoa(rate.RetryAfter)
 	ctx.Response.Header.Set("Retry-After", wait)
 	operatorAnswer(ctx, Throttled.Status, map[string]string{"error": expand(Throttled.Detail, wait)})

@@ -15,7 +15,7 @@ import (
 // What strangers can do to the operator's listener, if they reach it.
 
 func TestWhoTriesTokensIsLimitedAndKeepsNobodyElseOut(t *testing.T) {
-	h, clock := limited(t, Rate{}, Rate{}) // the public API's limits are none of this listener's
+	h, clock := limited(t, func(*Options) {}) // the public API's limits are none of this listener's
 	ask := operator(t, h.gateway)
 	as := func(token, address string) answer {
 		t.Helper()
@@ -48,7 +48,7 @@ func TestWhoTriesTokensIsLimitedAndKeepsNobodyElseOut(t *testing.T) {
 	clock.pass(time.Second)
 	want("a second later", as("wrong", guesser), 401)
 	want("and at once", as("wrong", guesser), 429)
-	if n := h.gateway.throttled.address.Load(); n != 3 {
+	if n := h.gateway.guesses.refused.Load(); n != 3 {
 		t.Errorf("%d were counted", n)
 	}
 	if a := h.do("GET", publicPath, "", "", from(guesser)...); a.status != 200 {

@@ -3,6 +3,7 @@ package gateway
 import (
 	"bytes"
 	"fmt"
+	"net"
 	"net/netip"
 	"strconv"
 	"strings"
@@ -10,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/valyala/fasthttp"
 	"github.com/valyala/fasthttp/fasthttputil"
 
 	"exchange/core/event"
@@ -22,15 +24,25 @@ func (c *testClock) pass(d time.Duration) { c.ns.Add(int64(d)) }
 
 // limited is the exchange of market, started again with limits on requests a second. The peer of all its
 // connections is 0.0.0.0, which is a proxy that is trusted: see from.
-func limited(t *testing.T, account, address Rate) (*harness, *testClock) {
+func limited(t *testing.T, rates func(*Options)) (*harness, *testClock) {
 	h, c := trading(t), &testClock{}
 	h.tune = func(o *Options) {
-		o.AccountRate, o.AddressRate, o.RateEntries, o.Clock = account, address, 1000, c.ns.Load
+		rates(o)
+		o.RateEntries, o.Clock = 1000, c.ns.Load
 		o.TrustedProxies = []netip.Prefix{netip.MustParsePrefix("0.0.0.0/32"), netip.MustParsePrefix("127.0.0.0/8"), netip.MustParsePrefix("10.0.0.0/8")}
 	}
 	h.stop()
 	h.start()
 	return h, c
+}
+
+// every sets all limits on requests to one rate, and lets the pages of the API pass.
+func every(o *Options, rate Rate) {
+	o.PublicRate, o.ReadRate, o.CommandRate, o.CancelRate, o.FailureRate, o.ProbeRate = rate, rate, rate, rate, rate, rate
+	o.DocsRate = Rate{PerSecond: 1_000_000_000, Burst: 1_000_000_000}
+	if o.RateEntries == 0 {
+		o.RateEntries = 100
+	}
 }
 
 // from is the header with which a proxy says where a request comes from.
@@ -77,7 +89,7 @@ func throttled(t *testing.T, what string, a answer, limit, reset int) {
 }
 
 func TestExactlyABurstOfPublicRequestsPassesAndThenTheRateOfTheAddress(t *testing.T) {
-	h, clock := limited(t, Rate{}, Rate{PerSecond: 2, Burst: 3})
+	h, clock := limited(t, func(o *Options) { o.PublicRate = Rate{PerSecond: 2, Burst: 3} })
 	get := func(address string) answer { return h.do("GET", publicPath, "", "", from(address)...) }
 	const me, other = "192.0.2.1", "192.0.2.2"
 	served(t, "first", get(me), 200, 3, 2, 1)
@@ -93,10 +105,6 @@ func TestExactlyABurstOfPublicRequestsPassesAndThenTheRateOfTheAddress(t *testin
 	for _, path := range []string{"/healthz", "/readyz/"} {
 		served(t, path, h.do("GET", path, "", "", from(me)...), 200, 0, 0, 0)
 	}
-	for _, path := range []string{"/api/v1/orderbook/NO_PAIR/", "/api/charts/BTC_USDT/7/chart", "/api/v1/order/x/", "/docs/x"} { // told, and not counted
-		served(t, path, h.do("GET", path, "", "", from(me)...), 404, 3, 0, 2)
-		served(t, path, h.do("OPTIONS", path, "", "", from(me)...), 404, 3, 0, 2)
-	}
 	served(t, "preflight", h.do("OPTIONS", publicPath, "", "", from(me)...), 204, 0, 0, 0)
 	served(t, "another address", get(other), 200, 3, 2, 1)
 	clock.pass(500*time.Millisecond - 1)
@@ -111,38 +119,122 @@ func TestExactlyABurstOfPublicRequestsPassesAndThenTheRateOfTheAddress(t *testin
 	throttled(t, "no more than a burst after an hour", get(me), 3, 2)
 }
 
-func TestAnAccountIsLimitedOverAllItsKeysAndNoOtherWithIt(t *testing.T) {
-	h, clock := limited(t, Rate{PerSecond: 1, Burst: 4}, Rate{PerSecond: 1, Burst: 5})
+// What there is not, and what is no request, costs the address as much as what there is.
+func TestWhatThereIsNotCountsAsAPublicRequest(t *testing.T) {
+	h, clock := limited(t, func(o *Options) { o.PublicRate = Rate{PerSecond: 1, Burst: 1} })
+	h.gateway.opts.TrustedProxies = nil // all come from 0.0.0.0
+	raw := func(method, text string) func() answer { return func() answer { return h.raw(method, text) } }
+	do := func(method, path string, headers ...string) func() answer {
+		return func() answer { return h.do(method, path, "", "", headers...) }
+	}
+	bob := signed("bob", 1<<40, "")
+	for _, x := range []struct {
+		what   string
+		a      func() answer
+		status int
+	}{
+		{"path", do("GET", "/api/v1/nothing"), 404},
+		{"pair", do("GET", "/api/v1/orderbook/NO_PAIR/"), 404},
+		{"timeframe", do("GET", "/api/charts/BTC_USDT/7/chart"), 404},
+		{"file", do("GET", "/docs/x"), 404},
+		{"order", do("GET", "/api/v1/order/x/", bob...), 404},
+		{"path of OPTIONS", do("OPTIONS", "/api/v1/order/x/"), 404},
+		{"method", do("DELETE", publicPath), 405},
+		{"method of a probe", do("POST", "/healthz"), 405},
+		{"method of a private path", do("PUT", "/api/v1/order/", bob...), 405},
+		{"format", do("GET", publicPath+"?format=xml"), 406},
+		{"format of a private path", do("GET", privatePath+"&format=xml", bob...), 406},
+		{"no HTTP", raw("GET", "GET\r\n\r\n"), 400},
+		{"a head in two ways", raw("GET", "GET /healthz HTTP/1.1\r\nHost : x\r\n\r\n"), 400},
+		{"a large head", raw("GET", "GET /healthz HTTP/1.1\r\nHost: x\r\nX: "+strings.Repeat("x", 9<<10)+"\r\n\r\n"), 431},
+	} {
+		served(t, x.what, x.a(), x.status, 1, 0, 1)
+		throttled(t, x.what+", again", x.a(), 1, 1)
+		throttled(t, "public after "+x.what, h.do("GET", publicPath, "", ""), 1, 1)
+		clock.pass(time.Second)
+	}
+	for _, query := range []string{"", "?EIO=4&transport=carrier-pigeon", "?EIO=3&transport=polling", "?EIO=4&transport=websocket", "?EIO=4&transport=polling&sid=none"} {
+		if a := h.do("GET", streamPath+query, "", ""); a.status != 400 {
+			t.Errorf("stream%s: %d %s", query, a.status, a.body)
+		}
+		throttled(t, "public after stream"+query, h.do("GET", publicPath, "", ""), 1, 1)
+		a := h.do("GET", streamPath+query, "", "")
+		if retry := string(a.header.Peek("Retry-After")); a.status != 403 || retry != "1" {
+			t.Errorf("stream%s, again: %d %s, Retry-After %q", query, a.status, a.body, retry)
+		}
+		clock.pass(time.Second)
+	}
+	served(t, "a private request counts elsewhere", h.get("bob", privatePath), 200, 0, 0, 0)
+	served(t, "and an unknown key", h.do("GET", privatePath, "", ""), 401, 0, 0, 0)
+	served(t, "the one token", h.do("GET", publicPath, "", ""), 200, 1, 0, 1)
+}
+
+func TestReadsCommandsAndCancelsHaveLimitsOfTheirOwn(t *testing.T) {
+	h, clock := limited(t, func(o *Options) {
+		o.ReadRate, o.CommandRate, o.CancelRate = Rate{1, 4}, Rate{1, 3}, Rate{1, 2}
+		o.PublicRate, o.FailureRate = Rate{1, 5}, Rate{1, 6}
+	})
 	h.key("bob", "second", event.PermissionRead)
 	placing := order("buy", "BTC_USDT", "1", "0.01")
-	served(t, "read", h.get("bob", privatePath), 200, 4, 3, 1)
-	served(t, "order", h.post("bob", "/api/v1/order", placing), 201, 4, 2, 2)
-	served(t, "permission", h.post("second", "/api/v1/order", placing), 403, 4, 1, 3)
-	served(t, "HEAD", h.do("HEAD", privatePath, "", "", signed("second", h.nextNonce("second"), "")...), 200, 4, 0, 4)
+	place := func(key string) answer { return h.post(key, "/api/v1/order", placing) }
+	cancel := func(key, id string) answer { return h.post(key, "/api/v1/order-cancel", "order="+id) }
+
+	for i := range 3 {
+		served(t, "order", place("bob"), 201, 3, 2-i, 1+i)
+	}
 	before := h.hash()
-	throttled(t, "order over the limit", h.post("bob", "/api/v1/order", placing), 4, 4)
-	throttled(t, "cancel over the limit", h.post("bob", "/api/v1/order-cancel", "order=3"), 4, 4)
-	throttled(t, "read over the limit", h.get("second", privatePath), 4, 4)
-	throttled(t, "from elsewhere", h.do("GET", privatePath, "", "", append(from("192.0.2.1"), signed("bob", 1000, "")...)...), 4, 4)
+	throttled(t, "order over the limit", place("bob"), 3, 3)
+	throttled(t, "withdraw over the limit", h.post("bob", "/api/v1/withdraw", "x=1"), 3, 3)
+	throttled(t, "confirmation over the limit", h.post("bob", "/api/v1/withdraw-confirm", "x=1"), 3, 3)
+	throttled(t, "from elsewhere", h.do("POST", "/api/v1/order", formType, placing, append(from("192.0.2.1"), signed("bob", 1000, placing)...)...), 3, 3)
 	if h.hash() != before {
 		t.Error("refused requests changed the state")
 	}
-	served(t, "another account of the same address", h.get("alice", privatePath), 200, 4, 3, 1)
+	served(t, "a cancel all the same", cancel("bob", "3"), 200, 2, 1, 1)
+	served(t, "a cancel of a withdraw", h.post("bob", "/api/v1/withdraw-cancel", "withdraw=7"), 400, 2, 0, 2)
+	throttled(t, "cancel over the limit", cancel("bob", "4"), 2, 2)
+	throttled(t, "cancel of all over the limit", h.post("bob", "/api/v1/order-cancel-all", "pair=BTC_USDT"), 2, 2)
+
+	for i := range 3 {
+		served(t, "read", h.get("second", privatePath), 200, 4, 3-i, 1+i)
+	}
+	served(t, "permission", place("second"), 403, 4, 0, 4)
+	throttled(t, "permission over the limit of the key's reads", place("second"), 4, 4)
+	throttled(t, "read over the limit", h.get("second", privatePath), 4, 4)
+	if a := h.do("HEAD", privatePath, "", "", signed("second", h.nextNonce("second"), "")...); a.status != 429 {
+		t.Errorf("HEAD over the limit: %d", a.status)
+	}
+	served(t, "a read with another key of the account", h.get("bob", privatePath), 200, 4, 3, 1)
+	served(t, "another account", h.get("alice", privatePath), 200, 4, 3, 1)
+	served(t, "an order of another account", place("alice"), 201, 3, 2, 1)
 	served(t, "the address has served none of that", h.do("GET", publicPath, "", ""), 200, 5, 4, 1)
+	served(t, "and has no failures", h.do("GET", privatePath, "", ""), 401, 6, 5, 1)
+
 	clock.pass(time.Second)
-	served(t, "the nonce is not used", h.do("POST", "/api/v1/order", formType, placing, signed("bob", h.nonces["bob"], placing)...), 201, 4, 0, 4)
+	served(t, "the nonce is not used", h.do("POST", "/api/v1/order", formType, placing, signed("bob", h.nonces["bob"]+1, placing)...), 201, 3, 0, 3)
 	clock.pass(2 * time.Second)
-	served(t, "a used nonce costs the account", h.do("GET", privatePath, "", "", signed("bob", 1, "")...), 401, 4, 1, 3)
+	served(t, "a used nonce counts", h.do("GET", privatePath, "", "", signed("bob", 1, "")...), 401, 4, 3, 1)
+	if _, err := h.engine.Freeze("test", "bob", true); err != nil {
+		t.Fatal(err)
+	}
+	for i := range 3 {
+		served(t, "frozen counts for the key's reads", place("bob"), 403, 4, 2-i, 2+i)
+	}
+	throttled(t, "frozen over the limit", cancel("bob", "4"), 4, 4)
 }
 
-func TestWhatIsNotAuthenticatedCountsAgainstItsAddressAlone(t *testing.T) {
-	h, clock := limited(t, Rate{PerSecond: 1, Burst: 3}, Rate{PerSecond: 1, Burst: 8})
+func TestWhatIsNotSignedRightCountsAgainstItsAddressAlone(t *testing.T) {
+	h, clock := limited(t, func(o *Options) {
+		every(o, Rate{PerSecond: 1, Burst: 3})
+		o.FailureRate = Rate{PerSecond: 1, Burst: 9}
+	})
 	h.key("bob", "elsewhere", event.AllPermissions, "198.51.100.0/24")
 	nonce := uint64(100)
 	headers := func(account string) []string { return append(signed(account, nonce, ""), from("192.0.2.1")...) }
 	wrong := headers("bob")
 	wrong[3] = strings.Repeat("0", 64)
-	for i, x := range []struct {
+	large := fmt.Sprintf("POST /api/v1/order HTTP/1.1\r\nHost: x\r\nX-Forwarded-For: 192.0.2.1\r\nContent-Length: %d\r\n\r\n", 64<<10+1)
+	failures := []struct {
 		what   string
 		a      func() answer
 		status int
@@ -151,108 +243,193 @@ func TestWhatIsNotAuthenticatedCountsAgainstItsAddressAlone(t *testing.T) {
 		{"unknown key", func() answer { return h.do("GET", privatePath, "", "", headers("nobody")...) }, 401},
 		{"not from here", func() answer { return h.do("GET", privatePath, "", "", headers("elsewhere")...) }, 403},
 		{"no body that can be read", func() answer { return h.do("POST", "/api/v1/order", jsonType, "{", headers("bob")...) }, 400},
+		{"a body of no known type", func() answer { return h.do("POST", "/api/v1/order", "text/plain", "{", headers("bob")...) }, 400},
 		{"no query that can be read", func() answer { return h.do("GET", privatePath+"&%zz", "", "", headers("bob")...) }, 400},
+		{"a body that is too large", func() answer { return h.raw("POST", large+strings.Repeat("x", 64<<10+1)) }, 413},
 		{"wrong signature", func() answer { return h.do("GET", privatePath, "", "", wrong...) }, 401},
 		{"wrong signature of an order", func() answer { return h.do("POST", "/api/v1/order", formType, "a=1", wrong...) }, 401},
-		{"public", func() answer { return h.do("GET", publicPath, "", "", headers("bob")...) }, 200},
-	} {
-		served(t, x.what, x.a(), x.status, 8, 7-i, 1+i)
 	}
-	throttled(t, "public", h.do("GET", publicPath, "", "", headers("bob")...), 8, 8)
-	throttled(t, "wrong signature", h.do("GET", privatePath, "", "", wrong...), 8, 8)
-	throttled(t, "good signature", h.do("GET", privatePath, "", "", headers("bob")...), 8, 8)
-	there := append(signed("bob", nonce, ""), from("192.0.2.9")...)
-	served(t, "the account from elsewhere, with its nonce", h.do("GET", privatePath, "", "", there...), 200, 3, 2, 1)
+	for i, x := range failures {
+		served(t, x.what, x.a(), x.status, 9, 8-i, 1+i)
+	}
+	for _, x := range failures {
+		a := x.a()
+		throttled(t, x.what, a, 9, 9)
+		if !a.header.ConnectionClose() && x.status != 413 || len(a.header.Peek("WWW-Authenticate")) > 0 {
+			t.Errorf("%s: the connection goes on\n%s", x.what, a.header)
+		}
+	}
+	served(t, "public", h.do("GET", publicPath, "", "", headers("bob")...), 200, 3, 2, 1)
+	served(t, "good signature", h.do("GET", privatePath, "", "", headers("bob")...), 200, 3, 2, 1)
+	served(t, "another address", h.do("GET", privatePath, "", "", append(wrong[:6:6], from("192.0.2.9")...)...), 401, 9, 8, 1)
 	clock.pass(time.Second)
-	nonce++
-	for i := range 3 { // the address's one token is looked at and not taken
-		served(t, "with a good signature", h.do("GET", privatePath, "", "", headers("bob")...), 200, 3, 2-i, 1+i)
-		nonce++
+	served(t, "one a second", h.do("GET", privatePath, "", "", wrong...), 401, 9, 0, 9)
+	throttled(t, "and no more", h.do("GET", privatePath, "", "", wrong...), 9, 9)
+}
+
+// The floods of a neighbour, of strangers, of a reading key, and of the owner's own orders, all from the
+// owner's address: none of them keeps the owner from cancelling.
+func TestNoFloodKeepsAnOwnerFromCancelling(t *testing.T) {
+	h, _ := limited(t, func(o *Options) { every(o, Rate{PerSecond: 100, Burst: 30}) })
+	h.key("bob", "reader", event.PermissionRead)
+	placing := order("buy", "BTC_USDT", "1", "0.01")
+	wrong := signed("bob", 1<<40, placing)
+	wrong[3] = strings.Repeat("0", 64)
+	floods := map[string]func() answer{
+		"public":    func() answer { return h.do("GET", publicPath, "", "") },
+		"nowhere":   func() answer { return h.do("GET", "/nowhere", "", "") },
+		"handshake": func() answer { return h.do("GET", streamPath, "", "") },
+		"guesses":   func() answer { return h.do("POST", "/api/v1/order-cancel", formType, placing, wrong...) },
+		"strangers": func() answer { return h.do("GET", privatePath, "", "") },
+		"reader":    func() answer { return h.get("reader", privatePath) },
+		"misuse":    func() answer { return h.post("reader", "/api/v1/order-cancel", "order=3") },
+		"neighbour": func() answer { return h.get("alice", privatePath) },
+		"orders":    func() answer { return h.post("bob", "/api/v1/order", placing) },
+		"reads":     func() answer { return h.get("bob", privatePath) },
 	}
-	throttled(t, "until the account's are used up", h.do("GET", privatePath, "", "", headers("bob")...), 3, 3)
-	served(t, "wrong signature takes it", h.do("GET", privatePath, "", "", wrong...), 401, 8, 0, 8)
-	throttled(t, "and the next is refused for it", h.do("GET", privatePath, "", "", headers("bob")...), 8, 8)
+	var orders []string
+	for range 26 {
+		a := h.post("bob", "/api/v1/order", placing)
+		_, id, _ := strings.Cut(a.body, `"oid":`)
+		id, _, _ = strings.Cut(id, ",")
+		orders = append(orders, id)
+	}
+	for round, id := range orders {
+		for name, flood := range floods {
+			for range 3 {
+				flood()
+			}
+			if a := flood(); round == len(orders)-1 && a.status != 429 && name != "handshake" {
+				t.Errorf("%s: %d %s", name, a.status, a.body)
+			}
+		}
+		want(t, "cancel "+id, h.post("bob", "/api/v1/order-cancel", "order="+id), 200, `{"order":`+id+`}`)
+	}
 }
 
 func TestRatesAreCheckedInTheirOrder(t *testing.T) {
-	h, clock := limited(t, Rate{PerSecond: 1, Burst: 1}, Rate{PerSecond: 1, Burst: 1})
+	h, clock := limited(t, func(o *Options) { every(o, Rate{PerSecond: 1, Burst: 1}) })
 	h.key("bob", "reader", event.PermissionRead)
-	early := func(remaining, reset int) {
-		t.Helper()
-		large := strings.Repeat("x", 64<<10+1)
-		served(t, "path before rate", h.do("GET", "/api/v1/nothing", "", ""), 404, 0, 0, 0)
-		served(t, "pair before rate", h.do("GET", "/api/v1/orderbook/NO_PAIR", "", ""), 404, 1, remaining, reset)
-		served(t, "method before rate", h.do("DELETE", publicPath, "", ""), 405, 1, remaining, reset)
-		served(t, "format before rate", h.do("GET", publicPath+"?format=xml", "", ""), 406, 1, remaining, reset)
-		served(t, "size before rate", h.raw("POST", fmt.Sprintf("POST /api/v1/order HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\n\r\n%s", len(large), large)), 413, 1, remaining, reset)
-	}
-	early(1, 0)
-	served(t, "the one token", h.do("GET", publicPath, "", ""), 200, 1, 0, 1)
-	early(0, 1)
-	throttled(t, "address before headers", h.do("GET", privatePath, "", ""), 1, 1)
+	served(t, "the address's token", h.do("GET", publicPath, "", ""), 200, 1, 0, 1)
 	throttled(t, "address before query", h.do("GET", publicPath+"?%zz", "", ""), 1, 1)
-	throttled(t, "address before body", h.do("POST", "/api/v1/order", jsonType, "{", signed("bob", 50, "")...), 1, 1)
 	clock.pass(time.Second)
 
 	f := "amount=x"
-	served(t, "permission and fields come after the account's", h.do("POST", "/api/v1/order", formType, f, signed("reader", 50, f)...), 403, 1, 0, 1)
-	throttled(t, "account before permission", h.do("POST", "/api/v1/order", formType, f, signed("reader", 50, f)...), 1, 1)
-	throttled(t, "account before fields", h.do("POST", "/api/v1/order", formType, f, signed("bob", 50, f)...), 1, 1)
-	throttled(t, "account before nonce", h.do("GET", privatePath, "", "", signed("bob", 1, "")...), 1, 1)
+	served(t, "permission and fields", h.do("POST", "/api/v1/order", formType, f, signed("reader", 50, f)...), 403, 1, 0, 1)
+	throttled(t, "the key's reads before permission", h.do("POST", "/api/v1/order", formType, f, signed("reader", 50, f)...), 1, 1)
+	served(t, "fields after the account's commands", h.do("POST", "/api/v1/order", formType, f, signed("bob", 50, f)...), 400, 1, 0, 1)
+	throttled(t, "the account's commands before fields", h.do("POST", "/api/v1/order", formType, f, signed("bob", 50, f)...), 1, 1)
+	throttled(t, "the key's reads before nonce", h.do("GET", privatePath, "", "", signed("reader", 1, "")...), 1, 1)
+	if _, err := h.engine.SetMaintenance(t.Context(), "test", true, ""); err != nil {
+		t.Fatal(err)
+	}
+	throttled(t, "the account's commands before maintenance", h.do("POST", "/api/v1/order", formType, f, signed("bob", 50, f)...), 1, 1)
 	s := signed("bob", 50, f)
 	s[3] = strings.Repeat("0", 64)
-	want(t, "signature before account", h.do("POST", "/api/v1/order", formType, f, s...), 401, wrongSign)
+	want(t, "signature before the account's commands", h.do("POST", "/api/v1/order", formType, f, s...), 401, wrongSign)
 }
 
 func TestALimitMayBeSwitchedOff(t *testing.T) {
-	t.Run("address", func(t *testing.T) {
-		h, _ := limited(t, Rate{PerSecond: 1, Burst: 1}, Rate{})
+	for name, off := range map[string]func(o *Options){
+		"public":   func(o *Options) { o.PublicRate = Rate{} },
+		"reads":    func(o *Options) { o.ReadRate = Rate{} },
+		"commands": func(o *Options) { o.CommandRate = Rate{} },
+		"cancels":  func(o *Options) { o.CancelRate = Rate{} },
+		"failures": func(o *Options) { o.FailureRate = Rate{} },
+		"probes":   func(o *Options) { o.ProbeRate = Rate{} },
+		"":         func(*Options) {},
+	} {
+		t.Run(name, func(t *testing.T) {
+			h, _ := limited(t, func(o *Options) { every(o, Rate{1, 1}); off(o) })
+			for kind, ask := range map[string]func() answer{
+				"public":   func() answer { return h.do("GET", publicPath, "", "", from("192.0.2.1")...) },
+				"reads":    func() answer { return h.get("bob", privatePath) },
+				"commands": func() answer { return h.post("bob", "/api/v1/order", "x=1") },
+				"cancels":  func() answer { return h.post("bob", "/api/v1/order-cancel", "x=1") },
+				"failures": func() answer { return h.do("GET", privatePath, "", "", from("192.0.2.1")...) },
+				"probes":   func() answer { return h.do("GET", "/healthz", "", "", from("192.0.2.1")...) },
+			} {
+				first, second := ask(), ask()
+				if kind == name {
+					rated(t, kind, first, 0, 0, 0)
+					rated(t, kind, second, 0, 0, 0)
+				} else {
+					rated(t, kind, first, 1, 0, 1)
+					throttled(t, kind, second, 1, 1)
+				}
+			}
+		})
+	}
+}
+
+// A flood of probes from elsewhere is refused, and those of a supervisor on this machine, and of the
+// proxies in front, never are.
+func TestProbesHaveALimitOfTheirOwnAndTheSupervisorNone(t *testing.T) {
+	h, clock := limited(t, func(o *Options) { every(o, Rate{PerSecond: 1, Burst: 2}) })
+	for _, path := range []string{"/healthz", "/readyz"} {
+		get := func(headers ...string) answer { return h.do("GET", path, "", "", headers...) }
+		served(t, path, get(from("192.0.2.1")...), 200, 2, 1, 1)
+		served(t, path, get(from("192.0.2.1")...), 200, 2, 0, 2)
+		throttled(t, path, get(from("192.0.2.1")...), 2, 2)
 		for range 5 {
-			served(t, "public", h.do("GET", publicPath, "", ""), 200, 0, 0, 0)
-			served(t, "unknown", h.do("GET", privatePath, "", ""), 401, 0, 0, 0)
-			served(t, "wrong method", h.do("PUT", privatePath, "", ""), 405, 0, 0, 0)
+			served(t, "of the proxy", get(), 200, 0, 0, 0)
+			served(t, "of another proxy", get(from("10.1.2.3")...), 200, 0, 0, 0)
 		}
-		served(t, "private", h.get("bob", privatePath), 200, 1, 0, 1)
-		throttled(t, "private", h.get("bob", privatePath), 1, 1)
-	})
-	t.Run("account", func(t *testing.T) {
-		h, _ := limited(t, Rate{}, Rate{PerSecond: 1, Burst: 1})
+		served(t, "public requests are apart", h.do("GET", publicPath, "", "", from("192.0.2.1")...), 200, 2, 1, 1)
+		clock.pass(time.Hour)
+	}
+	h.gateway.opts.TrustedProxies = nil
+	for path, remote := range map[string]string{"/healthz": "127.0.0.1", "/readyz": "::1"} {
 		for range 5 {
-			served(t, "private", h.get("bob", privatePath), 200, 1, 1, 0)
+			ctx := probing(path, remote)
+			if h.gateway.route(ctx); ctx.Response.StatusCode() != 200 {
+				t.Errorf("%s from %s: %d", path, remote, ctx.Response.StatusCode())
+			}
 		}
-		served(t, "public", h.do("GET", publicPath, "", ""), 200, 1, 0, 1)
-		throttled(t, "private", h.get("bob", privatePath), 1, 1)
-	})
-	t.Run("both", func(t *testing.T) {
-		h, _ := limited(t, Rate{}, Rate{})
-		for range 5 {
-			served(t, "public", h.do("GET", publicPath, "", ""), 200, 0, 0, 0)
-			served(t, "private", h.get("bob", privatePath), 200, 0, 0, 0)
-			served(t, "unknown", h.do("GET", privatePath, "", ""), 401, 0, 0, 0)
+	}
+	// A proxy elsewhere may say that it speaks for this machine. That is not this machine.
+	h.gateway.opts.TrustedProxies = []netip.Prefix{netip.MustParsePrefix("192.0.2.1/32")}
+	for i := range 3 {
+		ctx := probing("/healthz", "192.0.2.1")
+		ctx.Request.Header.Set("X-Forwarded-For", "127.0.0.1")
+		if h.gateway.route(ctx); (ctx.Response.StatusCode() == 429) != (i == 2) {
+			t.Errorf("probe %d: %d", i, ctx.Response.StatusCode())
 		}
-	})
+	}
+}
+
+// probing is a probe of somebody at an address, without a connection.
+func probing(path, remote string) *fasthttp.RequestCtx {
+	var request fasthttp.Request
+	request.SetRequestURI(path)
+	ctx := new(fasthttp.RequestCtx)
+	ctx.Init(&request, &net.TCPAddr{IP: net.ParseIP(remote), Port: 4711}, nil)
+	return ctx
 }
 
 func TestTheLimitHoldsBeforeThereIsAnEngine(t *testing.T) {
-	g := New(Options{Log: quiet(), BodyBytes: 1 << 10, HeaderBytes: 1 << 10, Connections: 10, AddressRate: Rate{1, 1}, RateEntries: 10, Clock: func() int64 { return 0 }})
+	o := Options{Log: quiet(), BodyBytes: 1 << 10, HeaderBytes: 1 << 10, Connections: 10, Clock: func() int64 { return 0 }}
+	every(&o, Rate{1, 1})
+	g := New(o)
 	l := fasthttputil.NewInmemoryListener()
 	go g.Serve(l) //nolint:errcheck // ends with the listener
 	defer g.Shutdown(time.Minute)
 	h := &harness{t: t, listener: l}
 	get := func(path string) answer { return h.raw("GET", "GET "+path+" HTTP/1.1\r\nHost: x\r\n\r\n") }
-	if a := get(privatePath); a.status != 503 || string(a.header.Peek("X-RateLimit-Remaining")) != "1" {
-		t.Errorf("private: %d %s\n%s", a.status, a.body, a.header)
+	for what, path := range map[string]string{"private": privatePath, "public": publicPath} {
+		if a := get(path); a.status != 503 || string(a.header.Peek("X-RateLimit-Remaining")) != "0" {
+			t.Errorf("%s: %d %s\n%s", what, a.status, a.body, a.header)
+		}
+		throttled(t, what, get(path), 1, 1)
 	}
-	if a := get(publicPath); a.status != 503 || string(a.header.Peek("X-RateLimit-Remaining")) != "0" {
-		t.Errorf("public: %d %s\n%s", a.status, a.body, a.header)
+	if a := get(streamPath); a.status != 429 {
+		t.Errorf("stream: %d %s", a.status, a.body)
 	}
-	throttled(t, "public", get(publicPath), 1, 1)
-	throttled(t, "private", get(privatePath), 1, 1)
-	served(t, "alive", get("/healthz"), 200, 0, 0, 0)
+	served(t, "alive", get("/healthz"), 200, 1, 0, 1)
 }
 
 func TestTheHeadersAreSpelledAsDocumented(t *testing.T) {
-	h, _ := limited(t, Rate{}, Rate{PerSecond: 100, Burst: 200})
+	h, _ := limited(t, func(o *Options) { o.PublicRate = Rate{PerSecond: 100, Burst: 200} })
 	c, err := h.listener.Dial()
 	if err != nil {
 		t.Fatal(err)
@@ -271,7 +448,7 @@ func TestTheHeadersAreSpelledAsDocumented(t *testing.T) {
 }
 
 func TestAClientBehindATrustedProxyIsKnownByItsOwnAddress(t *testing.T) {
-	h, clock := limited(t, Rate{}, Rate{PerSecond: 1, Burst: 2})
+	h, clock := limited(t, func(o *Options) { o.PublicRate = Rate{PerSecond: 1, Burst: 2} })
 	remaining := func(lines ...string) string {
 		t.Helper()
 		text := "GET " + publicPath + " HTTP/1.1\r\nHost: x\r\n"
@@ -306,7 +483,7 @@ func TestAClientBehindATrustedProxyIsKnownByItsOwnAddress(t *testing.T) {
 }
 
 func TestTheAllowListOfAKeyGoesByTheClientsAddress(t *testing.T) {
-	h, _ := limited(t, Rate{}, Rate{})
+	h, _ := limited(t, func(*Options) {})
 	h.key("bob", "office", event.AllPermissions, "198.51.100.0/24")
 	get := func(headers ...string) int {
 		return h.do("GET", privatePath, "", "", append(signed("office", h.nextNonce("office"), ""), headers...)...).status
@@ -381,7 +558,7 @@ func TestForwardedNamesTheFirstThatIsNoProxyFromTheEnd(t *testing.T) {
 }
 
 func TestAnAddressIsFoundWithoutAllocating(t *testing.T) {
-	g := New(Options{Log: quiet(), BodyBytes: 1, HeaderBytes: 1, Connections: 1, AddressRate: Rate{1, 1}, RateEntries: 10})
+	g := New(Options{Log: quiet(), BodyBytes: 1, HeaderBytes: 1, Connections: 1, PublicRate: Rate{1, 1}, RateEntries: 10})
 	ctx := orderRequest(jsonType, "{}", "")
 	ctx.Request.Header.Set("X-Forwarded-For", "192.0.2.1, 10.0.0.1")
 	measure := func(what, want string) {

@@ -1,56 +1,105 @@
 package gateway
 
 import (
+	"net"
+	"net/netip"
 	"strconv"
 	"sync/atomic"
 
 	"exchange/gateway/ratelimit"
 )
 
-// Limits on requests a second. An account has a bucket of tokens for its private requests, and a client
-// address one for all others: public requests, and private ones that end, for whatever reason, before it
-// is known that they are an account's. So whoever guesses signatures, or has a key and not its secret, is
-// limited like any stranger, and many accounts behind one address do not share a limit. An address without
-// tokens is refused before its key is looked at, with a good signature too.
+// Limits on requests a second. Each kind of request has token buckets of its own, so that no kind
+// uses up what another one needs:
+//
+//	public    by client address: public requests, and every 404, 405, 406, malformed head and
+//	          handshake of the stream
+//	reads     by key: private GETs, and refusals for a permission or a frozen account
+//	commands  by account: POSTs that ask for something
+//	cancels   by account: POSTs that take something back
+//	failures  by client address: private requests that ended before their signature was found right
+//	probes    by client address: /healthz and /readyz, but for this machine and trusted proxies
+//	docs      by client address, in bytes: /docs and the OpenAPI document
+//
+// A request whose signature is right takes from the buckets of its own key or account alone: no
+// neighbour at its address, no reading key and no flood of orders keeps an owner from cancelling.
+type rateLimits struct {
+	public, reads, commands, cancels, failures, probes, docs rateLimit
+}
 
-// addressMay answers 429 if the client's address has no token left: false. A public request takes one. A
-// private one only needs it to be there, see chargeAddress.
-func (r *request) addressMay(private bool) bool {
-	if private {
-		r.rate = r.lookAtAddress()
-	} else {
-		r.rate = r.takeFromAddress()
+// A rateLimit is one kind of bucket. The zero rateLimit limits nothing.
+type rateLimit struct {
+	name    string // its label in the metrics
+	buckets *ratelimit.Limiter
+	refused atomic.Uint64 // answers with 429
+}
+
+func (l *rateLimits) all() []*rateLimit {
+	return []*rateLimit{&l.public, &l.reads, &l.commands, &l.cancels, &l.failures, &l.probes, &l.docs}
+}
+
+func (l *rateLimits) init(o *Options) {
+	for i, rate := range []struct {
+		name string
+		Rate
+	}{
+		{"public", o.PublicRate}, {"reads", o.ReadRate}, {"commands", o.CommandRate},
+		{"cancels", o.CancelRate}, {"failures", o.FailureRate}, {"probes", o.ProbeRate}, {"docs", o.DocsRate},
+	} {
+		at := l.all()[i]
+		at.name, at.buckets = rate.name, ratelimit.New(rate.PerSecond, rate.Burst, o.RateEntries)
 	}
-	return r.unlessThrottled(&r.g.throttled.address)
 }
 
-// chargeAddress takes a token for a request that could not be authenticated. It is answered already: if
-// another took the last one in the meantime, there is none to take.
-func (r *request) chargeAddress() { r.rate = r.takeFromAddress() }
+// DefaultProbeRate is that of probes, and DefaultDocsRate, in bytes, that of the API's pages. The
+// largest page has room in the burst of DefaultDocsRate.
+var (
+	DefaultProbeRate = Rate{PerSecond: 100, Burst: 200}
+	DefaultDocsRate  = Rate{PerSecond: 4_000_000, Burst: 8_000_000}
+)
 
-func (r *request) lookAtAddress() ratelimit.Answer {
-	return r.g.addresses.Look(ratelimit.AddressKey(r.address()), r.at)
+// takes takes a token from a client's bucket. False: there was none, and the request is answered
+// with 429.
+func (r *request) takes(l *rateLimit, client uint64) bool {
+	r.rate = l.buckets.Take(client, r.at)
+	return r.unlessThrottled(l, r.rate)
 }
 
-func (r *request) takeFromAddress() ratelimit.Answer {
-	return r.g.addresses.Take(ratelimit.AddressKey(r.address()), r.at)
+// takesPublic takes a token from the bucket of public requests of the client's address.
+func (r *request) takesPublic() bool {
+	return r.takes(&r.g.limits.public, ratelimit.AddressKey(r.address()))
 }
 
-// accountMay answers 429 if the account has no token left: false. Else it takes one.
-func (r *request) accountMay() bool {
-	if r.g.accounts == nil {
-		return true // what is told is the state of the address
+// countFailure counts a private request that was refused before its signature was found right. If
+// the bucket of its address is empty, the answer becomes 429 and the connection closes.
+func (r *request) countFailure() {
+	if !r.takes(&r.g.limits.failures, ratelimit.AddressKey(r.address())) {
+		r.ctx.SetConnectionClose()
 	}
-	r.rate = r.g.accounts.Take(uint64(r.key.Account.ID), r.at)
-	return r.unlessThrottled(&r.g.throttled.account)
 }
 
-func (r *request) unlessThrottled(counter *atomic.Uint64) bool {
-	if r.rate.OK {
+// mayProbe takes a token for a probe. Probes from this machine and from trusted proxies are not
+// counted: a flood from elsewhere must not make a supervisor believe that the process is dead.
+func (r *request) mayProbe() bool {
+	from := r.address()
+	if from.IsLoopback() && isLoopback(r.ctx.RemoteIP()) || within(r.g.opts.TrustedProxies, from) {
 		return true
 	}
-	counter.Add(1)
-	wait := strconv.Itoa(r.rate.RetryAfter)
+	return r.takes(&r.g.limits.probes, ratelimit.AddressKey(from))
+}
+
+func isLoopback(ip net.IP) bool {
+	a, ok := netip.AddrFromSlice(ip)
+	return ok && a.Unmap().IsLoopback()
+}
+
+// unlessThrottled answers 429 if a bucket had no token: false.
+func (r *request) unlessThrottled(l *rateLimit, a ratelimit.Answer) bool {
+	if a.OK {
+		return true
+	}
+	l.refused.Add(1)
+	wait := strconv.Itoa(a.RetryAfter)
 	r.fail(Throttled, wait)
 	r.ctx.Response.Header.Set("Retry-After", wait)
 	return false
@@ -63,7 +112,7 @@ var (
 	headerRateReset     = []byte("X-RateLimit-Reset")
 )
 
-// tellRate writes what the client is told about its limit, if it has one: the tokens of a full bucket, how
+// tellRate writes the limit that counted the request, if one did: the tokens of a full bucket, how
 // many are left, and the seconds until it is full again.
 func (r *request) tellRate() {
 	if r.rate.Limit == 0 {

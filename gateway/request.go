@@ -37,6 +37,7 @@ type request struct {
 	verifier sign.Verifier
 	fields   []fieldError
 
+	private bool   // caches must not keep the answer, whatever it is
 	route   int    // number of its route in the meter
 	shard   uint32 // of the meter; it stays with this memory
 	status  int
@@ -57,7 +58,7 @@ var requests = sync.Pool{New: func() any { return &request{shard: nextShard.Add(
 func newRequest(g *Gateway, ctx *fasthttp.RequestCtx) *request {
 	r := requests.Get().(*request)
 	r.g, r.ctx, r.engine, r.static, r.key, r.nonce = g, ctx, nil, nil, nil, 0
-	r.from, r.at, r.rate, r.route = netip.Addr{}, g.now(), ratelimit.Answer{}, unmatched
+	r.from, r.at, r.rate, r.route, r.private = netip.Addr{}, g.now(), ratelimit.Answer{}, unmatched, false
 	r.fields, r.status, r.body, r.shared, r.written, r.reading = r.fields[:0], fasthttp.StatusOK, r.body[:0], nil, false, false
 	r.parts = r.parts[:0]
 	r.failure, r.cause, r.stack = nil, nil, nil
@@ -74,7 +75,15 @@ var (
 	anyOrigin         = []byte("*")
 	headerExpose      = []byte("Access-Control-Expose-Headers")
 	headerRetryAfter  = []byte("Retry-After") // of failures only
-	exposedHeaders    = []byte("X-Update-Id, X-Request-Id, Retry-After, X-RateLimit-Limit, X-RateLimit-Remaining, X-RateLimit-Reset")
+
+	headerCacheControl = []byte("Cache-Control")
+	noStore            = []byte("no-store") // of private answers, probes and failures
+	noCache            = []byte("no-cache") // of what everybody may see: ask again each time
+
+	headerAuthenticate = []byte("WWW-Authenticate") // of 401
+	scheme             = []byte("HMAC-SHA256")
+
+	exposedHeaders = []byte("X-Update-Id, X-Request-Id, Retry-After, X-RateLimit-Limit, X-RateLimit-Remaining, X-RateLimit-Reset")
 )
 
 // send writes the answer and gives the request back to the pool.
@@ -83,7 +92,7 @@ func (r *request) send() {
 		r.engine.EndRead(false)
 	}
 	large := r.large()
-	if len(large) > 0 && !r.g.bulk.take(large, r.address(), r.ctx.IsPost() || r.ctx.IsHead()) { // what a POST has done must be told
+	if len(large) > 0 && !r.g.bulk.take(large, r.asker(), r.ctx.IsPost() || r.ctx.IsHead()) { // what a POST has done must be told
 		large = nil
 		r.ctx.Response.Header.Del("X-Update-Id")
 		r.fail(Overloaded, "")
@@ -98,6 +107,15 @@ func (r *request) send() {
 	h := &resp.Header
 	h.SetCanonical(headerAllowOrigin, anyOrigin)
 	h.SetCanonical(headerExpose, exposedHeaders)
+	switch {
+	case r.private || r.status >= 400:
+		h.SetCanonical(headerCacheControl, noStore)
+	case r.status != fasthttp.StatusNoContent:
+		h.SetCanonical(headerCacheControl, noCache)
+	}
+	if r.status == fasthttp.StatusUnauthorized {
+		h.SetCanonical(headerAuthenticate, scheme)
+	}
 	r.tellRate()
 	if r.status != fasthttp.StatusNoContent && !r.written {
 		h.SetContentType("application/json")

@@ -7,6 +7,7 @@ import (
 	"net"
 	"net/netip"
 	"runtime/debug"
+	"strconv"
 	"time"
 
 	"github.com/valyala/fasthttp"
@@ -50,12 +51,12 @@ func isBelow(path []byte, folder string) bool {
 	return bytes.HasPrefix(path, []byte(folder)) || string(path) == folder[:len(folder)-1]
 }
 
-var errTooManyHandshakes = errors.New("too many handshakes, come back later")
+var errTooManyRequests = errors.New("too many requests, come back later")
 
 func (g *Gateway) newSockets(e *actors.Engine) *sockets {
 	o := &g.opts.Stream
 	s := &sockets{hub: stream.New(e, stream.Options{Interval: o.Interval}), server: socketio.New(socketio.Options{
-		Log: g.log, Address: g.clientOf, Allow: g.mayHandshake, Hold: holdPlace, MaxPayload: g.opts.BodyBytes,
+		Log: g.log, Address: g.clientOf, Allow: g.mayAsk, Hold: holdPlace, MaxPayload: g.opts.BodyBytes,
 		Connections: o.Connections, ConnectionsPerAddress: o.ConnectionsPerAddress, MessagesPerSecond: o.MessagesPerSecond,
 		QueueBytes: o.QueueBytes, StallTimeout: o.Stall, PingInterval: o.PingInterval, PingTimeout: o.PingTimeout,
 	})}
@@ -70,11 +71,14 @@ func holdPlace(c net.Conn, on bool) {
 	}
 }
 
-// mayHandshake takes one of the address's public requests.
-func (g *Gateway) mayHandshake(ctx *fasthttp.RequestCtx) error {
-	if a := g.addresses.Take(ratelimit.AddressKey(g.clientOf(ctx)), g.now()); !a.OK {
-		g.throttled.address.Add(1)
-		return errTooManyHandshakes
+// mayAsk takes one of the address's public requests, for a request of the stream that belongs to no
+// session.
+func (g *Gateway) mayAsk(ctx *fasthttp.RequestCtx) error {
+	a := g.limits.public.buckets.Take(ratelimit.AddressKey(g.clientOf(ctx)), g.now())
+	if !a.OK {
+		g.limits.public.refused.Add(1)
+		ctx.Response.Header.Set("Retry-After", strconv.Itoa(a.RetryAfter))
+		return errTooManyRequests
 	}
 	return nil
 }
@@ -94,11 +98,16 @@ func (g *Gateway) handleStream(ctx *fasthttp.RequestCtx) {
 		} else {
 			s.server.Handle(ctx)
 		}
+		if ctx.Response.StatusCode() >= 400 {
+			ctx.Response.Header.SetCanonical(headerCacheControl, noStore)
+		}
 		return
 	}
 	r := newRequest(g, ctx)
 	r.route = uncounted
-	r.fail(Starting, "")
+	if r.takesPublic() {
+		r.fail(Starting, "")
+	}
 	r.send()
 }
 

@@ -100,7 +100,7 @@ func TestHandshakesAreLimitedByAddress(t *testing.T) {
 	h := newHarness(t, nil)
 	var now int64
 	h.tune = func(o *Options) {
-		o.AddressRate, o.RateEntries, o.Clock = Rate{1, 3}, 1024, func() int64 { return now }
+		o.PublicRate, o.RateEntries, o.Clock = Rate{1, 3}, 1024, func() int64 { return now }
 		o.Stream.ConnectionsPerAddress = 4
 	}
 	h.stop()
@@ -109,7 +109,7 @@ func TestHandshakesAreLimitedByAddress(t *testing.T) {
 	for range 3 {
 		h.polled(streamPath) // packets and polls do not count
 	}
-	if a := shake(); a.status != 403 || a.body != `{"code":4,"message":"too many handshakes, come back later"}` {
+	if a := shake(); a.status != 403 || a.body != `{"code":4,"message":"too many requests, come back later"}` {
 		t.Errorf("%d %s", a.status, a.body)
 	}
 	if a := h.do("GET", "/api/v1/currencies/", "", ""); a.status != 429 {

@@ -297,8 +297,12 @@ func gatewayOptions(cfg *config.Config, token string, log *slog.Logger) gateway.
 	version := buildVersion()
 	o.Build = gateway.Build{Version: version.Version, Commit: version.Commit}
 	if !cfg.NoRateLimits {
-		o.AccountRate = gateway.Rate{PerSecond: l.AccountRate, Burst: l.AccountBurst}
-		o.AddressRate = gateway.Rate{PerSecond: l.AddressRate, Burst: l.AddressBurst}
+		o.PublicRate = gateway.Rate{PerSecond: l.PublicRate, Burst: l.PublicBurst}
+		o.ReadRate = gateway.Rate{PerSecond: l.ReadRate, Burst: l.ReadBurst}
+		o.CommandRate = gateway.Rate{PerSecond: l.CommandRate, Burst: l.CommandBurst}
+		o.CancelRate = gateway.Rate{PerSecond: l.CancelRate, Burst: l.CancelBurst}
+		o.FailureRate = gateway.Rate{PerSecond: l.FailureRate, Burst: l.FailureBurst}
+		o.ProbeRate, o.DocsRate = gateway.DefaultProbeRate, gateway.DefaultDocsRate
 	}
 	return o
 }

@@ -18,20 +18,30 @@ func TestMonitoringIsToldWhatThisProgramIs(t *testing.T) {
 }
 
 func TestRateLimitsComeFromTheConfigurationAndOneFlagSwitchesThemOff(t *testing.T) {
-	f := func(change func(*config.Config), account, address gateway.Rate) {
+	f := func(change func(*config.Config), public, reads, commands, cancels, failures gateway.Rate) {
 		t.Helper()
 		cfg := config.Demo()
 		change(cfg)
 		if err := cfg.Finish(); err != nil {
 			t.Fatal(err)
 		}
-		if o := gatewayOptions(cfg, "", nil); o.AccountRate != account || o.AddressRate != address || o.RateEntries != 100_000 {
-			t.Errorf("account %+v, address %+v, %d entries", o.AccountRate, o.AddressRate, o.RateEntries)
+		o := gatewayOptions(cfg, "", nil)
+		want := [...]gateway.Rate{public, reads, commands, cancels, failures}
+		if got := [...]gateway.Rate{o.PublicRate, o.ReadRate, o.CommandRate, o.CancelRate, o.FailureRate}; got != want || o.RateEntries != 100_000 {
+			t.Errorf("%+v, want %+v; %d entries", got, want, o.RateEntries)
+		}
+		if off := o.ProbeRate == (gateway.Rate{}) && o.DocsRate == (gateway.Rate{}); off != cfg.NoRateLimits {
+			t.Errorf("probes %+v, docs %+v", o.ProbeRate, o.DocsRate)
 		}
 	}
 	unset := gateway.Rate{PerSecond: 100, Burst: 200}
-	f(func(*config.Config) {}, unset, unset)
-	f(func(c *config.Config) { c.Limits.AccountRate, c.Limits.AccountBurst = 7, 8 }, gateway.Rate{PerSecond: 7, Burst: 8}, unset)
-	f(func(c *config.Config) { c.Limits.AddressRate, c.Limits.AddressBurst = 0, 9 }, unset, gateway.Rate{PerSecond: 0, Burst: 9})
-	f(func(c *config.Config) { c.NoRateLimits = true }, gateway.Rate{}, gateway.Rate{})
+	f(func(*config.Config) {}, unset, unset, unset, unset, unset)
+	f(func(c *config.Config) {
+		l := &c.Limits
+		l.PublicRate, l.ReadRate, l.CommandRate, l.CancelRate, l.FailureRate = 1, 2, 3, 4, 0
+		l.PublicBurst, l.ReadBurst, l.CommandBurst, l.CancelBurst, l.FailureBurst = 6, 7, 8, 9, 10
+	}, gateway.Rate{PerSecond: 1, Burst: 6}, gateway.Rate{PerSecond: 2, Burst: 7}, gateway.Rate{PerSecond: 3, Burst: 8},
+		gateway.Rate{PerSecond: 4, Burst: 9}, gateway.Rate{PerSecond: 0, Burst: 10})
+	off := gateway.Rate{}
+	f(func(c *config.Config) { c.NoRateLimits = true }, off, off, off, off, off)
 }

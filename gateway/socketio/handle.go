@@ -70,6 +70,14 @@ func (s *Server) Handle(ctx *fasthttp.RequestCtx) {
 // route finds what a request wants, in the order of checks that the Engine.IO server has.
 func (s *Server) route(ctx *fasthttp.RequestCtx) failure {
 	query := ctx.QueryArgs()
+	id := query.Peek("sid")
+	x := s.find(id)
+	if x == nil && s.opts.Allow != nil {
+		if err := s.opts.Allow(ctx); err != nil {
+			s.fail(ctx, forbidden, err.Error())
+			return none
+		}
+	}
 	socket := false
 	switch string(query.Peek("transport")) {
 	case "polling":
@@ -79,7 +87,6 @@ func (s *Server) route(ctx *fasthttp.RequestCtx) failure {
 		return unknownTransport
 	}
 	known := string(query.Peek("EIO")) == "4"
-	id := query.Peek("sid")
 	if len(id) == 0 {
 		switch {
 		case !ctx.IsGet():
@@ -91,7 +98,6 @@ func (s *Server) route(ctx *fasthttp.RequestCtx) failure {
 		}
 		return s.handshake(ctx, socket)
 	}
-	x := s.find(id)
 	switch {
 	case x == nil:
 		return unknownSession
@@ -117,12 +123,6 @@ func (s *Server) handshake(ctx *fasthttp.RequestCtx, socket bool) failure {
 	s.mu.RUnlock()
 	if f != none {
 		return f
-	}
-	if s.opts.Allow != nil {
-		if err := s.opts.Allow(ctx); err != nil {
-			s.fail(ctx, forbidden, err.Error())
-			return none
-		}
 	}
 	if socket {
 		return s.acceptWebSocket(ctx, address, string(ctx.Path()))
@@ -159,6 +159,12 @@ func (x *session) openPacket(upgrades bool) []byte {
 // TooLarge answers a request of the server's path whose body the HTTP server has refused. The session stays.
 func (s *Server) TooLarge(ctx *fasthttp.RequestCtx) {
 	allowOrigin(ctx)
+	if s.opts.Allow != nil {
+		if err := s.opts.Allow(ctx); err != nil {
+			s.fail(ctx, forbidden, err.Error())
+			return
+		}
+	}
 	s.fail(ctx, bodyTooLarge, "")
 }
 
