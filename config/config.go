@@ -44,6 +44,7 @@ type Config struct {
 
 	Demo                  bool
 	NoRateLimits          bool
+	NoDocs                bool
 	SyntheticPairs        int // pairs for load tests that Finish adds
 	AcceptRedisDurability bool
 	TrustedProxies        []netip.Prefix

@@ -24,6 +24,7 @@ var other = map[string]string{
 	"secret_key_file":         "/tmp/key",
 	"demo":                    "true",
 	"no_rate_limits":          "true",
+	"no_docs":                 "true",
 	"accept_redis_durability": "true",
 	"log.level":               "warn",
 	"log.format":              "json",

@@ -247,6 +247,14 @@ var Options = []Option{
 		at: func(c *Config) any { return &c.NoRateLimits },
 	},
 	{
+		Key: "no_docs", Flag: true,
+		Brief: "leave out the page about the API at /docs",
+		Help: `Leaves out the page about the API at /docs: its addresses answer 404 then. Without this, its bytes and those of the
+			OpenAPI document are counted by client address, 4 MB a second. The document itself, /api/openapi.json, is served
+			either way.`,
+		at: func(c *Config) any { return &c.NoDocs },
+	},
+	{
 		Key: "synthetic_pairs", Flag: true, Default: "0", Min: 0, Max: maxSynthetic,
 		Brief: "add so many pairs SYN0001_USDT, SYN0002_USDT, ..., for load tests",
 		Help: `Adds so many pairs for load tests, named SYN0001_USDT, SYN0002_USDT and so on, behind the configured ones, with the currencies

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 )
 
 var (
@@ -63,10 +64,8 @@ func TestTheFilesOfThePageAreServed(t *testing.T) {
 		}
 		packed := do("GET", path+"/", "Accept-Encoding", "gzip, br")
 		body := packed.Body()
-		if string(packed.Header.Peek("Content-Encoding")) == "gzip" {
-			if body, err = packed.BodyGunzip(); err != nil {
-				t.Fatal(err)
-			}
+		if body, err = packed.BodyUncompressed(); err != nil {
+			t.Fatal(err)
 		}
 		if packed.StatusCode() != 200 || !bytes.Equal(body, plain.Body()) {
 			t.Errorf("%s: %d, gzip has other content", path, packed.StatusCode())
@@ -113,10 +112,82 @@ func TestHEADOfThePageAndTheDocumentHasTheirLength(t *testing.T) {
 	}
 }
 
-func TestGzipIsSentToThoseWhoTakeIt(t *testing.T) {
+func TestPagesAreSentPackedAsTheClientTakesThem(t *testing.T) {
+	do := bare(Options{})
+	for _, path := range []string{"/docs", "/docs/swagger-ui-bundle.js", "/docs/swagger-ui.css", "/api/openapi.json"} {
+		plain := do("GET", path)
+		for accept, coding := range map[string]string{"gzip, deflate, br": "br", "gzip": "gzip", "br;q=0, gzip": "gzip", "*": "br", "deflate": "", "gzip;q=0": ""} {
+			a := do("GET", path, "Accept-Encoding", accept)
+			if got := string(a.Header.ContentEncoding()); got != coding || string(a.Header.Peek("Vary")) != "Accept-Encoding" {
+				t.Errorf("%s for %q is in %q, want %q", path, accept, got, coding)
+			}
+			body, err := a.BodyUncompressed()
+			if err != nil || !bytes.Equal(body, plain.Body()) || coding != "" && len(a.Body())*2 > len(body) {
+				t.Errorf("%s in %q: %d bytes of %d, %v", path, coding, len(a.Body()), len(body), err)
+			}
+		}
+	}
+}
+
+// One address gets so many bytes of pages a second, however it asks for them.
+func TestPagesAreCountedByTheirBytes(t *testing.T) {
+	clock := new(testClock)
+	rate := Rate{PerSecond: 1_000_000, Burst: 3_000_000}
+	do := bare(Options{DocsRate: rate, RateEntries: 10, Clock: clock.ns.Load})
+	const large = "/docs/swagger-ui-bundle.js"
+	size := len(do("GET", large).Body())
+	if size < 1_000_000 || size > rate.Burst {
+		t.Fatalf("the largest page has %d bytes", size)
+	}
+	sent := size
+	for sent+size <= rate.Burst {
+		if a := do("GET", large); a.StatusCode() != 200 {
+			t.Fatalf("%d after %d bytes", a.StatusCode(), sent)
+		}
+		sent += size
+	}
+	refused := do("GET", large)
+	if after := string(refused.Header.Peek("Retry-After")); refused.StatusCode() != 429 || after == "" || len(refused.Header.ContentEncoding()) > 0 ||
+		string(refused.Header.Peek("Cache-Control")) != "no-store" || len(refused.Header.Peek("ETag")) > 0 {
+		t.Errorf("%d after %d bytes\n%s", refused.StatusCode(), sent, &refused.Header)
+	}
+	packed := do("GET", large, "Accept-Encoding", "br")
+	if n := len(packed.Body()); packed.StatusCode() != 200 && sent+n <= rate.Burst {
+		t.Errorf("packed: %d", packed.StatusCode())
+	}
+	for range 100 { // neither costs more than a request
+		if a := do("HEAD", large); a.StatusCode() != 200 {
+			t.Fatalf("HEAD: %d", a.StatusCode())
+		}
+		if a := do("GET", large, "If-None-Match", headerOf(do("HEAD", large), "ETag")); a.StatusCode() != 304 {
+			t.Fatalf("what the client has: %d", a.StatusCode())
+		}
+	}
+	clock.pass(3 * time.Second)
+	if a := do("GET", large); a.StatusCode() != 200 {
+		t.Errorf("after a pause: %d", a.StatusCode())
+	}
+	if DefaultDocsRate.PerSecond != 4_000_000 || DefaultDocsRate.Burst < size {
+		t.Errorf("%+v, the largest page has %d bytes", DefaultDocsRate, size)
+	}
+}
+
+func TestThePageMayBeSwitchedOff(t *testing.T) {
+	do := bare(Options{NoDocs: true})
+	for _, path := range []string{"/docs", "/docs/", "/docs/swagger-ui.css"} {
+		if a := do("GET", path); a.StatusCode() != 404 {
+			t.Errorf("%s: %d", path, a.StatusCode())
+		}
+	}
+	if a := do("GET", "/api/openapi.json"); a.StatusCode() != 200 || bytes.Contains(a.Body(), []byte("/docs")) {
+		t.Errorf("the document: %d, it describes /docs: %v", a.StatusCode(), bytes.Contains(a.Body(), []byte("/docs")))
+	}
+}
+
+func TestACodingIsSentToThoseWhoTakeIt(t *testing.T) {
 	for header, want := range map[string]bool{"gzip": true, "br, GZip ": true, "gzip;q=0.1": true, "*": true, "br;q=1, *;q=0.5": true,
 		"": false, "br": false, "gzip;q=0": false, "gzip; q=0.000, br": false, "*, gzip;q=0": false, "gzip;q=0, *": false, "gzip;q=x": false, "*;q=0": false, "gzipped": false} {
-		if got := acceptsGzip(header); got != want {
+		if got := accepts(header, "gzip"); got != want {
 			t.Errorf("%q: %v", header, got)
 		}
 	}

@@ -53,6 +53,7 @@ type Options struct {
 	PublicRate, ReadRate, CommandRate, CancelRate, FailureRate, ProbeRate Rate
 
 	DocsRate       Rate           // bytes of the API's pages a second, of one client address
+	NoDocs         bool           // there is no page at /docs
 	RateEntries    int            // most buckets of each kind
 	TrustedProxies []netip.Prefix // whose X-Forwarded-For is believed
 	// Clock is what rates go by: nanoseconds of a clock that never goes back. nil: the process's own.
@@ -262,7 +263,7 @@ func (e *endpoint) allow() string {
 // endpoints are the routes of the public listener. `{x}` stands for one path segment.
 func (g *Gateway) endpoints() map[string]*endpoint {
 	read, trade, withdraw := permissionRead, permissionTrade, permissionWithdraw
-	return map[string]*endpoint{
+	all := map[string]*endpoint{
 		"/api/v1/currencies":                   {get: g.currencies},
 		"/api/v1/pairs":                        {get: g.pairs},
 		"/api/v1/orderbook/{pair}":             {get: g.orderBook},
@@ -288,6 +289,10 @@ func (g *Gateway) endpoints() map[string]*endpoint {
 		"/healthz":                             {get: g.healthz, probe: true, early: true},
 		"/readyz":                              {get: g.readyz, probe: true, early: true},
 	}
+	if g.opts.NoDocs {
+		maps.DeleteFunc(all, func(route string, _ *endpoint) bool { return isDocs(route) })
+	}
+	return all
 }
 
 func (g *Gateway) router() *router.Router {

@@ -2,14 +2,13 @@ package gateway
 
 import (
 	"bytes"
-	"crypto/sha256"
 	_ "embed"
-	"encoding/hex"
 	"encoding/json"
 	"fmt"
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 
 	"exchange/gateway/encode"
 )
@@ -64,10 +63,10 @@ func apiDescriptions() []apiDescription {
 	return all
 }
 
-// A document is an encoded one with the tag by which caches know it.
+// A document is an encoded one.
 type document struct {
 	body []byte
-	etag string
+	page func() *packedPage // packed when somebody asks for the first time
 }
 
 // newDocument describes the routes.
@@ -79,8 +78,7 @@ func newDocument(routes map[string]*endpoint) *document {
 		panic("BUG: the OpenAPI document cannot be encoded: " + err.Error())
 	}
 	body := bytes.TrimSpace(b.Bytes())
-	sum := sha256.Sum256(body)
-	return &document{body, `"` + hex.EncodeToString(sum[:12]) + `"`}
+	return &document{body, sync.OnceValue(func() *packedPage { return newPage(jsonMedia, body) })}
 }
 
 func apiDocument(routes map[string]*endpoint) object {
@@ -88,6 +86,9 @@ func apiDocument(routes map[string]*endpoint) object {
 	at := map[string]int{}
 	for _, d := range apiDescriptions() {
 		e := routes[d.path]
+		if e == nil && isDocs(d.path) {
+			continue // it is switched off
+		}
 		if e == nil {
 			panic("BUG: " + d.path + " is described and is no route")
 		}
@@ -207,18 +208,8 @@ func headerReferences(names []string) object {
 	return o
 }
 
-// openAPI serves the document. Like any public request it counts for the client's address.
-func (g *Gateway) openAPI(r *request) {
-	h := &r.ctx.Response.Header
-	h.Set("ETag", g.document.etag)
-	if bytes.Contains(r.ctx.Request.Header.Peek("If-None-Match"), []byte(g.document.etag)) {
-		r.status = 304
-		return
-	}
-	h.SetContentType("application/json")
-	r.ctx.Response.SetBodyRaw(g.document.body) // it is there anyway
-	r.written = true
-}
+// openAPI serves the document.
+func (g *Gateway) openAPI(r *request) { r.sendPage(g.document.page()) }
 
 // An object is a JSON object whose members keep their order: that of the document is the order in which
 // its readers see things.

@@ -29,45 +29,26 @@ var swaggerUI = fasthttpadaptor.NewFastHTTPHandler(v5emb.NewHandlerWithConfig(sw
 const docsPolicy = "default-src 'none'; script-src 'self' 'unsafe-inline'; style-src 'self' 'unsafe-inline'; img-src 'self' data:; " +
 	"font-src 'self' data:; connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 
+// isDocs reports whether a route is that of the page or of one of its files.
+func isDocs(route string) bool { return strings.HasPrefix(route, "/docs") }
+
 // isDocsFile reports whether a path below /docs can name something.
 func isDocsFile(name string) bool { return slices.Contains(docsFiles, name) }
 
-// A docsFile is one of them in memory. Swagger UI has most of them only compressed, and would inflate them for each request.
-type docsFile struct {
-	contentType   string
-	plain, packed docsForm // packed with gzip; without a body if there is none
-}
-
-type docsForm struct {
-	body []byte
-	tag  string
-}
-
 // docsContent is everything below /docs by name, made when somebody asks for the first time.
-var docsContent = sync.OnceValue(func() map[string]*docsFile {
-	content := make(map[string]*docsFile)
+var docsContent = sync.OnceValue(func() map[string]*packedPage {
+	content := make(map[string]*packedPage)
 	for _, name := range append([]string{""}, docsFiles...) {
-		f := new(docsFile)
-		for _, encoding := range []string{"", "gzip"} {
-			var request fasthttp.Request
-			request.SetRequestURI("http://exchange/docs/" + name)
-			request.Header.Set("Accept-Encoding", encoding)
-			ctx := new(fasthttp.RequestCtx)
-			ctx.Init(&request, nil, nil)
-			swaggerUI(ctx)
-			h := &ctx.Response.Header
-			if ctx.Response.StatusCode() != fasthttp.StatusOK || string(h.ContentEncoding()) != encoding && len(h.ContentEncoding()) > 0 {
-				panic(fmt.Sprintf("BUG: Swagger UI answers %d for %q", ctx.Response.StatusCode(), name))
-			}
-			f.contentType = string(h.ContentType())
-			form := &f.plain
-			if len(h.ContentEncoding()) > 0 {
-				form = &f.packed
-			}
-			form.body = slices.Clone(ctx.Response.Body())
-			form.tag = fmt.Sprintf(`"%x"`, sha256.Sum256(form.body))
+		var request fasthttp.Request
+		request.SetRequestURI("http://exchange/docs/" + name)
+		ctx := new(fasthttp.RequestCtx)
+		ctx.Init(&request, nil, nil)
+		swaggerUI(ctx)
+		answer := &ctx.Response
+		if answer.StatusCode() != fasthttp.StatusOK || len(answer.Header.ContentEncoding()) > 0 {
+			panic(fmt.Sprintf("BUG: Swagger UI answers %d for %q", answer.StatusCode(), name))
 		}
-		content[name] = f
+		content[name] = newPage(string(answer.Header.ContentType()), slices.Clone(answer.Body()))
 	}
 	content[""].contentType = "text/html; charset=utf-8"
 	return content
@@ -76,37 +57,77 @@ var docsContent = sync.OnceValue(func() map[string]*docsFile {
 // docs serves the page and its files. A slash at the end, and a query, mean nothing here.
 func (g *Gateway) docs(r *request) {
 	name, _ := r.ctx.UserValue("file").(string)
-	f := docsContent()[name]
 	h := &r.ctx.Response.Header
-	form := &f.plain
-	if f.packed.body != nil {
-		h.Set("Vary", "Accept-Encoding")
-		if acceptsGzip(string(r.ctx.Request.Header.Peek("Accept-Encoding"))) {
-			form = &f.packed
-			h.Set("Content-Encoding", "gzip")
-		}
-	}
-	h.Set("Content-Type", f.contentType)
 	if name == "" {
 		h.Set("Content-Security-Policy", docsPolicy)
-	} else {
-		h.Set("ETag", form.tag)
 	}
 	h.Set("X-Content-Type-Options", "nosniff")
-	r.written = true
-	if name != "" && strings.Contains(string(r.ctx.Request.Header.Peek("If-None-Match")), form.tag) {
+	r.sendPage(docsContent()[name])
+}
+
+// A packedPage is a file in memory, in each coding that makes it smaller.
+type packedPage struct {
+	contentType string
+	forms       []pageForm // the best one first, the plain one last
+}
+
+type pageForm struct {
+	coding string // "": none
+	body   []byte
+	tag    string
+}
+
+// newPage packs a file.
+func newPage(contentType string, plain []byte) *packedPage {
+	p := &packedPage{contentType: contentType}
+	add := func(coding string, body []byte) {
+		if coding == "" || len(body) < len(plain)*9/10 {
+			p.forms = append(p.forms, pageForm{coding, body, fmt.Sprintf(`"%x"`, sha256.Sum256(body))})
+		}
+	}
+	add("br", fasthttp.AppendBrotliBytesLevel(nil, plain, 6))
+	add("gzip", fasthttp.AppendGzipBytesLevel(nil, plain, fasthttp.CompressBestCompression))
+	add("", plain)
+	return p
+}
+
+// form is the best one that a client takes.
+func (p *packedPage) form(accept string) *pageForm {
+	for i := range p.forms {
+		if f := &p.forms[i]; f.coding == "" || accepts(accept, f.coding) {
+			return f
+		}
+	}
+	panic("BUG: a page has no plain form")
+}
+
+// sendPage answers with a page, or with 304 if the client has it. Beside requests the bytes of pages are
+// counted for the client's address, because a page is thousands of times as large as what asks for it.
+func (r *request) sendPage(p *packedPage) {
+	f, h := p.form(string(r.ctx.Request.Header.Peek("Accept-Encoding"))), &r.ctx.Response.Header
+	have := strings.Contains(string(r.ctx.Request.Header.Peek("If-None-Match")), f.tag)
+	if !have && !r.ctx.IsHead() && !r.mayLoad(len(f.body)) {
+		return
+	}
+	h.Set("Vary", "Accept-Encoding")
+	h.Set("ETag", f.tag)
+	if r.written = true; have {
 		r.status = fasthttp.StatusNotModified
 		return
 	}
-	r.ctx.Response.SetBodyRaw(form.body)
+	h.SetContentType(p.contentType)
+	if f.coding != "" {
+		h.Set("Content-Encoding", f.coding)
+	}
+	r.ctx.Response.SetBodyRaw(f.body)
 }
 
-// acceptsGzip looks through an Accept-Encoding header, in which * stands for every coding that it does not name.
-func acceptsGzip(header string) (ok bool) {
+// accepts looks through an Accept-Encoding header, in which * stands for every coding that it does not name.
+func accepts(header, wantedCoding string) (ok bool) {
 	for part := range strings.SplitSeq(header, ",") {
 		coding, parameters, _ := strings.Cut(part, ";")
 		switch coding = strings.TrimSpace(coding); {
-		case strings.EqualFold(coding, "gzip"):
+		case strings.EqualFold(coding, wantedCoding):
 			return wanted(parameters)
 		case coding == "*":
 			ok = wanted(parameters)

@@ -24,7 +24,7 @@ func serviceDescriptions() []apiDescription {
 			status: 200, success: "The document.", answer: object{{"type", "object"}}, headers: []string{"ETag"}, cached: true},
 		{method: "GET", path: "/docs", id: "getPage", tag: tagService, summary: "This document as a page",
 			text:   "A page for people. All that it shows comes from this exchange.",
-			status: 200, success: "The page.", answer: object{{"type", "string"}}, kind: "text/html"},
+			status: 200, success: "The page.", answer: object{{"type", "string"}}, kind: "text/html", headers: []string{"ETag"}, cached: true},
 		{method: "GET", path: "/docs/{file}", id: "getPageFile", tag: tagService, summary: "A file of the page",
 			text:       "Its scripts, styles and icons.",
 			parameters: []apiParameter{pathParameter("file", "Name of the file.", docsFiles[0], docsFileSchema())},

@@ -88,6 +88,12 @@ func (r *request) mayProbe() bool {
 	return r.takes(&r.g.limits.probes, ratelimit.AddressKey(from))
 }
 
+// mayLoad takes as many tokens as a page has bytes. The answer tells the limit on requests either way.
+func (r *request) mayLoad(bytes int) bool {
+	l := &r.g.limits.docs
+	return r.unlessThrottled(l, l.buckets.TakeMany(ratelimit.AddressKey(r.address()), bytes, r.at))
+}
+
 func isLoopback(ip net.IP) bool {
 	a, ok := netip.AddrFromSlice(ip)
 	return ok && a.Unmap().IsLoopback()

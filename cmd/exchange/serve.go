@@ -289,7 +289,7 @@ func gatewayOptions(cfg *config.Config, token string, log *slog.Logger) gateway.
 	l, t := &cfg.Limits, &cfg.Timing
 	o := gateway.Options{Log: log, BodyBytes: l.BodyBytes, AnswersBytes: int64(l.AnswersBytes), HeaderBytes: l.HeaderBytes, Connections: l.Connections, ConnectionsPerAddress: l.ConnectionsPerAddress,
 		IdleTimeout: config.Ms(t.IdleTimeoutMs), ReadTimeout: config.Ms(t.ReadTimeoutMs), WriteTimeout: config.Ms(t.WriteTimeoutMs),
-		OperatorToken: token, RateEntries: l.RateEntries, TrustedProxies: cfg.TrustedProxies}
+		OperatorToken: token, RateEntries: l.RateEntries, NoDocs: cfg.NoDocs, TrustedProxies: cfg.TrustedProxies}
 	s := &cfg.Stream
 	o.Stream = gateway.StreamOptions{Connections: s.Connections, ConnectionsPerAddress: s.ConnectionsPerAddress,
 		MessagesPerSecond: s.MessagesPerSecond, QueueBytes: s.QueueBytes, Stall: config.Ms(s.StallMs), Interval: config.Ms(s.IntervalMs),

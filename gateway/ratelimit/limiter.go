@@ -23,7 +23,7 @@ type Answer struct {
 	Limit      int // tokens of a full bucket
 	Remaining  int // tokens there are now
 	Reset      int // seconds until the bucket is full, rounded up
-	RetryAfter int // seconds until there is a token, rounded up and at least 1; 0 if there is one
+	RetryAfter int // seconds until there are as many as were asked for, rounded up and at least 1; 0 if there are
 }
 
 // leastShard is how many buckets a shard has at least, if there are that many in all. It is what an
@@ -58,10 +58,15 @@ func New(rate, burst, most int) *Limiter {
 }
 
 // Take takes a token from a client's bucket, if there is one.
-func (l *Limiter) Take(client uint64, now int64) Answer {
+func (l *Limiter) Take(client uint64, now int64) Answer { return l.TakeMany(client, 1, now) }
+
+// TakeMany takes n tokens from a client's bucket, if there are that many: of more than a whole bucket it takes
+// a whole one.
+func (l *Limiter) TakeMany(client uint64, n int, now int64) Answer {
 	if l == nil {
 		return Answer{OK: true}
 	}
+	cost := l.interval * int64(min(n, l.burst))
 	h := maphash.Comparable(l.seed, client)
 	s := &l.shards[h>>l.shift]
 	s.mu.Lock()
@@ -70,9 +75,9 @@ func (l *Limiter) Take(client uint64, now int64) Answer {
 	if b != nil {
 		full = max(full, b.full)
 	}
-	ok := full+l.interval-now <= l.depth
+	ok := full+cost-now <= l.depth
 	if ok {
-		full += l.interval
+		full += cost
 		if b == nil {
 			b = s.place(l, h, now)
 			b.client, b.full = client, full
@@ -80,7 +85,7 @@ func (l *Limiter) Take(client uint64, now int64) Answer {
 		b.full = full
 	}
 	s.mu.Unlock()
-	return l.answer(ok, full-now)
+	return l.answer(ok, full-now, cost)
 }
 
 // Look is what Take would answer, before it takes: the token in question is among those that remain.
@@ -96,14 +101,14 @@ func (l *Limiter) Look(client uint64, now int64) Answer {
 		full = max(full, b.full)
 	}
 	s.mu.Unlock()
-	return l.answer(full+l.interval-now <= l.depth, full-now)
+	return l.answer(full+l.interval-now <= l.depth, full-now, l.interval)
 }
 
-// answer tells the state of a bucket that will be full after so many nanoseconds.
-func (l *Limiter) answer(ok bool, owed int64) Answer {
+// answer tells the state of a bucket that will be full after so many nanoseconds, when a cost was asked of it.
+func (l *Limiter) answer(ok bool, owed, cost int64) Answer {
 	a := Answer{OK: ok, Limit: l.burst, Remaining: int(max(0, l.depth-owed) / l.interval), Reset: seconds(owed)}
 	if !ok {
-		a.RetryAfter = seconds(owed + l.interval - l.depth)
+		a.RetryAfter = seconds(owed + cost - l.depth)
 	}
 	return a
 }

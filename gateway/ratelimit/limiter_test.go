@@ -363,3 +363,30 @@ func TestAHitAllocatesNothing(t *testing.T) {
 		t.Errorf("%v allocations", n)
 	}
 }
+
+func TestManyTokensAtOnceAreAsMuchAsOneByOne(t *testing.T) {
+	many, single := New(4, 100, 10), New(4, 100, 10)
+	var now int64
+	for _, n := range []int{1, 30, 50, 19} {
+		a := many.TakeMany(7, n, now)
+		var b Answer
+		for range n {
+			b = single.Take(7, now)
+		}
+		if a != b || !a.OK {
+			t.Errorf("%d at once: %+v, one by one %+v", n, a, b)
+		}
+	}
+	if a := many.TakeMany(7, 9, now); a.OK || a.Remaining != 0 || a.RetryAfter != 3 {
+		t.Errorf("9 of none: %+v", a)
+	}
+	if now += 9 * int64(time.Second) / 4; !many.TakeMany(7, 9, now).OK {
+		t.Error("9 after the time in which they come are refused")
+	}
+	if a := many.TakeMany(8, 1000, now); !a.OK || a.Remaining != 0 {
+		t.Errorf("more than a bucket, of a full one: %+v", a)
+	}
+	if a := many.TakeMany(8, 1000, now); a.OK || a.RetryAfter != 25 {
+		t.Errorf("more than a bucket, of an empty one: %+v", a)
+	}
+}
