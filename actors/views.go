@@ -235,5 +235,8 @@ func (v *View) copyDepth(r *Read, p *state.Pair, b *board) int {
 	} else {
 		p.Market.Orders(p.Book, buy, sell, v.Depth)
 	}
+	if v.Depth.TimeUs == 0 { // the pair never had an order: its empty book is as of now
+		v.Depth.TimeUs = v.at.UnixMicro()
+	}
 	return slot
 }

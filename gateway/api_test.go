@@ -211,7 +211,7 @@ func TestEveryResourceHasExactlyItsShape(t *testing.T) {
 	eth := `{"name":"ETH_USDT","currency1":"ETH","currency2":"USDT",` + rules + `2,"amount_precision":8}`
 	cross := `{"name":"ETH_BTC","currency1":"ETH","currency2":"BTC",` + rules + `6,"amount_precision":8}`
 	f("/api/v1/pairs", "["+btc+","+eth+","+cross+"]")
-	f("/api/v1/orderbook/BTC_USDT", `{"sell":[{"id":1,"timestamp":T,"price":100.5,"amount":0.5}],"buy":[{"id":3,"timestamp":T,"price":0.01,"amount":0.00001}]}`)
+	f("/api/v1/orderbook/BTC_USDT", `{"sell":[{"price":100.5,"amount":0.5,"id":1,"timestamp":T}],"buy":[{"price":0.01,"amount":0.00001,"id":3,"timestamp":T}]}`)
 	f("/api/v1/orderbook/ETH_BTC", `{"sell":[],"buy":[]}`)
 	trade := `{"id":1,"price":100.5,"pair":"BTC_USDT","type":"buy","timestamp":T,"amount":1`
 	f("/api/v1/exchanges", "["+trade+"}]")

@@ -159,10 +159,10 @@ func (r *request) bookLimit(name, alias string) int {
 }
 
 func appendBookOrder(b []byte, o *matching.Order) []byte {
-	b = strconv.AppendUint(append(b, `{"id":`...), o.ID, 10)
-	b = encode.Seconds(append(b, `,"timestamp":`...), o.TimeUs)
-	b = o.Price.Append(append(b, `,"price":`...))
+	b = o.Price.Append(append(b, `{"price":`...))
 	b = o.Remaining.Append(append(b, `,"amount":`...))
+	b = strconv.AppendUint(append(b, `,"id":`...), o.ID, 10)
+	b = encode.Seconds(append(b, `,"timestamp":`...), o.TimeUs)
 	return append(b, '}')
 }
 

@@ -132,3 +132,46 @@ func jsonString(s string) string {
 	}
 	return `"` + s + `"`
 }
+
+// frameHeads follows the heads of a client's frames, for what the library does not tell: whether the
+// close frame has half a code. The library sees to everything else about them.
+type frameHeads struct {
+	head   [14]byte
+	have   int    // bytes of the head
+	left   uint64 // bytes of the payload that are still to come
+	closed bool   // there was a close frame
+	half   bool   // with one byte, where a code has two
+}
+
+// follow takes the next bytes.
+func (f *frameHeads) follow(b []byte) {
+	for len(b) > 0 && !f.closed {
+		if f.left > 0 {
+			n := min(f.left, uint64(len(b)))
+			f.left, b = f.left-n, b[n:]
+			continue
+		}
+		f.head[f.have] = b[0]
+		f.have, b = f.have+1, b[1:]
+		if f.have < 2 {
+			continue
+		}
+		size, length := 2, uint64(f.head[1]&0x7f)
+		switch length {
+		case 126:
+			size, length = 4, uint64(binary.BigEndian.Uint16(f.head[2:]))
+		case 127:
+			size, length = 10, binary.BigEndian.Uint64(f.head[2:])
+		}
+		if f.head[1]&0x80 != 0 {
+			size += 4 // the mask
+		}
+		if f.have < size {
+			continue
+		}
+		f.have, f.left = 0, length
+		if f.head[0]&0x0f == closeFrame&0x0f {
+			f.closed, f.half = true, length == 1
+		}
+	}
+}

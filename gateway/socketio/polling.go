@@ -24,9 +24,10 @@ func (x *session) release() {
 // get answers a poll.
 func (x *session) get(ctx *fasthttp.RequestCtx) failure {
 	x.mu.Lock()
+	x.overdue()
 	switch {
 	case x.closed.Load():
-		x.mu.Unlock()
+		x.unlock()
 		return unknownSession
 	case x.link != nil:
 		x.mu.Unlock()
@@ -101,9 +102,10 @@ func (x *session) post(ctx *fasthttp.RequestCtx) failure {
 		return bodyTooLarge
 	}
 	x.mu.Lock()
+	x.overdue()
 	switch {
 	case x.closed.Load():
-		x.mu.Unlock()
+		x.unlock()
 		return unknownSession
 	case x.link != nil:
 		x.mu.Unlock()

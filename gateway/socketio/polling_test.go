@@ -188,3 +188,42 @@ func TestAHeldPollIsCounted(t *testing.T) {
 		t.Errorf("%+v", s)
 	}
 }
+
+// The deadline of a pong goes by when the ping was due, and holds when it is over: a ping that is late,
+// or a clock that ticks late, gives no more time.
+func TestAPongHasItsTimeFromWhenThePingWasDue(t *testing.T) {
+	r := echo(t, Options{})
+	p := r.polling()
+	x := p.server.find([]byte(p.sid))
+	due := func(ago time.Duration) {
+		x.mu.Lock()
+		x.pingAt = x.server.now() - int64(ago)
+		at := x.pingAt
+		x.mu.Unlock()
+		x.wake()
+		x.mu.Lock()
+		defer x.mu.Unlock()
+		if want := at + int64(x.server.opts.PingTimeout); x.pongBy != want {
+			t.Errorf("the pong is awaited until %v after the ping was due", time.Duration(x.pongBy-at))
+		}
+	}
+	due(10 * time.Second)
+	if a := p.get(); a.body != "2" {
+		t.Errorf("%q", a.body)
+	}
+	p.sent("3")
+	due(20 * time.Second)
+	if a := p.post("3"); a.status != 400 || a.body != `{"code":1,"message":"Session ID unknown"}` {
+		t.Errorf("a pong that is too late: %d %s", a.status, a.body)
+	}
+	r.closed(PingTimeout, 1)
+	p.gone()
+
+	p = r.polling()
+	x = p.server.find([]byte(p.sid))
+	due(20 * time.Second)
+	if a := p.get(); a.status != 400 {
+		t.Errorf("a poll that is too late: %d %s", a.status, a.body)
+	}
+	r.closed(PingTimeout, 2)
+}

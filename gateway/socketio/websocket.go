@@ -35,6 +35,7 @@ type link struct {
 	ws       *websocket.Conn
 	reply    []byte // the answer to the handshake, before it is written
 	farewell []byte // the close frame that the library wanted to send
+	frames   frameHeads
 }
 
 func newUpgrader() websocket.Upgrader {
@@ -111,9 +112,11 @@ func (l *link) Read(p []byte) (int, error) {
 		if l.early = l.early[n:]; len(l.early) == 0 {
 			l.early = nil
 		}
+		l.frames.follow(p[:n])
 		return n, nil
 	}
 	n, err := l.Conn.Read(p)
+	l.frames.follow(p[:n])
 	if x := l.session; x != nil && !x.take(0, n) {
 		return n, violation(TooManyMessages)
 	}
@@ -263,7 +266,10 @@ func (x *session) broken(l *link, err error) {
 		return
 	case errors.As(err, &closed) && closed.Code != websocket.CloseAbnormalClosure: // that is the end without a frame
 		code := uint16(closed.Code)
-		if code == websocket.CloseNoStatusReceived {
+		switch {
+		case code == websocket.CloseNoStatusReceived && l.frames.half:
+			reason, code = ParseError, websocket.CloseProtocolError
+		case code == websocket.CloseNoStatusReceived:
 			code = 0
 		}
 		frame = appendClose(nil, code)

@@ -46,7 +46,7 @@ func TestEachChannelSaysWhatHappens(t *testing.T) {
 	w.cancel(1, second)
 	next(2)
 	is("depth.diff", `{"pair":"BTC_USDT","update_id":3,"prev_update_id":2,"timestamp":*,"sell":[],"buy":[{"price":50001,"amount":0}]}`)
-	is("book_BTC_USDT", fmt.Sprintf(`{"success":true,"date":*,"oid":%d,"cancel_order_id":%d,"type":"buy","price":50001,"amount":1,"pair":"BTC_USDT","cancelled":true}`, second+1, second))
+	is("book_BTC_USDT", fmt.Sprintf(`{"success":true,"date":*,"oid":%d,"cancel_order_id":%d,"price":50001,"type":"buy","amount":1,"pair":"BTC_USDT","cancelled":true}`, second+1, second))
 	w.place(0, "ETH_USDT", matching.Sell, 3000, 1) // nobody listens to it
 
 	l.say(`42["unsubscribe","diff.BTC_USDT","trades.BTC_USDT","book_BTC_USDT"]`)
@@ -64,6 +64,63 @@ func TestEachChannelSaysWhatHappens(t *testing.T) {
 		if s.name != "ticker" {
 			t.Fatalf("%s %s", s.name, s.body)
 		}
+	}
+}
+
+// A client registers for what it gets when it is told that it will: nothing of a name comes before its
+// success, of no pair, also if events happen meanwhile.
+func TestSuccessComesBeforeTheFirstEventOfAName(t *testing.T) {
+	w := newWorld(t, nil)
+	w.place(0, "BTC_USDT", matching.Sell, 50000, 1)
+	stop := make(chan struct{})
+	defer func() { <-stop }()
+	go func() {
+		defer close(stop)
+		for range 100 {
+			w.cancel(0, w.place(0, "BTC_USDT", matching.Sell, 50001, 1))
+		}
+	}()
+	events := map[string]string{"depth.diff": "diff", "ticker": "ticker", "orderbook.20": "orderbook.20"}
+	for range 20 {
+		l := w.listen()
+		l.say(`42["subscribe","diff","ticker","orderbook.20"]`)
+		named, first, updates := map[string]bool{}, map[string]int{}, map[string]uint64{}
+		pairs := len(w.engine.Pairs())
+		for first["diff"] < pairs || first["ticker"] < pairs || first["orderbook.20"] < pairs {
+			s := l.next()
+			var m struct {
+				Channel, Pair string
+				UpdateID      uint64  `json:"update_id"`
+				Previous      *uint64 `json:"prev_update_id"`
+				Timestamp     float64
+			}
+			if err := json.Unmarshal(s.body, &m); err != nil {
+				t.Fatal(err)
+			}
+			if s.name == "subscribe.success" {
+				named[m.Channel] = true
+				continue
+			}
+			name := events[s.name]
+			if !named[name] {
+				t.Fatalf("%s %s comes before its name's success", s.name, s.body)
+			}
+			if m.Timestamp < 1e9 {
+				t.Fatalf("%s has no time: %s", s.name, s.body)
+			}
+			switch {
+			case name != "diff":
+				first[name]++
+			case m.Previous == nil:
+				first[name]++
+				updates[m.Pair] = m.UpdateID
+			case *m.Previous != updates[m.Pair]:
+				t.Fatalf("update %d of %s follows update %d", *m.Previous, m.Pair, updates[m.Pair])
+			default:
+				updates[m.Pair] = m.UpdateID
+			}
+		}
+		l.say(`42["unsubscribe","diff","ticker","orderbook.20"]`)
 	}
 }
 

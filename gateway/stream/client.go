@@ -23,6 +23,9 @@ type client struct {
 	waits  map[topic]*wait // names that are not answered yet, by their numbers
 	asking int             // requests that wait for them
 	out    []socketio.Delivery
+	// early are frames of channels that have let the client in, while it waits for an answer to a name
+	// of the whole family: the answer comes before them.
+	early [families][]socketio.Delivery
 
 	turn chan struct{} // has an element for each message that the client may have in the shard beside those that are
 }
@@ -77,6 +80,18 @@ func (c *client) hold() {
 	if on := c.count() > 0; on != c.held {
 		c.held = on
 		c.socket.Hold(on)
+	}
+}
+
+// mostEarly is how many deliveries of a family wait for an answer. A client with more has been forgotten
+// by a channel that fails.
+const mostEarly = 4096
+
+// keep lets deliveries wait for an answer.
+func (c *client) keep(f family, list ...socketio.Delivery) {
+	if c.early[f] = append(c.early[f], list...); len(c.early[f]) > mostEarly {
+		c.early[f] = nil
+		c.socket.Close(socketio.ServerClose)
 	}
 }
 
@@ -229,6 +244,7 @@ func (s *shard) admittedTo(c *client, t topic) {
 	s.answer(c, t)
 	if f := n.familyOf(t); c.waits[n.numberOfAll(f)] != nil && c.member.hasAll(n.topic(f, 0), len(n.pairs)) {
 		s.answer(c, n.numberOfAll(f))
+		s.release(c, f)
 	}
 }
 
@@ -267,6 +283,9 @@ func (s *shard) unsubscribe(m *request) {
 			delete(c.waits, s.hub.names.number(n))
 			for _, waiting := range w.requests {
 				waiting.done(s, c)
+			}
+			if n.all {
+				s.release(c, n.family)
 			}
 		}
 	}

@@ -113,16 +113,17 @@ func (w *writer) orders(dst []byte, units []actors.Unit) []byte {
 		u := &units[i]
 		b := encode.Seconds(append(w.body[:0], `{"success":true,"date":`...), u.TimeUs)
 		b = strconv.AppendUint(append(b, `,"oid":`...), u.ID, 10)
-		if u.Cancel {
+		if u.Cancel { // the contract's order of fields: another one than a new order's
 			b = strconv.AppendUint(append(b, `,"cancel_order_id":`...), u.Cancelled, 10)
-		}
-		b = encode.Side(append(b, `,"type":`...), u.Side)
-		b = u.Price.Append(append(b, `,"price":`...))
-		b = u.Remaining.Append(append(b, `,"amount":`...))
-		if u.Cancel {
+			b = u.Price.Append(append(b, `,"price":`...))
+			b = encode.Side(append(b, `,"type":`...), u.Side)
+			b = u.Remaining.Append(append(b, `,"amount":`...))
 			b = encode.Text(append(b, `,"pair":`...), w.pair)
 			b = append(b, `,"cancelled":true}`...)
 		} else {
+			b = encode.Side(append(b, `,"type":`...), u.Side)
+			b = u.Price.Append(append(b, `,"price":`...))
+			b = u.Remaining.Append(append(b, `,"amount":`...))
 			b = append(madeBy(append(b, `,"trades":`...), u.Trades, u.Side.Opposite()), '}')
 		}
 		w.body = b

@@ -36,7 +36,8 @@ type audience struct {
 	epoch   uint64       // of the channel's actor
 	list    []subscriber // some may be gone: they are cleared away in passing
 	alive   int
-	pending [][]byte // frames of this flush
+	pending [][]byte  // frames of this flush
+	early   []*client // subscribers too, whose frames wait: see client.early
 }
 
 // A subscriber is a client in an audience. Its socket is here so that a flush of one channel touches nothing else of it:
@@ -245,6 +246,9 @@ func (s *shard) take(t topic) {
 	}
 	clear(a.pending)
 	a.pending = a.pending[:0]
+	for _, c := range a.early {
+		c.keep(s.hub.names.familyOf(t), s.out...)
+	}
 }
 
 // flushOne is the flush of one channel.
@@ -365,7 +369,7 @@ func (s *shard) say(c *client, frame []byte) {
 
 // admit makes clients subscribers, and gives them the channel's state.
 func (s *shard) admit(m *admitted) {
-	a := &s.topics[m.topic]
+	a, f := &s.topics[m.topic], s.hub.names.familyOf(m.topic)
 	a.epoch = m.epoch
 	for _, c := range m.clients {
 		c.joining.remove(m.topic)
@@ -374,13 +378,38 @@ func (s *shard) admit(m *admitted) {
 			continue
 		}
 		c.member.add(m.topic)
-		a.list = append(a.list, subscriber{c, c.socket})
 		a.alive++
-		s.hub.counts.subscriptions[s.hub.names.familyOf(m.topic)].Add(1)
-		s.admittedTo(c, m.topic)
-		if len(m.first) > 0 && c.member.has(m.topic) {
-			s.put(c, socketio.Delivery{Tag: uint32(m.topic), Policy: s.hub.names.policyOf(m.topic), Frames: m.first, Shared: m.shared})
+		s.hub.counts.subscriptions[f].Add(1)
+		var first []socketio.Delivery
+		if len(m.first) > 0 {
+			first = append(first, socketio.Delivery{Tag: uint32(m.topic), Policy: s.hub.names.policyOf(m.topic), Frames: m.first, Shared: m.shared})
 		}
+		if c.waits[s.hub.names.numberOfAll(f)] != nil {
+			a.early = append(a.early, c)
+			c.keep(f, first...)
+			s.admittedTo(c, m.topic)
+			continue
+		}
+		a.list = append(a.list, subscriber{c, c.socket})
+		s.admittedTo(c, m.topic)
+		if len(first) > 0 {
+			s.put(c, first...)
+		}
+	}
+}
+
+// release gives a client the frames that waited for an answer to a name of a whole family.
+func (s *shard) release(c *client, f family) {
+	for place := range s.hub.names.pairs {
+		a := &s.topics[s.hub.names.topic(f, place)]
+		if i := slices.Index(a.early, c); i >= 0 {
+			a.early = slices.Delete(a.early, i, i+1)
+			a.list = append(a.list, subscriber{c, c.socket})
+		}
+	}
+	if len(c.early[f]) > 0 {
+		s.put(c, c.early[f]...)
+		c.early[f] = nil
 	}
 }
 
@@ -401,6 +430,7 @@ func (s *shard) part(c *client, t topic) {
 		return
 	}
 	a := &s.topics[t]
+	s.unkeep(c, t)
 	for i := range a.list {
 		if a.list[i].client == c {
 			last := len(a.list) - 1
@@ -410,6 +440,15 @@ func (s *shard) part(c *client, t topic) {
 		}
 	}
 	s.forget(c, t)
+}
+
+// unkeep drops what waits for a client of a channel.
+func (s *shard) unkeep(c *client, t topic) {
+	a, f := &s.topics[t], s.hub.names.familyOf(t)
+	if i := slices.Index(a.early, c); i >= 0 {
+		a.early = slices.Delete(a.early, i, i+1)
+		c.early[f] = slices.DeleteFunc(c.early[f], func(d socketio.Delivery) bool { return d.Tag == uint32(t) })
+	}
 }
 
 // forget is part without the list.
@@ -437,6 +476,7 @@ func (s *shard) disconnect(c *client) {
 	c.gone = true
 	delete(s.clients, c)
 	for t := range c.member.all {
+		s.unkeep(c, t)
 		s.forget(c, t)
 		if a := &s.topics[t]; len(a.list) > 2*a.alive+8 || a.alive == 0 {
 			if a.list = slices.DeleteFunc(a.list, func(m subscriber) bool { return m.client.gone }); a.alive == 0 {
@@ -457,7 +497,7 @@ func (s *shard) fail(t topic) {
 			c.socket.Close(socketio.ServerClose)
 		}
 	}
-	s.topics[t].list = nil
+	s.topics[t].list, s.topics[t].early = nil, nil
 }
 
 // now is the time of answers, in microseconds since the Unix epoch.
