@@ -378,7 +378,7 @@ func TestTimesHaveMicrosecondsAndOrderDatesMilliseconds(t *testing.T) {
 		}
 	}
 	f("/api/v1/exchanges", `"timestamp":([0-9]+)(\.[0-9]{1,6})?,"amount"`, 1)
-	f("/api/v1/orderbook/BTC_USDT", `"timestamp":([0-9]+)(\.[0-9]{1,6})?,"price"`, 1)
+	f("/api/v1/orderbook/BTC_USDT", `"timestamp":([0-9]+)(\.[0-9]{1,6})?}`, 1)
 	f("/api/v1/order/2", `"date":([0-9]+)[,}]`, 1000)
 	f("/api/v1/ticker", `"timestamp":([0-9]+)(\.[0-9]{1,6})?,"pair":"BTC_USDT"`, 1)
 	f("/api/v1/deposits", `"timestamp":([0-9]+)(\.[0-9]{1,6})?,"currency"`, 1)

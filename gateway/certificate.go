@@ -183,7 +183,10 @@ func (l *secured) Accept() (net.Conn, error) {
 	if err != nil {
 		return nil, err
 	}
-	place, _ := c.(*boundedConn)
+	place, ok := c.(*boundedConn)
+	if ok {
+		place.below = true
+	}
 	below := &farewell{Conn: c, place: place}
 	return &tlsConn{tls.Server(below, l.config), below}, nil
 }
@@ -193,6 +196,14 @@ func (l *secured) Accept() (net.Conn, error) {
 type tlsConn struct {
 	*tls.Conn
 	below *farewell
+}
+
+// Read implements net.Conn.
+func (c *tlsConn) Read(p []byte) (int, error) {
+	if c.below.place == nil {
+		return c.Conn.Read(p)
+	}
+	return c.below.place.requests.read(c.Conn, p)
 }
 
 func (c *tlsConn) Close() error {

@@ -137,6 +137,7 @@ func (g *Gateway) server(h fasthttp.RequestHandler, broken func(*fasthttp.Reques
 		Handler: func(ctx *fasthttp.RequestCtx) {
 			if occupied(ctx) {
 				h(ctx)
+				endUpgrade(ctx)
 			}
 		}, ErrorHandler: refuse,
 		// A client that asks before it sends its body is told at once that the body is too long.
@@ -174,6 +175,14 @@ func occupied(ctx *fasthttp.RequestCtx) bool {
 	}
 	ctx.SetConnectionClose()
 	return false
+}
+
+// endUpgrade closes a connection that asked for a websocket and got none: what came behind the request
+// was not followed.
+func endUpgrade(ctx *fasthttp.RequestCtx) {
+	if c := placeOf(ctx.Conn()); c != nil && c.requests.off && !ctx.Hijacked() {
+		ctx.SetConnectionClose()
+	}
 }
 
 // serverLog keeps the server's own words, which come from clients' broken requests, at debug level.

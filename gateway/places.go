@@ -281,6 +281,8 @@ type boundedConn struct {
 	state atomic.Uint32
 	// lingering says what Close does first.
 	lingering atomic.Uint32
+	requests  boundaries // of the goroutine that reads
+	below     bool       // TLS is above it, and follows the requests
 
 	// Guarded by places.mu.
 	host          *host // nil: a trusted proxy's
@@ -318,7 +320,10 @@ func (c *boundedConn) Read(p []byte) (int, error) {
 	case parked:
 		c.places.rest(c)
 	}
-	return c.Conn.Read(p)
+	if c.below {
+		return c.Conn.Read(p)
+	}
+	return c.requests.read(c.Conn, p)
 }
 
 // placeOf finds the place of a connection, nil if it has none.

@@ -126,6 +126,8 @@ func TestNoRequestHidesInAnother(t *testing.T) {
 		"TLS where there is none":                   "\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03\r\n\r\n",
 		"an extension of a chunk that goes on":      chunks("5;a\nhello\r\n0\r\n\r\n"),
 		"chunks without CR":                         chunks("5\nhello\n0\n\n"),
+		"a last line without CR behind chunks":      chunks("5\r\nhello\r\n0\r\n\n"),
+		"the same behind no body":                   chunks("0\r\n\n"),
 		"a chunk beyond 64 bits":                    chunks("FFFFFFFFFFFFFFFF1\r\nhello\r\n0\r\n\r\n"),
 		"a chunk of 2^63":                           chunks("7FFFFFFFFFFFFFFF\r\nhello\r\n0\r\n\r\n"),
 		"a negative chunk":                          chunks("-5\r\nhello\r\n0\r\n\r\n"),
