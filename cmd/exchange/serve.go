@@ -59,7 +59,9 @@ func serve(ctx context.Context, cfg *config.Config) error {
 	if host, _, err := net.SplitHostPort(cfg.Listen); err == nil && !cfg.TLS.On() && !config.Loopback(host) {
 		log.Warn("the API is plain HTTP on an address that others reach: let them use it through a proxy with TLS only, for whoever sees a request can send it again", "listen", cfg.Listen)
 	}
-	checkDescriptors(cfg.Limits.Connections+min(cfg.Limits.Connections, gateway.OperatorConnections), log)
+	if cfg.Limits.Connections, err = affordable(cfg.Limits.Connections, log); err != nil {
+		return failf(exitUsage, "%v", err)
+	}
 	limitMemory(memlimit.FromCgroup, log)
 	if cfg.PebbleFolder() != "" {
 		addProcessors(log)

@@ -54,6 +54,9 @@ const (
 	cacheBytes = 64 << 20
 	// walBytesPerSync lets what an Apply writes go to the disk steadily, and not at once with the next sync.
 	walBytesPerSync = 512 << 10
+	// maxTables is how many of its tables Pebble keeps open, each with a descriptor. The exchange reserves
+	// descriptors for them.
+	maxTables = 400
 	// bloomBits per key make the answer "no such row" cheap: 1 % need a look all the same.
 	bloomBits = 10
 
@@ -238,6 +241,7 @@ func (s *Store) open(path string) error {
 		FormatMajorVersion: format,
 		MemTableSize:       memTableBytes,
 		CacheSize:          cacheBytes,
+		MaxOpenFiles:       maxTables,
 		WALBytesPerSync:    walBytesPerSync,
 		Logger:             logger{s.logger, s.fatal},
 		EventListener:      s.background.listener(),
