@@ -113,6 +113,10 @@ var hexDigits = func() (is [256]bool) {
 // parseBody reads the parameters of a POST. raw is a form's body as sent, nil for JSON. An empty body
 // is an empty set of parameters, whatever its type.
 func (r *request) parseBody() (raw []byte, ok bool) {
+	if coding := r.ctx.Request.Header.Peek("Content-Encoding"); len(coding) > 0 && !bytes.EqualFold(coding, []byte("identity")) {
+		r.fail(PackedBody, "")
+		return nil, false
+	}
 	body := r.ctx.PostBody()
 	if len(body) == 0 {
 		return nil, true

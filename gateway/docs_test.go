@@ -63,8 +63,8 @@ func TestTheFilesOfThePageAreServed(t *testing.T) {
 			t.Errorf("%s: %d, %d bytes\n%s", path, plain.StatusCode(), len(plain.Body()), &plain.Header)
 		}
 		packed := do("GET", path+"/", "Accept-Encoding", "gzip, br")
-		body := packed.Body()
-		if body, err = packed.BodyUncompressed(); err != nil {
+		body, err := packed.BodyUncompressed()
+		if err != nil {
 			t.Fatal(err)
 		}
 		if packed.StatusCode() != 200 || !bytes.Equal(body, plain.Body()) {

@@ -48,6 +48,7 @@ var (
 
 	RequestTimeout = &Failure{Name: "RequestTimeout", Status: 408, Detail: "The request did not arrive in time."}
 	BodyTooLarge   = &Failure{Name: "BodyTooLarge", Status: 413, Detail: "The body is larger than %s bytes."}
+	PackedBody     = &Failure{Name: "PackedBody", Status: 415, Detail: "A body must not be packed: send it without Content-Encoding."}
 	Throttled      = &Failure{Name: "Throttled", Status: 429, Detail: "Request was throttled. Expected available in %s seconds."} // Retry-After says the same
 	HeaderTooLarge = &Failure{Name: "HeaderTooLarge", Status: 431, Detail: "The headers are larger than %s bytes."}
 
@@ -70,7 +71,7 @@ var (
 // Failures is the catalogue as a list, in order of status.
 var Failures = []*Failure{MalformedBody, MalformedQuery, UnknownContentType, MalformedRequest, TooManyOpenOrders, BookFull, TooManyWithdraws, NoEmail,
 	Unauthenticated, WrongSignature, WrongNonce, AddressNotAllowed, NotPermitted, AccountFrozen, PairHalted, NotFound, MethodNotAllowed, NotAcceptable,
-	RequestTimeout, BodyTooLarge, Throttled, HeaderTooLarge, InternalError, Maintenance, Paused, Starting, Stopping, StoreUnavailable, Overloaded, AccountBusy, TooManyConnections, OutcomeUnknown}
+	RequestTimeout, BodyTooLarge, PackedBody, Throttled, HeaderTooLarge, InternalError, Maintenance, Paused, Starting, Stopping, StoreUnavailable, Overloaded, AccountBusy, TooManyConnections, OutcomeUnknown}
 
 // Texts of field errors. They stand in a list under the name of the field.
 const (

@@ -321,7 +321,7 @@ func TestEachBadParameterOfAQueryIsNamed(t *testing.T) {
 	orderings := []string{"", "ID", "--id", "price", "id,-id"}
 	currencies := []string{"", "btc", "EUR", "1", "BTC%00", "%F0%9F%98%80", strings.Repeat("x", 500)}
 	statuses := []string{"", "0", "1", "11", "60", "010", "10.0", "-10", "new", "%D9%A1%D9%A0"}
-	moments := []string{"", "x", "%2B1", "+1", "-", "-1", "-0", "-0.5", "--1", "-+1", "1,5", "1e", ".5", "5.", "NaN", "0x10", "1.123456789", "-1.123456789", "1e11", "-1e11", "1e400", "1e-9", "%D9%A1", "1%00", strings.Repeat("9", 500)}
+	moments := []string{"", "x", "%2B1", "+1", "-", "-1", "-0", "-0.5", "--1", "-+1", "1,5", "1e", ".5", "5.", "NaN", "0x10", "1.123456789", "-1.123456789", "-1e11", "1e-9", "%D9%A1", "1%00", strings.Repeat("9", 500)}
 	untouched(t, h, func() {
 		f := func(path string, private bool, bad map[string][]string) {
 			t.Helper()

@@ -324,7 +324,7 @@ func (g *Gateway) route(ctx *fasthttp.RequestCtx) {
 		g.malformed(ctx, MalformedRequest, "")
 		return
 	}
-	path := ctx.URI().PathOriginal()
+	path := unescaped(ctx.URI().PathOriginal())
 	if isStream(path) {
 		g.handleStream(ctx)
 		return
@@ -342,6 +342,28 @@ func (g *Gateway) route(ctx *fasthttp.RequestCtx) {
 	}
 	r.send()
 }
+
+// unescaped is a path in which no letter, digit, dash, dot, underscore or tilde is percent-encoded: with or
+// without that it is the same path (RFC 3986, 6.2.2.2). All else stays as it is: an encoded slash is no slash.
+func unescaped(path []byte) []byte {
+	if bytes.IndexByte(path, '%') < 0 {
+		return path
+	}
+	var plain []byte
+	for i := 0; i < len(path); i++ {
+		if i+2 < len(path) && path[i] == '%' {
+			n, err := strconv.ParseUint(string(path[i+1:i+3]), 16, 8)
+			if c := byte(n); err == nil && (isWord(c) || c == '-' || c == '.' || c == '~') {
+				plain, i = append(plain, c), i+2
+				continue
+			}
+		}
+		plain = append(plain, path[i])
+	}
+	return plain
+}
+
+func isWord(c byte) bool { return c == '_' || c-'0' < 10 || c|' '-'a' < 26 }
 
 // handler runs the checks that every endpoint has, in their order, and then the endpoint.
 func (g *Gateway) handler(e *endpoint, variable bool) fasthttp.RequestHandler {
@@ -522,8 +544,34 @@ func (r *request) preflight(allow string) {
 	h := &r.ctx.Response.Header
 	h.Set("Allow", allow)
 	h.Set("Access-Control-Allow-Methods", allow)
-	h.Set("Access-Control-Allow-Headers", "X-KEY, X-SIGN, X-NONCE, Content-Type")
+	headers := "X-KEY, X-SIGN, X-NONCE, Content-Type"
+	if asked := r.ctx.Request.Header.Peek("Access-Control-Request-Headers"); isHeaderList(asked) {
+		headers = string(asked)
+	}
+	h.Set("Access-Control-Allow-Headers", headers)
+	h.Set("Vary", "Access-Control-Request-Headers")
 	h.Set("Access-Control-Max-Age", "86400")
+}
+
+// maxPreflight bounds the list of headers that a preflight asks for, in bytes.
+const maxPreflight = 1024
+
+// isHeaderList reports whether a text is a list of names of headers, of a length that browsers send.
+func isHeaderList(text []byte) bool {
+	if len(text) == 0 || len(text) > maxPreflight {
+		return false
+	}
+	for name := range bytes.SplitSeq(text, []byte{','}) {
+		if name = bytes.Trim(name, " \t"); len(name) == 0 {
+			return false
+		}
+		for _, c := range name {
+			if !isWord(c) && bytes.IndexByte([]byte("!#$%&'*+-.^`|~"), c) < 0 {
+				return false
+			}
+		}
+	}
+	return true
 }
 
 // brokenRequest answers what never became a request. A body that is too large has a path, a method and

@@ -147,7 +147,9 @@ func (d *apiDescription) operation(e *endpoint) object {
 		content := object{{"schema", reference("schemas", d.body)}}
 		o = append(o, member{"requestBody", object{{"required", true}, {"content", object{{jsonMedia, content}, {formMedia, content}}}}})
 	}
-	if e.private {
+	if !e.private {
+		o = append(o, member{"security", []object{}}) // none, whatever is said elsewhere
+	} else {
 		o = append(o, member{"security", []object{{{"key", []string{}}, {"signature", []string{}}, {"nonce", []string{}}}}})
 	}
 	return append(o, member{"responses", d.responses(e)})

@@ -292,6 +292,12 @@ func (d *documented) failures() {
 	// Written beside reading the answer: the server hangs up before it has all of it.
 	large := "POST /api/v1/order/ HTTP/1.1\r\nHost: x\r\nContent-Type: " + formMedia + "\r\nContent-Length: 66560\r\n\r\n" + strings.Repeat("a", 65<<10)
 	d.fits("POST", "/api/v1/order/", d.raw("POST", large), 413)
+	packed := append(signed("alice", 1, "a=1"), "Content-Encoding", "gzip")
+	for _, e := range apiDescriptions() {
+		if e.method == "POST" {
+			d.fits("POST", e.documentPath(), d.do("POST", e.documentPath(), formMedia, "a=1", packed...), 415)
+		}
+	}
 	d.key("bob", "reader", event.PermissionRead)
 	d.fits("POST", "/api/v1/order/", d.do("POST", "/api/v1/order/", formMedia, "a=1", signed("reader", 1, "a=1")...), 403)
 	if _, err := d.engine.Halt("test", "BTC_USDT", true); err != nil {

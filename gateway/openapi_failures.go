@@ -27,7 +27,7 @@ func (d *apiDescription) failuresOf(e *endpoint) []*Failure {
 	add(!post, MalformedQuery)
 	add(e.private, Unauthenticated, WrongSignature, WrongNonce, AddressNotAllowed, NotPermitted, AccountFrozen, AccountBusy)
 	add(e.private, engineFailures...)
-	add(e.private && post, MalformedBody, UnknownContentType, Maintenance, Paused, OutcomeUnknown)
+	add(e.private && post, MalformedBody, UnknownContentType, PackedBody, Maintenance, Paused, OutcomeUnknown)
 	return append(all, d.failures...)
 }
 
@@ -44,6 +44,7 @@ var statusTexts = map[int]string{
 	406: "Another format than JSON was asked for.",
 	408: "The request did not arrive in time.",
 	413: "The body is too large.",
+	415: "The body is packed.",
 	429: "Too many requests: try again after the time in Retry-After.",
 	431: "The headers are too large.",
 	500: "An error of the server. X-Request-Id names it.",

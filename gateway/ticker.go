@@ -1,6 +1,7 @@
 package gateway
 
 import (
+	"errors"
 	"exchange/actors"
 	"exchange/core/market"
 	"exchange/core/money"
@@ -108,13 +109,17 @@ func firstStart(f market.Frame, since int64) int64 {
 	return since
 }
 
-// moment is a time in whole seconds: of a fraction the next one (up) or the one before.
+// moment is a time in whole seconds: of a fraction the next one (up) or the one before. One that is too
+// large for a number is as if it was not there.
 func (r *request) moment(name string, up bool, unset int64) int64 {
 	p, ok := r.query.Get(name)
 	if !ok {
 		return unset
 	}
 	v, err := money.ParsePrice(p.Value)
+	if errors.Is(err, money.ErrRange) { // clients send milliseconds, too
+		return unset
+	}
 	if err != nil {
 		r.bad(name, err.Error()+" It is a time in seconds since 1970.")
 		return unset
