@@ -128,6 +128,9 @@ func (b *boundaries) endOfLine() bool {
 
 // field notes what a field says about the body.
 func (b *boundaries) field(line []byte) bool {
+	if c := line[0] | 0x20; c != 'c' && c != 't' && c != 'u' { // most are none of these
+		return true
+	}
 	name, value, _ := bytes.Cut(line, []byte{':'})
 	value = bytes.Trim(value, " \t\r")
 	switch {
