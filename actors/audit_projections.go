@@ -13,11 +13,6 @@ import (
 // projections compares what the store has and the state knows whole: wallets, nonces and withdraws; and deposits,
 // when the replay knows their times.
 func (a *audit) projections(ctx context.Context) error {
-	barrier := NewRead(ReadHistory)
-	if err := a.engine.Ask(barrier, nil, 0); err != nil {
-		return err
-	}
-	barrier.Free()
 	for _, compare := range []func(context.Context) error{a.wallets, a.nonces, a.withdraws} {
 		if err := compare(ctx); err != nil {
 			return err

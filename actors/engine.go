@@ -675,7 +675,7 @@ func (e *Engine) Store() persistence.Store { return e.opts.Store }
 func (e *Engine) Log() *slog.Logger { return e.log }
 
 // History answers lists from the store; ask with a Read first, which says up to where it is exact.
-func (e *Engine) History() persistence.History { return e.opts.Store }
+func (e *Engine) History() persistence.History { return watched{e.opts.Store, e.meter} }
 
 // Retention is how much of the history is kept.
 func (e *Engine) Retention() persistence.Retention { return e.opts.Retention }

@@ -30,6 +30,7 @@ type Stats struct {
 	BatchRecords, BatchBytes metrics.Distribution
 	Append, Apply, Snapshot  metrics.Distribution // calls of the store
 	Failures                 [metrics.Operations]uint64
+	Damaged                  [metrics.Lists]uint64 // reads of the history that ended at damage
 
 	Stalled       bool          // the store does not take writes
 	AppendWaiting time.Duration // how long the append in flight has been waiting; 0: none is
@@ -85,6 +86,9 @@ func (e *Engine) Stats() Stats {
 	}
 	for i := range m.Failures {
 		s.Failures[i] = m.Failures[i].Load()
+	}
+	for i := range m.Damaged {
+		s.Damaged[i] = m.Damaged[i].Load()
 	}
 	return s
 }

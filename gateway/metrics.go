@@ -142,6 +142,7 @@ var (
 	applyDuration  = describe("store_apply_duration_seconds", "Until the store had taken a step of projections, all tries included. It is behind the journal and in nobody's way until exchange_projection_lag_rows nears its limit.")
 	snapshotTime   = describe("store_snapshot_duration_seconds", "Uploads of snapshots that succeeded. It grows with the state.")
 	storeFailures  = describe("store_failures_total", "Calls of the store that failed and are tried again. Any growth is worth a look at the log.", "operation")
+	rowsDamaged    = describe("history_damaged_total", "Reads of the history that ended at a damaged row, by list; the client got 503, and the log names the row. Any is a reason to run exchange audit, and to restore a backup.", "list")
 	storeStalled   = describe("store_stalled", "1 while the store does not take writes; new commands are refused. After timing.stall_max_ms the process ends.")
 	storeWaiting   = describe("store_append_waiting_seconds", "How long the append in flight has been waiting; 0 if there is none.")
 	storeConfirmed = describe("store_confirmation_age_seconds", "Since the store last confirmed that this process owns it. Above timing.owner_stale_ms private reads are refused.")
@@ -167,7 +168,7 @@ var (
 
 // families are all of them.
 var families = slices.Concat(streamFamilies, []family{buildInfo, ready, httpRequests, httpDuration, httpConnections, httpRefused, certificateEnds, certificateStale, httpThrottled, ordersAccepted, ordersCancelled, tradesDone,
-	refusals, turnedAway, unanswered, records, stages, batchRecords, batchBytes, appendDuration, applyDuration, snapshotTime, storeFailures, storeStalled,
+	refusals, turnedAway, unanswered, records, stages, batchRecords, batchBytes, appendDuration, applyDuration, snapshotTime, storeFailures, rowsDamaged, storeStalled,
 	storeWaiting, storeConfirmed, mailboxes, commands, reading, limits, foldLag, projectionLag, projectionRows, outbox, snapshotAge, snapshotLag,
 	snapshotBytes, recoveryDuration, recoveryRecords, inMaintenance})
 
@@ -323,6 +324,9 @@ func (s sink) store(e *actors.Stats) {
 	s.histogram(snapshotTime, e.Snapshot, nanoseconds)
 	for i, n := range e.Failures {
 		s.counter(storeFailures, n, metrics.Operation(i).String())
+	}
+	for i, n := range e.Damaged {
+		s.counter(rowsDamaged, n, metrics.List(i).String())
 	}
 	s.yes(storeStalled, e.Stalled)
 	s.gauge(storeWaiting, e.AppendWaiting.Seconds())

@@ -160,6 +160,10 @@ type Projections interface {
 	// Wallets calls fn for each projected wallet, in no order, until it returns false. The *Wallet is
 	// valid during the call only.
 	Wallets(ctx context.Context, fn func(*Wallet) bool) error
+
+	// Verify reads everything that the projections hold, wallets, nonces and history, and calls wrong for each place
+	// where something is damaged or missing, as far as the store can tell by itself. rows is how many it has looked at.
+	Verify(ctx context.Context, wrong func(place string)) (rows int, err error)
 }
 
 // History answers lists from projected rows. fn returns false to stop. Rows come in exact order of

@@ -59,6 +59,24 @@ var operationNames = [Operations]string{"append", "apply", "snapshot", "trim"}
 
 func (o Operation) String() string { return operationNames[o] }
 
+// A List is a kind of lists in the history.
+type List uint8
+
+// The lists.
+const (
+	ListTrades List = iota
+	ListOrders
+	ListDeposits
+	ListWithdraws
+	ListCandles
+	ListActions
+	Lists
+)
+
+var listNames = [Lists]string{"trades", "orders", "deposits", "withdraws", "candles", "actions"}
+
+func (l List) String() string { return listNames[l] }
+
 // A Journal has the numbers of what is durable. Its lock is held by the journal's writer, once for each batch
 // at its release and while it counts, and by whoever reads: for the writer two atomic operations instead of a
 // dozen, of which each would cost as much as all that is counted.
@@ -87,6 +105,7 @@ type Engine struct {
 	TurnedAway      [Reasons]atomic.Uint64
 	UnknownOutcomes atomic.Uint64 // of commands
 	UnansweredReads atomic.Uint64
+	Damaged         [Lists]atomic.Uint64 // reads of the history that ended at damage
 
 	_ [64]byte
 

@@ -23,6 +23,9 @@ func (w *world) compare(stream uint64, keep persistence.Retention, flushes, n in
 	w.fill(r, m, flushes, n)
 	top := m.orders[len(m.orders)-1].ID + 10
 	for round := range 2 {
+		if rows, err := w.s.Verify(w.ctx, func(place string) { w.Error(place) }); err != nil {
+			w.Fatalf("%d rows: %v", rows, err)
+		}
 		for range 400 {
 			q := persistence.TradeQuery{Ascending: r.IntN(2) == 0}
 			if r.IntN(2) == 0 {

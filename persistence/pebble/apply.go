@@ -13,14 +13,14 @@ import (
 
 // watermark reads the projections' sequence.
 func (s *Store) watermark(r pebble.Reader) (uint64, error) {
-	v, err := s.get(r, s.key(kindWatermark))
+	v, err := s.row(r, s.key(kindWatermark))
 	if err != nil || v == nil {
 		return 0, err
 	}
-	if len(v) != 8 {
+	if len(v) != 9 {
 		return 0, fmt.Errorf("%s: %w: the watermark has %d bytes", s, persistence.ErrCorrupt, len(v))
 	}
-	return binary.BigEndian.Uint64(v), nil
+	return binary.BigEndian.Uint64(v[1:]), nil
 }
 
 // Watermark is the sequence the projections are exact for.
@@ -82,7 +82,7 @@ func (s *Store) project(from, to uint64, w *persistence.Writes) error {
 	if err := a.writeCounts(); err != nil {
 		return err
 	}
-	if err := a.b.Set(s.key(kindWatermark), u64(nil, to), nil); err != nil {
+	if err := a.set(s.key(kindWatermark), u64([]byte{codec.Version}, to)); err != nil {
 		return err
 	}
 	if err := s.link(a.b, from, to); err != nil {
@@ -102,6 +102,13 @@ type applier struct {
 	counts map[string]*count // changes to count rows, by key
 	rows   []row
 	buf    []byte
+	sealed []byte
+}
+
+// set writes a value with its checksum.
+func (a *applier) set(key, value []byte) error {
+	a.sealed = codec.At(key).Seal(a.sealed[:0], value)
+	return a.b.Set(key, a.sealed, nil)
 }
 
 // memoRows is how many values of a kind are known from one Apply to the next; all together are about 20 MB.

@@ -40,6 +40,7 @@ func decodeCount(v []byte) (count, error) {
 	if len(v) == 0 {
 		return count{}, nil
 	}
+	v = v[1:] // its version
 	buys, n := binary.Uvarint(v)
 	sells, m := binary.Uvarint(v[max(n, 0):])
 	if n <= 0 || m <= 0 || n+m != len(v) {
@@ -81,7 +82,7 @@ func (a *applier) writeCounts() error {
 	for key, change := range a.counts {
 		c, ok := a.s.known.counts[key]
 		if !ok {
-			v, err := a.s.get(a.s.db, []byte(key))
+			v, err := a.s.row(a.s.db, []byte(key))
 			if err != nil {
 				return err
 			}
@@ -96,8 +97,9 @@ func (a *applier) writeCounts() error {
 		if c.buys == 0 && c.sells == 0 {
 			err = a.b.Delete([]byte(key), nil)
 		} else {
-			a.buf = binary.AppendUvarint(binary.AppendUvarint(a.buf[:0], uint64(c.buys)), uint64(c.sells))
-			err = a.b.Set([]byte(key), a.buf, nil)
+			a.buf = append(a.buf[:0], codec.Version)
+			a.buf = binary.AppendUvarint(binary.AppendUvarint(a.buf, uint64(c.buys)), uint64(c.sells))
+			err = a.set([]byte(key), a.buf)
 		}
 		if err != nil {
 			return err

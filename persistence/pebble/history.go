@@ -14,8 +14,22 @@ import (
 // checkEvery is after how many rows a scan looks whether its caller still waits, and whether it may go on.
 const checkEvery = 1024
 
-// scan calls fn for the keys in [lower, upper), in one direction, from one state of the store.
-func (s *Store) scan(ctx context.Context, r pebble.Reader, lower, upper []byte, ascending bool, fn func(key, value []byte) (bool, error)) (err error) {
+// scan calls fn for the keys in [lower, upper), in one direction, from one state of the store. A value with a wrong checksum
+// ends it.
+func (s *Store) scan(ctx context.Context, r pebble.Reader, lower, upper []byte, ascending bool,
+	fn func(key, value []byte) (bool, error)) error {
+	return s.scanStored(ctx, r, lower, upper, ascending, func(key, stored []byte) (bool, error) {
+		value, err := s.opened(key, stored)
+		if err != nil {
+			return false, err
+		}
+		return fn(key, value)
+	})
+}
+
+// scanStored is scan for values as they are stored.
+func (s *Store) scanStored(ctx context.Context, r pebble.Reader, lower, upper []byte, ascending bool,
+	fn func(key, stored []byte) (bool, error)) (err error) {
 	it, err := r.NewIter(&pebble.IterOptions{LowerBound: lower, UpperBound: upper})
 	if err != nil {
 		return s.fault("read a list", err)
@@ -206,7 +220,7 @@ func (s *Store) Orders(ctx context.Context, q persistence.OrderQuery, fn func(*p
 			}
 			id := idOf(key)
 			if q.ClientID != "" {
-				if value, err = s.get(snap, with(nil, rows, id)); err != nil {
+				if value, err = s.row(snap, with(nil, rows, id)); err != nil {
 					return false, err
 				}
 				if value == nil {
@@ -227,7 +241,7 @@ func (s *Store) Orders(ctx context.Context, q persistence.OrderQuery, fn func(*p
 // Order is one closed order of an account.
 func (s *Store) Order(_ context.Context, account uint32, id uint64) (o persistence.Order, err error) {
 	err = s.view(func(snap *pebble.Snapshot) error {
-		v, err := s.get(snap, u64(s.orders(account), id))
+		v, err := s.row(snap, u64(s.orders(account), id))
 		if err != nil {
 			return err
 		}
@@ -270,7 +284,7 @@ func (s *Store) Withdraws(ctx context.Context, q persistence.WithdrawQuery, fn f
 // Withdraw is one withdraw that came to its end.
 func (s *Store) Withdraw(_ context.Context, id uint64) (d persistence.Withdraw, err error) {
 	err = s.view(func(snap *pebble.Snapshot) error {
-		v, err := s.get(snap, u64(s.withdraws(0), id))
+		v, err := s.row(snap, u64(s.withdraws(0), id))
 		if err != nil {
 			return err
 		}

@@ -1,6 +1,10 @@
 package pebble
 
-import "encoding/binary"
+import (
+	"bytes"
+	"encoding/binary"
+	"fmt"
+)
 
 // Kinds of keys, the byte behind the engine id and its zero byte. Numbers in keys are big-endian, so
 // that the order of bytes is the order of numbers.
@@ -86,6 +90,39 @@ func (s *Store) candles(pair uint16, frame uint8) []byte {
 	return append(u16(s.key(kindCandle), pair), frame)
 }
 func (s *Store) actions() []byte { return s.key(kindAction) }
+
+// names of kinds in messages.
+var names = map[byte]string{
+	kindWatermark: "the watermark", kindWallet: "wallet", kindNonce: "nonce of key", kindPairTrade: "trade of a pair",
+	kindTrade: "trade", kindAccountTrade: "trade of an account", kindAccountPair: "trade of an account in a pair",
+	kindOrder: "closed order", kindOrderPair: "closed order of a pair", kindOrderClient: "closed order of a client id",
+	kindDeposit: "deposit", kindWithdraw: "withdraw", kindWithdrawOf: "withdraw of an account", kindCandle: "candle",
+	kindAction: "action", kindCount: "count of trades", kindList: "counter of a list",
+}
+
+// placeOf says for people where a value is.
+func (s *Store) placeOf(key []byte) string {
+	rest := bytes.TrimPrefix(key, s.prefix)
+	if len(rest) == 0 {
+		return fmt.Sprintf("key %x", key)
+	}
+	kind, rest := rest[0], rest[1:]
+	name := names[kind]
+	switch kind {
+	case kindNonce:
+		return fmt.Sprintf("%s %q", name, rest)
+	case kindWallet, kindWatermark, kindList, kindCount, kindOrderClient:
+		return fmt.Sprintf("%s %x", name, rest)
+	}
+	if len(rest) < 8 {
+		return fmt.Sprintf("%s, key %x", name, key)
+	}
+	if id := idOf(key); len(rest) > 8 {
+		return fmt.Sprintf("%s, list %x, id %d", name, rest[:len(rest)-8], id)
+	} else {
+		return fmt.Sprintf("%s %d", name, id)
+	}
+}
 
 // counterKey is where a list's counter is: behind its own kind and account or pair.
 func (s *Store) counterKey(list []byte) []byte {

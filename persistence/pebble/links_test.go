@@ -19,7 +19,7 @@ func lossy(t *testing.T) (dir string, last uint64) {
 	t.Helper()
 	dir = t.TempDir() + "/data"
 	s, tok, seq := mustOpen(t, dir, Options{})
-	for range 60 {
+	for range 70 {
 		seq = oneMore(t, s, tok, seq)
 		if seq == 10 || seq == 20 || seq == 30 {
 			if err := s.SaveSnapshot(t.Context(), tok, seq, strings.NewReader("an image")); err != nil {

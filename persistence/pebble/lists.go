@@ -10,6 +10,7 @@ import (
 	"github.com/cockroachdb/pebble/v2"
 
 	"exchange/persistence"
+	"exchange/persistence/internal/codec"
 )
 
 // trimAhead bounds how many rows beyond those it adds one Apply removes from a list, so that
@@ -47,13 +48,18 @@ func eachList(rows []row, fn func(list uint32, rows []row) error) error {
 type counter struct{ rows, oldest, newest uint64 }
 
 func (s *Store) counter(r pebble.Reader, list []byte) (counter, error) {
-	v, err := s.get(r, s.counterKey(list))
+	v, err := s.row(r, s.counterKey(list))
 	if err != nil || v == nil {
 		return counter{}, err
 	}
-	if len(v) != 24 {
+	return s.decodeCounter(v)
+}
+
+func (s *Store) decodeCounter(v []byte) (counter, error) {
+	if len(v) != 25 {
 		return counter{}, fmt.Errorf("%s: %w: a list's counter has %d bytes", s, persistence.ErrCorrupt, len(v))
 	}
+	v = v[1:] // its version
 	return counter{binary.BigEndian.Uint64(v), binary.BigEndian.Uint64(v[8:]), binary.BigEndian.Uint64(v[16:])}, nil
 }
 
@@ -71,8 +77,8 @@ func (a *applier) counter(list []byte) (*counter, error) {
 
 // writeCounter writes a list's counter as it is known.
 func (a *applier) writeCounter(list []byte, c *counter) error {
-	a.buf = u64(u64(u64(a.buf[:0], c.rows), c.oldest), c.newest)
-	return a.b.Set(a.s.counterKey(list), a.buf, nil)
+	a.buf = u64(u64(u64(append(a.buf[:0], codec.Version), c.rows), c.oldest), c.newest)
+	return a.set(a.s.counterKey(list), a.buf)
 }
 
 // merge adds rows that a list does not have, in the order of their ids, and removes the oldest ones, old
@@ -98,7 +104,7 @@ func (a *applier) merge(list []byte, rows []row, limit int, dropped func(id uint
 	}
 	for _, r := range rows {
 		a.buf = with(a.buf, list, r.id)
-		if err := a.b.Set(a.buf, r.value, nil); err != nil {
+		if err := a.set(a.buf, r.value); err != nil {
 			return nil, err
 		}
 		oldest = min(oldest, r.id)
@@ -134,6 +140,9 @@ func (a *applier) trim(list []byte, rows []row, c counter, excess int, dropped f
 			return nil, 0, 0, err
 		}
 		if dropped != nil {
+			if value, err = a.s.opened(it.Key(), value); err != nil {
+				return nil, 0, 0, err
+			}
 			if err := dropped(idOf(it.Key()), value); err != nil {
 				return nil, 0, 0, err
 			}

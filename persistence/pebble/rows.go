@@ -62,7 +62,7 @@ func (a *applier) trades(w *persistence.Writes) error {
 			return err
 		}
 		for _, r := range added {
-			if err := a.b.Set(u64(a.s.accountPairTrades(account, list[r.of].Pair), r.id), r.value, nil); err != nil {
+			if err := a.set(u64(a.s.accountPairTrades(account, list[r.of].Pair), r.id), r.value); err != nil {
 				return err
 			}
 		}
@@ -101,11 +101,11 @@ func (a *applier) orders(w *persistence.Writes) error {
 		for _, r := range added {
 			o := &list[r.of]
 			if o.ClientID != "" {
-				if err := a.b.Set(u64(a.s.clientOrders(account, o.ClientID), o.ID), codec.OrderIndex(r.value), nil); err != nil {
+				if err := a.set(u64(a.s.clientOrders(account, o.ClientID), o.ID), codec.OrderIndex(r.value)); err != nil {
 					return err
 				}
 			}
-			if err := a.b.Set(u64(a.s.pairOrders(account, o.Pair), o.ID), r.value, nil); err != nil {
+			if err := a.set(u64(a.s.pairOrders(account, o.Pair), o.ID), r.value); err != nil {
 				return err
 			}
 		}
@@ -142,13 +142,13 @@ func (a *applier) withdraws(w *persistence.Writes) error {
 		}
 		written[d.ID] = true
 		a.buf = codec.AppendWithdraw(a.buf[:0], d)
-		if err := a.b.Set(key, a.buf, nil); err != nil {
+		if err := a.set(key, a.buf); err != nil {
 			return err
 		}
 		if d.Account == 0 {
 			continue // its list is that of all
 		}
-		if err := a.b.Set(u64(a.s.withdraws(d.Account), d.ID), a.buf, nil); err != nil {
+		if err := a.set(u64(a.s.withdraws(d.Account), d.ID), a.buf); err != nil {
 			return err
 		}
 	}
@@ -189,7 +189,7 @@ func (a *applier) candles(w *persistence.Writes) error {
 			}
 			if !there {
 				fresh = append(fresh, r)
-			} else if err := a.b.Set(a.buf, r.value, nil); err != nil {
+			} else if err := a.set(a.buf, r.value); err != nil {
 				return err
 			}
 		}
@@ -202,7 +202,7 @@ func (a *applier) actions(w *persistence.Writes) error {
 	list := a.s.actions()
 	for i := range w.Actions {
 		a.buf = codec.AppendAction(a.buf[:0], &w.Actions[i])
-		if err := a.b.Set(u64(bytes.Clone(list), w.Actions[i].Seq), a.buf, nil); err != nil {
+		if err := a.set(u64(bytes.Clone(list), w.Actions[i].Seq), a.buf); err != nil {
 			return err
 		}
 	}

@@ -431,6 +431,24 @@ func (s *Store) get(r pebble.Reader, key []byte) ([]byte, error) {
 	return b, s.fault("read", c.Close())
 }
 
+// row is get for what is stored with a checksum.
+func (s *Store) row(r pebble.Reader, key []byte) ([]byte, error) {
+	v, err := s.get(r, key)
+	if v == nil || err != nil {
+		return nil, err
+	}
+	return s.opened(key, v)
+}
+
+// opened is a value without its checksum, which must be right.
+func (s *Store) opened(key, value []byte) ([]byte, error) {
+	row, err := codec.At(key).Open(value)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %s: %w", s, s.placeOf(key), err)
+	}
+	return row, nil
+}
+
 // exit ends the process.
 func (s *Store) exit(err error) {
 	if errors.Is(err, persistence.ErrCorrupt) {

@@ -17,10 +17,10 @@ func (s *Store) Nonces(ctx context.Context, fn func(key string, nonce uint64)) e
 	defer s.end()
 	prefix := s.key(kindNonce)
 	return s.scan(ctx, s.db, prefix, after(prefix), true, func(k, v []byte) (bool, error) {
-		if len(v) != 8 {
+		if len(v) != 9 {
 			return false, fmt.Errorf("%s: %w: a nonce has %d bytes", s, persistence.ErrCorrupt, len(v))
 		}
-		fn(string(k[len(prefix):]), binary.BigEndian.Uint64(v))
+		fn(string(k[len(prefix):]), binary.BigEndian.Uint64(v[1:]))
 		return true, nil
 	})
 }
@@ -51,7 +51,7 @@ func (s *Store) Wallet(_ context.Context, account uint32) (persistence.Wallet, e
 		return w, err
 	}
 	defer s.end()
-	v, err := s.get(s.db, u32(s.key(kindWallet), account))
+	v, err := s.row(s.db, u32(s.key(kindWallet), account))
 	if err != nil {
 		return w, err
 	}
@@ -64,7 +64,7 @@ func (s *Store) Wallet(_ context.Context, account uint32) (persistence.Wallet, e
 func (a *applier) wallets(w *persistence.Writes) error {
 	for i := range w.Wallets {
 		a.buf = codec.AppendWallet(a.buf[:0], &w.Wallets[i])
-		if err := a.b.Set(u32(a.s.key(kindWallet), w.Wallets[i].Account), a.buf, nil); err != nil {
+		if err := a.set(u32(a.s.key(kindWallet), w.Wallets[i].Account), a.buf); err != nil {
 			return err
 		}
 	}
@@ -77,17 +77,17 @@ func (a *applier) nonces(w *persistence.Writes) error {
 	for _, n := range w.Nonces {
 		old, ok := a.s.known.nonces[n.Key]
 		if !ok {
-			v, err := a.s.get(a.s.db, append(a.s.key(kindNonce), n.Key...))
+			v, err := a.s.row(a.s.db, append(a.s.key(kindNonce), n.Key...))
 			if err != nil {
 				return err
 			}
-			if len(v) == 8 {
-				old = nonce{binary.BigEndian.Uint64(v), true}
+			if len(v) == 9 {
+				old = nonce{binary.BigEndian.Uint64(v[1:]), true}
 			}
 		}
 		if !old.there || old.value < n.Nonce {
 			old = nonce{n.Nonce, true}
-			if err := a.b.Set(append(a.s.key(kindNonce), n.Key...), u64(nil, n.Nonce), nil); err != nil {
+			if err := a.set(append(a.s.key(kindNonce), n.Key...), u64([]byte{codec.Version}, n.Nonce)); err != nil {
 				return err
 			}
 		}

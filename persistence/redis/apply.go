@@ -18,16 +18,27 @@ const callBytes = 256 << 10
 // opBytes is what an operation or a row costs beside its bytes.
 const opBytes = 16
 
+// watermarkSum is the field of the sums that has the watermark again.
+const watermarkSum = "wm"
+
 // Watermark is the sequence the projections are exact for.
 func (s *Store) Watermark(ctx context.Context) (uint64, error) {
-	text, err := s.projections.Get(ctx, s.watermark()).Result()
-	if errors.Is(err, redis.Nil) {
-		return 0, nil
-	}
-	if err != nil {
+	var text, again *redis.StringCmd
+	_, err := s.projections.TxPipelined(ctx, func(p redis.Pipeliner) error {
+		text, again = p.Get(ctx, s.watermark()), p.HGet(ctx, s.sums(), watermarkSum)
+		return nil
+	})
+	if err != nil && !errors.Is(err, redis.Nil) {
 		return 0, s.fault("read the watermark", err)
 	}
-	return s.number("the watermark", text)
+	if text.Val() != again.Val() {
+		return 0, fmt.Errorf("%s: %w: the watermark is %q in %s and %q in %s: one of them was damaged; restore a backup", s.name,
+			persistence.ErrCorrupt, text.Val(), s.watermark(), again.Val(), s.sums())
+	}
+	if text.Val() == "" {
+		return 0, nil
+	}
+	return s.number("the watermark", text.Val())
 }
 
 // Apply writes w and moves the watermark. See the package comment for how it is cut.
@@ -46,16 +57,16 @@ func (s *Store) Apply(ctx context.Context, tok persistence.Token, from, to uint6
 	s.candles(&c, w.Candles)
 	s.logged(&c, w.Actions)
 	for i := range w.Wallets {
-		c.whole('W', s.wallet(w.Wallets[i].Name), walletFields(&w.Wallets[i]))
+		c.whole('W', s.wallet(w.Wallets[i].Name), s.walletFields(&w.Wallets[i]))
 	}
-	c.add('N', s.nonces(), 0, 2, nonceFields(w.Nonces))
+	c.add('N', s.nonces(), 0, 2, s.nonceFields(w.Nonces))
 	for i, args := range c.calls() {
 		move := "0"
 		if i == len(c.done)-1 && from != to {
 			move = "1"
 		}
 		head := []any{string(tok), dec(from), dec(to), move}
-		code, text, err := s.run(ctx, s.projections, applyScript, "apply", []string{s.head(), s.watermark()}, append(head, args...)...)
+		code, text, err := s.run(ctx, s.projections, applyScript, "apply", []string{s.head(), s.watermark(), s.sums()}, append(head, args...)...)
 		if err != nil {
 			return err
 		}

@@ -23,6 +23,8 @@ const firstRows = 128
 type place struct {
 	cursor uint64 // 0: from the end where reading starts
 	ahead  int    // below 0, upwards only: so many rows before the place behind cursor
+	last   uint64 // the row that was read last
+	read   bool   // there is one
 }
 
 // below is the place of rows below an id; 0, or one above all, is the newest.
@@ -38,15 +40,19 @@ func below(id uint64) place {
 // written meanwhile, but for the oldest, which retention may remove.
 func (s *Store) rows(ctx context.Context, list string, at place, ascending bool, fn func(id uint64, row []byte) (bool, error)) error {
 	for many := firstRows; ; many = pageRows {
-		page, err := pageScript.Run(ctx, s.history, []string{list}, direction(ascending), dec(at.cursor), at.ahead, many).StringSlice()
+		page, err := s.page(ctx, list, at, ascending, many)
 		if err != nil {
-			return s.fault("read a list", err)
+			return err
 		}
 		for _, text := range page {
 			id, row, err := s.row(list, text)
 			if err != nil {
 				return err
 			}
+			if last, ok := at.last, at.read; ok && (id > last) != ascending {
+				return s.misplaced(list, id)
+			}
+			at.last, at.read = id, true
 			if more, err := fn(id, row); !more || err != nil {
 				return err
 			}
@@ -62,6 +68,40 @@ func (s *Store) rows(ctx context.Context, list string, at place, ascending bool,
 		}
 		at.ahead = 0
 	}
+}
+
+// page reads rows of a list. The rows that its search ended between are right, so it has not gone astray.
+func (s *Store) page(ctx context.Context, list string, at place, ascending bool, many int) ([]string, error) {
+	answer, err := pageScript.Run(ctx, s.history, []string{list}, direction(ascending), dec(at.cursor), at.ahead, many).Slice()
+	if err != nil {
+		return nil, s.fault("read a list", err)
+	}
+	if len(answer) != 3 {
+		return nil, s.fault("read a list", fmt.Errorf("the script answered %d parts", len(answer)))
+	}
+	if _, err := s.ids(list, answer[1:]); err != nil {
+		return nil, err
+	}
+	rows, _ := answer[0].([]any)
+	page := make([]string, len(rows))
+	for i := range rows {
+		page[i], _ = rows[i].(string)
+	}
+	return page, nil
+}
+
+// ids are those of rows of a list, 0 for none, which must be right.
+func (s *Store) ids(list string, rows []any) (ids [4]uint64, err error) {
+	for i := range rows {
+		text, _ := rows[i].(string)
+		if text == "" {
+			continue
+		}
+		if ids[i], _, err = s.row(list, text); err != nil {
+			return ids, err
+		}
+	}
+	return ids, nil
 }
 
 func direction(ascending bool) string {
@@ -121,19 +161,21 @@ func (s *Store) Trades(ctx context.Context, q persistence.TradeQuery, fn func(*p
 // are still to be left out there. The marks of a list say which rows match: a hundred
 // thousand marks are read in the time of a few hundred rows.
 func (s *Store) leap(ctx context.Context, list string, at place, q *persistence.TradeQuery) (int, place, error) {
-	skip := q.Offset
+	skip, of := q.Offset, codec.At(s.marks(list))
 	for {
 		answer, err := marksScript.Run(ctx, s.history, []string{list, s.marks(list)}, direction(q.Ascending), dec(at.cursor), pageMarks).Slice()
 		if err != nil {
 			return 0, at, s.fault("read the marks of a list", err)
 		}
-		var marks string
-		var oldest, newest int64
-		if len(answer) == 3 {
-			marks, _ = answer[0].(string)
-			oldest, _ = answer[1].(int64)
-			newest, _ = answer[2].(int64)
+		if len(answer) != 5 {
+			return 0, at, s.fault("read the marks of a list", fmt.Errorf("the script answered %d parts", len(answer)))
 		}
+		marks, _ := answer[0].(string)
+		ids, err := s.ids(list, answer[1:])
+		if err != nil {
+			return 0, at, err
+		}
+		oldest, newest := ids[0], ids[1]
 		n := len(marks) / codec.MarkSize
 		if n == 0 {
 			return skip, at, nil // no marks from here on: the rest is left out row by row
@@ -143,21 +185,25 @@ func (s *Store) leap(ctx context.Context, list string, at place, q *persistence.
 			if !q.Ascending {
 				k = n - 1 - i
 			}
-			if !codec.MarkMatches(marks[k*codec.MarkSize:][:codec.MarkSize], q) {
+			mark := marks[k*codec.MarkSize:][:codec.MarkSize]
+			if err := codec.CheckMark(of, mark); err != nil {
+				return 0, at, fmt.Errorf("%s: %s: a mark of the trades from %d to %d: %w", s.name, s.marks(list), oldest, newest, err)
+			}
+			if !codec.MarkMatches(mark, q) {
 				continue
 			}
 			if skip == 0 {
 				// Counted from the newest of these rows, also upwards: what is appended or trimmed by now does not matter.
 				if q.Ascending {
-					return 0, place{cursor: uint64(newest), ahead: i - n}, nil
+					return 0, place{cursor: newest, ahead: i - n}, nil
 				}
-				return 0, place{cursor: uint64(newest) + 1, ahead: i}, nil
+				return 0, place{cursor: newest + 1, ahead: i}, nil
 			}
 			skip--
 		}
-		at.cursor = uint64(oldest)
+		at.cursor = oldest
 		if q.Ascending {
-			at.cursor = uint64(newest)
+			at.cursor = newest
 		}
 		if err := persistence.GoOn(ctx); err != nil {
 			return 0, at, err
@@ -302,12 +348,12 @@ func (s *Store) members(ctx context.Context, set string, before uint64, fn func(
 		upper = "(" + dec(before)
 	}
 	for many := firstRows; ; many = pageRows {
-		page, err := s.history.ZRangeArgs(ctx, redis.ZRangeArgs{Key: set, Start: upper, Stop: "-inf", ByScore: true, Rev: true, Count: int64(many)}).Result()
+		page, err := s.history.ZRangeArgsWithScores(ctx, redis.ZRangeArgs{Key: set, Start: upper, Stop: "-inf", ByScore: true, Rev: true, Count: int64(many)}).Result()
 		if err != nil {
 			return s.fault("read a sorted set", err)
 		}
-		for _, text := range page {
-			id, row, err := s.row(set, text)
+		for _, z := range page {
+			id, row, err := s.member(set, z)
 			if err != nil {
 				return err
 			}
@@ -332,22 +378,41 @@ func (s *Store) one(ctx context.Context, set string, id uint64) ([]byte, error) 
 	if id > codec.MaxID {
 		return nil, nil // it would not be exact as a score
 	}
-	page, err := s.history.ZRangeArgs(ctx, redis.ZRangeArgs{Key: set, Start: dec(id), Stop: dec(id), ByScore: true, Count: 1}).Result()
+	page, err := s.history.ZRangeArgsWithScores(ctx, redis.ZRangeArgs{Key: set, Start: dec(id), Stop: dec(id), ByScore: true, Count: 1}).Result()
 	if err != nil {
 		return nil, s.fault("read a row", err)
 	}
 	if len(page) == 0 {
 		return nil, nil
 	}
-	_, row, err := s.row(set, page[0])
+	_, row, err := s.member(set, page[0])
 	return row, err
 }
 
-// row splits what is stored into id and row.
-func (s *Store) row(key, text string) (uint64, []byte, error) {
-	row := []byte(text)
-	if len(row) < codec.IDSize {
-		return 0, nil, fmt.Errorf("%s: %w: a row of %s has %d bytes", s.name, persistence.ErrCorrupt, key, len(row))
+// member is row for one of a sorted set, whose score is its id.
+func (s *Store) member(set string, z redis.Z) (uint64, []byte, error) {
+	text, _ := z.Member.(string)
+	id, row, err := s.row(set, text)
+	if err == nil && z.Score != float64(id) {
+		err = s.misplaced(set, id)
 	}
-	return rowID(row), row[codec.IDSize:], nil
+	return id, row, err
+}
+
+// row splits what is stored into id and row, whose checksum must be right.
+func (s *Store) row(key, text string) (uint64, []byte, error) {
+	stored := []byte(text)
+	if len(stored) < codec.IDSize {
+		return 0, nil, fmt.Errorf("%s: %s: %w: a row has %d bytes", s.name, key, persistence.ErrCorrupt, len(stored))
+	}
+	row, err := codec.At(key).And(stored[:codec.IDSize]).Open(stored[codec.IDSize:])
+	if err != nil {
+		return 0, nil, fmt.Errorf("%s: %s: row %d: %w", s.name, key, rowID(stored), err)
+	}
+	return rowID(stored), row, nil
+}
+
+// misplaced is the error for a row that is not where its id belongs.
+func (s *Store) misplaced(key string, id uint64) error {
+	return fmt.Errorf("%s: %s: %w: row %d is in a wrong place", s.name, key, persistence.ErrCorrupt, id)
 }

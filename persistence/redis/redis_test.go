@@ -246,8 +246,8 @@ func TestAWalletIsReadableByPlainCommands(t *testing.T) {
 	f("0.0000000000000001:0", "HGET", "{main}:wallet:alice", "USD")
 	f("12", "HGET", "{main}:wallet:alice", "account")
 	f("34", "HGET", "{main}:wallet:alice", "seq")
-	f("4", "HLEN", "{main}:wallet:alice")
-	f("1700000000123", "HGET", "{main}:nonces", "public-key")
+	f("5", "HLEN", "{main}:wallet:alice") // and its checksum
+	f("1700000000123:2.5987eccf", "HGET", "{main}:nonces", "public-key")
 	f("34", "GET", "{main}:wm")
 }
 

@@ -19,43 +19,57 @@ func (s *Store) trades(c *cutter, list []persistence.Trade) {
 	all := make([]marked, 0, len(list))
 	pairs := map[uint16][]marked{}
 	accounts := map[uint32][]marked{}
-	var memory []byte // of all rows and marks; slices of an outgrown array stay valid
-	cut := func(from int) []byte { return memory[from:len(memory):len(memory)] }
 	for i := range list {
-		t := &list[i]
-		at := len(memory)
-		memory = codec.AppendTrade(binary.BigEndian.AppendUint64(memory, t.ID), t)
-		row := cut(at)
-		mark := func(account uint32) marked {
-			at := len(memory)
-			memory = codec.AppendMark(memory, t, account)
-			return marked{row, cut(at)}
-		}
-		taker := mark(t.Taker) // without an account, nobody asks for its own side: any will do
-		all = append(all, taker)
-		pairs[t.Pair] = append(pairs[t.Pair], taker)
-		accounts[t.Taker] = append(accounts[t.Taker], taker)
-		if t.Maker != t.Taker {
-			accounts[t.Maker] = append(accounts[t.Maker], mark(t.Maker))
+		t := marked{trade: &list[i], row: codec.AppendTrade(binary.BigEndian.AppendUint64(nil, list[i].ID), &list[i])}
+		all = append(all, t)
+		pairs[t.trade.Pair] = append(pairs[t.trade.Pair], t)
+		accounts[t.trade.Taker] = append(accounts[t.trade.Taker], t)
+		if t.trade.Maker != t.trade.Taker {
+			accounts[t.trade.Maker] = append(accounts[t.trade.Maker], t)
 		}
 	}
-	s.tradeList(c, s.allTrades(), all)
+	s.tradeList(c, s.allTrades(), takerOf, all)
 	for _, pair := range slices.Sorted(maps.Keys(pairs)) {
-		s.tradeList(c, s.pairTrades(pair), pairs[pair])
+		s.tradeList(c, s.pairTrades(pair), takerOf, pairs[pair])
 	}
 	for _, account := range slices.Sorted(maps.Keys(accounts)) {
-		s.tradeList(c, s.accountTrades(account), accounts[account])
+		s.tradeList(c, s.accountTrades(account), func(*persistence.Trade) uint32 { return account }, accounts[account])
 	}
 }
 
-// marked is a row with its mark.
-type marked struct{ row, mark []byte }
+// marked is a trade's row with its mark.
+type marked struct {
+	trade     *persistence.Trade
+	row, mark []byte
+}
 
-// tradeList lays out rows in the order of their ids, without the second of two with the same.
-func (s *Store) tradeList(c *cutter, list string, rows []marked) {
+// takerOf is whose own side the marks of a list have that is no account's: there nobody asks for it.
+func takerOf(t *persistence.Trade) uint32 { return t.Taker }
+
+// tradeList lays out rows in the order of their ids, without the second of two with the same. The marks have the own side of
+// an account.
+func (s *Store) tradeList(c *cutter, list string, account func(*persistence.Trade) uint32, rows []marked) {
+	at, marks := codec.At(list), codec.At(s.marks(list))
+	var memory []byte // of all rows and marks; slices of an outgrown array stay valid
+	cut := func(from int) []byte { return memory[from:len(memory):len(memory)] }
+	for i := range rows {
+		r := &rows[i]
+		from := len(memory)
+		memory = at.And(r.row[:codec.IDSize]).Seal(append(memory, r.row[:codec.IDSize]...), r.row[codec.IDSize:])
+		r.row = cut(from)
+		from = len(memory)
+		memory = codec.AppendMark(memory, marks, r.trade, account(r.trade))
+		r.mark = cut(from)
+	}
 	slices.SortStableFunc(rows, func(a, b marked) int { return cmp.Compare(rowID(a.row), rowID(b.row)) })
 	rows = slices.CompactFunc(rows, func(a, b marked) bool { return rowID(a.row) == rowID(b.row) })
 	c.addMarked(list, s.retention.Trades, rows)
+}
+
+// sealed is a row with its id in front and its checksum behind it.
+func sealed(list string, id uint64, row []byte) []byte {
+	b := binary.BigEndian.AppendUint64(make([]byte, 0, codec.IDSize+len(row)+codec.SumSize), id)
+	return codec.At(list).And(b).Seal(b, row)
 }
 
 // sorted puts rows in the order of their ids and leaves out the second of two with the same.
@@ -72,7 +86,7 @@ func (s *Store) closed(c *cutter, list []persistence.Order) {
 	accounts := map[uint32][][]byte{}
 	for i := range list {
 		o := &list[i]
-		row := codec.AppendOrder(binary.BigEndian.AppendUint64(nil, o.ID), o)
+		row := sealed(s.orders(o.Account), o.ID, codec.AppendOrder(nil, o))
 		accounts[o.Account] = append(accounts[o.Account], []byte(dec(o.ID)), row)
 	}
 	for _, account := range slices.Sorted(maps.Keys(accounts)) {
@@ -85,7 +99,7 @@ func (s *Store) credits(c *cutter, list []persistence.Deposit) {
 	accounts := map[uint32][][]byte{}
 	for i := range list {
 		p := &list[i]
-		row := codec.AppendDeposit(binary.BigEndian.AppendUint64(nil, p.ID), p)
+		row := sealed(s.deposits(p.Account), p.ID, codec.AppendDeposit(nil, p))
 		accounts[p.Account] = append(accounts[p.Account], row)
 	}
 	for _, account := range slices.Sorted(maps.Keys(accounts)) {
@@ -99,10 +113,10 @@ func (s *Store) withdrawn(c *cutter, list []persistence.Withdraw) {
 	accounts := map[uint32][][]byte{}
 	for i := range list {
 		d := &list[i]
-		score, row := []byte(dec(d.ID)), codec.AppendWithdraw(binary.BigEndian.AppendUint64(nil, d.ID), d)
-		all = append(all, score, row)
+		score, row := []byte(dec(d.ID)), codec.AppendWithdraw(nil, d)
+		all = append(all, score, sealed(s.withdraws(0), d.ID, row))
 		if d.Account != 0 { // 0 is the list of all
-			accounts[d.Account] = append(accounts[d.Account], score, row)
+			accounts[d.Account] = append(accounts[d.Account], score, sealed(s.withdraws(d.Account), d.ID, row))
 		}
 	}
 	c.add('U', s.withdraws(0), 0, 2, all)
@@ -118,13 +132,10 @@ func (s *Store) candles(c *cutter, list []persistence.Candle) {
 		frame uint8
 	}
 	lists := map[place][][]byte{}
-	var memory []byte
 	for i := range list {
 		k := &list[len(list)-1-i] // sorted keeps the first of two, and the later one is to win
-		at := len(memory)
-		memory = codec.AppendCandle(binary.BigEndian.AppendUint64(memory, uint64(k.Time)), k)
 		p := place{k.Pair, k.Frame}
-		lists[p] = append(lists[p], memory[at:len(memory):len(memory)])
+		lists[p] = append(lists[p], sealed(s.candleList(k.Pair, k.Frame), uint64(k.Time), codec.AppendCandle(nil, k)))
 	}
 	for p, rows := range lists {
 		c.add('C', s.candleList(p.pair, p.frame), s.retention.Candles, 1, sorted(rows))
@@ -135,7 +146,7 @@ func (s *Store) candles(c *cutter, list []persistence.Candle) {
 func (s *Store) logged(c *cutter, list []persistence.Action) {
 	var rows [][]byte
 	for i := range list {
-		rows = append(rows, codec.AppendAction(binary.BigEndian.AppendUint64(nil, list[i].Seq), &list[i]))
+		rows = append(rows, sealed(s.actions(), list[i].Seq, codec.AppendAction(nil, &list[i])))
 	}
 	c.add('L', s.actions(), 0, 1, sorted(rows))
 }

@@ -302,6 +302,7 @@ func (s *Store) key(rest string) string         { return "{" + s.engine + "}:" +
 func (s *Store) head() string                   { return s.key("m") }
 func (s *Store) stream() string                 { return s.key("j") }
 func (s *Store) watermark() string              { return s.key("wm") }
+func (s *Store) sums() string                   { return s.key("sums") }
 func (s *Store) images() string                 { return s.key("s") }
 func (s *Store) image(id string) string         { return s.key("s:" + id) }
 func (s *Store) nonces() string                 { return s.key("nonces") }

@@ -25,7 +25,7 @@ func (s *Store) Nonces(ctx context.Context, fn func(key string, nonce uint64)) e
 			return s.fault("read the nonces", err)
 		}
 		for i := 0; i+1 < len(page); i += 2 {
-			nonce, err := s.number("the nonce of a key", page[i+1])
+			nonce, err := s.nonce(page[i], page[i+1])
 			if err != nil {
 				return err
 			}
@@ -39,6 +39,15 @@ func (s *Store) Nonces(ctx context.Context, fn func(key string, nonce uint64)) e
 		fn(key, nonces[key])
 	}
 	return nil
+}
+
+// nonce reads "nonce:checksum" of a key.
+func (s *Store) nonce(key, stored string) (uint64, error) {
+	text, sum, _ := strings.Cut(stored, ":")
+	if err := codec.At(s.nonces()).And([]byte(key)).CheckText(text, sum); err != nil {
+		return 0, fmt.Errorf("%s: %s: the nonce of key %q: %w", s.name, s.nonces(), key, err)
+	}
+	return s.number("the nonce of a key", text)
 }
 
 // Wallet is one projected wallet, for people and tests; ErrNotFound.
@@ -100,9 +109,14 @@ func (s *Store) Wallets(ctx context.Context, fn func(*persistence.Wallet) bool) 
 
 // parseWallet reads the fields of a wallet, whose name is set.
 func (s *Store) parseWallet(fields map[string]string, w *persistence.Wallet) error {
+	key := s.wallet(w.Name)
+	if err := codec.At(key).CheckText(walletText(fields), fields[codec.FieldCheck]); err != nil {
+		return fmt.Errorf("%s: %s: %w", s.name, key, err)
+	}
 	for _, field := range slices.Sorted(maps.Keys(fields)) {
 		value := fields[field]
 		switch field {
+		case codec.FieldCheck:
 		case codec.FieldAccount:
 			n, err := s.number("a wallet's account", value)
 			if err != nil {
@@ -125,6 +139,17 @@ func (s *Store) parseWallet(fields map[string]string, w *persistence.Wallet) err
 	return nil
 }
 
+// walletText is what a wallet's checksum is of: its other fields, in order.
+func walletText(fields map[string]string) string {
+	var b strings.Builder
+	for _, field := range slices.Sorted(maps.Keys(fields)) {
+		if field != codec.FieldCheck {
+			fmt.Fprintf(&b, "%s %s\n", field, fields[field])
+		}
+	}
+	return b.String()
+}
+
 // parseHolding reads "balance:reserve" as decimal text.
 func parseHolding(currency, text string) (persistence.Holding, error) {
 	h := persistence.Holding{Currency: currency}
@@ -145,7 +170,7 @@ func parseHolding(currency, text string) (persistence.Holding, error) {
 }
 
 // walletFields are what people read: one field per currency, "balance:reserve" as decimal text.
-func walletFields(w *persistence.Wallet) [][]byte {
+func (s *Store) walletFields(w *persistence.Wallet) [][]byte {
 	fields := [][]byte{
 		[]byte(codec.FieldAccount), []byte(dec(uint64(w.Account))),
 		[]byte(codec.FieldSeq), []byte(dec(w.Seq)),
@@ -154,13 +179,18 @@ func walletFields(w *persistence.Wallet) [][]byte {
 		h := &w.Holdings[i]
 		fields = append(fields, []byte(h.Currency), h.Reserve.Append(append(h.Balance.Append(nil), ':')))
 	}
-	return fields
+	texts := map[string]string{}
+	for i := 0; i < len(fields); i += 2 {
+		texts[string(fields[i])] = string(fields[i+1])
+	}
+	return append(fields, []byte(codec.FieldCheck), []byte(codec.At(s.wallet(w.Name)).Text(walletText(texts))))
 }
 
-func nonceFields(list []persistence.Nonce) [][]byte {
+func (s *Store) nonceFields(list []persistence.Nonce) [][]byte {
 	fields := make([][]byte, 0, 2*len(list))
 	for _, n := range list {
-		fields = append(fields, []byte(n.Key), []byte(dec(n.Nonce)))
+		text := dec(n.Nonce)
+		fields = append(fields, []byte(n.Key), []byte(text+":"+codec.At(s.nonces()).And([]byte(n.Key)).Text(text)))
 	}
 	return fields
 }

@@ -142,6 +142,15 @@ func (s *Server) Restart() {
 	}
 }
 
+// TryRestart is Restart for a server that may refuse its data.
+func (s *Server) TryRestart() error {
+	s.t.Helper()
+	if s.cmd != nil {
+		s.t.Fatal("BUG: the server runs already")
+	}
+	return s.run()
+}
+
 // Stop ends the server; it may be called again.
 func (s *Server) Stop() {
 	if s.cmd != nil {

@@ -8,7 +8,7 @@ import (
 
 // AppendAction writes everything of a but its sequence.
 func AppendAction(dst []byte, a *persistence.Action) []byte {
-	dst = append(dst, version)
+	dst = append(dst, Version)
 	dst = binary.AppendUvarint(dst, uint64(a.TimeUs))
 	dst = appendText(dst, a.Who)
 	return appendText(dst, a.What)

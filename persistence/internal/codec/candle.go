@@ -10,7 +10,7 @@ import (
 // AppendCandle writes everything of c but its pair, frame and time, which its place knows. Prices are
 // written as differences to the first, which are small: a candle is about 25 bytes.
 func AppendCandle(dst []byte, c *persistence.Candle) []byte {
-	dst = append(dst, version)
+	dst = append(dst, Version)
 	dst = binary.AppendUvarint(dst, uint64(c.Open))
 	dst = binary.AppendVarint(dst, int64(c.High-c.Open))
 	dst = binary.AppendVarint(dst, int64(c.Low-c.Open))

@@ -190,7 +190,7 @@ func checkWallet(w *persistence.Wallet) error {
 	}
 	for i := range w.Holdings {
 		code := w.Holdings[i].Currency
-		if len(code) == 0 || len(code) > maxCode || code == FieldAccount || code == FieldSeq {
+		if len(code) == 0 || len(code) > maxCode || code == FieldAccount || code == FieldSeq || code == FieldCheck {
 			return fmt.Errorf("%w: wallet of account %d: %q is no currency code", persistence.ErrInvalid, w.Account, code)
 		}
 	}
@@ -201,6 +201,7 @@ func checkWallet(w *persistence.Wallet) error {
 const (
 	FieldAccount = "account"
 	FieldSeq     = "seq"
+	FieldCheck   = "check"
 )
 
 // CheckTrades refuses a query that has no meaning.

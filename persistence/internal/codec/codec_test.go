@@ -116,7 +116,7 @@ func TestRowsComeBackAndCutOnesAreCorrupt(t *testing.T) {
 			t.Fatalf("a byte more: error is %v", err)
 		}
 		other := bytes.Clone(c.row)
-		other[0] = version + 1
+		other[0] = Version + 1
 		if _, err := c.decode(other); !errors.Is(err, persistence.ErrCorrupt) {
 			t.Fatalf("an unknown version: error is %v", err)
 		}
@@ -127,7 +127,7 @@ func TestAnyBytesAreARowOrCorrupt(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		b := rapid.SliceOfN(rapid.Byte(), 0, 100).Draw(t, "bytes")
 		if len(b) > 0 && rapid.Bool().Draw(t, "right version") {
-			b[0] = version
+			b[0] = Version
 		}
 		var tr persistence.Trade
 		var o persistence.Order
@@ -193,7 +193,7 @@ func TestTheRowAndTheMarkOfATradeDecideLikeTheTrade(t *testing.T) {
 		if got := TradeMatches(AppendTrade(nil, &tr), &q); got != want {
 			t.Fatalf("the row of %+v under %+v: %v", tr, q, got)
 		}
-		if got := MarkMatches(string(AppendMark(nil, &tr, me)), &q); got != want {
+		if got := MarkMatches(string(AppendMark(nil, At("marks"), &tr, me)), &q); got != want {
 			t.Fatalf("the mark of %+v under %+v: %v", tr, q, got)
 		}
 	})

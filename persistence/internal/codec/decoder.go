@@ -21,13 +21,14 @@ func appendBalance(dst []byte, b money.Balance) []byte {
 
 // decoder reads a row; after the first fault it yields zeros and close reports it.
 type decoder struct {
-	rest []byte
-	bad  bool
+	rest    []byte
+	bad     bool
+	version byte
 }
 
 func open(row []byte) decoder {
 	d := decoder{rest: row}
-	if d.byte() != version {
+	if d.version = d.byte(); d.version != Version {
 		d.bad = true
 	}
 	return d
@@ -90,9 +91,11 @@ func (d *decoder) text() string {
 
 // close reports whether the row was read to its end without a fault.
 func (d *decoder) close(kind string, id uint64) error {
-	if d.bad || len(d.rest) != 0 {
-		return fmt.Errorf("%w: the row of %s %d has an unknown version or a wrong length; restore the store from a backup or run the version that wrote it",
-			persistence.ErrCorrupt, kind, id)
+	switch {
+	case d.version != Version:
+		return fmt.Errorf("%w: the row of %s %d: %w", persistence.ErrCorrupt, kind, id, unknownVersion(d.version))
+	case d.bad || len(d.rest) != 0:
+		return fmt.Errorf("%w: the row of %s %d has a wrong length; restore a backup", persistence.ErrCorrupt, kind, id)
 	}
 	return nil
 }

@@ -9,7 +9,7 @@ import (
 
 // AppendDeposit writes everything of p but its id and its account, which its list knows.
 func AppendDeposit(dst []byte, p *persistence.Deposit) []byte {
-	dst = append(dst, version)
+	dst = append(dst, Version)
 	dst = binary.AppendUvarint(dst, uint64(p.Currency))
 	dst = binary.AppendUvarint(dst, uint64(p.Amount))
 	dst = binary.AppendUvarint(dst, uint64(p.TimeUs))
@@ -32,7 +32,7 @@ func DecodeDeposit(row []byte, account uint32, id uint64, p *persistence.Deposit
 
 // AppendWallet writes everything of w but its account.
 func AppendWallet(dst []byte, w *persistence.Wallet) []byte {
-	dst = append(dst, version)
+	dst = append(dst, Version)
 	dst = binary.AppendUvarint(dst, w.Seq)
 	dst = appendText(dst, w.Name)
 	dst = binary.AppendUvarint(dst, uint64(len(w.Holdings)))
@@ -57,7 +57,7 @@ func DecodeWallet(row []byte, account uint32, w *persistence.Wallet) error {
 
 // AppendWithdraw writes everything of d but its id.
 func AppendWithdraw(dst []byte, d *persistence.Withdraw) []byte {
-	dst = append(dst, version, d.Status)
+	dst = append(dst, Version, d.Status)
 	dst = binary.AppendUvarint(dst, d.ClosedSeq)
 	dst = binary.AppendUvarint(dst, uint64(d.Account))
 	dst = binary.AppendUvarint(dst, uint64(d.Currency))

@@ -2,14 +2,15 @@ package codec
 
 import (
 	"encoding/binary"
+	"fmt"
 
 	"exchange/core/matching"
 	"exchange/core/money"
 	"exchange/persistence"
 )
 
-// version is the first byte of every row written by this code.
-const version = 1
+// Version is the first byte of every row, and of all else that a store keeps beside its journal and its images.
+const Version = 2
 
 // IDSize is the length of the big-endian id in front of a row.
 const IDSize = 8
@@ -33,7 +34,7 @@ func AppendTrade(dst []byte, t *persistence.Trade) []byte {
 	if fees {
 		flags |= tradeHasFees
 	}
-	dst = append(dst, version, flags)
+	dst = append(dst, Version, flags)
 	dst = binary.AppendUvarint(dst, uint64(t.Pair))
 	dst = binary.AppendUvarint(dst, uint64(t.Price))
 	dst = binary.AppendUvarint(dst, uint64(t.Amount))
@@ -51,7 +52,7 @@ func AppendTrade(dst []byte, t *persistence.Trade) []byte {
 
 // TradeSide is the taker's side of an encoded trade, without decoding the rest; 0 if it is damaged.
 func TradeSide(row []byte) matching.Side {
-	if len(row) < 2 || row[0] != version {
+	if len(row) < 2 || row[0] != Version {
 		return 0
 	}
 	return matching.Side(row[1] & sideMask)
@@ -61,7 +62,7 @@ func TradeSide(row []byte) matching.Side {
 // the other filters, Before and Offset left aside. It reads no more of the row than it must: a long offset
 // has it look at many rows. A damaged one passes, so that decoding it reports the damage.
 func TradeMatches(row []byte, q *persistence.TradeQuery) bool {
-	if len(row) < 2 || row[0] != version {
+	if len(row) < 2 || row[0] != Version {
 		return true
 	}
 	side := matching.Side(row[1] & sideMask)
@@ -87,17 +88,27 @@ func TradeMatches(row []byte, q *persistence.TradeQuery) bool {
 	return d.bad || side == q.MySide
 }
 
-// MarkSize is the length of a mark.
-const MarkSize = 3
+// MarkSize is the length of a mark with its checksum.
+const MarkSize = 3 + SumSize
 
 // AppendMark writes what filters need of a trade in the list of an account: the taker's side, the account's
-// own side, which is the taker's if it met itself, and the pair.
-func AppendMark(dst []byte, t *persistence.Trade, account uint32) []byte {
+// own side, which is the taker's if it met itself, and the pair. Its checksum covers the string of marks that it is in, and
+// not the trade's id, which the reader of a mark does not know.
+func AppendMark(dst []byte, marks Place, t *persistence.Trade, account uint32) []byte {
 	mine := t.TakerSide
 	if t.Taker != account {
 		mine = mine.Opposite()
 	}
-	return append(dst, byte(t.TakerSide)|byte(mine)<<2, byte(t.Pair>>8), byte(t.Pair))
+	mark := [...]byte{byte(t.TakerSide) | byte(mine)<<2, byte(t.Pair >> 8), byte(t.Pair)}
+	return marks.Seal(dst, mark[:])
+}
+
+// CheckMark refuses a mark with a wrong checksum.
+func CheckMark(marks Place, mark string) error {
+	if b := []byte(mark); Sum(b) != uint32(marks.And(b[:MarkSize-SumSize])) {
+		return fmt.Errorf("%w: %w", persistence.ErrCorrupt, errSum)
+	}
+	return nil
 }
 
 // MarkMatches is TradeMatches for a mark.
@@ -136,7 +147,7 @@ func AppendOrder(dst []byte, o *persistence.Order) []byte {
 	if o.ClientID != "" {
 		flags |= orderHasClient
 	}
-	dst = append(dst, version, flags)
+	dst = append(dst, Version, flags)
 	dst = binary.AppendUvarint(dst, o.ClosedSeq)
 	dst = binary.AppendUvarint(dst, uint64(o.Pair))
 	dst = binary.AppendUvarint(dst, uint64(o.Price))
@@ -160,7 +171,7 @@ func OrderIndex(row []byte) []byte {
 // OrderMatches reports whether an encoded order, or its OrderIndex, passes the filters on side,
 // status and sequence. A damaged one passes, so that decoding it reports the damage.
 func OrderMatches(row []byte, q *persistence.OrderQuery) bool {
-	if len(row) < 3 || row[0] != version {
+	if len(row) < 3 || row[0] != Version {
 		return true
 	}
 	flags := row[1]

@@ -1,12 +1,13 @@
--- KEYS: head, watermark   ARGV: token, from, to, '1' to move the watermark, then operations:
+-- KEYS: head, watermark, sums   ARGV: token, from, to, '1' to move the watermark, then operations:
 --   'L', key, limit, n, n rows              rows of a list, in the order of their ids; what is there stays
 --   'C', key, limit, n, n rows              the same, but what is there is replaced
---   'A', key, limit, n + 1, n rows, marks   as 'L', with 3 bytes for each row that are kept in key .. ':marks'
+--   'A', key, limit, n + 1, n rows, marks   as 'L', with MARK bytes for each row that are kept in key .. ':marks'
 --   'Z', key, limit, 2n, n times score, row rows of a sorted set; a row that is there stays
 --   'U', key, '0', 2n, n times score, row   the same, but a score that is there stays
 --   'W', key, '0', 2n, n times field, value a hash, replaced
 --   'N', key, '0', 2n, n times field, value nonces, which only grow
--- A limit keeps that many of the newest rows; 0 keeps all. No key of a list occurs twice.
+-- A limit keeps that many of the newest rows; 0 keeps all. No key of a list occurs twice. The hash of sums has, for each list
+-- or sorted set, how many rows it has and the exclusive or of their checksums: so a row that is lost leaves a trace.
 local m = redis.call('HMGET', KEYS[1], 'epoch', 'owner')
 if (m[1] or '') ~= ARGV[1] then return {-1, m[2] or ''} end
 local wm = redis.call('GET', KEYS[2]) or '0'
@@ -15,9 +16,25 @@ if wm ~= ARGV[2] then return {-2, wm} end
 
 local MANY = 1000     -- arguments of one command
 local LATE = 500000   -- how many rows of a list may be moved to make room
+local MARK = 7        -- bytes of a mark
 
 -- Ids are below 2^53: exact as numbers. Rows are never compared as text, which depends on the locale.
 local function id(row) return (struct.unpack('>I8', row)) end
+
+-- The sums of the lists that this call changes. A row ends with its checksum.
+local sums = {}
+local function count(key, row, n)
+  local s = sums[key]
+  if not s then
+    local text = redis.call('HGET', KEYS[3], key) or '0:00000000'
+    local rows, all = string.match(text, '^(%d+):(%x+)$')
+    -- One that cannot be read stays so: what is read here must be found by those that verify it.
+    if not rows then s = {bad = text} else s = {rows = tonumber(rows), all = tonumber(all, 16)} end
+    sums[key] = s
+  end
+  if s.bad then return end
+  s.rows, s.all = s.rows + n, bit.bxor(s.all, (struct.unpack('>I4', row, #row - 3)))
+end
 
 -- below is how many ids of a list are below x. It looks from the newest on: most rows belong there.
 local function below(key, len, x)
@@ -49,10 +66,10 @@ local function take(rows, key, from, to)
 end
 
 -- merge appends old rows and the rows ARGV[first..last] to rows, in the order of their ids, and answers
--- which places have new ones: their index in ARGV. Of two with one id the old one stays, or the new one
+-- which places have new ones, their index in ARGV, and which old rows are replaced. Of two with one id the old one stays, or the new one
 -- replaces it.
 local function merge(rows, old, first, last, replace)
-  local i, new = 1, {}
+  local i, new, gone = 1, {}, {}
   for j = first, last do
     local x = id(ARGV[j])
     while i <= #old and id(old[i]) < x do
@@ -65,11 +82,12 @@ local function merge(rows, old, first, last, replace)
     else
       rows[#rows + 1] = ARGV[j]
       new[#rows] = j
+      if there then gone[#gone + 1] = old[i] end
     end
     if there then i = i + 1 end
   end
   for k = i, #old do rows[#rows + 1] = old[k] end
-  return new
+  return new, gone
 end
 
 -- plan finds where the rows ARGV[first..last] belong and answers what to do: rows to put at the end of
@@ -90,7 +108,7 @@ local function plan(key, first, last, replace)
   if len - p.stay > LATE then return nil end
   local old = take({}, key, lo, hi - 1)
   if p.where == 'front' then take(p.rows, key, 0, lo - 1) end
-  p.new = merge(p.rows, old, first, last, replace)
+  p.new, p.gone = merge(p.rows, old, first, last, replace)
   if not next(p.new) then p.where = 'none' end
   if p.where == 'back' then take(p.rows, key, hi, len - 1) end
   p.last = #p.rows
@@ -119,7 +137,17 @@ end
 -- put does what plan answered. It answers how long the list is then.
 local function put(key, p, first)
   if p.where == 'none' then return p.len end
-  if p.where == 'last' then redis.call('LSET', key, -1, ARGV[first]) end
+  if p.new then
+    for _, j in pairs(p.new) do count(key, ARGV[j], 1) end
+    for _, row in ipairs(p.gone) do count(key, row, -1) end
+  else
+    for i = p.first, p.last do count(key, ARGV[i], 1) end
+  end
+  if p.where == 'last' then
+    count(key, redis.call('LINDEX', key, -1), -1)
+    count(key, ARGV[first], 1)
+    redis.call('LSET', key, -1, ARGV[first])
+  end
   if p.stay == 0 and p.len > 0 then
     redis.call('DEL', key)
   elseif p.stay < p.len and p.where == 'front' then
@@ -138,6 +166,14 @@ local function put(key, p, first)
   return p.stay + #p.rows
 end
 
+-- trim leaves the newest rows of a list.
+local function trim(key, len, limit)
+  each(0, len - limit - 1, function(i, j)
+    for _, row in ipairs(redis.call('LRANGE', key, i, j)) do count(key, row, -1) end
+  end)
+  redis.call('LTRIM', key, -limit, -1)
+end
+
 local function refused(answer) return type(answer) == 'table' and answer.err end
 
 -- mark keeps the marks beside a list as put keeps the list. The last mark is that of the newest row. There
@@ -149,23 +185,23 @@ local function mark(key, p, len, first, marks)
   local at, moved = redis.call('STRLEN', key), p.len - p.stay
   if p.new then -- rows were moved: so are their marks
     local old, i, all = '', 0, {}
-    if p.where == 'back' and at >= 3 * moved then
-      at = at - 3 * moved
+    if p.where == 'back' and at >= MARK * moved then
+      at = at - MARK * moved
       old = redis.call('GETRANGE', key, at, -1)
-    elseif p.where == 'front' and at >= 3 * p.len then
-      at = at - 3 * p.len
-      old = redis.call('GETRANGE', key, at, at + 3 * moved - 1)
+    elseif p.where == 'front' and at >= MARK * p.len then
+      at = at - MARK * p.len
+      old = redis.call('GETRANGE', key, at, at + MARK * moved - 1)
     else
       redis.call('DEL', key) -- their marks are not there: new rows will have some again
       return
     end
     for k = 1, #p.rows do
       if p.new[k] then
-        local j = 3 * (p.new[k] - first)
-        all[k] = string.sub(marks, j + 1, j + 3)
+        local j = MARK * (p.new[k] - first)
+        all[k] = string.sub(marks, j + 1, j + MARK)
       else
-        all[k] = string.sub(old, i + 1, i + 3)
-        i = i + 3
+        all[k] = string.sub(old, i + 1, i + MARK)
+        i = i + MARK
       end
     end
     if p.where == 'back' then
@@ -174,13 +210,13 @@ local function mark(key, p, len, first, marks)
         return
       end
     else
-      redis.call('SET', key, table.concat(all) .. redis.call('GETRANGE', key, at + 3 * moved, -1))
+      redis.call('SET', key, table.concat(all) .. redis.call('GETRANGE', key, at + MARK * moved, -1))
     end
   elseif refused(redis.pcall('APPEND', key, marks)) then
     redis.call('SET', key, marks)
   end
-  if redis.call('STRLEN', key) > 6 * len + 3000 then
-    redis.call('SET', key, redis.call('GETRANGE', key, -3 * len, -1))
+  if redis.call('STRLEN', key) > MARK * (2 * len + 1000) then
+    redis.call('SET', key, redis.call('GETRANGE', key, -MARK * len, -1))
   end
 end
 
@@ -199,24 +235,44 @@ while at <= #ARGV do
   if kind == 'L' or kind == 'C' or kind == 'A' then
     local len = put(key, plans[at], first)
     if kind == 'A' then mark(key .. ':marks', plans[at], limit > 0 and math.min(len, limit) or len, first, ARGV[last]) end
-    if limit > 0 and len > limit then redis.call('LTRIM', key, -limit, -1) end
+    if limit > 0 and len > limit then trim(key, len, limit) end
   elseif kind == 'Z' then
-    each(first, last, function(i, j) redis.call('ZADD', key, 'NX', unpack(ARGV, i, j)) end)
-    if limit > 0 then redis.call('ZREMRANGEBYRANK', key, 0, -limit - 1) end
+    for i = first, last, 2 do
+      if redis.call('ZADD', key, 'NX', ARGV[i], ARGV[i + 1]) == 1 then count(key, ARGV[i + 1], 1) end
+    end
+    if limit > 0 then
+      each(0, redis.call('ZCARD', key) - limit - 1, function()
+        local rows = redis.call('ZPOPMIN', key, math.min(MANY, redis.call('ZCARD', key) - limit))
+        for i = 1, #rows, 2 do count(key, rows[i], -1) end
+      end)
+    end
   elseif kind == 'U' then
     for i = first, last, 2 do
-      if redis.call('ZCOUNT', key, ARGV[i], ARGV[i]) == 0 then redis.call('ZADD', key, ARGV[i], ARGV[i + 1]) end
+      if redis.call('ZCOUNT', key, ARGV[i], ARGV[i]) == 0 then
+        redis.call('ZADD', key, ARGV[i], ARGV[i + 1])
+        count(key, ARGV[i + 1], 1)
+      end
     end
   elseif kind == 'W' then
     redis.call('DEL', key)
     each(first, last, function(i, j) redis.call('HSET', key, unpack(ARGV, i, j)) end)
   elseif kind == 'N' then
     for i = first, last, 2 do
+      local function digits(text) return string.match(text, '^%d*') end -- what is behind them is a checksum
       local old = redis.call('HGET', key, ARGV[i])
-      if not old or less(old, ARGV[i + 1]) then redis.call('HSET', key, ARGV[i], ARGV[i + 1]) end
+      if not old or less(digits(old), digits(ARGV[i + 1])) then redis.call('HSET', key, ARGV[i], ARGV[i + 1]) end
     end
   end
   at = at + 4 + n
 end
-if ARGV[4] == '1' then redis.call('SET', KEYS[2], ARGV[3]) end
+local changed = {}
+for key, s in pairs(sums) do
+  changed[#changed + 1] = key
+  changed[#changed + 1] = s.bad or string.format('%.0f:%s', s.rows, bit.tohex(s.all))
+end
+each(1, #changed, function(i, j) redis.call('HSET', KEYS[3], unpack(changed, i, j)) end)
+if ARGV[4] == '1' then
+  redis.call('SET', KEYS[2], ARGV[3])
+  redis.call('HSET', KEYS[3], 'wm', ARGV[3])
+end
 return {1, ARGV[3]}

@@ -10,3 +10,8 @@ local function place(list, len, x) -- how many of len ids are below x
   end
   return lo
 end
+-- edge is the two rows that a search for a place came to an end between, '' where there is none. A search that a damaged id
+-- has led astray ends beside the damaged row, whose checksum the caller looks at.
+local function edge(list, at)
+  return at > 0 and redis.call('LINDEX', list, at - 1) or '', redis.call('LINDEX', list, at) or ''
+end

@@ -1,0 +1,56 @@
+package actors
+
+import (
+	"context"
+	"errors"
+
+	"exchange/actors/metrics"
+	"exchange/persistence"
+)
+
+// A watched history counts the reads that end at damage.
+type watched struct {
+	persistence.History
+	meter *metrics.Engine
+}
+
+func (w watched) note(list metrics.List, err error) error {
+	if errors.Is(err, persistence.ErrCorrupt) {
+		w.meter.Damaged[list].Add(1)
+	}
+	return err
+}
+
+func (w watched) Trades(ctx context.Context, q persistence.TradeQuery, fn func(*persistence.Trade) bool) error {
+	return w.note(metrics.ListTrades, w.History.Trades(ctx, q, fn))
+}
+
+func (w watched) Orders(ctx context.Context, q persistence.OrderQuery, fn func(*persistence.Order) bool) error {
+	return w.note(metrics.ListOrders, w.History.Orders(ctx, q, fn))
+}
+
+func (w watched) Order(ctx context.Context, account uint32, id uint64) (persistence.Order, error) {
+	o, err := w.History.Order(ctx, account, id)
+	return o, w.note(metrics.ListOrders, err)
+}
+
+func (w watched) Deposits(ctx context.Context, q persistence.DepositQuery, fn func(*persistence.Deposit) bool) error {
+	return w.note(metrics.ListDeposits, w.History.Deposits(ctx, q, fn))
+}
+
+func (w watched) Withdraws(ctx context.Context, q persistence.WithdrawQuery, fn func(*persistence.Withdraw) bool) error {
+	return w.note(metrics.ListWithdraws, w.History.Withdraws(ctx, q, fn))
+}
+
+func (w watched) Withdraw(ctx context.Context, id uint64) (persistence.Withdraw, error) {
+	d, err := w.History.Withdraw(ctx, id)
+	return d, w.note(metrics.ListWithdraws, err)
+}
+
+func (w watched) Candles(ctx context.Context, q persistence.CandleQuery, fn func(*persistence.Candle) bool) error {
+	return w.note(metrics.ListCandles, w.History.Candles(ctx, q, fn))
+}
+
+func (w watched) Actions(ctx context.Context, q persistence.ActionQuery, fn func(*persistence.Action) bool) error {
+	return w.note(metrics.ListActions, w.History.Actions(ctx, q, fn))
+}

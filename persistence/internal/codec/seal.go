@@ -1,0 +1,71 @@
+package codec
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"hash/crc32"
+
+	"exchange/persistence"
+)
+
+// A Place is where a value is stored: the checksum of its key, or of its list and its id. A value's own checksum goes
+// on from it, so that one which stands in another place is found to be wrong.
+type Place uint32
+
+// At is the place of a key.
+func At[T string | []byte](key T) Place { return Place(0).And([]byte(key)) }
+
+// And is a place within another.
+func (p Place) And(b []byte) Place { return Place(crc32.Update(uint32(p), castagnoli, b)) }
+
+// SumSize is the length of the checksum behind a value.
+const SumSize = 4
+
+// Seal appends a value and its checksum to dst. What Open is to read begins with Version.
+func (p Place) Seal(dst, value []byte) []byte {
+	at := len(dst)
+	dst = append(dst, value...)
+	return binary.BigEndian.AppendUint32(dst, uint32(p.And(dst[at:])))
+}
+
+var errSum = errors.New("its checksum is wrong")
+
+// Open is the value of what Seal wrote in that place. ErrCorrupt says what is wrong; the caller says where.
+func (p Place) Open(sealed []byte) ([]byte, error) {
+	if len(sealed) < 1+SumSize {
+		return nil, fmt.Errorf("%w: it has %d bytes", persistence.ErrCorrupt, len(sealed))
+	}
+	if sealed[0] != Version {
+		return nil, fmt.Errorf("%w: %w", persistence.ErrCorrupt, unknownVersion(sealed[0]))
+	}
+	value := sealed[:len(sealed)-SumSize]
+	if Sum(sealed) != uint32(p.And(value)) {
+		return nil, fmt.Errorf("%w: %w", persistence.ErrCorrupt, errSum)
+	}
+	return value, nil
+}
+
+// Sum is the checksum at the end of what Seal wrote.
+func Sum(sealed []byte) uint32 { return binary.BigEndian.Uint32(sealed[len(sealed)-SumSize:]) }
+
+func unknownVersion(v byte) error {
+	return fmt.Errorf("it is of version %d and this program reads version %d; run the program that wrote it", v, Version)
+}
+
+// Text is the checksum of a text in that place, as text: "<version>.<8 hexadecimal digits>".
+func (p Place) Text(text string) string {
+	return fmt.Sprintf("%d.%08x", Version, uint32(p.And([]byte(text))))
+}
+
+// CheckText refuses a text whose checksum is another.
+func (p Place) CheckText(text, sum string) error {
+	if sum == p.Text(text) {
+		return nil
+	}
+	var v byte
+	if n, _ := fmt.Sscanf(sum, "%d.", &v); n == 1 && v != Version {
+		return fmt.Errorf("%w: %w", persistence.ErrCorrupt, unknownVersion(v))
+	}
+	return fmt.Errorf("%w: %w", persistence.ErrCorrupt, errSum)
+}

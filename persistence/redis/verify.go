@@ -1,0 +1,297 @@
+package redis
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/redis/go-redis/v9"
+
+	"exchange/persistence"
+	"exchange/persistence/internal/codec"
+)
+
+// verifyTries is how often a list is read that changes meanwhile. After that only its rows are known to be right, and not
+// that none of them is missing.
+const verifyTries = 5
+
+// A sum is what the hash of sums says of a list: how many rows it has, and the exclusive or of their checksums.
+type sum struct {
+	rows int
+	all  uint32
+}
+
+func (s sum) String() string { return fmt.Sprintf("%d:%08x", s.rows, s.all) }
+
+// Verify looks at all keys of the projections.
+func (s *Store) Verify(ctx context.Context, wrong func(place string)) (rows int, err error) {
+	if _, err := s.Watermark(ctx); errors.Is(err, persistence.ErrCorrupt) {
+		wrong(err.Error())
+	} else if err != nil {
+		return 0, err
+	}
+	keys, err := s.projected(ctx)
+	if err != nil {
+		return 0, err
+	}
+	for _, key := range slices.Sorted(maps.Keys(keys)) {
+		n, err := s.verifyKey(ctx, key, wrong)
+		if err != nil && !errors.Is(err, persistence.ErrCorrupt) {
+			return rows, err
+		}
+		if err != nil {
+			wrong(err.Error())
+		}
+		rows += n
+	}
+	return rows, nil
+}
+
+// projected are the keys that there are, and those that the sums have.
+func (s *Store) projected(ctx context.Context) (map[string]bool, error) {
+	keys := map[string]bool{}
+	for cursor := uint64(0); ; {
+		page, next, err := s.history.Scan(ctx, cursor, s.key("*"), pageRows).Result()
+		if err != nil {
+			return nil, s.fault("look for lists", err)
+		}
+		for _, key := range page {
+			keys[key] = true
+		}
+		if cursor = next; cursor == 0 {
+			break
+		}
+	}
+	for cursor := uint64(0); ; {
+		page, next, err := s.history.HScan(ctx, s.sums(), cursor, "", pageRows).Result()
+		if err != nil {
+			return nil, s.fault("read the sums of lists", err)
+		}
+		for i := 0; i < len(page); i += 2 {
+			if page[i] != watermarkSum {
+				keys[page[i]] = true
+			}
+		}
+		if cursor = next; cursor == 0 {
+			return keys, nil
+		}
+	}
+}
+
+// verifyKey looks at a key, if it is one of the projections.
+func (s *Store) verifyKey(ctx context.Context, key string, wrong func(place string)) (int, error) {
+	name := strings.TrimPrefix(key, s.key(""))
+	kind, _, _ := strings.Cut(name, ":")
+	switch {
+	case kind == "nonces":
+		n := 0
+		err := s.Nonces(ctx, func(string, uint64) { n++ })
+		return n, err
+	case kind == "wallet":
+		_, err := s.Wallet(ctx, strings.TrimPrefix(name, "wallet:"))
+		if errors.Is(err, persistence.ErrNotFound) {
+			err = nil // removed by hand meanwhile
+		}
+		return 1, err
+	case kind == "trades" && strings.HasSuffix(name, ":marks"):
+		return 0, nil // with their list
+	case kind == "trades":
+		return s.verifyList(ctx, key, wrong, s.tradePage)
+	case kind == "deposits", kind == "candles", kind == "actions":
+		return s.verifyList(ctx, key, wrong, s.listPage)
+	case kind == "orders", kind == "withdraws":
+		return s.verifyList(ctx, key, wrong, s.setPage)
+	}
+	return 0, nil
+}
+
+// A look is one reading of a list.
+type look struct {
+	s       *Store
+	key     string
+	is      sum
+	damaged []string // rows with a wrong checksum
+	odd     []string // what may be so because the list changed meanwhile
+	last    uint64
+}
+
+// verifyList reads a list until it has not changed meanwhile. page gives rows as they are stored, from a rank on.
+func (s *Store) verifyList(ctx context.Context, key string, wrong func(place string),
+	page func(ctx context.Context, l *look, from int) ([]string, error)) (int, error) {
+	for try := 1; ; try++ {
+		before, err := s.sum(ctx, key)
+		if err != nil {
+			return 0, err
+		}
+		l := &look{s: s, key: key}
+		for {
+			rows, err := page(ctx, l, l.is.rows)
+			if err != nil {
+				return l.is.rows, err
+			}
+			for _, stored := range rows {
+				l.row(stored)
+			}
+			if len(rows) < pageRows {
+				break
+			}
+			if err := persistence.GoOn(ctx); err != nil {
+				return l.is.rows, err
+			}
+		}
+		after, err := s.sum(ctx, key)
+		if err != nil {
+			return l.is.rows, err
+		}
+		if before != after && try < verifyTries {
+			continue
+		}
+		if before == after && l.is.String() != before {
+			l.odd = append(l.odd, fmt.Sprintf("%s: %s: %d rows with the sum %s are there, and %s says %s: rows are missing, or there twice",
+				s.name, key, l.is.rows, l.is, s.sums(), before))
+		}
+		if before == after {
+			l.damaged = append(l.damaged, l.odd...)
+		}
+		for _, place := range l.damaged {
+			wrong(place)
+		}
+		return l.is.rows, nil
+	}
+}
+
+// row looks at one row.
+func (l *look) row(stored string) {
+	l.is.rows++
+	if _, _, err := l.s.row(l.key, stored); err != nil {
+		l.damaged = append(l.damaged, err.Error())
+		return
+	}
+	l.is.all ^= codec.Sum([]byte(stored))
+}
+
+// sum is what the hash of sums says of a list.
+func (s *Store) sum(ctx context.Context, key string) (string, error) {
+	text, err := s.history.HGet(ctx, s.sums(), key).Result()
+	if errors.Is(err, redis.Nil) {
+		return sum{}.String(), nil
+	}
+	if err != nil {
+		return "", s.fault("read the sum of a list", err)
+	}
+	return text, nil
+}
+
+// listPage is a page of a list. A row in a wrong place changes no sum: it is looked for.
+func (s *Store) listPage(ctx context.Context, l *look, from int) ([]string, error) {
+	rows, err := s.history.LRange(ctx, l.key, int64(from), int64(from+pageRows-1)).Result()
+	if err != nil {
+		return nil, s.typed(l.key, err)
+	}
+	for i, stored := range rows {
+		if len(stored) < codec.IDSize {
+			continue
+		}
+		id := rowID([]byte(stored))
+		if from+i > 0 && id <= l.last {
+			l.odd = append(l.odd, s.misplaced(l.key, id).Error())
+		}
+		l.last = id
+	}
+	return rows, nil
+}
+
+// tradePage is listPage for a list with marks.
+func (s *Store) tradePage(ctx context.Context, l *look, from int) ([]string, error) {
+	rows, err := s.listPage(ctx, l, from)
+	if err == nil && len(rows) > 0 {
+		err = s.verifyMarks(ctx, l, from, rows)
+	}
+	return rows, err
+}
+
+// setPage is a page of a sorted set.
+func (s *Store) setPage(ctx context.Context, l *look, from int) ([]string, error) {
+	page, err := s.history.ZRangeWithScores(ctx, l.key, int64(from), int64(from+pageRows-1)).Result()
+	if err != nil {
+		return nil, s.typed(l.key, err)
+	}
+	rows := make([]string, len(page))
+	for i, z := range page {
+		rows[i], _ = z.Member.(string)
+		if len(rows[i]) >= codec.IDSize && z.Score != float64(rowID([]byte(rows[i]))) {
+			l.odd = append(l.odd, s.misplaced(l.key, rowID([]byte(rows[i]))).Error())
+		}
+	}
+	return rows, nil
+}
+
+// typed calls a key of another type what it is: damage.
+func (s *Store) typed(key string, err error) error {
+	if redis.HasErrorPrefix(err, "WRONGTYPE") {
+		return fmt.Errorf("%s: %s: %w: %w", s.name, key, persistence.ErrCorrupt, err)
+	}
+	return s.fault("read "+key, err)
+}
+
+// verifyMarks compares the marks beside a list with these rows of it, the first of which has the rank from. There is a mark
+// for each of the newest rows.
+func (s *Store) verifyMarks(ctx context.Context, l *look, from int, rows []string) error {
+	key := s.marks(l.key)
+	length, err := s.history.LLen(ctx, l.key).Result()
+	if err != nil {
+		return s.typed(l.key, err)
+	}
+	bytes, err := s.history.StrLen(ctx, key).Result()
+	if err != nil {
+		return s.typed(key, err)
+	}
+	odd := func(format string, args ...any) {
+		l.odd = append(l.odd, fmt.Sprintf("%s: %s: %s", s.name, key, fmt.Sprintf(format, args...)))
+	}
+	if bytes%codec.MarkSize != 0 {
+		odd("it has %d bytes", bytes)
+		return nil
+	}
+	first := int(length - bytes/codec.MarkSize) // the rank of the row that the first mark is of
+	if without := first - from; without > 0 {
+		rows, from = rows[min(without, len(rows)):], first
+	}
+	at := int64(from-first) * codec.MarkSize
+	marks, err := s.history.GetRange(ctx, key, at, at+int64(len(rows)*codec.MarkSize)-1).Result()
+	if err != nil {
+		return s.typed(key, err)
+	}
+	account, err := s.accountOf(l.key)
+	if err != nil {
+		return err
+	}
+	var t persistence.Trade
+	for i, stored := range rows {
+		id, row, err := s.row(l.key, stored)
+		if err == nil {
+			err = codec.DecodeTrade(row, id, &t)
+		}
+		if err != nil {
+			return nil // the row itself is looked at beside this
+		}
+		want := codec.AppendMark(nil, codec.At(key), &t, account(&t))
+		if len(marks) < (i+1)*codec.MarkSize || string(want) != marks[i*codec.MarkSize:][:codec.MarkSize] {
+			odd("the mark of trade %d is wrong", id)
+		}
+	}
+	return nil
+}
+
+// accountOf is whose own side the marks of a list have.
+func (s *Store) accountOf(list string) (func(*persistence.Trade) uint32, error) {
+	text, ok := strings.CutPrefix(list, s.key("trades:account:"))
+	if !ok {
+		return takerOf, nil
+	}
+	n, err := s.number("an account in the name of a list", text)
+	return func(*persistence.Trade) uint32 { return uint32(n) }, err
+}
