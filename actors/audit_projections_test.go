@@ -229,7 +229,7 @@ func TestAnAuditAfterARestoreOfFewerTradesIsClean(t *testing.T) {
 			b, _ := backUp(t, e)
 			target := keeping(t, kind)(keep)
 			defer target.Close()
-			restoreInto(t, target, b)
+			restoreInto(t, target, b, e)
 			o.Store = target
 			restored := start(t, o)
 			auditClean(t, restored)

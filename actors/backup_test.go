@@ -63,19 +63,19 @@ func backUp(t *testing.T, e *Engine) ([]byte, *state.State) {
 		t.Fatal(err)
 	}
 	var b bytes.Buffer
-	if err := backup.Write(t.Context(), &b, e.Store(), r.Image, func(int) {}); err != nil {
+	if err := backup.Write(t.Context(), &b, e.Store(), r.Image, e.Authority(), func(int) {}); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := backup.Verify(bytes.NewReader(b.Bytes())); err != nil {
+	if _, err := backup.Verify(bytes.NewReader(b.Bytes()), e.Authority()); err != nil {
 		t.Fatal(err)
 	}
 	return b.Bytes(), must[*state.State](t)(state.Decode(r.Image))
 }
 
 // restoreInto fills an empty store from a backup.
-func restoreInto(t *testing.T, target persistence.Store, b []byte) {
+func restoreInto(t *testing.T, target persistence.Store, b []byte, of *Engine) {
 	t.Helper()
-	opened, err := backup.Open(bytes.NewReader(b))
+	opened, err := backup.Open(bytes.NewReader(b), of.Authority())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -125,7 +125,7 @@ func TestAnExchangeGoesOnFromABackupOfARunningOne(t *testing.T) {
 
 			at := to(t)
 			target := at()
-			restoreInto(t, target, b)
+			restoreInto(t, target, b, e)
 			o.Store = target
 			restored := start(t, o)
 			restoredIs(t, restored, want)

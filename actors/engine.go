@@ -192,9 +192,15 @@ func (e *Engine) spawnAll(r *recovered) error {
 		default:
 		}
 	}
-	e.projector = &projector{store: o.Store, token: r.token, log: e.log, meter: e.meter, in: projections, fail: e.fail, archive: o.Archive, newest: r.newest,
+	e.projector = &projector{store: o.Store, token: r.token, log: e.log, meter: e.meter, in: projections, fail: e.fail, newest: r.newest,
 		stop: e.stop, finished: make(chan struct{})}
 	e.projector.report = func(m any) { e.root.Send(e.fold, m) }
+	if o.Archive != nil {
+		var history persistence.HistoryID
+		e.projector.archive = func(ctx context.Context, upTo uint64) (uint64, error) {
+			return o.Archive(ctx, o.Store, e.sealer, history, upTo)
+		}
+	}
 
 	var err error
 	e.byNumber, e.books = make([]*Pair, len(s.Pairs())), make([]*book, len(s.Pairs()))
@@ -667,6 +673,9 @@ func (e *Engine) CurrencyCode(number uint16) string {
 
 // Key is the live API key with that public part, nil if there is none.
 func (e *Engine) Key(public []byte) *Key { return e.dir.key(public) }
+
+// Authority authenticates what is written apart from the store, with the server's key.
+func (e *Engine) Authority() persistence.Authority { return e.sealer }
 
 // Store is the engine's store, for a backup.
 func (e *Engine) Store() persistence.Store { return e.opts.Store }

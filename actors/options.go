@@ -43,9 +43,10 @@ type Options struct {
 	// KeyMaterial turns an API secret into what requests are verified with; Key.Material has it.
 	KeyMaterial func(secret []byte) any
 	// Archive keeps what the journal has up to a sequence, durably, before it is trimmed, and says up to where it
-	// may be; nil: what is trimmed is forgotten.
-	Archive func(ctx context.Context, store persistence.Store, upTo uint64) (trim uint64, err error)
-	Log     *slog.Logger
+	// may be; nil: what is trimmed is forgotten. by authenticates it, history is the id of the journal's.
+	Archive func(ctx context.Context, store persistence.Store, by persistence.Authority,
+		history persistence.HistoryID, upTo uint64) (trim uint64, err error)
+	Log *slog.Logger
 	// Exit ends the process when an invariant breaks. It must not return in production.
 	Exit func(code int)
 

@@ -27,7 +27,7 @@ type projection struct {
 // one projection at a time and tries until the store has taken it. Snapshots are uploaded by a goroutine
 // of their own, one at a time, so that nobody waits for them.
 type projector struct {
-	archive  func(ctx context.Context, store persistence.Store, upTo uint64) (trim uint64, err error) // before a trim; nil: none
+	archive  func(ctx context.Context, upTo uint64) (trim uint64, err error) // before a trim; nil: none
 	store    persistence.Store
 	token    persistence.Token
 	log      *slog.Logger
@@ -131,7 +131,7 @@ func (p *projector) save(to uint64, image []byte) error {
 	trim := older
 	if p.archive != nil {
 		var err error
-		if trim, err = p.archive(ctx, p.store, older); err != nil {
+		if trim, err = p.archive(ctx, older); err != nil {
 			p.meter.Failures[metrics.OperationTrim].Add(1)
 			p.log.Error("the journal was not archived and is not trimmed, the next snapshot tries again", "up_to", older, "error", err)
 			return nil

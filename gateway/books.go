@@ -81,9 +81,11 @@ const streamTimeout = time.Hour
 
 // An Archive is where trimmed parts of the journal are kept.
 type Archive interface {
-	actors.Archive
 	// Dir is the folder, for people.
 	Dir() string
+	// Open is for an audit. Each part must be authentic if authenticated is true. An error says which
+	// key is missing.
+	Open(authenticated bool) (actors.Archive, error)
 }
 
 type totalAnswer struct {
@@ -111,13 +113,19 @@ type auditAnswer struct {
 }
 
 // audit streams how far it is, and then what it found. A body {"archive": DIR} starts at the archive's beginning; the
-// folder must be the one that the server archives to.
+// folder must be the one that the server archives to. {"without_authentication": true} takes its parts as they are.
 func (g *Gateway) audit(e *actors.Engine, ctx *fasthttp.RequestCtx) (any, error) {
-	var q struct{ Archive string }
+	var q struct {
+		Archive string
+		Without bool `json:"without_authentication"`
+	}
 	if err := parse(ctx, &q); err != nil {
 		return nil, err
 	}
 	var from actors.Archive
+	if q.Without && q.Archive == "" {
+		return nil, &badRequest{"without_authentication is about an archive, and none is named"}
+	}
 	if q.Archive != "" {
 		switch a := g.opts.Archive; {
 		case a == nil:
@@ -125,7 +133,13 @@ func (g *Gateway) audit(e *actors.Engine, ctx *fasthttp.RequestCtx) (any, error)
 		case a.Dir() != q.Archive:
 			return nil, &badRequest{fmt.Sprintf("the server archives to %s, not to %s", a.Dir(), q.Archive)}
 		default:
-			from = a
+			var err error
+			if from, err = a.Open(!q.Without); err != nil {
+				return nil, &badRequest{err.Error()}
+			}
+			if q.Without {
+				e.Log().Warn("an audit takes the archive without authentication: who can write to it decides what is compared", "archive", q.Archive)
+			}
 		}
 	}
 	lines(e, ctx, func(o *output) (any, error) {
@@ -235,8 +249,10 @@ func writeBackup(e *actors.Engine, ctx *fasthttp.RequestCtx) (any, error) {
 	ctx.SetBodyStreamWriter(func(w *bufio.Writer) {
 		patience, cancel := context.WithTimeout(context.Background(), streamTimeout)
 		defer cancel()
-		// A backup that breaks off lacks its checksum, and whoever reads it finds that out.
-		_, err := guarded(e, path, func() (any, error) { return nil, backup.Write(patience, w, e.Store(), image, func(int) {}) })
+		// A backup that breaks off lacks its proof, and whoever reads it finds that out.
+		_, err := guarded(e, path, func() (any, error) {
+			return nil, backup.Write(patience, w, e.Store(), image, e.Authority(), func(int) {})
+		})
 		if err != nil {
 			e.Log().Error("a backup broke off", "error", err)
 			return

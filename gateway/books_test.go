@@ -3,6 +3,7 @@ package gateway
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"strings"
 	"testing"
 
@@ -193,14 +194,23 @@ func TestTheAuditOfARunningExchangeIsClean(t *testing.T) {
 	h.gateway.opts.Archive = damagedArchive{}
 	says(t, "another archive", ask("POST", "/operator/v1/audit", `{"archive":"/a"}`), 400, refusal("the server archives to /archive, not to /a"))
 	want := `{"error":"replaying the archive: corrupt: stored data fails its checks","damaged":true}` + "\n"
-	if a := ask("POST", "/operator/v1/audit", `{"archive":"/archive"}`); a.status != 200 || a.body != want {
+	says(t, "an archive without its key", ask("POST", "/operator/v1/audit", `{"archive":"/archive"}`), 400, refusal("the key 0123456789abcdef is missing"))
+	if a := ask("POST", "/operator/v1/audit", `{"archive":"/archive","without_authentication":true}`); a.status != 200 || a.body != want {
 		t.Errorf("a damaged archive: %d %s", a.status, a.body)
 	}
+	says(t, "no archive", ask("POST", "/operator/v1/audit", `{"without_authentication":true}`), 400, refusal("without_authentication is about an archive, and none is named"))
 }
 
 type damagedArchive struct{}
 
 func (damagedArchive) Dir() string { return "/archive" }
+
+func (damagedArchive) Open(authenticated bool) (actors.Archive, error) {
+	if !authenticated {
+		return damagedArchive{}, nil
+	}
+	return nil, errors.New("the key 0123456789abcdef is missing")
+}
 
 func (damagedArchive) Base(context.Context) (uint64, []byte, error) { return 0, nil, nil }
 
@@ -211,7 +221,7 @@ func (damagedArchive) Read(context.Context, uint64, func(prev, next uint64, batc
 func TestABackupIsStreamed(t *testing.T) {
 	h := withFees(t, nil)
 	a := operator(t, h.gateway)("GET", "/operator/v1/backup", "")
-	info, err := backup.Verify(strings.NewReader(a.body))
+	info, err := backup.Verify(strings.NewReader(a.body), h.engine.Authority())
 	if err != nil || a.status != 200 || info.Accounts != 3 || info.Rows["trades"] != 3 || info.Rows["deposits"] != 2 {
 		t.Fatalf("%d %+v, %v", a.status, info, err)
 	}

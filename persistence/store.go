@@ -190,6 +190,8 @@ type Store interface {
 	History
 	// String names the store for people, without secrets: "pebble:./data", "redis://host:6379/0".
 	String() string
+	// Engine is the id of the engine that is kept here.
+	Engine() string
 	// Exclusive is true if nobody else can own the engine as long as this store is open. Else another process may serve from it
 	// now, and Acquire would end that.
 	Exclusive() bool

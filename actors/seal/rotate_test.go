@@ -141,3 +141,67 @@ func TestAFileThatIsNoListOfKeysIsRefusedAndStays(t *testing.T) {
 		}
 	}
 }
+
+// Keys that were retired prove and open what was made under them, and seal nothing.
+func TestRetiredKeysAreLoadedFromTheirFiles(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "a[b]*", "secret.key")
+	if _, err := LoadAll("", file); !errors.Is(err, fs.ErrNotExist) || !strings.Contains(err.Error(), file) {
+		t.Errorf("without a file: %v", err)
+	}
+	first, err := Load("", file, true)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range MaxKeys + 2 { // more than there may be at once
+		if _, err := Rotate(file); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := Retire(file); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, name := range []string{".bak", ".0123", ".00000000000000zz"} { // not ours
+		if err := os.WriteFile(file+name, []byte("x"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	now, err := Load("", file, false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	all, err := LoadAll("", file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	message := []byte("message")
+	if all.ID() != now.ID() || len(all.IDs()) != MaxKeys+3 || !bytes.Equal(all.MAC(first.ID(), message), first.MAC(first.ID(), message)) {
+		t.Errorf("there are %v, the first was %016x", all, first.ID())
+	}
+	if now.MAC(first.ID(), message) != nil {
+		t.Error("a retired key is there without its file")
+	}
+	if _, err := all.Open(first.Seal([]byte("secret"), nil), first.ID(), nil); err != nil {
+		t.Error(err)
+	}
+	retired := retiredName(file, first.ID())
+	if err := os.Chmod(retired, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := LoadAll("", file); err == nil || !strings.Contains(err.Error(), "chmod 600") {
+		t.Errorf("a retired key that others can read: %v", err)
+	}
+	if err := errors.Join(os.Remove(retired), os.Link(file, retired)); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := LoadAll("", file); err == nil || !strings.Contains(err.Error(), "another key than its name says") {
+		t.Errorf("another key in its place: %v", err)
+	}
+}
+
+func TestAMACIsOfItsKeyAndMessage(t *testing.T) {
+	a, b := sealer(t, serverKey), sealer(t, otherKey())
+	mac := a.MAC(a.ID(), []byte("message"))
+	if len(mac) != 32 || bytes.Equal(mac, a.MAC(a.ID(), []byte("massage"))) || bytes.Equal(mac, b.MAC(b.ID(), []byte("message"))) || b.MAC(a.ID(), nil) != nil {
+		t.Errorf("%x", mac)
+	}
+}

@@ -12,6 +12,7 @@ package seal
 import (
 	"crypto/aes"
 	"crypto/cipher"
+	"crypto/hmac"
 	"crypto/rand"
 	"crypto/sha256"
 	"encoding/binary"
@@ -22,6 +23,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 )
 
@@ -50,6 +52,7 @@ type cipherKey struct {
 	id    uint64
 	aead  cipher.AEAD
 	codes []byte // what codes are derived with
+	files []byte // what backups and archives are authenticated with
 }
 
 // New makes a Sealer from the server's keys, each KeyBytes long, at least one. The first one seals.
@@ -85,7 +88,8 @@ func newCipherKey(key []byte) (cipherKey, error) {
 	}
 	sum := sha256.Sum256(append([]byte("exchange secret key id\n"), key...))
 	codes := sha256.Sum256(append([]byte("exchange withdraw codes\n"), key...))
-	return cipherKey{id: binary.BigEndian.Uint64(sum[:]), aead: aead, codes: codes[:]}, nil
+	files := sha256.Sum256(append([]byte("exchange backups and archives\n"), key...))
+	return cipherKey{id: binary.BigEndian.Uint64(sum[:]), aead: aead, codes: codes[:], files: files[:]}, nil
 }
 
 // Load takes the keys from text (64 hex digits each) if there is any, else from the file, which it makes
@@ -106,6 +110,63 @@ func Load(text, file string, mayCreate bool) (*Sealer, error) {
 	}
 	return parse(b, file)
 }
+
+// maxRetired bounds how many files of retired keys are read.
+const maxRetired = 1000
+
+// LoadAll takes the keys from text or from the file, as Load does, and those that were retired from the
+// file, each from its own file beside it. They open, and prove what was written under them. No file is
+// made: fs.ErrNotExist is wrapped if there is no key but retired ones.
+func LoadAll(text, file string) (*Sealer, error) {
+	s, err := Load(text, file, false)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, fmt.Errorf("there is no secret key in %s (%w)", file, fs.ErrNotExist)
+	}
+	if err != nil {
+		return nil, err
+	}
+	names, err := filepath.Glob(globEscape.Replace(file) + ".*")
+	if err != nil {
+		return nil, fmt.Errorf("looking for retired keys beside %s: %w", file, err)
+	}
+	for _, name := range names {
+		id, err := strconv.ParseUint(strings.TrimPrefix(name, file+"."), 16, 64)
+		if err != nil || name != retiredName(file, id) || s.Opens(id) {
+			continue
+		}
+		if len(s.keys) == maxRetired {
+			return nil, fmt.Errorf("there are more than %d secret keys beside %s", maxRetired, file)
+		}
+		if err := s.retired(name, id); err != nil {
+			return nil, err
+		}
+	}
+	return s, nil
+}
+
+// retired adds the key of a file that Retire made.
+func (s *Sealer) retired(name string, id uint64) error {
+	text, err := read(name)
+	if err != nil {
+		return err
+	}
+	keys, err := parseKeys(text, name)
+	if err != nil {
+		return err
+	}
+	k, err := newCipherKey(keys[0])
+	if err == nil && (len(keys) != 1 || k.id != id) {
+		err = fmt.Errorf("%s has another key than its name says", name)
+	}
+	s.keys = append(s.keys, k)
+	return err
+}
+
+// retiredName is the file of a key that was taken out of the file.
+func retiredName(file string, id uint64) string { return fmt.Sprintf("%s.%016x", file, id) }
+
+// globEscape keeps a path from being read as a pattern.
+var globEscape = strings.NewReplacer(`\`, `\\`, `*`, `\*`, `?`, `\?`, `[`, `\[`)
 
 // maxFile bounds the file of the keys, in bytes.
 const maxFile = 2 * MaxKeys * 2 * KeyBytes
@@ -183,7 +244,7 @@ func Retire(file string) (retired []string, err error) {
 		if err != nil {
 			return nil, err
 		}
-		name := fmt.Sprintf("%s.%016x", file, k.id)
+		name := retiredName(file, k.id)
 		if err := write(name, line(key), file, os.Link); err != nil && !errors.Is(err, fs.ErrExist) { // then from a try that broke off
 			return nil, fmt.Errorf("keeping a retired key: %w", err)
 		}
@@ -284,6 +345,18 @@ func parseKeys(text, where string) (keys [][]byte, err error) {
 		return nil, fmt.Errorf("%s is not %d hex digits: it is empty", where, 2*KeyBytes)
 	}
 	return keys, nil
+}
+
+// MAC is the HMAC-SHA256 of a message, under what is derived from the key with that id for backups and
+// archives; nil if there is no such key.
+func (s *Sealer) MAC(id uint64, message []byte) []byte {
+	k := s.key(id)
+	if k == nil {
+		return nil
+	}
+	mac := hmac.New(sha256.New, k.files)
+	mac.Write(message)
+	return mac.Sum(nil)
 }
 
 // ID names the key that seals, without giving it away.

@@ -48,12 +48,15 @@ that the replayed records gave rise to, as far as it is kept. Per currency, all 
 be all balances. Commands of clients wait for the moment that the wallets and books are looked at; all else goes on.
 
 With --archive it begins at the very first record instead, with what ` + "`exchange serve --archive`" + ` kept in DIR; or, if that
-archive was begun late or after a restore, at the state that it begins with.
+archive was begun late or after a restore, at the state that it begins with. Each part must be authentic: written under
+the server's secret key or one that was retired from its file, by the same exchange, behind the part before it.
+--without-authentication takes the parts as they are, and whoever can write to the folder decides what is compared.
 
 Exits with 70 if there is any difference.`
 
 func (p *program) auditCommand() *cobra.Command {
 	var archive string
+	var without bool
 	c := &cobra.Command{
 		Use:   "audit [--archive DIR]",
 		Short: "Derive all balances and orders anew and compare them with the running exchange",
@@ -61,8 +64,12 @@ func (p *program) auditCommand() *cobra.Command {
 		Args:  takes(),
 	}
 	c.Flags().StringVar(&archive, "archive", "", "begin where the archive begins that the server keeps in this folder, with the very first record if it has that")
+	c.Flags().BoolVar(&without, "without-authentication", false, "take the archive's parts as they are, without a proof that the exchange wrote them")
 	c.RunE = run(func(ctx context.Context, _ []string) error {
-		in := map[string]string{}
+		in := map[string]any{}
+		if without && !c.Flags().Changed("archive") {
+			return usage("--without-authentication is about an archive: name it with --archive")
+		}
 		if c.Flags().Changed("archive") {
 			if archive == "" {
 				return usage("--archive is empty: name the folder of `exchange serve --archive`")
@@ -73,12 +80,16 @@ func (p *program) auditCommand() *cobra.Command {
 			}
 			in["archive"] = dir
 		}
+		if without {
+			in["without_authentication"] = true
+			fmt.Fprintf(p.stderr, "exchange: WITHOUT AUTHENTICATION: nothing proves that the parts in %s were written by this exchange, or are all there\n", archive)
+		}
 		return p.audit(ctx, in)
 	})
 	return c
 }
 
-func (p *program) audit(ctx context.Context, in map[string]string) error {
+func (p *program) audit(ctx context.Context, in map[string]any) error {
 	g := p.progress()
 	var a auditReport
 	err := p.lines(ctx, "/operator/v1/audit", in, func(line []byte) error {
@@ -92,7 +103,7 @@ func (p *program) audit(ctx context.Context, in map[string]string) error {
 	if err != nil {
 		return err
 	}
-	if err := p.print(&a, func(w *tabwriter.Writer) { a.write(w, in["archive"] != "") }); err != nil {
+	if err := p.print(&a, func(w *tabwriter.Writer) { a.write(w, in["archive"] != nil) }); err != nil {
 		return err
 	}
 	switch n := len(a.Differences); n {

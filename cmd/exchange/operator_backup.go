@@ -11,6 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"exchange/persistence"
 	"exchange/persistence/backup"
 )
 
@@ -39,8 +40,8 @@ whole and was read back without a fault; only its owner can read it.
 
 ` + "`exchange restore`" + ` fills an empty store from it, of the same kind or of another.
 
-The backup does not have the server's secret key (exchange.key), which the API secrets in it are sealed with. Keep
-a copy of the key, but not in the same place.`
+The backup does not have the server's secret key (exchange.key), which the API secrets in it are sealed with, and the
+whole backup is authenticated with: a restore needs it. Keep a copy of the key, but not in the same place.`
 
 func (p *program) backupCommand() *cobra.Command {
 	return &cobra.Command{
@@ -83,7 +84,7 @@ func (p *program) backup(ctx context.Context, dir string) error {
 			}
 			return "", err
 		}
-		info, err := verify(f, g)
+		info, err := verify(f, nil, g) // the key is the server's, and may be out of reach here
 		if err != nil {
 			return "", withExit(exitUnavailable, fmt.Errorf("the backup from %s is not whole and is thrown away: %w; the log of the server may say why", c.address, err))
 		}
@@ -106,11 +107,11 @@ func (p *program) backup(ctx context.Context, dir string) error {
 }
 
 // verify reads a whole backup back from its file.
-func verify(f *os.File, g *progress) (*backup.Info, error) {
+func verify(f *os.File, by persistence.Authority, g *progress) (*backup.Info, error) {
 	if _, err := f.Seek(0, io.SeekStart); err != nil {
 		return nil, err
 	}
-	return backup.Verify(&counting{f, 0, func(n int64) { g.show("%s verified", megabytes(n)) }})
+	return backup.Verify(&counting{f, 0, func(n int64) { g.show("%s verified", megabytes(n)) }}, by)
 }
 
 // A counting reader says how much was read. Its errors are readErrors, to be told from those of a writer.

@@ -13,6 +13,7 @@ import (
 	"strings"
 	"testing"
 
+	"exchange/actors/seal"
 	"exchange/core/event"
 	"exchange/core/state"
 	"exchange/persistence"
@@ -334,6 +335,19 @@ func TestSomebodyWhoWatchesSeesHowFarItIs(t *testing.T) {
 	}
 }
 
+// withZeroKey is the environment of a command that has the key of zeroKey.
+var withZeroKey = "EXCHANGE_SECRET_KEY=" + strings.Repeat("00", seal.KeyBytes)
+
+// zeroKey authenticates the backups of these tests.
+func zeroKey(t *testing.T) *seal.Sealer {
+	t.Helper()
+	key, err := seal.New(make([]byte, seal.KeyBytes))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return key
+}
+
 // testBackup is a backup of an exchange with these accounts and a key.
 func testBackup(t *testing.T, accounts ...string) []byte {
 	t.Helper()
@@ -351,7 +365,7 @@ func testBackup(t *testing.T, accounts ...string) []byte {
 	token, _, err1 := store.Acquire(t.Context(), persistence.Claim{Owner: "test"})
 	err2 := store.Apply(t.Context(), token, 0, s.Seq(), &persistence.Writes{Actions: []persistence.Action{{Seq: 1, Who: "a", What: "b"}}})
 	var b bytes.Buffer
-	if err := errors.Join(err, err1, err2, backup.Write(t.Context(), &b, store, s.AppendTo(nil), func(int) {})); err != nil {
+	if err := errors.Join(err, err1, err2, backup.Write(t.Context(), &b, store, s.AppendTo(nil), zeroKey(t), func(int) {})); err != nil {
 		t.Fatal(err)
 	}
 	return b.Bytes()
@@ -410,20 +424,22 @@ func TestARestoreTakesTheNewestBackupIntoAnEmptyStore(t *testing.T) {
 	write("notes.txt", []byte("not ours"))
 	write("exchange-04.backup", []byte("not ours"))
 	store, data := filepath.Join(t.TempDir(), "store"), t.TempDir()
-	environ := []string{"EXCHANGE_STORE=pebble:" + store, "EXCHANGE_DATA=" + data}
+	environ := []string{"EXCHANGE_STORE=pebble:" + store, "EXCHANGE_DATA=" + data, withZeroKey}
 	restore := func(args ...string) result {
 		return runLine(environ, append([]string{"restore", "--demo"}, args...)...)
 	}
 	r := restore(dir)
-	want := regexp.MustCompile(`^restored  pebble:` + store + `
-from      ` + newest + `, the newest of 2
-taken     2\d\d\d-\d\d-\d\dT.*Z
-sequence  4
-accounts  2
-rows      1
+	want := regexp.MustCompile(`^restored +pebble:` + store + `
+from +` + newest + `, the newest of 2
+taken +2\d\d\d-\d\d-\d\dT.*Z
+sequence +4
+accounts +2
+rows +1
+authenticated +yes: written under the server's key, and unchanged; that it is the newest backup nothing proves
 
 Next:
-- bring the server's secret key, which was kept apart, to ` + data + `/exchange.key \(mode 0600\), or give it in EXCHANGE_SECRET_KEY
+- tell your clients: what was acknowledged after 2\d\d\d-\d\d-\d\dT.*Z is gone
+- bring the server's secret key, which was kept apart, to ` + data + `/exchange.key: the key that is there is another
 - start the exchange with this configuration: exchange serve
 - compare its books: exchange audit
 $`)
@@ -444,13 +460,13 @@ $`)
 	restore(dir).wantError(t, exitUsage, "the store is not empty: it has a history up to sequence 4; nothing was written to pebble:"+store)
 
 	environ[0] = "EXCHANGE_STORE=pebble:" + filepath.Join(t.TempDir(), "second")
-	environ = append(environ, "EXCHANGE_SECRET_KEY="+strings.Repeat("00", 32), "EXCHANGE_SOMETHING=x")
+	environ = append(environ, "EXCHANGE_SOMETHING=x")
 	before := t.TempDir()
 	if err := os.WriteFile(filepath.Join(before, "part"), nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
 	r = restore(older, "--archive", before)
-	for _, word := range []string{"from      " + older + "\n", "sequence  6", "the key that is there is another", "name an empty folder as archive", "that in " + before + " belongs to what was before; keep it"} {
+	for _, word := range []string{older + "\n", "sequence       6", "the key that is there is another", "name an empty folder as archive", "that in " + before + " belongs to what was before; keep it"} {
 		if r.code != 0 || !strings.Contains(r.out, word) {
 			t.Errorf("%q is not said: %+v", word, r)
 		}
@@ -458,8 +474,10 @@ $`)
 	if r.errOut != "exchange: the environment variable EXCHANGE_SOMETHING names no option and is ignored\n" {
 		t.Errorf("said is %q", r.errOut)
 	}
-	r = runLine([]string{"EXCHANGE_STORE=pebble:" + filepath.Join(t.TempDir(), "third"), "EXCHANGE_DATA=" + data}, "restore", "--demo", "--json", newest)
-	if r.code != 0 || !strings.Contains(r.out, `"of":1,"sequence":4,`) || !strings.HasSuffix(r.out, `"accounts":2,"rows":1,"secret_key":"missing"}`+"\n") {
+	r = runLine([]string{"EXCHANGE_STORE=pebble:" + filepath.Join(t.TempDir(), "third"), "EXCHANGE_DATA=" + data},
+		"restore", "--demo", "--json", "--without-authentication", newest)
+	if r.code != 0 || !strings.Contains(r.out, `"of":1,"sequence":4,`) || !strings.HasPrefix(r.errOut, "exchange: WITHOUT AUTHENTICATION: nothing proves that") ||
+		!strings.HasSuffix(r.out, `"accounts":2,"rows":1,"authenticated":false,"secret_key":"missing"}`+"\n") {
 		t.Errorf("%+v", r)
 	}
 	restoreRefuses(t, newest)
@@ -471,7 +489,7 @@ func restoreRefuses(t *testing.T, good string) {
 	f := func(code int, path, want string, more ...string) {
 		t.Helper()
 		args := append([]string{"restore", "--demo", "--store", "pebble:" + store, path}, more...)
-		runLine(nil, args...).wantError(t, code, want)
+		runLine([]string{withZeroKey}, args...).wantError(t, code, want)
 		if _, err := os.Stat(store); !errors.Is(err, fs.ErrNotExist) {
 			t.Errorf("the store was made: %v", err)
 		}
@@ -484,8 +502,27 @@ func restoreRefuses(t *testing.T, good string) {
 		t.Fatal(err)
 	}
 	bad := filepath.Join(dir, "exchange-9.backup")
-	if err := os.WriteFile(bad, append(b, 'x'), 0o600); err != nil {
-		t.Fatal(err)
+	keyless := filepath.Join(dir, "exchange.key")
+	other := []string{"EXCHANGE_SECRET_KEY=" + strings.Repeat("11", seal.KeyBytes)}
+	for want, environ := range map[string][]string{
+		"there is no secret key in " + keyless: {"EXCHANGE_DATA=" + dir},
+		fmt.Sprintf("authenticated under a secret key that is not at hand: %016x; there is secret key", zeroKey(t).ID()): other,
+	} {
+		r := runLine(environ, "restore", "--demo", "--store", "pebble:"+store, good)
+		r.wantError(t, exitUsage, want)
+		for _, word := range []string{"--without-authentication", "exchange.key.ID", "nothing was written"} {
+			if !strings.Contains(r.errOut, word) {
+				t.Errorf("%q is not said: %s", word, r.errOut)
+			}
+		}
+	}
+	forged := bytes.Clone(b)
+	forged[len(forged)-1] ^= 1
+	for what, b := range map[string][]byte{"authentication is wrong": forged, "does not end with the proof": append(bytes.Clone(b), 'x')} {
+		if err := os.WriteFile(bad, b, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		f(exitBroken, bad, what)
 	}
 	f(exitBroken, bad, bad+": the backup is damaged")
 	f(exitBroken, dir, "nothing was written")

@@ -15,6 +15,7 @@ import (
 
 	"exchange/actors/seal"
 	"exchange/config"
+	"exchange/core/state"
 	"exchange/persistence"
 	"exchange/persistence/backup"
 )
@@ -29,6 +30,8 @@ type restoreAnswer struct {
 	Taken    time.Time `json:"taken"`
 	Accounts int       `json:"accounts"`
 	Rows     int       `json:"rows"`
+	// Authenticated says whether the backup was found to be written under the server's key, and unchanged.
+	Authenticated bool `json:"authenticated"`
 	// SecretKey says whether the server's key is the one that the API secrets are sealed with: "there",
 	// "missing", "another", or "unneeded".
 	SecretKey string `json:"secret_key"`
@@ -39,6 +42,15 @@ func (a *restoreAnswer) complete() bool { return true }
 const restoreHelp = `Fills the configured store from a backup of ` + "`exchange backup`" + `: a file, or the newest in a folder. The store must be
 empty, and may be of another kind than the one that was backed up. No server may be running on it.
 
+The server's secret key (exchange.key, which was kept apart) must be in its file first, or in the environment: the
+backup is authenticated under a key that is derived from it. A key that was retired from the file counts too, in its own
+file beside it or as a further line. All of the backup must be authentic before anything is written, and again before the
+store can be served. An old backup is as authentic as a new one: the answer says when it was taken.
+
+--without-authentication restores without that proof. Whoever can write to the file then decides who owns what, and
+which withdraws are pending: only for a backup whose key is lost, and that nobody else could have changed. Its API keys
+do not work without the key.
+
 The backup is verified as a whole before anything is written. If the restore breaks off after that, the store is
 filled by half, and the exchange does not start on it: empty it and restore again.
 
@@ -46,6 +58,7 @@ The store is found as ` + "`exchange serve`" + ` finds it, by the same flags, va
 
 func (p *program) restoreCommand() *cobra.Command {
 	var given sources
+	var without bool
 	c := &cobra.Command{
 		Use:   "restore DIR|FILE",
 		Short: "Fill an empty store from a backup",
@@ -63,10 +76,11 @@ func (p *program) restoreCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return p.restore(ctx, cfg, file, of)
+			return p.restore(ctx, cfg, file, of, without)
 		}),
 	}
 	given.register(c.Flags())
+	c.Flags().BoolVar(&without, "without-authentication", false, "restore without a proof that the exchange wrote the backup: read what --help says of it")
 	return c
 }
 
@@ -119,7 +133,7 @@ func takenAt(name string) (time.Time, error) {
 	return info.Taken, nil
 }
 
-func (p *program) restore(ctx context.Context, cfg *config.Config, file string, of int) error {
+func (p *program) restore(ctx context.Context, cfg *config.Config, file string, of int, without bool) error {
 	f, err := os.Open(file)
 	if err != nil {
 		return withExit(exitUsage, fmt.Errorf("the backup cannot be read: %w", err))
@@ -127,9 +141,9 @@ func (p *program) restore(ctx context.Context, cfg *config.Config, file string, 
 	defer f.Close()
 	g := p.progress()
 	defer g.done()
-	b, err := openBackup(f, g)
+	b, err := p.openBackup(cfg, f, without, g)
 	if err != nil {
-		return withExit(exitBroken, fmt.Errorf("%s: %w; nothing was written", file, err))
+		return err
 	}
 	defer b.Close()
 	store, err := openStore(ctx, cfg, true, newLogger(p.stderr, config.Log{Level: "warn", Format: cfg.Log.Format}))
@@ -144,7 +158,7 @@ func (p *program) restore(ctx context.Context, cfg *config.Config, file string, 
 	if err != nil {
 		return restoreFailed(store, err)
 	}
-	a := restoreAnswer{Store: store.String(), File: file, Of: of, Sequence: info.Sequence, Taken: info.Taken, Accounts: info.Accounts, SecretKey: p.keyFor(cfg, info)}
+	a := restoreAnswer{Store: store.String(), File: file, Of: of, Sequence: info.Sequence, Taken: info.Taken, Accounts: info.Accounts, Authenticated: !without, SecretKey: p.keyFor(cfg, info)}
 	for _, n := range info.Rows {
 		a.Rows += n
 	}
@@ -157,15 +171,70 @@ func fill(ctx context.Context, store persistence.Store, b *backup.Backup, g *pro
 	return info, errors.Join(err, store.Close())
 }
 
-// openBackup reads a whole backup, and opens it.
-func openBackup(f *os.File, g *progress) (*backup.Backup, error) {
-	if _, err := verify(f, g); err != nil {
+// openBackup reads a whole backup, which must be authentic, and opens it.
+func (p *program) openBackup(cfg *config.Config, f *os.File, without bool, g *progress) (*backup.Backup, error) {
+	refuse := func(code int, err error) (*backup.Backup, error) {
+		return nil, withExit(code, fmt.Errorf("%s: %w; nothing was written", f.Name(), err))
+	}
+	keys, err := allKeys(p.env(config.EnvSecretKey), cfg)
+	var by persistence.Authority // nil: every backup is taken
+	switch {
+	case without:
+		fmt.Fprintf(p.stderr, "exchange: WITHOUT AUTHENTICATION: nothing proves that the exchange wrote %s: "+
+			"whoever could change the file has decided who owns what\n", f.Name())
+	case err != nil:
+		return refuse(exitUsage, fmt.Errorf("it is authenticated under the server's secret key, and %w: %s", err, bringKey(cfg)))
+	default:
+		by = keys
+		if err := authenticate(f, by, g); errors.Is(err, persistence.ErrNoKey) {
+			return refuse(exitUsage, fmt.Errorf("it is %w; there is %s: %s", err, keys, bringKey(cfg)))
+		} else if err != nil {
+			return refuse(exitBroken, err)
+		}
+	}
+	b, err := verified(f, by, g)
+	if err == nil && keys != nil {
+		if err = boundKeys(b.State(), keys); err != nil {
+			b.Close()
+		}
+	}
+	if err != nil {
+		return refuse(exitBroken, err)
+	}
+	return b, nil
+}
+
+func authenticate(f *os.File, by persistence.Authority, g *progress) error {
+	if _, err := f.Seek(0, io.SeekStart); err != nil {
+		return err
+	}
+	return backup.Authenticate(&counting{f, 0, func(n int64) { g.show("%s authenticated", megabytes(n)) }}, by)
+}
+
+// verified reads a whole backup, and opens it.
+func verified(f *os.File, by persistence.Authority, g *progress) (*backup.Backup, error) {
+	if _, err := verify(f, by, g); err != nil {
 		return nil, err
 	}
 	if _, err := f.Seek(0, io.SeekStart); err != nil {
 		return nil, err
 	}
-	return backup.Open(f)
+	return backup.Open(f, by)
+}
+
+// boundKeys opens the seal of each API key, which is bound to its account and rights, as the first start
+// would. One of a server key that is not there is that start's to refuse.
+func boundKeys(s *state.State, keys *seal.Sealer) error {
+	for _, k := range s.Keys() {
+		if k.Revoked {
+			continue
+		}
+		_, err := keys.Open(k.Sealed, k.SealedBy, k.Bound())
+		if err != nil && !errors.Is(err, seal.ErrOtherKey) {
+			return fmt.Errorf("%w: key %s of account %s: %w", backup.ErrDamaged, k.Key.Key, s.Account(k.Account).Name, err)
+		}
+	}
+	return nil
 }
 
 func restoreFailed(store persistence.Store, err error) error {
@@ -198,7 +267,13 @@ func (a *restoreAnswer) write(w *tabwriter.Writer, cfg *config.Config) {
 		from += fmt.Sprintf(", the newest of %d", a.Of)
 	}
 	fmt.Fprintf(w, "restored\t%s\nfrom\t%s\ntaken\t%s\nsequence\t%d\naccounts\t%d\nrows\t%d\n", a.Store, from, a.Taken.Format(time.RFC3339), a.Sequence, a.Accounts, a.Rows)
+	if a.Authenticated {
+		fmt.Fprintln(w, "authenticated\tyes: written under the server's key, and unchanged; that it is the newest backup nothing proves")
+	} else {
+		fmt.Fprintln(w, "authenticated\tNO: whoever could change the file has decided who owns what")
+	}
 	fmt.Fprintln(w, "\nNext:")
+	fmt.Fprintf(w, "- tell your clients: what was acknowledged after %s is gone\n", a.Taken.Format(time.RFC3339))
 	switch a.SecretKey {
 	case "missing":
 		fmt.Fprintf(w, "- bring the server's secret key, which was kept apart, to %s (mode 0600), or give it in %s\n", cfg.SecretKeyFile, config.EnvSecretKey)

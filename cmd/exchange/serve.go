@@ -73,7 +73,7 @@ func serve(ctx context.Context, cfg *config.Config) error {
 		if archived, err = archive.Open(cfg.Archive); err != nil {
 			return archiveFailed(err)
 		}
-		o.Archive = archived
+		o.Archive = auditable{archived, cfg}
 	}
 	g := gateway.New(o)
 	served := make(chan error, 2)

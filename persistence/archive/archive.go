@@ -2,9 +2,10 @@
 // batches, compressed and with a checksum. Together they are the journal from its first record on.
 //
 //	a, err := archive.Open(dir)
-//	trim, err := a.Save(ctx, store, upTo) // then store.Trim(ctx, token, trim)
-//	seq, image, err := a.Base(ctx)        // what it begins with: nothing, or a state
-//	err = a.Read(ctx, seq, fn)            // every batch there is, verified
+//	trim, err := a.Save(ctx, store, by, history, upTo) // then store.Trim(ctx, token, trim)
+//	a = a.Under(by)                                    // what is read must be authentic
+//	seq, image, err := a.Base(ctx)                     // what it begins with: nothing, or a state
+//	err = a.Read(ctx, seq, fn)                         // every batch there is, verified
 //
 // An archive belongs to one history. Sequences do not say which: another exchange has the same ones, and so has
 // a store that was restored and went another way. So the store never forgets the batch that the archive ends
@@ -15,9 +16,15 @@
 //
 // A file is named journal-<first record>-<last record>.zst, with twenty digits each. It is written beside its
 // name, synced, and then renamed: what has the name is whole. It is of the form of package packed: a line of
-// text; the base, in pieces (length as uvarint, and bytes) and then a zero, which stands alone in all parts but
+// text; a head in JSON, with its length as uvarint before it; the base, in pieces (length as uvarint, and bytes) and then a zero, which stands alone in all parts but
 // the first of an archive with a base; each batch (its length and its two sequences as uvarints, and its bytes),
-// and then a zero; and the checksum.
+// and then a zero; the last record as uvarint; and the proof.
+//
+// Each part is authenticated with a key that is derived from the server's. Its head has the engine, the id of
+// the history that it was written under, its first record, and the HMAC of the part before. So nobody without the key
+// can change, make, swap, drop or join parts; but for the newest ones, which the journal then has to have.
+// A history gets another id without another journal when HEAD was missing at a start: the archive goes on
+// then, and what joins its parts is that HMAC.
 package archive
 
 import (
@@ -35,7 +42,9 @@ import (
 )
 
 const (
-	magic = "exchange journal 2\n"
+	magic = "exchange journal 3\n"
+	// maxHead bounds the head of a part, in bytes.
+	maxHead = 1 << 10
 	// fileBytes is from which size on the next batch starts another file, before compression.
 	fileBytes = 64 << 20
 	// maxBatch bounds one batch while reading, and maxPiece one piece of a base: what is longer is damage.
@@ -55,14 +64,23 @@ var errLocked = errors.New("another process is writing this archive")
 // processes, one fails.
 type Archive struct {
 	dir  string
-	part int // bytes of a part, from which on the next one begins
+	part int                   // bytes of a part, from which on the next one begins
+	by   persistence.Authority // what it reads must be authentic; nil: it does not look
+}
+
+// Under is the archive for a reader that wants each part to be authentic.
+func (a *Archive) Under(by persistence.Authority) *Archive {
+	under := *a
+	under.by = by
+	return &under
 }
 
 // A file is one part.
 type file struct {
 	name        string
 	first, last uint64
-	based       bool // it must begin with a state: there is no part before it, and it does not begin at record 1
+	based       bool   // it must begin with a state: there is no part before it, and it does not begin at record 1
+	before      string // name of the part before it, "" if there is none
 }
 
 func partName(first, last uint64) string {
@@ -106,6 +124,9 @@ func (a *Archive) files() ([]file, error) {
 			return nil, fmt.Errorf("%w: in %s a part ends at record %d, and the next begins at %d", persistence.ErrCorrupt, a.dir, list[n-1].last, f.first)
 		}
 		f.based = len(list) == 0 && f.first > 1
+		if n := len(list); n > 0 {
+			f.before = list[n-1].name
+		}
 		list = append(list, f)
 	}
 	return list, nil
@@ -123,7 +144,7 @@ func (a *Archive) Bounds() (first, last uint64, err error) {
 // Fits is nil if the journal has the batch that the archive ends with, or the archive is empty: then Save can add
 // to it. Else ErrOther, or ErrCorrupt if the archive's last part is damaged.
 func (a *Archive) Fits(ctx context.Context, journal persistence.Journal) error {
-	last, err := a.tail(ctx)
+	last, err := a.tail(ctx, nil)
 	if err != nil || last == nil {
 		return err
 	}
@@ -134,19 +155,30 @@ func (a *Archive) Fits(ctx context.Context, journal persistence.Journal) error {
 type tail struct {
 	prev, next uint64
 	data       []byte
+	mac        []byte // of the part
+	engine     string
 }
 
-// tail is nil if the archive is empty.
-func (a *Archive) tail(ctx context.Context) (*tail, error) {
+// tail is nil if the archive is empty. by looks at the last part, unless that was written under a key
+// that by does not have, as one that was retired: the next part says which part it follows, and who
+// reads them later looks at both.
+func (a *Archive) tail(ctx context.Context, by persistence.Authority) (*tail, error) {
 	list, err := a.files()
 	if err != nil || len(list) == 0 {
 		return nil, err
 	}
 	t := &tail{}
-	err = list[len(list)-1].read(ctx, discard, func(prev, next uint64, data []byte) error {
-		t.prev, t.next, t.data = prev, next, append(t.data[:0], data...)
-		return nil
-	})
+	read := func(by persistence.Authority) error {
+		head, mac, err := list[len(list)-1].read(ctx, by, discard, func(prev, next uint64, data []byte) error {
+			t.prev, t.next, t.data = prev, next, append(t.data[:0], data...)
+			return nil
+		})
+		t.mac, t.engine = mac, head.Engine
+		return err
+	}
+	if err = read(by); errors.Is(err, persistence.ErrNoKey) {
+		err = read(nil)
+	}
 	return t, err
 }
 
@@ -169,9 +201,10 @@ func (a *Archive) continues(ctx context.Context, journal persistence.Journal, la
 }
 
 // Save takes what the journal has up to upTo, a batch's end, and the archive has not yet. It is durable when Save
-// returns. trim is up to where the store may forget its journal: not above upTo, and so that the batch stays
+// returns, and authenticated by by; history is the id of the journal's history. trim is up to where the store may forget its journal: not above upTo, and so that the batch stays
 // that the archive ends with.
-func (a *Archive) Save(ctx context.Context, store persistence.Store, upTo uint64) (trim uint64, err error) {
+func (a *Archive) Save(ctx context.Context, store persistence.Store, by persistence.Authority,
+	history persistence.HistoryID, upTo uint64) (trim uint64, err error) {
 	unlock, err := lock(a.dir)
 	if err != nil {
 		return 0, fmt.Errorf("writing the archive: %w", err)
@@ -180,18 +213,21 @@ func (a *Archive) Save(ctx context.Context, store persistence.Store, upTo uint64
 	if err := a.clean(); err != nil {
 		return 0, fmt.Errorf("writing the archive: %w", err)
 	}
-	last, err := a.tail(ctx)
+	last, err := a.tail(ctx, by)
 	if err != nil {
 		return 0, err
 	}
-	w := &writer{dir: a.dir, part: a.part}
+	w := &writer{dir: a.dir, part: a.part, by: by, engine: store.Engine(), history: history}
 	defer w.discard()
 	switch {
 	case last != nil:
 		if err := a.continues(ctx, store, last); err != nil {
 			return 0, err
 		}
-		w.prev, w.last = last.prev, last.next
+		if last.engine != w.engine {
+			return 0, fmt.Errorf("%w: the archive in %s is of the engine %q, the journal of %q", ErrOther, a.dir, last.engine, w.engine)
+		}
+		w.prev, w.last, w.before = last.prev, last.next, last.mac
 	case upTo == 0:
 		return 0, nil
 	default:

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/binary"
+	"encoding/json"
 	"errors"
 	"os"
 	"path/filepath"
@@ -23,7 +24,7 @@ func FuzzPart(f *testing.F) {
 	}
 	two := batch(batch([]byte{0}, 0, 2, "first"), 2, 3, "second")
 	piece := append(binary.AppendUvarint(nil, 5), "state"...)
-	for _, b := range [][]byte{nil, {0}, {0, 0}, append(bytes.Clone(two), 0), two, append(batch([]byte{0}, 0, 2, "first"), 0),
+	for _, b := range [][]byte{nil, {0}, {0, 0}, append(bytes.Clone(two), 0), append(bytes.Clone(two), 0, 3), append(bytes.Clone(two), 0, 2), two, append(batch([]byte{0}, 0, 2, "first"), 0),
 		append(append(bytes.Clone(piece), two...), 0), {0, 0xff, 0xff, 0xff, 0xff, 0x03, 0, 3}, {0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x01}} {
 		f.Add(b, uint64(1), uint64(3), false)
 		f.Add(b, uint64(1), uint64(3), true)
@@ -34,7 +35,11 @@ func FuzzPart(f *testing.F) {
 		}
 		pack := func(content []byte) *file {
 			var stream bytes.Buffer
-			w, err := packed.NewWriter(&stream, magic)
+			w, err := packed.NewWriter(&stream, magic, testKey)
+			h, err1 := json.Marshal(head{Engine: "main", First: first})
+			if err = errors.Join(err, err1); err == nil {
+				_, err = w.Write(append(binary.AppendUvarint(nil, uint64(len(h))), h...))
+			}
 			if err == nil {
 				_, err = w.Write(content)
 			}
@@ -50,7 +55,7 @@ func FuzzPart(f *testing.F) {
 		read := func(f *file) (again []byte, batches int, err error) {
 			var body []byte
 			at := first - 1
-			err = f.read(context.Background(), func(piece []byte) {
+			_, _, err = f.read(context.Background(), testKey, func(piece []byte) {
 				again = append(binary.AppendUvarint(again, uint64(len(piece))), piece...)
 			}, func(prev, next uint64, data []byte) error {
 				if prev != at || next <= prev {
@@ -64,7 +69,8 @@ func FuzzPart(f *testing.F) {
 			if err == nil && at != last {
 				t.Fatalf("it ends at %d", at)
 			}
-			return append(append(append(again, 0), body...), 0), batches, err
+			again = append(append(append(again, 0), body...), 0)
+			return binary.AppendUvarint(again, at), batches, err
 		}
 		again, batches, err := read(pack(content))
 		if err != nil {

@@ -1,8 +1,8 @@
 package archive
 
 import (
-	"crypto/sha256"
 	"encoding/binary"
+	"encoding/json"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -57,9 +57,13 @@ func TestAHostilePartGetsNoMoreMemoryThanItsSizeAllows(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		whole := append([]byte(magic), content...)
-		sum := sha256.Sum256(whole)
-		if err := os.WriteFile(name, w.EncodeAll(append(whole, sum[:]...), nil), 0o600); err != nil {
+		h, err := json.Marshal(head{Engine: "main", First: 11})
+		if err != nil {
+			t.Fatal(err)
+		}
+		whole := append(binary.AppendUvarint([]byte(magic), uint64(len(h))), h...)
+		part := proven(t, w.EncodeAll(append(whole, content...), nil), testKey)
+		if err := os.WriteFile(name, part, 0o600); err != nil {
 			t.Fatal(err)
 		}
 		if info, err := os.Stat(name); err != nil || info.Size() > 1<<20 {

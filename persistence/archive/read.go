@@ -2,11 +2,15 @@ package archive
 
 import (
 	"context"
+	"crypto/subtle"
 	"encoding/binary"
+	"encoding/hex"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"os"
+	"path/filepath"
 	"slices"
 
 	"exchange/persistence"
@@ -20,8 +24,42 @@ func (a *Archive) Base(ctx context.Context) (seq uint64, image []byte, err error
 	if err != nil || len(list) == 0 || !list[0].based {
 		return 0, nil, err
 	}
-	err = list[0].read(ctx, func(piece []byte) { image = append(image, piece...) }, ignore)
-	return list[0].first - 1, image, err
+	if err = list[0].authentic(a.by); err != nil {
+		return 0, nil, err
+	}
+	_, _, err = list[0].read(ctx, a.by, func(piece []byte) { image = append(image, piece...) }, ignore)
+	if err != nil {
+		return 0, nil, err // nothing of what is not whole and authentic
+	}
+	return list[0].first - 1, image, nil
+}
+
+// Provable is nil if by has the key of each part: else persistence.ErrNoKey, with the part and the key.
+func (a *Archive) Provable(by persistence.Authority) error {
+	list, err := a.files()
+	for i := 0; err == nil && i < len(list); i++ {
+		var id uint64
+		if _, id, err = list[i].proof(); err == nil && by.MAC(id, nil) == nil {
+			err = fmt.Errorf("%s: %w: %016x", list[i].name, persistence.ErrNoKey, id)
+		}
+	}
+	return err
+}
+
+// Histories are the ids of the histories that the parts were written under, of each part that ends
+// above after.
+func (a *Archive) Histories(ctx context.Context, after uint64) (ids []persistence.HistoryID, err error) {
+	list, err := a.files()
+	for i := 0; err == nil && i < len(list); i++ {
+		if list[i].last <= after {
+			continue
+		}
+		var h head
+		if h, _, err = list[i].read(ctx, a.by, discard, ignore); err == nil {
+			ids = append(ids, persistence.HistoryID(h.history))
+		}
+	}
+	return ids, err
 }
 
 // Read calls fn for each batch that ends above after, in order, until the end or fn's error. The slice is
@@ -39,10 +77,13 @@ func (a *Archive) Read(ctx context.Context, after uint64, fn func(prev, next uin
 		if f.last <= after {
 			continue
 		}
-		if err := f.read(ctx, discard, ignore); err != nil {
+		if err := f.authentic(a.by); err != nil {
 			return err
 		}
-		err := f.read(ctx, discard, func(prev, next uint64, batch []byte) error {
+		if _, _, err := f.read(ctx, a.by, discard, ignore); err != nil {
+			return err
+		}
+		_, _, err := f.read(ctx, a.by, discard, func(prev, next uint64, batch []byte) error {
 			if next <= after {
 				return nil
 			}
@@ -59,24 +100,124 @@ func discard([]byte)                      {}
 func ignore(uint64, uint64, []byte) error { return nil }
 
 func (f *file) damaged(format string, args ...any) error {
-	return fmt.Errorf("%w: %s: %w", persistence.ErrCorrupt, f.name, fmt.Errorf(format, args...))
+	err := fmt.Errorf(format, args...)
+	if errors.Is(err, persistence.ErrNoKey) { // it may be good
+		return fmt.Errorf("%s: %w", f.name, err)
+	}
+	return fmt.Errorf("%w: %s: %w", persistence.ErrCorrupt, f.name, err)
 }
 
-// read gives the pieces of the base to base, and the batches to fn.
-func (f *file) read(ctx context.Context, base func(piece []byte), fn func(prev, next uint64, batch []byte) error) error {
+// authentic is nil if by, or nobody, has nothing against the part, of which nothing is unpacked.
+func (f *file) authentic(by persistence.Authority) error {
+	if by == nil {
+		return nil
+	}
 	in, err := os.Open(f.name)
 	if err != nil {
 		return fmt.Errorf("reading the archive: %w", err)
 	}
 	defer in.Close()
-	r, err := packed.NewReader(in, magic)
-	if err != nil {
+	if err := packed.Authenticate(in, by); err != nil {
 		return f.damaged("%w", err)
 	}
-	defer r.Close()
-	if err := f.readBase(r, base); err != nil {
+	return nil
+}
+
+// proof is what a part says of its proof.
+func (f *file) proof() (mac []byte, id uint64, err error) {
+	in, err := os.Open(f.name)
+	if err != nil {
+		return nil, 0, fmt.Errorf("reading the archive: %w", err)
+	}
+	defer in.Close()
+	if mac, id, err = packed.Named(in); err != nil {
+		err = f.damaged("%w", err)
+	}
+	return mac, id, err
+}
+
+// A head is what a part says first.
+type head struct {
+	Engine  string `json:"engine"`
+	History string `json:"history"` // id, in hex
+	First   uint64 `json:"first"`
+	Before  string `json:"before"` // HMAC of the part before, in hex; "": there is none
+
+	history persistence.HistoryID
+}
+
+// readHead reads what the part says first, which must be what it is called, and follow the part before.
+func (f *file) readHead(r *packed.Reader) (h head, err error) {
+	n, err := binary.ReadUvarint(r)
+	if err == nil && n > maxHead {
+		err = fmt.Errorf("a head of %d bytes", n)
+	}
+	var b []byte
+	if err == nil {
+		b, err = readAll(r, nil, int(n))
+	}
+	if err == nil {
+		err = json.Unmarshal(b, &h)
+	}
+	if err == nil {
+		var id []byte
+		if id, err = hex.DecodeString(h.History); err == nil && copy(h.history[:], id) != len(id) {
+			err = fmt.Errorf("a history's id of %d bytes", len(id))
+		}
+	}
+	if err != nil {
+		return h, f.damaged("in its head: %w", err)
+	}
+	if h.First != f.first {
+		return h, f.damaged("it begins at record %d", h.First)
+	}
+	return h, f.follows(h.Before)
+}
+
+// follows wants the HMAC that a part names to be that of the part before.
+func (f *file) follows(before string) error {
+	if f.before == "" {
+		if before != "" {
+			return f.damaged("the parts before record %d are missing", f.first)
+		}
+		return nil
+	}
+	previous := file{name: f.before}
+	mac, _, err := previous.proof()
+	if err != nil {
 		return err
 	}
+	if subtle.ConstantTimeCompare([]byte(before), []byte(hex.EncodeToString(mac))) != 1 {
+		return f.damaged("it was not written behind %s", filepath.Base(f.before))
+	}
+	return nil
+}
+
+// read gives the pieces of the base to base, and the batches to fn. mac is the part's, which by, if it is
+// not nil, must find authentic at its end.
+func (f *file) read(ctx context.Context, by persistence.Authority, base func(piece []byte),
+	fn func(prev, next uint64, batch []byte) error) (h head, mac []byte, err error) {
+	in, err := os.Open(f.name)
+	if err != nil {
+		return head{}, nil, fmt.Errorf("reading the archive: %w", err)
+	}
+	defer in.Close()
+	r, err := packed.NewReader(in, magic, by)
+	if err != nil {
+		return head{}, nil, f.damaged("%w", err)
+	}
+	defer r.Close()
+	h, err = f.readHead(r)
+	if err == nil {
+		err = f.readBase(r, base)
+	}
+	if err == nil {
+		err = f.readBatches(ctx, r, fn)
+	}
+	return h, r.MAC(), err
+}
+
+func (f *file) readBatches(ctx context.Context, r *packed.Reader, fn func(prev, next uint64, batch []byte) error) error {
 	at := f.first - 1
 	var batch []byte
 	for ctx.Err() == nil {
@@ -149,11 +290,15 @@ func readAll(r io.Reader, b []byte, n int) ([]byte, error) {
 
 // ends checks what is behind the last batch.
 func (f *file) ends(r *packed.Reader, at uint64) error {
-	if err := r.Done(); err != nil {
+	last, err := binary.ReadUvarint(r)
+	if err == nil {
+		err = r.Done()
+	}
+	if err != nil {
 		return f.damaged("%w", err)
 	}
-	if at != f.last {
-		return f.damaged("it ends at record %d", at)
+	if at != f.last || last != at {
+		return f.damaged("it ends at record %d, and says at %d", at, last)
 	}
 	return nil
 }

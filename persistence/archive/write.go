@@ -2,6 +2,8 @@ package archive
 
 import (
 	"encoding/binary"
+	"encoding/hex"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -16,6 +18,12 @@ import (
 type writer struct {
 	dir  string
 	part int
+
+	by      persistence.Authority
+	engine  string
+	history persistence.HistoryID
+	before  []byte // HMAC of the part before; empty: there is none
+
 	base io.ReadCloser // goes into the first part; nil: none, or it is written
 
 	out   *os.File // nil between two parts
@@ -61,8 +69,15 @@ func (w *writer) begin(first uint64) (err error) {
 	if w.out, err = os.CreateTemp(w.dir, unfinished); err != nil {
 		return fmt.Errorf("writing the archive: %w", err)
 	}
-	if w.into, err = packed.NewWriter(w.out, magic); err != nil {
+	if w.into, err = packed.NewWriter(w.out, magic, w.by); err != nil {
 		return fmt.Errorf("writing the archive: %w", err)
+	}
+	head, err := json.Marshal(head{Engine: w.engine, History: hex.EncodeToString(w.history[:]), First: first, Before: hex.EncodeToString(w.before)})
+	if err != nil {
+		return err
+	}
+	if err := w.write(binary.AppendUvarint(nil, uint64(len(head))), head); err != nil {
+		return err
 	}
 	w.first, w.size = first, 0
 	if w.base != nil {
@@ -99,7 +114,7 @@ func (w *writer) finish() error {
 	if w.out == nil {
 		return nil
 	}
-	err := w.write([]byte{0})
+	err := w.write(binary.AppendUvarint([]byte{0}, w.last))
 	if err == nil {
 		err = w.into.Close()
 	}
@@ -115,7 +130,7 @@ func (w *writer) finish() error {
 	if err != nil {
 		return fmt.Errorf("writing the archive: %w", err)
 	}
-	w.out = nil
+	w.out, w.before = nil, w.into.MAC()
 	return nil
 }
 

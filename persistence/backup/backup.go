@@ -1,17 +1,22 @@
 // Package backup writes all that an exchange remembers at one sequence into one stream, and fills an empty
 // store from it: of the same kind or of another.
 //
-//	err := backup.Write(ctx, w, store, image, progress) // while the exchange runs; the history must have reached the image
-//	info, err := backup.Verify(r)                       // reads all of it, changes nothing
-//	b, err := backup.Open(r)                            // reads the state
-//	info, err = b.Load(ctx, store, progress)            // into an empty store
+//	err := backup.Write(ctx, w, store, image, by, progress) // while the exchange runs; the history must have reached the image
+//	err = backup.Authenticate(r, by)                        // unpacks nothing
+//	info, err := backup.Verify(r, by)                       // reads all of it, changes nothing
+//	b, err := backup.Open(r, by)                            // reads the state
+//	info, err = b.Load(ctx, store, progress)                // into an empty store
 //
 // A backup has the state's image and the history up to its sequence, but no journal: an exchange that starts on
 // the restored store continues from the image. It does not have the server's secret key, with which the API
 // secrets in it are sealed: that is kept apart.
 //
+// A backup is authenticated with a key that is derived from the server's: all of it, and so its engine,
+// history, sequence and time. A store that is filled from it has no image, and cannot be served, before
+// that has been found right.
+//
 // The stream is of the form of package packed: compressed, a line of text and then parts: a letter, a length as
-// uvarint, and so many bytes. The last letter stands alone, before the checksum. First is what the backup is
+// uvarint, and so many bytes. The last letter stands alone, before the proof. First is what the backup is
 // of, then the image, in as many bytes as were said, then rows. All lengths are bounded, and so is what a stream
 // unpacks to: what a restore takes of memory is bounded by the size of the file.
 package backup
@@ -25,6 +30,7 @@ import (
 	"slices"
 	"time"
 
+	"exchange/persistence"
 	"exchange/persistence/internal/packed"
 )
 
@@ -53,6 +59,8 @@ const (
 
 // Info says what a backup is of.
 type Info struct {
+	Engine   string    `json:"engine"`
+	History  string    `json:"history"` // id of the exchange's history, in hex
 	Sequence uint64    `json:"sequence"`
 	Taken    time.Time `json:"taken"`
 	Store    string    `json:"store"`
@@ -76,8 +84,8 @@ type sink struct {
 	err  error
 }
 
-func newSink(w io.Writer) (*sink, error) {
-	into, err := packed.NewWriter(w, magic)
+func newSink(w io.Writer, by persistence.Authority) (*sink, error) {
+	into, err := packed.NewWriter(w, magic, by)
 	return &sink{into: into}, err
 }
 
@@ -111,8 +119,8 @@ type reader struct {
 }
 
 // open reads what a backup says of itself. close frees the reader.
-func open(r io.Reader) (*reader, error) {
-	in, err := packed.NewReader(r, magic)
+func open(r io.Reader, by persistence.Authority) (*reader, error) {
+	in, err := packed.NewReader(r, magic, by)
 	if err != nil {
 		return nil, damaged(err)
 	}
@@ -127,8 +135,8 @@ func open(r io.Reader) (*reader, error) {
 func (r *reader) close() { r.in.Close() }
 
 func damaged(err error) error {
-	if err == nil {
-		return nil
+	if err == nil || errors.Is(err, persistence.ErrNoKey) { // the backup may be good
+		return err
 	}
 	return fmt.Errorf("%w: %w", ErrDamaged, err)
 }
@@ -226,9 +234,10 @@ var kindNames = map[byte]string{partTrade: "trades", partOrder: "closed orders",
 	partCandle: "candles", partAction: "actions", partNonce: "nonces"}
 
 // Verify reads a whole backup and says what it is of. It holds no more of it than a piece, and does
-// not look into the state's image: Open does. An error wraps ErrDamaged.
-func Verify(r io.Reader) (*Info, error) {
-	b, err := open(r)
+// not look into the state's image: Open does. by, if it is not nil, must find it authentic. An error
+// wraps ErrDamaged, or persistence.ErrNoKey.
+func Verify(r io.Reader, by persistence.Authority) (*Info, error) {
+	b, err := open(r, by)
 	if err != nil {
 		return nil, err
 	}
@@ -244,9 +253,15 @@ func Verify(r io.Reader) (*Info, error) {
 	return &b.info, nil
 }
 
+// Authenticate reads all of a backup, unpacks nothing, and is nil if it was written under a key that by
+// has, and not changed since. An error wraps ErrDamaged, or persistence.ErrNoKey.
+func Authenticate(r io.Reader, by persistence.Authority) error {
+	return damaged(packed.Authenticate(r, by))
+}
+
 // Describe reads only what a backup says of itself. The rest may be damaged.
 func Describe(r io.Reader) (*Info, error) {
-	b, err := open(r)
+	b, err := open(r, nil)
 	if err != nil {
 		return nil, err
 	}

@@ -33,18 +33,18 @@ func FuzzVerify(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, content []byte) {
 		var stream bytes.Buffer
-		w, err := packed.NewWriter(&stream, magic)
+		w, err := packed.NewWriter(&stream, magic, testKey)
 		if err == nil {
 			_, err = w.Write(content)
 		}
 		if err = errors.Join(err, w.Close()); err != nil {
 			t.Fatal(err)
 		}
-		read, err := Verify(bytes.NewReader(stream.Bytes()))
+		read, err := Verify(bytes.NewReader(stream.Bytes()), testKey)
 		if err != nil && !errors.Is(err, ErrDamaged) {
 			t.Fatal(err)
 		}
-		if opened, err := Open(bytes.NewReader(stream.Bytes())); err == nil {
+		if opened, err := Open(bytes.NewReader(stream.Bytes()), testKey); err == nil {
 			opened.Close()
 		} else if !errors.Is(err, ErrDamaged) {
 			t.Fatal(err)
@@ -53,7 +53,7 @@ func FuzzVerify(f *testing.F) {
 		if err == nil && (errOfHead != nil || said.Sequence != read.Sequence) {
 			t.Fatalf("it is of %+v, and says of itself %+v, %v", read, said, errOfHead)
 		}
-		if _, err := Verify(io.LimitReader(bytes.NewReader(stream.Bytes()), int64(stream.Len()-1))); !errors.Is(err, ErrDamaged) {
+		if _, err := Verify(io.LimitReader(bytes.NewReader(stream.Bytes()), int64(stream.Len()-1)), testKey); !errors.Is(err, ErrDamaged) {
 			t.Fatalf("without its last byte it is whole: %v", err)
 		}
 	})

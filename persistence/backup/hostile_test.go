@@ -88,12 +88,12 @@ func TestAHostileBackupGetsNoMoreMemoryThanItsSizeAllows(t *testing.T) {
 		"a key's name that no store takes": func(s *sink) { begun(s); s.part(partNonce, make([]byte, 1000)) },
 		"a long description":               func(s *sink) { s.part(partInfo, bytes.Repeat([]byte(" "), 64<<20)) },
 	} {
-		b := repacked(t, crafted(t, fill), func(raw []byte) []byte { return raw }) // without what makes it long
+		b := repacked(t, crafted(t, fill), testKey, func(raw []byte) []byte { return raw }) // without what makes it long
 		if len(b) > 1<<20 {
 			t.Fatalf("%s has %d bytes: that is not what this test is about", what, len(b))
 		}
 		var err error
-		n := allocated(func() { _, err = Verify(bytes.NewReader(b)) })
+		n := allocated(func() { _, err = Verify(bytes.NewReader(b), testKey) })
 		fails(t, what, err, ErrDamaged)
 		if n > mostAllocated {
 			t.Errorf("%s: %d bytes ask for %d MB to be verified", what, len(b), n>>20)
@@ -118,7 +118,7 @@ func TestAHostileImageGetsNoMoreMemoryThanItsSizeAllows(t *testing.T) {
 			bad = append(bad, 0xff, 0xff, 0xff, 0x7f) // a number of 2^28-1, wherever one is looked for
 		}
 		b := crafted(t, func(s *sink) { s.part(partInfo, info); s.part(partImage, bad[:64<<10]) })
-		n := allocated(func() { _, err = Open(bytes.NewReader(b)) })
+		n := allocated(func() { _, err = Open(bytes.NewReader(b), testKey) })
 		fails(t, "an image of large numbers", err, ErrDamaged)
 		if n > mostAllocated {
 			t.Errorf("from byte %d on: %d bytes ask for %d MB", at, len(b), n>>20)
@@ -137,6 +137,7 @@ func (*discards) Read(context.Context, uint64, func(uint64, uint64, []byte) erro
 func (*discards) Acquire(context.Context, persistence.Claim) (persistence.Token, uint64, error) {
 	return "1:x", 0, nil
 }
+func (*discards) Engine() string                                         { return "main" }
 func (*discards) Begin(context.Context, persistence.Token, uint64) error { return nil }
 func (*discards) Apply(context.Context, persistence.Token, uint64, uint64, *persistence.Writes) error {
 	return nil

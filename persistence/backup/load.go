@@ -55,10 +55,11 @@ type Backup struct {
 	state  *state.State
 }
 
-// Open reads what a backup says of itself, and its state, which must be whole and in itself right. An
-// error wraps ErrDamaged.
-func Open(r io.Reader) (*Backup, error) {
-	in, err := open(r)
+// Open reads what a backup says of itself, and its state, which must be whole and in itself right. by,
+// if it is not nil, must find the backup authentic when Load has read it to its end. An error wraps
+// ErrDamaged.
+func Open(r io.Reader, by persistence.Authority) (*Backup, error) {
+	in, err := open(r, by)
 	if err != nil {
 		return nil, err
 	}

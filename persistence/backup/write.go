@@ -18,7 +18,8 @@ import (
 // Write streams a backup: the image, and what the store's history has up to its sequence, which the watermark
 // must have reached. Rows that are added meanwhile are left out. progress is told how many rows there are so
 // far. After an error what is written is not a whole backup, and whoever reads it finds that out.
-func Write(ctx context.Context, w io.Writer, store persistence.Store, image []byte, progress func(rows int)) error {
+func Write(ctx context.Context, w io.Writer, store persistence.Store, image []byte,
+	by persistence.Authority, progress func(rows int)) error {
 	s, err := state.Decode(image)
 	if err != nil {
 		return err
@@ -30,7 +31,7 @@ func Write(ctx context.Context, w io.Writer, store persistence.Store, image []by
 	if at < s.Seq() {
 		return fmt.Errorf("the history is at sequence %d, behind the state at %d", at, s.Seq())
 	}
-	out, err := newSink(w)
+	out, err := newSink(w, by)
 	if err != nil {
 		return err
 	}
@@ -56,7 +57,7 @@ func Write(ctx context.Context, w io.Writer, store persistence.Store, image []by
 }
 
 func describe(s *state.State, store persistence.Store, image []byte) *Info {
-	info := &Info{Sequence: s.Seq(), Taken: time.Now().UTC(), Store: store.String(),
+	info := &Info{Engine: store.Engine(), Sequence: s.Seq(), Taken: time.Now().UTC(), Store: store.String(),
 		Accounts: len(s.Accounts()), Keys: len(s.Keys()), ImageBytes: int64(len(image))}
 	for _, k := range s.Keys() {
 		if id := fmt.Sprintf("%016x", k.SealedBy); !slices.Contains(info.SealedBy, id) {

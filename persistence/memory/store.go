@@ -34,6 +34,9 @@ func Open(d *Disk, keep persistence.Retention) *Store { return &Store{disk: d, k
 // String names the store.
 func (s *Store) String() string { return "memory:" }
 
+// Engine is the usual one.
+func (s *Store) Engine() string { return "main" }
+
 // Exclusive is true of an embedded store, as of a real one, whose folder is locked.
 func (s *Store) Exclusive() bool { return !s.Server }
 

@@ -17,7 +17,7 @@ func (s *Store) openHead(path string) (*head.File, error) {
 	if s.fs != vfs.Default {
 		return nil, nil // a test's folder in memory
 	}
-	h, err := head.Open(filepath.Join(path, headFile+s.engine()), s.logger)
+	h, err := head.Open(filepath.Join(path, headFile+s.Engine()), s.logger)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", s, err)
 	}

@@ -56,7 +56,7 @@ func (backend) LoseBatch(t *testing.T, s persistence.Store, next uint64) {
 func changeRecord(t *testing.T, s *Store, next uint64, change func(head, batch []byte)) {
 	t.Helper()
 	const head = 40
-	files, err := filepath.Glob(filepath.Join(s.dir, journalFolder+s.engine(), "*.journal"))
+	files, err := filepath.Glob(filepath.Join(s.dir, journalFolder+s.Engine(), "*.journal"))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -289,7 +289,7 @@ func (s *Store) openPebble(path string, o *pebble.Options) (db *pebble.DB, err e
 
 // openJournal opens the journal's log and its head.
 func (s *Store) openJournal(path string) error {
-	folder := s.fs.PathJoin(path, journalFolder+s.engine())
+	folder := s.fs.PathJoin(path, journalFolder+s.Engine())
 	h, err := s.openHead(path)
 	if err != nil {
 		return err
@@ -363,8 +363,8 @@ func (s *Store) sync() {
 	}
 }
 
-// engine is the name of this store's engine.
-func (s *Store) engine() string { return string(s.prefix[:len(s.prefix)-1]) }
+// Engine is the id of the engine that is kept here.
+func (s *Store) Engine() string { return string(s.prefix[:len(s.prefix)-1]) }
 
 // String names the store for people.
 func (s *Store) String() string { return "pebble:" + s.dir }

@@ -282,6 +282,9 @@ func (s *Store) section(name string, answer *redis.StringCmd) (map[string]string
 // String names the store for people, without the password.
 func (s *Store) String() string { return s.name }
 
+// Engine is the id of the engine that is kept here.
+func (s *Store) Engine() string { return s.engine }
+
 // Exclusive is false: any process that reaches the server can own the engine.
 func (s *Store) Exclusive() bool { return false }
 

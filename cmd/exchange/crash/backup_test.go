@@ -130,6 +130,43 @@ func (w *world) statementOf(t *trader, wallet []walletRow) {
 	}
 }
 
+// changed is a copy of a file with its last byte changed: a part of its authentication.
+func changed(t *testing.T, file, to string) string {
+	t.Helper()
+	b, err := os.ReadFile(file)
+	if err == nil {
+		b[len(b)-1] ^= 1
+		err = os.WriteFile(to, b, 0o600)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return to
+}
+
+// tampersWith changes an archive's newest part and has it found, and gives it back.
+func (w *world) tampersWith(archive string) {
+	w.t.Helper()
+	parts, err := filepath.Glob(filepath.Join(archive, "journal-*.zst"))
+	if err != nil || len(parts) == 0 {
+		w.t.Fatalf("there are %v, %v", parts, err)
+	}
+	newest := parts[len(parts)-1]
+	away := filepath.Join(w.t.TempDir(), "part")
+	if err := os.Rename(newest, away); err != nil {
+		w.t.Fatal(err)
+	}
+	changed(w.t, away, newest)
+	w.run(70, "authentication is wrong", "audit", "--archive", archive)
+	out, errOut, code := w.s.Command("audit", "--archive", archive, "--without-authentication")
+	if code != 0 || !strings.Contains(errOut, "WITHOUT AUTHENTICATION") || !strings.Contains(out, "The books balance") {
+		w.t.Fatalf("without authentication: %d %s %s", code, out, errOut)
+	}
+	if err := os.Rename(away, newest); err != nil {
+		w.t.Fatal(err)
+	}
+}
+
 // moveTo restores the newest backup of a folder into Redis and goes on there, with an archive that begins with
 // the backup's state.
 func (w *world) moveTo(backups, newest string, sequence uint64, archive string) {
@@ -137,12 +174,7 @@ func (w *world) moveTo(backups, newest string, sequence uint64, archive string) 
 	old := w.s
 	s := exchangetest.New(w.t, redistest.Start(w.t).URL())
 	restore := append([]string{"restore", backups}, s.Args[1:]...)
-	out := w.run(0, "", restore...)
-	for _, word := range []string{newest + ", the newest of 2", fmt.Sprintf("sequence  %d\n", sequence), "bring the server's secret key", "exchange serve"} {
-		if !strings.Contains(out, word) {
-			w.t.Errorf("%q is not said:\n%s", word, out)
-		}
-	}
+	w.run(64, "there is no secret key in "+s.Data("exchange.key"), restore...)
 	key, err := os.ReadFile(old.Data("exchange.key"))
 	if err == nil {
 		err = os.MkdirAll(filepath.Dir(s.Data("exchange.key")), 0o700)
@@ -152,6 +184,14 @@ func (w *world) moveTo(backups, newest string, sequence uint64, archive string) 
 	}
 	if err != nil {
 		w.t.Fatal(err)
+	}
+	forged := changed(w.t, newest, filepath.Join(w.t.TempDir(), "forged.backup"))
+	w.run(70, "authentication is wrong", append([]string{"restore", forged}, s.Args[1:]...)...)
+	out := w.run(0, "", restore...)
+	for _, word := range []string{newest + ", the newest of 2", fmt.Sprintf("sequence       %d\n", sequence), "authenticated  yes", "exchange serve"} {
+		if !strings.Contains(out, word) {
+			w.t.Errorf("%q is not said:\n%s", word, out)
+		}
 	}
 	args := s.Args
 	s.Args = append(args[:len(args):len(args)], "--archive", archive)
@@ -176,6 +216,7 @@ func (w *world) moveTo(backups, newest string, sequence uint64, archive string) 
 	if !strings.Contains(out, fmt.Sprintf("the state that the archive begins with, at sequence %d\n", sequence)) {
 		w.t.Fatalf("an audit from the new archive says\n%s", out)
 	}
+	w.tampersWith(later)
 	s.Kill()
 	s.Start()
 	w.compare()

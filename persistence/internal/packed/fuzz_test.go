@@ -16,7 +16,7 @@ func FuzzReader(f *testing.F) {
 	}
 	write := func(t testing.TB, content []byte) []byte {
 		var b bytes.Buffer
-		w, err := NewWriter(&b, magic)
+		w, err := NewWriter(&b, magic, testKey)
 		if err == nil {
 			_, err = w.Write(content)
 		}
@@ -39,9 +39,9 @@ func FuzzReader(f *testing.F) {
 	f.Fuzz(func(t *testing.T, data []byte, compress bool) {
 		stream := data
 		if compress { // so that what is tried gets past the compression
-			stream = encoder.EncodeAll(data, nil)
+			stream = proven(t, encoder.EncodeAll(data, nil), testKey)
 		}
-		r, err := NewReader(bytes.NewReader(stream), magic)
+		r, err := NewReader(bytes.NewReader(stream), magic, testKey)
 		if err != nil {
 			return
 		}
@@ -49,13 +49,10 @@ func FuzzReader(f *testing.F) {
 		const most = 1 << 20
 		all, err := io.ReadAll(io.LimitReader(r, most))
 		if err == nil && len(all) < most {
-			t.Fatal("a stream has an end without its checksum")
+			t.Fatal("a stream has an end of its own")
 		}
-		if len(all) < 32 {
-			return
-		}
-		content := all[:len(all)-32]
-		in, err := NewReader(bytes.NewReader(stream), magic)
+		content := all
+		in, err := NewReader(bytes.NewReader(stream), magic, testKey)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -65,6 +62,9 @@ func FuzzReader(f *testing.F) {
 		}
 		if in.Done() != nil {
 			return
+		}
+		if err := Authenticate(bytes.NewReader(stream), testKey); err != nil {
+			t.Fatalf("what is read is authentic, and the whole is not: %v", err)
 		}
 		got, err := read(bytes.NewReader(write(t, content)), len(content))
 		if err != nil || !bytes.Equal(got, content) {

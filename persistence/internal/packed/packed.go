@@ -1,10 +1,12 @@
-// Package packed is the form of the files that are kept apart from a store, backups and parts of an archive: one
-// compressed stream (zstd) that begins with a line of text, and ends with the SHA-256 of all before it.
+// Package packed is the form of the files that are kept apart from a store, backups and parts of an
+// archive: a compressed stream (zstd) that begins with a line of text, and behind it, in a frame that
+// zstd skips, the proof of what it is: the SHA-256 of all bytes of the file before the proof, the id of
+// a server's key, and an HMAC under that key over both. So a file is known to be whole and authentic
+// before a byte of it is unpacked.
 package packed
 
 import (
 	"bufio"
-	"bytes"
 	"crypto/sha256"
 	"encoding/binary"
 	"errors"
@@ -15,6 +17,8 @@ import (
 	"strings"
 
 	"github.com/klauspost/compress/zstd"
+
+	"exchange/persistence"
 )
 
 // window is how far back the compression looks. Damage that asks the reader for more memory is refused.
@@ -34,17 +38,19 @@ const MaxImage = 4 << 30
 // A Writer writes one stream. After an error it only repeats the error.
 type Writer struct {
 	out    io.Writer
-	packed *zstd.Encoder // writes to the Writer's below
-	sum    hash.Hash
-	in     int64 // bytes of content
-	size   int64 // bytes of the stream so far
+	packed *zstd.Encoder // writes to a counter
+	sum    hash.Hash     // of all that was written to out
+	by     persistence.Authority
+	mac    []byte // once it is closed
+	in     int64  // bytes of content
+	size   int64  // bytes of the stream so far
 	err    error
 }
 
-// NewWriter begins a stream. magic is its first line, with the line's end.
-func NewWriter(w io.Writer, magic string) (*Writer, error) {
+// NewWriter begins a stream that by authenticates. magic is its first line, with the line's end.
+func NewWriter(w io.Writer, magic string, by persistence.Authority) (*Writer, error) {
 	// Nothing is written in the background, where w might be gone already.
-	s := &Writer{out: w, sum: sha256.New()}
+	s := &Writer{out: w, sum: sha256.New(), by: by}
 	var err error
 	s.packed, err = zstd.NewWriter(counter{s}, zstd.WithEncoderConcurrency(1), zstd.WithWindowSize(window))
 	if err != nil {
@@ -59,6 +65,7 @@ type counter struct{ w *Writer }
 
 func (c counter) Write(b []byte) (int, error) {
 	n, err := c.w.out.Write(b)
+	c.w.sum.Write(b[:n])
 	c.w.size += int64(n)
 	return n, err
 }
@@ -68,7 +75,6 @@ func (w *Writer) Write(b []byte) (n int, err error) {
 		if w.err != nil {
 			break
 		}
-		w.sum.Write(chunk)
 		var wrote int
 		wrote, w.err = w.packed.Write(chunk)
 		n += wrote
@@ -97,16 +103,23 @@ func skipped(b []byte) []byte {
 	return append(binary.LittleEndian.AppendUint32(frame, uint32(len(b))), b...)
 }
 
-// Close writes the checksum. A stream that was not closed is never taken for a whole one.
+// Close writes the proof. A stream that was not closed is never taken for a whole one.
 func (w *Writer) Close() error {
-	if w.err == nil {
-		_, w.err = w.packed.Write(w.sum.Sum(nil))
-	}
 	if w.err == nil {
 		w.err = w.packed.Close()
 	}
+	if w.err == nil {
+		var proof []byte
+		if proof, w.err = Prove(w.sum.Sum(nil), w.by); w.err == nil {
+			w.mac = proof[len(proof)-macSize:]
+			_, w.err = w.out.Write(proof)
+		}
+	}
 	return w.err
 }
+
+// MAC is that of a stream that was closed without an error.
+func (w *Writer) MAC() []byte { return w.mac }
 
 // Faults of a stream, in words for people.
 var (
@@ -123,14 +136,15 @@ type Reader struct {
 	below  *below
 	packed *zstd.Decoder
 	in     *bufio.Reader
-	sum    hash.Hash
-	out    int64 // bytes that were unpacked and read
-	one    [1]byte
+	by     persistence.Authority
+	mac    []byte // once it was read to its end
+	out    int64  // bytes that were unpacked and read
 }
 
-// NewReader reads a stream's first line, which must be magic. Close frees it.
-func NewReader(r io.Reader, magic string) (*Reader, error) {
-	s := &Reader{below: &below{in: r}, sum: sha256.New()}
+// NewReader reads a stream's first line, which must be magic. Close frees it. Done looks whether by, if
+// it is not nil, finds the stream authentic.
+func NewReader(r io.Reader, magic string, by persistence.Authority) (*Reader, error) {
+	s := &Reader{below: newBelow(r), by: by}
 	var err error
 	if s.packed, err = zstd.NewReader(s.below, zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxWindow(window)); err != nil {
 		return nil, s.fault(err)
@@ -149,7 +163,6 @@ func NewReader(r io.Reader, magic string) (*Reader, error) {
 
 func (r *Reader) Read(p []byte) (int, error) {
 	n, err := r.in.Read(p)
-	r.sum.Write(p[:n])
 	if r.out += int64(n); r.tooMuch() {
 		return 0, errBomb
 	}
@@ -160,35 +173,28 @@ func (r *Reader) tooMuch() bool { return r.out > slack && (r.out-slack)/ratio > 
 
 func (r *Reader) ReadByte() (byte, error) {
 	b, err := r.in.ReadByte()
-	if err == nil {
-		r.one[0] = b
-		r.sum.Write(r.one[:])
-		if r.out++; r.tooMuch() {
-			err = errBomb
-		}
+	if r.out++; err == nil && r.tooMuch() {
+		err = errBomb
 	}
 	return b, r.fault(err)
 }
 
-// Done reads the checksum, which must be right and the last of the stream.
+// Done wants the stream to end here, and its proof to be right.
 func (r *Reader) Done() error {
-	want := r.sum.Sum(nil)
-	got := make([]byte, len(want))
-	if _, err := io.ReadFull(r, got); err != nil {
-		return err
-	}
-	if !bytes.Equal(got, want) {
-		return errSum
-	}
 	switch _, err := r.in.ReadByte(); err {
 	case nil:
 		return errMore
 	case io.EOF: //nolint:errorlint // as io.ByteReader demands
-		return nil
 	default:
 		return r.fault(err)
 	}
+	mac, err := r.below.proven(r.by)
+	r.mac = mac
+	return err
 }
+
+// MAC is that of a stream for which Done was nil.
+func (r *Reader) MAC() []byte { return r.mac }
 
 // Close frees what the reader holds.
 func (r *Reader) Close() { r.packed.Close() }
@@ -206,16 +212,25 @@ func (r *Reader) fault(err error) error {
 	return errPacked
 }
 
-// below keeps the error of the reader below, to be told from damage.
+// below keeps the error of the reader below, to be told from damage, and the sum of what was read of it.
 type below struct {
-	in  io.Reader
-	n   int64 // bytes read
-	err error
+	in   io.Reader
+	n    int64 // bytes read
+	err  error
+	sum  hash.Hash // of all bytes but the tail
+	tail []byte    // the newest ones, at the end the proof
 }
+
+func newBelow(r io.Reader) *below { return &below{in: r, sum: sha256.New()} }
 
 func (b *below) Read(p []byte) (int, error) {
 	n, err := b.in.Read(p)
 	b.n += int64(n)
+	b.tail = append(b.tail, p[:n]...)
+	if k := len(b.tail) - proofSize; k > 0 {
+		b.sum.Write(b.tail[:k])
+		b.tail = b.tail[:copy(b.tail, b.tail[k:])]
+	}
 	if err != nil && err != io.EOF { //nolint:errorlint // as io.Reader demands
 		b.err = err
 	}

@@ -11,6 +11,8 @@ import (
 	"testing/iotest"
 
 	"github.com/klauspost/compress/zstd"
+
+	"exchange/persistence"
 )
 
 const magic = "a test 1\n"
@@ -21,7 +23,7 @@ func stream(t *testing.T, size int) (packed, content []byte) {
 	content = make([]byte, size)
 	rand.NewChaCha8([32]byte{1}).Read(content)
 	var b bytes.Buffer
-	w, err := NewWriter(&b, magic)
+	w, err := NewWriter(&b, magic, testKey)
 	if err == nil {
 		_, err = w.Write(content)
 	}
@@ -33,7 +35,7 @@ func stream(t *testing.T, size int) (packed, content []byte) {
 
 // read reads a stream of so many bytes to its end.
 func read(r io.Reader, size int) ([]byte, error) {
-	in, err := NewReader(r, magic)
+	in, err := NewReader(r, magic, testKey)
 	if err != nil {
 		return nil, err
 	}
@@ -88,7 +90,20 @@ func TestDamageIsNamed(t *testing.T) {
 		t.Fatal(err)
 	}
 	raw[size/2] ^= 1
-	f("a changed byte, packed anew", other.EncodeAll(raw, nil), errSum)
+	f("a changed byte, packed anew", other.EncodeAll(raw, nil), errNoProof)
+	own := keyring{2}
+	f("a changed byte, packed and proven anew without the key", proven(t, other.EncodeAll(raw, nil), own), persistence.ErrNoKey)
+	forged := proven(t, other.EncodeAll(raw, nil), own)
+	copy(forged[len(forged)-proofSize+idAt:], good[len(good)-proofSize+idAt:][:8])
+	f("and under the name of the key", forged, persistence.ErrForged)
+	for at, want := range map[int]error{0: errNoProof, frameHead: errNoProof, sumAt: errSum, idAt: persistence.ErrNoKey, macAt: persistence.ErrForged} {
+		bad := bytes.Clone(good)
+		bad[len(bad)-proofSize+at] ^= 1
+		f(fmt.Sprintf("byte %d of the proof", at), bad, want)
+		if err := Authenticate(bytes.NewReader(bad), testKey); !errors.Is(err, want) {
+			t.Errorf("byte %d of the proof, not unpacked: %v, want %v", at, err, want)
+		}
+	}
 	if _, err := read(bytes.NewReader(other.EncodeAll([]byte("another 1\n with more"), nil)), size); err == nil || !strings.Contains(err.Error(), `begin with "a test 1"`) {
 		t.Errorf("another kind: %v", err)
 	}
@@ -98,7 +113,7 @@ func TestDamageIsNamed(t *testing.T) {
 // What the decoder says of a block that lies far behind is not taken for damage of the beginning.
 func TestDamageFarBehindIsNotOfTheBeginning(t *testing.T) {
 	var b bytes.Buffer
-	w, err := NewWriter(&b, magic)
+	w, err := NewWriter(&b, magic, testKey)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -119,7 +134,8 @@ func TestDamageFarBehindIsNotOfTheBeginning(t *testing.T) {
 		bad[at] ^= 0x55
 		if _, err := read(bytes.NewReader(bad), size); errors.Is(err, errPacked) {
 			named++
-		} else if err != nil && !errors.Is(err, errSum) && !errors.Is(err, errCut) && !errors.Is(err, errMore) {
+		} else if err != nil && !errors.Is(err, errSum) && !errors.Is(err, errCut) && !errors.Is(err, errMore) && !errors.Is(err, errNoProof) &&
+			!errors.Is(err, persistence.ErrNoKey) && !errors.Is(err, persistence.ErrForged) {
 			t.Fatalf("byte %d: %v", at, err)
 		}
 	}
@@ -134,7 +150,7 @@ func TestErrorsBelowAreNotDamage(t *testing.T) {
 	if _, err := read(io.MultiReader(bytes.NewReader(good[:500]), iotest.ErrReader(broken)), 1000); !errors.Is(err, broken) {
 		t.Errorf("a reader that breaks: %v", err)
 	}
-	w, err := NewWriter(&full{room: 100}, magic)
+	w, err := NewWriter(&full{room: 100}, magic, testKey)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -165,7 +181,7 @@ func TestAStreamUnpacksToNoMoreThanItsSizeAllows(t *testing.T) {
 	stream := func(size int, line func(i int) string) (b []byte, n int) {
 		t.Helper()
 		var packed bytes.Buffer
-		w, err := NewWriter(&packed, magic)
+		w, err := NewWriter(&packed, magic, testKey)
 		for i := 0; n < size && err == nil; i++ {
 			var more int
 			more, err = io.WriteString(w, line(i))
@@ -191,7 +207,7 @@ func TestAStreamUnpacksToNoMoreThanItsSizeAllows(t *testing.T) {
 		t.Fatal(err)
 	}
 	b = w.EncodeAll(append([]byte(magic), make([]byte, n)...), nil)
-	in, err := NewReader(bytes.NewReader(b), magic)
+	in, err := NewReader(bytes.NewReader(b), magic, testKey)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -199,7 +215,7 @@ func TestAStreamUnpacksToNoMoreThanItsSizeAllows(t *testing.T) {
 	if got, err := io.Copy(io.Discard, in); !errors.Is(err, errBomb) || got > slack+ratio*int64(len(b)) {
 		t.Errorf("%d bytes of %d were read of %d: %v", got, n, len(b), err)
 	}
-	one, err := NewReader(bytes.NewReader(b), magic)
+	one, err := NewReader(bytes.NewReader(b), magic, testKey)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,0 +1,48 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"os"
+
+	"exchange/actors"
+	"exchange/actors/seal"
+	"exchange/config"
+	"exchange/persistence"
+	"exchange/persistence/archive"
+)
+
+// An auditable is the server's archive, for audits: with the keys that are in the file then, and those
+// that were retired from it.
+type auditable struct {
+	*archive.Archive
+	cfg *config.Config
+}
+
+func (a auditable) Open(authenticated bool) (actors.Archive, error) {
+	if !authenticated {
+		return a.Archive, nil
+	}
+	keys, err := allKeys(os.Getenv(config.EnvSecretKey), a.cfg)
+	if err == nil {
+		if err = a.Provable(keys); errors.Is(err, persistence.ErrCorrupt) {
+			err = nil // the audit comes to it
+		}
+	}
+	if err != nil {
+		return nil, fmt.Errorf("the archive is not audited: %w; %s", err, bringKey(a.cfg))
+	}
+	return a.Under(keys), nil
+}
+
+// allKeys are those that prove what was written by the exchange.
+func allKeys(text string, cfg *config.Config) (*seal.Sealer, error) {
+	return seal.LoadAll(text, cfg.SecretKeyFile)
+}
+
+// bringKey says how a key that is missing comes back.
+func bringKey(cfg *config.Config) string {
+	return fmt.Sprintf("bring the server's secret key of that time to %s, or as a further line into it, "+
+		"or a retired one to %[1]s.ID, each with mode 0600; or give it in %s. --without-authentication goes on "+
+		"without a proof that the exchange wrote it", cfg.SecretKeyFile, config.EnvSecretKey)
+}

@@ -1,0 +1,107 @@
+package backup
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"io"
+	"slices"
+	"testing"
+
+	"exchange/persistence"
+)
+
+// underTheName is a backup whose proof names the right key, and was made with another.
+func underTheName(b []byte) []byte {
+	b = bytes.Clone(b)
+	b[len(b)-33] = 1 // the last byte of the key's id, before the HMAC
+	return b
+}
+
+func TestATamperedBackupIsFound(t *testing.T) {
+	h := newHistory(t, inPebble(t, persistence.Retention{}), 10)
+	h.play(100)
+	h.flush()
+	good := write(t, h.store, h.s.AppendTo(nil))
+	later := newHistory(t, inPebble(t, persistence.Retention{}), 11)
+	later.play(100)
+	later.flush()
+	other := write(t, later.store, later.s.AppendTo(nil))
+	forged := keyring{9}
+	described := func(change func(i *Info)) func(raw []byte) []byte {
+		return func(raw []byte) []byte {
+			b := crafted(t, func(s *sink) {
+				in, err := open(bytes.NewReader(good), nil)
+				h.must(err)
+				defer in.close()
+				change(&in.info)
+				info, err := json.Marshal(in.info)
+				h.must(err)
+				s.part(partInfo, info)
+				for h.must(in.advance()); !in.ended; h.must(in.advance()) {
+					s.part(in.kind, in.part)
+				}
+			})
+			var plain []byte
+			repacked(t, b, forged, func(raw []byte) []byte { plain = raw; return raw })
+			return plain
+		}
+	}
+	same := func(raw []byte) []byte { return raw }
+	for what, x := range map[string]struct {
+		b    []byte
+		want error
+	}{
+		"a whole that another key proves":   {repacked(t, good, forged, same), persistence.ErrNoKey},
+		"and that says it is the right one": {underTheName(repacked(t, good, forged, same)), persistence.ErrForged},
+		"another time":                      {underTheName(repacked(t, good, forged, described(func(i *Info) { i.Taken = i.Taken.AddDate(1, 0, 0) }))), persistence.ErrForged},
+		"another engine":                    {underTheName(repacked(t, good, forged, described(func(i *Info) { i.Engine = "x" }))), persistence.ErrForged},
+		"another history":                   {underTheName(repacked(t, good, forged, described(func(i *Info) { i.History = "00" }))), persistence.ErrForged},
+		"another sequence":                  {underTheName(repacked(t, good, forged, described(func(i *Info) { i.Sequence++ }))), persistence.ErrForged},
+		"the proof of another":              {slices.Concat(good[:len(good)-100], other[len(other)-100:]), ErrDamaged},
+		"a stream behind another":           {slices.Concat(other, good), ErrDamaged},
+		"without its proof":                 {good[:len(good)-103], ErrDamaged},
+	} {
+		if err := Authenticate(bytes.NewReader(x.b), testKey); !errors.Is(err, x.want) {
+			t.Errorf("%s is authentic: %v, want %v", what, err, x.want)
+		}
+		if _, err := Verify(bytes.NewReader(x.b), testKey); err == nil {
+			t.Errorf("%s is right", what)
+		}
+	}
+	if err := Authenticate(bytes.NewReader(good), keyring{3, 1}); err != nil {
+		t.Errorf("by a key that is not the first: %v", err)
+	}
+	if _, err := check(good); err != nil {
+		t.Error(err)
+	}
+}
+
+// A file that is exchanged after it was verified fills a store that cannot be served.
+func TestAStoreIsNotServableBeforeItsBackupIsAuthentic(t *testing.T) {
+	onBothKinds(t, func(t *testing.T, from, to kind) {
+		h := newHistory(t, from(t, persistence.Retention{}), 12)
+		h.play(200)
+		h.flush()
+		good := write(t, h.store, h.s.AppendTo(nil))
+		forged := underTheName(repacked(t, good, keyring{9}, func(raw []byte) []byte { return raw }))
+		store := to(t, persistence.Retention{})
+		_, err := load(t.Context(), store, bytes.NewReader(forged), nothing, 20)
+		fails(t, "a forged backup", err, persistence.ErrForged)
+		fails(t, "and", err, ErrDamaged)
+		if _, _, err := store.LoadSnapshot(t.Context(), 0); !errors.Is(err, persistence.ErrNoSnapshot) {
+			t.Errorf("there is an image: %v", err)
+		}
+		err = store.Read(t.Context(), 0, func(uint64, uint64, []byte) error { return nil })
+		fails(t, "its journal", err, persistence.ErrCorrupt)
+		// Nor is a file whose end never comes.
+		store = to(t, persistence.Retention{})
+		broken := errors.New("the disk is gone")
+		half := io.MultiReader(bytes.NewReader(good[:len(good)-20]), &failing{err: broken})
+		_, err = load(t.Context(), store, half, nothing, 20)
+		fails(t, "half a backup", err, broken)
+		if _, _, err := store.LoadSnapshot(t.Context(), 0); !errors.Is(err, persistence.ErrNoSnapshot) {
+			t.Errorf("there is an image: %v", err)
+		}
+	})
+}

@@ -1,0 +1,95 @@
+package packed
+
+import (
+	"bytes"
+	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+
+	"exchange/persistence"
+)
+
+// A proof is the last frame of a stream: a line of text, the SHA-256 of all bytes before the frame, the
+// id of the server's key, and the HMAC under that key over the three.
+const (
+	proofLine = "exchange proof\n"
+	macSize   = sha256.Size
+	proofSize = frameHead + len(proofLine) + sha256.Size + 8 + macSize
+
+	frameHead = 8
+	sumAt     = frameHead + len(proofLine)
+	idAt      = sumAt + sha256.Size
+	macAt     = idAt + 8
+)
+
+var proofHead = skipped(make([]byte, proofSize-frameHead))[:frameHead]
+
+var errNoProof = errors.New("it does not end with the proof of what it is")
+
+// Prove makes the last frame of a stream whose other bytes have that sum.
+func Prove(sum []byte, by persistence.Authority) ([]byte, error) {
+	proof := append(append(make([]byte, 0, proofSize), proofHead...), proofLine...)
+	proof = binary.BigEndian.AppendUint64(append(proof, sum...), by.ID())
+	mac := by.MAC(by.ID(), proof[frameHead:])
+	if len(mac) != macSize {
+		return nil, fmt.Errorf("BUG: an HMAC of %d bytes", len(mac))
+	}
+	return append(proof, mac...), nil
+}
+
+// proven looks at the proof of a stream that was read to its end, and returns its HMAC, of which by is
+// asked if it is not nil.
+func (b *below) proven(by persistence.Authority) (mac []byte, err error) {
+	proof := b.tail
+	if len(proof) < proofSize || !bytes.HasPrefix(proof, proofHead) || string(proof[frameHead:sumAt]) != proofLine {
+		return nil, errNoProof
+	}
+	if !hmac.Equal(b.sum.Sum(nil), proof[sumAt:idAt]) {
+		return nil, errSum
+	}
+	if by == nil {
+		return proof[macAt:], nil
+	}
+	id := binary.BigEndian.Uint64(proof[idAt:])
+	want := by.MAC(id, proof[frameHead:macAt])
+	if want == nil {
+		return nil, fmt.Errorf("%w: %016x", persistence.ErrNoKey, id)
+	}
+	if !hmac.Equal(want, proof[macAt:]) {
+		return nil, persistence.ErrForged
+	}
+	return proof[macAt:], nil
+}
+
+// Authenticate reads a whole file, unpacks nothing of it, and is nil if its proof is right.
+func Authenticate(r io.Reader, by persistence.Authority) error {
+	b := newBelow(r)
+	if _, err := io.Copy(io.Discard, b); err != nil {
+		return fmt.Errorf("it cannot be read: %w", err)
+	}
+	_, err := b.proven(by)
+	return err
+}
+
+// Named is what a file says of its proof, which is not looked at: the HMAC, and the id of its key.
+func Named(f *os.File) (mac []byte, id uint64, err error) {
+	proof := make([]byte, proofSize)
+	info, err := f.Stat()
+	if err == nil && info.Size() < int64(proofSize) {
+		return nil, 0, errNoProof
+	}
+	if err == nil {
+		_, err = f.ReadAt(proof, info.Size()-int64(proofSize))
+	}
+	if err != nil {
+		return nil, 0, fmt.Errorf("it cannot be read: %w", err)
+	}
+	if !bytes.HasPrefix(proof, proofHead) || string(proof[frameHead:sumAt]) != proofLine {
+		return nil, 0, errNoProof
+	}
+	return proof[macAt:], binary.BigEndian.Uint64(proof[idAt:]), nil
+}
