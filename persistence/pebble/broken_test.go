@@ -235,3 +235,62 @@ func TestAStartThatCannotWriteTablesEnds(t *testing.T) {
 		t.Errorf("it is said %d times: %q", len(said), said)
 	}
 }
+
+// The disk is full from any one call on, of a start or later: the process would end, or the call comes
+// back with the error. A start on what a crash leaves has all that was acknowledged.
+func TestADiskThatIsFullFromAnyCallOnLosesNothing(t *testing.T) {
+	ended := 0
+	for n := 1; n < 400; n += 1 + n/12 {
+		b := newBroken()
+		var calls atomic.Int64
+		fails := func(op errorfs.Op) bool {
+			switch op.Kind {
+			case errorfs.OpLock, errorfs.OpRemove, errorfs.OpFileClose:
+				return false // these take no room
+			}
+			return op.Kind.ReadOrWrite() == errorfs.OpIsWrite && calls.Add(1) >= int64(n)
+		}
+		b.fails.Store(&fails)
+		o := b.options()
+		o.patience = 5 * time.Millisecond
+		var seq atomic.Uint64
+		back := make(chan error, 1)
+		go func() {
+			s, err := Open("data", o)
+			if err != nil {
+				back <- err
+				return
+			}
+			b.Store = s
+			tok, _, err := s.Acquire(context.Background(), persistence.Claim{Owner: "test"})
+			if err == nil {
+				err = b.trading(tok, &seq)
+			}
+			back <- err
+		}()
+		var err error
+		select {
+		case err = <-b.told:
+			ended++
+		case err = <-back:
+		}
+		if !errors.Is(err, syscall.ENOSPC) || errors.Is(err, persistence.ErrCorrupt) {
+			t.Errorf("call %d: %v", n, err)
+		}
+		acknowledged := seq.Load()
+		s, err := Open("data", Options{FS: b.fs.CrashClone(vfs.CrashCloneCfg{}), Logger: quiet})
+		if err != nil {
+			t.Errorf("call %d: a start on what is left: %v", n, err)
+			continue
+		}
+		if last, _ := s.log.End(); last < acknowledged {
+			t.Errorf("call %d: the journal ends at %d, %d were acknowledged", n, last, acknowledged)
+		}
+		if err := s.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+	if ended < 10 {
+		t.Errorf("the process would have ended %d times", ended)
+	}
+}
