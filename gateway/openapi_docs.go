@@ -35,24 +35,31 @@ func isDocs(route string) bool { return strings.HasPrefix(route, "/docs") }
 // isDocsFile reports whether a path below /docs can name something.
 func isDocsFile(name string) bool { return slices.Contains(docsFiles, name) }
 
-// docsContent is everything below /docs by name, made when somebody asks for the first time.
-var docsContent = sync.OnceValue(func() map[string]*packedPage {
-	content := make(map[string]*packedPage)
+// docsContent is everything below /docs by name. Each is made when a client asks for it for the first time.
+var docsContent = func() map[string]func() *packedPage {
+	content := make(map[string]func() *packedPage)
 	for _, name := range append([]string{""}, docsFiles...) {
-		var request fasthttp.Request
-		request.SetRequestURI("http://exchange/docs/" + name)
-		ctx := new(fasthttp.RequestCtx)
-		ctx.Init(&request, nil, nil)
-		swaggerUI(ctx)
-		answer := &ctx.Response
-		if answer.StatusCode() != fasthttp.StatusOK || len(answer.Header.ContentEncoding()) > 0 {
-			panic(fmt.Sprintf("BUG: Swagger UI answers %d for %q", answer.StatusCode(), name))
-		}
-		content[name] = newPage(string(answer.Header.ContentType()), slices.Clone(answer.Body()))
+		content[name] = sync.OnceValue(func() *packedPage { return newDocsPage(name) })
 	}
-	content[""].contentType = "text/html; charset=utf-8"
 	return content
-})
+}()
+
+func newDocsPage(name string) *packedPage {
+	var request fasthttp.Request
+	request.SetRequestURI("http://exchange/docs/" + name)
+	ctx := new(fasthttp.RequestCtx)
+	ctx.Init(&request, nil, nil)
+	swaggerUI(ctx)
+	answer := &ctx.Response
+	if answer.StatusCode() != fasthttp.StatusOK || len(answer.Header.ContentEncoding()) > 0 {
+		panic(fmt.Sprintf("BUG: Swagger UI answers %d for %q", answer.StatusCode(), name))
+	}
+	contentType := string(answer.Header.ContentType())
+	if name == "" {
+		contentType = "text/html; charset=utf-8"
+	}
+	return newPage(contentType, slices.Clone(answer.Body()))
+}
 
 // docs serves the page and its files. A slash at the end, and a query, mean nothing here.
 func (g *Gateway) docs(r *request) {
@@ -62,7 +69,7 @@ func (g *Gateway) docs(r *request) {
 		h.Set("Content-Security-Policy", docsPolicy)
 	}
 	h.Set("X-Content-Type-Options", "nosniff")
-	r.sendPage(docsContent()[name])
+	r.sendPage(docsContent[name]())
 }
 
 // A packedPage is a file in memory, in each coding that makes it smaller.
@@ -85,8 +92,8 @@ func newPage(contentType string, plain []byte) *packedPage {
 			p.forms = append(p.forms, pageForm{coding, body, fmt.Sprintf(`"%x"`, sha256.Sum256(body))})
 		}
 	}
-	add("br", fasthttp.AppendBrotliBytesLevel(nil, plain, 6))
-	add("gzip", fasthttp.AppendGzipBytesLevel(nil, plain, fasthttp.CompressBestCompression))
+	add("br", fasthttp.AppendBrotliBytesLevel(nil, plain, fasthttp.CompressBrotliDefaultCompression))
+	add("gzip", fasthttp.AppendGzipBytesLevel(nil, plain, fasthttp.CompressDefaultCompression))
 	add("", plain)
 	return p
 }
