@@ -30,7 +30,7 @@
 //	options.go    what an engine is made with             lineartest/   histories, checked
 //	verify.go     both sides compared at rest             audit.go      everything derived anew
 //	actions.go    the log of operators' actions           seal/         API secrets, sealed
-//	feed.go       what stream channels are told
+//	feed.go       what stream channels are told           owner.go      who may own the store, and its beats
 //	stats.go      numbers for monitoring                  metrics/      where they are counted
 //	driver.go     what a simulation takes the place of    simulation/   the model that it compares with
 //

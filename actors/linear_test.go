@@ -227,6 +227,7 @@ const (
 type recording struct {
 	t       *testing.T
 	at      place
+	change  []func(*Options) // of each engine
 	history lineartest.History
 
 	reading sync.RWMutex // held by who reads from the store, and by who closes it
@@ -258,9 +259,9 @@ type known struct {
 
 var recordedAccounts = []string{"ann", "ben", "cid"}
 
-func newRecording(t *testing.T, at place, seed uint64) *recording {
+func newRecording(t *testing.T, at place, seed uint64, change ...func(*Options)) *recording {
 	t.Helper()
-	r := &recording{t: t, at: at, random: rand.New(rand.NewPCG(seed, 1)), calm: true, impatient: maxImpatience, patience: make(chan struct{}),
+	r := &recording{t: t, at: at, change: change, random: rand.New(rand.NewPCG(seed, 1)), calm: true, impatient: maxImpatience, patience: make(chan struct{}),
 		crash: make(chan struct{}, 1), down: make(chan struct{}), numbers: map[uint64]int{}}
 	r.up = sync.NewCond(&r.mu)
 	r.store, r.e = r.open()
@@ -288,6 +289,9 @@ func (r *recording) open() (persistence.Store, *Engine) {
 	o.Timing.Request, o.Timing.Stall, o.Timing.StallMax, o.Timing.OwnerStale = time.Minute, time.Minute, time.Minute, time.Minute
 	o.Timing.Projection = time.Millisecond
 	o.Snapshot = SnapshotPolicy{MinRecords: 20, MaxRecords: 20}
+	for _, change := range r.change {
+		change(&o)
+	}
 	return store, start(r.t, o)
 }
 
@@ -510,7 +514,7 @@ func (c *recordedClient) do(e *Engine, o lineartest.Operation) {
 		case a.err == nil:
 			noted.End(a.result)
 		case errors.Is(a.err, ErrTimeout):
-		case errors.Is(a.err, ErrStopping):
+		case errors.Is(a.err, ErrStopping), errors.Is(a.err, ErrNotConfirmed), errors.Is(a.err, ErrStalled):
 			noted.Forget()
 		default:
 			r.t.Errorf("%+v: %v", o, a.err)

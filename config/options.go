@@ -676,16 +676,17 @@ var Options = []Option{
 	},
 	{
 		Key: "timing.owner_check_ms", Default: "500", Min: 10, Max: 60_000,
-		Brief: "how often an idle exchange checks that it owns the store, in ms",
-		Help: `How often an exchange that writes nothing asks the store whether it still owns it, in milliseconds. Each write is
-			such a question too. Must be below timing.owner_stale_ms.`,
+		Brief: "how often an exchange shows the store that it lives, in ms",
+		Help: `How often an exchange asks the store whether it still owns it, which leaves a sign of life there, and how often a
+			standby looks for one, in milliseconds. Must be below timing.owner_stale_ms.`,
 		at: func(c *Config) any { return &c.Timing.OwnerCheckMs },
 	},
 	{
 		Key: "timing.owner_stale_ms", Default: "2000", Min: 20, Max: 600_000,
 		Brief: "age of the last such check after which private reads are refused, in ms",
 		Help: `How old the last proof that this exchange owns its store may be, in milliseconds. Beyond it private reads and
-			/readyz answer 503, since another exchange may have taken over and know more. Public reads go on.`,
+			/readyz answer 503, since another exchange may have taken over and know more. Public reads go on.
+			A standby takes over after twice that time without a sign of life. Give all exchanges of one store the same.`,
 		at: func(c *Config) any { return &c.Timing.OwnerStaleMs },
 	},
 	{

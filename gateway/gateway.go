@@ -73,6 +73,7 @@ type Gateway struct {
 	opts     Options
 	log      *slog.Logger
 	engine   atomic.Pointer[actors.Engine]
+	standby  atomic.Pointer[string] // owner of the store for which the start waits; nil: it does not
 	static   atomic.Pointer[static]
 	tickers  atomic.Pointer[tickerList]
 	sockets  atomic.Pointer[sockets]
@@ -190,6 +191,16 @@ type serverLog struct{ log *slog.Logger }
 
 func (l serverLog) Printf(format string, args ...any) {
 	l.log.Debug("http server", "text", strings.TrimSpace(fmt.Sprintf(format, args...)))
+}
+
+// SetStandby says for which owner of the store the start waits, "" when it waits no more. Operators are
+// told the name; clients are told that the exchange is starting.
+func (g *Gateway) SetStandby(owner string) {
+	if owner == "" {
+		g.standby.Store(nil)
+		return
+	}
+	g.standby.Store(&owner)
 }
 
 // SetEngine opens the API and the stream.

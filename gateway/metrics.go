@@ -106,7 +106,8 @@ func describe(name, help string, labels ...string) family {
 // The metrics. A help text says what the number is and when to look closer.
 var (
 	buildInfo = describe("build_info", "What the program was built from; always 1.", "version", "commit", "goversion")
-	ready     = describe("ready", "1 while the engine is up and the store confirms that it is ours, as /readyz tells; maintenance does not count. 0 for longer than a start takes is an outage.")
+	ready     = describe("ready", "1 while the engine is up and the store confirms that it is ours, as /readyz tells; maintenance does not count. 0 for longer than a start takes is an outage, unless this is a standby.")
+	standsBy  = describe("standby", "1 while this process waits for another one that owns the store, and would take over from it. A standby is not ready.")
 
 	httpRequests = describe("http_requests_total", "Requests by pattern of their path and status. Watch the share of code 500 (a fault of the program) and 503 (load, or the store); "+
 		"route unmatched is paths that there are not, malformed what never became a request.", "listener", "route", "code")
@@ -167,7 +168,7 @@ var (
 )
 
 // families are all of them.
-var families = slices.Concat(streamFamilies, []family{buildInfo, ready, httpRequests, httpDuration, httpConnections, httpRefused, certificateEnds, certificateStale, httpThrottled, ordersAccepted, ordersCancelled, tradesDone,
+var families = slices.Concat(streamFamilies, []family{buildInfo, ready, standsBy, httpRequests, httpDuration, httpConnections, httpRefused, certificateEnds, certificateStale, httpThrottled, ordersAccepted, ordersCancelled, tradesDone,
 	refusals, turnedAway, unanswered, records, stages, batchRecords, batchBytes, appendDuration, applyDuration, snapshotTime, storeFailures, rowsDamaged, storeStalled,
 	storeWaiting, storeConfirmed, mailboxes, commands, reading, limits, foldLag, projectionLag, projectionRows, outbox, snapshotAge, snapshotLag,
 	snapshotBytes, recoveryDuration, recoveryRecords, inMaintenance})
@@ -198,6 +199,7 @@ func (c *collector) Collect(ch chan<- prometheus.Metric) {
 		out.counter(httpThrottled, l.refused.Load(), l.name)
 	}
 	out.gauge(limits, float64(g.opts.Connections), "connections")
+	out.yes(standsBy, g.standby.Load() != nil)
 	e := g.engine.Load()
 	if e == nil {
 		out.gauge(ready, 0)

@@ -112,7 +112,7 @@ func (g *Gateway) answerOperator(ctx *fasthttp.RequestCtx, number int, came int6
 		operatorAnswer(ctx, 404, map[string]string{"error": "there is no " + string(ctx.Method()) + " " + string(ctx.Path())})
 		return
 	case engine == nil:
-		operatorUnavailable(ctx, Starting)
+		g.operatorStarting(ctx)
 		return
 	}
 	err := engine.Confirmed() // another process may own the store by now, and know more
@@ -241,6 +241,15 @@ func operatorAnswer(ctx *fasthttp.RequestCtx, status int, v any) {
 }
 
 // operatorUnavailable answers with a failure that passes by itself.
+// operatorStarting says why there is no engine yet.
+func (g *Gateway) operatorStarting(ctx *fasthttp.RequestCtx) {
+	f := *Starting
+	if owner := g.standby.Load(); owner != nil {
+		f.Detail = fmt.Sprintf("This exchange is a standby: %q owns the store, and this one takes over when that one has stopped or shows no sign of life.", *owner)
+	}
+	operatorUnavailable(ctx, &f)
+}
+
 func operatorUnavailable(ctx *fasthttp.RequestCtx, f *Failure) {
 	ctx.Response.Header.Set("Retry-After", strconv.Itoa(f.RetryAfter))
 	operatorAnswer(ctx, f.Status, map[string]string{"error": f.Detail})

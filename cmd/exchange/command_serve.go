@@ -17,10 +17,15 @@ const serveHelp = `Runs the exchange until it is told to stop (SIGTERM, SIGINT).
 
 A value comes from a flag, else from an environment variable such as EXCHANGE_LISTEN, else from the
 file of --config, else it is the default. ` + "`exchange config --help`" + ` describes everything that can be
-configured, ` + "`exchange config example`" + ` prints a file to start from.`
+configured, ` + "`exchange config example`" + ` prints a file to start from.
+
+On a store that others can reach (Redis) one exchange serves, and each further one is a standby: it
+waits until the owner has stopped or shows no sign of life. With --take-over it takes the store at
+once, which ends the other one, and opens timing.owner_stale_ms later.`
 
 func (p *program) serveCommand() *cobra.Command {
 	var given sources
+	var takeOver bool
 	c := &cobra.Command{
 		Use:   "serve [--config FILE | --demo]",
 		Short: "Run the exchange",
@@ -36,10 +41,11 @@ func (p *program) serveCommand() *cobra.Command {
 			for _, name := range cfg.Ignored {
 				slog.Warn("an environment variable names no option and is ignored", "name", name)
 			}
-			return serve(ctx, cfg)
+			return serve(ctx, cfg, takeOver)
 		}),
 	}
 	given.register(c.Flags())
+	c.Flags().BoolVar(&takeOver, "take-over", false, "this once, take a shared store from an exchange that may still run")
 	return c
 }
 

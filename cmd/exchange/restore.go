@@ -146,6 +146,14 @@ func (p *program) restore(ctx context.Context, cfg *config.Config, file string, 
 		return err
 	}
 	defer b.Close()
+	if err := os.MkdirAll(cfg.Data, 0o700); err != nil {
+		return failf(exitUsage, "the data folder cannot be made: %v", err)
+	}
+	held, err := holdFolder(cfg.Data)
+	if err != nil {
+		return err
+	}
+	defer held.Release() //nolint:errcheck // the process's end frees it, too
 	store, err := openStore(ctx, cfg, true, newLogger(p.stderr, config.Log{Level: "warn", Format: cfg.Log.Format}))
 	if errors.Is(err, persistence.ErrCorrupt) {
 		return withExit(exitUsage, fmt.Errorf("%w; nothing was written to it: name an empty store", err))
@@ -153,7 +161,7 @@ func (p *program) restore(ctx context.Context, cfg *config.Config, file string, 
 	if err != nil {
 		return startFailed(ctx, err)
 	}
-	info, err := fill(ctx, store, b, g)
+	info, err := fill(ctx, &restoring{Store: store, every: config.Ms(cfg.Timing.OwnerCheckMs)}, b, g)
 	g.done()
 	if err != nil {
 		return restoreFailed(store, err)

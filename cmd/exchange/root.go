@@ -106,7 +106,7 @@ Exit codes:
   64  the command line, the configuration or the request is wrong
   70  an invariant is broken, or stored data is damaged
   75  the store or the server cannot be reached, is locked, or the outcome is unknown: try again
-  77  another process has taken over the store: do not restart`
+  77  another process has taken over the store: started again, this one is its standby`
 
 func (p *program) root() *cobra.Command {
 	root := &cobra.Command{

@@ -23,18 +23,24 @@ import (
 	"exchange/gateway"
 	"exchange/persistence"
 	"exchange/persistence/archive"
+	"exchange/persistence/folder"
 	"exchange/persistence/pebble"
 	"exchange/persistence/redis"
 )
 
 // serve runs the exchange until ctx ends, which is an order to stop, or it cannot go on. The error
 // carries the exit code.
-func serve(ctx context.Context, cfg *config.Config) error {
+func serve(ctx context.Context, cfg *config.Config, takeOver bool) error {
 	log := slog.Default()
 	log.Info("exchange starts", "version", buildVersion().Version, "pid", os.Getpid(), "configuration", cfg.Summary())
 	if err := os.MkdirAll(cfg.Data, 0o700); err != nil {
 		return failf(exitUsage, "the data folder cannot be made: %v", err)
 	}
+	held, err := holdFolder(cfg.Data)
+	if err != nil {
+		return err
+	}
+	defer held.Release() //nolint:errcheck // the process's end frees it, too
 	asked, ignore := hangups(os.Stdin)
 	defer ignore()
 	token, err := operatorToken(cfg)
@@ -96,6 +102,7 @@ func serve(ctx context.Context, cfg *config.Config) error {
 	}
 	defer closeStore(store, log)
 	options := engineOptions(cfg, store, log)
+	options.TakeOver, options.StandsBy = takeOver, g.SetStandby
 	if archived != nil {
 		// Or nothing could ever be archived, and so nothing trimmed.
 		if err := archived.Fits(ctx, store); errors.Is(err, archive.ErrOther) || errors.Is(err, persistence.ErrCorrupt) {
@@ -127,6 +134,18 @@ func serve(ctx context.Context, cfg *config.Config) error {
 		printDemo(os.Stdout, listener.Addr().String())
 	}
 	return untilStopped(ctx, cfg, log, engine, g, served)
+}
+
+// holdFolder takes the data folder for this process.
+func holdFolder(dir string) (*folder.Lock, error) {
+	held, err := folder.Hold(dir)
+	switch {
+	case errors.Is(err, persistence.ErrLocked):
+		return nil, failf(exitUnavailable, "%v", err)
+	case err != nil:
+		return nil, failf(exitUsage, "%v", err)
+	}
+	return held, nil
 }
 
 // cannotListen is a listener's error. An address that is taken may be free soon: the one before may still be ending.
@@ -184,6 +203,9 @@ func untilStopped(ctx context.Context, cfg *config.Config, log *slog.Logger, eng
 // startFailed gives the error of a start its exit code.
 func startFailed(ctx context.Context, err error) error {
 	switch {
+	case errors.Is(err, actors.ErrStandby):
+		slog.Info("stopped: this was a standby, and has changed nothing")
+		return nil
 	case ctx.Err() != nil:
 		return failf(exitUnavailable, "stopped while starting")
 	case errors.Is(err, persistence.ErrNotDurable), errors.Is(err, persistence.ErrUnsupported), errors.Is(err, actors.ErrConfig), errors.Is(err, seal.ErrOtherKey), errors.Is(err, errConfig):
@@ -209,7 +231,7 @@ func archiveFailed(err error) error {
 func engineFailed(err error) error {
 	switch {
 	case errors.Is(err, persistence.ErrFenced):
-		return failf(exitFenced, "%v: do not restart this one by itself, or the two take over from each other for ever", err)
+		return failf(exitFenced, "%v: this one serves no more; started again, it is a standby", err)
 	case errors.Is(err, persistence.ErrGap), errors.Is(err, persistence.ErrCorrupt), errors.Is(err, persistence.ErrInvalid):
 		return failf(exitBroken, "%v", err)
 	}
@@ -314,6 +336,7 @@ func engineOptions(cfg *config.Config, store persistence.Store, log *slog.Logger
 	host, _ := os.Hostname()
 	o := actors.Options{
 		Store:     store,
+		Identity:  folder.Of(cfg.Data, log),
 		Retention: retention(cfg),
 		Owner:     fmt.Sprintf("%s pid %d", host, os.Getpid()),
 		Limits: actors.Limits{InFlight: l.InFlight, InFlightCancels: l.InFlightCancels, InFlightPerAccount: l.InFlightPerAccount, Reads: l.Reads, ReadsPerAccount: l.ReadsPerAccount,

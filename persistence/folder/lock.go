@@ -44,7 +44,7 @@ func Hold(dir string) (*Lock, error) {
 		host = "an unnamed host"
 	}
 	text := fmt.Sprintf("pid %d on %s, started %s\n", os.Getpid(), host, time.Now().UTC().Format(time.RFC3339))
-	if err := f.Truncate(0); err == nil {
+	if err = f.Truncate(0); err == nil {
 		_, err = f.WriteAt([]byte(text), 0)
 	}
 	if err != nil {

@@ -68,8 +68,12 @@ var injections = []injection{
 	{name: "a start on a full disk, on Pebble", what: "says so and ends with code 75, or finds room; goes on when there is room", full: 5, sampled: true, open: onFullPebble, inject: (*chaos).startFull},
 	{name: "each file of Pebble's folder removed in turn, on a copy", what: "the start is refused with code 70, or nothing is missing", full: 3, sampled: true, open: onPebbleFolder, inject: (*chaos).removeFiles},
 	{name: "full disk under Redis", what: "orders are refused; goes on when there is room", full: 5, open: onSmallRedis, inject: (*chaos).fillDisk},
-	{name: "a second exchange on one Redis", what: "takes orders; the first ends with code 77, and takes over again when started", full: 10, sampled: true, open: onRedis, inject: (*chaos).takeOver},
-	{name: "a stopped exchange, overtaken and continued", what: "acknowledges nothing more and ends with code 77, and takes over again when started", full: 10, sampled: true, open: onRedis, inject: (*chaos).overtake},
+	{name: "a second exchange on one Redis, by mistake", what: "waits, or is refused on the same data folder; the first serves on", full: 10, sampled: true, open: onRedis, inject: (*chaos).mistake},
+	{name: "a second exchange on one Redis, with --take-over", what: "takes orders; the first ends with code 77, and takes over again with --take-over", full: 10, sampled: true, open: onRedis, inject: (*chaos).takeOver},
+	{name: "a stopped exchange, overtaken and continued", what: "acknowledges nothing more and ends with code 77, and waits when started", full: 10, sampled: true, open: onRedis, inject: (*chaos).overtake},
+	{name: "kill -9 of the exchange beside a standby", what: "the standby takes over; the first is started when that one has stopped", full: 10, sampled: true, open: onRedis, inject: (*chaos).killOwner},
+	{name: "Redis hangs for 5 s beside a standby", what: "the exchange goes on, and the standby waits", full: 10, sampled: true, open: onRedis, inject: (*chaos).hang},
+	{name: "two starts at once", what: "one serves, and the other waits", full: 10, sampled: true, open: onRedis, inject: (*chaos).twoStarts},
 	{name: "clock an hour forward and back", what: "goes on", full: 10, open: withClock, inject: (*chaos).jump},
 	{name: "Redis out of memory", what: "orders are refused until there is memory", full: 5, sampled: true, open: onRedis, inject: (*chaos).outOfMemory},
 	{name: "Redis read-only, as a replica", what: "orders are refused until it is a master", full: 5, open: onRedis, inject: (*chaos).readOnly},
@@ -524,26 +528,144 @@ func (c *chaos) limitFiles() (makeRoom func()) {
 	}
 }
 
+// mistake starts a second exchange while the first serves: as one of another host, and on the first one's data folder.
+func (c *chaos) mistake() {
+	second := c.second()
+	c.standsBy(second)
+	same := c.second()
+	for i, a := range same.Args {
+		if a == "--data" {
+			same.Args[i+1] = filepath.Dir(c.s.Data("serve.lock"))
+		}
+	}
+	same.Refuses(75, "serve.lock", fmt.Sprint("pid ", c.s.Pid()))
+	(&load{c: c, done: make(chan struct{})}).accepts(20)
+	c.stillStandsBy(second)
+	if code := second.Terminate(); code != 0 {
+		c.t.Errorf("a standby that is told to stop ends with %d", code)
+	}
+	c.stillServes(c.s)
+}
+
+// standsBy starts an exchange that waits for the owner of the store.
+func (c *chaos) standsBy(s *exchangetest.Server) {
+	c.t.Helper()
+	before := strings.Count(s.Log(), "standby: another exchange owns the store")
+	s.Run()
+	exchangetest.Eventually(c.t, "the standby says for whom it waits", func() bool {
+		return strings.Count(s.Log(), "standby: another exchange owns the store") > before
+	})
+	c.stillStandsBy(s)
+}
+
+// stillStandsBy wants a standby to answer probes, and to take no orders.
+func (c *chaos) stillStandsBy(s *exchangetest.Server) {
+	c.t.Helper()
+	for path, want := range map[string]int{"/healthz": 200, "/readyz": 503} {
+		if status, body, err := s.Client.Get(nil, "http://"+s.Listen+path); err != nil || status != want {
+			c.t.Errorf("a standby answers %s with %d %s, %v", path, status, body, err)
+		}
+	}
+}
+
+// stillServes wants an exchange not to have ended.
+func (c *chaos) stillServes(s *exchangetest.Server) {
+	c.t.Helper()
+	select {
+	case <-s.Exited():
+		c.t.Fatalf("the exchange that serves has ended with %d", s.ExitCode())
+	default:
+	}
+}
+
+// insists starts an exchange that takes the store from another one.
+func (c *chaos) insists(s *exchangetest.Server) {
+	c.t.Helper()
+	s.Args = append(s.Args, "--take-over")
+	s.Start()
+	s.Args = s.Args[:len(s.Args)-1]
+}
+
 // takeOver starts a second exchange, which the first must give way to, and then the first again.
 func (c *chaos) takeOver() {
 	first, second := c.s, c.second()
-	second.Start()
+	c.insists(second)
 	c.givesWay(first)
 	c.tradeOn(second)
 	if err := second.Audit(); err != nil {
 		c.t.Error(err)
 	}
-	first.Start()
+	c.insists(first)
 	c.givesWay(second)
 }
 
-// overtake lets a second exchange take over and accept orders while the first stands still, and the first go on then: it must not say yes
+// killOwner has a standby take over from an exchange that is killed, and give the store back when it stops.
+func (c *chaos) killOwner() {
+	first, second := c.s, c.second()
+	c.standsBy(second)
+	first.Kill()
+	exchangetest.Eventually(c.t, "the standby serves", func() bool { return second.Ready() == nil })
+	c.tradeOn(second)
+	if err := second.Audit(); err != nil {
+		c.t.Error(err)
+	}
+	c.standsBy(first)
+	if code := second.Terminate(); code != 0 {
+		c.t.Errorf("an orderly stop exits with %d", code)
+	}
+	exchangetest.Eventually(c.t, "the first serves again", func() bool { return first.Ready() == nil })
+}
+
+// hang lets Redis stand still for longer than an owner may show no sign of life.
+func (c *chaos) hang() {
+	second := c.second()
+	c.standsBy(second)
+	c.redis.Signal(syscall.SIGSTOP)
+	<-time.After(5 * time.Second)
+	c.redis.Signal(syscall.SIGCONT)
+	exchangetest.Eventually(c.t, "the exchange takes orders again", func() bool {
+		c.stillServes(c.s)
+		return c.s.Ready() == nil
+	})
+	(&load{c: c, done: make(chan struct{})}).accepts(20)
+	c.stillStandsBy(second)
+	if code := second.Terminate(); code != 0 {
+		c.t.Errorf("a standby that is told to stop ends with %d", code)
+	}
+}
+
+// twoStarts has two hosts start an exchange on a store that has no owner.
+func (c *chaos) twoStarts() {
+	first, second := c.s, c.second()
+	if code := first.Terminate(); code != 0 {
+		c.t.Errorf("an orderly stop exits with %d", code)
+	}
+	second.Run()
+	first.Run()
+	one, other := first, second
+	exchangetest.Eventually(c.t, "one of both serves", func() bool {
+		if second.Ready() == nil {
+			one, other = second, first
+		}
+		return one.Ready() == nil
+	})
+	exchangetest.Eventually(c.t, "the other waits", func() bool {
+		return strings.Contains(other.Log()[strings.LastIndex(other.Log(), "exchange starts"):], "standby: another exchange owns the store")
+	})
+	c.stillStandsBy(other)
+	c.stillServes(one)
+	if code := second.Terminate(); code != 0 {
+		c.t.Errorf("the second one ends with %d", code)
+	}
+}
+
+// overtake lets a standby take over and accept orders while the first stands still, and the first go on then: it must not say yes
 // to an order that has come since, and must leave alone what the second has written. Then the first is started again.
 func (c *chaos) overtake() {
 	first, second := c.s, c.second()
 	late := c.other(first)
 	first.Signal(syscall.SIGSTOP)
-	second.Start()
+	second.Start() // when it has waited
 	client := c.tradeOn(second)
 	answer := c.post(late)
 	first.Signal(syscall.SIGCONT)
@@ -555,8 +677,11 @@ func (c *chaos) overtake() {
 	if err := second.Audit(); err != nil {
 		c.t.Error(err)
 	}
-	first.Start()
-	c.givesWay(second)
+	c.standsBy(first)
+	if code := second.Terminate(); code != 0 {
+		c.t.Errorf("an orderly stop exits with %d", code)
+	}
+	exchangetest.Eventually(c.t, "the first serves again", func() bool { return first.Ready() == nil })
 }
 
 // second prepares another exchange on the same Redis, that can use the same keys.

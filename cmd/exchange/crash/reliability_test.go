@@ -66,7 +66,7 @@ orders are taken, and orders were accepted all the same.
 Redis says ` + "`appendonly yes`" + ` before its append-only file is in effect: after it was switched on, and after a full synchronisation, nothing is in a file until a first
 rewrite has ended. Four kinds bring that about, with a rewrite that lasts and with one that fails: nothing may be appended until one has ended.
 
-A second exchange on one Redis has a client of its own, whose acknowledged orders, cancels and trades are counted here and are verified when the first is back. The stopped one
+A second exchange that is started by mistake waits, or is refused on the same data folder, and ends nothing. One that takes over (` + "`--take-over`" + `, or a standby) has a client of its own, whose acknowledged orders, cancels and trades are counted here and are verified when the first is back. The stopped one
 gets an order while it stands still: it must not accept it when it goes on, and the order must not be there.
 
 The clock goes on from a jump when orders are an hour ahead, and when the exchange has said by how much its clock is behind what is stored. A full disk is a small file system in memory, or a limit on the size of files where none may be

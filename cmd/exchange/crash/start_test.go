@@ -163,22 +163,6 @@ func TestADamagedJournalIsRefusedAndNothingIsServed(t *testing.T) {
 	})
 }
 
-func TestASecondExchangeOnOneRedisEndsTheFirst(t *testing.T) {
-	r := redistest.Start(t)
-	first, second := exchangetest.New(t, r.URL()), exchangetest.New(t, r.URL())
-	first.Start()
-	w := &world{t: t, s: first}
-	w.open(1, newRandom(t))
-	second.Args = append(second.Args, "--secret-key-file", first.Data("exchange.key"))
-	second.Start()
-	<-first.Exited()
-	if code := first.ExitCode(); code != 77 {
-		t.Errorf("the first one ends with %d, want 77", code)
-	}
-	w.turnTo(second)
-	w.compare()
-}
-
 func TestTheDemoKeepsItsStateAndCreditsOnce(t *testing.T) {
 	for name, store := range map[string]string{"pebble": "pebble:" + t.TempDir(), "redis": redistest.Start(t).URL()} {
 		t.Run(name, func(t *testing.T) {

@@ -143,7 +143,6 @@ func (s *Server) printLog() {
 // Start runs the program and waits until it is ready.
 func (s *Server) Start() {
 	s.t.Helper()
-	s.Client.CloseIdleConnections() // those to the process before
 	s.Run()
 	Eventually(s.t, "the exchange is ready", func() bool {
 		select {
@@ -167,6 +166,7 @@ func (s *Server) Ready() error {
 // Run starts the program and does not wait for anything.
 func (s *Server) Run() {
 	s.t.Helper()
+	s.Client.CloseIdleConnections() // those to the process before
 	cmd := exec.Command(s.binary, s.Args...)
 	cmd.Env, cmd.Stdout, cmd.Stderr = s.Env, s.log, s.log
 	if err := cmd.Start(); err != nil {

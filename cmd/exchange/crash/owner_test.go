@@ -1,0 +1,169 @@
+//go:build linux
+
+package crash
+
+import (
+	"encoding/json"
+	"os"
+	"strings"
+	"testing"
+
+	"exchange/cmd/exchange/exchangetest"
+	"exchange/persistence/redistest"
+)
+
+// owners are two exchanges on one Redis, each with a data folder of its own, of which the first serves.
+func owners(t *testing.T) (c *chaos, second *exchangetest.Server, w *world) {
+	t.Helper()
+	c = &chaos{t: t, redis: redistest.Start(t)}
+	c.s = exchangetest.New(t, c.redis.URL())
+	c.s.Start()
+	w = &world{t: t, s: c.s}
+	w.open(1, newRandom(t))
+	return c, c.second(), w
+}
+
+func TestASecondExchangeOnOneRedisWaits(t *testing.T) {
+	c, second, w := owners(t)
+	c.standsBy(second)
+	c.stillServes(c.s)
+	status, err := second.Call("GET", "/operator/v1/accounts", nil, nil)
+	if status != 503 || !strings.Contains(err.Error(), "standby") || !strings.Contains(err.Error(), "pid") {
+		t.Errorf("an operator is told %d, %v", status, err)
+	}
+	if m := metrics(t, second); m["exchange_standby"] != 1 || m["exchange_ready"] != 0 {
+		t.Errorf("standby %v, ready %v", m["exchange_standby"], m["exchange_ready"])
+	}
+	if code := second.Terminate(); code != 0 {
+		t.Errorf("a standby that is told to stop ends with %d", code)
+	}
+	// The first one is gone, and has not given the store back.
+	c.standsBy(second)
+	c.s.Kill()
+	exchangetest.Eventually(t, "the standby serves", func() bool { return second.Ready() == nil })
+	w.turnTo(second)
+	w.compare()
+	// It gives the store back, so that the first need not wait.
+	if code := second.Terminate(); code != 0 {
+		t.Errorf("an orderly stop ends with %d", code)
+	}
+	waits := strings.Count(c.s.Log(), "standby:")
+	c.s.Start()
+	// A restart after a kill needs not wait either.
+	c.s.Kill()
+	c.s.Start()
+	if n := strings.Count(c.s.Log(), "standby:"); n != waits {
+		t.Errorf("it has waited %d times", n-waits)
+	}
+	w.turnTo(c.s)
+	w.compare()
+}
+
+func TestOneDataFolderIsOfOneProcess(t *testing.T) {
+	c, _, w := owners(t)
+	backups := t.TempDir()
+	w.run(0, "", "backup", backups)
+	same := exchangetest.New(t, redistest.Start(t).URL()) // even on another store
+	same.Args = append(same.Args, "--data", strings.TrimSuffix(c.s.Data("serve.lock"), "/serve.lock"))
+	same.Refuses(75, "serve.lock", "is held by pid", "--data")
+	w.run(75, "serve.lock", append([]string{"restore", backups}, same.Args[1:]...)...)
+	c.stillServes(c.s)
+	if c.s.Ready() != nil {
+		t.Error("the first is not ready any more")
+	}
+}
+
+func TestATakeOverEndsTheOtherExchange(t *testing.T) {
+	c, second, w := owners(t)
+	c.insists(second)
+	c.givesWay(c.s)
+	w.turnTo(second)
+	w.compare()
+	c.standsBy(c.s) // the one that was overtaken may be started again
+	c.stillServes(second)
+}
+
+// A data folder that was copied to another host takes the store once, which ends the other exchange, and no more: the two do not take
+// over from each other for ever.
+func TestACopiedDataFolderIsToldFromItsOriginal(t *testing.T) {
+	c, second, _ := owners(t)
+	if err := os.MkdirAll(strings.TrimSuffix(second.Data("x"), "/x"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	id, err := os.ReadFile(c.s.Data("owner.id"))
+	if err == nil {
+		err = os.WriteFile(second.Data("owner.id"), id, 0o600)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	second.Start()
+	c.givesWay(c.s)
+	c.standsBy(c.s)
+	c.stillServes(second)
+}
+
+// What makes an owner's id useless costs a wait, and no more.
+func TestAnIDFileThatIsDamagedOrGoneCostsAWait(t *testing.T) {
+	c, _, _ := owners(t)
+	file := c.s.Data("owner.id")
+	for what, spoil := range map[string]func() error{
+		"gone":            func() error { return os.Remove(file) },
+		"empty":           func() error { return os.WriteFile(file, nil, 0o600) },
+		"garbage":         func() error { return os.WriteFile(file, []byte("\x00\xff{"), 0o600) },
+		"another version": func() error { return os.WriteFile(file, []byte(`{"version":9,"newest":{"id":"00"}}`), 0o600) },
+	} {
+		c.s.Kill()
+		if err := spoil(); err != nil {
+			t.Fatal(err)
+		}
+		before := len(c.s.Log())
+		c.s.Start()
+		if text := c.s.Log()[before:]; !strings.Contains(text, "shows no sign of life") {
+			t.Errorf("%s: it has not waited:\n%s", what, text)
+		}
+		var known struct{ Version int }
+		if b, err := os.ReadFile(file); err != nil || json.Unmarshal(b, &known) != nil || known.Version != 1 {
+			t.Errorf("%s: the file is %q, %v", what, b, err)
+		}
+	}
+}
+
+// Whatever stands in the place of a beat is a beat: the store belongs to it until it is seen not to change.
+func TestAnOwnersBeatMayBeGarbage(t *testing.T) {
+	c, second, w := owners(t)
+	c.s.Kill()
+	r := c.redis.Client()
+	long := strings.Repeat("\x00\xff%s\n", 10_000)
+	if err := r.HSet(t.Context(), "{main}:m", "epoch", long, "beat", long, "owner", long).Err(); err != nil {
+		t.Fatal(err)
+	}
+	second.Start()
+	if text := second.Log(); !strings.Contains(text, "shows no sign of life") || strings.Contains(text, strings.Repeat("%s", 1000)) || len(text) > 100_000 {
+		t.Errorf("the log has %d bytes:\n%.2000s", len(text), text)
+	}
+	w.turnTo(second)
+	w.compare()
+	second.Kill()
+	if err := r.Rename(t.Context(), "{main}:m", "away").Err(); err != nil {
+		t.Fatal(err)
+	}
+	if err := r.Set(t.Context(), "{main}:m", "no hash", 0).Err(); err != nil {
+		t.Fatal(err)
+	}
+	second.Refuses(75, "WRONGTYPE")
+}
+
+// A standby does not begin a new exchange on a store that was emptied while it waited.
+func TestAStandbyServesNoStoreThatWasEmptied(t *testing.T) {
+	c, second, _ := owners(t)
+	c.standsBy(second)
+	if err := c.redis.Client().FlushAll(t.Context()).Err(); err != nil {
+		t.Fatal(err)
+	}
+	<-second.Exited()
+	<-c.s.Exited()
+	if a, b := c.s.ExitCode(), second.ExitCode(); a != 70 || b != 70 {
+		t.Errorf("they end with %d and %d", a, b)
+	}
+}

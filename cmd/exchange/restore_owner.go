@@ -1,0 +1,60 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"exchange/persistence"
+)
+
+// restoring is a store that a restore fills. While it does so it leaves beats as an exchange does, so that
+// no standby takes the store from it, and at the end it gives the store back, so that a start need not wait.
+type restoring struct {
+	persistence.Store
+	every time.Duration // between two beats
+
+	token   persistence.Token // "": it owns nothing
+	stop    chan struct{}
+	stopped chan struct{}
+}
+
+func (r *restoring) Acquire(ctx context.Context, c persistence.Claim) (persistence.Token, uint64, error) {
+	token, last, err := r.Store.Acquire(ctx, c)
+	if err == nil && r.token == "" {
+		r.token, r.stop, r.stopped = token, make(chan struct{}), make(chan struct{})
+		go r.beat()
+	}
+	return token, last, err
+}
+
+// beat is a goroutine of its own. Whoever has taken the store is met by the restore's next write.
+func (r *restoring) beat() {
+	defer close(r.stopped)
+	t := time.NewTicker(r.every)
+	defer t.Stop()
+	for {
+		select {
+		case <-r.stop:
+			return
+		case <-t.C:
+			ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+			r.Store.Check(ctx, r.token) //nolint:errcheck // as above
+			cancel()
+		}
+	}
+}
+
+func (r *restoring) Close() error {
+	var err error
+	if r.token != "" {
+		close(r.stop)
+		<-r.stopped
+		ctx, cancel := context.WithTimeout(context.Background(), lastAnswers)
+		defer cancel()
+		if err = r.Store.Release(ctx, r.token); errors.Is(err, persistence.ErrFenced) {
+			err = nil // its writes have said so, if any was left
+		}
+	}
+	return errors.Join(err, r.Store.Close())
+}

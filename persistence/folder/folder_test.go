@@ -1,0 +1,80 @@
+package folder
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"exchange/persistence"
+)
+
+func TestAFolderIsOfOneProcessWhichIsNamed(t *testing.T) {
+	dir := t.TempDir()
+	first, err := Hold(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Hold(dir); !errors.Is(err, persistence.ErrLocked) || !strings.Contains(err.Error(), fmt.Sprint("pid ", os.Getpid(), " on ")) {
+		t.Errorf("a second one is told %v", err)
+	}
+	if err := first.Release(); err != nil {
+		t.Fatal(err)
+	}
+	second, err := Hold(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := second.Release(); err != nil {
+		t.Fatal(err)
+	}
+	if info, err := os.Stat(filepath.Join(dir, "serve.lock")); err != nil || info.Mode().Perm() != 0o600 {
+		t.Errorf("%v, %v", info, err)
+	}
+	if _, err := Hold(filepath.Join(dir, "none")); err == nil || errors.Is(err, persistence.ErrLocked) {
+		t.Errorf("a folder that is not there: %v", err)
+	}
+}
+
+func TestAnIdentityIsRememberedWholeOrNotAtAll(t *testing.T) {
+	dir := t.TempDir()
+	var said bytes.Buffer
+	i := Of(dir, slog.New(slog.NewTextHandler(&said, nil)))
+	if known, err := i.Load(); err != nil || known != (persistence.Tenures{}) {
+		t.Fatalf("%+v, %v", known, err)
+	}
+	first := persistence.Tenure{ID: persistence.NewID()}
+	for _, want := range []persistence.Tenures{
+		{Newest: first},
+		{Newest: persistence.Tenure{ID: persistence.NewID(), Early: true}, Before: first},
+	} {
+		if err := i.Save(want); err != nil {
+			t.Fatal(err)
+		}
+		if known, err := i.Load(); err != nil || known != want {
+			t.Errorf("%+v, %v, want %+v", known, err, want)
+		}
+	}
+	if said.Len() > 0 {
+		t.Errorf("it says %s", said.String())
+	}
+	file := filepath.Join(dir, identityName)
+	whole, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, text := range []string{"", "{", "null", "[]", `{"version":2}`, `{"version":1}`, `{"version":1,"newest":{"id":"x"}}`,
+		string(whole[:len(whole)/2]), strings.Repeat(" ", 1<<20) + string(whole)} {
+		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		said.Reset()
+		if known, err := i.Load(); err != nil || known != (persistence.Tenures{}) || !strings.Contains(said.String(), file) {
+			t.Errorf("%.60q gives %+v, %v, and the log says %s", text, known, err, said.String())
+		}
+	}
+}
