@@ -8,7 +8,7 @@
 #   docker exec exchange /exchange account create alice
 #
 # The stop timeout is above timing.stop_max_ms: the exchange finishes what is in flight and makes a
-# snapshot. The operator's listener is on the container's own loopback, hence `docker exec`. Nothing but /data
+# snapshot. The operator's socket is in /data, hence `docker exec`. Nothing but /data
 # is written to, not even /tmp, so the root is read-only.
 
 FROM golang:1.26 AS build
@@ -27,7 +27,7 @@ COPY --from=build /out/exchange /exchange
 # A new volume takes over the owner of the folder it is mounted on.
 COPY --from=build --chown=65532:65532 /out/data /data
 USER 65532:65532
-# So that ./data/operator.token is the one in the volume.
+# So that ./data/operator.sock is the one in the volume.
 WORKDIR /
 VOLUME /data
 EXPOSE 8080

@@ -51,6 +51,7 @@ type Config struct {
 
 	TLS         TLS // of the public listener
 	OperatorTLS TLS // of the operator's
+	Metrics     Metrics
 
 	Log        Log
 	Currencies []Currency
@@ -69,6 +70,13 @@ type Config struct {
 
 	origin map[string]string // where a value came from, by key: "exchange.yaml line 3"
 	unread bool              // what says what to trade could not be read: its absence is no second problem
+}
+
+// Metrics is the listener that has /metrics alone.
+type Metrics struct {
+	Listen    string // host:port; "": there is none
+	TokenFile string // "": it asks for no token
+	TLS       TLS
 }
 
 // TLS is the certificate of a listener. Without files it speaks plain HTTP.
@@ -244,6 +252,24 @@ func (c *Config) Finish() error {
 		c.SecretKeyFile = c.usualFile(SecretKeyName)
 	}
 	return c.Validate()
+}
+
+const socketPrefix = "unix:"
+
+// OperatorSocket is the path of the operator's socket, or "" when its listener has an address.
+func (c *Config) OperatorSocket() string { return SocketPath(c.Operator, c.Data) }
+
+// SocketPath is the path that "unix:PATH" names, or "" for any other address. A name without a slash is one
+// in the data folder.
+func SocketPath(address, data string) string {
+	path, ok := strings.CutPrefix(address, socketPrefix)
+	switch {
+	case !ok:
+		return ""
+	case path == "" || strings.ContainsRune(path, '/'):
+		return path
+	}
+	return filepath.Join(data, path)
 }
 
 // usualFile is where a file lies unless something else is configured.

@@ -177,7 +177,7 @@ func TestFlagGoesBeforeEnvironmentBeforeFileBeforeDefault(t *testing.T) {
 		if c.Listen != want {
 			t.Errorf("listen is %s, want %s", c.Listen, want)
 		}
-		if c.Operator != "127.0.0.1:8081" {
+		if c.Operator != "unix:operator.sock" {
 			t.Errorf("operator is %s, not the default", c.Operator)
 		}
 	}
@@ -385,6 +385,9 @@ func TestAddresses(t *testing.T) {
 		{"127.0.0.1:65536", "127.0.0.1:2", "", "write host:port"},
 		{"127.0.0.1", "127.0.0.1:2", "", "write host:port"},
 		{"127.0.0.1:http", "127.0.0.1:2", "", "write host:port"},
+		{"127.0.0.1:1", "unix:operator.sock", "", ""},
+		{"127.0.0.1:1", "unix:/run/exchange/operator.sock", "true", ""},
+		{"127.0.0.1:1", "unix:", "", "name the socket"},
 	} {
 		src := Sources{Flags: map[string]string{"listen": x.listen, "operator": x.operator}}
 		if x.demo != "" {
@@ -413,6 +416,7 @@ func TestTheOperatorsListenerIsPublicWithTLSOnly(t *testing.T) {
 		{"10.0.0.1:2", both, ""},
 		{"127.0.0.1:2", both, ""},
 		{"127.0.0.1:2", nil, ""},
+		{"unix:operator.sock", both, "a socket, which has no TLS"},
 		{"0.0.0.0:2", nil, "set operator_tls.cert_file and operator_tls.key_file"},
 		{"0.0.0.0:2", map[string]string{"EXCHANGE_TLS_CERT_FILE": "c.pem", "EXCHANGE_TLS_KEY_FILE": "k.pem"}, "only a loopback address"}, // that of the other listener
 		{"0.0.0.0:2", map[string]string{"EXCHANGE_OPERATOR_TLS_CERT_FILE": "c.pem"}, "operator_tls.key_file is empty"},
@@ -575,6 +579,44 @@ func TestTrustedProxies(t *testing.T) {
 	expect(t, problems(t, Sources{File: write(t, "demo: true\ntrusted_proxies:\n  - 10.0.0.0/8\n  - nowhere\n")}), `trusted_proxies, line 4: "nowhere" is not possible`)
 }
 
+func TestWhereTheOperatorsSocketIs(t *testing.T) {
+	for _, x := range []struct{ operator, data, want string }{
+		{"unix:operator.sock", "./data", "data/operator.sock"},
+		{"unix:operator.sock", "/var/lib/exchange", "/var/lib/exchange/operator.sock"},
+		{"unix:./operator.sock", "/var/lib/exchange", "./operator.sock"},
+		{"unix:/run/operator.sock", "data", "/run/operator.sock"},
+		{"127.0.0.1:8081", "data", ""},
+	} {
+		if got := SocketPath(x.operator, x.data); got != x.want {
+			t.Errorf("%+v: %q", x, got)
+		}
+	}
+}
+
+func TestTheMetricsListenerIsPublicWithTLSOnly(t *testing.T) {
+	for _, x := range []struct {
+		flags map[string]string
+		want  string
+	}{
+		{map[string]string{"EXCHANGE_METRICS_LISTEN": "127.0.0.1:9"}, ""},
+		{map[string]string{"EXCHANGE_METRICS_LISTEN": "0.0.0.0:9"}, "set metrics.cert_file and metrics.key_file"},
+		{map[string]string{"EXCHANGE_METRICS_LISTEN": "0.0.0.0:9", "EXCHANGE_METRICS_CERT_FILE": "c", "EXCHANGE_METRICS_KEY_FILE": "k"}, ""},
+		{map[string]string{"EXCHANGE_METRICS_LISTEN": "0.0.0.0:9", "EXCHANGE_METRICS_CERT_FILE": "c"}, "metrics.key_file is empty"},
+		{map[string]string{"EXCHANGE_METRICS_LISTEN": "127.0.0.1:8080"}, "it has the port of listen"},
+		{map[string]string{"EXCHANGE_METRICS_LISTEN": "127.0.0.1:9", "EXCHANGE_OPERATOR": "127.0.0.1:9"}, "it has the port of operator"},
+		{map[string]string{"EXCHANGE_METRICS_LISTEN": "nowhere"}, "write host:port"},
+	} {
+		src := Sources{File: write(t, market)}
+		for name, value := range x.flags {
+			src.Environ = append(src.Environ, name+"="+value)
+		}
+		_, err := Load(src)
+		if (err == nil) != (x.want == "") || err != nil && !strings.Contains(err.Error(), x.want) {
+			t.Errorf("%+v: %v", x, err)
+		}
+	}
+}
+
 func TestSummaryNamesWhatDiffersFromTheDefaults(t *testing.T) {
 	c := Demo()
 	c.Store, c.AcceptRedisDurability = "redis://:hunter2@h/1", true
@@ -582,7 +624,7 @@ func TestSummaryNamesWhatDiffersFromTheDefaults(t *testing.T) {
 	if err := c.Finish(); err != nil {
 		t.Fatal(err)
 	}
-	want := "listen 127.0.0.1:8080, operator 127.0.0.1:8081, store redis://***@h/1, data ./data, demo, pairs BTC_USDT ETH_USDT ETH_BTC, " +
+	want := "listen 127.0.0.1:8080, operator unix:operator.sock, store redis://***@h/1, data ./data, demo, pairs BTC_USDT ETH_USDT ETH_BTC, " +
 		"keeps 1,000,000 trades per pair and 100,000 closed orders per account, the durability of Redis is NOT checked: " +
 		"a crash of Redis may lose what was acknowledged, no_rate_limits=true, accept_redis_durability=true, limits.in_flight=30000"
 	if got := c.Summary(); got != want {

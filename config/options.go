@@ -179,11 +179,14 @@ var Options = []Option{
 		at: func(c *Config) any { return &c.Listen },
 	},
 	{
-		Key: "operator", Flag: true, Default: "127.0.0.1:8081", named: true,
-		Brief: "address of the operator's listener, loopback only unless it has TLS",
-		Help: `Where the operator's commands are served, as host:port. Without operator_tls.cert_file it must be a loopback address: who
-			holds the bearer token can credit accounts, and without TLS the token could be read on the way. Port 0 is any free
-			one. From another machine, use TLS or an SSH tunnel, or run the command on this machine or in the container.`,
+		Key: "operator", Flag: true, Default: "unix:operator.sock", named: true,
+		Brief: "where operators' commands are served: unix:PATH, or host:port (loopback only unless it has TLS)",
+		Help: `Where the operator's commands are served. "unix:PATH" is a socket of this machine, for root and the user that
+			the exchange runs as: the system tells who asks, so there is no token that could reach another program. A name
+			without a slash lies in the data folder. "host:port" asks for the bearer token of operator_token_file. Without
+			operator_tls.cert_file it must be a loopback address, because the token credits accounts and could be read on the
+			way. Port 0 is any free one. From another machine, use TLS or an SSH tunnel, or run the command on this machine or
+			in the container.`,
 		at: func(c *Config) any { return &c.Operator },
 	},
 	{
@@ -191,14 +194,15 @@ var Options = []Option{
 		Brief: "where everything is kept: pebble:FOLDER, redis://..., rediss://... or unix:///SOCKET",
 		Help: `What remembers: "pebble:FOLDER" is an embedded store in a folder of this machine, with nothing to install;
 			"redis://[user:password@]host:port/db" is a Redis, "rediss://" a Redis over TLS, and
-			"unix://[user:password@]/path/of/the/socket?db=0" one behind a socket of this machine. A Redis must write its log durably, see accept_redis_durability. Only one running exchange owns a store at a time. A password is best given in
+			"unix://[user:password@]/path/of/the/socket?db=0" one behind a socket of this machine. A Redis must write its log
+			durably, see accept_redis_durability. Only one running exchange owns a store at a time. A password is best given in
 			EXCHANGE_STORE: a command line is seen by everyone on the machine.`,
 		at: func(c *Config) any { return &c.Store },
 	},
 	{
 		Key: "data", Flag: true, named: true,
-		Brief: "folder of exchange.key and operator.token (default: the folder of the store, ./data with a Redis)",
-		Help: `The folder of the files that belong to the exchange but not into its store: exchange.key and operator.token.
+		Brief: "folder of exchange.key and operator.sock (default: the folder of the store, ./data with a Redis)",
+		Help: `The folder of the files that belong to the exchange but not into its store, such as exchange.key and operator.sock.
 			It is made at the first start. Empty: the folder of the embedded store, or ./data when the store is a Redis.
 			Relative paths are relative to the folder the program is started in.`,
 		at: func(c *Config) any { return &c.Data },
@@ -216,8 +220,8 @@ var Options = []Option{
 	{
 		Key: "operator_token_file", Flag: true,
 		Brief: "file of the operator's bearer token (default: operator.token in the data folder)",
-		Help: `The file that holds the bearer token of the operator's commands. It is made at the first start with mode 0600 and
-			a random token. Empty: operator.token in the data folder. The variable EXCHANGE_OPERATOR_TOKEN holds a token itself,
+		Help: `The file that holds the bearer token of the operator's commands, where operator is host:port. It is made at the
+			first start with mode 0600 and a random token. One of your own needs 32 characters. Empty: operator.token in the data folder. The variable EXCHANGE_OPERATOR_TOKEN holds a token itself,
 			and then no file is read or made.`,
 		at: func(c *Config) any { return &c.OperatorTokenFile },
 	},
@@ -312,6 +316,33 @@ var Options = []Option{
 		Brief: "key of that certificate",
 		Help:  `The file with the key of operator_tls.cert_file.`,
 		at:    func(c *Config) any { return &c.OperatorTLS.KeyFile },
+	},
+
+	{
+		Key:   "metrics.listen",
+		Brief: "address of a listener that has /metrics alone",
+		Help: `Where monitoring reads /metrics without the operator's rights, as host:port: there are no commands and no
+			profiles. Without metrics.cert_file it must be a loopback address. Empty: there is no such listener.`,
+		at: func(c *Config) any { return &c.Metrics.Listen },
+	},
+	{
+		Key:   "metrics.token_file",
+		Brief: "file of the bearer token of that listener",
+		Help: `The file of the bearer token that this listener asks for, which not everybody on the machine may be able to
+			read. It needs 32 characters, and is read again on SIGHUP. Empty: it asks for none.`,
+		at: func(c *Config) any { return &c.Metrics.TokenFile },
+	},
+	{
+		Key:   "metrics.cert_file",
+		Brief: "certificate of that listener",
+		Help:  `The same as tls.cert_file for metrics.listen, which with it may be on any address.`,
+		at:    func(c *Config) any { return &c.Metrics.TLS.CertFile },
+	},
+	{
+		Key:   "metrics.key_file",
+		Brief: "key of that certificate",
+		Help:  `The file with the key of metrics.cert_file.`,
+		at:    func(c *Config) any { return &c.Metrics.TLS.KeyFile },
 	},
 
 	{

@@ -89,33 +89,69 @@ func (v *validator) inRange(key string, value int) bool {
 }
 
 func (v *validator) addresses() {
-	listenHost, listenPort, ok1 := v.address("listen", v.c.Listen)
-	operatorHost, operatorPort, ok2 := v.address("operator", v.c.Operator)
-	if ok2 && !Loopback(operatorHost) && !v.c.OperatorTLS.On() {
-		v.problem("operator", strconv.Quote(v.c.Operator), "only a loopback address such as 127.0.0.1:8081 is possible, "+
-			"because the operator's bearer token would cross the network without TLS; set operator_tls.cert_file and operator_tls.key_file, "+
-			"or use an SSH tunnel from elsewhere")
-	}
-	if ok1 && v.c.Demo && !Loopback(listenHost) {
+	listen, ok := v.address("listen", v.c.Listen)
+	if ok && v.c.Demo && !Loopback(listen.host) {
 		v.problem("listen", strconv.Quote(v.c.Listen), "with demo only a loopback address such as 127.0.0.1:8080 is possible, "+
 			"because the demo's API keys are public; to serve others, leave out demo and write a configuration (`exchange config example`)")
 	}
-	if ok1 && ok2 && listenPort == operatorPort && listenPort != 0 &&
-		(listenHost == operatorHost || everyInterface(listenHost) || everyInterface(operatorHost)) {
-		v.problem("operator", strconv.Quote(v.c.Operator), "it has the port of listen, %q; give it another", v.c.Listen)
+	taken := map[string]endpoint{"listen": listen}
+	v.operator(taken)
+	if v.c.Metrics.Listen != "" {
+		v.apart("metrics.listen", v.c.Metrics.Listen, &v.c.Metrics.TLS, taken,
+			"because others could read there what the exchange does; set metrics.cert_file and metrics.key_file")
 	}
 }
 
-func (v *validator) address(key, value string) (host string, port int, ok bool) {
+// operator checks the operator's listener.
+func (v *validator) operator(taken map[string]endpoint) {
+	if !strings.HasPrefix(v.c.Operator, socketPrefix) {
+		v.apart("operator", v.c.Operator, &v.c.OperatorTLS, taken,
+			"because the operator's bearer token would cross the network without TLS; set operator_tls.cert_file and operator_tls.key_file, "+
+				"or use an SSH tunnel from elsewhere")
+		return
+	}
+	switch {
+	case v.c.OperatorSocket() == "":
+		v.problem("operator", strconv.Quote(v.c.Operator), "name the socket behind %q, such as unix:operator.sock", socketPrefix)
+	case v.c.OperatorTLS.On():
+		v.problem("operator_tls.cert_file", strconv.Quote(v.c.OperatorTLS.CertFile), "operator is %q, a socket, which has no TLS; give it host:port, or no certificate", v.c.Operator)
+	}
+}
+
+// apart checks an address that others may reach with TLS alone, and that no other listener may have.
+func (v *validator) apart(key, value string, tls *TLS, taken map[string]endpoint, why string) {
+	e, ok := v.address(key, value)
+	if !ok {
+		return
+	}
+	if !Loopback(e.host) && !tls.On() {
+		v.problem(key, strconv.Quote(value), "only a loopback address such as 127.0.0.1:8081 is possible, %s", why)
+	}
+	for other, at := range taken {
+		if e.port == at.port && e.port != 0 && (e.host == at.host || everyInterface(e.host) || everyInterface(at.host)) {
+			v.problem(key, strconv.Quote(value), "it has the port of %s; give it another", other)
+		}
+	}
+	taken[key] = e
+}
+
+// An endpoint is where a listener listens.
+type endpoint struct {
+	host string
+	port int
+}
+
+func (v *validator) address(key, value string) (e endpoint, ok bool) {
 	host, text, err := net.SplitHostPort(value)
 	if err == nil {
-		port, err = strconv.Atoi(text)
+		e.port, err = strconv.Atoi(text)
 	}
-	if err != nil || port < 0 || port > 65535 || strings.ContainsFunc(host, unicode.IsSpace) {
-		v.problem(key, strconv.Quote(value), "write host:port with a port from 0 to 65535, such as %s", optionByKey[key].Default)
-		return "", 0, false
+	if err != nil || e.port < 0 || e.port > 65535 || strings.ContainsFunc(host, unicode.IsSpace) {
+		v.problem(key, strconv.Quote(value), "write host:port with a port from 0 to 65535, such as %s", optionByKey["listen"].Default)
+		return endpoint{port: -1}, false
 	}
-	return host, port, true
+	e.host = host
+	return e, true
 }
 
 // Loopback reports whether only this machine can reach host.
@@ -175,7 +211,7 @@ func (v *validator) files() {
 	for _, x := range []struct {
 		section string
 		tls     *TLS
-	}{{"tls", &v.c.TLS}, {"operator_tls", &v.c.OperatorTLS}} {
+	}{{"tls", &v.c.TLS}, {"operator_tls", &v.c.OperatorTLS}, {"metrics", &v.c.Metrics.TLS}} {
 		switch {
 		case x.tls.CertFile != "" && x.tls.KeyFile == "":
 			v.problem(x.section+".key_file", "empty", "%s.cert_file is set; name the file of its key", x.section)

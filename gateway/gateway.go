@@ -3,7 +3,6 @@ package gateway
 import (
 	"bytes"
 	"cmp"
-	"crypto/sha256"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -41,9 +40,10 @@ type Options struct {
 	ReadTimeout           time.Duration // for a whole request to arrive
 	WriteTimeout          time.Duration // for an answer to be taken
 	OperatorToken         string        // bearer token of the operator's listener; SetOperatorToken changes it
-	// Certificate and OperatorCertificate are of the two listeners. nil: plain HTTP, which the operator's listener speaks
-	// on loopback addresses only.
-	Certificate, OperatorCertificate *Certificate
+	MetricsToken          string        // of the metrics' listener; SetMetricsToken changes it; "": it asks for none
+	// The listeners' certificates. nil: plain HTTP, which all but the public one speak on loopback
+	// addresses only.
+	Certificate, OperatorCertificate, MetricsCertificate *Certificate
 
 	Archive Archive // of the journal; nil: there is none
 	Build   Build   // what the program was built from, for monitoring
@@ -80,8 +80,12 @@ type Gateway struct {
 	public   *fasthttp.Server
 	operator *fasthttp.Server
 	routes   *router.Router
-	document *document                         // of the public API
-	token    atomic.Pointer[[sha256.Size]byte] // hash of the operator's; nil: nobody is the operator
+	document *document // of the public API
+	watcher  *fasthttp.Server
+	token    tokenHash   // the operator's; none: nobody is the operator
+	local    atomic.Bool // the operator's listener is a socket, which needs no token
+
+	metricsToken tokenHash // none: the metrics need none
 
 	limits  rateLimits
 	guesses rateLimit // of the operator's token, by address
@@ -91,6 +95,8 @@ type Gateway struct {
 	meter, operatorMeter                   *meter
 	publicConnections, operatorConnections connectionMeter
 	publicPlaces, operatorPlaces           *places
+	metricsPlaces                          *places
+	metricsConnections                     connectionMeter
 	errorLog, unavailableLog               failureLog     // of 500 and of the others
 	operatorPaths                          map[string]int // number of each route in operatorMeter
 	scrape                                 fasthttp.RequestHandler
@@ -119,6 +125,12 @@ func New(o Options) *Gateway {
 	g.public = g.server(g.route, g.brokenRequest, func(*fasthttp.RequestHeader) int { return o.BodyBytes })
 	g.operator = g.server(g.handleOperator, g.brokenOperatorRequest, g.operatorBody)
 	g.operator.HeaderReceived = g.operatorHead
+	g.SetMetricsToken(o.MetricsToken)
+	g.metricsPlaces = newPlaces(MetricsConnections, MetricsConnections/2, nil, &g.metricsConnections)
+	g.watcher = g.server(g.handleMetrics, g.brokenMetricsRequest, func(*fasthttp.RequestHeader) int { return 1 })
+	g.watcher.HeaderReceived = func(*fasthttp.RequestHeader) fasthttp.RequestConfig {
+		return fasthttp.RequestConfig{MaxRequestBodySize: 1} // it takes none; 0 would be no limit of its own
+	}
 	return g
 }
 
@@ -228,8 +240,12 @@ const (
 )
 
 // ServeOperator serves the operator's API until Shutdown. ErrPlain: it does not, because the token could be read on its
-// way.
+// way. On a socket it asks the system for users, and takes no token.
 func (g *Gateway) ServeOperator(l net.Listener) error {
+	if socket, ok := l.(*net.UnixListener); ok {
+		g.local.Store(true)
+		l = &socketListener{UnixListener: socket, warn: g.log.Warn}
+	}
 	if g.opts.OperatorCertificate == nil && !onlyHere(l) {
 		return ErrPlain
 	}
@@ -248,6 +264,7 @@ func (g *Gateway) Shutdown(d time.Duration) {
 		}
 		g.public.Shutdown()   //nolint:errcheck // the listener is gone either way
 		g.operator.Shutdown() //nolint:errcheck
+		g.watcher.Shutdown()  //nolint:errcheck
 	}()
 	select {
 	case <-done:

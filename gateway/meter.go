@@ -29,6 +29,7 @@ type routeMeter struct {
 const (
 	public    = "public"
 	operators = "operator"
+	watchers  = "metrics"
 )
 
 // meterShards is a power of two. Eight leave little to fight for up to some dozens of processors.

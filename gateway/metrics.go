@@ -194,7 +194,9 @@ func (c *collector) Collect(ch chan<- prometheus.Metric) {
 	out.connections(public, &g.publicConnections)
 	out.connections(operators, &g.operatorConnections)
 	out.certificate(public, g.opts.Certificate)
+	out.connections(watchers, &g.metricsConnections)
 	out.certificate(operators, g.opts.OperatorCertificate)
+	out.certificate(watchers, g.opts.MetricsCertificate)
 	for _, l := range append(g.limits.all(), &g.guesses) {
 		out.counter(httpThrottled, l.refused.Load(), l.name)
 	}

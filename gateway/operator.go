@@ -10,10 +10,12 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
 	"regexp"
 	"runtime/debug"
 	"strconv"
 	"strings"
+	"sync/atomic"
 
 	"github.com/valyala/fasthttp"
 
@@ -23,9 +25,10 @@ import (
 	"exchange/gateway/ratelimit"
 )
 
-// The operator's listener: JSON in, JSON out, every request with the bearer token. It is for the
-// commands of the exchange program and for scripts of those who run it. Errors are {"error": "..."}. Beside
-// that there are /metrics and /debug/pprof, in the forms that their tools want: see metrics.go.
+// The operator's listener: JSON in, JSON out. Over TCP every request carries the bearer token; over the
+// operator's socket the system tells the user (socket.go). It is for the commands of the exchange program and
+// for scripts of those who run it. Errors are {"error": "..."}. Beside that there are /metrics and
+// /debug/pprof, in the forms that their tools want: see metrics.go.
 
 const auditPath = "/operator/v1/audit"
 
@@ -67,14 +70,14 @@ var operatorRoutes = map[string]operatorHandler{
 // operatorName bounds what a client of the operator's listener may call itself.
 var operatorName = regexp.MustCompile(`^[A-Za-z0-9._@+-]{1,64}$`)
 
-// who is the operator for the log of actions: what the client calls itself, and where it is. The token
-// says that it may; the name is its own word.
+// who is the operator for the log of actions: what the client calls itself, and where it is, or which user
+// of this machine. The token or the user says that it may; the name is its own word.
 func who(ctx *fasthttp.RequestCtx) string {
 	name := ctx.Request.Header.Peek("X-Operator")
 	if !operatorName.Match(name) {
 		name = []byte("operator")
 	}
-	return string(name) + " from " + ctx.RemoteIP().String()
+	return string(name) + " from " + origin(ctx)
 }
 
 func (g *Gateway) handleOperator(ctx *fasthttp.RequestCtx) {
@@ -157,7 +160,7 @@ func (g *Gateway) answerOperator(ctx *fasthttp.RequestCtx, number int, came int6
 // body that breaks off the server does not know any more whose it was.
 func (g *Gateway) operatorHead(h *fasthttp.RequestHeader) fasthttp.RequestConfig {
 	switch {
-	case g.bearer(h.Peek("Authorization")):
+	case g.local.Load(), g.bearer(h.Peek("Authorization")):
 		return fasthttp.RequestConfig{WriteTimeout: streamTimeout}
 	case h.ContentLength() > 0:
 		return fasthttp.RequestConfig{MaxRequestBodySize: 1} // 0 would be no limit of its own
@@ -181,27 +184,27 @@ const (
 	guessingAddresses = 10_000
 )
 
-// mayOperate answers 401 without the token: false. Who tries tokens is limited by address, and then not even told whether one
-// is right. Of this machine nobody is kept out, for others on it could keep the operator out.
+// mayOperate answers for a client that is no operator: false. The right token always passes; wrong ones are
+// counted by address, those of this machine, too. Over the operator's socket the user counts instead.
 func (g *Gateway) mayOperate(ctx *fasthttp.RequestCtx) bool {
-	from := g.address(ctx)
-	// A proxy elsewhere may say that it speaks for this machine; that is not this machine.
-	key, limited := ratelimit.AddressKey(from), !from.IsLoopback() || !ctx.RemoteIP().IsLoopback()
-	if limited {
-		if rate := g.guesses.buckets.Look(key, g.now()); !rate.OK {
-			ctx.SetConnectionClose()
-			g.operatorThrottled(ctx, rate)
-			return false
+	if c := socketOf(ctx); c != nil {
+		if c.mayOperate() {
+			known(ctx.Conn())
+			return true
 		}
+		ctx.SetConnectionClose()
+		operatorAnswer(ctx, 403, map[string]string{"error": fmt.Sprintf("user id %d may not operate this exchange: its own user (id %d) and root may", c.user, os.Geteuid())})
+		return false
 	}
 	if g.bearer(ctx.Request.Header.Peek("Authorization")) {
 		known(ctx.Conn())
 		return true
 	}
-	if limited {
-		g.guesses.buckets.Take(key, g.now()) // if another took the last one in the meantime, there is none to take
-	}
 	ctx.SetConnectionClose() // and its place is free
+	if rate := g.guesses.buckets.Take(ratelimit.AddressKey(g.address(ctx)), g.now()); !rate.OK {
+		g.operatorThrottled(ctx, rate)
+		return false
+	}
 	operatorAnswer(ctx, 401, map[string]string{"error": "the bearer token is missing or wrong"})
 	return false
 }
@@ -214,13 +217,18 @@ func (g *Gateway) operatorThrottled(ctx *fasthttp.RequestCtx, rate ratelimit.Ans
 }
 
 // SetOperatorToken changes the bearer token: the one before ends with this call. With an empty one nobody is the operator.
-func (g *Gateway) SetOperatorToken(token string) {
+func (g *Gateway) SetOperatorToken(token string) { setToken(&g.token, token) }
+
+// A tokenHash is the hash of a bearer token; nil stands for none.
+type tokenHash = atomic.Pointer[[sha256.Size]byte]
+
+func setToken(to *tokenHash, token string) {
 	if token == "" {
-		g.token.Store(nil)
+		to.Store(nil)
 		return
 	}
 	hash := sha256.Sum256([]byte(token))
-	g.token.Store(&hash)
+	to.Store(&hash)
 }
 
 // bearer compares the token in constant time, of hashes so that its length does not show either.
@@ -257,7 +265,7 @@ func operatorUnavailable(ctx *fasthttp.RequestCtx, f *Failure) {
 
 func (g *Gateway) brokenOperatorRequest(ctx *fasthttp.RequestCtx, err error) {
 	f, about := g.classify(err)
-	if f == BodyTooLarge && ctx.Request.Header.ContentLength() > 0 && !g.bearer(ctx.Request.Header.Peek("Authorization")) { // it was not read
+	if f == BodyTooLarge && ctx.Request.Header.ContentLength() > 0 && !g.local.Load() && !g.bearer(ctx.Request.Header.Peek("Authorization")) { // it was not read
 		g.mayOperate(ctx)
 		g.operatorMeter.count(0, g.operatorRouteNumber(ctx), ctx.Response.StatusCode(), 0)
 		return

@@ -192,7 +192,7 @@ func (s *server) child(output io.Writer, name string, args ...string) error {
 	return nil
 }
 
-const token = "token-of-the-benchmark"
+const token = "token-of-the-benchmark-0123456789"
 
 func await(what string, ready func() bool) error {
 	for deadline := time.Now().Add(30 * time.Second); time.Now().Before(deadline); time.Sleep(20 * time.Millisecond) {

@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"crypto/tls"
 	"crypto/x509"
@@ -44,8 +45,9 @@ const (
 // A client talks to the operator's listener of a running exchange.
 type client struct {
 	scheme  string // http or https
-	address string // host:port
-	token   string
+	address string // host:port, or unix:PATH
+	socket  string // the path behind unix:, "" for host:port
+	token   string // none for a socket: the system tells who asks
 	source  string // where the token came from, for messages
 	as      string // who asks, for the log of operators' actions
 	trust   *tls.Config
@@ -123,6 +125,26 @@ func (p *program) client() (*client, error) {
 	if c.address == "" {
 		c.address = config.Default().Operator
 	}
+	err := p.reach(c)
+	if err != nil {
+		return nil, err
+	}
+	if c.as, err = p.name(); err != nil {
+		return nil, err
+	}
+	return c, nil
+}
+
+// reach makes what a client needs to reach its address.
+func (p *program) reach(c *client) (err error) {
+	if c.socket = config.SocketPath(c.address, p.dataFolder()); c.socket != "" {
+		c.address = "unix:" + c.socket
+		c.http = direct(nil)
+		c.http.Transport.(*http.Transport).DialContext = func(ctx context.Context, _, _ string) (net.Conn, error) {
+			return (&net.Dialer{}).DialContext(ctx, "unix", c.socket)
+		}
+		return nil
+	}
 	written := c.address
 	if rest, ok := strings.CutPrefix(c.address, "https://"); ok {
 		c.scheme, c.address = "https", strings.TrimSuffix(rest, "/")
@@ -131,22 +153,30 @@ func (p *program) client() (*client, error) {
 	}
 	host, port, err := net.SplitHostPort(c.address)
 	if n, e := strconv.Atoi(port); err != nil || e != nil || n < 1 || n > 65535 || strings.ContainsAny(host, "/@ ") {
-		return nil, usage("the operator's address is %q: write host:port, such as 127.0.0.1:8081, or https://host:port", written)
+		return usage("the operator's address is %q: write host:port, such as 127.0.0.1:8081, https://host:port, or unix:PATH", written)
 	}
 	if c.scheme == "http" && !config.Loopback(host) {
-		return nil, usage("the operator's address is %q, and the token would cross the network in clear text: write https://%s", written, c.address)
+		return usage("the operator's address is %q, and the token would cross the network in clear text: write https://%s", written, c.address)
 	}
 	if c.trust, err = p.trust(c.scheme); err != nil {
-		return nil, err
+		return err
 	}
 	c.http = direct(c.trust)
 	if c.token, c.source, err = p.token(); err != nil {
-		return nil, withExit(exitUsage, err)
+		return withExit(exitUsage, err)
 	}
-	if c.as, err = p.name(); err != nil {
-		return nil, err
+	return nil
+}
+
+// dataFolder is the server's data folder, as far as the environment or the usual place tell.
+func (p *program) dataFolder() string { return cmp.Or(p.env("EXCHANGE_DATA"), "data") }
+
+// url is where a path of the operator's API is.
+func (c *client) url(path string) string {
+	if c.socket != "" {
+		return "http://operator" + path
 	}
-	return c, nil
+	return c.scheme + "://" + c.address + path
 }
 
 // name is who asks: the flag, else the variable, else the user of this machine.
@@ -196,11 +226,7 @@ func (p *program) token() (token, source string, err error) {
 		file = p.env("EXCHANGE_OPERATOR_TOKEN_FILE")
 	}
 	if file == "" {
-		folder := p.env("EXCHANGE_DATA")
-		if folder == "" {
-			folder = "data"
-		}
-		file = filepath.Join(folder, config.OperatorTokenName)
+		file = filepath.Join(p.dataFolder(), config.OperatorTokenName)
 	}
 	f, err := os.Open(file)
 	if err != nil {
@@ -276,11 +302,13 @@ func (c *client) send(ctx context.Context, path string, in any) (*http.Response,
 		}
 		method = http.MethodPost
 	}
-	r, err := http.NewRequestWithContext(ctx, method, c.scheme+"://"+c.address+path, bytes.NewReader(body))
+	r, err := http.NewRequestWithContext(ctx, method, c.url(path), bytes.NewReader(body))
 	if err != nil {
 		return nil, usage("the operator's address is %q: write host:port, such as 127.0.0.1:8081", c.address)
 	}
-	r.Header.Set("Authorization", "Bearer "+c.token)
+	if c.socket == "" {
+		r.Header.Set("Authorization", "Bearer "+c.token)
+	}
 	r.Header.Set("X-Operator", c.as)
 	if in != nil {
 		r.Header.Set("Content-Type", "application/json")
@@ -289,7 +317,7 @@ func (c *client) send(ctx context.Context, path string, in any) (*http.Response,
 	if err != nil {
 		var op *net.OpError
 		if errors.As(err, &op) && op.Op == "dial" {
-			return nil, withExit(exitUnavailable, fmt.Errorf("the exchange cannot be reached at %s: %w; is `exchange serve` running?", c.address, cause(err)))
+			return nil, c.unreachable(cause(err))
 		}
 		var distrust *tls.CertificateVerificationError
 		switch {
@@ -309,6 +337,18 @@ func (c *client) send(ctx context.Context, path string, in any) (*http.Response,
 		return nil, unknown("the answer of the exchange at %s broke off: %w", c.address, cause(err))
 	}
 	return nil, c.refused(response, text)
+}
+
+// unreachable is the error of an exchange that nothing could be sent to.
+func (c *client) unreachable(err error) error {
+	hint := "is `exchange serve` running?"
+	switch {
+	case c.socket != "" && errors.Is(err, fs.ErrPermission):
+		return withExit(exitUsage, fmt.Errorf("the exchange cannot be reached at %s: %w; the user that the exchange runs as may, and root", c.address, err))
+	case c.socket != "" && errors.Is(err, fs.ErrNotExist):
+		hint += " It makes this socket in its data folder, so run this in the same folder, or name the socket by --operator unix:PATH"
+	}
+	return withExit(exitUnavailable, fmt.Errorf("the exchange cannot be reached at %s: %w; %s", c.address, err, hint))
 }
 
 // refused is the error of an answer that is not a success.

@@ -146,6 +146,11 @@ func (p *program) loadtestAccounts(c *cobra.Command, f *loadtestFlags) error {
 		}
 	}
 	client, err := p.client()
+	if err == nil && f.keys != "" && client.socket != "" && p.operator == "" && p.env("EXCHANGE_OPERATOR") == "" {
+		if _, none := os.Stat(client.socket); none != nil {
+			return nil // nobody has named it, and it is not here
+		}
+	}
 	if err != nil {
 		if f.keys != "" && p.tokenFile == "" && p.env(config.EnvOperatorToken) == "" {
 			return nil

@@ -13,7 +13,7 @@ import (
 const (
 	// storeDescriptors is how many file descriptors are kept for the store and the rest of the program:
 	// 400 tables that Pebble keeps open, its logs and the tables that it writes; the journal's segments and their readers;
-	// connections to Redis and to the mail server; listeners, archives and backups.
+	// connections to Redis and to the mail server; listeners, the metrics' connections, archives and backups.
 	storeDescriptors = 700
 	// leastConnections is how many an exchange must be able to hold.
 	leastConnections = 64

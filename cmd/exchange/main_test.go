@@ -499,7 +499,7 @@ func TestServeRefusesAWrongConfiguration(t *testing.T) {
 	runLine([]string{"EXCHANGE_DEMO=1"}, "serve", "--listen", "0.0.0.0:1").wantError(t, exitUsage, "with demo only a loopback address")
 	wantJSONError(t, runLine(nil, "serve", "--json"), exitUsage, "nothing is said about what to trade")
 	r := runLine(nil, "serve", "--demo", "--store", "redis://:hunter2@h:1/x")
-	r.wantError(t, exitUsage, "must be the number of a database")
+	r.wantError(t, exitUsage, "the database must be a number")
 	if strings.Contains(r.errOut, "hunter2") {
 		t.Errorf("the password is shown: %s", r.errOut)
 	}

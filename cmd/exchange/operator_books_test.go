@@ -258,7 +258,7 @@ func TestLongAnswersAreRefusedLikeOthers(t *testing.T) {
 		if r.code != exitUnavailable || !strings.Contains(r.errOut, "connection refused; is `exchange serve` running?") {
 			t.Errorf("%s: %+v", line, r)
 		}
-		r = runLine([]string{"EXCHANGE_OPERATOR_TOKEN_FILE=/nowhere"}, words(line)...)
+		r = runLine([]string{"EXCHANGE_OPERATOR_TOKEN_FILE=/nowhere", "EXCHANGE_OPERATOR=127.0.0.1:1"}, words(line)...)
 		if r.code != exitUsage || !strings.Contains(r.errOut, "/nowhere") {
 			t.Errorf("%s without a token: %+v", line, r)
 		}

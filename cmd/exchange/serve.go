@@ -2,11 +2,8 @@ package main
 
 import (
 	"context"
-	"crypto/rand"
-	"encoding/base64"
 	"errors"
 	"fmt"
-	"io/fs"
 	"log/slog"
 	"net"
 	"os"
@@ -43,11 +40,11 @@ func serve(ctx context.Context, cfg *config.Config, takeOver bool) error {
 	defer held.Release() //nolint:errcheck // the process's end frees it, too
 	asked, ignore := hangups(os.Stdin)
 	defer ignore()
-	token, err := operatorToken(cfg)
+	secret, err := tokens(cfg)
 	if err != nil {
 		return failf(exitUsage, "%v", err)
 	}
-	certificate, operatorCertificate, err := certificates(cfg, log)
+	certified, err := certificates(cfg, log)
 	if err != nil {
 		return failf(exitUsage, "TLS: %v", err)
 	}
@@ -56,11 +53,15 @@ func serve(ctx context.Context, cfg *config.Config, takeOver bool) error {
 		return cannotListen("the API", err)
 	}
 	defer listener.Close()
-	operator, err := net.Listen("tcp", cfg.Operator)
+	operator, err := listenForOperators(cfg, log)
 	if err != nil {
-		return cannotListen("the operator's listener", err)
+		return err
 	}
 	defer operator.Close()
+	watched, err := listenForMetrics(cfg)
+	if err != nil {
+		return err
+	}
 
 	if host, _, err := net.SplitHostPort(cfg.Listen); err == nil && !cfg.TLS.On() && !config.Loopback(host) {
 		log.Warn("the API is plain HTTP on an address that others reach: let them use it through a proxy with TLS only, for whoever sees a request can send it again", "listen", cfg.Listen)
@@ -72,8 +73,9 @@ func serve(ctx context.Context, cfg *config.Config, takeOver bool) error {
 	if cfg.PebbleFolder() != "" {
 		addProcessors(log)
 	}
-	o := gatewayOptions(cfg, token, log)
-	o.Certificate, o.OperatorCertificate = certificate, operatorCertificate
+	o := gatewayOptions(cfg, log)
+	o.OperatorToken, o.MetricsToken = secret.operator, secret.metrics
+	o.Certificate, o.OperatorCertificate, o.MetricsCertificate = certified.public, certified.operator, certified.metrics
 	var archived *archive.Archive
 	if cfg.Archive != "" {
 		if archived, err = archive.Open(cfg.Archive); err != nil {
@@ -82,16 +84,15 @@ func serve(ctx context.Context, cfg *config.Config, takeOver bool) error {
 		o.Archive = auditable{archived, cfg}
 	}
 	g := gateway.New(o)
-	served := make(chan error, 2)
+	served := make(chan error, 3)
 	go func() { served <- g.Serve(listener) }()
 	go func() { served <- g.ServeOperator(operator) }()
-	defer g.Shutdown(lastAnswers)
-	renewed := &renewal{cfg: cfg, log: log, gateway: g, token: token}
-	for _, c := range []*gateway.Certificate{certificate, operatorCertificate} {
-		if c != nil {
-			renewed.certificates = append(renewed.certificates, c)
-		}
+	if watched != nil {
+		defer watched.Close()
+		go func() { served <- g.ServeMetrics(watched) }()
 	}
+	defer g.Shutdown(lastAnswers)
+	renewed := &renewal{cfg: cfg, log: log, gateway: g, tokens: secret, certificates: certified.all()}
 	renewing, cancel := context.WithCancel(ctx)
 	defer cancel()
 	go renewed.run(renewing, asked)
@@ -245,41 +246,6 @@ func failf(code int, format string, args ...any) error {
 
 var errConfig = errors.New("the configuration does not fit")
 
-// operatorToken takes the token from the environment or its file, which is made at the first start.
-func operatorToken(cfg *config.Config) (string, error) {
-	if t := os.Getenv(config.EnvOperatorToken); t != "" {
-		return checkedToken(t, config.EnvOperatorToken)
-	}
-	b, err := os.ReadFile(cfg.OperatorTokenFile)
-	if errors.Is(err, fs.ErrNotExist) {
-		raw := make([]byte, 32)
-		rand.Read(raw)
-		token := base64.RawURLEncoding.EncodeToString(raw)
-		if err := seal.WriteSecret(cfg.OperatorTokenFile, token+"\n"); err != nil {
-			return "", fmt.Errorf("the operator's token cannot be written: %w", err)
-		}
-		return token, nil
-	}
-	if err != nil {
-		return "", fmt.Errorf("the operator's token cannot be read: %w", err)
-	}
-	if info, err := os.Stat(cfg.OperatorTokenFile); err == nil && info.Mode().Perm()&0o077 != 0 {
-		return "", fmt.Errorf("the operator's token %s has mode %04o and can be read by others: chmod 600 it", cfg.OperatorTokenFile, info.Mode().Perm())
-	}
-	return checkedToken(string(b), cfg.OperatorTokenFile)
-}
-
-// leastToken is the length of the shortest operator's token that the server accepts.
-const leastToken = 16
-
-func checkedToken(text, source string) (string, error) {
-	token, err := cleanToken(text, source)
-	if err == nil && len(token) < leastToken {
-		err = fmt.Errorf("the operator's token in %s is shorter than %d characters: choose a longer one", source, leastToken)
-	}
-	return token, err
-}
-
 // startTimeout bounds the wait for a Redis that is not there or still loading.
 const startTimeout = 30 * time.Second
 
@@ -309,11 +275,11 @@ func retention(cfg *config.Config) (keep persistence.Retention) {
 	return keep
 }
 
-func gatewayOptions(cfg *config.Config, token string, log *slog.Logger) gateway.Options {
+func gatewayOptions(cfg *config.Config, log *slog.Logger) gateway.Options {
 	l, t := &cfg.Limits, &cfg.Timing
 	o := gateway.Options{Log: log, BodyBytes: l.BodyBytes, AnswersBytes: int64(l.AnswersBytes), HeaderBytes: l.HeaderBytes, Connections: l.Connections, ConnectionsPerAddress: l.ConnectionsPerAddress,
 		IdleTimeout: config.Ms(t.IdleTimeoutMs), ReadTimeout: config.Ms(t.ReadTimeoutMs), WriteTimeout: config.Ms(t.WriteTimeoutMs),
-		OperatorToken: token, RateEntries: l.RateEntries, NoDocs: cfg.NoDocs, TrustedProxies: cfg.TrustedProxies}
+		RateEntries: l.RateEntries, NoDocs: cfg.NoDocs, TrustedProxies: cfg.TrustedProxies}
 	s := &cfg.Stream
 	o.Stream = gateway.StreamOptions{Connections: s.Connections, ConnectionsPerAddress: s.ConnectionsPerAddress,
 		MessagesPerSecond: s.MessagesPerSecond, QueueBytes: s.QueueBytes, Stall: config.Ms(s.StallMs), Interval: config.Ms(s.IntervalMs),

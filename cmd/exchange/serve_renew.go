@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"crypto/subtle"
 	"log/slog"
 	"os"
 	"os/signal"
@@ -24,23 +25,36 @@ type renewal struct {
 	log          *slog.Logger
 	gateway      *gateway.Gateway
 	certificates []*gateway.Certificate
-	token        string // the operator's, as it is now
+	tokens       tokenSet // as they are now
 }
 
-// certificates are those of the two listeners, nil without TLS.
-func certificates(cfg *config.Config, log *slog.Logger) (public, operator *gateway.Certificate, err error) {
+// A certificateSet is what the listeners show; nil without TLS.
+type certificateSet struct{ public, operator, metrics *gateway.Certificate }
+
+// all are those that there are.
+func (s *certificateSet) all() (list []*gateway.Certificate) {
+	for _, c := range []*gateway.Certificate{s.public, s.operator, s.metrics} {
+		if c != nil {
+			list = append(list, c)
+		}
+	}
+	return list
+}
+
+// certificates loads those of the listeners.
+func certificates(cfg *config.Config, log *slog.Logger) (s certificateSet, err error) {
 	for _, x := range []struct {
 		tls *config.TLS
 		to  **gateway.Certificate
-	}{{&cfg.TLS, &public}, {&cfg.OperatorTLS, &operator}} {
+	}{{&cfg.TLS, &s.public}, {&cfg.OperatorTLS, &s.operator}, {&cfg.Metrics.TLS, &s.metrics}} {
 		if !x.tls.On() {
 			continue
 		}
 		if *x.to, err = gateway.LoadCertificate(x.tls.CertFile, x.tls.KeyFile, log); err != nil {
-			return nil, nil, err
+			return s, err
 		}
 	}
-	return public, operator, nil
+	return s, nil
 }
 
 // hangups are the signals that ask for a renewal. It is called early: without it they would end the process. In a terminal that
@@ -76,13 +90,20 @@ func (r *renewal) all() {
 	for _, c := range r.certificates {
 		c.Reload()
 	}
-	token, err := operatorToken(r.cfg)
-	switch {
-	case err != nil:
-		r.log.Error("the operator's token stays as it is", "error", err)
-	case token != r.token:
-		r.token = token
-		r.gateway.SetOperatorToken(token)
+	now, err := tokens(r.cfg)
+	if err != nil {
+		r.log.Error("the tokens stay as they are", "error", err)
+		return
+	}
+	if !same(now.operator, r.tokens.operator) {
+		r.gateway.SetOperatorToken(now.operator)
 		r.log.Info("the operator's token was changed: the one before has ended")
 	}
+	if !same(now.metrics, r.tokens.metrics) {
+		r.gateway.SetMetricsToken(now.metrics)
+		r.log.Info("the metrics' token was changed: the one before has ended")
+	}
+	r.tokens = now
 }
+
+func same(a, b string) bool { return subtle.ConstantTimeCompare([]byte(a), []byte(b)) == 1 }

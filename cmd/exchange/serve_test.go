@@ -12,7 +12,7 @@ func TestMonitoringIsToldWhatThisProgramIs(t *testing.T) {
 	if err := cfg.Finish(); err != nil {
 		t.Fatal(err)
 	}
-	if b, v := gatewayOptions(cfg, "", nil).Build, buildVersion(); b.Version == "" || b.Version != v.Version || b.Commit != v.Commit {
+	if b, v := gatewayOptions(cfg, nil).Build, buildVersion(); b.Version == "" || b.Version != v.Version || b.Commit != v.Commit {
 		t.Errorf("%+v, the program is %+v", b, v)
 	}
 }
@@ -25,7 +25,7 @@ func TestRateLimitsComeFromTheConfigurationAndOneFlagSwitchesThemOff(t *testing.
 		if err := cfg.Finish(); err != nil {
 			t.Fatal(err)
 		}
-		o := gatewayOptions(cfg, "", nil)
+		o := gatewayOptions(cfg, nil)
 		want := [...]gateway.Rate{public, reads, commands, cancels, failures}
 		if got := [...]gateway.Rate{o.PublicRate, o.ReadRate, o.CommandRate, o.CancelRate, o.FailureRate}; got != want || o.RateEntries != 100_000 {
 			t.Errorf("%+v, want %+v; %d entries", got, want, o.RateEntries)

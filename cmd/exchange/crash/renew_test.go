@@ -122,7 +122,7 @@ func TestCertificatesAndTheTokenAreRenewedBySIGHUP(t *testing.T) {
 	}
 	tlstest.Replace(t, s.Data("operator.token"), []byte("short"))
 	s.Signal(syscall.SIGHUP)
-	exchangetest.Eventually(t, "the short token is told of", func() bool { return strings.Contains(s.Log(), "the operator's token stays as it is") })
+	exchangetest.Eventually(t, "the short token is told of", func() bool { return strings.Contains(s.Log(), "the tokens stay as they are") })
 	if code := with(oldFile); code != 0 {
 		t.Errorf("the token before: %d", code)
 	}

@@ -103,7 +103,7 @@ func New(t testing.TB, store string, more ...string) *Server {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := &Server{t: t, binary: build(t), Listen: FreeAddress(t), Operator: FreeAddress(t), token: "token-of-the-tests-1234", log: log,
+	s := &Server{t: t, binary: build(t), Listen: FreeAddress(t), Operator: FreeAddress(t), token: "token-of-the-tests-0123456789abcdef", log: log,
 		Client: &fasthttp.Client{ReadTimeout: 20 * time.Second, MaxIdemponentCallAttempts: 1, RetryIfErr: func(*fasthttp.Request, int, error) (bool, bool) { return false, false }}}
 	s.Args = append([]string{"serve", "--config", file, "--listen", s.Listen, "--operator", s.Operator, "--store", store, "--data", filepath.Join(dir, "data"), "--no-rate-limits"}, more...)
 	s.Env = append(os.Environ(), "EXCHANGE_OPERATOR_TOKEN="+s.token)

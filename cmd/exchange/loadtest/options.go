@@ -16,10 +16,10 @@ import (
 // Options is what a test can be told.
 type Options struct {
 	Address  string // host:port of the API
-	Operator string // host:port of the operator's listener
+	Operator string // unix:PATH, or host:port, of the operator's listener
 	// OperatorTLS says whom to believe at the operator's listener; nil: it is plain HTTP.
 	OperatorTLS *tls.Config
-	Token       string // of the operator; "" uses Keys and makes nothing
+	Token       string // of the operator, for host:port; "" without a socket uses Keys and makes nothing
 	Keys        []Key  // accounts to trade with, in place of ones that are made
 	Name        string // what made accounts are called: NAME-1, NAME-2, ...
 
@@ -105,7 +105,7 @@ func (o *Options) Validate() error {
 		return usagef("--p99 is %v: write the bound that a ramp is to hold, such as 10ms", o.P99)
 	case !o.Ramp && o.P99 != 0:
 		return usagef("--p99 is the bound of --ramp, which is not asked for")
-	case len(o.Keys) == 0 && o.Token == "":
+	case len(o.Keys) == 0 && !o.operated():
 		return usagef("accounts are needed: give an operator's token, or --keys FILE with key,secret lines")
 	}
 	sum := 0
@@ -124,8 +124,20 @@ func (o *Options) Validate() error {
 	return errors.Join(checkAddress("--address", o.Address), checkOperator(o))
 }
 
+// operated reports whether there is an operator's listener to ask: a socket, or an address and its token.
+func (o *Options) operated() bool { return o.socket() != "" || o.Token != "" }
+
+// socket is the path of the operator's socket, "" if there is none.
+func (o *Options) socket() string {
+	path, ok := strings.CutPrefix(o.Operator, "unix:")
+	if !ok {
+		return ""
+	}
+	return path
+}
+
 func checkOperator(o *Options) error {
-	if o.Token == "" {
+	if !o.operated() || o.socket() != "" {
 		return nil
 	}
 	return checkAddress("the operator's address", o.Operator)

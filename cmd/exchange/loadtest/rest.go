@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"net"
 	"strconv"
 	"sync"
 	"time"
@@ -37,7 +38,11 @@ func newRest(o *Options) *rest {
 			MaxResponseBodySize: maxTestBody, MaxIdemponentCallAttempts: 1,
 			RetryIfErr: func(*fasthttp.Request, int, error) (bool, bool) { return false, false }}
 	}
-	return &rest{o: o, api: client(o.Address, nil, restTimeout), ops: client(o.Operator, o.OperatorTLS, auditTimeout), pool: sync.Pool{New: func() any { return newSigner() }}}
+	ops := client(o.Operator, o.OperatorTLS, auditTimeout)
+	if path := o.socket(); path != "" {
+		ops.Dial = func(string) (net.Conn, error) { return net.DialTimeout("unix", path, restTimeout) }
+	}
+	return &rest{o: o, api: client(o.Address, nil, restTimeout), ops: ops, pool: sync.Pool{New: func() any { return newSigner() }}}
 }
 
 // A statusError is an answer that is not a success.
@@ -68,6 +73,9 @@ func (r *rest) do(ctx context.Context, client *fasthttp.HostClient, fill func(*f
 		req.Reset()
 		fill(req)
 		req.Header.SetHost(client.Addr)
+		if client == r.ops && r.o.socket() != "" {
+			req.Header.SetHost("operator")
+		}
 		if client.IsTLS {
 			req.URI().SetScheme("https")
 		}
@@ -148,7 +156,9 @@ func (r *rest) operate(ctx context.Context, path string, in, out any, repeat boo
 		req.SetRequestURI("/operator/v1/" + path)
 		req.Header.SetMethod("POST")
 		req.Header.SetContentType("application/json")
-		req.Header.Set("Authorization", "Bearer "+r.o.Token)
+		if r.o.Token != "" {
+			req.Header.Set("Authorization", "Bearer "+r.o.Token)
+		}
 		req.Header.Set("X-Operator", "loadtest")
 		req.SetBody(body)
 	}, repeat, func(resp *fasthttp.Response) error {

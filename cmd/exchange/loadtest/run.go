@@ -87,7 +87,7 @@ func (t *test) load(ctx, after context.Context) (*Report, error) {
 		v := newVerifier(after, t.rest, t.field, t.name)
 		report.Verification = v.verify(stream, t.prog.say)
 		err := t.field.tidy(after, t.rest, t.prog.say)
-		if err == nil && t.o.Token != "" {
+		if err == nil && t.o.operated() {
 			t.prog.say("auditing")
 			v.audit()
 		}

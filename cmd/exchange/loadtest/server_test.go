@@ -17,7 +17,7 @@ import (
 
 // The tests with the real program, on Pebble.
 
-const token = "token-of-the-tests-1234"
+const token = "token-of-the-tests-0123456789abcdef"
 
 func started(t *testing.T, more ...string) *exchangetest.Server {
 	s := exchangetest.New(t, "pebble:"+filepath.Join(t.TempDir(), "store"), more...)

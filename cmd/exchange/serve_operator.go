@@ -1,0 +1,160 @@
+package main
+
+import (
+	"crypto/rand"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"net"
+	"os"
+	"syscall"
+	"time"
+
+	"exchange/actors/seal"
+	"exchange/config"
+	"exchange/gateway"
+)
+
+// The listeners beside the public one: the operator's, and the one for monitoring.
+
+// maxSocketPath is how long the path of a socket may be on every system that is known: a byte less than the
+// kernel's field for it, which is 104 bytes on macOS and 108 on Linux.
+const maxSocketPath = 103
+
+// listenForOperators listens on the operator's socket or address.
+func listenForOperators(cfg *config.Config, log *slog.Logger) (net.Listener, error) {
+	path := cfg.OperatorSocket()
+	if path == "" {
+		l, err := net.Listen("tcp", cfg.Operator)
+		if err != nil {
+			return nil, cannotListen("the operator's listener", err)
+		}
+		if !cfg.OperatorTLS.On() {
+			log.Warn("the operator's listener is an address of this machine: its clients send the token to whatever listens there; operator: unix:operator.sock needs none", "operator", l.Addr().String())
+		}
+		return l, nil
+	}
+	const instead = "set operator to an address such as 127.0.0.1:8081, or to unix: and a shorter path"
+	switch {
+	case !gateway.Peers:
+		return nil, failf(exitUsage, "the operator's socket %s: this system does not tell which user connects to a socket; %s", path, instead)
+	case len(path) > maxSocketPath:
+		return nil, failf(exitUsage, "the operator's socket %s: its path has %d bytes, and a socket's takes %d; %s", path, len(path), maxSocketPath, instead)
+	}
+	if err := removeDeadSocket(path); err != nil {
+		return nil, err
+	}
+	l, err := net.ListenUnix("unix", &net.UnixAddr{Name: path, Net: "unix"})
+	if err != nil {
+		return nil, cannotListen("the operator's socket", err)
+	}
+	if err := os.Chmod(path, 0o600); err != nil { // it is made so where the program's umask holds
+		return nil, errors.Join(failf(exitUsage, "the operator's socket: %v", err), l.Close())
+	}
+	return l, nil
+}
+
+// removeDeadSocket removes what a process that was killed has left. A socket that somebody listens on stays,
+// and so does whatever is no socket.
+func removeDeadSocket(path string) error {
+	info, err := os.Lstat(path)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return nil
+	case err != nil:
+		return failf(exitUsage, "the operator's socket: %v", err)
+	case info.Mode().Type() != fs.ModeSocket:
+		return failf(exitUsage, "the operator's socket %s: there is something else under this name; move it away, or name another socket", path)
+	}
+	c, err := net.DialTimeout("unix", path, time.Second)
+	if err == nil {
+		return errors.Join(failf(exitUnavailable, "the operator's socket %s: another process listens there", path), c.Close())
+	}
+	if !errors.Is(err, syscall.ECONNREFUSED) {
+		return failf(exitUsage, "the operator's socket %s: %v", path, err)
+	}
+	if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return failf(exitUsage, "the operator's socket: %v", err)
+	}
+	return nil
+}
+
+// listenForMetrics listens where /metrics alone is; nil if nowhere.
+func listenForMetrics(cfg *config.Config) (net.Listener, error) {
+	if cfg.Metrics.Listen == "" {
+		return nil, nil
+	}
+	l, err := net.Listen("tcp", cfg.Metrics.Listen)
+	if err != nil {
+		return nil, cannotListen("the metrics' listener", err)
+	}
+	return l, nil
+}
+
+// A tokenSet is what the listeners ask for; "" where they ask for nothing.
+type tokenSet struct{ operator, metrics string }
+
+// tokens reads the tokens of the listeners. An operator's socket needs none, so none is made.
+func tokens(cfg *config.Config) (s tokenSet, err error) {
+	if cfg.OperatorSocket() == "" {
+		if s.operator, err = operatorToken(cfg); err != nil {
+			return s, err
+		}
+	}
+	if file := cfg.Metrics.TokenFile; cfg.Metrics.Listen != "" && file != "" {
+		b, err := readSecret("the metrics' token", file)
+		if err != nil {
+			return s, err
+		}
+		s.metrics, err = checkedToken(string(b), file)
+		return s, err
+	}
+	return s, nil
+}
+
+// operatorToken takes the token from the environment or its file, which is made at the first start.
+func operatorToken(cfg *config.Config) (string, error) {
+	if t := os.Getenv(config.EnvOperatorToken); t != "" {
+		return checkedToken(t, config.EnvOperatorToken)
+	}
+	b, err := readSecret("the operator's token", cfg.OperatorTokenFile)
+	if errors.Is(err, fs.ErrNotExist) {
+		raw := make([]byte, 32)
+		rand.Read(raw)
+		token := base64.RawURLEncoding.EncodeToString(raw)
+		if err := seal.WriteSecret(cfg.OperatorTokenFile, token+"\n"); err != nil {
+			return "", fmt.Errorf("the operator's token cannot be written: %w", err)
+		}
+		return token, nil
+	}
+	if err != nil {
+		return "", err
+	}
+	return checkedToken(string(b), cfg.OperatorTokenFile)
+}
+
+// readSecret reads a file that its owner alone may read.
+func readSecret(what, file string) ([]byte, error) {
+	b, err := os.ReadFile(file)
+	if err != nil {
+		return nil, fmt.Errorf("%s cannot be read: %w", what, err)
+	}
+	if info, err := os.Stat(file); err == nil && info.Mode().Perm()&0o077 != 0 {
+		return nil, fmt.Errorf("%s %s has mode %04o and can be read by others: chmod 600 it", what, file, info.Mode().Perm())
+	}
+	return b, nil
+}
+
+// leastToken is the length of the shortest token that the server accepts, in characters: 128 bits where each
+// has four.
+const leastToken = 32
+
+func checkedToken(text, source string) (string, error) {
+	token, err := cleanToken(text, source)
+	if err == nil && len(token) < leastToken {
+		err = fmt.Errorf("the token in %s has %d characters and needs %d: take a random one, such as `openssl rand -hex 32` prints, or for the operator remove it and one is made", source, len(token), leastToken)
+	}
+	return token, err
+}

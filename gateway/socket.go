@@ -1,0 +1,69 @@
+package gateway
+
+import (
+	"fmt"
+	"net"
+	"os"
+	"sync/atomic"
+
+	"github.com/valyala/fasthttp"
+)
+
+// The operator's socket: a listener of this machine that asks the system which user has connected, and
+// so needs no token. Nothing that listens in its place can learn one.
+
+// Peers reports whether this system tells which user is at the other end of a socket.
+const Peers = peersKnown
+
+// A socketListener accepts connections of a socket and notes whose they are.
+type socketListener struct {
+	*net.UnixListener
+	refused atomic.Bool // a stranger was logged
+	warn    func(text string, args ...any)
+}
+
+// A localConn is a connection of the operator's socket.
+type localConn struct {
+	*net.UnixConn
+	user  int
+	known bool // the system has told the user
+}
+
+// mayOperate reports whether the user is the one that the exchange runs as, or root.
+func (c *localConn) mayOperate() bool {
+	return c.known && (c.user == 0 || c.user == os.Geteuid())
+}
+
+// Accept implements net.Listener.
+func (l *socketListener) Accept() (net.Conn, error) {
+	conn, err := l.AcceptUnix()
+	if err != nil {
+		return nil, err
+	}
+	c := &localConn{UnixConn: conn}
+	user, err := peerUser(conn)
+	c.user, c.known = user, err == nil
+	if !c.mayOperate() && !l.refused.Swap(true) {
+		l.warn("the operator's socket was used by another user and answers 403; this is said once",
+			"user", c.user, "error", err)
+	}
+	return c, nil
+}
+
+// socketOf is the connection of the operator's socket that a request came over, nil if it came otherwise.
+func socketOf(ctx *fasthttp.RequestCtx) *localConn {
+	b := placeOf(ctx.Conn())
+	if b == nil {
+		return nil
+	}
+	c, _ := b.Conn.(*localConn)
+	return c
+}
+
+// origin says where an operator's request came from, for the log of actions.
+func origin(ctx *fasthttp.RequestCtx) string {
+	if c := socketOf(ctx); c != nil {
+		return fmt.Sprintf("user id %d", c.user)
+	}
+	return ctx.RemoteIP().String()
+}

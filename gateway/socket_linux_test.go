@@ -1,0 +1,149 @@
+package gateway
+
+import (
+	"bufio"
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"testing"
+
+	"github.com/valyala/fasthttp"
+	"golang.org/x/sys/unix"
+)
+
+// onSocket serves the operator's API on a socket that every user may connect to, and returns its path.
+func onSocket(t *testing.T, g *Gateway) string {
+	t.Helper()
+	folder := t.TempDir()
+	for _, f := range []string{folder, filepath.Dir(folder)} {
+		if err := os.Chmod(f, 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	path := filepath.Join(folder, "operator.sock")
+	l, err := net.ListenUnix("unix", &net.UnixAddr{Name: path, Net: "unix"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { l.Close() })
+	if err := os.Chmod(path, 0o777); err != nil {
+		t.Fatal(err)
+	}
+	go g.ServeOperator(l) //nolint:errcheck // ends with the listener
+	return path
+}
+
+// askSocket sends one request over a socket.
+func askSocket(t *testing.T, c net.Conn, method, path, body string) (status int, text string) {
+	t.Helper()
+	if _, err := fmt.Fprintf(c, "%s %s HTTP/1.1\r\nHost: operator\r\nX-Operator: olga\r\nContent-Length: %d\r\n\r\n%s", method, path, len(body), body); err != nil {
+		t.Fatal(err)
+	}
+	var resp fasthttp.Response
+	if err := resp.Read(bufio.NewReader(c)); err != nil {
+		t.Fatal(err)
+	}
+	return resp.StatusCode(), string(resp.Body())
+}
+
+func dialSocket(t *testing.T, path string) net.Conn {
+	t.Helper()
+	c, err := net.Dial("unix", path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { c.Close() })
+	return c
+}
+
+// The system says who asks: no token is needed, and the log of actions names the user.
+func TestOverTheSocketTheUserCountsAndNoTokenIsNeeded(t *testing.T) {
+	h := newHarness(t, nil)
+	c := dialSocket(t, onSocket(t, h.gateway))
+	body := fmt.Sprintf(`{"name":"carol","email":%q}`, strings.Repeat("x", 50)+"@example.org") // longer than strangers may send
+	if status, text := askSocket(t, c, "POST", "/operator/v1/accounts", body); status != 200 {
+		t.Fatalf("%d %s", status, text)
+	}
+	if status, text := askSocket(t, c, "GET", "/operator/v1/actions", ""); status != 200 || !strings.Contains(text, fmt.Sprintf("olga from user id %d", os.Geteuid())) {
+		t.Errorf("%d %s", status, text)
+	}
+	if status, _ := askSocket(t, c, "GET", metricsPath, ""); status != 200 {
+		t.Errorf("metrics: %d", status)
+	}
+}
+
+// Only the exchange's own user and root may: other users are told so, and nothing is done.
+func TestOverTheSocketOtherUsersMayDoNothing(t *testing.T) {
+	const stranger = 65534
+	for _, x := range []struct {
+		user  int
+		known bool
+		may   bool
+	}{{0, true, true}, {os.Geteuid(), true, true}, {stranger, true, false}, {0, false, false}} {
+		if got := (&localConn{user: x.user, known: x.known}).mayOperate(); got != x.may {
+			t.Errorf("%+v: %v", x, got)
+		}
+	}
+	if os.Geteuid() != 0 {
+		t.Log("this test does not run as root, so no other user connects: only the decision was tested")
+		return
+	}
+	h := newHarness(t, nil)
+	before, path := h.hash(), onSocket(t, h.gateway)
+	for _, token := range []string{"", operatorToken} {
+		c := dialAs(t, path, stranger)
+		request := "POST /operator/v1/accounts HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer " + token + "\r\nContent-Length: 16\r\n\r\n" + `{"name":"mallory"`[:16]
+		if _, err := c.Write([]byte(request)); err != nil {
+			t.Fatal(err)
+		}
+		var resp fasthttp.Response
+		if err := resp.Read(bufio.NewReader(c)); err != nil {
+			t.Fatal(err)
+		}
+		if resp.StatusCode() != 403 || !strings.Contains(string(resp.Body()), "user id 65534 may not operate") {
+			t.Errorf("%d %s", resp.StatusCode(), resp.Body())
+		}
+	}
+	if h.hash() != before {
+		t.Error("what was refused changed the state")
+	}
+}
+
+// dialAs connects as another user: the kernel notes that of the thread.
+func dialAs(t *testing.T, path string, user int) net.Conn {
+	t.Helper()
+	made := make(chan net.Conn)
+	go func() {
+		runtime.LockOSThread() // and never unlocked: the thread ends with this goroutine
+		defer close(made)
+		fd, err := unix.Socket(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		if _, _, errno := unix.RawSyscall(unix.SYS_SETRESUID, uintptr(user), uintptr(user), uintptr(user)); errno != 0 {
+			t.Error(errno)
+			return
+		}
+		if err := unix.Connect(fd, &unix.SockaddrUnix{Name: path}); err != nil {
+			t.Error(err)
+			return
+		}
+		file := os.NewFile(uintptr(fd), path)
+		defer file.Close()
+		if c, err := net.FileConn(file); err != nil {
+			t.Error(err)
+		} else {
+			made <- c
+		}
+	}()
+	c := <-made
+	if c == nil {
+		t.FailNow()
+	}
+	t.Cleanup(func() { c.Close() })
+	return c
+}
