@@ -61,7 +61,7 @@ func history(t *testing.T, e *Engine) {
 		must[*Command](t)(e.Cancel(ann, next(), place("ann", 0, matching.Sell))).Free()
 		withdraw, to := uint64(i+1), uint8(event.WithdrawApproved)
 		must[*Command](t)(e.Withdraw(ann, next(), 1, coin, "somewhere")).Free()
-		must[*Command](t)(e.ConfirmWithdraw(ann, next(), withdraw, e.sealer.Code(withdraw, 1))).Free()
+		must[*Command](t)(e.ConfirmWithdraw(ann, next(), withdraw, codeOf(t, e, withdraw))).Free()
 		if i == 1 {
 			to = event.WithdrawRefused
 		}

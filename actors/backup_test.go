@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"exchange/core/event"
 	"exchange/core/matching"
 	"exchange/core/money"
 	"exchange/core/state"
@@ -128,6 +129,7 @@ func TestAnExchangeGoesOnFromABackupOfARunningOne(t *testing.T) {
 			restoreInto(t, target, b, e)
 			o.Store = target
 			restored := start(t, o)
+			begins(t, restored, want)
 			restoredIs(t, restored, want)
 			sameTrades(t, restored, e, want)
 			if report := auditClean(t, restored); report.Sequence != want.Seq() || report.Wallets != len(want.Accounts()) {
@@ -148,6 +150,19 @@ func TestAnExchangeGoesOnFromABackupOfARunningOne(t *testing.T) {
 			stop(t, e)
 		})
 	})
+}
+
+// begins adds to a state what the first start on a restored store does: it names a history.
+func begins(t *testing.T, e *Engine, s *state.State) {
+	t.Helper()
+	r := event.Record{Kind: event.KindHistory, History: e.history}
+	e.probe(e.fold, func() { r.TimeUs = e.committed.state.TimeUs() })
+	if before := s.History(); before.IsZero() || before == e.history {
+		t.Errorf("the history %v is restored, and is %v", before, e.history)
+	}
+	if err := s.Apply(&r, new(state.Effects)); err != nil {
+		t.Fatal(err)
+	}
 }
 
 // restoredIs wants an engine to be at a state: its books, its balances, and all else.

@@ -37,6 +37,8 @@ type Engine struct {
 	sealer *seal.Sealer
 	meter  *metrics.Engine
 
+	history event.HistoryID // codes and mails are of it
+
 	pairs      []*Pair          // in configured order
 	byName     map[string]*Pair // read only after the start
 	byNumber   []*Pair          // by number-1; nil: not configured
@@ -145,7 +147,7 @@ func startOwned(ctx context.Context, o *Options, own *ownership, sealer *seal.Se
 
 // newEngine is an engine without actors.
 func newEngine(o *Options, own *ownership, r *recovered, sealer *seal.Sealer) *Engine {
-	e := &Engine{opts: *o, log: o.Log, own: own, sealer: sealer, dir: newDirectory(), byName: map[string]*Pair{}, currencies: o.Currencies, meter: r.meter,
+	e := &Engine{opts: *o, log: o.Log, own: own, sealer: sealer, history: r.committed.state.History(), dir: newDirectory(), byName: map[string]*Pair{}, currencies: o.Currencies, meter: r.meter,
 		projected: r.committed.watermark, dead: make(chan struct{}), stop: make(chan struct{}), mailbox: make(chan struct{}, 1), maintaining: make(chan struct{}, 1)}
 	quiet := slog.New(slog.NewTextHandler(io.Discard, nil))
 	e.system = actor.NewActorSystem(actor.WithLoggerFactory(func(*actor.ActorSystem) *slog.Logger { return quiet }))
@@ -196,9 +198,8 @@ func (e *Engine) spawnAll(r *recovered) error {
 		stop: e.stop, finished: make(chan struct{})}
 	e.projector.report = func(m any) { e.root.Send(e.fold, m) }
 	if o.Archive != nil {
-		var history persistence.HistoryID
 		e.projector.archive = func(ctx context.Context, upTo uint64) (uint64, error) {
-			return o.Archive(ctx, o.Store, e.sealer, history, upTo)
+			return o.Archive(ctx, o.Store, e.sealer, persistence.HistoryID(e.history), upTo)
 		}
 	}
 
@@ -425,8 +426,11 @@ func (e *Engine) widenSweep() bool {
 	return false
 }
 
-func (e *Engine) codeFits(withdraw uint64, issue uint32, code string) bool {
-	return e.sealer.CodeFits(withdraw, issue, code)
+// Code is the code that a withdraw is confirmed with.
+func (e *Engine) Code(w *state.Withdraw) string { return e.sealer.Code(e.history, w) }
+
+func (e *Engine) codeFits(w *state.Withdraw, code string) bool {
+	return e.sealer.CodeFits(e.history, w, code)
 }
 
 // release gives out a durable batch: settlements to the wallets, records to the committed side, and

@@ -395,3 +395,29 @@ func (g *gated) funds(account uint32, currency uint16) string {
 	}
 	return "0/0"
 }
+
+// codeOf is the code of a pending withdraw, as it would be mailed; "" if there is none that is pending.
+func codeOf(t interface {
+	Helper()
+	Fatal(args ...any)
+}, e *Engine, id uint64) string {
+	t.Helper()
+	code, err := askCode(e, id)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return code
+}
+
+func askCode(e *Engine, id uint64) (string, error) {
+	r := NewRead(ReadWithdraw)
+	r.ID = id
+	if err := e.Ask(r, nil, 0); err != nil {
+		return "", err
+	}
+	defer r.Free()
+	if len(r.Withdraws) == 0 {
+		return "", nil
+	}
+	return e.Code(&r.Withdraws[0]), nil
+}

@@ -568,7 +568,11 @@ func (c *recordedClient) request(e *Engine, o *lineartest.Operation, nonce uint6
 		return command(func() (*Command, error) { return e.Withdraw(key, nonce, currency, amount, "somewhere") })
 	case lineartest.ConfirmWithdraw:
 		return command(func() (*Command, error) {
-			return e.ConfirmWithdraw(key, nonce, withdrawal, e.sealer.Code(withdrawal, 1))
+			code, err := askCode(e, withdrawal)
+			if err != nil {
+				return nil, err
+			}
+			return e.ConfirmWithdraw(key, nonce, withdrawal, code)
 		})
 	case lineartest.CancelWithdraw:
 		return command(func() (*Command, error) { return e.CancelWithdraw(key, nonce, withdrawal) })

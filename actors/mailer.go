@@ -3,6 +3,7 @@ package actors
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"maps"
 	"slices"
@@ -16,6 +17,7 @@ import (
 // that it was refused.
 type Mail struct {
 	ID       uint64 // the same for every try
+	History  event.HistoryID
 	To       string
 	Account  string
 	Currency string
@@ -23,6 +25,9 @@ type Mail struct {
 	Valid    time.Duration
 	Withdraw state.Withdraw
 }
+
+// MessageID is the same for every try, and no mail of this history or another one has the same.
+func (m *Mail) MessageID() string { return fmt.Sprintf("%s.%d", m.History, m.ID) }
 
 // ErrNeverMailed is wrapped by an error of Options.Mail after which trying again is useless: the mail is given up.
 var ErrNeverMailed = errors.New("trying again is useless")
@@ -252,9 +257,9 @@ func (m *mailer) tell() {
 
 func (m *mailer) compose(mail *state.Mail, to *AccountInfo) *Mail {
 	w := &mail.Withdraw
-	c := &Mail{ID: mail.ID, To: to.Email, Account: to.Name, Currency: m.engine.CurrencyCode(w.Currency), Withdraw: *w}
+	c := &Mail{ID: mail.ID, History: m.engine.history, To: to.Email, Account: to.Name, Currency: m.engine.CurrencyCode(w.Currency), Withdraw: *w}
 	if w.Status == event.WithdrawNew {
-		c.Code, c.Valid = m.engine.sealer.Code(w.ID, w.Issue), m.engine.opts.Withdraw.CodeValid
+		c.Code, c.Valid = m.engine.Code(w), m.engine.opts.Withdraw.CodeValid
 	}
 	return c
 }

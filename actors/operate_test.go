@@ -194,7 +194,7 @@ func TestEveryActionOfAnOperatorIsLogged(t *testing.T) {
 		b.expect(place1(b, 0, matching.Sell, 100e8, coin), "accepted")
 		b.expect(place1(b, 1, matching.Sell, 100e8, coin), "accepted")
 		b.ask(coin)
-		b.confirm(1, b.e.sealer.Code(1, 1))
+		b.confirm(1, codeOf(b.t, b.e, 1))
 		must[*Command](t)(b.e.OperatorCancel("eve", 1)).Free()
 		if orders := must[[]uint64](t)(b.e.OperatorCancelAll(context.Background(), "eve", "", "BTC_EUR")); fmt.Sprint(orders) != "[3]" && len(orders) != 1 {
 			t.Errorf("cancelled are %v", orders)

@@ -187,7 +187,7 @@ func (p *player) withdraw(key *Key, nonce uint64) func() (*Command, error) {
 			nonce = p.nonces[key.Account.Name]
 		}
 	}
-	code := p.e.sealer.Code(id, 1)
+	code := codeOf(p.rt, p.e, id)
 	switch step {
 	case 0, 1:
 		amount := money.Amount(rapid.Int64Range(1, 30e8).Draw(p.rt, "amount"))

@@ -3,6 +3,7 @@ package actors
 import (
 	"cmp"
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"io"
@@ -185,13 +186,31 @@ func (r *recovered) fold(prev, next uint64, data []byte) error {
 	return nil
 }
 
-// reconcile brings the configuration and the state together.
+// reconcile brings the configuration and the state together, and names the history where it must.
 func (r *recovered) reconcile(ctx context.Context, o *Options) error {
 	records, err := configured(r.committed.state, o)
 	if err != nil {
 		return err
 	}
-	return r.append(ctx, o, records)
+	return r.append(ctx, o, append(newHistory(r.committed.state, o), records...))
+}
+
+// newHistory is the record that names a history: of a new store, of a restored one, which has no id
+// until its first start, and of one whose HEAD is missing, because what is there may be an older copy.
+// It is the start's first record, and the first append makes a missing HEAD: a crash before both
+// leaves what this start has found.
+func newHistory(s *state.State, o *Options) []event.Record {
+	before, lost := s.History(), o.Store.HeadMissing()
+	if !before.IsZero() && !lost {
+		return nil
+	}
+	r := event.Record{Kind: event.KindHistory, TimeUs: max(time.Now().UnixMicro(), s.TimeUs())}
+	rand.Read(r.History[:])
+	if s.Seq() > 0 {
+		o.Log.Warn("a new history begins: codes that were mailed for withdraws before have expired",
+			"restored", before.IsZero(), "head_missing", lost, "history", r.History.String())
+	}
+	return []event.Record{r}
 }
 
 // configured says what a state lacks of what is configured: new currencies and pairs get their numbers by records. What still has

@@ -24,7 +24,8 @@ type clients struct {
 	nonces    map[string]uint64 // the highest that was sent, by key
 	orders    []uint64          // that were accepted
 	withdraws []uint64
-	codes     map[uint64]string // that were mailed, by withdraw
+	codes     map[uint64][]mailedCode // that were mailed, by withdraw, the newest last
+	messages  map[string]Mail         // that were sent, by Message-ID
 	sent      map[simulation.KeyNonce]int
 	reads     map[uint32][]uint64 // nonces of signed reads, by key
 	deposits  map[string]int      // that were sent and not turned away, by reference
@@ -43,7 +44,7 @@ type bar struct {
 }
 
 func newClients() clients {
-	return clients{nonces: map[string]uint64{}, codes: map[uint64]string{}, sent: map[simulation.KeyNonce]int{}, reads: map[uint32][]uint64{},
+	return clients{nonces: map[string]uint64{}, codes: map[uint64][]mailedCode{}, messages: map[string]Mail{}, sent: map[simulation.KeyNonce]int{}, reads: map[uint32][]uint64{},
 		deposits: map[string]int{}, barred: map[string]*bar{}, restedBy: map[uint64]int{}, outcomes: map[string]int{}}
 }
 
@@ -118,7 +119,7 @@ type request struct {
 	pair    *Pair  // of a sweep; nil: all
 	id      uint64 // of a withdraw that is to be moved
 	to      uint8
-	wrong   bool // its code is
+	code    mailedCode
 
 	reply <-chan struct{} // where its answer comes, once it is admitted
 	told  bool            // its answer came, and was looked at
@@ -222,12 +223,9 @@ func (s *sim) command(r *rand.Rand, l *life) {
 	case n < 39:
 		id := s.withdrawOf(r, q.account)
 		q.id, q.to = id, event.WithdrawVerified
-		code := s.codes[id]
-		if q.wrong = r.IntN(3) == 0; q.wrong {
-			code = "wrong"
-		}
-		q.what = fmt.Sprintf("confirm withdraw %d", id)
-		run = func() (*Command, error) { return e.ConfirmWithdraw(key, q.nonce, id, code) }
+		q.code = s.codeFor(r, id)
+		q.what = fmt.Sprintf("confirm withdraw %d with %q", id, q.code.text)
+		run = func() (*Command, error) { return e.ConfirmWithdraw(key, q.nonce, id, q.code.text) }
 	default:
 		id := s.withdrawOf(r, q.account)
 		q.id, q.to = id, event.WithdrawCancelled
@@ -643,7 +641,10 @@ func (s *sim) accepted(q *request, seq uint64, r *event.Record) {
 		s.withdraws = append(s.withdraws, w.ID)
 	case event.KindWithdrawMoved:
 		m := &r.WithdrawMoved
-		asked = q.key == nil || m.ID == q.id && m.Account == q.account && m.To == q.to && !q.wrong
+		asked = q.key == nil || m.ID == q.id && m.Account == q.account && m.To == q.to
+		if m.To == event.WithdrawVerified {
+			s.checkCode(q, seq)
+		}
 	}
 	if !asked {
 		s.violate("%s: it is answered with record %d, which is another: %+v", q.what, seq, r)
@@ -654,7 +655,10 @@ func (s *sim) accepted(q *request, seq uint64, r *event.Record) {
 func (s *sim) refused(q *request, seq uint64, c *Command) {
 	r := c.Record()
 	if r.Kind != event.KindRefusal {
-		return // a code
+		if h := q.code.history; r.CodeRefused.Expired && !h.IsZero() && h != s.model.History {
+			s.outcomes["codes of an earlier history"]++
+		}
+		return
 	}
 	a := s.model.Accounts[r.Refusal.Account-1]
 	open := a.OpenAt(seq)
@@ -829,9 +833,7 @@ func (s *sim) mail(l *life) func(context.Context, *Mail) error {
 			return fmt.Errorf("nobody is there: %w", ErrNeverMailed)
 		}
 		s.outcomes["mails, sent"]++
-		if m.Code != "" {
-			s.codes[m.Withdraw.ID] = m.Code
-		}
+		s.mailed(l, m)
 		return nil
 	}
 }

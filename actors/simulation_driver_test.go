@@ -39,7 +39,9 @@ type sim struct {
 	ending     bool     // the last engine starts
 
 	disk   *memory.Disk
-	server bool // the store is a server: it outlives engines, and engines may be many
+	head   memory.Head // of an embedded store, in its folder
+	kept   *keptBackup // the newest; nil: there is none
+	server bool        // the store is a server: it outlives engines, and engines may be many
 	model  *simulation.Model
 	lives  []*life
 	begun  int // lives so far
@@ -51,6 +53,8 @@ type sim struct {
 	byNonce   map[simulation.KeyNonce]int
 	reference *state.State    // a fold of what is durable, for snapshots
 	damaged   map[uint64]bool // sequences of snapshots that were damaged
+	restored  bool            // the journal begins behind a backup
+	unnamed   bool            // and no record has named the history since
 
 	clients
 	faults
@@ -100,6 +104,8 @@ type life struct {
 	serverKey []byte            // the newest when it began
 	overtaken bool              // another has the store
 	fenced    bool              // it was told so
+	acquired  uint64            // where the journal ended when it took the store
+	begins    bool              // a new history begins with it
 	started   uint64            // sequence with which it began
 	folded    uint64            // sequence of the fold at the last look
 	applied   map[uint32]uint64 // what each wallet had applied at the last look, by account
@@ -484,6 +490,7 @@ func (s *sim) durable(prev, next uint64, data []byte) {
 		}
 		record := string(before[:len(before)-len(rest)])
 		s.records[record] = append(s.records[record], s.model.Seq)
+		s.unnamed = s.unnamed && r.Kind != event.KindHistory
 		s.recorded(&r)
 		s.withinLimits()
 	}

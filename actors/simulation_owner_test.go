@@ -13,6 +13,7 @@ type host struct {
 	number  int
 	life    *life // the newest
 	tenures persistence.Tenures
+	head    memory.Head     // of a store that is a server
 	ids     map[string]bool // of all its claims, landed or not
 }
 

@@ -85,10 +85,12 @@ func (k *link) call(what string, look func(), land func(*memory.Store) error) er
 		case 2:
 			s.goesWrong(what, faultLate)
 			s.late++
-			from := s.steps + s.rng.IntN(pick(s.rng, []int{1, 100, mostLate}))
+			disk, from := s.disk, s.steps+s.rng.IntN(pick(s.rng, []int{1, 100, mostLate}))
 			go lifeDriver{s, k.l}.guarded(what, func() {
 				s.park(nil, fmt.Sprintf("late %d %s", s.late, what), func() bool { return s.steps >= from })
-				if err := land(s.openStore()); err != nil {
+				late := memory.Open(disk, persistence.Retention{})
+				late.Server = s.server
+				if err := land(late); err != nil {
 					s.say("  it comes to nothing: %v", err)
 					s.outcomes["late calls, come to nothing"]++
 				} else {
@@ -194,6 +196,11 @@ func (k *link) Acquire(ctx context.Context, c persistence.Claim) (tok persistenc
 		}
 		k.mayTake(before)
 		s.model.Restarted()
+		k.l.acquired = last
+		k.l.begins = k.HeadMissing() || s.unnamed || s.model.History.IsZero()
+		if k.HeadMissing() && last > 0 {
+			s.outcomes["starts without HEAD"]++
+		}
 		for _, key := range s.model.Keys {
 			k.l.taken[key.Number] = key.Nonce
 		}
@@ -399,7 +406,8 @@ func (s *sim) damage() {
 		return seq, err
 	}
 	seq, err := whole(0)
-	if _, older := whole(1); err != nil || older != nil && !errors.Is(older, persistence.ErrNoSnapshot) {
+	_, older := whole(1)
+	if err != nil || older != nil && (s.restored || !errors.Is(older, persistence.ErrNoSnapshot)) {
 		return
 	}
 	s.say("  the snapshot at %d is damaged", seq)

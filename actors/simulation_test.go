@@ -79,12 +79,7 @@ func newSim(seed uint64) *sim {
 	s := &sim{rng: r, disk: memory.NewDisk(), server: r.IntN(2) == 0, records: map[string][]uint64{}, damaged: map[uint64]bool{}, byNonce: map[simulation.KeyNonce]int{}, missing: map[namedOrder]bool{},
 		clients: newClients(), trace: newTrace()}
 	s.options = s.newOptions(r)
-	usual := map[string]simulation.Rates{}
-	for _, p := range s.options.Pairs {
-		usual[p.Name] = simulation.Rates{Maker: p.Fees.Maker, Taker: p.Fees.Taker}
-	}
-	s.model = simulation.NewModel(s.options.Limits.MaxFills, usual)
-	s.model.CodeValid = s.options.Withdraw.CodeValid
+	s.model = s.newModel()
 	s.disk.Durable = s.durable
 	s.names = []string{"ann", "ben", "cid", "dan", "eve"}
 	return s
@@ -123,6 +118,7 @@ func (s *sim) start() {
 	o.Store, o.Owner, o.Mail, o.drive = k, fmt.Sprint("engine ", l.number), s.mail(l), lifeDriver{s, l}
 	l.serverKey = s.serverKeys[0]
 	ctx := s.takeHost(l, &o)
+	k.Store.Head = s.headOf(l)
 	s.lives = append(s.lives, l)
 	s.spawn(l, fmt.Sprintf("%d.start", l.number), func() {
 		e, err := Start(ctx, o)
@@ -146,6 +142,9 @@ func (s *sim) start() {
 		}
 		if err := s.sameState(e.committed.state); err != nil {
 			s.violate("engine %d starts at %d: %w", l.number, l.started, err)
+		}
+		if named := s.model.HistorySeq > l.acquired; named != l.begins && !l.overtaken {
+			s.violate("engine %d opens, has named a new history: %v, and should have: %v", l.number, named, l.begins)
 		}
 		s.listen(l)
 		l.ready = true
@@ -306,7 +305,10 @@ func (s *sim) breakDown(i int, r *rand.Rand) {
 	if r.IntN(4) == 0 {
 		s.damage()
 	}
-	switch n := r.IntN(4); {
+	switch n := r.IntN(5); {
+	case n == 4 && s.restorable():
+		s.say("action %d: a backup is restored", i)
+		s.restore()
 	case n == 0 && s.server:
 		s.say("action %d: the server crashes", i)
 		s.outcomes["crashes of the server"]++
@@ -432,6 +434,9 @@ func (s *sim) settle() {
 		s.violate("at rest, engine %d: %w", l.number, err)
 	}
 	s.retire(l)
+	if s.failed() == nil && !s.ending && s.rng.IntN(3) == 0 {
+		s.backUp(l)
+	}
 }
 
 // retire takes away, now and then, the server's keys that no secret needs any more, as an operator does after a rotation.
@@ -522,7 +527,8 @@ func mustHappen() []string {
 		"snapshots, published", "snapshots, damaged", "starts from the older snapshot", "starts from the first record", "trims",
 		"late calls, landed", "late calls, come to nothing",
 		"starts that find the store given back", "starts that find the owner of their own folder", "starts that insist", "standbys", "standbys, told to stop",
-		"takeovers after a wait", "two starts at once", "claims that came too late"}
+		"takeovers after a wait", "two starts at once", "claims that came too late",
+		"starts without HEAD", "backups", "restores", "codes of an earlier history"}
 	for _, err := range []error{ErrStopping, ErrStalled, ErrBusy, ErrAccountBusy, ErrBehind, ErrMaintenance} {
 		list = append(list, "turned away: "+err.Error())
 	}

@@ -57,7 +57,7 @@ type walletOut interface {
 	nextWithdraw() uint64
 	widenSweep() bool // takes a place for one more cancel of a sweep, beside its first; false: there is none
 	narrowSweep()     // gives it back
-	codeFits(withdraw uint64, issue uint32, code string) bool
+	codeFits(w *state.Withdraw, code string) bool
 	toBook(c *Command)    // c.record.Pair says which
 	toJournal(c *Command) // a refusal
 	toCommitted(r *Read)  // a read whose nonce is taken; it is answered from r.after on

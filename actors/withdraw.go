@@ -42,7 +42,7 @@ func (w *wallet) moveWithdraw(c *Command) {
 	if wish.to == event.WithdrawVerified && !w.confirmed(c, d) {
 		return
 	}
-	d.Status, d.Details = wish.to, wish.details
+	d.Status, d.Details, d.Stale = wish.to, wish.details, false
 	wish.moved = *d
 	if !d.Pending() {
 		delete(w.pending, d.ID)
@@ -54,18 +54,18 @@ func (w *wallet) moveWithdraw(c *Command) {
 }
 
 // confirmed checks the code; false: the command is refused. Wrong codes are counted, and a code that is too
-// old has a new one mailed.
+// old, or of an earlier history, has a new one mailed.
 func (w *wallet) confirmed(c *Command, d *state.Withdraw) bool {
 	policy := w.out.withdrawPolicy()
-	expired := c.timeUs-d.IssuedUs > policy.CodeValid.Microseconds()
+	expired := d.Stale || c.timeUs-d.IssuedUs > policy.CodeValid.Microseconds()
 	switch {
 	case int(d.Tries) >= policy.CodeTries:
 		w.refuse(c, event.RefusedTries)
 		return false
 	case expired:
 		d.Issue++
-		d.IssuedUs = c.timeUs
-	case w.out.codeFits(d.ID, d.Issue, c.withdraw.code):
+		d.IssuedUs, d.Stale = c.timeUs, false
+	case w.out.codeFits(d, c.withdraw.code):
 		return true
 	default:
 		d.Tries++

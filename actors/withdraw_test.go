@@ -188,7 +188,7 @@ func TestAWithdrawGoesItsWayAndARestartKeepsIt(t *testing.T) {
 		b.expect(b.balance(), "6 with 0 reserved")
 
 		b.expect(b.ask(coin), "withdraw 7")
-		b.expect(b.confirm(7, b.e.sealer.Code(7, 1)), "status 20")
+		b.expect(b.confirm(7, codeOf(b.t, b.e, 7)), "status 20")
 		b.expect(outcomeOf(b.e.MoveWithdraw("moderator", 7, event.WithdrawRefused, "the address is not ours to pay")), "status 40")
 		b.expect(b.balance(), "6 with 0 reserved")
 		eventually(t, "the refusal is mailed", func() bool {
@@ -252,7 +252,7 @@ func TestOfTwoChangesOfAWithdrawAtOnceOneWins(t *testing.T) {
 		b := newTeller(t, fresh(t), nil)
 		for id := uint64(1); id <= 20; id++ {
 			b.ask(coin / 10)
-			b.confirm(id, b.e.sealer.Code(id, 1))
+			b.confirm(id, codeOf(b.t, b.e, id))
 			nonce := b.next()
 			var wg sync.WaitGroup
 			ends := make([]string, 3)

@@ -323,7 +323,7 @@ func TestWithdrawsAnswerInTheirShapeWithAndWithoutSlash(t *testing.T) {
 	record := func(id, status int, more string) string {
 		return fmt.Sprintf(`{"id":%d,"timestamp":T,"currency":"BTC","amount":1.5,"status":%d,"address":"bc1q-x"%s}`, id, status, more)
 	}
-	code := func(id uint64) string { return h.sealer().Code(id, 1) }
+	code := func(id uint64) string { return h.code(id) }
 	for id, path := range []string{"/api/v1/withdraw", "/api/v1/withdraw/", "/api/v1/withdraw/?format=json", "/api/v1/withdraw?format=json"} {
 		f(path, "address=bc1q-x&amount=1.50&currency=BTC", 201, record(id+1, 10, ""))
 	}

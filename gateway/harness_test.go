@@ -75,6 +75,21 @@ func (h *harness) sealer() *seal.Sealer {
 	return s
 }
 
+// code is the code of a pending withdraw, as it would be mailed; of any other it is one that fits nothing.
+func (h *harness) code(id uint64) string {
+	h.t.Helper()
+	r := actors.NewRead(actors.ReadWithdraw)
+	r.ID = id
+	if err := h.engine.Ask(r, nil, 0); err != nil {
+		h.t.Fatal(err)
+	}
+	defer r.Free()
+	if len(r.Withdraws) == 0 {
+		return "2222-2222-2222"
+	}
+	return h.engine.Code(&r.Withdraws[0])
+}
+
 func (h *harness) options() actors.Options {
 	sealer := h.sealer()
 	o := actors.Options{Store: h.store, Owner: "test", Limits: actors.DefaultLimits, Timing: actors.DefaultTiming, Snapshot: actors.DefaultSnapshot, Withdraw: actors.DefaultWithdraw,

@@ -9,7 +9,6 @@ import (
 
 	"github.com/santhosh-tekuri/jsonschema/v6"
 
-	"exchange/actors/seal"
 	"exchange/core/event"
 )
 
@@ -220,11 +219,7 @@ func (d *documented) orders() {
 // withdrawals come to every end.
 func (d *documented) withdrawals() {
 	d.t.Helper()
-	sealer, err := seal.New(make([]byte, seal.KeyBytes)) // that of the harness
-	if err != nil {
-		d.t.Fatal(err)
-	}
-	code := func(id uint64) string { return sealer.Code(id, 1) }
+	code := d.code
 	const ask = "address=bc1qexample&amount=0.25&currency=BTC"
 	for range 4 {
 		d.send("alice", "/api/v1/withdraw/", ask, 201)

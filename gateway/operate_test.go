@@ -66,7 +66,7 @@ func moderated(t *testing.T) *harness {
 	for range 2 {
 		h.post("carol", "/api/v1/withdraw", "address=x&amount=1&currency=BTC")
 	}
-	if a := h.post("carol", "/api/v1/withdraw-confirm", "code="+h.sealer().Code(2, 1)+"&withdraw=2"); a.status != 200 {
+	if a := h.post("carol", "/api/v1/withdraw-confirm", "code="+h.code(2)+"&withdraw=2"); a.status != 200 {
 		t.Fatalf("%d %s", a.status, a.body)
 	}
 	return h
@@ -295,9 +295,9 @@ func TestAWithdrawIsAnsweredWithoutTheHistory(t *testing.T) {
 			t.Errorf("%s: %+v, want %+v", path, got, want)
 		}
 	}
-	f("/api/v1/withdraw-confirm", "code="+h.sealer().Code(1, 1)+"&withdraw=1", 20)
+	f("/api/v1/withdraw-confirm", "code="+h.code(1)+"&withdraw=1", 20)
 	f("/api/v1/withdraw-cancel", "withdraw=1", 50)
-	decode[record](t, h.post("carol", "/api/v1/withdraw-confirm", "code="+h.sealer().Code(2, 1)+"&withdraw=2"))
+	decode[record](t, h.post("carol", "/api/v1/withdraw-confirm", "code="+h.code(2)+"&withdraw=2"))
 	a := operator(t, h.gateway)("POST", "/operator/v1/withdraws/approve", `{"withdraw":2}`)
 	if a.status != 200 || !strings.Contains(a.body, `"state":"approved","address":"there","time":`) || strings.Contains(a.body, "repeated") {
 		t.Errorf("%d %s", a.status, a.body)
@@ -402,7 +402,7 @@ func TestStatementsAddUpToTheBalances(t *testing.T) {
 				t.Fatalf("%d %s", a.status, a.body)
 			}
 			withdraws++
-			h.post(owner, "/api/v1/withdraw-confirm", fmt.Sprintf("code=%s&withdraw=%d", h.sealer().Code(uint64(withdraws), 1), withdraws))
+			h.post(owner, "/api/v1/withdraw-confirm", fmt.Sprintf("code=%s&withdraw=%d", h.code(uint64(withdraws)), withdraws))
 			to := []uint8{event.WithdrawApproved, event.WithdrawApproved, event.WithdrawRefused}[random.IntN(3)]
 			c, err := h.engine.MoveWithdraw("test", uint64(withdraws), to, map[uint8]string{event.WithdrawRefused: "no"}[to])
 			if err != nil {

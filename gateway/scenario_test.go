@@ -120,7 +120,7 @@ func (s script) mails() string {
 	for _, m := range all[s.post.shown:] {
 		line := fmt.Sprintf("to %s: withdraw %d of %v %s to %s, ", m.To, m.Withdraw.ID, m.Withdraw.Amount, m.Currency, m.Withdraw.Address)
 		if m.Code != "" {
-			line += "code " + m.Code
+			line += "a code" // of each run another one
 		} else {
 			line += "refused: " + m.Withdraw.Details
 		}
@@ -245,9 +245,9 @@ func (s script) run() string {
 	case "withdraw":
 		return show(h.post(s.arg(0), "/api/v1/withdraw/", "address="+s.option("to", "somewhere")+"&amount="+s.arg(1)+"&currency="+s.arg(2)))
 	case "confirm":
-		code := s.option("code", "")
-		if code == "" {
-			code = s.code(s.arg(1))
+		code := s.option("code", s.code(s.arg(1)))
+		if code == "plain" {
+			code = strings.ToLower(strings.ReplaceAll(s.code(s.arg(1)), "-", ""))
 		}
 		return show(h.post(s.arg(0), "/api/v1/withdraw-confirm/", "code="+code+"&withdraw="+s.arg(1)))
 	case "cancel-withdraw":

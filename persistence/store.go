@@ -131,6 +131,10 @@ type Journal interface {
 	// does not start at or below after, or the last does not end where the journal says it ends:
 	// ErrCorrupt.
 	Read(ctx context.Context, after uint64, fn func(prev, next uint64, batch []byte) error) error
+	// HeadMissing reports whether the store was opened without the file that says up to where appends were
+	// acknowledged, and none was acknowledged since: whoever opens a store that is not empty so cannot know
+	// whether what is there is all. The first append makes the file.
+	HeadMissing() bool
 	// Trim forgets batches that end at or below upTo.
 	Trim(ctx context.Context, tok Token, upTo uint64) error
 }

@@ -4,14 +4,24 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+
+	"exchange/core/event"
+	"exchange/core/state"
 )
+
+var ofHistory = event.HistoryID{15: 1}
+
+func example(id uint64, issue uint32) *state.Withdraw {
+	return &state.Withdraw{ID: id, Account: 2, Currency: 1, Amount: 5, Status: event.WithdrawNew, TimeUs: 1_700_000_000_000_000,
+		Address: "bc1q", Issue: issue, IssuedUs: 1_700_000_000_000_000}
+}
 
 func TestACodeIsOfOneWithdrawIssueAndKey(t *testing.T) {
 	s := sealer(t, serverKey)
 	seen := map[string]bool{}
 	for withdraw := uint64(1); withdraw <= 100; withdraw++ {
 		for issue := uint32(1); issue <= 100; issue++ {
-			code := s.Code(withdraw, issue)
+			code := s.Code(ofHistory, example(withdraw, issue))
 			if !regexp.MustCompile(`^[0-9A-HJKMNP-TV-Z]{4}(-[0-9A-HJKMNP-TV-Z]{4}){2}$`).MatchString(code) {
 				t.Fatalf("%q is no code", code)
 			}
@@ -19,31 +29,60 @@ func TestACodeIsOfOneWithdrawIssueAndKey(t *testing.T) {
 				t.Fatalf("%s is there twice", code)
 			}
 			seen[code] = true
-			if !s.CodeFits(withdraw, issue, code) || s.CodeFits(withdraw+1, issue, code) || s.CodeFits(withdraw, issue+1, code) {
-				t.Fatalf("%s fits others, or not its own", code)
+			if !s.CodeFits(ofHistory, example(withdraw, issue), code) {
+				t.Fatalf("%s does not fit its own", code)
 			}
 		}
 	}
-	if code := s.Code(1, 1); code != sealer(t, serverKey).Code(1, 1) || sealer(t, otherKey()).CodeFits(1, 1, code) {
+	code := s.Code(ofHistory, example(1, 1))
+	if code != sealer(t, serverKey).Code(ofHistory, example(1, 1)) || sealer(t, otherKey()).CodeFits(ofHistory, example(1, 1), code) {
 		t.Error("a code is not of its key alone")
+	}
+}
+
+// After a restore all that counts up may count up again, for others. So a code is bound to all that
+// its reader saw, and to the history.
+func TestACodeIsBoundToAllThatIsConfirmedAndToTheHistory(t *testing.T) {
+	s := sealer(t, serverKey)
+	code := s.Code(ofHistory, example(7, 1))
+	for what, change := range map[string]func(w *state.Withdraw){
+		"withdraw": func(w *state.Withdraw) { w.ID++ }, "issue": func(w *state.Withdraw) { w.Issue++ },
+		"account": func(w *state.Withdraw) { w.Account++ }, "currency": func(w *state.Withdraw) { w.Currency++ },
+		"amount": func(w *state.Withdraw) { w.Amount++ }, "address": func(w *state.Withdraw) { w.Address += "x" },
+		"address of nothing": func(w *state.Withdraw) { w.Address = "" }, "time": func(w *state.Withdraw) { w.TimeUs++ },
+	} {
+		w := example(7, 1)
+		if change(w); s.CodeFits(ofHistory, w, code) {
+			t.Errorf("it fits a withdraw with another %s", what)
+		}
+	}
+	for _, history := range []event.HistoryID{{}, {1}, {14: 1, 15: 1}} {
+		if s.CodeFits(history, example(7, 1), code) {
+			t.Errorf("it fits the history %v", history)
+		}
+	}
+	later := example(7, 1)
+	later.Tries, later.IssuedUs, later.Status = 3, later.IssuedUs+1, event.WithdrawVerified
+	if !s.CodeFits(ofHistory, later, code) {
+		t.Error("it does not fit its withdraw after a try")
 	}
 }
 
 func TestACodeIsReadHoweverItIsWritten(t *testing.T) {
 	s := sealer(t, serverKey)
-	withdraw := uint64(1)
-	for !strings.ContainsAny(s.Code(withdraw, 1), "0") || !strings.ContainsAny(s.Code(withdraw, 1), "1") {
-		withdraw++
+	w := example(1, 1)
+	for !strings.ContainsAny(s.Code(ofHistory, w), "0") || !strings.ContainsAny(s.Code(ofHistory, w), "1") {
+		w.ID++
 	}
-	code := s.Code(withdraw, 1)
+	code := s.Code(ofHistory, w)
 	for _, text := range []string{code, strings.ToLower(code), strings.ReplaceAll(code, "-", ""), strings.ReplaceAll(code, "-", " "), " " + code + " ",
 		strings.ReplaceAll(code, "0", "O"), strings.ReplaceAll(code, "0", "o"), strings.ReplaceAll(code, "1", "I"), strings.ReplaceAll(code, "1", "l")} {
-		if !s.CodeFits(withdraw, 1, text) {
+		if !s.CodeFits(ofHistory, w, text) {
 			t.Errorf("%q is not read as %s", text, code)
 		}
 	}
 	for _, text := range []string{"", "-", code[:len(code)-1], code + "0", "0" + code, code + "\n", code + "\x00", strings.Repeat("-", 1000), code + code, "\xff" + code} {
-		if s.CodeFits(withdraw, 1, text) {
+		if s.CodeFits(ofHistory, w, text) {
 			t.Errorf("%q is taken for %s", text, code)
 		}
 	}
@@ -55,7 +94,7 @@ func TestACodeIsReadHoweverItIsWritten(t *testing.T) {
 		if code[i] == '2' {
 			other = "3"
 		}
-		if text := code[:i] + other + code[i+1:]; s.CodeFits(withdraw, 1, text) {
+		if text := code[:i] + other + code[i+1:]; s.CodeFits(ofHistory, w, text) {
 			t.Errorf("%q is taken for %s", text, code)
 		}
 	}

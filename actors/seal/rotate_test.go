@@ -34,7 +34,10 @@ func TestOfSeveralKeysTheFirstSealsAndAllOpen(t *testing.T) {
 		t.Errorf("under the id of the other key: %v", err)
 	}
 	// A code that was mailed before is good as long as its key is there; new ones are of the first key.
-	if !both.CodeFits(1, 1, old.Code(1, 1)) || !both.CodeFits(1, 1, both.Code(1, 1)) || old.CodeFits(1, 1, both.Code(1, 1)) || both.CodeFits(1, 2, old.Code(1, 1)) || both.CodeFits(1, 1, "") {
+	w, h := example(1, 1), ofHistory
+	before, now := old.Code(h, w), both.Code(h, w)
+	if !both.CodeFits(h, w, before) || !both.CodeFits(h, w, now) || old.CodeFits(h, w, now) ||
+		both.CodeFits(h, example(1, 2), before) || both.CodeFits(h, w, "") {
 		t.Error("codes")
 	}
 }

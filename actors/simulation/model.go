@@ -26,6 +26,10 @@ type Model struct {
 	// Maintenance is what the newest record says of it.
 	Maintenance event.Maintenance
 
+	// History is the id that the newest record of one has given, and HistorySeq that record's sequence.
+	History    event.HistoryID
+	HistorySeq uint64
+
 	// MaxFills is how many trades one order may have.
 	MaxFills int
 	// CodeValid is how long the code of a withdraw is.
@@ -157,6 +161,7 @@ type Withdraw struct {
 	TimeUs int64
 
 	issuedUs int64 // when its code was
+	stale    bool  // it was in an earlier history
 }
 
 // Pending says whether it still holds its money.
@@ -264,6 +269,8 @@ func (m *Model) apply(r *event.Record) error {
 			a.rates = map[uint16][]Rates{}
 		}
 		a.rates[p.Number] = append(a.rates[p.Number], rates)
+	case event.KindHistory:
+		return m.begins(r.History)
 	default:
 		return fmt.Errorf("there is no such kind")
 	}
@@ -556,9 +563,21 @@ func (m *Model) moved(r *event.Record) error {
 	return nil
 }
 
-// expired says whether a withdraw's code is too old.
+// begins names a history. The codes of the one before are good for nothing any more.
+func (m *Model) begins(id event.HistoryID) error {
+	if id.IsZero() || id == m.History {
+		return fmt.Errorf("history %v begins after %v", id, m.History)
+	}
+	m.History, m.HistorySeq = id, m.Seq
+	for _, w := range m.Withdraws {
+		w.stale = w.Status == event.WithdrawNew
+	}
+	return nil
+}
+
+// expired says whether a withdraw's code is too old, or of an earlier history.
 func (m *Model) expired(w *Withdraw, timeUs int64) bool {
-	return timeUs-w.issuedUs > m.CodeValid.Microseconds()
+	return w.stale || timeUs-w.issuedUs > m.CodeValid.Microseconds()
 }
 
 func (m *Model) codeRefused(r *event.Record) error {
@@ -575,7 +594,7 @@ func (m *Model) codeRefused(r *event.Record) error {
 	}
 	if c.Expired {
 		w.Issue++
-		w.issuedUs = r.TimeUs
+		w.issuedUs, w.stale = r.TimeUs, false
 	} else {
 		w.Tries++
 	}

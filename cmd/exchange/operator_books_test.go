@@ -442,6 +442,7 @@ Next:
 - bring the server's secret key, which was kept apart, to ` + data + `/exchange.key: the key that is there is another
 - start the exchange with this configuration: exchange serve
 - compare its books: exchange audit
+- codes that were mailed for withdraws before have expired then: an owner's first try has a new one mailed, and costs no try
 $`)
 	if r.code != 0 || r.errOut != "" || !want.MatchString(r.out) {
 		t.Fatalf("%d %s\n%s\nwant\n%s", r.code, r.errOut, r.out, want)

@@ -41,7 +41,7 @@ func sendMail(exchange string, send func(context.Context, mail.Message) error) f
 	return func(ctx context.Context, m *actors.Mail) error {
 		d := &m.Withdraw
 		w := mail.Withdraw{Exchange: exchange, To: m.To, ID: d.ID, Amount: d.Amount.String(), Currency: m.Currency, Address: d.Address}
-		message := mail.Message{ID: m.ID, To: m.To}
+		message := mail.Message{ID: m.MessageID(), To: m.To}
 		if m.Code != "" {
 			message.Subject, message.Text = w.Code(m.Code, m.Valid)
 		} else {

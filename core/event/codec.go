@@ -147,6 +147,8 @@ func (r *Record) appendMore(dst []byte) []byte {
 	case KindFees:
 		f := &r.Fees
 		return rate(rate(flag(uv(dst, uint64(f.Account)), f.Own), f.Maker), f.Taker)
+	case KindHistory:
+		return append(dst, r.History[:]...)
 	}
 	panic(fmt.Sprintf("BUG: a record of %v is written", r.Kind))
 }
@@ -303,6 +305,9 @@ func (d *decoder) more(r *Record) bool {
 		r.Maintenance = Maintenance{On: d.flag(), Message: d.text()}
 	case KindFees:
 		r.Fees = Fees{Account: d.u32(), Own: d.flag(), Maker: d.rate(), Taker: d.rate()}
+	case KindHistory:
+		r.History = HistoryID{}
+		copy(r.History[:], d.take(len(r.History)))
 	default:
 		return false
 	}
@@ -360,9 +365,11 @@ func (d *decoder) flag() bool {
 
 func (d *decoder) rate() money.Rate { return money.Rate(d.upTo(uint64(money.MaxRate))) }
 
-func (d *decoder) bytes(most uint64) []byte {
-	n := d.upTo(most)
-	if n > uint64(len(d.b)) {
+func (d *decoder) bytes(most uint64) []byte { return d.take(int(d.upTo(most))) }
+
+// take reads n bytes.
+func (d *decoder) take(n int) []byte {
+	if n > len(d.b) {
 		d.fail()
 	}
 	if d.bad {

@@ -19,7 +19,7 @@ import (
 )
 
 var kinds = []Kind{KindCurrency, KindPair, KindAccount, KindKey, KindKeyRevoked, KindDeposit, KindOrder, KindCancel, KindRefusal,
-	KindWithdraw, KindWithdrawMoved, KindCodeRefused, KindMailed, KindHalt, KindFreeze, KindMaintenance, KindFees}
+	KindWithdraw, KindWithdrawMoved, KindCodeRefused, KindMailed, KindHalt, KindFreeze, KindMaintenance, KindFees, KindHistory}
 
 func drawText(t *rapid.T, name string) string {
 	return string(rapid.SliceOfN(rapid.Byte(), 0, 40).Draw(t, name))
@@ -100,6 +100,8 @@ func drawRecord(t *rapid.T) Record {
 	case KindFees:
 		rate := rapid.Uint32Range(0, uint32(money.MaxRate))
 		r.Fees = Fees{u32.Draw(t, "account"), rapid.Bool().Draw(t, "own"), money.Rate(rate.Draw(t, "maker")), money.Rate(rate.Draw(t, "taker"))}
+	case KindHistory:
+		copy(r.History[:], rapid.SliceOfN(rapid.Byte(), len(r.History), len(r.History)).Draw(t, "history"))
 	}
 	return r
 }
@@ -151,6 +153,8 @@ func part(r *Record) any {
 		h.rest = r.Maintenance
 	case KindFees:
 		h.rest = r.Fees
+	case KindHistory:
+		h.rest = r.History
 	}
 	return h
 }
@@ -281,7 +285,7 @@ func TestBytesLeftOverInAPayloadAreRefused(t *testing.T) {
 }
 
 func TestUnknownKindsVersionsAndFlagsAreNamed(t *testing.T) {
-	for _, kind := range []Kind{0, KindFees + 1, 127} {
+	for _, kind := range []Kind{0, KindHistory + 1, 127} {
 		b := (&Record{Kind: KindRefusal}).Append(nil)
 		b[0] = byte(kind)
 		var r Record
@@ -533,6 +537,8 @@ var golden = []struct {
 		"1000000b00000010401e18240a060001096261636b2061742039"},
 	{Record{Kind: KindFees, Pair: 1, TimeUs: 1_700_000_000_000_017, Fees: Fees{Account: 70_000, Own: true, Maker: 0, Taker: 150_000}},
 		"1101000800000011401e18240a0600f0a2040100f09309"},
+	{Record{Kind: KindHistory, TimeUs: 1_700_000_000_000_018, History: HistoryID{1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16}},
+		"1200001000000012401e18240a06000102030405060708090a0b0c0d0e0f10"},
 }
 
 const goldenBatchHead = "0100040302010c0b0a0908070605100f0e0d98f3f0f2"

@@ -1,6 +1,7 @@
 package event
 
 import (
+	"encoding/hex"
 	"errors"
 	"fmt"
 
@@ -31,12 +32,13 @@ const (
 	KindFreeze        Kind = 15 // an account is frozen or unfrozen
 	KindMaintenance   Kind = 16 // the exchange goes into maintenance or comes out of it
 	KindFees          Kind = 17 // an account gets fees of its own in a pair, or the usual ones again
+	KindHistory       Kind = 18 // the history gets an id: codes and mails of another one count no more
 )
 
 var kindNames = [...]string{KindCurrency: "currency", KindPair: "pair", KindAccount: "account", KindKey: "key",
 	KindKeyRevoked: "key revoked", KindDeposit: "deposit", KindOrder: "order", KindCancel: "cancel", KindRefusal: "refusal",
 	KindWithdraw: "withdraw", KindWithdrawMoved: "withdraw moved", KindCodeRefused: "code refused", KindMailed: "mailed",
-	KindHalt: "halt", KindFreeze: "freeze", KindMaintenance: "maintenance", KindFees: "fees"}
+	KindHalt: "halt", KindFreeze: "freeze", KindMaintenance: "maintenance", KindFees: "fees", KindHistory: "history"}
 
 func (k Kind) String() string {
 	if int(k) < len(kindNames) && kindNames[k] != "" {
@@ -71,6 +73,7 @@ type Record struct {
 	Freeze        Freeze
 	Maintenance   Maintenance
 	Fees          Fees
+	History       HistoryID
 }
 
 // Currency gives a currency its number, once and for ever.
@@ -299,6 +302,16 @@ type Fees struct {
 	Maker   money.Rate
 	Taker   money.Rate
 }
+
+// HistoryID tells one history of an exchange from every other one, also from that which it was restored from. The zero
+// one is none.
+type HistoryID [16]byte
+
+// IsZero reports whether there is none.
+func (h HistoryID) IsZero() bool { return h == HistoryID{} }
+
+// String is the id in hex digits.
+func (h HistoryID) String() string { return hex.EncodeToString(h[:]) }
 
 // ClientID is a client_order_id: up to 36 bytes, comparable, without a pointer. The zero one is none.
 type ClientID struct {

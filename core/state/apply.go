@@ -40,6 +40,8 @@ func (s *State) apply(r *event.Record, e *Effects) error {
 		return nil
 	case event.KindMailed, event.KindHalt, event.KindFreeze, event.KindMaintenance, event.KindFees:
 		return s.operate(r)
+	case event.KindHistory:
+		return s.newHistory(r.History)
 	}
 	// What is left moves money or uses a nonce.
 	p := s.Pair(r.Pair)

@@ -88,6 +88,8 @@ func (d *decider) next() event.Record {
 		return d.mailed(r)
 	case n < 23:
 		return d.operate(r, n)
+	case n < 24:
+		r.Kind, r.History = event.KindHistory, event.HistoryID{byte(len(d.s.deposits)), 1: d.s.History()[1] + 1}
 	default:
 		return d.order(r)
 	}
@@ -215,7 +217,10 @@ func (d *decider) move(r event.Record) event.Record {
 	}
 	w := d.world.withdraws[d.pick(len(d.world.withdraws))]
 	to := []uint8{event.WithdrawVerified, event.WithdrawVerified, event.WithdrawCancelled}
-	if w.Status == event.WithdrawVerified {
+	switch {
+	case w.Stale:
+		to = to[2:]
+	case w.Status == event.WithdrawVerified:
 		to = []uint8{event.WithdrawApproved, event.WithdrawRefused, event.WithdrawCancelled}
 	}
 	r.Kind = event.KindWithdrawMoved
@@ -241,7 +246,7 @@ func (d *decider) code(r event.Record) event.Record {
 		return d.withdraw(r)
 	}
 	w := list[d.pick(len(list))]
-	r.Kind, r.CodeRefused = event.KindCodeRefused, event.CodeRefused{Withdraw: w.ID, Account: w.Account, Expired: d.pick(2) == 1}
+	r.Kind, r.CodeRefused = event.KindCodeRefused, event.CodeRefused{Withdraw: w.ID, Account: w.Account, Expired: d.pick(2) == 1 || w.Stale}
 	r.CodeRefused.Key, r.CodeRefused.Nonce = d.key(w.Account)
 	return r
 }

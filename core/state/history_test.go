@@ -211,7 +211,7 @@ func TestDrawnHistoriesHaveRecordsOfEveryKindAndEveryMoveOfAWithdraw(t *testing.
 		}).Example(seed)
 	}
 	want := []string{"fees", "several pending", "an id behind a higher one", "to 20", "to 30", "to 40", "to 50"}
-	for k := event.KindKey; k <= event.KindFees; k++ {
+	for k := event.KindKey; k <= event.KindHistory; k++ {
 		want = append(want, k.String())
 	}
 	for _, what := range want {

@@ -17,13 +17,13 @@ import (
 	"exchange/core/money"
 )
 
-// The image of a state: a head, then currencies, accounts, keys, deposits, pending withdraws, mails,
+// The image of a state: a head with the history's id, then currencies, accounts, keys, deposits, pending withdraws, mails,
 // maintenance, and pairs with their markets and books, the lists as a count and that many entries, in
 // order of their numbers. Numbers are uvarints, texts have their length before them. What follows from
 // the rest (names, open orders by account) is not stored.
 const (
 	imageMagic   = "exchange state\n"
-	imageVersion = 3
+	imageVersion = 4
 )
 
 // ErrImage is wrapped by every error of Decode.
@@ -36,6 +36,7 @@ var ErrImageVersion = errors.New("unknown version")
 func (s *State) AppendTo(dst []byte) []byte {
 	w := writer(append(append(dst, imageMagic...), imageVersion))
 	w.uint(s.seq, uint64(s.timeUs), s.lastOrder, s.lastTrade, uint64(len(s.deposits)), s.lastWithdraw, s.lastMail, s.trades[0])
+	w = append(w, s.history[:]...)
 	w.uint(uint64(len(s.currencies)))
 	for i := range s.currencies {
 		c := &s.currencies[i]
@@ -160,6 +161,7 @@ func (w *writer) withdraw(d *Withdraw) {
 	w.text(d.Address)
 	w.text(d.Details)
 	w.uint(uint64(d.Issue), uint64(d.IssuedUs), uint64(d.Tries))
+	w.bool(d.Stale)
 }
 
 func (w *writer) pair(p *Pair, accounts []*Account) {
@@ -197,6 +199,7 @@ func Decode(image []byte) (s *State, err error) {
 	s.seq, s.timeUs, s.lastOrder, s.lastTrade = r.uint(), int64(r.uint()), r.uint(), r.uint()
 	deposits := r.uint()
 	s.lastWithdraw, s.lastMail, s.trades[0] = r.uint(), r.uint(), r.uint()
+	copy(s.history[:], r.take(len(s.history)))
 	for range r.entries {
 		r.currency(s)
 	}
@@ -293,10 +296,18 @@ func (r *reader) amount() money.Amount { return money.Amount(r.upTo(math.MaxInt6
 func (r *reader) bool() bool           { return r.upTo(1) == 1 }
 
 func (r *reader) text() string {
-	n := r.count()
-	s := string(r.b[:n])
+	return string(r.take(r.count()))
+}
+
+// take reads n bytes.
+func (r *reader) take(n int) []byte {
+	if n > len(r.b) {
+		r.fail("it is cut off")
+		return nil
+	}
+	b := r.b[:n]
 	r.b = r.b[n:]
-	return s
+	return b
 }
 
 func (r *reader) balance() money.Balance {
@@ -408,6 +419,10 @@ func (r *reader) withdraws(s *State) {
 			r.fail("a withdraw that is not pending, not in order, or has an id that was not given yet")
 			return
 		}
+		if w.Stale && w.Status != event.WithdrawNew {
+			r.fail("a code of an earlier history of a withdraw that needs none")
+			return
+		}
 		last = w.ID
 		s.pend(s.accounts[w.Account-1], &w)
 	}
@@ -439,14 +454,14 @@ func (r *reader) checkMail(s *State, m *Mail) {
 		return
 	}
 	w := s.withdraws[m.Withdraw.ID]
-	if w == nil || w.Status != event.WithdrawNew || w.Account != m.Withdraw.Account || w.Issue != m.Withdraw.Issue || s.outbox.codes[w.ID] != 0 {
+	if w == nil || w.Status != event.WithdrawNew || w.Account != m.Withdraw.Account || w.Issue != m.Withdraw.Issue || m.Withdraw.Stale || s.outbox.codes[w.ID] != 0 {
 		r.fail("a mail with a code that is of no use")
 	}
 }
 
 func (r *reader) withdraw(s *State) Withdraw {
 	w := Withdraw{ID: r.uint(), Account: r.u32(), Currency: r.u16(), Amount: r.amount(), Status: r.u8(), TimeUs: int64(r.uint()),
-		Address: r.text(), Details: r.text(), Issue: r.u32(), IssuedUs: int64(r.uint()), Tries: r.u32()}
+		Address: r.text(), Details: r.text(), Issue: r.u32(), IssuedUs: int64(r.uint()), Tries: r.u32(), Stale: r.bool()}
 	if s.Account(w.Account) == nil || w.Currency == 0 || int(w.Currency) > len(s.currencies) || w.Amount < 1 || w.Issue < 1 {
 		r.fail("a withdraw of no account, currency, amount or code")
 	}

@@ -52,7 +52,7 @@ func everything() *State {
 		code(false, 1006), code(true, 1007), code(false, 1008), moves(2, event.WithdrawVerified, 1009),
 		moves(3, event.WithdrawVerified, 1010), moves(3, event.WithdrawApproved, 1011), moves(4, event.WithdrawVerified, 1012), moves(4, event.WithdrawRefused, 1013),
 		moves(5, event.WithdrawCancelled, 1014), mailed(1), mailed(3),
-		halt(2, true), freeze(2, true), ownFees(1, 1, 100, 200), ownFees(2, 1, 300, money.MaxRate), ownFees(2, 2, 0, 400), maintenance(true, "back at noon"))
+		event.Record{Kind: event.KindHistory, TimeUs: 1014, History: event.HistoryID{15: 7}}, halt(2, true), freeze(2, true), ownFees(1, 1, 100, 200), ownFees(2, 1, 300, money.MaxRate), ownFees(2, 2, 0, 400), maintenance(true, "back at noon"))
 	return s
 }
 
@@ -282,6 +282,8 @@ func TestImpossibleWithdrawsMailsAndFeesAreRefused(t *testing.T) {
 		f(fmt.Sprint("a pending withdraw of status ", status), func(s *State) { s.withdraws[1].Status = status }, "a withdraw that is not pending")
 	}
 	f("withdraw 0", func(s *State) { s.withdraws[1].ID = 0 }, "not in order")
+	f("a stale code of a verified withdraw", func(s *State) { s.withdraws[2].Stale = true }, "a code of an earlier history")
+	f("a mail of a stale code", func(s *State) { s.outbox.mails[6].Withdraw.Stale = true }, "a mail with a code that is of no use")
 	f("a withdraw twice", func(s *State) { s.withdraws[1].ID = 2 }, "not in order")
 	f("withdraws that are not in order", func(s *State) { s.withdraws[1].ID, s.withdraws[2].ID = 2, 1 }, "not in order")
 	f("a withdraw above the counter", func(s *State) { s.lastWithdraw = 1 }, "an id that was not given yet")
@@ -365,7 +367,8 @@ func TestAnImageOfAReserveThatNothingExplainsDoesNotPassTheCheck(t *testing.T) {
 func TestAReferenceThatIsThereTwiceIsRefused(t *testing.T) {
 	image := func(references ...string) []byte {
 		w := writer(append([]byte(imageMagic), imageVersion))
-		w.uint(0, 0, 0, 0, uint64(len(references)), 0, 0, 0) // counters
+		w.uint(0, 0, 0, 0, uint64(len(references)), 0, 0, 0)   // counters
+		w = append(w, make([]byte, len(event.HistoryID{}))...) // of no history
 		w.uint(1)
 		w.text("BTC")
 		w.uint(1, 0, 0, 0) // deposited and withdrawn
@@ -414,6 +417,7 @@ func TestHugeCountsInAnImageTakeNoMemory(t *testing.T) {
 	for lists := range 9 {
 		w := writer(append([]byte(imageMagic), imageVersion))
 		w.uint(0, 0, 0, 0, 0, math.MaxUint64, math.MaxUint64, 0) // all ids of withdraws and mails are given
+		w = append(w, make([]byte, len(event.HistoryID{}))...)   // of no history
 		for range lists {
 			w.uint(0)
 		}

@@ -31,6 +31,7 @@ type State struct {
 	outbox       outbox
 	lastMail     uint64
 	maintenance  event.Maintenance
+	history      event.HistoryID // zero: no record has named this history yet
 
 	settler ledger.Settler
 }
@@ -123,6 +124,7 @@ type Withdraw struct {
 	Issue    uint32 // number of the code that counts, from 1
 	IssuedUs int64
 	Tries    uint32 // wrong codes so far, of all issues
+	Stale    bool   // the code that counts is of an earlier history: it has expired
 }
 
 // Pending reports whether the amount is still reserved.

@@ -48,10 +48,11 @@ func (s *State) withdrawMoved(r *event.Record, e *Effects) error {
 	if w == nil || w.Account != m.Account || w.Currency != m.Currency || w.Amount != m.Amount {
 		return fmt.Errorf("withdraw %d of account %d (%d units of currency %d) is not pending: %+v", m.ID, m.Account, int64(m.Amount), m.Currency, w)
 	}
-	if !Follows(w.Status, m.To) {
-		return fmt.Errorf("withdraw %d goes from status %d to %d", m.ID, w.Status, m.To)
+	if !Follows(w.Status, m.To) || w.Stale && m.To == event.WithdrawVerified {
+		return fmt.Errorf("withdraw %d goes from status %d to %d (its code is of an earlier history: %v)",
+			m.ID, w.Status, m.To, w.Stale)
 	}
-	w.Status, w.Details = m.To, m.Details
+	w.Status, w.Details, w.Stale = m.To, m.Details, false
 	s.unmail(s.outbox.codes[w.ID]) // it is not to be confirmed any more
 	if !w.Pending() {
 		s.unpend(w)
@@ -86,16 +87,19 @@ func (s *State) unpend(w *Withdraw) {
 	own.withdraws = slices.DeleteFunc(own.withdraws, func(o *Withdraw) bool { return o.ID == w.ID })
 }
 
-// codeRefused counts a wrong code, or makes a new one count because the last is too old.
+// codeRefused counts a wrong code, or makes a new one count because the last is too old or of an earlier history.
 func (s *State) codeRefused(r *event.Record) error {
 	c := &r.CodeRefused
 	w := s.withdraws[c.Withdraw]
 	if w == nil || w.Account != c.Account || w.Status != event.WithdrawNew {
 		return fmt.Errorf("a code for withdraw %d of account %d, which is not to be confirmed: %+v", c.Withdraw, c.Account, w)
 	}
+	if w.Stale && !c.Expired {
+		return fmt.Errorf("a try is counted for withdraw %d, whose code is of an earlier history", w.ID)
+	}
 	if c.Expired {
 		w.Issue++
-		w.IssuedUs = r.TimeUs
+		w.IssuedUs, w.Stale = r.TimeUs, false
 		s.mail(r.TimeUs, w)
 	} else {
 		w.Tries++

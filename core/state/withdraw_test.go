@@ -96,6 +96,39 @@ func TestIDsOfWithdrawsGrowWithinAnAccount(t *testing.T) {
 	refusedBy(t, s, "an id below the account's newest", r, "withdraw 7 is pending already, or comes after one with a higher id of account alice")
 }
 
+// A code of an earlier history confirms nothing and costs no try; the next one counts.
+func TestANewHistoryEndsTheCodesOfTheOneBefore(t *testing.T) {
+	begins := func(id event.HistoryID) event.Record {
+		return event.Record{Kind: event.KindHistory, TimeUs: 39, History: id}
+	}
+	s := asked()
+	apply(t, s, begins(event.HistoryID{1}))
+	for _, id := range []event.HistoryID{{}, {1}} {
+		refusedBy(t, s, "the id "+id.String(), begins(id), "without an id, or with the one that it has")
+	}
+	if !s.Withdraw(1).Stale || s.Withdraw(2).Stale || s.History() != (event.HistoryID{1}) {
+		t.Errorf("the withdraws are %+v and %+v", s.Withdraw(1), s.Withdraw(2))
+	}
+	image := s.AppendTo(nil)
+	for what, r := range map[string]event.Record{"a code of before": confirm1(), "a try of it": wrongCode1()} {
+		back, err := Decode(image)
+		if err != nil {
+			t.Fatal(err)
+		}
+		refusedBy(t, back, what, r, "of an earlier history")
+	}
+	expired := wrongCode1()
+	expired.CodeRefused.Expired = true
+	apply(t, s, approve2(), expired, confirm1())
+	if w := s.Withdraw(1); w.Status != event.WithdrawVerified || w.Tries != 0 || w.Issue != 2 {
+		t.Errorf("the withdraw is %+v", w)
+	}
+	s.ForgetHistory()
+	if back, err := Decode(s.AppendTo(nil)); err != nil || !back.History().IsZero() {
+		t.Errorf("a restored state is of history %v: %v", back.History(), err)
+	}
+}
+
 func TestApplyRefusesMovesOfWithdrawsThatDoNotFit(t *testing.T) {
 	f := func(what string, change func(m *event.WithdrawMoved), text string) {
 		t.Helper()

@@ -23,6 +23,7 @@ type world struct {
 	halted       map[uint16]bool
 	frozen       map[uint32]bool
 	maintenance  event.Maintenance
+	history      event.HistoryID
 	own          map[uint32]map[uint16]FeeRates // by account and pair
 	trades       map[uint32]uint64              // by account; 0: all
 }
@@ -67,7 +68,7 @@ func (w *world) note(r *event.Record) {
 			k.Tries++
 			break
 		}
-		k.Issue, k.IssuedUs = k.Issue+1, r.TimeUs
+		k.Issue, k.IssuedUs, k.Stale = k.Issue+1, r.TimeUs, false
 		w.mail(r.TimeUs, *k)
 	case event.KindMailed:
 		w.mails = slices.DeleteFunc(w.mails, func(m Mail) bool { return m.ID == r.Mailed.ID })
@@ -77,6 +78,11 @@ func (w *world) note(r *event.Record) {
 		w.frozen[r.Freeze.Account] = r.Freeze.Frozen
 	case event.KindMaintenance:
 		w.maintenance = r.Maintenance
+	case event.KindHistory:
+		w.history = r.History
+		for i := range w.withdraws {
+			w.withdraws[i].Stale = w.withdraws[i].Status == event.WithdrawNew
+		}
 	case event.KindFees:
 		f := &r.Fees
 		if w.own[f.Account] == nil {
@@ -93,7 +99,7 @@ func (w *world) move(r *event.Record) {
 	m := &r.WithdrawMoved
 	i := w.at(m.ID)
 	k := w.withdraws[i]
-	k.Status, k.Details = m.To, m.Details
+	k.Status, k.Details, k.Stale = m.To, m.Details, false
 	w.useless(k.ID)
 	if m.To == event.WithdrawVerified {
 		w.withdraws[i] = k
@@ -183,6 +189,9 @@ func (w *world) differs(s *State) string {
 	}
 	if out := mailsOf(s); !slices.Equal(out, w.mails) {
 		return fmt.Sprintf("the outbox is %+v, want %+v", out, w.mails)
+	}
+	if s.History() != w.history {
+		return fmt.Sprintf("the history is %v, want %v", s.History(), w.history)
 	}
 	if s.Maintenance() != w.maintenance {
 		return fmt.Sprintf("maintenance is %+v, want %+v", s.Maintenance(), w.maintenance)

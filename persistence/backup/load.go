@@ -51,7 +51,6 @@ func Empty(ctx context.Context, store persistence.Store) error {
 // A Backup is one whose state was read. Load reads the rest of it; Close frees it.
 type Backup struct {
 	reader *reader
-	image  []byte
 	state  *state.State
 }
 
@@ -64,8 +63,9 @@ func Open(r io.Reader, by persistence.Authority) (*Backup, error) {
 		return nil, err
 	}
 	b := &Backup{reader: in}
-	if err = in.image(func(piece []byte) { b.image = append(b.image, piece...) }); err == nil {
-		err = b.decode()
+	var image []byte
+	if err = in.image(func(piece []byte) { image = append(image, piece...) }); err == nil {
+		err = b.decode(image)
 	}
 	if err != nil {
 		b.Close()
@@ -80,15 +80,18 @@ func (b *Backup) Close() { b.reader.close() }
 // State is the exchange's at the backup's sequence.
 func (b *Backup) State() *state.State { return b.state }
 
-func (b *Backup) decode() (err error) {
+func (b *Backup) decode(image []byte) (err error) {
 	info := &b.reader.info
-	s, err := state.Decode(b.image)
+	s, err := state.Decode(image)
 	if err == nil && s.Seq() != info.Sequence {
 		err = fmt.Errorf("it is of sequence %d, its state of %d", info.Sequence, s.Seq())
 	}
 	if err == nil && (len(s.Accounts()) != info.Accounts || len(s.Keys()) != info.Keys) {
 		err = fmt.Errorf("it is of %d accounts and %d keys, its state of %d and %d",
 			info.Accounts, info.Keys, len(s.Accounts()), len(s.Keys()))
+	}
+	if err == nil && s.History().String() != info.History {
+		err = fmt.Errorf("it is of history %s, its state of %v", info.History, s.History())
 	}
 	if err == nil {
 		err = s.Check()
@@ -97,7 +100,8 @@ func (b *Backup) decode() (err error) {
 	return damaged(err)
 }
 
-// Load fills an empty store, once. Verify the same bytes before: after an error the store may be half
+// Load fills an empty store, once. The state has no history's id there: what follows is another
+// history than that which the backup is of. Verify the same bytes before: after an error the store may be half
 // filled, and is to be thrown away, unless the error is ErrNotEmpty. progress is told how many rows
 // there are so far.
 func (b *Backup) Load(ctx context.Context, store persistence.Store, progress func(rows int)) (*Info, error) {
@@ -199,7 +203,8 @@ func (l *loader) finish() error {
 	if err := l.apply(l.reader.info.Sequence); err != nil {
 		return err
 	}
-	return l.store.SaveSnapshot(l.ctx, l.token, l.reader.info.Sequence, bytes.NewReader(l.image))
+	l.state.ForgetHistory() // the first start names its own
+	return l.store.SaveSnapshot(l.ctx, l.token, l.reader.info.Sequence, bytes.NewReader(l.state.AppendTo(nil)))
 }
 
 func wallet(s *state.State, a *state.Account) persistence.Wallet {

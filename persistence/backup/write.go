@@ -58,7 +58,7 @@ func Write(ctx context.Context, w io.Writer, store persistence.Store, image []by
 
 func describe(s *state.State, store persistence.Store, image []byte) *Info {
 	info := &Info{Engine: store.Engine(), Sequence: s.Seq(), Taken: time.Now().UTC(), Store: store.String(),
-		Accounts: len(s.Accounts()), Keys: len(s.Keys()), ImageBytes: int64(len(image))}
+		History: s.History().String(), Accounts: len(s.Accounts()), Keys: len(s.Keys()), ImageBytes: int64(len(image))}
 	for _, k := range s.Keys() {
 		if id := fmt.Sprintf("%016x", k.SealedBy); !slices.Contains(info.SealedBy, id) {
 			info.SealedBy = append(info.SealedBy, id)

@@ -20,6 +20,8 @@ type Store struct {
 	BeforeSync func() error
 	// Server says that every write is synced before it is answered, projections too.
 	Server bool
+	// Head is the file that says up to where appends were acknowledged; nil: none is kept.
+	Head *Head
 
 	disk   *Disk
 	keep   persistence.Retention
@@ -111,6 +113,19 @@ func (s *Store) Beat(context.Context) (persistence.Beat, error) {
 	return s.disk.live.beat(), nil
 }
 
+// A Head outlives stores, as the file of a real one does. Whoever opens and uses stores owns it.
+type Head struct{ There bool }
+
+// acknowledged writes the head.
+func (s *Store) acknowledged() {
+	if s.Head != nil {
+		s.Head.There = true
+	}
+}
+
+// HeadMissing reports whether no append through this head was acknowledged yet.
+func (s *Store) HeadMissing() bool { return s.Head != nil && !s.Head.There }
+
 // Check is nil while tok owns the engine. On a server it leaves a beat.
 func (s *Store) Check(_ context.Context, tok persistence.Token) error {
 	if err := s.lock(); err != nil {
@@ -163,6 +178,7 @@ func (s *Store) Begin(_ context.Context, tok persistence.Token, seq uint64) erro
 	}
 	s.disk.write(&s.disk.journal, func(d *data) { d.seq = seq })
 	s.disk.sync(&s.disk.journal, &s.disk.rest)
+	s.acknowledged()
 	return nil
 }
 
@@ -190,6 +206,7 @@ func (s *Store) Append(_ context.Context, tok persistence.Token, prev, next uint
 	defer s.unlock()
 	s.disk.sync(&s.disk.journal)
 	s.answered()
+	s.acknowledged()
 	return nil
 }
 

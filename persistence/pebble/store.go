@@ -303,7 +303,7 @@ func (s *Store) openJournal(path string) error {
 	if err = s.atLeast(end, acknowledged); err == nil {
 		err = s.complete()
 	}
-	if err == nil {
+	if err == nil && !h.Missing() {
 		err = h.Advance(end)
 	}
 	if err != nil {
@@ -371,6 +371,9 @@ func (s *Store) String() string { return "pebble:" + s.dir }
 
 // Exclusive is true: the folder is locked.
 func (s *Store) Exclusive() bool { return true }
+
+// HeadMissing reports whether the folder was opened without its HEAD and no append was acknowledged since.
+func (s *Store) HeadMissing() bool { return s.head.Missing() }
 
 // Close waits for the calls in progress, then frees the folder. No call may be made by a callback
 // of another. A second Close does nothing.

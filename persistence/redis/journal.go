@@ -63,6 +63,9 @@ func (s *Store) owns(end head.Mark) error {
 	if err := s.atLeast(end); err != nil {
 		return err
 	}
+	if s.acknowledged.Missing() {
+		return nil // the first append makes it
+	}
 	return s.acknowledged.Advance(end)
 }
 

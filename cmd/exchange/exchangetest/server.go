@@ -73,6 +73,7 @@ type Server struct {
 	Listen   string // address of the API
 	Operator string // address of the operator's listener
 	Client   *fasthttp.Client
+	Mails    *Mails // gets the exchange's mails
 
 	t       testing.TB
 	binary  string
@@ -106,7 +107,8 @@ func New(t testing.TB, store string, more ...string) *Server {
 	s := &Server{t: t, binary: build(t), Listen: FreeAddress(t), Operator: FreeAddress(t), token: "token-of-the-tests-0123456789abcdef", log: log,
 		Client: &fasthttp.Client{ReadTimeout: 20 * time.Second, MaxIdemponentCallAttempts: 1, RetryIfErr: func(*fasthttp.Request, int, error) (bool, bool) { return false, false }}}
 	s.Args = append([]string{"serve", "--config", file, "--listen", s.Listen, "--operator", s.Operator, "--store", store, "--data", filepath.Join(dir, "data"), "--no-rate-limits"}, more...)
-	s.Env = append(os.Environ(), "EXCHANGE_OPERATOR_TOKEN="+s.token)
+	s.Mails = newMails(t)
+	s.Env = append(append(os.Environ(), s.Mails.Env()...), "EXCHANGE_OPERATOR_TOKEN="+s.token)
 	t.Cleanup(func() {
 		s.Kill()
 		if t.Failed() {

@@ -10,7 +10,7 @@
 //
 //	s, err := mail.NewSMTP(mail.Options{Host: "smtp.example.org", From: "exchange@example.org", Timeout: time.Minute})
 //	subject, text := mail.Withdraw{...}.Code("7K2M-9QXD-04TB", 30*time.Minute)
-//	err = s.Send(ctx, mail.Message{ID: 7, To: "alice@example.org", Subject: subject, Text: text})
+//	err = s.Send(ctx, mail.Message{ID: "7", To: "alice@example.org", Subject: subject, Text: text})
 //
 // Everything is bounded: the lengths of a message's parts, the time of a Send, and what a server may say
 // in it. Nothing in a message can become a header: see Message. A password is shown nowhere, whatever a

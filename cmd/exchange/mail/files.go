@@ -28,8 +28,8 @@ func (f *Files) Send(ctx context.Context, m Message) error {
 	if err != nil {
 		return err
 	}
-	if err := f.write(fmt.Sprintf("%d.eml", m.ID), data); err != nil {
-		return fmt.Errorf("mail %d cannot be written: %w", m.ID, err)
+	if err := f.write(m.ID+".eml", data); err != nil {
+		return fmt.Errorf("mail %q cannot be written: %w", m.ID, err)
 	}
 	return nil
 }

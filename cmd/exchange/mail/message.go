@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	netmail "net/mail"
+	"regexp"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -14,6 +15,7 @@ import (
 
 // Bounds of a message, in bytes.
 const (
+	MaxID      = 80
 	MaxAddress = 254 // RFC 5321 with RFC 3696's erratum 1690
 	MaxSubject = 200
 	MaxText    = 16 << 10
@@ -28,9 +30,10 @@ var ErrNever = errors.New("it can never be sent")
 // Send refuses one that breaks a bound or has control characters, other than newlines and tabs in Text:
 // so no value can begin a header or a command of its own. Such a message will never be sent: ErrNever.
 type Message struct {
-	// ID is different for each message of an exchange and the same each time one is sent again: the
-	// Message-ID is made of it and the sender's domain.
-	ID uint64
+	// ID is different for each message and the same each time one is sent again: the Message-ID is made
+	// of it and the sender's domain. It has 1 to MaxID of a-z and 0-9, with single '.' and '-' between
+	// them.
+	ID string
 	// To is a bare address, at most MaxAddress bytes.
 	To string
 	// Subject is one line of 1 to MaxSubject bytes of printable UTF-8. Blanks are single and not at the
@@ -44,18 +47,18 @@ type Message struct {
 // with CR LF.
 func (m Message) encode(from *netmail.Address) ([]byte, error) {
 	if err := m.check(); err != nil {
-		return nil, fmt.Errorf("mail %d: %w: %w", m.ID, ErrNever, err)
+		return nil, fmt.Errorf("mail %q: %w: %w", m.ID, ErrNever, err)
 	}
 	g := gomail.NewMsg(gomail.WithNoDefaultUserAgent())
 	g.FromMailAddress(from)
 	g.ToMailAddress(&netmail.Address{Address: m.To})
 	g.Subject(m.Subject)
-	g.SetMessageIDWithValue(fmt.Sprintf("exchange-mail.%d@%s", m.ID, domain(from.Address)))
+	g.SetMessageIDWithValue(fmt.Sprintf("exchange-mail.%s@%s", m.ID, domain(from.Address)))
 	g.SetGenHeader("Auto-Submitted", "auto-generated") // RFC 3834: no absence note is to answer
 	g.SetBodyString(gomail.TypeTextPlain, m.Text)
 	var b bytes.Buffer
 	if _, err := g.WriteTo(&b); err != nil {
-		return nil, fmt.Errorf("mail %d: %w", m.ID, err)
+		return nil, fmt.Errorf("mail %q: %w", m.ID, err)
 	}
 	return b.Bytes(), nil
 }
@@ -65,6 +68,8 @@ func (m Message) check() error {
 		return fmt.Errorf("the recipient %w", err)
 	}
 	switch {
+	case len(m.ID) > MaxID || !idForm.MatchString(m.ID):
+		return fmt.Errorf("the id is not 1 to %d of a-z and 0-9 with single '.' and '-' between them", MaxID)
 	case m.Subject == "" || m.Subject != line(m.Subject, MaxSubject):
 		return fmt.Errorf("the subject %.80q is not one line of 1 to %d bytes of printable text with single blanks", m.Subject, MaxSubject)
 	case len(m.Text) > MaxText:
@@ -74,6 +79,8 @@ func (m Message) check() error {
 	}
 	return nil
 }
+
+var idForm = regexp.MustCompile(`^[a-z0-9]+([.-][a-z0-9]+)*$`)
 
 func controlInText(r rune) bool { return unicode.IsControl(r) && r != '\n' && r != '\t' }
 

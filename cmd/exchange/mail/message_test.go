@@ -19,7 +19,11 @@ func TestEveryMessageIsRefusedOrArrivesAsItWas(t *testing.T) {
 		return strings.Join(rapid.SliceOfN(piece, 0, most).Draw(t, name), "")
 	}
 	rapid.Check(t, func(t *rapid.T) {
-		m := Message{ID: rapid.Uint64().Draw(t, "id"), To: "a" + text(t, "to", 4) + "@example.com", Subject: text(t, "subject", 12), Text: text(t, "text", 40) + "\n"}
+		id := rapid.StringMatching(`[a-z0-9.-]{1,90}`).Draw(t, "id")
+		if rapid.Bool().Draw(t, "any id") {
+			id = text(t, "id", 4)
+		}
+		m := Message{ID: id, To: "a" + text(t, "to", 4) + "@example.com", Subject: text(t, "subject", 12), Text: text(t, "text", 40) + "\n"}
 		data, err := m.encode(filesFrom)
 		if err != nil {
 			return
@@ -38,7 +42,7 @@ func TestFilesWritesEachMailOnceForItsOwnerAlone(t *testing.T) {
 	f := NewFiles(dir)
 	again := example
 	again.Text = "again\n"
-	for _, m := range []Message{example, {ID: 7, To: "bob@example.com", Subject: "s", Text: "t\n"}, again} {
+	for _, m := range []Message{example, {ID: "7", To: "bob@example.com", Subject: "s", Text: "t\n"}, again} {
 		if err := f.Send(t.Context(), m); err != nil {
 			t.Fatal(err)
 		}
@@ -74,7 +78,7 @@ func TestFilesSaysWhyAMailCannotBeWrittenAndLeavesNothing(t *testing.T) {
 	if err := os.MkdirAll(filepath.Join(dir, "42.eml", "x"), 0o700); err != nil {
 		t.Fatal(err)
 	}
-	if err := NewFiles(dir).Send(t.Context(), example); err == nil || !strings.HasPrefix(err.Error(), "mail 42 cannot be written: ") {
+	if err := NewFiles(dir).Send(t.Context(), example); err == nil || !strings.HasPrefix(err.Error(), `mail "42" cannot be written: `) {
 		t.Error(err)
 	}
 	if left, _ := filepath.Glob(filepath.Join(dir, ".mail-*")); len(left) > 0 {
@@ -84,7 +88,7 @@ func TestFilesSaysWhyAMailCannotBeWrittenAndLeavesNothing(t *testing.T) {
 	if err := os.WriteFile(file, nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if err := NewFiles(file).Send(t.Context(), example); err == nil || !strings.HasPrefix(err.Error(), "mail 42 cannot be written: ") {
+	if err := NewFiles(file).Send(t.Context(), example); err == nil || !strings.HasPrefix(err.Error(), `mail "42" cannot be written: `) {
 		t.Error(err)
 	}
 }

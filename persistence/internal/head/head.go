@@ -30,37 +30,45 @@ const (
 
 // A File is open; nil is one that is not kept, and remembers nothing. Its methods may be called from any goroutine.
 type File struct {
-	mu   sync.Mutex
-	file *os.File
-	last Mark // guarded by mu, like held
-	held bool // last is what is in the file
+	name    string
+	mu      sync.Mutex
+	file    *os.File // nil: there is none yet; guarded by mu, like all that follows
+	last    Mark
+	held    bool // last is what is in the file
+	missing bool
 }
 
-// Open opens a file, or makes it.
+// Open opens a file. One that is not there is made by the first write: until then each Open finds that
+// it is missing, also after a crash.
 func Open(name string, log *slog.Logger) (*File, error) {
-	return open(name, os.O_RDWR|os.O_CREATE, log)
+	f, err := open(name, log)
+	if errors.Is(err, fs.ErrNotExist) {
+		return &File{name: name, missing: true}, nil
+	}
+	return f, err
 }
 
 // OpenOld opens a file if there is one; else it is nil.
 func OpenOld(name string, log *slog.Logger) (*File, error) {
-	f, err := open(name, os.O_RDWR, log)
+	f, err := open(name, log)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}
 	return f, err
 }
 
-func open(name string, flags int, log *slog.Logger) (*File, error) {
-	file, err := os.OpenFile(name, flags, 0o600)
+func open(name string, log *slog.Logger) (*File, error) {
+	file, err := os.OpenFile(name, os.O_RDWR, 0o600)
 	if err != nil {
 		return nil, err
 	}
-	f := &File{file: file}
+	f := &File{name: name, file: file}
 	var b [size]byte
 	n, err := file.ReadAt(b[:], 0)
 	if err != nil && !errors.Is(err, io.EOF) {
 		return nil, errors.Join(err, file.Close())
 	}
+	f.missing = n == 0 // its first write came to nothing
 	if f.last, f.held = decode(b[:n]); !f.held && n > 0 {
 		log.Warn("the file that says up to where the journal was acknowledged is not readable, and is written anew", "file", filepath.Base(name), "error", err)
 	}
@@ -86,6 +94,16 @@ func (f *File) Acknowledged() Mark {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return f.last
+}
+
+// Missing reports whether there was no file, or an empty one, and nothing was written to it since.
+func (f *File) Missing() bool {
+	if f == nil {
+		return false
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.missing
 }
 
 // Fits is false if a journal with that end has lost what was acknowledged: it ends before, or there with another batch.
@@ -124,10 +142,16 @@ func (f *File) write(m Mark) error {
 	binary.BigEndian.PutUint64(b[16:], m.Digest)
 	binary.BigEndian.PutUint64(b[24:], xxhash.Sum64(b[:24]))
 	f.held = false
+	if f.file == nil {
+		var err error
+		if f.file, err = os.OpenFile(f.name, os.O_RDWR|os.O_CREATE, 0o600); err != nil {
+			return err
+		}
+	}
 	if _, err := f.file.WriteAt(b[:], 0); err != nil {
 		return err
 	}
-	f.last, f.held = m, true
+	f.last, f.held, f.missing = m, true, false
 	return nil
 }
 
@@ -136,12 +160,17 @@ func (f *File) Name() string {
 	if f == nil {
 		return ""
 	}
-	return f.file.Name()
+	return f.name
 }
 
 // Close may be called again.
 func (f *File) Close() error {
 	if f == nil {
+		return nil
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.file == nil {
 		return nil
 	}
 	if err := f.file.Close(); err != nil && !errors.Is(err, fs.ErrClosed) {

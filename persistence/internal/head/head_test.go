@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"io"
+	"io/fs"
 	"log/slog"
 	"os"
 	"path/filepath"
@@ -149,5 +150,43 @@ func TestAFileThatIsNotKept(t *testing.T) {
 	}
 	if err := errors.Join(h.Advance(Mark{1, 1}), h.Reset(1), h.Close()); err != nil || h.Acknowledged() != (Mark{}) || h.Name() != "" {
 		t.Fatal(err)
+	}
+}
+
+// A file that is missing stays so until something is acknowledged: whoever looks after a crash finds it missing, too.
+func TestAMissingFileIsMadeByItsFirstWrite(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "HEAD")
+	for _, empty := range []bool{false, true} {
+		if empty {
+			if err := os.WriteFile(path, nil, 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+		for range 2 {
+			h := mustOpen(t, path)
+			if !h.Missing() || h.Acknowledged() != (Mark{}) {
+				t.Fatalf("empty: %v: it says %+v, missing: %v", empty, h.Acknowledged(), h.Missing())
+			}
+			if err := h.Close(); err != nil {
+				t.Fatal(err)
+			}
+			if _, err := os.Stat(path); !empty && !errors.Is(err, fs.ErrNotExist) {
+				t.Fatalf("a file was made: %v", err)
+			}
+		}
+		h := mustOpen(t, path)
+		if err := h.Advance(Mark{3, 9}); err != nil || h.Missing() {
+			t.Fatal(err, h.Missing())
+		}
+		if again := mustOpen(t, path); again.Missing() || again.Acknowledged() != (Mark{3, 9}) {
+			t.Fatalf("it says %+v, missing: %v", again.Acknowledged(), again.Missing())
+		}
+		if err := errors.Join(h.Close(), os.Remove(path)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var none *File
+	if none.Missing() {
+		t.Error("a file that is not kept is missing")
 	}
 }

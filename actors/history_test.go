@@ -1,0 +1,224 @@
+package actors
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"exchange/core/event"
+	"exchange/core/state"
+	"exchange/persistence"
+	"exchange/persistence/pebble"
+	"exchange/persistence/redis"
+	"exchange/persistence/redistest"
+)
+
+// withHead opens stores that keep a HEAD, one after the other, in one place.
+func withHead(t *testing.T, kind string) (at place, head string) {
+	t.Helper()
+	log := testOptions(nil).Log
+	if kind == "pebble" {
+		dir := t.TempDir()
+		return func() persistence.Store {
+			return must[persistence.Store](t)(pebble.Open(dir, pebble.Options{Logger: log}))
+		}, filepath.Join(dir, "HEAD.main")
+	}
+	server, head := redistest.Start(t), filepath.Join(t.TempDir(), redis.HeadFile)
+	return func() persistence.Store {
+		return must[persistence.Store](t)(redis.Open(t.Context(), server.URL(), redis.Options{Logger: log, Head: head}))
+	}, head
+}
+
+func onBothWithHead(t *testing.T, test func(t *testing.T, at place, head string)) {
+	for _, kind := range []string{"pebble", "redis"} {
+		t.Run(kind, func(t *testing.T) {
+			at, head := withHead(t, kind)
+			test(t, at, head)
+		})
+	}
+}
+
+// restartWithout starts again after a crash that took the HEAD.
+func (b *teller) restartWithout(at place, head string) {
+	b.t.Helper()
+	b.e.Abandon()
+	if err := errors.Join(b.store.Close(), os.Remove(head)); err != nil {
+		b.t.Fatal(err)
+	}
+	b.store = at()
+	b.o.Store = b.store
+	b.e = start(b.t, b.o)
+	b.key = b.e.Key([]byte("key-of-ann"))
+}
+
+func TestAStartWithoutHEADBeginsANewHistory(t *testing.T) {
+	onBothWithHead(t, func(t *testing.T, at place, head string) {
+		b := newTeller(t, at, nil)
+		first := b.e.history
+		if first.IsZero() {
+			t.Fatal("a new store has no history")
+		}
+		b.ask(coin)
+		code := b.code(1)
+		b.restart(at)
+		if b.e.history != first {
+			t.Fatalf("an ordinary start goes from history %v to %v", first, b.e.history)
+		}
+		b.restartWithout(at, head)
+		second := b.e.history
+		if second == first {
+			t.Fatal("a start without HEAD goes on with the history that it finds")
+		}
+		b.restart(at)
+		if b.e.history != second {
+			t.Fatalf("the start after it goes from history %v to %v", second, b.e.history)
+		}
+		// The code of before costs no try, as often as there are tries in all.
+		for range b.o.Withdraw.CodeTries {
+			b.expect(b.confirm(1, code), "code expired")
+			mails := len(b.post.delivered())
+			next := b.code(mails + 1)
+			if next == code {
+				t.Error("the same code is mailed again")
+			}
+			b.restartWithout(at, head)
+			code = next
+		}
+		b.expect(b.confirm(1, code), "code expired")
+		eventually(t, "there is a code that counts", func() bool {
+			mails := b.post.delivered()
+			code = mails[len(mails)-1].Code
+			return mails[len(mails)-1].History == b.e.history
+		})
+		b.expect(b.confirm(1, code), "status 20")
+		seen := map[string]bool{}
+		for _, m := range b.post.delivered() {
+			if id := m.MessageID(); seen[id] {
+				t.Errorf("two mails have the Message-ID %s", id)
+			} else {
+				seen[id] = true
+			}
+		}
+		b.end()
+	})
+}
+
+// A refusingStore takes no append.
+type refusingStore struct{ persistence.Store }
+
+func (refusingStore) Append(context.Context, persistence.Token, uint64, uint64, []byte) error {
+	return errNoAnswer
+}
+
+func TestAStartThatEndsBeforeItsFirstRecordLeavesTheHEADMissing(t *testing.T) {
+	onBothWithHead(t, func(t *testing.T, at place, head string) {
+		b := newTeller(t, at, nil)
+		first := b.e.history
+		stop(t, b.e)
+		if err := errors.Join(b.store.Close(), os.Remove(head)); err != nil {
+			t.Fatal(err)
+		}
+		s := at()
+		o := b.o
+		o.Store, o.Timing.StallMax = refusingStore{s}, 1
+		if _, err := Start(t.Context(), o); !errors.Is(err, ErrStalled) {
+			t.Fatalf("a start whose records are not taken ends with %v", err)
+		}
+		if err := s.Close(); err != nil {
+			t.Fatal(err)
+		}
+		b.store = at()
+		if b.o.Store = b.store; !b.store.HeadMissing() {
+			t.Error("the HEAD is there, and nothing was acknowledged")
+		}
+		b.e = start(t, b.o)
+		if b.e.history == first || b.store.HeadMissing() {
+			t.Error("the next start goes on with the history that it finds, or makes no HEAD")
+		}
+		b.end()
+	})
+}
+
+// What an attacker needs most is a restore: ids are given again, to others.
+func TestACodeOfBeforeARestoreConfirmsNothing(t *testing.T) {
+	onBothStores(t, func(t *testing.T, fresh places) {
+		b := newTeller(t, fresh(t), nil)
+		ben := b.customer("ben")
+		b.ask(coin) // withdraw 1, in the backup
+		before := b.code(1)
+		copied, was := backUp(t, b.e)
+		b.expect(outcomeOf(b.e.Withdraw(ben, 1, 1, coin, "bc1q-somewhere")), "withdraw 2")
+		bens := b.code(2)
+		old := b.post.delivered()
+		stop(t, b.e)
+		source := b.e
+
+		at := fresh(t)
+		b.store = at()
+		restoreInto(t, b.store, copied, source)
+		b.o.Store = b.store
+		b.e = start(t, b.o)
+		b.key = b.e.Key([]byte("key-of-ann"))
+		if h := b.e.history; h.IsZero() || h == was.History() {
+			t.Fatalf("the restored history is %v, that of before %v", h, was.History())
+		}
+		b.expect(b.ask(coin), "withdraw 2")
+		b.expect(b.confirm(2, bens), "wrong code")
+		b.expect(b.confirm(1, before), "code expired")
+		third := func() string {
+			for _, m := range b.post.delivered()[len(old):] {
+				if m.Withdraw.ID == 1 && m.Withdraw.Issue == 2 {
+					return m.Code
+				}
+			}
+			return ""
+		}
+		eventually(t, "a new code is mailed", func() bool { return third() != "" })
+		b.expect(b.confirm(1, third()), "status 20")
+		for _, m := range b.post.delivered()[len(old):] {
+			for _, o := range old {
+				if m.MessageID() == o.MessageID() {
+					t.Errorf("two mails have the Message-ID %s: %+v, %+v", m.MessageID(), o, m)
+				}
+			}
+		}
+		b.restart(at)
+		if b.e.history == was.History() {
+			t.Error("the second start goes back to the history of before")
+		}
+		b.end()
+	})
+}
+
+// The first record of all is the history's: nothing can be decided before it.
+func TestTheFirstRecordNamesTheHistory(t *testing.T) {
+	onBothStores(t, func(t *testing.T, fresh places) {
+		s := fresh(t)()
+		defer s.Close()
+		e := start(t, testOptions(s))
+		first := true
+		err := s.Read(t.Context(), 0, func(_, _ uint64, data []byte) error {
+			b, err := event.OpenBatch(data)
+			if err != nil {
+				return err
+			}
+			var r event.Record
+			if _, err = r.Decode(b.Records); err == nil && first && (r.Kind != event.KindHistory || r.History != e.history) {
+				t.Errorf("the first record is %v, of history %v, not %v", r.Kind, r.History, e.history)
+			}
+			first = false
+			return err
+		})
+		if err != nil || first {
+			t.Error("there is no record", err)
+		}
+		var at event.HistoryID
+		e.probe(e.fold, func() { at = e.committed.state.History() })
+		if at != e.history || state.New().History() == at {
+			t.Errorf("the state is of history %v, not %v", at, e.history)
+		}
+		stop(t, e)
+	})
+}

@@ -1,0 +1,102 @@
+package exchangetest
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"log"
+	"mime/quotedprintable"
+	"net"
+	netmail "net/mail"
+	"regexp"
+	"strconv"
+	"sync"
+	"testing"
+
+	gosmtp "github.com/emersion/go-smtp"
+)
+
+// Mails is a mail server. It keeps the newest code that was mailed for each withdrawal. Its methods may
+// be called from any goroutine.
+type Mails struct {
+	address *net.TCPAddr
+
+	mu    sync.Mutex
+	codes map[uint64]string
+}
+
+// newMails serves until the test ends.
+func newMails(t testing.TB) *Mails {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	m := &Mails{address: l.Addr().(*net.TCPAddr), codes: map[uint64]string{}}
+	g := gosmtp.NewServer(gosmtp.BackendFunc(func(*gosmtp.Conn) (gosmtp.Session, error) { return mailSession{m}, nil }))
+	g.Domain = "localhost"
+	g.ErrorLog = log.New(io.Discard, "", 0) // exchanges are killed while they send
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		_ = g.Serve(l)
+	}()
+	t.Cleanup(func() {
+		g.Close()
+		l.Close() // Serve may not have begun, and then Close knows nothing of the listener
+		<-done
+	})
+	return m
+}
+
+// Env configures an exchange that sends its mails here.
+func (m *Mails) Env() []string {
+	return []string{"EXCHANGE_MAIL_HOST=" + m.address.IP.String(), fmt.Sprintf("EXCHANGE_MAIL_PORT=%d", m.address.Port),
+		"EXCHANGE_MAIL_TLS=none", "EXCHANGE_MAIL_FROM=exchange@example.org", "EXCHANGE_MAIL_USERNAME=", "EXCHANGE_MAIL_PASSWORD="}
+}
+
+// Code is the newest code that was mailed for a withdrawal; "" if there is none yet.
+func (m *Mails) Code(withdrawal uint64) string {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.codes[withdrawal]
+}
+
+// Forget makes the codes so far unknown.
+func (m *Mails) Forget() {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	clear(m.codes)
+}
+
+var mailedCode = regexp.MustCompile(`(?s)Withdrawal  (\d+)\n.*Your code is\n\n  (\S+)\n`)
+
+type mailSession struct{ mails *Mails }
+
+func (mailSession) Reset()                                 {}
+func (mailSession) Logout() error                          { return nil }
+func (mailSession) Mail(string, *gosmtp.MailOptions) error { return nil }
+func (mailSession) Rcpt(string, *gosmtp.RcptOptions) error { return nil }
+
+func (s mailSession) Data(r io.Reader) error {
+	message, err := netmail.ReadMessage(r)
+	if err != nil {
+		return err
+	}
+	text, err := io.ReadAll(quotedprintable.NewReader(message.Body))
+	if err != nil {
+		return err
+	}
+	found := mailedCode.FindSubmatch(bytes.ReplaceAll(text, []byte("\r\n"), []byte("\n")))
+	if found == nil {
+		return nil // of a refusal
+	}
+	id, err := strconv.ParseUint(string(found[1]), 10, 64)
+	if err != nil {
+		return err
+	}
+	s.mails.mu.Lock()
+	defer s.mails.mu.Unlock()
+	s.mails.codes[id] = string(found[2])
+	return nil
+}
