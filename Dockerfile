@@ -4,6 +4,7 @@
 #   docker run --rm exchange config example > exchange.yaml
 #   docker run -d --name exchange -p 127.0.0.1:8080:8080 -v exchange:/data --stop-timeout 40 \
 #       --read-only --cap-drop ALL --security-opt no-new-privileges --pids-limit 4096 \
+#       --ulimit nofile=131072 --ulimit core=0 \
 #       -v "$PWD/exchange.yaml:/exchange.yaml:ro" -e EXCHANGE_CONFIG=/exchange.yaml exchange
 #   docker exec exchange /exchange account create alice
 #
@@ -11,6 +12,7 @@
 # snapshot. The operator's socket is in /data, hence `docker exec`. Nothing but /data
 # is written to, not even /tmp, so the root is read-only.
 
+# `scripts/pin-images` writes the digest behind each image: run it where the registries can be reached.
 FROM golang:1.26 AS build
 WORKDIR /src
 # The modules are a layer of their own, which stays while go.mod and go.sum do.

@@ -5,19 +5,72 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 )
 
-// What docs/security.md calls proved is proved by tests that there are.
+// What docs/security.md calls proved is proved by tests that there are, each line by one at least, in the package that it names.
 func TestTheSecurityPageNamesTestsThatThereAre(t *testing.T) {
-	page, err := os.ReadFile("../../docs/security.md")
+	text, err := os.ReadFile("../../docs/security.md")
 	if err != nil {
 		t.Fatal(err)
 	}
-	defined := map[string]bool{}
-	definition := regexp.MustCompile(`(?m)^func (Test[A-Za-z0-9]+)\(t \*testing\.T\)`)
-	err = filepath.WalkDir("../..", func(name string, d fs.DirEntry, err error) error {
+	page, defined := string(text), testsByName(t)
+	test := regexp.MustCompile("`((?:Test|Fuzz)[A-Za-z0-9]+)`")
+	named := test.FindAllStringSubmatch(page, -1)
+	if len(named) < 90 {
+		t.Errorf("%d tests are named: is the page read rightly?", len(named))
+	}
+	for _, m := range named {
+		if defined[m[1]] == nil {
+			t.Errorf("there is no %s", m[1])
+		}
+	}
+
+	// A line has tests, and behind them the package that they are in: (gateway), (cmd/exchange/crash: how).
+	part := regexp.MustCompile("`((?:Test|Fuzz)[A-Za-z0-9]+)`|\\(([a-z/]+)[:)]")
+	lines := 0
+	_, attacks, _ := strings.Cut(page, "\n## Who attacks")
+	attacks, _, _ = strings.Cut(attacks, "\n## What is not defended")
+	for line := range strings.Lines(attacks) {
+		if !strings.HasPrefix(line, "| ") || strings.HasPrefix(line, "| attack |") {
+			continue
+		}
+		lines++
+		cells := strings.Split(strings.Trim(line, "| \n"), " | ")
+		var waiting []string
+		tests := 0
+		for _, m := range part.FindAllStringSubmatch(cells[len(cells)-1], -1) {
+			if m[1] != "" {
+				tests++
+				waiting = append(waiting, m[1])
+				continue
+			}
+			for _, name := range waiting {
+				if !slices.ContainsFunc(defined[name], func(folder string) bool {
+					return folder == m[2] || strings.HasSuffix(folder, "/"+m[2])
+				}) {
+					t.Errorf("%s is in %q, not in %s", name, defined[name], m[2])
+				}
+			}
+			waiting = nil
+		}
+		if tests == 0 || len(waiting) > 0 {
+			t.Errorf("%d tests, %q without their package: %s", tests, waiting, line)
+		}
+	}
+	if lines < 40 {
+		t.Errorf("%d lines were found", lines)
+	}
+}
+
+// testsByName returns the folders that have a test or a fuzz target, by its name.
+func testsByName(t *testing.T) map[string][]string {
+	t.Helper()
+	defined := map[string][]string{}
+	definition := regexp.MustCompile(`(?m)^func ((?:Test|Fuzz)[A-Za-z0-9]+)\([tf] \*testing\.[TF]\)`)
+	err := filepath.WalkDir("../..", func(name string, d fs.DirEntry, err error) error {
 		if err != nil || d.IsDir() && (d.Name() == "node_modules" || d.Name() == ".git") {
 			return fs.SkipDir
 		}
@@ -26,20 +79,13 @@ func TestTheSecurityPageNamesTestsThatThereAre(t *testing.T) {
 		}
 		text, err := os.ReadFile(name)
 		for _, m := range definition.FindAllStringSubmatch(string(text), -1) {
-			defined[m[1]] = true
+			folder := strings.TrimPrefix(filepath.ToSlash(filepath.Dir(name)), "../../")
+			defined[m[1]] = append(defined[m[1]], folder)
 		}
 		return err
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
-	named := regexp.MustCompile("`(Test[A-Za-z0-9]+)`").FindAllStringSubmatch(string(page), -1)
-	if len(named) < 40 {
-		t.Errorf("%d tests are named: is the page read rightly?", len(named))
-	}
-	for _, m := range named {
-		if !defined[m[1]] {
-			t.Errorf("there is no %s", m[1])
-		}
-	}
+	return defined
 }

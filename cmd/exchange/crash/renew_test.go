@@ -279,3 +279,35 @@ func TestTheSameRequestIsTakenOnce(t *testing.T) {
 		t.Errorf("there are %d orders of %d", n, rounds)
 	}
 }
+
+// docs/security.md says what is open: the nonces of reads are written behind, so a crash may lose them. It loses
+// no nonce of a command.
+func TestACapturedReadMayBeAnsweredAgainAfterACrash(t *testing.T) {
+	s := exchangetest.New(t, "pebble:"+t.TempDir())
+	s.Start()
+	w := &world{t: t, s: s}
+	w.open(1, newRandom(t))
+	victim := w.traders[0]
+	const command, read = 1_000_000, 2_000_000
+	wants := func(when string, nonce uint64, allowed ...int) {
+		t.Helper()
+		if status, body, err := victim.send("GET", "/api/v1/wallets/", "", nonce); err != nil || !slices.Contains(allowed, status) {
+			t.Errorf("%s: the read with the nonce %d is answered with %d %s %v, want %d", when, nonce, status, body, err, allowed)
+		}
+	}
+	if status, body, err := victim.send("POST", "/api/v1/order/", "amount=0.001&pair=BTC_USDT&price=1&type=buy", command); err != nil || status != 201 {
+		t.Fatal(status, body, err)
+	}
+	wants("at first", read, 200)
+	wants("again", read, 401)
+	s.Kill()
+	s.Start()
+	wants("after a crash", command, 401)
+	wants("after a crash", read, 200, 401)
+	wants("after a crash, again", read, 401)
+	if code := s.Terminate(); code != 0 {
+		t.Fatalf("a stop ends with %d", code)
+	}
+	s.Start()
+	wants("after a stop", command, 401)
+}

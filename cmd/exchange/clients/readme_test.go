@@ -1,0 +1,181 @@
+package clients
+
+import (
+	"bufio"
+	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"os/exec"
+	"regexp"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"exchange/cmd/exchange/exchangetest"
+)
+
+// example returns the first example of the README in a language that has some text.
+func example(t *testing.T, language, text string) string {
+	t.Helper()
+	page, err := os.ReadFile("../../../README.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, m := range regexp.MustCompile("(?s)```"+language+"\n(.*?)```").FindAllStringSubmatch(string(page), -1) {
+		if strings.Contains(m[1], text) {
+			return m[1]
+		}
+	}
+	t.Fatalf("the README has no example in %s with %q", language, text)
+	return ""
+}
+
+// demo serves the demo, and returns an example that asks it instead of the address of `make demo`.
+func demo(t *testing.T, example string) (s *exchangetest.Server, changed string) {
+	t.Helper()
+	s = exchangetest.New(t, "pebble:"+t.TempDir())
+	s.Demo()
+	s.Start()
+	changed = strings.ReplaceAll(example, "http://127.0.0.1:8080", "http://"+s.Listen)
+	if changed == example {
+		t.Fatal("the example does not ask the address of the demo")
+	}
+	return s, changed
+}
+
+// needs skips the test, which scripts/test shows at its end, unless the machine has the tools.
+func needs(t *testing.T, tools ...string) {
+	t.Helper()
+	for _, tool := range tools {
+		if _, err := exec.LookPath(tool); err != nil {
+			t.Skipf("there is no %s: this example of the README is read, and not run", tool)
+		}
+	}
+}
+
+// output runs an example, which must end well, and returns what it printed.
+func output(t *testing.T, text, name string, args ...string) string {
+	t.Helper()
+	c := exec.Command(name, args...)
+	c.Stdin = strings.NewReader(text)
+	var faults strings.Builder
+	c.Stderr = &faults
+	out, err := c.Output()
+	if err != nil || faults.Len() > 0 {
+		t.Fatalf("%v\n%s\n%s", err, out, faults.String())
+	}
+	return string(out)
+}
+
+// has fails the test for each text that is not there.
+func has(t *testing.T, text string, parts ...string) {
+	t.Helper()
+	for _, part := range parts {
+		if !strings.Contains(text, part) {
+			t.Errorf("there is no %q in\n%s", part, text)
+		}
+	}
+}
+
+var shellExample = []string{"call() {", `-H "X-KEY: demo-$1"`, `-H "X-SIGN: $sign"`, `-H "X-NONCE: $(date +%s%N)"`,
+	"openssl dgst -sha256 -hmac"}
+
+// The README's shell example makes a trade.
+func TestTheShellExampleTrades(t *testing.T) {
+	text := example(t, "sh", "call()")
+	has(t, text, shellExample...)
+	if out, err := exec.Command("date", "+%s%N").Output(); err != nil || len(strings.TrimSpace(string(out))) != 19 {
+		t.Skip("`date` gives no nanoseconds here: the shell example of the README is read, and not run")
+	}
+	needs(t, "sh", "openssl", "curl")
+	_, text = demo(t, text)
+	out := output(t, text, "sh", "-e")
+	if strings.Contains(out, "detail") || strings.Contains(out, "rror") {
+		t.Error("a call was refused")
+	}
+	has(t, out, `"trades":[{`, `"amount":0.2,`, `"currency":"BTC"`, `"sell":[{`)
+}
+
+// The README's Python example sends an order, lists it, and prints the body of a refusal.
+func TestThePythonExampleTradesAndShowsErrors(t *testing.T) {
+	text := example(t, "python", "def call")
+	has(t, text, "last = max(last + 1, time.time_ns())", `"X-NONCE": str(last)`, "except urllib.error.HTTPError as error",
+		"error.read().decode()", "hmac.new(secret.encode(), (key + body).encode(), hashlib.sha256).hexdigest()")
+	needs(t, "python3")
+	_, text = demo(t, text)
+	lines := strings.Split(strings.TrimSpace(output(t, text, "python3", "-")), "\n")
+	if len(lines) != 3 {
+		t.Fatalf("it printed %q", lines)
+	}
+	has(t, lines[0], "'oid':", "'success': True")
+	has(t, lines[1], "'price': 50500")
+	has(t, lines[2], "'status': 400", "Out of balance")
+}
+
+// The README's example of the event stream hears of an order.
+func TestTheStreamExampleHearsOfOrders(t *testing.T) {
+	if _, err := os.Stat("node_modules/socket.io-client"); err != nil {
+		t.Fatal("socket.io-client is not installed: run `npm ci --ignore-scripts` in cmd/exchange/clients, or all tests by `make test`")
+	}
+	s, text := demo(t, example(t, "js", "io("))
+	text = `import { io } from "socket.io-client";` + "\n" + text +
+		`let n = 0; socket.on("subscribe.success", () => { if (++n === 2) console.log("subscribed"); });` + "\n"
+	node := exec.Command("node", "--input-type=module", "-")
+	node.Stdin = strings.NewReader(text)
+	node.Stderr = os.Stderr
+	out, err := node.StdoutPipe()
+	if err == nil {
+		err = node.Start()
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	watchdog := time.AfterFunc(time.Minute, func() { node.Process.Kill() }) //nolint:errcheck // it may have ended
+	t.Cleanup(func() {
+		watchdog.Stop()
+		node.Process.Kill() //nolint:errcheck // it may have ended
+		node.Wait()         //nolint:errcheck // it was killed
+	})
+	heard := bufio.NewScanner(out)
+	for until := range strings.SplitSeq("subscribed 50500", " ") {
+		for {
+			if !heard.Scan() {
+				t.Fatalf("node ended before it printed %q: %v", until, heard.Err())
+			}
+			if strings.Contains(heard.Text(), until) {
+				break
+			}
+		}
+		if until == "subscribed" {
+			order(t, s, "amount=0.1&pair=BTC_USDT&price=50500&type=sell")
+		}
+	}
+}
+
+// order sends an order of the demo's account alice.
+func order(t *testing.T, s *exchangetest.Server, form string) {
+	t.Helper()
+	mac := hmac.New(sha256.New, []byte("demo-alice-secret"))
+	fmt.Fprint(mac, "demo-alice", form)
+	r, err := http.NewRequest(http.MethodPost, "http://"+s.Listen+"/api/v1/order/", strings.NewReader(form))
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+	r.Header.Set("X-KEY", "demo-alice")
+	r.Header.Set("X-SIGN", hex.EncodeToString(mac.Sum(nil)))
+	r.Header.Set("X-NONCE", strconv.FormatInt(time.Now().UnixNano(), 10))
+	response, err := http.DefaultClient.Do(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer response.Body.Close()
+	if body, err := io.ReadAll(response.Body); err != nil || response.StatusCode >= 300 {
+		t.Fatalf("%d, %v: %s", response.StatusCode, err, body)
+	}
+}

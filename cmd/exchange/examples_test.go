@@ -1,0 +1,187 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"exchange/config"
+)
+
+// codesNotToRestart are the exit codes after which a supervisor leaves `serve` alone.
+var codesNotToRestart = []int{exitUsage, exitBroken}
+
+// pages returns the pages of the documentation, by their place.
+func pages(t *testing.T) map[string]string {
+	t.Helper()
+	files, err := filepath.Glob("../../docs/*.md")
+	if err != nil || len(files) < 8 {
+		t.Fatalf("%q, %v", files, err)
+	}
+	all := map[string]string{}
+	for _, file := range append(files, "../../README.md", "../../docs/compose.yaml", "../../Dockerfile") {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		all[file] = string(text)
+	}
+	return all
+}
+
+// parsesAs fails the test unless the words are a command of the program and flags that it has.
+func parsesAs(t *testing.T, where string, words []string, command string) {
+	t.Helper()
+	p := &program{stdout: io.Discard, stderr: io.Discard}
+	c, rest, err := p.root().Find(words)
+	if err != nil || !c.Runnable() {
+		t.Errorf("%s: `exchange %s` is no command: %v", where, strings.Join(words, " "), err)
+		return
+	}
+	if command != "" && c.Name() != command {
+		t.Errorf("%s: `exchange %s` is the command %s", where, strings.Join(words, " "), c.Name())
+	}
+	if err := c.ParseFlags(rest); err != nil {
+		t.Errorf("%s: `exchange %s`: %v", where, strings.Join(words, " "), err)
+		return
+	}
+	if err := c.ValidateArgs(c.Flags().Args()); err != nil {
+		t.Errorf("%s: `exchange %s`: %v", where, strings.Join(words, " "), err)
+	}
+}
+
+// shellWords splits a line as a shell does, up to a comment, a pipe, an output or the next command.
+func shellWords(line string) []string {
+	var all []string
+	for _, m := range regexp.MustCompile(`'([^']*)'|"([^"]*)"|([^\s'"]+)`).FindAllStringSubmatch(line, -1) {
+		if m[3] != "" && (strings.HasPrefix(m[3], "#") || strings.ContainsAny(m[3][:1], "|>&;")) {
+			break
+		}
+		all = append(all, m[1]+m[2]+m[3])
+	}
+	return all
+}
+
+// Every command that the documentation shows is one of the program, with flags and arguments that it takes.
+func TestCommandsOfTheDocumentationAreTakenByTheProgram(t *testing.T) {
+	block := regexp.MustCompile("(?s)```sh\n(.*?)```")
+	said := regexp.MustCompile(`(?m)^#?\s*(?:docker .* /exchange|sudo .* exchange|exchange) (.*)$`)
+	n := 0
+	for where, text := range pages(t) {
+		var parts []string
+		for _, m := range block.FindAllStringSubmatch(text, -1) {
+			parts = append(parts, strings.ReplaceAll(m[1], "\\\n", " "))
+		}
+		if !strings.HasSuffix(where, ".md") {
+			parts = append(parts, text)
+		}
+		for _, part := range parts {
+			for _, m := range said.FindAllStringSubmatch(part, -1) {
+				n++
+				parsesAs(t, where, shellWords(m[1]), "")
+			}
+		}
+	}
+	if n < 25 {
+		t.Errorf("%d commands were found: are the pages read rightly?", n)
+	}
+}
+
+// The tables of exit codes are those of exit.go, and say of each whether a restart is right.
+func TestExitCodesAreExplained(t *testing.T) {
+	codes := []int{exitDone, exitUsage, exitBroken, exitUnavailable, exitFenced}
+	row := regexp.MustCompile(`(?m)^\| (\d+) \| (.*?) \|(?: (.*?) \|)?$`)
+	for where, restart := range map[string]bool{"../../README.md": false, "../../docs/operations.md": true} {
+		var said []int
+		for _, m := range row.FindAllStringSubmatch(pages(t)[where], -1) {
+			var code int
+			fmt.Sscan(m[1], &code)
+			said = append(said, code)
+			no := strings.HasPrefix(m[3], "no: ") || strings.HasPrefix(m[3], "not ")
+			if restart && no != slices.Contains(codesNotToRestart, code) {
+				t.Errorf("%s: after %d: %q", where, code, m[3])
+			}
+		}
+		if !slices.Equal(said, codes) {
+			t.Errorf("%s explains %d, want %d", where, said, codes)
+		}
+	}
+	for _, code := range codes {
+		if !strings.Contains(rootHelp, fmt.Sprintf("\n%4d  ", code)) {
+			t.Errorf("the help does not explain %d", code)
+		}
+	}
+}
+
+// What the README says of limits, of the demo and of its links is so.
+func TestTheReadmeSaysWhatIsSo(t *testing.T) {
+	text := pages(t)["../../README.md"]
+	cfg := config.Demo()
+	if err := cfg.Finish(); err != nil {
+		t.Fatal(err)
+	}
+	l := cfg.Limits
+	for _, said := range []string{
+		fmt.Sprintf("A key may make %d private reads a second, an account send %d orders and %d cancels,"+
+			" and a client address make %d public requests, each with %d at once.", l.ReadRate, l.CommandRate, l.CancelRate, l.PublicRate, l.PublicBurst),
+		fmt.Sprintf("Their keys are `%s` and `%s`, the secrets `%s` and `%s`.",
+			demoKey("alice"), demoKey("bob"), demoSecret("alice"), demoSecret("bob")),
+		"on http://" + cfg.Listen + ",",
+	} {
+		if !strings.Contains(strings.Join(strings.Fields(text), " "), said) {
+			t.Errorf("it does not say %q", said)
+		}
+	}
+	if bursts := []int{l.ReadBurst, l.CommandBurst, l.CancelBurst}; !slices.Equal(bursts, []int{l.PublicBurst, l.PublicBurst, l.PublicBurst}) {
+		t.Errorf("at once may come %d", bursts)
+	}
+	for _, address := range regexp.MustCompile(`http://[0-9a-z.]+:[0-9]+`).FindAllString(text, -1) {
+		if address != "http://"+cfg.Listen {
+			t.Errorf("its examples ask %s, the demo listens at %s", address, cfg.Listen)
+		}
+	}
+}
+
+// Every link of the documentation to a file of the repository leads to one.
+func TestLinksOfTheDocumentationLeadToFiles(t *testing.T) {
+	n := 0
+	for where, text := range pages(t) {
+		for _, m := range regexp.MustCompile(`\]\(([^)#]+)[^)]*\)`).FindAllStringSubmatch(text, -1) {
+			if strings.Contains(m[1], "://") {
+				continue
+			}
+			n++
+			if _, err := os.Stat(filepath.Join(filepath.Dir(where), m[1])); err != nil {
+				t.Errorf("%s: %v", where, err)
+			}
+		}
+	}
+	if n < 20 {
+		t.Errorf("%d links were found", n)
+	}
+}
+
+// Packages of others run no code of theirs when they are installed.
+func TestPackagesAreInstalledWithoutTheirScripts(t *testing.T) {
+	text, err := os.ReadFile("../../scripts/test")
+	if err != nil {
+		t.Fatal(err)
+	}
+	n := 0
+	for _, line := range strings.Split(string(text), "\n") {
+		if at := strings.Index(line, "npm ci --"); at >= 0 {
+			n++
+			if !strings.Contains(line[at:], "npm ci --ignore-scripts ") {
+				t.Errorf("scripts/test: %s", line)
+			}
+		}
+	}
+	if n == 0 {
+		t.Error("scripts/test installs no packages")
+	}
+}

@@ -1,0 +1,168 @@
+//go:build unix
+
+package main
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"exchange/config"
+	"exchange/gateway"
+)
+
+const unitFile = "../../docs/exchange.service"
+
+// A unit is a unit file: section and name to the values, in their order.
+type unit map[string][]string
+
+func readUnit(t *testing.T) unit {
+	t.Helper()
+	text, err := os.ReadFile(unitFile)
+	if err != nil {
+		t.Fatal(err)
+	}
+	u, section := unit{}, ""
+	for _, line := range strings.Split(string(text), "\n") {
+		switch {
+		case line == "" || line[0] == '#':
+		case line[0] == '[':
+			section = strings.Trim(line, "[]")
+		default:
+			name, value, found := strings.Cut(line, "=")
+			if !found || strings.TrimSpace(line) != line {
+				t.Errorf("the line %q is no setting", line)
+			}
+			u[section+"."+name] = append(u[section+"."+name], value)
+		}
+	}
+	return u
+}
+
+// one returns the value of a setting that stands there once.
+func (u unit) one(t *testing.T, name string) string {
+	t.Helper()
+	if len(u[name]) != 1 {
+		t.Fatalf("%s has the values %q", name, u[name])
+	}
+	return u[name][0]
+}
+
+func (u unit) number(t *testing.T, name string) int {
+	t.Helper()
+	n, err := strconv.Atoi(u.one(t, name))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return n
+}
+
+func defaults(t *testing.T) *config.Config {
+	t.Helper()
+	cfg := config.Demo()
+	if err := cfg.Finish(); err != nil {
+		t.Fatal(err)
+	}
+	return cfg
+}
+
+// neededFiles is how many open files the defaults of the configuration need.
+func neededFiles(t *testing.T) int {
+	return defaults(t).Limits.Connections + storeDescriptors + gateway.OperatorConnections + 2
+}
+
+// The unit agrees with the exit codes, the limits and the times of the program.
+func TestTheServiceFitsTheProgram(t *testing.T) {
+	u := readUnit(t)
+	start := strings.Fields(u.one(t, "Service.ExecStart"))
+	if start[0] != "/usr/local/bin/exchange" {
+		t.Errorf("it runs %s", start[0])
+	}
+	parsesAs(t, unitFile, start[1:], "serve")
+	for name, want := range map[string]string{
+		"Install.WantedBy":           "multi-user.target",
+		"Unit.StartLimitIntervalSec": "0",
+		"Service.Restart":            "on-failure",
+		"Service.ExecReload":         "/bin/kill -HUP $MAINPID", // see reload in serve_renew.go
+		"Service.User":               "exchange",
+		"Service.StateDirectory":     "exchange",
+		"Service.WorkingDirectory":   "/var/lib/exchange", // ./data, the default, is below it
+		"Service.UMask":              "0077",
+		"Service.LimitCORE":          "0",
+	} {
+		if got := u.one(t, name); got != want {
+			t.Errorf("%s is %q, want %q", name, got, want)
+		}
+	}
+	var prevent []string
+	for _, code := range codesNotToRestart {
+		prevent = append(prevent, strconv.Itoa(code))
+	}
+	if got := strings.Fields(u.one(t, "Service.RestartPreventExitStatus")); !slices.Equal(got, prevent) {
+		t.Errorf("codes %q are not restarted, want %q", got, prevent)
+	}
+	if stop := u.number(t, "Service.TimeoutStopSec") * 1000; stop <= defaults(t).Timing.StopMaxMs {
+		t.Errorf("a stop has %d ms, and may take %d", stop, defaults(t).Timing.StopMaxMs)
+	}
+	if files := u.number(t, "Service.LimitNOFILE"); files < neededFiles(t) {
+		t.Errorf("%d files may be open, and %d are needed", files, neededFiles(t))
+	}
+	if data := defaults(t); !strings.HasPrefix(data.Store, "pebble:./") {
+		t.Errorf("the default store is %s, which is not below WorkingDirectory", data.Store)
+	}
+}
+
+// The service may do nothing that the program has no need of.
+func TestTheServiceHasNoRights(t *testing.T) {
+	u := readUnit(t)
+	for name, want := range map[string]string{
+		"NoNewPrivileges": "yes", "CapabilityBoundingSet": "", "AmbientCapabilities": "",
+		"ProtectSystem": "strict", "ProtectHome": "yes", "ProtectProc": "invisible", "ProtectClock": "yes",
+		"ProtectControlGroups": "yes", "ProtectHostname": "yes", "ProtectKernelLogs": "yes",
+		"ProtectKernelModules": "yes", "ProtectKernelTunables": "yes", "PrivateDevices": "yes",
+		"PrivateTmp": "yes", "DevicePolicy": "closed", "KeyringMode": "private", "LockPersonality": "yes",
+		"MemoryDenyWriteExecute": "yes", "RemoveIPC": "yes", "RestrictNamespaces": "yes",
+		"RestrictRealtime": "yes", "RestrictSUIDSGID": "yes", "SystemCallArchitectures": "native",
+		"RestrictAddressFamilies": "AF_UNIX AF_INET AF_INET6", "StateDirectoryMode": "0700",
+	} {
+		if got := u.one(t, "Service."+name); got != want {
+			t.Errorf("%s is %q, want %q", name, got, want)
+		}
+	}
+	if got := u["Service.SystemCallFilter"]; !slices.Equal(got, []string{"@system-service", "~@privileged"}) {
+		t.Errorf("system calls are %q", got)
+	}
+	for _, name := range []string{"ReadWritePaths", "PrivateUsers", "DynamicUser", "PermissionsStartOnly"} {
+		if got := u["Service."+name]; got != nil {
+			t.Errorf("%s is %q", name, got)
+		}
+	}
+}
+
+// systemd itself reads the unit without a complaint, and finds little to attack.
+func TestSystemdTakesTheService(t *testing.T) {
+	tool, err := exec.LookPath("systemd-analyze")
+	if err != nil {
+		t.Skip("there is no systemd-analyze: the unit is compared with the program only, and not read by systemd")
+	}
+	text, err := os.ReadFile(unitFile)
+	if err != nil {
+		t.Fatal(err)
+	}
+	// The program is not installed here: another one stands for it.
+	file := filepath.Join(t.TempDir(), "exchange.service")
+	text = []byte(strings.Replace(string(text), "/usr/local/bin/exchange ", "/bin/sh ", 1))
+	if err := os.WriteFile(file, text, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, args := range [][]string{{"verify", "--man=no", file}, {"security", "--offline=true", "--threshold=25", file}} {
+		out, err := exec.Command(tool, args...).CombinedOutput()
+		if said := string(out); err != nil || args[0] == "verify" && strings.Contains(said, "exchange.service") {
+			t.Errorf("systemd-analyze %s: %v\n%s", args[0], err, said)
+		}
+	}
+}
