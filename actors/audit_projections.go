@@ -6,12 +6,10 @@ import (
 	"maps"
 
 	"exchange/core/money"
-	"exchange/core/state"
 	"exchange/persistence"
 )
 
-// projections compares what the store has and the state knows whole: wallets, nonces and withdraws; and deposits,
-// when the replay knows their times.
+// projections compares what the store has and the state knows whole: wallets, nonces and withdraws.
 func (a *audit) projections(ctx context.Context) error {
 	for _, compare := range []func(context.Context) error{a.wallets, a.nonces, a.withdraws} {
 		if err := compare(ctx); err != nil {
@@ -86,55 +84,6 @@ func (a *audit) nonces(ctx context.Context) error {
 		}
 	}
 	return nil
-}
-
-// deposits compares them all: none is ever trimmed, and the state has each, but for the times of those that were
-// not replayed.
-func (h *rowAudit) deposits(ctx context.Context) error {
-	of := make([][]uint64, len(h.audit.state.Accounts())+1) // ids by account
-	last := uint64(0)
-	for id, d := range h.audit.state.Deposits {
-		of[d.Account] = append(of[d.Account], id)
-		last = id
-	}
-	return concurrently(func(yield func(uint32) bool) {
-		for account := range of {
-			if len(of[account]) > 0 && !yield(uint32(account)) {
-				return
-			}
-		}
-	}, func(account uint32) error {
-		list, left, found := "deposits of account "+h.accountName(account), of[account], 0
-		q := persistence.DepositQuery{Account: account, Before: last + 1}
-		err := h.engine.opts.Store.Deposits(ctx, q, func(d *persistence.Deposit) bool {
-			for len(left) > 0 && left[len(left)-1] > d.ID {
-				h.missing(list, left[len(left)-1])
-				left = left[:len(left)-1]
-			}
-			if len(left) > 0 && left[len(left)-1] == d.ID {
-				left = left[:len(left)-1]
-			}
-			id, made := h.audit.state.Deposit(d.Reference)
-			replayed := d.ID > h.deposit && d.ID-h.deposit <= uint64(len(h.deposited))
-			if id != d.ID || made != (state.Deposit{Account: account, Currency: d.Currency, Amount: d.Amount}) ||
-				replayed && h.deposited[d.ID-h.deposit-1] != d.TimeUs {
-				h.stored(list, d.ID, d)
-			} else if replayed {
-				found++
-			}
-			return true
-		})
-		if err != nil {
-			return fmt.Errorf("reading %s: %w", list, err)
-		}
-		for _, id := range left {
-			h.missing(list, id)
-		}
-		h.mu.Lock()
-		defer h.mu.Unlock()
-		h.report.Rows += found
-		return nil
-	})
 }
 
 // withdraws compares sums: the state has only what was withdrawn of each currency in all. They are in two lists.

@@ -146,6 +146,9 @@ func TestAnAuditFindsDamagedProjections(t *testing.T) {
 		}
 		damaged("a nonce", "nonces", "key key-of-ann of account ann: projected is nonce 1, committed ", func(key string) error { return client.HSet(ctx, key, "key-of-ann", 1).Err() })
 		damaged("a nonce", "nonces", "key key-of-ben of account ben: projected is nonce 0, committed ", func(key string) error { return client.HDel(ctx, key, "key-of-ben").Err() })
+		const index = "references of deposits: "
+		damaged("all", "references", index, func(key string) error { return client.Del(ctx, key).Err() })
+		damaged("one reference", "references", index+"that of deposit 1 is missing", func(key string) error { return client.HDel(ctx, key, "ann0").Err() })
 		damaged("a balance", "wallet:ann", "account ann, BTC: projected are 1 with 0 reserved", func(key string) error { return client.HSet(ctx, key, "BTC", "1:0").Err() })
 		for _, list := range []string{"deposits:1", "actions"} { // these are kept for ever
 			damaged("the oldest", list, names[list]+": ", func(key string) error { return client.LPop(ctx, key).Err() })

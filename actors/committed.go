@@ -43,7 +43,11 @@ type committed struct {
 	spare      *persistence.Writes // nil while it is in use
 	accounts   map[uint32]struct{} // whose wallets differ from the store's
 	nonces     map[uint32]struct{} // keys whose nonces do
-	readNonces []uint64            // by key number-1: highest nonce used by a read
+	readNonces map[uint32]uint64   // by number of a live key: highest nonce used by a read
+
+	// references are the deposits above the watermark, by reference: the store may not have them yet.
+	// They are no part of the state, which must not depend on how far projections have come.
+	references map[string]persistence.Deposit
 
 	boards  []*board            // by pair-1
 	charts  []*charts           // by pair-1
@@ -110,7 +114,7 @@ func (c *committed) Receive(ctx actor.Context) {
 			c.imagedSeq = m.seq
 		}
 	case *lookup:
-		m.answer(c.state)
+		m.answer(c)
 		c.found(m)
 	case tick:
 		c.flush()
@@ -182,7 +186,7 @@ func (c *committed) apply(r *event.Record) error {
 }
 
 func (c *committed) note(r *event.Record) {
-	before, trades, orders := rowsOf(c.rows), len(c.rows.Trades), len(c.rows.Orders)
+	before, trades, orders, deposits := rowsOf(c.rows), len(c.rows.Trades), len(c.rows.Orders), len(c.rows.Deposits)
 	appendRows(c.rows, c.state, r, &c.effects)
 	for i := range c.effects.Settlements {
 		if t := &c.effects.Settlements[i]; len(t.Changes()) > 0 {
@@ -197,9 +201,15 @@ func (c *committed) note(r *event.Record) {
 		c.tradesOf(0).add(t)
 		c.tradesOf(t.Pair).add(t)
 	}
+	for i := range c.rows.Deposits[deposits:] {
+		d := &c.rows.Deposits[deposits+i]
+		c.references[d.Reference] = *d
+	}
 	switch r.Kind {
 	case event.KindAccount:
 		c.accounts[r.Account.ID] = struct{}{}
+	case event.KindKeyRevoked:
+		delete(c.readNonces, r.KeyRevoked.Number)
 	case event.KindOrder:
 		c.noteNonce(r.Order.Key)
 		if len(r.Order.Trades) > 0 {
@@ -291,13 +301,9 @@ func (c *committed) wait(r *Read) {
 	c.waiting = append(c.waiting, r)
 }
 
-// nonce is the highest one that a key has used, for commands and for reads.
+// nonce is the highest one that a key has used, for commands and for reads; 0 of a revoked one.
 func (c *committed) nonce(key uint32) uint64 {
-	nonce := c.state.Keys()[key-1].Nonce
-	if int(key) <= len(c.readNonces) {
-		nonce = max(nonce, c.readNonces[key-1])
-	}
-	return nonce
+	return max(c.state.Keys()[key-1].Nonce, c.readNonces[key])
 }
 
 // noteRead keeps the nonce of a read for the next projection. It is not part of the state: no record
@@ -310,10 +316,9 @@ func (c *committed) noteRead(key uint32, nonce uint64) {
 }
 
 func (c *committed) raiseReadNonce(key uint32, nonce uint64) {
-	for int(key) > len(c.readNonces) {
-		c.readNonces = append(c.readNonces, 0)
+	if !c.state.Keys()[key-1].Revoked {
+		c.readNonces[key] = max(c.readNonces[key], nonce)
 	}
-	c.readNonces[key-1] = max(c.readNonces[key-1], nonce)
 }
 
 // flush starts a projection, unless one is on its way or there is nothing to write.
@@ -372,6 +377,9 @@ func (c *committed) flushed(m *flushed) {
 	c.watermark = m.to
 	c.meter.Watermark.Store(m.to)
 	c.unsaved.Add(int64(-m.rows))
+	for i := range m.writes.Deposits { // lookups that come from now on leave them to the store
+		delete(c.references, m.writes.Deposits[i].Reference)
+	}
 	m.writes.Reset()
 	c.spare = m.writes
 	n := 0

@@ -231,12 +231,15 @@ func (e *Engine) spawnAll(r *recovered) error {
 		e.byName[p.Name], e.byNumber[p.Number-1], e.books[p.Number-1] = p, p, b
 	}
 	g := &registry{limits: &o.Limits, dir: e.dir, material: o.KeyMaterial, submit: e.journal.submit, finish: e.finish, currency: e.currencyNumber, code: e.CurrencyCode,
-		accounts: map[string]*Account{}, revoked: map[string]*Key{}, keysOf: map[uint32]int{},
+		accounts: map[string]*Account{}, revoked: map[string]*Account{}, keysOf: map[uint32]int{},
 		deposits: deposit, lastTimeUs: s.TimeUs(), busy: map[string][]*Command{},
 		toBook: e.toBook, pairs: e.byName, fees: &e.fees, maintenance: s.Maintenance(), settle: e.settleMaintenance}
 	e.wallets = e.newNursery(0)
 	g.spawn = func(a *Account) error { return e.spawnWallet(a, &wallet{}) }
 	g.lookUp = func(l *lookup) { e.root.Send(e.fold, l) }
+	index := &referenceIndex{store: o.Store, patience: o.Timing.Request / 2, log: e.log, meter: e.meter, found: e.committed.found}
+	g.askStore = index.ask
+	g.forgetNonce = func(k *Key) { e.root.Send(k.Account.pid, &keyEnded{k.Number}) }
 	g.sealer = e.sealer
 	for _, a := range s.Accounts() {
 		entry := &Account{ID: a.ID, Name: a.Name, HasEmail: a.Email != ""}
@@ -269,15 +272,14 @@ func (e *Engine) spawnAll(r *recovered) error {
 		g.accountIDs = a.ID
 	}
 	for _, k := range s.Keys() {
+		g.keyNumbers = k.Number
+		if k.Revoked {
+			g.revoked[k.Key.Key] = e.dir.account(k.Account)
+			continue
+		}
 		entry, err := newKey(&k.Key, e.dir.account(k.Account), g.sealer, o.KeyMaterial)
 		if err != nil {
 			return fmt.Errorf("%w: %w", ErrConfig, err)
-		}
-		g.keyNumbers = k.Number
-		if k.Revoked {
-			entry.revoked.Store(true)
-			g.revoked[entry.Public] = entry
-			continue
 		}
 		g.keysOf[k.Account]++
 		e.dir.addKey(entry)
@@ -353,7 +355,7 @@ func (e *Engine) broken(name string, reason, message any) {
 func (e *Engine) deadLetter(message any) {
 	if m, ok := message.(*actor.DeadLetterEvent); ok {
 		switch m.Message.(type) {
-		case *Command, *settled, *swept, *released, *releasedCommand, *lookup:
+		case *Command, *settled, *swept, *released, *releasedCommand, *lookup, *keyEnded:
 			e.broken(m.PID.GetId(), "BUG: a message about money went to an actor that is not there", m.Message)
 		}
 	}

@@ -73,6 +73,9 @@ type gate struct {
 	saving    chan struct{} // a snapshot waits for it, if not nil
 	saves     int           // snapshots that were tried
 	trimmed   []uint64
+	looking   bool  // looks for references are held
+	heldLooks int   // of them
+	lookErr   error // instead of looking
 }
 
 func newGate(s persistence.Store) *gate {
@@ -154,6 +157,28 @@ func (g *gate) Trim(ctx context.Context, tok persistence.Token, upTo uint64) err
 	err := g.Store.Trim(ctx, tok, upTo)
 	g.set(func() { g.trimmed = append(g.trimmed, upTo) }) // it is done
 	return err
+}
+
+func (g *gate) Reference(ctx context.Context, watermark uint64, reference string) (persistence.Deposit, error) {
+	g.mu.Lock()
+	g.heldLooks++
+	for g.looking {
+		g.open.Wait()
+	}
+	g.heldLooks--
+	err := g.lookErr
+	g.mu.Unlock()
+	if err != nil {
+		return persistence.Deposit{}, err
+	}
+	return g.Store.Reference(ctx, watermark, reference)
+}
+
+// looks is how many looks for references wait at the gate.
+func (g *gate) looks() int {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.heldLooks
 }
 
 // held is whether an append waits at the gate.

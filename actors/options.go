@@ -129,6 +129,9 @@ var (
 // ErrStandby is wrapped when a start is told to stop while it waits for another owner.
 var ErrStandby = errors.New("stopped while another exchange owns the store")
 
+// ErrUnanswered: nothing was done, for the store did not say whether a deposit's reference was used before.
+var ErrUnanswered = errors.New("the store did not say whether the reference was used before: nothing was done, try again")
+
 // ErrConfig is wrapped when the configuration does not fit what the store holds.
 var ErrConfig = errors.New("the configuration does not fit the stored state")
 

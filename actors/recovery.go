@@ -61,7 +61,7 @@ func recoverOwned(ctx context.Context, o *Options, token persistence.Token, last
 			persistence.ErrCorrupt, watermark, s.Seq(), last)
 	}
 	r.meter.Watermark.Store(watermark)
-	c := &committed{state: s, snapshot: o.Snapshot, meter: r.meter, watermark: watermark, stepped: watermark,
+	c := &committed{references: map[string]persistence.Deposit{}, readNonces: map[uint32]uint64{}, state: s, snapshot: o.Snapshot, meter: r.meter, watermark: watermark, stepped: watermark,
 		rows: new(persistence.Writes), spare: new(persistence.Writes), stepRows: cmp.Or(o.stepRows, stepRows),
 		accounts: map[uint32]struct{}{}, nonces: map[uint32]struct{}{}, trades: map[uint16]*recentTrades{}, traded: map[uint16]struct{}{}, candles: cmp.Or(o.candles, recentCandles), keep: recentTradesLimit, imagedSeq: s.Seq(), imagedAt: time.Now()}
 	c.mails = func() {}
@@ -352,6 +352,9 @@ func applyBatch(s *state.State, data []byte) error {
 func servable(s *state.State, o *Options, sealer *seal.Sealer) error {
 	secret := func(k *state.Key) ([]byte, error) { return openSecret(&k.Key, s.Account(k.Account).Name, sealer) }
 	for _, k := range s.Keys() {
+		if k.Revoked { // its secret is gone
+			continue
+		}
 		if _, err := secret(k); err != nil {
 			return err
 		}
@@ -393,7 +396,7 @@ func (r *recovered) sealAnew(ctx context.Context, o *Options, sealer *seal.Seale
 		return err
 	}
 	for _, k := range s.Keys() {
-		if k.SealedBy == sealer.ID() {
+		if k.Revoked || k.SealedBy == sealer.ID() {
 			continue
 		}
 		secret, err := openSecret(&k.Key, s.Account(k.Account).Name, sealer)

@@ -13,6 +13,7 @@ import (
 	"exchange/core/event"
 	"exchange/core/money"
 	"exchange/core/state"
+	"exchange/persistence"
 )
 
 // Admin is a command of the operator's: what is wanted, and what came of it.
@@ -68,13 +69,16 @@ type registry struct {
 	currency func(code string) uint16 // number, 0 if there is none
 	code     func(number uint16) string
 	lookUp   func(*lookup) // asks the committed side
+	askStore func(*lookup) // asks the store, off the mailbox
 	pairs    map[string]*Pair
 	fees     *fees
 	settle   func(*event.Maintenance) // what counts from now on
 
+	forgetNonce func(*Key) // tells its wallet that a key was revoked
+
 	accounts    map[string]*Account
 	accountIDs  uint32
-	revoked     map[string]*Key // the live ones are in dir
+	revoked     map[string]*Account // by the key's name; the live ones are in dir
 	keyNumbers  uint32
 	keysOf      map[uint32]int // live keys by account
 	deposits    uint64
@@ -89,22 +93,34 @@ type registry struct {
 // A lookup asks the committed side for the deposit that a command's reference belongs to, or whether its
 // mail is in the outbox, and comes back to the registry. So each is kept in one place. No other command of
 // the same object is on its way meanwhile, and what was released before is known there.
+//
+// The committed side has only the deposits that the store may not have yet. What it does not have goes to
+// the store, in this order: a deposit that leaves its memory between the two looks is in the store.
 type lookup struct {
-	command *Command
-	id      uint64 // of the deposit or the mail; 0: there is none
-	deposit state.Deposit
+	command   *Command
+	id        uint64 // of the deposit or the mail; 0: there is none
+	deposit   persistence.Deposit
+	watermark uint64 // up to there the committed side leaves deposits to the store
+	asked     bool   // the store, too
+	err       error  // the store did not say
 }
 
-// answer fills the lookup from the committed state.
-func (l *lookup) answer(s *state.State) {
+// answer fills the lookup from the committed side.
+func (l *lookup) answer(c *committed) {
 	a := &l.command.admin
 	if l.command.kind == event.KindDeposit {
-		l.id, l.deposit = s.Deposit(a.Reference)
+		l.deposit, l.watermark = c.references[a.Reference], c.watermark
+		l.id = l.deposit.ID
 		return
 	}
-	if s.Mail(a.Mail) != nil {
+	if c.state.Mail(a.Mail) != nil {
 		l.id = a.Mail
 	}
+}
+
+// leavesOpen reports whether the store is still to be asked.
+func (l *lookup) leavesOpen() bool {
+	return l.command.kind == event.KindDeposit && l.id == 0 && !l.asked
 }
 
 var (
@@ -126,6 +142,10 @@ func (g *registry) Receive(ctx actor.Context) {
 	case *releasedCommand:
 		g.released(m.command)
 	case *lookup:
+		if m.leavesOpen() {
+			g.askStore(m)
+			return
+		}
 		waiting := g.free(m.command)
 		g.conclude(m.command, m)
 		for _, c := range waiting {
@@ -140,7 +160,7 @@ func (g *registry) decide(c *Command) {
 		g.busy[object] = append(waiting, c)
 		return
 	}
-	if c.kind == event.KindDeposit || c.kind == event.KindMailed {
+	if c.kind == event.KindMailed || c.kind == event.KindDeposit && g.depositable(&c.admin) == nil {
 		g.busy[object] = nil
 		g.lookUp(&lookup{command: c})
 		return
@@ -250,7 +270,7 @@ func (g *registry) key(c *Command) (submit bool, err error) {
 	switch {
 	case !keyForm.MatchString(a.Key):
 		return false, refusef("key %.80q: 4 to 64 letters, digits, '.', '_' and '-'", a.Key)
-	case g.knownKey(a.Key) != nil:
+	case g.dir.key([]byte(a.Key)) != nil || g.revoked[a.Key] != nil:
 		return false, refusef("key %s exists already", a.Key)
 	case a.Permissions == 0 || a.Permissions&^event.AllPermissions != 0:
 		return false, refusef("a key needs at least one of the permissions read, trade and withdraw")
@@ -293,43 +313,46 @@ func parsePrefix(s string) (netip.Prefix, error) {
 	return p, err
 }
 
-// knownKey is the key of that name, live or revoked, nil if there never was one.
-func (g *registry) knownKey(public string) *Key {
-	if k := g.dir.key([]byte(public)); k != nil {
-		return k
-	}
-	return g.revoked[public]
-}
-
 func (g *registry) revoke(c *Command) (submit bool, err error) {
-	k := g.knownKey(c.admin.Key)
+	if account := g.revoked[c.admin.Key]; account != nil {
+		c.admin.Account = account.Name
+		return false, refusef("key %s is revoked already", c.admin.Key)
+	}
+	k := g.dir.key([]byte(c.admin.Key))
 	if k == nil {
 		return false, refusef("there is no key %.80q", c.admin.Key)
 	}
 	c.admin.Account = k.Account.Name
-	if k.Revoked() {
-		return false, refusef("key %s is revoked already", k.Public)
-	}
 	c.record.KeyRevoked = event.KeyRevoked{Number: k.Number}
 	return true, nil
 }
 
+// depositable says what is wrong with a deposit, whatever its reference belongs to.
+func (g *registry) depositable(a *Admin) error {
+	_, err := g.known(a.Account)
+	switch {
+	case err != nil:
+		return err
+	case g.currency(a.Currency) == 0:
+		return refusef("there is no currency %.80q", a.Currency)
+	case a.Amount <= 0:
+		return refusef("the amount of a deposit is above 0")
+	case a.Reference == "" || len(a.Reference) > maxReference:
+		return refusef("a reference has 1 to %d bytes", maxReference)
+	}
+	return nil
+}
+
 func (g *registry) deposit(c *Command, known *lookup) (submit bool, err error) {
 	a := &c.admin
-	account, err := g.known(a.Account)
-	if err != nil {
+	if err := g.depositable(a); err != nil {
 		return false, err
 	}
-	a.AccountID = account.ID
-	currency := g.currency(a.Currency)
-	switch {
-	case currency == 0:
-		return false, refusef("there is no currency %.80q", a.Currency)
-	case a.Amount <= 0:
-		return false, refusef("the amount of a deposit is above 0")
-	case a.Reference == "" || len(a.Reference) > maxReference:
-		return false, refusef("a reference has 1 to %d bytes", maxReference)
+	if known.err != nil {
+		return false, known.err
 	}
+	account, currency := g.accounts[a.Account], g.currency(a.Currency)
+	a.AccountID = account.ID
 	if known.id != 0 {
 		d := &known.deposit
 		if d.Account != account.ID || d.Currency != currency || d.Amount != a.Amount {
@@ -370,10 +393,11 @@ func (g *registry) released(c *Command) {
 		}
 		g.dir.addKey(k)
 	case event.KindKeyRevoked:
-		k := g.knownKey(c.admin.Key)
+		k := g.dir.key([]byte(c.admin.Key))
 		g.dir.removeKey(k)
-		g.revoked[k.Public] = k
+		g.revoked[k.Public] = k.Account
 		g.keysOf[k.Account.ID]--
+		g.forgetNonce(k)
 	default:
 		g.operated(c)
 	}

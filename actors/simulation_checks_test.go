@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"math/rand/v2"
+	"reflect"
 	"slices"
 	"strings"
 	"time"
@@ -373,11 +374,19 @@ func (s *sim) atRest(l *life) error {
 	own, err := seal.New(l.serverKey)
 	errs = append(errs, err)
 	for _, k := range c.state.Keys() {
+		m := s.model.Keys[k.Number-1]
+		if m.Revoked {
+			bare := state.Key{Key: event.Key{Number: m.Number, Account: m.Account, Key: m.Name}, Revoked: true}
+			if !reflect.DeepEqual(*k, bare) {
+				errs = append(errs, fmt.Errorf("of the revoked key %s there is %+v", m.Name, *k))
+			}
+			continue
+		}
 		if secret, err := own.Open(k.Sealed, k.SealedBy, k.Bound()); err != nil || string(secret) != simulatedSecret {
 			errs = append(errs, fmt.Errorf("the secret of key %s is not sealed with the newest key of engine %d: %v", k.Key.Key, l.number, err))
 		}
 		errs = append(errs, boundToRights(own, k.Key))
-		if m := s.model.Keys[k.Number-1]; k.Nonce != m.Nonce || k.Revoked != m.Revoked {
+		if k.Nonce != m.Nonce || k.Revoked {
 			errs = append(errs, fmt.Errorf("key %s has nonce %d, revoked: %v, not %d, %v", m.Name, k.Nonce, k.Revoked, m.Nonce, m.Revoked))
 		}
 	}
@@ -467,6 +476,9 @@ func (s *sim) checkStore(l *life) error {
 	projected := map[string]uint64{}
 	errs = append(errs, store.Nonces(ctx, func(key string, nonce uint64) { projected[key] = nonce }))
 	for _, k := range s.model.Keys {
+		if k.Revoked { // its nonce counts no more
+			continue
+		}
 		if n := projected[k.Name]; n < k.Nonce || n > max(k.Nonce, s.model.ReadNonces[k.Number]) {
 			errs = append(errs, fmt.Errorf("the nonce of %s is projected as %d, not %d", k.Name, n, k.Nonce))
 		}
@@ -539,6 +551,9 @@ func (s *sim) checkLists(ctx context.Context, store persistence.Store, at uint64
 	}
 	slices.SortFunc(orders, func(a, b persistence.Order) int { return int(a.ID) - int(b.ID) })
 	slices.SortFunc(deposits, func(a, b persistence.Deposit) int { return int(a.ID) - int(b.ID) })
+	var referred []persistence.Deposit
+	errs = append(errs, store.References(ctx, func(d *persistence.Deposit) bool { referred = append(referred, *d); return true }))
+	slices.SortFunc(referred, func(a, b persistence.Deposit) int { return int(a.ID) - int(b.ID) })
 	var withdraws []persistence.Withdraw
 	errs = append(errs, store.Withdraws(ctx, persistence.WithdrawQuery{}, func(w *persistence.Withdraw) bool { withdraws = append(withdraws, *w); return true }))
 	slices.Reverse(withdraws)
@@ -554,6 +569,7 @@ func (s *sim) checkLists(ctx context.Context, store persistence.Store, at uint64
 	errs = append(errs,
 		sameRows("closed orders", orders, simulation.UpTo(rows.Orders, at, func(o *persistence.Order) uint64 { return o.ID })),
 		sameRows("deposits", deposits, simulation.UpTo(rows.Deposits, at, func(d *persistence.Deposit) uint64 { return d.ID })),
+		sameRows("the index of references", referred, simulation.UpTo(rows.Deposits, at, func(d *persistence.Deposit) uint64 { return d.ID })),
 		sameRows("withdraws", withdraws, simulation.UpTo(rows.Withdraws, at, func(w *persistence.Withdraw) uint64 { return w.ID })),
 		sameRows("actions", actions, simulation.UpTo(rows.Actions, at, func(a *persistence.Action) uint64 { return a.Seq })))
 	for _, p := range s.model.Pairs {

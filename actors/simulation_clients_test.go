@@ -29,6 +29,7 @@ type clients struct {
 	sent      map[simulation.KeyNonce]int
 	reads     map[uint32][]uint64 // nonces of signed reads, by key
 	deposits  map[string]int      // that were sent and not turned away, by reference
+	credits   []credit            // that were sent
 	barred    map[string]*bar     // accounts that are frozen and keys that are revoked, by name
 	restedBy  map[uint64]int      // order -> step in which it was answered that it rests
 	sending   *request            // is about to be admitted, or not
@@ -366,13 +367,27 @@ func (s *sim) operator(r *rand.Rand, l *life) {
 	}
 }
 
-// deposit credits an account, now and then by a reference that was used before.
+// A credit is a deposit that was asked for.
+type credit struct {
+	name, currency, reference string
+	amount                    money.Amount
+}
+
+// deposit credits an account, often by a reference that was used before: as it was before, or otherwise.
 func (s *sim) deposit(r *rand.Rand, l *life, name string) {
 	currency, amount := pick(r, l.engine.Currencies()).Code, money.Amount(1+r.Int64N(50))*1e8
 	if r.IntN(6) == 0 {
 		amount = amountOf(r)
 	}
 	reference := fmt.Sprint("reference ", r.IntN(60))
+	if n := len(s.credits); n > 0 && r.IntN(2) == 0 {
+		again := s.credits[r.IntN(n)]
+		if r.IntN(2) == 0 { // one that may be on its way, or not projected yet
+			again = s.credits[n-1-r.IntN(min(n, 3))]
+		}
+		name, currency, amount, reference = again.name, again.currency, again.amount, again.reference
+	}
+	s.credits = append(s.credits, credit{name, currency, reference, amount})
 	what := fmt.Sprintf("deposit of %v %s to %s, %s", amount, currency, name, reference)
 	s.spawn(l, fmt.Sprintf("%d.operator: %s", l.number, what), func() {
 		s.deposits[reference]++
@@ -472,12 +487,15 @@ func (s *sim) administered(err error, done, refusable bool) string {
 		s.violate("an operator's command: %w", err)
 	}
 	s.outcomes["operator, turned away"]++
+	if errors.Is(err, ErrUnanswered) {
+		s.outcomes["deposits, turned away because the store did not answer"]++
+	}
 	return "turned away: " + err.Error()
 }
 
-// turnedAwayBy says that no actor has seen the command.
+// turnedAwayBy says that nothing was done: mostly no actor has seen the command.
 func turnedAwayBy(err error) bool {
-	return slices.ContainsFunc([]error{ErrStopping, ErrStalled, ErrBusy, ErrAccountBusy, ErrBehind, ErrNotQuiet, ErrPaused, ErrMaintenance, ErrNotConfirmed},
+	return slices.ContainsFunc([]error{ErrStopping, ErrStalled, ErrBusy, ErrAccountBusy, ErrBehind, ErrNotQuiet, ErrPaused, ErrMaintenance, ErrNotConfirmed, ErrUnanswered},
 		func(known error) bool { return errors.Is(err, known) })
 }
 

@@ -235,13 +235,14 @@ func (l *life) turn(w *woken, skew time.Duration) {
 	if c, fresh := w.next().(*Command); fresh && (strings.Contains(w.name, ".wallet/") || strings.HasSuffix(w.name, ".registry")) {
 		c.timeUs += skew.Microseconds() // it comes from its handler
 	}
-	if more := m.turn(1); more && (m.users.Load() > 0 || m.systems.Load() > 0) {
+	more := m.turn(1)
+	synctest.Wait() // whom it answered is parked, and what it began
+	if more && (m.users.Load() > 0 || m.systems.Load() > 0) {
 		return
 	}
 	if !m.goesOn() {
 		l.mailboxes = slices.DeleteFunc(l.mailboxes, func(o *woken) bool { return o == w })
 	}
-	synctest.Wait() // whom it answered is parked
 }
 
 // step lets one thing happen, and looks whether all is as it must be. false: nothing can happen.

@@ -374,6 +374,34 @@ func (k *link) Candles(ctx context.Context, q persistence.CandleQuery, fn func(*
 	})
 }
 
+// Reference is on its way for as long as can be, as any other look: other engines may come and go meanwhile. It goes wrong as
+// often as a write does, for nothing else depends on it.
+func (k *link) Reference(ctx context.Context, watermark uint64, reference string) (d persistence.Deposit, err error) {
+	s := k.s
+	const what = "reference"
+	s.park(k.l, k.name(what), nil)
+	if s.rng.IntN(100) < s.odds {
+		s.goesWrong(what, faultRefused)
+		return d, errStoreRefuses
+	}
+	d, err = k.Store.Reference(ctx, watermark, reference)
+	switch {
+	case err == nil:
+		s.outcomes["references, found in the store"]++
+	case errors.Is(err, persistence.ErrNotFound):
+		s.outcomes["references, not in the store"]++
+	}
+	s.park(k.l, k.name(what+" answered"), nil)
+	if s.rng.IntN(100) < s.odds {
+		s.goesWrong(what, faultLost)
+		return persistence.Deposit{}, errNoAnswer
+	}
+	if k.l.overtaken {
+		s.outcomes["references, told to an engine that was overtaken"]++
+	}
+	return d, err
+}
+
 func (k *link) Trim(ctx context.Context, tok persistence.Token, upTo uint64) error {
 	look := func() {
 		older := uint64(0)

@@ -528,7 +528,9 @@ func mustHappen() []string {
 		"late calls, landed", "late calls, come to nothing",
 		"starts that find the store given back", "starts that find the owner of their own folder", "starts that insist", "standbys", "standbys, told to stop",
 		"takeovers after a wait", "two starts at once", "claims that came too late",
-		"starts without HEAD", "backups", "restores", "codes of an earlier history"}
+		"starts without HEAD", "backups", "restores", "codes of an earlier history",
+		"references, found in the store", "references, not in the store", "references, told to an engine that was overtaken",
+		"deposits, turned away because the store did not answer"}
 	for _, err := range []error{ErrStopping, ErrStalled, ErrBusy, ErrAccountBusy, ErrBehind, ErrMaintenance} {
 		list = append(list, "turned away: "+err.Error())
 	}
@@ -538,7 +540,7 @@ func mustHappen() []string {
 	for _, fault := range []string{faultRefused, faultLost, faultLate, faultUnanswered, faultBroken} {
 		list = append(list, "calls of the store, "+fault)
 	}
-	for _, call := range []string{"acquire", "beat", "check", "release", "append", "apply", "snapshot", "trim", "load snapshot", "watermark", "read", "nonces", "trades", "candles"} {
+	for _, call := range []string{"acquire", "beat", "check", "release", "append", "apply", "snapshot", "trim", "load snapshot", "watermark", "read", "nonces", "trades", "candles", "reference"} {
 		list = append(list, "faults of "+call)
 	}
 	slices.Sort(list)

@@ -2,6 +2,7 @@ package actors
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/asynkron/protoactor-go/actor"
 
@@ -69,6 +70,9 @@ type keyNonce struct {
 	taken uint64
 }
 
+// keyEnded says that a key was revoked: what comes with it from now on is refused, and takes no nonce.
+type keyEnded struct{ key uint32 }
+
 // heldBack waits for everything in flight up to a ticket.
 type heldBack struct {
 	upTo    uint64
@@ -113,6 +117,8 @@ func (w *wallet) Receive(ctx actor.Context) {
 		w.swept(m.command)
 	case *Read:
 		w.read(m)
+	case *keyEnded:
+		w.nonces = slices.DeleteFunc(w.nonces, func(n keyNonce) bool { return n.key == m.key })
 	case *probe:
 		m.run()
 	}
@@ -125,8 +131,7 @@ func (w *wallet) decide(c *Command) {
 	if c.key != nil { // an operator has none, and may act for a frozen account
 		switch {
 		case c.key.Revoked():
-			w.takeNonce(c.key.Number, c.order.nonce) // the refusal's record has it, so both sides must
-			c.refuse(event.RefusedKey)
+			c.refuse(event.RefusedKey) // its nonce counts no more, on both sides
 		case !w.takeNonce(c.key.Number, c.order.nonce):
 			c.lastNonce = w.lastNonce(c.key.Number)
 			c.refuse(event.RefusedNonce)

@@ -102,7 +102,7 @@ func failureOf(err error) *Failure {
 		return Overloaded
 	case errors.Is(err, actors.ErrAccountBusy):
 		return AccountBusy
-	case errors.Is(err, actors.ErrStalled), errors.Is(err, actors.ErrNotConfirmed):
+	case errors.Is(err, actors.ErrStalled), errors.Is(err, actors.ErrNotConfirmed), errors.Is(err, actors.ErrUnanswered):
 		return StoreUnavailable
 	}
 	return InternalError

@@ -23,6 +23,14 @@ type stubborn struct {
 	persistence.Store
 	gate   atomic.Pointer[chan struct{}] // appends wait until it is closed; nil: they do not
 	unseen atomic.Bool
+	silent atomic.Bool // looks for references are not answered
+}
+
+func (s *stubborn) Reference(ctx context.Context, watermark uint64, reference string) (persistence.Deposit, error) {
+	if s.silent.Load() {
+		return persistence.Deposit{}, errors.New("no answer")
+	}
+	return s.Store.Reference(ctx, watermark, reference)
 }
 
 func (s *stubborn) Append(ctx context.Context, tok persistence.Token, prev, next uint64, batch []byte) error {

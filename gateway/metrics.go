@@ -142,7 +142,7 @@ var (
 	appendDuration = describe("store_append_duration_seconds", "Until a batch was durable, all tries included: the floor of an order's latency. Watch the 99th percentile; seconds are a sick disk or Redis.")
 	applyDuration  = describe("store_apply_duration_seconds", "Until the store had taken a step of projections, all tries included. It is behind the journal and in nobody's way until exchange_projection_lag_rows nears its limit.")
 	snapshotTime   = describe("store_snapshot_duration_seconds", "Uploads of snapshots that succeeded. It grows with the state.")
-	storeFailures  = describe("store_failures_total", "Calls of the store that failed and are tried again. Any growth is worth a look at the log.", "operation")
+	storeFailures  = describe("store_failures_total", "Calls of the store that failed and are tried again; of reference by operators, for a deposit was not made. Any growth is worth a look at the log.", "operation")
 	rowsDamaged    = describe("history_damaged_total", "Reads of the history that ended at a damaged row, by list; the client got 503, and the log names the row. Any is a reason to run exchange audit, and to restore a backup.", "list")
 	storeStalled   = describe("store_stalled", "1 while the store does not take writes; new commands are refused. After timing.stall_max_ms the process ends.")
 	storeWaiting   = describe("store_append_waiting_seconds", "How long the append in flight has been waiting; 0 if there is none.")

@@ -490,6 +490,22 @@ func TestTheOperatorIsToldOfFailuresThatAreNotItsOwn(t *testing.T) {
 	receive(t, placed, 1)
 }
 
+func TestADepositIsUnavailableWhileTheStoreDoesNotKnowReferences(t *testing.T) {
+	h, store := newStubborn(t, func(*actors.Options) {})
+	ask := operator(t, h.gateway)
+	const body = `{"account":"bob","currency":"USDT","amount":"5","reference":"one"}`
+	store.silent.Store(true)
+	a := ask("POST", "/operator/v1/deposits", body)
+	if got := string(a.header.Peek("Retry-After")); a.status != 503 || got != "1" || !strings.Contains(a.body, "nothing was done, try again") {
+		t.Errorf("%d %s, Retry-After %q", a.status, a.body, got)
+	}
+	store.silent.Store(false)
+	for _, repeated := range []string{"", `,"repeated":true`} {
+		says(t, "the deposit", ask("POST", "/operator/v1/deposits", body), 200,
+			`{"deposit":3,"account":"bob","currency":"USDT","amount":5,"balance":100005,"reference":"one"`+repeated+`}`)
+	}
+}
+
 func TestActionsAreListedNewestFirstWithWhoDidThem(t *testing.T) {
 	h := newHarness(t, nil)
 	ask := operator(t, h.gateway)

@@ -140,7 +140,7 @@ func (g *Gateway) answerOperator(ctx *fasthttp.RequestCtx, number int, came int6
 	case errors.Is(err, actors.ErrTimeout):
 		f = StoreUnavailable
 	}
-	// With Retry-After, a 503 says that nothing was done: of POST only errors of admission have it.
+	// With Retry-After, a 503 says that nothing was done: of POST only errors of admission and ErrUnanswered have it.
 	if f.RetryAfter > 0 {
 		ctx.Response.Header.Set("Retry-After", strconv.Itoa(f.RetryAfter))
 	}

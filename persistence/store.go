@@ -179,6 +179,13 @@ type History interface {
 	// Order is one closed order of an account; ErrNotFound.
 	Order(ctx context.Context, account uint32, id uint64) (Order, error)
 	Deposits(ctx context.Context, q DepositQuery, fn func(*Deposit) bool) error
+	// Reference is the deposit that was made under a reference. Retention never trims this index.
+	// ErrNotFound proves that no record up to watermark made one: a store whose own watermark is
+	// below that has lost writes, and answers ErrGap instead.
+	Reference(ctx context.Context, watermark uint64, reference string) (Deposit, error)
+	// References calls fn for each deposit of that index, in no order, until it returns false. A
+	// deposit may come twice; one that is written meanwhile may be missing.
+	References(ctx context.Context, fn func(*Deposit) bool) error
 	Withdraws(ctx context.Context, q WithdrawQuery, fn func(*Withdraw) bool) error
 	// Withdraw is one that came to its end; ErrNotFound.
 	Withdraw(ctx context.Context, id uint64) (Withdraw, error)

@@ -46,16 +46,18 @@ const Reasons = 16
 // An Operation is a call of the store.
 type Operation uint8
 
-// The operations whose failures are counted. Each is tried again.
+// The operations whose failures are counted. Each is tried again, but a look for a deposit's reference: that is
+// for the operator to try again.
 const (
 	OperationAppend Operation = iota
 	OperationApply
 	OperationSnapshot
 	OperationTrim // the archive before it included
+	OperationReference
 	Operations
 )
 
-var operationNames = [Operations]string{"append", "apply", "snapshot", "trim"}
+var operationNames = [Operations]string{"append", "apply", "snapshot", "trim", "reference"}
 
 func (o Operation) String() string { return operationNames[o] }
 
@@ -109,7 +111,8 @@ type Engine struct {
 
 	_ [64]byte
 
-	// The journal's writer, the projector and the goroutine that uploads a snapshot add, each its own.
+	// The journal's writer, the projector, the goroutine that uploads a snapshot and those that look for references
+	// add, each its own.
 	Failures [Operations]atomic.Uint64
 
 	// The projector adds.

@@ -26,6 +26,7 @@ var harmless = map[string]string{
 	"e.currencies[i].Code == string(code)":                  "a currency's code",
 	"sum != c.Withdrawn":                                    "an amount",
 	"left[len(left)-1].sum != sum":                          "the checksum of a row",
+	"r.sum != sum":                                          "the checksum of a row",
 	"sealed[0] != version":                                  "the version of what is sealed",
 	"k.SealedBy == sealer.ID()":                             "the id of a key, which is in the log",
 	"c.OperatorTokenFile == c.usualFile(OperatorTokenName)": "the name of a file",

@@ -32,12 +32,7 @@ func (s *State) apply(r *event.Record, e *Effects) error {
 	case event.KindKey:
 		return s.newKey(&r.Key)
 	case event.KindKeyRevoked:
-		k := s.key(r.KeyRevoked.Number)
-		if k == nil || k.Revoked {
-			return fmt.Errorf("key number %d is not alive", r.KeyRevoked.Number)
-		}
-		k.Revoked = true
-		return nil
+		return s.revoke(r.KeyRevoked.Number)
 	case event.KindMailed, event.KindHalt, event.KindFreeze, event.KindMaintenance, event.KindFees:
 		return s.operate(r)
 	case event.KindHistory:
@@ -121,7 +116,7 @@ func (s *State) pair(p *event.Pair) error {
 
 // newKey takes a key in, or one that is there under another seal: everything else of it stays as it was.
 func (s *State) newKey(k *event.Key) error {
-	if known := s.key(k.Number); known != nil && known.SealedBy != k.SealedBy && known.Account == k.Account && known.Key.Key == k.Key &&
+	if known := s.key(k.Number); known != nil && !known.Revoked && known.SealedBy != k.SealedBy && known.Account == k.Account && known.Key.Key == k.Key &&
 		known.Permissions == k.Permissions && slices.Equal(known.Allow, k.Allow) {
 		known.SealedBy, known.Sealed = k.SealedBy, k.Sealed
 		return nil
@@ -136,12 +131,24 @@ func (s *State) newKey(k *event.Key) error {
 	return nil
 }
 
+// revoke ends a key and forgets all of it but its number, account and name.
+func (s *State) revoke(number uint32) error {
+	k := s.key(number)
+	if k == nil || k.Revoked {
+		return fmt.Errorf("key number %d is not alive", number)
+	}
+	*k = Key{Key: event.Key{Number: k.Number, Account: k.Account, Key: k.Key.Key}, Revoked: true}
+	return nil
+}
+
+// deposit does not keep the reference: the store's index has it, and the committed side while the store
+// may not have it yet.
 func (s *State) deposit(d *event.Deposit) error {
 	switch {
-	case d.ID != uint64(len(s.deposits))+1:
-		return fmt.Errorf("deposit %d after deposit %d", d.ID, len(s.deposits))
-	case d.Reference == "" || s.references[d.Reference] != 0:
-		return fmt.Errorf("reference %q is used twice, or empty", d.Reference)
+	case d.ID != s.deposits+1:
+		return fmt.Errorf("deposit %d after deposit %d", d.ID, s.deposits)
+	case d.Reference == "":
+		return fmt.Errorf("deposit %d has no reference", d.ID)
 	case d.Currency == 0 || int(d.Currency) > len(s.currencies):
 		return fmt.Errorf("there is no currency %d", d.Currency)
 	case d.Amount < 1:
@@ -153,8 +160,7 @@ func (s *State) deposit(d *event.Deposit) error {
 		return fmt.Errorf("%v %s would be deposited in all, the most is below %v", total, c.Code, money.MaxSupply)
 	}
 	c.Deposited = total
-	s.deposits = append(s.deposits, Deposit{Account: d.Account, Currency: d.Currency, Amount: d.Amount})
-	s.references[d.Reference] = d.ID
+	s.deposits = d.ID
 	return nil
 }
 
@@ -176,6 +182,8 @@ func (s *State) begin(p *Pair, timeUs int64, id uint64, account, key uint32, non
 	return a, s.useNonce(key, account, nonce)
 }
 
+// useNonce raises a key's nonce. A command that was on its way when its key was revoked still names one,
+// which counts no more.
 func (s *State) useNonce(key, account uint32, nonce uint64) error {
 	if key == 0 {
 		return nil
@@ -184,7 +192,9 @@ func (s *State) useNonce(key, account uint32, nonce uint64) error {
 	if k == nil || k.Account != account {
 		return fmt.Errorf("key number %d is not of account %d", key, account)
 	}
-	k.Nonce = max(k.Nonce, nonce)
+	if !k.Revoked {
+		k.Nonce = max(k.Nonce, nonce)
+	}
 	return nil
 }
 

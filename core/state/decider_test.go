@@ -64,8 +64,8 @@ func (d *decider) next() event.Record {
 		r.Kind = event.KindKey
 		n := uint32(len(d.s.keys) + 1)
 		r.Key = event.Key{Number: n, Account: d.account(), Key: fmt.Sprint("key-", n), Permissions: event.PermissionTrade}
-		if d.pick(3) == 2 { // one that is there is sealed anew
-			r.Key = d.s.keys[d.pick(len(d.s.keys))].Key
+		if known := d.s.keys[d.pick(len(d.s.keys))]; !known.Revoked && d.pick(3) == 2 { // one that is there is sealed anew
+			r.Key = known.Key
 			r.Key.SealedBy, r.Key.Sealed = r.Key.SealedBy+1, []byte(fmt.Sprint("seal-", r.Key.SealedBy))
 		}
 	case n < 4:
@@ -89,7 +89,7 @@ func (d *decider) next() event.Record {
 	case n < 23:
 		return d.operate(r, n)
 	case n < 24:
-		r.Kind, r.History = event.KindHistory, event.HistoryID{byte(len(d.s.deposits)), 1: d.s.History()[1] + 1}
+		r.Kind, r.History = event.KindHistory, event.HistoryID{byte(d.s.deposits), 1: d.s.History()[1] + 1}
 	default:
 		return d.order(r)
 	}
@@ -110,7 +110,7 @@ func (d *decider) key(account uint32) (key uint32, nonce uint64) {
 
 func (d *decider) deposit(r event.Record, account uint32, currency uint16, amount money.Amount) event.Record {
 	d.names++
-	r.Kind, r.Deposit = event.KindDeposit, event.Deposit{ID: uint64(len(d.s.deposits)) + 1, Account: account, Currency: currency,
+	r.Kind, r.Deposit = event.KindDeposit, event.Deposit{ID: d.s.deposits + 1, Account: account, Currency: currency,
 		Amount: amount, Reference: fmt.Sprint("reference ", d.names)}
 	return r
 }

@@ -17,13 +17,13 @@ import (
 	"exchange/core/money"
 )
 
-// The image of a state: a head with the history's id, then currencies, accounts, keys, deposits, pending withdraws, mails,
+// The image of a state: a head with the history's id, then currencies, accounts, keys, pending withdraws, mails,
 // maintenance, and pairs with their markets and books, the lists as a count and that many entries, in
 // order of their numbers. Numbers are uvarints, texts have their length before them. What follows from
 // the rest (names, open orders by account) is not stored.
 const (
 	imageMagic   = "exchange state\n"
-	imageVersion = 4
+	imageVersion = 5
 )
 
 // ErrImage is wrapped by every error of Decode.
@@ -35,7 +35,7 @@ var ErrImageVersion = errors.New("unknown version")
 // AppendTo writes the whole state behind dst. Equal states have equal images.
 func (s *State) AppendTo(dst []byte) []byte {
 	w := writer(append(append(dst, imageMagic...), imageVersion))
-	w.uint(s.seq, uint64(s.timeUs), s.lastOrder, s.lastTrade, uint64(len(s.deposits)), s.lastWithdraw, s.lastMail, s.trades[0])
+	w.uint(s.seq, uint64(s.timeUs), s.lastOrder, s.lastTrade, s.deposits, s.lastWithdraw, s.lastMail, s.trades[0])
 	w = append(w, s.history[:]...)
 	w.uint(uint64(len(s.currencies)))
 	for i := range s.currencies {
@@ -52,7 +52,6 @@ func (s *State) AppendTo(dst []byte) []byte {
 	for _, k := range s.keys {
 		w.key(k)
 	}
-	w.deposits(s)
 	w.withdraws(s)
 	w.bool(s.maintenance.On)
 	w.text(s.maintenance.Message)
@@ -120,6 +119,9 @@ func (w *writer) account(a *Account) {
 func (w *writer) key(k *Key) {
 	w.uint(uint64(k.Account))
 	w.text(k.Key.Key)
+	if w.bool(k.Revoked); k.Revoked {
+		return
+	}
 	w.uint(uint64(k.Permissions), uint64(len(k.Allow)))
 	for _, a := range k.Allow {
 		w.text(a)
@@ -127,21 +129,6 @@ func (w *writer) key(k *Key) {
 	w.uint(k.SealedBy)
 	w.text(string(k.Sealed))
 	w.uint(k.Nonce)
-	w.bool(k.Revoked)
-}
-
-// deposits are written in the order of their ids, which are dense, with their references.
-func (w *writer) deposits(s *State) {
-	names := make([]string, len(s.deposits))
-	for name, id := range s.references {
-		names[id-1] = name
-	}
-	w.uint(uint64(len(names)))
-	for i, name := range names {
-		d := &s.deposits[i]
-		w.text(name)
-		w.uint(uint64(d.Account), uint64(d.Currency), uint64(d.Amount))
-	}
 }
 
 func (w *writer) withdraws(s *State) {
@@ -197,7 +184,7 @@ func Decode(image []byte) (s *State, err error) {
 	r := reader{b: image[head:]}
 	s = New()
 	s.seq, s.timeUs, s.lastOrder, s.lastTrade = r.uint(), int64(r.uint()), r.uint(), r.uint()
-	deposits := r.uint()
+	s.deposits = r.upTo(s.seq) // each is a record
 	s.lastWithdraw, s.lastMail, s.trades[0] = r.uint(), r.uint(), r.uint()
 	copy(s.history[:], r.take(len(s.history)))
 	for range r.entries {
@@ -208,12 +195,6 @@ func Decode(image []byte) (s *State, err error) {
 	}
 	for range r.entries {
 		r.key(s)
-	}
-	for range r.entries {
-		r.deposit(s)
-	}
-	if deposits != uint64(len(s.deposits)) {
-		r.fail("more or fewer deposits than were made")
 	}
 	r.withdraws(s)
 	s.maintenance = event.Maintenance{On: r.bool(), Message: r.text()}
@@ -469,7 +450,14 @@ func (r *reader) withdraw(s *State) Withdraw {
 }
 
 func (r *reader) key(s *State) {
-	k := event.Key{Number: uint32(len(s.keys) + 1), Account: r.u32(), Key: r.text(), Permissions: r.u8()}
+	k := event.Key{Number: uint32(len(s.keys) + 1), Account: r.u32(), Key: r.text()}
+	if r.bool() {
+		if r.err == "" && r.must(s.newKey(&k)) {
+			r.must(s.revoke(k.Number))
+		}
+		return
+	}
+	k.Permissions = r.u8()
 	for range r.entries {
 		if k.Allow = append(k.Allow, r.text()); len(k.Allow) > event.MaxAllow || k.Allow[len(k.Allow)-1] == "" {
 			r.fail("an address prefix that is empty, or too many of them, of key " + k.Key)
@@ -477,20 +465,8 @@ func (r *reader) key(s *State) {
 	}
 	k.SealedBy, k.Sealed = r.uint(), []byte(r.text())
 	if r.err == "" && r.must(s.newKey(&k)) {
-		made := s.keys[k.Number-1]
-		made.Nonce, made.Revoked = r.uint(), r.bool()
+		s.keys[k.Number-1].Nonce = r.uint()
 	}
-}
-
-func (r *reader) deposit(s *State) {
-	name := r.text()
-	d := Deposit{Account: r.u32(), Currency: r.u16(), Amount: r.amount()}
-	if name == "" || s.references[name] != 0 || s.Account(d.Account) == nil || d.Currency == 0 || int(d.Currency) > len(s.currencies) {
-		r.fail("a reference that is empty or there twice, or of no account or currency")
-		return
-	}
-	s.deposits = append(s.deposits, d)
-	s.references[name] = uint64(len(s.deposits))
 }
 
 // An openOrder is one that was read from a book, for the list of its account.

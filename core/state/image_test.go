@@ -10,6 +10,7 @@ import (
 	"math"
 	"os"
 	"path/filepath"
+	"reflect"
 	"runtime"
 	"slices"
 	"strings"
@@ -20,10 +21,12 @@ import (
 	"exchange/core/money"
 )
 
-// oneOfEach is small with a revoked key and a cancel: every field of an image is in use.
+// oneOfEach is small with a revoked key, another one and a cancel: every field of an image is in use.
 func oneOfEach() *State {
 	s := small()
-	apply(must{}, s, cancelOf1(), event.Record{Kind: event.KindKeyRevoked, TimeUs: 50, KeyRevoked: event.KeyRevoked{Number: 1}},
+	second := s.keys[0].Key
+	second.Number, second.Key = 2, "alice-2"
+	apply(must{}, s, event.Record{Kind: event.KindKey, TimeUs: 40, Key: second}, cancelOf1(), event.Record{Kind: event.KindKeyRevoked, TimeUs: 50, KeyRevoked: event.KeyRevoked{Number: 1}},
 		event.Record{Kind: event.KindOrder, Pair: 1, TimeUs: 51, Order: event.Order{ID: 6, Account: 1, Side: 2, Price: 12 * coin, Amount: coin, Remaining: coin, ClientID: clientID("open")}})
 	return s
 }
@@ -151,7 +154,7 @@ func usable(t *testing.T, image []byte) {
 		}
 	}
 	next := deposit()
-	next.Deposit.ID, next.Deposit.Reference = uint64(len(s.deposits))+1, "a reference that is new"
+	next.Deposit.ID, next.Deposit.Reference = s.deposits+1, "a reference that is new"
 	if s.Apply(&next, new(Effects)) == nil {
 		s.AppendTo(nil)
 	}
@@ -226,18 +229,13 @@ func TestImpossibleStatesAreRefused(t *testing.T) {
 	f := func(what string, spoil func(s *State)) { t.Helper(); impossible(t, what, oneOfEach(), spoil, "") }
 	f("two currencies of one code", func(s *State) { s.currencies[1].Code = "BTC" })
 	f("two accounts of one name", func(s *State) { s.accounts[1].Name = "alice" })
-	f("a key of no account", func(s *State) { s.keys[0].Account = 9 })
+	f("a key of no account", func(s *State) { s.keys[1].Account = 9 })
 	f("two keys of one name", func(s *State) { s.keys = append(s.keys, s.keys[0]) })
 	f("two pairs of one name", func(s *State) { s.pairs[1].Name = "BTC_USD" })
 	f("a pair of an unknown currency", func(s *State) { s.pairs[1].Quote = 9 })
 	f("a pair of one currency", func(s *State) { s.pairs[1].Quote = s.pairs[1].Base })
-	f("a reference of no account", func(s *State) {
-		s.deposits[s.references["one"]-1].Account = 9
-	})
-	f("a reference of no currency", func(s *State) {
-		s.deposits[s.references["one"]-1].Currency = 0
-	})
-	f("a deposit without a reference", func(s *State) { s.deposits = append(s.deposits, s.deposits[0]) })
+	f("a revoked key of no account", func(s *State) { s.keys[0].Account = 9 })
+	f("more deposits than records", func(s *State) { s.deposits = s.seq + 1 })
 	f("a reserve above its balance", func(s *State) {
 		h := s.accounts[0].Wallet.Get(1)
 		h.Reserve = h.Balance.Add(h.Balance)
@@ -364,33 +362,55 @@ func TestAnImageOfAReserveThatNothingExplainsDoesNotPassTheCheck(t *testing.T) {
 	f("an approved withdraw that is not counted", func(s *State) { s.currencies[1].Withdrawn = money.Balance{} }, "all balances of USD are 70, ")
 }
 
-func TestAReferenceThatIsThereTwiceIsRefused(t *testing.T) {
-	image := func(references ...string) []byte {
-		w := writer(append([]byte(imageMagic), imageVersion))
-		w.uint(0, 0, 0, 0, uint64(len(references)), 0, 0, 0)   // counters
-		w = append(w, make([]byte, len(event.HistoryID{}))...) // of no history
-		w.uint(1)
-		w.text("BTC")
-		w.uint(1, 0, 0, 0) // deposited and withdrawn
-		w.uint(1)
-		w.text("alice")
-		w.text("")
-		w.uint(0, 0, 0, 0, 0, 0) // holdings, closed, past, frozen, fees, trades
-		w.uint(0)                // keys
-		w.uint(uint64(len(references)))
-		for _, name := range references {
-			w.text(name)
-			w.uint(1, 1, 5)
+// What comes and goes for ever leaves next to nothing behind: nothing of a deposit but the width of a number,
+// and of a revoked key its account and its name.
+func TestDepositsAndRevokedKeysDoNotGrowTheImage(t *testing.T) {
+	const n = 10_000
+	s := small()
+	before := len(s.AppendTo(nil))
+	reference := strings.Repeat("r", 100)
+	for range n {
+		apply(t, s, event.Record{Kind: event.KindDeposit, TimeUs: 60, Deposit: event.Deposit{ID: s.deposits + 1, Account: 2, Currency: 2,
+			Amount: 1, Reference: fmt.Sprint(reference, s.deposits)}})
+	}
+	after := len(s.AppendTo(nil))
+	if grown := after - before; grown > 16 {
+		t.Errorf("%d deposits grow the image by %d bytes", n, grown)
+	}
+	names := 0
+	for i := range n {
+		k := s.keys[0].Key
+		k.Number, k.Key, k.Sealed = uint32(len(s.keys)+1), fmt.Sprint("key-", i), make([]byte, 200)
+		names += len(k.Key)
+		for range 10 {
+			k.Allow = append(k.Allow, "192.0.2.0/24")
 		}
-		w.uint(0, 0, 0, 0, 0) // withdraws, mails, maintenance and its message, pairs
-		return w
+		apply(t, s, event.Record{Kind: event.KindKey, Key: k},
+			event.Record{Kind: event.KindRefusal, Refusal: event.Refusal{Account: k.Account, Key: k.Number, Nonce: 1 << 60, Reason: event.RefusedFunds}},
+			event.Record{Kind: event.KindKeyRevoked, KeyRevoked: event.KeyRevoked{Number: k.Number}})
 	}
-	if _, err := Decode(image("one", "other")); err != nil {
-		t.Fatalf("the image that the cases below spoil: %v", err)
+	// An account, the length of the name, and that it is revoked.
+	if grown := len(s.AppendTo(nil)) - after - names; grown > 3*n+16 {
+		t.Errorf("%d revoked keys with names of %d bytes in all grow the image by %d bytes more", n, names, grown)
 	}
-	for _, second := range []string{"one", ""} {
-		if _, err := Decode(image("one", second)); !errors.Is(err, ErrImage) || !strings.Contains(err.Error(), "a reference that is empty or there twice") {
-			t.Errorf("%q after \"one\": %v", second, err)
+	for _, k := range s.keys[1:] {
+		want := Key{Key: event.Key{Number: k.Number, Account: k.Account, Key: k.Key.Key}, Revoked: true}
+		if !reflect.DeepEqual(*k, want) {
+			t.Fatalf("of a revoked key %+v is left", *k)
+		}
+	}
+}
+
+func TestTheNameOfARevokedKeyIsNotGivenAgain(t *testing.T) {
+	s := oneOfEach()
+	again := event.Record{Kind: event.KindKey, Key: event.Key{Number: 3, Account: 2, Key: "alice-1", Permissions: 1}}
+	for range 2 {
+		if err := s.Apply(&again, new(Effects)); err == nil || !strings.Contains(err.Error(), "or exists") {
+			t.Error(err)
+		}
+		var err error
+		if s, err = Decode(s.AppendTo(nil)); err != nil {
+			t.Fatal(err)
 		}
 	}
 }
@@ -412,9 +432,9 @@ func TestHugeCountsInAnImageTakeNoMemory(t *testing.T) {
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
 	tries := uint64(0)
-	// What claims an entry for each byte: currencies, accounts, keys, deposits, withdraws, mails, maintenance, its
+	// What claims an entry for each byte: currencies, accounts, keys, withdraws, mails, maintenance, its
 	// message, or pairs.
-	for lists := range 9 {
+	for lists := range 8 {
 		w := writer(append([]byte(imageMagic), imageVersion))
 		w.uint(0, 0, 0, 0, 0, math.MaxUint64, math.MaxUint64, 0) // all ids of withdraws and mails are given
 		w = append(w, make([]byte, len(event.HistoryID{}))...)   // of no history

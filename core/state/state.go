@@ -20,8 +20,7 @@ type State struct {
 	keys       []*Key
 	names      map[string]uint32 // account name -> id
 	keyNames   map[string]uint32 // public key -> number
-	references map[string]uint64 // deposit reference -> deposit
-	deposits   []Deposit         // by id-1
+	deposits   uint64            // how many were made; the id of the newest
 	trades     []uint64          // how many each account ever had, by id; in front: how many in all
 
 	lastOrder    uint64 // highest id given to an order or a cancel
@@ -132,18 +131,12 @@ func (w *Withdraw) Pending() bool {
 	return w.Status == event.WithdrawNew || w.Status == event.WithdrawVerified
 }
 
-// A Key is an API key with its newest nonce.
+// A Key is an API key with its newest nonce. Of a revoked one only number, account and name stay: its name
+// is never given again.
 type Key struct {
 	event.Key
 	Nonce   uint64
 	Revoked bool
-}
-
-// A Deposit is one that was made. It is known by its reference, for ever.
-type Deposit struct {
-	Account  uint32
-	Currency uint16
-	Amount   money.Amount
 }
 
 // A ClosedOrder is an order that a record closed.
@@ -165,7 +158,7 @@ type Effects struct {
 
 // New is the state before the first record.
 func New() *State {
-	return &State{names: map[string]uint32{}, keyNames: map[string]uint32{}, references: map[string]uint64{},
+	return &State{names: map[string]uint32{}, keyNames: map[string]uint32{},
 		withdraws: map[uint64]*Withdraw{}, trades: []uint64{0}}
 }
 
@@ -177,7 +170,7 @@ func (s *State) TimeUs() int64 { return s.timeUs }
 
 // LastIDs are the highest ids given so far: to orders and cancels, to trades, to deposits.
 func (s *State) LastIDs() (order, trade, deposit uint64) {
-	return s.lastOrder, s.lastTrade, uint64(len(s.deposits))
+	return s.lastOrder, s.lastTrade, s.deposits
 }
 
 // Currencies are all currencies; the number of the first is 1. Read only.
@@ -191,23 +184,6 @@ func (s *State) Accounts() []*Account { return s.accounts }
 
 // Keys are all API keys; the number of the first is 1. Read only.
 func (s *State) Keys() []*Key { return s.keys }
-
-// Deposit is the deposit that was made under a reference, with its id, which is 0 if there is none.
-func (s *State) Deposit(reference string) (id uint64, d Deposit) {
-	if id = s.references[reference]; id != 0 {
-		d = s.deposits[id-1]
-	}
-	return id, d
-}
-
-// Deposits gives all deposits, in the order of their ids.
-func (s *State) Deposits(yield func(id uint64, d Deposit) bool) {
-	for i, d := range s.deposits {
-		if !yield(uint64(i+1), d) {
-			return
-		}
-	}
-}
 
 // Pair is the pair with that number, nil if there is none.
 func (s *State) Pair(number uint16) *Pair {

@@ -15,6 +15,7 @@ import (
 type world struct {
 	in, out      map[uint16]money.Balance // by currency
 	nonces       map[uint32]uint64        // by key
+	revoked      map[uint32]bool          // keys: their nonces count no more
 	withdraws    []Withdraw               // pending, by id
 	lastWithdraw uint64
 	mails        []Mail // to be sent, by id
@@ -29,13 +30,16 @@ type world struct {
 }
 
 func newWorld() *world {
-	return &world{in: map[uint16]money.Balance{}, out: map[uint16]money.Balance{}, nonces: map[uint32]uint64{}, halted: map[uint16]bool{},
+	return &world{in: map[uint16]money.Balance{}, out: map[uint16]money.Balance{}, nonces: map[uint32]uint64{}, revoked: map[uint32]bool{}, halted: map[uint16]bool{},
 		frozen: map[uint32]bool{}, own: map[uint32]map[uint16]FeeRates{}, trades: map[uint32]uint64{}}
 }
 
 func (w *world) note(r *event.Record) {
 	w.ended = nil
 	switch r.Kind {
+	case event.KindKeyRevoked:
+		w.revoked[r.KeyRevoked.Number] = true
+		delete(w.nonces, r.KeyRevoked.Number)
 	case event.KindDeposit:
 		w.in[r.Deposit.Currency] = w.in[r.Deposit.Currency].Add(r.Deposit.Amount.Balance())
 	case event.KindOrder:
@@ -147,7 +151,7 @@ func mailsOf(s *State) (list []Mail) {
 }
 
 func (w *world) use(key uint32, nonce uint64) {
-	if key != 0 {
+	if key != 0 && !w.revoked[key] {
 		w.nonces[key] = max(w.nonces[key], nonce)
 	}
 }

@@ -414,6 +414,46 @@ func repacked(s scope, b []byte, by keyring, change func(raw []byte) []byte) []b
 	return proven(s, out.EncodeAll(change(raw), nil), by)
 }
 
+// A deposit that a backup lacks could be made again: its reference would be unknown.
+func TestABackupThatLacksADepositIsRefused(t *testing.T) {
+	onBothKinds(t, func(t *testing.T, from, to kind) {
+		h := newHistory(t, from(t, persistence.Retention{}), 6)
+		h.play(300)
+		h.flush()
+		good := write(t, h.store, h.s.AppendTo(nil))
+		for what, change := range map[string]func(out *sink, part []byte){
+			"without it": func(*sink, []byte) {},
+			"with another amount": func(out *sink, part []byte) {
+				var r rows
+				h.must(r.decode(partDeposit, part))
+				r.deposit.Amount++
+				d := &r.deposit
+				out.part(partDeposit, codec.AppendDeposit(keys(nil, uint64(d.Account), d.ID), d))
+			},
+		} {
+			b := crafted(t, func(out *sink) {
+				in, err := open(bytes.NewReader(good), testKey)
+				h.must(err)
+				defer in.close()
+				for first := true; !in.ended; h.must(in.advance()) {
+					if in.kind == partDeposit && first {
+						first = false
+						change(out, in.part)
+					} else {
+						out.part(in.kind, in.part)
+					}
+				}
+			})
+			store := to(t, persistence.Retention{})
+			_, err := load(t.Context(), store, bytes.NewReader(b), nothing, loadRows)
+			fails(t, what, err, ErrDamaged)
+			if _, _, err := store.LoadSnapshot(t.Context(), 0); !errors.Is(err, persistence.ErrNoSnapshot) {
+				t.Errorf("%s: there is an image: %v", what, err)
+			}
+		}
+	})
+}
+
 // A stream that turns out to be damaged fills the store by half, and then nobody takes it for a whole one.
 func TestADamagedBackupIsNeverTakenForAWholeStore(t *testing.T) {
 	onBothKinds(t, func(t *testing.T, from, to kind) {

@@ -299,6 +299,12 @@ func contentsOf(s scope, store persistence.Store, st *state.State) *contents {
 		c.accountTrades = append(c.accountTrades, collect(s, store.Trades, persistence.TradeQuery{Account: a.ID})...)
 		c.orders = append(c.orders, collect(s, store.Orders, persistence.OrderQuery{Account: a.ID})...)
 		c.deposits = append(c.deposits, collect(s, store.Deposits, persistence.DepositQuery{Account: a.ID})...)
+		for i := len(c.deposits) - 1; i >= 0 && c.deposits[i].Account == a.ID; i-- {
+			want := c.deposits[i]
+			if got, err := store.Reference(context.Background(), 0, want.Reference); err != nil || got != want {
+				s.Fatal(fmt.Sprintf("reference %q leads to %+v, %v", want.Reference, got, err))
+			}
+		}
 		c.accountWithdraws = append(c.accountWithdraws, collect(s, store.Withdraws, persistence.WithdrawQuery{Account: a.ID})...)
 	}
 	for _, p := range st.Pairs() {

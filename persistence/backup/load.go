@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 
+	"exchange/core/money"
 	"exchange/core/state"
 	"exchange/persistence"
 )
@@ -119,7 +120,8 @@ func (b *Backup) load(ctx context.Context, store persistence.Store, progress fun
 	if last != 0 { // since just now
 		return nil, fmt.Errorf("%w: its journal ends at sequence %d", ErrNotEmpty, last)
 	}
-	l := &loader{Backup: b, ctx: ctx, store: store, token: token, progress: progress, step: step}
+	l := &loader{Backup: b, ctx: ctx, store: store, token: token, progress: progress, step: step,
+		deposited: make([]money.Balance, len(b.state.Currencies()))}
 	for more := true; more; {
 		if more, err = b.reader.next(); err == nil && more {
 			err = l.add(&b.reader.row)
@@ -145,10 +147,14 @@ type loader struct {
 	watermark uint64
 	writes    persistence.Writes
 	n, total  int
-	bytes     int // of these rows, as they stand in the backup
+	bytes     int             // of these rows, as they stand in the backup
+	deposited []money.Balance // of the rows so far, by currency-1
 }
 
 func (l *loader) add(r *rows) error {
+	if err := l.note(r); err != nil {
+		return err
+	}
 	r.addTo(&l.writes)
 	l.n++
 	l.total++
@@ -158,6 +164,37 @@ func (l *loader) add(r *rows) error {
 		return nil
 	}
 	return l.apply(l.watermark + 1)
+}
+
+// note adds a deposit up. Its row alone says that its reference was used.
+func (l *loader) note(r *rows) error {
+	if r.kind != partDeposit {
+		return nil
+	}
+	d := &r.deposit
+	if d.Currency == 0 || int(d.Currency) > len(l.deposited) {
+		return fmt.Errorf("%w: deposit %d is of currency %d, which does not exist", ErrDamaged, d.ID, d.Currency)
+	}
+	total := &l.deposited[d.Currency-1]
+	if *total = total.Add(d.Amount.Balance()); total.Cmp(money.MaxSupply) >= 0 {
+		return fmt.Errorf("%w: its deposits are more than there can be", ErrDamaged)
+	}
+	return nil
+}
+
+// whole refuses a backup that lacks deposits of its state: their references could be used again.
+func (l *loader) whole() error {
+	_, _, deposits := l.state.LastIDs()
+	if n := l.reader.info.Rows[kindNames[partDeposit]]; uint64(n) != deposits {
+		return fmt.Errorf("%w: it has %d deposits, its state says %d", ErrDamaged, n, deposits)
+	}
+	for i, c := range l.state.Currencies() {
+		if l.deposited[i] != c.Deposited {
+			return fmt.Errorf("%w: its deposits of %s are %v in all, its state says %v", ErrDamaged, c.Code,
+				l.deposited[i], c.Deposited)
+		}
+	}
+	return nil
 }
 
 // begin makes the journal end where the backup does.
@@ -186,6 +223,9 @@ func (l *loader) apply(to uint64) error {
 
 // finish writes the wallets and publishes the image: with it the store is whole.
 func (l *loader) finish() error {
+	if err := l.whole(); err != nil {
+		return err
+	}
 	for _, a := range l.state.Accounts() {
 		l.writes.Wallets = append(l.writes.Wallets, wallet(l.state, a))
 		if len(l.writes.Wallets) == l.step {

@@ -145,6 +145,7 @@ func (w *world) wantEverything(m *model) {
 		w.wantWithdraws(persistence.WithdrawQuery{Account: account}, m.withdrawsOf(persistence.WithdrawQuery{Account: account}))
 	}
 	w.wantActions(persistence.ActionQuery{}, m.actionsOf(persistence.ActionQuery{}))
+	w.wantReferences(m)
 }
 
 // anyOrder applies rows that are not in the order of their ids: as one that is restored from a backup
@@ -174,7 +175,8 @@ func (w *world) anyOrder() {
 				id := uint64(2 + 3*i)
 				writes.Trades = append(writes.Trades, randomTrade(r, id, uint16(1+r.IntN(pairs))))
 				writes.Orders = append(writes.Orders, randomOrder(r, id, 1))
-				writes.Deposits = append(writes.Deposits, persistence.Deposit{ID: id, Account: uint32(1 + id%2), Currency: 1, Amount: money.Amount(id)})
+				writes.Deposits = append(writes.Deposits, persistence.Deposit{ID: id, Account: uint32(1 + id%2), Currency: 1, Amount: money.Amount(id),
+					Reference: fmt.Sprint("reference ", id)})
 				writes.Withdraws = append(writes.Withdraws, randomWithdraw(r, id, 1))
 				writes.Candles = append(writes.Candles, candle(1, 0, int64(id)))
 				writes.Actions = append(writes.Actions, action(id))

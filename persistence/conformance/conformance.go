@@ -62,6 +62,8 @@ func Run(t *testing.T, fresh func(t *testing.T) Backend) {
 	f("retention keeps the limit and drops one above", (*world).retention)
 	f("swapped ids end in order", (*world).swapped)
 	f("rows end in order however they come", (*world).anyOrder)
+	f("a deposit is found by its reference, for ever", (*world).references)
+	f("a reference that is not there is proved by the watermark", (*world).noReference)
 	f("a withdraw is closed once", (*world).withdrawnOnce)
 	f("a candle is replaced", (*world).candleReplaced)
 	f("candles equal the model", (*world).candleLists)

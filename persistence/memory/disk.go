@@ -41,9 +41,11 @@ type data struct {
 	trades    []persistence.Trade // each list by id
 	orders    []persistence.Order
 	deposits  []persistence.Deposit
-	withdraws []persistence.Withdraw
-	candles   map[chart][]persistence.Candle // by time
-	actions   []persistence.Action
+	// references are the deposits again, by their references.
+	references map[string]persistence.Deposit
+	withdraws  []persistence.Withdraw
+	candles    map[chart][]persistence.Candle // by time
+	actions    []persistence.Action
 }
 
 type stored struct {
@@ -67,7 +69,8 @@ type chart struct {
 func NewDisk() *Disk { return &Disk{live: newData(), durable: newData()} }
 
 func newData() *data {
-	return &data{nonces: map[string]uint64{}, wallets: map[uint32]persistence.Wallet{}, candles: map[chart][]persistence.Candle{}}
+	return &data{nonces: map[string]uint64{}, wallets: map[uint32]persistence.Wallet{}, candles: map[chart][]persistence.Candle{},
+		references: map[string]persistence.Deposit{}}
 }
 
 // clone shares only what is never changed in place.
@@ -76,7 +79,7 @@ func (d *data) clone() *data {
 	c.batches, c.nonces, c.wallets = slices.Clone(d.batches), maps.Clone(d.nonces), maps.Clone(d.wallets)
 	c.trades, c.orders, c.deposits = slices.Clone(d.trades), slices.Clone(d.orders), slices.Clone(d.deposits)
 	c.withdraws, c.actions = slices.Clone(d.withdraws), slices.Clone(d.actions)
-	c.candles = maps.Clone(d.candles)
+	c.candles, c.references = maps.Clone(d.candles), maps.Clone(d.references)
 	for k, list := range c.candles {
 		c.candles[k] = slices.Clone(list)
 	}

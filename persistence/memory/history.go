@@ -32,6 +32,9 @@ func (d *data) apply(to uint64, w *persistence.Writes) {
 	add(&d.trades, w.Trades, func(t *persistence.Trade) uint64 { return t.ID })
 	add(&d.orders, w.Orders, func(o *persistence.Order) uint64 { return o.ID })
 	add(&d.deposits, w.Deposits, func(p *persistence.Deposit) uint64 { return p.ID })
+	for _, p := range w.Deposits {
+		d.references[p.Reference] = p
+	}
 	add(&d.actions, w.Actions, func(a *persistence.Action) uint64 { return a.Seq })
 	for i := range w.Withdraws {
 		if k := &w.Withdraws[i]; !slices.ContainsFunc(d.withdraws, func(o persistence.Withdraw) bool { return o.ID == k.ID }) {
@@ -163,6 +166,24 @@ func (s *Store) Deposits(_ context.Context, q persistence.DepositQuery, fn func(
 	return answer(s, func(d *data) []persistence.Deposit {
 		return rows(d.deposits, selection[persistence.Deposit]{func(p *persistence.Deposit) bool { return p.Account == q.Account }, 0, match, q.Offset, false})
 	}, fn)
+}
+
+// Reference is the deposit that was made under a reference.
+func (s *Store) Reference(_ context.Context, watermark uint64, reference string) (persistence.Deposit, error) {
+	if err := s.lock(); err != nil {
+		return persistence.Deposit{}, err
+	}
+	defer s.unlock()
+	d := s.disk.live
+	if p, there := d.references[reference]; there {
+		return p, nil
+	}
+	return persistence.Deposit{}, codec.NoReference(reference, d.watermark, watermark)
+}
+
+// References calls fn for each deposit of that index.
+func (s *Store) References(_ context.Context, fn func(*persistence.Deposit) bool) error {
+	return answer(s, func(d *data) []persistence.Deposit { return slices.Collect(maps.Values(d.references)) }, fn)
 }
 
 // Withdraws answers a list.

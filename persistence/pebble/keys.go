@@ -22,6 +22,7 @@ const (
 	kindOrderPair    = 'p' // account, pair, id: order row
 	kindOrderClient  = 'q' // account, length and bytes of the client id, id: refers to kindOrder
 	kindDeposit      = 'd' // account, id: deposit row
+	kindReference    = 'r' // reference: account and id of its deposit, and the row
 	kindWithdraw     = 'u' // id: withdraw row, over all accounts
 	kindWithdrawOf   = 'v' // account, id: withdraw row
 	kindCandle       = 'k' // pair, frame, time: candle row
@@ -78,6 +79,11 @@ func (s *Store) clientOrders(account uint32, client string) []byte {
 	return append(k, client...)
 }
 func (s *Store) deposits(account uint32) []byte { return u32(s.key(kindDeposit), account) }
+
+// reference is where the deposit with that reference is; "" starts the keys of all.
+func (s *Store) reference(reference string) []byte {
+	return append(s.key(kindReference), reference...)
+}
 
 // withdraws is the list of an account; 0: of all.
 func (s *Store) withdraws(account uint32) []byte {

@@ -113,11 +113,16 @@ func (a *applier) orders(w *persistence.Writes) error {
 	})
 }
 
+// deposits writes each deposit into the list of its account and into the index of references.
 func (a *applier) deposits(w *persistence.Writes) error {
 	rows := a.rows[:0]
 	for i := range w.Deposits {
 		p := &w.Deposits[i]
 		rows = append(rows, row{list: p.Account, of: int32(i), id: p.ID, value: codec.AppendDeposit(nil, p)})
+		a.buf = codec.AppendReference(a.buf[:0], p)
+		if err := a.set(a.s.reference(p.Reference), a.buf); err != nil {
+			return err
+		}
 	}
 	a.rows = rows
 	return eachList(rows, func(account uint32, rows []row) error {

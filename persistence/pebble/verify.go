@@ -31,7 +31,7 @@ func (s *Store) Verify(ctx context.Context, wrong func(place string)) (int, erro
 		orders: map[uint32]int{}, clients: map[uint32]int{}, withdraws: map[uint32]int{}}
 	err := s.view(func(snap *pebble.Snapshot) error {
 		for _, kind := range []byte{kindWatermark, kindWallet, kindNonce, kindPairTrade, kindTrade, kindAccountTrade,
-			kindAccountPair, kindOrder, kindOrderPair, kindOrderClient, kindDeposit, kindWithdraw, kindWithdrawOf, kindCandle,
+			kindAccountPair, kindOrder, kindOrderPair, kindOrderClient, kindDeposit, kindReference, kindWithdraw, kindWithdrawOf, kindCandle,
 			kindAction, kindCount, kindList} {
 			if err := v.kind(ctx, snap, kind); err != nil {
 				return err
@@ -111,6 +111,9 @@ func (v *verifier) value(kind byte, key, value []byte) error {
 		return v.countRow(key, value)
 	case kindList:
 		return v.counter(rest, value)
+	case kindReference:
+		var p persistence.Deposit
+		return codec.DecodeReference(value, string(rest), &p)
 	case kindDeposit, kindCandle:
 	default:
 		return nil

@@ -94,14 +94,17 @@ func (s *Store) closed(c *cutter, list []persistence.Order) {
 	}
 }
 
-// credits lays out each deposit for the list of its account.
+// credits lays out each deposit for the list of its account, and for the index of references.
 func (s *Store) credits(c *cutter, list []persistence.Deposit) {
 	accounts := map[uint32][][]byte{}
+	var index [][]byte
 	for i := range list {
 		p := &list[i]
 		row := sealed(s.deposits(p.Account), p.ID, codec.AppendDeposit(nil, p))
 		accounts[p.Account] = append(accounts[p.Account], row)
+		index = append(index, []byte(p.Reference), s.referencePlace(p.Reference).Seal(nil, codec.AppendReference(nil, p)))
 	}
+	c.add('H', s.references(), 0, 2, index)
 	for _, account := range slices.Sorted(maps.Keys(accounts)) {
 		c.add('L', s.deposits(account), 0, 1, sorted(accounts[account]))
 	}

@@ -316,6 +316,7 @@ func (s *Store) accountTrades(a uint32) string  { return s.key("trades:account:"
 func (s *Store) marks(list string) string       { return list + ":marks" }
 func (s *Store) orders(account uint32) string   { return s.key("orders:" + dec(uint64(account))) }
 func (s *Store) deposits(account uint32) string { return s.key("deposits:" + dec(uint64(account))) }
+func (s *Store) references() string             { return s.key("references") }
 func (s *Store) actions() string                { return s.key("actions") }
 
 // withdraws is the key of an account's; 0: of all.

@@ -90,6 +90,10 @@ func (s *Store) verifyKey(ctx context.Context, key string, wrong func(place stri
 		n := 0
 		err := s.Nonces(ctx, func(string, uint64) { n++ })
 		return n, err
+	case kind == "references":
+		n := 0
+		err := s.References(ctx, func(*persistence.Deposit) bool { n++; return true })
+		return n, err
 	case kind == "wallet":
 		_, err := s.Wallet(ctx, strings.TrimPrefix(name, "wallet:"))
 		if errors.Is(err, persistence.ErrNotFound) {

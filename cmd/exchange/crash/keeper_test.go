@@ -181,7 +181,17 @@ func (k *keeper) compareKeys() error {
 	if _, err := k.s.Call("GET", "/operator/v1/keys?account="+k.name, nil, &list); err != nil {
 		return err
 	}
-	byAddress, err := once("key for", list.Keys, func(r keyRow) string { return r.Allow[len(r.Allow)-1] })
+	// Of a revoked key only the name is left, and it was known before it was revoked.
+	addresses := map[string]string{}
+	for _, m := range k.keys {
+		addresses[m.public] = m.address
+	}
+	byAddress, err := once("key for", list.Keys, func(r keyRow) string {
+		if r.Revoked {
+			return addresses[r.Key]
+		}
+		return r.Allow[len(r.Allow)-1]
+	})
 	if err != nil {
 		return err
 	}
@@ -217,7 +227,8 @@ func (m *madeKey) compare(row keyRow, there bool) error {
 		return fmt.Errorf("%v was acknowledged and is not there", m)
 	case !there:
 		return nil
-	case !slices.Equal(row.Permissions, m.permissions) || m.outcome == acknowledged && row.Key != m.public:
+	case !row.Revoked && !slices.Equal(row.Permissions, m.permissions) || row.Revoked && len(row.Permissions)+len(row.Allow) > 0 ||
+		m.outcome == acknowledged && row.Key != m.public:
 		return fmt.Errorf("%v was to have the permissions %v, there is %+v", m, m.permissions, row)
 	case row.Revoked != m.revoked && !m.revoking:
 		return fmt.Errorf("of %v there is %+v", m, row)
@@ -266,7 +277,8 @@ func TestTheComparisonOfKeysFindsWhatIsWrong(t *testing.T) {
 	f("the same", true, func(*madeKey, *keyRow, *bool) {})
 	f("one without an outcome that is there", true, func(m *madeKey, _ *keyRow, _ *bool) { m.outcome, m.public = unknown, "" })
 	f("one without an outcome that is not there", true, func(m *madeKey, _ *keyRow, there *bool) { m.outcome, *there = unknown, false })
-	f("one that may be revoked, and is", true, func(m *madeKey, r *keyRow, _ *bool) { m.revoking, r.Revoked = true, true })
+	f("one that may be revoked, and is", true, func(m *madeKey, r *keyRow, _ *bool) { m.revoking, r.Revoked, r.Permissions = true, true, nil })
+	f("one that is revoked and has permissions", false, func(m *madeKey, r *keyRow, _ *bool) { m.revoked, r.Revoked = true, true })
 	f("a lost one", false, func(_ *madeKey, _ *keyRow, there *bool) { *there = false })
 	f("a refused one", false, func(m *madeKey, _ *keyRow, _ *bool) { m.outcome = refused })
 	f("another key", false, func(_ *madeKey, r *keyRow, _ *bool) { r.Key = "b" })

@@ -218,6 +218,16 @@ func CheckDeposits(q *persistence.DepositQuery) error { return checkOffset(q.Off
 // CheckWithdraws refuses a query that has no meaning.
 func CheckWithdraws(q *persistence.WithdrawQuery) error { return checkOffset(q.Offset) }
 
+// NoReference answers that no deposit has a reference, up to a watermark: only a store at or above it
+// knows so.
+func NoReference(reference string, stored, watermark uint64) error {
+	if stored < watermark {
+		return fmt.Errorf("%w: looking for a reference up to sequence %d, the projections are at %d",
+			persistence.ErrGap, watermark, stored)
+	}
+	return fmt.Errorf("a deposit with reference %q: %w", reference, persistence.ErrNotFound)
+}
+
 // CheckBegin refuses a sequence that no journal could start at.
 func CheckBegin(seq uint64) error {
 	if seq > MaxID {

@@ -1,0 +1,384 @@
+package actors
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"exchange/actors/metrics"
+	"exchange/core/event"
+	"exchange/core/money"
+	"exchange/persistence"
+	"exchange/persistence/memory"
+)
+
+// deposit asks for a deposit of BTC to ann, for begin and ends.
+func (g *gated) deposit(reference string, amount money.Amount) func() (*Command, error) {
+	return func() (*Command, error) {
+		_, err := g.e.Deposit("test", "ann", "BTC", amount, reference)
+		return nil, err
+	}
+}
+
+// remembered are the references that the committed side has in memory.
+func (g *gated) remembered() (list []string) {
+	g.t.Helper()
+	g.e.probe(g.e.fold, func() {
+		for reference := range g.e.committed.references {
+			list = append(list, reference)
+		}
+	})
+	slices.Sort(list)
+	return list
+}
+
+func (g *gated) projected() {
+	g.t.Helper()
+	if err := g.e.Ask(NewRead(ReadHistory), nil, 0); err != nil {
+		g.t.Fatal(err)
+	}
+}
+
+// A reference is known while its deposit is in memory only, from when on it is in the store only, and after a
+// crash with and without projections; and nothing of it stays in memory.
+func TestAReferenceIsKnownForEver(t *testing.T) {
+	onBothStores(t, func(t *testing.T, fresh places) {
+		g := newGated(t, fresh, nil)
+		known := func(when string, first Admin) {
+			t.Helper()
+			again, err := g.e.Deposit("test", "ann", "BTC", coin, first.Reference)
+			if err != nil || !again.Repeated || again.Deposit != first.Deposit {
+				t.Errorf("%s: the same again is %+v, %v", when, again, err)
+			}
+			want := fmt.Sprintf("reference %q belongs to deposit %d, which is another one: 1 BTC to ann", first.Reference, first.Deposit)
+			g.ends(when+", another amount", g.deposit(first.Reference, 2*coin), want)
+			if _, err := g.e.Deposit("test", "ann", "USD", coin, first.Reference); err == nil || err.Error() != want {
+				t.Errorf("%s: another currency: %v", when, err)
+			}
+		}
+		projected := must[Admin](t)(g.e.Deposit("test", "ann", "BTC", coin, "projected"))
+		g.projected()
+		if list := g.remembered(); len(list) != 0 {
+			t.Errorf("in memory are %v, and the store has them", list)
+		}
+		g.set(func() { g.applying = true })
+		fresher := must[Admin](t)(g.e.Deposit("test", "ann", "BTC", coin, "fresher"))
+		if list := g.remembered(); !slices.Equal(list, []string{"fresher"}) {
+			t.Errorf("in memory are %v, of which the store has none", list)
+		}
+		for _, when := range []string{"from the first engine on", "after a crash"} {
+			known(when, projected)
+			known(when, fresher)
+			if when == "from the first engine on" {
+				g.crash()
+				g.again()
+			}
+		}
+		g.projected()
+		known("when all is projected", fresher)
+		stop(t, g.e)
+		g.close()
+		g.again()
+		known("after a stop", projected)
+		known("after a stop", fresher)
+		if balance := g.funds(1, 1); balance != "12/0" {
+			t.Errorf("ann has %s, of 10 and two deposits of 1", balance)
+		}
+		auditClean(t, g.e)
+		g.end()
+	})
+}
+
+// While the store is asked for a reference nothing waits but a deposit with the same one.
+func TestTheRegistryDoesNotWaitForTheStoresAnswer(t *testing.T) {
+	onBothStores(t, func(t *testing.T, fresh places) {
+		g := newGated(t, fresh, nil)
+		g.set(func() { g.looking = true })
+		first := g.begin(g.deposit("one", coin))
+		eventually(t, "the store is asked", func() bool { return g.looks() == 1 })
+		second := g.begin(g.deposit("one", coin))
+		third := g.begin(g.deposit("one", 2*coin))
+		other := g.begin(g.deposit("other", coin))
+		eventually(t, "the store is asked for the other, too", func() bool { return g.looks() == 2 })
+		must[Admin](t)(g.e.CreateAccount("test", "ben", ""))
+		g.ends("an order", g.placing(g.sell(coin)), accepted)
+		g.ends("a wrong deposit", g.deposit("", coin), "a reference has 1 to 128 bytes")
+		eventually(t, "all are in flight", func() bool { return g.e.operating.Load() == 4 })
+		if n := g.looks(); n != 2 {
+			t.Errorf("the store is asked %d times", n)
+		}
+		g.set(func() { g.looking = false })
+		// Which of those with one reference came first is not said: of the two amounts one is made.
+		got := []string{<-first, <-second, <-third}
+		refused := slices.IndexFunc(got, func(s string) bool { return strings.Contains(s, "which is another one: 1 BTC to ann") })
+		if n := slices.Index(got, accepted); n != 0 || refused != 2 || got[1] != accepted || <-other != accepted {
+			t.Errorf("they end as %q", got)
+		}
+		if balance := g.funds(1, 1); balance != "12/1" {
+			t.Errorf("ann has %s, of 10 and two deposits of 1", balance)
+		}
+		g.end()
+	})
+}
+
+// A store that does not say whether a reference was used leaves nothing done: no record, no id.
+func TestADepositIsNotMadeWhileTheStoreDoesNotAnswer(t *testing.T) {
+	onBothStores(t, func(t *testing.T, fresh places) {
+		g := newGated(t, fresh, nil)
+		before := g.e.released.Load()
+		failures := g.e.meter.Failures[metrics.OperationReference].Load()
+		for i, err := range []error{errors.New("away"), persistence.ErrGap, persistence.ErrCorrupt, context.DeadlineExceeded} {
+			g.set(func() { g.lookErr = err })
+			_, got := g.e.Deposit("test", "ann", "BTC", coin, "one")
+			if !errors.Is(got, ErrUnanswered) || !errors.Is(got, err) {
+				t.Errorf("%v: %v", err, got)
+			}
+			if n := g.e.meter.Failures[metrics.OperationReference].Load() - failures; n != uint64(i+1) {
+				t.Errorf("%d failures are counted", n)
+			}
+		}
+		if at := g.e.released.Load(); at != before {
+			t.Errorf("%d records were made", at-before)
+		}
+		g.set(func() { g.lookErr = nil })
+		if made := must[Admin](t)(g.e.Deposit("test", "ann", "BTC", coin, "one")); made.Repeated || made.Deposit != 3 {
+			t.Errorf("%+v", made)
+		}
+		g.end()
+	})
+}
+
+// A deposit that was made before the store's own watermark says so is found neither in memory nor in a store that
+// has lost it: such a store does not count.
+func TestAStoreThatHasLostItsProjectionsMakesNoDeposit(t *testing.T) {
+	disk := memory.NewDisk()
+	g := newGated(t, func(scope) place {
+		return func() persistence.Store { return memory.Open(disk, persistence.Retention{}) }
+	}, nil)
+	must[Admin](t)(g.e.Deposit("test", "ann", "BTC", coin, "one"))
+	g.projected()
+	disk.Crash(1<<20, 0) // with the journal, and without what was projected since it was synced
+	if _, err := g.e.Deposit("test", "ann", "BTC", coin, "one"); !errors.Is(err, ErrUnanswered) || !errors.Is(err, persistence.ErrGap) {
+		t.Error(err)
+	}
+	g.e.Abandon()
+}
+
+// Looks are bounded, in number and in time, and all come back.
+func TestLooksForReferencesAreBounded(t *testing.T) {
+	const n = 10 * referenceLooks
+	back := make(chan *lookup, n)
+	store := &lookedFor{gone: make(chan struct{})}
+	x := &referenceIndex{store: store, patience: time.Hour, log: testOptions(nil).Log, meter: metrics.NewEngine(), found: func(l *lookup) { back <- l }}
+	for range n {
+		x.ask(&lookup{command: new(Command)})
+	}
+	eventually(t, "as many as may be are at the store", func() bool { return store.at.Load() == referenceLooks })
+	close(store.gone)
+	for range n {
+		if l := <-back; l.err != nil || l.id != 7 || !l.asked {
+			t.Errorf("%+v", l)
+		}
+	}
+	if most := store.most.Load(); most > referenceLooks {
+		t.Errorf("%d were at the store at once", most)
+	}
+
+	// One that does not answer is given up, and so are those that stand in line.
+	store.gone = make(chan struct{})
+	x.patience = time.Millisecond
+	for range n {
+		x.ask(&lookup{command: new(Command)})
+	}
+	for range n {
+		if l := <-back; !errors.Is(l.err, ErrUnanswered) || !errors.Is(l.err, context.DeadlineExceeded) || l.id != 0 {
+			t.Errorf("%+v", l)
+		}
+	}
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	if x.asking < 0 || len(x.line) != 0 {
+		t.Errorf("%d still ask, and %d stand in line", x.asking, len(x.line))
+	}
+}
+
+// lookedFor is a history that answers when gone is closed.
+type lookedFor struct {
+	persistence.History
+	gone     chan struct{}
+	at, most atomic.Int64
+}
+
+func (s *lookedFor) Reference(ctx context.Context, _ uint64, _ string) (persistence.Deposit, error) {
+	at := s.at.Add(1)
+	defer s.at.Add(-1)
+	for most := s.most.Load(); at > most && !s.most.CompareAndSwap(most, at); most = s.most.Load() {
+	}
+	select {
+	case <-s.gone:
+		return persistence.Deposit{ID: 7}, nil
+	case <-ctx.Done():
+		return persistence.Deposit{}, ctx.Err()
+	}
+}
+
+// What an engine keeps of keys that come and go is their names: in its snapshots, in its wallets, in what it looks
+// keys up in, and of deposits nothing.
+func TestRevokedKeysAndDepositsDoNotGrowAnEngine(t *testing.T) {
+	onBothStores(t, func(t *testing.T, fresh places) {
+		const n = 50
+		g := newGated(t, fresh, nil)
+		image := func() int {
+			r := NewRead(ReadImage)
+			if err := g.e.Ask(r, nil, 0); err != nil {
+				t.Fatal(err)
+			}
+			return len(r.Image)
+		}
+		before := image()
+		name := func(i int) string { return fmt.Sprintf("key-number-%04d", i) }
+		for i := range n {
+			allow := slices.Repeat([]string{"192.0.2.0/24"}, 50)
+			must[Admin](t)(g.e.CreateKey("test", "ann", name(i), strings.Repeat("s", 60), event.AllPermissions, allow))
+			key := g.e.Key([]byte(name(i)))
+			c := must[*Command](t)(g.e.Place(key, 1<<40, g.sell(coin/100)))
+			id := c.Record().Order.ID
+			c.Free()
+			must[*Command](t)(g.e.Cancel(key, 1<<40+1, id)).Free()
+			if err := g.e.Ask(NewRead(ReadWallet), key, 1<<40+2); err != nil {
+				t.Fatal(err)
+			}
+			must[Admin](t)(g.e.RevokeKey("test", name(i)))
+			must[Admin](t)(g.e.Deposit("test", "ann", "USD", coin, fmt.Sprint(strings.Repeat("r", 100), i)))
+		}
+		g.projected()
+		if grown, most := image()-before, n*(len(name(0))+4)+64; grown > most {
+			t.Errorf("%d revoked keys and deposits grow the image by %d bytes, more than %d", n, grown, most)
+		}
+		left := func(when string) {
+			t.Helper()
+			g.e.probe(g.key.Account.pid, func() {
+				if list := g.key.Account.wallet.nonces; len(list) > 1 {
+					t.Errorf("%s the wallet has the nonces %v", when, list)
+				}
+			})
+			g.e.probe(g.e.fold, func() {
+				c := g.e.committed
+				if len(c.readNonces) > 1 || len(c.references) > 0 {
+					t.Errorf("%s there are %d nonces of reads and %d references", when, len(c.readNonces), len(c.references))
+				}
+			})
+			for i := range n {
+				if g.e.Key([]byte(name(i))) != nil {
+					t.Errorf("%s key %s is there", when, name(i))
+				}
+			}
+			if _, err := g.e.CreateKey("test", "ann", name(7), "secret", event.PermissionRead, nil); err == nil || err.Error() != "key "+name(7)+" exists already" {
+				t.Errorf("%s a name is given again: %v", when, err)
+			}
+			if a, err := g.e.RevokeKey("test", name(7)); err == nil || err.Error() != "key "+name(7)+" is revoked already" || a.Account != "ann" {
+				t.Errorf("%s a key is revoked again: %+v, %v", when, a, err)
+			}
+			r := NewRead(ReadKeys)
+			r.Account = 1
+			if err := g.e.Ask(r, nil, 0); err != nil || len(r.Keys) != n+1 {
+				t.Fatal(r.Keys, err)
+			}
+			for _, k := range r.Keys[1:] {
+				if !k.Revoked || k.Account != "ann" || k.Permissions != 0 || k.Allow != nil {
+					t.Errorf("%s of a revoked key there is %+v", when, k)
+				}
+			}
+			auditClean(t, g.e)
+		}
+		left("at first")
+		stop(t, g.e)
+		g.close()
+		g.again()
+		left("after a stop")
+		g.crash()
+		g.again()
+		left("after a crash")
+		g.end()
+	})
+}
+
+// A lyingStore says other things about deposits than it has.
+type lyingStore struct {
+	persistence.Store
+	row, entry func(*persistence.Deposit)
+	more       []persistence.Deposit // entries of the index
+}
+
+func (s *lyingStore) Deposits(ctx context.Context, q persistence.DepositQuery, fn func(*persistence.Deposit) bool) error {
+	return s.Store.Deposits(ctx, q, func(d *persistence.Deposit) bool {
+		changed := *d
+		if s.row != nil {
+			s.row(&changed)
+		}
+		return fn(&changed)
+	})
+}
+
+func (s *lyingStore) References(ctx context.Context, fn func(*persistence.Deposit) bool) error {
+	for i := range s.more {
+		fn(&s.more[i])
+	}
+	return s.Store.References(ctx, func(d *persistence.Deposit) bool {
+		changed := *d
+		if s.entry != nil {
+			s.entry(&changed)
+		}
+		return changed.ID == 0 || fn(&changed)
+	})
+}
+
+// An audit proves that each reference leads to one deposit, and each deposit is the one that its reference leads to.
+func TestAnAuditFindsWhatIsWrongWithReferences(t *testing.T) {
+	store := &lyingStore{Store: memory.Open(memory.NewDisk(), persistence.Retention{})}
+	o := testOptions(store)
+	e := start(t, o)
+	fund(t, e, "ann", map[string]money.Amount{"BTC": coin})
+	for i := range 4 {
+		must[Admin](t)(e.Deposit("test", "ann", "BTC", coin, fmt.Sprint("reference ", i)))
+	}
+	stop(t, e) // with a snapshot: what came before is not replayed
+	e = start(t, o)
+	must[Admin](t)(e.Deposit("test", "ann", "BTC", coin, "newest"))
+	const index = "references of deposits: "
+	second := func(change func(*persistence.Deposit)) func(*persistence.Deposit) {
+		return func(d *persistence.Deposit) {
+			if d.ID == 2 {
+				change(d)
+			}
+		}
+	}
+	for what, c := range map[string]struct {
+		row, entry func(*persistence.Deposit)
+		more       []persistence.Deposit
+		want       string
+	}{
+		"a reference of two deposits": {row: second(func(d *persistence.Deposit) { d.Reference = "reference 1" }), want: index + `"reference 0" leads to `},
+		"an entry that is missing":    {entry: second(func(d *persistence.Deposit) { d.ID = 0 }), want: index + "that of deposit 2 is missing"},
+		"an entry of another amount":  {entry: second(func(d *persistence.Deposit) { d.Amount++ }), want: index + `"reference 0" leads to `},
+		"an entry of another account": {entry: second(func(d *persistence.Deposit) { d.Account++ }), want: index + `"reference 0" leads to `},
+		"a second entry":              {more: []persistence.Deposit{{ID: 2, Account: 1, Currency: 1, Amount: coin, Reference: "other"}}, want: index + `"other" leads to `},
+		"an entry of no deposit":      {more: []persistence.Deposit{{ID: 7, Account: 1, Currency: 1, Amount: coin, Reference: "other"}}, want: index + "one leads to deposit 7, the newest is 6"},
+		"a row of another amount":     {row: second(func(d *persistence.Deposit) { d.Amount++ }), want: "deposits: of BTC there are 6.00000001 in all, committed are 6"},
+		"a row that is there twice":   {row: second(func(d *persistence.Deposit) { d.ID = 3 }), want: "deposits of account ann: 3 is stored as "},
+	} {
+		store.row, store.entry, store.more = c.row, c.entry, c.more
+		report, err := e.Audit(t.Context(), nil, func(uint64, uint64) {})
+		if err != nil || !slices.ContainsFunc(report.Differences, func(d string) bool { return strings.HasPrefix(d, c.want) }) {
+			t.Errorf("%s: %+v, %v", what, report, err)
+		}
+	}
+	store.row, store.entry, store.more = nil, nil, nil
+	auditClean(t, e)
+	stop(t, e)
+}
