@@ -3,6 +3,7 @@ package pebble
 import (
 	"errors"
 	"fmt"
+	"io/fs"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
@@ -48,13 +49,19 @@ func oneMore(t *testing.T, s *Store, tok persistence.Token, seq uint64) uint64 {
 	return seq + 1
 }
 
+// copied is a copy of a folder. An open store may remove files meanwhile: then the folder is copied anew.
 func copied(t *testing.T, dir string) string {
 	t.Helper()
-	to := t.TempDir() + "/data"
-	if err := os.CopyFS(to, os.DirFS(dir)); err != nil {
-		t.Fatal(err)
+	for {
+		to := t.TempDir() + "/data"
+		err := os.CopyFS(to, os.DirFS(dir))
+		if err == nil {
+			return to
+		}
+		if !errors.Is(err, fs.ErrNotExist) {
+			t.Fatal(err)
+		}
 	}
-	return to
 }
 
 // judge opens a folder in which something is missing: it is refused as damaged, or what it has is whole
