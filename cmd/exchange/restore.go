@@ -156,7 +156,7 @@ func (p *program) restore(ctx context.Context, cfg *config.Config, file string, 
 	defer held.Release() //nolint:errcheck // the process's end frees it, too
 	store, err := openStore(ctx, cfg, true, newLogger(p.stderr, config.Log{Level: "warn", Format: cfg.Log.Format}))
 	if errors.Is(err, persistence.ErrCorrupt) {
-		return withExit(exitUsage, fmt.Errorf("%w; nothing was written to it: name an empty store", err))
+		return withExit(exitUsage, fmt.Errorf("%w; nothing was written: if the store is what is damaged, name an empty one", err))
 	}
 	if err != nil {
 		return startFailed(ctx, err)

@@ -137,9 +137,14 @@ func TestAWriteThatFailsUnderPebbleEndsTheProcess(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
+			err = errors.Join(s.Append(t.Context(), tok, at, at+1, []byte("the head is made with the first")),
+				s.Apply(t.Context(), tok, at, at+1, trades(at, 1)))
+			if err != nil {
+				t.Fatal(err)
+			}
 			b.fails.Store(&test.fails)
 			var seq atomic.Uint64
-			seq.Store(at)
+			seq.Store(at + 1)
 			back := make(chan error, 1)
 			go func() { back <- b.trading(tok, &seq) }()
 			var told error

@@ -85,7 +85,7 @@ type Store struct {
 	known       known       // guarded by projections
 	unsynced    *time.Timer // syncs what an Apply has written; nil: everything is; guarded by projections
 	journal     sync.Mutex  // one append at a time
-	head        *head.File  // nil: a test's folder in memory
+	head        *head.File  // up to where appends were acknowledged
 	changes     sync.Mutex  // one change of meta at a time
 	meta        atomic.Pointer[meta]
 

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"strconv"
 
+	"github.com/cockroachdb/pebble/v2/vfs"
+
 	"exchange/persistence"
 	"exchange/persistence/internal/head"
 )
@@ -18,12 +20,12 @@ func (s *Store) openHead(opts *Options) (err error) {
 	case opts.Head == "":
 		return nil
 	case opts.Fill:
-		s.acknowledged, err = head.OpenOld(opts.Head, s.log)
+		s.acknowledged, err = head.OpenOld(vfs.Default, opts.Head)
 	default:
-		s.acknowledged, err = head.Open(opts.Head, s.log)
+		s.acknowledged, err = head.Open(vfs.Default, opts.Head)
 	}
 	if err != nil {
-		return fmt.Errorf("%s: the file that says up to where appends were acknowledged: %w", s.name, err)
+		return fmt.Errorf("%s: %w", s.name, err)
 	}
 	return nil
 }

@@ -222,6 +222,34 @@ func TestARestoreBeginsTheFileAnew(t *testing.T) {
 	}
 }
 
+// A file that says nothing does not count as one that says 0: neither a start nor a restore goes on.
+func TestADamagedFileIsRefused(t *testing.T) {
+	server := redistest.Start(t)
+	file := filepath.Join(t.TempDir(), HeadFile)
+	o := Options{Head: file, Logger: quiet}
+	s, tok, _ := mustOpen(t, server.URL(), o)
+	appendTo(t, s, tok, 0, 9, "batch ")
+	s.Close()
+	if err := os.Truncate(file, 16); err != nil {
+		t.Fatal(err)
+	}
+	for _, fill := range []bool{false, true} {
+		o.Fill = fill
+		_, err := Open(t.Context(), server.URL(), o)
+		if !errors.Is(err, persistence.ErrCorrupt) || !strings.Contains(err.Error(), file) || !strings.Contains(err.Error(), "remove it") {
+			t.Fatalf("error is %v, want ErrCorrupt that names %s and says what to do", err, file)
+		}
+	}
+	if err := os.Remove(file); err != nil {
+		t.Fatal(err)
+	}
+	o.Fill = false
+	s, _, last := mustOpen(t, server.URL(), o)
+	if last != 9 || !s.HeadMissing() {
+		t.Fatalf("the journal ends at %d, the file is missing: %v", last, s.HeadMissing())
+	}
+}
+
 // Nobody is told of an append that the file does not know.
 func TestAnAppendThatTheFileDoesNotTakeIsUnknown(t *testing.T) {
 	server := redistest.Start(t)

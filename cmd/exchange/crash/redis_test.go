@@ -75,10 +75,17 @@ func TestARedisThatLostItsTailIsNotServed(t *testing.T) {
 	if err := s.Audit(); err != nil {
 		t.Fatal(err)
 	}
-	w.run(64, "the store is not empty", restore...)
+	w.run(75, "is held by pid", restore...)
 	s.Kill()
+	w.run(64, "the store is not empty", restore...)
 	flush()
 	lost()
+	// A file that is cut off is no file that says 0: neither a start nor a restore goes on.
+	if err := os.Truncate(s.Data("HEAD.redis"), 16); err != nil {
+		t.Fatal(err)
+	}
+	s.Refuses(70, s.Data("HEAD.redis"), "up to where the journal was acknowledged", "remove it")
+	w.run(64, "remove it", restore...)
 	// The loss is accepted.
 	if err := os.Remove(s.Data("HEAD.redis")); err != nil {
 		t.Fatal(err)

@@ -1,89 +1,165 @@
-// Package head keeps the small file that says up to where appends to a journal were acknowledged. It is written after
-// each append, before anybody is told of it, and never synced: after a power cut it may be behind, but it is never ahead.
+// Package head keeps the small file that says up to where appends to a journal were acknowledged.
+// A store writes the file after each append, before the append is acknowledged, and syncs none of
+// these writes: after a power cut the file may be behind the journal, but it is never ahead.
 //
-// It is there because a journal cannot tell by itself that its end is missing: damage in the last record of a log looks
-// as its end does, and a Redis that comes back from a replica or an older copy is whole, and shorter. Who keeps the file
-// refuses such a journal.
+// A journal cannot tell by itself that its end is missing: damage in the last record of a log looks
+// as its end does, and a Redis that comes back from a replica or an older copy is whole, and shorter.
+// A store that keeps the file refuses such a journal.
+//
+// The file is 32 bytes long and is overwritten in place, inside one sector of the disk, so a crash
+// leaves the bytes before a write or those behind it. It is made beside its name, synced, and then
+// renamed, so a crash leaves no file or a whole one. Anything else is damage, and is refused: a file
+// that counted as 0 would let a journal pass that has lost its end.
 package head
 
 import (
+	"bytes"
 	"encoding/binary"
 	"errors"
+	"fmt"
 	"io"
 	"io/fs"
-	"log/slog"
 	"os"
-	"path/filepath"
 	"sync"
 
 	"github.com/cespare/xxhash/v2"
+	"github.com/cockroachdb/pebble/v2/vfs"
+
+	"exchange/persistence"
 )
 
-// A Mark is the end of a journal: its last sequence, and the digest of its last batch, 0 where nobody knows it.
+// A Mark is the end of a journal: its last sequence, and the digest of its last batch, 0 where the
+// digest is not known.
 type Mark struct{ Seq, Digest uint64 }
 
-// size of a file: the sequence and its hash, which is all that the first versions wrote; the digest, and the hash of all before it.
+// The file has the magic, the version, the sequence, the digest, and the hash of all before it.
 const (
-	sizeSeq = 16
+	magic   = "exHEAD"
+	version = 2
 	size    = 32
 )
 
-// A File is open; nil is one that is not kept, and remembers nothing. Its methods may be called from any goroutine.
+// A File is open; nil is one that is not kept, and remembers nothing. Its methods may be called from
+// any goroutine.
 type File struct {
+	files   vfs.FS
 	name    string
 	mu      sync.Mutex
-	file    *os.File // nil: there is none yet; guarded by mu, like all that follows
+	file    vfs.File // nil: there is none yet; guarded by mu, like all that follows
 	last    Mark
 	held    bool // last is what is in the file
 	missing bool
+	closed  bool
 }
 
 // Open opens a file. One that is not there is made by the first write: until then each Open finds that
-// it is missing, also after a crash.
-func Open(name string, log *slog.Logger) (*File, error) {
-	f, err := open(name, log)
-	if errors.Is(err, fs.ErrNotExist) {
-		return &File{name: name, missing: true}, nil
+// it is missing, also after a crash. Processes that may make the same file exclude each other.
+func Open(files vfs.FS, name string) (*File, error) {
+	f, err := OpenOld(files, name)
+	if f == nil && err == nil {
+		f = &File{files: files, name: name, missing: true}
 	}
 	return f, err
 }
 
-// OpenOld opens a file if there is one; else it is nil.
-func OpenOld(name string, log *slog.Logger) (*File, error) {
-	f, err := open(name, log)
-	if errors.Is(err, fs.ErrNotExist) {
+// OpenOld opens a file if there is one; otherwise it returns nil. The error is ErrCorrupt if the file
+// is there and does not say anything.
+func OpenOld(files vfs.FS, name string) (*File, error) {
+	info, err := files.Stat(name)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
 		return nil, nil
+	case err != nil:
+		return nil, failed(name, err)
+	case !info.Mode().IsRegular():
+		return nil, refused(name, errors.New("it is not a file"))
 	}
-	return f, err
-}
-
-func open(name string, log *slog.Logger) (*File, error) {
-	file, err := os.OpenFile(name, os.O_RDWR, 0o600)
+	file, err := files.OpenReadWrite(name, vfs.WriteCategoryUnspecified)
 	if err != nil {
-		return nil, err
+		return nil, failed(name, err)
 	}
-	f := &File{name: name, file: file}
-	var b [size]byte
+	f := &File{files: files, name: name, file: file, held: true}
+	var b [size + 1]byte
 	n, err := file.ReadAt(b[:], 0)
-	if err != nil && !errors.Is(err, io.EOF) {
-		return nil, errors.Join(err, file.Close())
+	if err == nil || errors.Is(err, io.EOF) {
+		f.last, err = decode(b[:n])
 	}
-	f.missing = n == 0 // its first write came to nothing
-	if f.last, f.held = decode(b[:n]); !f.held && n > 0 {
-		log.Warn("the file that says up to where the journal was acknowledged is not readable, and is written anew", "file", filepath.Base(name), "error", err)
+	if err != nil {
+		return nil, errors.Join(refused(name, err), file.Close())
 	}
 	return f, nil
 }
 
-func decode(b []byte) (m Mark, ok bool) {
-	if len(b) < sizeSeq || binary.BigEndian.Uint64(b[8:]) != xxhash.Sum64(b[:8]) {
-		return Mark{}, false
+// failed is the error of a file that cannot be opened.
+func failed(name string, err error) error {
+	if errors.Is(err, fs.ErrPermission) {
+		return refused(name, err)
 	}
-	m.Seq = binary.BigEndian.Uint64(b)
-	if len(b) >= size && binary.BigEndian.Uint64(b[24:]) == xxhash.Sum64(b[:24]) {
-		m.Digest = binary.BigEndian.Uint64(b[16:])
+	return fmt.Errorf("open %s: %w", name, err)
+}
+
+// refused is the error of a file that is there and cannot be read, or says nothing.
+func refused(name string, err error) error {
+	return fmt.Errorf("%w: the file %s, which says up to where the journal was acknowledged, cannot be "+
+		"read: %w; bring it back from a copy, or remove it to accept that a loss of what was "+
+		"acknowledged last is not noticed", persistence.ErrCorrupt, name, err)
+}
+
+// create makes the file that says m, under its name when it is durable, and opens it; mu is held.
+func (f *File) create(m Mark) error {
+	temporary := f.name + ".new" // one that a crash left is written over
+	file, err := f.files.Create(temporary, vfs.WriteCategoryUnspecified)
+	if err != nil {
+		return err
 	}
-	return m, true
+	if f.files == vfs.Default {
+		err = os.Chmod(temporary, 0o600)
+	}
+	if err == nil {
+		_, err = file.Write(encode(m))
+	}
+	if err == nil {
+		err = file.Sync()
+	}
+	if err = errors.Join(err, file.Close()); err != nil {
+		return err
+	}
+	if err := f.files.Rename(temporary, f.name); err != nil {
+		return err
+	}
+	folder, err := f.files.OpenDir(f.files.PathDir(f.name))
+	if err != nil {
+		return err
+	}
+	if err := errors.Join(folder.Sync(), folder.Close()); err != nil {
+		return err
+	}
+	f.file, err = f.files.OpenReadWrite(f.name, vfs.WriteCategoryUnspecified)
+	return err
+}
+
+func encode(m Mark) []byte {
+	b := append(make([]byte, 0, size), magic...)
+	b = binary.BigEndian.AppendUint16(b, version)
+	b = binary.BigEndian.AppendUint64(b, m.Seq)
+	b = binary.BigEndian.AppendUint64(b, m.Digest)
+	return binary.BigEndian.AppendUint64(b, xxhash.Sum64(b))
+}
+
+func decode(b []byte) (Mark, error) {
+	if !bytes.HasPrefix(b, []byte(magic)) || len(b) < len(magic)+2 {
+		return Mark{}, errors.New("it does not begin as such a file does")
+	}
+	if v := binary.BigEndian.Uint16(b[len(magic):]); v != version {
+		return Mark{}, fmt.Errorf("it is of version %d and this program reads version %d", v, version)
+	}
+	if len(b) != size {
+		return Mark{}, fmt.Errorf("it is not %d bytes long", size)
+	}
+	if binary.BigEndian.Uint64(b[24:]) != xxhash.Sum64(b[:24]) {
+		return Mark{}, errors.New("its checksum does not fit")
+	}
+	return Mark{Seq: binary.BigEndian.Uint64(b[8:]), Digest: binary.BigEndian.Uint64(b[16:])}, nil
 }
 
 // Acknowledged is what the file says.
@@ -96,7 +172,7 @@ func (f *File) Acknowledged() Mark {
 	return f.last
 }
 
-// Missing reports whether there was no file, or an empty one, and nothing was written to it since.
+// Missing reports whether there was no file, and none was written since.
 func (f *File) Missing() bool {
 	if f == nil {
 		return false
@@ -124,32 +200,34 @@ func (f *File) Advance(m Mark) error {
 	return f.write(m)
 }
 
-// Reset notes that another journal begins behind a sequence.
+// Reset notes that another journal begins behind a sequence. It syncs the file, because a power cut
+// that brought back the mark of the journal before would have the new one refused.
 func (f *File) Reset(seq uint64) error {
 	if f == nil {
 		return nil
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	return f.write(Mark{Seq: seq})
+	if err := f.write(Mark{Seq: seq}); err != nil {
+		return err
+	}
+	return f.file.Sync()
 }
 
 // write writes the file; mu is held.
 func (f *File) write(m Mark) error {
-	var b [size]byte
-	binary.BigEndian.PutUint64(b[:], m.Seq)
-	binary.BigEndian.PutUint64(b[8:], xxhash.Sum64(b[:8]))
-	binary.BigEndian.PutUint64(b[16:], m.Digest)
-	binary.BigEndian.PutUint64(b[24:], xxhash.Sum64(b[:24]))
-	f.held = false
-	if f.file == nil {
-		var err error
-		if f.file, err = os.OpenFile(f.name, os.O_RDWR|os.O_CREATE, 0o600); err != nil {
-			return err
-		}
+	if f.closed {
+		return fs.ErrClosed
 	}
-	if _, err := f.file.WriteAt(b[:], 0); err != nil {
-		return err
+	f.held = false
+	var err error
+	if f.file == nil {
+		err = f.create(m)
+	} else {
+		_, err = f.file.WriteAt(encode(m), 0)
+	}
+	if err != nil {
+		return fmt.Errorf("write %s: %w", f.name, err)
 	}
 	f.last, f.held, f.missing = m, true, false
 	return nil
@@ -170,11 +248,10 @@ func (f *File) Close() error {
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if f.file == nil {
+	if f.closed || f.file == nil {
+		f.closed = true
 		return nil
 	}
-	if err := f.file.Close(); err != nil && !errors.Is(err, fs.ErrClosed) {
-		return err
-	}
-	return nil
+	f.closed = true
+	return f.file.Close()
 }

@@ -3,42 +3,63 @@ package head
 import (
 	"bytes"
 	"errors"
-	"io"
+	"fmt"
 	"io/fs"
-	"log/slog"
+	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
+
+	"exchange/persistence"
 )
 
-var quiet = slog.New(slog.NewTextHandler(io.Discard, nil))
-
-func mustOpen(t testing.TB, name string) *File {
+func mustOpen(t testing.TB, files vfs.FS, name string) *File {
 	t.Helper()
-	f, err := Open(name, quiet)
+	f, err := Open(files, name)
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { f.Close() }) //nolint:errcheck // of a file that was closed before there is none
+	t.Cleanup(func() { f.Close() })
 	return f
 }
 
-// Whatever is in a file, it says an end or nothing; what it says is written as bytes that say the same, and what is written
-// is read again.
+func must(t testing.TB, errs ...error) {
+	t.Helper()
+	if err := errors.Join(errs...); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// wantRefused opens a file in both ways, and wants to be told its name, the reason, and what to do.
+func wantRefused(t testing.TB, files vfs.FS, name, reason string) {
+	t.Helper()
+	for _, open := range []func(vfs.FS, string) (*File, error){Open, OpenOld} {
+		f, err := open(files, name)
+		if f != nil || !errors.Is(err, persistence.ErrCorrupt) {
+			t.Fatalf("error is %v, want ErrCorrupt (%s)", err, reason)
+		}
+		for _, want := range []string{name, reason, "up to where the journal was acknowledged", "from a copy", "remove it"} {
+			if !strings.Contains(err.Error(), want) {
+				t.Errorf("%q does not say %q", err, want)
+			}
+		}
+	}
+}
+
+// A file that is whole is written as the same bytes; any other is refused, and stays as it is.
 func FuzzHead(f *testing.F) {
 	path := filepath.Join(f.TempDir(), "HEAD")
 	for _, m := range []Mark{{}, {1, 2}, {5000, 0}, {1<<64 - 1, 1<<64 - 1}} {
-		h := mustOpen(f, path)
-		if err := errors.Join(h.Reset(0), h.Advance(m), h.Close()); err != nil {
-			f.Fatal(err)
-		}
+		h := mustOpen(f, vfs.Default, path)
+		must(f, h.Reset(0), h.Advance(m), h.Close())
 		written, err := os.ReadFile(path)
-		if err != nil {
-			f.Fatal(err)
-		}
+		must(f, err)
 		f.Add(written, m.Seq, m.Digest)
 		f.Add(written[:size-1], m.Seq, m.Digest)
-		f.Add(written[:sizeSeq], m.Seq, m.Digest)
 		f.Add(append(bytes.Clone(written), "more"...), m.Seq+1, m.Digest)
 		written[0] ^= 1
 		f.Add(written, m.Seq, m.Digest)
@@ -46,25 +67,24 @@ func FuzzHead(f *testing.F) {
 	f.Add([]byte{}, uint64(7), uint64(7))
 	f.Add(make([]byte, size), uint64(0), uint64(0))
 	f.Fuzz(func(t *testing.T, content []byte, seq, digest uint64) {
-		if err := os.WriteFile(path, content, 0o600); err != nil {
-			t.Fatal(err)
+		must(t, os.WriteFile(path, content, 0o600))
+		h, err := Open(vfs.Default, path)
+		if err != nil {
+			wantRefused(t, vfs.Default, path, "")
+			if now, err := os.ReadFile(path); err != nil || !bytes.Equal(now, content) {
+				t.Fatalf("%x was refused and is %x now (%v)", content, now, err)
+			}
+			return
 		}
-		h := mustOpen(t, path)
 		said, end := h.Acknowledged(), Mark{seq, digest}
+		if !bytes.Equal(encode(said), content) {
+			t.Fatalf("%x says %+v", content, said)
+		}
 		if fits := said.Fits(end); fits && seq < said.Seq || !fits && seq > said.Seq {
 			t.Fatalf("%+v is acknowledged, the journal ends at %+v: %v", said, end, fits)
 		}
-		if err := errors.Join(h.Advance(said), h.Close()); err != nil {
-			t.Fatal(err)
-		}
-		if got := mustOpen(t, path).Acknowledged(); got != said {
-			t.Fatalf("%x says %+v, which is written as %+v", content, said, got)
-		}
-		h = mustOpen(t, path)
-		if err := errors.Join(h.Reset(0), h.Advance(end), h.Close()); err != nil {
-			t.Fatal(err)
-		}
-		if got := mustOpen(t, path).Acknowledged(); got != end {
+		must(t, h.Reset(0), h.Advance(end), h.Close())
+		if got := mustOpen(t, vfs.Default, path).Acknowledged(); got != end {
 			t.Fatalf("%+v was written over %x, and %+v is read", end, content, got)
 		}
 	})
@@ -72,31 +92,26 @@ func FuzzHead(f *testing.F) {
 
 func TestAFileNeverGoesBackByItself(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "HEAD")
-	h := mustOpen(t, path)
+	h := mustOpen(t, vfs.Default, path)
 	want := func(m Mark) {
 		t.Helper()
 		if got := h.Acknowledged(); got != m {
 			t.Fatalf("it says %+v, want %+v", got, m)
 		}
-		if got := mustOpen(t, path).Acknowledged(); got != m {
+		if got := mustOpen(t, vfs.Default, path).Acknowledged(); got != m {
 			t.Fatalf("the file says %+v, want %+v", got, m)
 		}
 	}
-	must := func(err error) {
-		t.Helper()
-		if err != nil {
-			t.Fatal(err)
-		}
-	}
-	must(h.Advance(Mark{10, 77}))
+	want(Mark{})
+	must(t, h.Advance(Mark{10, 77}))
 	want(Mark{10, 77})
-	must(h.Advance(Mark{9, 66})) // of a call that was overtaken
+	must(t, h.Advance(Mark{9, 66})) // of a call that was overtaken
 	want(Mark{10, 77})
-	must(h.Advance(Mark{10, 0})) // by who does not know the digest
+	must(t, h.Advance(Mark{10, 0})) // by a caller that does not know the digest
 	want(Mark{10, 77})
-	must(h.Advance(Mark{11, 88}))
+	must(t, h.Advance(Mark{11, 88}))
 	want(Mark{11, 88})
-	must(h.Reset(5))
+	must(t, h.Reset(5))
 	want(Mark{5, 0})
 	if fi, err := os.Stat(path); err != nil || fi.Mode().Perm() != 0o600 {
 		t.Fatal(fi, err)
@@ -114,76 +129,146 @@ func TestAFileNeverGoesBackByItself(t *testing.T) {
 	}
 }
 
-// A version that knows nothing of digests has gone on with the file: what is behind the sequence is of another one.
-func TestADigestOfAnotherSequenceIsNotTaken(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "HEAD")
-	h := mustOpen(t, path)
-	if err := h.Advance(Mark{20, 0}); err != nil {
-		t.Fatal(err)
+// Each truncation, and each other bit, is noticed: none counts as a file that says 0.
+func TestADamagedFileIsRefused(t *testing.T) {
+	files := vfs.NewMem()
+	whole := encode(Mark{Seq: 5000, Digest: 1<<63 | 77})
+	put := func(b []byte) {
+		t.Helper()
+		f, err := files.Create("HEAD", vfs.WriteCategoryUnspecified)
+		must(t, err)
+		_, err = f.Write(bytes.Clone(b)) // the file system may change what it is given
+		must(t, err, f.Close())
 	}
-	b, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := h.Advance(Mark{30, 5}); err != nil {
-		t.Fatal(err)
-	}
-	file, err := os.OpenFile(path, os.O_WRONLY, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := file.WriteAt(b[:sizeSeq], 0); err != nil {
-		t.Fatal(err)
-	}
-	if err := file.Close(); err != nil {
-		t.Fatal(err)
-	}
-	if got := mustOpen(t, path).Acknowledged(); got != (Mark{20, 0}) {
+	put(whole)
+	if got := mustOpen(t, files, "HEAD").Acknowledged(); got.Seq != 5000 {
 		t.Fatalf("it says %+v", got)
+	}
+	for n := range size {
+		put(whole[:n])
+		wantRefused(t, files, "HEAD", "it ")
+	}
+	put(append(bytes.Clone(whole), 0))
+	wantRefused(t, files, "HEAD", "it is not 32 bytes long")
+	put(make([]byte, size))
+	wantRefused(t, files, "HEAD", "it does not begin as such a file does")
+	for bit := range 8 * size {
+		b := bytes.Clone(whole)
+		b[bit/8] ^= 1 << (bit % 8)
+		put(b)
+		wantRefused(t, files, "HEAD", "it")
+	}
+	later := bytes.Clone(whole)
+	later[len(magic)+1]++
+	put(later)
+	wantRefused(t, files, "HEAD", fmt.Sprintf("it is of version %d and this program reads version %d", version+1, version))
+}
+
+func TestAFileThatCannotBeReadIsRefused(t *testing.T) {
+	folder := filepath.Join(t.TempDir(), "HEAD")
+	must(t, os.Mkdir(folder, 0o700))
+	wantRefused(t, vfs.Default, folder, "it is not a file")
+	if fi, err := os.Stat(folder); err != nil || !fi.IsDir() {
+		t.Fatal(fi, err)
+	}
+	damaged := errors.New("input/output error")
+	for _, c := range []struct {
+		kind errorfs.OpKind
+		err  error
+	}{{errorfs.OpStat, fs.ErrPermission}, {errorfs.OpOpen, fs.ErrPermission}, {errorfs.OpFileReadAt, damaged}} {
+		memory := vfs.NewMem()
+		must(t, mustOpen(t, memory, "HEAD").Advance(Mark{5, 5}))
+		files := errorfs.Wrap(memory, errorfs.InjectorFunc(func(op errorfs.Op) error {
+			if op.Kind == c.kind {
+				return c.err
+			}
+			return nil
+		}))
+		wantRefused(t, files, "HEAD", c.err.Error())
+	}
+	// With too many files open nothing is damaged.
+	many := errors.New("too many open files")
+	files := errorfs.Wrap(vfs.NewMem(), errorfs.InjectorFunc(func(op errorfs.Op) error { return many }))
+	if _, err := Open(files, "HEAD"); !errors.Is(err, many) || errors.Is(err, persistence.ErrCorrupt) {
+		t.Fatalf("error is %v", err)
+	}
+}
+
+// The power fails before each call that makes a file, writes it or resets it: the file is not there,
+// or says what it said at the last sync, or later.
+func TestAPowerCutLeavesAFileThatIsNotRefused(t *testing.T) {
+	random := rand.New(rand.NewPCG(3, 5))
+	cuts := 0
+	for _, percent := range []int{0, 50, 100} {
+		memory := vfs.NewCrashableMem()
+		look := func(most uint64) {
+			cuts++
+			left := memory.CrashClone(vfs.CrashCloneCfg{UnsyncedDataPercent: percent, RNG: random})
+			old, err := OpenOld(left, "HEAD")
+			if err != nil {
+				t.Fatalf("%d %% of what was not synced is left: %v", percent, err)
+			}
+			if got := old.Acknowledged().Seq; got > most {
+				t.Fatalf("it says %d, and %d was the most that was noted", got, most)
+			}
+			must(t, old.Close())
+			again := mustOpen(t, left, "HEAD") // over what the first try has left
+			must(t, again.Advance(Mark{9, 9}), again.Close())
+		}
+		var most uint64
+		files := errorfs.Wrap(memory, errorfs.InjectorFunc(func(op errorfs.Op) error {
+			if op.Kind.ReadOrWrite() == errorfs.OpIsWrite {
+				look(most)
+			}
+			return nil
+		}))
+		h, err := Open(files, "HEAD")
+		must(t, err)
+		for seq := range uint64(5) {
+			most = seq
+			must(t, h.Advance(Mark{seq, 1}))
+			look(most)
+		}
+		must(t, h.Reset(2))
+		most = 2 // for good: the sync has taken back what was further
+		look(most)
+		must(t, h.Close())
+	}
+	if cuts < 30 {
+		t.Fatalf("the power failed %d times", cuts)
 	}
 }
 
 func TestAFileThatIsNotKept(t *testing.T) {
-	h, err := OpenOld(filepath.Join(t.TempDir(), "HEAD"), quiet)
+	h, err := OpenOld(vfs.Default, filepath.Join(t.TempDir(), "HEAD"))
 	if h != nil || err != nil {
 		t.Fatal(h, err)
 	}
-	if err := errors.Join(h.Advance(Mark{1, 1}), h.Reset(1), h.Close()); err != nil || h.Acknowledged() != (Mark{}) || h.Name() != "" {
-		t.Fatal(err)
+	must(t, h.Advance(Mark{1, 1}), h.Reset(1), h.Close())
+	if h.Acknowledged() != (Mark{}) || h.Name() != "" {
+		t.Fatal(h.Name())
 	}
 }
 
-// A file that is missing stays so until something is acknowledged: whoever looks after a crash finds it missing, too.
+// A file that is missing stays so until something is acknowledged: a start after a crash finds it
+// missing, too. A file without contents is none that a crash leaves, and is refused.
 func TestAMissingFileIsMadeByItsFirstWrite(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "HEAD")
-	for _, empty := range []bool{false, true} {
-		if empty {
-			if err := os.WriteFile(path, nil, 0o600); err != nil {
-				t.Fatal(err)
-			}
+	for range 2 {
+		h := mustOpen(t, vfs.Default, path)
+		if !h.Missing() || h.Acknowledged() != (Mark{}) {
+			t.Fatalf("it says %+v, missing: %v", h.Acknowledged(), h.Missing())
 		}
-		for range 2 {
-			h := mustOpen(t, path)
-			if !h.Missing() || h.Acknowledged() != (Mark{}) {
-				t.Fatalf("empty: %v: it says %+v, missing: %v", empty, h.Acknowledged(), h.Missing())
-			}
-			if err := h.Close(); err != nil {
-				t.Fatal(err)
-			}
-			if _, err := os.Stat(path); !empty && !errors.Is(err, fs.ErrNotExist) {
-				t.Fatalf("a file was made: %v", err)
-			}
+		must(t, h.Close())
+		if _, err := os.Stat(path); !errors.Is(err, fs.ErrNotExist) {
+			t.Fatalf("a file was made: %v", err)
 		}
-		h := mustOpen(t, path)
-		if err := h.Advance(Mark{3, 9}); err != nil || h.Missing() {
-			t.Fatal(err, h.Missing())
-		}
-		if again := mustOpen(t, path); again.Missing() || again.Acknowledged() != (Mark{3, 9}) {
-			t.Fatalf("it says %+v, missing: %v", again.Acknowledged(), again.Missing())
-		}
-		if err := errors.Join(h.Close(), os.Remove(path)); err != nil {
-			t.Fatal(err)
-		}
+	}
+	h := mustOpen(t, vfs.Default, path)
+	must(t, h.Advance(Mark{3, 9}))
+	again := mustOpen(t, vfs.Default, path)
+	if h.Missing() || again.Missing() || again.Acknowledged() != (Mark{3, 9}) {
+		t.Fatalf("it says %+v, missing: %v", again.Acknowledged(), again.Missing())
 	}
 	var none *File
 	if none.Missing() {

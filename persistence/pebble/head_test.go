@@ -1,0 +1,136 @@
+package pebble
+
+import (
+	"bytes"
+	"errors"
+	"io"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
+
+	"exchange/persistence"
+)
+
+// contents is what is in a file.
+func contents(t *testing.T, fs vfs.FS, name string) []byte {
+	t.Helper()
+	f, err := fs.Open(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	b, err := io.ReadAll(f)
+	if err := errors.Join(err, f.Close()); err != nil {
+		t.Fatal(err)
+	}
+	return b
+}
+
+// The power fails before each write and each sync of appends: a start takes what is left, with all
+// that was acknowledged, however much of what was not synced is left, too.
+func TestAPowerCutNeverLeavesTheHeadAheadOfTheJournal(t *testing.T) {
+	const headName = "data/" + headFile + "main"
+	random := rand.New(rand.NewPCG(1, 2))
+	memory := vfs.NewCrashableMem()
+	var acknowledged uint64
+	cuts, appending := 0, false
+	look := func(percent int) {
+		cuts++
+		left := memory.CrashClone(vfs.CrashCloneCfg{UnsyncedDataPercent: percent, RNG: random})
+		s, err := Open("data", Options{FS: left, Logger: quiet})
+		if err != nil {
+			t.Fatalf("%d were acknowledged, %d %% of what was not synced is left: %v", acknowledged, percent, err)
+		}
+		if last, _ := s.log.End(); last < acknowledged {
+			t.Fatalf("the journal ends at %d, %d were acknowledged", last, acknowledged)
+		}
+		if err := s.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	fs := errorfs.Wrap(memory, errorfs.InjectorFunc(func(op errorfs.Op) error {
+		ours := strings.HasPrefix(op.Path, headName) || strings.Contains(op.Path, journalFolder)
+		if appending && ours && op.Kind.ReadOrWrite() == errorfs.OpIsWrite {
+			look(0)
+			look(100)
+		}
+		return nil
+	}))
+	s, tok, _ := mustOpen(t, "data", Options{FS: fs})
+	appending = true
+	for seq := range uint64(6) {
+		if err := s.Append(t.Context(), tok, seq, seq+1, []byte("a batch")); err != nil {
+			t.Fatal(err)
+		}
+		acknowledged = seq + 1
+		look(0)
+		look(100)
+	}
+	appending = false
+	if cuts < 36 {
+		t.Fatalf("the power failed %d times", cuts)
+	}
+}
+
+// After each append the head knows of it: a journal that has lost it is refused.
+func TestTheHeadFollowsEachAppend(t *testing.T) {
+	const headName = "data/" + headFile + "main"
+	memory := vfs.NewCrashableMem()
+	s, tok, _ := mustOpen(t, "data", Options{FS: memory})
+	all := vfs.CrashCloneCfg{UnsyncedDataPercent: 100, RNG: rand.New(rand.NewPCG(1, 2))}
+	for seq := range uint64(5) {
+		before := memory.CrashClone(all)
+		if err := s.Append(t.Context(), tok, seq, seq+1, []byte("a batch")); err != nil {
+			t.Fatal(err)
+		}
+		f, err := before.Create(headName, vfs.WriteCategoryUnspecified)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, err = f.Write(contents(t, memory, headName))
+		if err := errors.Join(err, f.Close()); err != nil {
+			t.Fatal(err)
+		}
+		_, err = Open("data", Options{FS: before, Logger: quiet})
+		if !errors.Is(err, persistence.ErrCorrupt) || !strings.Contains(err.Error(), "were acknowledged") {
+			t.Fatalf("the journal has lost its end, sequence %d: error is %v", seq+1, err)
+		}
+	}
+}
+
+// A head that is cut off or damaged does not count as one that says 0.
+func TestADamagedHeadRefusesTheStart(t *testing.T) {
+	dir := t.TempDir()
+	s, tok, _ := mustOpen(t, dir, Options{})
+	if err := errors.Join(s.Append(t.Context(), tok, 0, 9, []byte("a batch")), s.Close()); err != nil {
+		t.Fatal(err)
+	}
+	name := filepath.Join(dir, headFile+"main")
+	whole, err := os.ReadFile(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	flipped := bytes.Clone(whole)
+	flipped[15] ^= 4
+	for _, b := range [][]byte{{}, whole[:16], flipped} {
+		if err := os.WriteFile(name, b, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := Open(dir, Options{Logger: quiet}); !errors.Is(err, persistence.ErrCorrupt) || !strings.Contains(err.Error(), name) {
+			t.Fatalf("error is %v, want ErrCorrupt that names %s", err, name)
+		}
+		if now, err := os.ReadFile(name); err != nil || !bytes.Equal(now, b) {
+			t.Fatalf("it was %x and is %x (%v)", b, now, err)
+		}
+	}
+	if err := os.Remove(name); err != nil { // as it is said
+		t.Fatal(err)
+	}
+	if s, _, last := mustOpen(t, dir, Options{}); last != 9 || !s.HeadMissing() {
+		t.Fatalf("the journal ends at %d, the head is missing: %v", last, s.HeadMissing())
+	}
+}
