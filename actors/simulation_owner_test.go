@@ -2,6 +2,8 @@ package actors
 
 import (
 	"context"
+	"fmt"
+	"testing/synctest"
 	"time"
 
 	"exchange/persistence"
@@ -60,6 +62,7 @@ func (s *sim) takeHost(l *life, o *Options) (ctx context.Context) {
 	l.insists = s.server && !s.ending && s.rng.IntN(3) == 0
 	o.Identity, o.TakeOver = l.host, l.insists
 	o.StandsBy = func(owner string) {
+		s.park(l, fmt.Sprintf("%d.standby", l.number), nil) // the clock may have woken it, and others with it
 		if l.standby = owner != ""; l.standby {
 			s.say("  engine %d waits for %s", l.number, owner)
 			s.outcomes["standbys"]++
@@ -84,6 +87,7 @@ func (s *sim) dismiss(l *life) {
 	s.outcomes["standbys, told to stop"]++
 	l.cancelled = true
 	l.cancel()
+	synctest.Wait() // it has heard of it: until it waits again, nothing else runs
 }
 
 // dismissOthers tells the standbys to end, if another life owns the store.

@@ -122,6 +122,7 @@ func (s *sim) start() {
 	s.lives = append(s.lives, l)
 	s.spawn(l, fmt.Sprintf("%d.start", l.number), func() {
 		e, err := Start(ctx, o)
+		s.park(l, fmt.Sprintf("%d.started", l.number), nil) // the clock may have woken it, and others with it
 		if err != nil {
 			s.say("  engine %d does not start: %v", l.number, err)
 			withoutKey := l.overtaken || !bytes.Equal(l.serverKey, s.serverKeys[0])

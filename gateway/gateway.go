@@ -180,12 +180,15 @@ func (g *Gateway) mayWrite(ctx *fasthttp.RequestCtx) {
 }
 
 // occupied keeps a connection while its request is answered. It is false if the connection was given up
-// for a newer one before: then nothing is carried out, and the server finds the connection closed.
+// for a newer one before: then nothing is carried out, and no answer must look as if it were. So the
+// connection is closed here: the listener that gave it up may not have come to that yet.
 func occupied(ctx *fasthttp.RequestCtx) bool {
 	c := placeOf(ctx.Conn())
 	if c == nil || c.occupy() {
 		return true
 	}
+	c.cut()
+	ctx.SetStatusCode(TooManyConnections.Status)
 	ctx.SetConnectionClose()
 	return false
 }

@@ -203,7 +203,7 @@ func (w *world) moveTo(backups, newest string, sequence uint64, archive string) 
 	s.Start()
 	w.turnTo(s)
 	w.compare()
-	w.run(64, "the store is not empty", restore...) // which leaves the running exchange alone
+	w.run(75, "is held by pid", restore...) // which leaves the running exchange alone
 	w.run(75, "the archive is still empty", "audit", "--archive", later)
 	w.load(200, func() {
 		exchangetest.Eventually(w.t, "an archive is begun", func() bool {

@@ -183,17 +183,24 @@ func beOff(status int) {
 }
 
 // get reads one page.
+// get reads something. A store that was away is asked again for up to readPatience: the client library
+// answers for a second after its last failed dial that there is none.
 func (t *trader) get(path string, v any) error {
-	t.nonce++
-	status, body, err := t.send("GET", path, "", t.nonce)
-	if err != nil {
-		return err
+	for deadline := time.Now().Add(readPatience); ; {
+		t.nonce++
+		status, body, err := t.send("GET", path, "", t.nonce)
+		switch {
+		case err != nil:
+			return err
+		case status == 200:
+			return json.Unmarshal([]byte(body), v)
+		case status != 503 || time.Now().After(deadline):
+			return fmt.Errorf("GET %s: %d %s", path, status, body)
+		}
 	}
-	if status != 200 {
-		return fmt.Errorf("GET %s: %d %s", path, status, body)
-	}
-	return json.Unmarshal([]byte(body), v)
 }
+
+const readPatience = 20 * time.Second
 
 type orderRow struct {
 	ID       uint64          `json:"id"`
