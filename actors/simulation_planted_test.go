@@ -235,7 +235,7 @@ var plantedFaults = []plantedFault{
 }
 
 // plantedSeeds is how many seeds are played, at most, until a planted fault is found.
-const plantedSeeds = 150
+const plantedSeeds = 600
 
 // unplantedSeeds is how many are played without one. They run here, in a build without the race detector, because it
 // has nothing to find where one goroutine runs at a time, and is several times slower.
