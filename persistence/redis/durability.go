@@ -32,6 +32,7 @@ type ground struct {
 	run         string // the process
 	replication string // changes with each full synchronisation and each promotion
 	sets        int64  // calls of CONFIG SET; on Redis 6, of every CONFIG
+	own         int64  // of these, what the look itself adds behind its question
 	resets      int64  // calls of CONFIG RESETSTAT, which begins the counts anew
 	commands    int64  // in all: fewer than before tell of a reset, too
 }
@@ -157,6 +158,7 @@ func (s *Store) inEffect(a *sight) error {
 	if why != "" {
 		return &notInEffect{fmt.Sprintf("%s: its append-only file is not in effect: %s", s.name, why)}
 	}
+	now.sets += now.own // what the next look finds if only this one has asked
 	s.proven.Store(&now)
 	return nil
 }
@@ -195,8 +197,8 @@ func (s *Store) ground(a *sight) (g ground, err error) {
 		return g, fmt.Errorf("%s: INFO does not tell run_id, master_replid and total_commands_processed, so nobody can say whether it is the Redis of before", s.name)
 	}
 	g.sets, g.resets = calls("config|set"), calls("config|resetstat")
-	if all := calls("config"); all > 0 { // Redis 6 counts all of CONFIG as one: what this look asks comes on top
-		g.sets = all + int64(len(a.settings))
+	if all := calls("config"); all > 0 { // Redis 6 counts all of CONFIG as one
+		g.sets, g.own = all, int64(len(a.settings))
 	}
 	return g, nil
 }
