@@ -117,9 +117,7 @@ func TestAClientThatSaysGoodbyeIsAnswered(t *testing.T) {
 	}
 	p.gone()
 	r.closed(ClientClose, 1)
-	if got := r.reasons(); got[0] != "client close" {
-		t.Errorf("%q", got)
-	}
+	eventually(t, "it is told", func() bool { return r.reasons()[0] == "client close" })
 }
 
 func TestABodyOverTheLimitIs413AndTheSessionStays(t *testing.T) {
