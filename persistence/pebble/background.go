@@ -26,18 +26,29 @@ const (
 	sayAgain = time.Minute
 )
 
+// The kinds of that work. Each fails and succeeds for itself: on a disk that is nearly full small
+// compactions succeed, one after the other, while no flush does.
+const (
+	flushes = iota
+	compactions
+	workKinds
+)
+
 // A background watches the flushes and compactions of Pebble. It says once that they fail, slows
-// down their tries, and ends the process when none succeeds for long. Pebble calls it from any
-// goroutine, mostly with a lock of its own held.
+// down their tries, and ends the process when one kind does not succeed for long. During a start no
+// success counts, so that the start has an end, too. Pebble calls it from any goroutine, mostly with
+// a lock of its own held.
 type background struct {
 	logger   *slog.Logger
 	end      func(error) // ends the process: it does not return
 	pause    time.Duration
 	patience time.Duration
 
-	mu    sync.Mutex
-	since time.Time // the first failure since the last success; zero: there is none; guarded by mu
-	said  time.Time // when that was logged last; guarded by mu
+	mu      sync.Mutex
+	since   [workKinds]time.Time // the first failure since the last success, or zero; guarded by mu
+	last    int                  // the kind of the work that ended with an error last; guarded by mu
+	started bool                 // guarded by mu
+	said    time.Time            // when a failure was logged last; guarded by mu
 }
 
 // failed notes that a flush or compaction failed, and returns when the next may begin.
@@ -47,10 +58,11 @@ func (b *background) failed(err error) {
 	}
 	now := time.Now()
 	b.mu.Lock()
-	if b.since.IsZero() {
-		b.since = now
+	since := &b.since[b.last]
+	if since.IsZero() {
+		*since = now
 	}
-	took, say := now.Sub(b.since), now.Sub(b.said) >= sayAgain
+	took, say := now.Sub(*since), now.Sub(b.said) >= sayAgain
 	if say {
 		b.said = now
 	}
@@ -66,22 +78,31 @@ func (b *background) failed(err error) {
 	time.Sleep(b.pause)
 }
 
-// done notes how a flush or compaction ended.
-func (b *background) done(err error) {
-	if err != nil {
-		return // failed hears of it, too
-	}
+// done notes how work of one kind ended. Of an error Pebble tells failed next, with its lock still held.
+func (b *background) done(kind int, err error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.since = time.Time{}
+	switch {
+	case err != nil:
+		b.last = kind
+	case b.started:
+		b.since[kind] = time.Time{}
+	}
+}
+
+// opened notes that the start has come to its end.
+func (b *background) opened() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.started, b.since = true, [workKinds]time.Time{}
 }
 
 // listener is what Pebble tells.
 func (b *background) listener() *pebble.EventListener {
 	return &pebble.EventListener{
 		BackgroundError: b.failed,
-		FlushEnd:        func(i pebble.FlushInfo) { b.done(i.Err) },
-		CompactionEnd:   func(i pebble.CompactionInfo) { b.done(i.Err) },
+		FlushEnd:        func(i pebble.FlushInfo) { b.done(flushes, i.Err) },
+		CompactionEnd:   func(i pebble.CompactionInfo) { b.done(compactions, i.Err) },
 		// The caller of a read gets the error, and failed gets that of a compaction.
 		DataCorruption: func(i pebble.DataCorruptionInfo) {
 			b.logger.Error("a file of the store is damaged", "file", i.Path, "error", i.Details.Error())

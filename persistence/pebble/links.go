@@ -128,7 +128,9 @@ func (s *Store) checkLinks(m *meta) error {
 func (s *Store) used(path string) (bool, error) {
 	names, err := s.fs.List(path)
 	for _, name := range names {
-		if strings.HasPrefix(name, journalFolder) || strings.HasPrefix(name, headFile) || strings.HasSuffix(name, ".sst") {
+		// A journal of any engine counts. A head does not: HEAD.redis may lie in the same data folder.
+		if strings.HasPrefix(name, journalFolder) || name == headFile+s.Engine() ||
+			strings.HasSuffix(name, ".sst") {
 			return true, nil
 		}
 	}

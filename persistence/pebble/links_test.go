@@ -235,3 +235,20 @@ func TestAFolderWithAnOlderFileIsRefusedOrWhole(t *testing.T) {
 		t.Errorf("%d were refused", refused)
 	}
 }
+
+// A data folder in which an exchange on Redis lived may become that of a Pebble store, as it does when
+// a backup is restored into the other kind of store.
+func TestAStoreIsMadeBesideTheFilesOfAnExchangeOnRedis(t *testing.T) {
+	dir := t.TempDir()
+	for _, name := range []string{"HEAD.redis", "exchange.key", "owner.id", "serve.lock", "operator.token"} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte("what an exchange on Redis keeps"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	s, tok, seq := mustOpen(t, dir, Options{})
+	oneMore(t, s, tok, seq)
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	mustOpen(t, dir, Options{})
+}

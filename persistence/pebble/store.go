@@ -269,6 +269,7 @@ func (s *Store) open(path string) error {
 	if err != nil {
 		return errors.Join(err, db.Close())
 	}
+	s.background.opened()
 	return nil
 }
 

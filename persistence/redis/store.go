@@ -30,7 +30,8 @@ type Options struct {
 	// Head names a file that remembers up to where appends were acknowledged, beside the exchange: a Redis that ends before that is
 	// refused. "": nobody remembers.
 	Head string
-	// Fill opens a store that is to be filled from a backup: what an old Head says does not count, and Begin writes it anew.
+	// Fill opens a store that is to be filled from a backup: what an old Head says does not count. The
+	// snapshot at the restore's end writes the file anew; where there is no file, none is made.
 	Fill bool
 	// Logger hears of the store's troubles; nil means slog.Default.
 	Logger *slog.Logger
