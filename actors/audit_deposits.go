@@ -1,52 +1,62 @@
 package actors
 
 import (
+	"cmp"
 	"context"
 	"fmt"
-	"slices"
 
 	"exchange/core/money"
 	"exchange/persistence"
 )
 
-// A deposited is what a replayed record says of its deposit.
-type deposited struct {
-	account uint32
-	sum     uint64 // rowSum of its row
-}
-
 // A depositAudit compares all deposits up to the audited state: none is ever trimmed, and their ids are
 // dense. Each reference leads to one deposit, and each deposit is the one that its reference leads to. So no
-// reference has two of them.
+// reference has two of them. That the rows are those of the replayed records is compared as with any list.
+//
+// It takes a range of ids after the other, because the exchange that serves has no room for all of them.
+// Each range reads the whole index, which has no order.
 type depositAudit struct {
 	*rowAudit
-	sums   []uint64          // of the rows, by id; 0: no row
-	money  []money.Balance   // of the rows, by currency-1
-	missed map[uint64]uint32 // deposits that the index has and no row, with their accounts
+	last  uint64 // the newest id of the audited state
+	after uint64 // the range begins behind this id
+
+	sums   []uint64          // of the rows, by id from the range's beginning on; 0: no row
+	found  []bool            // as sums; the index leads there
+	missed map[uint64]uint32 // some deposits of the range that the index has and no row, with their accounts
+
+	money  []money.Balance // of all ranges' rows, by currency-1
+	newest uint64          // id that the index leads to
 }
 
-// deposits compares what the store has of them with the state and the replayed records.
+const (
+	// depositsAtOnce is how many ids one range has: 72 MB.
+	depositsAtOnce = 8 << 20
+	// depositRows is how many rows are read before they are compared.
+	depositRows = 10_000
+)
+
+// deposits compares what the store has of them with the state.
 func (h *rowAudit) deposits(ctx context.Context) error {
-	_, _, last := h.audit.state.LastIDs()
-	a := &depositAudit{rowAudit: h, sums: make([]uint64, last+1), money: make([]money.Balance, len(h.audit.state.Currencies())),
-		missed: map[uint64]uint32{}}
-	err := concurrently(func(yield func(uint32) bool) {
-		for _, account := range h.audit.state.Accounts() {
-			if !yield(account.ID) {
-				return
-			}
+	a := &depositAudit{rowAudit: h, money: make([]money.Balance, len(h.audit.state.Currencies()))}
+	_, _, a.last = h.audit.state.LastIDs()
+	atOnce := min(uint64(cmp.Or(h.engine.opts.deposits, depositsAtOnce)), a.last)
+	a.sums, a.found = make([]uint64, atOnce), make([]bool, atOnce)
+	for ; a.after == 0 || a.after < a.last; a.after += max(atOnce, 1) {
+		n := min(atOnce, a.last-a.after)
+		a.sums, a.found, a.missed = a.sums[:n], a.found[:n], map[uint64]uint32{}
+		clear(a.sums)
+		clear(a.found)
+		if err := a.compare(ctx); err != nil {
+			return err
 		}
-	}, func(account uint32) error { return a.account(ctx, account) })
-	if err != nil {
+	}
+	now := NewRead(ReadStatement)
+	if err := h.engine.Ask(now, nil, 0); err != nil {
 		return err
 	}
-	if err := a.references(ctx); err != nil {
-		return err
-	}
-	for id := uint64(1); id <= last; id++ {
-		if a.sums[id] == 0 {
-			h.missing(a.list(id), id)
-		}
+	defer now.Free()
+	if a.newest > now.LastDeposit {
+		h.differ("%s: one leads to deposit %d, the newest is %d", referenceList, a.newest, now.LastDeposit)
 	}
 	for i, c := range h.audit.state.Currencies() {
 		if a.money[i] != c.Deposited {
@@ -56,71 +66,77 @@ func (h *rowAudit) deposits(ctx context.Context) error {
 	return nil
 }
 
-// list names the list that a deposit should be in, as far as the replay or the index knows it.
-func (a *depositAudit) list(id uint64) string {
-	account, known := a.missed[id]
-	if r := a.replay(id); r != nil {
-		account, known = r.account, true
+// compare compares the rows and references of one range.
+func (a *depositAudit) compare(ctx context.Context) error {
+	err := concurrently(func(yield func(uint32) bool) {
+		for _, account := range a.audit.state.Accounts() {
+			if !yield(account.ID) {
+				return
+			}
+		}
+	}, func(account uint32) error { return a.account(ctx, account) })
+	if err == nil {
+		err = a.references(ctx)
 	}
-	if !known {
-		return "deposits"
+	if err != nil {
+		return err
 	}
-	return "deposits of account " + a.accountName(account)
+	for i, sum := range a.sums {
+		if id := a.after + uint64(i) + 1; sum == 0 {
+			a.missing(a.list(id), id)
+		} else if !a.found[i] {
+			a.differ("%s: that of deposit %d is missing", referenceList, id)
+		}
+	}
+	return nil
 }
 
-// replay is what the replay knows of a deposit; nil: it began later.
-func (a *depositAudit) replay(id uint64) *deposited {
-	if id <= a.deposit || id-a.deposit > uint64(len(a.deposited)) {
-		return nil
+// list names the list that a deposit should be in, as far as the index knows it.
+func (a *depositAudit) list(id uint64) string {
+	if account, known := a.missed[id]; known {
+		return a.ofAccount("deposits")(account)
 	}
-	return &a.deposited[id-a.deposit-1]
+	return "deposits"
 }
 
 // account reads the deposits of one account.
 func (a *depositAudit) account(ctx context.Context, account uint32) error {
-	name := "deposits of account " + a.accountName(account)
+	name := a.ofAccount("deposits")(account)
 	var rows []persistence.Deposit
-	read := func(before uint64) error {
+	for before := a.after + uint64(len(a.sums)) + 1; ; before = rows[len(rows)-1].ID {
 		rows = rows[:0]
 		q := persistence.DepositQuery{Account: account, Before: before}
 		err := a.engine.opts.Store.Deposits(ctx, q, func(d *persistence.Deposit) bool {
+			if d.ID <= a.after && a.after > 0 {
+				return false // of a range before
+			}
 			rows = append(rows, *d)
-			return len(rows) < depositsAtOnce
+			return len(rows) < depositRows
 		})
 		if err != nil {
 			return fmt.Errorf("reading %s: %w", name, err)
 		}
-		return nil
-	}
-	before := uint64(len(a.sums))
-	for {
-		if err := read(before); err != nil {
-			return err
-		}
 		a.take(name, rows)
-		if len(rows) < depositsAtOnce {
+		if len(rows) < depositRows {
 			return nil
 		}
-		before = rows[len(rows)-1].ID
 	}
 }
 
-// depositsAtOnce is how many rows are read before they are compared.
-const depositsAtOnce = 10_000
-
+// take notes rows of one account.
 func (a *depositAudit) take(list string, rows []persistence.Deposit) {
 	var wrong []*persistence.Deposit
 	a.mu.Lock()
 	for i := range rows {
 		d := &rows[i]
-		sum, r := rowSum(d), a.replay(d.ID)
-		if d.ID == 0 || a.sums[d.ID] != 0 || int(d.Currency) > len(a.money) || d.Currency == 0 || r != nil && r.sum != sum {
+		known := d.Currency != 0 && int(d.Currency) <= len(a.money)
+		if d.ID == 0 || a.sums[d.ID-a.after-1] != 0 || !known {
 			wrong = append(wrong, d)
-		} else if r != nil {
-			a.report.Rows++
 		}
-		a.sums[d.ID] = sum
-		if d.Currency != 0 && int(d.Currency) <= len(a.money) {
+		if d.ID != 0 {
+			a.sums[d.ID-a.after-1] = rowSum(d)
+		}
+		if known {
 			total := &a.money[d.Currency-1]
 			*total = total.Add(d.Amount.Balance())
 		}
@@ -131,38 +147,27 @@ func (a *depositAudit) take(list string, rows []persistence.Deposit) {
 	}
 }
 
-// references compares the index with the rows, in both directions.
+const referenceList = "references of deposits"
+
+// references compares the index with the rows of the range.
 func (a *depositAudit) references(ctx context.Context) error {
-	const list = "references of deposits"
-	found, newest := make([]bool, len(a.sums)), uint64(0)
 	err := a.engine.opts.Store.References(ctx, func(d *persistence.Deposit) bool {
-		newest = max(newest, d.ID)
+		a.newest = max(a.newest, d.ID)
+		i := d.ID - a.after - 1 // beyond all of the range, too, where the id is 0 or of a range before
 		switch {
-		case d.ID >= uint64(len(a.sums)): // it was made since
-		case d.ID == 0 || a.sums[d.ID] != 0 && a.sums[d.ID] != rowSum(d):
-			a.differ("%s: %q leads to %+v, the row of that deposit says otherwise", list, d.Reference, *d)
+		case d.ID != 0 && i >= uint64(len(a.sums)): // of another range, or made since
+		case d.ID == 0 || a.sums[i] != 0 && a.sums[i] != rowSum(d):
+			a.differ("%s: %q leads to %+v, the row of that deposit says otherwise", referenceList, d.Reference, *d)
 		default:
-			if found[d.ID] = true; a.sums[d.ID] == 0 {
+			a.found[i] = true
+			if a.sums[i] == 0 && len(a.missed) < maxDifferences {
 				a.missed[d.ID] = d.Account
 			}
 		}
 		return true
 	})
 	if err != nil {
-		return fmt.Errorf("reading the %s: %w", list, err)
-	}
-	for id, there := range slices.All(found) {
-		if !there && a.sums[id] != 0 {
-			a.differ("%s: that of deposit %d is missing", list, id)
-		}
-	}
-	now := NewRead(ReadStatement)
-	if err := a.engine.Ask(now, nil, 0); err != nil {
-		return err
-	}
-	defer now.Free()
-	if newest > now.LastDeposit {
-		a.differ("%s: one leads to deposit %d, the newest is %d", list, newest, now.LastDeposit)
+		return fmt.Errorf("reading the %s: %w", referenceList, err)
 	}
 	return nil
 }

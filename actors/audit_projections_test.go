@@ -1,13 +1,16 @@
 package actors
 
 import (
+	"context"
 	"errors"
 	"fmt"
-	redisclient "github.com/redis/go-redis/v9"
+	"maps"
 	"slices"
 	"strings"
 	"sync"
 	"testing"
+
+	redisclient "github.com/redis/go-redis/v9"
 
 	"exchange/core/event"
 	"exchange/core/matching"
@@ -76,7 +79,7 @@ func TestAnAuditFindsDamagedProjections(t *testing.T) {
 	ctx := t.Context()
 	store := openRedis(t, server.URL(), "")
 	o := testOptions(store)
-	o.rowRefs = 10
+	o.rowRefs, o.deposits = 10, 3
 	e := start(t, o)
 	history(t, e)
 	report := auditClean(t, e)
@@ -354,4 +357,51 @@ func (l *allowance) end() {
 	defer l.mu.Unlock()
 	l.over = true
 	l.more.Broadcast()
+}
+
+// A rangesRead notes how far an audit's look at the deposits reaches.
+type rangesRead struct {
+	persistence.Store
+	mu     sync.Mutex
+	before map[uint64]bool // ids; guarded by mu
+	scans  int             // of the index
+}
+
+func (s *rangesRead) Deposits(ctx context.Context, q persistence.DepositQuery,
+	fn func(*persistence.Deposit) bool) error {
+	s.mu.Lock()
+	s.before[q.Before] = true
+	s.mu.Unlock()
+	return s.Store.Deposits(ctx, q, fn)
+}
+
+func (s *rangesRead) References(ctx context.Context, fn func(*persistence.Deposit) bool) error {
+	s.scans++
+	return s.Store.References(ctx, fn)
+}
+
+// An audit holds something of each deposit of one range of ids, and not of all that were ever made.
+func TestAnAuditComparesDepositsRangeByRange(t *testing.T) {
+	for atOnce, want := range map[int][]uint64{
+		1: {2, 3, 4, 5, 6, 7, 8, 9}, 3: {4, 7, 9}, 4: {5, 9}, 7: {8, 9}, 8: {9}, 100: {9}, 0: {9},
+	} {
+		store := &rangesRead{Store: keeping(t, "pebble")(persistence.Retention{}), before: map[uint64]bool{}}
+		o := testOptions(store)
+		o.deposits = atOnce
+		e := start(t, o)
+		history(t, e) // with 8 deposits
+		stop(t, e)
+		e = start(t, o) // the records are in a snapshot, so no row is looked for by its id
+		store.before, store.scans = map[uint64]bool{}, 0
+		if report := auditClean(t, e); report.Records > 0 {
+			t.Errorf("%+v", report)
+		}
+		if got := slices.Sorted(maps.Keys(store.before)); !slices.Equal(got, want) || store.scans != len(want) {
+			t.Errorf("%d at once: the rows below %v are read, and the index %d times", atOnce, got, store.scans)
+		}
+		stop(t, e)
+		if err := store.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
 }

@@ -29,10 +29,8 @@ type rowAudit struct {
 	newest   [][market.FrameCount]market.Candle // by pair-1, of the replayed trades
 	lists    [rowKinds]rowList
 
-	deposited []deposited       // the replayed deposits
-	deposit   uint64            // the last one before them
-	ends      map[uint64]uint64 // by list: from there on up it has as many rows as it keeps
-	found     [2][]bool         // by account: rows of accountTrades and accountOrders were
+	ends  map[uint64]uint64 // by list: from there on up it has as many rows as it keeps
+	found [2][]bool         // by account: rows of accountTrades and accountOrders were
 }
 
 // A rowRef is a row that should be in a list.
@@ -66,9 +64,8 @@ func (h *rowAudit) note(ctx context.Context, r *event.Record, e *state.Effects) 
 	for i := range w.Orders {
 		h.add(accountOrders, w.Orders[i].Account, w.Orders[i].ID, rowSum(&w.Orders[i]))
 	}
-	for i := range w.Deposits { // their ids are dense
-		d := &w.Deposits[i]
-		h.deposited = append(h.deposited, deposited{d.Account, rowSum(d)})
+	for i := range w.Deposits {
+		h.add(accountDeposits, w.Deposits[i].Account, w.Deposits[i].ID, rowSum(&w.Deposits[i]))
 	}
 	for i := range w.Withdraws {
 		d := &w.Withdraws[i]

@@ -54,6 +54,7 @@ type Options struct {
 	stepRows int    // tests cut projections earlier; 0: as usual
 	candles  int    // tests keep fewer of a chart in memory; 0: as usual
 	rowRefs  int    // tests have audits look for fewer rows at once; 0: as usual
+	deposits int    // tests have audits compare fewer deposits at once; 0: as usual
 }
 
 // Limits bound what an engine holds.
