@@ -265,7 +265,10 @@ func TestTheOrdersOfTheTopLevelsAreAlwaysCurrent(t *testing.T) {
 
 func TestABookOfManyOrdersIsCurrentByOrderAsFarAsItsTopLevels(t *testing.T) {
 	onBothStores(t, func(t *testing.T, fresh places) {
-		g := newGated(t, fresh, func(o *Options) { o.Limits.OpenOrdersPerAccount, o.Limits.KeysPerAccount = 10_000, 1000 })
+		g := newGated(t, fresh, func(o *Options) {
+			o.Limits.OpenOrdersPerAccount, o.Limits.OpenOrdersPerAccountAndBook = 10_000, 10_000
+			o.Limits.KeysPerAccount = 1000
+		})
 		pair := g.e.Pairs()[0]
 		const orders, atOnce = shownOrders + 500, 100
 		var keys []*Key // each has nonces of its own

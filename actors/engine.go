@@ -253,6 +253,9 @@ func (e *Engine) spawnAll(r *recovered) error {
 			e.fees.account.Store(a.ID)
 		}
 		w := &wallet{applied: s.Seq(), committed: a.Wallet.Clone(), open: a.Open.Clone(), clientIDs: a.ClientIDs.Clone()}
+		for o := range w.open.Newest() {
+			w.entersBook(o.Pair)
+		}
 		for _, n := range a.Keys {
 			if nonce := r.committed.nonce(n); nonce > 0 {
 				w.nonces = append(w.nonces, keyNonce{n, nonce})
@@ -507,8 +510,11 @@ func (e *Engine) settle(seq uint64, c *Command) {
 		if own {
 			m.command = ownCommand{ticket: c.ticket, placed: c.kind == event.KindOrder && !c.reserved.amount.IsZero(), reserved: c.reserved,
 				clientID: c.order.clientID}
+			if c.kind == event.KindOrder {
+				m.command.pair = c.pair.Number // a refusal's record names none
+			}
 			if r.Kind == event.KindOrder {
-				m.command.accepted, m.command.order, m.command.pair, m.command.rests = true, r.Order.ID, r.Pair, r.Order.Rests()
+				m.command.accepted, m.command.order, m.command.rests = true, r.Order.ID, r.Order.Rests()
 			}
 		}
 		e.root.Send(e.dir.account(t.Account).pid, m)

@@ -348,6 +348,50 @@ func TestOpenOrdersOfAnAccountAreLimitedOverAllPairs(t *testing.T) {
 	})
 }
 
+func TestOpenOrdersOfAnAccountAreLimitedInEachBook(t *testing.T) {
+	onBothStores(t, func(t *testing.T, fresh places) {
+		g := newGated(t, fresh, func(o *Options) { o.Limits.OpenOrdersPerAccountAndBook = 2 })
+		ben := fund(t, g.e, "ben", map[string]money.Amount{"BTC": coin, "USD": 1000 * coin})
+		full := refusedFor(event.RefusedAccountBookLimit)
+		other := g.sell(1e5)
+		other.Pair = g.e.Pairs()[1]
+		first := g.rest(g.sell(1e5))
+		g.hold() // what is in flight counts, and does not show
+		second := g.begin(g.placing(g.sell(1e5)))
+		g.inMailbox(1)
+		third := g.begin(g.placing(g.sell(1e5)))
+		g.inMailbox(2)
+		silent(t, "a refusal for an order that is in flight", third)
+		g.letGo()
+		if a, b := <-second, <-third; a != accepted || b != full {
+			t.Errorf("order 2 of 2: %s, order 3: %s", a, b)
+		}
+		g.ends("in the other book", g.placing(other), accepted)
+		g.ends("another account", func() (*Command, error) { return g.e.Place(ben, 1, g.sell(1e5)) }, accepted)
+		g.ends("a cancel", g.cancelling(first), accepted)
+		g.ends("too much in the place of what was cancelled", g.placing(g.sell(1000*coin)),
+			refusedFor(event.RefusedFunds))
+		g.ends("in the place of what was cancelled", g.placing(g.sell(1e5)), accepted)
+		g.ends("one more", g.placing(g.sell(1e5)), full)
+		buy := func(amount money.Amount, nonce uint64) func() (*Command, error) {
+			return func() (*Command, error) { return g.e.Place(ben, nonce, g.buy(100e8, amount)) }
+		}
+		g.ends("a fill of half an order", buy(5e4, 2), accepted)
+		g.ends("beside half an order", g.placing(g.sell(1e5)), full)
+		g.ends("a fill of the other half", buy(5e4, 3), accepted)
+		g.ends("in the place of what was filled", g.placing(g.sell(1e5)), accepted)
+		g.ends("again one more", g.placing(g.sell(1e5)), full)
+		g.crash()
+		g.again()
+		g.ends("after a restart", g.placing(g.sell(1e5)), full)
+		g.nonce++
+		c := must[*Command](t)(g.e.CancelAll(g.key, g.nonce, nil))
+		c.Free()
+		g.ends("when all are cancelled", g.placing(g.sell(1e5)), accepted)
+		g.end()
+	})
+}
+
 func TestOpenOrdersOfABookAreLimitedAndWhatCrossesIsStillTaken(t *testing.T) {
 	onBothStores(t, func(t *testing.T, fresh places) {
 		g := newGated(t, fresh, func(o *Options) { o.Limits.OpenOrdersPerBook = 3 })

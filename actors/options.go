@@ -73,6 +73,8 @@ type Limits struct {
 	FoldLag              int // records the committed state may be behind
 	ProjectionLag        int // rows the store may be behind
 	BatchBytes           int
+
+	OpenOrdersPerAccountAndBook int // of one account in one book
 }
 
 // Timing has the waits and deadlines of an engine.
@@ -106,7 +108,8 @@ func (p SnapshotPolicy) due(records uint64, age time.Duration) bool {
 // DefaultLimits, DefaultTiming, DefaultWithdraw and DefaultSnapshot are those of the configuration's documentation.
 var (
 	DefaultLimits = Limits{InFlight: 20_000, InFlightCancels: 2_000, InFlightPerAccount: 256, Reads: 4_096, ReadsPerAccount: 64, MaxFills: 10_000,
-		OpenOrdersPerAccount: 100_000, OpenOrdersPerBook: 5_000_000, PendingWithdraws: 100, KeysPerAccount: 100, Accounts: 1_000_000,
+		OpenOrdersPerAccount: 100_000, OpenOrdersPerBook: 5_000_000,
+		OpenOrdersPerAccountAndBook: 5_000, PendingWithdraws: 100, KeysPerAccount: 100, Accounts: 1_000_000,
 		FoldLag: 200_000, ProjectionLag: 500_000, BatchBytes: 256 << 10}
 	DefaultTiming = Timing{Request: 5 * time.Second, Stall: 250 * time.Millisecond, StallMax: time.Minute,
 		OwnerCheck: 500 * time.Millisecond, OwnerStale: 2 * time.Second, Projection: 200 * time.Millisecond}

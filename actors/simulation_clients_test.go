@@ -702,6 +702,8 @@ func (s *sim) refused(q *request, seq uint64, c *Command) {
 		wrong = q.key != nil && o != nil && o.Account == q.account && rested > 0 && rested < q.begun
 	case event.RefusedAccountLimit:
 		wrong = quiet && len(open) < s.options.Limits.OpenOrdersPerAccount
+	case event.RefusedAccountBookLimit:
+		wrong = quiet && inBook(open, q.wish.Pair.Number) < s.options.Limits.OpenOrdersPerAccountAndBook
 	case event.RefusedBookLimit: // its book decides in the order of its records: it had what the model has there
 		wrong = !s.isFull(&q.wish, seq)
 	case event.RefusedWithdrawLimit: // its wallet had all that was durable when it began, and maybe more
@@ -753,6 +755,16 @@ func (s *sim) isFull(w *OrderWish, seq uint64) bool {
 	return orders >= s.options.Limits.OpenOrdersPerBook && !crosses
 }
 
+// inBook is how many of the open orders are of a pair.
+func inBook(open map[uint64]simulation.Order, pair uint16) (n int) {
+	for _, o := range open {
+		if o.Pair == pair {
+			n++
+		}
+	}
+	return n
+}
+
 // withinLimits checks what is open after a record.
 func (s *sim) withinLimits() {
 	limits := &s.options.Limits
@@ -762,6 +774,12 @@ func (s *sim) withinLimits() {
 		}
 	}
 	for _, a := range s.model.Accounts {
+		for _, p := range s.model.Pairs {
+			if n := inBook(a.OpenAt(s.model.Seq), p.Number); n > limits.OpenOrdersPerAccountAndBook {
+				s.violate("record %d: %s has %d open orders in %s, and %d are allowed",
+					s.model.Seq, a.Name, n, p.Name, limits.OpenOrdersPerAccountAndBook)
+			}
+		}
 		if n := len(a.OpenAt(s.model.Seq)); n > limits.OpenOrdersPerAccount {
 			s.violate("record %d: %s has %d open orders, and %d are allowed", s.model.Seq, a.Name, n, limits.OpenOrdersPerAccount)
 		}

@@ -90,6 +90,7 @@ func (s *sim) newOptions(r *rand.Rand) Options {
 	o := testOptions(nil)
 	o.Limits.MaxFills = 2 + r.IntN(4)
 	o.Limits.OpenOrdersPerAccount, o.Limits.OpenOrdersPerBook = 4+r.IntN(12), 3+r.IntN(10)
+	o.Limits.OpenOrdersPerAccountAndBook = 2 + r.IntN(10)
 	o.Limits.InFlight, o.Limits.InFlightCancels, o.Limits.InFlightPerAccount = 14+r.IntN(40), 5, 8+r.IntN(16)
 	o.Limits.PendingWithdraws, o.Limits.KeysPerAccount, o.Limits.Accounts = 1+r.IntN(4), 2, 6
 	o.Limits.BatchBytes = 100 + r.IntN(1000)

@@ -125,7 +125,8 @@ func (s *Stats) journal(j *metrics.Journal) {
 var refusalNames = map[uint8]string{event.RefusedNonce: "nonce", event.RefusedFunds: "funds", event.RefusedClientID: "client_order_id",
 	event.RefusedNotOpen: "not_open", event.RefusedKey: "key_revoked", event.RefusedAccountLimit: "account_limit", event.RefusedBookLimit: "book_limit",
 	event.RefusedHalted: "halted", event.RefusedFrozen: "frozen", event.RefusedNoOrders: "no_orders", event.RefusedWithdraw: "withdraw",
-	event.RefusedTries: "tries", event.RefusedWithdrawLimit: "withdraw_limit"}
+	event.RefusedTries: "tries", event.RefusedWithdrawLimit: "withdraw_limit",
+	event.RefusedAccountBookLimit: "account_book_limit"}
 
 // turnedAwayFor are the errors of admission, which nobody wraps, each at the number under which it is counted.
 var turnedAwayFor = [...]struct {

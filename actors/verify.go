@@ -3,6 +3,7 @@ package actors
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 
 	"github.com/asynkron/protoactor-go/actor"
@@ -93,6 +94,14 @@ func verifyWallet(w *wallet, a *state.Account, committed *committed, reading boo
 	}
 	if working, committed := openOf(&w.open), openOf(&a.Open); !slices.Equal(working, committed) {
 		return fmt.Errorf("account %s: its wallet has open orders %v, committed are %v", a.Name, working, committed)
+	}
+	books := make(map[uint16]int)
+	for o := range a.Open.Newest() {
+		books[o.Pair]++
+	}
+	if !maps.Equal(w.inBook, books) {
+		return fmt.Errorf("account %s: its wallet counts open orders %v by pair, committed are %v",
+			a.Name, w.inBook, books)
 	}
 	return nil
 }

@@ -34,6 +34,7 @@ type wallet struct {
 	applied   uint64 // sequence of the last settlement
 	committed ledger.Wallet
 	open      ledger.OpenOrders
+	inBook    map[uint16]int // open orders and those on their way, by pair; no entry is 0
 	clientIDs ledger.ClientIDs
 	nonces    []keyNonce
 	pending   map[uint64]*state.Withdraw // withdraws; what is on its way included; nil while unused
@@ -101,8 +102,8 @@ type ownCommand struct {
 	clientID event.ClientID
 	accepted bool // the order was accepted
 	order    uint64
-	pair     uint16
-	rests    bool // it is in the book
+	pair     uint16 // that the order was for; 0: it was no order
+	rests    bool   // it is in the book
 }
 
 // Receive implements actor.Actor.
@@ -210,11 +211,16 @@ func (w *wallet) place(c *Command) {
 		w.refuse(c, event.RefusedAccountLimit)
 		return
 	}
+	if w.inBook[c.pair.Number] >= w.out.limits().OpenOrdersPerAccountAndBook {
+		w.refuse(c, event.RefusedAccountBookLimit)
+		return
+	}
 	currency, need := ledger.Need(o.side, o.price, o.amount, c.pair.BaseNumber, c.pair.QuoteNumber)
 	if !w.reserve(c, currency, need) {
 		return
 	}
 	w.placing++
+	w.entersBook(c.pair.Number)
 	if !o.clientID.IsZero() {
 		if w.placingIDs == nil {
 			w.placingIDs = make(map[event.ClientID]struct{})
@@ -346,6 +352,9 @@ func (w *wallet) settle(m *settled) {
 	if own.placed {
 		w.placing--
 		delete(w.placingIDs, own.clientID)
+		if !own.rests {
+			w.leavesBook(own.pair)
+		}
 	}
 	changes := m.settlement.Changes()
 	for i := range changes {
@@ -354,6 +363,7 @@ func (w *wallet) settle(m *settled) {
 		}
 	}
 	for _, id := range m.settlement.Closed {
+		w.leavesBook(w.open.Pair(id))
 		w.open.Remove(id)
 		w.clientIDs.Close(id)
 	}
@@ -372,6 +382,21 @@ func (w *wallet) settle(m *settled) {
 	}
 	if w.flight != nil {
 		w.check()
+	}
+}
+
+// entersBook counts an order on its way to a book, or one that a start finds there.
+func (w *wallet) entersBook(pair uint16) {
+	if w.inBook == nil {
+		w.inBook = make(map[uint16]int)
+	}
+	w.inBook[pair]++
+}
+
+// leavesBook takes back what entersBook counted: the order did not come to rest, or rests no more.
+func (w *wallet) leavesBook(pair uint16) {
+	if w.inBook[pair]--; w.inBook[pair] == 0 {
+		delete(w.inBook, pair)
 	}
 }
 

@@ -162,6 +162,8 @@ type Limits struct {
 	FoldLag               int // records
 	ProjectionLag         int // rows
 	BatchBytes            int
+
+	OpenOrdersPerAccountAndBook int
 }
 
 // Stream bounds what subscribers of the event stream may take.

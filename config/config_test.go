@@ -503,7 +503,7 @@ func TestDemo(t *testing.T) {
 	for _, p := range c.Pairs {
 		text = append(text, p.Name, p.MinimumOrderSize.String(), p.MaximumOrderSize.String(), p.MinimumOrderValue.String())
 	}
-	if got, want := strings.Join(text, " "), "BTC_USDT 0.00001 1000000 0 ETH_USDT 0.00001 1000000 0 ETH_BTC 0.00001 1000000 0"; got != want {
+	if got, want := strings.Join(text, " "), "BTC_USDT 0.00001 1000000 1 ETH_USDT 0.00001 1000000 1 ETH_BTC 0.00001 1000000 0.00001"; got != want {
 		t.Errorf("got %s, want %s", got, want)
 	}
 	expect(t, problems(t, Sources{File: write(t, market), Flags: map[string]string{"demo": "true"}}), "leave out either demo or currencies and pairs")

@@ -17,9 +17,11 @@ func demoCurrencies() []Currency {
 
 func demoPairs() []Pair {
 	const coin = 100_000_000 // 1 in units of money.Amount
-	pair := func(name string, pricePrecision int) Pair {
+	pair := func(name string, pricePrecision int, leastValue money.Amount) Pair {
 		return Pair{Name: name, PricePrecision: pricePrecision, AmountPrecision: money.FixedDecimals,
-			MinimumOrderSize: coin / 100_000, MaximumOrderSize: 1_000_000 * coin}
+			MinimumOrderSize: coin / 100_000, MaximumOrderSize: 1_000_000 * coin,
+			MinimumOrderValue: leastValue.Balance()}
 	}
-	return []Pair{pair("BTC_USDT", 2), pair("ETH_USDT", 2), pair("ETH_BTC", 6)}
+	return []Pair{pair("BTC_USDT", 2, coin), pair("ETH_USDT", 2, coin),
+		pair("ETH_BTC", 6, coin/100_000)}
 }

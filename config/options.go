@@ -578,6 +578,14 @@ var Options = []Option{
 		at:    func(c *Config) any { return &c.Limits.OpenOrdersPerBook },
 	},
 	{
+		Key: "limits.open_orders_per_account_and_book", Default: "5000", Min: 1, Max: 10_000_000,
+		Brief: "open orders of one account in one pair",
+		Help: `How many open orders one account may have in one pair. Beyond it new orders of the account
+			for the pair are refused. It keeps a single account from filling a book with tiny orders,
+			together with the minimum_order_value of each pair.`,
+		at: func(c *Config) any { return &c.Limits.OpenOrdersPerAccountAndBook },
+	},
+	{
 		Key: "limits.pending_withdraws", Default: "100", Min: 1, Max: 10_000,
 		Brief: "pending withdraws of one account",
 		Help:  `How many withdraws of one account may wait for their code or for approval. Beyond it new ones are refused.`,

@@ -42,7 +42,8 @@ func (c *Config) addSynthetic() {
 		if name := base + "_" + syntheticQuote; !pairs[name] {
 			const coin = 100_000_000 // 1 in units of money.Amount
 			c.Pairs = append(c.Pairs, Pair{Name: name, PricePrecision: 2, AmountPrecision: money.FixedDecimals,
-				MinimumOrderSize: coin / 100_000, MaximumOrderSize: 1_000_000 * coin})
+				MinimumOrderSize: coin / 100_000, MaximumOrderSize: 1_000_000 * coin,
+				MinimumOrderValue: money.Amount(coin).Balance()})
 		}
 	}
 }

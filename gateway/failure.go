@@ -41,6 +41,7 @@ var (
 	UnknownContentType = &Failure{Name: "UnknownContentType", Status: 400, Detail: "The Content-Type of a body must be application/json or application/x-www-form-urlencoded."}
 	MalformedRequest   = &Failure{Name: "MalformedRequest", Status: 400, Detail: "The request is not well-formed HTTP."}
 	TooManyOpenOrders  = &Failure{Name: "TooManyOpenOrders", Status: 400, Detail: "This account has as many open orders as it may: cancel some first."}
+	TooManyInBook      = &Failure{Name: "TooManyInBook", Status: 400, Detail: "This account has as many open orders in %s as it may: cancel some first."}
 	BookFull           = &Failure{Name: "BookFull", Status: 400, Detail: "The order book of %s holds as many orders as it may."}
 
 	TooManyWithdraws = &Failure{Name: "TooManyWithdraws", Status: 400, Detail: "This account has as many pending withdraws as it may: confirm or cancel some first."}
@@ -69,7 +70,7 @@ var (
 )
 
 // Failures is the catalogue as a list, in order of status.
-var Failures = []*Failure{MalformedBody, MalformedQuery, UnknownContentType, MalformedRequest, TooManyOpenOrders, BookFull, TooManyWithdraws, NoEmail,
+var Failures = []*Failure{MalformedBody, MalformedQuery, UnknownContentType, MalformedRequest, TooManyOpenOrders, TooManyInBook, BookFull, TooManyWithdraws, NoEmail,
 	Unauthenticated, WrongSignature, WrongNonce, AddressNotAllowed, NotPermitted, AccountFrozen, PairHalted, NotFound, MethodNotAllowed, NotAcceptable,
 	RequestTimeout, BodyTooLarge, PackedBody, Throttled, HeaderTooLarge, InternalError, Maintenance, Paused, Starting, Stopping, StoreUnavailable, Overloaded, AccountBusy, TooManyConnections, OutcomeUnknown}
 

@@ -127,6 +127,7 @@ func statuses(m map[int][]*Failure) []int { return slices.Sorted(maps.Keys(m)) }
 var failureAbout = map[*Failure]string{
 	NotPermitted:     permissionName(permissionTrade),
 	PairHalted:       "BTC_USDT",
+	TooManyInBook:    "BTC_USDT",
 	BookFull:         "BTC_USDT",
 	MethodNotAllowed: "PUT",
 	MalformedBody:    "Malformed at position 17: expected ',' or '}'.",

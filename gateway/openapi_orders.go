@@ -12,7 +12,7 @@ func orderDescriptions() []apiDescription {
 				{"WrongFields", fieldsExample("amount", "The smallest amount is 0.0001.", "price", "At most 2 fractional digits are possible.")},
 				{"ClientOrderIDTaken", fieldsExample("client_order_id", "Already used by order 78")},
 				anyDuplicate, outOfFunds},
-			failures: []*Failure{PairHalted, TooManyOpenOrders, BookFull}},
+			failures: []*Failure{PairHalted, TooManyOpenOrders, TooManyInBook, BookFull}},
 		{method: "POST", path: "/api/v1/order-cancel", id: "cancelOrder", tag: tagOrders, summary: "Cancel an order",
 			text: "Takes back what is left of an order. It works on a halted pair too.",
 			body: "CancelOrder", status: 200, success: "The order is cancelled.", answer: reference("schemas", "CancelledOrder"),

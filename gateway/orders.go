@@ -168,6 +168,8 @@ func (r *request) refused(c *actors.Command, w *actors.OrderWish) {
 		r.clientIDTaken(w.ClientID)
 	case event.RefusedAccountLimit:
 		r.fail(TooManyOpenOrders, "")
+	case event.RefusedAccountBookLimit:
+		r.fail(TooManyInBook, w.Pair.Name)
 	case event.RefusedBookLimit:
 		r.fail(BookFull, w.Pair.Name)
 	case event.RefusedHalted:

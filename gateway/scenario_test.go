@@ -192,6 +192,8 @@ func (s script) limits() func(*actors.Options) {
 				o.Limits.MaxFills = n
 			case "open_orders_per_account":
 				o.Limits.OpenOrdersPerAccount = n
+			case "open_orders_per_account_and_book":
+				o.Limits.OpenOrdersPerAccountAndBook = n
 			case "open_orders_per_book":
 				o.Limits.OpenOrdersPerBook = n
 			}

@@ -15,6 +15,7 @@ import (
 type Order struct {
 	ID        uint64
 	Account   uint32
+	Pair      uint16
 	Side      matching.Side
 	Price     money.Price
 	Amount    money.Amount

@@ -450,7 +450,7 @@ func (m *Model) order(r *event.Record) error {
 	for _, maker := range done {
 		m.closed(p, maker, persistence.StatusDone, r.TimeUs)
 	}
-	taker := &Order{ID: o.ID, Account: o.Account, Side: o.Side, Price: o.Price, Amount: o.Amount, Remaining: remaining, TimeUs: r.TimeUs, ClientID: o.ClientID}
+	taker := &Order{ID: o.ID, Account: o.Account, Pair: p.Number, Side: o.Side, Price: o.Price, Amount: o.Amount, Remaining: remaining, TimeUs: r.TimeUs, ClientID: o.ClientID}
 	u := Unit{ID: o.ID, Side: o.Side, Price: o.Price, Trades: slices.Clone(o.Trades)}
 	switch {
 	case remaining == 0:

@@ -180,7 +180,7 @@ func freeAddress() (string, error) {
 func (s *server) child(output io.Writer, name string, args ...string) error {
 	cmd := exec.Command(name, args...)
 	cmd.Stdout, cmd.Stderr = output, output
-	cmd.Env = append(os.Environ(), "EXCHANGE_OPERATOR_TOKEN="+token)
+	cmd.Env = append(os.Environ(), "EXCHANGE_OPERATOR_TOKEN="+token, manyOrders)
 	if err := cmd.Start(); err != nil {
 		return err
 	}
@@ -191,6 +191,9 @@ func (s *server) child(output io.Writer, name string, args ...string) error {
 	})
 	return nil
 }
+
+// manyOrders lets the few accounts of a benchmark have all orders of a deep book.
+const manyOrders = "EXCHANGE_LIMITS_OPEN_ORDERS_PER_ACCOUNT_AND_BOOK=10000000"
 
 const token = "token-of-the-benchmark-0123456789"
 

@@ -66,6 +66,7 @@ func serve(ctx context.Context, cfg *config.Config, takeOver bool) error {
 	if host, _, err := net.SplitHostPort(cfg.Listen); err == nil && !cfg.TLS.On() && !config.Loopback(host) {
 		log.Warn("the API is plain HTTP on an address that others reach: let them use it through a proxy with TLS only, for whoever sees a request can send it again", "listen", cfg.Listen)
 	}
+	warnOfDust(cfg, log)
 	if cfg.Limits.Connections, err = affordable(cfg.Limits.Connections, log); err != nil {
 		return failf(exitUsage, "%v", err)
 	}
@@ -297,6 +298,18 @@ func gatewayOptions(cfg *config.Config, log *slog.Logger) gateway.Options {
 	return o
 }
 
+// warnOfDust warns of each pair whose orders may be worth next to nothing: with as many of them as an
+// account may have, a few cents hold the memory of a book.
+func warnOfDust(cfg *config.Config, log *slog.Logger) {
+	for _, p := range cfg.Pairs {
+		if p.MinimumOrderValue.IsZero() {
+			log.Warn("orders of this pair have no minimum value: a few cents can fill its book with tiny orders; "+
+				"set minimum_order_value", "pair", p.Name,
+				"open_orders_per_account_and_book", cfg.Limits.OpenOrdersPerAccountAndBook)
+		}
+	}
+}
+
 func engineOptions(cfg *config.Config, store persistence.Store, log *slog.Logger) actors.Options {
 	l, t := &cfg.Limits, &cfg.Timing
 	host, _ := os.Hostname()
@@ -307,6 +320,9 @@ func engineOptions(cfg *config.Config, store persistence.Store, log *slog.Logger
 		Owner:     fmt.Sprintf("%s pid %d", host, os.Getpid()),
 		Limits: actors.Limits{InFlight: l.InFlight, InFlightCancels: l.InFlightCancels, InFlightPerAccount: l.InFlightPerAccount, Reads: l.Reads, ReadsPerAccount: l.ReadsPerAccount,
 			MaxFills: l.MaxFills, OpenOrdersPerAccount: l.OpenOrdersPerAccount, OpenOrdersPerBook: l.OpenOrdersPerBook,
+
+			OpenOrdersPerAccountAndBook: l.OpenOrdersPerAccountAndBook,
+
 			PendingWithdraws: l.PendingWithdraws, KeysPerAccount: l.KeysPerAccount, Accounts: l.Accounts, FoldLag: l.FoldLag, ProjectionLag: l.ProjectionLag, BatchBytes: l.BatchBytes},
 		Timing: actors.Timing{Request: config.Ms(t.RequestTimeoutMs), Stall: config.Ms(t.StallMs), StallMax: config.Ms(t.StallMaxMs),
 			OwnerCheck: config.Ms(t.OwnerCheckMs), OwnerStale: config.Ms(t.OwnerStaleMs), Projection: config.Ms(t.ProjectionMs)},

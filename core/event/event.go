@@ -205,6 +205,8 @@ const (
 	RefusedWithdraw      uint8 = 11 // there is no such withdraw of the account, or its status does not allow it
 	RefusedTries         uint8 = 12 // a wrong code was sent too often
 	RefusedWithdrawLimit uint8 = 13 // the account has as many pending withdraws as it may
+
+	RefusedAccountBookLimit uint8 = 14 // the account has as many open orders in the book as it may
 )
 
 // Refusal is a command that changed nothing but its nonce.
