@@ -297,6 +297,9 @@ func (s *sim) kill(l *life) {
 	}
 	for _, p := range s.waiting() {
 		if p.life == l {
+			if p.name == fmt.Sprintf("%d.head", l.number) {
+				s.outcomes["crashes between the journal and HEAD"]++
+			}
 			s.resume(p, false)
 		}
 	}

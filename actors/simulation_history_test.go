@@ -3,6 +3,7 @@ package actors
 import (
 	"bytes"
 	"context"
+	"errors"
 	"maps"
 	"math/rand/v2"
 	"slices"
@@ -27,20 +28,97 @@ type keptBackup struct {
 	serverKey []byte // that its secrets are sealed with
 }
 
-// headOf is the HEAD that a life finds: its host's, or that in the folder of an embedded store. Now
-// and then it was lost.
-func (s *sim) headOf(l *life) *memory.Head {
-	head := &s.head
+// headAt is the HEAD of a host, or that in the folder of an embedded store.
+func (s *sim) headAt(h *host) *memory.Head {
 	if s.server {
-		head = &l.host.head
+		return &h.head
 	}
-	if s.ending {
-		head.There = true // the last starts have nothing to write
-	} else if s.begun > 1 && s.rng.IntN(10) == 0 {
+	return &s.head
+}
+
+// headOf is the HEAD that a life finds. Now and then it was lost, or cannot be read.
+func (s *sim) headOf(l *life) *memory.Head {
+	head := s.headAt(l.host)
+	if s.begun == 1 || s.ending { // the last starts have nothing to write
+		return head
+	}
+	switch s.rng.IntN(24) {
+	case 0, 1:
 		s.say("  the HEAD is lost")
-		*head = memory.Head{}
+		head.Lose()
+	case 2:
+		s.say("  the HEAD is damaged")
+		head.Damage()
 	}
 	return head
+}
+
+// keptOut opens a store with its HEAD, and reports whether that keeps the start out. It must if the file
+// cannot be read, or says more than a store that was restored since has; otherwise it must not, because
+// no crash leaves the file ahead of the journal. Then an operator removes the file.
+func (s *sim) keptOut(k *link) bool {
+	head, end, err := k.Store.Head, s.disk.Last(), k.Store.Whole()
+	if err != nil && !errors.Is(err, persistence.ErrCorrupt) {
+		s.violate("engine %d: the store opens with %w, not as a damaged one", k.l.number, err)
+	}
+	older := k.l.host.restores != s.outcomes["restores"]
+	switch refuse := err != nil; {
+	case head.Damaged():
+		if !refuse {
+			s.violate("engine %d opens a store whose HEAD cannot be read", k.l.number)
+		}
+		s.outcomes["starts refused, HEAD cannot be read"]++
+	case older && head.Acknowledged() > end:
+		if !refuse {
+			s.violate("engine %d opens a store that ends at %d, and up to %d was acknowledged", k.l.number, end, head.Acknowledged())
+		}
+		s.outcomes["starts refused, HEAD says more"]++
+	case !older && refuse:
+		s.violate("engine %d: nothing was lost, and its HEAD keeps it out: %w", k.l.number, err)
+	case !refuse:
+		s.losesLast(k, older)
+	}
+	if err == nil {
+		return false
+	}
+	s.say("  engine %d does not start: %v", k.l.number, err)
+	head.Lose()
+	return true
+}
+
+// losesLast wants a copy of the store that has lost its last batch to be refused, if that was acknowledged
+// and the file knows of it.
+func (s *sim) losesLast(k *link, older bool) {
+	lost := s.disk.WithoutLast()
+	if older || lost == nil || k.Store.Head.Acknowledged() < s.disk.Last() {
+		return
+	}
+	m := memory.Open(lost, persistence.Retention{})
+	m.Head = k.Store.Head
+	if err := m.Whole(); !errors.Is(err, persistence.ErrCorrupt) {
+		s.violate("record %d was acknowledged, and a store without it is opened: %v", s.disk.Last(), err)
+	}
+	s.outcomes["stores without their last batch, refused"]++
+}
+
+// cutHeads has the power fail under the HEAD of an embedded store, or of all hosts: it may be behind then.
+func (s *sim) cutHeads() {
+	heads := []*memory.Head{&s.head}
+	if s.server {
+		heads = nil
+		for _, h := range s.hosts {
+			heads = append(heads, &h.head)
+		}
+	}
+	for _, head := range heads {
+		if lost := s.rng.IntN(head.Unsynced() + 1); lost > 0 {
+			s.say("  a HEAD has lost its newest %d writes", lost)
+			s.outcomes["writes of HEAD lost in crashes"] += lost
+			head.PowerCut(lost)
+		} else {
+			head.PowerCut(0)
+		}
+	}
 }
 
 // newModel is the exchange before its first record.
@@ -91,7 +169,8 @@ func (s *sim) restore() {
 	s.disk.Durable = nil // calls that are late land on what was before
 	s.disk = memory.NewDisk()
 	store := s.openStore()
-	store.Head = &s.head
+	at := pick(s.rng, s.hosts)
+	store.Head, store.Fill = s.headAt(at), true
 	var kept *backup.Backup
 	keys, err := seal.New(s.serverKeys...)
 	if err == nil {
@@ -107,6 +186,14 @@ func (s *sim) restore() {
 	}
 	s.disk.Durable = s.durable
 	s.restored, s.unnamed = true, true
+	at.restores = s.outcomes["restores"]
+	for _, h := range s.hosts { // an operator removes the HEAD of few others, as a restore says
+		if s.server && h != at && s.rng.IntN(4) == 0 {
+			h.head.Lose()
+		} else if !s.server {
+			h.restores = at.restores
+		}
+	}
 	s.rewind(s.kept.seq)
 }
 

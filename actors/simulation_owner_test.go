@@ -12,11 +12,12 @@ import (
 
 // A host is a data folder: one process at a time has it.
 type host struct {
-	number  int
-	life    *life // the newest
-	tenures persistence.Tenures
-	head    memory.Head     // of a store that is a server
-	ids     map[string]bool // of all its claims, landed or not
+	number   int
+	life     *life // the newest
+	tenures  persistence.Tenures
+	head     memory.Head     // of a store that is a server
+	restores int             // how many there were when it had the store last, or its HEAD was made
+	ids      map[string]bool // of all its claims, landed or not
 }
 
 func (h *host) Load() (persistence.Tenures, error)   { return h.tenures, nil }
@@ -54,7 +55,7 @@ func (s *sim) takeHost(l *life, o *Options) (ctx context.Context) {
 			last = h
 		}
 	}
-	if l.host = last; last == nil || s.rng.IntN(4) == 0 {
+	if l.host = last; last == nil || !s.ending && s.rng.IntN(4) == 0 {
 		l.host = pick(s.rng, free)
 	}
 	l.host.life = l

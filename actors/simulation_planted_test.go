@@ -70,6 +70,14 @@ var plantedFaults = []plantedFault{
 	{"the owner of another folder is taken for one's own", "actors/owner.go",
 		"	_, own := a.tenures.Of(beat.Token)\n", "	_, own := a.tenures.Of(beat.Token)\n	own = own || FAULT\n"},
 
+	// HEAD
+	{"HEAD is written before the journal is synced", "persistence/memory/store.go",
+		"	if err := s.after(s.BeforeSync); err != nil {\n", "	if FAULT {\n		s.Head.advance(mark)\n	}\n	if err := s.after(s.BeforeSync); err != nil {\n"},
+	{"HEAD does not follow an append", "persistence/memory/store.go", "	defer s.unlock()\n	s.Head.advance(mark)\n", "	defer s.unlock()\n	if !FAULT {\n		s.Head.advance(mark)\n	}\n"},
+	{"HEAD does not say where a claim found the journal's end", "persistence/memory/store.go", "	if !s.HeadMissing() && !s.Fill {\n", "	if !s.HeadMissing() && !s.Fill && !FAULT {\n"},
+	{"a store is opened that has lost what was acknowledged", "persistence/memory/head.go", "	case !h.last.Fits(end):\n", "	case !h.last.Fits(end) && !FAULT:\n"},
+	{"a HEAD that cannot be read counts for nothing", "persistence/memory/head.go", "	case h.damaged:\n", "	case h.damaged && !FAULT:\n"},
+
 	// money
 	{"a settlement is left out", "actors/engine.go",
 		"		e.root.Send(e.dir.account(t.Account).pid, m)\n", "		if !FAULT || own {\n			e.root.Send(e.dir.account(t.Account).pid, m)\n		}\n"},

@@ -190,6 +190,12 @@ func (k *link) Acquire(ctx context.Context, c persistence.Claim) (tok persistenc
 			return err
 		}
 		tok, last, k.l.token = got, end, got
+		if m == k.Store {
+			k.l.host.restores = s.outcomes["restores"]
+			if !m.HeadMissing() && m.Head.Acknowledged() < last {
+				s.violate("engine %d is told that the journal ends at %d, and its HEAD says %d", k.l.number, last, m.Head.Acknowledged())
+			}
+		}
 		// From here on nobody else appends.
 		if last != s.disk.Last() {
 			s.violate("engine %d is told that the journal ends at %d, and %d is durable", k.l.number, last, s.disk.Last())
@@ -233,17 +239,24 @@ func (k *link) Append(ctx context.Context, tok persistence.Token, prev, next uin
 	t := try{prev, next, crc32.ChecksumIEEE(batch)}
 	return k.settled("append", k.call("append", func() { k.same("append", t) }, func(m *memory.Store) error {
 		k.s.say("  records %d to %d, %08x", prev+1, next, t.sum)
-		return m.Append(ctx, tok, prev, next, batch)
+		err := m.Append(ctx, tok, prev, next, batch)
+		if err == nil && m == k.Store && m.Head.Acknowledged() < next {
+			k.s.violate("engine %d: an append up to %d is acknowledged, and its HEAD says %d", k.l.number, next, m.Head.Acknowledged())
+		}
+		return err
 	}))
 }
 
-// beforeSync is where a batch is written and not synced.
-func (k *link) beforeSync() error {
-	crashes := k.s.crashes
-	if k.s.park(k.l, k.name("sync"), nil); crashes != k.s.crashes {
-		return errNoAnswer
+// at is a place within an append, where the disk may crash: "sync", where the batch is written and not
+// synced, and "head", where it is synced and the HEAD does not say so.
+func (k *link) at(place string) func() error {
+	return func() error {
+		crashes := k.s.crashes
+		if k.s.park(k.l, k.name(place), nil); crashes != k.s.crashes {
+			return errNoAnswer
+		}
+		return nil
 	}
-	return nil
 }
 
 func (k *link) Apply(ctx context.Context, tok persistence.Token, from, to uint64, w *persistence.Writes) error {

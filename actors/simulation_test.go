@@ -112,7 +112,7 @@ func (s *sim) start() {
 	s.begun++
 	l := &life{number: s.begun, applied: map[uint32]uint64{}, open: map[uint32]int{}, keys: map[string]*Key{}, tries: map[string]try{}, taken: map[uint32]uint64{}}
 	k := &link{Store: s.openStore(), s: s, l: l}
-	k.Store.BeforeSync = k.beforeSync
+	k.Store.BeforeSync, k.Store.BeforeHead = k.at("sync"), k.at("head")
 	o := s.options
 	o.Sealer = s.sealer()
 	o.Currencies = append([]Currency(nil), o.Currencies...)
@@ -120,6 +120,10 @@ func (s *sim) start() {
 	l.serverKey = s.serverKeys[0]
 	ctx := s.takeHost(l, &o)
 	k.Store.Head = s.headOf(l)
+	if s.keptOut(k) {
+		l.gone = true
+		return
+	}
 	s.lives = append(s.lives, l)
 	s.spawn(l, fmt.Sprintf("%d.start", l.number), func() {
 		e, err := Start(ctx, o)
@@ -249,7 +253,7 @@ func (s *sim) act(i int, r *rand.Rand) {
 	}
 	s.slow = ""
 	if r.IntN(3) == 0 {
-		s.slow = pick(r, []string{"committed", "registry", "writer", "wallet", "book", "append", "sync", "answered", "apply", "waiter", "projector", "client", "snapshot", "check", "beat", "acquire"})
+		s.slow = pick(r, []string{"committed", "registry", "writer", "wallet", "book", "append", "sync", "head", "answered", "apply", "waiter", "projector", "client", "snapshot", "check", "beat", "acquire"})
 	}
 	l, what := s.up(r), r.IntN(100)
 	switch {
@@ -323,12 +327,14 @@ func (s *sim) breakDown(i int, r *rand.Rand) {
 			s.kill(s.lives[0])
 		}
 		s.crash()
+		s.cutHeads()
 	default:
 		s.say("action %d: an engine is killed", i)
 		s.outcomes["engines, killed"]++
 		s.kill(pick(r, s.lives))
 		if !s.server {
 			s.crash()
+			s.cutHeads()
 		}
 	}
 }
@@ -530,7 +536,8 @@ func mustHappen() []string {
 		"late calls, landed", "late calls, come to nothing",
 		"starts that find the store given back", "starts that find the owner of their own folder", "starts that insist", "standbys", "standbys, told to stop",
 		"takeovers after a wait", "two starts at once", "claims that came too late",
-		"starts without HEAD", "backups", "restores", "codes of an earlier history",
+		"starts without HEAD", "starts refused, HEAD cannot be read", "starts refused, HEAD says more", "writes of HEAD lost in crashes",
+		"stores without their last batch, refused", "crashes between the journal and HEAD", "backups", "restores", "codes of an earlier history",
 		"references, found in the store", "references, not in the store", "references, told to an engine that was overtaken",
 		"deposits, turned away because the store did not answer"}
 	for _, err := range []error{ErrStopping, ErrStalled, ErrBusy, ErrAccountBusy, ErrBehind, ErrMaintenance} {

@@ -11,6 +11,7 @@ import (
 
 	"exchange/persistence"
 	"exchange/persistence/internal/codec"
+	"exchange/persistence/internal/head"
 )
 
 // A Store is one user of a disk.
@@ -20,8 +21,12 @@ type Store struct {
 	BeforeSync func() error
 	// Server says that every write is synced before it is answered, projections too.
 	Server bool
+	// BeforeHead is called in the same way between that sync and the write of Head.
+	BeforeHead func() error
 	// Head is the file that says up to where appends were acknowledged; nil: none is kept.
 	Head *Head
+	// Fill says that the store is filled from a backup: what Head says does not count, and Begin writes it anew.
+	Fill bool
 
 	disk   *Disk
 	keep   persistence.Retention
@@ -89,10 +94,18 @@ func (s *Store) Acquire(_ context.Context, c persistence.Claim) (persistence.Tok
 	if c.After != nil && *c.After != s.disk.live.beat() {
 		return "", 0, codec.Held(s.disk.live.owner)
 	}
+	if s.Head != nil && !s.Fill {
+		if err := s.Head.fits(s.disk.live.mark()); err != nil {
+			return "", 0, err
+		}
+	}
 	epoch := s.disk.live.epoch + 1
 	tok := persistence.Token(strconv.FormatUint(uint64(epoch), 10) + ":" + id)
 	s.disk.write(&s.disk.rest, func(d *data) { d.epoch, d.token, d.owner, d.beats = epoch, tok, c.Owner, 0 })
 	s.disk.sync(&s.disk.journal, &s.disk.rest)
+	if !s.HeadMissing() && !s.Fill {
+		s.Head.advance(s.disk.live.mark()) // reads are answered from there
+	}
 	return tok, s.disk.live.seq, nil
 }
 
@@ -112,19 +125,6 @@ func (s *Store) Beat(context.Context) (persistence.Beat, error) {
 	defer s.unlock()
 	return s.disk.live.beat(), nil
 }
-
-// A Head outlives stores, as the file of a real one does. Whoever opens and uses stores owns it.
-type Head struct{ There bool }
-
-// acknowledged writes the head.
-func (s *Store) acknowledged() {
-	if s.Head != nil {
-		s.Head.There = true
-	}
-}
-
-// HeadMissing reports whether no append through this head was acknowledged yet.
-func (s *Store) HeadMissing() bool { return s.Head != nil && !s.Head.There }
 
 // Check is nil while tok owns the engine. On a server it leaves a beat.
 func (s *Store) Check(_ context.Context, tok persistence.Token) error {
@@ -178,7 +178,7 @@ func (s *Store) Begin(_ context.Context, tok persistence.Token, seq uint64) erro
 	}
 	s.disk.write(&s.disk.journal, func(d *data) { d.seq = seq })
 	s.disk.sync(&s.disk.journal, &s.disk.rest)
-	s.acknowledged()
+	s.Head.reset(seq)
 	return nil
 }
 
@@ -190,24 +190,34 @@ func (s *Store) Append(_ context.Context, tok persistence.Token, prev, next uint
 	if err := s.lock(); err != nil {
 		return err
 	}
-	err := s.append(tok, stored{prev, next, codec.Digest(batch), batch})
+	mark := head.Mark{Seq: next, Digest: codec.Digest(batch)}
+	err := s.append(tok, stored{prev, next, mark.Digest, batch})
 	s.unlock()
 	if err != nil {
 		return err
 	}
-	if s.BeforeSync != nil {
-		if err := s.BeforeSync(); err != nil {
-			return err
-		}
+	if err := s.after(s.BeforeSync); err != nil {
+		return err
 	}
-	if err := s.lock(); err != nil {
+	s.disk.sync(&s.disk.journal)
+	s.answered()
+	s.unlock()
+	if err := s.after(s.BeforeHead); err != nil {
 		return err
 	}
 	defer s.unlock()
-	s.disk.sync(&s.disk.journal)
-	s.answered()
-	s.acknowledged()
+	s.Head.advance(mark)
 	return nil
+}
+
+// after begins a use of the disk behind what a simulation lets happen before.
+func (s *Store) after(pause func() error) error {
+	if pause != nil {
+		if err := pause(); err != nil {
+			return err
+		}
+	}
+	return s.lock()
 }
 
 func (s *Store) append(tok persistence.Token, b stored) error {

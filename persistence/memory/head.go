@@ -1,0 +1,111 @@
+package memory
+
+import (
+	"errors"
+	"fmt"
+
+	"exchange/persistence"
+	"exchange/persistence/internal/head"
+)
+
+// A Head is the file that says up to where appends were acknowledged, as persistence/internal/head
+// keeps one. It outlives stores. The simulation that opens stores with it owns it; a store changes it
+// with the disk locked.
+type Head struct {
+	there, damaged bool
+	last           head.Mark
+	before         []head.Mark // what it said since its last sync, the oldest first, without last
+}
+
+// Missing reports whether there is no file.
+func (h *Head) Missing() bool { return !h.there }
+
+// Damaged reports whether the file is there and cannot be read.
+func (h *Head) Damaged() bool { return h.damaged }
+
+// Acknowledged is the sequence that the file says; 0 if there is none.
+func (h *Head) Acknowledged() uint64 { return h.last.Seq }
+
+// Lose removes the file.
+func (h *Head) Lose() { *h = Head{} }
+
+// Damage makes the file unreadable.
+func (h *Head) Damage() { h.there, h.damaged = true, true }
+
+// Unsynced is how many writes of the file a power cut may take back.
+func (h *Head) Unsynced() int { return len(h.before) }
+
+// PowerCut takes back the newest writes of the file, at most Unsynced.
+func (h *Head) PowerCut(writes int) {
+	if keep := len(h.before) - writes; writes > 0 {
+		h.last, h.before = h.before[keep], h.before[:keep]
+	}
+	h.before = nil // what is left is on the disk
+}
+
+// fits is ErrCorrupt for a file that cannot be read, or a journal that ends before what it says.
+func (h *Head) fits(end head.Mark) error {
+	switch {
+	case h.damaged:
+		return fmt.Errorf("memory: %w: %w", persistence.ErrCorrupt, errHead)
+	case !h.last.Fits(end):
+		return fmt.Errorf("memory: %w: appends up to %d were acknowledged, and the journal ends at %d",
+			persistence.ErrCorrupt, h.last.Seq, end.Seq)
+	}
+	return nil
+}
+
+var errHead = errors.New("its HEAD cannot be read")
+
+// advance notes what is acknowledged. The first write makes the file, which is durable at once; no
+// other is synced.
+func (h *Head) advance(m head.Mark) {
+	switch {
+	case h == nil, h.there && (m.Seq < h.last.Seq || m.Seq == h.last.Seq && (m.Digest == 0 || m.Digest == h.last.Digest)):
+	case !h.there:
+		*h = Head{there: true, last: m}
+	default:
+		h.last, h.before = m, append(h.before, h.last)
+	}
+}
+
+// reset notes that another journal begins, durably.
+func (h *Head) reset(seq uint64) {
+	if h != nil {
+		*h = Head{there: true, last: head.Mark{Seq: seq}}
+	}
+}
+
+// mark is where the journal ends.
+func (d *data) mark() head.Mark { return head.Mark{Seq: d.seq, Digest: d.digest} }
+
+// Whole refuses a disk that has lost what its Head says was acknowledged, and a Head that cannot be
+// read, as the opening of a real store does. A store that is to be filled has nothing to lose.
+func (s *Store) Whole() error {
+	if s.Head == nil || s.Fill {
+		return nil
+	}
+	s.disk.mu.Lock()
+	defer s.disk.mu.Unlock()
+	return s.Head.fits(s.disk.live.mark())
+}
+
+// HeadMissing reports whether no append through this head was acknowledged yet.
+func (s *Store) HeadMissing() bool { return s.Head != nil && s.Head.Missing() }
+
+// WithoutLast is a copy of what is durable that has lost its last batch, as a replica that was behind,
+// or a journal that was cut off. It is nil if there is no batch.
+func (d *Disk) WithoutLast() *Disk {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	n := len(d.durable.batches) - 1
+	if n < 0 {
+		return nil
+	}
+	c := d.durable.clone()
+	c.seq, c.digest, c.batches = c.batches[n].prev, 0, c.batches[:n]
+	if n > 0 {
+		c.digest = c.batches[n-1].digest
+	}
+	return &Disk{live: c, durable: c.clone()}
+}
