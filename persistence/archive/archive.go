@@ -33,9 +33,11 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"path/filepath"
+	"slices"
 	"strings"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"exchange/persistence"
 	"exchange/persistence/internal/codec"
@@ -63,6 +65,7 @@ var errLocked = errors.New("another process is writing this archive")
 // An Archive is one folder. Its methods may be called from any goroutine; of two Saves at once, also of two
 // processes, one fails.
 type Archive struct {
+	fs   vfs.FS // of all that is read and written
 	dir  string
 	part int                   // bytes of a part, from which on the next one begins
 	by   persistence.Authority // what it reads must be authentic; nil: it does not look
@@ -77,6 +80,7 @@ func (a *Archive) Under(by persistence.Authority) *Archive {
 
 // A file is one part.
 type file struct {
+	fs          vfs.FS
 	name        string
 	first, last uint64
 	based       bool   // it must begin with a state: there is no part before it, and it does not begin at record 1
@@ -90,13 +94,18 @@ func partName(first, last uint64) string {
 // Open uses a folder, which it makes when it is not there.
 func Open(dir string) (*Archive, error) {
 	dir, err := filepath.Abs(dir)
-	if err == nil {
-		err = os.MkdirAll(dir, 0o700)
-	}
 	if err != nil {
 		return nil, fmt.Errorf("the archive's folder: %w", err)
 	}
-	a := &Archive{dir: dir, part: fileBytes}
+	return open(vfs.Default, dir)
+}
+
+func open(files vfs.FS, dir string) (*Archive, error) {
+	err := makeFolder(files, dir)
+	if err != nil {
+		return nil, fmt.Errorf("the archive's folder: %w", err)
+	}
+	a := &Archive{fs: files, dir: dir, part: fileBytes}
 	_, err = a.files()
 	return a, err
 }
@@ -106,17 +115,17 @@ func (a *Archive) Dir() string { return a.dir }
 
 // files are the parts in order. They must follow each other without a gap.
 func (a *Archive) files() ([]file, error) {
-	entries, err := os.ReadDir(a.dir) // in order of the names, which is that of the records
+	names, err := a.fs.List(a.dir)
 	if err != nil {
 		return nil, fmt.Errorf("the archive's folder: %w", err)
 	}
+	slices.Sort(names) // in the order of the records
 	var list []file
-	for _, e := range entries {
-		name := e.Name()
+	for _, name := range names {
 		if !strings.HasPrefix(name, partPrefix) || !strings.HasSuffix(name, partSuffix) {
 			continue
 		}
-		f := file{name: filepath.Join(a.dir, name)}
+		f := file{fs: a.fs, name: a.fs.PathJoin(a.dir, name)}
 		if n, err := fmt.Sscanf(name, partPrefix+"%d-%d"+partSuffix, &f.first, &f.last); n != 2 || err != nil || name != partName(f.first, f.last) || f.first < 1 || f.first > f.last {
 			return nil, fmt.Errorf("%w: %s is not named as a part of a journal", persistence.ErrCorrupt, f.name)
 		}
@@ -205,7 +214,7 @@ func (a *Archive) continues(ctx context.Context, journal persistence.Journal, la
 // that the archive ends with.
 func (a *Archive) Save(ctx context.Context, store persistence.Store, by persistence.Authority,
 	history persistence.HistoryID, upTo uint64) (trim uint64, err error) {
-	unlock, err := lock(a.dir)
+	unlock, err := a.lock()
 	if err != nil {
 		return 0, fmt.Errorf("writing the archive: %w", err)
 	}
@@ -217,7 +226,7 @@ func (a *Archive) Save(ctx context.Context, store persistence.Store, by persiste
 	if err != nil {
 		return 0, err
 	}
-	w := &writer{dir: a.dir, part: a.part, by: by, engine: store.Engine(), history: history}
+	w := &writer{fs: a.fs, dir: a.dir, part: a.part, by: by, engine: store.Engine(), history: history}
 	defer w.discard()
 	switch {
 	case last != nil:
@@ -276,10 +285,10 @@ func findBase(ctx context.Context, store persistence.Store) (image io.ReadCloser
 
 // clean removes what a crash left half written.
 func (a *Archive) clean() error {
-	entries, err := os.ReadDir(a.dir)
-	for _, e := range entries {
-		if strings.HasPrefix(e.Name(), unfinished) {
-			err = errors.Join(err, os.Remove(filepath.Join(a.dir, e.Name())))
+	names, err := a.fs.List(a.dir)
+	for _, name := range names {
+		if strings.HasPrefix(name, unfinished) {
+			err = errors.Join(err, a.fs.Remove(a.fs.PathJoin(a.dir, name)))
 		}
 	}
 	return err

@@ -10,6 +10,8 @@ import (
 	"path/filepath"
 	"testing"
 
+	"github.com/cockroachdb/pebble/v2/vfs"
+
 	"exchange/persistence"
 	"exchange/persistence/internal/packed"
 )
@@ -50,7 +52,7 @@ func FuzzPart(f *testing.F) {
 			if err := os.WriteFile(name, stream.Bytes(), 0o600); err != nil {
 				t.Fatal(err)
 			}
-			return &file{name: name, first: first, last: last, based: based}
+			return &file{fs: vfs.Default, name: name, first: first, last: last, based: based}
 		}
 		read := func(f *file) (again []byte, batches int, err error) {
 			var body []byte

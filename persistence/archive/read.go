@@ -9,7 +9,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"path/filepath"
 	"slices"
 
@@ -112,7 +111,7 @@ func (f *file) authentic(by persistence.Authority) error {
 	if by == nil {
 		return nil
 	}
-	in, err := os.Open(f.name)
+	in, err := f.fs.Open(f.name)
 	if err != nil {
 		return fmt.Errorf("reading the archive: %w", err)
 	}
@@ -125,12 +124,16 @@ func (f *file) authentic(by persistence.Authority) error {
 
 // proof is what a part says of its proof.
 func (f *file) proof() (mac []byte, id uint64, err error) {
-	in, err := os.Open(f.name)
+	in, err := f.fs.Open(f.name)
 	if err != nil {
 		return nil, 0, fmt.Errorf("reading the archive: %w", err)
 	}
 	defer in.Close()
-	if mac, id, err = packed.Named(in); err != nil {
+	info, err := in.Stat()
+	if err != nil {
+		return nil, 0, fmt.Errorf("reading the archive: %w", err)
+	}
+	if mac, id, err = packed.Named(in, info.Size()); err != nil {
 		err = f.damaged("%w", err)
 	}
 	return mac, id, err
@@ -182,7 +185,7 @@ func (f *file) follows(before string) error {
 		}
 		return nil
 	}
-	previous := file{name: f.before}
+	previous := file{fs: f.fs, name: f.before}
 	mac, _, err := previous.proof()
 	if err != nil {
 		return err
@@ -197,7 +200,7 @@ func (f *file) follows(before string) error {
 // not nil, must find authentic at its end.
 func (f *file) read(ctx context.Context, by persistence.Authority, base func(piece []byte),
 	fn func(prev, next uint64, batch []byte) error) (h head, mac []byte, err error) {
-	in, err := os.Open(f.name)
+	in, err := f.fs.Open(f.name)
 	if err != nil {
 		return head{}, nil, fmt.Errorf("reading the archive: %w", err)
 	}

@@ -7,8 +7,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
-	"path/filepath"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"exchange/persistence"
 	"exchange/persistence/internal/packed"
@@ -16,6 +16,7 @@ import (
 
 // A writer writes parts.
 type writer struct {
+	fs   vfs.FS
 	dir  string
 	part int
 
@@ -26,7 +27,8 @@ type writer struct {
 
 	base io.ReadCloser // goes into the first part; nil: none, or it is written
 
-	out   *os.File // nil between two parts
+	out   vfs.File // nil between two parts
+	name  string   // of out, until it is whole
 	into  *packed.Writer
 	first uint64 // record of the part
 	prev  uint64 // the archive's last batch is (prev, last]; prev is 0 if there is none yet
@@ -66,7 +68,8 @@ func (w *writer) write(list ...[]byte) error {
 }
 
 func (w *writer) begin(first uint64) (err error) {
-	if w.out, err = os.CreateTemp(w.dir, unfinished); err != nil {
+	w.name = w.fs.PathJoin(w.dir, unfinished+partName(first, first)) // nobody else writes here
+	if w.out, err = create(w.fs, w.name); err != nil {
 		return fmt.Errorf("writing the archive: %w", err)
 	}
 	if w.into, err = packed.NewWriter(w.out, magic, w.by); err != nil {
@@ -122,10 +125,10 @@ func (w *writer) finish() error {
 		err = w.out.Sync()
 	}
 	if err = errors.Join(err, w.out.Close()); err == nil {
-		err = os.Rename(w.out.Name(), filepath.Join(w.dir, partName(w.first, w.last)))
+		err = w.fs.Rename(w.name, w.fs.PathJoin(w.dir, partName(w.first, w.last)))
 	}
 	if err == nil {
-		err = syncDir(w.dir)
+		err = syncDir(w.fs, w.dir)
 	}
 	if err != nil {
 		return fmt.Errorf("writing the archive: %w", err)
@@ -140,15 +143,7 @@ func (w *writer) discard() {
 		w.base.Close() //nolint:errcheck // it was only read
 	}
 	if w.out != nil {
-		w.out.Close() //nolint:errcheck // it is thrown away
-		os.Remove(w.out.Name())
+		w.out.Close()       //nolint:errcheck // it is thrown away
+		w.fs.Remove(w.name) //nolint:errcheck // the next Save does
 	}
-}
-
-func syncDir(dir string) error {
-	d, err := os.Open(dir)
-	if err != nil {
-		return err
-	}
-	return errors.Join(d.Sync(), d.Close())
 }

@@ -8,7 +8,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 
 	"exchange/persistence"
 )
@@ -75,17 +74,13 @@ func Authenticate(r io.Reader, by persistence.Authority) error {
 	return err
 }
 
-// Named is what a file says of its proof, which is not looked at: the HMAC, and the id of its key.
-func Named(f *os.File) (mac []byte, id uint64, err error) {
-	proof := make([]byte, proofSize)
-	info, err := f.Stat()
-	if err == nil && info.Size() < int64(proofSize) {
+// Named is what a file of that size says of its proof, which is not looked at: the HMAC, and the id of its key.
+func Named(f io.ReaderAt, size int64) (mac []byte, id uint64, err error) {
+	if size < int64(proofSize) {
 		return nil, 0, errNoProof
 	}
-	if err == nil {
-		_, err = f.ReadAt(proof, info.Size()-int64(proofSize))
-	}
-	if err != nil {
+	proof := make([]byte, proofSize)
+	if _, err = f.ReadAt(proof, size-int64(proofSize)); err != nil {
 		return nil, 0, fmt.Errorf("it cannot be read: %w", err)
 	}
 	if !bytes.HasPrefix(proof, proofHead) || string(proof[frameHead:sumAt]) != proofLine {

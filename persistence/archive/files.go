@@ -1,0 +1,62 @@
+package archive
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+)
+
+// makeFolder makes a folder, and syncs each folder that has a new one in it: otherwise a power cut could
+// take back the archive with all its parts, when the store has forgotten what is in them.
+func makeFolder(files vfs.FS, dir string) error {
+	var parents []string
+	for at := dir; ; at = files.PathDir(at) {
+		parent := files.PathDir(at)
+		parents = append(parents, parent)
+		if _, err := files.Stat(parent); !errors.Is(err, fs.ErrNotExist) || parent == at {
+			break
+		}
+	}
+	_, err := files.Stat(dir)
+	there := err == nil
+	if err := files.MkdirAll(dir, 0o700); err != nil {
+		return err
+	}
+	for _, parent := range parents {
+		err := syncDir(files, parent)
+		if err != nil && !(there && errors.Is(err, fs.ErrPermission)) { // then another user made the folder
+			return err
+		}
+	}
+	return nil
+}
+
+func syncDir(files vfs.FS, dir string) error {
+	d, err := files.OpenDir(dir)
+	if err != nil {
+		return err
+	}
+	return errors.Join(d.Sync(), d.Close())
+}
+
+// create makes a file that only this user reads.
+func create(files vfs.FS, name string) (vfs.File, error) {
+	f, err := files.Create(name, vfs.WriteCategoryUnspecified)
+	if err != nil || files != vfs.Default {
+		return f, err
+	}
+	if err := os.Chmod(name, 0o600); err != nil {
+		return nil, errors.Join(err, f.Close())
+	}
+	return f, nil
+}
+
+// lock keeps other writers out of the folder. On another file system than the disk there are none.
+func (a *Archive) lock() (unlock func(), err error) {
+	if a.fs != vfs.Default {
+		return func() {}, nil
+	}
+	return lock(a.dir)
+}
