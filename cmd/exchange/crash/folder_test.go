@@ -3,8 +3,11 @@
 package crash
 
 import (
+	"errors"
+	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"exchange/cmd/exchange/exchangetest"
@@ -15,14 +18,91 @@ func onPebbleFolder(c *chaos) {
 	c.serve("pebble:" + c.folder)
 }
 
-// removeFiles kills the exchange, and removes each file of its folder in turn, on a copy: a start refuses
-// the copy as damaged and says what to do, or everything that was acknowledged is there.
+// removeFiles kills the exchange when its folder has two of Pebble's logs with what no table has, and removes
+// each file of the folder in turn, on a copy: a start refuses the copy as damaged and says what to do,
+// or everything that was acknowledged is there.
 func (c *chaos) removeFiles() {
 	c.t.Helper()
-	c.tradeOn(c.s)
-	c.s.Kill()
-	var names []string
+	needed := c.twoLogs()
+	names := c.files()
+	var refused []string
+	for _, name := range names {
+		if c.refusesWithout(name) {
+			refused = append(refused, name)
+		}
+	}
+	c.t.Logf("of %d files, a start is refused without any of %v", len(names), refused)
+	for _, kind := range []string{".sst", "MANIFEST", ".journal", needed} {
+		if !slices.ContainsFunc(refused, func(name string) bool { return name == kind || kindOf(name) == kind }) {
+			c.t.Errorf("no start is refused without %s; the folder has %v", kind, names)
+		}
+	}
+	c.s.Start()
+}
+
+// kindOf is what kind of file has a name.
+func kindOf(name string) string {
+	if strings.HasPrefix(name, "MANIFEST") {
+		return "MANIFEST"
+	}
+	return filepath.Ext(name)
+}
+
+// twoLogs has the exchange trade, without snapshots, until Pebble has begun another log and written no table
+// since, kills it, and returns the name of the log before. That log has Applies that nothing else has,
+// and the other one has those that follow.
+func (c *chaos) twoLogs() (before string) {
+	c.t.Helper()
+	often := c.s.Env
+	defer func() { c.s.Env = often }()
+	const never = "1000000" // records
+	c.s.Env = slices.Concat(often, []string{"EXCHANGE_SNAPSHOT_MIN_RECORDS=" + never, "EXCHANGE_SNAPSHOT_MAX_RECORDS=" + never})
+	for range 5 {
+		c.s.Kill()
+		c.s.Start()
+		other := c.tradeOn(c.s)
+		exchangetest.Eventually(c.t, "Pebble has a log behind its newest table", func() bool {
+			c.trade(other, 100)
+			return c.logBefore() != ""
+		})
+		c.trade(other, 100) // these are in the newest log
+		c.s.Kill()
+		if before = c.logBefore(); before != "" {
+			return before
+		}
+	}
+	c.t.Fatalf("Pebble writes tables again and again: %v", c.files())
+	return ""
+}
+
+// logBefore is the log before the newest one, if that is behind all tables. Pebble numbers all its files in
+// one sequence.
+func (c *chaos) logBefore() string {
+	c.t.Helper()
+	var logs, all []string
+	for _, name := range c.files() {
+		switch kindOf(name) {
+		case ".log":
+			logs = append(logs, name)
+			fallthrough
+		case ".sst":
+			all = append(all, name)
+		}
+	}
+	if len(logs) < 2 || slices.Max(all) != slices.Max(logs) { // numbers have 6 digits
+		return ""
+	}
+	slices.Sort(logs)
+	return logs[len(logs)-2]
+}
+
+// files are the names of all files in the exchange's folder.
+func (c *chaos) files() (names []string) {
+	c.t.Helper()
 	err := filepath.WalkDir(c.folder, func(path string, d os.DirEntry, err error) error {
+		if errors.Is(err, fs.ErrNotExist) { // removed meanwhile
+			return nil
+		}
 		if err == nil && d.Type().IsRegular() {
 			names = append(names, strings.TrimPrefix(path, c.folder+"/"))
 		}
@@ -31,17 +111,7 @@ func (c *chaos) removeFiles() {
 	if err != nil {
 		c.t.Fatal(err)
 	}
-	refused := 0
-	for _, name := range names {
-		if c.refusesWithout(name) {
-			refused++
-		}
-	}
-	c.t.Logf("of %d files, a start without one is refused for %d", len(names), refused)
-	if refused < 3 || refused == len(names) {
-		c.t.Errorf("a start without one of %v is refused for %d of them", names, refused)
-	}
-	c.s.Start()
+	return names
 }
 
 // refusesWithout starts an exchange on a copy of the folder without a file, and reports whether it refuses that.
@@ -80,23 +150,29 @@ func onFullPebble(c *chaos) {
 	c.serve("pebble:" + filepath.Join(c.folder, "data"))
 }
 
-// startFull kills the exchange, and starts it on a disk without room. It says so in a few lines and ends,
-// or is ready, because it has found files of its own that it could remove.
+// startFull kills the exchange, and starts it on a disk without room, or with files that may not grow. It
+// says so in a few lines and ends. On a disk it may also be ready, because it has found files of its own
+// that it could remove.
 func (c *chaos) startFull() {
 	c.t.Helper()
 	c.s.Kill()
+	before, reason, makeRoom := len(c.s.Log()), "file too large", func() {}
 	if c.mounted {
-		makeRoom, before := c.ballast(), len(c.s.Log())
+		makeRoom, reason = c.ballast(), "no space left on device"
 		c.s.Run()
-		if ended := c.endsOrIsReady(c.s, "a start on a full disk"); ended {
-			text := c.s.Log()[before:]
-			if lines := strings.Count(text, "\n"); c.s.ExitCode() != 75 || lines > 20 || !strings.Contains(text, "no space left on device") {
-				c.t.Errorf("on a full disk a start ends with %d and says %d lines:\n%.4000s", c.s.ExitCode(), lines, text)
-			}
-		}
-		c.s.Kill()
-		makeRoom()
+	} else {
+		c.s.RunWithoutRoom()
 	}
+	if c.endsOrIsReady(c.s, "a start on a full disk") {
+		text := c.s.Log()[before:]
+		if lines := strings.Count(text, "\n"); c.s.ExitCode() != 75 || lines > 20 || !strings.Contains(text, reason) {
+			c.t.Errorf("on a full disk a start ends with %d and says %d lines:\n%.4000s", c.s.ExitCode(), lines, text)
+		}
+	} else if !c.mounted {
+		c.t.Error("a start that can write no file is ready")
+	}
+	c.s.Kill()
+	makeRoom()
 	c.s.Start()
 }
 

@@ -70,8 +70,9 @@ A second exchange that is started by mistake waits, or is refused on the same da
 gets an order while it stands still: it must not accept it when it goes on, and the order must not be there.
 
 The clock goes on from a jump when orders are an hour ahead, and when the exchange has said by how much its clock is behind what is stored. A full disk is a small file system in memory, or a limit on the size of files where none may be
-mounted. A start on one ends with code 75 after a few lines, or finds files of its own to remove. Files are removed from copies of a killed exchange's folder, each file from a copy of
-its own: a start of that ends with code 70, or has all that was acknowledged and a clean audit. The clock is moved in the real program, whose ` + "`time.Now`" + ` is laid over for it (` + "`clock_test.go`" + `).
+mounted. A start on one ends with code 75 after a few lines, or, on a file system, finds files of its own to remove. Files are removed from copies of a killed exchange's folder, each file
+from a copy of its own: a start of that ends with code 70, or has all that was acknowledged and a clean audit. It is killed when two of Pebble's logs hold what no table has, and a start
+without the older of them must be refused. The clock is moved in the real program, whose ` + "`time.Now`" + ` is laid over for it (` + "`clock_test.go`" + `).
 
 The simulation ([proof.md](proof.md)) meets far more moments than these, of a store and a scheduler of its own; the campaign shows that the real ones are no worse.
 

@@ -8,6 +8,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -168,9 +169,21 @@ func (s *Server) Ready() error {
 // Run starts the program and does not wait for anything.
 func (s *Server) Run() {
 	s.t.Helper()
+	s.run(exec.Command(s.binary, s.Args...), s.log)
+}
+
+// RunWithoutRoom is Run where no file can grow beyond 512 bytes. What the program logs goes through a
+// pipe, because the log is a file, too.
+func (s *Server) RunWithoutRoom() {
+	s.t.Helper()
+	limited := []string{"-c", `ulimit -f 1 && exec "$0" "$@"`, s.binary}
+	s.run(exec.Command("sh", append(limited, s.Args...)...), struct{ io.Writer }{s.log})
+}
+
+func (s *Server) run(cmd *exec.Cmd, log io.Writer) {
+	s.t.Helper()
 	s.Client.CloseIdleConnections() // those to the process before
-	cmd := exec.Command(s.binary, s.Args...)
-	cmd.Env, cmd.Stdout, cmd.Stderr = s.Env, s.log, s.log
+	cmd.Env, cmd.Stdout, cmd.Stderr = s.Env, log, log
 	if err := cmd.Start(); err != nil {
 		s.t.Fatal(err)
 	}
