@@ -636,7 +636,8 @@ var Options = []Option{
 		Key: "stream.connections_per_address", Default: "1000", Min: 1, Max: 1_000_000,
 		Brief: "subscribers of one client address at once",
 		Help: `How many of them one client address may have, an IPv6 address by its /56 network. Behind a proxy this needs
-			trusted_proxies. Handshakes count towards limits.public_rate.`,
+			trusted_proxies. Handshakes count towards limits.public_rate. Websockets that come without a proxy are
+			connections, too: of these an address has limits.connections_per_address (512) at most.`,
 		at: func(c *Config) any { return &c.Stream.ConnectionsPerAddress },
 	},
 	{

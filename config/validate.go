@@ -94,16 +94,16 @@ func (v *validator) addresses() {
 		v.problem("listen", strconv.Quote(v.c.Listen), "with demo only a loopback address such as 127.0.0.1:8080 is possible, "+
 			"because the demo's API keys are public; to serve others, leave out demo and write a configuration (`exchange config example`)")
 	}
-	taken := map[string]endpoint{"listen": listen}
-	v.operator(taken)
+	taken := ports{{"listen", listen}}
+	v.operator(&taken)
 	if v.c.Metrics.Listen != "" {
-		v.apart("metrics.listen", v.c.Metrics.Listen, &v.c.Metrics.TLS, taken,
+		v.apart("metrics.listen", v.c.Metrics.Listen, &v.c.Metrics.TLS, &taken,
 			"because others could read there what the exchange does; set metrics.cert_file and metrics.key_file")
 	}
 }
 
 // operator checks the operator's listener.
-func (v *validator) operator(taken map[string]endpoint) {
+func (v *validator) operator(taken *ports) {
 	if !strings.HasPrefix(v.c.Operator, socketPrefix) {
 		v.apart("operator", v.c.Operator, &v.c.OperatorTLS, taken,
 			"because the operator's bearer token would cross the network without TLS; set operator_tls.cert_file and operator_tls.key_file, "+
@@ -119,7 +119,7 @@ func (v *validator) operator(taken map[string]endpoint) {
 }
 
 // apart checks an address that others may reach with TLS alone, and that no other listener may have.
-func (v *validator) apart(key, value string, tls *TLS, taken map[string]endpoint, why string) {
+func (v *validator) apart(key, value string, tls *TLS, taken *ports, why string) {
 	e, ok := v.address(key, value)
 	if !ok {
 		return
@@ -127,12 +127,25 @@ func (v *validator) apart(key, value string, tls *TLS, taken map[string]endpoint
 	if !Loopback(e.host) && !tls.On() {
 		v.problem(key, strconv.Quote(value), "only a loopback address such as 127.0.0.1:8081 is possible, %s", why)
 	}
-	for other, at := range taken {
+	for _, at := range *taken {
 		if e.port == at.port && e.port != 0 && (e.host == at.host || everyInterface(e.host) || everyInterface(at.host)) {
-			v.problem(key, strconv.Quote(value), "it has the port of %s; give it another", other)
+			v.problem(key, strconv.Quote(value), "it has the port of %s; give it another", at.key)
 		}
 	}
-	taken[key] = e
+	*taken = append(*taken, port{key, e})
+}
+
+// A port is where the listener of an option listens.
+type port struct {
+	key string
+	endpoint
+}
+
+type ports []port
+
+// exampleAddress has for each listener an address that no other one of them has by default.
+var exampleAddress = map[string]string{
+	"listen": "127.0.0.1:8080", "operator": "127.0.0.1:8081", "metrics.listen": "127.0.0.1:8082",
 }
 
 // An endpoint is where a listener listens.
@@ -147,7 +160,7 @@ func (v *validator) address(key, value string) (e endpoint, ok bool) {
 		e.port, err = strconv.Atoi(text)
 	}
 	if err != nil || e.port < 0 || e.port > 65535 || strings.ContainsFunc(host, unicode.IsSpace) {
-		v.problem(key, strconv.Quote(value), "write host:port with a port from 0 to 65535, such as %s", optionByKey["listen"].Default)
+		v.problem(key, strconv.Quote(value), "write host:port with a port from 0 to 65535, such as %s", exampleAddress[key])
 		return endpoint{port: -1}, false
 	}
 	e.host = host

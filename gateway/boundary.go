@@ -4,12 +4,18 @@ import (
 	"bytes"
 	"errors"
 	"io"
+
+	"github.com/valyala/fasthttp"
 )
 
-// boundaries follow the requests of a connection as they arrive, for what the server under this does
-// not see to: each line of a head, and the line that ends a chunked body, end with CR LF. The server
-// waits without end for the rest of a head whose lines end with LF alone, and takes LF alone for the
-// end of a chunked body. The first line of a request, and empty lines before it, may end with LF.
+// Where one request ends and the next begins must be the same for all that read them, or a request can be
+// hidden from a proxy in the body of another. The server under this reads more than the standard has.
+
+// boundaries follow the requests of a connection as they arrive, and pass on what can be read in one
+// way only. Each line of a head, and the line that ends a chunked body, end with CR LF; a field has a
+// name without blanks and does not go on in the next line; there is one length, or chunks and no
+// length; no field stands behind chunks. The first line of a request, and empty lines before it, may
+// end with LF alone, as the standard lets them: nothing in it says where a request ends.
 //
 // What is wrong is not passed on: the server gets what came before it, and then an error.
 type boundaries struct {
@@ -18,6 +24,7 @@ type boundaries struct {
 	upgrade  bool   // it asks for a websocket
 	off      bool   // what comes is no HTTP any more
 	broken   bool   // nothing more is passed on
+	named    bool   // the name of the field is over
 	lengths  int    // of the head
 	left     uint64 // bytes of the body, or of a chunk and its CR LF, that are still to come
 	size     int    // bytes of the line so far
@@ -68,8 +75,18 @@ func (b *boundaries) follow(p []byte) (good int) {
 		if end >= 0 {
 			line = line[:end]
 		}
-		if b.size < len(b.beginsBy) {
-			copy(b.beginsBy[b.size:], line)
+		if b.part == inHead && !b.named {
+			if n := b.name(line); n < len(line) {
+				b.broken = true
+				return good + n
+			}
+		}
+		text := line[:min(len(line), len(b.beginsBy))]
+		if b.size > 0 || end < 0 { // the line comes in pieces
+			if b.size < len(b.beginsBy) {
+				copy(b.beginsBy[b.size:], line)
+			}
+			text = b.beginsBy[:min(b.size+len(line), len(b.beginsBy))]
 		}
 		if b.size += len(line); len(line) > 0 {
 			b.last = line[len(line)-1]
@@ -77,13 +94,34 @@ func (b *boundaries) follow(p []byte) (good int) {
 		if good += len(line); end < 0 {
 			return good
 		}
-		if b.broken = !b.endOfLine(); b.broken {
+		if b.broken = !b.endOfLine(text); b.broken {
 			return good
 		}
 		good++
-		b.size, b.last = 0, 0
+		b.size, b.last, b.named = 0, 0, false
 	}
 	return len(p)
+}
+
+// none reports whether nothing of a next request has come.
+func (b *boundaries) none() bool { return b.part == beforeHead && b.size == 0 && !b.off && !b.broken }
+
+// name looks at the next piece of a line whose field's name is not over, and says how much of it is
+// good: all, unless the name is empty, has blanks, or belongs to the line before.
+func (b *boundaries) name(piece []byte) int {
+	for i, c := range piece {
+		switch c {
+		case ' ', '\t':
+			return i
+		case ':':
+			b.named = true
+			if b.size+i == 0 {
+				return i
+			}
+			return len(piece)
+		}
+	}
+	return len(piece)
 }
 
 // next is the part behind a body or a chunk.
@@ -98,11 +136,10 @@ func (b *boundaries) next() {
 // end is behind a request.
 func (b *boundaries) end() { *b = boundaries{off: b.upgrade} }
 
-// endOfLine is false of a line that is not what it must be.
-func (b *boundaries) endOfLine() bool {
+// endOfLine is false of a line that is not what it must be. text is what it begins with.
+func (b *boundaries) endOfLine(text []byte) bool {
 	whole := b.last == '\r'
 	empty := b.size == 0 || b.size == 1 && whole
-	text := b.beginsBy[:min(b.size, len(b.beginsBy))]
 	switch b.part {
 	case beforeHead:
 		if !empty {
@@ -114,16 +151,16 @@ func (b *boundaries) endOfLine() bool {
 			return false
 		}
 		if !empty {
-			return b.field(text)
+			return b.named && b.field(text)
 		}
 		return b.endOfHead()
 	case inChunkSize:
 		return whole && b.chunk(text)
 	}
-	if whole && empty { // behind chunks; fields there are refused when the request is whole
+	if whole && empty { // behind chunks
 		b.end()
 	}
-	return whole
+	return whole && empty
 }
 
 // field notes what a field says about the body.
@@ -148,6 +185,9 @@ func (b *boundaries) field(line []byte) bool {
 }
 
 var (
+	lengthName        = []byte("Content-Length")
+	transferName      = []byte("Transfer-Encoding")
+	chunkedCoding     = []byte("chunked")
 	upgradeName       = []byte("Upgrade")
 	websocketProtocol = []byte("websocket")
 )
@@ -185,3 +225,11 @@ func (b *boundaries) chunk(line []byte) bool {
 	}
 	return true
 }
+
+// isSpoken reports whether a head has a version of HTTP that is spoken here.
+func isSpoken(h *fasthttp.RequestHeader) bool {
+	version := h.Protocol()
+	return bytes.Equal(version, http11) || bytes.Equal(version, http10)
+}
+
+var http11, http10 = []byte("HTTP/1.1"), []byte("HTTP/1.0")

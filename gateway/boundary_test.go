@@ -1,11 +1,16 @@
 package gateway
 
 import (
+	"bufio"
 	"bytes"
 	"fmt"
 	"io"
+	"math/rand/v2"
+	"slices"
 	"strings"
 	"testing"
+
+	"github.com/valyala/fasthttp"
 )
 
 // A head is answered when it is over for a lenient reader: its client sends no more, and would wait.
@@ -62,6 +67,13 @@ func TestWhereARequestEnds(t *testing.T) {
 		post + "Transfer-Encoding: chunked\r\n\r\n2|\n",
 		post + "Transfer-Encoding: gzip\r|\n",
 		post + "Content-Length:" + strings.Repeat(" ", 60) + "2\r|\n",
+		post + "Transfer-Encoding: chunked\r\n\r\n0\r\nX-A: 1\r|\n",
+		post + "X-A: 1\r\n| 2\r\n",
+		post + "X-A: 1\r\n|\t2\r\n",
+		post + "X| A: 1\r\n",
+		post + "|: 1\r\n",
+		post + "X-A\r|\n",
+		post + strings.Repeat("X", 60) + "|\t: 1\r\n",
 		"GET / HTTP/1.1\r\nUpgrade: WebSocket\r\nUpgrade: x\r\n\r\n\n\n" + "x\ny\n",
 	} {
 		want, rest, bad := strings.Cut(text, "|")
@@ -73,7 +85,23 @@ func TestWhereARequestEnds(t *testing.T) {
 	}
 }
 
-// However the bytes come, the same is passed on; and what is followed allocates nothing.
+// ends are where requests end in some bytes, up to one that asks for another protocol.
+func ends(text []byte) (list []int) {
+	b := &boundaries{}
+	for i := range text {
+		begun := b.part != beforeHead
+		if b.off || b.follow(text[i:i+1]) == 0 {
+			return list
+		}
+		if begun && b.part == beforeHead {
+			list = append(list, i+1)
+		}
+	}
+	return list
+}
+
+// However the bytes come, the same is passed on, and the server under this finds the same requests in it:
+// what it takes for a request ends where one ends.
 func FuzzBoundaries(f *testing.F) {
 	for _, s := range []string{"", "\n", "GET / HTTP/1.1\nHost: x\n\n", "GET / HTTP/1.1\r\nHost: x\r\n\r\nGET", "POST / HTTP/1.1\r\nContent-Length: 5\r\n\r\nhello\n",
 		"POST / HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n0\r\n\n", "POST / HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\nffffffffffffffff\r\n",
@@ -89,7 +117,84 @@ func FuzzBoundaries(f *testing.F) {
 		if !bytes.HasPrefix(text, whole) || !b.broken && len(whole) != len(text) {
 			t.Fatalf("%q is passed on of %q", whole, text)
 		}
+		endsAreTheServers(t, whole)
 	})
+}
+
+// endsAreTheServers wants the server to find the same requests in what is passed on to it. n is how many
+// it finds.
+func endsAreTheServers(t *testing.T, text []byte) (n int) {
+	t.Helper()
+	list, of := ends(text), endsForTheServer(text)
+	if len(list) < len(of) || !slices.Equal(list[:len(of)], of) {
+		t.Fatalf("requests in %q end at %v for the server, and at %v", text, of, list)
+	}
+	return len(of)
+}
+
+// The same for requests made of what the standard has and what it has not, in any order.
+func TestTheServerFindsTheSameRequests(t *testing.T) {
+	r := rand.New(rand.NewPCG(1, 2))
+	one := func(texts ...string) string { return texts[r.IntN(len(texts))] }
+	often := func(usual string, others ...string) string { // mostly the usual one
+		if r.IntN(12) > 0 {
+			return usual
+		}
+		return one(others...)
+	}
+	end := func() string { return often("\r\n", "\n", "\r", "\r\r\n", "") }
+	found := 0
+	for range 50_000 {
+		var text strings.Builder
+		for range 1 + r.IntN(3) {
+			text.WriteString(often("", "\r\n", "\n", " "))
+			text.WriteString(one("GET", "POST", "HEAD", "PUT") + " / " + often("HTTP/1.1", "HTTP/1.0", "HTTP/2.0") + end())
+			text.WriteString("Host: x" + end())
+			body := one("", "", "hello", "\n", "\r\n\r\n", "GET / HTTP/1.1\r\nHost: y\r\n\r\n")
+			for range r.IntN(4) {
+				text.WriteString(one("Content-Length", "Transfer-Encoding", "X-A", "content-length", "Expect") + often(": ", ":", " : ", "\t:", ":\t"))
+				text.WriteString(one("0", "5", fmt.Sprint(len(body)), fmt.Sprint(len(body)), "chunked", "chunked", "Chunked", "identity", "100-continue", "x", "+5") + end())
+				text.WriteString(often("", " folded\r\n", "\tfolded\r\n", "no colon\r\n"))
+			}
+			switch r.IntN(4) {
+			case 0:
+				text.WriteString(end() + body)
+			case 1:
+				fmt.Fprintf(&text, "Content-Length: %d%s%s%s", len(body), end(), end(), body)
+			default:
+				text.WriteString("Transfer-Encoding: chunked" + end() + end())
+				if len(body) > 0 {
+					fmt.Fprintf(&text, "%x%s%s%s%s", len(body), often("", ";a=b", " ", ";a\n"), end(), body, end())
+				}
+				text.WriteString(often("0", "00", "0 ", "0;a") + end() + often("", "X-A: 1\r\n", "Content-Length: 5\r\n") + end())
+			}
+		}
+		whole, _ := followed([]byte(text.String()), text.Len()+1)
+		found += endsAreTheServers(t, whole)
+	}
+	if found < 10_000 {
+		t.Errorf("the server has found %d requests", found)
+	}
+}
+
+// endsForTheServer are the ends of the requests that the server takes some bytes for, up to the first that is
+// refused, or asks for another protocol.
+func endsForTheServer(text []byte) (list []int) {
+	rest := bytes.NewReader(text)
+	in := bufio.NewReaderSize(rest, 64<<10)
+	for {
+		var r fasthttp.Request
+		if r.ReadLimitBody(in, 1<<20) != nil {
+			return list
+		}
+		if r.MayContinue() && r.ContinueReadBody(in, 1<<20) != nil || !isSpoken(&r.Header) {
+			return list
+		}
+		list = append(list, len(text)-rest.Len()-in.Buffered())
+		if len(r.Header.Peek("Upgrade")) > 0 {
+			return list
+		}
+	}
 }
 
 func TestFollowingARequestAllocatesNothing(t *testing.T) {
@@ -104,12 +209,20 @@ func TestFollowingARequestAllocatesNothing(t *testing.T) {
 	}
 }
 
-func BenchmarkFollowing(b *testing.B) {
-	text := []byte("POST /api/v1/order/ HTTP/1.1\r\nHost: 127.0.0.1:8080\r\nX-KEY: 0123456789abcdef0123456789abcdef\r\nX-SIGN: " + strings.Repeat("a", 64) +
+// What the checks of a head cost, beside the server's own reading of it.
+func BenchmarkTheChecksOfAHead(b *testing.B) {
+	text := []byte("POST /api/v1/order/ HTTP/1.1\r\nHost: 127.0.0.1:8080\r\nUser-Agent: x\r\nX-KEY: 0123456789abcdef0123456789abcdef\r\nX-SIGN: " + strings.Repeat("a", 64) +
 		"\r\nX-NONCE: 1700000000000000000\r\nContent-Type: application/x-www-form-urlencoded\r\nContent-Length: 56\r\n\r\n" + strings.Repeat("x", 56))
+	var r fasthttp.Request
+	if err := r.Read(bufio.NewReader(bytes.NewReader(text))); err != nil {
+		b.Fatal(err)
+	}
 	f := &boundaries{}
 	b.ReportAllocs()
 	for b.Loop() {
 		f.follow(text)
+		if !isSpoken(&r.Header) {
+			b.Fatal("refused")
+		}
 	}
 }

@@ -210,7 +210,7 @@ func (c *tlsConn) Close() error {
 	switch p := c.below.place; {
 	case p == nil:
 	case p.lingering.Load() == lingerWanted:
-		c.below.most.Store(int64(lingerTimeout))
+		c.below.most.Store(int64(p.places.patience))
 		c.CloseWrite() //nolint:errcheck // the connection is closed either way
 	default:
 		p.places.leave(p) // before the client sees the end: it may come again at once
@@ -239,8 +239,9 @@ func (c *farewell) SetWriteDeadline(t time.Time) error {
 	return c.Conn.SetWriteDeadline(t)
 }
 
-// ErrPlain is of an operator's listener that others can reach and that has no certificate.
-var ErrPlain = errors.New("the operator's listener is not on a loopback address and has no certificate: its token would cross the network in clear text")
+// ErrPlain is of a listener for operators or monitoring that others can reach and that has no certificate.
+var ErrPlain = errors.New("it is not on a loopback address and has no certificate: " +
+	"its token, and what it answers, would cross the network in clear text")
 
 // onlyHere reports whether nothing but this machine, or this process, reaches a listener.
 func onlyHere(l net.Listener) bool {

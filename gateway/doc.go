@@ -14,7 +14,7 @@
 //	address.go   where a request comes from, behind proxies too
 //	rates.go     limits on requests a second
 //	listener.go  limits on connections
-//	framing.go   where a request ends
+//	boundary.go  where a request ends
 //	certificate.go   TLS: certificates, and how they are renewed
 //	market.go    public resources
 //	ticker.go    tickers and charts

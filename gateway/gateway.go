@@ -115,6 +115,7 @@ func New(o Options) *Gateway {
 		g.now = func() int64 { return int64(time.Since(start)) }
 	}
 	g.publicPlaces = newPlaces(o.Connections, o.ConnectionsPerAddress, o.TrustedProxies, &g.publicConnections)
+	g.publicPlaces.spare = SpareConnections
 	g.operatorPlaces = newPlaces(min(OperatorConnections, o.Connections), operatorConnectionsPerAddress,
 		o.TrustedProxies, &g.operatorConnections)
 	g.SetOperatorToken(o.OperatorToken)
@@ -141,16 +142,22 @@ func (g *Gateway) server(h fasthttp.RequestHandler, broken func(*fasthttp.Reques
 ) *fasthttp.Server {
 	refuse := func(ctx *fasthttp.RequestCtx, err error) {
 		g.mayWrite(ctx)
-		if occupied(ctx) {
-			broken(ctx, err)
-			lingerAfter(ctx)
+		c := placeOf(ctx.Conn())
+		if !occupied(ctx, c) {
+			return
 		}
+		broken(ctx, err)
+		if isTimeout(err) { // the client has had its time
+			ctx.SetConnectionClose()
+			return
+		}
+		lingerAfter(ctx, c)
 	}
 	return &fasthttp.Server{
 		Handler: func(ctx *fasthttp.RequestCtx) {
-			if occupied(ctx) {
+			if c := placeOf(ctx.Conn()); occupied(ctx, c) {
 				h(ctx)
-				endUpgrade(ctx)
+				endUpgrade(ctx, c)
 			}
 		}, ErrorHandler: refuse,
 		// A client that asks before it sends its body is told at once that the body is too long.
@@ -182,21 +189,21 @@ func (g *Gateway) mayWrite(ctx *fasthttp.RequestCtx) {
 // occupied keeps a connection while its request is answered. It is false if the connection was given up
 // for a newer one before: then nothing is carried out, and no answer must look as if it were. So the
 // connection is closed here: the listener that gave it up may not have come to that yet.
-func occupied(ctx *fasthttp.RequestCtx) bool {
-	c := placeOf(ctx.Conn())
+func occupied(ctx *fasthttp.RequestCtx, c *boundedConn) bool {
 	if c == nil || c.occupy() {
 		return true
 	}
 	c.cut()
 	ctx.SetStatusCode(TooManyConnections.Status)
+	ctx.Response.Header.SetCanonical(headerRetryAfter, strconv.AppendInt(nil, int64(TooManyConnections.RetryAfter), 10))
 	ctx.SetConnectionClose()
 	return false
 }
 
 // endUpgrade closes a connection that asked for a websocket and got none: what came behind the request
 // was not followed.
-func endUpgrade(ctx *fasthttp.RequestCtx) {
-	if c := placeOf(ctx.Conn()); c != nil && c.requests.off && !ctx.Hijacked() {
+func endUpgrade(ctx *fasthttp.RequestCtx, c *boundedConn) {
+	if c != nil && c.requests.off && !ctx.Hijacked() {
 		ctx.SetConnectionClose()
 	}
 }
@@ -247,10 +254,10 @@ const (
 func (g *Gateway) ServeOperator(l net.Listener) error {
 	if socket, ok := l.(*net.UnixListener); ok {
 		g.local.Store(true)
-		l = &socketListener{UnixListener: socket, warn: g.log.Warn}
+		l = &socketListener{UnixListener: socket, warn: g.log.Warn, most: g.opts.HeaderBytes}
 	}
 	if g.opts.OperatorCertificate == nil && !onlyHere(l) {
-		return ErrPlain
+		return fmt.Errorf("the operator's listener: %w", ErrPlain)
 	}
 	return g.operator.Serve(g.bounded(l, g.operatorPlaces, g.opts.OperatorCertificate, func(ctx *fasthttp.RequestCtx) {
 		operatorUnavailable(ctx, TooManyConnections)
@@ -351,7 +358,8 @@ func (g *Gateway) router() *router.Router {
 
 // route finds a request's endpoint: by its path without the last slash, whatever the method.
 func (g *Gateway) route(ctx *fasthttp.RequestCtx) {
-	if !wellFramed(&ctx.Request.Header) {
+	if !isSpoken(&ctx.Request.Header) {
+		lingerAfter(ctx, placeOf(ctx.Conn()))
 		g.malformed(ctx, MalformedRequest, "")
 		return
 	}
@@ -405,19 +413,20 @@ func (g *Gateway) handler(e *endpoint, variable bool) fasthttp.RequestHandler {
 		defer r.recover()
 		missing, run := variable && !g.exists(ctx), e.get
 		switch {
-		case missing || ctx.IsGet() || ctx.IsHead():
+		case ctx.IsGet() || ctx.IsHead():
 		case ctx.IsPost():
 			run = e.post
-		case ctx.IsOptions():
-			r.preflight(allow)
-			r.send()
-			return
 		default:
 			run = nil
 		}
-		if missing || run == nil || !r.acceptable() {
+		switch {
+		case ctx.IsOptions() && !missing:
+			if r.takesPublic() {
+				r.preflight(allow)
+			}
+		case missing || run == nil || !r.acceptable():
 			r.refuseForm(missing, run == nil, allow)
-		} else if r.admitted(e) {
+		case r.admitted(e):
 			run(r)
 		}
 		r.send()
@@ -442,15 +451,27 @@ func (r *request) refuseForm(missing, method bool, allow string) {
 // admitted runs the checks from the size of the body to the limit of what is asked for. False: the
 // request is answered.
 func (r *request) admitted(e *endpoint) bool {
-	if e.private {
-		if !r.sized() || !r.begin(e) || !r.identify() {
-			r.countFailure()
-			return false
-		}
-		return r.permitted(e) && (r.ctx.IsPost() || r.confirmed())
+	switch sized := r.sized(); {
+	case !sized && e.private:
+		r.countFailure()
+		return false
+	case !sized:
+		r.rate = r.g.limits.public.buckets.Take(ratelimit.AddressKey(r.address()), r.at)
+		return false
+	case e.private:
+		return r.begin(e) && r.identified() && r.permitted(e) && (r.ctx.IsPost() || r.confirmed())
 	}
 	may := e.probe && r.mayProbe() || !e.probe && r.takesPublic()
-	return may && r.sized() && r.begin(e) && r.parseQuery()
+	return may && r.begin(e) && r.parseQuery()
+}
+
+// identified is identify, and counts a failure. That the exchange is starting is none of the client's.
+func (r *request) identified() bool {
+	ok := r.identify()
+	if !ok {
+		r.countFailure()
+	}
+	return ok
 }
 
 // sized answers 413 if the body was too large to be read: false.
@@ -615,12 +636,18 @@ func (g *Gateway) brokenRequest(ctx *fasthttp.RequestCtx, err error) {
 		g.route(ctx)
 		return
 	}
+	if c := placeOf(ctx.Conn()); f == RequestTimeout && c != nil && c.requests.none() {
+		r := newRequest(g, ctx) // browsers open connections that they may not need: that is no request
+		r.route = malformed
+		r.fail(f, about)
+		r.send()
+		return
+	}
 	g.malformed(ctx, f, about)
 }
 
-// malformed answers what is no request, and ends the connection.
+// malformed answers what is no request.
 func (g *Gateway) malformed(ctx *fasthttp.RequestCtx, f *Failure, about string) {
-	lingerAfter(ctx)
 	r := newRequest(g, ctx)
 	r.route = malformed
 	if r.takesPublic() {
@@ -634,16 +661,21 @@ const tooLarge = "body too large"
 
 func (g *Gateway) classify(err error) (*Failure, string) {
 	var small *fasthttp.ErrSmallBuffer
-	var network *net.OpError
 	switch {
 	case errors.Is(err, fasthttp.ErrBodyTooLarge):
 		return BodyTooLarge, strconv.Itoa(g.opts.BodyBytes)
 	case errors.As(err, &small):
 		return HeaderTooLarge, strconv.Itoa(g.opts.HeaderBytes)
-	case errors.As(err, &network) && network.Timeout():
+	case isTimeout(err):
 		return RequestTimeout, ""
 	}
 	return MalformedRequest, ""
+}
+
+// isTimeout reports whether a request did not arrive in time.
+func isTimeout(err error) bool {
+	var network *net.OpError
+	return errors.As(err, &network) && network.Timeout()
 }
 
 // recover answers 500 for a panic in a handler: its state is the request's own, so the process goes on.

@@ -14,9 +14,10 @@ import (
 
 // Bounds of lingering closes.
 const (
-	mostLingering = 256             // at once, of one listener
-	lingerTimeout = 2 * time.Second // for each
-	lingerBytes   = 1 << 20         // that each may send
+	mostLingering          = 256             // at once, of one listener
+	mostLingeringOfAddress = 32              // of them, but for this machine and trusted proxies
+	lingerTimeout          = 2 * time.Second // for each
+	lingerBytes            = 1 << 20         // that each may send
 )
 
 // What Close does first.
@@ -27,9 +28,9 @@ const (
 )
 
 // lingerAfter has the connection closed in this way after the answer.
-func lingerAfter(ctx *fasthttp.RequestCtx) {
+func lingerAfter(ctx *fasthttp.RequestCtx, c *boundedConn) {
 	ctx.SetConnectionClose()
-	if c := placeOf(ctx.Conn()); c != nil {
+	if c != nil {
 		c.lingering.CompareAndSwap(lingerNot, lingerWanted)
 	}
 }
@@ -54,11 +55,18 @@ var lingerBuffers = sync.Pool{New: func() any { return new([16 << 10]byte) }}
 
 func (c *boundedConn) linger() {
 	half, ok := c.Conn.(interface{ CloseWrite() error })
-	if !ok || !c.places.mayLinger(c) {
+	if !ok {
 		return
 	}
-	defer c.places.lingered()
-	if half.CloseWrite() != nil || c.Conn.SetReadDeadline(time.Now().Add(lingerTimeout)) != nil {
+	loser, ok := c.places.mayLinger(c)
+	if loser != nil {
+		loser.cut()
+	}
+	if !ok {
+		return
+	}
+	defer c.places.lingered(c)
+	if half.CloseWrite() != nil || c.Conn.SetReadDeadline(time.Now().Add(c.places.patience)) != nil {
 		return
 	}
 	b := lingerBuffers.Get().(*[16 << 10]byte)

@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"net/http/httputil"
+	"net/netip"
 	"net/url"
 	"os"
 	"os/exec"
@@ -98,7 +99,7 @@ func (d *door) eventuallyFree(t *testing.T) {
 	eventually(t, "all places are given back", func() bool {
 		d.places.mu.Lock()
 		defer d.places.mu.Unlock()
-		return d.places.open == 0 && d.places.lingering == 0
+		return d.places.open == 0 && d.places.lingering.Len() == 0
 	})
 }
 
@@ -252,40 +253,94 @@ func TestABodyThatIsTooLargeIsNotAskedFor(t *testing.T) {
 // Who never stops sending, and who never hangs up, is closed, and keeps nobody out meanwhile.
 func TestALingeringCloseIsBounded(t *testing.T) {
 	doors(t, func(t *testing.T, d *door) {
+		const most = 64 << 20 // what it reads, and all buffers on the way
+		d.places.patience = time.Hour
 		c := d.dial(t)
 		if _, err := io.WriteString(c, d.head("Content-Length: 1000000000\r\n")); err != nil {
 			t.Fatal(err)
 		}
-		for part := strings.Repeat("x", 1<<16); ; {
+		sent := 0
+		for part := strings.Repeat("x", 1<<16); sent < most; sent += len(part) {
 			if _, err := io.WriteString(c, part); err != nil {
 				if timeout, ok := errors.AsType[net.Error](err); ok && timeout.Timeout() {
-					t.Error("it reads for ever")
+					t.Error("it neither reads nor closes")
 				}
 				break
 			}
 		}
+		if sent >= most {
+			t.Errorf("%d bytes were read", sent)
+		}
+		d.eventuallyFree(t)
+		d.places.patience = 50 * time.Millisecond
 		silent := d.dial(t)
 		if a := talk(t, silent, "POST", d.head("Content-Length: 1000000000\r\n")); a.status != 413 {
 			t.Errorf("%d %s", a.status, a.body)
 		}
 		d.eventuallyFree(t)
-		if d.places != d.gateway.publicPlaces || d.secure != nil {
-			return
-		}
-		for range mostLingering + 20 {
-			c := d.dial(t)
-			if a := talk(t, c, "POST", d.head("Content-Length: 1000000000\r\n")); a.status != 413 {
-				t.Errorf("%d %s", a.status, a.body)
-			}
-			d.places.mu.Lock()
-			n, open := d.places.lingering, d.places.open
-			d.places.mu.Unlock()
-			if n > mostLingering || n > open {
-				t.Errorf("%d are lingering of %d", n, open)
-			}
-		}
-		d.eventuallyFree(t)
 	})
+}
+
+// However many closes linger, there are so many at once, of one address a share of them, and the one
+// that has lingered longest ends for a newer one.
+func TestLingeringClosesAreFew(t *testing.T) {
+	p := newPlaces(10_000, 0, nil, &connectionMeter{})
+	linger := func(from string) (c, loser *boundedConn, ok bool) {
+		t.Helper()
+		c = &boundedConn{Conn: &closing{from: netip.MustParseAddr(from)}, places: p}
+		if _, ok := p.enter(c); !ok {
+			t.Fatal("there is no place")
+		}
+		loser, ok = p.mayLinger(c)
+		return c, loser, ok
+	}
+	var all []*boundedConn
+	for i := range mostLinger(t) {
+		c, loser, ok := linger(fmt.Sprintf("192.0.2.%d", i%16))
+		if !ok || loser != nil {
+			t.Fatalf("close %d: %v, %v", i, ok, loser)
+		}
+		all = append(all, c)
+	}
+	for i := range 2 * mostLingering {
+		c, loser, ok := linger(fmt.Sprintf("198.51.100.%d", i%16))
+		if !ok || loser != all[i] {
+			t.Fatalf("one more, %d: %v, %v", i, ok, loser)
+		}
+		loser.cut()
+		if all = append(all, c); p.lingering.Len() != mostLingering || p.open != mostLingering {
+			t.Fatalf("%d are lingering, of %d", p.lingering.Len(), p.open)
+		}
+	}
+	for _, c := range all[2*mostLingering:] {
+		p.lingered(c)
+		c.Close() //nolint:errcheck
+	}
+	if p.open != 0 || p.lingering.Len() != 0 || len(p.hosts) != 0 {
+		t.Errorf("%d places, %d closes, %d hosts are left", p.open, p.lingering.Len(), len(p.hosts))
+	}
+	for i := range mostLingeringOfAddress + 5 {
+		if _, loser, ok := linger("203.0.113.1"); ok != (i < mostLingeringOfAddress) || loser != nil {
+			t.Errorf("close %d of one address: %v, %v", i, ok, loser)
+		}
+	}
+	if _, _, ok := linger("203.0.113.2"); !ok {
+		t.Error("another address may not linger")
+	}
+	for i := range 2 * mostLingeringOfAddress {
+		if _, _, ok := linger("127.0.0.1"); !ok {
+			t.Errorf("close %d of this machine may not linger", i)
+		}
+	}
+}
+
+// mostLinger is how many closes may linger: the documentation says it, too.
+func mostLinger(t *testing.T) int {
+	t.Helper()
+	if mostLingering != 256 || lingerTimeout != 2*time.Second || lingerBytes != 1<<20 {
+		t.Errorf("%d closes, %v and %d bytes each", mostLingering, lingerTimeout, lingerBytes)
+	}
+	return mostLingering
 }
 
 // Lingering closes have places, and give them up.
@@ -302,8 +357,8 @@ func TestALingeringCloseMakesRoom(t *testing.T) {
 			t.Errorf("%d %s", a.status, a.body)
 		}
 		g.publicPlaces.mu.Lock()
-		if p := g.publicPlaces; p.open > 4 || p.lingering > p.open+4 {
-			t.Errorf("%d are open, %d of them lingering", p.open, p.lingering)
+		if p := g.publicPlaces; p.open > 4 || p.lingering.Len() > p.open {
+			t.Errorf("%d are open, %d of them lingering", p.open, p.lingering.Len())
 		}
 		g.publicPlaces.mu.Unlock()
 	}

@@ -82,8 +82,8 @@ func who(ctx *fasthttp.RequestCtx) string {
 
 func (g *Gateway) handleOperator(ctx *fasthttp.RequestCtx) {
 	ctx.Response.Header.SetCanonical(headerCacheControl, noStore)
-	if !wellFramed(&ctx.Request.Header) {
-		lingerAfter(ctx)
+	if !isSpoken(&ctx.Request.Header) {
+		lingerAfter(ctx, placeOf(ctx.Conn()))
 		operatorAnswer(ctx, MalformedRequest.Status, map[string]string{"error": MalformedRequest.Detail})
 		g.operatorMeter.count(0, malformed, MalformedRequest.Status, 0)
 		return
@@ -245,10 +245,10 @@ func operatorAnswer(ctx *fasthttp.RequestCtx, status int, v any) {
 	}
 	ctx.SetStatusCode(status)
 	ctx.SetContentType("application/json")
+	ctx.Response.Header.SetCanonical(headerCacheControl, noStore)
 	ctx.SetBody(append(b, '\n'))
 }
 
-// operatorUnavailable answers with a failure that passes by itself.
 // operatorStarting says why there is no engine yet.
 func (g *Gateway) operatorStarting(ctx *fasthttp.RequestCtx) {
 	f := *Starting
@@ -258,6 +258,7 @@ func (g *Gateway) operatorStarting(ctx *fasthttp.RequestCtx) {
 	operatorUnavailable(ctx, &f)
 }
 
+// operatorUnavailable answers with a failure that passes by itself.
 func operatorUnavailable(ctx *fasthttp.RequestCtx, f *Failure) {
 	ctx.Response.Header.Set("Retry-After", strconv.Itoa(f.RetryAfter))
 	operatorAnswer(ctx, f.Status, map[string]string{"error": f.Detail})
@@ -265,6 +266,11 @@ func operatorUnavailable(ctx *fasthttp.RequestCtx, f *Failure) {
 
 func (g *Gateway) brokenOperatorRequest(ctx *fasthttp.RequestCtx, err error) {
 	f, about := g.classify(err)
+	if c := socketOf(ctx); c != nil && !c.mayOperate() {
+		g.mayOperate(ctx)
+		g.operatorMeter.count(0, malformed, ctx.Response.StatusCode(), 0)
+		return
+	}
 	if f == BodyTooLarge && ctx.Request.Header.ContentLength() > 0 && !g.local.Load() && !g.bearer(ctx.Request.Header.Peek("Authorization")) { // it was not read
 		g.mayOperate(ctx)
 		g.operatorMeter.count(0, g.operatorRouteNumber(ctx), ctx.Response.StatusCode(), 0)

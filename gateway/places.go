@@ -1,10 +1,13 @@
 package gateway
 
 import (
+	"container/list"
+	"math/bits"
 	"net"
 	"net/netip"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"exchange/gateway/ratelimit"
 )
@@ -13,35 +16,48 @@ import (
 //
 // When they are taken, a newer connection gets the place of one that never authenticated. Such a
 // connection may be given up while it is idle: while it waits for a request, or for the rest of one.
-// The address that has the most of them loses its oldest. So idle connections of a few addresses
-// keep no other client out, and a client that has shown a right signature keeps its connection.
+// Of the addresses that have an idle one, that with most connections that never authenticated loses
+// its oldest. So idle connections of a few addresses keep no other client out, and a client that has
+// shown a right signature keeps its connection.
+//
+// When none is idle, this machine's own addresses still have a few spare places: a supervisor must
+// not believe that the process is dead because its clients are many.
 //
 // The mutex guards the lists; all that is done under it takes the same time however many
 // connections there are. Requests do not take it: see boundedConn.state.
 type places struct {
 	most       int
+	spare      int // beyond most, for this machine's own addresses
 	perAddress int // 0: one address may have all
 	trusted    []netip.Prefix
 	meter      *connectionMeter
+	patience   time.Duration // of each lingering close
 
 	mu        sync.Mutex
 	open      int
-	lingering int // of the open ones
+	lingering list.List // *boundedConn, of the open ones, the longest first
 	hosts     map[uint64]*host
-	ranks     []hostList // ranks[n] has the hosts that could give up n connections, for n > 0
-	top       int        // highest rank that has a host, 0: none has
+	ranks     []hostList // ranks[n] has the hosts of rank n, for n > 0
+	ranked    numberSet  // the ranks that have a host
 }
 
+// SpareConnections are places of the public listener beyond its limit, for this machine's own addresses.
+const SpareConnections = 8
+
 func newPlaces(most, perAddress int, trusted []netip.Prefix, m *connectionMeter) *places {
-	return &places{most: most, perAddress: perAddress, trusted: trusted, meter: m, hosts: map[uint64]*host{}}
+	return &places{most: most, perAddress: perAddress, trusted: trusted, meter: m, patience: lingerTimeout,
+		hosts: map[uint64]*host{}}
 }
 
 // A host is an address that has connections. Fields are guarded by places.mu.
 type host struct {
 	key         uint64
+	local       bool // of this machine
 	open        int
+	unproven    int          // of them, those that never authenticated
+	lingering   int          // of them, those that linger
 	first, last *boundedConn // those that could be given up, the oldest first
-	idle        int          // number of them: the host's rank
+	rank        int          // unproven, or 0 of a host that could give up none
 
 	before, after *host // in its rank
 }
@@ -68,9 +84,9 @@ func (p *places) enter(c *boundedConn) (loser *boundedConn, ok bool) {
 	if !trusted {
 		key := ratelimit.AddressKey(from)
 		if h = p.hosts[key]; h == nil {
-			h = &host{key: key}
+			h = &host{key: key, local: from.IsLoopback()}
 		}
-		if p.perAddress > 0 && h.open >= p.perAddress && !from.IsLoopback() {
+		if p.perAddress > 0 && h.open >= p.perAddress && !h.local {
 			if loser = p.giveUp(h); loser == nil {
 				return nil, false
 			}
@@ -78,10 +94,14 @@ func (p *places) enter(c *boundedConn) (loser *boundedConn, ok bool) {
 		}
 	}
 	for full && loser == nil {
-		if p.top == 0 {
+		top := p.ranked.max()
+		if top == 0 && h != nil && h.local && p.open < p.most+p.spare {
+			break
+		}
+		if top == 0 {
 			return nil, false
 		}
-		loser = p.giveUp(p.ranks[p.top].first)
+		loser = p.giveUp(p.ranks[top].first)
 	}
 	p.open++
 	p.meter.open.Add(1)
@@ -92,6 +112,7 @@ func (p *places) enter(c *boundedConn) (loser *boundedConn, ok bool) {
 	c.host = h
 	p.hosts[h.key] = h
 	h.open++
+	h.unproven++
 	p.list(c)
 	return loser, true
 }
@@ -135,13 +156,20 @@ func (p *places) forget(c *boundedConn) {
 		return
 	}
 	c.gone = true
+	p.endLinger(c)
 	p.unlist(c)
 	p.open--
 	p.meter.open.Add(-1)
-	if h := c.host; h != nil {
-		if h.open--; h.open == 0 {
-			delete(p.hosts, h.key)
-		}
+	h := c.host
+	if h == nil {
+		return
+	}
+	if !c.known {
+		h.unproven--
+		p.rank(h)
+	}
+	if h.open--; h.open == 0 {
+		delete(p.hosts, h.key)
 	}
 }
 
@@ -162,6 +190,10 @@ func (p *places) settle(c *boundedConn) {
 func (p *places) know(c *boundedConn) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	if h := c.host; h != nil && !c.known && !c.gone {
+		h.unproven--
+		defer p.rank(h)
+	}
 	c.known = true
 	p.settle(c)
 }
@@ -181,24 +213,45 @@ func (p *places) rest(c *boundedConn) {
 	p.settle(c)
 }
 
-// mayLinger counts one more lingering connection, unless there are too many. It keeps its place
-// meanwhile, and gives that up like an idle one.
-func (p *places) mayLinger(c *boundedConn) bool {
+// mayLinger lets one more connection linger, unless its address has too many that do. It keeps its
+// place meanwhile, and gives that up like an idle one. If too many linger in all, the one that has
+// done so longest loses its place: the caller closes it.
+func (p *places) mayLinger(c *boundedConn) (loser *boundedConn, ok bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if c.gone || p.lingering == mostLingering {
-		return false
+	h := c.host
+	if c.gone || h != nil && !h.local && h.lingering == mostLingeringOfAddress {
+		return nil, false
 	}
-	p.lingering++
+	if p.lingering.Len() == mostLingering {
+		loser = p.lingering.Front().Value.(*boundedConn)
+		p.forget(loser)
+	}
+	c.lingers = p.lingering.PushBack(c)
+	if h != nil {
+		h.lingering++
+	}
 	p.settle(c)
-	return true
+	return loser, true
 }
 
 // lingered ends that.
-func (p *places) lingered() {
+func (p *places) lingered(c *boundedConn) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.lingering--
+	p.endLinger(c)
+}
+
+// endLinger is lingered with mu held.
+func (p *places) endLinger(c *boundedConn) {
+	if c.lingers == nil {
+		return
+	}
+	p.lingering.Remove(c.lingers)
+	c.lingers = nil
+	if c.host != nil {
+		c.host.lingering--
+	}
 }
 
 // list puts a connection behind the others that its host could give up. mu is held.
@@ -214,7 +267,7 @@ func (p *places) list(c *boundedConn) {
 		h.last.after = c
 	}
 	h.last = c
-	p.rank(h, h.idle+1)
+	p.rank(h)
 }
 
 // unlist takes a connection out of its host's list. mu is held.
@@ -235,12 +288,19 @@ func (p *places) unlist(c *boundedConn) {
 		c.after.before = c.before
 	}
 	c.before, c.after = nil, nil
-	p.rank(h, h.idle-1)
+	p.rank(h)
 }
 
-// rank moves a host to the next rank, up or down, behind the hosts that are in it. mu is held.
-func (p *places) rank(h *host, n int) {
-	if old := h.idle; old > 0 {
+// rank moves a host to the rank that it has now, behind the hosts that are in it. mu is held.
+func (p *places) rank(h *host) {
+	n := 0
+	if h.first != nil {
+		n = h.unproven
+	}
+	if n == h.rank {
+		return
+	}
+	if old := h.rank; old > 0 {
 		l := &p.ranks[old]
 		if h.before == nil {
 			l.first = h.after
@@ -253,8 +313,11 @@ func (p *places) rank(h *host, n int) {
 			h.after.before = h.before
 		}
 		h.before, h.after = nil, nil
+		if l.first == nil {
+			p.ranked.remove(old)
+		}
 	}
-	h.idle = n
+	h.rank = n
 	for len(p.ranks) <= n {
 		p.ranks = append(p.ranks, hostList{})
 	}
@@ -266,10 +329,45 @@ func (p *places) rank(h *host, n int) {
 			l.last.after = h
 		}
 		l.last = h
+		p.ranked.add(n)
 	}
-	if p.top = max(p.top, n); p.ranks[p.top].first == nil {
-		p.top--
+}
+
+// A numberSet is a set of numbers below 64^4 that finds its greatest in four steps. Its first level
+// has a bit for each number, and each other level a bit for each word of the level before that is
+// not 0.
+type numberSet [4][]uint64
+
+func (s *numberSet) add(n int) {
+	for level := range s {
+		word := n >> 6
+		for len(s[level]) <= word {
+			s[level] = append(s[level], 0)
+		}
+		s[level][word] |= 1 << (n & 63)
+		n = word
 	}
+}
+
+func (s *numberSet) remove(n int) {
+	for level := range s {
+		word := n >> 6
+		if s[level][word] &^= 1 << (n & 63); s[level][word] != 0 {
+			return
+		}
+		n = word
+	}
+}
+
+// max is 0 of an empty set, and of one that has 0 alone.
+func (s *numberSet) max() (n int) {
+	for level := len(s) - 1; level >= 0; level-- {
+		if len(s[level]) == 0 || s[level][n] == 0 {
+			return 0
+		}
+		n = n<<6 | (bits.Len64(s[level][n]) - 1)
+	}
+	return n
 }
 
 // A boundedConn has a place until it is closed.
@@ -287,10 +385,11 @@ type boundedConn struct {
 	// Guarded by places.mu.
 	host          *host // nil: a trusted proxy's
 	before, after *boundedConn
-	listed        bool // in its host's list
-	known         bool // authenticated
-	held          bool // has a stream with a subscription
-	gone          bool // has no place any more
+	listed        bool          // in its host's list
+	known         bool          // authenticated
+	held          bool          // has a stream with a subscription
+	gone          bool          // has no place any more
+	lingers       *list.Element // in places.lingering; nil: it does not
 }
 
 // occupy notes that a request is being answered. It is false if the connection was given up before:

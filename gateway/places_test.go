@@ -8,6 +8,7 @@ import (
 	"net"
 	"net/http"
 	"net/netip"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -36,7 +37,37 @@ func crowded(t *testing.T, places int) (h *harness, address string) {
 	h.tune = func(o *Options) { o.Connections = places }
 	h.stop()
 	h.start()
+	h.gateway.publicPlaces.spare = 0 // all clients of the tests are on this machine
 	return h, h.served()
+}
+
+// When subscribers have all places, which none of them gives up, a supervisor on this machine is answered
+// all the same.
+func TestASupervisorOfThisMachineFindsAPlace(t *testing.T) {
+	h, address := crowded(t, 3)
+	for i := range 3 {
+		subscriber(t, fmt.Sprintf("127.0.0.%d", 11+i), address, "trades")
+	}
+	if a := talk(t, dialedFrom(t, "127.0.0.1", address), "GET", alive); a.status != 503 {
+		t.Errorf("%d %s", a.status, a.body)
+	}
+	p := h.gateway.publicPlaces
+	p.mu.Lock()
+	p.spare = 1
+	p.mu.Unlock()
+	for range 5 { // the spare place has an idle connection from then on
+		if a := talk(t, dialedFrom(t, "127.0.0.1", address), "GET", alive); a.status != 200 {
+			t.Errorf("%d %s", a.status, a.body)
+		}
+		h.gateway.idle(t, 1)
+	}
+}
+
+func TestThePublicListenerHasSparePlaces(t *testing.T) {
+	g := New(Options{Log: quiet(), BodyBytes: 1 << 10, HeaderBytes: 1 << 10, Connections: 10})
+	if g.publicPlaces.spare != SpareConnections || SpareConnections < 1 || g.operatorPlaces.spare != 0 || g.metricsPlaces.spare != 0 {
+		t.Errorf("%d, %d, %d", g.publicPlaces.spare, g.operatorPlaces.spare, g.metricsPlaces.spare)
+	}
 }
 
 // occupiers take all places from eight addresses and hold them. Some say nothing, some send a part of
@@ -224,6 +255,8 @@ func TestAStreamWithoutASubscriptionGivesItsPlaceUp(t *testing.T) {
 type claim struct {
 	c                            *boundedConn
 	answering, authenticated, on bool
+	waited                       int // step since which it could be given up
+	listed                       bool
 }
 
 type closing struct {
@@ -245,7 +278,7 @@ func (x *claim) idle() bool { return !x.answering && !x.authenticated && !x.on }
 func TestPlacesGoToTheRightConnections(t *testing.T) {
 	for seed := range uint64(200) {
 		r := rand.New(rand.NewPCG(seed, 1))
-		p := &places{most: 1 + r.IntN(20), perAddress: r.IntN(8), meter: &connectionMeter{}, hosts: map[uint64]*host{},
+		p := &places{most: 1 + r.IntN(20), spare: r.IntN(3), perAddress: r.IntN(8), meter: &connectionMeter{}, hosts: map[uint64]*host{},
 			trusted: []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8")}}
 		addresses := []string{"192.0.2.1", "192.0.2.2", "192.0.2.3", "2001:db8::1", "127.0.0.1", "10.0.0.1"}
 		var open []*claim
@@ -259,6 +292,12 @@ func TestPlacesGoToTheRightConnections(t *testing.T) {
 		}
 		everyone := func(*claim) bool { return true }
 		for step := range 2000 {
+			for _, x := range open {
+				if x.c.listed && !x.listed {
+					x.waited = step
+				}
+				x.listed = x.c.listed
+			}
 			if k := len(open); k > 0 && r.IntN(3) > 0 {
 				x := open[r.IntN(k)]
 				switch r.IntN(8) {
@@ -288,7 +327,7 @@ func TestPlacesGoToTheRightConnections(t *testing.T) {
 				from := netip.MustParseAddr(addresses[r.IntN(len(addresses))])
 				full := len(open) >= p.most
 				crowded := p.perAddress > 0 && of(from, everyone) >= p.perAddress && !from.IsLoopback() && from.String() != "10.0.0.1"
-				x := &claim{c: &boundedConn{Conn: &closing{from: from}, places: p}}
+				x := &claim{c: &boundedConn{Conn: &closing{from: from}, places: p}, waited: step, listed: true}
 				loser, ok := p.enter(x.c)
 				if loser != nil {
 					loser.cut()
@@ -302,25 +341,27 @@ func TestPlacesGoToTheRightConnections(t *testing.T) {
 				switch {
 				case !full && !crowded && (!ok || loser != nil), !ok && loser != nil:
 					t.Fatalf("seed %d, step %d: there was a place", seed, step)
-				case (full || crowded) && ok != (free > 0):
+				case (full || crowded) && ok != (free > 0 || !crowded && from.IsLoopback() && len(open) < p.most+p.spare):
 					t.Fatalf("seed %d, step %d: let in: %v, idle: %d", seed, step, ok, free)
+				case ok && (loser != nil) != (free > 0) && (full || crowded):
+					t.Fatalf("seed %d, step %d: idle: %d, and %v was given up", seed, step, free, loser)
 				}
 				if loser != nil {
-					open = wasRight(t, open, loser, of)
+					open = wasRight(t, open, loser, of, addresses[:5], crowded)
 				}
 				if ok {
 					open = append(open, x)
 				}
 			}
-			if n := len(open); p.open != n || p.meter.open.Load() != int64(n) || n > p.most {
+			if n := len(open); p.open != n || p.meter.open.Load() != int64(n) || n > p.most+p.spare {
 				t.Fatalf("seed %d, step %d: %d are open, %d counted, of %d", seed, step, n, p.open, p.most)
 			}
 		}
 		for _, x := range open {
 			x.c.Close() //nolint:errcheck
 		}
-		if p.open != 0 || len(p.hosts) != 0 || p.top != 0 {
-			t.Fatalf("seed %d: %d places, %d hosts, rank %d are left", seed, p.open, len(p.hosts), p.top)
+		if p.open != 0 || len(p.hosts) != 0 || p.ranked.max() != 0 {
+			t.Fatalf("seed %d: %d places, %d hosts, rank %d are left", seed, p.open, len(p.hosts), p.ranked.max())
 		}
 	}
 }
@@ -334,19 +375,32 @@ func without(open []*claim, x *claim) []*claim {
 	return open
 }
 
-// wasRight wants the loser to be an idle connection, and no older one of its address to be idle.
-func wasRight(t *testing.T, open []*claim, loser *boundedConn, of func(netip.Addr, func(*claim) bool) int) []*claim {
+// wasRight wants the loser to be an idle connection, none of its address to be idle for longer, and no
+// address with an idle one to have more that never authenticated, unless its own address had all that
+// it may have.
+func wasRight(t *testing.T, open []*claim, loser *boundedConn, of func(netip.Addr, func(*claim) bool) int,
+	addresses []string, crowded bool,
+) []*claim {
 	t.Helper()
-	for _, x := range open {
-		if x.c == loser {
-			if !x.idle() || !loser.Conn.(*closing).closed || of(loser.Conn.(*closing).from, (*claim).idle) == 0 {
-				t.Fatalf("%+v was given up", x)
-			}
-			return without(open, x)
+	at := slices.IndexFunc(open, func(x *claim) bool { return x.c == loser })
+	if at < 0 {
+		t.Fatal("one that is not open was given up")
+	}
+	x, from := open[at], loser.Conn.(*closing).from
+	if !x.idle() || !loser.Conn.(*closing).closed {
+		t.Fatalf("%+v was given up", x)
+	}
+	if n := of(from, func(y *claim) bool { return y.idle() && y.waited < x.waited }); n > 0 {
+		t.Fatalf("%+v was given up, and %d of its address have been idle for longer", x, n)
+	}
+	unproven := func(y *claim) bool { return !y.authenticated }
+	for _, a := range addresses {
+		a := netip.MustParseAddr(a)
+		if n := of(a, unproven); !crowded && of(a, (*claim).idle) > 0 && n > of(from, unproven) {
+			t.Fatalf("%s gave one of its %d up, and %s has %d", from, of(from, unproven), a, n)
 		}
 	}
-	t.Fatal("one that is not open was given up")
-	return nil
+	return without(open, x)
 }
 
 // The address with most loses first, and its oldest.
@@ -373,6 +427,64 @@ func TestTheAddressWithMostIdleConnectionsLosesItsOldest(t *testing.T) {
 	for i, want := range []*boundedConn{many[0], many[1], few[0]} { // then both have two: who has had them longer
 		if _, loser := enter(fmt.Sprintf("192.0.2.%d", 10+i)); loser != want {
 			t.Errorf("%d: %v", i, loser.RemoteAddr())
+		}
+	}
+}
+
+// An address whose connections are busy, or have subscriptions, has them all the same.
+func TestAnAddressIsRankedByAllThatNeverAuthenticated(t *testing.T) {
+	p := newPlaces(10, 0, nil, &connectionMeter{})
+	enter := func(from string) (c, loser *boundedConn) {
+		t.Helper()
+		c = &boundedConn{Conn: &closing{from: netip.MustParseAddr(from)}, places: p}
+		loser, ok := p.enter(c)
+		if !ok {
+			t.Fatal("refused")
+		}
+		return c, loser
+	}
+	for range 3 {
+		enter("192.0.2.1")
+	}
+	for range 3 {
+		c, _ := enter("192.0.2.3")
+		p.know(c)
+	}
+	var many []*boundedConn
+	for i := range 4 {
+		c, _ := enter("192.0.2.2")
+		if many = append(many, c); i < 3 {
+			p.hold(c, true)
+		}
+	}
+	if _, loser := enter("192.0.2.4"); loser != many[3] {
+		t.Errorf("%v", loser.RemoteAddr())
+	}
+	if _, loser := enter("192.0.2.4"); loser == nil || loser.RemoteAddr().String() != "192.0.2.1:1" {
+		t.Errorf("the address with none that is idle: %v", loser)
+	}
+}
+
+func TestANumberSetFindsItsGreatest(t *testing.T) {
+	var s numberSet
+	in := map[int]bool{}
+	r := rand.New(rand.NewPCG(1, 2))
+	for range 20_000 {
+		n := 1 + r.IntN(1<<r.IntN(18))
+		if in[n] = !in[n]; in[n] {
+			s.add(n)
+		} else {
+			s.remove(n)
+			delete(in, n)
+		}
+		most := 0
+		if r.IntN(50) == 0 {
+			for n := range in {
+				most = max(most, n)
+			}
+			if got := s.max(); got != most {
+				t.Fatalf("%d, want %d", got, most)
+			}
 		}
 	}
 }

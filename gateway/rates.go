@@ -6,14 +6,16 @@ import (
 	"strconv"
 	"sync/atomic"
 
+	"github.com/valyala/fasthttp"
+
 	"exchange/gateway/ratelimit"
 )
 
 // Limits on requests a second. Each kind of request has token buckets of its own, so that no kind
 // uses up what another one needs:
 //
-//	public    by client address: public requests, and every 404, 405, 406, malformed head and
-//	          handshake of the stream
+//	public    by client address: public requests, preflights, every 404, 405, 406 and malformed
+//	          head, and of the stream handshakes, preflights and refusals
 //	reads     by key: private GETs, and refusals for a permission or a frozen account
 //	commands  by account: POSTs that ask for something
 //	cancels   by account: POSTs that take something back
@@ -88,10 +90,15 @@ func (r *request) mayProbe() bool {
 	return r.takes(&r.g.limits.probes, ratelimit.AddressKey(from))
 }
 
-// mayLoad takes as many tokens as a page has bytes. The answer tells the limit on requests either way.
+// mayLoad takes as many tokens as a page has bytes. A page that is sent tells the limit on requests, a
+// refusal the limit that it met.
 func (r *request) mayLoad(bytes int) bool {
 	l := &r.g.limits.docs
-	return r.unlessThrottled(l, l.buckets.TakeMany(ratelimit.AddressKey(r.address()), bytes, r.at))
+	a := l.buckets.TakeMany(ratelimit.AddressKey(r.address()), bytes, r.at)
+	if !a.OK {
+		r.rate = a
+	}
+	return r.unlessThrottled(l, a)
 }
 
 func isLoopback(ip net.IP) bool {
@@ -120,12 +127,14 @@ var (
 
 // tellRate writes the limit that counted the request, if one did: the tokens of a full bucket, how
 // many are left, and the seconds until it is full again.
-func (r *request) tellRate() {
-	if r.rate.Limit == 0 {
+func (r *request) tellRate() { tellRate(&r.ctx.Response.Header, &r.rate, r.digits[:0]) }
+
+// tellRate is that of any answer. digits is room for a number.
+func tellRate(h *fasthttp.ResponseHeader, a *ratelimit.Answer, digits []byte) {
+	if a.Limit == 0 {
 		return
 	}
-	h := &r.ctx.Response.Header
-	h.SetCanonical(headerRateLimit, strconv.AppendInt(r.digits[:0], int64(r.rate.Limit), 10))
-	h.SetCanonical(headerRateRemaining, strconv.AppendInt(r.digits[:0], int64(r.rate.Remaining), 10))
-	h.SetCanonical(headerRateReset, strconv.AppendInt(r.digits[:0], int64(r.rate.Reset), 10))
+	h.SetCanonical(headerRateLimit, strconv.AppendInt(digits, int64(a.Limit), 10))
+	h.SetCanonical(headerRateRemaining, strconv.AppendInt(digits, int64(a.Remaining), 10))
+	h.SetCanonical(headerRateReset, strconv.AppendInt(digits, int64(a.Reset), 10))
 }

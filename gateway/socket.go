@@ -1,6 +1,7 @@
 package gateway
 
 import (
+	"errors"
 	"fmt"
 	"net"
 	"os"
@@ -18,6 +19,7 @@ const Peers = peersKnown
 // A socketListener accepts connections of a socket and notes whose they are.
 type socketListener struct {
 	*net.UnixListener
+	most    int         // bytes that are read from a stranger
 	refused atomic.Bool // a stranger was logged
 	warn    func(text string, args ...any)
 }
@@ -27,6 +29,7 @@ type localConn struct {
 	*net.UnixConn
 	user  int
 	known bool // the system has told the user
+	left  int  // bytes that may still be read, of a stranger
 }
 
 // mayOperate reports whether the user is the one that the exchange runs as, or root.
@@ -40,7 +43,7 @@ func (l *socketListener) Accept() (net.Conn, error) {
 	if err != nil {
 		return nil, err
 	}
-	c := &localConn{UnixConn: conn}
+	c := &localConn{UnixConn: conn, left: l.most}
 	user, err := peerUser(conn)
 	c.user, c.known = user, err == nil
 	if !c.mayOperate() && !l.refused.Swap(true) {
@@ -49,6 +52,22 @@ func (l *socketListener) Accept() (net.Conn, error) {
 	}
 	return c, nil
 }
+
+// Read implements net.Conn. Of a stranger the head of one request is read, so that it can be answered,
+// and no body.
+func (c *localConn) Read(p []byte) (int, error) {
+	if c.mayOperate() {
+		return c.UnixConn.Read(p)
+	}
+	if c.left == 0 {
+		return 0, errStranger
+	}
+	n, err := c.UnixConn.Read(p[:min(c.left, len(p))])
+	c.left -= n
+	return n, err
+}
+
+var errStranger = errors.New("gateway: the operator's socket is used by another user")
 
 // socketOf is the connection of the operator's socket that a request came over, nil if it came otherwise.
 func socketOf(ctx *fasthttp.RequestCtx) *localConn {

@@ -9,6 +9,9 @@ import (
 
 const peersKnown = true
 
+// OverflowUser is no user's id: this system has no user namespaces.
+func OverflowUser() int { return -1 }
+
 // peerUser is the id of the user that opened the other end of a socket, as the kernel noted it then.
 func peerUser(c *net.UnixConn) (int, error) {
 	raw, err := c.SyscallConn()

@@ -3,11 +3,31 @@ package gateway
 import (
 	"errors"
 	"net"
+	"os"
+	"strconv"
+	"strings"
 
 	"golang.org/x/sys/unix"
 )
 
 const peersKnown = true
+
+// OverflowUser is the id that the kernel shows of users that have none here, because they are of another
+// user namespace.
+func OverflowUser() int {
+	text, err := os.ReadFile("/proc/sys/kernel/overflowuid")
+	if err != nil {
+		return usualOverflow
+	}
+	user, err := strconv.Atoi(strings.TrimSpace(string(text)))
+	if err != nil {
+		return usualOverflow
+	}
+	return user
+}
+
+// usualOverflow is OverflowUser where nobody has changed it.
+const usualOverflow = 65534
 
 // peerUser is the id of the user that opened the other end of a socket, as the kernel noted it then.
 func peerUser(c *net.UnixConn) (int, error) {

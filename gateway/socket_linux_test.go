@@ -112,6 +112,35 @@ func TestOverTheSocketOtherUsersMayDoNothing(t *testing.T) {
 	}
 }
 
+// Of other users the head of a request is read, and no body.
+func TestOverTheSocketNoBodyOfOtherUsersIsRead(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("only root can connect as another user")
+	}
+	h := newHarness(t, nil)
+	c := dialAs(t, onSocket(t, h.gateway), 65533)
+	if _, err := fmt.Fprintf(c, "POST /operator/v1/accounts HTTP/1.1\r\nHost: x\r\nContent-Length: 60000\r\n\r\n%s", strings.Repeat("x", 20_000)); err != nil {
+		t.Fatal(err)
+	}
+	var resp fasthttp.Response // the rest does not come
+	if err := resp.Read(bufio.NewReader(c)); err != nil {
+		t.Fatal(err)
+	}
+	if resp.StatusCode() != 403 || !strings.Contains(string(resp.Body()), "user id 65533 may not operate") {
+		t.Errorf("%d %s", resp.StatusCode(), resp.Body())
+	}
+}
+
+func TestTheKernelsNameForStrangersIsKnown(t *testing.T) {
+	text, err := os.ReadFile("/proc/sys/kernel/overflowuid")
+	if err != nil {
+		t.Skip(err)
+	}
+	if got := fmt.Sprint(OverflowUser()); got != strings.TrimSpace(string(text)) {
+		t.Errorf("%s, want %s", got, text)
+	}
+}
+
 // dialAs connects as another user: the kernel notes that of the thread.
 func dialAs(t *testing.T, path string, user int) net.Conn {
 	t.Helper()

@@ -72,9 +72,10 @@ func holdPlace(c net.Conn, on bool) {
 }
 
 // mayAsk takes one of the address's public requests, for a request of the stream that belongs to no
-// session.
+// session, or that is refused.
 func (g *Gateway) mayAsk(ctx *fasthttp.RequestCtx) error {
 	a := g.limits.public.buckets.Take(ratelimit.AddressKey(g.clientOf(ctx)), g.now())
+	tellRate(&ctx.Response.Header, &a, nil)
 	if !a.OK {
 		g.limits.public.refused.Add(1)
 		ctx.Response.Header.Set("Retry-After", strconv.Itoa(a.RetryAfter))

@@ -3,6 +3,7 @@ package gateway
 import (
 	"crypto/sha256"
 	"crypto/subtle"
+	"fmt"
 	"net"
 	"strings"
 
@@ -21,15 +22,16 @@ const MetricsConnections = 16
 // from elsewhere and has no certificate.
 func (g *Gateway) ServeMetrics(l net.Listener) error {
 	if g.opts.MetricsCertificate == nil && !onlyHere(l) {
-		return ErrPlain
+		return fmt.Errorf("the metrics' listener: %w", ErrPlain)
 	}
 	return g.watcher.Serve(g.bounded(l, g.metricsPlaces, g.opts.MetricsCertificate,
 		func(ctx *fasthttp.RequestCtx) { operatorUnavailable(ctx, TooManyConnections) }))
 }
 
 func (g *Gateway) handleMetrics(ctx *fasthttp.RequestCtx) {
+	ctx.Response.Header.SetCanonical(headerCacheControl, noStore)
 	switch {
-	case !wellFramed(&ctx.Request.Header):
+	case !isSpoken(&ctx.Request.Header):
 		ctx.SetConnectionClose()
 		operatorAnswer(ctx, MalformedRequest.Status, map[string]string{"error": MalformedRequest.Detail})
 	case !g.mayWatch(ctx):

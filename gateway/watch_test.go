@@ -2,9 +2,11 @@ package gateway
 
 import (
 	"errors"
+	"fmt"
 	"net"
 	"strings"
 	"testing"
+	"time"
 )
 
 // What monitoring may read is no right to move money, nor to look into memory.
@@ -50,23 +52,40 @@ func TestTheMetricsListenerHasMetricsAlone(t *testing.T) {
 }
 
 func TestWrongTokensOfTheMetricsAreLimited(t *testing.T) {
-	h := newHarness(t, nil)
-	h.gateway.SetMetricsToken("a-token-of-the-metrics-0123456789")
+	const token = "a-token-of-the-metrics-0123456789"
+	h, clock := limited(t, func(*Options) {})
+	h.gateway.SetMetricsToken(token)
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { l.Close() })
 	go h.gateway.ServeMetrics(l) //nolint:errcheck // ends with the listener
-	throttled := false
-	for range 100 * guessesAtOnce { // some come back with time
-		statuses, _ := converse(t, l.Addr().String(), "GET /metrics HTTP/1.1\r\nHost: x\r\n\r\n")
-		if throttled = len(statuses) == 1 && statuses[0] == 429; throttled {
-			break
+	ask := func(authorization string) string {
+		t.Helper()
+		statuses, _ := converse(t, l.Addr().String(), "GET /metrics HTTP/1.1\r\nHost: x\r\nConnection: close\r\n"+authorization+"\r\n")
+		return fmt.Sprint(statuses)
+	}
+	for i := range guessesAtOnce {
+		wrong := "Authorization: Bearer " + strings.Repeat("x", len(token)) + "\r\n"
+		if i%2 == 1 {
+			wrong = ""
+		}
+		if got := ask(wrong); got != "[401]" {
+			t.Errorf("guess %d: %s", i, got)
 		}
 	}
-	if !throttled {
-		t.Error("tokens may be guessed without end")
+	for range 3 {
+		if got := ask("Authorization: Bearer wrong\r\n"); got != "[429]" {
+			t.Errorf("one guess too many: %s", got)
+		}
+		if got := ask("Authorization: Bearer " + token + "\r\n"); got != "[200]" {
+			t.Errorf("the right one passes all the same: %s", got)
+		}
+	}
+	clock.pass(time.Second)
+	if got := ask("Authorization: Bearer wrong\r\n"); got != "[401]" {
+		t.Errorf("a second later: %s", got)
 	}
 }
 

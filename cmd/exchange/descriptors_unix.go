@@ -13,8 +13,11 @@ import (
 const (
 	// storeDescriptors is how many file descriptors are kept for the store and the rest of the program:
 	// 400 tables that Pebble keeps open, its logs and the tables that it writes; the journal's segments and their readers;
-	// connections to Redis and to the mail server; listeners, the metrics' connections, archives and backups.
+	// connections to Redis and to the mail server; listeners, the metrics' connections, the public listener's spare
+	// places, archives and backups.
 	storeDescriptors = 700
+	// keptDescriptors are these and the operator's. Each listener accepts one more connection, to refuse it.
+	keptDescriptors = storeDescriptors + gateway.OperatorConnections + 2
 	// leastConnections is how many an exchange must be able to hold.
 	leastConnections = 64
 )
@@ -27,8 +30,7 @@ func affordable(connections int, log *slog.Logger) (int, error) {
 	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &limit); err != nil {
 		return 0, fmt.Errorf("how many files may be open cannot be read: %w", err)
 	}
-	// Each listener accepts one more connection, to refuse it.
-	kept := uint64(storeDescriptors + gateway.OperatorConnections + 2)
+	kept := uint64(keptDescriptors)
 	if least := uint64(min(connections, leastConnections)); limit.Cur < kept+least {
 		return 0, fmt.Errorf("the system allows %d open files, and %d are needed: %d for the store and the operator,"+
 			" and %d connections; raise the limit (ulimit -n, LimitNOFILE)", limit.Cur, kept+least, kept, least)

@@ -168,20 +168,52 @@ func TestLinksOfTheDocumentationLeadToFiles(t *testing.T) {
 
 // Packages of others run no code of theirs when they are installed.
 func TestPackagesAreInstalledWithoutTheirScripts(t *testing.T) {
-	text, err := os.ReadFile("../../scripts/test")
+	files, err := filepath.Glob("../../scripts/*")
 	if err != nil {
 		t.Fatal(err)
 	}
+	files = append(files, "../../Makefile", "../../Dockerfile", "../../README.md")
 	n := 0
-	for _, line := range strings.Split(string(text), "\n") {
-		if at := strings.Index(line, "npm ci --"); at >= 0 {
-			n++
-			if !strings.Contains(line[at:], "npm ci --ignore-scripts ") {
-				t.Errorf("scripts/test: %s", line)
-			}
+	for _, file := range files {
+		if info, err := os.Stat(file); err != nil || info.IsDir() {
+			continue
+		}
+		text, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		good, bad := installs(string(text))
+		if n += good; len(bad) > 0 {
+			t.Errorf("%s: %q", file, bad)
 		}
 	}
 	if n == 0 {
 		t.Error("scripts/test installs no packages")
 	}
+	for _, line := range []string{"npm ci", "npm ci --prefix x", "npm install", "npm i x", "npm ci --no-audit # --ignore-scripts", "npx x"} {
+		if _, bad := installs("npm ci --ignore-scripts --prefix x\n" + line + "\n"); len(bad) != 1 {
+			t.Errorf("%q is taken for good", line)
+		}
+	}
 }
+
+// installs counts the lines of a script that install packages without running their scripts, and names
+// those that may run them.
+func installs(script string) (good int, bad []string) {
+	for line := range strings.SplitSeq(script, "\n") {
+		plain := quoted.ReplaceAllString(line, "") // what is said to people is no command
+		switch command := installing.FindStringIndex(plain); {
+		case command == nil:
+		case strings.HasPrefix(plain[command[0]:], "npm ci --ignore-scripts "):
+			good++
+		default:
+			bad = append(bad, line)
+		}
+	}
+	return good, bad
+}
+
+var (
+	quoted     = regexp.MustCompile(`"[^"]*"`)
+	installing = regexp.MustCompile(`\bnpm +(ci|install|i|add)\b|\bnpx\b`)
+)

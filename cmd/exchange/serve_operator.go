@@ -36,12 +36,8 @@ func listenForOperators(cfg *config.Config, log *slog.Logger) (net.Listener, err
 		}
 		return l, nil
 	}
-	const instead = "set operator to an address such as 127.0.0.1:8081, or to unix: and a shorter path"
-	switch {
-	case !gateway.Peers:
-		return nil, failf(exitUsage, "the operator's socket %s: this system does not tell which user connects to a socket; %s", path, instead)
-	case len(path) > maxSocketPath:
-		return nil, failf(exitUsage, "the operator's socket %s: its path has %d bytes, and a socket's takes %d; %s", path, len(path), maxSocketPath, instead)
+	if err := mayHaveSocket(path, os.Geteuid()); err != nil {
+		return nil, err
 	}
 	if err := removeDeadSocket(path); err != nil {
 		return nil, err
@@ -54,6 +50,22 @@ func listenForOperators(cfg *config.Config, log *slog.Logger) (net.Listener, err
 		return nil, errors.Join(failf(exitUsage, "the operator's socket: %v", err), l.Close())
 	}
 	return l, nil
+}
+
+// mayHaveSocket says why operators cannot use a socket with this path of an exchange that runs as this user.
+func mayHaveSocket(path string, user int) error {
+	const instead = "set operator to an address such as 127.0.0.1:8081"
+	switch {
+	case !gateway.Peers:
+		return failf(exitUsage, "the operator's socket %s: this system does not tell which user connects to a socket; %s", path, instead)
+	case len(path) > maxSocketPath:
+		return failf(exitUsage, "the operator's socket %s: its path has %d bytes, and a socket's takes %d; %s, or to unix: and a shorter path",
+			path, len(path), maxSocketPath, instead)
+	case user == gateway.OverflowUser():
+		return failf(exitUsage, "the operator's socket %s: the exchange runs as user id %d, as which the system shows each user "+
+			"of another user namespace; run it as another user, or %s", path, user, instead)
+	}
+	return nil
 }
 
 // removeDeadSocket removes what a process that was killed has left. A socket that somebody listens on stays,

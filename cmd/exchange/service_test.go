@@ -87,7 +87,7 @@ func TestTheServiceFitsTheProgram(t *testing.T) {
 		"Install.WantedBy":           "multi-user.target",
 		"Unit.StartLimitIntervalSec": "0",
 		"Service.Restart":            "on-failure",
-		"Service.ExecReload":         "/bin/kill -HUP $MAINPID", // see reload in serve_renew.go
+		"Service.ExecReload":         "/bin/kill -HUP $MAINPID", // SIGHUP renews all that can be: serve_renew.go
 		"Service.User":               "exchange",
 		"Service.StateDirectory":     "exchange",
 		"Service.WorkingDirectory":   "/var/lib/exchange", // ./data, the default, is below it

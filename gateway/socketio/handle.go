@@ -58,26 +58,37 @@ var (
 // KeepHijackedConns set, a WriteTimeout, and takes bodies of MaxPayload bytes.
 func (s *Server) Handle(ctx *fasthttp.RequestCtx) {
 	allowOrigin(ctx)
+	x := s.find(ctx.QueryArgs().Peek("sid"))
+	asked := x == nil || ctx.IsOptions()
+	if asked && !s.allowed(ctx) {
+		return
+	}
 	if ctx.IsOptions() {
 		s.preflight(ctx)
 		return
 	}
-	if f := s.route(ctx); f != none {
+	if f := s.route(ctx, x); f != none && (asked || s.allowed(ctx)) {
 		s.fail(ctx, f, failureTable[f].message)
 	}
 }
 
-// route finds what a request wants, in the order of checks that the Engine.IO server has.
-func (s *Server) route(ctx *fasthttp.RequestCtx) failure {
+// allowed answers for a client that must not ask now: false.
+func (s *Server) allowed(ctx *fasthttp.RequestCtx) bool {
+	if s.opts.Allow == nil {
+		return true
+	}
+	err := s.opts.Allow(ctx)
+	if err != nil {
+		s.fail(ctx, forbidden, err.Error())
+	}
+	return err == nil
+}
+
+// route finds what a request of a session, or of none, wants, in the order of checks that the
+// Engine.IO server has.
+func (s *Server) route(ctx *fasthttp.RequestCtx, x *session) failure {
 	query := ctx.QueryArgs()
 	id := query.Peek("sid")
-	x := s.find(id)
-	if x == nil && s.opts.Allow != nil {
-		if err := s.opts.Allow(ctx); err != nil {
-			s.fail(ctx, forbidden, err.Error())
-			return none
-		}
-	}
 	socket := false
 	switch string(query.Peek("transport")) {
 	case "polling":
@@ -159,13 +170,9 @@ func (x *session) openPacket(upgrades bool) []byte {
 // TooLarge answers a request of the server's path whose body the HTTP server has refused. The session stays.
 func (s *Server) TooLarge(ctx *fasthttp.RequestCtx) {
 	allowOrigin(ctx)
-	if s.opts.Allow != nil {
-		if err := s.opts.Allow(ctx); err != nil {
-			s.fail(ctx, forbidden, err.Error())
-			return
-		}
+	if s.allowed(ctx) {
+		s.fail(ctx, bodyTooLarge, "")
 	}
-	s.fail(ctx, bodyTooLarge, "")
 }
 
 // fail answers with an error, and counts it.

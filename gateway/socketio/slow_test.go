@@ -62,10 +62,10 @@ func TestAKeepClientGetsAPrefixInOrderAndIsClosedWhenItIsTooSlow(t *testing.T) {
 		for range 5 {
 			c, s := r.idle()
 			bystander, other := r.idle()
-			received := make(chan []byte)
+			received, begun := make(chan []byte), make(chan struct{})
 			stop := make(chan struct{})
 			go func() { // reads now and then, as if by a bad line
-				var all []byte
+				all, begin := []byte(nil), sync.OnceFunc(func() { close(begun) })
 				buffer := make([]byte, 3000)
 				for tick := time.NewTicker(time.Millisecond); ; {
 					select {
@@ -74,14 +74,16 @@ func TestAKeepClientGetsAPrefixInOrderAndIsClosedWhenItIsTooSlow(t *testing.T) {
 					}
 					n, err := c.NetConn().Read(buffer)
 					all = append(all, buffer[:n]...)
+					begin()
 					if err != nil {
 						received <- all
 						return
 					}
 				}
 			}()
-			sent := 0
-			for ok := true; ok; {
+			sent := 1
+			_, ok := s.Deliver([]Delivery{numbered(0, Keep, 0, 1)}, nil)
+			for <-begun; ok; {
 				list := make([]Delivery, 1+random.IntN(80))
 				for i := range list {
 					list[i] = numbered(0, Keep, sent, random.IntN(20_000)/(1+random.IntN(100)))

@@ -7,6 +7,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"slices"
 	"sync"
 	"time"
 	"unicode/utf8"
@@ -46,16 +47,19 @@ func newUpgrader() websocket.Upgrader {
 	}
 }
 
+// bodyHeaders are those that the HTTP server gives each answer, and that say nothing here.
+var bodyHeaders = []string{"Content-Length", "Content-Type", "Connection", "Server", "Date", "Transfer-Encoding"}
+
 // newLink does the websocket's handshake, but for writing the answer. An error is of the request.
 func newLink(u *websocket.Upgrader, ctx *fasthttp.RequestCtx) (*link, error) {
 	l := &link{}
-	cors := http.Header{}
-	for _, name := range []string{"Access-Control-Allow-Origin", "Access-Control-Allow-Credentials", "Vary"} {
-		if v := ctx.Response.Header.Peek(name); len(v) > 0 {
-			cors.Set(name, string(v))
+	answer := http.Header{}
+	for name, value := range ctx.Response.Header.All() {
+		if !slices.Contains(bodyHeaders, string(name)) {
+			answer[string(name)] = []string{string(value)}
 		}
 	}
-	ws, err := u.Upgrade(hijacked{link: l}, &http.Request{Method: http.MethodGet, Header: handshakeHeader(ctx)}, cors)
+	ws, err := u.Upgrade(hijacked{link: l}, &http.Request{Method: http.MethodGet, Header: handshakeHeader(ctx)}, answer)
 	if err != nil {
 		return nil, err
 	}

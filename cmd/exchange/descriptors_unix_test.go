@@ -1,0 +1,36 @@
+//go:build unix
+
+package main
+
+import (
+	"fmt"
+	"os"
+	"strings"
+	"testing"
+
+	"exchange/config"
+	"exchange/gateway"
+)
+
+// What is told to operators about file descriptors is what the program keeps.
+func TestTheKeptDescriptorsAreThoseOfTheDocumentation(t *testing.T) {
+	page, err := os.ReadFile("../../docs/operations.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	kept := fmt.Sprint(keptDescriptors)
+	least := fmt.Sprintf("Below %d it is refused with 64", keptDescriptors+leastConnections)
+	for _, text := range []string{kept + " of them are kept", least} {
+		if !strings.Contains(strings.Join(strings.Fields(string(page)), " "), text) {
+			t.Errorf("docs/operations.md does not say %q", text)
+		}
+	}
+	for i := range config.Options {
+		if o := &config.Options[i]; o.Key == "limits.connections" && !strings.Contains(o.Help, kept+" are kept") {
+			t.Errorf("the help of limits.connections does not say %s: %s", kept, o.Help)
+		}
+	}
+	if gateway.SpareConnections > storeDescriptors-600 {
+		t.Errorf("%d spare places leave the store too few descriptors", gateway.SpareConnections)
+	}
+}

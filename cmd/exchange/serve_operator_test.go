@@ -1,0 +1,30 @@
+package main
+
+import (
+	"strings"
+	"testing"
+
+	"exchange/gateway"
+)
+
+// Where the system cannot say which user asks, no socket is made, and the start says what to do.
+func TestASocketIsForUsersThatTheSystemCanName(t *testing.T) {
+	if !gateway.Peers {
+		t.Skip("this system names no users")
+	}
+	for _, x := range []struct {
+		path string
+		user int
+		want string // "": a socket is possible
+	}{
+		{"/x/operator.sock", 0, ""},
+		{"/x/operator.sock", 65532, ""},
+		{"/" + strings.Repeat("x", maxSocketPath), 1000, "its path has 104 bytes"},
+		{"/x/operator.sock", gateway.OverflowUser(), "run it as another user, or set operator to an address"},
+	} {
+		err := mayHaveSocket(x.path, x.user)
+		if (err == nil) != (x.want == "") || err != nil && (!strings.Contains(err.Error(), x.want) || exitCode(err) != exitUsage) {
+			t.Errorf("user %d, %s: %v", x.user, x.path, err)
+		}
+	}
+}

@@ -1,0 +1,224 @@
+package gateway
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"net"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/valyala/fasthttp"
+)
+
+// A connection was given up for a newer one, and its listener has not closed it yet. What arrives over it
+// is not carried out, and no answer looks as if it were.
+func TestALostConnectionGetsNoAnswer(t *testing.T) {
+	g := New(Options{Log: quiet(), BodyBytes: 1 << 10, HeaderBytes: 1 << 10, Connections: 10, ReadTimeout: time.Minute, WriteTimeout: time.Minute})
+	for name, text := range map[string]string{
+		"an order":      "POST /api/v1/order HTTP/1.1\r\nHost: x\r\nContent-Length: 0\r\n\r\n",
+		"a probe":       alive,
+		"no request":    "\x00\r\n\r\n",
+		"a large body":  "POST /api/v1/order HTTP/1.1\r\nHost: x\r\nContent-Length: 5000\r\n\r\n",
+		"a question":    "POST /api/v1/order HTTP/1.1\r\nHost: x\r\nExpect: 100-continue\r\nContent-Length: 2\r\n\r\n{}",
+		"a large one":   "POST /api/v1/order HTTP/1.1\r\nHost: x\r\nExpect: 100-continue\r\nContent-Length: 5000\r\n\r\n",
+		"a stream":      "GET /socket.v2/?EIO=4&transport=polling HTTP/1.1\r\nHost: x\r\n\r\n",
+		"of two, first": alive + alive,
+	} {
+		client, server := net.Pipe()
+		c := &boundedConn{Conn: server, places: g.publicPlaces}
+		if _, ok := g.publicPlaces.enter(c); !ok {
+			t.Fatal("there is no place")
+		}
+		c.state.Store(lost)
+		go io.WriteString(client, text) //nolint:errcheck // the server hangs up before it has read all
+		ended := make(chan struct{})
+		go func() {
+			g.public.ServeConn(c) //nolint:errcheck // writing fails
+			c.Close()
+			close(ended)
+		}()
+		got, _ := io.ReadAll(client)
+		<-ended
+		if got = bytes.TrimPrefix(got, []byte("HTTP/1.1 100 Continue\r\n\r\n")); len(got) > 0 {
+			t.Errorf("%s: %q", name, got)
+		}
+		client.Close()
+	}
+}
+
+// While the exchange starts, or stands by, private requests are answered 503, and that counts against nobody.
+func TestAStartCountsAgainstNoAddress(t *testing.T) {
+	h, _ := limited(t, func(o *Options) { every(o, Rate{PerSecond: 1, Burst: 3}) })
+	engine := h.gateway.engine.Swap(nil)
+	for range 20 {
+		a := h.get("bob", privatePath)
+		want(t, "a start", a, 503, detail(Starting.Detail))
+		if a.header.ConnectionClose() {
+			t.Error("the connection is closed")
+		}
+		want(t, "a start", h.post("bob", "/api/v1/order", order("buy", "BTC_USDT", "1", "0.01")), 503, detail(Starting.Detail))
+	}
+	h.gateway.engine.Store(engine)
+	served(t, "no failure was counted", h.do("GET", privatePath, "", ""), 401, 3, 2, 1)
+}
+
+// Preflights, and what is refused of a session that there is, cost the address as much as all else.
+func TestPreflightsAndRefusalsOfASessionCountAsPublicRequests(t *testing.T) {
+	h, clock := limited(t, func(o *Options) { o.PublicRate = Rate{PerSecond: 1, Burst: 1} })
+	h.gateway.opts.TrustedProxies = nil // all come from 0.0.0.0
+	a := h.do("GET", streamPath+"?EIO=4&transport=polling", "", "")
+	rated(t, "a handshake", a, 1, 0, 1)
+	_, sid, _ := strings.Cut(a.body, `"sid":"`)
+	sid, _, _ = strings.Cut(sid, `"`)
+	clock.pass(time.Second)
+	query := streamPath + "?EIO=4&sid=" + sid
+	for _, x := range []struct {
+		what, method, path   string
+		status, afterwards   int
+		limit, remaining, in int
+	}{
+		{"a preflight", "OPTIONS", publicPath, 204, 429, 1, 0, 1},
+		{"of a private path", "OPTIONS", "/api/v1/order/", 204, 429, 1, 0, 1},
+		{"of the stream", "OPTIONS", streamPath, 204, 403, 1, 0, 1},
+		{"of a session", "OPTIONS", query + "&transport=polling", 204, 403, 1, 0, 1},
+		{"no transport", "GET", query + "&transport=x", 400, 403, 1, 0, 1},
+		{"a method", "PUT", query + "&transport=polling", 400, 403, 1, 0, 1},
+		{"a version", "GET", streamPath + "?EIO=3&transport=polling&sid=" + sid, 400, 403, 1, 0, 1},
+		{"a websocket that is none", "GET", query + "&transport=websocket", 400, 403, 1, 0, 1},
+	} {
+		served(t, x.what, h.do(x.method, x.path, "", ""), x.status, x.limit, x.remaining, x.in)
+		a := h.do(x.method, x.path, "", "")
+		if retry := string(a.header.Peek("Retry-After")); a.status != x.afterwards || retry != "1" {
+			t.Errorf("%s, again: %d %s, Retry-After %q", x.what, a.status, a.body, retry)
+		}
+		throttled(t, "public after "+x.what, h.do("GET", publicPath, "", ""), 1, 1)
+		clock.pass(time.Second)
+	}
+	if a := h.do("POST", query+"&transport=polling", "text/plain", "40"); a.status != 200 {
+		t.Errorf("the session: %d %s", a.status, a.body)
+	}
+	served(t, "what a session may do counts nowhere", h.do("GET", publicPath, "", ""), 200, 1, 0, 1)
+}
+
+// A websocket's handshake tells its limit, too.
+func TestAHandshakeTellsItsLimit(t *testing.T) {
+	h, _ := limited(t, func(o *Options) { o.PublicRate = Rate{PerSecond: 1, Burst: 5} })
+	a := h.raw("GET", "GET "+streamPath+"?EIO=4&transport=websocket HTTP/1.1\r\nHost: x\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n"+
+		"Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n")
+	served(t, "a websocket", a, 101, 5, 4, 1)
+}
+
+// The size comes before the limit of the address, and takes from it.
+func TestTheSizeOfAPublicRequestComesBeforeItsLimit(t *testing.T) {
+	h, _ := limited(t, func(o *Options) { o.PublicRate = Rate{PerSecond: 1, Burst: 2} })
+	h.gateway.opts.TrustedProxies = nil
+	large := fmt.Sprintf("GET %s HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\n\r\n", publicPath, 64<<10+1)
+	for i, remaining := range []int{1, 0, 0, 0} {
+		served(t, fmt.Sprint("a large body, ", i), h.raw("GET", large), 413, 2, remaining, min(1+i, 2))
+	}
+	throttled(t, "the token", h.do("GET", publicPath, "", ""), 2, 2)
+}
+
+// A refused page tells the limit that refused it.
+func TestARefusedPageTellsTheLimitOfPages(t *testing.T) {
+	h, _ := limited(t, func(o *Options) {
+		o.PublicRate, o.DocsRate = Rate{PerSecond: 100, Burst: 100}, Rate{PerSecond: 1, Burst: 10}
+	})
+	if a := h.do("GET", "/api/openapi.json", "", ""); a.status != 200 || string(a.header.Peek("X-RateLimit-Limit")) != "100" {
+		t.Errorf("%d\n%s", a.status, a.header)
+	}
+	a := h.do("GET", "/api/openapi.json", "", "")
+	if got := string(a.header.Peek("X-RateLimit-Limit")); a.status != 429 || got != "10" {
+		t.Errorf("%d, limit %s", a.status, got)
+	}
+}
+
+// What the operator's and the metrics' listeners answer is in no cache, and so is what they refuse.
+func TestNothingOfOperatorsIsCached(t *testing.T) {
+	for _, name := range []string{operators, watchers} {
+		g := newHarness(t, nil).gateway
+		g.SetMetricsToken(strings.Repeat("m", 32))
+		serve, right := g.ServeOperator, operatorToken
+		if name == watchers {
+			serve, right = g.ServeMetrics, strings.Repeat("m", 32)
+		}
+		l, err := net.Listen("tcp", "127.0.0.1:0")
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { l.Close() })
+		go serve(l) //nolint:errcheck // ends with the listener
+		seen := map[int]bool{}
+		ask := func(text string) {
+			t.Helper()
+			a := talk(t, dialed(t, l.Addr().String()), "GET", text)
+			if seen[a.status] = true; string(a.header.Peek("Cache-Control")) != "no-store" {
+				t.Errorf("%s: %d\n%s", name, a.status, a.header)
+			}
+		}
+		get := func(path, token string) {
+			t.Helper()
+			ask("GET " + path + " HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer " + token + "\r\n\r\n")
+		}
+		get(metricsPath, right)
+		get("/nothing", right)
+		for range guessesAtOnce + 1 {
+			get(metricsPath, "wrong")
+		}
+		ask("\x00\r\n\r\n")
+		ask("GET / HTTP/9.9\r\nHost: x\r\n\r\n")
+		for _, status := range []int{200, 400, 401, 404, 429} {
+			if !seen[status] {
+				t.Errorf("%s: no answer was %d", name, status)
+			}
+		}
+	}
+	var ctx fasthttp.RequestCtx
+	if operatorUnavailable(&ctx, TooManyConnections); string(ctx.Response.Header.Peek("Cache-Control")) != "no-store" {
+		t.Errorf("one connection too many: %s", &ctx.Response.Header)
+	}
+}
+
+// The signature of a GET's query with all=1 would be that of a cancel of all orders.
+func TestASignedQueryThatCancelsAllIsNotAccepted(t *testing.T) {
+	h := newHarness(t, nil)
+	h.account("bob")
+	get := func(query, signedText string) int {
+		t.Helper()
+		return h.do("GET", "/api/v1/orders/own/?"+query, "", "", signed("bob", h.nextNonce("bob"), signedText)...).status
+	}
+	for _, x := range []struct {
+		query, signed string
+		status        int
+	}{
+		{"limit=5", "", 200}, {"limit=5", "limit=5", 200}, {"all=1", "", 200}, {"all=1", "all=1", 401},
+		{"all=1&limit=5", "all=1&limit=5", 401}, {"all=", "all=", 401}, {"a%6Cl=1", "all=1", 401}, {"a%6Cl=1", "a%6Cl=1", 401},
+	} {
+		if got := get(x.query, x.signed); got != x.status {
+			t.Errorf("%+v: %d", x, got)
+		}
+	}
+}
+
+// A connection over which nothing came is no request: it takes no token and its close waits for nobody.
+func TestSilenceIsNoRequest(t *testing.T) {
+	g, address := slowServer(t, func(o *Options) {
+		o.ReadTimeout, o.PublicRate, o.RateEntries = 50*time.Millisecond, Rate{PerSecond: 1, Burst: 1}, 10
+		o.Clock = func() int64 { return 0 }
+	})
+	g.publicPlaces.patience = time.Hour
+	for range 3 {
+		if a := talk(t, dialed(t, address), "GET", ""); a.status != 408 {
+			t.Errorf("%d %s", a.status, a.body)
+		}
+	}
+	eventually(t, "their places are free", func() bool { return g.publicConnections.open.Load() == 0 })
+	if a := talk(t, dialed(t, address), "GET", "GET / HTTP/1.1\r\nX-A: "); a.status != 408 { // a part of one
+		t.Errorf("%d %s", a.status, a.body)
+	}
+	if a := talk(t, dialed(t, address), "GET", "GET /nowhere HTTP/1.1\r\nHost: x\r\n\r\n"); a.status != 429 {
+		t.Errorf("the token: %d %s", a.status, a.body)
+	}
+}
