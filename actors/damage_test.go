@@ -1,13 +1,17 @@
 package actors
 
 import (
-	"context"
+	"bytes"
 	"errors"
 	"flag"
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -17,6 +21,9 @@ import (
 )
 
 var damageTrials = flag.Int("damage.trials", 40, "how many bits TestAFlippedBitInRedisIsNoticed flips")
+
+// orderLookUps is how many ids of orders are looked up, from the first on.
+const orderLookUps = 40
 
 // allLists is all that the lists of a store have, as text.
 func allLists(t *testing.T, store persistence.Store, accounts, pairs int) (string, error) {
@@ -50,6 +57,12 @@ func allLists(t *testing.T, store persistence.Store, accounts, pairs int) (strin
 			fmt.Fprintf(&b, "%+v\n", *r)
 			return true
 		}))
+		for id := range uint64(orderLookUps) {
+			if r, err := store.Order(ctx, uint32(account), id); !errors.Is(err, persistence.ErrNotFound) {
+				fmt.Fprintf(&b, "by its id: %+v\n", r)
+				note("order", err)
+			}
+		}
 		note("deposits", store.Deposits(ctx, persistence.DepositQuery{Account: uint32(account)}, func(r *persistence.Deposit) bool {
 			fmt.Fprintf(&b, "%+v\n", *r)
 			return true
@@ -67,97 +80,216 @@ func allLists(t *testing.T, store persistence.Store, accounts, pairs int) (strin
 	return b.String(), errors.Join(errs...)
 }
 
-// A bit that flips in Redis's append-only file, which has no checksum of its own, ends in one of these: Redis does not start, the
-// exchange does not start and says corrupt, the audit says so, or nothing has changed. It never ends in a clean audit of
-// another history.
-func TestAFlippedBitInRedisIsNoticed(t *testing.T) {
-	r := redistest.Start(t)
-	store := openRedis(t, r.URL(), "")
-	writeEverything(t, store)
-	o := testOptions(store)
-	e := start(t, o)
-	stop(t, e) // with a second snapshot: the first records are trimmed
-	want, err := allLists(t, store, 3, 2)
-	if err = errors.Join(err, store.Close()); err != nil {
-		t.Fatal(err)
-	}
-	r.Kill()
-	files, err := filepath.Glob(filepath.Join(r.Dir(), "appendonlydir", "*.incr.aof"))
-	if err != nil || len(files) != 1 {
-		t.Fatalf("files %v, %v", files, err)
-	}
-	folder := filepath.Join(r.Dir(), "appendonlydir")
-	kept := t.TempDir()
-	copyFolder(t, kept, folder)
-	good, err := os.ReadFile(files[0])
+// A flippedRedis is a Redis whose append-only file is damaged again and again.
+type flippedRedis struct {
+	t                  *testing.T
+	server             *redistest.Server
+	folder, kept, name string // of the file: where Redis has it, where a copy of all is, its name
+	good, head         []byte // the file, and HEAD.redis
+	headFile           string
+	want               string // all lists
+	deposits           []persistence.Deposit
+}
+
+// newFlippedRedis has a little of everything, and the first records trimmed.
+func newFlippedRedis(t *testing.T) *flippedRedis {
+	f := &flippedRedis{t: t, server: redistest.Start(t), kept: t.TempDir()}
+	f.headFile = filepath.Join(t.TempDir(), redis.HeadFile)
+	store, err := f.open()
 	if err != nil {
 		t.Fatal(err)
 	}
+	writeEverything(t, store)
+	stop(t, start(t, testOptions(store))) // with a second snapshot
+	f.want, err = allLists(t, store, 3, 2)
+	err2 := store.References(t.Context(), func(d *persistence.Deposit) bool {
+		f.deposits = append(f.deposits, *d)
+		return true
+	})
+	if err := errors.Join(err, err2, store.Close()); err != nil || len(f.deposits) == 0 {
+		t.Fatal(err)
+	}
+	f.server.Kill()
+	f.folder = filepath.Join(f.server.Dir(), "appendonlydir")
+	files, err := filepath.Glob(filepath.Join(f.folder, "*.incr.aof"))
+	if err != nil || len(files) != 1 {
+		t.Fatalf("files %v, %v", files, err)
+	}
+	f.name = filepath.Base(files[0])
+	copyFolder(t, f.kept, f.folder)
+	f.good, err = os.ReadFile(files[0])
+	f.head, err2 = os.ReadFile(f.headFile)
+	if err := errors.Join(err, err2); err != nil {
+		t.Fatal(err)
+	}
+	return f
+}
+
+func (f *flippedRedis) open() (persistence.Store, error) {
+	o := redis.Options{Logger: testOptions(nil).Log, Head: f.headFile}
+	return redis.Open(f.t.Context(), f.server.URL(), o)
+}
+
+// flip starts Redis and an exchange on the file with one bit flipped, and tells what becomes of it.
+func (f *flippedRedis) flip(what string, bit int) (outcome string) {
+	f.t.Helper()
+	if err := os.RemoveAll(f.folder); err != nil {
+		f.t.Fatal(err)
+	}
+	copyFolder(f.t, f.folder, f.kept)
+	bad := bytes.Clone(f.good)
+	bad[bit/8] ^= 1 << (bit % 8)
+	err := os.WriteFile(filepath.Join(f.folder, f.name), bad, 0o600)
+	if err := errors.Join(err, os.WriteFile(f.headFile, f.head, 0o600)); err != nil {
+		f.t.Fatal(err)
+	}
+	outcome, wrong := f.after()
+	if wrong != "" {
+		from := max(bit/8-100, 0)
+		to := min(bit/8+20, len(bad))
+		f.t.Errorf("%s, bit %d, %q became %q: %s", what, bit, f.good[from:to], bad[from:to], wrong)
+	}
+	f.server.Stop()
+	return outcome
+}
+
+// A bit that flips in Redis's append-only file, which has no checksum of its own, ends in one of these:
+// Redis does not start, the exchange does not start and says corrupt, the audit says so, or nothing has
+// changed. It never ends in a clean audit of another history, nor in a deposit that is made twice.
+func TestAFlippedBitInRedisIsNoticed(t *testing.T) {
+	f := newFlippedRedis(t)
 	seed := rand.Uint64()
 	random := rand.New(rand.NewPCG(seed, 1))
 	outcomes := map[string]int{}
 	for range *damageTrials {
-		bit := random.IntN(len(good) * 8)
-		if err := os.RemoveAll(folder); err != nil {
-			t.Fatal(err)
-		}
-		copyFolder(t, folder, kept)
-		bad := append([]byte(nil), good...)
-		bad[bit/8] ^= 1 << (bit % 8)
-		if err := os.WriteFile(files[0], bad, 0o600); err != nil {
-			t.Fatal(err)
-		}
-		outcome := afterFlip(t, r, want)
-		if outcome == "" {
-			from := max(bit/8-100, 0)
-			t.Errorf("seed %d, bit %d, %q became %q: a clean audit of another history", seed, bit, good[from:bit/8+20], bad[from:bit/8+20])
-		}
-		outcomes[outcome]++
-		r.Stop()
+		outcomes[f.flip(fmt.Sprint("seed ", seed), random.IntN(len(f.good)*8))]++
 	}
 	t.Logf("seed %d: %v", seed, outcomes)
 }
 
-// afterFlip is what becomes of a start, "" if it is a history that is not so and that nobody notices.
-func afterFlip(t *testing.T, r *redistest.Server, want string) string {
-	if err := r.TryRestart(); err != nil {
-		return "Redis does not start"
+// Of each kind of command that is in the file, each argument and each length loses a bit.
+func TestAFlippedBitInEachPartOfACommandIsNoticed(t *testing.T) {
+	f := newFlippedRedis(t)
+	seed := rand.Uint64()
+	random := rand.New(rand.NewPCG(seed, 1))
+	outcomes := map[string]int{}
+	parts := partsOfCommands(t, f.good)
+	for _, what := range slices.Sorted(maps.Keys(parts)) {
+		places := parts[what]
+		at := places[random.IntN(len(places))]
+		bit := (at.from+random.IntN(at.length))*8 + random.IntN(8)
+		outcome := f.flip(fmt.Sprintf("seed %d, %s", seed, what), bit)
+		outcomes[outcome]++
+		if what == "HSET {main}:references, argument 2" && outcome != "a deposit: damaged" {
+			t.Errorf("a reference that is not what it was: %s", outcome)
+		}
+	}
+	t.Logf("seed %d, %d parts: %v", seed, len(parts), outcomes)
+}
+
+// A span is some bytes of a file.
+type span struct{ from, length int }
+
+// partsOfCommands finds the arguments of all commands in a file, by what they are: the command, the key
+// without its numbers, and which argument of those.
+func partsOfCommands(t *testing.T, file []byte) map[string][]span {
+	parts := map[string][]span{}
+	at := 0
+	number := func(begin byte) int {
+		end := bytes.Index(file[at:], []byte("\r\n"))
+		n, err := strconv.Atoi(string(file[at+1 : at+end]))
+		if file[at] != begin || err != nil {
+			t.Fatalf("%q is no command", file[at:][:end])
+		}
+		at += end + 2
+		return n
+	}
+	for at < len(file) {
+		if file[at] == '#' { // when it was written
+			at += bytes.IndexByte(file[at:], '\n') + 1
+			continue
+		}
+		name := ""
+		for i := range number('*') {
+			length := at + 1
+			n := number('$')
+			arg := file[at : at+n]
+			switch {
+			case i == 0:
+				name = strings.ToUpper(string(arg))
+			case i == 1:
+				name += " " + digits.ReplaceAllString(string(arg), "0")
+			}
+			of := name + ", argument " + strconv.Itoa(min(i, 7))
+			if strings.HasSuffix(name, "{main}:m") && i >= 2 && i%2 == 0 {
+				of = name + ", field " + string(arg)
+			}
+			if n > 0 {
+				parts[of] = append(parts[of], span{at, n})
+			}
+			parts[of+", length"] = append(parts[of+", length"], span{length, at - 2 - length})
+			at += n + 2
+		}
+	}
+	return parts
+}
+
+var digits = regexp.MustCompile(`[0-9]+(\.[0-9a-f]{8,})*`)
+
+// after is what becomes of a start. wrong says what must not be: another code, a history that is another
+// one and that nobody notices, or a deposit that is made twice.
+func (f *flippedRedis) after() (outcome, wrong string) {
+	t := f.t
+	if err := f.server.TryRestart(); err != nil {
+		return "Redis does not start", ""
 	}
 	o := testOptions(nil)
-	store, err := redis.Open(t.Context(), r.URL(), redis.Options{Logger: o.Log})
-	if errors.Is(err, persistence.ErrCorrupt) {
-		return "the exchange does not start: corrupt"
-	}
-	if err != nil {
-		return "the store does not open: " + err.Error()
+	store, err := f.open()
+	switch {
+	case errors.Is(err, persistence.ErrCorrupt):
+		return "the store does not open: corrupt", ""
+	case err != nil:
+		return "the store does not open", err.Error()
 	}
 	defer store.Close()
 	o.Store = store
 	e, err := Start(t.Context(), o)
-	if err != nil {
-		if !errors.Is(err, persistence.ErrCorrupt) {
-			return "the exchange does not start: " + err.Error()
-		}
-		return "the exchange does not start: corrupt"
+	switch {
+	case errors.Is(err, persistence.ErrCorrupt):
+		return "the exchange does not start: corrupt", ""
+	case err != nil:
+		return "the exchange does not start", err.Error()
 	}
 	defer e.Abandon()
+	damaged := false
+	for i := range f.deposits {
+		d := &f.deposits[i]
+		again, err := e.Deposit("test", e.dir.account(d.Account).Name, e.CurrencyCode(d.Currency), d.Amount, d.Reference)
+		switch {
+		case errors.Is(err, ErrIndexDamaged):
+			damaged = true
+		case err != nil || !again.Repeated || again.Deposit != d.ID:
+			return "a deposit", fmt.Sprintf("deposit %+v was asked for again, and is %+v, %v", *d, again, err)
+		}
+	}
+	if damaged {
+		return "a deposit: damaged", ""
+	}
 	report, err := e.Audit(t.Context(), nil, func(uint64, uint64) {})
 	switch {
 	case errors.Is(err, persistence.ErrCorrupt):
-		return "the audit: corrupt"
-	case errors.Is(err, context.Canceled), err != nil:
-		t.Errorf("the audit: %v", err)
-		return "the audit: another error"
+		return "the audit: corrupt", ""
+	case err != nil:
+		return "the audit", err.Error()
 	case len(report.Differences) > 0:
-		return "the audit finds differences"
+		return "the audit finds differences", ""
 	}
 	got, err := allLists(t, o.Store, 3, 2)
 	switch {
 	case errors.Is(err, persistence.ErrCorrupt):
-		return "a list: corrupt, after a clean audit"
-	case got == want:
-		return "nothing has changed"
+		return "a list: corrupt, after a clean audit", ""
+	case err != nil || got != f.want:
+		return "another history", fmt.Sprintf("a clean audit of another history, %v:\n%s\nwas\n%s", err, got, f.want)
 	}
-	t.Logf("the history is\n%s\nwas\n%s", got, want)
-	return ""
+	return "nothing has changed", ""
 }

@@ -237,7 +237,7 @@ func (e *Engine) spawnAll(r *recovered) error {
 	e.wallets = e.newNursery(0)
 	g.spawn = func(a *Account) error { return e.spawnWallet(a, &wallet{}) }
 	g.lookUp = func(l *lookup) { e.root.Send(e.fold, l) }
-	index := &referenceIndex{store: o.Store, patience: o.Timing.Request / 2, log: e.log, meter: e.meter, found: e.committed.found}
+	index := &referenceIndex{store: e.History(), patience: o.Timing.Request / 2, log: e.log, meter: e.meter, found: e.committed.found}
 	g.askStore = index.ask
 	g.forgetNonce = func(k *Key) { e.root.Send(k.Account.pid, &keyEnded{k.Number}) }
 	g.sealer = e.sealer

@@ -54,3 +54,8 @@ func (w watched) Candles(ctx context.Context, q persistence.CandleQuery, fn func
 func (w watched) Actions(ctx context.Context, q persistence.ActionQuery, fn func(*persistence.Action) bool) error {
 	return w.note(metrics.ListActions, w.History.Actions(ctx, q, fn))
 }
+
+func (w watched) Reference(ctx context.Context, watermark uint64, reference string) (persistence.Deposit, error) {
+	d, err := w.History.Reference(ctx, watermark, reference)
+	return d, w.note(metrics.ListReferences, err)
+}

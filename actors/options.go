@@ -136,6 +136,11 @@ var ErrStandby = errors.New("stopped while another exchange owns the store")
 // ErrUnanswered: nothing was done, for the store did not say whether a deposit's reference was used before.
 var ErrUnanswered = errors.New("the store did not say whether the reference was used before: nothing was done, try again")
 
+// ErrIndexDamaged: nothing was done, because the store's index cannot say whether a deposit's reference
+// was used before. That does not pass by itself.
+var ErrIndexDamaged = errors.New("the index of references is damaged: nothing was done, and trying again does not help; " +
+	"run exchange audit, restore a backup")
+
 // ErrConfig is wrapped when the configuration does not fit what the store holds.
 var ErrConfig = errors.New("the configuration does not fit the stored state")
 

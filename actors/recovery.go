@@ -87,6 +87,9 @@ func recoverOwned(ctx context.Context, o *Options, token persistence.Token, last
 	if err := s.Check(); err != nil {
 		return nil, fmt.Errorf("%w: after recovery at sequence %d: %w", persistence.ErrCorrupt, last, err)
 	}
+	if err := r.checkReferences(ctx, o.Store); err != nil {
+		return nil, err
+	}
 	c.folded.Store(last)
 	r.meter.Outbox.Store(int64(s.Mails()))
 	err = o.Store.Nonces(ctx, func(key string, nonce uint64) {
@@ -101,6 +104,31 @@ func recoverOwned(ctx context.Context, o *Options, token persistence.Token, last
 		return nil, err
 	}
 	return r, c.loadCandles(ctx, o.Store)
+}
+
+// checkReferences refuses an index that lacks deposits: their references would be taken again. It counts
+// them, without those above the watermark, of which a crash in the midst of an Apply may have left some.
+func (r *recovered) checkReferences(ctx context.Context, store persistence.History) error {
+	c := r.committed
+	n, err := store.CountReferences(ctx)
+	if err != nil {
+		return fmt.Errorf("counting the references of deposits: %w", err)
+	}
+	_, _, made := c.state.LastIDs()
+	projected := made - uint64(len(c.references))
+	for reference := range c.references {
+		_, err := store.Reference(ctx, 0, reference)
+		if err == nil {
+			n--
+		} else if !errors.Is(err, persistence.ErrNotFound) {
+			return fmt.Errorf("looking for the reference of a deposit: %w", err)
+		}
+	}
+	if n != projected {
+		return fmt.Errorf("%w: the index of references has %d deposits up to sequence %d, and %d were made: "+
+			"it was damaged; restore a backup", persistence.ErrCorrupt, n, c.watermark, projected)
+	}
+	return nil
 }
 
 // loadTrades takes the newest trades from the history; those that it does not know yet were noted while

@@ -81,6 +81,11 @@ func (x *referenceIndex) look(l *lookup, deadline time.Time) {
 	case err == nil:
 		l.id = l.deposit.ID
 	case errors.Is(err, persistence.ErrNotFound):
+	case errors.Is(err, persistence.ErrCorrupt):
+		x.meter.Failures[metrics.OperationReference].Add(1)
+		x.log.Error("a deposit was not made, for the index of references is damaged: run exchange audit, "+
+			"restore a backup", "error", err)
+		l.err = fmt.Errorf("%w (%w)", ErrIndexDamaged, err)
 	default:
 		x.meter.Failures[metrics.OperationReference].Add(1)
 		x.log.Warn("a deposit was not made, for its reference could not be looked for", "error", err)

@@ -134,9 +134,17 @@ func TestADepositIsNotMadeWhileTheStoreDoesNotAnswer(t *testing.T) {
 		failures := g.e.meter.Failures[metrics.OperationReference].Load()
 		for i, err := range []error{errors.New("away"), persistence.ErrGap, persistence.ErrCorrupt, context.DeadlineExceeded} {
 			g.set(func() { g.lookErr = err })
+			want, damaged := ErrUnanswered, uint64(0)
+			if errors.Is(err, persistence.ErrCorrupt) {
+				want, damaged = ErrIndexDamaged, 1
+			}
+			before := g.e.meter.Damaged[metrics.ListReferences].Load()
 			_, got := g.e.Deposit("test", "ann", "BTC", coin, "one")
-			if !errors.Is(got, ErrUnanswered) || !errors.Is(got, err) {
+			if !errors.Is(got, want) || !errors.Is(got, err) {
 				t.Errorf("%v: %v", err, got)
+			}
+			if n := g.e.meter.Damaged[metrics.ListReferences].Load() - before; n != damaged {
+				t.Errorf("%v: %d damaged entries are counted", err, n)
 			}
 			if n := g.e.meter.Failures[metrics.OperationReference].Load() - failures; n != uint64(i+1) {
 				t.Errorf("%d failures are counted", n)
@@ -381,4 +389,72 @@ func TestAnAuditFindsWhatIsWrongWithReferences(t *testing.T) {
 	store.row, store.entry, store.more = nil, nil, nil
 	auditClean(t, e)
 	stop(t, e)
+}
+
+// A miscounted store has more entries in its index than it has, or less, and one deposit that is there
+// though its Apply did not come to its end.
+type miscounted struct {
+	persistence.Store
+	more int
+	half *persistence.Deposit
+	hold bool // nothing is projected
+}
+
+func (s *miscounted) CountReferences(ctx context.Context) (uint64, error) {
+	n, err := s.Store.CountReferences(ctx)
+	return n + uint64(s.more), err
+}
+
+func (s *miscounted) Reference(ctx context.Context, watermark uint64, reference string) (persistence.Deposit, error) {
+	if s.half != nil && reference == s.half.Reference {
+		return *s.half, nil
+	}
+	return s.Store.Reference(ctx, watermark, reference)
+}
+
+func (s *miscounted) Apply(ctx context.Context, tok persistence.Token, from, to uint64, w *persistence.Writes) error {
+	if s.hold {
+		return errors.New("held")
+	}
+	return s.Store.Apply(ctx, tok, from, to, w)
+}
+
+// A start refuses an index that has not as many deposits as were made up to its watermark. What a crash
+// has left of an Apply above it is told apart.
+func TestAStartCountsTheReferencesOfDeposits(t *testing.T) {
+	onBothStores(t, func(t *testing.T, fresh places) {
+		s := &miscounted{Store: fresh(t)()}
+		defer s.Close()
+		begins := func(what string, want error) {
+			t.Helper()
+			e, err := Start(t.Context(), testOptions(s))
+			if !errors.Is(err, want) {
+				t.Errorf("%s: %v, want %v", what, err, want)
+			}
+			if err == nil {
+				e.Abandon()
+			} else if !strings.Contains(err.Error(), "the index of references has") {
+				t.Errorf("%s: %v", what, err)
+			}
+		}
+		e := start(t, testOptions(s))
+		fund(t, e, "ann", map[string]money.Amount{"BTC": coin})
+		if err := e.Ask(NewRead(ReadHistory), nil, 0); err != nil {
+			t.Fatal(err)
+		}
+		s.hold = true
+		half := must[Admin](t)(e.Deposit("test", "ann", "BTC", coin, "half"))
+		e.Abandon()
+		begins("the index as it is", nil)
+		s.more = -1
+		begins("one is lost", persistence.ErrCorrupt)
+		s.more = 1
+		begins("one more", persistence.ErrCorrupt)
+		s.half = &persistence.Deposit{ID: half.Deposit, Account: 1, Currency: 1, Amount: coin, Reference: "half"}
+		begins("a part of an Apply", nil)
+		s.more = 0
+		begins("a part of an Apply, and one is lost", persistence.ErrCorrupt)
+		s.more, s.half, s.hold = 0, nil, false
+		begins("the index as it is, again", nil)
+	})
 }

@@ -24,9 +24,13 @@ type stubborn struct {
 	gate   atomic.Pointer[chan struct{}] // appends wait until it is closed; nil: they do not
 	unseen atomic.Bool
 	silent atomic.Bool // looks for references are not answered
+	broken atomic.Bool // they meet a damaged entry
 }
 
 func (s *stubborn) Reference(ctx context.Context, watermark uint64, reference string) (persistence.Deposit, error) {
+	if s.broken.Load() {
+		return persistence.Deposit{}, fmt.Errorf("%w: reference %q", persistence.ErrCorrupt, reference)
+	}
 	if s.silent.Load() {
 		return persistence.Deposit{}, errors.New("no answer")
 	}

@@ -500,6 +500,13 @@ func TestADepositIsUnavailableWhileTheStoreDoesNotKnowReferences(t *testing.T) {
 		t.Errorf("%d %s, Retry-After %q", a.status, a.body, got)
 	}
 	store.silent.Store(false)
+	store.broken.Store(true)
+	a = ask("POST", "/operator/v1/deposits", body)
+	if a.status != 503 || len(a.header.Peek("Retry-After")) > 0 || !strings.Contains(a.body, `"damaged":true`) ||
+		!strings.Contains(a.body, "nothing was done, and trying again does not help") {
+		t.Errorf("a damaged entry: %d %s", a.status, a.body)
+	}
+	store.broken.Store(false)
 	for _, repeated := range []string{"", `,"repeated":true`} {
 		says(t, "the deposit", ask("POST", "/operator/v1/deposits", body), 200,
 			`{"deposit":3,"account":"bob","currency":"USDT","amount":5,"balance":100005,"reference":"one"`+repeated+`}`)

@@ -23,6 +23,7 @@ import (
 	"exchange/core/event"
 	"exchange/core/money"
 	"exchange/gateway/ratelimit"
+	"exchange/persistence"
 )
 
 // The operator's listener: JSON in, JSON out. Over TCP every request carries the bearer token; over the
@@ -148,6 +149,9 @@ func (g *Gateway) answerOperator(ctx *fasthttp.RequestCtx, number int, came int6
 		g.report(ctx, g.operatorMeter.routes[number], status, g.now()-came, "error", err)
 	}
 	failure := map[string]any{"error": text}
+	if errors.Is(err, persistence.ErrCorrupt) {
+		failure["damaged"] = true // trying again does not help
+	}
 	var part *partlyCancelled
 	if errors.As(err, &part) {
 		failure["orders"] = part.orders

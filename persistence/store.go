@@ -186,6 +186,9 @@ type History interface {
 	// References calls fn for each deposit of that index, in no order, until it returns false. A
 	// deposit may come twice; one that is written meanwhile may be missing.
 	References(ctx context.Context, fn func(*Deposit) bool) error
+	// CountReferences is how many deposits that index has. It reads none of them: a start compares it
+	// with the deposits that were made. ErrCorrupt if the store can tell that some are lost.
+	CountReferences(ctx context.Context) (uint64, error)
 	Withdraws(ctx context.Context, q WithdrawQuery, fn func(*Withdraw) bool) error
 	// Withdraw is one that came to its end; ErrNotFound.
 	Withdraw(ctx context.Context, id uint64) (Withdraw, error)

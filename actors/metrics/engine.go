@@ -72,10 +72,11 @@ const (
 	ListWithdraws
 	ListCandles
 	ListActions
+	ListReferences
 	Lists
 )
 
-var listNames = [Lists]string{"trades", "orders", "deposits", "withdraws", "candles", "actions"}
+var listNames = [Lists]string{"trades", "orders", "deposits", "withdraws", "candles", "actions", "references"}
 
 func (l List) String() string { return listNames[l] }
 

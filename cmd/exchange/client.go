@@ -354,7 +354,8 @@ func (c *client) unreachable(err error) error {
 // refused is the error of an answer that is not a success.
 func (c *client) refused(response *http.Response, text []byte) error {
 	var e struct {
-		Error string `json:"error"`
+		Error   string `json:"error"`
+		Damaged bool   `json:"damaged"`
 	}
 	if json.Unmarshal(text, &e) != nil || e.Error == "" {
 		e.Error = "the exchange answered " + response.Status
@@ -365,6 +366,8 @@ func (c *client) refused(response *http.Response, text []byte) error {
 	switch {
 	case response.StatusCode == http.StatusUnauthorized:
 		return withExit(exitUsage, fmt.Errorf("%s (the token is from %s)", strings.TrimSuffix(e.Error, "."), c.source))
+	case e.Damaged:
+		return withExit(exitBroken, errors.New(e.Error))
 	case response.StatusCode == http.StatusTooManyRequests:
 		return withExit(exitUnavailable, errors.New(e.Error))
 	case response.StatusCode == http.StatusServiceUnavailable && response.Header.Get("Retry-After") != "":

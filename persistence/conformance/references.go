@@ -18,6 +18,10 @@ func (w *world) wantReferences(m *model) {
 	if len(index) != len(m.deposits) {
 		w.Fatalf("the index has %d references of %d deposits", len(index), len(m.deposits))
 	}
+	n, err := w.s.CountReferences(w.ctx)
+	if w.must(err); n != uint64(len(m.deposits)) {
+		w.Fatalf("the index counts %d references of %d deposits", n, len(m.deposits))
+	}
 	watermark, err := w.s.Watermark(w.ctx)
 	w.must(err)
 	for _, want := range m.deposits {

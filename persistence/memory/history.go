@@ -181,6 +181,15 @@ func (s *Store) Reference(_ context.Context, watermark uint64, reference string)
 	return persistence.Deposit{}, codec.NoReference(reference, d.watermark, watermark)
 }
 
+// CountReferences is how many deposits the index has.
+func (s *Store) CountReferences(context.Context) (uint64, error) {
+	if err := s.lock(); err != nil {
+		return 0, err
+	}
+	defer s.unlock()
+	return uint64(len(s.disk.live.references)), nil
+}
+
 // References calls fn for each deposit of that index.
 func (s *Store) References(_ context.Context, fn func(*persistence.Deposit) bool) error {
 	return answer(s, func(d *data) []persistence.Deposit { return slices.Collect(maps.Values(d.references)) }, fn)

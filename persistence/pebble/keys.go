@@ -102,7 +102,7 @@ var names = map[byte]string{
 	kindWatermark: "the watermark", kindWallet: "wallet", kindNonce: "nonce of key", kindPairTrade: "trade of a pair",
 	kindTrade: "trade", kindAccountTrade: "trade of an account", kindAccountPair: "trade of an account in a pair",
 	kindOrder: "closed order", kindOrderPair: "closed order of a pair", kindOrderClient: "closed order of a client id",
-	kindDeposit: "deposit", kindWithdraw: "withdraw", kindWithdrawOf: "withdraw of an account", kindCandle: "candle",
+	kindDeposit: "deposit", kindReference: "reference", kindWithdraw: "withdraw", kindWithdrawOf: "withdraw of an account", kindCandle: "candle",
 	kindAction: "action", kindCount: "count of trades", kindList: "counter of a list",
 }
 
@@ -115,7 +115,7 @@ func (s *Store) placeOf(key []byte) string {
 	kind, rest := rest[0], rest[1:]
 	name := names[kind]
 	switch kind {
-	case kindNonce:
+	case kindNonce, kindReference:
 		return fmt.Sprintf("%s %q", name, rest)
 	case kindWallet, kindWatermark, kindList, kindCount, kindOrderClient:
 		return fmt.Sprintf("%s %x", name, rest)

@@ -47,6 +47,14 @@ func eachList(rows []row, fn func(list uint32, rows []row) error) error {
 // searching from an end that deletions have hollowed out.
 type counter struct{ rows, oldest, newest uint64 }
 
+// note counts one more row.
+func (c *counter) note(id uint64) {
+	if c.rows++; c.rows == 1 {
+		c.oldest = id
+	}
+	c.oldest, c.newest = min(c.oldest, id), max(c.newest, id)
+}
+
 func (s *Store) counter(r pebble.Reader, list []byte) (counter, error) {
 	v, err := s.row(r, s.counterKey(list))
 	if err != nil || v == nil {

@@ -43,6 +43,16 @@ func (s *Store) References(ctx context.Context, fn func(*persistence.Deposit) bo
 	})
 }
 
+// CountReferences is how many deposits the index has, by the counter beside it.
+func (s *Store) CountReferences(context.Context) (n uint64, err error) {
+	err = s.view(func(snap *pebble.Snapshot) error {
+		c, err := s.counter(snap, s.reference(""))
+		n = c.rows
+		return err
+	})
+	return n, err
+}
+
 func (s *Store) indexed(entry []byte, reference string, p *persistence.Deposit) error {
 	if err := codec.DecodeReference(entry, reference, p); err != nil {
 		return fmt.Errorf("%s: %w", s, err)

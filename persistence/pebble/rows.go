@@ -115,9 +115,18 @@ func (a *applier) orders(w *persistence.Writes) error {
 
 // deposits writes each deposit into the list of its account and into the index of references.
 func (a *applier) deposits(w *persistence.Writes) error {
+	if len(w.Deposits) == 0 {
+		return nil
+	}
+	index := a.s.reference("")
+	c, err := a.counter(index)
+	if err != nil {
+		return err
+	}
 	rows := a.rows[:0]
 	for i := range w.Deposits {
 		p := &w.Deposits[i]
+		c.note(p.ID)
 		rows = append(rows, row{list: p.Account, of: int32(i), id: p.ID, value: codec.AppendDeposit(nil, p)})
 		a.buf = codec.AppendReference(a.buf[:0], p)
 		if err := a.set(a.s.reference(p.Reference), a.buf); err != nil {
@@ -125,6 +134,9 @@ func (a *applier) deposits(w *persistence.Writes) error {
 		}
 	}
 	a.rows = rows
+	if err := a.writeCounter(index, c); err != nil {
+		return err
+	}
 	return eachList(rows, func(account uint32, rows []row) error {
 		_, err := a.merge(a.s.deposits(account), rows, 0, nil)
 		return err

@@ -113,7 +113,11 @@ func (v *verifier) value(kind byte, key, value []byte) error {
 		return v.counter(rest, value)
 	case kindReference:
 		var p persistence.Deposit
-		return codec.DecodeReference(value, string(rest), &p)
+		if err := codec.DecodeReference(value, string(rest), &p); err != nil {
+			return err
+		}
+		v.count(string(s.reference("")), p.ID)
+		return nil
 	case kindDeposit, kindCandle:
 	default:
 		return nil
@@ -124,14 +128,14 @@ func (v *verifier) value(kind byte, key, value []byte) error {
 
 // note counts a row of a list that has a counter.
 func (v *verifier) note(key []byte) {
-	list, id := key[:len(key)-8], idOf(key)
-	c := v.lists[string(list)]
-	if c == nil {
-		c = &counter{oldest: id}
-		v.lists[string(list)] = c
+	v.count(string(key[:len(key)-8]), idOf(key))
+}
+
+func (v *verifier) count(list string, id uint64) {
+	if v.lists[list] == nil {
+		v.lists[list] = &counter{}
 	}
-	c.rows++
-	c.newest = id
+	v.lists[list].note(id)
 }
 
 func (v *verifier) countRow(key, value []byte) error {

@@ -2,6 +2,7 @@ package redis
 
 import (
 	"context"
+	"crypto/sha256"
 	"errors"
 	"fmt"
 
@@ -11,46 +12,68 @@ import (
 	"exchange/persistence/internal/codec"
 )
 
-// Reference is the deposit that was made under a reference. The entry and the watermark are of one
-// moment of the server.
+// The index has two hashes. One has the entry of each reference. The other, its witnesses, has the
+// checksum of that entry under a digest of the reference. Redis's file has no checksum of its own: where
+// a reference changed in it, its entry is not found any more, and its witness is. So a reference is new
+// only if both hashes lack it. One script writes both, and neither is ever trimmed.
+
+// witnessBytes is how much of a reference's digest names its witness.
+const witnessBytes = 16
+
+func witness(reference string) string {
+	sum := sha256.Sum256([]byte(reference))
+	return string(sum[:witnessBytes])
+}
+
+// Reference is the deposit that was made under a reference. The entry, its witness and the watermark are
+// of one moment of the server.
 func (s *Store) Reference(ctx context.Context, watermark uint64, reference string) (p persistence.Deposit, err error) {
-	var at, entry *redis.StringCmd
+	var at, entry, seen *redis.StringCmd
 	_, err = s.history.TxPipelined(ctx, func(tx redis.Pipeliner) error {
-		at, entry = tx.Get(ctx, s.watermark()), tx.HGet(ctx, s.references(), reference)
+		at = tx.Get(ctx, s.watermark())
+		entry, seen = tx.HGet(ctx, s.references(), reference), tx.HGet(ctx, s.witnesses(), witness(reference))
 		return nil
 	})
 	if err != nil && !errors.Is(err, redis.Nil) {
-		return p, s.fault("look for a reference", err)
+		return p, s.typed(s.references(), err)
 	}
-	text, err := entry.Result()
-	if err == nil {
-		return p, s.indexed(text, reference, &p)
+	for _, cmd := range []*redis.StringCmd{at, entry, seen} { // the first error hides the others
+		if err := cmd.Err(); err != nil && !errors.Is(err, redis.Nil) {
+			return p, s.typed(s.references(), err)
+		}
 	}
-	if !errors.Is(err, redis.Nil) {
-		return p, s.fault("look for a reference", err)
+	if !errors.Is(entry.Err(), redis.Nil) || !errors.Is(seen.Err(), redis.Nil) {
+		return p, s.indexed(entry.Val(), seen.Val(), reference, &p)
 	}
 	var stored uint64
-	switch text, err := at.Result(); {
-	case err == nil:
-		if stored, err = s.number("the watermark", text); err != nil {
+	if at.Val() != "" { // as long as nothing was projected there is none
+		if stored, err = s.number("the watermark", at.Val()); err != nil {
 			return p, err
 		}
-	case !errors.Is(err, redis.Nil): // as long as nothing was projected there is none
-		return p, s.fault("read the watermark", err)
 	}
 	return p, codec.NoReference(reference, stored, watermark)
 }
 
-// References calls fn for each entry of the index of references.
+// References calls fn for each entry of the index of references, whose witness must be there.
 func (s *Store) References(ctx context.Context, fn func(*persistence.Deposit) bool) error {
 	var p persistence.Deposit
 	for cursor := uint64(0); ; {
 		page, next, err := s.history.HScan(ctx, s.references(), cursor, "", pageRows).Result()
 		if err != nil {
-			return s.fault("read the references", err)
+			return s.typed(s.references(), err)
 		}
+		var fields []string
 		for i := 0; i+1 < len(page); i += 2 {
-			if err := s.indexed(page[i+1], page[i], &p); err != nil {
+			fields = append(fields, witness(page[i]))
+		}
+		var seen []string
+		if len(fields) > 0 {
+			if seen, err = s.fieldsOf(ctx, s.witnesses(), fields); err != nil {
+				return err
+			}
+		}
+		for i := range seen {
+			if err := s.indexed(page[2*i+1], seen[i], page[2*i], &p); err != nil {
 				return err
 			}
 			if !fn(&p) {
@@ -63,18 +86,50 @@ func (s *Store) References(ctx context.Context, fn func(*persistence.Deposit) bo
 	}
 }
 
+func (s *Store) fieldsOf(ctx context.Context, key string, names []string) ([]string, error) {
+	list, err := fields(s.history.HMGet(ctx, key, names...))
+	if err != nil {
+		return nil, s.typed(key, err)
+	}
+	return list, nil
+}
+
+// CountReferences is how many deposits the index has. Entries and witnesses are equally many.
+func (s *Store) CountReferences(ctx context.Context) (uint64, error) {
+	var entries, witnesses *redis.IntCmd
+	_, err := s.history.TxPipelined(ctx, func(tx redis.Pipeliner) error {
+		entries, witnesses = tx.HLen(ctx, s.references()), tx.HLen(ctx, s.witnesses())
+		return nil
+	})
+	if err != nil {
+		return 0, s.typed(s.references(), err)
+	}
+	if entries.Val() != witnesses.Val() {
+		return 0, fmt.Errorf("%s: %w: %s has %d entries and %s has %d: the index of references was damaged; "+
+			"restore a backup", s.name, persistence.ErrCorrupt, s.references(), entries.Val(), s.witnesses(), witnesses.Val())
+	}
+	return uint64(entries.Val()), nil
+}
+
 func (s *Store) referencePlace(reference string) codec.Place {
 	return codec.At(s.references()).And([]byte(reference))
 }
 
-// indexed reads an entry, whose checksum must be right for its reference.
-func (s *Store) indexed(entry, reference string, p *persistence.Deposit) error {
+// indexed reads an entry. Its checksum must be right for its reference, and be that of its witness.
+func (s *Store) indexed(entry, seen, reference string, p *persistence.Deposit) error {
+	if entry == "" {
+		return fmt.Errorf("%s: %s: %w: the entry of reference %q is gone, and its witness in %s is there; restore a backup",
+			s.name, s.references(), persistence.ErrCorrupt, reference, s.witnesses())
+	}
 	value, err := s.referencePlace(reference).Open([]byte(entry))
+	if err == nil && seen != entry[len(entry)-codec.SumSize:] {
+		err = fmt.Errorf("%w: its witness in %s is %q", persistence.ErrCorrupt, s.witnesses(), seen)
+	}
 	if err == nil {
 		err = codec.DecodeReference(value, reference, p)
 	}
 	if err != nil {
-		return fmt.Errorf("%s: %s: %w", s.name, s.references(), err)
+		return fmt.Errorf("%s: %s: reference %q: %w", s.name, s.references(), reference, err)
 	}
 	return nil
 }

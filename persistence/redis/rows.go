@@ -102,9 +102,10 @@ func (s *Store) credits(c *cutter, list []persistence.Deposit) {
 		p := &list[i]
 		row := sealed(s.deposits(p.Account), p.ID, codec.AppendDeposit(nil, p))
 		accounts[p.Account] = append(accounts[p.Account], row)
-		index = append(index, []byte(p.Reference), s.referencePlace(p.Reference).Seal(nil, codec.AppendReference(nil, p)))
+		index = append(index, []byte(p.Reference),
+			s.referencePlace(p.Reference).Seal(nil, codec.AppendReference(nil, p)), []byte(witness(p.Reference)))
 	}
-	c.add('H', s.references(), 0, 2, index)
+	c.add('R', s.references(), 0, 3, index)
 	for _, account := range slices.Sorted(maps.Keys(accounts)) {
 		c.add('L', s.deposits(account), 0, 1, sorted(accounts[account]))
 	}

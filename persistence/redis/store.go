@@ -318,6 +318,7 @@ func (s *Store) marks(list string) string       { return list + ":marks" }
 func (s *Store) orders(account uint32) string   { return s.key("orders:" + dec(uint64(account))) }
 func (s *Store) deposits(account uint32) string { return s.key("deposits:" + dec(uint64(account))) }
 func (s *Store) references() string             { return s.key("references") }
+func (s *Store) witnesses() string              { return s.key("references:witnesses") }
 func (s *Store) actions() string                { return s.key("actions") }
 
 // withdraws is the key of an account's; 0: of all.

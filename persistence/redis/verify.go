@@ -52,7 +52,7 @@ func (s *Store) Verify(ctx context.Context, wrong func(place string)) (rows int,
 
 // projected are the keys that there are, and those that the sums have.
 func (s *Store) projected(ctx context.Context) (map[string]bool, error) {
-	keys := map[string]bool{}
+	keys := map[string]bool{s.references(): true}
 	for cursor := uint64(0); ; {
 		page, next, err := s.history.Scan(ctx, cursor, s.key("*"), pageRows).Result()
 		if err != nil {
@@ -90,10 +90,10 @@ func (s *Store) verifyKey(ctx context.Context, key string, wrong func(place stri
 		n := 0
 		err := s.Nonces(ctx, func(string, uint64) { n++ })
 		return n, err
+	case name == "references":
+		return s.verifyReferences(ctx)
 	case kind == "references":
-		n := 0
-		err := s.References(ctx, func(*persistence.Deposit) bool { n++; return true })
-		return n, err
+		return 0, nil // the witnesses, with their index
 	case kind == "wallet":
 		_, err := s.Wallet(ctx, strings.TrimPrefix(name, "wallet:"))
 		if errors.Is(err, persistence.ErrNotFound) {
@@ -110,6 +110,14 @@ func (s *Store) verifyKey(ctx context.Context, key string, wrong func(place stri
 		return s.verifyList(ctx, key, wrong, s.setPage)
 	}
 	return 0, nil
+}
+
+// verifyReferences looks at each entry of the index and at its witness, and at how many there are.
+func (s *Store) verifyReferences(ctx context.Context) (n int, err error) {
+	if _, err := s.CountReferences(ctx); err != nil {
+		return 0, err
+	}
+	return n, s.References(ctx, func(*persistence.Deposit) bool { n++; return true })
 }
 
 // A look is one reading of a list.

@@ -10,7 +10,7 @@ import (
 )
 
 // Version is the first byte of every row, and of all else that a store keeps beside its journal and its images.
-const Version = 2
+const Version = 3
 
 // IDSize is the length of the big-endian id in front of a row.
 const IDSize = 8

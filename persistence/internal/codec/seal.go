@@ -36,12 +36,12 @@ func (p Place) Open(sealed []byte) ([]byte, error) {
 	if len(sealed) < 1+SumSize {
 		return nil, fmt.Errorf("%w: it has %d bytes", persistence.ErrCorrupt, len(sealed))
 	}
-	if sealed[0] != Version {
-		return nil, fmt.Errorf("%w: %w", persistence.ErrCorrupt, unknownVersion(sealed[0]))
-	}
 	value := sealed[:len(sealed)-SumSize]
 	if Sum(sealed) != uint32(p.And(value)) {
 		return nil, fmt.Errorf("%w: %w", persistence.ErrCorrupt, errSum)
+	}
+	if value[0] != Version { // the checksum covers it: it was written so, and is not damaged
+		return nil, fmt.Errorf("%w: %w", persistence.ErrCorrupt, unknownVersion(value[0]))
 	}
 	return value, nil
 }
@@ -53,9 +53,12 @@ func unknownVersion(v byte) error {
 	return fmt.Errorf("it is of version %d and this program reads version %d; run the program that wrote it", v, Version)
 }
 
-// Text is the checksum of a text in that place, as text: "<version>.<8 hexadecimal digits>".
-func (p Place) Text(text string) string {
-	return fmt.Sprintf("%d.%08x", Version, uint32(p.And([]byte(text))))
+// Text is the checksum of a version and a text in that place, as text:
+// "<version>.<8 hexadecimal digits>".
+func (p Place) Text(text string) string { return p.textOf(Version, text) }
+
+func (p Place) textOf(version byte, text string) string {
+	return fmt.Sprintf("%d.%08x", version, uint32(p.And([]byte{version}).And([]byte(text))))
 }
 
 // CheckText refuses a text whose checksum is another.
@@ -64,7 +67,7 @@ func (p Place) CheckText(text, sum string) error {
 		return nil
 	}
 	var v byte
-	if n, _ := fmt.Sscanf(sum, "%d.", &v); n == 1 && v != Version {
+	if n, _ := fmt.Sscanf(sum, "%d.", &v); n == 1 && sum == p.textOf(v, text) {
 		return fmt.Errorf("%w: %w", persistence.ErrCorrupt, unknownVersion(v))
 	}
 	return fmt.Errorf("%w: %w", persistence.ErrCorrupt, errSum)

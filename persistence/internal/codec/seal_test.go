@@ -29,7 +29,7 @@ func TestASealedValueIsReadInItsPlaceOnly(t *testing.T) {
 		for i := range len(sealed) * 8 {
 			other := bytes.Clone(sealed)
 			other[i/8] ^= 1 << (i % 8)
-			if _, err := place.Open(other); !errors.Is(err, persistence.ErrCorrupt) {
+			if _, err := place.Open(other); !errors.Is(err, persistence.ErrCorrupt) || !errors.Is(err, errSum) {
 				t.Fatalf("bit %d: error is %v", i, err)
 			}
 		}
@@ -75,8 +75,13 @@ func TestATextWithItsChecksum(t *testing.T) {
 			t.Errorf("%q with %q: %v", text, sum, err)
 		}
 	}
-	if err := p.CheckText("1234", "1."+p.Text("1234")[2:]); err == nil || !strings.Contains(err.Error(), "it is of version 1 and this program reads version 2") {
+	want := fmt.Sprintf("it is of version %d and this program reads version %d", Version-1, Version)
+	if err := p.CheckText("1234", p.textOf(Version-1, "1234")); err == nil || !strings.Contains(err.Error(), want) {
 		t.Errorf("another version: %v", err)
+	}
+	flipped := fmt.Sprintf("%d%s", Version-1, p.Text("1234")[1:])
+	if err := p.CheckText("1234", flipped); !errors.Is(err, errSum) {
+		t.Errorf("a version that was flipped: %v", err)
 	}
 }
 

@@ -5,7 +5,8 @@
 --   'Z', key, limit, 2n, n times score, row rows of a sorted set; a row that is there stays
 --   'U', key, '0', 2n, n times score, row   the same, but a score that is there stays
 --   'W', key, '0', 2n, n times field, value a hash, replaced
---   'H', key, '0', 2n, n times field, value fields of a hash, of which the others stay
+--   'R', key, '0', 3n, n times field, value, witness  fields of a hash, of which the others stay; key .. ':witnesses'
+--                                           gets the checksum at the value's end under the witness
 --   'N', key, '0', 2n, n times field, value nonces, which only grow
 -- A limit keeps that many of the newest rows; 0 keeps all. No key of a list occurs twice. The hash of sums has, for each list
 -- or sorted set, how many rows it has and the exclusive or of their checksums: so a row that is lost leaves a trace.
@@ -254,8 +255,19 @@ while at <= #ARGV do
         count(key, ARGV[i + 1], 1)
       end
     end
-  elseif kind == 'W' or kind == 'H' then
-    if kind == 'W' then redis.call('DEL', key) end
+  elseif kind == 'R' then
+    local entries, witnesses = {}, {}
+    for i = first, last, 3 do
+      local k = #entries
+      entries[k + 1], entries[k + 2] = ARGV[i], ARGV[i + 1]
+      witnesses[k + 1], witnesses[k + 2] = ARGV[i + 2], string.sub(ARGV[i + 1], -4)
+    end
+    each(1, #entries, function(i, j)
+      redis.call('HSET', key, unpack(entries, i, j))
+      redis.call('HSET', key .. ':witnesses', unpack(witnesses, i, j))
+    end)
+  elseif kind == 'W' then
+    redis.call('DEL', key)
     each(first, last, function(i, j) redis.call('HSET', key, unpack(ARGV, i, j)) end)
   elseif kind == 'N' then
     for i = first, last, 2 do
