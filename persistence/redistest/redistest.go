@@ -13,6 +13,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"sync"
@@ -68,6 +69,7 @@ func Start(t testing.TB, settings ...string) *Server {
 	if err != nil {
 		t.Fatalf("redis-server is not installed, and this test needs it: `apt-get install redis-server` on Debian and Ubuntu, `brew install redis` on macOS")
 	}
+	t.Attr("redis-server", Version(t))
 	if len(settings)%2 != 0 {
 		t.Fatal("BUG: settings are pairs of name and value")
 	}
@@ -87,6 +89,31 @@ func Start(t testing.TB, settings ...string) *Server {
 			t.Fatal(err)
 		}
 	}
+}
+
+var versionWord = regexp.MustCompile(` v=(\S+) `)
+
+var version = sync.OnceValues(func() (string, error) {
+	out, err := exec.Command("redis-server", "--version").CombinedOutput()
+	if err != nil {
+		return "", fmt.Errorf("redis-server --version: %w: %s", err, out)
+	}
+	found := versionWord.FindSubmatch(out)
+	if found == nil {
+		return "", fmt.Errorf("redis-server --version says %q", out)
+	}
+	return string(found[1]), nil
+})
+
+// Version is that of the redis-server which tests run on. What a Redis says of its append-only file depends on it,
+// so the report of the tests and that of the campaign name it.
+func Version(t testing.TB) string {
+	t.Helper()
+	v, err := version()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return v
 }
 
 // URL is where the server listens, as the store takes it.

@@ -1,6 +1,7 @@
 // Command testreport reads the events of `go test -json` and prints what a person wants to see: the
 // line of each package, everything a failed test said, and at the end the tests that were skipped
-// with their reasons. It exits with 1 if anything failed, and does not rely on the exit code of
+// with their reasons, and which version of a server how many tests ran on, as far as they told by
+// testing.T.Attr. It exits with 1 if anything failed, and does not rely on the exit code of
 // `go test`, which a pipe would hide.
 package main
 
@@ -9,6 +10,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"maps"
 	"os"
 	"slices"
 	"strings"
@@ -32,6 +34,7 @@ type event struct {
 	ImportPath string // in place of Package in the output of a build
 	Test       string
 	Output     string
+	Key, Value string // of an attribute
 }
 
 type test struct{ pkg, name string }
@@ -42,12 +45,13 @@ type reporter struct {
 	skipped []string
 	failed  []string
 	passed  int
-	ended   map[string]bool // packages; one that never ends has crashed
+	on      map[string]map[test]bool // tests by an attribute that they have
+	ended   map[string]bool          // packages; one that never ends has crashed
 }
 
 // report is false if anything failed, or if there was nothing at all.
 func report(in io.Reader, out io.Writer) (bool, error) {
-	r := reporter{out: out, said: map[test][]string{}, ended: map[string]bool{}}
+	r := reporter{out: out, said: map[test][]string{}, ended: map[string]bool{}, on: map[string]map[test]bool{}}
 	lines := bufio.NewReader(in)
 	for {
 		line, err := lines.ReadBytes('\n')
@@ -85,6 +89,12 @@ func (r *reporter) take(e event) {
 		}
 	case e.Test == "" && (e.Action == "pass" || e.Action == "skip" || e.Action == "fail"):
 		r.endPackage(e)
+	case e.Action == "attr":
+		attribute := e.Key + " " + e.Value
+		if r.on[attribute] == nil {
+			r.on[attribute] = map[test]bool{}
+		}
+		r.on[attribute][t] = true
 	case e.Action == "output":
 		r.said[t] = append(r.said[t], e.Output)
 	case e.Action == "pass":
@@ -151,6 +161,9 @@ func (r *reporter) end() bool {
 	}
 	slices.Sort(r.failed)
 	fmt.Fprintf(r.out, "\n%d tests passed, %d failed, %d skipped.\n", r.passed, len(r.failed), len(r.skipped))
+	for _, attribute := range slices.Sorted(maps.Keys(r.on)) {
+		fmt.Fprintf(r.out, "%d of them with %s\n", len(r.on[attribute]), attribute)
+	}
 	for _, s := range r.failed {
 		fmt.Fprintln(r.out, "failed:", s)
 	}

@@ -32,6 +32,13 @@ func TestReport(t *testing.T) {
 {"Action":"skip","Package":"p","Test":"TestA"}
 {"Action":"pass","Package":"p"}
 `, true, "\n0 tests passed, 0 failed, 1 skipped.\nskipped: p TestA: a_test.go:1: no valkey-server\n"},
+		{"servers are named", `{"Action":"attr","Package":"p","Test":"TestA","Key":"redis-server","Value":"7.0.15"}
+{"Action":"attr","Package":"p","Test":"TestA","Key":"redis-server","Value":"7.0.15"}
+{"Action":"pass","Package":"p","Test":"TestA"}
+{"Action":"attr","Package":"p","Test":"TestB","Key":"redis-server","Value":"7.0.15"}
+{"Action":"pass","Package":"p","Test":"TestB"}
+{"Action":"pass","Package":"p"}
+`, true, "\n2 tests passed, 0 failed, 0 skipped.\n2 of them with redis-server 7.0.15\n"},
 		{"a broken build fails", `{"ImportPath":"p [p.test]","Action":"build-output","Output":"p.go:1: undefined: x\n"}
 {"ImportPath":"p [p.test]","Action":"build-fail"}
 {"Action":"output","Package":"p","Output":"FAIL\tp [build failed]\n"}

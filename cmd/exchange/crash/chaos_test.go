@@ -142,7 +142,7 @@ func TestChaos(t *testing.T) {
 		})
 	}
 	if file := os.Getenv("EXCHANGE_CHAOS_REPORT"); file != "" && !t.Failed() {
-		if err := os.WriteFile(file, reliability(tallies, os.Getenv(seedVariable), os.Getenv(commitVariable)), 0o644); err != nil {
+		if err := os.WriteFile(file, reliability(tallies, os.Getenv(seedVariable), os.Getenv(commitVariable), redistest.Version(t)), 0o644); err != nil {
 			t.Fatal(err)
 		}
 	}

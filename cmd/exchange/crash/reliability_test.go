@@ -11,9 +11,9 @@ import (
 	"time"
 )
 
-// reliability is docs/reliability.md: what the campaign has done, and what it cannot show. commit is what the program was built from, ""
-// if nobody knows.
-func reliability(tallies []*tally, seed, commit string) []byte {
+// reliability is docs/reliability.md: what the campaign has done, and what it cannot show. commit is what the
+// program was built from, "" if that is not known, and redis is the version that was killed and cut off.
+func reliability(tallies []*tally, seed, commit, redis string) []byte {
 	var b bytes.Buffer
 	b.WriteString(reliabilityHead)
 	var all tally
@@ -26,7 +26,8 @@ func reliability(tallies []*tally, seed, commit string) []byte {
 	if commit != "" {
 		commit = ", of commit " + commit
 	}
-	fmt.Fprintf(&b, "\nIt took %v on %d cores (%s/%s), %s%s, with the seed %s.\n", all.took.Round(time.Second), runtime.NumCPU(), runtime.GOOS, runtime.GOARCH,
+	fmt.Fprintf(&b, "\nIt took %v on %d cores (%s/%s) with Redis %s, %s%s, with the seed %s.\n",
+		all.took.Round(time.Second), runtime.NumCPU(), runtime.GOOS, runtime.GOARCH, redis,
 		time.Now().UTC().Format("2006-01-02"), commit, seed)
 	b.WriteString(reliabilityTail)
 	return b.Bytes()
@@ -100,13 +101,13 @@ func TestTheReliabilityPageCountsEveryRound(t *testing.T) {
 	page := string(reliability([]*tally{
 		{injection: &injections[0], rounds: 7, orders: 100, cancels: 20, trades: 3, office: 50, in: 1, out: 2, took: time.Minute},
 		{injection: &injections[1], rounds: 5, orders: 1, office: 5, took: time.Minute},
-	}, "4711", "abcdef0 with changes"))
-	for _, want := range []string{injections[0].name + " | 7 | " + injections[0].what + " | 100 | 20 | 3 | 50 | 1 | 2 | 0 |", "| **all** | **12** | | 101 | 20 | 3 | 55 | 1 | 2 | **0** |", "It took 2m0s", ", of commit abcdef0 with changes, with the seed 4711.\n"} {
+	}, "4711", "abcdef0 with changes", "7.0.15"))
+	for _, want := range []string{injections[0].name + " | 7 | " + injections[0].what + " | 100 | 20 | 3 | 50 | 1 | 2 | 0 |", "| **all** | **12** | | 101 | 20 | 3 | 55 | 1 | 2 | **0** |", "It took 2m0s", " with Redis 7.0.15, ", ", of commit abcdef0 with changes, with the seed 4711.\n"} {
 		if !strings.Contains(page, want) {
 			t.Errorf("%q is not in\n%s", want, page)
 		}
 	}
-	if page := string(reliability(nil, "4711", "")); strings.Contains(page, "commit") {
+	if page := string(reliability(nil, "4711", "", "7.0.15")); strings.Contains(page, "commit") {
 		t.Errorf("a commit that nobody knows is in\n%s", page)
 	}
 }
