@@ -1,16 +1,12 @@
 package gateway
 
 import (
-	"errors"
-	"net"
 	"os"
 	"strconv"
 	"strings"
 
 	"golang.org/x/sys/unix"
 )
-
-const peersKnown = true
 
 // OverflowUser is the id that the kernel shows of users that have none here, because they are of another
 // user namespace.
@@ -29,18 +25,10 @@ func OverflowUser() int {
 // usualOverflow is OverflowUser where nobody has changed it.
 const usualOverflow = 65534
 
-// peerUser is the id of the user that opened the other end of a socket, as the kernel noted it then.
-func peerUser(c *net.UnixConn) (int, error) {
-	raw, err := c.SyscallConn()
+// userOf is the id of the user that opened the other end of a socket, as the kernel noted it then.
+func userOf(fd int) (int, error) {
+	peer, err := unix.GetsockoptUcred(fd, unix.SOL_SOCKET, unix.SO_PEERCRED)
 	if err != nil {
-		return 0, err
-	}
-	var peer *unix.Ucred
-	var asked error
-	err = raw.Control(func(fd uintptr) {
-		peer, asked = unix.GetsockoptUcred(int(fd), unix.SOL_SOCKET, unix.SO_PEERCRED)
-	})
-	if err = errors.Join(err, asked); err != nil {
 		return 0, err
 	}
 	return int(peer.Uid), nil

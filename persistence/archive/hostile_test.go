@@ -5,22 +5,13 @@ import (
 	"encoding/json"
 	"os"
 	"path/filepath"
-	"runtime"
 	"testing"
 
 	"github.com/klauspost/compress/zstd"
 
 	"exchange/persistence"
+	"exchange/persistence/internal/packed/packedtest"
 )
-
-// allocated is how many bytes of memory a function asks for in all, given back or not.
-func allocated(f func()) uint64 {
-	var before, after runtime.MemStats
-	runtime.ReadMemStats(&before)
-	f()
-	runtime.ReadMemStats(&after)
-	return after.TotalAlloc - before.TotalAlloc
-}
 
 // Parts of a few kB, whose checksums are right, ask for gigabytes. Each is refused before it gets a
 // part of that.
@@ -81,7 +72,7 @@ func TestAHostilePartGetsNoMoreMemoryThanItsSizeAllows(t *testing.T) {
 			"it is continued": func() error { return a.Fits(t.Context(), &list{}) },
 		} {
 			var err error
-			n := allocated(func() { err = f() })
+			n := packedtest.Allocated(func() { err = f() })
 			(&world{scope: t}).fails(err, persistence.ErrCorrupt, name)
 			if n > most {
 				t.Errorf("%s: it asks for %d MB when %s", what, n>>20, does)

@@ -5,23 +5,14 @@ import (
 	"context"
 	"encoding/json"
 	"io"
-	"runtime"
 	"testing"
 	"time"
 
 	"exchange/core/state"
 	"exchange/persistence"
 	"exchange/persistence/internal/packed"
+	"exchange/persistence/internal/packed/packedtest"
 )
-
-// allocated is how many bytes of memory a function asks for in all, given back or not.
-func allocated(f func()) uint64 {
-	var before, after runtime.MemStats
-	runtime.ReadMemStats(&before)
-	f()
-	runtime.ReadMemStats(&after)
-	return after.TotalAlloc - before.TotalAlloc
-}
 
 // mostAllocated bounds what reading a hostile backup may ask for: what a stream may unpack to, twice
 // over because an image grows while it is read, and as much again.
@@ -93,12 +84,12 @@ func TestAHostileBackupGetsNoMoreMemoryThanItsSizeAllows(t *testing.T) {
 			t.Fatalf("%s has %d bytes: that is not what this test is about", what, len(b))
 		}
 		var err error
-		n := allocated(func() { _, err = Verify(bytes.NewReader(b), testKey) })
+		n := packedtest.Allocated(func() { _, err = Verify(bytes.NewReader(b), testKey) })
 		fails(t, what, err, ErrDamaged)
 		if n > mostAllocated {
 			t.Errorf("%s: %d bytes ask for %d MB to be verified", what, len(b), n>>20)
 		}
-		if n = allocated(func() { _, err = load(t.Context(), &discards{}, bytes.NewReader(b), nothing, loadRows) }); n > mostAllocated {
+		if n = packedtest.Allocated(func() { _, err = load(t.Context(), &discards{}, bytes.NewReader(b), nothing, loadRows) }); n > mostAllocated {
 			t.Errorf("%s: %d bytes ask for %d MB to be loaded", what, len(b), n>>20)
 		}
 		fails(t, what, err, ErrDamaged)
@@ -118,7 +109,7 @@ func TestAHostileImageGetsNoMoreMemoryThanItsSizeAllows(t *testing.T) {
 			bad = append(bad, 0xff, 0xff, 0xff, 0x7f) // a number of 2^28-1, wherever one is looked for
 		}
 		b := crafted(t, func(s *sink) { s.part(partInfo, info); s.part(partImage, bad[:64<<10]) })
-		n := allocated(func() { _, err = Open(bytes.NewReader(b), testKey) })
+		n := packedtest.Allocated(func() { _, err = Open(bytes.NewReader(b), testKey) })
 		fails(t, "an image of large numbers", err, ErrDamaged)
 		if n > mostAllocated {
 			t.Errorf("from byte %d on: %d bytes ask for %d MB", at, len(b), n>>20)
