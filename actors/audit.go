@@ -51,6 +51,8 @@ type Archive interface {
 	Base(ctx context.Context) (seq uint64, image []byte, err error)
 	// Read gives batches from after on, as persistence.Journal.Read does.
 	Read(ctx context.Context, after uint64, fn func(prev, next uint64, batch []byte) error) error
+	// Histories are the ids of the histories that its parts were written under.
+	Histories() ([]persistence.HistoryID, error)
 }
 
 // Audit derives every balance, reserve, open order and pending withdraw anew, from the oldest kept snapshot

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	"exchange/core/event"
 	"exchange/core/ledger"
@@ -23,6 +24,8 @@ type replay struct {
 	record  event.Record
 	effects state.Effects
 	final   bool // no other beginning would help: a record does not fit, or rows could not be read
+	// histories are those that the first state or a record has named.
+	histories []event.HistoryID
 }
 
 // replayTries is how often a replay begins: while it runs the snapshot that it began with may be replaced,
@@ -112,6 +115,9 @@ func (r *replay) run(ctx context.Context) (err error) {
 	if at := r.state.Seq(); at != report.Sequence {
 		return fmt.Errorf("%w: the replay ends at sequence %d instead of %d", persistence.ErrCorrupt, at, report.Sequence)
 	}
+	if err := r.knowsHistories(); err != nil {
+		return err
+	}
 	r.final = true // from here on nothing is looked for that may have been replaced
 	return r.rows.finish(ctx)
 }
@@ -132,6 +138,9 @@ func (r *replay) fold(ctx context.Context, prev uint64, data []byte) error {
 		if rest, err = r.record.Decode(rest); err == nil {
 			err = s.Apply(&r.record, &r.effects)
 		}
+		if err == nil && r.record.Kind == event.KindHistory {
+			r.histories = append(r.histories, r.record.History)
+		}
 		if err == nil && r.record.Kind == event.KindKey {
 			err = r.bound(s, &r.record.Key)
 		}
@@ -148,6 +157,25 @@ func (r *replay) fold(ctx context.Context, prev uint64, data []byte) error {
 		return fmt.Errorf("%w: %w", persistence.ErrCorrupt, err)
 	}
 	r.progress(s.Seq()-r.report.From, r.report.Sequence-r.report.From)
+	return nil
+}
+
+// knowsHistories refuses an archive with a part of a history that no record of the replay has named: the
+// part is another exchange's, or of a past that a restore has left, even where its records fit.
+func (r *replay) knowsHistories() error {
+	if r.archive == nil {
+		return nil
+	}
+	ids, err := r.archive.Histories()
+	if err != nil {
+		return fmt.Errorf("replaying the archive: %w", err)
+	}
+	for _, id := range ids {
+		if !slices.Contains(r.histories, event.HistoryID(id)) {
+			return fmt.Errorf("replaying the archive: %w: a part was written under the history %x, which no record names",
+				persistence.ErrCorrupt, id)
+		}
+	}
 	return nil
 }
 
@@ -176,6 +204,7 @@ func (r *replay) beginning(ctx context.Context) error {
 		err = fmt.Errorf("it is of sequence %d", r.state.Seq())
 	}
 	if err == nil {
+		r.histories = append(r.histories, r.state.History())
 		err = r.seals(r.state)
 	}
 	if err != nil {

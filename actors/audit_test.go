@@ -36,6 +36,8 @@ func (s *swapped) Read(ctx context.Context, after uint64, fn func(prev, next uin
 	})
 }
 
+func (s *swapped) Histories() ([]persistence.HistoryID, error) { return nil, nil }
+
 func (s *swapped) Base(context.Context) (uint64, []byte, error) { return 0, nil, nil }
 
 // rewritten gives each record of a batch to change.
@@ -213,7 +215,8 @@ func TestAnAuditOfAnArchiveGoesOnWhereTheJournalWasTrimmed(t *testing.T) {
 
 // A growing archive has the first batches of a journal.
 type growing struct {
-	batches [][]byte
+	batches   [][]byte
+	histories []persistence.HistoryID
 }
 
 func (g *growing) grow(t *testing.T, store persistence.Store) {
@@ -227,6 +230,8 @@ func (g *growing) grow(t *testing.T, store persistence.Store) {
 		t.Fatal(err)
 	}
 }
+
+func (g *growing) Histories() ([]persistence.HistoryID, error) { return g.histories, nil }
 
 func (g *growing) Base(context.Context) (uint64, []byte, error) { return 0, nil, nil }
 
@@ -243,4 +248,26 @@ func (g *growing) Read(_ context.Context, after uint64, fn func(prev, next uint6
 		}
 	}
 	return nil
+}
+
+// A part of an archive that was written under another history is found, though its records fit.
+func TestAnAuditFindsAPartOfAnotherHistory(t *testing.T) {
+	onBothStores(t, func(t *testing.T, fresh places) {
+		store := fresh(t)()
+		defer store.Close()
+		e := start(t, testOptions(store))
+		fund(t, e, "ann", map[string]money.Amount{"BTC": 100 * coin})
+		a := &growing{histories: []persistence.HistoryID{persistence.HistoryID(e.history)}}
+		a.grow(t, store)
+		report := must[*AuditReport](t)(e.Audit(t.Context(), a, func(uint64, uint64) {}))
+		if len(report.Differences) > 0 {
+			t.Errorf("%+v", report)
+		}
+		a.histories = append(a.histories, persistence.HistoryID{9})
+		_, err := e.Audit(t.Context(), a, func(uint64, uint64) {})
+		if !errors.Is(err, persistence.ErrCorrupt) || !strings.Contains(err.Error(), "which no record names") {
+			t.Errorf("a part of another history: %v", err)
+		}
+		stop(t, e)
+	})
 }

@@ -212,6 +212,8 @@ func (damagedArchive) Open(authenticated bool) (actors.Archive, error) {
 	return nil, errors.New("the key 0123456789abcdef is missing")
 }
 
+func (damagedArchive) Histories() ([]persistence.HistoryID, error) { return nil, nil }
+
 func (damagedArchive) Base(context.Context) (uint64, []byte, error) { return 0, nil, nil }
 
 func (damagedArchive) Read(context.Context, uint64, func(prev, next uint64, batch []byte) error) error {
