@@ -3,6 +3,8 @@
 package main
 
 import (
+	"bufio"
+	"bytes"
 	"context"
 	"fmt"
 	"os"
@@ -10,6 +12,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -271,13 +274,39 @@ func TestTheRedisOfTheContainersServesAnExchange(t *testing.T) {
 	server := exec.Command(s.Command[0], s.Command[1], script)
 	server.Env, server.Dir = environ, dir
 	server.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
-	if err := server.Start(); err != nil {
+	output, err := server.StdoutPipe()
+	if err == nil {
+		err = server.Start()
+	}
+	if err != nil {
 		t.Fatal(err)
 	}
+	loaded, ended := make(chan struct{}), make(chan struct{})
+	var said bytes.Buffer // before loaded or ended is closed
+	go func() {
+		defer close(ended)
+		lines, first := bufio.NewScanner(output), sync.OnceFunc(func() { close(loaded) })
+		for lines.Scan() {
+			if strings.Contains(lines.Text(), "Ready to accept connections") {
+				first()
+			}
+			select {
+			case <-loaded:
+			default:
+				fmt.Fprintln(&said, lines.Text())
+			}
+		}
+	}()
 	t.Cleanup(func() {
 		syscall.Kill(-server.Process.Pid, syscall.SIGKILL) //nolint:errcheck // it may have ended
-		server.Wait()                                      //nolint:errcheck // it was killed
+		<-ended
+		server.Wait() //nolint:errcheck // it was killed
 	})
+	select {
+	case <-loaded:
+	case <-ended:
+		t.Fatalf("it ends: %s", said.String())
+	}
 	if s.Healthcheck.Test[0] != "CMD-SHELL" {
 		t.Fatalf("%q", s.Healthcheck.Test)
 	}
@@ -287,11 +316,8 @@ func TestTheRedisOfTheContainersServesAnExchange(t *testing.T) {
 		c.Env = environ
 		return c.Run() == nil
 	}
-	for deadline := time.Now().Add(20 * time.Second); !healthy(environ); {
-		if time.Now().After(deadline) {
-			t.Fatal("its health check does not find it")
-		}
-		time.Sleep(10 * time.Millisecond)
+	if !healthy(environ) {
+		t.Fatal("its health check does not find it")
 	}
 	if healthy(os.Environ()) {
 		t.Error("it needs no password")
