@@ -2,8 +2,8 @@ package persistence
 
 import "errors"
 
-// An Authority proves that a file which is kept apart from a store, a backup or a part of an archive,
-// was written by an exchange that has the server's secret key.
+// An Authority proves that a file which is kept apart from a store, a backup or a part of an
+// archive, was written by an exchange that has the server's secret key.
 type Authority interface {
 	// ID names the key that new files are authenticated with.
 	ID() uint64
@@ -18,5 +18,7 @@ var (
 	// ErrNoKey: a file was authenticated under a key that is not at hand. The file may be good.
 	ErrNoKey = errors.New("authenticated under a secret key that is not at hand")
 	// ErrForged: a file's authentication is wrong. It was changed, or not written under the key.
-	ErrForged = errors.New("its authentication is wrong: it was changed, or not written under the secret key that it names")
+	ErrForged = errors.New(
+		"its authentication is wrong: it was changed, or not written under the secret key that " +
+			"it names")
 )

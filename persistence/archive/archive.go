@@ -16,15 +16,16 @@
 //
 // A file is named journal-<first record>-<last record>.zst, with twenty digits each. It is written beside its
 // name, synced, and then renamed: what has the name is whole. It is of the form of package packed: a line of
-// text; a head in JSON, with its length as uvarint before it; the base, in pieces (length as uvarint, and bytes) and then a zero, which stands alone in all parts but
-// the first of an archive with a base; each batch (its length and its two sequences as uvarints, and its bytes),
-// and then a zero; the last record as uvarint; and the proof.
+// text; a head in JSON, with its length as uvarint before it; the base, in pieces (length as
+// uvarint, and bytes) and then a zero, which stands alone in all parts but the first of an archive
+// with a base; each batch (its length and its two sequences as uvarints, and its bytes), and then a
+// zero; the last record as uvarint; and the proof.
 //
-// Each part is authenticated with a key that is derived from the server's. Its head has the engine, the id of
-// the history that it was written under, its first record, and the HMAC of the part before. So nobody without the key
-// can change, make, swap, drop or join parts; but for the newest ones, which the journal then has to have.
-// A history gets another id without another journal when HEAD was missing at a start: the archive goes on
-// then, and what joins its parts is that HMAC.
+// Each part is authenticated with a key that is derived from the server's. Its head has the engine,
+// the id of the history that it was written under, its first record, and the HMAC of the part
+// before. So nobody without the key can change, make, swap, drop or join parts; but for the newest
+// ones, which the journal then has to have. A history gets another id without another journal when
+// HEAD was missing at a start: the archive goes on then, and what joins its parts is that HMAC.
 package archive
 
 import (
@@ -83,8 +84,9 @@ type file struct {
 	fs          vfs.FS
 	name        string
 	first, last uint64
-	based       bool   // it must begin with a state: there is no part before it, and it does not begin at record 1
-	before      string // name of the part before it, "" if there is none
+	// it must begin with a state: there is no part before it, and it does not begin at record 1
+	based  bool
+	before string // name of the part before it, "" if there is none
 }
 
 func partName(first, last uint64) string {
@@ -168,9 +170,9 @@ type tail struct {
 	engine     string
 }
 
-// tail is nil if the archive is empty. by looks at the last part, unless that was written under a key
-// that by does not have, as one that was retired: the next part says which part it follows, and who
-// reads them later looks at both.
+// tail is nil if the archive is empty. by looks at the last part, unless that was written under a
+// key that by does not have, as one that was retired: the next part says which part it follows, and
+// who reads them later looks at both.
 func (a *Archive) tail(ctx context.Context, by persistence.Authority) (*tail, error) {
 	list, err := a.files()
 	if err != nil || len(list) == 0 {
@@ -178,10 +180,11 @@ func (a *Archive) tail(ctx context.Context, by persistence.Authority) (*tail, er
 	}
 	t := &tail{}
 	read := func(by persistence.Authority) error {
-		head, mac, err := list[len(list)-1].read(ctx, by, discard, func(prev, next uint64, data []byte) error {
-			t.prev, t.next, t.data = prev, next, append(t.data[:0], data...)
-			return nil
-		})
+		head, mac, err := list[len(list)-1].read(ctx, by,
+			discard, func(prev, next uint64, data []byte) error {
+				t.prev, t.next, t.data = prev, next, append(t.data[:0], data...)
+				return nil
+			})
 		t.mac, t.engine = mac, head.Engine
 		return err
 	}
@@ -210,8 +213,9 @@ func (a *Archive) continues(ctx context.Context, journal persistence.Journal, la
 }
 
 // Save takes what the journal has up to upTo, a batch's end, and the archive has not yet. It is durable when Save
-// returns, and authenticated by by; history is the id of the journal's history. trim is up to where the store may forget its journal: not above upTo, and so that the batch stays
-// that the archive ends with.
+// returns, and authenticated by by; history is the id of the journal's history. trim is up to where
+// the store may forget its journal: not above upTo, and so that the batch stays that the archive
+// ends with.
 func (a *Archive) Save(ctx context.Context, store persistence.Store, by persistence.Authority,
 	history persistence.HistoryID, upTo uint64) (trim uint64, err error) {
 	unlock, err := a.lock()
@@ -226,7 +230,8 @@ func (a *Archive) Save(ctx context.Context, store persistence.Store, by persiste
 	if err != nil {
 		return 0, err
 	}
-	w := &writer{fs: a.fs, dir: a.dir, part: a.part, by: by, engine: store.Engine(), history: history}
+	w := &writer{fs: a.fs, dir: a.dir, part: a.part, by: by, engine: store.Engine(),
+		history: history}
 	defer w.discard()
 	switch {
 	case last != nil:
@@ -234,7 +239,8 @@ func (a *Archive) Save(ctx context.Context, store persistence.Store, by persiste
 			return 0, err
 		}
 		if last.engine != w.engine {
-			return 0, fmt.Errorf("%w: the archive in %s is of the engine %q, the journal of %q", ErrOther, a.dir, last.engine, w.engine)
+			return 0, fmt.Errorf("%w: the archive in %s is of the engine %q, the journal of %q",
+				ErrOther, a.dir, last.engine, w.engine)
 		}
 		w.prev, w.last, w.before = last.prev, last.next, last.mac
 	case upTo == 0:

@@ -587,7 +587,8 @@ func TestAnInterruptedWriteLeavesNoPart(t *testing.T) {
 	// A folder that takes no files.
 	l.breaks = 0
 	w.must(os.RemoveAll(w.archive.Dir()))
-	if _, err := w.archive.Save(w.ctx, w.journal, testKey, testHistory, 10); err == nil || !strings.Contains(err.Error(), w.archive.Dir()) {
+	if _, err := w.archive.Save(w.ctx, w.journal, testKey, testHistory, 10); err == nil ||
+		!strings.Contains(err.Error(), w.archive.Dir()) {
 		t.Errorf("without a folder: %v", err)
 	}
 }
@@ -621,7 +622,8 @@ func TestEveryDamageIsFound(t *testing.T) {
 	found := func(what string) {
 		t.Helper()
 		got, err := w.read(0)
-		if !errors.Is(err, persistence.ErrCorrupt) && !errors.Is(err, persistence.ErrNoKey) || !strings.Contains(err.Error(), w.archive.Dir()) {
+		if !errors.Is(err, persistence.ErrCorrupt) && !errors.Is(err, persistence.ErrNoKey) ||
+			!strings.Contains(err.Error(), w.archive.Dir()) {
 			t.Fatalf("%s: %v", what, err)
 		}
 		if !slices.Equal(got, whole[:len(got)]) {

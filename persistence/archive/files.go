@@ -8,8 +8,8 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 )
 
-// makeFolder makes a folder, and syncs each folder that has a new one in it: otherwise a power cut could
-// take back the archive with all its parts, when the store has forgotten what is in them.
+// makeFolder makes a folder, and syncs each folder that has a new one in it: otherwise a power cut
+// could take back the archive with all its parts, when the store has forgotten what is in them.
 func makeFolder(files vfs.FS, dir string) error {
 	var parents []string
 	for at := dir; ; at = files.PathDir(at) {
@@ -26,7 +26,8 @@ func makeFolder(files vfs.FS, dir string) error {
 	}
 	for _, parent := range parents {
 		err := syncDir(files, parent)
-		if err != nil && !(there && errors.Is(err, fs.ErrPermission)) { // then another user made the folder
+		// then another user made the folder
+		if err != nil && !(there && errors.Is(err, fs.ErrPermission)) {
 			return err
 		}
 	}

@@ -26,7 +26,9 @@ func FuzzPart(f *testing.F) {
 	}
 	two := batch(batch([]byte{0}, 0, 2, "first"), 2, 3, "second")
 	piece := append(binary.AppendUvarint(nil, 5), "state"...)
-	for _, b := range [][]byte{nil, {0}, {0, 0}, append(bytes.Clone(two), 0), append(bytes.Clone(two), 0, 3), append(bytes.Clone(two), 0, 2), two, append(batch([]byte{0}, 0, 2, "first"), 0),
+	for _, b := range [][]byte{nil, {0}, {0, 0}, append(bytes.Clone(two), 0),
+		append(bytes.Clone(two), 0, 3), append(bytes.Clone(two), 0, 2), two,
+		append(batch([]byte{0}, 0, 2, "first"), 0),
 		append(append(bytes.Clone(piece), two...), 0), {0, 0xff, 0xff, 0xff, 0xff, 0x03, 0, 3}, {0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x01}} {
 		f.Add(b, uint64(1), uint64(3), false)
 		f.Add(b, uint64(1), uint64(3), true)

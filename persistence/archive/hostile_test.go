@@ -27,19 +27,21 @@ func TestAHostilePartGetsNoMoreMemoryThanItsSizeAllows(t *testing.T) {
 	batches := func(b []byte, n, each int) []byte {
 		for i := range n / each {
 			b = binary.AppendUvarint(b, uint64(each))
-			b = append(binary.AppendUvarint(binary.AppendUvarint(b, uint64(10+i)), uint64(11+i)), zeros[:each]...)
+			b = append(binary.AppendUvarint(binary.AppendUvarint(b, uint64(10+i)), uint64(11+i)),
+				zeros[:each]...)
 		}
 		return b
 	}
 	piece := append(binary.AppendUvarint(nil, 5), "state"...)
 	based := append(piece, 0)
 	for what, content := range map[string][]byte{
-		"a long state":              pieces(nil, many, maxPiece),
-		"a state in tiny pieces":    pieces(nil, many/8, 1),
-		"a piece beyond all":        binary.AppendUvarint(nil, 1<<40),
-		"many batches":              batches(based, many, maxPiece),
-		"many tiny batches":         batches(based, 100_000, 1),
-		"a batch beyond all":        append(based, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x7f, 10, 11),
+		"a long state":           pieces(nil, many, maxPiece),
+		"a state in tiny pieces": pieces(nil, many/8, 1),
+		"a piece beyond all":     binary.AppendUvarint(nil, 1<<40),
+		"many batches":           batches(based, many, maxPiece),
+		"many tiny batches":      batches(based, 100_000, 1),
+		"a batch beyond all": append(based, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff,
+			0xff, 0x7f, 10, 11),
 		"a batch that is not there": append(based, 0x80, 0x80, 0x80, 0x20, 10, 11),
 	} {
 		dir := t.TempDir()
@@ -58,7 +60,8 @@ func TestAHostilePartGetsNoMoreMemoryThanItsSizeAllows(t *testing.T) {
 			t.Fatal(err)
 		}
 		if info, err := os.Stat(name); err != nil || info.Size() > 1<<20 {
-			t.Fatalf("%s has %d bytes (%v): that is not what this test is about", what, info.Size(), err)
+			t.Fatalf("%s has %d bytes (%v): that is not what this test is about", what,
+				info.Size(), err)
 		}
 		a, err := Open(dir)
 		if err != nil {

@@ -12,9 +12,9 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
 )
 
-// The power fails before each write, sync and rename while parts are saved, however much is left of what
-// was not synced. What Save has answered is in the archive, so the store may forget it; there are whole
-// parts and no others; and the next Save goes on.
+// The power fails before each write, sync and rename while parts are saved, however much is left of
+// what was not synced. What Save has answered is in the archive, so the store may forget it; there
+// are whole parts and no others; and the next Save goes on.
 func TestAPowerCutLosesNothingThatWasSaved(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
 	for _, percent := range []int{0, 50, 100} {
@@ -53,8 +53,8 @@ func TestAPowerCutLosesNothingThatWasSaved(t *testing.T) {
 	}
 }
 
-// wantWhole wants what a power cut has left to be a journal up to what was saved at least, and to be
-// continued.
+// wantWhole wants what a power cut has left to be a journal up to what was saved at least, and to
+// be continued.
 func wantWhole(t *testing.T, left *vfs.MemFS, l *list, saved uint64) {
 	t.Helper()
 	a, err := open(left, "data/archives/one")
@@ -64,22 +64,25 @@ func wantWhole(t *testing.T, left *vfs.MemFS, l *list, saved uint64) {
 	a.part = 20
 	for _, want := range []uint64{saved, l.all[len(l.all)-1].next} {
 		var got []batch
-		err := a.Under(testKey).Read(context.Background(), 0, func(prev, next uint64, data []byte) error {
-			got = append(got, batch{prev, next, string(data)})
-			return nil
-		})
+		err := a.Under(testKey).Read(context.Background(),
+			0, func(prev, next uint64, data []byte) error {
+				got = append(got, batch{prev, next, string(data)})
+				return nil
+			})
 		if err != nil || len(got) > len(l.all) || !slices.Equal(got, l.all[:len(got)]) {
 			t.Fatalf("%d were saved, and %v is read: %v", saved, short(got), err)
 		}
 		if _, last, err := a.Bounds(); err != nil || last < want {
 			t.Fatalf("%d were saved, and the archive ends at %d: %v", want, last, err)
 		}
-		if _, err := a.Save(context.Background(), l, testKey, testHistory, l.all[len(l.all)-1].next); err != nil {
+		if _, err := a.Save(context.Background(), l, testKey, testHistory,
+			l.all[len(l.all)-1].next); err != nil {
 			t.Fatalf("%d were saved, and it does not go on: %v", saved, err)
 		}
 	}
 	names, err := left.List("data/archives/one")
-	if err != nil || slices.ContainsFunc(names, func(name string) bool { return strings.HasPrefix(name, unfinished) }) {
+	if err != nil || slices.ContainsFunc(names,
+		func(name string) bool { return strings.HasPrefix(name, unfinished) }) {
 		t.Fatalf("what the power cut left is still there: %v, %v", names, err)
 	}
 }

@@ -26,14 +26,16 @@ func (a *Archive) Base(ctx context.Context) (seq uint64, image []byte, err error
 	if err = list[0].authentic(a.by); err != nil {
 		return 0, nil, err
 	}
-	_, _, err = list[0].read(ctx, a.by, func(piece []byte) { image = append(image, piece...) }, ignore)
+	_, _, err = list[0].read(ctx, a.by,
+		func(piece []byte) { image = append(image, piece...) }, ignore)
 	if err != nil {
 		return 0, nil, err // nothing of what is not whole and authentic
 	}
 	return list[0].first - 1, image, nil
 }
 
-// Provable is nil if by has the key of each part: else persistence.ErrNoKey, with the part and the key.
+// Provable is nil if by has the key of each part: else persistence.ErrNoKey, with the part and the
+// key.
 func (a *Archive) Provable(by persistence.Authority) error {
 	list, err := a.files()
 	for i := 0; err == nil && i < len(list); i++ {
@@ -45,8 +47,8 @@ func (a *Archive) Provable(by persistence.Authority) error {
 	return err
 }
 
-// Histories are the ids of the histories that the parts were written under, as their heads say. Whether
-// a part is authentic is told by Read.
+// Histories are the ids of the histories that the parts were written under, as their heads say.
+// Whether a part is authentic is told by Read.
 func (a *Archive) Histories() (ids []persistence.HistoryID, err error) {
 	list, err := a.files()
 	for i := 0; err == nil && i < len(list); i++ {
@@ -161,7 +163,8 @@ type head struct {
 	history persistence.HistoryID
 }
 
-// readHead reads what the part says first, which must be what it is called, and follow the part before.
+// readHead reads what the part says first, which must be what it is called, and follow the part
+// before.
 func (f *file) readHead(r *packed.Reader) (h head, err error) {
 	n, err := binary.ReadUvarint(r)
 	if err == nil && n > maxHead {
@@ -208,8 +211,8 @@ func (f *file) follows(before string) error {
 	return nil
 }
 
-// read gives the pieces of the base to base, and the batches to fn. mac is the part's, which by, if it is
-// not nil, must find authentic at its end.
+// read gives the pieces of the base to base, and the batches to fn. mac is the part's, which by, if
+// it is not nil, must find authentic at its end.
 func (f *file) read(ctx context.Context, by persistence.Authority, base func(piece []byte),
 	fn func(prev, next uint64, batch []byte) error) (h head, mac []byte, err error) {
 	in, err := f.fs.Open(f.name)
@@ -232,7 +235,8 @@ func (f *file) read(ctx context.Context, by persistence.Authority, base func(pie
 	return h, r.MAC(), err
 }
 
-func (f *file) readBatches(ctx context.Context, r *packed.Reader, fn func(prev, next uint64, batch []byte) error) error {
+func (f *file) readBatches(ctx context.Context, r *packed.Reader, fn func(prev, next uint64,
+	batch []byte) error) error {
 	at := f.first - 1
 	var batch []byte
 	for ctx.Err() == nil {
@@ -274,7 +278,8 @@ func (f *file) readBase(r *packed.Reader, base func(piece []byte)) error {
 		case n > maxPiece:
 			return f.damaged("it begins with a piece of %d bytes", n)
 		case size+n > packed.MaxImage:
-			return f.damaged("it begins with a state of more than %d bytes", uint64(packed.MaxImage))
+			return f.damaged("it begins with a state of more than %d bytes",
+				uint64(packed.MaxImage))
 		case n > 0:
 			if piece, err = readAll(r, piece[:0], int(n)); err != nil {
 				return f.damaged("in what it begins with: %w", err)

@@ -15,7 +15,8 @@ import (
 )
 
 // tampered is a world with five parts, and what their files have.
-func tampered(t *testing.T, journal *list, text string) (w *world, parts []string, files map[string][]byte) {
+func tampered(t *testing.T, journal *list,
+	text string) (w *world, parts []string, files map[string][]byte) {
 	t.Helper()
 	w = newWorld(t, journal)
 	w.archive.part = 1
@@ -73,11 +74,14 @@ func underTheName(part []byte) []byte {
 
 func TestATamperedArchiveIsFound(t *testing.T) {
 	w, parts, files := tampered(t, &list{}, "a batch of ours")
-	other, _, theirs := tampered(t, &list{}, "a batch of them") // of the same key, engine, history and lengths
+	// of the same key, engine, history and lengths
+	other, _, theirs := tampered(t, &list{}, "a batch of them")
 	if !slices.Equal(parts, other.names()) {
 		t.Fatal("the two archives have other parts")
 	}
-	changed := func(raw []byte) []byte { return bytes.Replace(raw, []byte("ours"), []byte("mine"), 1) }
+	changed := func(raw []byte) []byte {
+		return bytes.Replace(raw, []byte("ours"), []byte("mine"), 1)
+	}
 	headed := func(change func(h *head)) func(raw []byte) []byte {
 		return func(raw []byte) []byte {
 			at := len(magic) + 1
@@ -103,25 +107,41 @@ func TestATamperedArchiveIsFound(t *testing.T) {
 		want error
 		word string
 	}{
-		"the same part of another archive": {map[string][]byte{parts[2]: theirs[parts[2]]}, persistence.ErrCorrupt, "was not written behind"},
-		"the end of another archive": {map[string][]byte{parts[3]: theirs[parts[3]], parts[4]: theirs[parts[4]]},
+		"the same part of another archive": {map[string][]byte{parts[2]: theirs[parts[2]]},
 			persistence.ErrCorrupt, "was not written behind"},
-		"the beginning of another archive": {map[string][]byte{parts[0]: theirs[parts[0]]}, persistence.ErrCorrupt, "was not written behind"},
-		"two parts swapped":                {map[string][]byte{parts[1]: files[parts[2]], parts[2]: files[parts[1]]}, persistence.ErrCorrupt, "it begins at record"},
-		"a part dropped":                   {map[string][]byte{parts[2]: nil}, persistence.ErrCorrupt, "the next begins at 10"},
-		"a part dropped, and the one before renamed": {map[string][]byte{parts[2]: nil, parts[1]: nil, partName(4, 9): files[parts[1]]},
+		"the end of another archive": {
+			map[string][]byte{parts[3]: theirs[parts[3]], parts[4]: theirs[parts[4]]},
+			persistence.ErrCorrupt, "was not written behind"},
+		"the beginning of another archive": {map[string][]byte{parts[0]: theirs[parts[0]]},
+			persistence.ErrCorrupt, "was not written behind"},
+		"two parts swapped": {map[string][]byte{parts[1]: files[parts[2]],
+			parts[2]: files[parts[1]]}, persistence.ErrCorrupt, "it begins at record"},
+		"a part dropped": {map[string][]byte{parts[2]: nil}, persistence.ErrCorrupt,
+			"the next begins at 10"},
+		"a part dropped, and the one before renamed": {
+			map[string][]byte{parts[2]: nil, parts[1]: nil, partName(4, 9): files[parts[1]]},
 			persistence.ErrCorrupt, "it ends at record 6"},
-		"a part changed without the key": {map[string][]byte{parts[2]: repacked(t, files[parts[2]], forged, changed)},
+		"a part changed without the key": {
+			map[string][]byte{parts[2]: repacked(t, files[parts[2]], forged, changed)},
 			persistence.ErrNoKey, "0000000000000009"},
-		"a part changed under the key's name": {map[string][]byte{parts[2]: underTheName(repacked(t, files[parts[2]], forged, changed))},
+		"a part changed under the key's name": {
+			map[string][]byte{parts[2]: underTheName(
+				repacked(t, files[parts[2]], forged, changed))},
 			persistence.ErrCorrupt, persistence.ErrForged.Error()},
-		"the last part changed under the key's name": {map[string][]byte{parts[4]: underTheName(repacked(t, files[parts[4]], forged, changed))},
+		"the last part changed under the key's name": {
+			map[string][]byte{parts[4]: underTheName(
+				repacked(t, files[parts[4]], forged, changed))},
 			persistence.ErrCorrupt, persistence.ErrForged.Error()},
-		"another history under the key's name": {map[string][]byte{parts[4]: underTheName(repacked(t, files[parts[4]], forged,
-			headed(func(h *head) { h.History = strings.Repeat("ab", 16) })))}, persistence.ErrCorrupt, persistence.ErrForged.Error()},
-		"another engine under the key's name": {map[string][]byte{parts[4]: underTheName(repacked(t, files[parts[4]], forged,
-			headed(func(h *head) { h.Engine = "niam" })))}, persistence.ErrCorrupt, persistence.ErrForged.Error()},
-		"a part cut off": {map[string][]byte{parts[4]: files[parts[4]][:100]}, persistence.ErrCorrupt, parts[4]},
+		"another history under the key's name": {
+			map[string][]byte{parts[4]: underTheName(repacked(t, files[parts[4]], forged,
+				headed(func(h *head) { h.History = strings.Repeat("ab", 16) })))},
+			persistence.ErrCorrupt, persistence.ErrForged.Error()},
+		"another engine under the key's name": {
+			map[string][]byte{parts[4]: underTheName(repacked(t, files[parts[4]], forged,
+				headed(func(h *head) { h.Engine = "niam" })))}, persistence.ErrCorrupt,
+			persistence.ErrForged.Error()},
+		"a part cut off": {map[string][]byte{parts[4]: files[parts[4]][:100]},
+			persistence.ErrCorrupt, parts[4]},
 	} {
 		w.put(x.put)
 		_, err := w.read(0)
@@ -150,11 +170,13 @@ func TestATamperedArchiveIsFound(t *testing.T) {
 // Without a key the parts are read as they are; but for the order in which they were written.
 func TestAnArchiveIsReadWithoutAuthentication(t *testing.T) {
 	w, parts, files := tampered(t, &list{}, "a batch of ours")
-	w.put(map[string][]byte{parts[4]: repacked(t, files[parts[4]], keyring{9}, func(raw []byte) []byte {
-		return bytes.Replace(raw, []byte("ours"), []byte("mine"), 1)
-	})})
+	w.put(map[string][]byte{parts[4]: repacked(t, files[parts[4]],
+		keyring{9}, func(raw []byte) []byte {
+			return bytes.Replace(raw, []byte("ours"), []byte("mine"), 1)
+		})})
 	var last string
-	w.must(w.archive.Read(w.ctx, 0, func(_, _ uint64, data []byte) error { last = string(data); return nil }))
+	w.must(w.archive.Read(w.ctx, 0,
+		func(_, _ uint64, data []byte) error { last = string(data); return nil }))
 	if last != "a batch of mine" {
 		t.Errorf("read was %q", last)
 	}
@@ -162,7 +184,8 @@ func TestAnArchiveIsReadWithoutAuthentication(t *testing.T) {
 	w.must(w.archive.Provable(keyring{1, 9}))
 }
 
-// The server's key is changed, and the old one retired: parts go on, and old keys prove the old ones.
+// The server's key is changed, and the old one retired: parts go on, and old keys prove the old
+// ones.
 func TestAnArchiveGoesOnUnderAnotherKeyAndHistory(t *testing.T) {
 	w, parts, _ := tampered(t, &list{}, "a batch of ours")
 	w.append(3, "after the change")
@@ -175,13 +198,15 @@ func TestAnArchiveGoesOnUnderAnotherKeyAndHistory(t *testing.T) {
 	_, err = w.read(0)
 	w.fails(err, persistence.ErrNoKey, "0000000000000002")
 	n := 0
-	w.must(w.archive.Under(keyring{2, 1}).Read(w.ctx, 0, func(uint64, uint64, []byte) error { n++; return nil }))
+	w.must(w.archive.Under(keyring{2, 1}).Read(w.ctx, 0,
+		func(uint64, uint64, []byte) error { n++; return nil }))
 	if n != 6 {
 		t.Errorf("there are %d batches", n)
 	}
 	ids, err := w.archive.Under(keyring{2, 1}).Histories()
 	w.must(err)
-	if len(ids) != len(parts)+1 || !slices.Equal(ids[len(ids)-2:], []persistence.HistoryID{testHistory, another}) {
+	if len(ids) != len(parts)+1 ||
+		!slices.Equal(ids[len(ids)-2:], []persistence.HistoryID{testHistory, another}) {
 		t.Errorf("the histories are %x", ids)
 	}
 	// A part of another engine does not follow.

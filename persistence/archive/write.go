@@ -75,7 +75,8 @@ func (w *writer) begin(first uint64) (err error) {
 	if w.into, err = packed.NewWriter(w.out, magic, w.by); err != nil {
 		return fmt.Errorf("writing the archive: %w", err)
 	}
-	head, err := json.Marshal(head{Engine: w.engine, History: hex.EncodeToString(w.history[:]), First: first, Before: hex.EncodeToString(w.before)})
+	head, err := json.Marshal(head{Engine: w.engine, History: hex.EncodeToString(w.history[:]),
+		First: first, Before: hex.EncodeToString(w.before)})
 	if err != nil {
 		return err
 	}

@@ -11,14 +11,15 @@
 // the restored store continues from the image. It does not have the server's secret key, with which the API
 // secrets in it are sealed: that is kept apart.
 //
-// A backup is authenticated with a key that is derived from the server's: all of it, and so its engine,
-// history, sequence and time. A store that is filled from it has no image, and cannot be served, before
-// that has been found right.
+// A backup is authenticated with a key that is derived from the server's: all of it, and so its
+// engine, history, sequence and time. A store that is filled from it has no image, and cannot be
+// served, before that has been found right.
 //
 // The stream is of the form of package packed: compressed, a line of text and then parts: a letter, a length as
-// uvarint, and so many bytes. The last letter stands alone, before the proof. First is what the backup is
-// of, then the image, in as many bytes as were said, then rows. All lengths are bounded, and so is what a stream
-// unpacks to: what a restore takes of memory is bounded by the size of the file.
+// uvarint, and so many bytes. The last letter stands alone, before the proof. First is what the
+// backup is of, then the image, in as many bytes as were said, then rows. All lengths are bounded,
+// and so is what a stream unpacks to: what a restore takes of memory is bounded by the size of the
+// file.
 package backup
 
 import (
@@ -54,7 +55,8 @@ const (
 const (
 	imagePiece = 1 << 20
 	maxInfo    = 64 << 10
-	maxRow     = 8 << 10 // an operator's action has the longest: 4,096 bytes of text, and who it was
+	// an operator's action has the longest: 4,096 bytes of text, and who it was
+	maxRow = 8 << 10
 )
 
 // Info says what a backup is of.
@@ -201,7 +203,8 @@ func (r *reader) image(piece func(b []byte)) error {
 		if r.kind != partImage {
 			r.ahead = true
 			if n != r.info.ImageBytes {
-				return fmt.Errorf("%w: its image ends after %d bytes of %d", ErrDamaged, n, r.info.ImageBytes)
+				return fmt.Errorf("%w: its image ends after %d bytes of %d", ErrDamaged, n,
+					r.info.ImageBytes)
 			}
 			return nil
 		}
@@ -234,8 +237,8 @@ var kindNames = map[byte]string{partTrade: "trades", partOrder: "closed orders",
 	partCandle: "candles", partAction: "actions", partNonce: "nonces"}
 
 // Verify reads a whole backup and says what it is of. It holds no more of it than a piece, and does
-// not look into the state's image: Open does. by, if it is not nil, must find it authentic. An error
-// wraps ErrDamaged, or persistence.ErrNoKey.
+// not look into the state's image: Open does. by, if it is not nil, must find it authentic. An
+// error wraps ErrDamaged, or persistence.ErrNoKey.
 func Verify(r io.Reader, by persistence.Authority) (*Info, error) {
 	b, err := open(r, by)
 	if err != nil {
@@ -253,8 +256,8 @@ func Verify(r io.Reader, by persistence.Authority) (*Info, error) {
 	return &b.info, nil
 }
 
-// Authenticate reads all of a backup, unpacks nothing, and is nil if it was written under a key that by
-// has, and not changed since. An error wraps ErrDamaged, or persistence.ErrNoKey.
+// Authenticate reads all of a backup, unpacks nothing, and is nil if it was written under a key
+// that by has, and not changed since. An error wraps ErrDamaged, or persistence.ErrNoKey.
 func Authenticate(r io.Reader, by persistence.Authority) error {
 	return damaged(packed.Authenticate(r, by))
 }

@@ -73,7 +73,8 @@ func onBothKinds(t *testing.T, test func(t *testing.T, from, to kind)) {
 func nothing(int) {}
 
 // load opens a backup and restores it.
-func load(ctx context.Context, store persistence.Store, r io.Reader, progress func(int), step int) (*Info, error) {
+func load(ctx context.Context, store persistence.Store, r io.Reader, progress func(int),
+	step int) (*Info, error) {
 	b, err := Open(r, testKey)
 	if err != nil {
 		return nil, err
@@ -274,7 +275,8 @@ func TestARestoreKeepsTheNewestThatTheStoreIsToKeep(t *testing.T) {
 		h.flush()
 		all := contentsOf(t, h.store, h.s)
 		target := to(t, persistence.Retention{Trades: 10, Orders: 4})
-		_, err := load(t.Context(), target, bytes.NewReader(write(t, h.store, h.s.AppendTo(nil))), nothing, loadRows)
+		_, err := load(t.Context(), target, bytes.NewReader(write(t, h.store, h.s.AppendTo(nil))),
+			nothing, loadRows)
 		h.must(err)
 		got := contentsOf(t, target, h.s)
 		if !slices.Equal(got.trades, all.trades[:10]) {
@@ -318,7 +320,8 @@ func TestEveryDamageIsFound(t *testing.T) {
 		fails(t, what, err, ErrDamaged)
 	}
 	broken := errors.New("the disk is gone")
-	_, err = Verify(io.MultiReader(bytes.NewReader(good[:len(good)/2]), &failing{err: broken}), testKey)
+	_, err = Verify(io.MultiReader(bytes.NewReader(good[:len(good)/2]), &failing{err: broken}),
+		testKey)
 	fails(t, "a reader that breaks", err, broken)
 }
 
@@ -393,9 +396,18 @@ func TestWhatMakesNoSenseIsRefused(t *testing.T) {
 		s.part(partDeposit, codec.AppendDeposit(keys(nil, 1<<32+1, 1), &persistence.Deposit{}))
 	})
 	f("a row without its key", func(s *sink) { whole(s); s.part(partOrder, nil) })
-	f("a part that is too long", func(s *sink) { whole(s); s.part(partNonce, make([]byte, maxRow+1)) }, "a part of")
-	f("more than the checksum", func(s *sink) { whole(s); s.write([]byte{partEnd, 'x'}) }, "more behind its end")
-	_, err = Verify(bytes.NewReader(repacked(t, crafted(t, whole), testKey, func(raw []byte) []byte { return bytes.Replace(raw, []byte("backup 2"), []byte("backup 9"), 1) })), testKey)
+	f("a part that is too long", func(s *sink) {
+		whole(s)
+		s.part(partNonce, make([]byte, maxRow+1))
+	}, "a part of")
+	f("more than the checksum", func(s *sink) { whole(s); s.write([]byte{partEnd, 'x'}) },
+		"more behind its end")
+	_, err = Verify(bytes.NewReader(
+		repacked(t, crafted(t, whole), testKey,
+			func(raw []byte) []byte {
+				return bytes.Replace(raw, []byte("backup 2"),
+					[]byte("backup 9"), 1)
+			})), testKey)
 	fails(t, "another version", err, ErrDamaged, `does not begin with "exchange backup 2"`)
 }
 
@@ -447,7 +459,8 @@ func TestABackupThatLacksADepositIsRefused(t *testing.T) {
 			store := to(t, persistence.Retention{})
 			_, err := load(t.Context(), store, bytes.NewReader(b), nothing, loadRows)
 			fails(t, what, err, ErrDamaged)
-			if _, _, err := store.LoadSnapshot(t.Context(), 0); !errors.Is(err, persistence.ErrNoSnapshot) {
+			if _, _, err := store.LoadSnapshot(t.Context(), 0); !errors.Is(err,
+				persistence.ErrNoSnapshot) {
 				t.Errorf("%s: there is an image: %v", what, err)
 			}
 		}
@@ -482,7 +495,8 @@ func TestADamagedBackupIsNeverTakenForAWholeStore(t *testing.T) {
 			store := to(t, persistence.Retention{})
 			_, err := load(t.Context(), store, bytes.NewReader(bad), nothing, 20)
 			fails(t, what, err, ErrDamaged)
-			if _, _, err := store.LoadSnapshot(t.Context(), 0); !errors.Is(err, persistence.ErrNoSnapshot) {
+			if _, _, err := store.LoadSnapshot(t.Context(), 0); !errors.Is(err,
+				persistence.ErrNoSnapshot) {
 				t.Errorf("%s: there is an image: %v", what, err)
 			}
 			watermark, err := store.Watermark(t.Context())
@@ -509,7 +523,8 @@ func TestOnlyAnEmptyStoreIsFilled(t *testing.T) {
 		f := func(what string, fill func(store persistence.Store, token persistence.Token), words ...string) {
 			t.Helper()
 			store := to(t, persistence.Retention{})
-			token, _, err := store.Acquire(t.Context(), persistence.Claim{Owner: "a running exchange"})
+			token, _, err := store.Acquire(t.Context(),
+				persistence.Claim{Owner: "a running exchange"})
 			h.must(err)
 			fill(store, token)
 			_, err = load(t.Context(), store, bytes.NewReader(b), nothing, loadRows)
@@ -533,14 +548,16 @@ func TestOnlyAnEmptyStoreIsFilled(t *testing.T) {
 		f("begun", func(s persistence.Store, token persistence.Token) { h.must(s.Begin(t.Context(), token, 5)) }, "did not come to its end")
 		// The owner of one that is still empty is driven out, or two would write.
 		store := to(t, persistence.Retention{})
-		token, _, err := store.Acquire(t.Context(), persistence.Claim{Owner: "an exchange that just started"})
+		token, _, err := store.Acquire(t.Context(),
+			persistence.Claim{Owner: "an exchange that just started"})
 		h.must(err)
 		_, err = load(t.Context(), store, bytes.NewReader(b), nothing, loadRows)
 		h.must(err)
 		fails(t, "its append", store.Append(t.Context(), token, 0, 1, []byte("x")), persistence.ErrFenced)
 		ended, cancel := context.WithCancel(t.Context())
 		cancel()
-		if _, err = load(ended, to(t, persistence.Retention{}), bytes.NewReader(b), nothing, loadRows); !errors.Is(err, context.Canceled) {
+		if _, err = load(ended, to(t, persistence.Retention{}), bytes.NewReader(b), nothing,
+			loadRows); !errors.Is(err, context.Canceled) {
 			t.Errorf("a restore that was ended: %v", err)
 		}
 	})
@@ -554,7 +571,8 @@ func TestABackupThatCannotBeWholeIsNotWritten(t *testing.T) {
 		image := h.s.AppendTo(nil)
 		f := func(what string, ctx context.Context, w io.Writer, image []byte, want error) {
 			t.Helper()
-			if err := Write(ctx, w, h.store, image, testKey, nothing); err == nil || want != nil && !errors.Is(err, want) {
+			if err := Write(ctx, w, h.store, image, testKey, nothing); err == nil ||
+				want != nil && !errors.Is(err, want) {
 				t.Errorf("%s: %v", what, err)
 			}
 		}

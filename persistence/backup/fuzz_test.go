@@ -26,8 +26,10 @@ func FuzzVerify(f *testing.F) {
 	nonce := append(make([]byte, 8), "key"...)
 	for _, b := range [][]byte{nil, {partEnd}, append(bytes.Clone(whole), partEnd), append(part(bytes.Clone(whole), partNonce, nonce), partEnd),
 		append(part(whole[:len(whole):len(whole)], partTrade, make([]byte, 20)), partEnd), {partInfo, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x01},
-		append(part(nil, partInfo, []byte(`{"rows":null}`)), partEnd), append(part(nil, partInfo, []byte(`{"image_bytes":9000000000}`)), partEnd),
-		append(part(part(nil, partInfo, []byte(`{"image_bytes":3}`)), partImage, nil), partEnd), append(part(bytes.Clone(whole), partNonce, make([]byte, 300)), partEnd),
+		append(part(nil, partInfo, []byte(`{"rows":null}`)), partEnd),
+		append(part(nil, partInfo, []byte(`{"image_bytes":9000000000}`)), partEnd),
+		append(part(part(nil, partInfo, []byte(`{"image_bytes":3}`)), partImage, nil), partEnd),
+		append(part(bytes.Clone(whole), partNonce, make([]byte, 300)), partEnd),
 		append(part(bytes.Clone(whole), partImage, []byte("more")), partEnd)} {
 		f.Add(b)
 	}
@@ -53,7 +55,8 @@ func FuzzVerify(f *testing.F) {
 		if err == nil && (errOfHead != nil || said.Sequence != read.Sequence) {
 			t.Fatalf("it is of %+v, and says of itself %+v, %v", read, said, errOfHead)
 		}
-		if _, err := Verify(io.LimitReader(bytes.NewReader(stream.Bytes()), int64(stream.Len()-1)), testKey); !errors.Is(err, ErrDamaged) {
+		if _, err := Verify(io.LimitReader(bytes.NewReader(stream.Bytes()), int64(stream.Len()-1)),
+			testKey); !errors.Is(err, ErrDamaged) {
 			t.Fatalf("without its last byte it is whole: %v", err)
 		}
 	})

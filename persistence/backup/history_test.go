@@ -301,7 +301,8 @@ func contentsOf(s scope, store persistence.Store, st *state.State) *contents {
 		c.deposits = append(c.deposits, collect(s, store.Deposits, persistence.DepositQuery{Account: a.ID})...)
 		for i := len(c.deposits) - 1; i >= 0 && c.deposits[i].Account == a.ID; i-- {
 			want := c.deposits[i]
-			if got, err := store.Reference(context.Background(), 0, want.Reference); err != nil || got != want {
+			if got, err := store.Reference(context.Background(), 0, want.Reference); err != nil ||
+				got != want {
 				s.Fatal(fmt.Sprintf("reference %q leads to %+v, %v", want.Reference, got, err))
 			}
 		}

@@ -14,8 +14,8 @@ import (
 	"exchange/persistence/internal/packed/packedtest"
 )
 
-// mostAllocated bounds what reading a hostile backup may ask for: what a stream may unpack to, twice
-// over because an image grows while it is read, and as much again.
+// mostAllocated bounds what reading a hostile backup may ask for: what a stream may unpack to,
+// twice over because an image grows while it is read, and as much again.
 const mostAllocated = 128 << 20
 
 // Files of a few kB, whose checksums are right, ask for gigabytes. Each is refused before it gets a
@@ -37,7 +37,8 @@ func TestAHostileBackupGetsNoMoreMemoryThanItsSizeAllows(t *testing.T) {
 		s.part(partImage, image)
 	}
 	const many = 160 // MB
-	piece, long := make([]byte, imagePiece), append(make([]byte, 8), bytes.Repeat([]byte("x"), 200)...)
+	piece, long := make([]byte, imagePiece),
+		append(make([]byte, 8), bytes.Repeat([]byte("x"), 200)...)
 	for what, fill := range map[string]func(s *sink){
 		"a long image": func(s *sink) {
 			s.part(partInfo, describing(many<<20))
@@ -51,8 +52,13 @@ func TestAHostileBackupGetsNoMoreMemoryThanItsSizeAllows(t *testing.T) {
 				s.part(partImage, piece)
 			}
 		},
-		"an image beyond all bounds": func(s *sink) { s.part(partInfo, describing(packed.MaxImage+1)) },
-		"an image of no bytes":       func(s *sink) { s.part(partInfo, describing(0)); s.part(partImage, nil) },
+		"an image beyond all bounds": func(s *sink) {
+			s.part(partInfo, describing(packed.MaxImage+1))
+		},
+		"an image of no bytes": func(s *sink) {
+			s.part(partInfo, describing(0))
+			s.part(partImage, nil)
+		},
 		"an image of nothing": func(s *sink) {
 			s.part(partInfo, describing(1))
 			for range 1_000_000 {
@@ -71,15 +77,22 @@ func TestAHostileBackupGetsNoMoreMemoryThanItsSizeAllows(t *testing.T) {
 				s.part(partNonce, []byte{1, 'k'})
 			}
 		},
-		"a row beyond all bounds": func(s *sink) { begun(s); s.part(partNonce, make([]byte, 64<<20)) },
+		"a row beyond all bounds": func(s *sink) {
+			begun(s)
+			s.part(partNonce, make([]byte, 64<<20))
+		},
 		"a row that says it is long": func(s *sink) {
 			begun(s)
 			s.write([]byte{partTrade, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x01})
 		},
-		"a key's name that no store takes": func(s *sink) { begun(s); s.part(partNonce, make([]byte, 1000)) },
-		"a long description":               func(s *sink) { s.part(partInfo, bytes.Repeat([]byte(" "), 64<<20)) },
+		"a key's name that no store takes": func(s *sink) {
+			begun(s)
+			s.part(partNonce, make([]byte, 1000))
+		},
+		"a long description": func(s *sink) { s.part(partInfo, bytes.Repeat([]byte(" "), 64<<20)) },
 	} {
-		b := repacked(t, crafted(t, fill), testKey, func(raw []byte) []byte { return raw }) // without what makes it long
+		// without what makes it long
+		b := repacked(t, crafted(t, fill), testKey, func(raw []byte) []byte { return raw })
 		if len(b) > 1<<20 {
 			t.Fatalf("%s has %d bytes: that is not what this test is about", what, len(b))
 		}
@@ -89,7 +102,9 @@ func TestAHostileBackupGetsNoMoreMemoryThanItsSizeAllows(t *testing.T) {
 		if n > mostAllocated {
 			t.Errorf("%s: %d bytes ask for %d MB to be verified", what, len(b), n>>20)
 		}
-		if n = packedtest.Allocated(func() { _, err = load(t.Context(), &discards{}, bytes.NewReader(b), nothing, loadRows) }); n > mostAllocated {
+		if n = packedtest.Allocated(func() {
+			_, err = load(t.Context(), &discards{}, bytes.NewReader(b), nothing, loadRows)
+		}); n > mostAllocated {
 			t.Errorf("%s: %d bytes ask for %d MB to be loaded", what, len(b), n>>20)
 		}
 		fails(t, what, err, ErrDamaged)
@@ -106,7 +121,8 @@ func TestAHostileImageGetsNoMoreMemoryThanItsSizeAllows(t *testing.T) {
 	for at := range image {
 		bad := bytes.Clone(image[:at])
 		for len(bad) < 64<<10 {
-			bad = append(bad, 0xff, 0xff, 0xff, 0x7f) // a number of 2^28-1, wherever one is looked for
+			// a number of 2^28-1, wherever one is looked for
+			bad = append(bad, 0xff, 0xff, 0xff, 0x7f)
 		}
 		b := crafted(t, func(s *sink) { s.part(partInfo, info); s.part(partImage, bad[:64<<10]) })
 		n := packedtest.Allocated(func() { _, err = Open(bytes.NewReader(b), testKey) })
@@ -124,12 +140,15 @@ func (*discards) Watermark(context.Context) (uint64, error) { return 0, nil }
 func (*discards) LoadSnapshot(context.Context, int) (uint64, io.ReadCloser, error) {
 	return 0, nil, persistence.ErrNoSnapshot
 }
-func (*discards) Read(context.Context, uint64, func(uint64, uint64, []byte) error) error { return nil }
+func (*discards) Read(context.Context, uint64, func(uint64, uint64, []byte) error) error {
+	return nil
+}
 func (*discards) Acquire(context.Context, persistence.Claim) (persistence.Token, uint64, error) {
 	return "1:x", 0, nil
 }
 func (*discards) Engine() string                                         { return "main" }
 func (*discards) Begin(context.Context, persistence.Token, uint64) error { return nil }
-func (*discards) Apply(context.Context, persistence.Token, uint64, uint64, *persistence.Writes) error {
+func (*discards) Apply(context.Context, persistence.Token, uint64, uint64,
+	*persistence.Writes) error {
 	return nil
 }

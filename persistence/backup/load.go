@@ -55,9 +55,9 @@ type Backup struct {
 	state  *state.State
 }
 
-// Open reads what a backup says of itself, and its state, which must be whole and in itself right. by,
-// if it is not nil, must find the backup authentic when Load has read it to its end. An error wraps
-// ErrDamaged.
+// Open reads what a backup says of itself, and its state, which must be whole and in itself right.
+// by, if it is not nil, must find the backup authentic when Load has read it to its end. An error
+// wraps ErrDamaged.
 func Open(r io.Reader, by persistence.Authority) (*Backup, error) {
 	in, err := open(r, by)
 	if err != nil {
@@ -102,14 +102,16 @@ func (b *Backup) decode(image []byte) (err error) {
 }
 
 // Load fills an empty store, once. The state has no history's id there: what follows is another
-// history than that which the backup is of. Verify the same bytes before: after an error the store may be half
-// filled, and is to be thrown away, unless the error is ErrNotEmpty. progress is told how many rows
-// there are so far.
-func (b *Backup) Load(ctx context.Context, store persistence.Store, progress func(rows int)) (*Info, error) {
+// history than that which the backup is of. Verify the same bytes before: after an error the store
+// may be half filled, and is to be thrown away, unless the error is ErrNotEmpty. progress is told
+// how many rows there are so far.
+func (b *Backup) Load(ctx context.Context, store persistence.Store,
+	progress func(rows int)) (*Info, error) {
 	return b.load(ctx, store, progress, loadRows)
 }
 
-func (b *Backup) load(ctx context.Context, store persistence.Store, progress func(rows int), step int) (*Info, error) {
+func (b *Backup) load(ctx context.Context, store persistence.Store, progress func(rows int),
+	step int) (*Info, error) {
 	if err := Empty(ctx, store); err != nil {
 		return nil, err
 	}
@@ -173,7 +175,8 @@ func (l *loader) note(r *rows) error {
 	}
 	d := &r.deposit
 	if d.Currency == 0 || int(d.Currency) > len(l.deposited) {
-		return fmt.Errorf("%w: deposit %d is of currency %d, which does not exist", ErrDamaged, d.ID, d.Currency)
+		return fmt.Errorf("%w: deposit %d is of currency %d, which does not exist", ErrDamaged,
+			d.ID, d.Currency)
 	}
 	total := &l.deposited[d.Currency-1]
 	if *total = total.Add(d.Amount.Balance()); total.Cmp(money.MaxSupply) >= 0 {
@@ -190,7 +193,8 @@ func (l *loader) whole() error {
 	}
 	for i, c := range l.state.Currencies() {
 		if l.deposited[i] != c.Deposited {
-			return fmt.Errorf("%w: its deposits of %s are %v in all, its state says %v", ErrDamaged, c.Code,
+			return fmt.Errorf("%w: its deposits of %s are %v in all, its state says %v",
+				ErrDamaged, c.Code,
 				l.deposited[i], c.Deposited)
 		}
 	}
@@ -211,7 +215,8 @@ func (l *loader) apply(to uint64) error {
 		return err
 	}
 	if to > l.reader.info.Sequence {
-		return fmt.Errorf("%w: more rows than %d records can have made", ErrDamaged, l.reader.info.Sequence)
+		return fmt.Errorf("%w: more rows than %d records can have made", ErrDamaged,
+			l.reader.info.Sequence)
 	}
 	if err := l.store.Apply(l.ctx, l.token, l.watermark, to, &l.writes); err != nil {
 		return err
@@ -244,7 +249,8 @@ func (l *loader) finish() error {
 		return err
 	}
 	l.state.ForgetHistory() // the first start names its own
-	return l.store.SaveSnapshot(l.ctx, l.token, l.reader.info.Sequence, bytes.NewReader(l.state.AppendTo(nil)))
+	return l.store.SaveSnapshot(l.ctx, l.token, l.reader.info.Sequence,
+		bytes.NewReader(l.state.AppendTo(nil)))
 }
 
 func wallet(s *state.State, a *state.Account) persistence.Wallet {

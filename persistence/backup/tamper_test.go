@@ -52,15 +52,27 @@ func TestATamperedBackupIsFound(t *testing.T) {
 		b    []byte
 		want error
 	}{
-		"a whole that another key proves":   {repacked(t, good, forged, same), persistence.ErrNoKey},
-		"and that says it is the right one": {underTheName(repacked(t, good, forged, same)), persistence.ErrForged},
-		"another time":                      {underTheName(repacked(t, good, forged, described(func(i *Info) { i.Taken = i.Taken.AddDate(1, 0, 0) }))), persistence.ErrForged},
-		"another engine":                    {underTheName(repacked(t, good, forged, described(func(i *Info) { i.Engine = "x" }))), persistence.ErrForged},
-		"another history":                   {underTheName(repacked(t, good, forged, described(func(i *Info) { i.History = "00" }))), persistence.ErrForged},
-		"another sequence":                  {underTheName(repacked(t, good, forged, described(func(i *Info) { i.Sequence++ }))), persistence.ErrForged},
-		"the proof of another":              {slices.Concat(good[:len(good)-100], other[len(other)-100:]), ErrDamaged},
-		"a stream behind another":           {slices.Concat(other, good), ErrDamaged},
-		"without its proof":                 {good[:len(good)-103], ErrDamaged},
+		"a whole that another key proves": {repacked(t, good, forged, same),
+			persistence.ErrNoKey},
+		"and that says it is the right one": {underTheName(repacked(t, good, forged, same)),
+			persistence.ErrForged},
+		"another time": {underTheName(
+			repacked(t, good, forged, described(func(i *Info) {
+				i.Taken = i.Taken.AddDate(1, 0, 0)
+			}))), persistence.ErrForged},
+		"another engine": {underTheName(
+			repacked(t, good, forged, described(func(i *Info) { i.Engine = "x" }))),
+			persistence.ErrForged},
+		"another history": {underTheName(
+			repacked(t, good, forged, described(func(i *Info) { i.History = "00" }))),
+			persistence.ErrForged},
+		"another sequence": {underTheName(
+			repacked(t, good, forged, described(func(i *Info) { i.Sequence++ }))),
+			persistence.ErrForged},
+		"the proof of another": {slices.Concat(good[:len(good)-100], other[len(other)-100:]),
+			ErrDamaged},
+		"a stream behind another": {slices.Concat(other, good), ErrDamaged},
+		"without its proof":       {good[:len(good)-103], ErrDamaged},
 	} {
 		if err := Authenticate(bytes.NewReader(x.b), testKey); !errors.Is(err, x.want) {
 			t.Errorf("%s is authentic: %v, want %v", what, err, x.want)
@@ -84,12 +96,14 @@ func TestAStoreIsNotServableBeforeItsBackupIsAuthentic(t *testing.T) {
 		h.play(200)
 		h.flush()
 		good := write(t, h.store, h.s.AppendTo(nil))
-		forged := underTheName(repacked(t, good, keyring{9}, func(raw []byte) []byte { return raw }))
+		forged := underTheName(repacked(t, good, keyring{9},
+			func(raw []byte) []byte { return raw }))
 		store := to(t, persistence.Retention{})
 		_, err := load(t.Context(), store, bytes.NewReader(forged), nothing, 20)
 		fails(t, "a forged backup", err, persistence.ErrForged)
 		fails(t, "and", err, ErrDamaged)
-		if _, _, err := store.LoadSnapshot(t.Context(), 0); !errors.Is(err, persistence.ErrNoSnapshot) {
+		if _, _, err := store.LoadSnapshot(t.Context(), 0); !errors.Is(err,
+			persistence.ErrNoSnapshot) {
 			t.Errorf("there is an image: %v", err)
 		}
 		err = store.Read(t.Context(), 0, func(uint64, uint64, []byte) error { return nil })
@@ -100,7 +114,8 @@ func TestAStoreIsNotServableBeforeItsBackupIsAuthentic(t *testing.T) {
 		half := io.MultiReader(bytes.NewReader(good[:len(good)-20]), &failing{err: broken})
 		_, err = load(t.Context(), store, half, nothing, 20)
 		fails(t, "half a backup", err, broken)
-		if _, _, err := store.LoadSnapshot(t.Context(), 0); !errors.Is(err, persistence.ErrNoSnapshot) {
+		if _, _, err := store.LoadSnapshot(t.Context(), 0); !errors.Is(err,
+			persistence.ErrNoSnapshot) {
 			t.Errorf("there is an image: %v", err)
 		}
 	})

@@ -57,8 +57,10 @@ func Write(ctx context.Context, w io.Writer, store persistence.Store, image []by
 }
 
 func describe(s *state.State, store persistence.Store, image []byte) *Info {
-	info := &Info{Engine: store.Engine(), Sequence: s.Seq(), Taken: time.Now().UTC(), Store: store.String(),
-		History: s.History().String(), Accounts: len(s.Accounts()), Keys: len(s.Keys()), ImageBytes: int64(len(image))}
+	info := &Info{Engine: store.Engine(), Sequence: s.Seq(), Taken: time.Now().UTC(),
+		Store:   store.String(),
+		History: s.History().String(), Accounts: len(s.Accounts()), Keys: len(s.Keys()),
+		ImageBytes: int64(len(image))}
 	for _, k := range s.Keys() {
 		if k.Revoked { // its secret is gone
 			continue

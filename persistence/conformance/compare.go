@@ -175,8 +175,10 @@ func (w *world) anyOrder() {
 				id := uint64(2 + 3*i)
 				writes.Trades = append(writes.Trades, randomTrade(r, id, uint16(1+r.IntN(pairs))))
 				writes.Orders = append(writes.Orders, randomOrder(r, id, 1))
-				writes.Deposits = append(writes.Deposits, persistence.Deposit{ID: id, Account: uint32(1 + id%2), Currency: 1, Amount: money.Amount(id),
-					Reference: fmt.Sprint("reference ", id)})
+				writes.Deposits = append(writes.Deposits,
+					persistence.Deposit{ID: id, Account: uint32(1 + id%2), Currency: 1,
+						Amount:    money.Amount(id),
+						Reference: fmt.Sprint("reference ", id)})
 				writes.Withdraws = append(writes.Withdraws, randomWithdraw(r, id, 1))
 				writes.Candles = append(writes.Candles, candle(1, 0, int64(id)))
 				writes.Actions = append(writes.Actions, action(id))

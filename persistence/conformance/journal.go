@@ -108,7 +108,8 @@ func (w *world) beat() persistence.Beat {
 	return b
 }
 
-// beats wants each confirmation of an owner to be seen by others, and a claim that has missed one to fail.
+// beats wants each confirmation of an owner to be seen by others, and a claim that has missed one
+// to fail.
 func (w *world) beats() {
 	w.open(persistence.Retention{})
 	first := w.beat()
@@ -146,7 +147,8 @@ func (w *world) beats() {
 	w.is(w.s.Check(w.ctx, w.tok), persistence.ErrFenced)
 	_, _, err = w.s.Acquire(w.ctx, claim) // as a second one that has seen the same
 	w.is(err, persistence.ErrHeld)
-	for _, id := range []string{"x", strings.Repeat("A1", 16), strings.Repeat("a", 64), "1:" + strings.Repeat("a", 30)} {
+	for _, id := range []string{"x", strings.Repeat("A1", 16), strings.Repeat("a", 64),
+		"1:" + strings.Repeat("a", 30)} {
 		_, _, err = w.s.Acquire(w.ctx, persistence.Claim{Owner: "another", ID: id})
 		w.is(err, persistence.ErrInvalid)
 	}

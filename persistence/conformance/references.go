@@ -28,7 +28,8 @@ func (w *world) wantReferences(m *model) {
 		got, err := w.s.Reference(w.ctx, watermark, want.Reference)
 		w.must(err)
 		if got != want || index[want.Reference] != want {
-			w.Fatalf("the deposit with reference %q is %+v, listed as %+v, want %+v", want.Reference, got,
+			w.Fatalf("the deposit with reference %q is %+v, listed as %+v, want %+v",
+				want.Reference, got,
 				index[want.Reference], want)
 		}
 	}
@@ -40,7 +41,8 @@ func (w *world) references() {
 	w.open(keep)
 	long := strings.Repeat("reference ", 12)
 	m := &model{keep: keep}
-	names := []string{"one", "one ", "One", "on", "{main}:m", "\x00", "\x00\xff", "\xff", "\u00e9", "e\u0301", long, long + "!"}
+	names := []string{"one", "one ", "One", "on", "{main}:m", "\x00", "\x00\xff", "\xff", "\u00e9",
+		"e\u0301", long, long + "!"}
 	for round := range 3 {
 		var writes persistence.Writes
 		for i, name := range names {
@@ -48,8 +50,9 @@ func (w *world) references() {
 			if round > 0 {
 				name = fmt.Sprint(name, round)
 			}
-			writes.Deposits = append(writes.Deposits, persistence.Deposit{ID: id, Account: uint32(1 + i%3), Currency: 1, Amount: 5,
-				TimeUs: int64(id), Reference: name})
+			writes.Deposits = append(writes.Deposits,
+				persistence.Deposit{ID: id, Account: uint32(1 + i%3), Currency: 1, Amount: 5,
+					TimeUs: int64(id), Reference: name})
 			writes.Trades = append(writes.Trades, trade(id, 1, 1, 2))
 		}
 		m.add(&writes)
@@ -77,14 +80,16 @@ func (w *world) noReference() {
 	}
 	ask(0, "one", persistence.ErrNotFound)
 	ask(1, "one", persistence.ErrGap)
-	made := persistence.Deposit{ID: 1, Account: 1, Currency: 1, Amount: 5, TimeUs: 7, Reference: "one"}
+	made := persistence.Deposit{ID: 1, Account: 1, Currency: 1, Amount: 5, TimeUs: 7,
+		Reference: "one"}
 	w.apply(10, &persistence.Writes{Deposits: []persistence.Deposit{made}})
 	for _, reference := range []string{"on", "one ", "two", ""} {
 		ask(9, reference, persistence.ErrNotFound)
 		ask(10, reference, persistence.ErrNotFound)
 		ask(11, reference, persistence.ErrGap)
 	}
-	got, err := w.s.Reference(w.ctx, 11, "one") // what is there was made, also where the store is behind
+	// what is there was made, also where the store is behind
+	got, err := w.s.Reference(w.ctx, 11, "one")
 	if w.must(err); got != made {
 		w.Fatalf("the deposit is %+v, want %+v", got, made)
 	}

@@ -8,9 +8,9 @@
 // A crash cuts each log anywhere behind its last sync, independently: so some writes are lost together with all that
 // came after them in the same log, and never one that was synced. The store of a server syncs both before each answer.
 //
-// A store may keep a Head beside the disk: the file that says up to where appends were acknowledged. It
-// is written behind the sync of the journal and not synced itself, so a power cut leaves it behind the
-// journal, and never ahead of it.
+// A store may keep a Head beside the disk: the file that says up to where appends were
+// acknowledged. It is written behind the sync of the journal and not synced itself, so a power cut
+// leaves it behind the journal, and never ahead of it.
 //
 // Lists are kept as plain sorted slices and filtered when they are asked for: right by looking at it, and slow.
 package memory

@@ -9,8 +9,8 @@ import (
 )
 
 // A Head is the file that says up to where appends were acknowledged, as persistence/internal/head
-// keeps one. It outlives stores. The simulation that opens stores with it owns it; a store changes it
-// with the disk locked.
+// keeps one. It outlives stores. The simulation that opens stores with it owns it; a store changes
+// it with the disk locked.
 type Head struct {
 	there, damaged bool
 	last           head.Mark
@@ -49,7 +49,8 @@ func (h *Head) fits(end head.Mark) error {
 	case h.damaged:
 		return fmt.Errorf("memory: %w: %w", persistence.ErrCorrupt, errHead)
 	case !h.last.Fits(end):
-		return fmt.Errorf("memory: %w: appends up to %d were acknowledged, and the journal ends at %d",
+		return fmt.Errorf(
+			"memory: %w: appends up to %d were acknowledged, and the journal ends at %d",
 			persistence.ErrCorrupt, h.last.Seq, end.Seq)
 	}
 	return nil
@@ -61,7 +62,8 @@ var errHead = errors.New("its HEAD cannot be read")
 // other is synced.
 func (h *Head) advance(m head.Mark) {
 	switch {
-	case h == nil, h.there && (m.Seq < h.last.Seq || m.Seq == h.last.Seq && (m.Digest == 0 || m.Digest == h.last.Digest)):
+	case h == nil, h.there && (m.Seq < h.last.Seq ||
+		m.Seq == h.last.Seq && (m.Digest == 0 || m.Digest == h.last.Digest)):
 	case !h.there:
 		*h = Head{there: true, last: m}
 	default:
@@ -93,8 +95,8 @@ func (s *Store) Whole() error {
 // HeadMissing reports whether no append through this head was acknowledged yet.
 func (s *Store) HeadMissing() bool { return s.Head != nil && s.Head.Missing() }
 
-// WithoutLast is a copy of what is durable that has lost its last batch, as a replica that was behind,
-// or a journal that was cut off. It is nil if there is no batch.
+// WithoutLast is a copy of what is durable that has lost its last batch, as a replica that was
+// behind, or a journal that was cut off. It is nil if there is no batch.
 func (d *Disk) WithoutLast() *Disk {
 	d.mu.Lock()
 	defer d.mu.Unlock()

@@ -11,8 +11,8 @@ import (
 	"exchange/persistence/internal/head"
 )
 
-// The model of the file says what the file says, after any writes, and after a power cut the file says
-// something that the model may say.
+// The model of the file says what the file says, after any writes, and after a power cut the file
+// says something that the model may say.
 func TestTheHeadIsTheRealOne(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
 	for range 60 {
@@ -25,7 +25,8 @@ func TestTheHeadIsTheRealOne(t *testing.T) {
 		same := func() {
 			t.Helper()
 			if file.Missing() != model.Missing() || file.Acknowledged() != model.last {
-				t.Fatalf("the file says %+v, missing: %v; the model %+v, missing: %v", file.Acknowledged(), file.Missing(), model.last, model.Missing())
+				t.Fatalf("the file says %+v, missing: %v; the model %+v, missing: %v",
+					file.Acknowledged(), file.Missing(), model.last, model.Missing())
 			}
 		}
 		for range random.IntN(12) {
@@ -42,7 +43,8 @@ func TestTheHeadIsTheRealOne(t *testing.T) {
 			}
 			same()
 		}
-		left := files.CrashClone(vfs.CrashCloneCfg{UnsyncedDataPercent: random.IntN(101), RNG: random})
+		left := files.CrashClone(vfs.CrashCloneCfg{UnsyncedDataPercent: random.IntN(101),
+			RNG: random})
 		if file, err = head.Open(left, "HEAD"); err != nil {
 			t.Fatal(err)
 		}
@@ -54,7 +56,8 @@ func TestTheHeadIsTheRealOne(t *testing.T) {
 			}
 		}
 		if lost < 0 {
-			t.Fatalf("after a power cut the file says %+v, the model %+v and before %+v", file.Acknowledged(), model.last, model.before)
+			t.Fatalf("after a power cut the file says %+v, the model %+v and before %+v",
+				file.Acknowledged(), model.last, model.before)
 		}
 		model.PowerCut(lost)
 		same()
@@ -81,7 +84,8 @@ func TestAStoreThatLostWhatWasAcknowledgedIsRefused(t *testing.T) {
 		if err := lost.Whole(); !errors.Is(err, want) {
 			t.Errorf("it opens with %v, want %v", err, want)
 		}
-		if _, _, err := lost.Acquire(t.Context(), persistence.Claim{Owner: "test"}); !errors.Is(err, want) {
+		if _, _, err := lost.Acquire(t.Context(),
+			persistence.Claim{Owner: "test"}); !errors.Is(err, want) {
 			t.Errorf("a claim answers %v, want %v", err, want)
 		}
 	}

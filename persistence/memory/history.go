@@ -169,7 +169,8 @@ func (s *Store) Deposits(_ context.Context, q persistence.DepositQuery, fn func(
 }
 
 // Reference is the deposit that was made under a reference.
-func (s *Store) Reference(_ context.Context, watermark uint64, reference string) (persistence.Deposit, error) {
+func (s *Store) Reference(_ context.Context, watermark uint64,
+	reference string) (persistence.Deposit, error) {
 	if err := s.lock(); err != nil {
 		return persistence.Deposit{}, err
 	}
@@ -192,7 +193,9 @@ func (s *Store) CountReferences(context.Context) (uint64, error) {
 
 // References calls fn for each deposit of that index.
 func (s *Store) References(_ context.Context, fn func(*persistence.Deposit) bool) error {
-	return answer(s, func(d *data) []persistence.Deposit { return slices.Collect(maps.Values(d.references)) }, fn)
+	return answer(s, func(d *data) []persistence.Deposit {
+		return slices.Collect(maps.Values(d.references))
+	}, fn)
 }
 
 // Withdraws answers a list.

@@ -139,7 +139,8 @@ func TestAClosedStoreAnswersNothing(t *testing.T) {
 	if err := s.Close(); err != nil {
 		t.Fatal(err)
 	}
-	if _, _, err := s.Acquire(t.Context(), persistence.Claim{Owner: "test"}); !errors.Is(err, errClosed) {
+	if _, _, err := s.Acquire(t.Context(),
+		persistence.Claim{Owner: "test"}); !errors.Is(err, errClosed) {
 		t.Errorf("a closed store answers %v", err)
 	}
 }

@@ -68,7 +68,8 @@ func (s *Store) Apply(_ context.Context, tok persistence.Token, from, to uint64,
 	return err
 }
 
-// project commits w, the watermark and the link between the two sequences. The caller holds projections.
+// project commits w, the watermark and the link between the two sequences. The caller holds
+// projections.
 func (s *Store) project(from, to uint64, w *persistence.Writes) error {
 	a := applier{s: s, b: s.db.NewBatch()}
 	defer a.b.Close()

@@ -32,7 +32,8 @@ func TestWhatIsKnownIsWhatTheFolderHas(t *testing.T) {
 		}
 		for key, known := range s.known.nonces {
 			v, err := s.row(s.db, append(s.key(kindNonce), key...))
-			if err != nil || known.there != (v != nil) || known.there && binary.BigEndian.Uint64(v[1:]) != known.value {
+			if err != nil || known.there != (v != nil) ||
+				known.there && binary.BigEndian.Uint64(v[1:]) != known.value {
 				t.Fatalf("nonce of %s is %x, known as %+v (%v)", key, v, known, err)
 			}
 		}

@@ -29,7 +29,8 @@ func tries(b *background, told chan error, compaction error) bool {
 func impatient() (*background, chan error) {
 	told := make(chan error, 1000)
 	return &background{
-		logger: quiet, end: func(err error) { told <- err }, pause: time.Millisecond, patience: 20 * time.Millisecond,
+		logger: quiet, end: func(err error) { told <- err }, pause: time.Millisecond,
+		patience: 20 * time.Millisecond,
 	}, told
 }
 

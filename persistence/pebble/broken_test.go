@@ -69,11 +69,12 @@ func (b *broken) options() Options {
 }
 
 func newBroken() *broken {
-	return &broken{fs: vfs.NewCrashableMem(), told: make(chan error, 100), said: &said{Handler: quiet.Handler()}}
+	return &broken{fs: vfs.NewCrashableMem(), told: make(chan error, 100),
+		said: &said{Handler: quiet.Handler()}}
 }
 
-// trading appends and applies, and takes snapshots, until the process would have ended: then it does not
-// come back. seq is up to where it was acknowledged.
+// trading appends and applies, and takes snapshots, until the process would have ended: then it
+// does not come back. seq is up to where it was acknowledged.
 func (b *broken) trading(tok persistence.Token, seq *atomic.Uint64) error {
 	ctx := context.Background() // it goes on behind the test
 	for {
@@ -103,13 +104,14 @@ func (b *broken) trading(tok persistence.Token, seq *atomic.Uint64) error {
 func trades(seq, n uint64) *persistence.Writes {
 	w := &persistence.Writes{}
 	for i := range n {
-		w.Trades = append(w.Trades, persistence.Trade{ID: n*seq + i + 1, Pair: 1, TakerSide: 1, Taker: 1, Maker: 2})
+		w.Trades = append(w.Trades, persistence.Trade{ID: n*seq + i + 1, Pair: 1, TakerSide: 1,
+			Taker: 1, Maker: 2})
 	}
 	return w
 }
 
-// What Pebble cannot write and does not make again ends the process at once, before Pebble learns of it:
-// Pebble would panic with locks held, or go on.
+// What Pebble cannot write and does not make again ends the process at once, before Pebble learns
+// of it: Pebble would panic with locks held, or go on.
 func TestAWriteThatFailsUnderPebbleEndsTheProcess(t *testing.T) {
 	log := func(op errorfs.Op) bool { return strings.HasSuffix(op.Path, ".log") }
 	manifest := func(op errorfs.Op) bool { return strings.Contains(op.Path, "MANIFEST-") }
@@ -117,13 +119,24 @@ func TestAWriteThatFailsUnderPebbleEndsTheProcess(t *testing.T) {
 		name  string
 		fails func(errorfs.Op) bool
 	}{
-		{"its log is written", func(op errorfs.Op) bool { return log(op) && op.Kind == errorfs.OpFileWrite }},
-		{"its log is synced", func(op errorfs.Op) bool { return log(op) && op.Kind == errorfs.OpFileSyncData }},
-		{"its next log is created", func(op errorfs.Op) bool { return log(op) && op.Kind == errorfs.OpCreate }},
-		{"its next log is an old one", func(op errorfs.Op) bool { return log(op) && op.Kind == errorfs.OpReuseForWrite }},
-		{"its folder is synced", func(op errorfs.Op) bool { return op.Path == "data" && op.Kind == errorfs.OpFileSync }},
-		{"its list of tables is written", func(op errorfs.Op) bool { return manifest(op) && op.Kind == errorfs.OpFileWrite }},
-		{"its list of tables is synced", func(op errorfs.Op) bool { return manifest(op) && op.Kind == errorfs.OpFileSync }},
+		{"its log is written", func(op errorfs.Op) bool {
+			return log(op) && op.Kind == errorfs.OpFileWrite
+		}},
+		{"its log is synced", func(op errorfs.Op) bool {
+			return log(op) && op.Kind == errorfs.OpFileSyncData
+		}},
+		{"its next log is created", func(op errorfs.Op) bool {
+			return log(op) && op.Kind == errorfs.OpCreate
+		}},
+		{"its next log is an old one",
+			func(op errorfs.Op) bool { return log(op) && op.Kind == errorfs.OpReuseForWrite }},
+		{"its folder is synced", func(op errorfs.Op) bool {
+			return op.Path == "data" && op.Kind == errorfs.OpFileSync
+		}},
+		{"its list of tables is written",
+			func(op errorfs.Op) bool { return manifest(op) && op.Kind == errorfs.OpFileWrite }},
+		{"its list of tables is synced",
+			func(op errorfs.Op) bool { return manifest(op) && op.Kind == errorfs.OpFileSync }},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
@@ -137,7 +150,8 @@ func TestAWriteThatFailsUnderPebbleEndsTheProcess(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			err = errors.Join(s.Append(t.Context(), tok, at, at+1, []byte("the head is made with the first")),
+			err = errors.Join(s.Append(t.Context(), tok, at, at+1,
+				[]byte("the head is made with the first")),
 				s.Apply(t.Context(), tok, at, at+1, trades(at, 1)))
 			if err != nil {
 				t.Fatal(err)
@@ -153,7 +167,8 @@ func TestAWriteThatFailsUnderPebbleEndsTheProcess(t *testing.T) {
 			case err := <-back:
 				t.Fatal("the store came back with ", err)
 			}
-			if err := told; !errors.Is(err, syscall.ENOSPC) || errors.Is(err, persistence.ErrCorrupt) {
+			if err := told; !errors.Is(err, syscall.ENOSPC) ||
+				errors.Is(err, persistence.ErrCorrupt) {
 				t.Errorf("told %v", err)
 			}
 			acknowledged := seq.Load()
@@ -218,7 +233,9 @@ func TestAStartThatCannotWriteTablesEnds(t *testing.T) {
 	}
 	s.sync()
 	b.fs = b.fs.CrashClone(vfs.CrashCloneCfg{})
-	fails := func(op errorfs.Op) bool { return op.Kind == errorfs.OpFileWrite && strings.HasSuffix(op.Path, ".sst") }
+	fails := func(op errorfs.Op) bool {
+		return op.Kind == errorfs.OpFileWrite && strings.HasSuffix(op.Path, ".sst")
+	}
 	b.fails.Store(&fails)
 	o := b.options()
 	o.patience = 20 * time.Millisecond
@@ -241,8 +258,8 @@ func TestAStartThatCannotWriteTablesEnds(t *testing.T) {
 	}
 }
 
-// The disk is full from any one call on, of a start or later: the process would end, or the call comes
-// back with the error. A start on what a crash leaves has all that was acknowledged.
+// The disk is full from any one call on, of a start or later: the process would end, or the call
+// comes back with the error. A start on what a crash leaves has all that was acknowledged.
 func TestADiskThatIsFullFromAnyCallOnLosesNothing(t *testing.T) {
 	ended := 0
 	for n := 1; n < 400; n += 1 + n/12 {

@@ -98,7 +98,8 @@ func (a *applier) writeCounts() error {
 			err = a.b.Delete([]byte(key), nil)
 		} else {
 			a.buf = append(a.buf[:0], codec.Version)
-			a.buf = binary.AppendUvarint(binary.AppendUvarint(a.buf, uint64(c.buys)), uint64(c.sells))
+			a.buf = binary.AppendUvarint(binary.AppendUvarint(a.buf, uint64(c.buys)),
+				uint64(c.sells))
 			err = a.set([]byte(key), a.buf)
 		}
 		if err != nil {

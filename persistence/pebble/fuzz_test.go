@@ -25,7 +25,10 @@ func (v value) Get([]byte) ([]byte, io.Closer, error) { return v.bytes, io.NopCl
 func FuzzMeta(f *testing.F) {
 	s := &Store{dir: "data", prefix: []byte("main\x00"), logger: quiet}
 	image := codec.Snapshot{Seq: 5, Epoch: 2, Unique: "0a1b", Chunks: 3, Size: 700_000, CRC: 0xfe}.String()
-	for _, m := range []meta{{Version: metaVersion}, {Version: metaVersion, Epoch: 7, Token: "7:x", Owner: "me", Begin: 3, Trimmed: 9, Snapshots: [2]string{image, ""}}, {Version: 3}, {Version: metaVersion, Snapshots: [2]string{"x", image}}} {
+	for _, m := range []meta{{Version: metaVersion},
+		{Version: metaVersion, Epoch: 7, Token: "7:x", Owner: "me", Begin: 3, Trimmed: 9,
+			Snapshots: [2]string{image, ""}}, {Version: 3},
+		{Version: metaVersion, Snapshots: [2]string{"x", image}}} {
 		text, err := json.Marshal(m)
 		if err != nil {
 			f.Fatal(err)

@@ -51,7 +51,8 @@ func (g *guard) ReuseForWrite(old, name string, c vfs.DiskWriteCategory) (vfs.Fi
 	return g.opened("take over", name, f, err)
 }
 
-func (g *guard) OpenReadWrite(name string, c vfs.DiskWriteCategory, o ...vfs.OpenOption) (vfs.File, error) {
+func (g *guard) OpenReadWrite(name string, c vfs.DiskWriteCategory,
+	o ...vfs.OpenOption) (vfs.File, error) {
 	f, err := g.FS.OpenReadWrite(name, c, o...)
 	return g.opened("open", name, f, err)
 }

@@ -43,7 +43,8 @@ func TestAPowerCutNeverLeavesTheHeadAheadOfTheJournal(t *testing.T) {
 		left := memory.CrashClone(vfs.CrashCloneCfg{UnsyncedDataPercent: percent, RNG: random})
 		s, err := Open("data", Options{FS: left, Logger: quiet})
 		if err != nil {
-			t.Fatalf("%d were acknowledged, %d %% of what was not synced is left: %v", acknowledged, percent, err)
+			t.Fatalf("%d were acknowledged, %d %% of what was not synced is left: %v",
+				acknowledged, percent, err)
 		}
 		if last, _ := s.log.End(); last < acknowledged {
 			t.Fatalf("the journal ends at %d, %d were acknowledged", last, acknowledged)
@@ -96,7 +97,8 @@ func TestTheHeadFollowsEachAppend(t *testing.T) {
 			t.Fatal(err)
 		}
 		_, err = Open("data", Options{FS: before, Logger: quiet})
-		if !errors.Is(err, persistence.ErrCorrupt) || !strings.Contains(err.Error(), "were acknowledged") {
+		if !errors.Is(err, persistence.ErrCorrupt) ||
+			!strings.Contains(err.Error(), "were acknowledged") {
 			t.Fatalf("the journal has lost its end, sequence %d: error is %v", seq+1, err)
 		}
 	}
@@ -106,7 +108,8 @@ func TestTheHeadFollowsEachAppend(t *testing.T) {
 func TestADamagedHeadRefusesTheStart(t *testing.T) {
 	dir := t.TempDir()
 	s, tok, _ := mustOpen(t, dir, Options{})
-	if err := errors.Join(s.Append(t.Context(), tok, 0, 9, []byte("a batch")), s.Close()); err != nil {
+	if err := errors.Join(s.Append(t.Context(), tok, 0, 9, []byte("a batch")),
+		s.Close()); err != nil {
 		t.Fatal(err)
 	}
 	name := filepath.Join(dir, headFile+"main")
@@ -120,7 +123,8 @@ func TestADamagedHeadRefusesTheStart(t *testing.T) {
 		if err := os.WriteFile(name, b, 0o600); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := Open(dir, Options{Logger: quiet}); !errors.Is(err, persistence.ErrCorrupt) || !strings.Contains(err.Error(), name) {
+		if _, err := Open(dir, Options{Logger: quiet}); !errors.Is(err, persistence.ErrCorrupt) ||
+			!strings.Contains(err.Error(), name) {
 			t.Fatalf("error is %v, want ErrCorrupt that names %s", err, name)
 		}
 		if now, err := os.ReadFile(name); err != nil || !bytes.Equal(now, b) {

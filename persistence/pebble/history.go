@@ -14,8 +14,8 @@ import (
 // checkEvery is after how many rows a scan looks whether its caller still waits, and whether it may go on.
 const checkEvery = 1024
 
-// scan calls fn for the keys in [lower, upper), in one direction, from one state of the store. A value with a wrong checksum
-// ends it.
+// scan calls fn for the keys in [lower, upper), in one direction, from one state of the store. A
+// value with a wrong checksum ends it.
 func (s *Store) scan(ctx context.Context, r pebble.Reader, lower, upper []byte, ascending bool,
 	fn func(key, value []byte) (bool, error)) error {
 	return s.scanStored(ctx, r, lower, upper, ascending, func(key, stored []byte) (bool, error) {
@@ -28,7 +28,8 @@ func (s *Store) scan(ctx context.Context, r pebble.Reader, lower, upper []byte, 
 }
 
 // scanStored is scan for values as they are stored.
-func (s *Store) scanStored(ctx context.Context, r pebble.Reader, lower, upper []byte, ascending bool,
+func (s *Store) scanStored(ctx context.Context, r pebble.Reader,
+	lower, upper []byte, ascending bool,
 	fn func(key, stored []byte) (bool, error)) (err error) {
 	it, err := r.NewIter(&pebble.IterOptions{LowerBound: lower, UpperBound: upper})
 	if err != nil {

@@ -11,14 +11,14 @@ import (
 	"exchange/persistence"
 )
 
-// Each Apply leaves a link: where it began, by where it ended. Rows alone do not tell that an Apply in
-// the midst is gone, for those behind it write the watermark and the counts anew. That happens when a
-// file of Pebble's log is removed or cut off: Pebble reads the files that are there.
+// Each Apply leaves a link: where it began, by where it ended. Rows alone do not tell that an Apply
+// in the midst is gone, for those behind it write the watermark and the counts anew. That happens
+// when a file of Pebble's log is removed or cut off: Pebble reads the files that are there.
 //
-// Links lead from what was flushed, which lies in tables and needs no log, to the watermark. That the
-// tables are those of that flush, and their list is not an older one, is told by the rows of the last
-// flushes: each lies in the tables of its own. There are more of them than logs that Pebble keeps for later use,
-// which it reads again with an older list.
+// Links lead from what was flushed, which lies in tables and needs no log, to the watermark. That
+// the tables are those of that flush, and their list is not an older one, is told by the rows of
+// the last flushes: each lies in the tables of its own. There are more of them than logs that
+// Pebble keeps for later use, which it reads again with an older list.
 
 // keepFlushes is how many rows of flushes are kept.
 const keepFlushes = 64
@@ -33,8 +33,8 @@ func (s *Store) link(b *pebble.Batch, from, to uint64) error {
 
 // flush writes all that was written so far into tables, and forgets the links below its watermark.
 //
-// It comes behind each publication and before the journal is trimmed below the image before that one: so
-// neither image depends on a file of Pebble's log.
+// It comes behind each publication and before the journal is trimmed below the image before that
+// one: so neither image depends on a file of Pebble's log.
 func (s *Store) flush() error {
 	watermark, err := s.watermark(s.db)
 	if err != nil {
@@ -58,7 +58,8 @@ func (s *Store) flush() error {
 	m.Flushed, m.Flushes = watermark, number
 	b := s.db.NewBatch()
 	defer b.Close()
-	for kind, upTo := range map[byte]uint64{kindLink: watermark + 1, kindFlush: number - min(number, keepFlushes) + 1} {
+	for kind, upTo := range map[byte]uint64{kindLink: watermark + 1,
+		kindFlush: number - min(number, keepFlushes) + 1} {
 		if err := b.DeleteRange(s.key(kind), u64(s.key(kind), upTo), nil); err != nil {
 			return err
 		}
@@ -68,7 +69,8 @@ func (s *Store) flush() error {
 
 // eachNumber calls fn for each key of one kind that ends with a number, in order.
 func (s *Store) eachNumber(kind byte, fn func(number uint64, value []byte) error) (err error) {
-	it, err := s.db.NewIter(&pebble.IterOptions{LowerBound: s.key(kind), UpperBound: after(s.key(kind))})
+	it, err := s.db.NewIter(&pebble.IterOptions{LowerBound: s.key(kind),
+		UpperBound: after(s.key(kind))})
 	if err != nil {
 		return s.fault("read links", err)
 	}
@@ -92,7 +94,9 @@ func (s *Store) checkLinks(m *meta) error {
 		return err
 	}
 	lost := func(what string, args ...any) error {
-		return fmt.Errorf("%s: %w: %s, as if a file of the folder was removed, cut off or put back; restore a backup",
+		return fmt.Errorf(
+			"%s: %w: %s, as if a file of the folder was removed, cut off or put back; restore a "+
+				"backup",
 			s, persistence.ErrCorrupt, fmt.Sprintf(what, args...))
 	}
 	next := m.Flushes - min(m.Flushes, keepFlushes) + 1
@@ -112,23 +116,28 @@ func (s *Store) checkLinks(m *meta) error {
 	at := m.Flushed
 	err = s.eachNumber(kindLink, func(to uint64, from []byte) error {
 		if len(from) != 8 || binary.BigEndian.Uint64(from) != at || to <= at {
-			return lost("the projections lead to sequence %d and then to %d: what was between is lost", at, to)
+			return lost(
+				"the projections lead to sequence %d and then to %d: what was between is lost", at,
+				to)
 		}
 		at = to
 		return nil
 	})
 	if err == nil && at != watermark {
-		err = lost("the projections lead to sequence %d and their watermark is %d: what was between is lost", at, watermark)
+		err = lost(
+			"the projections lead to sequence %d and their watermark is %d: what was between "+
+				"is lost", at, watermark)
 	}
 	return err
 }
 
-// used reports whether the folder has held a store: then Pebble must find its own files there, and may
-// not begin anew. Both are made after the first start of Pebble has come to its end.
+// used reports whether the folder has held a store: then Pebble must find its own files there, and
+// may not begin anew. Both are made after the first start of Pebble has come to its end.
 func (s *Store) used(path string) (bool, error) {
 	names, err := s.fs.List(path)
 	for _, name := range names {
-		// A journal of any engine counts. A head does not: HEAD.redis may lie in the same data folder.
+		// A journal of any engine counts. A head does not: HEAD.redis may lie in the same data
+		// folder.
 		if strings.HasPrefix(name, journalFolder) || name == headFile+s.Engine() ||
 			strings.HasSuffix(name, ".sst") {
 			return true, nil

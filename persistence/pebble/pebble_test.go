@@ -399,7 +399,9 @@ func TestAFolderOfAnotherVersionIsNamed(t *testing.T) {
 		err := errors.Join(s.commit(b, m, pebble.Sync), b.Close())
 		s.changes.Unlock()
 		if _, read := s.readMeta(s.db); err != nil || !errors.Is(read, persistence.ErrCorrupt) ||
-			!strings.Contains(read.Error(), fmt.Sprintf("it is of version %d and this program reads version %d", version, metaVersion)) {
+			!strings.Contains(read.Error(),
+				fmt.Sprintf("it is of version %d and this program reads version %d",
+					version, metaVersion)) {
 			t.Errorf("version %d: %v, %v", version, err, read)
 		}
 	}

@@ -12,7 +12,8 @@ import (
 
 // Reference is the deposit that was made under a reference. The entry and the watermark are of one
 // state of the folder.
-func (s *Store) Reference(_ context.Context, watermark uint64, reference string) (p persistence.Deposit, err error) {
+func (s *Store) Reference(_ context.Context, watermark uint64,
+	reference string) (p persistence.Deposit, err error) {
 	return p, s.view(func(snap *pebble.Snapshot) error {
 		entry, err := s.row(snap, s.reference(reference))
 		if err != nil {

@@ -62,7 +62,8 @@ func (a *applier) trades(w *persistence.Writes) error {
 			return err
 		}
 		for _, r := range added {
-			if err := a.set(u64(a.s.accountPairTrades(account, list[r.of].Pair), r.id), r.value); err != nil {
+			if err := a.set(u64(a.s.accountPairTrades(account, list[r.of].Pair), r.id),
+				r.value); err != nil {
 				return err
 			}
 		}
@@ -101,7 +102,8 @@ func (a *applier) orders(w *persistence.Writes) error {
 		for _, r := range added {
 			o := &list[r.of]
 			if o.ClientID != "" {
-				if err := a.set(u64(a.s.clientOrders(account, o.ClientID), o.ID), codec.OrderIndex(r.value)); err != nil {
+				if err := a.set(u64(a.s.clientOrders(account, o.ClientID), o.ID),
+					codec.OrderIndex(r.value)); err != nil {
 					return err
 				}
 			}

@@ -34,12 +34,12 @@ type Options struct {
 	// Logger hears of the store's troubles; nil means slog.Default.
 	Logger *slog.Logger
 
-	// FS is where the folder is; nil: the disk. All that the store reads and writes goes through it.
-	// A test gives one that fails, or that crashes.
+	// FS is where the folder is; nil: the disk. All that the store reads and writes goes through
+	// it. A test gives one that fails, or that crashes.
 	FS vfs.FS
-	// Fatal is told of a write that failed and may not be passed over; nil: the process ends with 75,
-	// or with 70 if the error is ErrCorrupt. If it returns, its goroutine waits for ever, with all its
-	// locks, as if the process had ended: the store is of no use then, and not even closed.
+	// Fatal is told of a write that failed and may not be passed over; nil: the process ends with
+	// 75, or with 70 if the error is ErrCorrupt. If it returns, its goroutine waits for ever, with
+	// all its locks, as if the process had ended: the store is of no use then, and not even closed.
 	Fatal func(error)
 
 	pause, patience time.Duration // of tests; 0: the usual ones
@@ -54,8 +54,8 @@ const (
 	cacheBytes = 64 << 20
 	// walBytesPerSync lets what an Apply writes go to the disk steadily, and not at once with the next sync.
 	walBytesPerSync = 512 << 10
-	// maxTables is how many of its tables Pebble keeps open, each with a descriptor. The exchange reserves
-	// descriptors for them.
+	// maxTables is how many of its tables Pebble keeps open, each with a descriptor. The exchange
+	// reserves descriptors for them.
 	maxTables = 400
 	// bloomBits per key make the answer "no such row" cheap: 1 % need a look all the same.
 	bloomBits = 10
@@ -273,7 +273,8 @@ func (s *Store) open(path string) error {
 	return nil
 }
 
-// openPebble opens Pebble. All that it does not like of its files is damage, of which some make it panic.
+// openPebble opens Pebble. All that it does not like of its files is damage, of which some make it
+// panic.
 func (s *Store) openPebble(path string, o *pebble.Options) (db *pebble.DB, err error) {
 	defer func() {
 		if r := recover(); r != nil {
@@ -282,8 +283,10 @@ func (s *Store) openPebble(path string, o *pebble.Options) (db *pebble.DB, err e
 	}()
 	db, err = pebble.Open(path, o)
 	if err != nil && damaged(err) {
-		return nil, fmt.Errorf("%s: open: %w: a file of the folder is missing or damaged: %w; restore a backup",
-			s, persistence.ErrCorrupt, err)
+		return nil,
+			fmt.Errorf(
+				"%s: open: %w: a file of the folder is missing or damaged: %w; restore a backup",
+				s, persistence.ErrCorrupt, err)
 	}
 	return db, s.fault("open", err)
 }
@@ -373,7 +376,8 @@ func (s *Store) String() string { return "pebble:" + s.dir }
 // Exclusive is true: the folder is locked.
 func (s *Store) Exclusive() bool { return true }
 
-// HeadMissing reports whether the folder was opened without its HEAD and no append was acknowledged since.
+// HeadMissing reports whether the folder was opened without its HEAD and no append was acknowledged
+// since.
 func (s *Store) HeadMissing() bool { return s.head.Missing() }
 
 // Close waits for the calls in progress, then frees the folder. No call may be made by a callback

@@ -13,25 +13,29 @@ import (
 	"exchange/persistence/internal/codec"
 )
 
-// A verifier reads all projections from one state of the folder. Checksums tell a row that is wrong; counters, count rows and
-// the lists that have the same rows tell one that is missing.
+// A verifier reads all projections from one state of the folder. Checksums tell a row that is
+// wrong; counters, count rows and the lists that have the same rows tell one that is missing.
 type verifier struct {
 	s      *Store
 	wrong  func(place string)
 	rows   int
 	lists  map[string]*counter // what there is, by list
 	counts map[string]*count   // by the key of a count row
-	// pairs of lists that must have equally many rows, by account: what the first has more than the second
+	// pairs of lists that must have equally many rows, by account: what the first has more than the
+	// second
 	trades, orders, clients, withdraws map[uint32]int
 }
 
 // Verify looks at each value of the projections.
 func (s *Store) Verify(ctx context.Context, wrong func(place string)) (int, error) {
-	v := &verifier{s: s, wrong: wrong, lists: map[string]*counter{}, counts: map[string]*count{}, trades: map[uint32]int{},
+	v := &verifier{s: s, wrong: wrong, lists: map[string]*counter{}, counts: map[string]*count{},
+		trades: map[uint32]int{},
 		orders: map[uint32]int{}, clients: map[uint32]int{}, withdraws: map[uint32]int{}}
 	err := s.view(func(snap *pebble.Snapshot) error {
-		for _, kind := range []byte{kindWatermark, kindWallet, kindNonce, kindPairTrade, kindTrade, kindAccountTrade,
-			kindAccountPair, kindOrder, kindOrderPair, kindOrderClient, kindDeposit, kindReference, kindWithdraw, kindWithdrawOf, kindCandle,
+		for _, kind := range []byte{kindWatermark, kindWallet, kindNonce, kindPairTrade, kindTrade,
+			kindAccountTrade,
+			kindAccountPair, kindOrder, kindOrderPair, kindOrderClient, kindDeposit, kindReference,
+			kindWithdraw, kindWithdrawOf, kindCandle,
 			kindAction, kindCount, kindList} {
 			if err := v.kind(ctx, snap, kind); err != nil {
 				return err
@@ -49,17 +53,18 @@ func (s *Store) Verify(ctx context.Context, wrong func(place string)) (int, erro
 // kind reads the keys of a kind.
 func (v *verifier) kind(ctx context.Context, snap *pebble.Snapshot, kind byte) error {
 	lower := v.s.key(kind)
-	return v.s.scanStored(ctx, snap, lower, after(lower), true, func(key, stored []byte) (bool, error) {
-		v.rows++
-		value, err := v.s.opened(key, stored)
-		if err == nil {
-			err = v.value(kind, key, value)
-		}
-		if err != nil {
-			v.wrong(err.Error())
-		}
-		return true, nil
-	})
+	return v.s.scanStored(ctx, snap, lower, after(lower),
+		true, func(key, stored []byte) (bool, error) {
+			v.rows++
+			value, err := v.s.opened(key, stored)
+			if err == nil {
+				err = v.value(kind, key, value)
+			}
+			if err != nil {
+				v.wrong(err.Error())
+			}
+			return true, nil
+		})
 }
 
 // value looks at one whose checksum is right.
@@ -149,7 +154,8 @@ func (v *verifier) countRow(key, value []byte) error {
 		is = &count{}
 	}
 	if *is != want {
-		return fmt.Errorf("%s: %s: it says %d rows, there are %d", v.s, v.s.placeOf(key), want.matching(0), is.matching(0))
+		return fmt.Errorf("%s: %s: it says %d rows, there are %d", v.s, v.s.placeOf(key),
+			want.matching(0), is.matching(0))
 	}
 	return nil
 }
@@ -166,7 +172,9 @@ func (v *verifier) counter(list, value []byte) error {
 		is = &counter{}
 	}
 	if is.rows != want.rows || is.rows > 0 && *is != want {
-		return fmt.Errorf("%s: %s, list %x: its counter says %d rows from %d to %d, there are %d from %d to %d", v.s, names[list[0]],
+		return fmt.Errorf(
+			"%s: %s, list %x: its counter says %d rows from %d to %d, there are %d from %d to %d",
+			v.s, names[list[0]],
 			list[1:], want.rows, want.oldest, want.newest, is.rows, is.oldest, is.newest)
 	}
 	return nil
@@ -175,7 +183,8 @@ func (v *verifier) counter(list, value []byte) error {
 // compare says what is left over.
 func (v *verifier) compare() {
 	for list, c := range v.lists {
-		v.wrong(fmt.Sprintf("%s: %s: %d rows without a counter", v.s, v.s.placeOf([]byte(list)), c.rows))
+		v.wrong(fmt.Sprintf("%s: %s: %d rows without a counter", v.s,
+			v.s.placeOf([]byte(list)), c.rows))
 	}
 	for key := range v.counts {
 		if !bytes.HasPrefix([]byte(key), v.s.key(kindCount)) {
@@ -187,10 +196,14 @@ func (v *verifier) compare() {
 		more map[uint32]int
 		what string
 	}{{v.trades, "trades, and of them by pair"}, {v.orders, "closed orders, and of them by pair"},
-		{v.clients, "closed orders with client ids, and of them by client id"}, {v.withdraws, "withdraws in the list of all, and of them in its own"}} {
+		{v.clients, "closed orders with client ids, and of them by client id"},
+		{v.withdraws, "withdraws in the list of all, and of them in its own"}} {
 		for account, n := range lists.more {
 			if n != 0 {
-				v.wrong(fmt.Sprintf("%s: account %d has another number of %s: the first less the second is %d", v.s, account, lists.what, n))
+				v.wrong(
+					fmt.Sprintf(
+						"%s: account %d has another number of %s: the first less the second is %d",
+						v.s, account, lists.what, n))
 			}
 		}
 	}

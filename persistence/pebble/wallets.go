@@ -87,7 +87,8 @@ func (a *applier) nonces(w *persistence.Writes) error {
 		}
 		if !old.there || old.value < n.Nonce {
 			old = nonce{n.Nonce, true}
-			if err := a.set(append(a.s.key(kindNonce), n.Key...), u64([]byte{codec.Version}, n.Nonce)); err != nil {
+			if err := a.set(append(a.s.key(kindNonce), n.Key...),
+				u64([]byte{codec.Version}, n.Nonce)); err != nil {
 				return err
 			}
 		}

@@ -30,7 +30,8 @@ func (s *Store) openHead(opts *Options) (err error) {
 	return nil
 }
 
-// HeadMissing reports whether the store was opened without its HEAD and no append was acknowledged since.
+// HeadMissing reports whether the store was opened without its HEAD and no append was acknowledged
+// since.
 func (s *Store) HeadMissing() bool { return s.acknowledged.Missing() }
 
 // whole refuses a Redis whose journal has lost what was acknowledged. It does so before this process becomes the owner: another

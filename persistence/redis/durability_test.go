@@ -220,7 +220,8 @@ func TestAnEmptiedRedisIsCorruptNotFenced(t *testing.T) {
 	if err := server.Client().FlushAll(t.Context()).Err(); err != nil {
 		t.Fatal(err)
 	}
-	for _, err := range []error{s.Append(t.Context(), tok, seq, seq+1, []byte("a batch")), s.Check(t.Context(), tok)} {
+	for _, err := range []error{s.Append(t.Context(), tok, seq, seq+1, []byte("a batch")),
+		s.Check(t.Context(), tok)} {
 		if !errors.Is(err, persistence.ErrCorrupt) || errors.Is(err, persistence.ErrFenced) {
 			t.Errorf("error is %v, want ErrCorrupt", err)
 		}
@@ -237,7 +238,8 @@ func TestALooksOwnQuestionsDoNotMoveItsGround(t *testing.T) {
 		if rewriting {
 			state = strings.TrimSuffix(state, "0") + "1"
 		}
-		return s.inEffect(&sight{commands: info(fmt.Sprintf("cmdstat_config:calls=%d,usec=1", calls)), server: info("run_id:a"),
+		return s.inEffect(&sight{commands: info(
+			fmt.Sprintf("cmdstat_config:calls=%d,usec=1", calls)), server: info("run_id:a"),
 			stats: info("total_commands_processed:9"), replication: info("master_replid:b"),
 			settings: make([]*redis.MapStringStringCmd, 4), persistence: info(state)})
 	}
@@ -245,7 +247,8 @@ func TestALooksOwnQuestionsDoNotMoveItsGround(t *testing.T) {
 		calls     int
 		rewriting bool
 		want      bool
-	}{{10, false, true}, {14, true, true}, {18, true, true}, {23, true, false}, {27, false, true}, {31, true, true}} {
+	}{{10, false, true}, {14, true, true}, {18, true, true}, {23, true, false}, {27, false, true},
+		{31, true, true}} {
 		if rewriting = x.rewriting; (look(x.calls) == nil) != x.want {
 			t.Errorf("%+v: %v", x, look(x.calls))
 		}

@@ -70,9 +70,12 @@ func (s *Store) rows(ctx context.Context, list string, at place, ascending bool,
 	}
 }
 
-// page reads rows of a list. The rows that its search ended between are right, so it has not gone astray.
-func (s *Store) page(ctx context.Context, list string, at place, ascending bool, many int) ([]string, error) {
-	answer, err := pageScript.Run(ctx, s.history, []string{list}, direction(ascending), dec(at.cursor), at.ahead, many).Slice()
+// page reads rows of a list. The rows that its search ended between are right, so it has not gone
+// astray.
+func (s *Store) page(ctx context.Context, list string, at place, ascending bool,
+	many int) ([]string, error) {
+	answer, err := pageScript.Run(ctx, s.history, []string{list}, direction(ascending),
+		dec(at.cursor), at.ahead, many).Slice()
 	if err != nil {
 		return nil, s.fault("read a list", err)
 	}
@@ -168,7 +171,8 @@ func (s *Store) leap(ctx context.Context, list string, at place, q *persistence.
 			return 0, at, s.fault("read the marks of a list", err)
 		}
 		if len(answer) != 5 {
-			return 0, at, s.fault("read the marks of a list", fmt.Errorf("the script answered %d parts", len(answer)))
+			return 0, at, s.fault("read the marks of a list",
+				fmt.Errorf("the script answered %d parts", len(answer)))
 		}
 		marks, _ := answer[0].(string)
 		ids, err := s.ids(list, answer[1:])
@@ -187,7 +191,8 @@ func (s *Store) leap(ctx context.Context, list string, at place, q *persistence.
 			}
 			mark := marks[k*codec.MarkSize:][:codec.MarkSize]
 			if err := codec.CheckMark(of, mark); err != nil {
-				return 0, at, fmt.Errorf("%s: %s: a mark of the trades from %d to %d: %w", s.name, s.marks(list), oldest, newest, err)
+				return 0, at, fmt.Errorf("%s: %s: a mark of the trades from %d to %d: %w", s.name,
+					s.marks(list), oldest, newest, err)
 			}
 			if !codec.MarkMatches(mark, q) {
 				continue
@@ -348,7 +353,9 @@ func (s *Store) members(ctx context.Context, set string, before uint64, fn func(
 		upper = "(" + dec(before)
 	}
 	for many := firstRows; ; many = pageRows {
-		page, err := s.history.ZRangeArgsWithScores(ctx, redis.ZRangeArgs{Key: set, Start: upper, Stop: "-inf", ByScore: true, Rev: true, Count: int64(many)}).Result()
+		page, err := s.history.ZRangeArgsWithScores(ctx,
+			redis.ZRangeArgs{Key: set, Start: upper, Stop: "-inf", ByScore: true, Rev: true,
+				Count: int64(many)}).Result()
 		if err != nil {
 			return s.fault("read a sorted set", err)
 		}
@@ -378,7 +385,8 @@ func (s *Store) one(ctx context.Context, set string, id uint64) ([]byte, error) 
 	if id > codec.MaxID {
 		return nil, nil // it would not be exact as a score
 	}
-	page, err := s.history.ZRangeArgsWithScores(ctx, redis.ZRangeArgs{Key: set, Start: dec(id), Stop: dec(id), ByScore: true, Count: 1}).Result()
+	page, err := s.history.ZRangeArgsWithScores(ctx,
+		redis.ZRangeArgs{Key: set, Start: dec(id), Stop: dec(id), ByScore: true, Count: 1}).Result()
 	if err != nil {
 		return nil, s.fault("read a row", err)
 	}
@@ -403,7 +411,8 @@ func (s *Store) member(set string, z redis.Z) (uint64, []byte, error) {
 func (s *Store) row(key, text string) (uint64, []byte, error) {
 	stored := []byte(text)
 	if len(stored) < codec.IDSize {
-		return 0, nil, fmt.Errorf("%s: %s: %w: a row has %d bytes", s.name, key, persistence.ErrCorrupt, len(stored))
+		return 0, nil, fmt.Errorf("%s: %s: %w: a row has %d bytes", s.name, key,
+			persistence.ErrCorrupt, len(stored))
 	}
 	row, err := codec.At(key).And(stored[:codec.IDSize]).Open(stored[codec.IDSize:])
 	if err != nil {
@@ -414,5 +423,6 @@ func (s *Store) row(key, text string) (uint64, []byte, error) {
 
 // misplaced is the error for a row that is not where its id belongs.
 func (s *Store) misplaced(key string, id uint64) error {
-	return fmt.Errorf("%s: %s: %w: row %d is in a wrong place", s.name, key, persistence.ErrCorrupt, id)
+	return fmt.Errorf("%s: %s: %w: row %d is in a wrong place", s.name, key,
+		persistence.ErrCorrupt, id)
 }

@@ -36,7 +36,8 @@ func TestAHalfWrittenApplyIsMadeAgain(t *testing.T) {
 	call := func(i int, from, to uint64, move string) int64 {
 		t.Helper()
 		head := []any{string(tok), dec(from), dec(to), move}
-		code, _, err := s.run(t.Context(), s.projections, applyScript, "apply", []string{s.head(), s.watermark(), s.sums()}, append(head, calls[i]...)...)
+		code, _, err := s.run(t.Context(), s.projections, applyScript, "apply",
+			[]string{s.head(), s.watermark(), s.sums()}, append(head, calls[i]...)...)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -147,11 +148,14 @@ func TestMarksFollowTheirTrades(t *testing.T) {
 				for i := range min(n, len(rows)) {
 					var tr persistence.Trade
 					row := []byte(rows[len(rows)-1-i])
-					if err := codec.DecodeTrade(row[codec.IDSize:len(row)-codec.SumSize], rowID(row), &tr); err != nil {
+					if err := codec.DecodeTrade(row[codec.IDSize:len(row)-codec.SumSize],
+						rowID(row), &tr); err != nil {
 						t.Fatal(err)
 					}
 					at := (n - 1 - i) * codec.MarkSize
-					if got, want := marks[at:at+codec.MarkSize], string(codec.AppendMark(nil, codec.At(s.marks(list)), &tr, account)); got != want {
+					if got, want := marks[at:at+codec.MarkSize],
+						string(codec.AppendMark(nil, codec.At(s.marks(list)), &tr, account)); got !=
+						want {
 						t.Fatalf("the mark of trade %d of account %d, %d before the newest, is %x, want %x", tr.ID, account, i, got, want)
 					}
 				}

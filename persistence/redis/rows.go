@@ -20,7 +20,8 @@ func (s *Store) trades(c *cutter, list []persistence.Trade) {
 	pairs := map[uint16][]marked{}
 	accounts := map[uint32][]marked{}
 	for i := range list {
-		t := marked{trade: &list[i], row: codec.AppendTrade(binary.BigEndian.AppendUint64(nil, list[i].ID), &list[i])}
+		t := marked{trade: &list[i], row: codec.AppendTrade(
+			binary.BigEndian.AppendUint64(nil, list[i].ID), &list[i])}
 		all = append(all, t)
 		pairs[t.trade.Pair] = append(pairs[t.trade.Pair], t)
 		accounts[t.trade.Taker] = append(accounts[t.trade.Taker], t)
@@ -33,7 +34,8 @@ func (s *Store) trades(c *cutter, list []persistence.Trade) {
 		s.tradeList(c, s.pairTrades(pair), takerOf, pairs[pair])
 	}
 	for _, account := range slices.Sorted(maps.Keys(accounts)) {
-		s.tradeList(c, s.accountTrades(account), func(*persistence.Trade) uint32 { return account }, accounts[account])
+		s.tradeList(c, s.accountTrades(account), func(*persistence.Trade) uint32 { return account },
+			accounts[account])
 	}
 }
 
@@ -43,19 +45,22 @@ type marked struct {
 	row, mark []byte
 }
 
-// takerOf is whose own side the marks of a list have that is no account's: there nobody asks for it.
+// takerOf is whose own side the marks of a list have that is no account's: there nobody asks for
+// it.
 func takerOf(t *persistence.Trade) uint32 { return t.Taker }
 
-// tradeList lays out rows in the order of their ids, without the second of two with the same. The marks have the own side of
-// an account.
-func (s *Store) tradeList(c *cutter, list string, account func(*persistence.Trade) uint32, rows []marked) {
+// tradeList lays out rows in the order of their ids, without the second of two with the same. The
+// marks have the own side of an account.
+func (s *Store) tradeList(c *cutter, list string,
+	account func(*persistence.Trade) uint32, rows []marked) {
 	at, marks := codec.At(list), codec.At(s.marks(list))
 	var memory []byte // of all rows and marks; slices of an outgrown array stay valid
 	cut := func(from int) []byte { return memory[from:len(memory):len(memory)] }
 	for i := range rows {
 		r := &rows[i]
 		from := len(memory)
-		memory = at.And(r.row[:codec.IDSize]).Seal(append(memory, r.row[:codec.IDSize]...), r.row[codec.IDSize:])
+		memory = at.And(r.row[:codec.IDSize]).Seal(append(memory, r.row[:codec.IDSize]...),
+			r.row[codec.IDSize:])
 		r.row = cut(from)
 		from = len(memory)
 		memory = codec.AppendMark(memory, marks, r.trade, account(r.trade))
@@ -103,7 +108,8 @@ func (s *Store) credits(c *cutter, list []persistence.Deposit) {
 		row := sealed(s.deposits(p.Account), p.ID, codec.AppendDeposit(nil, p))
 		accounts[p.Account] = append(accounts[p.Account], row)
 		index = append(index, []byte(p.Reference),
-			s.referencePlace(p.Reference).Seal(nil, codec.AppendReference(nil, p)), []byte(witness(p.Reference)))
+			s.referencePlace(p.Reference).Seal(nil, codec.AppendReference(nil, p)),
+			[]byte(witness(p.Reference)))
 	}
 	c.add('R', s.references(), 0, 3, index)
 	for _, account := range slices.Sorted(maps.Keys(accounts)) {
@@ -120,7 +126,8 @@ func (s *Store) withdrawn(c *cutter, list []persistence.Withdraw) {
 		score, row := []byte(dec(d.ID)), codec.AppendWithdraw(nil, d)
 		all = append(all, score, sealed(s.withdraws(0), d.ID, row))
 		if d.Account != 0 { // 0 is the list of all
-			accounts[d.Account] = append(accounts[d.Account], score, sealed(s.withdraws(d.Account), d.ID, row))
+			accounts[d.Account] = append(accounts[d.Account], score,
+				sealed(s.withdraws(d.Account), d.ID, row))
 		}
 	}
 	c.add('U', s.withdraws(0), 0, 2, all)
@@ -139,7 +146,8 @@ func (s *Store) candles(c *cutter, list []persistence.Candle) {
 	for i := range list {
 		k := &list[len(list)-1-i] // sorted keeps the first of two, and the later one is to win
 		p := place{k.Pair, k.Frame}
-		lists[p] = append(lists[p], sealed(s.candleList(k.Pair, k.Frame), uint64(k.Time), codec.AppendCandle(nil, k)))
+		lists[p] = append(lists[p], sealed(s.candleList(k.Pair, k.Frame), uint64(k.Time),
+			codec.AppendCandle(nil, k)))
 	}
 	for p, rows := range lists {
 		c.add('C', s.candleList(p.pair, p.frame), s.retention.Candles, 1, sorted(rows))

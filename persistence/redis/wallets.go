@@ -183,14 +183,16 @@ func (s *Store) walletFields(w *persistence.Wallet) [][]byte {
 	for i := 0; i < len(fields); i += 2 {
 		texts[string(fields[i])] = string(fields[i+1])
 	}
-	return append(fields, []byte(codec.FieldCheck), []byte(codec.At(s.wallet(w.Name)).Text(walletText(texts))))
+	return append(fields, []byte(codec.FieldCheck),
+		[]byte(codec.At(s.wallet(w.Name)).Text(walletText(texts))))
 }
 
 func (s *Store) nonceFields(list []persistence.Nonce) [][]byte {
 	fields := make([][]byte, 0, 2*len(list))
 	for _, n := range list {
 		text := dec(n.Nonce)
-		fields = append(fields, []byte(n.Key), []byte(text+":"+codec.At(s.nonces()).And([]byte(n.Key)).Text(text)))
+		fields = append(fields, []byte(n.Key),
+			[]byte(text+":"+codec.At(s.nonces()).And([]byte(n.Key)).Text(text)))
 	}
 	return fields
 }

@@ -16,8 +16,8 @@ import (
 const (
 	ballastKeys  = 100
 	ballastBytes = 1 << 20 // of all of them, at least
-	// keyDelay is what a process that writes the file anew waits behind each key, in microseconds: with
-	// ballastKeys such a rewrite outlives every test.
+	// keyDelay is what a process that writes the file anew waits behind each key, in microseconds:
+	// with ballastKeys such a rewrite outlives every test.
 	keyDelay = 10_000_000
 )
 
@@ -64,7 +64,8 @@ func (s *Server) FailRewrites() {
 
 func (s *Server) limitFiles(most uint64) {
 	s.t.Helper()
-	s.must(unix.Prlimit(s.Pid(), unix.RLIMIT_FSIZE, &unix.Rlimit{Cur: most, Max: unix.RLIM_INFINITY}, nil))
+	s.must(unix.Prlimit(s.Pid(), unix.RLIMIT_FSIZE,
+		&unix.Rlimit{Cur: most, Max: unix.RLIM_INFINITY}, nil))
 }
 
 // EndRewrites lets rewrites run as usual, and waits until the last one has come to its end.
@@ -89,14 +90,16 @@ func (s *Server) EndRewrites() {
 func (s *Server) AwaitRewrite() {
 	s.t.Helper()
 	c := s.Client()
-	s.eventually("a rewrite runs", func() bool { return s.persistence(c)["aof_rewrite_in_progress"] == "1" })
+	s.eventually("a rewrite runs",
+		func() bool { return s.persistence(c)["aof_rewrite_in_progress"] == "1" })
 }
 
 // AwaitFailedRewrite waits until a rewrite has failed.
 func (s *Server) AwaitFailedRewrite() {
 	s.t.Helper()
 	c := s.Client()
-	s.eventually("a rewrite has failed", func() bool { return s.persistence(c)["aof_last_bgrewrite_status"] == "err" })
+	s.eventually("a rewrite has failed",
+		func() bool { return s.persistence(c)["aof_last_bgrewrite_status"] == "err" })
 }
 
 // ResyncWholly makes the server take all data from a copy of its own by a full synchronisation, and

@@ -44,11 +44,13 @@ func CheckEngine(engine string) error {
 func CheckClaim(c persistence.Claim) (id string, err error) {
 	switch {
 	case len(c.Owner) > maxName:
-		return "", fmt.Errorf("owner text of %d bytes: at most %d are possible", len(c.Owner), maxName)
+		return "", fmt.Errorf("owner text of %d bytes: at most %d are possible",
+			len(c.Owner), maxName)
 	case c.ID == "":
 		return persistence.NewID(), nil
 	case !IsUnique(c.ID):
-		return "", fmt.Errorf("%w: an owner's id %q is not 32 hexadecimal digits", persistence.ErrInvalid, c.ID)
+		return "", fmt.Errorf("%w: an owner's id %q is not 32 hexadecimal digits",
+			persistence.ErrInvalid, c.ID)
 	}
 	return c.ID, nil
 }
@@ -190,7 +192,8 @@ func checkWallet(w *persistence.Wallet) error {
 	}
 	for i := range w.Holdings {
 		code := w.Holdings[i].Currency
-		if len(code) == 0 || len(code) > maxCode || code == FieldAccount || code == FieldSeq || code == FieldCheck {
+		if len(code) == 0 || len(code) > maxCode || code == FieldAccount || code == FieldSeq ||
+			code == FieldCheck {
 			return fmt.Errorf("%w: wallet of account %d: %q is no currency code", persistence.ErrInvalid, w.Account, code)
 		}
 	}
@@ -218,11 +221,12 @@ func CheckDeposits(q *persistence.DepositQuery) error { return checkOffset(q.Off
 // CheckWithdraws refuses a query that has no meaning.
 func CheckWithdraws(q *persistence.WithdrawQuery) error { return checkOffset(q.Offset) }
 
-// NoReference answers that no deposit has a reference, up to a watermark: only a store at or above it
-// knows so.
+// NoReference answers that no deposit has a reference, up to a watermark: only a store at or above
+// it knows so.
 func NoReference(reference string, stored, watermark uint64) error {
 	if stored < watermark {
-		return fmt.Errorf("%w: looking for a reference up to sequence %d, the projections are at %d",
+		return fmt.Errorf(
+			"%w: looking for a reference up to sequence %d, the projections are at %d",
 			persistence.ErrGap, watermark, stored)
 	}
 	return fmt.Errorf("a deposit with reference %q: %w", reference, persistence.ErrNotFound)

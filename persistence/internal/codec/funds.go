@@ -31,7 +31,8 @@ func DecodeDeposit(row []byte, account uint32, id uint64, p *persistence.Deposit
 	return d.close("deposit", id)
 }
 
-// AppendReference writes what the index of references has: the account and the id of p, and its row.
+// AppendReference writes what the index of references has: the account and the id of p, and its
+// row.
 func AppendReference(dst []byte, p *persistence.Deposit) []byte {
 	dst = append(dst, Version)
 	dst = binary.AppendUvarint(dst, uint64(p.Account))
@@ -42,19 +43,22 @@ func AppendReference(dst []byte, p *persistence.Deposit) []byte {
 // DecodeReference is the inverse of AppendReference, for the entry of a reference.
 func DecodeReference(entry []byte, reference string, p *persistence.Deposit) error {
 	if len(entry) == 0 || entry[0] != Version {
-		return fmt.Errorf("%w: the entry of reference %q has another version", persistence.ErrCorrupt, reference)
+		return fmt.Errorf("%w: the entry of reference %q has another version",
+			persistence.ErrCorrupt, reference)
 	}
 	entry = entry[1:]
 	account, n := binary.Uvarint(entry)
 	id, m := binary.Uvarint(entry[max(n, 0):])
 	if n <= 0 || m <= 0 || account > 1<<32-1 {
-		return fmt.Errorf("%w: the entry of reference %q is cut off", persistence.ErrCorrupt, reference)
+		return fmt.Errorf("%w: the entry of reference %q is cut off",
+			persistence.ErrCorrupt, reference)
 	}
 	if err := DecodeDeposit(entry[n+m:], uint32(account), id, p); err != nil {
 		return err
 	}
 	if p.Reference != reference {
-		return fmt.Errorf("%w: the entry of reference %q is that of %q", persistence.ErrCorrupt, reference, p.Reference)
+		return fmt.Errorf("%w: the entry of reference %q is that of %q", persistence.ErrCorrupt,
+			reference, p.Reference)
 	}
 	return nil
 }

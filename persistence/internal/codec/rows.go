@@ -9,7 +9,8 @@ import (
 	"exchange/persistence"
 )
 
-// Version is the first byte of every row, and of all else that a store keeps beside its journal and its images.
+// Version is the first byte of every row, and of all else that a store keeps beside its journal and
+// its images.
 const Version = 3
 
 // IDSize is the length of the big-endian id in front of a row.
@@ -92,8 +93,8 @@ func TradeMatches(row []byte, q *persistence.TradeQuery) bool {
 const MarkSize = 3 + SumSize
 
 // AppendMark writes what filters need of a trade in the list of an account: the taker's side, the account's
-// own side, which is the taker's if it met itself, and the pair. Its checksum covers the string of marks that it is in, and
-// not the trade's id, which the reader of a mark does not know.
+// own side, which is the taker's if it met itself, and the pair. Its checksum covers the string of
+// marks that it is in, and not the trade's id, which the reader of a mark does not know.
 func AppendMark(dst []byte, marks Place, t *persistence.Trade, account uint32) []byte {
 	mine := t.TakerSide
 	if t.Taker != account {

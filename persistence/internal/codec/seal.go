@@ -9,8 +9,8 @@ import (
 	"exchange/persistence"
 )
 
-// A Place is where a value is stored: the checksum of its key, or of its list and its id. A value's own checksum goes
-// on from it, so that one which stands in another place is found to be wrong.
+// A Place is where a value is stored: the checksum of its key, or of its list and its id. A value's
+// own checksum goes on from it, so that one which stands in another place is found to be wrong.
 type Place uint32
 
 // At is the place of a key.
@@ -31,7 +31,8 @@ func (p Place) Seal(dst, value []byte) []byte {
 
 var errSum = errors.New("its checksum is wrong")
 
-// Open is the value of what Seal wrote in that place. ErrCorrupt says what is wrong; the caller says where.
+// Open is the value of what Seal wrote in that place. ErrCorrupt says what is wrong; the caller
+// says where.
 func (p Place) Open(sealed []byte) ([]byte, error) {
 	if len(sealed) < 1+SumSize {
 		return nil, fmt.Errorf("%w: it has %d bytes", persistence.ErrCorrupt, len(sealed))
@@ -50,7 +51,9 @@ func (p Place) Open(sealed []byte) ([]byte, error) {
 func Sum(sealed []byte) uint32 { return binary.BigEndian.Uint32(sealed[len(sealed)-SumSize:]) }
 
 func unknownVersion(v byte) error {
-	return fmt.Errorf("it is of version %d and this program reads version %d; run the program that wrote it", v, Version)
+	return fmt.Errorf(
+		"it is of version %d and this program reads version %d; run the program that wrote it", v,
+		Version)
 }
 
 // Text is the checksum of a version and a text in that place, as text:

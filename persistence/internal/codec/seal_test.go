@@ -17,7 +17,8 @@ import (
 func TestASealedValueIsReadInItsPlaceOnly(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		row := drawRow(t).row
-		list, id := rapid.StringN(1, 30, 60).Draw(t, "list"), rapid.SliceOfN(rapid.Byte(), 8, 8).Draw(t, "id")
+		list, id := rapid.StringN(1, 30, 60).Draw(t, "list"),
+			rapid.SliceOfN(rapid.Byte(), 8, 8).Draw(t, "id")
 		place := At(list).And(id)
 		if place != At(list+string(id)) {
 			t.Fatal("a place within another is not that of both names")
@@ -29,7 +30,8 @@ func TestASealedValueIsReadInItsPlaceOnly(t *testing.T) {
 		for i := range len(sealed) * 8 {
 			other := bytes.Clone(sealed)
 			other[i/8] ^= 1 << (i % 8)
-			if _, err := place.Open(other); !errors.Is(err, persistence.ErrCorrupt) || !errors.Is(err, errSum) {
+			if _, err := place.Open(other); !errors.Is(err, persistence.ErrCorrupt) ||
+				!errors.Is(err, errSum) {
 				t.Fatalf("bit %d: error is %v", i, err)
 			}
 		}
@@ -54,7 +56,8 @@ func TestARowOfAnotherVersionIsNamed(t *testing.T) {
 		c := drawRow(t)
 		row := c.row
 		row[0] = rapid.Byte().Filter(func(v byte) bool { return v != Version }).Draw(t, "version")
-		want := fmt.Sprintf("it is of version %d and this program reads version %d", row[0], Version)
+		want := fmt.Sprintf("it is of version %d and this program reads version %d", row[0],
+			Version)
 		_, err := At("list").Open(At("list").Seal(nil, row))
 		_, err2 := c.decode(row)
 		for _, err := range []error{err, err2} {
@@ -70,13 +73,15 @@ func TestATextWithItsChecksum(t *testing.T) {
 	if err := p.CheckText("1234", p.Text("1234")); err != nil {
 		t.Fatal(err)
 	}
-	for text, sum := range map[string]string{"1235": p.Text("1234"), "1234": At("other").Text("1234"), "": "", "12": "2.0", "123": "x"} {
+	for text, sum := range map[string]string{"1235": p.Text("1234"),
+		"1234": At("other").Text("1234"), "": "", "12": "2.0", "123": "x"} {
 		if err := p.CheckText(text, sum); !errors.Is(err, persistence.ErrCorrupt) {
 			t.Errorf("%q with %q: %v", text, sum, err)
 		}
 	}
 	want := fmt.Sprintf("it is of version %d and this program reads version %d", Version-1, Version)
-	if err := p.CheckText("1234", p.textOf(Version-1, "1234")); err == nil || !strings.Contains(err.Error(), want) {
+	if err := p.CheckText("1234", p.textOf(Version-1, "1234")); err == nil ||
+		!strings.Contains(err.Error(), want) {
 		t.Errorf("another version: %v", err)
 	}
 	flipped := fmt.Sprintf("%d%s", Version-1, p.Text("1234")[1:])
@@ -86,8 +91,10 @@ func TestATextWithItsChecksum(t *testing.T) {
 }
 
 func TestAMarkWithAnyBitFlippedIsCorrupt(t *testing.T) {
-	mark := AppendMark(nil, At("marks"), &persistence.Trade{Pair: 3, TakerSide: 1, Taker: 1, Maker: 2}, 2)
-	if len(mark) != MarkSize || CheckMark(At("marks"), string(mark)) != nil || CheckMark(At("other"), string(mark)) == nil {
+	mark := AppendMark(nil, At("marks"),
+		&persistence.Trade{Pair: 3, TakerSide: 1, Taker: 1, Maker: 2}, 2)
+	if len(mark) != MarkSize || CheckMark(At("marks"), string(mark)) != nil ||
+		CheckMark(At("other"), string(mark)) == nil {
 		t.Fatalf("mark %x", mark)
 	}
 	for i := range MarkSize * 8 {

@@ -23,11 +23,14 @@ func Held(now string) error {
 // Digest tells batches apart: a retry of the same bytes from other bytes at the same sequence.
 func Digest(batch []byte) uint64 { return xxhash.Sum64(batch) }
 
-// Fenced is ErrFenced with the name of the current owner. A store that knows no owner has none of this
-// engine's data any more: that is ErrCorrupt, because no other process has taken over.
+// Fenced is ErrFenced with the name of the current owner. A store that knows no owner has none of
+// this engine's data any more: that is ErrCorrupt, because no other process has taken over.
 func Fenced(owner string) error {
 	if owner == "" {
-		return fmt.Errorf("%w: the store knows no owner of this engine: its data was removed, or an empty store has its address; bring the data back, or restore a backup", persistence.ErrCorrupt)
+		return fmt.Errorf(
+			"%w: the store knows no owner of this engine: its data was removed, or an empty "+
+				"store has its address; bring the data back, or restore a backup",
+			persistence.ErrCorrupt)
 	}
 	return fmt.Errorf("%w (%s)", persistence.ErrFenced, owner)
 }

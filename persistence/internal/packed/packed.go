@@ -1,8 +1,8 @@
 // Package packed is the form of the files that are kept apart from a store, backups and parts of an
-// archive: a compressed stream (zstd) that begins with a line of text, and behind it, in a frame that
-// zstd skips, the proof of what it is: the SHA-256 of all bytes of the file before the proof, the id of
-// a server's key, and an HMAC under that key over both. So a file is known to be whole and authentic
-// before a byte of it is unpacked.
+// archive: a compressed stream (zstd) that begins with a line of text, and behind it, in a frame
+// that zstd skips, the proof of what it is: the SHA-256 of all bytes of the file before the proof,
+// the id of a server's key, and an HMAC under that key over both. So a file is known to be whole
+// and authentic before a byte of it is unpacked.
 package packed
 
 import (
@@ -24,9 +24,9 @@ import (
 // window is how far back the compression looks. Damage that asks the reader for more memory is refused.
 const window = 8 << 20
 
-// Bounds of what a stream may unpack to: so many bytes, and so many more for each byte that was read
-// of it. So a hostile file cannot ask for more memory, disk or time than its own size allows. What is
-// written keeps to half of both: where it packs better than that, it is padded.
+// Bounds of what a stream may unpack to: so many bytes, and so many more for each byte that was
+// read of it. So a hostile file cannot ask for more memory, disk or time than its own size allows.
+// What is written keeps to half of both: where it packs better than that, it is padded.
 const (
 	slack = 8 << 20
 	ratio = 32
@@ -52,7 +52,8 @@ func NewWriter(w io.Writer, magic string, by persistence.Authority) (*Writer, er
 	// Nothing is written in the background, where w might be gone already.
 	s := &Writer{out: w, sum: sha256.New(), by: by}
 	var err error
-	s.packed, err = zstd.NewWriter(counter{s}, zstd.WithEncoderConcurrency(1), zstd.WithWindowSize(window))
+	s.packed, err = zstd.NewWriter(counter{s}, zstd.WithEncoderConcurrency(1),
+		zstd.WithWindowSize(window))
 	if err != nil {
 		return nil, err
 	}
@@ -84,8 +85,8 @@ func (w *Writer) Write(b []byte) (n int, err error) {
 	return n, w.err
 }
 
-// pad makes the stream longer where it packs so well that a reader would take it for a hostile one: it
-// ends the compressed frame, and puts a frame behind it that readers skip.
+// pad makes the stream longer where it packs so well that a reader would take it for a hostile one:
+// it ends the compressed frame, and puts a frame behind it that readers skip.
 func (w *Writer) pad() {
 	missing := (w.in-slack/2)/(ratio/2) - w.size
 	if missing <= 0 || w.err != nil {
@@ -127,7 +128,8 @@ var (
 	errPacked = errors.New("its compressed data is damaged")
 	errSum    = errors.New("its checksum is wrong")
 	errMore   = errors.New("there is more behind its end")
-	errBomb   = fmt.Errorf("it unpacks to more than %d MB and %d times its own size", slack>>20, ratio)
+	errBomb   = fmt.Errorf("it unpacks to more than %d MB and %d times its own size",
+		slack>>20, ratio)
 )
 
 // A Reader reads one stream. Its errors say what is wrong with the stream, or wrap that of the reader below; there
@@ -141,8 +143,8 @@ type Reader struct {
 	out    int64  // bytes that were unpacked and read
 }
 
-// NewReader reads a stream's first line, which must be magic. Close frees it. Done looks whether by, if
-// it is not nil, finds the stream authentic.
+// NewReader reads a stream's first line, which must be magic. Close frees it. Done looks whether
+// by, if it is not nil, finds the stream authentic.
 func NewReader(r io.Reader, magic string, by persistence.Authority) (*Reader, error) {
 	s := &Reader{below: newBelow(r), by: by}
 	var err error
@@ -152,7 +154,8 @@ func NewReader(r io.Reader, magic string, by persistence.Authority) (*Reader, er
 	s.in = bufio.NewReaderSize(s.packed, 1<<16)
 	head := make([]byte, len(magic))
 	if _, err = io.ReadFull(s, head); err == nil && string(head) != magic {
-		err = fmt.Errorf("it does not begin with %q, which this program reads, but with %q", strings.TrimSpace(magic), head)
+		err = fmt.Errorf("it does not begin with %q, which this program reads, but with %q",
+			strings.TrimSpace(magic), head)
 	}
 	if err != nil {
 		s.Close()
@@ -212,7 +215,8 @@ func (r *Reader) fault(err error) error {
 	return errPacked
 }
 
-// below keeps the error of the reader below, to be told from damage, and the sum of what was read of it.
+// below keeps the error of the reader below, to be told from damage, and the sum of what was read
+// of it.
 type below struct {
 	in   io.Reader
 	n    int64 // bytes read

@@ -92,11 +92,13 @@ func TestDamageIsNamed(t *testing.T) {
 	raw[size/2] ^= 1
 	f("a changed byte, packed anew", other.EncodeAll(raw, nil), errNoProof)
 	own := keyring{2}
-	f("a changed byte, packed and proven anew without the key", proven(t, other.EncodeAll(raw, nil), own), persistence.ErrNoKey)
+	f("a changed byte, packed and proven anew without the key",
+		proven(t, other.EncodeAll(raw, nil), own), persistence.ErrNoKey)
 	forged := proven(t, other.EncodeAll(raw, nil), own)
 	copy(forged[len(forged)-proofSize+idAt:], good[len(good)-proofSize+idAt:][:8])
 	f("and under the name of the key", forged, persistence.ErrForged)
-	for at, want := range map[int]error{0: errNoProof, frameHead: errNoProof, sumAt: errSum, idAt: persistence.ErrNoKey, macAt: persistence.ErrForged} {
+	for at, want := range map[int]error{0: errNoProof, frameHead: errNoProof, sumAt: errSum,
+		idAt: persistence.ErrNoKey, macAt: persistence.ErrForged} {
 		bad := bytes.Clone(good)
 		bad[len(bad)-proofSize+at] ^= 1
 		f(fmt.Sprintf("byte %d of the proof", at), bad, want)
@@ -134,7 +136,8 @@ func TestDamageFarBehindIsNotOfTheBeginning(t *testing.T) {
 		bad[at] ^= 0x55
 		if _, err := read(bytes.NewReader(bad), size); errors.Is(err, errPacked) {
 			named++
-		} else if err != nil && !errors.Is(err, errSum) && !errors.Is(err, errCut) && !errors.Is(err, errMore) && !errors.Is(err, errNoProof) &&
+		} else if err != nil && !errors.Is(err, errSum) && !errors.Is(err, errCut) &&
+			!errors.Is(err, errMore) && !errors.Is(err, errNoProof) &&
 			!errors.Is(err, persistence.ErrNoKey) && !errors.Is(err, persistence.ErrForged) {
 			t.Fatalf("byte %d: %v", at, err)
 		}
@@ -192,7 +195,9 @@ func TestAStreamUnpacksToNoMoreThanItsSizeAllows(t *testing.T) {
 		}
 		return packed.Bytes(), n
 	}
-	b, n := stream(4*slack, func(i int) string { return fmt.Sprintf("account-%08d has 1000000 of everything\n", i) })
+	b, n := stream(4*slack, func(i int) string {
+		return fmt.Sprintf("account-%08d has 1000000 of everything\n", i)
+	})
 	if _, err := read(bytes.NewReader(b), n); err != nil {
 		t.Errorf("%d bytes that unpack to %d: %v", len(b), n, err)
 	}
@@ -212,7 +217,8 @@ func TestAStreamUnpacksToNoMoreThanItsSizeAllows(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer in.Close()
-	if got, err := io.Copy(io.Discard, in); !errors.Is(err, errBomb) || got > slack+ratio*int64(len(b)) {
+	if got, err := io.Copy(io.Discard, in); !errors.Is(err, errBomb) ||
+		got > slack+ratio*int64(len(b)) {
 		t.Errorf("%d bytes of %d were read of %d: %v", got, n, len(b), err)
 	}
 	one, err := NewReader(bytes.NewReader(b), magic, testKey)

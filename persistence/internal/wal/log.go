@@ -227,12 +227,15 @@ func (l *Log) Complete(after uint64) error {
 		}
 	}
 	if from < 0 && len(l.segments) > 0 {
-		return fmt.Errorf("%w: the journal begins at sequence %d, and should at %d: what came before %s is missing",
+		return fmt.Errorf(
+			"%w: the journal begins at sequence %d, and should at %d: what came before %s is "+
+				"missing",
 			persistence.ErrCorrupt, l.segments[0].first, after, l.segments[0].name)
 	}
 	for i := from + 1; i < len(l.segments); i++ {
 		if number := l.segments[i-1].number + 1; l.segments[i].number != number {
-			return fmt.Errorf("%w: %s is missing", persistence.ErrCorrupt, l.fs.PathJoin(l.dir, segmentName(number)))
+			return fmt.Errorf("%w: %s is missing", persistence.ErrCorrupt,
+				l.fs.PathJoin(l.dir, segmentName(number)))
 		}
 	}
 	return nil
