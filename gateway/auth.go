@@ -27,9 +27,10 @@ func permissionName(p uint8) string {
 	return "unknown"
 }
 
-// permitted checks that the key has the endpoint's permission, that the account may act now, and that
-// the bucket of what is asked for has a token. False: the request is answered. A refusal counts for
-// the key alone: a key without a permission does not use up what the account's others need.
+// permitted checks that the key has the endpoint's permission, that the account may act now, and
+// that the bucket of what is asked for has a token. False: the request is answered. A refusal
+// counts for the key alone: a key without a permission does not use up what the account's others
+// need.
 func (r *request) permitted(e *endpoint) bool {
 	limits, permission := &r.g.limits, r.key.Permissions&e.permission != 0
 	if account := r.key.Account; !permission || account.Frozen() {
@@ -117,7 +118,8 @@ var hexDigits = func() (is [256]bool) {
 // parseBody reads the parameters of a POST. raw is a form's body as sent, nil for JSON. An empty body
 // is an empty set of parameters, whatever its type.
 func (r *request) parseBody() (raw []byte, ok bool) {
-	if coding := r.ctx.Request.Header.Peek("Content-Encoding"); len(coding) > 0 && !bytes.EqualFold(coding, []byte("identity")) {
+	if coding := r.ctx.Request.Header.Peek("Content-Encoding"); len(coding) > 0 &&
+		!bytes.EqualFold(coding, []byte("identity")) {
 		r.fail(PackedBody, "")
 		return nil, false
 	}

@@ -200,10 +200,12 @@ func TestChecksAreMadeInTheirOrder(t *testing.T) {
 		t.Error("what was refused before its wallet changed the state")
 	}
 	rich := order("buy", "BTC_USDT", "1000", "1000")
-	f("nonce before funds", do("POST", "/api/v1/order/", formType, rich, signed("bob", 1, rich)), 401, usedNonce(2))
+	f("nonce before funds", do("POST", "/api/v1/order/", formType, rich, signed("bob", 1, rich)),
+		401, usedNonce(2))
 	f("the nonce is still good", do("POST", "/api/v1/order/", formType, good, signed("bob", nonce, good)), 201,
 		`{"success":true,"type":"buy","date":T,"oid":4,"price":1,"amount":1,"amount_filled":0,"amount_original":1,"trades":[]}`)
-	f("and now used", do("POST", "/api/v1/order/", formType, good, signed("bob", nonce, good)), 401, usedNonce(nonce))
+	f("and now used", do("POST", "/api/v1/order/", formType, good, signed("bob", nonce, good)), 401,
+		usedNonce(nonce))
 	f("of the other key too", do("GET", "/api/v1/wallets?currency_id=ETH", "", "", signed("reader", nonce, "")), 200, `[{"currency":"ETH","balance":0,"reserve":0}]`)
 }
 
@@ -317,7 +319,8 @@ func TestWhatIsSwitchedOffIsRefusedInTheOrderOfChecks(t *testing.T) {
 	unchanged("halted")
 	want(t, "a cancel works, with the nonce that nothing has used", do("POST", "/api/v1/order-cancel", "order=3", signed("bob", nonce, "order=3")), 200, `{"order":3}`)
 	want(t, "another pair works", h.post("alice", "/api/v1/order", order("sell", "ETH_BTC", "1", "1")), 400, `{"date":T,"error":"Out of balance -1 ETH"}`)
-	want(t, "a cancel of all works", h.post("alice", "/api/v1/order-cancel-all", "all=1"), 200, `{"orders":[1]}`)
+	want(t, "a cancel of all works", h.post("alice", "/api/v1/order-cancel-all", "all=1"), 200,
+		`{"orders":[1]}`)
 	if err := h.engine.VerifyAtRest(); err != nil {
 		t.Error(err)
 	}
@@ -335,10 +338,12 @@ func TestARefusalOfTheWalletUsesTheNonce(t *testing.T) {
 		t.Helper()
 		nonce++
 		want(t, p, h.do("POST", path, formType, p, signed(name, nonce, p)...), status, body)
-		want(t, "again after "+p, h.do("POST", "/api/v1/order/", formType, good, signed(name, nonce, good)...), 401, usedNonce(nonce))
+		want(t, "again after "+p, h.do("POST", "/api/v1/order/", formType, good,
+			signed(name, nonce, good)...), 401, usedNonce(nonce))
 		h.crash()
 		h.start()
-		want(t, "the same bytes after a crash "+p, h.do("POST", path, formType, p, signed(name, nonce, p)...), 401, usedNonce(nonce))
+		want(t, "the same bytes after a crash "+p,
+			h.do("POST", path, formType, p, signed(name, nonce, p)...), 401, usedNonce(nonce))
 	}
 	f("/api/v1/order/", order("buy", "BTC_USDT", "1000", "1000"), 400, `{"date":T,"error":"Out of balance -999100.5000001 USDT"}`)
 	f("/api/v1/order/", "amount=1&client_order_id=bid-1&pair=BTC_USDT&price=1&type=buy", 400, `{"client_order_id":["Already used by order 3"]}`)
@@ -395,12 +400,14 @@ func TestASignatureCoversNeitherNonceNorPath(t *testing.T) {
 		}
 	}
 	s := signed("bob", 200, p) // of an order, which names a pair
-	if a := h.do("POST", "/api/v1/order-cancel-all/", formType, p, s...); a.status != 200 || strings.Count(a.body, ",") < 2 {
+	if a := h.do("POST", "/api/v1/order-cancel-all/", formType, p, s...); a.status != 200 ||
+		strings.Count(a.body, ",") < 2 {
 		t.Errorf("%d %s", a.status, a.body)
 	}
 }
 
-// A signature of no parameters is that of every GET of its key. Who has seen one changes nothing with it.
+// A signature of no parameters is that of every GET of its key. Who has seen one changes nothing
+// with it.
 func TestTheSignatureOfAGETDoesNothingElse(t *testing.T) {
 	h := trading(t)
 	before := h.hash()
@@ -408,14 +415,16 @@ func TestTheSignatureOfAGETDoesNothingElse(t *testing.T) {
 		if !strings.HasPrefix(p.allow, "POST") {
 			continue
 		}
-		for _, body := range []struct{ kind, text string }{{"", ""}, {formType, ""}, {jsonType, ""}, {jsonType, "{}"}, {formType, "&"}} {
+		for _, body := range []struct{ kind, text string }{{"", ""}, {formType, ""}, {jsonType, ""},
+			{jsonType, "{}"}, {formType, "&"}} {
 			a := h.do("POST", p.path, body.kind, body.text, signed("bob", 1000, "")...)
 			if a.status != 400 || !strings.Contains(a.body, fieldRequired) {
 				t.Errorf("%s with %q: %d %s", p.path, body.text, a.status, a.body)
 			}
 		}
 	}
-	want(t, "cancel all", h.post("bob", "/api/v1/order-cancel-all/", ""), 400, `{"all":["This field is required."]}`)
+	want(t, "cancel all", h.post("bob", "/api/v1/order-cancel-all/", ""), 400,
+		`{"all":["This field is required."]}`)
 	if h.hash() != before {
 		t.Error("something has changed")
 	}

@@ -83,8 +83,8 @@ const streamTimeout = time.Hour
 type Archive interface {
 	// Dir is the folder, for people.
 	Dir() string
-	// Open is for an audit. Each part must be authentic if authenticated is true. An error says which
-	// key is missing.
+	// Open is for an audit. Each part must be authentic if authenticated is true. An error says
+	// which key is missing.
 	Open(authenticated bool) (actors.Archive, error)
 }
 
@@ -113,7 +113,8 @@ type auditAnswer struct {
 }
 
 // audit streams how far it is, and then what it found. A body {"archive": DIR} starts at the archive's beginning; the
-// folder must be the one that the server archives to. {"without_authentication": true} takes its parts as they are.
+// folder must be the one that the server archives to. {"without_authentication": true} takes its
+// parts as they are.
 func (g *Gateway) audit(e *actors.Engine, ctx *fasthttp.RequestCtx) (any, error) {
 	var q struct {
 		Archive string
@@ -138,7 +139,9 @@ func (g *Gateway) audit(e *actors.Engine, ctx *fasthttp.RequestCtx) (any, error)
 				return nil, &badRequest{err.Error()}
 			}
 			if q.Without {
-				e.Log().Warn("an audit takes the archive without authentication: who can write to it decides what is compared", "archive", q.Archive)
+				e.Log().Warn(
+					"an audit takes the archive without authentication: who can write to it "+
+						"decides what is compared", "archive", q.Archive)
 			}
 		}
 	}

@@ -194,11 +194,15 @@ func TestTheAuditOfARunningExchangeIsClean(t *testing.T) {
 	h.gateway.opts.Archive = damagedArchive{}
 	says(t, "another archive", ask("POST", "/operator/v1/audit", `{"archive":"/a"}`), 400, refusal("the server archives to /archive, not to /a"))
 	want := `{"error":"replaying the archive: corrupt: stored data fails its checks","damaged":true}` + "\n"
-	says(t, "an archive without its key", ask("POST", "/operator/v1/audit", `{"archive":"/archive"}`), 400, refusal("the key 0123456789abcdef is missing"))
-	if a := ask("POST", "/operator/v1/audit", `{"archive":"/archive","without_authentication":true}`); a.status != 200 || a.body != want {
+	says(t, "an archive without its key",
+		ask("POST", "/operator/v1/audit", `{"archive":"/archive"}`), 400,
+		refusal("the key 0123456789abcdef is missing"))
+	if a := ask("POST", "/operator/v1/audit",
+		`{"archive":"/archive","without_authentication":true}`); a.status != 200 || a.body != want {
 		t.Errorf("a damaged archive: %d %s", a.status, a.body)
 	}
-	says(t, "no archive", ask("POST", "/operator/v1/audit", `{"without_authentication":true}`), 400, refusal("without_authentication is about an archive, and none is named"))
+	says(t, "no archive", ask("POST", "/operator/v1/audit", `{"without_authentication":true}`), 400,
+		refusal("without_authentication is about an archive, and none is named"))
 }
 
 type damagedArchive struct{}

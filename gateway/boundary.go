@@ -8,14 +8,15 @@ import (
 	"github.com/valyala/fasthttp"
 )
 
-// Where one request ends and the next begins must be the same for all that read them, or a request can be
-// hidden from a proxy in the body of another. The server under this reads more than the standard has.
+// Where one request ends and the next begins must be the same for all that read them, or a request
+// can be hidden from a proxy in the body of another. The server under this reads more than the
+// standard has.
 
-// boundaries follow the requests of a connection as they arrive, and pass on what can be read in one
-// way only. Each line of a head, and the line that ends a chunked body, end with CR LF; a field has a
-// name without blanks and does not go on in the next line; there is one length, or chunks and no
-// length; no field stands behind chunks. The first line of a request, and empty lines before it, may
-// end with LF alone, as the standard lets them: nothing in it says where a request ends.
+// boundaries follow the requests of a connection as they arrive, and pass on what can be read in
+// one way only. Each line of a head, and the line that ends a chunked body, end with CR LF; a field
+// has a name without blanks and does not go on in the next line; there is one length, or chunks and
+// no length; no field stands behind chunks. The first line of a request, and empty lines before it,
+// may end with LF alone, as the standard lets them: nothing in it says where a request ends.
 //
 // What is wrong is not passed on: the server gets what came before it, and then an error.
 type boundaries struct {
@@ -104,7 +105,9 @@ func (b *boundaries) follow(p []byte) (good int) {
 }
 
 // none reports whether nothing of a next request has come.
-func (b *boundaries) none() bool { return b.part == beforeHead && b.size == 0 && !b.off && !b.broken }
+func (b *boundaries) none() bool {
+	return b.part == beforeHead && b.size == 0 && !b.off && !b.broken
+}
 
 // name looks at the next piece of a line whose field's name is not over, and says how much of it is
 // good: all, unless the name is empty, has blanks, or belongs to the line before.

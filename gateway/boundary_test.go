@@ -13,13 +13,16 @@ import (
 	"github.com/valyala/fasthttp"
 )
 
-// A head is answered when it is over for a lenient reader: its client sends no more, and would wait.
+// A head is answered when it is over for a lenient reader: its client sends no more, and would
+// wait.
 func TestAHeadWithoutCRIsAnsweredAtOnce(t *testing.T) {
 	doors(t, func(t *testing.T, d *door) {
 		for _, text := range []string{
-			"GET / HTTP/1.1\nHost: x\n\n", "GET / HTTP/1.1\r\nHost: x\n\n", "GET / HTTP/1.1\r\nHost: x\n\r\n", "GET / HTTP/1.1\nHost: x\r\n\n",
+			"GET / HTTP/1.1\nHost: x\n\n", "GET / HTTP/1.1\r\nHost: x\n\n",
+			"GET / HTTP/1.1\r\nHost: x\n\r\n", "GET / HTTP/1.1\nHost: x\r\n\n",
 			"GET / HTTP/1.1\r\nHost: x\r\n\n", d.head("Transfer-Encoding: chunked\r\n") + "0\r\n\n",
-			d.head("Transfer-Encoding: chunked\r\n") + "2\r\n{}\r\n0\r\n\nGET / HTTP/1.1\r\nHost: x\r\n\r\n",
+			d.head("Transfer-Encoding: chunked\r\n") +
+				"2\r\n{}\r\n0\r\n\nGET / HTTP/1.1\r\nHost: x\r\n\r\n",
 		} {
 			for _, piece := range []int{1, 3, len(text)} {
 				c := d.dial(t)
@@ -29,7 +32,8 @@ func TestAHeadWithoutCRIsAnsweredAtOnce(t *testing.T) {
 					}
 				}
 				answer, err := io.ReadAll(c)
-				if err != nil || !strings.HasPrefix(string(answer), "HTTP/1.1 400 ") || strings.Count(string(answer), "HTTP/1.1") != 1 {
+				if err != nil || !strings.HasPrefix(string(answer), "HTTP/1.1 400 ") ||
+					strings.Count(string(answer), "HTTP/1.1") != 1 {
 					t.Errorf("%q in pieces of %d: %q, %v", text, piece, answer, err)
 				}
 				c.Close()
@@ -78,7 +82,8 @@ func TestWhereARequestEnds(t *testing.T) {
 	} {
 		want, rest, bad := strings.Cut(text, "|")
 		for piece := 1; piece <= len(text); piece++ {
-			if got, b := followed([]byte(want+rest), piece); string(got) != want || b.broken != bad {
+			if got, b := followed([]byte(want+rest), piece); string(got) != want ||
+				b.broken != bad {
 				t.Errorf("%q in pieces of %d: %q", text, piece, got)
 			}
 		}
@@ -100,11 +105,14 @@ func ends(text []byte) (list []int) {
 	return list
 }
 
-// However the bytes come, the same is passed on, and the server under this finds the same requests in it:
-// what it takes for a request ends where one ends.
+// However the bytes come, the same is passed on, and the server under this finds the same requests
+// in it: what it takes for a request ends where one ends.
 func FuzzBoundaries(f *testing.F) {
-	for _, s := range []string{"", "\n", "GET / HTTP/1.1\nHost: x\n\n", "GET / HTTP/1.1\r\nHost: x\r\n\r\nGET", "POST / HTTP/1.1\r\nContent-Length: 5\r\n\r\nhello\n",
-		"POST / HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n0\r\n\n", "POST / HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\nffffffffffffffff\r\n",
+	for _, s := range []string{"", "\n", "GET / HTTP/1.1\nHost: x\n\n",
+		"GET / HTTP/1.1\r\nHost: x\r\n\r\nGET",
+		"POST / HTTP/1.1\r\nContent-Length: 5\r\n\r\nhello\n",
+		"POST / HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n0\r\n\n",
+		"POST / HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\nffffffffffffffff\r\n",
 		"GET / HTTP/1.1\r\nUpgrade: websocket\r\n\r\n\n\n"} {
 		f.Add([]byte(s), uint8(3))
 	}
@@ -121,8 +129,8 @@ func FuzzBoundaries(f *testing.F) {
 	})
 }
 
-// endsAreTheServers wants the server to find the same requests in what is passed on to it. n is how many
-// it finds.
+// endsAreTheServers wants the server to find the same requests in what is passed on to it. n is how
+// many it finds.
 func endsAreTheServers(t *testing.T, text []byte) (n int) {
 	t.Helper()
 	list, of := ends(text), endsForTheServer(text)
@@ -148,12 +156,15 @@ func TestTheServerFindsTheSameRequests(t *testing.T) {
 		var text strings.Builder
 		for range 1 + r.IntN(3) {
 			text.WriteString(often("", "\r\n", "\n", " "))
-			text.WriteString(one("GET", "POST", "HEAD", "PUT") + " / " + often("HTTP/1.1", "HTTP/1.0", "HTTP/2.0") + end())
+			text.WriteString(one("GET", "POST", "HEAD", "PUT") + " / " +
+				often("HTTP/1.1", "HTTP/1.0", "HTTP/2.0") + end())
 			text.WriteString("Host: x" + end())
 			body := one("", "", "hello", "\n", "\r\n\r\n", "GET / HTTP/1.1\r\nHost: y\r\n\r\n")
 			for range r.IntN(4) {
-				text.WriteString(one("Content-Length", "Transfer-Encoding", "X-A", "content-length", "Expect") + often(": ", ":", " : ", "\t:", ":\t"))
-				text.WriteString(one("0", "5", fmt.Sprint(len(body)), fmt.Sprint(len(body)), "chunked", "chunked", "Chunked", "identity", "100-continue", "x", "+5") + end())
+				text.WriteString(one("Content-Length", "Transfer-Encoding", "X-A", "content-length",
+					"Expect") + often(": ", ":", " : ", "\t:", ":\t"))
+				text.WriteString(one("0", "5", fmt.Sprint(len(body)), fmt.Sprint(len(body)),
+					"chunked", "chunked", "Chunked", "identity", "100-continue", "x", "+5") + end())
 				text.WriteString(often("", " folded\r\n", "\tfolded\r\n", "no colon\r\n"))
 			}
 			switch r.IntN(4) {
@@ -164,9 +175,11 @@ func TestTheServerFindsTheSameRequests(t *testing.T) {
 			default:
 				text.WriteString("Transfer-Encoding: chunked" + end() + end())
 				if len(body) > 0 {
-					fmt.Fprintf(&text, "%x%s%s%s%s", len(body), often("", ";a=b", " ", ";a\n"), end(), body, end())
+					fmt.Fprintf(&text, "%x%s%s%s%s", len(body), often("", ";a=b", " ", ";a\n"),
+						end(), body, end())
 				}
-				text.WriteString(often("0", "00", "0 ", "0;a") + end() + often("", "X-A: 1\r\n", "Content-Length: 5\r\n") + end())
+				text.WriteString(often("0", "00", "0 ", "0;a") + end() +
+					often("", "X-A: 1\r\n", "Content-Length: 5\r\n") + end())
 			}
 		}
 		whole, _ := followed([]byte(text.String()), text.Len()+1)
@@ -177,8 +190,8 @@ func TestTheServerFindsTheSameRequests(t *testing.T) {
 	}
 }
 
-// endsForTheServer are the ends of the requests that the server takes some bytes for, up to the first that is
-// refused, or asks for another protocol.
+// endsForTheServer are the ends of the requests that the server takes some bytes for, up to the
+// first that is refused, or asks for another protocol.
 func endsForTheServer(text []byte) (list []int) {
 	rest := bytes.NewReader(text)
 	in := bufio.NewReaderSize(rest, 64<<10)
@@ -198,7 +211,9 @@ func endsForTheServer(text []byte) (list []int) {
 }
 
 func TestFollowingARequestAllocatesNothing(t *testing.T) {
-	text := []byte("POST /api/v1/order HTTP/1.1\r\nHost: x\r\nContent-Length: 5\r\n\r\nhelloPOST / HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n0\r\n\r\n")
+	text := []byte(
+		"POST /api/v1/order HTTP/1.1\r\nHost: x\r\nContent-Length: 5\r\n\r\nhelloPOST / " +
+			"HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n0\r\n\r\n")
 	b := &boundaries{}
 	if n := testing.AllocsPerRun(100, func() {
 		if b.follow(text) != len(text) || b.broken {
@@ -211,8 +226,12 @@ func TestFollowingARequestAllocatesNothing(t *testing.T) {
 
 // What the checks of a head cost, beside the server's own reading of it.
 func BenchmarkTheChecksOfAHead(b *testing.B) {
-	text := []byte("POST /api/v1/order/ HTTP/1.1\r\nHost: 127.0.0.1:8080\r\nUser-Agent: x\r\nX-KEY: 0123456789abcdef0123456789abcdef\r\nX-SIGN: " + strings.Repeat("a", 64) +
-		"\r\nX-NONCE: 1700000000000000000\r\nContent-Type: application/x-www-form-urlencoded\r\nContent-Length: 56\r\n\r\n" + strings.Repeat("x", 56))
+	text := []byte(
+		"POST /api/v1/order/ HTTP/1.1\r\nHost: 127.0.0.1:8080\r\nUser-Agent: x\r\nX-KEY: " +
+			"0123456789abcdef0123456789abcdef\r\nX-SIGN: " + strings.Repeat("a", 64) +
+			"\r\nX-NONCE: 1700000000000000000\r\nContent-Type: " +
+			"application/x-www-form-urlencoded\r\nContent-Length: 56\r\n\r\n" + strings.Repeat("x",
+			56))
 	var r fasthttp.Request
 	if err := r.Read(bufio.NewReader(bytes.NewReader(text))); err != nil {
 		b.Fatal(err)

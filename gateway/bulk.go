@@ -32,8 +32,8 @@ const askerShare = 4
 // theText tells texts apart by their last byte in memory, which parts of one have in common.
 func theText(t []byte) *byte { return &t[:cap(t)][cap(t)-1] }
 
-// take notes that an answer for a client is written from some texts, all of them or none: false, it would be too much. One
-// answer is always possible, however large, and so is one that must be.
+// take notes that an answer for a client is written from some texts, all of them or none: false, it
+// would be too much. One answer is always possible, however large, and so is one that must be.
 func (m *bulk) take(texts [][]byte, from asker, must bool) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -44,7 +44,8 @@ func (m *bulk) take(texts [][]byte, from asker, must bool) bool {
 		}
 	}
 	share := m.shares[from]
-	if !must && more > 0 && (m.held > 0 && m.held+more > m.most || share > 0 && share+more > m.most/askerShare) {
+	if !must && more > 0 && (m.held > 0 && m.held+more > m.most ||
+		share > 0 && share+more > m.most/askerShare) {
 		return false
 	}
 	if m.uses == nil {

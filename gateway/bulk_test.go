@@ -98,7 +98,8 @@ func TestLargeAnswersThatWaitHaveABudget(t *testing.T) {
 	eventually(t, "nothing waits in the end", nothingWaits)
 }
 
-// One account or address has a share of the budget, for what came for it first: others have the rest.
+// One account or address has a share of the budget, for what came for it first: others have the
+// rest.
 func TestNoClientTakesTheWholeBudget(t *testing.T) {
 	m := bulk{most: 400}
 	greedy, other := asker{address: 1}, asker{account: 1}

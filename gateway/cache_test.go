@@ -8,8 +8,9 @@ import (
 	"exchange/core/event"
 )
 
-// A sharedCache is a model of a cache in front of the exchange that many clients share, as RFC 9111 lets
-// it be. It keeps whatever it may: for what says nothing of its age it assumes one, as common caches do.
+// A sharedCache is a model of a cache in front of the exchange that many clients share, as RFC 9111
+// lets it be. It keeps whatever it may: for what says nothing of its age it assumes one, as common
+// caches do.
 type sharedCache struct {
 	h      *harness
 	stored map[string][]variant // by path
@@ -47,7 +48,8 @@ func (c *sharedCache) get(path string, headers ...string) answer {
 			return kept
 		}
 		if tag := string(kept.header.Peek("ETag")); tag != "" {
-			if c.h.do("GET", path, "", "", append(slices.Clone(headers), "If-None-Match", tag)...).status == 304 {
+			if c.h.do("GET", path, "", "",
+				append(slices.Clone(headers), "If-None-Match", tag)...).status == 304 {
 				c.same++
 				return kept
 			}
@@ -57,7 +59,8 @@ func (c *sharedCache) get(path string, headers ...string) answer {
 	a := c.h.do("GET", path, "", "", headers...)
 	dated := has(a, "max-age") || has(a, "s-maxage") || has(a, "public")
 	vary := string(a.header.Peek("Vary"))
-	mayKeep := !has(a, "no-store") && !has(a, "private") && vary != "*" && asked["authorization"] == "" &&
+	mayKeep := !has(a, "no-store") && !has(a, "private") && vary != "*" &&
+		asked["authorization"] == "" &&
 		(dated || slices.Contains(heuristic, a.status))
 	if mayKeep {
 		v := variant{a, map[string]string{}}
@@ -100,7 +103,8 @@ func TestNoSharedCacheShowsOneAccountWhatIsAnothers(t *testing.T) {
 				direct := h.get(key, p.path)
 				through := cache.get(p.path, signed(key, h.nextNonce(key), "")...)
 				if through.status != direct.status || through.body != direct.body {
-					t.Errorf("%s of %s: %d %s, the exchange says %d %s", p.path, key, through.status, through.body, direct.status, direct.body)
+					t.Errorf("%s of %s: %d %s, the exchange says %d %s", p.path, key,
+						through.status, through.body, direct.status, direct.body)
 				}
 			}
 			want(t, "without a key "+p.path, cache.get(p.path), 401, credentials)
@@ -119,7 +123,8 @@ func TestNoSharedCacheShowsWhatIsOver(t *testing.T) {
 		t.Helper()
 		direct, through := h.do("GET", path, "", ""), cache.get(path)
 		if direct.status != through.status || direct.body != through.body {
-			t.Errorf("%s: %d %.200s, the exchange says %d %.200s", what, through.status, through.body, direct.status, direct.body)
+			t.Errorf("%s: %d %.200s, the exchange says %d %.200s", what, through.status,
+				through.body, direct.status, direct.body)
 		}
 	}
 	probes := []string{"/healthz", "/readyz"}
@@ -130,7 +135,8 @@ func TestNoSharedCacheShowsWhatIsOver(t *testing.T) {
 		for _, path := range probes {
 			fresh("ready", path)
 		}
-		if a := h.post("bob", "/api/v1/order", order("buy", "BTC_USDT", "1", "0.01")); a.status != 201 {
+		if a := h.post("bob", "/api/v1/order",
+			order("buy", "BTC_USDT", "1", "0.01")); a.status != 201 {
 			t.Fatalf("%d %s", a.status, a.body)
 		}
 	}
@@ -164,16 +170,19 @@ func TestASharedCacheKeepsThePagesOfTheAPI(t *testing.T) {
 			headers := []string{"Accept-Encoding", coding}
 			direct, through := h.do("GET", path, "", "", headers...), cache.get(path, headers...)
 			if direct.status != 200 || direct.body != through.body || !has(direct, "no-cache") {
-				t.Errorf("%s in %q: %d, %d bytes, the exchange sends %d", path, coding, through.status, len(through.body), len(direct.body))
+				t.Errorf("%s in %q: %d, %d bytes, the exchange sends %d", path, coding,
+					through.status, len(through.body), len(direct.body))
 			}
 		}
 	}
 	if cache.hits > 0 || cache.same < len(paths) {
 		t.Errorf("%d answers from memory alone, %d after asking", cache.hits, cache.same)
 	}
-	for _, path := range []string{"/api/v1/pairs", "/api/v1/ticker", "/api/v1/wallets", "/healthz"} {
+	for _, path := range []string{"/api/v1/pairs", "/api/v1/ticker",
+		"/api/v1/wallets", "/healthz"} {
 		a := h.do("GET", path, "", "", signed("bob", h.nextNonce("bob"), "")...)
-		if len(a.header.Peek("ETag"))+len(a.header.Peek("Last-Modified"))+len(a.header.Peek("Expires")) > 0 {
+		if len(a.header.Peek("ETag"))+len(a.header.Peek("Last-Modified"))+len(
+			a.header.Peek("Expires")) > 0 {
 			t.Errorf("%s has a validator or an age:\n%s", path, a.header)
 		}
 	}
@@ -184,9 +193,11 @@ func TestEveryAnswerSaysWhatCachesMayDoWithIt(t *testing.T) {
 	f := func(what string, a answer, status int, control string) {
 		t.Helper()
 		if got := string(a.header.Peek("Cache-Control")); a.status != status || got != control {
-			t.Errorf("%s: %d with Cache-Control %q, want %d with %q", what, a.status, got, status, control)
+			t.Errorf("%s: %d with Cache-Control %q, want %d with %q", what, a.status,
+				got, status, control)
 		}
-		if got := string(a.header.Peek("WWW-Authenticate")); (got == "HMAC-SHA256") != (status == 401) {
+		if got := string(a.header.Peek("WWW-Authenticate")); (got == "HMAC-SHA256") !=
+			(status == 401) {
 			t.Errorf("%s: %d with WWW-Authenticate %q", what, a.status, got)
 		}
 	}
@@ -197,12 +208,15 @@ func TestEveryAnswerSaysWhatCachesMayDoWithIt(t *testing.T) {
 	f("no format", h.do("GET", publicPath+"?format=xml", "", ""), 406, "no-store")
 	f("no HTTP", h.raw("GET", "GET\r\n\r\n"), 400, "no-store")
 	f("private", h.get("bob", privatePath), 200, "no-store")
-	f("HEAD", h.do("HEAD", privatePath, "", "", signed("bob", h.nextNonce("bob"), "")...), 200, "no-store")
+	f("HEAD", h.do("HEAD", privatePath, "", "", signed("bob", h.nextNonce("bob"), "")...), 200,
+		"no-store")
 	f("no key", h.do("GET", privatePath, "", ""), 401, "no-store")
 	f("a used nonce", h.do("GET", privatePath, "", "", signed("bob", 1, "")...), 401, "no-store")
-	f("a new order", h.post("bob", "/api/v1/order", order("buy", "BTC_USDT", "1", "0.01")), 201, "no-store")
+	f("a new order", h.post("bob", "/api/v1/order", order("buy", "BTC_USDT", "1", "0.01")), 201,
+		"no-store")
 	f("a cancel", h.post("bob", "/api/v1/order-cancel", "order=3"), 200, "no-store")
 	f("a probe", h.do("GET", "/healthz", "", ""), 200, "no-store")
-	f("no session", h.do("GET", streamPath+"?EIO=4&transport=polling&sid=none", "", ""), 400, "no-store")
+	f("no session", h.do("GET", streamPath+"?EIO=4&transport=polling&sid=none", "", ""), 400,
+		"no-store")
 	f("a session", h.do("GET", streamPath+"?EIO=4&transport=polling", "", ""), 200, "no-store")
 }

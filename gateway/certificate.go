@@ -229,7 +229,8 @@ type farewell struct {
 	most  atomic.Int64 // longest write, in nanoseconds; 0: any
 }
 
-// SetWriteDeadline implements net.Conn. At the end there is less time than TLS wants for its goodbye.
+// SetWriteDeadline implements net.Conn. At the end there is less time than TLS wants for its
+// goodbye.
 func (c *farewell) SetWriteDeadline(t time.Time) error {
 	if most := c.most.Load(); most > 0 {
 		if soon := time.Now().Add(time.Duration(most)); t.IsZero() || t.After(soon) {
@@ -239,7 +240,8 @@ func (c *farewell) SetWriteDeadline(t time.Time) error {
 	return c.Conn.SetWriteDeadline(t)
 }
 
-// ErrPlain is of a listener for operators or monitoring that others can reach and that has no certificate.
+// ErrPlain is of a listener for operators or monitoring that others can reach and that has no
+// certificate.
 var ErrPlain = errors.New("it is not on a loopback address and has no certificate: " +
 	"its token, and what it answers, would cross the network in clear text")
 

@@ -4,9 +4,10 @@
 //
 // A request goes through the checks in one fixed order, each of which may end it: path, method, format,
 // size, for public requests the address's limit, headers and key, the key's addresses, the body's
-// coding and form, signature, permission and frozen account, the limit of what is asked for, whether
-// the exchange takes writes, the fields, admission. None of these touches a wallet, and none of them
-// uses the nonce. What comes after is decided by the wallet's actor: the nonce, then the funds.
+// coding and form, signature, permission and frozen account, the limit of what is asked for,
+// whether the exchange takes writes, the fields, admission. None of these touches a wallet, and
+// none of them uses the nonce. What comes after is decided by the wallet's actor: the nonce, then
+// the funds.
 //
 //	gateway.go   servers, routes, the checks that need no account
 //	request.go   one request: its parameters, its answer, its memory

@@ -59,7 +59,8 @@ func TestTheFilesOfThePageAreServed(t *testing.T) {
 			t.Errorf("%s: Content-Type %q", path, plain.Header.ContentType())
 		}
 		if plain.StatusCode() != 200 || len(plain.Body()) < 100 || headerOf(plain, "X-RateLimit-Limit") != "1000" ||
-			string(plain.Header.Peek("Cache-Control")) != "no-cache" || string(plain.Header.Peek("Access-Control-Allow-Origin")) != "*" {
+			string(plain.Header.Peek("Cache-Control")) != "no-cache" ||
+			string(plain.Header.Peek("Access-Control-Allow-Origin")) != "*" {
 			t.Errorf("%s: %d, %d bytes\n%s", path, plain.StatusCode(), len(plain.Body()), &plain.Header)
 		}
 		packed := do("GET", path+"/", "Accept-Encoding", "gzip, br")
@@ -114,16 +115,21 @@ func TestHEADOfThePageAndTheDocumentHasTheirLength(t *testing.T) {
 
 func TestPagesAreSentPackedAsTheClientTakesThem(t *testing.T) {
 	do := bare(Options{})
-	for _, path := range []string{"/docs", "/docs/swagger-ui-bundle.js", "/docs/swagger-ui.css", "/api/openapi.json"} {
+	for _, path := range []string{"/docs", "/docs/swagger-ui-bundle.js", "/docs/swagger-ui.css",
+		"/api/openapi.json"} {
 		plain := do("GET", path)
-		for accept, coding := range map[string]string{"gzip, deflate, br": "br", "gzip": "gzip", "br;q=0, gzip": "gzip", "*": "br", "deflate": "", "gzip;q=0": ""} {
+		for accept, coding := range map[string]string{"gzip, deflate, br": "br", "gzip": "gzip",
+			"br;q=0, gzip": "gzip", "*": "br", "deflate": "", "gzip;q=0": ""} {
 			a := do("GET", path, "Accept-Encoding", accept)
-			if got := string(a.Header.ContentEncoding()); got != coding || string(a.Header.Peek("Vary")) != "Accept-Encoding" {
+			if got := string(a.Header.ContentEncoding()); got != coding ||
+				string(a.Header.Peek("Vary")) != "Accept-Encoding" {
 				t.Errorf("%s for %q is in %q, want %q", path, accept, got, coding)
 			}
 			body, err := a.BodyUncompressed()
-			if err != nil || !bytes.Equal(body, plain.Body()) || coding != "" && len(a.Body())*2 > len(body) {
-				t.Errorf("%s in %q: %d bytes of %d, %v", path, coding, len(a.Body()), len(body), err)
+			if err != nil || !bytes.Equal(body, plain.Body()) ||
+				coding != "" && len(a.Body())*2 > len(body) {
+				t.Errorf("%s in %q: %d bytes of %d, %v", path, coding,
+					len(a.Body()), len(body), err)
 			}
 		}
 	}
@@ -147,8 +153,10 @@ func TestPagesAreCountedByTheirBytes(t *testing.T) {
 		sent += size
 	}
 	refused := do("GET", large)
-	if after := string(refused.Header.Peek("Retry-After")); refused.StatusCode() != 429 || after == "" || len(refused.Header.ContentEncoding()) > 0 ||
-		string(refused.Header.Peek("Cache-Control")) != "no-store" || len(refused.Header.Peek("ETag")) > 0 {
+	if after := string(refused.Header.Peek("Retry-After")); refused.StatusCode() != 429 ||
+		after == "" || len(refused.Header.ContentEncoding()) > 0 ||
+		string(refused.Header.Peek("Cache-Control")) != "no-store" ||
+		len(refused.Header.Peek("ETag")) > 0 {
 		t.Errorf("%d after %d bytes\n%s", refused.StatusCode(), sent, &refused.Header)
 	}
 	packed := do("GET", large, "Accept-Encoding", "br")
@@ -159,7 +167,8 @@ func TestPagesAreCountedByTheirBytes(t *testing.T) {
 		if a := do("HEAD", large); a.StatusCode() != 200 {
 			t.Fatalf("HEAD: %d", a.StatusCode())
 		}
-		if a := do("GET", large, "If-None-Match", headerOf(do("HEAD", large), "ETag")); a.StatusCode() != 304 {
+		if a := do("GET", large, "If-None-Match",
+			headerOf(do("HEAD", large), "ETag")); a.StatusCode() != 304 {
 			t.Fatalf("what the client has: %d", a.StatusCode())
 		}
 	}
@@ -179,8 +188,10 @@ func TestThePageMayBeSwitchedOff(t *testing.T) {
 			t.Errorf("%s: %d", path, a.StatusCode())
 		}
 	}
-	if a := do("GET", "/api/openapi.json"); a.StatusCode() != 200 || bytes.Contains(a.Body(), []byte("/docs")) {
-		t.Errorf("the document: %d, it describes /docs: %v", a.StatusCode(), bytes.Contains(a.Body(), []byte("/docs")))
+	if a := do("GET", "/api/openapi.json"); a.StatusCode() != 200 ||
+		bytes.Contains(a.Body(), []byte("/docs")) {
+		t.Errorf("the document: %d, it describes /docs: %v", a.StatusCode(),
+			bytes.Contains(a.Body(), []byte("/docs")))
 	}
 }
 

@@ -12,17 +12,20 @@ import (
 	"github.com/valyala/fasthttp"
 )
 
-// A connection was given up for a newer one, and its listener has not closed it yet. What arrives over it
-// is not carried out, and no answer looks as if it were.
+// A connection was given up for a newer one, and its listener has not closed it yet. What arrives
+// over it is not carried out, and no answer looks as if it were.
 func TestALostConnectionGetsNoAnswer(t *testing.T) {
-	g := New(Options{Log: quiet(), BodyBytes: 1 << 10, HeaderBytes: 1 << 10, Connections: 10, ReadTimeout: time.Minute, WriteTimeout: time.Minute})
+	g := New(Options{Log: quiet(), BodyBytes: 1 << 10, HeaderBytes: 1 << 10, Connections: 10,
+		ReadTimeout: time.Minute, WriteTimeout: time.Minute})
 	for name, text := range map[string]string{
-		"an order":      "POST /api/v1/order HTTP/1.1\r\nHost: x\r\nContent-Length: 0\r\n\r\n",
-		"a probe":       alive,
-		"no request":    "\x00\r\n\r\n",
-		"a large body":  "POST /api/v1/order HTTP/1.1\r\nHost: x\r\nContent-Length: 5000\r\n\r\n",
-		"a question":    "POST /api/v1/order HTTP/1.1\r\nHost: x\r\nExpect: 100-continue\r\nContent-Length: 2\r\n\r\n{}",
-		"a large one":   "POST /api/v1/order HTTP/1.1\r\nHost: x\r\nExpect: 100-continue\r\nContent-Length: 5000\r\n\r\n",
+		"an order":     "POST /api/v1/order HTTP/1.1\r\nHost: x\r\nContent-Length: 0\r\n\r\n",
+		"a probe":      alive,
+		"no request":   "\x00\r\n\r\n",
+		"a large body": "POST /api/v1/order HTTP/1.1\r\nHost: x\r\nContent-Length: 5000\r\n\r\n",
+		"a question": "POST /api/v1/order HTTP/1.1\r\nHost: x\r\nExpect: " +
+			"100-continue\r\nContent-Length: 2\r\n\r\n{}",
+		"a large one": "POST /api/v1/order HTTP/1.1\r\nHost: x\r\nExpect: " +
+			"100-continue\r\nContent-Length: 5000\r\n\r\n",
 		"a stream":      "GET /socket.v2/?EIO=4&transport=polling HTTP/1.1\r\nHost: x\r\n\r\n",
 		"of two, first": alive + alive,
 	} {
@@ -48,7 +51,8 @@ func TestALostConnectionGetsNoAnswer(t *testing.T) {
 	}
 }
 
-// While the exchange starts, or stands by, private requests are answered 503, and that counts against nobody.
+// While the exchange starts, or stands by, private requests are answered 503, and that counts
+// against nobody.
 func TestAStartCountsAgainstNoAddress(t *testing.T) {
 	h, _ := limited(t, func(o *Options) { every(o, Rate{PerSecond: 1, Burst: 3}) })
 	engine := h.gateway.engine.Swap(nil)
@@ -58,7 +62,8 @@ func TestAStartCountsAgainstNoAddress(t *testing.T) {
 		if a.header.ConnectionClose() {
 			t.Error("the connection is closed")
 		}
-		want(t, "a start", h.post("bob", "/api/v1/order", order("buy", "BTC_USDT", "1", "0.01")), 503, detail(Starting.Detail))
+		want(t, "a start", h.post("bob", "/api/v1/order", order("buy", "BTC_USDT", "1", "0.01")),
+			503, detail(Starting.Detail))
 	}
 	h.gateway.engine.Store(engine)
 	served(t, "no failure was counted", h.do("GET", privatePath, "", ""), 401, 3, 2, 1)
@@ -105,7 +110,9 @@ func TestPreflightsAndRefusalsOfASessionCountAsPublicRequests(t *testing.T) {
 // A websocket's handshake tells its limit, too.
 func TestAHandshakeTellsItsLimit(t *testing.T) {
 	h, _ := limited(t, func(o *Options) { o.PublicRate = Rate{PerSecond: 1, Burst: 5} })
-	a := h.raw("GET", "GET "+streamPath+"?EIO=4&transport=websocket HTTP/1.1\r\nHost: x\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n"+
+	a := h.raw("GET", "GET "+streamPath+
+		"?EIO=4&transport=websocket HTTP/1.1\r\nHost: x\r\nConnection: Upgrade\r\nUpgrade: "+
+		"websocket\r\n"+
 		"Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n")
 	served(t, "a websocket", a, 101, 5, 4, 1)
 }
@@ -114,9 +121,11 @@ func TestAHandshakeTellsItsLimit(t *testing.T) {
 func TestTheSizeOfAPublicRequestComesBeforeItsLimit(t *testing.T) {
 	h, _ := limited(t, func(o *Options) { o.PublicRate = Rate{PerSecond: 1, Burst: 2} })
 	h.gateway.opts.TrustedProxies = nil
-	large := fmt.Sprintf("GET %s HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\n\r\n", publicPath, 64<<10+1)
+	large := fmt.Sprintf("GET %s HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\n\r\n",
+		publicPath, 64<<10+1)
 	for i, remaining := range []int{1, 0, 0, 0} {
-		served(t, fmt.Sprint("a large body, ", i), h.raw("GET", large), 413, 2, remaining, min(1+i, 2))
+		served(t, fmt.Sprint("a large body, ", i), h.raw("GET", large), 413, 2,
+			remaining, min(1+i, 2))
 	}
 	throttled(t, "the token", h.do("GET", publicPath, "", ""), 2, 2)
 }
@@ -126,7 +135,8 @@ func TestARefusedPageTellsTheLimitOfPages(t *testing.T) {
 	h, _ := limited(t, func(o *Options) {
 		o.PublicRate, o.DocsRate = Rate{PerSecond: 100, Burst: 100}, Rate{PerSecond: 1, Burst: 10}
 	})
-	if a := h.do("GET", "/api/openapi.json", "", ""); a.status != 200 || string(a.header.Peek("X-RateLimit-Limit")) != "100" {
+	if a := h.do("GET", "/api/openapi.json", "", ""); a.status != 200 ||
+		string(a.header.Peek("X-RateLimit-Limit")) != "100" {
 		t.Errorf("%d\n%s", a.status, a.header)
 	}
 	a := h.do("GET", "/api/openapi.json", "", "")
@@ -160,7 +170,8 @@ func TestNothingOfOperatorsIsCached(t *testing.T) {
 		}
 		get := func(path, token string) {
 			t.Helper()
-			ask("GET " + path + " HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer " + token + "\r\n\r\n")
+			ask("GET " + path + " HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer " + token +
+				"\r\n\r\n")
 		}
 		get(metricsPath, right)
 		get("/nothing", right)
@@ -176,7 +187,8 @@ func TestNothingOfOperatorsIsCached(t *testing.T) {
 		}
 	}
 	var ctx fasthttp.RequestCtx
-	if operatorUnavailable(&ctx, TooManyConnections); string(ctx.Response.Header.Peek("Cache-Control")) != "no-store" {
+	if operatorUnavailable(&ctx, TooManyConnections); string(
+		ctx.Response.Header.Peek("Cache-Control")) != "no-store" {
 		t.Errorf("one connection too many: %s", &ctx.Response.Header)
 	}
 }
@@ -187,14 +199,17 @@ func TestASignedQueryThatCancelsAllIsNotAccepted(t *testing.T) {
 	h.account("bob")
 	get := func(query, signedText string) int {
 		t.Helper()
-		return h.do("GET", "/api/v1/orders/own/?"+query, "", "", signed("bob", h.nextNonce("bob"), signedText)...).status
+		return h.do("GET", "/api/v1/orders/own/?"+query, "", "",
+			signed("bob", h.nextNonce("bob"), signedText)...).status
 	}
 	for _, x := range []struct {
 		query, signed string
 		status        int
 	}{
-		{"limit=5", "", 200}, {"limit=5", "limit=5", 200}, {"all=1", "", 200}, {"all=1", "all=1", 401},
-		{"all=1&limit=5", "all=1&limit=5", 401}, {"all=", "all=", 401}, {"a%6Cl=1", "all=1", 401}, {"a%6Cl=1", "a%6Cl=1", 401},
+		{"limit=5", "", 200}, {"limit=5", "limit=5", 200}, {"all=1", "", 200},
+		{"all=1", "all=1", 401},
+		{"all=1&limit=5", "all=1&limit=5", 401}, {"all=", "all=", 401}, {"a%6Cl=1", "all=1", 401},
+		{"a%6Cl=1", "a%6Cl=1", 401},
 	} {
 		if got := get(x.query, x.signed); got != x.status {
 			t.Errorf("%+v: %d", x, got)
@@ -202,10 +217,12 @@ func TestASignedQueryThatCancelsAllIsNotAccepted(t *testing.T) {
 	}
 }
 
-// A connection over which nothing came is no request: it takes no token and its close waits for nobody.
+// A connection over which nothing came is no request: it takes no token and its close waits for
+// nobody.
 func TestSilenceIsNoRequest(t *testing.T) {
 	g, address := slowServer(t, func(o *Options) {
-		o.ReadTimeout, o.PublicRate, o.RateEntries = 50*time.Millisecond, Rate{PerSecond: 1, Burst: 1}, 10
+		o.ReadTimeout, o.PublicRate, o.RateEntries = 50*time.Millisecond,
+			Rate{PerSecond: 1, Burst: 1}, 10
 		o.Clock = func() int64 { return 0 }
 	})
 	g.publicPlaces.patience = time.Hour
@@ -214,11 +231,14 @@ func TestSilenceIsNoRequest(t *testing.T) {
 			t.Errorf("%d %s", a.status, a.body)
 		}
 	}
-	eventually(t, "their places are free", func() bool { return g.publicConnections.open.Load() == 0 })
-	if a := talk(t, dialed(t, address), "GET", "GET / HTTP/1.1\r\nX-A: "); a.status != 408 { // a part of one
+	eventually(t, "their places are free",
+		func() bool { return g.publicConnections.open.Load() == 0 })
+	// a part of one
+	if a := talk(t, dialed(t, address), "GET", "GET / HTTP/1.1\r\nX-A: "); a.status != 408 {
 		t.Errorf("%d %s", a.status, a.body)
 	}
-	if a := talk(t, dialed(t, address), "GET", "GET /nowhere HTTP/1.1\r\nHost: x\r\n\r\n"); a.status != 429 {
+	if a := talk(t, dialed(t, address), "GET",
+		"GET /nowhere HTTP/1.1\r\nHost: x\r\n\r\n"); a.status != 429 {
 		t.Errorf("the token: %d %s", a.status, a.body)
 	}
 }

@@ -96,7 +96,8 @@ var postFields = []struct {
 		"client_order_id": slices.Concat(noScalars, strange, noIDs)}},
 	{"/api/v1/order-cancel/", map[string]string{"order": "1"}, map[string][]string{"order": slices.Concat(noScalars, strange, noNumbers, noIntegers, []string{""})}},
 	{"/api/v1/order-cancel-all/", map[string]string{"all": "1", "pair": ""}, map[string][]string{
-		"all":  slices.Concat(noScalars, strange, []string{"0", "2", "1.0", `"01"`, `"true"`, `"all"`, "", `""`}),
+		"all": slices.Concat(noScalars, strange,
+			[]string{"0", "2", "1.0", `"01"`, `"true"`, `"all"`, "", `""`}),
 		"pair": slices.Concat(noScalars, strange, noPairs)}},
 	{"/api/v1/withdraw/", map[string]string{"amount": "1", "currency": `"USDT"`, "address": `"x"`}, map[string][]string{
 		"amount":   slices.Concat(noScalars, strange, noNumbers, noMoney, []string{""}),
@@ -321,7 +322,9 @@ func TestEachBadParameterOfAQueryIsNamed(t *testing.T) {
 	orderings := []string{"", "ID", "--id", "price", "id,-id"}
 	currencies := []string{"", "btc", "EUR", "1", "BTC%00", "%F0%9F%98%80", strings.Repeat("x", 500)}
 	statuses := []string{"", "0", "1", "11", "60", "010", "10.0", "-10", "new", "%D9%A1%D9%A0"}
-	moments := []string{"", "x", "%2B1", "+1", "-", "-1", "-0", "-0.5", "--1", "-+1", "1,5", "1e", ".5", "5.", "NaN", "0x10", "1.123456789", "-1.123456789", "-1e11", "1e-9", "%D9%A1", "1%00", strings.Repeat("9", 500)}
+	moments := []string{"", "x", "%2B1", "+1", "-", "-1", "-0", "-0.5", "--1", "-+1", "1,5", "1e",
+		".5", "5.", "NaN", "0x10", "1.123456789", "-1.123456789", "-1e11", "1e-9", "%D9%A1", "1%00",
+		strings.Repeat("9", 500)}
 	untouched(t, h, func() {
 		f := func(path string, private bool, bad map[string][]string) {
 			t.Helper()

@@ -223,10 +223,14 @@ func FuzzSignedRequests(f *testing.F) {
 		place: {order("buy", "BTC_USDT", "1", "100"), "amount=0.00001&client_order_id=a-1&pair=BTC_USDT&price=99999999999.99&type=sell", "amount=1e-9&pair=&price=-1&type=x", "",
 			"amount=1&amount=2", "%zz", `{"amount":1.50,"pair":"BTC_USDT","price":"1e2","type":"buy","client_order_id":"\u0061"}`, `{"amount":null,"pair":[],"price":{},"type":true}`,
 			`{"amount":1,"amount":2}`, `{"a":`, "price=92233720368.54775807&amount=92233720368.54775807&pair=BTC_USDT&type=buy"},
-		cancel:                    {"order=1", `{"order":1}`, `{"order":"1"}`, "order=0", "order=99999999999999999999", `{"order":1e0}`},
-		all1:                      {"", "all=1", "pair=BTC_USDT", `{"pair":"ETH_USDT"}`, "pair=x"},
-		withdraw:                  {"address=bc1q&amount=1&currency=BTC", `{"address":"\n","amount":0.00000001,"currency":"USDT"}`, "address=%ff&amount=5000&currency=EUR", "address=%C3%A9+x&amount=1e3&currency=BTC"},
-		confirm:                   {"code=code-of-1&withdraw=1", `{"withdraw":1,"code":"0"}`, "code=&withdraw=-1"},
+		cancel: {"order=1", `{"order":1}`, `{"order":"1"}`, "order=0",
+			"order=99999999999999999999", `{"order":1e0}`},
+		all1: {"", "all=1", "pair=BTC_USDT", `{"pair":"ETH_USDT"}`, "pair=x"},
+		withdraw: {"address=bc1q&amount=1&currency=BTC",
+			`{"address":"\n","amount":0.00000001,"currency":"USDT"}`,
+			"address=%ff&amount=5000&currency=EUR", "address=%C3%A9+x&amount=1e3&currency=BTC"},
+		confirm: {"code=code-of-1&withdraw=1", `{"withdraw":1,"code":"0"}`,
+			"code=&withdraw=-1"},
 		"/api/v1/withdraw-cancel": {"withdraw=1", `{"withdraw":"1"}`, "withdraw=2"},
 		"/api/v1/wallets":         {"", "currency_id=BTC", "currency_id=EUR"},
 		"/api/v1/orders/own":      {"status=1&type=sell&pair=BTC_USDT&client_order_id=%61&before=9&limit=5&offset=1", "status=4", "limit=0", "limit=2001&offset=100001", "a=1&a=2", "type=+&pair=%"},
@@ -252,7 +256,9 @@ func FuzzSignedRequests(f *testing.F) {
 		step(cancel, 0, "order=2"), step("/api/v1/orders/own", byBob, "status=3"))
 	seed(step(place, 0, "amount=1&client_order_id=x&pair=BTC_USDT&price=90&type=buy"), step(place, asJSON, `{"amount":1,"client_order_id":"x","pair":"BTC_USDT","price":90,"type":"buy"}`),
 		step("/api/v1/orders/own", 0, "client_order_id=x"), step(all1, 0, "pair=BTC_USDT"), step(place, 0, order("buy", "BTC_USDT", "1", "100")))
-	seed(step(withdraw, 0, "address=a&amount=999&currency=BTC"), step(place, 0, order("sell", "BTC_USDT", "1", "1")), step(confirm, 0, "code=code-of-2&withdraw=2"),
+	seed(step(withdraw, 0, "address=a&amount=999&currency=BTC"),
+		step(place, 0, order("sell", "BTC_USDT", "1", "1")),
+		step(confirm, 0, "code=code-of-2&withdraw=2"),
 		step("/api/v1/withdraw-cancel", asJSON, `{"withdraw":2}`), step("/api/v1/withdraws", 0, "status=50"), step(withdraw, byBob, "address=a&amount=1&currency=BTC"))
 
 	f.Fuzz(func(t *testing.T, input string) {
@@ -327,7 +333,8 @@ func FuzzOperatorBodies(f *testing.F) {
 
 	f.Fuzz(func(t *testing.T, input string) {
 		b.fresh(t)
-		if a := b.post("alice", "/api/v1/withdraw-confirm", "code="+b.code(1)+"&withdraw=1"); a.status != 200 {
+		if a := b.post("alice", "/api/v1/withdraw-confirm",
+			"code="+b.code(1)+"&withdraw=1"); a.status != 200 {
 			t.Fatalf("%d %s", a.status, a.body)
 		}
 		for i, s := range strings.SplitN(input, stepSeparator, maxSteps+1) {

@@ -40,7 +40,8 @@ type Options struct {
 	ReadTimeout           time.Duration // for a whole request to arrive
 	WriteTimeout          time.Duration // for an answer to be taken
 	OperatorToken         string        // bearer token of the operator's listener; SetOperatorToken changes it
-	MetricsToken          string        // of the metrics' listener; SetMetricsToken changes it; "": it asks for none
+	// of the metrics' listener; SetMetricsToken changes it; "": it asks for none
+	MetricsToken string
 	// The listeners' certificates. nil: plain HTTP, which all but the public one speak on loopback
 	// addresses only.
 	Certificate, OperatorCertificate, MetricsCertificate *Certificate
@@ -70,10 +71,11 @@ type Rate struct{ PerSecond, Burst int }
 // A Gateway serves the public API and the operator's. It may be made and serve before there is an
 // engine: until SetEngine it answers that the exchange is starting.
 type Gateway struct {
-	opts     Options
-	log      *slog.Logger
-	engine   atomic.Pointer[actors.Engine]
-	standby  atomic.Pointer[string] // owner of the store for which the start waits; nil: it does not
+	opts   Options
+	log    *slog.Logger
+	engine atomic.Pointer[actors.Engine]
+	// owner of the store for which the start waits; nil: it does not
+	standby  atomic.Pointer[string]
 	static   atomic.Pointer[static]
 	tickers  atomic.Pointer[tickerList]
 	sockets  atomic.Pointer[sockets]
@@ -109,34 +111,41 @@ func KeyMaterial(secret []byte) any { return sign.New(secret) }
 func New(o Options) *Gateway {
 	g := &Gateway{opts: o, log: o.Log, now: o.Clock}
 	g.limits.init(&o)
-	g.guesses.name, g.guesses.buckets = "guesses", ratelimit.New(guessesPerSecond, guessesAtOnce, guessingAddresses)
+	g.guesses.name, g.guesses.buckets = "guesses",
+		ratelimit.New(guessesPerSecond, guessesAtOnce, guessingAddresses)
 	g.bulk.most = cmp.Or(o.AnswersBytes, 256<<20)
 	if start := time.Now(); g.now == nil {
 		g.now = func() int64 { return int64(time.Since(start)) }
 	}
-	g.publicPlaces = newPlaces(o.Connections, o.ConnectionsPerAddress, o.TrustedProxies, &g.publicConnections)
+	g.publicPlaces = newPlaces(o.Connections, o.ConnectionsPerAddress, o.TrustedProxies,
+		&g.publicConnections)
 	g.publicPlaces.spare = SpareConnections
-	g.operatorPlaces = newPlaces(min(OperatorConnections, o.Connections), operatorConnectionsPerAddress,
+	g.operatorPlaces = newPlaces(min(OperatorConnections, o.Connections),
+		operatorConnectionsPerAddress,
 		o.TrustedProxies, &g.operatorConnections)
 	g.SetOperatorToken(o.OperatorToken)
 	g.routes = g.router()
 	g.operatorMeter, g.operatorPaths = newOperatorMeter()
 	g.scrape = g.newScrape()
 	g.document = newDocument(g.endpoints())
-	g.public = g.server(g.route, g.brokenRequest, func(*fasthttp.RequestHeader) int { return o.BodyBytes })
+	g.public = g.server(g.route, g.brokenRequest,
+		func(*fasthttp.RequestHeader) int { return o.BodyBytes })
 	g.operator = g.server(g.handleOperator, g.brokenOperatorRequest, g.operatorBody)
 	g.operator.HeaderReceived = g.operatorHead
 	g.SetMetricsToken(o.MetricsToken)
-	g.metricsPlaces = newPlaces(MetricsConnections, MetricsConnections/2, nil, &g.metricsConnections)
-	g.watcher = g.server(g.handleMetrics, g.brokenMetricsRequest, func(*fasthttp.RequestHeader) int { return 1 })
+	g.metricsPlaces = newPlaces(MetricsConnections, MetricsConnections/2, nil,
+		&g.metricsConnections)
+	g.watcher = g.server(g.handleMetrics, g.brokenMetricsRequest,
+		func(*fasthttp.RequestHeader) int { return 1 })
 	g.watcher.HeaderReceived = func(*fasthttp.RequestHeader) fasthttp.RequestConfig {
-		return fasthttp.RequestConfig{MaxRequestBodySize: 1} // it takes none; 0 would be no limit of its own
+		// it takes none; 0 would be no limit of its own
+		return fasthttp.RequestConfig{MaxRequestBodySize: 1}
 	}
 	return g
 }
 
-// server makes the server of a listener. broken answers a request that cannot be read to its end. limit is
-// the length of the longest body that is read after a head, in bytes.
+// server makes the server of a listener. broken answers a request that cannot be read to its end.
+// limit is the length of the longest body that is read after a head, in bytes.
 func (g *Gateway) server(h fasthttp.RequestHandler, broken func(*fasthttp.RequestCtx, error),
 	limit func(*fasthttp.RequestHeader) int,
 ) *fasthttp.Server {
@@ -170,8 +179,10 @@ func (g *Gateway) server(h fasthttp.RequestHandler, broken func(*fasthttp.Reques
 			return fasthttp.StatusContinue
 		}, Logger: serverLog{g.log},
 		// The listener bounds connections. This leaves room for those that are closed and not yet cleared away.
-		Concurrency: 2*g.opts.Connections + 1024, ReadBufferSize: g.opts.HeaderBytes, MaxRequestBodySize: g.opts.BodyBytes,
-		ReadTimeout: g.opts.ReadTimeout, WriteTimeout: g.opts.WriteTimeout, IdleTimeout: g.opts.IdleTimeout,
+		Concurrency: 2*g.opts.Connections + 1024, ReadBufferSize: g.opts.HeaderBytes,
+		MaxRequestBodySize: g.opts.BodyBytes,
+		ReadTimeout:        g.opts.ReadTimeout, WriteTimeout: g.opts.WriteTimeout,
+		IdleTimeout:           g.opts.IdleTimeout,
 		NoDefaultServerHeader: true, NoDefaultContentType: true, DisablePreParseMultipartForm: true,
 		CloseOnShutdown: true, KeepHijackedConns: true,
 		SecureErrorLogMessage: true, // or a broken request is logged with its signature or bearer token
@@ -186,22 +197,24 @@ func (g *Gateway) mayWrite(ctx *fasthttp.RequestCtx) {
 	}
 }
 
-// occupied keeps a connection while its request is answered. It is false if the connection was given up
-// for a newer one before: then nothing is carried out, and no answer must look as if it were. So the
-// connection is closed here: the listener that gave it up may not have come to that yet.
+// occupied keeps a connection while its request is answered. It is false if the connection was
+// given up for a newer one before: then nothing is carried out, and no answer must look as if it
+// were. So the connection is closed here: the listener that gave it up may not have come to that
+// yet.
 func occupied(ctx *fasthttp.RequestCtx, c *boundedConn) bool {
 	if c == nil || c.occupy() {
 		return true
 	}
 	c.cut()
 	ctx.SetStatusCode(TooManyConnections.Status)
-	ctx.Response.Header.SetCanonical(headerRetryAfter, strconv.AppendInt(nil, int64(TooManyConnections.RetryAfter), 10))
+	ctx.Response.Header.SetCanonical(headerRetryAfter,
+		strconv.AppendInt(nil, int64(TooManyConnections.RetryAfter), 10))
 	ctx.SetConnectionClose()
 	return false
 }
 
-// endUpgrade closes a connection that asked for a websocket and got none: what came behind the request
-// was not followed.
+// endUpgrade closes a connection that asked for a websocket and got none: what came behind the
+// request was not followed.
 func endUpgrade(ctx *fasthttp.RequestCtx, c *boundedConn) {
 	if c != nil && c.requests.off && !ctx.Hijacked() {
 		ctx.SetConnectionClose()
@@ -215,8 +228,8 @@ func (l serverLog) Printf(format string, args ...any) {
 	l.log.Debug("http server", "text", strings.TrimSpace(fmt.Sprintf(format, args...)))
 }
 
-// SetStandby says for which owner of the store the start waits, "" when it waits no more. Operators are
-// told the name; clients are told that the exchange is starting.
+// SetStandby says for which owner of the store the start waits, "" when it waits no more. Operators
+// are told the name; clients are told that the exchange is starting.
 func (g *Gateway) SetStandby(owner string) {
 	if owner == "" {
 		g.standby.Store(nil)
@@ -234,12 +247,13 @@ func (g *Gateway) SetEngine(e *actors.Engine) {
 
 // Serve serves the public API until Shutdown.
 func (g *Gateway) Serve(l net.Listener) error {
-	return g.public.Serve(g.bounded(l, g.publicPlaces, g.opts.Certificate, func(ctx *fasthttp.RequestCtx) {
-		r := newRequest(g, ctx)
-		r.route = uncounted
-		r.fail(TooManyConnections, "")
-		r.send()
-	}))
+	return g.public.Serve(g.bounded(l, g.publicPlaces,
+		g.opts.Certificate, func(ctx *fasthttp.RequestCtx) {
+			r := newRequest(g, ctx)
+			r.route = uncounted
+			r.fail(TooManyConnections, "")
+			r.send()
+		}))
 }
 
 // Bounds of the operator's listener, whatever the public one has: operators are few, and so is what watches. This
@@ -259,9 +273,10 @@ func (g *Gateway) ServeOperator(l net.Listener) error {
 	if g.opts.OperatorCertificate == nil && !onlyHere(l) {
 		return fmt.Errorf("the operator's listener: %w", ErrPlain)
 	}
-	return g.operator.Serve(g.bounded(l, g.operatorPlaces, g.opts.OperatorCertificate, func(ctx *fasthttp.RequestCtx) {
-		operatorUnavailable(ctx, TooManyConnections)
-	}))
+	return g.operator.Serve(g.bounded(l, g.operatorPlaces,
+		g.opts.OperatorCertificate, func(ctx *fasthttp.RequestCtx) {
+			operatorUnavailable(ctx, TooManyConnections)
+		}))
 }
 
 // Shutdown stops listening and lets the answers that are on their way out, at most for d.
@@ -311,30 +326,33 @@ func (e *endpoint) allow() string {
 func (g *Gateway) endpoints() map[string]*endpoint {
 	read, trade, withdraw := permissionRead, permissionTrade, permissionWithdraw
 	all := map[string]*endpoint{
-		"/api/v1/currencies":                   {get: g.currencies},
-		"/api/v1/pairs":                        {get: g.pairs},
-		"/api/v1/orderbook/{pair}":             {get: g.orderBook},
-		"/api/v1/exchanges":                    {get: g.trades},
-		"/api/v1/wallets":                      {get: g.wallets, private: true, permission: read},
-		"/api/v1/orders/own":                   {get: g.ownOrders, private: true, permission: read},
-		"/api/v1/order/{pk}":                   {get: g.order, private: true, permission: read},
-		"/api/v1/exchanges/own":                {get: g.ownTrades, private: true, permission: read},
-		"/api/v1/order":                        {post: g.placeOrder, private: true, permission: trade},
-		"/api/v1/order-cancel":                 {post: g.cancelOrder, private: true, permission: trade, cancels: true},
+		"/api/v1/currencies":       {get: g.currencies},
+		"/api/v1/pairs":            {get: g.pairs},
+		"/api/v1/orderbook/{pair}": {get: g.orderBook},
+		"/api/v1/exchanges":        {get: g.trades},
+		"/api/v1/wallets":          {get: g.wallets, private: true, permission: read},
+		"/api/v1/orders/own":       {get: g.ownOrders, private: true, permission: read},
+		"/api/v1/order/{pk}":       {get: g.order, private: true, permission: read},
+		"/api/v1/exchanges/own":    {get: g.ownTrades, private: true, permission: read},
+		"/api/v1/order":            {post: g.placeOrder, private: true, permission: trade},
+		"/api/v1/order-cancel": {post: g.cancelOrder, private: true,
+			permission: trade, cancels: true},
 		"/api/v1/ticker":                       {get: g.ticker},
 		"/api/charts/{pair}/{timeframe}/chart": {get: g.chart},
 		"/api/v1/deposits":                     {get: g.deposits, private: true, permission: read},
 		"/api/v1/withdraws":                    {get: g.withdraws, private: true, permission: read},
 		"/api/v1/fees":                         {get: g.fees, private: true, permission: read},
-		"/api/v1/order-cancel-all":             {post: g.cancelAllOrders, private: true, permission: trade, cancels: true},
-		"/api/v1/withdraw":                     {post: g.withdraw, private: true, permission: withdraw},
-		"/api/v1/withdraw-confirm":             {post: g.confirmWithdraw, private: true, permission: withdraw},
-		"/api/v1/withdraw-cancel":              {post: g.cancelWithdraw, private: true, permission: withdraw, cancels: true},
-		"/api/openapi.json":                    {get: g.openAPI, early: true},
-		"/docs":                                {get: g.docs, early: true},
-		"/docs/{file}":                         {get: g.docs, early: true},
-		"/healthz":                             {get: g.healthz, probe: true, early: true},
-		"/readyz":                              {get: g.readyz, probe: true, early: true},
+		"/api/v1/order-cancel-all": {post: g.cancelAllOrders, private: true,
+			permission: trade, cancels: true},
+		"/api/v1/withdraw":         {post: g.withdraw, private: true, permission: withdraw},
+		"/api/v1/withdraw-confirm": {post: g.confirmWithdraw, private: true, permission: withdraw},
+		"/api/v1/withdraw-cancel": {post: g.cancelWithdraw, private: true,
+			permission: withdraw, cancels: true},
+		"/api/openapi.json": {get: g.openAPI, early: true},
+		"/docs":             {get: g.docs, early: true},
+		"/docs/{file}":      {get: g.docs, early: true},
+		"/healthz":          {get: g.healthz, probe: true, early: true},
+		"/readyz":           {get: g.readyz, probe: true, early: true},
 	}
 	if g.opts.NoDocs {
 		maps.DeleteFunc(all, func(route string, _ *endpoint) bool { return isDocs(route) })
@@ -382,8 +400,9 @@ func (g *Gateway) route(ctx *fasthttp.RequestCtx) {
 	r.send()
 }
 
-// unescaped is a path in which no letter, digit, dash, dot, underscore or tilde is percent-encoded: with or
-// without that it is the same path (RFC 3986, 6.2.2.2). All else stays as it is: an encoded slash is no slash.
+// unescaped is a path in which no letter, digit, dash, dot, underscore or tilde is percent-encoded:
+// with or without that it is the same path (RFC 3986, 6.2.2.2). All else stays as it is: an encoded
+// slash is no slash.
 func unescaped(path []byte) []byte {
 	if bytes.IndexByte(path, '%') < 0 {
 		return path
@@ -465,7 +484,8 @@ func (r *request) admitted(e *endpoint) bool {
 	return may && r.begin(e) && r.parseQuery()
 }
 
-// identified is identify, and counts a failure. That the exchange is starting is none of the client's.
+// identified is identify, and counts a failure. That the exchange is starting is none of the
+// client's.
 func (r *request) identified() bool {
 	ok := r.identify()
 	if !ok {
@@ -608,7 +628,8 @@ func (r *request) preflight(allow string) {
 // maxPreflight bounds the list of headers that a preflight asks for, in bytes.
 const maxPreflight = 1024
 
-// isHeaderList reports whether a text is a list of names of headers, of a length that browsers send.
+// isHeaderList reports whether a text is a list of names of headers, of a length that browsers
+// send.
 func isHeaderList(text []byte) bool {
 	if len(text) == 0 || len(text) > maxPreflight {
 		return false
@@ -637,7 +658,8 @@ func (g *Gateway) brokenRequest(ctx *fasthttp.RequestCtx, err error) {
 		return
 	}
 	if c := placeOf(ctx.Conn()); f == RequestTimeout && c != nil && c.requests.none() {
-		r := newRequest(g, ctx) // browsers open connections that they may not need: that is no request
+		// browsers open connections that they may not need: that is no request
+		r := newRequest(g, ctx)
 		r.route = malformed
 		r.fail(f, about)
 		r.send()

@@ -25,7 +25,8 @@ import (
 func work(g *Gateway, ctx *fasthttp.RequestCtx, rec *event.Record) bool {
 	r := newRequest(g, ctx)
 	r.engine, r.static = g.engine.Load(), g.static.Load()
-	ok := r.acceptable() && r.sized() && r.identify() && r.permitted(&endpoint{permission: permissionTrade})
+	ok := r.acceptable() && r.sized() && r.identify() &&
+		r.permitted(&endpoint{permission: permissionTrade})
 	if ok {
 		w := r.orderWish()
 		ok = len(r.fields) == 0

@@ -133,7 +133,8 @@ func foreigns(h *harness) map[string][]foreign {
 		"/api/v1/fees": {{"/api/v1/fees", "account=alice&user=1", 200, `[{"pair":"BTC_USDT","maker":0,"taker":0},{"pair":"ETH_USDT","maker":0,"taker":0},{"pair":"ETH_BTC","maker":0,"taker":0}]`}},
 		"/api/v1/order-cancel": {{"/api/v1/order-cancel", "order=1", 400, noOrder}, {"/api/v1/order-cancel", "order=2", 400, noOrder}, {"/api/v1/order-cancel", "order=3", 400, noOrder},
 			{"/api/v1/order-cancel", "account=alice&order=1&user=1", 400, noOrder}},
-		"/api/v1/order-cancel-all": {{"/api/v1/order-cancel-all", "all=1", 200, `{"orders":[]}`}, {"/api/v1/order-cancel-all", "pair=BTC_USDT", 200, `{"orders":[]}`},
+		"/api/v1/order-cancel-all": {{"/api/v1/order-cancel-all", "all=1", 200, `{"orders":[]}`},
+			{"/api/v1/order-cancel-all", "pair=BTC_USDT", 200, `{"orders":[]}`},
 			{"/api/v1/order-cancel-all", "account=alice&all=1&user=1", 200, `{"orders":[]}`}},
 		// Her money is not there to be spent, and her names for orders are hers alone: neither is told of.
 		"/api/v1/order": {{"/api/v1/order", "account=alice&amount=1&client_order_id=hers-open&pair=BTC_USDT&price=2000&type=sell&user=1", 400, `{"date":T,"error":"Out of balance -1 BTC"}`},

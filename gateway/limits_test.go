@@ -27,9 +27,11 @@ type stubborn struct {
 	broken atomic.Bool // they meet a damaged entry
 }
 
-func (s *stubborn) Reference(ctx context.Context, watermark uint64, reference string) (persistence.Deposit, error) {
+func (s *stubborn) Reference(ctx context.Context, watermark uint64,
+	reference string) (persistence.Deposit, error) {
 	if s.broken.Load() {
-		return persistence.Deposit{}, fmt.Errorf("%w: reference %q", persistence.ErrCorrupt, reference)
+		return persistence.Deposit{}, fmt.Errorf("%w: reference %q",
+			persistence.ErrCorrupt, reference)
 	}
 	if s.silent.Load() {
 		return persistence.Deposit{}, errors.New("no answer")

@@ -66,7 +66,8 @@ func (c *boundedConn) linger() {
 		return
 	}
 	defer c.places.lingered(c)
-	if half.CloseWrite() != nil || c.Conn.SetReadDeadline(time.Now().Add(c.places.patience)) != nil {
+	if half.CloseWrite() != nil ||
+		c.Conn.SetReadDeadline(time.Now().Add(c.places.patience)) != nil {
 		return
 	}
 	b := lingerBuffers.Get().(*[16 << 10]byte)

@@ -42,9 +42,12 @@ func doors(t *testing.T, f func(t *testing.T, d *door)) {
 	for _, secure := range []bool{false, true} {
 		for _, operator := range []bool{false, true} {
 			t.Run(fmt.Sprintf("operator=%v,TLS=%v", operator, secure), func(t *testing.T) {
-				o := Options{Log: quiet(), BodyBytes: largest, HeaderBytes: 8 << 10, Connections: 1000,
-					ReadTimeout: 30 * time.Second, WriteTimeout: 30 * time.Second, OperatorToken: operatorToken}
-				d := &door{path: "/api/v1/order", answer: detail("The body is larger than 65536 bytes.")}
+				o := Options{Log: quiet(), BodyBytes: largest, HeaderBytes: 8 << 10,
+					Connections: 1000,
+					ReadTimeout: 30 * time.Second, WriteTimeout: 30 * time.Second,
+					OperatorToken: operatorToken}
+				d := &door{path: "/api/v1/order",
+					answer: detail("The body is larger than 65536 bytes.")}
 				if secure {
 					o.Certificate, o.OperatorCertificate = certificate, certificate
 					d.secure = &tls.Config{RootCAs: a.Pool(), ServerName: "127.0.0.1"}
@@ -59,7 +62,8 @@ func doors(t *testing.T, f func(t *testing.T, d *door)) {
 				d.places = d.gateway.publicPlaces
 				if operator {
 					serve, d.places = d.gateway.ServeOperator, d.gateway.operatorPlaces
-					d.path, d.answer = "/operator/v1/accounts", refusal("The body is larger than 65536 bytes.")
+					d.path, d.answer = "/operator/v1/accounts",
+						refusal("The body is larger than 65536 bytes.")
 					d.headers = [][2]string{{"Authorization", "Bearer " + operatorToken}}
 				}
 				go serve(l) //nolint:errcheck // ends with the listener
@@ -111,12 +115,15 @@ func TestWhoSendsTooMuchCanReadTheAnswer(t *testing.T) {
 			text   string
 			status int
 		}{
-			"a length":      {d.head(fmt.Sprintf("Content-Length: %d\r\n", tooLong)) + body, 413},
-			"chunks":        {d.head("Transfer-Encoding: chunked\r\n") + fmt.Sprintf("%x\r\n%s\r\n0\r\n\r\n", tooLong, body), 413},
-			"a head":        {d.head("X-A: " + body + "\r\n"), 431},
-			"a first line":  {"GET /" + body + " HTTP/1.1\r\nHost: x\r\n\r\n", 431},
-			"no request":    {"\x00\r\n\r\n" + body, 400},
-			"not the token": {strings.Replace(d.head(fmt.Sprintf("Content-Length: %d\r\n", tooLong))+body, operatorToken, "wrong", 1), 0},
+			"a length": {d.head(fmt.Sprintf("Content-Length: %d\r\n", tooLong)) + body, 413},
+			"chunks": {d.head("Transfer-Encoding: chunked\r\n") + fmt.Sprintf(
+				"%x\r\n%s\r\n0\r\n\r\n", tooLong, body), 413},
+			"a head":       {d.head("X-A: " + body + "\r\n"), 431},
+			"a first line": {"GET /" + body + " HTTP/1.1\r\nHost: x\r\n\r\n", 431},
+			"no request":   {"\x00\r\n\r\n" + body, 400},
+			"not the token": {strings.Replace(
+				d.head(fmt.Sprintf("Content-Length: %d\r\n", tooLong))+body,
+				operatorToken, "wrong", 1), 0},
 		} {
 			if x.status == 0 {
 				if x.status = 413; d.places == d.gateway.operatorPlaces {
@@ -128,7 +135,8 @@ func TestWhoSendsTooMuchCanReadTheAnswer(t *testing.T) {
 				if _, err := io.WriteString(c, x.text); err != nil {
 					t.Errorf("%s: %v", name, err)
 				}
-				if a := talk(t, c, "POST", ""); a.status != x.status || x.status == 413 && strings.TrimSpace(a.body) != d.answer {
+				if a := talk(t, c, "POST", ""); a.status != x.status ||
+					x.status == 413 && strings.TrimSpace(a.body) != d.answer {
 					t.Errorf("%s: %d %s", name, a.status, a.body)
 				}
 				c.Close()
@@ -146,16 +154,18 @@ func TestGoClientsAndProxiesReadTheAnswerToABodyThatIsTooLarge(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		proxy := httptest.NewServer(&httputil.ReverseProxy{Transport: transport, Rewrite: func(r *httputil.ProxyRequest) {
-			r.Out.URL = backend
-		}, ErrorHandler: func(w http.ResponseWriter, _ *http.Request, err error) {
-			http.Error(w, err.Error(), http.StatusBadGateway)
-		}})
+		proxy := httptest.NewServer(&httputil.ReverseProxy{Transport: transport,
+			Rewrite: func(r *httputil.ProxyRequest) {
+				r.Out.URL = backend
+			}, ErrorHandler: func(w http.ResponseWriter, _ *http.Request, err error) {
+				http.Error(w, err.Error(), http.StatusBadGateway)
+			}})
 		t.Cleanup(proxy.Close)
 		for name, at := range map[string]string{"direct": d.url(), "behind a proxy": proxy.URL} {
 			most := int64(tooLong)
 			if at == proxy.URL {
-				most = 200_000 // the proxy's own server resets clients that send more than 256 KiB beyond
+				// the proxy's own server resets clients that send more than 256 KiB beyond
+				most = 200_000
 			}
 			for _, expect := range []string{"", "100-continue"} {
 				for _, length := range []int64{most, -1} {
@@ -178,8 +188,10 @@ func TestGoClientsAndProxiesReadTheAnswerToABodyThatIsTooLarge(t *testing.T) {
 						}
 						text, err := io.ReadAll(resp.Body)
 						resp.Body.Close()
-						if err != nil || resp.StatusCode != 413 || strings.TrimSpace(string(text)) != d.answer {
-							t.Errorf("%s, %d bytes, %s: %d %s, %v", name, length, expect, resp.StatusCode, text, err)
+						if err != nil || resp.StatusCode != 413 ||
+							strings.TrimSpace(string(text)) != d.answer {
+							t.Errorf("%s, %d bytes, %s: %d %s, %v", name, length, expect,
+								resp.StatusCode, text, err)
 						}
 					}
 				}
@@ -191,14 +203,17 @@ func TestGoClientsAndProxiesReadTheAnswerToABodyThatIsTooLarge(t *testing.T) {
 // endless has any number of bytes.
 type endless struct{}
 
-func (endless) Read(p []byte) (int, error) { return copy(p, bytes.Repeat([]byte{'x'}, len(p))), nil }
+func (endless) Read(p []byte) (int, error) {
+	return copy(p, bytes.Repeat([]byte{'x'}, len(p))), nil
+}
 
 func TestNodeReadsTheAnswerToABodyThatIsTooLarge(t *testing.T) {
 	doors(t, func(t *testing.T, d *door) {
 		if d.headers != nil { // nothing of Node's speaks to the operator's listener
 			t.Skip("public listeners only")
 		}
-		c := exec.Command("node", "testdata/clients/too_large.mjs", d.url(), fmt.Sprint(tooLong), fmt.Sprint(fewTimes))
+		c := exec.Command("node", "testdata/clients/too_large.mjs", d.url(), fmt.Sprint(tooLong),
+			fmt.Sprint(fewTimes))
 		c.Env = append(os.Environ(), "NODE_TLS_REJECT_UNAUTHORIZED=0", "NODE_NO_WARNINGS=1")
 		out, err := c.CombinedOutput()
 		if err != nil {
@@ -216,30 +231,40 @@ func TestNodeReadsTheAnswerToABodyThatIsTooLarge(t *testing.T) {
 	})
 }
 
-// One that asks before it sends is told at once: nothing comes before the answer, and the body is not waited for.
+// One that asks before it sends is told at once: nothing comes before the answer, and the body is
+// not waited for.
 func TestABodyThatIsTooLargeIsNotAskedFor(t *testing.T) {
 	doors(t, func(t *testing.T, d *door) {
 		for _, length := range []int{largest + 1, 1 << 40} {
 			c := d.dial(t)
-			if _, err := io.WriteString(c, d.head(fmt.Sprintf("Expect: 100-continue\r\nContent-Length: %d\r\n", length))); err != nil {
+			if _, err := io.WriteString(c,
+				d.head(fmt.Sprintf("Expect: 100-continue\r\nContent-Length: %d\r\n",
+					length))); err != nil {
 				t.Fatal(err)
 			}
 			text, err := io.ReadAll(c)
-			if err != nil || !strings.HasPrefix(string(text), "HTTP/1.1 413 ") || !strings.HasSuffix(strings.TrimSpace(string(text)), d.answer) {
+			if err != nil || !strings.HasPrefix(string(text), "HTTP/1.1 413 ") ||
+				!strings.HasSuffix(strings.TrimSpace(string(text)), d.answer) {
 				t.Errorf("%q, %v", text, err)
 			}
 		}
 		if d.places == d.gateway.operatorPlaces { // without the token no body is asked for
 			c := d.dial(t)
-			if _, err := io.WriteString(c, "POST "+d.path+" HTTP/1.1\r\nHost: x\r\nExpect: 100-continue\r\nContent-Length: 2\r\n\r\n"); err != nil {
+			if _, err := io.WriteString(c,
+				"POST "+d.path+
+					" HTTP/1.1\r\nHost: x\r\nExpect: 100-continue\r\nContent-Length: 2\r\n\r\n"); err !=
+				nil {
 				t.Fatal(err)
 			}
-			if text, err := io.ReadAll(c); err != nil || !strings.HasPrefix(string(text), "HTTP/1.1 401 ") {
+			if text, err := io.ReadAll(c); err != nil ||
+				!strings.HasPrefix(string(text), "HTTP/1.1 401 ") {
 				t.Errorf("%q, %v", text, err)
 			}
 		}
 		c := d.dial(t)
-		if _, err := io.WriteString(c, d.head(fmt.Sprintf("Expect: 100-continue\r\nContent-Length: %d\r\n", largest))); err != nil {
+		if _, err := io.WriteString(c,
+			d.head(fmt.Sprintf("Expect: 100-continue\r\nContent-Length: %d\r\n", largest))); err !=
+			nil {
 			t.Fatal(err)
 		}
 		const told = "HTTP/1.1 100 Continue\r\n\r\n"
@@ -281,8 +306,8 @@ func TestALingeringCloseIsBounded(t *testing.T) {
 	})
 }
 
-// However many closes linger, there are so many at once, of one address a share of them, and the one
-// that has lingered longest ends for a newer one.
+// However many closes linger, there are so many at once, of one address a share of them, and the
+// one that has lingered longest ends for a newer one.
 func TestLingeringClosesAreFew(t *testing.T) {
 	p := newPlaces(10_000, 0, nil, &connectionMeter{})
 	linger := func(from string) (c, loser *boundedConn, ok bool) {
@@ -320,7 +345,8 @@ func TestLingeringClosesAreFew(t *testing.T) {
 		t.Errorf("%d places, %d closes, %d hosts are left", p.open, p.lingering.Len(), len(p.hosts))
 	}
 	for i := range mostLingeringOfAddress + 5 {
-		if _, loser, ok := linger("203.0.113.1"); ok != (i < mostLingeringOfAddress) || loser != nil {
+		if _, loser, ok := linger("203.0.113.1"); ok != (i < mostLingeringOfAddress) ||
+			loser != nil {
 			t.Errorf("close %d of one address: %v, %v", i, ok, loser)
 		}
 	}
@@ -347,7 +373,9 @@ func mostLinger(t *testing.T) int {
 func TestALingeringCloseMakesRoom(t *testing.T) {
 	g, address := slowServer(t, func(o *Options) { o.Connections = 4; o.BodyBytes = 1 << 10 })
 	for range 4 {
-		if a := talk(t, dialed(t, address), "POST", "POST /api/v1/order HTTP/1.1\r\nHost: x\r\nContent-Length: 100000\r\n\r\n"); a.status != 413 {
+		if a := talk(t, dialed(t, address), "POST",
+			"POST /api/v1/order HTTP/1.1\r\nHost: x\r\nContent-Length: 100000\r\n\r\n"); a.status !=
+			413 {
 			t.Errorf("%d %s", a.status, a.body)
 		}
 	}

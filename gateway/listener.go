@@ -10,13 +10,15 @@ import (
 	"github.com/valyala/fasthttp"
 )
 
-// A bounded listener holds a number of connections at once, in all and from one address. One more gets the place of an
-// idle one, see places, or is answered and closed, whatever it was about to ask; the others do not notice. The
-// server's own bounds would answer in their own words, which are no part of the API.
+// A bounded listener holds a number of connections at once, in all and from one address. One more
+// gets the place of an idle one, see places, or is answered and closed, whatever it was about to
+// ask; the others do not notice. The server's own bounds would answer in their own words, which are
+// no part of the API.
 type bounded struct {
 	net.Listener
 	places *places
-	refuse func(*fasthttp.RequestCtx) // fills the answer for one connection too many; nil: there is none
+	// fills the answer for one connection too many; nil: there is none
+	refuse func(*fasthttp.RequestCtx)
 	log    *slog.Logger
 }
 
@@ -29,9 +31,11 @@ const (
 	acceptPause = 50 * time.Millisecond
 )
 
-// bounded puts the limits of connections on a listener, and TLS if it has a certificate. Then one connection too many
-// is closed without a word: a handshake for each would cost more than what the limit saves.
-func (g *Gateway) bounded(l net.Listener, p *places, c *Certificate, refuse func(*fasthttp.RequestCtx)) net.Listener {
+// bounded puts the limits of connections on a listener, and TLS if it has a certificate. Then one
+// connection too many is closed without a word: a handshake for each would cost more than what the
+// limit saves.
+func (g *Gateway) bounded(l net.Listener, p *places, c *Certificate,
+	refuse func(*fasthttp.RequestCtx)) net.Listener {
 	if c != nil {
 		refuse = nil
 	}

@@ -13,7 +13,8 @@ import (
 
 // listening is a gateway without an engine behind real sockets: they are what is limited.
 func listening(t *testing.T, connections int, wrap func(net.Listener) net.Listener) (public, operator func() net.Conn) {
-	g := New(Options{Log: quiet(), BodyBytes: 1 << 10, HeaderBytes: 1 << 10, Connections: connections, OperatorToken: operatorToken,
+	g := New(Options{Log: quiet(), BodyBytes: 1 << 10, HeaderBytes: 1 << 10,
+		Connections: connections, OperatorToken: operatorToken,
 		TrustedProxies: thisMachine})
 	t.Cleanup(func() { g.Shutdown(time.Minute) })
 	serve := func(serve func(net.Listener) error) func() net.Conn {

@@ -410,7 +410,8 @@ func transfers(t *testing.T, h *harness, random *rand.Rand) (deposits, withdraws
 		}
 		end := random.IntN(6)
 		if end < 4 {
-			step("/api/v1/withdraw-confirm", fmt.Sprintf("code=%s&withdraw=%d", h.code(x.ID), x.ID), 20)
+			step("/api/v1/withdraw-confirm",
+				fmt.Sprintf("code=%s&withdraw=%d", h.code(x.ID), x.ID), 20)
 		}
 		switch end {
 		case 0, 1:

@@ -106,19 +106,33 @@ func describe(name, help string, labels ...string) family {
 // The metrics. A help text says what the number is and when to look closer.
 var (
 	buildInfo = describe("build_info", "What the program was built from; always 1.", "version", "commit", "goversion")
-	ready     = describe("ready", "1 while the engine is up and the store confirms that it is ours, as /readyz tells; maintenance does not count. 0 for longer than a start takes is an outage, unless this is a standby.")
-	standsBy  = describe("standby", "1 while this process waits for another one that owns the store, and would take over from it. A standby is not ready.")
+	ready     = describe("ready",
+		"1 while the engine is up and the store confirms that it is ours, as /readyz tells; "+
+			"maintenance does not count. 0 for longer than a start takes is an outage, unless "+
+			"this is a standby.")
+	standsBy = describe("standby",
+		"1 while this process waits for another one that owns the store, and would take over "+
+			"from it. A standby is not ready.")
 
 	httpRequests = describe("http_requests_total", "Requests by pattern of their path and status. Watch the share of code 500 (a fault of the program) and 503 (load, or the store); "+
 		"route unmatched is paths that there are not, malformed what never became a request.", "listener", "route", "code")
 	httpDuration = describe("http_request_duration_seconds", "From the request being read to its answer being ready to be written. Watch the 99th percentile of /api/v1/order: it follows the store's append.",
 		"listener", "route")
-	httpConnections = describe("http_open_connections", "Connections that are open. At exchange_limits{limit=\"connections\"}, on the operator's listener at 64, "+
-		"a new one takes the place of an idle one that never authenticated, or is refused.", "listener")
-	httpRefused = describe("http_refused_connections_total", "Connections that were refused because there were too many, and idle ones without a right signature or token that were closed for newer ones. "+
-		"Any is a client that leaks connections, an attack, or a limit that is too low.", "listener")
-	httpThrottled = describe("http_throttled_requests_total", "Requests answered with 429, by the limit that they met: public, failures, probes and docs of one client address, reads of one key, "+
-		"commands and cancels of one account, guesses of the operator's token. Much of public or failures is an attack, or a proxy that is not in trusted_proxies.", "limit")
+	httpConnections = describe("http_open_connections",
+		"Connections that are open. At exchange_limits{limit=\"connections\"}, on the operator's "+
+			"listener at 64, "+
+			"a new one takes the place of an idle one that never authenticated, or is refused.",
+		"listener")
+	httpRefused = describe("http_refused_connections_total",
+		"Connections that were refused because there were too many, and idle ones without a "+
+			"right signature or token that were closed for newer ones. "+
+			"Any is a client that leaks connections, an attack, or a limit that is too low.",
+		"listener")
+	httpThrottled = describe("http_throttled_requests_total",
+		"Requests answered with 429, by the limit that they met: public, failures, probes and "+
+			"docs of one client address, reads of one key, "+
+			"commands and cancels of one account, guesses of the operator's token. Much of "+
+			"public or failures is an attack, or a proxy that is not in trusted_proxies.", "limit")
 
 	certificateEnds  = describe("tls_certificate_expiry_timestamp_seconds", "When the certificate of a listener ends, in Unix time. Less than two weeks from now means that nobody renews it.", "listener")
 	certificateStale = describe("tls_certificate_stale", "1 while a certificate's files have something that cannot be used, and the one before is served. The log says why.", "listener")
@@ -142,8 +156,13 @@ var (
 	appendDuration = describe("store_append_duration_seconds", "Until a batch was durable, all tries included: the floor of an order's latency. Watch the 99th percentile; seconds are a sick disk or Redis.")
 	applyDuration  = describe("store_apply_duration_seconds", "Until the store had taken a step of projections, all tries included. It is behind the journal and in nobody's way until exchange_projection_lag_rows nears its limit.")
 	snapshotTime   = describe("store_snapshot_duration_seconds", "Uploads of snapshots that succeeded. It grows with the state.")
-	storeFailures  = describe("store_failures_total", "Calls of the store that failed and are tried again; of reference by operators, for a deposit was not made. Any growth is worth a look at the log.", "operation")
-	rowsDamaged    = describe("history_damaged_total", "Reads of the history that ended at a damaged row, by list; the client got 503, and the log names the row. Any is a reason to run exchange audit, and to restore a backup.", "list")
+	storeFailures  = describe("store_failures_total",
+		"Calls of the store that failed and are tried again; of reference by operators, for a "+
+			"deposit was not made. Any growth is worth a look at the log.", "operation")
+	rowsDamaged = describe("history_damaged_total",
+		"Reads of the history that ended at a damaged row, by list; the client got 503, and the "+
+			"log names the row. Any is a reason to run exchange audit, and to restore a backup.",
+		"list")
 	storeStalled   = describe("store_stalled", "1 while the store does not take writes; new commands are refused. After timing.stall_max_ms the process ends.")
 	storeWaiting   = describe("store_append_waiting_seconds", "How long the append in flight has been waiting; 0 if there is none.")
 	storeConfirmed = describe("store_confirmation_age_seconds", "Since the store last confirmed that this process owns it. Above timing.owner_stale_ms private reads are refused.")
@@ -168,10 +187,15 @@ var (
 )
 
 // families are all of them.
-var families = slices.Concat(streamFamilies, []family{buildInfo, ready, standsBy, httpRequests, httpDuration, httpConnections, httpRefused, certificateEnds, certificateStale, httpThrottled, ordersAccepted, ordersCancelled, tradesDone,
-	refusals, turnedAway, unanswered, records, stages, batchRecords, batchBytes, appendDuration, applyDuration, snapshotTime, storeFailures, rowsDamaged, storeStalled,
-	storeWaiting, storeConfirmed, mailboxes, commands, reading, limits, foldLag, projectionLag, projectionRows, outbox, snapshotAge, snapshotLag,
-	snapshotBytes, recoveryDuration, recoveryRecords, inMaintenance})
+var families = slices.Concat(streamFamilies,
+	[]family{buildInfo, ready, standsBy, httpRequests, httpDuration, httpConnections, httpRefused,
+		certificateEnds, certificateStale, httpThrottled, ordersAccepted,
+		ordersCancelled, tradesDone,
+		refusals, turnedAway, unanswered, records, stages, batchRecords, batchBytes, appendDuration,
+		applyDuration, snapshotTime, storeFailures, rowsDamaged, storeStalled,
+		storeWaiting, storeConfirmed, mailboxes, commands, reading, limits, foldLag, projectionLag,
+		projectionRows, outbox, snapshotAge, snapshotLag,
+		snapshotBytes, recoveryDuration, recoveryRecords, inMaintenance})
 
 // A collector gives a gateway's numbers, and those of its engine once there is one. All work is done when it
 // is asked: those who count know nothing of Prometheus.

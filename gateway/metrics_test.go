@@ -330,7 +330,8 @@ func TestConnectionsAndLimitsOnRatesAreInTheScrape(t *testing.T) {
 		h.do("GET", "/api/v1/currencies", "", "")
 	}
 	s := scrape()
-	if got := s.value("exchange_http_throttled_requests_total", "limit", "public"); got != 3 || s.value("exchange_http_throttled_requests_total", "limit", "cancels") != 0 {
+	if got := s.value("exchange_http_throttled_requests_total", "limit", "public"); got != 3 ||
+		s.value("exchange_http_throttled_requests_total", "limit", "cancels") != 0 {
 		t.Errorf("%v were throttled", got)
 	}
 	if got := s.value("exchange_http_requests_total", "route", "/api/v1/currencies", "code", "429"); got != 3 {

@@ -145,7 +145,9 @@ func (d *apiDescription) operation(e *endpoint) object {
 	}
 	if d.body != "" {
 		content := object{{"schema", reference("schemas", d.body)}}
-		o = append(o, member{"requestBody", object{{"required", true}, {"content", object{{jsonMedia, content}, {formMedia, content}}}}})
+		o = append(o, member{"requestBody",
+			object{{"required", true}, {"content",
+				object{{jsonMedia, content}, {formMedia, content}}}}})
 	}
 	if !e.private {
 		o = append(o, member{"security", []object{}}) // none, whatever is said elsewhere
@@ -197,7 +199,9 @@ func (d *apiDescription) responses(e *endpoint) object {
 	}
 	all := object{{strconv.Itoa(d.status), append(good, member{"content", object{{kind, object{{"schema", d.answer}}}}})}}
 	if d.cached {
-		all = append(all, member{"304", object{{"description", "What the client has, by its ETag, is still so."}, {"headers", headerReferences(slices.Concat([]string{"ETag"}, usualHeaders))}}})
+		all = append(all, member{"304",
+			object{{"description", "What the client has, by its ETag, is still so."},
+				{"headers", headerReferences(slices.Concat([]string{"ETag"}, usualHeaders))}}})
 	}
 	return append(all, d.failed(e)...)
 }

@@ -35,7 +35,8 @@ func isDocs(route string) bool { return strings.HasPrefix(route, "/docs") }
 // isDocsFile reports whether a path below /docs can name something.
 func isDocsFile(name string) bool { return slices.Contains(docsFiles, name) }
 
-// docsContent is everything below /docs by name. Each is made when a client asks for it for the first time.
+// docsContent is everything below /docs by name. Each is made when a client asks for it for the
+// first time.
 var docsContent = func() map[string]func() *packedPage {
 	content := make(map[string]func() *packedPage)
 	for _, name := range append([]string{""}, docsFiles...) {
@@ -89,10 +90,12 @@ func newPage(contentType string, plain []byte) *packedPage {
 	p := &packedPage{contentType: contentType}
 	add := func(coding string, body []byte) {
 		if coding == "" || len(body) < len(plain)*9/10 {
-			p.forms = append(p.forms, pageForm{coding, body, fmt.Sprintf(`"%x"`, sha256.Sum256(body))})
+			p.forms = append(p.forms, pageForm{coding, body,
+				fmt.Sprintf(`"%x"`, sha256.Sum256(body))})
 		}
 	}
-	add("br", fasthttp.AppendBrotliBytesLevel(nil, plain, fasthttp.CompressBrotliDefaultCompression))
+	add("br", fasthttp.AppendBrotliBytesLevel(nil, plain,
+		fasthttp.CompressBrotliDefaultCompression))
 	add("gzip", fasthttp.AppendGzipBytesLevel(nil, plain, fasthttp.CompressDefaultCompression))
 	add("", plain)
 	return p
@@ -108,8 +111,9 @@ func (p *packedPage) form(accept string) *pageForm {
 	panic("BUG: a page has no plain form")
 }
 
-// sendPage answers with a page, or with 304 if the client has it. Beside requests the bytes of pages are
-// counted for the client's address, because a page is thousands of times as large as what asks for it.
+// sendPage answers with a page, or with 304 if the client has it. Beside requests the bytes of
+// pages are counted for the client's address, because a page is thousands of times as large as what
+// asks for it.
 func (r *request) sendPage(p *packedPage) {
 	f, h := p.form(string(r.ctx.Request.Header.Peek("Accept-Encoding"))), &r.ctx.Response.Header
 	have := strings.Contains(string(r.ctx.Request.Header.Peek("If-None-Match")), f.tag)
@@ -129,7 +133,8 @@ func (r *request) sendPage(p *packedPage) {
 	r.ctx.Response.SetBodyRaw(f.body)
 }
 
-// accepts looks through an Accept-Encoding header, in which * stands for every coding that it does not name.
+// accepts looks through an Accept-Encoding header, in which * stands for every coding that it does
+// not name.
 func accepts(header, wantedCoding string) (ok bool) {
 	for part := range strings.SplitSeq(header, ",") {
 		coding, parameters, _ := strings.Cut(part, ";")

@@ -24,7 +24,9 @@ func apiHeaders() object {
 		{"WWW-Authenticate", header("string", "How a request is signed.", string(scheme))},
 		{"Allow", header("string", "The methods of the path.", "GET, HEAD, OPTIONS")},
 		{"ETag", header("string", "Names this version of the answer, for If-None-Match.", `"0f1e2d3c4b5a69788796a5b4"`)},
-		{"Cache-Control", header("string", "Whether caches may keep the answer: no-store says that they must not, no-cache that they must ask each time whether it is still so.", "no-cache")},
+		{"Cache-Control", header("string",
+			"Whether caches may keep the answer: no-store says that they must not, no-cache that "+
+				"they must ask each time whether it is still so.", "no-cache")},
 	}
 }
 
@@ -40,7 +42,10 @@ func apiSecurity() object {
 		{"signature", header("X-SIGN", "HMAC-SHA256 under the secret, as 64 hexadecimal digits, of the key followed by the parameters of the body, sorted by name, "+
 			"each as name=value with the value percent-encoded, joined with &. Without a body, as for every GET, it is that of the key alone.\n\n"+
 			"The key `demo-alice` with the secret `demo-alice-secret` sells 0.5 BTC with the message\n\n    "+message+"\n\nand so with the signature\n\n    "+string(signature))},
-		{"nonce", header("X-NONCE", "An integer of 1 to 19 digits, greater than the one of the key's last request, such as the time in nanoseconds.")},
+		{"nonce",
+			header("X-NONCE",
+				"An integer of 1 to 19 digits, greater than the one of the key's last request, "+
+					"such as the time in nanoseconds.")},
 	}
 }
 

@@ -360,14 +360,16 @@ func headerOf(a *fasthttp.Response, name string) string {
 }
 
 func TestTheDocumentIsServedBeforeThereIsAnEngine(t *testing.T) {
-	do := bare(Options{PublicRate: Rate{PerSecond: 1, Burst: 10}, RateEntries: 10, Clock: func() int64 { return 1 }})
+	do := bare(Options{PublicRate: Rate{PerSecond: 1, Burst: 10}, RateEntries: 10,
+		Clock: func() int64 { return 1 }})
 	for i, path := range []string{"/api/openapi.json", "/api/openapi.json/", "/api/openapi.json?format=json"} {
 		a := do("GET", path, "Accept", "text/html,application/xhtml+xml,*/*;q=0.8")
 		h := &a.Header
 		if a.StatusCode() != 200 || !json.Valid(a.Body()) || string(h.ContentType()) != "application/json" {
 			t.Errorf("%s: %d %s %.100s", path, a.StatusCode(), h.ContentType(), a.Body())
 		}
-		if string(h.Peek("Access-Control-Allow-Origin")) != "*" || string(h.Peek("Cache-Control")) != "no-cache" {
+		if string(h.Peek("Access-Control-Allow-Origin")) != "*" ||
+			string(h.Peek("Cache-Control")) != "no-cache" {
 			t.Errorf("%s: %s", path, h)
 		}
 		if got := headerOf(a, "X-RateLimit-Remaining"); got != strconv.Itoa(9-2*i) {

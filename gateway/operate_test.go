@@ -66,7 +66,8 @@ func moderated(t *testing.T) *harness {
 	for range 2 {
 		h.post("carol", "/api/v1/withdraw", "address=x&amount=1&currency=BTC")
 	}
-	if a := h.post("carol", "/api/v1/withdraw-confirm", "code="+h.code(2)+"&withdraw=2"); a.status != 200 {
+	if a := h.post("carol", "/api/v1/withdraw-confirm",
+		"code="+h.code(2)+"&withdraw=2"); a.status != 200 {
 		t.Fatalf("%d %s", a.status, a.body)
 	}
 	return h
@@ -133,7 +134,8 @@ func TestEachBadFieldOfAnOperatorIsNamedAndChangesNothing(t *testing.T) {
 	// At their bounds, and strange but a text.
 	for _, v := range []string{strings.Repeat("x", 500), strings.Repeat("\u00e9", 250), `<b>"&\`, "\U0001f600 "} {
 		says(t, v, ask("POST", "/operator/v1/maintenance", `{"on":true,"message":`+quote(v)+`}`), 200, `{"on":true,"message":`+quote(v)+`}`)
-		want(t, v, h.post("alice", "/api/v1/order-cancel-all", "all=1"), 503, detail("The exchange is in maintenance. "+v))
+		want(t, v, h.post("alice", "/api/v1/order-cancel-all", "all=1"), 503,
+			detail("The exchange is in maintenance. "+v))
 	}
 	says(t, "over", ask("POST", "/operator/v1/maintenance", `{"on":false}`), 200, `{"on":false}`)
 	a := ask("POST", "/operator/v1/withdraws/refuse", `{"withdraw":2,"details":`+quote(strings.Repeat("\u00e9", 512))+`}`)
@@ -402,7 +404,8 @@ func TestStatementsAddUpToTheBalances(t *testing.T) {
 				t.Fatalf("%d %s", a.status, a.body)
 			}
 			withdraws++
-			h.post(owner, "/api/v1/withdraw-confirm", fmt.Sprintf("code=%s&withdraw=%d", h.code(uint64(withdraws)), withdraws))
+			h.post(owner, "/api/v1/withdraw-confirm",
+				fmt.Sprintf("code=%s&withdraw=%d", h.code(uint64(withdraws)), withdraws))
 			to := []uint8{event.WithdrawApproved, event.WithdrawApproved, event.WithdrawRefused}[random.IntN(3)]
 			c, err := h.engine.MoveWithdraw("test", uint64(withdraws), to, map[uint8]string{event.WithdrawRefused: "no"}[to])
 			if err != nil {
@@ -496,20 +499,24 @@ func TestADepositIsUnavailableWhileTheStoreDoesNotKnowReferences(t *testing.T) {
 	const body = `{"account":"bob","currency":"USDT","amount":"5","reference":"one"}`
 	store.silent.Store(true)
 	a := ask("POST", "/operator/v1/deposits", body)
-	if got := string(a.header.Peek("Retry-After")); a.status != 503 || got != "1" || !strings.Contains(a.body, "nothing was done, try again") {
+	if got := string(a.header.Peek("Retry-After")); a.status != 503 || got != "1" ||
+		!strings.Contains(a.body, "nothing was done, try again") {
 		t.Errorf("%d %s, Retry-After %q", a.status, a.body, got)
 	}
 	store.silent.Store(false)
 	store.broken.Store(true)
 	a = ask("POST", "/operator/v1/deposits", body)
-	if a.status != 503 || len(a.header.Peek("Retry-After")) > 0 || !strings.Contains(a.body, `"damaged":true`) ||
+	if a.status != 503 || len(a.header.Peek("Retry-After")) > 0 ||
+		!strings.Contains(a.body, `"damaged":true`) ||
 		!strings.Contains(a.body, "nothing was done, and trying again does not help") {
 		t.Errorf("a damaged entry: %d %s", a.status, a.body)
 	}
 	store.broken.Store(false)
 	for _, repeated := range []string{"", `,"repeated":true`} {
 		says(t, "the deposit", ask("POST", "/operator/v1/deposits", body), 200,
-			`{"deposit":3,"account":"bob","currency":"USDT","amount":5,"balance":100005,"reference":"one"`+repeated+`}`)
+			`{"deposit":3,"account":"bob","currency":"USDT","amount":5,"balance":100005,"reference":"one"`+
+				repeated+
+				`}`)
 	}
 }
 

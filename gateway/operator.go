@@ -26,10 +26,10 @@ import (
 	"exchange/persistence"
 )
 
-// The operator's listener: JSON in, JSON out. Over TCP every request carries the bearer token; over the
-// operator's socket the system tells the user (socket.go). It is for the commands of the exchange program and
-// for scripts of those who run it. Errors are {"error": "..."}. Beside that there are /metrics and
-// /debug/pprof, in the forms that their tools want: see metrics.go.
+// The operator's listener: JSON in, JSON out. Over TCP every request carries the bearer token; over
+// the operator's socket the system tells the user (socket.go). It is for the commands of the
+// exchange program and for scripts of those who run it. Errors are {"error": "..."}. Beside that
+// there are /metrics and /debug/pprof, in the forms that their tools want: see metrics.go.
 
 const auditPath = "/operator/v1/audit"
 
@@ -71,8 +71,8 @@ var operatorRoutes = map[string]operatorHandler{
 // operatorName bounds what a client of the operator's listener may call itself.
 var operatorName = regexp.MustCompile(`^[A-Za-z0-9._@+-]{1,64}$`)
 
-// who is the operator for the log of actions: what the client calls itself, and where it is, or which user
-// of this machine. The token or the user says that it may; the name is its own word.
+// who is the operator for the log of actions: what the client calls itself, and where it is, or
+// which user of this machine. The token or the user says that it may; the name is its own word.
 func who(ctx *fasthttp.RequestCtx) string {
 	name := ctx.Request.Header.Peek("X-Operator")
 	if !operatorName.Match(name) {
@@ -141,7 +141,8 @@ func (g *Gateway) answerOperator(ctx *fasthttp.RequestCtx, number int, came int6
 	case errors.Is(err, actors.ErrTimeout):
 		f = StoreUnavailable
 	}
-	// With Retry-After, a 503 says that nothing was done: of POST only errors of admission and ErrUnanswered have it.
+	// With Retry-After, a 503 says that nothing was done: of POST only errors of admission and
+	// ErrUnanswered have it.
 	if f.RetryAfter > 0 {
 		ctx.Response.Header.Set("Retry-After", strconv.Itoa(f.RetryAfter))
 	}
@@ -188,8 +189,9 @@ const (
 	guessingAddresses = 10_000
 )
 
-// mayOperate answers for a client that is no operator: false. The right token always passes; wrong ones are
-// counted by address, those of this machine, too. Over the operator's socket the user counts instead.
+// mayOperate answers for a client that is no operator: false. The right token always passes; wrong
+// ones are counted by address, those of this machine, too. Over the operator's socket the user
+// counts instead.
 func (g *Gateway) mayOperate(ctx *fasthttp.RequestCtx) bool {
 	if c := socketOf(ctx); c != nil {
 		if c.mayOperate() {
@@ -197,7 +199,10 @@ func (g *Gateway) mayOperate(ctx *fasthttp.RequestCtx) bool {
 			return true
 		}
 		ctx.SetConnectionClose()
-		operatorAnswer(ctx, 403, map[string]string{"error": fmt.Sprintf("user id %d may not operate this exchange: its own user (id %d) and root may", c.user, os.Geteuid())})
+		operatorAnswer(ctx, 403, map[string]string{
+			"error": fmt.Sprintf(
+				"user id %d may not operate this exchange: its own user (id %d) and root may",
+				c.user, os.Geteuid())})
 		return false
 	}
 	if g.bearer(ctx.Request.Header.Peek("Authorization")) {
@@ -257,7 +262,9 @@ func operatorAnswer(ctx *fasthttp.RequestCtx, status int, v any) {
 func (g *Gateway) operatorStarting(ctx *fasthttp.RequestCtx) {
 	f := *Starting
 	if owner := g.standby.Load(); owner != nil {
-		f.Detail = fmt.Sprintf("This exchange is a standby: %q owns the store, and this one takes over when that one has stopped or shows no sign of life.", *owner)
+		f.Detail = fmt.Sprintf(
+			"This exchange is a standby: %q owns the store, and this one takes over when that "+
+				"one has stopped or shows no sign of life.", *owner)
 	}
 	operatorUnavailable(ctx, &f)
 }
@@ -275,7 +282,9 @@ func (g *Gateway) brokenOperatorRequest(ctx *fasthttp.RequestCtx, err error) {
 		g.operatorMeter.count(0, malformed, ctx.Response.StatusCode(), 0)
 		return
 	}
-	if f == BodyTooLarge && ctx.Request.Header.ContentLength() > 0 && !g.local.Load() && !g.bearer(ctx.Request.Header.Peek("Authorization")) { // it was not read
+	// it was not read
+	if f == BodyTooLarge && ctx.Request.Header.ContentLength() > 0 && !g.local.Load() &&
+		!g.bearer(ctx.Request.Header.Peek("Authorization")) {
 		g.mayOperate(ctx)
 		g.operatorMeter.count(0, g.operatorRouteNumber(ctx), ctx.Response.StatusCode(), 0)
 		return

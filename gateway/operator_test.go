@@ -209,7 +209,8 @@ func TestKeysAreMadeListedAndRevoked(t *testing.T) {
 			`{"key":"`+keys[1]+`","account":"alice","permissions":["read","withdraw"],"allow":["10.0.0.0/8","192.0.2.7/32","2001:db8::/32","0.0.0.0/32"],"revoked":false}]}`)
 	}
 	list()
-	says(t, "bob's", ask("GET", "/operator/v1/keys?account=bob", ""), 200, `{"keys":[{"key":"key-bob","account":"bob","permissions":[],"allow":[],"revoked":true}]}`)
+	says(t, "bob's", ask("GET", "/operator/v1/keys?account=bob", ""), 200,
+		`{"keys":[{"key":"key-bob","account":"bob","permissions":[],"allow":[],"revoked":true}]}`)
 	for _, query := range []string{"", "?account=", "?account=carol"} {
 		says(t, query, ask("GET", "/operator/v1/keys"+query, ""), 400, refusal(fmt.Sprintf("there is no account %q", strings.TrimPrefix(strings.TrimPrefix(query, "?"), "account="))))
 	}

@@ -266,8 +266,8 @@ func (r *request) closedLately(id uint64) (*persistence.Order, error) {
 	return r.closedOrder(id)
 }
 
-// cancelAllOrders cancels all open orders of the account, or those of one pair. It must say which: without any
-// parameter its signature would be that of every GET of the key.
+// cancelAllOrders cancels all open orders of the account, or those of one pair. It must say which:
+// without any parameter its signature would be that of every GET of the key.
 func (g *Gateway) cancelAllOrders(r *request) {
 	if err := r.engine.Writable(); err != nil {
 		r.engineFailed(err)

@@ -15,10 +15,10 @@ import (
 // places are a listener's places for connections, in all and for one address.
 //
 // When they are taken, a newer connection gets the place of one that never authenticated. Such a
-// connection may be given up while it is idle: while it waits for a request, or for the rest of one.
-// Of the addresses that have an idle one, that with most connections that never authenticated loses
-// its oldest. So idle connections of a few addresses keep no other client out, and a client that has
-// shown a right signature keeps its connection.
+// connection may be given up while it is idle: while it waits for a request, or for the rest of
+// one. Of the addresses that have an idle one, that with most connections that never authenticated
+// loses its oldest. So idle connections of a few addresses keep no other client out, and a client
+// that has shown a right signature keeps its connection.
 //
 // When none is idle, this machine's own addresses still have a few spare places: a supervisor must
 // not believe that the process is dead because its clients are many.
@@ -41,12 +41,14 @@ type places struct {
 	ranked    numberSet  // the ranks that have a host
 }
 
-// SpareConnections are places of the public listener beyond its limit, for this machine's own addresses.
+// SpareConnections are places of the public listener beyond its limit, for this machine's own
+// addresses.
 const SpareConnections = 8
 
 func newPlaces(most, perAddress int, trusted []netip.Prefix, m *connectionMeter) *places {
-	return &places{most: most, perAddress: perAddress, trusted: trusted, meter: m, patience: lingerTimeout,
-		hosts: map[uint64]*host{}}
+	return &places{most: most, perAddress: perAddress, trusted: trusted, meter: m,
+		patience: lingerTimeout,
+		hosts:    map[uint64]*host{}}
 }
 
 // A host is an address that has connections. Fields are guarded by places.mu.

@@ -41,8 +41,8 @@ func crowded(t *testing.T, places int) (h *harness, address string) {
 	return h, h.served()
 }
 
-// When subscribers have all places, which none of them gives up, a supervisor on this machine is answered
-// all the same.
+// When subscribers have all places, which none of them gives up, a supervisor on this machine is
+// answered all the same.
 func TestASupervisorOfThisMachineFindsAPlace(t *testing.T) {
 	h, address := crowded(t, 3)
 	for i := range 3 {
@@ -65,13 +65,14 @@ func TestASupervisorOfThisMachineFindsAPlace(t *testing.T) {
 
 func TestThePublicListenerHasSparePlaces(t *testing.T) {
 	g := New(Options{Log: quiet(), BodyBytes: 1 << 10, HeaderBytes: 1 << 10, Connections: 10})
-	if g.publicPlaces.spare != SpareConnections || SpareConnections < 1 || g.operatorPlaces.spare != 0 || g.metricsPlaces.spare != 0 {
+	if g.publicPlaces.spare != SpareConnections || SpareConnections < 1 ||
+		g.operatorPlaces.spare != 0 || g.metricsPlaces.spare != 0 {
 		t.Errorf("%d, %d, %d", g.publicPlaces.spare, g.operatorPlaces.spare, g.metricsPlaces.spare)
 	}
 }
 
-// occupiers take all places from eight addresses and hold them. Some say nothing, some send a part of
-// a request, some were answered, and some have a stream without a subscription.
+// occupiers take all places from eight addresses and hold them. Some say nothing, some send a part
+// of a request, some were answered, and some have a stream without a subscription.
 func occupiers(t *testing.T, address string, places int) {
 	t.Helper()
 	for i := range places {
@@ -98,7 +99,9 @@ func occupiers(t *testing.T, address string, places int) {
 // subscriber has a stream, and a subscription if it names a channel.
 func subscriber(t *testing.T, source, address, channel string) *websocket.Conn {
 	t.Helper()
-	d := websocket.Dialer{NetDial: func(string, string) (net.Conn, error) { return dialedFrom(t, source, address), nil }}
+	d := websocket.Dialer{NetDial: func(string, string) (net.Conn, error) {
+		return dialedFrom(t, source, address), nil
+	}}
 	c, resp, err := d.Dial("ws://"+address+streamPath+"?EIO=4&transport=websocket", http.Header{})
 	if err != nil {
 		t.Fatal(err)
@@ -134,7 +137,8 @@ func subscriber(t *testing.T, source, address, channel string) *websocket.Conn {
 
 func signedRequest(account string, nonce uint64) string {
 	s := signed(account, nonce, "")
-	return "GET /api/v1/wallets HTTP/1.1\r\nHost: x\r\n" + s[0] + ": " + s[1] + "\r\n" + s[2] + ": " + s[3] + "\r\n" + s[4] + ": " + s[5] + "\r\n\r\n"
+	return "GET /api/v1/wallets HTTP/1.1\r\nHost: x\r\n" + s[0] + ": " + s[1] + "\r\n" + s[2] +
+		": " + s[3] + "\r\n" + s[4] + ": " + s[5] + "\r\n\r\n"
 }
 
 func TestIdleConnectionsKeepNobodyOut(t *testing.T) {
@@ -148,8 +152,9 @@ func TestIdleConnectionsKeepNobodyOut(t *testing.T) {
 	}
 	owner := dialedFrom(t, "127.0.0.1", address)
 	ask(owner, signedRequest("alice", h.nextNonce("alice")))
-	watcher := subscriber(t, "127.0.0.11", address, "trades.BTC_USDT") // shares an address with others
-	poll := h.polled(streamPath)                                       // in memory: its request goes over TCP
+	// shares an address with others
+	watcher := subscriber(t, "127.0.0.11", address, "trades.BTC_USDT")
+	poll := h.polled(streamPath) // in memory: its request goes over TCP
 	poll.hears("40{")
 	held := dialedFrom(t, "127.0.0.12", address)
 	if _, err := io.WriteString(held, "GET "+poll.path+" HTTP/1.1\r\nHost: x\r\n\r\n"); err != nil {
@@ -159,7 +164,8 @@ func TestIdleConnectionsKeepNobodyOut(t *testing.T) {
 	eventually(t, "a request is under way", func() bool { return g.busy("127.0.0.12") == 1 })
 	taken := int(g.publicConnections.open.Load())
 	occupiers(t, address, places-taken)
-	eventually(t, "all places are taken", func() bool { return g.publicConnections.open.Load() == places })
+	eventually(t, "all places are taken",
+		func() bool { return g.publicConnections.open.Load() == places })
 	for i := range 3 * places {
 		c := dialedFrom(t, "127.0.0.2", address)
 		ask(c, alive)
@@ -172,13 +178,16 @@ func TestIdleConnectionsKeepNobodyOut(t *testing.T) {
 	ask(owner, signedRequest("alice", h.nextNonce("alice")))
 	poll.say(`42["subscribe","ticker.BTC_USDT"]`)
 	ask(held, "")
-	if a := h.post("alice", "/api/v1/order/", order("sell", "BTC_USDT", "0.1", "100.5")); a.status != 201 {
+	if a := h.post("alice", "/api/v1/order/",
+		order("sell", "BTC_USDT", "0.1", "100.5")); a.status != 201 {
 		t.Fatal(a.body)
 	}
-	if a := h.post("bob", "/api/v1/order/", order("buy", "BTC_USDT", "0.1", "101")); a.status != 201 {
+	if a := h.post("bob", "/api/v1/order/",
+		order("buy", "BTC_USDT", "0.1", "101")); a.status != 201 {
 		t.Fatal(a.body)
 	}
-	if _, text, err := watcher.ReadMessage(); err != nil || !strings.HasPrefix(string(text), `42["trades"`) {
+	if _, text, err := watcher.ReadMessage(); err != nil ||
+		!strings.HasPrefix(string(text), `42["trades"`) {
 		t.Errorf("%s, %v", text, err)
 	}
 }
@@ -190,7 +199,8 @@ func (g *Gateway) busy(address string) (n int) {
 	defer p.mu.Unlock()
 	for _, h := range p.hosts {
 		for c := h.first; c != nil; c = c.after {
-			if from, _ := p.origin(c); from == netip.MustParseAddr(address) && c.state.Load() == busy {
+			if from, _ := p.origin(c); from == netip.MustParseAddr(address) &&
+				c.state.Load() == busy {
 				n++
 			}
 		}
@@ -220,8 +230,10 @@ func (g *Gateway) idle(t *testing.T, n int) {
 // A client that gives its subscription up may lose its place again, and one that never had any.
 func TestAStreamWithoutASubscriptionGivesItsPlaceUp(t *testing.T) {
 	h, address := crowded(t, 3)
-	once, never := subscriber(t, "127.0.0.11", address, "trades"), subscriber(t, "127.0.0.11", address, "")
-	if err := once.WriteMessage(websocket.TextMessage, []byte(`421["unsubscribe","trades"]`)); err != nil {
+	once, never := subscriber(t, "127.0.0.11", address, "trades"),
+		subscriber(t, "127.0.0.11", address, "")
+	if err := once.WriteMessage(websocket.TextMessage,
+		[]byte(`421["unsubscribe","trades"]`)); err != nil {
 		t.Fatal(err)
 	}
 	if _, text, err := once.ReadMessage(); err != nil || !strings.HasPrefix(string(text), "431") {
@@ -230,7 +242,8 @@ func TestAStreamWithoutASubscriptionGivesItsPlaceUp(t *testing.T) {
 	h.gateway.idle(t, 2)
 	stays := subscriber(t, "127.0.0.12", address, "trades")
 	for range 2 {
-		if a := talk(t, dialedFrom(t, "127.0.0.13", address), "GET", signedRequest("alice", h.nextNonce("alice"))); a.status != 200 {
+		if a := talk(t, dialedFrom(t, "127.0.0.13", address), "GET",
+			signedRequest("alice", h.nextNonce("alice"))); a.status != 200 {
 			t.Errorf("%d %s", a.status, a.body)
 		}
 	}
@@ -243,7 +256,8 @@ func TestAStreamWithoutASubscriptionGivesItsPlaceUp(t *testing.T) {
 	if a := talk(t, c, "GET", ""); a.status != 503 {
 		t.Errorf("%d %s", a.status, a.body)
 	}
-	if err := stays.WriteMessage(websocket.TextMessage, []byte(`421["subscribe","ticker"]`)); err != nil {
+	if err := stays.WriteMessage(websocket.TextMessage,
+		[]byte(`421["subscribe","ticker"]`)); err != nil {
 		t.Fatal(err)
 	}
 	if _, text, err := stays.ReadMessage(); err != nil {
@@ -278,9 +292,11 @@ func (x *claim) idle() bool { return !x.answering && !x.authenticated && !x.on }
 func TestPlacesGoToTheRightConnections(t *testing.T) {
 	for seed := range uint64(200) {
 		r := rand.New(rand.NewPCG(seed, 1))
-		p := &places{most: 1 + r.IntN(20), spare: r.IntN(3), perAddress: r.IntN(8), meter: &connectionMeter{}, hosts: map[uint64]*host{},
+		p := &places{most: 1 + r.IntN(20), spare: r.IntN(3), perAddress: r.IntN(8),
+			meter: &connectionMeter{}, hosts: map[uint64]*host{},
 			trusted: []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8")}}
-		addresses := []string{"192.0.2.1", "192.0.2.2", "192.0.2.3", "2001:db8::1", "127.0.0.1", "10.0.0.1"}
+		addresses := []string{"192.0.2.1", "192.0.2.2", "192.0.2.3", "2001:db8::1",
+			"127.0.0.1", "10.0.0.1"}
 		var open []*claim
 		of := func(key netip.Addr, such func(*claim) bool) (n int) {
 			for _, x := range open {
@@ -326,8 +342,10 @@ func TestPlacesGoToTheRightConnections(t *testing.T) {
 			} else {
 				from := netip.MustParseAddr(addresses[r.IntN(len(addresses))])
 				full := len(open) >= p.most
-				crowded := p.perAddress > 0 && of(from, everyone) >= p.perAddress && !from.IsLoopback() && from.String() != "10.0.0.1"
-				x := &claim{c: &boundedConn{Conn: &closing{from: from}, places: p}, waited: step, listed: true}
+				crowded := p.perAddress > 0 && of(from, everyone) >= p.perAddress &&
+					!from.IsLoopback() && from.String() != "10.0.0.1"
+				x := &claim{c: &boundedConn{Conn: &closing{from: from}, places: p},
+					waited: step, listed: true}
 				loser, ok := p.enter(x.c)
 				if loser != nil {
 					loser.cut()
@@ -341,10 +359,12 @@ func TestPlacesGoToTheRightConnections(t *testing.T) {
 				switch {
 				case !full && !crowded && (!ok || loser != nil), !ok && loser != nil:
 					t.Fatalf("seed %d, step %d: there was a place", seed, step)
-				case (full || crowded) && ok != (free > 0 || !crowded && from.IsLoopback() && len(open) < p.most+p.spare):
+				case (full || crowded) && ok !=
+					(free > 0 || !crowded && from.IsLoopback() && len(open) < p.most+p.spare):
 					t.Fatalf("seed %d, step %d: let in: %v, idle: %d", seed, step, ok, free)
 				case ok && (loser != nil) != (free > 0) && (full || crowded):
-					t.Fatalf("seed %d, step %d: idle: %d, and %v was given up", seed, step, free, loser)
+					t.Fatalf("seed %d, step %d: idle: %d, and %v was given up", seed,
+						step, free, loser)
 				}
 				if loser != nil {
 					open = wasRight(t, open, loser, of, addresses[:5], crowded)
@@ -353,15 +373,18 @@ func TestPlacesGoToTheRightConnections(t *testing.T) {
 					open = append(open, x)
 				}
 			}
-			if n := len(open); p.open != n || p.meter.open.Load() != int64(n) || n > p.most+p.spare {
-				t.Fatalf("seed %d, step %d: %d are open, %d counted, of %d", seed, step, n, p.open, p.most)
+			if n := len(open); p.open != n || p.meter.open.Load() != int64(n) ||
+				n > p.most+p.spare {
+				t.Fatalf("seed %d, step %d: %d are open, %d counted, of %d", seed, step,
+					n, p.open, p.most)
 			}
 		}
 		for _, x := range open {
 			x.c.Close() //nolint:errcheck
 		}
 		if p.open != 0 || len(p.hosts) != 0 || p.ranked.max() != 0 {
-			t.Fatalf("seed %d: %d places, %d hosts, rank %d are left", seed, p.open, len(p.hosts), p.ranked.max())
+			t.Fatalf("seed %d: %d places, %d hosts, rank %d are left", seed, p.open,
+				len(p.hosts), p.ranked.max())
 		}
 	}
 }
@@ -375,10 +398,11 @@ func without(open []*claim, x *claim) []*claim {
 	return open
 }
 
-// wasRight wants the loser to be an idle connection, none of its address to be idle for longer, and no
-// address with an idle one to have more that never authenticated, unless its own address had all that
-// it may have.
-func wasRight(t *testing.T, open []*claim, loser *boundedConn, of func(netip.Addr, func(*claim) bool) int,
+// wasRight wants the loser to be an idle connection, none of its address to be idle for longer, and
+// no address with an idle one to have more that never authenticated, unless its own address had all
+// that it may have.
+func wasRight(t *testing.T, open []*claim, loser *boundedConn, of func(netip.Addr,
+	func(*claim) bool) int,
 	addresses []string, crowded bool,
 ) []*claim {
 	t.Helper()
@@ -424,7 +448,8 @@ func TestTheAddressWithMostIdleConnectionsLosesItsOldest(t *testing.T) {
 		c, _ := enter("192.0.2.2")
 		many = append(many, c)
 	}
-	for i, want := range []*boundedConn{many[0], many[1], few[0]} { // then both have two: who has had them longer
+	// then both have two: who has had them longer
+	for i, want := range []*boundedConn{many[0], many[1], few[0]} {
 		if _, loser := enter(fmt.Sprintf("192.0.2.%d", 10+i)); loser != want {
 			t.Errorf("%d: %v", i, loser.RemoteAddr())
 		}
@@ -460,7 +485,8 @@ func TestAnAddressIsRankedByAllThatNeverAuthenticated(t *testing.T) {
 	if _, loser := enter("192.0.2.4"); loser != many[3] {
 		t.Errorf("%v", loser.RemoteAddr())
 	}
-	if _, loser := enter("192.0.2.4"); loser == nil || loser.RemoteAddr().String() != "192.0.2.1:1" {
+	if _, loser := enter("192.0.2.4"); loser == nil ||
+		loser.RemoteAddr().String() != "192.0.2.1:1" {
 		t.Errorf("the address with none that is idle: %v", loser)
 	}
 }
@@ -543,12 +569,14 @@ func BenchmarkAConnectionGetsAPlace(b *testing.B) {
 	p := &places{most: 65536, meter: &connectionMeter{}, hosts: map[uint64]*host{}}
 	var all [1 << 16]*boundedConn
 	for i := range all { // of 256 addresses
-		all[i] = &boundedConn{Conn: &closing{from: netip.AddrFrom4([4]byte{192, 0, 2, byte(i)})}, places: p}
+		all[i] = &boundedConn{Conn: &closing{from: netip.AddrFrom4([4]byte{192, 0, 2, byte(i)})},
+			places: p}
 		p.enter(all[i])
 	}
 	b.ReportAllocs()
 	for i := 0; b.Loop(); i++ {
-		c := &boundedConn{Conn: &closing{from: netip.AddrFrom4([4]byte{192, 0, 3, byte(i)})}, places: p}
+		c := &boundedConn{Conn: &closing{from: netip.AddrFrom4([4]byte{192, 0, 3, byte(i)})},
+			places: p}
 		if loser, ok := p.enter(c); !ok || loser == nil {
 			b.Fatal("no place")
 		}

@@ -38,7 +38,8 @@ func limited(t *testing.T, rates func(*Options)) (*harness, *testClock) {
 
 // every sets all limits on requests to one rate, and lets the pages of the API pass.
 func every(o *Options, rate Rate) {
-	o.PublicRate, o.ReadRate, o.CommandRate, o.CancelRate, o.FailureRate, o.ProbeRate = rate, rate, rate, rate, rate, rate
+	o.PublicRate, o.ReadRate, o.CommandRate, o.CancelRate, o.FailureRate, o.ProbeRate = rate, rate,
+		rate, rate, rate, rate
 	o.DocsRate = Rate{PerSecond: 1_000_000_000, Burst: 1_000_000_000}
 	if o.RateEntries == 0 {
 		o.RateEntries = 100
@@ -123,7 +124,9 @@ func TestExactlyABurstOfPublicRequestsPassesAndThenTheRateOfTheAddress(t *testin
 func TestWhatThereIsNotCountsAsAPublicRequest(t *testing.T) {
 	h, clock := limited(t, func(o *Options) { o.PublicRate = Rate{PerSecond: 1, Burst: 1} })
 	h.gateway.opts.TrustedProxies = nil // all come from 0.0.0.0
-	raw := func(method, text string) func() answer { return func() answer { return h.raw(method, text) } }
+	raw := func(method, text string) func() answer {
+		return func() answer { return h.raw(method, text) }
+	}
 	do := func(method, path string, headers ...string) func() answer {
 		return func() answer { return h.do(method, path, "", "", headers...) }
 	}
@@ -146,14 +149,17 @@ func TestWhatThereIsNotCountsAsAPublicRequest(t *testing.T) {
 		{"format of a private path", do("GET", privatePath+"&format=xml", bob...), 406},
 		{"no HTTP", raw("GET", "GET\r\n\r\n"), 400},
 		{"a head in two ways", raw("GET", "GET /healthz HTTP/1.1\r\nHost : x\r\n\r\n"), 400},
-		{"a large head", raw("GET", "GET /healthz HTTP/1.1\r\nHost: x\r\nX: "+strings.Repeat("x", 9<<10)+"\r\n\r\n"), 431},
+		{"a large head", raw("GET", "GET /healthz HTTP/1.1\r\nHost: x\r\nX: "+
+			strings.Repeat("x", 9<<10)+"\r\n\r\n"), 431},
 	} {
 		served(t, x.what, x.a(), x.status, 1, 0, 1)
 		throttled(t, x.what+", again", x.a(), 1, 1)
 		throttled(t, "public after "+x.what, h.do("GET", publicPath, "", ""), 1, 1)
 		clock.pass(time.Second)
 	}
-	for _, query := range []string{"", "?EIO=4&transport=carrier-pigeon", "?EIO=3&transport=polling", "?EIO=4&transport=websocket", "?EIO=4&transport=polling&sid=none"} {
+	for _, query := range []string{"", "?EIO=4&transport=carrier-pigeon",
+		"?EIO=3&transport=polling", "?EIO=4&transport=websocket",
+		"?EIO=4&transport=polling&sid=none"} {
 		if a := h.do("GET", streamPath+query, "", ""); a.status != 400 {
 			t.Errorf("stream%s: %d %s", query, a.status, a.body)
 		}
@@ -177,7 +183,9 @@ func TestReadsCommandsAndCancelsHaveLimitsOfTheirOwn(t *testing.T) {
 	h.key("bob", "second", event.PermissionRead)
 	placing := order("buy", "BTC_USDT", "1", "0.01")
 	place := func(key string) answer { return h.post(key, "/api/v1/order", placing) }
-	cancel := func(key, id string) answer { return h.post(key, "/api/v1/order-cancel", "order="+id) }
+	cancel := func(key, id string) answer {
+		return h.post(key, "/api/v1/order-cancel", "order="+id)
+	}
 
 	for i := range 3 {
 		served(t, "order", place("bob"), 201, 3, 2-i, 1+i)
@@ -185,15 +193,20 @@ func TestReadsCommandsAndCancelsHaveLimitsOfTheirOwn(t *testing.T) {
 	before := h.hash()
 	throttled(t, "order over the limit", place("bob"), 3, 3)
 	throttled(t, "withdraw over the limit", h.post("bob", "/api/v1/withdraw", "x=1"), 3, 3)
-	throttled(t, "confirmation over the limit", h.post("bob", "/api/v1/withdraw-confirm", "x=1"), 3, 3)
-	throttled(t, "from elsewhere", h.do("POST", "/api/v1/order", formType, placing, append(from("192.0.2.1"), signed("bob", 1000, placing)...)...), 3, 3)
+	throttled(t, "confirmation over the limit",
+		h.post("bob", "/api/v1/withdraw-confirm", "x=1"), 3, 3)
+	throttled(t, "from elsewhere",
+		h.do("POST", "/api/v1/order", formType, placing,
+			append(from("192.0.2.1"), signed("bob", 1000, placing)...)...), 3, 3)
 	if h.hash() != before {
 		t.Error("refused requests changed the state")
 	}
 	served(t, "a cancel all the same", cancel("bob", "3"), 200, 2, 1, 1)
-	served(t, "a cancel of a withdraw", h.post("bob", "/api/v1/withdraw-cancel", "withdraw=7"), 400, 2, 0, 2)
+	served(t, "a cancel of a withdraw",
+		h.post("bob", "/api/v1/withdraw-cancel", "withdraw=7"), 400, 2, 0, 2)
 	throttled(t, "cancel over the limit", cancel("bob", "4"), 2, 2)
-	throttled(t, "cancel of all over the limit", h.post("bob", "/api/v1/order-cancel-all", "pair=BTC_USDT"), 2, 2)
+	throttled(t, "cancel of all over the limit",
+		h.post("bob", "/api/v1/order-cancel-all", "pair=BTC_USDT"), 2, 2)
 
 	for i := range 3 {
 		served(t, "read", h.get("second", privatePath), 200, 4, 3-i, 1+i)
@@ -201,7 +214,8 @@ func TestReadsCommandsAndCancelsHaveLimitsOfTheirOwn(t *testing.T) {
 	served(t, "permission", place("second"), 403, 4, 0, 4)
 	throttled(t, "permission over the limit of the key's reads", place("second"), 4, 4)
 	throttled(t, "read over the limit", h.get("second", privatePath), 4, 4)
-	if a := h.do("HEAD", privatePath, "", "", signed("second", h.nextNonce("second"), "")...); a.status != 429 {
+	if a := h.do("HEAD", privatePath, "", "",
+		signed("second", h.nextNonce("second"), "")...); a.status != 429 {
 		t.Errorf("HEAD over the limit: %d", a.status)
 	}
 	served(t, "a read with another key of the account", h.get("bob", privatePath), 200, 4, 3, 1)
@@ -211,9 +225,12 @@ func TestReadsCommandsAndCancelsHaveLimitsOfTheirOwn(t *testing.T) {
 	served(t, "and has no failures", h.do("GET", privatePath, "", ""), 401, 6, 5, 1)
 
 	clock.pass(time.Second)
-	served(t, "the nonce is not used", h.do("POST", "/api/v1/order", formType, placing, signed("bob", h.nonces["bob"]+1, placing)...), 201, 3, 0, 3)
+	served(t, "the nonce is not used",
+		h.do("POST", "/api/v1/order", formType, placing,
+			signed("bob", h.nonces["bob"]+1, placing)...), 201, 3, 0, 3)
 	clock.pass(2 * time.Second)
-	served(t, "a used nonce counts", h.do("GET", privatePath, "", "", signed("bob", 1, "")...), 401, 4, 3, 1)
+	served(t, "a used nonce counts",
+		h.do("GET", privatePath, "", "", signed("bob", 1, "")...), 401, 4, 3, 1)
 	if _, err := h.engine.Freeze("test", "bob", true); err != nil {
 		t.Fatal(err)
 	}
@@ -233,7 +250,9 @@ func TestWhatIsNotSignedRightCountsAgainstItsAddressAlone(t *testing.T) {
 	headers := func(account string) []string { return append(signed(account, nonce, ""), from("192.0.2.1")...) }
 	wrong := headers("bob")
 	wrong[3] = strings.Repeat("0", 64)
-	large := fmt.Sprintf("POST /api/v1/order HTTP/1.1\r\nHost: x\r\nX-Forwarded-For: 192.0.2.1\r\nContent-Length: %d\r\n\r\n", 64<<10+1)
+	large := fmt.Sprintf(
+		"POST /api/v1/order HTTP/1.1\r\nHost: x\r\nX-Forwarded-For: 192.0.2.1\r\nContent-Length: "+
+			"%d\r\n\r\n", 64<<10+1)
 	failures := []struct {
 		what   string
 		a      func() answer
@@ -243,9 +262,13 @@ func TestWhatIsNotSignedRightCountsAgainstItsAddressAlone(t *testing.T) {
 		{"unknown key", func() answer { return h.do("GET", privatePath, "", "", headers("nobody")...) }, 401},
 		{"not from here", func() answer { return h.do("GET", privatePath, "", "", headers("elsewhere")...) }, 403},
 		{"no body that can be read", func() answer { return h.do("POST", "/api/v1/order", jsonType, "{", headers("bob")...) }, 400},
-		{"a body of no known type", func() answer { return h.do("POST", "/api/v1/order", "text/plain", "{", headers("bob")...) }, 400},
+		{"a body of no known type", func() answer {
+			return h.do("POST", "/api/v1/order", "text/plain", "{", headers("bob")...)
+		}, 400},
 		{"no query that can be read", func() answer { return h.do("GET", privatePath+"&%zz", "", "", headers("bob")...) }, 400},
-		{"a body that is too large", func() answer { return h.raw("POST", large+strings.Repeat("x", 64<<10+1)) }, 413},
+		{"a body that is too large", func() answer {
+			return h.raw("POST", large+strings.Repeat("x", 64<<10+1))
+		}, 413},
 		{"wrong signature", func() answer { return h.do("GET", privatePath, "", "", wrong...) }, 401},
 		{"wrong signature of an order", func() answer { return h.do("POST", "/api/v1/order", formType, "a=1", wrong...) }, 401},
 	}
@@ -255,20 +278,22 @@ func TestWhatIsNotSignedRightCountsAgainstItsAddressAlone(t *testing.T) {
 	for _, x := range failures {
 		a := x.a()
 		throttled(t, x.what, a, 9, 9)
-		if !a.header.ConnectionClose() && x.status != 413 || len(a.header.Peek("WWW-Authenticate")) > 0 {
+		if !a.header.ConnectionClose() && x.status != 413 ||
+			len(a.header.Peek("WWW-Authenticate")) > 0 {
 			t.Errorf("%s: the connection goes on\n%s", x.what, a.header)
 		}
 	}
 	served(t, "public", h.do("GET", publicPath, "", "", headers("bob")...), 200, 3, 2, 1)
 	served(t, "good signature", h.do("GET", privatePath, "", "", headers("bob")...), 200, 3, 2, 1)
-	served(t, "another address", h.do("GET", privatePath, "", "", append(wrong[:6:6], from("192.0.2.9")...)...), 401, 9, 8, 1)
+	served(t, "another address", h.do("GET", privatePath, "", "",
+		append(wrong[:6:6], from("192.0.2.9")...)...), 401, 9, 8, 1)
 	clock.pass(time.Second)
 	served(t, "one a second", h.do("GET", privatePath, "", "", wrong...), 401, 9, 0, 9)
 	throttled(t, "and no more", h.do("GET", privatePath, "", "", wrong...), 9, 9)
 }
 
-// The floods of a neighbour, of strangers, of a reading key, and of the owner's own orders, all from the
-// owner's address: none of them keeps the owner from cancelling.
+// The floods of a neighbour, of strangers, of a reading key, and of the owner's own orders, all
+// from the owner's address: none of them keeps the owner from cancelling.
 func TestNoFloodKeepsAnOwnerFromCancelling(t *testing.T) {
 	h, _ := limited(t, func(o *Options) { every(o, Rate{PerSecond: 100, Burst: 30}) })
 	h.key("bob", "reader", event.PermissionRead)
@@ -279,7 +304,10 @@ func TestNoFloodKeepsAnOwnerFromCancelling(t *testing.T) {
 		"public":    func() answer { return h.do("GET", publicPath, "", "") },
 		"nowhere":   func() answer { return h.do("GET", "/nowhere", "", "") },
 		"handshake": func() answer { return h.do("GET", streamPath, "", "") },
-		"guesses":   func() answer { return h.do("POST", "/api/v1/order-cancel", formType, placing, wrong...) },
+		"guesses": func() answer {
+			return h.do("POST", "/api/v1/order-cancel", formType,
+				placing, wrong...)
+		},
 		"strangers": func() answer { return h.do("GET", privatePath, "", "") },
 		"reader":    func() answer { return h.get("reader", privatePath) },
 		"misuse":    func() answer { return h.post("reader", "/api/v1/order-cancel", "order=3") },
@@ -303,7 +331,8 @@ func TestNoFloodKeepsAnOwnerFromCancelling(t *testing.T) {
 				t.Errorf("%s: %d %s", name, a.status, a.body)
 			}
 		}
-		want(t, "cancel "+id, h.post("bob", "/api/v1/order-cancel", "order="+id), 200, `{"order":`+id+`}`)
+		want(t, "cancel "+id, h.post("bob", "/api/v1/order-cancel", "order="+id), 200,
+			`{"order":`+id+`}`)
 	}
 }
 
@@ -315,18 +344,25 @@ func TestRatesAreCheckedInTheirOrder(t *testing.T) {
 	clock.pass(time.Second)
 
 	f := "amount=x"
-	served(t, "permission and fields", h.do("POST", "/api/v1/order", formType, f, signed("reader", 50, f)...), 403, 1, 0, 1)
-	throttled(t, "the key's reads before permission", h.do("POST", "/api/v1/order", formType, f, signed("reader", 50, f)...), 1, 1)
-	served(t, "fields after the account's commands", h.do("POST", "/api/v1/order", formType, f, signed("bob", 50, f)...), 400, 1, 0, 1)
-	throttled(t, "the account's commands before fields", h.do("POST", "/api/v1/order", formType, f, signed("bob", 50, f)...), 1, 1)
-	throttled(t, "the key's reads before nonce", h.do("GET", privatePath, "", "", signed("reader", 1, "")...), 1, 1)
+	served(t, "permission and fields",
+		h.do("POST", "/api/v1/order", formType, f, signed("reader", 50, f)...), 403, 1, 0, 1)
+	throttled(t, "the key's reads before permission",
+		h.do("POST", "/api/v1/order", formType, f, signed("reader", 50, f)...), 1, 1)
+	served(t, "fields after the account's commands",
+		h.do("POST", "/api/v1/order", formType, f, signed("bob", 50, f)...), 400, 1, 0, 1)
+	throttled(t, "the account's commands before fields",
+		h.do("POST", "/api/v1/order", formType, f, signed("bob", 50, f)...), 1, 1)
+	throttled(t, "the key's reads before nonce",
+		h.do("GET", privatePath, "", "", signed("reader", 1, "")...), 1, 1)
 	if _, err := h.engine.SetMaintenance(t.Context(), "test", true, ""); err != nil {
 		t.Fatal(err)
 	}
-	throttled(t, "the account's commands before maintenance", h.do("POST", "/api/v1/order", formType, f, signed("bob", 50, f)...), 1, 1)
+	throttled(t, "the account's commands before maintenance",
+		h.do("POST", "/api/v1/order", formType, f, signed("bob", 50, f)...), 1, 1)
 	s := signed("bob", 50, f)
 	s[3] = strings.Repeat("0", 64)
-	want(t, "signature before the account's commands", h.do("POST", "/api/v1/order", formType, f, s...), 401, wrongSign)
+	want(t, "signature before the account's commands",
+		h.do("POST", "/api/v1/order", formType, f, s...), 401, wrongSign)
 }
 
 func TestALimitMayBeSwitchedOff(t *testing.T) {
@@ -342,12 +378,21 @@ func TestALimitMayBeSwitchedOff(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			h, _ := limited(t, func(o *Options) { every(o, Rate{1, 1}); off(o) })
 			for kind, ask := range map[string]func() answer{
-				"public":   func() answer { return h.do("GET", publicPath, "", "", from("192.0.2.1")...) },
+				"public": func() answer {
+					return h.do("GET", publicPath, "", "",
+						from("192.0.2.1")...)
+				},
 				"reads":    func() answer { return h.get("bob", privatePath) },
 				"commands": func() answer { return h.post("bob", "/api/v1/order", "x=1") },
 				"cancels":  func() answer { return h.post("bob", "/api/v1/order-cancel", "x=1") },
-				"failures": func() answer { return h.do("GET", privatePath, "", "", from("192.0.2.1")...) },
-				"probes":   func() answer { return h.do("GET", "/healthz", "", "", from("192.0.2.1")...) },
+				"failures": func() answer {
+					return h.do("GET", privatePath, "", "",
+						from("192.0.2.1")...)
+				},
+				"probes": func() answer {
+					return h.do("GET", "/healthz", "", "",
+						from("192.0.2.1")...)
+				},
 			} {
 				first, second := ask(), ask()
 				if kind == name {
@@ -362,8 +407,8 @@ func TestALimitMayBeSwitchedOff(t *testing.T) {
 	}
 }
 
-// A flood of probes from elsewhere is refused, and those of a supervisor on this machine, and of the
-// proxies in front, never are.
+// A flood of probes from elsewhere is refused, and those of a supervisor on this machine, and of
+// the proxies in front, never are.
 func TestProbesHaveALimitOfTheirOwnAndTheSupervisorNone(t *testing.T) {
 	h, clock := limited(t, func(o *Options) { every(o, Rate{PerSecond: 1, Burst: 2}) })
 	for _, path := range []string{"/healthz", "/readyz"} {
@@ -375,7 +420,8 @@ func TestProbesHaveALimitOfTheirOwnAndTheSupervisorNone(t *testing.T) {
 			served(t, "of the proxy", get(), 200, 0, 0, 0)
 			served(t, "of another proxy", get(from("10.1.2.3")...), 200, 0, 0, 0)
 		}
-		served(t, "public requests are apart", h.do("GET", publicPath, "", "", from("192.0.2.1")...), 200, 2, 1, 1)
+		served(t, "public requests are apart",
+			h.do("GET", publicPath, "", "", from("192.0.2.1")...), 200, 2, 1, 1)
 		clock.pass(time.Hour)
 	}
 	h.gateway.opts.TrustedProxies = nil
@@ -408,7 +454,8 @@ func probing(path, remote string) *fasthttp.RequestCtx {
 }
 
 func TestTheLimitHoldsBeforeThereIsAnEngine(t *testing.T) {
-	o := Options{Log: quiet(), BodyBytes: 1 << 10, HeaderBytes: 1 << 10, Connections: 10, Clock: func() int64 { return 0 }}
+	o := Options{Log: quiet(), BodyBytes: 1 << 10, HeaderBytes: 1 << 10, Connections: 10,
+		Clock: func() int64 { return 0 }}
 	every(&o, Rate{1, 1})
 	g := New(o)
 	l := fasthttputil.NewInmemoryListener()
@@ -421,7 +468,8 @@ func TestTheLimitHoldsBeforeThereIsAnEngine(t *testing.T) {
 	}
 	throttled(t, "public", get(publicPath), 1, 1)
 	for range 3 { // none of these has failed
-		if a := get(privatePath); a.status != 503 || len(a.header.Peek("X-RateLimit-Remaining")) > 0 {
+		if a := get(privatePath); a.status != 503 ||
+			len(a.header.Peek("X-RateLimit-Remaining")) > 0 {
 			t.Errorf("%d %s\n%s", a.status, a.body, a.header)
 		}
 	}
@@ -561,7 +609,8 @@ func TestForwardedNamesTheFirstThatIsNoProxyFromTheEnd(t *testing.T) {
 }
 
 func TestAnAddressIsFoundWithoutAllocating(t *testing.T) {
-	g := New(Options{Log: quiet(), BodyBytes: 1, HeaderBytes: 1, Connections: 1, PublicRate: Rate{1, 1}, RateEntries: 10})
+	g := New(Options{Log: quiet(), BodyBytes: 1, HeaderBytes: 1, Connections: 1,
+		PublicRate: Rate{1, 1}, RateEntries: 10})
 	ctx := orderRequest(jsonType, "{}", "")
 	ctx.Request.Header.Set("X-Forwarded-For", "192.0.2.1, 10.0.0.1")
 	measure := func(what, want string) {

@@ -37,7 +37,8 @@ type rateLimit struct {
 }
 
 func (l *rateLimits) all() []*rateLimit {
-	return []*rateLimit{&l.public, &l.reads, &l.commands, &l.cancels, &l.failures, &l.probes, &l.docs}
+	return []*rateLimit{&l.public, &l.reads, &l.commands, &l.cancels, &l.failures,
+		&l.probes, &l.docs}
 }
 
 func (l *rateLimits) init(o *Options) {
@@ -46,7 +47,8 @@ func (l *rateLimits) init(o *Options) {
 		Rate
 	}{
 		{"public", o.PublicRate}, {"reads", o.ReadRate}, {"commands", o.CommandRate},
-		{"cancels", o.CancelRate}, {"failures", o.FailureRate}, {"probes", o.ProbeRate}, {"docs", o.DocsRate},
+		{"cancels", o.CancelRate}, {"failures", o.FailureRate}, {"probes", o.ProbeRate},
+		{"docs", o.DocsRate},
 	} {
 		at := l.all()[i]
 		at.name, at.buckets = rate.name, ratelimit.New(rate.PerSecond, rate.Burst, o.RateEntries)
@@ -90,8 +92,8 @@ func (r *request) mayProbe() bool {
 	return r.takes(&r.g.limits.probes, ratelimit.AddressKey(from))
 }
 
-// mayLoad takes as many tokens as a page has bytes. A page that is sent tells the limit on requests, a
-// refusal the limit that it met.
+// mayLoad takes as many tokens as a page has bytes. A page that is sent tells the limit on
+// requests, a refusal the limit that it met.
 func (r *request) mayLoad(bytes int) bool {
 	l := &r.g.limits.docs
 	a := l.buckets.TakeMany(ratelimit.AddressKey(r.address()), bytes, r.at)

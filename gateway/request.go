@@ -58,7 +58,8 @@ var requests = sync.Pool{New: func() any { return &request{shard: nextShard.Add(
 func newRequest(g *Gateway, ctx *fasthttp.RequestCtx) *request {
 	r := requests.Get().(*request)
 	r.g, r.ctx, r.engine, r.static, r.key, r.nonce = g, ctx, nil, nil, nil, 0
-	r.from, r.at, r.rate, r.route, r.private = netip.Addr{}, g.now(), ratelimit.Answer{}, unmatched, false
+	r.from, r.at, r.rate, r.route, r.private = netip.Addr{}, g.now(),
+		ratelimit.Answer{}, unmatched, false
 	r.fields, r.status, r.body, r.shared, r.written, r.reading = r.fields[:0], fasthttp.StatusOK, r.body[:0], nil, false, false
 	r.parts = r.parts[:0]
 	r.failure, r.cause, r.stack = nil, nil, nil
@@ -83,7 +84,9 @@ var (
 	headerAuthenticate = []byte("WWW-Authenticate") // of 401
 	scheme             = []byte("HMAC-SHA256")
 
-	exposedHeaders = []byte("X-Update-Id, X-Request-Id, Retry-After, X-RateLimit-Limit, X-RateLimit-Remaining, X-RateLimit-Reset")
+	exposedHeaders = []byte(
+		"X-Update-Id, X-Request-Id, Retry-After, X-RateLimit-Limit, X-RateLimit-Remaining, " +
+			"X-RateLimit-Reset")
 )
 
 // send writes the answer and gives the request back to the pool.
@@ -92,7 +95,8 @@ func (r *request) send() {
 		r.engine.EndRead(false)
 	}
 	large := r.large()
-	if len(large) > 0 && !r.g.bulk.take(large, r.asker(), r.ctx.IsPost() || r.ctx.IsHead()) { // what a POST has done must be told
+	// what a POST has done must be told
+	if len(large) > 0 && !r.g.bulk.take(large, r.asker(), r.ctx.IsPost() || r.ctx.IsHead()) {
 		large = nil
 		r.ctx.Response.Header.Del("X-Update-Id")
 		r.fail(Overloaded, "")

@@ -265,7 +265,8 @@ func TestNoAddressTakesAllPlaces(t *testing.T) {
 	for range 3 {
 		of = append(of, in("192.0.2.1"))
 	}
-	for i, again := range []string{"192.0.2.1", "::ffff:192.0.2.1"} { // an address loses its own, the oldest first
+	// an address loses its own, the oldest first
+	for i, again := range []string{"192.0.2.1", "::ffff:192.0.2.1"} {
 		g.idle(t, 4)
 		of = append(of, in(again))
 		closedAfter(t, of[i])
@@ -278,7 +279,8 @@ func TestNoAddressTakesAllPlaces(t *testing.T) {
 	in("192.0.2.1")
 	stays(of[3])
 
-	networks := []net.Conn{in("2001:db8::1"), in("2001:db8:0:1::1"), in("2001:db8:0:ff::1")} // are one
+	// are one
+	networks := []net.Conn{in("2001:db8::1"), in("2001:db8:0:1::1"), in("2001:db8:0:ff::1")}
 	in("2001:db8:0:100::1")
 	g.idle(t, 8)
 	in("2001:db8:0:42::1")
@@ -299,7 +301,8 @@ func TestNoAddressTakesAllPlaces(t *testing.T) {
 	for _, c := range proxied {
 		stays(c)
 	}
-	if n, refused := g.publicConnections.open.Load(), g.publicConnections.refused.Load(); n != 20 || refused != 5 {
+	if n, refused := g.publicConnections.open.Load(),
+		g.publicConnections.refused.Load(); n != 20 || refused != 5 {
 		t.Errorf("%d connections are open, %d were closed for others", n, refused)
 	}
 }

@@ -10,8 +10,8 @@ import (
 	"github.com/valyala/fasthttp"
 )
 
-// The operator's socket: a listener of this machine that asks the system which user has connected, and
-// so needs no token. Nothing that listens in its place can learn one.
+// The operator's socket: a listener of this machine that asks the system which user has connected,
+// and so needs no token. Nothing that listens in its place can learn one.
 
 // Peers reports whether this system tells which user is at the other end of a socket.
 const Peers = peersKnown
@@ -53,8 +53,8 @@ func (l *socketListener) Accept() (net.Conn, error) {
 	return c, nil
 }
 
-// Read implements net.Conn. Of a stranger the head of one request is read, so that it can be answered,
-// and no body.
+// Read implements net.Conn. Of a stranger the head of one request is read, so that it can be
+// answered, and no body.
 func (c *localConn) Read(p []byte) (int, error) {
 	if c.mayOperate() {
 		return c.UnixConn.Read(p)
@@ -69,7 +69,8 @@ func (c *localConn) Read(p []byte) (int, error) {
 
 var errStranger = errors.New("gateway: the operator's socket is used by another user")
 
-// socketOf is the connection of the operator's socket that a request came over, nil if it came otherwise.
+// socketOf is the connection of the operator's socket that a request came over, nil if it came
+// otherwise.
 func socketOf(ctx *fasthttp.RequestCtx) *localConn {
 	b := placeOf(ctx.Conn())
 	if b == nil {

@@ -8,8 +8,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// OverflowUser is the id that the kernel shows of users that have none here, because they are of another
-// user namespace.
+// OverflowUser is the id that the kernel shows of users that have none here, because they are of
+// another user namespace.
 func OverflowUser() int {
 	text, err := os.ReadFile("/proc/sys/kernel/overflowuid")
 	if err != nil {

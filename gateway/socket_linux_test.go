@@ -14,7 +14,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// onSocket serves the operator's API on a socket that every user may connect to, and returns its path.
+// onSocket serves the operator's API on a socket that every user may connect to, and returns its
+// path.
 func onSocket(t *testing.T, g *Gateway) string {
 	t.Helper()
 	folder := t.TempDir()
@@ -39,7 +40,9 @@ func onSocket(t *testing.T, g *Gateway) string {
 // askSocket sends one request over a socket.
 func askSocket(t *testing.T, c net.Conn, method, path, body string) (status int, text string) {
 	t.Helper()
-	if _, err := fmt.Fprintf(c, "%s %s HTTP/1.1\r\nHost: operator\r\nX-Operator: olga\r\nContent-Length: %d\r\n\r\n%s", method, path, len(body), body); err != nil {
+	if _, err := fmt.Fprintf(c,
+		"%s %s HTTP/1.1\r\nHost: operator\r\nX-Operator: olga\r\nContent-Length: %d\r\n\r\n%s",
+		method, path, len(body), body); err != nil {
 		t.Fatal(err)
 	}
 	var resp fasthttp.Response
@@ -63,11 +66,13 @@ func dialSocket(t *testing.T, path string) net.Conn {
 func TestOverTheSocketTheUserCountsAndNoTokenIsNeeded(t *testing.T) {
 	h := newHarness(t, nil)
 	c := dialSocket(t, onSocket(t, h.gateway))
-	body := fmt.Sprintf(`{"name":"carol","email":%q}`, strings.Repeat("x", 50)+"@example.org") // longer than strangers may send
+	// longer than strangers may send
+	body := fmt.Sprintf(`{"name":"carol","email":%q}`, strings.Repeat("x", 50)+"@example.org")
 	if status, text := askSocket(t, c, "POST", "/operator/v1/accounts", body); status != 200 {
 		t.Fatalf("%d %s", status, text)
 	}
-	if status, text := askSocket(t, c, "GET", "/operator/v1/actions", ""); status != 200 || !strings.Contains(text, fmt.Sprintf("olga from user id %d", os.Geteuid())) {
+	if status, text := askSocket(t, c, "GET", "/operator/v1/actions", ""); status != 200 ||
+		!strings.Contains(text, fmt.Sprintf("olga from user id %d", os.Geteuid())) {
 		t.Errorf("%d %s", status, text)
 	}
 	if status, _ := askSocket(t, c, "GET", metricsPath, ""); status != 200 {
@@ -88,14 +93,17 @@ func TestOverTheSocketOtherUsersMayDoNothing(t *testing.T) {
 		}
 	}
 	if os.Geteuid() != 0 {
-		t.Log("this test does not run as root, so no other user connects: only the decision was tested")
+		t.Log(
+			"this test does not run as root, so no other user connects: only the decision was " +
+				"tested")
 		return
 	}
 	h := newHarness(t, nil)
 	before, path := h.hash(), onSocket(t, h.gateway)
 	for _, token := range []string{"", operatorToken} {
 		c := dialAs(t, path, stranger)
-		request := "POST /operator/v1/accounts HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer " + token + "\r\nContent-Length: 16\r\n\r\n" + `{"name":"mallory"`[:16]
+		request := "POST /operator/v1/accounts HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer " +
+			token + "\r\nContent-Length: 16\r\n\r\n" + `{"name":"mallory"`[:16]
 		if _, err := c.Write([]byte(request)); err != nil {
 			t.Fatal(err)
 		}
@@ -103,7 +111,8 @@ func TestOverTheSocketOtherUsersMayDoNothing(t *testing.T) {
 		if err := resp.Read(bufio.NewReader(c)); err != nil {
 			t.Fatal(err)
 		}
-		if resp.StatusCode() != 403 || !strings.Contains(string(resp.Body()), "user id 65534 may not operate") {
+		if resp.StatusCode() != 403 ||
+			!strings.Contains(string(resp.Body()), "user id 65534 may not operate") {
 			t.Errorf("%d %s", resp.StatusCode(), resp.Body())
 		}
 	}
@@ -119,14 +128,17 @@ func TestOverTheSocketNoBodyOfOtherUsersIsRead(t *testing.T) {
 	}
 	h := newHarness(t, nil)
 	c := dialAs(t, onSocket(t, h.gateway), 65533)
-	if _, err := fmt.Fprintf(c, "POST /operator/v1/accounts HTTP/1.1\r\nHost: x\r\nContent-Length: 60000\r\n\r\n%s", strings.Repeat("x", 20_000)); err != nil {
+	if _, err := fmt.Fprintf(c,
+		"POST /operator/v1/accounts HTTP/1.1\r\nHost: x\r\nContent-Length: 60000\r\n\r\n%s",
+		strings.Repeat("x", 20_000)); err != nil {
 		t.Fatal(err)
 	}
 	var resp fasthttp.Response // the rest does not come
 	if err := resp.Read(bufio.NewReader(c)); err != nil {
 		t.Fatal(err)
 	}
-	if resp.StatusCode() != 403 || !strings.Contains(string(resp.Body()), "user id 65533 may not operate") {
+	if resp.StatusCode() != 403 ||
+		!strings.Contains(string(resp.Body()), "user id 65533 may not operate") {
 		t.Errorf("%d %s", resp.StatusCode(), resp.Body())
 	}
 }
@@ -153,7 +165,8 @@ func dialAs(t *testing.T, path string, user int) net.Conn {
 			t.Error(err)
 			return
 		}
-		if _, _, errno := unix.RawSyscall(unix.SYS_SETRESUID, uintptr(user), uintptr(user), uintptr(user)); errno != 0 {
+		if _, _, errno := unix.RawSyscall(unix.SYS_SETRESUID, uintptr(user), uintptr(user),
+			uintptr(user)); errno != 0 {
 			t.Error(errno)
 			return
 		}

@@ -109,7 +109,8 @@ func TestHandshakesAreLimitedByAddress(t *testing.T) {
 	for range 3 {
 		h.polled(streamPath) // packets and polls do not count
 	}
-	if a := shake(); a.status != 403 || a.body != `{"code":4,"message":"too many requests, come back later"}` {
+	if a := shake(); a.status != 403 ||
+		a.body != `{"code":4,"message":"too many requests, come back later"}` {
 		t.Errorf("%d %s", a.status, a.body)
 	}
 	if a := h.do("GET", "/api/v1/currencies/", "", ""); a.status != 429 {

@@ -62,7 +62,8 @@ func withPartial(t *testing.T) (*harness, *partial) {
 	for i, amount := range []string{"10", "20"} {
 		id := uint64(i + 1)
 		h.post("bob", "/api/v1/withdraw", "address=somewhere&amount="+amount+"&currency=USDT")
-		h.post("bob", "/api/v1/withdraw-confirm", "code="+h.code(id)+"&withdraw="+string(rune('0'+id)))
+		h.post("bob", "/api/v1/withdraw-confirm",
+			"code="+h.code(id)+"&withdraw="+string(rune('0'+id)))
 		c, err := h.engine.MoveWithdraw("test", id, event.WithdrawApproved, "")
 		if err != nil || c.Outcome() != actors.Accepted {
 			t.Fatalf("withdraw %d: %v", id, err)

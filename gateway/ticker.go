@@ -109,8 +109,8 @@ func firstStart(f market.Frame, since int64) int64 {
 	return since
 }
 
-// moment is a time in whole seconds: of a fraction the next one (up) or the one before. One that is too
-// large for a number is as if it was not there.
+// moment is a time in whole seconds: of a fraction the next one (up) or the one before. One that is
+// too large for a number is as if it was not there.
 func (r *request) moment(name string, up bool, unset int64) int64 {
 	p, ok := r.query.Get(name)
 	if !ok {

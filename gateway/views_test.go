@@ -33,7 +33,8 @@ func (m *model) book(pair string) (orders, levels string, buy, sell int) {
 		})
 		sum := 0
 		for i, o := range open {
-			orders = append(orders, fmt.Sprintf(`{"price":%d,"amount":%d,"id":%d,"timestamp":T}`, o.Price, o.Amount, o.ID))
+			orders = append(orders, fmt.Sprintf(`{"price":%d,"amount":%d,"id":%d,"timestamp":T}`,
+				o.Price, o.Amount, o.ID))
 			if sum += o.Amount; i == len(open)-1 || open[i+1].Price != o.Price {
 				levels = append(levels, fmt.Sprintf(`{"price":%d,"amount":%d}`, o.Price, sum))
 				sum = 0

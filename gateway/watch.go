@@ -18,8 +18,8 @@ import (
 // MetricsConnections is how many connections the metrics' listener holds at once.
 const MetricsConnections = 16
 
-// ServeMetrics serves /metrics until Shutdown. ErrPlain: it does not, because the listener can be reached
-// from elsewhere and has no certificate.
+// ServeMetrics serves /metrics until Shutdown. ErrPlain: it does not, because the listener can be
+// reached from elsewhere and has no certificate.
 func (g *Gateway) ServeMetrics(l net.Listener) error {
 	if g.opts.MetricsCertificate == nil && !onlyHere(l) {
 		return fmt.Errorf("the metrics' listener: %w", ErrPlain)
@@ -33,7 +33,8 @@ func (g *Gateway) handleMetrics(ctx *fasthttp.RequestCtx) {
 	switch {
 	case !isSpoken(&ctx.Request.Header):
 		ctx.SetConnectionClose()
-		operatorAnswer(ctx, MalformedRequest.Status, map[string]string{"error": MalformedRequest.Detail})
+		operatorAnswer(ctx, MalformedRequest.Status,
+			map[string]string{"error": MalformedRequest.Detail})
 	case !g.mayWatch(ctx):
 	case !ctx.IsGet() || string(ctx.Path()) != metricsPath:
 		operatorAnswer(ctx, 404, map[string]string{"error": "this listener has GET /metrics alone"})
@@ -43,8 +44,8 @@ func (g *Gateway) handleMetrics(ctx *fasthttp.RequestCtx) {
 	}
 }
 
-// mayWatch answers for a client without the metrics' token, if there is one: false. Wrong tokens are counted
-// by address.
+// mayWatch answers for a client without the metrics' token, if there is one: false. Wrong tokens
+// are counted by address.
 func (g *Gateway) mayWatch(ctx *fasthttp.RequestCtx) bool {
 	want := g.metricsToken.Load()
 	if want == nil {
@@ -59,11 +60,13 @@ func (g *Gateway) mayWatch(ctx *fasthttp.RequestCtx) bool {
 		g.operatorThrottled(ctx, rate)
 		return false
 	}
-	operatorAnswer(ctx, 401, map[string]string{"error": "the bearer token of the metrics is missing or wrong"})
+	operatorAnswer(ctx, 401, map[string]string{
+		"error": "the bearer token of the metrics is missing or wrong"})
 	return false
 }
 
-// SetMetricsToken changes the token of the metrics' listener. An empty one takes the need for it away.
+// SetMetricsToken changes the token of the metrics' listener. An empty one takes the need for it
+// away.
 func (g *Gateway) SetMetricsToken(token string) { setToken(&g.metricsToken, token) }
 
 func (g *Gateway) brokenMetricsRequest(ctx *fasthttp.RequestCtx, err error) {

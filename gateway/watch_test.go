@@ -24,7 +24,9 @@ func TestTheMetricsListenerHasMetricsAlone(t *testing.T) {
 		go h.gateway.ServeMetrics(l) //nolint:errcheck // ends with the listener
 		ask := func(method, path, authorization string) (int, string) {
 			t.Helper()
-			statuses, bodies := converse(t, l.Addr().String(), method+" "+path+" HTTP/1.1\r\nHost: x\r\nConnection: close\r\n"+authorization+"\r\n")
+			statuses, bodies := converse(t, l.Addr().String(),
+				method+" "+path+" HTTP/1.1\r\nHost: x\r\nConnection: close\r\n"+authorization+
+					"\r\n")
 			if len(statuses) != 1 {
 				t.Fatalf("%s %s: %v", method, path, statuses)
 			}
@@ -33,16 +35,20 @@ func TestTheMetricsListenerHasMetricsAlone(t *testing.T) {
 		right := ""
 		if want != "" {
 			right = "Authorization: Bearer " + want + "\r\n"
-			for _, wrong := range []string{"", "Authorization: Bearer wrong\r\n", "Authorization: Bearer " + operatorToken + "\r\n"} {
-				if status, text := ask("GET", metricsPath, wrong); status != 401 || strings.Contains(text, "exchange_") {
+			for _, wrong := range []string{"", "Authorization: Bearer wrong\r\n",
+				"Authorization: Bearer " + operatorToken + "\r\n"} {
+				if status, text := ask("GET", metricsPath, wrong); status != 401 ||
+					strings.Contains(text, "exchange_") {
 					t.Errorf("%q: %d %s", wrong, status, text)
 				}
 			}
 		}
-		if status, text := ask("GET", metricsPath, right); status != 200 || !strings.Contains(text, "exchange_orders_accepted_total") {
+		if status, text := ask("GET", metricsPath, right); status != 200 ||
+			!strings.Contains(text, "exchange_orders_accepted_total") {
 			t.Errorf("%d %s", status, text)
 		}
-		for _, path := range []string{"GET " + pprofPath + "/heap", "GET /operator/v1/accounts", "POST " + metricsPath, "GET /healthz", "GET /api/v1/pairs/"} {
+		for _, path := range []string{"GET " + pprofPath + "/heap", "GET /operator/v1/accounts",
+			"POST " + metricsPath, "GET /healthz", "GET /api/v1/pairs/"} {
 			method, path, _ := strings.Cut(path, " ")
 			if status, text := ask(method, path, right); status != 404 {
 				t.Errorf("%s %s: %d %s", method, path, status, text)
@@ -63,7 +69,8 @@ func TestWrongTokensOfTheMetricsAreLimited(t *testing.T) {
 	go h.gateway.ServeMetrics(l) //nolint:errcheck // ends with the listener
 	ask := func(authorization string) string {
 		t.Helper()
-		statuses, _ := converse(t, l.Addr().String(), "GET /metrics HTTP/1.1\r\nHost: x\r\nConnection: close\r\n"+authorization+"\r\n")
+		statuses, _ := converse(t, l.Addr().String(),
+			"GET /metrics HTTP/1.1\r\nHost: x\r\nConnection: close\r\n"+authorization+"\r\n")
 		return fmt.Sprint(statuses)
 	}
 	for i := range guessesAtOnce {

@@ -19,11 +19,12 @@ type Limiter struct {
 
 // An Answer is what a client is told. Limit is 0 if it is not limited, and then so is the rest.
 type Answer struct {
-	OK         bool
-	Limit      int // tokens of a full bucket
-	Remaining  int // tokens there are now
-	Reset      int // seconds until the bucket is full, rounded up
-	RetryAfter int // seconds until there are as many as were asked for, rounded up and at least 1; 0 if there are
+	OK        bool
+	Limit     int // tokens of a full bucket
+	Remaining int // tokens there are now
+	Reset     int // seconds until the bucket is full, rounded up
+	// seconds until there are as many as were asked for, rounded up and at least 1; 0 if there are
+	RetryAfter int
 }
 
 // leastShard is how many buckets a shard has at least, if there are that many in all. It is what an
@@ -60,8 +61,8 @@ func New(rate, burst, most int) *Limiter {
 // Take takes a token from a client's bucket, if there is one.
 func (l *Limiter) Take(client uint64, now int64) Answer { return l.TakeMany(client, 1, now) }
 
-// TakeMany takes n tokens from a client's bucket, if there are that many: of more than a whole bucket it takes
-// a whole one.
+// TakeMany takes n tokens from a client's bucket, if there are that many: of more than a whole
+// bucket it takes a whole one.
 func (l *Limiter) TakeMany(client uint64, n int, now int64) Answer {
 	if l == nil {
 		return Answer{OK: true}
@@ -104,7 +105,8 @@ func (l *Limiter) Look(client uint64, now int64) Answer {
 	return l.answer(full+l.interval-now <= l.depth, full-now, l.interval)
 }
 
-// answer tells the state of a bucket that will be full after so many nanoseconds, when a cost was asked of it.
+// answer tells the state of a bucket that will be full after so many nanoseconds, when a cost was
+// asked of it.
 func (l *Limiter) answer(ok bool, owed, cost int64) Answer {
 	a := Answer{OK: ok, Limit: l.burst, Remaining: int(max(0, l.depth-owed) / l.interval), Reset: seconds(owed)}
 	if !ok {

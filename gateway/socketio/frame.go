@@ -133,8 +133,8 @@ func jsonString(s string) string {
 	return `"` + s + `"`
 }
 
-// frameHeads follows the heads of a client's frames, for what the library does not tell: whether the
-// close frame has half a code. The library sees to everything else about them.
+// frameHeads follows the heads of a client's frames, for what the library does not tell: whether
+// the close frame has half a code. The library sees to everything else about them.
 type frameHeads struct {
 	head   [14]byte
 	have   int    // bytes of the head

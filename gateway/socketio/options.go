@@ -50,13 +50,15 @@ type Options struct {
 	MessagesPerSecond int
 	MessagesBurst     int
 
-	// Hold is told whether the connection of a websocket is needed, see Socket.Hold. nil: it does not matter.
+	// Hold is told whether the connection of a websocket is needed, see Socket.Hold. nil: it does
+	// not matter.
 	Hold func(c net.Conn, on bool)
 	// Address is a client's address, for the bound on connections; nil: the one its connection comes from.
 	Address func(*fasthttp.RequestCtx) netip.Addr
-	// Allow is asked at each preflight and each request that belongs to no session, before anything else
-	// about it, and once about each other one that is refused. An error refuses it, with 403, the error's
-	// text as message. Headers of the response that Allow sets are sent, a websocket's handshake included.
+	// Allow is asked at each preflight and each request that belongs to no session, before anything
+	// else about it, and once about each other one that is refused. An error refuses it, with 403,
+	// the error's text as message. Headers of the response that Allow sets are sent, a websocket's
+	// handshake included.
 	Allow func(*fasthttp.RequestCtx) error
 	// Log gets what an operator may want to know of single clients, at debug level. nil: nothing.
 	Log *slog.Logger

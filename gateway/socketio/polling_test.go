@@ -187,8 +187,8 @@ func TestAHeldPollIsCounted(t *testing.T) {
 	}
 }
 
-// The deadline of a pong goes by when the ping was due, and holds when it is over: a ping that is late,
-// or a clock that ticks late, gives no more time.
+// The deadline of a pong goes by when the ping was due, and holds when it is over: a ping that is
+// late, or a clock that ticks late, gives no more time.
 func TestAPongHasItsTimeFromWhenThePingWasDue(t *testing.T) {
 	r := echo(t, Options{})
 	p := r.polling()
@@ -202,7 +202,8 @@ func TestAPongHasItsTimeFromWhenThePingWasDue(t *testing.T) {
 		x.mu.Lock()
 		defer x.mu.Unlock()
 		if want := at + int64(x.server.opts.PingTimeout); x.pongBy != want {
-			t.Errorf("the pong is awaited until %v after the ping was due", time.Duration(x.pongBy-at))
+			t.Errorf("the pong is awaited until %v after the ping was due",
+				time.Duration(x.pongBy-at))
 		}
 	}
 	due(10 * time.Second)

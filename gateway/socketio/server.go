@@ -49,7 +49,8 @@ func (s *Server) now() int64 { return int64(time.Since(s.started)) + 1 }
 
 // open makes a session, or says why there is none. A nil link is polling.
 func (s *Server) open(address netip.Addr, path string, l *link) (*session, failure) {
-	x := &session{server: s, id: newID(), address: ratelimit.Network(address), path: path, opened: s.now()}
+	x := &session{server: s, id: newID(), address: ratelimit.Network(address),
+		path: path, opened: s.now()}
 	x.pingAt = x.opened + int64(s.opts.PingInterval)
 	x.connectBy = x.opened + int64(s.opts.ConnectTimeout)
 	s.mu.Lock()

@@ -191,7 +191,8 @@ func (x *session) wake() {
 		x.endFor(StalledClient)
 	}
 	if !x.closed.Load() && due(x.pingAt) {
-		x.pingAt, x.pongBy = 0, x.pingAt+int64(x.server.opts.PingTimeout) // a late ping moves no deadline
+		// a late ping moves no deadline
+		x.pingAt, x.pongBy = 0, x.pingAt+int64(x.server.opts.PingTimeout)
 		x.say(pingFrame)
 	}
 	if due(x.noopAt) {
@@ -201,8 +202,8 @@ func (x *session) wake() {
 	x.schedule()
 }
 
-// overdue ends a session whose pong did not come in time, before the wheel does, which may be late by
-// a tick. mu is held.
+// overdue ends a session whose pong did not come in time, before the wheel does, which may be late
+// by a tick. mu is held.
 func (x *session) overdue() {
 	if x.pongBy != 0 && x.pongBy <= x.server.now() {
 		x.endFor(PingTimeout)

@@ -128,8 +128,8 @@ func (s *Socket) Namespace() string { return s.namespace }
 // Path is the path under which the client shook hands.
 func (s *Socket) Path() string { return s.session.path }
 
-// Hold says whether the client's connection is needed, because events are to come over it. Options.Hold
-// is told so of the websocket, now or when the client has one.
+// Hold says whether the client's connection is needed, because events are to come over it.
+// Options.Hold is told so of the websocket, now or when the client has one.
 func (s *Socket) Hold(on bool) {
 	x := s.session
 	if x == nil { // it never connected

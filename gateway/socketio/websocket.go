@@ -48,7 +48,8 @@ func newUpgrader() websocket.Upgrader {
 }
 
 // bodyHeaders are those that the HTTP server gives each answer, and that say nothing here.
-var bodyHeaders = []string{"Content-Length", "Content-Type", "Connection", "Server", "Date", "Transfer-Encoding"}
+var bodyHeaders = []string{"Content-Length", "Content-Type", "Connection", "Server", "Date",
+	"Transfer-Encoding"}
 
 // newLink does the websocket's handshake, but for writing the answer. An error is of the request.
 func newLink(u *websocket.Upgrader, ctx *fasthttp.RequestCtx) (*link, error) {
@@ -59,7 +60,8 @@ func newLink(u *websocket.Upgrader, ctx *fasthttp.RequestCtx) (*link, error) {
 			answer[string(name)] = []string{string(value)}
 		}
 	}
-	ws, err := u.Upgrade(hijacked{link: l}, &http.Request{Method: http.MethodGet, Header: handshakeHeader(ctx)}, answer)
+	ws, err := u.Upgrade(hijacked{link: l},
+		&http.Request{Method: http.MethodGet, Header: handshakeHeader(ctx)}, answer)
 	if err != nil {
 		return nil, err
 	}

@@ -35,7 +35,8 @@ func deafShard(w *world) (*shard, *client, chan struct{}) {
 	}
 	s := newShard(h, 0)
 	h.shards = []*shard{s}
-	c := &client{socket: &socketio.Socket{}, shard: s, turn: make(chan struct{}, messagesAtOnce), named: h.names.newSet(), joining: h.names.newSet(), member: h.names.newSet()}
+	c := &client{socket: &socketio.Socket{}, shard: s, turn: make(chan struct{}, messagesAtOnce),
+		named: h.names.newSet(), joining: h.names.newSet(), member: h.names.newSet()}
 	s.handle(&connected{client: c})
 	for range messagesAtOnce {
 		<-c.turn

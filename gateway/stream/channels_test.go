@@ -46,7 +46,9 @@ func TestEachChannelSaysWhatHappens(t *testing.T) {
 	w.cancel(1, second)
 	next(2)
 	is("depth.diff", `{"pair":"BTC_USDT","update_id":3,"prev_update_id":2,"timestamp":*,"sell":[],"buy":[{"price":50001,"amount":0}]}`)
-	is("book_BTC_USDT", fmt.Sprintf(`{"success":true,"date":*,"oid":%d,"cancel_order_id":%d,"price":50001,"type":"buy","amount":1,"pair":"BTC_USDT","cancelled":true}`, second+1, second))
+	is("book_BTC_USDT", fmt.Sprintf(
+		`{"success":true,"date":*,"oid":%d,"cancel_order_id":%d,"price":50001,"type":"buy","amount":1,"pair":"BTC_USDT","cancelled":true}`,
+		second+1, second))
 	w.place(0, "ETH_USDT", matching.Sell, 3000, 1) // nobody listens to it
 
 	l.say(`42["unsubscribe","diff.BTC_USDT","trades.BTC_USDT","book_BTC_USDT"]`)
@@ -67,8 +69,8 @@ func TestEachChannelSaysWhatHappens(t *testing.T) {
 	}
 }
 
-// A client registers for what it gets when it is told that it will: nothing of a name comes before its
-// success, of no pair, also if events happen meanwhile.
+// A client registers for what it gets when it is told that it will: nothing of a name comes before
+// its success, of no pair, also if events happen meanwhile.
 func TestSuccessComesBeforeTheFirstEventOfAName(t *testing.T) {
 	w := newWorld(t, nil)
 	w.place(0, "BTC_USDT", matching.Sell, 50000, 1)
@@ -80,7 +82,8 @@ func TestSuccessComesBeforeTheFirstEventOfAName(t *testing.T) {
 			w.cancel(0, w.place(0, "BTC_USDT", matching.Sell, 50001, 1))
 		}
 	}()
-	events := map[string]string{"depth.diff": "diff", "ticker": "ticker", "orderbook.20": "orderbook.20"}
+	events := map[string]string{"depth.diff": "diff", "ticker": "ticker",
+		"orderbook.20": "orderbook.20"}
 	for range 20 {
 		l := w.listen()
 		l.say(`42["subscribe","diff","ticker","orderbook.20"]`)
