@@ -15,13 +15,14 @@ import (
 
 // An AuditReport is what an audit found. Without Differences the books balance.
 type AuditReport struct {
-	Sequence    uint64 // of the state that was audited
-	From        uint64 // where the journal was replayed from: a snapshot, or 0, the very beginning
-	Records     uint64 // replayed
-	Accounts    int
-	OpenOrders  int
-	Withdraws   int           // pending
-	Verified    int           // rows of the projections, wallets and nonces, that the store looked at
+	Sequence   uint64 // of the state that was audited
+	From       uint64 // where the journal was replayed from: a snapshot, or 0, the very beginning
+	Records    uint64 // replayed
+	Accounts   int
+	OpenOrders int
+	Withdraws  int // pending
+	// rows of the projections, wallets and nonces, that the store looked at
+	Verified    int
 	Wallets     int           // in the store, that were compared
 	Changed     int           // in the store, that had changed since, and were not
 	Rows        int           // of the history, that replayed records gave rise to and were found
@@ -93,7 +94,8 @@ func (a *audit) sound(ctx context.Context) (bool, error) {
 		return false, err
 	}
 	before := len(a.report.Differences)
-	rows, err := a.engine.opts.Store.Verify(ctx, func(place string) { a.differ("damaged: %s", place) })
+	rows, err := a.engine.opts.Store.Verify(ctx,
+		func(place string) { a.differ("damaged: %s", place) })
 	if err != nil {
 		return false, fmt.Errorf("looking at the rows of the projections: %w", err)
 	}

@@ -9,20 +9,22 @@ import (
 	"exchange/persistence"
 )
 
-// A depositAudit compares all deposits up to the audited state: none is ever trimmed, and their ids are
-// dense. Each reference leads to one deposit, and each deposit is the one that its reference leads to. So no
-// reference has two of them. That the rows are those of the replayed records is compared as with any list.
+// A depositAudit compares all deposits up to the audited state: none is ever trimmed, and their ids
+// are dense. Each reference leads to one deposit, and each deposit is the one that its reference
+// leads to. So no reference has two of them. That the rows are those of the replayed records is
+// compared as with any list.
 //
-// It takes a range of ids after the other, because the exchange that serves has no room for all of them.
-// Each range reads the whole index, which has no order.
+// It takes a range of ids after the other, because the exchange that serves has no room for all of
+// them. Each range reads the whole index, which has no order.
 type depositAudit struct {
 	*rowAudit
 	last  uint64 // the newest id of the audited state
 	after uint64 // the range begins behind this id
 
-	sums   []uint64          // of the rows, by id from the range's beginning on; 0: no row
-	found  []bool            // as sums; the index leads there
-	missed map[uint64]uint32 // some deposits of the range that the index has and no row, with their accounts
+	sums  []uint64 // of the rows, by id from the range's beginning on; 0: no row
+	found []bool   // as sums; the index leads there
+	// some deposits of the range that the index has and no row, with their accounts
+	missed map[uint64]uint32
 
 	money  []money.Balance // of all ranges' rows, by currency-1
 	newest uint64          // id that the index leads to
@@ -56,11 +58,13 @@ func (h *rowAudit) deposits(ctx context.Context) error {
 	}
 	defer now.Free()
 	if a.newest > now.LastDeposit {
-		h.differ("%s: one leads to deposit %d, the newest is %d", referenceList, a.newest, now.LastDeposit)
+		h.differ("%s: one leads to deposit %d, the newest is %d", referenceList,
+			a.newest, now.LastDeposit)
 	}
 	for i, c := range h.audit.state.Currencies() {
 		if a.money[i] != c.Deposited {
-			h.differ("deposits: of %s there are %v in all, committed are %v", c.Code, a.money[i], c.Deposited)
+			h.differ("deposits: of %s there are %v in all, committed are %v", c.Code,
+				a.money[i], c.Deposited)
 		}
 	}
 	return nil
@@ -153,11 +157,13 @@ const referenceList = "references of deposits"
 func (a *depositAudit) references(ctx context.Context) error {
 	err := a.engine.opts.Store.References(ctx, func(d *persistence.Deposit) bool {
 		a.newest = max(a.newest, d.ID)
-		i := d.ID - a.after - 1 // beyond all of the range, too, where the id is 0 or of a range before
+		// beyond all of the range, too, where the id is 0 or of a range before
+		i := d.ID - a.after - 1
 		switch {
 		case d.ID != 0 && i >= uint64(len(a.sums)): // of another range, or made since
 		case d.ID == 0 || a.sums[i] != 0 && a.sums[i] != rowSum(d):
-			a.differ("%s: %q leads to %+v, the row of that deposit says otherwise", referenceList, d.Reference, *d)
+			a.differ("%s: %q leads to %+v, the row of that deposit says otherwise",
+				referenceList, d.Reference, *d)
 		default:
 			a.found[i] = true
 			if a.sums[i] == 0 && len(a.missed) < maxDifferences {

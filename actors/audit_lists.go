@@ -51,7 +51,8 @@ func reading[Q any, T comparable](list func(context.Context, Q, func(*T) bool) e
 }
 
 func newRowAudit(a *audit, replayed *state.State) *rowAudit {
-	h := &rowAudit{audit: a, replayed: replayed, earlier: replayed.Seq() < a.engine.projected, ends: map[uint64]uint64{}}
+	h := &rowAudit{audit: a, replayed: replayed, earlier: replayed.Seq() < a.engine.projected,
+		ends: map[uint64]uint64{}}
 	for i := range h.found {
 		h.found[i] = make([]bool, len(a.state.Accounts())+1)
 	}
@@ -78,11 +79,12 @@ func newRowAudit(a *audit, replayed *state.State) *rowAudit {
 				return persistence.OrderQuery{Account: n, Before: before}
 			},
 			func(o *persistence.Order) uint64 { return o.ID }, rowSum)},
-		accountDeposits: {name: h.ofAccount("deposits"), forever: true, read: reading(store.Deposits,
-			func(n uint32, before uint64) persistence.DepositQuery {
-				return persistence.DepositQuery{Account: n, Before: before}
-			},
-			func(d *persistence.Deposit) uint64 { return d.ID }, rowSum)},
+		accountDeposits: {name: h.ofAccount("deposits"), forever: true,
+			read: reading(store.Deposits,
+				func(n uint32, before uint64) persistence.DepositQuery {
+					return persistence.DepositQuery{Account: n, Before: before}
+				},
+				func(d *persistence.Deposit) uint64 { return d.ID }, rowSum)},
 		allWithdraws:     withdraws(nameOf("withdraws")),
 		accountWithdraws: withdraws(h.ofAccount("withdraws")),
 		pairCandles: {name: h.candleName, keep: keep.Candles, earlier: h.earlierCandle, read: reading(store.Candles, func(n uint32, before uint64) persistence.CandleQuery {

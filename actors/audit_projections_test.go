@@ -104,7 +104,8 @@ func TestAnAuditFindsDamagedProjections(t *testing.T) {
 		}
 		report, err := e.Audit(ctx, nil, func(uint64, uint64) {})
 		if err != nil || !slices.ContainsFunc(report.Differences, func(d string) bool {
-			return strings.HasPrefix(d, want) || strings.HasPrefix(d, "damaged: ") && strings.Contains(d, " "+key+": ")
+			return strings.HasPrefix(d, want) ||
+				strings.HasPrefix(d, "damaged: ") && strings.Contains(d, " "+key+": ")
 		}) {
 			t.Errorf("%s of %s: %+v, %v", what, key, report, err)
 		}
@@ -150,8 +151,10 @@ func TestAnAuditFindsDamagedProjections(t *testing.T) {
 		damaged("a nonce", "nonces", "key key-of-ann of account ann: projected is nonce 1, committed ", func(key string) error { return client.HSet(ctx, key, "key-of-ann", 1).Err() })
 		damaged("a nonce", "nonces", "key key-of-ben of account ben: projected is nonce 0, committed ", func(key string) error { return client.HDel(ctx, key, "key-of-ben").Err() })
 		const index = "references of deposits: "
-		damaged("all", "references", index, func(key string) error { return client.Del(ctx, key).Err() })
-		damaged("one reference", "references", index+"that of deposit 1 is missing", func(key string) error { return client.HDel(ctx, key, "ann0").Err() })
+		damaged("all", "references", index,
+			func(key string) error { return client.Del(ctx, key).Err() })
+		damaged("one reference", "references", index+"that of deposit 1 is missing",
+			func(key string) error { return client.HDel(ctx, key, "ann0").Err() })
 		damaged("a balance", "wallet:ann", "account ann, BTC: projected are 1 with 0 reserved", func(key string) error { return client.HSet(ctx, key, "BTC", "1:0").Err() })
 		for _, list := range []string{"deposits:1", "actions"} { // these are kept for ever
 			damaged("the oldest", list, names[list]+": ", func(key string) error { return client.LPop(ctx, key).Err() })
@@ -385,7 +388,8 @@ func TestAnAuditComparesDepositsRangeByRange(t *testing.T) {
 	for atOnce, want := range map[int][]uint64{
 		1: {2, 3, 4, 5, 6, 7, 8, 9}, 3: {4, 7, 9}, 4: {5, 9}, 7: {8, 9}, 8: {9}, 100: {9}, 0: {9},
 	} {
-		store := &rangesRead{Store: keeping(t, "pebble")(persistence.Retention{}), before: map[uint64]bool{}}
+		store := &rangesRead{Store: keeping(t, "pebble")(persistence.Retention{}),
+			before: map[uint64]bool{}}
 		o := testOptions(store)
 		o.deposits = atOnce
 		e := start(t, o)
@@ -396,8 +400,10 @@ func TestAnAuditComparesDepositsRangeByRange(t *testing.T) {
 		if report := auditClean(t, e); report.Records > 0 {
 			t.Errorf("%+v", report)
 		}
-		if got := slices.Sorted(maps.Keys(store.before)); !slices.Equal(got, want) || store.scans != len(want) {
-			t.Errorf("%d at once: the rows below %v are read, and the index %d times", atOnce, got, store.scans)
+		if got := slices.Sorted(maps.Keys(store.before)); !slices.Equal(got, want) ||
+			store.scans != len(want) {
+			t.Errorf("%d at once: the rows below %v are read, and the index %d times", atOnce,
+				got, store.scans)
 		}
 		stop(t, e)
 		if err := store.Close(); err != nil {

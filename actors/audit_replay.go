@@ -160,8 +160,9 @@ func (r *replay) fold(ctx context.Context, prev uint64, data []byte) error {
 	return nil
 }
 
-// knowsHistories refuses an archive with a part of a history that no record of the replay has named: the
-// part is another exchange's, or of a past that a restore has left, even where its records fit.
+// knowsHistories refuses an archive with a part of a history that no record of the replay has
+// named: the part is another exchange's, or of a past that a restore has left, even where its
+// records fit.
 func (r *replay) knowsHistories() error {
 	if r.archive == nil {
 		return nil
@@ -172,7 +173,9 @@ func (r *replay) knowsHistories() error {
 	}
 	for _, id := range ids {
 		if !slices.Contains(r.histories, event.HistoryID(id)) {
-			return fmt.Errorf("replaying the archive: %w: a part was written under the history %x, which no record names",
+			return fmt.Errorf(
+				"replaying the archive: %w: a part was written under the history %x, which no "+
+					"record names",
 				persistence.ErrCorrupt, id)
 		}
 	}

@@ -265,7 +265,8 @@ func TestAnAuditFindsAPartOfAnotherHistory(t *testing.T) {
 		}
 		a.histories = append(a.histories, persistence.HistoryID{9})
 		_, err := e.Audit(t.Context(), a, func(uint64, uint64) {})
-		if !errors.Is(err, persistence.ErrCorrupt) || !strings.Contains(err.Error(), "which no record names") {
+		if !errors.Is(err, persistence.ErrCorrupt) ||
+			!strings.Contains(err.Error(), "which no record names") {
 			t.Errorf("a part of another history: %v", err)
 		}
 		stop(t, e)

@@ -251,7 +251,8 @@ func TestAConfirmationIsAsOldAsItsQuestion(t *testing.T) {
 		g.set(func() { g.asked = func() { answered.Store(metrics.Now()) } })
 		for range 3 {
 			before := answered.Load()
-			eventually(t, "the owner is confirmed", func() bool { return answered.Load() > before && g.e.own.checked.Load() > before })
+			eventually(t, "the owner is confirmed",
+				func() bool { return answered.Load() > before && g.e.own.checked.Load() > before })
 			if checked := g.e.own.checked.Load(); checked > answered.Load() {
 				t.Errorf("a check that was asked before %d confirms until %d", answered.Load(), checked)
 			}
@@ -270,7 +271,8 @@ func TestAnEngineWhoseStoreHasAnotherOwnerEnds(t *testing.T) {
 				order = g.begin(g.placing(g.sell(coin)))
 				eventually(t, "the order is at the store", g.held)
 			}
-			if _, _, err := g.Acquire(context.Background(), persistence.Claim{Owner: "another"}); err != nil {
+			if _, _, err := g.Acquire(context.Background(),
+				persistence.Claim{Owner: "another"}); err != nil {
 				t.Fatal(err)
 			}
 			g.letGo()

@@ -64,7 +64,8 @@ func backUp(t *testing.T, e *Engine) ([]byte, *state.State) {
 		t.Fatal(err)
 	}
 	var b bytes.Buffer
-	if err := backup.Write(t.Context(), &b, e.Store(), r.Image, e.Authority(), func(int) {}); err != nil {
+	if err := backup.Write(t.Context(), &b, e.Store(), r.Image, e.Authority(),
+		func(int) {}); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := backup.Verify(bytes.NewReader(b.Bytes()), e.Authority()); err != nil {

@@ -45,8 +45,8 @@ type committed struct {
 	nonces     map[uint32]struct{} // keys whose nonces do
 	readNonces map[uint32]uint64   // by number of a live key: highest nonce used by a read
 
-	// references are the deposits above the watermark, by reference: the store may not have them yet.
-	// They are no part of the state, which must not depend on how far projections have come.
+	// references are the deposits above the watermark, by reference: the store may not have them
+	// yet. They are no part of the state, which must not depend on how far projections have come.
 	references map[string]persistence.Deposit
 
 	boards  []*board            // by pair-1
@@ -186,7 +186,8 @@ func (c *committed) apply(r *event.Record) error {
 }
 
 func (c *committed) note(r *event.Record) {
-	before, trades, orders, deposits := rowsOf(c.rows), len(c.rows.Trades), len(c.rows.Orders), len(c.rows.Deposits)
+	before, trades, orders, deposits := rowsOf(c.rows), len(c.rows.Trades), len(c.rows.Orders),
+		len(c.rows.Deposits)
 	appendRows(c.rows, c.state, r, &c.effects)
 	for i := range c.effects.Settlements {
 		if t := &c.effects.Settlements[i]; len(t.Changes()) > 0 {

@@ -20,7 +20,8 @@ import (
 	"exchange/persistence/redistest"
 )
 
-var damageTrials = flag.Int("damage.trials", 40, "how many bits TestAFlippedBitInRedisIsNoticed flips")
+var damageTrials = flag.Int("damage.trials", 40,
+	"how many bits TestAFlippedBitInRedisIsNoticed flips")
 
 // orderLookUps is how many ids of orders are looked up, from the first on.
 const orderLookUps = 40
@@ -39,44 +40,54 @@ func allLists(t *testing.T, store persistence.Store, accounts, pairs int) (strin
 	for pair := range pairs + 1 {
 		for account := range accounts + 1 {
 			fmt.Fprintf(&b, "trades of pair %d, account %d:\n", pair, account)
-			note("trades", store.Trades(ctx, persistence.TradeQuery{Pair: uint16(pair), Account: uint32(account)}, func(r *persistence.Trade) bool {
-				fmt.Fprintf(&b, "%+v\n", *r)
-				return true
-			}))
+			note("trades", store.Trades(ctx,
+				persistence.TradeQuery{Pair: uint16(pair), Account: uint32(account)},
+				func(r *persistence.Trade) bool {
+					fmt.Fprintf(&b, "%+v\n", *r)
+					return true
+				}))
 		}
 		for frame := range uint8(20) {
-			note("candles", store.Candles(ctx, persistence.CandleQuery{Pair: uint16(pair), Frame: frame}, func(r *persistence.Candle) bool {
-				fmt.Fprintf(&b, "%+v\n", *r)
-				return true
-			}))
+			note("candles", store.Candles(ctx,
+				persistence.CandleQuery{Pair: uint16(pair), Frame: frame},
+				func(r *persistence.Candle) bool {
+					fmt.Fprintf(&b, "%+v\n", *r)
+					return true
+				}))
 		}
 	}
 	for account := range accounts + 1 {
 		fmt.Fprintf(&b, "account %d:\n", account)
-		note("orders", store.Orders(ctx, persistence.OrderQuery{Account: uint32(account)}, func(r *persistence.Order) bool {
-			fmt.Fprintf(&b, "%+v\n", *r)
-			return true
-		}))
+		note("orders", store.Orders(ctx,
+			persistence.OrderQuery{Account: uint32(account)}, func(r *persistence.Order) bool {
+				fmt.Fprintf(&b, "%+v\n", *r)
+				return true
+			}))
 		for id := range uint64(orderLookUps) {
-			if r, err := store.Order(ctx, uint32(account), id); !errors.Is(err, persistence.ErrNotFound) {
+			if r, err := store.Order(ctx, uint32(account), id); !errors.Is(err,
+				persistence.ErrNotFound) {
 				fmt.Fprintf(&b, "by its id: %+v\n", r)
 				note("order", err)
 			}
 		}
-		note("deposits", store.Deposits(ctx, persistence.DepositQuery{Account: uint32(account)}, func(r *persistence.Deposit) bool {
-			fmt.Fprintf(&b, "%+v\n", *r)
-			return true
-		}))
-		note("withdraws", store.Withdraws(ctx, persistence.WithdrawQuery{Account: uint32(account)}, func(r *persistence.Withdraw) bool {
-			fmt.Fprintf(&b, "%+v\n", *r)
-			return true
-		}))
+		note("deposits", store.Deposits(ctx,
+			persistence.DepositQuery{Account: uint32(account)}, func(r *persistence.Deposit) bool {
+				fmt.Fprintf(&b, "%+v\n", *r)
+				return true
+			}))
+		note("withdraws", store.Withdraws(ctx,
+			persistence.WithdrawQuery{Account: uint32(account)},
+			func(r *persistence.Withdraw) bool {
+				fmt.Fprintf(&b, "%+v\n", *r)
+				return true
+			}))
 	}
 	note("actions", store.Actions(ctx, persistence.ActionQuery{}, func(r *persistence.Action) bool {
 		fmt.Fprintf(&b, "%+v\n", *r)
 		return true
 	}))
-	note("nonces", store.Nonces(ctx, func(key string, nonce uint64) { fmt.Fprintf(&b, "%s %d\n", key, nonce) }))
+	note("nonces", store.Nonces(ctx,
+		func(key string, nonce uint64) { fmt.Fprintf(&b, "%s %d\n", key, nonce) }))
 	return b.String(), errors.Join(errs...)
 }
 
@@ -153,9 +164,10 @@ func (f *flippedRedis) flip(what string, bit int) (outcome string) {
 	return outcome
 }
 
-// A bit that flips in Redis's append-only file, which has no checksum of its own, ends in one of these:
-// Redis does not start, the exchange does not start and says corrupt, the audit says so, or nothing has
-// changed. It never ends in a clean audit of another history, nor in a deposit that is made twice.
+// A bit that flips in Redis's append-only file, which has no checksum of its own, ends in one of
+// these: Redis does not start, the exchange does not start and says corrupt, the audit says so, or
+// nothing has changed. It never ends in a clean audit of another history, nor in a deposit that is
+// made twice.
 func TestAFlippedBitInRedisIsNoticed(t *testing.T) {
 	f := newFlippedRedis(t)
 	seed := rand.Uint64()
@@ -190,8 +202,8 @@ func TestAFlippedBitInEachPartOfACommandIsNoticed(t *testing.T) {
 // A span is some bytes of a file.
 type span struct{ from, length int }
 
-// partsOfCommands finds the arguments of all commands in a file, by what they are: the command, the key
-// without its numbers, and which argument of those.
+// partsOfCommands finds the arguments of all commands in a file, by what they are: the command, the
+// key without its numbers, and which argument of those.
 func partsOfCommands(t *testing.T, file []byte) map[string][]span {
 	parts := map[string][]span{}
 	at := 0
@@ -236,8 +248,8 @@ func partsOfCommands(t *testing.T, file []byte) map[string][]span {
 
 var digits = regexp.MustCompile(`[0-9]+(\.[0-9a-f]{8,})*`)
 
-// after is what becomes of a start. wrong says what must not be: another code, a history that is another
-// one and that nobody notices, or a deposit that is made twice.
+// after is what becomes of a start. wrong says what must not be: another code, a history that is
+// another one and that nobody notices, or a deposit that is made twice.
 func (f *flippedRedis) after() (outcome, wrong string) {
 	t := f.t
 	if err := f.server.TryRestart(); err != nil {
@@ -264,12 +276,14 @@ func (f *flippedRedis) after() (outcome, wrong string) {
 	damaged := false
 	for i := range f.deposits {
 		d := &f.deposits[i]
-		again, err := e.Deposit("test", e.dir.account(d.Account).Name, e.CurrencyCode(d.Currency), d.Amount, d.Reference)
+		again, err := e.Deposit("test", e.dir.account(d.Account).Name, e.CurrencyCode(d.Currency),
+			d.Amount, d.Reference)
 		switch {
 		case errors.Is(err, ErrIndexDamaged):
 			damaged = true
 		case err != nil || !again.Repeated || again.Deposit != d.ID:
-			return "a deposit", fmt.Sprintf("deposit %+v was asked for again, and is %+v, %v", *d, again, err)
+			return "a deposit", fmt.Sprintf("deposit %+v was asked for again, and is %+v, %v", *d,
+				again, err)
 		}
 	}
 	if damaged {
@@ -289,7 +303,8 @@ func (f *flippedRedis) after() (outcome, wrong string) {
 	case errors.Is(err, persistence.ErrCorrupt):
 		return "a list: corrupt, after a clean audit", ""
 	case err != nil || got != f.want:
-		return "another history", fmt.Sprintf("a clean audit of another history, %v:\n%s\nwas\n%s", err, got, f.want)
+		return "another history", fmt.Sprintf("a clean audit of another history, %v:\n%s\nwas\n%s",
+			err, got, f.want)
 	}
 	return "nothing has changed", ""
 }

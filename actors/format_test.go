@@ -19,9 +19,9 @@ import (
 	"exchange/persistence/redistest"
 )
 
-// testdata/format holds what this program writes: a Pebble folder and a Redis's append-only files, each with a
-// little of everything: a snapshot, the journal after it, and projections. A change of a stored format fails this
-// test. Raise the format's version then, and write the data anew:
+// testdata/format holds what this program writes: a Pebble folder and a Redis's append-only files,
+// each with a little of everything: a snapshot, the journal after it, and projections. A change of
+// a stored format fails this test. Raise the format's version then, and write the data anew:
 //
 //	go test ./actors -run TestTheStoredFormatsAreThoseOfToday -write-format
 const formatFolder = "testdata/format"
@@ -197,7 +197,8 @@ func writeFormat(t *testing.T, folder string) {
 	dir := filepath.Join(folder, "pebble")
 	s := openPebble(t, dir)
 	writeEverything(t, s)
-	if err := errors.Join(s.Close(), os.Remove(filepath.Join(dir, "HOLDER"))); err != nil { // it names this machine
+	// it names this machine
+	if err := errors.Join(s.Close(), os.Remove(filepath.Join(dir, "HOLDER"))); err != nil {
 		t.Fatal(err)
 	}
 	r := redistest.Start(t)

@@ -223,7 +223,8 @@ func TestSnapshotsAreKeptTwiceAndTrimOnlyBelowTheOlder(t *testing.T) {
 		defer s.Close()
 		g.o.Store = unreadable{s, "exchange state\n\xfe"}
 		_, err = Start(t.Context(), g.o)
-		if !errors.Is(err, persistence.ErrCorrupt) || !strings.Contains(err.Error(), "it is of version 254 and this program reads version ") {
+		if !errors.Is(err, persistence.ErrCorrupt) ||
+			!strings.Contains(err.Error(), "it is of version 254 and this program reads version ") {
 			t.Errorf("an image of another version: %v", err)
 		}
 	})

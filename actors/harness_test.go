@@ -159,7 +159,8 @@ func (g *gate) Trim(ctx context.Context, tok persistence.Token, upTo uint64) err
 	return err
 }
 
-func (g *gate) Reference(ctx context.Context, watermark uint64, reference string) (persistence.Deposit, error) {
+func (g *gate) Reference(ctx context.Context, watermark uint64,
+	reference string) (persistence.Deposit, error) {
 	g.mu.Lock()
 	g.heldLooks++
 	for g.looking {
@@ -421,7 +422,8 @@ func (g *gated) funds(account uint32, currency uint16) string {
 	return "0/0"
 }
 
-// codeOf is the code of a pending withdraw, as it would be mailed; "" if there is none that is pending.
+// codeOf is the code of a pending withdraw, as it would be mailed; "" if there is none that is
+// pending.
 func codeOf(t interface {
 	Helper()
 	Fatal(args ...any)

@@ -21,11 +21,13 @@ func (w watched) note(list metrics.List, err error) error {
 	return err
 }
 
-func (w watched) Trades(ctx context.Context, q persistence.TradeQuery, fn func(*persistence.Trade) bool) error {
+func (w watched) Trades(ctx context.Context, q persistence.TradeQuery,
+	fn func(*persistence.Trade) bool) error {
 	return w.note(metrics.ListTrades, w.History.Trades(ctx, q, fn))
 }
 
-func (w watched) Orders(ctx context.Context, q persistence.OrderQuery, fn func(*persistence.Order) bool) error {
+func (w watched) Orders(ctx context.Context, q persistence.OrderQuery,
+	fn func(*persistence.Order) bool) error {
 	return w.note(metrics.ListOrders, w.History.Orders(ctx, q, fn))
 }
 
@@ -34,11 +36,13 @@ func (w watched) Order(ctx context.Context, account uint32, id uint64) (persiste
 	return o, w.note(metrics.ListOrders, err)
 }
 
-func (w watched) Deposits(ctx context.Context, q persistence.DepositQuery, fn func(*persistence.Deposit) bool) error {
+func (w watched) Deposits(ctx context.Context, q persistence.DepositQuery,
+	fn func(*persistence.Deposit) bool) error {
 	return w.note(metrics.ListDeposits, w.History.Deposits(ctx, q, fn))
 }
 
-func (w watched) Withdraws(ctx context.Context, q persistence.WithdrawQuery, fn func(*persistence.Withdraw) bool) error {
+func (w watched) Withdraws(ctx context.Context, q persistence.WithdrawQuery,
+	fn func(*persistence.Withdraw) bool) error {
 	return w.note(metrics.ListWithdraws, w.History.Withdraws(ctx, q, fn))
 }
 
@@ -47,15 +51,18 @@ func (w watched) Withdraw(ctx context.Context, id uint64) (persistence.Withdraw,
 	return d, w.note(metrics.ListWithdraws, err)
 }
 
-func (w watched) Candles(ctx context.Context, q persistence.CandleQuery, fn func(*persistence.Candle) bool) error {
+func (w watched) Candles(ctx context.Context, q persistence.CandleQuery,
+	fn func(*persistence.Candle) bool) error {
 	return w.note(metrics.ListCandles, w.History.Candles(ctx, q, fn))
 }
 
-func (w watched) Actions(ctx context.Context, q persistence.ActionQuery, fn func(*persistence.Action) bool) error {
+func (w watched) Actions(ctx context.Context, q persistence.ActionQuery,
+	fn func(*persistence.Action) bool) error {
 	return w.note(metrics.ListActions, w.History.Actions(ctx, q, fn))
 }
 
-func (w watched) Reference(ctx context.Context, watermark uint64, reference string) (persistence.Deposit, error) {
+func (w watched) Reference(ctx context.Context, watermark uint64,
+	reference string) (persistence.Deposit, error) {
 	d, err := w.History.Reference(ctx, watermark, reference)
 	return d, w.note(metrics.ListReferences, err)
 }

@@ -64,7 +64,8 @@ const (
 )
 
 func newJournal(store persistence.Journal, token persistence.Token, last uint64, limit int, timing *Timing, log *slog.Logger, meter *metrics.Engine, fail func(error), release func(*batch)) *journal {
-	return &journal{store: store, token: token, last: last, limit: limit, timing: timing, log: log, meter: meter, fail: fail, release: release,
+	return &journal{store: store, token: token, last: last, limit: limit, timing: timing, log: log,
+		meter: meter, fail: fail, release: release,
 		wake: make(chan struct{}, 1), stop: make(chan struct{}), stopped: make(chan struct{})}
 }
 

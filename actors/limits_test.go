@@ -337,7 +337,9 @@ func TestOpenOrdersOfAnAccountAreLimitedOverAllPairs(t *testing.T) {
 			t.Errorf("order 3 of 3: %s, order 4: %s", a, b)
 		}
 		g.ends("in the other pair", g.placing(other), full)
-		g.ends("another account", func() (*Command, error) { return g.e.Place(ben, 1, g.sell(1e5)) }, accepted)
+		g.ends("another account", func() (*Command, error) {
+			return g.e.Place(ben, 1, g.sell(1e5))
+		}, accepted)
 		g.ends("a cancel", g.cancelling(first), accepted)
 		g.ends("in the place of what was cancelled", g.placing(g.sell(1e5)), accepted)
 		g.ends("one more", g.placing(g.sell(1e5)), full)
@@ -367,7 +369,9 @@ func TestOpenOrdersOfAnAccountAreLimitedInEachBook(t *testing.T) {
 			t.Errorf("order 2 of 2: %s, order 3: %s", a, b)
 		}
 		g.ends("in the other book", g.placing(other), accepted)
-		g.ends("another account", func() (*Command, error) { return g.e.Place(ben, 1, g.sell(1e5)) }, accepted)
+		g.ends("another account", func() (*Command, error) {
+			return g.e.Place(ben, 1, g.sell(1e5))
+		}, accepted)
 		g.ends("a cancel", g.cancelling(first), accepted)
 		g.ends("too much in the place of what was cancelled", g.placing(g.sell(1000*coin)),
 			refusedFor(event.RefusedFunds))

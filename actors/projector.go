@@ -27,7 +27,8 @@ type projection struct {
 // one projection at a time and tries until the store has taken it. Snapshots are uploaded by a goroutine
 // of their own, one at a time, so that nobody waits for them.
 type projector struct {
-	archive  func(ctx context.Context, upTo uint64) (trim uint64, err error) // before a trim; nil: none
+	// before a trim; nil: none
+	archive  func(ctx context.Context, upTo uint64) (trim uint64, err error)
 	store    persistence.Store
 	token    persistence.Token
 	log      *slog.Logger

@@ -30,8 +30,8 @@ type recovered struct {
 	meter     *metrics.Engine
 }
 
-// recoverState folds snapshot and journal of a store that is this process's. Nothing is skipped: what does
-// not fit stops it, with an error that says where.
+// recoverState folds snapshot and journal of a store that is this process's. Nothing is skipped:
+// what does not fit stops it, with an error that says where.
 func recoverState(ctx context.Context, o *Options, own *ownership) (*recovered, error) {
 	r, err := recoverOwned(ctx, o, own.token, own.last)
 	if errors.Is(err, persistence.ErrCorrupt) {
@@ -61,7 +61,8 @@ func recoverOwned(ctx context.Context, o *Options, token persistence.Token, last
 			persistence.ErrCorrupt, watermark, s.Seq(), last)
 	}
 	r.meter.Watermark.Store(watermark)
-	c := &committed{references: map[string]persistence.Deposit{}, readNonces: map[uint32]uint64{}, state: s, snapshot: o.Snapshot, meter: r.meter, watermark: watermark, stepped: watermark,
+	c := &committed{references: map[string]persistence.Deposit{}, readNonces: map[uint32]uint64{},
+		state: s, snapshot: o.Snapshot, meter: r.meter, watermark: watermark, stepped: watermark,
 		rows: new(persistence.Writes), spare: new(persistence.Writes), stepRows: cmp.Or(o.stepRows, stepRows),
 		accounts: map[uint32]struct{}{}, nonces: map[uint32]struct{}{}, trades: map[uint16]*recentTrades{}, traded: map[uint16]struct{}{}, candles: cmp.Or(o.candles, recentCandles), keep: recentTradesLimit, imagedSeq: s.Seq(), imagedAt: time.Now()}
 	c.mails = func() {}
@@ -106,8 +107,9 @@ func recoverOwned(ctx context.Context, o *Options, token persistence.Token, last
 	return r, c.loadCandles(ctx, o.Store)
 }
 
-// checkReferences refuses an index that lacks deposits: their references would be taken again. It counts
-// them, without those above the watermark, of which a crash in the midst of an Apply may have left some.
+// checkReferences refuses an index that lacks deposits: their references would be taken again. It
+// counts them, without those above the watermark, of which a crash in the midst of an Apply may
+// have left some.
 func (r *recovered) checkReferences(ctx context.Context, store persistence.History) error {
 	c := r.committed
 	n, err := store.CountReferences(ctx)
@@ -125,8 +127,10 @@ func (r *recovered) checkReferences(ctx context.Context, store persistence.Histo
 		}
 	}
 	if n != projected {
-		return fmt.Errorf("%w: the index of references has %d deposits up to sequence %d, and %d were made: "+
-			"it was damaged; restore a backup", persistence.ErrCorrupt, n, c.watermark, projected)
+		return fmt.Errorf(
+			"%w: the index of references has %d deposits up to sequence %d, and %d were made: "+
+				"it was damaged; restore a backup", persistence.ErrCorrupt, n,
+			c.watermark, projected)
 	}
 	return nil
 }
@@ -169,7 +173,8 @@ func newestSnapshot(ctx context.Context, store persistence.Store, log *slog.Logg
 				return s, len(image), nil
 			}
 			if errors.Is(err, state.ErrImageVersion) {
-				return nil, 0, fmt.Errorf("%w: the snapshot at sequence %d: %w", persistence.ErrCorrupt, seq, err)
+				return nil, 0, fmt.Errorf("%w: the snapshot at sequence %d: %w",
+					persistence.ErrCorrupt, seq, err)
 			}
 			if err == nil {
 				err = fmt.Errorf("it is of sequence %d", s.Seq())
@@ -224,9 +229,9 @@ func (r *recovered) reconcile(ctx context.Context, o *Options) error {
 }
 
 // newHistory is the record that names a history: of a new store, of a restored one, which has no id
-// until its first start, and of one whose HEAD is missing, because what is there may be an older copy.
-// It is the start's first record, and the first append makes a missing HEAD: a crash before both
-// leaves what this start has found.
+// until its first start, and of one whose HEAD is missing, because what is there may be an older
+// copy. It is the start's first record, and the first append makes a missing HEAD: a crash before
+// both leaves what this start has found.
 func newHistory(s *state.State, o *Options) []event.Record {
 	before, lost := s.History(), o.Store.HeadMissing()
 	if !before.IsZero() && !lost {
@@ -378,7 +383,9 @@ func applyBatch(s *state.State, data []byte) error {
 // servable says whose secret a sealer cannot open, if there is one, or what else Options.Check has against a state. It is asked before
 // anything is written. sealer may be nil if there are no keys.
 func servable(s *state.State, o *Options, sealer *seal.Sealer) error {
-	secret := func(k *state.Key) ([]byte, error) { return openSecret(&k.Key, s.Account(k.Account).Name, sealer) }
+	secret := func(k *state.Key) ([]byte, error) {
+		return openSecret(&k.Key, s.Account(k.Account).Name, sealer)
+	}
 	for _, k := range s.Keys() {
 		if k.Revoked { // its secret is gone
 			continue

@@ -12,10 +12,10 @@ import (
 	"exchange/persistence"
 )
 
-// A referenceIndex asks the store for deposits by their references, for the registry, which must not wait.
-// At most referenceLooks go on at once, each in a goroutine; the others stand in line, which the limit of
-// commands in flight bounds. Each lookup goes back to the registry, in any order, with an error if the
-// store has not said by its deadline.
+// A referenceIndex asks the store for deposits by their references, for the registry, which must
+// not wait. At most referenceLooks go on at once, each in a goroutine; the others stand in line,
+// which the limit of commands in flight bounds. Each lookup goes back to the registry, in any
+// order, with an error if the store has not said by its deadline.
 type referenceIndex struct {
 	store    persistence.History
 	patience time.Duration // for each lookup, its time in line included
@@ -67,8 +67,8 @@ func (x *referenceIndex) run(next lookupInLine) {
 	}
 }
 
-// look asks the store once. Only a store that says so knows that there is no such deposit: any other
-// error leaves it open.
+// look asks the store once. Only a store that says so knows that there is no such deposit: any
+// other error leaves it open.
 func (x *referenceIndex) look(l *lookup, deadline time.Time) {
 	l.asked = true
 	ctx, cancel := context.WithDeadline(context.Background(), deadline)
@@ -83,12 +83,14 @@ func (x *referenceIndex) look(l *lookup, deadline time.Time) {
 	case errors.Is(err, persistence.ErrNotFound):
 	case errors.Is(err, persistence.ErrCorrupt):
 		x.meter.Failures[metrics.OperationReference].Add(1)
-		x.log.Error("a deposit was not made, for the index of references is damaged: run exchange audit, "+
-			"restore a backup", "error", err)
+		x.log.Error(
+			"a deposit was not made, for the index of references is damaged: run exchange audit, "+
+				"restore a backup", "error", err)
 		l.err = fmt.Errorf("%w (%w)", ErrIndexDamaged, err)
 	default:
 		x.meter.Failures[metrics.OperationReference].Add(1)
-		x.log.Warn("a deposit was not made, for its reference could not be looked for", "error", err)
+		x.log.Warn("a deposit was not made, for its reference could not be looked for", "error",
+			err)
 		l.err = fmt.Errorf("%w (%w)", ErrUnanswered, err)
 	}
 }

@@ -44,8 +44,8 @@ func (g *gated) projected() {
 	}
 }
 
-// A reference is known while its deposit is in memory only, from when on it is in the store only, and after a
-// crash with and without projections; and nothing of it stays in memory.
+// A reference is known while its deposit is in memory only, from when on it is in the store only,
+// and after a crash with and without projections; and nothing of it stays in memory.
 func TestAReferenceIsKnownForEver(t *testing.T) {
 	onBothStores(t, func(t *testing.T, fresh places) {
 		g := newGated(t, fresh, nil)
@@ -55,9 +55,12 @@ func TestAReferenceIsKnownForEver(t *testing.T) {
 			if err != nil || !again.Repeated || again.Deposit != first.Deposit {
 				t.Errorf("%s: the same again is %+v, %v", when, again, err)
 			}
-			want := fmt.Sprintf("reference %q belongs to deposit %d, which is another one: 1 BTC to ann", first.Reference, first.Deposit)
+			want := fmt.Sprintf(
+				"reference %q belongs to deposit %d, which is another one: 1 BTC to ann",
+				first.Reference, first.Deposit)
 			g.ends(when+", another amount", g.deposit(first.Reference, 2*coin), want)
-			if _, err := g.e.Deposit("test", "ann", "USD", coin, first.Reference); err == nil || err.Error() != want {
+			if _, err := g.e.Deposit("test", "ann", "USD", coin, first.Reference); err == nil ||
+				err.Error() != want {
 				t.Errorf("%s: another currency: %v", when, err)
 			}
 		}
@@ -104,7 +107,8 @@ func TestTheRegistryDoesNotWaitForTheStoresAnswer(t *testing.T) {
 		second := g.begin(g.deposit("one", coin))
 		third := g.begin(g.deposit("one", 2*coin))
 		other := g.begin(g.deposit("other", coin))
-		eventually(t, "the store is asked for the other, too", func() bool { return g.looks() == 2 })
+		eventually(t, "the store is asked for the other, too",
+			func() bool { return g.looks() == 2 })
 		must[Admin](t)(g.e.CreateAccount("test", "ben", ""))
 		g.ends("an order", g.placing(g.sell(coin)), accepted)
 		g.ends("a wrong deposit", g.deposit("", coin), "a reference has 1 to 128 bytes")
@@ -115,8 +119,13 @@ func TestTheRegistryDoesNotWaitForTheStoresAnswer(t *testing.T) {
 		g.set(func() { g.looking = false })
 		// Which of those with one reference came first is not said: of the two amounts one is made.
 		got := []string{<-first, <-second, <-third}
-		refused := slices.IndexFunc(got, func(s string) bool { return strings.Contains(s, "which is another one: 1 BTC to ann") })
-		if n := slices.Index(got, accepted); n != 0 || refused != 2 || got[1] != accepted || <-other != accepted {
+		refused := slices.IndexFunc(got,
+			func(s string) bool {
+				return strings.Contains(s,
+					"which is another one: 1 BTC to ann")
+			})
+		if n := slices.Index(got, accepted); n != 0 || refused != 2 || got[1] != accepted ||
+			<-other != accepted {
 			t.Errorf("they end as %q", got)
 		}
 		if balance := g.funds(1, 1); balance != "12/1" {
@@ -132,7 +141,8 @@ func TestADepositIsNotMadeWhileTheStoreDoesNotAnswer(t *testing.T) {
 		g := newGated(t, fresh, nil)
 		before := g.e.released.Load()
 		failures := g.e.meter.Failures[metrics.OperationReference].Load()
-		for i, err := range []error{errors.New("away"), persistence.ErrGap, persistence.ErrCorrupt, context.DeadlineExceeded} {
+		for i, err := range []error{errors.New("away"), persistence.ErrGap, persistence.ErrCorrupt,
+			context.DeadlineExceeded} {
 			g.set(func() { g.lookErr = err })
 			want, damaged := ErrUnanswered, uint64(0)
 			if errors.Is(err, persistence.ErrCorrupt) {
@@ -146,7 +156,8 @@ func TestADepositIsNotMadeWhileTheStoreDoesNotAnswer(t *testing.T) {
 			if n := g.e.meter.Damaged[metrics.ListReferences].Load() - before; n != damaged {
 				t.Errorf("%v: %d damaged entries are counted", err, n)
 			}
-			if n := g.e.meter.Failures[metrics.OperationReference].Load() - failures; n != uint64(i+1) {
+			if n := g.e.meter.Failures[metrics.OperationReference].Load() - failures; n !=
+				uint64(i+1) {
 				t.Errorf("%d failures are counted", n)
 			}
 		}
@@ -154,15 +165,16 @@ func TestADepositIsNotMadeWhileTheStoreDoesNotAnswer(t *testing.T) {
 			t.Errorf("%d records were made", at-before)
 		}
 		g.set(func() { g.lookErr = nil })
-		if made := must[Admin](t)(g.e.Deposit("test", "ann", "BTC", coin, "one")); made.Repeated || made.Deposit != 3 {
+		if made := must[Admin](t)(g.e.Deposit("test", "ann", "BTC", coin, "one")); made.Repeated ||
+			made.Deposit != 3 {
 			t.Errorf("%+v", made)
 		}
 		g.end()
 	})
 }
 
-// A deposit that was made before the store's own watermark says so is found neither in memory nor in a store that
-// has lost it: such a store does not count.
+// A deposit that was made before the store's own watermark says so is found neither in memory nor
+// in a store that has lost it: such a store does not count.
 func TestAStoreThatHasLostItsProjectionsMakesNoDeposit(t *testing.T) {
 	disk := memory.NewDisk()
 	g := newGated(t, func(scope) place {
@@ -171,7 +183,8 @@ func TestAStoreThatHasLostItsProjectionsMakesNoDeposit(t *testing.T) {
 	must[Admin](t)(g.e.Deposit("test", "ann", "BTC", coin, "one"))
 	g.projected()
 	disk.Crash(1<<20, 0) // with the journal, and without what was projected since it was synced
-	if _, err := g.e.Deposit("test", "ann", "BTC", coin, "one"); !errors.Is(err, ErrUnanswered) || !errors.Is(err, persistence.ErrGap) {
+	if _, err := g.e.Deposit("test", "ann", "BTC", coin, "one"); !errors.Is(err, ErrUnanswered) ||
+		!errors.Is(err, persistence.ErrGap) {
 		t.Error(err)
 	}
 	g.e.Abandon()
@@ -182,11 +195,13 @@ func TestLooksForReferencesAreBounded(t *testing.T) {
 	const n = 10 * referenceLooks
 	back := make(chan *lookup, n)
 	store := &lookedFor{gone: make(chan struct{})}
-	x := &referenceIndex{store: store, patience: time.Hour, log: testOptions(nil).Log, meter: metrics.NewEngine(), found: func(l *lookup) { back <- l }}
+	x := &referenceIndex{store: store, patience: time.Hour, log: testOptions(nil).Log,
+		meter: metrics.NewEngine(), found: func(l *lookup) { back <- l }}
 	for range n {
 		x.ask(&lookup{command: new(Command)})
 	}
-	eventually(t, "as many as may be are at the store", func() bool { return store.at.Load() == referenceLooks })
+	eventually(t, "as many as may be are at the store",
+		func() bool { return store.at.Load() == referenceLooks })
 	close(store.gone)
 	for range n {
 		if l := <-back; l.err != nil || l.id != 7 || !l.asked {
@@ -204,7 +219,8 @@ func TestLooksForReferencesAreBounded(t *testing.T) {
 		x.ask(&lookup{command: new(Command)})
 	}
 	for range n {
-		if l := <-back; !errors.Is(l.err, ErrUnanswered) || !errors.Is(l.err, context.DeadlineExceeded) || l.id != 0 {
+		if l := <-back; !errors.Is(l.err, ErrUnanswered) ||
+			!errors.Is(l.err, context.DeadlineExceeded) || l.id != 0 {
 			t.Errorf("%+v", l)
 		}
 	}
@@ -222,7 +238,8 @@ type lookedFor struct {
 	at, most atomic.Int64
 }
 
-func (s *lookedFor) Reference(ctx context.Context, _ uint64, _ string) (persistence.Deposit, error) {
+func (s *lookedFor) Reference(ctx context.Context, _ uint64,
+	_ string) (persistence.Deposit, error) {
 	at := s.at.Add(1)
 	defer s.at.Add(-1)
 	for most := s.most.Load(); at > most && !s.most.CompareAndSwap(most, at); most = s.most.Load() {
@@ -235,8 +252,8 @@ func (s *lookedFor) Reference(ctx context.Context, _ uint64, _ string) (persiste
 	}
 }
 
-// What an engine keeps of keys that come and go is their names: in its snapshots, in its wallets, in what it looks
-// keys up in, and of deposits nothing.
+// What an engine keeps of keys that come and go is their names: in its snapshots, in its wallets,
+// in what it looks keys up in, and of deposits nothing.
 func TestRevokedKeysAndDepositsDoNotGrowAnEngine(t *testing.T) {
 	onBothStores(t, func(t *testing.T, fresh places) {
 		const n = 50
@@ -252,7 +269,8 @@ func TestRevokedKeysAndDepositsDoNotGrowAnEngine(t *testing.T) {
 		name := func(i int) string { return fmt.Sprintf("key-number-%04d", i) }
 		for i := range n {
 			allow := slices.Repeat([]string{"192.0.2.0/24"}, 50)
-			must[Admin](t)(g.e.CreateKey("test", "ann", name(i), strings.Repeat("s", 60), event.AllPermissions, allow))
+			must[Admin](t)(g.e.CreateKey("test", "ann", name(i), strings.Repeat("s", 60),
+				event.AllPermissions, allow))
 			key := g.e.Key([]byte(name(i)))
 			c := must[*Command](t)(g.e.Place(key, 1<<40, g.sell(coin/100)))
 			id := c.Record().Order.ID
@@ -262,11 +280,13 @@ func TestRevokedKeysAndDepositsDoNotGrowAnEngine(t *testing.T) {
 				t.Fatal(err)
 			}
 			must[Admin](t)(g.e.RevokeKey("test", name(i)))
-			must[Admin](t)(g.e.Deposit("test", "ann", "USD", coin, fmt.Sprint(strings.Repeat("r", 100), i)))
+			must[Admin](t)(g.e.Deposit("test", "ann", "USD", coin,
+				fmt.Sprint(strings.Repeat("r", 100), i)))
 		}
 		g.projected()
 		if grown, most := image()-before, n*(len(name(0))+4)+64; grown > most {
-			t.Errorf("%d revoked keys and deposits grow the image by %d bytes, more than %d", n, grown, most)
+			t.Errorf("%d revoked keys and deposits grow the image by %d bytes, more than %d", n,
+				grown, most)
 		}
 		left := func(when string) {
 			t.Helper()
@@ -278,7 +298,8 @@ func TestRevokedKeysAndDepositsDoNotGrowAnEngine(t *testing.T) {
 			g.e.probe(g.e.fold, func() {
 				c := g.e.committed
 				if len(c.readNonces) > 1 || len(c.references) > 0 {
-					t.Errorf("%s there are %d nonces of reads and %d references", when, len(c.readNonces), len(c.references))
+					t.Errorf("%s there are %d nonces of reads and %d references", when,
+						len(c.readNonces), len(c.references))
 				}
 			})
 			for i := range n {
@@ -286,10 +307,12 @@ func TestRevokedKeysAndDepositsDoNotGrowAnEngine(t *testing.T) {
 					t.Errorf("%s key %s is there", when, name(i))
 				}
 			}
-			if _, err := g.e.CreateKey("test", "ann", name(7), "secret", event.PermissionRead, nil); err == nil || err.Error() != "key "+name(7)+" exists already" {
+			if _, err := g.e.CreateKey("test", "ann", name(7), "secret", event.PermissionRead,
+				nil); err == nil || err.Error() != "key "+name(7)+" exists already" {
 				t.Errorf("%s a name is given again: %v", when, err)
 			}
-			if a, err := g.e.RevokeKey("test", name(7)); err == nil || err.Error() != "key "+name(7)+" is revoked already" || a.Account != "ann" {
+			if a, err := g.e.RevokeKey("test", name(7)); err == nil ||
+				err.Error() != "key "+name(7)+" is revoked already" || a.Account != "ann" {
 				t.Errorf("%s a key is revoked again: %+v, %v", when, a, err)
 			}
 			r := NewRead(ReadKeys)
@@ -323,7 +346,8 @@ type lyingStore struct {
 	more       []persistence.Deposit // entries of the index
 }
 
-func (s *lyingStore) Deposits(ctx context.Context, q persistence.DepositQuery, fn func(*persistence.Deposit) bool) error {
+func (s *lyingStore) Deposits(ctx context.Context, q persistence.DepositQuery,
+	fn func(*persistence.Deposit) bool) error {
 	return s.Store.Deposits(ctx, q, func(d *persistence.Deposit) bool {
 		changed := *d
 		if s.row != nil {
@@ -346,7 +370,8 @@ func (s *lyingStore) References(ctx context.Context, fn func(*persistence.Deposi
 	})
 }
 
-// An audit proves that each reference leads to one deposit, and each deposit is the one that its reference leads to.
+// An audit proves that each reference leads to one deposit, and each deposit is the one that its
+// reference leads to.
 func TestAnAuditFindsWhatIsWrongWithReferences(t *testing.T) {
 	store := &lyingStore{Store: memory.Open(memory.NewDisk(), persistence.Retention{})}
 	o := testOptions(store)
@@ -371,18 +396,30 @@ func TestAnAuditFindsWhatIsWrongWithReferences(t *testing.T) {
 		more       []persistence.Deposit
 		want       string
 	}{
-		"a reference of two deposits": {row: second(func(d *persistence.Deposit) { d.Reference = "reference 1" }), want: index + `"reference 0" leads to `},
-		"an entry that is missing":    {entry: second(func(d *persistence.Deposit) { d.ID = 0 }), want: index + "that of deposit 2 is missing"},
-		"an entry of another amount":  {entry: second(func(d *persistence.Deposit) { d.Amount++ }), want: index + `"reference 0" leads to `},
-		"an entry of another account": {entry: second(func(d *persistence.Deposit) { d.Account++ }), want: index + `"reference 0" leads to `},
-		"a second entry":              {more: []persistence.Deposit{{ID: 2, Account: 1, Currency: 1, Amount: coin, Reference: "other"}}, want: index + `"other" leads to `},
-		"an entry of no deposit":      {more: []persistence.Deposit{{ID: 7, Account: 1, Currency: 1, Amount: coin, Reference: "other"}}, want: index + "one leads to deposit 7, the newest is 6"},
-		"a row of another amount":     {row: second(func(d *persistence.Deposit) { d.Amount++ }), want: "deposits: of BTC there are 6.00000001 in all, committed are 6"},
-		"a row that is there twice":   {row: second(func(d *persistence.Deposit) { d.ID = 3 }), want: "deposits of account ann: 3 is stored as "},
+		"a reference of two deposits": {
+			row:  second(func(d *persistence.Deposit) { d.Reference = "reference 1" }),
+			want: index + `"reference 0" leads to `},
+		"an entry that is missing": {entry: second(func(d *persistence.Deposit) { d.ID = 0 }),
+			want: index + "that of deposit 2 is missing"},
+		"an entry of another amount": {entry: second(func(d *persistence.Deposit) { d.Amount++ }),
+			want: index + `"reference 0" leads to `},
+		"an entry of another account": {entry: second(func(d *persistence.Deposit) { d.Account++ }),
+			want: index + `"reference 0" leads to `},
+		"a second entry": {
+			more: []persistence.Deposit{{ID: 2, Account: 1, Currency: 1, Amount: coin,
+				Reference: "other"}}, want: index + `"other" leads to `},
+		"an entry of no deposit": {
+			more: []persistence.Deposit{{ID: 7, Account: 1, Currency: 1, Amount: coin,
+				Reference: "other"}}, want: index + "one leads to deposit 7, the newest is 6"},
+		"a row of another amount": {row: second(func(d *persistence.Deposit) { d.Amount++ }),
+			want: "deposits: of BTC there are 6.00000001 in all, committed are 6"},
+		"a row that is there twice": {row: second(func(d *persistence.Deposit) { d.ID = 3 }),
+			want: "deposits of account ann: 3 is stored as "},
 	} {
 		store.row, store.entry, store.more = c.row, c.entry, c.more
 		report, err := e.Audit(t.Context(), nil, func(uint64, uint64) {})
-		if err != nil || !slices.ContainsFunc(report.Differences, func(d string) bool { return strings.HasPrefix(d, c.want) }) {
+		if err != nil || !slices.ContainsFunc(report.Differences,
+			func(d string) bool { return strings.HasPrefix(d, c.want) }) {
 			t.Errorf("%s: %+v, %v", what, report, err)
 		}
 	}
@@ -391,8 +428,8 @@ func TestAnAuditFindsWhatIsWrongWithReferences(t *testing.T) {
 	stop(t, e)
 }
 
-// A miscounted store has more entries in its index than it has, or less, and one deposit that is there
-// though its Apply did not come to its end.
+// A miscounted store has more entries in its index than it has, or less, and one deposit that is
+// there though its Apply did not come to its end.
 type miscounted struct {
 	persistence.Store
 	more int
@@ -405,22 +442,24 @@ func (s *miscounted) CountReferences(ctx context.Context) (uint64, error) {
 	return n + uint64(s.more), err
 }
 
-func (s *miscounted) Reference(ctx context.Context, watermark uint64, reference string) (persistence.Deposit, error) {
+func (s *miscounted) Reference(ctx context.Context, watermark uint64,
+	reference string) (persistence.Deposit, error) {
 	if s.half != nil && reference == s.half.Reference {
 		return *s.half, nil
 	}
 	return s.Store.Reference(ctx, watermark, reference)
 }
 
-func (s *miscounted) Apply(ctx context.Context, tok persistence.Token, from, to uint64, w *persistence.Writes) error {
+func (s *miscounted) Apply(ctx context.Context, tok persistence.Token, from, to uint64,
+	w *persistence.Writes) error {
 	if s.hold {
 		return errors.New("held")
 	}
 	return s.Store.Apply(ctx, tok, from, to, w)
 }
 
-// A start refuses an index that has not as many deposits as were made up to its watermark. What a crash
-// has left of an Apply above it is told apart.
+// A start refuses an index that has not as many deposits as were made up to its watermark. What a
+// crash has left of an Apply above it is told apart.
 func TestAStartCountsTheReferencesOfDeposits(t *testing.T) {
 	onBothStores(t, func(t *testing.T, fresh places) {
 		s := &miscounted{Store: fresh(t)()}
@@ -450,7 +489,8 @@ func TestAStartCountsTheReferencesOfDeposits(t *testing.T) {
 		begins("one is lost", persistence.ErrCorrupt)
 		s.more = 1
 		begins("one more", persistence.ErrCorrupt)
-		s.half = &persistence.Deposit{ID: half.Deposit, Account: 1, Currency: 1, Amount: coin, Reference: "half"}
+		s.half = &persistence.Deposit{ID: half.Deposit, Account: 1, Currency: 1, Amount: coin,
+			Reference: "half"}
 		begins("a part of an Apply", nil)
 		s.more = 0
 		begins("a part of an Apply, and one is lost", persistence.ErrCorrupt)

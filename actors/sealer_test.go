@@ -32,7 +32,8 @@ func TestAStartWithAKeyTooFewChangesNothing(t *testing.T) {
 		}
 		must[Admin](t)(e.CreateAccount("test", "ann", ""))
 		must[Admin](t)(e.CreateKey("test", "ann", "key-of-ann", "secret", event.AllPermissions, nil))
-		first, before, err := store.Acquire(ctx, persistence.Claim{Owner: "another"}) // before there is a snapshot
+		// before there is a snapshot
+		first, before, err := store.Acquire(ctx, persistence.Claim{Owner: "another"})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -42,7 +43,8 @@ func TestAStartWithAKeyTooFewChangesNothing(t *testing.T) {
 		if err := store.Check(ctx, first); err != nil && !store.Exclusive() {
 			t.Errorf("the one that serves: %v", err)
 		}
-		if _, after, err := store.Acquire(ctx, persistence.Claim{Owner: "another"}); err != nil || after != before {
+		if _, after, err := store.Acquire(ctx, persistence.Claim{Owner: "another"}); err != nil ||
+			after != before {
 			t.Errorf("it wrote %d records, %v", after-before, err)
 		}
 

@@ -17,16 +17,20 @@ import (
 // keyChanges are what somebody with a hand on the stored bytes could do to a key's record, all
 // checksums made anew.
 var keyChanges = map[string]func(k *event.Key){
-	"another account":            func(k *event.Key) { k.Account = 1 },
-	"more rights":                func(k *event.Key) { k.Permissions = event.AllPermissions },
-	"no allow-list":              func(k *event.Key) { k.Allow = nil },
-	"another address":            func(k *event.Key) { k.Allow = []string{"10.0.0.0/8", "11.0.0.2/32"} },
-	"an address more":            func(k *event.Key) { k.Allow = append(k.Allow, "0.0.0.0/0") },
-	"one prefix made of the two": func(k *event.Key) { k.Allow = []string{"10.0.0.0/811.0.0.1/32"} },
-	"another name":               func(k *event.Key) { k.Key = "key-of-eve" },
-	"a byte of the seal":         func(k *event.Key) { k.Sealed[20] ^= 1 },
-	"the version of the seal":    func(k *event.Key) { k.Sealed[0]-- },
-	"half a seal":                func(k *event.Key) { k.Sealed = k.Sealed[:7] },
+	"another account": func(k *event.Key) { k.Account = 1 },
+	"more rights":     func(k *event.Key) { k.Permissions = event.AllPermissions },
+	"no allow-list":   func(k *event.Key) { k.Allow = nil },
+	"another address": func(k *event.Key) {
+		k.Allow = []string{"10.0.0.0/8", "11.0.0.2/32"}
+	},
+	"an address more": func(k *event.Key) { k.Allow = append(k.Allow, "0.0.0.0/0") },
+	"one prefix made of the two": func(k *event.Key) {
+		k.Allow = []string{"10.0.0.0/811.0.0.1/32"}
+	},
+	"another name":            func(k *event.Key) { k.Key = "key-of-eve" },
+	"a byte of the seal":      func(k *event.Key) { k.Sealed[20] ^= 1 },
+	"the version of the seal": func(k *event.Key) { k.Sealed[0]-- },
+	"half a seal":             func(k *event.Key) { k.Sealed = k.Sealed[:7] },
 }
 
 const sealedSecret = "the-secret-of-the-key"
@@ -46,7 +50,8 @@ func withTwoKeys(t *testing.T, o Options) *Engine {
 	e := start(t, o)
 	must[Admin](t)(e.CreateAccount("test", "ann", ""))
 	must[Admin](t)(e.CreateAccount("test", "bob", ""))
-	must[Admin](t)(e.CreateKey("test", "ann", "key-of-ann", "another-secret", event.AllPermissions, nil))
+	must[Admin](t)(e.CreateKey("test", "ann", "key-of-ann", "another-secret",
+		event.AllPermissions, nil))
 	must[Admin](t)(e.CreateKey("test", "bob", "key-of-bob", sealedSecret, event.PermissionRead,
 		[]string{"10.0.0.0/8", "11.0.0.1"}))
 	return e

@@ -261,8 +261,8 @@ const socketPrefix = "unix:"
 // OperatorSocket is the path of the operator's socket, or "" when its listener has an address.
 func (c *Config) OperatorSocket() string { return SocketPath(c.Operator, c.Data) }
 
-// SocketPath is the path that "unix:PATH" names, or "" for any other address. A name without a slash is one
-// in the data folder.
+// SocketPath is the path that "unix:PATH" names, or "" for any other address. A name without a
+// slash is one in the data folder.
 func SocketPath(address, data string) string {
 	path, ok := strings.CutPrefix(address, socketPrefix)
 	switch {

@@ -503,7 +503,9 @@ func TestDemo(t *testing.T) {
 	for _, p := range c.Pairs {
 		text = append(text, p.Name, p.MinimumOrderSize.String(), p.MaximumOrderSize.String(), p.MinimumOrderValue.String())
 	}
-	if got, want := strings.Join(text, " "), "BTC_USDT 0.00001 1000000 1 ETH_USDT 0.00001 1000000 1 ETH_BTC 0.00001 1000000 0.00001"; got != want {
+	if got, want := strings.Join(text, " "),
+		"BTC_USDT 0.00001 1000000 1 ETH_USDT 0.00001 1000000 1 ETH_BTC 0.00001 1000000 0.00001"; got !=
+		want {
 		t.Errorf("got %s, want %s", got, want)
 	}
 	expect(t, problems(t, Sources{File: write(t, market), Flags: map[string]string{"demo": "true"}}), "leave out either demo or currencies and pairs")
@@ -599,11 +601,16 @@ func TestTheMetricsListenerIsPublicWithTLSOnly(t *testing.T) {
 		want  string
 	}{
 		{map[string]string{"EXCHANGE_METRICS_LISTEN": "127.0.0.1:9"}, ""},
-		{map[string]string{"EXCHANGE_METRICS_LISTEN": "0.0.0.0:9"}, "set metrics.cert_file and metrics.key_file"},
-		{map[string]string{"EXCHANGE_METRICS_LISTEN": "0.0.0.0:9", "EXCHANGE_METRICS_CERT_FILE": "c", "EXCHANGE_METRICS_KEY_FILE": "k"}, ""},
-		{map[string]string{"EXCHANGE_METRICS_LISTEN": "0.0.0.0:9", "EXCHANGE_METRICS_CERT_FILE": "c"}, "metrics.key_file is empty"},
-		{map[string]string{"EXCHANGE_METRICS_LISTEN": "127.0.0.1:8080"}, "it has the port of listen"},
-		{map[string]string{"EXCHANGE_METRICS_LISTEN": "127.0.0.1:9", "EXCHANGE_OPERATOR": "127.0.0.1:9"}, "it has the port of operator"},
+		{map[string]string{"EXCHANGE_METRICS_LISTEN": "0.0.0.0:9"},
+			"set metrics.cert_file and metrics.key_file"},
+		{map[string]string{"EXCHANGE_METRICS_LISTEN": "0.0.0.0:9",
+			"EXCHANGE_METRICS_CERT_FILE": "c", "EXCHANGE_METRICS_KEY_FILE": "k"}, ""},
+		{map[string]string{"EXCHANGE_METRICS_LISTEN": "0.0.0.0:9",
+			"EXCHANGE_METRICS_CERT_FILE": "c"}, "metrics.key_file is empty"},
+		{map[string]string{"EXCHANGE_METRICS_LISTEN": "127.0.0.1:8080"},
+			"it has the port of listen"},
+		{map[string]string{"EXCHANGE_METRICS_LISTEN": "127.0.0.1:9",
+			"EXCHANGE_OPERATOR": "127.0.0.1:9"}, "it has the port of operator"},
 		{map[string]string{"EXCHANGE_METRICS_LISTEN": "nowhere"}, "write host:port"},
 	} {
 		src := Sources{File: write(t, market)}
@@ -624,7 +631,8 @@ func TestSummaryNamesWhatDiffersFromTheDefaults(t *testing.T) {
 	if err := c.Finish(); err != nil {
 		t.Fatal(err)
 	}
-	want := "listen 127.0.0.1:8080, operator unix:operator.sock, store redis://***@h/1, data ./data, demo, pairs BTC_USDT ETH_USDT ETH_BTC, " +
+	want := "listen 127.0.0.1:8080, operator unix:operator.sock, store redis://***@h/1, data " +
+		"./data, demo, pairs BTC_USDT ETH_USDT ETH_BTC, " +
 		"keeps 1,000,000 trades per pair and 100,000 closed orders per account, the durability of Redis is NOT checked: " +
 		"a crash of Redis may lose what was acknowledged, no_rate_limits=true, accept_redis_durability=true, limits.in_flight=30000"
 	if got := c.Summary(); got != want {

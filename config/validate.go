@@ -98,7 +98,8 @@ func (v *validator) addresses() {
 	v.operator(&taken)
 	if v.c.Metrics.Listen != "" {
 		v.apart("metrics.listen", v.c.Metrics.Listen, &v.c.Metrics.TLS, &taken,
-			"because others could read there what the exchange does; set metrics.cert_file and metrics.key_file")
+			"because others could read there what the exchange does; set metrics.cert_file and "+
+				"metrics.key_file")
 	}
 }
 
@@ -106,29 +107,36 @@ func (v *validator) addresses() {
 func (v *validator) operator(taken *ports) {
 	if !strings.HasPrefix(v.c.Operator, socketPrefix) {
 		v.apart("operator", v.c.Operator, &v.c.OperatorTLS, taken,
-			"because the operator's bearer token would cross the network without TLS; set operator_tls.cert_file and operator_tls.key_file, "+
+			"because the operator's bearer token would cross the network without TLS; set "+
+				"operator_tls.cert_file and operator_tls.key_file, "+
 				"or use an SSH tunnel from elsewhere")
 		return
 	}
 	switch {
 	case v.c.OperatorSocket() == "":
-		v.problem("operator", strconv.Quote(v.c.Operator), "name the socket behind %q, such as unix:operator.sock", socketPrefix)
+		v.problem("operator", strconv.Quote(v.c.Operator),
+			"name the socket behind %q, such as unix:operator.sock", socketPrefix)
 	case v.c.OperatorTLS.On():
-		v.problem("operator_tls.cert_file", strconv.Quote(v.c.OperatorTLS.CertFile), "operator is %q, a socket, which has no TLS; give it host:port, or no certificate", v.c.Operator)
+		v.problem("operator_tls.cert_file", strconv.Quote(v.c.OperatorTLS.CertFile),
+			"operator is %q, a socket, which has no TLS; give it host:port, or no certificate",
+			v.c.Operator)
 	}
 }
 
-// apart checks an address that others may reach with TLS alone, and that no other listener may have.
+// apart checks an address that others may reach with TLS alone, and that no other listener may
+// have.
 func (v *validator) apart(key, value string, tls *TLS, taken *ports, why string) {
 	e, ok := v.address(key, value)
 	if !ok {
 		return
 	}
 	if !Loopback(e.host) && !tls.On() {
-		v.problem(key, strconv.Quote(value), "only a loopback address such as 127.0.0.1:8081 is possible, %s", why)
+		v.problem(key, strconv.Quote(value),
+			"only a loopback address such as 127.0.0.1:8081 is possible, %s", why)
 	}
 	for _, at := range *taken {
-		if e.port == at.port && e.port != 0 && (e.host == at.host || everyInterface(e.host) || everyInterface(at.host)) {
+		if e.port == at.port && e.port != 0 &&
+			(e.host == at.host || everyInterface(e.host) || everyInterface(at.host)) {
 			v.problem(key, strconv.Quote(value), "it has the port of %s; give it another", at.key)
 		}
 	}
@@ -160,7 +168,8 @@ func (v *validator) address(key, value string) (e endpoint, ok bool) {
 		e.port, err = strconv.Atoi(text)
 	}
 	if err != nil || e.port < 0 || e.port > 65535 || strings.ContainsFunc(host, unicode.IsSpace) {
-		v.problem(key, strconv.Quote(value), "write host:port with a port from 0 to 65535, such as %s", exampleAddress[key])
+		v.problem(key, strconv.Quote(value),
+			"write host:port with a port from 0 to 65535, such as %s", exampleAddress[key])
 		return endpoint{port: -1}, false
 	}
 	e.host = host
@@ -196,7 +205,9 @@ func (v *validator) store() {
 	case v.c.Redis():
 		v.redis(bad)
 	default:
-		bad("write pebble:FOLDER, redis://host:port/db, rediss://host:port/db or unix:///path/of/the/socket?db=0")
+		bad(
+			"write pebble:FOLDER, redis://host:port/db, rediss://host:port/db or " +
+				"unix:///path/of/the/socket?db=0")
 	}
 }
 
@@ -204,13 +215,17 @@ func (v *validator) store() {
 func (v *validator) redis(bad func(format string, args ...any)) {
 	u, err := url.Parse(v.c.Store) // its error would repeat the password
 	if err != nil {
-		bad("write redis://[user:password@]host:port/db; percent-encode special characters of the password, such as / as %%2F")
+		bad(
+			"write redis://[user:password@]host:port/db; percent-encode special characters of " +
+				"the password, such as / as %%2F")
 		return
 	}
 	db := strings.Trim(u.Path, "/")
 	if u.Scheme == unixScheme {
 		if db = u.Query().Get("db"); u.Host != "" || strings.Trim(u.Path, "/") == "" {
-			bad("write unix://[user:password@]/path/of/the/socket?db=0, with three slashes where there is no user")
+			bad(
+				"write unix://[user:password@]/path/of/the/socket?db=0, with three slashes where " +
+					"there is no user")
 		}
 	} else if u.Hostname() == "" {
 		bad("the host is missing; write redis://[user:password@]host:port/db")

@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// A listener's problem names an address that no other listener has by default, and the same problems
-// are told in the same order.
+// A listener's problem names an address that no other listener has by default, and the same
+// problems are told in the same order.
 func TestProblemsOfListenersAreTheSameEachTime(t *testing.T) {
 	for key, example := range exampleAddress {
 		name := "EXCHANGE_" + strings.ToUpper(strings.ReplaceAll(key, ".", "_"))
@@ -17,7 +17,8 @@ func TestProblemsOfListenersAreTheSameEachTime(t *testing.T) {
 		}
 	}
 	for range 20 {
-		list := problems(t, Sources{Environ: []string{"EXCHANGE_DEMO=true", "EXCHANGE_LISTEN=127.0.0.1:8080",
+		list := problems(t, Sources{Environ: []string{"EXCHANGE_DEMO=true",
+			"EXCHANGE_LISTEN=127.0.0.1:8080",
 			"EXCHANGE_OPERATOR=127.0.0.1:8080", "EXCHANGE_METRICS_LISTEN=127.0.0.1:8080"}})
 		var told []string
 		for _, p := range list {
@@ -26,7 +27,8 @@ func TestProblemsOfListenersAreTheSameEachTime(t *testing.T) {
 			told = append(told, key+" "+text)
 		}
 		want := []string{"operator it has the port of listen; give it another.",
-			"metrics.listen it has the port of listen; give it another.", "metrics.listen it has the port of operator; give it another."}
+			"metrics.listen it has the port of listen; give it another.",
+			"metrics.listen it has the port of operator; give it another."}
 		if fmt.Sprint(told) != fmt.Sprint(want) {
 			t.Fatalf("%q", told)
 		}

@@ -46,8 +46,8 @@ const Reasons = 16
 // An Operation is a call of the store.
 type Operation uint8
 
-// The operations whose failures are counted. Each is tried again, but a look for a deposit's reference: that is
-// for the operator to try again.
+// The operations whose failures are counted. Each is tried again, but a look for a deposit's
+// reference: that is for the operator to try again.
 const (
 	OperationAppend Operation = iota
 	OperationApply
@@ -76,7 +76,8 @@ const (
 	Lists
 )
 
-var listNames = [Lists]string{"trades", "orders", "deposits", "withdraws", "candles", "actions", "references"}
+var listNames = [Lists]string{"trades", "orders", "deposits", "withdraws", "candles",
+	"actions", "references"}
 
 func (l List) String() string { return listNames[l] }
 
@@ -112,8 +113,8 @@ type Engine struct {
 
 	_ [64]byte
 
-	// The journal's writer, the projector, the goroutine that uploads a snapshot and those that look for references
-	// add, each its own.
+	// The journal's writer, the projector, the goroutine that uploads a snapshot and those that
+	// look for references add, each its own.
 	Failures [Operations]atomic.Uint64
 
 	// The projector adds.

@@ -21,8 +21,9 @@ const (
 )
 
 // Code is what the owner of a withdraw confirms it with, in groups such as 7K2M-9QXD-04TB. It is
-// derived under the server's key from all that the owner confirms, so it need not be stored anywhere,
-// and from the history's id: after a restore, ids and times may be given to other withdraws.
+// derived under the server's key from all that the owner confirms, so it need not be stored
+// anywhere, and from the history's id: after a restore, ids and times may be given to other
+// withdraws.
 func (s *Sealer) Code(history event.HistoryID, w *state.Withdraw) string {
 	code := s.keys[0].code(history, w)
 	return string(code[:codeGroup]) + "-" + string(code[codeGroup:2*codeGroup]) + "-" + string(code[2*codeGroup:])
@@ -40,8 +41,8 @@ func (k *cipherKey) code(history event.HistoryID, w *state.Withdraw) []byte {
 	return code
 }
 
-// confirmed is what a code is bound to. All but the address, which comes last, has a fixed length, so
-// no two withdraws give the same bytes.
+// confirmed is what a code is bound to. All but the address, which comes last, has a fixed length,
+// so no two withdraws give the same bytes.
 func confirmed(history event.HistoryID, w *state.Withdraw) []byte {
 	b := append([]byte(nil), history[:]...)
 	b = binary.BigEndian.AppendUint64(b, w.ID)

@@ -12,7 +12,8 @@ import (
 var ofHistory = event.HistoryID{15: 1}
 
 func example(id uint64, issue uint32) *state.Withdraw {
-	return &state.Withdraw{ID: id, Account: 2, Currency: 1, Amount: 5, Status: event.WithdrawNew, TimeUs: 1_700_000_000_000_000,
+	return &state.Withdraw{ID: id, Account: 2, Currency: 1, Amount: 5, Status: event.WithdrawNew,
+		TimeUs:  1_700_000_000_000_000,
 		Address: "bc1q", Issue: issue, IssuedUs: 1_700_000_000_000_000}
 }
 
@@ -35,7 +36,8 @@ func TestACodeIsOfOneWithdrawIssueAndKey(t *testing.T) {
 		}
 	}
 	code := s.Code(ofHistory, example(1, 1))
-	if code != sealer(t, serverKey).Code(ofHistory, example(1, 1)) || sealer(t, otherKey()).CodeFits(ofHistory, example(1, 1), code) {
+	if code != sealer(t, serverKey).Code(ofHistory, example(1, 1)) ||
+		sealer(t, otherKey()).CodeFits(ofHistory, example(1, 1), code) {
 		t.Error("a code is not of its key alone")
 	}
 }
@@ -46,10 +48,14 @@ func TestACodeIsBoundToAllThatIsConfirmedAndToTheHistory(t *testing.T) {
 	s := sealer(t, serverKey)
 	code := s.Code(ofHistory, example(7, 1))
 	for what, change := range map[string]func(w *state.Withdraw){
-		"withdraw": func(w *state.Withdraw) { w.ID++ }, "issue": func(w *state.Withdraw) { w.Issue++ },
-		"account": func(w *state.Withdraw) { w.Account++ }, "currency": func(w *state.Withdraw) { w.Currency++ },
-		"amount": func(w *state.Withdraw) { w.Amount++ }, "address": func(w *state.Withdraw) { w.Address += "x" },
-		"address of nothing": func(w *state.Withdraw) { w.Address = "" }, "time": func(w *state.Withdraw) { w.TimeUs++ },
+		"withdraw":           func(w *state.Withdraw) { w.ID++ },
+		"issue":              func(w *state.Withdraw) { w.Issue++ },
+		"account":            func(w *state.Withdraw) { w.Account++ },
+		"currency":           func(w *state.Withdraw) { w.Currency++ },
+		"amount":             func(w *state.Withdraw) { w.Amount++ },
+		"address":            func(w *state.Withdraw) { w.Address += "x" },
+		"address of nothing": func(w *state.Withdraw) { w.Address = "" },
+		"time":               func(w *state.Withdraw) { w.TimeUs++ },
 	} {
 		w := example(7, 1)
 		if change(w); s.CodeFits(ofHistory, w, code) {
@@ -71,7 +77,8 @@ func TestACodeIsBoundToAllThatIsConfirmedAndToTheHistory(t *testing.T) {
 func TestACodeIsReadHoweverItIsWritten(t *testing.T) {
 	s := sealer(t, serverKey)
 	w := example(1, 1)
-	for !strings.ContainsAny(s.Code(ofHistory, w), "0") || !strings.ContainsAny(s.Code(ofHistory, w), "1") {
+	for !strings.ContainsAny(s.Code(ofHistory, w), "0") ||
+		!strings.ContainsAny(s.Code(ofHistory, w), "1") {
 		w.ID++
 	}
 	code := s.Code(ofHistory, w)

@@ -27,7 +27,8 @@ func FuzzKeys(f *testing.F) {
 		if err != nil || len(keys) == 0 || hex.EncodeToString(keys[0]) != strings.ToLower(strings.Fields(text)[0]) {
 			t.Fatalf("%q is %d keys, %v", text, len(keys), err)
 		}
-		if secret, err := s.Open(s.Seal(sealed, []byte("key")), s.ID(), []byte("key")); err != nil || !bytes.Equal(secret, sealed) {
+		if secret, err := s.Open(s.Seal(sealed, []byte("key")), s.ID(),
+			[]byte("key")); err != nil || !bytes.Equal(secret, sealed) {
 			t.Fatalf("%q came back as %q, %v", sealed, secret, err)
 		}
 		if _, err := s.Open(sealed, s.ID(), []byte("key")); err == nil {

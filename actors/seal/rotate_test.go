@@ -20,17 +20,20 @@ func TestOfSeveralKeysTheFirstSealsAndAllOpen(t *testing.T) {
 	if both.ID() != sealer(t, otherKey()).ID() || fmt.Sprint(both.IDs()) != fmt.Sprint([]uint64{both.ID(), old.ID()}) || !both.Opens(old.ID()) || both.Opens(1) {
 		t.Errorf("%x", both.IDs())
 	}
-	if got, err := both.Open(old.Seal([]byte("secret"), []byte("a")), old.ID(), []byte("a")); err != nil || string(got) != "secret" {
+	if got, err := both.Open(old.Seal([]byte("secret"), []byte("a")), old.ID(),
+		[]byte("a")); err != nil || string(got) != "secret" {
 		t.Errorf("%q, %v", got, err)
 	}
 	sealed := both.Seal([]byte("secret"), []byte("a"))
-	if got, err := sealer(t, otherKey()).Open(sealed, both.ID(), []byte("a")); err != nil || string(got) != "secret" {
+	if got, err := sealer(t, otherKey()).Open(sealed, both.ID(), []byte("a")); err != nil ||
+		string(got) != "secret" {
 		t.Errorf("%q, %v", got, err)
 	}
 	if _, err := old.Open(sealed, both.ID(), []byte("a")); !errors.Is(err, ErrOtherKey) {
 		t.Errorf("%v", err)
 	}
-	if _, err := both.Open(sealed, old.ID(), []byte("a")); err == nil || errors.Is(err, ErrOtherKey) {
+	if _, err := both.Open(sealed, old.ID(), []byte("a")); err == nil ||
+		errors.Is(err, ErrOtherKey) {
 		t.Errorf("under the id of the other key: %v", err)
 	}
 	// A code that was mailed before is good as long as its key is there; new ones are of the first key.
@@ -148,7 +151,8 @@ func TestAFileThatIsNoListOfKeysIsRefusedAndStays(t *testing.T) {
 // Keys that were retired prove and open what was made under them, and seal nothing.
 func TestRetiredKeysAreLoadedFromTheirFiles(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "a[b]*", "secret.key")
-	if _, err := LoadAll("", file); !errors.Is(err, fs.ErrNotExist) || !strings.Contains(err.Error(), file) {
+	if _, err := LoadAll("", file); !errors.Is(err, fs.ErrNotExist) ||
+		!strings.Contains(err.Error(), file) {
 		t.Errorf("without a file: %v", err)
 	}
 	first, err := Load("", file, true)
@@ -177,7 +181,8 @@ func TestRetiredKeysAreLoadedFromTheirFiles(t *testing.T) {
 		t.Fatal(err)
 	}
 	message := []byte("message")
-	if all.ID() != now.ID() || len(all.IDs()) != MaxKeys+3 || !bytes.Equal(all.MAC(first.ID(), message), first.MAC(first.ID(), message)) {
+	if all.ID() != now.ID() || len(all.IDs()) != MaxKeys+3 ||
+		!bytes.Equal(all.MAC(first.ID(), message), first.MAC(first.ID(), message)) {
 		t.Errorf("there are %v, the first was %016x", all, first.ID())
 	}
 	if now.MAC(first.ID(), message) != nil {
@@ -196,7 +201,8 @@ func TestRetiredKeysAreLoadedFromTheirFiles(t *testing.T) {
 	if err := errors.Join(os.Remove(retired), os.Link(file, retired)); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := LoadAll("", file); err == nil || !strings.Contains(err.Error(), "another key than its name says") {
+	if _, err := LoadAll("", file); err == nil ||
+		!strings.Contains(err.Error(), "another key than its name says") {
 		t.Errorf("another key in its place: %v", err)
 	}
 }
@@ -204,7 +210,8 @@ func TestRetiredKeysAreLoadedFromTheirFiles(t *testing.T) {
 func TestAMACIsOfItsKeyAndMessage(t *testing.T) {
 	a, b := sealer(t, serverKey), sealer(t, otherKey())
 	mac := a.MAC(a.ID(), []byte("message"))
-	if len(mac) != 32 || bytes.Equal(mac, a.MAC(a.ID(), []byte("massage"))) || bytes.Equal(mac, b.MAC(b.ID(), []byte("message"))) || b.MAC(a.ID(), nil) != nil {
+	if len(mac) != 32 || bytes.Equal(mac, a.MAC(a.ID(), []byte("massage"))) ||
+		bytes.Equal(mac, b.MAC(b.ID(), []byte("message"))) || b.MAC(a.ID(), nil) != nil {
 		t.Errorf("%x", mac)
 	}
 }

@@ -89,7 +89,8 @@ func newCipherKey(key []byte) (cipherKey, error) {
 	sum := sha256.Sum256(append([]byte("exchange secret key id\n"), key...))
 	codes := sha256.Sum256(append([]byte("exchange withdraw codes\n"), key...))
 	files := sha256.Sum256(append([]byte("exchange backups and archives\n"), key...))
-	return cipherKey{id: binary.BigEndian.Uint64(sum[:]), aead: aead, codes: codes[:], files: files[:]}, nil
+	return cipherKey{id: binary.BigEndian.Uint64(sum[:]), aead: aead, codes: codes[:],
+		files: files[:]}, nil
 }
 
 // Load takes the keys from text (64 hex digits each) if there is any, else from the file, which it makes
@@ -114,9 +115,9 @@ func Load(text, file string, mayCreate bool) (*Sealer, error) {
 // maxRetired bounds how many files of retired keys are read.
 const maxRetired = 1000
 
-// LoadAll takes the keys from text or from the file, as Load does, and those that were retired from the
-// file, each from its own file beside it. They open, and prove what was written under them. No file is
-// made: fs.ErrNotExist is wrapped if there is no key but retired ones.
+// LoadAll takes the keys from text or from the file, as Load does, and those that were retired from
+// the file, each from its own file beside it. They open, and prove what was written under them. No
+// file is made: fs.ErrNotExist is wrapped if there is no key but retired ones.
 func LoadAll(text, file string) (*Sealer, error) {
 	s, err := Load(text, file, false)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -347,8 +348,8 @@ func parseKeys(text, where string) (keys [][]byte, err error) {
 	return keys, nil
 }
 
-// MAC is the HMAC-SHA256 of a message, under what is derived from the key with that id for backups and
-// archives; nil if there is no such key.
+// MAC is the HMAC-SHA256 of a message, under what is derived from the key with that id for backups
+// and archives; nil if there is no such key.
 func (s *Sealer) MAC(id uint64, message []byte) []byte {
 	k := s.key(id)
 	if k == nil {
@@ -383,7 +384,8 @@ func (s *Sealer) key(id uint64) *cipherKey {
 	return nil
 }
 
-// Seal encrypts a secret. bound is authenticated with it: the secret opens beside the same bytes only.
+// Seal encrypts a secret. bound is authenticated with it: the secret opens beside the same bytes
+// only.
 func (s *Sealer) Seal(secret, bound []byte) []byte {
 	aead := s.keys[0].aead
 	sealed := make([]byte, 1+aead.NonceSize(), 1+aead.NonceSize()+len(secret)+aead.Overhead())
@@ -393,8 +395,8 @@ func (s *Sealer) Seal(secret, bound []byte) []byte {
 	return aead.Seal(sealed, nonce, secret, bound)
 }
 
-// Open decrypts what Seal made under the key with that id. ErrOtherKey if there is none, ErrChanged if the
-// sealed bytes or bound are not what they were.
+// Open decrypts what Seal made under the key with that id. ErrOtherKey if there is none, ErrChanged
+// if the sealed bytes or bound are not what they were.
 func (s *Sealer) Open(sealed []byte, id uint64, bound []byte) ([]byte, error) {
 	k := s.key(id)
 	if k == nil {
@@ -405,7 +407,8 @@ func (s *Sealer) Open(sealed []byte, id uint64, bound []byte) ([]byte, error) {
 		return nil, fmt.Errorf("%w: it is too short", ErrChanged)
 	}
 	if sealed[0] != version {
-		return nil, fmt.Errorf("%w: it is of version %d, and this program knows version %d", ErrChanged, sealed[0], version)
+		return nil, fmt.Errorf("%w: it is of version %d, and this program knows version %d",
+			ErrChanged, sealed[0], version)
 	}
 	secret, err := k.aead.Open(nil, sealed[1:n], sealed[n:], bound)
 	if err != nil {

@@ -34,7 +34,8 @@ func otherKey() []byte {
 func TestASecretComesBackForItsOwner(t *testing.T) {
 	s := sealer(t, serverKey)
 	rapid.Check(t, func(t *rapid.T) {
-		secret, owner := rapid.SliceOf(rapid.Byte()).Draw(t, "secret"), rapid.SliceOf(rapid.Byte()).Draw(t, "owner")
+		secret, owner := rapid.SliceOf(rapid.Byte()).Draw(t, "secret"),
+			rapid.SliceOf(rapid.Byte()).Draw(t, "owner")
 		sealed := s.Seal(secret, owner)
 		got, err := s.Open(sealed, s.ID(), owner)
 		if err != nil || !bytes.Equal(got, secret) {
@@ -58,7 +59,8 @@ func TestEqualSecretsAreSealedDifferently(t *testing.T) {
 
 func TestASecretOpensAfterARestartWithTheSameKey(t *testing.T) {
 	a, b := sealer(t, serverKey), sealer(t, bytes.Clone(serverKey))
-	if got, err := b.Open(a.Seal([]byte("secret"), []byte("a")), a.ID(), []byte("a")); err != nil || string(got) != "secret" {
+	if got, err := b.Open(a.Seal([]byte("secret"), []byte("a")), a.ID(), []byte("a")); err != nil ||
+		string(got) != "secret" {
 		t.Errorf("%q, %v", got, err)
 	}
 }

@@ -140,7 +140,8 @@ func (p *program) reach(c *client) (err error) {
 	if c.socket = config.SocketPath(c.address, p.dataFolder()); c.socket != "" {
 		c.address = "unix:" + c.socket
 		c.http = direct(nil)
-		c.http.Transport.(*http.Transport).DialContext = func(ctx context.Context, _, _ string) (net.Conn, error) {
+		c.http.Transport.(*http.Transport).DialContext = func(ctx context.Context,
+			_, _ string) (net.Conn, error) {
 			return (&net.Dialer{}).DialContext(ctx, "unix", c.socket)
 		}
 		return nil
@@ -153,10 +154,14 @@ func (p *program) reach(c *client) (err error) {
 	}
 	host, port, err := net.SplitHostPort(c.address)
 	if n, e := strconv.Atoi(port); err != nil || e != nil || n < 1 || n > 65535 || strings.ContainsAny(host, "/@ ") {
-		return usage("the operator's address is %q: write host:port, such as 127.0.0.1:8081, https://host:port, or unix:PATH", written)
+		return usage(
+			"the operator's address is %q: write host:port, such as 127.0.0.1:8081, "+
+				"https://host:port, or unix:PATH", written)
 	}
 	if c.scheme == "http" && !config.Loopback(host) {
-		return usage("the operator's address is %q, and the token would cross the network in clear text: write https://%s", written, c.address)
+		return usage(
+			"the operator's address is %q, and the token would cross the network in clear text: "+
+				"write https://%s", written, c.address)
 	}
 	if c.trust, err = p.trust(c.scheme); err != nil {
 		return err
@@ -344,11 +349,15 @@ func (c *client) unreachable(err error) error {
 	hint := "is `exchange serve` running?"
 	switch {
 	case c.socket != "" && errors.Is(err, fs.ErrPermission):
-		return withExit(exitUsage, fmt.Errorf("the exchange cannot be reached at %s: %w; the user that the exchange runs as may, and root", c.address, err))
+		return withExit(exitUsage, fmt.Errorf(
+			"the exchange cannot be reached at %s: %w; the user that the exchange runs as may, "+
+				"and root", c.address, err))
 	case c.socket != "" && errors.Is(err, fs.ErrNotExist):
-		hint += " It makes this socket in its data folder, so run this in the same folder, or name the socket by --operator unix:PATH"
+		hint += " It makes this socket in its data folder, so run this in the same folder, or " +
+			"name the socket by --operator unix:PATH"
 	}
-	return withExit(exitUnavailable, fmt.Errorf("the exchange cannot be reached at %s: %w; %s", c.address, err, hint))
+	return withExit(exitUnavailable,
+		fmt.Errorf("the exchange cannot be reached at %s: %w; %s", c.address, err, hint))
 }
 
 // refused is the error of an answer that is not a success.

@@ -146,7 +146,8 @@ func (p *program) loadtestAccounts(c *cobra.Command, f *loadtestFlags) error {
 		}
 	}
 	client, err := p.client()
-	if err == nil && f.keys != "" && client.socket != "" && p.operator == "" && p.env("EXCHANGE_OPERATOR") == "" {
+	if err == nil && f.keys != "" && client.socket != "" && p.operator == "" &&
+		p.env("EXCHANGE_OPERATOR") == "" {
 		if _, none := os.Stat(client.socket); none != nil {
 			return nil // nobody has named it, and it is not here
 		}

@@ -45,7 +45,8 @@ func (p *program) serveCommand() *cobra.Command {
 		}),
 	}
 	given.register(c.Flags())
-	c.Flags().BoolVar(&takeOver, "take-over", false, "this once, take a shared store from an exchange that may still run")
+	c.Flags().BoolVar(&takeOver, "take-over", false,
+		"this once, take a shared store from an exchange that may still run")
 	return c
 }
 

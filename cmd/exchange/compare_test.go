@@ -34,7 +34,8 @@ var harmless = map[string]string{
 	"filepath.Clean(v.c.OperatorTokenFile) == filepath.Clean(v.c.SecretKeyFile)": "names of files",
 	"switch a.SecretKey":                       "whether it is there",
 	`(o.Username == "") != (o.Password == "")`: "whether there is one",
-	"token != r.token":                         "the operator's own two tokens, which nobody else can have compared",
+	"token != r.token": "the operator's own two tokens, which nobody " +
+		"else can have compared",
 }
 
 // Signatures, tokens, codes and passwords are compared by crypto/subtle or crypto/hmac alone. Looked at are the packages

@@ -56,8 +56,8 @@ type composeService struct {
 
 var composeVariable = regexp.MustCompile(`\$\$|\$\{([A-Z_]+)(:[-?])?([^}]*)\}`)
 
-// readCompose reads docs/compose.yaml as Compose does that has these variables, and fails the test for others
-// that have no default.
+// readCompose reads docs/compose.yaml as Compose does that has these variables, and fails the test
+// for others that have no default.
 func readCompose(t *testing.T, variables map[string]string) composeFile {
 	t.Helper()
 	text, err := os.ReadFile("../../docs/compose.yaml")
@@ -90,8 +90,9 @@ func compose(t *testing.T) composeFile {
 	return readCompose(t, map[string]string{"REDIS_PASSWORD": composePassword})
 }
 
-// The containers that the documentation starts have no rights that they do not need. That the program writes to its data
-// folder alone is shown by TestNoSecretIsShownAndNoFileIsForOthers of crash/.
+// The containers that the documentation starts have no rights that they do not need. That the
+// program writes to its data folder alone is shown by TestNoSecretIsShownAndNoFileIsForOthers of
+// crash/.
 func TestContainersHaveNoRightsAndAReadOnlyRoot(t *testing.T) {
 	file := compose(t)
 	if len(file.Services) != 2 {
@@ -99,7 +100,8 @@ func TestContainersHaveNoRightsAndAReadOnlyRoot(t *testing.T) {
 	}
 	for name, s := range file.Services {
 		if s.User == "" || strings.HasPrefix(s.User, "0") || s.User == "root" || !s.ReadOnly || !slices.Equal(s.CapDrop, []string{"ALL"}) || len(s.CapAdd) > 0 ||
-			!slices.Equal(s.SecurityOpt, []string{"no-new-privileges:true"}) || s.Privileged || s.Healthcheck.Test == nil {
+			!slices.Equal(s.SecurityOpt, []string{"no-new-privileges:true"}) || s.Privileged ||
+			s.Healthcheck.Test == nil {
 			t.Errorf("%s: %+v", name, s)
 		}
 	}
@@ -121,8 +123,10 @@ func TestContainersHaveNoRightsAndAReadOnlyRoot(t *testing.T) {
 	if strings.Contains(last, "\nRUN ") {
 		t.Error("something is run in the image, which has no shell to run it")
 	}
-	for _, m := range regexp.MustCompile(`(?m)^(?:CMD|HEALTHCHECK .* CMD) \[(.*)\]$`).FindAllStringSubmatch(last, -1) {
-		args := strings.Split(strings.ReplaceAll(strings.ReplaceAll(m[1], `"`, ""), "/exchange, ", ""), ", ")
+	for _, m := range regexp.MustCompile(
+		`(?m)^(?:CMD|HEALTHCHECK .* CMD) \[(.*)\]$`).FindAllStringSubmatch(last, -1) {
+		args := strings.Split(strings.ReplaceAll(strings.ReplaceAll(m[1], `"`, ""),
+			"/exchange, ", ""), ", ")
 		parsesAs(t, "Dockerfile", args, args[0])
 	}
 	// The Go that builds the image is the one that go.mod asks for.
@@ -136,18 +140,22 @@ func TestContainersHaveNoRightsAndAReadOnlyRoot(t *testing.T) {
 	}
 }
 
-// The store of the containers is reached by the exchange alone, with a password that no command line shows.
+// The store of the containers is reached by the exchange alone, with a password that no command
+// line shows.
 func TestTheStoreOfTheContainersIsForTheExchangeAlone(t *testing.T) {
 	file := compose(t)
 	store, exchange := file.Services["redis"], file.Services["exchange"]
-	if len(store.Ports) > 0 || !slices.Equal(store.Networks, []string{"store"}) || !file.Networks["store"].Internal {
-		t.Errorf("the store can be reached: %q, %q, %+v", store.Ports, store.Networks, file.Networks)
+	if len(store.Ports) > 0 || !slices.Equal(store.Networks, []string{"store"}) ||
+		!file.Networks["store"].Internal {
+		t.Errorf("the store can be reached: %q, %q, %+v", store.Ports,
+			store.Networks, file.Networks)
 	}
 	if !slices.Contains(exchange.Networks, "store") {
 		t.Errorf("the exchange has the networks %q", exchange.Networks)
 	}
 	for name, s := range file.Services {
-		if words := strings.Join(slices.Concat(s.Command, s.Healthcheck.Test), " "); strings.Contains(words, composePassword) {
+		if words := strings.Join(slices.Concat(s.Command, s.Healthcheck.Test),
+			" "); strings.Contains(words, composePassword) {
 			t.Errorf("%s: the password is on a command line: %s", name, words)
 		}
 	}
@@ -156,8 +164,10 @@ func TestTheStoreOfTheContainersIsForTheExchangeAlone(t *testing.T) {
 		t.Fatal(err)
 	}
 	// Without a password Compose starts nothing.
-	if all, demanded := strings.Count(string(text), "${REDIS_PASSWORD"), strings.Count(string(text), "${REDIS_PASSWORD:?"); all != 2 || demanded != 2 {
-		t.Errorf("the password is named %d times, %d times as one that must be there", all, demanded)
+	if all, demanded := strings.Count(string(text), "${REDIS_PASSWORD"),
+		strings.Count(string(text), "${REDIS_PASSWORD:?"); all != 2 || demanded != 2 {
+		t.Errorf("the password is named %d times, %d times as one that must be there", all,
+			demanded)
 	}
 	ignored, err := os.ReadFile("../../.gitignore")
 	if err != nil || !strings.Contains(string(ignored), "\n/docs/.env\n") {
@@ -179,7 +189,8 @@ func TestTheExchangeOfTheContainersFitsTheProgram(t *testing.T) {
 			given[name] = s.Command[i+1]
 		}
 	}
-	if at := slices.Index(s.Healthcheck.Test, "--listen"); at < 0 || s.Healthcheck.Test[at+1] != given["listen"] {
+	if at := slices.Index(s.Healthcheck.Test, "--listen"); at < 0 ||
+		s.Healthcheck.Test[at+1] != given["listen"] {
 		t.Errorf("it listens at %q, and is asked by %q", given["listen"], s.Healthcheck.Test)
 	}
 	var environ []string
@@ -242,7 +253,8 @@ func TestTheRedisOfTheContainersIsSetAsItMustBe(t *testing.T) {
 	table, _, _ = strings.Cut(table, "\n\nThe exchange reads")
 	named := map[string]bool{"maxmemory": true, "requirepass": true, "aof-use-rdb-preamble": true}
 	settings := strings.Join(regexp.MustCompile(`(?m)^\|([^|]+)\|`).FindAllString(table, -1), "\n")
-	for _, m := range regexp.MustCompile("`([a-z-]+) ([^`]+)`").FindAllStringSubmatch(settings, -1) {
+	for _, m := range regexp.MustCompile("`([a-z-]+) ([^`]+)`").FindAllStringSubmatch(settings,
+		-1) {
 		named[m[1]] = true
 		if want := strings.Trim(m[2], `"`); got[m[1]] != want {
 			t.Errorf("%s is %q, docs/storage.md says %q", m[1], got[m[1]], want)
@@ -258,15 +270,16 @@ func TestTheRedisOfTheContainersIsSetAsItMustBe(t *testing.T) {
 	}
 }
 
-// The containers' Redis starts by its command, its health check finds it, it wants the password, and the exchange's
-// store takes it as durable.
+// The containers' Redis starts by its command, its health check finds it, it wants the password,
+// and the exchange's store takes it as durable.
 func TestTheRedisOfTheContainersServesAnExchange(t *testing.T) {
 	if _, err := exec.LookPath("redis-server"); err != nil {
 		t.Fatal("redis-server is not installed, and this test needs it: scripts/test installs it")
 	}
 	s := compose(t).Services["redis"]
 	port, dir := redistest.FreePort(t), t.TempDir()
-	script := strings.Replace(s.Command[2], "<<SETTINGS\n", fmt.Sprintf("<<SETTINGS\nport %d\nbind 127.0.0.1\ndir %s\n", port, dir), 1)
+	script := strings.Replace(s.Command[2], "<<SETTINGS\n",
+		fmt.Sprintf("<<SETTINGS\nport %d\nbind 127.0.0.1\ndir %s\n", port, dir), 1)
 	environ := os.Environ()
 	for name, value := range s.Environment {
 		environ = append(environ, name+"="+value)
@@ -310,7 +323,8 @@ func TestTheRedisOfTheContainersServesAnExchange(t *testing.T) {
 	if s.Healthcheck.Test[0] != "CMD-SHELL" {
 		t.Fatalf("%q", s.Healthcheck.Test)
 	}
-	check := strings.Replace(s.Healthcheck.Test[1], "redis-cli", fmt.Sprintf("redis-cli -p %d", port), 1)
+	check := strings.Replace(s.Healthcheck.Test[1], "redis-cli",
+		fmt.Sprintf("redis-cli -p %d", port), 1)
 	healthy := func(environ []string) bool {
 		c := exec.Command("sh", "-c", check)
 		c.Env = environ
@@ -325,7 +339,8 @@ func TestTheRedisOfTheContainersServesAnExchange(t *testing.T) {
 
 	ctx := context.Background()
 	address := fmt.Sprintf("127.0.0.1:%d", port)
-	c := goredis.NewClient(&goredis.Options{Addr: address, Password: composePassword, Protocol: 2, DisableIdentity: true})
+	c := goredis.NewClient(&goredis.Options{Addr: address, Password: composePassword, Protocol: 2,
+		DisableIdentity: true})
 	defer c.Close()
 	for name, want := range composeSettings(t) {
 		switch name {
@@ -339,7 +354,8 @@ func TestTheRedisOfTheContainersServesAnExchange(t *testing.T) {
 		}
 	}
 	line, err := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", server.Process.Pid))
-	if err == nil && (strings.Contains(string(line), composePassword) || !strings.Contains(string(line), "redis-server")) {
+	if err == nil && (strings.Contains(string(line), composePassword) ||
+		!strings.Contains(string(line), "redis-server")) {
 		t.Errorf("its command line is %q", line)
 	}
 	for url, opens := range map[string]bool{

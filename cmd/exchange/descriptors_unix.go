@@ -11,20 +11,22 @@ import (
 )
 
 const (
-	// storeDescriptors is how many file descriptors are kept for the store and the rest of the program:
-	// 400 tables that Pebble keeps open, its logs and the tables that it writes; the journal's segments and their readers;
-	// connections to Redis and to the mail server; listeners, the metrics' connections, the public listener's spare
-	// places, archives and backups.
+	// storeDescriptors is how many file descriptors are kept for the store and the rest of the
+	// program: 400 tables that Pebble keeps open, its logs and the tables that it writes; the
+	// journal's segments and their readers; connections to Redis and to the mail server; listeners,
+	// the metrics' connections, the public listener's spare places, archives and backups.
 	storeDescriptors = 700
-	// keptDescriptors are these and the operator's. Each listener accepts one more connection, to refuse it.
+	// keptDescriptors are these and the operator's. Each listener accepts one more connection, to
+	// refuse it.
 	keptDescriptors = storeDescriptors + gateway.OperatorConnections + 2
 	// leastConnections is how many an exchange must be able to hold.
 	leastConnections = 64
 )
 
 // affordable is how many of that many connections the public listener may hold. Clients must not be
-// able to take the descriptors that the store needs for its next files: without these, trading stops. So where
-// the system allows too few, the listener holds fewer connections, or the start is refused.
+// able to take the descriptors that the store needs for its next files: without these, trading
+// stops. So where the system allows too few, the listener holds fewer connections, or the start is
+// refused.
 func affordable(connections int, log *slog.Logger) (int, error) {
 	var limit syscall.Rlimit
 	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &limit); err != nil {
@@ -32,13 +34,21 @@ func affordable(connections int, log *slog.Logger) (int, error) {
 	}
 	kept := uint64(keptDescriptors)
 	if least := uint64(min(connections, leastConnections)); limit.Cur < kept+least {
-		return 0, fmt.Errorf("the system allows %d open files, and %d are needed: %d for the store and the operator,"+
-			" and %d connections; raise the limit (ulimit -n, LimitNOFILE)", limit.Cur, kept+least, kept, least)
+		return 0,
+			fmt.Errorf(
+				"the system allows %d open files, and %d are needed: %d for the store and the "+
+					"operator,"+
+					" and %d connections; raise the limit (ulimit -n, LimitNOFILE)", limit.Cur,
+				kept+least, kept, least)
 	}
 	if most := limit.Cur - kept; uint64(connections) > most {
-		log.Warn("the system allows too few open files for limits.connections: fewer connections are held;"+
-			" raise the limit (ulimit -n, LimitNOFILE), or lower limits.connections", "limits.connections", connections,
-			"held", most, "open_files", limit.Cur, "kept_for_the_store", kept, "needed", uint64(connections)+kept)
+		log.Warn(
+			"the system allows too few open files for limits.connections: fewer connections are "+
+				"held;"+
+				" raise the limit (ulimit -n, LimitNOFILE), or lower limits.connections",
+			"limits.connections", connections,
+			"held", most, "open_files", limit.Cur, "kept_for_the_store", kept, "needed",
+			uint64(connections)+kept)
 		return int(most), nil
 	}
 	return connections, nil

@@ -26,7 +26,8 @@ func TestTheKeptDescriptorsAreThoseOfTheDocumentation(t *testing.T) {
 		}
 	}
 	for i := range config.Options {
-		if o := &config.Options[i]; o.Key == "limits.connections" && !strings.Contains(o.Help, kept+" are kept") {
+		if o := &config.Options[i]; o.Key == "limits.connections" &&
+			!strings.Contains(o.Help, kept+" are kept") {
 			t.Errorf("the help of limits.connections does not say %s: %s", kept, o.Help)
 		}
 	}

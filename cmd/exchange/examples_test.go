@@ -24,7 +24,8 @@ func pages(t *testing.T) map[string]string {
 		t.Fatalf("%q, %v", files, err)
 	}
 	all := map[string]string{}
-	for _, file := range append(files, "../../README.md", "../../docs/compose.yaml", "../../Dockerfile") {
+	for _, file := range append(files, "../../README.md", "../../docs/compose.yaml",
+		"../../Dockerfile") {
 		text, err := os.ReadFile(file)
 		if err != nil {
 			t.Fatal(err)
@@ -58,7 +59,8 @@ func parsesAs(t *testing.T, where string, words []string, command string) {
 // shellWords splits a line as a shell does, up to a comment, a pipe, an output or the next command.
 func shellWords(line string) []string {
 	var all []string
-	for _, m := range regexp.MustCompile(`'([^']*)'|"([^"]*)"|([^\s'"]+)`).FindAllStringSubmatch(line, -1) {
+	for _, m := range regexp.MustCompile(`'([^']*)'|"([^"]*)"|([^\s'"]+)`).FindAllStringSubmatch(
+		line, -1) {
 		if m[3] != "" && (strings.HasPrefix(m[3], "#") || strings.ContainsAny(m[3][:1], "|>&;")) {
 			break
 		}
@@ -67,7 +69,8 @@ func shellWords(line string) []string {
 	return all
 }
 
-// Every command that the documentation shows is one of the program, with flags and arguments that it takes.
+// Every command that the documentation shows is one of the program, with flags and arguments that
+// it takes.
 func TestCommandsOfTheDocumentationAreTakenByTheProgram(t *testing.T) {
 	block := regexp.MustCompile("(?s)```sh\n(.*?)```")
 	said := regexp.MustCompile(`(?m)^#?\s*(?:docker .* /exchange|sudo .* exchange|exchange) (.*)$`)
@@ -96,7 +99,8 @@ func TestCommandsOfTheDocumentationAreTakenByTheProgram(t *testing.T) {
 func TestExitCodesAreExplained(t *testing.T) {
 	codes := []int{exitDone, exitUsage, exitBroken, exitUnavailable, exitFenced}
 	row := regexp.MustCompile(`(?m)^\| (\d+) \| (.*?) \|(?: (.*?) \|)?$`)
-	for where, restart := range map[string]bool{"../../README.md": false, "../../docs/operations.md": true} {
+	for where, restart := range map[string]bool{"../../README.md": false,
+		"../../docs/operations.md": true} {
 		var said []int
 		for _, m := range row.FindAllStringSubmatch(pages(t)[where], -1) {
 			var code int
@@ -127,8 +131,10 @@ func TestTheReadmeSaysWhatIsSo(t *testing.T) {
 	}
 	l := cfg.Limits
 	for _, said := range []string{
-		fmt.Sprintf("A key may make %d private reads a second, an account send %d orders and %d cancels,"+
-			" and a client address make %d public requests, each with %d at once.", l.ReadRate, l.CommandRate, l.CancelRate, l.PublicRate, l.PublicBurst),
+		fmt.Sprintf(
+			"A key may make %d private reads a second, an account send %d orders and %d cancels,"+
+				" and a client address make %d public requests, each with %d at once.", l.ReadRate,
+			l.CommandRate, l.CancelRate, l.PublicRate, l.PublicBurst),
 		fmt.Sprintf("Their keys are `%s` and `%s`, the secrets `%s` and `%s`.",
 			demoKey("alice"), demoKey("bob"), demoSecret("alice"), demoSecret("bob")),
 		"on http://" + cfg.Listen + ",",
@@ -137,7 +143,8 @@ func TestTheReadmeSaysWhatIsSo(t *testing.T) {
 			t.Errorf("it does not say %q", said)
 		}
 	}
-	if bursts := []int{l.ReadBurst, l.CommandBurst, l.CancelBurst}; !slices.Equal(bursts, []int{l.PublicBurst, l.PublicBurst, l.PublicBurst}) {
+	if bursts := []int{l.ReadBurst, l.CommandBurst, l.CancelBurst}; !slices.Equal(bursts,
+		[]int{l.PublicBurst, l.PublicBurst, l.PublicBurst}) {
 		t.Errorf("at once may come %d", bursts)
 	}
 	for _, address := range regexp.MustCompile(`http://[0-9a-z.]+:[0-9]+`).FindAllString(text, -1) {
@@ -151,7 +158,8 @@ func TestTheReadmeSaysWhatIsSo(t *testing.T) {
 func TestLinksOfTheDocumentationLeadToFiles(t *testing.T) {
 	n := 0
 	for where, text := range pages(t) {
-		for _, m := range regexp.MustCompile(`\]\(([^)#]+)[^)]*\)`).FindAllStringSubmatch(text, -1) {
+		for _, m := range regexp.MustCompile(`\]\(([^)#]+)[^)]*\)`).FindAllStringSubmatch(text,
+			-1) {
 			if strings.Contains(m[1], "://") {
 				continue
 			}
@@ -190,15 +198,16 @@ func TestPackagesAreInstalledWithoutTheirScripts(t *testing.T) {
 	if n == 0 {
 		t.Error("scripts/test installs no packages")
 	}
-	for _, line := range []string{"npm ci", "npm ci --prefix x", "npm install", "npm i x", "npm ci --no-audit # --ignore-scripts", "npx x"} {
+	for _, line := range []string{"npm ci", "npm ci --prefix x", "npm install", "npm i x",
+		"npm ci --no-audit # --ignore-scripts", "npx x"} {
 		if _, bad := installs("npm ci --ignore-scripts --prefix x\n" + line + "\n"); len(bad) != 1 {
 			t.Errorf("%q is taken for good", line)
 		}
 	}
 }
 
-// installs counts the lines of a script that install packages without running their scripts, and names
-// those that may run them.
+// installs counts the lines of a script that install packages without running their scripts, and
+// names those that may run them.
 func installs(script string) (good int, bad []string) {
 	for line := range strings.SplitSeq(script, "\n") {
 		plain := quoted.ReplaceAllString(line, "") // what is said to people is no command

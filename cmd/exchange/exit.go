@@ -17,8 +17,8 @@ const (
 	// process, or did not say how the request ended; or what it said cannot be written, as to a full disk.
 	// Trying again later is right; deposits are repeated with the same reference.
 	exitUnavailable = 75
-	// exitFenced (EX_NOPERM): another process has taken over the store. A restart is right: the process is
-	// a standby then, and leaves the one that serves alone.
+	// exitFenced (EX_NOPERM): another process has taken over the store. A restart is right: the
+	// process is a standby then, and leaves the one that serves alone.
 	exitFenced = 77
 
 	// exitUnclassified is for errors that nobody gave a code: none is expected, so it is a fault of the program.

@@ -442,10 +442,12 @@ func TestADepositWhoseOutcomeStaysUnknownNamesItsReference(t *testing.T) {
 	}
 }
 
-// What is damaged stays so: the deposit is not repeated, and its reference not said to be good again.
+// What is damaged stays so: the deposit is not repeated, and its reference not said to be good
+// again.
 func TestADepositOverADamagedIndexExitsWith70(t *testing.T) {
 	noPauses(t)
-	f := newFake(t, 503, `{"error":"the index of references is damaged: nothing was done","damaged":true}`)
+	f := newFake(t, 503,
+		`{"error":"the index of references is damaged: nothing was done","damaged":true}`)
 	r := runLine(f.environ, "deposit", "a", "BTC", "1", "--reference", "R-9")
 	r.wantError(t, exitBroken, "the index of references is damaged: nothing was done")
 	if n := len(f.requests()); n != 1 {

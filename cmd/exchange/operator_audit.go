@@ -64,7 +64,8 @@ func (p *program) auditCommand() *cobra.Command {
 		Args:  takes(),
 	}
 	c.Flags().StringVar(&archive, "archive", "", "begin where the archive begins that the server keeps in this folder, with the very first record if it has that")
-	c.Flags().BoolVar(&without, "without-authentication", false, "take the archive's parts as they are, without a proof that the exchange wrote them")
+	c.Flags().BoolVar(&without, "without-authentication", false,
+		"take the archive's parts as they are, without a proof that the exchange wrote them")
 	c.RunE = run(func(ctx context.Context, _ []string) error {
 		in := map[string]any{}
 		if without && !c.Flags().Changed("archive") {
@@ -82,7 +83,9 @@ func (p *program) auditCommand() *cobra.Command {
 		}
 		if without {
 			in["without_authentication"] = true
-			fmt.Fprintf(p.stderr, "exchange: WITHOUT AUTHENTICATION: nothing proves that the parts in %s were written by this exchange, or are all there\n", archive)
+			fmt.Fprintf(p.stderr,
+				"exchange: WITHOUT AUTHENTICATION: nothing proves that the parts in %s were "+
+					"written by this exchange, or are all there\n", archive)
 		}
 		return p.audit(ctx, in)
 	})
@@ -103,7 +106,9 @@ func (p *program) audit(ctx context.Context, in map[string]any) error {
 	if err != nil {
 		return err
 	}
-	if err := p.print(&a, func(w *tabwriter.Writer) { a.write(w, in["archive"] != nil) }); err != nil {
+	if err := p.print(&a, func(w *tabwriter.Writer) {
+		a.write(w, in["archive"] != nil)
+	}); err != nil {
 		return err
 	}
 	switch n := len(a.Differences); n {

@@ -258,7 +258,8 @@ func TestLongAnswersAreRefusedLikeOthers(t *testing.T) {
 		if r.code != exitUnavailable || !strings.Contains(r.errOut, "connection refused; is `exchange serve` running?") {
 			t.Errorf("%s: %+v", line, r)
 		}
-		r = runLine([]string{"EXCHANGE_OPERATOR_TOKEN_FILE=/nowhere", "EXCHANGE_OPERATOR=127.0.0.1:1"}, words(line)...)
+		r = runLine([]string{"EXCHANGE_OPERATOR_TOKEN_FILE=/nowhere",
+			"EXCHANGE_OPERATOR=127.0.0.1:1"}, words(line)...)
 		if r.code != exitUsage || !strings.Contains(r.errOut, "/nowhere") {
 			t.Errorf("%s without a token: %+v", line, r)
 		}
@@ -365,7 +366,9 @@ func testBackup(t *testing.T, accounts ...string) []byte {
 	token, _, err1 := store.Acquire(t.Context(), persistence.Claim{Owner: "test"})
 	err2 := store.Apply(t.Context(), token, 0, s.Seq(), &persistence.Writes{Actions: []persistence.Action{{Seq: 1, Who: "a", What: "b"}}})
 	var b bytes.Buffer
-	if err := errors.Join(err, err1, err2, backup.Write(t.Context(), &b, store, s.AppendTo(nil), zeroKey(t), func(int) {})); err != nil {
+	if err := errors.Join(err, err1, err2,
+		backup.Write(t.Context(), &b, store, s.AppendTo(nil), zeroKey(t), func(int) {})); err !=
+		nil {
 		t.Fatal(err)
 	}
 	return b.Bytes()
@@ -439,7 +442,8 @@ authenticated +yes: written under the server's key, and unchanged; that it is th
 
 Next:
 - tell your clients: what was acknowledged after 2\d\d\d-\d\d-\d\dT.*Z is gone
-- bring the server's secret key, which was kept apart, to ` + data + `/exchange.key: the key that is there is another
+- bring the server's secret key, which was kept apart, to ` + data +
+		`/exchange.key: the key that is there is another
 - start the exchange with this configuration: exchange serve
 - compare its books: exchange audit
 - codes that were mailed for withdraws before have expired then: an owner's first try has a new one mailed, and costs no try
@@ -451,7 +455,8 @@ $`)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, last, err := s.Acquire(t.Context(), persistence.Claim{Owner: "test"}); err != nil || last != 4 {
+	if _, last, err := s.Acquire(t.Context(), persistence.Claim{Owner: "test"}); err != nil ||
+		last != 4 {
 		t.Errorf("the journal ends at %d, %v", last, err)
 	}
 	restore(dir).wantError(t, exitUnavailable, "in use by another process")
@@ -467,7 +472,9 @@ $`)
 		t.Fatal(err)
 	}
 	r = restore(older, "--archive", before)
-	for _, word := range []string{older + "\n", "sequence       6", "the key that is there is another", "name an empty folder as archive", "that in " + before + " belongs to what was before; keep it"} {
+	for _, word := range []string{older + "\n", "sequence       6",
+		"the key that is there is another", "name an empty folder as archive",
+		"that in " + before + " belongs to what was before; keep it"} {
 		if r.code != 0 || !strings.Contains(r.out, word) {
 			t.Errorf("%q is not said: %+v", word, r)
 		}
@@ -475,10 +482,13 @@ $`)
 	if r.errOut != "exchange: the environment variable EXCHANGE_SOMETHING names no option and is ignored\n" {
 		t.Errorf("said is %q", r.errOut)
 	}
-	r = runLine([]string{"EXCHANGE_STORE=pebble:" + filepath.Join(t.TempDir(), "third"), "EXCHANGE_DATA=" + data},
+	r = runLine([]string{"EXCHANGE_STORE=pebble:" + filepath.Join(t.TempDir(), "third"),
+		"EXCHANGE_DATA=" + data},
 		"restore", "--demo", "--json", "--without-authentication", newest)
-	if r.code != 0 || !strings.Contains(r.out, `"of":1,"sequence":4,`) || !strings.HasPrefix(r.errOut, "exchange: WITHOUT AUTHENTICATION: nothing proves that") ||
-		!strings.HasSuffix(r.out, `"accounts":2,"rows":1,"authenticated":false,"secret_key":"missing"}`+"\n") {
+	if r.code != 0 || !strings.Contains(r.out, `"of":1,"sequence":4,`) ||
+		!strings.HasPrefix(r.errOut, "exchange: WITHOUT AUTHENTICATION: nothing proves that") ||
+		!strings.HasSuffix(r.out,
+			`"accounts":2,"rows":1,"authenticated":false,"secret_key":"missing"}`+"\n") {
 		t.Errorf("%+v", r)
 	}
 	restoreRefuses(t, newest)
@@ -507,11 +517,14 @@ func restoreRefuses(t *testing.T, good string) {
 	other := []string{"EXCHANGE_SECRET_KEY=" + strings.Repeat("11", seal.KeyBytes)}
 	for want, environ := range map[string][]string{
 		"there is no secret key in " + keyless: {"EXCHANGE_DATA=" + dir},
-		fmt.Sprintf("authenticated under a secret key that is not at hand: %016x; there is secret key", zeroKey(t).ID()): other,
+		fmt.Sprintf(
+			"authenticated under a secret key that is not at hand: %016x; there is secret key",
+			zeroKey(t).ID()): other,
 	} {
 		r := runLine(environ, "restore", "--demo", "--store", "pebble:"+store, good)
 		r.wantError(t, exitUsage, want)
-		for _, word := range []string{"--without-authentication", "exchange.key.ID", "nothing was written"} {
+		for _, word := range []string{"--without-authentication", "exchange.key.ID",
+			"nothing was written"} {
 			if !strings.Contains(r.errOut, word) {
 				t.Errorf("%q is not said: %s", word, r.errOut)
 			}
@@ -519,7 +532,8 @@ func restoreRefuses(t *testing.T, good string) {
 	}
 	forged := bytes.Clone(b)
 	forged[len(forged)-1] ^= 1
-	for what, b := range map[string][]byte{"authentication is wrong": forged, "does not end with the proof": append(bytes.Clone(b), 'x')} {
+	for what, b := range map[string][]byte{"authentication is wrong": forged,
+		"does not end with the proof": append(bytes.Clone(b), 'x')} {
 		if err := os.WriteFile(bad, b, 0o600); err != nil {
 			t.Fatal(err)
 		}

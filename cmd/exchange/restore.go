@@ -30,7 +30,8 @@ type restoreAnswer struct {
 	Taken    time.Time `json:"taken"`
 	Accounts int       `json:"accounts"`
 	Rows     int       `json:"rows"`
-	// Authenticated says whether the backup was found to be written under the server's key, and unchanged.
+	// Authenticated says whether the backup was found to be written under the server's key, and
+	// unchanged.
 	Authenticated bool `json:"authenticated"`
 	// SecretKey says whether the server's key is the one that the API secrets are sealed with: "there",
 	// "missing", "another", or "unneeded".
@@ -80,7 +81,8 @@ func (p *program) restoreCommand() *cobra.Command {
 		}),
 	}
 	given.register(c.Flags())
-	c.Flags().BoolVar(&without, "without-authentication", false, "restore without a proof that the exchange wrote the backup: read what --help says of it")
+	c.Flags().BoolVar(&without, "without-authentication", false,
+		"restore without a proof that the exchange wrote the backup: read what --help says of it")
 	return c
 }
 
@@ -133,7 +135,8 @@ func takenAt(name string) (time.Time, error) {
 	return info.Taken, nil
 }
 
-func (p *program) restore(ctx context.Context, cfg *config.Config, file string, of int, without bool) error {
+func (p *program) restore(ctx context.Context, cfg *config.Config, file string, of int,
+	without bool) error {
 	f, err := os.Open(file)
 	if err != nil {
 		return withExit(exitUsage, fmt.Errorf("the backup cannot be read: %w", err))
@@ -156,17 +159,21 @@ func (p *program) restore(ctx context.Context, cfg *config.Config, file string, 
 	defer held.Release() //nolint:errcheck // the process's end frees it, too
 	store, err := openStore(ctx, cfg, true, newLogger(p.stderr, config.Log{Level: "warn", Format: cfg.Log.Format}))
 	if errors.Is(err, persistence.ErrCorrupt) {
-		return withExit(exitUsage, fmt.Errorf("%w; nothing was written: if the store is what is damaged, name an empty one", err))
+		return withExit(exitUsage, fmt.Errorf(
+			"%w; nothing was written: if the store is what is damaged, name an empty one", err))
 	}
 	if err != nil {
 		return startFailed(ctx, err)
 	}
-	info, err := fill(ctx, &restoring{Store: store, every: config.Ms(cfg.Timing.OwnerCheckMs)}, b, g)
+	info, err := fill(ctx, &restoring{Store: store, every: config.Ms(cfg.Timing.OwnerCheckMs)}, b,
+		g)
 	g.done()
 	if err != nil {
 		return restoreFailed(store, err)
 	}
-	a := restoreAnswer{Store: store.String(), File: file, Of: of, Sequence: info.Sequence, Taken: info.Taken, Accounts: info.Accounts, Authenticated: !without, SecretKey: p.keyFor(cfg, info)}
+	a := restoreAnswer{Store: store.String(), File: file, Of: of, Sequence: info.Sequence,
+		Taken: info.Taken, Accounts: info.Accounts, Authenticated: !without,
+		SecretKey: p.keyFor(cfg, info)}
 	for _, n := range info.Rows {
 		a.Rows += n
 	}
@@ -174,13 +181,15 @@ func (p *program) restore(ctx context.Context, cfg *config.Config, file string, 
 }
 
 // fill restores an open backup into a store, which it closes.
-func fill(ctx context.Context, store persistence.Store, b *backup.Backup, g *progress) (*backup.Info, error) {
+func fill(ctx context.Context, store persistence.Store, b *backup.Backup,
+	g *progress) (*backup.Info, error) {
 	info, err := b.Load(ctx, store, func(rows int) { g.show("%s rows restored", thousands(rows)) })
 	return info, errors.Join(err, store.Close())
 }
 
 // openBackup reads a whole backup, which must be authentic, and opens it.
-func (p *program) openBackup(cfg *config.Config, f *os.File, without bool, g *progress) (*backup.Backup, error) {
+func (p *program) openBackup(cfg *config.Config, f *os.File, without bool,
+	g *progress) (*backup.Backup, error) {
 	refuse := func(code int, err error) (*backup.Backup, error) {
 		return nil, withExit(code, fmt.Errorf("%s: %w; nothing was written", f.Name(), err))
 	}
@@ -188,14 +197,17 @@ func (p *program) openBackup(cfg *config.Config, f *os.File, without bool, g *pr
 	var by persistence.Authority // nil: every backup is taken
 	switch {
 	case without:
-		fmt.Fprintf(p.stderr, "exchange: WITHOUT AUTHENTICATION: nothing proves that the exchange wrote %s: "+
-			"whoever could change the file has decided who owns what\n", f.Name())
+		fmt.Fprintf(p.stderr,
+			"exchange: WITHOUT AUTHENTICATION: nothing proves that the exchange wrote %s: "+
+				"whoever could change the file has decided who owns what\n", f.Name())
 	case err != nil:
-		return refuse(exitUsage, fmt.Errorf("it is authenticated under the server's secret key, and %w: %s", err, bringKey(cfg)))
+		return refuse(exitUsage, fmt.Errorf(
+			"it is authenticated under the server's secret key, and %w: %s", err, bringKey(cfg)))
 	default:
 		by = keys
 		if err := authenticate(f, by, g); errors.Is(err, persistence.ErrNoKey) {
-			return refuse(exitUsage, fmt.Errorf("it is %w; there is %s: %s", err, keys, bringKey(cfg)))
+			return refuse(exitUsage, fmt.Errorf("it is %w; there is %s: %s", err,
+				keys, bringKey(cfg)))
 		} else if err != nil {
 			return refuse(exitBroken, err)
 		}
@@ -216,7 +228,8 @@ func authenticate(f *os.File, by persistence.Authority, g *progress) error {
 	if _, err := f.Seek(0, io.SeekStart); err != nil {
 		return err
 	}
-	return backup.Authenticate(&counting{f, 0, func(n int64) { g.show("%s authenticated", megabytes(n)) }}, by)
+	return backup.Authenticate(&counting{f, 0,
+		func(n int64) { g.show("%s authenticated", megabytes(n)) }}, by)
 }
 
 // verified reads a whole backup, and opens it.
@@ -230,8 +243,8 @@ func verified(f *os.File, by persistence.Authority, g *progress) (*backup.Backup
 	return backup.Open(f, by)
 }
 
-// boundKeys opens the seal of each API key, which is bound to its account and rights, as the first start
-// would. One of a server key that is not there is that start's to refuse.
+// boundKeys opens the seal of each API key, which is bound to its account and rights, as the first
+// start would. One of a server key that is not there is that start's to refuse.
 func boundKeys(s *state.State, keys *seal.Sealer) error {
 	for _, k := range s.Keys() {
 		if k.Revoked {
@@ -239,7 +252,8 @@ func boundKeys(s *state.State, keys *seal.Sealer) error {
 		}
 		_, err := keys.Open(k.Sealed, k.SealedBy, k.Bound())
 		if err != nil && !errors.Is(err, seal.ErrOtherKey) {
-			return fmt.Errorf("%w: key %s of account %s: %w", backup.ErrDamaged, k.Key.Key, s.Account(k.Account).Name, err)
+			return fmt.Errorf("%w: key %s of account %s: %w", backup.ErrDamaged, k.Key.Key,
+				s.Account(k.Account).Name, err)
 		}
 	}
 	return nil
@@ -276,12 +290,16 @@ func (a *restoreAnswer) write(w *tabwriter.Writer, cfg *config.Config) {
 	}
 	fmt.Fprintf(w, "restored\t%s\nfrom\t%s\ntaken\t%s\nsequence\t%d\naccounts\t%d\nrows\t%d\n", a.Store, from, a.Taken.Format(time.RFC3339), a.Sequence, a.Accounts, a.Rows)
 	if a.Authenticated {
-		fmt.Fprintln(w, "authenticated\tyes: written under the server's key, and unchanged; that it is the newest backup nothing proves")
+		fmt.Fprintln(w,
+			"authenticated\tyes: written under the server's key, and unchanged; that it is the "+
+				"newest backup nothing proves")
 	} else {
-		fmt.Fprintln(w, "authenticated\tNO: whoever could change the file has decided who owns what")
+		fmt.Fprintln(w,
+			"authenticated\tNO: whoever could change the file has decided who owns what")
 	}
 	fmt.Fprintln(w, "\nNext:")
-	fmt.Fprintf(w, "- tell your clients: what was acknowledged after %s is gone\n", a.Taken.Format(time.RFC3339))
+	fmt.Fprintf(w, "- tell your clients: what was acknowledged after %s is gone\n",
+		a.Taken.Format(time.RFC3339))
 	switch a.SecretKey {
 	case "missing":
 		fmt.Fprintf(w, "- bring the server's secret key, which was kept apart, to %s (mode 0600), or give it in %s\n", cfg.SecretKeyFile, config.EnvSecretKey)
@@ -293,5 +311,7 @@ func (a *restoreAnswer) write(w *tabwriter.Writer, cfg *config.Config) {
 	}
 	fmt.Fprintln(w, "- start the exchange with this configuration: exchange serve")
 	fmt.Fprintln(w, "- compare its books: exchange audit")
-	fmt.Fprintln(w, "- codes that were mailed for withdraws before have expired then: an owner's first try has a new one mailed, and costs no try")
+	fmt.Fprintln(w,
+		"- codes that were mailed for withdraws before have expired then: an owner's first try "+
+			"has a new one mailed, and costs no try")
 }

@@ -8,8 +8,9 @@ import (
 	"exchange/persistence"
 )
 
-// restoring is a store that a restore fills. While it does so it leaves beats as an exchange does, so that
-// no standby takes the store from it, and at the end it gives the store back, so that a start need not wait.
+// restoring is a store that a restore fills. While it does so it leaves beats as an exchange does,
+// so that no standby takes the store from it, and at the end it gives the store back, so that a
+// start need not wait.
 type restoring struct {
 	persistence.Store
 	every time.Duration // between two beats
@@ -19,7 +20,8 @@ type restoring struct {
 	stopped chan struct{}
 }
 
-func (r *restoring) Acquire(ctx context.Context, c persistence.Claim) (persistence.Token, uint64, error) {
+func (r *restoring) Acquire(ctx context.Context,
+	c persistence.Claim) (persistence.Token, uint64, error) {
 	token, last, err := r.Store.Acquire(ctx, c)
 	if err == nil && r.token == "" {
 		r.token, r.stop, r.stopped = token, make(chan struct{}), make(chan struct{})

@@ -120,8 +120,10 @@ func (p *program) root() *cobra.Command {
 	}
 	flags := root.PersistentFlags()
 	flags.BoolVar(&p.json, "json", false, "print one JSON object instead of text")
-	flags.StringVar(&p.operator, "operator", "", "where the exchange takes commands: unix:PATH, host:port, or https://host:port if it has TLS\n"+
-		"(default ./data/operator.sock or EXCHANGE_OPERATOR)")
+	flags.StringVar(&p.operator, "operator", "",
+		"where the exchange takes commands: unix:PATH, host:port, or https://host:port if it has "+
+			"TLS\n"+
+			"(default ./data/operator.sock or EXCHANGE_OPERATOR)")
 	flags.StringVar(&p.operatorCA, "operator-ca", "", "file of the authorities that https trusts (default the system's, or EXCHANGE_OPERATOR_CA)")
 	flags.StringVar(&p.tokenFile, "operator-token-file", "", "file of the operator's token (default ./data/operator.token or EXCHANGE_OPERATOR_TOKEN_FILE;\n"+
 		"EXCHANGE_OPERATOR_TOKEN holds a token itself)")

@@ -10,7 +10,8 @@ import (
 	"testing"
 )
 
-// What docs/security.md calls proved is proved by tests that there are, each line by one at least, in the package that it names.
+// What docs/security.md calls proved is proved by tests that there are, each line by one at least,
+// in the package that it names.
 func TestTheSecurityPageNamesTestsThatThereAre(t *testing.T) {
 	text, err := os.ReadFile("../../docs/security.md")
 	if err != nil {
@@ -28,7 +29,8 @@ func TestTheSecurityPageNamesTestsThatThereAre(t *testing.T) {
 		}
 	}
 
-	// A line has tests, and behind them the package that they are in: (gateway), (cmd/exchange/crash: how).
+	// A line has tests, and behind them the package that they are in: (gateway),
+	// (cmd/exchange/crash: how).
 	part := regexp.MustCompile("`((?:Test|Fuzz)[A-Za-z0-9]+)`|\\(([a-z/]+)[:)]")
 	lines := 0
 	_, attacks, _ := strings.Cut(page, "\n## Who attacks")
@@ -69,7 +71,8 @@ func TestTheSecurityPageNamesTestsThatThereAre(t *testing.T) {
 func testsByName(t *testing.T) map[string][]string {
 	t.Helper()
 	defined := map[string][]string{}
-	definition := regexp.MustCompile(`(?m)^func ((?:Test|Fuzz)[A-Za-z0-9]+)\([tf] \*testing\.[TF]\)`)
+	definition := regexp.MustCompile(
+		`(?m)^func ((?:Test|Fuzz)[A-Za-z0-9]+)\([tf] \*testing\.[TF]\)`)
 	err := filepath.WalkDir("../..", func(name string, d fs.DirEntry, err error) error {
 		if err != nil || d.IsDir() && (d.Name() == "node_modules" || d.Name() == ".git") {
 			return fs.SkipDir

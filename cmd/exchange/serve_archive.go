@@ -12,8 +12,8 @@ import (
 	"exchange/persistence/archive"
 )
 
-// An auditable is the server's archive, for audits: with the keys that are in the file then, and those
-// that were retired from it.
+// An auditable is the server's archive, for audits: with the keys that are in the file then, and
+// those that were retired from it.
 type auditable struct {
 	*archive.Archive
 	cfg *config.Config
@@ -42,7 +42,9 @@ func allKeys(text string, cfg *config.Config) (*seal.Sealer, error) {
 
 // bringKey says how a key that is missing comes back.
 func bringKey(cfg *config.Config) string {
-	return fmt.Sprintf("bring the server's secret key of that time to %s, or as a further line into it, "+
-		"or a retired one to %[1]s.ID, each with mode 0600; or give it in %s. --without-authentication goes on "+
-		"without a proof that the exchange wrote it", cfg.SecretKeyFile, config.EnvSecretKey)
+	return fmt.Sprintf(
+		"bring the server's secret key of that time to %s, or as a further line into it, "+
+			"or a retired one to %[1]s.ID, each with mode 0600; or give it in %s. "+
+			"--without-authentication goes on "+
+			"without a proof that the exchange wrote it", cfg.SecretKeyFile, config.EnvSecretKey)
 }

@@ -21,7 +21,8 @@ func TestAPairWithoutAMinimumValueIsNamedAtTheStart(t *testing.T) {
 		t.Errorf("of the demo's pairs: %s", got)
 	}
 	cfg := config.Default()
-	cfg.Pairs = []config.Pair{{Name: "A_B"}, {Name: "C_D", MinimumOrderValue: money.Amount(1).Balance()},
+	cfg.Pairs = []config.Pair{{Name: "A_B"},
+		{Name: "C_D", MinimumOrderValue: money.Amount(1).Balance()},
 		{Name: "E_F"}}
 	got := said(cfg)
 	if strings.Count(got, "level=WARN") != 2 || !strings.Contains(got, "pair=A_B ") ||

@@ -19,8 +19,8 @@ import (
 
 // The listeners beside the public one: the operator's, and the one for monitoring.
 
-// maxSocketPath is how long the path of a socket may be on every system that is known: a byte less than the
-// kernel's field for it, which is 104 bytes on macOS and 108 on Linux.
+// maxSocketPath is how long the path of a socket may be on every system that is known: a byte less
+// than the kernel's field for it, which is 104 bytes on macOS and 108 on Linux.
 const maxSocketPath = 103
 
 // listenForOperators listens on the operator's socket or address.
@@ -32,7 +32,10 @@ func listenForOperators(cfg *config.Config, log *slog.Logger) (net.Listener, err
 			return nil, cannotListen("the operator's listener", err)
 		}
 		if !cfg.OperatorTLS.On() {
-			log.Warn("the operator's listener is an address of this machine: its clients send the token to whatever listens there; operator: unix:operator.sock needs none", "operator", l.Addr().String())
+			log.Warn(
+				"the operator's listener is an address of this machine: its clients send the "+
+					"token to whatever listens there; operator: unix:operator.sock needs none",
+				"operator", l.Addr().String())
 		}
 		return l, nil
 	}
@@ -52,24 +55,31 @@ func listenForOperators(cfg *config.Config, log *slog.Logger) (net.Listener, err
 	return l, nil
 }
 
-// mayHaveSocket says why operators cannot use a socket with this path of an exchange that runs as this user.
+// mayHaveSocket says why operators cannot use a socket with this path of an exchange that runs as
+// this user.
 func mayHaveSocket(path string, user int) error {
 	const instead = "set operator to an address such as 127.0.0.1:8081"
 	switch {
 	case !gateway.Peers:
-		return failf(exitUsage, "the operator's socket %s: this system does not tell which user connects to a socket; %s", path, instead)
+		return failf(exitUsage,
+			"the operator's socket %s: this system does not tell which user connects to a "+
+				"socket; %s", path, instead)
 	case len(path) > maxSocketPath:
-		return failf(exitUsage, "the operator's socket %s: its path has %d bytes, and a socket's takes %d; %s, or to unix: and a shorter path",
+		return failf(exitUsage,
+			"the operator's socket %s: its path has %d bytes, and a socket's takes %d; %s, or to "+
+				"unix: and a shorter path",
 			path, len(path), maxSocketPath, instead)
 	case user == gateway.OverflowUser():
-		return failf(exitUsage, "the operator's socket %s: the exchange runs as user id %d, as which the system shows each user "+
-			"of another user namespace; run it as another user, or %s", path, user, instead)
+		return failf(exitUsage,
+			"the operator's socket %s: the exchange runs as user id %d, as which the system "+
+				"shows each user "+
+				"of another user namespace; run it as another user, or %s", path, user, instead)
 	}
 	return nil
 }
 
-// removeDeadSocket removes what a process that was killed has left. A socket that somebody listens on stays,
-// and so does whatever is no socket.
+// removeDeadSocket removes what a process that was killed has left. A socket that somebody listens
+// on stays, and so does whatever is no socket.
 func removeDeadSocket(path string) error {
 	info, err := os.Lstat(path)
 	switch {
@@ -78,11 +88,14 @@ func removeDeadSocket(path string) error {
 	case err != nil:
 		return failf(exitUsage, "the operator's socket: %v", err)
 	case info.Mode().Type() != fs.ModeSocket:
-		return failf(exitUsage, "the operator's socket %s: there is something else under this name; move it away, or name another socket", path)
+		return failf(exitUsage,
+			"the operator's socket %s: there is something else under this name; move it away, or "+
+				"name another socket", path)
 	}
 	c, err := net.DialTimeout("unix", path, time.Second)
 	if err == nil {
-		return errors.Join(failf(exitUnavailable, "the operator's socket %s: another process listens there", path), c.Close())
+		return errors.Join(failf(exitUnavailable,
+			"the operator's socket %s: another process listens there", path), c.Close())
 	}
 	if !errors.Is(err, syscall.ECONNREFUSED) {
 		return failf(exitUsage, "the operator's socket %s: %v", path, err)
@@ -154,19 +167,23 @@ func readSecret(what, file string) ([]byte, error) {
 		return nil, fmt.Errorf("%s cannot be read: %w", what, err)
 	}
 	if info, err := os.Stat(file); err == nil && info.Mode().Perm()&0o077 != 0 {
-		return nil, fmt.Errorf("%s %s has mode %04o and can be read by others: chmod 600 it", what, file, info.Mode().Perm())
+		return nil, fmt.Errorf("%s %s has mode %04o and can be read by others: chmod 600 it", what,
+			file, info.Mode().Perm())
 	}
 	return b, nil
 }
 
-// leastToken is the length of the shortest token that the server accepts, in characters: 128 bits where each
-// has four.
+// leastToken is the length of the shortest token that the server accepts, in characters: 128 bits
+// where each has four.
 const leastToken = 32
 
 func checkedToken(text, source string) (string, error) {
 	token, err := cleanToken(text, source)
 	if err == nil && len(token) < leastToken {
-		err = fmt.Errorf("the token in %s has %d characters and needs %d: take a random one, such as `openssl rand -hex 32` prints, or for the operator remove it and one is made", source, len(token), leastToken)
+		err = fmt.Errorf(
+			"the token in %s has %d characters and needs %d: take a random one, such as `openssl "+
+				"rand -hex 32` prints, or for the operator remove it and one is made", source,
+			len(token), leastToken)
 	}
 	return token, err
 }

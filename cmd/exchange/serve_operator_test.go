@@ -20,10 +20,12 @@ func TestASocketIsForUsersThatTheSystemCanName(t *testing.T) {
 		{"/x/operator.sock", 0, ""},
 		{"/x/operator.sock", 65532, ""},
 		{"/" + strings.Repeat("x", maxSocketPath), 1000, "its path has 104 bytes"},
-		{"/x/operator.sock", gateway.OverflowUser(), "run it as another user, or set operator to an address"},
+		{"/x/operator.sock", gateway.OverflowUser(),
+			"run it as another user, or set operator to an address"},
 	} {
 		err := mayHaveSocket(x.path, x.user)
-		if (err == nil) != (x.want == "") || err != nil && (!strings.Contains(err.Error(), x.want) || exitCode(err) != exitUsage) {
+		if (err == nil) != (x.want == "") ||
+			err != nil && (!strings.Contains(err.Error(), x.want) || exitCode(err) != exitUsage) {
 			t.Errorf("user %d, %s: %v", x.user, x.path, err)
 		}
 	}

@@ -12,13 +12,15 @@ func TestMonitoringIsToldWhatThisProgramIs(t *testing.T) {
 	if err := cfg.Finish(); err != nil {
 		t.Fatal(err)
 	}
-	if b, v := gatewayOptions(cfg, nil).Build, buildVersion(); b.Version == "" || b.Version != v.Version || b.Commit != v.Commit {
+	if b, v := gatewayOptions(cfg, nil).Build,
+		buildVersion(); b.Version == "" || b.Version != v.Version || b.Commit != v.Commit {
 		t.Errorf("%+v, the program is %+v", b, v)
 	}
 }
 
 func TestRateLimitsComeFromTheConfigurationAndOneFlagSwitchesThemOff(t *testing.T) {
-	f := func(change func(*config.Config), public, reads, commands, cancels, failures gateway.Rate) {
+	f := func(change func(*config.Config),
+		public, reads, commands, cancels, failures gateway.Rate) {
 		t.Helper()
 		cfg := config.Demo()
 		change(cfg)
@@ -27,10 +29,12 @@ func TestRateLimitsComeFromTheConfigurationAndOneFlagSwitchesThemOff(t *testing.
 		}
 		o := gatewayOptions(cfg, nil)
 		want := [...]gateway.Rate{public, reads, commands, cancels, failures}
-		if got := [...]gateway.Rate{o.PublicRate, o.ReadRate, o.CommandRate, o.CancelRate, o.FailureRate}; got != want || o.RateEntries != 100_000 {
+		if got := [...]gateway.Rate{o.PublicRate, o.ReadRate, o.CommandRate, o.CancelRate,
+			o.FailureRate}; got != want || o.RateEntries != 100_000 {
 			t.Errorf("%+v, want %+v; %d entries", got, want, o.RateEntries)
 		}
-		if off := o.ProbeRate == (gateway.Rate{}) && o.DocsRate == (gateway.Rate{}); off != cfg.NoRateLimits {
+		if off := o.ProbeRate == (gateway.Rate{}) &&
+			o.DocsRate == (gateway.Rate{}); off != cfg.NoRateLimits {
 			t.Errorf("probes %+v, docs %+v", o.ProbeRate, o.DocsRate)
 		}
 	}
@@ -40,7 +44,8 @@ func TestRateLimitsComeFromTheConfigurationAndOneFlagSwitchesThemOff(t *testing.
 		l := &c.Limits
 		l.PublicRate, l.ReadRate, l.CommandRate, l.CancelRate, l.FailureRate = 1, 2, 3, 4, 0
 		l.PublicBurst, l.ReadBurst, l.CommandBurst, l.CancelBurst, l.FailureBurst = 6, 7, 8, 9, 10
-	}, gateway.Rate{PerSecond: 1, Burst: 6}, gateway.Rate{PerSecond: 2, Burst: 7}, gateway.Rate{PerSecond: 3, Burst: 8},
+	}, gateway.Rate{PerSecond: 1, Burst: 6}, gateway.Rate{PerSecond: 2, Burst: 7},
+		gateway.Rate{PerSecond: 3, Burst: 8},
 		gateway.Rate{PerSecond: 4, Burst: 9}, gateway.Rate{PerSecond: 0, Burst: 10})
 	off := gateway.Rate{}
 	f(func(c *config.Config) { c.NoRateLimits = true }, off, off, off, off, off)

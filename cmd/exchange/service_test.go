@@ -87,12 +87,13 @@ func TestTheServiceFitsTheProgram(t *testing.T) {
 		"Install.WantedBy":           "multi-user.target",
 		"Unit.StartLimitIntervalSec": "0",
 		"Service.Restart":            "on-failure",
-		"Service.ExecReload":         "/bin/kill -HUP $MAINPID", // SIGHUP renews all that can be: serve_renew.go
-		"Service.User":               "exchange",
-		"Service.StateDirectory":     "exchange",
-		"Service.WorkingDirectory":   "/var/lib/exchange", // ./data, the default, is below it
-		"Service.UMask":              "0077",
-		"Service.LimitCORE":          "0",
+		// SIGHUP renews all that can be: serve_renew.go
+		"Service.ExecReload":       "/bin/kill -HUP $MAINPID",
+		"Service.User":             "exchange",
+		"Service.StateDirectory":   "exchange",
+		"Service.WorkingDirectory": "/var/lib/exchange", // ./data, the default, is below it
+		"Service.UMask":            "0077",
+		"Service.LimitCORE":        "0",
 	} {
 		if got := u.one(t, name); got != want {
 			t.Errorf("%s is %q, want %q", name, got, want)
@@ -102,7 +103,8 @@ func TestTheServiceFitsTheProgram(t *testing.T) {
 	for _, code := range codesNotToRestart {
 		prevent = append(prevent, strconv.Itoa(code))
 	}
-	if got := strings.Fields(u.one(t, "Service.RestartPreventExitStatus")); !slices.Equal(got, prevent) {
+	if got := strings.Fields(u.one(t, "Service.RestartPreventExitStatus")); !slices.Equal(got,
+		prevent) {
 		t.Errorf("codes %q are not restarted, want %q", got, prevent)
 	}
 	if stop := u.number(t, "Service.TimeoutStopSec") * 1000; stop <= defaults(t).Timing.StopMaxMs {
@@ -121,10 +123,12 @@ func TestTheServiceHasNoRights(t *testing.T) {
 	u := readUnit(t)
 	for name, want := range map[string]string{
 		"NoNewPrivileges": "yes", "CapabilityBoundingSet": "", "AmbientCapabilities": "",
-		"ProtectSystem": "strict", "ProtectHome": "yes", "ProtectProc": "invisible", "ProtectClock": "yes",
+		"ProtectSystem": "strict", "ProtectHome": "yes", "ProtectProc": "invisible",
+		"ProtectClock":         "yes",
 		"ProtectControlGroups": "yes", "ProtectHostname": "yes", "ProtectKernelLogs": "yes",
 		"ProtectKernelModules": "yes", "ProtectKernelTunables": "yes", "PrivateDevices": "yes",
-		"PrivateTmp": "yes", "DevicePolicy": "closed", "KeyringMode": "private", "LockPersonality": "yes",
+		"PrivateTmp": "yes", "DevicePolicy": "closed", "KeyringMode": "private",
+		"LockPersonality":        "yes",
 		"MemoryDenyWriteExecute": "yes", "RemoveIPC": "yes", "RestrictNamespaces": "yes",
 		"RestrictRealtime": "yes", "RestrictSUIDSGID": "yes", "SystemCallArchitectures": "native",
 		"RestrictAddressFamilies": "AF_UNIX AF_INET AF_INET6", "StateDirectoryMode": "0700",
@@ -133,10 +137,12 @@ func TestTheServiceHasNoRights(t *testing.T) {
 			t.Errorf("%s is %q, want %q", name, got, want)
 		}
 	}
-	if got := u["Service.SystemCallFilter"]; !slices.Equal(got, []string{"@system-service", "~@privileged"}) {
+	if got := u["Service.SystemCallFilter"]; !slices.Equal(got,
+		[]string{"@system-service", "~@privileged"}) {
 		t.Errorf("system calls are %q", got)
 	}
-	for _, name := range []string{"ReadWritePaths", "PrivateUsers", "DynamicUser", "PermissionsStartOnly"} {
+	for _, name := range []string{"ReadWritePaths", "PrivateUsers", "DynamicUser",
+		"PermissionsStartOnly"} {
 		if got := u["Service."+name]; got != nil {
 			t.Errorf("%s is %q", name, got)
 		}
@@ -147,7 +153,9 @@ func TestTheServiceHasNoRights(t *testing.T) {
 func TestSystemdTakesTheService(t *testing.T) {
 	tool, err := exec.LookPath("systemd-analyze")
 	if err != nil {
-		t.Skip("there is no systemd-analyze: the unit is compared with the program only, and not read by systemd")
+		t.Skip(
+			"there is no systemd-analyze: the unit is compared with the program only, and not " +
+				"read by systemd")
 	}
 	text, err := os.ReadFile(unitFile)
 	if err != nil {
@@ -159,9 +167,11 @@ func TestSystemdTakesTheService(t *testing.T) {
 	if err := os.WriteFile(file, text, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	for _, args := range [][]string{{"verify", "--man=no", file}, {"security", "--offline=true", "--threshold=25", file}} {
+	for _, args := range [][]string{{"verify", "--man=no", file},
+		{"security", "--offline=true", "--threshold=25", file}} {
 		out, err := exec.Command(tool, args...).CombinedOutput()
-		if said := string(out); err != nil || args[0] == "verify" && strings.Contains(said, "exchange.service") {
+		if said := string(out); err != nil ||
+			args[0] == "verify" && strings.Contains(said, "exchange.service") {
 			t.Errorf("systemd-analyze %s: %v\n%s", args[0], err, said)
 		}
 	}

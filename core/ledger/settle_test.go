@@ -128,7 +128,8 @@ func TestSettlementsOfOtherRecords(t *testing.T) {
 	f(event.Record{Kind: event.KindCodeRefused, CodeRefused: event.CodeRefused{Withdraw: 1, Account: 4}}, "4:")
 	f(event.Record{Kind: event.KindCodeRefused, CodeRefused: event.CodeRefused{Withdraw: 1, Account: 4, Expired: true}}, "4:")
 	for _, kind := range []event.Kind{event.KindCurrency, event.KindPair, event.KindAccount, event.KindKey, event.KindKeyRevoked,
-		event.KindMailed, event.KindHalt, event.KindFreeze, event.KindMaintenance, event.KindFees, event.KindHistory} {
+		event.KindMailed, event.KindHalt, event.KindFreeze, event.KindMaintenance, event.KindFees,
+		event.KindHistory} {
 		f(event.Record{Kind: kind, Pair: 1})
 	}
 }

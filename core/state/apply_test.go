@@ -272,7 +272,8 @@ func TestASecretIsSealedAnewAndNothingElseOfItsKeyChanges(t *testing.T) {
 		t.Errorf("%+v, want %+v", got, want)
 	}
 	apply(t, s, event.Record{Kind: event.KindKeyRevoked, KeyRevoked: event.KeyRevoked{Number: 1}})
-	if err := s.Apply(&event.Record{Kind: event.KindKey, Key: was.Key}, new(Effects)); err == nil { // it has no secret any more
+	// it has no secret any more
+	if err := s.Apply(&event.Record{Kind: event.KindKey, Key: was.Key}, new(Effects)); err == nil {
 		t.Error("a revoked key is sealed anew")
 	}
 	if err := s.Check(); err != nil {

@@ -230,7 +230,8 @@ func BenchmarkApply(b *testing.B) {
 			deposit := event.Record{Kind: event.KindDeposit, TimeUs: 20}
 			for a := range uint32(2) {
 				for c := range uint16(2) {
-					deposit.Deposit = event.Deposit{ID: s.deposits + 1, Account: a + 1, Currency: c + 1, Amount: money.MaxAmount, Reference: fmt.Sprint(a, c)}
+					deposit.Deposit = event.Deposit{ID: s.deposits + 1, Account: a + 1,
+						Currency: c + 1, Amount: money.MaxAmount, Reference: fmt.Sprint(a, c)}
 					apply(b, s, deposit)
 				}
 			}

@@ -1,4 +1,5 @@
-// Pinimages writes the digests of images into Dockerfiles and compose files: see scripts/pin-images.
+// Pinimages writes the digests of images into Dockerfiles and compose files: see
+// scripts/pin-images.
 package main
 
 import (
@@ -101,8 +102,8 @@ var (
 	imageLine = regexp.MustCompile(`^(\s+image:\s+)([^\s#]+)`)
 )
 
-// pin returns a Dockerfile or a compose file with the digest that digest returns for each image. A digest
-// that an image has already is replaced.
+// pin returns a Dockerfile or a compose file with the digest that digest returns for each image. A
+// digest that an image has already is replaced.
 func pin(text []byte, digest func(image string) (string, error)) ([]byte, error) {
 	stages := map[string]bool{"scratch": true}
 	lines := bytes.SplitAfter(text, []byte("\n"))
@@ -140,12 +141,14 @@ func pin(text []byte, digest func(image string) (string, error)) ([]byte, error)
 	return bytes.Join(lines, nil), nil
 }
 
-var imageName = regexp.MustCompile(`^[a-z0-9._:-]+(/[a-z0-9._-]+)*:[A-Za-z0-9_][A-Za-z0-9._-]{0,127}$`)
+var imageName = regexp.MustCompile(
+	`^[a-z0-9._:-]+(/[a-z0-9._-]+)*:[A-Za-z0-9_][A-Za-z0-9._-]{0,127}$`)
 
 // checkImage is nil for an image with a tag, and without variables or quotes.
 func checkImage(image string) error {
 	if !imageName.MatchString(image) {
-		return failf(exitUsage, "the image %q cannot be pinned: write its name and a tag, such as redis:7", image)
+		return failf(exitUsage,
+			"the image %q cannot be pinned: write its name and a tag, such as redis:7", image)
 	}
 	return nil
 }

@@ -24,7 +24,8 @@ type fake struct {
 
 func (f *fake) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if r.URL.Path == "/token" {
-		if r.FormValue("service") != "fake" || !strings.HasPrefix(r.FormValue("scope"), "repository:") {
+		if r.FormValue("service") != "fake" ||
+			!strings.HasPrefix(r.FormValue("scope"), "repository:") {
 			http.Error(w, "which?", http.StatusBadRequest)
 			return
 		}
@@ -35,7 +36,8 @@ func (f *fake) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	name, _, _ := strings.Cut(strings.TrimPrefix(r.URL.Path, "/v2/"), "/manifests/")
 	if r.Header.Get("Authorization") != "Bearer t" {
 		w.Header().Set("WWW-Authenticate", fmt.Sprintf(
-			`Bearer realm="http://%s/token",service="fake",scope="repository:%s:pull"`, r.Host, name))
+			`Bearer realm="http://%s/token",service="fake",scope="repository:%s:pull"`, r.Host,
+			name))
 		w.WriteHeader(http.StatusUnauthorized)
 		return
 	}
@@ -96,7 +98,8 @@ func read(t *testing.T, files []string) string {
 	return string(all)
 }
 
-// Each image of this repository gets its digest, and nothing else changes; newer digests replace older ones.
+// Each image of this repository gets its digest, and nothing else changes; newer digests replace
+// older ones.
 func TestAllImagesAreGivenTheirDigests(t *testing.T) {
 	f, r := newFake(t)
 	files := copies(t)
@@ -136,11 +139,17 @@ func TestNothingIsWrittenUnlessAllDigestsAreThere(t *testing.T) {
 		code   int
 		says   string
 	}{
-		"no such image": {func(f *fake, _ *registry) { delete(f.images, redisPath) }, exitUsage, "redis:7"},
-		"a lie":         {func(f *fake, _ *registry) { f.lie = true }, exitBroken, "but what it sends has"},
-		"a page":        {func(f *fake, _ *registry) { f.kind = "text/html" }, exitBroken, "no manifest"},
-		"too much":      {func(f *fake, _ *registry) { f.images[redisPath] = strings.Repeat("x", manifestBytes+1) }, exitUnavailable, "more than"},
-		"no registry":   {func(_ *fake, r *registry) { r.mirror = "http://127.0.0.1:1" }, exitUnavailable, "golang:1.26"},
+		"no such image": {func(f *fake, _ *registry) { delete(f.images, redisPath) },
+			exitUsage, "redis:7"},
+		"a lie": {func(f *fake, _ *registry) { f.lie = true }, exitBroken,
+			"but what it sends has"},
+		"a page": {func(f *fake, _ *registry) { f.kind = "text/html" },
+			exitBroken, "no manifest"},
+		"too much": {func(f *fake, _ *registry) {
+			f.images[redisPath] = strings.Repeat("x", manifestBytes+1)
+		}, exitUnavailable, "more than"},
+		"no registry": {func(_ *fake, r *registry) { r.mirror = "http://127.0.0.1:1" },
+			exitUnavailable, "golang:1.26"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			f, r := newFake(t)
@@ -171,15 +180,21 @@ func TestWhatIsAnImageAndWhereItIs(t *testing.T) {
 			t.Errorf("%s: %v, %s", image, err, r.place(image))
 		}
 	}
-	for _, image := range []string{"redis", "${IMAGE}:7", `"redis:7"`, "gcr.io/a/b", "redis:", "Redis:7"} {
+	for _, image := range []string{"redis", "${IMAGE}:7", `"redis:7"`, "gcr.io/a/b",
+		"redis:", "Redis:7"} {
 		if checkImage(image) == nil {
 			t.Errorf("%s can be pinned", image)
 		}
 	}
 	var asked []string
-	text := "FROM --platform=linux/amd64 a:1 as Build\nFROM build\nFROM scratch\n#FROM b:2\nservices:\n  x:\n    image: c:3@sha256:00 # why\n"
-	got, err := pin([]byte(text), func(image string) (string, error) { asked = append(asked, image); return "sha256:11", nil })
-	want := "FROM --platform=linux/amd64 a:1@sha256:11 as Build\nFROM build\nFROM scratch\n#FROM b:2\nservices:\n  x:\n    image: c:3@sha256:11 # why\n"
+	text := "FROM --platform=linux/amd64 a:1 as Build\nFROM build\nFROM scratch\n#FROM " +
+		"b:2\nservices:\n  x:\n    image: c:3@sha256:00 # why\n"
+	got, err := pin([]byte(text), func(image string) (string, error) {
+		asked = append(asked, image)
+		return "sha256:11", nil
+	})
+	want := "FROM --platform=linux/amd64 a:1@sha256:11 as Build\nFROM build\nFROM scratch\n#FROM " +
+		"b:2\nservices:\n  x:\n    image: c:3@sha256:11 # why\n"
 	if err != nil || string(got) != want || len(asked) != 2 {
 		t.Errorf("%v, %q\n%s", err, asked, got)
 	}
@@ -191,8 +206,10 @@ func TestWhatIsAnImageAndWhereItIs(t *testing.T) {
 // A registry that is asked over TLS must not send the client elsewhere without it.
 func TestATokenIsAskedForOverTLSIfTheRegistryIs(t *testing.T) {
 	r := newRegistry("")
-	for _, challenge := range []string{"", `Basic realm="x"`, `Bearer realm="http://127.0.0.1:1/token"`, `Bearer realm="file:///etc/passwd"`} {
-		if token, err := r.token(t.Context(), "https://127.0.0.1:1/v2/", challenge); err == nil || !strings.Contains(err.Error(), "no client without an account") {
+	for _, challenge := range []string{"", `Basic realm="x"`,
+		`Bearer realm="http://127.0.0.1:1/token"`, `Bearer realm="file:///etc/passwd"`} {
+		if token, err := r.token(t.Context(), "https://127.0.0.1:1/v2/", challenge); err == nil ||
+			!strings.Contains(err.Error(), "no client without an account") {
 			t.Errorf("%s: %q, %v", challenge, token, err)
 		}
 	}

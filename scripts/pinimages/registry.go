@@ -32,7 +32,8 @@ type registry struct {
 }
 
 func newRegistry(mirror string) *registry {
-	return &registry{mirror: strings.TrimSuffix(mirror, "/"), client: http.Client{Timeout: askWithin}}
+	return &registry{mirror: strings.TrimSuffix(mirror, "/"),
+		client: http.Client{Timeout: askWithin}}
 }
 
 // place returns the address of an image's manifest.
@@ -58,7 +59,8 @@ func (r *registry) place(image string) string {
 	return base + "/v2/" + name + "/manifests/" + tag
 }
 
-// digest asks the registry of an image for the digest behind its tag, which is that of the bytes it sends.
+// digest asks the registry of an image for the digest behind its tag, which is that of the bytes it
+// sends.
 func (r *registry) digest(ctx context.Context, image string) (string, error) {
 	place := r.place(image)
 	status, header, body, err := r.get(ctx, place, "")
@@ -74,16 +76,20 @@ func (r *registry) digest(ctx context.Context, image string) (string, error) {
 	switch status {
 	case http.StatusOK:
 	case http.StatusNotFound, http.StatusUnauthorized, http.StatusForbidden:
-		return "", failf(exitUsage, "there is no image %s for everybody: %s answers %d", image, place, status)
+		return "", failf(exitUsage, "there is no image %s for everybody: %s answers %d",
+			image, place, status)
 	default:
-		return "", failf(exitUnavailable, "the digest of %s cannot be had: %s answers %d", image, place, status)
+		return "", failf(exitUnavailable, "the digest of %s cannot be had: %s answers %d",
+			image, place, status)
 	}
-	if kind := header.Get("Content-Type"); !strings.Contains(manifestTypes, strings.Split(kind, ";")[0]) || kind == "" {
+	if kind := header.Get("Content-Type"); !strings.Contains(manifestTypes,
+		strings.Split(kind, ";")[0]) || kind == "" {
 		return "", failf(exitBroken, "%s sends %q, which is no manifest", place, kind)
 	}
 	digest := fmt.Sprintf("sha256:%x", sha256.Sum256(body))
 	if said := header.Get("Docker-Content-Digest"); said != "" && said != digest {
-		return "", failf(exitBroken, "%s says that its digest is %s, but what it sends has %s", place, said, digest)
+		return "", failf(exitBroken, "%s says that its digest is %s, but what it sends has %s",
+			place, said, digest)
 	}
 	return digest, nil
 }
@@ -116,7 +122,8 @@ func (r *registry) do(request *http.Request, most int64) (int, http.Header, []by
 
 var challengeField = regexp.MustCompile(`([a-z]+)="([^"]*)"`)
 
-// token returns what a registry wants from clients without an account: it says where it is given out.
+// token returns what a registry wants from clients without an account: it says where it is given
+// out.
 func (r *registry) token(ctx context.Context, place, challenge string) (string, error) {
 	fields := map[string]string{}
 	for _, m := range challengeField.FindAllStringSubmatch(challenge, -1) {
@@ -124,8 +131,10 @@ func (r *registry) token(ctx context.Context, place, challenge string) (string, 
 	}
 	realm, err := url.Parse(fields["realm"])
 	secure := strings.HasPrefix(place, "https://")
-	if err != nil || realm.Host == "" || realm.Scheme != "https" && (secure || realm.Scheme != "http") {
-		return "", fmt.Errorf("%s asks for %q, which no client without an account has", place, challenge)
+	if err != nil || realm.Host == "" ||
+		realm.Scheme != "https" && (secure || realm.Scheme != "http") {
+		return "", fmt.Errorf("%s asks for %q, which no client without an account has",
+			place, challenge)
 	}
 	query := realm.Query()
 	for _, name := range []string{"service", "scope"} {

@@ -51,7 +51,8 @@ type reporter struct {
 
 // report is false if anything failed, or if there was nothing at all.
 func report(in io.Reader, out io.Writer) (bool, error) {
-	r := reporter{out: out, said: map[test][]string{}, ended: map[string]bool{}, on: map[string]map[test]bool{}}
+	r := reporter{out: out, said: map[test][]string{}, ended: map[string]bool{},
+		on: map[string]map[test]bool{}}
 	lines := bufio.NewReader(in)
 	for {
 		line, err := lines.ReadBytes('\n')

@@ -15,7 +15,9 @@ func TestMain(m *testing.M) { os.Exit(exchangetest.Main(m)) }
 // ccxt's class btcalpha works unmodified, on both stores. scripts/test installs its package.
 func TestCCXTTradesOnTheDemo(t *testing.T) {
 	if _, err := os.Stat("node_modules/ccxt"); err != nil {
-		t.Fatal("ccxt is not installed: run `npm ci --ignore-scripts` in cmd/exchange/clients, or all tests by `make test`, which does it")
+		t.Fatal(
+			"ccxt is not installed: run `npm ci --ignore-scripts` in cmd/exchange/clients, or " +
+				"all tests by `make test`, which does it")
 	}
 	for name, store := range map[string]string{"pebble": "pebble:" + t.TempDir(), "redis": redistest.Start(t).URL()} {
 		t.Run(name, func(t *testing.T) {

@@ -26,7 +26,8 @@ func example(t *testing.T, language, text string) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, m := range regexp.MustCompile("(?s)```"+language+"\n(.*?)```").FindAllStringSubmatch(string(page), -1) {
+	for _, m := range regexp.MustCompile("(?s)```"+language+"\n(.*?)```").FindAllStringSubmatch(
+		string(page), -1) {
 		if strings.Contains(m[1], text) {
 			return m[1]
 		}
@@ -82,15 +83,19 @@ func has(t *testing.T, text string, parts ...string) {
 	}
 }
 
-var shellExample = []string{"call() {", `-H "X-KEY: demo-$1"`, `-H "X-SIGN: $sign"`, `-H "X-NONCE: $(date +%s%N)"`,
+var shellExample = []string{"call() {", `-H "X-KEY: demo-$1"`, `-H "X-SIGN: $sign"`,
+	`-H "X-NONCE: $(date +%s%N)"`,
 	"openssl dgst -sha256 -hmac"}
 
 // The README's shell example makes a trade.
 func TestTheShellExampleTrades(t *testing.T) {
 	text := example(t, "sh", "call()")
 	has(t, text, shellExample...)
-	if out, err := exec.Command("date", "+%s%N").Output(); err != nil || len(strings.TrimSpace(string(out))) != 19 {
-		t.Skip("`date` gives no nanoseconds here: the shell example of the README is read, and not run")
+	if out, err := exec.Command("date", "+%s%N").Output(); err != nil ||
+		len(strings.TrimSpace(string(out))) != 19 {
+		t.Skip(
+			"`date` gives no nanoseconds here: the shell example of the README is read, and " +
+				"not run")
 	}
 	needs(t, "sh", "openssl", "curl")
 	_, text = demo(t, text)
@@ -104,8 +109,10 @@ func TestTheShellExampleTrades(t *testing.T) {
 // The README's Python example sends an order, lists it, and prints the body of a refusal.
 func TestThePythonExampleTradesAndShowsErrors(t *testing.T) {
 	text := example(t, "python", "def call")
-	has(t, text, "last = max(last + 1, time.time_ns())", `"X-NONCE": str(last)`, "except urllib.error.HTTPError as error",
-		"error.read().decode()", "hmac.new(secret.encode(), (key + body).encode(), hashlib.sha256).hexdigest()")
+	has(t, text, "last = max(last + 1, time.time_ns())", `"X-NONCE": str(last)`,
+		"except urllib.error.HTTPError as error",
+		"error.read().decode()",
+		"hmac.new(secret.encode(), (key + body).encode(), hashlib.sha256).hexdigest()")
 	needs(t, "python3")
 	_, text = demo(t, text)
 	lines := strings.Split(strings.TrimSpace(output(t, text, "python3", "-")), "\n")
@@ -120,11 +127,14 @@ func TestThePythonExampleTradesAndShowsErrors(t *testing.T) {
 // The README's example of the event stream hears of an order.
 func TestTheStreamExampleHearsOfOrders(t *testing.T) {
 	if _, err := os.Stat("node_modules/socket.io-client"); err != nil {
-		t.Fatal("socket.io-client is not installed: run `npm ci --ignore-scripts` in cmd/exchange/clients, or all tests by `make test`")
+		t.Fatal(
+			"socket.io-client is not installed: run `npm ci --ignore-scripts` in " +
+				"cmd/exchange/clients, or all tests by `make test`")
 	}
 	s, text := demo(t, example(t, "js", "io("))
 	text = `import { io } from "socket.io-client";` + "\n" + text +
-		`let n = 0; socket.on("subscribe.success", () => { if (++n === 2) console.log("subscribed"); });` + "\n"
+		`let n = 0; socket.on("subscribe.success", () => { if (++n === 2) console.log("subscribed"); });` +
+		"\n"
 	node := exec.Command("node", "--input-type=module", "-")
 	node.Stdin = strings.NewReader(text)
 	node.Stderr = os.Stderr
@@ -162,7 +172,8 @@ func order(t *testing.T, s *exchangetest.Server, form string) {
 	t.Helper()
 	mac := hmac.New(sha256.New, []byte("demo-alice-secret"))
 	fmt.Fprint(mac, "demo-alice", form)
-	r, err := http.NewRequest(http.MethodPost, "http://"+s.Listen+"/api/v1/order/", strings.NewReader(form))
+	r, err := http.NewRequest(http.MethodPost, "http://"+s.Listen+"/api/v1/order/",
+		strings.NewReader(form))
 	if err != nil {
 		t.Fatal(err)
 	}

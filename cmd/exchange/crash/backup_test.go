@@ -159,7 +159,8 @@ func (w *world) tampersWith(archive string) {
 	changed(w.t, away, newest)
 	w.run(70, "authentication is wrong", "audit", "--archive", archive)
 	out, errOut, code := w.s.Command("audit", "--archive", archive, "--without-authentication")
-	if code != 0 || !strings.Contains(errOut, "WITHOUT AUTHENTICATION") || !strings.Contains(out, "The books balance") {
+	if code != 0 || !strings.Contains(errOut, "WITHOUT AUTHENTICATION") ||
+		!strings.Contains(out, "The books balance") {
 		w.t.Fatalf("without authentication: %d %s %s", code, out, errOut)
 	}
 	if err := os.Rename(away, newest); err != nil {
@@ -188,7 +189,8 @@ func (w *world) moveTo(backups, newest string, sequence uint64, archive string) 
 	forged := changed(w.t, newest, filepath.Join(w.t.TempDir(), "forged.backup"))
 	w.run(70, "authentication is wrong", append([]string{"restore", forged}, s.Args[1:]...)...)
 	out := w.run(0, "", restore...)
-	for _, word := range []string{newest + ", the newest of 2", fmt.Sprintf("sequence       %d\n", sequence), "authenticated  yes", "exchange serve"} {
+	for _, word := range []string{newest + ", the newest of 2",
+		fmt.Sprintf("sequence       %d\n", sequence), "authenticated  yes", "exchange serve"} {
 		if !strings.Contains(out, word) {
 			w.t.Errorf("%q is not said:\n%s", word, out)
 		}

@@ -65,22 +65,43 @@ var injections = []injection{
 	{name: "network: nothing arrives", what: "orders are refused until it is over", full: 10, open: behindRelay, inject: func(c *chaos) { c.cutOff(swallow) }},
 	{name: "network: only answers are lost", what: "appends are repeated until they are answered", full: 10, sampled: true, open: behindRelay, inject: func(c *chaos) { c.cutOff(dropAnswers) }},
 	{name: "full disk under Pebble", what: "ends or refuses; goes on when there is room", full: 5, sampled: true, open: onSmallPebble, inject: (*chaos).fillDisk},
-	{name: "a start on a full disk, on Pebble", what: "says so and ends with code 75, or finds room; goes on when there is room", full: 5, sampled: true, open: onFullPebble, inject: (*chaos).startFull},
-	{name: "each file of Pebble's folder removed in turn, on a copy", what: "the start is refused with code 70, or nothing is missing", full: 3, sampled: true, open: onPebbleFolder, inject: (*chaos).removeFiles},
+	{name: "a start on a full disk, on Pebble",
+		what: "says so and ends with code 75, or finds room; goes on when there is room", full: 5,
+		sampled: true, open: onFullPebble, inject: (*chaos).startFull},
+	{name: "each file of Pebble's folder removed in turn, on a copy",
+		what: "the start is refused with code 70, or nothing is missing", full: 3, sampled: true,
+		open: onPebbleFolder, inject: (*chaos).removeFiles},
 	{name: "full disk under Redis", what: "orders are refused; goes on when there is room", full: 5, open: onSmallRedis, inject: (*chaos).fillDisk},
-	{name: "a second exchange on one Redis, by mistake", what: "waits, or is refused on the same data folder; the first serves on", full: 10, sampled: true, open: onRedis, inject: (*chaos).mistake},
-	{name: "a second exchange on one Redis, with --take-over", what: "takes orders; the first ends with code 77, and takes over again with --take-over", full: 10, sampled: true, open: onRedis, inject: (*chaos).takeOver},
-	{name: "a stopped exchange, overtaken and continued", what: "acknowledges nothing more and ends with code 77, and waits when started", full: 10, sampled: true, open: onRedis, inject: (*chaos).overtake},
-	{name: "kill -9 of the exchange beside a standby", what: "the standby takes over; the first is started when that one has stopped", full: 10, sampled: true, open: onRedis, inject: (*chaos).killOwner},
-	{name: "Redis hangs for 5 s beside a standby", what: "the exchange goes on, and the standby waits", full: 10, sampled: true, open: onRedis, inject: (*chaos).hang},
-	{name: "two starts at once", what: "one serves, and the other waits", full: 10, sampled: true, open: onRedis, inject: (*chaos).twoStarts},
+	{name: "a second exchange on one Redis, by mistake",
+		what: "waits, or is refused on the same data folder; the first serves on", full: 10,
+		sampled: true, open: onRedis, inject: (*chaos).mistake},
+	{name: "a second exchange on one Redis, with --take-over",
+		what: "takes orders; the first ends with code 77, and takes over again with --take-over",
+		full: 10, sampled: true, open: onRedis, inject: (*chaos).takeOver},
+	{name: "a stopped exchange, overtaken and continued",
+		what: "acknowledges nothing more and ends with code 77, and waits when started", full: 10,
+		sampled: true, open: onRedis, inject: (*chaos).overtake},
+	{name: "kill -9 of the exchange beside a standby",
+		what: "the standby takes over; the first is started when that one has stopped", full: 10,
+		sampled: true, open: onRedis, inject: (*chaos).killOwner},
+	{name: "Redis hangs for 5 s beside a standby",
+		what: "the exchange goes on, and the standby waits", full: 10, sampled: true, open: onRedis,
+		inject: (*chaos).hang},
+	{name: "two starts at once", what: "one serves, and the other waits", full: 10, sampled: true,
+		open: onRedis, inject: (*chaos).twoStarts},
 	{name: "clock an hour forward and back", what: "goes on", full: 10, open: withClock, inject: (*chaos).jump},
 	{name: "Redis out of memory", what: "orders are refused until there is memory", full: 5, sampled: true, open: onRedis, inject: (*chaos).outOfMemory},
 	{name: "Redis read-only, as a replica", what: "orders are refused until it is a master", full: 5, open: onRedis, inject: (*chaos).readOnly},
-	{name: "start while Redis's first rewrite runs", what: "waits; Redis is killed meanwhile", full: 5, open: onRedis, inject: (*chaos).startBeforeFirstRewrite},
-	{name: "start after Redis's first rewrite has failed", what: "waits; Redis is killed meanwhile", full: 5, open: onRedis, inject: (*chaos).startAfterFailedRewrite},
-	{name: "Redis's file switched off and on", what: "orders are refused until a rewrite has ended; then Redis is killed", full: 10, sampled: true, open: onRedis, inject: (*chaos).switchOnWhileRunning},
-	{name: "Redis synchronised wholly and promoted", what: "orders are refused until a rewrite has ended; then Redis is killed", full: 10, open: onRedis, inject: (*chaos).resyncWhileStopped},
+	{name: "start while Redis's first rewrite runs", what: "waits; Redis is killed meanwhile",
+		full: 5, open: onRedis, inject: (*chaos).startBeforeFirstRewrite},
+	{name: "start after Redis's first rewrite has failed", what: "waits; Redis is killed meanwhile",
+		full: 5, open: onRedis, inject: (*chaos).startAfterFailedRewrite},
+	{name: "Redis's file switched off and on",
+		what: "orders are refused until a rewrite has ended; then Redis is killed", full: 10,
+		sampled: true, open: onRedis, inject: (*chaos).switchOnWhileRunning},
+	{name: "Redis synchronised wholly and promoted",
+		what: "orders are refused until a rewrite has ended; then Redis is killed", full: 10,
+		open: onRedis, inject: (*chaos).resyncWhileStopped},
 }
 
 // A chaos is an exchange under load, and what it stands on.
@@ -142,7 +163,8 @@ func TestChaos(t *testing.T) {
 		})
 	}
 	if file := os.Getenv("EXCHANGE_CHAOS_REPORT"); file != "" && !t.Failed() {
-		if err := os.WriteFile(file, reliability(tallies, os.Getenv(seedVariable), os.Getenv(commitVariable), redistest.Version(t)), 0o644); err != nil {
+		if err := os.WriteFile(file, reliability(tallies, os.Getenv(seedVariable),
+			os.Getenv(commitVariable), redistest.Version(t)), 0o644); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -528,7 +550,8 @@ func (c *chaos) limitFiles() (makeRoom func()) {
 	}
 }
 
-// mistake starts a second exchange while the first serves: as one of another host, and on the first one's data folder.
+// mistake starts a second exchange while the first serves: as one of another host, and on the first
+// one's data folder.
 func (c *chaos) mistake() {
 	second := c.second()
 	c.standsBy(second)
@@ -562,7 +585,8 @@ func (c *chaos) standsBy(s *exchangetest.Server) {
 func (c *chaos) stillStandsBy(s *exchangetest.Server) {
 	c.t.Helper()
 	for path, want := range map[string]int{"/healthz": 200, "/readyz": 503} {
-		if status, body, err := s.Client.Get(nil, "http://"+s.Listen+path); err != nil || status != want {
+		if status, body, err := s.Client.Get(nil, "http://"+s.Listen+path); err != nil ||
+			status != want {
 			c.t.Errorf("a standby answers %s with %d %s, %v", path, status, body, err)
 		}
 	}
@@ -599,7 +623,8 @@ func (c *chaos) takeOver() {
 	c.givesWay(second)
 }
 
-// killOwner has a standby take over from an exchange that is killed, and give the store back when it stops.
+// killOwner has a standby take over from an exchange that is killed, and give the store back when
+// it stops.
 func (c *chaos) killOwner() {
 	first, second := c.s, c.second()
 	c.standsBy(second)
@@ -613,7 +638,8 @@ func (c *chaos) killOwner() {
 	if code := second.Terminate(); code != 0 {
 		c.t.Errorf("an orderly stop exits with %d", code)
 	}
-	exchangetest.Eventually(c.t, "the first serves again", func() bool { return first.Ready() == nil })
+	exchangetest.Eventually(c.t, "the first serves again",
+		func() bool { return first.Ready() == nil })
 }
 
 // hang lets Redis stand still for longer than an owner may show no sign of life.
@@ -650,7 +676,8 @@ func (c *chaos) twoStarts() {
 		return one.Ready() == nil
 	})
 	exchangetest.Eventually(c.t, "the other waits", func() bool {
-		return strings.Contains(other.Log()[strings.LastIndex(other.Log(), "exchange starts"):], "standby: another exchange owns the store")
+		return strings.Contains(other.Log()[strings.LastIndex(other.Log(), "exchange starts"):],
+			"standby: another exchange owns the store")
 	})
 	c.stillStandsBy(other)
 	c.stillServes(one)
@@ -659,8 +686,9 @@ func (c *chaos) twoStarts() {
 	}
 }
 
-// overtake lets a standby take over and accept orders while the first stands still, and the first go on then: it must not say yes
-// to an order that has come since, and must leave alone what the second has written. Then the first is started again.
+// overtake lets a standby take over and accept orders while the first stands still, and the first
+// go on then: it must not say yes to an order that has come since, and must leave alone what the
+// second has written. Then the first is started again.
 func (c *chaos) overtake() {
 	first, second := c.s, c.second()
 	late := c.other(first)
@@ -681,7 +709,8 @@ func (c *chaos) overtake() {
 	if code := second.Terminate(); code != 0 {
 		c.t.Errorf("an orderly stop exits with %d", code)
 	}
-	exchangetest.Eventually(c.t, "the first serves again", func() bool { return first.Ready() == nil })
+	exchangetest.Eventually(c.t, "the first serves again",
+		func() bool { return first.Ready() == nil })
 }
 
 // second prepares another exchange on the same Redis, that can use the same keys.

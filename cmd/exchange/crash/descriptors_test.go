@@ -25,8 +25,8 @@ func allows(t *testing.T, s *exchangetest.Server, files int) {
 	s.Use(script)
 }
 
-// crowd opens connections, and new ones for those that are closed, until it is stopped: as many as it can
-// get, which show nothing of themselves.
+// crowd opens connections, and new ones for those that are closed, until it is stopped: as many as
+// it can get, which show nothing of themselves.
 func crowd(t *testing.T, address string, most int) (stop func()) {
 	t.Helper()
 	stopped := make(chan struct{})
@@ -64,7 +64,8 @@ func crowd(t *testing.T, address string, most int) (stop func()) {
 	})
 }
 
-// Clients hold more connections than there are descriptors, and the store gets the files that it needs.
+// Clients hold more connections than there are descriptors, and the store gets the files that it
+// needs.
 func TestConnectionsLeaveTheStoreItsDescriptors(t *testing.T) {
 	const files = 900
 	folder := t.TempDir()
@@ -90,7 +91,8 @@ func TestConnectionsLeaveTheStoreItsDescriptors(t *testing.T) {
 	})
 	stop()
 	w.compare()
-	if log := s.Log(); strings.Contains(log, "too many open files") || strings.Count(log, "snapshot taken") < 10 {
+	if log := s.Log(); strings.Contains(log, "too many open files") ||
+		strings.Count(log, "snapshot taken") < 10 {
 		t.Errorf("the store had no descriptor, or took few snapshots:\n%.4000s", log)
 	}
 	if code := s.Terminate(); code != 0 {

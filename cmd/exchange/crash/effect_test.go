@@ -10,8 +10,8 @@ import (
 	"exchange/persistence/redistest"
 )
 
-// Redis says `appendonly yes` before its append-only file is in effect: what it acknowledges until a
-// first rewrite has ended is lost with it. These rounds bring that about, and want nothing to be
+// Redis says `appendonly yes` before its append-only file is in effect: what it acknowledges until
+// a first rewrite has ended is lost with it. These rounds bring that about, and want nothing to be
 // acknowledged meanwhile.
 
 // switchOn switches the append-only file off and on.
@@ -44,7 +44,8 @@ func (c *chaos) startsWhenInEffect() {
 	const waits = "waiting for Redis"
 	before := strings.Count(c.s.Log(), waits)
 	c.s.Run()
-	exchangetest.Eventually(c.t, "the start waits", func() bool { return strings.Count(c.s.Log(), waits) > before })
+	exchangetest.Eventually(c.t, "the start waits",
+		func() bool { return strings.Count(c.s.Log(), waits) > before })
 	if c.s.Ready() == nil {
 		c.t.Error("orders are taken by a Redis that keeps them in memory alone")
 	}
@@ -62,8 +63,8 @@ func (c *chaos) switchOnWhileRunning() {
 	c.appendsNothing()
 }
 
-// resyncWhileStopped has Redis take all its data from a copy while the exchange stands still, and then be
-// a master again whose first rewrite fails.
+// resyncWhileStopped has Redis take all its data from a copy while the exchange stands still, and
+// then be a master again whose first rewrite fails.
 func (c *chaos) resyncWhileStopped() {
 	c.redis.FailRewrites()
 	copied := redistest.Start(c.t)
@@ -75,14 +76,15 @@ func (c *chaos) resyncWhileStopped() {
 	c.appendsNothing()
 }
 
-// appendsNothing wants a running exchange to append nothing until a rewrite has ended, and to go on then.
-// What it appends from there on outlives a kill of Redis.
+// appendsNothing wants a running exchange to append nothing until a rewrite has ended, and to go on
+// then. What it appends from there on outlives a kill of Redis.
 func (c *chaos) appendsNothing() {
 	c.t.Helper()
 	const failures = `exchange_store_failures_total{operation="append"}`
 	c.refuses()
 	end, before := c.journalEnd(), metrics(c.t, c.s)[failures]
-	exchangetest.Eventually(c.t, "appends are refused", func() bool { return metrics(c.t, c.s)[failures] >= before+5 })
+	exchangetest.Eventually(c.t, "appends are refused",
+		func() bool { return metrics(c.t, c.s)[failures] >= before+5 })
 	if now := c.journalEnd(); now != end {
 		c.t.Errorf("a Redis that keeps records in memory alone took those from %s to %s", end, now)
 	}

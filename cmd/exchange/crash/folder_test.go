@@ -18,9 +18,9 @@ func onPebbleFolder(c *chaos) {
 	c.serve("pebble:" + c.folder)
 }
 
-// removeFiles kills the exchange when its folder has two of Pebble's logs with what no table has, and removes
-// each file of the folder in turn, on a copy: a start refuses the copy as damaged and says what to do,
-// or everything that was acknowledged is there.
+// removeFiles kills the exchange when its folder has two of Pebble's logs with what no table has,
+// and removes each file of the folder in turn, on a copy: a start refuses the copy as damaged and
+// says what to do, or everything that was acknowledged is there.
 func (c *chaos) removeFiles() {
 	c.t.Helper()
 	needed := c.twoLogs()
@@ -33,7 +33,8 @@ func (c *chaos) removeFiles() {
 	}
 	c.t.Logf("of %d files, a start is refused without any of %v", len(names), refused)
 	for _, kind := range []string{".sst", "MANIFEST", ".journal", needed} {
-		if !slices.ContainsFunc(refused, func(name string) bool { return name == kind || kindOf(name) == kind }) {
+		if !slices.ContainsFunc(refused,
+			func(name string) bool { return name == kind || kindOf(name) == kind }) {
 			c.t.Errorf("no start is refused without %s; the folder has %v", kind, names)
 		}
 	}
@@ -48,15 +49,17 @@ func kindOf(name string) string {
 	return filepath.Ext(name)
 }
 
-// twoLogs has the exchange trade, without snapshots, until Pebble has begun another log and written no table
-// since, kills it, and returns the name of the log before. That log has Applies that nothing else has,
-// and the other one has those that follow.
+// twoLogs has the exchange trade, without snapshots, until Pebble has begun another log and written
+// no table since, kills it, and returns the name of the log before. That log has Applies that
+// nothing else has, and the other one has those that follow.
 func (c *chaos) twoLogs() (before string) {
 	c.t.Helper()
 	often := c.s.Env
 	defer func() { c.s.Env = often }()
 	const never = "1000000" // records
-	c.s.Env = slices.Concat(often, []string{"EXCHANGE_SNAPSHOT_MIN_RECORDS=" + never, "EXCHANGE_SNAPSHOT_MAX_RECORDS=" + never})
+	c.s.Env = slices.Concat(often,
+		[]string{"EXCHANGE_SNAPSHOT_MIN_RECORDS=" + never,
+			"EXCHANGE_SNAPSHOT_MAX_RECORDS=" + never})
 	for range 5 {
 		c.s.Kill()
 		c.s.Start()
@@ -75,8 +78,8 @@ func (c *chaos) twoLogs() (before string) {
 	return ""
 }
 
-// logBefore is the log before the newest one, if that is behind all tables. Pebble numbers all its files in
-// one sequence.
+// logBefore is the log before the newest one, if that is behind all tables. Pebble numbers all its
+// files in one sequence.
 func (c *chaos) logBefore() string {
 	c.t.Helper()
 	var logs, all []string
@@ -114,7 +117,8 @@ func (c *chaos) files() (names []string) {
 	return names
 }
 
-// refusesWithout starts an exchange on a copy of the folder without a file, and reports whether it refuses that.
+// refusesWithout starts an exchange on a copy of the folder without a file, and reports whether it
+// refuses that.
 func (c *chaos) refusesWithout(name string) bool {
 	c.t.Helper()
 	folder := filepath.Join(c.t.TempDir(), "folder")
@@ -129,7 +133,8 @@ func (c *chaos) refusesWithout(name string) bool {
 	s.Env = append(s.Env, manySnapshots...)
 	s.Run()
 	if c.endsOrIsReady(s, "a start without "+name) {
-		if text := s.Log(); s.ExitCode() != 70 || !strings.Contains(strings.ToLower(text), "restore a backup") {
+		if text := s.Log(); s.ExitCode() != 70 ||
+			!strings.Contains(strings.ToLower(text), "restore a backup") {
 			c.t.Errorf("a start without %s ends with %d: %s", name, s.ExitCode(), text)
 		}
 		return true
@@ -150,9 +155,9 @@ func onFullPebble(c *chaos) {
 	c.serve("pebble:" + filepath.Join(c.folder, "data"))
 }
 
-// startFull kills the exchange, and starts it on a disk without room, or with files that may not grow. It
-// says so in a few lines and ends. On a disk it may also be ready, because it has found files of its own
-// that it could remove.
+// startFull kills the exchange, and starts it on a disk without room, or with files that may not
+// grow. It says so in a few lines and ends. On a disk it may also be ready, because it has found
+// files of its own that it could remove.
 func (c *chaos) startFull() {
 	c.t.Helper()
 	c.s.Kill()
@@ -165,8 +170,10 @@ func (c *chaos) startFull() {
 	}
 	if c.endsOrIsReady(c.s, "a start on a full disk") {
 		text := c.s.Log()[before:]
-		if lines := strings.Count(text, "\n"); c.s.ExitCode() != 75 || lines > 20 || !strings.Contains(text, reason) {
-			c.t.Errorf("on a full disk a start ends with %d and says %d lines:\n%.4000s", c.s.ExitCode(), lines, text)
+		if lines := strings.Count(text, "\n"); c.s.ExitCode() != 75 || lines > 20 ||
+			!strings.Contains(text, reason) {
+			c.t.Errorf("on a full disk a start ends with %d and says %d lines:\n%.4000s",
+				c.s.ExitCode(), lines, text)
 		}
 	} else if !c.mounted {
 		c.t.Error("a start that can write no file is ready")

@@ -227,7 +227,8 @@ func (m *madeKey) compare(row keyRow, there bool) error {
 		return fmt.Errorf("%v was acknowledged and is not there", m)
 	case !there:
 		return nil
-	case !row.Revoked && !slices.Equal(row.Permissions, m.permissions) || row.Revoked && len(row.Permissions)+len(row.Allow) > 0 ||
+	case !row.Revoked && !slices.Equal(row.Permissions, m.permissions) ||
+		row.Revoked && len(row.Permissions)+len(row.Allow) > 0 ||
 		m.outcome == acknowledged && row.Key != m.public:
 		return fmt.Errorf("%v was to have the permissions %v, there is %+v", m, m.permissions, row)
 	case row.Revoked != m.revoked && !m.revoking:
@@ -252,7 +253,8 @@ func (k *keeper) tryKeys() error {
 		if status != 200 {
 			continue
 		}
-		if status, body, err = read(); err != nil || status != 401 || body != fmt.Sprintf(`{"detail":"Wrong Nonce","code":"nonce","last":%d}`, m.nonce) {
+		if status, body, err = read(); err != nil || status != 401 ||
+			body != fmt.Sprintf(`{"detail":"Wrong Nonce","code":"nonce","last":%d}`, m.nonce) {
 			return fmt.Errorf("%v: the same read is answered with %d %s (%v)", m, status, body, err)
 		}
 		if err := m.refusesTheLast(); err != nil {
@@ -277,8 +279,12 @@ func TestTheComparisonOfKeysFindsWhatIsWrong(t *testing.T) {
 	f("the same", true, func(*madeKey, *keyRow, *bool) {})
 	f("one without an outcome that is there", true, func(m *madeKey, _ *keyRow, _ *bool) { m.outcome, m.public = unknown, "" })
 	f("one without an outcome that is not there", true, func(m *madeKey, _ *keyRow, there *bool) { m.outcome, *there = unknown, false })
-	f("one that may be revoked, and is", true, func(m *madeKey, r *keyRow, _ *bool) { m.revoking, r.Revoked, r.Permissions = true, true, nil })
-	f("one that is revoked and has permissions", false, func(m *madeKey, r *keyRow, _ *bool) { m.revoked, r.Revoked = true, true })
+	f("one that may be revoked, and is", true,
+		func(m *madeKey, r *keyRow, _ *bool) {
+			m.revoking, r.Revoked, r.Permissions = true, true, nil
+		})
+	f("one that is revoked and has permissions", false,
+		func(m *madeKey, r *keyRow, _ *bool) { m.revoked, r.Revoked = true, true })
 	f("a lost one", false, func(_ *madeKey, _ *keyRow, there *bool) { *there = false })
 	f("a refused one", false, func(m *madeKey, _ *keyRow, _ *bool) { m.outcome = refused })
 	f("another key", false, func(_ *madeKey, r *keyRow, _ *bool) { r.Key = "b" })

@@ -192,7 +192,8 @@ func (c *recordedClient) draw() lineartest.Operation {
 	case kind < 13:
 		if o.Withdrawal = newest(h.drawOwners, h.drawCount); o.Withdrawal > 0 {
 			o.Kind = []lineartest.Kind{lineartest.ConfirmWithdraw, lineartest.ConfirmWithdraw, lineartest.CancelWithdraw, lineartest.ApproveWithdraw, lineartest.RefuseWithdraw}[c.rand.IntN(5)]
-			if o.Kind == lineartest.ConfirmWithdraw && c.s.Mails.Code(h.withdrawals[o.Withdrawal]) == "" {
+			if o.Kind == lineartest.ConfirmWithdraw &&
+				c.s.Mails.Code(h.withdrawals[o.Withdrawal]) == "" {
 				o.Kind = lineartest.ReadWallet // the code is on its way
 			}
 			return o
@@ -255,7 +256,8 @@ func (c *recordedClient) request(o *lineartest.Operation) (status int, body stri
 	case lineartest.Withdraw:
 		path, form = "/api/v1/withdraw/", fmt.Sprintf("address=somewhere&amount=%d&currency=%s", o.Amount, currency)
 	case lineartest.ConfirmWithdraw:
-		path, form = "/api/v1/withdraw-confirm/", fmt.Sprintf("code=%s&withdraw=%d", c.s.Mails.Code(withdrawal), withdrawal)
+		path, form = "/api/v1/withdraw-confirm/",
+			fmt.Sprintf("code=%s&withdraw=%d", c.s.Mails.Code(withdrawal), withdrawal)
 	case lineartest.CancelWithdraw:
 		path, form = "/api/v1/withdraw-cancel/", fmt.Sprintf("withdraw=%d", withdrawal)
 	case lineartest.ApproveWithdraw:

@@ -157,7 +157,8 @@ func TestARedisBehindASocketIsServed(t *testing.T) {
 	w.compare()
 }
 
-// A Redis that comes back empty has no other owner: nobody has taken over, and what was acknowledged is gone.
+// A Redis that comes back empty has no other owner: nobody has taken over, and what was
+// acknowledged is gone.
 func TestAnEmptyRedisEndsTheExchangeAsDamaged(t *testing.T) {
 	r := redistest.Start(t)
 	s := exchangetest.New(t, r.URL())
@@ -173,7 +174,8 @@ func TestAnEmptyRedisEndsTheExchangeAsDamaged(t *testing.T) {
 			return false
 		}
 	})
-	if code := s.ExitCode(); code != 70 || !strings.Contains(s.Log(), "knows no owner of this engine") {
+	if code := s.ExitCode(); code != 70 ||
+		!strings.Contains(s.Log(), "knows no owner of this engine") {
 		t.Errorf("it ends with %d: %s", code, s.Log())
 	}
 }

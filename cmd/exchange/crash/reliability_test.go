@@ -11,8 +11,9 @@ import (
 	"time"
 )
 
-// reliability is docs/reliability.md: what the campaign has done, and what it cannot show. commit is what the
-// program was built from, "" if that is not known, and redis is the version that was killed and cut off.
+// reliability is docs/reliability.md: what the campaign has done, and what it cannot show. commit
+// is what the program was built from, "" if that is not known, and redis is the version that was
+// killed and cut off.
 func reliability(tallies []*tally, seed, commit, redis string) []byte {
 	var b bytes.Buffer
 	b.WriteString(reliabilityHead)
@@ -64,25 +65,30 @@ orders are taken, and orders were accepted all the same.
 ` + "`connections reset`" + ` breaks all connections 3 to 6 times, each time while an append waits for its answer, which has arrived at Redis whole, in half or not at all.
 ` + "`nothing arrives`" + ` is a network that swallows what is sent and says nothing, ` + "`only answers are lost`" + ` one where commands are carried out and nobody learns of it.
 
-Redis says ` + "`appendonly yes`" + ` before its append-only file is in effect: after it was switched on, and after a full synchronisation, nothing is in a file until a first
+Redis says ` + "`appendonly yes`" +
+	` before its append-only file is in effect: after it was switched on, and after a full synchronisation, nothing is in a file until a first
 rewrite has ended. Four kinds bring that about, with a rewrite that lasts and with one that fails: nothing may be appended until one has ended.
 
-A second exchange that is started by mistake waits, or is refused on the same data folder, and ends nothing. One that takes over (` + "`--take-over`" + `, or a standby) has a client of its own, whose acknowledged orders, cancels and trades are counted here and are verified when the first is back. The stopped one
+A second exchange that is started by mistake waits, or is refused on the same data folder, and ends nothing. One that takes over (` + "`--take-over`" +
+	`, or a standby) has a client of its own, whose acknowledged orders, cancels and trades are counted here and are verified when the first is back. The stopped one
 gets an order while it stands still: it must not accept it when it goes on, and the order must not be there.
 
 The clock goes on from a jump when orders are an hour ahead, and when the exchange has said by how much its clock is behind what is stored. A full disk is a small file system in memory, or a limit on the size of files where none may be
 mounted. A start on one ends with code 75 after a few lines, or, on a file system, finds files of its own to remove. Files are removed from copies of a killed exchange's folder, each file
 from a copy of its own: a start of that ends with code 70, or has all that was acknowledged and a clean audit. It is killed when two of Pebble's logs hold what no table has, and a start
-without the older of them must be refused. The clock is moved in the real program, whose ` + "`time.Now`" + ` is laid over for it (` + "`clock_test.go`" + `).
+without the older of them must be refused. The clock is moved in the real program, whose ` +
+	"`time.Now`" + ` is laid over for it (` + "`clock_test.go`" + `).
 
 The simulation ([proof.md](proof.md)) meets far more moments than these, of a store and a scheduler of its own; the campaign shows that the real ones are no worse.
 
 ## What is not promised
 
 - **A Redis with ` + "`appendfsync everysec`" + ` or ` + "`no`" + `.** It answers before its file is written: a plain kill -9 of the process keeps what the kernel has, but not
-  what Redis had not handed to it yet, and a power cut takes up to a second or more. The exchange refuses to start on it, and to go on with one that becomes so, unless ` + "`--accept-redis-durability`" + ` says that this loss is accepted.
+  what Redis had not handed to it yet, and a power cut takes up to a second or more. The exchange refuses to start on it, and to go on with one that becomes so, unless ` + "`--accept-redis-durability`" +
+	` says that this loss is accepted.
 - **What is acknowledged between a change of Redis and the next look at it.** A new connection is looked at at once, and one that stays before an append, when the last look is half a
-  second old. Until then orders are acknowledged as before, also where the change was ` + "`appendonly no`" + `, or a promotion after a full synchronisation: a kill of Redis loses those, and the next start says so (code 70).
+  second old. Until then orders are acknowledged as before, also where the change was ` +
+	"`appendonly no`" + `, or a promotion after a full synchronisation: a kill of Redis loses those, and the next start says so (code 70).
 - **Failover to a replica.** Replication is asynchronous: a master acknowledges before its replica has the write, so a promoted replica may lack a tail. The exchange sees
   that at its next append (` + "`gap`" + `) or at its next start, by the file ` + "`HEAD.redis`" + ` in its data folder, and stops with code 70 rather than go on without acknowledged orders. Nobody can bring back
   what only the lost master had, and an exchange on a host without that file cannot see that anything is missing. ` + "`WAIT`" + ` would not help: it
@@ -102,7 +108,10 @@ func TestTheReliabilityPageCountsEveryRound(t *testing.T) {
 		{injection: &injections[0], rounds: 7, orders: 100, cancels: 20, trades: 3, office: 50, in: 1, out: 2, took: time.Minute},
 		{injection: &injections[1], rounds: 5, orders: 1, office: 5, took: time.Minute},
 	}, "4711", "abcdef0 with changes", "7.0.15"))
-	for _, want := range []string{injections[0].name + " | 7 | " + injections[0].what + " | 100 | 20 | 3 | 50 | 1 | 2 | 0 |", "| **all** | **12** | | 101 | 20 | 3 | 55 | 1 | 2 | **0** |", "It took 2m0s", " with Redis 7.0.15, ", ", of commit abcdef0 with changes, with the seed 4711.\n"} {
+	for _, want := range []string{
+		injections[0].name + " | 7 | " + injections[0].what + " | 100 | 20 | 3 | 50 | 1 | 2 | 0 |",
+		"| **all** | **12** | | 101 | 20 | 3 | 55 | 1 | 2 | **0** |", "It took 2m0s",
+		" with Redis 7.0.15, ", ", of commit abcdef0 with changes, with the seed 4711.\n"} {
 		if !strings.Contains(page, want) {
 			t.Errorf("%q is not in\n%s", want, page)
 		}

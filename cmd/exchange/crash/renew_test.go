@@ -121,7 +121,8 @@ func TestCertificatesAndTheTokenAreRenewedBySIGHUP(t *testing.T) {
 	}
 	tlstest.Replace(t, s.Data("operator.token"), []byte("short"))
 	s.Signal(syscall.SIGHUP)
-	exchangetest.Eventually(t, "the short token is told of", func() bool { return strings.Contains(s.Log(), "the tokens stay as they are") })
+	exchangetest.Eventually(t, "the short token is told of",
+		func() bool { return strings.Contains(s.Log(), "the tokens stay as they are") })
 	if code := with(oldFile); code != 0 {
 		t.Errorf("the token before: %d", code)
 	}
@@ -280,8 +281,8 @@ func TestTheSameRequestIsTakenOnce(t *testing.T) {
 	}
 }
 
-// docs/security.md says what is open: the nonces of reads are written behind, so a crash may lose them. It loses
-// no nonce of a command.
+// docs/security.md says what is open: the nonces of reads are written behind, so a crash may lose
+// them. It loses no nonce of a command.
 func TestACapturedReadMayBeAnsweredAgainAfterACrash(t *testing.T) {
 	s := exchangetest.New(t, "pebble:"+t.TempDir())
 	s.Start()
@@ -291,11 +292,14 @@ func TestACapturedReadMayBeAnsweredAgainAfterACrash(t *testing.T) {
 	const command, read = 1_000_000, 2_000_000
 	wants := func(when string, nonce uint64, allowed ...int) {
 		t.Helper()
-		if status, body, err := victim.send("GET", "/api/v1/wallets/", "", nonce); err != nil || !slices.Contains(allowed, status) {
-			t.Errorf("%s: the read with the nonce %d is answered with %d %s %v, want %d", when, nonce, status, body, err, allowed)
+		if status, body, err := victim.send("GET", "/api/v1/wallets/", "", nonce); err != nil ||
+			!slices.Contains(allowed, status) {
+			t.Errorf("%s: the read with the nonce %d is answered with %d %s %v, want %d", when,
+				nonce, status, body, err, allowed)
 		}
 	}
-	if status, body, err := victim.send("POST", "/api/v1/order/", "amount=0.001&pair=BTC_USDT&price=1&type=buy", command); err != nil || status != 201 {
+	if status, body, err := victim.send("POST", "/api/v1/order/",
+		"amount=0.001&pair=BTC_USDT&price=1&type=buy", command); err != nil || status != 201 {
 		t.Fatal(status, body, err)
 	}
 	wants("at first", read, 200)

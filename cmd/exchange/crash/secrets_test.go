@@ -293,7 +293,8 @@ func noSecretIsShown(t *testing.T, environment bool, server *redistest.Server) {
 	s.Env = append(s.Env, s.Mails.Env()...)
 	s.Start()
 	var code string
-	exchangetest.Eventually(t, "the code is mailed", func() bool { code = s.Mails.Code(1); return code != "" })
+	exchangetest.Eventually(t, "the code is mailed",
+		func() bool { code = s.Mails.Code(1); return code != "" })
 	s.Terminate()
 	all["a code"], all["a code without dashes"] = code, strings.ReplaceAll(code, "-", "")
 	all.hidden(t, "an answer", shown.Bytes())

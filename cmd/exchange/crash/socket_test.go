@@ -35,13 +35,15 @@ func TestOperatorsUseASocketWithoutAToken(t *testing.T) {
 	if _, err := os.Stat(s.Data("operator.token")); err == nil {
 		t.Error("a token was made that nobody needs")
 	}
-	if _, text, code := operate("account", "list"); code != 75 || !strings.Contains(text, "is `exchange serve` running?") {
+	if _, text, code := operate("account", "list"); code != 75 ||
+		!strings.Contains(text, "is `exchange serve` running?") {
 		t.Errorf("%d %s", code, text)
 	}
 
 	// The load tester takes the socket, too.
 	s.Start()
-	if out, text, code := operate("loadtest", "--address", s.Listen, "--accounts", "2", "--connections", "2", "--duration", "200ms"); code != 0 {
+	if out, text, code := operate("loadtest", "--address", s.Listen, "--accounts", "2",
+		"--connections", "2", "--duration", "200ms"); code != 0 {
 		t.Fatalf("%d %s%s", code, out, text)
 	}
 	if code := s.Terminate(); code != 0 {
@@ -88,10 +90,12 @@ func TestMonitoringNeedsNoTokenThatMovesMoney(t *testing.T) {
 	s.Env = append(slices.Clone(s.Env), "EXCHANGE_METRICS_LISTEN="+at)
 	s.Start()
 	status, body, err := s.Client.Get(nil, "http://"+at+"/metrics")
-	if err != nil || status != 200 || !strings.Contains(string(body), "exchange_orders_accepted_total") {
+	if err != nil || status != 200 ||
+		!strings.Contains(string(body), "exchange_orders_accepted_total") {
 		t.Errorf("%d, %v", status, err)
 	}
-	if status, _, err := s.Client.Get(nil, "http://"+at+"/operator/v1/accounts"); err != nil || status != 404 {
+	if status, _, err := s.Client.Get(nil, "http://"+at+"/operator/v1/accounts"); err != nil ||
+		status != 404 {
 		t.Errorf("%d, %v", status, err)
 	}
 }

@@ -183,8 +183,8 @@ func beOff(status int) {
 }
 
 // get reads one page.
-// get reads something. A store that was away is asked again for up to readPatience: the client library
-// answers for a second after its last failed dial that there is none.
+// get reads something. A store that was away is asked again for up to readPatience: the client
+// library answers for a second after its last failed dial that there is none.
 func (t *trader) get(path string, v any) error {
 	for deadline := time.Now().Add(readPatience); ; {
 		t.nonce++

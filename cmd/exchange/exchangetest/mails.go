@@ -16,8 +16,8 @@ import (
 	gosmtp "github.com/emersion/go-smtp"
 )
 
-// Mails is a mail server. It keeps the newest code that was mailed for each withdrawal. Its methods may
-// be called from any goroutine.
+// Mails is a mail server. It keeps the newest code that was mailed for each withdrawal. Its methods
+// may be called from any goroutine.
 type Mails struct {
 	address *net.TCPAddr
 
@@ -33,7 +33,9 @@ func newMails(t testing.TB) *Mails {
 		t.Fatal(err)
 	}
 	m := &Mails{address: l.Addr().(*net.TCPAddr), codes: map[uint64]string{}}
-	g := gosmtp.NewServer(gosmtp.BackendFunc(func(*gosmtp.Conn) (gosmtp.Session, error) { return mailSession{m}, nil }))
+	g := gosmtp.NewServer(gosmtp.BackendFunc(func(*gosmtp.Conn) (gosmtp.Session, error) {
+		return mailSession{m}, nil
+	}))
 	g.Domain = "localhost"
 	g.ErrorLog = log.New(io.Discard, "", 0) // exchanges are killed while they send
 	done := make(chan struct{})
@@ -51,8 +53,10 @@ func newMails(t testing.TB) *Mails {
 
 // Env configures an exchange that sends its mails here.
 func (m *Mails) Env() []string {
-	return []string{"EXCHANGE_MAIL_HOST=" + m.address.IP.String(), fmt.Sprintf("EXCHANGE_MAIL_PORT=%d", m.address.Port),
-		"EXCHANGE_MAIL_TLS=none", "EXCHANGE_MAIL_FROM=exchange@example.org", "EXCHANGE_MAIL_USERNAME=", "EXCHANGE_MAIL_PASSWORD="}
+	return []string{"EXCHANGE_MAIL_HOST=" + m.address.IP.String(),
+		fmt.Sprintf("EXCHANGE_MAIL_PORT=%d", m.address.Port),
+		"EXCHANGE_MAIL_TLS=none", "EXCHANGE_MAIL_FROM=exchange@example.org",
+		"EXCHANGE_MAIL_USERNAME=", "EXCHANGE_MAIL_PASSWORD="}
 }
 
 // Code is the newest code that was mailed for a withdrawal; "" if there is none yet.

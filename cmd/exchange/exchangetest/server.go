@@ -105,7 +105,8 @@ func New(t testing.TB, store string, more ...string) *Server {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := &Server{t: t, binary: build(t), Listen: FreeAddress(t), Operator: FreeAddress(t), token: "token-of-the-tests-0123456789abcdef", log: log,
+	s := &Server{t: t, binary: build(t), Listen: FreeAddress(t), Operator: FreeAddress(t),
+		token: "token-of-the-tests-0123456789abcdef", log: log,
 		Client: &fasthttp.Client{ReadTimeout: 20 * time.Second, MaxIdemponentCallAttempts: 1, RetryIfErr: func(*fasthttp.Request, int, error) (bool, bool) { return false, false }}}
 	s.Args = append([]string{"serve", "--config", file, "--listen", s.Listen, "--operator", s.Operator, "--store", store, "--data", filepath.Join(dir, "data"), "--no-rate-limits"}, more...)
 	s.Mails = newMails(t)
@@ -172,8 +173,8 @@ func (s *Server) Run() {
 	s.run(exec.Command(s.binary, s.Args...), s.log)
 }
 
-// RunWithoutRoom is Run where no file can grow beyond 512 bytes. What the program logs goes through a
-// pipe, because the log is a file, too.
+// RunWithoutRoom is Run where no file can grow beyond 512 bytes. What the program logs goes through
+// a pipe, because the log is a file, too.
 func (s *Server) RunWithoutRoom() {
 	s.t.Helper()
 	limited := []string{"-c", `ulimit -f 1 && exec "$0" "$@"`, s.binary}

@@ -255,8 +255,8 @@ func (c *conn) hasOpen(u **user) bool {
 	return false
 }
 
-// mostOpen is how many resting orders an account keeps at most; then it cancels. With what is on its way
-// that stays below the usual limit of an account's open orders in one book, 5,000.
+// mostOpen is how many resting orders an account keeps at most; then it cancels. With what is on
+// its way that stays below the usual limit of an account's open orders in one book, 5,000.
 const mostOpen = 4_000
 
 // receive reads what is there of an answer.

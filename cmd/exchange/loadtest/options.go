@@ -19,9 +19,10 @@ type Options struct {
 	Operator string // unix:PATH, or host:port, of the operator's listener
 	// OperatorTLS says whom to believe at the operator's listener; nil: it is plain HTTP.
 	OperatorTLS *tls.Config
-	Token       string // of the operator, for host:port; "" without a socket uses Keys and makes nothing
-	Keys        []Key  // accounts to trade with, in place of ones that are made
-	Name        string // what made accounts are called: NAME-1, NAME-2, ...
+	// of the operator, for host:port; "" without a socket uses Keys and makes nothing
+	Token string
+	Keys  []Key  // accounts to trade with, in place of ones that are made
+	Name  string // what made accounts are called: NAME-1, NAME-2, ...
 
 	Pairs           int // how many of the server's pairs are traded, 0: all
 	PairsPerAccount int // 0: as the number of accounts asks for, at least 4
@@ -124,7 +125,8 @@ func (o *Options) Validate() error {
 	return errors.Join(checkAddress("--address", o.Address), checkOperator(o))
 }
 
-// operated reports whether there is an operator's listener to ask: a socket, or an address and its token.
+// operated reports whether there is an operator's listener to ask: a socket, or an address and its
+// token.
 func (o *Options) operated() bool { return o.socket() != "" || o.Token != "" }
 
 // socket is the path of the operator's socket, "" if there is none.

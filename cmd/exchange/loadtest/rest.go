@@ -40,9 +40,12 @@ func newRest(o *Options) *rest {
 	}
 	ops := client(o.Operator, o.OperatorTLS, auditTimeout)
 	if path := o.socket(); path != "" {
-		ops.Dial = func(string) (net.Conn, error) { return net.DialTimeout("unix", path, restTimeout) }
+		ops.Dial = func(string) (net.Conn, error) {
+			return net.DialTimeout("unix", path, restTimeout)
+		}
 	}
-	return &rest{o: o, api: client(o.Address, nil, restTimeout), ops: ops, pool: sync.Pool{New: func() any { return newSigner() }}}
+	return &rest{o: o, api: client(o.Address, nil, restTimeout), ops: ops,
+		pool: sync.Pool{New: func() any { return newSigner() }}}
 }
 
 // A statusError is an answer that is not a success.

@@ -30,9 +30,9 @@ var ErrNever = errors.New("it can never be sent")
 // Send refuses one that breaks a bound or has control characters, other than newlines and tabs in Text:
 // so no value can begin a header or a command of its own. Such a message will never be sent: ErrNever.
 type Message struct {
-	// ID is different for each message and the same each time one is sent again: the Message-ID is made
-	// of it and the sender's domain. It has 1 to MaxID of a-z and 0-9, with single '.' and '-' between
-	// them.
+	// ID is different for each message and the same each time one is sent again: the Message-ID is
+	// made of it and the sender's domain. It has 1 to MaxID of a-z and 0-9, with single '.' and '-'
+	// between them.
 	ID string
 	// To is a bare address, at most MaxAddress bytes.
 	To string
@@ -69,7 +69,8 @@ func (m Message) check() error {
 	}
 	switch {
 	case len(m.ID) > MaxID || !idForm.MatchString(m.ID):
-		return fmt.Errorf("the id is not 1 to %d of a-z and 0-9 with single '.' and '-' between them", MaxID)
+		return fmt.Errorf(
+			"the id is not 1 to %d of a-z and 0-9 with single '.' and '-' between them", MaxID)
 	case m.Subject == "" || m.Subject != line(m.Subject, MaxSubject):
 		return fmt.Errorf("the subject %.80q is not one line of 1 to %d bytes of printable text with single blanks", m.Subject, MaxSubject)
 	case len(m.Text) > MaxText:

@@ -23,7 +23,8 @@ func TestEveryMessageIsRefusedOrArrivesAsItWas(t *testing.T) {
 		if rapid.Bool().Draw(t, "any id") {
 			id = text(t, "id", 4)
 		}
-		m := Message{ID: id, To: "a" + text(t, "to", 4) + "@example.com", Subject: text(t, "subject", 12), Text: text(t, "text", 40) + "\n"}
+		m := Message{ID: id, To: "a" + text(t, "to", 4) + "@example.com",
+			Subject: text(t, "subject", 12), Text: text(t, "text", 40) + "\n"}
 		data, err := m.encode(filesFrom)
 		if err != nil {
 			return
@@ -42,7 +43,8 @@ func TestFilesWritesEachMailOnceForItsOwnerAlone(t *testing.T) {
 	f := NewFiles(dir)
 	again := example
 	again.Text = "again\n"
-	for _, m := range []Message{example, {ID: "7", To: "bob@example.com", Subject: "s", Text: "t\n"}, again} {
+	for _, m := range []Message{example,
+		{ID: "7", To: "bob@example.com", Subject: "s", Text: "t\n"}, again} {
 		if err := f.Send(t.Context(), m); err != nil {
 			t.Fatal(err)
 		}
@@ -78,7 +80,8 @@ func TestFilesSaysWhyAMailCannotBeWrittenAndLeavesNothing(t *testing.T) {
 	if err := os.MkdirAll(filepath.Join(dir, "42.eml", "x"), 0o700); err != nil {
 		t.Fatal(err)
 	}
-	if err := NewFiles(dir).Send(t.Context(), example); err == nil || !strings.HasPrefix(err.Error(), `mail "42" cannot be written: `) {
+	if err := NewFiles(dir).Send(t.Context(), example); err == nil ||
+		!strings.HasPrefix(err.Error(), `mail "42" cannot be written: `) {
 		t.Error(err)
 	}
 	if left, _ := filepath.Glob(filepath.Join(dir, ".mail-*")); len(left) > 0 {
@@ -88,7 +91,8 @@ func TestFilesSaysWhyAMailCannotBeWrittenAndLeavesNothing(t *testing.T) {
 	if err := os.WriteFile(file, nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if err := NewFiles(file).Send(t.Context(), example); err == nil || !strings.HasPrefix(err.Error(), `mail "42" cannot be written: `) {
+	if err := NewFiles(file).Send(t.Context(), example); err == nil ||
+		!strings.HasPrefix(err.Error(), `mail "42" cannot be written: `) {
 		t.Error(err)
 	}
 }

@@ -78,7 +78,8 @@ func (p parsed) is(t interface{ Errorf(string, ...any) }, m Message, from, domai
 	if !slices.Equal(names, headers) {
 		t.Errorf("headers are %q", names)
 	}
-	for name, want := range map[string]string{"From": from, "To": "<" + m.To + ">", "Message-Id": fmt.Sprintf("<exchange-mail.%s@%s>", m.ID, domain),
+	for name, want := range map[string]string{"From": from, "To": "<" + m.To + ">",
+		"Message-Id":     fmt.Sprintf("<exchange-mail.%s@%s>", m.ID, domain),
 		"Auto-Submitted": "auto-generated", "Mime-Version": "1.0"} {
 		if got := p.header.Get(name); got != want {
 			t.Errorf("%s is %q, want %q", name, got, want)
@@ -157,7 +158,8 @@ func TestManyMailsAtOnceDoNotMix(t *testing.T) {
 	var wg sync.WaitGroup
 	for i := range n {
 		wg.Go(func() {
-			m := Message{ID: fmt.Sprint(i), To: fmt.Sprintf("user%d@example.com", i), Subject: fmt.Sprint("mail ", i), Text: fmt.Sprintf("text %d\n", i)}
+			m := Message{ID: fmt.Sprint(i), To: fmt.Sprintf("user%d@example.com", i),
+				Subject: fmt.Sprint("mail ", i), Text: fmt.Sprintf("text %d\n", i)}
 			if err := c.Send(t.Context(), m); err != nil {
 				t.Error(err)
 			}
@@ -171,7 +173,8 @@ func TestManyMailsAtOnceDoNotMix(t *testing.T) {
 			t.Fatal(err)
 		}
 		seen[d.to] = true
-		parse(t, d.data).is(t, Message{ID: fmt.Sprint(i), To: d.to, Subject: fmt.Sprint("mail ", i), Text: fmt.Sprintf("text %d\n", i)}, exampleFrom, "example.org")
+		parse(t, d.data).is(t, Message{ID: fmt.Sprint(i), To: d.to, Subject: fmt.Sprint("mail ", i),
+			Text: fmt.Sprintf("text %d\n", i)}, exampleFrom, "example.org")
 	}
 	if len(seen) != n {
 		t.Errorf("%d different mails arrived, want %d", len(seen), n)
@@ -188,7 +191,8 @@ func TestWhatCouldBecomeAHeaderOrACommandIsRefusedBeforeTheServerIsAsked(t *test
 		change(&m)
 		for _, send := range []func(context.Context, Message) error{c.Send, files.Send} {
 			err := send(t.Context(), m)
-			if err == nil || !strings.Contains(err.Error(), want) || !strings.HasPrefix(err.Error(), `mail "42": `) || len(err.Error()) > 2*MaxSubject {
+			if err == nil || !strings.Contains(err.Error(), want) ||
+				!strings.HasPrefix(err.Error(), `mail "42": `) || len(err.Error()) > 2*MaxSubject {
 				t.Errorf("got %v, want %q", err, want)
 			}
 			if err != nil && strings.ContainsAny(err.Error(), "\r\n") {

@@ -87,7 +87,8 @@ func TestWhateverTheTextsAreMadeOfTheyCanBeSent(t *testing.T) {
 			func() (string, string) { return w.Refused(anything.Draw(t, "details")) },
 		} {
 			subject, text := mail()
-			if err := (Message{ID: "1", To: "a@b", Subject: subject, Text: text}).check(); err != nil {
+			if err := (Message{ID: "1", To: "a@b", Subject: subject, Text: text}).check(); err !=
+				nil {
 				t.Fatal(err)
 			}
 		}
