@@ -2,20 +2,17 @@ package actors
 
 import (
 	"bytes"
-	"encoding/json"
-	"errors"
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"regexp"
-	"slices"
 	"strings"
 	"testing"
+
+	"exchange/core/plantedtest"
 )
 
-// A plantedFault is a mistake that somebody could make: in a file, from the module's root, the old text becomes the new
-// one, in which FAULT is true while this fault is planted. The old text is there exactly once.
+// A plantedFault is a plantedtest.Fault that the simulation must find.
 type plantedFault struct{ name, file, old, new string }
 
 var plantedFaults = []plantedFault{
@@ -255,79 +252,22 @@ const plantedSeeds = 600
 // has nothing to find where one goroutine runs at a time, and is several times slower.
 const unplantedSeeds = coveringSeeds
 
-// plant writes the files with all faults, each of which is asleep until the environment names it, and returns an overlay
-// for the build. So one build serves for all of them, and what is checked is the code of the exchange and nothing else.
-func plant(t *testing.T, root, dir string) (overlay string) {
-	t.Helper()
-	files := map[string]string{}
-	for _, f := range plantedFaults {
-		text, read := files[f.file]
-		if !read {
-			b, err := os.ReadFile(filepath.Join(root, f.file))
-			if err != nil {
-				t.Fatal(err)
-			}
-			text = string(b)
-		}
-		if n := strings.Count(text, f.old); n != 1 {
-			t.Fatalf("%s: %s has its old text %d times", f.name, f.file, n)
-		}
-		files[f.file] = strings.Replace(text, f.old, strings.ReplaceAll(f.new, "FAULT", fmt.Sprintf("planted.On(%q)", f.name)), 1)
-	}
-	replace := map[string]string{}
-	write := func(file, text string) {
-		path := filepath.Join(dir, strings.ReplaceAll(file, "/", "_"))
-		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
-		replace[filepath.Join(root, file)] = path
-	}
-	clause := regexp.MustCompile(`(?m)^package \w+$`)
-	for file, text := range files {
-		write(file, clause.ReplaceAllString(text, "$0\n\nimport \"exchange/core/planted\"\n"))
-	}
-	write("core/planted/planted.go", `package planted
-
-import "os"
-
-var fault = os.Getenv("PLANTED_FAULT")
-
-func On(name string) bool { return name == fault }
-`)
-	b, err := json.Marshal(map[string]any{"Replace": replace})
-	if err != nil {
-		t.Fatal(err)
-	}
-	overlay = filepath.Join(dir, "overlay.json")
-	if err := os.WriteFile(overlay, b, 0o600); err != nil {
-		t.Fatal(err)
-	}
-	return overlay
-}
-
 // The simulation can fail: each mistake of a long list is found by it, and nothing is when there is none.
 func TestPlantedFaultsAreFound(t *testing.T) {
 	root, err := filepath.Abs("..")
 	if err != nil {
 		t.Fatal(err)
 	}
+	var faults []plantedtest.Fault
+	for _, f := range plantedFaults {
+		faults = append(faults, plantedtest.Fault{Name: f.name, File: f.file, Old: f.old, New: f.new})
+	}
 	dir := t.TempDir()
 	binary := filepath.Join(dir, "simulation")
-	build := exec.Command("go", "test", "-c", "-vet=off", "-pgo=off", "-overlay", plant(t, root, dir), "-o", binary, "exchange/actors")
-	build.Dir = root
-	if out, err := build.CombinedOutput(); err != nil {
-		t.Fatalf("building with planted faults: %v\n%s", err, out)
-	}
+	plantedtest.Build(t, root, plantedtest.Overlay(t, root, dir, faults), "exchange/actors", binary)
 	play := func(fault string, seeds int) (out []byte, failed bool) {
 		t.Helper()
-		run := exec.Command(binary, "-test.run", "^TestSimulation$", "-sim.seeds", fmt.Sprint(seeds), "-sim.shrink", "0")
-		run.Env = append(slices.Clone(os.Environ()), "PLANTED_FAULT="+fault, "GOGC=400")
-		out, err := run.CombinedOutput()
-		var exit *exec.ExitError
-		if err != nil && !errors.As(err, &exit) {
-			t.Fatal(err)
-		}
-		return out, err != nil
+		return plantedtest.Run(t, binary, ".", fault, "-test.run", "^TestSimulation$", "-sim.seeds", fmt.Sprint(seeds), "-sim.shrink", "0")
 	}
 	if out, failed := play("", unplantedSeeds); failed {
 		t.Fatalf("without a planted fault:\n%s", out)

@@ -85,6 +85,7 @@ func (w *world) fencedSnapshot() {
 	tok, _, err := w.s.Acquire(w.ctx, persistence.Claim{Owner: "another"})
 	w.must(err)
 	w.is(w.s.SaveSnapshot(w.ctx, old, 2, strings.NewReader("two")), persistence.ErrFenced)
+	w.is(w.s.SaveSnapshot(w.ctx, old, 2, strings.NewReader("")), persistence.ErrFenced)
 	// Fenced in the midst of an upload: read by read, the owner changes.
 	r := readerFunc(func(p []byte) (int, error) {
 		if tok, _, err = w.s.Acquire(w.ctx, persistence.Claim{Owner: "another"}); err != nil {

@@ -103,6 +103,7 @@ var names = map[byte]string{
 	kindTrade: "trade", kindAccountTrade: "trade of an account", kindAccountPair: "trade of an account in a pair",
 	kindOrder: "closed order", kindOrderPair: "closed order of a pair", kindOrderClient: "closed order of a client id",
 	kindDeposit: "deposit", kindReference: "reference", kindWithdraw: "withdraw", kindWithdrawOf: "withdraw of an account", kindCandle: "candle",
+	kindLink: "link to sequence", kindFlush: "row of flush", kindMeta: "head of the engine", kindChunk: "piece of a snapshot",
 	kindAction: "action", kindCount: "count of trades", kindList: "counter of a list",
 }
 
@@ -117,7 +118,7 @@ func (s *Store) placeOf(key []byte) string {
 	switch kind {
 	case kindNonce, kindReference:
 		return fmt.Sprintf("%s %q", name, rest)
-	case kindWallet, kindWatermark, kindList, kindCount, kindOrderClient:
+	case kindWallet, kindWatermark, kindList, kindCount, kindOrderClient, kindMeta, kindChunk:
 		return fmt.Sprintf("%s %x", name, rest)
 	}
 	if len(rest) < 8 {

@@ -135,6 +135,42 @@ func TestAFolderWithoutAnyOneOfItsFilesIsRefusedOrWhole(t *testing.T) {
 	}
 }
 
+// A start goes on from the newest image, and would not read what the older one needs.
+func TestAFileOfTheJournalThatTheOlderImageNeedsIsMissed(t *testing.T) {
+	dir, _ := lossy(t)
+	files, err := filepath.Glob(filepath.Join(dir, journalFolder+"main", "*.journal"))
+	if err != nil || len(files) < 2 {
+		t.Fatal(files, err)
+	}
+	if err := os.Remove(files[0]); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Open(dir, Options{Logger: quiet}); !errors.Is(err, persistence.ErrCorrupt) || !strings.Contains(err.Error(), "what came before") {
+		t.Fatalf("error is %v, want ErrCorrupt", err)
+	}
+}
+
+// The file that says which list of tables is in use is gone: Pebble would begin anew, with the first epoch
+// and without projections.
+func TestAFolderThatDoesNotNameItsListOfTablesIsRefused(t *testing.T) {
+	dir := t.TempDir() + "/data"
+	s, tok, seq := mustOpen(t, dir, Options{})
+	oneMore(t, s, tok, seq)
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	files, err := filepath.Glob(dir + "/marker.manifest.*")
+	if err != nil || len(files) != 1 {
+		t.Fatal(files, err)
+	}
+	if err := os.Remove(files[0]); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Open(dir, Options{Logger: quiet}); !errors.Is(err, persistence.ErrCorrupt) {
+		t.Fatalf("error is %v, want ErrCorrupt", err)
+	}
+}
+
 // Two at once, and files that are cut off, mostly within what is written at once.
 func TestAFolderWithHolesIsRefusedOrWhole(t *testing.T) {
 	dir, last := lossy(t)

@@ -264,6 +264,38 @@ func TestAnAppendThatTheFileDoesNotTakeIsUnknown(t *testing.T) {
 	}
 }
 
+// The file follows what was acknowledged, and nothing else: an append that is refused leaves it, and one
+// that is repeated moves it.
+func TestTheFileFollowsWhatWasAcknowledged(t *testing.T) {
+	server := redistest.Start(t)
+	s, tok, _ := mustOpen(t, server.URL(), Options{Head: filepath.Join(t.TempDir(), HeadFile)})
+	says := func(want uint64) {
+		t.Helper()
+		if got := s.acknowledged.Acknowledged().Seq; got != want {
+			t.Fatalf("the file says %d, want %d", got, want)
+		}
+	}
+	for seq := range uint64(3) {
+		appendTo(t, s, tok, seq, seq+1, "batch ")
+		says(seq + 1)
+	}
+	if err := s.Append(t.Context(), tok, 7, 8, []byte("a batch")); !errors.Is(err, persistence.ErrGap) {
+		t.Fatalf("error is %v, want ErrGap", err)
+	}
+	says(3)
+	if err := s.acknowledged.Reset(2); err != nil {
+		t.Fatal(err)
+	}
+	appendTo(t, s, tok, 2, 3, "batch ") // the same bytes again
+	says(3)
+	other, _, _ := mustOpen(t, server.URL(), Options{})
+	other.Close()
+	if err := s.Append(t.Context(), tok, 3, 4, []byte("a batch")); !errors.Is(err, persistence.ErrFenced) {
+		t.Fatalf("error is %v, want ErrFenced", err)
+	}
+	says(3)
+}
+
 // restored fills an empty store up to a sequence, as a restore does.
 func restored(t *testing.T, s *Store, tok persistence.Token, seq uint64) {
 	t.Helper()

@@ -397,3 +397,23 @@ func TestAnUnreachableRedisIsNamed(t *testing.T) {
 		t.Fatalf("error is %v", err)
 	}
 }
+
+// The watermark is stored twice, and a start refuses two that differ.
+func TestADamagedWatermarkIsRefused(t *testing.T) {
+	server := redistest.Start(t)
+	s, tok, _ := mustOpen(t, server.URL(), Options{})
+	if err := s.Apply(t.Context(), tok, 0, 17, nil); err != nil {
+		t.Fatal(err)
+	}
+	if at, err := s.Watermark(t.Context()); at != 17 || err != nil {
+		t.Fatal(at, err)
+	}
+	for _, damaged := range []string{"16", "177", ""} {
+		if err := server.Client().Set(t.Context(), s.watermark(), damaged, 0).Err(); err != nil {
+			t.Fatal(err)
+		}
+		if at, err := s.Watermark(t.Context()); !errors.Is(err, persistence.ErrCorrupt) {
+			t.Errorf("it is %q where it was 17, and counts as %d: %v", damaged, at, err)
+		}
+	}
+}

@@ -287,3 +287,31 @@ func TestCandleTimesAreTheQuerys(t *testing.T) {
 		}
 	})
 }
+
+// A journal's batches follow on each other, from where the reader is to where the journal ends.
+func TestAChainHasNoGap(t *testing.T) {
+	for _, c := range []struct {
+		after, end uint64
+		batches    [][2]uint64
+		whole      bool
+	}{
+		{0, 3, [][2]uint64{{0, 1}, {1, 3}}, true},
+		{2, 3, [][2]uint64{{1, 3}}, true},
+		{0, 3, [][2]uint64{{0, 1}, {2, 3}}, false},
+		{0, 3, [][2]uint64{{0, 1}, {0, 3}}, false},
+		{0, 3, [][2]uint64{{1, 3}}, false},
+		{0, 3, [][2]uint64{{0, 1}, {1, 1}, {1, 3}}, false},
+		{0, 3, [][2]uint64{{0, 1}}, false},
+		{0, 3, nil, false},
+	} {
+		chain := Chain{After: c.after, End: c.end}
+		var err error
+		for _, b := range c.batches {
+			batch := []byte("a batch")
+			err = errors.Join(err, chain.Next(b[0], b[1], Digest(batch), batch))
+		}
+		if err = errors.Join(err, chain.Done()); (err == nil) != c.whole || err != nil && !errors.Is(err, persistence.ErrCorrupt) {
+			t.Errorf("%+v: %v", c, err)
+		}
+	}
+}

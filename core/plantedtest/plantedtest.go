@@ -1,0 +1,130 @@
+// Package plantedtest builds tests of the exchange with mistakes in it, to show that they can fail.
+//
+// A mistake is planted in a copy of a file (go build -overlay), so the exchange itself has no switches for
+// it. All mistakes of a list are in one build, each asleep until the environment names it.
+package plantedtest
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// A Fault is a mistake that somebody could make: in a file, named from the module's root, the old text
+// becomes the new one, in which FAULT is true while this fault is planted. The old text is there exactly
+// once. A script of Redis is such a file, too.
+type Fault struct{ Name, File, Old, New string }
+
+// scripts makes the scripts of Redis from their files.
+const scripts = "persistence/redis/scripts.go"
+
+// Overlay writes the files with all faults into dir, and returns the overlay for builds.
+func Overlay(t *testing.T, root, dir string, faults []Fault) string {
+	t.Helper()
+	replace := map[string]string{}
+	write := func(file, text string) {
+		path := filepath.Join(dir, strings.ReplaceAll(file, "/", "_"))
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		replace[filepath.Join(root, file)] = path
+	}
+	files := planted(t, root, faults)
+	clause := regexp.MustCompile(`(?m)^package \w+$`)
+	for file, text := range files {
+		if strings.HasSuffix(file, ".go") {
+			text = clause.ReplaceAllString(text, "$0\n\nimport \"exchange/core/planted\"\n")
+		}
+		write(file, text)
+	}
+	write("core/planted/planted.go", `package planted
+
+import (
+	"fmt"
+	"os"
+)
+
+var fault = os.Getenv("PLANTED_FAULT")
+
+func On(name string) bool { return name == fault }
+
+// Lua begins each script of Redis.
+func Lua() string { return fmt.Sprintf("local planted = %q\n", fault) }
+`)
+	b, err := json.Marshal(map[string]any{"Replace": replace})
+	if err != nil {
+		t.Fatal(err)
+	}
+	overlay := filepath.Join(dir, "overlay.json")
+	if err := os.WriteFile(overlay, b, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return overlay
+}
+
+// planted are the files with all faults.
+func planted(t *testing.T, root string, faults []Fault) map[string]string {
+	t.Helper()
+	files := map[string]string{}
+	read := func(file string) string {
+		text, there := files[file]
+		if !there {
+			b, err := os.ReadFile(filepath.Join(root, file))
+			if err != nil {
+				t.Fatal(err)
+			}
+			text = string(b)
+		}
+		return text
+	}
+	lua := false
+	for _, f := range faults {
+		text, on := read(f.File), fmt.Sprintf("planted.On(%q)", f.Name)
+		if strings.HasSuffix(f.File, ".lua") {
+			lua, on = true, fmt.Sprintf("(planted == %q)", f.Name)
+		}
+		if n := strings.Count(text, f.Old); n != 1 {
+			t.Errorf("%s: %s has its old text %d times: change the text in the list of planted faults", f.Name, f.File, n)
+			continue
+		}
+		files[f.File] = strings.Replace(text, f.Old, strings.ReplaceAll(f.New, "FAULT", on), 1)
+	}
+	if t.Failed() {
+		t.FailNow()
+	}
+	if lua {
+		files[scripts] = strings.ReplaceAll(read(scripts), "redis.NewScript(", "redis.NewScript(planted.Lua() + ")
+	}
+	return files
+}
+
+// Build builds the tests of a package with an overlay.
+func Build(t *testing.T, root, overlay, pkg, binary string) {
+	t.Helper()
+	build := exec.Command("go", "test", "-c", "-vet=off", "-pgo=off", "-overlay", overlay, "-o", binary, pkg)
+	build.Dir = root
+	if out, err := build.CombinedOutput(); err != nil {
+		t.Fatalf("building %s with planted faults: %v\n%s", pkg, err, out)
+	}
+}
+
+// Run runs tests with one fault planted, none if fault is "", in a package's folder. It reports whether they fail.
+func Run(t *testing.T, binary, folder, fault string, args ...string) (out []byte, failed bool) {
+	t.Helper()
+	run := exec.Command(binary, args...)
+	run.Dir = folder
+	run.Env = append(slices.Clone(os.Environ()), "PLANTED_FAULT="+fault, "GOGC=400")
+	out, err := run.CombinedOutput()
+	var exit *exec.ExitError
+	if err != nil && !errors.As(err, &exit) {
+		t.Fatal(err)
+	}
+	return out, err != nil
+}

@@ -1,0 +1,166 @@
+package pebble
+
+import (
+	"errors"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
+
+	"exchange/persistence"
+	"exchange/persistence/internal/head"
+)
+
+// afterPowerCut opens what is left of a folder when the power fails and all that was not synced is lost.
+func afterPowerCut(t *testing.T, fs *vfs.MemFS) (*Store, persistence.Token, uint64) {
+	t.Helper()
+	return mustOpen(t, "data", Options{FS: fs.CrashClone(vfs.CrashCloneCfg{})})
+}
+
+// Two owners with one epoch would be taken for one.
+func TestAPowerCutForgetsNoOwner(t *testing.T) {
+	fs := vfs.NewCrashableMem()
+	_, first, _ := mustOpen(t, "data", Options{FS: fs})
+	if _, second, _ := afterPowerCut(t, fs); second.Epoch() <= first.Epoch() {
+		t.Fatalf("the owner %q follows %q", second, first)
+	}
+}
+
+func TestAPowerCutForgetsNotWhereAJournalBegins(t *testing.T) {
+	fs := vfs.NewCrashableMem()
+	s, tok, _ := mustOpen(t, "data", Options{FS: fs})
+	if err := s.Begin(t.Context(), tok, 100); err != nil {
+		t.Fatal(err)
+	}
+	if s, _, last := afterPowerCut(t, fs); last != 100 || s.HeadMissing() {
+		t.Fatalf("the journal ends at %d, its head is missing: %v", last, s.HeadMissing())
+	}
+}
+
+// Otherwise the files that went would look as if they were lost.
+func TestAPowerCutForgetsNoTrim(t *testing.T) {
+	fs := vfs.NewCrashableMem()
+	s, tok, seq := mustOpen(t, "data", Options{FS: fs})
+	more := func() {
+		t.Helper()
+		for range 20 {
+			if err := s.Append(t.Context(), tok, seq, seq+1, make([]byte, 40_000)); err != nil {
+				t.Fatal(err)
+			}
+			seq++
+		}
+	}
+	more()
+	if err := s.Trim(t.Context(), tok, 10); err != nil {
+		t.Fatal(err)
+	}
+	more() // a new segment makes the removal of others durable, too
+	s, _, last := afterPowerCut(t, fs)
+	names, err := s.fs.List("data/" + journalFolder + "main")
+	if err != nil || last != seq || slices.Contains(names, "00000001.journal") {
+		t.Fatalf("the journal ends at %d, want %d, and has %v: %v", last, seq, names, err)
+	}
+}
+
+// An append lands, and its head cannot be written: it is not acknowledged. The next try with the same
+// bytes is, and the head knows of it.
+func TestARepeatedAppendMovesTheHead(t *testing.T) {
+	full := errors.New("no space left on device")
+	var fails atomic.Bool
+	fs := errorfs.Wrap(vfs.NewMem(), errorfs.InjectorFunc(func(op errorfs.Op) error {
+		if fails.Load() && strings.Contains(op.Path, headFile) {
+			return full
+		}
+		return nil
+	}))
+	s, tok, _ := mustOpen(t, "data", Options{FS: fs})
+	add := func(seq uint64) error { return s.Append(t.Context(), tok, seq, seq+1, []byte("a batch")) }
+	if err := add(0); err != nil {
+		t.Fatal(err)
+	}
+	fails.Store(true)
+	if err := add(1); !errors.Is(err, full) {
+		t.Fatalf("error is %v", err)
+	}
+	fails.Store(false)
+	if err := add(1); err != nil || s.head.Acknowledged().Seq != 2 {
+		t.Fatalf("the head says %+v: %v", s.head.Acknowledged(), err)
+	}
+}
+
+// With a snapshot all that was written lies in tables: neither the image nor the projections depend on a
+// file of Pebble's log, and the links up to there are gone.
+func TestASnapshotNeedsNoFileOfPebblesLog(t *testing.T) {
+	fs := vfs.NewCrashableMem()
+	s, tok, seq := mustOpen(t, "data", Options{FS: fs})
+	for range 3 {
+		seq = oneMore(t, s, tok, seq)
+	}
+	if err := s.SaveSnapshot(t.Context(), tok, seq, strings.NewReader("an image")); err != nil {
+		t.Fatal(err)
+	}
+	links := 0
+	if err := s.eachNumber(kindLink, func(uint64, []byte) error { links++; return nil }); err != nil || links > 0 {
+		t.Fatalf("%d links are left: %v", links, err)
+	}
+	left := fs.CrashClone(vfs.CrashCloneCfg{})
+	names, err := left.List("data")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range names {
+		if strings.HasSuffix(name, ".log") {
+			if err := left.Remove("data/" + name); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	s, _, _ = mustOpen(t, "data", Options{FS: left})
+	watermark, err := s.Watermark(t.Context())
+	at, _, missing := s.LoadSnapshot(t.Context(), 0)
+	if err := errors.Join(err, missing); err != nil || watermark != seq || at != seq {
+		t.Fatalf("the watermark is %d, the snapshot at %d, want %d: %v", watermark, at, seq, err)
+	}
+}
+
+// The start notes the end that it found: reads are answered from there.
+func TestAStartMovesTheHeadToTheJournalsEnd(t *testing.T) {
+	fs := vfs.NewMem()
+	s, tok, _ := mustOpen(t, "data", Options{FS: fs})
+	for seq := range uint64(2) {
+		if err := s.Append(t.Context(), tok, seq, seq+1, []byte("a batch")); err != nil {
+			t.Fatal(err)
+		}
+	}
+	behind := head.Mark{Seq: 1}
+	if err := errors.Join(s.head.Reset(behind.Seq), s.Close()); err != nil {
+		t.Fatal(err)
+	}
+	if s, _, _ := mustOpen(t, "data", Options{FS: fs}); s.head.Acknowledged().Seq != 2 {
+		t.Fatalf("the head says %+v", s.head.Acknowledged())
+	}
+}
+
+// Each kind of key has a name for people.
+func TestAMessageNamesThePlace(t *testing.T) {
+	s := &Store{prefix: []byte("main\x00")}
+	for _, c := range []struct {
+		key  []byte
+		want string
+	}{
+		{s.reference("invoice 17"), `reference "invoice 17"`},
+		{u64(s.key(kindLink), 17), "link to sequence 17"},
+		{u64(s.key(kindFlush), 17), "row of flush 17"},
+		{u32(u64(s.key(kindChunk), 17), 1), "piece of a snapshot "},
+		{s.key(kindMeta), "head of the engine"},
+		{u64(s.orders(3), 17), "closed order, list 00000003, id 17"},
+		{u64(s.withdraws(0), 17), "withdraw 17"},
+	} {
+		if got := s.placeOf(c.key); !strings.HasPrefix(got, c.want) {
+			t.Errorf("%q is called %q, want %q", c.key, got, c.want)
+		}
+	}
+}
