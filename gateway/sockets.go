@@ -55,7 +55,7 @@ var errTooManyRequests = errors.New("too many requests, come back later")
 
 func (g *Gateway) newSockets(e *actors.Engine) *sockets {
 	o := &g.opts.Stream
-	s := &sockets{hub: stream.New(e, stream.Options{Interval: o.Interval}), server: socketio.New(socketio.Options{
+	s := &sockets{hub: stream.New(e, stream.Options{Interval: o.Interval, QueueBytes: o.QueueBytes}), server: socketio.New(socketio.Options{
 		Log: g.log, Address: g.clientOf, Allow: g.mayAsk, Hold: holdPlace, MaxPayload: g.opts.BodyBytes,
 		Connections: o.Connections, ConnectionsPerAddress: o.ConnectionsPerAddress, MessagesPerSecond: o.MessagesPerSecond,
 		QueueBytes: o.QueueBytes, StallTimeout: o.Stall, PingInterval: o.PingInterval, PingTimeout: o.PingTimeout,

@@ -2,6 +2,7 @@ package stream
 
 import (
 	"errors"
+	"slices"
 	"strconv"
 
 	"exchange/gateway/socketio"
@@ -25,7 +26,8 @@ type client struct {
 	out    []socketio.Delivery
 	// early are frames of channels that have let the client in, while it waits for an answer to a name
 	// of the whole family: the answer comes before them.
-	early [families][]socketio.Delivery
+	early   [families]backlog
+	earlyAt [families][]int32 // by pair, the client's number in audience.early, from 1; 0: it is not there
 
 	turn chan struct{} // has an element for each message that the client may have in the shard beside those that are
 }
@@ -83,16 +85,51 @@ func (c *client) hold() {
 	}
 }
 
-// mostEarly is how many deliveries of a family wait for an answer. A client with more has been forgotten
-// by a channel that fails.
-const mostEarly = 4096
+// A backlog is what waits for an answer. What many clients wait for, a snapshot, does not count, as in
+// the queue of a slow client.
+type backlog struct {
+	list  []socketio.Delivery
+	bytes int
+	full  bool // more came than may wait: the client is closed, and nothing is kept for it
+}
 
-// keep lets deliveries wait for an answer.
-func (c *client) keep(f family, list ...socketio.Delivery) {
-	if c.early[f] = append(c.early[f], list...); len(c.early[f]) > mostEarly {
-		c.early[f] = nil
-		c.socket.Close(socketio.ServerClose)
+// deliveryOverhead is what a delivery counts besides its bytes.
+const deliveryOverhead = 64
+
+func cost(d *socketio.Delivery) int {
+	if d.Shared {
+		return 0
 	}
+	return len(d.Frames) + deliveryOverhead
+}
+
+// keep lets deliveries wait for an answer, most bytes of them. It is false, once, for a client with more,
+// which is to be closed: it is slow to be let in, or was forgotten by a channel that fails.
+func (c *client) keep(f family, most int, list ...socketio.Delivery) bool {
+	e := &c.early[f]
+	if e.full {
+		return true
+	}
+	for i := range list {
+		e.bytes += cost(&list[i])
+	}
+	if e.bytes > most {
+		*e = backlog{full: true}
+		return false
+	}
+	e.list = append(e.list, list...)
+	return true
+}
+
+// drop lets nothing of a channel wait any more.
+func (e *backlog) drop(t topic) {
+	e.list = slices.DeleteFunc(e.list, func(d socketio.Delivery) bool {
+		if d.Tag != uint32(t) {
+			return false
+		}
+		e.bytes -= cost(&d)
+		return true
+	})
 }
 
 // has reports whether a client asked for a channel by this name.

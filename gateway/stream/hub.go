@@ -25,6 +25,9 @@ type Options struct {
 	Interval time.Duration
 	// Shards is over how many goroutines clients are spread. Default: one for each core.
 	Shards int
+	// QueueBytes is what may wait for a client until its subscription to a whole family is answered, as
+	// socketio.Options has it for what the client does not take. Default 1 MiB.
+	QueueBytes int
 }
 
 // A Hub has the channels of one engine.
@@ -51,6 +54,7 @@ type counts struct {
 // New starts the channels of all pairs and the shards.
 func New(e *actors.Engine, o Options) *Hub {
 	o.Interval = cmp.Or(o.Interval, 100*time.Millisecond)
+	o.QueueBytes = cmp.Or(o.QueueBytes, 1<<20)
 	o.Shards = cmp.Or(o.Shards, min(runtime.GOMAXPROCS(0), runtime.NumCPU()))
 	h := &Hub{engine: e, opts: o, names: newNames(e.Pairs())}
 	for i := range o.Shards {

@@ -71,6 +71,9 @@ func (n *names) topic(f family, place int) topic { return topic(int(f)*len(n.pai
 
 func (n *names) familyOf(t topic) family { return family(int(t) / len(n.pairs)) }
 
+// placeOf is a channel's pair, by its place.
+func (n *names) placeOf(t topic) int { return int(t) % len(n.pairs) }
+
 // begins reports whether a channel begins with its state for each new subscriber.
 func (n *names) begins(f family) bool { return policies[f] != socketio.Keep }
 

@@ -247,7 +247,7 @@ func (s *shard) take(t topic) {
 	clear(a.pending)
 	a.pending = a.pending[:0]
 	for _, c := range a.early {
-		c.keep(s.hub.names.familyOf(t), s.out...)
+		s.keep(c, s.hub.names.familyOf(t), s.out)
 	}
 }
 
@@ -385,8 +385,8 @@ func (s *shard) admit(m *admitted) {
 			first = append(first, socketio.Delivery{Tag: uint32(m.topic), Policy: s.hub.names.policyOf(m.topic), Frames: m.first, Shared: m.shared})
 		}
 		if c.waits[s.hub.names.numberOfAll(f)] != nil {
-			a.early = append(a.early, c)
-			c.keep(f, first...)
+			s.wait(c, m.topic)
+			s.keep(c, f, first)
 			s.admittedTo(c, m.topic)
 			continue
 		}
@@ -398,19 +398,56 @@ func (s *shard) admit(m *admitted) {
 	}
 }
 
-// release gives a client the frames that waited for an answer to a name of a whole family.
+// release gives a client the frames that waited for an answer to a name of a whole family. It takes the
+// same time however many clients wait: after a restart all of them do.
 func (s *shard) release(c *client, f family) {
 	for place := range s.hub.names.pairs {
-		a := &s.topics[s.hub.names.topic(f, place)]
-		if i := slices.Index(a.early, c); i >= 0 {
-			a.early = slices.Delete(a.early, i, i+1)
+		t := s.hub.names.topic(f, place)
+		if a := &s.topics[t]; s.unwait(c, t) {
 			a.list = append(a.list, subscriber{c, c.socket})
 		}
 	}
-	if len(c.early[f]) > 0 {
-		s.put(c, c.early[f]...)
-		c.early[f] = nil
+	c.earlyAt[f] = nil
+	if e := &c.early[f]; len(e.list) > 0 {
+		s.put(c, e.list...)
+		*e = backlog{}
 	}
+}
+
+// keep lets deliveries wait for an answer, and closes a client for which too much waits.
+func (s *shard) keep(c *client, f family, list []socketio.Delivery) {
+	if !c.keep(f, s.hub.opts.QueueBytes, list...) {
+		c.socket.Close(socketio.ServerClose)
+	}
+}
+
+// wait lets a client's frames of a channel wait.
+func (s *shard) wait(c *client, t topic) {
+	a, n := &s.topics[t], s.hub.names
+	f := n.familyOf(t)
+	if c.earlyAt[f] == nil {
+		c.earlyAt[f] = make([]int32, len(n.pairs))
+	}
+	a.early = append(a.early, c)
+	c.earlyAt[f][n.placeOf(t)] = int32(len(a.early))
+}
+
+// unwait ends that, and is false of a client whose frames do not wait.
+func (s *shard) unwait(c *client, t topic) bool {
+	a, n := &s.topics[t], s.hub.names
+	f, pair := n.familyOf(t), n.placeOf(t)
+	if c.earlyAt[f] == nil || c.earlyAt[f][pair] == 0 {
+		return false
+	}
+	at, last := c.earlyAt[f][pair], len(a.early)-1
+	moved := a.early[last]
+	a.early[at-1], a.early[last] = moved, nil
+	moved.earlyAt[f][pair] = at
+	c.earlyAt[f][pair] = 0
+	if a.early = a.early[:last]; last == 0 {
+		a.early = nil // with the memory of a mass of them
+	}
+	return true
 }
 
 // leave tells a channel that it has one subscriber less here.
@@ -444,10 +481,8 @@ func (s *shard) part(c *client, t topic) {
 
 // unkeep drops what waits for a client of a channel.
 func (s *shard) unkeep(c *client, t topic) {
-	a, f := &s.topics[t], s.hub.names.familyOf(t)
-	if i := slices.Index(a.early, c); i >= 0 {
-		a.early = slices.Delete(a.early, i, i+1)
-		c.early[f] = slices.DeleteFunc(c.early[f], func(d socketio.Delivery) bool { return d.Tag == uint32(t) })
+	if s.unwait(c, t) {
+		c.early[s.hub.names.familyOf(t)].drop(t)
 	}
 }
 
@@ -490,6 +525,7 @@ func (s *shard) disconnect(c *client) {
 // To its next life they never were there.
 func (s *shard) fail(t topic) {
 	for c := range s.clients {
+		s.unwait(c, t)
 		if c.member.has(t) {
 			s.strike(c, t)
 			c.socket.Close(socketio.ServerClose)
@@ -497,7 +533,7 @@ func (s *shard) fail(t topic) {
 			c.socket.Close(socketio.ServerClose)
 		}
 	}
-	s.topics[t].list, s.topics[t].early = nil, nil
+	s.topics[t].list = nil
 }
 
 // now is the time of answers, in microseconds since the Unix epoch.
