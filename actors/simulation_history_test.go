@@ -53,9 +53,9 @@ func (s *sim) headOf(l *life) *memory.Head {
 	return head
 }
 
-// keptOut opens a store with its HEAD, and reports whether that keeps the start out. It must if the file
-// cannot be read, or says more than a store that was restored since has; otherwise it must not, because
-// no crash leaves the file ahead of the journal. Then an operator removes the file.
+// keptOut opens a store with its HEAD, and reports whether that keeps the start out. It must if the
+// file cannot be read, or says more than a store that was restored since has; otherwise it must not,
+// because no crash leaves the file ahead of the journal. Then an operator removes the file.
 func (s *sim) keptOut(k *link) bool {
 	head, end, err := k.Store.Head, s.disk.Last(), k.Store.Whole()
 	if err != nil && !errors.Is(err, persistence.ErrCorrupt) {
@@ -70,7 +70,8 @@ func (s *sim) keptOut(k *link) bool {
 		s.outcomes["starts refused, HEAD cannot be read"]++
 	case older && head.Acknowledged() > end:
 		if !refuse {
-			s.violate("engine %d opens a store that ends at %d, and up to %d was acknowledged", k.l.number, end, head.Acknowledged())
+			s.violate("engine %d opens a store that ends at %d, and up to %d was acknowledged",
+				k.l.number, end, head.Acknowledged())
 		}
 		s.outcomes["starts refused, HEAD says more"]++
 	case !older && refuse:
@@ -86,8 +87,8 @@ func (s *sim) keptOut(k *link) bool {
 	return true
 }
 
-// losesLast wants a copy of the store that has lost its last batch to be refused, if that was acknowledged
-// and the file knows of it.
+// losesLast wants a copy of the store that has lost its last batch to be refused, if that was
+// acknowledged and the file knows of it.
 func (s *sim) losesLast(k *link, older bool) {
 	lost := s.disk.WithoutLast()
 	if older || lost == nil || k.Store.Head.Acknowledged() < s.disk.Last() {
@@ -96,12 +97,14 @@ func (s *sim) losesLast(k *link, older bool) {
 	m := memory.Open(lost, persistence.Retention{})
 	m.Head = k.Store.Head
 	if err := m.Whole(); !errors.Is(err, persistence.ErrCorrupt) {
-		s.violate("record %d was acknowledged, and a store without it is opened: %v", s.disk.Last(), err)
+		s.violate("record %d was acknowledged, and a store without it is opened: %v",
+			s.disk.Last(), err)
 	}
 	s.outcomes["stores without their last batch, refused"]++
 }
 
-// cutHeads has the power fail under the HEAD of an embedded store, or of all hosts: it may be behind then.
+// cutHeads has the power fail under the HEAD of an embedded store, or of all hosts: it may be behind
+// then.
 func (s *sim) cutHeads() {
 	heads := []*memory.Head{&s.head}
 	if s.server {

@@ -252,19 +252,31 @@ const plantedSeeds = 600
 // has nothing to find where one goroutine runs at a time, and is several times slower.
 const unplantedSeeds = coveringSeeds
 
+func toPlant(list []plantedFault) (faults []plantedtest.Fault) {
+	for _, f := range list {
+		faults = append(faults, plantedtest.Fault{Name: f.name, File: f.file, Old: f.old, New: f.new})
+	}
+	return faults
+}
+
+// Each planted fault has its place in today's code: this is told at once, and not after a build.
+func TestEveryPlantedFaultHasItsPlace(t *testing.T) {
+	root, err := filepath.Abs("..")
+	if err != nil {
+		t.Fatal(err)
+	}
+	plantedtest.Overlay(t, root, t.TempDir(), toPlant(plantedFaults))
+}
+
 // The simulation can fail: each mistake of a long list is found by it, and nothing is when there is none.
 func TestPlantedFaultsAreFound(t *testing.T) {
 	root, err := filepath.Abs("..")
 	if err != nil {
 		t.Fatal(err)
 	}
-	var faults []plantedtest.Fault
-	for _, f := range plantedFaults {
-		faults = append(faults, plantedtest.Fault{Name: f.name, File: f.file, Old: f.old, New: f.new})
-	}
 	dir := t.TempDir()
 	binary := filepath.Join(dir, "simulation")
-	plantedtest.Build(t, root, plantedtest.Overlay(t, root, dir, faults), "exchange/actors", binary)
+	plantedtest.Build(t, root, plantedtest.Overlay(t, root, dir, toPlant(plantedFaults)), "exchange/actors", binary)
 	play := func(fault string, seeds int) (out []byte, failed bool) {
 		t.Helper()
 		return plantedtest.Run(t, binary, ".", fault, "-test.run", "^TestSimulation$", "-sim.seeds", fmt.Sprint(seeds), "-sim.shrink", "0")

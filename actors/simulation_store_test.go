@@ -193,7 +193,8 @@ func (k *link) Acquire(ctx context.Context, c persistence.Claim) (tok persistenc
 		if m == k.Store {
 			k.l.host.restores = s.outcomes["restores"]
 			if !m.HeadMissing() && m.Head.Acknowledged() < last {
-				s.violate("engine %d is told that the journal ends at %d, and its HEAD says %d", k.l.number, last, m.Head.Acknowledged())
+				s.violate("engine %d is told that the journal ends at %d, and its HEAD says %d",
+					k.l.number, last, m.Head.Acknowledged())
 			}
 		}
 		// From here on nobody else appends.
@@ -241,14 +242,15 @@ func (k *link) Append(ctx context.Context, tok persistence.Token, prev, next uin
 		k.s.say("  records %d to %d, %08x", prev+1, next, t.sum)
 		err := m.Append(ctx, tok, prev, next, batch)
 		if err == nil && m == k.Store && m.Head.Acknowledged() < next {
-			k.s.violate("engine %d: an append up to %d is acknowledged, and its HEAD says %d", k.l.number, next, m.Head.Acknowledged())
+			k.s.violate("engine %d: an append up to %d is acknowledged, and its HEAD says %d",
+				k.l.number, next, m.Head.Acknowledged())
 		}
 		return err
 	}))
 }
 
-// at is a place within an append, where the disk may crash: "sync", where the batch is written and not
-// synced, and "head", where it is synced and the HEAD does not say so.
+// at is a place within an append, where the disk may crash: "sync", where the batch is written and
+// not synced, and "head", where it is synced and the HEAD does not say so.
 func (k *link) at(place string) func() error {
 	return func() error {
 		crashes := k.s.crashes

@@ -16,8 +16,8 @@ import (
 
 var onlyPlanted = flag.String("planted", "", "plant only faults with this text in their names")
 
-// A plantedFault is a plantedtest.Fault in a store, and the test that must find it: the package's folder
-// below persistence, and the test's name there.
+// A plantedFault is a plantedtest.Fault in a store, and the test that must find it: the package's
+// folder below persistence, and the test's name there.
 type plantedFault struct{ name, file, old, new, in, test string }
 
 const (
@@ -265,8 +265,9 @@ var plantedFaults = []plantedFault{
 		"	if err := Empty(ctx, store); err != nil {\n", "	if err := Empty(ctx, store); err != nil && !FAULT {\n", inBackup, "TestOnlyAnEmptyStoreIsFilled"},
 }
 
-// faultsWithoutEffect change nothing that anybody could see, each for the reason that docs/proof.md gives.
-// The test that would find it passes with it: when it does not, the fault belongs into the other list.
+// faultsWithoutEffect change nothing that anybody could see, each for the reason that
+// docs/proof.md gives. The test that would find it passes with it: when it does not, the fault
+// belongs into the other list.
 var faultsWithoutEffect = []plantedFault{
 	{"a start does not compare the last link with the watermark", "persistence/pebble/links.go",
 		"	if err == nil && at != watermark {\n", "	if err == nil && at != watermark && !FAULT {\n", inPebble, withoutAFile},
@@ -304,13 +305,9 @@ func newPlanting(t *testing.T) *planting {
 		t.Fatal(err)
 	}
 	p := &planting{t: t, binaries: map[string]string{}}
-	var faults []plantedtest.Fault
 	all := chosen(slices.Concat(plantedFaults, faultsWithoutEffect))
-	for _, f := range all {
-		faults = append(faults, plantedtest.Fault{Name: f.name, File: f.file, Old: f.old, New: f.new})
-	}
 	dir := t.TempDir()
-	overlay := plantedtest.Overlay(t, root, dir, faults)
+	overlay := plantedtest.Overlay(t, root, dir, toPlant(all))
 	for _, f := range all {
 		if p.binaries[f.in] == "" {
 			p.binaries[f.in] = filepath.Join(dir, strings.ReplaceAll(f.in, "/", "_")+".test")
@@ -318,6 +315,22 @@ func newPlanting(t *testing.T) *planting {
 		}
 	}
 	return p
+}
+
+func toPlant(list []plantedFault) (faults []plantedtest.Fault) {
+	for _, f := range list {
+		faults = append(faults, plantedtest.Fault{Name: f.name, File: f.file, Old: f.old, New: f.new})
+	}
+	return faults
+}
+
+// Each planted fault has its place in today's code: this is told at once, and not after all builds.
+func TestEveryPlantedFaultHasItsPlace(t *testing.T) {
+	root, err := filepath.Abs("..")
+	if err != nil {
+		t.Fatal(err)
+	}
+	plantedtest.Overlay(t, root, t.TempDir(), toPlant(slices.Concat(plantedFaults, faultsWithoutEffect)))
 }
 
 // chosen are the faults that shall be planted.
@@ -340,8 +353,8 @@ func (p *planting) run(f *plantedFault, planted string) (out []byte, failed bool
 	return out, failed
 }
 
-// The tests of the stores can fail: each mistake of a long list is found by one of them, and nothing is when
-// there is none.
+// The tests of the stores can fail: each mistake of a long list is found by one of them, and
+// nothing is when there is none.
 func TestPlantedFaultsAreFound(t *testing.T) {
 	p := newPlanting(t)
 	clean := map[string]bool{}

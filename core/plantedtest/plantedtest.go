@@ -1,7 +1,8 @@
 // Package plantedtest builds tests of the exchange with mistakes in it, to show that they can fail.
 //
-// A mistake is planted in a copy of a file (go build -overlay), so the exchange itself has no switches for
-// it. All mistakes of a list are in one build, each asleep until the environment names it.
+// A mistake is planted in a copy of a file (go build -overlay), so the exchange itself has no
+// switches for it. All mistakes of a list are in one build, each asleep until the environment
+// names it.
 package plantedtest
 
 import (
@@ -17,9 +18,9 @@ import (
 	"testing"
 )
 
-// A Fault is a mistake that somebody could make: in a file, named from the module's root, the old text
-// becomes the new one, in which FAULT is true while this fault is planted. The old text is there exactly
-// once. A script of Redis is such a file, too.
+// A Fault is a mistake that somebody could make: in a file, named from the module's root, the old
+// text becomes the new one, in which FAULT is true while this fault is planted. The old text is
+// there exactly once. A script of Redis is such a file, too.
 type Fault struct{ Name, File, Old, New string }
 
 // scripts makes the scripts of Redis from their files.
@@ -91,7 +92,8 @@ func planted(t *testing.T, root string, faults []Fault) map[string]string {
 			lua, on = true, fmt.Sprintf("(planted == %q)", f.Name)
 		}
 		if n := strings.Count(text, f.Old); n != 1 {
-			t.Errorf("%s: %s has its old text %d times: change the text in the list of planted faults", f.Name, f.File, n)
+			t.Errorf("%s: %s has its old text %d times: change the text in the list of planted faults",
+				f.Name, f.File, n)
 			continue
 		}
 		files[f.File] = strings.Replace(text, f.Old, strings.ReplaceAll(f.New, "FAULT", on), 1)
@@ -100,7 +102,8 @@ func planted(t *testing.T, root string, faults []Fault) map[string]string {
 		t.FailNow()
 	}
 	if lua {
-		files[scripts] = strings.ReplaceAll(read(scripts), "redis.NewScript(", "redis.NewScript(planted.Lua() + ")
+		files[scripts] = strings.ReplaceAll(read(scripts),
+			"redis.NewScript(", "redis.NewScript(planted.Lua() + ")
 	}
 	return files
 }
@@ -108,14 +111,16 @@ func planted(t *testing.T, root string, faults []Fault) map[string]string {
 // Build builds the tests of a package with an overlay.
 func Build(t *testing.T, root, overlay, pkg, binary string) {
 	t.Helper()
-	build := exec.Command("go", "test", "-c", "-vet=off", "-pgo=off", "-overlay", overlay, "-o", binary, pkg)
+	build := exec.Command("go", "test", "-c", "-vet=off", "-pgo=off", "-overlay", overlay,
+		"-o", binary, pkg)
 	build.Dir = root
 	if out, err := build.CombinedOutput(); err != nil {
 		t.Fatalf("building %s with planted faults: %v\n%s", pkg, err, out)
 	}
 }
 
-// Run runs tests with one fault planted, none if fault is "", in a package's folder. It reports whether they fail.
+// Run runs tests with one fault planted, none if fault is "", in a package's folder. It reports
+// whether they fail.
 func Run(t *testing.T, binary, folder, fault string, args ...string) (out []byte, failed bool) {
 	t.Helper()
 	run := exec.Command(binary, args...)

@@ -25,7 +25,8 @@ type Store struct {
 	BeforeHead func() error
 	// Head is the file that says up to where appends were acknowledged; nil: none is kept.
 	Head *Head
-	// Fill says that the store is filled from a backup: what Head says does not count, and Begin writes it anew.
+	// Fill says that the store is filled from a backup: what Head says does not count, and Begin
+	// writes it anew.
 	Fill bool
 
 	disk   *Disk

@@ -14,7 +14,8 @@ import (
 	"exchange/persistence/internal/head"
 )
 
-// afterPowerCut opens what is left of a folder when the power fails and all that was not synced is lost.
+// afterPowerCut opens what is left of a folder when the power fails and all that was not synced is
+// lost.
 func afterPowerCut(t *testing.T, fs *vfs.MemFS) (*Store, persistence.Token, uint64) {
 	t.Helper()
 	return mustOpen(t, "data", Options{FS: fs.CrashClone(vfs.CrashCloneCfg{})})
@@ -65,8 +66,8 @@ func TestAPowerCutForgetsNoTrim(t *testing.T) {
 	}
 }
 
-// An append lands, and its head cannot be written: it is not acknowledged. The next try with the same
-// bytes is, and the head knows of it.
+// An append lands, and its head cannot be written: it is not acknowledged. The next try with the
+// same bytes is, and the head knows of it.
 func TestARepeatedAppendMovesTheHead(t *testing.T) {
 	full := errors.New("no space left on device")
 	var fails atomic.Bool
@@ -77,7 +78,9 @@ func TestARepeatedAppendMovesTheHead(t *testing.T) {
 		return nil
 	}))
 	s, tok, _ := mustOpen(t, "data", Options{FS: fs})
-	add := func(seq uint64) error { return s.Append(t.Context(), tok, seq, seq+1, []byte("a batch")) }
+	add := func(seq uint64) error {
+		return s.Append(t.Context(), tok, seq, seq+1, []byte("a batch"))
+	}
 	if err := add(0); err != nil {
 		t.Fatal(err)
 	}
@@ -91,8 +94,8 @@ func TestARepeatedAppendMovesTheHead(t *testing.T) {
 	}
 }
 
-// With a snapshot all that was written lies in tables: neither the image nor the projections depend on a
-// file of Pebble's log, and the links up to there are gone.
+// With a snapshot all that was written lies in tables: neither the image nor the projections
+// depend on a file of Pebble's log, and the links up to there are gone.
 func TestASnapshotNeedsNoFileOfPebblesLog(t *testing.T) {
 	fs := vfs.NewCrashableMem()
 	s, tok, seq := mustOpen(t, "data", Options{FS: fs})
@@ -103,7 +106,8 @@ func TestASnapshotNeedsNoFileOfPebblesLog(t *testing.T) {
 		t.Fatal(err)
 	}
 	links := 0
-	if err := s.eachNumber(kindLink, func(uint64, []byte) error { links++; return nil }); err != nil || links > 0 {
+	err := s.eachNumber(kindLink, func(uint64, []byte) error { links++; return nil })
+	if err != nil || links > 0 {
 		t.Fatalf("%d links are left: %v", links, err)
 	}
 	left := fs.CrashClone(vfs.CrashCloneCfg{})
