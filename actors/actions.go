@@ -43,6 +43,9 @@ func allWords(s *state.State, r *event.Record) string {
 		if m.Details != "" {
 			text += ": " + m.Details
 		}
+		if m.DespiteFreeze {
+			text += ", though the account is frozen"
+		}
 		return text
 	case event.KindRefusal:
 		return fmt.Sprintf("was refused, for account %s: %s", name(r.Refusal.Account), strings.ReplaceAll(refusalNames[r.Refusal.Reason], "_", " "))

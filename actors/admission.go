@@ -58,6 +58,14 @@ func (e *Engine) writable(now int64) error {
 	return e.open(now)
 }
 
+// Mails is nil while codes can be mailed: the check before a withdraw's fields are looked at.
+func (e *Engine) Mails() error {
+	if e.mailer == nil {
+		return e.turnAway(ErrNoMail)
+	}
+	return nil
+}
+
 // MaintenanceMessage is what clients are told while there is maintenance; it may be empty.
 func (e *Engine) MaintenanceMessage() string {
 	if m := e.maintenance.Load(); m != nil {
@@ -148,8 +156,12 @@ func (e *Engine) CancelAll(key *Key, nonce uint64, pair *Pair) (*Command, error)
 	return e.do(c)
 }
 
-// Withdraw asks for money to leave; as Place. The record is a KindWithdraw.
+// Withdraw asks for money to leave; as Place. The record is a KindWithdraw. ErrNoMail, if its code could
+// not be mailed.
 func (e *Engine) Withdraw(key *Key, nonce uint64, currency uint16, amount money.Amount, address string) (*Command, error) {
+	if err := e.Mails(); err != nil {
+		return nil, err
+	}
 	c := newCommand(event.KindWithdraw)
 	c.key, c.account = key, key.Account
 	c.order.nonce = nonce

@@ -205,5 +205,7 @@ type withdrawWish struct {
 	code     string // from its owner, to confirm it
 	details  string // from an operator, when it is refused
 
+	despiteFreeze bool // from an operator, when it is approved
+
 	moved state.Withdraw // KindWithdrawMoved, accepted: as it is after that
 }

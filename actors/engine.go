@@ -239,6 +239,7 @@ func (e *Engine) spawnAll(r *recovered) error {
 	g.lookUp = func(l *lookup) { e.root.Send(e.fold, l) }
 	index := &referenceIndex{store: e.History(), patience: o.Timing.Request / 2, log: e.log, meter: e.meter, found: e.committed.found}
 	g.askStore = index.ask
+	g.toWallet = func(c *Command) { e.root.Send(e.dir.account(c.record.Freeze.Account).pid, c) }
 	g.forgetNonce = func(k *Key) { e.root.Send(k.Account.pid, &keyEnded{k.Number}) }
 	g.sealer = e.sealer
 	for _, a := range s.Accounts() {
@@ -252,7 +253,7 @@ func (e *Engine) spawnAll(r *recovered) error {
 		if a.Name == FeeAccount {
 			e.fees.account.Store(a.ID)
 		}
-		w := &wallet{applied: s.Seq(), committed: a.Wallet.Clone(), open: a.Open.Clone(), clientIDs: a.ClientIDs.Clone()}
+		w := &wallet{applied: s.Seq(), frozen: a.Frozen, committed: a.Wallet.Clone(), open: a.Open.Clone(), clientIDs: a.ClientIDs.Clone()}
 		for o := range w.open.Newest() {
 			w.entersBook(o.Pair)
 		}

@@ -27,6 +27,7 @@ func testOptions(store persistence.Store) Options {
 	o := Options{Store: store, Owner: "test", Limits: DefaultLimits, Timing: DefaultTiming, Snapshot: DefaultSnapshot, Withdraw: DefaultWithdraw,
 		Sealer:      func(bool) (*seal.Sealer, error) { return sealer, nil },
 		KeyMaterial: func(secret []byte) any { return string(secret) },
+		Mail:        unsent,
 		Exit:        func(code int) { panic(fmt.Sprintf("exit %d", code)) },
 		Log:         slog.New(slog.NewTextHandler(io.Discard, nil))}
 	if os.Getenv("EXCHANGE_TEST_LOG") != "" {
@@ -41,6 +42,9 @@ func testOptions(store persistence.Store) Options {
 	}
 	return o
 }
+
+// unsent is a mail server that takes nothing: mails stay in the outbox, and no record comes of them.
+func unsent(context.Context, *Mail) error { return errors.New("the mail server takes nothing") }
 
 func openPebble(t testing.TB, dir string) persistence.Store {
 	t.Helper()

@@ -196,6 +196,37 @@ func TestACodeOfBeforeARestoreConfirmsNothing(t *testing.T) {
 	})
 }
 
+// The backup has a mail that still waits: the first code that arrives after the restore confirms. The code of
+// before, which was mailed after the backup, costs no try.
+func TestACodeThatWaitsOverARestoreIsMailedAnew(t *testing.T) {
+	onBothStores(t, func(t *testing.T, fresh places) {
+		b := newTeller(t, fresh(t), func(o *Options) { o.Mail, o.Withdraw.CodeTries = unsent, 1 })
+		for id := uint64(1); id <= 2; id++ {
+			b.expect(b.ask(coin), fmt.Sprint("withdraw ", id))
+		}
+		before := []string{codeOf(t, b.e, 1), codeOf(t, b.e, 2)}
+		copied, _ := backUp(t, b.e)
+		stop(t, b.e)
+		source, at := b.e, fresh(t)
+		b.store = at()
+		restoreInto(t, b.store, copied, source)
+		b.o.Store, b.o.Mail = b.store, b.post.send
+		b.e = start(t, b.o)
+		b.key = b.e.Key([]byte("key-of-ann"))
+		b.code(2)
+		codes := map[uint64]string{}
+		for _, m := range b.post.delivered() {
+			codes[m.Withdraw.ID] = m.Code
+		}
+		b.expect(b.confirm(1, codes[1]), "status 20")
+		b.expect(b.confirm(2, before[1]), "code expired")
+		b.expect(b.confirm(2, b.code(3)), "status 20")
+		b.expect(b.confirm(1, before[0]), "refused for 11")
+		b.restart(at)
+		b.end()
+	})
+}
+
 // The first record of all is the history's: nothing can be decided before it.
 func TestTheFirstRecordNamesTheHistory(t *testing.T) {
 	onBothStores(t, func(t *testing.T, fresh places) {

@@ -16,7 +16,7 @@ import (
 // A Mail is what an account has to be told about one of its withdraws: the code to confirm it with, or
 // that it was refused.
 type Mail struct {
-	ID       uint64 // the same for every try
+	ID       uint64 // the same for every try in one history
 	History  event.HistoryID
 	To       string
 	Account  string
@@ -26,7 +26,9 @@ type Mail struct {
 	Withdraw state.Withdraw
 }
 
-// MessageID is the same for every try, and no mail of this history or another one has the same.
+// MessageID is the same for every try in one history, and no other mail of this history or another one
+// has the same. A mail that waits over a new history gets another: should the server have taken it just
+// before, it cannot tell that the second is the same.
 func (m *Mail) MessageID() string { return fmt.Sprintf("%s.%d", m.History, m.ID) }
 
 // ErrNeverMailed is wrapped by an error of Options.Mail after which trying again is useless: the mail is given up.

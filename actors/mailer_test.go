@@ -124,7 +124,7 @@ func TestAMailThatCanNeverBeSentIsGivenUpAtOnce(t *testing.T) {
 func TestCodesThatAreOfNoUseAreNotSent(t *testing.T) {
 	onBothStores(t, func(t *testing.T, fresh places) {
 		at := fresh(t)
-		b := newTeller(t, at, func(o *Options) { o.Mail = nil })
+		b := newTeller(t, at, func(o *Options) { o.Mail = unsent })
 		for id := uint64(1); id <= 50; id++ {
 			b.expect(b.ask(1), fmt.Sprint("withdraw ", id))
 			b.expect(outcomeOf(b.e.CancelWithdraw(b.key, b.next(), id)), "status 50")
@@ -144,7 +144,7 @@ func TestCodesThatAreOfNoUseAreNotSent(t *testing.T) {
 // What leaves the outbox by itself does not gather in the mailer.
 func TestTheMailerForgetsWhatTheOutboxForgot(t *testing.T) {
 	onBothStores(t, func(t *testing.T, fresh places) {
-		b := newTeller(t, fresh(t), func(o *Options) { o.Mail = nil })
+		b := newTeller(t, fresh(t), func(o *Options) { o.Mail = unsent })
 		m := newMailer(b.e) // without its goroutine: the test is it
 		m.send = b.post.send
 		most := 0

@@ -78,7 +78,8 @@ func (e *Engine) Halt(who, pair string, on bool) (Admin, error) {
 	return e.administrate(event.KindHalt, who, Admin{Pair: pair, On: on})
 }
 
-// Freeze keeps an account's keys from doing anything, or lets them again. Open orders stay.
+// Freeze keeps an account's keys from doing anything and its withdraws from being approved, or lets
+// them again. Open orders stay.
 func (e *Engine) Freeze(who, account string, on bool) (Admin, error) {
 	return e.administrate(event.KindFreeze, who, Admin{Account: account, On: on})
 }
@@ -197,16 +198,31 @@ func (e *Engine) OperatorCancel(who string, order uint64) (*Command, error) {
 }
 
 // MoveWithdraw approves or refuses a withdraw, for details that its owner is told. The command is the
-// caller's to Free; it is refused for RefusedWithdraw when the status does not allow it.
+// caller's to Free; it is refused for RefusedWithdraw when the status does not allow it, and an approval
+// for RefusedFrozen when the account is frozen.
 func (e *Engine) MoveWithdraw(who string, withdraw uint64, to uint8, details string) (*Command, error) {
-	switch {
+	return e.moveAsOperator(who, withdrawWish{id: withdraw, to: to, details: details})
+}
+
+// ApproveDespiteFreeze approves a withdraw also of a frozen account; otherwise as MoveWithdraw.
+func (e *Engine) ApproveDespiteFreeze(who string, withdraw uint64) (*Command, error) {
+	c, err := e.moveAsOperator(who, withdrawWish{id: withdraw, to: event.WithdrawApproved, despiteFreeze: true})
+	if err == nil && c.Outcome() == Accepted && c.record.WithdrawMoved.DespiteFreeze {
+		e.log.Warn("a withdraw of a frozen account was approved, as the operator insisted", "operator", who,
+			"withdraw", withdraw, "account", c.account.Name)
+	}
+	return c, err
+}
+
+func (e *Engine) moveAsOperator(who string, wish withdrawWish) (*Command, error) {
+	switch to := wish.to; {
 	case to != event.WithdrawApproved && to != event.WithdrawRefused:
 		return nil, refusef("a withdraw is approved or refused, not given status %d", to)
-	case len(details) > MaxDetails:
+	case len(wish.details) > MaxDetails:
 		return nil, refusef("details have at most %d bytes", MaxDetails)
 	}
 	r := NewRead(ReadWithdraw)
-	r.ID = withdraw
+	r.ID = wish.id
 	if err := e.Ask(r, nil, 0); err != nil {
 		return nil, err
 	}
@@ -216,11 +232,11 @@ func (e *Engine) MoveWithdraw(who string, withdraw uint64, to uint8, details str
 	}
 	r.Free()
 	if account == 0 {
-		return nil, refusef("there is no pending withdraw %d", withdraw)
+		return nil, refusef("there is no pending withdraw %d", wish.id)
 	}
 	c := newCommand(event.KindWithdrawMoved)
 	c.order.nonce = 0
-	c.withdraw = withdrawWish{id: withdraw, to: to, details: details}
+	c.withdraw = wish
 	return e.operate(c, who, account)
 }
 
@@ -232,6 +248,9 @@ const (
 
 // AccountName is the name of the account with that id, which must exist.
 func (e *Engine) AccountName(id uint32) string { return e.dir.account(id).Name }
+
+// AccountFrozen reports whether the account with that id, which must exist, is frozen.
+func (e *Engine) AccountFrozen(id uint32) bool { return e.dir.account(id).Frozen() }
 
 // FeesOf are the rates that count for an account in a pair; both must exist.
 func (e *Engine) FeesOf(account uint32, pair string) state.FeeRates {

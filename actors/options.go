@@ -28,7 +28,7 @@ type Options struct {
 	Timing     Timing
 	Snapshot   SnapshotPolicy
 	Withdraw   WithdrawPolicy
-	// Mail sends one mail of the outbox; nil: they stay there. It is called by one goroutine, again after
+	// Mail sends one mail of the outbox; nil: they stay there, and Withdraw is ErrNoMail. It is called by one goroutine, again after
 	// an error that is not ErrNeverMailed, and again after a crash. It bounds its time, and returns when ctx ends.
 	Mail func(context.Context, *Mail) error
 	// Retention is the store's: lists in memory do not show more.
@@ -127,6 +127,7 @@ var (
 	ErrNotQuiet     = errors.New("the commands in flight did not come to their end in time")
 	ErrPaused       = errors.New("the books are being compared, for a moment")
 	ErrMaintenance  = errors.New("the exchange is in maintenance")
+	ErrNoMail       = errors.New("without a mail server no code could be mailed that confirms a withdraw")
 	ErrNotConfirmed = errors.New("the store has not confirmed lately that this process owns it")
 )
 

@@ -64,6 +64,7 @@ type registry struct {
 	material func(secret []byte) any
 	submit   func(*Command)           // to the journal
 	toBook   func(*Command)           // of the command's pair
+	toWallet func(*Command)           // of the account that is frozen or unfrozen
 	finish   func(*Command, Outcome)  // answers
 	spawn    func(a *Account) error   // starts the wallet of a new account
 	currency func(code string) uint16 // number, 0 if there is none
@@ -210,6 +211,10 @@ func (g *registry) conclude(c *Command, known *lookup) {
 		c.outcome = Accepted
 		if c.kind == event.KindHalt { // the book has the last word: it is in order with its orders
 			g.toBook(c)
+			return
+		}
+		if c.kind == event.KindFreeze { // and its wallet: it is in order with approvals
+			g.toWallet(c)
 			return
 		}
 		c.encode()

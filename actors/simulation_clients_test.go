@@ -84,13 +84,21 @@ func (s *sim) orderOf(r *rand.Rand, account uint32) uint64 {
 	return newest(r, s.orders)
 }
 
-// withdrawOf is mostly a pending withdraw of the account, or of any (0).
-func (s *sim) withdrawOf(r *rand.Rand, account uint32) uint64 {
-	var pending []uint64
+// withdrawOf is mostly a pending withdraw of the account, or of any (0), and if it can be one of a status.
+func (s *sim) withdrawOf(r *rand.Rand, account uint32, status uint8) uint64 {
+	var pending, ripe []uint64
 	for _, id := range slices.Sorted(maps.Keys(s.model.Withdraws)) {
-		if w := s.model.Withdraws[id]; w.Pending() && (account == 0 || w.Account == account) {
-			pending = append(pending, id)
+		w := s.model.Withdraws[id]
+		if !w.Pending() || account != 0 && w.Account != account {
+			continue
 		}
+		pending = append(pending, id)
+		if w.Status == status {
+			ripe = append(ripe, id)
+		}
+	}
+	if len(ripe) > 0 && r.IntN(4) > 0 {
+		return pick(r, ripe)
 	}
 	if len(pending) > 0 && r.IntN(4) > 0 {
 		return pick(r, pending)
@@ -120,6 +128,7 @@ type request struct {
 	pair    *Pair  // of a sweep; nil: all
 	id      uint64 // of a withdraw that is to be moved
 	to      uint8
+	despite bool // an approval of a frozen account, too
 	code    mailedCode
 
 	reply <-chan struct{} // where its answer comes, once it is admitted
@@ -200,7 +209,7 @@ func (s *sim) command(r *rand.Rand, l *life) {
 	}
 	q := &request{l: l, key: key, account: key.Account.ID, nonce: s.nextNonce(r, keyName)}
 	var run func() (*Command, error)
-	switch n := r.IntN(40); {
+	switch n := r.IntN(44); {
 	case n < 26:
 		side := matching.Side(1 + r.IntN(2))
 		q.wish = OrderWish{Pair: pick(r, e.Pairs()), Side: side, Price: priceOf(r, side), Amount: amountOf(r)}
@@ -221,14 +230,14 @@ func (s *sim) command(r *rand.Rand, l *life) {
 		q.number, q.amount = uint16(1+r.IntN(3)), amountOf(r)
 		q.what = fmt.Sprintf("withdraw %v of currency %d", q.amount, q.number)
 		run = func() (*Command, error) { return e.Withdraw(key, q.nonce, q.number, q.amount, "somewhere") }
-	case n < 39:
-		id := s.withdrawOf(r, q.account)
+	case n < 43:
+		id := s.withdrawOf(r, q.account, event.WithdrawNew)
 		q.id, q.to = id, event.WithdrawVerified
 		q.code = s.codeFor(r, id)
 		q.what = fmt.Sprintf("confirm withdraw %d with %q", id, q.code.text)
 		run = func() (*Command, error) { return e.ConfirmWithdraw(key, q.nonce, id, q.code.text) }
 	default:
-		id := s.withdrawOf(r, q.account)
+		id := s.withdrawOf(r, q.account, event.WithdrawVerified)
 		q.id, q.to = id, event.WithdrawCancelled
 		q.what = fmt.Sprintf("cancel withdraw %d", id)
 		run = func() (*Command, error) { return e.CancelWithdraw(key, q.nonce, id) }
@@ -250,10 +259,7 @@ type namedOrder struct {
 // begin notes a command just before it is sent.
 func (s *sim) begin(q *request) {
 	q.begun, q.seq, s.sending = s.steps, s.model.Seq, q
-	w := s.walletOf(q.l, q.account)
-	a := s.model.Accounts[q.account-1]
-	q.touched = a.Touched(s.model.Seq)
-	q.quiet = q.l.open[q.account] == 0 && q.l.open[0] == 0 && w.applied >= q.touched && !q.l.wakes(w)
+	s.look(q, q.account)
 	q.l.open[q.account]++
 	if q.key != nil {
 		at := simulation.KeyNonce{Key: q.key.Number, Nonce: q.nonce}
@@ -268,6 +274,13 @@ func (s *sim) begin(q *request) {
 			s.model.Sweeps[at] = true
 		}
 	}
+}
+
+// look notes whether the model knows all that an account's wallet knows.
+func (s *sim) look(q *request, account uint32) {
+	w := s.walletOf(q.l, account)
+	q.touched = s.model.Accounts[account-1].Touched(s.model.Seq)
+	q.quiet = q.l.open[account] == 0 && q.l.open[0] == 0 && w.applied >= q.touched && !q.l.wakes(w)
 }
 
 // wakes says whether a wallet has messages.
@@ -344,15 +357,11 @@ func (s *sim) operator(r *rand.Rand, l *life) {
 			s.maintain(l, r.IntN(2) == 0)
 		}
 	case n < 20:
-		id := s.withdrawOf(r, 0)
-		to, details := uint8(event.WithdrawApproved), ""
-		if on {
-			to, details = event.WithdrawRefused, "no"
-		}
-		s.asOperator(l, fmt.Sprintf("withdraw %d to %d", id, to), func() (*Command, error) { return e.MoveWithdraw("op", id, to, details) })
+		s.decideWithdraw(r, l)
 	case n < 23:
 		id := newest(r, s.orders)
-		s.asOperator(l, fmt.Sprintf("cancel %d", id), func() (*Command, error) { return e.OperatorCancel("op", id) })
+		q := &request{l: l, what: fmt.Sprintf("cancel %d", id)}
+		s.asOperator(q, func() (*Command, error) { return e.OperatorCancel("op", id) })
 	default:
 		if a := s.model.Account(name); a != nil && int(a.ID) <= len(e.dir.accounts) {
 			run("cancel all of "+name, func() string {
@@ -365,6 +374,33 @@ func (s *sim) operator(r *rand.Rand, l *life) {
 			})
 		}
 	}
+}
+
+// decideWithdraw approves or refuses one, now and then while its account is being frozen, or is frozen.
+func (s *sim) decideWithdraw(r *rand.Rand, l *life) {
+	q := &request{l: l, to: event.WithdrawApproved}
+	switch r.IntN(8) {
+	case 0:
+		q.to, q.id = event.WithdrawRefused, s.withdrawOf(r, 0, event.WithdrawNew)
+	case 1, 2:
+		q.despite = true
+	}
+	if q.id == 0 {
+		q.id = s.withdrawOf(r, 0, event.WithdrawVerified)
+	}
+	if w := s.model.Withdraws[q.id]; w != nil && w.Status == event.WithdrawVerified && r.IntN(3) > 0 {
+		s.freeze(l, s.model.Accounts[w.Account-1].Name, true)
+	}
+	q.what = fmt.Sprintf("withdraw %d to %d, despite a freeze: %v", q.id, q.to, q.despite)
+	s.asOperator(q, func() (*Command, error) {
+		switch {
+		case q.despite:
+			return l.engine.ApproveDespiteFreeze("op", q.id)
+		case q.to == event.WithdrawRefused:
+			return l.engine.MoveWithdraw("op", q.id, q.to, "no")
+		}
+		return l.engine.MoveWithdraw("op", q.id, q.to, "")
+	})
 }
 
 // A credit is a deposit that was asked for.
@@ -500,13 +536,17 @@ func turnedAwayBy(err error) bool {
 }
 
 // asOperator sends a command of an operator's through a wallet.
-func (s *sim) asOperator(l *life, what string, run func() (*Command, error)) {
-	s.spawn(l, fmt.Sprintf("%d.operator: %s", l.number, what), func() {
+func (s *sim) asOperator(q *request, run func() (*Command, error)) {
+	l := q.l
+	s.spawn(l, fmt.Sprintf("%d.operator: %s", l.number, q.what), func() {
+		q.begun = s.steps
+		if w := s.model.Withdraws[q.id]; w != nil && int(w.Account) <= len(l.engine.dir.accounts) {
+			s.look(q, w.Account)
+		}
 		l.open[0]++
-		q := &request{l: l, what: what, begun: s.steps}
 		c, err := run()
 		if s.says(err) {
-			s.say("  %s: %v", what, err)
+			s.say("  %s: %v", q.what, err)
 			l.open[0]--
 			return
 		}
@@ -659,13 +699,29 @@ func (s *sim) accepted(q *request, seq uint64, r *event.Record) {
 		s.withdraws = append(s.withdraws, w.ID)
 	case event.KindWithdrawMoved:
 		m := &r.WithdrawMoved
-		asked = q.key == nil || m.ID == q.id && m.Account == q.account && m.To == q.to
+		asked = m.ID == q.id && m.To == q.to && (q.key == nil || m.Account == q.account)
+		s.movedAsOperator(q, m)
 		if m.To == event.WithdrawVerified {
 			s.checkCode(q, seq)
 		}
 	}
 	if !asked {
 		s.violate("%s: it is answered with record %d, which is another: %+v", q.what, seq, r)
+	}
+}
+
+// movedAsOperator checks that no money has left an account whose freeze was acknowledged before, unless
+// the operator insisted.
+func (s *sim) movedAsOperator(q *request, m *event.WithdrawMoved) {
+	name := s.model.Accounts[m.Account-1].Name
+	switch {
+	case q.key != nil:
+	case m.To == event.WithdrawApproved && !q.despite && (m.DespiteFreeze || s.isBarred(name, q.begun)):
+		s.violate("%s: it is approved, and %s is frozen", q.what, name)
+	case m.DespiteFreeze:
+		s.outcomes["withdraws, approved despite a freeze"]++
+	case m.To == event.WithdrawRefused && s.model.Withdraws[m.ID].Was == event.WithdrawNew:
+		s.outcomes["withdraws, refused while new"]++
 	}
 }
 
@@ -717,14 +773,17 @@ func (s *sim) refused(q *request, seq uint64, c *Command) {
 		}
 	case event.RefusedWithdraw:
 		w := s.model.Withdraws[q.id]
-		wrong = quiet && w != nil && w.Seq < seq && w.Account == q.account && w.MayMove(q.to)
+		wrong = quiet && w != nil && max(w.Seq, w.Moved) < seq && w.Account == r.Refusal.Account && w.MayMove(q.to)
 	case event.RefusedTries:
 		w := s.model.Withdraws[q.id]
 		wrong = w == nil || w.Tries < s.options.Withdraw.CodeTries
 	case event.RefusedKey:
 		wrong = !s.model.Keys[r.Refusal.Key-1].Revoked
 	case event.RefusedFrozen:
-		wrong = a.Freezes == 0
+		wrong = a.Freezes == 0 || q.key == nil && (q.despite || q.to != event.WithdrawApproved)
+		if q.key == nil {
+			s.outcomes["withdraws, not approved for a freeze"]++
+		}
 	case event.RefusedHalted:
 		wrong = !s.model.Pairs[q.wish.Pair.Number-1].Halted(seq)
 	}
@@ -833,6 +892,8 @@ func (s *sim) recorded(r *event.Record) {
 		at = simulation.KeyNonce{Key: r.CodeRefused.Key, Nonce: r.CodeRefused.Nonce}
 	case event.KindDeposit:
 		s.checkDeposit(r.Deposit.Reference)
+	case event.KindHistory:
+		s.outcomes["codes made anew by a history"] += s.model.Renewed
 	}
 	if at.Key != 0 {
 		s.byNonce[at]++

@@ -253,7 +253,7 @@ func (s *sim) codeFor(r *rand.Rand, id uint64) mailedCode {
 	case n == 1:
 		return pick(r, list)
 	case n == 2:
-		if others := s.codes[s.withdrawOf(r, 0)]; len(others) > 0 {
+		if others := s.codes[s.withdrawOf(r, 0, event.WithdrawNew)]; len(others) > 0 {
 			return pick(r, others)
 		}
 	}
@@ -282,6 +282,10 @@ func (s *sim) mailed(l *life, m *Mail) {
 		return
 	}
 	w := &m.Withdraw
+	if first := s.model.Withdraws[w.ID].FirstIssue; m.History == s.model.History && int(w.Issue) < first {
+		s.violate("engine %d mails code %d for withdraw %d, and in this history the first that is good is %d",
+			l.number, w.Issue, w.ID, first)
+	}
 	s.codes[w.ID] = append(s.codes[w.ID], mailedCode{m.Code, m.History, w.ID, int(w.Issue), w.Account, w.Currency, w.Amount,
 		w.Address, w.TimeUs})
 	if !l.engine.codeFits(w, m.Code) {

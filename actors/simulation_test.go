@@ -538,6 +538,8 @@ func mustHappen() []string {
 		"takeovers after a wait", "two starts at once", "claims that came too late",
 		"starts without HEAD", "starts refused, HEAD cannot be read", "starts refused, HEAD says more", "writes of HEAD lost in crashes",
 		"stores without their last batch, refused", "crashes between the journal and HEAD", "backups", "restores", "codes of an earlier history",
+		"codes made anew by a history",
+		"withdraws, not approved for a freeze", "withdraws, approved despite a freeze", "withdraws, refused while new",
 		"references, found in the store", "references, not in the store", "references, told to an engine that was overtaken",
 		"deposits, turned away because the store did not answer"}
 	for _, err := range []error{ErrStopping, ErrStalled, ErrBusy, ErrAccountBusy, ErrBehind, ErrMaintenance} {

@@ -133,7 +133,8 @@ var turnedAwayFor = [...]struct {
 	err  error
 	name string
 }{{ErrStopping, "stopping"}, {ErrStalled, "stalled"}, {ErrBusy, "busy"}, {ErrAccountBusy, "account_busy"}, {ErrBehind, "behind"},
-	{ErrPaused, "paused"}, {ErrMaintenance, "maintenance"}, {ErrNotConfirmed, "not_confirmed"}}
+	{ErrPaused, "paused"}, {ErrMaintenance, "maintenance"}, {ErrNotConfirmed, "not_confirmed"},
+	{ErrNoMail, "no_mail"}}
 
 // turnAway counts an error of admission, and returns it.
 func (e *Engine) turnAway(err error) error {

@@ -32,6 +32,7 @@ type wallet struct {
 	out     walletOut
 
 	applied   uint64 // sequence of the last settlement
+	frozen    bool   // also while the record of it is on its way
 	committed ledger.Wallet
 	open      ledger.OpenOrders
 	inBook    map[uint16]int // open orders and those on their way, by pair; no entry is 0
@@ -110,6 +111,10 @@ type ownCommand struct {
 func (w *wallet) Receive(ctx actor.Context) {
 	switch m := ctx.Message().(type) {
 	case *Command:
+		if m.kind == event.KindFreeze {
+			w.freeze(m)
+			return
+		}
 		w.decide(m)
 	case *settled:
 		w.settle(m)
@@ -136,7 +141,7 @@ func (w *wallet) decide(c *Command) {
 		case !w.takeNonce(c.key.Number, c.order.nonce):
 			c.lastNonce = w.lastNonce(c.key.Number)
 			c.refuse(event.RefusedNonce)
-		case c.account.Frozen():
+		case w.frozen:
 			c.refuse(event.RefusedFrozen)
 		}
 	}

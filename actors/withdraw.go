@@ -42,19 +42,33 @@ func (w *wallet) moveWithdraw(c *Command) {
 	if wish.to == event.WithdrawVerified && !w.confirmed(c, d) {
 		return
 	}
-	d.Status, d.Details, d.Stale = wish.to, wish.details, false
+	despite := w.frozen && wish.to == event.WithdrawApproved
+	if despite && !wish.despiteFreeze {
+		w.refuse(c, event.RefusedFrozen)
+		return
+	}
+	d.Status, d.Details, d.Stale, d.Renewed = wish.to, wish.details, false, false
 	wish.moved = *d
 	if !d.Pending() {
 		delete(w.pending, d.ID)
 	}
 	r := c.begin(event.KindWithdrawMoved)
 	r.WithdrawMoved = event.WithdrawMoved{ID: d.ID, Account: d.Account, Key: c.keyNumber(), Nonce: c.order.nonce, Currency: d.Currency, Amount: d.Amount,
-		To: wish.to, Details: wish.details}
+		To: wish.to, Details: wish.details, DespiteFreeze: despite}
 	w.accept(c)
 }
 
+// freeze keeps the account's keys from doing anything and its money from leaving, or lets them again.
+// The wallet has the last word, because the journal must have no approval behind the freeze.
+func (w *wallet) freeze(c *Command) {
+	w.frozen = c.record.Freeze.Frozen
+	c.encode()
+	w.out.toJournal(c)
+}
+
 // confirmed checks the code; false: the command is refused. Wrong codes are counted, and a code that is too
-// old, or of an earlier history, has a new one mailed.
+// old, or of an earlier history, has a new one mailed. Of a renewed one the first that does not fit is
+// taken for the one before.
 func (w *wallet) confirmed(c *Command, d *state.Withdraw) bool {
 	policy := w.out.withdrawPolicy()
 	expired := d.Stale || c.timeUs-d.IssuedUs > policy.CodeValid.Microseconds()
@@ -62,17 +76,18 @@ func (w *wallet) confirmed(c *Command, d *state.Withdraw) bool {
 	case int(d.Tries) >= policy.CodeTries:
 		w.refuse(c, event.RefusedTries)
 		return false
-	case expired:
-		d.Issue++
-		d.IssuedUs, d.Stale = c.timeUs, false
-	case w.out.codeFits(d, c.withdraw.code):
+	case !expired && w.out.codeFits(d, c.withdraw.code):
 		return true
+	case expired || d.Renewed:
+		expired = true
+		d.Reissue(c.timeUs)
 	default:
 		d.Tries++
 	}
 	c.outcome = Refused
 	r := c.begin(event.KindCodeRefused)
-	r.CodeRefused = event.CodeRefused{Withdraw: d.ID, Account: d.Account, Key: c.keyNumber(), Nonce: c.order.nonce, Expired: expired}
+	r.CodeRefused = event.CodeRefused{Withdraw: d.ID, Account: d.Account, Key: c.keyNumber(), Nonce: c.order.nonce, Expired: expired,
+		Tries: d.Tries}
 	// Unlike other refusals it changes something, so it is not held back: later changes of the withdraw rest
 	// on it. And all that it rests on itself went to the journal from here, before it.
 	w.send(c)

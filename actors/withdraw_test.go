@@ -337,7 +337,7 @@ func TestAMailSentDuringAnAuditIsNotSentAgain(t *testing.T) {
 func TestAMailIsTakenOutOfTheOutboxOnce(t *testing.T) {
 	onBothStores(t, func(t *testing.T, fresh places) {
 		at := fresh(t)
-		b := newTeller(t, at, func(o *Options) { o.Mail = nil })
+		b := newTeller(t, at, func(o *Options) { o.Mail = unsent })
 		b.ask(coin)
 		var wg sync.WaitGroup
 		for range 5 { // a mailer that was not told of its success says so again
@@ -369,6 +369,124 @@ func TestTheCodeOfAWithdrawGoesToItsOwnerAlone(t *testing.T) {
 		b.expect(outcomeOf(b.e.ConfirmWithdraw(ben, 1, 1, code)), fmt.Sprint("refused for ", event.RefusedWithdraw))
 		b.expect(b.confirm(1, "AAAA-AAAA-AAAA"), "wrong code")
 		b.expect(b.confirm(1, code), "status 20")
+		b.end()
+	})
+}
+
+// Without a mail server no code could reach the owner. What was asked for before goes its way.
+func TestWithoutAMailServerNoWithdrawIsTaken(t *testing.T) {
+	onBothStores(t, func(t *testing.T, fresh places) {
+		at := fresh(t)
+		b := newTeller(t, at, nil)
+		b.ask(coin)
+		b.ask(coin)
+		first := b.code(1)
+		b.o.Mail = nil
+		b.restart(at)
+		before := b.e.released.Load()
+		b.expect(b.ask(coin), ErrNoMail.Error())
+		if got := b.e.released.Load(); got != before {
+			t.Errorf("a withdraw that is not taken leaves %d records", got-before)
+		}
+		b.nonce-- // it has not used its nonce
+		b.expect(b.confirm(1, first), "status 20")
+		b.expect(outcomeOf(b.e.CancelWithdraw(b.key, b.next(), 2)), "status 50")
+		b.expect(outcomeOf(b.e.MoveWithdraw("moderator", 1, event.WithdrawApproved, "")), "status 30")
+		b.expect(b.balance(), "9 with 0 reserved")
+		b.end()
+	})
+}
+
+func TestTheMoneyOfAFrozenAccountStays(t *testing.T) {
+	onBothStores(t, func(t *testing.T, fresh places) {
+		at := fresh(t)
+		b := newTeller(t, at, nil)
+		freeze := func(on bool) { must[Admin](t)(b.e.Freeze("olga", "ann", on)) }
+		approve := func(id uint64) string {
+			return outcomeOf(b.e.MoveWithdraw("moderator", id, event.WithdrawApproved, ""))
+		}
+		for id := uint64(1); id <= 4; id++ {
+			b.expect(b.ask(coin), fmt.Sprint("withdraw ", id))
+			b.expect(b.confirm(id, codeOf(t, b.e, id)), "status 20")
+		}
+		freeze(true)
+		b.expect(approve(1), fmt.Sprint("refused for ", event.RefusedFrozen))
+		b.restart(at)
+		b.expect(approve(1), fmt.Sprint("refused for ", event.RefusedFrozen))
+		b.expect(b.balance(), "10 with 4 reserved")
+		b.expect(outcomeOf(b.e.MoveWithdraw("moderator", 2, event.WithdrawRefused, "no")), "status 40")
+		b.expect(outcomeOf(b.e.ApproveDespiteFreeze("moderator", 3)), "status 30")
+		b.expect(b.balance(), "9 with 2 reserved")
+		freeze(false)
+		b.expect(approve(1), "status 30")
+		b.expect(outcomeOf(b.e.ApproveDespiteFreeze("moderator", 4)), "status 30")
+		b.expect(b.balance(), "7 with 0 reserved")
+		var done []string
+		barrier := NewRead(ReadHistory)
+		if err := b.e.Ask(barrier, nil, 0); err != nil {
+			t.Fatal(err)
+		}
+		err := b.e.History().Actions(context.Background(), persistence.ActionQuery{}, func(a *persistence.Action) bool {
+			if a.Who == "moderator" && strings.Contains(a.What, "approved") {
+				done = append(done, a.What)
+			}
+			return true
+		})
+		want := []string{"withdraw 4 (1 BTC of account ann) is approved", "withdraw 1 (1 BTC of account ann) is approved",
+			"withdraw 3 (1 BTC of account ann) is approved, though the account is frozen"}
+		if err != nil || !slices.Equal(done, want) {
+			t.Errorf("the log of actions has %q, %v", done, err)
+		}
+		b.end()
+	})
+}
+
+// However a freeze and approvals cross, the journal has no approval behind the freeze: the fold would refuse it.
+func TestAFreezeAndApprovalsAtOnceKeepTheirOrder(t *testing.T) {
+	onBothStores(t, func(t *testing.T, fresh places) {
+		b := newTeller(t, fresh(t), nil)
+		for id := uint64(1); id <= 30; id += 3 {
+			var wg sync.WaitGroup
+			for next := id; next < id+3; next++ {
+				b.ask(coin / 10)
+				b.confirm(next, codeOf(t, b.e, next))
+			}
+			for next := id; next < id+3; next++ {
+				wg.Go(func() {
+					end := outcomeOf(b.e.MoveWithdraw("moderator", next, event.WithdrawApproved, ""))
+					if end != "status 30" && end != fmt.Sprint("refused for ", event.RefusedFrozen) {
+						t.Errorf("an approval ends with %q", end)
+					}
+				})
+			}
+			wg.Go(func() {
+				if _, err := b.e.Freeze("olga", "ann", true); err != nil {
+					t.Error(err)
+				}
+			})
+			wg.Wait()
+			must[Admin](t)(b.e.Freeze("olga", "ann", false))
+		}
+		b.end()
+	})
+}
+
+func TestAWithdrawThatIsNewCanBeRefused(t *testing.T) {
+	onBothStores(t, func(t *testing.T, fresh places) {
+		at := fresh(t)
+		b := newTeller(t, at, nil)
+		b.expect(b.ask(4*coin), "withdraw 1")
+		code := b.code(1)
+		b.expect(outcomeOf(b.e.MoveWithdraw("moderator", 1, event.WithdrawRefused, "not to there")), "status 40")
+		b.expect(b.balance(), "10 with 0 reserved")
+		b.expect(b.confirm(1, code), "refused for 11")
+		b.code(2) // the word of the refusal
+		if m := b.post.delivered()[1]; m.Code != "" || m.Withdraw.Details != "not to there" {
+			t.Errorf("the second mail is %+v", m)
+		}
+		b.restart(at)
+		b.expect(b.confirm(1, code), "refused for 11")
+		b.expect(b.ask(10*coin), "withdraw 2")
 		b.end()
 	})
 }

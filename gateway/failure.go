@@ -62,6 +62,8 @@ var (
 	StoreUnavailable = &Failure{Name: "StoreUnavailable", Status: 503, Detail: "The store is not available at the moment.", RetryAfter: 1, Ours: true}
 	Overloaded       = &Failure{Name: "Overloaded", Status: 503, Detail: "Too many requests are in flight.", RetryAfter: 1}
 	AccountBusy      = &Failure{Name: "AccountBusy", Status: 503, Detail: "Too many requests of this account are in flight.", RetryAfter: 1}
+	// WithdrawsClosed has no Retry-After: it lasts until an operator names a mail server.
+	WithdrawsClosed = &Failure{Name: "WithdrawsClosed", Status: 503, Detail: "Withdraws are closed."}
 	// TooManyConnections is said to a connection before it has asked for anything, and it is closed.
 	TooManyConnections = &Failure{Name: "TooManyConnections", Status: 503, Detail: "Too many connections are open.", RetryAfter: 1}
 	// OutcomeUnknown has no Retry-After: the command may be in, and sending it again may do it twice.
@@ -72,7 +74,7 @@ var (
 // Failures is the catalogue as a list, in order of status.
 var Failures = []*Failure{MalformedBody, MalformedQuery, UnknownContentType, MalformedRequest, TooManyOpenOrders, TooManyInBook, BookFull, TooManyWithdraws, NoEmail,
 	Unauthenticated, WrongSignature, WrongNonce, AddressNotAllowed, NotPermitted, AccountFrozen, PairHalted, NotFound, MethodNotAllowed, NotAcceptable,
-	RequestTimeout, BodyTooLarge, PackedBody, Throttled, HeaderTooLarge, InternalError, Maintenance, Paused, Starting, Stopping, StoreUnavailable, Overloaded, AccountBusy, TooManyConnections, OutcomeUnknown}
+	RequestTimeout, BodyTooLarge, PackedBody, Throttled, HeaderTooLarge, InternalError, Maintenance, Paused, Starting, Stopping, StoreUnavailable, Overloaded, AccountBusy, WithdrawsClosed, TooManyConnections, OutcomeUnknown}
 
 // Texts of field errors. They stand in a list under the name of the field.
 const (
@@ -99,6 +101,8 @@ func failureOf(err error) *Failure {
 		return Maintenance
 	case errors.Is(err, actors.ErrStopping):
 		return Stopping
+	case errors.Is(err, actors.ErrNoMail):
+		return WithdrawsClosed
 	case errors.Is(err, actors.ErrBusy), errors.Is(err, actors.ErrBehind), errors.Is(err, actors.ErrNotQuiet):
 		return Overloaded
 	case errors.Is(err, actors.ErrAccountBusy):

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"log/slog"
@@ -94,6 +95,7 @@ func (h *harness) options() actors.Options {
 	sealer := h.sealer()
 	o := actors.Options{Store: h.store, Owner: "test", Limits: actors.DefaultLimits, Timing: actors.DefaultTiming, Snapshot: actors.DefaultSnapshot, Withdraw: actors.DefaultWithdraw,
 		Sealer:      func(bool) (*seal.Sealer, error) { return sealer, nil },
+		Mail:        func(context.Context, *actors.Mail) error { return errors.New("the mail server takes nothing") },
 		KeyMaterial: KeyMaterial, Log: quiet(), Exit: func(code int) { panic(fmt.Sprintf("exit %d", code)) }}
 	o.Timing.Stall = time.Minute // unless a test is about it: a slow disk is not
 	for _, c := range []string{"BTC", "ETH", "USDT"} {

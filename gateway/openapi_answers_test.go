@@ -9,6 +9,7 @@ import (
 
 	"github.com/santhosh-tekuri/jsonschema/v6"
 
+	"exchange/actors"
 	"exchange/core/event"
 )
 
@@ -307,6 +308,10 @@ func (d *documented) failures() {
 	if _, err := d.engine.SetMaintenance(context.Background(), "test", false, ""); err != nil {
 		d.t.Fatal(err)
 	}
+	d.stop()
+	d.change = func(o *actors.Options) { o.Mail = nil }
+	d.start()
+	d.send("alice", "/api/v1/withdraw/", "address=bc1qexample&amount=0.25&currency=BTC", 503)
 	d.stop()
 	d.tune = func(o *Options) {
 		o.PublicRate, o.RateEntries, o.Clock = Rate{1, 1}, 100, func() int64 { return 1 }

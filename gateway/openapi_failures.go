@@ -103,6 +103,9 @@ func failedResponse(status int, failures []*Failure, refusals []apiRefusal) obje
 	if slices.Contains(failures, OutcomeUnknown) {
 		text += " With `\"code\":\"outcome_unknown\"` the request may have been carried out, and there is no Retry-After: ask before sending it again."
 	}
+	if slices.Contains(failures, WithdrawsClosed) {
+		text += " While withdraws are closed there is no Retry-After either: nothing was done, and it can last."
+	}
 	response := object{{"description", text}}
 	if headers := statusHeaders[status]; len(headers) > 0 {
 		response = append(response, member{"headers", headerReferences(headers)})

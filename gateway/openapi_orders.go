@@ -39,10 +39,11 @@ func withdrawDescriptions() []apiDescription {
 			status: 200, success: "The withdraws.", answer: listSchema("Withdraw"),
 			refusals: []apiRefusal{{"UnknownCurrency", fieldsExample("currency_id", fieldCurrency)}, wrongOffset()}},
 		{method: "POST", path: "/api/v1/withdraw", id: "withdraw", tag: tagWithdraws, summary: "Ask for a withdraw",
-			text: "Reserves the amount and sends the account's owner an e-mail with a code that confirms it.",
+			text: "Reserves the amount and sends the account's owner an e-mail with a code that confirms it. " +
+				"An exchange without a mail server takes none; what was asked for before can still be confirmed or cancelled.",
 			body: "NewWithdraw", status: 201, success: "The withdraw is new and waits for its code.", answer: reference("schemas", "Withdraw"),
 			refusals: []apiRefusal{{"WrongFields", fieldsExample("currency", fieldCurrency, "amount", fieldPositive)}, anyDuplicate, outOfFunds},
-			failures: []*Failure{NoEmail, TooManyWithdraws}},
+			failures: []*Failure{NoEmail, TooManyWithdraws, WithdrawsClosed}},
 		{method: "POST", path: "/api/v1/withdraw-confirm", id: "confirmWithdraw", tag: tagWithdraws, summary: "Confirm a withdraw",
 			text: "Confirms a new withdraw with its code. After too many wrong codes none is accepted any more.",
 			body: "ConfirmWithdraw", status: 200, success: "The withdraw is verified and waits for approval.", answer: reference("schemas", "Withdraw"),

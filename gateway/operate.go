@@ -142,10 +142,12 @@ type withdrawAnswer struct {
 	Address  string       `json:"address"`
 	Details  string       `json:"details,omitempty"`
 	Time     string       `json:"time"`
+	Frozen   bool         `json:"frozen,omitempty"` // its account is
 }
 
 func newWithdrawAnswer(e *actors.Engine, w *persistence.Withdraw) withdrawAnswer {
-	return withdrawAnswer{w.ID, e.AccountName(w.Account), e.CurrencyCode(w.Currency), w.Amount, w.Status, event.WithdrawStatusName(w.Status), w.Address, w.Details, clock(w.TimeUs)}
+	return withdrawAnswer{w.ID, e.AccountName(w.Account), e.CurrencyCode(w.Currency), w.Amount, w.Status, event.WithdrawStatusName(w.Status), w.Address, w.Details, clock(w.TimeUs),
+		e.AccountFrozen(w.Account)}
 }
 
 // clock is a time for people.
@@ -231,37 +233,57 @@ func refuseWithdraw(e *actors.Engine, ctx *fasthttp.RequestCtx) (any, error) {
 	return settleWithdraw(e, ctx, event.WithdrawRefused)
 }
 
+// A settlement is what an operator sends to approve or refuse a withdraw.
+type settlement struct {
+	Withdraw      uint64
+	Details       string
+	DespiteFreeze bool `json:"despite_freeze"`
+}
+
+func (q *settlement) check(to uint8) error {
+	switch {
+	case to == event.WithdrawRefused && q.Details == "":
+		return &badRequest{"details: say why, the owner is told"}
+	case to == event.WithdrawApproved && q.Details != "":
+		return &badRequest{"details: only of a refusal"}
+	case to == event.WithdrawRefused && q.DespiteFreeze:
+		return &badRequest{"despite_freeze: only of an approval"}
+	case len(q.Details) > actors.MaxDetails:
+		return &badRequest{fmt.Sprintf("details: at most %d bytes", actors.MaxDetails)}
+	}
+	return line("details", q.Details)
+}
+
 // settleWithdraw approves or refuses. A withdraw that has the status already is answered as if it had just
 // got it, so a repeat is safe.
 func settleWithdraw(e *actors.Engine, ctx *fasthttp.RequestCtx, to uint8) (any, error) {
-	var q struct {
-		Withdraw uint64
-		Details  string
-	}
+	var q settlement
 	if err := parse(ctx, &q); err != nil {
 		return nil, err
 	}
-	if to == event.WithdrawRefused && q.Details == "" {
-		return nil, &badRequest{"details: say why, the owner is told"}
-	}
-	if to == event.WithdrawApproved && q.Details != "" {
-		return nil, &badRequest{"details: only of a refusal"}
-	}
-	if err := line("details", q.Details); err != nil {
+	if err := q.check(to); err != nil {
 		return nil, err
-	}
-	if len(q.Details) > actors.MaxDetails {
-		return nil, &badRequest{fmt.Sprintf("details: at most %d bytes", actors.MaxDetails)}
 	}
 	type answer struct {
 		withdrawAnswer
 		Repeated bool `json:"repeated,omitempty"`
 	}
-	c, err := e.MoveWithdraw(who(ctx), q.Withdraw, to, q.Details)
+	var c *actors.Command
+	var err error
+	if q.DespiteFreeze {
+		c, err = e.ApproveDespiteFreeze(who(ctx), q.Withdraw)
+	} else {
+		c, err = e.MoveWithdraw(who(ctx), q.Withdraw, to, q.Details)
+	}
 	if err == nil {
-		w, accepted := row(c.Withdraw()), c.Outcome() == actors.Accepted
-		if c.Free(); accepted {
+		w, accepted, r := row(c.Withdraw()), c.Outcome() == actors.Accepted, c.Record()
+		kind, refusal := r.Kind, r.Refusal
+		switch c.Free(); {
+		case accepted:
 			return answer{newWithdrawAnswer(e, &w), false}, nil
+		case kind == event.KindRefusal && refusal.Reason == event.RefusedFrozen:
+			return nil, &badRequest{fmt.Sprintf("account %s is frozen, so withdraw %d was not approved: unfreeze the "+
+				"account, or approve with despite_freeze (--despite-freeze)", e.AccountName(refusal.Account), q.Withdraw)}
 		}
 	}
 	var request *actors.RequestError

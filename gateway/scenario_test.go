@@ -270,7 +270,7 @@ func (s script) run() string {
 //	maintenance on|off [message=M]      halt PAIR on|off      freeze NAME on|off
 //	fees NAME PAIR maker=R taker=R      usual-fees NAME PAIR
 //	cancel ORDER                        cancel-all [account=NAME] [pair=X]
-//	approve WITHDRAW                    refuse WITHDRAW details=D     withdraws [account=NAME]
+//	approve WITHDRAW [despite-freeze]   refuse WITHDRAW details=D     withdraws [account=NAME]
 //	account NAME                        statement NAME                actions
 //	trades PAIR                         audit
 func (s script) operate() string {
@@ -293,7 +293,11 @@ func (s script) operate() string {
 	case "cancel-all":
 		return s.tell("orders/cancel-all", map[string]any{"account": option("account"), "pair": option("pair")})
 	case "approve":
-		return s.tell("withdraws/approve", map[string]any{"withdraw": number()})
+		body := map[string]any{"withdraw": number()}
+		if s.d.HasArg("despite-freeze") {
+			body["despite_freeze"] = true
+		}
+		return s.tell("withdraws/approve", body)
 	case "refuse":
 		return s.tell("withdraws/refuse", map[string]any{"withdraw": number(), "details": option("details")})
 	case "audit":

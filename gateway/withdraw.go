@@ -155,6 +155,10 @@ func (g *Gateway) withdraw(r *request) {
 		r.engineFailed(err)
 		return
 	}
+	if err := r.engine.Mails(); err != nil {
+		r.engineFailed(err)
+		return
+	}
 	currency, amount := r.withdrawMoney()
 	address := r.text("address", actors.MaxAddress)
 	if r.badFields() {

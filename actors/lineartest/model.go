@@ -302,7 +302,7 @@ func (s *state) moveWithdrawal(o *Operation, r *Result) bool {
 	possible := false
 	if i >= 0 {
 		status := s.withdrawals[i].status
-		possible = status == isConfirmed && o.Kind != ConfirmWithdraw || status == isNew && (o.Kind == ConfirmWithdraw || o.Kind == CancelWithdraw)
+		possible = status == isConfirmed && o.Kind != ConfirmWithdraw || status == isNew && o.Kind != ApproveWithdraw
 	}
 	if r.Outcome == RefusedState || !possible {
 		return !possible && r.Outcome != Done

@@ -2,6 +2,7 @@ package simulation
 
 import (
 	"fmt"
+	"maps"
 	"math/big"
 	"slices"
 	"time"
@@ -30,6 +31,9 @@ type Model struct {
 	History    event.HistoryID
 	HistorySeq uint64
 
+	// Renewed is how many codes the history has made anew, because their mails were still to be sent.
+	Renewed int
+
 	// MaxFills is how many trades one order may have.
 	MaxFills int
 	// CodeValid is how long the code of a withdraw is.
@@ -40,6 +44,9 @@ type Model struct {
 	Sweeps map[KeyNonce]bool
 	// ReadNonces has the highest nonce that a read may have used, by key: no record says it.
 	ReadNonces map[uint32]uint64
+
+	mails    map[uint64]uint64 // with a code and still to be sent -> withdraw
+	lastMail uint64
 
 	supply     []*big.Int // by currency: deposits - withdraws
 	lastID     map[uint64]bool
@@ -156,12 +163,18 @@ type Withdraw struct {
 	event.Withdraw
 	Seq    uint64 // of its record
 	Status uint8
+	Was    uint8  // its status before
+	Moved  uint64 // the record of its newest status; 0: it is new
 	Tries  int
 	Issue  int
 	TimeUs int64
 
 	issuedUs int64 // when its code was
 	stale    bool  // it was in an earlier history
+	renewed  bool  // its history has made the code anew, before it was known to be mailed
+
+	// FirstIssue is that of the first code that is good in the history of now.
+	FirstIssue int
 }
 
 // Pending says whether it still holds its money.
@@ -171,7 +184,7 @@ func (w *Withdraw) Pending() bool {
 
 // NewModel is an exchange without a record.
 func NewModel(maxFills int, usual map[string]Rates) *Model {
-	return &Model{MaxFills: maxFills, Usual: usual, Deposits: map[string]event.Deposit{}, Withdraws: map[uint64]*Withdraw{},
+	return &Model{MaxFills: maxFills, Usual: usual, Deposits: map[string]event.Deposit{}, Withdraws: map[uint64]*Withdraw{}, mails: map[uint64]uint64{},
 		Sweeps: map[KeyNonce]bool{}, ReadNonces: map[uint32]uint64{}, lastID: map[uint64]bool{}, trades: map[uint64]bool{}, used: map[KeyNonce]event.Kind{}}
 }
 
@@ -239,6 +252,7 @@ func (m *Model) apply(r *event.Record) error {
 	case event.KindCodeRefused:
 		return m.codeRefused(r)
 	case event.KindMailed:
+		delete(m.mails, r.Mailed.ID)
 	case event.KindHalt:
 		p := m.Pairs[r.Pair-1]
 		if p.Halted(m.Seq) == r.Halt.Halted {
@@ -270,7 +284,7 @@ func (m *Model) apply(r *event.Record) error {
 		}
 		a.rates[p.Number] = append(a.rates[p.Number], rates)
 	case event.KindHistory:
-		return m.begins(r.History)
+		return m.begins(r)
 	default:
 		return fmt.Errorf("there is no such kind")
 	}
@@ -523,6 +537,7 @@ func (m *Model) withdraw(r *event.Record) error {
 	}
 	a.lastWithdraw = w.ID
 	m.Withdraws[w.ID] = &Withdraw{Withdraw: w, Seq: m.Seq, Status: event.WithdrawNew, Issue: 1, TimeUs: r.TimeUs, issuedUs: r.TimeUs}
+	m.mail(m.Withdraws[w.ID])
 	m.touched = append(m.touched, w.Account)
 	return nil
 }
@@ -530,6 +545,7 @@ func (m *Model) withdraw(r *event.Record) error {
 // follows is the life of a withdraw.
 var follows = map[[2]uint8]bool{
 	{event.WithdrawNew, event.WithdrawVerified}: true, {event.WithdrawNew, event.WithdrawCancelled}: true,
+	{event.WithdrawNew, event.WithdrawRefused}:       true,
 	{event.WithdrawVerified, event.WithdrawApproved}: true, {event.WithdrawVerified, event.WithdrawRefused}: true,
 	{event.WithdrawVerified, event.WithdrawCancelled}: true,
 }
@@ -549,7 +565,14 @@ func (m *Model) moved(r *event.Record) error {
 	if k.To == event.WithdrawVerified && m.expired(w, r.TimeUs) {
 		return fmt.Errorf("withdraw %d is verified at %d us, by a code of %d us", k.ID, r.TimeUs, w.issuedUs)
 	}
-	w.Status = k.To
+	if frozen := m.Accounts[w.Account-1].Frozen; k.DespiteFreeze != (frozen && k.To == event.WithdrawApproved) {
+		return fmt.Errorf("withdraw %d goes to status %d, despite a freeze: %v; its account is frozen: %v", k.ID, k.To, k.DespiteFreeze, frozen)
+	}
+	w.Was, w.Status, w.Moved = w.Status, k.To, m.Seq
+	m.unmail(w)
+	if k.To == event.WithdrawRefused {
+		m.lastMail++ // its owner is told
+	}
 	if k.To == event.WithdrawApproved {
 		n := ofAmount(w.Amount)
 		m.Accounts[w.Account-1].debit(w.Currency, n)
@@ -563,14 +586,41 @@ func (m *Model) moved(r *event.Record) error {
 	return nil
 }
 
-// begins names a history. The codes of the one before are good for nothing any more.
-func (m *Model) begins(id event.HistoryID) error {
+// mail puts a withdraw's newest code among the mails to be sent, in the place of the one before.
+func (m *Model) mail(w *Withdraw) {
+	m.unmail(w)
+	m.lastMail++
+	m.mails[m.lastMail] = w.ID
+}
+
+func (m *Model) unmail(w *Withdraw) {
+	maps.DeleteFunc(m.mails, func(_, withdraw uint64) bool { return withdraw == w.ID })
+}
+
+// reissues says that a withdraw has a new code, which is to be mailed.
+func (m *Model) reissues(w *Withdraw, timeUs int64) {
+	w.Issue++
+	w.issuedUs, w.stale, w.renewed = timeUs, false, false
+	m.mail(w)
+}
+
+// begins names a history. The codes of the one before are good for nothing any more; those whose mail
+// is still to be sent are made anew.
+func (m *Model) begins(r *event.Record) error {
+	id := r.History
 	if id.IsZero() || id == m.History {
 		return fmt.Errorf("history %v begins after %v", id, m.History)
 	}
 	m.History, m.HistorySeq = id, m.Seq
 	for _, w := range m.Withdraws {
-		w.stale = w.Status == event.WithdrawNew
+		w.stale, w.renewed = w.Status == event.WithdrawNew, false
+		w.FirstIssue = w.Issue + 1
+	}
+	m.Renewed = len(m.mails)
+	for _, mail := range slices.Sorted(maps.Keys(m.mails)) {
+		w := m.Withdraws[m.mails[mail]]
+		m.reissues(w, r.TimeUs)
+		w.renewed = true
 	}
 	return nil
 }
@@ -589,14 +639,16 @@ func (m *Model) codeRefused(r *event.Record) error {
 	if w == nil || w.Account != c.Account || w.Status != event.WithdrawNew {
 		return fmt.Errorf("a code for withdraw %d, which is %+v", c.Withdraw, w)
 	}
-	if expired := m.expired(w, r.TimeUs); c.Expired != expired {
+	if expired := m.expired(w, r.TimeUs) || w.renewed; c.Expired != expired {
 		return fmt.Errorf("the code of withdraw %d, of %d us, has expired at %d us: %v, not %v", c.Withdraw, w.issuedUs, r.TimeUs, c.Expired, expired)
 	}
 	if c.Expired {
-		w.Issue++
-		w.issuedUs, w.stale = r.TimeUs, false
+		m.reissues(w, r.TimeUs)
 	} else {
 		w.Tries++
+	}
+	if int(c.Tries) != w.Tries {
+		return fmt.Errorf("withdraw %d has had %d wrong codes, and the record counts %d", w.ID, w.Tries, c.Tries)
 	}
 	m.touched = append(m.touched, c.Account)
 	return nil

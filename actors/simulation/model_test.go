@@ -153,8 +153,14 @@ func TestTheModelKnowsHowLongACodeIsGood(t *testing.T) {
 			WithdrawMoved: event.WithdrawMoved{ID: 1, Account: 1, Key: 1, Nonce: 5, Currency: 1, Amount: coin, To: event.WithdrawVerified}}
 	}
 	refused := func(timeUs int64, expired bool) event.Record {
-		return event.Record{Kind: event.KindCodeRefused, TimeUs: timeUs, CodeRefused: event.CodeRefused{Withdraw: 1, Account: 1, Key: 1, Nonce: 4, Expired: expired}}
+		c := event.CodeRefused{Withdraw: 1, Account: 1, Key: 1, Nonce: 4, Expired: expired, Tries: 1}
+		if expired {
+			c.Tries = 0
+		}
+		return event.Record{Kind: event.KindCodeRefused, TimeUs: timeUs, CodeRefused: c}
 	}
+	miscounted := refused(last, false)
+	miscounted.CodeRefused.Tries = 2
 	for _, one := range []struct {
 		what    string
 		records []event.Record
@@ -163,6 +169,7 @@ func TestTheModelKnowsHowLongACodeIsGood(t *testing.T) {
 		{"the last moment of a code", []event.Record{verified(last)}, true},
 		{"a code that has expired", []event.Record{verified(last + 1)}, false},
 		{"a wrong code at its last moment", []event.Record{refused(last, false)}, true},
+		{"a wrong code that is counted twice", []event.Record{miscounted}, false},
 		{"a wrong code, at the end of the right one", []event.Record{refused(last+1, false)}, false},
 		{"the end of a code before it has come", []event.Record{refused(last, true)}, false},
 		{"the last moment of the code after it", []event.Record{refused(last+1, true), verified(2*last + 1 - issued)}, true},

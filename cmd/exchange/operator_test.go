@@ -27,6 +27,7 @@ const (
 	withdraw7 = `{"withdraw":7,"account":"alice","currency":"BTC","amount":0.00000001,"status":1,"state":"verified","address":"bc1q","time":"2026-01-02T03:04:05.000006Z"}`
 	withdraw3 = `{"withdraw":3,"account":"bob","currency":"USDT","amount":120,"status":3,"state":"refused","address":"\u001b[2J\t\u202e","details":"Who is that?","time":"2026-01-01T03:04:05.000006Z"}`
 	approved7 = `{"withdraw":7,"account":"alice","currency":"BTC","amount":0.00000001,"status":2,"state":"approved","address":"bc1q","time":"2026-01-02T03:04:05.000006Z"}`
+	frozen7   = `{"withdraw":7,"account":"alice","currency":"BTC","amount":0.00000001,"status":2,"state":"approved","address":"bc1q","time":"2026-01-02T03:04:05.000006Z","frozen":true}`
 	fees      = `{"account":"alice","pair":"BTC_USDT","own":true,"maker":0,"taker":0.0015}`
 	actions   = `{"actions":[{"sequence":18446744073709551615,"time":"2026-01-02T03:04:05.000006Z","who":"jane from 127.0.0.1","what":"account alice frozen: true"},` +
 		`{"sequence":9,"time":"2026-01-01T03:04:05.000006Z","who":"","what":"maintenance: true \"a\nb\""}]}`
@@ -127,6 +128,15 @@ func TestWhatOperatorsSendAndSee(t *testing.T) {
 			"withdraw  7\naccount   alice\namount    0.00000001 BTC\naddress   bc1q\nstate     approved\n", "",
 		},
 		{
+			"withdraw approve 7 --despite-freeze", frozen7, `POST /operator/v1/withdraws/approve {"despite_freeze":true,"withdraw":7}`,
+			"withdraw  7\naccount   alice (frozen)\namount    0.00000001 BTC\naddress   bc1q\nstate     approved\n", "",
+		},
+		{
+			"withdraw list --limit 2", `{"withdraws":[` + frozen7 + `]}`, `GET /operator/v1/withdraws?limit=2`,
+			"WITHDRAW  TIME                         ACCOUNT         AMOUNT          STATE     ADDRESS  DETAILS\n" +
+				"7         2026-01-02T03:04:05.000006Z  alice (frozen)  0.00000001 BTC  approved  bc1q     -\n", "",
+		},
+		{
 			"withdraw refuse 3 --details 'Who is that?'",
 			`{"withdraw":3,"account":"bob","currency":"USDT","amount":120,"status":3,"state":"refused","address":"T9","details":"Who is that?","time":"T","repeated":true}`,
 			`POST /operator/v1/withdraws/refuse {"details":"Who is that?","withdraw":3}`,
@@ -224,6 +234,7 @@ func TestWrongArgumentsOfOperatorsAreRefusedBeforeAnythingIsSent(t *testing.T) {
 		{"withdraw approve 1 2", `"2" is one argument too many`},
 		{"withdraw approve 1.0", `the withdraw "1.0" must be its number`},
 		{"withdraw approve 1 --details x", "unknown flag: --details"},
+		{"withdraw refuse 1 --details x --despite-freeze", "unknown flag: --despite-freeze"},
 		{"withdraw refuse 1", "withdraw refuse needs --details TEXT: the account's owner is told why"},
 		{"withdraw refuse 1 --details ''", "1 to 1024 printable characters"},
 		{"withdraw refuse 1 --details " + strings.Repeat("d", 1025), "1 to 1024 printable characters"},

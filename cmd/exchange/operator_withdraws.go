@@ -25,7 +25,8 @@ type (
 		State    string      `json:"state"` // the status in a word
 		Address  string      `json:"address"`
 		Details  string      `json:"details,omitempty"`
-		Time     string      `json:"time"` // when it was asked for
+		Time     string      `json:"time"`             // when it was asked for
+		Frozen   bool        `json:"frozen,omitempty"` // its account is
 	}
 	withdrawAnswer struct {
 		withdrawRow
@@ -35,6 +36,14 @@ type (
 		Withdraws []withdrawRow `json:"withdraws"`
 	}
 )
+
+// holder is the account, marked if it is frozen.
+func (r *withdrawRow) holder() string {
+	if r.Frozen {
+		return r.Account + " (frozen)"
+	}
+	return r.Account
+}
 
 func (a *withdrawAnswer) complete() bool {
 	return a.Withdraw != "" && a.Account != "" && a.Amount != "" && a.Status != "" && a.State != ""
@@ -84,23 +93,32 @@ func (p *program) withdrawListCommand() *cobra.Command {
 func writeWithdraws(w io.Writer, list []withdrawRow) {
 	fmt.Fprintln(w, "WITHDRAW\tTIME\tACCOUNT\tAMOUNT\tSTATE\tADDRESS\tDETAILS")
 	for _, x := range list {
-		fmt.Fprintf(w, "%s\t%s\t%s\t%s %s\t%s\t%s\t%s\n", x.Withdraw, x.Time, x.Account, x.Amount, x.Currency, x.State, orDash(x.Address), orDash(x.Details))
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s %s\t%s\t%s\t%s\n", x.Withdraw, x.Time, x.holder(), x.Amount, x.Currency, x.State, orDash(x.Address), orDash(x.Details))
 	}
 }
 
 func (p *program) withdrawApproveCommand() *cobra.Command {
-	return &cobra.Command{
+	var despiteFreeze bool
+	c := &cobra.Command{
 		Use:   "approve ID",
 		Short: "Approve a withdraw that its owner has confirmed: its money leaves the account",
-		Args:  takes("ID"),
-		RunE: run(func(ctx context.Context, args []string) error {
-			id, err := readID("withdraw", args[0])
-			if err != nil {
-				return err
-			}
-			return p.settleWithdraw(ctx, "/operator/v1/withdraws/approve", map[string]any{"withdraw": id})
-		}),
+		Long: "Approves a withdraw that its owner has confirmed: its money leaves the account. The withdraw of a frozen account " +
+			"is refused, unless --despite-freeze is given: the log and `exchange actions` have the operator's name then.",
+		Args: takes("ID"),
 	}
+	c.Flags().BoolVar(&despiteFreeze, "despite-freeze", false, "approve it though its account is frozen; that is logged")
+	c.RunE = run(func(ctx context.Context, args []string) error {
+		id, err := readID("withdraw", args[0])
+		if err != nil {
+			return err
+		}
+		in := map[string]any{"withdraw": id}
+		if despiteFreeze {
+			in["despite_freeze"] = true
+		}
+		return p.settleWithdraw(ctx, "/operator/v1/withdraws/approve", in)
+	})
+	return c
 }
 
 func (p *program) withdrawRefuseCommand() *cobra.Command {
@@ -108,7 +126,9 @@ func (p *program) withdrawRefuseCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "refuse ID --details TEXT",
 		Short: "Refuse a withdraw: its money is the account's to use again",
-		Args:  takes("ID"),
+		Long: "Refuses a withdraw, whether its owner has confirmed it or not: its money is the account's to use again, " +
+			"and its owner is told why.",
+		Args: takes("ID"),
 	}
 	c.Flags().StringVar(&details, "details", "", "why; the account's owner is told (required)")
 	c.RunE = run(func(ctx context.Context, args []string) error {
@@ -132,7 +152,7 @@ func (p *program) settleWithdraw(ctx context.Context, path string, in any) error
 		return err
 	}
 	return p.print(&a, func(w *tabwriter.Writer) {
-		fmt.Fprintf(w, "withdraw\t%s\naccount\t%s\namount\t%s %s\naddress\t%s\nstate\t%s\n", a.Withdraw, a.Account, a.Amount, a.Currency, orDash(a.Address), a.State)
+		fmt.Fprintf(w, "withdraw\t%s\naccount\t%s\namount\t%s %s\naddress\t%s\nstate\t%s\n", a.Withdraw, a.holder(), a.Amount, a.Currency, orDash(a.Address), a.State)
 		if a.Details != "" {
 			fmt.Fprintf(w, "details\t%s\n", plain(a.Details))
 		}

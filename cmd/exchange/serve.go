@@ -118,7 +118,7 @@ func serve(ctx context.Context, cfg *config.Config, takeOver bool) error {
 		return failf(exitUsage, "mail: %v", err)
 	}
 	if options.Mail == nil {
-		log.Warn("there is no mail server (mail.host): no withdraw can be confirmed")
+		log.Warn("there is no mail server (mail.host): withdraws are closed, because no code could be mailed")
 	}
 	options.Check = demoCheck(cfg)
 	engine, err := actors.Start(ctx, options)

@@ -12,8 +12,8 @@ import (
 
 // Sizes and limits of the encoding.
 const (
-	// Version is the format of batches that this program writes. It reads this one only, so far.
-	Version = 1
+	// Version is the format of batches that this program writes, and the only one that it reads.
+	Version = 2
 
 	batchHeader  = 1 + 1 + 4 + 8 + 4
 	batchTrailer = 4
@@ -67,7 +67,7 @@ func OpenBatch(b []byte) (Batch, error) {
 		return Batch{}, fmt.Errorf("%w: checksum of the batch after sequence %d is %08x, stored is %08x", ErrDamaged, le.Uint64(b[6:]), got, want)
 	}
 	if b[0] != Version || b[1] != 0 {
-		return Batch{}, fmt.Errorf("%w: batch version %d, flags %d: this program reads version %d without flags; use a newer one", ErrDamaged, b[0], b[1], Version)
+		return Batch{}, fmt.Errorf("%w: batch version %d, flags %d: this program reads version %d without flags; use the one that wrote it", ErrDamaged, b[0], b[1], Version)
 	}
 	return Batch{Epoch: le.Uint32(b[2:]), Prev: le.Uint64(b[6:]), Count: le.Uint32(b[14:]), Records: body[batchHeader:]}, nil
 }
@@ -132,10 +132,11 @@ func (r *Record) appendMore(dst []byte) []byte {
 	case KindWithdrawMoved:
 		m := &r.WithdrawMoved
 		dst = uv(uv(uv(uv(uv(dst, m.ID), uint64(m.Account)), uint64(m.Key)), m.Nonce), uint64(m.Currency))
-		return text(append(amount(dst, m.Amount), m.To), m.Details)
+		return flag(text(append(amount(dst, m.Amount), m.To), m.Details), m.DespiteFreeze)
 	case KindCodeRefused:
 		c := &r.CodeRefused
-		return flag(uv(uv(uv(uv(dst, c.Withdraw), uint64(c.Account)), uint64(c.Key)), c.Nonce), c.Expired)
+		dst = uv(uv(uv(uv(dst, c.Withdraw), uint64(c.Account)), uint64(c.Key)), c.Nonce)
+		return uv(flag(dst, c.Expired), uint64(c.Tries))
 	case KindMailed:
 		return text(uv(dst, r.Mailed.ID), r.Mailed.Error)
 	case KindHalt:
@@ -292,9 +293,10 @@ func (d *decoder) more(r *Record) bool {
 		r.Withdraw = Withdraw{ID: d.uv(), Account: d.u32(), Key: d.u32(), Nonce: d.uv(), Currency: d.u16(), Amount: d.amount(), Address: d.text()}
 	case KindWithdrawMoved:
 		r.WithdrawMoved = WithdrawMoved{ID: d.uv(), Account: d.u32(), Key: d.u32(), Nonce: d.uv(), Currency: d.u16(), Amount: d.amount(),
-			To: d.byte(), Details: d.text()}
+			To: d.byte(), Details: d.text(), DespiteFreeze: d.flag()}
 	case KindCodeRefused:
-		r.CodeRefused = CodeRefused{Withdraw: d.uv(), Account: d.u32(), Key: d.u32(), Nonce: d.uv(), Expired: d.flag()}
+		r.CodeRefused = CodeRefused{Withdraw: d.uv(), Account: d.u32(), Key: d.u32(), Nonce: d.uv(), Expired: d.flag(),
+			Tries: d.u32()}
 	case KindMailed:
 		r.Mailed = Mailed{ID: d.uv(), Error: d.text()}
 	case KindHalt:

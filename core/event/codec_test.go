@@ -86,9 +86,10 @@ func drawRecord(t *rapid.T) Record {
 		r.Withdraw = Withdraw{u64.Draw(t, "id"), u32.Draw(t, "account"), u32.Draw(t, "key"), u64.Draw(t, "nonce"), u16.Draw(t, "currency"), drawAmount(t, "amount"), drawText(t, "address")}
 	case KindWithdrawMoved:
 		r.WithdrawMoved = WithdrawMoved{u64.Draw(t, "id"), u32.Draw(t, "account"), u32.Draw(t, "key"), u64.Draw(t, "nonce"), u16.Draw(t, "currency"), drawAmount(t, "amount"),
-			rapid.Byte().Draw(t, "to"), drawText(t, "details")}
+			rapid.Byte().Draw(t, "to"), drawText(t, "details"), rapid.Bool().Draw(t, "despite freeze")}
 	case KindCodeRefused:
-		r.CodeRefused = CodeRefused{u64.Draw(t, "id"), u32.Draw(t, "account"), u32.Draw(t, "key"), u64.Draw(t, "nonce"), rapid.Bool().Draw(t, "expired")}
+		r.CodeRefused = CodeRefused{u64.Draw(t, "id"), u32.Draw(t, "account"), u32.Draw(t, "key"), u64.Draw(t, "nonce"), rapid.Bool().Draw(t, "expired"),
+			u32.Draw(t, "tries")}
 	case KindMailed:
 		r.Mailed = Mailed{u64.Draw(t, "id"), drawText(t, "error")}
 	case KindHalt:
@@ -299,12 +300,12 @@ func TestUnknownKindsVersionsAndFlagsAreNamed(t *testing.T) {
 		b[at] = value
 		body := len(b) - batchTrailer
 		le.PutUint32(b[body:], crc32.Checksum(b[:body], castagnoli))
-		if _, err := OpenBatch(b); !errors.Is(err, ErrDamaged) || !strings.Contains(err.Error(), text) || !strings.Contains(err.Error(), "reads version 1 without flags") {
+		if _, err := OpenBatch(b); !errors.Is(err, ErrDamaged) || !strings.Contains(err.Error(), text) || !strings.Contains(err.Error(), "reads version 2 without flags") {
 			t.Errorf("byte %d is %d: %v", at, value, err)
 		}
 	}
 	f(0, 0, "version 0")
-	f(0, 2, "version 2")
+	f(0, 1, "version 1")
 	f(1, 1, "flags 1")
 	f(1, 0x80, "flags 128")
 }
@@ -523,10 +524,10 @@ var golden = []struct {
 		"0900000400000009401e18240a060004050702"},
 	{Record{Kind: KindWithdraw, TimeUs: 1_700_000_000_000_010, Withdraw: Withdraw{ID: 300, Account: 70_000, Key: 3, Nonce: 8, Currency: 2, Amount: 500, Address: "bc1q"}},
 		"0a00000f0000000a401e18240a0600ac02f0a204030802f4030462633171"},
-	{Record{Kind: KindWithdrawMoved, TimeUs: 1_700_000_000_000_011, Who: "ops@127.0.0.1", WithdrawMoved: WithdrawMoved{ID: 300, Account: 70_000, Key: 3, Nonce: 9, Currency: 2, Amount: 500, To: WithdrawRefused, Details: "no"}},
-		"8b00001c0000000b401e18240a0600ac02f0a204030902f40328026e6f0d6f7073403132372e302e302e31"},
-	{Record{Kind: KindCodeRefused, TimeUs: 1_700_000_000_000_012, CodeRefused: CodeRefused{Withdraw: 300, Account: 70_000, Key: 3, Nonce: 10, Expired: true}},
-		"0c0000080000000c401e18240a0600ac02f0a204030a01"},
+	{Record{Kind: KindWithdrawMoved, TimeUs: 1_700_000_000_000_011, Who: "ops@127.0.0.1", WithdrawMoved: WithdrawMoved{ID: 300, Account: 70_000, Key: 3, Nonce: 9, Currency: 2, Amount: 500, To: WithdrawApproved, Details: "no", DespiteFreeze: true}},
+		"8b00001d0000000b401e18240a0600ac02f0a204030902f4031e026e6f010d6f7073403132372e302e302e31"},
+	{Record{Kind: KindCodeRefused, TimeUs: 1_700_000_000_000_012, CodeRefused: CodeRefused{Withdraw: 300, Account: 70_000, Key: 3, Nonce: 10, Expired: true, Tries: 300}},
+		"0c00000a0000000c401e18240a0600ac02f0a204030a01ac02"},
 	{Record{Kind: KindMailed, TimeUs: 1_700_000_000_000_013, Mailed: Mailed{ID: 4, Error: "550"}},
 		"0d0000050000000d401e18240a06000403353530"},
 	{Record{Kind: KindHalt, Pair: 1, TimeUs: 1_700_000_000_000_014, Halt: Halt{Halted: true}},
@@ -541,7 +542,7 @@ var golden = []struct {
 		"1200001000000012401e18240a06000102030405060708090a0b0c0d0e0f10"},
 }
 
-const goldenBatchHead = "0100040302010c0b0a0908070605100f0e0d98f3f0f2"
+const goldenBatchHead = "0200040302010c0b0a0908070605100f0e0de5f54be3"
 
 func TestTheStoredFormatIsStillTheSame(t *testing.T) {
 	for i := range golden {

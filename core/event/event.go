@@ -263,6 +263,10 @@ type WithdrawMoved struct {
 	Amount   money.Amount
 	To       uint8
 	Details  string // of a refused one, for its owner
+
+	// DespiteFreeze marks an approval by an operator who knew that the account is frozen. It is set
+	// for each approval of a frozen account, and for no other record.
+	DespiteFreeze bool
 }
 
 // CodeRefused counts a wrong code, or has a new one mailed because the last is too old.
@@ -272,6 +276,7 @@ type CodeRefused struct {
 	Key      uint32
 	Nonce    uint64
 	Expired  bool
+	Tries    uint32 // wrong codes of the withdraw so far, with this one
 }
 
 // Mailed takes a mail out of the outbox.

@@ -36,7 +36,7 @@ func (s *State) apply(r *event.Record, e *Effects) error {
 	case event.KindMailed, event.KindHalt, event.KindFreeze, event.KindMaintenance, event.KindFees:
 		return s.operate(r)
 	case event.KindHistory:
-		return s.newHistory(r.History)
+		return s.newHistory(r)
 	}
 	// What is left moves money or uses a nonce.
 	p := s.Pair(r.Pair)

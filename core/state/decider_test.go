@@ -216,7 +216,7 @@ func (d *decider) move(r event.Record) event.Record {
 		return d.withdraw(r)
 	}
 	w := d.world.withdraws[d.pick(len(d.world.withdraws))]
-	to := []uint8{event.WithdrawVerified, event.WithdrawVerified, event.WithdrawCancelled}
+	to := []uint8{event.WithdrawVerified, event.WithdrawVerified, event.WithdrawCancelled, event.WithdrawRefused}
 	switch {
 	case w.Stale:
 		to = to[2:]
@@ -226,6 +226,8 @@ func (d *decider) move(r event.Record) event.Record {
 	r.Kind = event.KindWithdrawMoved
 	r.WithdrawMoved = event.WithdrawMoved{ID: w.ID, Account: w.Account, Currency: w.Currency, Amount: w.Amount, To: to[d.pick(len(to))]}
 	switch m := &r.WithdrawMoved; m.To {
+	case event.WithdrawApproved:
+		m.DespiteFreeze = d.world.frozen[w.Account]
 	case event.WithdrawRefused:
 		m.Details = fmt.Sprint("reason ", d.pick(3))
 	case event.WithdrawVerified, event.WithdrawCancelled:
@@ -246,7 +248,10 @@ func (d *decider) code(r event.Record) event.Record {
 		return d.withdraw(r)
 	}
 	w := list[d.pick(len(list))]
-	r.Kind, r.CodeRefused = event.KindCodeRefused, event.CodeRefused{Withdraw: w.ID, Account: w.Account, Expired: d.pick(2) == 1 || w.Stale}
+	r.Kind, r.CodeRefused = event.KindCodeRefused, event.CodeRefused{Withdraw: w.ID, Account: w.Account, Expired: d.pick(2) == 1 || w.Stale || w.Renewed, Tries: w.Tries}
+	if !r.CodeRefused.Expired {
+		r.CodeRefused.Tries++
+	}
 	r.CodeRefused.Key, r.CodeRefused.Nonce = d.key(w.Account)
 	return r
 }

@@ -2,6 +2,8 @@ package state
 
 import (
 	"errors"
+	"maps"
+	"slices"
 
 	"exchange/core/event"
 )
@@ -14,14 +16,22 @@ func (s *State) History() event.HistoryID { return s.history }
 // names a history of its own.
 func (s *State) ForgetHistory() { s.history = event.HistoryID{} }
 
-// newHistory names the history that begins here. Codes that were mailed before it expire.
-func (s *State) newHistory(id event.HistoryID) error {
-	if id.IsZero() || id == s.history {
+// newHistory names the history that begins here. Codes that were mailed before it expire. A code
+// whose mail still waits is made anew, because the mailer makes the text of a mail when it sends it:
+// by then the code of the earlier history would be of no use.
+func (s *State) newHistory(r *event.Record) error {
+	if r.History.IsZero() || r.History == s.history {
 		return errors.New("a history begins without an id, or with the one that it has")
 	}
-	s.history = id
+	s.history = r.History
 	for _, w := range s.withdraws {
-		w.Stale = w.Status == event.WithdrawNew
+		w.Stale, w.Renewed = w.Status == event.WithdrawNew, false
+	}
+	for _, id := range slices.Sorted(maps.Values(s.outbox.codes)) {
+		w := s.withdraws[s.Mail(id).Withdraw.ID]
+		w.Reissue(r.TimeUs)
+		w.Renewed = true
+		s.mail(r.TimeUs, w)
 	}
 	return nil
 }

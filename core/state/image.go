@@ -23,7 +23,7 @@ import (
 // the rest (names, open orders by account) is not stored.
 const (
 	imageMagic   = "exchange state\n"
-	imageVersion = 5
+	imageVersion = 6
 )
 
 // ErrImage is wrapped by every error of Decode.
@@ -149,6 +149,7 @@ func (w *writer) withdraw(d *Withdraw) {
 	w.text(d.Details)
 	w.uint(uint64(d.Issue), uint64(d.IssuedUs), uint64(d.Tries))
 	w.bool(d.Stale)
+	w.bool(d.Renewed)
 }
 
 func (w *writer) pair(p *Pair, accounts []*Account) {
@@ -400,8 +401,8 @@ func (r *reader) withdraws(s *State) {
 			r.fail("a withdraw that is not pending, not in order, or has an id that was not given yet")
 			return
 		}
-		if w.Stale && w.Status != event.WithdrawNew {
-			r.fail("a code of an earlier history of a withdraw that needs none")
+		if (w.Stale || w.Renewed) && w.Status != event.WithdrawNew || w.Stale && w.Renewed {
+			r.fail("a code of an earlier history of a withdraw that needs none, or one that was made anew")
 			return
 		}
 		last = w.ID
@@ -442,7 +443,7 @@ func (r *reader) checkMail(s *State, m *Mail) {
 
 func (r *reader) withdraw(s *State) Withdraw {
 	w := Withdraw{ID: r.uint(), Account: r.u32(), Currency: r.u16(), Amount: r.amount(), Status: r.u8(), TimeUs: int64(r.uint()),
-		Address: r.text(), Details: r.text(), Issue: r.u32(), IssuedUs: int64(r.uint()), Tries: r.u32(), Stale: r.bool()}
+		Address: r.text(), Details: r.text(), Issue: r.u32(), IssuedUs: int64(r.uint()), Tries: r.u32(), Stale: r.bool(), Renewed: r.bool()}
 	if s.Account(w.Account) == nil || w.Currency == 0 || int(w.Currency) > len(s.currencies) || w.Amount < 1 || w.Issue < 1 {
 		r.fail("a withdraw of no account, currency, amount or code")
 	}

@@ -47,12 +47,12 @@ func everything() *State {
 		}
 		return r
 	}
-	code := func(expired bool, timeUs int64) event.Record {
-		return event.Record{Kind: event.KindCodeRefused, TimeUs: timeUs, CodeRefused: event.CodeRefused{Withdraw: 1, Account: 1, Expired: expired}}
+	code := func(expired bool, tries uint32, timeUs int64) event.Record {
+		return event.Record{Kind: event.KindCodeRefused, TimeUs: timeUs, CodeRefused: event.CodeRefused{Withdraw: 1, Account: 1, Expired: expired, Tries: tries}}
 	}
 	apply(must{}, s, asks(1, 1, 1, coin, 1001, "first"), asks(2, 2, 2, 20*coin, 1002, "second"), asks(3, 2, 2, 30*coin, 1003, ""),
 		asks(4, 1, 1, coin, 1004, "4"), asks(5, 1, 1, coin, 1005, "5"),
-		code(false, 1006), code(true, 1007), code(false, 1008), moves(2, event.WithdrawVerified, 1009),
+		code(false, 1, 1006), code(true, 1, 1007), code(false, 2, 1008), moves(2, event.WithdrawVerified, 1009),
 		moves(3, event.WithdrawVerified, 1010), moves(3, event.WithdrawApproved, 1011), moves(4, event.WithdrawVerified, 1012), moves(4, event.WithdrawRefused, 1013),
 		moves(5, event.WithdrawCancelled, 1014), mailed(1), mailed(3),
 		event.Record{Kind: event.KindHistory, TimeUs: 1014, History: event.HistoryID{15: 7}}, halt(2, true), freeze(2, true), ownFees(1, 1, 100, 200), ownFees(2, 1, 300, money.MaxRate), ownFees(2, 2, 0, 400), maintenance(true, "back at noon"))
@@ -174,11 +174,12 @@ func endEverything(s *State) {
 	var records []event.Record
 	for _, id := range slices.Sorted(maps.Keys(s.withdraws)) {
 		w := s.withdraws[id]
-		moves := event.WithdrawMoved{ID: id, Account: w.Account, Currency: w.Currency, Amount: w.Amount, To: event.WithdrawApproved}
+		moves := event.WithdrawMoved{ID: id, Account: w.Account, Currency: w.Currency, Amount: w.Amount, To: event.WithdrawApproved,
+			DespiteFreeze: s.Account(w.Account).Frozen}
 		if w.Status == event.WithdrawNew {
 			verify := moves
-			verify.To = event.WithdrawVerified
-			records = append(records, event.Record{Kind: event.KindCodeRefused, CodeRefused: event.CodeRefused{Withdraw: id, Account: w.Account, Expired: true}},
+			verify.To, verify.DespiteFreeze = event.WithdrawVerified, false
+			records = append(records, event.Record{Kind: event.KindCodeRefused, CodeRefused: event.CodeRefused{Withdraw: id, Account: w.Account, Expired: true, Tries: w.Tries}},
 				event.Record{Kind: event.KindWithdrawMoved, WithdrawMoved: verify})
 		}
 		records = append(records, event.Record{Kind: event.KindWithdrawMoved, WithdrawMoved: moves})
@@ -275,13 +276,15 @@ func TestImpossibleWithdrawsMailsAndFeesAreRefused(t *testing.T) {
 		t.Helper()
 		impossible(t, what, everything(), spoil, text)
 	}
-	// Pending are 1, new, and 2, verified; in the outbox are mails 6, with the code of 1, and 7, of the refusal of 4.
+	// Pending are 1, new, and 2, verified; in the outbox are mails 7, of the refusal of 4, and 8, with the code of 1.
 	for _, status := range []uint8{0, event.WithdrawApproved, event.WithdrawRefused, event.WithdrawCancelled, 255} {
 		f(fmt.Sprint("a pending withdraw of status ", status), func(s *State) { s.withdraws[1].Status = status }, "a withdraw that is not pending")
 	}
 	f("withdraw 0", func(s *State) { s.withdraws[1].ID = 0 }, "not in order")
 	f("a stale code of a verified withdraw", func(s *State) { s.withdraws[2].Stale = true }, "a code of an earlier history")
-	f("a mail of a stale code", func(s *State) { s.outbox.mails[6].Withdraw.Stale = true }, "a mail with a code that is of no use")
+	f("a renewed code of a verified withdraw", func(s *State) { s.withdraws[2].Renewed = true }, "a code of an earlier history")
+	f("a code that is stale and renewed", func(s *State) { s.withdraws[1].Stale = true }, "or one that was made anew")
+	f("a mail of a stale code", func(s *State) { s.outbox.mails[8].Withdraw.Stale = true }, "a mail with a code that is of no use")
 	f("a withdraw twice", func(s *State) { s.withdraws[1].ID = 2 }, "not in order")
 	f("withdraws that are not in order", func(s *State) { s.withdraws[1].ID, s.withdraws[2].ID = 2, 1 }, "not in order")
 	f("a withdraw above the counter", func(s *State) { s.lastWithdraw = 1 }, "an id that was not given yet")
@@ -293,18 +296,18 @@ func TestImpossibleWithdrawsMailsAndFeesAreRefused(t *testing.T) {
 	f("a withdraw of a negative amount", func(s *State) { s.withdraws[1].Amount = -1 }, "too large")
 	f("a withdraw without a code", func(s *State) { s.withdraws[1].Issue = 0 }, "amount or code")
 
-	mail := func(change func(m *Mail)) func(s *State) { return func(s *State) { change(s.Mail(6)) } }
+	mail := func(change func(m *Mail)) func(s *State) { return func(s *State) { change(s.Mail(8)) } }
 	notice := func(change func(m *Mail)) func(s *State) { return func(s *State) { change(s.Mail(7)) } }
 	f("mail 0", mail(func(m *Mail) { m.ID = 0 }), "a mail that is not in order")
-	f("a mail twice", notice(func(m *Mail) { m.ID = 6 }), "a mail that is not in order")
-	f("mails that are not in order", notice(func(m *Mail) { m.ID = 5 }), "a mail that is not in order")
-	f("a mail above the counter", func(s *State) { s.lastMail = 6 }, "an id that was not given yet")
+	f("a mail twice", mail(func(m *Mail) { m.ID = 7 }), "a mail that is not in order")
+	f("mails that are not in order", mail(func(m *Mail) { m.ID = 5 }), "a mail that is not in order")
+	f("a mail above the counter", func(s *State) { s.lastMail = 7 }, "an id that was not given yet")
 	const useless = "a mail with a code that is of no use"
 	f("a code for a withdraw that is not pending", mail(func(m *Mail) { m.Withdraw.ID = 4 }), useless)
 	f("a code for a withdraw that is verified", mail(func(m *Mail) { m.Withdraw.ID = 2 }), useless)
 	f("a code for another account", mail(func(m *Mail) { m.Withdraw.Account = 2 }), useless)
 	f("an old code", mail(func(m *Mail) { m.Withdraw.Issue = 1 }), useless)
-	f("two mails with one code", notice(func(m *Mail) { m.Withdraw = everything().Mail(6).Withdraw }), useless)
+	f("two mails with one code", notice(func(m *Mail) { m.Withdraw = everything().Mail(8).Withdraw }), useless)
 	f("a notice too many", func(s *State) {
 		for range MaxNotices {
 			s.lastMail++
@@ -341,7 +344,7 @@ func TestAnImageOfAReserveThatNothingExplainsDoesNotPassTheCheck(t *testing.T) {
 	f := func(what string, spoil func(s *State), text string) {
 		t.Helper()
 		s := everything()
-		s.unmail(6) // of withdraw 1
+		s.unmail(8) // of withdraw 1
 		spoil(s)
 		back, err := Decode(s.AppendTo(nil))
 		if err != nil {

@@ -124,6 +124,10 @@ type Withdraw struct {
 	IssuedUs int64
 	Tries    uint32 // wrong codes so far, of all issues
 	Stale    bool   // the code that counts is of an earlier history: it has expired
+	// Renewed says that the history has made this code anew, because the mail with the one before was
+	// still in the outbox. That mail may have been sent all the same: the first code that does not fit
+	// counts as expired.
+	Renewed bool
 }
 
 // Pending reports whether the amount is still reserved.

@@ -40,8 +40,8 @@ func (s *State) pend(a *Account, w *Withdraw) {
 	own.withdraws = append(own.withdraws, w)
 }
 
-// withdrawMoved follows the life cycle: New -> Verified -> Approved or Refused, and from the first two
-// also Cancelled.
+// withdrawMoved follows the life cycle: New -> Verified -> Approved, and from the first two also
+// Refused or Cancelled. The money of a frozen account leaves only when the record says so.
 func (s *State) withdrawMoved(r *event.Record, e *Effects) error {
 	m := &r.WithdrawMoved
 	w := s.withdraws[m.ID]
@@ -52,7 +52,11 @@ func (s *State) withdrawMoved(r *event.Record, e *Effects) error {
 		return fmt.Errorf("withdraw %d goes from status %d to %d (its code is of an earlier history: %v)",
 			m.ID, w.Status, m.To, w.Stale)
 	}
-	w.Status, w.Details, w.Stale = m.To, m.Details, false
+	if frozen := s.Account(w.Account).Frozen; m.DespiteFreeze != (frozen && m.To == event.WithdrawApproved) {
+		return fmt.Errorf("withdraw %d goes to status %d, despite a freeze: %v; that its account is frozen is %v",
+			m.ID, m.To, m.DespiteFreeze, frozen)
+	}
+	w.Status, w.Details, w.Stale, w.Renewed = m.To, m.Details, false, false
 	s.unmail(s.outbox.codes[w.ID]) // it is not to be confirmed any more
 	if !w.Pending() {
 		s.unpend(w)
@@ -73,9 +77,9 @@ func Follows(from, to uint8) bool {
 	switch to {
 	case event.WithdrawVerified:
 		return from == event.WithdrawNew
-	case event.WithdrawApproved, event.WithdrawRefused:
+	case event.WithdrawApproved:
 		return from == event.WithdrawVerified
-	case event.WithdrawCancelled:
+	case event.WithdrawRefused, event.WithdrawCancelled:
 		return from == event.WithdrawNew || from == event.WithdrawVerified
 	}
 	return false
@@ -87,6 +91,12 @@ func (s *State) unpend(w *Withdraw) {
 	own.withdraws = slices.DeleteFunc(own.withdraws, func(o *Withdraw) bool { return o.ID == w.ID })
 }
 
+// Reissue makes a new code count from a time on.
+func (w *Withdraw) Reissue(timeUs int64) {
+	w.Issue++
+	w.IssuedUs, w.Stale, w.Renewed = timeUs, false, false
+}
+
 // codeRefused counts a wrong code, or makes a new one count because the last is too old or of an earlier history.
 func (s *State) codeRefused(r *event.Record) error {
 	c := &r.CodeRefused
@@ -94,15 +104,19 @@ func (s *State) codeRefused(r *event.Record) error {
 	if w == nil || w.Account != c.Account || w.Status != event.WithdrawNew {
 		return fmt.Errorf("a code for withdraw %d of account %d, which is not to be confirmed: %+v", c.Withdraw, c.Account, w)
 	}
-	if w.Stale && !c.Expired {
-		return fmt.Errorf("a try is counted for withdraw %d, whose code is of an earlier history", w.ID)
+	if (w.Stale || w.Renewed) && !c.Expired {
+		return fmt.Errorf("a try is counted for withdraw %d, and the code may be of an earlier history", w.ID)
 	}
-	if c.Expired {
-		w.Issue++
-		w.IssuedUs, w.Stale = r.TimeUs, false
+	tries := w.Tries
+	if !c.Expired {
+		tries++
+	}
+	if c.Tries != tries {
+		return fmt.Errorf("withdraw %d has had %d wrong codes, and the record counts %d", w.ID, tries, c.Tries)
+	}
+	if w.Tries = tries; c.Expired {
+		w.Reissue(r.TimeUs)
 		s.mail(r.TimeUs, w)
-	} else {
-		w.Tries++
 	}
 	return s.useNonce(c.Key, c.Account, c.Nonce)
 }

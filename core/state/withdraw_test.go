@@ -36,7 +36,7 @@ func approve2() event.Record {
 }
 
 func wrongCode1() event.Record {
-	return event.Record{Kind: event.KindCodeRefused, TimeUs: 40, CodeRefused: event.CodeRefused{Withdraw: 1, Account: 1, Key: 1, Nonce: 9}}
+	return event.Record{Kind: event.KindCodeRefused, TimeUs: 40, CodeRefused: event.CodeRefused{Withdraw: 1, Account: 1, Key: 1, Nonce: 9, Tries: 1}}
 }
 
 func TestTheWithdrawRecordsThatTheOtherTestsSpoilFit(t *testing.T) {
@@ -102,11 +102,11 @@ func TestANewHistoryEndsTheCodesOfTheOneBefore(t *testing.T) {
 		return event.Record{Kind: event.KindHistory, TimeUs: 39, History: id}
 	}
 	s := asked()
-	apply(t, s, begins(event.HistoryID{1}))
+	apply(t, s, mailed(1), begins(event.HistoryID{1}))
 	for _, id := range []event.HistoryID{{}, {1}} {
 		refusedBy(t, s, "the id "+id.String(), begins(id), "without an id, or with the one that it has")
 	}
-	if !s.Withdraw(1).Stale || s.Withdraw(2).Stale || s.History() != (event.HistoryID{1}) {
+	if !s.Withdraw(1).Stale || s.Withdraw(1).Renewed || s.Withdraw(2).Stale || s.History() != (event.HistoryID{1}) {
 		t.Errorf("the withdraws are %+v and %+v", s.Withdraw(1), s.Withdraw(2))
 	}
 	image := s.AppendTo(nil)
@@ -118,7 +118,7 @@ func TestANewHistoryEndsTheCodesOfTheOneBefore(t *testing.T) {
 		refusedBy(t, back, what, r, "of an earlier history")
 	}
 	expired := wrongCode1()
-	expired.CodeRefused.Expired = true
+	expired.CodeRefused.Expired, expired.CodeRefused.Tries = true, 0
 	apply(t, s, approve2(), expired, confirm1())
 	if w := s.Withdraw(1); w.Status != event.WithdrawVerified || w.Tries != 0 || w.Issue != 2 {
 		t.Errorf("the withdraw is %+v", w)
@@ -126,6 +126,62 @@ func TestANewHistoryEndsTheCodesOfTheOneBefore(t *testing.T) {
 	s.ForgetHistory()
 	if back, err := Decode(s.AppendTo(nil)); err != nil || !back.History().IsZero() {
 		t.Errorf("a restored state is of history %v: %v", back.History(), err)
+	}
+}
+
+// A code whose mail still waits is mailed as one of the new history, and confirms. The mail of before may have
+// been sent all the same: its code is taken for expired, and costs no try.
+func TestANewHistoryMakesTheCodesAnewThatAreStillToBeMailed(t *testing.T) {
+	begun := func() *State {
+		s := asked()
+		apply(t, s, event.Record{Kind: event.KindHistory, TimeUs: 39, History: event.HistoryID{1}})
+		return s
+	}
+	s, before := begun(), asked()
+	want := *before.Withdraw(1)
+	want.Issue, want.IssuedUs, want.Renewed = 2, 39, true
+	if w := s.Withdraw(1); *w != want {
+		t.Errorf("the withdraw is %+v, want %+v", *w, want)
+	}
+	if out := mailsOf(s); !slices.Equal(out, []Mail{{ID: 3, TimeUs: 39, Withdraw: want}}) {
+		t.Errorf("the outbox is %+v", out)
+	}
+	if back, err := Decode(s.AppendTo(nil)); err != nil || back.Hash() != s.Hash() {
+		t.Errorf("its image: %v", err)
+	}
+	refusedBy(t, begun(), "a try of the code before", wrongCode1(), "of an earlier history")
+	apply(t, s, confirm1())
+	if w := s.Withdraw(1); w.Status != event.WithdrawVerified || w.Renewed || s.Mails() != 0 {
+		t.Errorf("the withdraw is %+v, with %d mails", w, s.Mails())
+	}
+
+	s = begun()
+	expired, wrong := wrongCode1(), wrongCode1()
+	expired.CodeRefused.Expired, expired.CodeRefused.Tries = true, 0
+	apply(t, s, mailed(1), expired, wrong) // the mail of before is told of late
+	if w := s.Withdraw(1); w.Issue != 3 || w.Tries != 1 || w.Renewed || s.Mails() != 1 {
+		t.Errorf("the withdraw is %+v, with %d mails", w, s.Mails())
+	}
+}
+
+func TestAnApprovalOfAFrozenAccountSaysSo(t *testing.T) {
+	despite := approve2()
+	despite.WithdrawMoved.DespiteFreeze = true
+	frozen := asked()
+	apply(t, frozen, freeze(2, true))
+	refusedBy(t, asked(), "a freeze that is not there", despite, "that its account is frozen is false")
+	refusedBy(t, frozen, "an approval of a frozen account", approve2(), "that its account is frozen is true")
+	for _, to := range []uint8{event.WithdrawRefused, event.WithdrawCancelled} {
+		frozen := asked()
+		apply(t, frozen, freeze(2, true))
+		r := despite
+		r.WithdrawMoved.To = to
+		refusedBy(t, frozen, "another status", r, "that its account is frozen is true")
+	}
+	frozen = asked()
+	apply(t, frozen, freeze(2, true), despite)
+	if h := frozen.Account(2).Wallet.Get(2); h.Balance != money.Amount(65*coin).Balance() {
+		t.Errorf("the account has %v", h.Balance)
 	}
 }
 
@@ -157,7 +213,9 @@ func TestApplyRefusesCodesThatDoNotFit(t *testing.T) {
 		t.Helper()
 		for _, expired := range []bool{false, true} {
 			r := wrongCode1()
-			r.CodeRefused.Expired = expired
+			if r.CodeRefused.Expired = expired; expired {
+				r.CodeRefused.Tries = 0
+			}
 			change(&r.CodeRefused)
 			refusedBy(t, asked(), what, r, text)
 		}
@@ -170,6 +228,11 @@ func TestApplyRefusesCodesThatDoNotFit(t *testing.T) {
 	f("a withdraw that is verified", func(c C) { c.Withdraw, c.Account, c.Key = 2, 2, 0 }, "a code for withdraw 2 of account 2, which is not to be confirmed")
 	f("an unknown key", func(c C) { c.Key = 2 }, "key number 2 is not of account 1")
 
+	for tries, expired := range map[uint32]bool{0: false, 2: false, 1: true} {
+		r := wrongCode1()
+		r.CodeRefused.Expired, r.CodeRefused.Tries = expired, tries
+		refusedBy(t, asked(), fmt.Sprint(tries, " tries, expired: ", expired), r, fmt.Sprintf("and the record counts %d", tries))
+	}
 	s := asked()
 	apply(t, s, confirm1())
 	refusedBy(t, s, "a withdraw that was verified since", wrongCode1(), "which is not to be confirmed")
@@ -194,7 +257,7 @@ func TestAWithdrawHasThisLifeAndNoOther(t *testing.T) {
 		fresh, verified, approved = event.WithdrawNew, event.WithdrawVerified, event.WithdrawApproved
 		refused, cancelled        = event.WithdrawRefused, event.WithdrawCancelled
 	)
-	allowed := map[[2]uint8]bool{{fresh, verified}: true, {fresh, cancelled}: true,
+	allowed := map[[2]uint8]bool{{fresh, verified}: true, {fresh, refused}: true, {fresh, cancelled}: true,
 		{verified, approved}: true, {verified, refused}: true, {verified, cancelled}: true}
 	for _, from := range []uint8{fresh, verified, approved, refused, cancelled} {
 		for to := range 256 {
@@ -265,6 +328,7 @@ func TestWhatEachMoveOfAWithdrawDoes(t *testing.T) {
 	// Mail 1 has the code of alice's, which is of use until it is confirmed or cancelled.
 	f(confirm1(), 9.5*coin, 3.5*coin, 0)
 	f(to(confirm1(), event.WithdrawCancelled), 9.5*coin, 1.5*coin, 0)
+	f(to(confirm1(), event.WithdrawRefused), 9.5*coin, 1.5*coin, 0, 3)
 	f(approve2(), 65*coin, 18*coin, 30*coin, 1)
 	f(to(approve2(), event.WithdrawRefused), 95*coin, 18*coin, 0, 1, 3)
 	f(to(approve2(), event.WithdrawCancelled), 95*coin, 18*coin, 0, 1)
@@ -298,7 +362,7 @@ func TestAWrongCodeIsCountedAndForAnOldOneANewOneIsMailed(t *testing.T) {
 	code := func(timeUs int64, expired bool) {
 		t.Helper()
 		r := wrongCode1()
-		r.TimeUs, r.CodeRefused.Expired = timeUs, expired
+		r.TimeUs, r.CodeRefused.Expired, r.CodeRefused.Tries = timeUs, expired, want.Tries
 		before := mailsOf(s)
 		e := apply(t, s, r)
 		if w := s.Withdraw(1); *w != want {

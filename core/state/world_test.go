@@ -72,7 +72,7 @@ func (w *world) note(r *event.Record) {
 			k.Tries++
 			break
 		}
-		k.Issue, k.IssuedUs, k.Stale = k.Issue+1, r.TimeUs, false
+		k.Issue, k.IssuedUs, k.Stale, k.Renewed = k.Issue+1, r.TimeUs, false, false
 		w.mail(r.TimeUs, *k)
 	case event.KindMailed:
 		w.mails = slices.DeleteFunc(w.mails, func(m Mail) bool { return m.ID == r.Mailed.ID })
@@ -85,7 +85,15 @@ func (w *world) note(r *event.Record) {
 	case event.KindHistory:
 		w.history = r.History
 		for i := range w.withdraws {
-			w.withdraws[i].Stale = w.withdraws[i].Status == event.WithdrawNew
+			w.withdraws[i].Stale, w.withdraws[i].Renewed = w.withdraws[i].Status == event.WithdrawNew, false
+		}
+		for _, m := range slices.Clone(w.mails) {
+			if m.Withdraw.Status != event.WithdrawNew {
+				continue
+			}
+			k := &w.withdraws[w.at(m.Withdraw.ID)]
+			k.Issue, k.IssuedUs, k.Stale, k.Renewed = k.Issue+1, r.TimeUs, false, true
+			w.mail(r.TimeUs, *k)
 		}
 	case event.KindFees:
 		f := &r.Fees
@@ -103,7 +111,7 @@ func (w *world) move(r *event.Record) {
 	m := &r.WithdrawMoved
 	i := w.at(m.ID)
 	k := w.withdraws[i]
-	k.Status, k.Details, k.Stale = m.To, m.Details, false
+	k.Status, k.Details, k.Stale, k.Renewed = m.To, m.Details, false, false
 	w.useless(k.ID)
 	if m.To == event.WithdrawVerified {
 		w.withdraws[i] = k

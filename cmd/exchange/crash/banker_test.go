@@ -241,7 +241,7 @@ func (b *banker) ask() (bool, error) {
 
 // move gives a withdraw its next status, as its owner or as the operator.
 func (b *banker) move(d *withdrawal) (bool, error) {
-	if d.status == 20 && b.rand.IntN(3) > 0 {
+	if d.status == 20 && b.rand.IntN(3) > 0 || d.status == 10 && b.rand.IntN(8) == 0 {
 		return b.decide(d)
 	}
 	to, path, form := 50, "/api/v1/withdraw-cancel/", fmt.Sprintf("withdraw=%d", d.id)
@@ -270,10 +270,10 @@ func (b *banker) move(d *withdrawal) (bool, error) {
 	return true, nil
 }
 
-// decide is the operator's part.
+// decide is the operator's part. One that is new can be refused alone.
 func (b *banker) decide(d *withdrawal) (bool, error) {
 	to, path, body := 30, "approve", map[string]any{"withdraw": d.id}
-	if b.rand.IntN(3) == 0 {
+	if d.status == 10 || b.rand.IntN(3) == 0 {
 		to, path, body = 40, "refuse", map[string]any{"withdraw": d.id, "details": "not today"}
 	}
 	d.possible = []int{to}
