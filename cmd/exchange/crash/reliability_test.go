@@ -79,6 +79,12 @@ from a copy of its own: a start of that ends with code 70, or has all that was a
 without the older of them must be refused. The clock is moved in the real program, whose ` +
 	"`time.Now`" + ` is laid over for it (` + "`clock_test.go`" + `).
 
+Bits are flipped one at a time, each in a copy of its own: in each kind of file of Pebble's folder, and in
+what Redis starts from, its append-only file and the image under that. Redis refuses such a file, or a start
+ends with code 70, or the exchange says damage: a deposit that is asked for again is not made, or the audit
+names it. Else the audit is clean, and every trade and all that was acknowledged is what it was. No deposit
+is made twice.
+
 The simulation ([proof.md](proof.md)) meets far more moments than these, of a store and a scheduler of its own; the campaign shows that the real ones are no worse.
 
 ## What is not promised

@@ -1,0 +1,244 @@
+//go:build linux
+
+package crash
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"exchange/cmd/exchange/exchangetest"
+)
+
+// flipsOfAFile is how many bits of each kind of file flip in a round, each on a copy of its own.
+const flipsOfAFile = 2
+
+// flipInPebble kills the exchange, and flips a bit in each kind of file of its folder, on copies.
+func (c *chaos) flipInPebble() {
+	c.t.Helper()
+	c.tradeOn(c.s)
+	c.s.Kill()
+	whole, _ := c.onCopy("")
+	want := c.asItWas(whole)
+	kinds := map[string][]string{}
+	for _, name := range c.files() {
+		if b, err := os.ReadFile(filepath.Join(c.folder, name)); err == nil && len(b) == 0 {
+			continue // its name says all
+		}
+		kinds[kindOf(name)] = append(kinds[kindOf(name)], name)
+	}
+	outcomes := map[string]int{}
+	for _, kind := range slices.Sorted(maps.Keys(kinds)) {
+		for range flipsOfAFile {
+			s, what := c.onCopy(kinds[kind][c.random.IntN(len(kinds[kind]))])
+			outcomes[kind+": "+c.afterFlip(s, what, want)]++
+		}
+	}
+	c.t.Logf("%v", outcomes)
+	if outcomes[kindOf("HEAD.main")+": it is refused"] == 0 {
+		c.t.Errorf("no flipped bit was noticed: %v", outcomes)
+	}
+	c.s.Start()
+}
+
+// onCopy prepares an exchange on a copy of the folder, in which one file has a flipped bit, if one is named.
+func (c *chaos) onCopy(name string) (s *exchangetest.Server, what string) {
+	c.t.Helper()
+	folder := c.s.Data("../copy")
+	if err := errors.Join(os.RemoveAll(folder), os.CopyFS(folder, os.DirFS(c.folder))); err != nil {
+		c.t.Fatal(err)
+	}
+	if name != "" {
+		what = name + ", " + c.flipOneBit(filepath.Join(folder, name))
+	}
+	s = exchangetest.New(c.t, "pebble:"+folder, "--secret-key-file", c.s.Data("exchange.key"))
+	s.Env = append(s.Env, manySnapshots...)
+	return s, what
+}
+
+// flipInRedis kills the exchange and Redis, and flips bits in the files that Redis starts from: what it has
+// written since its last rewrite, and the image that it began with then.
+func (c *chaos) flipInRedis() {
+	c.t.Helper()
+	ctx := c.t.Context()
+	if err := c.redis.Client().BgRewriteAOF(ctx).Err(); err != nil {
+		c.t.Fatal(err)
+	}
+	exchangetest.Eventually(c.t, "Redis has rewritten its file", func() bool {
+		text, err := c.redis.Client().Info(ctx, "persistence").Result()
+		return err == nil && strings.Contains(text, "aof_rewrite_in_progress:0") &&
+			strings.Contains(text, "aof_rewrite_scheduled:0")
+	})
+	c.tradeOn(c.s)
+	c.s.Kill()
+	c.redis.Kill()
+	folder, kept := filepath.Join(c.redis.Dir(), "appendonlydir"), filepath.Join(c.t.TempDir(), "kept")
+	if err := os.CopyFS(kept, os.DirFS(folder)); err != nil {
+		c.t.Fatal(err)
+	}
+	putBack := func() {
+		if err := errors.Join(os.RemoveAll(folder), os.CopyFS(folder, os.DirFS(kept))); err != nil {
+			c.t.Fatal(err)
+		}
+	}
+	c.redis.Restart()
+	want := c.asItWas(c.onRedis())
+	c.redis.Stop()
+	putBack()
+	outcomes := map[string]int{}
+	for kind, flips := range map[string]int{"incr.aof": 3 * flipsOfAFile, "base.rdb": flipsOfAFile} {
+		files, err := filepath.Glob(filepath.Join(kept, "*."+kind))
+		if err != nil || len(files) != 1 {
+			c.t.Fatalf("Redis has the files %v, %v", files, err)
+		}
+		for range flips {
+			what := c.flipOneBit(filepath.Join(folder, filepath.Base(files[0])))
+			outcomes[kind+": "+c.afterFlipInRedis(kind+", "+what, want)]++
+			c.redis.Stop()
+			putBack()
+		}
+	}
+	c.t.Logf("%v", outcomes)
+	if n := outcomes["base.rdb: Redis refuses it"]; n != flipsOfAFile {
+		c.t.Errorf("Redis took an image with a flipped bit: %v", outcomes)
+	}
+	c.redis.Restart()
+	c.s.Start()
+}
+
+// afterFlipInRedis is afterFlip on a Redis that may refuse its file.
+func (c *chaos) afterFlipInRedis(what, want string) string {
+	c.t.Helper()
+	if err := c.redis.TryRestart(); err != nil {
+		return "Redis refuses it"
+	}
+	return c.afterFlip(c.onRedis(), what, want)
+}
+
+// onRedis prepares an exchange with a copy of the data folder. That says up to where appends were
+// acknowledged, and that the last owner was this one.
+func (c *chaos) onRedis() *exchangetest.Server {
+	c.t.Helper()
+	s := c.second()
+	if err := os.CopyFS(s.Data(""), os.DirFS(c.s.Data(""))); err != nil {
+		c.t.Fatal(err)
+	}
+	return s
+}
+
+// flipOneBit flips a bit of a byte that is not 0, because files of logs end with room for more. It says
+// which.
+func (c *chaos) flipOneBit(name string) string {
+	c.t.Helper()
+	b, err := os.ReadFile(name)
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	used := bytes.TrimRight(b, "\x00")
+	if len(used) == 0 {
+		return "which is empty"
+	}
+	bit := c.random.IntN(len(used) * 8)
+	b[bit/8] ^= 1 << (bit % 8)
+	if err := os.WriteFile(name, b, 0o600); err != nil {
+		c.t.Fatal(err)
+	}
+	return fmt.Sprintf("bit %d of %d bytes", bit, len(used))
+}
+
+// asItWas starts an exchange on a copy without damage, and returns its trades.
+func (c *chaos) asItWas(s *exchangetest.Server) string {
+	c.t.Helper()
+	s.Start()
+	defer s.Kill()
+	trades, ok := exported(s)
+	if !ok || strings.Count(trades, "\n") < 2 {
+		c.t.Fatalf("there are no trades: %s", trades)
+	}
+	return trades
+}
+
+// exported are the trades of all accounts, as an operator's command writes them.
+func exported(s *exchangetest.Server) (trades string, ok bool) {
+	out, errOut, code := s.Command("export", "trades", "--pair", "BTC_USDT")
+	return out + errOut, code == 0
+}
+
+// afterFlip starts an exchange on a store with a flipped bit, and says what comes of it: it is refused as
+// damaged, deposits or the audit say that it is, or nothing that can be seen has changed.
+func (c *chaos) afterFlip(s *exchangetest.Server, what, want string) string {
+	c.t.Helper()
+	const refused = "it is refused"
+	s.Run()
+	if c.endsOrIsReady(s, "a start with "+what+" flipped") {
+		if s.ExitCode() != 70 {
+			c.t.Errorf("with %s flipped a start ends with %d: %s", what, s.ExitCode(), s.Log())
+		}
+		return refused
+	}
+	defer s.Kill()
+	damaged, err := c.repeatsDeposits(s)
+	if err == nil && damaged {
+		return "a deposit is refused"
+	}
+	if err == nil {
+		if err = s.Audit(); err == nil {
+			if got, _ := exported(s); got != want {
+				c.t.Errorf("with %s flipped the audit is clean, and the trades are\n%s\nnot\n%s", what, got, want)
+			}
+			first := c.s
+			c.s = s
+			c.compareOthers()
+			c.s = first
+			return "nothing has changed"
+		}
+		for _, word := range []string{`"differences":["`, `"damaged":true`} {
+			if strings.Contains(err.Error(), word) {
+				return "the audit says so"
+			}
+		}
+	}
+	if s.Ready() != nil { // it met the damage while it ran
+		exchangetest.Eventually(c.t, "an exchange that answers nothing has ended", func() bool {
+			select {
+			case <-s.Exited():
+				return true
+			default:
+				return false
+			}
+		})
+		if s.ExitCode() == 70 {
+			return "it ends"
+		}
+	}
+	c.t.Errorf("with %s flipped: %v\n%s", what, err, s.Log())
+	return err.Error()
+}
+
+// repeatsDeposits asks for every deposit again that was acknowledged to the others. None is made a second
+// time. damaged says that the exchange could not tell of one.
+func (c *chaos) repeatsDeposits(s *exchangetest.Server) (damaged bool, err error) {
+	c.t.Helper()
+	for _, p := range c.others.payments {
+		var answer struct {
+			Deposit  uint64
+			Repeated bool
+		}
+		_, err := s.Call("POST", "/operator/v1/deposits", map[string]string{"account": p.account,
+			"currency": p.currency, "amount": p.amount.String(), "reference": p.reference}, &answer)
+		switch {
+		case err != nil && strings.Contains(err.Error(), `"damaged":true`):
+			damaged = true
+		case err != nil:
+			return damaged, err
+		case !answer.Repeated || answer.Deposit != p.id:
+			c.t.Errorf("deposit %s is %d, and asked for again it is %+v", p.reference, p.id, answer)
+		}
+	}
+	return damaged, nil
+}
