@@ -297,7 +297,10 @@ func TestAuditsUnderLoadOfAHistoryThatIsTrimmedAreClean(t *testing.T) {
 					close(ended)
 				}()
 				begun, trimmed, rows := e.released.Load(), 0, 0
-				for e.released.Load() < begun+300 && !t.Failed() {
+				goesOn := func() bool { // an audit may be overtaken, or come before a row is trimmed
+					return e.released.Load() < begun+300 || rows == 0 || trimmed == 0 && keep.Candles > 0
+				}
+				for goesOn() && !t.Failed() {
 					load.allow(e.released.Load() + 150) // less than what lies between snapshots: on a slow machine, too, most audits are not overtaken
 					report, err := e.Audit(t.Context(), nil, func(uint64, uint64) {})
 					if errors.Is(err, errOvertaken) {
@@ -312,7 +315,7 @@ func TestAuditsUnderLoadOfAHistoryThatIsTrimmedAreClean(t *testing.T) {
 				load.end()
 				<-ended
 				auditClean(t, e)
-				if rows == 0 || trimmed == 0 && keep.Candles > 0 || trimmed > 0 && run == 0 {
+				if trimmed > 0 && run == 0 {
 					t.Errorf("run %d, keeping %+v: %d rows were found, %d were trimmed", run, keep, rows, trimmed)
 				}
 				nonce += 1_000_000

@@ -171,8 +171,8 @@ func (e *Engine) run() {
 
 // spawnAll starts every actor from the recovered state.
 func (e *Engine) spawnAll(r *recovered) error {
-	o, s := &e.opts, r.committed.state
-	order, trade, deposit := s.LastIDs()
+	s := r.committed.state
+	order, trade, _ := s.LastIDs()
 	e.ids.order.Store(order)
 	e.ids.trade.Store(trade)
 	e.ids.withdraw.Store(s.LastWithdraw())
@@ -181,7 +181,36 @@ func (e *Engine) spawnAll(r *recovered) error {
 		e.maintenance.Store(&m)
 	}
 	e.released.Store(r.last)
+	for _, c := range s.Currencies() {
+		e.codes = append(e.codes, c.Code)
+	}
 
+	e.connect(r)
+	if err := e.spawnBooks(s); err != nil {
+		return err
+	}
+	g := e.newRegistry(s)
+	if err := e.spawnWallets(r.committed, g); err != nil {
+		return err
+	}
+	if err := e.addKeys(s, g); err != nil {
+		return err
+	}
+	var err error
+	registries, committeds := e.newNursery(16), e.newNursery(1024)
+	if e.registry, err = registries.spawn("registry", g); err != nil {
+		return err
+	}
+	if e.fold, err = committeds.spawn("committed", e.committed); err != nil {
+		return err
+	}
+	e.queues = append(e.queues, queue{"registry", registries.mailbox}, queue{"committed", committeds.mailbox})
+	return nil
+}
+
+// connect makes the journal, the projector, and the ways by which the committed side tells others.
+func (e *Engine) connect(r *recovered) {
+	o := &e.opts
 	e.journal = newJournal(o.Store, r.token, r.last, o.Limits.BatchBytes, &o.Timing, e.log, e.meter, e.fail, e.release)
 	projections := make(chan projection, 1)
 	e.committed = r.committed
@@ -202,8 +231,11 @@ func (e *Engine) spawnAll(r *recovered) error {
 			return o.Archive(ctx, o.Store, e.sealer, persistence.HistoryID(e.history), upTo)
 		}
 	}
+}
 
-	var err error
+// spawnBooks starts the book of each configured pair, with the open orders of the state.
+func (e *Engine) spawnBooks(s *state.State) (err error) {
+	o := &e.opts
 	e.byNumber, e.books = make([]*Pair, len(s.Pairs())), make([]*book, len(s.Pairs()))
 	numbers := make(map[string]uint16)
 	codes := s.Currencies()
@@ -230,6 +262,13 @@ func (e *Engine) spawnAll(r *recovered) error {
 		e.pairs = append(e.pairs, p)
 		e.byName[p.Name], e.byNumber[p.Number-1], e.books[p.Number-1] = p, p, b
 	}
+	return nil
+}
+
+// newRegistry makes the registry, which has no accounts and keys yet.
+func (e *Engine) newRegistry(s *state.State) *registry {
+	o := &e.opts
+	_, _, deposit := s.LastIDs()
 	g := &registry{limits: &o.Limits, dir: e.dir, material: o.KeyMaterial, submit: e.journal.submit, finish: e.finish, currency: e.currencyNumber, code: e.CurrencyCode,
 		accounts: map[string]*Account{}, revoked: map[string]*Account{}, keysOf: map[uint32]int{},
 		deposits: deposit, lastTimeUs: s.TimeUs(), busy: map[string][]*Command{},
@@ -242,6 +281,15 @@ func (e *Engine) spawnAll(r *recovered) error {
 	g.toWallet = func(c *Command) { e.root.Send(e.dir.account(c.record.Freeze.Account).pid, c) }
 	g.forgetNonce = func(k *Key) { e.root.Send(k.Account.pid, &keyEnded{k.Number}) }
 	g.sealer = e.sealer
+	for _, c := range s.Currencies() {
+		g.deposited = append(g.deposited, c.Deposited)
+	}
+	return g
+}
+
+// spawnWallets starts the wallet of each account, and gives the account to the registry.
+func (e *Engine) spawnWallets(committed *committed, g *registry) error {
+	s := committed.state
 	for _, a := range s.Accounts() {
 		entry := &Account{ID: a.ID, Name: a.Name, HasEmail: a.Email != ""}
 		entry.frozen.Store(a.Frozen)
@@ -258,7 +306,7 @@ func (e *Engine) spawnAll(r *recovered) error {
 			w.entersBook(o.Pair)
 		}
 		for _, n := range a.Keys {
-			if nonce := r.committed.nonce(n); nonce > 0 {
+			if nonce := committed.nonce(n); nonce > 0 {
 				w.nonces = append(w.nonces, keyNonce{n, nonce})
 			}
 		}
@@ -275,31 +323,24 @@ func (e *Engine) spawnAll(r *recovered) error {
 		g.accounts[a.Name] = entry
 		g.accountIDs = a.ID
 	}
+	return nil
+}
+
+// addKeys adds each key that is live to the directory. Revoked ones stay with the registry.
+func (e *Engine) addKeys(s *state.State, g *registry) error {
 	for _, k := range s.Keys() {
 		g.keyNumbers = k.Number
 		if k.Revoked {
 			g.revoked[k.Key.Key] = e.dir.account(k.Account)
 			continue
 		}
-		entry, err := newKey(&k.Key, e.dir.account(k.Account), g.sealer, o.KeyMaterial)
+		entry, err := newKey(&k.Key, e.dir.account(k.Account), g.sealer, e.opts.KeyMaterial)
 		if err != nil {
 			return fmt.Errorf("%w: %w", ErrConfig, err)
 		}
 		g.keysOf[k.Account]++
 		e.dir.addKey(entry)
 	}
-	for _, c := range codes {
-		g.deposited = append(g.deposited, c.Deposited)
-		e.codes = append(e.codes, c.Code)
-	}
-	registries, committeds := e.newNursery(16), e.newNursery(1024)
-	if e.registry, err = registries.spawn("registry", g); err != nil {
-		return err
-	}
-	if e.fold, err = committeds.spawn("committed", e.committed); err != nil {
-		return err
-	}
-	e.queues = append(e.queues, queue{"registry", registries.mailbox}, queue{"committed", committeds.mailbox})
 	return nil
 }
 

@@ -295,23 +295,10 @@ func (r *Read) from(c *committed) (needs uint64) {
 		r.openOrders(s, a)
 		return r.Seq
 	case ReadOpenIDs:
-		for o := range s.Account(r.Account).Open.NewestOf(r.openFilter()) {
-			if len(r.IDs) >= r.Limit {
-				break
-			}
-			r.IDs = append(r.IDs, o.ID)
-		}
+		r.openIDs(s)
 		return r.Seq
 	case ReadOrder:
-		a := s.Account(r.Account)
-		o, p, ok := s.OpenOrder(a, r.ID)
-		if ok {
-			r.Orders = append(r.Orders, openRow(a, o, p.Number))
-		} else if closed := c.recent.find(r.Account, r.ID); closed != nil {
-			r.Orders = append(r.Orders, *closed)
-		} else {
-			return c.recent.evicted
-		}
+		return r.order(c)
 	case ReadClientID:
 		r.ID, _ = s.Account(r.Account).ClientIDs.Order(r.ClientID)
 	case ReadTrades:
@@ -344,14 +331,7 @@ func (r *Read) from(c *committed) (needs uint64) {
 	case ReadFees:
 		r.Fees = maps.Clone(s.Account(r.Account).Fees())
 	case ReadOutbox:
-		for m := range s.MailsAfter(r.ID) {
-			if len(r.Mails) == r.Limit {
-				break
-			}
-			r.Mails = append(r.Mails, *m)
-			a := s.Account(m.Withdraw.Account)
-			r.Accounts = append(r.Accounts, AccountInfo{a.ID, a.Name, a.Email, a.Frozen})
-		}
+		r.outbox(s)
 	case ReadOwner:
 		r.Account = owner(s, r.ID)
 	case ReadHolders:
@@ -359,19 +339,7 @@ func (r *Read) from(c *committed) (needs uint64) {
 	case ReadAccount:
 		r.account(s)
 	case ReadStatement:
-		if a := s.AccountByName(r.Name); a != nil {
-			r.Account = a.ID
-			r.Holdings = append(r.Holdings[:0], a.Wallet.Holdings()...)
-			counted := a.ID
-			if a.Name == FeeAccount {
-				counted = 0
-			}
-			r.TradeCount = s.TradeCount(counted)
-		}
-		for _, p := range s.Pairs() {
-			r.LastTrades = append(r.LastTrades, p.LastTrade())
-		}
-		_, _, r.LastDeposit = s.LastIDs()
+		r.statement(s)
 		return r.Seq
 	case ReadImage:
 		r.Image = s.AppendTo(nil)
@@ -380,6 +348,60 @@ func (r *Read) from(c *committed) (needs uint64) {
 		r.Hash, r.Err = s.Hash(), s.Check()
 	}
 	return 0
+}
+
+// openIDs reads the ids of an account's open orders, newest first.
+func (r *Read) openIDs(s *state.State) {
+	for o := range s.Account(r.Account).Open.NewestOf(r.openFilter()) {
+		if len(r.IDs) >= r.Limit {
+			break
+		}
+		r.IDs = append(r.IDs, o.ID)
+	}
+}
+
+// order reads one order, open or closed of late. Of an older one the store knows at the sequence that
+// order returns.
+func (r *Read) order(c *committed) (needs uint64) {
+	a := c.state.Account(r.Account)
+	o, p, ok := c.state.OpenOrder(a, r.ID)
+	if ok {
+		r.Orders = append(r.Orders, openRow(a, o, p.Number))
+	} else if closed := c.recent.find(r.Account, r.ID); closed != nil {
+		r.Orders = append(r.Orders, *closed)
+	} else {
+		return c.recent.evicted
+	}
+	return 0
+}
+
+// outbox reads the mails behind one, with the accounts that they are for.
+func (r *Read) outbox(s *state.State) {
+	for m := range s.MailsAfter(r.ID) {
+		if len(r.Mails) == r.Limit {
+			break
+		}
+		r.Mails = append(r.Mails, *m)
+		a := s.Account(m.Withdraw.Account)
+		r.Accounts = append(r.Accounts, AccountInfo{a.ID, a.Name, a.Email, a.Frozen})
+	}
+}
+
+// statement reads what an account has, if it is named, and how far the lists of the history go.
+func (r *Read) statement(s *state.State) {
+	if a := s.AccountByName(r.Name); a != nil {
+		r.Account = a.ID
+		r.Holdings = append(r.Holdings[:0], a.Wallet.Holdings()...)
+		counted := a.ID
+		if a.Name == FeeAccount {
+			counted = 0
+		}
+		r.TradeCount = s.TradeCount(counted)
+	}
+	for _, p := range s.Pairs() {
+		r.LastTrades = append(r.LastTrades, p.LastTrade())
+	}
+	_, _, r.LastDeposit = s.LastIDs()
 }
 
 func first[T any](list []T, n int) []T { return list[:min(n, len(list))] }

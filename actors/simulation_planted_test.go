@@ -206,7 +206,7 @@ var plantedFaults = []plantedFault{
 		"	err := e.none(ctx, &e.inFlight)\n", "	var err error\n	if !FAULT {\n		err = e.none(ctx, &e.inFlight)\n	}\n"},
 
 	// what outlives an engine
-	{"a restart forgets nonces", "actors/engine.go", "nonce := r.committed.nonce(n); nonce > 0 {", "nonce := r.committed.nonce(n); nonce > 0 && !FAULT {"},
+	{"a restart forgets nonces", "actors/engine.go", "nonce := committed.nonce(n); nonce > 0 {", "nonce := committed.nonce(n); nonce > 0 && !FAULT {"},
 	{"a restart gives ids again", "actors/engine.go", "	e.ids.order.Store(order)\n", "	if e.ids.order.Store(order); FAULT {\n		e.ids.order.Store(order / 2)\n	}\n"},
 	{"a restart gives ids of trades again", "actors/engine.go", "	e.ids.trade.Store(trade)\n", "	if e.ids.trade.Store(trade); FAULT {\n		e.ids.trade.Store(trade / 2)\n	}\n"},
 	{"a restart forgets an account's own fees", "actors/engine.go", "own := a.Fees(); len(own) > 0 {", "own := a.Fees(); len(own) > 0 && !FAULT {"},
