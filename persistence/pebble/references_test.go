@@ -1,0 +1,49 @@
+package pebble
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/cockroachdb/pebble/v2"
+
+	"exchange/persistence"
+)
+
+// An entry of the index that is gone is told by the counter beside the index.
+func TestALostReferenceIsTold(t *testing.T) {
+	s, tok, _ := mustOpen(t, t.TempDir(), Options{})
+	w := &persistence.Writes{}
+	for i, reference := range []string{"one", "two", "three"} {
+		w.Deposits = append(w.Deposits, persistence.Deposit{ID: uint64(i + 1), Account: 1, Currency: 1, Amount: 5,
+			Reference: reference})
+	}
+	if err := s.Apply(t.Context(), tok, 0, 9, w); err != nil {
+		t.Fatal(err)
+	}
+	verify := func() string {
+		t.Helper()
+		var wrong []string
+		if _, err := s.Verify(t.Context(), func(place string) { wrong = append(wrong, place) }); err != nil {
+			t.Fatal(err)
+		}
+		return strings.Join(wrong, "\n")
+	}
+	if wrong := verify(); wrong != "" {
+		t.Fatalf("nothing is lost, and wrong is %s", wrong)
+	}
+	if err := s.db.Delete(s.reference("two"), pebble.Sync); err != nil {
+		t.Fatal(err)
+	}
+	if wrong := verify(); !strings.Contains(wrong, "reference, list : its counter says 3 rows") {
+		t.Errorf("what is wrong is %q", wrong)
+	}
+	if err := s.db.Delete(s.counterKey(s.reference("")), pebble.Sync); err != nil {
+		t.Fatal(err)
+	}
+	if wrong := verify(); !strings.Contains(wrong, "2 rows without a counter") {
+		t.Errorf("what is wrong is %q", wrong)
+	}
+	if n, err := s.CountReferences(t.Context()); n != 0 || err != nil {
+		t.Errorf("without a counter there are %d, %v", n, err)
+	}
+}

@@ -1,0 +1,76 @@
+package redis
+
+import (
+	"errors"
+	"strings"
+	"testing"
+
+	"exchange/persistence"
+	"exchange/persistence/redistest"
+)
+
+// What is lost of one entry of the index, or changed in it, is damage: its reference is never new.
+func TestAReferenceIsNotNewWhilePartOfItsEntryIsThere(t *testing.T) {
+	server := redistest.Start(t)
+	s, tok, _ := mustOpen(t, server.URL(), Options{})
+	w := &persistence.Writes{}
+	for i, reference := range []string{"one", "two"} {
+		w.Deposits = append(w.Deposits, persistence.Deposit{ID: uint64(i + 1), Account: 1, Currency: 1, Amount: 5,
+			Reference: reference})
+	}
+	if err := s.Apply(t.Context(), tok, 0, 9, w); err != nil {
+		t.Fatal(err)
+	}
+	c := server.Client()
+	entry, err1 := c.HGet(t.Context(), s.references(), "one").Result()
+	seen, err2 := c.HGet(t.Context(), s.witnesses(), witness("one")).Result()
+	if err := errors.Join(err1, err2); err != nil {
+		t.Fatal(err)
+	}
+	for what, damage := range map[string]func() error{
+		"the entry is gone":      func() error { return c.HDel(t.Context(), s.references(), "one").Err() },
+		"the witness is gone":    func() error { return c.HDel(t.Context(), s.witnesses(), witness("one")).Err() },
+		"the witness is another": func() error { return c.HSet(t.Context(), s.witnesses(), witness("one"), "sum!").Err() },
+		"the name is another": func() error {
+			return errors.Join(c.HDel(t.Context(), s.references(), "one").Err(),
+				c.HSet(t.Context(), s.references(), "onf", entry).Err())
+		},
+		"the index is no hash": func() error {
+			return errors.Join(c.Rename(t.Context(), s.references(), "kept").Err(),
+				c.Set(t.Context(), s.references(), "x", 0).Err())
+		},
+	} {
+		if err := damage(); err != nil {
+			t.Fatal(what, err)
+		}
+		if _, err := s.Reference(t.Context(), 9, "one"); !errors.Is(err, persistence.ErrCorrupt) {
+			t.Errorf("%s: %v", what, err)
+		}
+		var wrong []string
+		if _, err := s.Verify(t.Context(), func(place string) { wrong = append(wrong, place) }); err != nil {
+			t.Errorf("%s: %v", what, err)
+		}
+		if !strings.Contains(strings.Join(wrong, "\n"), s.references()) {
+			t.Errorf("%s: what is wrong is %q", what, wrong)
+		}
+		if _, err := c.Del(t.Context(), "kept").Result(); err != nil {
+			t.Fatal(err)
+		}
+		// As it was, with both entries.
+		if err := c.Del(t.Context(), s.references(), s.witnesses(), s.watermark(), s.sums()).Err(); err != nil {
+			t.Fatal(err)
+		}
+		if err := c.Del(t.Context(), s.deposits(1)).Err(); err != nil {
+			t.Fatal(err)
+		}
+		if err := s.Apply(t.Context(), tok, 0, 9, w); err != nil {
+			t.Fatal(err)
+		}
+		if p, err := s.Reference(t.Context(), 9, "one"); err != nil || p.ID != 1 {
+			t.Fatalf("%s, mended: %+v, %v", what, p, err)
+		}
+	}
+	if again, err := c.HGet(t.Context(), s.witnesses(), witness("one")).Result(); err != nil || again != seen {
+		t.Errorf("the witness is %q, and was %q (%v)", again, seen, err)
+	}
+}
