@@ -1,6 +1,7 @@
 package archive
 
 import (
+	"bytes"
 	"errors"
 	"io/fs"
 	"os"
@@ -53,6 +54,12 @@ func create(files vfs.FS, name string) (vfs.File, error) {
 	}
 	return f, nil
 }
+
+// A kept writes to a file that may change what it is given, as those of vfs may: its caller goes
+// on with those bytes.
+type kept struct{ vfs.File }
+
+func (k kept) Write(b []byte) (int, error) { return k.File.Write(bytes.Clone(b)) }
 
 // lock keeps other writers out of the folder. On another file system than the disk there are none.
 func (a *Archive) lock() (unlock func(), err error) {

@@ -72,7 +72,7 @@ func (w *writer) begin(first uint64) (err error) {
 	if w.out, err = create(w.fs, w.name); err != nil {
 		return fmt.Errorf("writing the archive: %w", err)
 	}
-	if w.into, err = packed.NewWriter(w.out, magic, w.by); err != nil {
+	if w.into, err = packed.NewWriter(kept{w.out}, magic, w.by); err != nil {
 		return fmt.Errorf("writing the archive: %w", err)
 	}
 	head, err := json.Marshal(head{Engine: w.engine, History: hex.EncodeToString(w.history[:]),
