@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"net"
 	"os"
 	"path/filepath"
 	"syscall"
@@ -29,7 +28,8 @@ import (
 // carries the exit code.
 func serve(ctx context.Context, cfg *config.Config, takeOver bool) error {
 	log := slog.Default()
-	log.Info("exchange starts", "version", buildVersion().Version, "pid", os.Getpid(), "configuration", cfg.Summary())
+	log.Info("exchange starts", "version", buildVersion().Version, "pid", os.Getpid(),
+		"configuration", cfg.Summary())
 	if err := os.MkdirAll(cfg.Data, 0o700); err != nil {
 		return failf(exitUsage, "the data folder cannot be made: %v", err)
 	}
@@ -48,24 +48,11 @@ func serve(ctx context.Context, cfg *config.Config, takeOver bool) error {
 	if err != nil {
 		return failf(exitUsage, "TLS: %v", err)
 	}
-	listener, err := net.Listen("tcp", cfg.Listen)
-	if err != nil {
-		return cannotListen("the API", err)
-	}
-	defer listener.Close()
-	operator, err := listenForOperators(cfg, log)
+	open, err := listen(cfg, log)
 	if err != nil {
 		return err
 	}
-	defer operator.Close()
-	watched, err := listenForMetrics(cfg)
-	if err != nil {
-		return err
-	}
-
-	if host, _, err := net.SplitHostPort(cfg.Listen); err == nil && !cfg.TLS.On() && !config.Loopback(host) {
-		log.Warn("the API is plain HTTP on an address that others reach: let them use it through a proxy with TLS only, for whoever sees a request can send it again", "listen", cfg.Listen)
-	}
+	defer open.close()
 	warnOfDust(cfg, log)
 	if cfg.Limits.Connections, err = affordable(cfg.Limits.Connections, log); err != nil {
 		return failf(exitUsage, "%v", err)
@@ -76,7 +63,8 @@ func serve(ctx context.Context, cfg *config.Config, takeOver bool) error {
 	}
 	o := gatewayOptions(cfg, log)
 	o.OperatorToken, o.MetricsToken = secret.operator, secret.metrics
-	o.Certificate, o.OperatorCertificate, o.MetricsCertificate = certified.public, certified.operator, certified.metrics
+	o.Certificate, o.OperatorCertificate, o.MetricsCertificate =
+		certified.public, certified.operator, certified.metrics
 	var archived *archive.Archive
 	if cfg.Archive != "" {
 		if archived, err = archive.Open(cfg.Archive); err != nil {
@@ -85,13 +73,7 @@ func serve(ctx context.Context, cfg *config.Config, takeOver bool) error {
 		o.Archive = auditable{archived, cfg}
 	}
 	g := gateway.New(o)
-	served := make(chan error, 3)
-	go func() { served <- g.Serve(listener) }()
-	go func() { served <- g.ServeOperator(operator) }()
-	if watched != nil {
-		defer watched.Close()
-		go func() { served <- g.ServeMetrics(watched) }()
-	}
+	served := open.serve(g)
 	defer g.Shutdown(lastAnswers)
 	renewed := &renewal{cfg: cfg, log: log, gateway: g, tokens: secret, certificates: certified.all()}
 	renewing, cancel := context.WithCancel(ctx)
@@ -103,19 +85,37 @@ func serve(ctx context.Context, cfg *config.Config, takeOver bool) error {
 		return startFailed(ctx, err)
 	}
 	defer closeStore(store, log)
+	engine, err := startEngine(ctx, cfg, takeOver, store, archived, g)
+	if err != nil {
+		return err
+	}
+	g.SetEngine(engine)
+	log.Info("ready", "listen", open.public.Addr().String(), "operator", open.operator.Addr().String())
+	if cfg.Demo {
+		printDemo(os.Stdout, open.public.Addr().String())
+	}
+	return untilStopped(ctx, cfg, log, engine, g, served)
+}
+
+// startEngine starts the engine on the store, and fills the demo. archived is nil if nothing is archived.
+func startEngine(ctx context.Context, cfg *config.Config, takeOver bool, store persistence.Store,
+	archived *archive.Archive, g *gateway.Gateway) (*actors.Engine, error) {
+	log := slog.Default()
 	options := engineOptions(cfg, store, log)
 	options.TakeOver, options.StandsBy = takeOver, g.SetStandby
 	if archived != nil {
 		// Or nothing could ever be archived, and so nothing trimmed.
-		if err := archived.Fits(ctx, store); errors.Is(err, archive.ErrOther) || errors.Is(err, persistence.ErrCorrupt) {
-			return archiveFailed(err)
+		err := archived.Fits(ctx, store)
+		if errors.Is(err, archive.ErrOther) || errors.Is(err, persistence.ErrCorrupt) {
+			return nil, archiveFailed(err)
 		} else if err != nil {
-			return startFailed(ctx, err)
+			return nil, startFailed(ctx, err)
 		}
 		options.Archive = archived.Save
 	}
+	var err error
 	if options.Mail, err = mailing(cfg); err != nil {
-		return failf(exitUsage, "mail: %v", err)
+		return nil, failf(exitUsage, "mail: %v", err)
 	}
 	if options.Mail == nil {
 		log.Warn("there is no mail server (mail.host): withdraws are closed, because no code could be mailed")
@@ -123,19 +123,14 @@ func serve(ctx context.Context, cfg *config.Config, takeOver bool) error {
 	options.Check = demoCheck(cfg)
 	engine, err := actors.Start(ctx, options)
 	if err != nil {
-		return startFailed(ctx, err)
+		return nil, startFailed(ctx, err)
 	}
 	if cfg.Demo {
 		if err := fillDemo(engine); err != nil {
-			return startFailed(ctx, fmt.Errorf("filling the demo: %w", errors.Join(err, engine.Err())))
+			return nil, startFailed(ctx, fmt.Errorf("filling the demo: %w", errors.Join(err, engine.Err())))
 		}
 	}
-	g.SetEngine(engine)
-	log.Info("ready", "listen", listener.Addr().String(), "operator", operator.Addr().String())
-	if cfg.Demo {
-		printDemo(os.Stdout, listener.Addr().String())
-	}
-	return untilStopped(ctx, cfg, log, engine, g, served)
+	return engine, nil
 }
 
 // holdFolder takes the data folder for this process.
