@@ -110,6 +110,8 @@ func (s *Server) route(ctx *fasthttp.RequestCtx, x *session) failure {
 		return s.handshake(ctx, socket)
 	}
 	switch {
+	case x == nil && known && !socket && ctx.IsGet():
+		return s.behindClose(ctx, string(id))
 	case x == nil:
 		return unknownSession
 	case !known:

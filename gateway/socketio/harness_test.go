@@ -394,6 +394,16 @@ func (p polling) gone() {
 	}
 }
 
+// leaves closes the session, as a client does that has a poll on its way.
+func (p polling) leaves() {
+	p.t.Helper()
+	p.sent("1")
+	if a := p.get(); a.status != 200 || a.body != "6" {
+		p.t.Fatalf("the poll that crossed the close: %d %q", a.status, a.body)
+	}
+	p.gone()
+}
+
 // join lets a client into the main namespace.
 func (p polling) join() {
 	p.t.Helper()

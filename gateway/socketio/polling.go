@@ -11,6 +11,9 @@ import (
 type poll struct {
 	released bool
 	done     chan struct{} // closed when it is
+	// late is true of a poll that came while a websocket was about to take its place. A client that goes
+	// on with the upgrade before such a poll has returned gets the answer of one that came behind it.
+	late bool
 }
 
 // release lets the poll be answered, if there is one. mu is held.
@@ -28,7 +31,7 @@ func (x *session) get(ctx *fasthttp.RequestCtx) failure {
 	switch {
 	case x.closed.Load():
 		x.unlock()
-		return unknownSession
+		return x.server.behindClose(ctx, x.id)
 	case x.link != nil:
 		x.mu.Unlock()
 		return badRequest
@@ -37,7 +40,7 @@ func (x *session) get(ctx *fasthttp.RequestCtx) failure {
 		x.unlock()
 		return badRequest
 	}
-	p := &poll{done: make(chan struct{})}
+	p := &poll{done: make(chan struct{}), late: x.candidate != nil}
 	x.poll = p
 	if x.out.empty() {
 		x.mu.Unlock()
@@ -45,6 +48,10 @@ func (x *session) get(ctx *fasthttp.RequestCtx) failure {
 		x.mu.Lock()
 	}
 	x.poll = nil
+	if p.late && x.link != nil {
+		x.unlock()
+		return badRequest
+	}
 	if x.link == nil && !x.out.empty() && !alive(ctx.Conn()) { // it would be lost, and the client would not know what it misses
 		x.end(TransportClose, nil)
 	}
@@ -77,6 +84,15 @@ func answerPoll(ctx *fasthttp.RequestCtx, body []byte) {
 	ctx.Response.SetBodyRaw(body)
 }
 
+// behindClose answers a poll of a session that is closed.
+func (s *Server) behindClose(ctx *fasthttp.RequestCtx, id string) failure {
+	if !s.crossings.take(id, s.now()) {
+		return unknownSession
+	}
+	answerPoll(ctx, []byte{engineNoop})
+	return none
+}
+
 // receiveAll handles the packets of a POST.
 func (x *session) receiveAll(body []byte) error {
 	if !x.take(0, len(body)) {
@@ -90,6 +106,9 @@ func (x *session) posted(err error) {
 	x.mu.Lock()
 	defer x.unlock()
 	x.posting = false
+	if err == violation(ClientClose) && !x.closed.Load() && x.link == nil && x.poll == nil {
+		x.server.crossings.add(x.id, x.server.now())
+	}
 	if err != nil {
 		x.endFor(reasonOf(err))
 	}

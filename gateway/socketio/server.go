@@ -24,6 +24,7 @@ type Server struct {
 	wheel      *wheel
 	tasks      tasks
 	counters   counters
+	crossings  crossings
 	stop       chan struct{} // closed by Shutdown
 
 	mu        sync.RWMutex // may be taken while a session's lock is held, not the other way

@@ -16,7 +16,7 @@ import (
 //	in           packets of the client and the hooks they lead to, one at a time
 //	mu           what goes out, the transport, what is due; never held while a hook runs
 //	Server.mu    the map of sessions
-//	tasks.mu, wheel.mu   hold nothing else
+//	tasks.mu, wheel.mu, crossings.mu   hold nothing else
 //
 // Whoever holds mu lets go of it by unlock, which does what is left to do when the session has ended.
 type session struct {

@@ -347,12 +347,15 @@ func (x *session) probe(l *link) bool {
 }
 
 // awaitUpgrade releases polls from now on: the client waits for its poll to return before it upgrades.
+// The first comes back at once, and others when noopInterval is over.
 func (x *session) awaitUpgrade() {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	if !x.closed.Load() {
 		x.noopAt = x.server.now() + int64(noopInterval)
-		x.release()
+		if x.poll != nil && !x.poll.late {
+			x.release()
+		}
 		x.schedule()
 	}
 }
