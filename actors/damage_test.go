@@ -249,7 +249,7 @@ func partsOfCommands(t *testing.T, file []byte) map[string][]span {
 var digits = regexp.MustCompile(`[0-9]+(\.[0-9a-f]{8,})*`)
 
 // after is what becomes of a start. wrong says what must not be: another code, a history that is
-// another one and that nobody notices, or a deposit that is made twice.
+// another one and that no check notices, or a deposit that is made twice.
 func (f *flippedRedis) after() (outcome, wrong string) {
 	t := f.t
 	if err := f.server.TryRestart(); err != nil {

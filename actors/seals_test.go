@@ -14,7 +14,7 @@ import (
 	"exchange/persistence"
 )
 
-// keyChanges are what somebody with a hand on the stored bytes could do to a key's record, all
+// keyChanges are what a writer of the stored bytes could do to a key's record, all
 // checksums made anew.
 var keyChanges = map[string]func(k *event.Key){
 	"another account": func(k *event.Key) { k.Account = 1 },

@@ -162,7 +162,7 @@ func (s *sim) restore() {
 		s.outcomes["engines, killed"]++
 		s.kill(s.lives[0])
 	}
-	for range 2 { // nobody is left who looks at answers of before
+	for range 2 { // no client is left that looks at answers of before
 		for _, p := range s.waiting() {
 			s.resume(p, false)
 		}

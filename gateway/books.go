@@ -140,7 +140,7 @@ func (g *Gateway) audit(e *actors.Engine, ctx *fasthttp.RequestCtx) (any, error)
 			}
 			if q.Without {
 				e.Log().Warn(
-					"an audit takes the archive without authentication: who can write to it "+
+					"an audit takes the archive without authentication: a writer of its folder "+
 						"decides what is compared", "archive", q.Archive)
 			}
 		}
@@ -252,7 +252,7 @@ func writeBackup(e *actors.Engine, ctx *fasthttp.RequestCtx) (any, error) {
 	ctx.SetBodyStreamWriter(func(w *bufio.Writer) {
 		patience, cancel := context.WithTimeout(context.Background(), streamTimeout)
 		defer cancel()
-		// A backup that breaks off lacks its proof, and whoever reads it finds that out.
+		// A backup that breaks off lacks its proof, and each reader finds that out.
 		_, err := guarded(e, path, func() (any, error) {
 			return nil, backup.Write(patience, w, e.Store(), image, e.Authority(), func(int) {})
 		})

@@ -84,7 +84,7 @@ type Gateway struct {
 	routes   *router.Router
 	document *document // of the public API
 	watcher  *fasthttp.Server
-	token    tokenHash   // the operator's; none: nobody is the operator
+	token    tokenHash   // the operator's; none: no client is the operator
 	local    atomic.Bool // the operator's listener is a socket, which needs no token
 
 	metricsToken tokenHash // none: the metrics need none

@@ -66,7 +66,7 @@ func apiDescriptions() []apiDescription {
 // A document is an encoded one.
 type document struct {
 	body []byte
-	page func() *packedPage // packed when somebody asks for the first time
+	page func() *packedPage // packed when a client asks for the first time
 }
 
 // newDocument describes the routes.

@@ -252,7 +252,7 @@ func TestAStreamWithoutASubscriptionGivesItsPlaceUp(t *testing.T) {
 			t.Errorf("%s", text)
 		}
 	}
-	c := dialedFrom(t, "127.0.0.14", address) // nobody is left to give a place up
+	c := dialedFrom(t, "127.0.0.14", address) // no connection is left to give a place up
 	if a := talk(t, c, "GET", ""); a.status != 503 {
 		t.Errorf("%d %s", a.status, a.body)
 	}

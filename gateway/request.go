@@ -79,7 +79,7 @@ var (
 
 	headerCacheControl = []byte("Cache-Control")
 	noStore            = []byte("no-store") // of private answers, probes and failures
-	noCache            = []byte("no-cache") // of what everybody may see: ask again each time
+	noCache            = []byte("no-cache") // of what every client may see: ask again each time
 
 	headerAuthenticate = []byte("WWW-Authenticate") // of 401
 	scheme             = []byte("HMAC-SHA256")

@@ -22,7 +22,7 @@ func OverflowUser() int {
 	return user
 }
 
-// usualOverflow is OverflowUser where nobody has changed it.
+// usualOverflow is OverflowUser where it was not changed.
 const usualOverflow = 65534
 
 // userOf is the id of the user that opened the other end of a socket, as the kernel noted it then.

@@ -246,7 +246,7 @@ var plantedFaults = []plantedFault{
 	{"the folders above an archive are not synced", "persistence/archive/files.go",
 		"	for _, parent := range parents {\n", "	for _, parent := range parents {\n		if FAULT {\n			break\n		}\n", inArchive, powerCutOfArchive},
 	{"a part has its name before it is whole", "persistence/archive/write.go",
-		"	w.name = w.fs.PathJoin(w.dir, unfinished+partName(first, first)) // nobody else writes here\n",
+		"	w.name = w.fs.PathJoin(w.dir, unfinished+partName(first, first)) // one process writes here\n",
 		"	w.name = w.fs.PathJoin(w.dir, unfinished+partName(first, first))\n	if FAULT {\n		w.name = w.fs.PathJoin(w.dir, partName(first, first+2))\n	}\n", inArchive, powerCutOfArchive},
 	{"what a crash left of a part stays", "persistence/archive/archive.go",
 		"		if strings.HasPrefix(name, unfinished) {\n", "		if strings.HasPrefix(name, unfinished) && !FAULT {\n", inArchive, "TestAnInterruptedWriteLeavesNoPart"},

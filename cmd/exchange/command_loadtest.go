@@ -149,7 +149,7 @@ func (p *program) loadtestAccounts(c *cobra.Command, f *loadtestFlags) error {
 	if err == nil && f.keys != "" && client.socket != "" && p.operator == "" &&
 		p.env("EXCHANGE_OPERATOR") == "" {
 		if _, none := os.Stat(client.socket); none != nil {
-			return nil // nobody has named it, and it is not here
+			return nil // it was not named, and is not here
 		}
 	}
 	if err != nil {

@@ -50,7 +50,7 @@ be all balances. Commands of clients wait for the moment that the wallets and bo
 With --archive it begins at the very first record instead, with what ` + "`exchange serve --archive`" + ` kept in DIR; or, if that
 archive was begun late or after a restore, at the state that it begins with. Each part must be authentic: written under
 the server's secret key or one that was retired from its file, by the same exchange, behind the part before it.
---without-authentication takes the parts as they are, and whoever can write to the folder decides what is compared.
+--without-authentication takes the parts as they are: a writer of the folder decides what is compared.
 
 Exits with 70 if there is any difference.`
 

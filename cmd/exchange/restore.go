@@ -48,9 +48,9 @@ backup is authenticated under a key that is derived from it. A key that was reti
 file beside it or as a further line. All of the backup must be authentic before anything is written, and again before the
 store can be served. An old backup is as authentic as a new one: the answer says when it was taken.
 
---without-authentication restores without that proof. Whoever can write to the file then decides who owns what, and
-which withdraws are pending: only for a backup whose key is lost, and that nobody else could have changed. Its API keys
-do not work without the key.
+--without-authentication restores without that proof. A writer of the file then decides which account owns
+what, and which withdraws are pending: only for a backup whose key is lost, and that no other could have changed. Its
+API keys do not work without the key.
 
 The backup is verified as a whole before anything is written. If the restore breaks off after that, the store is
 filled by half, and the exchange does not start on it: empty it and restore again.
@@ -199,7 +199,7 @@ func (p *program) openBackup(cfg *config.Config, f *os.File, without bool,
 	case without:
 		fmt.Fprintf(p.stderr,
 			"exchange: WITHOUT AUTHENTICATION: nothing proves that the exchange wrote %s: "+
-				"whoever could change the file has decided who owns what\n", f.Name())
+				"a writer of the file has decided which account owns what\n", f.Name())
 	case err != nil:
 		return refuse(exitUsage, fmt.Errorf(
 			"it is authenticated under the server's secret key, and %w: %s", err, bringKey(cfg)))
@@ -295,7 +295,7 @@ func (a *restoreAnswer) write(w *tabwriter.Writer, cfg *config.Config) {
 				"newest backup nothing proves")
 	} else {
 		fmt.Fprintln(w,
-			"authenticated\tNO: whoever could change the file has decided who owns what")
+			"authenticated\tNO: a writer of the file has decided which account owns what")
 	}
 	fmt.Fprintln(w, "\nNext:")
 	fmt.Fprintf(w, "- tell your clients: what was acknowledged after %s is gone\n",

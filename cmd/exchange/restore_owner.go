@@ -30,7 +30,7 @@ func (r *restoring) Acquire(ctx context.Context,
 	return token, last, err
 }
 
-// beat is a goroutine of its own. Whoever has taken the store is met by the restore's next write.
+// beat is a goroutine of its own. The restore's next write meets a process that has taken the store.
 func (r *restoring) beat() {
 	defer close(r.stopped)
 	t := time.NewTicker(r.every)

@@ -23,7 +23,7 @@
 //
 // Each part is authenticated with a key that is derived from the server's. Its head has the engine,
 // the id of the history that it was written under, its first record, and the HMAC of the part
-// before. So nobody without the key can change, make, swap, drop or join parts; but for the newest
+// before. So the key is needed to change, make, swap, drop or join parts; but for the newest
 // ones, which the journal then has to have. A history gets another id without another journal when
 // HEAD was missing at a start: the archive goes on then, and what joins its parts is that HMAC.
 package archive
@@ -172,7 +172,7 @@ type tail struct {
 
 // tail is nil if the archive is empty. by looks at the last part, unless that was written under a
 // key that by does not have, as one that was retired: the next part says which part it follows, and
-// who reads them later looks at both.
+// a later reader looks at both.
 func (a *Archive) tail(ctx context.Context, by persistence.Authority) (*tail, error) {
 	list, err := a.files()
 	if err != nil || len(list) == 0 {

@@ -120,7 +120,7 @@ func (f *file) damaged(format string, args ...any) error {
 	return fmt.Errorf("%w: %s: %w", persistence.ErrCorrupt, f.name, err)
 }
 
-// authentic is nil if by, or nobody, has nothing against the part, of which nothing is unpacked.
+// authentic is nil if the part is authentic, or if by is nil. Nothing of the part is unpacked.
 func (f *file) authentic(by persistence.Authority) error {
 	if by == nil {
 		return nil

@@ -68,7 +68,7 @@ func (w *writer) write(list ...[]byte) error {
 }
 
 func (w *writer) begin(first uint64) (err error) {
-	w.name = w.fs.PathJoin(w.dir, unfinished+partName(first, first)) // nobody else writes here
+	w.name = w.fs.PathJoin(w.dir, unfinished+partName(first, first)) // one process writes here
 	if w.out, err = create(w.fs, w.name); err != nil {
 		return fmt.Errorf("writing the archive: %w", err)
 	}

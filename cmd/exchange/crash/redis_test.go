@@ -157,7 +157,7 @@ func TestARedisBehindASocketIsServed(t *testing.T) {
 	w.compare()
 }
 
-// A Redis that comes back empty has no other owner: nobody has taken over, and what was
+// A Redis that comes back empty has no other owner: no exchange has taken over, and what was
 // acknowledged is gone.
 func TestAnEmptyRedisEndsTheExchangeAsDamaged(t *testing.T) {
 	r := redistest.Start(t)

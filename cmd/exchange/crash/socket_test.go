@@ -33,7 +33,7 @@ func TestOperatorsUseASocketWithoutAToken(t *testing.T) {
 		s.Kill()
 	}
 	if _, err := os.Stat(s.Data("operator.token")); err == nil {
-		t.Error("a token was made that nobody needs")
+		t.Error("a token was made that no listener asks for")
 	}
 	if _, text, code := operate("account", "list"); code != 75 ||
 		!strings.Contains(text, "is `exchange serve` running?") {
