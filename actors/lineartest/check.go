@@ -3,10 +3,8 @@ package lineartest
 import (
 	"errors"
 	"fmt"
-	"math"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"time"
 
@@ -20,137 +18,95 @@ var ErrNotLinearizable = errors.New("the history is not linearizable")
 // nothing, and others have to be recorded in their place.
 var ErrUndecided = errors.New("the history could not be decided")
 
-// decideWithin bounds a check. A history of a hundred operations takes milliseconds.
-const decideWithin = 30 * time.Second
+// decideWithin bounds a check. A history of some hundred operations takes a fraction of a second.
+const decideWithin = 20 * time.Second
 
-var model = porcupine.Model{
-	Init: func() any { return new(state) },
-	Step: func(before, input, output any) (bool, any) {
-		s := before.(*state).clone()
-		ok := s.step(input.(*Operation), output.(*Result))
-		return ok, s
-	},
-	Equal:             func(a, b any) bool { return a.(*state).equal(b.(*state)) },
-	DescribeOperation: func(input, output any) string { return describe(input.(*Operation), output.(*Result)) },
-	DescribeState: func(s any) string {
-		st := s.(*state)
-		return fmt.Sprintf("orders %+v<br>wallets %+v<br>withdrawals %+v", st.orders, st.wallets, st.withdrawals)
-	},
+// A state is an object's that operations change.
+type state interface{ after(*part) []any }
+
+// model is the checker's of an object that begins as init and compares by equal.
+func model(init state, equal func(a, b any) bool) porcupine.Model {
+	m := porcupine.NondeterministicModel{
+		Init:              func() []any { return []any{init} },
+		Step:              func(s, input, _ any) []any { return s.(state).after(input.(*part)) },
+		Equal:             equal,
+		DescribeOperation: func(input, _ any) string { return input.(*part).describe() },
+		DescribeState:     func(s any) string { return s.(fmt.Stringer).String() },
+	}
+	return m.ToModel()
+}
+
+// An object is one whose operations are put in order by themselves: the market, or the keys of one account.
+type object struct {
+	name  string
+	model porcupine.Model
+	ops   []porcupine.Operation
+}
+
+func (h *History) objects() []object {
+	books, accounts := h.parts()
+	list := []object{{"the market", model(&market{fees: &h.Fees}, equalMarkets), operations(books)}}
+	for i, spans := range accounts {
+		list = append(list, object{fmt.Sprint("the keys of account ", i), model(new(keys), equalKeys), operations(spans)})
+	}
+	return list
+}
+
+func equalMarkets(a, b any) bool { return a == b || a.(*market).equal(b.(*market)) }
+
+func equalKeys(a, b any) bool { return a == b || a.(*keys).equal(b.(*keys)) }
+
+func operations(spans []span) (ops []porcupine.Operation) {
+	for i := range spans {
+		s := &spans[i]
+		ops = append(ops, porcupine.Operation{ClientId: s.client, Input: &s.part, Call: s.call, Return: s.end})
+	}
+	return ops
 }
 
 // Check looks for an order of all operations that explains their results. Where there is none it writes what it found
 // into a page for a browser, in the system's temporary folder, and the error says which.
 func (h *History) Check() error {
+	x, err := h.judge(decideWithin)
+	if !errors.Is(err, ErrNotLinearizable) {
+		return err
+	}
+	page, pageErr := x.visualize()
+	return errors.Join(fmt.Errorf("%w: see %s", err, page), pageErr)
+}
+
+// Judge is Check without a page, for histories that are expected to be wrong, and within another time.
+func (h *History) Judge(within time.Duration) error {
+	_, err := h.judge(within)
+	return err
+}
+
+// judge also returns the object that the error is about.
+func (h *History) judge(within time.Duration) (*object, error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	ops := h.prepare()
-	switch result := porcupine.CheckOperationsTimeout(model, ops, decideWithin); result {
-	case porcupine.Ok:
-		return nil
-	case porcupine.Unknown:
-		return fmt.Errorf("%w: %d operations, within %v", ErrUndecided, len(ops), decideWithin)
-	}
-	page, err := visualize(ops)
-	return errors.Join(fmt.Errorf("%w: see %s", ErrNotLinearizable, page), err)
-}
-
-// Linearizable is Check without a page: for histories that are expected to be wrong.
-func (h *History) Linearizable() bool {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	return porcupine.CheckOperationsTimeout(model, h.prepare(), decideWithin) == porcupine.Ok
-}
-
-// prepare gives the operations as the checker wants them. A read without an answer says nothing, and is left out.
-func (h *History) prepare() (ops []porcupine.Operation) {
-	all := h.bounded()
-	ranks := ranksOfIDs(all)
-	for i := range all {
-		r := &all[i]
-		o := &r.Operation
-		o.rank = ranks[r.Result.ID]
-		if r.Result.Outcome == RefusedFunds {
-			o.overlap = map[int]struct{}{}
-			for j := range all {
-				if other := &all[j]; other.call < r.end && r.call < other.end {
-					o.overlap[other.Operation.number] = struct{}{}
-				}
-			}
-		}
-		ops = append(ops, porcupine.Operation{ClientId: r.Client, Input: o, Call: r.call, Output: &r.Result, Return: r.end})
-	}
-	return ops
-}
-
-// bounded are copies of the operations that count, each with an end. What reads say about the orders of operations without an
-// outcome bounds when these can have happened, which saves the checker from trying all other times: where an order is not
-// there, or not cancelled, it was not placed or cancelled before the read; where it is there, it was placed before.
-func (h *History) bounded() (all []Recorded) {
-	for _, r := range h.events {
-		c := *r
-		if c.end == 0 {
-			c.end, c.Result = math.MaxInt64, Result{}
-		}
-		if isRead := c.Operation.Kind.reads(); !c.forgotten && !(isRead && c.end == math.MaxInt64) {
-			all = append(all, c)
+	var undecided error
+	for _, x := range h.objects() {
+		switch porcupine.CheckOperationsTimeout(x.model, x.ops, within) {
+		case porcupine.Unknown:
+			undecided = fmt.Errorf("%w: %s, %d operations, within %v", ErrUndecided, x.name, len(x.ops), within)
+		case porcupine.Illegal:
+			return &x, fmt.Errorf("%w: %s", ErrNotLinearizable, x.name)
 		}
 	}
-	for i := range all {
-		open := &all[i]
-		if kind := open.Operation.Kind; open.Result.Outcome != Unknown || kind != Place && kind != Cancel {
-			continue
-		}
-		for _, r := range h.events {
-			if !r.forgotten && r.end != 0 && r.Operation.Kind == ReadOrder && r.Operation.Order == open.Operation.Order {
-				open.boundBy(r)
-			}
-		}
-	}
-	return all
-}
-
-func (k Kind) reads() bool {
-	return k == ReadOrder || k == ReadOpen || k == ReadBook || k == ReadWallet
-}
-
-// boundBy learns from a read of the order that r, which has no outcome, placed or cancelled.
-func (r *Recorded) boundBy(read *Recorded) {
-	switch found := read.Result.Orders; {
-	case r.Operation.Kind == Cancel && (len(found) != 1 || found[0].Status != Cancelled), len(found) == 0:
-		r.call = max(r.call, read.call)
-	case r.Operation.Kind == Place:
-		r.end = min(r.end, read.end)
-		r.Result.ID = found[0].ID
-	}
-}
-
-// ranksOfIDs says of each id of an order or a cancel that somebody was told which one it is in their order: one counter
-// gives them all, so the operations must have happened in it.
-func ranksOfIDs(all []Recorded) map[uint64]int {
-	var ids []uint64
-	for i := range all {
-		if id := all[i].Result.ID; id != 0 {
-			ids = append(ids, id)
-		}
-	}
-	slices.Sort(ids)
-	ranks := map[uint64]int{}
-	for i, id := range ids {
-		ranks[id] = i + 1 // of one that is there twice, the first is never right
-	}
-	return ranks
+	return nil, undecided
 }
 
 // visualize writes the page, and beside it the history as text with the longest order that explains a part of it.
-func visualize(ops []porcupine.Operation) (string, error) {
-	_, info := porcupine.CheckOperationsVerbose(model, ops, decideWithin)
+func (x *object) visualize() (string, error) {
+	_, info := porcupine.CheckOperationsVerbose(x.model, x.ops, decideWithin)
 	dir, err := os.MkdirTemp("", "exchange-history-")
 	if err != nil {
 		return "", err
 	}
 	var text strings.Builder
-	for _, o := range ops {
-		fmt.Fprintf(&text, "%d to %d, client %d: %s\n", o.Call, o.Return, o.ClientId, model.DescribeOperation(o.Input, o.Output))
+	for _, o := range x.ops {
+		fmt.Fprintf(&text, "%d to %d, client %d: %s\n", o.Call, o.Return, o.ClientId, x.model.DescribeOperation(o.Input, nil))
 	}
 	var longest []porcupine.Operation
 	for _, partition := range info.PartialLinearizationsOperations() {
@@ -160,44 +116,67 @@ func visualize(ops []porcupine.Operation) (string, error) {
 			}
 		}
 	}
-	fmt.Fprintf(&text, "\n%d of %d operations can be explained by this order:\n", len(longest), len(ops))
-	state := model.Init()
+	fmt.Fprintf(&text, "\n%d of %d operations can be explained by this order:\n", len(longest), len(x.ops))
+	state := x.model.Init()
 	for _, o := range longest {
-		_, state = model.Step(state, o.Input, o.Output)
-		fmt.Fprintln(&text, model.DescribeOperation(o.Input, o.Output))
+		_, state = x.model.Step(state, o.Input, nil)
+		fmt.Fprintln(&text, x.model.DescribeOperation(o.Input, nil))
 	}
-	fmt.Fprintln(&text, "\nThen there are", strings.ReplaceAll(model.DescribeState(state), "<br>", "\n"))
+	fmt.Fprintln(&text, "\nThen there are", strings.ReplaceAll(x.model.DescribeState(state), "<br>", "\n"))
 	if err := os.WriteFile(filepath.Join(dir, "history.txt"), []byte(text.String()), 0o600); err != nil {
 		return "", err
 	}
 	page := filepath.Join(dir, "history.html")
-	return page, porcupine.VisualizePath(model, info, page)
+	return page, porcupine.VisualizePath(x.model, info, page)
 }
 
-func describe(o *Operation, r *Result) string {
-	text := o.Kind.String()
-	side := "sell"
-	if o.Buy {
-		side = "buy"
+func (s *market) String() string {
+	var b strings.Builder
+	for _, o := range s.orders {
+		if o.status == Open {
+			fmt.Fprintf(&b, "open %+v<br>", *o)
+		}
 	}
-	currency := "base"
-	if o.Quote {
-		currency = "quote"
+	fmt.Fprintf(&b, "wallets %+v<br>withdrawals %+v<br>updates %v", s.wallets, s.withdrawals, s.updates)
+	return b.String()
+}
+
+func (s *keys) String() string {
+	return fmt.Sprintf("frozen %v, at the door %v, keys %+v", s.frozen, s.barred, s.keys)
+}
+
+func (p *part) describe() string {
+	o, r := p.o, p.r
+	text := fmt.Sprintf("%v of account %d", o.Kind, o.Account)
+	if o.Key != 0 {
+		text += fmt.Sprintf(" with key %d, nonce %d", o.Key, o.Nonce)
 	}
 	switch o.Kind {
 	case Place:
-		text += fmt.Sprintf(" #%d of account %d: %s %d at %d", o.Order, o.Account, side, o.Amount, o.Price)
+		side := "sell"
+		if o.Buy {
+			side = "buy"
+		}
+		text += fmt.Sprintf(" #%d in pair %d: %s %d at %d", o.Order, o.Pair, side, o.Amount, o.Price)
 	case Cancel, ReadOrder:
 		text += fmt.Sprintf(" #%d", o.Order)
-	case ReadOpen, ReadWallet:
-		text += fmt.Sprintf(" of account %d", o.Account)
-	case Deposit, Withdraw:
-		text += fmt.Sprintf(" %d of account %d, %d %s", o.Withdrawal, o.Account, o.Amount, currency)
+	case CancelAll:
+		text += fmt.Sprintf(" in pair %d, here #%d of %v", o.Pair, p.order, r.Cancelled)
 	case ReadBook:
-	default:
+		text += fmt.Sprintf(" of pair %d", o.Pair)
+	case Deposit, Withdraw:
+		text += fmt.Sprintf(" %d: %d of currency %d", o.Withdrawal, o.Amount, o.Currency)
+	case ConfirmWithdraw, CancelWithdraw, ApproveWithdraw, RefuseWithdraw:
 		text += fmt.Sprintf(" %d", o.Withdrawal)
+	case CreateKey:
+		text += fmt.Sprintf(" for %b", o.Permissions)
+	case Freeze:
+		text += fmt.Sprintf(" %v", o.On)
 	}
 	text += ": " + r.Outcome.String()
+	if r.Outcome == RefusedNonce {
+		return text + fmt.Sprintf(", the last is %d", r.LastNonce)
+	}
 	if r.Outcome != Done {
 		return text
 	}
@@ -209,7 +188,11 @@ func describe(o *Operation, r *Result) string {
 	case ReadBook:
 		text += fmt.Sprintf(", update %d, buy %v, sell %v", r.UpdateID, r.Levels[0], r.Levels[1])
 	case ReadWallet:
-		text += fmt.Sprintf(", base %+v, quote %+v", r.Base, r.Quote)
+		text += fmt.Sprintf(", %+v", r.Funds)
+	case ReadPending:
+		text += fmt.Sprintf(", %+v", r.Pending)
+	case ReadKeys:
+		text += fmt.Sprintf(", frozen %v, %+v", r.Frozen, r.Keys)
 	}
 	return text
 }

@@ -5,6 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"os"
+	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -15,6 +18,7 @@ import (
 
 	"exchange/actors/lineartest"
 	"exchange/cmd/exchange/exchangetest"
+	"exchange/gateway/sign"
 	"exchange/persistence/redistest"
 )
 
@@ -40,14 +44,19 @@ func TestHistoriesThroughKillsAreLinearizable(t *testing.T) {
 // throughKills records a history on a fresh store, and checks it.
 func throughKills(t *testing.T, store string) error {
 	s := exchangetest.New(t, store)
+	if err := os.WriteFile(s.Args[2], []byte(recordedSettings), 0o600); err != nil {
+		t.Fatal(err)
+	}
 	s.Start()
 	h := newHistory(t, s)
-	for n := 0; n < 2 || n < 6 && h.history.Count(lineartest.Unknown) == 0; n++ { // a slow killer may come too late
-		h.play(func() { s.Kill(); s.Start() })
+	for n := 0; n < bursts || n < 3*bursts && h.history.Count(lineartest.Unknown) == 0; n++ { // a slow killer may come too late
+		h.play()
+		h.look()
 	}
-	h.lastLook()
-	t.Logf("%d done, %d refused, %d refused for funds, %d without an outcome", h.history.Count(lineartest.Done),
-		h.history.Count(lineartest.RefusedState), h.history.Count(lineartest.RefusedFunds), h.history.Count(lineartest.Unknown))
+	t.Logf("%d operations, by outcome:", len(h.history.Operations()))
+	for o := range lineartest.Outcomes {
+		t.Logf("%v: %d", o, h.history.Count(o))
+	}
 	if h.history.Count(lineartest.Unknown) == 0 {
 		t.Error("no request was under way when the exchange was killed")
 	}
@@ -57,6 +66,23 @@ func throughKills(t *testing.T, store string) error {
 	return h.history.Check()
 }
 
+// recordedSettings are two pairs that share a currency, with fees.
+const recordedSettings = `
+currencies:
+  - {code: BTC}
+  - {code: USDT}
+  - {code: EUR}
+pairs:
+  - {name: BTC_USDT, price_precision: 2, amount_precision: 8, minimum_order_size: 0.00001, maximum_order_size: 1000000, maker_fee: 0.001, taker_fee: 0.002}
+  - {name: BTC_EUR, price_precision: 2, amount_precision: 8, minimum_order_size: 0.00001, maximum_order_size: 1000000, maker_fee: 0.0005, taker_fee: 0.003}
+`
+
+var (
+	recordedCurrencies = []string{"BTC", "USDT", "EUR"}
+	recordedPairs      = []string{"BTC_USDT", "BTC_EUR"}
+	recordedRates      = [lineartest.Pairs]lineartest.Rates{{Maker: 10, Taker: 20}, {Maker: 5, Taker: 30}}
+)
+
 // A recorded is a history of clients of the real program, while it is made.
 type recorded struct {
 	t       *testing.T
@@ -65,53 +91,92 @@ type recorded struct {
 	history lineartest.History
 
 	mu          sync.Mutex
-	orders      map[int]uint64 // ids that were told, by the clients' numbers
-	owners      map[int]int    // accounts of orders and of withdrawals
-	orderCount  int
-	withdrawals map[int]uint64
-	drawOwners  map[int]int
+	keys        map[int]*trader // by number
+	numbers     map[string]int  // of keys, by name
+	nonces      map[int]uint64
+	extra       []numbered // keys beside the clients' own
+	orders      []numbered // that were told
+	withdrawals []numbered
+	pairs       map[int]int // of those orders
+	sent        []numbered  // orders, whatever came of them
+	closed      map[int]bool
 	drawCount   int
-	ended       int // operations
+	deposits    int
+	frozen      map[int]bool // accounts, as was asked for last
+	ended       int          // operations
 }
 
-// A recordedClient sends one request after the other with a key of its own.
+// A numbered is an order, a withdrawal or a key of an account.
+type numbered struct {
+	account, number int
+	id              uint64
+}
+
+// A recordedClient sends one request after the other, mostly with a key of its own.
 type recordedClient struct {
-	*trader
 	h       *recorded
+	rand    *rand.Rand
 	number  int
 	account int
+	key     int
 }
 
 // Bounds of a history.
 const (
 	recordedAccounts = 3
-	recordedClients  = 5
-	operationsOfEach = 7 // of a client, between two kills
+	recordedClients  = 6
+	operationsOfEach = 6 // of a client, in a burst
+	bursts           = 5 // each with a kill
 )
 
 func newHistory(t *testing.T, s *exchangetest.Server) *recorded {
 	t.Helper()
-	h := &recorded{t: t, s: s, orders: map[int]uint64{}, owners: map[int]int{}, withdrawals: map[int]uint64{}, drawOwners: map[int]int{}}
-	random := newRandom(t)
-	w := &world{t: t, s: s}
-	for i := range recordedAccounts {
-		name := fmt.Sprintf("h%d", i)
-		h.clients = append(h.clients, &recordedClient{trader: w.accountWith(name, name+"@example.org", []string{"read", "trade", "withdraw"}, random), h: h, number: i, account: i})
-		for quote, amount := range map[bool]int64{false: 12, true: 900} {
-			h.clients[i].do(lineartest.Operation{Kind: lineartest.Deposit, Account: i, Quote: quote, Amount: amount})
+	h := &recorded{t: t, s: s, keys: map[int]*trader{}, numbers: map[string]int{}, nonces: map[int]uint64{}, pairs: map[int]int{}, closed: map[int]bool{}, frozen: map[int]bool{}}
+	for pair := range h.history.Fees {
+		for account := range h.history.Fees[pair] {
+			h.history.Fees[pair][account] = recordedRates[pair]
 		}
 	}
-	for i := recordedAccounts; i < recordedClients; i++ { // further keys of accounts that are there
-		first := h.clients[i-recordedAccounts]
-		key := w.keyOf(first.name, []string{"read", "trade", "withdraw"})
-		h.clients = append(h.clients, &recordedClient{trader: key, h: h, number: i, account: first.account})
-		key.rand = rand.New(rand.NewPCG(random.Uint64(), 0))
+	random := newRandom(t)
+	w := &world{t: t, s: s}
+	for i := range recordedClients {
+		h.clients = append(h.clients, &recordedClient{h: h, number: i, account: i % recordedAccounts, key: i + 1, rand: rand.New(rand.NewPCG(random.Uint64(), 0))})
 	}
+	for i := range lineartest.Accounts {
+		if i != lineartest.FeeAccount { // which is there from the start
+			w.must("/operator/v1/accounts", map[string]string{"name": h.name(i), "email": h.name(i) + "@example.org"}, nil)
+		}
+	}
+	first := h.clients[0]
+	for i := range recordedClients {
+		first.do(lineartest.Operation{Kind: lineartest.CreateKey, Account: i % recordedAccounts, Key: i + 1, Permissions: lineartest.MayAll})
+	}
+	first.do(lineartest.Operation{Kind: lineartest.CreateKey, Account: lineartest.FeeAccount, Key: feeKey, Permissions: lineartest.MayRead})
+	for i := range recordedAccounts {
+		for currency := range recordedCurrencies {
+			amount := int64(900)
+			if currency == 0 {
+				amount = 12
+			}
+			first.do(lineartest.Operation{Kind: lineartest.Deposit, Account: i, Currency: currency, Amount: amount})
+		}
+	}
+	h.history.Settle()
 	return h
 }
 
+// feeKey is the number of the key that reads what fees brought.
+const feeKey = recordedClients + 1
+
+func (h *recorded) name(account int) string {
+	if account == lineartest.FeeAccount {
+		return "fees"
+	}
+	return fmt.Sprintf("h%d", account)
+}
+
 // play lets all clients act, and kills the exchange when half of it is done.
-func (h *recorded) play(kill func()) {
+func (h *recorded) play() {
 	h.t.Helper()
 	var acting sync.WaitGroup
 	half := h.count() + recordedClients*operationsOfEach/2
@@ -125,12 +190,20 @@ func (h *recorded) play(kill func()) {
 		})
 	}
 	exchangetest.Eventually(h.t, "half of the operations are done", func() bool { return h.count() >= half || h.t.Failed() })
-	kill()
-	acting.Wait()
+	killed := h.history.Begin(-1, lineartest.Operation{Kind: lineartest.Restart})
+	h.s.Kill()
+	acting.Wait() // nobody sends to the next one what the history has as sent before
+	h.s.Start()
+	killed.End(lineartest.Result{Outcome: lineartest.Done})
 	for _, c := range h.clients { // and again when it is back
-		acting.Go(func() { c.do(c.draw()) })
+		acting.Go(func() {
+			for range operationsOfEach / 2 {
+				c.do(c.draw())
+			}
+		})
 	}
 	acting.Wait()
+	h.history.Settle()
 }
 
 func (h *recorded) count() int {
@@ -139,78 +212,158 @@ func (h *recorded) count() int {
 	return h.ended
 }
 
-// lastLook is of somebody who comes when everybody has left.
-func (h *recorded) lastLook() {
-	for _, sent := range h.history.Operations() { // what became of it
-		if k := sent.Operation.Kind; sent.Result.Outcome == lineartest.Unknown && (k == lineartest.Place || k == lineartest.Cancel) {
-			h.clients[sent.Operation.Account].do(lineartest.Operation{Kind: lineartest.ReadOrder, Account: sent.Operation.Account, Order: sent.Operation.Order})
+// look reads everything while all rest: also what became of each order that is not known to be closed.
+func (h *recorded) look() {
+	c := *h.clients[0]
+	c.number = recordedClients // to be told from those that act
+	for account, frozen := range h.frozen {
+		if frozen {
+			h.frozen[account] = false
+			c.do(lineartest.Operation{Kind: lineartest.Freeze, Account: account})
 		}
 	}
-	h.clients[0].do(lineartest.Operation{Kind: lineartest.ReadBook})
-	for i, c := range h.clients[:recordedAccounts] {
-		c.do(lineartest.Operation{Kind: lineartest.ReadOpen, Account: i})
-		c.do(lineartest.Operation{Kind: lineartest.ReadWallet, Account: i})
+	signed := func(o lineartest.Operation) {
+		o.Key = o.Account + 1
+		if o.Account == lineartest.FeeAccount {
+			o.Key = feeKey
+		}
+		h.nonces[o.Key]++
+		o.Nonce = h.nonces[o.Key]
+		c.do(o)
 	}
+	for pair := range recordedPairs {
+		c.do(lineartest.Operation{Kind: lineartest.ReadBook, Pair: pair})
+	}
+	for i := range lineartest.Accounts {
+		c.do(lineartest.Operation{Kind: lineartest.ReadKeys, Account: i})
+		for _, kind := range []lineartest.Kind{lineartest.ReadWallet, lineartest.ReadOpen, lineartest.ReadPending} {
+			signed(lineartest.Operation{Kind: kind, Account: i})
+		}
+	}
+	for _, o := range h.sent {
+		if !h.closed[o.number] {
+			signed(lineartest.Operation{Kind: lineartest.ReadOrder, Account: o.account, Order: o.number})
+		}
+	}
+	h.history.Settle()
 }
 
 // draw chooses what to do.
 func (c *recordedClient) draw() lineartest.Operation {
-	h := c.h
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	o := lineartest.Operation{Account: c.account}
-	newest := func(owners map[int]int, count int) int { // one of the account's that was told
-		for n := count - c.rand.IntN(4); n > 0; n-- {
-			if owner, known := owners[n]; known && owner == c.account {
-				return n
-			}
-		}
-		return 0
+	c.h.mu.Lock()
+	defer c.h.mu.Unlock()
+	if c.rand.IntN(6) == 0 {
+		return c.drawOperator()
 	}
-	switch kind := c.rand.IntN(20); {
-	case kind < 5:
-		if o.Order = newest(h.owners, h.orderCount); o.Order > 0 {
-			o.Kind = lineartest.Cancel
-			if kind < 2 {
+	o := c.drawOwn()
+	if o.Kind.Needs() == 0 {
+		return o
+	}
+	o.Key = c.key
+	if k, ok := c.newest(c.h.extra); ok && c.rand.IntN(5) == 0 {
+		o.Key = k
+	}
+	if c.rand.IntN(20) > 0 || c.h.nonces[o.Key] == 0 { // else the same again
+		c.h.nonces[o.Key]++
+	}
+	o.Nonce = c.h.nonces[o.Key]
+	return o
+}
+
+// newest is one of the account's newest.
+func (c *recordedClient) newest(list []numbered) (int, bool) {
+	for i := len(list) - 1 - c.rand.IntN(4); i >= 0; i-- {
+		if list[i].account == c.account {
+			return list[i].number, true
+		}
+	}
+	return 0, false
+}
+
+func (c *recordedClient) drawOperator() lineartest.Operation {
+	h := c.h
+	o := lineartest.Operation{Account: c.account}
+	switch n := c.rand.IntN(12); {
+	case n < 4:
+		if w, ok := c.newest(h.withdrawals); ok {
+			o.Kind, o.Withdrawal = lineartest.ApproveWithdraw+lineartest.Kind(n%2), w
+			return o
+		}
+	case n < 6:
+		o.Kind, o.Key, o.Permissions = lineartest.CreateKey, feeKey+1+len(h.extra), uint8(1+c.rand.IntN(int(lineartest.MayAll)))
+		h.extra = append(h.extra, numbered{account: c.account, number: o.Key})
+		return o
+	case n < 8:
+		if k, ok := c.newest(h.extra); ok && h.keys[k] != nil { // its name is known
+			o.Kind, o.Key = lineartest.RevokeKey, k
+			return o
+		}
+	case n < 10:
+		h.frozen[c.account] = !h.frozen[c.account]
+		o.Kind, o.On = lineartest.Freeze, h.frozen[c.account]
+		return o
+	}
+	o.Kind, o.Currency, o.Amount = lineartest.Deposit, c.rand.IntN(lineartest.Currencies), 1+c.rand.Int64N(2)
+	return o
+}
+
+func (c *recordedClient) drawOwn() lineartest.Operation {
+	h := c.h
+	o := lineartest.Operation{Account: c.account}
+	switch n := c.rand.IntN(22); {
+	case n < 5:
+		if k, ok := c.newest(h.orders); ok {
+			o.Kind, o.Order, o.Pair = lineartest.Cancel, k, h.pairs[k]
+			if n < 2 {
 				o.Kind = lineartest.ReadOrder
 			}
 			return o
 		}
-	case kind == 5:
+	case n == 5:
 		o.Kind = lineartest.ReadOpen
 		return o
-	case kind < 8:
+	case n < 8:
 		o.Kind = lineartest.ReadWallet
 		return o
-	case kind == 8:
-		o.Kind = lineartest.ReadBook
+	case n == 8:
+		o.Kind, o.Pair = lineartest.ReadBook, c.rand.IntN(lineartest.Pairs)
 		return o
-	case kind == 9:
+	case n == 9:
 		h.drawCount++
-		o.Kind, o.Withdrawal, o.Quote, o.Amount = lineartest.Withdraw, h.drawCount, c.rand.IntN(2) == 0, 1+c.rand.Int64N(8)
+		o.Kind, o.Withdrawal, o.Currency, o.Amount = lineartest.Withdraw, h.drawCount, c.rand.IntN(lineartest.Currencies), 1+c.rand.Int64N(8)
 		return o
-	case kind < 13:
-		if o.Withdrawal = newest(h.drawOwners, h.drawCount); o.Withdrawal > 0 {
-			o.Kind = []lineartest.Kind{lineartest.ConfirmWithdraw, lineartest.ConfirmWithdraw, lineartest.CancelWithdraw, lineartest.ApproveWithdraw, lineartest.RefuseWithdraw}[c.rand.IntN(5)]
-			if o.Kind == lineartest.ConfirmWithdraw &&
-				c.s.Mails.Code(h.withdrawals[o.Withdrawal]) == "" {
-				o.Kind = lineartest.ReadWallet // the code is on its way
+	case n < 12:
+		if w, ok := c.newest(h.withdrawals); ok {
+			o.Kind, o.Withdrawal = lineartest.ConfirmWithdraw, w
+			if i := slices.IndexFunc(h.withdrawals, func(x numbered) bool { return x.number == w }); n == 11 || c.h.s.Mails.Code(h.withdrawals[i].id) == "" {
+				o.Kind = lineartest.CancelWithdraw // or the code is on its way
 			}
 			return o
 		}
-	case kind == 13:
-		o.Kind, o.Amount = lineartest.Deposit, 1+c.rand.Int64N(2)
+	case n == 12:
+		o.Kind, o.Pair = lineartest.CancelAll, c.rand.IntN(lineartest.Pairs+1)-1
 		return o
 	}
-	h.orderCount++
-	o.Kind, o.Order, o.Buy, o.Price, o.Amount = lineartest.Place, h.orderCount, c.rand.IntN(2) == 0, 98+c.rand.Int64N(5), 1+c.rand.Int64N(4)
+	number, again := c.newest(h.sent)
+	if again = again && c.rand.IntN(8) == 0; !again {
+		number = len(h.sent) + 1
+		h.sent = append(h.sent, numbered{account: c.account, number: number})
+	}
+	o.Kind, o.Order, o.Pair, o.Buy = lineartest.Place, number, c.rand.IntN(lineartest.Pairs), c.rand.IntN(2) == 0
+	o.Price, o.Amount = 98+c.rand.Int64N(5), 1+c.rand.Int64N(4)
 	return o
 }
 
 // do sends one operation and notes its result. False: the exchange is gone.
 func (c *recordedClient) do(o lineartest.Operation) bool {
+	c.h.mu.Lock()
+	known := o.Kind.Needs() == 0 || c.h.keys[o.Key] != nil
 	noted := c.h.history.Begin(c.number, o)
-	c.nonce++
+	c.h.mu.Unlock()
+	if !known { // its secret is not known, or not yet
+		noted.Forget()
+		return true
+	}
 	status, body, err := c.request(&o)
 	c.h.mu.Lock()
 	defer c.h.mu.Unlock()
@@ -234,14 +387,23 @@ func (c *recordedClient) do(o lineartest.Operation) bool {
 	return true
 }
 
+func idOf(list []numbered, number int) uint64 {
+	for _, x := range list {
+		if x.number == number {
+			return x.id
+		}
+	}
+	return 0
+}
+
 // request sends it. A status of 0 says that nobody has answered.
 func (c *recordedClient) request(o *lineartest.Operation) (status int, body string, err error) {
-	c.h.mu.Lock()
-	order, withdrawal := c.h.orders[o.Order], c.h.withdrawals[o.Withdrawal]
-	c.h.mu.Unlock()
-	currency := "BTC"
-	if o.Quote {
-		currency = "USDT"
+	h := c.h
+	h.mu.Lock()
+	order, withdrawal, key := idOf(h.orders, o.Order), idOf(h.withdrawals, o.Withdrawal), h.keys[o.Key]
+	h.mu.Unlock()
+	if o.Kind.Needs() == 0 {
+		return c.unsigned(o, withdrawal, key)
 	}
 	form, path := "", ""
 	switch o.Kind {
@@ -250,23 +412,19 @@ func (c *recordedClient) request(o *lineartest.Operation) (status int, body stri
 		if o.Buy {
 			side = "buy"
 		}
-		path, form = "/api/v1/order/", fmt.Sprintf("amount=%d&client_order_id=%d&pair=BTC_USDT&price=%d&type=%s", o.Amount, o.Order, o.Price, side)
+		path, form = "/api/v1/order/", fmt.Sprintf("amount=%d&client_order_id=%d&pair=%s&price=%d&type=%s", o.Amount, o.Order, recordedPairs[o.Pair], o.Price, side)
 	case lineartest.Cancel:
 		path, form = "/api/v1/order-cancel/", fmt.Sprintf("order=%d", order)
+	case lineartest.CancelAll:
+		if path, form = "/api/v1/order-cancel-all/", "all=1"; o.Pair != lineartest.AllPairs {
+			form = "pair=" + recordedPairs[o.Pair]
+		}
 	case lineartest.Withdraw:
-		path, form = "/api/v1/withdraw/", fmt.Sprintf("address=somewhere&amount=%d&currency=%s", o.Amount, currency)
+		path, form = "/api/v1/withdraw/", fmt.Sprintf("address=%d&amount=%d&currency=%s", o.Withdrawal, o.Amount, recordedCurrencies[o.Currency])
 	case lineartest.ConfirmWithdraw:
-		path, form = "/api/v1/withdraw-confirm/",
-			fmt.Sprintf("code=%s&withdraw=%d", c.s.Mails.Code(withdrawal), withdrawal)
+		path, form = "/api/v1/withdraw-confirm/", fmt.Sprintf("code=%s&withdraw=%d", c.h.s.Mails.Code(withdrawal), withdrawal)
 	case lineartest.CancelWithdraw:
 		path, form = "/api/v1/withdraw-cancel/", fmt.Sprintf("withdraw=%d", withdrawal)
-	case lineartest.ApproveWithdraw:
-		return c.operator("/operator/v1/withdraws/approve", map[string]any{"withdraw": withdrawal})
-	case lineartest.RefuseWithdraw:
-		return c.operator("/operator/v1/withdraws/refuse", map[string]any{"withdraw": withdrawal, "details": "no"})
-	case lineartest.Deposit:
-		return c.operator("/operator/v1/deposits", map[string]any{"account": fmt.Sprintf("h%d", o.Account), "currency": currency,
-			"amount": strconv.FormatInt(o.Amount, 10), "reference": fmt.Sprintf("%d-%d", c.number, c.nonce)})
 	case lineartest.ReadOrder:
 		if path = fmt.Sprintf("/api/v1/order/%d/", order); order == 0 {
 			path = fmt.Sprintf("/api/v1/orders/own/?client_order_id=%d", o.Order)
@@ -275,50 +433,148 @@ func (c *recordedClient) request(o *lineartest.Operation) (status int, body stri
 		path = "/api/v1/orders/own/?status=1"
 	case lineartest.ReadWallet:
 		path = "/api/v1/wallets/"
-	case lineartest.ReadBook:
-		return c.book()
+	case lineartest.ReadPending:
+		path = "/api/v1/withdraws/?limit=1000"
 	}
 	method := "POST"
 	if form == "" {
 		method = "GET"
 	}
-	status, body, err = c.send(method, path, form, c.nonce)
-	return status, body, err
+	return key.send(method, path, form, o.Nonce)
 }
 
-func (c *recordedClient) operator(path string, body map[string]any) (int, string, error) {
-	status, err := c.s.Call("POST", path, body, nil)
+// unsigned is an operator's request, or a look at a book.
+func (c *recordedClient) unsigned(o *lineartest.Operation, withdrawal uint64, key *trader) (int, string, error) {
+	name := c.h.name(o.Account)
+	switch o.Kind {
+	case lineartest.ApproveWithdraw:
+		return c.operator("/operator/v1/withdraws/approve", map[string]any{"withdraw": withdrawal}, nil)
+	case lineartest.RefuseWithdraw:
+		return c.operator("/operator/v1/withdraws/refuse", map[string]any{"withdraw": withdrawal, "details": "no"}, nil)
+	case lineartest.Deposit:
+		c.h.mu.Lock()
+		c.h.deposits++
+		reference := fmt.Sprint("deposit-", c.h.deposits)
+		c.h.mu.Unlock()
+		return c.operator("/operator/v1/deposits", map[string]any{"account": name, "currency": recordedCurrencies[o.Currency],
+			"amount": strconv.FormatInt(o.Amount, 10), "reference": reference}, nil)
+	case lineartest.CreateKey:
+		var made struct{ Key, Secret string }
+		status, body, err := c.operator("/operator/v1/keys", map[string]any{"account": name, "permissions": permissionNames(o.Permissions),
+			"allow": []string{"127.0.0.1/32", fmt.Sprintf("10.0.0.%d/32", o.Key)}}, &made) // the second tells the key, should its answer be lost
+		if status == 200 {
+			c.h.mu.Lock()
+			c.h.keys[o.Key] = &trader{s: c.h.s, name: name, key: made.Key, secret: sign.New([]byte(made.Secret))}
+			c.h.numbers[made.Key] = o.Key
+			c.h.mu.Unlock()
+		}
+		return status, body, err
+	case lineartest.RevokeKey:
+		return c.operator("/operator/v1/keys/revoke", map[string]any{"key": key.key}, nil)
+	case lineartest.Freeze:
+		return c.operator("/operator/v1/accounts/freeze", map[string]any{"account": name, "on": o.On}, nil)
+	case lineartest.ReadKeys:
+		return c.readKeys(name)
+	}
+	return c.book(o.Pair)
+}
+
+var allPermissions = []string{"read", "trade", "withdraw"}
+
+// permissionNames are those of a history's permissions, whose bits are in the same order.
+func permissionNames(of uint8) (names []string) {
+	for i, name := range allPermissions {
+		if of&(1<<i) != 0 {
+			names = append(names, name)
+		}
+	}
+	return names
+}
+
+func (c *recordedClient) operator(path string, body map[string]any, answer any) (int, string, error) {
+	status, err := c.h.s.Call("POST", path, body, answer)
 	if status != 0 && status != 200 {
 		return status, err.Error(), nil
 	}
 	return status, "", err
 }
 
+// readKeys joins what an operator is told of an account and of its keys.
+func (c *recordedClient) readKeys(name string) (int, string, error) {
+	var account struct{ Frozen bool }
+	var list struct{ Keys []keyRow }
+	status, err := c.h.s.Call("GET", "/operator/v1/account?name="+name, nil, &account)
+	if err == nil {
+		status, err = c.h.s.Call("GET", "/operator/v1/keys?account="+name, nil, &list)
+	}
+	if err != nil {
+		return status, err.Error(), nil
+	}
+	b, err := json.Marshal(map[string]any{"Frozen": account.Frozen, "Keys": list.Keys})
+	return status, string(b), err
+}
+
 // book has the update id before the answer's body.
-func (c *recordedClient) book() (int, string, error) {
+func (c *recordedClient) book(pair int) (int, string, error) {
 	req, resp := fasthttp.AcquireRequest(), fasthttp.AcquireResponse()
 	defer fasthttp.ReleaseRequest(req)
 	defer fasthttp.ReleaseResponse(resp)
-	req.SetRequestURI("http://" + c.s.Listen + "/api/v1/orderbook/BTC_USDT?group=1")
-	if err := c.s.Client.Do(req, resp); err != nil {
+	req.SetRequestURI("http://" + c.h.s.Listen + "/api/v1/orderbook/" + recordedPairs[pair] + "?group=1")
+	if err := c.h.s.Client.Do(req, resp); err != nil {
 		return 0, "", err
 	}
 	return resp.StatusCode(), fmt.Sprintf(`{"update":%s,"book":%s}`, resp.Header.Peek("X-Update-Id"), resp.Body()), nil
 }
 
+// alreadyUsed has the order that has a client order id.
+var alreadyUsed = regexp.MustCompile(`Already used by order ([0-9]+)`)
+
+// refusal reads an answer that says no; ok is false if it is none.
+func refusal(o *lineartest.Operation, status int, body string) (r lineartest.Result, ok bool) {
+	moves := o.Kind >= lineartest.ConfirmWithdraw && o.Kind <= lineartest.RefuseWithdraw
+	switch repeated := alreadyUsed.FindStringSubmatch(body); {
+	case status == 401 && strings.Contains(body, `"nonce"`):
+		r.Outcome = lineartest.RefusedNonce
+		var told struct{ Last uint64 }
+		if json.Unmarshal([]byte(body), &told) != nil {
+			return r, false
+		}
+		r.LastNonce = told.Last
+	case status == 401 && strings.Contains(body, "Incorrect authentication credentials"):
+		r.Outcome = lineartest.RefusedKey
+	case status == 403 && strings.Contains(body, "The account is frozen"):
+		r.Outcome = lineartest.RefusedFrozen
+	case status == 403:
+		r.Outcome = lineartest.RefusedPermission
+	case status == 400 && repeated != nil:
+		r.Outcome = lineartest.RefusedRepeated
+		r.ID, _ = strconv.ParseUint(repeated[1], 10, 64)
+	case status == 400 && strings.Contains(body, "Out of balance"):
+		r.Outcome = lineartest.RefusedFunds
+	case status == 400 && o.Kind == lineartest.ApproveWithdraw && strings.Contains(body, "despite_freeze"):
+		r.Outcome = lineartest.RefusedFrozen
+	case (status == 400 || status == 404) && moves, status == 400 && (o.Kind == lineartest.Cancel || o.Kind == lineartest.RevokeKey):
+		r.Outcome = lineartest.RefusedState
+	default:
+		return r, false
+	}
+	return r, true
+}
+
 // result reads an answer; the history is locked.
 func (c *recordedClient) result(o *lineartest.Operation, status int, body string) (r lineartest.Result, err error) {
+	if r, ok := refusal(o, status, body); ok {
+		return r, nil
+	}
+	missing := o.Kind == lineartest.ReadOrder && status == 404
+	if status != 200 && status != 201 && !missing {
+		return r, fmt.Errorf("status %d", status)
+	}
 	h := c.h
 	r.Outcome = lineartest.Done
 	ok := func(v any) error { return json.Unmarshal([]byte(body), v) }
-	switch {
-	case status == 400 && strings.Contains(body, "Out of balance"):
-		r.Outcome = lineartest.RefusedFunds
-	case (status == 400 || status == 404) && o.Kind >= lineartest.ConfirmWithdraw && o.Kind <= lineartest.RefuseWithdraw, status == 400 && o.Kind == lineartest.Cancel:
-		r.Outcome = lineartest.RefusedState
-	case status != 200 && status != 201:
-		return r, fmt.Errorf("status %d", status)
-	case o.Kind == lineartest.Place:
+	switch o.Kind {
+	case lineartest.Place:
 		var p placed
 		if err = ok(&p); err != nil {
 			return r, err
@@ -327,47 +583,103 @@ func (c *recordedClient) result(o *lineartest.Operation, status int, body string
 		for _, t := range p.Trades {
 			r.Trades = append(r.Trades, lineartest.Trade{ID: t.ID, Price: t.Price.IntPart(), Amount: t.Amount.IntPart()})
 		}
-		h.orders[o.Order], h.owners[o.Order] = p.ID, o.Account
-	case o.Kind == lineartest.Cancel:
+		h.orders, h.pairs[o.Order] = append(h.orders, numbered{o.Account, o.Order, p.ID}), o.Pair
+		h.closed[o.Order] = r.Remains == 0
+	case lineartest.Cancel:
 		r.Remains = -1
-	case o.Kind == lineartest.Withdraw:
+	case lineartest.CancelAll:
+		var answer struct{ Orders []uint64 }
+		err = ok(&answer)
+		r.Cancelled = answer.Orders
+	case lineartest.Withdraw:
 		var row withdrawRow
 		err = ok(&row)
-		h.withdrawals[o.Withdrawal], h.drawOwners[o.Withdrawal] = row.ID, o.Account
-	case o.Kind == lineartest.ReadOrder && strings.HasPrefix(body, "{"):
-		var row orderRow
-		err = ok(&row)
-		r.Orders, err = orderRows([]orderRow{row}, err)
-	case o.Kind == lineartest.ReadOrder, o.Kind == lineartest.ReadOpen:
+		h.withdrawals = append(h.withdrawals, numbered{o.Account, o.Withdrawal, row.ID})
+	case lineartest.ReadOrder, lineartest.ReadOpen:
 		var rows []orderRow
-		err = ok(&rows)
+		switch {
+		case missing:
+		case strings.HasPrefix(body, "{"):
+			rows = make([]orderRow, 1)
+			err = ok(&rows[0])
+		default:
+			err = ok(&rows)
+		}
 		r.Orders, err = orderRows(rows, err)
-	case o.Kind == lineartest.ReadWallet:
-		var wallet []walletRow
-		err = ok(&wallet)
-		for _, w := range wallet {
-			funds := lineartest.Funds{Balance: w.Balance.IntPart(), Reserve: w.Reserve.IntPart()}
-			if w.Currency == "BTC" {
-				r.Base = funds
-			} else {
-				r.Quote = funds
-			}
+		for _, row := range r.Orders {
+			h.closed[row.Order] = row.Status != lineartest.Open
 		}
-	case o.Kind == lineartest.ReadBook:
-		type level struct{ Price, Amount decimal.Decimal }
-		var book struct {
-			Update uint64
-			Book   struct{ Buy, Sell []level }
-		}
-		err = ok(&book)
-		r.UpdateID = book.Update
-		for side, levels := range [][]level{book.Book.Buy, book.Book.Sell} {
-			for _, l := range levels {
-				r.Levels[side] = append(r.Levels[side], lineartest.Level{Price: l.Price.IntPart(), Amount: l.Amount.IntPart()})
-			}
-		}
+	case lineartest.ReadPending, lineartest.ReadWallet, lineartest.ReadKeys:
+		err = h.rows(o.Kind, ok, &r)
+	case lineartest.ReadBook:
+		err = bookRows(ok, &r)
 	}
 	return r, err
+}
+
+// rows reads the lists of withdrawals, of money and of keys.
+func (h *recorded) rows(kind lineartest.Kind, ok func(any) error, r *lineartest.Result) error {
+	switch kind {
+	case lineartest.ReadPending:
+		var list []withdrawRow
+		err := ok(&list)
+		for _, w := range list {
+			number, convErr := strconv.Atoi(w.Address)
+			if convErr != nil {
+				return convErr
+			}
+			if w.Status < 30 {
+				r.Pending = append(r.Pending, lineartest.Pending{Withdrawal: number, Confirmed: w.Status == 20})
+			}
+		}
+		return err
+	case lineartest.ReadWallet:
+		var wallet []walletRow
+		err := ok(&wallet)
+		for _, w := range wallet {
+			units := func(d decimal.Decimal) int64 { return d.Shift(4).IntPart() }
+			r.Funds[slices.Index(recordedCurrencies, w.Currency)] = lineartest.Funds{Balance: units(w.Balance), Reserve: units(w.Reserve)}
+		}
+		return err
+	}
+	var told struct {
+		Frozen bool
+		Keys   []keyRow
+	}
+	err := ok(&told)
+	r.Frozen = told.Frozen
+	for _, k := range told.Keys {
+		row := lineartest.KeyRow{Key: h.numbers[k.Key], Revoked: k.Revoked}
+		if row.Key == 0 { // nobody was told its name
+			if _, err := fmt.Sscanf(k.Allow[len(k.Allow)-1], "10.0.0.%d/32", &row.Key); err != nil {
+				return err
+			}
+		}
+		for i, name := range allPermissions {
+			if slices.Contains(k.Permissions, name) {
+				row.Permissions |= 1 << i
+			}
+		}
+		r.Keys = append(r.Keys, row)
+	}
+	slices.SortFunc(r.Keys, func(a, b lineartest.KeyRow) int { return a.Key - b.Key })
+	return err
+}
+
+func bookRows(ok func(any) error, r *lineartest.Result) error {
+	type level struct{ Price, Amount decimal.Decimal }
+	var book struct {
+		Update uint64
+		Book   struct{ Buy, Sell []level }
+	}
+	err := ok(&book)
+	r.UpdateID = book.Update
+	for side, levels := range [][]level{book.Book.Buy, book.Book.Sell} {
+		for _, l := range levels {
+			r.Levels[side] = append(r.Levels[side], lineartest.Level{Price: l.Price.IntPart(), Amount: l.Amount.IntPart()})
+		}
+	}
+	return err
 }
 
 func orderRows(rows []orderRow, err error) (list []lineartest.OrderRow, _ error) {

@@ -1,0 +1,575 @@
+package actors
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strconv"
+
+	"exchange/actors/lineartest"
+	"exchange/core/event"
+	"exchange/core/matching"
+	"exchange/core/money"
+	"exchange/persistence"
+)
+
+// A recordedClient sends one operation after the other. The one with account -1 is the operator, who also looks at books.
+type recordedClient struct {
+	r       *recording
+	number  int
+	account int
+	key     int // its own
+	random  *rand.Rand
+
+	answered int // its private reads; of the recording
+}
+
+func (c *recordedClient) act() {
+	for range operationsOfEach {
+		r := c.r
+		r.mu.Lock()
+		for r.e.Err() != nil {
+			r.up.Wait()
+		}
+		e, o := r.e, c.draw()
+		r.mu.Unlock()
+		c.do(e, o)
+	}
+}
+
+// draw chooses what to do; the recording is locked.
+func (c *recordedClient) draw() lineartest.Operation {
+	if c.account < 0 {
+		return c.drawOperator()
+	}
+	o := c.drawOwn()
+	if o.Kind.Needs() != 0 {
+		c.drawKey(&o)
+	}
+	return o
+}
+
+// drawKey chooses the key and the nonce of an operation: now and then another key than the client's own, or a nonce again.
+func (c *recordedClient) drawKey(o *lineartest.Operation) {
+	r := c.r
+	o.Key = c.key
+	if key, ok := c.pick(r.keys); ok && c.random.IntN(5) == 0 {
+		o.Key = key
+	}
+	if c.random.IntN(20) > 0 || r.nonces[o.Key] == 0 {
+		r.nonces[o.Key]++
+	}
+	o.Nonce = r.nonces[o.Key]
+}
+
+// sign sends an operation with the first key of its account, while all others rest.
+func (c *recordedClient) sign(o lineartest.Operation) {
+	r := c.r
+	r.mu.Lock()
+	o.Key = ownKey(o.Account, 0)
+	r.nonces[o.Key]++
+	o.Nonce = r.nonces[o.Key]
+	r.mu.Unlock()
+	c.do(r.e, o)
+}
+
+func (c *recordedClient) drawOperator() lineartest.Operation {
+	r := c.r
+	account := c.random.IntN(len(recordedAccounts))
+	o := lineartest.Operation{Account: account}
+	switch n := c.random.IntN(16); {
+	case n < 5 && len(r.withdrawals) > 0:
+		o.Kind = lineartest.ApproveWithdraw
+		if c.random.IntN(2) == 0 {
+			o.Kind = lineartest.RefuseWithdraw
+		}
+		w := r.withdrawals[c.random.IntN(len(r.withdrawals))]
+		o.Account, o.Withdrawal = w.account, w.number
+	case n < 7:
+		o.Kind, o.Currency, o.Amount = lineartest.Deposit, c.random.IntN(lineartest.Currencies), 1+c.random.Int64N(2)
+	case n < 9:
+		r.keys = append(r.keys, known{account: account, number: 100 + len(r.keys)})
+		o.Kind, o.Key, o.Permissions = lineartest.CreateKey, 99+len(r.keys), uint8(1+c.random.IntN(int(lineartest.MayAll)))
+	case n < 11 && len(r.keys) > 0:
+		k := r.keys[max(0, len(r.keys)-1-c.random.IntN(3))]
+		o.Kind, o.Account, o.Key = lineartest.RevokeKey, k.account, k.number
+	case n < 14:
+		for frozen, is := range r.frozen {
+			if is {
+				account = frozen
+			}
+		}
+		r.frozen[account] = !r.frozen[account]
+		o.Kind, o.Account, o.On = lineartest.Freeze, account, r.frozen[account]
+	default:
+		o.Kind, o.Pair = lineartest.ReadBook, c.random.IntN(lineartest.Pairs)
+	}
+	return o
+}
+
+func (c *recordedClient) drawOwn() lineartest.Operation {
+	r := c.r
+	o := lineartest.Operation{Account: c.account}
+	switch n := c.random.IntN(24); {
+	case n < 6:
+		if k, ok := c.pick(r.orders); ok {
+			o.Kind, o.Order = lineartest.Cancel, k
+			if n < 2 {
+				o.Kind = lineartest.ReadOrder
+			}
+			o.Pair = r.pairOf[k]
+			return o
+		}
+	case n == 6:
+		o.Kind = lineartest.ReadOpen
+		return o
+	case n < 9:
+		o.Kind = lineartest.ReadWallet
+		return o
+	case n == 9:
+		o.Kind, o.Pair = lineartest.ReadBook, c.random.IntN(lineartest.Pairs)
+		return o
+	case n == 10:
+		r.drawCount++
+		o.Kind, o.Withdrawal, o.Currency, o.Amount = lineartest.Withdraw, r.drawCount, c.random.IntN(lineartest.Currencies), 1+c.random.Int64N(8)
+		return o
+	case n < 13:
+		if w, ok := c.pick(r.withdrawals); ok {
+			o.Kind, o.Withdrawal = lineartest.ConfirmWithdraw, w
+			if c.random.IntN(3) == 0 {
+				o.Kind = lineartest.CancelWithdraw
+			}
+			return o
+		}
+	case n == 13:
+		o.Kind, o.Pair = lineartest.CancelAll, c.random.IntN(lineartest.Pairs+1)-1
+		return o
+	}
+	return c.drawOrder(o)
+}
+
+// drawOrder is a new order, or one with the client order id of another.
+func (c *recordedClient) drawOrder(o lineartest.Operation) lineartest.Operation {
+	r := c.r
+	number, again := c.pick(r.sent)
+	if again = again && c.random.IntN(8) == 0; !again {
+		number = len(r.sent) + 1
+	}
+	o.Kind, o.Order, o.Pair, o.Buy = lineartest.Place, number, c.random.IntN(lineartest.Pairs), c.random.IntN(2) == 0
+	o.Price, o.Amount = 98+c.random.Int64N(5), 1+c.random.Int64N(4)
+	if !again {
+		r.sent = append(r.sent, known{account: o.Account, number: number})
+	}
+	return o
+}
+
+// pick chooses one of the account's newest.
+func (c *recordedClient) pick(known []known) (number int, ok bool) {
+	for i := len(known) - 1 - c.random.IntN(4); i >= 0; i-- {
+		if known[i].account == c.account {
+			return known[i].number, true
+		}
+	}
+	return 0, false
+}
+
+// do sends one operation and notes its result, unless patience ends before.
+func (c *recordedClient) do(e *Engine, o lineartest.Operation) {
+	r := c.r
+	r.mu.Lock()
+	patience := r.patience // before anything is sent
+	noted := r.history.Begin(c.number, o)
+	send := c.request(e, &o)
+	r.mu.Unlock()
+	type answer struct {
+		result lineartest.Result
+		err    error
+	}
+	answers := make(chan answer, 1)
+	go func() {
+		result, err := send()
+		answers <- answer{result, err}
+	}()
+	select {
+	case <-patience:
+		go func() { // the client is not told how it ended, and the history that it did
+			if a := <-answers; !errors.Is(a.err, ErrTimeout) {
+				noted.Settle()
+			}
+		}()
+	case a := <-answers:
+		switch {
+		case a.err == nil:
+			noted.End(a.result)
+			c.count(&o, &a.result, nil)
+		case errors.Is(a.err, ErrTimeout):
+		case errors.Is(a.err, ErrStopping), errors.Is(a.err, ErrNotConfirmed), errors.Is(a.err, ErrStalled):
+			noted.Forget()
+			c.count(&o, &a.result, a.err)
+		default:
+			r.t.Errorf("%+v: %v", o, a.err)
+		}
+	}
+}
+
+// count notes what answers say beside the history.
+func (c *recordedClient) count(o *lineartest.Operation, result *lineartest.Result, err error) {
+	r := c.r
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if errors.Is(err, ErrNotConfirmed) {
+		r.notConfirmed++
+	}
+	if err == nil && o.Kind.Needs() == lineartest.MayRead && result.Outcome == lineartest.Done {
+		r.answeredReads++
+		c.answered++
+	}
+	for _, row := range result.Orders {
+		r.numbers[row.ID] = row.Order
+		if row.Status != lineartest.Open {
+			r.closed[row.Order] = true
+		}
+	}
+}
+
+// request is the operation as the engine takes it, behind the checks of a gateway; the recording is locked.
+func (c *recordedClient) request(e *Engine, o *lineartest.Operation) func() (lineartest.Result, error) {
+	if o.Kind.Needs() == 0 {
+		return c.unsigned(e, o)
+	}
+	r := c.r
+	order, withdrawal := idOf(r.orders, o.Order), idOf(r.withdrawals, o.Withdrawal)
+	return func() (lineartest.Result, error) {
+		key := e.Key([]byte(keyName(o.Key)))
+		switch {
+		case key == nil:
+			return lineartest.Result{Outcome: lineartest.RefusedKey}, nil
+		case key.Permissions&permissions(o.Kind.Needs()) == 0:
+			return lineartest.Result{Outcome: lineartest.RefusedPermission}, nil
+		case key.Account.Frozen():
+			return lineartest.Result{Outcome: lineartest.RefusedFrozen}, nil
+		case o.Kind.Needs() == lineartest.MayRead:
+			return r.readBy(e, key, o, order)
+		}
+		return r.commanded(e, o, func() (*Command, error) { return send(e, key, o, order, withdrawal) })
+	}
+}
+
+// permissions are those of the history as the engine has them.
+func permissions(of uint8) (p uint8) {
+	for from, to := range map[uint8]uint8{lineartest.MayRead: event.PermissionRead, lineartest.MayTrade: event.PermissionTrade, lineartest.MayWithdraw: event.PermissionWithdraw} {
+		if of&from != 0 {
+			p |= to
+		}
+	}
+	return p
+}
+
+func idOf(list []known, number int) uint64 {
+	for _, k := range list {
+		if k.number == number {
+			return k.id
+		}
+	}
+	return 0
+}
+
+// unsigned is an operator's, or a look at a book.
+func (c *recordedClient) unsigned(e *Engine, o *lineartest.Operation) func() (lineartest.Result, error) {
+	r := c.r
+	account := accountName(o.Account)
+	done := func(run func() (Admin, error)) func() (lineartest.Result, error) {
+		return func() (lineartest.Result, error) {
+			_, err := run()
+			if isRefused(err) {
+				return lineartest.Result{Outcome: lineartest.RefusedState}, nil
+			}
+			return lineartest.Result{Outcome: lineartest.Done}, err
+		}
+	}
+	withdrawal := idOf(r.withdrawals, o.Withdrawal)
+	move := func(to uint8) func() (lineartest.Result, error) {
+		return func() (lineartest.Result, error) {
+			return r.commanded(e, o, func() (*Command, error) { return e.MoveWithdraw("test", withdrawal, to, "") })
+		}
+	}
+	switch o.Kind {
+	case lineartest.ApproveWithdraw:
+		return move(event.WithdrawApproved)
+	case lineartest.RefuseWithdraw:
+		return move(event.WithdrawRefused)
+	case lineartest.CreateKey:
+		return done(func() (Admin, error) {
+			return e.CreateKey("test", account, keyName(o.Key), "secret", permissions(o.Permissions), nil)
+		})
+	case lineartest.RevokeKey:
+		return done(func() (Admin, error) { return e.RevokeKey("test", keyName(o.Key)) })
+	case lineartest.Freeze:
+		return done(func() (Admin, error) { return e.Freeze("test", account, o.On) })
+	case lineartest.Deposit:
+		reference := fmt.Sprint("reference ", len(r.history.Operations()))
+		code, amount := testOptions(nil).Currencies[o.Currency].Code, money.Amount(o.Amount)*coin
+		return done(func() (Admin, error) { return e.Deposit("test", account, code, amount, reference) })
+	case lineartest.ReadKeys:
+		return func() (lineartest.Result, error) { return readKeys(e, account) }
+	}
+	return func() (lineartest.Result, error) { return readBook(e, o.Pair) }
+}
+
+func isRefused(err error) bool {
+	var refused *RequestError
+	return errors.As(err, &refused)
+}
+
+// send sends a command that is signed.
+func send(e *Engine, key *Key, o *lineartest.Operation, order, withdrawal uint64) (*Command, error) {
+	amount := money.Amount(o.Amount) * coin
+	switch o.Kind {
+	case lineartest.Place:
+		wish := &OrderWish{Pair: e.Pairs()[o.Pair], Side: matching.Sell, Price: money.Price(o.Price) * 1e8, Amount: amount}
+		if o.Buy {
+			wish.Side = matching.Buy
+		}
+		wish.ClientID, _ = event.NewClientID(strconv.Itoa(o.Order))
+		return e.Place(key, o.Nonce, wish)
+	case lineartest.Cancel:
+		return e.Cancel(key, o.Nonce, order)
+	case lineartest.CancelAll:
+		var pair *Pair
+		if o.Pair != lineartest.AllPairs {
+			pair = e.Pairs()[o.Pair]
+		}
+		return e.CancelAll(key, o.Nonce, pair)
+	case lineartest.Withdraw:
+		return e.Withdraw(key, o.Nonce, uint16(o.Currency+1), amount, strconv.Itoa(o.Withdrawal))
+	case lineartest.ConfirmWithdraw:
+		code, err := askCode(e, withdrawal)
+		if err != nil {
+			return nil, err
+		}
+		return e.ConfirmWithdraw(key, o.Nonce, withdrawal, code)
+	}
+	return e.CancelWithdraw(key, o.Nonce, withdrawal)
+}
+
+// commanded is what a command's end says.
+func (r *recording) commanded(e *Engine, o *lineartest.Operation, run func() (*Command, error)) (lineartest.Result, error) {
+	c, err := run()
+	if isRefused(err) {
+		return lineartest.Result{Outcome: lineartest.RefusedState}, nil
+	}
+	if err != nil {
+		return lineartest.Result{}, err
+	}
+	defer c.Free()
+	if c.Outcome() == Refused {
+		return r.refusal(e, o, c)
+	}
+	return r.result(o, c), nil
+}
+
+func (r *recording) refusal(e *Engine, o *lineartest.Operation, c *Command) (result lineartest.Result, err error) {
+	switch reason := c.Record().Refusal.Reason; reason {
+	case event.RefusedFunds:
+		result.Outcome = lineartest.RefusedFunds
+	case event.RefusedNotOpen, event.RefusedWithdraw, event.RefusedNoOrders:
+		result.Outcome = lineartest.RefusedState
+	case event.RefusedKey:
+		result.Outcome = lineartest.RefusedKey
+	case event.RefusedFrozen:
+		result.Outcome = lineartest.RefusedFrozen
+	case event.RefusedNonce:
+		result.Outcome, result.LastNonce = lineartest.RefusedNonce, c.LastNonce()
+	case event.RefusedClientID:
+		result.Outcome = lineartest.RefusedRepeated
+		result.ID = holderOf(e, c.Record().Refusal.Account, o.Order)
+	default:
+		err = errors.New(refusedFor(reason))
+	}
+	return result, err
+}
+
+// holderOf asks which order of an account has a client order id, as a gateway does; 0 if it cannot be told.
+func holderOf(e *Engine, account uint32, number int) uint64 {
+	read := NewRead(ReadClientID)
+	read.FollowUp, read.Account = true, account
+	read.ClientID, _ = event.NewClientID(strconv.Itoa(number))
+	if e.Ask(read, nil, 0) != nil {
+		return 0
+	}
+	defer read.Free()
+	return read.ID
+}
+
+// result is what an accepted command did, and makes it known to all clients of the account.
+func (r *recording) result(o *lineartest.Operation, c *Command) (result lineartest.Result) {
+	result.Outcome = lineartest.Done
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	switch o.Kind {
+	case lineartest.Place:
+		made := &c.Record().Order
+		result.ID, result.Remains = made.ID, coins(made.Remaining.Balance())
+		r.numbers[made.ID] = o.Order
+		for _, t := range made.Trades {
+			result.Trades = append(result.Trades, lineartest.Trade{ID: t.ID, Maker: r.numbers[t.Maker], Price: int64(t.Price) / 1e8, Amount: coins(t.Amount.Balance())})
+		}
+		r.orders, r.pairOf[o.Order] = append(r.orders, known{o.Account, o.Order, made.ID}), o.Pair
+		if result.Remains == 0 {
+			r.closed[o.Order] = true
+		}
+	case lineartest.Cancel:
+		result.ID, result.Remains = c.Record().Cancel.ID, coins(c.Record().Cancel.Remaining.Balance())
+	case lineartest.CancelAll:
+		result.Cancelled = slices.Clone(c.Cancelled())
+	case lineartest.Withdraw:
+		r.withdrawals = append(r.withdrawals, known{o.Account, o.Withdrawal, c.Record().Withdraw.ID})
+	}
+	return result
+}
+
+// units is an amount of money as the history has it.
+func units(b money.Balance) int64 {
+	d := b.Decimal().Shift(4)
+	if !d.IsInteger() {
+		panic(fmt.Sprintf("%v is no whole number of units", b.Decimal()))
+	}
+	return d.IntPart()
+}
+
+// coins is an amount of whole coins.
+func coins(b money.Balance) int64 {
+	n := units(b)
+	if n%lineartest.Unit != 0 {
+		panic(fmt.Sprintf("%v is no whole number", b.Decimal()))
+	}
+	return n / lineartest.Unit
+}
+
+func readBook(e *Engine, pair int) (result lineartest.Result, err error) {
+	result.Outcome = lineartest.Done
+	v, err := e.View(ReadLevels, e.Pairs()[pair], 0, shownLevels, shownLevels)
+	if err != nil {
+		return result, err
+	}
+	result.UpdateID = v.UpdateID
+	for side, levels := range [][]matching.Level{v.Depth.BuyLevels, v.Depth.SellLevels} {
+		for _, l := range levels {
+			amount, err := strconv.ParseInt(l.Amount.String(), 10, 64)
+			if err != nil {
+				return result, err
+			}
+			result.Levels[side] = append(result.Levels[side], lineartest.Level{Price: int64(l.Price) / 1e8, Amount: amount})
+		}
+	}
+	return result, nil
+}
+
+func readKeys(e *Engine, account string) (result lineartest.Result, err error) {
+	result.Outcome = lineartest.Done
+	of := NewRead(ReadAccount)
+	of.Name = account
+	if err := e.Ask(of, nil, 0); err != nil {
+		return result, err
+	}
+	defer of.Free()
+	result.Frozen = of.Accounts[0].Frozen
+	read := NewRead(ReadKeys)
+	read.Account = of.Account
+	if err := e.Ask(read, nil, 0); err != nil {
+		return result, err
+	}
+	defer read.Free()
+	for _, k := range read.Keys {
+		var row lineartest.KeyRow
+		if _, err := fmt.Sscanf(k.Key, "key-%d", &row.Key); err != nil {
+			return result, err
+		}
+		for _, p := range []uint8{lineartest.MayRead, lineartest.MayTrade, lineartest.MayWithdraw} {
+			if k.Permissions&permissions(p) != 0 {
+				row.Permissions |= p
+			}
+		}
+		row.Revoked = k.Revoked
+		result.Keys = append(result.Keys, row)
+	}
+	slices.SortFunc(result.Keys, func(a, b lineartest.KeyRow) int { return a.Key - b.Key })
+	return result, nil
+}
+
+// readBy does the private reads.
+func (r *recording) readBy(e *Engine, key *Key, o *lineartest.Operation, order uint64) (result lineartest.Result, err error) {
+	result.Outcome = lineartest.Done
+	read := NewRead(map[lineartest.Kind]ReadKind{lineartest.ReadOrder: ReadOrder, lineartest.ReadOpen: ReadOrders, lineartest.ReadWallet: ReadWallet, lineartest.ReadPending: ReadWithdraws}[o.Kind])
+	read.ID, read.Limit = order, 1000
+	if o.Kind == lineartest.ReadOrder && order == 0 { // nobody was told its id
+		read.Kind = ReadOrders
+		read.ClientID, _ = event.NewClientID(strconv.Itoa(o.Order))
+	}
+	var last *NonceError
+	switch err := e.Ask(read, key, o.Nonce); {
+	case errors.As(err, &last):
+		return lineartest.Result{Outcome: lineartest.RefusedNonce, LastNonce: last.Last}, nil
+	case errors.Is(err, ErrKeyRevoked):
+		return lineartest.Result{Outcome: lineartest.RefusedKey}, nil
+	case err != nil:
+		return result, err
+	}
+	defer read.Free()
+	if o.Kind == lineartest.ReadOrder && len(read.Orders) == 0 {
+		if err := r.inHistory(e, o, order, read); err != nil {
+			return result, err
+		}
+	}
+	for _, row := range read.Orders {
+		number, err := strconv.Atoi(row.ClientID)
+		if err != nil {
+			return result, err
+		}
+		status := lineartest.Open
+		switch row.Status {
+		case persistence.StatusDone:
+			status = lineartest.Filled
+		case persistence.StatusCancelled:
+			status = lineartest.Cancelled
+		}
+		result.Orders = append(result.Orders, lineartest.OrderRow{Order: number, ID: row.ID, Status: status, Remains: coins(row.Remaining.Balance())})
+	}
+	for _, w := range read.Withdraws {
+		number, err := strconv.Atoi(w.Address)
+		if err != nil {
+			return result, err
+		}
+		result.Pending = append(result.Pending, lineartest.Pending{Withdrawal: number, Confirmed: w.Status == event.WithdrawVerified})
+	}
+	for _, h := range read.Holdings {
+		result.Funds[h.Currency-1] = lineartest.Funds{Balance: units(h.Balance), Reserve: units(h.Reserve)}
+	}
+	return result, nil
+}
+
+// inHistory looks an order up that is not in memory, as a handler does: by its id, or if nobody was told that, by the name that
+// its client gave it.
+func (r *recording) inHistory(e *Engine, o *lineartest.Operation, order uint64, read *Read) error {
+	r.reading.RLock()
+	defer r.reading.RUnlock()
+	if e.Err() != nil {
+		return ErrTimeout
+	}
+	ctx := context.Background()
+	if order == 0 {
+		q := persistence.OrderQuery{Account: read.Account, ClientID: strconv.Itoa(o.Order), MaxSeq: read.Seq}
+		return e.History().Orders(ctx, q, func(row *persistence.Order) bool {
+			read.Orders = append(read.Orders, *row)
+			return true
+		})
+	}
+	row, err := e.History().Order(ctx, read.Account, order)
+	if errors.Is(err, persistence.ErrNotFound) {
+		return nil
+	}
+	read.Orders = append(read.Orders, row)
+	return err
+}

@@ -1,0 +1,350 @@
+package actors
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"sync"
+	"testing"
+	"time"
+
+	"exchange/actors/lineartest"
+	"exchange/core/money"
+	"exchange/core/state"
+	"exchange/persistence"
+)
+
+// A weather is a store that now and then is slow, refuses, loses an answer, or has clients lose their patience.
+type weather struct {
+	persistence.Store
+	r *recording
+}
+
+func (w *weather) Append(ctx context.Context, tok persistence.Token, prev, next uint64, batch []byte) error {
+	r := w.r
+	r.mu.Lock()
+	fault := r.random.IntN(30)
+	if r.calm || r.crashesLeft == 0 && (fault == crashesBefore || fault == crashesAfter) {
+		fault = -1
+	}
+	if fault >= 0 && fault <= lastFault {
+		r.faults++
+	}
+	if (fault == losesPatience || fault == losesPatienceAfter) && r.impatient > 0 { // each leaves outcomes open, which makes a check long
+		r.impatient--
+	} else if fault == losesPatience || fault == losesPatienceAfter {
+		fault = isSlow
+	}
+	r.mu.Unlock()
+	switch fault {
+	case refuses:
+		return errors.New("the store refuses")
+	case isSlow:
+		<-time.After(time.Millisecond)
+	case losesPatience:
+		r.giveUp()
+	case crashesBefore:
+		return r.crashed()
+	}
+	err := w.Store.Append(ctx, tok, prev, next, batch)
+	switch {
+	case err != nil:
+		return err
+	case fault == losesAnswer:
+		return errors.New("the answer is lost")
+	case fault == losesPatienceAfter:
+		r.giveUp()
+		return errors.New("the answer took too long")
+	case fault == crashesAfter:
+		return r.crashed()
+	}
+	return nil
+}
+
+// What an append may meet.
+const (
+	refuses            = iota
+	losesAnswer        // it lands
+	isSlow             // and lands
+	losesPatience      // clients do not wait for it, and it lands
+	losesPatienceAfter // clients do not wait, it has landed, and its answer is lost
+	crashesBefore      // the engine ends with it, and it has not landed
+	crashesAfter       // it has
+	lastFault          = crashesAfter
+)
+
+// Bounds of one history. Clients act in bursts. After each all rest, and one of them looks at everything, so that a check
+// has few orders to look at: it takes longer with each operation that overlaps, and with each outcome that is open.
+const (
+	bursts           = 12
+	operationsOfEach = 4 // of a client, in a burst
+	maxCrashes       = 1 // of a burst
+	maxImpatience    = 1 // of a burst
+	fundedBase       = 12
+	fundedQuote      = 900
+)
+
+// A recording is one history while it is made: clients that act at random on two pairs, with keys that some share, and the
+// store's weather.
+type recording struct {
+	t       *testing.T
+	at      place
+	change  []func(*Options) // of each engine
+	bursts  int
+	history lineartest.History
+
+	reading sync.RWMutex // held by who reads from the store, and by who closes it
+
+	mu            sync.Mutex
+	random        *rand.Rand // of the weather
+	calm          bool
+	faults        int
+	crashes       int
+	crashesLeft   int           // of the burst
+	impatient     int           // how often clients may still lose their patience, in the burst
+	patience      chan struct{} // closed when they do
+	e             *Engine
+	store         persistence.Store
+	crash         chan struct{}  // has one when the engine is to crash
+	down          chan struct{}  // closed when it is down
+	up            *sync.Cond     // e is another one
+	orders        []known        // acknowledged
+	withdrawals   []known        // acknowledged
+	sent          []known        // orders, whatever came of them
+	drawCount     int            // numbers given to withdrawals
+	numbers       map[uint64]int // of orders, by id
+	pairOf        map[int]int    // where acknowledged orders are
+	nonces        map[int]uint64 // newest of each key
+	keys          []known        // that were asked for beside each client's own
+	frozen        map[int]bool   // accounts, as was asked for last
+	closed        map[int]bool   // orders that were seen closed
+	notConfirmed  int            // reads that were refused because the engine was not sure of its store
+	answeredReads int            // private ones
+}
+
+// A known is an order, a withdrawal or a key of an account.
+type known struct {
+	account, number int
+	id              uint64 // that its account was told
+}
+
+// The accounts of a history, by their numbers.
+var recordedAccounts = []string{"ann", "ben", "cid"}
+
+// accountName is one of the accounts that trade, or the one that gets the fees.
+func accountName(account int) string {
+	if account == lineartest.FeeAccount {
+		return FeeAccount
+	}
+	return recordedAccounts[account]
+}
+
+// ownKey is the number of a key that is never revoked. Each account has two.
+func ownKey(account, client int) int { return 2*account + client + 1 }
+
+func keyName(number int) string { return fmt.Sprint("key-", number) }
+
+// recordedFees are the rates of the recordings; one account has its own in one pair.
+var recordedFees = func() (fees [lineartest.Pairs][lineartest.Accounts]lineartest.Rates) {
+	for pair := range fees {
+		for account := range fees[pair] {
+			fees[pair][account] = lineartest.Rates{Maker: 10, Taker: 20}
+		}
+	}
+	fees[0][1] = lineartest.Rates{Maker: 5, Taker: 30}
+	return fees
+}()
+
+func feeRates(r lineartest.Rates) state.FeeRates {
+	rate := func(units int64) money.Rate { return money.Rate(units * (1e8 / lineartest.Unit)) }
+	return state.FeeRates{Maker: rate(r.Maker), Taker: rate(r.Taker)}
+}
+
+func newRecording(t *testing.T, at place, seed uint64, change ...func(*Options)) *recording {
+	t.Helper()
+	r := &recording{t: t, at: at, change: change, bursts: bursts, random: rand.New(rand.NewPCG(seed, 1)), calm: true, patience: make(chan struct{}),
+		crash: make(chan struct{}, 1), down: make(chan struct{}), numbers: map[uint64]int{}, pairOf: map[int]int{}, nonces: map[int]uint64{}, frozen: map[int]bool{}, closed: map[int]bool{}}
+	r.history.Fees = recordedFees
+	r.up = sync.NewCond(&r.mu)
+	r.store, r.e = r.open()
+	operator := r.client(0, -1, 0)
+	for i := range lineartest.Accounts {
+		if i != lineartest.FeeAccount { // which the start has opened
+			must[Admin](t)(r.e.CreateAccount("test", accountName(i), ""))
+		}
+		for c := range 2 {
+			operator.do(r.e, lineartest.Operation{Kind: lineartest.CreateKey, Account: i, Key: ownKey(i, c), Permissions: lineartest.MayAll})
+		}
+	}
+	own := feeRates(recordedFees[0][1])
+	must[Admin](t)(r.e.SetFees("test", accountName(1), r.e.Pairs()[0].Name, &own))
+	for i := range recordedAccounts {
+		for currency := range lineartest.Currencies {
+			amount := int64(fundedBase)
+			if currency > 0 {
+				amount = fundedQuote
+			}
+			operator.do(r.e, lineartest.Operation{Kind: lineartest.Deposit, Account: i, Currency: currency, Amount: amount})
+		}
+	}
+	r.history.Settle()
+	return r
+}
+
+// open starts an engine on what is there.
+func (r *recording) open() (persistence.Store, *Engine) {
+	r.t.Helper()
+	store := r.at()
+	o := testOptions(&weather{store, r})
+	o.Timing.Request, o.Timing.Stall, o.Timing.StallMax, o.Timing.OwnerStale = time.Minute, time.Minute, time.Minute, time.Minute
+	o.Timing.Projection = time.Millisecond
+	o.Snapshot = SnapshotPolicy{MinRecords: 20, MaxRecords: 20}
+	for i := range o.Pairs {
+		o.Pairs[i].Fees = feeRates(recordedFees[i][0])
+	}
+	for _, change := range r.change {
+		change(&o)
+	}
+	return store, start(r.t, o)
+}
+
+// giveUp has all clients that wait leave, without an answer.
+func (r *recording) giveUp() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	close(r.patience)
+	r.patience = make(chan struct{})
+}
+
+// crashed asks for the engine's end, and waits until it can acknowledge nothing any more.
+func (r *recording) crashed() error {
+	r.mu.Lock()
+	down := r.down
+	r.crashes++
+	r.crashesLeft--
+	r.mu.Unlock()
+	r.crash <- struct{}{}
+	<-down
+	return errors.New("the engine is dead")
+}
+
+// client is one that acts for an account, or the operator (-1).
+func (r *recording) client(number, account, key int) *recordedClient {
+	return &recordedClient{r: r, number: number, account: account, key: key, random: rand.New(rand.NewPCG(r.random.Uint64(), 2))}
+}
+
+// run has clients act in bursts, and starts another engine whenever one crashes.
+func (r *recording) run() {
+	r.t.Helper()
+	var clients []*recordedClient
+	for i := range recordedAccounts {
+		for c := range 2 {
+			clients = append(clients, r.client(len(clients), i, ownKey(i, c*(1-i%2)))) // ben's two share a key
+		}
+	}
+	clients = append(clients, r.client(len(clients), -1, 0))
+	last := r.client(len(clients), -1, 0)
+	for range r.bursts {
+		r.burst(clients)
+		r.look(last)
+	}
+	if err := r.e.VerifyAtRest(); err != nil {
+		r.t.Error(err)
+	}
+	stop(r.t, r.e)
+	if err := r.store.Close(); err != nil {
+		r.t.Fatal(err)
+	}
+}
+
+// burst has each client send its share, and waits until nothing is under way any more.
+func (r *recording) burst(clients []*recordedClient) {
+	r.t.Helper()
+	r.mu.Lock()
+	r.calm, r.crashesLeft, r.impatient = false, maxCrashes, maxImpatience
+	r.mu.Unlock()
+	var acting sync.WaitGroup
+	for _, c := range clients {
+		acting.Go(c.act)
+	}
+	done := make(chan struct{})
+	go func() {
+		acting.Wait()
+		close(done)
+	}()
+	for going := true; going; {
+		select {
+		case <-r.crash:
+			r.restart()
+		case <-done:
+			going = false
+		}
+	}
+	r.mu.Lock()
+	r.calm = true
+	r.mu.Unlock()
+	eventually(r.t, "nothing is in flight", func() bool {
+		select {
+		case <-r.crash: // in an append for which nobody has waited
+			r.restart()
+		default:
+		}
+		return r.e.Err() == nil && r.e.commandsInFlight() == 0 && r.e.readsInFlight() == 0
+	})
+	r.history.Settle()
+}
+
+// look reads everything, when nothing is under way: also what became of each order that is not known to be closed.
+func (r *recording) look(c *recordedClient) {
+	for account, frozen := range r.frozen {
+		if frozen {
+			r.frozen[account] = false
+			c.do(r.e, lineartest.Operation{Kind: lineartest.Freeze, Account: account})
+		}
+	}
+	for pair := range lineartest.Pairs {
+		c.do(r.e, lineartest.Operation{Kind: lineartest.ReadBook, Pair: pair})
+	}
+	for i := range lineartest.Accounts {
+		c.do(r.e, lineartest.Operation{Kind: lineartest.ReadKeys, Account: i})
+		c.sign(lineartest.Operation{Kind: lineartest.ReadWallet, Account: i})
+		if i < len(recordedAccounts) {
+			c.sign(lineartest.Operation{Kind: lineartest.ReadOpen, Account: i})
+			c.sign(lineartest.Operation{Kind: lineartest.ReadPending, Account: i})
+		}
+	}
+	for _, o := range r.sent {
+		if !r.closed[o.number] {
+			c.sign(lineartest.Operation{Kind: lineartest.ReadOrder, Account: o.account, Order: o.number})
+		}
+	}
+	r.history.Settle()
+}
+
+// restart ends the engine as a kill would, and starts the next one on what it left.
+func (r *recording) restart() {
+	r.t.Helper()
+	r.mu.Lock()
+	noted := r.history.Begin(-1, lineartest.Operation{Kind: lineartest.Restart})
+	r.mu.Unlock()
+	r.e.fail(errors.New("a crash of the test's"))
+	r.mu.Lock()
+	close(r.down)
+	r.down = make(chan struct{})
+	calm := r.calm
+	r.calm = true // a start is no client's
+	r.mu.Unlock()
+	r.e.Abandon()
+	r.reading.Lock()
+	defer r.reading.Unlock()
+	if err := r.store.Close(); err != nil {
+		r.t.Fatal(err)
+	}
+	store, e := r.open()
+	noted.End(lineartest.Result{Outcome: lineartest.Done})
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.store, r.e, r.calm = store, e, calm
+	r.up.Broadcast()
+}
