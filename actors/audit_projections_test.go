@@ -297,8 +297,10 @@ func TestAuditsUnderLoadOfAHistoryThatIsTrimmedAreClean(t *testing.T) {
 					close(ended)
 				}()
 				begun, trimmed, rows := e.released.Load(), 0, 0
-				goesOn := func() bool { // an audit may be overtaken, or come before a row is trimmed
-					return e.released.Load() < begun+300 || rows == 0 || trimmed == 0 && keep.Candles > 0
+				// an audit may be overtaken, or come before a row is trimmed
+				goesOn := func() bool {
+					return e.released.Load() < begun+300 || rows == 0 ||
+						trimmed == 0 && keep.Candles > 0
 				}
 				for goesOn() && !t.Failed() {
 					load.allow(e.released.Load() + 150) // less than what lies between snapshots: on a slow machine, too, most audits are not overtaken

@@ -83,8 +83,8 @@ type Engine struct {
 
 var settlements = sync.Pool{New: func() any { return new(settled) }}
 
-// Start waits until the store is this process's, recovers the state from it, and starts the actors. When it
-// returns without an error the engine takes commands. The engine does not close the store.
+// Start waits until the store is this process's, recovers the state from it, and starts the actors.
+// When it returns without an error the engine takes commands. The engine does not close the store.
 func Start(ctx context.Context, o Options) (*Engine, error) {
 	sealer, err := foresee(ctx, &o)
 	if err != nil {
@@ -103,7 +103,8 @@ func Start(ctx context.Context, o Options) (*Engine, error) {
 }
 
 // startOwned recovers and starts on a store that is this process's.
-func startOwned(ctx context.Context, o *Options, own *ownership, sealer *seal.Sealer) (*Engine, error) {
+func startOwned(ctx context.Context, o *Options, own *ownership,
+	sealer *seal.Sealer) (*Engine, error) {
 	begin := time.Now()
 	r, err := recoverState(ctx, o, own)
 	if err != nil {
@@ -147,10 +148,14 @@ func startOwned(ctx context.Context, o *Options, own *ownership, sealer *seal.Se
 
 // newEngine is an engine without actors.
 func newEngine(o *Options, own *ownership, r *recovered, sealer *seal.Sealer) *Engine {
-	e := &Engine{opts: *o, log: o.Log, own: own, sealer: sealer, history: r.committed.state.History(), dir: newDirectory(), byName: map[string]*Pair{}, currencies: o.Currencies, meter: r.meter,
-		projected: r.committed.watermark, dead: make(chan struct{}), stop: make(chan struct{}), mailbox: make(chan struct{}, 1), maintaining: make(chan struct{}, 1)}
+	e := &Engine{opts: *o, log: o.Log, own: own, sealer: sealer,
+		history: r.committed.state.History(), dir: newDirectory(), byName: map[string]*Pair{},
+		currencies: o.Currencies, meter: r.meter,
+		projected: r.committed.watermark, dead: make(chan struct{}), stop: make(chan struct{}),
+		mailbox: make(chan struct{}, 1), maintaining: make(chan struct{}, 1)}
 	quiet := slog.New(slog.NewTextHandler(io.Discard, nil))
-	e.system = actor.NewActorSystem(actor.WithLoggerFactory(func(*actor.ActorSystem) *slog.Logger { return quiet }))
+	e.system = actor.NewActorSystem(
+		actor.WithLoggerFactory(func(*actor.ActorSystem) *slog.Logger { return quiet }))
 	e.root = e.system.Root
 	e.system.EventStream.Subscribe(e.deadLetter)
 	if o.Mail != nil {
@@ -204,7 +209,8 @@ func (e *Engine) spawnAll(r *recovered) error {
 	if e.fold, err = committeds.spawn("committed", e.committed); err != nil {
 		return err
 	}
-	e.queues = append(e.queues, queue{"registry", registries.mailbox}, queue{"committed", committeds.mailbox})
+	e.queues = append(e.queues, queue{"registry", registries.mailbox},
+		queue{"committed", committeds.mailbox})
 	return nil
 }
 
@@ -223,7 +229,8 @@ func (e *Engine) connect(r *recovered) {
 		default:
 		}
 	}
-	e.projector = &projector{store: o.Store, token: r.token, log: e.log, meter: e.meter, in: projections, fail: e.fail, newest: r.newest,
+	e.projector = &projector{store: o.Store, token: r.token, log: e.log, meter: e.meter,
+		in: projections, fail: e.fail, newest: r.newest,
 		stop: e.stop, finished: make(chan struct{})}
 	e.projector.report = func(m any) { e.root.Send(e.fold, m) }
 	if o.Archive != nil {
@@ -276,7 +283,8 @@ func (e *Engine) newRegistry(s *state.State) *registry {
 	e.wallets = e.newNursery(0)
 	g.spawn = func(a *Account) error { return e.spawnWallet(a, &wallet{}) }
 	g.lookUp = func(l *lookup) { e.root.Send(e.fold, l) }
-	index := &referenceIndex{store: e.History(), patience: o.Timing.Request / 2, log: e.log, meter: e.meter, found: e.committed.found}
+	index := &referenceIndex{store: e.History(), patience: o.Timing.Request / 2, log: e.log,
+		meter: e.meter, found: e.committed.found}
 	g.askStore = index.ask
 	g.toWallet = func(c *Command) { e.root.Send(e.dir.account(c.record.Freeze.Account).pid, c) }
 	g.forgetNonce = func(k *Key) { e.root.Send(k.Account.pid, &keyEnded{k.Number}) }
@@ -301,7 +309,8 @@ func (e *Engine) spawnWallets(committed *committed, g *registry) error {
 		if a.Name == FeeAccount {
 			e.fees.account.Store(a.ID)
 		}
-		w := &wallet{applied: s.Seq(), frozen: a.Frozen, committed: a.Wallet.Clone(), open: a.Open.Clone(), clientIDs: a.ClientIDs.Clone()}
+		w := &wallet{applied: s.Seq(), frozen: a.Frozen, committed: a.Wallet.Clone(),
+			open: a.Open.Clone(), clientIDs: a.ClientIDs.Clone()}
 		for o := range w.open.Newest() {
 			w.entersBook(o.Pair)
 		}
@@ -556,7 +565,8 @@ func (e *Engine) settle(seq uint64, c *Command) {
 				m.command.pair = c.pair.Number // a refusal's record names none
 			}
 			if r.Kind == event.KindOrder {
-				m.command.accepted, m.command.order, m.command.rests = true, r.Order.ID, r.Order.Rests()
+				m.command.accepted, m.command.order, m.command.rests = true,
+					r.Order.ID, r.Order.Rests()
 			}
 		}
 		e.root.Send(e.dir.account(t.Account).pid, m)
@@ -594,8 +604,9 @@ func (e *Engine) Err() error {
 func (e *Engine) CloseAdmission() { e.stopping.Store(true) }
 
 // Stop ends the engine in order: admission is closed, the mail that is being sent is sent, what is in flight is
-// released, projections are written, a snapshot is taken, and the store is given back, so that another host's start need not
-// wait. An error means that it did not come to that end before ctx was over, which is safe: the next start recovers from the journal.
+// released, projections are written, a snapshot is taken, and the store is given back, so that
+// another host's start need not wait. An error means that it did not come to that end before ctx
+// was over, which is safe: the next start recovers from the journal.
 func (e *Engine) Stop(ctx context.Context) error {
 	e.CloseAdmission()
 	defer close(e.stop)
@@ -621,7 +632,9 @@ func (e *Engine) Stop(ctx context.Context) error {
 	}
 	<-e.journal.stopped
 	if err := e.own.release(ctx); err != nil {
-		e.log.Warn("the store was not given back: a start on another host waits until it is sure that this one has ended", "error", err)
+		e.log.Warn(
+			"the store was not given back: a start on another host waits until it is sure that "+
+				"this one has ended", "error", err)
 	}
 	return nil
 }

@@ -43,7 +43,8 @@ func testOptions(store persistence.Store) Options {
 	return o
 }
 
-// unsent is a mail server that takes nothing: mails stay in the outbox, and no record comes of them.
+// unsent is a mail server that takes nothing: mails stay in the outbox, and no record comes of
+// them.
 func unsent(context.Context, *Mail) error { return errors.New("the mail server takes nothing") }
 
 func openPebble(t testing.TB, dir string) persistence.Store {
@@ -177,7 +178,8 @@ type overtaken struct {
 	owned bool
 }
 
-func (o *overtaken) Acquire(ctx context.Context, c persistence.Claim) (persistence.Token, uint64, error) {
+func (o *overtaken) Acquire(ctx context.Context,
+	c persistence.Claim) (persistence.Token, uint64, error) {
 	o.owned = true
 	return o.Store.Acquire(ctx, c)
 }

@@ -28,7 +28,8 @@ func withHead(t *testing.T, kind string) (at place, head string) {
 	}
 	server, head := redistest.Start(t), filepath.Join(t.TempDir(), redis.HeadFile)
 	return func() persistence.Store {
-		return must[persistence.Store](t)(redis.Open(t.Context(), server.URL(), redis.Options{Logger: log, Head: head}))
+		return must[persistence.Store](t)(
+			redis.Open(t.Context(), server.URL(), redis.Options{Logger: log, Head: head}))
 	}, head
 }
 
@@ -99,7 +100,8 @@ func TestAStartWithoutHEADBeginsANewHistory(t *testing.T) {
 		b.expect(b.confirm(1, code), "code expired")
 		b.expect(b.confirm(1, b.issued(uint32(b.o.Withdraw.CodeTries+2))), "status 20")
 		seen := map[string]Mail{}
-		for _, m := range b.post.delivered() { // one that was sent just before a crash is sent again
+		// one that was sent just before a crash is sent again
+		for _, m := range b.post.delivered() {
 			if before, there := seen[m.MessageID()]; there && before != m {
 				t.Errorf("two mails have the Message-ID %s: %+v, %+v", m.MessageID(), before, m)
 			}
@@ -196,8 +198,8 @@ func TestACodeOfBeforeARestoreConfirmsNothing(t *testing.T) {
 	})
 }
 
-// The backup has a mail that still waits: the first code that arrives after the restore confirms. The code of
-// before, which was mailed after the backup, costs no try.
+// The backup has a mail that still waits: the first code that arrives after the restore confirms.
+// The code of before, which was mailed after the backup, costs no try.
 func TestACodeThatWaitsOverARestoreIsMailedAnew(t *testing.T) {
 	onBothStores(t, func(t *testing.T, fresh places) {
 		b := newTeller(t, fresh(t), func(o *Options) { o.Mail, o.Withdraw.CodeTries = unsent, 1 })
@@ -240,8 +242,10 @@ func TestTheFirstRecordNamesTheHistory(t *testing.T) {
 				return err
 			}
 			var r event.Record
-			if _, err = r.Decode(b.Records); err == nil && first && (r.Kind != event.KindHistory || r.History != e.history) {
-				t.Errorf("the first record is %v, of history %v, not %v", r.Kind, r.History, e.history)
+			if _, err = r.Decode(b.Records); err == nil && first &&
+				(r.Kind != event.KindHistory || r.History != e.history) {
+				t.Errorf("the first record is %v, of history %v, not %v", r.Kind,
+					r.History, e.history)
 			}
 			first = false
 			return err

@@ -26,9 +26,9 @@ type Mail struct {
 	Withdraw state.Withdraw
 }
 
-// MessageID is the same for every try in one history, and no other mail of this history or another one
-// has the same. A mail that waits over a new history gets another: should the server have taken it just
-// before, it cannot tell that the second is the same.
+// MessageID is the same for every try in one history, and no other mail of this history or another
+// one has the same. A mail that waits over a new history gets another: should the server have taken
+// it just before, it cannot tell that the second is the same.
 func (m *Mail) MessageID() string { return fmt.Sprintf("%s.%d", m.History, m.ID) }
 
 // ErrNeverMailed is wrapped by an error of Options.Mail after which trying again is useless: the mail is given up.
@@ -259,7 +259,8 @@ func (m *mailer) tell() {
 
 func (m *mailer) compose(mail *state.Mail, to *AccountInfo) *Mail {
 	w := &mail.Withdraw
-	c := &Mail{ID: mail.ID, History: m.engine.history, To: to.Email, Account: to.Name, Currency: m.engine.CurrencyCode(w.Currency), Withdraw: *w}
+	c := &Mail{ID: mail.ID, History: m.engine.history, To: to.Email, Account: to.Name,
+		Currency: m.engine.CurrencyCode(w.Currency), Withdraw: *w}
 	if w.Status == event.WithdrawNew {
 		c.Code, c.Valid = m.engine.Code(w), m.engine.opts.Withdraw.CodeValid
 	}

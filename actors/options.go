@@ -16,11 +16,13 @@ import (
 type Options struct {
 	Store persistence.Store
 	Owner string // of the store, for people: host and process
-	// Identity remembers the claims of this host to the store. nil: no other process uses the store, and a start never waits.
+	// Identity remembers the claims of this host to the store. nil: no other process uses the
+	// store, and a start never waits.
 	Identity Identity
 	// TakeOver claims the store also from an owner that may live.
 	TakeOver bool
-	// StandsBy is told for which owner this start waits, and "" when it waits no more; nil: that is of no interest.
+	// StandsBy is told for which owner this start waits, and "" when it waits no more; nil: that is
+	// of no interest.
 	StandsBy   func(owner string)
 	Currencies []Currency
 	Pairs      []PairRules
@@ -28,8 +30,9 @@ type Options struct {
 	Timing     Timing
 	Snapshot   SnapshotPolicy
 	Withdraw   WithdrawPolicy
-	// Mail sends one mail of the outbox; nil: they stay there, and Withdraw is ErrNoMail. It is called by one goroutine, again after
-	// an error that is not ErrNeverMailed, and again after a crash. It bounds its time, and returns when ctx ends.
+	// Mail sends one mail of the outbox; nil: they stay there, and Withdraw is ErrNoMail. It is
+	// called by one goroutine, again after an error that is not ErrNeverMailed, and again after a
+	// crash. It bounds its time, and returns when ctx ends.
 	Mail func(context.Context, *Mail) error
 	// Retention is the store's: lists in memory do not show more.
 	Retention persistence.Retention
@@ -43,7 +46,8 @@ type Options struct {
 	// KeyMaterial turns an API secret into what requests are verified with; Key.Material has it.
 	KeyMaterial func(secret []byte) any
 	// Archive keeps what the journal has up to a sequence, durably, before it is trimmed, and says up to where it
-	// may be; nil: what is trimmed is forgotten. by authenticates it, history is the id of the journal's.
+	// may be; nil: what is trimmed is forgotten. by authenticates it, history is the id of the
+	// journal's.
 	Archive func(ctx context.Context, store persistence.Store, by persistence.Authority,
 		history persistence.HistoryID, upTo uint64) (trim uint64, err error)
 	Log *slog.Logger
@@ -109,8 +113,9 @@ func (p SnapshotPolicy) due(records uint64, age time.Duration) bool {
 var (
 	DefaultLimits = Limits{InFlight: 20_000, InFlightCancels: 2_000, InFlightPerAccount: 256, Reads: 4_096, ReadsPerAccount: 64, MaxFills: 10_000,
 		OpenOrdersPerAccount: 100_000, OpenOrdersPerBook: 5_000_000,
-		OpenOrdersPerAccountAndBook: 5_000, PendingWithdraws: 100, KeysPerAccount: 100, Accounts: 1_000_000,
-		FoldLag: 200_000, ProjectionLag: 500_000, BatchBytes: 256 << 10}
+		OpenOrdersPerAccountAndBook: 5_000, PendingWithdraws: 100, KeysPerAccount: 100,
+		Accounts: 1_000_000,
+		FoldLag:  200_000, ProjectionLag: 500_000, BatchBytes: 256 << 10}
 	DefaultTiming = Timing{Request: 5 * time.Second, Stall: 250 * time.Millisecond, StallMax: time.Minute,
 		OwnerCheck: 500 * time.Millisecond, OwnerStale: 2 * time.Second, Projection: 200 * time.Millisecond}
 	DefaultWithdraw = WithdrawPolicy{CodeValid: time.Hour, CodeTries: 5}
@@ -119,28 +124,32 @@ var (
 
 // Why a command or a read is not admitted. None of them has used a nonce or changed anything.
 var (
-	ErrStopping     = errors.New("the exchange is stopping")
-	ErrStalled      = errors.New("the store does not take writes")
-	ErrBusy         = errors.New("too many requests are in flight")
-	ErrAccountBusy  = errors.New("too many requests of this account are in flight")
-	ErrBehind       = errors.New("the committed state or the store is too far behind")
-	ErrNotQuiet     = errors.New("the commands in flight did not come to their end in time")
-	ErrPaused       = errors.New("the books are being compared, for a moment")
-	ErrMaintenance  = errors.New("the exchange is in maintenance")
-	ErrNoMail       = errors.New("without a mail server no code could be mailed that confirms a withdraw")
+	ErrStopping    = errors.New("the exchange is stopping")
+	ErrStalled     = errors.New("the store does not take writes")
+	ErrBusy        = errors.New("too many requests are in flight")
+	ErrAccountBusy = errors.New("too many requests of this account are in flight")
+	ErrBehind      = errors.New("the committed state or the store is too far behind")
+	ErrNotQuiet    = errors.New("the commands in flight did not come to their end in time")
+	ErrPaused      = errors.New("the books are being compared, for a moment")
+	ErrMaintenance = errors.New("the exchange is in maintenance")
+	ErrNoMail      = errors.New(
+		"without a mail server no code could be mailed that confirms a withdraw")
 	ErrNotConfirmed = errors.New("the store has not confirmed lately that this process owns it")
 )
 
 // ErrStandby is wrapped when a start is told to stop while it waits for another owner.
 var ErrStandby = errors.New("stopped while another exchange owns the store")
 
-// ErrUnanswered: nothing was done, for the store did not say whether a deposit's reference was used before.
-var ErrUnanswered = errors.New("the store did not say whether the reference was used before: nothing was done, try again")
+// ErrUnanswered: nothing was done, for the store did not say whether a deposit's reference was used
+// before.
+var ErrUnanswered = errors.New(
+	"the store did not say whether the reference was used before: nothing was done, try again")
 
-// ErrIndexDamaged: nothing was done, because the store's index cannot say whether a deposit's reference
-// was used before. That does not pass by itself.
-var ErrIndexDamaged = errors.New("the index of references is damaged: nothing was done, and trying again does not help; " +
-	"run exchange audit, restore a backup")
+// ErrIndexDamaged: nothing was done, because the store's index cannot say whether a deposit's
+// reference was used before. That does not pass by itself.
+var ErrIndexDamaged = errors.New(
+	"the index of references is damaged: nothing was done, and trying again does not help; " +
+		"run exchange audit, restore a backup")
 
 // ErrConfig is wrapped when the configuration does not fit what the store holds.
 var ErrConfig = errors.New("the configuration does not fit the stored state")

@@ -360,8 +360,8 @@ func (r *Read) openIDs(s *state.State) {
 	}
 }
 
-// order reads one order, open or closed of late. Of an older one the store knows at the sequence that
-// order returns.
+// order reads one order, open or closed of late. Of an older one the store knows at the sequence
+// that order returns.
 func (r *Read) order(c *committed) (needs uint64) {
 	a := c.state.Account(r.Account)
 	o, p, ok := c.state.OpenOrder(a, r.ID)

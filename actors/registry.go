@@ -95,8 +95,9 @@ type registry struct {
 // mail is in the outbox, and comes back to the registry. So each is kept in one place. No other command of
 // the same object is on its way meanwhile, and what was released before is known there.
 //
-// The committed side has only the deposits that the store may not have yet. What it does not have goes to
-// the store, in this order: a deposit that leaves its memory between the two looks is in the store.
+// The committed side has only the deposits that the store may not have yet. What it does not have
+// goes to the store, in this order: a deposit that leaves its memory between the two looks is in
+// the store.
 type lookup struct {
 	command   *Command
 	id        uint64 // of the deposit or the mail; 0: there is none

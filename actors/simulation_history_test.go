@@ -54,8 +54,8 @@ func (s *sim) headOf(l *life) *memory.Head {
 }
 
 // keptOut opens a store with its HEAD, and reports whether that keeps the start out. It must if the
-// file cannot be read, or says more than a store that was restored since has; otherwise it must not,
-// because no crash leaves the file ahead of the journal. Then an operator removes the file.
+// file cannot be read, or says more than a store that was restored since has; otherwise it must
+// not, because no crash leaves the file ahead of the journal. Then an operator removes the file.
 func (s *sim) keptOut(k *link) bool {
 	head, end, err := k.Store.Head, s.disk.Last(), k.Store.Whole()
 	if err != nil && !errors.Is(err, persistence.ErrCorrupt) {
@@ -103,8 +103,8 @@ func (s *sim) losesLast(k *link, older bool) {
 	s.outcomes["stores without their last batch, refused"]++
 }
 
-// cutHeads has the power fail under the HEAD of an embedded store, or of all hosts: it may be behind
-// then.
+// cutHeads has the power fail under the HEAD of an embedded store, or of all hosts: it may be
+// behind then.
 func (s *sim) cutHeads() {
 	heads := []*memory.Head{&s.head}
 	if s.server {
@@ -140,7 +140,8 @@ func (s *sim) backUp(l *life) {
 	image := l.engine.committed.state.AppendTo(nil)
 	var b bytes.Buffer
 	store := memory.Open(s.disk, persistence.Retention{})
-	if err := backup.Write(context.Background(), &b, store, image, l.engine.Authority(), func(int) {}); err != nil {
+	if err := backup.Write(context.Background(), &b, store, image, l.engine.Authority(),
+		func(int) {}); err != nil {
 		s.violate("a backup at %d: %w", s.model.Seq, err)
 		return
 	}
@@ -263,9 +264,12 @@ func (s *sim) codeFor(r *rand.Rand, id uint64) mailedCode {
 // checkCode wants a withdraw that was just confirmed to be the one that its code was mailed for.
 func (s *sim) checkCode(q *request, seq uint64) {
 	w := s.model.Withdraws[q.id]
-	want := mailedCode{q.code.text, s.model.History, w.ID, w.Issue, w.Account, w.Currency, w.Amount, w.Address, w.TimeUs}
+	want := mailedCode{q.code.text, s.model.History, w.ID, w.Issue, w.Account, w.Currency, w.Amount,
+		w.Address, w.TimeUs}
 	if q.code != want {
-		s.violate("record %d confirms withdraw %d with the code of another, or of another history: %+v, not %+v",
+		s.violate(
+			"record %d confirms withdraw %d with the code of another, or of another history: "+
+				"%+v, not %+v",
 			seq, w.ID, q.code, want)
 	}
 }
@@ -282,12 +286,16 @@ func (s *sim) mailed(l *life, m *Mail) {
 		return
 	}
 	w := &m.Withdraw
-	if first := s.model.Withdraws[w.ID].FirstIssue; m.History == s.model.History && int(w.Issue) < first {
-		s.violate("engine %d mails code %d for withdraw %d, and in this history the first that is good is %d",
+	if first := s.model.Withdraws[w.ID].FirstIssue; m.History == s.model.History &&
+		int(w.Issue) < first {
+		s.violate(
+			"engine %d mails code %d for withdraw %d, and in this history the first that is good "+
+				"is %d",
 			l.number, w.Issue, w.ID, first)
 	}
-	s.codes[w.ID] = append(s.codes[w.ID], mailedCode{m.Code, m.History, w.ID, int(w.Issue), w.Account, w.Currency, w.Amount,
-		w.Address, w.TimeUs})
+	s.codes[w.ID] = append(s.codes[w.ID],
+		mailedCode{m.Code, m.History, w.ID, int(w.Issue), w.Account, w.Currency, w.Amount,
+			w.Address, w.TimeUs})
 	if !l.engine.codeFits(w, m.Code) {
 		s.violate("engine %d mails a code for withdraw %d that does not fit it", l.number, w.ID)
 	}
@@ -307,7 +315,9 @@ func (s *sim) mailed(l *life, m *Mail) {
 // boundTo is what a code must not fit when it is another.
 var boundTo = map[string]func(*state.Withdraw){
 	"id": func(w *state.Withdraw) { w.ID++ }, "issue": func(w *state.Withdraw) { w.Issue++ },
-	"account": func(w *state.Withdraw) { w.Account++ }, "currency": func(w *state.Withdraw) { w.Currency++ },
-	"amount": func(w *state.Withdraw) { w.Amount++ }, "address": func(w *state.Withdraw) { w.Address += "x" },
-	"time": func(w *state.Withdraw) { w.TimeUs++ },
+	"account":  func(w *state.Withdraw) { w.Account++ },
+	"currency": func(w *state.Withdraw) { w.Currency++ },
+	"amount":   func(w *state.Withdraw) { w.Amount++ },
+	"address":  func(w *state.Withdraw) { w.Address += "x" },
+	"time":     func(w *state.Withdraw) { w.TimeUs++ },
 }

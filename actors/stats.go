@@ -71,10 +71,13 @@ func (e *Engine) Stats() Stats {
 		UnknownOutcomes: m.UnknownOutcomes.Load(), UnansweredReads: m.UnansweredReads.Load(),
 		CommandsInFlight: e.commandsInFlight(), ReadsInFlight: e.readsInFlight(), Mailboxes: e.mailboxCounts(),
 		Apply: m.Apply.Read(), Snapshot: m.Snapshot.Read(),
-		AppendWaiting: e.journal.stalledFor(metrics.At(now)), Confirmed: max(0, time.Duration(metrics.At(now)-e.own.checked.Load())),
-		FoldLag: behind(released, folded), ProjectionLag: behind(released, watermark), ProjectionRows: e.committed.unsaved.Load(),
-		Outbox: m.Outbox.Load(), SnapshotLag: behind(released, snapshot), SnapshotBytes: m.SnapshotBytes.Load(),
-		Recovery: time.Duration(m.RecoveryNs), RecoveryRecords: m.RecoveryRecords}
+		AppendWaiting: e.journal.stalledFor(metrics.At(now)),
+		Confirmed:     max(0, time.Duration(metrics.At(now)-e.own.checked.Load())),
+		FoldLag:       behind(released, folded), ProjectionLag: behind(released, watermark),
+		ProjectionRows: e.committed.unsaved.Load(),
+		Outbox:         m.Outbox.Load(), SnapshotLag: behind(released, snapshot),
+		SnapshotBytes: m.SnapshotBytes.Load(),
+		Recovery:      time.Duration(m.RecoveryNs), RecoveryRecords: m.RecoveryRecords}
 	s.journal(&m.Journal)
 	s.Stalled = e.journal.stalled.Load() || s.AppendWaiting > e.opts.Timing.Stall
 	s.SnapshotAge = max(0, now.Sub(time.UnixMicro(m.SnapshotTimeUs.Load())))

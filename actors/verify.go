@@ -77,7 +77,8 @@ func verifyWallet(w *wallet, a *state.Account, committed *committed, reading boo
 		return fmt.Errorf("account %s: its wallet has %+v, committed is %+v", a.Name, got, want)
 	}
 	if w.frozen != a.Frozen {
-		return fmt.Errorf("account %s: its wallet takes it for frozen: %v, committed is %v", a.Name, w.frozen, a.Frozen)
+		return fmt.Errorf("account %s: its wallet takes it for frozen: %v, committed is %v", a.Name,
+			w.frozen, a.Frozen)
 	}
 	if !w.clientIDs.Equal(&a.ClientIDs) {
 		return fmt.Errorf("account %s: its wallet knows other client order ids than are committed", a.Name)

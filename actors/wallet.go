@@ -72,7 +72,8 @@ type keyNonce struct {
 	taken uint64
 }
 
-// keyEnded says that a key was revoked: what comes with it from now on is refused, and takes no nonce.
+// keyEnded says that a key was revoked: what comes with it from now on is refused, and takes no
+// nonce.
 type keyEnded struct{ key uint32 }
 
 // heldBack waits for everything in flight up to a ticket.

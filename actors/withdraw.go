@@ -58,8 +58,8 @@ func (w *wallet) moveWithdraw(c *Command) {
 	w.accept(c)
 }
 
-// freeze keeps the account's keys from doing anything and its money from leaving, or lets them again.
-// The wallet has the last word, because the journal must have no approval behind the freeze.
+// freeze keeps the account's keys from doing anything and its money from leaving, or lets them
+// again. The wallet has the last word, because the journal must have no approval behind the freeze.
 func (w *wallet) freeze(c *Command) {
 	w.frozen = c.record.Freeze.Frozen
 	c.encode()
@@ -67,8 +67,8 @@ func (w *wallet) freeze(c *Command) {
 }
 
 // confirmed checks the code; false: the command is refused. Wrong codes are counted, and a code that is too
-// old, or of an earlier history, has a new one mailed. Of a renewed one the first that does not fit is
-// taken for the one before.
+// old, or of an earlier history, has a new one mailed. Of a renewed one the first that does not fit
+// is taken for the one before.
 func (w *wallet) confirmed(c *Command, d *state.Withdraw) bool {
 	policy := w.out.withdrawPolicy()
 	expired := d.Stale || c.timeUs-d.IssuedUs > policy.CodeValid.Microseconds()
@@ -86,7 +86,8 @@ func (w *wallet) confirmed(c *Command, d *state.Withdraw) bool {
 	}
 	c.outcome = Refused
 	r := c.begin(event.KindCodeRefused)
-	r.CodeRefused = event.CodeRefused{Withdraw: d.ID, Account: d.Account, Key: c.keyNumber(), Nonce: c.order.nonce, Expired: expired,
+	r.CodeRefused = event.CodeRefused{Withdraw: d.ID, Account: d.Account, Key: c.keyNumber(),
+		Nonce: c.order.nonce, Expired: expired,
 		Tries: d.Tries}
 	// Unlike other refusals it changes something, so it is not held back: later changes of the withdraw rest
 	// on it. And all that it rests on itself went to the journal from here, before it.

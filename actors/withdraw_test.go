@@ -167,7 +167,8 @@ func TestAWithdrawGoesItsWayAndARestartKeepsIt(t *testing.T) {
 		b.expect(b.confirm(1, code), "refused for 11")
 		b.expect(b.confirm(2, code), "refused for 11")
 		b.restart(at)
-		b.expect(outcomeOf(b.e.MoveWithdraw("moderator", 1, event.WithdrawApproved, "")), "status 30")
+		b.expect(outcomeOf(b.e.MoveWithdraw("moderator", 1, event.WithdrawApproved, "")),
+			"status 30")
 		b.expect(b.balance(), "6 with 0 reserved")
 		if _, err := b.e.MoveWithdraw("moderator", 1, event.WithdrawApproved, ""); err == nil {
 			t.Error("it is approved twice")
@@ -391,7 +392,8 @@ func TestWithoutAMailServerNoWithdrawIsTaken(t *testing.T) {
 		b.nonce-- // it has not used its nonce
 		b.expect(b.confirm(1, first), "status 20")
 		b.expect(outcomeOf(b.e.CancelWithdraw(b.key, b.next(), 2)), "status 50")
-		b.expect(outcomeOf(b.e.MoveWithdraw("moderator", 1, event.WithdrawApproved, "")), "status 30")
+		b.expect(outcomeOf(b.e.MoveWithdraw("moderator", 1, event.WithdrawApproved, "")),
+			"status 30")
 		b.expect(b.balance(), "9 with 0 reserved")
 		b.end()
 	})
@@ -414,7 +416,8 @@ func TestTheMoneyOfAFrozenAccountStays(t *testing.T) {
 		b.restart(at)
 		b.expect(approve(1), fmt.Sprint("refused for ", event.RefusedFrozen))
 		b.expect(b.balance(), "10 with 4 reserved")
-		b.expect(outcomeOf(b.e.MoveWithdraw("moderator", 2, event.WithdrawRefused, "no")), "status 40")
+		b.expect(outcomeOf(b.e.MoveWithdraw("moderator", 2, event.WithdrawRefused, "no")),
+			"status 40")
 		b.expect(outcomeOf(b.e.ApproveDespiteFreeze("moderator", 3)), "status 30")
 		b.expect(b.balance(), "9 with 2 reserved")
 		freeze(false)
@@ -426,13 +429,15 @@ func TestTheMoneyOfAFrozenAccountStays(t *testing.T) {
 		if err := b.e.Ask(barrier, nil, 0); err != nil {
 			t.Fatal(err)
 		}
-		err := b.e.History().Actions(context.Background(), persistence.ActionQuery{}, func(a *persistence.Action) bool {
-			if a.Who == "moderator" && strings.Contains(a.What, "approved") {
-				done = append(done, a.What)
-			}
-			return true
-		})
-		want := []string{"withdraw 4 (1 BTC of account ann) is approved", "withdraw 1 (1 BTC of account ann) is approved",
+		err := b.e.History().Actions(context.Background(),
+			persistence.ActionQuery{}, func(a *persistence.Action) bool {
+				if a.Who == "moderator" && strings.Contains(a.What, "approved") {
+					done = append(done, a.What)
+				}
+				return true
+			})
+		want := []string{"withdraw 4 (1 BTC of account ann) is approved",
+			"withdraw 1 (1 BTC of account ann) is approved",
 			"withdraw 3 (1 BTC of account ann) is approved, though the account is frozen"}
 		if err != nil || !slices.Equal(done, want) {
 			t.Errorf("the log of actions has %q, %v", done, err)
@@ -441,7 +446,8 @@ func TestTheMoneyOfAFrozenAccountStays(t *testing.T) {
 	})
 }
 
-// However a freeze and approvals cross, the journal has no approval behind the freeze: the fold would refuse it.
+// However a freeze and approvals cross, the journal has no approval behind the freeze: the fold
+// would refuse it.
 func TestAFreezeAndApprovalsAtOnceKeepTheirOrder(t *testing.T) {
 	onBothStores(t, func(t *testing.T, fresh places) {
 		b := newTeller(t, fresh(t), nil)
@@ -453,8 +459,10 @@ func TestAFreezeAndApprovalsAtOnceKeepTheirOrder(t *testing.T) {
 			}
 			for next := id; next < id+3; next++ {
 				wg.Go(func() {
-					end := outcomeOf(b.e.MoveWithdraw("moderator", next, event.WithdrawApproved, ""))
-					if end != "status 30" && end != fmt.Sprint("refused for ", event.RefusedFrozen) {
+					end := outcomeOf(b.e.MoveWithdraw("moderator", next,
+						event.WithdrawApproved, ""))
+					if end != "status 30" && end != fmt.Sprint("refused for ",
+						event.RefusedFrozen) {
 						t.Errorf("an approval ends with %q", end)
 					}
 				})
@@ -477,7 +485,8 @@ func TestAWithdrawThatIsNewCanBeRefused(t *testing.T) {
 		b := newTeller(t, at, nil)
 		b.expect(b.ask(4*coin), "withdraw 1")
 		code := b.code(1)
-		b.expect(outcomeOf(b.e.MoveWithdraw("moderator", 1, event.WithdrawRefused, "not to there")), "status 40")
+		b.expect(outcomeOf(b.e.MoveWithdraw("moderator", 1, event.WithdrawRefused, "not to there")),
+			"status 40")
 		b.expect(b.balance(), "10 with 0 reserved")
 		b.expect(b.confirm(1, code), "refused for 11")
 		b.code(2) // the word of the refusal

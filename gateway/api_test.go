@@ -211,7 +211,8 @@ func TestEveryResourceHasExactlyItsShape(t *testing.T) {
 	eth := `{"name":"ETH_USDT","currency1":"ETH","currency2":"USDT",` + rules + `2,"amount_precision":8}`
 	cross := `{"name":"ETH_BTC","currency1":"ETH","currency2":"BTC",` + rules + `6,"amount_precision":8}`
 	f("/api/v1/pairs", "["+btc+","+eth+","+cross+"]")
-	f("/api/v1/orderbook/BTC_USDT", `{"sell":[{"price":100.5,"amount":0.5,"id":1,"timestamp":T}],"buy":[{"price":0.01,"amount":0.00001,"id":3,"timestamp":T}]}`)
+	f("/api/v1/orderbook/BTC_USDT",
+		`{"sell":[{"price":100.5,"amount":0.5,"id":1,"timestamp":T}],"buy":[{"price":0.01,"amount":0.00001,"id":3,"timestamp":T}]}`)
 	f("/api/v1/orderbook/ETH_BTC", `{"sell":[],"buy":[]}`)
 	trade := `{"id":1,"price":100.5,"pair":"BTC_USDT","type":"buy","timestamp":T,"amount":1`
 	f("/api/v1/exchanges", "["+trade+"}]")
@@ -512,7 +513,8 @@ func TestPreflightAllowsTheMethodsAndHeadersOfThePath(t *testing.T) {
 				"Access-Control-Request-Headers", "x-key,x-sign,x-nonce,content-type", "Accept", "text/html")
 			want(t, "OPTIONS "+path, a, 204, "")
 			for name, value := range map[string]string{"Allow": p.allow, "Access-Control-Allow-Methods": p.allow,
-				"Access-Control-Allow-Headers": "x-key,x-sign,x-nonce,content-type", "Access-Control-Max-Age": "86400"} {
+				"Access-Control-Allow-Headers": "x-key,x-sign,x-nonce,content-type",
+				"Access-Control-Max-Age":       "86400"} {
 				if got := string(a.header.Peek(name)); got != value {
 					t.Errorf("OPTIONS %s: %s is %q, want %q", path, name, got, value)
 				}
@@ -525,21 +527,28 @@ func TestPreflightAllowsTheMethodsAndHeadersOfThePath(t *testing.T) {
 func TestAPathMayHaveEncodedLetters(t *testing.T) {
 	h := trading(t)
 	for path, same := range map[string]string{
-		"/api/v1/%70airs/": "/api/v1/pairs", "/%61%70%69/v1/pair%73": "/api/v1/pairs", "/api/v1/orderbook/BTC%5FUSDT": "/api/v1/orderbook/BTC_USDT",
-		"/api/charts/BTC_USDT/%36%30/chart%2f": "", "/api/charts/BTC%5fUSDT/%36%30/chart": "/api/charts/BTC_USDT/60/chart", "/health%7A": "/healthz", "/docs/favicon%2D16x16%2epng": "/docs/favicon-16x16.png",
+		"/api/v1/%70airs/": "/api/v1/pairs", "/%61%70%69/v1/pair%73": "/api/v1/pairs",
+		"/api/v1/orderbook/BTC%5FUSDT":         "/api/v1/orderbook/BTC_USDT",
+		"/api/charts/BTC_USDT/%36%30/chart%2f": "",
+		"/api/charts/BTC%5fUSDT/%36%30/chart":  "/api/charts/BTC_USDT/60/chart",
+		"/health%7A":                           "/healthz",
+		"/docs/favicon%2D16x16%2epng":          "/docs/favicon-16x16.png",
 	} {
 		encoded := h.raw("GET", "GET "+path+" HTTP/1.1\r\nHost: x\r\n\r\n")
 		if same == "" {
 			want(t, path, encoded, 404, detail("Not found."))
-		} else if plain := h.do("GET", same, "", ""); encoded.status != 200 || encoded.body != plain.body {
+		} else if plain := h.do("GET", same, "", ""); encoded.status != 200 ||
+			encoded.body != plain.body {
 			t.Errorf("%s: %d %.100s, want %.100s", path, encoded.status, encoded.body, plain.body)
 		}
 	}
-	a := h.raw("GET", "GET /api/v1/order/%33/ HTTP/1.1\r\nHost: x\r\nX-KEY: key-bob\r\nX-SIGN: "+signed("bob", 1, "")[3]+"\r\nX-NONCE: 900\r\n\r\n")
+	a := h.raw("GET", "GET /api/v1/order/%33/ HTTP/1.1\r\nHost: x\r\nX-KEY: key-bob\r\nX-SIGN: "+
+		signed("bob", 1, "")[3]+"\r\nX-NONCE: 900\r\n\r\n")
 	if a.status != 200 || !strings.Contains(a.body, `"id":3`) {
 		t.Errorf("an order: %d %s", a.status, a.body)
 	}
-	if a := h.raw("GET", "GET /socket%2Ev2/?EIO=4&transport=polling HTTP/1.1\r\nHost: x\r\n\r\n"); a.status != 200 {
+	if a := h.raw("GET",
+		"GET /socket%2Ev2/?EIO=4&transport=polling HTTP/1.1\r\nHost: x\r\n\r\n"); a.status != 200 {
 		t.Errorf("the stream: %d %s", a.status, a.body)
 	}
 }
@@ -549,13 +558,15 @@ func TestPreflightAllowsWhatItAsksForWithinBounds(t *testing.T) {
 	f := func(asked, allowed string) {
 		t.Helper()
 		a := h.do("OPTIONS", "/api/v1/order/", "", "", "Access-Control-Request-Headers", asked)
-		if got := string(a.header.Peek("Access-Control-Allow-Headers")); a.status != 204 || got != allowed || string(a.header.Peek("Vary")) != "Access-Control-Request-Headers" {
+		if got := string(a.header.Peek("Access-Control-Allow-Headers")); a.status != 204 ||
+			got != allowed || string(a.header.Peek("Vary")) != "Access-Control-Request-Headers" {
 			t.Errorf("%.80q: %d, allowed are %.80q", asked, a.status, got)
 		}
 	}
 	const usual = "X-KEY, X-SIGN, X-NONCE, Content-Type"
 	f("x-key", "x-key")
-	f("x-key,x-sign, traceparent,\tx-my_own.header~1", "x-key,x-sign, traceparent,\tx-my_own.header~1")
+	f("x-key,x-sign, traceparent,\tx-my_own.header~1",
+		"x-key,x-sign, traceparent,\tx-my_own.header~1")
 	f("", usual)
 	f("x-key,", usual)
 	f("x key", usual)
@@ -568,17 +579,21 @@ func TestPreflightAllowsWhatItAsksForWithinBounds(t *testing.T) {
 func TestAPackedBodyIsRefusedAsSuch(t *testing.T) {
 	h := trading(t)
 	p := order("buy", "BTC_USDT", "1", "1")
-	for coding, status := range map[string]int{"gzip": 415, "br": 415, "Identity": 201, "identity, gzip": 415} {
-		a := h.do("POST", "/api/v1/order/", formType, p, append(signed("bob", h.nextNonce("bob"), p), "Content-Encoding", coding)...)
+	for coding, status := range map[string]int{"gzip": 415, "br": 415, "Identity": 201,
+		"identity, gzip": 415} {
+		a := h.do("POST", "/api/v1/order/", formType, p,
+			append(signed("bob", h.nextNonce("bob"), p), "Content-Encoding", coding)...)
 		if a.status != status || status == 415 && a.body != detail(PackedBody.Detail) {
 			t.Errorf("%s: %d %s", coding, a.status, a.body)
 		}
 	}
 	wrong := append(signed("nobody", 1, p), "Content-Encoding", "gzip")
-	want(t, "the key before the coding", h.do("POST", "/api/v1/order/", jsonType, "{", wrong...), 401, credentials)
+	want(t, "the key before the coding", h.do("POST", "/api/v1/order/", jsonType, "{", wrong...),
+		401, credentials)
 	wrong = append(signed("bob", 900, ""), "Content-Encoding", "gzip")
 	wrong[3] = strings.Repeat("ab", 32)
-	want(t, "the coding before form and signature", h.do("POST", "/api/v1/order/", jsonType, "{", wrong...), 415, detail(PackedBody.Detail))
+	want(t, "the coding before form and signature",
+		h.do("POST", "/api/v1/order/", jsonType, "{", wrong...), 415, detail(PackedBody.Detail))
 }
 
 // Clients send milliseconds where seconds are meant: such a moment is no bound.
@@ -588,8 +603,10 @@ func TestAMomentInMillisecondsIsNoBound(t *testing.T) {
 	if all.status != 200 || len(all.body) < 10 {
 		t.Fatalf("%d %s", all.status, all.body)
 	}
-	for _, query := range []string{"until=1795241513443", "since=1795241513443", "since=1e30&until=99999999999999999999"} {
-		want(t, query, h.do("GET", "/api/charts/BTC_USDT/D/chart?"+query, "", ""), 200, times.ReplaceAllString(all.body, `"$1":T`))
+	for _, query := range []string{"until=1795241513443", "since=1795241513443",
+		"since=1e30&until=99999999999999999999"} {
+		want(t, query, h.do("GET", "/api/charts/BTC_USDT/D/chart?"+query, "", ""), 200,
+			times.ReplaceAllString(all.body, `"$1":T`))
 	}
 	if a := h.do("GET", "/api/charts/BTC_USDT/D/chart?until=-1", "", ""); a.status != 400 {
 		t.Errorf("a sign: %d %s", a.status, a.body)
@@ -600,13 +617,19 @@ func TestUnknownPathsAreNotFoundWhateverElseIsWrong(t *testing.T) {
 	h := trading(t)
 	for _, path := range []string{
 		"/", "/api", "/api/", "/api/v1", "/api/v1/", "/api/v2/pairs/", "/api/v1/pair/", "/api/v1/pairs/BTC_USDT/", "/API/v1/pairs", "/api/v1/Pairs",
-		"/api/v1/pairs//", "//api/v1/pairs/", "/api//v1/pairs/", "/api/v1/./pairs/", "/api/v1/x/../pairs/", "/api/v1/pairs%2F", "/api/v1%2Fpairs", "/api/v1/%2570airs", "/api/v1/%2e/pairs", "/api/v1/pairs%20", "/api/v1/%zzpairs", "/api/v1/%", "/api/v1/%7",
+		"/api/v1/pairs//", "//api/v1/pairs/", "/api//v1/pairs/", "/api/v1/./pairs/",
+		"/api/v1/x/../pairs/", "/api/v1/pairs%2F", "/api/v1%2Fpairs", "/api/v1/%2570airs",
+		"/api/v1/%2e/pairs", "/api/v1/pairs%20", "/api/v1/%zzpairs", "/api/v1/%", "/api/v1/%7",
 		"/api/v1/orders/", "/api/v1/orders/own/1/", "/api/v1/order/1/2/", "/api/v1/orderbook/", "/api/v1/orderbook/BTC_EUR/", "/api/v1/orderbook/btc_usdt",
-		"/api/v1/orderbook/BTC_USDT/x", "/api/v1/order/x/", "/api/v1/order/0/", "/api/v1/order/-1/", "/api/v1/order/1.0/",
+		"/api/v1/orderbook/BTC_USDT/x", "/api/v1/order/x/", "/api/v1/order/0/", "/api/v1/order/-1/",
+		"/api/v1/order/1.0/",
 		"/api/charts/BTC_USDT/60/", "/api/charts/BTC_USDT/chart/", "/api/charts/BTC_EUR/60/chart", "/api/charts/btc_usdt/60/chart/", "/api/charts/BTC_USDT/2/chart", "/api/charts/BTC_USDT/060/chart",
-		"/api/charts/BTC_USDT/d/chart", "/api/charts/BTC_USDT/1440/chart", "/api/charts/BTC_USDT/60m/chart", "/api/charts/BTC_USDT//chart", "/api/v1/charts/BTC_USDT/60/chart",
+		"/api/charts/BTC_USDT/d/chart", "/api/charts/BTC_USDT/1440/chart",
+		"/api/charts/BTC_USDT/60m/chart", "/api/charts/BTC_USDT//chart",
+		"/api/v1/charts/BTC_USDT/60/chart",
 		"/api/v1/ticker/BTC_USDT/", "/api/v1/deposit/", "/api/v1/withdraws/1/", "/api/v1/withdraw/1/", "/api/v1/fee/", "/api/v1/order-cancel-all/BTC_USDT",
-		"/api/v1/order/+1", "/api/v1/order/1e3", "/api/v1/order/12345678901234567890/", "/api/v1/order/\u0661/", "/healthz/x", "/readyz.", "/metrics", "/operator/v1/accounts",
+		"/api/v1/order/+1", "/api/v1/order/1e3", "/api/v1/order/12345678901234567890/",
+		"/api/v1/order/\u0661/", "/healthz/x", "/readyz.", "/metrics", "/operator/v1/accounts",
 	} {
 		for _, method := range []string{"GET", "POST", "DELETE", "OPTIONS"} {
 			a := h.raw(method, method+" "+path+"?format=xml HTTP/1.1\r\nHost: exchange\r\nAccept: text/html\r\nContent-Length: 0\r\n\r\n")
@@ -688,7 +711,8 @@ func TestTheCatalogueOfFailuresIsConsistent(t *testing.T) {
 		if f.Name == "" || names[f.Name] || f.Detail == "" || f.Status < 400 || f.Status > 503 {
 			t.Errorf("%+v", f)
 		}
-		if retry := f.Status == 503 && f.Code == "" && f != WithdrawsClosed; retry != (f.RetryAfter > 0) {
+		if retry := f.Status == 503 && f.Code == "" &&
+			f != WithdrawsClosed; retry != (f.RetryAfter > 0) {
 			t.Errorf("%s: Retry-After %d with status %d", f.Name, f.RetryAfter, f.Status)
 		}
 		names[f.Name] = true

@@ -76,7 +76,8 @@ func (h *harness) sealer() *seal.Sealer {
 	return s
 }
 
-// code is the code of a pending withdraw, as it would be mailed; of any other it is one that fits nothing.
+// code is the code of a pending withdraw, as it would be mailed; of any other it is one that fits
+// nothing.
 func (h *harness) code(id uint64) string {
 	h.t.Helper()
 	r := actors.NewRead(actors.ReadWithdraw)
@@ -94,8 +95,10 @@ func (h *harness) code(id uint64) string {
 func (h *harness) options() actors.Options {
 	sealer := h.sealer()
 	o := actors.Options{Store: h.store, Owner: "test", Limits: actors.DefaultLimits, Timing: actors.DefaultTiming, Snapshot: actors.DefaultSnapshot, Withdraw: actors.DefaultWithdraw,
-		Sealer:      func(bool) (*seal.Sealer, error) { return sealer, nil },
-		Mail:        func(context.Context, *actors.Mail) error { return errors.New("the mail server takes nothing") },
+		Sealer: func(bool) (*seal.Sealer, error) { return sealer, nil },
+		Mail: func(context.Context, *actors.Mail) error {
+			return errors.New("the mail server takes nothing")
+		},
 		KeyMaterial: KeyMaterial, Log: quiet(), Exit: func(code int) { panic(fmt.Sprintf("exit %d", code)) }}
 	o.Timing.Stall = time.Minute // unless a test is about it: a slow disk is not
 	for _, c := range []string{"BTC", "ETH", "USDT"} {

@@ -275,8 +275,8 @@ func TestABodyThatIsTooLargeIsNotAskedFor(t *testing.T) {
 	})
 }
 
-// A client that never stops sending is closed, and so is one that never hangs up. Neither keeps another
-// client out meanwhile.
+// A client that never stops sending is closed, and so is one that never hangs up. Neither keeps
+// another client out meanwhile.
 func TestALingeringCloseIsBounded(t *testing.T) {
 	doors(t, func(t *testing.T, d *door) {
 		const most = 64 << 20 // what it reads, and all buffers on the way

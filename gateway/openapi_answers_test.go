@@ -108,7 +108,8 @@ func (d *documented) headers(what, at string, a answer) {
 	for key := range a.header.All() {
 		sent[strings.ToLower(string(key))] = true
 	}
-	for _, name := range append(strings.Split(exposed, ", "), "Allow", "ETag", "Cache-Control", "WWW-Authenticate") {
+	for _, name := range append(strings.Split(exposed, ", "), "Allow", "ETag", "Cache-Control",
+		"WWW-Authenticate") {
 		is, must := sent[strings.ToLower(name)], described[name] != nil
 		if a.status >= 400 && a.status != 429 && slices.Contains(rateHeaders, name) { // described in the guide only
 			must = is
@@ -291,7 +292,8 @@ func (d *documented) failures() {
 	packed := append(signed("alice", 1, "a=1"), "Content-Encoding", "gzip")
 	for _, e := range apiDescriptions() {
 		if e.method == "POST" {
-			d.fits("POST", e.documentPath(), d.do("POST", e.documentPath(), formMedia, "a=1", packed...), 415)
+			d.fits("POST", e.documentPath(),
+				d.do("POST", e.documentPath(), formMedia, "a=1", packed...), 415)
 		}
 	}
 	d.key("bob", "reader", event.PermissionRead)

@@ -14,7 +14,8 @@ import (
 
 // failuresOf are the failures of the catalogue that an operation can end with.
 func (d *apiDescription) failuresOf(e *endpoint) []*Failure {
-	all := []*Failure{MalformedRequest, MethodNotAllowed, RequestTimeout, BodyTooLarge, Throttled, HeaderTooLarge, InternalError, TooManyConnections}
+	all := []*Failure{MalformedRequest, MethodNotAllowed, RequestTimeout, BodyTooLarge, Throttled,
+		HeaderTooLarge, InternalError, TooManyConnections}
 	add := func(when bool, more ...*Failure) {
 		if when {
 			all = append(all, more...)
@@ -27,7 +28,8 @@ func (d *apiDescription) failuresOf(e *endpoint) []*Failure {
 	add(!post, MalformedQuery)
 	add(e.private, Unauthenticated, WrongSignature, WrongNonce, AddressNotAllowed, NotPermitted, AccountFrozen, AccountBusy)
 	add(e.private, engineFailures...)
-	add(e.private && post, MalformedBody, UnknownContentType, PackedBody, Maintenance, Paused, OutcomeUnknown)
+	add(e.private && post, MalformedBody, UnknownContentType, PackedBody, Maintenance,
+		Paused, OutcomeUnknown)
 	return append(all, d.failures...)
 }
 
@@ -51,9 +53,12 @@ var statusTexts = map[int]string{
 	503: "Not now: try again after the time in Retry-After. Where the server has failed, X-Request-Id names it in its log.",
 }
 
-// statusHeaders are the headers of answers with a status. Nearly all tell the rate, too, and whether caches may
-// keep them, as the guide says: to repeat that for every failure would only make the page longer.
-var statusHeaders = map[int][]string{401: {"WWW-Authenticate"}, 405: {"Allow"}, 429: append([]string{"Retry-After"}, rateHeaders...), 500: {"X-Request-Id"}, 503: {"Retry-After", "X-Request-Id"}}
+// statusHeaders are the headers of answers with a status. Nearly all tell the rate, too, and
+// whether caches may keep them, as the guide says: to repeat that for every failure would only make
+// the page longer.
+var statusHeaders = map[int][]string{401: {"WWW-Authenticate"}, 405: {"Allow"},
+	429: append([]string{"Retry-After"}, rateHeaders...), 500: {"X-Request-Id"},
+	503: {"Retry-After", "X-Request-Id"}}
 
 // failed has a response for each status other than success. One that can be for every reason that the
 // catalogue knows is shared by all operations.
@@ -104,7 +109,8 @@ func failedResponse(status int, failures []*Failure, refusals []apiRefusal) obje
 		text += " With `\"code\":\"outcome_unknown\"` the request may have been carried out, and there is no Retry-After: ask before sending it again."
 	}
 	if slices.Contains(failures, WithdrawsClosed) {
-		text += " While withdraws are closed there is no Retry-After either: nothing was done, and it can last."
+		text += " While withdraws are closed there is no Retry-After either: nothing was done, " +
+			"and it can last."
 	}
 	response := object{{"description", text}}
 	if headers := statusHeaders[status]; len(headers) > 0 {

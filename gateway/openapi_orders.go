@@ -22,9 +22,12 @@ func orderDescriptions() []apiDescription {
 				{"UnknownOrder", fieldsExample("order", "Order not found")},
 				anyDuplicate}},
 		{method: "POST", path: "/api/v1/order-cancel-all", id: "cancelAllOrders", tag: tagOrders, summary: "Cancel all orders",
-			text: "Takes back all open orders of the account, with `all=1`, or those of one pair, with `pair`. One of both is needed.",
-			body: "CancelAllOrders", status: 200, success: "They are cancelled.", answer: reference("schemas", "CancelledOrders"),
-			refusals: []apiRefusal{{"Nothing", fieldsExample("all", fieldRequired)}, {"UnknownPair", fieldsExample("pair", fieldPair)}, anyDuplicate}},
+			text: "Takes back all open orders of the account, with `all=1`, or those of one " +
+				"pair, with `pair`. One of both is needed.",
+			body: "CancelAllOrders", status: 200, success: "They are cancelled.",
+			answer: reference("schemas", "CancelledOrders"),
+			refusals: []apiRefusal{{"Nothing", fieldsExample("all", fieldRequired)},
+				{"UnknownPair", fieldsExample("pair", fieldPair)}, anyDuplicate}},
 	}
 }
 
@@ -39,8 +42,10 @@ func withdrawDescriptions() []apiDescription {
 			status: 200, success: "The withdraws.", answer: listSchema("Withdraw"),
 			refusals: []apiRefusal{{"UnknownCurrency", fieldsExample("currency_id", fieldCurrency)}, wrongOffset()}},
 		{method: "POST", path: "/api/v1/withdraw", id: "withdraw", tag: tagWithdraws, summary: "Ask for a withdraw",
-			text: "Reserves the amount and sends the account's owner an e-mail with a code that confirms it. " +
-				"An exchange without a mail server takes none; what was asked for before can still be confirmed or cancelled.",
+			text: "Reserves the amount and sends the account's owner an e-mail with a code that " +
+				"confirms it. " +
+				"An exchange without a mail server takes none; what was asked for before can " +
+				"still be confirmed or cancelled.",
 			body: "NewWithdraw", status: 201, success: "The withdraw is new and waits for its code.", answer: reference("schemas", "Withdraw"),
 			refusals: []apiRefusal{{"WrongFields", fieldsExample("currency", fieldCurrency, "amount", fieldPositive)}, anyDuplicate, outOfFunds},
 			failures: []*Failure{NoEmail, TooManyWithdraws, WithdrawsClosed}},

@@ -146,7 +146,8 @@ type withdrawAnswer struct {
 }
 
 func newWithdrawAnswer(e *actors.Engine, w *persistence.Withdraw) withdrawAnswer {
-	return withdrawAnswer{w.ID, e.AccountName(w.Account), e.CurrencyCode(w.Currency), w.Amount, w.Status, event.WithdrawStatusName(w.Status), w.Address, w.Details, clock(w.TimeUs),
+	return withdrawAnswer{w.ID, e.AccountName(w.Account), e.CurrencyCode(w.Currency), w.Amount,
+		w.Status, event.WithdrawStatusName(w.Status), w.Address, w.Details, clock(w.TimeUs),
 		e.AccountFrozen(w.Account)}
 }
 
@@ -282,8 +283,10 @@ func settleWithdraw(e *actors.Engine, ctx *fasthttp.RequestCtx, to uint8) (any, 
 		case accepted:
 			return answer{newWithdrawAnswer(e, &w), false}, nil
 		case kind == event.KindRefusal && refusal.Reason == event.RefusedFrozen:
-			return nil, &badRequest{fmt.Sprintf("account %s is frozen, so withdraw %d was not approved: unfreeze the "+
-				"account, or approve with despite_freeze (--despite-freeze)", e.AccountName(refusal.Account), q.Withdraw)}
+			return nil, &badRequest{fmt.Sprintf(
+				"account %s is frozen, so withdraw %d was not approved: unfreeze the "+
+					"account, or approve with despite_freeze (--despite-freeze)",
+				e.AccountName(refusal.Account), q.Withdraw)}
 		}
 	}
 	var request *actors.RequestError

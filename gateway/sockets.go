@@ -55,11 +55,16 @@ var errTooManyRequests = errors.New("too many requests, come back later")
 
 func (g *Gateway) newSockets(e *actors.Engine) *sockets {
 	o := &g.opts.Stream
-	s := &sockets{hub: stream.New(e, stream.Options{Interval: o.Interval, QueueBytes: o.QueueBytes}), server: socketio.New(socketio.Options{
-		Log: g.log, Address: g.clientOf, Allow: g.mayAsk, Hold: holdPlace, MaxPayload: g.opts.BodyBytes,
-		Connections: o.Connections, ConnectionsPerAddress: o.ConnectionsPerAddress, MessagesPerSecond: o.MessagesPerSecond,
-		QueueBytes: o.QueueBytes, StallTimeout: o.Stall, PingInterval: o.PingInterval, PingTimeout: o.PingTimeout,
-	})}
+	s := &sockets{hub: stream.New(e,
+		stream.Options{Interval: o.Interval, QueueBytes: o.QueueBytes}),
+		server: socketio.New(socketio.Options{
+			Log: g.log, Address: g.clientOf, Allow: g.mayAsk, Hold: holdPlace,
+			MaxPayload:  g.opts.BodyBytes,
+			Connections: o.Connections, ConnectionsPerAddress: o.ConnectionsPerAddress,
+			MessagesPerSecond: o.MessagesPerSecond,
+			QueueBytes:        o.QueueBytes, StallTimeout: o.Stall, PingInterval: o.PingInterval,
+			PingTimeout: o.PingTimeout,
+		})}
 	s.server.Namespace("/", s.hub.Hooks(func(c *socketio.Socket) bool { return c.Path() == bookPath || c.Path() == bookPath[:len(bookPath)-1] }))
 	return s
 }

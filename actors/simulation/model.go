@@ -27,11 +27,13 @@ type Model struct {
 	// Maintenance is what the newest record says of it.
 	Maintenance event.Maintenance
 
-	// History is the id that the newest record of one has given, and HistorySeq that record's sequence.
+	// History is the id that the newest record of one has given, and HistorySeq that record's
+	// sequence.
 	History    event.HistoryID
 	HistorySeq uint64
 
-	// Renewed is how many codes the history has made anew, because their mails were still to be sent.
+	// Renewed is how many codes the history has made anew, because their mails were still to be
+	// sent.
 	Renewed int
 
 	// MaxFills is how many trades one order may have.
@@ -184,7 +186,8 @@ func (w *Withdraw) Pending() bool {
 
 // NewModel is an exchange without a record.
 func NewModel(maxFills int, usual map[string]Rates) *Model {
-	return &Model{MaxFills: maxFills, Usual: usual, Deposits: map[string]event.Deposit{}, Withdraws: map[uint64]*Withdraw{}, mails: map[uint64]uint64{},
+	return &Model{MaxFills: maxFills, Usual: usual, Deposits: map[string]event.Deposit{},
+		Withdraws: map[uint64]*Withdraw{}, mails: map[uint64]uint64{},
 		Sweeps: map[KeyNonce]bool{}, ReadNonces: map[uint32]uint64{}, lastID: map[uint64]bool{}, trades: map[uint64]bool{}, used: map[KeyNonce]event.Kind{}}
 }
 
@@ -464,7 +467,8 @@ func (m *Model) order(r *event.Record) error {
 	for _, maker := range done {
 		m.closed(p, maker, persistence.StatusDone, r.TimeUs)
 	}
-	taker := &Order{ID: o.ID, Account: o.Account, Pair: p.Number, Side: o.Side, Price: o.Price, Amount: o.Amount, Remaining: remaining, TimeUs: r.TimeUs, ClientID: o.ClientID}
+	taker := &Order{ID: o.ID, Account: o.Account, Pair: p.Number, Side: o.Side, Price: o.Price,
+		Amount: o.Amount, Remaining: remaining, TimeUs: r.TimeUs, ClientID: o.ClientID}
 	u := Unit{ID: o.ID, Side: o.Side, Price: o.Price, Trades: slices.Clone(o.Trades)}
 	switch {
 	case remaining == 0:
@@ -565,8 +569,11 @@ func (m *Model) moved(r *event.Record) error {
 	if k.To == event.WithdrawVerified && m.expired(w, r.TimeUs) {
 		return fmt.Errorf("withdraw %d is verified at %d us, by a code of %d us", k.ID, r.TimeUs, w.issuedUs)
 	}
-	if frozen := m.Accounts[w.Account-1].Frozen; k.DespiteFreeze != (frozen && k.To == event.WithdrawApproved) {
-		return fmt.Errorf("withdraw %d goes to status %d, despite a freeze: %v; its account is frozen: %v", k.ID, k.To, k.DespiteFreeze, frozen)
+	if frozen := m.Accounts[w.Account-1].Frozen; k.DespiteFreeze !=
+		(frozen && k.To == event.WithdrawApproved) {
+		return fmt.Errorf(
+			"withdraw %d goes to status %d, despite a freeze: %v; its account is frozen: %v", k.ID,
+			k.To, k.DespiteFreeze, frozen)
 	}
 	w.Was, w.Status, w.Moved = w.Status, k.To, m.Seq
 	m.unmail(w)
@@ -604,8 +611,8 @@ func (m *Model) reissues(w *Withdraw, timeUs int64) {
 	m.mail(w)
 }
 
-// begins names a history. The codes of the one before are good for nothing any more; those whose mail
-// is still to be sent are made anew.
+// begins names a history. The codes of the one before are good for nothing any more; those whose
+// mail is still to be sent are made anew.
 func (m *Model) begins(r *event.Record) error {
 	id := r.History
 	if id.IsZero() || id == m.History {
@@ -648,7 +655,8 @@ func (m *Model) codeRefused(r *event.Record) error {
 		w.Tries++
 	}
 	if int(c.Tries) != w.Tries {
-		return fmt.Errorf("withdraw %d has had %d wrong codes, and the record counts %d", w.ID, w.Tries, c.Tries)
+		return fmt.Errorf("withdraw %d has had %d wrong codes, and the record counts %d", w.ID,
+			w.Tries, c.Tries)
 	}
 	m.touched = append(m.touched, c.Account)
 	return nil

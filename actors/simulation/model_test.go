@@ -153,7 +153,8 @@ func TestTheModelKnowsHowLongACodeIsGood(t *testing.T) {
 			WithdrawMoved: event.WithdrawMoved{ID: 1, Account: 1, Key: 1, Nonce: 5, Currency: 1, Amount: coin, To: event.WithdrawVerified}}
 	}
 	refused := func(timeUs int64, expired bool) event.Record {
-		c := event.CodeRefused{Withdraw: 1, Account: 1, Key: 1, Nonce: 4, Expired: expired, Tries: 1}
+		c := event.CodeRefused{Withdraw: 1, Account: 1, Key: 1, Nonce: 4,
+			Expired: expired, Tries: 1}
 		if expired {
 			c.Tries = 0
 		}

@@ -67,7 +67,9 @@ func (a *shownAccount) complete() bool {
 
 func (p *program) accountCommand() *cobra.Command {
 	return group("account", "Open, list, show and freeze accounts", p.accountCreateCommand(), p.accountListCommand(), p.accountShowCommand(),
-		p.freezeCommand("freeze", "Keep an account's keys from doing anything, and its withdraws from being approved; its open orders stay", true),
+		p.freezeCommand("freeze",
+			"Keep an account's keys from doing anything, and its withdraws from being approved; "+
+				"its open orders stay", true),
 		p.freezeCommand("unfreeze", "Let an account's keys work again", false))
 }
 

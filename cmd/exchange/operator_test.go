@@ -128,13 +128,18 @@ func TestWhatOperatorsSendAndSee(t *testing.T) {
 			"withdraw  7\naccount   alice\namount    0.00000001 BTC\naddress   bc1q\nstate     approved\n", "",
 		},
 		{
-			"withdraw approve 7 --despite-freeze", frozen7, `POST /operator/v1/withdraws/approve {"despite_freeze":true,"withdraw":7}`,
-			"withdraw  7\naccount   alice (frozen)\namount    0.00000001 BTC\naddress   bc1q\nstate     approved\n", "",
+			"withdraw approve 7 --despite-freeze", frozen7,
+			`POST /operator/v1/withdraws/approve {"despite_freeze":true,"withdraw":7}`,
+			"withdraw  7\naccount   alice (frozen)\namount    0.00000001 BTC\naddress   " +
+				"bc1q\nstate     approved\n", "",
 		},
 		{
-			"withdraw list --limit 2", `{"withdraws":[` + frozen7 + `]}`, `GET /operator/v1/withdraws?limit=2`,
-			"WITHDRAW  TIME                         ACCOUNT         AMOUNT          STATE     ADDRESS  DETAILS\n" +
-				"7         2026-01-02T03:04:05.000006Z  alice (frozen)  0.00000001 BTC  approved  bc1q     -\n", "",
+			"withdraw list --limit 2", `{"withdraws":[` + frozen7 + `]}`,
+			`GET /operator/v1/withdraws?limit=2`,
+			"WITHDRAW  TIME                         ACCOUNT         AMOUNT          STATE     " +
+				"ADDRESS  DETAILS\n" +
+				"7         2026-01-02T03:04:05.000006Z  alice (frozen)  0.00000001 BTC  approved " +
+				" bc1q     -\n", "",
 		},
 		{
 			"withdraw refuse 3 --details 'Who is that?'",

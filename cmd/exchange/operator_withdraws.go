@@ -93,7 +93,8 @@ func (p *program) withdrawListCommand() *cobra.Command {
 func writeWithdraws(w io.Writer, list []withdrawRow) {
 	fmt.Fprintln(w, "WITHDRAW\tTIME\tACCOUNT\tAMOUNT\tSTATE\tADDRESS\tDETAILS")
 	for _, x := range list {
-		fmt.Fprintf(w, "%s\t%s\t%s\t%s %s\t%s\t%s\t%s\n", x.Withdraw, x.Time, x.holder(), x.Amount, x.Currency, x.State, orDash(x.Address), orDash(x.Details))
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s %s\t%s\t%s\t%s\n", x.Withdraw, x.Time, x.holder(), x.Amount,
+			x.Currency, x.State, orDash(x.Address), orDash(x.Details))
 	}
 }
 
@@ -102,11 +103,14 @@ func (p *program) withdrawApproveCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "approve ID",
 		Short: "Approve a withdraw that its owner has confirmed: its money leaves the account",
-		Long: "Approves a withdraw that its owner has confirmed: its money leaves the account. The withdraw of a frozen account " +
-			"is refused, unless --despite-freeze is given: the log and `exchange actions` have the operator's name then.",
+		Long: "Approves a withdraw that its owner has confirmed: its money leaves the account. " +
+			"The withdraw of a frozen account " +
+			"is refused, unless --despite-freeze is given: the log and `exchange actions` have " +
+			"the operator's name then.",
 		Args: takes("ID"),
 	}
-	c.Flags().BoolVar(&despiteFreeze, "despite-freeze", false, "approve it though its account is frozen; that is logged")
+	c.Flags().BoolVar(&despiteFreeze, "despite-freeze", false,
+		"approve it though its account is frozen; that is logged")
 	c.RunE = run(func(ctx context.Context, args []string) error {
 		id, err := readID("withdraw", args[0])
 		if err != nil {
@@ -126,7 +130,8 @@ func (p *program) withdrawRefuseCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "refuse ID --details TEXT",
 		Short: "Refuse a withdraw: its money is the account's to use again",
-		Long: "Refuses a withdraw, whether its owner has confirmed it or not: its money is the account's to use again, " +
+		Long: "Refuses a withdraw, whether its owner has confirmed it or not: its money is the " +
+			"account's to use again, " +
 			"and its owner is told why.",
 		Args: takes("ID"),
 	}
@@ -152,7 +157,8 @@ func (p *program) settleWithdraw(ctx context.Context, path string, in any) error
 		return err
 	}
 	return p.print(&a, func(w *tabwriter.Writer) {
-		fmt.Fprintf(w, "withdraw\t%s\naccount\t%s\namount\t%s %s\naddress\t%s\nstate\t%s\n", a.Withdraw, a.holder(), a.Amount, a.Currency, orDash(a.Address), a.State)
+		fmt.Fprintf(w, "withdraw\t%s\naccount\t%s\namount\t%s %s\naddress\t%s\nstate\t%s\n",
+			a.Withdraw, a.holder(), a.Amount, a.Currency, orDash(a.Address), a.State)
 		if a.Details != "" {
 			fmt.Fprintf(w, "details\t%s\n", plain(a.Details))
 		}

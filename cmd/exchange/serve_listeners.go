@@ -30,8 +30,10 @@ func listen(cfg *config.Config, log *slog.Logger) (*listeners, error) {
 	}
 	host, _, err := net.SplitHostPort(cfg.Listen)
 	if err == nil && !cfg.TLS.On() && !config.Loopback(host) {
-		log.Warn("the API is plain HTTP on an address that others reach: let them use it through a proxy "+
-			"with TLS only, because a request can be sent again by each machine that sees it",
+		log.Warn(
+			"the API is plain HTTP on an address that others reach: let them use it through a "+
+				"proxy "+
+				"with TLS only, because a request can be sent again by each machine that sees it",
 			"listen", cfg.Listen)
 	}
 	return l, nil

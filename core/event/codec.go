@@ -67,7 +67,10 @@ func OpenBatch(b []byte) (Batch, error) {
 		return Batch{}, fmt.Errorf("%w: checksum of the batch after sequence %d is %08x, stored is %08x", ErrDamaged, le.Uint64(b[6:]), got, want)
 	}
 	if b[0] != Version || b[1] != 0 {
-		return Batch{}, fmt.Errorf("%w: batch version %d, flags %d: this program reads version %d without flags; use the one that wrote it", ErrDamaged, b[0], b[1], Version)
+		return Batch{},
+			fmt.Errorf(
+				"%w: batch version %d, flags %d: this program reads version %d without flags; "+
+					"use the one that wrote it", ErrDamaged, b[0], b[1], Version)
 	}
 	return Batch{Epoch: le.Uint32(b[2:]), Prev: le.Uint64(b[6:]), Count: le.Uint32(b[14:]), Records: body[batchHeader:]}, nil
 }
@@ -295,8 +298,9 @@ func (d *decoder) more(r *Record) bool {
 		r.WithdrawMoved = WithdrawMoved{ID: d.uv(), Account: d.u32(), Key: d.u32(), Nonce: d.uv(), Currency: d.u16(), Amount: d.amount(),
 			To: d.byte(), Details: d.text(), DespiteFreeze: d.flag()}
 	case KindCodeRefused:
-		r.CodeRefused = CodeRefused{Withdraw: d.uv(), Account: d.u32(), Key: d.u32(), Nonce: d.uv(), Expired: d.flag(),
-			Tries: d.u32()}
+		r.CodeRefused = CodeRefused{Withdraw: d.uv(), Account: d.u32(), Key: d.u32(), Nonce: d.uv(),
+			Expired: d.flag(),
+			Tries:   d.u32()}
 	case KindMailed:
 		r.Mailed = Mailed{ID: d.uv(), Error: d.text()}
 	case KindHalt:

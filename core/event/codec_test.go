@@ -19,7 +19,8 @@ import (
 )
 
 var kinds = []Kind{KindCurrency, KindPair, KindAccount, KindKey, KindKeyRevoked, KindDeposit, KindOrder, KindCancel, KindRefusal,
-	KindWithdraw, KindWithdrawMoved, KindCodeRefused, KindMailed, KindHalt, KindFreeze, KindMaintenance, KindFees, KindHistory}
+	KindWithdraw, KindWithdrawMoved, KindCodeRefused, KindMailed, KindHalt, KindFreeze,
+	KindMaintenance, KindFees, KindHistory}
 
 func drawText(t *rapid.T, name string) string {
 	return string(rapid.SliceOfN(rapid.Byte(), 0, 40).Draw(t, name))
@@ -86,9 +87,11 @@ func drawRecord(t *rapid.T) Record {
 		r.Withdraw = Withdraw{u64.Draw(t, "id"), u32.Draw(t, "account"), u32.Draw(t, "key"), u64.Draw(t, "nonce"), u16.Draw(t, "currency"), drawAmount(t, "amount"), drawText(t, "address")}
 	case KindWithdrawMoved:
 		r.WithdrawMoved = WithdrawMoved{u64.Draw(t, "id"), u32.Draw(t, "account"), u32.Draw(t, "key"), u64.Draw(t, "nonce"), u16.Draw(t, "currency"), drawAmount(t, "amount"),
-			rapid.Byte().Draw(t, "to"), drawText(t, "details"), rapid.Bool().Draw(t, "despite freeze")}
+			rapid.Byte().Draw(t, "to"), drawText(t, "details"),
+			rapid.Bool().Draw(t, "despite freeze")}
 	case KindCodeRefused:
-		r.CodeRefused = CodeRefused{u64.Draw(t, "id"), u32.Draw(t, "account"), u32.Draw(t, "key"), u64.Draw(t, "nonce"), rapid.Bool().Draw(t, "expired"),
+		r.CodeRefused = CodeRefused{u64.Draw(t, "id"), u32.Draw(t, "account"), u32.Draw(t, "key"),
+			u64.Draw(t, "nonce"), rapid.Bool().Draw(t, "expired"),
 			u32.Draw(t, "tries")}
 	case KindMailed:
 		r.Mailed = Mailed{u64.Draw(t, "id"), drawText(t, "error")}
@@ -102,7 +105,8 @@ func drawRecord(t *rapid.T) Record {
 		rate := rapid.Uint32Range(0, uint32(money.MaxRate))
 		r.Fees = Fees{u32.Draw(t, "account"), rapid.Bool().Draw(t, "own"), money.Rate(rate.Draw(t, "maker")), money.Rate(rate.Draw(t, "taker"))}
 	case KindHistory:
-		copy(r.History[:], rapid.SliceOfN(rapid.Byte(), len(r.History), len(r.History)).Draw(t, "history"))
+		copy(r.History[:], rapid.SliceOfN(rapid.Byte(), len(r.History), len(r.History)).Draw(t,
+			"history"))
 	}
 	return r
 }
@@ -300,7 +304,9 @@ func TestUnknownKindsVersionsAndFlagsAreNamed(t *testing.T) {
 		b[at] = value
 		body := len(b) - batchTrailer
 		le.PutUint32(b[body:], crc32.Checksum(b[:body], castagnoli))
-		if _, err := OpenBatch(b); !errors.Is(err, ErrDamaged) || !strings.Contains(err.Error(), text) || !strings.Contains(err.Error(), "reads version 2 without flags") {
+		if _, err := OpenBatch(b); !errors.Is(err, ErrDamaged) ||
+			!strings.Contains(err.Error(), text) ||
+			!strings.Contains(err.Error(), "reads version 2 without flags") {
 			t.Errorf("byte %d is %d: %v", at, value, err)
 		}
 	}
@@ -426,7 +432,8 @@ func TestWhatCouldNotBeReadIsNotWritten(t *testing.T) {
 
 func TestTheLongestTextsComeBack(t *testing.T) {
 	long := strings.Repeat("x", maxText)
-	r := Record{Kind: KindKey, Key: Key{Key: long, Allow: make([]string, MaxAllow), Sealed: []byte(long)}}
+	r := Record{Kind: KindKey, Key: Key{Key: long, Allow: make([]string, MaxAllow),
+		Sealed: []byte(long)}}
 	var back Record
 	if _, err := back.Decode(r.Append(nil)); err != nil || !reflect.DeepEqual(back.Key, r.Key) {
 		t.Error(err)
@@ -524,9 +531,13 @@ var golden = []struct {
 		"0900000400000009401e18240a060004050702"},
 	{Record{Kind: KindWithdraw, TimeUs: 1_700_000_000_000_010, Withdraw: Withdraw{ID: 300, Account: 70_000, Key: 3, Nonce: 8, Currency: 2, Amount: 500, Address: "bc1q"}},
 		"0a00000f0000000a401e18240a0600ac02f0a204030802f4030462633171"},
-	{Record{Kind: KindWithdrawMoved, TimeUs: 1_700_000_000_000_011, Who: "ops@127.0.0.1", WithdrawMoved: WithdrawMoved{ID: 300, Account: 70_000, Key: 3, Nonce: 9, Currency: 2, Amount: 500, To: WithdrawApproved, Details: "no", DespiteFreeze: true}},
+	{Record{Kind: KindWithdrawMoved, TimeUs: 1_700_000_000_000_011, Who: "ops@127.0.0.1",
+		WithdrawMoved: WithdrawMoved{ID: 300, Account: 70_000, Key: 3, Nonce: 9, Currency: 2,
+			Amount: 500, To: WithdrawApproved, Details: "no", DespiteFreeze: true}},
 		"8b00001d0000000b401e18240a0600ac02f0a204030902f4031e026e6f010d6f7073403132372e302e302e31"},
-	{Record{Kind: KindCodeRefused, TimeUs: 1_700_000_000_000_012, CodeRefused: CodeRefused{Withdraw: 300, Account: 70_000, Key: 3, Nonce: 10, Expired: true, Tries: 300}},
+	{Record{Kind: KindCodeRefused, TimeUs: 1_700_000_000_000_012,
+		CodeRefused: CodeRefused{Withdraw: 300, Account: 70_000, Key: 3, Nonce: 10,
+			Expired: true, Tries: 300}},
 		"0c00000a0000000c401e18240a0600ac02f0a204030a01ac02"},
 	{Record{Kind: KindMailed, TimeUs: 1_700_000_000_000_013, Mailed: Mailed{ID: 4, Error: "550"}},
 		"0d0000050000000d401e18240a06000403353530"},
@@ -538,7 +549,8 @@ var golden = []struct {
 		"1000000b00000010401e18240a060001096261636b2061742039"},
 	{Record{Kind: KindFees, Pair: 1, TimeUs: 1_700_000_000_000_017, Fees: Fees{Account: 70_000, Own: true, Maker: 0, Taker: 150_000}},
 		"1101000800000011401e18240a0600f0a2040100f09309"},
-	{Record{Kind: KindHistory, TimeUs: 1_700_000_000_000_018, History: HistoryID{1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16}},
+	{Record{Kind: KindHistory, TimeUs: 1_700_000_000_000_018,
+		History: HistoryID{1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16}},
 		"1200001000000012401e18240a06000102030405060708090a0b0c0d0e0f10"},
 }
 

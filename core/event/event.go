@@ -32,13 +32,15 @@ const (
 	KindFreeze        Kind = 15 // an account is frozen or unfrozen
 	KindMaintenance   Kind = 16 // the exchange goes into maintenance or comes out of it
 	KindFees          Kind = 17 // an account gets fees of its own in a pair, or the usual ones again
-	KindHistory       Kind = 18 // the history gets an id: codes and mails of another one count no more
+	// the history gets an id: codes and mails of another one count no more
+	KindHistory Kind = 18
 )
 
 var kindNames = [...]string{KindCurrency: "currency", KindPair: "pair", KindAccount: "account", KindKey: "key",
 	KindKeyRevoked: "key revoked", KindDeposit: "deposit", KindOrder: "order", KindCancel: "cancel", KindRefusal: "refusal",
 	KindWithdraw: "withdraw", KindWithdrawMoved: "withdraw moved", KindCodeRefused: "code refused", KindMailed: "mailed",
-	KindHalt: "halt", KindFreeze: "freeze", KindMaintenance: "maintenance", KindFees: "fees", KindHistory: "history"}
+	KindHalt: "halt", KindFreeze: "freeze", KindMaintenance: "maintenance", KindFees: "fees",
+	KindHistory: "history"}
 
 func (k Kind) String() string {
 	if int(k) < len(kindNames) && kindNames[k] != "" {
@@ -310,8 +312,8 @@ type Fees struct {
 	Taker   money.Rate
 }
 
-// HistoryID tells one history of an exchange from every other one, also from that which it was restored from. The zero
-// one is none.
+// HistoryID tells one history of an exchange from every other one, also from that which it was
+// restored from. The zero one is none.
 type HistoryID [16]byte
 
 // IsZero reports whether there is none.

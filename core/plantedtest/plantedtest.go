@@ -92,7 +92,8 @@ func planted(t *testing.T, root string, faults []Fault) map[string]string {
 			lua, on = true, fmt.Sprintf("(planted == %q)", f.Name)
 		}
 		if n := strings.Count(text, f.Old); n != 1 {
-			t.Errorf("%s: %s has its old text %d times: change the text in the list of planted faults",
+			t.Errorf(
+				"%s: %s has its old text %d times: change the text in the list of planted faults",
 				f.Name, f.File, n)
 			continue
 		}

@@ -116,7 +116,8 @@ func (s *State) pair(p *event.Pair) error {
 
 // newKey takes a key in, or one that is there under another seal: everything else of it stays as it was.
 func (s *State) newKey(k *event.Key) error {
-	if known := s.key(k.Number); known != nil && !known.Revoked && known.SealedBy != k.SealedBy && known.Account == k.Account && known.Key.Key == k.Key &&
+	if known := s.key(k.Number); known != nil && !known.Revoked && known.SealedBy != k.SealedBy &&
+		known.Account == k.Account && known.Key.Key == k.Key &&
 		known.Permissions == k.Permissions && slices.Equal(known.Allow, k.Allow) {
 		known.SealedBy, known.Sealed = k.SealedBy, k.Sealed
 		return nil
@@ -141,8 +142,8 @@ func (s *State) revoke(number uint32) error {
 	return nil
 }
 
-// deposit does not keep the reference: the store's index has it, and the committed side while the store
-// may not have it yet.
+// deposit does not keep the reference: the store's index has it, and the committed side while the
+// store may not have it yet.
 func (s *State) deposit(d *event.Deposit) error {
 	switch {
 	case d.ID != s.deposits+1:
@@ -182,8 +183,8 @@ func (s *State) begin(p *Pair, timeUs int64, id uint64, account, key uint32, non
 	return a, s.useNonce(key, account, nonce)
 }
 
-// useNonce raises a key's nonce. A command that was on its way when its key was revoked still names one,
-// which counts no more.
+// useNonce raises a key's nonce. A command that was on its way when its key was revoked still names
+// one, which counts no more.
 func (s *State) useNonce(key, account uint32, nonce uint64) error {
 	if key == 0 {
 		return nil

@@ -64,7 +64,8 @@ func (d *decider) next() event.Record {
 		r.Kind = event.KindKey
 		n := uint32(len(d.s.keys) + 1)
 		r.Key = event.Key{Number: n, Account: d.account(), Key: fmt.Sprint("key-", n), Permissions: event.PermissionTrade}
-		if known := d.s.keys[d.pick(len(d.s.keys))]; !known.Revoked && d.pick(3) == 2 { // one that is there is sealed anew
+		// one that is there is sealed anew
+		if known := d.s.keys[d.pick(len(d.s.keys))]; !known.Revoked && d.pick(3) == 2 {
 			r.Key = known.Key
 			r.Key.SealedBy, r.Key.Sealed = r.Key.SealedBy+1, []byte(fmt.Sprint("seal-", r.Key.SealedBy))
 		}
@@ -89,7 +90,8 @@ func (d *decider) next() event.Record {
 	case n < 23:
 		return d.operate(r, n)
 	case n < 24:
-		r.Kind, r.History = event.KindHistory, event.HistoryID{byte(d.s.deposits), 1: d.s.History()[1] + 1}
+		r.Kind, r.History = event.KindHistory,
+			event.HistoryID{byte(d.s.deposits), 1: d.s.History()[1] + 1}
 	default:
 		return d.order(r)
 	}
@@ -110,8 +112,9 @@ func (d *decider) key(account uint32) (key uint32, nonce uint64) {
 
 func (d *decider) deposit(r event.Record, account uint32, currency uint16, amount money.Amount) event.Record {
 	d.names++
-	r.Kind, r.Deposit = event.KindDeposit, event.Deposit{ID: d.s.deposits + 1, Account: account, Currency: currency,
-		Amount: amount, Reference: fmt.Sprint("reference ", d.names)}
+	r.Kind, r.Deposit = event.KindDeposit,
+		event.Deposit{ID: d.s.deposits + 1, Account: account, Currency: currency,
+			Amount: amount, Reference: fmt.Sprint("reference ", d.names)}
 	return r
 }
 
@@ -216,7 +219,8 @@ func (d *decider) move(r event.Record) event.Record {
 		return d.withdraw(r)
 	}
 	w := d.world.withdraws[d.pick(len(d.world.withdraws))]
-	to := []uint8{event.WithdrawVerified, event.WithdrawVerified, event.WithdrawCancelled, event.WithdrawRefused}
+	to := []uint8{event.WithdrawVerified, event.WithdrawVerified, event.WithdrawCancelled,
+		event.WithdrawRefused}
 	switch {
 	case w.Stale:
 		to = to[2:]
@@ -248,7 +252,9 @@ func (d *decider) code(r event.Record) event.Record {
 		return d.withdraw(r)
 	}
 	w := list[d.pick(len(list))]
-	r.Kind, r.CodeRefused = event.KindCodeRefused, event.CodeRefused{Withdraw: w.ID, Account: w.Account, Expired: d.pick(2) == 1 || w.Stale || w.Renewed, Tries: w.Tries}
+	r.Kind, r.CodeRefused = event.KindCodeRefused,
+		event.CodeRefused{Withdraw: w.ID, Account: w.Account,
+			Expired: d.pick(2) == 1 || w.Stale || w.Renewed, Tries: w.Tries}
 	if !r.CodeRefused.Expired {
 		r.CodeRefused.Tries++
 	}

@@ -17,8 +17,8 @@ func (s *State) History() event.HistoryID { return s.history }
 func (s *State) ForgetHistory() { s.history = event.HistoryID{} }
 
 // newHistory names the history that begins here. Codes that were mailed before it expire. A code
-// whose mail still waits is made anew, because the mailer makes the text of a mail when it sends it:
-// by then the code of the earlier history would be of no use.
+// whose mail still waits is made anew, because the mailer makes the text of a mail when it sends
+// it: by then the code of the earlier history would be of no use.
 func (s *State) newHistory(r *event.Record) error {
 	if r.History.IsZero() || r.History == s.history {
 		return errors.New("a history begins without an id, or with the one that it has")

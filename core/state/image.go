@@ -17,10 +17,10 @@ import (
 	"exchange/core/money"
 )
 
-// The image of a state: a head with the history's id, then currencies, accounts, keys, pending withdraws, mails,
-// maintenance, and pairs with their markets and books, the lists as a count and that many entries, in
-// order of their numbers. Numbers are uvarints, texts have their length before them. What follows from
-// the rest (names, open orders by account) is not stored.
+// The image of a state: a head with the history's id, then currencies, accounts, keys, pending
+// withdraws, mails, maintenance, and pairs with their markets and books, the lists as a count and
+// that many entries, in order of their numbers. Numbers are uvarints, texts have their length
+// before them. What follows from the rest (names, open orders by account) is not stored.
 const (
 	imageMagic   = "exchange state\n"
 	imageVersion = 6
@@ -29,13 +29,15 @@ const (
 // ErrImage is wrapped by every error of Decode.
 var ErrImage = errors.New("damaged or unknown snapshot")
 
-// ErrImageVersion is wrapped, beside ErrImage, for an image of a version that this program does not know.
+// ErrImageVersion is wrapped, beside ErrImage, for an image of a version that this program does not
+// know.
 var ErrImageVersion = errors.New("unknown version")
 
 // AppendTo writes the whole state behind dst. Equal states have equal images.
 func (s *State) AppendTo(dst []byte) []byte {
 	w := writer(append(append(dst, imageMagic...), imageVersion))
-	w.uint(s.seq, uint64(s.timeUs), s.lastOrder, s.lastTrade, s.deposits, s.lastWithdraw, s.lastMail, s.trades[0])
+	w.uint(s.seq, uint64(s.timeUs), s.lastOrder, s.lastTrade, s.deposits, s.lastWithdraw,
+		s.lastMail, s.trades[0])
 	w = append(w, s.history[:]...)
 	w.uint(uint64(len(s.currencies)))
 	for i := range s.currencies {
@@ -174,8 +176,11 @@ func Decode(image []byte) (s *State, err error) {
 		return nil, fmt.Errorf("%w: it does not begin as a snapshot", ErrImage)
 	}
 	if v := image[head-1]; v != imageVersion {
-		return nil, fmt.Errorf("%w: %w: it is of version %d and this program reads version %d; run the program that wrote it",
-			ErrImage, ErrImageVersion, v, imageVersion)
+		return nil,
+			fmt.Errorf(
+				"%w: %w: it is of version %d and this program reads version %d; run the program "+
+					"that wrote it",
+				ErrImage, ErrImageVersion, v, imageVersion)
 	}
 	defer func() { // a well-formed image of an impossible book makes the book panic
 		if p := recover(); p != nil {
@@ -402,7 +407,9 @@ func (r *reader) withdraws(s *State) {
 			return
 		}
 		if (w.Stale || w.Renewed) && w.Status != event.WithdrawNew || w.Stale && w.Renewed {
-			r.fail("a code of an earlier history of a withdraw that needs none, or one that was made anew")
+			r.fail(
+				"a code of an earlier history of a withdraw that needs none, or one that was " +
+					"made anew")
 			return
 		}
 		last = w.ID
@@ -436,14 +443,16 @@ func (r *reader) checkMail(s *State, m *Mail) {
 		return
 	}
 	w := s.withdraws[m.Withdraw.ID]
-	if w == nil || w.Status != event.WithdrawNew || w.Account != m.Withdraw.Account || w.Issue != m.Withdraw.Issue || m.Withdraw.Stale || s.outbox.codes[w.ID] != 0 {
+	if w == nil || w.Status != event.WithdrawNew || w.Account != m.Withdraw.Account ||
+		w.Issue != m.Withdraw.Issue || m.Withdraw.Stale || s.outbox.codes[w.ID] != 0 {
 		r.fail("a mail with a code that is of no use")
 	}
 }
 
 func (r *reader) withdraw(s *State) Withdraw {
 	w := Withdraw{ID: r.uint(), Account: r.u32(), Currency: r.u16(), Amount: r.amount(), Status: r.u8(), TimeUs: int64(r.uint()),
-		Address: r.text(), Details: r.text(), Issue: r.u32(), IssuedUs: int64(r.uint()), Tries: r.u32(), Stale: r.bool(), Renewed: r.bool()}
+		Address: r.text(), Details: r.text(), Issue: r.u32(), IssuedUs: int64(r.uint()),
+		Tries: r.u32(), Stale: r.bool(), Renewed: r.bool()}
 	if s.Account(w.Account) == nil || w.Currency == 0 || int(w.Currency) > len(s.currencies) || w.Amount < 1 || w.Issue < 1 {
 		r.fail("a withdraw of no account, currency, amount or code")
 	}
@@ -460,7 +469,8 @@ func (r *reader) key(s *State) {
 	}
 	k.Permissions = r.u8()
 	for range r.entries {
-		if k.Allow = append(k.Allow, r.text()); len(k.Allow) > event.MaxAllow || k.Allow[len(k.Allow)-1] == "" {
+		if k.Allow = append(k.Allow, r.text()); len(k.Allow) > event.MaxAllow ||
+			k.Allow[len(k.Allow)-1] == "" {
 			r.fail("an address prefix that is empty, or too many of them, of key " + k.Key)
 		}
 	}

@@ -21,12 +21,15 @@ import (
 	"exchange/core/money"
 )
 
-// oneOfEach is small with a revoked key, another one and a cancel: every field of an image is in use.
+// oneOfEach is small with a revoked key, another one and a cancel: every field of an image is in
+// use.
 func oneOfEach() *State {
 	s := small()
 	second := s.keys[0].Key
 	second.Number, second.Key = 2, "alice-2"
-	apply(must{}, s, event.Record{Kind: event.KindKey, TimeUs: 40, Key: second}, cancelOf1(), event.Record{Kind: event.KindKeyRevoked, TimeUs: 50, KeyRevoked: event.KeyRevoked{Number: 1}},
+	apply(must{}, s, event.Record{Kind: event.KindKey, TimeUs: 40, Key: second}, cancelOf1(),
+		event.Record{Kind: event.KindKeyRevoked, TimeUs: 50,
+			KeyRevoked: event.KeyRevoked{Number: 1}},
 		event.Record{Kind: event.KindOrder, Pair: 1, TimeUs: 51, Order: event.Order{ID: 6, Account: 1, Side: 2, Price: 12 * coin, Amount: coin, Remaining: coin, ClientID: clientID("open")}})
 	return s
 }
@@ -48,14 +51,18 @@ func everything() *State {
 		return r
 	}
 	code := func(expired bool, tries uint32, timeUs int64) event.Record {
-		return event.Record{Kind: event.KindCodeRefused, TimeUs: timeUs, CodeRefused: event.CodeRefused{Withdraw: 1, Account: 1, Expired: expired, Tries: tries}}
+		return event.Record{Kind: event.KindCodeRefused, TimeUs: timeUs,
+			CodeRefused: event.CodeRefused{Withdraw: 1, Account: 1, Expired: expired, Tries: tries}}
 	}
 	apply(must{}, s, asks(1, 1, 1, coin, 1001, "first"), asks(2, 2, 2, 20*coin, 1002, "second"), asks(3, 2, 2, 30*coin, 1003, ""),
 		asks(4, 1, 1, coin, 1004, "4"), asks(5, 1, 1, coin, 1005, "5"),
-		code(false, 1, 1006), code(true, 1, 1007), code(false, 2, 1008), moves(2, event.WithdrawVerified, 1009),
+		code(false, 1, 1006), code(true, 1, 1007), code(false, 2, 1008),
+		moves(2, event.WithdrawVerified, 1009),
 		moves(3, event.WithdrawVerified, 1010), moves(3, event.WithdrawApproved, 1011), moves(4, event.WithdrawVerified, 1012), moves(4, event.WithdrawRefused, 1013),
 		moves(5, event.WithdrawCancelled, 1014), mailed(1), mailed(3),
-		event.Record{Kind: event.KindHistory, TimeUs: 1014, History: event.HistoryID{15: 7}}, halt(2, true), freeze(2, true), ownFees(1, 1, 100, 200), ownFees(2, 1, 300, money.MaxRate), ownFees(2, 2, 0, 400), maintenance(true, "back at noon"))
+		event.Record{Kind: event.KindHistory, TimeUs: 1014, History: event.HistoryID{15: 7}},
+		halt(2, true), freeze(2, true), ownFees(1, 1, 100, 200), ownFees(2, 1, 300, money.MaxRate),
+		ownFees(2, 2, 0, 400), maintenance(true, "back at noon"))
 	return s
 }
 
@@ -69,8 +76,8 @@ func clientID(s string) event.ClientID {
 
 var writeFormats = flag.Bool("write-format", false, "write testdata/*.hex anew")
 
-// testdata has the images of oneOfEach and of everything. Stores hold such images: a change of the format raises
-// imageVersion and writes them anew:
+// testdata has the images of oneOfEach and of everything. Stores hold such images: a change of the
+// format raises imageVersion and writes them anew:
 //
 //	go test ./core/state -run TestTheStoredImageIsStillTheSame -write-format
 func TestTheStoredImageIsStillTheSame(t *testing.T) {
@@ -174,12 +181,15 @@ func endEverything(s *State) {
 	var records []event.Record
 	for _, id := range slices.Sorted(maps.Keys(s.withdraws)) {
 		w := s.withdraws[id]
-		moves := event.WithdrawMoved{ID: id, Account: w.Account, Currency: w.Currency, Amount: w.Amount, To: event.WithdrawApproved,
+		moves := event.WithdrawMoved{ID: id, Account: w.Account, Currency: w.Currency,
+			Amount: w.Amount, To: event.WithdrawApproved,
 			DespiteFreeze: s.Account(w.Account).Frozen}
 		if w.Status == event.WithdrawNew {
 			verify := moves
 			verify.To, verify.DespiteFreeze = event.WithdrawVerified, false
-			records = append(records, event.Record{Kind: event.KindCodeRefused, CodeRefused: event.CodeRefused{Withdraw: id, Account: w.Account, Expired: true, Tries: w.Tries}},
+			records = append(records, event.Record{Kind: event.KindCodeRefused,
+				CodeRefused: event.CodeRefused{Withdraw: id, Account: w.Account, Expired: true,
+					Tries: w.Tries}},
 				event.Record{Kind: event.KindWithdrawMoved, WithdrawMoved: verify})
 		}
 		records = append(records, event.Record{Kind: event.KindWithdrawMoved, WithdrawMoved: moves})
@@ -276,15 +286,20 @@ func TestImpossibleWithdrawsMailsAndFeesAreRefused(t *testing.T) {
 		t.Helper()
 		impossible(t, what, everything(), spoil, text)
 	}
-	// Pending are 1, new, and 2, verified; in the outbox are mails 7, of the refusal of 4, and 8, with the code of 1.
+	// Pending are 1, new, and 2, verified; in the outbox are mails 7, of the refusal of 4, and 8,
+	// with the code of 1.
 	for _, status := range []uint8{0, event.WithdrawApproved, event.WithdrawRefused, event.WithdrawCancelled, 255} {
 		f(fmt.Sprint("a pending withdraw of status ", status), func(s *State) { s.withdraws[1].Status = status }, "a withdraw that is not pending")
 	}
 	f("withdraw 0", func(s *State) { s.withdraws[1].ID = 0 }, "not in order")
-	f("a stale code of a verified withdraw", func(s *State) { s.withdraws[2].Stale = true }, "a code of an earlier history")
-	f("a renewed code of a verified withdraw", func(s *State) { s.withdraws[2].Renewed = true }, "a code of an earlier history")
-	f("a code that is stale and renewed", func(s *State) { s.withdraws[1].Stale = true }, "or one that was made anew")
-	f("a mail of a stale code", func(s *State) { s.outbox.mails[8].Withdraw.Stale = true }, "a mail with a code that is of no use")
+	f("a stale code of a verified withdraw", func(s *State) { s.withdraws[2].Stale = true },
+		"a code of an earlier history")
+	f("a renewed code of a verified withdraw", func(s *State) { s.withdraws[2].Renewed = true },
+		"a code of an earlier history")
+	f("a code that is stale and renewed", func(s *State) { s.withdraws[1].Stale = true },
+		"or one that was made anew")
+	f("a mail of a stale code", func(s *State) { s.outbox.mails[8].Withdraw.Stale = true },
+		"a mail with a code that is of no use")
 	f("a withdraw twice", func(s *State) { s.withdraws[1].ID = 2 }, "not in order")
 	f("withdraws that are not in order", func(s *State) { s.withdraws[1].ID, s.withdraws[2].ID = 2, 1 }, "not in order")
 	f("a withdraw above the counter", func(s *State) { s.lastWithdraw = 1 }, "an id that was not given yet")
@@ -296,18 +311,23 @@ func TestImpossibleWithdrawsMailsAndFeesAreRefused(t *testing.T) {
 	f("a withdraw of a negative amount", func(s *State) { s.withdraws[1].Amount = -1 }, "too large")
 	f("a withdraw without a code", func(s *State) { s.withdraws[1].Issue = 0 }, "amount or code")
 
-	mail := func(change func(m *Mail)) func(s *State) { return func(s *State) { change(s.Mail(8)) } }
+	mail := func(change func(m *Mail)) func(s *State) {
+		return func(s *State) { change(s.Mail(8)) }
+	}
 	notice := func(change func(m *Mail)) func(s *State) { return func(s *State) { change(s.Mail(7)) } }
 	f("mail 0", mail(func(m *Mail) { m.ID = 0 }), "a mail that is not in order")
 	f("a mail twice", mail(func(m *Mail) { m.ID = 7 }), "a mail that is not in order")
-	f("mails that are not in order", mail(func(m *Mail) { m.ID = 5 }), "a mail that is not in order")
+	f("mails that are not in order", mail(func(m *Mail) { m.ID = 5 }),
+		"a mail that is not in order")
 	f("a mail above the counter", func(s *State) { s.lastMail = 7 }, "an id that was not given yet")
 	const useless = "a mail with a code that is of no use"
 	f("a code for a withdraw that is not pending", mail(func(m *Mail) { m.Withdraw.ID = 4 }), useless)
 	f("a code for a withdraw that is verified", mail(func(m *Mail) { m.Withdraw.ID = 2 }), useless)
 	f("a code for another account", mail(func(m *Mail) { m.Withdraw.Account = 2 }), useless)
 	f("an old code", mail(func(m *Mail) { m.Withdraw.Issue = 1 }), useless)
-	f("two mails with one code", notice(func(m *Mail) { m.Withdraw = everything().Mail(8).Withdraw }), useless)
+	f("two mails with one code", notice(func(m *Mail) {
+		m.Withdraw = everything().Mail(8).Withdraw
+	}), useless)
 	f("a notice too many", func(s *State) {
 		for range MaxNotices {
 			s.lastMail++
@@ -365,16 +385,17 @@ func TestAnImageOfAReserveThatNothingExplainsDoesNotPassTheCheck(t *testing.T) {
 	f("an approved withdraw that is not counted", func(s *State) { s.currencies[1].Withdrawn = money.Balance{} }, "all balances of USD are 70, ")
 }
 
-// What comes and goes for ever leaves next to nothing behind: nothing of a deposit but the width of a number,
-// and of a revoked key its account and its name.
+// What comes and goes for ever leaves next to nothing behind: nothing of a deposit but the width of
+// a number, and of a revoked key its account and its name.
 func TestDepositsAndRevokedKeysDoNotGrowTheImage(t *testing.T) {
 	const n = 10_000
 	s := small()
 	before := len(s.AppendTo(nil))
 	reference := strings.Repeat("r", 100)
 	for range n {
-		apply(t, s, event.Record{Kind: event.KindDeposit, TimeUs: 60, Deposit: event.Deposit{ID: s.deposits + 1, Account: 2, Currency: 2,
-			Amount: 1, Reference: fmt.Sprint(reference, s.deposits)}})
+		apply(t, s, event.Record{Kind: event.KindDeposit, TimeUs: 60,
+			Deposit: event.Deposit{ID: s.deposits + 1, Account: 2, Currency: 2,
+				Amount: 1, Reference: fmt.Sprint(reference, s.deposits)}})
 	}
 	after := len(s.AppendTo(nil))
 	if grown := after - before; grown > 16 {
@@ -389,15 +410,20 @@ func TestDepositsAndRevokedKeysDoNotGrowTheImage(t *testing.T) {
 			k.Allow = append(k.Allow, "192.0.2.0/24")
 		}
 		apply(t, s, event.Record{Kind: event.KindKey, Key: k},
-			event.Record{Kind: event.KindRefusal, Refusal: event.Refusal{Account: k.Account, Key: k.Number, Nonce: 1 << 60, Reason: event.RefusedFunds}},
-			event.Record{Kind: event.KindKeyRevoked, KeyRevoked: event.KeyRevoked{Number: k.Number}})
+			event.Record{Kind: event.KindRefusal,
+				Refusal: event.Refusal{Account: k.Account, Key: k.Number, Nonce: 1 << 60,
+					Reason: event.RefusedFunds}},
+			event.Record{Kind: event.KindKeyRevoked,
+				KeyRevoked: event.KeyRevoked{Number: k.Number}})
 	}
 	// An account, the length of the name, and that it is revoked.
 	if grown := len(s.AppendTo(nil)) - after - names; grown > 3*n+16 {
-		t.Errorf("%d revoked keys with names of %d bytes in all grow the image by %d bytes more", n, names, grown)
+		t.Errorf("%d revoked keys with names of %d bytes in all grow the image by %d bytes more", n,
+			names, grown)
 	}
 	for _, k := range s.keys[1:] {
-		want := Key{Key: event.Key{Number: k.Number, Account: k.Account, Key: k.Key.Key}, Revoked: true}
+		want := Key{Key: event.Key{Number: k.Number, Account: k.Account, Key: k.Key.Key},
+			Revoked: true}
 		if !reflect.DeepEqual(*k, want) {
 			t.Fatalf("of a revoked key %+v is left", *k)
 		}
@@ -406,9 +432,11 @@ func TestDepositsAndRevokedKeysDoNotGrowTheImage(t *testing.T) {
 
 func TestTheNameOfARevokedKeyIsNotGivenAgain(t *testing.T) {
 	s := oneOfEach()
-	again := event.Record{Kind: event.KindKey, Key: event.Key{Number: 3, Account: 2, Key: "alice-1", Permissions: 1}}
+	again := event.Record{Kind: event.KindKey,
+		Key: event.Key{Number: 3, Account: 2, Key: "alice-1", Permissions: 1}}
 	for range 2 {
-		if err := s.Apply(&again, new(Effects)); err == nil || !strings.Contains(err.Error(), "or exists") {
+		if err := s.Apply(&again, new(Effects)); err == nil ||
+			!strings.Contains(err.Error(), "or exists") {
 			t.Error(err)
 		}
 		var err error
@@ -423,8 +451,10 @@ func TestUnknownImageVersionsAreRefused(t *testing.T) {
 		image := New().AppendTo(nil)
 		image[len(imageMagic)] = version
 		_, err := Decode(image)
-		want := fmt.Sprintf("of version %d and this program reads version %d", version, imageVersion)
-		if !errors.Is(err, ErrImage) || !errors.Is(err, ErrImageVersion) || !strings.Contains(err.Error(), want) {
+		want := fmt.Sprintf("of version %d and this program reads version %d",
+			version, imageVersion)
+		if !errors.Is(err, ErrImage) || !errors.Is(err, ErrImageVersion) ||
+			!strings.Contains(err.Error(), want) {
 			t.Error(err)
 		}
 	}
@@ -435,12 +465,13 @@ func TestHugeCountsInAnImageTakeNoMemory(t *testing.T) {
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
 	tries := uint64(0)
-	// What claims an entry for each byte: currencies, accounts, keys, withdraws, mails, maintenance, its
-	// message, or pairs.
+	// What claims an entry for each byte: currencies, accounts, keys, withdraws, mails,
+	// maintenance, its message, or pairs.
 	for lists := range 8 {
 		w := writer(append([]byte(imageMagic), imageVersion))
-		w.uint(0, 0, 0, 0, 0, math.MaxUint64, math.MaxUint64, 0) // all ids of withdraws and mails are given
-		w = append(w, make([]byte, len(event.HistoryID{}))...)   // of no history
+		// all ids of withdraws and mails are given
+		w.uint(0, 0, 0, 0, 0, math.MaxUint64, math.MaxUint64, 0)
+		w = append(w, make([]byte, len(event.HistoryID{}))...) // of no history
 		for range lists {
 			w.uint(0)
 		}

@@ -124,9 +124,9 @@ type Withdraw struct {
 	IssuedUs int64
 	Tries    uint32 // wrong codes so far, of all issues
 	Stale    bool   // the code that counts is of an earlier history: it has expired
-	// Renewed says that the history has made this code anew, because the mail with the one before was
-	// still in the outbox. That mail may have been sent all the same: the first code that does not fit
-	// counts as expired.
+	// Renewed says that the history has made this code anew, because the mail with the one before
+	// was still in the outbox. That mail may have been sent all the same: the first code that does
+	// not fit counts as expired.
 	Renewed bool
 }
 
@@ -135,8 +135,8 @@ func (w *Withdraw) Pending() bool {
 	return w.Status == event.WithdrawNew || w.Status == event.WithdrawVerified
 }
 
-// A Key is an API key with its newest nonce. Of a revoked one only number, account and name stay: its name
-// is never given again.
+// A Key is an API key with its newest nonce. Of a revoked one only number, account and name stay:
+// its name is never given again.
 type Key struct {
 	event.Key
 	Nonce   uint64

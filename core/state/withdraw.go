@@ -49,11 +49,14 @@ func (s *State) withdrawMoved(r *event.Record, e *Effects) error {
 		return fmt.Errorf("withdraw %d of account %d (%d units of currency %d) is not pending: %+v", m.ID, m.Account, int64(m.Amount), m.Currency, w)
 	}
 	if !Follows(w.Status, m.To) || w.Stale && m.To == event.WithdrawVerified {
-		return fmt.Errorf("withdraw %d goes from status %d to %d (its code is of an earlier history: %v)",
+		return fmt.Errorf(
+			"withdraw %d goes from status %d to %d (its code is of an earlier history: %v)",
 			m.ID, w.Status, m.To, w.Stale)
 	}
-	if frozen := s.Account(w.Account).Frozen; m.DespiteFreeze != (frozen && m.To == event.WithdrawApproved) {
-		return fmt.Errorf("withdraw %d goes to status %d, despite a freeze: %v; that its account is frozen is %v",
+	if frozen := s.Account(w.Account).Frozen; m.DespiteFreeze !=
+		(frozen && m.To == event.WithdrawApproved) {
+		return fmt.Errorf(
+			"withdraw %d goes to status %d, despite a freeze: %v; that its account is frozen is %v",
 			m.ID, m.To, m.DespiteFreeze, frozen)
 	}
 	w.Status, w.Details, w.Stale, w.Renewed = m.To, m.Details, false, false
@@ -97,7 +100,8 @@ func (w *Withdraw) Reissue(timeUs int64) {
 	w.IssuedUs, w.Stale, w.Renewed = timeUs, false, false
 }
 
-// codeRefused counts a wrong code, or makes a new one count because the last is too old or of an earlier history.
+// codeRefused counts a wrong code, or makes a new one count because the last is too old or of an
+// earlier history.
 func (s *State) codeRefused(r *event.Record) error {
 	c := &r.CodeRefused
 	w := s.withdraws[c.Withdraw]
@@ -105,14 +109,16 @@ func (s *State) codeRefused(r *event.Record) error {
 		return fmt.Errorf("a code for withdraw %d of account %d, which is not to be confirmed: %+v", c.Withdraw, c.Account, w)
 	}
 	if (w.Stale || w.Renewed) && !c.Expired {
-		return fmt.Errorf("a try is counted for withdraw %d, and the code may be of an earlier history", w.ID)
+		return fmt.Errorf(
+			"a try is counted for withdraw %d, and the code may be of an earlier history", w.ID)
 	}
 	tries := w.Tries
 	if !c.Expired {
 		tries++
 	}
 	if c.Tries != tries {
-		return fmt.Errorf("withdraw %d has had %d wrong codes, and the record counts %d", w.ID, tries, c.Tries)
+		return fmt.Errorf("withdraw %d has had %d wrong codes, and the record counts %d",
+			w.ID, tries, c.Tries)
 	}
 	if w.Tries = tries; c.Expired {
 		w.Reissue(r.TimeUs)

@@ -36,7 +36,8 @@ func approve2() event.Record {
 }
 
 func wrongCode1() event.Record {
-	return event.Record{Kind: event.KindCodeRefused, TimeUs: 40, CodeRefused: event.CodeRefused{Withdraw: 1, Account: 1, Key: 1, Nonce: 9, Tries: 1}}
+	return event.Record{Kind: event.KindCodeRefused, TimeUs: 40,
+		CodeRefused: event.CodeRefused{Withdraw: 1, Account: 1, Key: 1, Nonce: 9, Tries: 1}}
 }
 
 func TestTheWithdrawRecordsThatTheOtherTestsSpoilFit(t *testing.T) {
@@ -104,13 +105,16 @@ func TestANewHistoryEndsTheCodesOfTheOneBefore(t *testing.T) {
 	s := asked()
 	apply(t, s, mailed(1), begins(event.HistoryID{1}))
 	for _, id := range []event.HistoryID{{}, {1}} {
-		refusedBy(t, s, "the id "+id.String(), begins(id), "without an id, or with the one that it has")
+		refusedBy(t, s, "the id "+id.String(), begins(id),
+			"without an id, or with the one that it has")
 	}
-	if !s.Withdraw(1).Stale || s.Withdraw(1).Renewed || s.Withdraw(2).Stale || s.History() != (event.HistoryID{1}) {
+	if !s.Withdraw(1).Stale || s.Withdraw(1).Renewed || s.Withdraw(2).Stale ||
+		s.History() != (event.HistoryID{1}) {
 		t.Errorf("the withdraws are %+v and %+v", s.Withdraw(1), s.Withdraw(2))
 	}
 	image := s.AppendTo(nil)
-	for what, r := range map[string]event.Record{"a code of before": confirm1(), "a try of it": wrongCode1()} {
+	for what, r := range map[string]event.Record{"a code of before": confirm1(),
+		"a try of it": wrongCode1()} {
 		back, err := Decode(image)
 		if err != nil {
 			t.Fatal(err)
@@ -129,8 +133,8 @@ func TestANewHistoryEndsTheCodesOfTheOneBefore(t *testing.T) {
 	}
 }
 
-// A code whose mail still waits is mailed as one of the new history, and confirms. The mail of before may have
-// been sent all the same: its code is taken for expired, and costs no try.
+// A code whose mail still waits is mailed as one of the new history, and confirms. The mail of
+// before may have been sent all the same: its code is taken for expired, and costs no try.
 func TestANewHistoryMakesTheCodesAnewThatAreStillToBeMailed(t *testing.T) {
 	begun := func() *State {
 		s := asked()
@@ -169,8 +173,10 @@ func TestAnApprovalOfAFrozenAccountSaysSo(t *testing.T) {
 	despite.WithdrawMoved.DespiteFreeze = true
 	frozen := asked()
 	apply(t, frozen, freeze(2, true))
-	refusedBy(t, asked(), "a freeze that is not there", despite, "that its account is frozen is false")
-	refusedBy(t, frozen, "an approval of a frozen account", approve2(), "that its account is frozen is true")
+	refusedBy(t, asked(), "a freeze that is not there", despite,
+		"that its account is frozen is false")
+	refusedBy(t, frozen, "an approval of a frozen account", approve2(),
+		"that its account is frozen is true")
 	for _, to := range []uint8{event.WithdrawRefused, event.WithdrawCancelled} {
 		frozen := asked()
 		apply(t, frozen, freeze(2, true))
@@ -231,7 +237,8 @@ func TestApplyRefusesCodesThatDoNotFit(t *testing.T) {
 	for tries, expired := range map[uint32]bool{0: false, 2: false, 1: true} {
 		r := wrongCode1()
 		r.CodeRefused.Expired, r.CodeRefused.Tries = expired, tries
-		refusedBy(t, asked(), fmt.Sprint(tries, " tries, expired: ", expired), r, fmt.Sprintf("and the record counts %d", tries))
+		refusedBy(t, asked(), fmt.Sprint(tries, " tries, expired: ", expired), r,
+			fmt.Sprintf("and the record counts %d", tries))
 	}
 	s := asked()
 	apply(t, s, confirm1())
@@ -257,7 +264,8 @@ func TestAWithdrawHasThisLifeAndNoOther(t *testing.T) {
 		fresh, verified, approved = event.WithdrawNew, event.WithdrawVerified, event.WithdrawApproved
 		refused, cancelled        = event.WithdrawRefused, event.WithdrawCancelled
 	)
-	allowed := map[[2]uint8]bool{{fresh, verified}: true, {fresh, refused}: true, {fresh, cancelled}: true,
+	allowed := map[[2]uint8]bool{{fresh, verified}: true, {fresh, refused}: true,
+		{fresh, cancelled}:   true,
 		{verified, approved}: true, {verified, refused}: true, {verified, cancelled}: true}
 	for _, from := range []uint8{fresh, verified, approved, refused, cancelled} {
 		for to := range 256 {

@@ -30,7 +30,8 @@ type world struct {
 }
 
 func newWorld() *world {
-	return &world{in: map[uint16]money.Balance{}, out: map[uint16]money.Balance{}, nonces: map[uint32]uint64{}, revoked: map[uint32]bool{}, halted: map[uint16]bool{},
+	return &world{in: map[uint16]money.Balance{}, out: map[uint16]money.Balance{},
+		nonces: map[uint32]uint64{}, revoked: map[uint32]bool{}, halted: map[uint16]bool{},
 		frozen: map[uint32]bool{}, own: map[uint32]map[uint16]FeeRates{}, trades: map[uint32]uint64{}}
 }
 
@@ -85,7 +86,8 @@ func (w *world) note(r *event.Record) {
 	case event.KindHistory:
 		w.history = r.History
 		for i := range w.withdraws {
-			w.withdraws[i].Stale, w.withdraws[i].Renewed = w.withdraws[i].Status == event.WithdrawNew, false
+			w.withdraws[i].Stale, w.withdraws[i].Renewed = w.withdraws[i].Status ==
+				event.WithdrawNew, false
 		}
 		for _, m := range slices.Clone(w.mails) {
 			if m.Withdraw.Status != event.WithdrawNew {

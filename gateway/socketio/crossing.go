@@ -5,9 +5,9 @@ import (
 	"time"
 )
 
-// A client that closes its session on polling has a poll on its way as a rule, and that may arrive behind
-// the close. It is answered as if it had been there: with nothing to say, once. What comes then belongs
-// to no session.
+// A client that closes its session on polling has a poll on its way as a rule, and that may arrive
+// behind the close. It is answered as if it had been there: with nothing to say, once. What comes
+// then belongs to no session.
 
 // Bounds of sessions whose last poll is waited for.
 const (
@@ -15,7 +15,8 @@ const (
 	crossingTime  = time.Second
 )
 
-// crossings are sessions that their clients closed while no poll was there. Any goroutine may use them.
+// crossings are sessions that their clients closed while no poll was there. Any goroutine may use
+// them.
 type crossings struct {
 	mu    sync.Mutex
 	until map[string]int64 // by session, by the server's clock

@@ -29,7 +29,8 @@ func TestAPollThatCrossesACloseIsAnswered(t *testing.T) {
 	}
 	p := r.polling()
 	p.sent("1")
-	for _, a := range []answer{p.post("3"), p.do("GET", "EIO=3&transport=polling&sid="+p.sid, "")} { // these are no polls
+	// these are no polls
+	for _, a := range []answer{p.post("3"), p.do("GET", "EIO=3&transport=polling&sid="+p.sid, "")} {
 		if a.status != 400 {
 			t.Errorf("%d %q", a.status, a.body)
 		}

@@ -11,8 +11,9 @@ import (
 type poll struct {
 	released bool
 	done     chan struct{} // closed when it is
-	// late is true of a poll that came while a websocket was about to take its place. A client that goes
-	// on with the upgrade before such a poll has returned gets the answer of one that came behind it.
+	// late is true of a poll that came while a websocket was about to take its place. A client that
+	// goes on with the upgrade before such a poll has returned gets the answer of one that came
+	// behind it.
 	late bool
 }
 

@@ -174,9 +174,9 @@ func TestAnUpgradeKeepsTheSessionAndItsOrder(t *testing.T) {
 	})
 }
 
-// A poll that waits while the websocket takes over is let go. A client that has its websocket, polls, and
-// does not wait for the poll is told what it is told of polls behind the upgrade, whichever of the two
-// arrives first.
+// A poll that waits while the websocket takes over is let go. A client that has its websocket,
+// polls, and does not wait for the poll is told what it is told of polls behind the upgrade,
+// whichever of the two arrives first.
 func TestAPollIsReleasedByTheUpgrade(t *testing.T) {
 	r := echo(t, Options{})
 	for range 20 {

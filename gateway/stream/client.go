@@ -24,10 +24,11 @@ type client struct {
 	waits  map[topic]*wait // names that are not answered yet, by their numbers
 	asking int             // requests that wait for them
 	out    []socketio.Delivery
-	// early are frames of channels that have let the client in, while it waits for an answer to a name
-	// of the whole family: the answer comes before them.
-	early   [families]backlog
-	earlyAt [families][]int32 // by pair, the client's number in audience.early, from 1; 0: it is not there
+	// early are frames of channels that have let the client in, while it waits for an answer to a
+	// name of the whole family: the answer comes before them.
+	early [families]backlog
+	// by pair, the client's number in audience.early, from 1; 0: it is not there
+	earlyAt [families][]int32
 
 	turn chan struct{} // has an element for each message that the client may have in the shard beside those that are
 }
@@ -85,8 +86,8 @@ func (c *client) hold() {
 	}
 }
 
-// A backlog is what waits for an answer. What many clients wait for, a snapshot, does not count, as in
-// the queue of a slow client.
+// A backlog is what waits for an answer. What many clients wait for, a snapshot, does not count, as
+// in the queue of a slow client.
 type backlog struct {
 	list  []socketio.Delivery
 	bytes int
@@ -103,8 +104,8 @@ func cost(d *socketio.Delivery) int {
 	return len(d.Frames) + deliveryOverhead
 }
 
-// keep lets deliveries wait for an answer, most bytes of them. It is false, once, for a client with more,
-// which is to be closed: it is slow to be let in, or was forgotten by a channel that fails.
+// keep lets deliveries wait for an answer, most bytes of them. It is false, once, for a client with
+// more, which is to be closed: it is slow to be let in, or was forgotten by a channel that fails.
 func (c *client) keep(f family, most int, list ...socketio.Delivery) bool {
 	e := &c.early[f]
 	if e.full {

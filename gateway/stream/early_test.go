@@ -15,15 +15,16 @@ func aPair(name string) *actors.Pair {
 	return p
 }
 
-// What waits for the answer to a name of a whole family is bounded in bytes, and a client that has had
-// more never gets what came after a gap.
+// What waits for the answer to a name of a whole family is bounded in bytes, and a client that has
+// had more never gets what came after a gap.
 func TestWhatWaitsForAnAnswerIsBoundedInBytes(t *testing.T) {
 	const most = 10_000
 	c := &client{}
 	event := socketio.Delivery{Tag: 1, Frames: make([]byte, 1000-deliveryOverhead)}
 	whole := socketio.Delivery{Tag: 2, Frames: make([]byte, 10*most), Shared: true}
 	for i := range 10 {
-		if e := &c.early[diff]; !c.keep(diff, most, event, whole) || e.full || e.bytes != 1000*(i+1) || len(e.list) != 2*(i+1) {
+		if e := &c.early[diff]; !c.keep(diff, most, event, whole) || e.full ||
+			e.bytes != 1000*(i+1) || len(e.list) != 2*(i+1) {
 			t.Fatalf("after %d: %d bytes, %d deliveries", i+1, e.bytes, len(e.list))
 		}
 	}
@@ -32,11 +33,13 @@ func TestWhatWaitsForAnAnswerIsBoundedInBytes(t *testing.T) {
 		t.Errorf("%d bytes, %d deliveries", e.bytes, len(e.list))
 	}
 	for i := range 3 {
-		if e := &c.early[diff]; c.keep(diff, most, event) != (i > 0) || !e.full || e.bytes != 0 || e.list != nil {
+		if e := &c.early[diff]; c.keep(diff, most, event) != (i > 0) || !e.full || e.bytes != 0 ||
+			e.list != nil {
 			t.Errorf("%d bytes, %d deliveries are kept of too many", e.bytes, len(e.list))
 		}
 	}
-	s := &shard{hub: &Hub{names: newNames([]*actors.Pair{aPair("BTC_USDT")})}, topics: make([]audience, families)}
+	s := &shard{hub: &Hub{names: newNames([]*actors.Pair{aPair("BTC_USDT")})},
+		topics: make([]audience, families)}
 	s.release(c, diff)
 	if len(c.out) > 0 {
 		t.Error("something is out for it")
@@ -57,10 +60,12 @@ func BenchmarkManyAreLetInAtOnce(b *testing.B) {
 	}
 	for b.Loop() {
 		n := newNames(list)
-		s := &shard{hub: &Hub{names: n, opts: Options{QueueBytes: 1 << 20}}, topics: make([]audience, n.topics())}
+		s := &shard{hub: &Hub{names: n, opts: Options{QueueBytes: 1 << 20}},
+			topics: make([]audience, n.topics())}
 		var all []*client
 		for range clients {
-			c := &client{socket: &socketio.Socket{}, shard: s, joining: n.newSet(), member: n.newSet(), named: n.newSet()}
+			c := &client{socket: &socketio.Socket{}, shard: s, joining: n.newSet(),
+				member: n.newSet(), named: n.newSet()}
 			c.plain[diff] = true
 			c.wait(n.numberOfAll(diff), "diff", &asked{open: 1})
 			all = append(all, c)

@@ -25,8 +25,8 @@ type Options struct {
 	Interval time.Duration
 	// Shards is over how many goroutines clients are spread. Default: one for each core.
 	Shards int
-	// QueueBytes is what may wait for a client until its subscription to a whole family is answered, as
-	// socketio.Options has it for what the client does not take. Default 1 MiB.
+	// QueueBytes is what may wait for a client until its subscription to a whole family is
+	// answered, as socketio.Options has it for what the client does not take. Default 1 MiB.
 	QueueBytes int
 }
 

@@ -382,7 +382,8 @@ func (s *shard) admit(m *admitted) {
 		s.hub.counts.subscriptions[f].Add(1)
 		var first []socketio.Delivery
 		if len(m.first) > 0 {
-			first = append(first, socketio.Delivery{Tag: uint32(m.topic), Policy: s.hub.names.policyOf(m.topic), Frames: m.first, Shared: m.shared})
+			first = append(first, socketio.Delivery{Tag: uint32(m.topic),
+				Policy: s.hub.names.policyOf(m.topic), Frames: m.first, Shared: m.shared})
 		}
 		if c.waits[s.hub.names.numberOfAll(f)] != nil {
 			s.wait(c, m.topic)
@@ -398,8 +399,8 @@ func (s *shard) admit(m *admitted) {
 	}
 }
 
-// release gives a client the frames that waited for an answer to a name of a whole family. It takes the
-// same time however many clients wait: after a restart all of them do.
+// release gives a client the frames that waited for an answer to a name of a whole family. It takes
+// the same time however many clients wait: after a restart all of them do.
 func (s *shard) release(c *client, f family) {
 	for place := range s.hub.names.pairs {
 		t := s.hub.names.topic(f, place)

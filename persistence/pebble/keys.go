@@ -99,11 +99,16 @@ func (s *Store) actions() []byte { return s.key(kindAction) }
 
 // names of kinds in messages.
 var names = map[byte]string{
-	kindWatermark: "the watermark", kindWallet: "wallet", kindNonce: "nonce of key", kindPairTrade: "trade of a pair",
-	kindTrade: "trade", kindAccountTrade: "trade of an account", kindAccountPair: "trade of an account in a pair",
-	kindOrder: "closed order", kindOrderPair: "closed order of a pair", kindOrderClient: "closed order of a client id",
-	kindDeposit: "deposit", kindReference: "reference", kindWithdraw: "withdraw", kindWithdrawOf: "withdraw of an account", kindCandle: "candle",
-	kindLink: "link to sequence", kindFlush: "row of flush", kindMeta: "head of the engine", kindChunk: "piece of a snapshot",
+	kindWatermark: "the watermark", kindWallet: "wallet", kindNonce: "nonce of key",
+	kindPairTrade: "trade of a pair",
+	kindTrade:     "trade", kindAccountTrade: "trade of an account",
+	kindAccountPair: "trade of an account in a pair",
+	kindOrder:       "closed order", kindOrderPair: "closed order of a pair",
+	kindOrderClient: "closed order of a client id",
+	kindDeposit:     "deposit", kindReference: "reference", kindWithdraw: "withdraw",
+	kindWithdrawOf: "withdraw of an account", kindCandle: "candle",
+	kindLink: "link to sequence", kindFlush: "row of flush", kindMeta: "head of the engine",
+	kindChunk:  "piece of a snapshot",
 	kindAction: "action", kindCount: "count of trades", kindList: "counter of a list",
 }
 

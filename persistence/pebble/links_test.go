@@ -15,7 +15,8 @@ import (
 
 const tradesOfOne = 500 // of each Apply here
 
-// lossy is a folder with several files of Pebble's log, and how many batches were acknowledged there.
+// lossy is a folder with several files of Pebble's log, and how many batches were acknowledged
+// there.
 func lossy(t *testing.T) (dir string, last uint64) {
 	t.Helper()
 	dir = t.TempDir() + "/data"
@@ -23,7 +24,8 @@ func lossy(t *testing.T) (dir string, last uint64) {
 	for range 70 {
 		seq = oneMore(t, s, tok, seq)
 		if seq == 10 || seq == 20 || seq == 30 {
-			if err := s.SaveSnapshot(t.Context(), tok, seq, strings.NewReader("an image")); err != nil {
+			if err := s.SaveSnapshot(t.Context(), tok, seq,
+				strings.NewReader("an image")); err != nil {
 				t.Fatal(err)
 			}
 			if err := s.Trim(t.Context(), tok, seq-10); err != nil {
@@ -49,7 +51,8 @@ func oneMore(t *testing.T, s *Store, tok persistence.Token, seq uint64) uint64 {
 	return seq + 1
 }
 
-// copied is a copy of a folder. An open store may remove files meanwhile: then the folder is copied anew.
+// copied is a copy of a folder. An open store may remove files meanwhile: then the folder is copied
+// anew.
 func copied(t *testing.T, dir string) string {
 	t.Helper()
 	for {
@@ -64,13 +67,15 @@ func copied(t *testing.T, dir string) string {
 	}
 }
 
-// judge opens a folder in which something is missing: it is refused as damaged, or what it has is whole
-// up to the watermark, and so is the journal behind that. It reports whether the folder was refused.
+// judge opens a folder in which something is missing: it is refused as damaged, or what it has is
+// whole up to the watermark, and so is the journal behind that. It reports whether the folder was
+// refused.
 func judge(t *testing.T, what, dir string, last uint64) (refused bool) {
 	t.Helper()
 	s, err := Open(dir, Options{Logger: quiet})
 	if err != nil {
-		if !errors.Is(err, persistence.ErrCorrupt) || !strings.Contains(err.Error(), "restore a backup") {
+		if !errors.Is(err, persistence.ErrCorrupt) ||
+			!strings.Contains(err.Error(), "restore a backup") {
 			t.Errorf("%s: refused with %v", what, err)
 		}
 		return true
@@ -81,10 +86,11 @@ func judge(t *testing.T, what, dir string, last uint64) (refused bool) {
 		t.Fatal(err)
 	}
 	rows := uint64(0)
-	err = s.Trades(t.Context(), persistence.TradeQuery{Ascending: true}, func(r *persistence.Trade) bool {
-		rows++
-		return r.ID == rows
-	})
+	err = s.Trades(t.Context(), persistence.TradeQuery{Ascending: true},
+		func(r *persistence.Trade) bool {
+			rows++
+			return r.ID == rows
+		})
 	if err != nil || rows != watermark*tradesOfOne {
 		t.Errorf("%s: %d trades are listed, the watermark is %d: %v", what, rows, watermark, err)
 	}
@@ -94,7 +100,8 @@ func judge(t *testing.T, what, dir string, last uint64) (refused bool) {
 		r.Close()
 	}
 	from := newest
-	err = s.Read(t.Context(), newest, func(_, next uint64, _ []byte) error { from = next; return nil })
+	err = s.Read(t.Context(), newest,
+		func(_, next uint64, _ []byte) error { from = next; return nil })
 	if errors.Is(err, persistence.ErrCorrupt) {
 		return true // a start of the exchange reads it
 	}
@@ -130,7 +137,8 @@ func TestAFolderWithoutAnyOneOfItsFilesIsRefusedOrWhole(t *testing.T) {
 			refused[strings.Trim(filepath.Ext(name), ".0123456789")]++
 		}
 	}
-	if refused["log"] < 1 || refused["sst"] < 1 || refused["MANIFEST-"]+refused[""] < 1 || refused["journal"] < 2 {
+	if refused["log"] < 1 || refused["sst"] < 1 || refused["MANIFEST-"]+refused[""] < 1 ||
+		refused["journal"] < 2 {
 		t.Errorf("what was refused: %v", refused)
 	}
 }
@@ -145,13 +153,14 @@ func TestAFileOfTheJournalThatTheOlderImageNeedsIsMissed(t *testing.T) {
 	if err := os.Remove(files[0]); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := Open(dir, Options{Logger: quiet}); !errors.Is(err, persistence.ErrCorrupt) || !strings.Contains(err.Error(), "what came before") {
+	if _, err := Open(dir, Options{Logger: quiet}); !errors.Is(err, persistence.ErrCorrupt) ||
+		!strings.Contains(err.Error(), "what came before") {
 		t.Fatalf("error is %v, want ErrCorrupt", err)
 	}
 }
 
-// The file that says which list of tables is in use is gone: Pebble would begin anew, with the first epoch
-// and without projections.
+// The file that says which list of tables is in use is gone: Pebble would begin anew, with the
+// first epoch and without projections.
 func TestAFolderThatDoesNotNameItsListOfTablesIsRefused(t *testing.T) {
 	dir := t.TempDir() + "/data"
 	s, tok, seq := mustOpen(t, dir, Options{})
@@ -223,7 +232,8 @@ func TestAFolderWhoseListOfTablesIsCutOffIsRefusedOrWhole(t *testing.T) {
 	}
 	for n := 0; n < len(whole); n += 11 {
 		c := copied(t, dir)
-		if err := os.WriteFile(filepath.Join(c, filepath.Base(files[0])), whole[:n], 0o600); err != nil {
+		if err := os.WriteFile(filepath.Join(c, filepath.Base(files[0])), whole[:n],
+			0o600); err != nil {
 			t.Fatal(err)
 		}
 		judge(t, fmt.Sprintf("the list of tables cut off at %d of %d", n, len(whole)), c, last)
@@ -238,7 +248,8 @@ func TestAFolderWithAnOlderFileIsRefusedOrWhole(t *testing.T) {
 	for range 60 {
 		seq = oneMore(t, s, tok, seq)
 		if seq%15 == 0 {
-			if err := s.SaveSnapshot(t.Context(), tok, seq, strings.NewReader("an image")); err != nil {
+			if err := s.SaveSnapshot(t.Context(), tok, seq,
+				strings.NewReader("an image")); err != nil {
 				t.Fatal(err)
 			}
 			older = append(older, copied(t, dir))
@@ -272,12 +283,14 @@ func TestAFolderWithAnOlderFileIsRefusedOrWhole(t *testing.T) {
 	}
 }
 
-// A data folder in which an exchange on Redis lived may become that of a Pebble store, as it does when
-// a backup is restored into the other kind of store.
+// A data folder in which an exchange on Redis lived may become that of a Pebble store, as it does
+// when a backup is restored into the other kind of store.
 func TestAStoreIsMadeBesideTheFilesOfAnExchangeOnRedis(t *testing.T) {
 	dir := t.TempDir()
-	for _, name := range []string{"HEAD.redis", "exchange.key", "owner.id", "serve.lock", "operator.token"} {
-		if err := os.WriteFile(filepath.Join(dir, name), []byte("what an exchange on Redis keeps"), 0o600); err != nil {
+	for _, name := range []string{"HEAD.redis", "exchange.key", "owner.id", "serve.lock",
+		"operator.token"} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte("what an exchange on Redis keeps"),
+			0o600); err != nil {
 			t.Fatal(err)
 		}
 	}

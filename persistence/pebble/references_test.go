@@ -14,8 +14,9 @@ func TestALostReferenceIsTold(t *testing.T) {
 	s, tok, _ := mustOpen(t, t.TempDir(), Options{})
 	w := &persistence.Writes{}
 	for i, reference := range []string{"one", "two", "three"} {
-		w.Deposits = append(w.Deposits, persistence.Deposit{ID: uint64(i + 1), Account: 1, Currency: 1, Amount: 5,
-			Reference: reference})
+		w.Deposits = append(w.Deposits,
+			persistence.Deposit{ID: uint64(i + 1), Account: 1, Currency: 1, Amount: 5,
+				Reference: reference})
 	}
 	if err := s.Apply(t.Context(), tok, 0, 9, w); err != nil {
 		t.Fatal(err)
@@ -23,7 +24,8 @@ func TestALostReferenceIsTold(t *testing.T) {
 	verify := func() string {
 		t.Helper()
 		var wrong []string
-		if _, err := s.Verify(t.Context(), func(place string) { wrong = append(wrong, place) }); err != nil {
+		if _, err := s.Verify(t.Context(),
+			func(place string) { wrong = append(wrong, place) }); err != nil {
 			t.Fatal(err)
 		}
 		return strings.Join(wrong, "\n")

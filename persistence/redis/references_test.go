@@ -15,8 +15,9 @@ func TestAReferenceIsNotNewWhilePartOfItsEntryIsThere(t *testing.T) {
 	s, tok, _ := mustOpen(t, server.URL(), Options{})
 	w := &persistence.Writes{}
 	for i, reference := range []string{"one", "two"} {
-		w.Deposits = append(w.Deposits, persistence.Deposit{ID: uint64(i + 1), Account: 1, Currency: 1, Amount: 5,
-			Reference: reference})
+		w.Deposits = append(w.Deposits,
+			persistence.Deposit{ID: uint64(i + 1), Account: 1, Currency: 1, Amount: 5,
+				Reference: reference})
 	}
 	if err := s.Apply(t.Context(), tok, 0, 9, w); err != nil {
 		t.Fatal(err)
@@ -28,9 +29,15 @@ func TestAReferenceIsNotNewWhilePartOfItsEntryIsThere(t *testing.T) {
 		t.Fatal(err)
 	}
 	for what, damage := range map[string]func() error{
-		"the entry is gone":      func() error { return c.HDel(t.Context(), s.references(), "one").Err() },
-		"the witness is gone":    func() error { return c.HDel(t.Context(), s.witnesses(), witness("one")).Err() },
-		"the witness is another": func() error { return c.HSet(t.Context(), s.witnesses(), witness("one"), "sum!").Err() },
+		"the entry is gone": func() error {
+			return c.HDel(t.Context(), s.references(), "one").Err()
+		},
+		"the witness is gone": func() error {
+			return c.HDel(t.Context(), s.witnesses(), witness("one")).Err()
+		},
+		"the witness is another": func() error {
+			return c.HSet(t.Context(), s.witnesses(), witness("one"), "sum!").Err()
+		},
 		"the name is another": func() error {
 			return errors.Join(c.HDel(t.Context(), s.references(), "one").Err(),
 				c.HSet(t.Context(), s.references(), "onf", entry).Err())
@@ -47,7 +54,8 @@ func TestAReferenceIsNotNewWhilePartOfItsEntryIsThere(t *testing.T) {
 			t.Errorf("%s: %v", what, err)
 		}
 		var wrong []string
-		if _, err := s.Verify(t.Context(), func(place string) { wrong = append(wrong, place) }); err != nil {
+		if _, err := s.Verify(t.Context(),
+			func(place string) { wrong = append(wrong, place) }); err != nil {
 			t.Errorf("%s: %v", what, err)
 		}
 		if !strings.Contains(strings.Join(wrong, "\n"), s.references()) {
@@ -57,7 +65,8 @@ func TestAReferenceIsNotNewWhilePartOfItsEntryIsThere(t *testing.T) {
 			t.Fatal(err)
 		}
 		// As it was, with both entries.
-		if err := c.Del(t.Context(), s.references(), s.witnesses(), s.watermark(), s.sums()).Err(); err != nil {
+		if err := c.Del(t.Context(), s.references(), s.witnesses(), s.watermark(),
+			s.sums()).Err(); err != nil {
 			t.Fatal(err)
 		}
 		if err := c.Del(t.Context(), s.deposits(1)).Err(); err != nil {
@@ -70,7 +79,8 @@ func TestAReferenceIsNotNewWhilePartOfItsEntryIsThere(t *testing.T) {
 			t.Fatalf("%s, mended: %+v, %v", what, p, err)
 		}
 	}
-	if again, err := c.HGet(t.Context(), s.witnesses(), witness("one")).Result(); err != nil || again != seen {
+	if again, err := c.HGet(t.Context(), s.witnesses(), witness("one")).Result(); err != nil ||
+		again != seen {
 		t.Errorf("the witness is %q, and was %q (%v)", again, seen, err)
 	}
 }

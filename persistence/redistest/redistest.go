@@ -40,7 +40,8 @@ var Durable = []string{
 	"save", "",
 }
 
-// prompt are settings of replication for tests: a replica is served at once, and needs no file of its own.
+// prompt are settings of replication for tests: a replica is served at once, and needs no file of
+// its own.
 var prompt = []string{"repl-diskless-sync-delay", "0", "repl-diskless-load", "swapdb"}
 
 // A server that is not up yet is no news: the client library would print each failed dial.
@@ -105,8 +106,8 @@ var version = sync.OnceValues(func() (string, error) {
 	return string(found[1]), nil
 })
 
-// Version is that of the redis-server which tests run on. What a Redis says of its append-only file depends on it,
-// so the report of the tests and that of the campaign name it.
+// Version is that of the redis-server which tests run on. What a Redis says of its append-only file
+// depends on it, so the report of the tests and that of the campaign name it.
 func Version(t testing.TB) string {
 	t.Helper()
 	v, err := version()

@@ -198,7 +198,8 @@ type withdrawRow struct {
 // openBanker needs a running exchange.
 func (w *world) openBanker(random *rand.Rand) {
 	w.t.Helper()
-	w.banker = &banker{trader: w.accountWith("banker", "banker@example.org", []string{"read", "withdraw"}, random)}
+	w.banker = &banker{trader: w.accountWith("banker", "banker@example.org",
+		[]string{"read", "withdraw"}, random)}
 	w.fund("banker", "BTC", "50")
 }
 
@@ -247,7 +248,8 @@ func (b *banker) move(d *withdrawal) (bool, error) {
 	to, path, form := 50, "/api/v1/withdraw-cancel/", fmt.Sprintf("withdraw=%d", d.id)
 	code := b.s.Mails.Code(d.id)
 	if d.status == 10 && code != "" && code != d.expired && b.rand.IntN(4) > 0 {
-		to, path, form = 20, "/api/v1/withdraw-confirm/", fmt.Sprintf("code=%s&withdraw=%d", code, d.id)
+		to, path, form = 20, "/api/v1/withdraw-confirm/",
+			fmt.Sprintf("code=%s&withdraw=%d", code, d.id)
 	}
 	d.possible = []int{to}
 	status, body, err := b.send("POST", path, form, b.nonce)

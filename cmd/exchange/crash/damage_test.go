@@ -46,7 +46,8 @@ func (c *chaos) flipInPebble() {
 	c.s.Start()
 }
 
-// onCopy prepares an exchange on a copy of the folder, in which one file has a flipped bit, if one is named.
+// onCopy prepares an exchange on a copy of the folder, in which one file has a flipped bit, if one
+// is named.
 func (c *chaos) onCopy(name string) (s *exchangetest.Server, what string) {
 	c.t.Helper()
 	folder := c.s.Data("../copy")
@@ -61,8 +62,8 @@ func (c *chaos) onCopy(name string) (s *exchangetest.Server, what string) {
 	return s, what
 }
 
-// flipInRedis kills the exchange and Redis, and flips bits in the files that Redis starts from: what it has
-// written since its last rewrite, and the image that it began with then.
+// flipInRedis kills the exchange and Redis, and flips bits in the files that Redis starts from:
+// what it has written since its last rewrite, and the image that it began with then.
 func (c *chaos) flipInRedis() {
 	c.t.Helper()
 	ctx := c.t.Context()
@@ -77,7 +78,8 @@ func (c *chaos) flipInRedis() {
 	c.tradeOn(c.s)
 	c.s.Kill()
 	c.redis.Kill()
-	folder, kept := filepath.Join(c.redis.Dir(), "appendonlydir"), filepath.Join(c.t.TempDir(), "kept")
+	folder, kept := filepath.Join(c.redis.Dir(), "appendonlydir"),
+		filepath.Join(c.t.TempDir(), "kept")
 	if err := os.CopyFS(kept, os.DirFS(folder)); err != nil {
 		c.t.Fatal(err)
 	}
@@ -91,7 +93,8 @@ func (c *chaos) flipInRedis() {
 	c.redis.Stop()
 	putBack()
 	outcomes := map[string]int{}
-	for kind, flips := range map[string]int{"incr.aof": 3 * flipsOfAFile, "base.rdb": flipsOfAFile} {
+	for kind, flips := range map[string]int{"incr.aof": 3 * flipsOfAFile,
+		"base.rdb": flipsOfAFile} {
 		files, err := filepath.Glob(filepath.Join(kept, "*."+kind))
 		if err != nil || len(files) != 1 {
 			c.t.Fatalf("Redis has the files %v, %v", files, err)
@@ -131,8 +134,8 @@ func (c *chaos) onRedis() *exchangetest.Server {
 	return s
 }
 
-// flipOneBit flips a bit of a byte that is not 0, because files of logs end with room for more. It says
-// which.
+// flipOneBit flips a bit of a byte that is not 0, because files of logs end with room for more. It
+// says which.
 func (c *chaos) flipOneBit(name string) string {
 	c.t.Helper()
 	b, err := os.ReadFile(name)
@@ -169,8 +172,9 @@ func exported(s *exchangetest.Server) (trades string, ok bool) {
 	return out + errOut, code == 0
 }
 
-// afterFlip starts an exchange on a store with a flipped bit, and says what comes of it: it is refused as
-// damaged, deposits or the audit say that it is, or nothing that can be seen has changed.
+// afterFlip starts an exchange on a store with a flipped bit, and says what comes of it: it is
+// refused as damaged, deposits or the audit say that it is, or nothing that can be seen has
+// changed.
 func (c *chaos) afterFlip(s *exchangetest.Server, what, want string) string {
 	c.t.Helper()
 	const refused = "it is refused"
@@ -189,7 +193,8 @@ func (c *chaos) afterFlip(s *exchangetest.Server, what, want string) string {
 	if err == nil {
 		if err = s.Audit(); err == nil {
 			if got, _ := exported(s); got != want {
-				c.t.Errorf("with %s flipped the audit is clean, and the trades are\n%s\nnot\n%s", what, got, want)
+				c.t.Errorf("with %s flipped the audit is clean, and the trades are\n%s\nnot\n%s",
+					what, got, want)
 			}
 			first := c.s
 			c.s = s
@@ -220,8 +225,8 @@ func (c *chaos) afterFlip(s *exchangetest.Server, what, want string) string {
 	return err.Error()
 }
 
-// repeatsDeposits asks for every deposit again that was acknowledged to the others. None is made a second
-// time. damaged says that the exchange could not tell of one.
+// repeatsDeposits asks for every deposit again that was acknowledged to the others. None is made a
+// second time. damaged says that the exchange could not tell of one.
 func (c *chaos) repeatsDeposits(s *exchangetest.Server) (damaged bool, err error) {
 	c.t.Helper()
 	for _, p := range c.others.payments {

@@ -310,7 +310,8 @@ func TestAChainHasNoGap(t *testing.T) {
 			batch := []byte("a batch")
 			err = errors.Join(err, chain.Next(b[0], b[1], Digest(batch), batch))
 		}
-		if err = errors.Join(err, chain.Done()); (err == nil) != c.whole || err != nil && !errors.Is(err, persistence.ErrCorrupt) {
+		if err = errors.Join(err, chain.Done()); (err == nil) != c.whole ||
+			err != nil && !errors.Is(err, persistence.ErrCorrupt) {
 			t.Errorf("%+v: %v", c, err)
 		}
 	}

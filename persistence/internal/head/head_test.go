@@ -42,7 +42,8 @@ func wantRefused(t testing.TB, files vfs.FS, name, reason string) {
 		if f != nil || !errors.Is(err, persistence.ErrCorrupt) {
 			t.Fatalf("error is %v, want ErrCorrupt (%s)", err, reason)
 		}
-		for _, want := range []string{name, reason, "up to where the journal was acknowledged", "from a copy", "remove it"} {
+		for _, want := range []string{name, reason, "up to where the journal was acknowledged",
+			"from a copy", "remove it"} {
 			if !strings.Contains(err.Error(), want) {
 				t.Errorf("%q does not say %q", err, want)
 			}
@@ -161,7 +162,8 @@ func TestADamagedFileIsRefused(t *testing.T) {
 	later := bytes.Clone(whole)
 	later[len(magic)+1]++
 	put(later)
-	wantRefused(t, files, "HEAD", fmt.Sprintf("it is of version %d and this program reads version %d", version+1, version))
+	wantRefused(t, files, "HEAD", fmt.Sprintf(
+		"it is of version %d and this program reads version %d", version+1, version))
 }
 
 func TestAFileThatCannotBeReadIsRefused(t *testing.T) {
@@ -175,7 +177,8 @@ func TestAFileThatCannotBeReadIsRefused(t *testing.T) {
 	for _, c := range []struct {
 		kind errorfs.OpKind
 		err  error
-	}{{errorfs.OpStat, fs.ErrPermission}, {errorfs.OpOpen, fs.ErrPermission}, {errorfs.OpFileReadAt, damaged}} {
+	}{{errorfs.OpStat, fs.ErrPermission}, {errorfs.OpOpen, fs.ErrPermission},
+		{errorfs.OpFileReadAt, damaged}} {
 		memory := vfs.NewMem()
 		must(t, mustOpen(t, memory, "HEAD").Advance(Mark{5, 5}))
 		files := errorfs.Wrap(memory, errorfs.InjectorFunc(func(op errorfs.Op) error {
@@ -188,14 +191,17 @@ func TestAFileThatCannotBeReadIsRefused(t *testing.T) {
 	}
 	// With too many files open nothing is damaged.
 	many := errors.New("too many open files")
-	files := errorfs.Wrap(vfs.NewMem(), errorfs.InjectorFunc(func(op errorfs.Op) error { return many }))
-	if _, err := Open(files, "HEAD"); !errors.Is(err, many) || errors.Is(err, persistence.ErrCorrupt) {
+	files := errorfs.Wrap(vfs.NewMem(),
+		errorfs.InjectorFunc(func(op errorfs.Op) error { return many }))
+	if _, err := Open(files, "HEAD"); !errors.Is(err, many) ||
+		errors.Is(err, persistence.ErrCorrupt) {
 		t.Fatalf("error is %v", err)
 	}
 }
 
-// The power fails before each call that makes a file, writes it or resets it: the file is not there,
-// or says what it said at the last sync, or later. Once the first write has come to its end, it is there.
+// The power fails before each call that makes a file, writes it or resets it: the file is not
+// there, or says what it said at the last sync, or later. Once the first write has come to its end,
+// it is there.
 func TestAPowerCutLeavesAFileThatIsNotRefused(t *testing.T) {
 	random := rand.New(rand.NewPCG(3, 5))
 	cuts := 0
