@@ -3,6 +3,7 @@ package actors
 import (
 	"hash/maphash"
 	"net/netip"
+	"regexp"
 	"sync"
 	"sync/atomic"
 
@@ -42,6 +43,7 @@ type Currency struct {
 	Sign            string
 	Number          uint16
 	MinimumWithdraw money.Amount
+	Addresses       *regexp.Regexp // of withdraws, anchored at both ends; nil: every one that ValidAddress takes
 }
 
 // An Account is the entry of an account in the directory.

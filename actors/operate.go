@@ -246,6 +246,17 @@ const (
 	MaxDetails = 1024
 )
 
+// ValidAddress reports whether an address can be one of any currency: 1 to MaxAddress printable ASCII
+// characters without blanks. So a reader of a mail or a list sees exactly what is stored.
+func ValidAddress[T string | []byte](address T) bool {
+	for i := range len(address) {
+		if c := address[i]; c <= ' ' || c > '~' {
+			return false
+		}
+	}
+	return len(address) > 0 && len(address) <= MaxAddress
+}
+
 // AccountName is the name of the account with that id, which must exist.
 func (e *Engine) AccountName(id uint32) string { return e.dir.account(id).Name }
 

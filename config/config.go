@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"net/netip"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"time"
 
@@ -100,6 +101,16 @@ type Currency struct {
 	Sign string // the symbol shown to people, such as "₿"; may be empty
 
 	MinimumWithdraw money.Amount // least amount of a withdraw; 0: any
+	AddressPattern  string       // of a withdraw's address, from ^ to $; "": any printable ASCII
+}
+
+// Addresses is the pattern of the currency's addresses, nil if it has none. It is anchored at both
+// ends of a text, also where the configured one is not: as in ^a|b$. Validate has compiled it before.
+func (c Currency) Addresses() *regexp.Regexp {
+	if c.AddressPattern == "" {
+		return nil
+	}
+	return regexp.MustCompile(`\A(?:` + c.AddressPattern + `)\z`)
 }
 
 // Pair is a market of two currencies with its rules for orders.

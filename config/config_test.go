@@ -28,7 +28,7 @@ var other = map[string]string{
 	"accept_redis_durability": "true",
 	"log.level":               "warn",
 	"log.format":              "json",
-	"currencies":              `[{code: XAU, sign: "Au", minimum_withdraw: 0.5}, {code: EUR}]`,
+	"currencies":              `[{code: XAU, sign: "Au", minimum_withdraw: 0.5, address_pattern: '^a[^''"]+$'}, {code: EUR}]`,
 	"pairs": `[{name: XAU_EUR, price_precision: 3, amount_precision: 4, minimum_order_size: 0.0001, ` +
 		`maximum_order_size: 1e3, minimum_order_value: 0.0000000000000005, maker_fee: 0.001, taker_fee: 0.0015}]`,
 	"trusted_proxies": `[10.0.0.0/8, "2001:db8::1"]`,
@@ -654,4 +654,50 @@ func TestAConfigurationOfAProgramIsCheckedToo(t *testing.T) {
 	c.Pairs = []Pair{{Name: "A_B", MinimumOrderSize: 1, MaximumOrderSize: money.MaxAmount, AmountPrecision: 8}, {Name: "AB"}}
 	c.SecretKeyFile, c.OperatorTokenFile = "x", "./x"
 	expect(t, c.Finish().(Problems), "is the same file", "the sign of A", "the sign of B", `the name "AB" must be`, "must be above 0", "must be above 0")
+}
+
+func TestAddressPatternsAreChecked(t *testing.T) {
+	wrong := func(pattern string) string {
+		text := strings.Replace(market, "{code: BTC}", "{code: BTC, address_pattern: '"+pattern+"'}", 1)
+		if text == market {
+			t.Fatal("there is no BTC")
+		}
+		return strings.Join(problems(t, Sources{File: write(t, text)}), "\n")
+	}
+	for pattern, want := range map[string]string{
+		"bc1[a-z]+$":                         "begin it with ^ and end it with $",
+		"^bc1[a-z]+":                         "begin it with ^ and end it with $",
+		"^bc1[a-z+$":                         "no regular expression (RE2)",
+		"^a)|(b$":                            "no regular expression (RE2)",
+		`^(a)\1$`:                            "no regular expression (RE2)", // RE2 has no back references
+		"^" + strings.Repeat("a", 511) + "$": "has 513 bytes; write at most 512",
+	} {
+		if got := wrong(pattern); !strings.Contains(got, "the address_pattern of BTC ") || !strings.Contains(got, want) {
+			t.Errorf("%.40s: %q", pattern, got)
+		}
+	}
+}
+
+// Whatever a pattern says, it is the whole address that must match.
+func TestAddressPatternsAreOfTheWholeAddress(t *testing.T) {
+	if (Currency{}).Addresses() != nil {
+		t.Error("a currency without a pattern has one")
+	}
+	for _, x := range []struct{ pattern, takes, refuses string }{
+		{"^a|b$", "b", "ab"}, {"^a|b$", "a", "xb"}, {"^(?m)a$", "a", "a\nb"}, {"^a$|^b$", "b", "a b"}, {`^a\$`, "a$", "a"},
+	} {
+		p := Currency{AddressPattern: x.pattern}.Addresses()
+		if !p.MatchString(x.takes) || p.MatchString(x.refuses) {
+			t.Errorf("%s: %q is taken: %v, %q: %v", x.pattern, x.takes, p.MatchString(x.takes), x.refuses, p.MatchString(x.refuses))
+		}
+	}
+	for _, c := range demoCurrencies() {
+		address := "0x" + strings.Repeat("0aF", 13) + "1"
+		if c.Code == "BTC" {
+			address = "bc1qw508d6qejxtdg4y5r3zarvary0c5xw7kv8f3t4"
+		}
+		if !c.Addresses().MatchString(address) || c.Addresses().MatchString("somewhere") {
+			t.Errorf("%s: the pattern is %s", c.Code, c.AddressPattern)
+		}
+	}
 }

@@ -12,7 +12,12 @@ func Demo() *Config {
 }
 
 func demoCurrencies() []Currency {
-	return []Currency{{Code: "BTC", Sign: "₿"}, {Code: "ETH", Sign: "Ξ"}, {Code: "USDT", Sign: "₮"}}
+	const (
+		bitcoin  = `^(bc1[02-9ac-hj-np-z]{11,87}|[13][1-9A-HJ-NP-Za-km-z]{24,34})$`
+		ethereum = `^0x[0-9A-Fa-f]{40}$`
+	)
+	return []Currency{{Code: "BTC", Sign: "₿", AddressPattern: bitcoin},
+		{Code: "ETH", Sign: "Ξ", AddressPattern: ethereum}, {Code: "USDT", Sign: "₮", AddressPattern: ethereum}}
 }
 
 func demoPairs() []Pair {

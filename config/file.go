@@ -198,6 +198,7 @@ func readCurrencies(c *Config, n ast.Node) Problems {
 			{"code", true, setText(&x.Code)},
 			{"sign", false, setText(&x.Sign)},
 			{"minimum_withdraw", false, setAmount(&x.MinimumWithdraw)},
+			{"address_pattern", false, setText(&x.AddressPattern)},
 		}
 	})
 	c.Currencies = values(list)

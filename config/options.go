@@ -363,12 +363,15 @@ var Options = []Option{
 		Brief: "the currencies",
 		Help: `What accounts can hold, in the order in which it is listed to clients. code: 1 to 12 of A-Z and 0-9. sign: the
 			symbol shown to people, at most 8 characters, may be left out. minimum_withdraw: the least amount of a withdraw;
-			0, or left out, for any. A currency of which an account still holds something cannot be
+			0, or left out, for any. address_pattern: a regular expression (RE2, at most 512 bytes) from ^ to $ that the
+			address of a withdraw must match as a whole, in single quotes; left out, an address is 1 to 256 printable
+			ASCII characters without blanks. A currency of which an account still holds something cannot be
 			taken out: the start refuses then.`,
 		list: readCurrencies,
 		write: func(c *Config, b *strings.Builder) {
 			for _, x := range c.Currencies {
 				fmt.Fprintf(b, "  - code: %s\n    sign: %q\n    minimum_withdraw: %s\n", x.Code, x.Sign, x.MinimumWithdraw)
+				fmt.Fprintf(b, "    address_pattern: '%s'\n", strings.ReplaceAll(x.AddressPattern, "'", "''"))
 			}
 		},
 	},

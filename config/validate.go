@@ -7,6 +7,7 @@ import (
 	"net/netip"
 	"net/url"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -297,6 +298,7 @@ const (
 const (
 	maxCode       = 12    // characters of a currency's code
 	maxSign       = 8     // characters of its sign
+	maxPattern    = 512   // bytes of the pattern of its addresses
 	maxCurrencies = 4_096 // what one wallet can hold in the store
 	maxPairs      = 10_000
 )
@@ -353,6 +355,27 @@ func (v *validator) currency(x Currency, known map[string]bool) {
 	}
 	if !utf8.ValidString(x.Sign) || utf8.RuneCountInString(x.Sign) > maxSign || strings.ContainsFunc(x.Sign, unicode.IsControl) {
 		v.problem("currencies", "wrong", "the sign of %s must be at most %d printable characters, not %q", x.Code, maxSign, x.Sign)
+	}
+	v.addressPattern(x)
+}
+
+// addressPattern checks the pattern of a currency's addresses.
+func (v *validator) addressPattern(x Currency) {
+	p := x.AddressPattern
+	if p == "" {
+		return
+	}
+	bad := func(format string, args ...any) {
+		v.problem("currencies", "wrong", "the address_pattern of "+x.Code+" "+format, args...)
+	}
+	if len(p) > maxPattern {
+		bad("has %d bytes; write at most %d", len(p), maxPattern)
+		return
+	}
+	if _, err := regexp.Compile(p); err != nil {
+		bad("is %q, which is no regular expression (RE2): %v", p, err)
+	} else if !strings.HasPrefix(p, "^") || !strings.HasSuffix(p, "$") {
+		bad("is %q; begin it with ^ and end it with $, because it must match the whole address", p)
 	}
 }
 

@@ -86,6 +86,7 @@ const (
 	fieldPair      = "Unknown pair."
 	fieldCurrency  = "Unknown currency."
 	fieldInteger   = "A valid integer is required."
+	fieldAddress   = "1 to 256 printable ASCII characters without blanks are required."
 )
 
 // failureOf is the answer to an error of the engine.

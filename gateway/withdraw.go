@@ -160,7 +160,7 @@ func (g *Gateway) withdraw(r *request) {
 		return
 	}
 	currency, amount := r.withdrawMoney()
-	address := r.text("address", actors.MaxAddress)
+	address := r.withdrawAddress(&currency)
 	if r.badFields() {
 		return
 	}
@@ -205,6 +205,21 @@ func (r *request) withdrawMoney() (currency actors.Currency, amount money.Amount
 		}
 	}
 	return currency, amount
+}
+
+// withdrawAddress reads the field address, for a currency whose code is "" if it is not known.
+func (r *request) withdrawAddress(currency *actors.Currency) string {
+	b, ok := r.field("address")
+	switch {
+	case !ok:
+	case !actors.ValidAddress(b):
+		r.bad("address", fieldAddress)
+	case currency.Addresses != nil && !currency.Addresses.Match(b):
+		r.bad("address", "This is not an address of "+currency.Code+".")
+	default:
+		return string(b)
+	}
+	return ""
 }
 
 // text reads a required text of the body without control characters, of at most so many bytes.

@@ -1,6 +1,7 @@
 package gateway
 
 import (
+	"regexp"
 	"strings"
 	"testing"
 
@@ -60,5 +61,30 @@ func TestWhatAnOperatorSendsToSettleAWithdrawIsChecked(t *testing.T) {
 	a := ask("POST", "/operator/v1/withdraws/approve", `{"withdraw":1,"details":"no"}`, "Authorization: Bearer "+operatorToken)
 	if want := `{"error":"details: only of a refusal"}`; a.status != 400 || strings.TrimSpace(a.body) != want {
 		t.Errorf("an approval for a reason: %d %s", a.status, a.body)
+	}
+}
+
+func TestAnAddressHasTheFormOfItsCurrency(t *testing.T) {
+	h := newHarness(t, func(o *actors.Options) { o.Currencies[0].Addresses = regexp.MustCompile(`\A(?:^bc1[a-z0-9]+$)\z`) })
+	h.accountAt("alice", "alice@example.com")
+	for _, currency := range []string{"BTC", "ETH"} {
+		if _, err := h.deposit("alice", "10", currency, currency); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for form, want := range map[string]string{
+		"address=0x1&amount=1&currency=BTC":   `{"address":["This is not an address of BTC."]}`,
+		"address=xbc1q&amount=1&currency=BTC": `{"address":["This is not an address of BTC."]}`,
+		"address=0x1&amount=1&currency=EUR":   `{"currency":["Unknown currency."]}`,
+		"address=a b&amount=1&currency=BTC":   `{"address":["` + fieldAddress + `"]}`,
+	} {
+		if a := h.post("alice", "/api/v1/withdraw/", form); a.status != 400 || a.body != want {
+			t.Errorf("%s: %d %s", form, a.status, a.body)
+		}
+	}
+	for _, form := range []string{"address=bc1q0&amount=1&currency=BTC", "address=0x1&amount=1&currency=ETH"} {
+		if a := h.post("alice", "/api/v1/withdraw/", form); a.status != 201 {
+			t.Errorf("%s: %d %s", form, a.status, a.body)
+		}
 	}
 }

@@ -105,3 +105,38 @@ func TestDurationsInWords(t *testing.T) {
 		}
 	}
 }
+
+// What an owner confirms is the address that is stored: each character stands in the mail as it is, and
+// arrives so.
+func TestTheMailShowsAnAddressAsItIs(t *testing.T) {
+	const longest = 256
+	form := rapid.StringMatching(`[!-~]{1,256}`)
+	check := func(t interface {
+		Fatal(...any)
+		Fatalf(string, ...any)
+	}, address string) {
+		w := withdraw
+		w.Address = address
+		_, code := w.Code("7K2M-9QXD-04TB", time.Minute)
+		_, refused := w.Refused("no")
+		for _, text := range []string{code, refused} {
+			if !strings.Contains(text, "\n  To          "+address+"\n") {
+				t.Fatalf("the mail about %q says\n%s", address, text)
+			}
+			m := Message{ID: "1", To: w.To, Subject: "x", Text: text}
+			data, err := m.encode(filesFrom)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if arrived := parse(t, string(data)).text; arrived != text {
+				t.Fatalf("the mail about %q arrives as\n%s", address, arrived)
+			}
+		}
+	}
+	check(t, strings.Repeat("w", longest))
+	for c := '!'; c <= '~'; c++ {
+		check(t, string(c))
+		check(t, strings.Repeat(string(c), longest))
+	}
+	rapid.Check(t, func(r *rapid.T) { check(r, form.Draw(r, "address")) })
+}
