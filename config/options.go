@@ -488,7 +488,7 @@ var Options = []Option{
 		Brief: "public requests a second of one client address",
 		Help: `How many public requests a client address may make a second in the long run; up to limits.public_burst of them may
 			come at once. Requests for a path, a method or a format that there is not count too, and so do heads that are no
-			HTTP and handshakes of the stream. Beyond it the answer is 429, which says when to come back. An IPv6 address counts
+			HTTP, browsers' preflights, and handshakes of the stream. Beyond it the answer is 429, which says when to come back. An IPv6 address counts
 			by its /56 network. Behind a proxy this needs trusted_proxies. 0: public requests are not limited.`,
 		at: func(c *Config) any { return &c.Limits.PublicRate },
 	},
