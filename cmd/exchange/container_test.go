@@ -270,22 +270,10 @@ func TestTheRedisOfTheContainersIsSetAsItMustBe(t *testing.T) {
 	}
 }
 
-// The containers' Redis starts by its command, its health check finds it, it wants the password,
-// and the exchange's store takes it as durable.
-func TestTheRedisOfTheContainersServesAnExchange(t *testing.T) {
-	if _, err := exec.LookPath("redis-server"); err != nil {
-		t.Fatal("redis-server is not installed, and this test needs it: scripts/test installs it")
-	}
-	s := compose(t).Services["redis"]
-	port, dir := redistest.FreePort(t), t.TempDir()
-	script := strings.Replace(s.Command[2], "<<SETTINGS\n",
-		fmt.Sprintf("<<SETTINGS\nport %d\nbind 127.0.0.1\ndir %s\n", port, dir), 1)
-	environ := os.Environ()
-	for name, value := range s.Environment {
-		environ = append(environ, name+"="+value)
-	}
-	server := exec.Command(s.Command[0], s.Command[1], script)
-	server.Env, server.Dir = environ, dir
+// startAndWait starts a redis-server in a group of processes of its own, waits until it takes
+// connections, and ends it with the test.
+func startAndWait(t *testing.T, server *exec.Cmd) {
+	t.Helper()
 	server.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	output, err := server.StdoutPipe()
 	if err == nil {
@@ -320,6 +308,25 @@ func TestTheRedisOfTheContainersServesAnExchange(t *testing.T) {
 	case <-ended:
 		t.Fatalf("it ends: %s", said.String())
 	}
+}
+
+// The containers' Redis starts by its command, its health check finds it, it wants the password,
+// and the exchange's store takes it as durable.
+func TestTheRedisOfTheContainersServesAnExchange(t *testing.T) {
+	if _, err := exec.LookPath("redis-server"); err != nil {
+		t.Fatal("redis-server is not installed, and this test needs it: scripts/test installs it")
+	}
+	s := compose(t).Services["redis"]
+	port, dir := redistest.FreePort(t), t.TempDir()
+	script := strings.Replace(s.Command[2], "<<SETTINGS\n",
+		fmt.Sprintf("<<SETTINGS\nport %d\nbind 127.0.0.1\ndir %s\n", port, dir), 1)
+	environ := os.Environ()
+	for name, value := range s.Environment {
+		environ = append(environ, name+"="+value)
+	}
+	server := exec.Command(s.Command[0], s.Command[1], script)
+	server.Env, server.Dir = environ, dir
+	startAndWait(t, server)
 	if s.Healthcheck.Test[0] != "CMD-SHELL" {
 		t.Fatalf("%q", s.Healthcheck.Test)
 	}
