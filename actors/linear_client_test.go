@@ -15,7 +15,8 @@ import (
 	"exchange/persistence"
 )
 
-// A recordedClient sends one operation after the other. The one with account -1 is the operator, who also looks at books.
+// A recordedClient sends one operation after the other. The one with account -1 is the operator,
+// who also looks at books.
 type recordedClient struct {
 	r       *recording
 	number  int
@@ -51,7 +52,8 @@ func (c *recordedClient) draw() lineartest.Operation {
 	return o
 }
 
-// drawKey chooses the key and the nonce of an operation: now and then another key than the client's own, or a nonce again.
+// drawKey chooses the key and the nonce of an operation: now and then another key than the client's
+// own, or a nonce again.
 func (c *recordedClient) drawKey(o *lineartest.Operation) {
 	r := c.r
 	o.Key = c.key
@@ -88,10 +90,12 @@ func (c *recordedClient) drawOperator() lineartest.Operation {
 		w := r.withdrawals[c.random.IntN(len(r.withdrawals))]
 		o.Account, o.Withdrawal = w.account, w.number
 	case n < 7:
-		o.Kind, o.Currency, o.Amount = lineartest.Deposit, c.random.IntN(lineartest.Currencies), 1+c.random.Int64N(2)
+		o.Kind, o.Currency, o.Amount = lineartest.Deposit, c.random.IntN(lineartest.Currencies),
+			1+c.random.Int64N(2)
 	case n < 9:
 		r.keys = append(r.keys, known{account: account, number: 100 + len(r.keys)})
-		o.Kind, o.Key, o.Permissions = lineartest.CreateKey, 99+len(r.keys), uint8(1+c.random.IntN(int(lineartest.MayAll)))
+		o.Kind, o.Key, o.Permissions = lineartest.CreateKey, 99+len(r.keys),
+			uint8(1+c.random.IntN(int(lineartest.MayAll)))
 	case n < 11 && len(r.keys) > 0:
 		k := r.keys[max(0, len(r.keys)-1-c.random.IntN(3))]
 		o.Kind, o.Account, o.Key = lineartest.RevokeKey, k.account, k.number
@@ -133,7 +137,8 @@ func (c *recordedClient) drawOwn() lineartest.Operation {
 		return o
 	case n == 10:
 		r.drawCount++
-		o.Kind, o.Withdrawal, o.Currency, o.Amount = lineartest.Withdraw, r.drawCount, c.random.IntN(lineartest.Currencies), 1+c.random.Int64N(8)
+		o.Kind, o.Withdrawal, o.Currency, o.Amount = lineartest.Withdraw, r.drawCount,
+			c.random.IntN(lineartest.Currencies), 1+c.random.Int64N(8)
 		return o
 	case n < 13:
 		if w, ok := c.pick(r.withdrawals); ok {
@@ -157,7 +162,8 @@ func (c *recordedClient) drawOrder(o lineartest.Operation) lineartest.Operation 
 	if again = again && c.random.IntN(8) == 0; !again {
 		number = len(r.sent) + 1
 	}
-	o.Kind, o.Order, o.Pair, o.Buy = lineartest.Place, number, c.random.IntN(lineartest.Pairs), c.random.IntN(2) == 0
+	o.Kind, o.Order, o.Pair, o.Buy = lineartest.Place, number, c.random.IntN(lineartest.Pairs),
+		c.random.IntN(2) == 0
 	o.Price, o.Amount = 98+c.random.Int64N(5), 1+c.random.Int64N(4)
 	if !again {
 		r.sent = append(r.sent, known{account: o.Account, number: number})
@@ -205,7 +211,8 @@ func (c *recordedClient) do(e *Engine, o lineartest.Operation) {
 			noted.End(a.result)
 			c.count(&o, &a.result, nil)
 		case errors.Is(a.err, ErrTimeout):
-		case errors.Is(a.err, ErrStopping), errors.Is(a.err, ErrNotConfirmed), errors.Is(a.err, ErrStalled):
+		case errors.Is(a.err, ErrStopping), errors.Is(a.err, ErrNotConfirmed),
+			errors.Is(a.err, ErrStalled):
 			noted.Forget()
 			c.count(&o, &a.result, a.err)
 		default:
@@ -234,8 +241,10 @@ func (c *recordedClient) count(o *lineartest.Operation, result *lineartest.Resul
 	}
 }
 
-// request is the operation as the engine takes it, behind the checks of a gateway; the recording is locked.
-func (c *recordedClient) request(e *Engine, o *lineartest.Operation) func() (lineartest.Result, error) {
+// request is the operation as the engine takes it, behind the checks of a gateway; the recording is
+// locked.
+func (c *recordedClient) request(e *Engine,
+	o *lineartest.Operation) func() (lineartest.Result, error) {
 	if o.Kind.Needs() == 0 {
 		return c.unsigned(e, o)
 	}
@@ -253,13 +262,17 @@ func (c *recordedClient) request(e *Engine, o *lineartest.Operation) func() (lin
 		case o.Kind.Needs() == lineartest.MayRead:
 			return r.readBy(e, key, o, order)
 		}
-		return r.commanded(e, o, func() (*Command, error) { return send(e, key, o, order, withdrawal) })
+		return r.commanded(e, o, func() (*Command, error) {
+			return send(e, key, o, order, withdrawal)
+		})
 	}
 }
 
 // permissions are those of the history as the engine has them.
 func permissions(of uint8) (p uint8) {
-	for from, to := range map[uint8]uint8{lineartest.MayRead: event.PermissionRead, lineartest.MayTrade: event.PermissionTrade, lineartest.MayWithdraw: event.PermissionWithdraw} {
+	for from, to := range map[uint8]uint8{lineartest.MayRead: event.PermissionRead,
+		lineartest.MayTrade:    event.PermissionTrade,
+		lineartest.MayWithdraw: event.PermissionWithdraw} {
 		if of&from != 0 {
 			p |= to
 		}
@@ -277,7 +290,8 @@ func idOf(list []known, number int) uint64 {
 }
 
 // unsigned is an operator's, or a look at a book.
-func (c *recordedClient) unsigned(e *Engine, o *lineartest.Operation) func() (lineartest.Result, error) {
+func (c *recordedClient) unsigned(e *Engine,
+	o *lineartest.Operation) func() (lineartest.Result, error) {
 	r := c.r
 	account := accountName(o.Account)
 	done := func(run func() (Admin, error)) func() (lineartest.Result, error) {
@@ -292,7 +306,9 @@ func (c *recordedClient) unsigned(e *Engine, o *lineartest.Operation) func() (li
 	withdrawal := idOf(r.withdrawals, o.Withdrawal)
 	move := func(to uint8) func() (lineartest.Result, error) {
 		return func() (lineartest.Result, error) {
-			return r.commanded(e, o, func() (*Command, error) { return e.MoveWithdraw("test", withdrawal, to, "") })
+			return r.commanded(e, o, func() (*Command, error) {
+				return e.MoveWithdraw("test", withdrawal, to, "")
+			})
 		}
 	}
 	switch o.Kind {
@@ -302,7 +318,8 @@ func (c *recordedClient) unsigned(e *Engine, o *lineartest.Operation) func() (li
 		return move(event.WithdrawRefused)
 	case lineartest.CreateKey:
 		return done(func() (Admin, error) {
-			return e.CreateKey("test", account, keyName(o.Key), "secret", permissions(o.Permissions), nil)
+			return e.CreateKey("test", account, keyName(o.Key), "secret",
+				permissions(o.Permissions), nil)
 		})
 	case lineartest.RevokeKey:
 		return done(func() (Admin, error) { return e.RevokeKey("test", keyName(o.Key)) })
@@ -311,7 +328,9 @@ func (c *recordedClient) unsigned(e *Engine, o *lineartest.Operation) func() (li
 	case lineartest.Deposit:
 		reference := fmt.Sprint("reference ", len(r.history.Operations()))
 		code, amount := testOptions(nil).Currencies[o.Currency].Code, money.Amount(o.Amount)*coin
-		return done(func() (Admin, error) { return e.Deposit("test", account, code, amount, reference) })
+		return done(func() (Admin, error) {
+			return e.Deposit("test", account, code, amount, reference)
+		})
 	case lineartest.ReadKeys:
 		return func() (lineartest.Result, error) { return readKeys(e, account) }
 	}
@@ -324,11 +343,13 @@ func isRefused(err error) bool {
 }
 
 // send sends a command that is signed.
-func send(e *Engine, key *Key, o *lineartest.Operation, order, withdrawal uint64) (*Command, error) {
+func send(e *Engine, key *Key, o *lineartest.Operation,
+	order, withdrawal uint64) (*Command, error) {
 	amount := money.Amount(o.Amount) * coin
 	switch o.Kind {
 	case lineartest.Place:
-		wish := &OrderWish{Pair: e.Pairs()[o.Pair], Side: matching.Sell, Price: money.Price(o.Price) * 1e8, Amount: amount}
+		wish := &OrderWish{Pair: e.Pairs()[o.Pair], Side: matching.Sell,
+			Price: money.Price(o.Price) * 1e8, Amount: amount}
 		if o.Buy {
 			wish.Side = matching.Buy
 		}
@@ -355,7 +376,8 @@ func send(e *Engine, key *Key, o *lineartest.Operation, order, withdrawal uint64
 }
 
 // commanded is what a command's end says.
-func (r *recording) commanded(e *Engine, o *lineartest.Operation, run func() (*Command, error)) (lineartest.Result, error) {
+func (r *recording) commanded(e *Engine, o *lineartest.Operation,
+	run func() (*Command, error)) (lineartest.Result, error) {
 	c, err := run()
 	if isRefused(err) {
 		return lineartest.Result{Outcome: lineartest.RefusedState}, nil
@@ -370,7 +392,8 @@ func (r *recording) commanded(e *Engine, o *lineartest.Operation, run func() (*C
 	return r.result(o, c), nil
 }
 
-func (r *recording) refusal(e *Engine, o *lineartest.Operation, c *Command) (result lineartest.Result, err error) {
+func (r *recording) refusal(e *Engine, o *lineartest.Operation,
+	c *Command) (result lineartest.Result, err error) {
 	switch reason := c.Record().Refusal.Reason; reason {
 	case event.RefusedFunds:
 		result.Outcome = lineartest.RefusedFunds
@@ -391,7 +414,8 @@ func (r *recording) refusal(e *Engine, o *lineartest.Operation, c *Command) (res
 	return result, err
 }
 
-// holderOf asks which order of an account has a client order id, as a gateway does; 0 if it cannot be told.
+// holderOf asks which order of an account has a client order id, as a gateway does; 0 if it cannot
+// be told.
 func holderOf(e *Engine, account uint32, number int) uint64 {
 	read := NewRead(ReadClientID)
 	read.FollowUp, read.Account = true, account
@@ -414,18 +438,22 @@ func (r *recording) result(o *lineartest.Operation, c *Command) (result linearte
 		result.ID, result.Remains = made.ID, coins(made.Remaining.Balance())
 		r.numbers[made.ID] = o.Order
 		for _, t := range made.Trades {
-			result.Trades = append(result.Trades, lineartest.Trade{ID: t.ID, Maker: r.numbers[t.Maker], Price: int64(t.Price) / 1e8, Amount: coins(t.Amount.Balance())})
+			result.Trades = append(result.Trades,
+				lineartest.Trade{ID: t.ID, Maker: r.numbers[t.Maker], Price: int64(t.Price) / 1e8,
+					Amount: coins(t.Amount.Balance())})
 		}
 		r.orders, r.pairOf[o.Order] = append(r.orders, known{o.Account, o.Order, made.ID}), o.Pair
 		if result.Remains == 0 {
 			r.closed[o.Order] = true
 		}
 	case lineartest.Cancel:
-		result.ID, result.Remains = c.Record().Cancel.ID, coins(c.Record().Cancel.Remaining.Balance())
+		result.ID, result.Remains = c.Record().Cancel.ID,
+			coins(c.Record().Cancel.Remaining.Balance())
 	case lineartest.CancelAll:
 		result.Cancelled = slices.Clone(c.Cancelled())
 	case lineartest.Withdraw:
-		r.withdrawals = append(r.withdrawals, known{o.Account, o.Withdrawal, c.Record().Withdraw.ID})
+		r.withdrawals = append(r.withdrawals,
+			known{o.Account, o.Withdrawal, c.Record().Withdraw.ID})
 	}
 	return result
 }
@@ -461,7 +489,8 @@ func readBook(e *Engine, pair int) (result lineartest.Result, err error) {
 			if err != nil {
 				return result, err
 			}
-			result.Levels[side] = append(result.Levels[side], lineartest.Level{Price: int64(l.Price) / 1e8, Amount: amount})
+			result.Levels[side] = append(result.Levels[side],
+				lineartest.Level{Price: int64(l.Price) / 1e8, Amount: amount})
 		}
 	}
 	return result, nil
@@ -500,9 +529,12 @@ func readKeys(e *Engine, account string) (result lineartest.Result, err error) {
 }
 
 // readBy does the private reads.
-func (r *recording) readBy(e *Engine, key *Key, o *lineartest.Operation, order uint64) (result lineartest.Result, err error) {
+func (r *recording) readBy(e *Engine, key *Key, o *lineartest.Operation,
+	order uint64) (result lineartest.Result, err error) {
 	result.Outcome = lineartest.Done
-	read := NewRead(map[lineartest.Kind]ReadKind{lineartest.ReadOrder: ReadOrder, lineartest.ReadOpen: ReadOrders, lineartest.ReadWallet: ReadWallet, lineartest.ReadPending: ReadWithdraws}[o.Kind])
+	read := NewRead(map[lineartest.Kind]ReadKind{lineartest.ReadOrder: ReadOrder,
+		lineartest.ReadOpen: ReadOrders, lineartest.ReadWallet: ReadWallet,
+		lineartest.ReadPending: ReadWithdraws}[o.Kind])
 	read.ID, read.Limit = order, 1000
 	if o.Kind == lineartest.ReadOrder && order == 0 { // nobody was told its id
 		read.Kind = ReadOrders
@@ -535,23 +567,27 @@ func (r *recording) readBy(e *Engine, key *Key, o *lineartest.Operation, order u
 		case persistence.StatusCancelled:
 			status = lineartest.Cancelled
 		}
-		result.Orders = append(result.Orders, lineartest.OrderRow{Order: number, ID: row.ID, Status: status, Remains: coins(row.Remaining.Balance())})
+		result.Orders = append(result.Orders,
+			lineartest.OrderRow{Order: number, ID: row.ID, Status: status,
+				Remains: coins(row.Remaining.Balance())})
 	}
 	for _, w := range read.Withdraws {
 		number, err := strconv.Atoi(w.Address)
 		if err != nil {
 			return result, err
 		}
-		result.Pending = append(result.Pending, lineartest.Pending{Withdrawal: number, Confirmed: w.Status == event.WithdrawVerified})
+		result.Pending = append(result.Pending,
+			lineartest.Pending{Withdrawal: number, Confirmed: w.Status == event.WithdrawVerified})
 	}
 	for _, h := range read.Holdings {
-		result.Funds[h.Currency-1] = lineartest.Funds{Balance: units(h.Balance), Reserve: units(h.Reserve)}
+		result.Funds[h.Currency-1] = lineartest.Funds{Balance: units(h.Balance),
+			Reserve: units(h.Reserve)}
 	}
 	return result, nil
 }
 
-// inHistory looks an order up that is not in memory, as a handler does: by its id, or if nobody was told that, by the name that
-// its client gave it.
+// inHistory looks an order up that is not in memory, as a handler does: by its id, or if nobody was
+// told that, by the name that its client gave it.
 func (r *recording) inHistory(e *Engine, o *lineartest.Operation, order uint64, read *Read) error {
 	r.reading.RLock()
 	defer r.reading.RUnlock()
@@ -560,7 +596,8 @@ func (r *recording) inHistory(e *Engine, o *lineartest.Operation, order uint64, 
 	}
 	ctx := context.Background()
 	if order == 0 {
-		q := persistence.OrderQuery{Account: read.Account, ClientID: strconv.Itoa(o.Order), MaxSeq: read.Seq}
+		q := persistence.OrderQuery{Account: read.Account, ClientID: strconv.Itoa(o.Order),
+			MaxSeq: read.Seq}
 		return e.History().Orders(ctx, q, func(row *persistence.Order) bool {
 			read.Orders = append(read.Orders, *row)
 			return true

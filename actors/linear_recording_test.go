@@ -15,13 +15,15 @@ import (
 	"exchange/persistence"
 )
 
-// A weather is a store that now and then is slow, refuses, loses an answer, or has clients lose their patience.
+// A weather is a store that now and then is slow, refuses, loses an answer, or has clients lose
+// their patience.
 type weather struct {
 	persistence.Store
 	r *recording
 }
 
-func (w *weather) Append(ctx context.Context, tok persistence.Token, prev, next uint64, batch []byte) error {
+func (w *weather) Append(ctx context.Context, tok persistence.Token, prev, next uint64,
+	batch []byte) error {
 	r := w.r
 	r.mu.Lock()
 	fault := r.random.IntN(30)
@@ -31,7 +33,8 @@ func (w *weather) Append(ctx context.Context, tok persistence.Token, prev, next 
 	if fault >= 0 && fault <= lastFault {
 		r.faults++
 	}
-	if (fault == losesPatience || fault == losesPatienceAfter) && r.impatient > 0 { // each leaves outcomes open, which makes a check long
+	// each leaves outcomes open, which makes a check long
+	if (fault == losesPatience || fault == losesPatienceAfter) && r.impatient > 0 {
 		r.impatient--
 	} else if fault == losesPatience || fault == losesPatienceAfter {
 		fault = isSlow
@@ -74,8 +77,9 @@ const (
 	lastFault          = crashesAfter
 )
 
-// Bounds of one history. Clients act in bursts. After each all rest, and one of them looks at everything, so that a check
-// has few orders to look at: it takes longer with each operation that overlaps, and with each outcome that is open.
+// Bounds of one history. Clients act in bursts. After each all rest, and one of them looks at
+// everything, so that a check has few orders to look at: it takes longer with each operation that
+// overlaps, and with each outcome that is open.
 const (
 	bursts           = 12
 	operationsOfEach = 4 // of a client, in a burst
@@ -85,8 +89,8 @@ const (
 	fundedQuote      = 900
 )
 
-// A recording is one history while it is made: clients that act at random on two pairs, with keys that some share, and the
-// store's weather.
+// A recording is one history while it is made: clients that act at random on two pairs, with keys
+// that some share, and the store's weather.
 type recording struct {
 	t       *testing.T
 	at      place
@@ -96,31 +100,32 @@ type recording struct {
 
 	reading sync.RWMutex // held by who reads from the store, and by who closes it
 
-	mu            sync.Mutex
-	random        *rand.Rand // of the weather
-	calm          bool
-	faults        int
-	crashes       int
-	crashesLeft   int           // of the burst
-	impatient     int           // how often clients may still lose their patience, in the burst
-	patience      chan struct{} // closed when they do
-	e             *Engine
-	store         persistence.Store
-	crash         chan struct{}  // has one when the engine is to crash
-	down          chan struct{}  // closed when it is down
-	up            *sync.Cond     // e is another one
-	orders        []known        // acknowledged
-	withdrawals   []known        // acknowledged
-	sent          []known        // orders, whatever came of them
-	drawCount     int            // numbers given to withdrawals
-	numbers       map[uint64]int // of orders, by id
-	pairOf        map[int]int    // where acknowledged orders are
-	nonces        map[int]uint64 // newest of each key
-	keys          []known        // that were asked for beside each client's own
-	frozen        map[int]bool   // accounts, as was asked for last
-	closed        map[int]bool   // orders that were seen closed
-	notConfirmed  int            // reads that were refused because the engine was not sure of its store
-	answeredReads int            // private ones
+	mu          sync.Mutex
+	random      *rand.Rand // of the weather
+	calm        bool
+	faults      int
+	crashes     int
+	crashesLeft int           // of the burst
+	impatient   int           // how often clients may still lose their patience, in the burst
+	patience    chan struct{} // closed when they do
+	e           *Engine
+	store       persistence.Store
+	crash       chan struct{}  // has one when the engine is to crash
+	down        chan struct{}  // closed when it is down
+	up          *sync.Cond     // e is another one
+	orders      []known        // acknowledged
+	withdrawals []known        // acknowledged
+	sent        []known        // orders, whatever came of them
+	drawCount   int            // numbers given to withdrawals
+	numbers     map[uint64]int // of orders, by id
+	pairOf      map[int]int    // where acknowledged orders are
+	nonces      map[int]uint64 // newest of each key
+	keys        []known        // that were asked for beside each client's own
+	frozen      map[int]bool   // accounts, as was asked for last
+	closed      map[int]bool   // orders that were seen closed
+	// reads that were refused because the engine was not sure of its store
+	notConfirmed  int
+	answeredReads int // private ones
 }
 
 // A known is an order, a withdrawal or a key of an account.
@@ -163,8 +168,11 @@ func feeRates(r lineartest.Rates) state.FeeRates {
 
 func newRecording(t *testing.T, at place, seed uint64, change ...func(*Options)) *recording {
 	t.Helper()
-	r := &recording{t: t, at: at, change: change, bursts: bursts, random: rand.New(rand.NewPCG(seed, 1)), calm: true, patience: make(chan struct{}),
-		crash: make(chan struct{}, 1), down: make(chan struct{}), numbers: map[uint64]int{}, pairOf: map[int]int{}, nonces: map[int]uint64{}, frozen: map[int]bool{}, closed: map[int]bool{}}
+	r := &recording{t: t, at: at, change: change, bursts: bursts,
+		random: rand.New(rand.NewPCG(seed, 1)), calm: true, patience: make(chan struct{}),
+		crash: make(chan struct{}, 1), down: make(chan struct{}), numbers: map[uint64]int{},
+		pairOf: map[int]int{}, nonces: map[int]uint64{}, frozen: map[int]bool{},
+		closed: map[int]bool{}}
 	r.history.Fees = recordedFees
 	r.up = sync.NewCond(&r.mu)
 	r.store, r.e = r.open()
@@ -174,7 +182,8 @@ func newRecording(t *testing.T, at place, seed uint64, change ...func(*Options))
 			must[Admin](t)(r.e.CreateAccount("test", accountName(i), ""))
 		}
 		for c := range 2 {
-			operator.do(r.e, lineartest.Operation{Kind: lineartest.CreateKey, Account: i, Key: ownKey(i, c), Permissions: lineartest.MayAll})
+			operator.do(r.e, lineartest.Operation{Kind: lineartest.CreateKey, Account: i,
+				Key: ownKey(i, c), Permissions: lineartest.MayAll})
 		}
 	}
 	own := feeRates(recordedFees[0][1])
@@ -185,7 +194,8 @@ func newRecording(t *testing.T, at place, seed uint64, change ...func(*Options))
 			if currency > 0 {
 				amount = fundedQuote
 			}
-			operator.do(r.e, lineartest.Operation{Kind: lineartest.Deposit, Account: i, Currency: currency, Amount: amount})
+			operator.do(r.e, lineartest.Operation{Kind: lineartest.Deposit, Account: i,
+				Currency: currency, Amount: amount})
 		}
 	}
 	r.history.Settle()
@@ -197,7 +207,8 @@ func (r *recording) open() (persistence.Store, *Engine) {
 	r.t.Helper()
 	store := r.at()
 	o := testOptions(&weather{store, r})
-	o.Timing.Request, o.Timing.Stall, o.Timing.StallMax, o.Timing.OwnerStale = time.Minute, time.Minute, time.Minute, time.Minute
+	o.Timing.Request, o.Timing.Stall, o.Timing.StallMax, o.Timing.OwnerStale = time.Minute,
+		time.Minute, time.Minute, time.Minute
 	o.Timing.Projection = time.Millisecond
 	o.Snapshot = SnapshotPolicy{MinRecords: 20, MaxRecords: 20}
 	for i := range o.Pairs {
@@ -231,7 +242,8 @@ func (r *recording) crashed() error {
 
 // client is one that acts for an account, or the operator (-1).
 func (r *recording) client(number, account, key int) *recordedClient {
-	return &recordedClient{r: r, number: number, account: account, key: key, random: rand.New(rand.NewPCG(r.random.Uint64(), 2))}
+	return &recordedClient{r: r, number: number, account: account, key: key,
+		random: rand.New(rand.NewPCG(r.random.Uint64(), 2))}
 }
 
 // run has clients act in bursts, and starts another engine whenever one crashes.
@@ -240,7 +252,8 @@ func (r *recording) run() {
 	var clients []*recordedClient
 	for i := range recordedAccounts {
 		for c := range 2 {
-			clients = append(clients, r.client(len(clients), i, ownKey(i, c*(1-i%2)))) // ben's two share a key
+			// ben's two share a key
+			clients = append(clients, r.client(len(clients), i, ownKey(i, c*(1-i%2))))
 		}
 	}
 	clients = append(clients, r.client(len(clients), -1, 0))
@@ -295,7 +308,8 @@ func (r *recording) burst(clients []*recordedClient) {
 	r.history.Settle()
 }
 
-// look reads everything, when nothing is under way: also what became of each order that is not known to be closed.
+// look reads everything, when nothing is under way: also what became of each order that is not
+// known to be closed.
 func (r *recording) look(c *recordedClient) {
 	for account, frozen := range r.frozen {
 		if frozen {
@@ -316,7 +330,8 @@ func (r *recording) look(c *recordedClient) {
 	}
 	for _, o := range r.sent {
 		if !r.closed[o.number] {
-			c.sign(lineartest.Operation{Kind: lineartest.ReadOrder, Account: o.account, Order: o.number})
+			c.sign(lineartest.Operation{Kind: lineartest.ReadOrder, Account: o.account,
+				Order: o.number})
 		}
 	}
 	r.history.Settle()

@@ -39,16 +39,18 @@ func TestConcurrentClientsSeeOneExchange(t *testing.T) {
 			}
 			all.add(r)
 		}
-		t.Logf("%d histories, %d undecided, %d operations, faults %d, crashes %d, outcomes %v", n, undecided.n, all.operations, all.faults, all.crashes, all.outcomes)
+		t.Logf("%d histories, %d undecided, %d operations, faults %d, crashes %d, outcomes %v", n,
+			undecided.n, all.operations, all.faults, all.crashes, all.outcomes)
 		all.haveEverything(t)
 	})
 }
 
-// undecidedHistories counts those that the checker does not decide. They show nothing, and others are
-// recorded in their place, as long as they are few.
+// undecidedHistories counts those that the checker does not decide. They show nothing, and others
+// are recorded in their place, as long as they are few.
 type undecidedHistories struct{ n, most int }
 
-// check reports what is wrong with a history. Of one that is not decided nothing is, unless it is one too many.
+// check reports what is wrong with a history. Of one that is not decided nothing is, unless it is
+// one too many.
 func (u *undecidedHistories) check(h *lineartest.History) error {
 	err := h.Check()
 	if errors.Is(err, lineartest.ErrUndecided) && u.n <= u.most {
@@ -98,8 +100,8 @@ func (a *tellings) haveEverything(t *testing.T) {
 	}
 }
 
-// What is planted into a history of the real engine is found. A wrong history takes longer than a right one: where the checker does not
-// come to an end, another operation is tried.
+// What is planted into a history of the real engine is found. A wrong history takes longer than a
+// right one: where the checker does not come to an end, another operation is tried.
 func TestErrorsPlantedIntoARecordedHistoryAreFound(t *testing.T) {
 	const most = 20
 	onBothStores(t, func(t *testing.T, fresh places) {
@@ -123,7 +125,8 @@ func TestErrorsPlantedIntoARecordedHistoryAreFound(t *testing.T) {
 }
 
 // finds plants one error into the history, in one place after another until it is found.
-func (r *recording) finds(what string, plant func(all []*lineartest.Recorded, o *lineartest.Recorded) bool) bool {
+func (r *recording) finds(what string, plant func(all []*lineartest.Recorded,
+	o *lineartest.Recorded) bool) bool {
 	r.t.Helper()
 	tries := 3
 	for i := range r.history.Operations() {
@@ -193,14 +196,16 @@ var plants = map[string]func(all []*lineartest.Recorded, o *lineartest.Recorded)
 			return false
 		}
 		for _, other := range all { // another may have done it
-			if mayCancel(other, o) && (other.Operation.Kind == lineartest.CancelAll || other.Operation.Order == o.Operation.Order) {
+			if mayCancel(other, o) && (other.Operation.Kind == lineartest.CancelAll ||
+				other.Operation.Order == o.Operation.Order) {
 				return false
 			}
 		}
 		o.Result = lineartest.Result{Outcome: lineartest.RefusedState}
 		return true
 	},
-	"a cancel of all that misses one": func(all []*lineartest.Recorded, o *lineartest.Recorded) bool {
+	"a cancel of all that misses one": func(all []*lineartest.Recorded,
+		o *lineartest.Recorded) bool {
 		if !isDone(o, lineartest.CancelAll) || len(o.Result.Cancelled) == 0 {
 			return false
 		}
@@ -208,16 +213,19 @@ var plants = map[string]func(all []*lineartest.Recorded, o *lineartest.Recorded)
 		o.Result.Cancelled = o.Result.Cancelled[1:]
 		for _, other := range all { // another may have cancelled it, or it may have come later
 			if other != o && mayCancel(other, o) && !o.Before(other) ||
-				other.Result.ID == missed && other.Operation.Kind == lineartest.Place && !other.Before(o) {
+				other.Result.ID == missed && other.Operation.Kind == lineartest.Place &&
+					!other.Before(o) {
 				return false
 			}
 		}
 		return true
 	},
-	"a repeated id that is answered with another order": func(all []*lineartest.Recorded, o *lineartest.Recorded) bool {
-		had := o.Result.Outcome == lineartest.RefusedRepeated && slices.ContainsFunc(all, func(first *lineartest.Recorded) bool {
-			return isDone(first, lineartest.Place) && first.Result.ID == o.Result.ID
-		})
+	"a repeated id that is answered with another order": func(all []*lineartest.Recorded,
+		o *lineartest.Recorded) bool {
+		had := o.Result.Outcome == lineartest.RefusedRepeated &&
+			slices.ContainsFunc(all, func(first *lineartest.Recorded) bool {
+				return isDone(first, lineartest.Place) && first.Result.ID == o.Result.ID
+			})
 		o.Result.ID++
 		return had
 	},
@@ -229,25 +237,30 @@ var plants = map[string]func(all []*lineartest.Recorded, o *lineartest.Recorded)
 	"fees that are missing": func(all []*lineartest.Recorded, o *lineartest.Recorded) bool {
 		fee := o.Result.Funds[0].Balance
 		o.Result.Funds[0].Balance = 0
-		return isDone(o, lineartest.ReadWallet) && o.Operation.Account == lineartest.FeeAccount && fee > 0
+		return isDone(o, lineartest.ReadWallet) && o.Operation.Account == lineartest.FeeAccount &&
+			fee > 0
 	},
 	"fees twice": func(all []*lineartest.Recorded, o *lineartest.Recorded) bool {
 		fee := o.Result.Funds[0].Balance
 		o.Result.Funds[0].Balance *= 2
-		return isDone(o, lineartest.ReadWallet) && o.Operation.Account == lineartest.FeeAccount && fee > 0
+		return isDone(o, lineartest.ReadWallet) && o.Operation.Account == lineartest.FeeAccount &&
+			fee > 0
 	},
 	"a revoked key that trades": func(all []*lineartest.Recorded, o *lineartest.Recorded) bool {
-		return o.Result.Outcome == lineartest.RefusedKey && isDoneInstead(all, o, lineartest.RevokeKey)
+		return o.Result.Outcome == lineartest.RefusedKey &&
+			isDoneInstead(all, o, lineartest.RevokeKey)
 	},
 	"a frozen account that trades": func(all []*lineartest.Recorded, o *lineartest.Recorded) bool {
-		return o.Result.Outcome == lineartest.RefusedFrozen && isDoneInstead(all, o, lineartest.Freeze)
+		return o.Result.Outcome == lineartest.RefusedFrozen &&
+			isDoneInstead(all, o, lineartest.Freeze)
 	},
 	"a nonce twice": func(_ []*lineartest.Recorded, o *lineartest.Recorded) bool {
 		had := o.Result.Outcome == lineartest.RefusedNonce
 		o.Result = lineartest.Result{Outcome: lineartest.RefusedFunds}
 		return had && o.Operation.Kind == lineartest.Place
 	},
-	"a reserve that is released for both pairs": func(all []*lineartest.Recorded, o *lineartest.Recorded) bool {
+	"a reserve that is released for both pairs": func(all []*lineartest.Recorded,
+		o *lineartest.Recorded) bool {
 		had := o.Result.Funds[0].Reserve > 0
 		o.Result.Funds[0].Reserve = 0
 		return had && isLook(all, o, lineartest.ReadWallet)
@@ -255,11 +268,13 @@ var plants = map[string]func(all []*lineartest.Recorded, o *lineartest.Recorded)
 	"a stale read": func(all []*lineartest.Recorded, o *lineartest.Recorded) bool {
 		var before *lineartest.Recorded
 		for _, other := range all {
-			if isDone(other, lineartest.ReadWallet) && other.Operation.Account == o.Operation.Account && other.Before(o) {
+			if isDone(other, lineartest.ReadWallet) &&
+				other.Operation.Account == o.Operation.Account && other.Before(o) {
 				before = other
 			}
 		}
-		if !isLook(all, o, lineartest.ReadWallet) || before == nil || before.Result.Funds == o.Result.Funds {
+		if !isLook(all, o, lineartest.ReadWallet) || before == nil ||
+			before.Result.Funds == o.Result.Funds {
 			return false
 		}
 		o.Result.Funds = before.Result.Funds
@@ -271,10 +286,12 @@ func isDone(o *lineartest.Recorded, kind lineartest.Kind) bool {
 	return o.Operation.Kind == kind && o.Result.Outcome == lineartest.Done
 }
 
-// mayCancel reports whether an operation without an outcome may have cancelled an order of another one's account.
+// mayCancel reports whether an operation without an outcome may have cancelled an order of another
+// one's account.
 func mayCancel(o, of *lineartest.Recorded) bool {
 	k := o.Operation.Kind
-	return o.Result.Outcome == lineartest.Unknown && o.Operation.Account == of.Operation.Account && (k == lineartest.Cancel || k == lineartest.CancelAll)
+	return o.Result.Outcome == lineartest.Unknown && o.Operation.Account == of.Operation.Account &&
+		(k == lineartest.Cancel || k == lineartest.CancelAll)
 }
 
 // isLook reports whether an operation is a read of the one who looks when all others rest.
@@ -282,8 +299,10 @@ func isLook(all []*lineartest.Recorded, o *lineartest.Recorded, kind lineartest.
 	return isDone(o, kind) && o.Client == all[len(all)-1].Client
 }
 
-// isDoneInstead makes a refused operation one that is answered for what it asks, if no change of the keys overlapped with it.
-func isDoneInstead(all []*lineartest.Recorded, o *lineartest.Recorded, change lineartest.Kind) bool {
+// isDoneInstead makes a refused operation one that is answered for what it asks, if no change of
+// the keys overlapped with it.
+func isDoneInstead(all []*lineartest.Recorded, o *lineartest.Recorded,
+	change lineartest.Kind) bool {
 	for _, other := range all {
 		k := other.Operation.Kind
 		if (k == change || k == lineartest.Restart) && !other.Before(o) && !o.Before(other) {

@@ -198,17 +198,19 @@ func (e *Engine) OperatorCancel(who string, order uint64) (*Command, error) {
 }
 
 // MoveWithdraw approves or refuses a withdraw, for details that its owner is told. The command is the
-// caller's to Free; it is refused for RefusedWithdraw when the status does not allow it, and an approval
-// for RefusedFrozen when the account is frozen.
+// caller's to Free; it is refused for RefusedWithdraw when the status does not allow it, and an
+// approval for RefusedFrozen when the account is frozen.
 func (e *Engine) MoveWithdraw(who string, withdraw uint64, to uint8, details string) (*Command, error) {
 	return e.moveAsOperator(who, withdrawWish{id: withdraw, to: to, details: details})
 }
 
 // ApproveDespiteFreeze approves a withdraw also of a frozen account; otherwise as MoveWithdraw.
 func (e *Engine) ApproveDespiteFreeze(who string, withdraw uint64) (*Command, error) {
-	c, err := e.moveAsOperator(who, withdrawWish{id: withdraw, to: event.WithdrawApproved, despiteFreeze: true})
+	c, err := e.moveAsOperator(who,
+		withdrawWish{id: withdraw, to: event.WithdrawApproved, despiteFreeze: true})
 	if err == nil && c.Outcome() == Accepted && c.record.WithdrawMoved.DespiteFreeze {
-		e.log.Warn("a withdraw of a frozen account was approved, as the operator insisted", "operator", who,
+		e.log.Warn("a withdraw of a frozen account was approved, as the operator insisted",
+			"operator", who,
 			"withdraw", withdraw, "account", c.account.Name)
 	}
 	return c, err

@@ -24,7 +24,8 @@ type Failure struct {
 var (
 	Unauthenticated = &Failure{Name: "Unauthenticated", Status: 401, Detail: "Incorrect authentication credentials."}
 	WrongSignature  = &Failure{Name: "WrongSignature", Status: 401, Detail: "Wrong signature"}
-	WrongNonce      = &Failure{Name: "WrongNonce", Status: 401, Code: "nonce", Detail: "Wrong Nonce"}
+	WrongNonce      = &Failure{Name: "WrongNonce", Status: 401, Code: "nonce",
+		Detail: "Wrong Nonce"}
 
 	AddressNotAllowed = &Failure{Name: "AddressNotAllowed", Status: 403, Detail: "This key may not be used from this address."}
 	NotPermitted      = &Failure{Name: "NotPermitted", Status: 403, Detail: "This key lacks the permission %s."}
@@ -41,15 +42,18 @@ var (
 	UnknownContentType = &Failure{Name: "UnknownContentType", Status: 400, Detail: "The Content-Type of a body must be application/json or application/x-www-form-urlencoded."}
 	MalformedRequest   = &Failure{Name: "MalformedRequest", Status: 400, Detail: "The request is not well-formed HTTP."}
 	TooManyOpenOrders  = &Failure{Name: "TooManyOpenOrders", Status: 400, Detail: "This account has as many open orders as it may: cancel some first."}
-	TooManyInBook      = &Failure{Name: "TooManyInBook", Status: 400, Detail: "This account has as many open orders in %s as it may: cancel some first."}
-	BookFull           = &Failure{Name: "BookFull", Status: 400, Detail: "The order book of %s holds as many orders as it may."}
+	TooManyInBook      = &Failure{Name: "TooManyInBook", Status: 400,
+		Detail: "This account has as many open orders in %s as it may: cancel some first."}
+	BookFull = &Failure{Name: "BookFull", Status: 400,
+		Detail: "The order book of %s holds as many orders as it may."}
 
 	TooManyWithdraws = &Failure{Name: "TooManyWithdraws", Status: 400, Detail: "This account has as many pending withdraws as it may: confirm or cancel some first."}
 	NoEmail          = &Failure{Name: "NoEmail", Status: 400, Detail: "The account has no e-mail address, to which the code could be sent that confirms a withdraw."}
 
 	RequestTimeout = &Failure{Name: "RequestTimeout", Status: 408, Detail: "The request did not arrive in time."}
 	BodyTooLarge   = &Failure{Name: "BodyTooLarge", Status: 413, Detail: "The body is larger than %s bytes."}
-	PackedBody     = &Failure{Name: "PackedBody", Status: 415, Detail: "A body must not be packed: send it without Content-Encoding."}
+	PackedBody     = &Failure{Name: "PackedBody", Status: 415,
+		Detail: "A body must not be packed: send it without Content-Encoding."}
 	Throttled      = &Failure{Name: "Throttled", Status: 429, Detail: "Request was throttled. Expected available in %s seconds."} // Retry-After says the same
 	HeaderTooLarge = &Failure{Name: "HeaderTooLarge", Status: 431, Detail: "The headers are larger than %s bytes."}
 
@@ -63,7 +67,8 @@ var (
 	Overloaded       = &Failure{Name: "Overloaded", Status: 503, Detail: "Too many requests are in flight.", RetryAfter: 1}
 	AccountBusy      = &Failure{Name: "AccountBusy", Status: 503, Detail: "Too many requests of this account are in flight.", RetryAfter: 1}
 	// WithdrawsClosed has no Retry-After: it lasts until an operator names a mail server.
-	WithdrawsClosed = &Failure{Name: "WithdrawsClosed", Status: 503, Detail: "Withdraws are closed."}
+	WithdrawsClosed = &Failure{Name: "WithdrawsClosed", Status: 503,
+		Detail: "Withdraws are closed."}
 	// TooManyConnections is said to a connection before it has asked for anything, and it is closed.
 	TooManyConnections = &Failure{Name: "TooManyConnections", Status: 503, Detail: "Too many connections are open.", RetryAfter: 1}
 	// OutcomeUnknown has no Retry-After: the command may be in, and sending it again may do it twice.
@@ -72,9 +77,12 @@ var (
 )
 
 // Failures is the catalogue as a list, in order of status.
-var Failures = []*Failure{MalformedBody, MalformedQuery, UnknownContentType, MalformedRequest, TooManyOpenOrders, TooManyInBook, BookFull, TooManyWithdraws, NoEmail,
+var Failures = []*Failure{MalformedBody, MalformedQuery, UnknownContentType, MalformedRequest,
+	TooManyOpenOrders, TooManyInBook, BookFull, TooManyWithdraws, NoEmail,
 	Unauthenticated, WrongSignature, WrongNonce, AddressNotAllowed, NotPermitted, AccountFrozen, PairHalted, NotFound, MethodNotAllowed, NotAcceptable,
-	RequestTimeout, BodyTooLarge, PackedBody, Throttled, HeaderTooLarge, InternalError, Maintenance, Paused, Starting, Stopping, StoreUnavailable, Overloaded, AccountBusy, WithdrawsClosed, TooManyConnections, OutcomeUnknown}
+	RequestTimeout, BodyTooLarge, PackedBody, Throttled, HeaderTooLarge, InternalError, Maintenance,
+	Paused, Starting, Stopping, StoreUnavailable, Overloaded, AccountBusy, WithdrawsClosed,
+	TooManyConnections, OutcomeUnknown}
 
 // Texts of field errors. They stand in a list under the name of the field.
 const (
@@ -108,7 +116,8 @@ func failureOf(err error) *Failure {
 		return Overloaded
 	case errors.Is(err, actors.ErrAccountBusy):
 		return AccountBusy
-	case errors.Is(err, actors.ErrStalled), errors.Is(err, actors.ErrNotConfirmed), errors.Is(err, actors.ErrUnanswered):
+	case errors.Is(err, actors.ErrStalled), errors.Is(err, actors.ErrNotConfirmed),
+		errors.Is(err, actors.ErrUnanswered):
 		return StoreUnavailable
 	}
 	return InternalError

@@ -8,7 +8,8 @@ import (
 	"exchange/actors"
 )
 
-// Without a mail server a withdraw is refused before its wallet is asked: it uses no nonce, and leaves no record.
+// Without a mail server a withdraw is refused before its wallet is asked: it uses no nonce, and
+// leaves no record.
 func TestWithdrawsAreClosedWithoutAMailServer(t *testing.T) {
 	h := newHarness(t, nil)
 	h.accountAt("alice", "alice@example.com")
@@ -17,7 +18,8 @@ func TestWithdrawsAreClosedWithoutAMailServer(t *testing.T) {
 		t.Fatal(err)
 	}
 	for range 2 {
-		if a := h.post("alice", "/api/v1/withdraw/", "address=x&amount=1&currency=BTC"); a.status != 201 {
+		if a := h.post("alice", "/api/v1/withdraw/",
+			"address=x&amount=1&currency=BTC"); a.status != 201 {
 			t.Fatalf("%d %s", a.status, a.body)
 		}
 	}
@@ -29,7 +31,8 @@ func TestWithdrawsAreClosedWithoutAMailServer(t *testing.T) {
 		before := holdings(t, h)
 		h.nonces["alice"] += 10
 		a := h.post("alice", "/api/v1/withdraw/", form)
-		if retry := a.header.Peek("Retry-After"); a.status != 503 || a.body != `{"detail":"Withdraws are closed."}` || len(retry) > 0 {
+		if retry := a.header.Peek("Retry-After"); a.status != 503 ||
+			a.body != `{"detail":"Withdraws are closed."}` || len(retry) > 0 {
 			t.Errorf("%s: %d %s, Retry-After %q", form, a.status, a.body, retry)
 		}
 		if after := holdings(t, h); after != before {
@@ -37,7 +40,8 @@ func TestWithdrawsAreClosedWithoutAMailServer(t *testing.T) {
 		}
 		h.nonces["alice"] -= 10 // they are not used
 	}
-	for path, form := range map[string]string{"withdraw-confirm": "code=" + code + "&withdraw=1", "withdraw-cancel": "withdraw=2"} {
+	for path, form := range map[string]string{"withdraw-confirm": "code=" + code + "&withdraw=1",
+		"withdraw-cancel": "withdraw=2"} {
 		if a := h.post("alice", "/api/v1/"+path+"/", form); a.status != 200 {
 			t.Errorf("%s: %d %s", path, a.status, a.body)
 		}
@@ -48,18 +52,23 @@ func TestWhatAnOperatorSendsToSettleAWithdrawIsChecked(t *testing.T) {
 	h := newHarness(t, nil)
 	ask := operator(t, h.gateway)
 	for body, text := range map[string]string{
-		`{"withdraw":1,"details":"no","despite_freeze":true}`: "despite_freeze: only of an approval",
+		`{"withdraw":1,"details":"no","despite_freeze":true}`: "despite_freeze: only of an " +
+			"approval",
 		`{"withdraw":1}`: "details: say why",
-		`{"withdraw":1,"details":"` + strings.Repeat("d", actors.MaxDetails+1) + `"}`: "details: at most",
-		`{"withdraw":1,"details":"a\nb"}`:                                             "details: one line",
+		`{"withdraw":1,"details":"` + strings.Repeat("d", actors.MaxDetails+1) +
+			`"}`: "details: at most",
+		`{"withdraw":1,"details":"a\nb"}`: "details: one line",
 	} {
-		a := ask("POST", "/operator/v1/withdraws/refuse", body, "Authorization: Bearer "+operatorToken)
+		a := ask("POST", "/operator/v1/withdraws/refuse", body,
+			"Authorization: Bearer "+operatorToken)
 		if a.status != 400 || !strings.Contains(a.body, text) {
 			t.Errorf("%.60s: %d %s", body, a.status, a.body)
 		}
 	}
-	a := ask("POST", "/operator/v1/withdraws/approve", `{"withdraw":1,"details":"no"}`, "Authorization: Bearer "+operatorToken)
-	if want := `{"error":"details: only of a refusal"}`; a.status != 400 || strings.TrimSpace(a.body) != want {
+	a := ask("POST", "/operator/v1/withdraws/approve", `{"withdraw":1,"details":"no"}`,
+		"Authorization: Bearer "+operatorToken)
+	if want := `{"error":"details: only of a refusal"}`; a.status != 400 ||
+		strings.TrimSpace(a.body) != want {
 		t.Errorf("an approval for a reason: %d %s", a.status, a.body)
 	}
 }

@@ -36,7 +36,8 @@ func model(init state, equal func(a, b any) bool) porcupine.Model {
 	return m.ToModel()
 }
 
-// An object is one whose operations are put in order by themselves: the market, or the keys of one account.
+// An object is one whose operations are put in order by themselves: the market, or the keys of one
+// account.
 type object struct {
 	name  string
 	model porcupine.Model
@@ -47,7 +48,8 @@ func (h *History) objects() []object {
 	books, accounts := h.parts()
 	list := []object{{"the market", model(&market{fees: &h.Fees}, equalMarkets), operations(books)}}
 	for i, spans := range accounts {
-		list = append(list, object{fmt.Sprint("the keys of account ", i), model(new(keys), equalKeys), operations(spans)})
+		list = append(list, object{fmt.Sprint("the keys of account ", i),
+			model(new(keys), equalKeys), operations(spans)})
 	}
 	return list
 }
@@ -59,13 +61,15 @@ func equalKeys(a, b any) bool { return a == b || a.(*keys).equal(b.(*keys)) }
 func operations(spans []span) (ops []porcupine.Operation) {
 	for i := range spans {
 		s := &spans[i]
-		ops = append(ops, porcupine.Operation{ClientId: s.client, Input: &s.part, Call: s.call, Return: s.end})
+		ops = append(ops, porcupine.Operation{ClientId: s.client, Input: &s.part,
+			Call: s.call, Return: s.end})
 	}
 	return ops
 }
 
-// Check looks for an order of all operations that explains their results. Where there is none it writes what it found
-// into a page for a browser, in the system's temporary folder, and the error says which.
+// Check looks for an order of all operations that explains their results. Where there is none it
+// writes what it found into a page for a browser, in the system's temporary folder, and the error
+// says which.
 func (h *History) Check() error {
 	x, err := h.judge(decideWithin)
 	if !errors.Is(err, ErrNotLinearizable) {
@@ -75,7 +79,8 @@ func (h *History) Check() error {
 	return errors.Join(fmt.Errorf("%w: see %s", err, page), pageErr)
 }
 
-// Judge is Check without a page, for histories that are expected to be wrong, and within another time.
+// Judge is Check without a page, for histories that are expected to be wrong, and within another
+// time.
 func (h *History) Judge(within time.Duration) error {
 	_, err := h.judge(within)
 	return err
@@ -89,7 +94,8 @@ func (h *History) judge(within time.Duration) (*object, error) {
 	for _, x := range h.objects() {
 		switch porcupine.CheckOperationsTimeout(x.model, x.ops, within) {
 		case porcupine.Unknown:
-			undecided = fmt.Errorf("%w: %s, %d operations, within %v", ErrUndecided, x.name, len(x.ops), within)
+			undecided = fmt.Errorf("%w: %s, %d operations, within %v", ErrUndecided, x.name,
+				len(x.ops), within)
 		case porcupine.Illegal:
 			return &x, fmt.Errorf("%w: %s", ErrNotLinearizable, x.name)
 		}
@@ -106,7 +112,8 @@ func (x *object) visualize() (string, error) {
 	}
 	var text strings.Builder
 	for _, o := range x.ops {
-		fmt.Fprintf(&text, "%d to %d, client %d: %s\n", o.Call, o.Return, o.ClientId, x.model.DescribeOperation(o.Input, nil))
+		fmt.Fprintf(&text, "%d to %d, client %d: %s\n", o.Call, o.Return, o.ClientId,
+			x.model.DescribeOperation(o.Input, nil))
 	}
 	var longest []porcupine.Operation
 	for _, partition := range info.PartialLinearizationsOperations() {
@@ -116,13 +123,15 @@ func (x *object) visualize() (string, error) {
 			}
 		}
 	}
-	fmt.Fprintf(&text, "\n%d of %d operations can be explained by this order:\n", len(longest), len(x.ops))
+	fmt.Fprintf(&text, "\n%d of %d operations can be explained by this order:\n",
+		len(longest), len(x.ops))
 	state := x.model.Init()
 	for _, o := range longest {
 		_, state = x.model.Step(state, o.Input, nil)
 		fmt.Fprintln(&text, x.model.DescribeOperation(o.Input, nil))
 	}
-	fmt.Fprintln(&text, "\nThen there are", strings.ReplaceAll(x.model.DescribeState(state), "<br>", "\n"))
+	fmt.Fprintln(&text, "\nThen there are",
+		strings.ReplaceAll(x.model.DescribeState(state), "<br>", "\n"))
 	if err := os.WriteFile(filepath.Join(dir, "history.txt"), []byte(text.String()), 0o600); err != nil {
 		return "", err
 	}
@@ -137,7 +146,8 @@ func (s *market) String() string {
 			fmt.Fprintf(&b, "open %+v<br>", *o)
 		}
 	}
-	fmt.Fprintf(&b, "wallets %+v<br>withdrawals %+v<br>updates %v", s.wallets, s.withdrawals, s.updates)
+	fmt.Fprintf(&b, "wallets %+v<br>withdrawals %+v<br>updates %v", s.wallets,
+		s.withdrawals, s.updates)
 	return b.String()
 }
 
@@ -157,7 +167,8 @@ func (p *part) describe() string {
 		if o.Buy {
 			side = "buy"
 		}
-		text += fmt.Sprintf(" #%d in pair %d: %s %d at %d", o.Order, o.Pair, side, o.Amount, o.Price)
+		text += fmt.Sprintf(" #%d in pair %d: %s %d at %d", o.Order, o.Pair, side,
+			o.Amount, o.Price)
 	case Cancel, ReadOrder:
 		text += fmt.Sprintf(" #%d", o.Order)
 	case CancelAll:

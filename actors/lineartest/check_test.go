@@ -22,12 +22,14 @@ func newScript() *script {
 		}
 	}
 	for account := range Accounts {
-		s.did("", Operation{Kind: CreateKey, Account: account, Key: account + 1, Permissions: MayAll}, Result{})
+		s.did("", Operation{Kind: CreateKey, Account: account, Key: account + 1,
+			Permissions: MayAll}, Result{})
 	}
 	return s
 }
 
-// begin signs with the first key of the account, and with its next nonce, unless the operation says otherwise.
+// begin signs with the first key of the account, and with its next nonce, unless the operation says
+// otherwise.
 func (s *script) begin(name string, o Operation) *Recorded {
 	if o.Kind.Needs() != 0 {
 		if o.Key == 0 {
@@ -52,9 +54,9 @@ func (s *script) did(name string, o Operation, r Result) {
 	s.begin(name, o).End(r)
 }
 
-// sample is a right history of two accounts, with what the planted errors below are made of: trades of several orders
-// of one price with their fees, cancels, withdrawals, keys, a freeze, two pairs, refusals, overlapping operations, and one
-// without an outcome.
+// sample is a right history of two accounts, with what the planted errors below are made of: trades
+// of several orders of one price with their fees, cancels, withdrawals, keys, a freeze, two pairs,
+// refusals, overlapping operations, and one without an outcome.
 func sample() *script {
 	s := newScript()
 	s.did("", Operation{Kind: Deposit, Account: 0, Amount: 10}, Result{})
@@ -68,51 +70,80 @@ func sample() *script {
 }
 
 func (s *script) trades() {
-	s.did("", Operation{Kind: Place, Account: 0, Order: 1, Price: 100, Amount: 2}, Result{ID: 1, Remains: 2})
-	s.did("", Operation{Kind: Place, Account: 0, Order: 2, Price: 100, Amount: 2}, Result{ID: 2, Remains: 2})
-	s.did("", Operation{Kind: Place, Account: 0, Order: 3, Price: 99, Amount: 1}, Result{ID: 3, Remains: 1})
-	s.did("too much", Operation{Kind: Place, Account: 0, Order: 4, Price: 90, Amount: 6}, Result{Outcome: RefusedFunds})
-	s.did("first book", Operation{Kind: ReadBook}, Result{Levels: [2][]Level{nil, {{99, 1}, {100, 4}}}, UpdateID: 3})
+	s.did("", Operation{Kind: Place, Account: 0, Order: 1, Price: 100, Amount: 2},
+		Result{ID: 1, Remains: 2})
+	s.did("", Operation{Kind: Place, Account: 0, Order: 2, Price: 100, Amount: 2},
+		Result{ID: 2, Remains: 2})
+	s.did("", Operation{Kind: Place, Account: 0, Order: 3, Price: 99, Amount: 1},
+		Result{ID: 3, Remains: 1})
+	s.did("too much", Operation{Kind: Place, Account: 0, Order: 4, Price: 90, Amount: 6},
+		Result{Outcome: RefusedFunds})
+	s.did("first book", Operation{Kind: ReadBook},
+		Result{Levels: [2][]Level{nil, {{99, 1}, {100, 4}}}, UpdateID: 3})
 	s.did("big buy", Operation{Kind: Place, Account: 1, Order: 5, Buy: true, Price: 101, Amount: 4},
 		Result{ID: 4, Trades: []Trade{{1, 3, 99, 1}, {2, 1, 100, 2}, {3, 2, 100, 1}}})
-	s.did("repeated", Operation{Kind: Place, Account: 1, Pair: 1, Order: 5, Price: 100, Amount: 1}, Result{Outcome: RefusedRepeated, ID: 4})
-	s.did("partly filled", Operation{Kind: ReadOrder, Account: 0, Order: 2}, Result{Orders: []OrderRow{{2, 2, Open, 1}}})
-	s.did("open orders", Operation{Kind: ReadOpen, Account: 0}, Result{Orders: []OrderRow{{2, 2, Open, 1}}})
-	s.did("buyer", Operation{Kind: ReadWallet, Account: 1}, Result{Funds: Wallet{{39_920, 0}, {6_010_000, 0}}})
-	s.did("seller", Operation{Kind: ReadWallet, Account: 0}, Result{Funds: Wallet{{60_000, 10_000}, {3_986_010, 0}}})
-	s.did("fees", Operation{Kind: ReadWallet, Account: FeeAccount}, Result{Funds: Wallet{{80, 0}, {3_990, 0}}})
+	s.did("repeated", Operation{Kind: Place, Account: 1, Pair: 1, Order: 5, Price: 100, Amount: 1},
+		Result{Outcome: RefusedRepeated, ID: 4})
+	s.did("partly filled", Operation{Kind: ReadOrder, Account: 0, Order: 2},
+		Result{Orders: []OrderRow{{2, 2, Open, 1}}})
+	s.did("open orders", Operation{Kind: ReadOpen, Account: 0},
+		Result{Orders: []OrderRow{{2, 2, Open, 1}}})
+	s.did("buyer", Operation{Kind: ReadWallet, Account: 1},
+		Result{Funds: Wallet{{39_920, 0}, {6_010_000, 0}}})
+	s.did("seller", Operation{Kind: ReadWallet, Account: 0},
+		Result{Funds: Wallet{{60_000, 10_000}, {3_986_010, 0}}})
+	s.did("fees", Operation{Kind: ReadWallet, Account: FeeAccount},
+		Result{Funds: Wallet{{80, 0}, {3_990, 0}}})
 	s.did("cancel", Operation{Kind: Cancel, Account: 0, Order: 2}, Result{ID: 5, Remains: 1})
-	s.did("second cancel", Operation{Kind: Cancel, Account: 0, Order: 2}, Result{Outcome: RefusedState})
-	s.did("cancelled", Operation{Kind: ReadOrder, Account: 0, Order: 2}, Result{Orders: []OrderRow{{2, 2, Cancelled, 1}}})
+	s.did("second cancel", Operation{Kind: Cancel, Account: 0, Order: 2},
+		Result{Outcome: RefusedState})
+	s.did("cancelled", Operation{Kind: ReadOrder, Account: 0, Order: 2},
+		Result{Orders: []OrderRow{{2, 2, Cancelled, 1}}})
 }
 
 func (s *script) pays() {
-	s.did("withdraw", Operation{Kind: Withdraw, Account: 0, Withdrawal: 1, Currency: 1, Amount: 300}, Result{})
-	s.did("withdraw too much", Operation{Kind: Withdraw, Account: 0, Withdrawal: 2, Currency: 1, Amount: 100}, Result{Outcome: RefusedFunds})
+	s.did("withdraw", Operation{Kind: Withdraw, Account: 0, Withdrawal: 1, Currency: 1,
+		Amount: 300}, Result{})
+	s.did("withdraw too much", Operation{Kind: Withdraw, Account: 0, Withdrawal: 2, Currency: 1,
+		Amount: 100}, Result{Outcome: RefusedFunds})
 	s.did("new", Operation{Kind: ReadPending, Account: 0}, Result{Pending: []Pending{{1, false}}})
 	s.did("", Operation{Kind: Freeze, Account: 0, On: true}, Result{})
-	s.did("approve of a frozen one", Operation{Kind: ApproveWithdraw, Withdrawal: 1}, Result{Outcome: RefusedFrozen})
+	s.did("approve of a frozen one", Operation{Kind: ApproveWithdraw, Withdrawal: 1},
+		Result{Outcome: RefusedFrozen})
 	s.did("", Operation{Kind: Freeze, Account: 0}, Result{})
 	s.did("confirm", Operation{Kind: ConfirmWithdraw, Withdrawal: 1}, Result{})
-	s.did("confirmed", Operation{Kind: ReadPending, Account: 0}, Result{Pending: []Pending{{1, true}}})
+	s.did("confirmed", Operation{Kind: ReadPending, Account: 0},
+		Result{Pending: []Pending{{1, true}}})
 	s.did("approve", Operation{Kind: ApproveWithdraw, Withdrawal: 1}, Result{})
-	s.did("late cancel", Operation{Kind: CancelWithdraw, Withdrawal: 1}, Result{Outcome: RefusedState})
-	s.did("paid out", Operation{Kind: ReadWallet, Account: 0}, Result{Funds: Wallet{{60_000, 0}, {986_010, 0}}})
+	s.did("late cancel", Operation{Kind: CancelWithdraw, Withdrawal: 1},
+		Result{Outcome: RefusedState})
+	s.did("paid out", Operation{Kind: ReadWallet, Account: 0},
+		Result{Funds: Wallet{{60_000, 0}, {986_010, 0}}})
 }
 
 func (s *script) sharesMoney() {
-	s.did("", Operation{Kind: Place, Account: 0, Pair: 1, Order: 10, Price: 50, Amount: 4}, Result{ID: 6, Remains: 4})
-	s.did("", Operation{Kind: Place, Account: 0, Order: 11, Price: 120, Amount: 2}, Result{ID: 7, Remains: 2})
-	s.did("money of both", Operation{Kind: Place, Account: 0, Pair: 1, Order: 12, Price: 50, Amount: 1}, Result{Outcome: RefusedFunds})
-	s.did("other book", Operation{Kind: ReadBook, Pair: 1}, Result{Levels: [2][]Level{nil, {{50, 4}}}, UpdateID: 1})
+	s.did("", Operation{Kind: Place, Account: 0, Pair: 1, Order: 10, Price: 50, Amount: 4},
+		Result{ID: 6, Remains: 4})
+	s.did("", Operation{Kind: Place, Account: 0, Order: 11, Price: 120, Amount: 2},
+		Result{ID: 7, Remains: 2})
+	s.did("money of both", Operation{Kind: Place, Account: 0, Pair: 1, Order: 12, Price: 50,
+		Amount: 1}, Result{Outcome: RefusedFunds})
+	s.did("other book", Operation{Kind: ReadBook, Pair: 1},
+		Result{Levels: [2][]Level{nil, {{50, 4}}}, UpdateID: 1})
 	s.did("", Operation{Kind: Cancel, Account: 0, Pair: 1, Order: 10}, Result{ID: 8, Remains: 4})
-	s.did("one reserve", Operation{Kind: ReadWallet, Account: 0}, Result{Funds: Wallet{{60_000, 20_000}, {986_010, 0}}})
-	s.did("", Operation{Kind: Place, Account: 0, Order: 13, Price: 130, Amount: 1}, Result{ID: 9, Remains: 1})
-	s.did("", Operation{Kind: Place, Account: 0, Pair: 1, Order: 14, Price: 140, Amount: 1}, Result{ID: 10, Remains: 1})
+	s.did("one reserve", Operation{Kind: ReadWallet, Account: 0},
+		Result{Funds: Wallet{{60_000, 20_000}, {986_010, 0}}})
+	s.did("", Operation{Kind: Place, Account: 0, Order: 13, Price: 130, Amount: 1},
+		Result{ID: 9, Remains: 1})
+	s.did("", Operation{Kind: Place, Account: 0, Pair: 1, Order: 14, Price: 140, Amount: 1},
+		Result{ID: 10, Remains: 1})
 	s.did("", Operation{Kind: CancelAll, Account: 0, Pair: 1}, Result{Cancelled: []uint64{10}})
-	s.did("cancel all", Operation{Kind: CancelAll, Account: 0, Pair: AllPairs}, Result{Cancelled: []uint64{7, 9}})
-	s.did("nothing to cancel", Operation{Kind: CancelAll, Account: 0, Pair: AllPairs}, Result{Outcome: RefusedState})
-	s.did("", Operation{Kind: ReadWallet, Account: 0}, Result{Funds: Wallet{{60_000, 0}, {986_010, 0}}})
+	s.did("cancel all", Operation{Kind: CancelAll, Account: 0, Pair: AllPairs},
+		Result{Cancelled: []uint64{7, 9}})
+	s.did("nothing to cancel", Operation{Kind: CancelAll, Account: 0, Pair: AllPairs},
+		Result{Outcome: RefusedState})
+	s.did("", Operation{Kind: ReadWallet, Account: 0},
+		Result{Funds: Wallet{{60_000, 0}, {986_010, 0}}})
 }
 
 func (s *script) changesKeys() {
@@ -120,29 +151,38 @@ func (s *script) changesKeys() {
 	order := Operation{Kind: Place, Account: 1, Key: 9, Order: 20, Price: 110, Amount: 1}
 	s.did("not permitted", order, Result{Outcome: RefusedPermission})
 	s.did("reads", Operation{Kind: ReadOpen, Account: 1, Key: 9}, Result{})
-	s.did("same nonce", Operation{Kind: ReadOpen, Account: 1, Key: 9, Nonce: 2}, Result{Outcome: RefusedNonce, LastNonce: 2})
+	s.did("same nonce", Operation{Kind: ReadOpen, Account: 1, Key: 9, Nonce: 2},
+		Result{Outcome: RefusedNonce, LastNonce: 2})
 	s.did("", Operation{Kind: RevokeKey, Account: 1, Key: 9}, Result{})
 	s.did("revoked", Operation{Kind: ReadOpen, Account: 1, Key: 9}, Result{Outcome: RefusedKey})
-	s.did("revoked twice", Operation{Kind: RevokeKey, Account: 1, Key: 9}, Result{Outcome: RefusedState})
+	s.did("revoked twice", Operation{Kind: RevokeKey, Account: 1, Key: 9},
+		Result{Outcome: RefusedState})
 	s.did("", Operation{Kind: Freeze, Account: 1, On: true}, Result{})
 	order.Key = 0
 	s.did("frozen", order, Result{Outcome: RefusedFrozen})
 	s.did("frozen reads", Operation{Kind: ReadOpen, Account: 1}, Result{Outcome: RefusedFrozen})
-	s.did("keys", Operation{Kind: ReadKeys, Account: 1}, Result{Frozen: true, Keys: []KeyRow{{Key: 2, Permissions: MayAll}, {Key: 9, Revoked: true}}})
+	s.did("keys", Operation{Kind: ReadKeys, Account: 1},
+		Result{Frozen: true, Keys: []KeyRow{{Key: 2, Permissions: MayAll},
+			{Key: 9, Revoked: true}}})
 	s.did("", Operation{Kind: Freeze, Account: 1}, Result{})
 	s.did("deposit", Operation{Kind: Deposit, Account: 1, Currency: 2, Amount: 1}, Result{})
-	s.did("rich", Operation{Kind: ReadWallet, Account: 1}, Result{Funds: Wallet{{39_920, 0}, {6_010_000, 0}, {10_000, 0}}})
+	s.did("rich", Operation{Kind: ReadWallet, Account: 1},
+		Result{Funds: Wallet{{39_920, 0}, {6_010_000, 0}, {10_000, 0}}})
 }
 
-// overlapsWith adds an order without an outcome, and two that overlap: each answer is right in one order of the two.
+// overlapsWith adds an order without an outcome, and two that overlap: each answer is right in one
+// order of the two.
 func (s *script) overlapsWith() {
 	s.begin("", Operation{Kind: Place, Account: 0, Order: 6, Price: 110, Amount: 1})
 	first := s.begin("", Operation{Kind: Place, Account: 0, Order: 7, Price: 110, Amount: 1})
-	second := s.begin("overlapping buy", Operation{Kind: Place, Account: 1, Order: 8, Buy: true, Price: 110, Amount: 1})
+	second := s.begin("overlapping buy",
+		Operation{Kind: Place, Account: 1, Order: 8, Buy: true, Price: 110, Amount: 1})
 	second.End(Result{Outcome: Done, ID: 12, Trades: []Trade{{4, 7, 110, 1}}})
 	first.End(Result{Outcome: Done, ID: 11, Remains: 1})
 	s.did("before", Operation{Kind: ReadBook}, Result{UpdateID: 11})
-	s.did("after", Operation{Kind: ReadBook}, Result{Levels: [2][]Level{nil, {{110, 1}}}, UpdateID: 12}) // now it has happened
+	// now it has happened
+	s.did("after", Operation{Kind: ReadBook},
+		Result{Levels: [2][]Level{nil, {{110, 1}}}, UpdateID: 12})
 	s.Settle()
 	s.did("", Operation{Kind: ReadBook}, Result{Levels: [2][]Level{nil, {{110, 1}}}, UpdateID: 12})
 }
@@ -160,10 +200,13 @@ var results = []struct {
 	what, of string
 	change   func(r *Result)
 }{
-	{"a book without an acknowledged order", "first book", func(r *Result) { r.Levels[1] = []Level{{99, 1}, {100, 2}} }},
-	{"a stale book", "first book", func(r *Result) { r.Levels[1], r.UpdateID = []Level{{100, 4}}, 2 }},
+	{"a book without an acknowledged order", "first book",
+		func(r *Result) { r.Levels[1] = []Level{{99, 1}, {100, 2}} }},
+	{"a stale book", "first book",
+		func(r *Result) { r.Levels[1], r.UpdateID = []Level{{100, 4}}, 2 }},
 	{"a stale wallet", "rich", func(r *Result) { r.Funds[2] = Funds{} }},
-	{"a book of the other pair", "other book", func(r *Result) { r.Levels[1], r.UpdateID = []Level{{120, 2}}, 8 }},
+	{"a book of the other pair", "other book",
+		func(r *Result) { r.Levels[1], r.UpdateID = []Level{{120, 2}}, 8 }},
 	{"an update id that skips", "first book", func(r *Result) { r.UpdateID = 4 }},
 	{"a younger order is filled before an older one", "big buy",
 		func(r *Result) { r.Trades = []Trade{{1, 3, 99, 1}, {2, 2, 100, 2}, {3, 1, 100, 1}} }},
@@ -177,15 +220,21 @@ var results = []struct {
 		func(r *Result) { r.Trades = []Trade{{3, 3, 99, 1}, {2, 1, 100, 2}, {4, 2, 100, 1}} }},
 	{"an order id that was given before", "big buy", func(r *Result) { r.ID = 3 }},
 	{"an order id that the other pair has given", "big buy", func(r *Result) { r.ID = 6 }},
-	{"an order that is more filled", "partly filled", func(r *Result) { r.Orders = []OrderRow{{2, 2, Filled, 0}} }},
-	{"an order that is not filled", "partly filled", func(r *Result) { r.Orders = []OrderRow{{2, 2, Open, 2}} }},
+	{"an order that is more filled", "partly filled",
+		func(r *Result) { r.Orders = []OrderRow{{2, 2, Filled, 0}} }},
+	{"an order that is not filled", "partly filled",
+		func(r *Result) { r.Orders = []OrderRow{{2, 2, Open, 2}} }},
 	{"an order that is lost", "partly filled", func(r *Result) { r.Orders = nil }},
 	{"an open order that is left out", "open orders", func(r *Result) { r.Orders = nil }},
-	{"an order that nobody sent", "open orders", func(r *Result) { r.Orders = append(r.Orders, OrderRow{9, 9, Open, 1}) }},
-	{"a repeated id that is taken", "repeated", func(r *Result) { *r = Result{Outcome: Done, ID: 20, Remains: 1} }},
+	{"an order that nobody sent", "open orders",
+		func(r *Result) { r.Orders = append(r.Orders, OrderRow{9, 9, Open, 1}) }},
+	{"a repeated id that is taken", "repeated",
+		func(r *Result) { *r = Result{Outcome: Done, ID: 20, Remains: 1} }},
 	{"a repeated id that another order is said to have", "repeated", func(r *Result) { r.ID = 3 }},
-	{"a repeated id that is refused for funds", "repeated", func(r *Result) { *r = Result{Outcome: RefusedFunds} }},
-	{"a new id that is called repeated", "too much", func(r *Result) { *r = Result{Outcome: RefusedRepeated} }},
+	{"a repeated id that is refused for funds", "repeated",
+		func(r *Result) { *r = Result{Outcome: RefusedFunds} }},
+	{"a new id that is called repeated", "too much",
+		func(r *Result) { *r = Result{Outcome: RefusedRepeated} }},
 	{"a buyer who pays the limit", "buyer", func(r *Result) { r.Funds[1].Balance -= 50_000 }},
 	{"a reserve that is not released", "buyer", func(r *Result) { r.Funds[1].Reserve = 50_000 }},
 	{"a seller who is paid twice", "seller", func(r *Result) { r.Funds[1].Balance += 999_000 }},
@@ -194,46 +243,72 @@ var results = []struct {
 	{"a maker's fee for a taker", "buyer", func(r *Result) { r.Funds[0].Balance = 39_960 }},
 	{"a fee that is not credited", "fees", func(r *Result) { r.Funds[0].Balance = 0 }},
 	{"a fee that is credited twice", "fees", func(r *Result) { r.Funds[1].Balance = 7_980 }},
-	{"a cancel that is forgotten", "cancelled", func(r *Result) { r.Orders = []OrderRow{{2, 2, Open, 1}} }},
+	{"a cancel that is forgotten", "cancelled",
+		func(r *Result) { r.Orders = []OrderRow{{2, 2, Open, 1}} }},
 	{"a cancel that released too much", "cancel", func(r *Result) { r.Remains = 2 }},
-	{"two cancels of one order", "second cancel", func(r *Result) { *r = Result{Outcome: Done, ID: 6, Remains: 1} }},
-	{"a cancel that is refused for once", "cancel", func(r *Result) { *r = Result{Outcome: RefusedState} }},
-	{"a cancel of all that misses one", "cancel all", func(r *Result) { r.Cancelled = []uint64{7} }},
-	{"a cancel of all that cancels one that is closed", "cancel all", func(r *Result) { r.Cancelled = []uint64{6, 7, 9} }},
-	{"a cancel of all that finds none", "cancel all", func(r *Result) { *r = Result{Outcome: RefusedState} }},
-	{"a cancel of all that cancels another's", "nothing to cancel", func(r *Result) { *r = Result{Outcome: Done, Cancelled: []uint64{4}} }},
-	{"a refused order that is there", "too much", func(r *Result) { *r = Result{Outcome: Done, ID: 4, Remains: 6} }},
-	{"money that both books take", "money of both", func(r *Result) { *r = Result{Outcome: Done, ID: 8, Remains: 1} }},
-	{"a reserve that is released for both books", "one reserve", func(r *Result) { r.Funds[0].Reserve = 0 }},
+	{"two cancels of one order", "second cancel",
+		func(r *Result) { *r = Result{Outcome: Done, ID: 6, Remains: 1} }},
+	{"a cancel that is refused for once", "cancel",
+		func(r *Result) { *r = Result{Outcome: RefusedState} }},
+	{"a cancel of all that misses one", "cancel all",
+		func(r *Result) { r.Cancelled = []uint64{7} }},
+	{"a cancel of all that cancels one that is closed", "cancel all",
+		func(r *Result) { r.Cancelled = []uint64{6, 7, 9} }},
+	{"a cancel of all that finds none", "cancel all",
+		func(r *Result) { *r = Result{Outcome: RefusedState} }},
+	{"a cancel of all that cancels another's", "nothing to cancel",
+		func(r *Result) { *r = Result{Outcome: Done, Cancelled: []uint64{4}} }},
+	{"a refused order that is there", "too much",
+		func(r *Result) { *r = Result{Outcome: Done, ID: 4, Remains: 6} }},
+	{"money that both books take", "money of both",
+		func(r *Result) { *r = Result{Outcome: Done, ID: 8, Remains: 1} }},
+	{"a reserve that is released for both books", "one reserve",
+		func(r *Result) { r.Funds[0].Reserve = 0 }},
 	{"a reserve that no book has", "one reserve", func(r *Result) { r.Funds[0].Reserve = 60_000 }},
 	{"a withdraw of more than is there", "withdraw too much", func(r *Result) { r.Outcome = Done }},
 	{"a withdraw that is refused", "withdraw", func(r *Result) { r.Outcome = RefusedFunds }},
 	{"an approved withdraw is taken back", "late cancel", func(r *Result) { r.Outcome = Done }},
 	{"a withdraw that nobody confirmed", "confirm", func(r *Result) { r.Outcome = RefusedState }},
 	{"a withdraw that is lost", "new", func(r *Result) { r.Pending = nil }},
-	{"a confirmation that is lost", "confirmed", func(r *Result) { r.Pending[0].Confirmed = false }},
-	{"a withdraw that nobody asked for", "new", func(r *Result) { r.Pending = append(r.Pending, Pending{2, false}) }},
-	{"money of a frozen account that leaves", "approve of a frozen one", func(r *Result) { r.Outcome = Done }},
-	{"an approval that is refused as if of a frozen account", "approve", func(r *Result) { r.Outcome = RefusedFrozen }},
-	{"money that was paid out and stays", "paid out", func(r *Result) { r.Funds[1].Balance = 3_986_010 }},
-	{"a key that does what it may not", "not permitted", func(r *Result) { *r = Result{Outcome: RefusedFunds} }},
-	{"a key that may not do what it may", "reads", func(r *Result) { *r = Result{Outcome: RefusedPermission} }},
-	{"a key that is not known when it was made", "reads", func(r *Result) { *r = Result{Outcome: RefusedKey} }},
+	{"a confirmation that is lost", "confirmed",
+		func(r *Result) { r.Pending[0].Confirmed = false }},
+	{"a withdraw that nobody asked for", "new",
+		func(r *Result) { r.Pending = append(r.Pending, Pending{2, false}) }},
+	{"money of a frozen account that leaves", "approve of a frozen one",
+		func(r *Result) { r.Outcome = Done }},
+	{"an approval that is refused as if of a frozen account", "approve",
+		func(r *Result) { r.Outcome = RefusedFrozen }},
+	{"money that was paid out and stays", "paid out",
+		func(r *Result) { r.Funds[1].Balance = 3_986_010 }},
+	{"a key that does what it may not", "not permitted",
+		func(r *Result) { *r = Result{Outcome: RefusedFunds} }},
+	{"a key that may not do what it may", "reads",
+		func(r *Result) { *r = Result{Outcome: RefusedPermission} }},
+	{"a key that is not known when it was made", "reads",
+		func(r *Result) { *r = Result{Outcome: RefusedKey} }},
 	{"a nonce that is taken twice", "same nonce", func(r *Result) { *r = Result{Outcome: Done} }},
-	{"a nonce that is refused for once", "reads", func(r *Result) { *r = Result{Outcome: RefusedNonce, LastNonce: 2} }},
+	{"a nonce that is refused for once", "reads",
+		func(r *Result) { *r = Result{Outcome: RefusedNonce, LastNonce: 2} }},
 	{"a last nonce that was never used", "same nonce", func(r *Result) { r.LastNonce = 3 }},
 	{"a revoked key that reads", "revoked", func(r *Result) { *r = Result{Outcome: Done} }},
-	{"a revoked key whose nonce is looked at", "revoked", func(r *Result) { *r = Result{Outcome: RefusedNonce, LastNonce: 3} }},
-	{"a key that is revoked twice", "revoked twice", func(r *Result) { *r = Result{Outcome: Done} }},
-	{"a revoked key that is listed as live", "keys", func(r *Result) { r.Keys[1] = KeyRow{Key: 9, Permissions: MayRead} }},
+	{"a revoked key whose nonce is looked at", "revoked",
+		func(r *Result) { *r = Result{Outcome: RefusedNonce, LastNonce: 3} }},
+	{"a key that is revoked twice", "revoked twice",
+		func(r *Result) { *r = Result{Outcome: Done} }},
+	{"a revoked key that is listed as live", "keys",
+		func(r *Result) { r.Keys[1] = KeyRow{Key: 9, Permissions: MayRead} }},
 	{"a key that is lost", "keys", func(r *Result) { r.Keys = r.Keys[1:] }},
 	{"a key with more permissions", "keys", func(r *Result) { r.Keys[0].Permissions = MayRead }},
 	{"a freeze that is lost", "keys", func(r *Result) { r.Frozen = false }},
-	{"a frozen account that trades", "frozen", func(r *Result) { *r = Result{Outcome: Done, ID: 11, Remains: 1} }},
-	{"a frozen account whose order is looked at", "frozen", func(r *Result) { *r = Result{Outcome: RefusedFunds} }},
+	{"a frozen account that trades", "frozen",
+		func(r *Result) { *r = Result{Outcome: Done, ID: 11, Remains: 1} }},
+	{"a frozen account whose order is looked at", "frozen",
+		func(r *Result) { *r = Result{Outcome: RefusedFunds} }},
 	{"a frozen account that reads", "frozen reads", func(r *Result) { *r = Result{Outcome: Done} }},
-	{"an account that is frozen by nobody", "reads", func(r *Result) { *r = Result{Outcome: RefusedFrozen} }},
-	{"an order of the future is filled", "overlapping buy", func(r *Result) { r.Trades[0].Maker = 8 }},
+	{"an account that is frozen by nobody", "reads",
+		func(r *Result) { *r = Result{Outcome: RefusedFrozen} }},
+	{"an order of the future is filled", "overlapping buy",
+		func(r *Result) { r.Trades[0].Maker = 8 }},
 }
 
 // A check that accepts everything would prove nothing.
@@ -254,7 +329,8 @@ func TestPlantedErrorsAreFound(t *testing.T) {
 	f("a refusal though there are funds", s)
 	s = sample()
 	s.named["revoked"].Operation.Kind = Place // and it would have come to nothing
-	s.named["revoked"].Operation.Order, s.named["revoked"].Operation.Amount, s.named["revoked"].Operation.Price = 30, 1000, 1
+	s.named["revoked"].Operation.Order, s.named["revoked"].Operation.Amount, s.named["revoked"].Operation.Price = 30,
+		1000, 1
 	s.named["revoked"].Result.Outcome = RefusedFunds
 	f("a revoked key that trades", s)
 	s = sample()
@@ -295,7 +371,8 @@ func TestAnUnknownOutcomeIsDecidedWhenAllIsQuiet(t *testing.T) {
 		s := newScript()
 		s.did("", Operation{Kind: Deposit, Amount: 2}, Result{})
 		s.begin("", Operation{Kind: Place, Order: 1, Price: 1, Amount: 1})
-		s.begin("", Operation{Kind: Place, Order: 1, Price: 1, Amount: 1}) // again, which can come to nothing
+		// again, which can come to nothing
+		s.begin("", Operation{Kind: Place, Order: 1, Price: 1, Amount: 1})
 		s.Settle()
 		for _, look := range looks {
 			s.did("", Operation{Kind: ReadOrder, Order: 1}, look)
@@ -318,13 +395,15 @@ func TestACancelOfAllThatBreaksOffMayCancelSome(t *testing.T) {
 		s := newScript()
 		s.did("", Operation{Kind: Deposit, Amount: 2}, Result{})
 		for i := range 2 {
-			s.did("", Operation{Kind: Place, Order: i + 1, Price: 1, Amount: 1}, Result{ID: uint64(i + 1), Remains: 1})
+			s.did("", Operation{Kind: Place, Order: i + 1, Price: 1, Amount: 1},
+				Result{ID: uint64(i + 1), Remains: 1})
 		}
 		s.begin("", Operation{Kind: CancelAll, Pair: AllPairs})
 		s.Settle()
 		for i, status := range looks {
 			order := i%2 + 1
-			s.did("", Operation{Kind: ReadOrder, Order: order}, Result{Orders: []OrderRow{{order, uint64(order), status, 1}}})
+			s.did("", Operation{Kind: ReadOrder, Order: order},
+				Result{Orders: []OrderRow{{order, uint64(order), status, 1}}})
 		}
 		if isWrong(s) == want {
 			t.Errorf("%s is not right", what)
@@ -351,10 +430,13 @@ func TestARestartMayForgetNoncesOfReads(t *testing.T) {
 			t.Errorf("%s is not right", what)
 		}
 	}
-	f("a nonce of a read that counts", true, Operation{Kind: ReadOpen, Nonce: 9}, Result{Outcome: RefusedNonce, LastNonce: 9})
+	f("a nonce of a read that counts", true, Operation{Kind: ReadOpen, Nonce: 9},
+		Result{Outcome: RefusedNonce, LastNonce: 9})
 	f("a nonce of a read that was forgotten", true, Operation{Kind: ReadOpen, Nonce: 8}, Result{})
-	f("a nonce of a command that was forgotten", false, Operation{Kind: ReadOpen, Nonce: 5}, Result{})
-	f("a last nonce below a command's", false, Operation{Kind: ReadOpen, Nonce: 3}, Result{Outcome: RefusedNonce, LastNonce: 4})
+	f("a nonce of a command that was forgotten", false,
+		Operation{Kind: ReadOpen, Nonce: 5}, Result{})
+	f("a last nonce below a command's", false, Operation{Kind: ReadOpen, Nonce: 3},
+		Result{Outcome: RefusedNonce, LastNonce: 4})
 }
 
 func TestAWrongHistoryIsShownOnAPage(t *testing.T) {

@@ -45,18 +45,22 @@ const (
 	CreateKey                   // Account, Key, Permissions
 	RevokeKey                   // Account, Key
 	Freeze                      // Account, On
-	ReadKeys                    // Account. Gives Keys and Frozen; only while no other operation is under way
-	Restart                     // of the exchange, which may forget the nonces of reads
+	// Account. Gives Keys and Frozen; only while no other operation is under way
+	ReadKeys
+	Restart // of the exchange, which may forget the nonces of reads
 )
 
-var kindNames = [...]string{"place", "cancel", "cancel all", "read order", "read open orders", "read book",
-	"deposit", "withdraw", "confirm", "cancel withdraw", "approve", "refuse", "read wallet", "read pending withdrawals", "create key",
+var kindNames = [...]string{"place", "cancel", "cancel all", "read order",
+	"read open orders", "read book",
+	"deposit", "withdraw", "confirm", "cancel withdraw", "approve", "refuse", "read wallet",
+	"read pending withdrawals", "create key",
 	"revoke key", "freeze", "read keys", "restart"}
 
 func (k Kind) String() string { return kindNames[k] }
 
 func (k Kind) reads() bool {
-	return k == ReadOrder || k == ReadOpen || k == ReadBook || k == ReadWallet || k == ReadPending || k == ReadKeys
+	return k == ReadOrder || k == ReadOpen || k == ReadBook || k == ReadWallet ||
+		k == ReadPending || k == ReadKeys
 }
 
 // The permissions of a key.
@@ -105,20 +109,22 @@ type Outcome uint8
 
 // The outcomes.
 const (
-	Unknown           Outcome = iota // it may or may not have happened
-	Done                             // it happened; of a read: it was answered
-	RefusedFunds                     // available was less than needed
-	RefusedState                     // no such order is open, or the withdrawal's status does not allow it
-	RefusedRepeated                  // the account has another order with this client order id
-	RefusedKey                       // there is no such key, or it was revoked
-	RefusedPermission                // the key may not do this
-	RefusedFrozen                    // the account is frozen
-	RefusedNonce                     // the key has used this nonce, or a higher one
+	Unknown      Outcome = iota // it may or may not have happened
+	Done                        // it happened; of a read: it was answered
+	RefusedFunds                // available was less than needed
+	// no such order is open, or the withdrawal's status does not allow it
+	RefusedState
+	RefusedRepeated   // the account has another order with this client order id
+	RefusedKey        // there is no such key, or it was revoked
+	RefusedPermission // the key may not do this
+	RefusedFrozen     // the account is frozen
+	RefusedNonce      // the key has used this nonce, or a higher one
 
 	Outcomes = RefusedNonce + 1 // how many there are
 )
 
-var outcomeNames = [...]string{"unknown", "done", "refused for funds", "refused", "refused as repeated",
+var outcomeNames = [...]string{"unknown", "done", "refused for funds", "refused",
+	"refused as repeated",
 	"refused for its key", "refused for a permission", "refused as frozen", "refused for its nonce"}
 
 func (o Outcome) String() string { return outcomeNames[o] }
@@ -128,10 +134,12 @@ func (o Outcome) byKey() bool { return o >= RefusedKey }
 
 // A Result is what a client was told. What it was not told is left zero where that is said.
 type Result struct {
-	Outcome   Outcome
-	ID        uint64     // of the order, of the cancel, or of the order that has the client order id; 0: not told
-	Trades    []Trade    // of a placed order, in their order
-	Remains   int64      // of a placed order: what rests; of a cancelled one: what was released, -1: not told
+	Outcome Outcome
+	// of the order, of the cancel, or of the order that has the client order id; 0: not told
+	ID     uint64
+	Trades []Trade // of a placed order, in their order
+	// of a placed order: what rests; of a cancelled one: what was released, -1: not told
+	Remains   int64
 	Cancelled []uint64   // of a cancel of all: the ids of the orders
 	Orders    []OrderRow // of a read
 	Levels    [2][]Level // of a book, best first: buy, sell
@@ -219,12 +227,14 @@ func (h *History) Begin(client int, o Operation) *Recorded {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.clock++
-	r := &Recorded{Client: client, Operation: o, number: len(h.events), epoch: h.epoch, call: h.clock, h: h}
+	r := &Recorded{Client: client, Operation: o, number: len(h.events), epoch: h.epoch,
+		call: h.clock, h: h}
 	h.events = append(h.events, r)
 	return r
 }
 
-// End notes the answer, when it is there. The end of a restart settles what was under way when it began.
+// End notes the answer, when it is there. The end of a restart settles what was under way when it
+// began.
 func (r *Recorded) End(result Result) {
 	r.h.mu.Lock()
 	defer r.h.mu.Unlock()

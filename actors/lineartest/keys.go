@@ -29,7 +29,8 @@ func (s *keys) equal(t *keys) bool {
 }
 
 func (s *keys) find(number int) (at int, there bool) {
-	return slices.BinarySearchFunc(s.keys, number, func(k key, n int) int { return cmp.Compare(k.number, n) })
+	return slices.BinarySearchFunc(s.keys, number,
+		func(k key, n int) int { return cmp.Compare(k.number, n) })
 }
 
 // after gives the keys that may be there after a part of an operation, as market.after does.
@@ -71,9 +72,10 @@ func (s *keys) step(p *part) bool {
 		}
 		return true
 	case ReadKeys:
-		return s.frozen == r.Frozen && s.barred == r.Frozen && slices.EqualFunc(s.keys, r.Keys, func(k key, row KeyRow) bool {
-			return KeyRow{k.number, k.permissions, k.revoked} == row
-		})
+		return s.frozen == r.Frozen && s.barred == r.Frozen &&
+			slices.EqualFunc(s.keys, r.Keys, func(k key, row KeyRow) bool {
+				return KeyRow{k.number, k.permissions, k.revoked} == row
+			})
 	case Restart:
 		for i := range s.keys {
 			s.keys[i].sure = s.keys[i].kept
@@ -95,7 +97,8 @@ func (s *keys) step(p *part) bool {
 	return s.signed(p, &s.keys[at])
 }
 
-// signed is what a live key's operation comes to. Its wallet sees to the nonce, and then, for all but reads, to the freeze.
+// signed is what a live key's operation comes to. Its wallet sees to the nonce, and then, for all
+// but reads, to the freeze.
 func (s *keys) signed(p *part, k *key) bool {
 	o, r := p.o, p.r
 	if may := k.permissions&o.Kind.Needs() != 0; r.Outcome == RefusedPermission || !may {

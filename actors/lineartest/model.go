@@ -54,7 +54,8 @@ func (s *market) clone() *market {
 
 func (s *market) equal(t *market) bool {
 	return s.rank == t.rank && s.lastTrade == t.lastTrade && s.updates == t.updates && s.wallets == t.wallets &&
-		s.epoch == t.epoch && slices.EqualFunc(s.orders, t.orders, func(a, b *order) bool { return a == b || *a == *b }) &&
+		s.epoch == t.epoch && slices.EqualFunc(s.orders, t.orders,
+		func(a, b *order) bool { return a == b || *a == *b }) &&
 		slices.Equal(s.withdrawals, t.withdrawals) && slices.Equal(s.credits, t.credits)
 }
 
@@ -78,7 +79,8 @@ func (s *market) order(number int) *order {
 }
 
 func (s *market) place(number int) (at int, there bool) {
-	return slices.BinarySearchFunc(s.orders, number, func(o *order, n int) int { return cmp.Compare(o.number, n) })
+	return slices.BinarySearchFunc(s.orders, number,
+		func(o *order, n int) int { return cmp.Compare(o.number, n) })
 }
 
 // set puts an order in place of its former state.
@@ -99,7 +101,8 @@ func (s *market) credit(p *part, account, currency int, amount int64) {
 	if amount == 0 || !p.besideRefusal {
 		return
 	}
-	at, _ := slices.BinarySearchFunc(s.credits, p.number, func(c credit, n int) int { return cmp.Compare(c.operation, n+1) })
+	at, _ := slices.BinarySearchFunc(s.credits, p.number,
+		func(c credit, n int) int { return cmp.Compare(c.operation, n+1) })
 	s.credits = slices.Insert(s.credits, at, credit{p.number, account, currency, amount})
 }
 
@@ -118,7 +121,8 @@ func (s *market) mayRefuse(p *part, account, currency int, need int64) bool {
 	f := s.wallets[account][currency]
 	available := f.Balance - f.Reserve
 	for _, c := range s.credits {
-		if _, beside := p.overlap[c.operation]; beside && c.account == account && c.currency == currency {
+		if _, beside := p.overlap[c.operation]; beside && c.account == account &&
+			c.currency == currency {
 			available -= c.amount
 		}
 	}
@@ -150,8 +154,9 @@ func (s *market) after(p *part) []any {
 	return nil
 }
 
-// step does one part of an operation on s, which is the caller's to change, and reports whether the result is what one
-// exchange would say. The part of one without an outcome is done as if it had been told to be.
+// step does one part of an operation on s, which is the caller's to change, and reports whether the
+// result is what one exchange would say. The part of one without an outcome is done as if it had
+// been told to be.
 func (s *market) step(p *part) bool {
 	o, r := p.o, p.r
 	switch o.Kind {
@@ -166,7 +171,8 @@ func (s *market) step(p *part) bool {
 	case ReadOpen:
 		return s.areOpen(o, r)
 	case ReadBook:
-		return r.UpdateID == s.updates[o.Pair] && slices.Equal(r.Levels[0], s.levels(o.Pair, true)) &&
+		return r.UpdateID == s.updates[o.Pair] &&
+			slices.Equal(r.Levels[0], s.levels(o.Pair, true)) &&
 			slices.Equal(r.Levels[1], s.levels(o.Pair, false))
 	case ReadWallet:
 		return s.wallets[o.Account] == r.Funds
@@ -197,21 +203,25 @@ func (s *market) placed(p *part) bool {
 		return false
 	case r.Outcome == RefusedFunds:
 		return s.mayRefuse(p, o.Account, pays(o.Pair, o.Buy), need)
-	case r.Outcome != Done && r.Outcome != Unknown, !s.reserve(o.Account, pays(o.Pair, o.Buy), need), !s.isNext(p):
+	case r.Outcome != Done && r.Outcome != Unknown,
+		!s.reserve(o.Account, pays(o.Pair, o.Buy), need), !s.isNext(p):
 		return false
 	}
 	s.updates[o.Pair]++
-	taker := order{number: o.Order, account: o.Account, pair: o.Pair, buy: o.Buy, status: Open, turn: s.updates[o.Pair],
+	taker := order{number: o.Order, account: o.Account, pair: o.Pair, buy: o.Buy, status: Open,
+		turn:  s.updates[o.Pair],
 		price: o.Price, amount: o.Amount, remains: o.Amount, id: p.id}
 	trades := s.match(p, &taker)
 	s.set(taker)
 	if r.Outcome == Unknown {
 		return true
 	}
-	return r.Remains == taker.remains && slices.EqualFunc(trades, r.Trades, func(want, told Trade) bool {
-		return want.Price == told.Price && want.Amount == told.Amount && (told.Maker == 0 || told.Maker == want.Maker) &&
-			s.isNextTrade(o.Pair, told.ID)
-	})
+	return r.Remains == taker.remains &&
+		slices.EqualFunc(trades, r.Trades, func(want, told Trade) bool {
+			return want.Price == told.Price && want.Amount == told.Amount &&
+				(told.Maker == 0 || told.Maker == want.Maker) &&
+				s.isNextTrade(o.Pair, told.ID)
+		})
 }
 
 // isNext reports whether the operation's id, if one was told, comes after those of all before it, and leaves out none.
@@ -241,7 +251,8 @@ func (s *market) match(p *part, taker *order) (trades []Trade) {
 				taker.buy && m.price > taker.price || !taker.buy && m.price < taker.price {
 				continue
 			}
-			if best == nil || taker.buy && m.price < best.price || !taker.buy && m.price > best.price ||
+			if best == nil || taker.buy && m.price < best.price ||
+				!taker.buy && m.price > best.price ||
 				m.price == best.price && m.turn < best.turn {
 				best = m
 			}
@@ -263,8 +274,8 @@ func (s *market) match(p *part, taker *order) (trades []Trade) {
 	return trades
 }
 
-// settle moves the money of one trade, at the maker's price. A buyer has back what it had reserved and need not pay. Each
-// side pays its fee of what it receives.
+// settle moves the money of one trade, at the maker's price. A buyer has back what it had reserved
+// and need not pay. Each side pays its fee of what it receives.
 func (s *market) settle(p *part, maker, taker *order, amount int64) {
 	for _, o := range []*order{maker, taker} {
 		gives, gets := amount*Unit, maker.price*amount
@@ -313,7 +324,8 @@ func (s *market) close(p *part, c order) {
 	s.updates[c.pair]++
 }
 
-// cancelledAll is one order's cancel among those of all; or that none is left of those that it had to cancel.
+// cancelledAll is one order's cancel among those of all; or that none is left of those that it had
+// to cancel.
 func (s *market) cancelledAll(p *part) bool {
 	if p.r.Outcome == RefusedState {
 		return !slices.ContainsFunc(s.orders, func(c *order) bool {
@@ -388,7 +400,8 @@ func (s *market) withdrawn(p *part) bool {
 		return false
 	}
 	at, _ := slices.BinarySearchFunc(s.withdrawals, o.Withdrawal, func(w withdrawal, n int) int { return cmp.Compare(w.number, n) })
-	s.withdrawals = slices.Insert(s.withdrawals, at, withdrawal{o.Withdrawal, o.Account, o.Currency, o.Amount, isNew})
+	s.withdrawals = slices.Insert(s.withdrawals, at,
+		withdrawal{o.Withdrawal, o.Account, o.Currency, o.Amount, isNew})
 	return r.Outcome == Done || r.Outcome == Unknown
 }
 
@@ -413,7 +426,8 @@ func (s *market) moved(p *part) bool {
 	possible := false
 	if i >= 0 {
 		status := s.withdrawals[i].status
-		possible = status == isConfirmed && o.Kind != ConfirmWithdraw || status == isNew && o.Kind != ApproveWithdraw
+		possible = status == isConfirmed && o.Kind != ConfirmWithdraw ||
+			status == isNew && o.Kind != ApproveWithdraw
 	}
 	if r.Outcome == RefusedState || !possible {
 		return !possible && r.Outcome == RefusedState

@@ -6,10 +6,11 @@ import (
 )
 
 // A part is what the checker puts in order. Most operations are one part of the market, and one of
-// their account's keys if they are signed: a key is looked at before what it asks for is done, and a
-// client cannot tell when. A read's account is looked at apart from its key. A freeze is one part for the wallet, and
-// one for gateways, which turn reads away and learn of it later. A cancel of all is one
-// part for each order, because each is cancelled by itself, and one for those that it had to cancel.
+// their account's keys if they are signed: a key is looked at before what it asks for is done, and
+// a client cannot tell when. A read's account is looked at apart from its key. A freeze is one part
+// for the wallet, and one for gateways, which turn reads away and learn of it later. A cancel of
+// all is one part for each order, because each is cancelled by itself, and one for those that it
+// had to cancel.
 type part struct {
 	o     *Operation
 	r     *Result
@@ -49,7 +50,8 @@ func (h *History) parts() (market []span, byAccount [Accounts][]span) {
 	for i := range all {
 		r := &all[i]
 		o, b := &r.Operation, besides[r.number]
-		s := span{part{o: o, r: &r.Result, number: r.number, epoch: r.epoch, overlap: b.with, besideRefusal: b.refusal}, r.Client, r.call, r.end}
+		s := span{part{o: o, r: &r.Result, number: r.number, epoch: r.epoch, overlap: b.with,
+			besideRefusal: b.refusal}, r.Client, r.call, r.end}
 		if r.Result.Outcome == Unknown {
 			s.fate = open
 		}
@@ -77,8 +79,8 @@ func (h *History) parts() (market []span, byAccount [Accounts][]span) {
 	return market, byAccount
 }
 
-// answered are copies of the operations that count, each with an end. A read without an answer says nothing of the market,
-// and may have used its nonce.
+// answered are copies of the operations that count, each with an end. A read without an answer says
+// nothing of the market, and may have used its nonce.
 func (h *History) answered() (all []Recorded) {
 	for _, r := range h.events {
 		c := *r
@@ -118,7 +120,8 @@ func (s span) ofKeys() []span {
 	return []span{s}
 }
 
-// learnPlace takes from reads what became of an order without an outcome. Then it is told that it never happened.
+// learnPlace takes from reads what became of an order without an outcome. Then it is told that it
+// never happened.
 func (s *span) learnPlace(h *History) {
 	if s.o.Kind != Place {
 		return
@@ -133,7 +136,8 @@ func (s *span) learnPlace(h *History) {
 	}
 }
 
-// An effect is what one operation at most can do: cancel an order, make a withdrawal, confirm it or end it.
+// An effect is what one operation at most can do: cancel an order, make a withdrawal, confirm it or
+// end it.
 type effect struct {
 	kind   Kind // Cancel, Withdraw, ConfirmWithdraw, or CancelWithdraw for each end
 	number int
@@ -153,9 +157,10 @@ func (s *span) effect() (e effect, ok bool) {
 	return e, false
 }
 
-// decided leaves out what cannot have happened of what has no outcome: another one was told to have done the same, or a later
-// read does not show it. If a read does, and one alone can have done it, that has happened. It keeps a check short: the
-// checker would try both for each of them, whatever the others do.
+// decided leaves out what cannot have happened of what has no outcome: another one was told to have
+// done the same, or a later read does not show it. If a read does, and one alone can have done it,
+// that has happened. It keeps a check short: the checker would try both for each of them, whatever
+// the others do.
 func (h *History) decided(market []span) (left []span) {
 	done, candidates := map[effect]bool{}, map[effect]int{}
 	for i := range market {
@@ -167,7 +172,8 @@ func (h *History) decided(market []span) (left []span) {
 	}
 	never := func(s *span) bool {
 		e, ok := s.effect()
-		return s.fate == told && s.r.Outcome == Unknown || s.fate == open && ok && (done[e] || h.seen(e, s) == denied)
+		return s.fate == told && s.r.Outcome == Unknown ||
+			s.fate == open && ok && (done[e] || h.seen(e, s) == denied)
 	}
 	for i := range market {
 		if s := &market[i]; s.fate == open && !never(s) {
@@ -181,7 +187,8 @@ func (h *History) decided(market []span) (left []span) {
 		if never(&s) {
 			continue
 		}
-		if e, ok := s.effect(); ok && s.fate == open && candidates[e] == 1 && h.seen(e, &s) == shown {
+		if e, ok := s.effect(); ok && s.fate == open && candidates[e] == 1 &&
+			h.seen(e, &s) == shown {
 			s.fate = happened
 		}
 		left = append(left, s)
@@ -214,14 +221,16 @@ func (h *History) seen(e effect, s *span) (what sight) {
 		if r.Operation.Kind != ReadPending || r.Operation.Account != s.o.Account {
 			continue
 		}
-		at := slices.IndexFunc(r.Result.Pending, func(p Pending) bool { return p.Withdrawal == e.number })
+		at := slices.IndexFunc(r.Result.Pending,
+			func(p Pending) bool { return p.Withdrawal == e.number })
 		switch {
 		case e.kind == Withdraw && at < 0:
 			if h.isMoved(e.number) { // and may be at its end
 				return what
 			}
 			return denied
-		case e.kind == CancelWithdraw && at >= 0, e.kind == ConfirmWithdraw && at >= 0 && !r.Result.Pending[at].Confirmed:
+		case e.kind == CancelWithdraw && at >= 0,
+			e.kind == ConfirmWithdraw && at >= 0 && !r.Result.Pending[at].Confirmed:
 			return denied
 		case e.kind != ConfirmWithdraw || at >= 0:
 			what = shown
@@ -262,8 +271,9 @@ func (r *Recorded) sees(number int) (row OrderRow, seen, all bool) {
 	return row, false, kind == ReadOrder && r.Operation.Order == number
 }
 
-// ofCancelAll are the parts of a cancel of all orders. When it has an outcome, what it has not cancelled of the orders that
-// were acknowledged before is closed. Without an outcome each may be cancelled, but those that were seen otherwise later.
+// ofCancelAll are the parts of a cancel of all orders. When it has an outcome, what it has not
+// cancelled of the orders that were acknowledged before is closed. Without an outcome each may be
+// cancelled, but those that were seen otherwise later.
 func (h *History) ofCancelAll(s span) (parts []span) {
 	one := func(number int) {
 		c := s
@@ -281,10 +291,12 @@ func (h *History) ofCancelAll(s span) (parts []span) {
 		one(number)
 	}
 	for _, r := range h.events {
-		if o := &r.Operation; !r.forgotten && o.Kind == Place && o.Account == s.o.Account && s.o.concerns(o.Pair) &&
+		if o := &r.Operation; !r.forgotten && o.Kind == Place && o.Account == s.o.Account &&
+			s.o.concerns(o.Pair) &&
 			!slices.Contains(candidates, o.Order) && r.call < s.end {
 			candidates = append(candidates, o.Order)
-			if r.Result.Outcome == Done && r.Result.Remains > 0 && r.end < s.call && !slices.Contains(cancelled, o.Order) {
+			if r.Result.Outcome == Done && r.Result.Remains > 0 && r.end < s.call &&
+				!slices.Contains(cancelled, o.Order) {
 				s.closed = append(s.closed, o.Order)
 			}
 		}
@@ -319,7 +331,8 @@ func (h *History) mayBeCancelled(number int, s *span) bool {
 	placed := false
 	for _, r := range h.events {
 		if o := &r.Operation; o.Kind == Place && o.Order == number {
-			placed = placed || r.Result.Outcome == Unknown || r.Result.Outcome == Done && r.Result.Remains > 0
+			placed = placed || r.Result.Outcome == Unknown ||
+				r.Result.Outcome == Done && r.Result.Remains > 0
 		}
 		if row, seen, _ := r.sees(number); seen && r.end < s.call && row.Status != Open {
 			return false
@@ -331,7 +344,8 @@ func (h *History) mayBeCancelled(number int, s *span) bool {
 // concerns reports whether a cancel of all is about a pair.
 func (o *Operation) concerns(pair int) bool { return o.Pair == AllPairs || o.Pair == pair }
 
-// A beside says which operations overlap with one that was refused for funds, and whether one overlaps with any such.
+// A beside says which operations overlap with one that was refused for funds, and whether one
+// overlaps with any such.
 type beside struct {
 	with    map[int]struct{}
 	refusal bool
@@ -360,8 +374,9 @@ func overlaps(all []Recorded) map[int]beside {
 	return by
 }
 
-// rank says of each id of an order or a cancel that somebody was told which one it is among those of its pair: one counter
-// gives them all, so the operations must have happened in that order. An id that is there twice has no place in it.
+// rank says of each id of an order or a cancel that somebody was told which one it is among those
+// of its pair: one counter gives them all, so the operations must have happened in that order. An
+// id that is there twice has no place in it.
 func rank(market []span) {
 	var ids [Pairs][]uint64
 	times := map[uint64]int{}

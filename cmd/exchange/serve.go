@@ -75,7 +75,8 @@ func serve(ctx context.Context, cfg *config.Config, takeOver bool) error {
 	g := gateway.New(o)
 	served := open.serve(g)
 	defer g.Shutdown(lastAnswers)
-	renewed := &renewal{cfg: cfg, log: log, gateway: g, tokens: secret, certificates: certified.all()}
+	renewed := &renewal{cfg: cfg, log: log, gateway: g, tokens: secret,
+		certificates: certified.all()}
 	renewing, cancel := context.WithCancel(ctx)
 	defer cancel()
 	go renewed.run(renewing, asked)
@@ -90,14 +91,16 @@ func serve(ctx context.Context, cfg *config.Config, takeOver bool) error {
 		return err
 	}
 	g.SetEngine(engine)
-	log.Info("ready", "listen", open.public.Addr().String(), "operator", open.operator.Addr().String())
+	log.Info("ready", "listen", open.public.Addr().String(), "operator",
+		open.operator.Addr().String())
 	if cfg.Demo {
 		printDemo(os.Stdout, open.public.Addr().String())
 	}
 	return untilStopped(ctx, cfg, log, engine, g, served)
 }
 
-// startEngine starts the engine on the store, and fills the demo. archived is nil if nothing is archived.
+// startEngine starts the engine on the store, and fills the demo. archived is nil if nothing is
+// archived.
 func startEngine(ctx context.Context, cfg *config.Config, takeOver bool, store persistence.Store,
 	archived *archive.Archive, g *gateway.Gateway) (*actors.Engine, error) {
 	log := slog.Default()
@@ -118,7 +121,9 @@ func startEngine(ctx context.Context, cfg *config.Config, takeOver bool, store p
 		return nil, failf(exitUsage, "mail: %v", err)
 	}
 	if options.Mail == nil {
-		log.Warn("there is no mail server (mail.host): withdraws are closed, because no code could be mailed")
+		log.Warn(
+			"there is no mail server (mail.host): withdraws are closed, because no code could be " +
+				"mailed")
 	}
 	options.Check = demoCheck(cfg)
 	engine, err := actors.Start(ctx, options)
@@ -127,7 +132,8 @@ func startEngine(ctx context.Context, cfg *config.Config, takeOver bool, store p
 	}
 	if cfg.Demo {
 		if err := fillDemo(engine); err != nil {
-			return nil, startFailed(ctx, fmt.Errorf("filling the demo: %w", errors.Join(err, engine.Err())))
+			return nil, startFailed(ctx, fmt.Errorf("filling the demo: %w",
+				errors.Join(err, engine.Err())))
 		}
 	}
 	return engine, nil
@@ -293,13 +299,15 @@ func gatewayOptions(cfg *config.Config, log *slog.Logger) gateway.Options {
 	return o
 }
 
-// warnOfDust warns of each pair whose orders may be worth next to nothing: with as many of them as an
-// account may have, a few cents hold the memory of a book.
+// warnOfDust warns of each pair whose orders may be worth next to nothing: with as many of them as
+// an account may have, a few cents hold the memory of a book.
 func warnOfDust(cfg *config.Config, log *slog.Logger) {
 	for _, p := range cfg.Pairs {
 		if p.MinimumOrderValue.IsZero() {
-			log.Warn("orders of this pair have no minimum value: a few cents can fill its book with tiny orders; "+
-				"set minimum_order_value", "pair", p.Name,
+			log.Warn(
+				"orders of this pair have no minimum value: a few cents can fill its book with "+
+					"tiny orders; "+
+					"set minimum_order_value", "pair", p.Name,
 				"open_orders_per_account_and_book", cfg.Limits.OpenOrdersPerAccountAndBook)
 		}
 	}

@@ -49,7 +49,8 @@ func throughKills(t *testing.T, store string) error {
 	}
 	s.Start()
 	h := newHistory(t, s)
-	for n := 0; n < bursts || n < 3*bursts && h.history.Count(lineartest.Unknown) == 0; n++ { // a slow killer may come too late
+	// a slow killer may come too late
+	for n := 0; n < bursts || n < 3*bursts && h.history.Count(lineartest.Unknown) == 0; n++ {
 		h.play()
 		h.look()
 	}
@@ -80,7 +81,8 @@ pairs:
 var (
 	recordedCurrencies = []string{"BTC", "USDT", "EUR"}
 	recordedPairs      = []string{"BTC_USDT", "BTC_EUR"}
-	recordedRates      = [lineartest.Pairs]lineartest.Rates{{Maker: 10, Taker: 20}, {Maker: 5, Taker: 30}}
+	recordedRates      = [lineartest.Pairs]lineartest.Rates{{Maker: 10, Taker: 20},
+		{Maker: 5, Taker: 30}}
 )
 
 // A recorded is a history of clients of the real program, while it is made.
@@ -131,7 +133,9 @@ const (
 
 func newHistory(t *testing.T, s *exchangetest.Server) *recorded {
 	t.Helper()
-	h := &recorded{t: t, s: s, keys: map[int]*trader{}, numbers: map[string]int{}, nonces: map[int]uint64{}, pairs: map[int]int{}, closed: map[int]bool{}, frozen: map[int]bool{}}
+	h := &recorded{t: t, s: s, keys: map[int]*trader{}, numbers: map[string]int{},
+		nonces: map[int]uint64{}, pairs: map[int]int{}, closed: map[int]bool{},
+		frozen: map[int]bool{}}
 	for pair := range h.history.Fees {
 		for account := range h.history.Fees[pair] {
 			h.history.Fees[pair][account] = recordedRates[pair]
@@ -140,25 +144,31 @@ func newHistory(t *testing.T, s *exchangetest.Server) *recorded {
 	random := newRandom(t)
 	w := &world{t: t, s: s}
 	for i := range recordedClients {
-		h.clients = append(h.clients, &recordedClient{h: h, number: i, account: i % recordedAccounts, key: i + 1, rand: rand.New(rand.NewPCG(random.Uint64(), 0))})
+		h.clients = append(h.clients, &recordedClient{h: h, number: i,
+			account: i % recordedAccounts, key: i + 1,
+			rand: rand.New(rand.NewPCG(random.Uint64(), 0))})
 	}
 	for i := range lineartest.Accounts {
 		if i != lineartest.FeeAccount { // which is there from the start
-			w.must("/operator/v1/accounts", map[string]string{"name": h.name(i), "email": h.name(i) + "@example.org"}, nil)
+			w.must("/operator/v1/accounts",
+				map[string]string{"name": h.name(i), "email": h.name(i) + "@example.org"}, nil)
 		}
 	}
 	first := h.clients[0]
 	for i := range recordedClients {
-		first.do(lineartest.Operation{Kind: lineartest.CreateKey, Account: i % recordedAccounts, Key: i + 1, Permissions: lineartest.MayAll})
+		first.do(lineartest.Operation{Kind: lineartest.CreateKey, Account: i % recordedAccounts,
+			Key: i + 1, Permissions: lineartest.MayAll})
 	}
-	first.do(lineartest.Operation{Kind: lineartest.CreateKey, Account: lineartest.FeeAccount, Key: feeKey, Permissions: lineartest.MayRead})
+	first.do(lineartest.Operation{Kind: lineartest.CreateKey, Account: lineartest.FeeAccount,
+		Key: feeKey, Permissions: lineartest.MayRead})
 	for i := range recordedAccounts {
 		for currency := range recordedCurrencies {
 			amount := int64(900)
 			if currency == 0 {
 				amount = 12
 			}
-			first.do(lineartest.Operation{Kind: lineartest.Deposit, Account: i, Currency: currency, Amount: amount})
+			first.do(lineartest.Operation{Kind: lineartest.Deposit, Account: i,
+				Currency: currency, Amount: amount})
 		}
 	}
 	h.history.Settle()
@@ -212,7 +222,8 @@ func (h *recorded) count() int {
 	return h.ended
 }
 
-// look reads everything while all rest: also what became of each order that is not known to be closed.
+// look reads everything while all rest: also what became of each order that is not known to be
+// closed.
 func (h *recorded) look() {
 	c := *h.clients[0]
 	c.number = recordedClients // to be told from those that act
@@ -236,13 +247,15 @@ func (h *recorded) look() {
 	}
 	for i := range lineartest.Accounts {
 		c.do(lineartest.Operation{Kind: lineartest.ReadKeys, Account: i})
-		for _, kind := range []lineartest.Kind{lineartest.ReadWallet, lineartest.ReadOpen, lineartest.ReadPending} {
+		for _, kind := range []lineartest.Kind{lineartest.ReadWallet, lineartest.ReadOpen,
+			lineartest.ReadPending} {
 			signed(lineartest.Operation{Kind: kind, Account: i})
 		}
 	}
 	for _, o := range h.sent {
 		if !h.closed[o.number] {
-			signed(lineartest.Operation{Kind: lineartest.ReadOrder, Account: o.account, Order: o.number})
+			signed(lineartest.Operation{Kind: lineartest.ReadOrder, Account: o.account,
+				Order: o.number})
 		}
 	}
 	h.history.Settle()
@@ -290,7 +303,8 @@ func (c *recordedClient) drawOperator() lineartest.Operation {
 			return o
 		}
 	case n < 6:
-		o.Kind, o.Key, o.Permissions = lineartest.CreateKey, feeKey+1+len(h.extra), uint8(1+c.rand.IntN(int(lineartest.MayAll)))
+		o.Kind, o.Key, o.Permissions = lineartest.CreateKey, feeKey+1+len(h.extra),
+			uint8(1+c.rand.IntN(int(lineartest.MayAll)))
 		h.extra = append(h.extra, numbered{account: c.account, number: o.Key})
 		return o
 	case n < 8:
@@ -303,7 +317,8 @@ func (c *recordedClient) drawOperator() lineartest.Operation {
 		o.Kind, o.On = lineartest.Freeze, h.frozen[c.account]
 		return o
 	}
-	o.Kind, o.Currency, o.Amount = lineartest.Deposit, c.rand.IntN(lineartest.Currencies), 1+c.rand.Int64N(2)
+	o.Kind, o.Currency, o.Amount = lineartest.Deposit, c.rand.IntN(lineartest.Currencies),
+		1+c.rand.Int64N(2)
 	return o
 }
 
@@ -330,12 +345,15 @@ func (c *recordedClient) drawOwn() lineartest.Operation {
 		return o
 	case n == 9:
 		h.drawCount++
-		o.Kind, o.Withdrawal, o.Currency, o.Amount = lineartest.Withdraw, h.drawCount, c.rand.IntN(lineartest.Currencies), 1+c.rand.Int64N(8)
+		o.Kind, o.Withdrawal, o.Currency, o.Amount = lineartest.Withdraw, h.drawCount,
+			c.rand.IntN(lineartest.Currencies), 1+c.rand.Int64N(8)
 		return o
 	case n < 12:
 		if w, ok := c.newest(h.withdrawals); ok {
 			o.Kind, o.Withdrawal = lineartest.ConfirmWithdraw, w
-			if i := slices.IndexFunc(h.withdrawals, func(x numbered) bool { return x.number == w }); n == 11 || c.h.s.Mails.Code(h.withdrawals[i].id) == "" {
+			if i := slices.IndexFunc(h.withdrawals,
+				func(x numbered) bool { return x.number == w }); n == 11 ||
+				c.h.s.Mails.Code(h.withdrawals[i].id) == "" {
 				o.Kind = lineartest.CancelWithdraw // or the code is on its way
 			}
 			return o
@@ -349,7 +367,8 @@ func (c *recordedClient) drawOwn() lineartest.Operation {
 		number = len(h.sent) + 1
 		h.sent = append(h.sent, numbered{account: c.account, number: number})
 	}
-	o.Kind, o.Order, o.Pair, o.Buy = lineartest.Place, number, c.rand.IntN(lineartest.Pairs), c.rand.IntN(2) == 0
+	o.Kind, o.Order, o.Pair, o.Buy = lineartest.Place, number, c.rand.IntN(lineartest.Pairs),
+		c.rand.IntN(2) == 0
 	o.Price, o.Amount = 98+c.rand.Int64N(5), 1+c.rand.Int64N(4)
 	return o
 }
@@ -400,7 +419,8 @@ func idOf(list []numbered, number int) uint64 {
 func (c *recordedClient) request(o *lineartest.Operation) (status int, body string, err error) {
 	h := c.h
 	h.mu.Lock()
-	order, withdrawal, key := idOf(h.orders, o.Order), idOf(h.withdrawals, o.Withdrawal), h.keys[o.Key]
+	order, withdrawal, key := idOf(h.orders, o.Order),
+		idOf(h.withdrawals, o.Withdrawal), h.keys[o.Key]
 	h.mu.Unlock()
 	if o.Kind.Needs() == 0 {
 		return c.unsigned(o, withdrawal, key)
@@ -412,7 +432,9 @@ func (c *recordedClient) request(o *lineartest.Operation) (status int, body stri
 		if o.Buy {
 			side = "buy"
 		}
-		path, form = "/api/v1/order/", fmt.Sprintf("amount=%d&client_order_id=%d&pair=%s&price=%d&type=%s", o.Amount, o.Order, recordedPairs[o.Pair], o.Price, side)
+		path, form = "/api/v1/order/",
+			fmt.Sprintf("amount=%d&client_order_id=%d&pair=%s&price=%d&type=%s", o.Amount, o.Order,
+				recordedPairs[o.Pair], o.Price, side)
 	case lineartest.Cancel:
 		path, form = "/api/v1/order-cancel/", fmt.Sprintf("order=%d", order)
 	case lineartest.CancelAll:
@@ -420,9 +442,12 @@ func (c *recordedClient) request(o *lineartest.Operation) (status int, body stri
 			form = "pair=" + recordedPairs[o.Pair]
 		}
 	case lineartest.Withdraw:
-		path, form = "/api/v1/withdraw/", fmt.Sprintf("address=%d&amount=%d&currency=%s", o.Withdrawal, o.Amount, recordedCurrencies[o.Currency])
+		path, form = "/api/v1/withdraw/",
+			fmt.Sprintf("address=%d&amount=%d&currency=%s", o.Withdrawal, o.Amount,
+				recordedCurrencies[o.Currency])
 	case lineartest.ConfirmWithdraw:
-		path, form = "/api/v1/withdraw-confirm/", fmt.Sprintf("code=%s&withdraw=%d", c.h.s.Mails.Code(withdrawal), withdrawal)
+		path, form = "/api/v1/withdraw-confirm/",
+			fmt.Sprintf("code=%s&withdraw=%d", c.h.s.Mails.Code(withdrawal), withdrawal)
 	case lineartest.CancelWithdraw:
 		path, form = "/api/v1/withdraw-cancel/", fmt.Sprintf("withdraw=%d", withdrawal)
 	case lineartest.ReadOrder:
@@ -444,27 +469,34 @@ func (c *recordedClient) request(o *lineartest.Operation) (status int, body stri
 }
 
 // unsigned is an operator's request, or a look at a book.
-func (c *recordedClient) unsigned(o *lineartest.Operation, withdrawal uint64, key *trader) (int, string, error) {
+func (c *recordedClient) unsigned(o *lineartest.Operation, withdrawal uint64,
+	key *trader) (int, string, error) {
 	name := c.h.name(o.Account)
 	switch o.Kind {
 	case lineartest.ApproveWithdraw:
-		return c.operator("/operator/v1/withdraws/approve", map[string]any{"withdraw": withdrawal}, nil)
+		return c.operator("/operator/v1/withdraws/approve",
+			map[string]any{"withdraw": withdrawal}, nil)
 	case lineartest.RefuseWithdraw:
-		return c.operator("/operator/v1/withdraws/refuse", map[string]any{"withdraw": withdrawal, "details": "no"}, nil)
+		return c.operator("/operator/v1/withdraws/refuse",
+			map[string]any{"withdraw": withdrawal, "details": "no"}, nil)
 	case lineartest.Deposit:
 		c.h.mu.Lock()
 		c.h.deposits++
 		reference := fmt.Sprint("deposit-", c.h.deposits)
 		c.h.mu.Unlock()
-		return c.operator("/operator/v1/deposits", map[string]any{"account": name, "currency": recordedCurrencies[o.Currency],
-			"amount": strconv.FormatInt(o.Amount, 10), "reference": reference}, nil)
+		return c.operator("/operator/v1/deposits",
+			map[string]any{"account": name, "currency": recordedCurrencies[o.Currency],
+				"amount": strconv.FormatInt(o.Amount, 10), "reference": reference}, nil)
 	case lineartest.CreateKey:
 		var made struct{ Key, Secret string }
-		status, body, err := c.operator("/operator/v1/keys", map[string]any{"account": name, "permissions": permissionNames(o.Permissions),
-			"allow": []string{"127.0.0.1/32", fmt.Sprintf("10.0.0.%d/32", o.Key)}}, &made) // the second tells the key, should its answer be lost
+		status, body, err := c.operator("/operator/v1/keys",
+			map[string]any{"account": name, "permissions": permissionNames(o.Permissions),
+				// the second tells the key, should its answer be lost
+				"allow": []string{"127.0.0.1/32", fmt.Sprintf("10.0.0.%d/32", o.Key)}}, &made)
 		if status == 200 {
 			c.h.mu.Lock()
-			c.h.keys[o.Key] = &trader{s: c.h.s, name: name, key: made.Key, secret: sign.New([]byte(made.Secret))}
+			c.h.keys[o.Key] = &trader{s: c.h.s, name: name, key: made.Key,
+				secret: sign.New([]byte(made.Secret))}
 			c.h.numbers[made.Key] = o.Key
 			c.h.mu.Unlock()
 		}
@@ -472,7 +504,8 @@ func (c *recordedClient) unsigned(o *lineartest.Operation, withdrawal uint64, ke
 	case lineartest.RevokeKey:
 		return c.operator("/operator/v1/keys/revoke", map[string]any{"key": key.key}, nil)
 	case lineartest.Freeze:
-		return c.operator("/operator/v1/accounts/freeze", map[string]any{"account": name, "on": o.On}, nil)
+		return c.operator("/operator/v1/accounts/freeze",
+			map[string]any{"account": name, "on": o.On}, nil)
 	case lineartest.ReadKeys:
 		return c.readKeys(name)
 	}
@@ -491,7 +524,8 @@ func permissionNames(of uint8) (names []string) {
 	return names
 }
 
-func (c *recordedClient) operator(path string, body map[string]any, answer any) (int, string, error) {
+func (c *recordedClient) operator(path string, body map[string]any,
+	answer any) (int, string, error) {
 	status, err := c.h.s.Call("POST", path, body, answer)
 	if status != 0 && status != 200 {
 		return status, err.Error(), nil
@@ -519,7 +553,8 @@ func (c *recordedClient) book(pair int) (int, string, error) {
 	req, resp := fasthttp.AcquireRequest(), fasthttp.AcquireResponse()
 	defer fasthttp.ReleaseRequest(req)
 	defer fasthttp.ReleaseResponse(resp)
-	req.SetRequestURI("http://" + c.h.s.Listen + "/api/v1/orderbook/" + recordedPairs[pair] + "?group=1")
+	req.SetRequestURI("http://" + c.h.s.Listen + "/api/v1/orderbook/" + recordedPairs[pair] +
+		"?group=1")
 	if err := c.h.s.Client.Do(req, resp); err != nil {
 		return 0, "", err
 	}
@@ -551,9 +586,11 @@ func refusal(o *lineartest.Operation, status int, body string) (r lineartest.Res
 		r.ID, _ = strconv.ParseUint(repeated[1], 10, 64)
 	case status == 400 && strings.Contains(body, "Out of balance"):
 		r.Outcome = lineartest.RefusedFunds
-	case status == 400 && o.Kind == lineartest.ApproveWithdraw && strings.Contains(body, "despite_freeze"):
+	case status == 400 && o.Kind == lineartest.ApproveWithdraw &&
+		strings.Contains(body, "despite_freeze"):
 		r.Outcome = lineartest.RefusedFrozen
-	case (status == 400 || status == 404) && moves, status == 400 && (o.Kind == lineartest.Cancel || o.Kind == lineartest.RevokeKey):
+	case (status == 400 || status == 404) && moves,
+		status == 400 && (o.Kind == lineartest.Cancel || o.Kind == lineartest.RevokeKey):
 		r.Outcome = lineartest.RefusedState
 	default:
 		return r, false
@@ -629,7 +666,8 @@ func (h *recorded) rows(kind lineartest.Kind, ok func(any) error, r *lineartest.
 				return convErr
 			}
 			if w.Status < 30 {
-				r.Pending = append(r.Pending, lineartest.Pending{Withdrawal: number, Confirmed: w.Status == 20})
+				r.Pending = append(r.Pending, lineartest.Pending{Withdrawal: number,
+					Confirmed: w.Status == 20})
 			}
 		}
 		return err
@@ -638,7 +676,8 @@ func (h *recorded) rows(kind lineartest.Kind, ok func(any) error, r *lineartest.
 		err := ok(&wallet)
 		for _, w := range wallet {
 			units := func(d decimal.Decimal) int64 { return d.Shift(4).IntPart() }
-			r.Funds[slices.Index(recordedCurrencies, w.Currency)] = lineartest.Funds{Balance: units(w.Balance), Reserve: units(w.Reserve)}
+			r.Funds[slices.Index(recordedCurrencies, w.Currency)] = lineartest.Funds{
+				Balance: units(w.Balance), Reserve: units(w.Reserve)}
 		}
 		return err
 	}
@@ -676,7 +715,8 @@ func bookRows(ok func(any) error, r *lineartest.Result) error {
 	r.UpdateID = book.Update
 	for side, levels := range [][]level{book.Book.Buy, book.Book.Sell} {
 		for _, l := range levels {
-			r.Levels[side] = append(r.Levels[side], lineartest.Level{Price: l.Price.IntPart(), Amount: l.Amount.IntPart()})
+			r.Levels[side] = append(r.Levels[side],
+				lineartest.Level{Price: l.Price.IntPart(), Amount: l.Amount.IntPart()})
 		}
 	}
 	return err
