@@ -43,7 +43,8 @@ type Currency struct {
 	Sign            string
 	Number          uint16
 	MinimumWithdraw money.Amount
-	Addresses       *regexp.Regexp // of withdraws, anchored at both ends; nil: every one that ValidAddress takes
+	// of withdraws, anchored at both ends; nil: every one that ValidAddress takes
+	Addresses *regexp.Regexp
 }
 
 // An Account is the entry of an account in the directory.

@@ -248,8 +248,8 @@ const (
 	MaxDetails = 1024
 )
 
-// ValidAddress reports whether an address can be one of any currency: 1 to MaxAddress printable ASCII
-// characters without blanks. So a reader of a mail or a list sees exactly what is stored.
+// ValidAddress reports whether an address can be one of any currency: 1 to MaxAddress printable
+// ASCII characters without blanks. So a reader of a mail or a list sees exactly what is stored.
 func ValidAddress[T string | []byte](address T) bool {
 	for i := range len(address) {
 		if c := address[i]; c <= ' ' || c > '~' {

@@ -105,7 +105,8 @@ type Currency struct {
 }
 
 // Addresses is the pattern of the currency's addresses, nil if it has none. It is anchored at both
-// ends of a text, also where the configured one is not: as in ^a|b$. Validate has compiled it before.
+// ends of a text, also where the configured one is not: as in ^a|b$. Validate has compiled it
+// before.
 func (c Currency) Addresses() *regexp.Regexp {
 	if c.AddressPattern == "" {
 		return nil

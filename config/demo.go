@@ -17,7 +17,8 @@ func demoCurrencies() []Currency {
 		ethereum = `^0x[0-9A-Fa-f]{40}$`
 	)
 	return []Currency{{Code: "BTC", Sign: "₿", AddressPattern: bitcoin},
-		{Code: "ETH", Sign: "Ξ", AddressPattern: ethereum}, {Code: "USDT", Sign: "₮", AddressPattern: ethereum}}
+		{Code: "ETH", Sign: "Ξ", AddressPattern: ethereum},
+		{Code: "USDT", Sign: "₮", AddressPattern: ethereum}}
 }
 
 func demoPairs() []Pair {

@@ -82,10 +82,12 @@ var (
 // Texts that no field of free text takes.
 var noTexts = []string{`""`, `"\u0000"`, `"a\u0000b"`, `"a\nb"`, `"\t"`, `"\u001b[2J"`, `"\u007f"`, `"\u0085"`, quote(strings.Repeat("x", 5000)), quote(strings.Repeat("\u00e9", 1000))}
 
-// noAddresses show a reader something else than what they are: with blanks, marks of direction, characters
-// without a width, or letters of another script.
-var noAddresses = []string{`" "`, `"a b"`, `" a"`, `"a "`, `"a\u00a0b"`, `"a\u3000"`, `"a\u202eb"`, `"\u2066a\u2069"`, `"a\u200bb"`, `"a\ufeff"`,
-	`"a\u00adb"`, `"b\u0441a"`, `"\u00e9"`, `"\ud83d\ude00"`, `"a\u007f"`, quote(strings.Repeat("\u00e9", 128))}
+// noAddresses show a reader something else than what they are: with blanks, marks of direction,
+// characters without a width, or letters of another script.
+var noAddresses = []string{`" "`, `"a b"`, `" a"`, `"a "`, `"a\u00a0b"`, `"a\u3000"`, `"a\u202eb"`,
+	`"\u2066a\u2069"`, `"a\u200bb"`, `"a\ufeff"`,
+	`"a\u00adb"`, `"b\u0441a"`, `"\u00e9"`, `"\ud83d\ude00"`, `"a\u007f"`,
+	quote(strings.Repeat("\u00e9", 128))}
 
 // The fields of every POST, with a good value of each, "" if it may be missing, and bad ones; "": it is missing.
 var postFields = []struct {
@@ -107,7 +109,8 @@ var postFields = []struct {
 	{"/api/v1/withdraw/", map[string]string{"amount": "1", "currency": `"USDT"`, "address": `"x"`}, map[string][]string{
 		"amount":   slices.Concat(noScalars, strange, noNumbers, noMoney, []string{""}),
 		"currency": slices.Concat(noScalars, strange, noCurrencies, []string{""}),
-		"address":  slices.Concat(noScalars, noTexts, noAddresses, []string{quote(strings.Repeat("x", 257)), ""})}},
+		"address": slices.Concat(noScalars, noTexts, noAddresses,
+			[]string{quote(strings.Repeat("x", 257)), ""})}},
 	{"/api/v1/withdraw-confirm/", map[string]string{"withdraw": "1", "code": `"x"`}, map[string][]string{
 		"withdraw": slices.Concat(noScalars, strange, noNumbers, noIntegers, []string{""}),
 		"code":     slices.Concat(noScalars, noTexts, []string{quote(strings.Repeat("1", 65)), ""})}},

@@ -193,7 +193,8 @@ func (b bench) signed(path string, get bool, how byte, text string) {
 	}
 	b.fits(method, address, a, a.status)
 	var made struct{ Address string }
-	if asks := strings.HasPrefix(path, "/api/v1/withdraw") && a.status == 201; asks && (json.Unmarshal([]byte(a.body), &made) != nil || !printable.MatchString(made.Address)) {
+	if asks := strings.HasPrefix(path, "/api/v1/withdraw") && a.status == 201; asks &&
+		(json.Unmarshal([]byte(a.body), &made) != nil || !printable.MatchString(made.Address)) {
 		b.t.Fatalf("%s is answered with %s: a reader may see another address", what, a.body)
 	}
 	if after := holdings(b.t, b.harness); (get || a.status >= 400) && after != before {
@@ -236,7 +237,9 @@ func FuzzSignedRequests(f *testing.F) {
 		withdraw: {"address=bc1q&amount=1&currency=BTC",
 			`{"address":"\n","amount":0.00000001,"currency":"USDT"}`,
 			"address=%ff&amount=5000&currency=EUR", "address=%C3%A9+x&amount=1e3&currency=BTC",
-			"address=a+b&amount=1&currency=BTC", "address=a%E2%80%AEb&amount=1&currency=BTC", `{"address":"a\u200bb","amount":1,"currency":"BTC"}`, "address=%21~&amount=1&currency=BTC"},
+			"address=a+b&amount=1&currency=BTC", "address=a%E2%80%AEb&amount=1&currency=BTC",
+			`{"address":"a\u200bb","amount":1,"currency":"BTC"}`,
+			"address=%21~&amount=1&currency=BTC"},
 		confirm: {"code=code-of-1&withdraw=1", `{"withdraw":1,"code":"0"}`,
 			"code=&withdraw=-1"},
 		"/api/v1/withdraw-cancel": {"withdraw=1", `{"withdraw":"1"}`, "withdraw=2"},

@@ -231,7 +231,10 @@ func bodySchemas() object {
 		{"NewWithdraw", recordSchema("What is to leave.",
 			property{name: "currency", schema: currencySchema("Code of the currency.", "BTC")},
 			property{name: "amount", schema: decimalSchema("Amount, at least the currency's minimum.", "0.25")},
-			property{name: "address", schema: valueSchema("string", "Where it goes: printable ASCII without blanks, in the form of the currency's addresses.", "bc1qexample", member{"pattern", "^[!-~]+$"}, member{"minLength", 1}, member{"maxLength", actors.MaxAddress})})},
+			property{name: "address", schema: valueSchema("string",
+				"Where it goes: printable ASCII without blanks, in the form of the currency's "+
+					"addresses.", "bc1qexample", member{"pattern", "^[!-~]+$"},
+				member{"minLength", 1}, member{"maxLength", actors.MaxAddress})})},
 		{"ConfirmWithdraw", recordSchema("The proof that the owner wants it.",
 			property{name: "withdraw", schema: idInputSchema("Id of the withdraw.", 5)},
 			property{name: "code", schema: valueSchema("string", "The code from the e-mail. Case, blanks and dashes do not matter.", "7K2M-9QXD-04TB", member{"minLength", 1}, member{"maxLength", maxCode})})},

@@ -74,7 +74,9 @@ func TestWhatAnOperatorSendsToSettleAWithdrawIsChecked(t *testing.T) {
 }
 
 func TestAnAddressHasTheFormOfItsCurrency(t *testing.T) {
-	h := newHarness(t, func(o *actors.Options) { o.Currencies[0].Addresses = regexp.MustCompile(`\A(?:^bc1[a-z0-9]+$)\z`) })
+	h := newHarness(t, func(o *actors.Options) {
+		o.Currencies[0].Addresses = regexp.MustCompile(`\A(?:^bc1[a-z0-9]+$)\z`)
+	})
 	h.accountAt("alice", "alice@example.com")
 	for _, currency := range []string{"BTC", "ETH"} {
 		if _, err := h.deposit("alice", "10", currency, currency); err != nil {
@@ -91,7 +93,8 @@ func TestAnAddressHasTheFormOfItsCurrency(t *testing.T) {
 			t.Errorf("%s: %d %s", form, a.status, a.body)
 		}
 	}
-	for _, form := range []string{"address=bc1q0&amount=1&currency=BTC", "address=0x1&amount=1&currency=ETH"} {
+	for _, form := range []string{"address=bc1q0&amount=1&currency=BTC",
+		"address=0x1&amount=1&currency=ETH"} {
 		if a := h.post("alice", "/api/v1/withdraw/", form); a.status != 201 {
 			t.Errorf("%s: %d %s", form, a.status, a.body)
 		}

@@ -344,7 +344,9 @@ func engineOptions(cfg *config.Config, store persistence.Store, log *slog.Logger
 		Exit:        os.Exit,
 	}
 	for _, c := range cfg.Currencies {
-		o.Currencies = append(o.Currencies, actors.Currency{Code: c.Code, Sign: c.Sign, MinimumWithdraw: c.MinimumWithdraw, Addresses: c.Addresses()})
+		o.Currencies = append(o.Currencies,
+			actors.Currency{Code: c.Code, Sign: c.Sign, MinimumWithdraw: c.MinimumWithdraw,
+				Addresses: c.Addresses()})
 	}
 	for _, p := range cfg.Pairs {
 		base, quote := p.Currencies()

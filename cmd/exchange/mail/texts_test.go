@@ -106,8 +106,8 @@ func TestDurationsInWords(t *testing.T) {
 	}
 }
 
-// What an owner confirms is the address that is stored: each character stands in the mail as it is, and
-// arrives so.
+// What an owner confirms is the address that is stored: each character stands in the mail as it is,
+// and arrives so.
 func TestTheMailShowsAnAddressAsItIs(t *testing.T) {
 	const longest = 256
 	form := rapid.StringMatching(`[!-~]{1,256}`)
