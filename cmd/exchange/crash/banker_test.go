@@ -20,6 +20,7 @@ type payment struct {
 	amount                       decimal.Decimal
 	outcome                      outcome
 	id                           uint64
+	late                         bool // it was acknowledged when a backup had begun
 }
 
 type depositRow struct {
@@ -47,6 +48,7 @@ func (w *world) pay(account, currency, amount string) (bool, error) {
 	w.payments = append(w.payments, p)
 	_, status, err := p.send(w.s)
 	p.outcome, err = outcomeOf(status, err)
+	p.late = w.backingUp != nil && w.backingUp.Load()
 	return status != 0, err
 }
 

@@ -49,6 +49,9 @@ type injection struct {
 	open       func(c *chaos)
 	inject     func(c *chaos)
 	sampled    bool // in every test run
+
+	to     func(t *testing.T) *target // nil, or where each round restores a backup, and goes on
+	broken bool                       // and restores are killed before
 }
 
 var injections = []injection{
@@ -108,7 +111,28 @@ var injections = []injection{
 	{name: "Redis synchronised wholly and promoted",
 		what: "orders are refused until a rewrite has ended; then Redis is killed", full: 10,
 		open: onRedis, inject: (*chaos).resyncWhileStopped},
+	{name: "backup under load, kill -9, and restore from Pebble to Pebble", what: backedUp,
+		full: 5, open: onPebble, to: toPebble},
+	{name: "backup under load, kill -9, and restore from Pebble to Redis", what: backedUp,
+		full: 5, sampled: true, open: onPebble, to: toRedis},
+	{name: "backup under load, kill -9, and restore from Redis to Pebble", what: backedUp,
+		full: 5, sampled: true, open: onRedis, to: toPebble},
+	{name: "backup under load, kill -9, and restore from Redis to Redis", what: backedUp,
+		full: 5, open: onRedis, to: toRedis},
+	{name: "kill -9 of a backup, or of the exchange meanwhile",
+		what: "leaves no half file with a backup's name; the same command succeeds",
+		full: 10, sampled: true, open: onPebble, inject: (*chaos).killBackup},
+	{name: "kill -9 of a restore into Pebble", what: brokenOff,
+		full: 5, sampled: true, open: onRedis, to: toPebble, broken: true},
+	{name: "kill -9 of a restore into Redis", what: brokenOff,
+		full: 5, open: onPebble, to: toRedis, broken: true},
 }
+
+// What comes of backups and restores.
+const (
+	backedUp  = "has what was acknowledged before the backup, in a new history, and goes on"
+	brokenOff = "what is there by half is never served; the same command says to empty it, and then succeeds"
+)
 
 // A chaos is an exchange under load, and what it stands on.
 type chaos struct {
@@ -163,7 +187,11 @@ func TestChaos(t *testing.T) {
 			all := &tally{injection: in}
 			tallies = append(tallies, all)
 			for begin := time.Now(); all.rounds < rounds && !t.Failed(); all.took = time.Since(begin) {
-				in.campaign(t, random, min(rounds-all.rounds, roundsOfOne), all)
+				if in.to != nil {
+					in.moved(t, random, all)
+				} else {
+					in.campaign(t, random, min(rounds-all.rounds, roundsOfOne), all)
+				}
 			}
 			t.Logf("%d rounds, acknowledged %d orders, %d cancels, %d trades, %d of money and keys; without an outcome %d in and %d not", all.rounds, all.orders, all.cancels, all.trades, all.office, all.in, all.out)
 		})

@@ -84,6 +84,8 @@ type world struct {
 	payments []*payment
 	highest  uint64 // order id seen so far
 	acks     atomic.Int64
+
+	backingUp *atomic.Bool // a backup has begun; nil: none is taken
 }
 
 // campaign runs rounds of load with a crash in the middle of it, and of comparison.

@@ -85,6 +85,14 @@ ends with code 70, or the exchange says damage: a deposit that is asked for agai
 names it. Else the audit is clean, and every trade and all that was acknowledged is what it was. No deposit
 is made twice.
 
+A round with a backup is an exchange of its own. Traders, a banker and a keeper of keys act while ` + "`exchange backup`" + ` runs and
+after it; then the exchange is killed, and the backup restored into an empty store of either kind. Each order, cancel and deposit that was
+acknowledged before the backup began is there, what came later is there or not, nothing is there twice, and the audit is clean.
+The restored exchange begins a new history: a code that was mailed before has expired, and another one is mailed. It trades on,
+is killed, and compared once more. A backup is killed while it is written, or the exchange that it is of: each file that
+has a backup's name can be restored, and the same command succeeds. A restore is killed at any moment, until one has filled its store by half:
+a start on that ends with code 70, and the same command says to empty the store (code 64), and succeeds then.
+
 The simulation ([proof.md](proof.md)) meets far more moments than these, of a store and a scheduler of its own; the campaign shows that the real ones are no worse.
 
 ## What is not promised

@@ -6,6 +6,7 @@ import (
 	"math/rand/v2"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/shopspring/decimal"
@@ -28,6 +29,9 @@ type trader struct {
 	open   []*sentOrder          // acknowledged, and not known to be closed
 	last   *sentRequest          // the newest acknowledged POST
 	next   int
+
+	backingUp *atomic.Bool // a backup has begun, or is there; nil: none is taken
+	early     *sentRequest // as last, before the backup
 }
 
 type sentRequest struct {
@@ -53,6 +57,8 @@ type sentOrder struct {
 	trades         []tradeInfo
 	cancel         outcome // of the newest cancel, if one was sent
 	cancelSent     bool
+
+	late, cancelLate bool // it was acknowledged when a backup had begun, and may be missing in it
 }
 
 type tradeInfo struct {
@@ -125,7 +131,7 @@ func (t *trader) place() (bool, error) {
 			return false, fmt.Errorf("answer to an order: %s: %v", body, err)
 		}
 		o.outcome, o.id, o.filled, o.trades = acknowledged, p.ID, p.Filled, p.Trades
-		t.last = &sentRequest{"/api/v1/order/", form, t.nonce}
+		o.late = t.acknowledged(&sentRequest{"/api/v1/order/", form, t.nonce})
 		if p.Amount.IsPositive() {
 			t.open = append(t.open, o)
 		}
@@ -153,7 +159,7 @@ func (t *trader) cancel() (bool, error) {
 		return true, nil
 	case status == 200:
 		o.cancel = acknowledged
-		t.last = &sentRequest{"/api/v1/order-cancel/", form, t.nonce}
+		o.cancelLate = t.acknowledged(&sentRequest{"/api/v1/order-cancel/", form, t.nonce})
 	case status == 400 && strings.Contains(body, "already done"), status == 503:
 		o.cancel = refused
 		beOff(status)
@@ -161,6 +167,15 @@ func (t *trader) cancel() (bool, error) {
 		return false, fmt.Errorf("cancel of %d: %d %s", o.id, status, body)
 	}
 	return true, nil
+}
+
+// acknowledged notes a request, and reports whether a backup had begun by then.
+func (t *trader) acknowledged(r *sentRequest) (late bool) {
+	t.last = r
+	if late = t.backingUp != nil && t.backingUp.Load(); !late {
+		t.early = r
+	}
+	return late
 }
 
 // refusesTheLast sends the bytes of the newest acknowledged request again: their nonce is used, also after a crash.
