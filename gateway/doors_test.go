@@ -221,13 +221,14 @@ func TestASignedQueryThatCancelsAllIsNotAccepted(t *testing.T) {
 // nobody.
 func TestSilenceIsNoRequest(t *testing.T) {
 	g, address := slowServer(t, func(o *Options) {
-		o.ReadTimeout, o.PublicRate, o.RateEntries = 50*time.Millisecond,
+		o.ReadTimeout, o.PublicRate, o.RateEntries = 2*time.Second,
 			Rate{PerSecond: 1, Burst: 1}, 10
 		o.Clock = func() int64 { return 0 }
 	})
 	g.publicPlaces.patience = time.Hour
-	for range 3 {
-		if a := talk(t, dialed(t, address), "GET", ""); a.status != 408 {
+	silent := []net.Conn{dialed(t, address), dialed(t, address), dialed(t, address)}
+	for _, c := range silent {
+		if a := talk(t, c, "GET", ""); a.status != 408 {
 			t.Errorf("%d %s", a.status, a.body)
 		}
 	}
