@@ -25,7 +25,7 @@ func (e *Engine) going(now int64) error {
 	switch {
 	case e.Err() != nil:
 		return ErrStopping
-	case e.journal.stalledFor(now) > e.opts.Timing.Stall:
+	case e.journal.stalledFor(now) > e.opts.Timing.Stall, e.own.unfit.Load():
 		return ErrStalled
 	case e.released.Load() > e.committed.folded.Load()+uint64(e.opts.Limits.FoldLag),
 		e.committed.unsaved.Load() > int64(e.opts.Limits.ProjectionLag):

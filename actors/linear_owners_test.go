@@ -18,7 +18,16 @@ import (
 // A cutOff is an owner's way to the store, which can be cut: then the owner cannot learn that another one has the store.
 type cutOff struct {
 	persistence.Store
-	cut *atomic.Bool
+	cut  *atomic.Bool
+	lies *atomic.Bool // of its rhythm: it answers reads for longer than it says
+}
+
+func (c *cutOff) Acquire(ctx context.Context,
+	claim persistence.Claim) (persistence.Token, uint64, error) {
+	if c.lies.Load() {
+		claim.Rhythm = persistence.Rhythm{}
+	}
+	return c.Store.Acquire(ctx, claim)
 }
 
 var errCutOff = errors.New("the store cannot be reached")
@@ -69,14 +78,21 @@ type twoOwners struct {
 	*recording
 	open func() persistence.Store
 	cut  *atomic.Bool
+	lies *atomic.Bool
 	o    Options // of the second one
 }
 
 // newTwoOwners starts the first engine, which is sure of its store for as long as stale after each beat.
 func newTwoOwners(t *testing.T, open place, seed uint64, stale time.Duration) *twoOwners {
+	return twoOwnersOf(t, open, seed, stale, false)
+}
+
+// twoOwnersOf is newTwoOwners with a first engine that may lie about its rhythm.
+func twoOwnersOf(t *testing.T, open place, seed uint64, stale time.Duration, lies bool) *twoOwners {
 	t.Helper()
-	w := &twoOwners{open: open, cut: new(atomic.Bool)}
-	at := func() persistence.Store { return &cutOff{open(), w.cut} }
+	w := &twoOwners{open: open, cut: new(atomic.Bool), lies: new(atomic.Bool)}
+	w.lies.Store(lies)
+	at := func() persistence.Store { return &cutOff{open(), w.cut, w.lies} }
 	w.recording = newRecording(t, at, seed, func(o *Options) {
 		o.Timing.OwnerCheck, o.Timing.OwnerStale = min(stale/4, 50*time.Millisecond), stale
 		o.Identity = &memoryIdentity{}
@@ -246,10 +262,13 @@ func onSharedStores(t *testing.T, test func(t *testing.T, fresh func() place)) {
 // shows that only if the first still answers while the second starts, and then refuses, and the second answers.
 func TestTwoOwnersOfOneStoreAreOneExchange(t *testing.T) {
 	const stale, enough, most = 200 * time.Millisecond, 3, 30
-	for name, how := range map[string]struct{ cut, takeOver bool }{
+	for name, how := range map[string]struct{ cut, takeOver, hasty bool }{
 		"a standby, of an owner that is cut off":    {cut: true},
 		"a take-over from an owner that is well":    {takeOver: true},
 		"a take-over from an owner that is cut off": {cut: true, takeOver: true},
+		// The second host has another configuration: the owner's own timing counts.
+		"a standby that is hastier than its owner":             {cut: true, hasty: true},
+		"a take-over by one that is hastier than the owner is": {cut: true, takeOver: true, hasty: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			onSharedStores(t, func(t *testing.T, fresh func() place) {
@@ -259,6 +278,9 @@ func TestTwoOwnersOfOneStoreAreOneExchange(t *testing.T) {
 				for seed := 0; seed < enough+undecided.n || !shows() && seed < most; seed++ {
 					w := newTwoOwners(t, fresh(), uint64(seed), stale)
 					w.o.TakeOver = how.takeOver
+					if how.hasty {
+						w.o.Timing.OwnerCheck, w.o.Timing.OwnerStale = time.Millisecond, 4*time.Millisecond
+					}
 					w.cut.Store(how.cut)
 					second, of := w.play()
 					err := undecided.check(&w.history)
@@ -280,7 +302,7 @@ func TestTwoOwnersOfOneStoreAreOneExchange(t *testing.T) {
 // Such a history can fail: one owner that opens at once, beside one that does not know of it, is found.
 func TestAStaleReadOfAnOwnerThatWasOvertakenIsFound(t *testing.T) {
 	onSharedStores(t, func(t *testing.T, fresh func() place) {
-		w := newTwoOwners(t, fresh(), 1, time.Hour)
+		w := twoOwnersOf(t, fresh(), 1, time.Hour, true)
 		w.cut.Store(true)
 		w.o.Timing.OwnerStale, w.o.TakeOver = 1, true
 		w.o.Store = w.open()
@@ -349,12 +371,12 @@ func TestATakeOverThatEndedBeforeItOpenedIsRemembered(t *testing.T) {
 		}()
 		<-w.e.Dead() // it has lost the store to a start that is to open in an hour
 		cancel()
-		if err := <-ended; !errors.Is(err, context.Canceled) || !id.known.Newest.Early {
+		if err := <-ended; !errors.Is(err, context.Canceled) || id.known.Newest.Wait() != time.Hour {
 			t.Fatalf("the start ends with %v, and its host remembers %+v", err, id.known)
 		}
-		w.o.TakeOver, w.o.Timing.OwnerStale = false, time.Millisecond
+		w.o.TakeOver, id.known.Newest.WaitMs = false, 1 // an hour later
 		second := start(t, w.o)
-		if id.known.Newest.Early || !id.known.Before.Early || id.known.Before.ID == "" {
+		if id.known.Newest.WaitMs != 0 || id.known.Before.WaitMs != 1 || id.known.Before.ID == "" {
 			t.Errorf("its host remembers %+v", id.known)
 		}
 		w.end(second)

@@ -28,7 +28,8 @@ type ownership struct {
 
 	checked  atomic.Int64 // when the store was asked that last confirmed this owner, as metrics.Now tells
 	released atomic.Bool  // the store is given back, or is about to be
-	silent   bool         // the store did not answer, and the log says so; the goroutine's
+	unfit    atomic.Bool  // the newest answer was that the store may lose what is appended now
+	said     string       // the log's newest word on the store's failures; "": none; the goroutine's
 
 	mu     sync.Mutex
 	lost   error       // why this process is no owner any more; guarded by mu
@@ -56,7 +57,8 @@ func (w *ownership) run() {
 	}
 }
 
-// check leaves a beat. false: another process owns the store, or the store has lost the engine.
+// check leaves a beat. false: another process owns the store, or the store has lost the engine or a
+// tail.
 func (w *ownership) check() bool {
 	ctx, cancel := context.WithTimeout(context.Background(), w.timing.OwnerStale)
 	defer cancel()
@@ -65,15 +67,33 @@ func (w *ownership) check() bool {
 	switch {
 	case err == nil:
 		w.checked.Store(asked)
-		w.silent = false
-	case errors.Is(err, persistence.ErrFenced), errors.Is(err, persistence.ErrCorrupt):
+		w.unfit.Store(false)
+		w.said = ""
+	case errors.Is(err, persistence.ErrFenced), errors.Is(err, persistence.ErrCorrupt),
+		errors.Is(err, persistence.ErrGap):
 		w.lose(err)
 		return false
-	case !w.silent:
-		w.silent = true
-		w.log.Warn("the store does not answer", "error", err)
+	default:
+		w.fails(err)
 	}
 	return true
+}
+
+// fails notes that the store has not confirmed this owner, and logs each kind of failure once.
+func (w *ownership) fails(err error) {
+	what := "the store does not answer" // nor say whether it is fit: what it said last counts
+	switch {
+	case errors.Is(err, persistence.ErrNotDurable):
+		what = persistence.ErrNotDurable.Error()
+		w.unfit.Store(true)
+	case errors.Is(err, persistence.ErrNotInEffect):
+		what = persistence.ErrNotInEffect.Error()
+		w.unfit.Store(true)
+	}
+	if w.said != what {
+		w.said = what
+		w.log.Warn(what, "error", err)
+	}
 }
 
 // lose notes that the store is another process's, and tells the engine.
@@ -139,12 +159,9 @@ type applicant struct {
 	id      string // of this start's claims; "": it has made none
 	waited  bool   // it was a standby
 
-	// What the looks at the store have found: the same beat, since a moment, without a gap.
-	seen  persistence.Beat
-	since time.Time
-	last  time.Time // of the newest answer; zero: the count begins with the next one
-	mute  bool      // the store does not answer, and the log says so
-	named string    // owner for whom it waits, as the log says
+	vigil persistence.Vigil
+	mute  bool   // the store does not answer, and the log says so
+	named string // owner for whom it waits, as the log says
 }
 
 // A turn is why a start may claim the store.
@@ -163,9 +180,10 @@ func claim(ctx context.Context, o *Options) (*ownership, error) {
 	w := &ownership{store: o.Store, timing: &o.Timing, log: o.Log, stop: make(chan struct{}), stopped: make(chan struct{})}
 	var err error
 	if o.Store.Exclusive() || o.Identity == nil {
-		err = w.acquire(ctx, o.Store, persistence.Claim{Owner: o.Owner})
+		err = w.acquire(ctx, o.Store,
+			persistence.Claim{Owner: o.Owner, Rhythm: o.rhythm(), Insist: o.TakeOver})
 	} else {
-		err = (&applicant{o: o}).claim(ctx, w)
+		err = (&applicant{o: o, vigil: persistence.Vigil{Rhythm: o.rhythm()}}).claim(ctx, w)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("taking over %v: %w", o.Store, err)
@@ -176,6 +194,11 @@ func claim(ctx context.Context, o *Options) (*ownership, error) {
 		go w.run()
 	}
 	return w, nil
+}
+
+// rhythm is that of this exchange as an owner.
+func (o *Options) rhythm() persistence.Rhythm {
+	return persistence.Rhythm{Check: o.Timing.OwnerCheck, Stale: o.Timing.OwnerStale}
 }
 
 func (w *ownership) acquire(ctx context.Context, store persistence.Store, c persistence.Claim) (err error) {
@@ -196,26 +219,25 @@ func (a *applicant) claim(ctx context.Context, w *ownership) (err error) {
 	for {
 		why, err := a.turn(ctx)
 		if err != nil {
-			return err
+			return a.short(err)
 		}
-		early, err := a.note(why)
+		wait, err := a.note(why)
 		if err != nil {
 			return err
 		}
-		c := persistence.Claim{Owner: a.o.Owner, ID: a.tenures.Newest.ID, After: &a.seen}
-		if why == turnInsist {
-			c.After = nil
-		}
-		err = w.acquire(ctx, a.o.Store, c)
+		err = w.acquire(ctx, a.o.Store, persistence.Claim{Owner: a.o.Owner, ID: a.tenures.Newest.ID,
+			Rhythm: a.vigil.Rhythm, After: &a.vigil.Seen, Insist: a.o.TakeOver})
 		switch {
 		case err == nil:
-			if early {
+			if wait > 0 {
 				// Later than the last moment at which the owner before may begin a private read.
-				w.opens, w.open = time.Now().Add(a.o.Timing.OwnerStale+1), a.opens
+				w.opens, w.open = time.Now().Add(wait+1), a.opens
 			}
 			return nil
 		case errors.Is(err, persistence.ErrHeld):
-		case !a.waited, ctx.Err() != nil, errors.Is(err, persistence.ErrCorrupt), errors.Is(err, persistence.ErrInvalid):
+		case errors.Is(err, persistence.ErrCorrupt):
+			return a.short(err)
+		case !a.waited, ctx.Err() != nil, errors.Is(err, persistence.ErrInvalid):
 			return err
 		default:
 			a.unanswered(err)
@@ -223,27 +245,41 @@ func (a *applicant) claim(ctx context.Context, w *ownership) (err error) {
 				return a.stopped(ctx)
 			}
 		}
-		a.last = time.Time{}
+		a.vigil.Again()
 	}
 }
 
-// note remembers a claim that is about to be made. early says that admission must open later.
-func (a *applicant) note(why turn) (early bool, err error) {
-	t, own := a.tenures.Of(a.seen.Token)
-	if own {
-		a.tenures.Before = t
+// short remembers the end that the journal had, where it has lost a tail since: a start that comes next
+// must not take what is left for all.
+func (a *applicant) short(err error) error {
+	seen := a.vigil.Seen.End
+	if errors.Is(err, persistence.ErrCorrupt) && seen != a.tenures.Seen && seen != (persistence.Mark{}) {
+		a.tenures.Seen = seen
+		return errors.Join(err, a.o.Identity.Save(a.tenures))
 	}
-	early = why == turnInsist || own && t.Early
+	return err
+}
+
+// note remembers a claim that is about to be made, and for how long admission must wait behind it.
+func (a *applicant) note(why turn) (wait time.Duration, err error) {
+	t, own := a.tenures.Of(a.vigil.Seen.Token)
+	switch {
+	case own:
+		a.tenures.Before, wait = t, t.Wait()
+	case why == turnInsist:
+		wait = max(a.vigil.Rhythm.Stale, a.vigil.Seen.Rhythm.Stale)
+	}
 	if a.id == "" {
 		a.id = persistence.NewID()
 	}
-	a.tenures.Newest = persistence.Tenure{ID: a.id, Early: early}
-	return early, a.o.Identity.Save(a.tenures)
+	a.tenures.Newest = persistence.Tenure{ID: a.id, WaitMs: persistence.Milliseconds(wait)}
+	a.tenures.Seen = persistence.Mark{}
+	return wait, a.o.Identity.Save(a.tenures)
 }
 
 // opens remembers that admission opens.
 func (a *applicant) opens() error {
-	a.tenures.Newest.Early = false
+	a.tenures.Newest.WaitMs = 0
 	return a.o.Identity.Save(a.tenures)
 }
 
@@ -258,7 +294,7 @@ func (a *applicant) turn(ctx context.Context) (turn, error) {
 		case err != nil && (!a.waited || errors.Is(err, persistence.ErrCorrupt)):
 			return 0, err
 		case err != nil:
-			a.last = time.Time{}
+			a.vigil.Again()
 			a.unanswered(err)
 		case why != turnNotYet:
 			return why, nil
@@ -287,39 +323,50 @@ func (a *applicant) look(ctx context.Context) (turn, error) {
 	if err != nil {
 		return 0, fmt.Errorf("looking for the owner: %w", err)
 	}
-	now := time.Now()
-	if beat != a.seen || a.last.IsZero() || now.Sub(a.last) > 2*a.o.Timing.OwnerCheck {
-		a.since = now // a store that was not seen for a while may have kept its owner from a beat
+	if err := a.whole(beat); err != nil {
+		return 0, err
 	}
-	known := a.seen != persistence.Beat{}
-	a.seen, a.last, a.mute = beat, now, false
+	if err := a.vigil.See(beat, time.Now()); err != nil {
+		return 0, err
+	}
+	a.mute = false
 	_, own := a.tenures.Of(beat.Token)
 	switch {
-	case known && beat == persistence.Beat{}:
-		return 0, fmt.Errorf("%w: the store has lost its data while this start waited for its owner", persistence.ErrCorrupt)
 	case !beat.Held():
 		return turnFree, nil
 	case own:
 		return turnOwn, nil
 	case a.o.TakeOver:
 		return turnInsist, nil
-	case now.Sub(a.since) >= 2*a.o.Timing.OwnerStale:
+	case a.vigil.Quiet() >= a.vigil.Needed():
 		a.o.Log.Warn("the store's owner shows no sign of life: this standby takes over", "owner", clip(beat.Owner),
-			"for", now.Sub(a.since).Round(time.Millisecond))
+			"for", a.vigil.Quiet().Round(time.Millisecond))
 		return turnDead, nil
 	}
 	return turnNotYet, nil
 }
 
+// whole refuses a store of which is known that it has lost a tail, unless the operator accepts that.
+func (a *applicant) whole(beat persistence.Beat) error {
+	switch {
+	case a.o.TakeOver:
+	case beat.Lost != "":
+		return persistence.Cut(beat.Lost)
+	case !a.tenures.Seen.Fits(beat.End):
+		return persistence.Shortened(a.tenures.Seen, beat.End)
+	}
+	return nil
+}
+
 // waits says for whom this start waits, once for each owner.
 func (a *applicant) waits() {
-	owner := clip(a.seen.Owner)
+	owner := clip(a.vigil.Seen.Owner)
 	if a.waited && owner == a.named {
 		return
 	}
 	a.waited, a.named = true, owner
 	a.o.Log.Warn("standby: another exchange owns the store, and this one takes over when that one has stopped, or shows no sign of life; --take-over insists",
-		"store", a.o.Store.String(), "owner", owner, "after", 2*a.o.Timing.OwnerStale)
+		"store", a.o.Store.String(), "owner", owner, "after", a.vigil.Needed())
 	a.standsBy(owner)
 }
 

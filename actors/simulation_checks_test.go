@@ -183,7 +183,7 @@ func (s *sim) read(r *rand.Rand, l *life) {
 		if key != nil {
 			after = s.told // by any engine
 		}
-		stale := time.Since(l.confirmed) > s.options.Timing.OwnerStale
+		stale := time.Since(l.confirmed) > l.rhythm.Stale
 		if key != nil {
 			taken = l.taken[key.Number]
 			s.reads[key.Number] = append(s.reads[key.Number], nonce)

@@ -108,6 +108,7 @@ func (s *sim) withdrawOf(r *rand.Rand, account uint32, status uint8) uint64 {
 
 // A request is a command on its way.
 type request struct {
+	unfit   bool // when it was sent, its engine had heard that the store may lose what is appended
 	l       *life
 	what    string
 	key     *Key // nil: an operator's
@@ -258,7 +259,7 @@ type namedOrder struct {
 
 // begin notes a command just before it is sent.
 func (s *sim) begin(q *request) {
-	q.begun, q.seq, s.sending = s.steps, s.model.Seq, q
+	q.begun, q.seq, q.unfit, s.sending = s.steps, s.model.Seq, q.l.unfit, q
 	s.look(q, q.account)
 	q.l.open[q.account]++
 	if q.key != nil {
@@ -576,6 +577,9 @@ func (s *sim) answered(q *request, c *Command, err error) {
 		at.Key = q.key.Number
 	}
 	s.sending = nil
+	if q.unfit && !turnedAwayBy(err) {
+		s.violate("%s: engine %d takes it, and has heard that the store may lose it: %v", q.what, q.l.number, err)
+	}
 	if err != nil {
 		switch {
 		case errors.Is(err, ErrTimeout):

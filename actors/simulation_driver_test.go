@@ -118,6 +118,8 @@ type life struct {
 	admitted  []*request        // that may have no answer yet
 	changing  bool              // somebody changes maintenance
 	confirmed time.Time         // when the store was asked that last said that it owns it
+	unfit     bool              // the store's last answer was that it may lose what is appended
+	rhythm    persistence.Rhythm
 }
 
 // woken is a mailbox with messages.

@@ -62,6 +62,11 @@ func (s *sim) takeHost(l *life, o *Options) (ctx context.Context) {
 	ctx, l.cancel = context.WithCancel(context.Background())
 	l.insists = s.server && !s.ending && s.rng.IntN(3) == 0
 	o.Identity, o.TakeOver = l.host, l.insists
+	if s.rng.IntN(3) == 0 { // a host may have another configuration
+		times := pick(s.rng, []time.Duration{2, 4})
+		o.Timing.OwnerCheck, o.Timing.OwnerStale = times*o.Timing.OwnerCheck, times*o.Timing.OwnerStale
+	}
+	l.rhythm = o.rhythm()
 	o.StandsBy = func(owner string) {
 		s.park(l, fmt.Sprintf("%d.standby", l.number), nil) // the clock may have woken it, and others with it
 		if l.standby = owner != ""; l.standby {
@@ -134,7 +139,6 @@ func (k *link) Release(ctx context.Context, tok persistence.Token) error {
 // same beat for long enough, without a gap, or it insists.
 func (k *link) mayTake(before persistence.Beat) {
 	s, l := k.s, k.l
-	t := &s.options.Timing
 	switch {
 	case !s.server:
 		return
@@ -149,15 +153,18 @@ func (k *link) mayTake(before persistence.Beat) {
 		return
 	}
 	s.outcomes["takeovers after a wait"]++
+	if before.Rhythm != l.rhythm {
+		s.outcomes["takeovers from an owner of another rhythm"]++
+	}
 	var waited time.Duration
 	for i := len(l.looks) - 1; i > 0 && l.looks[i-1].beat == before && l.looks[i].beat == before; i-- {
 		gap := l.looks[i].at.Sub(l.looks[i-1].at)
-		if gap > 2*t.OwnerCheck {
+		if gap > 2*l.rhythm.Check {
 			break
 		}
 		waited += gap
 	}
-	if waited < 2*t.OwnerStale {
+	if waited < 2*max(l.rhythm.Stale, before.Rhythm.Stale) {
 		s.violate("engine %d takes over from %s, of which it has seen the same beat for %v", l.number, before.Owner, waited)
 	}
 }
@@ -168,7 +175,7 @@ func (s *sim) opensAlone(l *life) {
 		if other == l || !other.ready || other.stopping || other.over || other.engine.Err() != nil {
 			continue
 		}
-		if age := time.Since(other.confirmed); age <= s.options.Timing.OwnerStale {
+		if age := time.Since(other.confirmed); age <= other.rhythm.Stale {
 			s.violate("engine %d opens, and engine %d was confirmed %v ago: it still answers private reads", l.number, other.number, age)
 		}
 	}

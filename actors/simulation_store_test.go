@@ -224,7 +224,14 @@ func (k *link) Acquire(ctx context.Context, c persistence.Claim) (tok persistenc
 
 func (k *link) Check(ctx context.Context, tok persistence.Token) error {
 	asked := time.Now()
-	return k.confirms(asked, k.call("check", nil, func(m *memory.Store) error { return m.Check(ctx, tok) }))
+	err := k.call("check", nil, func(m *memory.Store) error { return m.Check(ctx, tok) })
+	if err == nil && k.s.server && k.s.rng.IntN(400) < k.s.odds {
+		k.s.say("  engine %d hears that the store is not fit", k.l.number)
+		k.s.outcomes["checks that found the store not fit"]++
+		err = persistence.ErrNotInEffect
+	}
+	k.l.unfit = errors.Is(err, persistence.ErrNotInEffect) || err != nil && k.l.unfit
+	return k.confirms(asked, err)
 }
 
 // confirms notes a call that says whose the store is.

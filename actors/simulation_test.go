@@ -535,7 +535,7 @@ func mustHappen() []string {
 		"snapshots, published", "snapshots, damaged", "starts from the older snapshot", "starts from the first record", "trims",
 		"late calls, landed", "late calls, come to nothing",
 		"starts that find the store given back", "starts that find the owner of their own folder", "starts that insist", "standbys", "standbys, told to stop",
-		"takeovers after a wait", "two starts at once", "claims that came too late",
+		"takeovers after a wait", "takeovers from an owner of another rhythm", "checks that found the store not fit", "two starts at once", "claims that came too late",
 		"starts without HEAD", "starts refused, HEAD cannot be read", "starts refused, HEAD says more", "writes of HEAD lost in crashes",
 		"stores without their last batch, refused", "crashes between the journal and HEAD", "backups", "restores", "codes of an earlier history",
 		"codes made anew by a history",

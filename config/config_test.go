@@ -274,6 +274,7 @@ limits:
 timing:
   stall_ms: 500
   stall_max_ms: 400
+  owner_check_ms: 1001
 snapshot: {min_records: 10, max_records: 9}
 log:
   level: loud
@@ -292,12 +293,12 @@ pairs:
 		file+` line 2: unknown key "oprator". The keys at the top level are listen, operator, store,`,
 		`limits.in_flight is "many" (`+file+` line 4): write a whole number from 16 to 1,000,000.`,
 		file+` line 5: unknown key "limits.inflight". The keys of limits are in_flight, `,
-		file+` line 13: log.format has no value`,
+		file+` line 14: log.format has no value`,
 		`no_rate_limits is "perhaps" (EXCHANGE_NO_RATE_LIMITS): write true or false.`,
-		`log.level is "loud" (`+file+` line 12): write one of debug, info, warn, error.`,
+		`log.level is "loud" (`+file+` line 13): write one of debug, info, warn, error.`,
 		`limits.reads is 0 (`+file+` line 6): write a whole number from 1 to`,
 		`listen is "nowhere" (`+file+` line 1): write host:port`,
-		`store is "mysql://***@db" (`+file+` line 14): write pebble:FOLDER`,
+		`store is "mysql://***@db" (`+file+` line 15): write pebble:FOLDER`,
 		`the code "btc" must be`,
 		`"USDT" is listed twice`,
 		`BTC_USDT needs the currency BTC`,
@@ -307,9 +308,10 @@ pairs:
 		`USDT_USDT trades a currency against itself`,
 		`minimum_order_size of USDT_USDT, 2, is above its maximum_order_size, 1`,
 		`timing.stall_ms is 500 (`+file+` line 8): it must be below timing.stall_max_ms, which is 400.`,
-		`snapshot.min_records is 10 (`+file+` line 10): it must not be above snapshot.max_records, which is 9.`,
+		`timing.owner_check_ms is 1,001 (`+file+` line 10): it must not be above half of timing.owner_stale_ms, which is 2,000.`,
+		`snapshot.min_records is 10 (`+file+` line 11): it must not be above snapshot.max_records, which is 9.`,
 	)
-	if !strings.HasPrefix(got.Error(), "the configuration has 19 problems:\n  - ") {
+	if !strings.HasPrefix(got.Error(), "the configuration has 20 problems:\n  - ") {
 		t.Error(got.Error())
 	}
 }

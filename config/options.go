@@ -721,7 +721,7 @@ var Options = []Option{
 		Key: "timing.owner_check_ms", Default: "500", Min: 10, Max: 60_000,
 		Brief: "how often an exchange shows the store that it lives, in ms",
 		Help: `How often an exchange asks the store whether it still owns it, which leaves a sign of life there, and how often a
-			standby looks for one, in milliseconds. Must be below timing.owner_stale_ms.`,
+			standby looks for one, in milliseconds. At most half of timing.owner_stale_ms.`,
 		at: func(c *Config) any { return &c.Timing.OwnerCheckMs },
 	},
 	{
@@ -729,7 +729,7 @@ var Options = []Option{
 		Brief: "age of the last such check after which private reads are refused, in ms",
 		Help: `How old the last proof that this exchange owns its store may be, in milliseconds. Beyond it private reads and
 			/readyz answer 503, since another exchange may have taken over and know more. Public reads go on.
-			A standby takes over after twice that time without a sign of life. Give all exchanges of one store the same.`,
+			A standby takes over after twice that time without a sign of life; of two exchanges the longer time counts.`,
 		at: func(c *Config) any { return &c.Timing.OwnerStaleMs },
 	},
 	{

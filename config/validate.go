@@ -30,7 +30,7 @@ func (c *Config) Validate() error {
 	v.below("limits.in_flight_cancels", c.Limits.InFlightCancels, "limits.in_flight", c.Limits.InFlight)
 	v.atMost("limits.in_flight_per_account", c.Limits.InFlightPerAccount, "limits.in_flight", c.Limits.InFlight)
 	v.below("timing.stall_ms", c.Timing.StallMs, "timing.stall_max_ms", c.Timing.StallMaxMs)
-	v.below("timing.owner_check_ms", c.Timing.OwnerCheckMs, "timing.owner_stale_ms", c.Timing.OwnerStaleMs)
+	v.atMostHalf("timing.owner_check_ms", c.Timing.OwnerCheckMs, "timing.owner_stale_ms", c.Timing.OwnerStaleMs)
 	v.atMost("snapshot.min_records", c.Snapshot.MinRecords, "snapshot.max_records", c.Snapshot.MaxRecords)
 	if len(v.problems) > 0 {
 		return v.problems
@@ -81,6 +81,12 @@ func (v *validator) below(key string, value int, other string, bound int) {
 func (v *validator) atMost(key string, value int, other string, bound int) {
 	if value > bound && v.inRange(key, value) && v.inRange(other, bound) {
 		v.problem(key, thousands(value), "it must not be above %s, which is %s", other, thousands(bound))
+	}
+}
+
+func (v *validator) atMostHalf(key string, value int, other string, whole int) {
+	if 2*value > whole && v.inRange(key, value) && v.inRange(other, whole) {
+		v.problem(key, thousands(value), "it must not be above half of %s, which is %s", other, thousands(whole))
 	}
 }
 

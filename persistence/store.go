@@ -22,6 +22,7 @@ import (
 	"io"
 	"strconv"
 	"strings"
+	"time"
 
 	"exchange/core/matching"
 	"exchange/core/money"
@@ -44,6 +45,9 @@ var (
 	ErrLocked = errors.New("the store is in use by another process")
 	// ErrNotDurable: the store would acknowledge writes that a crash may lose.
 	ErrNotDurable = errors.New("the store is not durable enough")
+	// ErrNotInEffect: what the store acknowledges is in memory alone until it has written its file. It
+	// may pass by itself.
+	ErrNotInEffect = errors.New("the store's append-only file is not in effect")
 	// ErrUnsupported: the store is of a version that lacks what is needed.
 	ErrUnsupported = errors.New("the store's version is not supported")
 	// ErrInvalid: what was to be written breaks the rules of this package: a fault of the caller.
@@ -86,9 +90,27 @@ func Released(unique string) Token { return Token(released + unique) }
 // equal beats say that the owner confirmed nothing in between. The zero Beat is that of an engine
 // that never had an owner.
 type Beat struct {
-	Token Token
-	Owner string // text for people
-	Count string // another one with each Check of the owner
+	Token  Token
+	Owner  string // text for people
+	Count  string // another one with each Check of the owner
+	Rhythm Rhythm // the owner's, as its claim said
+	End    Mark   // where the journal ends
+	// Lost is not empty once an owner has found that the journal ends before what was acknowledged.
+	Lost string
+}
+
+// A Rhythm says how often an owner leaves a beat, and for how long it answers private reads after one.
+// Stores keep it in whole milliseconds, rounded up.
+type Rhythm struct{ Check, Stale time.Duration }
+
+// A Mark is the end of a journal: its last sequence, and the digest of its last batch, 0 where the
+// digest is not known.
+type Mark struct{ Seq, Digest uint64 }
+
+// Fits is false if a journal with that end has lost what a mark says: it ends before, or there with
+// another batch.
+func (m Mark) Fits(end Mark) bool {
+	return end.Seq > m.Seq || end.Seq == m.Seq && (end.Digest == m.Digest || end.Digest == 0 || m.Digest == 0)
 }
 
 // Held reports whether the engine has an owner, dead or alive.
@@ -99,21 +121,29 @@ type Claim struct {
 	Owner string // text for people
 	// ID is the unique part of the token, 128 random bits in hexadecimal. "": the store makes one.
 	ID string
-	// After is the beat that the engine must still have; nil: any. It makes two claims at once one owner.
+	// Rhythm is the claimant's, for those that look at its beats.
+	Rhythm Rhythm
+	// After is the beat that the engine must still have, and its journal must end there or later; nil:
+	// any. It makes two claims at once one owner.
 	After *Beat
+	// Insist takes the engine from an owner that lives: the token of After counts alone. It accepts
+	// that the journal has lost a tail.
+	Insist bool
 }
 
 // A Journal keeps batches of records. A batch covers the records (prev, next] of one dense sequence.
 type Journal interface {
 	// Acquire makes the caller the owner; any earlier owner is fenced from then on. It returns the
 	// last sequence in the journal, 0 in a new one. ErrHeld if the claim names a beat and the engine
-	// has another one: then nothing has changed.
+	// has another one; ErrCorrupt if it does not insist, and an owner has found that the journal lost a
+	// tail, or the journal ends before the end in that beat. After both nothing has changed.
 	Acquire(ctx context.Context, c Claim) (tok Token, last uint64, err error)
 	// Beat is the engine's newest beat. It changes nothing.
 	Beat(ctx context.Context) (Beat, error)
 	// Check is nil while tok still owns the engine, ErrFenced when not, ErrCorrupt when the store has
-	// lost the engine, another error if unknown. On a store that is not Exclusive it leaves another
-	// beat: no confirmation goes unseen.
+	// lost the engine, ErrGap when it has lost a tail of what this owner appended, ErrNotDurable or
+	// ErrNotInEffect when it may lose what is appended now, another error if unknown. On a store that
+	// is not Exclusive it leaves another beat: no confirmation goes unseen.
 	Check(ctx context.Context, tok Token) error
 	// Release gives the engine back, if tok owns it: nothing of tok's is taken from then on, and the
 	// next owner need not wait for a sign that this one is dead.

@@ -1,15 +1,30 @@
 package persistence
 
+import "time"
+
 // A Tenure is one claim of a host to a store that others can reach.
 type Tenure struct {
-	ID string `json:"id"` // of the claim; "": there was none
-	// Early says that the claim took the store from an owner that may have lived, and that admission has
-	// not opened since.
-	Early bool `json:"early,omitempty"`
+	ID string `json:"id,omitempty"` // of the claim; "": there was none
+	// WaitMs is how long admission must wait behind the claim, because the claim took the store from an
+	// owner that may have lived; 0: it need not, or has opened since.
+	WaitMs int64 `json:"wait_ms,omitempty"`
+}
+
+// Wait is WaitMs.
+func (t Tenure) Wait() time.Duration { return time.Duration(t.WaitMs) * time.Millisecond }
+
+// Milliseconds is a duration in whole milliseconds, rounded up.
+func Milliseconds(d time.Duration) int64 {
+	return int64((d + time.Millisecond - 1) / time.Millisecond)
 }
 
 // Tenures are the newest claims of a host. The newest may have come to nothing, and the one before counts then.
-type Tenures struct{ Newest, Before Tenure }
+type Tenures struct {
+	Newest, Before Tenure
+	// Seen is the end that a start of this host saw the journal have before the journal was found to be
+	// shorter. The zero Mark: none has.
+	Seen Mark
+}
 
 // Of finds the tenure that a token belongs to.
 func (k *Tenures) Of(tok Token) (t Tenure, own bool) {

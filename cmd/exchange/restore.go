@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -18,6 +19,7 @@ import (
 	"exchange/core/state"
 	"exchange/persistence"
 	"exchange/persistence/backup"
+	"exchange/persistence/folder"
 )
 
 // The command that fills an empty store from a backup, while no server runs.
@@ -165,11 +167,16 @@ func (p *program) restore(ctx context.Context, cfg *config.Config, file string, 
 	if err != nil {
 		return startFailed(ctx, err)
 	}
-	info, err := fill(ctx, &restoring{Store: store, every: config.Ms(cfg.Timing.OwnerCheckMs)}, b,
-		g)
+	rhythm := persistence.Rhythm{Check: config.Ms(cfg.Timing.OwnerCheckMs),
+		Stale: config.Ms(cfg.Timing.OwnerStaleMs)}
+	info, err := fill(ctx, &restoring{Store: store, rhythm: rhythm}, b, g)
 	g.done()
 	if err != nil {
 		return restoreFailed(store, err)
+	}
+	if err := forgetLoss(cfg.Data); err != nil {
+		return failf(exitUnavailable,
+			"the store is restored, and %v: remove owner.id in %s before the start", err, cfg.Data)
 	}
 	a := restoreAnswer{Store: store.String(), File: file, Of: of, Sequence: info.Sequence,
 		Taken: info.Taken, Accounts: info.Accounts, Authenticated: !without,
@@ -178,6 +185,18 @@ func (p *program) restore(ctx context.Context, cfg *config.Config, file string, 
 		a.Rows += n
 	}
 	return p.print(&a, func(w *tabwriter.Writer) { a.write(w, cfg) })
+}
+
+// forgetLoss has the next start on this host take a restored store, whatever end an earlier one saw
+// it have.
+func forgetLoss(data string) error {
+	identity := folder.Of(data, slog.Default())
+	known, err := identity.Load()
+	if err != nil || known.Seen == (persistence.Mark{}) {
+		return err
+	}
+	known.Seen = persistence.Mark{}
+	return identity.Save(known)
 }
 
 // fill restores an open backup into a store, which it closes.
@@ -262,6 +281,10 @@ func boundKeys(s *state.State, keys *seal.Sealer) error {
 func restoreFailed(store persistence.Store, err error) error {
 	if errors.Is(err, backup.ErrNotEmpty) {
 		return withExit(exitUsage, fmt.Errorf("%w; nothing was written to %s: name an empty store, or empty this one if nothing in it is needed", err, store))
+	}
+	if errors.Is(err, persistence.ErrHeld) {
+		return withExit(exitUnavailable, fmt.Errorf(
+			"%w; nothing was written to %s: stop what uses it, or name another store", err, store))
 	}
 	return withExit(exitUnavailable, fmt.Errorf("%w; %s may be filled by half, and no exchange starts on it then: empty it before the next try", err, store))
 }

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"errors"
+	"fmt"
 	"time"
 
 	"exchange/persistence"
@@ -13,15 +14,42 @@ import (
 // start need not wait.
 type restoring struct {
 	persistence.Store
-	every time.Duration // between two beats
+	rhythm persistence.Rhythm
 
 	token   persistence.Token // "": it owns nothing
 	stop    chan struct{}
 	stopped chan struct{}
 }
 
+// Beat waits, as a standby does, until the store's owner shows no sign of life. ErrHeld if it shows
+// one.
+func (r *restoring) Beat(ctx context.Context) (persistence.Beat, error) {
+	vigil := persistence.Vigil{Rhythm: r.rhythm}
+	for {
+		before := vigil.Seen
+		now, err := r.Store.Beat(ctx)
+		if err == nil {
+			err = vigil.See(now, time.Now())
+		}
+		switch {
+		case err != nil, r.Exclusive(), !now.Held():
+			return now, err
+		case before.Token != "" && before != now:
+			return now, fmt.Errorf("%w: %.200q uses the store", persistence.ErrHeld, now.Owner)
+		case vigil.Quiet() >= vigil.Needed():
+			return now, nil
+		}
+		select {
+		case <-ctx.Done():
+			return now, ctx.Err()
+		case <-time.After(r.rhythm.Check):
+		}
+	}
+}
+
 func (r *restoring) Acquire(ctx context.Context,
 	c persistence.Claim) (persistence.Token, uint64, error) {
+	c.Rhythm = r.rhythm
 	token, last, err := r.Store.Acquire(ctx, c)
 	if err == nil && r.token == "" {
 		r.token, r.stop, r.stopped = token, make(chan struct{}), make(chan struct{})
@@ -33,7 +61,7 @@ func (r *restoring) Acquire(ctx context.Context,
 // beat is a goroutine of its own. The restore's next write meets a process that has taken the store.
 func (r *restoring) beat() {
 	defer close(r.stopped)
-	t := time.NewTicker(r.every)
+	t := time.NewTicker(r.rhythm.Check)
 	defer t.Stop()
 	for {
 		select {

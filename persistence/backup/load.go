@@ -115,7 +115,14 @@ func (b *Backup) load(ctx context.Context, store persistence.Store, progress fun
 	if err := Empty(ctx, store); err != nil {
 		return nil, err
 	}
-	token, last, err := store.Acquire(ctx, persistence.Claim{Owner: "restore"})
+	seen, err := store.Beat(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if err := Empty(ctx, store); err != nil { // the claim is refused if another process has come since
+		return nil, err
+	}
+	token, last, err := store.Acquire(ctx, persistence.Claim{Owner: "restore", After: &seen})
 	if err != nil {
 		return nil, err
 	}

@@ -50,7 +50,9 @@ func TestAnIdentityIsRememberedWholeOrNotAtAll(t *testing.T) {
 	first := persistence.Tenure{ID: persistence.NewID()}
 	for _, want := range []persistence.Tenures{
 		{Newest: first},
-		{Newest: persistence.Tenure{ID: persistence.NewID(), Early: true}, Before: first},
+		{Newest: persistence.Tenure{ID: persistence.NewID(), WaitMs: 2000}, Before: first},
+		{Newest: first, Seen: persistence.Mark{Seq: 7, Digest: 1<<64 - 1}},
+		{Seen: persistence.Mark{Seq: 7}}, // of a standby that has claimed nothing
 	} {
 		if err := i.Save(want); err != nil {
 			t.Fatal(err)
@@ -67,7 +69,8 @@ func TestAnIdentityIsRememberedWholeOrNotAtAll(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, text := range []string{"", "{", "null", "[]", `{"version":2}`, `{"version":1}`, `{"version":1,"newest":{"id":"x"}}`,
+	for _, text := range []string{"", "{", "null", "[]", `{"version":3}`, `{"version":1}`, `{"version":2}`, `{"version":2,"newest":{"id":"x"}}`,
+		`{"version":2,"newest":{"id":"x"},"seen":{"Seq":7}}`,
 		string(whole[:len(whole)/2]), strings.Repeat(" ", 1<<20) + string(whole)} {
 		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
 			t.Fatal(err)

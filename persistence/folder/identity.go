@@ -16,7 +16,7 @@ import (
 
 const (
 	identityName     = "owner.id"
-	identityVersion  = 1
+	identityVersion  = 2
 	identityMaxBytes = 4096
 )
 
@@ -34,6 +34,7 @@ type stored struct {
 	Version int                 `json:"version"`
 	Newest  persistence.Tenure  `json:"newest"`
 	Before  *persistence.Tenure `json:"before,omitempty"`
+	Seen    *persistence.Mark   `json:"seen,omitempty"`
 }
 
 // Load is what the file says. A file that is not there, or that is damaged, costs the start a wait and no
@@ -70,10 +71,14 @@ func parse(b []byte) (persistence.Tenures, error) {
 	if s.Before != nil {
 		known.Before = *s.Before
 	}
+	if s.Seen != nil {
+		known.Seen = *s.Seen
+	}
+	unused := known.Newest.ID == "" && s.Before == nil && s.Seen != nil // by any claim
 	switch {
 	case s.Version != identityVersion:
 		return persistence.Tenures{}, fmt.Errorf("it is of version %d, and this program knows version %d", s.Version, identityVersion)
-	case !codec.IsUnique(known.Newest.ID), s.Before != nil && !codec.IsUnique(known.Before.ID):
+	case !codec.IsUnique(known.Newest.ID) && !unused, s.Before != nil && !codec.IsUnique(known.Before.ID):
 		return persistence.Tenures{}, errors.New("an id in it is not 32 hexadecimal digits")
 	}
 	return known, nil
@@ -84,6 +89,9 @@ func (i *Identity) Save(known persistence.Tenures) error {
 	s := stored{Version: identityVersion, Newest: known.Newest}
 	if known.Before.ID != "" {
 		s.Before = &known.Before
+	}
+	if known.Seen != (persistence.Mark{}) || known.Newest.ID == "" {
+		s.Seen = &known.Seen
 	}
 	b, err := json.Marshal(s)
 	if err == nil {

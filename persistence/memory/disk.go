@@ -31,6 +31,7 @@ type data struct {
 	token     persistence.Token
 	owner     string
 	beats     uint64 // of the owner
+	rhythm    persistence.Rhythm
 	seq       uint64 // of the last record
 	digest    uint64 // of the last batch; 0: there is none
 	batches   []stored

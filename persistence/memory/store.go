@@ -92,8 +92,13 @@ func (s *Store) Acquire(_ context.Context, c persistence.Claim) (persistence.Tok
 		return "", 0, err
 	}
 	defer s.unlock()
-	if c.After != nil && *c.After != s.disk.live.beat() {
-		return "", 0, codec.Held(s.disk.live.owner)
+	if now := s.disk.beat(); c.After != nil {
+		switch {
+		case c.After.Token != now.Token, !c.Insist && c.After.Count != now.Count:
+			return "", 0, codec.Held(s.disk.live.owner)
+		case !c.Insist && !c.After.End.Fits(now.End):
+			return "", 0, persistence.Shortened(c.After.End, now.End)
+		}
 	}
 	if s.Head != nil && !s.Fill {
 		if err := s.Head.fits(s.disk.live.mark()); err != nil {
@@ -102,7 +107,9 @@ func (s *Store) Acquire(_ context.Context, c persistence.Claim) (persistence.Tok
 	}
 	epoch := s.disk.live.epoch + 1
 	tok := persistence.Token(strconv.FormatUint(uint64(epoch), 10) + ":" + id)
-	s.disk.write(&s.disk.rest, func(d *data) { d.epoch, d.token, d.owner, d.beats = epoch, tok, c.Owner, 0 })
+	s.disk.write(&s.disk.rest, func(d *data) {
+		d.epoch, d.token, d.owner, d.beats, d.rhythm = epoch, tok, c.Owner, 0, c.Rhythm
+	})
 	s.disk.sync(&s.disk.journal, &s.disk.rest)
 	if !s.HeadMissing() && !s.Fill {
 		s.Head.advance(s.disk.live.mark()) // reads are answered from there
@@ -110,8 +117,11 @@ func (s *Store) Acquire(_ context.Context, c persistence.Claim) (persistence.Tok
 	return tok, s.disk.live.seq, nil
 }
 
-func (d *data) beat() persistence.Beat {
-	b := persistence.Beat{Token: d.token, Owner: d.owner}
+// beat is the newest. A server shows an append when it is durable, as Redis does.
+func (k *Disk) beat() persistence.Beat {
+	d := k.live
+	b := persistence.Beat{Token: d.token, Owner: d.owner, Rhythm: d.rhythm,
+		End: persistence.Mark{Seq: k.durable.seq, Digest: k.durable.digest}}
 	if d.beats > 0 {
 		b.Count = strconv.FormatUint(d.beats, 10)
 	}
@@ -124,7 +134,7 @@ func (s *Store) Beat(context.Context) (persistence.Beat, error) {
 		return persistence.Beat{}, err
 	}
 	defer s.unlock()
-	return s.disk.live.beat(), nil
+	return s.disk.beat(), nil
 }
 
 // Check is nil while tok owns the engine. On a server it leaves a beat.

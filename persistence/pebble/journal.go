@@ -82,7 +82,7 @@ func (s *Store) Acquire(_ context.Context, c persistence.Claim) (persistence.Tok
 	s.changes.Lock()
 	defer s.changes.Unlock()
 	m := *s.meta.Load()
-	if c.After != nil && *c.After != m.beat() {
+	if now := s.beat(&m); c.After != nil && (c.After.Token != now.Token || !c.Insist && c.After.Count != now.Count) {
 		return "", 0, codec.Held(m.Owner)
 	}
 	m.Epoch++
@@ -97,8 +97,12 @@ func (s *Store) Acquire(_ context.Context, c persistence.Claim) (persistence.Tok
 	return m.Token, seq, nil
 }
 
-// beat is the engine's: a check leaves none, because this process has the folder to itself.
-func (m *meta) beat() persistence.Beat { return persistence.Beat{Token: m.Token, Owner: m.Owner} }
+// beat is the engine's: a check leaves none, because this process has the folder to itself. So nothing
+// can have been cut off since an earlier look either.
+func (s *Store) beat(m *meta) persistence.Beat {
+	seq, digest := s.log.End()
+	return persistence.Beat{Token: m.Token, Owner: m.Owner, End: persistence.Mark{Seq: seq, Digest: digest}}
+}
 
 // Beat is the engine's newest beat.
 func (s *Store) Beat(context.Context) (persistence.Beat, error) {
@@ -106,7 +110,7 @@ func (s *Store) Beat(context.Context) (persistence.Beat, error) {
 		return persistence.Beat{}, err
 	}
 	defer s.end()
-	return s.meta.Load().beat(), nil
+	return s.beat(s.meta.Load()), nil
 }
 
 // Release gives the engine back. A crash may forget it, and then the next owner acquires all the same.

@@ -39,7 +39,7 @@ func cut(t *testing.T, s *Store, at uint64, text string) {
 			t.Fatal(err)
 		}
 	}
-	if err := c.Do(t.Context(), "XSETID", s.stream(), dec(at)+"-0").Err(); err != nil {
+	if err := c.Do(t.Context(), "XSETID", s.stream(), dec(at)+"-0", "ENTRIESADDED", at, "MAXDELETEDID", "0-0").Err(); err != nil {
 		t.Fatal(err)
 	}
 	if err := c.HSet(t.Context(), s.head(), "seq", dec(at), "dig", hex(codec.Digest(fmt.Append(nil, text, at-1)))).Err(); err != nil {
@@ -74,19 +74,21 @@ func TestARedisThatLostWhatWasAcknowledgedIsRefused(t *testing.T) {
 	if got := server.Client().HGet(t.Context(), s.head(), "epoch").Val(); got != epoch {
 		t.Error("a refused start has taken the store over")
 	}
-	// A host that has never seen it starts as ever.
-	other, _, last := mustOpen(t, server.URL(), Options{Head: filepath.Join(t.TempDir(), HeadFile)})
-	if last != 15 {
-		t.Fatalf("the journal ends at %d", last)
+	// A host that has never seen it is told, too, because the running one has left a mark.
+	other := mustOpenAlone(t, server.URL(), Options{Head: filepath.Join(t.TempDir(), HeadFile)})
+	if beat, err := other.Beat(t.Context()); err != nil || beat.Lost != "20" || beat.End.Seq != 15 {
+		t.Fatalf("%+v, %v", beat, err)
 	}
-	other.Close()
+	_, _, err := other.Acquire(t.Context(), persistence.Claim{Owner: "another host"})
+	wantCorrupt(t, err, `sequence "20"`, "--take-over")
 	// The loss is accepted.
 	if err := os.Remove(file); err != nil {
 		t.Fatal(err)
 	}
-	s, tok, last = mustOpen(t, server.URL(), o)
-	if last != 15 {
-		t.Fatalf("the journal ends at %d", last)
+	s = mustOpenAlone(t, server.URL(), o)
+	tok, last, err := s.Acquire(t.Context(), persistence.Claim{Owner: "test", Insist: true})
+	if err != nil || last != 15 {
+		t.Fatalf("the journal ends at %d, %v", last, err)
 	}
 	appendTo(t, s, tok, 15, 20, "another ")
 	s.Close()
@@ -104,8 +106,8 @@ func TestARedisWithOtherContentsIsRefused(t *testing.T) {
 	s, tok, _ := mustOpen(t, server.URL(), o)
 	appendTo(t, s, tok, 0, 10, "batch ")
 	s.Close()
+	cut(t, mustOpenAlone(t, server.URL(), Options{}), 9, "batch ")
 	other, tok, _ := mustOpen(t, server.URL(), Options{})
-	cut(t, other, 9, "batch ")
 	appendTo(t, other, tok, 9, 10, "of another one ")
 	if _, err := Open(t.Context(), server.URL(), o); !errors.Is(err, persistence.ErrCorrupt) || !strings.Contains(err.Error(), "has another batch there") {
 		t.Fatalf("error is %v, want ErrCorrupt", err)

@@ -28,8 +28,11 @@ func (s *Store) Watermark(ctx context.Context) (uint64, error) {
 		text, again = p.Get(ctx, s.watermark()), p.HGet(ctx, s.sums(), watermarkSum)
 		return nil
 	})
-	if err != nil && !errors.Is(err, redis.Nil) {
-		return 0, s.fault("read the watermark", err)
+	// Of several answers the call's own error is the first: a key that is not there hides what follows.
+	for _, err := range []error{err, text.Err(), again.Err()} {
+		if err != nil && !errors.Is(err, redis.Nil) {
+			return 0, s.fault("read the watermark", err)
+		}
 	}
 	if text.Val() != again.Val() {
 		return 0, fmt.Errorf("%s: %w: the watermark is %q in %s and %q in %s: one of them was damaged; restore a backup", s.name,

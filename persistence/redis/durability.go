@@ -50,17 +50,19 @@ type sight struct {
 	commands, server, stats, replication *redis.StringCmd
 	settings                             []*redis.MapStringStringCmd
 	persistence                          *redis.StringCmd
-	proof                                *redis.Cmd // WAITAOF; nil where Redis lacks it
-	written                              *redis.Cmd // what it waits for
+	beat                                 *redis.Cmd // the owner's; nil where there is no proof
+	proof                                *redis.Cmd // WAITAOF behind the beat; nil where Redis lacks it, or this process owns nothing
 }
 
-// proofWait bounds WAITAOF. With appendfsync always it answers as soon as the write before it does.
-const proofWait = time.Second
+// proofWait bounds WAITAOF. With appendfsync always it answers as soon as the write before it does, and
+// it counts what is synced also when its time is up.
+const proofWait = 200 * time.Millisecond
 
-// proofLua writes something small if the engine exists: WAITAOF tells of its own connection's writes alone.
-const proofLua = `if redis.call('EXISTS', KEYS[1]) == 1 then return redis.call('HINCRBY', KEYS[1], 'proofs', 1) end return 0`
+// proves reports whether a look with that token can have its proof of WAITAOF. It tells of its own
+// connection's writes alone, and a process that does not own the engine writes nothing there.
+func (s *Store) proves(tok persistence.Token) bool { return s.waits && !s.accept && tok != "" }
 
-func (s *Store) ask(ctx context.Context, c asked) *sight {
+func (s *Store) ask(ctx context.Context, c asked, tok persistence.Token) *sight {
 	a := &sight{settings: make([]*redis.MapStringStringCmd, len(settings))}
 	c.Pipelined(ctx, func(p redis.Pipeliner) error { //nolint:errcheck // each answer has its own
 		a.commands, a.server, a.stats = p.Info(ctx, "commandstats"), p.Info(ctx, "server"), p.Info(ctx, "stats")
@@ -69,8 +71,8 @@ func (s *Store) ask(ctx context.Context, c asked) *sight {
 			a.settings[i] = p.ConfigGet(ctx, want.name)
 		}
 		a.persistence = p.Info(ctx, "persistence")
-		if s.waits {
-			a.written = p.Eval(ctx, proofLua, []string{s.head()})
+		if s.proves(tok) {
+			a.beat = p.Eval(ctx, endsLua+beatLua, []string{s.head()}, s.beatArgs(tok)...)
 			a.proof = p.Do(ctx, "WAITAOF", 1, 0, proofWait.Milliseconds())
 		}
 		return nil
@@ -80,8 +82,7 @@ func (s *Store) ask(ctx context.Context, c asked) *sight {
 
 // durability lists what is wrong with Redis, each with its value and the one to set. Where nothing is,
 // the error says if its append-only file is not in effect (yet).
-func (s *Store) durability(ctx context.Context, c asked) ([]string, error) {
-	a := s.ask(ctx, c)
+func (s *Store) durability(a *sight) ([]string, error) {
 	wrong, err := s.settingsWrong(a)
 	if err != nil || len(wrong) > 0 {
 		return wrong, err
@@ -140,15 +141,19 @@ func (s *Store) inEffect(a *sight) error {
 	if err != nil {
 		return err
 	}
+	proven, known, err := a.waited()
+	if err != nil {
+		return s.fault("WAITAOF", err)
+	}
 	why := ""
-	switch proven, known := a.waited(); {
-	case known && !proven:
-		why = "WAITAOF does not confirm it"
-	case known:
+	switch {
 	case info["aof_enabled"] != "1":
 		why = "it is switched off"
 	case info["aof_last_write_status"] != "ok":
 		why = "the last write to it has failed"
+	case known && !proven:
+		why = "WAITAOF does not confirm it"
+	case known:
 	case s.proven.Load().holds(now):
 	case info["aof_rewrite_in_progress"] != "0" || info["aof_rewrite_scheduled"] != "0":
 		why = "a rewrite of it has not come to its end, and may be the first since it was switched on"
@@ -163,19 +168,24 @@ func (s *Store) inEffect(a *sight) error {
 	return nil
 }
 
-// waited is WAITAOF's answer; known is false where there is none.
-func (a *sight) waited() (proven, known bool) {
+// waited is WAITAOF's answer. known is false where it says nothing: INFO must do then. The error is
+// that of a Redis which did not answer the last question.
+func (a *sight) waited() (proven, known bool, err error) {
 	if a.proof == nil {
-		return false, false
+		return false, false, nil
 	}
-	if n, err := a.written.Int64(); n == 0 || err != nil {
-		return false, false // it would confirm that nothing was written
+	var refused redis.Error
+	if err := a.proof.Err(); err != nil && !errors.As(err, &refused) {
+		return false, false, err
 	}
 	synced, err := a.proof.Int64Slice()
-	if err != nil || len(synced) != 2 {
-		return false, false
+	if answer, failed := a.beat.Slice(); failed != nil || len(answer) == 0 || answer[0] != int64(codeDone) {
+		return false, false, nil // it would confirm that nothing was written
 	}
-	return synced[0] >= 1, true
+	if err != nil || len(synced) != 2 {
+		return false, false, nil
+	}
+	return synced[0] >= 1, true, nil
 }
 
 // ground reads what the proof rests on.
@@ -203,10 +213,11 @@ func (s *Store) ground(a *sight) (g ground, err error) {
 	return g, nil
 }
 
-// notInEffect says that writes are in memory alone until Redis has written its file. Asking again may help.
+// notInEffect is ErrNotInEffect with its reason. It wraps nothing, as notDurable does.
 type notInEffect struct{ text string }
 
-func (e *notInEffect) Error() string { return e.text }
+func (e *notInEffect) Error() string        { return e.text }
+func (e *notInEffect) Is(target error) bool { return target == persistence.ErrNotInEffect }
 
 // notDurable is ErrNotDurable with its reasons. It wraps nothing: the client library takes off the outermost text of an error that a new
 // connection meets.
@@ -232,19 +243,30 @@ func (s *Store) connected(ctx context.Context, c *redis.Conn) error {
 
 // fit looks again now and then whether Redis is what it was at the start, and each time while it is not.
 func (s *Store) fit(ctx context.Context) error {
-	if s.accept || int64(time.Since(s.born)) < s.due.Load() {
+	if s.accept || !s.isDue() {
 		return nil
 	}
 	if err := s.look(ctx, s.journal); err != nil {
 		return err
 	}
-	s.due.Store(int64(time.Since(s.born) + s.recheck))
+	s.looked()
 	return nil
 }
 
+// isDue reports whether it is time for another look.
+func (s *Store) isDue() bool { return int64(time.Since(s.born)) >= s.due.Load() }
+
+// looked puts the next look off.
+func (s *Store) looked() { s.due.Store(int64(time.Since(s.born) + s.recheck)) }
+
 // look is an error if Redis may lose what it acknowledges, or cannot be asked.
 func (s *Store) look(ctx context.Context, c asked) error {
-	wrong, err := s.durability(ctx, c)
+	return s.judge(s.ask(ctx, c, s.own.Load().token))
+}
+
+// judge is an error if Redis may lose what it acknowledges, as a look has seen it, or did not answer.
+func (s *Store) judge(a *sight) error {
+	wrong, err := s.durability(a)
 	if len(wrong) > 0 {
 		err = s.refusal(wrong)
 	}

@@ -1,10 +1,13 @@
 package redis
 
 import (
+	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/redis/go-redis/v9"
 
@@ -26,47 +29,119 @@ func (s *Store) Acquire(ctx context.Context, c persistence.Claim) (persistence.T
 	if err != nil {
 		return "", 0, err
 	}
-	args := []any{c.Owner, id}
-	if c.After != nil {
-		args = append(args, string(c.After.Token), c.After.Count)
-	}
-	answer, err := acquireScript.Run(ctx, s.journal, []string{s.head()}, args...).Slice()
+	answer, err := acquireScript.Run(ctx, s.journal, []string{s.head()}, claimed(&c, id)...).Slice()
 	if err != nil {
 		return "", 0, s.fault("acquire", err)
 	}
-	if len(answer) == 4 {
-		token, ok := answer[1].(string)
-		if code, _ := answer[0].(int64); code == codeHeld {
-			return "", 0, codec.Held(token)
-		}
-		seq, ok2 := answer[2].(string)
-		sum, ok3 := answer[3].(string)
-		if ok && ok2 && ok3 {
-			end, err := s.mark(seq, sum)
-			if err == nil {
-				err = s.owns(end)
-			}
-			if err == nil && !s.accept {
-				err = s.look(ctx, s.journal) // from here on nobody else writes: what is there must be in the file
-			}
-			return persistence.Token(token), end.Seq, err
-		}
+	var texts [3]string
+	code, ok := int64(0), len(answer) == 1+len(texts)
+	for i := 0; ok && i < len(texts); i++ {
+		texts[i], ok = answer[1+i].(string)
 	}
-	return "", 0, s.fault("acquire", fmt.Errorf("the script answered %v", answer))
+	if ok {
+		code, ok = answer[0].(int64)
+	}
+	if !ok {
+		return "", 0, s.fault("acquire", fmt.Errorf("the script answered %v", answer))
+	}
+	end, err := s.mark(texts[1], texts[2])
+	switch {
+	case code == codeHeld:
+		return "", 0, codec.Held(texts[0])
+	case code == codeCut:
+		return "", 0, s.fault("acquire", persistence.Cut(texts[0]))
+	case err != nil:
+		return "", 0, err
+	case code == codeShort:
+		return "", 0, s.fault("acquire", persistence.Shortened(c.After.End, persistence.Mark(end)))
+	case code != codeDone:
+		return "", 0, s.fault("acquire", fmt.Errorf("the script answered %v", answer))
+	}
+	tok := persistence.Token(texts[0])
+	return tok, end.Seq, s.owns(ctx, tok, end)
+}
+
+// claimed are the arguments of a claim.
+func claimed(c *persistence.Claim, id string) []any {
+	insists := ""
+	if c.Insist {
+		insists = "1"
+	}
+	args := []any{c.Owner, id, rhythmText(c.Rhythm), insists}
+	if c.After != nil {
+		seq, digest := texts(head.Mark(c.After.End))
+		args = append(args, string(c.After.Token), c.After.Count, seq, digest)
+	}
+	return args
+}
+
+// rhythmText is how a rhythm is stored: "<check> <stale>", in milliseconds.
+func rhythmText(r persistence.Rhythm) string {
+	return fmt.Sprintf("%d %d", persistence.Milliseconds(r.Check), persistence.Milliseconds(r.Stale))
+}
+
+// slowest is above all rhythms that can be configured.
+const slowest = 24 * time.Hour
+
+// parseRhythm reads a stored rhythm. One that says nothing costs the looker's own, and no more.
+func parseRhythm(text string) (r persistence.Rhythm) {
+	const most = int64(slowest / time.Millisecond)
+	var check, stale int64
+	if n, err := fmt.Sscanf(text, "%d %d", &check, &stale); n != 2 || err != nil || min(check, stale) < 0 || max(check, stale) > most {
+		return r
+	}
+	return persistence.Rhythm{Check: time.Duration(check) * time.Millisecond, Stale: time.Duration(stale) * time.Millisecond}
 }
 
 // owns notes where the journal of a new owner ends: reads are answered from what is there, so it must not be less later.
-func (s *Store) owns(end head.Mark) error {
-	if s.fill {
+func (s *Store) owns(ctx context.Context, tok persistence.Token, end head.Mark) error {
+	if !s.fill {
+		if err := s.atLeast(end); err != nil {
+			return err
+		}
+	}
+	if !s.fill && !s.acknowledged.Missing() { // the first append makes a missing one
+		if err := s.acknowledged.Advance(end); err != nil {
+			return err
+		}
+	}
+	s.own.Store(&owned{token: tok, end: end})
+	if s.accept {
 		return nil
 	}
-	if err := s.atLeast(end); err != nil {
-		return err
+	return s.look(ctx, s.journal) // from here on no other process writes: what is there must be in the file
+}
+
+// owned is what the newest claim of this process has brought, and where its journal was last known to
+// end. Each is replaced as a whole.
+type owned struct {
+	token persistence.Token
+	end   head.Mark
+}
+
+// ended notes where an owner's journal ends.
+func (s *Store) ended(tok persistence.Token, end head.Mark) {
+	for now := s.own.Load(); now.token == tok && end.Seq > now.end.Seq; now = s.own.Load() {
+		if s.own.CompareAndSwap(now, &owned{tok, end}) {
+			return
+		}
 	}
-	if s.acknowledged.Missing() {
-		return nil // the first append makes it
+}
+
+// known is where the journal of an owner must end at least, as arguments of a script.
+func (s *Store) known(tok persistence.Token) (seq, digest string) {
+	if now := s.own.Load(); now.token == tok {
+		return texts(now.end)
 	}
-	return s.acknowledged.Advance(end)
+	return "0", ""
+}
+
+// texts is a mark as scripts take it.
+func texts(m head.Mark) (seq, digest string) {
+	if m.Digest != 0 {
+		digest = hex(m.Digest)
+	}
+	return dec(m.Seq), digest
 }
 
 // Begin makes the journal of an empty store end at seq.
@@ -81,6 +156,7 @@ func (s *Store) Begin(ctx context.Context, tok persistence.Token, seq uint64) er
 	}
 	switch code {
 	case codeDone, codeThere:
+		s.ended(tok, head.Mark{Seq: seq})
 		return nil
 	case codeNotEmpty:
 		return codec.NotEmpty(text)
@@ -90,11 +166,13 @@ func (s *Store) Begin(ctx context.Context, tok persistence.Token, seq uint64) er
 
 // Beat is the engine's newest beat.
 func (s *Store) Beat(ctx context.Context) (persistence.Beat, error) {
-	m, err := fields(s.history.HMGet(ctx, s.head(), "epoch", "owner", "beat"))
+	m, err := fields(s.history.HMGet(ctx, s.head(), "epoch", "owner", "beat", "rhythm", "seq", "dig", "lost"))
 	if err != nil {
 		return persistence.Beat{}, s.fault("look for the owner", err)
 	}
-	return persistence.Beat{Token: persistence.Token(m[0]), Owner: m[1], Count: m[2]}, nil
+	end, err := s.mark(m[4], m[5])
+	return persistence.Beat{Token: persistence.Token(m[0]), Owner: m[1], Count: m[2], Rhythm: parseRhythm(m[3]),
+		End: persistence.Mark(end), Lost: m[6]}, err
 }
 
 // Check is nil while tok owns the engine. It is the owner's beat, and says so also where Redis is not
@@ -103,12 +181,49 @@ func (s *Store) Check(ctx context.Context, tok persistence.Token) error {
 	if tok == "" {
 		return s.fault("check the owner", persistence.ErrFenced)
 	}
-	_, _, err := s.run(ctx, s.journal, beatScript, "check the owner", []string{s.head()},
-		string(tok), dec(s.beats.Add(1)))
+	if s.proves(tok) && s.isDue() { // then the look leaves the beat
+		a := s.ask(ctx, s.journal, tok)
+		err := s.beaten(tok, a.beat)
+		if definite(err) {
+			return err
+		}
+		if err = cmp.Or(s.judge(a), err); err == nil { // where Redis refuses the beat, the look says why
+			s.looked()
+		}
+		return err
+	}
+	err := s.beaten(tok, beatScript.Run(ctx, s.journal, []string{s.head()}, s.beatArgs(tok)...))
+	if refused := redis.Error(nil); err != nil && (definite(err) || !errors.As(err, &refused)) {
+		return err
+	}
+	return cmp.Or(s.fit(ctx), err)
+}
+
+// beatArgs are the arguments of another beat.
+func (s *Store) beatArgs(tok persistence.Token) []any {
+	seq, digest := s.known(tok)
+	return []any{string(tok), dec(s.beats.Add(1)), seq, digest}
+}
+
+// beaten reads the answer to a beat.
+func (s *Store) beaten(tok persistence.Token, answer *redis.Cmd) error {
+	code, text, err := s.code("check the owner", answer)
+	if err != nil || code == codeDone {
+		return err
+	}
+	if code != codeGap {
+		return s.fault("check the owner", fmt.Errorf("the script answered %d %s", code, text))
+	}
+	stored, err := s.number("the journal's end", text)
 	if err != nil {
 		return err
 	}
-	return s.fit(ctx)
+	return codec.Gap(stored, s.own.Load().end.Seq)
+}
+
+// definite reports whether an error ends an owner.
+func definite(err error) bool {
+	return errors.Is(err, persistence.ErrFenced) || errors.Is(err, persistence.ErrGap) || errors.Is(err, persistence.ErrCorrupt)
 }
 
 // Release gives the engine back.
@@ -146,13 +261,15 @@ func (s *Store) Append(ctx context.Context, tok persistence.Token, prev, next ui
 		return s.fault("append", err)
 	}
 	digest := codec.Digest(batch)
+	seq, sum := s.known(tok)
 	code, text, err := s.run(ctx, s.journal, appendScript, "append", []string{s.head(), s.stream()},
-		string(tok), dec(prev), dec(next), hex(digest), batch)
+		string(tok), dec(prev), dec(next), hex(digest), batch, seq, sum)
 	if err != nil {
 		return err
 	}
 	switch code {
 	case codeDone, codeThere:
+		s.ended(tok, head.Mark{Seq: next, Digest: digest})
 		return s.acknowledged.Advance(head.Mark{Seq: next, Digest: digest}) // an error leaves the outcome unknown: the next try finds the append there
 	case codeGap:
 		stored, err := s.number("the journal's end", text)

@@ -104,6 +104,17 @@ func (backend) DamageSnapshot(t *testing.T, s persistence.Store) {
 
 func mustOpen(t *testing.T, url string, opts Options) (*Store, persistence.Token, uint64) {
 	t.Helper()
+	s := mustOpenAlone(t, url, opts)
+	tok, last, err := s.Acquire(t.Context(), persistence.Claim{Owner: "test"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s, tok, last
+}
+
+// mustOpenAlone opens a store, and does not become its owner.
+func mustOpenAlone(t *testing.T, url string, opts Options) *Store {
+	t.Helper()
 	if opts.Logger == nil {
 		opts.Logger = quiet
 	}
@@ -112,11 +123,20 @@ func mustOpen(t *testing.T, url string, opts Options) (*Store, persistence.Token
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { s.Close() })
-	tok, last, err := s.Acquire(t.Context(), persistence.Claim{Owner: "test"})
-	if err != nil {
-		t.Fatal(err)
+	return s
+}
+
+// wantCorrupt wants damage to be told, with some words.
+func wantCorrupt(t *testing.T, err error, words ...string) {
+	t.Helper()
+	if !errors.Is(err, persistence.ErrCorrupt) {
+		t.Fatalf("error is %v, want ErrCorrupt", err)
 	}
-	return s, tok, last
+	for _, want := range words {
+		if !strings.Contains(err.Error(), want) {
+			t.Errorf("%q does not say %q", err, want)
+		}
+	}
 }
 
 func TestEachWrongSettingIsRefusedByName(t *testing.T) {

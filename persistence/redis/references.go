@@ -35,11 +35,11 @@ func (s *Store) Reference(ctx context.Context, watermark uint64, reference strin
 		return nil
 	})
 	if err != nil && !errors.Is(err, redis.Nil) {
-		return p, s.typed(s.references(), err)
+		return p, s.fault("read "+s.references(), err)
 	}
 	for _, cmd := range []*redis.StringCmd{at, entry, seen} { // the first error hides the others
 		if err := cmd.Err(); err != nil && !errors.Is(err, redis.Nil) {
-			return p, s.typed(s.references(), err)
+			return p, s.fault("read "+s.references(), err)
 		}
 	}
 	if !errors.Is(entry.Err(), redis.Nil) || !errors.Is(seen.Err(), redis.Nil) {
@@ -60,7 +60,7 @@ func (s *Store) References(ctx context.Context, fn func(*persistence.Deposit) bo
 	for cursor := uint64(0); ; {
 		page, next, err := s.history.HScan(ctx, s.references(), cursor, "", pageRows).Result()
 		if err != nil {
-			return s.typed(s.references(), err)
+			return s.fault("read "+s.references(), err)
 		}
 		var fields []string
 		for i := 0; i+1 < len(page); i += 2 {
@@ -89,7 +89,7 @@ func (s *Store) References(ctx context.Context, fn func(*persistence.Deposit) bo
 func (s *Store) fieldsOf(ctx context.Context, key string, names []string) ([]string, error) {
 	list, err := fields(s.history.HMGet(ctx, key, names...))
 	if err != nil {
-		return nil, s.typed(key, err)
+		return nil, s.fault("read "+key, err)
 	}
 	return list, nil
 }
@@ -102,7 +102,7 @@ func (s *Store) CountReferences(ctx context.Context) (uint64, error) {
 		return nil
 	})
 	if err != nil {
-		return 0, s.typed(s.references(), err)
+		return 0, s.fault("read "+s.references(), err)
 	}
 	if entries.Val() != witnesses.Val() {
 		return 0, fmt.Errorf("%s: %w: %s has %d entries and %s has %d: the index of references was damaged; "+

@@ -8,6 +8,8 @@ import (
 
 // The scripts, each with its keys and arguments in its first lines. They answer {code, text}.
 var (
+	//go:embed lua/ends.lua
+	endsLua string // before acquire, append and beat
 	//go:embed lua/acquire.lua
 	acquireLua string
 	//go:embed lua/beat.lua
@@ -33,11 +35,11 @@ var (
 	//go:embed lua/page.lua
 	pageLua string
 
-	acquireScript = redis.NewScript(acquireLua)
-	beatScript    = redis.NewScript(beatLua)
+	acquireScript = redis.NewScript(endsLua + acquireLua)
+	beatScript    = redis.NewScript(endsLua + beatLua)
 	releaseScript = redis.NewScript(releaseLua)
 	beginScript   = redis.NewScript(beginLua)
-	appendScript  = redis.NewScript(appendLua)
+	appendScript  = redis.NewScript(endsLua + appendLua)
 	trimScript    = redis.NewScript(trimLua)
 	chunkScript   = redis.NewScript(chunkLua)
 	publishScript = redis.NewScript(publishLua)
@@ -51,9 +53,11 @@ const (
 	codeDone   = 1
 	codeThere  = 2  // an earlier try landed
 	codeFenced = -1 // text: the owner
-	codeGap    = -2 // text: the stored sequence or watermark
+	codeGap    = -2 // append, apply, beat; text: the stored sequence or watermark
 
 	codeHeld           = -3 // acquire; text: the owner
+	codeCut            = -4 // acquire; text: what an owner missed
+	codeShort          = -5 // acquire; text: the stored sequence, and the digest
 	codeNotEmpty       = -3 // begin; text: what there is
 	codeBelowWatermark = -3 // publish; text: the watermark
 	codeOlder          = -4 // publish; text: the newest image's sequence

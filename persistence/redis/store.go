@@ -78,7 +78,8 @@ type Store struct {
 	history     *redis.Client
 
 	uploads chan struct{} // one place: one snapshot upload at a time
-	beats   atomic.Uint64 // how often this process has checked that it owns the engine
+	beats   atomic.Uint64 // how many beats this process has left
+	own     atomic.Pointer[owned]
 
 	acknowledged *head.File // up to where appends were; nil: nobody remembers
 	fill         bool       // it is being filled, whatever was acknowledged before
@@ -123,6 +124,7 @@ func Open(ctx context.Context, url string, opts Options) (*Store, error) {
 		born:        time.Now(),
 	}
 	s.proven.Store(&ground{})
+	s.own.Store(&owned{})
 	s.journal = client(base, journalTimeout, journalConns, s.connected)
 	if err := s.start(ctx, &opts); err != nil {
 		return nil, errors.Join(err, s.Close())
@@ -214,7 +216,7 @@ func (s *Store) prove(ctx context.Context) error {
 
 // warn says what is wrong with a Redis that is accepted all the same.
 func (s *Store) warn(ctx context.Context) error {
-	wrong, err := s.durability(ctx, s.history)
+	wrong, err := s.durability(s.ask(ctx, s.history, ""))
 	if not := (*notInEffect)(nil); errors.As(err, &not) {
 		wrong, err = append(wrong, not.text), nil
 	}
@@ -335,13 +337,22 @@ func (s *Store) candleList(pair uint16, frame uint8) string {
 
 func dec(v uint64) string { return strconv.FormatUint(v, 10) }
 
+// fault says what went wrong. A key of another type than the exchange's is damage.
 func (s *Store) fault(what string, err error) error {
+	if err != nil && strings.Contains(err.Error(), "WRONGTYPE Operation") {
+		return fmt.Errorf("%s: %s: %w: a key has another type than the exchange gave it: %w", s.name, what, persistence.ErrCorrupt, err)
+	}
 	return fmt.Errorf("%s: %s: %w", s.name, what, err)
 }
 
 // run calls a script and reads its {code, text}.
 func (s *Store) run(ctx context.Context, c *redis.Client, script *redis.Script, what string, keys []string, args ...any) (int64, string, error) {
-	answer, err := script.Run(ctx, c, keys, args...).Slice()
+	return s.code(what, script.Run(ctx, c, keys, args...))
+}
+
+// code reads a script's answer.
+func (s *Store) code(what string, cmd *redis.Cmd) (int64, string, error) {
+	answer, err := cmd.Slice()
 	if err != nil {
 		return 0, "", s.fault(what, err)
 	}

@@ -201,7 +201,7 @@ func (s *Store) sum(ctx context.Context, key string) (string, error) {
 func (s *Store) listPage(ctx context.Context, l *look, from int) ([]string, error) {
 	rows, err := s.history.LRange(ctx, l.key, int64(from), int64(from+pageRows-1)).Result()
 	if err != nil {
-		return nil, s.typed(l.key, err)
+		return nil, s.fault("read "+l.key, err)
 	}
 	for i, stored := range rows {
 		if len(stored) < codec.IDSize {
@@ -229,7 +229,7 @@ func (s *Store) tradePage(ctx context.Context, l *look, from int) ([]string, err
 func (s *Store) setPage(ctx context.Context, l *look, from int) ([]string, error) {
 	page, err := s.history.ZRangeWithScores(ctx, l.key, int64(from), int64(from+pageRows-1)).Result()
 	if err != nil {
-		return nil, s.typed(l.key, err)
+		return nil, s.fault("read "+l.key, err)
 	}
 	rows := make([]string, len(page))
 	for i, z := range page {
@@ -241,25 +241,17 @@ func (s *Store) setPage(ctx context.Context, l *look, from int) ([]string, error
 	return rows, nil
 }
 
-// typed calls a key of another type what it is: damage.
-func (s *Store) typed(key string, err error) error {
-	if redis.HasErrorPrefix(err, "WRONGTYPE") {
-		return fmt.Errorf("%s: %s: %w: %w", s.name, key, persistence.ErrCorrupt, err)
-	}
-	return s.fault("read "+key, err)
-}
-
 // verifyMarks compares the marks beside a list with these rows of it, the first of which has the rank from. There is a mark
 // for each of the newest rows.
 func (s *Store) verifyMarks(ctx context.Context, l *look, from int, rows []string) error {
 	key := s.marks(l.key)
 	length, err := s.history.LLen(ctx, l.key).Result()
 	if err != nil {
-		return s.typed(l.key, err)
+		return s.fault("read "+l.key, err)
 	}
 	bytes, err := s.history.StrLen(ctx, key).Result()
 	if err != nil {
-		return s.typed(key, err)
+		return s.fault("read "+key, err)
 	}
 	odd := func(format string, args ...any) {
 		l.odd = append(l.odd, fmt.Sprintf("%s: %s: %s", s.name, key, fmt.Sprintf(format, args...)))
@@ -275,7 +267,7 @@ func (s *Store) verifyMarks(ctx context.Context, l *look, from int, rows []strin
 	at := int64(from-first) * codec.MarkSize
 	marks, err := s.history.GetRange(ctx, key, at, at+int64(len(rows)*codec.MarkSize)-1).Result()
 	if err != nil {
-		return s.typed(key, err)
+		return s.fault("read "+key, err)
 	}
 	account, err := s.accountOf(l.key)
 	if err != nil {

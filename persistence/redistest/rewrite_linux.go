@@ -106,21 +106,24 @@ func (s *Server) AwaitFailedRewrite() {
 // then a master again: what it acknowledges afterwards is in no file before a rewrite has ended.
 func (s *Server) ResyncWholly(copied *Server) {
 	s.t.Helper()
-	ctx, mine, theirs := s.t.Context(), s.Client(), copied.Client()
-	follow := func(c *redis.Client, of *Server) {
-		s.must(c.ReplicaOf(ctx, "127.0.0.1", strconv.Itoa(of.port)).Err())
-		s.eventually("the replica has all data", func() bool {
-			text, err := c.Info(ctx, "replication").Result()
-			return err == nil && strings.Contains(text, "master_link_status:up")
-		})
-	}
-	follow(theirs, s)
-	s.must(theirs.ReplicaOf(ctx, "NO", "ONE").Err())
+	copied.CopyOf(s)
+	mine := s.Client()
 	for range 3 { // their histories part, so that a part of it does not do
-		s.must(mine.Incr(ctx, "parted").Err())
+		s.must(mine.Incr(s.t.Context(), "parted").Err())
 	}
-	follow(mine, copied)
-	s.must(mine.ReplicaOf(ctx, "NO", "ONE").Err())
+	s.CopyOf(copied)
+}
+
+// CopyOf makes the server take all data from another one, and then a master of its own again.
+func (s *Server) CopyOf(other *Server) {
+	s.t.Helper()
+	ctx, c := s.t.Context(), s.Client()
+	s.must(c.ReplicaOf(ctx, "127.0.0.1", strconv.Itoa(other.port)).Err())
+	s.eventually("the replica has all data", func() bool {
+		text, err := c.Info(ctx, "replication").Result()
+		return err == nil && strings.Contains(text, "master_link_status:up")
+	})
+	s.must(c.ReplicaOf(ctx, "NO", "ONE").Err())
 }
 
 // killChildren ends what the server has forked.

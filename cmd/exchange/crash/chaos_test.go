@@ -20,6 +20,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/redis/go-redis/v9"
 	"github.com/shopspring/decimal"
 	"github.com/valyala/fasthttp"
 	"golang.org/x/sys/unix"
@@ -93,6 +94,11 @@ var injections = []injection{
 	{name: "kill -9 of the exchange beside a standby",
 		what: "the standby takes over; the first is started when that one has stopped", full: 10,
 		sampled: true, open: onRedis, inject: (*chaos).killOwner},
+	{name: "Redis loses acknowledged records beside a standby",
+		what: "no exchange serves the rest: each ends with code 70, also when started again; " +
+			"goes on when Redis has them again",
+		full: 10, sampled: true, open: onRedis,
+		inject: func(c *chaos) { c.loseTail(c.random.IntN(2) == 0) }},
 	{name: "Redis hangs for 5 s beside a standby",
 		what: "the exchange goes on, and the standby waits", full: 10, sampled: true, open: onRedis,
 		inject: (*chaos).hang},
@@ -674,6 +680,76 @@ func (c *chaos) killOwner() {
 	}
 	exchangetest.Eventually(c.t, "the first serves again",
 		func() bool { return first.Ready() == nil })
+}
+
+// loseTail has Redis lose acknowledged records, as a failover to a copy that was behind does, while
+// an exchange stands by. The owner has died with them, or finds it out. Then Redis gets them back
+// from a copy that has all.
+func (c *chaos) loseTail(alive bool) {
+	first, second := c.s, c.second()
+	// It is not to take over before it has looked.
+	second.Env = append(second.Env, "EXCHANGE_TIMING_OWNER_STALE_MS=60000")
+	c.standsBy(second)
+	r := c.redis.Client()
+	if alive {
+		first.Signal(syscall.SIGSTOP)
+	} else {
+		first.Kill()
+	}
+	looks := func() string {
+		stats, err := r.Info(c.t.Context(), "commandstats").Result()
+		if err != nil {
+			c.t.Fatal(err)
+		}
+		_, after, _ := strings.Cut(stats, "cmdstat_hmget:calls=")
+		calls, _, _ := strings.Cut(after, ",")
+		return calls
+	}
+	for range 2 { // one look may have been under way
+		before := looks()
+		exchangetest.Eventually(c.t, "the standby looks at the store",
+			func() bool { return looks() != before })
+	}
+	whole := redistest.Start(c.t)
+	whole.CopyOf(c.redis)
+	c.cutTail(r)
+	if alive {
+		first.Signal(syscall.SIGCONT)
+		<-first.Exited()
+		if code := first.ExitCode(); code != 70 {
+			c.t.Errorf("an exchange whose Redis has lost records ends with %d, want 70", code)
+		}
+	}
+	<-second.Exited()
+	if code := second.ExitCode(); code != 70 {
+		c.t.Errorf("a standby of a Redis that has lost records ends with %d, want 70", code)
+	}
+	second.Refuses(70, "--take-over")
+	first.Refuses(70, "HEAD.redis")
+	c.redis.CopyOf(whole)
+	whole.Stop()
+	first.Start()
+}
+
+// cutTail removes the newest batches of the journal.
+func (c *chaos) cutTail(r *redis.Client) {
+	c.t.Helper()
+	const some = 5
+	newest, err := r.XRevRangeN(c.t.Context(), "{main}:j", "+", "-", some).Result()
+	if err != nil || len(newest) < 3 {
+		c.t.Fatalf("the journal has %d batches, %v", len(newest), err)
+	}
+	last := newest[len(newest)-1]
+	seq, _, _ := strings.Cut(last.ID, "-")
+	for _, lost := range newest[:len(newest)-1] {
+		if err := r.XDel(c.t.Context(), "{main}:j", lost.ID).Err(); err != nil {
+			c.t.Fatal(err)
+		}
+	}
+	err = r.HSet(c.t.Context(), "{main}:m", "seq", seq, "dig", last.Values["d"]).Err()
+	if err != nil {
+		c.t.Fatal(err)
+	}
 }
 
 // hang lets Redis stand still for longer than an owner may show no sign of life.

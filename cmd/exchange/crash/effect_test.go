@@ -80,11 +80,11 @@ func (c *chaos) resyncWhileStopped() {
 // then. What it appends from there on outlives a kill of Redis.
 func (c *chaos) appendsNothing() {
 	c.t.Helper()
-	const failures = `exchange_store_failures_total{operation="append"}`
+	const refused = `exchange_requests_turned_away_total{reason="stalled"}`
 	c.refuses()
-	end, before := c.journalEnd(), metrics(c.t, c.s)[failures]
-	exchangetest.Eventually(c.t, "appends are refused",
-		func() bool { return metrics(c.t, c.s)[failures] >= before+5 })
+	end, before := c.journalEnd(), metrics(c.t, c.s)[refused]
+	exchangetest.Eventually(c.t, "commands are turned away",
+		func() bool { return metrics(c.t, c.s)[refused] >= before+5 })
 	if now := c.journalEnd(); now != end {
 		c.t.Errorf("a Redis that keeps records in memory alone took those from %s to %s", end, now)
 	}

@@ -123,7 +123,7 @@ func TestAnIDFileThatIsDamagedOrGoneCostsAWait(t *testing.T) {
 			t.Errorf("%s: it has not waited:\n%s", what, text)
 		}
 		var known struct{ Version int }
-		if b, err := os.ReadFile(file); err != nil || json.Unmarshal(b, &known) != nil || known.Version != 1 {
+		if b, err := os.ReadFile(file); err != nil || json.Unmarshal(b, &known) != nil || known.Version != 2 {
 			t.Errorf("%s: the file is %q, %v", what, b, err)
 		}
 	}
@@ -151,7 +151,51 @@ func TestAnOwnersBeatMayBeGarbage(t *testing.T) {
 	if err := r.Set(t.Context(), "{main}:m", "no hash", 0).Err(); err != nil {
 		t.Fatal(err)
 	}
-	second.Refuses(75, "WRONGTYPE")
+	second.Refuses(70, "WRONGTYPE", "another type")
+}
+
+// No exchange serves by itself what a Redis has left after a loss, whether its owner has died or finds
+// it out.
+func TestAStandbyServesNoRedisThatHasLostATail(t *testing.T) {
+	for _, alive := range []bool{false, true} {
+		c, _, w := owners(t)
+		for range 20 {
+			w.fund(w.traders[0].name, "BTC", "1")
+		}
+		c.loseTail(alive)
+		w.compare()
+	}
+}
+
+// An exchange that has nothing to do hears that Redis may lose what comes, and takes nothing: no
+// client is left without an outcome.
+func TestAnIdleExchangeTakesNothingThatRedisMayLose(t *testing.T) {
+	const stalled = `exchange_requests_turned_away_total{reason="stalled"}`
+	c, _, w := owners(t)
+	end := c.journalEnd()
+	c.config("appendfsync", "everysec")
+	c.refuses()
+	before := metrics(t, c.s)
+	for range 3 {
+		status, err := c.s.Call("POST", "/operator/v1/deposits",
+			map[string]string{"account": w.traders[0].name, "currency": "BTC", "amount": "1", "reference": "idle"}, nil)
+		if status != 503 {
+			t.Fatalf("a deposit is answered with %d, %v", status, err)
+		}
+	}
+	now := metrics(t, c.s)
+	waiting, sent := now["exchange_store_append_waiting_seconds"], now["exchange_commands_in_flight"]
+	if waiting != 0 || sent != 0 || now[stalled] != before[stalled]+3 || c.journalEnd() != end {
+		t.Errorf("%v were turned away, %v are in flight, the journal ends at %s after %s", now[stalled], sent,
+			c.journalEnd(), end)
+	}
+	if log := c.s.Log(); !strings.Contains(log, "the store is not durable enough") ||
+		strings.Contains(log, "the store does not answer") {
+		t.Errorf("the log says\n%s", log)
+	}
+	c.config("appendfsync", "always")
+	exchangetest.Eventually(t, "it takes orders again", func() bool { return c.s.Ready() == nil })
+	w.compare()
 }
 
 // A standby does not begin a new exchange on a store that was emptied while it waited.

@@ -101,11 +101,12 @@ The simulation ([proof.md](proof.md)) meets far more moments than these, of a st
   what Redis had not handed to it yet, and a power cut takes up to a second or more. The exchange refuses to start on it, and to go on with one that becomes so, unless ` + "`--accept-redis-durability`" +
 	` says that this loss is accepted.
 - **What is acknowledged between a change of Redis and the next look at it.** A new connection is looked at at once, and one that stays before an append, when the last look is half a
-  second old. Until then orders are acknowledged as before, also where the change was ` +
-	"`appendonly no`" + `, or a promotion after a full synchronisation: a kill of Redis loses those, and the next start says so (code 70).
+  second old. Until then orders are acknowledged as before, also where the change was ` + "`appendonly no`" + `, or a promotion after a full synchronisation: a kill of Redis loses those, and the next start says so (code 70):
+  that of the same host, by its ` + "`HEAD.redis`" + `, and a standby that has seen them.
 - **Failover to a replica.** Replication is asynchronous: a master acknowledges before its replica has the write, so a promoted replica may lack a tail. The exchange sees
-  that at its next append (` + "`gap`" + `) or at its next start, by the file ` + "`HEAD.redis`" + ` in its data folder, and stops with code 70 rather than go on without acknowledged orders. Nobody can bring back
-  what only the lost master had, and an exchange on a host without that file cannot see that anything is missing. ` + "`WAIT`" + ` would not help: it
+  that at its next append or beat (` + "`gap`" + `) or at its next start, by the file ` + "`HEAD.redis`" + ` in its data folder, and stops with code 70 rather than go on without acknowledged orders. It leaves a mark, so
+  that no other host goes on either, and a standby refuses a journal that ends before the end it last saw. Nothing can bring back what only the lost master had. What a standby cannot see: records that were
+  acknowledged behind its last look (` + "`timing.owner_check_ms`" + `), where their owner died together with the master. Only that owner's ` + "`HEAD.redis`" + ` knows of them. ` + "`WAIT`" + ` would not help: it
   counts replicas that received a write, not ones that have it on disk, and does not undo it where there are too few.
 - **A disk or a kernel that says a sync is done when it is not.** What kill -9 leaves in the kernel's cache survives it; a machine that loses power was not part of this campaign. Syncs are
   asked for before each acknowledgement; that they are true is the hardware's part.

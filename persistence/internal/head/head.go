@@ -28,9 +28,11 @@ import (
 	"exchange/persistence"
 )
 
-// A Mark is the end of a journal: its last sequence, and the digest of its last batch, 0 where the
-// digest is not known.
-type Mark struct{ Seq, Digest uint64 }
+// A Mark is the end of a journal.
+type Mark persistence.Mark
+
+// Fits is false if a journal with that end has lost what was acknowledged.
+func (m Mark) Fits(end Mark) bool { return persistence.Mark(m).Fits(persistence.Mark(end)) }
 
 // The file has the magic, the version, the sequence, the digest, and the hash of all before it.
 const (
@@ -180,11 +182,6 @@ func (f *File) Missing() bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return f.missing
-}
-
-// Fits is false if a journal with that end has lost what was acknowledged: it ends before, or there with another batch.
-func (m Mark) Fits(end Mark) bool {
-	return end.Seq > m.Seq || end.Seq == m.Seq && (end.Digest == m.Digest || end.Digest == 0 || m.Digest == 0)
 }
 
 // Advance notes that a journal is acknowledged up to m. What was noted before and is further stays.

@@ -1,0 +1,176 @@
+package redis
+
+import (
+	"errors"
+	"testing"
+	"time"
+
+	"exchange/persistence"
+	"exchange/persistence/redistest"
+)
+
+// kept is a field of the engine's head.
+func kept(t *testing.T, s *Store, field string) string {
+	t.Helper()
+	return s.history.HGet(t.Context(), s.head(), field).Val()
+}
+
+// A Redis fails over to a copy that lacks a tail while a start waits: it knows where the journal ended.
+func TestAClaimIsRefusedWhereTheJournalEndsBeforeItsLook(t *testing.T) {
+	server := redistest.Start(t)
+	s, tok, _ := mustOpen(t, server.URL(), Options{})
+	appendTo(t, s, tok, 0, 20, "batch ")
+	other := mustOpenAlone(t, server.URL(), Options{})
+	seen, err := other.Beat(t.Context())
+	if err != nil || seen.End.Seq != 20 || seen.End.Digest == 0 || seen.Lost != "" {
+		t.Fatalf("%+v, %v", seen, err)
+	}
+	claim := persistence.Claim{Owner: "another", After: &seen}
+	cut(t, s, 15, "batch ")
+	_, _, err = other.Acquire(t.Context(), claim)
+	wantCorrupt(t, err, "ended at sequence 20", "ends at 15", "--take-over")
+	if now := kept(t, s, "epoch"); now != string(tok) {
+		t.Fatalf("a claim that was refused has changed the owner to %s", now)
+	}
+	if err := s.history.HSet(t.Context(), s.head(), "seq", "20", "dig", hex(seen.End.Digest+1)).Err(); err != nil {
+		t.Fatal(err)
+	}
+	_, _, err = other.Acquire(t.Context(), claim)
+	wantCorrupt(t, err, "has another batch there")
+	claim.Insist = true
+	if _, last, err := other.Acquire(t.Context(), claim); err != nil || last != 20 {
+		t.Fatal(last, err)
+	}
+}
+
+// An owner that appends nothing looks, too, and what it finds is known to each start that comes, until an operator accepts it.
+func TestAnIdleOwnerNoticesThatTheJournalIsShorter(t *testing.T) {
+	server := redistest.Start(t)
+	s, tok, _ := mustOpen(t, server.URL(), Options{})
+	appendTo(t, s, tok, 0, 20, "batch ")
+	if err := s.Check(t.Context(), tok); err != nil {
+		t.Fatal(err)
+	}
+	before := kept(t, s, "beat")
+	cut(t, s, 15, "batch ")
+	for range 2 {
+		if err := s.Check(t.Context(), tok); !errors.Is(err, persistence.ErrGap) {
+			t.Fatalf("error is %v, want ErrGap", err)
+		}
+	}
+	if kept(t, s, "lost") != "20" || kept(t, s, "beat") != before {
+		t.Errorf("it has lost %q, and the beat is %q after %q", kept(t, s, "lost"), kept(t, s, "beat"), before)
+	}
+	other := mustOpenAlone(t, server.URL(), Options{})
+	_, _, err := other.Acquire(t.Context(), persistence.Claim{Owner: "another"})
+	wantCorrupt(t, err, `sequence "20"`, "--take-over")
+	seen, err := other.Beat(t.Context())
+	if err != nil || seen.Lost != "20" {
+		t.Fatalf("%+v, %v", seen, err)
+	}
+	tok, last, err := other.Acquire(t.Context(), persistence.Claim{Owner: "another", After: &seen, Insist: true})
+	if err != nil || last != 15 || kept(t, s, "lost") != "" {
+		t.Fatalf("%d, %v, and %q is lost", last, err, kept(t, s, "lost"))
+	}
+	appendTo(t, other, tok, 15, 16, "of the next ")
+	if err := other.Check(t.Context(), tok); err != nil {
+		t.Error(err)
+	}
+}
+
+// The mark is an owner's: a process that was overtaken says nothing of the journal of the next.
+func TestAnOwnerThatWasOvertakenLeavesNoMark(t *testing.T) {
+	server := redistest.Start(t)
+	s, tok, _ := mustOpen(t, server.URL(), Options{})
+	appendTo(t, s, tok, 0, 20, "batch ")
+	cut(t, s, 15, "batch ")
+	mustOpen(t, server.URL(), Options{})
+	for _, err := range []error{s.Check(t.Context(), tok), s.Append(t.Context(), tok, 20, 21, []byte("late"))} {
+		if !errors.Is(err, persistence.ErrFenced) {
+			t.Errorf("error is %v, want ErrFenced", err)
+		}
+	}
+	if lost := kept(t, s, "lost"); lost != "" {
+		t.Errorf("it has marked %q", lost)
+	}
+}
+
+func TestAnOwnersRhythmIsKnownToOthers(t *testing.T) {
+	server := redistest.Start(t)
+	s := mustOpenAlone(t, server.URL(), Options{})
+	seen := &persistence.Beat{}
+	for rhythm, want := range map[persistence.Rhythm]persistence.Rhythm{
+		{Check: 500 * time.Millisecond, Stale: 2 * time.Second}: {Check: 500 * time.Millisecond, Stale: 2 * time.Second},
+		{Check: 1, Stale: time.Minute + 1}:                      {Check: time.Millisecond, Stale: time.Minute + time.Millisecond},
+		{}:                                                      {},
+	} {
+		if _, _, err := s.Acquire(t.Context(), persistence.Claim{Owner: "test", Rhythm: rhythm}); err != nil {
+			t.Fatal(err)
+		}
+		if beat, err := s.Beat(t.Context()); err != nil || beat.Rhythm != want {
+			t.Errorf("%v is known as %v, %v", rhythm, beat.Rhythm, err)
+		} else {
+			seen = &beat
+		}
+	}
+	if tok, _, err := s.Acquire(t.Context(), persistence.Claim{Owner: "test", After: seen}); err != nil || tok == "" {
+		t.Error(err)
+	}
+	for _, text := range []string{"", "x", "1", "-1 5", "5 -1", "1 99999999999", "9223372036854775807 1", "99999999999999999999 1"} {
+		if r := parseRhythm(text); r != (persistence.Rhythm{}) {
+			t.Errorf("%q is read as %v", text, r)
+		}
+	}
+}
+
+// A key that has another type than the exchange gave it does not mend itself: to try again helps nothing.
+func TestAKeyOfAnotherTypeIsDamage(t *testing.T) {
+	server := redistest.Start(t)
+	s, tok, _ := mustOpen(t, server.URL(), Options{})
+	appendTo(t, s, tok, 0, 1, "batch ")
+	admin := server.Client()
+	for _, key := range []string{s.head(), s.watermark(), s.sums(), s.nonces()} {
+		if err := admin.Del(t.Context(), key).Err(); err != nil {
+			t.Fatal(err)
+		}
+		if err := admin.RPush(t.Context(), key, "a list").Err(); err != nil {
+			t.Fatal(err)
+		}
+		calls := map[string]func() error{
+			"watermark": func() error { _, err := s.Watermark(t.Context()); return err },
+			"apply": func() error {
+				return s.Apply(t.Context(), tok, 0, 1, &persistence.Writes{Nonces: []persistence.Nonce{{Key: "k", Nonce: 1}}})
+			},
+		}
+		switch key {
+		case s.head():
+			calls = map[string]func() error{
+				"beat":    func() error { _, err := s.Beat(t.Context()); return err },
+				"check":   func() error { return s.Check(t.Context(), tok) },
+				"append":  func() error { return s.Append(t.Context(), tok, 1, 2, []byte("batch")) },
+				"acquire": func() error { _, _, err := s.Acquire(t.Context(), persistence.Claim{Owner: "test"}); return err },
+				"release": func() error { return s.Release(t.Context(), tok) },
+				"open": func() error {
+					again, err := Open(t.Context(), server.URL(), Options{Logger: quiet})
+					if err == nil {
+						again.Close()
+					}
+					return err
+				},
+			}
+		case s.nonces():
+			calls = map[string]func() error{
+				"nonces": func() error { return s.Nonces(t.Context(), func(string, uint64) {}) },
+			}
+		}
+		for what, call := range calls {
+			if err := call(); !errors.Is(err, persistence.ErrCorrupt) {
+				t.Errorf("%s of another type: %s: %v, want ErrCorrupt", key, what, err)
+			}
+		}
+		if err := admin.Del(t.Context(), key).Err(); err != nil {
+			t.Fatal(err)
+		}
+		s, tok, _ = mustOpen(t, server.URL(), Options{})
+	}
+}

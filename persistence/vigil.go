@@ -1,0 +1,61 @@
+package persistence
+
+import (
+	"fmt"
+	"time"
+)
+
+// A Vigil is kept by a start that wants a store which has an owner. It counts for how long looks at
+// the store, none far from the next, have found the same beat. The clock is the start's own.
+type Vigil struct {
+	Rhythm Rhythm // of the start that looks
+	Seen   Beat   // the newest
+
+	since, last time.Time // last is zero where the count begins with the next look
+}
+
+// See notes a look. ErrCorrupt says that the store has lost, since the look before, all or a tail.
+func (v *Vigil) See(beat Beat, now time.Time) error {
+	switch {
+	case v.Seen.Token != "" && beat.Token == "":
+		return fmt.Errorf("%w: the store has lost its data while this start waited for its owner", ErrCorrupt)
+	case !v.Seen.End.Fits(beat.End):
+		return Shortened(v.Seen.End, beat.End)
+	}
+	// A store that was not seen for a while may have kept its owner from a beat.
+	if beat != v.Seen || v.last.IsZero() || now.Sub(v.last) > 2*v.Rhythm.Check {
+		v.since = now
+	}
+	v.Seen, v.last = beat, now
+	return nil
+}
+
+// Again lets the count begin with the next look.
+func (v *Vigil) Again() { v.last = time.Time{} }
+
+// Quiet is for how long the owner has shown no sign of life.
+func (v *Vigil) Quiet() time.Duration { return v.last.Sub(v.since) }
+
+// Needed is the silence after which the owner is dead, or at least answers no private reads: its own
+// rhythm counts where that is the slower one.
+func (v *Vigil) Needed() time.Duration {
+	return 2 * max(v.Rhythm.Stale, v.Seen.Rhythm.Stale, 2*v.Seen.Rhythm.Check)
+}
+
+// Shortened is the error for a journal that was seen to end at before and ends at now.
+func Shortened(before, now Mark) error {
+	what := fmt.Sprintf("ends at %d now", now.Seq)
+	if before.Seq == now.Seq {
+		what = "has another batch there now"
+	}
+	return fmt.Errorf("%w: the journal ended at sequence %d and %s: the store has lost a tail, because it was a replica, "+
+		"is an older copy, or its file was cut off; bring back the store that has the rest, or restore a backup; to accept "+
+		"the loss and go on with what is there, start once with --take-over", ErrCorrupt, before.Seq, what)
+}
+
+// Cut is the error for a journal of which an owner has found that it has lost a tail.
+func Cut(lost string) error {
+	return fmt.Errorf("%w: the owner before had appended up to sequence %.40q, and found that the journal ended before: the store "+
+		"has lost a tail; bring back the store that has the rest, or restore a backup; to accept the loss and go on "+
+		"with what is there, start once with --take-over", ErrCorrupt, lost)
+}
