@@ -83,11 +83,7 @@ func (r *request) identify() bool {
 		if !r.parseQuery() {
 			return false
 		}
-		query, raw := &r.query, r.ctx.URI().QueryString()
-		if _, all := query.Get("all"); all { // signed, it would be good for a cancel of all orders
-			query, raw = nil, nil
-		}
-		valid = material.VerifyGet(&r.verifier, public, query, raw, signature)
+		valid = material.VerifyGet(&r.verifier, public, &r.query, r.ctx.URI().QueryString(), signature)
 	}
 	if !valid {
 		r.fail(WrongSignature, "")

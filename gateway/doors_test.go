@@ -193,30 +193,6 @@ func TestNothingOfOperatorsIsCached(t *testing.T) {
 	}
 }
 
-// The signature of a GET's query with all=1 would be that of a cancel of all orders.
-func TestASignedQueryThatCancelsAllIsNotAccepted(t *testing.T) {
-	h := newHarness(t, nil)
-	h.account("bob")
-	get := func(query, signedText string) int {
-		t.Helper()
-		return h.do("GET", "/api/v1/orders/own/?"+query, "", "",
-			signed("bob", h.nextNonce("bob"), signedText)...).status
-	}
-	for _, x := range []struct {
-		query, signed string
-		status        int
-	}{
-		{"limit=5", "", 200}, {"limit=5", "limit=5", 200}, {"all=1", "", 200},
-		{"all=1", "all=1", 401},
-		{"all=1&limit=5", "all=1&limit=5", 401}, {"all=", "all=", 401}, {"a%6Cl=1", "all=1", 401},
-		{"a%6Cl=1", "a%6Cl=1", 401},
-	} {
-		if got := get(x.query, x.signed); got != x.status {
-			t.Errorf("%+v: %d", x, got)
-		}
-	}
-}
-
 // A connection over which nothing came is no request: it takes no token and its close waits for
 // nobody.
 func TestSilenceIsNoRequest(t *testing.T) {
