@@ -65,8 +65,6 @@ var plantedFaults = []plantedFault{
 	{"a claim does not say which beat it has seen", "actors/owner.go",
 		"After: &a.vigil.Seen,", "After: map[bool]*persistence.Beat{false: &a.vigil.Seen}[FAULT],"},
 	{"a take-over opens admission at once", "actors/owner.go", "			if wait > 0 {\n", "			if wait > 0 && !FAULT {\n"},
-	{"a take-over waits by its own rhythm alone", "actors/owner.go",
-		"max(a.vigil.Rhythm.Stale, a.vigil.Seen.Rhythm.Stale)", "max(a.vigil.Rhythm.Stale, map[bool]time.Duration{false: a.vigil.Seen.Rhythm.Stale}[FAULT])"},
 	{"orders are taken while the store may lose them", "actors/admission.go", "e.own.unfit.Load():\n", "e.own.unfit.Load() && !FAULT:\n"},
 	{"an owner confirms itself without the store", "actors/owner.go",
 		"	err := w.store.Check(ctx, w.token)\n", "	var err error\n	if !FAULT {\n		err = w.store.Check(ctx, w.token)\n	}\n"},
