@@ -242,6 +242,8 @@ func (r *recording) crashed() error {
 
 // client is one that acts for an account, or the operator (-1).
 func (r *recording) client(number, account, key int) *recordedClient {
+	r.mu.Lock()
+	defer r.mu.Unlock()
 	return &recordedClient{r: r, number: number, account: account, key: key,
 		random: rand.New(rand.NewPCG(r.random.Uint64(), 2))}
 }

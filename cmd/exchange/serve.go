@@ -87,7 +87,7 @@ func serve(ctx context.Context, cfg *config.Config, takeOver bool) error {
 	}
 	defer closeStore(store, log)
 	engine, err := startEngine(ctx, cfg, takeOver, store, archived, g)
-	if err != nil {
+	if err != nil || engine == nil {
 		return err
 	}
 	g.SetEngine(engine)
@@ -100,7 +100,7 @@ func serve(ctx context.Context, cfg *config.Config, takeOver bool) error {
 }
 
 // startEngine starts the engine on the store, and fills the demo. archived is nil if nothing is
-// archived.
+// archived. The engine is nil, without an error, of a standby that was told to stop.
 func startEngine(ctx context.Context, cfg *config.Config, takeOver bool, store persistence.Store,
 	archived *archive.Archive, g *gateway.Gateway) (*actors.Engine, error) {
 	log := slog.Default()
