@@ -681,6 +681,9 @@ func (e *Engine) Abandon() {
 	<-e.own.stopped
 	close(e.stop)
 	<-e.projector.finished
+	if e.mailer != nil {
+		<-e.mailer.finished
+	}
 }
 
 // Pairs are the configured pairs in order. Read only.

@@ -56,12 +56,20 @@ func openPebble(t testing.TB, dir string) persistence.Store {
 	return s
 }
 
+// start starts an engine, which the test stops or abandons.
 func start(t testing.TB, o Options) *Engine {
 	t.Helper()
 	e, err := Start(context.Background(), o)
 	if err != nil {
 		t.Fatal(err)
 	}
+	t.Cleanup(func() {
+		select {
+		case <-e.stop:
+		default:
+			t.Error("the test leaves an engine that nothing has stopped: others share its pools")
+		}
+	})
 	return e
 }
 

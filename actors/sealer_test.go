@@ -26,10 +26,7 @@ func TestAStartWithAKeyTooFewChangesNothing(t *testing.T) {
 		without.Sealer = func(bool) (*seal.Sealer, error) { return other, nil }
 		without.Currencies = append(without.Currencies, Currency{Code: "GBP"}) // of which there would be a record
 
-		e, err := Start(ctx, testOptions(store))
-		if err != nil {
-			t.Fatal(err)
-		}
+		e := start(t, testOptions(store))
 		must[Admin](t)(e.CreateAccount("test", "ann", ""))
 		must[Admin](t)(e.CreateKey("test", "ann", "key-of-ann", "secret", event.AllPermissions, nil))
 		// before there is a snapshot
@@ -48,12 +45,8 @@ func TestAStartWithAKeyTooFewChangesNothing(t *testing.T) {
 			t.Errorf("it wrote %d records, %v", after-before, err)
 		}
 
-		if e, err = Start(ctx, testOptions(store)); err != nil {
-			t.Fatal(err)
-		}
-		if err := e.Stop(ctx); err != nil { // with a snapshot
-			t.Fatal(err)
-		}
+		e.Abandon()
+		stop(t, start(t, testOptions(store))) // with a snapshot
 		token, _, err := store.Acquire(ctx, persistence.Claim{Owner: "the one that serves"})
 		if err != nil {
 			t.Fatal(err)

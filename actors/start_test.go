@@ -46,6 +46,7 @@ func TestAStartWithAnotherConfigurationEndsNobody(t *testing.T) {
 		if !errors.Is(g.e.Err(), persistence.ErrFenced) {
 			t.Errorf("the first one ends with %v", g.e.Err())
 		}
+		g.e.Abandon()
 		second.Abandon()
 		g.close()
 	})
