@@ -261,7 +261,7 @@ func onSharedStores(t *testing.T, test func(t *testing.T, fresh func() place)) {
 // Two owners of one store, of which the first may live on without knowing of the second, are one exchange for their clients. A history
 // shows that only if the first still answers while the second starts, and then refuses, and the second answers.
 func TestTwoOwnersOfOneStoreAreOneExchange(t *testing.T) {
-	const stale, enough, most = 200 * time.Millisecond, 3, 30
+	const enough, most = 3, 30
 	for name, how := range map[string]struct{ cut, takeOver, hasty bool }{
 		"a standby, of an owner that is cut off":    {cut: true},
 		"a take-over from an owner that is well":    {takeOver: true},
@@ -276,10 +276,14 @@ func TestTwoOwnersOfOneStoreAreOneExchange(t *testing.T) {
 				shows := func() bool { return (all.refused > 0 || !how.cut) && all.meanwhile > 0 && all.afterwards > 0 }
 				undecided := undecidedHistories{most: 1}
 				for seed := 0; seed < enough+undecided.n || !shows() && seed < most; seed++ {
+					stale := 200 * time.Millisecond
+					if how.hasty {
+						stale *= 2
+					}
 					w := newTwoOwners(t, fresh(), uint64(seed), stale)
 					w.o.TakeOver = how.takeOver
 					if how.hasty {
-						w.o.Timing.OwnerCheck, w.o.Timing.OwnerStale = time.Millisecond, 4*time.Millisecond
+						w.o.Timing.OwnerCheck, w.o.Timing.OwnerStale = stale/20, stale/5
 					}
 					w.cut.Store(how.cut)
 					second, of := w.play()

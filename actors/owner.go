@@ -254,7 +254,7 @@ func (a *applicant) claim(ctx context.Context, w *ownership) (err error) {
 func (a *applicant) short(err error) error {
 	seen := a.vigil.Seen.End
 	if errors.Is(err, persistence.ErrCorrupt) && seen != a.tenures.Seen && seen != (persistence.Mark{}) {
-		a.tenures.Seen = seen
+		a.tenures.Seen, a.tenures.Accepted = seen, a.vigil.Seen.Accepted
 		return errors.Join(err, a.o.Identity.Save(a.tenures))
 	}
 	return err
@@ -273,7 +273,7 @@ func (a *applicant) note(why turn) (wait time.Duration, err error) {
 		a.id = persistence.NewID()
 	}
 	a.tenures.Newest = persistence.Tenure{ID: a.id, WaitMs: persistence.Milliseconds(wait)}
-	a.tenures.Seen = persistence.Mark{}
+	a.tenures.Seen, a.tenures.Accepted = persistence.Mark{}, 0
 	return wait, a.o.Identity.Save(a.tenures)
 }
 
@@ -317,7 +317,7 @@ func (a *applicant) stopped(ctx context.Context) error {
 
 // look asks the store once whose it is.
 func (a *applicant) look(ctx context.Context) (turn, error) {
-	asking, cancel := context.WithTimeout(ctx, 2*a.o.Timing.OwnerCheck)
+	asking, cancel := context.WithTimeout(ctx, a.patience())
 	defer cancel()
 	beat, err := a.o.Store.Beat(asking)
 	if err != nil {
@@ -326,9 +326,11 @@ func (a *applicant) look(ctx context.Context) (turn, error) {
 	if err := a.whole(beat); err != nil {
 		return 0, err
 	}
+	before := a.vigil.Seen.End
 	if err := a.vigil.See(beat, time.Now()); err != nil {
 		return 0, err
 	}
+	a.forget(before, beat)
 	a.mute = false
 	_, own := a.tenures.Of(beat.Token)
 	switch {
@@ -346,16 +348,39 @@ func (a *applicant) look(ctx context.Context) (turn, error) {
 	return turnNotYet, nil
 }
 
-// whole refuses a store of which is known that it has lost a tail, unless the operator accepts that.
+// firstLook is for how long a start waits for its first look at least: it has no connection yet, and
+// ends where that look has no answer.
+const firstLook = time.Second
+
+// patience is for how long a look waits for its answer. A later one would count for nothing.
+func (a *applicant) patience() time.Duration {
+	gap := a.vigil.Gap(a.vigil.Seen)
+	if a.waited {
+		return gap
+	}
+	return max(gap, firstLook)
+}
+
+// whole refuses a store of which is known that it has lost a tail, unless an operator accepts that, or has since.
 func (a *applicant) whole(beat persistence.Beat) error {
 	switch {
 	case a.o.TakeOver:
 	case beat.Lost != "":
 		return persistence.Cut(beat.Lost)
-	case !a.tenures.Seen.Fits(beat.End):
+	case beat.Lacks(a.tenures.Seen, a.tenures.Accepted):
 		return persistence.Shortened(a.tenures.Seen, beat.End)
 	}
 	return nil
+}
+
+// forget lets go of ends that the journal had, of which a tail is lost and an operator accepts that.
+func (a *applicant) forget(before persistence.Mark, beat persistence.Beat) {
+	if before.Fits(beat.End) && a.tenures.Seen.Fits(beat.End) {
+		return
+	}
+	a.o.Log.Warn("the journal ends before the end that this host has seen: an operator has accepted that with --take-over, or has restored a backup",
+		"seen", max(before.Seq, a.tenures.Seen.Seq), "ends", beat.End.Seq)
+	a.tenures.Seen, a.tenures.Accepted = persistence.Mark{}, 0
 }
 
 // waits says for whom this start waits, once for each owner.

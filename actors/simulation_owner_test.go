@@ -159,7 +159,7 @@ func (k *link) mayTake(before persistence.Beat) {
 	var waited time.Duration
 	for i := len(l.looks) - 1; i > 0 && l.looks[i-1].beat == before && l.looks[i].beat == before; i-- {
 		gap := l.looks[i].at.Sub(l.looks[i-1].at)
-		if gap > 2*l.rhythm.Check {
+		if gap > 2*max(l.rhythm.Check, before.Rhythm.Check) {
 			break
 		}
 		waited += gap

@@ -58,8 +58,8 @@ var plantedFaults = []plantedFault{
 	// owners
 	{"a standby does not wait", "actors/owner.go", "	case a.vigil.Quiet() >= a.vigil.Needed():\n", "	case FAULT || a.vigil.Quiet() >= a.vigil.Needed():\n"},
 	{"a standby counts on across looks without an answer", "persistence/vigil.go",
-		"	if beat != v.Seen || v.last.IsZero() || now.Sub(v.last) > 2*v.Rhythm.Check {\n",
-		"	if beat != v.Seen || !FAULT && (v.last.IsZero() || now.Sub(v.last) > 2*v.Rhythm.Check) {\n"},
+		"	if beat != v.Seen || v.last.IsZero() || now.Sub(v.last) > v.Gap(beat) {\n",
+		"	if beat != v.Seen || !FAULT && (v.last.IsZero() || now.Sub(v.last) > v.Gap(beat)) {\n"},
 	{"a standby waits by its own rhythm alone", "persistence/vigil.go",
 		"	return 2 * max(v.Rhythm.Stale,", "	if FAULT {\n		return 2 * v.Rhythm.Stale\n	}\n	return 2 * max(v.Rhythm.Stale,"},
 	{"a claim does not say which beat it has seen", "actors/owner.go",

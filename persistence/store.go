@@ -97,6 +97,21 @@ type Beat struct {
 	End    Mark   // where the journal ends
 	// Lost is not empty once an owner has found that the journal ends before what was acknowledged.
 	Lost string
+	// Accepted grows each time an operator accepts what the store has for all there is: with a claim
+	// that insists, and with a restore, also into an emptied store. 0: none has.
+	Accepted uint64
+}
+
+// Lacks reports whether the journal has lost what an earlier look has seen, and no operator has
+// accepted that since. accepted is the count of that look.
+func (b Beat) Lacks(seen Mark, accepted uint64) bool {
+	return !seen.Fits(b.End) && b.Accepted <= accepted
+}
+
+// NextAccepted is the count after one more. The clock puts that of a store which was emptied above
+// all that hosts have seen before; in one store it only grows.
+func NextAccepted(last uint64, now time.Time) uint64 {
+	return max(last+1, uint64(max(now.UnixMilli(), 0)))
 }
 
 // A Rhythm says how often an owner leaves a beat, and for how long it answers private reads after one.
@@ -127,7 +142,7 @@ type Claim struct {
 	// any. It makes two claims at once one owner.
 	After *Beat
 	// Insist takes the engine from an owner that lives: the token of After counts alone. It accepts
-	// that the journal has lost a tail.
+	// that the journal has lost a tail, for all that look at it later.
 	Insist bool
 }
 

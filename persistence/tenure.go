@@ -24,6 +24,8 @@ type Tenures struct {
 	// Seen is the end that a start of this host saw the journal have before the journal was found to be
 	// shorter. The zero Mark: none has.
 	Seen Mark
+	// Accepted is the Beat.Accepted of that look.
+	Accepted uint64
 }
 
 // Of finds the tenure that a token belongs to.

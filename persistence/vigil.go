@@ -19,16 +19,20 @@ func (v *Vigil) See(beat Beat, now time.Time) error {
 	switch {
 	case v.Seen.Token != "" && beat.Token == "":
 		return fmt.Errorf("%w: the store has lost its data while this start waited for its owner", ErrCorrupt)
-	case !v.Seen.End.Fits(beat.End):
+	case beat.Lacks(v.Seen.End, v.Seen.Accepted):
 		return Shortened(v.Seen.End, beat.End)
 	}
 	// A store that was not seen for a while may have kept its owner from a beat.
-	if beat != v.Seen || v.last.IsZero() || now.Sub(v.last) > 2*v.Rhythm.Check {
+	if beat != v.Seen || v.last.IsZero() || now.Sub(v.last) > v.Gap(beat) {
 		v.since = now
 	}
 	v.Seen, v.last = beat, now
 	return nil
 }
+
+// Gap is how far apart two looks may be that count as one silence: of a store that did not answer for so
+// long an owner would have noticed nothing either. The slower of both rhythms counts.
+func (v *Vigil) Gap(owner Beat) time.Duration { return 2 * max(v.Rhythm.Check, owner.Rhythm.Check) }
 
 // Again lets the count begin with the next look.
 func (v *Vigil) Again() { v.last = time.Time{} }

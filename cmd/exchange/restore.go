@@ -5,10 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"log/slog"
 	"os"
 	"path/filepath"
 	"strconv"
+	"strings"
 	"text/tabwriter"
 	"time"
 
@@ -19,7 +19,6 @@ import (
 	"exchange/core/state"
 	"exchange/persistence"
 	"exchange/persistence/backup"
-	"exchange/persistence/folder"
 )
 
 // The command that fills an empty store from a backup, while no server runs.
@@ -174,10 +173,6 @@ func (p *program) restore(ctx context.Context, cfg *config.Config, file string, 
 	if err != nil {
 		return restoreFailed(store, err)
 	}
-	if err := forgetLoss(cfg.Data); err != nil {
-		return failf(exitUnavailable,
-			"the store is restored, and %v: remove owner.id in %s before the start", err, cfg.Data)
-	}
 	a := restoreAnswer{Store: store.String(), File: file, Of: of, Sequence: info.Sequence,
 		Taken: info.Taken, Accounts: info.Accounts, Authenticated: !without,
 		SecretKey: p.keyFor(cfg, info)}
@@ -185,18 +180,6 @@ func (p *program) restore(ctx context.Context, cfg *config.Config, file string, 
 		a.Rows += n
 	}
 	return p.print(&a, func(w *tabwriter.Writer) { a.write(w, cfg) })
-}
-
-// forgetLoss has the next start on this host take a restored store, whatever end an earlier one saw
-// it have.
-func forgetLoss(data string) error {
-	identity := folder.Of(data, slog.Default())
-	known, err := identity.Load()
-	if err != nil || known.Seen == (persistence.Mark{}) {
-		return err
-	}
-	known.Seen = persistence.Mark{}
-	return identity.Save(known)
 }
 
 // fill restores an open backup into a store, which it closes.
@@ -331,6 +314,9 @@ func (a *restoreAnswer) write(w *tabwriter.Writer, cfg *config.Config) {
 	}
 	if parts, err := os.ReadDir(cfg.Archive); cfg.Archive != "" && err == nil && len(parts) > 0 {
 		fmt.Fprintf(w, "- name an empty folder as archive, where one begins with this backup's state: that in %s belongs to what was before; keep it\n", cfg.Archive)
+	}
+	if strings.HasPrefix(a.Store, "redis") {
+		fmt.Fprintln(w, "- on each other host that has served from this store, remove HEAD.redis from the data folder: it knows of what is gone")
 	}
 	fmt.Fprintln(w, "- start the exchange with this configuration: exchange serve")
 	fmt.Fprintln(w, "- compare its books: exchange audit")

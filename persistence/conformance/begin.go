@@ -12,7 +12,11 @@ import (
 func (w *world) begin() {
 	const at = 1000
 	w.open(persistence.Retention{})
+	accepted := w.beat().Accepted
 	w.must(w.s.Begin(w.ctx, w.tok, at))
+	if now := w.beat(); !w.s.Exclusive() && (now.Accepted <= accepted || now.Lacks(persistence.Mark{Seq: at + 1}, accepted)) {
+		w.Fatalf("a restore is not known to those that have seen more: %+v after %d", now, accepted)
+	}
 	w.must(w.s.Begin(w.ctx, w.tok, at)) // a retry
 	w.seq = at
 	check := func(watermark uint64) {

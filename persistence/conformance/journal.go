@@ -145,6 +145,9 @@ func (w *world) beats() {
 		w.Fatalf("token %q, last sequence %d", tok, last)
 	}
 	w.is(w.s.Check(w.ctx, w.tok), persistence.ErrFenced)
+	if n := w.beat().Accepted; n != first.Accepted {
+		w.Fatalf("a claim that does not insist has accepted something: %d after %d", n, first.Accepted)
+	}
 	_, _, err = w.s.Acquire(w.ctx, claim) // as a second one that has seen the same
 	w.is(err, persistence.ErrHeld)
 	for _, id := range []string{"x", strings.Repeat("A1", 16), strings.Repeat("a", 64),
@@ -153,6 +156,17 @@ func (w *world) beats() {
 		w.is(err, persistence.ErrInvalid)
 	}
 	w.must(w.s.Check(w.ctx, tok))
+	if w.s.Exclusive() {
+		return
+	}
+	for range 2 { // each is another acceptance, also within a millisecond
+		before := w.beat()
+		_, _, err = w.s.Acquire(w.ctx, persistence.Claim{Owner: "insists", After: &before, Insist: true})
+		w.must(err)
+		if n := w.beat().Accepted; n <= before.Accepted {
+			w.Fatalf("a claim that insists accepts %d after %d", n, before.Accepted)
+		}
+	}
 }
 
 // release wants nothing of an owner that has given the engine back to be taken.

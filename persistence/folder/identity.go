@@ -15,8 +15,10 @@ import (
 )
 
 const (
-	identityName     = "owner.id"
-	identityVersion  = 2
+	identityName = "owner.id"
+	// identityVersion is that of the file. Those before lack fields and mean the same: what an upgrade
+	// finds may say for how long admission must wait.
+	identityVersion  = 3
 	identityMaxBytes = 4096
 )
 
@@ -35,6 +37,8 @@ type stored struct {
 	Newest  persistence.Tenure  `json:"newest"`
 	Before  *persistence.Tenure `json:"before,omitempty"`
 	Seen    *persistence.Mark   `json:"seen,omitempty"`
+	// Accepted belongs to Seen.
+	Accepted uint64 `json:"accepted,omitempty"`
 }
 
 // Load is what the file says. A file that is not there, or that is damaged, costs the start a wait and no
@@ -67,7 +71,7 @@ func parse(b []byte) (persistence.Tenures, error) {
 	if err := json.Unmarshal(b, &s); err != nil {
 		return persistence.Tenures{}, err
 	}
-	known := persistence.Tenures{Newest: s.Newest}
+	known := persistence.Tenures{Newest: s.Newest, Accepted: s.Accepted}
 	if s.Before != nil {
 		known.Before = *s.Before
 	}
@@ -76,8 +80,8 @@ func parse(b []byte) (persistence.Tenures, error) {
 	}
 	unused := known.Newest.ID == "" && s.Before == nil && s.Seen != nil // by any claim
 	switch {
-	case s.Version != identityVersion:
-		return persistence.Tenures{}, fmt.Errorf("it is of version %d, and this program knows version %d", s.Version, identityVersion)
+	case s.Version < 1 || s.Version > identityVersion:
+		return persistence.Tenures{}, fmt.Errorf("it is of version %d, and this program knows versions 1 to %d", s.Version, identityVersion)
 	case !codec.IsUnique(known.Newest.ID) && !unused, s.Before != nil && !codec.IsUnique(known.Before.ID):
 		return persistence.Tenures{}, errors.New("an id in it is not 32 hexadecimal digits")
 	}
@@ -86,7 +90,7 @@ func parse(b []byte) (persistence.Tenures, error) {
 
 // Save replaces the file, durably.
 func (i *Identity) Save(known persistence.Tenures) error {
-	s := stored{Version: identityVersion, Newest: known.Newest}
+	s := stored{Version: identityVersion, Newest: known.Newest, Accepted: known.Accepted}
 	if known.Before.ID != "" {
 		s.Before = &known.Before
 	}

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strconv"
 	"sync/atomic"
+	"time"
 
 	"exchange/persistence"
 	"exchange/persistence/internal/codec"
@@ -96,7 +97,7 @@ func (s *Store) Acquire(_ context.Context, c persistence.Claim) (persistence.Tok
 		switch {
 		case c.After.Token != now.Token, !c.Insist && c.After.Count != now.Count:
 			return "", 0, codec.Held(s.disk.live.owner)
-		case !c.Insist && !c.After.End.Fits(now.End):
+		case !c.Insist && now.Lacks(c.After.End, c.After.Accepted):
 			return "", 0, persistence.Shortened(c.After.End, now.End)
 		}
 	}
@@ -107,8 +108,12 @@ func (s *Store) Acquire(_ context.Context, c persistence.Claim) (persistence.Tok
 	}
 	epoch := s.disk.live.epoch + 1
 	tok := persistence.Token(strconv.FormatUint(uint64(epoch), 10) + ":" + id)
+	now := time.Now()
 	s.disk.write(&s.disk.rest, func(d *data) {
 		d.epoch, d.token, d.owner, d.beats, d.rhythm = epoch, tok, c.Owner, 0, c.Rhythm
+		if c.Insist {
+			d.accepted = persistence.NextAccepted(d.accepted, now)
+		}
 	})
 	s.disk.sync(&s.disk.journal, &s.disk.rest)
 	if !s.HeadMissing() && !s.Fill {
@@ -120,7 +125,7 @@ func (s *Store) Acquire(_ context.Context, c persistence.Claim) (persistence.Tok
 // beat is the newest. A server shows an append when it is durable, as Redis does.
 func (k *Disk) beat() persistence.Beat {
 	d := k.live
-	b := persistence.Beat{Token: d.token, Owner: d.owner, Rhythm: d.rhythm,
+	b := persistence.Beat{Token: d.token, Owner: d.owner, Rhythm: d.rhythm, Accepted: d.accepted,
 		End: persistence.Mark{Seq: k.durable.seq, Digest: k.durable.digest}}
 	if d.beats > 0 {
 		b.Count = strconv.FormatUint(d.beats, 10)
@@ -187,7 +192,11 @@ func (s *Store) Begin(_ context.Context, tok persistence.Token, seq uint64) erro
 	case d.seq != seq && d.seq != 0, d.digest != 0:
 		return codec.NotEmpty("a journal")
 	}
+	now := time.Now()
 	s.disk.write(&s.disk.journal, func(d *data) { d.seq = seq })
+	s.disk.write(&s.disk.rest, func(d *data) {
+		d.accepted = persistence.NextAccepted(d.accepted, now)
+	})
 	s.disk.sync(&s.disk.journal, &s.disk.rest)
 	s.Head.reset(seq)
 	return nil

@@ -65,7 +65,7 @@ func (s *Store) Acquire(ctx context.Context, c persistence.Claim) (persistence.T
 func claimed(c *persistence.Claim, id string) []any {
 	insists := ""
 	if c.Insist {
-		insists = "1"
+		insists = nowMs()
 	}
 	args := []any{c.Owner, id, rhythmText(c.Rhythm), insists}
 	if c.After != nil {
@@ -74,6 +74,9 @@ func claimed(c *persistence.Claim, id string) []any {
 	}
 	return args
 }
+
+// nowMs is what a script counts an acceptance on from.
+func nowMs() string { return strconv.FormatInt(time.Now().UnixMilli(), 10) }
 
 // rhythmText is how a rhythm is stored: "<check> <stale>", in milliseconds.
 func rhythmText(r persistence.Rhythm) string {
@@ -150,7 +153,7 @@ func (s *Store) Begin(ctx context.Context, tok persistence.Token, seq uint64) er
 		return err
 	}
 	code, text, err := s.run(ctx, s.journal, beginScript, "begin the journal", []string{s.head(), s.stream(), s.watermark()},
-		string(tok), dec(seq))
+		string(tok), dec(seq), nowMs())
 	if err != nil {
 		return err
 	}
@@ -166,13 +169,14 @@ func (s *Store) Begin(ctx context.Context, tok persistence.Token, seq uint64) er
 
 // Beat is the engine's newest beat.
 func (s *Store) Beat(ctx context.Context) (persistence.Beat, error) {
-	m, err := fields(s.history.HMGet(ctx, s.head(), "epoch", "owner", "beat", "rhythm", "seq", "dig", "lost"))
+	m, err := fields(s.history.HMGet(ctx, s.head(), "epoch", "owner", "beat", "rhythm", "seq", "dig", "lost", "accepted"))
 	if err != nil {
 		return persistence.Beat{}, s.fault("look for the owner", err)
 	}
 	end, err := s.mark(m[4], m[5])
+	accepted, _ := strconv.ParseUint(m[7], 10, 64) // what cannot be read accepts nothing
 	return persistence.Beat{Token: persistence.Token(m[0]), Owner: m[1], Count: m[2], Rhythm: parseRhythm(m[3]),
-		End: persistence.Mark(end), Lost: m[6]}, err
+		End: persistence.Mark(end), Lost: m[6], Accepted: accepted}, err
 }
 
 // Check is nil while tok owns the engine. It is the owner's beat, and says so also where Redis is not

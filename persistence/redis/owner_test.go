@@ -72,6 +72,11 @@ func TestAnIdleOwnerNoticesThatTheJournalIsShorter(t *testing.T) {
 	if err != nil || last != 15 || kept(t, s, "lost") != "" {
 		t.Fatalf("%d, %v, and %q is lost", last, err, kept(t, s, "lost"))
 	}
+	now, err := other.Beat(t.Context())
+	if err != nil || now.Accepted <= seen.Accepted || now.Lacks(persistence.Mark{Seq: 20}, seen.Accepted) ||
+		!now.Lacks(persistence.Mark{Seq: 20}, now.Accepted) {
+		t.Fatalf("%+v, %v: it is not known to others that the loss was accepted", now, err)
+	}
 	appendTo(t, other, tok, 15, 16, "of the next ")
 	if err := other.Check(t.Context(), tok); err != nil {
 		t.Error(err)

@@ -9,7 +9,7 @@ import (
 // The scripts, each with its keys and arguments in its first lines. They answer {code, text}.
 var (
 	//go:embed lua/ends.lua
-	endsLua string // before acquire, append and beat
+	endsLua string // before acquire, append, beat and begin
 	//go:embed lua/acquire.lua
 	acquireLua string
 	//go:embed lua/beat.lua
@@ -38,7 +38,7 @@ var (
 	acquireScript = redis.NewScript(endsLua + acquireLua)
 	beatScript    = redis.NewScript(endsLua + beatLua)
 	releaseScript = redis.NewScript(releaseLua)
-	beginScript   = redis.NewScript(beginLua)
+	beginScript   = redis.NewScript(endsLua + beginLua)
 	appendScript  = redis.NewScript(endsLua + appendLua)
 	trimScript    = redis.NewScript(trimLua)
 	chunkScript   = redis.NewScript(chunkLua)

@@ -95,10 +95,10 @@ var injections = []injection{
 		what: "the standby takes over; the first is started when that one has stopped", full: 10,
 		sampled: true, open: onRedis, inject: (*chaos).killOwner},
 	{name: "Redis loses acknowledged records beside a standby",
-		what: "no exchange serves the rest: each ends with code 70, also when started again; " +
-			"goes on when Redis has them again",
+		what: "no exchange serves the rest: each ends with code 70, also when started again; in about half of the rounds " +
+			"one is told to accept the loss, and a standby that was refused stands by again; goes on when Redis has all again",
 		full: 10, sampled: true, open: onRedis,
-		inject: func(c *chaos) { c.loseTail(c.random.IntN(2) == 0) }},
+		inject: func(c *chaos) { c.loseTail(c.random.IntN(2) == 0, c.random.IntN(2) == 0) }},
 	{name: "Redis hangs for 5 s beside a standby",
 		what: "the exchange goes on, and the standby waits", full: 10, sampled: true, open: onRedis,
 		inject: (*chaos).hang},
@@ -683,10 +683,16 @@ func (c *chaos) killOwner() {
 }
 
 // loseTail has Redis lose acknowledged records, as a failover to a copy that was behind does, while
-// an exchange stands by. The owner has died with them, or finds it out. Then Redis gets them back
-// from a copy that has all.
-func (c *chaos) loseTail(alive bool) {
+// an exchange stands by. The owner has died with them, or finds it out. Then an operator accepts the
+// loss, perhaps, and Redis gets them back from a copy that has all.
+func (c *chaos) loseTail(alive, accepts bool) {
 	first, second := c.s, c.second()
+	behind := redistest.Start(c.t)
+	if accepts {
+		behind.CopyOf(c.redis)
+		c.tradeOn(first)
+	}
+	env := second.Env
 	// It is not to take over before it has looked.
 	second.Env = append(second.Env, "EXCHANGE_TIMING_OWNER_STALE_MS=60000")
 	c.standsBy(second)
@@ -712,23 +718,67 @@ func (c *chaos) loseTail(alive bool) {
 	}
 	whole := redistest.Start(c.t)
 	whole.CopyOf(c.redis)
-	c.cutTail(r)
+	if accepts {
+		c.redis.CopyOf(behind)
+	} else {
+		c.cutTail(r)
+	}
+	behind.Stop()
 	if alive {
 		first.Signal(syscall.SIGCONT)
-		<-first.Exited()
+		c.ends(first, "an exchange whose Redis has lost records")
 		if code := first.ExitCode(); code != 70 {
 			c.t.Errorf("an exchange whose Redis has lost records ends with %d, want 70", code)
 		}
 	}
-	<-second.Exited()
+	c.ends(second, "a standby of a Redis that has lost records")
 	if code := second.ExitCode(); code != 70 {
 		c.t.Errorf("a standby of a Redis that has lost records ends with %d, want 70", code)
 	}
 	second.Refuses(70, "--take-over")
 	first.Refuses(70, "HEAD.redis")
+	if second.Env = env; accepts {
+		c.acceptsLoss(second)
+	}
 	c.redis.CopyOf(whole)
 	whole.Stop()
 	first.Start()
+}
+
+// ends waits until an exchange has ended.
+func (c *chaos) ends(s *exchangetest.Server, what string) {
+	c.t.Helper()
+	exchangetest.Eventually(c.t, what+" ends", func() bool {
+		select {
+		case <-s.Exited():
+			return true
+		default:
+			return false
+		}
+	})
+}
+
+// acceptsLoss has one host go on with what Redis has left, and then one that was refused before: it
+// stands by, without a word of its operator's, and takes over.
+func (c *chaos) acceptsLoss(refused *exchangetest.Server) {
+	c.t.Helper()
+	accepting := c.second()
+	c.insists(accepting)
+	if err := accepting.Audit(); err != nil {
+		c.t.Error(err)
+	}
+	c.standsBy(refused)
+	c.stillServes(accepting)
+	if code := accepting.Terminate(); code != 0 {
+		c.t.Errorf("an orderly stop exits with %d", code)
+	}
+	exchangetest.Eventually(c.t, "the standby serves", func() bool { return refused.Ready() == nil })
+	if err := refused.Audit(); err != nil {
+		c.t.Error(err)
+	}
+	if code := refused.Terminate(); code != 0 {
+		c.t.Errorf("an orderly stop exits with %d", code)
+	}
 }
 
 // cutTail removes the newest batches of the journal.

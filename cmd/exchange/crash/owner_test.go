@@ -123,7 +123,7 @@ func TestAnIDFileThatIsDamagedOrGoneCostsAWait(t *testing.T) {
 			t.Errorf("%s: it has not waited:\n%s", what, text)
 		}
 		var known struct{ Version int }
-		if b, err := os.ReadFile(file); err != nil || json.Unmarshal(b, &known) != nil || known.Version != 2 {
+		if b, err := os.ReadFile(file); err != nil || json.Unmarshal(b, &known) != nil || known.Version != 3 {
 			t.Errorf("%s: the file is %q, %v", what, b, err)
 		}
 	}
@@ -157,13 +157,15 @@ func TestAnOwnersBeatMayBeGarbage(t *testing.T) {
 // No exchange serves by itself what a Redis has left after a loss, whether its owner has died or finds
 // it out.
 func TestAStandbyServesNoRedisThatHasLostATail(t *testing.T) {
-	for _, alive := range []bool{false, true} {
+	for _, how := range []struct{ alive, accepts bool }{{false, false}, {true, false}, {false, true}, {true, true}} {
 		c, _, w := owners(t)
+		c.random = newRandom(t)
 		for range 20 {
 			w.fund(w.traders[0].name, "BTC", "1")
 		}
-		c.loseTail(alive)
+		c.loseTail(how.alive, how.accepts)
 		w.compare()
+		c.compareOthers()
 	}
 }
 

@@ -1,3 +1,6 @@
+-- accept is how often operators have accepted what the store has, with this time; one that was emptied counts on from the clock.
+local function accept(last, now) return string.format('%.0f', math.max((tonumber(last or '0') or 0) + 1, tonumber(now))) end
+
 -- shorter reports whether a journal that ends at seq with the digest dig has lost what ends at want with wantDig. A digest
 -- that is '' is not known. Sequences are below 2^53, hence exact as numbers.
 local function shorter(seq, dig, want, wantDig)
