@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -239,6 +240,29 @@ func TestPrivateReadsNeedAnOwnerThatWasConfirmedLately(t *testing.T) {
 		eventually(t, "private reads are answered again, with a nonce that the refused ones have not used", func() bool {
 			return outcome(g.asking(ReadWallet, g.key, 3)) == accepted
 		})
+		g.end()
+	})
+}
+
+// A store that may lose what comes, and still says whose it is, ends no private read: no other exchange can
+// have taken over.
+func TestPrivateReadsGoOnWhileAStoreThatIsNotFitConfirmsItsOwner(t *testing.T) {
+	onBothStores(t, func(t *testing.T, fresh places) {
+		g := newGated(t, fresh, func(o *Options) { o.Timing.OwnerCheck = time.Millisecond })
+		for _, why := range []error{persistence.ErrNotInEffect, persistence.ErrNotDurable} {
+			g.set(func() { g.checkErr = why })
+			eventually(t, "the store is not fit", func() bool { return g.e.own.unfit.Load() })
+			g.set(func() { g.checkErr, g.unseen = fmt.Errorf("%w, and %w", persistence.ErrConfirmed, why), 0 })
+			begin := metrics.Now()
+			eventually(t, "the owner is confirmed", func() bool { return g.e.own.checked.Load() > begin })
+			if err := g.e.Ready(); !g.e.own.unfit.Load() || err == nil || errors.Is(err, ErrNotConfirmed) {
+				t.Errorf("it is ready: %v", err)
+			}
+			g.nonce++
+			g.ends("a private read", g.asking(ReadWallet, g.key, g.nonce), accepted)
+		}
+		g.set(func() { g.checkErr = nil })
+		eventually(t, "it is ready again", func() bool { return g.e.Ready() == nil })
 		g.end()
 	})
 }

@@ -386,3 +386,31 @@ func TestATakeOverThatEndedBeforeItOpenedIsRemembered(t *testing.T) {
 		w.end(second)
 	})
 }
+
+// An inMemory store makes claims, and says of some that its file is not in effect.
+type inMemory struct {
+	persistence.Store
+	claims []persistence.Claim
+}
+
+func (m *inMemory) Acquire(ctx context.Context, c persistence.Claim) (persistence.Token, uint64, error) {
+	tok, last, err := m.Store.Acquire(ctx, c)
+	if m.claims = append(m.claims, c); err == nil && len(m.claims) < 3 {
+		err = persistence.ErrNotInEffect
+	}
+	return tok, last, err
+}
+
+// A start whose claim is made, and meets a first rewrite, waits for its end: it has fenced the owner before.
+func TestAStartWaitsUntilTheStoresFileIsInEffect(t *testing.T) {
+	store := memory.Open(memory.NewDisk(), persistence.Retention{})
+	store.Server = true
+	at := &inMemory{Store: store}
+	o := testOptions(at)
+	o.Timing.OwnerCheck, o.Identity = time.Millisecond, &memoryIdentity{}
+	e := start(t, o)
+	if n := len(at.claims); n != 3 || at.claims[1].After.Token.ID() != at.claims[0].ID {
+		t.Errorf("%d claims: %+v", n, at.claims)
+	}
+	stop(t, e)
+}

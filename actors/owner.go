@@ -74,12 +74,15 @@ func (w *ownership) check() bool {
 		w.lose(err)
 		return false
 	default:
+		if errors.Is(err, persistence.ErrConfirmed) { // it has left its beat, so reads go on
+			w.checked.Store(asked)
+		}
 		w.fails(err)
 	}
 	return true
 }
 
-// fails notes that the store has not confirmed this owner, and logs each kind of failure once.
+// fails notes that the store is not fit, or has not confirmed this owner, and logs each kind of failure once.
 func (w *ownership) fails(err error) {
 	what := "the store does not answer" // nor say whether it is fit: what it said last counts
 	switch {
@@ -159,9 +162,10 @@ type applicant struct {
 	id      string // of this start's claims; "": it has made none
 	waited  bool   // it was a standby
 
-	vigil persistence.Vigil
-	mute  bool   // the store does not answer, and the log says so
-	named string // owner for whom it waits, as the log says
+	vigil  persistence.Vigil
+	mute   bool   // the store does not answer, and the log says so
+	unsafe bool   // the store's file was not in effect, and the log says so
+	named  string // owner for whom it waits, as the log says
 }
 
 // A turn is why a start may claim the store.
@@ -237,6 +241,10 @@ func (a *applicant) claim(ctx context.Context, w *ownership) (err error) {
 		case errors.Is(err, persistence.ErrHeld):
 		case errors.Is(err, persistence.ErrCorrupt):
 			return a.short(err)
+		case errors.Is(err, persistence.ErrNotInEffect): // the claim may have been made: the next look says so
+			if err := a.untilInEffect(ctx, err); err != nil {
+				return err
+			}
 		case !a.waited, ctx.Err() != nil, errors.Is(err, persistence.ErrInvalid):
 			return err
 		default:
@@ -247,6 +255,18 @@ func (a *applicant) claim(ctx context.Context, w *ownership) (err error) {
 		}
 		a.vigil.Again()
 	}
+}
+
+// untilInEffect is a pause before the next try. As at the store's opening, a start waits.
+func (a *applicant) untilInEffect(ctx context.Context, why error) error {
+	if !a.unsafe {
+		a.unsafe = true
+		a.o.Log.Warn("the start waits until the store's append-only file is in effect", "error", why)
+	}
+	if pause(ctx, a.o.Timing.OwnerCheck) != nil {
+		return a.stopped(ctx)
+	}
+	return nil
 }
 
 // short remembers the end that the journal had, where it has lost a tail since: a start that comes next

@@ -68,6 +68,8 @@ var plantedFaults = []plantedFault{
 	{"orders are taken while the store may lose them", "actors/admission.go", "e.own.unfit.Load():\n", "e.own.unfit.Load() && !FAULT:\n"},
 	{"an owner confirms itself without the store", "actors/owner.go",
 		"	err := w.store.Check(ctx, w.token)\n", "	var err error\n	if !FAULT {\n		err = w.store.Check(ctx, w.token)\n	}\n"},
+	{"every check that fails confirms the owner", "actors/owner.go",
+		"		if errors.Is(err, persistence.ErrConfirmed) {", "		if FAULT || errors.Is(err, persistence.ErrConfirmed) {"},
 	{"a check leaves no beat", "persistence/memory/store.go", "d.beats++ })\n", "d.beats += map[bool]uint64{false: 1}[FAULT] })\n"},
 	{"the owner of another folder is taken for one's own", "actors/owner.go",
 		"	_, own := a.tenures.Of(beat.Token)\n", "	_, own := a.tenures.Of(beat.Token)\n	own = own || FAULT\n"},

@@ -228,7 +228,10 @@ func (k *link) Check(ctx context.Context, tok persistence.Token) error {
 	if err == nil && k.s.server && k.s.rng.IntN(400) < k.s.odds {
 		k.s.say("  engine %d hears that the store is not fit", k.l.number)
 		k.s.outcomes["checks that found the store not fit"]++
-		err = persistence.ErrNotInEffect
+		err = fmt.Errorf("%w, and %w", persistence.ErrConfirmed, persistence.ErrNotInEffect)
+		if k.s.rng.IntN(2) == 0 {
+			err = persistence.ErrNotInEffect // it has the beat, and the owner cannot know
+		}
 	}
 	k.l.unfit = errors.Is(err, persistence.ErrNotInEffect) || err != nil && k.l.unfit
 	return k.confirms(asked, err)
@@ -236,7 +239,7 @@ func (k *link) Check(ctx context.Context, tok persistence.Token) error {
 
 // confirms notes a call that says whose the store is.
 func (k *link) confirms(asked time.Time, err error) error {
-	if err == nil {
+	if err == nil || errors.Is(err, persistence.ErrConfirmed) {
 		k.l.confirmed = asked
 	}
 	return err

@@ -48,6 +48,8 @@ var (
 	// ErrNotInEffect: what the store acknowledges is in memory alone until it has written its file. It
 	// may pass by itself.
 	ErrNotInEffect = errors.New("the store's append-only file is not in effect")
+	// ErrConfirmed: the owner was confirmed, all the same. It comes with an error that says what is wrong.
+	ErrConfirmed = errors.New("the store confirms its owner")
 	// ErrUnsupported: the store is of a version that lacks what is needed.
 	ErrUnsupported = errors.New("the store's version is not supported")
 	// ErrInvalid: what was to be written breaks the rules of this package: a fault of the caller.
@@ -157,7 +159,8 @@ type Journal interface {
 	Beat(ctx context.Context) (Beat, error)
 	// Check is nil while tok still owns the engine, ErrFenced when not, ErrCorrupt when the store has
 	// lost the engine, ErrGap when it has lost a tail of what this owner appended, ErrNotDurable or
-	// ErrNotInEffect when it may lose what is appended now, another error if unknown. On a store that
+	// ErrNotInEffect when it may lose what is appended now, with ErrConfirmed where tok owns the engine
+	// all the same, another error if unknown. On a store that
 	// is not Exclusive it leaves another beat: no confirmation goes unseen.
 	Check(ctx context.Context, tok Token) error
 	// Release gives the engine back, if tok owns it: nothing of tok's is taken from then on, and the

@@ -1,7 +1,6 @@
 package redis
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -179,8 +178,8 @@ func (s *Store) Beat(ctx context.Context) (persistence.Beat, error) {
 		End: persistence.Mark(end), Lost: m[6], Accepted: accepted}, err
 }
 
-// Check is nil while tok owns the engine. It is the owner's beat, and says so also where Redis is not
-// durable enough: its owner lives all the same.
+// Check is nil while tok owns the engine. It is the owner's beat. Where that was left and Redis is not
+// durable enough, the error is ErrConfirmed, too: its owner lives all the same.
 func (s *Store) Check(ctx context.Context, tok persistence.Token) error {
 	if tok == "" {
 		return s.fault("check the owner", persistence.ErrFenced)
@@ -191,7 +190,7 @@ func (s *Store) Check(ctx context.Context, tok persistence.Token) error {
 		if definite(err) {
 			return err
 		}
-		if err = cmp.Or(s.judge(a), err); err == nil { // where Redis refuses the beat, the look says why
+		if err = found(err, s.judge(a)); err == nil {
 			s.looked()
 		}
 		return err
@@ -200,7 +199,19 @@ func (s *Store) Check(ctx context.Context, tok persistence.Token) error {
 	if refused := redis.Error(nil); err != nil && (definite(err) || !errors.As(err, &refused)) {
 		return err
 	}
-	return cmp.Or(s.fit(ctx), err)
+	return found(err, s.fit(ctx))
+}
+
+// found is the outcome of a beat and of the look beside it. Where Redis refuses the beat, the look says
+// why.
+func found(beat, look error) error {
+	switch {
+	case look == nil:
+		return beat
+	case beat == nil && (errors.Is(look, persistence.ErrNotDurable) || errors.Is(look, persistence.ErrNotInEffect)):
+		return fmt.Errorf("%w, and %w", persistence.ErrConfirmed, look)
+	}
+	return look
 }
 
 // beatArgs are the arguments of another beat.

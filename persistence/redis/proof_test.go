@@ -174,6 +174,10 @@ func TestWhatWaitaofProves(t *testing.T) {
 			if x.want != nil && !errors.Is(err, x.want) {
 				t.Fatalf("error is %v, want %v", err, x.want)
 			}
+			confirmed := errors.Is(err, persistence.ErrConfirmed) // what is left behind a question is the owner's
+			if confirmed != (x.want == persistence.ErrNotInEffect && x.is.beat == written) {
+				t.Errorf("the owner is confirmed: %v, by %v", confirmed, err)
+			}
 			if x.why != "" && (err == nil || !strings.Contains(err.Error(), x.why)) {
 				t.Fatalf("error is %v, which does not say %q", err, x.why)
 			}
