@@ -204,16 +204,19 @@ func (e *Engine) MoveWithdraw(who string, withdraw uint64, to uint8, details str
 	return e.moveAsOperator(who, withdrawWish{id: withdraw, to: to, details: details})
 }
 
-// ApproveDespiteFreeze approves a withdraw also of a frozen account; otherwise as MoveWithdraw.
+// ApproveDespiteFreeze approves a withdraw also of a frozen account; otherwise as MoveWithdraw. If
+// the account is frozen, the log says so before the approval is sent to the store.
 func (e *Engine) ApproveDespiteFreeze(who string, withdraw uint64) (*Command, error) {
-	c, err := e.moveAsOperator(who,
+	return e.moveAsOperator(who,
 		withdrawWish{id: withdraw, to: event.WithdrawApproved, despiteFreeze: true})
-	if err == nil && c.Outcome() == Accepted && c.record.WithdrawMoved.DespiteFreeze {
-		e.log.Warn("a withdraw of a frozen account was approved, as the operator insisted",
-			"operator", who,
-			"withdraw", withdraw, "account", c.account.Name)
-	}
-	return c, err
+}
+
+// insisted logs an approval that its operator wants despite a freeze. The wallet calls it before
+// the record is on its way: so each approval has its line, also one whose outcome its operator
+// never hears.
+func (e *Engine) insisted(c *Command) {
+	e.log.Warn("a withdraw of a frozen account is approved, as the operator insists", "operator",
+		c.who, "withdraw", c.record.WithdrawMoved.ID, "account", c.account.Name)
 }
 
 func (e *Engine) moveAsOperator(who string, wish withdrawWish) (*Command, error) {

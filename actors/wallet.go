@@ -61,6 +61,7 @@ type walletOut interface {
 	widenSweep() bool // takes a place for one more cancel of a sweep, beside its first; false: there is none
 	narrowSweep()     // gives it back
 	codeFits(w *state.Withdraw, code string) bool
+	insisted(c *Command)  // approves a withdraw despite a freeze
 	toBook(c *Command)    // c.record.Pair says which
 	toJournal(c *Command) // a refusal
 	toCommitted(r *Read)  // a read whose nonce is taken; it is answered from r.after on

@@ -55,6 +55,9 @@ func (w *wallet) moveWithdraw(c *Command) {
 	r := c.begin(event.KindWithdrawMoved)
 	r.WithdrawMoved = event.WithdrawMoved{ID: d.ID, Account: d.Account, Key: c.keyNumber(), Nonce: c.order.nonce, Currency: d.Currency, Amount: d.Amount,
 		To: wish.to, Details: wish.details, DespiteFreeze: despite}
+	if despite {
+		w.out.insisted(c)
+	}
 	w.accept(c)
 }
 

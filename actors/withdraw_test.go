@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"slices"
 	"strings"
 	"sync"
@@ -441,6 +442,70 @@ func TestTheMoneyOfAFrozenAccountStays(t *testing.T) {
 			"withdraw 3 (1 BTC of account ann) is approved, though the account is frozen"}
 		if err != nil || !slices.Equal(done, want) {
 			t.Errorf("the log of actions has %q, %v", done, err)
+		}
+		b.end()
+	})
+}
+
+// heard keeps what is logged. Any goroutine may use it.
+type heard struct {
+	mu   sync.Mutex
+	text strings.Builder
+}
+
+func (h *heard) Write(b []byte) (int, error) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.text.Write(b)
+}
+
+func (h *heard) String() string {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.text.String()
+}
+
+// An approval despite a freeze is logged before the store has it, so also if its operator does not
+// hear what became of it; one that needed no insisting is not.
+func TestAnApprovalDespiteAFreezeIsLoggedBeforeItIsSent(t *testing.T) {
+	onBothStores(t, func(t *testing.T, fresh places) {
+		var log heard
+		var g *gate
+		b := newTeller(t, fresh(t), func(o *Options) {
+			g = newGate(o.Store)
+			o.Store, o.Log = g, slog.New(slog.NewTextHandler(&log, nil))
+			// The store is held for as long as the test likes.
+			o.Timing.Request, o.Timing.Stall, o.Timing.OwnerStale = time.Minute, time.Minute,
+				time.Minute
+		})
+		for id := uint64(1); id <= 2; id++ {
+			b.expect(b.ask(coin), fmt.Sprint("withdraw ", id))
+			b.expect(b.confirm(id, codeOf(t, b.e, id)), "status 20")
+		}
+		b.expect(outcomeOf(b.e.ApproveDespiteFreeze("moderator", 1)), "status 30")
+		const warning = "a withdraw of a frozen account"
+		if text := log.String(); strings.Contains(text, warning) {
+			t.Errorf("of an account that is not frozen: %s", text)
+		}
+		must[Admin](t)(b.e.Freeze("olga", "ann", true))
+		g.set(func() { g.holding = true })
+		end := make(chan string)
+		go func() { end <- outcomeOf(b.e.ApproveDespiteFreeze("moderator", 2)) }()
+		eventually(t, "it is logged while the store does not have it",
+			func() bool { return strings.Contains(log.String(), warning) })
+		for _, word := range []string{"level=WARN", "operator=moderator", "withdraw=2",
+			"account=ann"} {
+			if text := log.String(); !strings.Contains(text, word) {
+				t.Errorf("without %s: %s", word, text)
+			}
+		}
+		b.expect(b.balance(), "9 with 1 reserved")
+		g.set(func() { g.holding = false })
+		b.expect(<-end, "status 30")
+		b.expect(outcomeOf(b.e.ApproveDespiteFreeze("moderator", 2)),
+			"there is no pending withdraw 2")
+		if n := strings.Count(log.String(), warning); n != 1 {
+			t.Errorf("there are %d lines of it", n)
 		}
 		b.end()
 	})

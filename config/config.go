@@ -104,15 +104,18 @@ type Currency struct {
 	AddressPattern  string       // of a withdraw's address, from ^ to $; "": any printable ASCII
 }
 
-// Addresses is the pattern of the currency's addresses, nil if it has none. It is anchored at both
-// ends of a text, also where the configured one is not: as in ^a|b$. Validate has compiled it
-// before.
+// Addresses is the pattern of the currency's addresses, nil if it has none. Validate has compiled
+// it before.
 func (c Currency) Addresses() *regexp.Regexp {
 	if c.AddressPattern == "" {
 		return nil
 	}
-	return regexp.MustCompile(`\A(?:` + c.AddressPattern + `)\z`)
+	return regexp.MustCompile(wholeAddress(c.AddressPattern))
 }
+
+// wholeAddress is a pattern anchored at both ends of a text, also where the configured one is not:
+// as in ^a|b$.
+func wholeAddress(pattern string) string { return `\A(?:` + pattern + `)\z` }
 
 // Pair is a market of two currencies with its rules for orders.
 type Pair struct {

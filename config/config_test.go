@@ -672,6 +672,7 @@ func TestAddressPatternsAreChecked(t *testing.T) {
 		"^bc1[a-z+$":                         "no regular expression (RE2)",
 		"^a)|(b$":                            "no regular expression (RE2)",
 		`^(a)\1$`:                            "no regular expression (RE2)", // RE2 has no back references
+		`^bc1\Q.x$`:                          "no regular expression (RE2)", // quotes what follows, too
 		"^" + strings.Repeat("a", 511) + "$": "has 513 bytes; write at most 512",
 	} {
 		if got := wrong(pattern); !strings.Contains(got, "the address_pattern of BTC ") || !strings.Contains(got, want) {

@@ -468,8 +468,9 @@ var Options = []Option{
 		Key: "limits.connections", Default: "65536", Min: 1, Max: 4_000_000,
 		Brief: "open connections",
 		Help: `How many connections the public listener holds at once. For one more, an idle one is closed that never sent a
-			request with a right signature and has no subscription of the stream: the oldest of the address that has most of
-			them. If there is none, the new one is answered 503 and closed. Each takes a file descriptor,
+			request with a right signature and has no subscription of the stream: the oldest of the
+			address that has most connections without a right signature, idle or not. If none is
+			idle, the new one is answered 503 and closed. Each takes a file descriptor,
 			and while it is in use buffers of limits.header_bytes and the length of the answer. Where the system allows too few
 			open files (ulimit -n) the start warns and holds fewer: 766 are kept for the store and the operator.`,
 		at: func(c *Config) any { return &c.Limits.Connections },

@@ -378,7 +378,11 @@ func (v *validator) addressPattern(x Currency) {
 		bad("has %d bytes; write at most %d", len(p), maxPattern)
 		return
 	}
-	if _, err := regexp.Compile(p); err != nil {
+	_, err := regexp.Compile(p)
+	if err == nil { // one that ends in a quotation without an end (\Q) takes in what follows
+		_, err = regexp.Compile(wholeAddress(p))
+	}
+	if err != nil {
 		bad("is %q, which is no regular expression (RE2): %v", p, err)
 	} else if !strings.HasPrefix(p, "^") || !strings.HasSuffix(p, "$") {
 		bad("is %q; begin it with ^ and end it with $, because it must match the whole address", p)

@@ -434,6 +434,7 @@ func TestOneSecureConnectionTooManyIsClosedAndTheOthersAreServed(t *testing.T) {
 	a, _, certificate := newCertificate(t, time.Now().Add(aDay), quiet())
 	g := New(Options{Log: quiet(), BodyBytes: 1 << 10, HeaderBytes: 1 << 10, Connections: 2,
 		Certificate: certificate, TrustedProxies: thisMachine})
+	g.publicPlaces.spare = 0 // the test's clients are on this machine
 	t.Cleanup(func() { g.Shutdown(time.Minute) })
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

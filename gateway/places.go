@@ -20,14 +20,14 @@ import (
 // loses its oldest. So idle connections of a few addresses keep no other client out, and a client
 // that has shown a right signature keeps its connection.
 //
-// When none is idle, this machine's own addresses still have a few spare places: a supervisor must
-// not believe that the process is dead because its clients are many.
+// When none is idle, loopback addresses still have a few spare places, those of trusted proxies,
+// too: a supervisor must not believe that the process is dead because its clients are many.
 //
 // The mutex guards the lists; all that is done under it takes the same time however many
 // connections there are. Requests do not take it: see boundedConn.state.
 type places struct {
 	most       int
-	spare      int // beyond most, for this machine's own addresses
+	spare      int // beyond most, for loopback addresses
 	perAddress int // 0: one address may have all
 	trusted    []netip.Prefix
 	meter      *connectionMeter
@@ -41,8 +41,7 @@ type places struct {
 	ranked    numberSet  // the ranks that have a host
 }
 
-// SpareConnections are places of the public listener beyond its limit, for this machine's own
-// addresses.
+// SpareConnections are places of the public listener beyond its limit, for loopback addresses.
 const SpareConnections = 8
 
 func newPlaces(most, perAddress int, trusted []netip.Prefix, m *connectionMeter) *places {
@@ -82,13 +81,13 @@ func (p *places) enter(c *boundedConn) (loser *boundedConn, ok bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	var h *host
-	full := p.open >= p.most
+	local, full := from.IsLoopback(), p.open >= p.most
 	if !trusted {
 		key := ratelimit.AddressKey(from)
 		if h = p.hosts[key]; h == nil {
-			h = &host{key: key, local: from.IsLoopback()}
+			h = &host{key: key, local: local}
 		}
-		if p.perAddress > 0 && h.open >= p.perAddress && !h.local {
+		if p.perAddress > 0 && h.open >= p.perAddress && !local {
 			if loser = p.giveUp(h); loser == nil {
 				return nil, false
 			}
@@ -97,7 +96,7 @@ func (p *places) enter(c *boundedConn) (loser *boundedConn, ok bool) {
 	}
 	for full && loser == nil {
 		top := p.ranked.max()
-		if top == 0 && h != nil && h.local && p.open < p.most+p.spare {
+		if top == 0 && local && p.open < p.most+p.spare {
 			break
 		}
 		if top == 0 {

@@ -63,6 +63,38 @@ func TestASupervisorOfThisMachineFindsAPlace(t *testing.T) {
 	}
 }
 
+// So is one at an address that a proxy of this machine has, too. Connections from there are never
+// given up, so the spare place is free again only when the probe leaves it.
+func TestASupervisorBesideATrustedProxyFindsAPlace(t *testing.T) {
+	h := trading(t)
+	h.tune = func(o *Options) {
+		o.Connections = 3
+		o.TrustedProxies = []netip.Prefix{netip.MustParsePrefix("127.0.0.1/32")}
+	}
+	h.stop()
+	h.start()
+	p, address := h.gateway.publicPlaces, h.served()
+	p.spare = 1
+	for range p.most {
+		subscriber(t, "127.0.0.1", address, "trades")
+	}
+	for range 3 {
+		c := dialedFrom(t, "127.0.0.1", address)
+		if a := talk(t, c, "GET", alive); a.status != 200 {
+			t.Errorf("%d %s", a.status, a.body)
+		}
+		if a := talk(t, dialedFrom(t, "127.0.0.1", address), "GET", alive); a.status != 503 {
+			t.Errorf("beyond the spare place: %d %s", a.status, a.body)
+		}
+		c.Close()
+		eventually(t, "the spare place is free", func() bool {
+			p.mu.Lock()
+			defer p.mu.Unlock()
+			return p.open == p.most
+		})
+	}
+}
+
 func TestThePublicListenerHasSparePlaces(t *testing.T) {
 	g := New(Options{Log: quiet(), BodyBytes: 1 << 10, HeaderBytes: 1 << 10, Connections: 10})
 	if g.publicPlaces.spare != SpareConnections || SpareConnections < 1 ||
@@ -294,9 +326,10 @@ func TestPlacesGoToTheRightConnections(t *testing.T) {
 		r := rand.New(rand.NewPCG(seed, 1))
 		p := &places{most: 1 + r.IntN(20), spare: r.IntN(3), perAddress: r.IntN(8),
 			meter: &connectionMeter{}, hosts: map[uint64]*host{},
-			trusted: []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8")}}
+			trusted: []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8"),
+				netip.MustParsePrefix("127.0.0.2/32")}}
 		addresses := []string{"192.0.2.1", "192.0.2.2", "192.0.2.3", "2001:db8::1",
-			"127.0.0.1", "10.0.0.1"}
+			"127.0.0.1", "10.0.0.1", "127.0.0.2"}
 		var open []*claim
 		of := func(key netip.Addr, such func(*claim) bool) (n int) {
 			for _, x := range open {

@@ -169,9 +169,32 @@ func TestTheStoreOfTheContainersIsForTheExchangeAlone(t *testing.T) {
 		t.Errorf("the password is named %d times, %d times as one that must be there", all,
 			demanded)
 	}
-	ignored, err := os.ReadFile("../../.gitignore")
-	if err != nil || !strings.Contains(string(ignored), "\n/docs/.env\n") {
-		t.Errorf("docs/.env is not ignored: %v", err)
+	// Neither a repository nor a layer of an image gets the password.
+	leavesOut(t, ".gitignore", "/docs/.env")
+}
+
+// An image, and the cache of what builds it, have none of the secrets that may be in the folder.
+func TestAnImageIsBuiltWithoutSecrets(t *testing.T) {
+	leavesOut(t, ".dockerignore", "**/.env", "**/exchange.key*", "**/*.token", "**/exchange.yaml")
+}
+
+// leavesOut wants lines in a list of files that are left out, and no line that brings files back.
+func leavesOut(t *testing.T, list string, want ...string) {
+	t.Helper()
+	text, err := os.ReadFile("../../" + list)
+	if err != nil {
+		t.Fatal(err)
+	}
+	lines := strings.Split(string(text), "\n")
+	for _, line := range want {
+		if !slices.Contains(lines, line) {
+			t.Errorf("%s does not have %s", list, line)
+		}
+	}
+	for _, line := range lines {
+		if strings.HasPrefix(line, "!") {
+			t.Errorf("%s brings files back: %s", list, line)
+		}
 	}
 }
 

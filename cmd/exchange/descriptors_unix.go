@@ -14,11 +14,11 @@ const (
 	// storeDescriptors is how many file descriptors are kept for the store and the rest of the
 	// program: 400 tables that Pebble keeps open, its logs and the tables that it writes; the
 	// journal's segments and their readers; connections to Redis and to the mail server; listeners,
-	// the metrics' connections, the public listener's spare places, archives and backups.
-	storeDescriptors = 700
-	// keptDescriptors are these and the operator's. Each listener accepts one more connection, to
-	// refuse it.
-	keptDescriptors = storeDescriptors + gateway.OperatorConnections + 2
+	// the metrics' connections, archives and backups.
+	storeDescriptors = 692
+	// keptDescriptors are these, the operator's, and the public listener's spare places. Each
+	// listener accepts one more connection, to refuse it.
+	keptDescriptors = storeDescriptors + gateway.OperatorConnections + gateway.SpareConnections + 2
 	// leastConnections is how many an exchange must be able to hold.
 	leastConnections = 64
 )

@@ -12,7 +12,6 @@ import (
 	"testing"
 
 	"exchange/config"
-	"exchange/gateway"
 )
 
 const unitFile = "../../docs/exchange.service"
@@ -72,7 +71,7 @@ func defaults(t *testing.T) *config.Config {
 
 // neededFiles is how many open files the defaults of the configuration need.
 func neededFiles(t *testing.T) int {
-	return defaults(t).Limits.Connections + storeDescriptors + gateway.OperatorConnections + 2
+	return defaults(t).Limits.Connections + keptDescriptors
 }
 
 // The unit agrees with the exit codes, the limits and the times of the program.

@@ -60,6 +60,10 @@ type Options struct {
 	// the error's text as message. Headers of the response that Allow sets are sent, a websocket's
 	// handshake included.
 	Allow func(*fasthttp.RequestCtx) error
+	// crossingTime is how long the last poll of a session is waited for that its client has closed,
+	// noopInterval how often a poll is answered with nothing during an upgrade. Defaults 1 s and
+	// 100 ms, and other values in tests alone.
+	crossingTime, noopInterval time.Duration
 	// Log gets what an operator may want to know of single clients, at debug level. nil: nothing.
 	Log *slog.Logger
 }
@@ -84,6 +88,8 @@ func (o Options) withDefaults() Options {
 	duration(&o.ConnectTimeout, 45*time.Second)
 	duration(&o.UpgradeTimeout, 10*time.Second)
 	duration(&o.StallTimeout, 10*time.Second)
+	duration(&o.crossingTime, time.Second)
+	duration(&o.noopInterval, 100*time.Millisecond)
 	number(&o.MaxPayload, 1_000_000)
 	number(&o.QueueBytes, 1<<20)
 	number(&o.Arguments, 1000)

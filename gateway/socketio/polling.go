@@ -108,7 +108,8 @@ func (x *session) posted(err error) {
 	defer x.unlock()
 	x.posting = false
 	if err == violation(ClientClose) && !x.closed.Load() && x.link == nil && x.poll == nil {
-		x.server.crossings.add(x.id, x.server.now())
+		s := x.server
+		s.crossings.add(x.id, s.now()+int64(s.opts.crossingTime))
 	}
 	if err != nil {
 		x.endFor(reasonOf(err))

@@ -196,7 +196,7 @@ func (x *session) wake() {
 		x.say(pingFrame)
 	}
 	if due(x.noopAt) {
-		x.noopAt = now + int64(noopInterval)
+		x.noopAt = now + int64(x.server.opts.noopInterval)
 		x.release()
 	}
 	x.schedule()

@@ -347,12 +347,12 @@ func (x *session) probe(l *link) bool {
 }
 
 // awaitUpgrade releases polls from now on: the client waits for its poll to return before it upgrades.
-// The first comes back at once, and others when noopInterval is over.
+// The first comes back at once, and others when Options.noopInterval is over.
 func (x *session) awaitUpgrade() {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	if !x.closed.Load() {
-		x.noopAt = x.server.now() + int64(noopInterval)
+		x.noopAt = x.server.now() + int64(x.server.opts.noopInterval)
 		if x.poll != nil && !x.poll.late {
 			x.release()
 		}
@@ -364,6 +364,3 @@ func (x *session) awaitUpgrade() {
 const probePing = "2probe"
 
 var probePong = appendFrame(nil, textFrame, []byte("3probe"))
-
-// noopInterval is how often a poll is answered with nothing during an upgrade.
-const noopInterval = 100 * time.Millisecond

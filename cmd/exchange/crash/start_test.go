@@ -3,8 +3,10 @@ package crash
 import (
 	"bytes"
 	"context"
+	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -187,5 +189,55 @@ func TestTheDemoKeepsItsStateAndCreditsOnce(t *testing.T) {
 				s.Kill()
 			}
 		})
+	}
+}
+
+// What a start warns of, and what the configuration says of withdraws, holds in the program that is
+// served.
+func TestAStartWarnsAndKeepsToItsConfigurationOfWithdraws(t *testing.T) {
+	s := exchangetest.New(t, "pebble:"+t.TempDir())
+	text := strings.Replace(exchangetest.Settings, "{code: BTC}",
+		"{code: BTC, address_pattern: '^bc1[a-z0-9]+$'}", 1)
+	file := filepath.Join(t.TempDir(), "exchange.yaml")
+	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	s.Args[slices.Index(s.Args, "--config")+1] = file
+	s.Start()
+	w := &world{t: t, s: s}
+	w.openBanker(newRandom(t))
+	withdraw := func(status int, address, answer string) {
+		t.Helper()
+		var body string
+		exchangetest.Eventually(t, "a withdraw is answered", func() bool {
+			w.banker.nonce++
+			got, text, err := w.banker.send("POST", "/api/v1/withdraw/",
+				"address="+address+"&amount=0.1&currency=BTC", w.banker.nonce)
+			if err != nil {
+				t.Fatal(err)
+			}
+			body = fmt.Sprint(got, " ", text)
+			// It may be turned away when the machine is busy.
+			return got != 503 || strings.Contains(text, "Withdraws are closed.")
+		})
+		if !strings.HasPrefix(body, fmt.Sprint(status)) || !strings.Contains(body, answer) {
+			t.Errorf("a withdraw to %s: %s", address, body)
+		}
+	}
+	const noMail = "there is no mail server"
+	withdraw(400, "elsewhere", "This is not an address of BTC.")
+	withdraw(201, "bc1q0", `"bc1q0"`)
+	if log := s.Log(); strings.Count(log, "orders of this pair have no minimum value") != 1 ||
+		!strings.Contains(log, "pair=BTC_USDT") || strings.Contains(log, noMail) {
+		t.Errorf("a start with a mail server and a pair without a minimum says:\n%s", log)
+	}
+	if code := s.Terminate(); code != 0 {
+		t.Errorf("exit code %d", code)
+	}
+	s.Env = append(s.Env, "EXCHANGE_MAIL_HOST=", "EXCHANGE_MAIL_PORT=")
+	s.Start()
+	withdraw(503, "bc1q1", "Withdraws are closed.")
+	if log := s.Log(); strings.Count(log, noMail) != 1 {
+		t.Errorf("a start without a mail server says:\n%s", log)
 	}
 }
