@@ -398,7 +398,8 @@ func (a *applicant) forget(before persistence.Mark, beat persistence.Beat) {
 	if before.Fits(beat.End) && a.tenures.Seen.Fits(beat.End) {
 		return
 	}
-	a.o.Log.Warn("the journal ends before the end that this host has seen: an operator has accepted that with --take-over, or has restored a backup",
+	a.o.Log.Warn("the journal ends before the end that this host has seen: an operator has accepted "+
+		"that with --take-over, or has restored a backup",
 		"seen", max(before.Seq, a.tenures.Seen.Seq), "ends", beat.End.Seq)
 	a.tenures.Seen, a.tenures.Accepted = persistence.Mark{}, 0
 }

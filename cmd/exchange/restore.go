@@ -315,8 +315,10 @@ func (a *restoreAnswer) write(w *tabwriter.Writer, cfg *config.Config) {
 	if parts, err := os.ReadDir(cfg.Archive); cfg.Archive != "" && err == nil && len(parts) > 0 {
 		fmt.Fprintf(w, "- name an empty folder as archive, where one begins with this backup's state: that in %s belongs to what was before; keep it\n", cfg.Archive)
 	}
-	if strings.HasPrefix(a.Store, "redis") {
-		fmt.Fprintln(w, "- on each other host that has served from this store, remove HEAD.redis from the data folder: it knows of what is gone")
+	if !strings.HasPrefix(a.Store, "pebble:") {
+		fmt.Fprintln(w,
+			"- on each other host that has served from this store, remove HEAD.redis from the data "+
+				"folder: it knows of what is gone")
 	}
 	fmt.Fprintln(w, "- start the exchange with this configuration: exchange serve")
 	fmt.Fprintln(w, "- compare its books: exchange audit")

@@ -200,16 +200,32 @@ func TestAnIdleExchangeTakesNothingThatRedisMayLose(t *testing.T) {
 	w.compare()
 }
 
-// A standby does not begin a new exchange on a store that was emptied while it waited.
+// A standby does not begin a new exchange on a store that was emptied while it waited. A backup that one
+// host restores is less than it has seen, and is taken all the same.
 func TestAStandbyServesNoStoreThatWasEmptied(t *testing.T) {
-	c, second, _ := owners(t)
+	c, second, w := owners(t)
+	backups := t.TempDir()
+	w.run(0, "", "backup", backups)
+	for range 5 {
+		w.fund(w.traders[0].name, "BTC", "1")
+	}
 	c.standsBy(second)
 	if err := c.redis.Client().FlushAll(t.Context()).Err(); err != nil {
 		t.Fatal(err)
 	}
-	<-second.Exited()
-	<-c.s.Exited()
+	c.ends(second, "a standby of a Redis that was emptied")
+	c.ends(c.s, "an exchange whose Redis was emptied")
 	if a, b := c.s.ExitCode(), second.ExitCode(); a != 70 || b != 70 {
 		t.Errorf("they end with %d and %d", a, b)
 	}
+	second.Refuses(70, "the store has lost a tail")
+	(&target{Server: c.s}).fill(t, backups)
+	second.Start()
+	if !strings.Contains(second.Log(), "has restored a backup") {
+		t.Errorf("the log does not say that the store has less than was seen:\n%s", second.Log())
+	}
+	if err := second.Audit(); err != nil {
+		t.Error(err)
+	}
+	c.standsBy(c.s)
 }
