@@ -313,7 +313,7 @@ func TestAStaleReadOfAnOwnerThatWasOvertakenIsFound(t *testing.T) {
 		second := start(t, w.o)
 		w.client(9, -1, 0).do(second, lineartest.Operation{Kind: lineartest.Deposit, Amount: 5})
 		w.client(0, 0, ownKey(0, 0)).wallet(w.e)
-		if err := w.history.Judge(time.Minute); !errors.Is(err, lineartest.ErrNotLinearizable) {
+		if err := w.history.Judge(judgeWithin); !errors.Is(err, lineartest.ErrNotLinearizable) {
 			t.Errorf("the stale read is not found: %v", err)
 		}
 		w.end(second)

@@ -124,6 +124,9 @@ func TestErrorsPlantedIntoARecordedHistoryAreFound(t *testing.T) {
 	})
 }
 
+// judgeWithin is how many steps a history with a planted error may take.
+const judgeWithin = 200_000
+
 // finds plants one error into the history, in one place after another until it is found.
 func (r *recording) finds(what string, plant func(all []*lineartest.Recorded,
 	o *lineartest.Recorded) bool) bool {
@@ -134,7 +137,7 @@ func (r *recording) finds(what string, plant func(all []*lineartest.Recorded,
 		if !plant(h.Operations(), h.Operations()[i]) {
 			continue
 		}
-		switch err := h.Judge(2 * time.Second); {
+		switch err := h.Judge(judgeWithin); {
 		case err == nil:
 			r.t.Errorf("%s is not found in operation %d", what, i)
 			return true

@@ -301,7 +301,7 @@ func TestPlantedFaultsAreFound(t *testing.T) {
 	plantedtest.Build(t, root, plantedtest.Overlay(t, root, dir, toPlant(plantedFaults)), "exchange/actors", binary)
 	play := func(fault string, seeds int) (out []byte, failed bool) {
 		t.Helper()
-		return plantedtest.Run(t, binary, ".", fault, "-test.run", "^TestSimulation$", "-sim.seeds", fmt.Sprint(seeds), "-sim.shrink", "0")
+		return plantedtest.Run(t, binary, ".", fault, "-test.run", "^TestSimulation$", "-test.v", "-sim.seeds", fmt.Sprint(seeds), "-sim.shrink", "0")
 	}
 	if out, failed := play("", unplantedSeeds); failed {
 		t.Fatalf("without a planted fault:\n%s", out)
@@ -309,11 +309,12 @@ func TestPlantedFaultsAreFound(t *testing.T) {
 	for _, f := range plantedFaults {
 		out, failed := play(f.name, plantedSeeds)
 		found := simFailure.FindSubmatch(out)
+		_, err := plantedtest.Finding(out, "TestSimulation")
 		switch {
 		case !failed:
 			t.Errorf("%s: nobody has noticed in %d seeds", f.name, plantedSeeds)
-		case found == nil || bytes.Contains(out, []byte(notSimulated)):
-			t.Errorf("%s: it was not the simulation that has found it:\n%s", f.name, out)
+		case err != nil || found == nil || bytes.Contains(out, []byte(notSimulated)):
+			t.Errorf("%s: it was not the simulation that has found it (%v):\n%s", f.name, err, out)
 		default:
 			t.Logf("%s: %s", f.name, found[0])
 		}

@@ -6,7 +6,6 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"time"
 
 	"github.com/anishathalye/porcupine"
 )
@@ -18,38 +17,48 @@ var ErrNotLinearizable = errors.New("the history is not linearizable")
 // nothing, and others have to be recorded in their place.
 var ErrUndecided = errors.New("the history could not be decided")
 
-// decideWithin bounds a check. A history of some hundred operations takes a fraction of a second.
-const decideWithin = 20 * time.Second
+// decideWithin bounds a check, in steps: operations that are tried on a state. So a history is
+// decided on a slow machine as on a fast one. One of some hundred operations takes a few thousand
+// steps.
+const decideWithin = 2_000_000
 
 // A state is an object's that operations change.
 type state interface{ after(*part) []any }
 
-// model is the checker's of an object that begins as init and compares by equal.
-func model(init state, equal func(a, b any) bool) porcupine.Model {
-	m := porcupine.NondeterministicModel{
-		Init:              func() []any { return []any{init} },
-		Step:              func(s, input, _ any) []any { return s.(state).after(input.(*part)) },
+// model is the checker's of an object that begins as init and compares by equal. After so many
+// steps no operation fits any more, so that the search comes to its end; spent says so.
+func model(init state, equal func(a, b any) bool, most int) (m porcupine.Model, spent func() bool) {
+	steps := 0 // the checker's goroutine counts, and has ended when spent is asked
+	n := porcupine.NondeterministicModel{
+		Init: func() []any { return []any{init} },
+		Step: func(s, input, _ any) []any {
+			if steps++; steps > most {
+				return nil
+			}
+			return s.(state).after(input.(*part))
+		},
 		Equal:             equal,
 		DescribeOperation: func(input, _ any) string { return input.(*part).describe() },
 		DescribeState:     func(s any) string { return s.(fmt.Stringer).String() },
 	}
-	return m.ToModel()
+	return n.ToModel(), func() bool { return steps > most }
 }
 
 // An object is one whose operations are put in order by themselves: the market, or the keys of one
 // account.
 type object struct {
 	name  string
-	model porcupine.Model
+	init  state
+	equal func(a, b any) bool
 	ops   []porcupine.Operation
 }
 
 func (h *History) objects() []object {
 	books, accounts := h.parts()
-	list := []object{{"the market", model(&market{fees: &h.Fees}, equalMarkets), operations(books)}}
+	list := []object{{"the market", &market{fees: &h.Fees}, equalMarkets, operations(books)}}
 	for i, spans := range accounts {
 		list = append(list, object{fmt.Sprint("the keys of account ", i),
-			model(new(keys), equalKeys), operations(spans)})
+			new(keys), equalKeys, operations(spans)})
 	}
 	return list
 }
@@ -80,23 +89,25 @@ func (h *History) Check() error {
 }
 
 // Judge is Check without a page, for histories that are expected to be wrong, and within another
-// time.
-func (h *History) Judge(within time.Duration) error {
-	_, err := h.judge(within)
+// number of steps.
+func (h *History) Judge(most int) error {
+	_, err := h.judge(most)
 	return err
 }
 
 // judge also returns the object that the error is about.
-func (h *History) judge(within time.Duration) (*object, error) {
+func (h *History) judge(most int) (*object, error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	var undecided error
 	for _, x := range h.objects() {
-		switch porcupine.CheckOperationsTimeout(x.model, x.ops, within) {
-		case porcupine.Unknown:
-			undecided = fmt.Errorf("%w: %s, %d operations, within %v", ErrUndecided, x.name,
-				len(x.ops), within)
-		case porcupine.Illegal:
+		m, spent := model(x.init, x.equal, most)
+		switch legal := porcupine.CheckOperations(m, x.ops); {
+		case legal:
+		case spent():
+			undecided = fmt.Errorf("%w: %s, %d operations, within %d steps", ErrUndecided, x.name,
+				len(x.ops), most)
+		default:
 			return &x, fmt.Errorf("%w: %s", ErrNotLinearizable, x.name)
 		}
 	}
@@ -105,7 +116,8 @@ func (h *History) judge(within time.Duration) (*object, error) {
 
 // visualize writes the page, and beside it the history as text with the longest order that explains a part of it.
 func (x *object) visualize() (string, error) {
-	_, info := porcupine.CheckOperationsVerbose(x.model, x.ops, decideWithin)
+	m, _ := model(x.init, x.equal, decideWithin)
+	_, info := porcupine.CheckOperationsVerbose(m, x.ops, 0)
 	dir, err := os.MkdirTemp("", "exchange-history-")
 	if err != nil {
 		return "", err
@@ -113,7 +125,7 @@ func (x *object) visualize() (string, error) {
 	var text strings.Builder
 	for _, o := range x.ops {
 		fmt.Fprintf(&text, "%d to %d, client %d: %s\n", o.Call, o.Return, o.ClientId,
-			x.model.DescribeOperation(o.Input, nil))
+			m.DescribeOperation(o.Input, nil))
 	}
 	var longest []porcupine.Operation
 	for _, partition := range info.PartialLinearizationsOperations() {
@@ -125,18 +137,19 @@ func (x *object) visualize() (string, error) {
 	}
 	fmt.Fprintf(&text, "\n%d of %d operations can be explained by this order:\n",
 		len(longest), len(x.ops))
-	state := x.model.Init()
+	m, _ = model(x.init, x.equal, decideWithin)
+	state := m.Init()
 	for _, o := range longest {
-		_, state = x.model.Step(state, o.Input, nil)
-		fmt.Fprintln(&text, x.model.DescribeOperation(o.Input, nil))
+		_, state = m.Step(state, o.Input, nil)
+		fmt.Fprintln(&text, m.DescribeOperation(o.Input, nil))
 	}
 	fmt.Fprintln(&text, "\nThen there are",
-		strings.ReplaceAll(x.model.DescribeState(state), "<br>", "\n"))
+		strings.ReplaceAll(m.DescribeState(state), "<br>", "\n"))
 	if err := os.WriteFile(filepath.Join(dir, "history.txt"), []byte(text.String()), 0o600); err != nil {
 		return "", err
 	}
 	page := filepath.Join(dir, "history.html")
-	return page, porcupine.VisualizePath(x.model, info, page)
+	return page, porcupine.VisualizePath(m, info, page)
 }
 
 func (s *market) String() string {

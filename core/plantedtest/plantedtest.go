@@ -6,6 +6,7 @@
 package plantedtest
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -118,6 +119,48 @@ func Build(t *testing.T, root, overlay, pkg, binary string) {
 	if out, err := build.CombinedOutput(); err != nil {
 		t.Fatalf("building %s with planted faults: %v\n%s", pkg, err, out)
 	}
+}
+
+// The words of what is no finding of a test.
+var (
+	hung = []byte("panic: test timed out after")
+	// setUp is what a test says whose Redis or machine failed, and not the code.
+	setUp = regexp.MustCompile(`redis-server is not installed|redis-server ended at start|` +
+		`redis-server did not answer|redis-server --version|no free port was found|` +
+		`too many open files|cannot allocate memory`)
+	failure = regexp.MustCompile(`(?m)^ +\w+\.go:\d+: .*|^panic: .*|^fatal error: .*`)
+)
+
+// Finding is what a test said first against the code, of the output of a run of it alone, with
+// -test.v. The error says why this run has found nothing: it hung, or something else failed.
+func Finding(out []byte, test string) (string, error) {
+	if bytes.Contains(out, hung) {
+		return "", errors.New("it hung, or was too slow")
+	}
+	name := regexp.QuoteMeta(strings.ReplaceAll(test, " ", "_"))
+	if !regexp.MustCompile(`(?m)^=== RUN   ` + name + `$`).Match(out) {
+		return "", fmt.Errorf("%s has not run", test)
+	}
+	found := ""
+	for _, line := range failure.FindAll(out, -1) {
+		text := strings.TrimSpace(string(line))
+		if !strings.Contains(text, "CONFORMANCE_SEED") && !strings.Contains(text, "seed is") {
+			found = text
+			break
+		}
+	}
+	if setUp.MatchString(found) {
+		return "", fmt.Errorf("its set-up failed: %s", found)
+	}
+	// A panic or a race of the run-time ends the process before the test's own line.
+	died := regexp.MustCompile(`(?m)^(panic|fatal error): `).Match(out)
+	if !died && !regexp.MustCompile(`(?m)^ *--- FAIL: `+name+` \(`).Match(out) {
+		return "", fmt.Errorf("%s itself has not failed", test)
+	}
+	if found == "" {
+		return "", errors.New("it says nothing against the code")
+	}
+	return found, nil
 }
 
 // Run runs tests with one fault planted, none if fault is "", in a package's folder. It reports

@@ -37,60 +37,101 @@ const (
 
 // A background watches the flushes and compactions of Pebble. It says once that they fail, slows
 // down their tries, and ends the process when one kind does not succeed for long. During a start no
-// success counts, so that the start has an end, too. Pebble calls it from any goroutine, mostly
-// with a lock of its own held.
+// success counts, so that the start has an end, too. Other errors are logged, and end nothing:
+// those of reads of statistics and of the room on the disk. Pebble calls it from any goroutine,
+// mostly with a lock of its own held.
 type background struct {
 	logger   *slog.Logger
 	end      func(error) // ends the process: it does not return
 	pause    time.Duration
 	patience time.Duration
 
-	mu    sync.Mutex
-	since [workKinds]time.Time // the first failure since the last success, or zero; guarded by mu
-	// the kind of the work that ended with an error last; guarded by mu
-	last    int
-	started bool      // guarded by mu
-	said    time.Time // when a failure was logged last; guarded by mu
+	mu        sync.Mutex
+	work      [workKinds]work // guarded by mu
+	started   bool            // guarded by mu
+	said      time.Time       // when a failure was logged last; guarded by mu
+	saidOther time.Time       // when an error of anything else was; guarded by mu
 }
 
-// failed notes that a flush or compaction failed, and returns when the next may begin.
+// A work is what a background knows of one kind.
+type work struct {
+	// The first failure since the last success, or zero. The time in which nothing was tried is
+	// left out: it lies so much later than it was.
+	since   time.Time
+	failure error     // what the newest try failed with, until Pebble tells that error
+	tried   time.Time // when the newest try was over
+	running int       // how many tries are under way
+}
+
+// failed notes an error of Pebble's own work, and returns when the next try may begin.
 func (b *background) failed(err error) {
 	if pebble.IsCorruptionError(err) || errors.Is(err, fs.ErrNotExist) {
 		b.end(fmt.Errorf("%w: %w; restore a backup", persistence.ErrCorrupt, err))
 	}
 	now := time.Now()
 	b.mu.Lock()
-	since := &b.since[b.last]
-	if since.IsZero() {
-		*since = now
+	w := b.failing(err)
+	said, text := &b.saidOther, "the store met an error that concerns none of its writes"
+	var took time.Duration
+	if w != nil {
+		if w.since.IsZero() {
+			w.since = now
+		}
+		took, said = now.Sub(w.since), &b.said
+		text = "the store cannot write its tables: trying again for a while; then the process ends"
 	}
-	took, say := now.Sub(*since), now.Sub(b.said) >= sayAgain
+	say := now.Sub(*said) >= sayAgain
 	if say {
-		b.said = now
+		*said = now
 	}
 	b.mu.Unlock()
 	if say {
-		b.logger.Error(
-			"the store cannot write its tables: trying again for a while; then the process ends",
-			"at_most", b.patience, "error", err.Error())
+		b.logger.Error(text, "at_most", b.patience, "error", err.Error())
 	}
-	if took >= b.patience {
+	if w != nil && took >= b.patience {
 		b.end(fmt.Errorf("its tables could not be written for %v: %w; make room, and start again",
 			took.Round(time.Second), err))
 	}
 	time.Sleep(b.pause)
+	if w != nil {
+		b.mu.Lock()
+		w.tried = time.Now()
+		b.mu.Unlock()
+	}
 }
 
-// done notes how work of one kind ended. Of an error Pebble tells failed next, with its lock still
-// held.
+// failing is the work that has just ended with this error; nil if none has. The caller holds mu.
+func (b *background) failing(err error) *work {
+	for kind := range b.work {
+		if w := &b.work[kind]; w.failure != nil && errors.Is(err, w.failure) {
+			w.failure = nil
+			return w
+		}
+	}
+	return nil
+}
+
+// begun notes that work of one kind begins.
+func (b *background) begun(kind int) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	w := &b.work[kind]
+	if w.running++; w.running == 1 && !w.since.IsZero() {
+		w.since = w.since.Add(time.Since(w.tried))
+	}
+}
+
+// done notes how work of one kind ended. Pebble tells failed of an error next, with its lock still
+// held, but not of that of a flush without a table or of a compaction that was called off: these
+// are neither failures nor successes.
 func (b *background) done(kind int, err error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	switch {
-	case err != nil:
-		b.last = kind
-	case b.started:
-		b.since[kind] = time.Time{}
+	w := &b.work[kind]
+	w.failure, w.tried = err, time.Now()
+	w.running = max(w.running-1, 0)
+	if err == nil && b.started {
+		w.since = time.Time{}
 	}
 }
 
@@ -98,14 +139,19 @@ func (b *background) done(kind int, err error) {
 func (b *background) opened() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.started, b.since = true, [workKinds]time.Time{}
+	b.started = true
+	for kind := range b.work {
+		b.work[kind].since = time.Time{}
+	}
 }
 
 // listener is what Pebble tells.
 func (b *background) listener() *pebble.EventListener {
 	return &pebble.EventListener{
 		BackgroundError: b.failed,
+		FlushBegin:      func(pebble.FlushInfo) { b.begun(flushes) },
 		FlushEnd:        func(i pebble.FlushInfo) { b.done(flushes, i.Err) },
+		CompactionBegin: func(pebble.CompactionInfo) { b.begun(compactions) },
 		CompactionEnd:   func(i pebble.CompactionInfo) { b.done(compactions, i.Err) },
 		// The caller of a read gets the error, and failed gets that of a compaction.
 		DataCorruption: func(i pebble.DataCorruptionInfo) {

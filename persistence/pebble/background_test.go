@@ -1,6 +1,7 @@
 package pebble
 
 import (
+	"errors"
 	"syscall"
 	"testing"
 	"time"
@@ -13,11 +14,13 @@ import (
 func tries(b *background, told chan error, compaction error) bool {
 	l := b.listener()
 	for range 1000 {
+		l.FlushBegin(pebble.FlushInfo{})
 		l.FlushEnd(pebble.FlushInfo{Err: syscall.ENOSPC})
 		l.BackgroundError(syscall.ENOSPC)
 		if len(told) > 0 {
 			return true
 		}
+		l.CompactionBegin(pebble.CompactionInfo{})
 		l.CompactionEnd(pebble.CompactionInfo{Err: compaction})
 		if compaction != nil {
 			l.BackgroundError(compaction)
@@ -56,6 +59,7 @@ func TestAStartThatFailsNowAndThenEnds(t *testing.T) {
 		}
 		l := b.listener()
 		for n := 0; n < 1000 && len(told) == 0; n++ {
+			l.FlushBegin(pebble.FlushInfo{})
 			l.FlushEnd(pebble.FlushInfo{Err: syscall.ENOSPC})
 			l.BackgroundError(syscall.ENOSPC)
 			l.FlushEnd(pebble.FlushInfo{})
@@ -63,5 +67,69 @@ func TestAStartThatFailsNowAndThenEnds(t *testing.T) {
 		if ended := len(told) > 0; ended != starting {
 			t.Errorf("starting %v: it would have ended: %v", starting, ended)
 		}
+	}
+}
+
+// Errors that are neither of flushes nor of compactions end no healthy exchange, whatever ended
+// before them: Pebble tells those of its statistics, and of a disk whose room it cannot ask for.
+func TestErrorsBesideTheWritesEndNothing(t *testing.T) {
+	for name, before := range map[string]func(l *pebble.EventListener){
+		"nothing": func(*pebble.EventListener) {},
+		"a flush that failed": func(l *pebble.EventListener) {
+			l.FlushEnd(pebble.FlushInfo{Err: syscall.ENOSPC})
+			l.BackgroundError(syscall.ENOSPC)
+		},
+		"a flush without a table": func(l *pebble.EventListener) {
+			l.FlushEnd(pebble.FlushInfo{Err: errors.New("pebble: empty table")})
+		},
+		"a compaction that was called off": func(l *pebble.EventListener) {
+			l.CompactionEnd(pebble.CompactionInfo{Err: pebble.ErrCancelledCompaction})
+		},
+	} {
+		b, told := impatient()
+		b.patience = 0 // the first failure is one too many
+		b.opened()
+		l := b.listener()
+		before(l)
+		for len(told) > 0 {
+			<-told
+		}
+		for range 10 {
+			l.BackgroundError(syscall.EIO)
+		}
+		if len(told) > 0 {
+			t.Errorf("behind %s the process ends: %v", name, <-told)
+		}
+	}
+}
+
+// The time in which nothing was tried is no time of failing: two flushes that fail, a day apart,
+// end nothing.
+func TestOnlyTheTimeOfTriesCounts(t *testing.T) {
+	b, told := impatient()
+	b.patience = time.Hour
+	b.opened()
+	l := b.listener()
+	fail := func() {
+		l.FlushBegin(pebble.FlushInfo{})
+		l.FlushEnd(pebble.FlushInfo{Err: syscall.ENOSPC})
+		l.BackgroundError(syscall.ENOSPC)
+	}
+	age := func() {
+		w := &b.work[flushes]
+		w.since, w.tried = w.since.Add(-24*time.Hour), w.tried.Add(-24*time.Hour)
+	}
+	fail()
+	age()
+	fail()
+	if len(told) > 0 {
+		t.Errorf("a flush that fails a day after another one ends the process: %v", <-told)
+	}
+	l.FlushBegin(pebble.FlushInfo{}) // the try itself counts
+	age()
+	l.FlushEnd(pebble.FlushInfo{Err: syscall.ENOSPC})
+	l.BackgroundError(syscall.ENOSPC)
+	if len(told) == 0 {
+		t.Error("flushes that fail for a day do not end the process")
 	}
 }

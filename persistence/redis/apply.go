@@ -68,7 +68,8 @@ func (s *Store) Apply(ctx context.Context, tok persistence.Token, from, to uint6
 		if i == len(c.done)-1 && from != to {
 			move = "1"
 		}
-		head := []any{string(tok), dec(from), dec(to), move}
+		seq, sum := s.known(tok)
+		head := []any{string(tok), dec(from), dec(to), move, seq, sum}
 		code, text, err := s.run(ctx, s.projections, applyScript, "apply", []string{s.head(), s.watermark(), s.sums()}, append(head, args...)...)
 		if err != nil {
 			return err
@@ -83,6 +84,12 @@ func (s *Store) Apply(ctx context.Context, tok persistence.Token, from, to uint6
 				return err
 			}
 			return codec.WatermarkGap(stored, from, to)
+		case codeShort:
+			stored, err := s.number("the journal's end", text)
+			if err != nil {
+				return err
+			}
+			return codec.Gap(stored, s.own.Load().end.Seq)
 		case codeLate:
 			return s.fault("apply", fmt.Errorf("BUG: a row for %s is older than too many that are there", text))
 		default:

@@ -246,18 +246,20 @@ func (s *Store) fit(ctx context.Context) error {
 	if s.accept || !s.isDue() {
 		return nil
 	}
+	from := time.Since(s.born)
 	if err := s.look(ctx, s.journal); err != nil {
 		return err
 	}
-	s.looked()
+	s.looked(from)
 	return nil
 }
 
 // isDue reports whether it is time for another look.
 func (s *Store) isDue() bool { return int64(time.Since(s.born)) >= s.due.Load() }
 
-// looked puts the next look off.
-func (s *Store) looked() { s.due.Store(int64(time.Since(s.born) + s.recheck)) }
+// looked puts the next look off. The time counts from before the question: what changes behind it
+// is not in the answer, however late that is read.
+func (s *Store) looked(from time.Duration) { s.due.Store(int64(from + s.recheck)) }
 
 // look is an error if Redis may lose what it acknowledges, or cannot be asked.
 func (s *Store) look(ctx context.Context, c asked) error {

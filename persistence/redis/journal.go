@@ -185,13 +185,14 @@ func (s *Store) Check(ctx context.Context, tok persistence.Token) error {
 		return s.fault("check the owner", persistence.ErrFenced)
 	}
 	if s.proves(tok) && s.isDue() { // then the look leaves the beat
+		from := time.Since(s.born)
 		a := s.ask(ctx, s.journal, tok)
 		err := s.beaten(tok, a.beat)
 		if definite(err) {
 			return err
 		}
 		if err = found(err, s.judge(a)); err == nil {
-			s.looked()
+			s.looked(from)
 		}
 		return err
 	}

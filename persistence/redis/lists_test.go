@@ -35,7 +35,7 @@ func TestAHalfWrittenApplyIsMadeAgain(t *testing.T) {
 	}
 	call := func(i int, from, to uint64, move string) int64 {
 		t.Helper()
-		head := []any{string(tok), dec(from), dec(to), move}
+		head := []any{string(tok), dec(from), dec(to), move, "0", ""}
 		code, _, err := s.run(t.Context(), s.projections, applyScript, "apply",
 			[]string{s.head(), s.watermark(), s.sums()}, append(head, calls[i]...)...)
 		if err != nil {

@@ -179,3 +179,23 @@ func TestAKeyOfAnotherTypeIsDamage(t *testing.T) {
 		s, tok, _ = mustOpen(t, server.URL(), Options{})
 	}
 }
+
+// A Redis that has lost the journal's tail gets no rows of it, which nothing could take out again:
+// the owner leaves its mark, and a claim that accepts the loss finds the history where it was.
+func TestAnApplyOfWhatRedisHasLostWritesNothing(t *testing.T) {
+	s, tok, _ := mustOpen(t, redistest.Start(t).URL(), Options{})
+	appendTo(t, s, tok, 0, 20, "batch ")
+	if err := s.Apply(t.Context(), tok, 0, 10, nil); err != nil {
+		t.Fatal(err)
+	}
+	cut(t, s, 15, "batch ")
+	for range 2 {
+		if err := s.Apply(t.Context(), tok, 10, 20, nil); !errors.Is(err, persistence.ErrGap) {
+			t.Errorf("it is applied: %v", err)
+		}
+	}
+	at, err := s.Watermark(t.Context())
+	if err != nil || at != 10 || kept(t, s, "lost") != "20" {
+		t.Errorf("the watermark is %d, %v, and it has lost %q", at, err, kept(t, s, "lost"))
+	}
+}

@@ -9,7 +9,7 @@ import (
 // The scripts, each with its keys and arguments in its first lines. They answer {code, text}.
 var (
 	//go:embed lua/ends.lua
-	endsLua string // before acquire, append, beat and begin
+	endsLua string // before acquire, append, beat, begin and apply
 	//go:embed lua/acquire.lua
 	acquireLua string
 	//go:embed lua/beat.lua
@@ -43,7 +43,7 @@ var (
 	trimScript    = redis.NewScript(trimLua)
 	chunkScript   = redis.NewScript(chunkLua)
 	publishScript = redis.NewScript(publishLua)
-	applyScript   = redis.NewScript(applyLua)
+	applyScript   = redis.NewScript(endsLua + applyLua)
 	marksScript   = redis.NewScript(rowsLua + marksLua)
 	pageScript    = redis.NewScript(rowsLua + pageLua)
 )
@@ -57,7 +57,7 @@ const (
 
 	codeHeld           = -3 // acquire; text: the owner
 	codeCut            = -4 // acquire; text: what an owner missed
-	codeShort          = -5 // acquire; text: the stored sequence, and the digest
+	codeShort          = -5 // acquire, apply; text: the stored sequence, and of acquire the digest
 	codeNotEmpty       = -3 // begin; text: what there is
 	codeBelowWatermark = -3 // publish; text: the watermark
 	codeOlder          = -4 // publish; text: the newest image's sequence

@@ -3,8 +3,13 @@
 package crash
 
 import (
+	"os"
+	"strconv"
 	"strings"
+	"sync/atomic"
 	"syscall"
+	"testing"
+	"time"
 
 	"exchange/cmd/exchange/exchangetest"
 	"exchange/persistence/redistest"
@@ -101,4 +106,107 @@ func (c *chaos) journalEnd() string {
 		c.t.Fatal(err)
 	}
 	return end
+}
+
+// lookAgain is how old a look at Redis may be for an append, as docs/reliability.md says.
+const lookAgain = 500 * time.Millisecond
+
+// inWindow are an exchange on Redis and its clients, from which a kill of Redis may take what was
+// acknowledged since the file was switched off.
+func inWindow(t *testing.T) (*chaos, *world) {
+	t.Helper()
+	c := &chaos{t: t, redis: redistest.Start(t), random: newRandom(t)}
+	c.s = exchangetest.New(t, c.redis.URL())
+	c.s.Start()
+	w := &world{t: t, s: c.s, backingUp: new(atomic.Bool)}
+	w.open(4, c.random)
+	for _, trader := range w.traders {
+		trader.backingUp = w.backingUp
+	}
+	w.load(100, func() {})
+	return c, w
+}
+
+// What a client asks half a second after Redis's file was switched off, or later, is not
+// acknowledged.
+func TestTheWindowOfARedisThatLosesIsAsLongAsItIsSaid(t *testing.T) {
+	c, w := inWindow(t)
+	for range 5 {
+		c.config("appendonly", "no")
+		changed := time.Now()
+		exchangetest.Eventually(t, "a deposit is refused", func() bool {
+			asked := time.Since(changed)
+			if goOn, err := w.pay(w.traders[0].name, "BTC", "1"); !goOn || err != nil {
+				t.Fatalf("a deposit is not answered: %v", err)
+			}
+			got := w.payments[len(w.payments)-1].outcome
+			if got == acknowledged && asked >= lookAgain {
+				t.Errorf("a deposit that was asked for %v after the change is acknowledged", asked)
+			}
+			return got == refused
+		})
+		c.config("appendonly", "yes")
+		exchangetest.Eventually(t, "orders are taken", func() bool { return c.s.Ready() == nil })
+	}
+	w.compare()
+}
+
+// Redis's file is switched off, and Redis is killed before the exchange has looked at it again. What
+// was acknowledged in between is lost, and nothing else; the exchange ends, and no start goes on
+// without a word of an operator.
+func TestARedisThatIsKilledInTheWindowLosesThatAlone(t *testing.T) {
+	c, w := inWindow(t)
+	before := w.marks()
+	var kept uint64 // where the journal ended before the change
+	w.load(50, func() {
+		w.backingUp.Store(true) // all that was acknowledged up to here must be there
+		kept = c.end()
+		c.config("appendonly", "no")
+		switched := c.end()
+		exchangetest.Eventually(t, "something is acknowledged in the window", func() bool {
+			if c.s.Ready() != nil { // its end came first
+				c.config("appendonly", "yes")
+				exchangetest.Eventually(t, "orders are taken", func() bool { return c.s.Ready() == nil })
+				kept = c.end()
+				c.config("appendonly", "no")
+				switched = c.end()
+			}
+			return c.end() > switched
+		})
+		c.redis.Kill()
+		c.redis.Restart()
+		exchangetest.Eventually(t, "the exchange ends", func() bool {
+			select {
+			case <-c.s.Exited():
+				return true
+			default:
+				return false
+			}
+		})
+	})
+	if code, end := c.s.ExitCode(), c.end(); code != 70 || end < kept {
+		t.Errorf("it ends with %d; the journal ended at %d, and ends at %d", code, kept, end)
+	}
+	for range 2 {
+		c.s.Refuses(70, "HEAD.redis")
+	}
+	if err := os.Remove(c.s.Data("HEAD.redis")); err != nil {
+		t.Fatal(err)
+	}
+	w.rollBack(before)
+	w.backingUp.Store(false)
+	c.insists(c.s)
+	w.compare()
+	w.load(50, func() {})
+	w.compare()
+}
+
+// end is journalEnd as a number.
+func (c *chaos) end() uint64 {
+	c.t.Helper()
+	n, err := strconv.ParseUint(c.journalEnd(), 10, 64)
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	return n
 }

@@ -103,6 +103,8 @@ The simulation ([proof.md](proof.md)) meets far more moments than these, of a st
 - **What is acknowledged between a change of Redis and the next look at it.** A new connection is looked at at once, and one that stays before an append, when the last look is half a
   second old. Until then orders are acknowledged as before, also where the change was ` + "`appendonly no`" + `, or a promotion after a full synchronisation: a kill of Redis loses those, and the next start says so (code 70):
   that of the same host, by its ` + "`HEAD.redis`" + `, and a standby that has seen them.
+  Tests hold the real program to both: what is asked for half a second after the change is not acknowledged, and a kill of Redis
+  before that takes nothing else. Nor does the history keep what the journal has lost, so ` + "`--take-over`" + ` can accept the loss.
 - **Failover to a replica.** Replication is asynchronous: a master acknowledges before its replica has the write, so a promoted replica may lack a tail. The exchange sees
   that at its next append or beat (` + "`gap`" + `) or at its next start, by the file ` + "`HEAD.redis`" + ` in its data folder, and stops with code 70 rather than go on without acknowledged orders. It leaves a mark, so
   that no other host goes on either, and a standby refuses a journal that ends before the end it last saw. Nothing can bring back what only the lost master had. What a standby cannot see: records that were

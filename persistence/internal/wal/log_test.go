@@ -399,46 +399,92 @@ func TestASyncThatFailsIsFatal(t *testing.T) {
 }
 
 // Readers see a whole log while it grows, and while what they read is trimmed.
-func TestReadersAppendsAndTrimsAtOnce(t *testing.T) {
+// A trim frees no segment that is being read: its file is removed or taken over when the read has
+// come to its end, and not before.
+func TestATrimLeavesWhatIsBeingRead(t *testing.T) {
 	w := open(t, vfs.NewMem())
+	for range 300 {
+		w.append(2000)
+	}
+	want, n := slices.Clone(w.model), 0
+	w.must(w.log.Read(t.Context(), 0, 0, func(prev, next uint64, data []byte) error {
+		if n == 0 { // all is trimmed and, were it free, overwritten
+			w.must(w.log.Trim(w.end))
+			for range 300 {
+				w.append(2000)
+			}
+		}
+		if got := (batch{prev, next, string(data)}); n >= len(want) || got != want[n] {
+			t.Fatalf("batch %d, from %d to %d, is not what was appended", n, prev, next)
+		}
+		n++
+		return nil
+	}))
+	if n != len(want) {
+		t.Errorf("%d batches are read, want %d", n, len(want))
+	}
+	if len(w.log.free) != mostFree {
+		t.Errorf("behind the read %d segments can be taken over, want %d", len(w.log.free), mostFree)
+	}
+	w.wantAfter(want[len(want)-1].next)
+}
+
+// atOnce are the readers of a log that is appended to and trimmed.
+type atOnce struct {
+	*world
+	trimmed atomic.Uint64 // no less than up to where the log may be trimmed
+	stop    chan struct{}
+}
+
+// readOften reads until it is told to stop, and tells of each time.
+func (w *atOnce) readOften(told chan<- struct{}) {
+	defer close(told)
+	for {
+		end, _ := w.log.End()
+		last := end
+		err := w.log.Read(w.Context(), end, 0,
+			func(_, next uint64, _ []byte) error { last = next; return nil })
+		// The appends and a trim may have gone past end before it was read.
+		gone := errors.Is(err, persistence.ErrCorrupt) && w.trimmed.Load() > end
+		if now, _ := w.log.End(); !gone && (err != nil || last < end || last > now) {
+			w.Errorf("read from %d to %d, the log ends at %d: %v", end, last, now, err)
+			return
+		}
+		// From the oldest there is: gone is told, and nothing else.
+		err = w.log.Read(w.Context(), 0, 0, func(_, _ uint64, _ []byte) error { return nil })
+		if err != nil && !errors.Is(err, persistence.ErrCorrupt) {
+			w.Error(err)
+			return
+		}
+		select {
+		case <-w.stop:
+			return
+		case told <- struct{}{}:
+		}
+	}
+}
+
+func TestReadersAppendsAndTrimsAtOnce(t *testing.T) {
+	w := &atOnce{world: open(t, vfs.NewMem()), stop: make(chan struct{})}
 	w.append(100)
 	var readers sync.WaitGroup
-	var trimmed atomic.Uint64 // no less than up to where the log may be trimmed
-	stop := make(chan struct{})
+	var read []chan struct{}
 	for range 3 {
-		readers.Go(func() {
-			for {
-				select {
-				case <-stop:
-					return
-				default:
-				}
-				end, _ := w.log.End()
-				last := end
-				err := w.log.Read(t.Context(), end, 0, func(_, next uint64, _ []byte) error { last = next; return nil })
-				if errors.Is(err, persistence.ErrCorrupt) && trimmed.Load() > end {
-					continue // the appends and a trim went past end before it was read
-				}
-				if now, _ := w.log.End(); err != nil || last < end || last > now {
-					t.Errorf("read from %d to %d, the log ends at %d: %v", end, last, now, err)
-					return
-				}
-				// From the oldest there is: gone is told, and nothing else.
-				if err := w.log.Read(t.Context(), 0, 0, func(_, _ uint64, _ []byte) error { return nil }); err != nil && !errors.Is(err, persistence.ErrCorrupt) {
-					t.Error(err)
-					return
-				}
-			}
-		})
+		told := make(chan struct{}, 1)
+		read = append(read, told)
+		readers.Go(func() { w.readOften(told) })
 	}
 	for i := range 1500 {
 		w.append(2000)
 		if i%50 == 0 {
-			trimmed.Store(w.end)
+			for _, told := range read { // each has read since the last trim, or ended in failure
+				<-told
+			}
+			w.trimmed.Store(w.end)
 			w.must(w.log.Trim(w.end))
 		}
 	}
-	close(stop)
+	close(w.stop)
 	readers.Wait()
 }
 

@@ -1,4 +1,5 @@
--- KEYS: head, watermark, sums   ARGV: token, from, to, '1' to move the watermark, then operations:
+-- KEYS: head, watermark, sums   ARGV: token, from, to, '1' to move the watermark, where the journal ended when the owner
+-- last knew (sequence, digest), then operations:
 --   'L', key, limit, n, n rows              rows of a list, in the order of their ids; what is there stays
 --   'C', key, limit, n, n rows              the same, but what is there is replaced
 --   'A', key, limit, n + 1, n rows, marks   as 'L', with MARK bytes for each row that are kept in key .. ':marks'
@@ -10,8 +11,13 @@
 --   'N', key, '0', 2n, n times field, value nonces, which only grow
 -- A limit keeps that many of the newest rows; 0 keeps all. No key of a list occurs twice. The hash of sums has, for each list
 -- or sorted set, how many rows it has and the exclusive or of their checksums: so a row that is lost leaves a trace.
-local m = redis.call('HMGET', KEYS[1], 'epoch', 'owner')
+-- Rows of a journal that has lost its tail are not written: an owner that finds it shorter leaves a mark, as with its beat.
+local m = redis.call('HMGET', KEYS[1], 'epoch', 'owner', 'seq', 'dig')
 if (m[1] or '') ~= ARGV[1] then return {-1, m[2] or ''} end
+if shorter(m[3] or '0', m[4] or '', ARGV[5], ARGV[6]) then
+  redis.call('HSET', KEYS[1], 'lost', ARGV[5])
+  return {-5, m[3] or '0'}
+end
 local wm = redis.call('GET', KEYS[2]) or '0'
 if ARGV[2] ~= ARGV[3] and wm == ARGV[3] then return {2, wm} end -- an earlier try landed
 if wm ~= ARGV[2] then return {-2, wm} end
@@ -120,7 +126,7 @@ end
 -- All that can be refused is decided before the first write. What Redis may refuse after that, a string that gets
 -- too long, is written with pcall: see mark.
 local plans = {}
-local at = 5
+local at = 7
 while at <= #ARGV do
   local kind, n = ARGV[at], tonumber(ARGV[at + 3])
   if kind == 'L' or kind == 'C' or kind == 'A' then
@@ -230,7 +236,7 @@ local function less(a, b)
   return tonumber(string.sub(a, 11)) < tonumber(string.sub(b, 11))
 end
 
-at = 5
+at = 7
 while at <= #ARGV do
   local kind, key, limit, n = ARGV[at], ARGV[at + 1], tonumber(ARGV[at + 2]), tonumber(ARGV[at + 3])
   local first, last = at + 4, at + 3 + n
