@@ -4,6 +4,7 @@ package crash
 
 import (
 	"bytes"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
@@ -154,22 +155,60 @@ func (c *chaos) flipOneBit(name string) string {
 	return fmt.Sprintf("bit %d of %d bytes", bit, len(used))
 }
 
-// asItWas starts an exchange on a copy without damage, and returns its trades.
+// asItWas starts an exchange on a copy without damage, and returns what it lists.
 func (c *chaos) asItWas(s *exchangetest.Server) string {
 	c.t.Helper()
 	s.Start()
 	defer s.Kill()
-	trades, ok := exported(s)
-	if !ok || strings.Count(trades, "\n") < 2 {
-		c.t.Fatalf("there are no trades: %s", trades)
+	all, err := listed(s)
+	if err != nil || strings.Count(all, "\n") < 2 {
+		c.t.Fatalf("it lists %v: %s", err, all)
 	}
-	return trades
+	return all
 }
 
-// exported are the trades of all accounts, as an operator's command writes them.
-func exported(s *exchangetest.Server) (trades string, ok bool) {
+// listed is all that an operator can list and export: trades, accounts, what operators did, and of
+// each account its keys, withdrawals and every change of its balances.
+func listed(s *exchangetest.Server) (string, error) {
 	out, errOut, code := s.Command("export", "trades", "--pair", "BTC_USDT")
-	return out + errOut, code == 0
+	if code != 0 {
+		return "", errors.New(errOut)
+	}
+	text := strings.Builder{}
+	text.WriteString(out)
+	ask := func(path string) (b json.RawMessage, err error) {
+		_, err = s.Call("GET", "/operator/v1/"+path, nil, &b)
+		fmt.Fprintf(&text, "%s %s\n", path, b)
+		return b, err
+	}
+	b, err := ask("accounts")
+	var list struct{ Accounts []struct{ Account string } }
+	if err == nil {
+		err = json.Unmarshal(b, &list)
+	}
+	if err == nil && len(list.Accounts) == 0 {
+		err = errors.New("there are no accounts")
+	}
+	paths := []string{"actions?limit=1000", "withdraws?limit=1000"}
+	for _, a := range list.Accounts {
+		paths = append(paths, "account?name="+a.Account, "keys?account="+a.Account,
+			"withdraws?limit=1000&account="+a.Account)
+	}
+	for _, path := range paths {
+		if err == nil {
+			_, err = ask(path)
+		}
+	}
+	for _, a := range list.Accounts {
+		if err != nil {
+			return "", err
+		}
+		out, errOut, code := s.Command("statement", a.Account, "--json")
+		if text.WriteString(out); code != 0 {
+			err = errors.New(errOut)
+		}
+	}
+	return text.String(), err
 }
 
 // afterFlip starts an exchange on a store with a flipped bit, and says what comes of it: it is
@@ -192,9 +231,14 @@ func (c *chaos) afterFlip(s *exchangetest.Server, what, want string) string {
 	}
 	if err == nil {
 		if err = s.Audit(); err == nil {
-			if got, _ := exported(s); got != want {
-				c.t.Errorf("with %s flipped the audit is clean, and the trades are\n%s\nnot\n%s",
-					what, got, want)
+			got, err := listed(s)
+			if err != nil && (strings.Contains(err.Error(), "damage") ||
+				strings.Contains(err.Error(), "fails its checks")) {
+				return "a list says so"
+			}
+			if err != nil || got != want {
+				c.t.Errorf("with %s flipped the audit is clean, and %v is listed:\n%s", what, err,
+					firstChanged(want, got))
 			}
 			first := c.s
 			c.s = s
@@ -223,6 +267,17 @@ func (c *chaos) afterFlip(s *exchangetest.Server, what, want string) string {
 	}
 	c.t.Errorf("with %s flipped: %v\n%s", what, err, s.Log())
 	return err.Error()
+}
+
+// firstChanged is the first line that is not the same.
+func firstChanged(want, got string) string {
+	w, g := strings.Split(want, "\n"), strings.Split(got, "\n")
+	for i := range min(len(w), len(g)) {
+		if w[i] != g[i] {
+			return fmt.Sprintf("line %d is\n%s\nnot\n%s", i+1, g[i], w[i])
+		}
+	}
+	return fmt.Sprintf("%d lines, not %d", len(g), len(w))
 }
 
 // repeatsDeposits asks for every deposit again that was acknowledged to the others. None is made a

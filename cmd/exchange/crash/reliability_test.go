@@ -82,8 +82,9 @@ without the older of them must be refused. The clock is moved in the real progra
 Bits are flipped one at a time, each in a copy of its own: in each kind of file of Pebble's folder, and in
 what Redis starts from, its append-only file and the image under that. Redis refuses such a file, or a start
 ends with code 70, or the exchange says damage: a deposit that is asked for again is not made, or the audit
-names it. Else the audit is clean, and every trade and all that was acknowledged is what it was. No deposit
-is made twice.
+names it, or a list does. Else the audit is clean, and all that was acknowledged and all that an operator
+can list is what it was: trades, accounts, keys, withdrawals, actions and statements. No deposit is made
+twice.
 
 A round with a backup is an exchange of its own. Traders, a banker and a keeper of keys act while ` + "`exchange backup`" + ` runs and
 after it; then the exchange is killed, and the backup restored into an empty store of either kind. Each order, cancel and deposit that was
