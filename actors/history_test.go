@@ -66,7 +66,15 @@ func (b *teller) issued(issue uint32) (code string) {
 		}
 		return code != ""
 	})
+	b.allTold()
 	return code
+}
+
+// allTold waits until no mail is in the outbox: a new history makes the code of one that is there
+// anew.
+func (b *teller) allTold() {
+	b.t.Helper()
+	eventually(b.t, "all mails are told", func() bool { return b.e.meter.Outbox.Load() == 0 })
 }
 
 func TestAStartWithoutHEADBeginsANewHistory(t *testing.T) {
@@ -78,6 +86,7 @@ func TestAStartWithoutHEADBeginsANewHistory(t *testing.T) {
 		}
 		b.ask(coin)
 		code := b.code(1)
+		b.allTold()
 		b.restart(at)
 		if b.e.history != first {
 			t.Fatalf("an ordinary start goes from history %v to %v", first, b.e.history)
@@ -154,6 +163,7 @@ func TestACodeOfBeforeARestoreConfirmsNothing(t *testing.T) {
 		ben := b.customer("ben")
 		b.ask(coin) // withdraw 1, in the backup
 		before := b.code(1)
+		b.allTold()
 		copied, was := backUp(t, b.e)
 		b.expect(outcomeOf(b.e.Withdraw(ben, 1, 1, coin, "bc1q-somewhere")), "withdraw 2")
 		bens := b.code(2)
