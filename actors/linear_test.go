@@ -125,7 +125,7 @@ func TestErrorsPlantedIntoARecordedHistoryAreFound(t *testing.T) {
 }
 
 // judgeWithin is how many steps a history with a planted error may take.
-const judgeWithin = 200_000
+const judgeWithin = 10_000
 
 // finds plants one error into the history, in one place after another until it is found.
 func (r *recording) finds(what string, plant func(all []*lineartest.Recorded,

@@ -19,8 +19,8 @@ var ErrUndecided = errors.New("the history could not be decided")
 
 // decideWithin bounds a check, in steps: operations that are tried on a state. So a history is
 // decided on a slow machine as on a fast one. One of some hundred operations takes a few thousand
-// steps.
-const decideWithin = 2_000_000
+// steps, of half a millisecond each at most.
+const decideWithin = 40_000
 
 // A state is an object's that operations change.
 type state interface{ after(*part) []any }

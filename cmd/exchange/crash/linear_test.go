@@ -484,11 +484,9 @@ func (c *recordedClient) unsigned(o *lineartest.Operation, withdrawal uint64,
 	name := c.h.name(o.Account)
 	switch o.Kind {
 	case lineartest.ApproveWithdraw:
-		return c.operator("/operator/v1/withdraws/approve",
-			map[string]any{"withdraw": withdrawal}, nil)
+		return c.moves("approve", map[string]any{"withdraw": withdrawal})
 	case lineartest.RefuseWithdraw:
-		return c.operator("/operator/v1/withdraws/refuse",
-			map[string]any{"withdraw": withdrawal, "details": "no"}, nil)
+		return c.moves("refuse", map[string]any{"withdraw": withdrawal, "details": "no"})
 	case lineartest.Deposit:
 		c.h.mu.Lock()
 		c.h.deposits++
@@ -541,6 +539,17 @@ func (c *recordedClient) operator(path string, body map[string]any,
 		return status, err.Error(), nil
 	}
 	return status, "", err
+}
+
+// moves approves or refuses a withdrawal. One that has ended so before is told as repeated: the
+// request changes nothing, as one that is refused.
+func (c *recordedClient) moves(to string, body map[string]any) (int, string, error) {
+	var moved struct{ Repeated bool }
+	status, text, err := c.operator("/operator/v1/withdraws/"+to, body, &moved)
+	if status == 200 && moved.Repeated {
+		return 400, "repeated", err
+	}
+	return status, text, err
 }
 
 // readKeys joins what an operator is told of an account and of its keys.
