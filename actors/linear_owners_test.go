@@ -274,7 +274,7 @@ func TestTwoOwnersOfOneStoreAreOneExchange(t *testing.T) {
 			onSharedStores(t, func(t *testing.T, fresh func() place) {
 				var all shown
 				shows := func() bool { return (all.refused > 0 || !how.cut) && all.meanwhile > 0 && all.afterwards > 0 }
-				undecided := undecidedHistories{most: 1}
+				undecided := undecidedHistories{most: enough}
 				for seed := 0; seed < enough+undecided.n || !shows() && seed < most; seed++ {
 					stale := 200 * time.Millisecond
 					if how.hasty {

@@ -30,7 +30,7 @@ func TestConcurrentClientsSeeOneExchange(t *testing.T) {
 	t.Logf("EXCHANGE_LINEAR_SEED=%d", seed)
 	onBothStores(t, func(t *testing.T, fresh places) {
 		var all tellings
-		undecided := undecidedHistories{most: n / 4}
+		undecided := undecidedHistories{most: 3 * n}
 		for i := 0; i < n+undecided.n; i++ {
 			r := newRecording(t, fresh(t), seed+uint64(i))
 			r.run()

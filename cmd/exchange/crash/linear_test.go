@@ -131,7 +131,7 @@ const (
 	recordedClients  = 6
 	operationsOfEach = 6 // of a client, in a burst
 	bursts           = 5 // each with a kill
-	mostUndecided    = 4 // histories, in one place
+	mostUndecided    = 8 // histories, in one place
 )
 
 func newHistory(t *testing.T, s *exchangetest.Server) *recorded {
