@@ -15,8 +15,8 @@ import (
 	"exchange/persistence"
 )
 
-// A recordedClient sends one operation after the other. The one with account -1 is the operator,
-// who also looks at books.
+// A recordedClient sends one operation after the other. The one with account -1 is the operator; it
+// also looks at books.
 type recordedClient struct {
 	r       *recording
 	number  int
@@ -586,8 +586,8 @@ func (r *recording) readBy(e *Engine, key *Key, o *lineartest.Operation,
 	return result, nil
 }
 
-// inHistory looks an order up that is not in memory, as a handler does: by its id, or if nobody was
-// told that, by the name that its client gave it.
+// inHistory looks an order up that is not in memory, as a handler does: by its id, or if no
+// answer told that, by the name that its client gave it.
 func (r *recording) inHistory(e *Engine, o *lineartest.Operation, order uint64, read *Read) error {
 	r.reading.RLock()
 	defer r.reading.RUnlock()

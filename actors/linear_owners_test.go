@@ -18,7 +18,7 @@ import (
 // A cutOff is an owner's way to the store, which can be cut: then the owner cannot learn that another one has the store.
 type cutOff struct {
 	persistence.Store
-	cut  *atomic.Bool
+	*wire
 	lies *atomic.Bool // of its rhythm: it answers reads for longer than it says
 }
 
@@ -32,39 +32,47 @@ func (c *cutOff) Acquire(ctx context.Context,
 
 var errCutOff = errors.New("the store cannot be reached")
 
-func (c *cutOff) Check(ctx context.Context, tok persistence.Token) error {
-	if c.cut.Load() {
+// A wire to a store may be cut.
+type wire struct {
+	mu  sync.RWMutex // held by each call that is under way
+	cut bool
+}
+
+// set cuts the wire or mends it, when no call is under way: one that came to the store behind the
+// next claim would tell its owner of that.
+func (w *wire) set(cut bool) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.cut = cut
+}
+
+func (w *wire) through(call func() error) error {
+	w.mu.RLock()
+	defer w.mu.RUnlock()
+	if w.cut {
 		return errCutOff
 	}
-	return c.Store.Check(ctx, tok)
+	return call()
+}
+
+func (c *cutOff) Check(ctx context.Context, tok persistence.Token) error {
+	return c.through(func() error { return c.Store.Check(ctx, tok) })
 }
 
 func (c *cutOff) Append(ctx context.Context, tok persistence.Token, prev, next uint64, batch []byte) error {
-	if c.cut.Load() {
-		return errCutOff
-	}
-	return c.Store.Append(ctx, tok, prev, next, batch)
+	return c.through(func() error { return c.Store.Append(ctx, tok, prev, next, batch) })
 }
 
 func (c *cutOff) Apply(ctx context.Context, tok persistence.Token, from, to uint64, w *persistence.Writes) error {
-	if c.cut.Load() {
-		return errCutOff
-	}
-	return c.Store.Apply(ctx, tok, from, to, w)
+	return c.through(func() error { return c.Store.Apply(ctx, tok, from, to, w) })
 }
 
 func (c *cutOff) SaveSnapshot(ctx context.Context, tok persistence.Token, seq uint64, r io.Reader) error {
-	if c.cut.Load() {
-		return errCutOff
-	}
-	return c.Store.SaveSnapshot(ctx, tok, seq, r)
+	return c.through(func() error { return c.Store.SaveSnapshot(ctx, tok, seq, r) })
 }
 
 func (c *cutOff) Trim(ctx context.Context, tok persistence.Token, upTo uint64) error {
-	if c.cut.Load() {
-		return errCutOff
-	}
-	return c.Store.Trim(ctx, tok, upTo)
+	return c.through(func() error { return c.Store.Trim(ctx, tok, upTo) })
 }
 
 // A memoryIdentity is a host's.
@@ -77,7 +85,7 @@ func (m *memoryIdentity) Save(known persistence.Tenures) error { m.known = known
 type twoOwners struct {
 	*recording
 	open func() persistence.Store
-	cut  *atomic.Bool
+	cut  *wire
 	lies *atomic.Bool
 	o    Options // of the second one
 }
@@ -90,7 +98,7 @@ func newTwoOwners(t *testing.T, open place, seed uint64, stale time.Duration) *t
 // twoOwnersOf is newTwoOwners with a first engine that may lie about its rhythm.
 func twoOwnersOf(t *testing.T, open place, seed uint64, stale time.Duration, lies bool) *twoOwners {
 	t.Helper()
-	w := &twoOwners{open: open, cut: new(atomic.Bool), lies: new(atomic.Bool)}
+	w := &twoOwners{open: open, cut: new(wire), lies: new(atomic.Bool)}
 	w.lies.Store(lies)
 	at := func() persistence.Store { return &cutOff{open(), w.cut, w.lies} }
 	w.recording = newRecording(t, at, seed, func(o *Options) {
@@ -223,7 +231,7 @@ func (c *recordedClient) isAnswered(read func()) bool {
 // end ends both engines, the first as it stands.
 func (w *twoOwners) end(second *Engine) {
 	w.t.Helper()
-	w.cut.Store(false) // an append that waits learns that it is fenced
+	w.cut.set(false) // an append that waits learns that it is fenced
 	w.e.Abandon()
 	if second != nil {
 		stop(w.t, second)
@@ -285,7 +293,7 @@ func TestTwoOwnersOfOneStoreAreOneExchange(t *testing.T) {
 					if how.hasty {
 						w.o.Timing.OwnerCheck, w.o.Timing.OwnerStale = stale/20, stale/5
 					}
-					w.cut.Store(how.cut)
+					w.cut.set(how.cut)
 					second, of := w.play()
 					err := undecided.check(&w.history)
 					w.end(second)
@@ -307,7 +315,7 @@ func TestTwoOwnersOfOneStoreAreOneExchange(t *testing.T) {
 func TestAStaleReadOfAnOwnerThatWasOvertakenIsFound(t *testing.T) {
 	onSharedStores(t, func(t *testing.T, fresh func() place) {
 		w := twoOwnersOf(t, fresh(), 1, time.Hour, true)
-		w.cut.Store(true)
+		w.cut.set(true)
 		w.o.Timing.OwnerStale, w.o.TakeOver = 1, true
 		w.o.Store = w.open()
 		second := start(t, w.o)
@@ -344,7 +352,7 @@ func TestAnAnswerThatAStopDelaysIsAsOldAsItsQuestion(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		w.cut.Store(true)
+		w.cut.set(true)
 		w.o.Store = w.open()
 		second := start(t, w.o)
 		w.client(9, -1, 0).do(second, lineartest.Operation{Kind: lineartest.Deposit, Amount: 5})

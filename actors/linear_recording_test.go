@@ -98,7 +98,7 @@ type recording struct {
 	bursts  int
 	history lineartest.History
 
-	reading sync.RWMutex // held by who reads from the store, and by who closes it
+	reading sync.RWMutex // held by each read from the store, and by its closing
 
 	mu          sync.Mutex
 	random      *rand.Rand // of the weather

@@ -297,7 +297,7 @@ func mayCancel(o, of *lineartest.Recorded) bool {
 		(k == lineartest.Cancel || k == lineartest.CancelAll)
 }
 
-// isLook reports whether an operation is a read of the one who looks when all others rest.
+// isLook reports whether an operation is a read of the client that looks when all others rest.
 func isLook(all []*lineartest.Recorded, o *lineartest.Recorded, kind lineartest.Kind) bool {
 	return isDone(o, kind) && o.Client == all[len(all)-1].Client
 }

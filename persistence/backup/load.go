@@ -112,7 +112,7 @@ func (b *Backup) Load(ctx context.Context, store persistence.Store,
 
 func (b *Backup) load(ctx context.Context, store persistence.Store, progress func(rows int),
 	step int) (*Info, error) {
-	if err := Empty(ctx, store); err != nil {
+	if err := Empty(ctx, store); err != nil { // tells of a full store before its owner is looked for
 		return nil, err
 	}
 	seen, err := store.Beat(ctx)

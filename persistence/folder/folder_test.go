@@ -40,6 +40,60 @@ func TestAFolderIsOfOneProcessWhichIsNamed(t *testing.T) {
 	}
 }
 
+// A script that cleans up takes the lock's file from under its holder.
+func TestAFolderStaysHeldWhenItsLockFileIsRemoved(t *testing.T) {
+	dir := t.TempDir()
+	first, err := Hold(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Remove(filepath.Join(dir, lockName)); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Hold(dir); !errors.Is(err, persistence.ErrLocked) {
+		t.Errorf("a second one is told %v", err)
+	}
+	if err := first.Release(); err != nil {
+		t.Fatal(err)
+	}
+	second, err := Hold(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := second.Release(); err != nil {
+		t.Error(err)
+	}
+}
+
+// The owner that a copied folder remembers may live, in the folder that was copied. What it has seen
+// of the store is so all the same.
+func TestACopiedFolderHasNoClaimsOfItsOwn(t *testing.T) {
+	from, to := t.TempDir(), t.TempDir()
+	held, err := Hold(from)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer held.Release() //nolint:errcheck // the test's end
+	var said bytes.Buffer
+	log := slog.New(slog.NewTextHandler(&said, nil))
+	known := persistence.Tenures{Newest: persistence.Tenure{ID: persistence.NewID()},
+		Seen: persistence.Mark{Seq: 7}}
+	if err := Of(from, log).Save(known); err != nil {
+		t.Fatal(err)
+	}
+	if again, err := Of(from, log).Load(); err != nil || again != known || said.Len() > 0 {
+		t.Errorf("%+v, %v, and the log says %s", again, err, said.String())
+	}
+	if err := os.CopyFS(to, os.DirFS(from)); err != nil {
+		t.Fatal(err)
+	}
+	copied, err := Of(to, log).Load()
+	if want := (persistence.Tenures{Seen: known.Seen}); err != nil || copied != want ||
+		!strings.Contains(said.String(), "copy") {
+		t.Errorf("%+v, %v, and the log says %s", copied, err, said.String())
+	}
+}
+
 func TestAnIdentityIsRememberedWholeOrNotAtAll(t *testing.T) {
 	dir := t.TempDir()
 	var said bytes.Buffer
@@ -69,7 +123,7 @@ func TestAnIdentityIsRememberedWholeOrNotAtAll(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, text := range []string{"", "{", "null", "[]", `{"version":4,"newest":{"id":"` + first.ID + `"}}`, `{"version":0,"newest":{"id":"` + first.ID + `"}}`, `{"version":3}`, `{"version":1}`, `{"version":2}`, `{"version":2,"newest":{"id":"x"}}`,
+	for _, text := range []string{"", "{", "null", "[]", `{"version":5,"newest":{"id":"` + first.ID + `"}}`, `{"version":0,"newest":{"id":"` + first.ID + `"}}`, `{"version":3}`, `{"version":1}`, `{"version":2}`, `{"version":2,"newest":{"id":"x"}}`,
 		`{"version":2,"newest":{"id":"x"},"seen":{"Seq":7}}`,
 		string(whole[:len(whole)/2]), strings.Repeat(" ", 1<<20) + string(whole)} {
 		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {

@@ -18,7 +18,7 @@ const (
 	identityName = "owner.id"
 	// identityVersion is that of the file. Those before lack fields and mean the same: what an upgrade
 	// finds may say for how long admission must wait.
-	identityVersion  = 3
+	identityVersion  = 4
 	identityMaxBytes = 4096
 )
 
@@ -39,6 +39,17 @@ type stored struct {
 	Seen    *persistence.Mark   `json:"seen,omitempty"`
 	// Accepted belongs to Seen.
 	Accepted uint64 `json:"accepted,omitempty"`
+	// Lock is the number of the folder's serve.lock: a copy of the folder has another. 0: not known.
+	Lock uint64 `json:"lock,omitempty"`
+}
+
+// lockNumber is that of the folder's serve.lock, 0 if it is not there or the system gives none.
+func (i *Identity) lockNumber() uint64 {
+	info, err := os.Stat(filepath.Join(i.dir, lockName))
+	if err != nil {
+		return 0
+	}
+	return number(info)
 }
 
 // Load is what the file says. A file that is not there, or that is damaged, costs the start a wait and no
@@ -57,7 +68,12 @@ func (i *Identity) Load() (persistence.Tenures, error) {
 	if err != nil {
 		return persistence.Tenures{}, fmt.Errorf("the claims of this host to its store: %s: %w", name, err)
 	}
-	known, err := parse(b)
+	known, lock, err := parse(b)
+	if here := i.lockNumber(); err == nil && lock != 0 && here != 0 && lock != here {
+		i.log.Warn("this data folder is a copy of another, or its serve.lock was removed: this start "+
+			"waits for the store's owner as for a stranger", "file", name)
+		known.Newest, known.Before = persistence.Tenure{}, persistence.Tenure{}
+	}
 	if err != nil {
 		i.log.Warn("the file with the claims of this host to its store cannot be used and is written anew: this start waits for the owner as for a stranger",
 			"file", name, "error", err)
@@ -66,12 +82,13 @@ func (i *Identity) Load() (persistence.Tenures, error) {
 	return known, nil
 }
 
-func parse(b []byte) (persistence.Tenures, error) {
+// parse also returns the number of the lock that the claims were made under.
+func parse(b []byte) (known persistence.Tenures, lock uint64, err error) {
 	var s stored
 	if err := json.Unmarshal(b, &s); err != nil {
-		return persistence.Tenures{}, err
+		return known, 0, err
 	}
-	known := persistence.Tenures{Newest: s.Newest, Accepted: s.Accepted}
+	known = persistence.Tenures{Newest: s.Newest, Accepted: s.Accepted}
 	if s.Before != nil {
 		known.Before = *s.Before
 	}
@@ -81,16 +98,17 @@ func parse(b []byte) (persistence.Tenures, error) {
 	unused := known.Newest.ID == "" && s.Before == nil && s.Seen != nil // by any claim
 	switch {
 	case s.Version < 1 || s.Version > identityVersion:
-		return persistence.Tenures{}, fmt.Errorf("it is of version %d, and this program knows versions 1 to %d", s.Version, identityVersion)
+		return persistence.Tenures{}, 0, fmt.Errorf("it is of version %d, and this program knows versions 1 to %d", s.Version, identityVersion)
 	case !codec.IsUnique(known.Newest.ID) && !unused, s.Before != nil && !codec.IsUnique(known.Before.ID):
-		return persistence.Tenures{}, errors.New("an id in it is not 32 hexadecimal digits")
+		return persistence.Tenures{}, 0, errors.New("an id in it is not 32 hexadecimal digits")
 	}
-	return known, nil
+	return known, s.Lock, nil
 }
 
 // Save replaces the file, durably.
 func (i *Identity) Save(known persistence.Tenures) error {
-	s := stored{Version: identityVersion, Newest: known.Newest, Accepted: known.Accepted}
+	s := stored{Version: identityVersion, Newest: known.Newest, Accepted: known.Accepted,
+		Lock: i.lockNumber()}
 	if known.Before.ID != "" {
 		s.Before = &known.Before
 	}

@@ -20,8 +20,9 @@ const (
 // errHeld is the answer of a system whose lock another process has.
 var errHeld = errors.New("held")
 
-// A Lock is a data folder that one process has to itself.
-type Lock struct{ file *os.File }
+// A Lock is a data folder that one process has to itself. It is on the file, which names the holder,
+// and on the folder, which stays when a person or a script removes the file.
+type Lock struct{ file, folder *os.File }
 
 // Hold takes the folder for this process until Release or the process's end. ErrLocked names the
 // process that has it.
@@ -30,9 +31,15 @@ func Hold(dir string) (*Lock, error) {
 	if err != nil {
 		return nil, fmt.Errorf("the data folder %s cannot be locked: %w", dir, err)
 	}
-	if err := lock(f); err != nil {
+	whole, err := os.Open(dir)
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("the data folder %s cannot be locked: %w", dir, err),
+			f.Close())
+	}
+	if err := lockBoth(f, whole); err != nil {
 		holder := holderOf(f)
-		f.Close() //nolint:errcheck // nothing was written
+		f.Close()     //nolint:errcheck // nothing was written
+		whole.Close() //nolint:errcheck // nor here
 		if errors.Is(err, errHeld) {
 			return nil,
 				fmt.Errorf(
@@ -53,9 +60,20 @@ func Hold(dir string) (*Lock, error) {
 	}
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("the data folder %s cannot be written: %w", dir, err),
-			f.Close())
+			f.Close(), whole.Close())
 	}
-	return &Lock{f}, nil
+	return &Lock{f, whole}, nil
+}
+
+// lockBoth locks the file, and the folder where its file system can lock folders: NFS cannot.
+func lockBoth(f, folder *os.File) error {
+	if err := lock(f); err != nil {
+		return err
+	}
+	if err := lock(folder); errors.Is(err, errHeld) {
+		return err
+	}
+	return nil
 }
 
 // holderOf reads who has the folder. The holder may not have said so yet.
@@ -67,6 +85,6 @@ func holderOf(f *os.File) string {
 	return "another process"
 }
 
-// Release lets the next process have the folder. The file stays: removing it would let two
-// processes each lock a file of that name.
-func (l *Lock) Release() error { return l.file.Close() }
+// Release lets the next process have the folder. The file stays: by it the next one knows that the
+// claims in owner.id were made in this folder.
+func (l *Lock) Release() error { return errors.Join(l.file.Close(), l.folder.Close()) }

@@ -176,7 +176,8 @@ func (w *world) done() uint64 {
 type banker struct {
 	*trader
 	asked []*withdrawal
-	done  uint64 // steps that were acknowledged
+	done  uint64            // steps that were acknowledged
+	lost  map[uint64]string // codes of withdraws that are lost perhaps: others get their ids
 }
 
 // A withdrawal is one that was asked for. Its address names it: the answer may have been lost.
@@ -229,7 +230,7 @@ func (b *banker) ask() (bool, error) {
 		if err := json.Unmarshal([]byte(body), &row); err != nil || row.Status != 10 || row.Address != d.address || !row.Amount.Equal(d.amount) {
 			return false, fmt.Errorf("a withdraw of %v to %s is answered with %s", d.amount, d.address, body)
 		}
-		d.outcome, d.id, d.status = acknowledged, row.ID, row.Status
+		d.outcome, d.id, d.status, d.expired = acknowledged, row.ID, row.Status, b.lost[row.ID]
 		b.done++
 		b.last = &sentRequest{"/api/v1/withdraw/", form, b.nonce}
 	case status == 503 && strings.Contains(body, "outcome_unknown"):

@@ -203,6 +203,7 @@ func (w *world) load(acks int, crash func()) {
 // compare its books.
 func (w *world) compare() {
 	w.t.Helper()
+	w.confirmed()
 	if err := w.keeper.compare(); err != nil {
 		w.t.Fatalf("account %s: %v", w.keeper.name, err)
 	}
@@ -239,6 +240,17 @@ func (w *world) compare() {
 	if err := w.s.Audit(); err != nil {
 		w.t.Fatal(err)
 	}
+}
+
+// confirmed waits until the store has confirmed its owner anew. An exchange that was ready a moment
+// ago may refuse reads until then, because Redis has just come back.
+func (w *world) confirmed() {
+	w.t.Helper()
+	begin := time.Now()
+	exchangetest.Eventually(w.t, "the store has confirmed its owner", func() bool {
+		age, there := metrics(w.t, w.s)["exchange_store_confirmation_age_seconds"]
+		return there && age < time.Since(begin).Seconds()
+	})
 }
 
 // once gives rows by what names them. An error is of a name that is there twice.

@@ -129,7 +129,10 @@ func (c *chaos) afterFlipInRedis(what, want string) string {
 func (c *chaos) onRedis() *exchangetest.Server {
 	c.t.Helper()
 	s := c.second()
-	if err := os.CopyFS(s.Data(""), os.DirFS(c.s.Data(""))); err != nil {
+	err := errors.Join(os.CopyFS(s.Data(""), os.DirFS(c.s.Data(""))),
+		// by this file a copy is told from its original, which waits for nobody
+		os.Remove(s.Data("serve.lock")), os.Link(c.s.Data("serve.lock"), s.Data("serve.lock")))
+	if err != nil {
 		c.t.Fatal(err)
 	}
 	return s

@@ -342,7 +342,7 @@ func (t *trader) rollBack() {
 }
 
 func (b *banker) rollBack(m *mark) {
-	b.last = m.last
+	b.last, b.lost = m.last, map[uint64]string{}
 	for i, d := range b.asked {
 		if d.outcome != acknowledged {
 			continue
@@ -350,6 +350,7 @@ func (b *banker) rollBack(m *mark) {
 		later := []int{20, 30, 40, 50}
 		switch {
 		case i >= len(m.statuses):
+			b.lost[d.id] = b.s.Mails.Code(d.id)
 			d.outcome, d.id, d.status, d.possible = unknown, 0, 10, later
 		case d.status != m.statuses[i] || len(d.possible) > 0:
 			d.status, d.possible = m.statuses[i], later
