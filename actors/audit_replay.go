@@ -20,10 +20,10 @@ type replay struct {
 	progress func(at, of uint64)
 
 	state   *state.State
+	batches state.Fold // of state
 	rows    *rowAudit
-	record  event.Record
-	effects state.Effects
-	final   bool // no other beginning would help: a record does not fit, or rows could not be read
+	failed  error // of a record that was folded
+	final   bool  // no other beginning would help: a record does not fit, or rows could not be read
 	// histories are those that the first state or a record has named.
 	histories []event.HistoryID
 }
@@ -84,7 +84,10 @@ func (r *replay) run(ctx context.Context) (err error) {
 	}
 	r.rows = newRowAudit(r.audit, r.state)
 	report.From, report.Records, report.Rows, report.Trimmed = r.state.Seq(), 0, 0, 0
-	fold := func(prev, next uint64, data []byte) error { return r.fold(ctx, prev, data) }
+	r.batches = state.Fold{State: r.state, Note: func(record *event.Record, effects *state.Effects) {
+		r.note(ctx, record, effects)
+	}}
+	fold := func(prev, next uint64, data []byte) error { return r.fold(ctx, prev, next, data) }
 	if r.archive != nil {
 		if err := r.archive.Read(ctx, r.state.Seq(), fold); err != nil && !errors.Is(err, errFarEnough) {
 			return fmt.Errorf("replaying the archive: %w", err)
@@ -122,7 +125,7 @@ func (r *replay) run(ctx context.Context) (err error) {
 	return r.rows.finish(ctx)
 }
 
-func (r *replay) fold(ctx context.Context, prev uint64, data []byte) error {
+func (r *replay) fold(ctx context.Context, prev, next uint64, data []byte) error {
 	s := r.state
 	if s.Seq() == r.report.Sequence {
 		return errFarEnough
@@ -130,31 +133,13 @@ func (r *replay) fold(ctx context.Context, prev uint64, data []byte) error {
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}
-	b, err := event.OpenBatch(data)
-	if err == nil && (b.Prev != prev || prev != s.Seq()) {
-		err = fmt.Errorf("a batch after sequence %d, stored as one after %d, comes at %d", b.Prev, prev, s.Seq())
-	}
-	for rest := b.Records; err == nil && len(rest) > 0; r.report.Records++ {
-		if rest, err = r.record.Decode(rest); err == nil {
-			err = s.Apply(&r.record, &r.effects)
-		}
-		if err == nil && r.record.Kind == event.KindHistory {
-			r.histories = append(r.histories, r.record.History)
-		}
-		if err == nil && r.record.Kind == event.KindKey {
-			err = r.bound(s, &r.record.Key)
-		}
-		if err != nil {
-			break
-		}
-		if err := r.rows.note(ctx, &r.record, &r.effects); err != nil {
-			r.final = true
-			return err
-		}
-	}
-	if err != nil {
+	if err := r.batches.Batch(prev, next, data); err != nil {
 		r.final = true
 		return fmt.Errorf("%w: %w", persistence.ErrCorrupt, err)
+	}
+	if r.failed != nil {
+		r.final = true
+		return r.failed
 	}
 	r.progress(s.Seq()-r.report.From, r.report.Sequence-r.report.From)
 	return nil
@@ -180,6 +165,22 @@ func (r *replay) knowsHistories() error {
 		}
 	}
 	return nil
+}
+
+// note compares what a record made with the rows of the store, until something has failed.
+func (r *replay) note(ctx context.Context, record *event.Record, effects *state.Effects) {
+	r.report.Records++
+	if record.Kind == event.KindHistory {
+		r.histories = append(r.histories, record.History)
+	}
+	if r.failed == nil && record.Kind == event.KindKey {
+		if err := r.bound(r.state, &record.Key); err != nil {
+			r.failed = fmt.Errorf("%w: %w", persistence.ErrCorrupt, err)
+		}
+	}
+	if r.failed == nil {
+		r.failed = r.rows.note(ctx, record, effects)
+	}
 }
 
 // beginning finds the state that the replay begins with.

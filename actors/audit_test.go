@@ -91,7 +91,7 @@ func TestAnAuditOfAJournalThatDoesNotReplayIsOfDamagedData(t *testing.T) {
 				r.Deposit.ID++
 			}
 		}))
-		f("a batch of another place", "comes at 0", func(batch []byte) []byte {
+		f("a batch of another place", "comes after 0", func(batch []byte) []byte {
 			b, err := event.OpenBatch(batch)
 			if err != nil {
 				t.Fatal(err)

@@ -31,8 +31,7 @@ type committed struct {
 	folded   atomic.Uint64
 	unsaved  atomic.Int64 // rows that the store does not have yet
 
-	record  event.Record
-	effects state.Effects
+	batches state.Fold // of state, with note behind each record
 
 	project    chan<- projection // to the projector; capacity 1, at most one on its way
 	flushing   bool
@@ -131,17 +130,7 @@ func (c *committed) Receive(ctx actor.Context) {
 }
 
 func (c *committed) fold(m *released) {
-	b, err := event.OpenBatch(m.data)
-	if err == nil && b.Prev != c.state.Seq() {
-		err = fmt.Errorf("batch after sequence %d comes at %d", b.Prev, c.state.Seq())
-	}
-	if err == nil {
-		err = c.applyAll(b.Records)
-	}
-	if err == nil && c.state.Seq() != m.next {
-		err = fmt.Errorf("batch to sequence %d ends at %d", m.next, c.state.Seq())
-	}
-	if err != nil {
+	if err := c.foldBatch(c.state.Seq(), m.next, m.data); err != nil {
 		panic(fmt.Sprintf("BUG: a released batch does not fold: %v", err))
 	}
 	c.tellWatchers()
@@ -153,14 +142,10 @@ func (c *committed) fold(m *released) {
 	}
 }
 
-// applyAll folds the records of one batch.
-func (c *committed) applyAll(records []byte) (err error) {
+// foldBatch folds the records of one batch. An image that became due meanwhile is taken at its end.
+func (c *committed) foldBatch(prev, next uint64, data []byte) error {
 	c.folding = true
-	for err == nil && len(records) > 0 {
-		if records, err = c.record.Decode(records); err == nil {
-			err = c.apply(&c.record)
-		}
-	}
+	err := c.batches.Batch(prev, next, data)
 	c.folding = false
 	if err == nil && c.imageDue {
 		c.step()
@@ -168,13 +153,10 @@ func (c *committed) applyAll(records []byte) (err error) {
 	return err
 }
 
-// apply folds one record and notes what the store has to know of it.
-func (c *committed) apply(r *event.Record) error {
-	if err := c.state.Apply(r, &c.effects); err != nil {
-		return err
-	}
+// applied notes what the store has to know of a record that was folded, and tells the views.
+func (c *committed) applied(r *event.Record, effects *state.Effects) {
 	if c.state.Seq() > c.watermark {
-		c.note(r)
+		c.note(r, effects)
 	}
 	if r.Kind == event.KindPair {
 		c.boards, c.charts, c.feeds = append(c.boards, new(board)), append(c.charts, new(charts)), append(c.feeds, new(feed))
@@ -182,15 +164,14 @@ func (c *committed) apply(r *event.Record) error {
 		c.boards[r.Pair-1].version.Store(c.state.Pair(r.Pair).Market.UpdateID)
 		c.noteUnit(r)
 	}
-	return nil
 }
 
-func (c *committed) note(r *event.Record) {
+func (c *committed) note(r *event.Record, effects *state.Effects) {
 	before, trades, orders, deposits := rowsOf(c.rows), len(c.rows.Trades), len(c.rows.Orders),
 		len(c.rows.Deposits)
-	appendRows(c.rows, c.state, r, &c.effects)
-	for i := range c.effects.Settlements {
-		if t := &c.effects.Settlements[i]; len(t.Changes()) > 0 {
+	appendRows(c.rows, c.state, r, effects)
+	for i := range effects.Settlements {
+		if t := &effects.Settlements[i]; len(t.Changes()) > 0 {
 			c.accounts[t.Account] = struct{}{}
 		}
 	}
@@ -225,7 +206,7 @@ func (c *committed) note(r *event.Record) {
 		c.mails()
 	case event.KindWithdrawMoved:
 		c.noteNonce(r.WithdrawMoved.Key)
-		if c.effects.Withdraw != nil {
+		if effects.Withdraw != nil {
 			c.mails()
 		}
 	case event.KindCodeRefused:

@@ -2,7 +2,6 @@ package actors
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"log/slog"
 	"sync"
@@ -205,7 +204,7 @@ func (j *journal) append(b *batch) error {
 				j.log.Info("the store takes writes again", "after", now.Sub(start).Round(time.Millisecond))
 			}
 			return nil
-		case errors.Is(err, persistence.ErrFenced), errors.Is(err, persistence.ErrGap), errors.Is(err, persistence.ErrCorrupt), errors.Is(err, persistence.ErrInvalid):
+		case persistence.Definite(err):
 			return err
 		}
 		j.meter.Failures[metrics.OperationAppend].Add(1)

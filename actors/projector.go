@@ -86,7 +86,7 @@ func (p *projector) apply(w *projection) bool {
 		case err == nil:
 			p.meter.Apply.Observe(metrics.Now() - start)
 			return true
-		case errors.Is(err, persistence.ErrFenced), errors.Is(err, persistence.ErrGap), errors.Is(err, persistence.ErrCorrupt), errors.Is(err, persistence.ErrInvalid):
+		case persistence.Definite(err):
 			p.fail(err)
 			return false
 		}

@@ -66,6 +66,7 @@ func recoverOwned(ctx context.Context, o *Options, token persistence.Token, last
 		rows: new(persistence.Writes), spare: new(persistence.Writes), stepRows: cmp.Or(o.stepRows, stepRows),
 		accounts: map[uint32]struct{}{}, nonces: map[uint32]struct{}{}, trades: map[uint16]*recentTrades{}, traded: map[uint16]struct{}{}, candles: cmp.Or(o.candles, recentCandles), keep: recentTradesLimit, imagedSeq: s.Seq(), imagedAt: time.Now()}
 	c.mails = func() {}
+	c.batches = state.Fold{State: s, Note: c.applied}
 	for _, p := range s.Pairs() {
 		b := new(board)
 		b.version.Store(p.Market.UpdateID)
@@ -200,22 +201,11 @@ func loadSnapshot(ctx context.Context, store persistence.Store, back int) (image
 }
 
 func (r *recovered) fold(prev, next uint64, data []byte) error {
-	b, err := event.OpenBatch(data)
-	if err != nil {
+	before := r.committed.state.Seq()
+	if err := r.committed.foldBatch(prev, next, data); err != nil {
 		return fmt.Errorf("%w: %w", persistence.ErrCorrupt, err)
 	}
-	c := r.committed
-	if b.Prev != prev || b.Prev+uint64(b.Count) != next || prev != c.state.Seq() {
-		return fmt.Errorf("%w: a batch says it is (%d, %d], it is stored as (%d, %d], and comes after %d",
-			persistence.ErrCorrupt, b.Prev, b.Prev+uint64(b.Count), prev, next, c.state.Seq())
-	}
-	if err := c.applyAll(b.Records); err != nil {
-		return fmt.Errorf("%w: %w", persistence.ErrCorrupt, err)
-	}
-	if c.state.Seq() != next {
-		return fmt.Errorf("%w: a batch to sequence %d ends at %d", persistence.ErrCorrupt, next, c.state.Seq())
-	}
-	r.records += uint64(b.Count)
+	r.records += next - before
 	return nil
 }
 
@@ -347,8 +337,9 @@ func peek(ctx context.Context, store persistence.Store) (*state.State, error) {
 	if err != nil {
 		return nil, err
 	}
-	return s, store.Read(ctx, s.Seq(), func(_, _ uint64, data []byte) error {
-		if err := applyBatch(s, data); err != nil {
+	f := state.Fold{State: s}
+	return s, store.Read(ctx, s.Seq(), func(prev, next uint64, data []byte) error {
+		if err := f.Batch(prev, next, data); err != nil {
 			return fmt.Errorf("%w: %w", persistence.ErrCorrupt, err)
 		}
 		return nil
@@ -364,19 +355,6 @@ func fits(s *state.State, o *Options, sealer *seal.Sealer, missing error) error 
 		return err
 	}
 	_, err := configured(s, o)
-	return err
-}
-
-// applyBatch brings a state forward by one batch, and keeps nothing of what it did.
-func applyBatch(s *state.State, data []byte) error {
-	var record event.Record
-	var effects state.Effects
-	b, err := event.OpenBatch(data)
-	for rest := b.Records; err == nil && len(rest) > 0; {
-		if rest, err = record.Decode(rest); err == nil {
-			err = s.Apply(&record, &effects)
-		}
-	}
 	return err
 }
 
@@ -472,7 +450,7 @@ func (r *recovered) append(ctx context.Context, o *Options, records []event.Reco
 		if err == nil {
 			break
 		}
-		if ctx.Err() != nil || errors.Is(err, persistence.ErrFenced) || errors.Is(err, persistence.ErrGap) || errors.Is(err, persistence.ErrCorrupt) || errors.Is(err, persistence.ErrInvalid) {
+		if ctx.Err() != nil || persistence.Definite(err) {
 			return fmt.Errorf("writing the records of the start: %w", err)
 		}
 		if time.Since(begin) > o.Timing.StallMax {

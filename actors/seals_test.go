@@ -118,8 +118,9 @@ func TestAKeyWithChangedRightsIsFoundInASnapshot(t *testing.T) {
 		images := map[string][]byte{}
 		for what, change := range keyChanges {
 			s, changed := state.New(), changedKeys(t, change)
-			err := store.Read(t.Context(), 0, func(_, _ uint64, batch []byte) error {
-				return applyBatch(s, changed(bytes.Clone(batch)))
+			fold := state.Fold{State: s}
+			err := store.Read(t.Context(), 0, func(prev, next uint64, batch []byte) error {
+				return fold.Batch(prev, next, changed(bytes.Clone(batch)))
 			})
 			if err != nil {
 				t.Fatal(err)

@@ -28,7 +28,8 @@ import (
 	"exchange/core/money"
 )
 
-// Definite answers. Every other error of Append means "unknown: retry the same bytes".
+// The answers of a store. Every error of Append that is not Definite means "unknown: retry the same
+// bytes".
 var (
 	// ErrFenced: another owner has acquired the engine. This one must stop, acknowledging nothing.
 	ErrFenced = errors.New("fenced: another process owns this engine now")
@@ -57,6 +58,13 @@ var (
 	// ErrNotFound: no such row.
 	ErrNotFound = errors.New("not found")
 )
+
+// Definite reports whether an error of Append, Apply or SaveSnapshot is an answer that trying again
+// does not change: the write did not happen, and never will.
+func Definite(err error) bool {
+	return errors.Is(err, ErrFenced) || errors.Is(err, ErrGap) || errors.Is(err, ErrCorrupt) ||
+		errors.Is(err, ErrInvalid)
+}
 
 // A Token is the proof of ownership that Acquire gives, "<n>:<unique>". n grows with each owner.
 type Token string

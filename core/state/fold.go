@@ -1,0 +1,47 @@
+package state
+
+import (
+	"fmt"
+
+	"exchange/core/event"
+)
+
+// A Fold brings a state forward by the batches of its journal, one after the other. The live engine,
+// a recovery, a look at a store and an audit all fold with it. One goroutine owns it.
+type Fold struct {
+	State *State
+	// Note is called behind each record that was applied, with what the record did; nil: nothing is
+	// called. Both arguments are valid during the call.
+	Note func(*event.Record, *Effects)
+
+	record  event.Record
+	effects Effects
+}
+
+// Batch applies the records of one batch, which the store has as those of (prev, next]. After an error
+// the state is not to be used any more: the journal, or the program, is wrong.
+func (f *Fold) Batch(prev, next uint64, data []byte) error {
+	b, err := event.OpenBatch(data)
+	if err != nil {
+		return err
+	}
+	if b.Prev != prev || b.Prev+uint64(b.Count) != next || prev != f.State.Seq() {
+		return fmt.Errorf("a batch says it is (%d, %d], it is stored as (%d, %d], and comes after %d",
+			b.Prev, b.Prev+uint64(b.Count), prev, next, f.State.Seq())
+	}
+	for rest := b.Records; len(rest) > 0; {
+		if rest, err = f.record.Decode(rest); err == nil {
+			err = f.State.Apply(&f.record, &f.effects)
+		}
+		if err != nil {
+			return err
+		}
+		if f.Note != nil {
+			f.Note(&f.record, &f.effects)
+		}
+	}
+	if f.State.Seq() != next {
+		return fmt.Errorf("a batch to sequence %d ends at %d", next, f.State.Seq())
+	}
+	return nil
+}
