@@ -11,8 +11,8 @@ import (
 // maxWords is the longest text of an action that the store takes, in bytes.
 const maxWords = 4096
 
-// inWords says a record of an operator's, for the log of actions. What is too long, as a key with very many
-// addresses may be, is cut: the record has it all.
+// inWords says a record of an operator's, for the log of actions. What is too long, as a key with
+// very many addresses may be, is cut: the record has it all.
 func inWords(s *state.State, r *event.Record) string {
 	text := allWords(s, r)
 	if len(text) > maxWords {
@@ -29,17 +29,21 @@ func allWords(s *state.State, r *event.Record) string {
 	case event.KindAccount:
 		return fmt.Sprintf("opened account %s (%s)", r.Account.Name, r.Account.Email)
 	case event.KindKey:
-		return fmt.Sprintf("made key %s for account %s, permissions %d, from %v", r.Key.Key, name(r.Key.Account), r.Key.Permissions, r.Key.Allow)
+		return fmt.Sprintf("made key %s for account %s, permissions %d, from %v", r.Key.Key,
+			name(r.Key.Account), r.Key.Permissions, r.Key.Allow)
 	case event.KindKeyRevoked:
 		return fmt.Sprintf("revoked key %s", s.Keys()[r.KeyRevoked.Number-1].Key.Key)
 	case event.KindDeposit:
 		d := &r.Deposit
-		return fmt.Sprintf("deposit %d: %v %s to account %s, reference %q", d.ID, d.Amount, code(d.Currency), name(d.Account), d.Reference)
+		return fmt.Sprintf("deposit %d: %v %s to account %s, reference %q", d.ID, d.Amount,
+			code(d.Currency), name(d.Account), d.Reference)
 	case event.KindCancel:
-		return fmt.Sprintf("cancelled order %d of account %s in %s", r.Cancel.Order, name(r.Cancel.Account), pair())
+		return fmt.Sprintf("cancelled order %d of account %s in %s", r.Cancel.Order,
+			name(r.Cancel.Account), pair())
 	case event.KindWithdrawMoved:
 		m := &r.WithdrawMoved
-		text := fmt.Sprintf("withdraw %d (%v %s of account %s) is %s", m.ID, m.Amount, code(m.Currency), name(m.Account), event.WithdrawStatusName(m.To))
+		text := fmt.Sprintf("withdraw %d (%v %s of account %s) is %s", m.ID, m.Amount,
+			code(m.Currency), name(m.Account), event.WithdrawStatusName(m.To))
 		if m.Details != "" {
 			text += ": " + m.Details
 		}
@@ -48,7 +52,8 @@ func allWords(s *state.State, r *event.Record) string {
 		}
 		return text
 	case event.KindRefusal:
-		return fmt.Sprintf("was refused, for account %s: %s", name(r.Refusal.Account), strings.ReplaceAll(refusalNames[r.Refusal.Reason], "_", " "))
+		return fmt.Sprintf("was refused, for account %s: %s", name(r.Refusal.Account),
+			strings.ReplaceAll(refusalNames[r.Refusal.Reason], "_", " "))
 	case event.KindHalt:
 		return fmt.Sprintf("trading on %s halted: %v", pair(), r.Halt.Halted)
 	case event.KindFreeze:
@@ -57,7 +62,8 @@ func allWords(s *state.State, r *event.Record) string {
 		return fmt.Sprintf("maintenance: %v %q", r.Maintenance.On, r.Maintenance.Message)
 	case event.KindFees:
 		f := &r.Fees
-		return fmt.Sprintf("fees of account %s in %s: own %v, maker %v, taker %v", name(f.Account), pair(), f.Own, f.Maker, f.Taker)
+		return fmt.Sprintf("fees of account %s in %s: own %v, maker %v, taker %v", name(f.Account),
+			pair(), f.Own, f.Maker, f.Taker)
 	}
 	return r.Kind.String()
 }

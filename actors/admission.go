@@ -36,7 +36,8 @@ func (e *Engine) going(now int64) error {
 	return nil
 }
 
-// confirmed is nil while the store has lately confirmed that this process owns it, and nothing has said otherwise since.
+// confirmed is nil while the store has lately confirmed that this process owns it, and nothing has
+// said otherwise since.
 func (e *Engine) confirmed(now int64) error {
 	if e.Err() != nil || e.own.released.Load() {
 		return ErrStopping
@@ -47,8 +48,8 @@ func (e *Engine) confirmed(now int64) error {
 	return nil
 }
 
-// Writable is nil while the exchange takes clients' commands at all: the check before the fields of a
-// request are looked at. Admission itself comes after them.
+// Writable is nil while the exchange takes clients' commands at all: the check before the fields of
+// a request are looked at. Admission itself comes after them.
 func (e *Engine) Writable() error { return e.turnAway(e.writable(metrics.Now())) }
 
 func (e *Engine) writable(now int64) error {
@@ -74,12 +75,12 @@ func (e *Engine) MaintenanceMessage() string {
 	return ""
 }
 
-// Confirmed is nil while the store has lately confirmed that this process owns it. Private reads are
-// refused otherwise: another process may have taken over, and know more.
+// Confirmed is nil while the store has lately confirmed that this process owns it. Private reads
+// are refused otherwise: another process may have taken over, and know more.
 func (e *Engine) Confirmed() error { return e.turnAway(e.confirmed(metrics.Now())) }
 
-// admit takes a place in the limits for a command; giveBack returns it. This is the only place where a
-// command of an account is turned away for load, and no actor has seen it yet.
+// admit takes a place in the limits for a command; giveBack returns it. This is the only place
+// where a command of an account is turned away for load, and no actor has seen it yet.
 func (e *Engine) admit(c *Command) error {
 	most, mostOfAccount := int64(e.opts.Limits.InFlight), int32(e.opts.Limits.InFlightPerAccount)
 	if c.kind != event.KindCancel && c.kind != kindCancelAll {
@@ -95,7 +96,8 @@ func (e *Engine) admit(c *Command) error {
 		e.inFlight.Add(-1)
 		return ErrAccountBusy
 	}
-	if err := e.writable(c.made); err != nil { // after the count: a drain sees it, or it sees the drain
+	// after the count: a drain sees it, or it sees the drain
+	if err := e.writable(c.made); err != nil {
 		c.account.inFlight.Add(-1)
 		e.inFlight.Add(-1)
 		return err
@@ -129,12 +131,13 @@ type OrderWish struct {
 }
 
 // Place sends an order through its wallet and book into the journal, and waits for its release. The
-// command in the answer is the caller's to Free. Errors: the ones of admission, and ErrTimeout, after
-// which the order may or may not be in.
+// command in the answer is the caller's to Free. Errors: the ones of admission, and ErrTimeout,
+// after which the order may or may not be in.
 func (e *Engine) Place(key *Key, nonce uint64, w *OrderWish) (*Command, error) {
 	c := newCommand(event.KindOrder)
 	c.key, c.account, c.pair = key, key.Account, w.Pair
-	c.order.nonce, c.order.side, c.order.price, c.order.amount, c.order.clientID = nonce, w.Side, w.Price, w.Amount, w.ClientID
+	c.order.nonce, c.order.side, c.order.price, c.order.amount, c.order.clientID = nonce, w.Side,
+		w.Price, w.Amount, w.ClientID
 	c.record.Pair = w.Pair.Number
 	return e.do(c)
 }
@@ -147,8 +150,8 @@ func (e *Engine) Cancel(key *Key, nonce, order uint64) (*Command, error) {
 	return e.do(c)
 }
 
-// CancelAll takes all open orders of the key's account back, or those of one pair; as Place. Command.Cancelled
-// has them. It is refused for RefusedNoOrders when there are none.
+// CancelAll takes all open orders of the key's account back, or those of one pair; as Place.
+// Command.Cancelled has them. It is refused for RefusedNoOrders when there are none.
 func (e *Engine) CancelAll(key *Key, nonce uint64, pair *Pair) (*Command, error) {
 	c := newCommand(kindCancelAll)
 	c.key, c.account, c.pair = key, key.Account, pair
@@ -156,9 +159,10 @@ func (e *Engine) CancelAll(key *Key, nonce uint64, pair *Pair) (*Command, error)
 	return e.do(c)
 }
 
-// Withdraw asks for money to leave; as Place. The record is a KindWithdraw. ErrNoMail, if its code could
-// not be mailed.
-func (e *Engine) Withdraw(key *Key, nonce uint64, currency uint16, amount money.Amount, address string) (*Command, error) {
+// Withdraw asks for money to leave; as Place. The record is a KindWithdraw. ErrNoMail, if its code
+// could not be mailed.
+func (e *Engine) Withdraw(key *Key, nonce uint64, currency uint16, amount money.Amount,
+	address string) (*Command, error) {
 	if err := e.Mails(); err != nil {
 		return nil, err
 	}
@@ -172,7 +176,8 @@ func (e *Engine) Withdraw(key *Key, nonce uint64, currency uint16, amount money.
 // ConfirmWithdraw confirms a withdraw with the code that was mailed; as Place. It is refused for
 // RefusedWithdraw, RefusedTries, or with a record of KindCodeRefused.
 func (e *Engine) ConfirmWithdraw(key *Key, nonce, withdraw uint64, code string) (*Command, error) {
-	return e.moveWithdraw(key, nonce, withdrawWish{id: withdraw, to: event.WithdrawVerified, code: code})
+	return e.moveWithdraw(key, nonce,
+		withdrawWish{id: withdraw, to: event.WithdrawVerified, code: code})
 }
 
 // CancelWithdraw takes a withdraw back; as Place. It is refused for RefusedWithdraw.
@@ -208,7 +213,8 @@ func (e *Engine) outcome(c *Command) (*Command, error) {
 	return c, nil
 }
 
-// await waits for a reply as long as a request may last. False: there is none, and what was sent belongs to others.
+// await waits for a reply as long as a request may last. False: there is none, and what was sent
+// belongs to others.
 func (e *Engine) await(reply <-chan struct{}, timer *time.Timer) bool {
 	if e.opts.drive != nil {
 		return e.opts.drive.await(reply, e.opts.Timing.Request, e.dead)
@@ -216,15 +222,17 @@ func (e *Engine) await(reply <-chan struct{}, timer *time.Timer) bool {
 	return await(reply, timer, e.opts.Timing.Request, e.dead)
 }
 
-// BeginRead takes a place among the reads in flight, which EndRead gives back. Who goes on to the history
-// holds one from the question until the store has answered: a slow store has no more queries at once than
-// there are places. A read that its handler has left in a mailbox goes on to hold one. What completes the answer to a
-// command is a followUp: it has as many places of its own, and is taken while the engine stops, too, which waits for it.
-// Errors are those of admission; then there is nothing to give back.
+// BeginRead takes a place among the reads in flight, which EndRead gives back. Who goes on to the
+// history holds one from the question until the store has answered: a slow store has no more
+// queries at once than there are places. A read that its handler has left in a mailbox goes on to
+// hold one. What completes the answer to a command is a followUp: it has as many places of its own,
+// and is taken while the engine stops, too, which waits for it. Errors are those of admission; then
+// there is nothing to give back.
 func (e *Engine) BeginRead(followUp bool) error {
 	err := ErrBusy
 	if e.readers(followUp).Add(1) <= int64(e.opts.Limits.Reads) {
-		if followUp || !e.stopping.Load() { // after the count: a drain sees it, or it sees the drain
+		// after the count: a drain sees it, or it sees the drain
+		if followUp || !e.stopping.Load() {
 			return nil
 		}
 		err = ErrStopping
@@ -274,8 +282,8 @@ func (a *accountReads) end(account uint32) {
 }
 
 // Ask sends a read and waits for its answer, which is in r. With a key it is private: its nonce is
-// taken by the account's wallet first, and Account is set. Errors: ErrNonce, ErrTimeout (r is not the
-// caller's any more: no Free), and the ones of admission.
+// taken by the account's wallet first, and Account is set. Errors: ErrNonce, ErrTimeout (r is not
+// the caller's any more: no Free), and the ones of admission.
 func (e *Engine) Ask(r *Read, key *Key, nonce uint64) error {
 	if err := e.BeginRead(r.FollowUp); err != nil {
 		return err
@@ -288,8 +296,8 @@ func (e *Engine) Ask(r *Read, key *Key, nonce uint64) error {
 	return err
 }
 
-// AskWithin is Ask for who is between BeginRead and EndRead. A private read takes a place among its account's,
-// too, and holds it until Free: who goes on to the history frees it after that.
+// AskWithin is Ask for who is between BeginRead and EndRead. A private read takes a place among its
+// account's, too, and holds it until Free: who goes on to the history frees it after that.
 func (e *Engine) AskWithin(r *Read, key *Key, nonce uint64) error {
 	to := e.fold
 	if key != nil {

@@ -48,7 +48,8 @@ var ErrAuditRunning = &RequestError{"an audit is running already"}
 
 // An Archive has the journal's batches from the first record on, or, begun late, from a state on.
 type Archive interface {
-	// Base is the image of the state that it begins with, and its sequence; nil and 0: it begins with the first record.
+	// Base is the image of the state that it begins with, and its sequence; nil and 0: it begins
+	// with the first record.
 	Base(ctx context.Context) (seq uint64, image []byte, err error)
 	// Read gives batches from after on, as persistence.Journal.Read does.
 	Read(ctx context.Context, after uint64, fn func(prev, next uint64, batch []byte) error) error
@@ -56,13 +57,14 @@ type Archive interface {
 	Histories() ([]persistence.HistoryID, error)
 }
 
-// Audit derives every balance, reserve, open order and pending withdraw anew, from the oldest kept snapshot
-// and the journal after it, or from what archive begins with, if it is not nil. It compares
-// them with the committed state, the deciding wallets and books, and the projections, all at one
-// sequence: wallets, nonces, deposits and withdraws, and all rows that the replayed records gave rise to.
-// Commands are refused for the moment that the deciding side is looked at; everything else goes
-// on. progress is told how far the replay is, of what.
-func (e *Engine) Audit(ctx context.Context, archive Archive, progress func(at, of uint64)) (*AuditReport, error) {
+// Audit derives every balance, reserve, open order and pending withdraw anew, from the oldest kept
+// snapshot and the journal after it, or from what archive begins with, if it is not nil. It
+// compares them with the committed state, the deciding wallets and books, and the projections, all
+// at one sequence: wallets, nonces, deposits and withdraws, and all rows that the replayed records
+// gave rise to. Commands are refused for the moment that the deciding side is looked at; everything
+// else goes on. progress is told how far the replay is, of what.
+func (e *Engine) Audit(ctx context.Context, archive Archive,
+	progress func(at, of uint64)) (*AuditReport, error) {
 	if !e.auditing.CompareAndSwap(false, true) {
 		return nil, ErrAuditRunning
 	}
@@ -156,8 +158,8 @@ func (a *audit) pairName(number uint32) string {
 	return fmt.Sprintf("number %d, which does not exist", number)
 }
 
-// atRest compares the deciding side with the committed one while nothing is in flight, and keeps an image
-// of that moment.
+// atRest compares the deciding side with the committed one while nothing is in flight, and keeps an
+// image of that moment.
 func (a *audit) atRest(ctx context.Context) error {
 	e := a.engine
 	begin := time.Now()
@@ -181,7 +183,8 @@ func (a *audit) atRest(ctx context.Context) error {
 	if a.state, err = state.Decode(a.image); err != nil {
 		return fmt.Errorf("BUG: an image of the state cannot be read: %w", err)
 	}
-	a.report.Sequence, a.report.Accounts, a.report.Withdraws = a.state.Seq(), len(a.state.Accounts()), len(a.state.Withdraws())
+	a.report.Sequence, a.report.Accounts, a.report.Withdraws = a.state.Seq(),
+		len(a.state.Accounts()), len(a.state.Withdraws())
 	for _, p := range a.state.Pairs() {
 		a.report.OpenOrders += p.Book.Len()
 	}
@@ -190,7 +193,9 @@ func (a *audit) atRest(ctx context.Context) error {
 
 // rest waits until nothing is in flight.
 func (e *Engine) rest(ctx context.Context) error {
-	err := e.until(ctx, func() bool { return e.commandsInFlight() == 0 && e.journal.pending.Load() == 0 })
+	err := e.until(ctx, func() bool {
+		return e.commandsInFlight() == 0 && e.journal.pending.Load() == 0
+	})
 	if err != nil && err == ctx.Err() {
 		return ErrTimeout
 	}
@@ -205,7 +210,8 @@ func (a *audit) totals() {
 			t.Balances, t.Reserved = t.Balances.Add(h.Balance), t.Reserved.Add(h.Reserve)
 		}
 		if t.Withdrawn.Cmp(t.Deposited) > 0 || t.Balances != t.Deposited.Sub(t.Withdrawn) {
-			a.differ("%s: all balances are %v, deposits %v - withdraws %v", t.Code, t.Balances, t.Deposited, t.Withdrawn)
+			a.differ("%s: all balances are %v, deposits %v - withdraws %v", t.Code, t.Balances,
+				t.Deposited, t.Withdrawn)
 		}
 		a.report.Totals = append(a.report.Totals, t)
 	}

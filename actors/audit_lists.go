@@ -29,13 +29,14 @@ type rowList struct {
 	name    func(number uint32) string
 	keep    int  // of the newest; 0: all
 	forever bool // nothing was ever trimmed
-	// anyOrder: rows do not come in the order of their ids. So there may be older ones than some that were trimmed, if
-	// more were kept later.
+	// anyOrder: rows do not come in the order of their ids. So there may be older ones than some
+	// that were trimmed, if more were kept later.
 	anyOrder bool
 	// earlier reports whether a row is of an earlier run, as far as can be told.
 	earlier func(row any) bool
 	// read gives the rows below an id (0: all), newest first; sum is that of a rowRef.
-	read func(ctx context.Context, number uint32, before uint64, fn func(id, sum uint64, row any) bool) error
+	read func(ctx context.Context, number uint32, before uint64, fn func(id, sum uint64,
+		row any) bool) error
 }
 
 var rowSeed = maphash.MakeSeed()
@@ -43,10 +44,15 @@ var rowSeed = maphash.MakeSeed()
 func rowSum[T comparable](row *T) uint64 { return maphash.Comparable(rowSeed, *row) }
 
 // reading makes the read of a rowList.
-func reading[Q any, T comparable](list func(context.Context, Q, func(*T) bool) error, query func(number uint32, before uint64) Q,
-	id func(*T) uint64, sum func(*T) uint64) func(context.Context, uint32, uint64, func(id, sum uint64, row any) bool) error {
-	return func(ctx context.Context, number uint32, before uint64, fn func(id, sum uint64, row any) bool) error {
-		return list(ctx, query(number, before), func(row *T) bool { return fn(id(row), sum(row), row) })
+func reading[Q any, T comparable](list func(context.Context, Q, func(*T) bool) error,
+	query func(number uint32, before uint64) Q,
+	id func(*T) uint64, sum func(*T) uint64) func(context.Context, uint32, uint64,
+	func(id, sum uint64, row any) bool) error {
+	return func(ctx context.Context, number uint32, before uint64, fn func(id, sum uint64,
+		row any) bool) error {
+		return list(ctx, query(number, before), func(row *T) bool {
+			return fn(id(row), sum(row), row)
+		})
 	}
 }
 
@@ -58,27 +64,36 @@ func newRowAudit(a *audit, replayed *state.State) *rowAudit {
 	}
 	store, keep := a.engine.opts.Store, a.engine.opts.Retention
 	trades := func(name func(uint32) string, query func(n uint32) persistence.TradeQuery) rowList {
-		return rowList{name: name, keep: keep.Trades, earlier: h.earlierTrade, read: reading(store.Trades, func(n uint32, before uint64) persistence.TradeQuery {
-			q := query(n)
-			q.Before = before
-			return q
-		}, func(t *persistence.Trade) uint64 { return t.ID }, rowSum)}
+		return rowList{name: name, keep: keep.Trades, earlier: h.earlierTrade,
+			read: reading(store.Trades, func(n uint32, before uint64) persistence.TradeQuery {
+				q := query(n)
+				q.Before = before
+				return q
+			}, func(t *persistence.Trade) uint64 { return t.ID }, rowSum)}
 	}
 	withdraws := func(name func(uint32) string) rowList {
-		return rowList{name: name, forever: true, read: reading(store.Withdraws, func(n uint32, before uint64) persistence.WithdrawQuery {
-			return persistence.WithdrawQuery{Account: n, Before: before}
-		}, func(w *persistence.Withdraw) uint64 { return w.ID }, rowSum)}
+		return rowList{name: name, forever: true,
+			read: reading(store.Withdraws, func(n uint32, before uint64) persistence.WithdrawQuery {
+				return persistence.WithdrawQuery{Account: n, Before: before}
+			}, func(w *persistence.Withdraw) uint64 { return w.ID }, rowSum)}
 	}
 	h.lists = [rowKinds]rowList{
-		allTrades: trades(nameOf("trades"), func(uint32) persistence.TradeQuery { return persistence.TradeQuery{} }),
+		allTrades: trades(nameOf("trades"), func(uint32) persistence.TradeQuery {
+			return persistence.TradeQuery{}
+		}),
 		pairTrades: trades(func(n uint32) string { return "trades of pair " + h.pairName(n) },
-			func(n uint32) persistence.TradeQuery { return persistence.TradeQuery{Pair: uint16(n)} }),
-		accountTrades: trades(h.ofAccount("trades"), func(n uint32) persistence.TradeQuery { return persistence.TradeQuery{Account: n} }),
-		accountOrders: {name: h.ofAccount("closed orders"), keep: keep.Orders, anyOrder: true, earlier: h.earlierOrder, read: reading(store.Orders,
-			func(n uint32, before uint64) persistence.OrderQuery {
-				return persistence.OrderQuery{Account: n, Before: before}
-			},
-			func(o *persistence.Order) uint64 { return o.ID }, rowSum)},
+			func(n uint32) persistence.TradeQuery {
+				return persistence.TradeQuery{Pair: uint16(n)}
+			}),
+		accountTrades: trades(h.ofAccount("trades"), func(n uint32) persistence.TradeQuery {
+			return persistence.TradeQuery{Account: n}
+		}),
+		accountOrders: {name: h.ofAccount("closed orders"), keep: keep.Orders, anyOrder: true,
+			earlier: h.earlierOrder, read: reading(store.Orders,
+				func(n uint32, before uint64) persistence.OrderQuery {
+					return persistence.OrderQuery{Account: n, Before: before}
+				},
+				func(o *persistence.Order) uint64 { return o.ID }, rowSum)},
 		accountDeposits: {name: h.ofAccount("deposits"), forever: true,
 			read: reading(store.Deposits,
 				func(n uint32, before uint64) persistence.DepositQuery {
@@ -87,11 +102,15 @@ func newRowAudit(a *audit, replayed *state.State) *rowAudit {
 				func(d *persistence.Deposit) uint64 { return d.ID }, rowSum)},
 		allWithdraws:     withdraws(nameOf("withdraws")),
 		accountWithdraws: withdraws(h.ofAccount("withdraws")),
-		pairCandles: {name: h.candleName, keep: keep.Candles, earlier: h.earlierCandle, read: reading(store.Candles, func(n uint32, before uint64) persistence.CandleQuery {
-			return persistence.CandleQuery{Pair: uint16(n >> 8), Frame: uint8(n), Until: max(int64(before)-1, 0)}
-		}, func(c *persistence.Candle) uint64 { return uint64(c.Time) }, rowSum)},
+		pairCandles: {name: h.candleName, keep: keep.Candles, earlier: h.earlierCandle,
+			read: reading(store.Candles, func(n uint32, before uint64) persistence.CandleQuery {
+				return persistence.CandleQuery{Pair: uint16(n >> 8), Frame: uint8(n),
+					Until: max(int64(before)-1, 0)}
+			}, func(c *persistence.Candle) uint64 { return uint64(c.Time) }, rowSum)},
 		allActions: {name: nameOf("actions"), forever: true, read: reading(store.Actions,
-			func(_ uint32, before uint64) persistence.ActionQuery { return persistence.ActionQuery{Before: before} },
+			func(_ uint32, before uint64) persistence.ActionQuery {
+				return persistence.ActionQuery{Before: before}
+			},
 			func(x *persistence.Action) uint64 { return x.Seq }, h.actionSum)},
 	}
 	return h
@@ -126,7 +145,8 @@ func (h *rowAudit) candleName(n uint32) string {
 	return fmt.Sprintf("candles of pair %s, timeframe %v", h.pairName(n>>8), market.Frame(n))
 }
 
-// actionSum leaves out the words of an earlier run: the record has been put into words by another version, perhaps.
+// actionSum leaves out the words of an earlier run: the record has been put into words by another
+// version, perhaps.
 func (h *rowAudit) actionSum(x *persistence.Action) uint64 {
 	row := *x
 	if h.earlier {

@@ -23,7 +23,8 @@ func (h *rowAudit) finish(ctx context.Context) error {
 	return err
 }
 
-// begun looks for any row of each list that the state knows to have begun: the newest is never trimmed.
+// begun looks for any row of each list that the state knows to have begun: the newest is never
+// trimmed.
 func (h *rowAudit) begun(ctx context.Context) error {
 	s, empty := h.replayed, map[uint64]bool{}
 	err := concurrently(func(yield func(list uint64) bool) {
@@ -36,7 +37,8 @@ func (h *rowAudit) begun(ctx context.Context) error {
 			trades := s.TradeCount(a.ID)
 			closed, _ := a.ClientIDs.State()
 			for kind, n := range [len(h.found)]uint64{trades, closed} {
-				more = more && (n == 0 || h.found[kind][a.ID] || yield(uint64(accountTrades+kind)<<32|uint64(a.ID)))
+				more = more && (n == 0 || h.found[kind][a.ID] ||
+					yield(uint64(accountTrades+kind)<<32|uint64(a.ID)))
 			}
 		}
 	}, func(list uint64) error {
@@ -58,8 +60,8 @@ func (h *rowAudit) begun(ctx context.Context) error {
 	return err
 }
 
-// empty says which of these lists should not be so. A backup has as many trades as the list of all of them: one of a
-// pair or an account with older ones only was empty from the restore on.
+// empty says which of these lists should not be so. A backup has as many trades as the list of all
+// of them: one of a pair or an account with older ones only was empty from the restore on.
 func (h *rowAudit) empty(ctx context.Context, lists map[uint64]bool) error {
 	wrong := func(list uint64) {
 		if lists[list] {
@@ -75,12 +77,13 @@ func (h *rowAudit) empty(ctx context.Context, lists map[uint64]bool) error {
 	if len(lists) == 0 {
 		return nil
 	}
-	err := h.engine.opts.Store.Trades(ctx, persistence.TradeQuery{}, func(t *persistence.Trade) bool {
-		wrong(pairTrades<<32 | uint64(t.Pair))
-		wrong(accountTrades<<32 | uint64(t.Taker))
-		wrong(accountTrades<<32 | uint64(t.Maker))
-		return len(lists) > 0
-	})
+	err := h.engine.opts.Store.Trades(ctx,
+		persistence.TradeQuery{}, func(t *persistence.Trade) bool {
+			wrong(pairTrades<<32 | uint64(t.Pair))
+			wrong(accountTrades<<32 | uint64(t.Taker))
+			wrong(accountTrades<<32 | uint64(t.Maker))
+			return len(lists) > 0
+		})
 	if err != nil {
 		return fmt.Errorf("reading trades: %w", err)
 	}
@@ -102,7 +105,8 @@ func (h *rowAudit) newestCandles(ctx context.Context) error {
 				continue
 			}
 			n := newest{number: uint32(p.Number)<<8 | uint32(f), want: candleRow(p.Number, f, &c)}
-			q := persistence.CandleQuery{Pair: p.Number, Frame: uint8(f), Since: c.Time, Until: c.Time}
+			q := persistence.CandleQuery{Pair: p.Number, Frame: uint8(f), Since: c.Time,
+				Until: c.Time}
 			err := h.engine.opts.Store.Candles(ctx, q, func(row *persistence.Candle) bool {
 				if row.Time == c.Time {
 					n.is = *row
@@ -130,7 +134,8 @@ func (h *rowAudit) newestCandles(ctx context.Context) error {
 		case n.is != persistence.Candle{}:
 			h.stored(name, uint64(n.want.Time), &n.is)
 		default:
-			kept, err := h.kept(ctx, pairCandles<<32|uint64(n.number), []rowRef{{id: uint64(n.want.Time)}}, 0)
+			kept, err := h.kept(ctx, pairCandles<<32|uint64(n.number),
+				[]rowRef{{id: uint64(n.want.Time)}}, 0)
 			if err != nil {
 				return err
 			}
@@ -146,5 +151,6 @@ func (h *rowAudit) newestCandles(ctx context.Context) error {
 
 // extends reports whether a candle may have become another by later trades.
 func extends(is, was *persistence.Candle) bool {
-	return is.Time == was.Time && is.Open == was.Open && is.High >= was.High && is.Low <= was.Low && is.Volume.Cmp(was.Volume) > 0
+	return is.Time == was.Time && is.Open == was.Open && is.High >= was.High && is.Low <= was.Low &&
+		is.Volume.Cmp(was.Volume) > 0
 }

@@ -46,7 +46,8 @@ func (a *audit) wallets(ctx context.Context) error {
 func (a *audit) wallet(w *persistence.Wallet) {
 	account := a.state.Account(w.Account)
 	if account == nil || account.Name != w.Name {
-		a.differ("there is a projected wallet of account %d %s, which does not exist", w.Account, w.Name)
+		a.differ("there is a projected wallet of account %d %s, which does not exist", w.Account,
+			w.Name)
 		return
 	}
 	projected := map[string]persistence.Holding{}
@@ -56,13 +57,15 @@ func (a *audit) wallet(w *persistence.Wallet) {
 	for _, h := range account.Wallet.Holdings() {
 		code := a.state.Currencies()[h.Currency-1].Code
 		if p := projected[code]; p.Balance != h.Balance || p.Reserve != h.Reserve {
-			a.differ("account %s, %s: projected are %v with %v reserved, committed %v with %v", w.Name, code, p.Balance, p.Reserve, h.Balance, h.Reserve)
+			a.differ("account %s, %s: projected are %v with %v reserved, committed %v with %v",
+				w.Name, code, p.Balance, p.Reserve, h.Balance, h.Reserve)
 		}
 		delete(projected, code)
 	}
 	for code, h := range projected {
 		if !h.Balance.IsZero() || !h.Reserve.IsZero() {
-			a.differ("account %s, %s: projected are %v, committed is nothing", w.Name, code, h.Balance)
+			a.differ("account %s, %s: projected are %v, committed is nothing", w.Name, code,
+				h.Balance)
 		}
 	}
 }
@@ -80,13 +83,15 @@ func (a *audit) nonces(ctx context.Context) error {
 	}
 	for i, k := range a.state.Keys() {
 		if projected[i] < k.Nonce {
-			a.differ("key %s of account %s: projected is nonce %d, committed %d", k.Key.Key, a.accountName(k.Account), projected[i], k.Nonce)
+			a.differ("key %s of account %s: projected is nonce %d, committed %d", k.Key.Key,
+				a.accountName(k.Account), projected[i], k.Nonce)
 		}
 	}
 	return nil
 }
 
-// withdraws compares sums: the state has only what was withdrawn of each currency in all. They are in two lists.
+// withdraws compares sums: the state has only what was withdrawn of each currency in all. They are
+// in two lists.
 func (a *audit) withdraws(ctx context.Context) error {
 	type sums map[uint16]struct { // by currency
 		ended    int
@@ -124,7 +129,8 @@ func (a *audit) withdraws(ctx context.Context) error {
 			sum = sum.Add(s[uint16(i+1)].approved)
 		}
 		if sum != c.Withdrawn {
-			a.differ("withdraws: of %s %v are approved in all, committed are %v withdrawn", c.Code, sum, c.Withdrawn)
+			a.differ("withdraws: of %s %v are approved in all, committed are %v withdrawn", c.Code,
+				sum, c.Withdrawn)
 		}
 	}
 	return concurrently(maps.Keys(all), func(account uint32) error {
@@ -134,7 +140,9 @@ func (a *audit) withdraws(ctx context.Context) error {
 		}
 		for i, c := range a.state.Currencies() {
 			if s, in := own[uint16(i+1)], all[account][uint16(i+1)]; s != in {
-				a.differ("withdraws of account %s: of %s %d have ended, %v approved; in the list of all accounts they are %d and %v", a.accountName(account), c.Code,
+				a.differ(
+					"withdraws of account %s: of %s %d have ended, %v approved; in the list of "+
+						"all accounts they are %d and %v", a.accountName(account), c.Code,
 					s.ended, s.approved, in.ended, in.approved)
 			}
 		}

@@ -25,7 +25,8 @@ import (
 func trade(t *testing.T, e *Engine, nonce uint64) {
 	t.Helper()
 	for side, name := range map[matching.Side]string{matching.Sell: "ann", matching.Buy: "ben"} {
-		c := must[*Command](t)(e.Place(e.Key([]byte("key-of-"+name)), nonce, &OrderWish{Pair: e.Pairs()[0], Side: side, Price: 100e8, Amount: coin}))
+		c := must[*Command](t)(e.Place(e.Key([]byte("key-of-"+name)), nonce,
+			&OrderWish{Pair: e.Pairs()[0], Side: side, Price: 100e8, Amount: coin}))
 		if c.Outcome() != Accepted {
 			t.Fatalf("%+v", c.Record())
 		}
@@ -33,15 +34,16 @@ func trade(t *testing.T, e *Engine, nonce uint64) {
 	}
 }
 
-// history has an engine do some of everything that rows are written of: trades of two accounts in two pairs, cancels,
-// deposits, withdraws of several ends, and what operators do.
+// history has an engine do some of everything that rows are written of: trades of two accounts in
+// two pairs, cancels, deposits, withdraws of several ends, and what operators do.
 func history(t *testing.T, e *Engine) {
 	t.Helper()
 	nonce := uint64(0)
 	next := func() uint64 { nonce++; return nonce }
 	place := func(name string, pair int, side matching.Side) uint64 {
 		t.Helper()
-		c := must[*Command](t)(e.Place(e.Key([]byte("key-of-"+name)), next(), &OrderWish{Pair: e.Pairs()[pair], Side: side, Price: 100e8, Amount: coin}))
+		c := must[*Command](t)(e.Place(e.Key([]byte("key-of-"+name)), next(),
+			&OrderWish{Pair: e.Pairs()[pair], Side: side, Price: 100e8, Amount: coin}))
 		defer c.Free()
 		if c.Outcome() != Accepted {
 			t.Fatalf("%+v", c.Record())
@@ -50,7 +52,8 @@ func history(t *testing.T, e *Engine) {
 	}
 	for _, name := range []string{"ann", "ben"} {
 		must[Admin](t)(e.CreateAccount("ops", name, name+"@example.org"))
-		must[Admin](t)(e.CreateKey("ops", name, "key-of-"+name, "secret", event.AllPermissions, nil))
+		must[Admin](t)(e.CreateKey("ops", name, "key-of-"+name, "secret", event.AllPermissions,
+			nil))
 		for i, currency := range []string{"BTC", "USD", "EUR", "BTC"} {
 			must[Admin](t)(e.Deposit("ops", name, currency, 10_000*coin, fmt.Sprint(name, i)))
 		}
@@ -86,15 +89,22 @@ func TestAnAuditFindsDamagedProjections(t *testing.T) {
 	if report.Rows < 12*4+27+8+6+14 || report.Trimmed != 0 {
 		t.Errorf("%+v", report)
 	}
-	lists := []string{"trades", "trades:1", "trades:2", "trades:account:1", "trades:account:2", "deposits:1", "deposits:2", "actions",
+	lists := []string{"trades", "trades:1", "trades:2", "trades:account:1", "trades:account:2",
+		"deposits:1", "deposits:2", "actions",
 		"candles:1:0", "candles:1:1", "candles:2:6"}
 	sets := []string{"orders:1", "orders:2", "withdraws", "withdraws:1"}
-	names := map[string]string{"trades": "trades", "trades:1": "trades of pair BTC_USD", "trades:2": "trades of pair BTC_EUR",
-		"trades:account:1": "trades of account ann", "trades:account:2": "trades of account ben", "deposits:1": "deposits of account ann",
-		"deposits:2": "deposits of account ben", "actions": "actions", "candles:1:0": "candles of pair BTC_USD, timeframe 1",
-		"candles:1:1": "candles of pair BTC_USD, timeframe 5", "candles:2:6": "candles of pair BTC_EUR, timeframe D",
-		"orders:1": "closed orders of account ann", "orders:2": "closed orders of account ben", "withdraws": "withdraws", "withdraws:1": "withdraws of account ann"}
-	// damaged runs an audit of a damaged key, and puts it back. It wants a difference that begins so.
+	names := map[string]string{"trades": "trades", "trades:1": "trades of pair BTC_USD",
+		"trades:2":         "trades of pair BTC_EUR",
+		"trades:account:1": "trades of account ann", "trades:account:2": "trades of account ben",
+		"deposits:1": "deposits of account ann",
+		"deposits:2": "deposits of account ben", "actions": "actions",
+		"candles:1:0": "candles of pair BTC_USD, timeframe 1",
+		"candles:1:1": "candles of pair BTC_USD, timeframe 5",
+		"candles:2:6": "candles of pair BTC_EUR, timeframe D",
+		"orders:1":    "closed orders of account ann", "orders:2": "closed orders of account ben",
+		"withdraws": "withdraws", "withdraws:1": "withdraws of account ann"}
+	// damaged runs an audit of a damaged key, and puts it back. It wants a difference that begins
+	// so.
 	damaged := func(what, key, want string, damage func(key string) error) {
 		t.Helper()
 		key = "{main}:" + key
@@ -132,49 +142,71 @@ func TestAnAuditFindsDamagedProjections(t *testing.T) {
 	all := func(words bool) {
 		t.Helper()
 		for _, list := range append(slices.Clone(lists), sets...) {
-			damaged("all", list, names[list]+": ", func(key string) error { return client.Del(ctx, key).Err() })
+			damaged("all", list, names[list]+": ", func(key string) error {
+				return client.Del(ctx, key).Err()
+			})
 		}
 		for _, list := range lists {
-			damaged("the newest", list, names[list]+": ", func(key string) error { return client.RPop(ctx, key).Err() })
+			damaged("the newest", list, names[list]+": ", func(key string) error {
+				return client.RPop(ctx, key).Err()
+			})
 			if list == "actions" && !words {
 				continue
 			}
 			damaged("the words", list, names[list]+": ", func(key string) error {
 				row := []byte(must[string](t)(client.LIndex(ctx, key, 0).Result()))
-				row[len(row)-1] ^= 1 // of a trade its fees, of a deposit or an action its text, of a candle its volume
+				// of a trade its fees, of a deposit or an action its text, of a candle its volume
+				row[len(row)-1] ^= 1
 				return client.LSet(ctx, key, 0, row).Err()
 			})
 		}
 		for _, set := range sets {
-			damaged("the newest", set, names[set]+": ", func(key string) error { return client.ZRemRangeByRank(ctx, key, -1, -1).Err() })
+			damaged("the newest", set, names[set]+": ", func(key string) error {
+				return client.ZRemRangeByRank(ctx, key, -1, -1).Err()
+			})
 		}
-		damaged("a nonce", "nonces", "key key-of-ann of account ann: projected is nonce 1, committed ", func(key string) error { return client.HSet(ctx, key, "key-of-ann", 1).Err() })
-		damaged("a nonce", "nonces", "key key-of-ben of account ben: projected is nonce 0, committed ", func(key string) error { return client.HDel(ctx, key, "key-of-ben").Err() })
+		damaged("a nonce", "nonces",
+			"key key-of-ann of account ann: projected is nonce 1, committed ",
+			func(key string) error { return client.HSet(ctx, key, "key-of-ann", 1).Err() })
+		damaged("a nonce", "nonces",
+			"key key-of-ben of account ben: projected is nonce 0, committed ",
+			func(key string) error { return client.HDel(ctx, key, "key-of-ben").Err() })
 		const index = "references of deposits: "
 		damaged("all", "references", index,
 			func(key string) error { return client.Del(ctx, key).Err() })
 		damaged("one reference", "references", index+"that of deposit 1 is missing",
 			func(key string) error { return client.HDel(ctx, key, "ann0").Err() })
-		damaged("a balance", "wallet:ann", "account ann, BTC: projected are 1 with 0 reserved", func(key string) error { return client.HSet(ctx, key, "BTC", "1:0").Err() })
+		damaged("a balance", "wallet:ann",
+			"account ann, BTC: projected are 1 with 0 reserved", func(key string) error {
+				return client.HSet(ctx, key, "BTC", "1:0").Err()
+			})
 		for _, list := range []string{"deposits:1", "actions"} { // these are kept for ever
-			damaged("the oldest", list, names[list]+": ", func(key string) error { return client.LPop(ctx, key).Err() })
+			damaged("the oldest", list, names[list]+": ", func(key string) error {
+				return client.LPop(ctx, key).Err()
+			})
 		}
 		for _, set := range []string{"withdraws", "withdraws:1"} {
-			damaged("the oldest", set, names[set]+": ", func(key string) error { return client.ZRemRangeByRank(ctx, key, 0, 0).Err() })
+			damaged("the oldest", set, names[set]+": ", func(key string) error {
+				return client.ZRemRangeByRank(ctx, key, 0, 0).Err()
+			})
 		}
 		auditClean(t, e)
 	}
 	all(true)
 	for _, list := range lists {
 		if !strings.HasPrefix(list, "candles") {
-			damaged("the oldest", list, names[list]+": ", func(key string) error { return client.LPop(ctx, key).Err() })
+			damaged("the oldest", list, names[list]+": ", func(key string) error {
+				return client.LPop(ctx, key).Err()
+			})
 		}
 	}
 	for _, set := range sets {
-		damaged("the oldest", set, names[set]+": ", func(key string) error { return client.ZRemRangeByRank(ctx, key, 0, 0).Err() })
+		damaged("the oldest", set, names[set]+": ", func(key string) error {
+			return client.ZRemRangeByRank(ctx, key, 0, 0).Err()
+		})
 	}
-	// The same of what an earlier run has written, but for the oldest rows, for it may have kept fewer, and the words of
-	// operators' actions, which may have been others.
+	// The same of what an earlier run has written, but for the oldest rows, for it may have kept
+	// fewer, and the words of operators' actions, which may have been others.
 	e.Abandon()
 	e = start(t, o)
 	all(false)
@@ -189,14 +221,17 @@ func TestAnAuditFindsDamagedProjections(t *testing.T) {
 	}
 	stop(t, e)
 
-	// Behind its last snapshot nothing is left to be replayed, but what is for ever is known, and what cannot be empty.
+	// Behind its last snapshot nothing is left to be replayed, but what is for ever is known, and
+	// what cannot be empty.
 	e = start(t, o)
 	if report := auditClean(t, e); report.Records > 0 {
 		t.Errorf("%+v", report)
 	}
 	for _, list := range append(slices.Clone(lists), sets...) {
 		if list != "actions" {
-			damaged("all", list, names[list]+": ", func(key string) error { return client.Del(ctx, key).Err() })
+			damaged("all", list, names[list]+": ", func(key string) error {
+				return client.Del(ctx, key).Err()
+			})
 		}
 	}
 	for _, list := range []string{"deposits:1", "withdraws", "withdraws:1", "candles:1:0"} {
@@ -213,8 +248,8 @@ func TestAnAuditFindsDamagedProjections(t *testing.T) {
 	}
 }
 
-// A backup has the trades that the list of all of them keeps. Those of who traded last before that are gone with a
-// restore, which is no difference.
+// A backup has the trades that the list of all of them keeps. Those of who traded last before that
+// are gone with a restore, which is no difference.
 func TestAnAuditAfterARestoreOfFewerTradesIsClean(t *testing.T) {
 	for _, kind := range []string{"pebble", "redis"} {
 		t.Run(kind, func(t *testing.T) {
@@ -226,7 +261,8 @@ func TestAnAuditAfterARestoreOfFewerTradesIsClean(t *testing.T) {
 			e := start(t, o)
 			old := fund(t, e, "old", map[string]money.Amount{"BTC": coin, "EUR": 100 * coin})
 			for nonce, side := range []matching.Side{matching.Sell, matching.Buy} {
-				must[*Command](t)(e.Place(old, uint64(nonce+1), &OrderWish{Pair: e.Pairs()[1], Side: side, Price: 100e8, Amount: coin})).Free()
+				must[*Command](t)(e.Place(old, uint64(nonce+1),
+					&OrderWish{Pair: e.Pairs()[1], Side: side, Price: 100e8, Amount: coin})).Free()
 			}
 			for _, name := range []string{"ann", "ben"} {
 				fund(t, e, name, map[string]money.Amount{"BTC": 10 * coin, "USD": 1000 * coin})
@@ -255,24 +291,28 @@ func keeping(t *testing.T, kind string) func(persistence.Retention) persistence.
 	if kind == "pebble" {
 		dir := t.TempDir()
 		return func(keep persistence.Retention) persistence.Store {
-			return must[persistence.Store](t)(pebble.Open(dir, pebble.Options{Logger: testOptions(nil).Log, Retention: keep}))
+			return must[persistence.Store](t)(
+				pebble.Open(dir, pebble.Options{Logger: testOptions(nil).Log, Retention: keep}))
 		}
 	}
 	server := redistest.Start(t)
 	return func(keep persistence.Retention) persistence.Store {
-		return must[persistence.Store](t)(redis.Open(t.Context(), server.URL(), redis.Options{Logger: testOptions(nil).Log, Retention: keep}))
+		return must[persistence.Store](t)(
+			redis.Open(t.Context(), server.URL(),
+				redis.Options{Logger: testOptions(nil).Log, Retention: keep}))
 	}
 }
 
-// Rows that are trimmed while an audit looks for them are no differences, nor are those that were trimmed by a lower
-// retention than today's, and nor are candles that change meanwhile.
+// Rows that are trimmed while an audit looks for them are no differences, nor are those that were
+// trimmed by a lower retention than today's, and nor are candles that change meanwhile.
 func TestAuditsUnderLoadOfAHistoryThatIsTrimmedAreClean(t *testing.T) {
 	for _, kind := range []string{"pebble", "redis"} {
 		t.Run(kind, func(t *testing.T) {
 			open := keeping(t, kind)
 			var keys []string
 			nonce := uint64(0)
-			for run, keep := range []persistence.Retention{{}, {Trades: 40, Orders: 15, Candles: 1}, {Trades: 25, Orders: 300, Candles: 2}, {Trades: 1000, Orders: 1000}, {}} {
+			for run, keep := range []persistence.Retention{{}, {Trades: 40, Orders: 15, Candles: 1},
+				{Trades: 25, Orders: 300, Candles: 2}, {Trades: 1000, Orders: 1000}, {}} {
 				store := open(keep)
 				o := testOptions(store)
 				o.Retention, o.rowRefs, o.stepRows = keep, 50+run*200, 50
@@ -282,7 +322,9 @@ func TestAuditsUnderLoadOfAHistoryThatIsTrimmedAreClean(t *testing.T) {
 				e := start(t, o)
 				if run == 0 {
 					for i := range 4 {
-						keys = append(keys, fund(t, e, fmt.Sprint("account-", i), map[string]money.Amount{"BTC": 50 * coin, "USD": 500 * coin, "EUR": 500 * coin}).Public)
+						keys = append(keys, fund(t, e, fmt.Sprint("account-", i),
+							map[string]money.Amount{"BTC": 50 * coin, "USD": 500 * coin,
+								"EUR": 500 * coin}).Public)
 					}
 				}
 				auditClean(t, e)
@@ -303,7 +345,9 @@ func TestAuditsUnderLoadOfAHistoryThatIsTrimmedAreClean(t *testing.T) {
 						trimmed == 0 && keep.Candles > 0
 				}
 				for goesOn() && !t.Failed() {
-					load.allow(e.released.Load() + 150) // less than what lies between snapshots: on a slow machine, too, most audits are not overtaken
+					// less than what lies between snapshots: on a slow machine, too, most audits
+					// are not overtaken
+					load.allow(e.released.Load() + 150)
 					report, err := e.Audit(t.Context(), nil, func(uint64, uint64) {})
 					if errors.Is(err, errOvertaken) {
 						continue
@@ -318,7 +362,8 @@ func TestAuditsUnderLoadOfAHistoryThatIsTrimmedAreClean(t *testing.T) {
 				<-ended
 				auditClean(t, e)
 				if trimmed > 0 && run == 0 {
-					t.Errorf("run %d, keeping %+v: %d rows were found, %d were trimmed", run, keep, rows, trimmed)
+					t.Errorf("run %d, keeping %+v: %d rows were found, %d were trimmed", run, keep,
+						rows, trimmed)
 				}
 				nonce += 1_000_000
 				if run%2 == 0 {
@@ -343,7 +388,8 @@ type allowance struct {
 	over   bool
 }
 
-// wait is before each command: it waits until there may be one, and says whether there may be any more.
+// wait is before each command: it waits until there may be one, and says whether there may be any
+// more.
 func (l *allowance) wait() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()

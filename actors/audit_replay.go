@@ -28,12 +28,14 @@ type replay struct {
 	histories []event.HistoryID
 }
 
-// replayTries is how often a replay begins: while it runs the snapshot that it began with may be replaced,
-// and the journal after that trimmed.
+// replayTries is how often a replay begins: while it runs the snapshot that it began with may be
+// replaced, and the journal after that trimmed.
 const replayTries = 3
 
 // errOvertaken is what a replay ends with when the journal that it needs is trimmed each time.
-var errOvertaken = errors.New("snapshots were taken while the books were compared, and the journal before them was forgotten: try again")
+var errOvertaken = errors.New(
+	"snapshots were taken while the books were compared, and the journal before them was " +
+		"forgotten: try again")
 
 func (a *audit) replay(ctx context.Context, archive Archive, progress func(at, of uint64)) error {
 	differences := len(a.report.Differences)
@@ -54,7 +56,8 @@ func (a *audit) replay(ctx context.Context, archive Archive, progress func(at, o
 		if r.final || archive != nil || !errors.Is(err, persistence.ErrCorrupt) {
 			return err
 		}
-		if now, failed := newestSnapshotAt(ctx, a.engine.opts.Store); failed != nil || now == before {
+		if now, failed := newestSnapshotAt(ctx, a.engine.opts.Store); failed != nil ||
+			now == before {
 			return err
 		}
 	}
@@ -73,7 +76,9 @@ func newestSnapshotAt(ctx context.Context, store persistence.Store) (uint64, err
 	return seq, image.Close()
 }
 
-var errArchiveEmpty = errors.New("the archive is still empty, and the journal has lost its first records: audit without the archive until snapshots have been taken")
+var errArchiveEmpty = errors.New(
+	"the archive is still empty, and the journal has lost its first records: audit without the " +
+		"archive until snapshots have been taken")
 
 var errFarEnough = errors.New("the replay is far enough")
 
@@ -84,12 +89,14 @@ func (r *replay) run(ctx context.Context) (err error) {
 	}
 	r.rows = newRowAudit(r.audit, r.state)
 	report.From, report.Records, report.Rows, report.Trimmed = r.state.Seq(), 0, 0, 0
-	r.batches = state.Fold{State: r.state, Note: func(record *event.Record, effects *state.Effects) {
-		r.note(ctx, record, effects)
-	}}
+	r.batches = state.Fold{State: r.state,
+		Note: func(record *event.Record, effects *state.Effects) {
+			r.note(ctx, record, effects)
+		}}
 	fold := func(prev, next uint64, data []byte) error { return r.fold(ctx, prev, next, data) }
 	if r.archive != nil {
-		if err := r.archive.Read(ctx, r.state.Seq(), fold); err != nil && !errors.Is(err, errFarEnough) {
+		if err := r.archive.Read(ctx, r.state.Seq(),
+			fold); err != nil && !errors.Is(err, errFarEnough) {
 			return fmt.Errorf("replaying the archive: %w", err)
 		}
 	}
@@ -116,7 +123,8 @@ func (r *replay) run(ctx context.Context) (err error) {
 		}
 	}
 	if at := r.state.Seq(); at != report.Sequence {
-		return fmt.Errorf("%w: the replay ends at sequence %d instead of %d", persistence.ErrCorrupt, at, report.Sequence)
+		return fmt.Errorf("%w: the replay ends at sequence %d instead of %d",
+			persistence.ErrCorrupt, at, report.Sequence)
 	}
 	if err := r.knowsHistories(); err != nil {
 		return err
@@ -217,9 +225,10 @@ func (r *replay) beginning(ctx context.Context) error {
 	return nil
 }
 
-// oldestSnapshot is the oldest snapshot that is kept and not above a sequence, none if there is none: the very
-// first may have been taken just now, and then the journal is whole.
-func oldestSnapshot(ctx context.Context, store persistence.Store, most uint64) (image []byte, seq uint64, err error) {
+// oldestSnapshot is the oldest snapshot that is kept and not above a sequence, none if there is
+// none: the very first may have been taken just now, and then the journal is whole.
+func oldestSnapshot(ctx context.Context, store persistence.Store, most uint64) (image []byte,
+	seq uint64, err error) {
 	for back := 1; back >= 0; back-- {
 		image, seq, err := loadSnapshot(ctx, store, back)
 		switch {
@@ -235,8 +244,8 @@ func oldestSnapshot(ctx context.Context, store persistence.Store, most uint64) (
 	return nil, 0, nil
 }
 
-// compare says where the two states, which are at one sequence, differ. The images decide; the rest is to find
-// out where.
+// compare says where the two states, which are at one sequence, differ. The images decide; the rest
+// is to find out where.
 func (r *replay) compare() {
 	a, replayed := r.audit, r.state
 	if err := replayed.Check(); err != nil {
@@ -253,30 +262,37 @@ func (r *replay) compare() {
 			continue
 		}
 		a.holdings(account, other)
-		if working, derived := openOf(&account.Open), openOf(&other.Open); fmt.Sprint(working) != fmt.Sprint(derived) {
+		if working, derived := openOf(&account.Open),
+			openOf(&other.Open); fmt.Sprint(working) != fmt.Sprint(derived) {
 			a.differ("account %s: open orders are %v, replayed %v", account.Name, working, derived)
 		}
 	}
 	for i, c := range a.state.Currencies() {
 		if i >= len(replayed.Currencies()) || replayed.Currencies()[i] != c {
-			a.differ("currency %s: %v deposited and %v withdrawn are not what the replay finds", c.Code, c.Deposited, c.Withdrawn)
+			a.differ("currency %s: %v deposited and %v withdrawn are not what the replay finds",
+				c.Code, c.Deposited, c.Withdrawn)
 		}
 	}
 	if len(a.report.Differences) == before {
-		a.differ("the replayed state differs from the committed one, in something else than balances, reserves and open orders")
+		a.differ(
+			"the replayed state differs from the committed one, in something else than balances, " +
+				"reserves and open orders")
 	}
 }
 
 func (a *audit) holdings(account, other *state.Account) {
 	for _, h := range account.Wallet.Holdings() {
 		if o := other.Wallet.Get(h.Currency); o != h {
-			a.differ("account %s, %s: committed are %v with %v reserved, replayed %v with %v", account.Name, a.state.Currencies()[h.Currency-1].Code,
+			a.differ("account %s, %s: committed are %v with %v reserved, replayed %v with %v",
+				account.Name, a.state.Currencies()[h.Currency-1].Code,
 				h.Balance, h.Reserve, o.Balance, o.Reserve)
 		}
 	}
 	for _, o := range other.Wallet.Holdings() {
-		if account.Wallet.Get(o.Currency) == (ledger.Holding{Currency: o.Currency}) && o != (ledger.Holding{Currency: o.Currency}) {
-			a.differ("account %s, %s: committed is nothing, replayed are %v", account.Name, a.state.Currencies()[o.Currency-1].Code, o.Balance)
+		if account.Wallet.Get(o.Currency) == (ledger.Holding{Currency: o.Currency}) &&
+			o != (ledger.Holding{Currency: o.Currency}) {
+			a.differ("account %s, %s: committed is nothing, replayed are %v", account.Name,
+				a.state.Currencies()[o.Currency-1].Code, o.Balance)
 		}
 	}
 }

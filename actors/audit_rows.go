@@ -12,22 +12,24 @@ import (
 	"exchange/persistence"
 )
 
-// A rowAudit looks in the store for the rows that replayed records gave rise to. It gathers many and then reads
-// each list once, for the rows of a list mostly follow each other: reading them one by one would take many times
-// as long.
+// A rowAudit looks in the store for the rows that replayed records gave rise to. It gathers many
+// and then reads each list once, for the rows of a list mostly follow each other: reading them one
+// by one would take many times as long.
 //
-// Rows of the history never change, but for the newest candle of a list, so it does not matter what happens
-// meanwhile; the store is at or above the audited sequence by then. A row may be missing only if all that are older
-// in its list are gone too, and as many newer ones are there as the list keeps. Rows of an earlier run of the exchange
-// may also have been trimmed by another retention, which nobody knows any more: then a newer one of that run is enough.
+// Rows of the history never change, but for the newest candle of a list, so it does not matter what
+// happens meanwhile; the store is at or above the audited sequence by then. A row may be missing
+// only if all that are older in its list are gone too, and as many newer ones are there as the list
+// keeps. Rows of an earlier run of the exchange may also have been trimmed by another retention,
+// which nobody knows any more: then a newer one of that run is enough.
 type rowAudit struct {
 	*audit
 	replayed *state.State
-	earlier  bool                               // the rows are of records that an earlier run has written
-	refs     []rowRef                           // that are to be looked for
-	rows     persistence.Writes                 // of one record
-	newest   [][market.FrameCount]market.Candle // by pair-1, of the replayed trades
-	lists    [rowKinds]rowList
+	// the rows are of records that an earlier run has written
+	earlier bool
+	refs    []rowRef                           // that are to be looked for
+	rows    persistence.Writes                 // of one record
+	newest  [][market.FrameCount]market.Candle // by pair-1, of the replayed trades
+	lists   [rowKinds]rowList
 
 	ends  map[uint64]uint64 // by list: from there on up it has as many rows as it keeps
 	found [2][]bool         // by account: rows of accountTrades and accountOrders were
@@ -103,7 +105,9 @@ func (h *rowAudit) noteCandles(p *state.Pair) {
 
 // look compares what was gathered.
 func (h *rowAudit) look(ctx context.Context) error {
-	slices.SortFunc(h.refs, func(a, b rowRef) int { return cmp.Or(cmp.Compare(a.list, b.list), cmp.Compare(a.id, b.id)) })
+	slices.SortFunc(h.refs, func(a, b rowRef) int {
+		return cmp.Or(cmp.Compare(a.list, b.list), cmp.Compare(a.id, b.id))
+	})
 	err := concurrently(func(yield func([]rowRef) bool) {
 		for rest := h.refs; len(rest) > 0; {
 			n := 1
@@ -121,7 +125,8 @@ func (h *rowAudit) look(ctx context.Context) error {
 	return err
 }
 
-// rowsBetween is how many rows that are not looked for are read before the next is looked for by its id.
+// rowsBetween is how many rows that are not looked for are read before the next is looked for by
+// its id.
 const rowsBetween = 256
 
 // list compares rows of one list, in the order of their ids.
@@ -129,7 +134,8 @@ func (h *rowAudit) list(ctx context.Context, refs []rowRef) error {
 	l, number := &h.lists[refs[0].list>>32], uint32(refs[0].list)
 	left, found := refs, 0 // left to find; the next is the last
 	var newest uint64      // that was found
-	var passed []rowRef    // not found though older ones are there, and yet no difference, perhaps; newest first
+	// not found though older ones are there, and yet no difference, perhaps; newest first
+	var passed []rowRef
 	for end, beside := false, 0; !end && len(left) > 0; {
 		end, beside = true, 0
 		err := l.read(ctx, number, left[len(left)-1].id+1, func(id, sum uint64, row any) bool {
@@ -174,24 +180,29 @@ func (h *rowAudit) list(ctx context.Context, refs []rowRef) error {
 	defer h.mu.Unlock()
 	h.report.Rows += found
 	h.report.Trimmed += len(gone) - len(kept)
-	if kind := refs[0].list>>32 - accountTrades; kind < uint64(len(h.found)) && int(number) < len(h.found[kind]) {
+	if kind := refs[0].list>>32 - accountTrades; kind < uint64(len(h.found)) &&
+		int(number) < len(h.found[kind]) {
 		h.found[kind][number] = h.found[kind][number] || found > 0
 	}
 	return nil
 }
 
-// kept are those of missing rows, in the order of their ids, that should be there. newest is a row of the same run
-// that is there, 0 if none is known.
-func (h *rowAudit) kept(ctx context.Context, list uint64, missing []rowRef, newest uint64) ([]rowRef, error) {
+// kept are those of missing rows, in the order of their ids, that should be there. newest is a row
+// of the same run that is there, 0 if none is known.
+func (h *rowAudit) kept(ctx context.Context, list uint64, missing []rowRef,
+	newest uint64) ([]rowRef, error) {
 	l, number := &h.lists[list>>32], uint32(list)
 	read := func(fn func(id uint64, row any) bool) error {
-		if err := l.read(ctx, number, 0, func(id, _ uint64, row any) bool { return fn(id, row) }); err != nil {
+		if err := l.read(ctx, number, 0, func(id, _ uint64, row any) bool {
+			return fn(id, row)
+		}); err != nil {
 			return fmt.Errorf("reading %s: %w", l.name(number), err)
 		}
 		return nil
 	}
 	from := func(end uint64) []rowRef {
-		i, _ := slices.BinarySearchFunc(missing, end, func(r rowRef, end uint64) int { return cmp.Compare(r.id, end) })
+		i, _ := slices.BinarySearchFunc(missing,
+			end, func(r rowRef, end uint64) int { return cmp.Compare(r.id, end) })
 		return missing[i:]
 	}
 	if l.forever {

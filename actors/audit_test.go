@@ -14,8 +14,8 @@ import (
 	"exchange/persistence"
 )
 
-// A swapped is a store whose journal is read otherwise than it was written: change changes each batch, and before
-// runs before the first. Both may be nil.
+// A swapped is a store whose journal is read otherwise than it was written: change changes each
+// batch, and before runs before the first. Both may be nil.
 type swapped struct {
 	persistence.Store
 	before func()
@@ -23,7 +23,8 @@ type swapped struct {
 	reads  atomic.Int64
 }
 
-func (s *swapped) Read(ctx context.Context, after uint64, fn func(prev, next uint64, batch []byte) error) error {
+func (s *swapped) Read(ctx context.Context, after uint64, fn func(prev, next uint64,
+	batch []byte) error) error {
 	s.reads.Add(1)
 	if s.before != nil {
 		s.before()
@@ -60,7 +61,8 @@ func rewritten(t *testing.T, change func(r *event.Record)) func([]byte) []byte {
 	}
 }
 
-// A journal or an archive that cannot be replayed is damage: trying again does not help, and is not tried.
+// A journal or an archive that cannot be replayed is damage: trying again does not help, and is not
+// tried.
 func TestAnAuditOfAJournalThatDoesNotReplayIsOfDamagedData(t *testing.T) {
 	onBothStores(t, func(t *testing.T, fresh places) {
 		store := fresh(t)()
@@ -78,7 +80,8 @@ func TestAnAuditOfAJournalThatDoesNotReplayIsOfDamagedData(t *testing.T) {
 				}
 				j.reads.Store(0)
 				report, err := e.Audit(t.Context(), archive, func(uint64, uint64) {})
-				if !errors.Is(err, persistence.ErrCorrupt) || !strings.Contains(err.Error(), want) || report != nil {
+				if !errors.Is(err, persistence.ErrCorrupt) ||
+					!strings.Contains(err.Error(), want) || report != nil {
 					t.Errorf("%s: %v", what, err)
 				}
 				if n := j.reads.Load(); archive == nil && n != 1 || archive != nil && n > 0 {
@@ -96,7 +99,8 @@ func TestAnAuditOfAJournalThatDoesNotReplayIsOfDamagedData(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			return event.EndBatch(append(event.BeginBatch(nil), b.Records...), b.Epoch, b.Prev+1, b.Count)
+			return event.EndBatch(append(event.BeginBatch(nil), b.Records...), b.Epoch, b.Prev+1,
+				b.Count)
 		})
 		f("a flipped bit", "", func(batch []byte) []byte {
 			batch[len(batch)/2] ^= 1
@@ -122,7 +126,8 @@ func TestAnAuditFindsWhatTheJournalSaysOtherwise(t *testing.T) {
 			}
 		})
 		report := must[*AuditReport](t)(e.Audit(t.Context(), nil, func(uint64, uint64) {}))
-		if text := strings.Join(report.Differences, "\n"); !strings.Contains(text, "account ann, BTC: committed are 10 with 0 reserved, replayed 10.00000001 with 0") {
+		if text := strings.Join(report.Differences, "\n"); !strings.Contains(text,
+			"account ann, BTC: committed are 10 with 0 reserved, replayed 10.00000001 with 0") {
 			t.Errorf("the differences are %s", text)
 		}
 		j.change = nil
@@ -130,8 +135,8 @@ func TestAnAuditFindsWhatTheJournalSaysOtherwise(t *testing.T) {
 	})
 }
 
-// An audit begins again if its snapshot was replaced and the journal after it trimmed, with the oldest that is kept
-// then; if that is newer than what it looks at, it can only be asked for again.
+// An audit begins again if its snapshot was replaced and the journal after it trimmed, with the
+// oldest that is kept then; if that is newer than what it looks at, it can only be asked for again.
 func TestAnAuditBeginsAgainWhenItsSnapshotWasReplaced(t *testing.T) {
 	onBothStores(t, func(t *testing.T, fresh places) {
 		store := fresh(t)()
@@ -152,7 +157,9 @@ func TestAnAuditBeginsAgainWhenItsSnapshotWasReplaced(t *testing.T) {
 			var trims int
 			g.set(func() { trims = len(g.trimmed) })
 			nonce++
-			must[*Command](t)(e.Place(key, nonce, &OrderWish{Pair: e.Pairs()[0], Side: matching.Sell, Price: 100e8, Amount: coin})).Free()
+			must[*Command](t)(e.Place(key, nonce,
+				&OrderWish{Pair: e.Pairs()[0], Side: matching.Sell, Price: 100e8, Amount: coin})).
+				Free()
 			barrier := NewRead(ReadHistory)
 			if err := e.Ask(barrier, nil, 0); err != nil {
 				t.Fatal(err)
@@ -178,8 +185,10 @@ func TestAnAuditBeginsAgainWhenItsSnapshotWasReplaced(t *testing.T) {
 				if !errors.Is(err, errOvertaken) || errors.Is(err, persistence.ErrCorrupt) {
 					t.Errorf("both snapshots were replaced: %v", err)
 				}
-			case err != nil || len(report.Differences) > 0 || report.Sequence != at || report.From != at-uint64(1-n):
-				t.Errorf("%d snapshots were replaced, the newest was at %d: %+v, %v", n, at, report, err)
+			case err != nil || len(report.Differences) > 0 || report.Sequence != at ||
+				report.From != at-uint64(1-n):
+				t.Errorf("%d snapshots were replaced, the newest was at %d: %+v, %v", n, at, report,
+					err)
 			}
 		}
 		stop(t, e)
@@ -196,9 +205,12 @@ func TestAnAuditOfAnArchiveGoesOnWhereTheJournalWasTrimmed(t *testing.T) {
 		key := fund(t, e, "ann", map[string]money.Amount{"BTC": 100 * coin})
 		a := &growing{}
 		a.grow(t, store)
-		must[*Command](t)(e.Place(key, 1, &OrderWish{Pair: e.Pairs()[0], Side: matching.Sell, Price: 100e8, Amount: coin})).Free()
-		must[*Command](t)(e.Place(key, 2, &OrderWish{Pair: e.Pairs()[0], Side: matching.Sell, Price: 100e8, Amount: coin})).Free()
-		j.before = func() { // the snapshot's way: first it goes into the archive, then it is trimmed
+		must[*Command](t)(e.Place(key, 1,
+			&OrderWish{Pair: e.Pairs()[0], Side: matching.Sell, Price: 100e8, Amount: coin})).Free()
+		must[*Command](t)(e.Place(key, 2,
+			&OrderWish{Pair: e.Pairs()[0], Side: matching.Sell, Price: 100e8, Amount: coin})).Free()
+		// the snapshot's way: first it goes into the archive, then it is trimmed
+		j.before = func() {
 			j.before = nil
 			a.grow(t, store)
 			if err := store.Trim(t.Context(), e.journal.token, e.released.Load()-1); err != nil {
@@ -235,7 +247,8 @@ func (g *growing) Histories() ([]persistence.HistoryID, error) { return g.histor
 
 func (g *growing) Base(context.Context) (uint64, []byte, error) { return 0, nil, nil }
 
-func (g *growing) Read(_ context.Context, after uint64, fn func(prev, next uint64, batch []byte) error) error {
+func (g *growing) Read(_ context.Context, after uint64, fn func(prev, next uint64,
+	batch []byte) error) error {
 	for _, batch := range g.batches {
 		b, err := event.OpenBatch(batch)
 		if err != nil {

@@ -9,8 +9,8 @@ import (
 	"exchange/persistence/redistest"
 )
 
-// BenchmarkAudit audits an engine that replays 1,000,000 records and finds all the rows that they gave rise to: some
-// of them in few long lists, or in many short ones.
+// BenchmarkAudit audits an engine that replays 1,000,000 records and finds all the rows that they
+// gave rise to: some of them in few long lists, or in many short ones.
 func BenchmarkAudit(b *testing.B) {
 	for _, kind := range []string{"pebble", "redis"} {
 		for _, accounts := range []int{100, 50_000} {
@@ -27,7 +27,8 @@ func BenchmarkAudit(b *testing.B) {
 				s.trading(1_000_000, accounts)
 				s.state = nil
 				o := testOptions(store)
-				o.Limits.ProjectionLag, o.Snapshot = 10_000_000, SnapshotPolicy{MinRecords: 1 << 40, MaxRecords: 1 << 40}
+				o.Limits.ProjectionLag, o.Snapshot = 10_000_000,
+					SnapshotPolicy{MinRecords: 1 << 40, MaxRecords: 1 << 40}
 				o.Timing.Request = 10 * time.Minute // until all is written
 				e := start(b, o)
 				barrier := NewRead(ReadHistory)

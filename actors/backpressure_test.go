@@ -54,7 +54,9 @@ func TestNothingNewIsTakenWhileTheStoresProjectionsAreTooFarBehind(t *testing.T)
 		g := newGated(t, fresh, func(o *Options) { o.Limits.ProjectionLag = 4 })
 		for range 2 {
 			g.ends("the history is written", g.asking(ReadHistory, nil, 0), accepted)
-			eventually(t, "no row is waiting", func() bool { return g.e.committed.unsaved.Load() == 0 })
+			eventually(t, "no row is waiting", func() bool {
+				return g.e.committed.unsaved.Load() == 0
+			})
 			g.set(func() { g.applying = true })
 			for rows := range int64(5) { // 0 to 4 rows wait: each cancel makes one
 				id := g.rest(g.sell(1e5))
@@ -153,7 +155,9 @@ func TestAnAppendWithoutAnAnswerIsRepeatedAndLandsOnce(t *testing.T) {
 			if got := g.funds(1, 1); got != "10/1" {
 				t.Errorf("%s: the wallet has %s BTC", name, got)
 			}
-			g.ends("the same nonce after a restart", func() (*Command, error) { return g.e.Place(g.key, g.nonce, g.sell(coin)) }, refusedFor(event.RefusedNonce))
+			g.ends("the same nonce after a restart",
+				func() (*Command, error) { return g.e.Place(g.key, g.nonce, g.sell(coin)) },
+				refusedFor(event.RefusedNonce))
 			g.end()
 		}
 	})
@@ -171,12 +175,15 @@ func TestAnOutcomeThatComesTooLateIsUnknownAndItsPlaceIsGivenBackAtRelease(t *te
 		g.ends("a cancel", g.cancelling(77), ErrTimeout.Error())
 		g.ends("a deposit", g.depositing(), ErrTimeout.Error())
 		g.e.opts.Timing.Request = time.Minute
-		g.ends("beside three whose handlers have gone", func() (*Command, error) { return g.e.Place(ben, 1, g.sell(1e5)) }, ErrBusy.Error())
+		g.ends("beside three whose handlers have gone",
+			func() (*Command, error) { return g.e.Place(ben, 1, g.sell(1e5)) }, ErrBusy.Error())
 		if n, own := g.e.commandsInFlight(), g.key.Account.inFlight.Load(); n != 3 || own != 2 {
 			t.Errorf("%d commands hold a place, %d of the account", n, own)
 		}
 		g.letGo()
-		eventually(t, "all places are given back", func() bool { return g.e.commandsInFlight() == 0 && g.key.Account.inFlight.Load() == 0 })
+		eventually(t, "all places are given back", func() bool {
+			return g.e.commandsInFlight() == 0 && g.key.Account.inFlight.Load() == 0
+		})
 		g.folded()
 		if got := g.funds(1, 1); got != "11/0.001" {
 			t.Errorf("it has happened, and the wallet has %s BTC", got)
@@ -201,7 +208,8 @@ func TestAReadThatIsTooLateGivesItsPlaceBackAtOnce(t *testing.T) {
 		g.set(func() { g.applying = true })
 		g.rest(g.sell(1e5))
 		g.e.opts.Timing.Request = time.Millisecond
-		g.ends("a read of a history that is held", g.asking(ReadHistory, nil, 0), ErrTimeout.Error())
+		g.ends("a read of a history that is held", g.asking(ReadHistory, nil, 0),
+			ErrTimeout.Error())
 		g.e.opts.Timing.Request = time.Minute
 		g.ends("the next one", g.asking(ReadTrades, nil, 0), accepted)
 		g.end()
@@ -210,7 +218,9 @@ func TestAReadThatIsTooLateGivesItsPlaceBackAtOnce(t *testing.T) {
 
 func TestPrivateReadsNeedAnOwnerThatWasConfirmedLately(t *testing.T) {
 	onBothStores(t, func(t *testing.T, fresh places) {
-		g := newGated(t, fresh, func(o *Options) { o.Timing.OwnerCheck, o.Timing.OwnerStale = time.Millisecond, 20*time.Millisecond })
+		g := newGated(t, fresh, func(o *Options) {
+			o.Timing.OwnerCheck, o.Timing.OwnerStale = time.Millisecond, 20*time.Millisecond
+		})
 		g.set(func() { g.checkErr = errors.New("no connection") })
 		eventually(t, "the store does not confirm", func() bool {
 			g.mu.Lock()
@@ -221,7 +231,8 @@ func TestPrivateReadsNeedAnOwnerThatWasConfirmedLately(t *testing.T) {
 		if err := g.e.confirmed(checked + int64(g.o.Timing.OwnerStale)); err != nil {
 			t.Errorf("as old as a confirmation may be: %v", err)
 		}
-		if err := g.e.confirmed(checked + int64(g.o.Timing.OwnerStale) + 1); !errors.Is(err, ErrNotConfirmed) {
+		if err := g.e.confirmed(checked + int64(g.o.Timing.OwnerStale) + 1); !errors.Is(err,
+			ErrNotConfirmed) {
 			t.Errorf("a nanosecond older: %v", err)
 		}
 		eventually(t, "the confirmation is stale", func() bool { return g.e.Confirmed() != nil })
@@ -237,25 +248,33 @@ func TestPrivateReadsNeedAnOwnerThatWasConfirmedLately(t *testing.T) {
 			t.Errorf("an append is a confirmation, which leaves no beat for a standby to see")
 		}
 		g.set(func() { g.checkErr = nil })
-		eventually(t, "private reads are answered again, with a nonce that the refused ones have not used", func() bool {
-			return outcome(g.asking(ReadWallet, g.key, 3)) == accepted
-		})
+		eventually(t,
+			"private reads are answered again, with a nonce that the refused ones have not used",
+			func() bool {
+				return outcome(g.asking(ReadWallet, g.key, 3)) == accepted
+			})
 		g.end()
 	})
 }
 
-// A store that may lose what comes, and still says whose it is, ends no private read: no other exchange can
-// have taken over.
+// A store that may lose what comes, and still says whose it is, ends no private read: no other
+// exchange can have taken over.
 func TestPrivateReadsGoOnWhileAStoreThatIsNotFitConfirmsItsOwner(t *testing.T) {
 	onBothStores(t, func(t *testing.T, fresh places) {
 		g := newGated(t, fresh, func(o *Options) { o.Timing.OwnerCheck = time.Millisecond })
 		for _, why := range []error{persistence.ErrNotInEffect, persistence.ErrNotDurable} {
 			g.set(func() { g.checkErr = why })
 			eventually(t, "the store is not fit", func() bool { return g.e.own.unfit.Load() })
-			g.set(func() { g.checkErr, g.unseen = fmt.Errorf("%w, and %w", persistence.ErrConfirmed, why), 0 })
+			g.set(func() {
+				g.checkErr, g.unseen = fmt.Errorf("%w, and %w", persistence.ErrConfirmed,
+					why), 0
+			})
 			begin := metrics.Now()
-			eventually(t, "the owner is confirmed", func() bool { return g.e.own.checked.Load() > begin })
-			if err := g.e.Ready(); !g.e.own.unfit.Load() || err == nil || errors.Is(err, ErrNotConfirmed) {
+			eventually(t, "the owner is confirmed", func() bool {
+				return g.e.own.checked.Load() > begin
+			})
+			if err := g.e.Ready(); !g.e.own.unfit.Load() || err == nil ||
+				errors.Is(err, ErrNotConfirmed) {
 				t.Errorf("it is ready: %v", err)
 			}
 			g.nonce++
@@ -267,7 +286,8 @@ func TestPrivateReadsGoOnWhileAStoreThatIsNotFitConfirmsItsOwner(t *testing.T) {
 	})
 }
 
-// Another may have taken over while an answer was on its way: a confirmation is as old as its question.
+// Another may have taken over while an answer was on its way: a confirmation is as old as its
+// question.
 func TestAConfirmationIsAsOldAsItsQuestion(t *testing.T) {
 	onBothStores(t, func(t *testing.T, fresh places) {
 		g := newGated(t, fresh, func(o *Options) { o.Timing.OwnerCheck = time.Millisecond })
@@ -278,7 +298,8 @@ func TestAConfirmationIsAsOldAsItsQuestion(t *testing.T) {
 			eventually(t, "the owner is confirmed",
 				func() bool { return answered.Load() > before && g.e.own.checked.Load() > before })
 			if checked := g.e.own.checked.Load(); checked > answered.Load() {
-				t.Errorf("a check that was asked before %d confirms until %d", answered.Load(), checked)
+				t.Errorf("a check that was asked before %d confirms until %d", answered.Load(),
+					checked)
 			}
 		}
 		g.end()
@@ -354,7 +375,8 @@ func TestAStopWaitsForWhatIsInFlightAndTakesNothingNew(t *testing.T) {
 		}
 		seq, image, err := g.LoadSnapshot(ctx, 0)
 		if err != nil || seq != g.e.released.Load() {
-			t.Fatalf("the snapshot is at %d, the journal ends at %d: %v", seq, g.e.released.Load(), err)
+			t.Fatalf("the snapshot is at %d, the journal ends at %d: %v", seq, g.e.released.Load(),
+				err)
 		}
 		image.Close()
 		g.close()
@@ -373,14 +395,17 @@ func TestAStopGivesUpInTimeAndIsSafe(t *testing.T) {
 			hold func(*gate)
 			told string
 		}{
-			{"an append does not return", func(g *gate) { g.holding, g.deaf = true, true }, ErrTimeout.Error()},
+			{"an append does not return", func(g *gate) { g.holding, g.deaf = true, true },
+				ErrTimeout.Error()},
 			{"a projection does not return", func(g *gate) { g.applying = true }, accepted},
 		} {
 			g := newGated(t, fresh, nil)
 			g.ends("the history is written", g.asking(ReadHistory, nil, 0), accepted)
 			g.set(func() { c.hold(g.gate) })
 			order := g.begin(g.placing(g.sell(coin)))
-			eventually(t, "the order is at the store, or through", func() bool { return g.held() || len(order) > 0 })
+			eventually(t, "the order is at the store, or through", func() bool {
+				return g.held() || len(order) > 0
+			})
 			ctx, cancel := context.WithTimeout(context.Background(), 20*time.Millisecond)
 			if err := g.e.Stop(ctx); !errors.Is(err, context.DeadlineExceeded) {
 				t.Errorf("%s: the stop ends with %v", c.name, err)
@@ -389,7 +414,8 @@ func TestAStopGivesUpInTimeAndIsSafe(t *testing.T) {
 			if got := <-order; got != c.told {
 				t.Errorf("%s: an order in flight is told %q", c.name, got)
 			}
-			g.set(func() { g.holding, g.applying = false, false }) // late, the append lands: it happened, and nobody was told
+			// late, the append lands: it happened, and nobody was told
+			g.set(func() { g.holding, g.applying = false, false })
 			<-g.e.journal.stopped
 			<-g.e.projector.finished
 			g.close()

@@ -21,8 +21,9 @@ import (
 	"exchange/persistence/backup"
 )
 
-// tradeAtRandom has each account place and cancel orders, one after the other, as long as more says so, which each
-// calls before its next. It returns when all have ended. used is the highest nonce of them all.
+// tradeAtRandom has each account place and cancel orders, one after the other, as long as more says
+// so, which each calls before its next. It returns when all have ended. used is the highest nonce
+// of them all.
 func tradeAtRandom(t *testing.T, e *Engine, keys []*Key, used uint64, more func() bool) {
 	var wg sync.WaitGroup
 	for i, key := range keys {
@@ -36,8 +37,10 @@ func tradeAtRandom(t *testing.T, e *Engine, keys []*Key, used uint64, more func(
 					c, err = e.Cancel(key, nonce, open[n-1])
 					open = open[:n-1]
 				} else {
-					c, err = e.Place(key, nonce, &OrderWish{Pair: e.Pairs()[random.IntN(2)], Side: matching.Side(1 + random.IntN(2)),
-						Price: money.Price(1+random.Int64N(9)) * 1e8, Amount: money.Amount(1 + random.Int64N(1e8))})
+					c, err = e.Place(key, nonce, &OrderWish{Pair: e.Pairs()[random.IntN(2)],
+						Side:   matching.Side(1 + random.IntN(2)),
+						Price:  money.Price(1+random.Int64N(9)) * 1e8,
+						Amount: money.Amount(1 + random.Int64N(1e8))})
 				}
 				if errors.Is(err, ErrPaused) { // an audit; the client tries again
 					continue
@@ -102,11 +105,14 @@ func TestAnExchangeGoesOnFromABackupOfARunningOne(t *testing.T) {
 			source := from(t)()
 			defer source.Close()
 			o := testOptions(source)
-			o.Snapshot, o.Timing.Stall = SnapshotPolicy{MinRecords: 100, MaxRecords: 200}, time.Minute
+			o.Snapshot, o.Timing.Stall = SnapshotPolicy{MinRecords: 100, MaxRecords: 200},
+				time.Minute
 			e := start(t, o)
 			var keys []*Key
 			for i := range 4 {
-				keys = append(keys, fund(t, e, fmt.Sprint("account-", i), map[string]money.Amount{"BTC": 50 * coin, "USD": 500 * coin, "EUR": 500 * coin}))
+				keys = append(keys, fund(t, e, fmt.Sprint("account-", i),
+					map[string]money.Amount{"BTC": 50 * coin, "USD": 500 * coin,
+						"EUR": 500 * coin}))
 			}
 			var end atomic.Bool
 			ended := make(chan struct{})
@@ -117,10 +123,14 @@ func TestAnExchangeGoesOnFromABackupOfARunningOne(t *testing.T) {
 			var b []byte
 			var want *state.State
 			for _, records := range []uint64{300, 600} {
-				eventually(t, "there is something to back up", func() bool { return e.released.Load() > records || t.Failed() })
+				eventually(t, "there is something to back up", func() bool {
+					return e.released.Load() > records || t.Failed()
+				})
 				b, want = backUp(t, e)
 			}
-			eventually(t, "it goes on meanwhile", func() bool { return e.released.Load() > want.Seq()+100 || t.Failed() })
+			eventually(t, "it goes on meanwhile", func() bool {
+				return e.released.Load() > want.Seq()+100 || t.Failed()
+			})
 			end.Store(true)
 			<-ended
 			auditClean(t, e)
@@ -133,7 +143,8 @@ func TestAnExchangeGoesOnFromABackupOfARunningOne(t *testing.T) {
 			begins(t, restored, want)
 			restoredIs(t, restored, want)
 			sameTrades(t, restored, e, want)
-			if report := auditClean(t, restored); report.Sequence != want.Seq() || report.Wallets != len(want.Accounts()) {
+			if report := auditClean(t, restored); report.Sequence != want.Seq() ||
+				report.Wallets != len(want.Accounts()) {
 				t.Errorf("audited were %+v, at %d", report, want.Seq())
 			}
 			goOn(t, restored, want)
@@ -218,12 +229,13 @@ func restoredIs(t *testing.T, e *Engine, want *state.State) {
 func sameTrades(t *testing.T, restored, source *Engine, until *state.State) {
 	t.Helper()
 	list := func(e *Engine) (all []persistence.Trade) {
-		err := e.History().Trades(context.Background(), persistence.TradeQuery{Ascending: true}, func(trade *persistence.Trade) bool {
-			if trade.ID <= until.Pair(trade.Pair).LastTrade() {
-				all = append(all, *trade)
-			}
-			return true
-		})
+		err := e.History().Trades(context.Background(),
+			persistence.TradeQuery{Ascending: true}, func(trade *persistence.Trade) bool {
+				if trade.ID <= until.Pair(trade.Pair).LastTrade() {
+					all = append(all, *trade)
+				}
+				return true
+			})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -238,7 +250,8 @@ func sameTrades(t *testing.T, restored, source *Engine, until *state.State) {
 	}
 }
 
-// goOn trades on a restored exchange: its numbers go on from where they were, and what was used stays used.
+// goOn trades on a restored exchange: its numbers go on from where they were, and what was used
+// stays used.
 func goOn(t *testing.T, e *Engine, was *state.State) {
 	t.Helper()
 	key := e.Key([]byte("key-of-account-0"))

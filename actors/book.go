@@ -11,9 +11,9 @@ import (
 	"exchange/core/money"
 )
 
-// A book is the deciding side of one pair: it matches. One actor owns it; the order of its mailbox is
-// the order of the pair. It sees nothing but its messages: time comes with a command, ids from the
-// engine's counters, and the outcome of each command is one unit of the journal.
+// A book is the deciding side of one pair: it matches. One actor owns it; the order of its mailbox
+// is the order of the pair. It sees nothing but its messages: time comes with a command, ids from
+// the engine's counters, and the outcome of each command is one unit of the journal.
 type book struct {
 	pair   *Pair
 	limits *Limits
@@ -37,7 +37,8 @@ type counters struct {
 	withdraw atomic.Uint64
 }
 
-// clockToleranceUs is how far a command's time may be behind its book's before it is worth an alarm.
+// clockToleranceUs is how far a command's time may be behind its book's before it is worth an
+// alarm.
 const clockToleranceUs = 1_000_000
 
 // Receive implements actor.Actor.
@@ -96,17 +97,20 @@ func (b *book) place(c *Command) {
 	r := &c.record
 	r.Kind, r.Pair, r.TimeUs = event.KindOrder, b.pair.Number, c.timeUs
 	trades := r.Order.Trades[:0]
-	r.Order = event.Order{ID: b.ids.order.Add(1), Account: c.account.ID, Key: c.keyNumber(), Nonce: w.nonce, Side: w.side, Cut: cut,
+	r.Order = event.Order{ID: b.ids.order.Add(1), Account: c.account.ID, Key: c.keyNumber(),
+		Nonce: w.nonce, Side: w.side, Cut: cut,
 		Price: w.price, Amount: w.amount, Remaining: rest, ClientID: w.clientID}
 	for i := range fills {
 		f := &fills[i]
-		trades = append(trades, event.Trade{ID: b.ids.trade.Add(1), Maker: f.Maker, MakerAccount: f.MakerAccount,
-			Price: f.Price, Amount: f.Amount, MakerRemaining: f.MakerRemaining})
+		trades = append(trades, event.Trade{ID: b.ids.trade.Add(1), Maker: f.Maker,
+			MakerAccount: f.MakerAccount,
+			Price:        f.Price, Amount: f.Amount, MakerRemaining: f.MakerRemaining})
 	}
 	r.Order.Trades = trades
 	b.fees.charge(b.pair, c.account, &r.Order)
 	if r.Order.Rests() {
-		b.orders.Add(matching.Order{ID: r.Order.ID, Account: r.Order.Account, Side: w.side, Price: w.price, Amount: w.amount,
+		b.orders.Add(matching.Order{ID: r.Order.ID, Account: r.Order.Account, Side: w.side,
+			Price: w.price, Amount: w.amount,
 			Remaining: rest, TimeUs: c.timeUs})
 	}
 	c.outcome = Accepted
@@ -127,7 +131,8 @@ func (b *book) cancel(c *Command) {
 	}
 	r := &c.record
 	r.Kind, r.Pair, r.TimeUs = event.KindCancel, b.pair.Number, c.timeUs
-	r.Cancel = event.Cancel{ID: b.ids.order.Add(1), Order: o.ID, Account: o.Account, Key: c.keyNumber(), Nonce: c.order.nonce,
+	r.Cancel = event.Cancel{ID: b.ids.order.Add(1), Order: o.ID, Account: o.Account,
+		Key: c.keyNumber(), Nonce: c.order.nonce,
 		Side: o.Side, Price: o.Price, Remaining: o.Remaining}
 	c.outcome = Accepted
 	c.encode()

@@ -10,8 +10,8 @@ import (
 	"exchange/persistence"
 )
 
-// A chart is the newest candles of one pair and frame, in memory: what everybody asks for. The store
-// keeps the rest. The committed actor owns it.
+// A chart is the newest candles of one pair and frame, in memory: what everybody asks for. The
+// store keeps the rest. The committed actor owns it.
 type chart struct {
 	list    []market.Candle // oldest first
 	older   bool            // there are older ones, which only the store has
@@ -20,8 +20,8 @@ type chart struct {
 
 type charts [market.FrameCount]chart
 
-// recentCandles is how many candles a chart keeps at least, once there were as many: the default length
-// of an answer. Twice as many are held at most.
+// recentCandles is how many candles a chart keeps at least, once there were as many: the default
+// length of an answer. Twice as many are held at most.
 const recentCandles = 720
 
 // put takes the newest candle, or what has become of it; keep is how many stay at least.
@@ -73,14 +73,15 @@ func (c *committed) stepCandles(w *persistence.Writes) {
 	clear(c.traded)
 }
 
-// loadCandles takes the newest candles from the history; later ones, and what has become of the last, were
-// noted while folding.
+// loadCandles takes the newest candles from the history; later ones, and what has become of the
+// last, were noted while folding.
 func (c *committed) loadCandles(ctx context.Context, history persistence.History) error {
 	for i, k := range c.charts {
 		for f := range k {
 			l := &k[f]
 			var stored []market.Candle // newest first
-			err := history.Candles(ctx, persistence.CandleQuery{Pair: uint16(i + 1), Frame: uint8(f)}, func(x *persistence.Candle) bool {
+			err := history.Candles(ctx, persistence.CandleQuery{Pair: uint16(i + 1),
+				Frame: uint8(f)}, func(x *persistence.Candle) bool {
 				if len(l.list) > 0 && x.Time >= l.list[0].Time {
 					return true
 				}
@@ -88,7 +89,8 @@ func (c *committed) loadCandles(ctx context.Context, history persistence.History
 					l.older = true
 					return false
 				}
-				stored = append(stored, market.Candle{Time: x.Time, Open: x.Open, High: x.High, Low: x.Low, Close: x.Close, Volume: x.Volume})
+				stored = append(stored, market.Candle{Time: x.Time, Open: x.Open, High: x.High,
+					Low: x.Low, Close: x.Close, Volume: x.Volume})
 				return true
 			})
 			if err != nil {

@@ -17,11 +17,12 @@ import (
 	"exchange/persistence"
 )
 
-// Whatever is in memory, on its way to the store or there already, and however often the process ends: the
-// newest candles of a chart and its history are those of all trades. Here a chart keeps few candles, and orders
-// have times of their own.
+// Whatever is in memory, on its way to the store or there already, and however often the process
+// ends: the newest candles of a chart and its history are those of all trades. Here a chart keeps
+// few candles, and orders have times of their own.
 func TestChartsAreThoseOfAllTrades(t *testing.T) {
-	if f := flag.Lookup("rapid.checks"); f.Value.String() == f.DefValue { // each run opens stores: see TestRandomCommandsReplayToTheSameState
+	// each run opens stores: see TestRandomCommandsReplayToTheSameState
+	if f := flag.Lookup("rapid.checks"); f.Value.String() == f.DefValue {
 		defer f.Value.Set(f.DefValue) //nolint:errcheck // it is its own default
 		if err := f.Value.Set("8"); err != nil {
 			t.Fatal(err)
@@ -29,9 +30,11 @@ func TestChartsAreThoseOfAllTrades(t *testing.T) {
 	}
 	onBothStores(t, func(t *testing.T, fresh places) {
 		rapid.Check(t, func(rt *rapid.T) {
-			p := &chartist{t: t, rt: rt, at: fresh(rt), keep: rapid.IntRange(1, 5).Draw(rt, "keep"), now: time.Now().Add(-100 * 24 * time.Hour).UnixMicro()}
+			p := &chartist{t: t, rt: rt, at: fresh(rt), keep: rapid.IntRange(1, 5).Draw(rt, "keep"),
+				now: time.Now().Add(-100 * 24 * time.Hour).UnixMicro()}
 			p.start()
-			fund(t, p.e, "ann", map[string]money.Amount{"BTC": 1000 * coin, "USD": 1_000_000 * coin})
+			fund(t, p.e, "ann", map[string]money.Amount{"BTC": 1000 * coin,
+				"USD": 1_000_000 * coin})
 			for range rapid.IntRange(1, 60).Draw(rt, "steps") {
 				p.step()
 			}
@@ -81,7 +84,8 @@ func (p *chartist) step() {
 	case 2:
 		p.check(true)
 	default:
-		p.now += rapid.SampledFrom([]int64{0, 1, 30, 60, 61, 300, 3600, 90_000}).Draw(p.rt, "seconds") * 1e6
+		p.now += rapid.SampledFrom([]int64{0, 1, 30, 60, 61, 300, 3600, 90_000}).Draw(p.rt,
+			"seconds") * 1e6
 		p.trade()
 		p.check(false)
 	}
@@ -126,10 +130,12 @@ func (p *chartist) candles(f market.Frame) (list []market.Candle) {
 		at := r.TimeUs / 1e6 / f.Seconds() * f.Seconds()
 		for _, x := range r.Order.Trades {
 			if n := len(list); n == 0 || list[n-1].Time != at {
-				list = append(list, market.Candle{Time: at, Open: x.Price, High: x.Price, Low: x.Price})
+				list = append(list, market.Candle{Time: at, Open: x.Price, High: x.Price,
+					Low: x.Price})
 			}
 			c := &list[len(list)-1]
-			c.High, c.Low, c.Close, c.Volume = max(c.High, x.Price), min(c.Low, x.Price), x.Price, c.Volume.Add(x.Amount)
+			c.High, c.Low, c.Close, c.Volume = max(c.High, x.Price), min(c.Low, x.Price), x.Price,
+				c.Volume.Add(x.Amount)
 		}
 	}
 	return list
@@ -147,17 +153,21 @@ func (p *chartist) check(history bool) {
 	for f := range market.Frame(market.FrameCount) {
 		all := p.candles(f)
 		v := must[*View](p.t)(p.e.View(ReadCandles, p.e.Pairs()[0], f, 0, 0))
-		if newest := all[max(0, len(all)-p.keep):]; !slices.Equal(v.Candles, newest) || v.Older != (len(all) > p.keep) {
-			p.rt.Fatalf("of frame %v are shown %+v, older %v, want %+v of %d", f, v.Candles, v.Older, newest, len(all))
+		if newest := all[max(0, len(all)-p.keep):]; !slices.Equal(v.Candles, newest) ||
+			v.Older != (len(all) > p.keep) {
+			p.rt.Fatalf("of frame %v are shown %+v, older %v, want %+v of %d", f, v.Candles,
+				v.Older, newest, len(all))
 		}
 		if !history {
 			continue
 		}
 		var stored []market.Candle
-		err := p.e.History().Candles(context.Background(), persistence.CandleQuery{Pair: 1, Frame: uint8(f)}, func(c *persistence.Candle) bool {
-			stored = append(stored, market.Candle{Time: c.Time, Open: c.Open, High: c.High, Low: c.Low, Close: c.Close, Volume: c.Volume})
-			return true
-		})
+		err := p.e.History().Candles(context.Background(),
+			persistence.CandleQuery{Pair: 1, Frame: uint8(f)}, func(c *persistence.Candle) bool {
+				stored = append(stored, market.Candle{Time: c.Time, Open: c.Open, High: c.High,
+					Low: c.Low, Close: c.Close, Volume: c.Volume})
+				return true
+			})
 		if slices.Reverse(stored); err != nil || !slices.Equal(stored, all) {
 			p.rt.Fatalf("of frame %v are stored %+v, %v, want %+v", f, stored, err, all)
 		}
@@ -176,8 +186,10 @@ func TestAChartShowsNoMoreThanIsKept(t *testing.T) {
 			for i := range int64(minutes) {
 				for _, side := range []matching.Side{matching.Sell, matching.Buy} {
 					c := newCommand(event.KindOrder)
-					c.key, c.account, c.pair, c.timeUs = b.key, b.key.Account, pair, begin+60_000_000*i
-					c.order.nonce, c.order.side, c.order.price, c.order.amount = b.next(), side, 1e8, 1e5
+					c.key, c.account, c.pair, c.timeUs = b.key, b.key.Account, pair,
+						begin+60_000_000*i
+					c.order.nonce, c.order.side, c.order.price, c.order.amount = b.next(), side,
+						1e8, 1e5
 					c.record.Pair = pair.Number
 					b.expect(outcomeOf(b.e.do(c)), "accepted")
 				}
@@ -218,21 +230,27 @@ func TestTickersAreMadeAnewEachMinuteAndDeepBooksWhenTheyAreOld(t *testing.T) {
 		deep := view(ReadLevels, -1)
 		deep.at = time.Now().Add(time.Hour) // it stays new, however slow the test is
 		g.ends("a cancel", g.cancelling(1), accepted)
-		if again := view(ReadLevels, -1); again != deep || len(again.Depth.SellLevels) != shownLevels+2 {
-			t.Errorf("a deep book is copied before it is old: %d levels", len(again.Depth.SellLevels))
+		if again := view(ReadLevels, -1); again != deep ||
+			len(again.Depth.SellLevels) != shownLevels+2 {
+			t.Errorf("a deep book is copied before it is old: %d levels",
+				len(again.Depth.SellLevels))
 		}
-		if top := view(ReadLevels, shownLevels); top.UpdateID != deep.UpdateID+1 || top.Depth.SellLevels[0].Price != 100e8+1e6 {
-			t.Errorf("its top is old: %d after %d, from %v", top.UpdateID, deep.UpdateID, top.Depth.SellLevels[0].Price)
+		if top := view(ReadLevels, shownLevels); top.UpdateID != deep.UpdateID+1 ||
+			top.Depth.SellLevels[0].Price != 100e8+1e6 {
+			t.Errorf("its top is old: %d after %d, from %v", top.UpdateID, deep.UpdateID,
+				top.Depth.SellLevels[0].Price)
 		}
 		deep.at = time.Now().Add(-deepAge - 1)
-		if again := view(ReadLevels, -1); again.UpdateID != deep.UpdateID+1 || len(again.Depth.SellLevels) != shownLevels+1 {
+		if again := view(ReadLevels, -1); again.UpdateID != deep.UpdateID+1 ||
+			len(again.Depth.SellLevels) != shownLevels+1 {
 			t.Errorf("an old deep book stays: %d after %d", again.UpdateID, deep.UpdateID)
 		}
 		g.end()
 	})
 }
 
-// How far an answer by orders is always current follows from the levels, and from what may be copied for it.
+// How far an answer by orders is always current follows from the levels, and from what may be
+// copied for it.
 func TestTheOrdersOfTheTopLevelsAreAlwaysCurrent(t *testing.T) {
 	f := func(levels, ordersOfEach, want int, more bool) {
 		t.Helper()
@@ -240,13 +258,15 @@ func TestTheOrdersOfTheTopLevelsAreAlwaysCurrent(t *testing.T) {
 		for i := range levels {
 			for range ordersOfEach {
 				id++
-				b.Add(matching.Order{ID: id, Account: 1, Side: matching.Sell, Price: money.Price(1 + i), Amount: 1, Remaining: 1})
+				b.Add(matching.Order{ID: id, Account: 1, Side: matching.Sell,
+					Price: money.Price(1 + i), Amount: 1, Remaining: 1})
 			}
 		}
 		if got := reachOf(ReadDepth, b, matching.Sell); got != (reach{want, more}) {
 			t.Errorf("%d levels of %d orders: %+v", levels, ordersOfEach, got)
 		}
-		if got := reachOf(ReadLevels, b, matching.Sell); got != (reach{shownLevels, levels > shownLevels}) {
+		if got := reachOf(ReadLevels, b,
+			matching.Sell); got != (reach{shownLevels, levels > shownLevels}) {
 			t.Errorf("%d levels: %+v", levels, got)
 		}
 	}
@@ -297,8 +317,11 @@ func TestABookOfManyOrdersIsCurrentByOrderAsFarAsItsTopLevels(t *testing.T) {
 				before := must[*View](t)(g.e.View(ReadDepth, pair, 0, -1, limit))
 				g.rest(g.sell(1000))
 				v := must[*View](t)(g.e.View(ReadDepth, pair, 0, -1, limit))
-				if v.UpdateID != before.UpdateID+1 || len(v.Depth.SellOrders) != len(before.Depth.SellOrders)+1 {
-					t.Errorf("with limit %d the book is of update %d, and before the last order it was %d", limit, v.UpdateID, before.UpdateID)
+				if v.UpdateID != before.UpdateID+1 ||
+					len(v.Depth.SellOrders) != len(before.Depth.SellOrders)+1 {
+					t.Errorf(
+						"with limit %d the book is of update %d, and before the last order it "+
+							"was %d", limit, v.UpdateID, before.UpdateID)
 				}
 			}
 		}

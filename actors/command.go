@@ -19,15 +19,17 @@ type Outcome uint8
 const (
 	undecided Outcome = iota
 	Accepted          // its record is durable; Record has it
-	Refused           // its refusal is durable (what went through a wallet), or it changed nothing (the rest)
+	// its refusal is durable (what went through a wallet), or it changed nothing (the rest)
+	Refused
 )
 
 // A Command is one request to change something, from its handler through the actors to its release.
 //
-// It has exactly one owner at a time: handler -> wallet -> book -> journal -> handler for orders and
-// cancels; without the book for withdraws; back to the wallet for each cancel of a cancel of all; handler -> registry ->
-// journal -> registry -> handler for the rest, halts through their book. The owner that ends it replies once. A handler
-// whose time is up leaves the command to its owner and never touches it again.
+// It has exactly one owner at a time: handler -> wallet -> book -> journal -> handler for orders
+// and cancels; without the book for withdraws; back to the wallet for each cancel of a cancel of
+// all; handler -> registry -> journal -> registry -> handler for the rest, halts through their
+// book. The owner that ends it replies once. A handler whose time is up leaves the command to its
+// owner and never touches it again.
 type Command struct {
 	kind    event.Kind // what is asked for: KindOrder, KindCancel, KindAccount ...
 	key     *Key       // whose; nil: an operator's
@@ -48,11 +50,12 @@ type Command struct {
 	sweep    *sweep   // KindCancel: the order to cancel all that it is part of
 	orders   []uint64 // kindCancelAll: what was cancelled
 
-	timeUs   int64
-	made     int64        // when it was made, as metrics.Now tells
-	record   event.Record // the unit of the journal: its complete effects; Pair is set from the start
-	encoded  []byte       // record, encoded by whoever decided it
-	ticket   uint64       // the wallet's number for it, while it is out
+	timeUs int64
+	made   int64 // when it was made, as metrics.Now tells
+	// the unit of the journal: its complete effects; Pair is set from the start
+	record   event.Record
+	encoded  []byte // record, encoded by whoever decided it
+	ticket   uint64 // the wallet's number for it, while it is out
 	reserved reservation
 	admitted bool // holds a place in the limits, given back at release
 	trace    metrics.Trace
@@ -87,7 +90,8 @@ func newCommand(kind event.Kind) *Command {
 	c.outcome, c.adminErr, c.admitted, c.ticket = undecided, nil, false, 0
 	now := time.Now()
 	c.timeUs, c.made, c.trace = now.UnixMicro(), metrics.At(now), metrics.Trace{}
-	// The microsecond chooses who is traced: it costs nothing, belongs to nobody, and no client can aim at it.
+	// The microsecond chooses who is traced: it costs nothing, belongs to nobody, and no client can
+	// aim at it.
 	if c.timeUs%metrics.TraceOneIn == 0 {
 		c.trace.Sent = c.made
 	}
@@ -103,8 +107,8 @@ func (c *Command) Free() {
 	commands.Put(c)
 }
 
-// end waits for the reply as long as ctx lasts, and the engine. False: there is none, and the command belongs
-// to others.
+// end waits for the reply as long as ctx lasts, and the engine. False: there is none, and the
+// command belongs to others.
 func (c *Command) end(ctx context.Context, dead <-chan struct{}) bool {
 	select {
 	case <-c.reply:
@@ -158,7 +162,8 @@ func (c *Command) Record() *event.Record { return &c.record }
 // Cancelled are the orders that a CancelAll cancelled, in order of their ids.
 func (c *Command) Cancelled() []uint64 { return c.orders }
 
-// Withdraw is the withdraw that a ConfirmWithdraw, CancelWithdraw or MoveWithdraw changed, as it was after that.
+// Withdraw is the withdraw that a ConfirmWithdraw, CancelWithdraw or MoveWithdraw changed, as it
+// was after that.
 func (c *Command) Withdraw() *state.Withdraw { return &c.withdraw.moved }
 
 // Shortfall is what was missing when the refusal's reason is RefusedFunds.
@@ -174,7 +179,8 @@ func (c *Command) refuse(reason uint8) {
 	c.outcome = Refused
 	r := &c.record
 	r.Kind, r.Pair, r.TimeUs = event.KindRefusal, 0, c.timeUs
-	r.Refusal = event.Refusal{Account: c.account.ID, Key: c.keyNumber(), Nonce: c.order.nonce, Reason: reason}
+	r.Refusal = event.Refusal{Account: c.account.ID, Key: c.keyNumber(), Nonce: c.order.nonce,
+		Reason: reason}
 	c.encode()
 }
 
@@ -191,8 +197,8 @@ func (c *Command) keyNumber() uint32 {
 	return c.key.Number
 }
 
-// kindCancelAll asks for the cancels of all open orders of an account. It is never a record: each of its
-// cancels is one.
+// kindCancelAll asks for the cancels of all open orders of an account. It is never a record: each
+// of its cancels is one.
 const kindCancelAll event.Kind = 255
 
 // A withdrawWish is what is asked for with a withdraw.

@@ -15,13 +15,13 @@ import (
 	"exchange/persistence"
 )
 
-// A committed is the committed side: the fold of all released records. One actor owns it. It answers
-// reads, and hands the projector what the store has to know: rows, balances and nonces as of one
-// sequence, and now and then an image of the whole.
+// A committed is the committed side: the fold of all released records. One actor owns it. It
+// answers reads, and hands the projector what the store has to know: rows, balances and nonces as
+// of one sequence, and now and then an image of the whole.
 //
-// Its mailbox has released batches and reads in the order in which they were sent, and the journal's
-// writer sends a batch before it replies to anybody. So a read that is sent after an answer was seen
-// finds the record behind that answer applied.
+// Its mailbox has released batches and reads in the order in which they were sent, and the
+// journal's writer sends a batch before it replies to anybody. So a read that is sent after an
+// answer was seen finds the record behind that answer applied.
 type committed struct {
 	state    *state.State
 	snapshot SnapshotPolicy
@@ -67,11 +67,12 @@ type committed struct {
 	imagedSeq uint64    // newest snapshot
 	imagedAt  time.Time // when one was last tried
 	imaging   bool      // one is being uploaded
-	folding   bool      // a batch; there is no image in the midst of one, for the journal after it could not be read
-	imageDue  bool      // as soon as the batch ends
-	stepRows  int       // size from which on a projection is cut
-	keep      int       // trades that a list in memory may have
-	final     bool      // the next projection is the last, with an image
+	// a batch; there is no image in the midst of one, for the journal after it could not be read
+	folding  bool
+	imageDue bool // as soon as the batch ends
+	stepRows int  // size from which on a projection is cut
+	keep     int  // trades that a list in memory may have
+	final    bool // the next projection is the last, with an image
 }
 
 // Messages to the committed actor.
@@ -159,7 +160,8 @@ func (c *committed) applied(r *event.Record, effects *state.Effects) {
 		c.note(r, effects)
 	}
 	if r.Kind == event.KindPair {
-		c.boards, c.charts, c.feeds = append(c.boards, new(board)), append(c.charts, new(charts)), append(c.feeds, new(feed))
+		c.boards, c.charts, c.feeds = append(c.boards, new(board)), append(c.charts, new(charts)),
+			append(c.feeds, new(feed))
 	} else if r.Pair != 0 {
 		c.boards[r.Pair-1].version.Store(c.state.Pair(r.Pair).Market.UpdateID)
 		c.noteUnit(r)
@@ -220,8 +222,8 @@ func (c *committed) note(r *event.Record, effects *state.Effects) {
 	}
 }
 
-// stepRows is the usual committed.stepRows. One more record may add twice max_fills, so a step stays below
-// persistence.MaxRows.
+// stepRows is the usual committed.stepRows. One more record may add twice max_fills, so a step
+// stays below persistence.MaxRows.
 const stepRows = 20_000
 
 func (c *committed) tradesOf(pair uint16) *recentTrades {
@@ -239,7 +241,8 @@ func (c *committed) noteNonce(key uint32) {
 	}
 }
 
-// read answers a read. One whose handler has left is not worked out any more; its nonce is taken in any case.
+// read answers a read. One whose handler has left is not worked out any more; its nonce is taken in
+// any case.
 func (c *committed) read(r *Read) {
 	if r.key != nil {
 		c.noteRead(r.key.Number, r.nonce)
@@ -269,9 +272,9 @@ func (c *committed) answerEarly() {
 	}
 }
 
-// wait keeps a read until the store's watermark has reached its needs. While the store does not take
-// projections, reads whose handlers have gone are let go before the list grows: the budget of reads in
-// flight bounds the others.
+// wait keeps a read until the store's watermark has reached its needs. While the store does not
+// take projections, reads whose handlers have gone are let go before the list grows: the budget of
+// reads in flight bounds the others.
 func (c *committed) wait(r *Read) {
 	if len(c.waiting) == cap(c.waiting) {
 		c.waiting = slices.DeleteFunc(c.waiting, (*Read).left)
@@ -288,8 +291,8 @@ func (c *committed) nonce(key uint32) uint64 {
 	return max(c.state.Keys()[key-1].Nonce, c.readNonces[key])
 }
 
-// noteRead keeps the nonce of a read for the next projection. It is not part of the state: no record
-// says it, and losing the newest ones in a crash is harmless.
+// noteRead keeps the nonce of a read for the next projection. It is not part of the state: no
+// record says it, and losing the newest ones in a crash is harmless.
 func (c *committed) noteRead(key uint32, nonce uint64) {
 	c.raiseReadNonce(key, nonce)
 	if c.noteNonce(key); len(c.nonces) >= c.stepRows {
@@ -327,13 +330,16 @@ func (c *committed) step() {
 		a := c.state.Account(id)
 		row := persistence.Wallet{Account: id, Name: a.Name, Seq: to}
 		for _, h := range a.Wallet.Holdings() {
-			row.Holdings = append(row.Holdings, persistence.Holding{Currency: c.state.Currencies()[h.Currency-1].Code, Balance: h.Balance, Reserve: h.Reserve})
+			row.Holdings = append(row.Holdings,
+				persistence.Holding{Currency: c.state.Currencies()[h.Currency-1].Code,
+					Balance: h.Balance, Reserve: h.Reserve})
 		}
 		w.Wallets = append(w.Wallets, row)
 	}
 	for key := range c.nonces {
 		if nonce := c.nonce(key); nonce > 0 {
-			w.Nonces = append(w.Nonces, persistence.Nonce{Key: c.state.Keys()[key-1].Key.Key, Nonce: nonce})
+			w.Nonces = append(w.Nonces, persistence.Nonce{Key: c.state.Keys()[key-1].Key.Key,
+				Nonce: nonce})
 		}
 	}
 	p := projection{from: c.stepped, to: to, writes: w, last: c.final}

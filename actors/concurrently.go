@@ -5,7 +5,8 @@ import (
 	"sync"
 )
 
-// readers is how many lists are read at once: a few, so that the exchange finds the store idle most of the time.
+// readers is how many lists are read at once: a few, so that the exchange finds the store idle most
+// of the time.
 const readers = 4
 
 // concurrently does something with each item, a few at once, until an error.

@@ -56,7 +56,8 @@ type Account struct {
 	wallet   *wallet      // belongs to that actor
 	inFlight atomic.Int32 // commands between admission and release
 	frozen   atomic.Bool
-	fees     atomic.Pointer[map[uint16]state.FeeRates] // its own, by pair; never changed in place; nil: none
+	// its own, by pair; never changed in place; nil: none
+	fees atomic.Pointer[map[uint16]state.FeeRates]
 }
 
 // Frozen reports whether the account may do nothing at the moment.
@@ -77,8 +78,8 @@ type Key struct {
 // Revoked reports whether the key has ended.
 func (k *Key) Revoked() bool { return k.revoked.Load() }
 
-// A directory finds accounts and keys. Handlers and the journal's writer read it, the registry actor
-// writes it.
+// A directory finds accounts and keys. Handlers and the journal's writer read it, the registry
+// actor writes it.
 type directory struct {
 	seed   maphash.Seed
 	shards [64]keyShard

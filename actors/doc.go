@@ -1,5 +1,5 @@
-// Package actors is the engine of the exchange: wallets, books, the registry and the committed state as
-// protoactor actors, the journal that makes their decisions durable, and recovery.
+// Package actors is the engine of the exchange: wallets, books, the registry and the committed
+// state as protoactor actors, the journal that makes their decisions durable, and recovery.
 //
 // The life of an engine:
 //
@@ -11,9 +11,10 @@
 //	... r.Holdings ...; r.Free()
 //	err = e.Stop(ctx)                     // or <-e.Dead(), when it cannot go on
 //
-// An order goes from its handler to the account's wallet, to the pair's book, into the journal's forming
-// batch; when the batch is durable, the journal's writer releases it: settlements to the wallets, the
-// batch to the committed side, the answers to the handlers. Nobody else gives anything out.
+// An order goes from its handler to the account's wallet, to the pair's book, into the journal's
+// forming batch; when the batch is durable, the journal's writer releases it: settlements to the
+// wallets, the batch to the committed side, the answers to the handlers. Nobody else gives anything
+// out.
 //
 //	command.go    what travels, and who owns it when      admission.go  the way in, and its limits
 //	wallet.go     nonces, reservations, order of an account book.go      matching

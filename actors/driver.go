@@ -2,10 +2,11 @@ package actors
 
 import "time"
 
-// A driver decides who goes on next in a simulation, where one goroutine runs at a time and a seed gives the
-// order of everything. It takes the place of runners and of the engine's own goroutines; and who waits
-// for something that others do waits in it, until it is there: what comes then does not block any more.
-// Waits for the clock and for the store are not its concern: the simulation has a clock and a store of its own.
+// A driver decides who goes on next in a simulation, where one goroutine runs at a time and a seed
+// gives the order of everything. It takes the place of runners and of the engine's own goroutines;
+// and who waits for something that others do waits in it, until it is there: what comes then does
+// not block any more. Waits for the clock and for the store are not its concern: the simulation has
+// a clock and a store of its own.
 type driver interface {
 	// mailbox has messages and nobody who runs it, as startRunner is told.
 	mailbox(m *mailbox)

@@ -66,14 +66,16 @@ type Engine struct {
 	completing  atomic.Int64                      // reads that complete the answer to a command
 	maintenance atomic.Pointer[event.Maintenance] // nil: there is none
 	maintaining chan struct{}                     // capacity 1: who changes that holds it
-	mailbox     chan struct{}                     // capacity 1: there is something new in the outbox
-	stopping    atomic.Bool
-	projected   uint64      // the store's watermark at the start: rows up to there are of earlier runs
-	paused      atomic.Bool // an audit looks at the deciding side
-	auditing    atomic.Bool
-	released    atomic.Uint64
-	alarmed     atomic.Int64 // when the clock was last complained about, Unix seconds
-	clock       clockWatch   // of ticked
+	// capacity 1: there is something new in the outbox
+	mailbox  chan struct{}
+	stopping atomic.Bool
+	// the store's watermark at the start: rows up to there are of earlier runs
+	projected uint64
+	paused    atomic.Bool // an audit looks at the deciding side
+	auditing  atomic.Bool
+	released  atomic.Uint64
+	alarmed   atomic.Int64 // when the clock was last complained about, Unix seconds
+	clock     clockWatch   // of ticked
 
 	failOnce sync.Once
 	dead     chan struct{} // closed by fail
@@ -141,7 +143,8 @@ func startOwned(ctx context.Context, o *Options, own *ownership,
 	}
 	s := r.committed.state
 	e.meter.RecoveryNs, e.meter.RecoveryRecords = int64(time.Since(begin)), r.records
-	e.log.Info("recovered", "store", o.Store.String(), "seq", r.last, "snapshot", r.newest, "records", r.records,
+	e.log.Info("recovered", "store", o.Store.String(), "seq", r.last, "snapshot", r.newest,
+		"records", r.records,
 		"accounts", len(s.Accounts()), "took", time.Since(begin).Round(time.Millisecond))
 	return e, nil
 }
@@ -217,7 +220,8 @@ func (e *Engine) spawnAll(r *recovered) error {
 // connect makes the journal, the projector, and the ways by which the committed side tells others.
 func (e *Engine) connect(r *recovered) {
 	o := &e.opts
-	e.journal = newJournal(o.Store, r.token, r.last, o.Limits.BatchBytes, &o.Timing, e.log, e.meter, e.fail, e.release)
+	e.journal = newJournal(o.Store, r.token, r.last, o.Limits.BatchBytes, &o.Timing, e.log, e.meter,
+		e.fail, e.release)
 	projections := make(chan projection, 1)
 	e.committed = r.committed
 	e.committed.recycle, e.committed.project = e.journal.recycleData, projections
@@ -248,13 +252,16 @@ func (e *Engine) spawnBooks(s *state.State) (err error) {
 	codes := s.Currencies()
 	for _, p := range s.Pairs() {
 		numbers[p.Name] = p.Number
-		e.markets = append(e.markets, MarketName{p.Name, codes[p.Base-1].Code, codes[p.Quote-1].Code, p.Base, p.Quote})
+		e.markets = append(e.markets, MarketName{p.Name, codes[p.Base-1].Code,
+			codes[p.Quote-1].Code, p.Base, p.Quote})
 	}
 	books := e.newNursery(1024)
 	for i := range o.Pairs {
 		market := s.Pair(numbers[o.Pairs[i].Name])
-		p := &Pair{PairRules: o.Pairs[i], Number: market.Number, BaseNumber: market.Base, QuoteNumber: market.Quote}
-		b := &book{pair: p, limits: &o.Limits, ids: &e.ids, alarm: e.clockAlarm, submit: e.journal.submit, fees: &e.fees, halted: market.Halted,
+		p := &Pair{PairRules: o.Pairs[i], Number: market.Number, BaseNumber: market.Base,
+			QuoteNumber: market.Quote}
+		b := &book{pair: p, limits: &o.Limits, ids: &e.ids, alarm: e.clockAlarm,
+			submit: e.journal.submit, fees: &e.fees, halted: market.Halted,
 			orders: matching.New(), lastTimeUs: market.LastTimeUs()}
 		for _, side := range [...]matching.Side{matching.Buy, matching.Sell} {
 			for order := range market.Book.Orders(side) {
@@ -276,10 +283,12 @@ func (e *Engine) spawnBooks(s *state.State) (err error) {
 func (e *Engine) newRegistry(s *state.State) *registry {
 	o := &e.opts
 	_, _, deposit := s.LastIDs()
-	g := &registry{limits: &o.Limits, dir: e.dir, material: o.KeyMaterial, submit: e.journal.submit, finish: e.finish, currency: e.currencyNumber, code: e.CurrencyCode,
+	g := &registry{limits: &o.Limits, dir: e.dir, material: o.KeyMaterial, submit: e.journal.submit,
+		finish: e.finish, currency: e.currencyNumber, code: e.CurrencyCode,
 		accounts: map[string]*Account{}, revoked: map[string]*Account{}, keysOf: map[uint32]int{},
 		deposits: deposit, lastTimeUs: s.TimeUs(), busy: map[string][]*Command{},
-		toBook: e.toBook, pairs: e.byName, fees: &e.fees, maintenance: s.Maintenance(), settle: e.settleMaintenance}
+		toBook: e.toBook, pairs: e.byName, fees: &e.fees, maintenance: s.Maintenance(),
+		settle: e.settleMaintenance}
 	e.wallets = e.newNursery(0)
 	g.spawn = func(a *Account) error { return e.spawnWallet(a, &wallet{}) }
 	g.lookUp = func(l *lookup) { e.root.Send(e.fold, l) }
@@ -362,8 +371,9 @@ func (e *Engine) spawnWallet(a *Account, w *wallet) (err error) {
 	return err
 }
 
-// A nursery spawns actors of one kind. They share their properties, so that each costs no more memory
-// than it must: there may be a million wallets. Whoever spawns is its owner: the start, then the registry.
+// A nursery spawns actors of one kind. They share their properties, so that each costs no more
+// memory than it must: there may be a million wallets. Whoever spawns is its owner: the start, then
+// the registry.
 type nursery struct {
 	root    *actor.RootContext
 	props   *actor.Props
@@ -374,10 +384,11 @@ type nursery struct {
 // newNursery is for actors whose mailboxes have room for that many messages from the start.
 func (e *Engine) newNursery(room int) *nursery {
 	n, host := &nursery{root: e.root}, e.hostOf(e.broken)
-	n.props = actor.PropsFromProducer(func() actor.Actor { return n.next }, actor.WithMailbox(func() actor.Mailbox {
-		n.mailbox = newMailbox(room, host)
-		return n.mailbox
-	}))
+	n.props = actor.PropsFromProducer(func() actor.Actor { return n.next },
+		actor.WithMailbox(func() actor.Mailbox {
+			n.mailbox = newMailbox(room, host)
+			return n.mailbox
+		}))
 	return n
 }
 
@@ -402,7 +413,8 @@ func (n *nursery) spawn(name string, a actor.Actor) (*actor.PID, error) {
 // broken ends the process because an actor's invariant broke. Its state cannot be trusted, and what
 // others submitted may rest on it: recovery from the journal is what makes this safe.
 func (e *Engine) broken(name string, reason, message any) {
-	e.log.Error("an invariant broke, the process ends", "actor", name, "reason", fmt.Sprint(reason), "message", fmt.Sprintf("%T", message), "stack", string(debug.Stack()))
+	e.log.Error("an invariant broke, the process ends", "actor", name, "reason", fmt.Sprint(reason),
+		"message", fmt.Sprintf("%T", message), "stack", string(debug.Stack()))
 	e.opts.Exit(ExitBroken)
 }
 
@@ -410,7 +422,8 @@ func (e *Engine) deadLetter(message any) {
 	if m, ok := message.(*actor.DeadLetterEvent); ok {
 		switch m.Message.(type) {
 		case *Command, *settled, *swept, *released, *releasedCommand, *lookup, *keyEnded:
-			e.broken(m.PID.GetId(), "BUG: a message about money went to an actor that is not there", m.Message)
+			e.broken(m.PID.GetId(), "BUG: a message about money went to an actor that is not there",
+				m.Message)
 		}
 	}
 }
@@ -421,16 +434,19 @@ func (e *Engine) clockAlarm(pair string, behindUs int64) {
 	if now == last || !e.alarmed.CompareAndSwap(last, now) {
 		return
 	}
-	e.log.Error("the clock is behind the newest record: check the time service", "pair", pair, "behind_us", behindUs)
+	e.log.Error("the clock is behind the newest record: check the time service", "pair", pair,
+		"behind_us", behindUs)
 }
 
-// A clockWatch sees jumps of the wall clock: it goes by another one than metrics.Now. One goroutine uses it.
+// A clockWatch sees jumps of the wall clock: it goes by another one than metrics.Now. One goroutine
+// uses it.
 type clockWatch struct {
 	apart int64 // of the two, in nanoseconds, at the last look
 	known bool
 }
 
-// jumped is how far the wall clock has gone ahead of the other one since the last look; negative: behind.
+// jumped is how far the wall clock has gone ahead of the other one since the last look; negative:
+// behind.
 func (w *clockWatch) jumped(wall, monotonic int64) time.Duration {
 	before, known := w.apart, w.known
 	w.apart, w.known = wall-monotonic, true
@@ -456,18 +472,25 @@ func (e *Engine) tick() {
 
 func (e *Engine) ticked() {
 	now := time.Now()
-	if ahead := e.clock.jumped(now.UnixNano(), metrics.At(now)); ahead > clockToleranceUs*time.Microsecond {
-		e.log.Error("the clock has jumped ahead, or the machine stood still; if it is wrong now, records keep its time until that has come: check the time service",
+	if ahead := e.clock.jumped(now.UnixNano(),
+		metrics.At(now)); ahead > clockToleranceUs*time.Microsecond {
+		e.log.Error(
+			"the clock has jumped ahead, or the machine stood still; if it is wrong now, records "+
+				"keep its time until that has come: check the time service",
 			"ahead", ahead.Round(time.Millisecond), "now", now.UTC().Format(time.RFC3339))
 	}
-	if e.journal.stalledFor(metrics.Now()) > e.opts.Timing.StallMax*9/8 { // later than the writer itself: a store that never returns
-		e.journal.die(fmt.Errorf("%w after %v: an append has no outcome", ErrStalled, e.opts.Timing.StallMax))
+	// later than the writer itself: a store that never returns
+	if e.journal.stalledFor(metrics.Now()) > e.opts.Timing.StallMax*9/8 {
+		e.journal.die(fmt.Errorf("%w after %v: an append has no outcome", ErrStalled,
+			e.opts.Timing.StallMax))
 	}
 	e.root.Send(e.fold, tick{})
 }
 
 // These make the engine a walletOut.
-func (e *Engine) toBook(c *Command)               { e.root.Send(e.byNumber[c.record.Pair-1].pid, c) }
+func (e *Engine) toBook(c *Command) {
+	e.root.Send(e.byNumber[c.record.Pair-1].pid, c)
+}
 func (e *Engine) toJournal(c *Command)            { e.journal.submit(c) }
 func (e *Engine) toCommitted(r *Read)             { e.root.Send(e.fold, r) }
 func (e *Engine) limits() *Limits                 { return &e.opts.Limits }
@@ -559,7 +582,9 @@ func (e *Engine) settle(seq uint64, c *Command) {
 		t.CopyTo(&m.settlement)
 		m.command = ownCommand{}
 		if own {
-			m.command = ownCommand{ticket: c.ticket, placed: c.kind == event.KindOrder && !c.reserved.amount.IsZero(), reserved: c.reserved,
+			m.command = ownCommand{ticket: c.ticket,
+				placed:   c.kind == event.KindOrder && !c.reserved.amount.IsZero(),
+				reserved: c.reserved,
 				clientID: c.order.clientID}
 			if c.kind == event.KindOrder {
 				m.command.pair = c.pair.Number // a refusal's record names none
@@ -586,8 +611,8 @@ func (e *Engine) fail(err error) {
 	})
 }
 
-// Dead is closed when the engine can do no more; Err says why. Whoever waits for a command is told that
-// its outcome is unknown.
+// Dead is closed when the engine can do no more; Err says why. Whoever waits for a command is told
+// that its outcome is unknown.
 func (e *Engine) Dead() <-chan struct{} { return e.dead }
 
 // Err is why the engine is dead.
@@ -603,10 +628,10 @@ func (e *Engine) Err() error {
 // CloseAdmission refuses new commands and reads from now on.
 func (e *Engine) CloseAdmission() { e.stopping.Store(true) }
 
-// Stop ends the engine in order: admission is closed, the mail that is being sent is sent, what is in flight is
-// released, projections are written, a snapshot is taken, and the store is given back, so that
-// another host's start need not wait. An error means that it did not come to that end before ctx
-// was over, which is safe: the next start recovers from the journal.
+// Stop ends the engine in order: admission is closed, the mail that is being sent is sent, what is
+// in flight is released, projections are written, a snapshot is taken, and the store is given back,
+// so that another host's start need not wait. An error means that it did not come to that end
+// before ctx was over, which is safe: the next start recovers from the journal.
 func (e *Engine) Stop(ctx context.Context) error {
 	e.CloseAdmission()
 	defer close(e.stop)
@@ -650,7 +675,8 @@ func (e *Engine) drain(ctx context.Context) error {
 	return err
 }
 
-// until waits for a condition that only counters tell. An error is the engine's end, or the context's.
+// until waits for a condition that only counters tell. An error is the engine's end, or the
+// context's.
 func (e *Engine) until(ctx context.Context, condition func() bool) error {
 	if e.opts.drive != nil {
 		e.opts.drive.until(func() bool { return condition() || e.Err() != nil || ctx.Err() != nil })
@@ -732,8 +758,8 @@ func (e *Engine) currencyNumber(code string) uint16 {
 	return 0
 }
 
-// CurrencyCode is the code of the currency with that number, also when it is not configured any more; "" if
-// there never was one.
+// CurrencyCode is the code of the currency with that number, also when it is not configured any
+// more; "" if there never was one.
 func (e *Engine) CurrencyCode(number uint16) string {
 	if number == 0 || int(number) > len(e.codes) {
 		return ""
@@ -759,7 +785,8 @@ func (e *Engine) History() persistence.History { return watched{e.opts.Store, e.
 // Retention is how much of the history is kept.
 func (e *Engine) Retention() persistence.Retention { return e.opts.Retention }
 
-// Ready is nil when the engine is up and the store has confirmed lately that it is ours. In maintenance it is.
+// Ready is nil when the engine is up and the store has confirmed lately that it is ours. In
+// maintenance it is.
 func (e *Engine) Ready() error {
 	now := metrics.Now()
 	if err := e.open(now); err != nil {

@@ -24,7 +24,8 @@ func testOptions(store persistence.Store) Options {
 	if err != nil {
 		panic(err)
 	}
-	o := Options{Store: store, Owner: "test", Limits: DefaultLimits, Timing: DefaultTiming, Snapshot: DefaultSnapshot, Withdraw: DefaultWithdraw,
+	o := Options{Store: store, Owner: "test", Limits: DefaultLimits, Timing: DefaultTiming,
+		Snapshot: DefaultSnapshot, Withdraw: DefaultWithdraw,
 		Sealer:      func(bool) (*seal.Sealer, error) { return sealer, nil },
 		KeyMaterial: func(secret []byte) any { return string(secret) },
 		Mail:        unsent,
@@ -37,7 +38,8 @@ func testOptions(store persistence.Store) Options {
 		o.Currencies = append(o.Currencies, Currency{Code: code})
 	}
 	for _, quote := range []string{"USD", "EUR"} {
-		o.Pairs = append(o.Pairs, PairRules{Name: "BTC_" + quote, Base: "BTC", Quote: quote, PricePrecision: 2, AmountPrecision: 8,
+		o.Pairs = append(o.Pairs, PairRules{Name: "BTC_" + quote, Base: "BTC", Quote: quote,
+			PricePrecision: 2, AmountPrecision: 8,
 			MinimumOrderSize: 1, MaximumOrderSize: money.MaxAmount})
 	}
 	return o
@@ -49,7 +51,8 @@ func unsent(context.Context, *Mail) error { return errors.New("the mail server t
 
 func openPebble(t testing.TB, dir string) persistence.Store {
 	t.Helper()
-	s, err := pebble.Open(dir, pebble.Options{Logger: slog.New(slog.NewTextHandler(io.Discard, nil))})
+	s, err := pebble.Open(dir, pebble.Options{
+		Logger: slog.New(slog.NewTextHandler(io.Discard, nil))})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -115,7 +118,8 @@ func TestTwoAccountsTradeAndARestartKeepsIt(t *testing.T) {
 		bob := fund(t, e, "bob", map[string]money.Amount{"USD": 1000 * coin})
 
 		wish := func(side matching.Side, price money.Price, amount money.Amount) *OrderWish {
-			return &OrderWish{Pair: e.Pair([]byte("BTC_USD")), Side: side, Price: price, Amount: amount}
+			return &OrderWish{Pair: e.Pair([]byte("BTC_USD")), Side: side, Price: price,
+				Amount: amount}
 		}
 		c := must[*Command](t)(e.Place(alice, 1, wish(matching.Sell, 100e8, 2*coin)))
 		if c.Outcome() != Accepted || !c.Record().Order.Rests() {
@@ -123,7 +127,8 @@ func TestTwoAccountsTradeAndARestartKeepsIt(t *testing.T) {
 		}
 		c.Free()
 		c = must[*Command](t)(e.Place(bob, 1, wish(matching.Buy, 110e8, 1*coin)))
-		if tr := c.Record().Order.Trades; len(tr) != 1 || tr[0].Price != 100e8 || tr[0].MakerRemaining != coin {
+		if tr := c.Record().Order.Trades; len(tr) != 1 || tr[0].Price != 100e8 ||
+			tr[0].MakerRemaining != coin {
 			t.Fatalf("buy: %+v", c.Record().Order)
 		}
 		c.Free()
@@ -133,7 +138,8 @@ func TestTwoAccountsTradeAndARestartKeepsIt(t *testing.T) {
 		}
 		c.Free()
 		c = must[*Command](t)(e.Place(bob, 2, wish(matching.Buy, 110e8, 100*coin)))
-		if _, missing := c.Shortfall(); c.Record().Refusal.Reason != event.RefusedFunds || missing.String() != "10100" {
+		if _, missing := c.Shortfall(); c.Record().Refusal.Reason != event.RefusedFunds ||
+			missing.String() != "10100" {
 			t.Fatalf("too much: %+v, missing %v", c.Record(), missing)
 		}
 		c.Free()
@@ -165,22 +171,26 @@ func TestTwoAccountsTradeAndARestartKeepsIt(t *testing.T) {
 			t.Fatal("a nonce of before the restart is taken again")
 		}
 		r := NewRead(ReadWallet)
-		if err := e.Ask(r, bob, 3); err != nil || r.Holdings[0].Balance.String() != "1" || r.Holdings[1].Balance.String() != "900" {
+		if err := e.Ask(r, bob, 3); err != nil || r.Holdings[0].Balance.String() != "1" ||
+			r.Holdings[1].Balance.String() != "900" {
 			t.Fatalf("bob's wallet: %+v, %v", r.Holdings, err)
 		}
 		var n int
-		err := e.History().Trades(context.Background(), persistence.TradeQuery{}, func(*persistence.Trade) bool { n++; return true })
+		err := e.History().Trades(context.Background(),
+			persistence.TradeQuery{}, func(*persistence.Trade) bool { n++; return true })
 		if err != nil || n != 1 {
 			t.Fatalf("%d trades in the history, %v", n, err)
 		}
 		stop(t, e)
-		if _, err := e.Place(bob, 9, wish(matching.Buy, 1e8, 1*coin)); !errors.Is(err, ErrStopping) {
+		if _, err := e.Place(bob, 9, wish(matching.Buy, 1e8, 1*coin)); !errors.Is(err,
+			ErrStopping) {
 			t.Fatalf("after the stop: %v", err)
 		}
 	})
 }
 
-// overtaken is a store that another owner takes over, and appends to, when its journal is to be read by who has acquired it.
+// overtaken is a store that another owner takes over, and appends to, when its journal is to be
+// read by who has acquired it.
 type overtaken struct {
 	persistence.Store
 	owned bool
@@ -192,7 +202,8 @@ func (o *overtaken) Acquire(ctx context.Context,
 	return o.Store.Acquire(ctx, c)
 }
 
-func (o *overtaken) Read(ctx context.Context, after uint64, fn func(prev, next uint64, batch []byte) error) error {
+func (o *overtaken) Read(ctx context.Context, after uint64, fn func(prev, next uint64,
+	batch []byte) error) error {
 	if !o.owned {
 		return o.Store.Read(ctx, after, fn)
 	}

@@ -19,8 +19,11 @@ import (
 // the engine.
 type forgetful struct{ persistence.Store }
 
-func (forgetful) Append(context.Context, persistence.Token, uint64, uint64, []byte) error { return nil }
-func (forgetful) Apply(context.Context, persistence.Token, uint64, uint64, *persistence.Writes) error {
+func (forgetful) Append(context.Context, persistence.Token, uint64, uint64, []byte) error {
+	return nil
+}
+func (forgetful) Apply(context.Context, persistence.Token, uint64, uint64,
+	*persistence.Writes) error {
 	return nil
 }
 func (forgetful) SaveSnapshot(context.Context, persistence.Token, uint64, io.Reader) error {
@@ -51,7 +54,8 @@ func benchmarkOrders(b *testing.B, e *Engine, clients int) {
 	done := make(chan struct{}, clients)
 	keys := make([]*Key, clients)
 	for i := range keys {
-		keys[i] = fund(b, e, fmt.Sprint("account-", i), map[string]money.Amount{"BTC": 1_000_000 * coin, "USD": 1_000_000_000 * coin})
+		keys[i] = fund(b, e, fmt.Sprint("account-", i),
+			map[string]money.Amount{"BTC": 1_000_000 * coin, "USD": 1_000_000_000 * coin})
 	}
 	pair := e.Pair([]byte("BTC_USD"))
 	b.ReportAllocs()
@@ -69,7 +73,9 @@ func benchmarkOrders(b *testing.B, e *Engine, clients int) {
 					c, err = e.Cancel(keys[i], nonce, open[0])
 					open = open[:copy(open, open[1:])]
 				} else {
-					w := OrderWish{Pair: pair, Side: matching.Side(1 + random.IntN(2)), Price: money.Price(9_990+random.IntN(20)) * 1e6, Amount: money.Amount(1+random.IntN(100)) * 1e6}
+					w := OrderWish{Pair: pair, Side: matching.Side(1 + random.IntN(2)),
+						Price:  money.Price(9_990+random.IntN(20)) * 1e6,
+						Amount: money.Amount(1+random.IntN(100)) * 1e6}
 					c, err = e.Place(keys[i], nonce, &w)
 				}
 				if err != nil {

@@ -13,9 +13,10 @@ import (
 	"exchange/core/state"
 )
 
-// Stream channels are actors of whoever sends the stream. They watch a pair: the committed actor tells
-// them what is released, in its order, and what the pair is like at the moment from which on it tells.
-// Both come from one turn of that actor, so nothing is missing in between and nothing is there twice.
+// Stream channels are actors of whoever sends the stream. They watch a pair: the committed actor
+// tells them what is released, in its order, and what the pair is like at the moment from which on
+// it tells. Both come from one turn of that actor, so nothing is missing in between and nothing is
+// there twice.
 
 // A Unit is one record that changed the depth of a pair: an accepted order, or a cancel.
 type Unit struct {
@@ -28,7 +29,8 @@ type Unit struct {
 	Price     money.Price
 	Remaining money.Amount  // what rests after the order; of a cancel, what rested until then
 	Trades    []event.Trade // of the order, oldest first
-	Levels    []LevelChange // every level that has another amount now; only if somebody watches them
+	// every level that has another amount now; only if somebody watches them
+	Levels []LevelChange
 }
 
 // A LevelChange says what is at a price after a unit; nothing if Amount is 0.
@@ -47,7 +49,8 @@ const (
 	WatchUnits WatchKind = iota
 	// WatchLevels: the units have their Levels, too.
 	WatchLevels
-	// WatchChanges: the actor gets a Changed when the pair has changed, and no other one until it asks again.
+	// WatchChanges: the actor gets a Changed when the pair has changed, and no other one until it
+	// asks again.
 	WatchChanges
 )
 
@@ -64,7 +67,8 @@ type (
 	Changed struct{}
 )
 
-// A WatchedView is what of a pair a channel wants to have when it begins to watch. Unlike other answers it is never a little old.
+// A WatchedView is what of a pair a channel wants to have when it begins to watch. Unlike other
+// answers it is never a little old.
 type WatchedView uint8
 
 // The views of a Watch.
@@ -90,27 +94,32 @@ type unwatch struct {
 	pair    uint16
 }
 
-// SpawnChannel starts a channel's actor. When it panics it is made anew by produce, after *actor.Restarting,
-// with what is in its mailbox: it has no state that anything rests on. The name is for the log.
+// SpawnChannel starts a channel's actor. When it panics it is made anew by produce, after
+// *actor.Restarting, with what is in its mailbox: it has no state that anything rests on. The name
+// is for the log.
 func (e *Engine) SpawnChannel(name string, produce func() actor.Actor) *actor.PID {
-	props := actor.PropsFromProducer(produce, actor.WithGuardian(actor.NewRestartingStrategy()), actor.WithMailbox(func() actor.Mailbox {
-		host := e.hostOf(nil)
-		m := newMailbox(0, host)
-		host.onPanic = func(name string, reason, message any) {
-			e.log.Error("a stream channel failed and is started again, its subscribers are disconnected", "channel", name,
-				"reason", fmt.Sprint(reason), "message", fmt.Sprintf("%T", message), "stack", string(debug.Stack()))
-			m.invoker.EscalateFailure(reason, message)
-		}
-		return m
-	}))
+	props := actor.PropsFromProducer(produce, actor.WithGuardian(actor.NewRestartingStrategy()),
+		actor.WithMailbox(func() actor.Mailbox {
+			host := e.hostOf(nil)
+			m := newMailbox(0, host)
+			host.onPanic = func(name string, reason, message any) {
+				e.log.Error(
+					"a stream channel failed and is started again, its subscribers are "+
+						"disconnected", "channel", name,
+					"reason", fmt.Sprint(reason), "message", fmt.Sprintf("%T", message), "stack",
+					string(debug.Stack()))
+				m.invoker.EscalateFailure(reason, message)
+			}
+			return m
+		}))
 	return e.root.SpawnPrefix(props, "channel/"+name+"/")
 }
 
 // Tell sends a message to a channel's actor.
 func (e *Engine) Tell(channel *actor.PID, message any) { e.root.Send(channel, message) }
 
-// Watch begins to watch a pair, or asks once more. The channel gets a *Watched, and from then on what its kind
-// says. It may be called from its actor.
+// Watch begins to watch a pair, or asks once more. The channel gets a *Watched, and from then on
+// what its kind says. It may be called from its actor.
 func (e *Engine) Watch(w Watch) { e.root.Send(e.fold, &w) }
 
 // Unwatch ends it. What was on its way still comes.
@@ -190,7 +199,8 @@ func (c *committed) noteUnit(r *event.Record) {
 	u := Unit{UpdateID: p.Market.UpdateID, TimeUs: r.TimeUs}
 	if r.Kind == event.KindCancel {
 		x := &r.Cancel
-		u.Cancel, u.ID, u.Cancelled, u.Side, u.Price, u.Remaining = true, x.ID, x.Order, x.Side, x.Price, x.Remaining
+		u.Cancel, u.ID, u.Cancelled, u.Side, u.Price, u.Remaining = true, x.ID, x.Order, x.Side,
+			x.Price, x.Remaining
 	} else {
 		o := &r.Order
 		u.ID, u.Side, u.Price = o.ID, o.Side, o.Price
@@ -198,7 +208,8 @@ func (c *committed) noteUnit(r *event.Record) {
 			u.Remaining = o.Remaining
 		}
 		if len(o.Trades) > 0 {
-			u.Trades = append([]event.Trade(nil), o.Trades...) // the record's memory is the decoder's
+			// the record's memory is the decoder's
+			u.Trades = append([]event.Trade(nil), o.Trades...)
 		}
 	}
 	if f.levels > 0 {
@@ -210,8 +221,8 @@ func (c *committed) noteUnit(r *event.Record) {
 	f.forming.List = append(f.forming.List, u)
 }
 
-// changedLevels are the levels of a unit, as they are after it: where it traded, in the order of its trades, and where
-// it rests or rested.
+// changedLevels are the levels of a unit, as they are after it: where it traded, in the order of
+// its trades, and where it rests or rested.
 func changedLevels(p *state.Pair, u *Unit) []LevelChange {
 	list := make([]LevelChange, 0, 2)
 	add := func(side matching.Side, price money.Price) {

@@ -21,14 +21,16 @@ func (w *witness) Receive(ctx actor.Context) {
 	case *Watched:
 		text := fmt.Sprint("watched ", m.Token)
 		if v := m.View; v != nil && v.Depth != nil {
-			text += fmt.Sprintf(" at %d with %d and %d levels", v.UpdateID, len(v.Depth.SellLevels), len(v.Depth.BuyLevels))
+			text += fmt.Sprintf(" at %d with %d and %d levels", v.UpdateID, len(v.Depth.SellLevels),
+				len(v.Depth.BuyLevels))
 		} else if v != nil {
 			text += fmt.Sprintf(" at %d, best %v %v", v.UpdateID, v.Ticker.Buy, v.Ticker.Sell)
 		}
 		w.said = append(w.said, text)
 	case *Units:
 		for _, u := range m.List {
-			text := fmt.Sprintf("unit %d: %v %v %v at %v", u.UpdateID, u.ID, u.Side, u.Remaining, u.Price)
+			text := fmt.Sprintf("unit %d: %v %v %v at %v", u.UpdateID, u.ID, u.Side, u.Remaining,
+				u.Price)
 			if u.Cancel {
 				text += fmt.Sprint(" instead of ", u.Cancelled)
 			}
@@ -86,10 +88,13 @@ func TestWatchersAreToldWhatIsReleased(t *testing.T) {
 		quiet, quietPID := spawn("quiet")
 
 		first := g.rest(g.sell(coin)) // before anybody watches
-		g.e.Watch(Watch{Channel: diffPID, Pair: pair, Kind: WatchLevels, View: WatchBook, Levels: -1, Token: 1})
+		g.e.Watch(Watch{Channel: diffPID, Pair: pair, Kind: WatchLevels, View: WatchBook,
+			Levels: -1, Token: 1})
 		g.e.Watch(Watch{Channel: tradesPID, Pair: pair, Kind: WatchUnits, Token: 2})
-		g.e.Watch(Watch{Channel: tickerPID, Pair: pair, Kind: WatchChanges, View: WatchTicker, Token: 3})
-		g.e.Watch(Watch{Channel: quietPID, Pair: other, Kind: WatchLevels, View: WatchBook, Levels: 20, Token: 4})
+		g.e.Watch(Watch{Channel: tickerPID, Pair: pair, Kind: WatchChanges, View: WatchTicker,
+			Token: 3})
+		g.e.Watch(Watch{Channel: quietPID, Pair: other, Kind: WatchLevels, View: WatchBook,
+			Levels: 20, Token: 4})
 		diff.hears(t, "watched 1 at 1 with 1 and 0 levels")
 		trades.hears(t, "watched 2")
 		ticker.hears(t, "watched 3 at 1, best 0 100")
@@ -105,8 +110,11 @@ func TestWatchersAreToldWhatIsReleased(t *testing.T) {
 		if got := <-order; got != accepted {
 			t.Fatal(got)
 		}
-		diff.hears(t, fmt.Sprintf("unit 2: %d buy 1 at 100, trade 1 of 1, 0 at 100, 1 at 100", first+1))
-		trades.hears(t, fmt.Sprintf("unit 2: %d buy 1 at 100, trade 1 of 1, 0 at 100, 1 at 100", first+1)) // shared with who wants levels
+		diff.hears(t, fmt.Sprintf("unit 2: %d buy 1 at 100, trade 1 of 1, 0 at 100, 1 at 100",
+			first+1))
+		// shared with who wants levels
+		trades.hears(t, fmt.Sprintf("unit 2: %d buy 1 at 100, trade 1 of 1, 0 at 100, 1 at 100",
+			first+1))
 		ticker.hears(t, "changed")
 
 		g.e.Unwatch(diffPID, pair)
@@ -115,7 +123,8 @@ func TestWatchersAreToldWhatIsReleased(t *testing.T) {
 		g.ends("a cancel", g.cancelling(first+1), accepted)
 		trades.hears(t, fmt.Sprintf("unit 3: %d buy 1 at 100 instead of %d", first+2, first+1))
 		// It has not looked, so it is not told again; when it looks it gets what is.
-		g.e.Watch(Watch{Channel: tickerPID, Pair: pair, Kind: WatchChanges, View: WatchTicker, Token: 6})
+		g.e.Watch(Watch{Channel: tickerPID, Pair: pair, Kind: WatchChanges, View: WatchTicker,
+			Token: 6})
 		ticker.hears(t, "watched 6 at 3, best 0 0")
 		g.rest(g.sell(coin))
 		ticker.hears(t, "changed")

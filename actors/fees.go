@@ -29,7 +29,8 @@ func (f *fees) rates(p *Pair, a *Account) state.FeeRates {
 	return p.Fees
 }
 
-// charge writes the fees of an order's trades into its record: of what each side receives, rounded up.
+// charge writes the fees of an order's trades into its record: of what each side receives, rounded
+// up.
 func (f *fees) charge(p *Pair, taker *Account, o *event.Order) {
 	if len(o.Trades) == 0 || p.Fees == (state.FeeRates{}) && !f.own.Load() {
 		return

@@ -30,7 +30,8 @@ var writeFormats = flag.Bool("write-format", false, "write "+formatFolder+" anew
 
 func openRedis(t testing.TB, url, engine string) persistence.Store {
 	t.Helper()
-	s, err := redis.Open(context.Background(), url, redis.Options{Engine: engine, Logger: testOptions(nil).Log})
+	s, err := redis.Open(context.Background(), url,
+		redis.Options{Engine: engine, Logger: testOptions(nil).Log})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -43,9 +44,11 @@ func writeEverything(t *testing.T, store persistence.Store) {
 	e := start(t, o)
 	ann := fund(t, e, "ann", map[string]money.Amount{"BTC": 10 * coin, "USD": 1000 * coin})
 	ben := fund(t, e, "ben", map[string]money.Amount{"USD": 1000 * coin, "EUR": 5})
-	must[Admin](t)(e.CreateKey("test", "ann", "second-key", "second-secret", event.PermissionRead, []string{"10.0.0.0/8"}))
+	must[Admin](t)(e.CreateKey("test", "ann", "second-key", "second-secret", event.PermissionRead,
+		[]string{"10.0.0.0/8"}))
 	nonce := uint64(100)
-	place := func(key *Key, pair int, side matching.Side, price money.Price, amount money.Amount, id string) {
+	place := func(key *Key, pair int, side matching.Side, price money.Price, amount money.Amount,
+		id string) {
 		nonce++
 		w := OrderWish{Pair: e.Pairs()[pair], Side: side, Price: price, Amount: amount}
 		if id != "" {
@@ -100,14 +103,26 @@ func summary(t *testing.T, store persistence.Store) string {
 	})
 	trades, orders, deposits := 0, 0, 0
 	ctx := context.Background()
-	if err := e.History().Trades(ctx, persistence.TradeQuery{}, func(*persistence.Trade) bool { trades++; return true }); err != nil {
+	if err := e.History().Trades(ctx,
+		persistence.TradeQuery{}, func(*persistence.Trade) bool {
+			trades++
+			return true
+		}); err != nil {
 		t.Fatal(err)
 	}
 	for account := uint32(1); account <= 2; account++ {
-		if err := e.History().Orders(ctx, persistence.OrderQuery{Account: account}, func(*persistence.Order) bool { orders++; return true }); err != nil {
+		if err := e.History().Orders(ctx,
+			persistence.OrderQuery{Account: account}, func(*persistence.Order) bool {
+				orders++
+				return true
+			}); err != nil {
 			t.Fatal(err)
 		}
-		if err := e.History().Deposits(ctx, persistence.DepositQuery{Account: account}, func(*persistence.Deposit) bool { deposits++; return true }); err != nil {
+		if err := e.History().Deposits(ctx,
+			persistence.DepositQuery{Account: account}, func(*persistence.Deposit) bool {
+				deposits++
+				return true
+			}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -119,13 +134,16 @@ func summary(t *testing.T, store persistence.Store) string {
 // describe writes what a state is about, whatever its encoding.
 func describe(w *strings.Builder, s *state.State) {
 	order, trade, deposit := s.LastIDs()
-	fmt.Fprintf(w, "sequence %d, newest order %d, trade %d, deposit %d\n", s.Seq(), order, trade, deposit)
+	fmt.Fprintf(w, "sequence %d, newest order %d, trade %d, deposit %d\n", s.Seq(), order, trade,
+		deposit)
 	for i, c := range s.Currencies() {
-		fmt.Fprintf(w, "currency %d %s: %v deposited, %v withdrawn\n", i+1, c.Code, c.Deposited, c.Withdrawn)
+		fmt.Fprintf(w, "currency %d %s: %v deposited, %v withdrawn\n", i+1, c.Code, c.Deposited,
+			c.Withdrawn)
 	}
 	for _, a := range s.Accounts() {
 		closed, past := a.ClientIDs.State()
-		fmt.Fprintf(w, "account %d %s %q: %d orders closed, client order ids %v\n", a.ID, a.Name, a.Email, closed, past)
+		fmt.Fprintf(w, "account %d %s %q: %d orders closed, client order ids %v\n", a.ID, a.Name,
+			a.Email, closed, past)
 		for _, h := range a.Wallet.Holdings() {
 			fmt.Fprintf(w, "  %v of currency %d, %v reserved\n", h.Balance, h.Currency, h.Reserve)
 		}
@@ -135,11 +153,15 @@ func describe(w *strings.Builder, s *state.State) {
 		}
 	}
 	for _, k := range s.Keys() {
-		fmt.Fprintf(w, "key %d %s of account %d: permissions %d, allow %v, sealed %x by %d, nonce %d, revoked %v\n",
-			k.Number, k.Key.Key, k.Account, k.Permissions, k.Allow, k.Sealed, k.SealedBy, k.Nonce, k.Revoked)
+		fmt.Fprintf(w,
+			"key %d %s of account %d: permissions %d, allow %v, sealed %x by %d, nonce %d, "+
+				"revoked %v\n",
+			k.Number, k.Key.Key, k.Account, k.Permissions, k.Allow, k.Sealed, k.SealedBy, k.Nonce,
+			k.Revoked)
 	}
 	for _, p := range s.Pairs() {
-		fmt.Fprintf(w, "pair %d %s of %d and %d: update id %d at %d\n", p.Number, p.Name, p.Base, p.Quote, p.Market.UpdateID, p.Market.TimeUs)
+		fmt.Fprintf(w, "pair %d %s of %d and %d: update id %d at %d\n", p.Number, p.Name, p.Base,
+			p.Quote, p.Market.UpdateID, p.Market.TimeUs)
 	}
 }
 
@@ -208,7 +230,8 @@ func writeFormat(t *testing.T, folder string) {
 		t.Fatal(err)
 	}
 	r.Kill()
-	copyFolder(t, filepath.Join(folder, "redis", "appendonlydir"), filepath.Join(r.Dir(), "appendonlydir"))
+	copyFolder(t, filepath.Join(folder, "redis", "appendonlydir"),
+		filepath.Join(r.Dir(), "appendonlydir"))
 	for name, open := range map[string]func() persistence.Store{
 		"pebble": func() persistence.Store {
 			tmp := filepath.Join(t.TempDir(), "data")
@@ -220,7 +243,8 @@ func writeFormat(t *testing.T, folder string) {
 		s := open()
 		text := summary(t, s)
 		s.Close()
-		if err := os.WriteFile(filepath.Join(folder, name+".txt"), []byte(text), 0o644); err != nil {
+		if err := os.WriteFile(filepath.Join(folder, name+".txt"), []byte(text),
+			0o644); err != nil {
 			t.Fatal(err)
 		}
 		t.Logf("%s: %s", name, strings.TrimSpace(text))

@@ -5,10 +5,12 @@ import (
 	"testing"
 )
 
-// An address scope is the network that its text names, without the bits behind its prefix, and is stored in the one form that
-// reads the same after a restart.
+// An address scope is the network that its text names, without the bits behind its prefix, and is
+// stored in the one form that reads the same after a restart.
 func FuzzParsePrefix(f *testing.F) {
-	for _, s := range []string{"", "10.0.0.0/8", "10.1.2.3/8", "10.0.0.1", "::1", "2001:db8::/32", "::ffff:10.0.0.0/104", "::ffff:10.0.0.1", "::ffff:10.0.0.0/95", "fe80::1%eth0", "fe80::%eth0/64", "1.2.3.4/33",
+	for _, s := range []string{"", "10.0.0.0/8", "10.1.2.3/8", "10.0.0.1", "::1", "2001:db8::/32",
+		"::ffff:10.0.0.0/104", "::ffff:10.0.0.1", "::ffff:10.0.0.0/95", "fe80::1%eth0",
+		"fe80::%eth0/64", "1.2.3.4/33",
 		"01.2.3.4", "0.0.0.0/0", "::/0", "10.0.0.0/08"} {
 		f.Add(s)
 	}

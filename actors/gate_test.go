@@ -39,13 +39,15 @@ func TestNothingIsKnownBeforeItIsDurable(t *testing.T) {
 		for what, c := range map[string]struct {
 			done <-chan string
 			want string
-		}{"order": {order, accepted}, "funds": {funds, refusedFor(event.RefusedFunds)}, "nonce": {nonce, refusedFor(event.RefusedNonce)},
-			"read": {read, ErrNonce.Error()}} {
+		}{"order": {order, accepted}, "funds": {funds, refusedFor(event.RefusedFunds)},
+			"nonce": {nonce, refusedFor(event.RefusedNonce)},
+			"read":  {read, ErrNonce.Error()}} {
 			if got := <-c.done; got != c.want {
 				t.Errorf("%s: %s, want %s", what, got, c.want)
 			}
 		}
-		// And whoever was answered finds it: the committed side had the batch before the answer went out.
+		// And whoever was answered finds it: the committed side had the batch before the answer
+		// went out.
 		if got := g.funds(1, 1); got != "10/9" {
 			t.Errorf("after the answer the wallet has %s BTC", got)
 		}
@@ -74,7 +76,8 @@ func TestAClientIDIsFreeWhenTheOrderThatTookItWasRefused(t *testing.T) {
 	})
 }
 
-// Who was not told what became of an order asks for it by its client order id. That there is none is then true for good.
+// Who was not told what became of an order asks for it by its client order id. That there is none
+// is then true for good.
 func TestAnOrderThatMayStillLandIsNotCalledMissing(t *testing.T) {
 	onBothStores(t, func(t *testing.T, fresh places) {
 		g := newGated(t, fresh, nil)
@@ -87,7 +90,8 @@ func TestAnOrderThatMayStillLandIsNotCalledMissing(t *testing.T) {
 		}
 		w := g.sell(coin)
 		w.ClientID = id
-		for round := range uint64(20) { // the wallet may hear of the batch before the committed side does
+		// the wallet may hear of the batch before the committed side does
+		for round := range uint64(20) {
 			g.hold()
 			nonce := 10 * (round + 1)
 			order := g.begin(func() (*Command, error) { return g.e.Place(g.key, nonce, w) })
@@ -95,7 +99,9 @@ func TestAnOrderThatMayStillLandIsNotCalledMissing(t *testing.T) {
 			held := func(n int) {
 				t.Helper()
 				eventually(t, "the wallet holds the question back", func() (so bool) {
-					g.e.probe(g.key.Account.pid, func() { so = len(g.key.Account.wallet.held) == n })
+					g.e.probe(g.key.Account.pid, func() {
+						so = len(g.key.Account.wallet.held) == n
+					})
 					return so
 				})
 			}
@@ -104,12 +110,14 @@ func TestAnOrderThatMayStillLandIsNotCalledMissing(t *testing.T) {
 			none, missing := ask(other, nonce+2)
 			held(2)
 			g.letGo()
-			for what, done := range map[string]<-chan string{"the order": order, "the question for it": mine, "the question for another": none} {
+			for what, done := range map[string]<-chan string{"the order": order,
+				"the question for it": mine, "the question for another": none} {
 				if got := <-done; got != accepted {
 					t.Fatalf("%s: %s", what, got)
 				}
 			}
-			if len(found.Orders) != 1 || found.Orders[0].ClientID != id.String() || !missing.Complete || len(missing.Orders) != 0 || missing.ID != 0 {
+			if len(found.Orders) != 1 || found.Orders[0].ClientID != id.String() ||
+				!missing.Complete || len(missing.Orders) != 0 || missing.ID != 0 {
 				t.Fatalf("round %d: %+v, and of another %+v", round, found.Orders, missing.Orders)
 			}
 			c := must[*Command](t)(g.e.Cancel(g.key, nonce+3, found.Orders[0].ID))
@@ -124,7 +132,8 @@ func TestAnOrderThatMayStillLandIsNotCalledMissing(t *testing.T) {
 func TestARevokedKeyIsRefusedByItsWallet(t *testing.T) {
 	onBothStores(t, func(t *testing.T, fresh places) {
 		g := newGated(t, fresh, nil)
-		g.rest(g.sell(coin)) // the wallet knows a nonce of the key, and at the end both sides are compared
+		// the wallet knows a nonce of the key, and at the end both sides are compared
+		g.rest(g.sell(coin))
 		must[Admin](t)(g.e.RevokeKey("test", g.key.Public))
 		if g.e.Key([]byte(g.key.Public)) != nil {
 			t.Error("the directory still has the key")
@@ -151,7 +160,8 @@ func TestAnEngineThatCannotGoOnEndsAndLeavesOutcomesOpen(t *testing.T) {
 		} {
 			t.Run(name, func(t *testing.T) {
 				g := newGated(t, fresh, func(o *Options) {
-					o.Timing.StallMax, o.Timing.Projection = 2*time.Second, 10*time.Millisecond // an append of the test itself may be slow
+					// an append of the test itself may be slow
+					o.Timing.StallMax, o.Timing.Projection = 2*time.Second, 10*time.Millisecond
 					o.Timing.Request = time.Hour
 				})
 				g.set(func() { g.holding, g.deaf = true, c.deaf })
@@ -204,7 +214,8 @@ func TestSnapshotsAreKeptTwiceAndTrimOnlyBelowTheOlder(t *testing.T) {
 			t.Fatalf("snapshots at %d and %d, trimmed up to %d", older, newest, last)
 		}
 		g.close()
-		// With the newest one unreadable the older one and the journal after it give the same state.
+		// With the newest one unreadable the older one and the journal after it give the same
+		// state.
 		for _, damaged := range []bool{false, true} {
 			s := g.at()
 			g.gate = newGate(s)
@@ -270,7 +281,8 @@ func TestAFailedSnapshotHoldsUpNothingAndIsTriedAgain(t *testing.T) {
 			g.rest(g.sell(1e4))
 			return saves() >= 3
 		})
-		if _, _, err := g.LoadSnapshot(context.Background(), 0); !errors.Is(err, persistence.ErrNoSnapshot) {
+		if _, _, err := g.LoadSnapshot(context.Background(), 0); !errors.Is(err,
+			persistence.ErrNoSnapshot) {
 			t.Errorf("there is a snapshot, though there was no room: %v", err)
 		}
 		g.set(func() { g.saveErr = nil })
@@ -299,7 +311,8 @@ func TestRecoveryRefusesAStoreThatHasLostWrites(t *testing.T) {
 		g := newGated(t, fresh, nil)
 		g.rest(g.sell(coin))
 		g.end()
-		for name, watermark := range map[string]uint64{"below the snapshot": 0, "above the journal": 1 << 40} {
+		for name, watermark := range map[string]uint64{"below the snapshot": 0,
+			"above the journal": 1 << 40} {
 			s := g.at()
 			g.o.Store = liar{s, watermark}
 			if _, err := Start(context.Background(), g.o); !errors.Is(err, persistence.ErrCorrupt) {

@@ -16,8 +16,8 @@ import (
 	"exchange/persistence/redistest"
 )
 
-// A place keeps the data of one engine. It opens the store there, which has what was in the one that was
-// closed there before.
+// A place keeps the data of one engine. It opens the store there, which has what was in the one
+// that was closed there before.
 type place func() persistence.Store
 
 // A scope is a test, or one run of a property: its places are gone when it ends.
@@ -30,7 +30,8 @@ type scope interface {
 // places makes new and empty places in one kind of store.
 type places func(scope) place
 
-// onBothStores runs a test once on each store: what an engine promises does not depend on which it has.
+// onBothStores runs a test once on each store: what an engine promises does not depend on which it
+// has.
 func onBothStores(t *testing.T, test func(t *testing.T, fresh places)) {
 	t.Run("pebble", func(t *testing.T) {
 		test(t, func(s scope) place {
@@ -91,7 +92,8 @@ func (g *gate) set(change func()) {
 	g.open.Broadcast()
 }
 
-func (g *gate) Append(ctx context.Context, tok persistence.Token, prev, next uint64, batch []byte) error {
+func (g *gate) Append(ctx context.Context, tok persistence.Token, prev, next uint64,
+	batch []byte) error {
 	g.mu.Lock()
 	g.deadline, _ = ctx.Deadline()
 	g.tries = append(g.tries, slices.Clone(batch))
@@ -130,7 +132,8 @@ func (g *gate) Check(ctx context.Context, tok persistence.Token) error {
 	return err
 }
 
-func (g *gate) Apply(ctx context.Context, tok persistence.Token, from, to uint64, w *persistence.Writes) error {
+func (g *gate) Apply(ctx context.Context, tok persistence.Token, from, to uint64,
+	w *persistence.Writes) error {
 	g.mu.Lock()
 	for g.applying {
 		g.open.Wait()
@@ -139,7 +142,8 @@ func (g *gate) Apply(ctx context.Context, tok persistence.Token, from, to uint64
 	return g.Store.Apply(ctx, tok, from, to, w)
 }
 
-func (g *gate) SaveSnapshot(ctx context.Context, tok persistence.Token, seq uint64, r io.Reader) error {
+func (g *gate) SaveSnapshot(ctx context.Context, tok persistence.Token, seq uint64,
+	r io.Reader) error {
 	g.mu.Lock()
 	g.saves++
 	err, wait := g.saveErr, g.saving
@@ -215,14 +219,15 @@ type gated struct {
 	nonce uint64 // the last that was used
 }
 
-// newGated starts an engine. What a slow machine could meet by itself is out of the way, unless change
-// says otherwise: commands are held for as long as a test likes.
+// newGated starts an engine. What a slow machine could meet by itself is out of the way, unless
+// change says otherwise: commands are held for as long as a test likes.
 func newGated(t *testing.T, fresh places, change func(*Options)) *gated {
 	t.Helper()
 	g := &gated{t: t, at: fresh(t)}
 	g.gate = newGate(g.at())
 	g.o = testOptions(g.gate)
-	g.o.Timing.Request, g.o.Timing.Stall, g.o.Timing.OwnerStale = time.Minute, time.Minute, time.Minute
+	g.o.Timing.Request, g.o.Timing.Stall, g.o.Timing.OwnerStale = time.Minute, time.Minute,
+		time.Minute
 	if change != nil {
 		change(&g.o)
 	}
@@ -231,7 +236,8 @@ func newGated(t *testing.T, fresh places, change func(*Options)) *gated {
 	return g
 }
 
-// end stops the engine, after a last look at both of its sides: when commands that nobody waited for have come to their end, too.
+// end stops the engine, after a last look at both of its sides: when commands that nobody waited
+// for have come to their end, too.
 func (g *gated) end() {
 	g.t.Helper()
 	g.set(func() { g.holding, g.appendErr, g.applying = false, nil, false })
@@ -316,7 +322,8 @@ func (g *gated) rest(w *OrderWish) uint64 {
 
 const accepted = "accepted"
 
-// outcome runs a command and says how it ended: accepted, "refused for" a reason, or an error's text.
+// outcome runs a command and says how it ended: accepted, "refused for" a reason, or an error's
+// text.
 func outcome(run func() (*Command, error)) string {
 	c, err := run()
 	switch {
@@ -342,14 +349,16 @@ func (g *gated) ends(what string, run func() (*Command, error), want string) {
 	}
 }
 
-// turnedAway wants an error of admission, and that the command has left no trace: it holds no place, and
-// the next command may have its nonce.
+// turnedAway wants an error of admission, and that the command has left no trace: it holds no
+// place, and the next command may have its nonce.
 func (g *gated) turnedAway(what string, run func() (*Command, error), want error) {
 	g.t.Helper()
 	before, own := g.e.inFlight.Load(), g.key.Account.inFlight.Load()
 	g.ends(what, run, want.Error())
-	if after, ownAfter := g.e.inFlight.Load(), g.key.Account.inFlight.Load(); after != before || ownAfter != own {
-		g.t.Errorf("%s: %d are in flight instead of %d, %d of the account instead of %d", what, after, before, ownAfter, own)
+	if after, ownAfter := g.e.inFlight.Load(),
+		g.key.Account.inFlight.Load(); after != before || ownAfter != own {
+		g.t.Errorf("%s: %d are in flight instead of %d, %d of the account instead of %d", what,
+			after, before, ownAfter, own)
 	}
 	g.nonce--
 }
@@ -382,7 +391,8 @@ func (g *gated) decided(key *Key, n int) {
 	})
 }
 
-// heldCommands are commands of the account that are held, in the order in which its wallet got them.
+// heldCommands are commands of the account that are held, in the order in which its wallet got
+// them.
 type heldCommands struct {
 	g    *gated
 	ends []<-chan string

@@ -14,10 +14,10 @@ import (
 )
 
 // A journal makes units durable and releases them. It is an actor in all but name: a queue under a
-// mutex that any actor submits to, and one goroutine that owns the sequence, takes what has gathered
-// while it was writing, appends it as one batch, and releases it. It has no protoactor mailbox because
-// it must block on the store, and because books may then put their encoded units straight into the
-// batch that is forming: one hop less for every order.
+// mutex that any actor submits to, and one goroutine that owns the sequence, takes what has
+// gathered while it was writing, appends it as one batch, and releases it. It has no protoactor
+// mailbox because it must block on the store, and because books may then put their encoded units
+// straight into the batch that is forming: one hop less for every order.
 //
 // There is no timer and no artificial delay: a batch is what arrived during the append before it.
 type journal struct {
@@ -46,8 +46,8 @@ type journal struct {
 	stopped chan struct{} // closed when the writer has ended
 }
 
-// A batch is units on their way into the journal. At its release data goes to the committed side, the
-// units to whoever waits for them.
+// A batch is units on their way into the journal. At its release data goes to the committed side,
+// the units to whoever waits for them.
 type batch struct {
 	data       []byte
 	units      []*Command
@@ -62,14 +62,16 @@ const (
 	retryMost  = 200 * time.Millisecond
 )
 
-func newJournal(store persistence.Journal, token persistence.Token, last uint64, limit int, timing *Timing, log *slog.Logger, meter *metrics.Engine, fail func(error), release func(*batch)) *journal {
+func newJournal(store persistence.Journal, token persistence.Token, last uint64, limit int,
+	timing *Timing, log *slog.Logger, meter *metrics.Engine, fail func(error),
+	release func(*batch)) *journal {
 	return &journal{store: store, token: token, last: last, limit: limit, timing: timing, log: log,
 		meter: meter, fail: fail, release: release,
 		wake: make(chan struct{}, 1), stop: make(chan struct{}), stopped: make(chan struct{})}
 }
 
-// submit puts a decided command into the forming batch. Any actor may call it; it never waits for the
-// store. One actor's units keep their order.
+// submit puts a decided command into the forming batch. Any actor may call it; it never waits for
+// the store. One actor's units keep their order.
 func (j *journal) submit(c *Command) {
 	j.pending.Add(1)
 	if c.trace.Sent != 0 {
@@ -188,7 +190,8 @@ func (j *journal) write(b *batch) bool {
 	return true
 }
 
-// append writes the batch until its outcome is known. An error means that it will never be, or not here.
+// append writes the batch until its outcome is known. An error means that it will never be, or not
+// here.
 func (j *journal) append(b *batch) error {
 	start := time.Now()
 	j.since.Store(metrics.At(start))
@@ -201,7 +204,8 @@ func (j *journal) append(b *batch) error {
 			now := time.Now()
 			b.appending, b.durable = metrics.At(start), metrics.At(now)
 			if j.stalled.Swap(false) {
-				j.log.Info("the store takes writes again", "after", now.Sub(start).Round(time.Millisecond))
+				j.log.Info("the store takes writes again", "after",
+					now.Sub(start).Round(time.Millisecond))
 			}
 			return nil
 		case persistence.Definite(err):
@@ -209,7 +213,8 @@ func (j *journal) append(b *batch) error {
 		}
 		j.meter.Failures[metrics.OperationAppend].Add(1)
 		if !j.stalled.Swap(true) {
-			j.log.Warn("the store does not take writes, trying again", "error", err, "records", len(b.units))
+			j.log.Warn("the store does not take writes, trying again", "error", err, "records",
+				len(b.units))
 		}
 		if ctx.Err() != nil {
 			return fmt.Errorf("%w after %v: %w", ErrStalled, j.timing.StallMax, err)
@@ -221,8 +226,8 @@ func (j *journal) append(b *batch) error {
 	}
 }
 
-// A sharedDeadline is the context of the appends that begin at about the same time: one for each would take a timer and six
-// allocations, a thousand times a second.
+// A sharedDeadline is the context of the appends that begin at about the same time: one for each
+// would take a timer and six allocations, a thousand times a second.
 type sharedDeadline struct {
 	ctx    context.Context
 	cancel context.CancelFunc
@@ -268,8 +273,8 @@ func (j *journal) isClosed() bool {
 	return j.closed
 }
 
-// stalledFor is how long the append in flight has been waiting at a moment, as metrics.Now tells it; 0 if none is. The wall clock may
-// jump meanwhile.
+// stalledFor is how long the append in flight has been waiting at a moment, as metrics.Now tells
+// it; 0 if none is. The wall clock may jump meanwhile.
 func (j *journal) stalledFor(now int64) time.Duration {
 	if since := j.since.Load(); since != 0 {
 		return time.Duration(now - since)

@@ -13,12 +13,14 @@ import (
 	"exchange/persistence"
 )
 
-// Each limit is met exactly: what fits is taken, one more is refused, and where something was given back
-// it is taken again.
+// Each limit is met exactly: what fits is taken, one more is refused, and where something was given
+// back it is taken again.
 
 func TestCommandsInFlightAreLimitedAndTheLastPlacesAreForCancels(t *testing.T) {
 	onBothStores(t, func(t *testing.T, fresh places) {
-		g := newGated(t, fresh, func(o *Options) { o.Limits.InFlight, o.Limits.InFlightCancels = 10, 3 })
+		g := newGated(t, fresh, func(o *Options) {
+			o.Limits.InFlight, o.Limits.InFlightCancels = 10, 3
+		})
 		for round := range 2 { // the second proves that the first gave all its places back
 			orders := []uint64{g.rest(g.sell(1e5)), g.rest(g.sell(1e5)), g.rest(g.sell(1e5))}
 			g.hold()
@@ -31,7 +33,9 @@ func TestCommandsInFlightAreLimitedAndTheLastPlacesAreForCancels(t *testing.T) {
 			held.send(g.cancelling(orders[1]))
 			g.turnedAway("an order while cancels use their share", g.placing(g.sell(1e5)), ErrBusy)
 			operator := g.begin(g.depositing()) // operators may use all places
-			eventually(t, "ten commands are in flight", func() bool { return g.e.commandsInFlight() == 10 })
+			eventually(t, "ten commands are in flight", func() bool {
+				return g.e.commandsInFlight() == 10
+			})
 			g.turnedAway("cancel 11 of 10", g.cancelling(orders[2]), ErrBusy)
 			g.turnedAway("a deposit beside ten", g.depositing(), ErrBusy)
 			held.want(fmt.Sprint("round ", round), accepted)
@@ -39,7 +43,8 @@ func TestCommandsInFlightAreLimitedAndTheLastPlacesAreForCancels(t *testing.T) {
 				t.Errorf("the deposit: %s", got)
 			}
 			if n, own := g.e.commandsInFlight(), g.key.Account.inFlight.Load(); n != 0 || own != 0 {
-				t.Errorf("%d commands are in flight and %d of the account, when all are answered", n, own)
+				t.Errorf("%d commands are in flight and %d of the account, when all are answered",
+					n, own)
 			}
 		}
 		g.end()
@@ -66,7 +71,9 @@ func TestCommandsInFlightOfAnAccountAreLimitedAndAnEighthIsForCancels(t *testing
 					held.send(g.cancelling(id))
 				}
 				g.turnedAway("a cancel too many", g.cancelling(orders[0]), ErrAccountBusy)
-				other := g.begin(func() (*Command, error) { return g.e.Place(ben, round+1, g.sell(1e5)) })
+				other := g.begin(func() (*Command, error) {
+					return g.e.Place(ben, round+1, g.sell(1e5))
+				})
 				g.decided(ben, 1) // nobody else suffers
 				held.want(fmt.Sprintf("at most %d, round %d", c.limit, round), accepted)
 				if got := <-other; got != accepted {
@@ -80,7 +87,9 @@ func TestCommandsInFlightOfAnAccountAreLimitedAndAnEighthIsForCancels(t *testing
 
 func TestReadsInFlightAreLimitedApartFromCommands(t *testing.T) {
 	onBothStores(t, func(t *testing.T, fresh places) {
-		g := newGated(t, fresh, func(o *Options) { o.Limits.Reads, o.Limits.InFlight, o.Limits.InFlightCancels = 3, 1, 0 })
+		g := newGated(t, fresh, func(o *Options) {
+			o.Limits.Reads, o.Limits.InFlight, o.Limits.InFlightCancels = 3, 1, 0
+		})
 		for range 2 {
 			g.set(func() { g.applying = true })
 			order := g.rest(g.sell(1e5)) // the store's history is behind now, and reads of it wait
@@ -88,10 +97,13 @@ func TestReadsInFlightAreLimitedApartFromCommands(t *testing.T) {
 			for range 3 {
 				reads = append(reads, g.begin(g.asking(ReadHistory, nil, 0)))
 			}
-			eventually(t, "three reads are in flight", func() bool { return g.e.reading.Load() == 3 })
+			eventually(t, "three reads are in flight", func() bool {
+				return g.e.reading.Load() == 3
+			})
 			g.ends("read 4 of 3", g.asking(ReadTrades, nil, 0), ErrBusy.Error())
 			g.ends("a signed one", g.asking(ReadWallet, g.key, g.nonce+1), ErrBusy.Error())
-			g.ends("a command beside them, with the nonce that the read has not used", g.placing(g.sell(1e5)), accepted)
+			g.ends("a command beside them, with the nonce that the read has not used",
+				g.placing(g.sell(1e5)), accepted)
 			follow := NewRead(ReadOrder)
 			follow.Account, follow.ID, follow.FollowUp = 1, order, true
 			if err := g.e.Ask(follow, nil, 0); err != nil || len(follow.Orders) != 1 {
@@ -107,7 +119,9 @@ func TestReadsInFlightAreLimitedApartFromCommands(t *testing.T) {
 					return nil, g.e.Ask(r, nil, 0)
 				}))
 			}
-			eventually(t, "three more are in flight", func() bool { return g.e.Stats().ReadsInFlight == 6 })
+			eventually(t, "three more are in flight", func() bool {
+				return g.e.Stats().ReadsInFlight == 6
+			})
 			if err := g.e.BeginRead(true); !errors.Is(err, ErrBusy) {
 				t.Errorf("a fourth: %v", err)
 			}
@@ -129,7 +143,8 @@ func TestReadsThatNobodyWaitsForAnyMoreDoNotGather(t *testing.T) {
 		g.rest(g.sell(1e5))
 		g.e.opts.Timing.Request = time.Millisecond
 		for range 100 {
-			g.ends("a read of a history that is held", g.asking(ReadHistory, nil, 0), ErrTimeout.Error())
+			g.ends("a read of a history that is held", g.asking(ReadHistory, nil, 0),
+				ErrTimeout.Error())
 		}
 		var kept int
 		g.e.probe(g.e.fold, func() { kept = len(g.e.committed.waiting) })
@@ -154,14 +169,17 @@ func TestAnOrderMakesAtMostMaxFillsTradesAndIsCutInTheSameUnit(t *testing.T) {
 		g := newGated(t, fresh, func(o *Options) { o.Limits.MaxFills = 3 })
 		ben := fund(t, g.e, "ben", map[string]money.Amount{"USD": 1e6 * coin})
 		var nonce uint64
-		take := func(what string, amount money.Amount, fills int, remaining money.Amount, cut bool) {
+		take := func(what string, amount money.Amount, fills int, remaining money.Amount,
+			cut bool) {
 			t.Helper()
 			before := g.e.released.Load()
 			nonce++
 			c := must[*Command](t)(g.e.Place(ben, nonce, g.buy(100e8, amount)))
 			o := c.Record().Order
-			if c.Outcome() != Accepted || len(o.Trades) != fills || o.Remaining != remaining || o.Cut != cut {
-				t.Errorf("%s: %d trades, %v remaining, cut %v: %+v", what, len(o.Trades), o.Remaining, o.Cut, o)
+			if c.Outcome() != Accepted || len(o.Trades) != fills || o.Remaining != remaining ||
+				o.Cut != cut {
+				t.Errorf("%s: %d trades, %v remaining, cut %v: %+v", what, len(o.Trades),
+					o.Remaining, o.Cut, o)
 			}
 			if after := g.e.released.Load(); after != before+1 {
 				t.Errorf("%s: it took %d records", what, after-before)
@@ -173,7 +191,8 @@ func TestAnOrderMakesAtMostMaxFillsTradesAndIsCutInTheSameUnit(t *testing.T) {
 		g.fills(3)
 		take("as many as it may, and done", 3*coin, 3, 0, false)
 		g.fills(3)
-		take("as many as it may, and nothing more to trade with: the rest rests", 4*coin, 3, coin, false)
+		take("as many as it may, and nothing more to trade with: the rest rests", 4*coin, 3, coin,
+			false)
 		if got, want := g.funds(2, 2), "999400/100"; got != want {
 			t.Errorf("with a rest that rests: %s USD, want %s", got, want)
 		}
@@ -192,11 +211,13 @@ func TestAnOrderMakesAtMostMaxFillsTradesAndIsCutInTheSameUnit(t *testing.T) {
 				t.Errorf("open orders: %+v, %v", r.Orders, err)
 			}
 			var rows []persistence.Order
-			err := g.e.History().Orders(context.Background(), persistence.OrderQuery{Account: 2}, func(o *persistence.Order) bool {
-				rows = append(rows, *o)
-				return true
-			})
-			if err != nil || len(rows) != 3 || rows[0].Status != persistence.StatusCancelled || rows[0].Remaining != coin || rows[0].ClosedUs != rows[0].TimeUs {
+			err := g.e.History().Orders(context.Background(),
+				persistence.OrderQuery{Account: 2}, func(o *persistence.Order) bool {
+					rows = append(rows, *o)
+					return true
+				})
+			if err != nil || len(rows) != 3 || rows[0].Status != persistence.StatusCancelled ||
+				rows[0].Remaining != coin || rows[0].ClosedUs != rows[0].TimeUs {
 				t.Errorf("in the history, newest first: %+v, %v", rows, err)
 			}
 			if got, want := g.funds(1, 1), "1/1"; got != want {
@@ -211,8 +232,8 @@ func TestAnOrderMakesAtMostMaxFillsTradesAndIsCutInTheSameUnit(t *testing.T) {
 	})
 }
 
-// The default of max_fills, in batches as small as the configuration allows: the unit is larger than a
-// batch should be, and goes as one.
+// The default of max_fills, in batches as small as the configuration allows: the unit is larger
+// than a batch should be, and goes as one.
 func TestAnOrderOfTenThousandFillsIsOneAppend(t *testing.T) {
 	onBothStores(t, func(t *testing.T, fresh places) {
 		at := fresh(t)
@@ -240,12 +261,18 @@ func TestAnOrderOfTenThousandFillsIsOneAppend(t *testing.T) {
 			t.Fatalf("%d trades, %v remaining, cut %v", len(o.Trades), o.Remaining, o.Cut)
 		}
 		batches := g.batches()
-		if len(batches) != 1 || batches[0].Count != 1 || len(batches[0].Records) < 10*g.o.Limits.BatchBytes {
-			t.Fatalf("it went in %d batches, the first of %d records and %d bytes", len(batches), batches[0].Count, len(batches[0].Records))
+		if len(batches) != 1 || batches[0].Count != 1 ||
+			len(batches[0].Records) < 10*g.o.Limits.BatchBytes {
+			t.Fatalf("it went in %d batches, the first of %d records and %d bytes", len(batches),
+				batches[0].Count, len(batches[0].Records))
 		}
 		g.ends("the history takes it", g.asking(ReadHistory, nil, 0), accepted)
 		trades := 0
-		err := g.e.History().Trades(context.Background(), persistence.TradeQuery{Pair: 1}, func(*persistence.Trade) bool { trades++; return true })
+		err := g.e.History().Trades(context.Background(),
+			persistence.TradeQuery{Pair: 1}, func(*persistence.Trade) bool {
+				trades++
+				return true
+			})
 		if err != nil || trades != most {
 			t.Errorf("%d trades are in the history, %v", trades, err)
 		}
@@ -300,7 +327,8 @@ func TestABatchTakesUnitsUpToItsSizeAndNeverAPartOfOne(t *testing.T) {
 					}
 				}
 				if n != b.Count {
-					t.Errorf("%d bytes: %d records in a batch that should have %d", limit, n, b.Count)
+					t.Errorf("%d bytes: %d records in a batch that should have %d", limit, n,
+						b.Count)
 				}
 				unit = len(b.Records) / int(b.Count)
 			}
@@ -404,8 +432,10 @@ func TestOpenOrdersOfABookAreLimitedAndWhatCrossesIsStillTaken(t *testing.T) {
 			t.Helper()
 			r := NewRead(ReadDepth)
 			r.Pair, r.LimitBuy, r.LimitSell = 1, -1, -1
-			if err := g.e.Ask(r, nil, 0); err != nil || len(r.View.Depth.BuyOrders)+len(r.View.Depth.SellOrders) != want {
-				t.Errorf("%d buy and %d sell, want %d in all: %v", len(r.View.Depth.BuyOrders), len(r.View.Depth.SellOrders), want, err)
+			if err := g.e.Ask(r, nil, 0); err != nil ||
+				len(r.View.Depth.BuyOrders)+len(r.View.Depth.SellOrders) != want {
+				t.Errorf("%d buy and %d sell, want %d in all: %v", len(r.View.Depth.BuyOrders),
+					len(r.View.Depth.SellOrders), want, err)
 			}
 		}
 		g.rest(g.sell(coin))
@@ -419,7 +449,8 @@ func TestOpenOrdersOfABookAreLimitedAndWhatCrossesIsStillTaken(t *testing.T) {
 		g.ends("in the other pair", g.placing(other), accepted)
 		g.ends("a buy that takes a part of a sell", g.placing(g.buy(100e8, coin/2)), accepted)
 		resting(3)
-		g.ends("a buy that takes two and rests in the place of one", g.placing(g.buy(100e8, 2*coin)), accepted)
+		g.ends("a buy that takes two and rests in the place of one",
+			g.placing(g.buy(100e8, 2*coin)), accepted)
 		resting(2)
 		g.ends("in the place of the other", g.placing(g.buy(40e8, coin)), accepted)
 		resting(3)
@@ -470,17 +501,23 @@ func TestKeysOfAnAccountAreLimitedAndRevokedOnesDoNotCount(t *testing.T) {
 		}
 		const full = "account ann has 3 keys, no more are allowed: revoke one"
 		g.hold() // a key in flight counts, and a refusal for it waits for it
-		third, fourth := g.operating(func() error { return key("key-3") }, func() error { return key("key-4") })
+		third, fourth := g.operating(func() error { return key("key-3") }, func() error {
+			return key("key-4")
+		})
 		silent(t, "a refusal for a key that is in flight", fourth)
 		g.letGo()
 		if a, b := <-third, <-fourth; a != accepted || b != full {
 			t.Errorf("key 3 of 3: %s, key 4: %s", a, b)
 		}
-		if _, err := g.e.CreateKey("test", "ben", "key-of-another", "secret", event.PermissionRead, nil); err != nil {
+		if _, err := g.e.CreateKey("test", "ben", "key-of-another", "secret", event.PermissionRead,
+			nil); err != nil {
 			t.Errorf("another account: %v", err)
 		}
 		g.hold() // and what is being revoked makes room when it is
-		revoked, fifth := g.operating(func() error { _, err := g.e.RevokeKey("test", "key-2"); return err }, func() error { return key("key-5") })
+		revoked, fifth := g.operating(func() error {
+			_, err := g.e.RevokeKey("test", "key-2")
+			return err
+		}, func() error { return key("key-5") })
 		silent(t, "a key in the place of one that is being revoked", fifth)
 		g.letGo()
 		if a, b := <-revoked, <-fifth; a != accepted || b != accepted {
@@ -509,10 +546,13 @@ func TestAccountsAreLimited(t *testing.T) {
 			t.Fatal(err)
 		}
 		g.hold()
-		third, fourth := g.operating(func() error { return account("cid") }, func() error { return account("dee") })
+		third, fourth := g.operating(func() error { return account("cid") }, func() error {
+			return account("dee")
+		})
 		silent(t, "a refusal for an account that is in flight", fourth)
 		g.letGo()
-		if a, b := <-third, <-fourth; a != accepted || b != "there are 3 accounts, no more are allowed" {
+		if a, b := <-third, <-fourth; a != accepted ||
+			b != "there are 3 accounts, no more are allowed" {
 			t.Errorf("account 3 of 3: %s, account 4: %s", a, b)
 		}
 		g.crash()

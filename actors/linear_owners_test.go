@@ -15,7 +15,8 @@ import (
 	"exchange/persistence/redistest"
 )
 
-// A cutOff is an owner's way to the store, which can be cut: then the owner cannot learn that another one has the store.
+// A cutOff is an owner's way to the store, which can be cut: then the owner cannot learn that
+// another one has the store.
 type cutOff struct {
 	persistence.Store
 	*wire
@@ -59,15 +60,18 @@ func (c *cutOff) Check(ctx context.Context, tok persistence.Token) error {
 	return c.through(func() error { return c.Store.Check(ctx, tok) })
 }
 
-func (c *cutOff) Append(ctx context.Context, tok persistence.Token, prev, next uint64, batch []byte) error {
+func (c *cutOff) Append(ctx context.Context, tok persistence.Token, prev, next uint64,
+	batch []byte) error {
 	return c.through(func() error { return c.Store.Append(ctx, tok, prev, next, batch) })
 }
 
-func (c *cutOff) Apply(ctx context.Context, tok persistence.Token, from, to uint64, w *persistence.Writes) error {
+func (c *cutOff) Apply(ctx context.Context, tok persistence.Token, from, to uint64,
+	w *persistence.Writes) error {
 	return c.through(func() error { return c.Store.Apply(ctx, tok, from, to, w) })
 }
 
-func (c *cutOff) SaveSnapshot(ctx context.Context, tok persistence.Token, seq uint64, r io.Reader) error {
+func (c *cutOff) SaveSnapshot(ctx context.Context, tok persistence.Token, seq uint64,
+	r io.Reader) error {
 	return c.through(func() error { return c.Store.SaveSnapshot(ctx, tok, seq, r) })
 }
 
@@ -90,7 +94,8 @@ type twoOwners struct {
 	o    Options // of the second one
 }
 
-// newTwoOwners starts the first engine, which is sure of its store for as long as stale after each beat.
+// newTwoOwners starts the first engine, which is sure of its store for as long as stale after each
+// beat.
 func newTwoOwners(t *testing.T, open place, seed uint64, stale time.Duration) *twoOwners {
 	return twoOwnersOf(t, open, seed, stale, false)
 }
@@ -140,20 +145,22 @@ func (a *announcing) Beat(ctx context.Context) (persistence.Beat, error) {
 	return a.Store.Beat(ctx)
 }
 
-func (a *announcing) Acquire(ctx context.Context, c persistence.Claim) (persistence.Token, uint64, error) {
+func (a *announcing) Acquire(ctx context.Context, c persistence.Claim) (persistence.Token, uint64,
+	error) {
 	defer a.begins()
 	return a.Store.Acquire(ctx, c)
 }
 
 // shown counts what a history shows of a change of owners.
 type shown struct {
-	refused    int // reads that the first owner refused, because it was not sure of its store
-	meanwhile  int // reads that the first owner answered when the second had looked at the store, or taken it
+	refused int // reads that the first owner refused, because it was not sure of its store
+	// reads that the first owner answered when the second had looked at the store, or taken it
+	meanwhile  int
 	afterwards int // reads that the second answered
 }
 
-// play has some clients act on the first engine, and starts the second one; then some read from the first
-// engine, and others act on the second.
+// play has some clients act on the first engine, and starts the second one; then some read from the
+// first engine, and others act on the second.
 func (w *twoOwners) play() (second *Engine, all shown) {
 	w.t.Helper()
 	first := w.e
@@ -163,7 +170,8 @@ func (w *twoOwners) play() (second *Engine, all shown) {
 	opened := make(chan *Engine, 2*len(recordedAccounts))
 	var meanwhile atomic.Int64
 	for i := range recordedAccounts {
-		writer, reader := w.client(i, i, ownKey(i, 0)), w.client(len(recordedAccounts)+i, i, ownKey(i, 1))
+		writer, reader := w.client(i, i, ownKey(i, 0)),
+			w.client(len(recordedAccounts)+i, i, ownKey(i, 1))
 		acting.Go(func() {
 			writer.acts(first)
 			if second := <-opened; second != nil {
@@ -266,8 +274,9 @@ func onSharedStores(t *testing.T, test func(t *testing.T, fresh func() place)) {
 	})
 }
 
-// Two owners of one store, of which the first may live on without knowing of the second, are one exchange for their clients. A history
-// shows that only if the first still answers while the second starts, and then refuses, and the second answers.
+// Two owners of one store, of which the first may live on without knowing of the second, are one
+// exchange for their clients. A history shows that only if the first still answers while the second
+// starts, and then refuses, and the second answers.
 func TestTwoOwnersOfOneStoreAreOneExchange(t *testing.T) {
 	const enough, most = 3, 30
 	for name, how := range map[string]struct{ cut, takeOver, hasty bool }{
@@ -275,13 +284,17 @@ func TestTwoOwnersOfOneStoreAreOneExchange(t *testing.T) {
 		"a take-over from an owner that is well":    {takeOver: true},
 		"a take-over from an owner that is cut off": {cut: true, takeOver: true},
 		// The second host has another configuration: the owner's own timing counts.
-		"a standby that is hastier than its owner":             {cut: true, hasty: true},
-		"a take-over by one that is hastier than the owner is": {cut: true, takeOver: true, hasty: true},
+		"a standby that is hastier than its owner": {cut: true, hasty: true},
+		"a take-over by one that is hastier than the owner is": {cut: true, takeOver: true,
+			hasty: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			onSharedStores(t, func(t *testing.T, fresh func() place) {
 				var all shown
-				shows := func() bool { return (all.refused > 0 || !how.cut) && all.meanwhile > 0 && all.afterwards > 0 }
+				shows := func() bool {
+					return (all.refused > 0 || !how.cut) && all.meanwhile > 0 &&
+						all.afterwards > 0
+				}
 				undecided := undecidedHistories{most: enough}
 				for seed := 0; seed < enough+undecided.n || !shows() && seed < most; seed++ {
 					stale := 200 * time.Millisecond
@@ -300,7 +313,8 @@ func TestTwoOwnersOfOneStoreAreOneExchange(t *testing.T) {
 					if err != nil {
 						t.Errorf("seed %d: %v", seed, err)
 					}
-					all = shown{all.refused + of.refused, all.meanwhile + of.meanwhile, all.afterwards + of.afterwards}
+					all = shown{all.refused + of.refused, all.meanwhile + of.meanwhile,
+						all.afterwards + of.afterwards}
 				}
 				t.Logf("%d histories undecided, %+v", undecided.n, all)
 				if !shows() {
@@ -311,7 +325,8 @@ func TestTwoOwnersOfOneStoreAreOneExchange(t *testing.T) {
 	}
 }
 
-// Such a history can fail: one owner that opens at once, beside one that does not know of it, is found.
+// Such a history can fail: one owner that opens at once, beside one that does not know of it, is
+// found.
 func TestAStaleReadOfAnOwnerThatWasOvertakenIsFound(t *testing.T) {
 	onSharedStores(t, func(t *testing.T, fresh func() place) {
 		w := twoOwnersOf(t, fresh(), 1, time.Hour, true)
@@ -328,9 +343,10 @@ func TestAStaleReadOfAnOwnerThatWasOvertakenIsFound(t *testing.T) {
 	})
 }
 
-// What stays open: a process that is stopped between its last look, whether the store is its own, and the write of an answer answers
-// when it goes on, by what it had seen. By then its client may know more from the other exchange. The answer is as old as its question
-// and no older, so that there is still one order of all operations; a question that comes after the stop is refused.
+// What stays open: a process that is stopped between its last look, whether the store is its own,
+// and the write of an answer answers when it goes on, by what it had seen. By then its client may
+// know more from the other exchange. The answer is as old as its question and no older, so that
+// there is still one order of all operations; a question that comes after the stop is refused.
 func TestAnAnswerThatAStopDelaysIsAsOldAsItsQuestion(t *testing.T) {
 	const stale = 200 * time.Millisecond
 	onSharedStores(t, func(t *testing.T, fresh func() place) {
@@ -345,7 +361,8 @@ func TestAnAnswerThatAStopDelaysIsAsOldAsItsQuestion(t *testing.T) {
 			send := client.request(w.e, &asked)
 			delayed = w.history.Begin(client.number, asked)
 			w.mu.Unlock()
-			if result, err = send(); err != nil { // else it has looked, and is stopped before the answer is written
+			// else it has looked, and is stopped before the answer is written
+			if result, err = send(); err != nil {
 				delayed.Forget()
 			}
 			if err != nil && !errors.Is(err, ErrNotConfirmed) {
@@ -368,7 +385,8 @@ func TestAnAnswerThatAStopDelaysIsAsOldAsItsQuestion(t *testing.T) {
 	})
 }
 
-// A take-over that ended before it opened is remembered: the next start of that host finds the store its own, and opens later all the same.
+// A take-over that ended before it opened is remembered: the next start of that host finds the
+// store its own, and opens later all the same.
 func TestATakeOverThatEndedBeforeItOpenedIsRemembered(t *testing.T) {
 	onSharedStores(t, func(t *testing.T, fresh func() place) {
 		w := newTwoOwners(t, fresh(), 1, time.Hour)
@@ -383,7 +401,8 @@ func TestATakeOverThatEndedBeforeItOpenedIsRemembered(t *testing.T) {
 		}()
 		<-w.e.Dead() // it has lost the store to a start that is to open in an hour
 		cancel()
-		if err := <-ended; !errors.Is(err, context.Canceled) || id.known.Newest.Wait() != time.Hour {
+		if err := <-ended; !errors.Is(err, context.Canceled) ||
+			id.known.Newest.Wait() != time.Hour {
 			t.Fatalf("the start ends with %v, and its host remembers %+v", err, id.known)
 		}
 		w.o.TakeOver, id.known.Newest.WaitMs = false, 1 // an hour later
@@ -401,7 +420,8 @@ type inMemory struct {
 	claims []persistence.Claim
 }
 
-func (m *inMemory) Acquire(ctx context.Context, c persistence.Claim) (persistence.Token, uint64, error) {
+func (m *inMemory) Acquire(ctx context.Context, c persistence.Claim) (persistence.Token, uint64,
+	error) {
 	tok, last, err := m.Store.Acquire(ctx, c)
 	if m.claims = append(m.claims, c); err == nil && len(m.claims) < 3 {
 		err = persistence.ErrNotInEffect
@@ -409,7 +429,8 @@ func (m *inMemory) Acquire(ctx context.Context, c persistence.Claim) (persistenc
 	return tok, last, err
 }
 
-// A start whose claim is made, and meets a first rewrite, waits for its end: it has fenced the owner before.
+// A start whose claim is made, and meets a first rewrite, waits for its end: it has fenced the
+// owner before.
 func TestAStartWaitsUntilTheStoresFileIsInEffect(t *testing.T) {
 	store := memory.Open(memory.NewDisk(), persistence.Retention{})
 	store.Server = true

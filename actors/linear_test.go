@@ -14,11 +14,13 @@ import (
 // How many histories are recorded on each store, unless EXCHANGE_LINEAR_HISTORIES says otherwise.
 const histories = 8
 
-// Whatever the store does, and through crashes: what clients are told is what one exchange would tell them that does one
-// thing after the other.
+// Whatever the store does, and through crashes: what clients are told is what one exchange would
+// tell them that does one thing after the other.
 func TestConcurrentClientsSeeOneExchange(t *testing.T) {
 	n, seed := histories, uint64(time.Now().UnixNano())
-	for name, v := range map[string]func(uint64){"EXCHANGE_LINEAR_HISTORIES": func(u uint64) { n = int(u) }, "EXCHANGE_LINEAR_SEED": func(u uint64) { seed = u }} {
+	for name, v := range map[string]func(uint64){
+		"EXCHANGE_LINEAR_HISTORIES": func(u uint64) { n = int(u) },
+		"EXCHANGE_LINEAR_SEED":      func(u uint64) { seed = u }} {
 		if text := os.Getenv(name); text != "" {
 			u, err := strconv.ParseUint(text, 10, 64)
 			if err != nil {
@@ -194,7 +196,8 @@ var plants = map[string]func(all []*lineartest.Recorded, o *lineartest.Recorded)
 		}
 		return false
 	},
-	"a cancel that is told to have been refused": func(all []*lineartest.Recorded, o *lineartest.Recorded) bool {
+	"a cancel that is told to have been refused": func(all []*lineartest.Recorded,
+		o *lineartest.Recorded) bool {
 		if !isDone(o, lineartest.Cancel) {
 			return false
 		}

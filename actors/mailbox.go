@@ -9,15 +9,15 @@ import (
 )
 
 // A mailbox is what every actor here receives from: two slices that swap under a mutex. The runner
-// takes all that is queued in one swap, so a busy actor pays for the lock once for many messages, and
-// sending allocates nothing once the slices have grown.
+// takes all that is queued in one swap, so a busy actor pays for the lock once for many messages,
+// and sending allocates nothing once the slices have grown.
 //
 // It stays closed until Start, so a message that is sent while its actor is being spawned waits
 // instead of being handled before *actor.Started. A panic in the actor is given to onPanic on the
 // actor's own goroutine, with the stack still there.
 //
-// There is no bound in the mailbox itself: what may be in flight is bounded by admission, before the
-// first actor sees it.
+// There is no bound in the mailbox itself: what may be in flight is bounded by admission, before
+// the first actor sees it.
 type mailbox struct {
 	mu      sync.Mutex
 	in, sys []any // guarded by mu
@@ -114,12 +114,14 @@ func (m *mailbox) goesOn() bool {
 	return m.scheduled.CompareAndSwap(0, 1) // if not, a sender has scheduled another runner
 }
 
-// turn handles messages, at most so many; false when none was there, or none is to be handled any more.
+// turn handles messages, at most so many; false when none was there, or none is to be handled any
+// more.
 func (m *mailbox) turn(most int) (more bool) {
 	var current any
 	defer func() {
 		if reason := recover(); reason != nil {
-			m.suspended, more = true, false // whatever onPanic does, this actor has handled its last message
+			// whatever onPanic does, this actor has handled its last message
+			m.suspended, more = true, false
 			m.host.onPanic(m.name(), reason, current)
 		}
 	}()

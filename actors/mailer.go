@@ -13,8 +13,8 @@ import (
 	"exchange/core/state"
 )
 
-// A Mail is what an account has to be told about one of its withdraws: the code to confirm it with, or
-// that it was refused.
+// A Mail is what an account has to be told about one of its withdraws: the code to confirm it with,
+// or that it was refused.
 type Mail struct {
 	ID       uint64 // the same for every try in one history
 	History  event.HistoryID
@@ -31,13 +31,14 @@ type Mail struct {
 // it just before, it cannot tell that the second is the same.
 func (m *Mail) MessageID() string { return fmt.Sprintf("%s.%d", m.History, m.ID) }
 
-// ErrNeverMailed is wrapped by an error of Options.Mail after which trying again is useless: the mail is given up.
+// ErrNeverMailed is wrapped by an error of Options.Mail after which trying again is useless: the
+// mail is given up.
 var ErrNeverMailed = errors.New("trying again is useless")
 
-// A mailer sends what is in the outbox, one mail at a time, and takes out what was sent. Accounts take turns, and
-// one whose mail fails waits before its next one: none keeps another's codes from being sent. The outbox is in
-// the state, so no mail is forgotten in a crash; one that was sent just before may be sent again. Its goroutine
-// owns it.
+// A mailer sends what is in the outbox, one mail at a time, and takes out what was sent. Accounts
+// take turns, and one whose mail fails waits before its next one: none keeps another's codes from
+// being sent. The outbox is in the state, so no mail is forgotten in a crash; one that was sent
+// just before may be sent again. Its goroutine owns it.
 type mailer struct {
 	engine *Engine
 	send   func(context.Context, *Mail) error
@@ -73,7 +74,8 @@ const (
 )
 
 func newMailer(e *Engine) *mailer {
-	m := &mailer{engine: e, send: e.opts.Mail, log: e.log, queues: map[uint32]*mailQueue{}, over: map[uint64]string{},
+	m := &mailer{engine: e, send: e.opts.Mail, log: e.log, queues: map[uint32]*mailQueue{},
+		over: map[uint64]string{},
 		last: make(chan struct{}), finished: make(chan struct{})}
 	m.ctx, m.hurry = context.WithCancel(context.Background())
 	return m
@@ -112,7 +114,8 @@ func (m *mailer) round() {
 	}
 }
 
-// stop lets the mailer end with the mail that it is sending, for which it has half of the time that is left.
+// stop lets the mailer end with the mail that it is sending, for which it has half of the time that
+// is left.
 func (m *mailer) stop(ctx context.Context) {
 	close(m.last)
 	half := ctx
@@ -129,8 +132,8 @@ func (m *mailer) stop(ctx context.Context) {
 	}
 }
 
-// learn puts what is new in the outbox into the queues. When too much of what they have left the outbox by
-// itself, they are made anew.
+// learn puts what is new in the outbox into the queues. When too much of what they have left the
+// outbox by itself, they are made anew.
 func (m *mailer) learn() {
 	if m.known > 2*int(m.engine.meter.Outbox.Load())+mailSlack {
 		m.seen, m.known = 0, 0
@@ -175,7 +178,8 @@ func (m *mailer) queue(account uint32, id uint64) {
 	m.known++
 }
 
-// turn is the next account that has a mail and need not wait, nil if there is none, or no other mail is to be begun.
+// turn is the next account that has a mail and need not wait, nil if there is none, or no other
+// mail is to be begun.
 func (m *mailer) turn() *mailQueue {
 	select {
 	case <-m.last:
@@ -234,7 +238,8 @@ func (m *mailer) serve(q *mailQueue) {
 		q.next = now.Add(wait)
 		q.mails = append(q.mails, id) // behind the account's others
 		m.known++
-		m.log.Warn("a mail was not sent, it is tried again", "mail", id, "withdraw", mail.Withdraw.ID, "again_in", wait, "error", err)
+		m.log.Warn("a mail was not sent, it is tried again", "mail", id, "withdraw",
+			mail.Withdraw.ID, "again_in", wait, "error", err)
 	}
 }
 
@@ -243,7 +248,8 @@ func (m *mailer) done(id uint64, reason string) {
 	reason = reason[:min(len(reason), maxMessage)]
 	if err := m.engine.mailed(id, reason); err != nil {
 		m.over[id] = reason
-		m.log.Warn("a mail is still in the outbox, and is taken out later", "mail", id, "error", err)
+		m.log.Warn("a mail is still in the outbox, and is taken out later", "mail", id, "error",
+			err)
 	}
 }
 

@@ -16,7 +16,8 @@ import (
 func (b *teller) customer(name string) *Key {
 	b.t.Helper()
 	must[Admin](b.t)(b.e.CreateAccount("test", name, name+"@example.org"))
-	must[Admin](b.t)(b.e.CreateKey("test", name, "key-of-"+name, "secret", event.AllPermissions, nil))
+	must[Admin](b.t)(b.e.CreateKey("test", name, "key-of-"+name, "secret", event.AllPermissions,
+		nil))
 	must[Admin](b.t)(b.e.Deposit("test", name, "BTC", 10*coin, "reference of "+name))
 	return b.e.Key([]byte("key-of-" + name))
 }
@@ -25,7 +26,8 @@ func (b *teller) customer(name string) *Key {
 func (b *teller) asks(key *Key, from, n int) {
 	b.t.Helper()
 	for i := range n {
-		if got := outcomeOf(b.e.Withdraw(key, uint64(from+i), 1, 1, "x")); !strings.HasPrefix(got, "withdraw ") {
+		if got := outcomeOf(b.e.Withdraw(key, uint64(from+i), 1, 1, "x")); !strings.HasPrefix(got,
+			"withdraw ") {
 			b.t.Fatal(got)
 		}
 	}
@@ -42,7 +44,9 @@ func (b *teller) sentTo(address string) (n int) {
 
 func (b *teller) outboxIs(n int64) {
 	b.t.Helper()
-	eventually(b.t, fmt.Sprint("there are ", n, " mails in the outbox"), func() bool { return b.e.Stats().Outbox == n })
+	eventually(b.t, fmt.Sprint("there are ", n, " mails in the outbox"), func() bool {
+		return b.e.Stats().Outbox == n
+	})
 }
 
 func TestAnAccountWhoseMailsFailKeepsNobodysCodesBack(t *testing.T) {
@@ -61,7 +65,9 @@ func TestAnAccountWhoseMailsFailKeepsNobodysCodesBack(t *testing.T) {
 		b.post = post
 		b.asks(b.key, 1, 2*mailPage+1)
 		b.asks(b.customer("ben"), 1, 3)
-		eventually(t, "ben's codes are sent", func() bool { return b.sentTo("ben@example.org") == 3 })
+		eventually(t, "ben's codes are sent", func() bool {
+			return b.sentTo("ben@example.org") == 3
+		})
 		b.restart(at) // and when all of them are found at the start
 		b.asks(b.customer("cid"), 1, 1)
 		eventually(t, "cid's code is sent", func() bool { return b.sentTo("cid@example.org") == 1 })
@@ -93,7 +99,8 @@ func TestAccountsTakeTurnsWithTheirMails(t *testing.T) {
 		for _, m := range b.post.delivered() {
 			order = append(order, m.Account)
 		}
-		if n := len(order); n != 53 || slices.Index(order, "cid") > 4 || slices.Index(order[slices.Index(order, "ben")+1:], "ben") > 2 {
+		if n := len(order); n != 53 || slices.Index(order, "cid") > 4 ||
+			slices.Index(order[slices.Index(order, "ben")+1:], "ben") > 2 {
 			t.Errorf("%d mails are sent, in this order: %v", n, order)
 		}
 		b.end()
@@ -163,7 +170,8 @@ func TestTheMailerForgetsWhatTheOutboxForgot(t *testing.T) {
 		for q := m.turn(); q != nil; q = m.turn() {
 			m.serve(q)
 		}
-		if mails := b.post.delivered(); len(mails) != 1 || mails[0].Withdraw.ID != n+1 || m.known != 0 || len(m.turns) != 0 {
+		if mails := b.post.delivered(); len(mails) != 1 || mails[0].Withdraw.ID != n+1 ||
+			m.known != 0 || len(m.turns) != 0 {
 			t.Errorf("sent are %+v, known are %d", mails, m.known)
 		}
 		b.end()
@@ -190,7 +198,9 @@ func TestAMailThatIsBeingSentWhenTheEngineStopsIsNotSentAgain(t *testing.T) {
 		defer cancel()
 		stopped := make(chan error, 1)
 		go func() { stopped <- b.e.Stop(ctx) }()
-		eventually(t, "the engine stops", func() bool { return errors.Is(b.e.Ready(), ErrStopping) })
+		eventually(t, "the engine stops", func() bool {
+			return errors.Is(b.e.Ready(), ErrStopping)
+		})
 		close(goOn)
 		if err := <-stopped; err != nil {
 			t.Fatal(err)

@@ -11,7 +11,10 @@ import (
 
 // maintaining begins a change of maintenance.
 func (g *gated) maintaining(ctx context.Context, on bool) <-chan string {
-	return g.begin(func() (*Command, error) { _, err := g.e.SetMaintenance(ctx, "ops", on, ""); return nil, err })
+	return g.begin(func() (*Command, error) {
+		_, err := g.e.SetMaintenance(ctx, "ops", on, "")
+		return nil, err
+	})
 }
 
 func (g *gated) closed() bool { return errors.Is(g.e.Writable(), ErrMaintenance) }
@@ -67,7 +70,8 @@ func TestTheEndOfMaintenanceDoesNotLetClientsInWhileItBegins(t *testing.T) {
 	})
 }
 
-// The end of one maintenance is on its way, and its operator waits no longer: it must not let clients in while the next begins.
+// The end of one maintenance is on its way, and its operator waits no longer: it must not let
+// clients in while the next begins.
 func TestMaintenanceWaitsForTheEndOfTheOneBefore(t *testing.T) {
 	onBothStores(t, func(t *testing.T, fresh places) {
 		g := newGated(t, fresh, func(o *Options) { o.Timing.Request = 2 * time.Second })
@@ -90,7 +94,8 @@ func TestMaintenanceWaitsForTheEndOfTheOneBefore(t *testing.T) {
 		}
 		g.letGo()
 		if got := <-next; got != accepted || !g.closed() || g.e.changing.Load() != 0 {
-			t.Errorf("it is %s, closed: %v, %d are on their way", got, g.closed(), g.e.changing.Load())
+			t.Errorf("it is %s, closed: %v, %d are on their way", got, g.closed(),
+				g.e.changing.Load())
 		}
 		g.end()
 	})

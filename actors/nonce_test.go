@@ -34,9 +34,12 @@ func count(ends []string, want string) (n int) {
 }
 
 // withNonce are orders, and cancels of the orders given, all with one nonce.
-func (g *gated) withNonce(nonce uint64, orders int, cancel []uint64) (runs []func() (*Command, error)) {
+func (g *gated) withNonce(nonce uint64, orders int, cancel []uint64) (runs []func() (*Command,
+	error)) {
 	for range orders {
-		runs = append(runs, func() (*Command, error) { return g.e.Place(g.key, nonce, g.sell(1e5)) })
+		runs = append(runs, func() (*Command, error) {
+			return g.e.Place(g.key, nonce, g.sell(1e5))
+		})
 	}
 	for _, id := range cancel {
 		runs = append(runs, func() (*Command, error) { return g.e.Cancel(g.key, nonce, id) })
@@ -66,7 +69,8 @@ func TestOfEqualNoncesInFlightOneIsTakenAndNoneIsToldBeforeItIsDurable(t *testin
 			for range runs {
 				all = append(all, <-ends)
 			}
-			if taken, refused := count(all, accepted), count(all, refusedFor(event.RefusedNonce)); taken != 1 || refused != 29 {
+			if taken, refused := count(all, accepted),
+				count(all, refusedFor(event.RefusedNonce)); taken != 1 || refused != 29 {
 				t.Errorf("%d were taken and %d refused: %v", taken, refused, all)
 			}
 		}
@@ -78,22 +82,26 @@ func TestOfEqualNoncesOfOrdersCancelsAndReadsOneIsTaken(t *testing.T) {
 	onBothStores(t, func(t *testing.T, fresh places) {
 		g := newGated(t, fresh, nil)
 		for round := range 20 {
-			open := []uint64{g.rest(g.sell(1e5)), g.rest(g.sell(1e5)), g.rest(g.sell(1e5)), g.rest(g.sell(1e5))}
+			open := []uint64{g.rest(g.sell(1e5)), g.rest(g.sell(1e5)), g.rest(g.sell(1e5)),
+				g.rest(g.sell(1e5))}
 			g.nonce++
 			var runs []func() (*Command, error)
 			for _, id := range open {
-				runs = append(append(runs, g.withNonce(g.nonce, 1, []uint64{id})...), g.asking(ReadWallet, g.key, g.nonce))
+				runs = append(append(runs, g.withNonce(g.nonce, 1, []uint64{id})...),
+					g.asking(ReadWallet, g.key, g.nonce))
 			}
 			ends := together(runs)
 			taken := count(ends, accepted)
-			if refused := count(ends, refusedFor(event.RefusedNonce)) + count(ends, ErrNonce.Error()); taken != 1 || refused != len(runs)-1 {
+			if refused := count(ends, refusedFor(event.RefusedNonce)) + count(ends,
+				ErrNonce.Error()); taken != 1 || refused != len(runs)-1 {
 				t.Errorf("round %d: %d were taken and %d refused: %v", round, taken, refused, ends)
 			}
 		}
 		last := g.rest(g.sell(1e5))
 		g.crash()
 		g.again()
-		used := append(g.withNonce(g.nonce, 4, []uint64{last, last}), g.withNonce(g.nonce-1, 4, []uint64{last, last})...)
+		used := append(g.withNonce(g.nonce, 4, []uint64{last, last}),
+			g.withNonce(g.nonce-1, 4, []uint64{last, last})...)
 		for _, end := range together(used) {
 			if end != refusedFor(event.RefusedNonce) {
 				t.Errorf("a nonce of before the crash: %s", end)
@@ -122,7 +130,8 @@ func TestRacingNoncesAreTakenInGrowingOrderAndTheHighestAlways(t *testing.T) {
 				})
 			}
 			ends := together(runs)
-			if taken, refused := count(ends, accepted), count(ends, refusedFor(event.RefusedNonce)); taken+refused != n {
+			if taken, refused := count(ends, accepted),
+				count(ends, refusedFor(event.RefusedNonce)); taken+refused != n {
 				t.Errorf("round %d: %v", round, ends)
 			}
 			if ids[n-1] == 0 {
@@ -131,7 +140,8 @@ func TestRacingNoncesAreTakenInGrowingOrderAndTheHighestAlways(t *testing.T) {
 			before := uint64(0)
 			for i, id := range ids {
 				if id != 0 && id <= before {
-					t.Errorf("round %d: nonce %d made order %d, a lower one order %d", round, i+1, id, before)
+					t.Errorf("round %d: nonce %d made order %d, a lower one order %d", round, i+1,
+						id, before)
 				}
 				before = max(before, id)
 			}
@@ -143,13 +153,16 @@ func TestRacingNoncesAreTakenInGrowingOrderAndTheHighestAlways(t *testing.T) {
 func TestEachKeyHasItsOwnNonces(t *testing.T) {
 	onBothStores(t, func(t *testing.T, fresh places) {
 		g := newGated(t, fresh, nil)
-		must[Admin](t)(g.e.CreateKey("test", "ann", "second-key", "secret", event.AllPermissions, nil))
+		must[Admin](t)(g.e.CreateKey("test", "ann", "second-key", "secret", event.AllPermissions,
+			nil))
 		second := g.e.Key([]byte("second-key"))
 		ben := fund(t, g.e, "ben", map[string]money.Amount{"BTC": coin})
 		var runs []func() (*Command, error)
 		for _, key := range []*Key{g.key, second, ben} {
 			for range 5 {
-				runs = append(runs, func() (*Command, error) { return g.e.Place(key, 7, g.sell(1e5)) })
+				runs = append(runs, func() (*Command, error) {
+					return g.e.Place(key, 7, g.sell(1e5))
+				})
 			}
 		}
 		ends := together(runs)
@@ -158,9 +171,12 @@ func TestEachKeyHasItsOwnNonces(t *testing.T) {
 				t.Errorf("%s: %d of five equal nonces were taken", name, taken)
 			}
 		}
-		must[Admin](t)(g.e.CreateKey("test", "ann", "third-key", "secret", event.AllPermissions, nil))
+		must[Admin](t)(g.e.CreateKey("test", "ann", "third-key", "secret", event.AllPermissions,
+			nil))
 		third := g.e.Key([]byte("third-key"))
-		g.ends("nonce 0 of a new key", func() (*Command, error) { return g.e.Place(third, 0, g.sell(1e5)) }, refusedFor(event.RefusedNonce))
+		g.ends("nonce 0 of a new key",
+			func() (*Command, error) { return g.e.Place(third, 0, g.sell(1e5)) },
+			refusedFor(event.RefusedNonce))
 		g.end()
 	})
 }

@@ -10,8 +10,9 @@ import (
 	"exchange/core/state"
 )
 
-// What operators do. They have no nonce; who did it stands in the record. All errors are a *RequestError
-// when what is wanted cannot be, one of admission, or ErrTimeout. They go on during maintenance.
+// What operators do. They have no nonce; who did it stands in the record. All errors are a
+// *RequestError when what is wanted cannot be, one of admission, or ErrTimeout. They go on during
+// maintenance.
 
 // admitOperator takes a place in the limits for an operator's command.
 func (e *Engine) admitOperator(c *Command) error {
@@ -57,8 +58,11 @@ func (e *Engine) CreateAccount(who, name, email string) (Admin, error) {
 }
 
 // CreateKey makes an API key for an account, with the public part and the secret given.
-func (e *Engine) CreateKey(who, account, public, secret string, permissions uint8, allow []string) (Admin, error) {
-	return e.administrate(event.KindKey, who, Admin{Account: account, Key: public, Secret: secret, Permissions: permissions, Allow: allow})
+func (e *Engine) CreateKey(who, account, public, secret string, permissions uint8,
+	allow []string) (Admin, error) {
+	return e.administrate(event.KindKey, who,
+		Admin{Account: account, Key: public, Secret: secret, Permissions: permissions,
+			Allow: allow})
 }
 
 // RevokeKey ends an API key.
@@ -68,12 +72,14 @@ func (e *Engine) RevokeKey(who, public string) (Admin, error) {
 
 // Deposit credits an account. The same reference again, with the same content, changes nothing and
 // says so.
-func (e *Engine) Deposit(who, account, currency string, amount money.Amount, reference string) (Admin, error) {
-	return e.administrate(event.KindDeposit, who, Admin{Account: account, Currency: currency, Amount: amount, Reference: reference})
+func (e *Engine) Deposit(who, account, currency string, amount money.Amount,
+	reference string) (Admin, error) {
+	return e.administrate(event.KindDeposit, who,
+		Admin{Account: account, Currency: currency, Amount: amount, Reference: reference})
 }
 
-// Halt stops trading on a pair, or resumes it. Open orders stay, and can be cancelled. Repeated says that
-// it was so already.
+// Halt stops trading on a pair, or resumes it. Open orders stay, and can be cancelled. Repeated
+// says that it was so already.
 func (e *Engine) Halt(who, pair string, on bool) (Admin, error) {
 	return e.administrate(event.KindHalt, who, Admin{Pair: pair, On: on})
 }
@@ -84,8 +90,8 @@ func (e *Engine) Freeze(who, account string, on bool) (Admin, error) {
 	return e.administrate(event.KindFreeze, who, Admin{Account: account, On: on})
 }
 
-// SetFees gives an account its own rates in a pair; nil: the pair's usual ones count again. The account
-// that fees go to is opened if need be.
+// SetFees gives an account its own rates in a pair; nil: the pair's usual ones count again. The
+// account that fees go to is opened if need be.
 func (e *Engine) SetFees(who, account, pair string, own *state.FeeRates) (Admin, error) {
 	wish := Admin{Account: account, Pair: pair, Fees: own}
 	a, err := e.administrate(event.KindFees, who, wish)
@@ -98,11 +104,13 @@ func (e *Engine) SetFees(who, account, pair string, own *state.FeeRates) (Admin,
 	return e.administrate(event.KindFees, who, wish)
 }
 
-// SetMaintenance ends it, or begins it: no client's command is taken from now on, those in flight come to
-// their end, and then it is journaled. It outlives restarts. ErrNotQuiet, if they do not end while ctx lasts:
-// nothing was done. One change waits for the other: nobody lets clients in while it is about to begin, nor does the end of
-// the maintenance before, which its operator may have stopped waiting for.
-func (e *Engine) SetMaintenance(ctx context.Context, who string, on bool, message string) (Admin, error) {
+// SetMaintenance ends it, or begins it: no client's command is taken from now on, those in flight
+// come to their end, and then it is journaled. It outlives restarts. ErrNotQuiet, if they do not
+// end while ctx lasts: nothing was done. One change waits for the other: nobody lets clients in
+// while it is about to begin, nor does the end of the maintenance before, which its operator may
+// have stopped waiting for.
+func (e *Engine) SetMaintenance(ctx context.Context, who string, on bool, message string) (Admin,
+	error) {
 	a := Admin{On: on, Message: message}
 	if len(message) > maxMessage {
 		return a, refusef("a message has at most %d bytes", maxMessage)
@@ -134,7 +142,8 @@ func (e *Engine) SetMaintenance(ctx context.Context, who string, on bool, messag
 	return a, err
 }
 
-// settleMaintenance lets clients' commands in again when it is over; when it begins it keeps them out.
+// settleMaintenance lets clients' commands in again when it is over; when it begins it keeps them
+// out.
 func (e *Engine) settleMaintenance(m *event.Maintenance) {
 	if !m.On {
 		e.maintenance.Store(nil)
@@ -179,8 +188,8 @@ func (e *Engine) sendOperator(c *Command, who string, account uint32) error {
 	return nil
 }
 
-// OperatorCancel cancels an open order, whoever's it is. The command is the caller's to Free; it is refused
-// for RefusedNotOpen when the order closed meanwhile.
+// OperatorCancel cancels an open order, whoever's it is. The command is the caller's to Free; it is
+// refused for RefusedNotOpen when the order closed meanwhile.
 func (e *Engine) OperatorCancel(who string, order uint64) (*Command, error) {
 	r := NewRead(ReadOwner)
 	r.ID = order
@@ -197,10 +206,11 @@ func (e *Engine) OperatorCancel(who string, order uint64) (*Command, error) {
 	return e.operate(c, who, account)
 }
 
-// MoveWithdraw approves or refuses a withdraw, for details that its owner is told. The command is the
-// caller's to Free; it is refused for RefusedWithdraw when the status does not allow it, and an
+// MoveWithdraw approves or refuses a withdraw, for details that its owner is told. The command is
+// the caller's to Free; it is refused for RefusedWithdraw when the status does not allow it, and an
 // approval for RefusedFrozen when the account is frozen.
-func (e *Engine) MoveWithdraw(who string, withdraw uint64, to uint8, details string) (*Command, error) {
+func (e *Engine) MoveWithdraw(who string, withdraw uint64, to uint8, details string) (*Command,
+	error) {
 	return e.moveAsOperator(who, withdrawWish{id: withdraw, to: to, details: details})
 }
 

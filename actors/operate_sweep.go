@@ -8,11 +8,12 @@ import (
 	"sync"
 )
 
-// OperatorCancelAll cancels all open orders of an account, of a pair, or of both; an empty name means all of
-// them, but one must be given. It takes as long as it takes, while ctx lasts; accounts that fail do not keep the
-// others from being done. It returns the orders that it cancelled, also with an error, which says what is not done:
-// ErrTimeout if of some orders that is not known.
-func (e *Engine) OperatorCancelAll(ctx context.Context, who, account, pair string) (orders []uint64, err error) {
+// OperatorCancelAll cancels all open orders of an account, of a pair, or of both; an empty name
+// means all of them, but one must be given. It takes as long as it takes, while ctx lasts; accounts
+// that fail do not keep the others from being done. It returns the orders that it cancelled, also
+// with an error, which says what is not done: ErrTimeout if of some orders that is not known.
+func (e *Engine) OperatorCancelAll(ctx context.Context, who, account, pair string) (orders []uint64,
+	err error) {
 	r := NewRead(ReadHolders)
 	var p *Pair
 	if pair != "" {
@@ -38,7 +39,8 @@ func (e *Engine) OperatorCancelAll(ctx context.Context, who, account, pair strin
 // sweepsAtOnce is how many accounts' orders an operator's command cancels at the same time.
 const sweepsAtOnce = 8
 
-func (e *Engine) sweepAll(ctx context.Context, who string, accounts []uint32, p *Pair) (orders []uint64, err error) {
+func (e *Engine) sweepAll(ctx context.Context, who string, accounts []uint32,
+	p *Pair) (orders []uint64, err error) {
 	var mu sync.Mutex
 	var failures []error
 	todo := make(chan uint32)
@@ -50,7 +52,8 @@ func (e *Engine) sweepAll(ctx context.Context, who string, accounts []uint32, p 
 				mu.Lock()
 				orders = append(orders, done...)
 				if err != nil {
-					failures = append(failures, fmt.Errorf("account %s: %w", e.AccountName(id), err))
+					failures = append(failures, fmt.Errorf("account %s: %w", e.AccountName(id),
+						err))
 				}
 				mu.Unlock()
 			}
@@ -59,7 +62,8 @@ func (e *Engine) sweepAll(ctx context.Context, who string, accounts []uint32, p 
 	for i, id := range accounts {
 		if ctx.Err() != nil || e.stopping.Load() || e.Err() != nil {
 			mu.Lock()
-			failures = append(failures, fmt.Errorf("%d accounts were not begun: %w", len(accounts)-i, ErrStopping))
+			failures = append(failures, fmt.Errorf("%d accounts were not begun: %w",
+				len(accounts)-i, ErrStopping))
 			mu.Unlock()
 			break
 		}
@@ -72,14 +76,17 @@ func (e *Engine) sweepAll(ctx context.Context, who string, accounts []uint32, p 
 }
 
 // sweepOf cancels the orders of one account.
-func (e *Engine) sweepOf(ctx context.Context, who string, account uint32, p *Pair) ([]uint64, error) {
+func (e *Engine) sweepOf(ctx context.Context, who string, account uint32, p *Pair) ([]uint64,
+	error) {
 	c := newCommand(kindCancelAll)
 	c.pair, c.order.nonce = p, 0
 	if err := e.sendOperator(c, who, account); err != nil {
 		return nil, err
 	}
 	if e.opts.drive != nil {
-		e.opts.drive.until(func() bool { return len(c.reply) > 0 || ctx.Err() != nil || e.Err() != nil })
+		e.opts.drive.until(func() bool {
+			return len(c.reply) > 0 || ctx.Err() != nil || e.Err() != nil
+		})
 	}
 	if !c.end(ctx, e.dead) {
 		e.meter.UnknownOutcomes.Add(1)
@@ -92,10 +99,12 @@ func (e *Engine) sweepOf(ctx context.Context, who string, account uint32, p *Pai
 // maxFailures bounds how many failures are named.
 const maxFailures = 10
 
-// joined is one error of many. If the outcome of one is unknown, so is that of all: it is no other error then.
+// joined is one error of many. If the outcome of one is unknown, so is that of all: it is no other
+// error then.
 func joined(failures []error) error {
 	if n := len(failures); n > maxFailures {
-		failures = append(failures[:maxFailures:maxFailures], fmt.Errorf("and %d more", n-maxFailures))
+		failures = append(failures[:maxFailures:maxFailures],
+			fmt.Errorf("and %d more", n-maxFailures))
 	}
 	err := errors.Join(failures...)
 	if errors.Is(err, ErrTimeout) {

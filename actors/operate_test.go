@@ -18,8 +18,10 @@ import (
 	"exchange/persistence"
 )
 
-func place1(b *teller, pair int, side matching.Side, price money.Price, amount money.Amount) string {
-	c, err := b.e.Place(b.key, b.next(), &OrderWish{Pair: b.e.Pairs()[pair], Side: side, Price: price, Amount: amount})
+func place1(b *teller, pair int, side matching.Side, price money.Price,
+	amount money.Amount) string {
+	c, err := b.e.Place(b.key, b.next(),
+		&OrderWish{Pair: b.e.Pairs()[pair], Side: side, Price: price, Amount: amount})
 	return outcomeOf(c, err)
 }
 
@@ -53,7 +55,10 @@ func TestHaltFreezeAndMaintenanceOutliveARestart(t *testing.T) {
 
 		must[Admin](t)(b.e.SetMaintenance(context.Background(), "ops", true, "back at nine"))
 		b.restart(at)
-		if _, err := b.e.Place(b.key, b.next(), &OrderWish{Pair: b.e.Pairs()[0], Side: matching.Sell, Price: 100e8, Amount: coin}); !errors.Is(err, ErrMaintenance) || b.e.MaintenanceMessage() != "back at nine" {
+		if _, err := b.e.Place(b.key, b.next(),
+			&OrderWish{Pair: b.e.Pairs()[0], Side: matching.Sell, Price: 100e8,
+				Amount: coin}); !errors.Is(err, ErrMaintenance) ||
+			b.e.MaintenanceMessage() != "back at nine" {
 			t.Errorf("an order is told %v, %q", err, b.e.MaintenanceMessage())
 		}
 		if err := b.e.Ask(NewRead(ReadWallet), b.key, b.next()); err != nil {
@@ -73,8 +78,14 @@ func TestMaintenanceWaitsForWhatIsInFlight(t *testing.T) {
 		order := g.begin(func() (*Command, error) { return g.e.Place(g.key, 1, g.sell(coin)) })
 		eventually(t, "the order is at the store", g.held)
 		done := make(chan error, 1)
-		go func() { _, err := g.e.SetMaintenance(context.Background(), "ops", true, ""); done <- err }()
-		eventually(t, "new orders are refused", func() bool { return errors.Is(g.e.Writable(), ErrMaintenance) })
+		go func() {
+			_, err := g.e.SetMaintenance(context.Background(), "ops", true,
+				"")
+			done <- err
+		}()
+		eventually(t, "new orders are refused", func() bool {
+			return errors.Is(g.e.Writable(), ErrMaintenance)
+		})
 		select {
 		case err := <-done:
 			t.Fatalf("maintenance is acknowledged while an order is in flight: %v", err)
@@ -133,7 +144,8 @@ func TestCancelAllCancelsWhatIsOpenAndWhatIsOnItsWay(t *testing.T) {
 			t.Errorf("with nothing open: %+v", none.Record())
 		}
 		none.Free()
-		if c := must[*Command](t)(g.e.Cancel(g.key, 1003, 1)); c.Record().Refusal.Reason != event.RefusedNonce {
+		if c := must[*Command](t)(g.e.Cancel(g.key, 1003, 1)); c.Record().Refusal.Reason !=
+			event.RefusedNonce {
 			t.Error("its nonce was not used")
 		}
 		if err := g.e.VerifyAtRest(); err != nil {
@@ -146,11 +158,17 @@ func TestCancelAllCancelsWhatIsOpenAndWhatIsOnItsWay(t *testing.T) {
 func TestFeesGoToTheirAccountExactly(t *testing.T) {
 	onBothStores(t, func(t *testing.T, fresh places) {
 		at := fresh(t)
-		b := newTeller(t, at, func(o *Options) { o.Pairs[0].Fees = state.FeeRates{Maker: 100_000, Taker: 200_000} }) // 0.1 % and 0.2 %
+		// 0.1 % and 0.2 %
+		b := newTeller(t, at, func(o *Options) {
+			o.Pairs[0].Fees = state.FeeRates{Maker: 100_000, Taker: 200_000}
+		})
 		ben := fund(t, b.e, "ben", map[string]money.Amount{"USD": 1000 * coin})
-		b.expect(place1(b, 0, matching.Sell, 100e8, 1), "accepted") // one unit of 1e-8: its fees are rounded up
+		// one unit of 1e-8: its fees are rounded up
+		b.expect(place1(b, 0, matching.Sell, 100e8, 1), "accepted")
 		b.expect(place1(b, 0, matching.Sell, 100e8, 2*coin), "accepted")
-		must[*Command](t)(b.e.Place(ben, 1, &OrderWish{Pair: b.e.Pairs()[0], Side: matching.Buy, Price: 100e8, Amount: 2*coin + 1})).Free()
+		must[*Command](t)(b.e.Place(ben, 1,
+			&OrderWish{Pair: b.e.Pairs()[0], Side: matching.Buy, Price: 100e8,
+				Amount: 2*coin + 1})).Free()
 		holdings := func(name string) string {
 			r := NewRead(ReadAccount)
 			r.Name = name
@@ -176,12 +194,15 @@ func TestFeesGoToTheirAccountExactly(t *testing.T) {
 		}
 		ben = b.e.Key([]byte(ben.Public))
 		b.expect(place1(b, 0, matching.Sell, 100e8, coin), "accepted")
-		c := must[*Command](t)(b.e.Place(ben, 2, &OrderWish{Pair: b.e.Pairs()[0], Side: matching.Buy, Price: 100e8, Amount: coin}))
-		if trade := c.Record().Order.Trades[0]; !trade.TakerFee.IsZero() || trade.MakerFee.String() != "0.1" {
+		c := must[*Command](t)(b.e.Place(ben, 2,
+			&OrderWish{Pair: b.e.Pairs()[0], Side: matching.Buy, Price: 100e8, Amount: coin}))
+		if trade := c.Record().Order.Trades[0]; !trade.TakerFee.IsZero() ||
+			trade.MakerFee.String() != "0.1" {
 			t.Errorf("the fees are %v and %v", trade.TakerFee, trade.MakerFee)
 		}
 		c.Free()
-		if a := must[Admin](t)(b.e.SetFees("ops", "ben", "BTC_USD", nil)); a.Repeated || b.e.FeesOf(ben.Account.ID, "BTC_USD").Taker != 200_000 {
+		if a := must[Admin](t)(b.e.SetFees("ops", "ben", "BTC_USD", nil)); a.Repeated ||
+			b.e.FeesOf(ben.Account.ID, "BTC_USD").Taker != 200_000 {
 			t.Error("the usual rates do not count again")
 		}
 		b.end()
@@ -196,7 +217,9 @@ func TestEveryActionOfAnOperatorIsLogged(t *testing.T) {
 		b.ask(coin)
 		b.confirm(1, codeOf(b.t, b.e, 1))
 		must[*Command](t)(b.e.OperatorCancel("eve", 1)).Free()
-		if orders := must[[]uint64](t)(b.e.OperatorCancelAll(context.Background(), "eve", "", "BTC_EUR")); fmt.Sprint(orders) != "[3]" && len(orders) != 1 {
+		if orders := must[[]uint64](t)(
+			b.e.OperatorCancelAll(context.Background(), "eve", "",
+				"BTC_EUR")); fmt.Sprint(orders) != "[3]" && len(orders) != 1 {
 			t.Errorf("cancelled are %v", orders)
 		}
 		must[*Command](t)(b.e.MoveWithdraw("eve", 1, event.WithdrawApproved, "")).Free()
@@ -210,17 +233,23 @@ func TestEveryActionOfAnOperatorIsLogged(t *testing.T) {
 			t.Fatal(err)
 		}
 		var got []string
-		err := b.e.History().Actions(context.Background(), persistence.ActionQuery{}, func(a *persistence.Action) bool {
-			got = append(got, a.Who+" "+a.What)
-			return true
-		})
+		err := b.e.History().Actions(context.Background(),
+			persistence.ActionQuery{}, func(a *persistence.Action) bool {
+				got = append(got, a.Who+" "+a.What)
+				return true
+			})
 		if err != nil {
 			t.Fatal(err)
 		}
 		slices.Reverse(got)
-		for i, want := range []string{"test opened account ann (ann@example.org)", "test made key key-of-ann for account ann", "test deposit 1: 10 BTC to account ann",
-			"eve cancelled order 1 of account ann in BTC_USD", "eve cancelled order 2 of account ann in BTC_EUR", "eve withdraw 1 (1 BTC of account ann) is approved",
-			"eve trading on BTC_USD halted: true", "eve account ann frozen: true", "eve maintenance: true", "eve opened account fees", "eve fees of account ann in BTC_USD", "eve revoked key key-of-ann"} {
+		for i, want := range []string{"test opened account ann (ann@example.org)",
+			"test made key key-of-ann for account ann", "test deposit 1: 10 BTC to account ann",
+			"eve cancelled order 1 of account ann in BTC_USD",
+			"eve cancelled order 2 of account ann in BTC_EUR",
+			"eve withdraw 1 (1 BTC of account ann) is approved",
+			"eve trading on BTC_USD halted: true", "eve account ann frozen: true",
+			"eve maintenance: true", "eve opened account fees",
+			"eve fees of account ann in BTC_USD", "eve revoked key key-of-ann"} {
 			if i >= len(got) || !strings.HasPrefix(got[i], want) {
 				t.Errorf("action %d is not %q: %q", i, want, got)
 				break
@@ -233,7 +262,8 @@ func TestEveryActionOfAnOperatorIsLogged(t *testing.T) {
 func TestMaintenanceThatCouldNotBeginKeepsNobodyOut(t *testing.T) {
 	onBothStores(t, func(t *testing.T, fresh places) {
 		g := newGated(t, fresh, nil)
-		if _, err := g.e.SetMaintenance(context.Background(), "ops", true, strings.Repeat("x", maxMessage+1)); err == nil || g.e.Writable() != nil {
+		if _, err := g.e.SetMaintenance(context.Background(), "ops", true,
+			strings.Repeat("x", maxMessage+1)); err == nil || g.e.Writable() != nil {
 			t.Errorf("a message that is too long: %v, %v", err, g.e.Writable())
 		}
 		g.set(func() { g.holding = true })
@@ -241,7 +271,8 @@ func TestMaintenanceThatCouldNotBeginKeepsNobodyOut(t *testing.T) {
 		eventually(t, "the order is at the store", g.held)
 		patience, cancel := context.WithCancel(context.Background())
 		cancel()
-		if _, err := g.e.SetMaintenance(patience, "ops", true, ""); !errors.Is(err, ErrNotQuiet) || g.e.Writable() != nil {
+		if _, err := g.e.SetMaintenance(patience, "ops", true, ""); !errors.Is(err, ErrNotQuiet) ||
+			g.e.Writable() != nil {
 			t.Errorf("when what is in flight does not end: %v, %v", err, g.e.Writable())
 		}
 		g.set(func() { g.holding = false })
@@ -256,13 +287,15 @@ func TestAnAuditUnderLoadIsClean(t *testing.T) {
 	onBothStores(t, func(t *testing.T, fresh places) {
 		b := newTeller(t, fresh(t), func(o *Options) {
 			// Seldom, or an audit on a slow machine is overtaken by them.
-			o.Snapshot = SnapshotPolicy{MinRecords: 50, MaxRecords: 100, MinInterval: 2 * time.Second}
+			o.Snapshot = SnapshotPolicy{MinRecords: 50, MaxRecords: 100,
+				MinInterval: 2 * time.Second}
 			o.Timing.Projection, o.Timing.Stall = time.Millisecond, time.Minute
 		})
 		stopping := make(chan struct{})
 		var busy sync.WaitGroup
 		for i := range 4 {
-			key := fund(t, b.e, fmt.Sprint("busy-", i), map[string]money.Amount{"BTC": 100 * coin, "USD": 10_000 * coin})
+			key := fund(t, b.e, fmt.Sprint("busy-", i),
+				map[string]money.Amount{"BTC": 100 * coin, "USD": 10_000 * coin})
 			busy.Go(func() {
 				for nonce := uint64(1); ; nonce++ {
 					select {
@@ -271,7 +304,9 @@ func TestAnAuditUnderLoadIsClean(t *testing.T) {
 					default:
 					}
 					side := matching.Side(1 + (nonce+uint64(i))%2)
-					c, err := b.e.Place(key, 2*nonce, &OrderWish{Pair: b.e.Pairs()[nonce%2], Side: side, Price: 100e8, Amount: coin / 100})
+					c, err := b.e.Place(key, 2*nonce,
+						&OrderWish{Pair: b.e.Pairs()[nonce%2], Side: side, Price: 100e8,
+							Amount: coin / 100})
 					if err == nil {
 						c.Free()
 					} else if !errors.Is(err, ErrPaused) {
@@ -303,7 +338,8 @@ func TestAnAuditUnderLoadIsClean(t *testing.T) {
 	})
 }
 
-// The store takes texts of some length: a longer one must not be the end of the projections, and so of the engine.
+// The store takes texts of some length: a longer one must not be the end of the projections, and so
+// of the engine.
 func TestAnActionThatTakesManyWordsIsCut(t *testing.T) {
 	onBothStores(t, func(t *testing.T, fresh places) {
 		at := fresh(t)
@@ -312,19 +348,26 @@ func TestAnActionThatTakesManyWordsIsCut(t *testing.T) {
 		for i := range 100 { // as many as may be, as long as can be
 			from = append(from, fmt.Sprintf("ffff:ffff:ffff:ffff:ffff:ffff:ffff:f%03x", 0x100+i))
 		}
-		must[Admin](t)(b.e.CreateKey("eve", "ann", "key-from-everywhere", "secret", event.AllPermissions, from))
+		must[Admin](t)(b.e.CreateKey("eve", "ann", "key-from-everywhere", "secret",
+			event.AllPermissions, from))
 		newest := func() (what string) {
 			t.Helper()
 			barrier := NewRead(ReadHistory)
 			if err := b.e.Ask(barrier, nil, 0); err != nil {
 				t.Fatalf("%v, the engine: %v", err, b.e.Err())
 			}
-			if err := b.e.History().Actions(context.Background(), persistence.ActionQuery{}, func(a *persistence.Action) bool { what = a.What; return false }); err != nil {
+			if err := b.e.History().Actions(context.Background(),
+				persistence.ActionQuery{}, func(a *persistence.Action) bool {
+					what = a.What
+					return false
+				}); err != nil {
 				t.Fatal(err)
 			}
 			return what
 		}
-		if what := newest(); len(what) != maxWords || !strings.HasPrefix(what, "made key key-from-everywhere for account ann") || !strings.HasSuffix(what, "...") {
+		if what := newest(); len(what) != maxWords ||
+			!strings.HasPrefix(what, "made key key-from-everywhere for account ann") ||
+			!strings.HasSuffix(what, "...") {
 			t.Errorf("%d bytes: %s", len(what), what)
 		}
 		b.restart(at)
@@ -346,7 +389,8 @@ func TestFeesThatCannotBeSetOpenNoAccount(t *testing.T) {
 				t.Errorf("fees of %v: %v", wish, err)
 			}
 		}
-		must[Admin](t)(b.e.SetFees("ops", "ann", "BTC_USD", &state.FeeRates{})) // nothing to be paid
+		// nothing to be paid
+		must[Admin](t)(b.e.SetFees("ops", "ann", "BTC_USD", &state.FeeRates{}))
 		r := NewRead(ReadAccounts)
 		r.Limit = 10
 		if err := b.e.Ask(r, nil, 0); err != nil || len(r.Accounts) != 1 {
@@ -376,7 +420,9 @@ func TestAnAuditFindsWhatDiffersInMemory(t *testing.T) {
 				t.Fatal(err)
 			}
 			for _, text := range want {
-				if !slices.ContainsFunc(report.Differences, func(d string) bool { return strings.Contains(d, text) }) {
+				if !slices.ContainsFunc(report.Differences, func(d string) bool {
+					return strings.Contains(d, text)
+				}) {
 					t.Errorf("the audit finds %q, want %q", report.Differences, text)
 				}
 			}
@@ -389,18 +435,30 @@ func TestAnAuditFindsWhatDiffersInMemory(t *testing.T) {
 			}
 		}
 		decided := func(change func(w *wallet)) func(*teller) {
-			return func(b *teller) { b.e.probe(b.key.Account.pid, func() { change(b.key.Account.wallet) }) }
+			return func(b *teller) {
+				b.e.probe(b.key.Account.pid, func() {
+					change(b.key.Account.wallet)
+				})
+			}
 		}
 		committed := func(change func(s *state.State)) func(*teller) {
 			return func(b *teller) { b.e.probe(b.e.fold, func() { change(b.e.committed.state) }) }
 		}
 		f(func(*teller) {})
 		f(decided(func(w *wallet) { w.committed.Apply(&one) }), "account ann: its wallet has [")
-		f(decided(func(w *wallet) { w.nonces[0].taken-- }), "account ann: its wallet has taken nonce 1 of key number 1, committed is 2")
-		f(decided(func(w *wallet) { w.pending[1].Tries++ }), "account ann: its wallet has other pending withdraws than are committed")
-		f(decided(func(w *wallet) { w.open.Remove(1) }), "account ann: its wallet has open orders [], committed are [")
-		f(func(b *teller) { b.e.probe(b.e.pairs[0].pid, func() { b.e.books[0].orders.Cancel(1) }) }, "BTC_USD: the working book has 0 sell orders, the committed one 1")
-		f(committed(func(s *state.State) { s.Account(1).Wallet.Apply(&one) }), "account ann: its wallet has [", "account ann, BTC: committed are 10.00000001 with 3 reserved, replayed 10 with 3", "BTC: all balances are 10.00000001, deposits 10 - withdraws 0")
-		f(committed(func(s *state.State) { s.Pair(1).Market.UpdateID++ }), "the replayed state differs from the committed one, in something else than")
+		f(decided(func(w *wallet) { w.nonces[0].taken-- }),
+			"account ann: its wallet has taken nonce 1 of key number 1, committed is 2")
+		f(decided(func(w *wallet) { w.pending[1].Tries++ }),
+			"account ann: its wallet has other pending withdraws than are committed")
+		f(decided(func(w *wallet) { w.open.Remove(1) }),
+			"account ann: its wallet has open orders [], committed are [")
+		f(func(b *teller) { b.e.probe(b.e.pairs[0].pid, func() { b.e.books[0].orders.Cancel(1) }) },
+			"BTC_USD: the working book has 0 sell orders, the committed one 1")
+		f(committed(func(s *state.State) { s.Account(1).Wallet.Apply(&one) }),
+			"account ann: its wallet has [",
+			"account ann, BTC: committed are 10.00000001 with 3 reserved, replayed 10 with 3",
+			"BTC: all balances are 10.00000001, deposits 10 - withdraws 0")
+		f(committed(func(s *state.State) { s.Pair(1).Market.UpdateID++ }),
+			"the replayed state differs from the committed one, in something else than")
 	})
 }

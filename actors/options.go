@@ -11,8 +11,8 @@ import (
 	"exchange/persistence"
 )
 
-// Options are what an engine is started with. The configuration's documentation says what the limits
-// and times mean to an operator; every one must be set.
+// Options are what an engine is started with. The configuration's documentation says what the
+// limits and times mean to an operator; every one must be set.
 type Options struct {
 	Store persistence.Store
 	Owner string // of the store, for people: host and process
@@ -37,17 +37,19 @@ type Options struct {
 	// Retention is the store's: lists in memory do not show more.
 	Retention persistence.Retention
 	// Sealer gives the key that API secrets are sealed with. sealed says that the store holds such
-	// secrets already, or may: then a new key would be of no use, and fs.ErrNotExist says that there is none. It is asked so
-	// before the store is taken over, and again after that if there was none.
+	// secrets already, or may: then a new key would be of no use, and fs.ErrNotExist says that
+	// there is none. It is asked so before the store is taken over, and again after that if there
+	// was none.
 	Sealer func(sealed bool) (*seal.Sealer, error)
-	// Check says why a stored state must not be served, nil if it may be: before the store is taken over and before anything is written.
-	// secret is that of one of its API keys. nil: every state may.
+	// Check says why a stored state must not be served, nil if it may be: before the store is taken
+	// over and before anything is written. secret is that of one of its API keys. nil: every state
+	// may.
 	Check func(s *state.State, secret func(*state.Key) ([]byte, error)) error
 	// KeyMaterial turns an API secret into what requests are verified with; Key.Material has it.
 	KeyMaterial func(secret []byte) any
-	// Archive keeps what the journal has up to a sequence, durably, before it is trimmed, and says up to where it
-	// may be; nil: what is trimmed is forgotten. by authenticates it, history is the id of the
-	// journal's.
+	// Archive keeps what the journal has up to a sequence, durably, before it is trimmed, and says
+	// up to where it may be; nil: what is trimmed is forgotten. by authenticates it, history is the
+	// id of the journal's.
 	Archive func(ctx context.Context, store persistence.Store, by persistence.Authority,
 		history persistence.HistoryID, upTo uint64) (trim uint64, err error)
 	Log *slog.Logger
@@ -97,29 +99,37 @@ type WithdrawPolicy struct {
 	CodeTries int           // wrong codes for one withdraw, until it can only be cancelled
 }
 
-// A SnapshotPolicy says when an image of the state is due: after MaxRecords, or after MinRecords and MinInterval.
+// A SnapshotPolicy says when an image of the state is due: after MaxRecords, or after MinRecords
+// and MinInterval.
 type SnapshotPolicy struct {
 	MinRecords  uint64
 	MaxRecords  uint64
 	MinInterval time.Duration
 }
 
-// due waits a tenth of the interval in any case, so that a failing store is not tried at once again.
+// due waits a tenth of the interval in any case, so that a failing store is not tried at once
+// again.
 func (p SnapshotPolicy) due(records uint64, age time.Duration) bool {
-	return records >= p.MaxRecords && age >= p.MinInterval/10 || records >= p.MinRecords && age >= p.MinInterval
+	return records >= p.MaxRecords && age >= p.MinInterval/10 ||
+		records >= p.MinRecords && age >= p.MinInterval
 }
 
-// DefaultLimits, DefaultTiming, DefaultWithdraw and DefaultSnapshot are those of the configuration's documentation.
+// DefaultLimits, DefaultTiming, DefaultWithdraw and DefaultSnapshot are those of the
+// configuration's documentation.
 var (
-	DefaultLimits = Limits{InFlight: 20_000, InFlightCancels: 2_000, InFlightPerAccount: 256, Reads: 4_096, ReadsPerAccount: 64, MaxFills: 10_000,
+	DefaultLimits = Limits{InFlight: 20_000, InFlightCancels: 2_000, InFlightPerAccount: 256,
+		Reads: 4_096, ReadsPerAccount: 64, MaxFills: 10_000,
 		OpenOrdersPerAccount: 100_000, OpenOrdersPerBook: 5_000_000,
 		OpenOrdersPerAccountAndBook: 5_000, PendingWithdraws: 100, KeysPerAccount: 100,
 		Accounts: 1_000_000,
 		FoldLag:  200_000, ProjectionLag: 500_000, BatchBytes: 256 << 10}
-	DefaultTiming = Timing{Request: 5 * time.Second, Stall: 250 * time.Millisecond, StallMax: time.Minute,
-		OwnerCheck: 500 * time.Millisecond, OwnerStale: 2 * time.Second, Projection: 200 * time.Millisecond}
+	DefaultTiming = Timing{Request: 5 * time.Second, Stall: 250 * time.Millisecond,
+		StallMax:   time.Minute,
+		OwnerCheck: 500 * time.Millisecond, OwnerStale: 2 * time.Second,
+		Projection: 200 * time.Millisecond}
 	DefaultWithdraw = WithdrawPolicy{CodeValid: time.Hour, CodeTries: 5}
-	DefaultSnapshot = SnapshotPolicy{MinRecords: 100_000, MaxRecords: 1_000_000, MinInterval: time.Minute}
+	DefaultSnapshot = SnapshotPolicy{MinRecords: 100_000, MaxRecords: 1_000_000,
+		MinInterval: time.Minute}
 )
 
 // Why a command or a read is not admitted. None of them has used a nonce or changed anything.

@@ -13,10 +13,11 @@ import (
 	"exchange/persistence"
 )
 
-// An ownership is this process's hold on the store, from its claim to the engine's end. Its goroutine
-// leaves a beat every OwnerCheck, while the engine recovers and while the journal's writer waits for an
-// append, too. Beats alone confirm that the store is this process's: each is seen by a standby, so the
-// time from the newest beat that a standby has seen bounds how long private reads may go on here.
+// An ownership is this process's hold on the store, from its claim to the engine's end. Its
+// goroutine leaves a beat every OwnerCheck, while the engine recovers and while the journal's
+// writer waits for an append, too. Beats alone confirm that the store is this process's: each is
+// seen by a standby, so the time from the newest beat that a standby has seen bounds how long
+// private reads may go on here.
 type ownership struct {
 	store  persistence.Journal
 	token  persistence.Token
@@ -26,10 +27,11 @@ type ownership struct {
 	opens  time.Time    // admission must not open before; zero: it may at once
 	open   func() error // notes that admission opens; nil: there is nothing to note
 
-	checked  atomic.Int64 // when the store was asked that last confirmed this owner, as metrics.Now tells
-	released atomic.Bool  // the store is given back, or is about to be
-	unfit    atomic.Bool  // the newest answer was that the store may lose what is appended now
-	said     string       // the log's newest word on the store's failures; "": none; the goroutine's
+	// when the store was asked that last confirmed this owner, as metrics.Now tells
+	checked  atomic.Int64
+	released atomic.Bool // the store is given back, or is about to be
+	unfit    atomic.Bool // the newest answer was that the store may lose what is appended now
+	said     string      // the log's newest word on the store's failures; "": none; the goroutine's
 
 	mu     sync.Mutex
 	lost   error       // why this process is no owner any more; guarded by mu
@@ -82,7 +84,8 @@ func (w *ownership) check() bool {
 	return true
 }
 
-// fails notes that the store is not fit, or has not confirmed this owner, and logs each kind of failure once.
+// fails notes that the store is not fit, or has not confirmed this owner, and logs each kind of
+// failure once.
 func (w *ownership) fails(err error) {
 	what := "the store does not answer" // nor say whether it is fit: what it said last counts
 	switch {
@@ -121,8 +124,8 @@ func (w *ownership) watch(tell func(error)) error {
 // end stops the beats. The store still says that this process owns it.
 func (w *ownership) end() { w.ending.Do(func() { close(w.stop) }) }
 
-// release gives the store back: the next owner waits for nothing. Commands and reads must have come to
-// their end, and no private read begins after it.
+// release gives the store back: the next owner waits for nothing. Commands and reads must have come
+// to their end, and no private read begins after it.
 func (w *ownership) release(ctx context.Context) error {
 	w.released.Store(true)
 	w.end()
@@ -140,7 +143,9 @@ func (w *ownership) opened(ctx context.Context) error {
 		return nil
 	}
 	if wait := time.Until(w.opens); wait > 0 {
-		w.log.Warn("the store was taken from an owner that may still run: admission opens when that one answers no read any more",
+		w.log.Warn(
+			"the store was taken from an owner that may still run: admission opens when that one "+
+				"answers no read any more",
 			"after", wait.Round(time.Millisecond))
 		if err := pause(ctx, wait); err != nil {
 			return err
@@ -149,7 +154,8 @@ func (w *ownership) opened(ctx context.Context) error {
 	return w.open()
 }
 
-// An Identity keeps a host's tenures in its data folder, which one process at a time has. Save is durable.
+// An Identity keeps a host's tenures in its data folder, which one process at a time has. Save is
+// durable.
 type Identity interface {
 	Load() (persistence.Tenures, error)
 	Save(persistence.Tenures) error
@@ -181,7 +187,8 @@ const (
 
 // claim waits until this process may own the store, and makes it the owner.
 func claim(ctx context.Context, o *Options) (*ownership, error) {
-	w := &ownership{store: o.Store, timing: &o.Timing, log: o.Log, stop: make(chan struct{}), stopped: make(chan struct{})}
+	w := &ownership{store: o.Store, timing: &o.Timing, log: o.Log, stop: make(chan struct{}),
+		stopped: make(chan struct{})}
 	var err error
 	if o.Store.Exclusive() || o.Identity == nil {
 		err = w.acquire(ctx, o.Store,
@@ -205,7 +212,8 @@ func (o *Options) rhythm() persistence.Rhythm {
 	return persistence.Rhythm{Check: o.Timing.OwnerCheck, Stale: o.Timing.OwnerStale}
 }
 
-func (w *ownership) acquire(ctx context.Context, store persistence.Store, c persistence.Claim) (err error) {
+func (w *ownership) acquire(ctx context.Context, store persistence.Store,
+	c persistence.Claim) (err error) {
 	asked := metrics.Now()
 	if w.token, w.last, err = store.Acquire(ctx, c); err == nil {
 		w.checked.Store(asked)
@@ -213,8 +221,9 @@ func (w *ownership) acquire(ctx context.Context, store persistence.Store, c pers
 	return err
 }
 
-// claim looks at the store until it is this one's turn, and claims it then. A claim after a beat that is
-// not the newest any more comes to nothing, so of two starts that wait for one owner one gets the store.
+// claim looks at the store until it is this one's turn, and claims it then. A claim after a beat
+// that is not the newest any more comes to nothing, so of two starts that wait for one owner one
+// gets the store.
 func (a *applicant) claim(ctx context.Context, w *ownership) (err error) {
 	if a.tenures, err = a.o.Identity.Load(); err != nil {
 		return err
@@ -241,7 +250,8 @@ func (a *applicant) claim(ctx context.Context, w *ownership) (err error) {
 		case errors.Is(err, persistence.ErrHeld):
 		case errors.Is(err, persistence.ErrCorrupt):
 			return a.short(err)
-		case errors.Is(err, persistence.ErrNotInEffect): // the claim may have been made: the next look says so
+		// the claim may have been made: the next look says so
+		case errors.Is(err, persistence.ErrNotInEffect):
 			if err := a.untilInEffect(ctx, err); err != nil {
 				return err
 			}
@@ -261,7 +271,8 @@ func (a *applicant) claim(ctx context.Context, w *ownership) (err error) {
 func (a *applicant) untilInEffect(ctx context.Context, why error) error {
 	if !a.unsafe {
 		a.unsafe = true
-		a.o.Log.Warn("the start waits until the store's append-only file is in effect", "error", why)
+		a.o.Log.Warn("the start waits until the store's append-only file is in effect", "error",
+			why)
 	}
 	if pause(ctx, a.o.Timing.OwnerCheck) != nil {
 		return a.stopped(ctx)
@@ -269,11 +280,12 @@ func (a *applicant) untilInEffect(ctx context.Context, why error) error {
 	return nil
 }
 
-// short remembers the end that the journal had, where it has lost a tail since: a start that comes next
-// must not take what is left for all.
+// short remembers the end that the journal had, where it has lost a tail since: a start that comes
+// next must not take what is left for all.
 func (a *applicant) short(err error) error {
 	seen := a.vigil.Seen.End
-	if errors.Is(err, persistence.ErrCorrupt) && seen != a.tenures.Seen && seen != (persistence.Mark{}) {
+	if errors.Is(err, persistence.ErrCorrupt) && seen != a.tenures.Seen &&
+		seen != (persistence.Mark{}) {
 		a.tenures.Seen, a.tenures.Accepted = seen, a.vigil.Seen.Accepted
 		return errors.Join(err, a.o.Identity.Save(a.tenures))
 	}
@@ -303,8 +315,8 @@ func (a *applicant) opens() error {
 	return a.o.Identity.Save(a.tenures)
 }
 
-// turn waits until this start may claim the store. The first look must be answered; a standby goes on
-// through the store's failures.
+// turn waits until this start may claim the store. The first look must be answered; a standby goes
+// on through the store's failures.
 func (a *applicant) turn(ctx context.Context) (turn, error) {
 	for {
 		why, err := a.look(ctx)
@@ -361,15 +373,16 @@ func (a *applicant) look(ctx context.Context) (turn, error) {
 	case a.o.TakeOver:
 		return turnInsist, nil
 	case a.vigil.Quiet() >= a.vigil.Needed():
-		a.o.Log.Warn("the store's owner shows no sign of life: this standby takes over", "owner", clip(beat.Owner),
+		a.o.Log.Warn("the store's owner shows no sign of life: this standby takes over", "owner",
+			clip(beat.Owner),
 			"for", a.vigil.Quiet().Round(time.Millisecond))
 		return turnDead, nil
 	}
 	return turnNotYet, nil
 }
 
-// firstLook is for how long a start waits for its first look at least: it has no connection yet, and
-// ends where that look has no answer.
+// firstLook is for how long a start waits for its first look at least: it has no connection yet,
+// and ends where that look has no answer.
 const firstLook = time.Second
 
 // patience is for how long a look waits for its answer. A later one would count for nothing.
@@ -381,7 +394,8 @@ func (a *applicant) patience() time.Duration {
 	return max(gap, firstLook)
 }
 
-// whole refuses a store of which is known that it has lost a tail, unless an operator accepts that, or has since.
+// whole refuses a store of which is known that it has lost a tail, unless an operator accepts that,
+// or has since.
 func (a *applicant) whole(beat persistence.Beat) error {
 	switch {
 	case a.o.TakeOver:
@@ -393,13 +407,15 @@ func (a *applicant) whole(beat persistence.Beat) error {
 	return nil
 }
 
-// forget lets go of ends that the journal had, of which a tail is lost and an operator accepts that.
+// forget lets go of ends that the journal had, of which a tail is lost and an operator accepts
+// that.
 func (a *applicant) forget(before persistence.Mark, beat persistence.Beat) {
 	if before.Fits(beat.End) && a.tenures.Seen.Fits(beat.End) {
 		return
 	}
-	a.o.Log.Warn("the journal ends before the end that this host has seen: an operator has accepted "+
-		"that with --take-over, or has restored a backup",
+	a.o.Log.Warn(
+		"the journal ends before the end that this host has seen: an operator has accepted "+
+			"that with --take-over, or has restored a backup",
 		"seen", max(before.Seq, a.tenures.Seen.Seq), "ends", beat.End.Seq)
 	a.tenures.Seen, a.tenures.Accepted = persistence.Mark{}, 0
 }
@@ -411,7 +427,9 @@ func (a *applicant) waits() {
 		return
 	}
 	a.waited, a.named = true, owner
-	a.o.Log.Warn("standby: another exchange owns the store, and this one takes over when that one has stopped, or shows no sign of life; --take-over insists",
+	a.o.Log.Warn(
+		"standby: another exchange owns the store, and this one takes over when that one has "+
+			"stopped, or shows no sign of life; --take-over insists",
 		"store", a.o.Store.String(), "owner", owner, "after", a.vigil.Needed())
 	a.standsBy(owner)
 }
@@ -426,7 +444,9 @@ func (a *applicant) standsBy(owner string) {
 func (a *applicant) unanswered(err error) {
 	if !a.mute {
 		a.mute = true
-		a.o.Log.Warn("standby: the store does not answer, which says nothing about its owner: the wait begins anew", "error", err)
+		a.o.Log.Warn(
+			"standby: the store does not answer, which says nothing about its owner: the wait "+
+				"begins anew", "error", err)
 	}
 }
 

@@ -13,8 +13,8 @@ import (
 	"exchange/persistence"
 )
 
-// A projection is one step of the store's projections, from one sequence to another, with an image of
-// the whole state at its end where one is due.
+// A projection is one step of the store's projections, from one sequence to another, with an image
+// of the whole state at its end where one is due.
 type projection struct {
 	from, to uint64
 	writes   *persistence.Writes
@@ -23,9 +23,9 @@ type projection struct {
 	last     bool   // the projector ends after it
 }
 
-// A projector is the goroutine that writes projections, behind the journal and never in its way. It gets
-// one projection at a time and tries until the store has taken it. Snapshots are uploaded by a goroutine
-// of their own, one at a time, so that nobody waits for them.
+// A projector is the goroutine that writes projections, behind the journal and never in its way. It
+// gets one projection at a time and tries until the store has taken it. Snapshots are uploaded by a
+// goroutine of their own, one at a time, so that nobody waits for them.
 type projector struct {
 	// before a trim; nil: none
 	archive  func(ctx context.Context, upTo uint64) (trim uint64, err error)
@@ -92,7 +92,8 @@ func (p *projector) apply(w *projection) bool {
 		}
 		p.meter.Failures[metrics.OperationApply].Add(1)
 		if wait == retryLeast { // once for each outage
-			p.log.Warn("a projection was not written, trying again", "from", w.from, "to", w.to, "error", err)
+			p.log.Warn("a projection was not written, trying again", "from", w.from, "to", w.to,
+				"error", err)
 		}
 		select {
 		case <-p.stop:
@@ -128,19 +129,23 @@ func (p *projector) save(to uint64, image []byte) error {
 	p.meter.SnapshotTaken(to, start.UnixMicro(), len(image))
 	older := p.newest
 	p.newest = to
-	p.log.Info("snapshot taken", "seq", to, "bytes", len(image), "took", time.Since(start).Round(time.Millisecond))
+	p.log.Info("snapshot taken", "seq", to, "bytes", len(image), "took",
+		time.Since(start).Round(time.Millisecond))
 	trim := older
 	if p.archive != nil {
 		var err error
 		if trim, err = p.archive(ctx, older); err != nil {
 			p.meter.Failures[metrics.OperationTrim].Add(1)
-			p.log.Error("the journal was not archived and is not trimmed, the next snapshot tries again", "up_to", older, "error", err)
+			p.log.Error(
+				"the journal was not archived and is not trimmed, the next snapshot tries again",
+				"up_to", older, "error", err)
 			return nil
 		}
 	}
 	if err := p.store.Trim(ctx, p.token, trim); err != nil {
 		p.meter.Failures[metrics.OperationTrim].Add(1)
-		p.log.Warn("the journal was not trimmed, the next snapshot tries again", "up_to", trim, "error", err)
+		p.log.Warn("the journal was not trimmed, the next snapshot tries again", "up_to", trim,
+			"error", err)
 		if errors.Is(err, persistence.ErrFenced) {
 			p.fail(err)
 		}

@@ -24,11 +24,12 @@ type untrimmed struct{ persistence.Store }
 
 func (untrimmed) Trim(context.Context, persistence.Token, uint64) error { return nil }
 
-// Whatever clients do, in whatever order and however often the process ends: money is conserved, the
-// deciding side agrees with the committed side at rest, and the committed state is what replay gives,
-// from the newest snapshot and from the first record.
+// Whatever clients do, in whatever order and however often the process ends: money is conserved,
+// the deciding side agrees with the committed side at rest, and the committed state is what replay
+// gives, from the newest snapshot and from the first record.
 //
-// Each run opens and closes stores, so there are fewer than rapid's hundred on each unless -rapid.checks says so.
+// Each run opens and closes stores, so there are fewer than rapid's hundred on each unless
+// -rapid.checks says so.
 func TestRandomCommandsReplayToTheSameState(t *testing.T) {
 	if f := flag.Lookup("rapid.checks"); f.Value.String() == f.DefValue {
 		defer f.Value.Set(f.DefValue) //nolint:errcheck // it is its own default
@@ -45,7 +46,8 @@ func playAtRandom(t *testing.T, rt *rapid.T, at place) {
 	p := &player{t: t, rt: rt, at: at, nonces: map[string]uint64{}}
 	p.start()
 	for _, name := range []string{"ann", "ben", "cid"} {
-		fund(t, p.e, name, map[string]money.Amount{"BTC": 50 * coin, "USD": 500 * coin, "EUR": 500 * coin})
+		fund(t, p.e, name, map[string]money.Amount{"BTC": 50 * coin, "USD": 500 * coin,
+			"EUR": 500 * coin})
 	}
 	for range rapid.IntRange(1, 12).Draw(rt, "phases") {
 		switch rapid.IntRange(0, 5).Draw(rt, "phase") {
@@ -141,7 +143,8 @@ func (p *player) play() {
 				Price:  money.Price(rapid.Int64Range(1, 8).Draw(p.rt, "price") * 1e8),
 				Amount: money.Amount(rapid.Int64Range(1, 20e8).Draw(p.rt, "amount"))}
 			if rapid.IntRange(0, 3).Draw(p.rt, "named") == 0 {
-				w.ClientID, _ = event.NewClientID(fmt.Sprint("c", rapid.IntRange(0, 15).Draw(p.rt, "client id")))
+				w.ClientID, _ = event.NewClientID(
+					fmt.Sprint("c", rapid.IntRange(0, 15).Draw(p.rt, "client id")))
 			}
 			run = func() (*Command, error) { return p.e.Place(key, nonce, &w) }
 		}
@@ -199,9 +202,13 @@ func (p *player) withdraw(key *Key, nonce uint64) func() (*Command, error) {
 	case 4:
 		return func() (*Command, error) { return p.e.CancelWithdraw(key, nonce, id) }
 	case 5:
-		return refusable(func() (*Command, error) { return p.e.MoveWithdraw("test", id, event.WithdrawApproved, "") })
+		return refusable(func() (*Command, error) {
+			return p.e.MoveWithdraw("test", id, event.WithdrawApproved, "")
+		})
 	}
-	return refusable(func() (*Command, error) { return p.e.MoveWithdraw("test", id, event.WithdrawRefused, "no") })
+	return refusable(func() (*Command, error) {
+		return p.e.MoveWithdraw("test", id, event.WithdrawRefused, "no")
+	})
 }
 
 // operate draws something that an operator does.
@@ -212,13 +219,20 @@ func (p *player) operate(account string) func() (*Command, error) {
 	case 0:
 		return func() (*Command, error) { _, err := p.e.Halt("test", pair, on); return nil, err }
 	case 1:
-		return func() (*Command, error) { _, err := p.e.Freeze("test", account, on); return nil, err }
+		return func() (*Command, error) {
+			_, err := p.e.Freeze("test", account, on)
+			return nil, err
+		}
 	case 2:
-		rates := &state.FeeRates{Maker: money.Rate(rapid.Uint32Range(0, 1e7).Draw(p.rt, "maker")), Taker: money.Rate(rapid.Uint32Range(0, 1e7).Draw(p.rt, "taker"))}
+		rates := &state.FeeRates{Maker: money.Rate(rapid.Uint32Range(0, 1e7).Draw(p.rt, "maker")),
+			Taker: money.Rate(rapid.Uint32Range(0, 1e7).Draw(p.rt, "taker"))}
 		if !on {
 			rates = nil
 		}
-		return func() (*Command, error) { _, err := p.e.SetFees("test", account, pair, rates); return nil, err }
+		return func() (*Command, error) {
+			_, err := p.e.SetFees("test", account, pair, rates)
+			return nil, err
+		}
 	case 3:
 		id := rapid.Uint64Range(1, 50).Draw(p.rt, "order")
 		return refusable(func() (*Command, error) { return p.e.OperatorCancel("test", id) })
@@ -264,7 +278,9 @@ func (p *player) check() {
 	whole := state.New()
 	p.replay(whole)
 	if whole.Hash() != r.Hash {
-		p.rt.Fatalf("the journal from its first record to %d gives another state than the live one at %d", whole.Seq(), r.Seq)
+		p.rt.Fatalf(
+			"the journal from its first record to %d gives another state than the live one at %d",
+			whole.Seq(), r.Seq)
 	}
 	ctx := context.Background()
 	report, err := p.e.Audit(ctx, nil, func(uint64, uint64) {})
@@ -280,7 +296,8 @@ func (p *player) check() {
 			p.rt.Fatal(err)
 		}
 		b, err := io.ReadAll(image)
-		if errors.Is(err, persistence.ErrNoSnapshot) { // the engine has published another one meanwhile
+		// the engine has published another one meanwhile
+		if errors.Is(err, persistence.ErrNoSnapshot) {
 			back--
 			continue
 		}
@@ -294,7 +311,9 @@ func (p *player) check() {
 		}
 		p.replay(s)
 		if s.Hash() != r.Hash {
-			p.rt.Fatalf("the snapshot at %d and the journal after it give another state than the live one", seq)
+			p.rt.Fatalf(
+				"the snapshot at %d and the journal after it give another state than the live one",
+				seq)
 		}
 	}
 }

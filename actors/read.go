@@ -24,60 +24,66 @@ type ReadKind uint8
 const (
 	// ReadWallet fills Holdings with the account's, in order of the currencies' numbers.
 	ReadWallet ReadKind = iota
-	// ReadOrders fills Orders with the account's open orders that pass the filters, newest first, after
-	// Offset, at most Limit of them. The closed ones are in the history, which is ready up to Seq. With ClientID it
-	// fills Orders with the one that has it, without the other filters; Complete says that there are no
-	// others, but for the closed order ID in the history, if it is not 0.
+	// ReadOrders fills Orders with the account's open orders that pass the filters, newest first,
+	// after Offset, at most Limit of them. The closed ones are in the history, which is ready up to
+	// Seq. With ClientID it fills Orders with the one that has it, without the other filters;
+	// Complete says that there are no others, but for the closed order ID in the history, if it is
+	// not 0.
 	ReadOrders
-	// ReadOrder fills Orders with the order ID of the account, if it is open or closed lately. If not,
-	// the history has it, or it does not exist.
+	// ReadOrder fills Orders with the order ID of the account, if it is open or closed lately. If
+	// not, the history has it, or it does not exist.
 	ReadOrder
 	// ReadClientID fills ID with the order of the account that has ClientID, 0 if it is not taken.
 	ReadClientID
-	// ReadTrades fills Trades with the newest public ones after the filters and Offset, at most Limit, and
-	// sets Complete, if memory has them all. If not, the history has them, and is ready up to Seq.
+	// ReadTrades fills Trades with the newest public ones after the filters and Offset, at most
+	// Limit, and sets Complete, if memory has them all. If not, the history has them, and is ready
+	// up to Seq.
 	ReadTrades
 	// ReadHistory waits until the history is ready up to Seq.
 	ReadHistory
-	// ReadLevels, ReadDepth, ReadTicker and ReadCandles fill View: the pair's book by level or by order, what
-	// its ticker is now, or the newest candles of Frame. Of a book, an answer that reaches beyond what is
-	// always current may as a whole be a little old. Engine.View asks them.
+	// ReadLevels, ReadDepth, ReadTicker and ReadCandles fill View: the pair's book by level or by
+	// order, what its ticker is now, or the newest candles of Frame. Of a book, an answer that
+	// reaches beyond what is always current may as a whole be a little old. Engine.View asks them.
 	ReadLevels
 	ReadDepth
 	ReadTicker
 	ReadCandles
-	// ReadAccounts fills Accounts in order of their ids, which is that of their creation: those above ID, at most
-	// Limit. ReadKeys fills Keys with the account's, in order of creation.
+	// ReadAccounts fills Accounts in order of their ids, which is that of their creation: those
+	// above ID, at most Limit. ReadKeys fills Keys with the account's, in order of creation.
 	ReadAccounts
 	ReadKeys
-	// ReadWithdraws fills Withdraws with the pending ones that pass the filters Account (0: of all), Before
-	// and Currency, newest first, at most Limit. The closed ones are in the history, which is ready up to Seq.
+	// ReadWithdraws fills Withdraws with the pending ones that pass the filters Account (0: of
+	// all), Before and Currency, newest first, at most Limit. The closed ones are in the history,
+	// which is ready up to Seq.
 	ReadWithdraws
-	// ReadWithdraw fills Withdraws with the pending withdraw ID, whoever's it is. If there is none, it is in
-	// the history, which is ready up to Seq, or does not exist.
+	// ReadWithdraw fills Withdraws with the pending withdraw ID, whoever's it is. If there is none,
+	// it is in the history, which is ready up to Seq, or does not exist.
 	ReadWithdraw
 	// ReadFees fills Fees with the account's own rates by pair.
 	ReadFees
-	// ReadOutbox fills Mails with the oldest mails after ID that are to be sent, at most Limit, and Accounts with the
-	// account of each.
+	// ReadOutbox fills Mails with the oldest mails after ID that are to be sent, at most Limit, and
+	// Accounts with the account of each.
 	ReadOutbox
 	// ReadOwner fills Account with the owner of the open order ID, 0 if it is not open.
 	ReadOwner
-	// ReadHolders fills Holders with the accounts that have open orders in Pair (0: in any), in order of
-	// their ids. With Name only that account counts, and Account is its id, 0 if there is no such account.
+	// ReadHolders fills Holders with the accounts that have open orders in Pair (0: in any), in
+	// order of their ids. With Name only that account counts, and Account is its id, 0 if there is
+	// no such account.
 	ReadHolders
-	// ReadAccount fills Account, Accounts, Holdings, Withdraws and Orders (the newest open ones, at most Limit)
-	// of the account Name; Account is 0 if there is none. Open says how many open orders there are.
+	// ReadAccount fills Account, Accounts, Holdings, Withdraws and Orders (the newest open ones, at
+	// most Limit) of the account Name; Account is 0 if there is none. Open says how many open
+	// orders there are.
 	ReadAccount
-	// ReadStatement fills Account (0: there is none), Holdings, LastTrades, LastDeposit and TradeCount of the account
-	// Name; the history is ready up to Seq.
+	// ReadStatement fills Account (0: there is none), Holdings, LastTrades, LastDeposit and
+	// TradeCount of the account Name; the history is ready up to Seq.
 	ReadStatement
 	// ReadImage fills Image with the whole state; the history is ready up to Seq.
 	ReadImage
-	// ReadHash fills Hash with the digest of the whole state, and Err with the first broken invariant.
+	// ReadHash fills Hash with the digest of the whole state, and Err with the first broken
+	// invariant.
 	ReadHash
-	// ReadOpenIDs fills IDs with the ids of what ReadOrders would find without a client id, at most Limit. It looks no
-	// order up. The history is ready up to Seq.
+	// ReadOpenIDs fills IDs with the ids of what ReadOrders would find without a client id, at most
+	// Limit. It looks no order up. The history is ready up to Seq.
 	ReadOpenIDs
 )
 
@@ -142,14 +148,16 @@ type Read struct {
 	timer  *time.Timer
 }
 
-// Stages of a read. The handler and the actors go from one to the next by compare-and-swap, so that either of
-// them ends it.
+// Stages of a read. The handler and the actors go from one to the next by compare-and-swap, so that
+// either of them ends it.
 const (
-	readSent     uint32 = iota // in the mailbox of an actor
-	readWaiting                // kept by an actor: by a wallet, or with its answer in committed.waiting until the history is ready
-	readAnswered               // the reply is there, or about to be
-	readLeft                   // in a mailbox, and its handler has left
-	readForgone                // kept by an actor, and its handler has left: only a pointer
+	readSent uint32 = iota // in the mailbox of an actor
+	// kept by an actor: by a wallet, or with its answer in committed.waiting until the history is
+	// ready
+	readWaiting
+	readAnswered // the reply is there, or about to be
+	readLeft     // in a mailbox, and its handler has left
+	readForgone  // kept by an actor, and its handler has left: only a pointer
 )
 
 // Errors of reads and commands.
@@ -196,10 +204,14 @@ var reads = sync.Pool{New: func() any {
 // NewRead is an empty question from the pool.
 func NewRead(kind ReadKind) *Read {
 	r := reads.Get().(*Read)
-	r.Kind, r.Account, r.Pair, r.Side, r.ClientID, r.ID, r.Before = kind, 0, 0, 0, event.ClientID{}, 0, 0
-	r.Limit, r.LimitBuy, r.LimitSell, r.Offset, r.Ascending, r.Complete, r.FollowUp, r.key, r.nonce = 0, 0, 0, 0, false, false, false, nil, 0
-	r.Name, r.Currency, r.Withdraws, r.Fees, r.Mails, r.Holders, r.Open, r.LastTrades, r.Image = "", 0, r.Withdraws[:0], nil, nil, r.Holders[:0], 0, nil, nil
-	r.View, r.Seq, r.Err, r.Holdings, r.Orders, r.Trades, r.Accounts, r.Keys = nil, 0, nil, r.Holdings[:0], r.Orders[:0], r.Trades[:0], nil, nil
+	r.Kind, r.Account, r.Pair, r.Side, r.ClientID, r.ID, r.Before = kind, 0, 0, 0, event.ClientID{},
+		0, 0
+	r.Limit, r.LimitBuy, r.LimitSell, r.Offset, r.Ascending, r.Complete, r.FollowUp, r.key, r.nonce = 0,
+		0, 0, 0, false, false, false, nil, 0
+	r.Name, r.Currency, r.Withdraws, r.Fees, r.Mails, r.Holders, r.Open, r.LastTrades, r.Image = "",
+		0, r.Withdraws[:0], nil, nil, r.Holders[:0], 0, nil, nil
+	r.View, r.Seq, r.Err, r.Holdings, r.Orders, r.Trades, r.Accounts, r.Keys = nil, 0, nil,
+		r.Holdings[:0], r.Orders[:0], r.Trades[:0], nil, nil
 	r.IDs, r.engine, r.place, r.after = r.IDs[:0], nil, false, 0
 	return r
 }
@@ -207,7 +219,8 @@ func NewRead(kind ReadKind) *Read {
 // keptRows bounds the memory that a pooled read keeps.
 const keptRows = 4096
 
-// Free gives an answered read back to the pool. A private one holds its place among its account's until then.
+// Free gives an answered read back to the pool. A private one holds its place among its account's
+// until then.
 func (r *Read) Free() {
 	r.leavePlace()
 	r.dropLongLists()
@@ -233,14 +246,16 @@ func (r *Read) dropLongLists() {
 }
 
 func (r *Read) answer() {
-	if r.stage.CompareAndSwap(readSent, readAnswered) || r.stage.CompareAndSwap(readWaiting, readAnswered) {
+	if r.stage.CompareAndSwap(readSent, readAnswered) ||
+		r.stage.CompareAndSwap(readWaiting, readAnswered) {
 		r.reply <- struct{}{}
 		return
 	}
 	r.drop()
 }
 
-// rest and goOn are for an actor that keeps the read, and for when it passes it on. If the handler has left, so it stays.
+// rest and goOn are for an actor that keeps the read, and for when it passes it on. If the handler
+// has left, so it stays.
 func (r *Read) rest() { r.stage.CompareAndSwap(readSent, readWaiting) }
 func (r *Read) goOn() { r.stage.CompareAndSwap(readWaiting, readSent) }
 
@@ -255,9 +270,10 @@ func (r *Read) drop() {
 	}
 }
 
-// leave is for the handler whose time is up; false: the answer is there. While the read is in a mailbox it keeps places in the
-// limits, its own and its account's, until it is dropped or answered: so no mailbox has more reads than there are places. One
-// that an actor keeps costs nobody anything any more but its pointer.
+// leave is for the handler whose time is up; false: the answer is there. While the read is in a
+// mailbox it keeps places in the limits, its own and its account's, until it is dropped or
+// answered: so no mailbox has more reads than there are places. One that an actor keeps costs
+// nobody anything any more but its pointer.
 func (r *Read) leave() bool {
 	places := r.engine.readers(r.FollowUp)
 	places.Add(1) // the handler's own is given back by the handler
@@ -269,7 +285,8 @@ func (r *Read) leave() bool {
 		return false
 	}
 	r.leavePlace()
-	r.Holdings, r.Orders, r.IDs, r.Trades, r.Withdraws, r.Holders, r.LastTrades, r.Image = nil, nil, nil, nil, nil, nil, nil, nil
+	r.Holdings, r.Orders, r.IDs, r.Trades, r.Withdraws, r.Holders, r.LastTrades, r.Image = nil, nil,
+		nil, nil, nil, nil, nil, nil
 	return true
 }
 
@@ -317,7 +334,8 @@ func (r *Read) from(c *committed) (needs uint64) {
 	case ReadKeys:
 		for _, n := range s.Account(r.Account).Keys {
 			k := s.Keys()[n-1]
-			r.Keys = append(r.Keys, KeyInfo{k.Key.Key, s.Account(k.Account).Name, k.Permissions, k.Allow, k.Revoked})
+			r.Keys = append(r.Keys, KeyInfo{k.Key.Key, s.Account(k.Account).Name, k.Permissions,
+				k.Allow, k.Revoked})
 		}
 	case ReadWithdraws:
 		r.pendingWithdraws(s)
@@ -477,8 +495,8 @@ func (r *Read) account(s *state.State) {
 	r.openOrders(s, a)
 }
 
-// named looks an order up by its client order id. While the account has not closed more orders than are
-// remembered, that is all there is, and the answer is complete without a search in the history.
+// named looks an order up by its client order id. While the account has not closed more orders than
+// are remembered, that is all there is, and the answer is complete without a search in the history.
 func (r *Read) named(c *committed, a *state.Account) (needs uint64) {
 	id, taken := a.ClientIDs.Order(r.ClientID)
 	if o, p, ok := c.state.OpenOrder(a, id); ok {
@@ -499,7 +517,8 @@ func (r *Read) named(c *committed, a *state.Account) (needs uint64) {
 	return c.recent.evicted
 }
 
-// openOrders looks up only what it answers: what is skipped or does not pass costs a few nanoseconds.
+// openOrders looks up only what it answers: what is skipped or does not pass costs a few
+// nanoseconds.
 func (r *Read) openOrders(s *state.State, a *state.Account) {
 	skip := r.Offset
 	for open := range a.Open.NewestOf(r.openFilter()) {
@@ -520,6 +539,8 @@ func (r *Read) openFilter() ledger.OpenFilter {
 }
 
 func openRow(a *state.Account, o matching.Order, pair uint16) persistence.Order {
-	return persistence.Order{ID: o.ID, Account: a.ID, Pair: pair, Side: o.Side, Status: persistence.StatusActive, Price: o.Price,
-		Amount: o.Amount, Remaining: o.Remaining, TimeUs: o.TimeUs, ClientID: a.ClientIDs.Of(o.ID).String()}
+	return persistence.Order{ID: o.ID, Account: a.ID, Pair: pair, Side: o.Side,
+		Status: persistence.StatusActive, Price: o.Price,
+		Amount: o.Amount, Remaining: o.Remaining, TimeUs: o.TimeUs,
+		ClientID: a.ClientIDs.Of(o.ID).String()}
 }

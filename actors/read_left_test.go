@@ -26,7 +26,9 @@ func (g *gated) blocked() (goOn func()) {
 
 func TestAReadThatItsHandlerHasLeftIsNotWorkedOutAndHoldsItsPlacesUntilThen(t *testing.T) {
 	onBothStores(t, func(t *testing.T, fresh places) {
-		g := newGated(t, fresh, func(o *Options) { o.Limits.Reads, o.Limits.ReadsPerAccount = 4, 2 })
+		g := newGated(t, fresh, func(o *Options) {
+			o.Limits.Reads, o.Limits.ReadsPerAccount = 4, 2
+		})
 		ben := fund(t, g.e, "ben", nil)
 		g.rest(g.sell(1e5))
 		for round := range uint64(2) { // the second proves that the first gave all places back
@@ -45,7 +47,8 @@ func TestAReadThatItsHandlerHasLeftIsNotWorkedOutAndHoldsItsPlacesUntilThen(t *t
 			}
 			leave(ReadWallet, g.key, 1000*(round+1))
 			leave(ReadHistory, g.key, 1001*(round+1))
-			g.ends("a third of the account", g.asking(ReadWallet, g.key, 1002*(round+1)), ErrAccountBusy.Error())
+			g.ends("a third of the account", g.asking(ReadWallet, g.key, 1002*(round+1)),
+				ErrAccountBusy.Error())
 			leave(ReadHash, nil, 0)
 			leave(ReadOrders, nil, 0)
 			g.ends("a fifth of all", g.asking(ReadHash, nil, 0), ErrBusy.Error())
@@ -54,14 +57,18 @@ func TestAReadThatItsHandlerHasLeftIsNotWorkedOutAndHoldsItsPlacesUntilThen(t *t
 			}
 			goOn()
 			g.e.opts.Timing.Request = patience
-			eventually(t, "none is in flight", func() bool { return g.e.Stats().ReadsInFlight == 0 })
+			eventually(t, "none is in flight", func() bool {
+				return g.e.Stats().ReadsInFlight == 0
+			})
 			for _, r := range left {
 				if r.Seq != 0 || len(r.Orders)+len(r.Holdings) != 0 || r.Hash != [32]byte{} {
 					t.Errorf("read %d was worked out for nobody", r.Kind)
 				}
 			}
 			var nonce uint64
-			if g.e.probe(g.e.fold, func() { nonce = g.e.committed.nonce(g.key.Number) }); nonce != 1001*(round+1) {
+			if g.e.probe(g.e.fold, func() {
+				nonce = g.e.committed.nonce(g.key.Number)
+			}); nonce != 1001*(round+1) {
 				t.Errorf("nonce %d is the key's highest instead of %d", nonce, 1001*(round+1))
 			}
 			g.ends("another account", g.asking(ReadWallet, ben, round+1), accepted)
@@ -73,7 +80,9 @@ func TestAReadThatItsHandlerHasLeftIsNotWorkedOutAndHoldsItsPlacesUntilThen(t *t
 
 func TestAReadThatWaitsForTheHistoryGivesItsPlacesBackWhenItIsLeft(t *testing.T) {
 	onBothStores(t, func(t *testing.T, fresh places) {
-		g := newGated(t, fresh, func(o *Options) { o.Limits.Reads, o.Limits.ReadsPerAccount = 8, 1 })
+		g := newGated(t, fresh, func(o *Options) {
+			o.Limits.Reads, o.Limits.ReadsPerAccount = 8, 1
+		})
 		g.set(func() { g.applying = true })
 		g.rest(g.sell(1e5))
 		waits := func(n int) func() bool {
@@ -94,7 +103,8 @@ func TestAReadThatWaitsForTheHistoryGivesItsPlacesBackWhenItIsLeft(t *testing.T)
 		r.engine, r.Orders = g.e, make([]persistence.Order, 3)
 		r.stage.Store(readWaiting)
 		if !r.leave() || r.Orders != nil || g.e.reading.Load() != 0 {
-			t.Errorf("left while it waits: %d rows are kept, %d reads in flight", len(r.Orders), g.e.reading.Load())
+			t.Errorf("left while it waits: %d rows are kept, %d reads in flight", len(r.Orders),
+				g.e.reading.Load())
 		}
 		if r.answer(); len(r.reply) != 0 {
 			t.Error("it is answered although nobody waits")
@@ -102,15 +112,16 @@ func TestAReadThatWaitsForTheHistoryGivesItsPlacesBackWhenItIsLeft(t *testing.T)
 		r = NewRead(ReadOrders)
 		r.engine = g.e
 		if r.answer(); r.leave() || len(r.reply) != 1 || g.e.reading.Load() != 0 {
-			t.Errorf("left when the answer is there: %d answers, %d reads in flight", len(r.reply), g.e.reading.Load())
+			t.Errorf("left when the answer is there: %d answers, %d reads in flight", len(r.reply),
+				g.e.reading.Load())
 		}
 		g.nonce = 1000
 		g.end()
 	})
 }
 
-// A question for an order by its client order id waits in its wallet for the store. When nobody waits for it any more, it takes nobody's
-// place until the store answers.
+// A question for an order by its client order id waits in its wallet for the store. When nobody
+// waits for it any more, it takes nobody's place until the store answers.
 func TestAReadThatItsWalletHoldsGivesItsPlacesBackWhenItIsLeft(t *testing.T) {
 	onBothStores(t, func(t *testing.T, fresh places) {
 		g := newGated(t, fresh, func(o *Options) {
@@ -124,7 +135,9 @@ func TestAReadThatItsWalletHoldsGivesItsPlacesBackWhenItIsLeft(t *testing.T) {
 		for i := range uint64(2) { // one more than there are places
 			r := NewRead(ReadOrders)
 			r.ClientID, r.Limit = id, 1
-			g.ends("a question for an order", func() (*Command, error) { return nil, g.e.Ask(r, g.key, 100+i) }, ErrTimeout.Error())
+			g.ends("a question for an order",
+				func() (*Command, error) { return nil, g.e.Ask(r, g.key, 100+i) },
+				ErrTimeout.Error())
 			g.ends("another account", g.asking(ReadWallet, ben, i+1), accepted)
 		}
 		if n := g.e.readsInFlight(); n != 0 {

@@ -22,10 +22,12 @@ func folded(t *testing.T, records ...event.Record) *state.State {
 	return s
 }
 
-// All orders here but one are in the account's list alone, and in no book: to look one of them up breaks an invariant.
+// All orders here but one are in the account's list alone, and in no book: to look one of them up
+// breaks an invariant.
 func TestOpenOrdersThatAreSkippedOrFilteredOutAreNotLookedUp(t *testing.T) {
 	pair := func(n uint16) event.Record {
-		return event.Record{Kind: event.KindPair, NewPair: event.Pair{Number: n, Name: fmt.Sprint("PAIR_", n), Base: 1, Quote: 2}}
+		return event.Record{Kind: event.KindPair,
+			NewPair: event.Pair{Number: n, Name: fmt.Sprint("PAIR_", n), Base: 1, Quote: 2}}
 	}
 	const id = 500
 	s := folded(t,
@@ -33,8 +35,11 @@ func TestOpenOrdersThatAreSkippedOrFilteredOutAreNotLookedUp(t *testing.T) {
 		event.Record{Kind: event.KindCurrency, Currency: event.Currency{Number: 2, Code: "USD"}},
 		pair(1), pair(2),
 		event.Record{Kind: event.KindAccount, Account: event.Account{ID: 1, Name: "ann"}},
-		event.Record{Kind: event.KindDeposit, Deposit: event.Deposit{ID: 1, Account: 1, Currency: 1, Amount: coin, Reference: "1"}},
-		event.Record{Kind: event.KindOrder, Pair: 1, Order: event.Order{ID: id, Account: 1, Side: matching.Sell, Price: 1e8, Amount: coin, Remaining: coin}})
+		event.Record{Kind: event.KindDeposit,
+			Deposit: event.Deposit{ID: 1, Account: 1, Currency: 1, Amount: coin, Reference: "1"}},
+		event.Record{Kind: event.KindOrder, Pair: 1,
+			Order: event.Order{ID: id, Account: 1, Side: matching.Sell, Price: 1e8, Amount: coin,
+				Remaining: coin}})
 	a := s.Account(1)
 	for other := uint64(1); other <= 1000; other++ {
 		if other%2 == 0 && other != id {
@@ -46,8 +51,10 @@ func TestOpenOrdersThatAreSkippedOrFilteredOutAreNotLookedUp(t *testing.T) {
 	for what, ask := range map[string]func(r *Read){
 		"by pair and side": func(r *Read) { r.Pair, r.Side, r.Limit = 1, matching.Sell, 10 },
 		"by offset":        func(r *Read) { r.Offset, r.Limit = 1000-id, 1 },
-		"by both":          func(r *Read) { r.Side, r.Offset, r.Limit = matching.Sell, (1000-id)/2, 1 },
-		"by id":            func(r *Read) { r.Before, r.Limit = id+1, 1 },
+		"by both": func(r *Read) {
+			r.Side, r.Offset, r.Limit = matching.Sell, (1000-id)/2, 1
+		},
+		"by id": func(r *Read) { r.Before, r.Limit = id+1, 1 },
 	} {
 		r := NewRead(ReadOrders)
 		r.Account = 1
@@ -60,9 +67,11 @@ func TestOpenOrdersThatAreSkippedOrFilteredOutAreNotLookedUp(t *testing.T) {
 		ask  func(r *Read)
 		want []uint64
 	}{
-		"the newest":    {func(r *Read) { r.Limit = 3 }, []uint64{1000, 999, 998}},
-		"of a side":     {func(r *Read) { r.Limit, r.Side, r.Before = 3, matching.Sell, 502 }, []uint64{501, 500, 499}},
-		"of a pair":     {func(r *Read) { r.Limit, r.Pair, r.Before = 10, 2, 6 }, []uint64{5, 3, 1}},
+		"the newest": {func(r *Read) { r.Limit = 3 }, []uint64{1000, 999, 998}},
+		"of a side": {func(r *Read) { r.Limit, r.Side, r.Before = 3, matching.Sell, 502 },
+			[]uint64{501, 500, 499}},
+		"of a pair": {func(r *Read) { r.Limit, r.Pair, r.Before = 10, 2, 6 },
+			[]uint64{5, 3, 1}},
 		"of the oldest": {func(r *Read) { r.Limit, r.Before = 10, 1 }, nil},
 	} {
 		r := NewRead(ReadOpenIDs)

@@ -13,7 +13,8 @@ func TestAPooledReadKeepsNoLongLists(t *testing.T) {
 	r.Orders, r.Trades = make([]persistence.Order, n), make([]persistence.Trade, n)
 	r.Withdraws, r.Holders = make([]state.Withdraw, n), make([]uint32, n)
 	r.dropLongLists()
-	if kept := max(cap(r.Orders), cap(r.Trades), cap(r.Withdraws), cap(r.Holders)); kept > keptRows {
+	if kept := max(cap(r.Orders), cap(r.Trades), cap(r.Withdraws),
+		cap(r.Holders)); kept > keptRows {
 		t.Errorf("%d rows are kept", kept)
 	}
 }

@@ -6,8 +6,9 @@ import (
 	"exchange/persistence"
 )
 
-// recentOrders are the newest closed orders of all accounts, in memory: what clients ask for most is
-// what has just happened, and the store learns of it a moment later. The committed actor owns it.
+// recentOrders are the newest closed orders of all accounts, in memory: what clients ask for most
+// is what has just happened, and the store learns of it a moment later. The committed actor owns
+// it.
 type recentOrders struct {
 	rows    []persistence.Order // a ring; its length is the limit
 	at      map[uint64]int32    // order id -> place in the ring
@@ -15,7 +16,8 @@ type recentOrders struct {
 	evicted uint64 // ClosedSeq of the newest row that was given up: all later ones are here
 }
 
-// recentLimit is how many closed orders are kept: some seconds of heavy trading, about 15 MB when full.
+// recentLimit is how many closed orders are kept: some seconds of heavy trading, about 15 MB when
+// full.
 const recentLimit = 1 << 16
 
 func (r *recentOrders) add(o *persistence.Order) {
@@ -53,11 +55,12 @@ type recentTrades struct {
 	older bool // there are older trades, which only the store has
 }
 
-// recentTradesLimit is how many are kept at least, once there were as many: some pages of the default
-// length. Twice as many, about 110 kB, are held at most.
+// recentTradesLimit is how many are kept at least, once there were as many: some pages of the
+// default length. Twice as many, about 110 kB, are held at most.
 const recentTradesLimit = 500
 
-// add puts a trade in its place: at the end, but for neighbours of different pairs that swapped places.
+// add puts a trade in its place: at the end, but for neighbours of different pairs that swapped
+// places.
 func (r *recentTrades) add(t *persistence.Trade) {
 	i := len(r.rows)
 	for i > 0 && r.rows[i-1].ID > t.ID {

@@ -19,7 +19,8 @@ func TestNewestTradesInMemoryAgreeWithAllOfThem(t *testing.T) {
 			all = append(all, persistence.Trade{ID: uint64(id)})
 		}
 		order := slices.Clone(all)
-		for i := 1; i < len(order); i += 2 { // neighbours of different pairs may be released in the other order
+		// neighbours of different pairs may be released in the other order
+		for i := 1; i < len(order); i += 2 {
 			if rapid.IntRange(0, 9).Draw(t, "swap") == 0 {
 				order[i-1], order[i] = order[i], order[i-1]
 			}
@@ -37,7 +38,8 @@ func TestNewestTradesInMemoryAgreeWithAllOfThem(t *testing.T) {
 			q.Before = uint64(rapid.IntRange(0, n+5).Draw(t, "before"))
 			q.Ascending = rapid.Bool().Draw(t, "ascending")
 			if !list.page(q) {
-				if n < recentTradesLimit || !q.Ascending && q.Before == 0 && q.Offset+q.Limit <= recentTradesLimit {
+				if n < recentTradesLimit || !q.Ascending && q.Before == 0 &&
+					q.Offset+q.Limit <= recentTradesLimit {
 					t.Fatalf("memory does not answer %+v of %d trades", q, n)
 				}
 				continue
@@ -54,7 +56,8 @@ func TestNewestTradesInMemoryAgreeWithAllOfThem(t *testing.T) {
 			want = want[min(q.Offset, len(want)):]
 			want = want[:min(q.Limit, len(want))]
 			if !slices.Equal(q.Trades, want) {
-				t.Fatalf("memory answers %d trades from %v, want %d", len(q.Trades), q.Trades[:min(1, len(q.Trades))], len(want))
+				t.Fatalf("memory answers %d trades from %v, want %d", len(q.Trades),
+					q.Trades[:min(1, len(q.Trades))], len(want))
 			}
 		}
 	})
@@ -65,7 +68,8 @@ func TestClosedOrdersInMemoryAreTheNewest(t *testing.T) {
 	for id := uint64(1); id <= recentLimit+10; id++ {
 		r.add(&persistence.Order{ID: id, Account: uint32(1 + id%2), ClosedSeq: 100 + id})
 	}
-	if r.find(1, 10) != nil || r.find(2, 11) == nil || r.find(1, 11) != nil || r.evicted != 110 || len(r.at) != recentLimit {
+	if r.find(1, 10) != nil || r.find(2, 11) == nil || r.find(1, 11) != nil || r.evicted != 110 ||
+		len(r.at) != recentLimit {
 		t.Fatalf("evicted up to %d, %d known", r.evicted, len(r.at))
 	}
 	if o := r.find(1, recentLimit+10); o == nil || o.ID != recentLimit+10 {

@@ -35,7 +35,8 @@ type recovered struct {
 func recoverState(ctx context.Context, o *Options, own *ownership) (*recovered, error) {
 	r, err := recoverOwned(ctx, o, own.token, own.last)
 	if errors.Is(err, persistence.ErrCorrupt) {
-		// Another process may have taken over since, and have written what does not fit: then nothing is damaged.
+		// Another process may have taken over since, and have written what does not fit: then
+		// nothing is damaged.
 		if lost := o.Store.Check(ctx, own.token); errors.Is(lost, persistence.ErrFenced) {
 			return nil, fmt.Errorf("while starting: %w", lost)
 		}
@@ -44,7 +45,8 @@ func recoverState(ctx context.Context, o *Options, own *ownership) (*recovered, 
 }
 
 // recoverOwned folds what the store has, which is token's, and ends at last.
-func recoverOwned(ctx context.Context, o *Options, token persistence.Token, last uint64) (*recovered, error) {
+func recoverOwned(ctx context.Context, o *Options, token persistence.Token,
+	last uint64) (*recovered, error) {
 	r := &recovered{token: token, last: last, meter: metrics.NewEngine()}
 	s, size, err := newestSnapshot(ctx, o.Store, o.Log)
 	if err != nil {
@@ -57,20 +59,28 @@ func recoverOwned(ctx context.Context, o *Options, token persistence.Token, last
 		return nil, fmt.Errorf("reading the watermark: %w", err)
 	}
 	if watermark < s.Seq() || watermark > last {
-		return nil, fmt.Errorf("%w: the projections are at sequence %d, the snapshot at %d, the journal at %d: the store has lost writes; restore a backup",
-			persistence.ErrCorrupt, watermark, s.Seq(), last)
+		return nil,
+			fmt.Errorf(
+				"%w: the projections are at sequence %d, the snapshot at %d, the journal at %d: "+
+					"the store has lost writes; restore a backup",
+				persistence.ErrCorrupt, watermark, s.Seq(), last)
 	}
 	r.meter.Watermark.Store(watermark)
 	c := &committed{references: map[string]persistence.Deposit{}, readNonces: map[uint32]uint64{},
 		state: s, snapshot: o.Snapshot, meter: r.meter, watermark: watermark, stepped: watermark,
-		rows: new(persistence.Writes), spare: new(persistence.Writes), stepRows: cmp.Or(o.stepRows, stepRows),
-		accounts: map[uint32]struct{}{}, nonces: map[uint32]struct{}{}, trades: map[uint16]*recentTrades{}, traded: map[uint16]struct{}{}, candles: cmp.Or(o.candles, recentCandles), keep: recentTradesLimit, imagedSeq: s.Seq(), imagedAt: time.Now()}
+		rows: new(persistence.Writes), spare: new(persistence.Writes),
+		stepRows: cmp.Or(o.stepRows, stepRows),
+		accounts: map[uint32]struct{}{}, nonces: map[uint32]struct{}{},
+		trades: map[uint16]*recentTrades{}, traded: map[uint16]struct{}{},
+		candles: cmp.Or(o.candles, recentCandles), keep: recentTradesLimit, imagedSeq: s.Seq(),
+		imagedAt: time.Now()}
 	c.mails = func() {}
 	c.batches = state.Fold{State: s, Note: c.applied}
 	for _, p := range s.Pairs() {
 		b := new(board)
 		b.version.Store(p.Market.UpdateID)
-		c.boards, c.charts, c.feeds = append(c.boards, b), append(c.charts, new(charts)), append(c.feeds, new(feed))
+		c.boards, c.charts, c.feeds = append(c.boards, b), append(c.charts, new(charts)),
+			append(c.feeds, new(feed))
 	}
 	if most := o.Retention.Trades; most > 0 {
 		c.keep = max(1, min(c.keep, most/2))
@@ -79,15 +89,19 @@ func recoverOwned(ctx context.Context, o *Options, token persistence.Token, last
 		c.candles = min(c.candles, most)
 	}
 	r.committed = c
-	err = o.Store.Read(ctx, s.Seq(), func(prev, next uint64, data []byte) error { return r.fold(prev, next, data) })
+	err = o.Store.Read(ctx, s.Seq(), func(prev, next uint64, data []byte) error {
+		return r.fold(prev, next, data)
+	})
 	if err != nil {
 		return nil, fmt.Errorf("reading the journal after sequence %d: %w", s.Seq(), err)
 	}
 	if s.Seq() != last {
-		return nil, fmt.Errorf("%w: the journal ends at sequence %d, its head says %d", persistence.ErrCorrupt, s.Seq(), last)
+		return nil, fmt.Errorf("%w: the journal ends at sequence %d, its head says %d",
+			persistence.ErrCorrupt, s.Seq(), last)
 	}
 	if err := s.Check(); err != nil {
-		return nil, fmt.Errorf("%w: after recovery at sequence %d: %w", persistence.ErrCorrupt, last, err)
+		return nil, fmt.Errorf("%w: after recovery at sequence %d: %w", persistence.ErrCorrupt,
+			last, err)
 	}
 	if err := r.checkReferences(ctx, o.Store); err != nil {
 		return nil, err
@@ -136,19 +150,20 @@ func (r *recovered) checkReferences(ctx context.Context, store persistence.Histo
 	return nil
 }
 
-// loadTrades takes the newest trades from the history; those that it does not know yet were noted while
-// folding.
+// loadTrades takes the newest trades from the history; those that it does not know yet were noted
+// while folding.
 func (c *committed) loadTrades(ctx context.Context, history persistence.History) error {
 	for pair := range len(c.state.Pairs()) + 1 {
 		list, n := c.tradesOf(uint16(pair)), 0
-		err := history.Trades(ctx, persistence.TradeQuery{Pair: uint16(pair)}, func(t *persistence.Trade) bool {
-			if n++; n > list.keep {
-				list.older = true
-				return false
-			}
-			list.add(t)
-			return true
-		})
+		err := history.Trades(ctx, persistence.TradeQuery{Pair: uint16(pair)},
+			func(t *persistence.Trade) bool {
+				if n++; n > list.keep {
+					list.older = true
+					return false
+				}
+				list.add(t)
+				return true
+			})
 		if err != nil {
 			return fmt.Errorf("reading the newest trades: %w", err)
 		}
@@ -156,9 +171,10 @@ func (c *committed) loadTrades(ctx context.Context, history persistence.History)
 	return nil
 }
 
-// newestSnapshot is the state of the newest readable snapshot and its size in bytes, an empty one if there is
-// none at all.
-func newestSnapshot(ctx context.Context, store persistence.Store, log *slog.Logger) (*state.State, int, error) {
+// newestSnapshot is the state of the newest readable snapshot and its size in bytes, an empty one
+// if there is none at all.
+func newestSnapshot(ctx context.Context, store persistence.Store, log *slog.Logger) (*state.State,
+	int, error) {
 	var damage error
 	for back := range 2 {
 		image, seq, err := loadSnapshot(ctx, store, back)
@@ -191,7 +207,8 @@ func newestSnapshot(ctx context.Context, store persistence.Store, log *slog.Logg
 	return state.New(), 0, nil
 }
 
-func loadSnapshot(ctx context.Context, store persistence.Store, back int) (image []byte, seq uint64, err error) {
+func loadSnapshot(ctx context.Context, store persistence.Store, back int) (image []byte, seq uint64,
+	err error) {
 	seq, r, err := store.LoadSnapshot(ctx, back)
 	if err != nil {
 		return nil, seq, err
@@ -236,8 +253,8 @@ func newHistory(s *state.State, o *Options) []event.Record {
 	return []event.Record{r}
 }
 
-// configured says what a state lacks of what is configured: new currencies and pairs get their numbers by records. What still has
-// orders or balances must not be missing in the configuration.
+// configured says what a state lacks of what is configured: new currencies and pairs get their
+// numbers by records. What still has orders or balances must not be missing in the configuration.
 func configured(s *state.State, o *Options) ([]event.Record, error) {
 	numbers := make(map[string]uint16)
 	for i, c := range s.Currencies() {
@@ -251,16 +268,21 @@ func configured(s *state.State, o *Options) ([]event.Record, error) {
 		known[c.Code] = true
 		if c.Number = numbers[c.Code]; c.Number == 0 {
 			if len(numbers) == math.MaxUint16 {
-				return nil, fmt.Errorf("%w: there are %d currencies already", ErrConfig, len(numbers))
+				return nil, fmt.Errorf("%w: there are %d currencies already", ErrConfig,
+					len(numbers))
 			}
 			c.Number = uint16(len(numbers) + 1)
 			numbers[c.Code] = c.Number
-			records = append(records, event.Record{Kind: event.KindCurrency, TimeUs: now, Currency: event.Currency{Number: c.Number, Code: c.Code}})
+			records = append(records, event.Record{Kind: event.KindCurrency, TimeUs: now,
+				Currency: event.Currency{Number: c.Number, Code: c.Code}})
 		}
 	}
 	for i, c := range s.Currencies() {
 		if !known[c.Code] && c.Deposited.Cmp(c.Withdrawn) != 0 {
-			return nil, fmt.Errorf("%w: currency %s (number %d) is not configured, but accounts hold %v of it: put it back", ErrConfig, c.Code, i+1, c.Deposited.Sub(c.Withdrawn))
+			return nil,
+				fmt.Errorf(
+					"%w: currency %s (number %d) is not configured, but accounts hold %v of it: "+
+						"put it back", ErrConfig, c.Code, i+1, c.Deposited.Sub(c.Withdrawn))
 		}
 	}
 	pairs := make(map[string]*PairRules)
@@ -271,16 +293,21 @@ func configured(s *state.State, o *Options) ([]event.Record, error) {
 		rules := pairs[p.Name]
 		if rules == nil {
 			if n := p.Book.Len(); n > 0 {
-				return nil, fmt.Errorf("%w: pair %s is not configured, but %d orders are open in it: put it back, cancel them first", ErrConfig, p.Name, n)
+				return nil,
+					fmt.Errorf(
+						"%w: pair %s is not configured, but %d orders are open in it: put it "+
+							"back, cancel them first", ErrConfig, p.Name, n)
 			}
 			continue
 		}
 		if numbers[rules.Base] != p.Base || numbers[rules.Quote] != p.Quote {
-			return nil, fmt.Errorf("%w: pair %s is configured of %s and %s, it began as another", ErrConfig, p.Name, rules.Base, rules.Quote)
+			return nil, fmt.Errorf("%w: pair %s is configured of %s and %s, it began as another",
+				ErrConfig, p.Name, rules.Base, rules.Quote)
 		}
 		delete(pairs, p.Name)
 	}
-	if s.AccountByName(FeeAccount) == nil && slices.ContainsFunc(o.Pairs, func(p PairRules) bool { return p.Fees != state.FeeRates{} }) {
+	if s.AccountByName(FeeAccount) == nil &&
+		slices.ContainsFunc(o.Pairs, func(p PairRules) bool { return p.Fees != state.FeeRates{} }) {
 		records = append(records, event.Record{Kind: event.KindAccount, TimeUs: now,
 			Account: event.Account{ID: uint32(len(s.Accounts()) + 1), Name: FeeAccount}})
 	}
@@ -294,14 +321,16 @@ func configured(s *state.State, o *Options) ([]event.Record, error) {
 			return nil, fmt.Errorf("%w: there are %d pairs already", ErrConfig, number-1)
 		}
 		records = append(records, event.Record{Kind: event.KindPair, TimeUs: now,
-			NewPair: event.Pair{Number: uint16(number), Name: p.Name, Base: numbers[p.Base], Quote: numbers[p.Quote]}})
+			NewPair: event.Pair{Number: uint16(number), Name: p.Name, Base: numbers[p.Base],
+				Quote: numbers[p.Quote]}})
 	}
 	return records, nil
 }
 
-// foresee finds what would end a start when it has taken the store over, before it does: a process with another configuration or without
-// the right key must not end the exchange that serves. It folds what there is, for what only the newest records have counts too. sealer
-// is nil if there is no key yet, and no need of one known.
+// foresee finds what would end a start when it has taken the store over, before it does: a process
+// with another configuration or without the right key must not end the exchange that serves. It
+// folds what there is, for what only the newest records have counts too. sealer is nil if there is
+// no key yet, and no need of one known.
 func foresee(ctx context.Context, o *Options) (sealer *seal.Sealer, err error) {
 	sealer, missing := o.Sealer(true) // none is made: the store may have sealed secrets
 	if missing != nil && !errors.Is(missing, fs.ErrNotExist) {
@@ -312,7 +341,8 @@ func foresee(ctx context.Context, o *Options) (sealer *seal.Sealer, err error) {
 	}
 	var s *state.State
 	for tries := 0; ; tries++ {
-		if s, err = peek(ctx, o.Store); !errors.Is(err, persistence.ErrCorrupt) || tries == foreseeTries {
+		if s, err = peek(ctx, o.Store); !errors.Is(err, persistence.ErrCorrupt) ||
+			tries == foreseeTries {
 			break // else who serves may have replaced or trimmed what was being read
 		}
 		select {
@@ -333,7 +363,8 @@ const (
 
 // peek folds what a store has, whoever owns it.
 func peek(ctx context.Context, store persistence.Store) (*state.State, error) {
-	s, _, err := newestSnapshot(ctx, store, slog.New(slog.DiscardHandler)) // recovery tells of damage
+	// recovery tells of damage
+	s, _, err := newestSnapshot(ctx, store, slog.New(slog.DiscardHandler))
 	if err != nil {
 		return nil, err
 	}
@@ -346,7 +377,8 @@ func peek(ctx context.Context, store persistence.Store) (*state.State, error) {
 	})
 }
 
-// fits says why a state cannot be served with a configuration and a key; missing says why there is none.
+// fits says why a state cannot be served with a configuration and a key; missing says why there is
+// none.
 func fits(s *state.State, o *Options, sealer *seal.Sealer, missing error) error {
 	if sealer == nil && len(s.Keys()) > 0 {
 		return missing
@@ -358,8 +390,8 @@ func fits(s *state.State, o *Options, sealer *seal.Sealer, missing error) error 
 	return err
 }
 
-// servable says whose secret a sealer cannot open, if there is one, or what else Options.Check has against a state. It is asked before
-// anything is written. sealer may be nil if there are no keys.
+// servable says whose secret a sealer cannot open, if there is one, or what else Options.Check has
+// against a state. It is asked before anything is written. sealer may be nil if there are no keys.
 func servable(s *state.State, o *Options, sealer *seal.Sealer) error {
 	secret := func(k *state.Key) ([]byte, error) {
 		return openSecret(&k.Key, s.Account(k.Account).Name, sealer)
@@ -396,8 +428,9 @@ func openSecret(k *event.Key, account string, sealer *seal.Sealer) ([]byte, erro
 // sealedAtOnce bounds the records of one append of sealAnew.
 const sealedAtOnce = 500
 
-// sealAnew seals the secrets of all API keys with the server's first key that are sealed with another one. It is the
-// second half of a rotation, and may break off anywhere: the next start goes on with the rest.
+// sealAnew seals the secrets of all API keys with the server's first key that are sealed with
+// another one. It is the second half of a rotation, and may break off anywhere: the next start goes
+// on with the rest.
 func (r *recovered) sealAnew(ctx context.Context, o *Options, sealer *seal.Sealer) error {
 	s, n := r.committed.state, 0
 	now := max(time.Now().UnixMicro(), s.TimeUs())
@@ -418,7 +451,8 @@ func (r *recovered) sealAnew(ctx context.Context, o *Options, sealer *seal.Seale
 		}
 		anew := k.Key
 		anew.SealedBy, anew.Sealed = sealer.ID(), sealer.Seal(secret, anew.Bound())
-		if records = append(records, event.Record{Kind: event.KindKey, TimeUs: now, Key: anew}); len(records) == sealedAtOnce {
+		if records = append(records, event.Record{Kind: event.KindKey, TimeUs: now,
+			Key: anew}); len(records) == sealedAtOnce {
 			if err := flush(); err != nil {
 				return err
 			}
@@ -428,7 +462,8 @@ func (r *recovered) sealAnew(ctx context.Context, o *Options, sealer *seal.Seale
 		return err
 	}
 	if n > 0 {
-		o.Log.Info("the secrets of API keys were sealed anew", "keys", n, "by", fmt.Sprintf("%016x", sealer.ID()))
+		o.Log.Info("the secrets of API keys were sealed anew", "keys", n, "by",
+			fmt.Sprintf("%016x", sealer.ID()))
 	}
 	return nil
 }
@@ -454,10 +489,13 @@ func (r *recovered) append(ctx context.Context, o *Options, records []event.Reco
 			return fmt.Errorf("writing the records of the start: %w", err)
 		}
 		if time.Since(begin) > o.Timing.StallMax {
-			return fmt.Errorf("writing the records of the start: %w after %v: %v", ErrStalled, o.Timing.StallMax, err) // the cause may pass
+			// the cause may pass
+			return fmt.Errorf("writing the records of the start: %w after %v: %v", ErrStalled,
+				o.Timing.StallMax, err)
 		}
 		if !said {
-			o.Log.Warn("the store does not take the records of the start, trying again", "error", err, "records", len(records))
+			o.Log.Warn("the store does not take the records of the start, trying again", "error",
+				err, "records", len(records))
 		}
 		select {
 		case <-ctx.Done():

@@ -40,12 +40,16 @@ func newScribe(b testing.TB, store persistence.Store) *scribe {
 	if err != nil {
 		b.Fatal(err)
 	}
-	s := &scribe{b: b, store: store, token: token, sealer: sealer, state: state.New(), data: event.BeginBatch(nil)}
+	s := &scribe{b: b, store: store, token: token, sealer: sealer, state: state.New(),
+		data: event.BeginBatch(nil)}
 	for i, code := range []string{"BTC", "USD", "EUR"} {
-		s.add(event.Record{Kind: event.KindCurrency, Currency: event.Currency{Number: uint16(i + 1), Code: code}})
+		s.add(event.Record{Kind: event.KindCurrency,
+			Currency: event.Currency{Number: uint16(i + 1), Code: code}})
 	}
 	for i, quote := range []string{"USD", "EUR"} {
-		s.add(event.Record{Kind: event.KindPair, NewPair: event.Pair{Number: uint16(i + 1), Name: "BTC_" + quote, Base: 1, Quote: uint16(i + 2)}})
+		s.add(event.Record{Kind: event.KindPair,
+			NewPair: event.Pair{Number: uint16(i + 1), Name: "BTC_" + quote, Base: 1,
+				Quote: uint16(i + 2)}})
 	}
 	return s
 }
@@ -79,7 +83,8 @@ func (s *scribe) flush() {
 func (s *scribe) accounts(n int) {
 	for i := 1; i <= n; i++ {
 		name := fmt.Sprintf("account-%d", i)
-		s.add(event.Record{Kind: event.KindAccount, Account: event.Account{ID: uint32(i), Name: name}})
+		s.add(event.Record{Kind: event.KindAccount,
+			Account: event.Account{ID: uint32(i), Name: name}})
 		key := fmt.Sprintf("%032x", i) // as long as what the operator's command makes
 		k := event.Key{Number: uint32(i), Account: uint32(i), Key: key,
 			Permissions: event.AllPermissions, SealedBy: s.sealer.ID()}
@@ -87,15 +92,19 @@ func (s *scribe) accounts(n int) {
 		s.add(event.Record{Kind: event.KindKey, Key: k})
 		for c := uint16(1); c <= 3; c++ {
 			_, _, d := s.state.LastIDs()
-			s.add(event.Record{Kind: event.KindDeposit, Deposit: event.Deposit{ID: d + 1, Account: uint32(i), Currency: c, Amount: 1e6 * coin, Reference: fmt.Sprint(name, c)}})
+			s.add(event.Record{Kind: event.KindDeposit,
+				Deposit: event.Deposit{ID: d + 1, Account: uint32(i), Currency: c,
+					Amount: 1e6 * coin, Reference: fmt.Sprint(name, c)}})
 		}
 	}
 }
 
 // order writes an order that rests, or takes the whole of the maker.
-func (s *scribe) order(account int, side matching.Side, price money.Price, maker *event.Trade) uint64 {
+func (s *scribe) order(account int, side matching.Side, price money.Price,
+	maker *event.Trade) uint64 {
 	s.orders++
-	o := event.Order{ID: s.orders, Account: uint32(account), Key: uint32(account), Nonce: s.orders, Side: side, Price: price, Amount: coin, Remaining: coin}
+	o := event.Order{ID: s.orders, Account: uint32(account), Key: uint32(account), Nonce: s.orders,
+		Side: side, Price: price, Amount: coin, Remaining: coin}
 	if maker != nil {
 		o.Remaining, o.Trades = 0, []event.Trade{*maker}
 	}
@@ -109,12 +118,16 @@ func (s *scribe) trading(n, accounts int) {
 		a, b := 1+i/4%accounts, 1+(i/4+1)%accounts
 		maker := s.order(a, matching.Sell, 100e8, nil)
 		s.trades++
-		s.order(b, matching.Buy, 100e8, &event.Trade{ID: s.trades, Maker: maker, MakerAccount: uint32(a), Price: 100e8, Amount: coin})
+		s.order(b, matching.Buy, 100e8,
+			&event.Trade{ID: s.trades, Maker: maker, MakerAccount: uint32(a), Price: 100e8,
+				Amount: coin})
 		price := money.Price(200e8 + int64(i%1000)*1e6)
 		open := s.order(a, matching.Sell, price, nil)
 		s.orders++
-		s.add(event.Record{Kind: event.KindCancel, Pair: 1, Cancel: event.Cancel{ID: s.orders, Order: open, Account: uint32(a), Key: uint32(a), Nonce: s.orders,
-			Side: matching.Sell, Price: price, Remaining: coin}})
+		s.add(event.Record{Kind: event.KindCancel, Pair: 1,
+			Cancel: event.Cancel{ID: s.orders, Order: open, Account: uint32(a), Key: uint32(a),
+				Nonce: s.orders,
+				Side:  matching.Sell, Price: price, Remaining: coin}})
 	}
 	s.flush()
 }
@@ -126,13 +139,15 @@ func (s *scribe) snapshot() {
 	if err := s.store.Apply(ctx, s.token, 0, s.last, &persistence.Writes{}); err != nil {
 		s.b.Fatal(err)
 	}
-	if err := s.store.SaveSnapshot(ctx, s.token, s.last, bytes.NewReader(s.state.AppendTo(nil))); err != nil {
+	if err := s.store.SaveSnapshot(ctx, s.token, s.last,
+		bytes.NewReader(s.state.AppendTo(nil))); err != nil {
 		s.b.Fatal(err)
 	}
 }
 
-// BenchmarkRecovery starts an engine on a store that is open already: reading, folding, checking, and
-// starting the actors. The projections lack everything that is in the journal, which is the worst case.
+// BenchmarkRecovery starts an engine on a store that is open already: reading, folding, checking,
+// and starting the actors. The projections lack everything that is in the journal, which is the
+// worst case.
 func BenchmarkRecovery(b *testing.B) {
 	for name, fill := range map[string]func(*scribe){
 		"journal=1000000": func(s *scribe) {
@@ -165,8 +180,8 @@ func BenchmarkRecovery(b *testing.B) {
 	}
 }
 
-// BenchmarkAccounts reports the live heap that an account with a key and three balances takes, in all
-// of the engine: state, wallet actor, directory and registry.
+// BenchmarkAccounts reports the live heap that an account with a key and three balances takes, in
+// all of the engine: state, wallet actor, directory and registry.
 func BenchmarkAccounts(b *testing.B) {
 	const n = 100_000
 	store := openPebble(b, b.TempDir())

@@ -53,10 +53,13 @@ func limitf(format string, args ...any) error {
 	return &limitError{RequestError{fmt.Sprintf(format, args...)}}
 }
 
-func refusef(format string, args ...any) error { return &RequestError{fmt.Sprintf(format, args...)} }
+func refusef(format string, args ...any) error {
+	return &RequestError{fmt.Sprintf(format, args...)}
+}
 
-// A registry decides on what the engine has one of: account names, keys, deposit references. One actor
-// owns it. An object whose record is on its way makes the next command on it wait until it is released.
+// A registry decides on what the engine has one of: account names, keys, deposit references. One
+// actor owns it. An object whose record is on its way makes the next command on it wait until it is
+// released.
 type registry struct {
 	limits   *Limits
 	dir      *directory
@@ -91,9 +94,10 @@ type registry struct {
 	later       []*Command // met a limit that may be due to what is on its way
 }
 
-// A lookup asks the committed side for the deposit that a command's reference belongs to, or whether its
-// mail is in the outbox, and comes back to the registry. So each is kept in one place. No other command of
-// the same object is on its way meanwhile, and what was released before is known there.
+// A lookup asks the committed side for the deposit that a command's reference belongs to, or
+// whether its mail is in the outbox, and comes back to the registry. So each is kept in one place.
+// No other command of the same object is on its way meanwhile, and what was released before is
+// known there.
 //
 // The committed side has only the deposits that the store may not have yet. What it does not have
 // goes to the store, in this order: a deposit that leaves its memory between the two looks is in
@@ -246,7 +250,10 @@ func (g *registry) account(c *Command) (submit bool, err error) {
 	a := &c.admin
 	switch {
 	case !nameForm.MatchString(a.Account):
-		return false, refusef("account name %.80q: 1 to 64 of a-z, 0-9, '.', '_' and '-', beginning with a letter or a digit", a.Account)
+		return false,
+			refusef(
+				"account name %.80q: 1 to 64 of a-z, 0-9, '.', '_' and '-', beginning with a "+
+					"letter or a digit", a.Account)
 	case a.Email != "" && !isEmail(a.Email):
 		return false, refusef("%.80q is not an e-mail address", a.Email)
 	case g.accounts[a.Account] != nil:
@@ -279,9 +286,11 @@ func (g *registry) key(c *Command) (submit bool, err error) {
 	case g.dir.key([]byte(a.Key)) != nil || g.revoked[a.Key] != nil:
 		return false, refusef("key %s exists already", a.Key)
 	case a.Permissions == 0 || a.Permissions&^event.AllPermissions != 0:
-		return false, refusef("a key needs at least one of the permissions read, trade and withdraw")
+		return false,
+			refusef("a key needs at least one of the permissions read, trade and withdraw")
 	case g.keysOf[account.ID] >= g.limits.KeysPerAccount:
-		return false, limitf("account %s has %d keys, no more are allowed: revoke one", account.Name, g.keysOf[account.ID])
+		return false, limitf("account %s has %d keys, no more are allowed: revoke one",
+			account.Name, g.keysOf[account.ID])
 	case len(a.Allow) > 100:
 		return false, refusef("at most 100 address prefixes for a key")
 	}
@@ -289,9 +298,13 @@ func (g *registry) key(c *Command) (submit bool, err error) {
 		p, err := parsePrefix(prefix)
 		switch {
 		case err != nil:
-			return false, refusef("%.80q is not an address or a CIDR prefix such as 10.0.0.0/8", prefix)
-		case p != p.Masked(): // it may be a slip, and then the key would work from far more addresses than was meant
-			return false, refusef("%.80q has bits behind its prefix: write %s, or %s for the one address", prefix, p.Masked(), p.Addr())
+			return false, refusef("%.80q is not an address or a CIDR prefix such as 10.0.0.0/8",
+				prefix)
+		// it may be a slip, and then the key would work from far more addresses than was meant
+		case p != p.Masked():
+			return false,
+				refusef("%.80q has bits behind its prefix: write %s, or %s for the one address",
+					prefix, p.Masked(), p.Addr())
 		}
 		a.Allow[i] = p.String()
 	}
@@ -362,20 +375,25 @@ func (g *registry) deposit(c *Command, known *lookup) (submit bool, err error) {
 	if known.id != 0 {
 		d := &known.deposit
 		if d.Account != account.ID || d.Currency != currency || d.Amount != a.Amount {
-			return false, refusef("reference %q belongs to deposit %d, which is another one: %v %s to %s", a.Reference, known.id, d.Amount,
-				g.code(d.Currency), g.dir.account(d.Account).Name)
+			return false,
+				refusef("reference %q belongs to deposit %d, which is another one: %v %s to %s",
+					a.Reference, known.id, d.Amount,
+					g.code(d.Currency), g.dir.account(d.Account).Name)
 		}
 		a.Deposit, a.Repeated = known.id, true
 		return false, nil
 	}
 	total := g.deposited[currency-1].Add(a.Amount.Balance())
 	if total.Cmp(money.MaxSupply) >= 0 {
-		return false, limitf("with this deposit there would be %v %s: the most that can be held is %v", total, a.Currency, money.MaxSupply)
+		return false,
+			limitf("with this deposit there would be %v %s: the most that can be held is %v", total,
+				a.Currency, money.MaxSupply)
 	}
 	g.deposited[currency-1] = total
 	g.deposits++
 	a.Deposit = g.deposits
-	c.record.Deposit = event.Deposit{ID: a.Deposit, Account: account.ID, Currency: currency, Amount: a.Amount, Reference: a.Reference}
+	c.record.Deposit = event.Deposit{ID: a.Deposit, Account: account.ID, Currency: currency,
+		Amount: a.Amount, Reference: a.Reference}
 	return true, nil
 }
 
@@ -417,12 +435,14 @@ func (g *registry) released(c *Command) {
 }
 
 // newKey is the directory's entry of a key, with its secret opened.
-func newKey(k *event.Key, account *Account, sealer *seal.Sealer, material func([]byte) any) (*Key, error) {
+func newKey(k *event.Key, account *Account, sealer *seal.Sealer, material func([]byte) any) (*Key,
+	error) {
 	secret, err := openSecret(k, account.Name, sealer)
 	if err != nil {
 		return nil, err
 	}
-	e := &Key{Number: k.Number, Public: k.Key, Account: account, Permissions: k.Permissions, Material: material(secret)}
+	e := &Key{Number: k.Number, Public: k.Key, Account: account, Permissions: k.Permissions,
+		Material: material(secret)}
 	for _, a := range k.Allow {
 		p, err := netip.ParsePrefix(a)
 		if err != nil {

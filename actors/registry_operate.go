@@ -11,7 +11,8 @@ import (
 // maxMessage bounds what clients are told of maintenance, in bytes.
 const maxMessage = 500
 
-// operate decides on halts, freezes, fees, maintenance and mails. What is so already changes nothing.
+// operate decides on halts, freezes, fees, maintenance and mails. What is so already changes
+// nothing.
 func (g *registry) operate(c *Command, known *lookup) (submit bool, err error) {
 	a := &c.admin
 	switch c.kind {
@@ -53,8 +54,8 @@ func (g *registry) halt(c *Command) (submit bool, err error) {
 	return !a.Repeated, nil
 }
 
-// errNoFeeAccount says that somebody shall pay fees, and nobody is there to get them. It comes after all else that
-// may be wrong, so the account is not opened in vain.
+// errNoFeeAccount says that somebody shall pay fees, and nobody is there to get them. It comes
+// after all else that may be wrong, so the account is not opened in vain.
 var errNoFeeAccount = errors.New("there is no account that fees go to")
 
 func (g *registry) ownFees(c *Command) (submit bool, err error) {

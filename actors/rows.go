@@ -7,8 +7,8 @@ import (
 	"exchange/persistence"
 )
 
-// appendRows writes what a record did into w, once it is applied: the rows of the history that it gave rise to, but
-// for candles, which are values that change. e is what Apply said.
+// appendRows writes what a record did into w, once it is applied: the rows of the history that it
+// gave rise to, but for candles, which are values that change. e is what Apply said.
 func appendRows(w *persistence.Writes, s *state.State, r *event.Record, e *state.Effects) {
 	for i := range e.Closed {
 		o := &e.Closed[i]
@@ -16,8 +16,10 @@ func appendRows(w *persistence.Writes, s *state.State, r *event.Record, e *state
 		if o.Cancelled {
 			status = persistence.StatusCancelled
 		}
-		w.Orders = append(w.Orders, persistence.Order{ID: o.ID, Account: o.Account, Pair: o.Pair, Side: o.Side, Status: status,
-			Price: o.Price, Amount: o.Amount, Remaining: o.Remaining, TimeUs: o.TimeUs, ClosedUs: o.ClosedUs,
+		w.Orders = append(w.Orders, persistence.Order{ID: o.ID, Account: o.Account, Pair: o.Pair,
+			Side: o.Side, Status: status,
+			Price: o.Price, Amount: o.Amount, Remaining: o.Remaining, TimeUs: o.TimeUs,
+			ClosedUs:  o.ClosedUs,
 			ClosedSeq: s.Seq(), ClientID: o.ClientID.String()})
 	}
 	switch r.Kind {
@@ -25,21 +27,29 @@ func appendRows(w *persistence.Writes, s *state.State, r *event.Record, e *state
 		o := &r.Order
 		for i := range o.Trades {
 			t := &o.Trades[i]
-			w.Trades = append(w.Trades, persistence.Trade{ID: t.ID, Pair: r.Pair, TakerSide: o.Side, Price: t.Price, Amount: t.Amount,
-				TimeUs: r.TimeUs, Taker: o.Account, Maker: t.MakerAccount, TakerOrder: o.ID, MakerOrder: t.Maker,
-				TakerFee: t.TakerFee, MakerFee: t.MakerFee})
+			w.Trades = append(w.Trades, persistence.Trade{ID: t.ID, Pair: r.Pair, TakerSide: o.Side,
+				Price: t.Price, Amount: t.Amount,
+				TimeUs: r.TimeUs, Taker: o.Account, Maker: t.MakerAccount, TakerOrder: o.ID,
+				MakerOrder: t.Maker,
+				TakerFee:   t.TakerFee, MakerFee: t.MakerFee})
 		}
 	case event.KindDeposit:
 		d := &r.Deposit
-		w.Deposits = append(w.Deposits, persistence.Deposit{ID: d.ID, Account: d.Account, Currency: d.Currency, Amount: d.Amount,
-			TimeUs: r.TimeUs, Reference: d.Reference})
+		w.Deposits = append(w.Deposits,
+			persistence.Deposit{ID: d.ID, Account: d.Account, Currency: d.Currency,
+				Amount: d.Amount,
+				TimeUs: r.TimeUs, Reference: d.Reference})
 	}
 	if k := e.Withdraw; k != nil {
-		w.Withdraws = append(w.Withdraws, persistence.Withdraw{ID: k.ID, Account: k.Account, Currency: k.Currency, Amount: k.Amount, Status: k.Status,
-			TimeUs: k.TimeUs, ClosedUs: r.TimeUs, ClosedSeq: s.Seq(), Address: k.Address, Details: k.Details})
+		w.Withdraws = append(w.Withdraws,
+			persistence.Withdraw{ID: k.ID, Account: k.Account, Currency: k.Currency,
+				Amount: k.Amount, Status: k.Status,
+				TimeUs: k.TimeUs, ClosedUs: r.TimeUs, ClosedSeq: s.Seq(), Address: k.Address,
+				Details: k.Details})
 	}
 	if r.Who != "" {
-		w.Actions = append(w.Actions, persistence.Action{Seq: s.Seq(), TimeUs: r.TimeUs, Who: r.Who, What: inWords(s, r)})
+		w.Actions = append(w.Actions, persistence.Action{Seq: s.Seq(), TimeUs: r.TimeUs, Who: r.Who,
+			What: inWords(s, r)})
 	}
 }
 
@@ -50,5 +60,6 @@ func rowsOf(w *persistence.Writes) int {
 
 // candleRow is a candle as the store has it.
 func candleRow(pair uint16, f market.Frame, c *market.Candle) persistence.Candle {
-	return persistence.Candle{Pair: pair, Frame: uint8(f), Time: c.Time, Open: c.Open, High: c.High, Low: c.Low, Close: c.Close, Volume: c.Volume}
+	return persistence.Candle{Pair: pair, Frame: uint8(f), Time: c.Time, Open: c.Open, High: c.High,
+		Low: c.Low, Close: c.Close, Volume: c.Volume}
 }

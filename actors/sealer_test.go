@@ -12,7 +12,8 @@ import (
 	"exchange/persistence"
 )
 
-// An exchange that lacks a key of the server is of no use. It must not write anything, and not end the one that serves.
+// An exchange that lacks a key of the server is of no use. It must not write anything, and not end
+// the one that serves.
 func TestAStartWithAKeyTooFewChangesNothing(t *testing.T) {
 	onBothStores(t, func(t *testing.T, fresh places) {
 		store := fresh(t)()
@@ -24,17 +25,20 @@ func TestAStartWithAKeyTooFewChangesNothing(t *testing.T) {
 		}
 		without := testOptions(store)
 		without.Sealer = func(bool) (*seal.Sealer, error) { return other, nil }
-		without.Currencies = append(without.Currencies, Currency{Code: "GBP"}) // of which there would be a record
+		// of which there would be a record
+		without.Currencies = append(without.Currencies, Currency{Code: "GBP"})
 
 		e := start(t, testOptions(store))
 		must[Admin](t)(e.CreateAccount("test", "ann", ""))
-		must[Admin](t)(e.CreateKey("test", "ann", "key-of-ann", "secret", event.AllPermissions, nil))
+		must[Admin](t)(e.CreateKey("test", "ann", "key-of-ann", "secret", event.AllPermissions,
+			nil))
 		// before there is a snapshot
 		first, before, err := store.Acquire(ctx, persistence.Claim{Owner: "another"})
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, err := Start(ctx, without); !errors.Is(err, seal.ErrOtherKey) || !errors.Is(err, ErrConfig) {
+		if _, err := Start(ctx, without); !errors.Is(err, seal.ErrOtherKey) ||
+			!errors.Is(err, ErrConfig) {
 			t.Errorf("the start ends with %v", err)
 		}
 		if err := store.Check(ctx, first); err != nil && !store.Exclusive() {

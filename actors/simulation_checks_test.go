@@ -27,7 +27,8 @@ import (
 // check holds after every step.
 func (s *sim) check() {
 	if s.model.Seq != s.disk.Last() && s.failed() == nil {
-		s.violate("the journal is durable up to %d, and the model has seen %d", s.disk.Last(), s.model.Seq)
+		s.violate("the journal is durable up to %d, and the model has seen %d", s.disk.Last(),
+			s.model.Seq)
 	}
 	for _, l := range s.lives {
 		if s.failed() != nil {
@@ -42,15 +43,19 @@ func (s *sim) check() {
 func (l *life) check(s *sim) {
 	e := l.engine
 	switch err := e.Err(); {
-	case err == nil && l.fenced && !l.over: // one that gives the store back when it has stopped may be told so
+	// one that gives the store back when it has stopped may be told so
+	case err == nil && l.fenced && !l.over:
 		s.violate("engine %d was told that it is fenced, and goes on", l.number)
-	case err != nil && !errors.Is(err, persistence.ErrFenced) && !errors.Is(err, ErrStalled) && !errors.Is(err, errKilled) && !l.stopping:
+	case err != nil && !errors.Is(err, persistence.ErrFenced) && !errors.Is(err, ErrStalled) &&
+		!errors.Is(err, errKilled) && !l.stopping:
 		s.violate("engine %d ends: %w", l.number, err)
 	}
 	if seq := e.committed.state.Seq(); seq != l.folded {
 		l.folded = seq
 		if seq > s.model.Seq {
-			s.violate("the committed state of engine %d is at %d, and the journal is durable up to %d", l.number, seq, s.model.Seq)
+			s.violate(
+				"the committed state of engine %d is at %d, and the journal is durable up to %d",
+				l.number, seq, s.model.Seq)
 			return
 		}
 		if err := s.sameState(e.committed.state); err != nil {
@@ -73,10 +78,12 @@ func (l *life) check(s *sim) {
 	}
 }
 
-// sameWallet checks that a wallet has settled each record of its account once, and what it has after the newest.
+// sameWallet checks that a wallet has settled each record of its account once, and what it has
+// after the newest.
 func (s *sim) sameWallet(l *life, w *wallet, before uint64, known bool) error {
 	if int(w.account.ID) > len(s.model.Accounts) || w.applied > s.model.Seq {
-		return fmt.Errorf("durable are %d accounts and %d records", len(s.model.Accounts), s.model.Seq)
+		return fmt.Errorf("durable are %d accounts and %d records", len(s.model.Accounts),
+			s.model.Seq)
 	}
 	a := s.model.Accounts[w.account.ID-1]
 	if known {
@@ -100,8 +107,10 @@ func sameFunds(got []ledger.Holding, want simulation.Funds) error {
 		if at >= 0 {
 			h = got[at]
 		}
-		if simulation.Units(h.Balance).Cmp(f.Balance) != 0 || simulation.Units(h.Reserve).Cmp(f.Reserve) != 0 {
-			return fmt.Errorf("it has %v of currency %d and %v reserved, not %v and %v", simulation.Units(h.Balance), i+1, simulation.Units(h.Reserve), f.Balance, f.Reserve)
+		if simulation.Units(h.Balance).Cmp(f.Balance) != 0 ||
+			simulation.Units(h.Reserve).Cmp(f.Reserve) != 0 {
+			return fmt.Errorf("it has %v of currency %d and %v reserved, not %v and %v",
+				simulation.Units(h.Balance), i+1, simulation.Units(h.Reserve), f.Balance, f.Reserve)
 		}
 	}
 	return nil
@@ -127,7 +136,8 @@ func (s *sim) sameState(c *state.State) error {
 			continue
 		}
 		for side, levels := range units[n-1].Sides {
-			if err := sameLevels(p.Book.AppendLevels(nil, matching.Side(side+1), -1), levels); err != nil {
+			if err := sameLevels(p.Book.AppendLevels(nil, matching.Side(side+1), -1),
+				levels); err != nil {
 				return fmt.Errorf("%s: %w", p.Name, err)
 			}
 		}
@@ -142,14 +152,17 @@ func sameLevels(got []matching.Level, want []simulation.Level) error {
 	}
 	for i, l := range got {
 		_, low := l.Amount.Bits()
-		if l.Price != want[i].Price || l.Orders != want[i].Orders || low != want[i].Amount.Uint64() {
+		if l.Price != want[i].Price || l.Orders != want[i].Orders ||
+			low != want[i].Amount.Uint64() {
 			return fmt.Errorf("level %d is %+v, not %+v", i+1, l, want[i])
 		}
 	}
 	return nil
 }
 
-func (s *sim) walletOf(l *life, account uint32) *wallet { return l.engine.dir.account(account).wallet }
+func (s *sim) walletOf(l *life, account uint32) *wallet {
+	return l.engine.dir.account(account).wallet
+}
 
 // read asks something at random, and checks the answer against the model at its sequence.
 func (s *sim) read(r *rand.Rand, l *life) {
@@ -158,7 +171,8 @@ func (s *sim) read(r *rand.Rand, l *life) {
 	if account == nil || int(account.ID) > len(e.dir.accounts) {
 		return
 	}
-	kind := pick(r, []ReadKind{ReadWallet, ReadWallet, ReadOrders, ReadHistory, ReadClientID, ReadTrades, ReadLevels, ReadHash})
+	kind := pick(r, []ReadKind{ReadWallet, ReadWallet, ReadOrders, ReadHistory, ReadClientID,
+		ReadTrades, ReadLevels, ReadHash})
 	var id event.ClientID
 	if n := len(l.named); n > 0 && r.IntN(4) == 0 { // of an order that may be on its way
 		order := l.named[n-1-r.IntN(min(n, 3))]
@@ -178,72 +192,83 @@ func (s *sim) read(r *rand.Rand, l *life) {
 			nonce = s.nextNonce(r, key.Public)
 		}
 	}
-	s.spawn(l, fmt.Sprintf("%d.read %d of %s, nonce %d", l.number, kind, account.Name, nonce), func() {
-		after, sent, begun, taken := l.answered, len(l.named), s.steps, uint64(0)
-		if key != nil {
-			after = s.told // by any engine
-		}
-		stale := time.Since(l.confirmed) > l.rhythm.Stale
-		if key != nil {
-			taken = l.taken[key.Number]
-			s.reads[key.Number] = append(s.reads[key.Number], nonce)
-			s.model.ReadNonces[key.Number] = max(s.model.ReadNonces[key.Number], nonce)
-		}
-		err := e.Ask(q, key, nonce)
-		if key != nil && stale {
-			if s.outcomes["private reads, not confirmed"]++; !turnedAwayBy(err) {
-				s.violate("engine %d takes read %d of %s, and the store has not said for too long that it is its own: %v", l.number, kind, account.Name, err)
-			}
-		}
-		switch {
-		case err == nil:
-			s.say("  read at %d", q.Seq)
-			if err := s.checkRead(q, after); err != nil {
-				s.violate("engine %d, read %d of %s at %d: %w", l.number, kind, account.Name, q.Seq, err)
-			}
+	s.spawn(l, fmt.Sprintf("%d.read %d of %s, nonce %d", l.number, kind, account.Name, nonce),
+		func() {
+			after, sent, begun, taken := l.answered, len(l.named), s.steps, uint64(0)
 			if key != nil {
-				s.tookNonce(l, key, nonce, taken)
-				if s.isBarred(key.Public, begun) {
-					s.violate("engine %d answers read %d with %s, which was revoked before it began", l.number, kind, key.Public)
+				after = s.told // by any engine
+			}
+			stale := time.Since(l.confirmed) > l.rhythm.Stale
+			if key != nil {
+				taken = l.taken[key.Number]
+				s.reads[key.Number] = append(s.reads[key.Number], nonce)
+				s.model.ReadNonces[key.Number] = max(s.model.ReadNonces[key.Number], nonce)
+			}
+			err := e.Ask(q, key, nonce)
+			if key != nil && stale {
+				if s.outcomes["private reads, not confirmed"]++; !turnedAwayBy(err) {
+					s.violate(
+						"engine %d takes read %d of %s, and the store has not said for too long "+
+							"that it is its own: %v", l.number, kind, account.Name, err)
 				}
 			}
-			if key != nil && !id.IsZero() && q.Complete && len(q.Orders) == 0 && q.ID == 0 {
-				s.outcomes["no order of a client order id"]++
-				for _, order := range l.named[:sent] {
-					if order.account == account.ID && order.id == q.ClientID {
-						s.missing[order] = true
+			switch {
+			case err == nil:
+				s.say("  read at %d", q.Seq)
+				if err := s.checkRead(q, after); err != nil {
+					s.violate("engine %d, read %d of %s at %d: %w", l.number, kind, account.Name,
+						q.Seq, err)
+				}
+				if key != nil {
+					s.tookNonce(l, key, nonce, taken)
+					if s.isBarred(key.Public, begun) {
+						s.violate(
+							"engine %d answers read %d with %s, which was revoked before it began",
+							l.number, kind, key.Public)
 					}
 				}
-			}
-			q.Free()
-			s.outcomes["read, answered"]++
-			return
-		case errors.Is(err, ErrNonce):
-			s.toldLast(key, nonce, taken, err.(*NonceError).Last) //nolint:errorlint // it is given as it is
-			others := s.model.Keys[key.Number-1].Nonce
-			once := false
-			for _, n := range s.reads[key.Number] {
-				if n != nonce || once {
-					others = max(others, n)
+				if key != nil && !id.IsZero() && q.Complete && len(q.Orders) == 0 && q.ID == 0 {
+					s.outcomes["no order of a client order id"]++
+					for _, order := range l.named[:sent] {
+						if order.account == account.ID && order.id == q.ClientID {
+							s.missing[order] = true
+						}
+					}
 				}
-				once = once || n == nonce
+				q.Free()
+				s.outcomes["read, answered"]++
+				return
+			case errors.Is(err, ErrNonce):
+				s.toldLast(key, nonce, taken, err.(*NonceError).Last) //nolint:errorlint // it is given as it is
+				others := s.model.Keys[key.Number-1].Nonce
+				once := false
+				for _, n := range s.reads[key.Number] {
+					if n != nonce || once {
+						others = max(others, n)
+					}
+					once = once || n == nonce
+				}
+				if nonce > others {
+					s.violate("engine %d refuses nonce %d of %s for a read, and %d is the highest",
+						l.number, nonce, key.Public, others)
+				}
+			case errors.Is(err, ErrTimeout),
+				errors.Is(err, ErrKeyRevoked) && s.model.Keys[key.Number-1].Revoked,
+				turnedAwayBy(err):
+			default:
+				s.violate("engine %d, read %d: %w", l.number, kind, err)
 			}
-			if nonce > others {
-				s.violate("engine %d refuses nonce %d of %s for a read, and %d is the highest", l.number, nonce, key.Public, others)
-			}
-		case errors.Is(err, ErrTimeout), errors.Is(err, ErrKeyRevoked) && s.model.Keys[key.Number-1].Revoked, turnedAwayBy(err):
-		default:
-			s.violate("engine %d, read %d: %w", l.number, kind, err)
-		}
-		s.say("  read: %v", err)
-		s.outcomes["read, not answered"]++
-	})
+			s.say("  read: %v", err)
+			s.outcomes["read, not answered"]++
+		})
 }
 
-// checkRead checks what an answer shows: all that was answered before it was asked, and nothing that is not durable.
+// checkRead checks what an answer shows: all that was answered before it was asked, and nothing
+// that is not durable.
 func (s *sim) checkRead(q *Read, after uint64) error {
 	if q.Seq > s.model.Seq || q.Seq < after {
-		return fmt.Errorf("what was answered before is at %d, and durable are %d records", after, s.model.Seq)
+		return fmt.Errorf("what was answered before is at %d, and durable are %d records", after,
+			s.model.Seq)
 	}
 	a := s.model.Accounts[q.Account-1]
 	switch q.Kind {
@@ -253,14 +278,18 @@ func (s *sim) checkRead(q *Read, after uint64) error {
 		want := a.OpenAt(q.Seq)
 		if !q.ClientID.IsZero() {
 			for _, o := range q.Orders {
-				if w, open := want[o.ID]; o.Account != q.Account || o.ClientID != q.ClientID.String() || open != (o.Status == persistence.StatusActive) || open && o.Remaining != w.Remaining {
+				if w, open := want[o.ID]; o.Account != q.Account ||
+					o.ClientID != q.ClientID.String() ||
+					open != (o.Status == persistence.StatusActive) ||
+					open && o.Remaining != w.Remaining {
 					return fmt.Errorf("order %+v is not %+v", o, w)
 				}
 			}
 			return nil
 		}
 		for _, o := range q.Orders {
-			if w, open := want[o.ID]; !open || o.Remaining != w.Remaining || o.Price != w.Price || o.ClientID != w.ClientID.String() {
+			if w, open := want[o.ID]; !open || o.Remaining != w.Remaining || o.Price != w.Price ||
+				o.ClientID != w.ClientID.String() {
 				return fmt.Errorf("order %+v is not %+v", o, w)
 			}
 		}
@@ -268,11 +297,13 @@ func (s *sim) checkRead(q *Read, after uint64) error {
 			return fmt.Errorf("%d orders are open, not %d", len(q.Orders), len(want))
 		}
 	case ReadHistory:
-		if at, err := memory.Open(s.disk, persistence.Retention{}).Watermark(context.Background()); err != nil || at < q.Seq {
+		if at, err := memory.Open(s.disk, persistence.Retention{}).Watermark(
+			context.Background()); err != nil || at < q.Seq {
 			return errors.Join(fmt.Errorf("the history is at %d", at), err)
 		}
 	case ReadTrades:
-		want := simulation.UpTo(s.model.Rows.Trades, q.Seq, func(t *persistence.Trade) uint64 { return t.ID })
+		want := simulation.UpTo(s.model.Rows.Trades,
+			q.Seq, func(t *persistence.Trade) uint64 { return t.ID })
 		want = slices.DeleteFunc(want, func(t persistence.Trade) bool { return t.Pair != q.Pair })
 		slices.Reverse(want)
 		if q.Complete && !slices.Equal(q.Trades, want) {
@@ -285,7 +316,8 @@ func (s *sim) checkRead(q *Read, after uint64) error {
 			return fmt.Errorf("the book is of update id %d of %d", u, len(units))
 		}
 		if u > 0 {
-			return errors.Join(sameLevels(q.View.Depth.BuyLevels, units[u-1].Sides[0]), sameLevels(q.View.Depth.SellLevels, units[u-1].Sides[1]))
+			return errors.Join(sameLevels(q.View.Depth.BuyLevels, units[u-1].Sides[0]),
+				sameLevels(q.View.Depth.SellLevels, units[u-1].Sides[1]))
 		}
 	case ReadHash:
 		return q.Err
@@ -304,7 +336,9 @@ type listener struct {
 // listen begins one for each pair.
 func (s *sim) listen(l *life) {
 	for _, p := range l.engine.Pairs() {
-		pid := l.engine.SpawnChannel("simulated."+p.Name, func() actor.Actor { return &listener{s: s, l: l, pair: p} })
+		pid := l.engine.SpawnChannel("simulated."+p.Name, func() actor.Actor {
+			return &listener{s: s, l: l, pair: p}
+		})
 		l.engine.Watch(Watch{Channel: pid, Pair: p, Kind: WatchLevels, View: WatchBook, Levels: -1})
 	}
 }
@@ -327,16 +361,20 @@ func (h *listener) Receive(ctx actor.Context) {
 func (h *listener) unit(u *Unit) error {
 	units := h.s.model.Pairs[h.pair.Number-1].Units
 	if h.at++; u.UpdateID != h.at || h.at > uint64(len(units)) {
-		return fmt.Errorf("update id %d comes after %d, and %d are durable", u.UpdateID, h.at-1, len(units))
+		return fmt.Errorf("update id %d comes after %d, and %d are durable", u.UpdateID, h.at-1,
+			len(units))
 	}
 	want := &units[h.at-1]
-	if u.Cancel != want.Cancel || u.ID != want.ID || u.Cancelled != want.Cancelled || u.Side != want.Side || u.Price != want.Price ||
-		u.Remaining != want.Remaining || !slices.Equal(u.Trades, want.Trades) || len(u.Levels) != len(want.Changed) {
+	if u.Cancel != want.Cancel || u.ID != want.ID || u.Cancelled != want.Cancelled ||
+		u.Side != want.Side || u.Price != want.Price ||
+		u.Remaining != want.Remaining || !slices.Equal(u.Trades, want.Trades) ||
+		len(u.Levels) != len(want.Changed) {
 		return fmt.Errorf("unit %+v is not %+v", u, want)
 	}
 	for i, l := range u.Levels {
 		_, low := l.Amount.Bits()
-		if w := &want.Changed[i]; l.Side != w.Side || l.Price != w.Price || low != w.Amount.Uint64() {
+		if w := &want.Changed[i]; l.Side != w.Side || l.Price != w.Price ||
+			low != w.Amount.Uint64() {
 			return fmt.Errorf("update id %d: level %+v is not %+v", h.at, l, w)
 		}
 	}
@@ -346,13 +384,17 @@ func (h *listener) unit(u *Unit) error {
 // atRest compares everything with everything, when nothing is in flight.
 func (s *sim) atRest(l *life) error {
 	e, c := l.engine, l.engine.committed
-	if c.state.Seq() != s.model.Seq || e.commandsInFlight() != 0 || e.journal.pending.Load() != 0 || e.readsInFlight() != 0 {
-		return fmt.Errorf("at rest the state is at %d of %d records, with %d commands, %d records and %d reads in flight", c.state.Seq(), s.model.Seq,
+	if c.state.Seq() != s.model.Seq || e.commandsInFlight() != 0 || e.journal.pending.Load() != 0 ||
+		e.readsInFlight() != 0 {
+		return fmt.Errorf(
+			"at rest the state is at %d of %d records, with %d commands, %d records and %d reads "+
+				"in flight", c.state.Seq(), s.model.Seq,
 			e.commandsInFlight(), e.journal.pending.Load(), e.readsInFlight())
 	}
 	errs := []error{c.state.Check(), s.sameState(c.state)}
 	for _, p := range e.pairs {
-		errs = append(errs, e.verifyBook(p, c.state.Pair(p.Number)), s.sameOrders(c.state.Pair(p.Number)))
+		errs = append(errs, e.verifyBook(p, c.state.Pair(p.Number)),
+			s.sameOrders(c.state.Pair(p.Number)))
 		if halted := s.model.Pairs[p.Number-1].Halted(s.model.Seq); p.Halted() != halted {
 			errs = append(errs, fmt.Errorf("%s is halted: %v, not %v", p.Name, p.Halted(), halted))
 		}
@@ -361,33 +403,41 @@ func (s *sim) atRest(l *life) error {
 		entry := e.dir.account(a.ID)
 		errs = append(errs, verifyWallet(entry.wallet, a, c, false))
 		if m := s.model.Accounts[a.ID-1]; entry.Frozen() != m.Frozen || a.Frozen != m.Frozen {
-			errs = append(errs, fmt.Errorf("account %s is frozen: %v, committed: %v, not %v", a.Name, entry.Frozen(), a.Frozen, m.Frozen))
+			errs = append(errs, fmt.Errorf("account %s is frozen: %v, committed: %v, not %v",
+				a.Name, entry.Frozen(), a.Frozen, m.Frozen))
 		}
 	}
 	closed := event.Maintenance{}
 	if now := e.maintenance.Load(); now != nil {
 		closed = *now
 	}
-	if want := s.model.Maintenance; closed != want && (closed.On || want.On) || c.state.Maintenance() != want {
-		errs = append(errs, fmt.Errorf("maintenance is %+v, committed: %+v, not %+v", closed, c.state.Maintenance(), want))
+	if want := s.model.Maintenance; closed != want && (closed.On || want.On) ||
+		c.state.Maintenance() != want {
+		errs = append(errs, fmt.Errorf("maintenance is %+v, committed: %+v, not %+v", closed,
+			c.state.Maintenance(), want))
 	}
 	own, err := seal.New(l.serverKey)
 	errs = append(errs, err)
 	for _, k := range c.state.Keys() {
 		m := s.model.Keys[k.Number-1]
 		if m.Revoked {
-			bare := state.Key{Key: event.Key{Number: m.Number, Account: m.Account, Key: m.Name}, Revoked: true}
+			bare := state.Key{Key: event.Key{Number: m.Number, Account: m.Account, Key: m.Name},
+				Revoked: true}
 			if !reflect.DeepEqual(*k, bare) {
 				errs = append(errs, fmt.Errorf("of the revoked key %s there is %+v", m.Name, *k))
 			}
 			continue
 		}
-		if secret, err := own.Open(k.Sealed, k.SealedBy, k.Bound()); err != nil || string(secret) != simulatedSecret {
-			errs = append(errs, fmt.Errorf("the secret of key %s is not sealed with the newest key of engine %d: %v", k.Key.Key, l.number, err))
+		if secret, err := own.Open(k.Sealed, k.SealedBy, k.Bound()); err != nil ||
+			string(secret) != simulatedSecret {
+			errs = append(errs, fmt.Errorf(
+				"the secret of key %s is not sealed with the newest key of engine %d: %v",
+				k.Key.Key, l.number, err))
 		}
 		errs = append(errs, boundToRights(own, k.Key))
 		if k.Nonce != m.Nonce || k.Revoked {
-			errs = append(errs, fmt.Errorf("key %s has nonce %d, revoked: %v, not %d, %v", m.Name, k.Nonce, k.Revoked, m.Nonce, m.Revoked))
+			errs = append(errs, fmt.Errorf("key %s has nonce %d, revoked: %v, not %d, %v", m.Name,
+				k.Nonce, k.Revoked, m.Nonce, m.Revoked))
 		}
 	}
 	errs = append(errs, s.sameRecent(c))
@@ -410,21 +460,27 @@ func boundToRights(own *seal.Sealer, k event.Key) error {
 	} {
 		other := k
 		change(&other)
-		if _, err := own.Open(k.Sealed, k.SealedBy, other.Bound()); !errors.Is(err, seal.ErrChanged) {
+		if _, err := own.Open(k.Sealed, k.SealedBy, other.Bound()); !errors.Is(err,
+			seal.ErrChanged) {
 			return fmt.Errorf("the secret of key %s opens beside another %s: %v", k.Key, what, err)
 		}
 	}
 	return nil
 }
 
-// sameRecent compares what is kept of the newest trades and candles: all of them, unless it says that the store has older ones.
+// sameRecent compares what is kept of the newest trades and candles: all of them, unless it says
+// that the store has older ones.
 func (s *sim) sameRecent(c *committed) error {
-	trades := simulation.UpTo(s.model.Rows.Trades, s.model.Seq, func(t *persistence.Trade) uint64 { return t.ID })
+	trades := simulation.UpTo(s.model.Rows.Trades,
+		s.model.Seq, func(t *persistence.Trade) uint64 { return t.ID })
 	var errs []error
 	for pair := range uint16(len(s.model.Pairs) + 1) {
 		kept := c.tradesOf(pair)
-		of := slices.DeleteFunc(slices.Clone(trades), func(t persistence.Trade) bool { return pair != 0 && t.Pair != pair })
-		errs = append(errs, sameNewest(fmt.Sprintf("the newest trades of pair %d", pair), kept.rows, of, kept.older))
+		of := slices.DeleteFunc(slices.Clone(trades), func(t persistence.Trade) bool {
+			return pair != 0 && t.Pair != pair
+		})
+		errs = append(errs, sameNewest(fmt.Sprintf("the newest trades of pair %d", pair), kept.rows,
+			of, kept.older))
 	}
 	for i := range c.charts {
 		for f := range c.charts[i] {
@@ -434,7 +490,8 @@ func (s *sim) sameRecent(c *committed) error {
 				rows = append(rows, candleRow(uint16(i+1), market.Frame(f), &k.list[at]))
 			}
 			want := s.model.Candles(uint16(i+1), market.Frame(f), s.model.Seq)
-			errs = append(errs, sameNewest(fmt.Sprintf("the newest candles %d of pair %d", f, i+1), rows, want, k.older))
+			errs = append(errs, sameNewest(fmt.Sprintf("the newest candles %d of pair %d", f, i+1),
+				rows, want, k.older))
 		}
 	}
 	return errors.Join(errs...)
@@ -452,8 +509,10 @@ func (s *sim) sameOrders(p *state.Pair) error {
 	for _, side := range []matching.Side{matching.Buy, matching.Sell} {
 		got, want := p.Book.AppendOrders(nil, side, -1), s.model.Pairs[p.Number-1].Book.Orders(side)
 		for i := range want {
-			if w := want[i]; i >= len(got) || got[i] != (matching.Order{ID: w.ID, Account: w.Account, Side: w.Side, Price: w.Price, Amount: w.Amount,
-				Remaining: w.Remaining, TimeUs: w.TimeUs}) {
+			if w := want[i]; i >= len(got) ||
+				got[i] != (matching.Order{ID: w.ID, Account: w.Account, Side: w.Side,
+					Price: w.Price, Amount: w.Amount,
+					Remaining: w.Remaining, TimeUs: w.TimeUs}) {
 				return fmt.Errorf("%s: %v order %d of the book is not %+v", p.Name, side, i+1, w)
 			}
 		}
@@ -464,8 +523,8 @@ func (s *sim) sameOrders(p *state.Pair) error {
 	return nil
 }
 
-// checkStore compares all projections with what the records up to the watermark say, and what a start from each
-// snapshot gives with the live state. It is asked when all is written.
+// checkStore compares all projections with what the records up to the watermark say, and what a
+// start from each snapshot gives with the live state. It is asked when all is written.
 func (s *sim) checkStore(l *life) error {
 	ctx, store := context.Background(), memory.Open(s.disk, persistence.Retention{})
 	at, err := store.Watermark(ctx)
@@ -474,13 +533,16 @@ func (s *sim) checkStore(l *life) error {
 	}
 	errs := []error{s.checkLists(ctx, store, at)}
 	projected := map[string]uint64{}
-	errs = append(errs, store.Nonces(ctx, func(key string, nonce uint64) { projected[key] = nonce }))
+	errs = append(errs, store.Nonces(ctx, func(key string, nonce uint64) {
+		projected[key] = nonce
+	}))
 	for _, k := range s.model.Keys {
 		if k.Revoked { // its nonce counts no more
 			continue
 		}
 		if n := projected[k.Name]; n < k.Nonce || n > max(k.Nonce, s.model.ReadNonces[k.Number]) {
-			errs = append(errs, fmt.Errorf("the nonce of %s is projected as %d, not %d", k.Name, n, k.Nonce))
+			errs = append(errs, fmt.Errorf("the nonce of %s is projected as %d, not %d", k.Name, n,
+				k.Nonce))
 		}
 	}
 	wallets := 0
@@ -489,7 +551,9 @@ func (s *sim) checkStore(l *life) error {
 		a := s.model.Accounts[w.Account-1]
 		var holdings []ledger.Holding
 		for _, h := range w.Holdings {
-			holdings = append(holdings, ledger.Holding{Currency: uint16(slices.Index(s.model.Currencies, h.Currency) + 1), Balance: h.Balance, Reserve: h.Reserve})
+			holdings = append(holdings, ledger.Holding{
+				Currency: uint16(slices.Index(s.model.Currencies, h.Currency) + 1),
+				Balance:  h.Balance, Reserve: h.Reserve})
 		}
 		if err := sameFunds(holdings, a.At(at)); err != nil || a.Name != w.Name {
 			errs = append(errs, fmt.Errorf("the projected wallet of %s: %w", a.Name, err))
@@ -497,7 +561,8 @@ func (s *sim) checkStore(l *life) error {
 		return true
 	}))
 	if wallets != len(s.model.Accounts) {
-		errs = append(errs, fmt.Errorf("%d wallets are projected, not %d", wallets, len(s.model.Accounts)))
+		errs = append(errs, fmt.Errorf("%d wallets are projected, not %d", wallets,
+			len(s.model.Accounts)))
 	}
 	for back := range 2 {
 		errs = append(errs, s.checkSnapshot(ctx, store, back, l.engine.committed.state.Hash()))
@@ -505,7 +570,8 @@ func (s *sim) checkStore(l *life) error {
 	return errors.Join(errs...)
 }
 
-func (s *sim) checkSnapshot(ctx context.Context, store persistence.Store, back int, live [32]byte) error {
+func (s *sim) checkSnapshot(ctx context.Context, store persistence.Store, back int,
+	live [32]byte) error {
 	seq, r, err := store.LoadSnapshot(ctx, back)
 	if errors.Is(err, persistence.ErrNoSnapshot) {
 		return nil
@@ -533,7 +599,8 @@ func (s *sim) checkSnapshot(ctx context.Context, store persistence.Store, back i
 		return err
 	}
 	if at.Hash() != live {
-		return fmt.Errorf("the snapshot at %d and the journal after it give another state than the live one", seq)
+		return fmt.Errorf(
+			"the snapshot at %d and the journal after it give another state than the live one", seq)
 	}
 	return nil
 }
@@ -541,46 +608,72 @@ func (s *sim) checkSnapshot(ctx context.Context, store persistence.Store, back i
 func (s *sim) checkLists(ctx context.Context, store persistence.Store, at uint64) error {
 	rows := &s.model.Rows
 	var trades []persistence.Trade
-	err := store.Trades(ctx, persistence.TradeQuery{Ascending: true}, func(t *persistence.Trade) bool { trades = append(trades, *t); return true })
-	errs := []error{err, sameRows("trades", trades, simulation.UpTo(rows.Trades, at, func(t *persistence.Trade) uint64 { return t.ID }))}
+	err := store.Trades(ctx, persistence.TradeQuery{Ascending: true},
+		func(t *persistence.Trade) bool { trades = append(trades, *t); return true })
+	errs := []error{err, sameRows("trades", trades,
+		simulation.UpTo(rows.Trades, at, func(t *persistence.Trade) uint64 { return t.ID }))}
 	var orders []persistence.Order
 	var deposits []persistence.Deposit
 	for _, a := range s.model.Accounts {
-		errs = append(errs, store.Orders(ctx, persistence.OrderQuery{Account: a.ID}, func(o *persistence.Order) bool { orders = append(orders, *o); return true }),
-			store.Deposits(ctx, persistence.DepositQuery{Account: a.ID}, func(d *persistence.Deposit) bool { deposits = append(deposits, *d); return true }))
+		errs = append(errs, store.Orders(ctx,
+			persistence.OrderQuery{Account: a.ID}, func(o *persistence.Order) bool {
+				orders = append(orders, *o)
+				return true
+			}),
+			store.Deposits(ctx, persistence.DepositQuery{Account: a.ID},
+				func(d *persistence.Deposit) bool { deposits = append(deposits, *d); return true }))
 	}
 	slices.SortFunc(orders, func(a, b persistence.Order) int { return int(a.ID) - int(b.ID) })
 	slices.SortFunc(deposits, func(a, b persistence.Deposit) int { return int(a.ID) - int(b.ID) })
 	var referred []persistence.Deposit
-	errs = append(errs, store.References(ctx, func(d *persistence.Deposit) bool { referred = append(referred, *d); return true }))
-	slices.SortFunc(referred, func(a, b persistence.Deposit) int { return int(a.ID) - int(b.ID) })
-	var withdraws []persistence.Withdraw
-	errs = append(errs, store.Withdraws(ctx, persistence.WithdrawQuery{}, func(w *persistence.Withdraw) bool { withdraws = append(withdraws, *w); return true }))
-	slices.Reverse(withdraws)
-	var actions []persistence.Action
-	errs = append(errs, store.Actions(ctx, persistence.ActionQuery{}, func(a *persistence.Action) bool {
-		if strings.TrimSpace(a.What) == "" {
-			errs = append(errs, fmt.Errorf("action %d has no words", a.Seq))
-		}
-		actions = append(actions, persistence.Action{Seq: a.Seq, TimeUs: a.TimeUs, Who: a.Who})
+	errs = append(errs, store.References(ctx, func(d *persistence.Deposit) bool {
+		referred = append(referred, *d)
 		return true
 	}))
+	slices.SortFunc(referred, func(a, b persistence.Deposit) int { return int(a.ID) - int(b.ID) })
+	var withdraws []persistence.Withdraw
+	errs = append(errs, store.Withdraws(ctx,
+		persistence.WithdrawQuery{}, func(w *persistence.Withdraw) bool {
+			withdraws = append(withdraws, *w)
+			return true
+		}))
+	slices.Reverse(withdraws)
+	var actions []persistence.Action
+	errs = append(errs, store.Actions(ctx,
+		persistence.ActionQuery{}, func(a *persistence.Action) bool {
+			if strings.TrimSpace(a.What) == "" {
+				errs = append(errs, fmt.Errorf("action %d has no words", a.Seq))
+			}
+			actions = append(actions, persistence.Action{Seq: a.Seq, TimeUs: a.TimeUs, Who: a.Who})
+			return true
+		}))
 	slices.Reverse(actions)
 	errs = append(errs,
-		sameRows("closed orders", orders, simulation.UpTo(rows.Orders, at, func(o *persistence.Order) uint64 { return o.ID })),
-		sameRows("deposits", deposits, simulation.UpTo(rows.Deposits, at, func(d *persistence.Deposit) uint64 { return d.ID })),
-		sameRows("the index of references", referred, simulation.UpTo(rows.Deposits, at, func(d *persistence.Deposit) uint64 { return d.ID })),
-		sameRows("withdraws", withdraws, simulation.UpTo(rows.Withdraws, at, func(w *persistence.Withdraw) uint64 { return w.ID })),
-		sameRows("actions", actions, simulation.UpTo(rows.Actions, at, func(a *persistence.Action) uint64 { return a.Seq })))
+		sameRows("closed orders", orders,
+			simulation.UpTo(rows.Orders, at, func(o *persistence.Order) uint64 { return o.ID })),
+		sameRows("deposits", deposits,
+			simulation.UpTo(rows.Deposits,
+				at, func(d *persistence.Deposit) uint64 { return d.ID })),
+		sameRows("the index of references", referred,
+			simulation.UpTo(rows.Deposits,
+				at, func(d *persistence.Deposit) uint64 { return d.ID })),
+		sameRows("withdraws", withdraws,
+			simulation.UpTo(rows.Withdraws,
+				at, func(w *persistence.Withdraw) uint64 { return w.ID })),
+		sameRows("actions", actions, simulation.UpTo(rows.Actions,
+			at, func(a *persistence.Action) uint64 { return a.Seq })))
 	for _, p := range s.model.Pairs {
 		for frame := range market.Frame(market.FrameCount) {
 			var candles []persistence.Candle
-			errs = append(errs, store.Candles(ctx, persistence.CandleQuery{Pair: p.Number, Frame: uint8(frame)}, func(c *persistence.Candle) bool {
-				candles = append(candles, *c)
-				return true
-			}))
+			errs = append(errs, store.Candles(ctx,
+				persistence.CandleQuery{Pair: p.Number, Frame: uint8(frame)},
+				func(c *persistence.Candle) bool {
+					candles = append(candles, *c)
+					return true
+				}))
 			slices.Reverse(candles)
-			errs = append(errs, sameRows(fmt.Sprintf("candles %v of %s", frame, p.Name), candles, s.model.Candles(p.Number, frame, at)))
+			errs = append(errs, sameRows(fmt.Sprintf("candles %v of %s", frame, p.Name), candles,
+				s.model.Candles(p.Number, frame, at)))
 		}
 	}
 	return errors.Join(errs...)
@@ -589,7 +682,8 @@ func (s *sim) checkLists(ctx context.Context, store persistence.Store, at uint64
 func sameRows[T comparable](what string, got, want []T) error {
 	for i := range want {
 		if i >= len(got) || got[i] != want[i] {
-			return fmt.Errorf("%s: %d are there, and number %d of %d is not %+v", what, len(got), i+1, len(want), want[i])
+			return fmt.Errorf("%s: %d are there, and number %d of %d is not %+v", what, len(got),
+				i+1, len(want), want[i])
 		}
 	}
 	if len(got) != len(want) {

@@ -45,8 +45,11 @@ type bar struct {
 }
 
 func newClients() clients {
-	return clients{nonces: map[string]uint64{}, codes: map[uint64][]mailedCode{}, messages: map[string]Mail{}, sent: map[simulation.KeyNonce]int{}, reads: map[uint32][]uint64{},
-		deposits: map[string]int{}, barred: map[string]*bar{}, restedBy: map[uint64]int{}, outcomes: map[string]int{}}
+	return clients{nonces: map[string]uint64{}, codes: map[uint64][]mailedCode{},
+		messages: map[string]Mail{}, sent: map[simulation.KeyNonce]int{},
+		reads:    map[uint32][]uint64{},
+		deposits: map[string]int{}, barred: map[string]*bar{}, restedBy: map[uint64]int{},
+		outcomes: map[string]int{}}
 }
 
 func (s *sim) bar(name string) *bar {
@@ -78,13 +81,15 @@ func newest(r *rand.Rand, list []uint64) uint64 {
 
 // orderOf is mostly an open order of the account, now and then anybody's, closed or open.
 func (s *sim) orderOf(r *rand.Rand, account uint32) uint64 {
-	if own := slices.Sorted(maps.Keys(s.model.Accounts[account-1].OpenAt(s.model.Seq))); len(own) > 0 && r.IntN(3) > 0 {
+	if own := slices.Sorted(maps.Keys(
+		s.model.Accounts[account-1].OpenAt(s.model.Seq))); len(own) > 0 && r.IntN(3) > 0 {
 		return pick(r, own)
 	}
 	return newest(r, s.orders)
 }
 
-// withdrawOf is mostly a pending withdraw of the account, or of any (0), and if it can be one of a status.
+// withdrawOf is mostly a pending withdraw of the account, or of any (0), and if it can be one of a
+// status.
 func (s *sim) withdrawOf(r *rand.Rand, account uint32, status uint8) uint64 {
 	var pending, ripe []uint64
 	for _, id := range slices.Sorted(maps.Keys(s.model.Withdraws)) {
@@ -117,8 +122,8 @@ type request struct {
 	begun   int    // step
 	seq     uint64 // what was durable then
 	taken   uint64 // the highest nonce of its key that was answered before
-	// quiet says that nothing of the account was on its way when it began, and its wallet knew all of the account
-	// up to the record touched: then the model knows whether it has the money.
+	// quiet says that nothing of the account was on its way when it began, and its wallet knew all
+	// of the account up to the record touched: then the model knows whether it has the money.
 	quiet   bool
 	touched uint64
 	wish    OrderWish
@@ -213,11 +218,13 @@ func (s *sim) command(r *rand.Rand, l *life) {
 	switch n := r.IntN(44); {
 	case n < 26:
 		side := matching.Side(1 + r.IntN(2))
-		q.wish = OrderWish{Pair: pick(r, e.Pairs()), Side: side, Price: priceOf(r, side), Amount: amountOf(r)}
+		q.wish = OrderWish{Pair: pick(r, e.Pairs()), Side: side, Price: priceOf(r, side),
+			Amount: amountOf(r)}
 		if r.IntN(3) == 0 {
 			q.wish.ClientID, _ = event.NewClientID(fmt.Sprint("c", r.IntN(25)))
 		}
-		q.what = fmt.Sprintf("%v %v at %v in %s, %v", q.wish.Side, q.wish.Amount, q.wish.Price, q.wish.Pair.Name, q.wish.ClientID)
+		q.what = fmt.Sprintf("%v %v at %v in %s, %v", q.wish.Side, q.wish.Amount, q.wish.Price,
+			q.wish.Pair.Name, q.wish.ClientID)
 		run = func() (*Command, error) { return e.Place(key, q.nonce, &q.wish) }
 	case n < 32:
 		q.order = s.orderOf(r, q.account)
@@ -230,7 +237,9 @@ func (s *sim) command(r *rand.Rand, l *life) {
 	case n < 36:
 		q.number, q.amount = uint16(1+r.IntN(3)), amountOf(r)
 		q.what = fmt.Sprintf("withdraw %v of currency %d", q.amount, q.number)
-		run = func() (*Command, error) { return e.Withdraw(key, q.nonce, q.number, q.amount, "somewhere") }
+		run = func() (*Command, error) {
+			return e.Withdraw(key, q.nonce, q.number, q.amount, "somewhere")
+		}
 	case n < 43:
 		id := s.withdrawOf(r, q.account, event.WithdrawNew)
 		q.id, q.to = id, event.WithdrawVerified
@@ -315,7 +324,8 @@ func (s *sim) operator(r *rand.Rand, l *life) {
 		run("account "+name, func() string {
 			a, err := e.CreateAccount("op", name, name+"@example.org")
 			known := s.model.Account(name)
-			return s.administered(err, known != nil && (err != nil || known.ID == a.AccountID), known != nil || len(s.model.Accounts) >= e.opts.Limits.Accounts)
+			return s.administered(err, known != nil && (err != nil || known.ID == a.AccountID),
+				known != nil || len(s.model.Accounts) >= e.opts.Limits.Accounts)
 		})
 	case n < 8:
 		key := fmt.Sprintf("key-%s-%d", name, r.IntN(2))
@@ -338,13 +348,15 @@ func (s *sim) operator(r *rand.Rand, l *life) {
 		on := r.IntN(3) == 0
 		run(fmt.Sprintf("halt %s %v", pair.Name, on), func() string {
 			_, err := e.Halt("op", pair.Name, on)
-			was := slices.ContainsFunc(s.model.Pairs[pair.Number-1].Halts, func(h simulation.Halt) bool { return h.On == on })
+			was := slices.ContainsFunc(s.model.Pairs[pair.Number-1].Halts,
+				func(h simulation.Halt) bool { return h.On == on })
 			return s.administered(err, was || !on, false)
 		})
 	case n < 13:
 		s.freeze(l, name, r.IntN(4) == 0)
 	case n < 15:
-		rates := &state.FeeRates{Maker: money.Rate(r.Uint32N(3e6)), Taker: money.Rate(r.Uint32N(3e6))}
+		rates := &state.FeeRates{Maker: money.Rate(r.Uint32N(3e6)),
+			Taker: money.Rate(r.Uint32N(3e6))}
 		if !on {
 			rates = nil
 		}
@@ -377,7 +389,8 @@ func (s *sim) operator(r *rand.Rand, l *life) {
 	}
 }
 
-// decideWithdraw approves or refuses one, now and then while its account is being frozen, or is frozen.
+// decideWithdraw approves or refuses one, now and then while its account is being frozen, or is
+// frozen.
 func (s *sim) decideWithdraw(r *rand.Rand, l *life) {
 	q := &request{l: l, to: event.WithdrawApproved}
 	switch r.IntN(8) {
@@ -389,7 +402,8 @@ func (s *sim) decideWithdraw(r *rand.Rand, l *life) {
 	if q.id == 0 {
 		q.id = s.withdrawOf(r, 0, event.WithdrawVerified)
 	}
-	if w := s.model.Withdraws[q.id]; w != nil && w.Status == event.WithdrawVerified && r.IntN(3) > 0 {
+	if w := s.model.Withdraws[q.id]; w != nil && w.Status == event.WithdrawVerified &&
+		r.IntN(3) > 0 {
 		s.freeze(l, s.model.Accounts[w.Account-1].Name, true)
 	}
 	q.what = fmt.Sprintf("withdraw %d to %d, despite a freeze: %v", q.id, q.to, q.despite)
@@ -410,7 +424,8 @@ type credit struct {
 	amount                    money.Amount
 }
 
-// deposit credits an account, often by a reference that was used before: as it was before, or otherwise.
+// deposit credits an account, often by a reference that was used before: as it was before, or
+// otherwise.
 func (s *sim) deposit(r *rand.Rand, l *life, name string) {
 	currency, amount := pick(r, l.engine.Currencies()).Code, money.Amount(1+r.Int64N(50))*1e8
 	if r.IntN(6) == 0 {
@@ -422,7 +437,8 @@ func (s *sim) deposit(r *rand.Rand, l *life, name string) {
 		if r.IntN(2) == 0 { // one that may be on its way, or not projected yet
 			again = s.credits[n-1-r.IntN(min(n, 3))]
 		}
-		name, currency, amount, reference = again.name, again.currency, again.amount, again.reference
+		name, currency, amount, reference = again.name, again.currency, again.amount,
+			again.reference
 	}
 	s.credits = append(s.credits, credit{name, currency, reference, amount})
 	what := fmt.Sprintf("deposit of %v %s to %s, %s", amount, currency, name, reference)
@@ -433,8 +449,10 @@ func (s *sim) deposit(r *rand.Rand, l *life, name string) {
 		a, err := l.engine.Deposit("op", name, currency, amount, reference)
 		d, known := s.model.Deposits[reference]
 		account := s.model.Account(name)
-		same := known && account != nil && d.Account == account.ID && d.Amount == amount && s.model.Currencies[d.Currency-1] == currency
-		outcome := s.administered(err, same && d.ID == a.Deposit, missing || known && !same || !known)
+		same := known && account != nil && d.Account == account.ID && d.Amount == amount &&
+			s.model.Currencies[d.Currency-1] == currency
+		outcome := s.administered(err, same && d.ID == a.Deposit,
+			missing || known && !same || !known)
 		if outcome != unknownOutcome {
 			l.open[0]--
 		}
@@ -492,7 +510,8 @@ func (s *sim) maintain(l *life, on bool) {
 		ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 		defer cancel()
 		_, err := l.engine.SetMaintenance(ctx, "op", on, "back soon")
-		s.say("  maintenance %v: %s", on, s.administered(err, s.model.Maintenance.On == on || l.overtaken, false))
+		s.say("  maintenance %v: %s", on,
+			s.administered(err, s.model.Maintenance.On == on || l.overtaken, false))
 	})
 }
 
@@ -501,7 +520,8 @@ const unknownOutcome = "unknown"
 // simulatedSecret is that of every API key.
 const simulatedSecret = "secret"
 
-// administered checks an operator's answer. done: it is durable, or it was so already; refusable: what a refusal says is so.
+// administered checks an operator's answer. done: it is durable, or it was so already; refusable:
+// what a refusal says is so.
 func (s *sim) administered(err error, done, refusable bool) string {
 	switch {
 	case err == nil:
@@ -532,7 +552,8 @@ func (s *sim) administered(err error, done, refusable bool) string {
 
 // turnedAwayBy says that nothing was done: mostly no actor has seen the command.
 func turnedAwayBy(err error) bool {
-	return slices.ContainsFunc([]error{ErrStopping, ErrStalled, ErrBusy, ErrAccountBusy, ErrBehind, ErrNotQuiet, ErrPaused, ErrMaintenance, ErrNotConfirmed, ErrUnanswered},
+	return slices.ContainsFunc([]error{ErrStopping, ErrStalled, ErrBusy, ErrAccountBusy, ErrBehind,
+		ErrNotQuiet, ErrPaused, ErrMaintenance, ErrNotConfirmed, ErrUnanswered},
 		func(known error) bool { return errors.Is(err, known) })
 }
 
@@ -555,8 +576,8 @@ func (s *sim) asOperator(q *request, run func() (*Command, error)) {
 	})
 }
 
-// swept checks the orders that a command says it has cancelled, and that of those which it was about, and which rested when
-// it began, none does.
+// swept checks the orders that a command says it has cancelled, and that of those which it was
+// about, and which rested when it began, none does.
 func (s *sim) swept(l *life, a *simulation.Account, pair *Pair, since uint64, orders []uint64) {
 	for _, id := range orders {
 		if o, _ := s.model.Open(id); o != nil {
@@ -565,12 +586,15 @@ func (s *sim) swept(l *life, a *simulation.Account, pair *Pair, since uint64, or
 	}
 	for _, id := range slices.Sorted(maps.Keys(a.OpenAt(since))) {
 		if o, p := s.model.Open(id); o != nil && (pair == nil || p.Number == pair.Number) {
-			s.violate("engine %d says that all orders of %s are cancelled, and order %d rests as it did before", l.number, a.Name, id)
+			s.violate(
+				"engine %d says that all orders of %s are cancelled, and order %d rests as it "+
+					"did before", l.number, a.Name, id)
 		}
 	}
 }
 
-// answered looks at an answer: what it says must be durable, and nobody else may have been told the same.
+// answered looks at an answer: what it says must be durable, and nobody else may have been told the
+// same.
 func (s *sim) answered(q *request, c *Command, err error) {
 	at := simulation.KeyNonce{Nonce: q.nonce}
 	if q.key != nil {
@@ -578,7 +602,8 @@ func (s *sim) answered(q *request, c *Command, err error) {
 	}
 	s.sending = nil
 	if q.unfit && !turnedAwayBy(err) {
-		s.violate("%s: engine %d takes it, and has heard that the store may lose it: %v", q.what, q.l.number, err)
+		s.violate("%s: engine %d takes it, and has heard that the store may lose it: %v", q.what,
+			q.l.number, err)
 	}
 	if err != nil {
 		switch {
@@ -614,7 +639,9 @@ func (s *sim) answered(q *request, c *Command, err error) {
 		return
 	}
 	s.say("  %s: record %d", q.what, seq)
-	if reason := r.Refusal.Reason; q.key != nil && (r.Kind != event.KindRefusal || reason != event.RefusedNonce && reason != event.RefusedKey) {
+	if reason := r.Refusal.Reason; q.key != nil &&
+		(r.Kind != event.KindRefusal ||
+			reason != event.RefusedNonce && reason != event.RefusedKey) {
 		s.tookNonce(q.l, q.key, q.nonce, q.taken)
 	}
 	if c.Outcome() == Accepted {
@@ -639,7 +666,8 @@ func (s *sim) answered(q *request, c *Command, err error) {
 func (s *sim) claim(q *request, record string) uint64 {
 	list := s.records[record]
 	if len(list) == 0 {
-		s.violate("engine %d answers %s with a record that is not durable, or was answered before", q.l.number, q.what)
+		s.violate("engine %d answers %s with a record that is not durable, or was answered before",
+			q.l.number, q.what)
 		return 0
 	}
 	s.records[record] = list[1:]
@@ -648,24 +676,30 @@ func (s *sim) claim(q *request, record string) uint64 {
 	return list[0]
 }
 
-// tookNonce checks that a nonce is above all that were answered as taken before its command, or its read, began.
+// tookNonce checks that a nonce is above all that were answered as taken before its command, or its
+// read, began.
 func (s *sim) tookNonce(l *life, key *Key, nonce, before uint64) {
 	if nonce <= before {
-		s.violate("engine %d takes nonce %d of %s, and it had taken %d before that was sent", l.number, nonce, key.Public, before)
+		s.violate("engine %d takes nonce %d of %s, and it had taken %d before that was sent",
+			l.number, nonce, key.Public, before)
 	}
 	l.taken[key.Number] = max(l.taken[key.Number], nonce)
 }
 
-// toldLast checks the last nonce that the refusal of another one tells: it is not below that one, nor below
-// what was answered as taken before, and a client may have sent it: nextNonce goes one above the highest.
+// toldLast checks the last nonce that the refusal of another one tells: it is not below that one,
+// nor below what was answered as taken before, and a client may have sent it: nextNonce goes one
+// above the highest.
 func (s *sim) toldLast(key *Key, nonce, before, last uint64) {
 	if last < nonce || last < before || last > s.nonces[key.Public]+1 {
-		s.violate("nonce %d of %s is refused because %d was the last; %d was taken before, and %d is the highest that was sent",
+		s.violate(
+			"nonce %d of %s is refused because %d was the last; %d was taken before, and %d is "+
+				"the highest that was sent",
 			nonce, key.Public, last, before, s.nonces[key.Public])
 	}
 }
 
-// mayBeAccepted checks that neither its freeze nor the end of its key was acknowledged before a command began.
+// mayBeAccepted checks that neither its freeze nor the end of its key was acknowledged before a
+// command began.
 func (s *sim) mayBeAccepted(q *request) {
 	if q.key == nil {
 		return
@@ -689,17 +723,20 @@ func (s *sim) accepted(q *request, seq uint64, r *event.Record) {
 	switch r.Kind {
 	case event.KindOrder:
 		o, w := &r.Order, &q.wish
-		asked = o.Account == q.account && o.Nonce == q.nonce && r.Pair == w.Pair.Number && o.Side == w.Side && o.Price == w.Price && o.Amount == w.Amount &&
+		asked = o.Account == q.account && o.Nonce == q.nonce && r.Pair == w.Pair.Number &&
+			o.Side == w.Side && o.Price == w.Price && o.Amount == w.Amount &&
 			o.ClientID == w.ClientID
 		s.orders = append(s.orders, o.ID)
 		if o.Rests() {
 			s.restedBy[o.ID] = s.steps
 		}
 	case event.KindCancel:
-		asked = q.key == nil || r.Cancel.Order == q.order && r.Cancel.Account == q.account && r.Cancel.Nonce == q.nonce
+		asked = q.key == nil || r.Cancel.Order == q.order && r.Cancel.Account == q.account &&
+			r.Cancel.Nonce == q.nonce
 	case event.KindWithdraw:
 		w := &r.Withdraw
-		asked = w.Account == q.account && w.Nonce == q.nonce && w.Currency == q.number && w.Amount == q.amount
+		asked = w.Account == q.account && w.Nonce == q.nonce && w.Currency == q.number &&
+			w.Amount == q.amount
 		s.withdraws = append(s.withdraws, w.ID)
 	case event.KindWithdrawMoved:
 		m := &r.WithdrawMoved
@@ -714,13 +751,14 @@ func (s *sim) accepted(q *request, seq uint64, r *event.Record) {
 	}
 }
 
-// movedAsOperator checks that no money has left an account whose freeze was acknowledged before, unless
-// the operator insisted.
+// movedAsOperator checks that no money has left an account whose freeze was acknowledged before,
+// unless the operator insisted.
 func (s *sim) movedAsOperator(q *request, m *event.WithdrawMoved) {
 	name := s.model.Accounts[m.Account-1].Name
 	switch {
 	case q.key != nil:
-	case m.To == event.WithdrawApproved && !q.despite && (m.DespiteFreeze || s.isBarred(name, q.begun)):
+	case m.To == event.WithdrawApproved && !q.despite &&
+		(m.DespiteFreeze || s.isBarred(name, q.begun)):
 		s.violate("%s: it is approved, and %s is frozen", q.what, name)
 	case m.DespiteFreeze:
 		s.outcomes["withdraws, approved despite a freeze"]++
@@ -746,7 +784,8 @@ func (s *sim) refused(q *request, seq uint64, c *Command) {
 	case event.RefusedFunds:
 		currency, need := q.number, simulation.Units(q.amount.Balance())
 		if q.wish.Pair != nil {
-			currency, need = s.model.Need(q.wish.Pair.Number, q.wish.Side, q.wish.Price, q.wish.Amount)
+			currency, need = s.model.Need(q.wish.Pair.Number, q.wish.Side, q.wish.Price,
+				q.wish.Amount)
 		}
 		if funds := a.At(seq); int(currency) <= len(funds) {
 			f := &funds[currency-1]
@@ -763,21 +802,26 @@ func (s *sim) refused(q *request, seq uint64, c *Command) {
 	case event.RefusedAccountLimit:
 		wrong = quiet && len(open) < s.options.Limits.OpenOrdersPerAccount
 	case event.RefusedAccountBookLimit:
-		wrong = quiet && inBook(open, q.wish.Pair.Number) < s.options.Limits.OpenOrdersPerAccountAndBook
-	case event.RefusedBookLimit: // its book decides in the order of its records: it had what the model has there
+		wrong = quiet && inBook(open, q.wish.Pair.Number) <
+			s.options.Limits.OpenOrdersPerAccountAndBook
+	// its book decides in the order of its records: it had what the model has there
+	case event.RefusedBookLimit:
 		wrong = !s.isFull(&q.wish, seq)
-	case event.RefusedWithdrawLimit: // its wallet had all that was durable when it began, and maybe more
+	// its wallet had all that was durable when it began, and maybe more
+	case event.RefusedWithdrawLimit:
 		wrong = a.MostPending(q.seq, seq-1) < s.options.Limits.PendingWithdraws
 	case event.RefusedNoOrders:
 		rested := a.OpenAt(q.seq)
 		for _, o := range open {
 			_, p := s.model.Open(o.ID)
 			_, before := rested[o.ID]
-			wrong = wrong || (quiet || before) && (q.pair == nil || p != nil && p.Number == q.pair.Number)
+			wrong = wrong || (quiet || before) &&
+				(q.pair == nil || p != nil && p.Number == q.pair.Number)
 		}
 	case event.RefusedWithdraw:
 		w := s.model.Withdraws[q.id]
-		wrong = quiet && w != nil && max(w.Seq, w.Moved) < seq && w.Account == r.Refusal.Account && w.MayMove(q.to)
+		wrong = quiet && w != nil && max(w.Seq, w.Moved) < seq && w.Account == r.Refusal.Account &&
+			w.MayMove(q.to)
 	case event.RefusedTries:
 		w := s.model.Withdraws[q.id]
 		wrong = w == nil || w.Tries < s.options.Withdraw.CodeTries
@@ -792,20 +836,26 @@ func (s *sim) refused(q *request, seq uint64, c *Command) {
 		wrong = !s.model.Pairs[q.wish.Pair.Number-1].Halted(seq)
 	}
 	if wrong {
-		s.violate("%s: it is refused for %s, by record %d, and that is not so", q.what, refusalNames[r.Refusal.Reason], seq)
+		s.violate("%s: it is refused for %s, by record %d, and that is not so", q.what,
+			refusalNames[r.Refusal.Reason], seq)
 	}
 }
 
-// checkShortfall compares what an answer says is missing with what is: exactly, if the model knows what it was decided on.
-func (s *sim) checkShortfall(q *request, c *Command, currency uint16, need, lacks *big.Int, exact bool) {
+// checkShortfall compares what an answer says is missing with what is: exactly, if the model knows
+// what it was decided on.
+func (s *sim) checkShortfall(q *request, c *Command, currency uint16, need, lacks *big.Int,
+	exact bool) {
 	of, missing := c.Shortfall()
 	said := simulation.Units(missing)
 	if of != currency || said.Sign() <= 0 || said.Cmp(need) > 0 || exact && said.Cmp(lacks) != 0 {
-		s.violate("%s: it is told that %v of currency %d are missing, and %v of %v of currency %d are", q.what, said, of, lacks, need, currency)
+		s.violate(
+			"%s: it is told that %v of currency %d are missing, and %v of %v of currency %d are",
+			q.what, said, of, lacks, need, currency)
 	}
 }
 
-// isFull says whether a book has as many orders as it may after a record, and an order would trade with none of them.
+// isFull says whether a book has as many orders as it may after a record, and an order would trade
+// with none of them.
 func (s *sim) isFull(w *OrderWish, seq uint64) bool {
 	sides, orders := s.model.Pairs[w.Pair.Number-1].DepthAt(seq), 0
 	for _, levels := range sides {
@@ -814,7 +864,8 @@ func (s *sim) isFull(w *OrderWish, seq uint64) bool {
 		}
 	}
 	others := sides[w.Side.Opposite()-1]
-	crosses := len(others) > 0 && (w.Side == matching.Buy && others[0].Price <= w.Price || w.Side == matching.Sell && others[0].Price >= w.Price)
+	crosses := len(others) > 0 && (w.Side == matching.Buy && others[0].Price <= w.Price ||
+		w.Side == matching.Sell && others[0].Price >= w.Price)
 	return orders >= s.options.Limits.OpenOrdersPerBook && !crosses
 }
 
@@ -833,29 +884,37 @@ func (s *sim) withinLimits() {
 	limits := &s.options.Limits
 	for _, p := range s.model.Pairs {
 		if n := p.Book.Len(); n > limits.OpenOrdersPerBook {
-			s.violate("record %d: %s has %d open orders, and %d are allowed", s.model.Seq, p.Name, n, limits.OpenOrdersPerBook)
+			s.violate("record %d: %s has %d open orders, and %d are allowed", s.model.Seq, p.Name,
+				n, limits.OpenOrdersPerBook)
 		}
 	}
 	for _, a := range s.model.Accounts {
 		for _, p := range s.model.Pairs {
-			if n := inBook(a.OpenAt(s.model.Seq), p.Number); n > limits.OpenOrdersPerAccountAndBook {
+			if n := inBook(a.OpenAt(s.model.Seq),
+				p.Number); n > limits.OpenOrdersPerAccountAndBook {
 				s.violate("record %d: %s has %d open orders in %s, and %d are allowed",
 					s.model.Seq, a.Name, n, p.Name, limits.OpenOrdersPerAccountAndBook)
 			}
 		}
 		if n := len(a.OpenAt(s.model.Seq)); n > limits.OpenOrdersPerAccount {
-			s.violate("record %d: %s has %d open orders, and %d are allowed", s.model.Seq, a.Name, n, limits.OpenOrdersPerAccount)
+			s.violate("record %d: %s has %d open orders, and %d are allowed", s.model.Seq, a.Name,
+				n, limits.OpenOrdersPerAccount)
 		}
 		if n := a.MostPending(s.model.Seq, s.model.Seq); n > limits.PendingWithdraws {
-			s.violate("record %d: %s has %d pending withdraws, and %d are allowed", s.model.Seq, a.Name, n, limits.PendingWithdraws)
+			s.violate("record %d: %s has %d pending withdraws, and %d are allowed", s.model.Seq,
+				a.Name, n, limits.PendingWithdraws)
 		}
 	}
 }
 
-// checkInFlight counts the commands that were admitted and have no answer: each of them has its place in the limits.
+// checkInFlight counts the commands that were admitted and have no answer: each of them has its
+// place in the limits.
 func (l *life) checkInFlight(s *sim) {
-	l.admitted = slices.DeleteFunc(l.admitted, func(q *request) bool { return q.told || len(q.reply) > 0 })
-	limits, all, others := &s.options.Limits, map[uint32]int{}, map[uint32]int{} // by account; 0: of all
+	l.admitted = slices.DeleteFunc(l.admitted, func(q *request) bool {
+		return q.told || len(q.reply) > 0
+	})
+	// by account; 0: of all
+	limits, all, others := &s.options.Limits, map[uint32]int{}, map[uint32]int{}
 	for _, q := range l.admitted {
 		for _, of := range []uint32{0, q.account} {
 			all[of]++
@@ -870,19 +929,24 @@ func (l *life) checkInFlight(s *sim) {
 			most, kept = limits.InFlight, limits.InFlightCancels
 		}
 		if n > most || others[of] > most-kept {
-			s.violate("engine %d has %d commands in flight, and %d but for cancels; %d are allowed, and %d kept for cancels", l.number, n, others[of], most, kept)
+			s.violate(
+				"engine %d has %d commands in flight, and %d but for cancels; %d are allowed, "+
+					"and %d kept for cancels", l.number, n, others[of], most, kept)
 		}
 	}
 }
 
-// recorded counts a durable record for its nonce: there are no more than commands were sent with it.
+// recorded counts a durable record for its nonce: there are no more than commands were sent with
+// it.
 func (s *sim) recorded(r *event.Record) {
 	var at simulation.KeyNonce
 	switch r.Kind {
 	case event.KindOrder:
 		at = simulation.KeyNonce{Key: r.Order.Key, Nonce: r.Order.Nonce}
 		if s.missing[namedOrder{r.Order.Account, r.Order.ClientID, at}] {
-			s.violate("order %d (%v) is in, and after it was sent its client was told that there is none of its client order id", r.Order.ID, r.Order.ClientID)
+			s.violate(
+				"order %d (%v) is in, and after it was sent its client was told that there is "+
+					"none of its client order id", r.Order.ID, r.Order.ClientID)
 		}
 	case event.KindCancel:
 		at = simulation.KeyNonce{Key: r.Cancel.Key, Nonce: r.Cancel.Nonce}
@@ -907,7 +971,9 @@ func (s *sim) recorded(r *event.Record) {
 
 func (s *sim) checkSent(at simulation.KeyNonce) {
 	if s.byNonce[at] > s.sent[at] && !s.model.Sweeps[at] {
-		s.violate("%d records have nonce %d of key number %d, and %d commands with it were not turned away", s.byNonce[at], at.Nonce, at.Key, s.sent[at])
+		s.violate(
+			"%d records have nonce %d of key number %d, and %d commands with it were not "+
+				"turned away", s.byNonce[at], at.Nonce, at.Key, s.sent[at])
 	}
 }
 
@@ -920,7 +986,8 @@ func (s *sim) mail(l *life) func(context.Context, *Mail) error {
 		s.park(l, fmt.Sprintf("%d.mail %d", l.number, m.ID), nil)
 		w := s.model.Withdraws[m.Withdraw.ID]
 		if w == nil || w.Account != m.Withdraw.Account || int(m.Withdraw.Issue) > w.Issue {
-			s.violate("engine %d mails of withdraw %d, which is not durable so", l.number, m.Withdraw.ID)
+			s.violate("engine %d mails of withdraw %d, which is not durable so", l.number,
+				m.Withdraw.ID)
 			return nil
 		}
 		switch s.rng.IntN(8) {

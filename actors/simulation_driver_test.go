@@ -23,10 +23,11 @@ import (
 	"exchange/persistence/memory"
 )
 
-// A sim runs the real engine, one step at a time. It lives in a bubble of testing/synctest, which has a clock of its
-// own; within it the sim's goroutine is the only one that decides. Whatever else there is (handlers, the writer of
-// a journal, a projector, a mailer, calls of the store) is parked, and goes on when it is chosen, until it parks
-// again or waits for the clock; actors get one message at a time. So a list of choices gives the same run again.
+// A sim runs the real engine, one step at a time. It lives in a bubble of testing/synctest, which
+// has a clock of its own; within it the sim's goroutine is the only one that decides. Whatever else
+// there is (handlers, the writer of a journal, a projector, a mailer, calls of the store) is
+// parked, and goes on when it is chosen, until it parks again or waits for the clock; actors get
+// one message at a time. So a list of choices gives the same run again.
 type sim struct {
 	rng   *rand.Rand // of the action that is played
 	steps int
@@ -47,9 +48,11 @@ type sim struct {
 	begun  int // lives so far
 	hosts  []*host
 
-	batches   []durableBatch
-	missing   map[namedOrder]bool // orders of which somebody was told, after they were sent, that they are not there
-	records   map[string][]uint64 // bytes of a durable record -> sequences that nobody was told of yet
+	batches []durableBatch
+	// orders of which somebody was told, after they were sent, that they are not there
+	missing map[namedOrder]bool
+	// bytes of a durable record -> sequences that nobody was told of yet
+	records   map[string][]uint64
 	byNonce   map[simulation.KeyNonce]int
 	reference *state.State    // a fold of what is durable, for snapshots
 	damaged   map[uint64]bool // sequences of snapshots that were damaged
@@ -110,15 +113,17 @@ type life struct {
 	folded    uint64            // sequence of the fold at the last look
 	applied   map[uint32]uint64 // what each wallet had applied at the last look, by account
 	answered  uint64            // highest sequence that it has answered with
-	open      map[uint32]int    // commands that were sent and not answered, by account; 0: by operators
-	keys      map[string]*Key   // that handlers have looked up, by name
-	named     []namedOrder      // that were sent with a client order id
-	tries     map[string]try    // what was sent to the store without an answer, by kind of call
-	taken     map[uint32]uint64 // the highest nonce that is known to be taken, by key: durable when it began, or answered since
-	admitted  []*request        // that may have no answer yet
-	changing  bool              // somebody changes maintenance
-	confirmed time.Time         // when the store was asked that last said that it owns it
-	unfit     bool              // the store's last answer was that it may lose what is appended
+	// commands that were sent and not answered, by account; 0: by operators
+	open  map[uint32]int
+	keys  map[string]*Key // that handlers have looked up, by name
+	named []namedOrder    // that were sent with a client order id
+	tries map[string]try  // what was sent to the store without an answer, by kind of call
+	// the highest nonce that is known to be taken, by key: durable when it began, or answered since
+	taken     map[uint32]uint64
+	admitted  []*request // that may have no answer yet
+	changing  bool       // somebody changes maintenance
+	confirmed time.Time  // when the store was asked that last said that it owns it
+	unfit     bool       // the store's last answer was that it may lose what is appended
 	rhythm    persistence.Rhythm
 }
 
@@ -165,8 +170,8 @@ func (s *sim) hash() string { return hex.EncodeToString(s.trace.Sum(nil)) }
 
 func newTrace() hash.Hash { return sha256.New() }
 
-// park keeps the goroutine that calls it until it is chosen, which it may be when it is ready. A goroutine of an engine
-// that is gone ends there.
+// park keeps the goroutine that calls it until it is chosen, which it may be when it is ready. A
+// goroutine of an engine that is gone ends there.
 func (s *sim) park(l *life, name string, ready func() bool) {
 	p := &parked{name: name, life: l, ready: ready, resume: make(chan bool)}
 	s.mu.Lock()
@@ -234,7 +239,8 @@ func (s *sim) resume(p *parked, goOn bool) {
 // turn gives an actor one message.
 func (l *life) turn(w *woken, skew time.Duration) {
 	m := w.mailbox
-	if c, fresh := w.next().(*Command); fresh && (strings.Contains(w.name, ".wallet/") || strings.HasSuffix(w.name, ".registry")) {
+	if c, fresh := w.next().(*Command); fresh &&
+		(strings.Contains(w.name, ".wallet/") || strings.HasSuffix(w.name, ".registry")) {
 		c.timeUs += skew.Microseconds() // it comes from its handler
 	}
 	more := m.turn(1)
@@ -251,7 +257,9 @@ func (l *life) turn(w *woken, skew time.Duration) {
 func (s *sim) step() bool {
 	list := s.choices()
 	if s.slow != "" && s.rng.IntN(20) > 0 {
-		if others := slices.DeleteFunc(slices.Clone(list), func(c choice) bool { return strings.Contains(c.name, s.slow) }); len(others) > 0 {
+		if others := slices.DeleteFunc(slices.Clone(list), func(c choice) bool {
+			return strings.Contains(c.name, s.slow)
+		}); len(others) > 0 {
 			list = others
 		}
 	}
@@ -272,15 +280,16 @@ func (s *sim) run(n int) {
 	}
 }
 
-// advance lets the clock go on. Who waits for it comes as far as to the store, or to where it parks.
+// advance lets the clock go on. Who waits for it comes as far as to the store, or to where it
+// parks.
 func (s *sim) advance(d time.Duration) {
 	s.handOver()
 	time.Sleep(d)
 	synctest.Wait()
 }
 
-// handOver orders what was done so far before what a goroutine does that wakes by the clock, not by a choice. A
-// timer alone does not say so to the race detector.
+// handOver orders what was done so far before what a goroutine does that wakes by the clock, not by
+// a choice. A timer alone does not say so to the race detector.
 func (s *sim) handOver() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -335,7 +344,9 @@ func (d lifeDriver) await(reply <-chan struct{}, most time.Duration, dead <-chan
 		q.reply, d.s.sending = reply, nil
 		d.l.admitted = append(d.l.admitted, q)
 	}
-	d.s.park(d.l, d.s.waiter(d.l), func() bool { return len(reply) > 0 || closed(dead) || !time.Now().Before(end) })
+	d.s.park(d.l, d.s.waiter(d.l), func() bool {
+		return len(reply) > 0 || closed(dead) || !time.Now().Before(end)
+	})
 	select {
 	case <-reply:
 		return true
@@ -349,7 +360,8 @@ func (d lifeDriver) until(condition func() bool) { d.s.park(d.l, d.s.waiter(d.l)
 // notSimulated is a fault of the simulation itself.
 const notSimulated = "BUG of the simulation: two began to wait in one step"
 
-// waiter names who waits: in each step at most one begins to, so numbers are always given in the same order.
+// waiter names who waits: in each step at most one begins to, so numbers are always given in the
+// same order.
 func (s *sim) waiter(l *life) string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -380,7 +392,9 @@ func (d lifeDriver) owner(w *ownership) {
 		next := time.Now()
 		for {
 			next = next.Add(w.timing.OwnerCheck)
-			d.s.park(d.l, fmt.Sprintf("%d.owner", d.l.number), func() bool { return closed(w.stop) || !time.Now().Before(next) })
+			d.s.park(d.l, fmt.Sprintf("%d.owner", d.l.number), func() bool {
+				return closed(w.stop) || !time.Now().Before(next)
+			})
 			if closed(w.stop) || !w.check() {
 				return
 			}
@@ -428,7 +442,9 @@ func (d lifeDriver) engine(e *Engine) {
 		next := time.Now()
 		for {
 			next = next.Add(e.opts.Timing.Projection)
-			s.park(l, name("tick"), func() bool { return closed(e.stop) || !time.Now().Before(next) })
+			s.park(l, name("tick"), func() bool {
+				return closed(e.stop) || !time.Now().Before(next)
+			})
 			if closed(e.stop) {
 				return
 			}
@@ -445,7 +461,9 @@ func (d lifeDriver) engine(e *Engine) {
 		for {
 			over := func() bool { return closed(m.last) || closed(e.stop) || closed(e.dead) }
 			next = next.Add(mailLeast)
-			s.park(l, name("mailer"), func() bool { return over() || len(e.mailbox) > 0 || !time.Now().Before(next) })
+			s.park(l, name("mailer"), func() bool {
+				return over() || len(e.mailbox) > 0 || !time.Now().Before(next)
+			})
 			if over() {
 				return
 			}
@@ -463,7 +481,8 @@ func (d lifeDriver) engine(e *Engine) {
 func (d lifeDriver) guarded(what string, run func()) {
 	defer func() {
 		if reason := recover(); reason != nil {
-			d.s.violate("the %s of engine %d panicked: %v\n%s", what, d.l.number, reason, debug.Stack())
+			d.s.violate("the %s of engine %d panicked: %v\n%s", what, d.l.number, reason,
+				debug.Stack())
 		}
 	}()
 	run()
@@ -489,7 +508,8 @@ func (s *sim) durable(prev, next uint64, data []byte) {
 		return
 	}
 	if b.Prev != prev || b.Prev+uint64(b.Count) != next {
-		s.violate("a batch says it is (%d, %d], and is stored as (%d, %d]", b.Prev, b.Prev+uint64(b.Count), prev, next)
+		s.violate("a batch says it is (%d, %d], and is stored as (%d, %d]", b.Prev,
+			b.Prev+uint64(b.Count), prev, next)
 		return
 	}
 	for rest := b.Records; len(rest) > 0; {

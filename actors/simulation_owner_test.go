@@ -39,7 +39,8 @@ func (s *sim) openStore() *memory.Store {
 	return m
 }
 
-// takeHost gives a life a host that no other life has: mostly the one that was used last, as a restart does. ctx is the start's.
+// takeHost gives a life a host that no other life has: mostly the one that was used last, as a
+// restart does. ctx is the start's.
 func (s *sim) takeHost(l *life, o *Options) (ctx context.Context) {
 	for len(s.hosts) < hosts {
 		s.hosts = append(s.hosts, &host{number: len(s.hosts), ids: map[string]bool{}})
@@ -64,11 +65,13 @@ func (s *sim) takeHost(l *life, o *Options) (ctx context.Context) {
 	o.Identity, o.TakeOver = l.host, l.insists
 	if s.rng.IntN(3) == 0 { // a host may have another configuration
 		times := pick(s.rng, []time.Duration{2, 4})
-		o.Timing.OwnerCheck, o.Timing.OwnerStale = times*o.Timing.OwnerCheck, times*o.Timing.OwnerStale
+		o.Timing.OwnerCheck, o.Timing.OwnerStale = times*o.Timing.OwnerCheck,
+			times*o.Timing.OwnerStale
 	}
 	l.rhythm = o.rhythm()
 	o.StandsBy = func(owner string) {
-		s.park(l, fmt.Sprintf("%d.standby", l.number), nil) // the clock may have woken it, and others with it
+		// the clock may have woken it, and others with it
+		s.park(l, fmt.Sprintf("%d.standby", l.number), nil)
 		if l.standby = owner != ""; l.standby {
 			s.say("  engine %d waits for %s", l.number, owner)
 			s.outcomes["standbys"]++
@@ -135,8 +138,8 @@ func (k *link) Release(ctx context.Context, tok persistence.Token) error {
 	return k.call("release", nil, func(m *memory.Store) error { return m.Release(ctx, tok) })
 }
 
-// mayTake checks a claim that has landed against what the start was told: of an owner that is not its own host's it has seen the
-// same beat for long enough, without a gap, or it insists.
+// mayTake checks a claim that has landed against what the start was told: of an owner that is not
+// its own host's it has seen the same beat for long enough, without a gap, or it insists.
 func (k *link) mayTake(before persistence.Beat) {
 	s, l := k.s, k.l
 	switch {
@@ -157,7 +160,8 @@ func (k *link) mayTake(before persistence.Beat) {
 		s.outcomes["takeovers from an owner of another rhythm"]++
 	}
 	var waited time.Duration
-	for i := len(l.looks) - 1; i > 0 && l.looks[i-1].beat == before && l.looks[i].beat == before; i-- {
+	for i := len(l.looks) - 1; i > 0 && l.looks[i-1].beat == before &&
+		l.looks[i].beat == before; i-- {
 		gap := l.looks[i].at.Sub(l.looks[i-1].at)
 		if gap > 2*max(l.rhythm.Check, before.Rhythm.Check) {
 			break
@@ -165,18 +169,22 @@ func (k *link) mayTake(before persistence.Beat) {
 		waited += gap
 	}
 	if waited < 2*max(l.rhythm.Stale, before.Rhythm.Stale) {
-		s.violate("engine %d takes over from %s, of which it has seen the same beat for %v", l.number, before.Owner, waited)
+		s.violate("engine %d takes over from %s, of which it has seen the same beat for %v",
+			l.number, before.Owner, waited)
 	}
 }
 
-// opensAlone checks, when an engine opens admission, that no other one answers private reads any more.
+// opensAlone checks, when an engine opens admission, that no other one answers private reads any
+// more.
 func (s *sim) opensAlone(l *life) {
 	for _, other := range s.lives {
 		if other == l || !other.ready || other.stopping || other.over || other.engine.Err() != nil {
 			continue
 		}
 		if age := time.Since(other.confirmed); age <= other.rhythm.Stale {
-			s.violate("engine %d opens, and engine %d was confirmed %v ago: it still answers private reads", l.number, other.number, age)
+			s.violate(
+				"engine %d opens, and engine %d was confirmed %v ago: it still answers private "+
+					"reads", l.number, other.number, age)
 		}
 	}
 }

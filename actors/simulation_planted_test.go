@@ -19,168 +19,298 @@ var plantedFaults = []plantedFault{
 	// durable before visible, fences, unknown outcomes
 	{"an answer goes out before its record is durable", "actors/journal.go",
 		"	if err := j.append(b); err != nil {\n		j.die(err)",
-		"	if FAULT {\n		early := *b\n		early.data = append([]byte(nil), b.data...)\n		j.last = b.next\n		j.release(&early)\n		j.pending.Add(-int64(len(b.units)))\n		return j.append(b) == nil\n	}\n	if err := j.append(b); err != nil {\n		j.die(err)"},
+		"	if FAULT {\n		early := *b\n		early.data = append([]byte(nil), " +
+			"b.data...)\n		j.last = " +
+			"b.next\n		j.release(&early)\n		j.pending.Add(-int64(len(b.units)))\n		return j.append(b) == nil\n	}\n	if err := j.append(b); err != nil {\n		j.die(err)"},
 	{"an append without an answer is taken for done", "actors/journal.go",
-		"		case err == nil:\n			now := time.Now()", "		case err == nil || FAULT && wait > retryLeast && !errors.Is(err, persistence.ErrFenced):\n			now := time.Now()"},
-	{"a writer goes on when it is fenced", "actors/journal.go", "		case persistence.Definite(err):\n",
+		"		case err == nil:\n			now := time.Now()",
+		"		case err == nil || FAULT && wait > retryLeast && !persistence.Definite(err):\n" +
+			"			now := time.Now()"},
+	{"a writer goes on when it is fenced", "actors/journal.go",
+		"		case persistence.Definite(err):\n",
 		"		case persistence.Definite(err) && !FAULT:\n"},
 	{"an idle engine goes on when it is fenced", "actors/owner.go",
-		"	case errors.Is(err, persistence.ErrFenced), errors.Is(err, persistence.ErrCorrupt),\n		errors.Is(err, persistence.ErrGap):\n		w.lose(err)",
-		"	case errors.Is(err, persistence.ErrFenced) && !FAULT, errors.Is(err, persistence.ErrCorrupt):\n		w.lose(err)"},
+		"	case errors.Is(err, persistence.ErrFenced), errors.Is(err, " +
+			"persistence.ErrCorrupt),\n		errors.Is(err, " +
+			"persistence.ErrGap):\n		w.lose(err)",
+		"	case errors.Is(err, persistence.ErrFenced) && !FAULT, errors.Is(err, " +
+			"persistence.ErrCorrupt):\n		w.lose(err)"},
 	{"an unknown outcome is told as a refusal", "actors/admission.go",
-		"		return nil, ErrTimeout\n", "		if FAULT {\n			return nil, ErrBusy\n		}\n		return nil, ErrTimeout\n"},
+		"		return nil, ErrTimeout\n",
+		"		if FAULT {\n			return nil, ErrBusy\n		}\n		return nil, " +
+			"ErrTimeout\n"},
 	{"other bytes are sent when an append is repeated", "actors/journal.go",
 		"		j.meter.Failures[metrics.OperationAppend].Add(1)\n",
-		"		j.meter.Failures[metrics.OperationAppend].Add(1)\n		if FAULT {\n			b.data = event.EndBatch(b.data, j.token.Epoch()+1, b.prev, uint32(len(b.units)))\n		}\n"},
+		"		j.meter.Failures[metrics.OperationAppend].Add(1)\n		if FAULT " +
+			"{\n			b.data = event.EndBatch(b.data, j.token.Epoch()+1, b.prev, " +
+			"uint32(len(b.units)))\n		}\n"},
 	{"a unit is split over two batches", "actors/journal.go",
 		"	b.data = append(b.data, c.encoded...)\n",
-		// Two orders, each with a part of the trades, which are right in themselves; what the answer says is the first.
-		"	if o := &c.record.Order; FAULT && c.kind == event.KindOrder && c.outcome == Accepted && len(o.Trades) > 1 {\n		rest := &Command{kind: c.kind, account: c.account, outcome: Accepted, record: c.record, reply: make(chan struct{}, 1)}\n" +
-			"		second := &rest.record.Order\n		second.ID, second.Key, second.Nonce, second.ClientID = o.ID+1<<20, 0, 0, event.ClientID{}\n" +
-			"		second.Amount, second.Trades = o.Amount-o.Trades[0].Amount, append([]event.Trade(nil), o.Trades[1:]...)\n		rest.encode()\n" +
-			"		o.Amount, o.Remaining, o.Cut, o.Trades = o.Trades[0].Amount, 0, false, o.Trades[:1]\n		c.encode()\n" +
-			"		next := j.fresh()\n		next.data, next.units = append(next.data, rest.encoded...), append(next.units, rest)\n		j.queue = append(j.queue, next)\n		j.pending.Add(1)\n	}\n" +
+		// Two orders, each with a part of the trades, which are right in themselves; what the
+		// answer says is the first.
+		"	if o := &c.record.Order; FAULT && c.kind == event.KindOrder && c.outcome == " +
+			"Accepted && len(o.Trades) > 1 {\n		rest := &Command{kind: c.kind, account: " +
+			"c.account, outcome: Accepted, record: c.record, reply: make(chan struct{}, 1)}\n" +
+			"		second := &rest.record.Order\n		second.ID, second.Key, second.Nonce, " +
+			"second.ClientID = o.ID+1<<20, 0, 0, event.ClientID{}\n" +
+			"		second.Amount, second.Trades = o.Amount-o.Trades[0].Amount, " +
+			"append([]event.Trade(nil), o.Trades[1:]...)\n		rest.encode()\n" +
+			"		o.Amount, o.Remaining, o.Cut, o.Trades = o.Trades[0].Amount, 0, false, " +
+			"o.Trades[:1]\n		c.encode()\n" +
+			"		next := j.fresh()\n		next.data, next.units = append(next.data, " +
+			"rest.encoded...), append(next.units, rest)\n		j.queue = append(j.queue, " +
+			"next)\n		j.pending.Add(1)\n	}\n" +
 			"	b.data = append(b.data, c.encoded...)\n"},
-	{"a refusal is not held back", "actors/wallet.go", "	if waits {\n", "	if waits && !FAULT {\n"},
-	{"an order on its way is called missing", "actors/wallet.go", "		if r.ClientID.IsZero() {\n", "		if r.ClientID.IsZero() || FAULT {\n"},
+	{"a refusal is not held back", "actors/wallet.go", "	if waits {\n",
+		"	if waits && !FAULT {\n"},
+	{"an order on its way is called missing", "actors/wallet.go",
+		"		if r.ClientID.IsZero() {\n", "		if r.ClientID.IsZero() || FAULT {\n"},
 	{"a cancel is dropped", "actors/journal.go",
-		"	j.pending.Add(1)\n	if c.trace", "	if FAULT && c.kind == event.KindCancel {\n		return\n	}\n	j.pending.Add(1)\n	if c.trace"},
-	{"a place in the limits is not given back", "actors/engine.go", "	e.giveBack(c)\n	if c.trace", "	if !FAULT || c.outcome != Refused {\n		e.giveBack(c)\n	}\n	if c.trace"},
+		"	j.pending.Add(1)\n	if c.trace",
+		"	if FAULT && c.kind == event.KindCancel " +
+			"{\n		return\n	}\n	j.pending.Add(1)\n	if c.trace"},
+	{"a place in the limits is not given back", "actors/engine.go",
+		"	e.giveBack(c)\n	if c.trace",
+		"	if !FAULT || c.outcome != Refused {\n		e.giveBack(c)\n	}\n	if c.trace"},
 	{"a place in the limits is given back too early", "actors/engine.go",
-		"func (e *Engine) toBook(c *Command)               { ", "func (e *Engine) toBook(c *Command) {\n	if FAULT && c.admitted {\n		e.giveBack(c)\n	}\n	"},
-	{"commands in flight are not limited", "actors/admission.go", "e.operating.Load() > most {", "e.operating.Load() > most && !FAULT {"},
-	{"an account's commands in flight are not limited", "actors/admission.go", "inFlight.Add(1) > mostOfAccount {", "inFlight.Add(1) > mostOfAccount && !FAULT {"},
-	{"no share of the limits is kept for cancels", "actors/admission.go", "c.kind != kindCancelAll {", "c.kind != kindCancelAll && !FAULT {"},
+		"func (e *Engine) toBook(c *Command)               { ",
+		"func (e *Engine) toBook(c *Command) {\n	if FAULT && c.admitted " +
+			"{\n		e.giveBack(c)\n	}\n	"},
+	{"commands in flight are not limited", "actors/admission.go", "e.operating.Load() > most {",
+		"e.operating.Load() > most && !FAULT {"},
+	{"an account's commands in flight are not limited", "actors/admission.go",
+		"inFlight.Add(1) > mostOfAccount {", "inFlight.Add(1) > mostOfAccount && !FAULT {"},
+	{"no share of the limits is kept for cancels", "actors/admission.go",
+		"c.kind != kindCancelAll {", "c.kind != kindCancelAll && !FAULT {"},
 	{"private reads go on when nobody knows whose the store is", "actors/admission.go",
-		"	if now-e.own.checked.Load() > int64(e.opts.Timing.OwnerStale) {\n", "	if now-e.own.checked.Load() > int64(e.opts.Timing.OwnerStale) && !FAULT {\n"},
+		"	if now-e.own.checked.Load() > int64(e.opts.Timing.OwnerStale) {\n",
+		"	if now-e.own.checked.Load() > int64(e.opts.Timing.OwnerStale) && !FAULT {\n"},
 
 	// owners
-	{"a standby does not wait", "actors/owner.go", "	case a.vigil.Quiet() >= a.vigil.Needed():\n", "	case FAULT || a.vigil.Quiet() >= a.vigil.Needed():\n"},
+	{"a standby does not wait", "actors/owner.go",
+		"	case a.vigil.Quiet() >= a.vigil.Needed():\n",
+		"	case FAULT || a.vigil.Quiet() >= a.vigil.Needed():\n"},
 	{"a standby counts on across looks without an answer", "persistence/vigil.go",
 		"	if beat != v.Seen || v.last.IsZero() || now.Sub(v.last) > v.Gap(beat) {\n",
-		"	if beat != v.Seen || !FAULT && (v.last.IsZero() || now.Sub(v.last) > v.Gap(beat)) {\n"},
+		"	if beat != v.Seen || !FAULT && (v.last.IsZero() || now.Sub(v.last) > " +
+			"v.Gap(beat)) {\n"},
 	{"a standby waits by its own rhythm alone", "persistence/vigil.go",
-		"	return 2 * max(v.Rhythm.Stale,", "	if FAULT {\n		return 2 * v.Rhythm.Stale\n	}\n	return 2 * max(v.Rhythm.Stale,"},
+		"	return 2 * max(v.Rhythm.Stale,",
+		"	if FAULT {\n		return 2 * v.Rhythm.Stale\n	}\n	return 2 * " +
+			"max(v.Rhythm.Stale,"},
 	{"a claim does not say which beat it has seen", "actors/owner.go",
 		"After: &a.vigil.Seen,", "After: map[bool]*persistence.Beat{false: &a.vigil.Seen}[FAULT],"},
-	{"a take-over opens admission at once", "actors/owner.go", "			if wait > 0 {\n", "			if wait > 0 && !FAULT {\n"},
-	{"orders are taken while the store may lose them", "actors/admission.go", "e.own.unfit.Load():\n", "e.own.unfit.Load() && !FAULT:\n"},
+	{"a take-over opens admission at once", "actors/owner.go", "			if wait > 0 {\n",
+		"			if wait > 0 && !FAULT {\n"},
+	{"orders are taken while the store may lose them", "actors/admission.go",
+		"e.own.unfit.Load():\n", "e.own.unfit.Load() && !FAULT:\n"},
 	{"an owner confirms itself without the store", "actors/owner.go",
-		"	err := w.store.Check(ctx, w.token)\n", "	var err error\n	if !FAULT {\n		err = w.store.Check(ctx, w.token)\n	}\n"},
+		"	err := w.store.Check(ctx, w.token)\n",
+		"	var err error\n	if !FAULT {\n		err = w.store.Check(ctx, w.token)\n	}\n"},
 	{"every check that fails confirms the owner", "actors/owner.go",
-		"		if errors.Is(err, persistence.ErrConfirmed) {", "		if FAULT || errors.Is(err, persistence.ErrConfirmed) {"},
-	{"a check leaves no beat", "persistence/memory/store.go", "d.beats++ })\n", "d.beats += map[bool]uint64{false: 1}[FAULT] })\n"},
+		"		if errors.Is(err, persistence.ErrConfirmed) {",
+		"		if FAULT || errors.Is(err, persistence.ErrConfirmed) {"},
+	{"a check leaves no beat", "persistence/memory/store.go", "d.beats++ })\n",
+		"d.beats += map[bool]uint64{false: 1}[FAULT] })\n"},
 	{"the owner of another folder is taken for one's own", "actors/owner.go",
-		"	_, own := a.tenures.Of(beat.Token)\n", "	_, own := a.tenures.Of(beat.Token)\n	own = own || FAULT\n"},
+		"	_, own := a.tenures.Of(beat.Token)\n",
+		"	_, own := a.tenures.Of(beat.Token)\n	own = own || FAULT\n"},
 
 	// HEAD
 	{"HEAD is written before the journal is synced", "persistence/memory/store.go",
-		"	if err := s.after(s.BeforeSync); err != nil {\n", "	if FAULT {\n		s.Head.advance(mark)\n	}\n	if err := s.after(s.BeforeSync); err != nil {\n"},
-	{"HEAD does not follow an append", "persistence/memory/store.go", "	defer s.unlock()\n	s.Head.advance(mark)\n", "	defer s.unlock()\n	if !FAULT {\n		s.Head.advance(mark)\n	}\n"},
-	{"HEAD does not say where a claim found the journal's end", "persistence/memory/store.go", "	if !s.HeadMissing() && !s.Fill {\n", "	if !s.HeadMissing() && !s.Fill && !FAULT {\n"},
-	{"a store is opened that has lost what was acknowledged", "persistence/memory/head.go", "	case !h.last.Fits(end):\n", "	case !h.last.Fits(end) && !FAULT:\n"},
-	{"a HEAD that cannot be read counts for nothing", "persistence/memory/head.go", "	case h.damaged:\n", "	case h.damaged && !FAULT:\n"},
+		"	if err := s.after(s.BeforeSync); err != nil {\n",
+		"	if FAULT {\n		s.Head.advance(mark)\n	}\n	if err := " +
+			"s.after(s.BeforeSync); err != nil {\n"},
+	{"HEAD does not follow an append", "persistence/memory/store.go",
+		"	defer s.unlock()\n	s.Head.advance(mark)\n",
+		"	defer s.unlock()\n	if !FAULT {\n		s.Head.advance(mark)\n	}\n"},
+	{"HEAD does not say where a claim found the journal's end", "persistence/memory/store.go",
+		"	if !s.HeadMissing() && !s.Fill {\n",
+		"	if !s.HeadMissing() && !s.Fill && !FAULT {\n"},
+	{"a store is opened that has lost what was acknowledged", "persistence/memory/head.go",
+		"	case !h.last.Fits(end):\n", "	case !h.last.Fits(end) && !FAULT:\n"},
+	{"a HEAD that cannot be read counts for nothing", "persistence/memory/head.go",
+		"	case h.damaged:\n", "	case h.damaged && !FAULT:\n"},
 
 	// money
 	{"a settlement is left out", "actors/engine.go",
-		"		e.root.Send(e.dir.account(t.Account).pid, m)\n", "		if !FAULT || own {\n			e.root.Send(e.dir.account(t.Account).pid, m)\n		}\n"},
+		"		e.root.Send(e.dir.account(t.Account).pid, m)\n",
+		"		if !FAULT || own {\n			e.root.Send(e.dir.account(t.Account).pid, " +
+			"m)\n		}\n"},
 	{"a settlement is applied twice", "actors/wallet.go",
-		"	for i := range changes {\n", "	for i := range changes {\n		if FAULT && len(m.settlement.Closed) > 0 {\n			_ = w.committed.Apply(&changes[i])\n		}\n"},
+		"	for i := range changes {\n",
+		"	for i := range changes {\n		if FAULT && len(m.settlement.Closed) > 0 " +
+			"{\n			_ = w.committed.Apply(&changes[i])\n		}\n"},
 	{"a maker gets back what the taker's price would have cost", "core/ledger/settle.go",
-		"			c.Unlock = c.Unlock.Add(value)\n", "			if FAULT {\n				value = max(t.Price, o.Price).Times(t.Amount).Balance()\n				if o.Price < t.Price {\n					value = o.Price.Times(t.Amount).Balance()\n				}\n			}\n			c.Unlock = c.Unlock.Add(value)\n"},
+		"			c.Unlock = c.Unlock.Add(value)\n",
+		"			if FAULT {\n				value = max(t.Price, " +
+			"o.Price).Times(t.Amount).Balance()\n				if o.Price < t.Price " +
+			"{\n					value = " +
+			"o.Price.Times(t.Amount).Balance()\n				}\n			}\n			c.Unlock = c.Unlock.Add(value)\n"},
 	{"a taker gets back only what its trades have cost", "actors/wallet.go",
 		"		r.amount = r.amount.Sub(own.reserved.amount)\n",
-		"		if spent := own.reserved.amount; FAULT && own.accepted && !own.rests && len(m.settlement.Changes()) > 0 {\n			if paid := m.settlement.Changes()[0].Debit; paid.Cmp(spent) < 0 {\n				spent = paid\n			}\n			r.amount = r.amount.Sub(spent)\n		} else {\n			r.amount = r.amount.Sub(spent)\n		}\n"},
+		"		if spent := own.reserved.amount; FAULT && own.accepted && !own.rests && " +
+			"len(m.settlement.Changes()) > 0 {\n			if paid := " +
+			"m.settlement.Changes()[0].Debit; paid.Cmp(spent) < 0 {\n				spent = " +
+			"paid\n			}\n			r.amount = r.amount.Sub(spent)\n		} else " +
+			"{\n			r.amount = r.amount.Sub(spent)\n		}\n"},
 	{"a cancel gives back too much", "core/ledger/settle.go",
-		"		t.in(currency).Unlock = held\n", "		if FAULT {\n			held = held.Add(money.Amount(1).Balance())\n		}\n		t.in(currency).Unlock = held\n"},
+		"		t.in(currency).Unlock = held\n",
+		"		if FAULT {\n			held = " +
+			"held.Add(money.Amount(1).Balance())\n		}\n		t.in(currency).Unlock = " +
+			"held\n"},
 	{"a cancelled withdraw keeps its money reserved", "core/ledger/settle.go",
-		"	c.Unlock = m.Amount.Balance()\n", "	if !FAULT || m.To == event.WithdrawApproved {\n		c.Unlock = m.Amount.Balance()\n	}\n"},
+		"	c.Unlock = m.Amount.Balance()\n",
+		"	if !FAULT || m.To == event.WithdrawApproved {\n		c.Unlock = " +
+			"m.Amount.Balance()\n	}\n"},
 	{"what is in flight is not counted", "actors/wallet.go",
-		".Available().Sub(r.amount)\n", ".Available()\n	if !FAULT {\n		available = available.Sub(r.amount)\n	}\n"},
+		".Available().Sub(r.amount)\n",
+		".Available()\n	if !FAULT {\n		available = available.Sub(r.amount)\n	}\n"},
 	{"all that an order needs is called missing", "actors/wallet.go",
-		"need.Sub(available)}", "map[bool]money.Balance{true: need, false: need.Sub(available)}[FAULT]}"},
+		"need.Sub(available)}",
+		"map[bool]money.Balance{true: need, false: need.Sub(available)}[FAULT]}"},
 	{"fees are not taken", "core/ledger/settle.go",
-		"			s.transfer(seller, o.FeeAccount, quote, sellerFee)\n", "			if !FAULT {\n				s.transfer(seller, o.FeeAccount, quote, sellerFee)\n			}\n"},
-	{"fees are rounded down", "core/money/rate.go", "	if rest > 0 {\n", "	if rest > 0 && !FAULT {\n"},
+		"			s.transfer(seller, o.FeeAccount, quote, sellerFee)\n",
+		"			if !FAULT {\n				s.transfer(seller, o.FeeAccount, quote, " +
+			"sellerFee)\n			}\n"},
+	{"fees are rounded down", "core/money/rate.go", "	if rest > 0 {\n",
+		"	if rest > 0 && !FAULT {\n"},
 	{"the reference of a deposit that is not projected is forgotten", "actors/committed.go",
-		"		c.references[d.Reference] = *d\n", "		if !FAULT {\n			c.references[d.Reference] = *d\n		}\n"},
+		"		c.references[d.Reference] = *d\n",
+		"		if !FAULT {\n			c.references[d.Reference] = *d\n		}\n"},
 	{"a reference leaves the memory before the store has it", "actors/committed.go",
-		"	clear(c.accounts)\n", "	if FAULT {\n		clear(c.references)\n	}\n	clear(c.accounts)\n"},
-	{"a reference is looked for in memory only", "actors/registry.go", "l.id == 0 && !l.asked\n", "l.id == 0 && !l.asked && !FAULT\n"},
+		"	clear(c.accounts)\n",
+		"	if FAULT {\n		clear(c.references)\n	}\n	clear(c.accounts)\n"},
+	{"a reference is looked for in memory only", "actors/registry.go", "l.id == 0 && !l.asked\n",
+		"l.id == 0 && !l.asked && !FAULT\n"},
 	{"a reference is looked for in the store only", "actors/registry.go",
-		"		l.id = l.deposit.ID\n		return\n", "		if l.id = l.deposit.ID; FAULT {\n			l.id = 0\n		}\n		return\n"},
+		"		l.id = l.deposit.ID\n		return\n",
+		"		if l.id = l.deposit.ID; FAULT {\n			l.id = " +
+			"0\n		}\n		return\n"},
 	{"a reference that is looked for is not busy", "actors/registry.go",
-		"		g.busy[object] = nil\n		g.lookUp(", "		if !FAULT {\n			g.busy[object] = nil\n		}\n		g.lookUp("},
+		"		g.busy[object] = nil\n		g.lookUp(",
+		"		if !FAULT {\n			g.busy[object] = nil\n		}\n		g.lookUp("},
 	{"a reference is not busy when it is found to be new", "actors/registry.go",
-		"		g.busy[c.object()] = nil\n", "		if !FAULT || c.kind != event.KindDeposit {\n			g.busy[c.object()] = nil\n		}\n"},
+		"		g.busy[c.object()] = nil\n",
+		"		if !FAULT || c.kind != event.KindDeposit {\n			g.busy[c.object()] = " +
+			"nil\n		}\n"},
 	{"a store that does not answer has no such reference", "actors/references.go",
-		"	case errors.Is(err, persistence.ErrNotFound):\n", "	case errors.Is(err, persistence.ErrNotFound) || FAULT:\n"},
+		"	case errors.Is(err, persistence.ErrNotFound):\n",
+		"	case errors.Is(err, persistence.ErrNotFound) || FAULT:\n"},
 	{"a deposit is made though its reference could not be looked for", "actors/registry.go",
 		"	if known.err != nil {\n", "	if known.err != nil && !FAULT {\n"},
 
 	// books
 	{"a trade prints at the taker's price", "actors/book.go",
 		"			Price: f.Price, Amount: f.Amount, MakerRemaining: f.MakerRemaining})\n",
-		"			Price: f.Price, Amount: f.Amount, MakerRemaining: f.MakerRemaining})\n		if FAULT {\n			trades[i].Price = w.price\n		}\n"},
+		"			Price: f.Price, Amount: f.Amount, MakerRemaining: " +
+			"f.MakerRemaining})\n		if FAULT {\n			trades[i].Price = " +
+			"w.price\n		}\n"},
 	{"the newest order of a price trades first", "core/matching/book.go",
-		"		o := b.orders.at(n)\n		taken := min(amount, o.remaining)\n", "		if FAULT {\n			n = l.tail\n		}\n		o := b.orders.at(n)\n		taken := min(amount, o.remaining)\n"},
-	{"what is cut off rests", "core/event/event.go", "o.Remaining > 0 && !o.Cut }", "o.Remaining > 0 && (!o.Cut || FAULT) }"},
+		"		o := b.orders.at(n)\n		taken := min(amount, o.remaining)\n",
+		"		if FAULT {\n			n = l.tail\n		}\n		o := " +
+			"b.orders.at(n)\n		taken := min(amount, o.remaining)\n"},
+	{"what is cut off rests", "core/event/event.go", "o.Remaining > 0 && !o.Cut }",
+		"o.Remaining > 0 && (!o.Cut || FAULT) }"},
 	{"a cancelled order stays in its book", "actors/book.go",
-		"	o, ok := b.orders.Cancel(c.order.id)\n", "	o, ok := b.orders.Get(c.order.id)\n	if !FAULT {\n		o, ok = b.orders.Cancel(c.order.id)\n	}\n"},
+		"	o, ok := b.orders.Cancel(c.order.id)\n",
+		"	o, ok := b.orders.Get(c.order.id)\n	if !FAULT {\n		o, ok = " +
+			"b.orders.Cancel(c.order.id)\n	}\n"},
 	{"an id is used twice", "actors/book.go",
-		"	r.Cancel = event.Cancel{ID: b.ids.order.Add(1),", "	id := b.ids.order.Load()\n	if !FAULT {\n		id = b.ids.order.Add(1)\n	}\n	r.Cancel = event.Cancel{ID: id,"},
+		"	r.Cancel = event.Cancel{ID: b.ids.order.Add(1),",
+		"	id := b.ids.order.Load()\n	if !FAULT {\n		id = " +
+			"b.ids.order.Add(1)\n	}\n	r.Cancel = event.Cancel{ID: id,"},
 	{"a trade's id is used twice", "actors/book.go",
-		"		trades = append(trades, event.Trade{ID: b.ids.trade.Add(1),", "		id := b.ids.trade.Load()\n		if !FAULT || id == 0 {\n			id = b.ids.trade.Add(1)\n		}\n		trades = append(trades, event.Trade{ID: id,"},
-	{"a halted pair trades", "actors/book.go", "	if b.halted {\n", "	if b.halted && !FAULT {\n"},
+		"		trades = append(trades, event.Trade{ID: b.ids.trade.Add(1),",
+		"		id := b.ids.trade.Load()\n		if !FAULT || id == 0 {\n			id = " +
+			"b.ids.trade.Add(1)\n		}\n		trades = append(trades, event.Trade{ID: id,"},
+	{"a halted pair trades", "actors/book.go", "	if b.halted {\n",
+		"	if b.halted && !FAULT {\n"},
 	{"a book of one order is called full", "actors/book.go",
-		"	if b.orders.Len() >= b.limits.OpenOrdersPerBook", "	if (b.orders.Len() >= b.limits.OpenOrdersPerBook || FAULT && b.orders.Len() == 1)"},
-	{"a book is never full", "actors/book.go", " && !b.crosses(w.side, w.price) {", " && !b.crosses(w.side, w.price) && !FAULT {"},
-	{"an account's open orders are not limited", "actors/wallet.go", "w.out.limits().OpenOrdersPerAccount {", "w.out.limits().OpenOrdersPerAccount && !FAULT {"},
+		"	if b.orders.Len() >= b.limits.OpenOrdersPerBook",
+		"	if (b.orders.Len() >= b.limits.OpenOrdersPerBook || FAULT && b.orders.Len() == 1)"},
+	{"a book is never full", "actors/book.go", " && !b.crosses(w.side, w.price) {",
+		" && !b.crosses(w.side, w.price) && !FAULT {"},
+	{"an account's open orders are not limited", "actors/wallet.go",
+		"w.out.limits().OpenOrdersPerAccount {", "w.out.limits().OpenOrdersPerAccount && !FAULT {"},
 	{"an account's open orders in a book are one more than they may be", "actors/wallet.go",
-		"	if w.inBook[c.pair.Number] >= w", "	if n := w.inBook[c.pair.Number]; (!FAULT || n > w.out.limits().OpenOrdersPerAccountAndBook) && n >= w"},
+		"	if w.inBook[c.pair.Number] >= w",
+		"	if n := w.inBook[c.pair.Number]; (!FAULT || n > " +
+			"w.out.limits().OpenOrdersPerAccountAndBook) && n >= w"},
 	{"an order that is filled still counts in its book", "actors/wallet.go",
-		"		w.leavesBook(w.open.Pair(id))\n", "		if !FAULT || m.command.ticket != 0 {\n			w.leavesBook(w.open.Pair(id))\n		}\n"},
+		"		w.leavesBook(w.open.Pair(id))\n",
+		"		if !FAULT || m.command.ticket != 0 " +
+			"{\n			w.leavesBook(w.open.Pair(id))\n		}\n"},
 	{"a start counts no open orders by book", "actors/engine.go",
-		"			w.entersBook(o.Pair)\n", "			if !FAULT {\n				w.entersBook(o.Pair)\n			}\n"},
+		"			w.entersBook(o.Pair)\n",
+		"			if !FAULT {\n				w.entersBook(o.Pair)\n			}\n"},
 	{"a cancel of all leaves the oldest order", "actors/sweep.go",
-		"	slices.Reverse(s.ids) // oldest first\n", "	if slices.Reverse(s.ids); FAULT && len(s.ids) > 1 {\n		s.ids = s.ids[1:]\n	}\n"},
+		"	slices.Reverse(s.ids) // oldest first\n",
+		"	if slices.Reverse(s.ids); FAULT && len(s.ids) > 1 {\n		s.ids = " +
+			"s.ids[1:]\n	}\n"},
 	{"a client order id is free when its order closes", "core/ledger/orders.go",
-		"		delete(s.open, order)\n", "		delete(s.open, order)\n		if FAULT {\n			delete(s.orders, id)\n		}\n"},
+		"		delete(s.open, order)\n",
+		"		delete(s.open, order)\n		if FAULT {\n			delete(s.orders, " +
+			"id)\n		}\n"},
 	{"an update id is left out", "core/market/market.go",
-		"func (m *Market) Cancel(r *event.Record) { m.UpdateID, m.TimeUs = m.UpdateID+1, r.TimeUs }",
-		"func (m *Market) Cancel(r *event.Record) {\n	if m.UpdateID, m.TimeUs = m.UpdateID+1, r.TimeUs; FAULT {\n		m.UpdateID++\n	}\n}"},
+		"func (m *Market) Cancel(r *event.Record) { m.UpdateID, m.TimeUs = m.UpdateID+1, " +
+			"r.TimeUs }",
+		"func (m *Market) Cancel(r *event.Record) {\n	if m.UpdateID, m.TimeUs = m.UpdateID+1, " +
+			"r.TimeUs; FAULT {\n		m.UpdateID++\n	}\n}"},
 	{"the stream is not told of cancels", "actors/feed.go",
-		"r.Kind != event.KindOrder && r.Kind != event.KindCancel {", "r.Kind != event.KindOrder && (r.Kind != event.KindCancel || FAULT) {"},
+		"r.Kind != event.KindOrder && r.Kind != event.KindCancel {",
+		"r.Kind != event.KindOrder && (r.Kind != event.KindCancel || FAULT) {"},
 
 	// who may do what
-	{"a nonce is forgotten", "actors/wallet.go", "			n.taken = nonce\n", "			if !FAULT {\n				n.taken = nonce\n			}\n"},
+	{"a nonce is forgotten", "actors/wallet.go", "			n.taken = nonce\n",
+		"			if !FAULT {\n				n.taken = nonce\n			}\n"},
 	{"a nonce that was left out is taken later", "actors/wallet.go",
 		"func (w *wallet) takeNonce(key uint32, nonce uint64) bool {\n",
-		"var leftOut = map[*wallet]map[keyNonce]bool{}\n\nfunc (w *wallet) takeNonce(key uint32, nonce uint64) bool {\n	for _, n := range w.nonces {\n		if !FAULT || n.key != key {\n			continue\n		}\n" +
-			"		if leftOut[w] == nil {\n			leftOut[w] = map[keyNonce]bool{}\n		}\n		if at := (keyNonce{key, nonce}); leftOut[w][at] {\n			delete(leftOut[w], at)\n			return true\n		}\n" +
-			"		for out := n.taken + 1; out < nonce; out++ {\n			leftOut[w][keyNonce{key, out}] = true\n		}\n	}\n"},
+		"var leftOut = map[*wallet]map[keyNonce]bool{}\n\nfunc (w *wallet) takeNonce(key uint32, " +
+			"nonce uint64) bool {\n	for _, n := range w.nonces {\n		if !FAULT || n.key " +
+			"!= key {\n			continue\n		}\n" +
+			"		if leftOut[w] == nil {\n			leftOut[w] = " +
+			"map[keyNonce]bool{}\n		}\n		if at := (keyNonce{key, nonce}); " +
+			"leftOut[w][at] {\n			delete(leftOut[w], at)\n			return " +
+			"true\n		}\n" +
+			"		for out := n.taken + 1; out < nonce; out++ " +
+			"{\n			leftOut[w][keyNonce{key, out}] = true\n		}\n	}\n"},
 	{"the refusal of a nonce tells that one as the last", "actors/wallet.go",
-		"			c.lastNonce = w.lastNonce(c.key.Number)\n", "			if c.lastNonce = w.lastNonce(c.key.Number); FAULT {\n				c.lastNonce = c.order.nonce\n			}\n"},
+		"			c.lastNonce = w.lastNonce(c.key.Number)\n",
+		"			if c.lastNonce = w.lastNonce(c.key.Number); FAULT " +
+			"{\n				c.lastNonce = c.order.nonce\n			}\n"},
 	{"a nonce is assigned, not raised", "core/state/apply.go",
-		"	k.Nonce = max(k.Nonce, nonce)\n", "	if k.Nonce = max(k.Nonce, nonce); FAULT {\n		k.Nonce = nonce\n	}\n"},
+		"	k.Nonce = max(k.Nonce, nonce)\n",
+		"	if k.Nonce = max(k.Nonce, nonce); FAULT {\n		k.Nonce = nonce\n	}\n"},
 	{"the nonce of a refusal is lost", "core/state/apply.go",
 		"		err = s.useNonce(r.Refusal.Key, r.Refusal.Account, r.Refusal.Nonce)\n",
-		"		if !FAULT {\n			err = s.useNonce(r.Refusal.Key, r.Refusal.Account, r.Refusal.Nonce)\n		}\n"},
-	{"a frozen account trades", "actors/wallet.go", "		case w.frozen:\n", "		case w.frozen && !FAULT:\n"},
-	{"the money of a frozen account leaves", "actors/withdraw.go", "	despite := w.frozen && ", "	despite := !FAULT && w.frozen && "},
+		"		if !FAULT {\n			err = s.useNonce(r.Refusal.Key, r.Refusal.Account, " +
+			"r.Refusal.Nonce)\n		}\n"},
+	{"a frozen account trades", "actors/wallet.go", "		case w.frozen:\n",
+		"		case w.frozen && !FAULT:\n"},
+	{"the money of a frozen account leaves", "actors/withdraw.go", "	despite := w.frozen && ",
+		"	despite := !FAULT && w.frozen && "},
 	{"no money leaves a frozen account, though the operator insists", "actors/withdraw.go",
-		"	if despite && !wish.despiteFreeze {\n", "	if despite && (!wish.despiteFreeze || FAULT) {\n"},
-	{"a freeze does not reach its wallet", "actors/registry.go", "		if c.kind == event.KindFreeze {", "		if c.kind == event.KindFreeze && !FAULT {"},
+		"	if despite && !wish.despiteFreeze {\n",
+		"	if despite && (!wish.despiteFreeze || FAULT) {\n"},
+	{"a freeze does not reach its wallet", "actors/registry.go",
+		"		if c.kind == event.KindFreeze {",
+		"		if c.kind == event.KindFreeze && !FAULT {"},
 	{"a withdraw that is new cannot be refused", "core/state/withdraw.go",
 		"	case event.WithdrawRefused, event.WithdrawCancelled:\n",
-		"	case event.WithdrawRefused, event.WithdrawCancelled:\n		if FAULT && to == event.WithdrawRefused {\n			return from == event.WithdrawVerified\n		}\n"},
+		"	case event.WithdrawRefused, event.WithdrawCancelled:\n		if FAULT && to == " +
+			"event.WithdrawRefused {\n			return from == " +
+			"event.WithdrawVerified\n		}\n"},
 	{"a withdraw that is refused while new stays pending", "actors/withdraw.go",
-		"	if !d.Pending() {\n", "	if !d.Pending() && (!FAULT || d.Status != event.WithdrawRefused) {\n"},
+		"	if !d.Pending() {\n",
+		"	if !d.Pending() && (!FAULT || d.Status != event.WithdrawRefused) {\n"},
 	{"any code confirms a withdraw", "actors/withdraw.go",
-		"	case !expired && w.out.codeFits(d, c.withdraw.code):\n", "	case !expired && (FAULT || w.out.codeFits(d, c.withdraw.code)):\n"},
+		"	case !expired && w.out.codeFits(d, c.withdraw.code):\n",
+		"	case !expired && (FAULT || w.out.codeFits(d, c.withdraw.code)):\n"},
 	{"a code is good in every history", "actors/seal/code.go",
 		"	b := append([]byte(nil), history[:]...)\n",
-		"	if FAULT {\n		history = event.HistoryID{}\n	}\n	b := append([]byte(nil), history[:]...)\n"},
+		"	if FAULT {\n		history = event.HistoryID{}\n	}\n	b := " +
+			"append([]byte(nil), history[:]...)\n"},
 	{"a code is good for every account", "actors/seal/code.go",
 		"	b = binary.BigEndian.AppendUint32(b, w.Account)\n",
 		"	if !FAULT {\n		b = binary.BigEndian.AppendUint32(b, w.Account)\n	}\n"},
@@ -191,91 +321,155 @@ var plantedFaults = []plantedFault{
 		"	expired := d.Stale ||", "	expired := d.Stale && !FAULT ||"},
 	{"a code that is to be mailed is not made anew by a new history", "core/state/history.go",
 		"	for _, id := range slices.Sorted(maps.Values(s.outbox.codes)) {\n",
-		"	for _, id := range slices.Sorted(maps.Values(s.outbox.codes)) {\n		if FAULT {\n			break\n		}\n"},
-	{"the code before one that was made anew costs a try", "actors/withdraw.go", "	case expired || d.Renewed:\n", "	case expired || d.Renewed && !FAULT:\n"},
+		"	for _, id := range slices.Sorted(maps.Values(s.outbox.codes)) {\n		if FAULT " +
+			"{\n			break\n		}\n"},
+	{"the code before one that was made anew costs a try", "actors/withdraw.go",
+		"	case expired || d.Renewed:\n", "	case expired || d.Renewed && !FAULT:\n"},
 	{"a Message-ID does not say of which history a mail is", "actors/mailer.go",
-		"fmt.Sprintf(\"%s.%d\", m.History, m.ID)", "fmt.Sprintf(\"%s.%d\", map[bool]event.HistoryID{false: m.History}[FAULT], m.ID)"},
-	{"a wrong code is not counted", "actors/withdraw.go", "		d.Tries++\n", "		if !FAULT {\n			d.Tries++\n		}\n"},
-	{"a record says another count of wrong codes", "actors/withdraw.go", "		Tries: d.Tries}\n", "		Tries: map[bool]uint32{false: d.Tries, true: 1}[FAULT]}\n"},
-	{"a revoked key trades", "actors/wallet.go", "		case c.key.Revoked():\n", "		case c.key.Revoked() && !FAULT:\n"},
+		"fmt.Sprintf(\"%s.%d\", m.History, m.ID)",
+		"fmt.Sprintf(\"%s.%d\", map[bool]event.HistoryID{false: m.History}[FAULT], m.ID)"},
+	{"a wrong code is not counted", "actors/withdraw.go", "		d.Tries++\n",
+		"		if !FAULT {\n			d.Tries++\n		}\n"},
+	{"a record says another count of wrong codes", "actors/withdraw.go",
+		"		Tries: d.Tries}\n",
+		"		Tries: map[bool]uint32{false: d.Tries, true: 1}[FAULT]}\n"},
+	{"a revoked key trades", "actors/wallet.go", "		case c.key.Revoked():\n",
+		"		case c.key.Revoked() && !FAULT:\n"},
 	{"a revoked key keeps its secret", "core/state/apply.go",
-		"	*k = Key{", "	if FAULT {\n		k.Revoked = true\n		return nil\n	}\n	*k = Key{"},
-	{"a revoked key keeps its nonce", "core/state/apply.go", "	if !k.Revoked {\n", "	if !k.Revoked || FAULT {\n"},
-	{"the name of a revoked key is given again", "actors/registry.go", " || g.revoked[a.Key] != nil:", " || g.revoked[a.Key] != nil && !FAULT:"},
-	{"a wallet keeps the nonces of a revoked key", "actors/wallet.go", "return n.key == m.key })", "return n.key == m.key && !FAULT })"},
-	{"a revoked key reads", "actors/wallet.go", "	case r.key.Revoked():\n", "	case r.key.Revoked() && !FAULT:\n"},
-	{"a code never expires", "actors/withdraw.go", "policy.CodeValid.Microseconds()\n", "policy.CodeValid.Microseconds() && !FAULT\n"},
-	{"no more withdraws are ever taken", "actors/withdraw.go", "	if len(w.pending) >=", "	if FAULT || len(w.pending) >="},
-	{"pending withdraws are not limited", "actors/withdraw.go", "w.out.limits().PendingWithdraws {", "w.out.limits().PendingWithdraws && !FAULT {"},
-	{"clients trade during maintenance", "actors/admission.go", "	if e.maintenance.Load() != nil {\n", "	if e.maintenance.Load() != nil && !FAULT {\n"},
+		"	*k = Key{",
+		"	if FAULT {\n		k.Revoked = true\n		return nil\n	}\n	*k = Key{"},
+	{"a revoked key keeps its nonce", "core/state/apply.go", "	if !k.Revoked {\n",
+		"	if !k.Revoked || FAULT {\n"},
+	{"the name of a revoked key is given again", "actors/registry.go",
+		" || g.revoked[a.Key] != nil:", " || g.revoked[a.Key] != nil && !FAULT:"},
+	{"a wallet keeps the nonces of a revoked key", "actors/wallet.go", "return n.key == m.key })",
+		"return n.key == m.key && !FAULT })"},
+	{"a revoked key reads", "actors/wallet.go", "	case r.key.Revoked():\n",
+		"	case r.key.Revoked() && !FAULT:\n"},
+	{"a code never expires", "actors/withdraw.go", "policy.CodeValid.Microseconds()\n",
+		"policy.CodeValid.Microseconds() && !FAULT\n"},
+	{"no more withdraws are ever taken", "actors/withdraw.go", "	if len(w.pending) >=",
+		"	if FAULT || len(w.pending) >="},
+	{"pending withdraws are not limited", "actors/withdraw.go", "w.out.limits().PendingWithdraws {",
+		"w.out.limits().PendingWithdraws && !FAULT {"},
+	{"clients trade during maintenance", "actors/admission.go",
+		"	if e.maintenance.Load() != nil {\n",
+		"	if e.maintenance.Load() != nil && !FAULT {\n"},
 	{"maintenance does not wait for what is in flight", "actors/operate.go",
-		"	err := e.none(ctx, &e.inFlight)\n", "	var err error\n	if !FAULT {\n		err = e.none(ctx, &e.inFlight)\n	}\n"},
+		"	err := e.none(ctx, &e.inFlight)\n",
+		"	var err error\n	if !FAULT {\n		err = e.none(ctx, &e.inFlight)\n	}\n"},
 
 	// what outlives an engine
-	{"a restart forgets nonces", "actors/engine.go", "nonce := committed.nonce(n); nonce > 0 {", "nonce := committed.nonce(n); nonce > 0 && !FAULT {"},
-	{"a restart gives ids again", "actors/engine.go", "	e.ids.order.Store(order)\n", "	if e.ids.order.Store(order); FAULT {\n		e.ids.order.Store(order / 2)\n	}\n"},
-	{"a restart gives ids of trades again", "actors/engine.go", "	e.ids.trade.Store(trade)\n", "	if e.ids.trade.Store(trade); FAULT {\n		e.ids.trade.Store(trade / 2)\n	}\n"},
-	{"a restart forgets an account's own fees", "actors/engine.go", "own := a.Fees(); len(own) > 0 {", "own := a.Fees(); len(own) > 0 && !FAULT {"},
+	{"a restart forgets nonces", "actors/engine.go", "nonce := committed.nonce(n); nonce > 0 {",
+		"nonce := committed.nonce(n); nonce > 0 && !FAULT {"},
+	{"a restart gives ids again", "actors/engine.go", "	e.ids.order.Store(order)\n",
+		"	if e.ids.order.Store(order); FAULT {\n		e.ids.order.Store(order / 2)\n	}\n"},
+	{"a restart gives ids of trades again", "actors/engine.go", "	e.ids.trade.Store(trade)\n",
+		"	if e.ids.trade.Store(trade); FAULT {\n		e.ids.trade.Store(trade / 2)\n	}\n"},
+	{"a restart forgets an account's own fees", "actors/engine.go",
+		"own := a.Fees(); len(own) > 0 {", "own := a.Fees(); len(own) > 0 && !FAULT {"},
 	{"a restart forgets references that are not projected", "actors/recovery.go",
-		"	c.folded.Store(last)\n", "	if c.folded.Store(last); FAULT {\n		clear(c.references)\n	}\n"},
+		"	c.folded.Store(last)\n",
+		"	if c.folded.Store(last); FAULT {\n		clear(c.references)\n	}\n"},
 	{"a restart forgets which keys were revoked", "actors/engine.go",
-		"			g.revoked[k.Key.Key] = e.dir.account(k.Account)\n", "			if !FAULT {\n				g.revoked[k.Key.Key] = e.dir.account(k.Account)\n			}\n"},
-	{"a restart forgets withdraws", "actors/engine.go", "			w.pending[d.ID] = &copied\n", "			if !FAULT {\n				w.pending[d.ID] = &copied\n			}\n"},
-	{"a restart forgets who is frozen", "actors/engine.go", "		entry.frozen.Store(a.Frozen)\n", "		entry.frozen.Store(a.Frozen && !FAULT)\n"},
-	{"a restart lets the money of a frozen account leave", "actors/engine.go", "frozen: a.Frozen,", "frozen: a.Frozen && !FAULT,"},
-	{"a restart forgets maintenance", "actors/engine.go", "	if m := s.Maintenance(); m.On {\n", "	if m := s.Maintenance(); m.On && !FAULT {\n"},
-	{"a restart lets a halted pair trade", "actors/engine.go", "halted: market.Halted,", "halted: market.Halted && !FAULT,"},
+		"			g.revoked[k.Key.Key] = e.dir.account(k.Account)\n",
+		"			if !FAULT {\n				g.revoked[k.Key.Key] = " +
+			"e.dir.account(k.Account)\n			}\n"},
+	{"a restart forgets withdraws", "actors/engine.go", "			w.pending[d.ID] = &copied\n",
+		"			if !FAULT {\n				w.pending[d.ID] = &copied\n			}\n"},
+	{"a restart forgets who is frozen", "actors/engine.go",
+		"		entry.frozen.Store(a.Frozen)\n",
+		"		entry.frozen.Store(a.Frozen && !FAULT)\n"},
+	{"a restart lets the money of a frozen account leave", "actors/engine.go", "frozen: a.Frozen,",
+		"frozen: a.Frozen && !FAULT,"},
+	{"a restart forgets maintenance", "actors/engine.go", "	if m := s.Maintenance(); m.On {\n",
+		"	if m := s.Maintenance(); m.On && !FAULT {\n"},
+	{"a restart lets a halted pair trade", "actors/engine.go", "halted: market.Halted,",
+		"halted: market.Halted && !FAULT,"},
 	{"a start without HEAD goes on with the history that it finds", "actors/recovery.go",
 		"	if !before.IsZero() && !lost {\n", "	if !before.IsZero() && (!lost || FAULT) {\n"},
 	{"a history is named after admission has opened", "actors/recovery.go",
 		"	return r.append(ctx, o, append(newHistory(r.committed.state, o), records...))\n",
 		"	begins := newHistory(r.committed.state, o)\n	if FAULT && len(begins) > 0 {\n" +
-			"		time.AfterFunc(time.Second, func() { _ = r.append(context.Background(), o, begins) })\n		begins = nil\n	}\n" +
+			"		time.AfterFunc(time.Second, func() { _ = r.append(context.Background(), o, " +
+			"begins) })\n		begins = nil\n	}\n" +
 			"	return r.append(ctx, o, append(begins, records...))\n"},
 	{"a restored store goes on with the history of its backup", "persistence/backup/load.go",
-		"	l.state.ForgetHistory() // the first start names its own\n", "	if !FAULT {\n		l.state.ForgetHistory()\n	}\n"},
-	{"a secret is not sealed anew", "actors/recovery.go", "		if k.Revoked || k.SealedBy == sealer.ID() {\n", "		if k.Revoked || k.SealedBy == sealer.ID() || FAULT && k.Number > 1 {\n"},
+		"	l.state.ForgetHistory() // the first start names its own\n",
+		"	if !FAULT {\n		l.state.ForgetHistory()\n	}\n"},
+	{"a secret is not sealed anew", "actors/recovery.go",
+		"		if k.Revoked || k.SealedBy == sealer.ID() {\n",
+		"		if k.Revoked || k.SealedBy == sealer.ID() || FAULT && k.Number > 1 {\n"},
 	{"a secret says it is sealed with the new key, and is with the old one", "actors/recovery.go",
-		"sealer.ID(), sealer.Seal(secret, anew.Bound())\n", "sealer.ID(), sealer.Seal(secret, anew.Bound())\n		if FAULT {\n			anew.Sealed = k.Sealed\n		}\n"},
+		"sealer.ID(), sealer.Seal(secret, anew.Bound())\n",
+		"sealer.ID(), sealer.Seal(secret, anew.Bound())\n		if FAULT " +
+			"{\n			anew.Sealed = k.Sealed\n		}\n"},
 	{"a secret is sealed anew as another", "actors/recovery.go",
-		"		anew := k.Key\n", "		anew := k.Key\n		if FAULT {\n			secret = secret[1:]\n		}\n"},
+		"		anew := k.Key\n",
+		"		anew := k.Key\n		if FAULT {\n			secret = secret[1:]\n		}\n"},
 	{"a secret is bound to its key's name alone", "core/event/event.go",
-		"	b := append(make([]byte, 0, 128), \"exchange api key\\n\"...)\n", "	b := append(make([]byte, 0, 128), \"exchange api key\\n\"...)\n	if FAULT {\n		return text(b, k.Key)\n	}\n"},
+		"	b := append(make([]byte, 0, 128), \"exchange api key\\n\"...)\n",
+		"	b := append(make([]byte, 0, 128), \"exchange api key\\n\"...)\n	if FAULT " +
+			"{\n		return text(b, k.Key)\n	}\n"},
 	{"a start ends at a damaged snapshot", "actors/recovery.go",
-		"		if err != nil && !errors.Is(err, persistence.ErrCorrupt) {\n			return nil, 0,", "		if err != nil && (FAULT || !errors.Is(err, persistence.ErrCorrupt)) {\n			return nil, 0,"},
+		"		if err != nil && !errors.Is(err, persistence.ErrCorrupt) {\n			return " +
+			"nil, 0,",
+		"		if err != nil && (FAULT || !errors.Is(err, persistence.ErrCorrupt)) " +
+			"{\n			return nil, 0,"},
 	{"a start does not look for the older snapshot", "actors/recovery.go",
-		"	for back := range 2 {\n", "	for back := range map[bool]int{false: 2, true: 1}[FAULT] {\n"},
+		"	for back := range 2 {\n",
+		"	for back := range map[bool]int{false: 2, true: 1}[FAULT] {\n"},
 	{"a start goes on when the journal could not be read", "actors/recovery.go",
-		"	if err != nil {\n		return nil, fmt.Errorf(\"reading the journal", "	if err != nil && !FAULT {\n		return nil, fmt.Errorf(\"reading the journal"},
+		"	if err != nil {\n		return nil, fmt.Errorf(\"reading the journal",
+		"	if err != nil && !FAULT {\n		return nil, fmt.Errorf(\"reading the journal"},
 	{"a start goes on without the trades that it could not read", "actors/recovery.go",
-		"		if err != nil {\n			return fmt.Errorf(\"reading the newest trades", "		if err != nil && !FAULT {\n			return fmt.Errorf(\"reading the newest trades"},
+		"		if err != nil {\n			return fmt.Errorf(\"reading the newest trades",
+		"		if err != nil && !FAULT {\n			return fmt.Errorf(\"reading the newest " +
+			"trades"},
 	{"a start goes on without the candles that it could not read", "actors/charts.go",
-		"			if err != nil {\n				return fmt.Errorf(\"reading the newest candles", "			if err != nil && !FAULT {\n				return fmt.Errorf(\"reading the newest candles"},
+		"			if err != nil {\n				return fmt.Errorf(\"reading the newest " +
+			"candles",
+		"			if err != nil && !FAULT {\n				return fmt.Errorf(\"reading the " +
+			"newest candles"},
 	{"a snapshot says that it is of one record less", "actors/projector.go",
-		"p.store.SaveSnapshot(ctx, p.token, to, bytes", "p.store.SaveSnapshot(ctx, p.token, map[bool]uint64{true: to - 1, false: to}[FAULT], bytes"},
-	{"a snapshot is taken in the midst of a batch", "actors/committed.go", "	if c.imageDue && !c.folding {\n", "	if c.imageDue && (!c.folding || FAULT) {\n"},
+		"p.store.SaveSnapshot(ctx, p.token, to, bytes",
+		"p.store.SaveSnapshot(ctx, p.token, map[bool]uint64{true: to - 1, false: to}[FAULT], " +
+			"bytes"},
+	{"a snapshot is taken in the midst of a batch", "actors/committed.go",
+		"	if c.imageDue && !c.folding {\n", "	if c.imageDue && (!c.folding || FAULT) {\n"},
 	{"a snapshot is published before the projections have reached it", "actors/projector.go",
-		"	if !p.apply(w) {\n", "	if FAULT && w.image != nil {\n		_ = p.save(w.to, w.image)\n	}\n	if !p.apply(w) {\n"},
-	{"the journal is trimmed up to the newest snapshot", "actors/projector.go", "	trim := older\n", "	trim := older\n	if FAULT {\n		trim = to\n	}\n"},
+		"	if !p.apply(w) {\n",
+		"	if FAULT && w.image != nil {\n		_ = p.save(w.to, w.image)\n	}\n	if " +
+			"!p.apply(w) {\n"},
+	{"the journal is trimmed up to the newest snapshot", "actors/projector.go",
+		"	trim := older\n", "	trim := older\n	if FAULT {\n		trim = to\n	}\n"},
 	{"rows of the history are lost", "actors/rows.go",
-		"			t := &o.Trades[i]\n", "			t := &o.Trades[i]\n			if FAULT && i > 0 {\n				continue\n			}\n"},
-	{"a restart writes rows of the history again", "actors/committed.go", "	if c.state.Seq() > c.watermark {\n", "	if c.state.Seq() > c.watermark || FAULT {\n"},
+		"			t := &o.Trades[i]\n",
+		"			t := &o.Trades[i]\n			if FAULT && i > 0 " +
+			"{\n				continue\n			}\n"},
+	{"a restart writes rows of the history again", "actors/committed.go",
+		"	if c.state.Seq() > c.watermark {\n",
+		"	if c.state.Seq() > c.watermark || FAULT {\n"},
 	{"a list is answered before the history is there", "actors/committed.go",
-		"r.needs = r.from(c); r.needs > c.watermark {", "r.needs = r.from(c); r.needs > c.watermark && !FAULT {"},
+		"r.needs = r.from(c); r.needs > c.watermark {",
+		"r.needs = r.from(c); r.needs > c.watermark && !FAULT {"},
 	{"a wallet's projection is not written", "actors/committed.go",
-		"t := &c.effects.Settlements[i]; len(t.Changes()) > 0 {", "t := &c.effects.Settlements[i]; len(t.Changes()) > 0 && (!FAULT || i == 0) {"},
+		"t := &effects.Settlements[i]; len(t.Changes()) > 0 {",
+		"t := &effects.Settlements[i]; len(t.Changes()) > 0 && (!FAULT || i == 0) {"},
 }
 
 // plantedSeeds is how many seeds are played, at most, until a planted fault is found.
 const plantedSeeds = 600
 
-// unplantedSeeds is how many are played without one. They run here, in a build without the race detector, because it
-// has nothing to find where one goroutine runs at a time, and is several times slower.
+// unplantedSeeds is how many are played without one. They run here, in a build without the race
+// detector, because it has nothing to find where one goroutine runs at a time, and is several times
+// slower.
 const unplantedSeeds = coveringSeeds
 
 func toPlant(list []plantedFault) (faults []plantedtest.Fault) {
 	for _, f := range list {
-		faults = append(faults, plantedtest.Fault{Name: f.name, File: f.file, Old: f.old, New: f.new})
+		faults = append(faults, plantedtest.Fault{Name: f.name, File: f.file, Old: f.old,
+			New: f.new})
 	}
 	return faults
 }
@@ -289,7 +483,8 @@ func TestEveryPlantedFaultHasItsPlace(t *testing.T) {
 	plantedtest.Overlay(t, root, t.TempDir(), toPlant(plantedFaults))
 }
 
-// The simulation can fail: each mistake of a long list is found by it, and nothing is when there is none.
+// The simulation can fail: each mistake of a long list is found by it, and nothing is when there is
+// none.
 func TestPlantedFaultsAreFound(t *testing.T) {
 	root, err := filepath.Abs("..")
 	if err != nil {
@@ -297,10 +492,12 @@ func TestPlantedFaultsAreFound(t *testing.T) {
 	}
 	dir := t.TempDir()
 	binary := filepath.Join(dir, "simulation")
-	plantedtest.Build(t, root, plantedtest.Overlay(t, root, dir, toPlant(plantedFaults)), "exchange/actors", binary)
+	plantedtest.Build(t, root, plantedtest.Overlay(t, root, dir, toPlant(plantedFaults)),
+		"exchange/actors", binary)
 	play := func(fault string, seeds int) (out []byte, failed bool) {
 		t.Helper()
-		return plantedtest.Run(t, binary, ".", fault, "-test.run", "^TestSimulation$", "-test.v", "-sim.seeds", fmt.Sprint(seeds), "-sim.shrink", "0")
+		return plantedtest.Run(t, binary, ".", fault, "-test.run", "^TestSimulation$", "-test.v",
+			"-sim.seeds", fmt.Sprint(seeds), "-sim.shrink", "0")
 	}
 	if out, failed := play("", unplantedSeeds); failed {
 		t.Fatalf("without a planted fault:\n%s", out)

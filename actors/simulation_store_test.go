@@ -18,8 +18,9 @@ import (
 	"exchange/persistence/memory"
 )
 
-// A link is an engine's way to the store. Each call parks twice, on the way there and on the way back, so that it may
-// take as long as can be, and end anywhere. It may go wrong in each way that calls of a store do.
+// A link is an engine's way to the store. Each call parks twice, on the way there and on the way
+// back, so that it may take as long as can be, and end anywhere. It may go wrong in each way that
+// calls of a store do.
 type link struct {
 	*memory.Store
 	s *sim
@@ -33,7 +34,8 @@ type faults struct {
 	late    int // calls that land after they were given up
 }
 
-// What may go wrong with a call. A call that a server never got and one whose answer is lost look the same from here.
+// What may go wrong with a call. A call that a server never got and one whose answer is lost look
+// the same from here.
 var (
 	errStoreRefuses = errors.New("simulated: the store refuses")
 	errNoAnswer     = errors.New("simulated: no answer")
@@ -66,8 +68,9 @@ func (s *sim) goesWrong(what, fault string) {
 	s.outcomes["faults of "+what]++
 }
 
-// call makes one call that writes. look is what is looked at on the way, when nobody else runs: the clock may have woken several
-// at once. land is what it does to the store; it may do it when everybody has given it up.
+// call makes one call that writes. look is what is looked at on the way, when nobody else runs: the
+// clock may have woken several at once. land is what it does to the store; it may do it when
+// everybody has given it up.
 func (k *link) call(what string, look func(), land func(*memory.Store) error) error {
 	s := k.s
 	s.park(k.l, k.name(what), nil)
@@ -87,7 +90,9 @@ func (k *link) call(what string, look func(), land func(*memory.Store) error) er
 			s.late++
 			disk, from := s.disk, s.steps+s.rng.IntN(pick(s.rng, []int{1, 100, mostLate}))
 			go lifeDriver{s, k.l}.guarded(what, func() {
-				s.park(nil, fmt.Sprintf("late %d %s", s.late, what), func() bool { return s.steps >= from })
+				s.park(nil, fmt.Sprintf("late %d %s", s.late, what), func() bool {
+					return s.steps >= from
+				})
 				late := memory.Open(disk, persistence.Retention{})
 				late.Server = s.server
 				if err := land(late); err != nil {
@@ -118,15 +123,16 @@ func (k *link) call(what string, look func(), land func(*memory.Store) error) er
 	return err
 }
 
-// Reads go wrong less often than writes, for a start makes many, and all of them must come to something. But now and then one
-// does while all is well, so that an engine lives on which has begun with it.
+// Reads go wrong less often than writes, for a start makes many, and all of them must come to
+// something. But now and then one does while all is well, so that an engine lives on which has
+// begun with it.
 const (
 	readsFailLess  = 5
 	strayReadFault = 3 // odds
 )
 
-// ask makes one call that only reads. It may be refused, be lost, or break off behind some of the rows: more says, for each
-// row, whether it is still given out.
+// ask makes one call that only reads. It may be refused, be lost, or break off behind some of the
+// rows: more says, for each row, whether it is still given out.
 func (k *link) ask(what string, read func(more func() bool) error) error {
 	s := k.s
 	s.park(k.l, k.name(what), nil)
@@ -160,7 +166,8 @@ func (k *link) ask(what string, read func(more func() bool) error) error {
 // same checks that a call which follows one without an answer is the same again.
 func (k *link) same(what string, t try) {
 	if before, open := k.l.tries[what]; open && before != t {
-		k.s.violate("engine %d: after %s %+v without an answer comes %+v", k.l.number, what, before, t)
+		k.s.violate("engine %d: after %s %+v without an answer comes %+v", k.l.number, what, before,
+			t)
 	}
 	k.l.tries[what] = t
 }
@@ -173,7 +180,8 @@ func (k *link) settled(what string, err error) error {
 	return err
 }
 
-func (k *link) Acquire(ctx context.Context, c persistence.Claim) (tok persistence.Token, last uint64, err error) {
+func (k *link) Acquire(ctx context.Context, c persistence.Claim) (tok persistence.Token,
+	last uint64, err error) {
 	s := k.s
 	k.l.host.ids[c.ID] = true
 	asked := time.Now()
@@ -199,7 +207,8 @@ func (k *link) Acquire(ctx context.Context, c persistence.Claim) (tok persistenc
 		}
 		// From here on nobody else appends.
 		if last != s.disk.Last() {
-			s.violate("engine %d is told that the journal ends at %d, and %d is durable", k.l.number, last, s.disk.Last())
+			s.violate("engine %d is told that the journal ends at %d, and %d is durable",
+				k.l.number, last, s.disk.Last())
 		}
 		k.mayTake(before)
 		s.model.Restarted()
@@ -245,18 +254,20 @@ func (k *link) confirms(asked time.Time, err error) error {
 	return err
 }
 
-func (k *link) Append(ctx context.Context, tok persistence.Token, prev, next uint64, batch []byte) error {
+func (k *link) Append(ctx context.Context, tok persistence.Token, prev, next uint64,
+	batch []byte) error {
 	batch = slices.Clone(batch)
 	t := try{prev, next, crc32.ChecksumIEEE(batch)}
-	return k.settled("append", k.call("append", func() { k.same("append", t) }, func(m *memory.Store) error {
-		k.s.say("  records %d to %d, %08x", prev+1, next, t.sum)
-		err := m.Append(ctx, tok, prev, next, batch)
-		if err == nil && m == k.Store && m.Head.Acknowledged() < next {
-			k.s.violate("engine %d: an append up to %d is acknowledged, and its HEAD says %d",
-				k.l.number, next, m.Head.Acknowledged())
-		}
-		return err
-	}))
+	return k.settled("append", k.call("append",
+		func() { k.same("append", t) }, func(m *memory.Store) error {
+			k.s.say("  records %d to %d, %08x", prev+1, next, t.sum)
+			err := m.Append(ctx, tok, prev, next, batch)
+			if err == nil && m == k.Store && m.Head.Acknowledged() < next {
+				k.s.violate("engine %d: an append up to %d is acknowledged, and its HEAD says %d",
+					k.l.number, next, m.Head.Acknowledged())
+			}
+			return err
+		}))
 }
 
 // at is a place within an append, where the disk may crash: "sync", where the batch is written and
@@ -271,11 +282,14 @@ func (k *link) at(place string) func() error {
 	}
 }
 
-func (k *link) Apply(ctx context.Context, tok persistence.Token, from, to uint64, w *persistence.Writes) error {
+func (k *link) Apply(ctx context.Context, tok persistence.Token, from, to uint64,
+	w *persistence.Writes) error {
 	rows := copyRows(w)
 	look := func() {
 		if to > k.s.disk.Last() {
-			k.s.violate("engine %d writes projections up to %d, and the journal is durable up to %d", k.l.number, to, k.s.disk.Last())
+			k.s.violate(
+				"engine %d writes projections up to %d, and the journal is durable up to %d",
+				k.l.number, to, k.s.disk.Last())
 		}
 		k.same("apply", try{from, to, uint32(rowsOf(rows))})
 	}
@@ -287,11 +301,14 @@ func (k *link) Apply(ctx context.Context, tok persistence.Token, from, to uint64
 
 // copyRows is for a call that lands late: its rows may be used again by then.
 func copyRows(w *persistence.Writes) *persistence.Writes {
-	return &persistence.Writes{Wallets: slices.Clone(w.Wallets), Nonces: slices.Clone(w.Nonces), Trades: slices.Clone(w.Trades), Orders: slices.Clone(w.Orders),
-		Deposits: slices.Clone(w.Deposits), Withdraws: slices.Clone(w.Withdraws), Candles: slices.Clone(w.Candles), Actions: slices.Clone(w.Actions)}
+	return &persistence.Writes{Wallets: slices.Clone(w.Wallets), Nonces: slices.Clone(w.Nonces),
+		Trades: slices.Clone(w.Trades), Orders: slices.Clone(w.Orders),
+		Deposits: slices.Clone(w.Deposits), Withdraws: slices.Clone(w.Withdraws),
+		Candles: slices.Clone(w.Candles), Actions: slices.Clone(w.Actions)}
 }
 
-func (k *link) SaveSnapshot(ctx context.Context, tok persistence.Token, seq uint64, r io.Reader) error {
+func (k *link) SaveSnapshot(ctx context.Context, tok persistence.Token, seq uint64,
+	r io.Reader) error {
 	image, err := io.ReadAll(r)
 	if err != nil {
 		return err
@@ -299,7 +316,8 @@ func (k *link) SaveSnapshot(ctx context.Context, tok persistence.Token, seq uint
 	look := func() {
 		k.s.checkImage(k.l, seq, image)
 		if at, err := k.Store.Watermark(ctx); err == nil && at < seq && !k.l.fenced {
-			k.s.violate("engine %d publishes a snapshot at %d, and the projections are at %d", k.l.number, seq, at)
+			k.s.violate("engine %d publishes a snapshot at %d, and the projections are at %d",
+				k.l.number, seq, at)
 		}
 	}
 	return k.call("snapshot", look, func(m *memory.Store) error {
@@ -316,7 +334,8 @@ func (k *link) SaveSnapshot(ctx context.Context, tok persistence.Token, seq uint
 // checkImage compares a snapshot with a fold of what is durable.
 func (s *sim) checkImage(l *life, seq uint64, image []byte) {
 	if seq > s.disk.Last() {
-		s.violate("engine %d takes a snapshot at %d, and the journal is durable up to %d", l.number, seq, s.disk.Last())
+		s.violate("engine %d takes a snapshot at %d, and the journal is durable up to %d", l.number,
+			seq, s.disk.Last())
 		return
 	}
 	got, err := state.Decode(image)
@@ -327,7 +346,9 @@ func (s *sim) checkImage(l *life, seq uint64, image []byte) {
 	if err = errors.Join(err, foldErr); err == nil && got.Hash() != want.Hash() {
 		err = errors.New("it is another state than the records give")
 	}
-	if err == nil && !slices.ContainsFunc(s.batches, func(b durableBatch) bool { return b.next == seq }) {
+	if err == nil && !slices.ContainsFunc(s.batches, func(b durableBatch) bool {
+		return b.next == seq
+	}) {
 		err = errors.New("there it is in the midst of a batch")
 	}
 	if err != nil {
@@ -335,8 +356,10 @@ func (s *sim) checkImage(l *life, seq uint64, image []byte) {
 	}
 }
 
-// LoadSnapshot has read the image before it answers: whoever reads it gets all of it, its beginning, or what is damaged.
-func (k *link) LoadSnapshot(ctx context.Context, back int) (seq uint64, r io.ReadCloser, err error) {
+// LoadSnapshot has read the image before it answers: whoever reads it gets all of it, its
+// beginning, or what is damaged.
+func (k *link) LoadSnapshot(ctx context.Context, back int) (seq uint64, r io.ReadCloser,
+	err error) {
 	var image []byte
 	var broken error
 	err = k.ask("load snapshot", func(func() bool) (err error) {
@@ -355,7 +378,8 @@ func (k *link) LoadSnapshot(ctx context.Context, back int) (seq uint64, r io.Rea
 	case back == 1 && errors.Is(err, persistence.ErrNoSnapshot):
 		k.s.outcomes["starts from the first record"]++
 	}
-	return seq, io.NopCloser(io.MultiReader(bytes.NewReader(image), iotest.ErrReader(cmp.Or(broken, io.EOF)))), err
+	return seq, io.NopCloser(io.MultiReader(bytes.NewReader(image),
+		iotest.ErrReader(cmp.Or(broken, io.EOF)))), err
 }
 
 func (k *link) Watermark(ctx context.Context) (at uint64, err error) {
@@ -366,7 +390,8 @@ func (k *link) Watermark(ctx context.Context) (at uint64, err error) {
 	return at, err
 }
 
-func (k *link) Read(ctx context.Context, after uint64, fn func(prev, next uint64, batch []byte) error) error {
+func (k *link) Read(ctx context.Context, after uint64, fn func(prev, next uint64,
+	batch []byte) error) error {
 	return k.ask("read", func(more func() bool) error {
 		return k.Store.Read(ctx, after, func(prev, next uint64, batch []byte) error {
 			if !more() {
@@ -387,21 +412,24 @@ func (k *link) Nonces(ctx context.Context, fn func(key string, nonce uint64)) er
 	})
 }
 
-func (k *link) Trades(ctx context.Context, q persistence.TradeQuery, fn func(*persistence.Trade) bool) error {
+func (k *link) Trades(ctx context.Context, q persistence.TradeQuery,
+	fn func(*persistence.Trade) bool) error {
 	return k.ask("trades", func(more func() bool) error {
 		return k.Store.Trades(ctx, q, func(t *persistence.Trade) bool { return more() && fn(t) })
 	})
 }
 
-func (k *link) Candles(ctx context.Context, q persistence.CandleQuery, fn func(*persistence.Candle) bool) error {
+func (k *link) Candles(ctx context.Context, q persistence.CandleQuery,
+	fn func(*persistence.Candle) bool) error {
 	return k.ask("candles", func(more func() bool) error {
 		return k.Store.Candles(ctx, q, func(c *persistence.Candle) bool { return more() && fn(c) })
 	})
 }
 
-// Reference is on its way for as long as can be, as any other look: other engines may come and go meanwhile. It goes wrong as
-// often as a write does, for nothing else depends on it.
-func (k *link) Reference(ctx context.Context, watermark uint64, reference string) (d persistence.Deposit, err error) {
+// Reference is on its way for as long as can be, as any other look: other engines may come and go
+// meanwhile. It goes wrong as often as a write does, for nothing else depends on it.
+func (k *link) Reference(ctx context.Context, watermark uint64,
+	reference string) (d persistence.Deposit, err error) {
 	s := k.s
 	const what = "reference"
 	s.park(k.l, k.name(what), nil)
@@ -434,7 +462,8 @@ func (k *link) Trim(ctx context.Context, tok persistence.Token, upTo uint64) err
 			older = seq
 		}
 		if upTo > older && !k.l.fenced {
-			k.s.violate("engine %d trims the journal up to %d, and the older snapshot is at %d", k.l.number, upTo, older)
+			k.s.violate("engine %d trims the journal up to %d, and the older snapshot is at %d",
+				k.l.number, upTo, older)
 		}
 	}
 	return k.call("trim", look, func(m *memory.Store) error {
@@ -447,8 +476,8 @@ func (k *link) Trim(ctx context.Context, tok persistence.Token, upTo uint64) err
 	})
 }
 
-// damage spoils the newest snapshot. The one before is whole then, or there is none yet, and the journal has all that
-// follows it.
+// damage spoils the newest snapshot. The one before is whole then, or there is none yet, and the
+// journal has all that follows it.
 func (s *sim) damage() {
 	store := memory.Open(s.disk, persistence.Retention{})
 	whole := func(back int) (seq uint64, err error) {
@@ -473,7 +502,8 @@ func (s *sim) damage() {
 func (s *sim) crash() {
 	journal, rest := s.disk.Unsynced()
 	keptJournal, keptRest := s.rng.IntN(journal+1), s.rng.IntN(rest+1)
-	s.say("the disk keeps %d of %d writes of the journal that were not synced, and %d of %d others", keptJournal, journal, keptRest, rest)
+	s.say("the disk keeps %d of %d writes of the journal that were not synced, and %d of %d others",
+		keptJournal, journal, keptRest, rest)
 	s.crashes++
 	s.outcomes["crashes of the disk"]++
 	s.outcomes["writes of the journal lost in them"] += journal - keptJournal

@@ -26,14 +26,16 @@ import (
 )
 
 var (
-	simSeeds  = flag.Int("sim.seeds", 20, "how many seeds TestSimulation plays")
-	simSeed   = flag.Uint64("sim.seed", 0, "the one seed that TestSimulation plays; 0: as many as there shall be, from the first on")
-	simShrink = flag.Int("sim.shrink", 300, "how many runs TestSimulation may take to find the shortest one that fails; 0: none")
-	simFirst  = flag.Uint64("sim.first", 1, "the first of the seeds that TestSimulation plays")
+	simSeeds = flag.Int("sim.seeds", 20, "how many seeds TestSimulation plays")
+	simSeed  = flag.Uint64("sim.seed", 0,
+		"the one seed that TestSimulation plays; 0: as many as there shall be, from the first on")
+	simShrink = flag.Int("sim.shrink", 300,
+		"how many runs TestSimulation may take to find the shortest one that fails; 0: none")
+	simFirst = flag.Uint64("sim.first", 1, "the first of the seeds that TestSimulation plays")
 )
 
-// A script is what happens to the exchange: the seed of each action. Everything else follows from it, so an action
-// that is left out changes no other.
+// A script is what happens to the exchange: the seed of each action. Everything else follows from
+// it, so an action that is left out changes no other.
 type script = []uint64
 
 // scriptOf is the script of a seed.
@@ -76,7 +78,9 @@ func emptyPools() { commands, reads = sync.Pool{New: commands.New}, sync.Pool{Ne
 
 func newSim(seed uint64) *sim {
 	r := rand.New(rand.NewPCG(seed, 2))
-	s := &sim{rng: r, disk: memory.NewDisk(), server: r.IntN(2) == 0, records: map[string][]uint64{}, damaged: map[uint64]bool{}, byNonce: map[simulation.KeyNonce]int{}, missing: map[namedOrder]bool{},
+	s := &sim{rng: r, disk: memory.NewDisk(), server: r.IntN(2) == 0,
+		records: map[string][]uint64{}, damaged: map[uint64]bool{},
+		byNonce: map[simulation.KeyNonce]int{}, missing: map[namedOrder]bool{},
 		clients: newClients(), trace: newTrace()}
 	s.options = s.newOptions(r)
 	s.model = s.newModel()
@@ -91,17 +95,26 @@ func (s *sim) newOptions(r *rand.Rand) Options {
 	o.Limits.MaxFills = 2 + r.IntN(4)
 	o.Limits.OpenOrdersPerAccount, o.Limits.OpenOrdersPerBook = 4+r.IntN(12), 3+r.IntN(10)
 	o.Limits.OpenOrdersPerAccountAndBook = 2 + r.IntN(10)
-	o.Limits.InFlight, o.Limits.InFlightCancels, o.Limits.InFlightPerAccount = 14+r.IntN(40), 5, 8+r.IntN(16)
+	o.Limits.InFlight, o.Limits.InFlightCancels, o.Limits.InFlightPerAccount = 14+r.IntN(40), 5,
+		8+r.IntN(16)
 	o.Limits.PendingWithdraws, o.Limits.KeysPerAccount, o.Limits.Accounts = 1+r.IntN(4), 2, 6
 	o.Limits.BatchBytes = 100 + r.IntN(1000)
 	o.Limits.FoldLag, o.Limits.ProjectionLag = 20+r.IntN(100), 10+r.IntN(200)
-	o.Withdraw.CodeTries, o.Withdraw.CodeValid = 1+r.IntN(2), pick(r, []time.Duration{time.Second, time.Hour})
-	o.Pairs = append(o.Pairs, PairRules{Name: "USD_EUR", Base: "USD", Quote: "EUR", PricePrecision: 8, AmountPrecision: 8, MinimumOrderSize: 1, MaximumOrderSize: money.MaxAmount})
-	o.Snapshot = SnapshotPolicy{MinRecords: 10, MaxRecords: 30, MinInterval: time.Duration(r.IntN(3)) * time.Second}
+	o.Withdraw.CodeTries, o.Withdraw.CodeValid = 1+r.IntN(2),
+		pick(r, []time.Duration{time.Second, time.Hour})
+	o.Pairs = append(o.Pairs, PairRules{Name: "USD_EUR", Base: "USD", Quote: "EUR",
+		PricePrecision: 8, AmountPrecision: 8, MinimumOrderSize: 1,
+		MaximumOrderSize: money.MaxAmount})
+	o.Snapshot = SnapshotPolicy{MinRecords: 10, MaxRecords: 30,
+		MinInterval: time.Duration(r.IntN(3)) * time.Second}
 	o.stepRows = pick(r, []int{1, 5, 40, stepRows})
 	o.candles = 1 + r.IntN(5)
-	o.Pairs[0].Fees = state.FeeRates{Maker: money.Rate(r.Uint32N(2e6)), Taker: money.Rate(r.Uint32N(2e6))}
-	o.Exit = func(code int) { s.violate("an invariant broke, the process ends with %d: %s", code, s.lastLog()) }
+	o.Pairs[0].Fees = state.FeeRates{Maker: money.Rate(r.Uint32N(2e6)),
+		Taker: money.Rate(r.Uint32N(2e6))}
+	o.Exit = func(code int) {
+		s.violate("an invariant broke, the process ends with %d: %s", code,
+			s.lastLog())
+	}
 	o.Log = simLog{s}.logger()
 	s.serverKeys = [][]byte{make([]byte, seal.KeyBytes)}
 	return o
@@ -110,13 +123,15 @@ func (s *sim) newOptions(r *rand.Rand) Options {
 // start begins the life of an engine.
 func (s *sim) start() {
 	s.begun++
-	l := &life{number: s.begun, applied: map[uint32]uint64{}, open: map[uint32]int{}, keys: map[string]*Key{}, tries: map[string]try{}, taken: map[uint32]uint64{}}
+	l := &life{number: s.begun, applied: map[uint32]uint64{}, open: map[uint32]int{},
+		keys: map[string]*Key{}, tries: map[string]try{}, taken: map[uint32]uint64{}}
 	k := &link{Store: s.openStore(), s: s, l: l}
 	k.Store.BeforeSync, k.Store.BeforeHead = k.at("sync"), k.at("head")
 	o := s.options
 	o.Sealer = s.sealer()
 	o.Currencies = append([]Currency(nil), o.Currencies...)
-	o.Store, o.Owner, o.Mail, o.drive = k, fmt.Sprint("engine ", l.number), s.mail(l), lifeDriver{s, l}
+	o.Store, o.Owner, o.Mail, o.drive = k, fmt.Sprint("engine ", l.number), s.mail(l),
+		lifeDriver{s, l}
 	l.serverKey = s.serverKeys[0]
 	ctx := s.takeHost(l, &o)
 	k.Store.Head = s.headOf(l)
@@ -127,12 +142,15 @@ func (s *sim) start() {
 	s.lives = append(s.lives, l)
 	s.spawn(l, fmt.Sprintf("%d.start", l.number), func() {
 		e, err := Start(ctx, o)
-		s.park(l, fmt.Sprintf("%d.started", l.number), nil) // the clock may have woken it, and others with it
+		// the clock may have woken it, and others with it
+		s.park(l, fmt.Sprintf("%d.started", l.number), nil)
 		if err != nil {
 			s.say("  engine %d does not start: %v", l.number, err)
 			withoutKey := l.overtaken || !bytes.Equal(l.serverKey, s.serverKeys[0])
-			if !errors.Is(err, errNoAnswer) && !errors.Is(err, errStoreRefuses) && !errors.Is(err, persistence.ErrFenced) &&
-				!(errors.Is(err, ErrConfig) && withoutKey) && !(l.cancelled && errors.Is(err, context.Canceled)) {
+			if !errors.Is(err, errNoAnswer) && !errors.Is(err, errStoreRefuses) &&
+				!errors.Is(err, persistence.ErrFenced) &&
+				!(errors.Is(err, ErrConfig) && withoutKey) &&
+				!(l.cancelled && errors.Is(err, context.Canceled)) {
 				s.violate("engine %d does not start: %w", l.number, err)
 			}
 			s.outcomes["engines, not started"]++
@@ -144,13 +162,15 @@ func (s *sim) start() {
 		l.folded = l.started
 		want, err := s.foldTo(l.started)
 		if err != nil || want.Hash() != e.committed.state.Hash() {
-			s.violate("engine %d starts at %d of %d records, with another state than they give: %v", l.number, l.started, s.model.Seq, err)
+			s.violate("engine %d starts at %d of %d records, with another state than they give: %v",
+				l.number, l.started, s.model.Seq, err)
 		}
 		if err := s.sameState(e.committed.state); err != nil {
 			s.violate("engine %d starts at %d: %w", l.number, l.started, err)
 		}
 		if named := s.model.HistorySeq > l.acquired; named != l.begins && !l.overtaken {
-			s.violate("engine %d opens, has named a new history: %v, and should have: %v", l.number, named, l.begins)
+			s.violate("engine %d opens, has named a new history: %v, and should have: %v", l.number,
+				named, l.begins)
 		}
 		s.listen(l)
 		l.ready = true
@@ -158,13 +178,15 @@ func (s *sim) start() {
 	})
 }
 
-// sealer has all keys of the server; now and then there is a new one, with which the secrets are sealed anew.
+// sealer has all keys of the server; now and then there is a new one, with which the secrets are
+// sealed anew.
 func (s *sim) sealer() func(bool) (*seal.Sealer, error) {
 	if n := len(s.serverKeys); n < seal.MaxKeys && !s.ending && s.rng.IntN(8) == 0 {
 		s.say("  the server has a new key")
 		s.outcomes["new keys of the server"]++
 		s.keysMade++
-		s.serverKeys = append([][]byte{bytes.Repeat([]byte{byte(s.keysMade)}, seal.KeyBytes)}, s.serverKeys...)
+		s.serverKeys = append([][]byte{bytes.Repeat([]byte{byte(s.keysMade)}, seal.KeyBytes)},
+			s.serverKeys...)
 	}
 	keys := s.serverKeys
 	return func(bool) (*seal.Sealer, error) { return seal.New(keys...) }
@@ -202,7 +224,8 @@ func (s *sim) fund() {
 			_, err := l.engine.CreateAccount("op", name, name+"@example.org")
 			do("account", err)
 			for k := range 2 {
-				_, err = l.engine.CreateKey("op", name, fmt.Sprintf("key-%s-%d", name, k), simulatedSecret, event.AllPermissions, nil)
+				_, err = l.engine.CreateKey("op", name, fmt.Sprintf("key-%s-%d", name, k),
+					simulatedSecret, event.AllPermissions, nil)
 				do("key", err)
 			}
 			for _, currency := range l.engine.Currencies() {
@@ -253,7 +276,9 @@ func (s *sim) act(i int, r *rand.Rand) {
 	}
 	s.slow = ""
 	if r.IntN(3) == 0 {
-		s.slow = pick(r, []string{"committed", "registry", "writer", "wallet", "book", "append", "sync", "head", "answered", "apply", "waiter", "projector", "client", "snapshot", "check", "beat", "acquire"})
+		s.slow = pick(r, []string{"committed", "registry", "writer", "wallet", "book", "append",
+			"sync", "head", "answered", "apply", "waiter", "projector", "client", "snapshot",
+			"check", "beat", "acquire"})
 	}
 	l, what := s.up(r), r.IntN(100)
 	switch {
@@ -271,7 +296,8 @@ func (s *sim) act(i int, r *rand.Rand) {
 			s.read(r, l)
 		}
 	case what < 80:
-		d := pick(r, []time.Duration{time.Millisecond, 10 * time.Millisecond, 100 * time.Millisecond, 300 * time.Millisecond, time.Second, 6 * time.Second})
+		d := pick(r, []time.Duration{time.Millisecond, 10 * time.Millisecond,
+			100 * time.Millisecond, 300 * time.Millisecond, time.Second, 6 * time.Second})
 		if r.IntN(30) == 0 {
 			d = 2 * time.Hour
 		}
@@ -281,7 +307,8 @@ func (s *sim) act(i int, r *rand.Rand) {
 			s.pass(6 * time.Second)
 		}
 	case what < 81:
-		s.skew = pick(r, []time.Duration{0, -time.Millisecond, -3 * time.Second, time.Minute, 5 * time.Hour})
+		s.skew = pick(r, []time.Duration{0, -time.Millisecond, -3 * time.Second, time.Minute,
+			5 * time.Hour})
 		s.outcomes["wrong clocks"]++
 		s.say("action %d: the clock is wrong by %v", i, s.skew)
 	case what < 85:
@@ -395,7 +422,8 @@ func (s *sim) quiet() bool {
 // behind says whether the engine has work, if the clock goes on.
 func (l *life) behind() bool {
 	e := l.engine
-	return e.commandsInFlight() > 0 || e.journal.pending.Load() > 0 || e.committed.watermark < e.committed.state.Seq() || e.committed.imaging
+	return e.commandsInFlight() > 0 || e.journal.pending.Load() > 0 ||
+		e.committed.watermark < e.committed.state.Seq() || e.committed.imaging
 }
 
 func (s *sim) waits() (text string) {
@@ -404,7 +432,8 @@ func (s *sim) waits() (text string) {
 	}
 	for _, l := range s.lives {
 		if l.engine != nil {
-			text += fmt.Sprintf("engine %d: %d commands, %d records, watermark %d of %d; ", l.number, l.engine.commandsInFlight(), l.engine.journal.pending.Load(),
+			text += fmt.Sprintf("engine %d: %d commands, %d records, watermark %d of %d; ",
+				l.number, l.engine.commandsInFlight(), l.engine.journal.pending.Load(),
 				l.engine.committed.watermark, l.engine.committed.state.Seq())
 		}
 	}
@@ -425,7 +454,8 @@ func (s *sim) settle() {
 			continue
 		}
 		s.dismissOthers()
-		if l := s.lives[0]; len(s.lives) == 1 && l.ready && l.engine.Err() == nil && !l.stopping && s.owns(l) {
+		if l := s.lives[0]; len(s.lives) == 1 && l.ready && l.engine.Err() == nil && !l.stopping &&
+			s.owns(l) {
 			break
 		}
 		s.advance(time.Second) // whoever is fenced finds out
@@ -447,7 +477,8 @@ func (s *sim) settle() {
 	}
 }
 
-// retire takes away, now and then, the server's keys that no secret needs any more, as an operator does after a rotation.
+// retire takes away, now and then, the server's keys that no secret needs any more, as an operator
+// does after a rotation.
 func (s *sim) retire(l *life) {
 	if len(s.serverKeys) > 1 && bytes.Equal(l.serverKey, s.serverKeys[0]) && s.rng.IntN(2) == 0 {
 		s.say("  the server has its newest key only")
@@ -462,8 +493,8 @@ func (s *sim) owns(l *life) bool {
 	return err == nil && beat.Token == l.engine.journal.token
 }
 
-// end stops the last engine in order, starts another, and compares again: a replay gives the live state. It does so
-// twice, for the first start may have something to write itself.
+// end stops the last engine in order, starts another, and compares again: a replay gives the live
+// state. It does so twice, for the first start may have something to write itself.
 func (s *sim) end() {
 	s.ending = true
 	for round := 0; round < 2 && s.failed() == nil; round++ {
@@ -489,9 +520,9 @@ func (s *sim) end() {
 	s.advance(time.Hour) // who waited for the clock finds that it is over
 }
 
-// The real engine under random commands, faults of the store, crashes, restarts and takeovers, one step at a time:
-// after each of them all is as it must be. A seed that fails is printed with how to play it again, and with the
-// fewest of its actions that still fail.
+// The real engine under random commands, faults of the store, crashes, restarts and takeovers, one
+// step at a time: after each of them all is as it must be. A seed that fails is printed with how to
+// play it again, and with the fewest of its actions that still fail.
 func TestSimulation(t *testing.T) {
 	if *simSeed != 0 {
 		*simFirst, *simSeeds = *simSeed, 1
@@ -515,43 +546,64 @@ func TestSimulation(t *testing.T) {
 	if *simFirst == 1 && *simSeeds >= coveringSeeds {
 		for _, what := range mustHappen() {
 			if total[what] == 0 {
-				t.Errorf("in %d seeds there is none of %q: the simulation does not reach it any more", *simSeeds, what)
+				t.Errorf(
+					"in %d seeds there is none of %q: the simulation does not reach it any more",
+					*simSeeds, what)
 			}
 		}
 	}
 }
 
-// coveringSeeds is how many seeds, from the first on, have all that must happen. Fewer may lack what is rare.
+// coveringSeeds is how many seeds, from the first on, have all that must happen. Fewer may lack
+// what is rare.
 const coveringSeeds = 300
 
-// mustHappen are all outcomes and all faults without which the simulation would prove less than it says.
+// mustHappen are all outcomes and all faults without which the simulation would prove less than it
+// says.
 func mustHappen() []string {
 	list := []string{"steps", "records", "trades", "unknown", "code refused",
-		"order, accepted", "cancel, accepted", "cancel all, accepted", "withdraw, accepted", "withdraw moved, accepted",
-		"operator, done", "operator, refused", "operator, turned away", "operator, unknown", "read, answered", "read, not answered", "private reads, not confirmed", "no order of a client order id",
-		"mails, sent", "mails, not sent", "mails that never can be sent", "wrong clocks", "new keys of the server", "old keys of the server, retired",
-		"engines, started", "engines, not started", "engines, stopped", "engines, killed", "engines, fenced", "engines, overtaken",
-		"crashes of the disk", "crashes of the server", "crashes of the machine", "writes of the journal lost in them", "other writes lost in them",
-		"snapshots, published", "snapshots, damaged", "starts from the older snapshot", "starts from the first record", "trims",
+		"order, accepted", "cancel, accepted", "cancel all, accepted", "withdraw, accepted",
+		"withdraw moved, accepted",
+		"operator, done", "operator, refused", "operator, turned away", "operator, unknown",
+		"read, answered", "read, not answered", "private reads, not confirmed",
+		"no order of a client order id",
+		"mails, sent", "mails, not sent", "mails that never can be sent", "wrong clocks",
+		"new keys of the server", "old keys of the server, retired",
+		"engines, started", "engines, not started", "engines, stopped", "engines, killed",
+		"engines, fenced", "engines, overtaken",
+		"crashes of the disk", "crashes of the server", "crashes of the machine",
+		"writes of the journal lost in them", "other writes lost in them",
+		"snapshots, published", "snapshots, damaged", "starts from the older snapshot",
+		"starts from the first record", "trims",
 		"late calls, landed", "late calls, come to nothing",
-		"starts that find the store given back", "starts that find the owner of their own folder", "starts that insist", "standbys", "standbys, told to stop",
-		"takeovers after a wait", "takeovers from an owner of another rhythm", "checks that found the store not fit", "two starts at once", "claims that came too late",
-		"starts without HEAD", "starts refused, HEAD cannot be read", "starts refused, HEAD says more", "writes of HEAD lost in crashes",
-		"stores without their last batch, refused", "crashes between the journal and HEAD", "backups", "restores", "codes of an earlier history",
+		"starts that find the store given back", "starts that find the owner of their own folder",
+		"starts that insist", "standbys", "standbys, told to stop",
+		"takeovers after a wait", "takeovers from an owner of another rhythm",
+		"checks that found the store not fit", "two starts at once", "claims that came too late",
+		"starts without HEAD", "starts refused, HEAD cannot be read",
+		"starts refused, HEAD says more", "writes of HEAD lost in crashes",
+		"stores without their last batch, refused", "crashes between the journal and HEAD",
+		"backups", "restores", "codes of an earlier history",
 		"codes made anew by a history",
-		"withdraws, not approved for a freeze", "withdraws, approved despite a freeze", "withdraws, refused while new",
-		"references, found in the store", "references, not in the store", "references, told to an engine that was overtaken",
+		"withdraws, not approved for a freeze", "withdraws, approved despite a freeze",
+		"withdraws, refused while new",
+		"references, found in the store", "references, not in the store",
+		"references, told to an engine that was overtaken",
 		"deposits, turned away because the store did not answer"}
-	for _, err := range []error{ErrStopping, ErrStalled, ErrBusy, ErrAccountBusy, ErrBehind, ErrMaintenance} {
+	for _, err := range []error{ErrStopping, ErrStalled, ErrBusy, ErrAccountBusy, ErrBehind,
+		ErrMaintenance} {
 		list = append(list, "turned away: "+err.Error())
 	}
 	for _, reason := range refusalNames {
 		list = append(list, "refused for "+reason)
 	}
-	for _, fault := range []string{faultRefused, faultLost, faultLate, faultUnanswered, faultBroken} {
+	for _, fault := range []string{faultRefused, faultLost, faultLate, faultUnanswered,
+		faultBroken} {
 		list = append(list, "calls of the store, "+fault)
 	}
-	for _, call := range []string{"acquire", "beat", "check", "release", "append", "apply", "snapshot", "trim", "load snapshot", "watermark", "read", "nonces", "trades", "candles", "reference"} {
+	for _, call := range []string{"acquire", "beat", "check", "release", "append", "apply",
+		"snapshot", "trim", "load snapshot", "watermark", "read", "nonces", "trades", "candles",
+		"reference"} {
 		list = append(list, "faults of "+call)
 	}
 	slices.Sort(list)
@@ -570,26 +622,35 @@ func report(t *testing.T, seed uint64, r run) {
 	}
 	again := play(t, seed, scriptOf(seed))
 	if again.hash != r.hash || again.err == nil || again.err.Error() != r.err.Error() {
-		t.Errorf("seed %d is not the same when it is played again: %v, then %v", seed, r.err, again.err)
+		t.Errorf("seed %d is not the same when it is played again: %v, then %v", seed, r.err,
+			again.err)
 	}
-	least := simulation.Shrink(scriptOf(seed), *simShrink, func(actions script) bool { return simulation.SameFailure(play(t, seed, actions).err, r.err) })
+	least := simulation.Shrink(scriptOf(seed),
+		*simShrink, func(actions script) bool {
+			return simulation.SameFailure(play(t, seed, actions).err, r.err)
+		})
 	short := play(t, seed, least)
-	t.Errorf("seed %d fails after %d steps: %v\n\nTo play it again: make sim SEED=%d\nWith %d of its %d actions it fails so:\n%s\n%s\nseed %d: %v",
+	t.Errorf(
+		"seed %d fails after %d steps: %v\n\nTo play it again: make sim SEED=%d\nWith %d of its "+
+			"%d actions it fails so:\n%s\n%s\nseed %d: %v",
 		seed, r.steps, r.err, seed, len(least), len(scriptOf(seed)),
-		strings.Join(short.lines[max(0, len(short.lines)-reportLines):], "\n"), strings.Join(short.logs, "\n"), seed, short.err)
+		strings.Join(short.lines[max(0, len(short.lines)-reportLines):], "\n"),
+		strings.Join(short.logs, "\n"), seed, short.err)
 }
 
 func TestASeedGivesTheSameRunAgain(t *testing.T) {
 	for seed := uint64(1); seed <= 5; seed++ {
 		a, b := play(t, seed, scriptOf(seed)), play(t, seed, scriptOf(seed))
-		if a.hash != b.hash || a.steps != b.steps || a.records != b.records || !maps.Equal(a.outcomes, b.outcomes) {
+		if a.hash != b.hash || a.steps != b.steps || a.records != b.records ||
+			!maps.Equal(a.outcomes, b.outcomes) {
 			for i := range min(len(a.lines), len(b.lines)) {
 				if a.lines[i] != b.lines[i] {
 					t.Errorf("line %d: %q, then %q", i, a.lines[i], b.lines[i])
 					break
 				}
 			}
-			t.Errorf("seed %d: %d steps with %s, then %d with %s", seed, a.steps, a.hash, b.steps, b.hash)
+			t.Errorf("seed %d: %d steps with %s, then %d with %s", seed, a.steps, a.hash, b.steps,
+				b.hash)
 		}
 		if a.records < 50 {
 			t.Errorf("seed %d: nothing much has happened: %d records", seed, a.records)

@@ -6,8 +6,8 @@ import (
 	"exchange/core/money"
 )
 
-// A projection may be cut in the midst of a batch. An image there could not be followed by the journal, whose
-// batches are read as a whole: the exchange would not start again.
+// A projection may be cut in the midst of a batch. An image there could not be followed by the
+// journal, whose batches are read as a whole: the exchange would not start again.
 func TestNoSnapshotIsInTheMidstOfABatch(t *testing.T) {
 	onBothStores(t, func(t *testing.T, fresh places) {
 		for after := range uint64(7) { // records from now on, until a snapshot is due
@@ -24,7 +24,9 @@ func TestNoSnapshotIsInTheMidstOfABatch(t *testing.T) {
 			g.hold() // one goes, and what comes meanwhile is one batch
 			var ends []<-chan string
 			for nonce := range uint64(6) {
-				ends = append(ends, g.begin(func() (*Command, error) { return g.e.Place(ben, nonce+1, g.buy(100e8, coin)) }))
+				ends = append(ends, g.begin(func() (*Command, error) {
+					return g.e.Place(ben, nonce+1, g.buy(100e8, coin))
+				}))
 				g.decided(ben, len(ends))
 			}
 			g.letGo()

@@ -11,7 +11,8 @@ import (
 	"exchange/persistence"
 )
 
-// A process whose configuration lacks what is traded cannot serve. So it must not end the one that does.
+// A process whose configuration lacks what is traded cannot serve. So it must not end the one that
+// does.
 func TestAStartWithAnotherConfigurationEndsNobody(t *testing.T) {
 	onBothStores(t, func(t *testing.T, fresh places) {
 		g := newGated(t, fresh, nil)
@@ -62,9 +63,11 @@ func TestAStartWhoseRecordsAreNotTakenEnds(t *testing.T) {
 		o := g.o
 		o.Store, o.Timing.StallMax = s, time.Millisecond
 		o.Currencies = append(o.Currencies, Currency{Code: "XYZ"})
-		for err, want := range map[error]error{errors.New("out of memory"): ErrStalled, persistence.ErrInvalid: persistence.ErrInvalid} {
+		for err, want := range map[error]error{errors.New("out of memory"): ErrStalled,
+			persistence.ErrInvalid: persistence.ErrInvalid} {
 			s.set(func() { s.appendErr = err })
-			if _, got := Start(context.Background(), o); !errors.Is(got, want) || !strings.Contains(got.Error(), err.Error()) {
+			if _, got := Start(context.Background(), o); !errors.Is(got, want) ||
+				!strings.Contains(got.Error(), err.Error()) {
 				t.Errorf("%v: the start ends with %v", err, got)
 			}
 		}
@@ -89,7 +92,9 @@ func TestSweepsShareTheirPlaces(t *testing.T) {
 		g.hold()
 		var answers []<-chan string
 		for _, key := range keys {
-			answers = append(answers, g.begin(func() (*Command, error) { return g.e.CancelAll(key, orders+1, nil) }))
+			answers = append(answers, g.begin(func() (*Command, error) {
+				return g.e.CancelAll(key, orders+1, nil)
+			}))
 		}
 		out := func() (sum int) {
 			for _, key := range keys {
@@ -101,7 +106,9 @@ func TestSweepsShareTheirPlaces(t *testing.T) {
 			}
 			return sum
 		}
-		eventually(t, "all places are taken", func() bool { return out() == most+accounts || out() == accounts*orders })
+		eventually(t, "all places are taken", func() bool {
+			return out() == most+accounts || out() == accounts*orders
+		})
 		if n := out(); n != most+accounts {
 			t.Errorf("%d cancels are on their way", n)
 		}
@@ -123,7 +130,8 @@ func TestAJumpOfTheClockIsSeenOnce(t *testing.T) {
 	for i, c := range []struct {
 		wall, monotonic int64
 		want            time.Duration
-	}{{1000, 10, 0}, {1200, 210, 0}, {1400 + 3600, 410, 3600}, {1600 + 3600, 610, 0}, {1800, 810, -3600}, {2000, 1009, 1}} {
+	}{{1000, 10, 0}, {1200, 210, 0}, {1400 + 3600, 410, 3600}, {1600 + 3600, 610, 0},
+		{1800, 810, -3600}, {2000, 1009, 1}} {
 		if got := w.jumped(c.wall, c.monotonic); got != c.want {
 			t.Errorf("look %d: %d, want %d", i, got, c.want)
 		}

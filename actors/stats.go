@@ -8,8 +8,8 @@ import (
 	"exchange/core/event"
 )
 
-// Stats are an engine's numbers at one moment, for monitoring. Each is read by itself, so two of them need
-// not fit together exactly. Counts begin with the process; durations are in nanoseconds.
+// Stats are an engine's numbers at one moment, for monitoring. Each is read by itself, so two of
+// them need not fit together exactly. Counts begin with the process; durations are in nanoseconds.
 type Stats struct {
 	Ready       bool // see Engine.Ready
 	Maintenance bool
@@ -65,12 +65,15 @@ type queue struct {
 func (e *Engine) Stats() Stats {
 	m, now := e.meter, time.Now()
 	// What lags is read before what it lags behind, so that no difference is negative.
-	folded, watermark, snapshot := e.committed.folded.Load(), m.Watermark.Load(), m.SnapshotSeq.Load()
+	folded, watermark, snapshot := e.committed.folded.Load(), m.Watermark.Load(),
+		m.SnapshotSeq.Load()
 	released := e.released.Load()
-	s := Stats{Ready: e.Ready() == nil, Maintenance: e.maintenance.Load() != nil, TurnedAway: turnedAwayCounts(m),
+	s := Stats{Ready: e.Ready() == nil, Maintenance: e.maintenance.Load() != nil,
+		TurnedAway:      turnedAwayCounts(m),
 		UnknownOutcomes: m.UnknownOutcomes.Load(), UnansweredReads: m.UnansweredReads.Load(),
-		CommandsInFlight: e.commandsInFlight(), ReadsInFlight: e.readsInFlight(), Mailboxes: e.mailboxCounts(),
-		Apply: m.Apply.Read(), Snapshot: m.Snapshot.Read(),
+		CommandsInFlight: e.commandsInFlight(), ReadsInFlight: e.readsInFlight(),
+		Mailboxes: e.mailboxCounts(),
+		Apply:     m.Apply.Read(), Snapshot: m.Snapshot.Read(),
 		AppendWaiting: e.journal.stalledFor(metrics.At(now)),
 		Confirmed:     max(0, time.Duration(metrics.At(now)-e.own.checked.Load())),
 		FoldLag:       behind(released, folded), ProjectionLag: behind(released, watermark),
@@ -99,18 +102,21 @@ func (e *Engine) Stats() Stats {
 // Limits are the engine's, for monitoring: what stands beside them.
 func (e *Engine) Limits() Limits { return e.opts.Limits }
 
-// behind is 0 where the fold is ahead for a moment: a batch is given to it before it counts as released.
+// behind is 0 where the fold is ahead for a moment: a batch is given to it before it counts as
+// released.
 func behind(ahead, at uint64) uint64 { return max(ahead, at) - at }
 
 // journal takes what is counted under the lock of the journal's writer, and names it afterwards.
 func (s *Stats) journal(j *metrics.Journal) {
 	j.Lock()
 	kinds, refused := j.Records, j.Refused
-	s.Trades, s.BatchRecords, s.BatchBytes, s.Append = j.Trades, j.BatchRecords.Clone(), j.BatchBytes.Clone(), j.Append.Clone()
+	s.Trades, s.BatchRecords, s.BatchBytes, s.Append = j.Trades, j.BatchRecords.Clone(),
+		j.BatchBytes.Clone(), j.Append.Clone()
 	j.Unlock()
 	s.Orders, s.Cancels = kinds[event.KindOrder], kinds[event.KindCancel]
 	for k, n := range kinds {
-		if name := event.Kind(k).String(); !strings.HasPrefix(name, "kind ") { // which is one that there is not
+		// which is one that there is not
+		if name := event.Kind(k).String(); !strings.HasPrefix(name, "kind ") {
 			s.Records = append(s.Records, Count{strings.ReplaceAll(name, " ", "_"), n})
 		}
 	}
@@ -125,17 +131,22 @@ func (s *Stats) journal(j *metrics.Journal) {
 	s.Refused = append(s.Refused, Count{"other", other})
 }
 
-var refusalNames = map[uint8]string{event.RefusedNonce: "nonce", event.RefusedFunds: "funds", event.RefusedClientID: "client_order_id",
-	event.RefusedNotOpen: "not_open", event.RefusedKey: "key_revoked", event.RefusedAccountLimit: "account_limit", event.RefusedBookLimit: "book_limit",
-	event.RefusedHalted: "halted", event.RefusedFrozen: "frozen", event.RefusedNoOrders: "no_orders", event.RefusedWithdraw: "withdraw",
+var refusalNames = map[uint8]string{event.RefusedNonce: "nonce", event.RefusedFunds: "funds",
+	event.RefusedClientID: "client_order_id",
+	event.RefusedNotOpen:  "not_open", event.RefusedKey: "key_revoked",
+	event.RefusedAccountLimit: "account_limit", event.RefusedBookLimit: "book_limit",
+	event.RefusedHalted: "halted", event.RefusedFrozen: "frozen",
+	event.RefusedNoOrders: "no_orders", event.RefusedWithdraw: "withdraw",
 	event.RefusedTries: "tries", event.RefusedWithdrawLimit: "withdraw_limit",
 	event.RefusedAccountBookLimit: "account_book_limit"}
 
-// turnedAwayFor are the errors of admission, which nobody wraps, each at the number under which it is counted.
+// turnedAwayFor are the errors of admission, which nobody wraps, each at the number under which it
+// is counted.
 var turnedAwayFor = [...]struct {
 	err  error
 	name string
-}{{ErrStopping, "stopping"}, {ErrStalled, "stalled"}, {ErrBusy, "busy"}, {ErrAccountBusy, "account_busy"}, {ErrBehind, "behind"},
+}{{ErrStopping, "stopping"}, {ErrStalled, "stalled"}, {ErrBusy, "busy"},
+	{ErrAccountBusy, "account_busy"}, {ErrBehind, "behind"},
 	{ErrPaused, "paused"}, {ErrMaintenance, "maintenance"}, {ErrNotConfirmed, "not_confirmed"},
 	{ErrNoMail, "no_mail"}}
 

@@ -38,7 +38,8 @@ func TestWhatAnEngineDidIsCountedOnceItIsAnswered(t *testing.T) {
 				t.Errorf("%s: refused %s, want %s", what, got, refused)
 			}
 			if s.Orders != orders || s.Trades != trades || s.Cancels != cancels {
-				t.Errorf("%s: %d orders, %d trades, %d cancels", what, s.Orders, s.Trades, s.Cancels)
+				t.Errorf("%s: %d orders, %d trades, %d cancels", what, s.Orders, s.Trades,
+					s.Cancels)
 			}
 		}
 		const begin = "account 1, key 1, deposit 2"
@@ -48,9 +49,12 @@ func TestWhatAnEngineDidIsCountedOnceItIsAnswered(t *testing.T) {
 		want("two orders", begin+", order 2", "", 2, 0, 0)
 		g.ends("an order that takes both", g.placing(g.buy(100e8, 2*coin)), accepted)
 		want("two trades", begin+", order 3", "", 3, 2, 0)
-		g.ends("a cancel of an order that is done", g.cancelling(id), refusedFor(event.RefusedNotOpen))
+		g.ends("a cancel of an order that is done", g.cancelling(id),
+			refusedFor(event.RefusedNotOpen))
 		g.ends("too much", g.placing(g.sell(1000*coin)), refusedFor(event.RefusedFunds))
-		g.ends("too little of a nonce", func() (*Command, error) { return g.e.Place(g.key, 1, g.sell(coin)) }, refusedFor(event.RefusedNonce))
+		g.ends("too little of a nonce",
+			func() (*Command, error) { return g.e.Place(g.key, 1, g.sell(coin)) },
+			refusedFor(event.RefusedNonce))
 		want("refusals", begin+", order 3, refusal 3", "nonce 1, funds 1, not_open 1", 3, 2, 0)
 		for range 3 {
 			g.rest(g.sell(coin))
@@ -59,12 +63,14 @@ func TestWhatAnEngineDidIsCountedOnceItIsAnswered(t *testing.T) {
 		g.nonce++
 		c := must[*Command](t)(g.e.CancelAll(g.key, g.nonce, nil))
 		c.Free()
-		want("all cancelled", begin+", order 6, cancel 3, refusal 4", "nonce 1, funds 1, not_open 1, account_limit 1", 6, 2, 3)
+		want("all cancelled", begin+", order 6, cancel 3, refusal 4",
+			"nonce 1, funds 1, not_open 1, account_limit 1", 6, 2, 3)
 		if _, err := g.e.Halt("test", "BTC_USD", true); err != nil {
 			t.Fatal(err)
 		}
 		g.ends("halted", g.placing(g.sell(coin)), refusedFor(event.RefusedHalted))
-		want("halted", begin+", order 6, cancel 3, refusal 5, halt 1", "nonce 1, funds 1, not_open 1, account_limit 1, halted 1", 6, 2, 3)
+		want("halted", begin+", order 6, cancel 3, refusal 5, halt 1",
+			"nonce 1, funds 1, not_open 1, account_limit 1, halted 1", 6, 2, 3)
 
 		s := g.e.Stats()
 		released := g.e.released.Load()
@@ -72,11 +78,15 @@ func TestWhatAnEngineDidIsCountedOnceItIsAnswered(t *testing.T) {
 		for _, c := range s.Records {
 			sum += c.N
 		}
-		if n := uint64(s.BatchRecords.Sum); n != sum || s.BatchRecords.Count() != s.BatchBytes.Count() || s.BatchRecords.Count() != s.Append.Count() || s.BatchBytes.Sum < int64(20*sum) {
-			t.Errorf("%d records in %d batches of %d bytes, %d appends; %d were counted by kind", n, s.BatchRecords.Count(), s.BatchBytes.Sum, s.Append.Count(), sum)
+		if n := uint64(s.BatchRecords.Sum); n != sum ||
+			s.BatchRecords.Count() != s.BatchBytes.Count() ||
+			s.BatchRecords.Count() != s.Append.Count() || s.BatchBytes.Sum < int64(20*sum) {
+			t.Errorf("%d records in %d batches of %d bytes, %d appends; %d were counted by kind", n,
+				s.BatchRecords.Count(), s.BatchBytes.Sum, s.Append.Count(), sum)
 		}
 		if s.RecoveryRecords != released-sum || s.Recovery <= 0 {
-			t.Errorf("the start folded %d records in %v, there are %d in all", s.RecoveryRecords, s.Recovery, released)
+			t.Errorf("the start folded %d records in %v, there are %d in all", s.RecoveryRecords,
+				s.Recovery, released)
 		}
 		g.end()
 	})
@@ -84,7 +94,9 @@ func TestWhatAnEngineDidIsCountedOnceItIsAnswered(t *testing.T) {
 
 func TestWhatIsTurnedAwayIsCountedByReason(t *testing.T) {
 	onBothStores(t, func(t *testing.T, fresh places) {
-		g := newGated(t, fresh, func(o *Options) { o.Limits.InFlight, o.Limits.InFlightCancels, o.Limits.Reads = 2, 1, 0 })
+		g := newGated(t, fresh, func(o *Options) {
+			o.Limits.InFlight, o.Limits.InFlightCancels, o.Limits.Reads = 2, 1, 0
+		})
 		want := func(what, turnedAway string) {
 			t.Helper()
 			if got := counted(g.e.Stats().TurnedAway); got != turnedAway {
@@ -121,21 +133,32 @@ func TestWhatIsTurnedAwayIsCountedByReason(t *testing.T) {
 func TestTheStoresStateIsTold(t *testing.T) {
 	onBothStores(t, func(t *testing.T, fresh places) {
 		g := newGated(t, fresh, func(o *Options) { o.Timing.Stall = 20 * time.Millisecond })
-		if s := g.e.Stats(); !s.Ready || s.Stalled || s.AppendWaiting != 0 || s.Confirmed > time.Minute {
-			t.Errorf("at the start: ready %v, stalled %v, waiting %v, confirmed %v ago", s.Ready, s.Stalled, s.AppendWaiting, s.Confirmed)
+		if s := g.e.Stats(); !s.Ready || s.Stalled || s.AppendWaiting != 0 ||
+			s.Confirmed > time.Minute {
+			t.Errorf("at the start: ready %v, stalled %v, waiting %v, confirmed %v ago", s.Ready,
+				s.Stalled, s.AppendWaiting, s.Confirmed)
 		}
 		g.hold()
 		g.e.opts.Timing.Request = time.Millisecond
 		g.ends("an order that nobody hears of in time", g.placing(g.sell(coin)), ErrTimeout.Error())
 		g.e.opts.Timing.Request = time.Minute
-		eventually(t, "it counts as stalled", func() bool { s := g.e.Stats(); return s.Stalled && !s.Ready && s.AppendWaiting > 20*time.Millisecond })
+		eventually(t, "it counts as stalled", func() bool {
+			s := g.e.Stats()
+			return s.Stalled && !s.Ready && s.AppendWaiting > 20*time.Millisecond
+		})
 		g.turnedAway("an order while it is stalled", g.placing(g.sell(coin)), ErrStalled)
 		g.letGo()
-		eventually(t, "it is over", func() bool { s := g.e.Stats(); return !s.Stalled && s.Ready && s.AppendWaiting == 0 })
+		eventually(t, "it is over", func() bool {
+			s := g.e.Stats()
+			return !s.Stalled && s.Ready && s.AppendWaiting == 0
+		})
 		if s := g.e.Stats(); s.UnknownOutcomes != 1 || s.UnansweredReads != 0 {
-			t.Errorf("%d outcomes unknown, %d reads unanswered", s.UnknownOutcomes, s.UnansweredReads)
+			t.Errorf("%d outcomes unknown, %d reads unanswered", s.UnknownOutcomes,
+				s.UnansweredReads)
 		}
-		eventually(t, "the append is in the histogram with the time that it took", func() bool { return time.Duration(g.e.Stats().Append.Sum) > 20*time.Millisecond })
+		eventually(t, "the append is in the histogram with the time that it took", func() bool {
+			return time.Duration(g.e.Stats().Append.Sum) > 20*time.Millisecond
+		})
 
 		g.set(func() { g.appendErr = errors.New("on purpose") })
 		again := g.begin(g.depositing())
@@ -172,19 +195,27 @@ func TestLagsAndSnapshotsAreTold(t *testing.T) {
 		g.ends("the history is written", g.asking(ReadHistory, nil, 0), accepted)
 		eventually(t, "nothing lags", func() bool {
 			s := g.e.Stats()
-			return s.ProjectionRows == 0 && s.ProjectionLag == 0 && s.FoldLag == 0 && s.Apply.Count() > 0
+			return s.ProjectionRows == 0 && s.ProjectionLag == 0 && s.FoldLag == 0 &&
+				s.Apply.Count() > 0
 		})
-		if s := g.e.Stats(); s.SnapshotBytes != 0 || s.SnapshotLag != g.e.released.Load() || s.Snapshot.Count() != 0 {
-			t.Errorf("without a snapshot: %d bytes, %d records behind", s.SnapshotBytes, s.SnapshotLag)
+		if s := g.e.Stats(); s.SnapshotBytes != 0 || s.SnapshotLag != g.e.released.Load() ||
+			s.Snapshot.Count() != 0 {
+			t.Errorf("without a snapshot: %d bytes, %d records behind", s.SnapshotBytes,
+				s.SnapshotLag)
 		}
 		g.end() // takes one
 		before := g.e.Stats()
 		if before.Snapshot.Count() != 1 || before.SnapshotBytes == 0 || before.SnapshotLag != 0 {
-			t.Errorf("after the end: %d snapshots, %d bytes, %d records behind", before.Snapshot.Count(), before.SnapshotBytes, before.SnapshotLag)
+			t.Errorf("after the end: %d snapshots, %d bytes, %d records behind",
+				before.Snapshot.Count(), before.SnapshotBytes, before.SnapshotLag)
 		}
 		g.again()
-		if s := g.e.Stats(); s.SnapshotBytes != before.SnapshotBytes || s.SnapshotLag != 0 || s.Snapshot.Count() != 0 || s.SnapshotAge > time.Minute || s.ProjectionLag != 0 {
-			t.Errorf("at the next start: %d bytes instead of %d, %d records behind, %v old, projections %d behind", s.SnapshotBytes, before.SnapshotBytes, s.SnapshotLag, s.SnapshotAge, s.ProjectionLag)
+		if s := g.e.Stats(); s.SnapshotBytes != before.SnapshotBytes || s.SnapshotLag != 0 ||
+			s.Snapshot.Count() != 0 || s.SnapshotAge > time.Minute || s.ProjectionLag != 0 {
+			t.Errorf(
+				"at the next start: %d bytes instead of %d, %d records behind, %v old, "+
+					"projections %d behind", s.SnapshotBytes, before.SnapshotBytes, s.SnapshotLag,
+				s.SnapshotAge, s.ProjectionLag)
 		}
 		g.end()
 	})
@@ -202,12 +233,14 @@ func TestSomeCommandsAreTracedThroughAllStages(t *testing.T) {
 		if n > 100_000 {
 			t.Fatal("no command was traced")
 		}
-		c := must[*Command](t)(e.Place(key, n, &OrderWish{Pair: e.Pairs()[0], Side: matching.Sell, Price: 100e8, Amount: 1}))
+		c := must[*Command](t)(e.Place(key, n,
+			&OrderWish{Pair: e.Pairs()[0], Side: matching.Sell, Price: 100e8, Amount: 1}))
 		c.Free()
 		stages = e.Stats().Stages
 	}
 	for i := range stages {
-		// Nothing else was sent, and a command is counted before it is answered. What funded the account may be among them.
+		// Nothing else was sent, and a command is counted before it is answered. What funded the
+		// account may be among them.
 		if c := stages[i].Count(); c < 5 || c > 10 || stages[i].Sum <= 0 {
 			t.Errorf("stage %v: %d commands of %d, %d ns", metrics.Stage(i), c, n, stages[i].Sum)
 		}
@@ -225,6 +258,7 @@ func TestEveryReasonHasItsOwnName(t *testing.T) {
 		seen[name] = true
 	}
 	if len(turnedAwayFor) > metrics.Reasons {
-		t.Errorf("%d reasons to turn something away, there is room for %d", len(turnedAwayFor), metrics.Reasons)
+		t.Errorf("%d reasons to turn something away, there is room for %d", len(turnedAwayFor),
+			metrics.Reasons)
 	}
 }

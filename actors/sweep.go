@@ -6,8 +6,9 @@ import (
 	"exchange/core/event"
 )
 
-// A sweep cancels all open orders of an account, or those of one pair: an order to cancel each, some at a
-// time, and one answer when the last is released. Its wallet owns it, and has one at a time.
+// A sweep cancels all open orders of an account, or those of one pair: an order to cancel each,
+// some at a time, and one answer when the last is released. Its wallet owns it, and has one at a
+// time.
 type sweep struct {
 	parent *Command
 	ids    []uint64 // still to be sent
@@ -15,15 +16,16 @@ type sweep struct {
 }
 
 // sweepWidth is how many cancels of one sweep are on their way at once: they take no place in the
-// admission limits, and a batch of the journal has room for some thousands. Each sweep may have one; the others
-// share as many as there may be commands in flight, over all accounts.
+// admission limits, and a batch of the journal has room for some thousands. Each sweep may have
+// one; the others share as many as there may be commands in flight, over all accounts.
 const sweepWidth = 256
 
-// swept gives a cancel of a sweep back to its wallet when it is durable, and known to the committed side.
+// swept gives a cancel of a sweep back to its wallet when it is durable, and known to the committed
+// side.
 type swept struct{ command *Command }
 
-// cancelAll begins when everything that the wallet sent before has been released: an order that was on its
-// way is then open, and is cancelled too. What comes later is not.
+// cancelAll begins when everything that the wallet sent before has been released: an order that was
+// on its way is then open, and is cancelled too. What comes later is not.
 func (w *wallet) cancelAll(c *Command) {
 	s := &sweep{parent: c}
 	for o := range w.open.Newest() {
@@ -40,8 +42,8 @@ func (w *wallet) cancelAll(c *Command) {
 	w.sweepOn()
 }
 
-// sweepOn sends as many cancels as may be on their way. All of them carry the nonce that was taken. Orders that
-// closed meanwhile need none.
+// sweepOn sends as many cancels as may be on their way. All of them carry the nonce that was taken.
+// Orders that closed meanwhile need none.
 func (w *wallet) sweepOn() {
 	s := w.sweep
 	for len(s.ids) > 0 && s.out < sweepWidth {

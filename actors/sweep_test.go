@@ -86,7 +86,8 @@ func TestManyCancelAllsAtOnceMakeNoMoreRecordsThanThereAreOrders(t *testing.T) {
 			cancelled += len(<-done)
 		}
 		if records := g.records(); cancelled != orders+1 || len(records) != 1+orders+1+sweeps-1 {
-			t.Errorf("%d of %d orders are cancelled, with %d records for %d sweeps", cancelled, orders+1, len(records), sweeps)
+			t.Errorf("%d of %d orders are cancelled, with %d records for %d sweeps", cancelled,
+				orders+1, len(records), sweeps)
 		}
 		g.end()
 	})
@@ -115,7 +116,8 @@ func TestAnOrderSentAfterACancelAllStays(t *testing.T) {
 			}
 			r := NewRead(ReadAccount)
 			r.Name, r.Limit = "ann", 10
-			if err := g.e.Ask(r, nil, 0); err != nil || len(r.Orders) != 1 || r.Orders[0].Pair != 2 {
+			if err := g.e.Ask(r, nil, 0); err != nil || len(r.Orders) != 1 ||
+				r.Orders[0].Pair != 2 {
 				t.Errorf("open are %+v, %v", r.Orders, err)
 			}
 			g.ends("its cancel", g.cancelling(r.Orders[0].ID), accepted)
@@ -124,8 +126,8 @@ func TestAnOrderSentAfterACancelAllStays(t *testing.T) {
 	})
 }
 
-// The second order can only be decided when the first, whose client order id it has, was refused. It was sent
-// before the cancel-all, so that cancels it.
+// The second order can only be decided when the first, whose client order id it has, was refused.
+// It was sent before the cancel-all, so that cancels it.
 func TestAnOrderThatWaitedForItsClientIDIsCancelledByALaterCancelAll(t *testing.T) {
 	onBothStores(t, func(t *testing.T, fresh places) {
 		g := newGated(t, fresh, nil)
@@ -178,15 +180,20 @@ func TestWhatTheNonceOfACancelAllRefusesComesBehindItsFirstRecord(t *testing.T) 
 		g.queued(3)
 		silent(t, "the refusal of a read", read)
 		g.letGo()
-		if a, b, c := <-order, <-refused, <-read; a != accepted || b != refusedFor(event.RefusedNonce) || c != ErrNonce.Error() {
+		if a, b, c := <-order, <-refused,
+			<-read; a != accepted || b != refusedFor(event.RefusedNonce) || c != ErrNonce.Error() {
 			t.Errorf("the order: %s, the command: %s, the read: %s", a, b, c)
 		}
 		if list := <-all; len(list) != 2 {
 			t.Errorf("cancelled are %v", list)
 		}
 		records := g.records()
-		cancel := slices.IndexFunc(records, func(r event.Record) bool { return r.Kind == event.KindCancel })
-		refusal := slices.IndexFunc(records, func(r event.Record) bool { return r.Kind == event.KindRefusal })
+		cancel := slices.IndexFunc(records, func(r event.Record) bool {
+			return r.Kind == event.KindCancel
+		})
+		refusal := slices.IndexFunc(records, func(r event.Record) bool {
+			return r.Kind == event.KindRefusal
+		})
 		if cancel < 0 || refusal < cancel {
 			t.Errorf("the refusal is record %d, the first cancel %d", refusal, cancel)
 		}
@@ -226,7 +233,8 @@ func TestASweepLeavesOutWhatClosedMeanwhile(t *testing.T) {
 	})
 }
 
-// The second finds its wallet with nothing in flight before the first has its answer: it waits all the same.
+// The second finds its wallet with nothing in flight before the first has its answer: it waits all
+// the same.
 func TestEachOfTwoCancelAllsAnswersForItsOwnOrders(t *testing.T) {
 	onBothStores(t, func(t *testing.T, fresh places) {
 		g := newGated(t, fresh, nil)
@@ -243,7 +251,8 @@ func TestEachOfTwoCancelAllsAnswersForItsOwnOrders(t *testing.T) {
 		two := g.sweeping()
 		g.queued(1)
 		unblock()
-		if a, b := <-one, <-two; !slices.Equal(a, []uint64{first}) || !slices.Equal(b, []uint64{second}) {
+		if a, b := <-one, <-two; !slices.Equal(a, []uint64{first}) ||
+			!slices.Equal(b, []uint64{second}) {
 			t.Errorf("the first has cancelled %v, the second %v", a, b)
 		}
 		g.end()
@@ -307,7 +316,9 @@ func TestAnOperatorsCancelAllGoesOnBehindAnAccountThatFails(t *testing.T) {
 			orders, err := g.e.sweepAll(ctx, "ops", accounts, nil)
 			done <- end{orders, err}
 		}()
-		eventually(t, "the others' orders are cancelled", func() bool { return g.open("single")+g.open("quick") == 0 })
+		eventually(t, "the others' orders are cancelled", func() bool {
+			return g.open("single")+g.open("quick") == 0
+		})
 		for _, key := range others {
 			eventually(t, "and that is answered", func() (so bool) {
 				g.e.probe(key.Account.pid, func() { so = key.Account.wallet.sweep == nil })
@@ -316,7 +327,9 @@ func TestAnOperatorsCancelAllGoesOnBehindAnAccountThatFails(t *testing.T) {
 		}
 		cancel()
 		got := <-done
-		if len(got.orders) != 1+2*sweepsAtOnce || !errors.Is(got.err, ErrTimeout) || !strings.Contains(got.err.Error(), "account slow: ") || strings.Contains(got.err.Error(), "quick") {
+		if len(got.orders) != 1+2*sweepsAtOnce || !errors.Is(got.err, ErrTimeout) ||
+			!strings.Contains(got.err.Error(), "account slow: ") ||
+			strings.Contains(got.err.Error(), "quick") {
 			t.Errorf("%d orders are cancelled, %v", len(got.orders), got.err)
 		}
 		unblock()
@@ -331,10 +344,13 @@ func TestOfManyFailuresSomeAreNamed(t *testing.T) {
 		many = append(many, fmt.Errorf("account %d: %w", i, ErrBusy))
 	}
 	err := joined(many)
-	if !errors.Is(err, ErrBusy) || errors.Is(err, ErrTimeout) || strings.Count(err.Error(), "account") != maxFailures || !strings.Contains(err.Error(), "and 90 more") {
+	if !errors.Is(err, ErrBusy) || errors.Is(err, ErrTimeout) ||
+		strings.Count(err.Error(), "account") != maxFailures ||
+		!strings.Contains(err.Error(), "and 90 more") {
 		t.Error(err)
 	}
-	if err := joined(append(many[:3:3], ErrTimeout)); errors.Is(err, ErrBusy) || !errors.Is(err, ErrTimeout) {
+	if err := joined(append(many[:3:3], ErrTimeout)); errors.Is(err, ErrBusy) ||
+		!errors.Is(err, ErrTimeout) {
 		t.Errorf("when of one it is not known: %v", err)
 	}
 	if joined(nil) != nil {

@@ -30,16 +30,16 @@ func (e *Engine) probe(pid *actor.PID, look func()) {
 	<-p.done
 }
 
-// VerifyAtRest compares the deciding side with the committed side, wallet by wallet and book by book,
-// and checks the committed side's invariants. It is for tests and for stopping: it is right only while
-// nothing is in flight, and it stops the committed side while it looks.
+// VerifyAtRest compares the deciding side with the committed side, wallet by wallet and book by
+// book, and checks the committed side's invariants. It is for tests and for stopping: it is right
+// only while nothing is in flight, and it stops the committed side while it looks.
 func (e *Engine) VerifyAtRest() (err error) {
 	e.probe(e.fold, func() { err = e.verify(e.committed.state, false) })
 	return err
 }
 
-// verify may run while reads come in, if reading says so: wallets have then taken nonces that the committed
-// side has not heard of yet.
+// verify may run while reads come in, if reading says so: wallets have then taken nonces that the
+// committed side has not heard of yet.
 func (e *Engine) verify(s *state.State, reading bool) error {
 	errs := []error{s.Check()}
 	for _, p := range e.pairs {
@@ -47,7 +47,10 @@ func (e *Engine) verify(s *state.State, reading bool) error {
 	}
 	for _, a := range s.Accounts() {
 		w := e.dir.account(a.ID)
-		e.probe(w.pid, func() { errs = append(errs, verifyWallet(w.wallet, a, e.committed, reading)) })
+		e.probe(w.pid, func() {
+			errs = append(errs,
+				verifyWallet(w.wallet, a, e.committed, reading))
+		})
 	}
 	return errors.Join(errs...)
 }
@@ -55,17 +58,20 @@ func (e *Engine) verify(s *state.State, reading bool) error {
 func (e *Engine) verifyBook(p *Pair, market *state.Pair) error {
 	book, committed := e.books[p.Number-1], market.Book
 	if book.halted != market.Halted {
-		return fmt.Errorf("%s: the working book is halted: %v, the committed one: %v", p.Name, book.halted, market.Halted)
+		return fmt.Errorf("%s: the working book is halted: %v, the committed one: %v", p.Name,
+			book.halted, market.Halted)
 	}
 	working := book.orders
 	for _, side := range [...]matching.Side{matching.Buy, matching.Sell} {
 		a, b := working.AppendOrders(nil, side, -1), committed.AppendOrders(nil, side, -1)
 		if len(a) != len(b) {
-			return fmt.Errorf("%s: the working book has %d %v orders, the committed one %d", p.Name, len(a), side, len(b))
+			return fmt.Errorf("%s: the working book has %d %v orders, the committed one %d", p.Name,
+				len(a), side, len(b))
 		}
 		for i := range a {
 			if a[i] != b[i] {
-				return fmt.Errorf("%s: the working book has %+v where the committed one has %+v", p.Name, a[i], b[i])
+				return fmt.Errorf("%s: the working book has %+v where the committed one has %+v",
+					p.Name, a[i], b[i])
 			}
 		}
 	}
@@ -81,15 +87,22 @@ func verifyWallet(w *wallet, a *state.Account, committed *committed, reading boo
 			w.frozen, a.Frozen)
 	}
 	if !w.clientIDs.Equal(&a.ClientIDs) {
-		return fmt.Errorf("account %s: its wallet knows other client order ids than are committed", a.Name)
+		return fmt.Errorf("account %s: its wallet knows other client order ids than are committed",
+			a.Name)
 	}
 	for _, n := range w.nonces {
 		if want := committed.nonce(n.key); n.taken != want && !(reading && n.taken > want) {
-			return fmt.Errorf("account %s: its wallet has taken nonce %d of key number %d, committed is %d", a.Name, n.taken, n.key, want)
+			return fmt.Errorf(
+				"account %s: its wallet has taken nonce %d of key number %d, committed is %d",
+				a.Name, n.taken, n.key, want)
 		}
 	}
-	if pending := a.Withdraws(); len(pending) != len(w.pending) || slices.ContainsFunc(pending, func(d *state.Withdraw) bool { return w.pending[d.ID] == nil || *w.pending[d.ID] != *d }) {
-		return fmt.Errorf("account %s: its wallet has other pending withdraws than are committed", a.Name)
+	if pending := a.Withdraws(); len(pending) != len(w.pending) ||
+		slices.ContainsFunc(pending, func(d *state.Withdraw) bool {
+			return w.pending[d.ID] == nil || *w.pending[d.ID] != *d
+		}) {
+		return fmt.Errorf("account %s: its wallet has other pending withdraws than are committed",
+			a.Name)
 	}
 	if w.flight != nil {
 		if err := verifyFlight(w); err != nil {
@@ -97,7 +110,8 @@ func verifyWallet(w *wallet, a *state.Account, committed *committed, reading boo
 		}
 	}
 	if working, committed := openOf(&w.open), openOf(&a.Open); !slices.Equal(working, committed) {
-		return fmt.Errorf("account %s: its wallet has open orders %v, committed are %v", a.Name, working, committed)
+		return fmt.Errorf("account %s: its wallet has open orders %v, committed are %v", a.Name,
+			working, committed)
 	}
 	books := make(map[uint16]int)
 	for o := range a.Open.Newest() {
@@ -114,12 +128,17 @@ func verifyFlight(w *wallet) error {
 	name := w.account.Name
 	for _, r := range w.reserved {
 		if !r.amount.IsZero() {
-			return fmt.Errorf("account %s: its wallet has %v of currency %d in flight, at rest", name, r.amount, r.currency)
+			return fmt.Errorf("account %s: its wallet has %v of currency %d in flight, at rest",
+				name, r.amount, r.currency)
 		}
 	}
-	if w.placing != 0 || w.tickets.out() != 0 || len(w.held) != 0 || len(w.queue) != 0 || w.sweep != nil || len(w.placingIDs) != 0 {
-		return fmt.Errorf("account %s: its wallet has %d orders, %d tickets, %d held, %d waiting, a sweep: %v, and %d client ids in flight, at rest",
-			name, w.placing, w.tickets.out(), len(w.held), len(w.queue), w.sweep != nil, len(w.placingIDs))
+	if w.placing != 0 || w.tickets.out() != 0 || len(w.held) != 0 || len(w.queue) != 0 ||
+		w.sweep != nil || len(w.placingIDs) != 0 {
+		return fmt.Errorf(
+			"account %s: its wallet has %d orders, %d tickets, %d held, %d waiting, a sweep: %v, "+
+				"and %d client ids in flight, at rest",
+			name, w.placing, w.tickets.out(), len(w.held), len(w.queue), w.sweep != nil,
+			len(w.placingIDs))
 	}
 	return nil
 }

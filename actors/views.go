@@ -10,17 +10,18 @@ import (
 	"exchange/core/state"
 )
 
-// What everybody asks for (books, tickers, charts) is answered from views: immutable, shared, made at
-// most once for each state of the pair and only when somebody asks, and encoded at most twice: as a whole, and as lists
-// of which answers show parts. While a view is current, a handler takes it without asking any actor.
+// What everybody asks for (books, tickers, charts) is answered from views: immutable, shared, made
+// at most once for each state of the pair and only when somebody asks, and encoded at most twice:
+// as a whole, and as lists of which answers show parts. While a view is current, a handler takes it
+// without asking any actor.
 
 const (
 	// shownLevels is how deep an answer may reach and is always current.
 	shownLevels = 100
-	// shownOrders is how many orders of a side an answer may have and is always current, also where they reach
-	// deeper; and mostShownOrders bounds those of the levels above, because all of them are copied for each
-	// state of the book that somebody asks for: a fifth of a millisecond. It is the one exception from what
-	// shownLevels promises.
+	// shownOrders is how many orders of a side an answer may have and is always current, also where
+	// they reach deeper; and mostShownOrders bounds those of the levels above, because all of them
+	// are copied for each state of the book that somebody asks for: a fifth of a millisecond. It is
+	// the one exception from what shownLevels promises.
 	shownOrders, mostShownOrders = 2000, 10_000
 	// deepAge is how old an answer that reaches further may be.
 	deepAge = 100 * time.Millisecond
@@ -50,8 +51,8 @@ type entries struct {
 	ends []uint32 // where each ends in text: a list of more than 4 GB is none that could be sent
 }
 
-// Body is the whole view in its one form, which encode makes if nobody has asked for it before. It is shared: read
-// only.
+// Body is the whole view in its one form, which encode makes if nobody has asked for it before. It
+// is shared: read only.
 func (v *View) Body(encode func(*View) []byte) []byte {
 	v.mu.Lock()
 	if v.whole == nil {
@@ -62,9 +63,9 @@ func (v *View) Body(encode func(*View) []byte) []byte {
 	return whole() // lists are made meanwhile
 }
 
-// Part is what stands from one place to another (exclusive) in a list of the view, as JSON with commas between. entry appends what is
-// at a place. However many parts are asked for, each place is encoded once, and none behind the last that was asked for. It is
-// shared: read only.
+// Part is what stands from one place to another (exclusive) in a list of the view, as JSON with
+// commas between. entry appends what is at a place. However many parts are asked for, each place is
+// encoded once, and none behind the last that was asked for. It is shared: read only.
 func (v *View) Part(list, from, to int, entry func(b []byte, place int) []byte) []byte {
 	if from >= to {
 		return nil
@@ -103,11 +104,13 @@ const (
 	viewSlots = slotChart + market.FrameCount
 )
 
-// View answers ReadLevels, ReadDepth, ReadTicker and ReadCandles of a pair: from its board if what is there
-// is current, else from the committed state. Errors are those of Ask.
-func (e *Engine) View(kind ReadKind, p *Pair, frame market.Frame, limitBuy, limitSell int) (*View, error) {
+// View answers ReadLevels, ReadDepth, ReadTicker and ReadCandles of a pair: from its board if what
+// is there is current, else from the committed state. Errors are those of Ask.
+func (e *Engine) View(kind ReadKind, p *Pair, frame market.Frame, limitBuy, limitSell int) (*View,
+	error) {
 	arrived := e.released.Load()
-	if v := e.committed.boards[p.Number-1].find(kind, frame, limitBuy, limitSell, e.committed.folded.Load() >= arrived); v != nil {
+	if v := e.committed.boards[p.Number-1].find(kind, frame, limitBuy, limitSell,
+		e.committed.folded.Load() >= arrived); v != nil {
 		return v, nil
 	}
 	r := NewRead(kind)
@@ -120,22 +123,26 @@ func (e *Engine) View(kind ReadKind, p *Pair, frame market.Frame, limitBuy, limi
 	return v, nil
 }
 
-// find is a view that may be shown, nil if there is none; current says that the board is as new as all
-// that was released.
-func (b *board) find(kind ReadKind, frame market.Frame, limitBuy, limitSell int, current bool) *View {
+// find is a view that may be shown, nil if there is none; current says that the board is as new as
+// all that was released.
+func (b *board) find(kind ReadKind, frame market.Frame, limitBuy, limitSell int,
+	current bool) *View {
 	now := time.Now()
 	switch kind {
 	case ReadTicker:
-		if v := b.views[slotTicker].Load(); current && v != nil && v.UpdateID == b.version.Load() && v.minute == now.Unix()/60 {
+		if v := b.views[slotTicker].Load(); current && v != nil && v.UpdateID == b.version.Load() &&
+			v.minute == now.Unix()/60 {
 			return v
 		}
 	case ReadCandles:
-		if v := b.views[slotChart+int(frame)].Load(); current && v != nil && v.UpdateID == b.version.Load() {
+		if v := b.views[slotChart+int(frame)].Load(); current && v != nil &&
+			v.UpdateID == b.version.Load() {
 			return v
 		}
 	default:
 		slot, deep := slotsOf(kind)
-		if v := b.views[slot].Load(); current && v != nil && v.UpdateID == b.version.Load() && !v.isDeep(limitBuy, limitSell) {
+		if v := b.views[slot].Load(); current && v != nil && v.UpdateID == b.version.Load() &&
+			!v.isDeep(limitBuy, limitSell) {
 			return v
 		}
 		if v := b.views[deep].Load(); v != nil && v.isDeep(limitBuy, limitSell) &&
@@ -184,7 +191,8 @@ func slotsOf(kind ReadKind) (slot, deep int) {
 
 // view answers on the committed side: with what is on the board, or a new view that it puts there.
 func (c *committed) view(r *Read) {
-	if r.View = c.boards[r.Pair-1].find(r.Kind, r.Frame, r.LimitBuy, r.LimitSell, true); r.View != nil {
+	if r.View = c.boards[r.Pair-1].find(r.Kind, r.Frame, r.LimitBuy, r.LimitSell,
+		true); r.View != nil {
 		return
 	}
 	c.newView(r)
@@ -225,7 +233,8 @@ func (v *View) copyDepth(r *Read, p *state.Pair, b *board) int {
 		slot, buy, sell = deep, -1, -1
 	}
 	v.Depth = new(market.Depth)
-	if last := b.views[slot].Load(); last != nil { // memory of about the same size at once: a deep book is megabytes
+	// memory of about the same size at once: a deep book is megabytes
+	if last := b.views[slot].Load(); last != nil {
 		d := last.Depth
 		v.Depth.BuyLevels, v.Depth.SellLevels = room(d.BuyLevels), room(d.SellLevels)
 		v.Depth.BuyOrders, v.Depth.SellOrders = room(d.BuyOrders), room(d.SellOrders)

@@ -16,17 +16,18 @@ import (
 // account's commands in order. One actor owns it.
 //
 // It knows two kinds of things. What is committed: balances, reserves, open orders, changed by
-// settlements only. And what it has itself sent on and not yet seen released: reserved amounts, nonces
-// and client order ids in flight. It decides on both, and shows neither.
+// settlements only. And what it has itself sent on and not yet seen released: reserved amounts,
+// nonces and client order ids in flight. It decides on both, and shows neither.
 //
-// A refusal may depend on what is in flight: funds that an order on its way has reserved, a nonce or a
-// client order id it has taken. Such a refusal must not become known before what it depends on, so it
-// is held back until everything this wallet had in flight at that moment has been released. So is a question for an
-// order by its client order id: whoever was not told what became of the order asks so, and "there is none" must be true for good.
+// A refusal may depend on what is in flight: funds that an order on its way has reserved, a nonce
+// or a client order id it has taken. Such a refusal must not become known before what it depends
+// on, so it is held back until everything this wallet had in flight at that moment has been
+// released. So is a question for an order by its client order id: whoever was not told what became
+// of the order asks so, and "there is none" must be true for good.
 //
-// Some commands cannot be decided yet: one that cancels all orders, while any of them is on its way, and an order
-// with the client order id of another on its way, which may still be refused. Such a command waits, and behind
-// it all that come later: the account's commands keep their order.
+// Some commands cannot be decided yet: one that cancels all orders, while any of them is on its
+// way, and an order with the client order id of another on its way, which may still be refused.
+// Such a command waits, and behind it all that come later: the account's commands keep their order.
 type wallet struct {
 	account *Account
 	out     walletOut
@@ -58,8 +59,9 @@ type walletOut interface {
 	limits() *Limits
 	withdrawPolicy() *WithdrawPolicy
 	nextWithdraw() uint64
-	widenSweep() bool // takes a place for one more cancel of a sweep, beside its first; false: there is none
-	narrowSweep()     // gives it back
+	// takes a place for one more cancel of a sweep, beside its first; false: there is none
+	widenSweep() bool
+	narrowSweep() // gives it back
 	codeFits(w *state.Withdraw, code string) bool
 	insisted(c *Command)  // approves a withdraw despite a freeze
 	toBook(c *Command)    // c.record.Pair says which
@@ -84,7 +86,8 @@ type heldBack struct {
 	read    *Read    // or
 }
 
-// waiting is what waits for its turn to be decided: a command whose nonce is taken, or a read that is to be held back.
+// waiting is what waits for its turn to be decided: a command whose nonce is taken, or a read that
+// is to be held back.
 type waiting struct {
 	command *Command // either
 	read    *Read    // or
@@ -257,8 +260,8 @@ func (w *wallet) refuse(c *Command, reason uint8) {
 	w.refused(c)
 }
 
-// refused sends a refusal to the journal, behind everything that is in flight now. It is in flight itself
-// until its release: it has used its nonce.
+// refused sends a refusal to the journal, behind everything that is in flight now. It is in flight
+// itself until its release: it has used its nonce.
 func (w *wallet) refused(c *Command) {
 	before, waits := w.tickets.last(), w.tickets.out() > 0
 	c.ticket = w.tickets.draw()
@@ -299,8 +302,8 @@ func (w *wallet) holdRead(r *Read) {
 	w.held = append(w.held, heldBack{upTo: w.tickets.last(), read: r})
 }
 
-// letReadGo answers a refused read, and passes another one on: it is to be answered from a state that has all that this wallet has
-// seen.
+// letReadGo answers a refused read, and passes another one on: it is to be answered from a state
+// that has all that this wallet has seen.
 func (w *wallet) letReadGo(r *Read) {
 	if r.Err != nil {
 		r.answer()
@@ -348,7 +351,8 @@ func (w *wallet) reservedOf(currency uint16) *reservation {
 // settle applies all that one released record does to this account, in one turn.
 func (w *wallet) settle(m *settled) {
 	if m.seq <= w.applied {
-		panic(fmt.Sprintf("BUG: wallet %s has applied sequence %d and gets %d", w.account.Name, w.applied, m.seq))
+		panic(fmt.Sprintf("BUG: wallet %s has applied sequence %d and gets %d", w.account.Name,
+			w.applied, m.seq))
 	}
 	w.applied = m.seq
 	own := &m.command
@@ -434,7 +438,10 @@ func (w *wallet) letGo() {
 func (w *wallet) check() {
 	for _, r := range w.reserved {
 		if w.committed.Get(r.currency).Available().Cmp(r.amount) < 0 {
-			panic(fmt.Sprintf("BUG: wallet %s has less of currency %d available than is in flight (%v)", w.account.Name, r.currency, r.amount))
+			panic(
+				fmt.Sprintf(
+					"BUG: wallet %s has less of currency %d available than is in flight (%v)",
+					w.account.Name, r.currency, r.amount))
 		}
 	}
 }
@@ -460,7 +467,8 @@ func (t *tickets) allBack(upTo uint64) bool { return t.base >= upTo }
 
 func (t *tickets) giveBack(ticket uint64) {
 	if ticket <= t.base || ticket > t.last() || t.back[ticket-t.base-1] {
-		panic(fmt.Sprintf("BUG: ticket %d comes back to a wallet that has %d to %d out", ticket, t.base+1, t.last()))
+		panic(fmt.Sprintf("BUG: ticket %d comes back to a wallet that has %d to %d out", ticket,
+			t.base+1, t.last()))
 	}
 	t.back[ticket-t.base-1] = true
 	n := 0

@@ -5,9 +5,10 @@ import (
 	"exchange/core/state"
 )
 
-// A withdraw belongs to its account's wallet: money is reserved there, and the wallet decides on every
-// change of its status. Like all it decides, it works on what it has itself sent on: of two changes at
-// once the first one wins, and the refusal of the second is held back until the first is durable.
+// A withdraw belongs to its account's wallet: money is reserved there, and the wallet decides on
+// every change of its status. Like all it decides, it works on what it has itself sent on: of two
+// changes at once the first one wins, and the refusal of the second is held back until the first is
+// durable.
 
 // withdraw reserves money that shall leave.
 func (w *wallet) withdraw(c *Command) {
@@ -21,7 +22,8 @@ func (w *wallet) withdraw(c *Command) {
 	}
 	wish.id = w.out.nextWithdraw()
 	r := c.begin(event.KindWithdraw)
-	r.Withdraw = event.Withdraw{ID: wish.id, Account: c.account.ID, Key: c.keyNumber(), Nonce: c.order.nonce, Currency: wish.currency,
+	r.Withdraw = event.Withdraw{ID: wish.id, Account: c.account.ID, Key: c.keyNumber(),
+		Nonce: c.order.nonce, Currency: wish.currency,
 		Amount: wish.amount, Address: wish.address}
 	if w.pending == nil {
 		w.pending = make(map[uint64]*state.Withdraw)
@@ -30,8 +32,8 @@ func (w *wallet) withdraw(c *Command) {
 	w.accept(c)
 }
 
-// moveWithdraw gives a withdraw its next status: its owner confirms it with a code or cancels it, an
-// operator approves or refuses it.
+// moveWithdraw gives a withdraw its next status: its owner confirms it with a code or cancels it,
+// an operator approves or refuses it.
 func (w *wallet) moveWithdraw(c *Command) {
 	wish := &c.withdraw
 	d := w.pending[wish.id]
@@ -53,7 +55,8 @@ func (w *wallet) moveWithdraw(c *Command) {
 		delete(w.pending, d.ID)
 	}
 	r := c.begin(event.KindWithdrawMoved)
-	r.WithdrawMoved = event.WithdrawMoved{ID: d.ID, Account: d.Account, Key: c.keyNumber(), Nonce: c.order.nonce, Currency: d.Currency, Amount: d.Amount,
+	r.WithdrawMoved = event.WithdrawMoved{ID: d.ID, Account: d.Account, Key: c.keyNumber(),
+		Nonce: c.order.nonce, Currency: d.Currency, Amount: d.Amount,
 		To: wish.to, Details: wish.details, DespiteFreeze: despite}
 	if despite {
 		w.out.insisted(c)
@@ -69,9 +72,9 @@ func (w *wallet) freeze(c *Command) {
 	w.out.toJournal(c)
 }
 
-// confirmed checks the code; false: the command is refused. Wrong codes are counted, and a code that is too
-// old, or of an earlier history, has a new one mailed. Of a renewed one the first that does not fit
-// is taken for the one before.
+// confirmed checks the code; false: the command is refused. Wrong codes are counted, and a code
+// that is too old, or of an earlier history, has a new one mailed. Of a renewed one the first that
+// does not fit is taken for the one before.
 func (w *wallet) confirmed(c *Command, d *state.Withdraw) bool {
 	policy := w.out.withdrawPolicy()
 	expired := d.Stale || c.timeUs-d.IssuedUs > policy.CodeValid.Microseconds()
@@ -92,8 +95,9 @@ func (w *wallet) confirmed(c *Command, d *state.Withdraw) bool {
 	r.CodeRefused = event.CodeRefused{Withdraw: d.ID, Account: d.Account, Key: c.keyNumber(),
 		Nonce: c.order.nonce, Expired: expired,
 		Tries: d.Tries}
-	// Unlike other refusals it changes something, so it is not held back: later changes of the withdraw rest
-	// on it. And all that it rests on itself went to the journal from here, before it.
+	// Unlike other refusals it changes something, so it is not held back: later changes of the
+	// withdraw rest on it. And all that it rests on itself went to the journal from here, before
+	// it.
 	w.send(c)
 	return false
 }

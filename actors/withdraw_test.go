@@ -159,7 +159,8 @@ func TestAWithdrawGoesItsWayAndARestartKeepsIt(t *testing.T) {
 		b.expect(b.balance(), "10 with 4 reserved")
 		b.expect(b.ask(7*coin), "refused for 2")
 		code := b.code(1)
-		if m := b.post.delivered()[0]; m.To != "ann@example.org" || m.Withdraw.Amount != 4*coin || m.Currency != "BTC" || m.Withdraw.Address != "bc1q-somewhere" {
+		if m := b.post.delivered()[0]; m.To != "ann@example.org" || m.Withdraw.Amount != 4*coin ||
+			m.Currency != "BTC" || m.Withdraw.Address != "bc1q-somewhere" {
 			t.Errorf("the mail is %+v", m)
 		}
 		b.restart(at)
@@ -174,7 +175,8 @@ func TestAWithdrawGoesItsWayAndARestartKeepsIt(t *testing.T) {
 		if _, err := b.e.MoveWithdraw("moderator", 1, event.WithdrawApproved, ""); err == nil {
 			t.Error("it is approved twice")
 		}
-		for _, to := range []uint8{0, event.WithdrawNew, event.WithdrawVerified, event.WithdrawCancelled} {
+		for _, to := range []uint8{0, event.WithdrawNew, event.WithdrawVerified,
+			event.WithdrawCancelled} {
 			b.ask(1)
 			id := b.e.ids.withdraw.Load()
 			var refused *RequestError
@@ -191,23 +193,28 @@ func TestAWithdrawGoesItsWayAndARestartKeepsIt(t *testing.T) {
 
 		b.expect(b.ask(coin), "withdraw 7")
 		b.expect(b.confirm(7, codeOf(b.t, b.e, 7)), "status 20")
-		b.expect(outcomeOf(b.e.MoveWithdraw("moderator", 7, event.WithdrawRefused, "the address is not ours to pay")), "status 40")
+		b.expect(outcomeOf(b.e.MoveWithdraw("moderator", 7, event.WithdrawRefused,
+			"the address is not ours to pay")), "status 40")
 		b.expect(b.balance(), "6 with 0 reserved")
 		eventually(t, "the refusal is mailed", func() bool {
 			mails := b.post.delivered()
 			last := mails[len(mails)-1]
-			return last.Code == "" && last.Withdraw.ID == 7 && last.Withdraw.Details == "the address is not ours to pay"
+			return last.Code == "" && last.Withdraw.ID == 7 &&
+				last.Withdraw.Details == "the address is not ours to pay"
 		})
 		var closed []string
 		barrier := NewRead(ReadHistory)
 		if err := b.e.Ask(barrier, nil, 0); err != nil {
 			t.Fatal(err)
 		}
-		err := b.e.History().Withdraws(context.Background(), persistence.WithdrawQuery{Account: b.key.Account.ID}, func(w *persistence.Withdraw) bool {
-			closed = append(closed, fmt.Sprint(w.ID, " ", w.Status, " ", w.Details))
-			return true
-		})
-		if got := strings.Join(closed, "; "); err != nil || got != "7 40 the address is not ours to pay; 6 50 ; 5 50 ; 4 50 ; 3 50 ; 2 50 ; 1 30 " {
+		err := b.e.History().Withdraws(context.Background(),
+			persistence.WithdrawQuery{Account: b.key.Account.ID},
+			func(w *persistence.Withdraw) bool {
+				closed = append(closed, fmt.Sprint(w.ID, " ", w.Status, " ", w.Details))
+				return true
+			})
+		if got := strings.Join(closed, "; "); err != nil ||
+			got != "7 40 the address is not ours to pay; 6 50 ; 5 50 ; 4 50 ; 3 50 ; 2 50 ; 1 30 " {
 			t.Errorf("the history has %q, %v", got, err)
 		}
 		b.end()
@@ -259,8 +266,14 @@ func TestOfTwoChangesOfAWithdrawAtOnceOneWins(t *testing.T) {
 			var wg sync.WaitGroup
 			ends := make([]string, 3)
 			wg.Go(func() { ends[0] = outcomeOf(b.e.CancelWithdraw(b.key, nonce, id)) })
-			wg.Go(func() { ends[1] = outcomeOf(b.e.MoveWithdraw("one", id, event.WithdrawApproved, "")) })
-			wg.Go(func() { ends[2] = outcomeOf(b.e.MoveWithdraw("two", id, event.WithdrawRefused, "no")) })
+			wg.Go(func() {
+				ends[1] = outcomeOf(
+					b.e.MoveWithdraw("one", id, event.WithdrawApproved, ""))
+			})
+			wg.Go(func() {
+				ends[2] = outcomeOf(
+					b.e.MoveWithdraw("two", id, event.WithdrawRefused, "no"))
+			})
 			wg.Wait()
 			won := 0
 			for _, end := range ends {
@@ -296,7 +309,11 @@ func TestAMailThatIsNotTakenStaysInTheOutboxOverARestart(t *testing.T) {
 		b := newTeller(t, at, nil)
 		b.post.refuse = 1
 		b.expect(b.ask(coin), "withdraw 1")
-		eventually(t, "the first try is refused", func() bool { b.post.mu.Lock(); defer b.post.mu.Unlock(); return b.post.tries > 0 })
+		eventually(t, "the first try is refused", func() bool {
+			b.post.mu.Lock()
+			defer b.post.mu.Unlock()
+			return b.post.tries > 0
+		})
 		b.restart(at) // its new mailer knows nothing of the first try
 		b.code(1)
 		outbox := func() int {
@@ -325,7 +342,9 @@ func TestAMailSentDuringAnAuditIsNotSentAgain(t *testing.T) {
 		})
 		b.expect(b.ask(coin), "withdraw 1")
 		eventually(t, "the outbox cannot be told", func() bool {
-			return slices.ContainsFunc(b.e.Stats().TurnedAway, func(c Count) bool { return c.Name == "paused" && c.N > 0 })
+			return slices.ContainsFunc(b.e.Stats().TurnedAway, func(c Count) bool {
+				return c.Name == "paused" && c.N > 0
+			})
 		})
 		b.e.paused.Store(false)
 		eventually(t, "it is told", func() bool { return b.e.Stats().Outbox == 0 })
@@ -365,10 +384,12 @@ func TestTheCodeOfAWithdrawGoesToItsOwnerAlone(t *testing.T) {
 		b.expect(b.ask(coin), "withdraw 1")
 		code := b.code(1)
 		b.outboxIs(0)
-		if mails := b.post.delivered(); len(mails) != 1 || mails[0].To != "ann@example.org" || mails[0].Withdraw.ID != 1 {
+		if mails := b.post.delivered(); len(mails) != 1 || mails[0].To != "ann@example.org" ||
+			mails[0].Withdraw.ID != 1 {
 			t.Errorf("the mails are %+v", mails)
 		}
-		b.expect(outcomeOf(b.e.ConfirmWithdraw(ben, 1, 1, code)), fmt.Sprint("refused for ", event.RefusedWithdraw))
+		b.expect(outcomeOf(b.e.ConfirmWithdraw(ben, 1, 1, code)),
+			fmt.Sprint("refused for ", event.RefusedWithdraw))
 		b.expect(b.confirm(1, "AAAA-AAAA-AAAA"), "wrong code")
 		b.expect(b.confirm(1, code), "status 20")
 		b.end()

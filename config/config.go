@@ -11,14 +11,15 @@ import (
 	"exchange/core/money"
 )
 
-// Environment variables that are no options: secrets, which therefore have no key in the file and no flag, and what
-// concerns the operator's commands alone.
+// Environment variables that are no options: secrets, which therefore have no key in the file and
+// no flag, and what concerns the operator's commands alone.
 const (
 	// EnvOperatorToken is the bearer token of the operator's listener, in place of the token file.
 	EnvOperatorToken = "EXCHANGE_OPERATOR_TOKEN"
 	// EnvOperatorName is what an operator's commands are logged under, in place of the user's name.
 	EnvOperatorName = "EXCHANGE_OPERATOR_NAME"
-	// EnvOperatorCA is the file of authorities that an operator's commands trust, in place of the system's.
+	// EnvOperatorCA is the file of authorities that an operator's commands trust, in place of the
+	// system's.
 	EnvOperatorCA = "EXCHANGE_OPERATOR_CA"
 	// EnvSecretKey is the key that seals API secrets, in place of the key file.
 	EnvSecretKey = "EXCHANGE_SECRET_KEY"
@@ -70,7 +71,8 @@ type Config struct {
 	Ignored []string
 
 	origin map[string]string // where a value came from, by key: "exchange.yaml line 3"
-	unread bool              // what says what to trade could not be read: its absence is no second problem
+	// what says what to trade could not be read: its absence is no second problem
+	unread bool
 }
 
 // Metrics is the listener that has /metrics alone.
@@ -318,8 +320,8 @@ const (
 	redisOrdersPerAccount = 100_000
 )
 
-// Retention is how many of the newest trades a pair keeps and of the newest closed orders an account
-// keeps, with the store's defaults put in. 0 is everything.
+// Retention is how many of the newest trades a pair keeps and of the newest closed orders an
+// account keeps, with the store's defaults put in. 0 is everything.
 func (c *Config) Retention() (tradesPerPair, ordersPerAccount int) {
 	tradesPerPair, ordersPerAccount = c.History.TradesPerPair, c.History.OrdersPerAccount
 	if tradesPerPair < 0 {
@@ -344,7 +346,8 @@ const maxNamed = 12
 // traded, what is kept, and every other option that differs from its default. It holds no secrets.
 func (c *Config) Summary() string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "listen %s, operator %s, store %s, data %s", c.Listen, c.Operator, RedactURL(c.Store), c.Data)
+	fmt.Fprintf(&b, "listen %s, operator %s, store %s, data %s", c.Listen, c.Operator,
+		RedactURL(c.Store), c.Data)
 	if c.Demo {
 		b.WriteString(", demo")
 	}
@@ -357,9 +360,12 @@ func (c *Config) Summary() string {
 	}
 	fmt.Fprintf(&b, ", pairs %s", strings.Join(names, " "))
 	trades, orders := c.Retention()
-	fmt.Fprintf(&b, ", keeps %s per pair and %s per account", keeps(trades, "trades"), keeps(orders, "closed orders"))
+	fmt.Fprintf(&b, ", keeps %s per pair and %s per account", keeps(trades, "trades"),
+		keeps(orders, "closed orders"))
 	if c.AcceptRedisDurability && c.Redis() {
-		b.WriteString(", the durability of Redis is NOT checked: a crash of Redis may lose what was acknowledged")
+		b.WriteString(
+			", the durability of Redis is NOT checked: a crash of Redis may lose what was " +
+				"acknowledged")
 	}
 	for i, p := range c.TrustedProxies {
 		b.WriteString([]string{", trusted proxies ", " "}[min(i, 1)] + p.String())

@@ -191,7 +191,8 @@ func TestFlagGoesBeforeEnvironmentBeforeFileBeforeDefault(t *testing.T) {
 }
 
 func TestTheFileMayBeNamedByTheEnvironmentAndStrayNamesAreReported(t *testing.T) {
-	c, err := Load(Sources{Environ: []string{"EXCHANGE_CONFIG=" + write(t, market), "EXCHANGE_LISTN=x", "EXCHANGE_OPERATOR_TOKEN=t",
+	c, err := Load(Sources{Environ: []string{"EXCHANGE_CONFIG=" + write(t, market),
+		"EXCHANGE_LISTN=x", "EXCHANGE_OPERATOR_TOKEN=t",
 		"EXCHANGE_SECRET_KEY=k", "EXCHANGE_A=b", "HOME=/"}})
 	if err != nil {
 		t.Fatal(err)
@@ -199,7 +200,8 @@ func TestTheFileMayBeNamedByTheEnvironmentAndStrayNamesAreReported(t *testing.T)
 	if !slices.Equal(c.Ignored, []string{"EXCHANGE_A", "EXCHANGE_LISTN"}) {
 		t.Errorf("ignored are %v", c.Ignored)
 	}
-	if len(c.Pairs) != 1 || c.Pairs[0].MinimumOrderSize != 1000 || !c.Pairs[0].MinimumOrderValue.IsZero() {
+	if len(c.Pairs) != 1 || c.Pairs[0].MinimumOrderSize != 1000 ||
+		!c.Pairs[0].MinimumOrderValue.IsZero() {
 		t.Errorf("pairs are %+v", c.Pairs)
 	}
 }
@@ -216,7 +218,8 @@ func TestWhatIsDerived(t *testing.T) {
 		if err := c.Finish(); err != nil {
 			t.Fatal(err)
 		}
-		if c.Data != x.wantData || c.OperatorTokenFile != x.wantToken || c.SecretKeyFile != x.wantKey {
+		if c.Data != x.wantData || c.OperatorTokenFile != x.wantToken ||
+			c.SecretKeyFile != x.wantKey {
 			t.Errorf("%s: %s %s %s", x.store, c.Data, c.OperatorTokenFile, c.SecretKeyFile)
 		}
 	}
@@ -290,7 +293,8 @@ pairs:
 `)
 	got := problems(t, Sources{File: file, Environ: []string{"EXCHANGE_NO_RATE_LIMITS=perhaps"}})
 	expect(t, got,
-		file+` line 2: unknown key "oprator". The keys at the top level are listen, operator, store,`,
+		file+
+			` line 2: unknown key "oprator". The keys at the top level are listen, operator, store,`,
 		`limits.in_flight is "many" (`+file+` line 4): write a whole number from 16 to 1,000,000.`,
 		file+` line 5: unknown key "limits.inflight". The keys of limits are in_flight, `,
 		file+` line 14: log.format has no value`,
@@ -307,9 +311,12 @@ pairs:
 		`maximum_order_size of BTC_USDT must be above 0`,
 		`USDT_USDT trades a currency against itself`,
 		`minimum_order_size of USDT_USDT, 2, is above its maximum_order_size, 1`,
-		`timing.stall_ms is 500 (`+file+` line 8): it must be below timing.stall_max_ms, which is 400.`,
-		`timing.owner_check_ms is 1,001 (`+file+` line 10): it must not be above half of timing.owner_stale_ms, which is 2,000.`,
-		`snapshot.min_records is 10 (`+file+` line 11): it must not be above snapshot.max_records, which is 9.`,
+		`timing.stall_ms is 500 (`+file+
+			` line 8): it must be below timing.stall_max_ms, which is 400.`,
+		`timing.owner_check_ms is 1,001 (`+file+
+			` line 10): it must not be above half of timing.owner_stale_ms, which is 2,000.`,
+		`snapshot.min_records is 10 (`+file+
+			` line 11): it must not be above snapshot.max_records, which is 9.`,
 	)
 	if !strings.HasPrefix(got.Error(), "the configuration has 20 problems:\n  - ") {
 		t.Error(got.Error())
@@ -321,7 +328,8 @@ func TestWrongFiles(t *testing.T) {
 		{"a: 1\na: 2\n", "line 2: this is not YAML: mapping key"},
 		{"store: \"redis://:hunter2\nb: 1", "line 1: this is not YAML"},
 		{"- a\n", "line 1: the file must hold keys and values"},
-		{market + "limits: 3\n", `line 4: limits must hold keys and values, such as "in_flight: ..."`},
+		{market + "limits: 3\n",
+			`line 4: limits must hold keys and values, such as "in_flight: ..."`},
 		{"demo: true\n---\ndemo: true\n", "a second document begins here"},
 		{"demo: true\nstore: [a]\n", "line 2: store must be one plain or quoted value"},
 		{"demo: true\nstore: &x y\n", "line 2: store must be one plain or quoted value"},
@@ -339,10 +347,13 @@ func TestWrongFiles(t *testing.T) {
 			t.Errorf("%.40q: one problem without a password is expected, not %s", x.text, got)
 		}
 	}
-	expect(t, problems(t, Sources{File: filepath.Join(t.TempDir(), "none.yaml")}), "no such file or directory; `exchange config example > exchange.yaml` makes one.")
+	expect(t, problems(t, Sources{File: filepath.Join(t.TempDir(), "none.yaml")}),
+		"no such file or directory; `exchange config example > exchange.yaml` makes one.")
 	expect(t, problems(t, Sources{Environ: []string{"EXCHANGE_PAIRS=[{name: 3}]"}}),
-		"EXCHANGE_PAIRS: pairs, line 1: price_precision is missing", "amount_precision", "minimum_order_size", "maximum_order_size")
-	expect(t, problems(t, Sources{Environ: []string{"EXCHANGE_PAIRS=# nothing"}}), "EXCHANGE_PAIRS: this is empty")
+		"EXCHANGE_PAIRS: pairs, line 1: price_precision is missing", "amount_precision",
+		"minimum_order_size", "maximum_order_size")
+	expect(t, problems(t, Sources{Environ: []string{"EXCHANGE_PAIRS=# nothing"}}),
+		"EXCHANGE_PAIRS: this is empty")
 }
 
 func TestWrongPairsNameTheirLine(t *testing.T) {
@@ -357,7 +368,8 @@ func TestWrongPairsNameTheirLine(t *testing.T) {
 `)
 	expect(t, problems(t, Sources{File: file}),
 		file+`: pairs, line 3: price_precision is "two": write a whole number.`,
-		file+`: pairs, line 5: minimum_order_size is "0.000000001": write a number of at most 8 fractional digits`,
+		file+
+			`: pairs, line 5: minimum_order_size is "0.000000001": write a number of at most 8 fractional digits`,
 		file+`: pairs, line 6: maximum_order_size is "-5"`,
 		file+`: pairs, line 7: minimum_order_value is "1e999999999"`,
 		file+`: pairs, line 8: unknown key "color". An entry has the keys name, price_precision,`,
@@ -365,7 +377,8 @@ func TestWrongPairsNameTheirLine(t *testing.T) {
 }
 
 func TestWithoutAnythingToTradeTheAnswerNamesTheSample(t *testing.T) {
-	expect(t, problems(t, Sources{}), "`exchange config example > exchange.yaml` makes a sample), or --demo")
+	expect(t, problems(t, Sources{}),
+		"`exchange config example > exchange.yaml` makes a sample), or --demo")
 }
 
 func TestAddresses(t *testing.T) {
@@ -378,7 +391,9 @@ func TestAddresses(t *testing.T) {
 		{"0.0.0.0:1", "127.0.0.1:2", "true", "with demo only a loopback address"},
 		{":1", "127.0.0.1:2", "true", "with demo only a loopback address"},
 		{"example.org:1", "127.0.0.1:2", "true", "with demo only a loopback address"},
-		{"127.0.0.1:1", ":2", "", "only a loopback address such as 127.0.0.1:8081 is possible, because the operator's bearer token would"},
+		{"127.0.0.1:1", ":2", "",
+			"only a loopback address such as 127.0.0.1:8081 is possible, because the operator's " +
+				"bearer token would"},
 		{"127.0.0.1:1", "10.0.0.1:2", "", "only a loopback address"},
 		{"127.0.0.1:1", "0.0.0.0:2", "true", "only a loopback address"},
 		{":2", "127.0.0.1:2", "", "it has the port of listen"},
@@ -408,7 +423,8 @@ func TestAddresses(t *testing.T) {
 }
 
 func TestTheOperatorsListenerIsPublicWithTLSOnly(t *testing.T) {
-	both := map[string]string{"EXCHANGE_OPERATOR_TLS_CERT_FILE": "c.pem", "EXCHANGE_OPERATOR_TLS_KEY_FILE": "k.pem"}
+	both := map[string]string{"EXCHANGE_OPERATOR_TLS_CERT_FILE": "c.pem",
+		"EXCHANGE_OPERATOR_TLS_KEY_FILE": "k.pem"}
 	for _, x := range []struct {
 		operator string
 		env      map[string]string
@@ -420,11 +436,17 @@ func TestTheOperatorsListenerIsPublicWithTLSOnly(t *testing.T) {
 		{"127.0.0.1:2", nil, ""},
 		{"unix:operator.sock", both, "a socket, which has no TLS"},
 		{"0.0.0.0:2", nil, "set operator_tls.cert_file and operator_tls.key_file"},
-		{"0.0.0.0:2", map[string]string{"EXCHANGE_TLS_CERT_FILE": "c.pem", "EXCHANGE_TLS_KEY_FILE": "k.pem"}, "only a loopback address"}, // that of the other listener
-		{"0.0.0.0:2", map[string]string{"EXCHANGE_OPERATOR_TLS_CERT_FILE": "c.pem"}, "operator_tls.key_file is empty"},
-		{"0.0.0.0:2", map[string]string{"EXCHANGE_OPERATOR_TLS_KEY_FILE": "k.pem"}, "operator_tls.cert_file is empty"},
-		{"127.0.0.1:2", map[string]string{"EXCHANGE_TLS_KEY_FILE": "k.pem"}, "tls.cert_file is empty"},
-		{"127.0.0.1:2", map[string]string{"EXCHANGE_TLS_CERT_FILE": "c.pem"}, "tls.key_file is empty"},
+		// that of the other listener
+		{"0.0.0.0:2", map[string]string{"EXCHANGE_TLS_CERT_FILE": "c.pem",
+			"EXCHANGE_TLS_KEY_FILE": "k.pem"}, "only a loopback address"},
+		{"0.0.0.0:2", map[string]string{"EXCHANGE_OPERATOR_TLS_CERT_FILE": "c.pem"},
+			"operator_tls.key_file is empty"},
+		{"0.0.0.0:2", map[string]string{"EXCHANGE_OPERATOR_TLS_KEY_FILE": "k.pem"},
+			"operator_tls.cert_file is empty"},
+		{"127.0.0.1:2", map[string]string{"EXCHANGE_TLS_KEY_FILE": "k.pem"},
+			"tls.cert_file is empty"},
+		{"127.0.0.1:2", map[string]string{"EXCHANGE_TLS_CERT_FILE": "c.pem"},
+			"tls.key_file is empty"},
 	} {
 		src := Sources{Flags: map[string]string{"operator": x.operator}, File: write(t, market)}
 		for name, value := range x.env {
@@ -467,7 +489,8 @@ func TestStores(t *testing.T) {
 		case err != nil && (want == "" || !strings.Contains(err.Error(), want)):
 			t.Errorf("%q: %v", store, err)
 		}
-		if err != nil && strings.Contains(err.Error(), "hunter") || strings.Contains(c.Summary(), "hunter") {
+		if err != nil && strings.Contains(err.Error(), "hunter") ||
+			strings.Contains(c.Summary(), "hunter") {
 			t.Errorf("%q: the password is shown", store)
 		}
 	}
@@ -503,14 +526,16 @@ func TestDemo(t *testing.T) {
 	}
 	var text []string
 	for _, p := range c.Pairs {
-		text = append(text, p.Name, p.MinimumOrderSize.String(), p.MaximumOrderSize.String(), p.MinimumOrderValue.String())
+		text = append(text, p.Name, p.MinimumOrderSize.String(), p.MaximumOrderSize.String(),
+			p.MinimumOrderValue.String())
 	}
 	if got, want := strings.Join(text, " "),
 		"BTC_USDT 0.00001 1000000 1 ETH_USDT 0.00001 1000000 1 ETH_BTC 0.00001 1000000 0.00001"; got !=
 		want {
 		t.Errorf("got %s, want %s", got, want)
 	}
-	expect(t, problems(t, Sources{File: write(t, market), Flags: map[string]string{"demo": "true"}}), "leave out either demo or currencies and pairs")
+	expect(t, problems(t, Sources{File: write(t, market),
+		Flags: map[string]string{"demo": "true"}}), "leave out either demo or currencies and pairs")
 }
 
 func TestTheExampleIsValidAndShowsTheDefaults(t *testing.T) {
@@ -519,7 +544,8 @@ func TestTheExampleIsValidAndShowsTheDefaults(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if !reflect.DeepEqual(c.Pairs, demoPairs()) || !reflect.DeepEqual(c.Currencies, demoCurrencies()) {
+	if !reflect.DeepEqual(c.Pairs, demoPairs()) ||
+		!reflect.DeepEqual(c.Currencies, demoCurrencies()) {
 		t.Errorf("%+v %+v", c.Currencies, c.Pairs)
 	}
 	all := regexp.MustCompile(`(?m)^( *)#([a-z_]+:)`).ReplaceAllString(text, "$1$2")
@@ -555,7 +581,8 @@ func TestTheExampleIsValidAndShowsTheDefaults(t *testing.T) {
 func TestTrustedProxies(t *testing.T) {
 	f := func(text, want string) {
 		t.Helper()
-		c, err := Load(Sources{Flags: map[string]string{"demo": "true"}, Environ: []string{"EXCHANGE_TRUSTED_PROXIES=" + text}})
+		c, err := Load(Sources{Flags: map[string]string{"demo": "true"},
+			Environ: []string{"EXCHANGE_TRUSTED_PROXIES=" + text}})
 		switch {
 		case err != nil:
 			if !strings.Contains(err.Error(), want) || want == "" {
@@ -563,7 +590,8 @@ func TestTrustedProxies(t *testing.T) {
 			}
 		case fmt.Sprint(c.TrustedProxies) != want:
 			t.Errorf("%s: %v, want %s", text, c.TrustedProxies, want)
-		case len(c.TrustedProxies) > 0 != strings.Contains(c.Summary(), ", trusted proxies "+strings.Trim(want, "[]")):
+		case len(c.TrustedProxies) > 0 != strings.Contains(c.Summary(),
+			", trusted proxies "+strings.Trim(want, "[]")):
 			t.Errorf("%s: %s", text, c.Summary())
 		}
 	}
@@ -571,7 +599,8 @@ func TestTrustedProxies(t *testing.T) {
 	f("[10.0.0.0/8]", "[10.0.0.0/8]")
 	f("[192.0.2.1, 2001:db8::1, 2001:db8:1::/48]", "[192.0.2.1/32 2001:db8::1/128 2001:db8:1::/48]")
 	f("10.0.0.0/8", "trusted_proxies, line 1: this must be a list")
-	f("[10.0.0.1/8]", `"10.0.0.1/8" is not possible: it has bits behind its prefix; write 10.0.0.0/8, or 10.0.0.1 for the one address.`)
+	f("[10.0.0.1/8]",
+		`"10.0.0.1/8" is not possible: it has bits behind its prefix; write 10.0.0.0/8, or 10.0.0.1 for the one address.`)
 	f("[10.0.0.0/33]", "write a network")
 	f("[proxy.example.org]", "write a network")
 	f("[fe80::1%eth0]", "write a network")
@@ -580,7 +609,9 @@ func TestTrustedProxies(t *testing.T) {
 	f(`["::/0"]`, "every address there is")
 	f("[{a: b}]", "must be one plain or quoted value")
 	f("["+strings.Repeat("10.0.0.0/8, ", maxTrustedProxies)+"10.0.0.0/8]", "list at most 64")
-	expect(t, problems(t, Sources{File: write(t, "demo: true\ntrusted_proxies:\n  - 10.0.0.0/8\n  - nowhere\n")}), `trusted_proxies, line 4: "nowhere" is not possible`)
+	expect(t, problems(t, Sources{
+		File: write(t, "demo: true\ntrusted_proxies:\n  - 10.0.0.0/8\n  - nowhere\n")}),
+		`trusted_proxies, line 4: "nowhere" is not possible`)
 }
 
 func TestWhereTheOperatorsSocketIs(t *testing.T) {
@@ -635,13 +666,17 @@ func TestSummaryNamesWhatDiffersFromTheDefaults(t *testing.T) {
 	}
 	want := "listen 127.0.0.1:8080, operator unix:operator.sock, store redis://***@h/1, data " +
 		"./data, demo, pairs BTC_USDT ETH_USDT ETH_BTC, " +
-		"keeps 1,000,000 trades per pair and 100,000 closed orders per account, the durability of Redis is NOT checked: " +
-		"a crash of Redis may lose what was acknowledged, no_rate_limits=true, accept_redis_durability=true, limits.in_flight=30000"
+		"keeps 1,000,000 trades per pair and 100,000 closed orders per account, the durability " +
+		"of Redis is NOT checked: " +
+		"a crash of Redis may lose what was acknowledged, no_rate_limits=true, " +
+		"accept_redis_durability=true, limits.in_flight=30000"
 	if got := c.Summary(); got != want {
 		t.Errorf("got\n  %s\nwant\n  %s", got, want)
 	}
-	c.OperatorTokenFile, c.SecretKeyFile = "/run/token", "/run/key" // elsewhere than in the data folder
-	if got := c.Summary(); !strings.Contains(got, ", operator_token_file=/run/token, secret_key_file=/run/key, no_rate") {
+	// elsewhere than in the data folder
+	c.OperatorTokenFile, c.SecretKeyFile = "/run/token", "/run/key"
+	if got := c.Summary(); !strings.Contains(got,
+		", operator_token_file=/run/token, secret_key_file=/run/key, no_rate") {
 		t.Errorf("got\n  %s", got)
 	}
 }
@@ -649,33 +684,40 @@ func TestSummaryNamesWhatDiffersFromTheDefaults(t *testing.T) {
 func TestAConfigurationOfAProgramIsCheckedToo(t *testing.T) {
 	c := Demo()
 	c.Limits.Reads, c.Timing.StallMs, c.Limits.InFlightCancels = 0, 60_000, 20_000
-	expect(t, c.Finish().(Problems), "limits.reads is 0: write", "limits.in_flight_cancels is 20,000: it must be below limits.in_flight, which is 20,000.",
+	expect(t, c.Finish().(Problems), "limits.reads is 0: write",
+		"limits.in_flight_cancels is 20,000: it must be below limits.in_flight, which is 20,000.",
 		"timing.stall_ms is 60,000: it must be below timing.stall_max_ms, which is 60,000.")
 	c = Default()
 	c.Currencies = []Currency{{Code: "A", Sign: "a\nb"}, {Code: "B", Sign: strings.Repeat("x", 9)}}
-	c.Pairs = []Pair{{Name: "A_B", MinimumOrderSize: 1, MaximumOrderSize: money.MaxAmount, AmountPrecision: 8}, {Name: "AB"}}
+	c.Pairs = []Pair{{Name: "A_B", MinimumOrderSize: 1, MaximumOrderSize: money.MaxAmount,
+		AmountPrecision: 8}, {Name: "AB"}}
 	c.SecretKeyFile, c.OperatorTokenFile = "x", "./x"
-	expect(t, c.Finish().(Problems), "is the same file", "the sign of A", "the sign of B", `the name "AB" must be`, "must be above 0", "must be above 0")
+	expect(t, c.Finish().(Problems), "is the same file", "the sign of A", "the sign of B",
+		`the name "AB" must be`, "must be above 0", "must be above 0")
 }
 
 func TestAddressPatternsAreChecked(t *testing.T) {
 	wrong := func(pattern string) string {
-		text := strings.Replace(market, "{code: BTC}", "{code: BTC, address_pattern: '"+pattern+"'}", 1)
+		text := strings.Replace(market, "{code: BTC}",
+			"{code: BTC, address_pattern: '"+pattern+"'}", 1)
 		if text == market {
 			t.Fatal("there is no BTC")
 		}
 		return strings.Join(problems(t, Sources{File: write(t, text)}), "\n")
 	}
 	for pattern, want := range map[string]string{
-		"bc1[a-z]+$":                         "begin it with ^ and end it with $",
-		"^bc1[a-z]+":                         "begin it with ^ and end it with $",
-		"^bc1[a-z+$":                         "no regular expression (RE2)",
-		"^a)|(b$":                            "no regular expression (RE2)",
-		`^(a)\1$`:                            "no regular expression (RE2)", // RE2 has no back references
-		`^bc1\Q.x$`:                          "no regular expression (RE2)", // quotes what follows, too
+		"bc1[a-z]+$": "begin it with ^ and end it with $",
+		"^bc1[a-z]+": "begin it with ^ and end it with $",
+		"^bc1[a-z+$": "no regular expression (RE2)",
+		"^a)|(b$":    "no regular expression (RE2)",
+		// RE2 has no back references
+		`^(a)\1$`: "no regular expression (RE2)",
+		// quotes what follows, too
+		`^bc1\Q.x$`:                          "no regular expression (RE2)",
 		"^" + strings.Repeat("a", 511) + "$": "has 513 bytes; write at most 512",
 	} {
-		if got := wrong(pattern); !strings.Contains(got, "the address_pattern of BTC ") || !strings.Contains(got, want) {
+		if got := wrong(pattern); !strings.Contains(got, "the address_pattern of BTC ") ||
+			!strings.Contains(got, want) {
 			t.Errorf("%.40s: %q", pattern, got)
 		}
 	}
@@ -687,11 +729,13 @@ func TestAddressPatternsAreOfTheWholeAddress(t *testing.T) {
 		t.Error("a currency without a pattern has one")
 	}
 	for _, x := range []struct{ pattern, takes, refuses string }{
-		{"^a|b$", "b", "ab"}, {"^a|b$", "a", "xb"}, {"^(?m)a$", "a", "a\nb"}, {"^a$|^b$", "b", "a b"}, {`^a\$`, "a$", "a"},
+		{"^a|b$", "b", "ab"}, {"^a|b$", "a", "xb"}, {"^(?m)a$", "a", "a\nb"},
+		{"^a$|^b$", "b", "a b"}, {`^a\$`, "a$", "a"},
 	} {
 		p := Currency{AddressPattern: x.pattern}.Addresses()
 		if !p.MatchString(x.takes) || p.MatchString(x.refuses) {
-			t.Errorf("%s: %q is taken: %v, %q: %v", x.pattern, x.takes, p.MatchString(x.takes), x.refuses, p.MatchString(x.refuses))
+			t.Errorf("%s: %q is taken: %v, %q: %v", x.pattern, x.takes, p.MatchString(x.takes),
+				x.refuses, p.MatchString(x.refuses))
 		}
 	}
 	for _, c := range demoCurrencies() {

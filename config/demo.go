@@ -24,7 +24,8 @@ func demoCurrencies() []Currency {
 func demoPairs() []Pair {
 	const coin = 100_000_000 // 1 in units of money.Amount
 	pair := func(name string, pricePrecision int, leastValue money.Amount) Pair {
-		return Pair{Name: name, PricePrecision: pricePrecision, AmountPrecision: money.FixedDecimals,
+		return Pair{Name: name, PricePrecision: pricePrecision,
+			AmountPrecision:  money.FixedDecimals,
 			MinimumOrderSize: coin / 100_000, MaximumOrderSize: 1_000_000 * coin,
 			MinimumOrderValue: leastValue.Balance()}
 	}

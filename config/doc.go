@@ -13,12 +13,13 @@
 //
 //	cfg, err := config.Load(config.Sources{File: "exchange.yaml", Environ: os.Environ()})
 //
-// A Config that Load returns is complete and valid: paths that depend on others are filled in. Tests
-// start from Default or Demo, change what they need, and call Finish. Nothing here does I/O except
-// reading the file, and a Config is not changed after the start, so all goroutines may read it.
+// A Config that Load returns is complete and valid: paths that depend on others are filled in.
+// Tests start from Default or Demo, change what they need, and call Finish. Nothing here does I/O
+// except reading the file, and a Config is not changed after the start, so all goroutines may read
+// it.
 //
-// Most secrets are no part of it. The operator's token and the server's key come from files that the
-// configuration names, or from the variables EnvOperatorToken and EnvSecretKey. Two values here may
-// hold a password: the address of a Redis, which is printed with RedactURL only, and mail.password,
-// which is never printed.
+// Most secrets are no part of it. The operator's token and the server's key come from files that
+// the configuration names, or from the variables EnvOperatorToken and EnvSecretKey. Two values here
+// may hold a password: the address of a Redis, which is printed with RedactURL only, and
+// mail.password, which is never printed.
 package config

@@ -9,7 +9,8 @@ const exampleHead = `# Configuration of ` + "`exchange serve --config FILE`" + `
 #
 # Every option is here with its default, commented out as "#key: value" without a blank. Take away the
 # "#" to change one. A flag goes before an environment variable, which goes before this file; a variable
-# that is empty counts as not set. Check a file with ` + "`exchange config check --config FILE`" + `.
+# that is empty counts as not set. Check a file with ` + "`exchange config check --config FILE`" +
+	`.
 #
 # Secrets do not belong here: EXCHANGE_OPERATOR_TOKEN, EXCHANGE_SECRET_KEY, EXCHANGE_MAIL_PASSWORD and,
 # with the password of a Redis in it, EXCHANGE_STORE.
@@ -71,7 +72,8 @@ func (o *Option) Where() string {
 	}
 	s += "environment: " + o.Env()
 	if o.list != nil {
-		s += ", as YAML such as '[" + map[string]string{"currencies": "{code: BTC}", "pairs": "{name: BTC_USDT, ...}", "trusted_proxies": "10.0.0.0/8"}[o.Key] + "]'"
+		s += ", as YAML such as '[" + map[string]string{"currencies": "{code: BTC}",
+			"pairs": "{name: BTC_USDT, ...}", "trusted_proxies": "10.0.0.0/8"}[o.Key] + "]'"
 	}
 	if o.Flag {
 		s += "; flag: --" + o.FlagName()

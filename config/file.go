@@ -15,9 +15,9 @@ import (
 	"exchange/core/money"
 )
 
-// The reader of the YAML file. It walks the syntax tree instead of decoding into a struct: then every
-// unknown key and every wrong value is reported in one go, each with its line, and numbers are read
-// from their text and never through a float.
+// The reader of the YAML file. It walks the syntax tree instead of decoding into a struct: then
+// every unknown key and every wrong value is reported in one go, each with its line, and numbers
+// are read from their text and never through a float.
 
 // yaml reads the file's content into the configuration.
 func (l *loader) yaml(name string, data []byte) {
@@ -32,14 +32,15 @@ func (l *loader) yaml(name string, data []byte) {
 	}
 }
 
-// parseYAML is the one document in data, nil if it is empty. Its errors begin with the line, and show
-// nothing of the text: a password may stand there.
+// parseYAML is the one document in data, nil if it is empty. Its errors begin with the line, and
+// show nothing of the text: a password may stand there.
 func parseYAML(data []byte) (ast.Node, error) {
 	f, err := parser.ParseBytes(data, 0)
 	if err != nil {
 		var e yaml.Error
 		if errors.As(err, &e) && e.GetToken() != nil {
-			return nil, fmt.Errorf("line %d: this is not YAML: %s", e.GetToken().Position.Line, e.GetMessage())
+			return nil, fmt.Errorf("line %d: this is not YAML: %s", e.GetToken().Position.Line,
+				e.GetMessage())
 		}
 		return nil, errors.New("is not YAML")
 	}
@@ -49,7 +50,8 @@ func parseYAML(data []byte) (ast.Node, error) {
 			continue
 		}
 		if body != nil {
-			return nil, fmt.Errorf("line %d: a second document begins here; only one is possible", line(d.Body))
+			return nil, fmt.Errorf("line %d: a second document begins here; only one is possible",
+				line(d.Body))
 		}
 		body = d.Body
 	}
@@ -70,7 +72,8 @@ func (l *loader) section(file, prefix string, n ast.Node) {
 		if prefix != "" {
 			what = strings.TrimSuffix(prefix, ".")
 		}
-		l.problem("%s line %d: %s must hold keys and values, such as %q.", file, line(n), what, firstKey(prefix)+": ...")
+		l.problem("%s line %d: %s must hold keys and values, such as %q.", file, line(n), what,
+			firstKey(prefix)+": ...")
 		return
 	}
 	for it := m.MapRange(); it.Next(); {
@@ -85,7 +88,8 @@ func (l *loader) section(file, prefix string, n ast.Node) {
 			if prefix != "" {
 				where = fmt.Sprintf("The keys of %s are", strings.TrimSuffix(prefix, "."))
 			}
-			l.problem("%s line %d: unknown key %q. %s %s.", file, line(it.Key()), key, where, strings.Join(keysBelow(prefix), ", "))
+			l.problem("%s line %d: unknown key %q. %s %s.", file, line(it.Key()), key, where,
+				strings.Join(keysBelow(prefix), ", "))
 		}
 	}
 }
@@ -146,7 +150,8 @@ type field struct {
 // entries reads a list of mappings; fields gives the keys of a new entry. It returns what is wrong.
 func entries(what string, n ast.Node, fields func() []field) (problems Problems) {
 	bad := func(at ast.Node, format string, args ...any) {
-		problems = append(problems, fmt.Sprintf("%s, line %d: %s", what, line(at), fmt.Sprintf(format, args...)))
+		problems = append(problems, fmt.Sprintf("%s, line %d: %s", what, line(at),
+			fmt.Sprintf(format, args...)))
 	}
 	seq, ok := n.(*ast.SequenceNode)
 	if !ok {
@@ -169,7 +174,8 @@ func entries(what string, n ast.Node, fields func() []field) (problems Problems)
 			key := it.Key().GetToken().Value
 			i := slices.Index(names, key)
 			if i < 0 {
-				bad(it.Key(), "unknown key %q. An entry has the keys %s.", key, strings.Join(names, ", "))
+				bad(it.Key(), "unknown key %q. An entry has the keys %s.", key,
+					strings.Join(names, ", "))
 				continue
 			}
 			given[key] = true
@@ -230,7 +236,8 @@ const maxTrustedProxies = 64
 
 func readTrustedProxies(c *Config, n ast.Node) (problems Problems) {
 	bad := func(at ast.Node, format string, args ...any) {
-		problems = append(problems, fmt.Sprintf("trusted_proxies, line %d: %s", line(at), fmt.Sprintf(format, args...)))
+		problems = append(problems, fmt.Sprintf("trusted_proxies, line %d: %s", line(at),
+			fmt.Sprintf(format, args...)))
 	}
 	seq, ok := n.(*ast.SequenceNode)
 	switch {
@@ -261,7 +268,8 @@ func parseNetwork(s string) (netip.Prefix, error) {
 	if err != nil {
 		a, err := netip.ParseAddr(s)
 		if err != nil || a.Zone() != "" {
-			return p, errors.New("write a network such as 10.0.0.0/8 or 2001:db8::/32, or an address")
+			return p,
+				errors.New("write a network such as 10.0.0.0/8 or 2001:db8::/32, or an address")
 		}
 		p = netip.PrefixFrom(a, a.BitLen())
 	}
@@ -269,9 +277,11 @@ func parseNetwork(s string) (netip.Prefix, error) {
 	case p.Addr().Is4In6():
 		return p, errors.New("write it as an IPv4 network")
 	case p != p.Masked():
-		return p, fmt.Errorf("it has bits behind its prefix; write %s, or %s for the one address", p.Masked(), p.Addr())
+		return p, fmt.Errorf("it has bits behind its prefix; write %s, or %s for the one address",
+			p.Masked(), p.Addr())
 	case p.Bits() == 0:
-		return p, errors.New("it is every address there is, and then clients could claim to be anybody")
+		return p,
+			errors.New("it is every address there is, and then clients could claim to be anybody")
 	}
 	return p, nil
 }
@@ -295,7 +305,8 @@ func setInt(at *int) func(string) error {
 func setRate(at *money.Rate) func(string) error {
 	return func(s string) (err error) {
 		if *at, err = money.ParseRate(s); err != nil {
-			return errors.New("write a fraction from 0 to 1 of at most 8 digits, such as 0.001 for 0.1 %")
+			return errors.New(
+				"write a fraction from 0 to 1 of at most 8 digits, such as 0.001 for 0.1 %")
 		}
 		return nil
 	}

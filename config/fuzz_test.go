@@ -9,19 +9,23 @@ import (
 	"testing"
 )
 
-// Any file, with anything in the environment beside it, is a valid configuration or a list of problems in plain words; and
-// passwords are in neither.
+// Any file, with anything in the environment beside it, is a valid configuration or a list of
+// problems in plain words; and passwords are in neither.
 func FuzzLoad(f *testing.F) {
-	for _, file := range []string{"", market, Example(), "currencies: 5", "pairs: [{name: [}]", "a: &a [*a]", "&a a: *a", "? ", "---\n---\na: 1", "\t", "\xff", "limits: {reads: 1e3}",
-		"trusted_proxies: [10.0.0.0/8, ::1]\n" + market, strings.Repeat("[", 10_000), strings.Repeat("a: {", 1000), "<<: {listen: x}", "listen: !!binary aGk="} {
+	for _, file := range []string{"", market, Example(), "currencies: 5", "pairs: [{name: [}]",
+		"a: &a [*a]", "&a a: *a", "? ", "---\n---\na: 1", "\t", "\xff", "limits: {reads: 1e3}",
+		"trusted_proxies: [10.0.0.0/8, ::1]\n" + market, strings.Repeat("[", 10_000),
+		strings.Repeat("a: {", 1000), "<<: {listen: x}", "listen: !!binary aGk="} {
 		f.Add(file, "", "")
 	}
 	f.Add(market, "STORE", "redis://user:secret@host:1/0")
 	f.Add(market, "STORE", "host:1/x?a=b@c")
 	f.Add(market, "STORE", "a@b")
 	f.Add(market, "MAIL_PASSWORD", "\n")
-	f.Add(market+"mail: {host: mail.example.org, username: u, from: a@example.org}", "MAIL_TLS", "none")
-	f.Add(market+"store: redis://%zz@host\nmail: {host: a b, password: [x]}", "MAIL_PASSWORD", strings.Repeat("x", 300))
+	f.Add(market+"mail: {host: mail.example.org, username: u, from: a@example.org}", "MAIL_TLS",
+		"none")
+	f.Add(market+"store: redis://%zz@host\nmail: {host: a b, password: [x]}", "MAIL_PASSWORD",
+		strings.Repeat("x", 300))
 	f.Add(market, "LIMITS_READS", "0x10")
 	f.Add(market, "SNAPSHOT_MIN_RECORDS", "99999999999999999999")
 	f.Fuzz(func(t *testing.T, file, name, value string) {
@@ -47,7 +51,8 @@ func FuzzLoad(f *testing.F) {
 			return
 		}
 		// Of two that have the same name the last counts.
-		planted.Environ = append(slices.Clip(planted.Environ), envPrefix+"STORE="+store, envPrefix+"MAIL_PASSWORD="+password)
+		planted.Environ = append(slices.Clip(planted.Environ), envPrefix+"STORE="+store,
+			envPrefix+"MAIL_PASSWORD="+password)
 		if shown := load(t, planted); strings.Contains(shown, secret) {
 			t.Fatalf("a password is shown: %s", shown)
 		}
@@ -76,9 +81,11 @@ func load(t *testing.T, src Sources) (shown string) {
 	return err.Error() + strings.Join(problems, "")
 }
 
-// A password is hidden in whatever resembles the address of a Redis, with anything before and behind it.
+// A password is hidden in whatever resembles the address of a Redis, with anything before and
+// behind it.
 func FuzzRedactURL(f *testing.F) {
-	for _, s := range [][2]string{{"user", "host:1/0"}, {"", "host"}, {"a@b", "c@d"}, {"a?b", "host?db=1"}, {"a#/b", "host#"}, {":", "::1"}, {"\xff", "\x00"}} {
+	for _, s := range [][2]string{{"user", "host:1/0"}, {"", "host"}, {"a@b", "c@d"},
+		{"a?b", "host?db=1"}, {"a#/b", "host#"}, {":", "::1"}, {"\xff", "\x00"}} {
 		f.Add(s[0], s[1])
 	}
 	f.Fuzz(func(t *testing.T, user, host string) {

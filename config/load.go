@@ -24,7 +24,8 @@ func (p Problems) Error() string {
 	if len(p) == 1 {
 		return p[0]
 	}
-	return fmt.Sprintf("the configuration has %d problems:\n  - %s", len(p), strings.Join(p, "\n  - "))
+	return fmt.Sprintf("the configuration has %d problems:\n  - %s", len(p),
+		strings.Join(p, "\n  - "))
 }
 
 // maxFileBytes bounds the configuration file: some thousand pairs.
@@ -35,7 +36,8 @@ func Load(src Sources) (*Config, error) {
 	l := loader{cfg: Default()}
 	env := make(map[string]string)
 	for _, e := range src.Environ {
-		if name, value, _ := strings.Cut(e, "="); strings.HasPrefix(name, envPrefix) && value != "" {
+		if name, value, _ := strings.Cut(e,
+			"="); strings.HasPrefix(name, envPrefix) && value != "" {
 			env[name] = value
 		}
 	}
@@ -79,7 +81,8 @@ func (l *loader) readFile(name string) {
 		if data, err = io.ReadAll(io.LimitReader(f, maxFileBytes+1)); err == nil {
 			if len(data) > maxFileBytes {
 				l.cfg.unread = true
-				l.problem("%s is longer than %s bytes: is it a configuration file?", name, thousands(maxFileBytes))
+				l.problem("%s is longer than %s bytes: is it a configuration file?", name,
+					thousands(maxFileBytes))
 				return
 			}
 			l.yaml(name, data)
@@ -95,7 +98,8 @@ func (l *loader) readFile(name string) {
 }
 
 func (l *loader) environment(env map[string]string) {
-	known := map[string]bool{EnvConfig: true, EnvOperatorToken: true, EnvSecretKey: true, EnvOperatorName: true, EnvOperatorCA: true}
+	known := map[string]bool{EnvConfig: true, EnvOperatorToken: true, EnvSecretKey: true,
+		EnvOperatorName: true, EnvOperatorCA: true}
 	for i := range Options {
 		o := &Options[i]
 		known[o.Env()] = true

@@ -28,11 +28,12 @@ type Option struct {
 	// Help is a paragraph: meaning, unit, trade-off, and what zero or an empty text means.
 	Help string
 
-	at     func(*Config) any                // *string, *int or *bool; nil for a list
-	list   func(*Config, ast.Node) Problems // reads a list
-	write  func(*Config, *strings.Builder)  // writes a list as YAML; nil: its default is no entry
-	redact func(string) string              // takes the password out of the text, if one may be there
-	named  bool                             // Summary names it in words
+	at    func(*Config) any                // *string, *int or *bool; nil for a list
+	list  func(*Config, ast.Node) Problems // reads a list
+	write func(*Config, *strings.Builder)  // writes a list as YAML; nil: its default is no entry
+	// takes the password out of the text, if one may be there
+	redact func(string) string
+	named  bool // Summary names it in words
 }
 
 // Env is the name of the option's environment variable.
@@ -72,7 +73,8 @@ func (o *Option) Range() string {
 	return ""
 }
 
-// set reads a value from the text of a flag, a variable or a YAML scalar. Ranges are left to Validate.
+// set reads a value from the text of a flag, a variable or a YAML scalar. Ranges are left to
+// Validate.
 func (o *Option) set(c *Config, text string) error {
 	if o.list != nil {
 		n, err := parseYAML([]byte(text))
@@ -155,8 +157,9 @@ func thousands(n int) string {
 func burst(kind, brief string, at func(*Config) any) Option {
 	return Option{
 		Key: "limits." + kind + "_burst", Default: "200", Min: 1, Max: 1_000_000, Brief: brief,
-		Help: "How many such requests may come at once after a pause. They are counted back at limits." + kind + "_rate a second.",
-		at:   at,
+		Help: "How many such requests may come at once after a pause. They are counted back at " +
+			"limits." + kind + "_rate a second.",
+		at: at,
 	}
 }
 
@@ -180,7 +183,8 @@ var Options = []Option{
 	},
 	{
 		Key: "operator", Flag: true, Default: "unix:operator.sock", named: true,
-		Brief: "where operators' commands are served: unix:PATH, or host:port (loopback only unless it has TLS)",
+		Brief: "where operators' commands are served: unix:PATH, or host:port (loopback only " +
+			"unless it has TLS)",
 		Help: `Where the operator's commands are served. "unix:PATH" is a socket of this machine, for root and the user that
 			the exchange runs as: the system tells who asks, so there is no token that could reach another program. A name
 			without a slash lies in the data folder. "host:port" asks for the bearer token of operator_token_file. Without
@@ -191,7 +195,8 @@ var Options = []Option{
 	},
 	{
 		Key: "store", Flag: true, Default: "pebble:./data", named: true, redact: RedactURL,
-		Brief: "where everything is kept: pebble:FOLDER, redis://..., rediss://... or unix:///SOCKET",
+		Brief: "where everything is kept: pebble:FOLDER, redis://..., rediss://... or " +
+			"unix:///SOCKET",
 		Help: `What remembers: "pebble:FOLDER" is an embedded store in a folder of this machine, with nothing to install;
 			"redis://[user:password@]host:port/db" is a Redis, "rediss://" a Redis over TLS, and
 			"unix://[user:password@]/path/of/the/socket?db=0" one behind a socket of this machine. A Redis must write its log
@@ -201,7 +206,8 @@ var Options = []Option{
 	},
 	{
 		Key: "data", Flag: true, named: true,
-		Brief: "folder of exchange.key and operator.sock (default: the folder of the store, ./data with a Redis)",
+		Brief: "folder of exchange.key and operator.sock (default: the folder of the store, " +
+			"./data with a Redis)",
 		Help: `The folder of the files that belong to the exchange but not into its store, such as exchange.key and operator.sock.
 			It is made at the first start. Empty: the folder of the embedded store, or ./data when the store is a Redis.
 			Relative paths are relative to the folder the program is started in.`,
@@ -346,10 +352,11 @@ var Options = []Option{
 	},
 
 	{
-		Key: "log.level", Flag: true, Default: "info", Choices: []string{"debug", "info", "warn", "error"},
-		Brief: "how much is logged: debug, info, warn or error",
-		Help:  `The least important messages that are still logged. debug is for finding faults: it slows trading down.`,
-		at:    func(c *Config) any { return &c.Log.Level },
+		Key: "log.level", Flag: true, Default: "info",
+		Choices: []string{"debug", "info", "warn", "error"},
+		Brief:   "how much is logged: debug, info, warn or error",
+		Help:    `The least important messages that are still logged. debug is for finding faults: it slows trading down.`,
+		at:      func(c *Config) any { return &c.Log.Level },
 	},
 	{
 		Key: "log.format", Flag: true, Default: "text", Choices: []string{"text", "json"},
@@ -370,8 +377,10 @@ var Options = []Option{
 		list: readCurrencies,
 		write: func(c *Config, b *strings.Builder) {
 			for _, x := range c.Currencies {
-				fmt.Fprintf(b, "  - code: %s\n    sign: %q\n    minimum_withdraw: %s\n", x.Code, x.Sign, x.MinimumWithdraw)
-				fmt.Fprintf(b, "    address_pattern: '%s'\n", strings.ReplaceAll(x.AddressPattern, "'", "''"))
+				fmt.Fprintf(b, "  - code: %s\n    sign: %q\n    minimum_withdraw: %s\n", x.Code,
+					x.Sign, x.MinimumWithdraw)
+				fmt.Fprintf(b, "    address_pattern: '%s'\n",
+					strings.ReplaceAll(x.AddressPattern, "'", "''"))
 			}
 		},
 	},
@@ -387,9 +396,13 @@ var Options = []Option{
 		list: readPairs,
 		write: func(c *Config, b *strings.Builder) {
 			for _, x := range c.Pairs {
-				fmt.Fprintf(b, "  - name: %s\n    price_precision: %d\n    amount_precision: %d\n", x.Name, x.PricePrecision, x.AmountPrecision)
-				fmt.Fprintf(b, "    minimum_order_size: %s\n    maximum_order_size: %s\n    minimum_order_value: %s\n    maker_fee: %s\n    taker_fee: %s\n",
-					x.MinimumOrderSize, x.MaximumOrderSize, x.MinimumOrderValue, x.MakerFee, x.TakerFee)
+				fmt.Fprintf(b, "  - name: %s\n    price_precision: %d\n    amount_precision: %d\n",
+					x.Name, x.PricePrecision, x.AmountPrecision)
+				fmt.Fprintf(b,
+					"    minimum_order_size: %s\n    maximum_order_size: %s\n    "+
+						"minimum_order_value: %s\n    maker_fee: %s\n    taker_fee: %s\n",
+					x.MinimumOrderSize, x.MaximumOrderSize, x.MinimumOrderValue, x.MakerFee,
+					x.TakerFee)
 			}
 		},
 	},
@@ -493,7 +506,9 @@ var Options = []Option{
 			by its /56 network. Behind a proxy this needs trusted_proxies. 0: public requests are not limited.`,
 		at: func(c *Config) any { return &c.Limits.PublicRate },
 	},
-	burst("public", "public requests of one client address at once", func(c *Config) any { return &c.Limits.PublicBurst }),
+	burst("public", "public requests of one client address at once", func(c *Config) any {
+		return &c.Limits.PublicBurst
+	}),
 	{
 		Key: "limits.read_rate", Default: "100", Min: 0, Max: 1_000_000,
 		Brief: "private reads a second of one key",
@@ -502,7 +517,9 @@ var Options = []Option{
 			limited.`,
 		at: func(c *Config) any { return &c.Limits.ReadRate },
 	},
-	burst("read", "private reads of one key at once", func(c *Config) any { return &c.Limits.ReadBurst }),
+	burst("read", "private reads of one key at once", func(c *Config) any {
+		return &c.Limits.ReadBurst
+	}),
 	{
 		Key: "limits.command_rate", Default: "100", Min: 0, Max: 1_000_000,
 		Brief: "orders and other commands a second of one account",
@@ -510,7 +527,9 @@ var Options = []Option{
 			keys. 0: they are not limited.`,
 		at: func(c *Config) any { return &c.Limits.CommandRate },
 	},
-	burst("command", "commands of one account at once", func(c *Config) any { return &c.Limits.CommandBurst }),
+	burst("command", "commands of one account at once", func(c *Config) any {
+		return &c.Limits.CommandBurst
+	}),
 	{
 		Key: "limits.cancel_rate", Default: "100", Min: 0, Max: 1_000_000,
 		Brief: "cancels a second of one account",
@@ -518,7 +537,9 @@ var Options = []Option{
 			counted apart from its commands, so that a flood of orders does not keep it from cancelling. 0: they are not limited.`,
 		at: func(c *Config) any { return &c.Limits.CancelRate },
 	},
-	burst("cancel", "cancels of one account at once", func(c *Config) any { return &c.Limits.CancelBurst }),
+	burst("cancel", "cancels of one account at once", func(c *Config) any {
+		return &c.Limits.CancelBurst
+	}),
 	{
 		Key: "limits.failure_rate", Default: "100", Min: 0, Max: 1_000_000,
 		Brief: "private requests a second of one client address that are not signed right",
@@ -528,7 +549,8 @@ var Options = []Option{
 			is not limited.`,
 		at: func(c *Config) any { return &c.Limits.FailureRate },
 	},
-	burst("failure", "private requests of one client address at once that are not signed right", func(c *Config) any { return &c.Limits.FailureBurst }),
+	burst("failure", "private requests of one client address at once that are not signed right",
+		func(c *Config) any { return &c.Limits.FailureBurst }),
 	{
 		Key: "limits.rate_entries", Default: "100000", Min: 1024, Max: 10_000_000,
 		Brief: "clients of each kind whose requests are counted at once",

@@ -16,8 +16,8 @@ const maxSynthetic = 4_000
 // syntheticCode is the currency of a synthetic pair, counted from 1.
 func syntheticCode(i int) string { return fmt.Sprintf("SYN%04d", i) }
 
-// addSynthetic adds the pairs that synthetic_pairs asks for, and their currencies, behind those that are configured. What is
-// configured under such a name stays as it is.
+// addSynthetic adds the pairs that synthetic_pairs asks for, and their currencies, behind those
+// that are configured. What is configured under such a name stays as it is.
 func (c *Config) addSynthetic() {
 	if c.SyntheticPairs < 1 || c.SyntheticPairs > maxSynthetic {
 		return // Validate says so
@@ -41,7 +41,8 @@ func (c *Config) addSynthetic() {
 		add(base)
 		if name := base + "_" + syntheticQuote; !pairs[name] {
 			const coin = 100_000_000 // 1 in units of money.Amount
-			c.Pairs = append(c.Pairs, Pair{Name: name, PricePrecision: 2, AmountPrecision: money.FixedDecimals,
+			c.Pairs = append(c.Pairs, Pair{Name: name, PricePrecision: 2,
+				AmountPrecision:  money.FixedDecimals,
 				MinimumOrderSize: coin / 100_000, MaximumOrderSize: 1_000_000 * coin,
 				MinimumOrderValue: money.Amount(coin).Balance()})
 		}

@@ -44,10 +44,12 @@ func TestSyntheticPairsStandBehindThoseThatAreConfigured(t *testing.T) {
 	if !strings.Contains(c.Summary(), "synthetic_pairs=2") {
 		t.Error(c.Summary())
 	}
-	if c := with("", two); !slices.Equal(names(c), []string{"SYN0001_USDT", "SYN0002_USDT"}) || codes(c)[0] != "USDT" {
+	if c := with("", two); !slices.Equal(names(c), []string{"SYN0001_USDT", "SYN0002_USDT"}) ||
+		codes(c)[0] != "USDT" {
 		t.Error(names(c), codes(c))
 	}
-	if c := with("", map[string]string{"synthetic_pairs": "2", "demo": "true"}); len(c.Pairs) != 5 || len(c.Currencies) != 5 {
+	if c := with("", map[string]string{"synthetic_pairs": "2",
+		"demo": "true"}); len(c.Pairs) != 5 || len(c.Currencies) != 5 {
 		t.Error(names(c), codes(c))
 	}
 	// One that is configured keeps its rules, and Finish may come again.
@@ -58,11 +60,16 @@ pairs: [{name: SYN0002_USDT, price_precision: 3, amount_precision: 8, minimum_or
 	if err := c.Finish(); err != nil {
 		t.Error(err)
 	}
-	if !slices.Equal(names(c), []string{"SYN0002_USDT", "SYN0001_USDT"}) || c.Pairs[0].PricePrecision != 3 || !slices.Equal(codes(c), []string{"SYN0002", "USDT", "SYN0001"}) {
+	if !slices.Equal(names(c), []string{"SYN0002_USDT", "SYN0001_USDT"}) ||
+		c.Pairs[0].PricePrecision != 3 ||
+		!slices.Equal(codes(c), []string{"SYN0002", "USDT", "SYN0001"}) {
 		t.Error(names(c), codes(c))
 	}
-	for value, say := range map[string]string{"4001": "synthetic_pairs is 4,001", "-1": "synthetic_pairs is -1", "many": `synthetic_pairs is "many"`} {
-		if _, err := Load(Sources{File: write(t, market), Flags: map[string]string{"synthetic_pairs": value}}); err == nil || !strings.Contains(err.Error(), say) {
+	for value, say := range map[string]string{"4001": "synthetic_pairs is 4,001",
+		"-1": "synthetic_pairs is -1", "many": `synthetic_pairs is "many"`} {
+		if _, err := Load(Sources{File: write(t, market),
+			Flags: map[string]string{"synthetic_pairs": value}}); err == nil ||
+			!strings.Contains(err.Error(), say) {
 			t.Errorf("%s: %v", value, err)
 		}
 	}

@@ -17,8 +17,8 @@ import (
 	"exchange/core/money"
 )
 
-// Validate is nil, or Problems with everything that is wrong. Each sentence names the key, its value,
-// where that came from, and what to do.
+// Validate is nil, or Problems with everything that is wrong. Each sentence names the key, its
+// value, where that came from, and what to do.
 func (c *Config) Validate() error {
 	v := validator{c: c}
 	v.ranges()
@@ -27,11 +27,15 @@ func (c *Config) Validate() error {
 	v.files()
 	v.market()
 	v.mail()
-	v.below("limits.in_flight_cancels", c.Limits.InFlightCancels, "limits.in_flight", c.Limits.InFlight)
-	v.atMost("limits.in_flight_per_account", c.Limits.InFlightPerAccount, "limits.in_flight", c.Limits.InFlight)
+	v.below("limits.in_flight_cancels", c.Limits.InFlightCancels, "limits.in_flight",
+		c.Limits.InFlight)
+	v.atMost("limits.in_flight_per_account", c.Limits.InFlightPerAccount, "limits.in_flight",
+		c.Limits.InFlight)
 	v.below("timing.stall_ms", c.Timing.StallMs, "timing.stall_max_ms", c.Timing.StallMaxMs)
-	v.atMostHalf("timing.owner_check_ms", c.Timing.OwnerCheckMs, "timing.owner_stale_ms", c.Timing.OwnerStaleMs)
-	v.atMost("snapshot.min_records", c.Snapshot.MinRecords, "snapshot.max_records", c.Snapshot.MaxRecords)
+	v.atMostHalf("timing.owner_check_ms", c.Timing.OwnerCheckMs, "timing.owner_stale_ms",
+		c.Timing.OwnerStaleMs)
+	v.atMost("snapshot.min_records", c.Snapshot.MinRecords, "snapshot.max_records",
+		c.Snapshot.MaxRecords)
 	if len(v.problems) > 0 {
 		return v.problems
 	}
@@ -49,7 +53,8 @@ func (v *validator) problem(key, value, format string, args ...any) {
 	if origin != "" {
 		origin = " (" + origin + ")"
 	}
-	v.problems = append(v.problems, fmt.Sprintf("%s is %s%s: %s.", key, value, origin, fmt.Sprintf(format, args...)))
+	v.problems = append(v.problems,
+		fmt.Sprintf("%s is %s%s: %s.", key, value, origin, fmt.Sprintf(format, args...)))
 }
 
 func (v *validator) ranges() {
@@ -74,19 +79,22 @@ func (v *validator) ranges() {
 // below and atMost compare two options, and are silent about those that are out of range already.
 func (v *validator) below(key string, value int, other string, bound int) {
 	if value >= bound && v.inRange(key, value) && v.inRange(other, bound) {
-		v.problem(key, thousands(value), "it must be below %s, which is %s", other, thousands(bound))
+		v.problem(key, thousands(value), "it must be below %s, which is %s", other,
+			thousands(bound))
 	}
 }
 
 func (v *validator) atMost(key string, value int, other string, bound int) {
 	if value > bound && v.inRange(key, value) && v.inRange(other, bound) {
-		v.problem(key, thousands(value), "it must not be above %s, which is %s", other, thousands(bound))
+		v.problem(key, thousands(value), "it must not be above %s, which is %s", other,
+			thousands(bound))
 	}
 }
 
 func (v *validator) atMostHalf(key string, value int, other string, whole int) {
 	if 2*value > whole && v.inRange(key, value) && v.inRange(other, whole) {
-		v.problem(key, thousands(value), "it must not be above half of %s, which is %s", other, thousands(whole))
+		v.problem(key, thousands(value), "it must not be above half of %s, which is %s", other,
+			thousands(whole))
 	}
 }
 
@@ -98,8 +106,10 @@ func (v *validator) inRange(key string, value int) bool {
 func (v *validator) addresses() {
 	listen, ok := v.address("listen", v.c.Listen)
 	if ok && v.c.Demo && !Loopback(listen.host) {
-		v.problem("listen", strconv.Quote(v.c.Listen), "with demo only a loopback address such as 127.0.0.1:8080 is possible, "+
-			"because the demo's API keys are public; to serve others, leave out demo and write a configuration (`exchange config example`)")
+		v.problem("listen", strconv.Quote(v.c.Listen),
+			"with demo only a loopback address such as 127.0.0.1:8080 is possible, "+
+				"because the demo's API keys are public; to serve others, leave out demo and "+
+				"write a configuration (`exchange config example`)")
 	}
 	taken := ports{{"listen", listen}}
 	v.operator(&taken)
@@ -249,13 +259,17 @@ func (v *validator) files() {
 	}{{"tls", &v.c.TLS}, {"operator_tls", &v.c.OperatorTLS}, {"metrics", &v.c.Metrics.TLS}} {
 		switch {
 		case x.tls.CertFile != "" && x.tls.KeyFile == "":
-			v.problem(x.section+".key_file", "empty", "%s.cert_file is set; name the file of its key", x.section)
+			v.problem(x.section+".key_file", "empty",
+				"%s.cert_file is set; name the file of its key", x.section)
 		case x.tls.CertFile == "" && x.tls.KeyFile != "":
-			v.problem(x.section+".cert_file", "empty", "%s.key_file is set; name the file of its certificate", x.section)
+			v.problem(x.section+".cert_file", "empty",
+				"%s.key_file is set; name the file of its certificate", x.section)
 		}
 	}
-	if filepath.Clean(v.c.OperatorTokenFile) == filepath.Clean(v.c.SecretKeyFile) && v.c.SecretKeyFile != "" {
-		v.problem("secret_key_file", strconv.Quote(v.c.SecretKeyFile), "operator_token_file is the same file; give each its own")
+	if filepath.Clean(v.c.OperatorTokenFile) == filepath.Clean(v.c.SecretKeyFile) &&
+		v.c.SecretKeyFile != "" {
+		v.problem("secret_key_file", strconv.Quote(v.c.SecretKeyFile),
+			"operator_token_file is the same file; give each its own")
 	}
 }
 
@@ -266,24 +280,35 @@ func (v *validator) mail() {
 		return
 	}
 	if _, err := netip.ParseAddr(m.Host); err != nil && !validHost(m.Host) {
-		v.problem("mail.host", strconv.Quote(m.Host), "write a host's name or IP address alone, such as mail.example.org; its port goes into mail.port")
+		v.problem("mail.host", strconv.Quote(m.Host),
+			"write a host's name or IP address alone, such as mail.example.org; its port goes "+
+				"into mail.port")
 	}
-	if a, err := mail.ParseAddress(m.From); err != nil || len(m.From) > maxFrom || strings.ContainsFunc(m.From+a.Name, unicode.IsControl) ||
-		strings.ContainsFunc(a.Address, func(r rune) bool { return r > unicode.MaxASCII || unicode.IsSpace(r) }) {
-		v.problem("mail.from", strconv.Quote(m.From), "with mail.host, write an address such as exchange@example.org or \"Example Exchange <exchange@example.org>\"")
+	if a, err := mail.ParseAddress(m.From); err != nil || len(m.From) > maxFrom ||
+		strings.ContainsFunc(m.From+a.Name, unicode.IsControl) ||
+		strings.ContainsFunc(a.Address, func(r rune) bool {
+			return r > unicode.MaxASCII || unicode.IsSpace(r)
+		}) {
+		v.problem("mail.from", strconv.Quote(m.From),
+			"with mail.host, write an address such as exchange@example.org or \"Example Exchange "+
+				"<exchange@example.org>\"")
 	}
 	switch {
 	case m.Username == "" && m.Password != "":
 		v.problem("mail.username", "empty", "mail.password is set; write the user it belongs to")
 	case m.Username != "" && m.Password == "":
-		v.problem("mail.password", "empty", "mail.username is set; write its password, best in EXCHANGE_MAIL_PASSWORD")
+		v.problem("mail.password", "empty",
+			"mail.username is set; write its password, best in EXCHANGE_MAIL_PASSWORD")
 	case m.Username != "" && m.TLS == "none" && !Loopback(m.Host):
-		v.problem("mail.tls", strconv.Quote(m.TLS), "the password would cross the network in clear text; write required or implicit, "+
-			"leave out mail.username, or use a server on this machine")
+		v.problem("mail.tls", strconv.Quote(m.TLS),
+			"the password would cross the network in clear text; write required or implicit, "+
+				"leave out mail.username, or use a server on this machine")
 	}
-	for _, x := range []struct{ key, text string }{{"mail.username", m.Username}, {"mail.password", m.Password}} {
+	for _, x := range []struct{ key, text string }{{"mail.username", m.Username},
+		{"mail.password", m.Password}} {
 		if len(x.text) > maxLogin || strings.ContainsFunc(x.text, unicode.IsControl) {
-			v.problem(x.key, "wrong", "write at most %d bytes of text without control characters", maxLogin)
+			v.problem(x.key, "wrong", "write at most %d bytes of text without control characters",
+				maxLogin)
 		}
 	}
 }
@@ -315,16 +340,22 @@ func (v *validator) market() {
 		return
 	}
 	if len(c.Currencies) == 0 && len(c.Pairs) == 0 {
-		v.problems = append(v.problems, "nothing is said about what to trade: give a file with currencies and pairs by --config FILE "+
-			"(`exchange config example > exchange.yaml` makes a sample), or --demo to try it out.")
+		v.problems = append(v.problems,
+			"nothing is said about what to trade: give a file with currencies and pairs by "+
+				"--config FILE "+
+				"(`exchange config example > exchange.yaml` makes a sample), or --demo to try "+
+				"it out.")
 		return
 	}
 	if c.Demo && !v.isDemoMarket() {
-		v.problems = append(v.problems, "demo brings currencies and pairs of its own: leave out either demo or currencies and pairs.")
+		v.problems = append(v.problems,
+			"demo brings currencies and pairs of its own: leave out either demo or currencies "+
+				"and pairs.")
 		return
 	}
 	if len(c.Currencies) > maxCurrencies {
-		v.problem("currencies", thousands(len(c.Currencies))+" long", "list at most %s", thousands(maxCurrencies))
+		v.problem("currencies", thousands(len(c.Currencies))+" long", "list at most %s",
+			thousands(maxCurrencies))
 	}
 	if len(c.Pairs) > maxPairs {
 		v.problem("pairs", thousands(len(c.Pairs))+" long", "list at most %s", thousands(maxPairs))
@@ -348,19 +379,24 @@ func (v *validator) market() {
 }
 
 func (v *validator) isDemoMarket() bool {
-	demo := Config{Currencies: demoCurrencies(), Pairs: demoPairs(), SyntheticPairs: v.c.SyntheticPairs}
+	demo := Config{Currencies: demoCurrencies(), Pairs: demoPairs(),
+		SyntheticPairs: v.c.SyntheticPairs}
 	demo.addSynthetic()
 	return slices.Equal(v.c.Currencies, demo.Currencies) && slices.Equal(v.c.Pairs, demo.Pairs)
 }
 
 func (v *validator) currency(x Currency, known map[string]bool) {
 	if !validCode(x.Code) {
-		v.problem("currencies", "wrong", "the code %q must be 1 to %d of A-Z and 0-9", x.Code, maxCode)
+		v.problem("currencies", "wrong", "the code %q must be 1 to %d of A-Z and 0-9", x.Code,
+			maxCode)
 	} else if known[x.Code] {
 		v.problem("currencies", "wrong", "%q is listed twice; leave one out", x.Code)
 	}
-	if !utf8.ValidString(x.Sign) || utf8.RuneCountInString(x.Sign) > maxSign || strings.ContainsFunc(x.Sign, unicode.IsControl) {
-		v.problem("currencies", "wrong", "the sign of %s must be at most %d printable characters, not %q", x.Code, maxSign, x.Sign)
+	if !utf8.ValidString(x.Sign) || utf8.RuneCountInString(x.Sign) > maxSign ||
+		strings.ContainsFunc(x.Sign, unicode.IsControl) {
+		v.problem("currencies", "wrong",
+			"the sign of %s must be at most %d printable characters, not %q", x.Code, maxSign,
+			x.Sign)
 	}
 	v.addressPattern(x)
 }
@@ -411,10 +447,12 @@ func (v *validator) pair(x Pair, known map[string]bool) {
 		}
 	}
 	if x.PricePrecision < 0 || x.PricePrecision > money.FixedDecimals {
-		bad("the price_precision of %s is %d; write 0 to %d", x.Name, x.PricePrecision, money.FixedDecimals)
+		bad("the price_precision of %s is %d; write 0 to %d", x.Name, x.PricePrecision,
+			money.FixedDecimals)
 	}
 	if x.AmountPrecision < 0 || x.AmountPrecision > money.FixedDecimals {
-		bad("the amount_precision of %s is %d; write 0 to %d", x.Name, x.AmountPrecision, money.FixedDecimals)
+		bad("the amount_precision of %s is %d; write 0 to %d", x.Name, x.AmountPrecision,
+			money.FixedDecimals)
 		return
 	}
 	for _, s := range []struct {
@@ -425,13 +463,16 @@ func (v *validator) pair(x Pair, known map[string]bool) {
 		case s.value <= 0:
 			bad("the %s of %s must be above 0", s.key, x.Name)
 		case !s.value.FitsDecimals(x.AmountPrecision):
-			bad("the %s of %s is %s, which has more decimals than its amount_precision of %d", s.key, x.Name, s.value, x.AmountPrecision)
+			bad("the %s of %s is %s, which has more decimals than its amount_precision of %d",
+				s.key, x.Name, s.value, x.AmountPrecision)
 		}
 	}
 	if x.MaximumOrderSize > 0 && x.MinimumOrderSize > x.MaximumOrderSize {
-		bad("the minimum_order_size of %s, %s, is above its maximum_order_size, %s", x.Name, x.MinimumOrderSize, x.MaximumOrderSize)
+		bad("the minimum_order_size of %s, %s, is above its maximum_order_size, %s", x.Name,
+			x.MinimumOrderSize, x.MaximumOrderSize)
 	}
 	if x.MinimumOrderValue.Cmp(money.MaxSupply) > 0 {
-		bad("the minimum_order_value of %s is %s; nobody can have that much", x.Name, x.MinimumOrderValue)
+		bad("the minimum_order_value of %s is %s; nobody can have that much", x.Name,
+			x.MinimumOrderValue)
 	}
 }

@@ -34,9 +34,9 @@ func (r *request) storeFailed(err error) {
 	r.fail(StoreUnavailable, "")
 }
 
-// ask sends a read to the engine, with the request's nonce if it has a key. False: it is answered. The
-// request keeps its place among the reads in flight until it is answered, because what the read does not
-// have is asked of the history.
+// ask sends a read to the engine, with the request's nonce if it has a key. False: it is answered.
+// The request keeps its place among the reads in flight until it is answered, because what the read
+// does not have is asked of the history.
 func (r *request) ask(q *actors.Read, key *actors.Key) bool {
 	err := r.engine.BeginRead(false)
 	if err == nil {
@@ -46,7 +46,8 @@ func (r *request) ask(q *actors.Read, key *actors.Key) bool {
 	return r.answered(q, err)
 }
 
-// askMore is ask once more, for an answer that takes two reads: the nonce is taken, and the first one has the places.
+// askMore is ask once more, for an answer that takes two reads: the nonce is taken, and the first
+// one has the places.
 func (r *request) askMore(q *actors.Read) bool {
 	q.Account = r.key.Account.ID
 	return r.answered(q, r.engine.AskWithin(q, nil, 0))
@@ -115,11 +116,13 @@ type orderFilter struct {
 }
 
 func (f *orderFilter) passes(o *persistence.Order) bool {
-	return (f.side == 0 || o.Side == f.side) && (f.pair == 0 || o.Pair == f.pair) && (f.status == 0 || o.Status == f.status) && (f.before == 0 || o.ID < f.before)
+	return (f.side == 0 || o.Side == f.side) && (f.pair == 0 || o.Pair == f.pair) &&
+		(f.status == 0 || o.Status == f.status) && (f.before == 0 || o.ID < f.before)
 }
 
 func (g *Gateway) ownOrders(r *request) {
-	f := orderFilter{side: r.side("type"), pair: r.pair(), id: r.clientID(&r.query), before: r.before(), status: r.orderStatus()}
+	f := orderFilter{side: r.side("type"), pair: r.pair(), id: r.clientID(&r.query),
+		before: r.before(), status: r.orderStatus()}
 	l := orderList{r: r, skip: r.offset(), left: r.limit("limit", maxOrders, maxOrders)}
 	if r.badFields() {
 		return
@@ -182,11 +185,12 @@ func (f *orderFilter) read(kind actors.ReadKind, limit int) *actors.Read {
 
 // closed is the query for closed orders that pass the filter, up to a sequence.
 func (f *orderFilter) closed(account uint32, seq uint64) persistence.OrderQuery {
-	return persistence.OrderQuery{Account: account, Pair: f.pair, Side: f.side, Status: f.status, ClientID: f.id.String(), Before: f.before, MaxSeq: seq}
+	return persistence.OrderQuery{Account: account, Pair: f.pair, Side: f.side, Status: f.status,
+		ClientID: f.id.String(), Before: f.before, MaxSeq: seq}
 }
 
-// turn leafs through what is before the page, by the ids alone: from then on the filter ends where the page
-// begins, and nothing is left to skip. If something is, there are not so many orders.
+// turn leafs through what is before the page, by the ids alone: from then on the filter ends where
+// the page begins, and nothing is left to skip. If something is, there are not so many orders.
 func (l *orderList) turn(f *orderFilter, q *actors.Read) error {
 	open, last := q.IDs, uint64(0)
 	leaf := func(id uint64) bool {
@@ -196,15 +200,16 @@ func (l *orderList) turn(f *orderFilter, q *actors.Read) error {
 	}
 	ctx, cancel := l.r.storeContext()
 	defer cancel()
-	err := l.r.engine.History().Orders(ctx, f.closed(l.r.key.Account.ID, q.Seq), func(o *persistence.Order) bool {
-		for len(open) > 0 && open[0] > o.ID {
-			id := open[0]
-			if open = open[1:]; !leaf(id) {
-				return false
+	err := l.r.engine.History().Orders(ctx,
+		f.closed(l.r.key.Account.ID, q.Seq), func(o *persistence.Order) bool {
+			for len(open) > 0 && open[0] > o.ID {
+				id := open[0]
+				if open = open[1:]; !leaf(id) {
+					return false
+				}
 			}
-		}
-		return leaf(o.ID)
-	})
+			return leaf(o.ID)
+		})
 	if err != nil {
 		return err
 	}
@@ -232,20 +237,21 @@ func (l *orderList) named(f *orderFilter, q *actors.Read) error {
 	return nil
 }
 
-// merge writes two lists that are both exact at one sequence, in the order of their ids: the open orders,
-// from the committed state, and the closed ones, from the history up to that sequence.
+// merge writes two lists that are both exact at one sequence, in the order of their ids: the open
+// orders, from the committed state, and the closed ones, from the history up to that sequence.
 func (l *orderList) merge(f *orderFilter, q *actors.Read) error {
 	open := slices.DeleteFunc(q.Orders, func(o persistence.Order) bool { return !f.passes(&o) })
 	if f.status != persistence.StatusActive {
 		ctx, cancel := l.r.storeContext()
 		defer cancel()
-		err := l.r.engine.History().Orders(ctx, f.closed(l.r.key.Account.ID, q.Seq), func(o *persistence.Order) bool {
-			for len(open) > 0 && open[0].ID > o.ID && l.left > 0 {
-				l.add(&open[0])
-				open = open[1:]
-			}
-			return l.add(o)
-		})
+		err := l.r.engine.History().Orders(ctx,
+			f.closed(l.r.key.Account.ID, q.Seq), func(o *persistence.Order) bool {
+				for len(open) > 0 && open[0].ID > o.ID && l.left > 0 {
+					l.add(&open[0])
+					open = open[1:]
+				}
+				return l.add(o)
+			})
 		if err != nil {
 			return err
 		}
@@ -323,8 +329,8 @@ func (g *Gateway) order(r *request) {
 	}
 }
 
-// closedOrder looks an order of the request's account up in the history. nil: it has none with that id,
-// or history has forgotten it.
+// closedOrder looks an order of the request's account up in the history. nil: it has none with that
+// id, or history has forgotten it.
 func (r *request) closedOrder(id uint64) (*persistence.Order, error) {
 	ctx, cancel := r.storeContext()
 	defer cancel()
@@ -337,7 +343,8 @@ func (r *request) closedOrder(id uint64) (*persistence.Order, error) {
 
 func (g *Gateway) ownTrades(r *request) {
 	me := r.key.Account.ID
-	q := persistence.TradeQuery{Account: me, Pair: r.pair(), TakerSide: r.side("type"), MySide: r.side("my_side"),
+	q := persistence.TradeQuery{Account: me, Pair: r.pair(), TakerSide: r.side("type"),
+		MySide: r.side("my_side"),
 		Before: r.before(), Offset: r.offset(), Ascending: r.ascending()}
 	limit := r.limit("limit", defaultTrades, maxTrades)
 	if r.badFields() {

@@ -63,7 +63,8 @@ func TestTheTableHasEveryPathButTheDocumentation(t *testing.T) {
 	}
 }
 
-const exposed = "X-Update-Id, X-Request-Id, Retry-After, X-RateLimit-Limit, X-RateLimit-Remaining, X-RateLimit-Reset"
+const exposed = "X-Update-Id, X-Request-Id, Retry-After, X-RateLimit-Limit, " +
+	"X-RateLimit-Remaining, X-RateLimit-Reset"
 
 // plainNumber is how the API writes numbers: no exponent, no sign of zero, no trailing zeros.
 var plainNumber = regexp.MustCompile(`^(0|-?[1-9][0-9]*|-?(0|[1-9][0-9]*)\.[0-9]*[1-9])$`)
@@ -167,7 +168,8 @@ func talk(t testing.TB, c net.Conn, method, text string) answer {
 	return a
 }
 
-// market is an exchange where bob has bought 1 of alice's 1.5 BTC and bids next to nothing for more.
+// market is an exchange where bob has bought 1 of alice's 1.5 BTC and bids next to nothing for
+// more.
 func trading(t *testing.T) *harness {
 	h := newHarness(t, nil)
 	h.account("alice")
@@ -180,7 +182,8 @@ func trading(t *testing.T) *harness {
 	for i, a := range []answer{
 		h.post("alice", "/api/v1/order/", order("sell", "BTC_USDT", "1.5", "100.5")),
 		h.post("bob", "/api/v1/order/", order("buy", "BTC_USDT", "1", "101")),
-		h.post("bob", "/api/v1/order/", "amount=0.00001&client_order_id=bid-1&pair=BTC_USDT&price=0.01&type=buy"),
+		h.post("bob", "/api/v1/order/",
+			"amount=0.00001&client_order_id=bid-1&pair=BTC_USDT&price=0.01&type=buy"),
 	} {
 		if a.status != 201 {
 			t.Fatalf("order %d: %d %s", i+1, a.status, a.body)
@@ -201,15 +204,20 @@ func TestEveryResourceHasExactlyItsShape(t *testing.T) {
 	h := trading(t)
 	f := func(path, body string) {
 		t.Helper()
-		for _, p := range []string{path + "/", path, path + "/?format=json", path + "?format=json", path + "?format=xml&format=json&unknown=x%20y"} {
+		for _, p := range []string{path + "/", path, path + "/?format=json", path + "?format=json",
+			path + "?format=xml&format=json&unknown=x%20y"} {
 			want(t, p, h.do("GET", p, "", "", h.bobs(true)...), 200, body)
 		}
 	}
-	f("/api/v1/currencies", `[{"sign":"B","short_name":"BTC"},{"sign":"E","short_name":"ETH"},{"sign":"U","short_name":"USDT"}]`)
+	f("/api/v1/currencies",
+		`[{"sign":"B","short_name":"BTC"},{"sign":"E","short_name":"ETH"},{"sign":"U","short_name":"USDT"}]`)
 	rules := `"minimum_order_size":0.00001,"maximum_order_size":1000000,"minimum_order_value":0,"price_precision":`
-	btc := `{"name":"BTC_USDT","currency1":"BTC","currency2":"USDT",` + rules + `2,"amount_precision":8}`
-	eth := `{"name":"ETH_USDT","currency1":"ETH","currency2":"USDT",` + rules + `2,"amount_precision":8}`
-	cross := `{"name":"ETH_BTC","currency1":"ETH","currency2":"BTC",` + rules + `6,"amount_precision":8}`
+	btc := `{"name":"BTC_USDT","currency1":"BTC","currency2":"USDT",` + rules +
+		`2,"amount_precision":8}`
+	eth := `{"name":"ETH_USDT","currency1":"ETH","currency2":"USDT",` + rules +
+		`2,"amount_precision":8}`
+	cross := `{"name":"ETH_BTC","currency1":"ETH","currency2":"BTC",` + rules +
+		`6,"amount_precision":8}`
 	f("/api/v1/pairs", "["+btc+","+eth+","+cross+"]")
 	f("/api/v1/orderbook/BTC_USDT",
 		`{"sell":[{"price":100.5,"amount":0.5,"id":1,"timestamp":T}],"buy":[{"price":0.01,"amount":0.00001,"id":3,"timestamp":T}]}`)
@@ -217,17 +225,22 @@ func TestEveryResourceHasExactlyItsShape(t *testing.T) {
 	trade := `{"id":1,"price":100.5,"pair":"BTC_USDT","type":"buy","timestamp":T,"amount":1`
 	f("/api/v1/exchanges", "["+trade+"}]")
 	f("/api/v1/exchanges/own", "["+trade+`,"my_side":"buy","fee":0,"fee_currency":"BTC"}]`)
-	f("/api/v1/wallets", `[{"currency":"BTC","balance":1,"reserve":0},{"currency":"ETH","balance":0,"reserve":0},{"currency":"USDT","balance":899.5,"reserve":0.0000001}]`)
+	f("/api/v1/wallets",
+		`[{"currency":"BTC","balance":1,"reserve":0},{"currency":"ETH","balance":0,"reserve":0},{"currency":"USDT","balance":899.5,"reserve":0.0000001}]`)
 	done := `{"id":2,"pair":"BTC_USDT","type":"buy","status":3,"price":101,"amount":0,"amount_filled":1,"amount_original":1,"date":T}`
 	open := `{"id":3,"pair":"BTC_USDT","type":"buy","status":1,"price":0.01,"amount":0.00001,"amount_filled":0,"amount_original":0.00001,"date":T,"client_order_id":"bid-1"}`
 	f("/api/v1/orders/own", "["+open+","+done+"]")
 	f("/api/v1/order/2", done)
 	f("/api/v1/order/3", open)
 	f("/api/v1/ticker", "["+btcTicker+","+emptyTicker("ETH_USDT")+","+emptyTicker("ETH_BTC")+"]")
-	at := decode[[]struct{ Timestamp float64 }](t, h.do("GET", "/api/v1/exchanges", "", ""))[0].Timestamp
+	at := decode[[]struct{ Timestamp float64 }](t,
+		h.do("GET", "/api/v1/exchanges", "", ""))[0].Timestamp
 	candle := func(frame string, seconds int64) {
 		t.Helper()
-		f("/api/charts/BTC_USDT/"+frame+"/chart", fmt.Sprintf(`[{"time":%d,"open":100.5,"high":100.5,"low":100.5,"close":100.5,"volume":1}]`, int64(at)/seconds*seconds))
+		f("/api/charts/BTC_USDT/"+frame+"/chart",
+			fmt.Sprintf(
+				`[{"time":%d,"open":100.5,"high":100.5,"low":100.5,"close":100.5,"volume":1}]`,
+				int64(at)/seconds*seconds))
 	}
 	candle("1", 60)
 	candle("5", 300)
@@ -239,7 +252,8 @@ func TestEveryResourceHasExactlyItsShape(t *testing.T) {
 	f("/api/charts/ETH_BTC/D/chart", "[]")
 	f("/api/v1/deposits", `[{"id":2,"timestamp":T,"currency":"USDT","amount":1000}]`)
 	f("/api/v1/withdraws", "[]")
-	f("/api/v1/fees", `[{"pair":"BTC_USDT","maker":0,"taker":0},{"pair":"ETH_USDT","maker":0,"taker":0},{"pair":"ETH_BTC","maker":0,"taker":0}]`)
+	f("/api/v1/fees",
+		`[{"pair":"BTC_USDT","maker":0,"taker":0},{"pair":"ETH_USDT","maker":0,"taker":0},{"pair":"ETH_BTC","maker":0,"taker":0}]`)
 	f("/healthz", `{"status":"alive"}`)
 	f("/readyz", `{"status":"ready"}`)
 
@@ -252,8 +266,10 @@ func TestEveryResourceHasExactlyItsShape(t *testing.T) {
 	g("/api/v1/pairs?currency1=ETH&currency2=BTC", "["+cross+"]")
 	g("/api/v1/pairs?currency1=USDT", "[]")
 	g("/api/v1/pairs?currency1=USDT&currency1=BTC", "["+btc+"]")
-	g("/api/v1/orderbook/BTC_USDT?group=1", `{"sell":[{"price":100.5,"amount":0.5}],"buy":[{"price":0.01,"amount":0.00001}]}`)
-	g("/api/v1/wallets?currency_id=USDT", `[{"currency":"USDT","balance":899.5,"reserve":0.0000001}]`)
+	g("/api/v1/orderbook/BTC_USDT?group=1",
+		`{"sell":[{"price":100.5,"amount":0.5}],"buy":[{"price":0.01,"amount":0.00001}]}`)
+	g("/api/v1/wallets?currency_id=USDT",
+		`[{"currency":"USDT","balance":899.5,"reserve":0.0000001}]`)
 	g("/api/v1/ticker?pair=BTC_USDT", "["+btcTicker+"]")
 	g("/api/v1/ticker/?pair=BTC_USDT&pair=ETH_BTC", "["+emptyTicker("ETH_BTC")+"]")
 	g("/api/v1/deposits?currency_id=BTC", "[]")
@@ -263,7 +279,8 @@ func TestEveryResourceHasExactlyItsShape(t *testing.T) {
 const btcTicker = `{"timestamp":T,"pair":"BTC_USDT","last":100.5,"diff":0,"vol":1,"high":100.5,"low":100.5,"buy":0.01,"sell":100.5}`
 
 func emptyTicker(pair string) string {
-	return `{"timestamp":T,"pair":"` + pair + `","last":0,"diff":0,"vol":0,"high":0,"low":0,"buy":0,"sell":0}`
+	return `{"timestamp":T,"pair":"` + pair +
+		`","last":0,"diff":0,"vol":0,"high":0,"low":0,"buy":0,"sell":0}`
 }
 
 func TestOrdersAndCancelsAnswerInTheirShapeWithAndWithoutSlash(t *testing.T) {
@@ -274,8 +291,10 @@ func TestOrdersAndCancelsAnswerInTheirShapeWithAndWithoutSlash(t *testing.T) {
 	}
 	resting := `{"success":true,"type":"sell","date":T,"oid":%d,"price":200,"amount":0.1,"amount_filled":0,"amount_original":0.1,"trades":[]}`
 	f("/api/v1/order", order("sell", "BTC_USDT", "0.10", "2e2"), 201, fmt.Sprintf(resting, 4))
-	f("/api/v1/order/?format=json", order("sell", "BTC_USDT", "1e-1", "200.00"), 201, fmt.Sprintf(resting, 5))
-	f("/api/v1/order/", "amount=0.00001&client_order_id=a_-Z9&pair=BTC_USDT&price=0.01&type=sell", 201,
+	f("/api/v1/order/?format=json", order("sell", "BTC_USDT", "1e-1", "200.00"), 201,
+		fmt.Sprintf(resting, 5))
+	f("/api/v1/order/", "amount=0.00001&client_order_id=a_-Z9&pair=BTC_USDT&price=0.01&type=sell",
+		201,
 		`{"success":true,"type":"sell","date":T,"oid":6,"price":0.01,"amount":0,"amount_filled":0.00001,"amount_original":0.00001,"client_order_id":"a_-Z9",`+
 			`"trades":[{"tid":2,"type":"buy","price":0.01,"amount":0.00001,"o_id":3}]}`)
 	f("/api/v1/order-cancel", "order=4", 200, `{"order":4}`)
@@ -308,7 +327,8 @@ func TestOrdersAreCancelledTogether(t *testing.T) {
 	f("/api/v1/order-cancel-all/?format=json", "all=1&unknown=1", `{"orders":[6]}`)
 	want(t, "alice's is open", h.get("alice", "/api/v1/orders/own?status=1"), 200,
 		`[{"id":1,"pair":"BTC_USDT","type":"sell","status":1,"price":100.5,"amount":0.5,"amount_filled":1,"amount_original":1.5,"date":T}]`)
-	want(t, "nothing is reserved", h.get("bob", "/api/v1/wallets?currency_id=USDT"), 200, `[{"currency":"USDT","balance":899.5,"reserve":0}]`)
+	want(t, "nothing is reserved", h.get("bob", "/api/v1/wallets?currency_id=USDT"), 200,
+		`[{"currency":"USDT","balance":899.5,"reserve":0}]`)
 }
 
 func TestWithdrawsAnswerInTheirShapeWithAndWithoutSlash(t *testing.T) {
@@ -322,46 +342,61 @@ func TestWithdrawsAnswerInTheirShapeWithAndWithoutSlash(t *testing.T) {
 		want(t, path+" "+params, h.post("carol", path, params), status, body)
 	}
 	record := func(id, status int, more string) string {
-		return fmt.Sprintf(`{"id":%d,"timestamp":T,"currency":"BTC","amount":1.5,"status":%d,"address":"bc1q-x"%s}`, id, status, more)
+		return fmt.Sprintf(
+			`{"id":%d,"timestamp":T,"currency":"BTC","amount":1.5,"status":%d,"address":"bc1q-x"%s}`,
+			id, status, more)
 	}
 	code := func(id uint64) string { return h.code(id) }
-	for id, path := range []string{"/api/v1/withdraw", "/api/v1/withdraw/", "/api/v1/withdraw/?format=json", "/api/v1/withdraw?format=json"} {
+	for id, path := range []string{"/api/v1/withdraw", "/api/v1/withdraw/",
+		"/api/v1/withdraw/?format=json", "/api/v1/withdraw?format=json"} {
 		f(path, "address=bc1q-x&amount=1.50&currency=BTC", 201, record(id+1, 10, ""))
 	}
 	f("/api/v1/withdraw-confirm", "code="+code(1)+"&withdraw=1", 200, record(1, 20, ""))
 	f("/api/v1/withdraw-confirm/", "code="+code(2)+"&withdraw=2", 200, record(2, 20, ""))
 	f("/api/v1/withdraw-cancel", "withdraw=3", 200, record(3, 50, "")) // new
-	f("/api/v1/withdraw-confirm/?format=json", "code="+code(4)+"&withdraw=4", 200, record(4, 20, ""))
+	f("/api/v1/withdraw-confirm/?format=json", "code="+code(4)+"&withdraw=4", 200,
+		record(4, 20, ""))
 	f("/api/v1/withdraw-cancel/", "withdraw=4", 200, record(4, 50, "")) // verified
 	for id, to := range map[uint64]uint8{1: event.WithdrawApproved, 2: event.WithdrawRefused} {
-		c, err := h.engine.MoveWithdraw("test", id, to, map[uint8]string{event.WithdrawRefused: `no "such" address`}[to])
+		c, err := h.engine.MoveWithdraw("test", id, to,
+			map[uint8]string{event.WithdrawRefused: `no "such" address`}[to])
 		if err != nil || c.Outcome() != actors.Accepted {
 			t.Fatalf("withdraw %d: %v", id, err)
 		}
 		c.Free()
 	}
 	refused := record(2, 40, `,"details":"no \"such\" address"`)
-	for _, path := range []string{"/api/v1/withdraws", "/api/v1/withdraws/", "/api/v1/withdraws?format=json"} {
-		want(t, path, h.get("carol", path), 200, "["+record(4, 50, "")+","+record(3, 50, "")+","+refused+","+record(1, 30, "")+"]")
+	for _, path := range []string{"/api/v1/withdraws", "/api/v1/withdraws/",
+		"/api/v1/withdraws?format=json"} {
+		want(t, path, h.get("carol", path), 200,
+			"["+record(4, 50, "")+","+record(3, 50, "")+","+refused+","+record(1, 30, "")+"]")
 	}
 	want(t, "refused", h.get("carol", "/api/v1/withdraws/?status=40"), 200, "["+refused+"]")
 
-	f("/api/v1/withdraw", "address=bc1q-x&amount=9&currency=BTC", 400, `{"date":T,"error":"Out of balance -0.5 BTC"}`)
-	f("/api/v1/withdraw-confirm", "code=000000&withdraw=1", 400, `{"withdraw":["Withdraw is approved"]}`)
+	f("/api/v1/withdraw", "address=bc1q-x&amount=9&currency=BTC", 400,
+		`{"date":T,"error":"Out of balance -0.5 BTC"}`)
+	f("/api/v1/withdraw-confirm", "code=000000&withdraw=1", 400,
+		`{"withdraw":["Withdraw is approved"]}`)
 	f("/api/v1/withdraw-cancel", "withdraw=2", 400, `{"withdraw":["Withdraw is refused"]}`)
 	f("/api/v1/withdraw-cancel", "withdraw=3", 400, `{"withdraw":["Withdraw is canceled"]}`)
 	for _, id := range []string{"5", "9007199254740993", "9999999999999999999"} {
 		f("/api/v1/withdraw-cancel", "withdraw="+id, 400, `{"withdraw":["Withdraw not found"]}`)
-		f("/api/v1/withdraw-confirm", "code=x&withdraw="+id, 400, `{"withdraw":["Withdraw not found"]}`)
+		f("/api/v1/withdraw-confirm", "code=x&withdraw="+id, 400,
+			`{"withdraw":["Withdraw not found"]}`)
 	}
 	f("/api/v1/withdraw", "address=bc1q-x&amount=1.5&currency=BTC", 201, record(5, 10, ""))
-	for path, params := range map[string]string{"/api/v1/withdraw-cancel": "withdraw=5", "/api/v1/withdraw-confirm": "code=" + code(5) + "&withdraw=5"} {
-		want(t, "of another", h.post("alice", path, params), 400, `{"withdraw":["Withdraw not found"]}`)
+	for path, params := range map[string]string{"/api/v1/withdraw-cancel": "withdraw=5",
+		"/api/v1/withdraw-confirm": "code=" + code(5) + "&withdraw=5"} {
+		want(t, "of another", h.post("alice", path, params), 400,
+			`{"withdraw":["Withdraw not found"]}`)
 	}
-	want(t, "without an address for its mail", h.post("alice", "/api/v1/withdraw", "address=x&amount=1&currency=BTC"), 400, detail(NoEmail.Detail))
+	want(t, "without an address for its mail",
+		h.post("alice", "/api/v1/withdraw", "address=x&amount=1&currency=BTC"), 400,
+		detail(NoEmail.Detail))
 	f("/api/v1/withdraw-confirm", "code=wrong&withdraw=5", 400, `{"code":["Wrong code"]}`)
 	f("/api/v1/withdraw-confirm", "code="+code(5)+"&withdraw=5", 200, record(5, 20, ""))
-	f("/api/v1/withdraw-confirm", "code="+code(5)+"&withdraw=5", 400, `{"withdraw":["Withdraw is verified"]}`)
+	f("/api/v1/withdraw-confirm", "code="+code(5)+"&withdraw=5", 400,
+		`{"withdraw":["Withdraw is verified"]}`)
 }
 
 func TestTimesHaveMicrosecondsAndOrderDatesMilliseconds(t *testing.T) {
@@ -374,7 +409,8 @@ func TestTimesHaveMicrosecondsAndOrderDatesMilliseconds(t *testing.T) {
 		if m == nil {
 			t.Fatalf("%s: %s does not match %s", path, a.body, pattern)
 		}
-		if n, err := strconv.ParseInt(m[1], 10, 64); err != nil || n < before*unit || n > (time.Now().Unix()+1)*unit {
+		if n, err := strconv.ParseInt(m[1], 10, 64); err != nil || n < before*unit ||
+			n > (time.Now().Unix()+1)*unit {
 			t.Errorf("%s: the time %s is not now", path, m[1])
 		}
 	}
@@ -459,12 +495,14 @@ func TestOtherFormatsThanJSONAreRefused(t *testing.T) {
 func TestWrongMethodsAreToldWhatIsAllowed(t *testing.T) {
 	h := trading(t)
 	for _, p := range apiPaths {
-		for _, method := range []string{"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "TRACE", "CONNECT", "get", "BREW"} {
+		for _, method := range []string{"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "TRACE",
+			"CONNECT", "get", "BREW"} {
 			if strings.Contains(", "+p.allow+",", ", "+method+",") {
 				continue
 			}
 			for _, path := range []string{p.path, p.path + "/", p.path + "/?format=xml"} {
-				a := h.raw(method, method+" "+path+" HTTP/1.1\r\nHost: exchange\r\nAccept: text/html\r\nContent-Length: 0\r\n\r\n")
+				a := h.raw(method, method+" "+path+
+					" HTTP/1.1\r\nHost: exchange\r\nAccept: text/html\r\nContent-Length: 0\r\n\r\n")
 				what := method + " " + path
 				if method == "HEAD" {
 					if a.status != 405 || a.body != "" {
@@ -483,7 +521,10 @@ func TestWrongMethodsAreToldWhatIsAllowed(t *testing.T) {
 
 func TestHEADHasTheHeadersOfGETAndNoBody(t *testing.T) {
 	h := trading(t)
-	paths := []string{"/api/v1/pairs/?currency1=EUR", "/api/v1/ticker/?pair=X", "/api/charts/BTC_USDT/7/chart", "/api/charts/BTC_USDT/D/chart?since=x", "/api/v1/orderbook/NO_PAIR/", "/api/v1/order/77", "/api/v1/order/x", "/nothing", "/api/v1/wallets?format=xml"}
+	paths := []string{"/api/v1/pairs/?currency1=EUR", "/api/v1/ticker/?pair=X",
+		"/api/charts/BTC_USDT/7/chart", "/api/charts/BTC_USDT/D/chart?since=x",
+		"/api/v1/orderbook/NO_PAIR/", "/api/v1/order/77", "/api/v1/order/x", "/nothing",
+		"/api/v1/wallets?format=xml"}
 	for _, p := range apiPaths {
 		if !strings.HasPrefix(p.allow, "POST") {
 			paths = append(paths, p.path, p.path+"/")
@@ -496,8 +537,10 @@ func TestHEADHasTheHeadersOfGETAndNoBody(t *testing.T) {
 	for _, path := range paths {
 		get := h.do("GET", path, "", "", h.bobs(true)...)
 		head := h.do("HEAD", path, "", "", h.bobs(true)...)
-		if head.body != "" || head.status != get.status || head.header.ContentLength() != len(get.body) {
-			t.Errorf("HEAD %s: %d, %d bytes of body, Content-Length %d; GET has %d and %d", path, head.status, len(head.body), head.header.ContentLength(), get.status, len(get.body))
+		if head.body != "" || head.status != get.status ||
+			head.header.ContentLength() != len(get.body) {
+			t.Errorf("HEAD %s: %d, %d bytes of body, Content-Length %d; GET has %d and %d", path,
+				head.status, len(head.body), head.header.ContentLength(), get.status, len(get.body))
 		}
 		if a, b := headers(get), headers(head); a != b {
 			t.Errorf("%s: GET has\n%s\nHEAD has\n%s", path, a, b)
@@ -509,10 +552,13 @@ func TestPreflightAllowsTheMethodsAndHeadersOfThePath(t *testing.T) {
 	h := trading(t)
 	for _, p := range apiPaths {
 		for _, path := range []string{p.path, p.path + "/"} {
-			a := h.do("OPTIONS", path, "", "", "Origin", "https://app.example", "Access-Control-Request-Method", "POST",
-				"Access-Control-Request-Headers", "x-key,x-sign,x-nonce,content-type", "Accept", "text/html")
+			a := h.do("OPTIONS", path, "", "", "Origin", "https://app.example",
+				"Access-Control-Request-Method", "POST",
+				"Access-Control-Request-Headers", "x-key,x-sign,x-nonce,content-type", "Accept",
+				"text/html")
 			want(t, "OPTIONS "+path, a, 204, "")
-			for name, value := range map[string]string{"Allow": p.allow, "Access-Control-Allow-Methods": p.allow,
+			for name, value := range map[string]string{"Allow": p.allow,
+				"Access-Control-Allow-Methods": p.allow,
 				"Access-Control-Allow-Headers": "x-key,x-sign,x-nonce,content-type",
 				"Access-Control-Max-Age":       "86400"} {
 				if got := string(a.header.Peek(name)); got != value {
@@ -616,27 +662,35 @@ func TestAMomentInMillisecondsIsNoBound(t *testing.T) {
 func TestUnknownPathsAreNotFoundWhateverElseIsWrong(t *testing.T) {
 	h := trading(t)
 	for _, path := range []string{
-		"/", "/api", "/api/", "/api/v1", "/api/v1/", "/api/v2/pairs/", "/api/v1/pair/", "/api/v1/pairs/BTC_USDT/", "/API/v1/pairs", "/api/v1/Pairs",
+		"/", "/api", "/api/", "/api/v1", "/api/v1/", "/api/v2/pairs/", "/api/v1/pair/",
+		"/api/v1/pairs/BTC_USDT/", "/API/v1/pairs", "/api/v1/Pairs",
 		"/api/v1/pairs//", "//api/v1/pairs/", "/api//v1/pairs/", "/api/v1/./pairs/",
 		"/api/v1/x/../pairs/", "/api/v1/pairs%2F", "/api/v1%2Fpairs", "/api/v1/%2570airs",
 		"/api/v1/%2e/pairs", "/api/v1/pairs%20", "/api/v1/%zzpairs", "/api/v1/%", "/api/v1/%7",
-		"/api/v1/orders/", "/api/v1/orders/own/1/", "/api/v1/order/1/2/", "/api/v1/orderbook/", "/api/v1/orderbook/BTC_EUR/", "/api/v1/orderbook/btc_usdt",
+		"/api/v1/orders/", "/api/v1/orders/own/1/", "/api/v1/order/1/2/", "/api/v1/orderbook/",
+		"/api/v1/orderbook/BTC_EUR/", "/api/v1/orderbook/btc_usdt",
 		"/api/v1/orderbook/BTC_USDT/x", "/api/v1/order/x/", "/api/v1/order/0/", "/api/v1/order/-1/",
 		"/api/v1/order/1.0/",
-		"/api/charts/BTC_USDT/60/", "/api/charts/BTC_USDT/chart/", "/api/charts/BTC_EUR/60/chart", "/api/charts/btc_usdt/60/chart/", "/api/charts/BTC_USDT/2/chart", "/api/charts/BTC_USDT/060/chart",
+		"/api/charts/BTC_USDT/60/", "/api/charts/BTC_USDT/chart/", "/api/charts/BTC_EUR/60/chart",
+		"/api/charts/btc_usdt/60/chart/", "/api/charts/BTC_USDT/2/chart",
+		"/api/charts/BTC_USDT/060/chart",
 		"/api/charts/BTC_USDT/d/chart", "/api/charts/BTC_USDT/1440/chart",
 		"/api/charts/BTC_USDT/60m/chart", "/api/charts/BTC_USDT//chart",
 		"/api/v1/charts/BTC_USDT/60/chart",
-		"/api/v1/ticker/BTC_USDT/", "/api/v1/deposit/", "/api/v1/withdraws/1/", "/api/v1/withdraw/1/", "/api/v1/fee/", "/api/v1/order-cancel-all/BTC_USDT",
+		"/api/v1/ticker/BTC_USDT/", "/api/v1/deposit/", "/api/v1/withdraws/1/",
+		"/api/v1/withdraw/1/", "/api/v1/fee/", "/api/v1/order-cancel-all/BTC_USDT",
 		"/api/v1/order/+1", "/api/v1/order/1e3", "/api/v1/order/12345678901234567890/",
 		"/api/v1/order/\u0661/", "/healthz/x", "/readyz.", "/metrics", "/operator/v1/accounts",
 	} {
 		for _, method := range []string{"GET", "POST", "DELETE", "OPTIONS"} {
-			a := h.raw(method, method+" "+path+"?format=xml HTTP/1.1\r\nHost: exchange\r\nAccept: text/html\r\nContent-Length: 0\r\n\r\n")
+			a := h.raw(method, method+" "+path+
+				"?format=xml HTTP/1.1\r\nHost: exchange\r\nAccept: text/html\r\nContent-Length: "+
+				"0\r\n\r\n")
 			want(t, method+" "+path, a, 404, detail("Not found."))
 		}
 	}
-	for _, id := range []string{"77", "9007199254740993", "9999999999999999999", "1"} { // 1 is alice's
+	// 1 is alice's
+	for _, id := range []string{"77", "9007199254740993", "9999999999999999999", "1"} {
 		want(t, "order "+id, h.get("bob", "/api/v1/order/"+id+"/"), 404, detail("Not found."))
 	}
 }
@@ -670,7 +724,8 @@ func TestStrangeRequestsAreAnswered(t *testing.T) {
 	f("GET http://other/api/v1/currencies/ HTTP/1.1\r\nHost: x\r\n\r\n", 200)
 	f("GET /api/v1/currencies HTTP/1.0\r\n\r\n", 200)
 	f("GET /api/v1/currencies?%zz=1 HTTP/1.1\r\nHost: x\r\n\r\n", 400)
-	f("GET /api/v1/currencies?"+strings.Repeat("a&", 100)+" HTTP/1.1\r\nHost: x\r\n\r\n", 200) // one name
+	// one name
+	f("GET /api/v1/currencies?"+strings.Repeat("a&", 100)+" HTTP/1.1\r\nHost: x\r\n\r\n", 200)
 	f("GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n", 200)
 }
 
@@ -682,7 +737,8 @@ func TestAPanicInAHandlerIsAnsweredWithItsRequestID(t *testing.T) {
 		r.body = append(r.body, "half an answer"...)
 		panic("on purpose")
 	}}, false)(ctx)
-	if got := string(ctx.Response.Body()); ctx.Response.StatusCode() != 500 || got != detail(InternalError.Detail) {
+	if got := string(ctx.Response.Body()); ctx.Response.StatusCode() != 500 ||
+		got != detail(InternalError.Detail) {
 		t.Errorf("%d %s", ctx.Response.StatusCode(), got)
 	}
 	if id := ctx.Response.Header.Peek("X-Request-Id"); len(id) != 24 {
@@ -694,13 +750,15 @@ func TestAPanicInARequestOfTheStreamIsAnsweredToo(t *testing.T) {
 	h := newHarness(t, nil)
 	for _, path := range []string{"/socket.v2/", "/socket.io"} { // the slash may be missing
 		open := answered(h, path+"?EIO=4&transport=polling")
-		if body := string(open.Response.Body()); open.Response.StatusCode() != 200 || !strings.HasPrefix(body, `0{"sid":`) {
+		if body := string(open.Response.Body()); open.Response.StatusCode() != 200 ||
+			!strings.HasPrefix(body, `0{"sid":`) {
 			t.Errorf("%s: %d %s", path, open.Response.StatusCode(), body)
 		}
 	}
 	h.gateway.limits.public.buckets = new(ratelimit.Limiter) // which has no place for anybody
 	ctx := answered(h, "/socket.v2/?EIO=4&transport=polling")
-	if got := string(ctx.Response.Body()); ctx.Response.StatusCode() != 500 || got != detail(InternalError.Detail) || len(ctx.Response.Header.Peek("X-Request-Id")) != 24 {
+	if got := string(ctx.Response.Body()); ctx.Response.StatusCode() != 500 ||
+		got != detail(InternalError.Detail) || len(ctx.Response.Header.Peek("X-Request-Id")) != 24 {
 		t.Errorf("%d %s", ctx.Response.StatusCode(), got)
 	}
 }

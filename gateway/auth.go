@@ -52,13 +52,14 @@ func (r *request) permitted(e *endpoint) bool {
 	return r.takes(&limits.commands, uint64(r.key.Account.ID))
 }
 
-// identify finds the key, checks where it may be used from, reads the body, and verifies the signature.
-// False: the request is answered. The nonce is read and not used: its wallet takes it.
+// identify finds the key, checks where it may be used from, reads the body, and verifies the
+// signature. False: the request is answered. The nonce is read and not used: its wallet takes it.
 func (r *request) identify() bool {
 	h := &r.ctx.Request.Header
 	public, signature := h.Peek("X-Key"), h.Peek("X-Sign")
 	nonce, ok := integer(h.Peek("X-Nonce"))
-	if len(public) == 0 || len(signature) != sign.SignatureLen || !isHex(signature) || !ok || nonce == 0 {
+	if len(public) == 0 || len(signature) != sign.SignatureLen || !isHex(signature) || !ok ||
+		nonce == 0 {
 		r.fail(Unauthenticated, "")
 		return false
 	}
@@ -83,7 +84,8 @@ func (r *request) identify() bool {
 		if !r.parseQuery() {
 			return false
 		}
-		valid = material.VerifyGet(&r.verifier, public, &r.query, r.ctx.URI().QueryString(), signature)
+		valid = material.VerifyGet(&r.verifier, public, &r.query, r.ctx.URI().QueryString(),
+			signature)
 	}
 	if !valid {
 		r.fail(WrongSignature, "")
@@ -94,8 +96,9 @@ func (r *request) identify() bool {
 	return true
 }
 
-// isHex reports whether all of b are hexadecimal digits: a signature of other characters is malformed. It looks them
-// up: whether one is a digit or a letter is chance, and guessing it wrong costs a processor more than all the rest.
+// isHex reports whether all of b are hexadecimal digits: a signature of other characters is
+// malformed. It looks them up: whether one is a digit or a letter is chance, and guessing it wrong
+// costs a processor more than all the rest.
 func isHex(b []byte) bool {
 	all := true
 	for _, c := range b {
@@ -111,8 +114,8 @@ var hexDigits = func() (is [256]bool) {
 	return is
 }()
 
-// parseBody reads the parameters of a POST. raw is a form's body as sent, nil for JSON. An empty body
-// is an empty set of parameters, whatever its type.
+// parseBody reads the parameters of a POST. raw is a form's body as sent, nil for JSON. An empty
+// body is an empty set of parameters, whatever its type.
 func (r *request) parseBody() (raw []byte, ok bool) {
 	if coding := r.ctx.Request.Header.Peek("Content-Encoding"); len(coding) > 0 &&
 		!bytes.EqualFold(coding, []byte("identity")) {

@@ -21,7 +21,8 @@ const (
 	formType = "application/x-www-form-urlencoded"
 )
 
-// signedJSON are the headers of a JSON body. A body that cannot be parsed is signed by the key alone.
+// signedJSON are the headers of a JSON body. A body that cannot be parsed is signed by the key
+// alone.
 func signedJSON(account string, nonce uint64, body string) []string {
 	var set params.Set
 	if err := set.ParseJSON([]byte(body)); err != nil {
@@ -48,7 +49,8 @@ func (h *harness) hash() [32]byte {
 // key makes an API key "key-NAME" with the secret "secret-NAME".
 func (h *harness) key(account, name string, permissions uint8, allow ...string) {
 	h.t.Helper()
-	if _, err := h.engine.CreateKey("test", account, "key-"+name, "secret-"+name, permissions, allow); err != nil {
+	if _, err := h.engine.CreateKey("test", account, "key-"+name, "secret-"+name, permissions,
+		allow); err != nil {
 		h.t.Fatal(err)
 	}
 }
@@ -75,12 +77,14 @@ func TestBadHeadersAreRefusedOnEveryPrivatePath(t *testing.T) {
 		f := func(key, signature, nonce, body string) {
 			t.Helper()
 			var headers []string
-			for _, x := range [][2]string{{"X-KEY", key}, {"X-SIGN", signature}, {"X-NONCE", nonce}} {
+			for _, x := range [][2]string{{"X-KEY", key}, {"X-SIGN", signature},
+				{"X-NONCE", nonce}} {
 				if x[1] != "" {
 					headers = append(headers, x[0], x[1])
 				}
 			}
-			want(t, fmt.Sprintf("%s %s %q %q %q", method, p.path, key, signature, nonce), h.do(method, p.path+"/", "", "", headers...), 401, body)
+			want(t, fmt.Sprintf("%s %s %q %q %q", method, p.path, key, signature, nonce),
+				h.do(method, p.path+"/", "", "", headers...), 401, body)
 		}
 		f("", "", "", credentials)
 		f("", good, "900", credentials)
@@ -96,7 +100,8 @@ func TestBadHeadersAreRefusedOnEveryPrivatePath(t *testing.T) {
 		f("key-bob", good[:63]+"g", "900", credentials)
 		f("key-bob", "0x"+good[:62], "900", credentials)
 		f("key-bob", strings.Repeat("\u00e9", 32), "900", credentials)
-		for _, nonce := range []string{"0", "00", "-1", "+1", "1.0", "1e3", "0x1", "ten", "12345678901234567890", "99999999999999999999", "9 9", "1,2", "\u0661"} {
+		for _, nonce := range []string{"0", "00", "-1", "+1", "1.0", "1e3", "0x1", "ten",
+			"12345678901234567890", "99999999999999999999", "9 9", "1,2", "\u0661"} {
 			f("key-bob", good, nonce, credentials)
 		}
 		f("key-bob", strings.Repeat("0", 64), "900", wrongSign)
@@ -106,12 +111,14 @@ func TestBadHeadersAreRefusedOnEveryPrivatePath(t *testing.T) {
 		t.Error("refused requests changed the state")
 	}
 	// None of them has used the nonce 900.
-	want(t, "good", h.do("GET", "/api/v1/wallets/?currency_id=ETH", "", "", signed("bob", 900, "")...), 200, `[{"currency":"ETH","balance":0,"reserve":0}]`)
+	want(t, "good", h.do("GET", "/api/v1/wallets/?currency_id=ETH", "", "",
+		signed("bob", 900, "")...), 200, `[{"currency":"ETH","balance":0,"reserve":0}]`)
 }
 
 func TestASignatureIsHexOfEitherCase(t *testing.T) {
 	h := trading(t)
-	for i, change := range []func(string) string{strings.ToLower, strings.ToUpper, func(s string) string { return strings.ToUpper(s[:32]) + s[32:] }} {
+	for i, change := range []func(string) string{strings.ToLower, strings.ToUpper,
+		func(s string) string { return strings.ToUpper(s[:32]) + s[32:] }} {
 		s := signed("bob", uint64(100+i), "")
 		s[3] = change(s[3])
 		if a := h.do("GET", "/api/v1/wallets/", "", "", s...); a.status != 200 {
@@ -177,36 +184,63 @@ func TestChecksAreMadeInTheirOrder(t *testing.T) {
 		t.Helper()
 		return h.do(method, path, kind, body, headers...)
 	}
-	malformed := detail("The body could not be parsed. Malformed at position 1: expected a name in double quotes.")
-	f("path before method", do("PUT", "/api/v1/orderr/?format=xml", "", "{", nil), 404, detail("Not found."))
-	f("path before format and key", do("GET", "/api/v1/order/abc/?format=xml", "", "", nil), 404, detail("Not found."))
-	f("method before format", do("PUT", "/api/v1/order/?format=xml", "", "{", nil), 405, detail(`Method "PUT" not allowed.`))
-	f("format before key", do("POST", "/api/v1/order/?format=xml", jsonType, "{", nil), 406, detail(NotAcceptable.Detail))
-	f("key before address", do("POST", "/api/v1/order/", jsonType, "{", without(signed("elsewhere", nonce, ""))), 401, credentials)
-	f("address before body form", do("POST", "/api/v1/order/", jsonType, "{", signed("elsewhere", nonce, "")), 403, detail(AddressNotAllowed.Detail))
-	f("address before signature", do("GET", "/api/v1/wallets/", "", "", wrong(signed("elsewhere", nonce, ""))), 403, detail(AddressNotAllowed.Detail))
-	f("body form before signature", do("POST", "/api/v1/order/", jsonType, "{", wrong(signed("bob", nonce, ""))), 400, malformed)
-	f("content type before signature", do("POST", "/api/v1/order/", "text/plain", "{", wrong(signed("bob", nonce, ""))), 400, detail(UnknownContentType.Detail))
-	f("duplicate before signature", do("POST", "/api/v1/order/", formType, "a=1&a=1", wrong(signed("bob", nonce, ""))), 400, `{"a":["This field appears more than once."]}`)
-	f("query form before signature", do("GET", "/api/v1/wallets/?a=%zz", "", "", wrong(signed("bob", nonce, ""))), 400,
-		detail("The query could not be parsed. Malformed at position 2: expected '%' and two hexadecimal digits."))
-	f("body form before permission", do("POST", "/api/v1/order/", jsonType, "{", signed("reader", nonce, "")), 400, malformed)
-	f("signature before permission", do("POST", "/api/v1/order/", formType, good, wrong(signed("reader", nonce, good))), 401, wrongSign)
-	f("permission before fields", do("POST", "/api/v1/order/", formType, "amount=x", signed("reader", nonce, "amount=x")), 403, detail("This key lacks the permission trade."))
-	f("signature before fields", do("POST", "/api/v1/order/", formType, "amount=x", wrong(signed("bob", nonce, ""))), 401, wrongSign)
-	f("fields before nonce", do("POST", "/api/v1/order-cancel/", formType, "order=x", signed("bob", 1, "order=x")), 400, `{"order":["A valid integer is required."]}`)
-	f("fields of a read before nonce", do("GET", "/api/v1/wallets/?currency_id=EUR", "", "", signed("bob", 1, "")), 400, `{"currency_id":["Unknown currency."]}`)
+	malformed := detail(
+		"The body could not be parsed. Malformed at position 1: expected a name in double quotes.")
+	f("path before method", do("PUT", "/api/v1/orderr/?format=xml", "", "{", nil), 404,
+		detail("Not found."))
+	f("path before format and key", do("GET", "/api/v1/order/abc/?format=xml", "", "", nil), 404,
+		detail("Not found."))
+	f("method before format", do("PUT", "/api/v1/order/?format=xml", "", "{", nil), 405,
+		detail(`Method "PUT" not allowed.`))
+	f("format before key", do("POST", "/api/v1/order/?format=xml", jsonType, "{", nil), 406,
+		detail(NotAcceptable.Detail))
+	f("key before address", do("POST", "/api/v1/order/", jsonType, "{",
+		without(signed("elsewhere", nonce, ""))), 401, credentials)
+	f("address before body form", do("POST", "/api/v1/order/", jsonType, "{",
+		signed("elsewhere", nonce, "")), 403, detail(AddressNotAllowed.Detail))
+	f("address before signature", do("GET", "/api/v1/wallets/", "", "",
+		wrong(signed("elsewhere", nonce, ""))), 403, detail(AddressNotAllowed.Detail))
+	f("body form before signature",
+		do("POST", "/api/v1/order/", jsonType, "{", wrong(signed("bob", nonce, ""))), 400,
+		malformed)
+	f("content type before signature",
+		do("POST", "/api/v1/order/", "text/plain", "{", wrong(signed("bob", nonce, ""))), 400,
+		detail(UnknownContentType.Detail))
+	f("duplicate before signature",
+		do("POST", "/api/v1/order/", formType, "a=1&a=1", wrong(signed("bob", nonce, ""))), 400,
+		`{"a":["This field appears more than once."]}`)
+	f("query form before signature",
+		do("GET", "/api/v1/wallets/?a=%zz", "", "", wrong(signed("bob", nonce, ""))), 400,
+		detail(
+			"The query could not be parsed. Malformed at position 2: expected '%' and two "+
+				"hexadecimal digits."))
+	f("body form before permission",
+		do("POST", "/api/v1/order/", jsonType, "{", signed("reader", nonce, "")), 400, malformed)
+	f("signature before permission",
+		do("POST", "/api/v1/order/", formType, good, wrong(signed("reader", nonce, good))), 401,
+		wrongSign)
+	f("permission before fields", do("POST", "/api/v1/order/", formType, "amount=x",
+		signed("reader", nonce, "amount=x")), 403, detail("This key lacks the permission trade."))
+	f("signature before fields", do("POST", "/api/v1/order/", formType, "amount=x",
+		wrong(signed("bob", nonce, ""))), 401, wrongSign)
+	f("fields before nonce", do("POST", "/api/v1/order-cancel/", formType, "order=x",
+		signed("bob", 1, "order=x")), 400, `{"order":["A valid integer is required."]}`)
+	f("fields of a read before nonce",
+		do("GET", "/api/v1/wallets/?currency_id=EUR", "", "", signed("bob", 1, "")), 400,
+		`{"currency_id":["Unknown currency."]}`)
 	if h.hash() != before {
 		t.Error("what was refused before its wallet changed the state")
 	}
 	rich := order("buy", "BTC_USDT", "1000", "1000")
 	f("nonce before funds", do("POST", "/api/v1/order/", formType, rich, signed("bob", 1, rich)),
 		401, usedNonce(2))
-	f("the nonce is still good", do("POST", "/api/v1/order/", formType, good, signed("bob", nonce, good)), 201,
+	f("the nonce is still good", do("POST", "/api/v1/order/", formType, good,
+		signed("bob", nonce, good)), 201,
 		`{"success":true,"type":"buy","date":T,"oid":4,"price":1,"amount":1,"amount_filled":0,"amount_original":1,"trades":[]}`)
 	f("and now used", do("POST", "/api/v1/order/", formType, good, signed("bob", nonce, good)), 401,
 		usedNonce(nonce))
-	f("of the other key too", do("GET", "/api/v1/wallets?currency_id=ETH", "", "", signed("reader", nonce, "")), 200, `[{"currency":"ETH","balance":0,"reserve":0}]`)
+	f("of the other key too", do("GET", "/api/v1/wallets?currency_id=ETH", "", "",
+		signed("reader", nonce, "")), 200, `[{"currency":"ETH","balance":0,"reserve":0}]`)
 }
 
 // What an operator has switched off is refused in the same order, on every path that it concerns.
@@ -265,14 +299,20 @@ func TestWhatIsSwitchedOffIsRefusedInTheOrderOfChecks(t *testing.T) {
 		if method == "GET" {
 			return
 		}
-		want(t, "signature before maintenance "+path, do(method, path, params, wrong(signed("bob", nonce, params))), 401, wrongSign)
-		want(t, "body form before maintenance "+path, do(method, path, "a=1&a=1", signed("bob", nonce, "")), 400, `{"a":["This field appears more than once."]}`)
-		want(t, "permission before maintenance "+path, do(method, path, params, signed("reader", nonce, params)), 403, detail("This key lacks the permission "+needs+"."))
+		want(t, "signature before maintenance "+path,
+			do(method, path, params, wrong(signed("bob", nonce, params))), 401, wrongSign)
+		want(t, "body form before maintenance "+path,
+			do(method, path, "a=1&a=1", signed("bob", nonce, "")), 400,
+			`{"a":["This field appears more than once."]}`)
+		want(t, "permission before maintenance "+path,
+			do(method, path, params, signed("reader", nonce, params)), 403,
+			detail("This key lacks the permission "+needs+"."))
 		maintenance("maintenance before fields ", path, params, signed("bob", nonce, params))
 		maintenance("maintenance before nonce ", path, "", signed("bob", 1, ""))
 	})
 	unchanged("maintenance")
-	for _, path := range []string{"/api/v1/ticker", "/api/charts/BTC_USDT/D/chart", "/api/v1/orderbook/BTC_USDT", "/readyz"} {
+	for _, path := range []string{"/api/v1/ticker", "/api/charts/BTC_USDT/D/chart",
+		"/api/v1/orderbook/BTC_USDT", "/readyz"} {
 		if a := h.do("GET", path, "", ""); a.status != 200 {
 			t.Errorf("%s in maintenance: %d %s", path, a.status, a.body)
 		}
@@ -290,14 +330,20 @@ func TestWhatIsSwitchedOffIsRefusedInTheOrderOfChecks(t *testing.T) {
 	both := func(while string) {
 		t.Helper()
 		each(func(method, path, needs, params string) {
-			want(t, "signature before frozen"+while+path, do(method, path, params, wrong(signed("bob", nonce, params))), 401, wrongSign)
+			want(t, "signature before frozen"+while+path,
+				do(method, path, params, wrong(signed("bob", nonce, params))), 401, wrongSign)
 			if needs != "read" {
-				want(t, "permission before frozen"+while+path, do(method, path, params, signed("reader", nonce, params)), 403, detail("This key lacks the permission "+needs+"."))
+				want(t, "permission before frozen"+while+path,
+					do(method, path, params, signed("reader", nonce, params)), 403,
+					detail("This key lacks the permission "+needs+"."))
 			}
-			want(t, "frozen before fields"+while+path, do(method, path, params, signed("bob", nonce, params)), 403, frozen)
-			want(t, "frozen before nonce"+while+path, do(method, path, "", signed("bob", 1, "")), 403, frozen)
+			want(t, "frozen before fields"+while+path,
+				do(method, path, params, signed("bob", nonce, params)), 403, frozen)
+			want(t, "frozen before nonce"+while+path, do(method, path, "", signed("bob", 1, "")),
+				403, frozen)
 		})
-		want(t, "a bad field of a read"+while, do("GET", "/api/v1/wallets?currency_id=x", "", signed("bob", nonce, "")), 403, frozen)
+		want(t, "a bad field of a read"+while,
+			do("GET", "/api/v1/wallets?currency_id=x", "", signed("bob", nonce, "")), 403, frozen)
 		unchanged("frozen" + while)
 	}
 	both(" in maintenance ")
@@ -311,14 +357,25 @@ func TestWhatIsSwitchedOffIsRefusedInTheOrderOfChecks(t *testing.T) {
 	halted := detail("Trading on BTC_USDT is halted.")
 	rich := order("buy", "BTC_USDT", "1000", "1000")
 	worse := order("buy", "BTC_USDT", "1000", "0.001")
-	want(t, "fields before halted", do("POST", "/api/v1/order", worse, signed("bob", nonce, worse)), 400, `{"price":["At most 2 fractional digits are possible."]}`)
-	want(t, "halted before nonce", do("POST", "/api/v1/order", good, signed("bob", 1, good)), 403, halted)
-	want(t, "halted before funds", do("POST", "/api/v1/order", rich, signed("bob", nonce, rich)), 403, halted)
-	want(t, "fields before e-mail", do("POST", "/api/v1/withdraw", "address=x&amount=0&currency=BTC", signed("bob", nonce, "address=x&amount=0&currency=BTC")), 400, `{"amount":["A number above 0 is required."]}`)
-	want(t, "e-mail before nonce and funds", do("POST", "/api/v1/withdraw", "address=x&amount=1&currency=BTC", signed("bob", 1, "address=x&amount=1&currency=BTC")), 400, detail(NoEmail.Detail))
+	want(t, "fields before halted", do("POST", "/api/v1/order", worse, signed("bob", nonce, worse)),
+		400, `{"price":["At most 2 fractional digits are possible."]}`)
+	want(t, "halted before nonce", do("POST", "/api/v1/order", good, signed("bob", 1, good)), 403,
+		halted)
+	want(t, "halted before funds", do("POST", "/api/v1/order", rich, signed("bob", nonce, rich)),
+		403, halted)
+	want(t, "fields before e-mail",
+		do("POST", "/api/v1/withdraw", "address=x&amount=0&currency=BTC",
+			signed("bob", nonce, "address=x&amount=0&currency=BTC")), 400,
+		`{"amount":["A number above 0 is required."]}`)
+	want(t, "e-mail before nonce and funds",
+		do("POST", "/api/v1/withdraw", "address=x&amount=1&currency=BTC",
+			signed("bob", 1, "address=x&amount=1&currency=BTC")), 400, detail(NoEmail.Detail))
 	unchanged("halted")
-	want(t, "a cancel works, with the nonce that nothing has used", do("POST", "/api/v1/order-cancel", "order=3", signed("bob", nonce, "order=3")), 200, `{"order":3}`)
-	want(t, "another pair works", h.post("alice", "/api/v1/order", order("sell", "ETH_BTC", "1", "1")), 400, `{"date":T,"error":"Out of balance -1 ETH"}`)
+	want(t, "a cancel works, with the nonce that nothing has used",
+		do("POST", "/api/v1/order-cancel", "order=3", signed("bob", nonce, "order=3")), 200,
+		`{"order":3}`)
+	want(t, "another pair works", h.post("alice", "/api/v1/order",
+		order("sell", "ETH_BTC", "1", "1")), 400, `{"date":T,"error":"Out of balance -1 ETH"}`)
 	want(t, "a cancel of all works", h.post("alice", "/api/v1/order-cancel-all", "all=1"), 200,
 		`{"orders":[1]}`)
 	if err := h.engine.VerifyAtRest(); err != nil {
@@ -345,17 +402,23 @@ func TestARefusalOfTheWalletUsesTheNonce(t *testing.T) {
 		want(t, "the same bytes after a crash "+p,
 			h.do("POST", path, formType, p, signed(name, nonce, p)...), 401, usedNonce(nonce))
 	}
-	f("/api/v1/order/", order("buy", "BTC_USDT", "1000", "1000"), 400, `{"date":T,"error":"Out of balance -999100.5000001 USDT"}`)
-	f("/api/v1/order/", "amount=1&client_order_id=bid-1&pair=BTC_USDT&price=1&type=buy", 400, `{"client_order_id":["Already used by order 3"]}`)
+	f("/api/v1/order/", order("buy", "BTC_USDT", "1000", "1000"), 400,
+		`{"date":T,"error":"Out of balance -999100.5000001 USDT"}`)
+	f("/api/v1/order/", "amount=1&client_order_id=bid-1&pair=BTC_USDT&price=1&type=buy", 400,
+		`{"client_order_id":["Already used by order 3"]}`)
 	f("/api/v1/order-cancel/", "order=77", 400, `{"order":["Order not found"]}`)
 	f("/api/v1/order-cancel/", "order=2", 400, `{"order":["Order already done"]}`)
 	f("/api/v1/order-cancel/", "order=3", 200, `{"order":3}`)
 	f("/api/v1/order-cancel-all/", "all=1", 200, `{"orders":[]}`)
-	f("/api/v1/order/", good, 201, `{"success":true,"type":"buy","date":T,"oid":5,"price":1,"amount":1,"amount_filled":0,"amount_original":1,"trades":[]}`) // the cancel had the id 4
+	// the cancel had the id 4
+	f("/api/v1/order/", good, 201,
+		`{"success":true,"type":"buy","date":T,"oid":5,"price":1,"amount":1,"amount_filled":0,"amount_original":1,"trades":[]}`)
 	f("/api/v1/order-cancel-all/", "pair=BTC_USDT", 200, `{"orders":[5]}`)
 	name = "carol"
-	f("/api/v1/withdraw/", "address=x&amount=1.5&currency=BTC", 400, `{"date":T,"error":"Out of balance -0.5 BTC"}`)
-	f("/api/v1/withdraw/", "address=x&amount=1&currency=BTC", 201, `{"id":1,"timestamp":T,"currency":"BTC","amount":1,"status":10,"address":"x"}`)
+	f("/api/v1/withdraw/", "address=x&amount=1.5&currency=BTC", 400,
+		`{"date":T,"error":"Out of balance -0.5 BTC"}`)
+	f("/api/v1/withdraw/", "address=x&amount=1&currency=BTC", 201,
+		`{"id":1,"timestamp":T,"currency":"BTC","amount":1,"status":10,"address":"x"}`)
 	f("/api/v1/withdraw-confirm/", "code=wrong&withdraw=1", 400, `{"code":["Wrong code"]}`)
 	f("/api/v1/withdraw-cancel/", "withdraw=7", 400, `{"withdraw":["Withdraw not found"]}`)
 	if err := h.engine.VerifyAtRest(); err != nil {
@@ -388,7 +451,8 @@ func TestAGETIsSignedByItsKeyAloneOrWithItsQuery(t *testing.T) {
 	f("", "limit=5", 401)
 }
 
-// What a signature does not cover: this is why the API is to be used over TLS only (docs/security.md). Clients are as they are.
+// What a signature does not cover: this is why the API is to be used over TLS only
+// (docs/security.md). Clients are as they are.
 func TestASignatureCoversNeitherNonceNorPath(t *testing.T) {
 	h := trading(t)
 	p := order("buy", "BTC_USDT", "1", "1")
@@ -433,7 +497,8 @@ func TestTheSignatureOfAGETDoesNothingElse(t *testing.T) {
 func TestEveryEncodingOfTheSignedParametersIsAccepted(t *testing.T) {
 	h := trading(t)
 	const note = "a b+(c)!*'~/\u00e9"
-	values := map[string]string{"amount": "1", "note": note, "pair": "BTC_USDT", "price": "0.50", "type": "buy"}
+	values := map[string]string{"amount": "1", "note": note, "pair": "BTC_USDT", "price": "0.50",
+		"type": "buy"}
 	names := make([]string, 0, len(values))
 	for n := range values {
 		names = append(names, n)
@@ -455,7 +520,8 @@ func TestEveryEncodingOfTheSignedParametersIsAccepted(t *testing.T) {
 		"marks and +":        func(s string) string { return marks.Replace(url.QueryEscape(s)) },
 	}
 	body := `{"type":"buy","price":0.50,"pair":"BTC_USDT","note":"a b+(c)!*'~\/\u00e9","amount":"1"}`
-	form := "type=buy&price=0.50&pair=%42TC_USDT&note=a+b%2b(c)%21*%27~/%c3%a9&amount=1" // as no library writes it
+	// as no library writes it
+	form := "type=buy&price=0.50&pair=%42TC_USDT&note=a+b%2b(c)%21*%27~/%c3%a9&amount=1"
 	f := func(what, kind, body, message string, ok bool) {
 		t.Helper()
 		n := h.nextNonce("bob")
@@ -470,21 +536,27 @@ func TestEveryEncodingOfTheSignedParametersIsAccepted(t *testing.T) {
 		f("JSON with charset, "+name, "Application/JSON ; charset=UTF-8", body, m, true)
 		f("form, "+name, formType, form, m, true)
 		f("sorted form, "+name, formType+"; charset=utf-8", m, m, true)
-		f("one value is another, "+name, jsonType, strings.Replace(body, "0.50", "0.5", 1), m, false)
-		f("one parameter more, "+name, jsonType, strings.Replace(body, "{", `{"x":"",`, 1), m, false)
+		f("one value is another, "+name, jsonType, strings.Replace(body, "0.50", "0.5", 1), m,
+			false)
+		f("one parameter more, "+name, jsonType, strings.Replace(body, "{", `{"x":"",`, 1), m,
+			false)
 	}
 	f("form as sent", formType, form, form, true)
-	f("form as sent by another", formType, form, strings.Replace(form, "amount=1", "amount=2", 1), false)
+	f("form as sent by another", formType, form, strings.Replace(form, "amount=1", "amount=2", 1),
+		false)
 	f("JSON as sent", jsonType, body, body, false)
 	f("the key alone", jsonType, body, "", false)
 	f("the key alone", formType, form, "", false)
 	nested := `{"amount":1,"extra":{"b":[1, 2],"a":null},"flag":true,"none":null,"pair":"BTC_USDT","price":1,"type":"buy"}`
-	f("unknown nested values", jsonType, nested, "amount=1&extra="+percent(`{"b":[1, 2],"a":null}`)+"&flag=true&none=null&pair=BTC_USDT&price=1&type=buy", true)
+	f("unknown nested values", jsonType, nested,
+		"amount=1&extra="+percent(`{"b":[1, 2],"a":null}`)+
+			"&flag=true&none=null&pair=BTC_USDT&price=1&type=buy", true)
 }
 
 func TestEachPrivatePathNeedsItsPermission(t *testing.T) {
 	h := trading(t)
-	all := map[string]uint8{"read": event.PermissionRead, "trade": event.PermissionTrade, "withdraw": event.PermissionWithdraw}
+	all := map[string]uint8{"read": event.PermissionRead, "trade": event.PermissionTrade,
+		"withdraw": event.PermissionWithdraw}
 	for name, p := range all {
 		h.key("bob", "only-"+name, p)
 	}
@@ -502,7 +574,8 @@ func TestEachPrivatePathNeedsItsPermission(t *testing.T) {
 			}
 			switch {
 			case name != p.needs:
-				want(t, name+" "+p.path, a, 403, detail("This key lacks the permission "+p.needs+"."))
+				want(t, name+" "+p.path, a, 403,
+					detail("This key lacks the permission "+p.needs+"."))
 			case a.status != enough:
 				t.Errorf("%s %s: %d %s", name, p.path, a.status, a.body)
 			}
@@ -514,10 +587,12 @@ func TestAKeyWithAnAllowListWorksFromThereOnly(t *testing.T) {
 	h := trading(t)
 	f := func(ok bool, allow ...string) {
 		t.Helper()
-		name := "from-" + strconv.Itoa(len(allow)) + "-" + strings.NewReplacer("/", "-", ":", "_").Replace(allow[0])
+		name := "from-" + strconv.Itoa(len(allow)) + "-" +
+			strings.NewReplacer("/", "-", ":", "_").Replace(allow[0])
 		h.key("bob", name, event.AllPermissions, allow...)
 		a := h.do("GET", "/api/v1/orders/own/", "", "", signed(name, 1, "")...)
-		if ok && a.status != 200 || !ok && (a.status != 403 || a.body != detail(AddressNotAllowed.Detail)) {
+		if ok && a.status != 200 || !ok &&
+			(a.status != 403 || a.body != detail(AddressNotAllowed.Detail)) {
 			t.Errorf("%v: %d %s", allow, a.status, a.body)
 		}
 	}
@@ -542,7 +617,8 @@ func TestARevokedKeyIsUnknown(t *testing.T) {
 	check := func() {
 		t.Helper()
 		want(t, "read", h.get("spare", "/api/v1/wallets/"), 401, credentials)
-		want(t, "order", h.post("spare", "/api/v1/order/", order("buy", "BTC_USDT", "1", "1")), 401, credentials)
+		want(t, "order", h.post("spare", "/api/v1/order/", order("buy", "BTC_USDT", "1", "1")), 401,
+			credentials)
 	}
 	check()
 	h.crash()
@@ -576,7 +652,8 @@ func TestOfEqualNoncesInFlightExactlyOneWins(t *testing.T) {
 			if i%2 == 0 {
 				return h.do("POST", "/api/v1/order/", formType, p, signed("bob", nonce, p)...)
 			}
-			return h.postJSON("bob", nonce, "/api/v1/order/", fmt.Sprintf(`{"type":"buy","pair":"ETH_USDT","amount":0.01,"price":%d}`, i))
+			return h.postJSON("bob", nonce, "/api/v1/order/",
+				fmt.Sprintf(`{"type":"buy","pair":"ETH_USDT","amount":0.01,"price":%d}`, i))
 		}) {
 			switch {
 			case a.status == 201:

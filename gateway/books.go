@@ -23,8 +23,9 @@ import (
 	"exchange/persistence/backup"
 )
 
-// The operator's long answers: the audit, an account's statement, and trades for export. They are lines of
-// JSON, and the last line is {"end": ...} or {"error": "..."}: a line that is missing shows a broken answer.
+// The operator's long answers: the audit, an account's statement, and trades for export. They are
+// lines of JSON, and the last line is {"end": ...} or {"error": "..."}: a line that is missing
+// shows a broken answer.
 
 // An output takes the lines of a long answer.
 type output struct {
@@ -40,12 +41,15 @@ func (o *output) flush() { o.w.Flush() } //nolint:errcheck // the next write say
 
 // An errorLine ends an answer that is not whole.
 type errorLine struct {
-	Error   string `json:"error"`
-	Damaged bool   `json:"damaged,omitempty"` // stored data do not fit together: trying again does not help
+	Error string `json:"error"`
+	// stored data do not fit together: trying again does not help
+	Damaged bool `json:"damaged,omitempty"`
 }
 
-// lines streams an answer; produce writes its lines. What is wrong after the first line becomes the last.
-func lines(e *actors.Engine, ctx *fasthttp.RequestCtx, produce func(o *output) (end any, err error)) {
+// lines streams an answer; produce writes its lines. What is wrong after the first line becomes the
+// last.
+func lines(e *actors.Engine, ctx *fasthttp.RequestCtx, produce func(o *output) (end any,
+	err error)) {
 	ctx.SetContentType("application/x-ndjson")
 	path := string(ctx.Path())
 	ctx.SetBodyStreamWriter(func(w *bufio.Writer) {
@@ -53,7 +57,8 @@ func lines(e *actors.Engine, ctx *fasthttp.RequestCtx, produce func(o *output) (
 		o.json.SetEscapeHTML(false)
 		end, err := guarded(e, path, func() (any, error) { return produce(o) })
 		if err != nil {
-			o.write(errorLine{err.Error(), errors.Is(err, persistence.ErrCorrupt) || errors.Is(err, errHistory)})
+			o.write(errorLine{err.Error(),
+				errors.Is(err, persistence.ErrCorrupt) || errors.Is(err, errHistory)})
 		} else {
 			o.write(map[string]any{"end": end})
 		}
@@ -61,12 +66,14 @@ func lines(e *actors.Engine, ctx *fasthttp.RequestCtx, produce func(o *output) (
 	})
 }
 
-// guarded runs what streams an answer. It has a goroutine of its own, where a panic would end the process.
+// guarded runs what streams an answer. It has a goroutine of its own, where a panic would end the
+// process.
 func guarded(e *actors.Engine, path string, produce func() (any, error)) (end any, err error) {
 	defer func() {
 		if p := recover(); p != nil {
 			id := requestID()
-			e.Log().Error("an operator's request panicked", "request", id, "path", path, "reason", p, "stack", string(debug.Stack()))
+			e.Log().Error("an operator's request panicked", "request", id, "path", path, "reason",
+				p, "stack", string(debug.Stack()))
 			err = fmt.Errorf("internal error, request id %s", id)
 		}
 	}()
@@ -112,9 +119,9 @@ type auditAnswer struct {
 	Differences []string      `json:"differences"`
 }
 
-// audit streams how far it is, and then what it found. A body {"archive": DIR} starts at the archive's beginning; the
-// folder must be the one that the server archives to. {"without_authentication": true} takes its
-// parts as they are.
+// audit streams how far it is, and then what it found. A body {"archive": DIR} starts at the
+// archive's beginning; the folder must be the one that the server archives to.
+// {"without_authentication": true} takes its parts as they are.
 func (g *Gateway) audit(e *actors.Engine, ctx *fasthttp.RequestCtx) (any, error) {
 	var q struct {
 		Archive string
@@ -130,9 +137,11 @@ func (g *Gateway) audit(e *actors.Engine, ctx *fasthttp.RequestCtx) (any, error)
 	if q.Archive != "" {
 		switch a := g.opts.Archive; {
 		case a == nil:
-			return nil, &badRequest{"the server runs without --archive: the first records may be gone"}
+			return nil,
+				&badRequest{"the server runs without --archive: the first records may be gone"}
 		case a.Dir() != q.Archive:
-			return nil, &badRequest{fmt.Sprintf("the server archives to %s, not to %s", a.Dir(), q.Archive)}
+			return nil, &badRequest{fmt.Sprintf("the server archives to %s, not to %s", a.Dir(),
+				q.Archive)}
 		default:
 			var err error
 			if from, err = a.Open(!q.Without); err != nil {
@@ -170,10 +179,14 @@ func (g *Gateway) audit(e *actors.Engine, ctx *fasthttp.RequestCtx) (any, error)
 var errStreamed = errors.New("streamed")
 
 func newAuditAnswer(r *actors.AuditReport) auditAnswer {
-	a := auditAnswer{Sequence: r.Sequence, From: r.From, Records: r.Records, Accounts: r.Accounts, OpenOrders: r.OpenOrders, Withdraws: r.Withdraws,
-		Wallets: r.Wallets, Changed: r.Changed, Rows: r.Rows, Trimmed: r.Trimmed, PausedMs: r.Paused.Milliseconds(), Totals: []totalAnswer{}, Differences: append([]string{}, r.Differences...)}
+	a := auditAnswer{Sequence: r.Sequence, From: r.From, Records: r.Records, Accounts: r.Accounts,
+		OpenOrders: r.OpenOrders, Withdraws: r.Withdraws,
+		Wallets: r.Wallets, Changed: r.Changed, Rows: r.Rows, Trimmed: r.Trimmed,
+		PausedMs: r.Paused.Milliseconds(), Totals: []totalAnswer{},
+		Differences: append([]string{}, r.Differences...)}
 	for _, t := range r.Totals {
-		a.Totals = append(a.Totals, totalAnswer{t.Code, t.Deposited, t.Withdrawn, t.Balances, t.Reserved})
+		a.Totals = append(a.Totals, totalAnswer{t.Code, t.Deposited, t.Withdrawn, t.Balances,
+			t.Reserved})
 	}
 	return a
 }
@@ -212,14 +225,17 @@ func exportTrades(e *actors.Engine, ctx *fasthttp.RequestCtx) (any, error) {
 		patience, cancel := context.WithTimeout(context.Background(), streamTimeout)
 		defer cancel()
 		n := 0
-		err := e.History().Trades(patience, persistence.TradeQuery{Pair: pair.Number, Ascending: true}, func(t *persistence.Trade) bool {
-			if t.TimeUs < from || t.TimeUs >= to {
-				return t.TimeUs < to
-			}
-			n++
-			return o.write(tradeLine{t.ID, clock(t.TimeUs), pair.Name, t.TakerSide.String(), t.Price, t.Amount, t.TakerOrder, t.MakerOrder,
-				e.AccountName(t.Taker), e.AccountName(t.Maker), t.TakerFee, t.MakerFee})
-		})
+		err := e.History().Trades(patience,
+			persistence.TradeQuery{Pair: pair.Number, Ascending: true},
+			func(t *persistence.Trade) bool {
+				if t.TimeUs < from || t.TimeUs >= to {
+					return t.TimeUs < to
+				}
+				n++
+				return o.write(tradeLine{t.ID, clock(t.TimeUs), pair.Name, t.TakerSide.String(),
+					t.Price, t.Amount, t.TakerOrder, t.MakerOrder,
+					e.AccountName(t.Taker), e.AccountName(t.Maker), t.TakerFee, t.MakerFee})
+			})
 		return n, err
 	})
 	return nil, errStreamed
@@ -236,7 +252,8 @@ func timeArgument(args *fasthttp.Args, name string, unset int64) (int64, error) 
 			return t.UnixMicro(), nil
 		}
 	}
-	return 0, &badRequest{fmt.Sprintf("%s: %.80q is no time such as 2026-11-21 or 2026-11-21T08:00:00Z", name, text)}
+	return 0, &badRequest{fmt.Sprintf(
+		"%s: %.80q is no time such as 2026-11-21 or 2026-11-21T08:00:00Z", name, text)}
 }
 
 // writeBackup streams a backup of everything: the state at one sequence, and the history up to it.
@@ -281,9 +298,10 @@ type statementLine struct {
 	Currency string        `json:"currency"`
 	Change   string        `json:"change"` // signed
 	Balance  money.Balance `json:"balance"`
-	Cause    string        `json:"cause"` // deposit, withdraw, trade, fee, fee income; brought forward: what was before the history
-	ID       uint64        `json:"id"`    // of the deposit, the withdraw or the trade
-	Pair     string        `json:"pair,omitempty"`
+	// deposit, withdraw, trade, fee, fee income; brought forward: what was before the history
+	Cause string `json:"cause"`
+	ID    uint64 `json:"id"` // of the deposit, the withdraw or the trade
+	Pair  string `json:"pair,omitempty"`
 }
 
 // A change is one change of a balance, going back in time.
@@ -297,9 +315,10 @@ type change struct {
 	pair     string
 }
 
-// statement streams every change of an account's balances, newest first, with the balance after each. It
-// goes back from the committed balances at one sequence, as far as the history reaches: if it has fewer trades
-// than there were, what was there before is brought forward. With a currency it shows the changes of that one alone.
+// statement streams every change of an account's balances, newest first, with the balance after
+// each. It goes back from the committed balances at one sequence, as far as the history reaches: if
+// it has fewer trades than there were, what was there before is brought forward. With a currency it
+// shows the changes of that one alone.
 func statement(e *actors.Engine, ctx *fasthttp.RequestCtx) (any, error) {
 	q := actors.NewRead(actors.ReadStatement)
 	q.Name = string(ctx.QueryArgs().Peek("account"))
@@ -313,7 +332,8 @@ func statement(e *actors.Engine, ctx *fasthttp.RequestCtx) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &statementSource{e: e, only: only, account: q.Account, name: q.Name, seq: q.Seq, lastTrades: q.LastTrades, lastDeposit: q.LastDeposit,
+	s := &statementSource{e: e, only: only, account: q.Account, name: q.Name, seq: q.Seq,
+		lastTrades: q.LastTrades, lastDeposit: q.LastDeposit,
 		trades: q.TradeCount, balances: map[uint16]money.Balance{}}
 	for _, h := range q.Holdings {
 		s.balances[h.Currency] = h.Balance
@@ -352,13 +372,15 @@ type statementSource struct {
 	lastDeposit uint64
 	trades      uint64                   // that there ever were
 	balances    map[uint16]money.Balance // before what is written next, going back
-	older       bool                     // all trades that are kept have been read, and there were more: what is older cannot be told
-	err         error                    // of the store: there may be more than was read
+	// all trades that are kept have been read, and there were more: what is older cannot be told
+	older bool
+	err   error // of the store: there may be more than was read
 }
 
 func (s *statementSource) write(ctx context.Context, o *output) (int, error) {
 	n := 0
-	var wrong error // it does not add up, if there were no older trades: the rest is read to find out
+	// it does not add up, if there were no older trades: the rest is read to find out
+	var wrong error
 	for c := range newestFirst(s.possible, s.ofTrades(ctx), s.deposits(ctx), s.withdraws(ctx)) {
 		if s.older || s.err != nil {
 			break
@@ -371,7 +393,8 @@ func (s *statementSource) write(ctx context.Context, o *output) (int, error) {
 		if c.credit {
 			sign = ""
 			if after.Cmp(c.amount) < 0 {
-				wrong = fmt.Errorf("%w: at %s %s %d credits %v %s, and there are %v after it", errHistory, clock(c.timeUs), c.cause, c.id,
+				wrong = fmt.Errorf("%w: at %s %s %d credits %v %s, and there are %v after it",
+					errHistory, clock(c.timeUs), c.cause, c.id,
 					c.amount, s.e.CurrencyCode(c.currency), after)
 				continue
 			}
@@ -382,7 +405,8 @@ func (s *statementSource) write(ctx context.Context, o *output) (int, error) {
 		if s.only != 0 && s.only != c.currency {
 			continue
 		}
-		if !o.write(statementLine{clock(c.timeUs), s.e.CurrencyCode(c.currency), sign + c.amount.String(), after, c.cause, c.id, c.pair}) {
+		if !o.write(statementLine{clock(c.timeUs), s.e.CurrencyCode(c.currency),
+			sign + c.amount.String(), after, c.cause, c.id, c.pair}) {
 			return n, nil
 		}
 		n++
@@ -400,12 +424,16 @@ func (s *statementSource) write(ctx context.Context, o *output) (int, error) {
 		}
 		code := s.e.CurrencyCode(currency)
 		if !s.older {
-			return n, fmt.Errorf("%w: every change is there, and %v %s are left that none of them explains", errHistory, b, code)
+			return n,
+				fmt.Errorf(
+					"%w: every change is there, and %v %s are left that none of them explains",
+					errHistory, b, code)
 		}
 		if s.only != 0 && s.only != currency {
 			continue
 		}
-		if !o.write(statementLine{Currency: code, Change: b.String(), Balance: b, Cause: "brought forward"}) {
+		if !o.write(statementLine{Currency: code, Change: b.String(), Balance: b,
+			Cause: "brought forward"}) {
 			break
 		}
 		n++
@@ -418,8 +446,9 @@ func (s *statementSource) possible(c *change) bool {
 	return !c.credit || s.balances[c.currency].Cmp(c.amount) >= 0
 }
 
-// newestFirst merges lists that are newest first each. Times say nothing about what has come first if the clock
-// was set back between: so what is possible comes before what is not, whatever its time.
+// newestFirst merges lists that are newest first each. Times say nothing about what has come first
+// if the clock was set back between: so what is possible comes before what is not, whatever its
+// time.
 func newestFirst(possible func(*change) bool, lists ...iter.Seq[change]) iter.Seq[change] {
 	return func(yield func(change) bool) {
 		type head struct {
@@ -455,7 +484,8 @@ func newestFirst(possible func(*change) bool, lists ...iter.Seq[change]) iter.Se
 	}
 }
 
-// ofTrades are what the account's trades did to it; of the fee account also what all trades paid it.
+// ofTrades are what the account's trades did to it; of the fee account also what all trades paid
+// it.
 func (s *statementSource) ofTrades(ctx context.Context) iter.Seq[change] {
 	q := persistence.TradeQuery{Account: s.account}
 	if s.name == actors.FeeAccount {
@@ -477,7 +507,9 @@ func (s *statementSource) ofTrades(ctx context.Context) iter.Seq[change] {
 		})
 		s.err = errors.Join(s.err, err)
 		if n > s.trades {
-			s.err = errors.Join(s.err, fmt.Errorf("%w: %d trades of account %s are kept, there were %d", errHistory, n, s.name, s.trades))
+			s.err = errors.Join(s.err, fmt.Errorf(
+				"%w: %d trades of account %s are kept, there were %d", errHistory, n, s.name,
+				s.trades))
 		}
 		s.older = n < s.trades
 	}
@@ -509,7 +541,8 @@ func (s *statementSource) ofTrade(t *persistence.Trade) (list []change) {
 	if t.Maker == s.account {
 		add("fee", received(t.TakerSide.Opposite()), false, t.MakerFee)
 	}
-	if t.Taker != t.Maker && (t.Taker == s.account || t.Maker == s.account) { // with itself it changes nothing
+	// with itself it changes nothing
+	if t.Taker != t.Maker && (t.Taker == s.account || t.Maker == s.account) {
 		buys := (t.TakerSide == matching.Buy) == (t.Taker == s.account)
 		add("trade", base, buys, amount)
 		add("trade", quote, !buys, value)
@@ -519,24 +552,32 @@ func (s *statementSource) ofTrade(t *persistence.Trade) (list []change) {
 
 func (s *statementSource) deposits(ctx context.Context) iter.Seq[change] {
 	return func(yield func(change) bool) {
-		err := s.e.History().Deposits(ctx, persistence.DepositQuery{Account: s.account, Before: s.lastDeposit + 1}, func(d *persistence.Deposit) bool {
-			return yield(change{timeUs: d.TimeUs, id: d.ID, cause: "deposit", currency: d.Currency, credit: true, amount: d.Amount.Balance()})
-		})
+		err := s.e.History().Deposits(ctx,
+			persistence.DepositQuery{Account: s.account, Before: s.lastDeposit + 1},
+			func(d *persistence.Deposit) bool {
+				return yield(change{timeUs: d.TimeUs, id: d.ID, cause: "deposit",
+					currency: d.Currency, credit: true, amount: d.Amount.Balance()})
+			})
 		s.err = errors.Join(s.err, err)
 	}
 }
 
-// withdraws are the approved ones, in the order in which they were approved: few, so they are sorted here.
+// withdraws are the approved ones, in the order in which they were approved: few, so they are
+// sorted here.
 func (s *statementSource) withdraws(ctx context.Context) iter.Seq[change] {
 	return func(yield func(change) bool) {
 		var list []change
-		q := persistence.WithdrawQuery{Account: s.account, Status: event.WithdrawApproved, MaxSeq: s.seq}
+		q := persistence.WithdrawQuery{Account: s.account, Status: event.WithdrawApproved,
+			MaxSeq: s.seq}
 		err := s.e.History().Withdraws(ctx, q, func(w *persistence.Withdraw) bool {
-			list = append(list, change{timeUs: w.ClosedUs, id: w.ID, cause: "withdraw", currency: w.Currency, amount: w.Amount.Balance()})
+			list = append(list, change{timeUs: w.ClosedUs, id: w.ID, cause: "withdraw",
+				currency: w.Currency, amount: w.Amount.Balance()})
 			return true
 		})
 		s.err = errors.Join(s.err, err)
-		slices.SortStableFunc(list, func(a, b change) int { return cmp.Compare(b.timeUs, a.timeUs) })
+		slices.SortStableFunc(list, func(a, b change) int {
+			return cmp.Compare(b.timeUs, a.timeUs)
+		})
 		for _, c := range list {
 			if !yield(c) {
 				return

@@ -14,7 +14,8 @@ import (
 	"exchange/persistence/pebble"
 )
 
-// streamed are the lines of a long answer, but the last, which is what end has. The rest must be well.
+// streamed are the lines of a long answer, but the last, which is what end has. The rest must be
+// well.
 func streamed(t *testing.T, a answer) (list []string, end string) {
 	t.Helper()
 	list = strings.Split(strings.TrimSuffix(a.body, "\n"), "\n")
@@ -25,8 +26,8 @@ func streamed(t *testing.T, a answer) (list []string, end string) {
 	return list[:len(list)-1], strings.TrimSuffix(last, "}")
 }
 
-// withFees is an exchange with fees where alice has sold to bob: 1 BTC at 100 three times. keep is looked at with
-// each start; nil: everything.
+// withFees is an exchange with fees where alice has sold to bob: 1 BTC at 100 three times. keep is
+// looked at with each start; nil: everything.
 func withFees(t *testing.T, keep *persistence.Retention) *harness {
 	h := newHarness(t, func(o *actors.Options) {
 		if keep != nil {
@@ -57,7 +58,8 @@ func withFees(t *testing.T, keep *persistence.Retention) *harness {
 	}
 	h.post("alice", "/api/v1/order/", order("sell", "BTC_USDT", "3", "100"))
 	for range 3 {
-		if a := h.post("bob", "/api/v1/order/", order("buy", "BTC_USDT", "1", "100")); a.status != 201 {
+		if a := h.post("bob", "/api/v1/order/",
+			order("buy", "BTC_USDT", "1", "100")); a.status != 201 {
 			t.Fatal(a.body)
 		}
 	}
@@ -65,7 +67,8 @@ func withFees(t *testing.T, keep *persistence.Retention) *harness {
 }
 
 // statementOf has each line as "CURRENCY CHANGE BALANCE CAUSE".
-func statementOf(t *testing.T, ask func(method, path, body string, headers ...string) answer, account string) string {
+func statementOf(t *testing.T, ask func(method, path, body string, headers ...string) answer,
+	account string) string {
 	t.Helper()
 	list, end := streamed(t, ask("GET", "/operator/v1/statement?account="+account, ""))
 	var text strings.Builder
@@ -77,7 +80,8 @@ func statementOf(t *testing.T, ask func(method, path, body string, headers ...st
 		if err := json.Unmarshal([]byte(line), &l); err != nil {
 			t.Fatalf("%s: %v", line, err)
 		}
-		text.WriteString(l.Currency + " " + l.Change + " " + l.Balance.String() + " " + l.Cause + "\n")
+		text.WriteString(l.Currency + " " + l.Change + " " + l.Balance.String() + " " + l.Cause +
+			"\n")
 	}
 	var n int
 	if err := json.Unmarshal([]byte(end), &n); err != nil || n != len(list) {
@@ -106,14 +110,17 @@ func TestAStatementAddsUp(t *testing.T) {
 	f(actors.FeeAccount, "BTC 0.002 0.006 fee income\nUSDT 0.1 0.3 fee income\n"+
 		"BTC 0.002 0.004 fee income\nUSDT 0.1 0.2 fee income\n"+
 		"BTC 0.002 0.002 fee income\nUSDT 0.1 0.1 fee income\n")
-	says(t, "nobody", ask("GET", "/operator/v1/statement?account=carol", ""), 400, refusal(`there is no account "carol"`))
-	says(t, "no name", ask("GET", "/operator/v1/statement", ""), 400, refusal(`there is no account ""`))
+	says(t, "nobody", ask("GET", "/operator/v1/statement?account=carol", ""), 400,
+		refusal(`there is no account "carol"`))
+	says(t, "no name", ask("GET", "/operator/v1/statement", ""), 400,
+		refusal(`there is no account ""`))
 	f("alice&currency=BTC", "BTC -1 7 trade\nBTC -1 8 trade\nBTC -1 9 trade\nBTC 10 10 deposit\n")
-	says(t, "no currency", ask("GET", "/operator/v1/statement?account=alice&currency=XXX", ""), 400, refusal(`there is no currency "XXX"`))
+	says(t, "no currency", ask("GET", "/operator/v1/statement?account=alice&currency=XXX", ""), 400,
+		refusal(`there is no currency "XXX"`))
 }
 
-// What trades that are not kept any more did cannot be told, nor how older deposits stand to them; also when
-// more are kept by now.
+// What trades that are not kept any more did cannot be told, nor how older deposits stand to them;
+// also when more are kept by now.
 func TestAStatementEndsWhereTradesAreNotKept(t *testing.T) {
 	keep := &persistence.Retention{Trades: 2}
 	h := withFees(t, keep)
@@ -151,12 +158,14 @@ func TestTradesAreExportedOldestFirst(t *testing.T) {
 	if err := json.Unmarshal([]byte(list[2]), &last); err != nil {
 		t.Fatal(err)
 	}
-	if first.ID != 1 || last.ID != 3 || first.Taker != "bob" || first.Maker != "alice" || first.Price != "100" || first.TakerFee != "0.002" || first.MakerFee != "0.1" {
+	if first.ID != 1 || last.ID != 3 || first.Taker != "bob" || first.Maker != "alice" ||
+		first.Price != "100" || first.TakerFee != "0.002" || first.MakerFee != "0.1" {
 		t.Errorf("%s", list)
 	}
 	f := func(query string, n int) {
 		t.Helper()
-		if got, _ := streamed(t, ask("GET", "/operator/v1/trades?pair=BTC_USDT&"+query, "")); len(got) != n {
+		if got, _ := streamed(t, ask("GET", "/operator/v1/trades?pair=BTC_USDT&"+query,
+			"")); len(got) != n {
 			t.Errorf("%s: %d trades, want %d", query, len(got), n)
 		}
 	}
@@ -166,8 +175,10 @@ func TestTradesAreExportedOldestFirst(t *testing.T) {
 	f("to="+first.Time, 0)
 	f("from="+last.Time, 1)
 	f("to="+last.Time, 2)
-	says(t, "a pair", ask("GET", "/operator/v1/trades?pair=BTC", ""), 400, refusal(`there is no pair "BTC"`))
-	says(t, "a time", ask("GET", "/operator/v1/trades?pair=BTC_USDT&from=now", ""), 400, refusal(`from: "now" is no time such as 2026-11-21 or 2026-11-21T08:00:00Z`))
+	says(t, "a pair", ask("GET", "/operator/v1/trades?pair=BTC", ""), 400,
+		refusal(`there is no pair "BTC"`))
+	says(t, "a time", ask("GET", "/operator/v1/trades?pair=BTC_USDT&from=now", ""), 400,
+		refusal(`from: "now" is no time such as 2026-11-21 or 2026-11-21T08:00:00Z`))
 }
 
 func TestTheAuditOfARunningExchangeIsClean(t *testing.T) {
@@ -182,18 +193,24 @@ func TestTheAuditOfARunningExchangeIsClean(t *testing.T) {
 			Deposited, Balances json.Number
 		}
 	}
-	if err := json.Unmarshal([]byte(end), &a); err != nil || a.Differences == nil || len(a.Differences) > 0 || a.Records != a.Sequence || a.Sequence == 0 {
+	if err := json.Unmarshal([]byte(end), &a); err != nil || a.Differences == nil ||
+		len(a.Differences) > 0 || a.Records != a.Sequence || a.Sequence == 0 {
 		t.Fatalf("%s: %v", end, err)
 	}
-	if len(a.Totals) != 3 || a.Totals[0].Currency != "BTC" || a.Totals[0].Deposited != "10" || a.Totals[0].Balances != "10" {
+	if len(a.Totals) != 3 || a.Totals[0].Currency != "BTC" || a.Totals[0].Deposited != "10" ||
+		a.Totals[0].Balances != "10" {
 		t.Errorf("totals are %+v", a.Totals)
 	}
-	says(t, "an archive", ask("POST", "/operator/v1/audit", `{"archive":"/a"}`), 400, refusal("the server runs without --archive: the first records may be gone"))
-	says(t, "a slip", ask("POST", "/operator/v1/audit", `{"archives":"/a"}`), 400, refusal(`the body is not the JSON object that is expected: json: unknown field "archives"`))
+	says(t, "an archive", ask("POST", "/operator/v1/audit", `{"archive":"/a"}`), 400,
+		refusal("the server runs without --archive: the first records may be gone"))
+	says(t, "a slip", ask("POST", "/operator/v1/audit", `{"archives":"/a"}`), 400,
+		refusal(`the body is not the JSON object that is expected: json: unknown field "archives"`))
 
 	h.gateway.opts.Archive = damagedArchive{}
-	says(t, "another archive", ask("POST", "/operator/v1/audit", `{"archive":"/a"}`), 400, refusal("the server archives to /archive, not to /a"))
-	want := `{"error":"replaying the archive: corrupt: stored data fails its checks","damaged":true}` + "\n"
+	says(t, "another archive", ask("POST", "/operator/v1/audit", `{"archive":"/a"}`), 400,
+		refusal("the server archives to /archive, not to /a"))
+	want := `{"error":"replaying the archive: corrupt: stored data fails its checks","damaged":true}` +
+		"\n"
 	says(t, "an archive without its key",
 		ask("POST", "/operator/v1/audit", `{"archive":"/archive"}`), 400,
 		refusal("the key 0123456789abcdef is missing"))
@@ -220,7 +237,8 @@ func (damagedArchive) Histories() ([]persistence.HistoryID, error) { return nil,
 
 func (damagedArchive) Base(context.Context) (uint64, []byte, error) { return 0, nil, nil }
 
-func (damagedArchive) Read(context.Context, uint64, func(prev, next uint64, batch []byte) error) error {
+func (damagedArchive) Read(context.Context, uint64, func(prev, next uint64,
+	batch []byte) error) error {
 	return persistence.ErrCorrupt
 }
 
@@ -228,7 +246,8 @@ func TestABackupIsStreamed(t *testing.T) {
 	h := withFees(t, nil)
 	a := operator(t, h.gateway)("GET", "/operator/v1/backup", "")
 	info, err := backup.Verify(strings.NewReader(a.body), h.engine.Authority())
-	if err != nil || a.status != 200 || info.Accounts != 3 || info.Rows["trades"] != 3 || info.Rows["deposits"] != 2 {
+	if err != nil || a.status != 200 || info.Accounts != 3 || info.Rows["trades"] != 3 ||
+		info.Rows["deposits"] != 2 {
 		t.Fatalf("%d %+v, %v", a.status, info, err)
 	}
 }

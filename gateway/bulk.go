@@ -6,10 +6,11 @@ import (
 	"sync"
 )
 
-// Answers above keptBody stay in memory until their clients have taken them, which may be as long as
-// timing.write_timeout_ms. limits.answers_bytes bounds how many bytes that is for all clients together: else some hundred connections that
-// ask for deep books and read nothing would take all memory. What several answers share counts once,
-// for the account or address whose answer was the first, and each of them has a quarter.
+// Answers above keptBody stay in memory until their clients have taken them, which may be as long
+// as timing.write_timeout_ms. limits.answers_bytes bounds how many bytes that is for all clients
+// together: else some hundred connections that ask for deep books and read nothing would take all
+// memory. What several answers share counts once, for the account or address whose answer was the
+// first, and each of them has a quarter.
 type bulk struct {
 	most int64 // bytes
 
@@ -87,7 +88,8 @@ func (m *bulk) giveBack(texts [][]byte) {
 	}
 }
 
-// A bulkBody is a large answer. The server writes it, and closes it when that is over, however it ended.
+// A bulkBody is a large answer. The server writes it, and closes it when that is over, however it
+// ended.
 type bulkBody struct {
 	net.Buffers // still to be written
 	bulk        *bulk

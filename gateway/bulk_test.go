@@ -21,7 +21,8 @@ func answered(h *harness, path string) *fasthttp.RequestCtx {
 	return ctx
 }
 
-// Large answers that wait for their clients have one budget. It counts each text once, however many wait for it.
+// Large answers that wait for their clients have one budget. It counts each text once, however many
+// wait for it.
 func TestLargeAnswersThatWaitHaveABudget(t *testing.T) {
 	h := newHarness(t, nil)
 	h.tune = func(o *Options) { o.AnswersBytes = 100_000 }
@@ -35,7 +36,9 @@ func TestLargeAnswersThatWaitHaveABudget(t *testing.T) {
 	sell := func() {
 		t.Helper()
 		nonce++
-		c, err := h.engine.Place(key, nonce, &actors.OrderWish{Pair: h.engine.Pairs()[0], Side: matching.Sell, Price: 100e8, Amount: 1e5})
+		c, err := h.engine.Place(key, nonce,
+			&actors.OrderWish{Pair: h.engine.Pairs()[0], Side: matching.Sell, Price: 100e8,
+				Amount: 1e5})
 		if err != nil || c.Outcome() != actors.Accepted {
 			t.Fatal(c, err)
 		}
@@ -48,7 +51,9 @@ func TestLargeAnswersThatWaitHaveABudget(t *testing.T) {
 	const book = "/api/v1/orderbook/BTC_USDT/"
 	want := func(ctx *fasthttp.RequestCtx, status int) {
 		t.Helper()
-		if r := &ctx.Response; r.StatusCode() != status || status == 503 && (string(r.Body()) != detail(Overloaded.Detail) || string(r.Header.Peek("Retry-After")) != "1") {
+		if r := &ctx.Response; r.StatusCode() != status ||
+			status == 503 && (string(r.Body()) != detail(Overloaded.Detail) ||
+				string(r.Header.Peek("Retry-After")) != "1") {
 			t.Fatalf("%s: %d %.200s", ctx.Path(), r.StatusCode(), r.Body())
 		}
 	}
@@ -64,8 +69,10 @@ func TestLargeAnswersThatWaitHaveABudget(t *testing.T) {
 
 	body := first.Response.Body()
 	var b struct{ Sell, Buy []json.RawMessage }
-	if err := json.Unmarshal(body, &b); err != nil || len(b.Sell) != 999 || len(body) != first.Response.Header.ContentLength() {
-		t.Errorf("%d orders in %d bytes, announced are %d, %v", len(b.Sell), len(body), first.Response.Header.ContentLength(), err)
+	if err := json.Unmarshal(body, &b); err != nil || len(b.Sell) != 999 ||
+		len(body) != first.Response.Header.ContentLength() {
+		t.Errorf("%d orders in %d bytes, announced are %d, %v", len(b.Sell), len(body),
+			first.Response.Header.ContentLength(), err)
 	}
 	want(answered(h, book+"?limit_sell=999"), 503) // one still waits
 	same.Response.Reset()                          // as when a connection breaks
@@ -81,10 +88,13 @@ func TestLargeAnswersThatWaitHaveABudget(t *testing.T) {
 	next := answered(h, book+"?limit_sell=999")
 	want(next, 200)
 
-	// What a command did is told at any size: that it is not known would be wrong, and that it is refused, too.
+	// What a command did is told at any size: that it is not known would be wrong, and that it is
+	// refused, too.
 	done := [][]byte{make([]byte, 200_000)}
 	if m := &h.gateway.bulk; m.take(done, asker{}, false) || !m.take(done, asker{}, true) {
-		t.Error("beside one that waits, there is a place for what need not be told, or none for what must be")
+		t.Error(
+			"beside one that waits, there is a place for what need not be told, or none for what " +
+				"must be")
 	}
 	h.gateway.bulk.giveBack(done)
 	next.Response.Reset()
@@ -110,7 +120,8 @@ func TestNoClientTakesTheWholeBudget(t *testing.T) {
 		from  asker
 		want  bool
 	}{
-		{one, greedy, true}, {two, greedy, false}, {text(40), greedy, true}, {text(1), greedy, false},
+		{one, greedy, true}, {two, greedy, false}, {text(40), greedy, true},
+		{text(1), greedy, false},
 		{[][]byte{one[0][10:20]}, greedy, true}, // a part of what is there
 		{one, other, true},                      // of which it is not the cause
 		{large, other, true},                    // the first may be large

@@ -12,9 +12,9 @@ import (
 	"time"
 )
 
-// A Certificate is what a listener proves its name with: a chain and its key, from two PEM files. Whoever renews it
-// replaces the files. What is served from then on is looked at for faults first: with a fault the one before stays,
-// for a listener with an old certificate is better than none.
+// A Certificate is what a listener proves its name with: a chain and its key, from two PEM files.
+// Whoever renews it replaces the files. What is served from then on is looked at for faults first:
+// with a fault the one before stays, for a listener with an old certificate is better than none.
 type Certificate struct {
 	certFile, keyFile string
 	log               *slog.Logger
@@ -29,7 +29,8 @@ type Certificate struct {
 }
 
 const (
-	// expiresSoon is how long before its end a certificate is worth a warning: who renews does so 30 days before.
+	// expiresSoon is how long before its end a certificate is worth a warning: who renews does so
+	// 30 days before.
 	expiresSoon = 14 * 24 * time.Hour
 	// warnAgain is the time between two warnings.
 	warnAgain = 24 * time.Hour
@@ -37,7 +38,8 @@ const (
 	maxPEM = 1 << 20
 )
 
-// LoadCertificate reads a certificate and its key. The key must not be readable by everyone on the machine.
+// LoadCertificate reads a certificate and its key. The key must not be readable by everyone on the
+// machine.
 func LoadCertificate(certFile, keyFile string, log *slog.Logger) (*Certificate, error) {
 	c := &Certificate{certFile: certFile, keyFile: keyFile, log: log}
 	loaded, seen, err := c.load()
@@ -50,16 +52,16 @@ func LoadCertificate(certFile, keyFile string, log *slog.Logger) (*Certificate, 
 	return c, nil
 }
 
-// Reload takes what the files have now. What cannot be used is told in the log, and leaves what is served as it is: Stale says
-// so then. Any goroutine may call it.
+// Reload takes what the files have now. What cannot be used is told in the log, and leaves what is
+// served as it is: Stale says so then. Any goroutine may call it.
 func (c *Certificate) Reload() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.reload(time.Now())
 }
 
-// Refresh does what is due from time to time: it takes changed files, and warns of an end that is near. It is
-// cheap when nothing has changed.
+// Refresh does what is due from time to time: it takes changed files, and warns of an end that is
+// near. It is cheap when nothing has changed.
 func (c *Certificate) Refresh(now time.Time) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -72,16 +74,19 @@ func (c *Certificate) Refresh(now time.Time) {
 func (c *Certificate) reload(now time.Time) {
 	loaded, seen, err := c.load()
 	if err == nil && now.Before(loaded.Leaf.NotBefore) {
-		err = fmt.Errorf("the certificate in %s is not valid before %s", c.certFile, loaded.Leaf.NotBefore.Format(time.RFC3339))
+		err = fmt.Errorf("the certificate in %s is not valid before %s", c.certFile,
+			loaded.Leaf.NotBefore.Format(time.RFC3339))
 	}
 	if err == nil && now.After(loaded.Leaf.NotAfter) {
-		err = fmt.Errorf("the certificate in %s has ended on %s", c.certFile, loaded.Leaf.NotAfter.Format(time.RFC3339))
+		err = fmt.Errorf("the certificate in %s has ended on %s", c.certFile,
+			loaded.Leaf.NotAfter.Format(time.RFC3339))
 	}
 	if err != nil {
 		c.stale.Store(true)
 		if c.said != err.Error() {
 			c.said = err.Error()
-			c.log.Error("the new certificate cannot be used, the one before stays", "error", err, "until", c.Expires())
+			c.log.Error("the new certificate cannot be used, the one before stays", "error", err,
+				"until", c.Expires())
 		}
 		return
 	}
@@ -99,10 +104,13 @@ func (c *Certificate) load() (_ *tls.Certificate, seen [2]os.FileInfo, err error
 			return nil, seen, err
 		}
 		if i == 1 && seen[i].Mode().Perm()&0o007 != 0 {
-			return nil, seen, fmt.Errorf("the key %s has mode %04o and can be read by everyone: chmod 600 it", name, seen[i].Mode().Perm())
+			return nil, seen,
+				fmt.Errorf("the key %s has mode %04o and can be read by everyone: chmod 600 it",
+					name, seen[i].Mode().Perm())
 		}
 		if seen[i].Size() > maxPEM {
-			return nil, seen, fmt.Errorf("%s is longer than %d bytes: is it a PEM file?", name, maxPEM)
+			return nil, seen, fmt.Errorf("%s is longer than %d bytes: is it a PEM file?", name,
+				maxPEM)
 		}
 		if text[i], err = os.ReadFile(name); err != nil {
 			return nil, seen, err
@@ -115,12 +123,13 @@ func (c *Certificate) load() (_ *tls.Certificate, seen [2]os.FileInfo, err error
 	return &loaded, seen, nil
 }
 
-// changed reports whether the files are others than those that were taken. One that is not there is: then loading
-// says so.
+// changed reports whether the files are others than those that were taken. One that is not there
+// is: then loading says so.
 func (c *Certificate) changed() bool {
 	for i, name := range []string{c.certFile, c.keyFile} {
 		now, err := os.Stat(name)
-		if err != nil || !os.SameFile(now, c.seen[i]) || !now.ModTime().Equal(c.seen[i].ModTime()) || now.Size() != c.seen[i].Size() {
+		if err != nil || !os.SameFile(now, c.seen[i]) ||
+			!now.ModTime().Equal(c.seen[i].ModTime()) || now.Size() != c.seen[i].Size() {
 			return true
 		}
 	}
@@ -134,7 +143,8 @@ func (c *Certificate) warn(now time.Time) {
 	}
 	c.warned = now
 	if left <= 0 {
-		c.log.Error("the certificate has ended: clients refuse to connect", "file", c.certFile, "ended", c.Expires())
+		c.log.Error("the certificate has ended: clients refuse to connect", "file", c.certFile,
+			"ended", c.Expires())
 		return
 	}
 	c.log.Warn("the certificate ends soon: renew it", "file", c.certFile, "ends", c.Expires())
@@ -146,24 +156,28 @@ func (c *Certificate) Expires() time.Time { return c.serving.Load().Leaf.NotAfte
 // Stale reports whether the files have something newer that cannot be used.
 func (c *Certificate) Stale() bool { return c.stale.Load() }
 
-// config is for the listener. Handshakes that are under way keep the certificate that they began with.
+// config is for the listener. Handshakes that are under way keep the certificate that they began
+// with.
 func (c *Certificate) config() *tls.Config {
 	return &tls.Config{
 		MinVersion: tls.VersionTLS12,
-		// Those of TLS 1.3 are all good and cannot be chosen. Of 1.2 only what has forward secrecy and authenticated
-		// encryption.
+		// Those of TLS 1.3 are all good and cannot be chosen. Of 1.2 only what has forward secrecy
+		// and authenticated encryption.
 		CipherSuites: []uint16{
 			tls.TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256, tls.TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256,
 			tls.TLS_ECDHE_ECDSA_WITH_AES_256_GCM_SHA384, tls.TLS_ECDHE_RSA_WITH_AES_256_GCM_SHA384,
-			tls.TLS_ECDHE_ECDSA_WITH_CHACHA20_POLY1305_SHA256, tls.TLS_ECDHE_RSA_WITH_CHACHA20_POLY1305_SHA256,
+			tls.TLS_ECDHE_ECDSA_WITH_CHACHA20_POLY1305_SHA256,
+			tls.TLS_ECDHE_RSA_WITH_CHACHA20_POLY1305_SHA256,
 		},
-		NextProtos:     []string{"http/1.1"},
-		GetCertificate: func(*tls.ClientHelloInfo) (*tls.Certificate, error) { return c.serving.Load(), nil },
+		NextProtos: []string{"http/1.1"},
+		GetCertificate: func(*tls.ClientHelloInfo) (*tls.Certificate, error) {
+			return c.serving.Load(), nil
+		},
 	}
 }
 
-// A secured listener speaks TLS. The handshake is the server's, in the connection's own goroutine and within the read
-// timeout.
+// A secured listener speaks TLS. The handshake is the server's, in the connection's own goroutine
+// and within the read timeout.
 type secured struct {
 	net.Listener
 	config *tls.Config
@@ -191,8 +205,8 @@ func (l *secured) Accept() (net.Conn, error) {
 	return &tlsConn{tls.Server(below, l.config), below}, nil
 }
 
-// A tlsConn is a connection whose Close does not wait. TLS says goodbye first, and would wait for five seconds for a
-// client that does not read: somebody else's messages may be behind that.
+// A tlsConn is a connection whose Close does not wait. TLS says goodbye first, and would wait for
+// five seconds for a client that does not read: somebody else's messages may be behind that.
 type tlsConn struct {
 	*tls.Conn
 	below *farewell
@@ -219,7 +233,8 @@ func (c *tlsConn) Close() error {
 	return c.Conn.Close()
 }
 
-// farewellTimeout is how long the goodbye of TLS may take: it fits into the socket's buffer, or is left out.
+// farewellTimeout is how long the goodbye of TLS may take: it fits into the socket's buffer, or is
+// left out.
 const farewellTimeout = time.Millisecond
 
 // A farewell is the connection below TLS.

@@ -28,7 +28,8 @@ import (
 const aDay = 24 * time.Hour
 
 // newCertificate makes files with a certificate of serial number 1 and loads them.
-func newCertificate(t *testing.T, until time.Time, log *slog.Logger) (a *tlstest.Authority, folder string, c *Certificate) {
+func newCertificate(t *testing.T, until time.Time, log *slog.Logger) (a *tlstest.Authority,
+	folder string, c *Certificate) {
 	t.Helper()
 	a, folder = tlstest.New(t), t.TempDir()
 	a.Write(folder, 1, until)
@@ -41,7 +42,8 @@ func newCertificate(t *testing.T, until time.Time, log *slog.Logger) (a *tlstest
 }
 
 // secureExchange is an exchange whose public listener speaks TLS on a real address.
-func secureExchange(t *testing.T, log *slog.Logger) (h *harness, a *tlstest.Authority, folder, address string) {
+func secureExchange(t *testing.T, log *slog.Logger) (h *harness, a *tlstest.Authority,
+	folder, address string) {
 	t.Helper()
 	h = newHarness(t, nil)
 	a, folder, c := newCertificate(t, time.Now().Add(30*aDay), log)
@@ -71,10 +73,12 @@ func serial(t *testing.T, s *tls.ConnectionState) int64 {
 
 // secureClient keeps one connection.
 func secureClient(a *tlstest.Authority) *http.Client {
-	return &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{RootCAs: a.Pool()}, MaxConnsPerHost: 1}, Timeout: 20 * time.Second}
+	return &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{RootCAs: a.Pool()},
+		MaxConnsPerHost: 1}, Timeout: 20 * time.Second}
 }
 
-func fetch(t *testing.T, c *http.Client, method, url, body string, headers ...string) (*http.Response, string) {
+func fetch(t *testing.T, c *http.Client, method, url, body string,
+	headers ...string) (*http.Response, string) {
 	t.Helper()
 	r, err := http.NewRequest(method, url, strings.NewReader(body))
 	if err != nil {
@@ -103,7 +107,8 @@ type listeningClient struct {
 
 func listen(t *testing.T, a *tlstest.Authority, address string, channels string) *listeningClient {
 	t.Helper()
-	d := websocket.Dialer{TLSClientConfig: &tls.Config{RootCAs: a.Pool()}, HandshakeTimeout: 20 * time.Second}
+	d := websocket.Dialer{TLSClientConfig: &tls.Config{RootCAs: a.Pool()},
+		HandshakeTimeout: 20 * time.Second}
 	c, _, err := d.Dial("wss://"+address+streamPath+"?EIO=4&transport=websocket", nil)
 	if err != nil {
 		t.Fatal(err)
@@ -150,16 +155,19 @@ func TestTheAPIAndTheStreamAreServedOverTLS(t *testing.T) {
 	sell := order("sell", "BTC_USDT", "1", "100")
 	trades := listen(t, a, address, `"diff.BTC_USDT"`)
 	trades.hears("subscribe.success")
-	resp, body := fetch(t, client, "POST", "https://"+address+"/api/v1/order/", sell, append(signed("alice", 1, sell), "Content-Type", formType)...)
+	resp, body := fetch(t, client, "POST", "https://"+address+"/api/v1/order/", sell,
+		append(signed("alice", 1, sell), "Content-Type", formType)...)
 	if resp.StatusCode != 201 || resp.TLS.Version != tls.VersionTLS13 {
 		t.Errorf("%d %s, %+v", resp.StatusCode, body, resp.TLS)
 	}
 	trades.hears(`"sell":[{"price":100,"amount":1}]`)
-	resp, body = fetch(t, client, "GET", "https://"+address+"/api/v1/orders/own/", "", signed("alice", 2, "")...)
+	resp, body = fetch(t, client, "GET", "https://"+address+"/api/v1/orders/own/", "",
+		signed("alice", 2, "")...)
 	if resp.StatusCode != 200 || !strings.Contains(body, `"id":1,`) {
 		t.Errorf("%d %s", resp.StatusCode, body)
 	}
-	resp, body = fetch(t, client, "GET", "https://"+address+streamPath+"?EIO=4&transport=polling", "")
+	resp, body = fetch(t, client, "GET", "https://"+address+streamPath+"?EIO=4&transport=polling",
+		"")
 	if resp.StatusCode != 200 || !strings.HasPrefix(body, `0{"sid"`) {
 		t.Errorf("polling: %d %s", resp.StatusCode, body)
 	}
@@ -175,7 +183,8 @@ func TestTheAPIAndTheStreamAreServedOverTLS(t *testing.T) {
 	defer c.Close()
 	c.SetDeadline(time.Now().Add(20 * time.Second)) //nolint:errcheck // then reading fails too
 	io.WriteString(c, alive)                        //nolint:errcheck
-	if text, err := io.ReadAll(c); strings.Contains(string(text), "HTTP/") || strings.Contains(string(text), "alive") {
+	if text, err := io.ReadAll(c); strings.Contains(string(text), "HTTP/") ||
+		strings.Contains(string(text), "alive") {
 		t.Errorf("plain HTTP is answered with %q, %v", text, err)
 	}
 }
@@ -212,8 +221,11 @@ func TestOldProtocolsAndWeakSuitesAreRefused(t *testing.T) {
 			if s.SupportedVersions[0] == tls.VersionTLS13 {
 				continue
 			}
-			modern := strings.HasPrefix(s.Name, "TLS_ECDHE_") && (strings.Contains(s.Name, "_GCM_") || strings.Contains(s.Name, "_POLY1305_"))
-			state, err := shake(func(o *tls.Config) { o.MaxVersion, o.CipherSuites = tls.VersionTLS12, []uint16{s.ID} })
+			modern := strings.HasPrefix(s.Name, "TLS_ECDHE_") &&
+				(strings.Contains(s.Name, "_GCM_") || strings.Contains(s.Name, "_POLY1305_"))
+			state, err := shake(func(o *tls.Config) {
+				o.MaxVersion, o.CipherSuites = tls.VersionTLS12, []uint16{s.ID}
+			})
 			switch {
 			case err == nil && !modern:
 				t.Errorf("%s is taken", s.Name)
@@ -229,7 +241,8 @@ func TestOldProtocolsAndWeakSuitesAreRefused(t *testing.T) {
 		offered []string
 		want    string
 	}{{[]string{"h2", "http/1.1"}, "http/1.1"}, {[]string{"http/1.1"}, "http/1.1"}, {nil, ""}} {
-		if state, err := shake(func(o *tls.Config) { o.NextProtos = x.offered }); err != nil || state.NegotiatedProtocol != x.want {
+		if state, err := shake(func(o *tls.Config) { o.NextProtos = x.offered }); err != nil ||
+			state.NegotiatedProtocol != x.want {
 			t.Errorf("%q: %q, %v", x.offered, state.NegotiatedProtocol, err)
 		}
 	}
@@ -251,11 +264,14 @@ func TestARenewedCertificateIsTakenWhileConnectionsStayOpen(t *testing.T) {
 	stream.hears("subscribe.success")
 	check := func(what string, newest int64) {
 		t.Helper()
-		if resp, body := fetch(t, old, "GET", url, ""); serial(t, resp.TLS) != 1 || resp.StatusCode != 200 {
-			t.Errorf("%s: the connection that is open has certificate %d and %d %s", what, serial(t, resp.TLS), resp.StatusCode, body)
+		if resp, body := fetch(t, old, "GET", url, ""); serial(t, resp.TLS) != 1 ||
+			resp.StatusCode != 200 {
+			t.Errorf("%s: the connection that is open has certificate %d and %d %s", what,
+				serial(t, resp.TLS), resp.StatusCode, body)
 		}
 		if resp, _ := fetch(t, secureClient(a), "GET", url, ""); serial(t, resp.TLS) != newest {
-			t.Errorf("%s: a new connection has certificate %d, want %d", what, serial(t, resp.TLS), newest)
+			t.Errorf("%s: a new connection has certificate %d, want %d", what, serial(t, resp.TLS),
+				newest)
 		}
 	}
 	check("at first", 1)
@@ -270,7 +286,8 @@ func TestARenewedCertificateIsTakenWhileConnectionsStayOpen(t *testing.T) {
 	// What cannot be used is told, and changes nothing; once it can be, it is taken.
 	cert4, key4 := a.Pair(4, time.Now().Add(30*aDay))
 	ended, endedKey := a.Pair(5, time.Now().Add(-time.Hour))
-	early, earlyKey := a.PairOf(tlstest.NewKey(t), 6, time.Now().Add(time.Hour), time.Now().Add(30*aDay))
+	early, earlyKey := a.PairOf(tlstest.NewKey(t), 6, time.Now().Add(time.Hour),
+		time.Now().Add(30*aDay))
 	said := ""
 	for _, x := range []struct {
 		name      string
@@ -286,7 +303,8 @@ func TestARenewedCertificateIsTakenWhileConnectionsStayOpen(t *testing.T) {
 		{"one that has ended", ended, endedKey, 0o600, "has ended on"},
 		{"one that has not begun", early, earlyKey, 0o600, "is not valid before"},
 		{"a key for everybody", cert4, key4, 0o604, "mode 0604"},
-		{"a file without end", append([]byte(strings.Repeat("\n", maxPEM)), cert4...), key4, 0o600, "is longer than"},
+		{"a file without end", append([]byte(strings.Repeat("\n", maxPEM)), cert4...), key4, 0o600,
+			"is longer than"},
 	} {
 		before := strings.Count(logged.String(), "the one before stays")
 		tlstest.Replace(t, certFile, x.cert)
@@ -310,7 +328,8 @@ func TestARenewedCertificateIsTakenWhileConnectionsStayOpen(t *testing.T) {
 			t.Errorf("%s: %d times in the log, want %d", x.name, got, times)
 		}
 		check(x.name, 3)
-		if block, _ := pem.Decode(key4); strings.Contains(logged.String(), string(key4[30:60])) || strings.Contains(logged.String(), string(block.Bytes)) {
+		if block, _ := pem.Decode(key4); strings.Contains(logged.String(), string(key4[30:60])) ||
+			strings.Contains(logged.String(), string(block.Bytes)) {
 			t.Errorf("%s: the key is in the log", x.name)
 		}
 	}
@@ -327,7 +346,8 @@ func TestARenewedCertificateIsTakenWhileConnectionsStayOpen(t *testing.T) {
 		t.Error("it is still stale")
 	}
 	sell := order("sell", "BTC_USDT", "1", "100")
-	if resp, body := fetch(t, old, "POST", "https://"+address+"/api/v1/order/", sell, append(signed("alice", 1, sell), "Content-Type", formType)...); resp.StatusCode != 201 {
+	if resp, body := fetch(t, old, "POST", "https://"+address+"/api/v1/order/", sell,
+		append(signed("alice", 1, sell), "Content-Type", formType)...); resp.StatusCode != 201 {
 		t.Errorf("%d %s", resp.StatusCode, body)
 	}
 	stream.hears(`"sell":[{"price":100,"amount":1}]`) // on the connection of the first certificate
@@ -340,7 +360,8 @@ func TestWhatCannotBeServedIsRefusedAtTheStart(t *testing.T) {
 		t.Errorf("no files: %v", err)
 	}
 	a.Write(folder, 1, time.Now().Add(aDay))
-	for mode, ok := range map[os.FileMode]bool{0o600: true, 0o400: true, 0o640: true, 0o604: false, 0o644: false, 0o666: false, 0o601: false} {
+	for mode, ok := range map[os.FileMode]bool{0o600: true, 0o400: true, 0o640: true, 0o604: false,
+		0o644: false, 0o666: false, 0o601: false} {
 		if err := os.Chmod(keyFile, mode); err != nil {
 			t.Fatal(err)
 		}
@@ -355,9 +376,11 @@ func TestTheEndOfACertificateIsToldInTime(t *testing.T) {
 	log := slog.New(slog.NewTextHandler(logged, nil))
 	until := time.Now().Add(30 * aDay)
 	a, folder, c := newCertificate(t, until, log)
-	scrape := scraping(t, New(Options{Log: log, BodyBytes: 1 << 10, HeaderBytes: 1 << 10, Connections: 10, OperatorToken: operatorToken, Certificate: c}))
+	scrape := scraping(t, New(Options{Log: log, BodyBytes: 1 << 10, HeaderBytes: 1 << 10,
+		Connections: 10, OperatorToken: operatorToken, Certificate: c}))
 	s := scrape()
-	if got := s.value("exchange_tls_certificate_expiry_timestamp_seconds", "listener", "public"); got != float64(until.Unix()) {
+	if got := s.value("exchange_tls_certificate_expiry_timestamp_seconds", "listener",
+		"public"); got != float64(until.Unix()) {
 		t.Errorf("the metric says %f, want %d", got, until.Unix())
 	}
 	if got := s.value("exchange_tls_certificate_stale", "listener", "public"); got != 0 {
@@ -394,14 +417,16 @@ func TestTheEndOfACertificateIsToldInTime(t *testing.T) {
 	a.Write(folder, 2, now.Add(60*aDay))
 	c.Refresh(now.Add(31 * aDay))
 	said(2, 1)
-	if got := scrape().value("exchange_tls_certificate_expiry_timestamp_seconds", "listener", "public"); got != float64(now.Add(60*aDay).Unix()) {
+	if got := scrape().value("exchange_tls_certificate_expiry_timestamp_seconds", "listener",
+		"public"); got != float64(now.Add(60*aDay).Unix()) {
 		t.Errorf("the metric says %f", got)
 	}
 }
 
 func TestTheOperatorsListenerIsPlainOnLoopbackOnly(t *testing.T) {
 	serve := func(address string, c *Certificate) (string, <-chan error) {
-		g := New(Options{Log: quiet(), BodyBytes: 1 << 10, HeaderBytes: 1 << 10, Connections: 10, OperatorToken: operatorToken, OperatorCertificate: c})
+		g := New(Options{Log: quiet(), BodyBytes: 1 << 10, HeaderBytes: 1 << 10, Connections: 10,
+			OperatorToken: operatorToken, OperatorCertificate: c})
 		l, err := net.Listen("tcp", address)
 		if err != nil {
 			t.Fatal(err)
@@ -422,8 +447,10 @@ func TestTheOperatorsListenerIsPlainOnLoopbackOnly(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for token, status := range map[string]int{operatorToken: 503, "wrong": 401} { // there is no engine
-		resp, body := fetch(t, secureClient(a), "GET", "https://127.0.0.1:"+port+"/operator/v1/accounts", "", "Authorization", "Bearer "+token)
+	// there is no engine
+	for token, status := range map[string]int{operatorToken: 503, "wrong": 401} {
+		resp, body := fetch(t, secureClient(a), "GET",
+			"https://127.0.0.1:"+port+"/operator/v1/accounts", "", "Authorization", "Bearer "+token)
 		if resp.StatusCode != status {
 			t.Errorf("%s: %d %s", token, resp.StatusCode, body)
 		}
@@ -451,7 +478,8 @@ func TestOneSecureConnectionTooManyIsClosedAndTheOthersAreServed(t *testing.T) {
 		held = append(held, c)
 	}
 	for range 5 {
-		if c, err := tls.Dial("tcp", l.Addr().String(), &tls.Config{RootCAs: a.Pool()}); err == nil {
+		if c, err := tls.Dial("tcp", l.Addr().String(),
+			&tls.Config{RootCAs: a.Pool()}); err == nil {
 			c.Close()
 			t.Error("one more is let in")
 		}
@@ -488,7 +516,8 @@ func TestAClosedTLSConnectionWaitsForNobody(t *testing.T) {
 	below := &farewell{Conn: r}
 	c := &tlsConn{tls.Server(below, certificate.config()), below}
 	shaken := make(chan error, 1)
-	client := tls.Client(far, &tls.Config{RootCAs: a.Pool(), ServerName: "localhost", SessionTicketsDisabled: true})
+	client := tls.Client(far, &tls.Config{RootCAs: a.Pool(), ServerName: "localhost",
+		SessionTicketsDisabled: true})
 	go func() {
 		err := client.Handshake()
 		if err == nil {

@@ -19,7 +19,8 @@ import (
 	"exchange/persistence"
 )
 
-// Tickers and candles are compared with what all trades of the public list add up to, each time from the first.
+// Tickers and candles are compared with what all trades of the public list add up to, each time
+// from the first.
 
 type marketTrade struct {
 	us     int64
@@ -32,7 +33,8 @@ func marketTrades(t *testing.T, h *harness, pair string) []marketTrade {
 	t.Helper()
 	var all []marketTrade
 	for before := ""; ; {
-		list := decode[[]struct{ ID, Price, Timestamp, Amount json.Number }](t, h.do("GET", "/api/v1/exchanges/?limit=1000&pair="+pair+before, "", ""))
+		list := decode[[]struct{ ID, Price, Timestamp, Amount json.Number }](t,
+			h.do("GET", "/api/v1/exchanges/?limit=1000&pair="+pair+before, "", ""))
 		for _, x := range list {
 			at, err1 := money.ParsePrice(x.Timestamp.String())
 			price, err2 := money.ParsePrice(x.Price.String())
@@ -55,7 +57,8 @@ type frame struct {
 	seconds int64
 }
 
-var frames = []frame{{"1", 60}, {"5", 300}, {"15", 900}, {"30", 1800}, {"60", 3600}, {"240", 14_400}, {"D", 86_400}}
+var frames = []frame{{"1", 60}, {"5", 300}, {"15", 900}, {"30", 1800}, {"60", 3600},
+	{"240", 14_400}, {"D", 86_400}}
 
 // A candle as the API writes it.
 type candle struct {
@@ -71,9 +74,12 @@ func candlesOf(trades []marketTrade, seconds int64) (list []candle) {
 		high, low, last, volume := first.price, first.price, first.price, money.Total{}
 		for ; from < len(trades) && trades[from].us/1e6/seconds*seconds == at; from++ {
 			x := trades[from]
-			high, low, last, volume = max(high, x.price), min(low, x.price), x.price, volume.Add(x.amount)
+			high, low, last, volume = max(high, x.price), min(low, x.price), x.price,
+				volume.Add(x.amount)
 		}
-		list = append(list, candle{at, fmt.Sprintf(`{"time":%d,"open":%v,"high":%v,"low":%v,"close":%v,"volume":%v}`, at, first.price, high, low, last, volume)})
+		list = append(list, candle{at,
+			fmt.Sprintf(`{"time":%d,"open":%v,"high":%v,"low":%v,"close":%v,"volume":%v}`, at,
+				first.price, high, low, last, volume)})
 	}
 	slices.Reverse(list)
 	return list
@@ -98,7 +104,8 @@ func tickerOf(trades []marketTrade, pair string, now time.Time) string {
 		}
 		high, volume = max(high, x.price), volume.Add(x.amount)
 	}
-	return fmt.Sprintf(`"pair":%q,"last":%v,"diff":%s,"vol":%v,"high":%v,"low":%v,`, pair, last, signedText(last-before), volume, high, low)
+	return fmt.Sprintf(`"pair":%q,"last":%v,"diff":%s,"vol":%v,"high":%v,"low":%v,`, pair, last,
+		signedText(last-before), volume, high, low)
 }
 
 func signedText(v money.Price) string {
@@ -108,8 +115,8 @@ func signedText(v money.Price) string {
 	return v.String()
 }
 
-// withHistory is an exchange whose journal has trades of pair 1 of some days: alice with herself. They
-// begin in another minute mostly, now and then in another hour or day, and end before now.
+// withHistory is an exchange whose journal has trades of pair 1 of some days: alice with herself.
+// They begin in another minute mostly, now and then in another hour or day, and end before now.
 func withHistory(t *testing.T, random *rand.Rand, n int, change func(*actors.Options)) *harness {
 	h := newHarness(t, change)
 	h.account("alice")
@@ -135,17 +142,24 @@ func withHistory(t *testing.T, random *rand.Rand, n int, change func(*actors.Opt
 	slices.Reverse(times)
 	var records []event.Record
 	for i, at := range times {
-		id, price, amount := uint64(2*i+1), money.Price(1+random.Int64N(1000)*random.Int64N(1e8)), money.Amount(1+random.Int64N(1e9))
+		id, price, amount := uint64(2*i+1), money.Price(1+random.Int64N(1000)*random.Int64N(1e8)),
+			money.Amount(1+random.Int64N(1e9))
 		records = append(records,
-			event.Record{Kind: event.KindOrder, Pair: 1, TimeUs: at, Order: event.Order{ID: id, Account: 1, Side: matching.Sell, Price: price, Amount: amount, Remaining: amount}},
-			event.Record{Kind: event.KindOrder, Pair: 1, TimeUs: at, Order: event.Order{ID: id + 1, Account: 1, Side: matching.Buy, Price: price, Amount: amount,
-				Trades: []event.Trade{{ID: uint64(i + 1), Maker: id, MakerAccount: 1, Price: price, Amount: amount}}}})
+			event.Record{Kind: event.KindOrder, Pair: 1, TimeUs: at,
+				Order: event.Order{ID: id, Account: 1, Side: matching.Sell, Price: price,
+					Amount: amount, Remaining: amount}},
+			event.Record{Kind: event.KindOrder, Pair: 1, TimeUs: at,
+				Order: event.Order{ID: id + 1, Account: 1, Side: matching.Buy, Price: price,
+					Amount: amount,
+					Trades: []event.Trade{{ID: uint64(i + 1), Maker: id, MakerAccount: 1,
+						Price: price, Amount: amount}}}})
 	}
 	h.journal(records...)
 	return h
 }
 
-// journal restarts the exchange with more records than it has written itself: they have times of their own.
+// journal restarts the exchange with more records than it has written itself: they have times of
+// their own.
 func (h *harness) journal(records ...event.Record) {
 	h.t.Helper()
 	h.stop()
@@ -159,7 +173,8 @@ func (h *harness) journal(records ...event.Record) {
 		batch = records[i].Append(batch)
 	}
 	batch = event.EndBatch(batch, token.Epoch(), last, uint32(len(records)))
-	if err := errors.Join(store.Append(ctx, token, last, last+uint64(len(records)), batch), store.Close()); err != nil {
+	if err := errors.Join(store.Append(ctx, token, last, last+uint64(len(records)), batch),
+		store.Close()); err != nil {
 		h.t.Fatal(err)
 	}
 	h.start()
@@ -183,13 +198,15 @@ func TestTickersAndCandlesAreThoseOfAllTrades(t *testing.T) {
 	trade := func(n int) {
 		t.Helper()
 		for range n {
-			pair, price, amount := []string{"BTC_USDT", "ETH_USDT"}[random.IntN(2)], strconv.Itoa(1+random.IntN(50)), strconv.Itoa(1+random.IntN(5))
+			pair, price, amount := []string{"BTC_USDT", "ETH_USDT"}[random.IntN(2)],
+				strconv.Itoa(1+random.IntN(50)), strconv.Itoa(1+random.IntN(5))
 			both := [][2]string{{"alice", "sell"}, {"bob", "buy"}}
 			if random.IntN(2) == 0 {
 				slices.Reverse(both)
 			}
 			for _, x := range both {
-				if a := h.post(x[0], "/api/v1/order", order(x[1], pair, amount, price)); a.status != 201 {
+				if a := h.post(x[0], "/api/v1/order",
+					order(x[1], pair, amount, price)); a.status != 201 {
 					t.Fatalf("%d %s", a.status, a.body)
 				}
 			}
@@ -257,11 +274,13 @@ func checkChart(t *testing.T, h *harness, pair string, f frame, all []candle, ra
 		}
 		whole := int64(random.IntN(3))
 		if len(all) > 0 && random.IntN(6) > 0 {
-			whole = all[random.IntN(len(all))].time + int64(random.IntN(3)-1)*f.seconds*int64(random.IntN(2))
+			whole = all[random.IntN(len(all))].time +
+				int64(random.IntN(3)-1)*f.seconds*int64(random.IntN(2))
 		} else if random.IntN(3) == 0 {
 			whole = []int64{0, 92_000_000_000, 1e9}[random.IntN(3)]
 		}
-		v := max(0, money.Price(whole)*1e8+[]money.Price{0, 0, 1, -1, 50_000_000, -99_999_999}[random.IntN(6)])
+		v := max(0, money.Price(whole)*1e8+
+			[]money.Price{0, 0, 1, -1, 50_000_000, -99_999_999}[random.IntN(6)])
 		q.add(name, v)
 		return v
 	}
@@ -275,7 +294,8 @@ func checkChart(t *testing.T, h *harness, pair string, f frame, all []candle, ra
 		}
 	}
 	if expected := "[" + strings.Join(texts, ",") + "]"; a.status != 200 || a.body != expected {
-		t.Fatalf("%s: %d, %d candles, want %d of %d\n got %.300s\nwant %.300s", path, a.status, strings.Count(a.body, "time"), len(texts), len(all), a.body, expected)
+		t.Fatalf("%s: %d, %d candles, want %d of %d\n got %.300s\nwant %.300s", path, a.status,
+			strings.Count(a.body, "time"), len(texts), len(all), a.body, expected)
 	}
 }
 
@@ -287,8 +307,10 @@ func TestTheBoundsOfAChartAreWholeSecondsInsideThem(t *testing.T) {
 		if err := r.query.ParseQuery([]byte("t=" + text)); err != nil {
 			t.Fatal(err)
 		}
-		if s, u := r.moment("t", true, 7), r.moment("t", false, 7); s != since || u != until || len(r.fields) > 0 {
-			t.Errorf("%s: since %d until %d, want %d and %d; %v", text, s, u, since, until, r.fields)
+		if s, u := r.moment("t", true, 7),
+			r.moment("t", false, 7); s != since || u != until || len(r.fields) > 0 {
+			t.Errorf("%s: since %d until %d, want %d and %d; %v", text, s, u, since, until,
+				r.fields)
 		}
 	}
 	f("0", 0, 0)

@@ -2,9 +2,9 @@
 // turns them into messages for the engine, and writes the answers. It knows no matching and no
 // wallets; everything it shows is either configuration or an answer of the engine.
 //
-// A request goes through the checks in one fixed order, each of which may end it: path, method, format,
-// size, for public requests the address's limit, headers and key, the key's addresses, the body's
-// coding and form, signature, permission and frozen account, the limit of what is asked for,
+// A request goes through the checks in one fixed order, each of which may end it: path, method,
+// format, size, for public requests the address's limit, headers and key, the key's addresses, the
+// body's coding and form, signature, permission and frozen account, the limit of what is asked for,
 // whether the exchange takes writes, the fields, admission. None of these touches a wallet, and
 // none of them uses the nonce. What comes after is decided by the wallet's actor: the nonce, then
 // the funds.

@@ -11,25 +11,30 @@ import (
 )
 
 var (
-	linked   = regexp.MustCompile(`(?i)(?:src|href|action|data|poster|srcset)\s*=\s*["']?([^"'\s>]+)`)
+	linked = regexp.MustCompile(
+		`(?i)(?:src|href|action|data|poster|srcset)\s*=\s*["']?([^"'\s>]+)`)
 	cssLinks = regexp.MustCompile(`(?i)url\(\s*["']?([^"')]{0,60})|@import\s*(.{0,60})`)
 )
 
 func TestThePageOfTheAPIComesFromHereAlone(t *testing.T) {
 	do := bare(Options{})
 	var files []string
-	for _, path := range []string{"/docs", "/docs/", "/docs?proxy=http://elsewhere.example/", "/docs/?url=http://elsewhere.example/x.json"} {
+	for _, path := range []string{"/docs", "/docs/", "/docs?proxy=http://elsewhere.example/",
+		"/docs/?url=http://elsewhere.example/x.json"} {
 		a := do("GET", path, "Accept", "text/html")
 		if a.StatusCode() != 200 || string(a.Header.ContentType()) != "text/html; charset=utf-8" {
 			t.Fatalf("%s: %d %s", path, a.StatusCode(), a.Header.ContentType())
 		}
-		for _, must := range []string{"default-src 'none'", "script-src 'self' 'unsafe-inline'", "connect-src 'self'"} {
-			if policy := string(a.Header.Peek("Content-Security-Policy")); !strings.Contains(policy, must) {
+		for _, must := range []string{"default-src 'none'", "script-src 'self' 'unsafe-inline'",
+			"connect-src 'self'"} {
+			if policy := string(a.Header.Peek("Content-Security-Policy")); !strings.Contains(policy,
+				must) {
 				t.Errorf("%s: Content-Security-Policy is %q", path, policy)
 			}
 		}
 		page := string(a.Body())
-		if !strings.Contains(page, `"swaggerJsonUrl":"/api/openapi.json"`) || strings.Contains(page, "elsewhere") || strings.Contains(page, "@import") {
+		if !strings.Contains(page, `"swaggerJsonUrl":"/api/openapi.json"`) ||
+			strings.Contains(page, "elsewhere") || strings.Contains(page, "@import") {
 			t.Errorf("%s:\n%s", path, page)
 		}
 		files = nil
@@ -50,18 +55,22 @@ func TestThePageOfTheAPIComesFromHereAlone(t *testing.T) {
 
 func TestTheFilesOfThePageAreServed(t *testing.T) {
 	do := bare(Options{PublicRate: Rate{PerSecond: 1, Burst: 1000}, RateEntries: 10})
-	kinds := map[string][]string{"css": {"text/css"}, "js": {"text/javascript", "application/javascript"}, "png": {"image/png"}}
+	kinds := map[string][]string{"css": {"text/css"},
+		"js": {"text/javascript", "application/javascript"}, "png": {"image/png"}}
 	for _, name := range docsFiles {
 		path := "/docs/" + name
 		plain := do("GET", path)
 		kind, _, err := mime.ParseMediaType(string(plain.Header.ContentType()))
-		if extension := name[strings.LastIndexByte(name, '.')+1:]; err != nil || !slices.Contains(kinds[extension], kind) {
+		if extension := name[strings.LastIndexByte(name, '.')+1:]; err != nil ||
+			!slices.Contains(kinds[extension], kind) {
 			t.Errorf("%s: Content-Type %q", path, plain.Header.ContentType())
 		}
-		if plain.StatusCode() != 200 || len(plain.Body()) < 100 || headerOf(plain, "X-RateLimit-Limit") != "1000" ||
+		if plain.StatusCode() != 200 || len(plain.Body()) < 100 ||
+			headerOf(plain, "X-RateLimit-Limit") != "1000" ||
 			string(plain.Header.Peek("Cache-Control")) != "no-cache" ||
 			string(plain.Header.Peek("Access-Control-Allow-Origin")) != "*" {
-			t.Errorf("%s: %d, %d bytes\n%s", path, plain.StatusCode(), len(plain.Body()), &plain.Header)
+			t.Errorf("%s: %d, %d bytes\n%s", path, plain.StatusCode(), len(plain.Body()),
+				&plain.Header)
 		}
 		packed := do("GET", path+"/", "Accept-Encoding", "gzip, br")
 		body, err := packed.BodyUncompressed()
@@ -72,16 +81,20 @@ func TestTheFilesOfThePageAreServed(t *testing.T) {
 			t.Errorf("%s: %d, gzip has other content", path, packed.StatusCode())
 		}
 		etag := string(plain.Header.Peek("ETag"))
-		if len(etag) < 3 || etag[0] != '"' || etag[len(etag)-1] != '"' || strings.Count(etag, `"`) != 2 {
+		if len(etag) < 3 || etag[0] != '"' || etag[len(etag)-1] != '"' ||
+			strings.Count(etag, `"`) != 2 {
 			t.Errorf("%s: ETag %s is no quoted text", path, etag)
 		}
 		for _, known := range []string{etag, `"other", ` + etag, "W/" + etag} {
 			again := do("GET", path, "If-None-Match", known)
-			if again.StatusCode() != 304 || len(again.Body()) > 0 || string(again.Header.Peek("ETag")) != etag {
-				t.Errorf("%s with %s: %d, ETag %s", path, known, again.StatusCode(), again.Header.Peek("ETag"))
+			if again.StatusCode() != 304 || len(again.Body()) > 0 ||
+				string(again.Header.Peek("ETag")) != etag {
+				t.Errorf("%s with %s: %d, ETag %s", path, known, again.StatusCode(),
+					again.Header.Peek("ETag"))
 			}
 		}
-		if again := do("GET", path, "If-None-Match", `"other"`); again.StatusCode() != 200 || !bytes.Equal(again.Body(), plain.Body()) {
+		if again := do("GET", path, "If-None-Match", `"other"`); again.StatusCode() != 200 ||
+			!bytes.Equal(again.Body(), plain.Body()) {
 			t.Errorf("%s with another ETag: %d", path, again.StatusCode())
 		}
 		if strings.HasSuffix(name, ".css") {
@@ -92,22 +105,30 @@ func TestTheFilesOfThePageAreServed(t *testing.T) {
 			}
 		}
 	}
-	for _, path := range []string{"/docs/x", "/docs/swagger-ui.js", "/docs/embed.go", "/docs/swagger-ui.css.gz", "/docs/%zz", "/docs/..", "/docs/../docs", "/docs/x/y", "/docs//"} {
-		if a := do("GET", path); a.StatusCode() != 404 || string(a.Body()) != detail(NotFound.Detail) || string(a.Header.ContentType()) != "application/json" {
+	for _, path := range []string{"/docs/x", "/docs/swagger-ui.js", "/docs/embed.go",
+		"/docs/swagger-ui.css.gz", "/docs/%zz", "/docs/..", "/docs/../docs", "/docs/x/y",
+		"/docs//"} {
+		if a := do("GET", path); a.StatusCode() != 404 ||
+			string(a.Body()) != detail(NotFound.Detail) ||
+			string(a.Header.ContentType()) != "application/json" {
 			t.Errorf("%s: %d %s", path, a.StatusCode(), a.Body())
 		}
 	}
-	if a := do("POST", "/docs"); a.StatusCode() != 405 || string(a.Header.Peek("Allow")) != "GET, HEAD, OPTIONS" {
+	if a := do("POST", "/docs"); a.StatusCode() != 405 ||
+		string(a.Header.Peek("Allow")) != "GET, HEAD, OPTIONS" {
 		t.Errorf("POST: %d", a.StatusCode())
 	}
 }
 
 func TestHEADOfThePageAndTheDocumentHasTheirLength(t *testing.T) {
 	h := newHarness(t, nil)
-	for _, path := range []string{"/docs", "/docs/swagger-ui.css", "/docs/favicon-32x32.png", "/api/openapi.json"} {
+	for _, path := range []string{"/docs", "/docs/swagger-ui.css", "/docs/favicon-32x32.png",
+		"/api/openapi.json"} {
 		get, head := h.do("GET", path, "", ""), h.do("HEAD", path, "", "")
-		if head.status != 200 || head.body != "" || head.header.ContentLength() != len(get.body) || string(head.header.ContentType()) != string(get.header.ContentType()) {
-			t.Errorf("%s: HEAD has %d, %d bytes, length %d, %s; GET has %d bytes, %s", path, head.status, len(head.body), head.header.ContentLength(), head.header.ContentType(),
+		if head.status != 200 || head.body != "" || head.header.ContentLength() != len(get.body) ||
+			string(head.header.ContentType()) != string(get.header.ContentType()) {
+			t.Errorf("%s: HEAD has %d, %d bytes, length %d, %s; GET has %d bytes, %s", path,
+				head.status, len(head.body), head.header.ContentLength(), head.header.ContentType(),
 				len(get.body), get.header.ContentType())
 		}
 	}
@@ -196,8 +217,10 @@ func TestThePageMayBeSwitchedOff(t *testing.T) {
 }
 
 func TestACodingIsSentToThoseWhoTakeIt(t *testing.T) {
-	for header, want := range map[string]bool{"gzip": true, "br, GZip ": true, "gzip;q=0.1": true, "*": true, "br;q=1, *;q=0.5": true,
-		"": false, "br": false, "gzip;q=0": false, "gzip; q=0.000, br": false, "*, gzip;q=0": false, "gzip;q=0, *": false, "gzip;q=x": false, "*;q=0": false, "gzipped": false} {
+	for header, want := range map[string]bool{"gzip": true, "br, GZip ": true, "gzip;q=0.1": true,
+		"*": true, "br;q=1, *;q=0.5": true,
+		"": false, "br": false, "gzip;q=0": false, "gzip; q=0.000, br": false, "*, gzip;q=0": false,
+		"gzip;q=0, *": false, "gzip;q=x": false, "*;q=0": false, "gzipped": false} {
 		if got := accepts(header, "gzip"); got != want {
 			t.Errorf("%q: %v", header, got)
 		}

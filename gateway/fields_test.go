@@ -14,7 +14,8 @@ import (
 	"exchange/gateway/params"
 )
 
-// Nothing in this file may reach a wallet: all its requests carry one nonce, and it is good at the end.
+// Nothing in this file may reach a wallet: all its requests carry one nonce, and it is good at the
+// end.
 const fieldsNonce = 1_000_000
 
 // untouched runs requests that must all be refused, and checks that they left no trace.
@@ -25,7 +26,8 @@ func untouched(t *testing.T, h *harness, refused func()) {
 	if h.hash() != before {
 		t.Error("refused requests changed the state")
 	}
-	a := h.postJSON("bob", fieldsNonce, "/api/v1/order/", `{"amount":1,"pair":"BTC_USDT","price":1,"type":"buy"}`)
+	a := h.postJSON("bob", fieldsNonce, "/api/v1/order/",
+		`{"amount":1,"pair":"BTC_USDT","price":1,"type":"buy"}`)
 	if a.status != 201 {
 		t.Errorf("the nonce of refused requests is not good any more: %d %s", a.status, a.body)
 	}
@@ -66,21 +68,33 @@ func quote(s string) string {
 
 // Values that no field takes, and those that one kind of field does not take, as JSON.
 var (
-	noScalars    = []string{"true", "false", "null", "{}", "[]", `{"a":1}`, "[1]", `["1"]`, "[" + strings.Repeat("[", 30) + strings.Repeat("]", 30) + "]"}
-	strange      = []string{`""`, `" "`, `"\u0000"`, `"\u0661"`, `"\uff11"`, `"\ud83d\ude00"`, quote(strings.Repeat("9", 5000)), `"1 "`, `" 1"`, `"1\n"`}
-	noNumbers    = []string{"-1", `"-1"`, `"+1"`, "-0", `"NaN"`, `"Infinity"`, `"0x10"`, `"1,5"`, `"1_000"`, `".5"`, `"5."`, `"1e"`, `"e1"`, `"1.2.3"`, `"--1"`, `"one"`}
-	noPrices     = []string{"0", "0.0", "0e9", `"0"`, "0.001", "1.234", "1e-3", "0.000000001", "1e-9", "1e-400", "1e400", "1e99999999999", "99999999999999999999", "92233720368547758.08e9", "1" + strings.Repeat("0", 70)}
-	noAmounts    = []string{"0", "0.0", "0e9", `"0"`, "0.000000001", "1e-9", "0.000009", "0.00000999", "1000000.00000001", "1000001", "1e7", "1e19", "1e400", "99999999999999999999"}
-	noIntegers   = []string{"0", "-1", "1.0", "1.5", "1e3", "1E3", `"+1"`, "12345678901234567890", `"0x1"`, `"one"`, `"1 2"`}
-	noIDs        = []string{`"a b"`, `"a.b"`, `"a/b"`, `"\u00e9"`, `"<script>"`, quote(strings.Repeat("a", 37)), "1.5"}
-	noCurrencies = []string{"1", `"usdt"`, `"USDT "`, `"USD"`, `"BTC_USDT"`, `"USDT\u0000"`, `"\u0426"`}
-	noPairs      = []string{"1", `"btc_usdt"`, `"BTC_USDT "`, `"USDT_BTC"`, `"BTC/USDT"`, `"BTC"`, `"BTC_USDT\u0000"`}
-	noMoney      = []string{"0", "0.0", "0e9", `"0"`, "0.000000001", "1e-9", "1e-400", "1e19", "1e400", "99999999999999999999", "92233720368.54775808", "1" + strings.Repeat("0", 70)}
-	noSides      = []string{"1", `"Buy"`, `"BUY"`, `"buy "`, `"bid"`, `"sell,buy"`}
+	noScalars = []string{"true", "false", "null", "{}", "[]", `{"a":1}`, "[1]", `["1"]`,
+		"[" + strings.Repeat("[", 30) + strings.Repeat("]", 30) + "]"}
+	strange = []string{`""`, `" "`, `"\u0000"`, `"\u0661"`, `"\uff11"`, `"\ud83d\ude00"`,
+		quote(strings.Repeat("9", 5000)), `"1 "`, `" 1"`, `"1\n"`}
+	noNumbers = []string{"-1", `"-1"`, `"+1"`, "-0", `"NaN"`, `"Infinity"`, `"0x10"`, `"1,5"`,
+		`"1_000"`, `".5"`, `"5."`, `"1e"`, `"e1"`, `"1.2.3"`, `"--1"`, `"one"`}
+	noPrices = []string{"0", "0.0", "0e9", `"0"`, "0.001", "1.234", "1e-3", "0.000000001",
+		"1e-9", "1e-400", "1e400", "1e99999999999", "99999999999999999999",
+		"92233720368547758.08e9", "1" + strings.Repeat("0", 70)}
+	noAmounts = []string{"0", "0.0", "0e9", `"0"`, "0.000000001", "1e-9", "0.000009",
+		"0.00000999", "1000000.00000001", "1000001", "1e7", "1e19", "1e400", "99999999999999999999"}
+	noIntegers = []string{"0", "-1", "1.0", "1.5", "1e3", "1E3", `"+1"`, "12345678901234567890",
+		`"0x1"`, `"one"`, `"1 2"`}
+	noIDs = []string{`"a b"`, `"a.b"`, `"a/b"`, `"\u00e9"`, `"<script>"`,
+		quote(strings.Repeat("a", 37)), "1.5"}
+	noCurrencies = []string{"1", `"usdt"`, `"USDT "`, `"USD"`, `"BTC_USDT"`, `"USDT\u0000"`,
+		`"\u0426"`}
+	noPairs = []string{"1", `"btc_usdt"`, `"BTC_USDT "`, `"USDT_BTC"`, `"BTC/USDT"`, `"BTC"`,
+		`"BTC_USDT\u0000"`}
+	noMoney = []string{"0", "0.0", "0e9", `"0"`, "0.000000001", "1e-9", "1e-400", "1e19", "1e400",
+		"99999999999999999999", "92233720368.54775808", "1" + strings.Repeat("0", 70)}
+	noSides = []string{"1", `"Buy"`, `"BUY"`, `"buy "`, `"bid"`, `"sell,buy"`}
 )
 
 // Texts that no field of free text takes.
-var noTexts = []string{`""`, `"\u0000"`, `"a\u0000b"`, `"a\nb"`, `"\t"`, `"\u001b[2J"`, `"\u007f"`, `"\u0085"`, quote(strings.Repeat("x", 5000)), quote(strings.Repeat("\u00e9", 1000))}
+var noTexts = []string{`""`, `"\u0000"`, `"a\u0000b"`, `"a\nb"`, `"\t"`, `"\u001b[2J"`, `"\u007f"`,
+	`"\u0085"`, quote(strings.Repeat("x", 5000)), quote(strings.Repeat("\u00e9", 1000))}
 
 // noAddresses show a reader something else than what they are: with blanks, marks of direction,
 // characters without a width, or letters of another script.
@@ -89,32 +103,41 @@ var noAddresses = []string{`" "`, `"a b"`, `" a"`, `"a "`, `"a\u00a0b"`, `"a\u30
 	`"a\u00adb"`, `"b\u0441a"`, `"\u00e9"`, `"\ud83d\ude00"`, `"a\u007f"`,
 	quote(strings.Repeat("\u00e9", 128))}
 
-// The fields of every POST, with a good value of each, "" if it may be missing, and bad ones; "": it is missing.
+// The fields of every POST, with a good value of each, "" if it may be missing, and bad ones; "":
+// it is missing.
 var postFields = []struct {
 	path string
 	good map[string]string
 	bad  map[string][]string
 }{
-	{"/api/v1/order/", map[string]string{"amount": "1", "pair": `"BTC_USDT"`, "price": "1", "type": `"buy"`, "client_order_id": ""}, map[string][]string{
+	{"/api/v1/order/", map[string]string{"amount": "1", "pair": `"BTC_USDT"`, "price": "1",
+		"type": `"buy"`, "client_order_id": ""}, map[string][]string{
 		"amount":          slices.Concat(noScalars, strange, noNumbers, noAmounts, []string{""}),
 		"price":           slices.Concat(noScalars, strange, noNumbers, noPrices, []string{""}),
 		"pair":            slices.Concat(noScalars, strange, noPairs, []string{""}),
 		"type":            slices.Concat(noScalars, strange, noSides, []string{""}),
 		"client_order_id": slices.Concat(noScalars, strange, noIDs)}},
-	{"/api/v1/order-cancel/", map[string]string{"order": "1"}, map[string][]string{"order": slices.Concat(noScalars, strange, noNumbers, noIntegers, []string{""})}},
+	{"/api/v1/order-cancel/", map[string]string{"order": "1"},
+		map[string][]string{"order": slices.Concat(noScalars, strange, noNumbers, noIntegers,
+			[]string{""})}},
 	{"/api/v1/order-cancel-all/", map[string]string{"all": "1", "pair": ""}, map[string][]string{
 		"all": slices.Concat(noScalars, strange,
 			[]string{"0", "2", "1.0", `"01"`, `"true"`, `"all"`, "", `""`}),
 		"pair": slices.Concat(noScalars, strange, noPairs)}},
-	{"/api/v1/withdraw/", map[string]string{"amount": "1", "currency": `"USDT"`, "address": `"x"`}, map[string][]string{
-		"amount":   slices.Concat(noScalars, strange, noNumbers, noMoney, []string{""}),
-		"currency": slices.Concat(noScalars, strange, noCurrencies, []string{""}),
-		"address": slices.Concat(noScalars, noTexts, noAddresses,
-			[]string{quote(strings.Repeat("x", 257)), ""})}},
-	{"/api/v1/withdraw-confirm/", map[string]string{"withdraw": "1", "code": `"x"`}, map[string][]string{
-		"withdraw": slices.Concat(noScalars, strange, noNumbers, noIntegers, []string{""}),
-		"code":     slices.Concat(noScalars, noTexts, []string{quote(strings.Repeat("1", 65)), ""})}},
-	{"/api/v1/withdraw-cancel/", map[string]string{"withdraw": "1"}, map[string][]string{"withdraw": slices.Concat(noScalars, strange, noNumbers, noIntegers, []string{""})}},
+	{"/api/v1/withdraw/", map[string]string{"amount": "1", "currency": `"USDT"`, "address": `"x"`},
+		map[string][]string{
+			"amount":   slices.Concat(noScalars, strange, noNumbers, noMoney, []string{""}),
+			"currency": slices.Concat(noScalars, strange, noCurrencies, []string{""}),
+			"address": slices.Concat(noScalars, noTexts, noAddresses,
+				[]string{quote(strings.Repeat("x", 257)), ""})}},
+	{"/api/v1/withdraw-confirm/", map[string]string{"withdraw": "1", "code": `"x"`},
+		map[string][]string{
+			"withdraw": slices.Concat(noScalars, strange, noNumbers, noIntegers, []string{""}),
+			"code": slices.Concat(noScalars, noTexts,
+				[]string{quote(strings.Repeat("1", 65)), ""})}},
+	{"/api/v1/withdraw-cancel/", map[string]string{"withdraw": "1"},
+		map[string][]string{"withdraw": slices.Concat(noScalars, strange, noNumbers, noIntegers,
+			[]string{""})}},
 }
 
 func TestEachBadFieldOfABodyIsNamed(t *testing.T) {
@@ -133,7 +156,8 @@ func TestEachBadFieldOfABodyIsNamed(t *testing.T) {
 			f := func(with map[string]string, names ...string) {
 				t.Helper()
 				b := body(with)
-				if got := badFieldsOf(t, p.path+" "+b, h.postJSON("bob", fieldsNonce, p.path, b)); !slices.Equal(got, names) {
+				if got := badFieldsOf(t, p.path+" "+b,
+					h.postJSON("bob", fieldsNonce, p.path, b)); !slices.Equal(got, names) {
 					t.Errorf("%s %.300s: names %v, want %v", p.path, b, got, names)
 				}
 			}
@@ -159,11 +183,14 @@ func TestEachBadFieldOfABodyIsNamed(t *testing.T) {
 		const required = `["This field is required."]`
 		for _, empty := range []string{"{}", ""} {
 			for path, text := range map[string]string{
-				"/api/v1/order/":            `{"pair":` + required + `,"type":` + required + `,"price":` + required + `,"amount":` + required + `}`,
-				"/api/v1/order-cancel/":     `{"order":` + required + `}`,
-				"/api/v1/withdraw/":         `{"currency":` + required + `,"amount":` + required + `,"address":` + required + `}`,
-				"/api/v1/withdraw-confirm/": `{"withdraw":` + required + `,"code":` + required + `}`,
-				"/api/v1/withdraw-cancel/":  `{"withdraw":` + required + `}`,
+				"/api/v1/order/": `{"pair":` + required + `,"type":` + required +
+					`,"price":` + required + `,"amount":` + required + `}`,
+				"/api/v1/order-cancel/": `{"order":` + required + `}`,
+				"/api/v1/withdraw/": `{"currency":` + required + `,"amount":` + required +
+					`,"address":` + required + `}`,
+				"/api/v1/withdraw-confirm/": `{"withdraw":` + required + `,"code":` + required +
+					`}`,
+				"/api/v1/withdraw-cancel/": `{"withdraw":` + required + `}`,
 			} {
 				want(t, "nothing to "+path, h.postJSON("bob", fieldsNonce, path, empty), 400, text)
 			}
@@ -171,17 +198,19 @@ func TestEachBadFieldOfABodyIsNamed(t *testing.T) {
 	})
 }
 
-// Beside them what is at the bounds, and strange but a text, is taken: what refuses these is that bob has no
-// e-mail address, and that there is no such withdraw.
+// Beside them what is at the bounds, and strange but a text, is taken: what refuses these is that
+// bob has no e-mail address, and that there is no such withdraw.
 func TestTextsOfAWithdrawMayBeAnyAtTheirBounds(t *testing.T) {
 	h := trading(t)
 	nonce := uint64(fieldsNonce)
 	for _, v := range []string{quote(strings.Repeat("x", 256)), "1.50", `"<b>&"`, `"!~'\"\\"`} {
-		want(t, v, h.postJSON("bob", nonce, "/api/v1/withdraw/", `{"address":`+v+`,"amount":"1e-8","currency":"USDT"}`), 400, detail(NoEmail.Detail))
+		want(t, v, h.postJSON("bob", nonce, "/api/v1/withdraw/",
+			`{"address":`+v+`,"amount":"1e-8","currency":"USDT"}`), 400, detail(NoEmail.Detail))
 	}
 	for _, v := range []string{quote(strings.Repeat("1", 64)), `"\u00e9"`, "123456"} {
 		nonce++
-		want(t, v, h.postJSON("bob", nonce, "/api/v1/withdraw-confirm/", `{"code":`+v+`,"withdraw":1}`), 400, `{"withdraw":["Withdraw not found"]}`)
+		want(t, v, h.postJSON("bob", nonce, "/api/v1/withdraw-confirm/",
+			`{"code":`+v+`,"withdraw":1}`), 400, `{"withdraw":["Withdraw not found"]}`)
 	}
 }
 
@@ -193,15 +222,19 @@ func TestAWithdrawIsAtLeastTheMinimumOfItsCurrency(t *testing.T) {
 	}
 	f := func(amount, currency string, status int, body string) {
 		t.Helper()
-		want(t, amount+" "+currency, h.post("bob", "/api/v1/withdraw/", "address=x&amount="+amount+"&currency="+currency), status, body)
+		want(t, amount+" "+currency, h.post("bob", "/api/v1/withdraw/",
+			"address=x&amount="+amount+"&currency="+currency), status, body)
 	}
 	f("0.00099999", "BTC", 400, `{"amount":["The smallest amount is 0.001."]}`)
 	f("0.00099999", "btc", 400, `{"currency":["Unknown currency."]}`)
-	f("0.00000001", "ETH", 400, `{"date":T,"error":"Out of balance -0.00000001 ETH"}`) // it has none
-	f("0.001", "BTC", 201, `{"id":1,"timestamp":T,"currency":"BTC","amount":0.001,"status":10,"address":"x"}`)
+	// it has none
+	f("0.00000001", "ETH", 400, `{"date":T,"error":"Out of balance -0.00000001 ETH"}`)
+	f("0.001", "BTC", 201,
+		`{"id":1,"timestamp":T,"currency":"BTC","amount":0.001,"status":10,"address":"x"}`)
 }
 
-// The least value is looked at as soon as there is a price and an amount, whatever the other fields are.
+// The least value is looked at as soon as there is a price and an amount, whatever the other fields
+// are.
 func TestAnOrderOfTooLittleValueIsRefusedTogetherWithOtherFaults(t *testing.T) {
 	h := newHarness(t, func(o *actors.Options) {
 		for i := range o.Pairs {
@@ -215,13 +248,17 @@ func TestAnOrderOfTooLittleValueIsRefusedTogetherWithOtherFaults(t *testing.T) {
 	const less = `"amount":["price x amount must be at least 10."]`
 	f := func(amount, price, side string, status int, body string) {
 		t.Helper()
-		a := h.postJSON("bob", fieldsNonce, "/api/v1/order/", fmt.Sprintf(`{"amount":%s,"pair":"BTC_USDT","price":%s,"type":"%s"}`, amount, price, side))
+		a := h.postJSON("bob", fieldsNonce, "/api/v1/order/",
+			fmt.Sprintf(`{"amount":%s,"pair":"BTC_USDT","price":%s,"type":"%s"}`, amount, price,
+				side))
 		want(t, amount+" x "+price, a, status, body)
 	}
 	f("0.09999999", "100", "buy", 400, "{"+less+"}")
-	f("0.09999999", "100", "hold", 400, `{"type":["Not a valid choice. It must be buy or sell."],`+less+"}")
+	f("0.09999999", "100", "hold", 400,
+		`{"type":["Not a valid choice. It must be buy or sell."],`+less+"}")
 	f("0.09999999", "0", "buy", 400, `{"price":["A number above 0 is required."]}`)
-	f("0.1", "100", "buy", 201, `{"success":true,"type":"buy","date":T,"oid":1,"price":100,"amount":0.1,"amount_filled":0,"amount_original":0.1,"trades":[]}`)
+	f("0.1", "100", "buy", 201,
+		`{"success":true,"type":"buy","date":T,"oid":1,"price":100,"amount":0.1,"amount_filled":0,"amount_original":0.1,"trades":[]}`)
 }
 
 func TestFormsAreCheckedAsJSONIs(t *testing.T) {
@@ -277,11 +314,14 @@ func TestABodyThatIsNoSetOfParametersIsRefusedWithAReason(t *testing.T) {
 	untouched(t, h, func() {
 		f := func(kind, body string) {
 			t.Helper()
-			for _, path := range []string{"/api/v1/order/", "/api/v1/order-cancel/", "/api/v1/order-cancel-all/", "/api/v1/withdraw/", "/api/v1/withdraw-confirm/", "/api/v1/withdraw-cancel/"} {
+			for _, path := range []string{"/api/v1/order/", "/api/v1/order-cancel/",
+				"/api/v1/order-cancel-all/", "/api/v1/withdraw/", "/api/v1/withdraw-confirm/",
+				"/api/v1/withdraw-cancel/"} {
 				a := h.do("POST", path, kind, body, signed("bob", fieldsNonce, "")...)
 				wellFormed(t, body, a)
 				var answer struct{ Detail string }
-				if err := json.Unmarshal([]byte(a.body), &answer); err != nil || a.status != 400 || len(answer.Detail) < 30 {
+				if err := json.Unmarshal([]byte(a.body), &answer); err != nil || a.status != 400 ||
+					len(answer.Detail) < 30 {
 					t.Errorf("%s %.100s: %d %s", kind, body, a.status, a.body)
 				}
 			}
@@ -289,23 +329,34 @@ func TestABodyThatIsNoSetOfParametersIsRefusedWithAReason(t *testing.T) {
 		for i := 1; i < len(good); i++ {
 			f(jsonType, good[:i]) // truncated
 		}
-		for _, body := range []string{" ", "null", "true", "1", `"a"`, "[]", "[" + good + "]", good + good, good + "x", good + ",", "{{}}", `{"a"}`, `{a:1}`, `{'a':1}`, `{"a":01}`, `{"a":.5}`,
-			`{"a":+1}`, `{"a":NaN}`, `{"a":1,}`, `{"a":"` + "\n" + `"}`, "{\"a\":\"\xff\"}", `{"a":"\ud800"}`, `{"a":"\x41"}`, "\ufeff" + good, good + "\x00", "// comment\n" + good,
-			`{"a":` + strings.Repeat("[", params.MaxDepth+1) + strings.Repeat("]", params.MaxDepth+1) + `}`, `{"a":` + strings.Repeat(`{"a":`, 5000) + "1" + strings.Repeat("}", 5000) + `}`,
-			strings.Repeat("[", 60000), many(100), many(params.MaxParams + 1), `{"` + strings.Repeat("n", params.MaxName+1) + `":1}`, "amount=1&pair=BTC_USDT"} {
+		for _, body := range []string{" ", "null", "true", "1", `"a"`, "[]", "[" + good + "]",
+			good + good, good + "x", good + ",", "{{}}", `{"a"}`, `{a:1}`, `{'a':1}`, `{"a":01}`,
+			`{"a":.5}`,
+			`{"a":+1}`, `{"a":NaN}`, `{"a":1,}`, `{"a":"` + "\n" + `"}`, "{\"a\":\"\xff\"}",
+			`{"a":"\ud800"}`, `{"a":"\x41"}`, "\ufeff" + good, good + "\x00", "// comment\n" + good,
+			`{"a":` + strings.Repeat("[", params.MaxDepth+1) +
+				strings.Repeat("]", params.MaxDepth+1) + `}`,
+			`{"a":` + strings.Repeat(`{"a":`, 5000) + "1" + strings.Repeat("}", 5000) + `}`,
+			strings.Repeat("[", 60000), many(100), many(params.MaxParams + 1),
+			`{"` + strings.Repeat("n", params.MaxName+1) + `":1}`, "amount=1&pair=BTC_USDT"} {
 			f(jsonType, body)
 		}
-		for _, body := range []string{"a=%", "a=%4", "a=%zz", "a=\xff", "a=%FF", strings.Repeat("n", params.MaxName+1) + "=1"} {
+		for _, body := range []string{"a=%", "a=%4", "a=%zz", "a=\xff", "a=%FF",
+			strings.Repeat("n", params.MaxName+1) + "=1"} {
 			f(formType, body)
 		}
-		for _, kind := range []string{"text/plain", "text/json", "application/xml", "application/jsonx", "application/json-patch+json", "multipart/form-data; boundary=x", "json", ";application/json", "application/octet-stream"} {
+		for _, kind := range []string{"text/plain", "text/json", "application/xml",
+			"application/jsonx", "application/json-patch+json", "multipart/form-data; boundary=x",
+			"json", ";application/json", "application/octet-stream"} {
 			f(kind, good)
 		}
 		// Names that appear twice are named.
 		for body, name := range map[string]string{
-			`{"amount":1,"amount":1}`: "amount", `{"amount":1,"\u0061mount":2}`: "amount", `{"x":1,"y":2,"x":1}`: "x", `{"":1,"":2}`: "", `{"<b>":1,"<b>":[]}`: "<b>",
+			`{"amount":1,"amount":1}`: "amount", `{"amount":1,"\u0061mount":2}`: "amount",
+			`{"x":1,"y":2,"x":1}`: "x", `{"":1,"":2}`: "", `{"<b>":1,"<b>":[]}`: "<b>",
 		} {
-			for _, path := range []string{"/api/v1/order/", "/api/v1/order-cancel-all/", "/api/v1/withdraw/"} {
+			for _, path := range []string{"/api/v1/order/", "/api/v1/order-cancel-all/",
+				"/api/v1/withdraw/"} {
 				a := h.do("POST", path, jsonType, body, signed("bob", fieldsNonce, "")...)
 				if got := badFieldsOf(t, body, a); !slices.Equal(got, []string{name}) {
 					t.Errorf("%s %s: names %q", path, body, got)
@@ -322,13 +373,15 @@ func TestABodyThatIsNoSetOfParametersIsRefusedWithAReason(t *testing.T) {
 
 func TestEachBadParameterOfAQueryIsNamed(t *testing.T) {
 	h := trading(t)
-	counts := []string{"0", "00", "-1", "1.0", "1e3", "+1", "%201", "", "all", "12345678901234567890", "%D9%A1"}
+	counts := []string{"0", "00", "-1", "1.0", "1e3", "+1", "%201", "", "all",
+		"12345678901234567890", "%D9%A1"}
 	ids := counts
 	sides := []string{"", "Buy", "SELL", "1", "buy,sell"}
 	pairs := []string{"", "BTC", "btc_usdt", "BTC_EUR", "%F0%9F%98%80", strings.Repeat("x", 500)}
 	offsets := []string{"-1", "100001", "1e3", "", "x", "12345678901234567890"}
 	orderings := []string{"", "ID", "--id", "price", "id,-id"}
-	currencies := []string{"", "btc", "EUR", "1", "BTC%00", "%F0%9F%98%80", strings.Repeat("x", 500)}
+	currencies := []string{"", "btc", "EUR", "1", "BTC%00", "%F0%9F%98%80",
+		strings.Repeat("x", 500)}
 	statuses := []string{"", "0", "1", "11", "60", "010", "10.0", "-10", "new", "%D9%A1%D9%A0"}
 	moments := []string{"", "x", "%2B1", "+1", "-", "-1", "-0", "-0.5", "--1", "-+1", "1,5", "1e",
 		".5", "5.", "NaN", "0x10", "1.123456789", "-1.123456789", "-1e11", "1e-9", "%D9%A1", "1%00",
@@ -345,8 +398,10 @@ func TestEachBadParameterOfAQueryIsNamed(t *testing.T) {
 			var all, names []string
 			for name, values := range bad {
 				for _, v := range values {
-					for _, query := range []string{name + "=" + v, "unknown=1&" + name + "=1&" + name + "=" + v} {
-						if got := badFieldsOf(t, path+"?"+query, ask(query)); !slices.Equal(got, []string{name}) {
+					for _, query := range []string{name + "=" + v,
+						"unknown=1&" + name + "=1&" + name + "=" + v} {
+						if got := badFieldsOf(t, path+"?"+query, ask(query)); !slices.Equal(got,
+							[]string{name}) {
 							t.Errorf("%s?%s: names %v", path, query, got)
 						}
 					}
@@ -358,26 +413,44 @@ func TestEachBadParameterOfAQueryIsNamed(t *testing.T) {
 				t.Errorf("%s: names %v, want all of %v", path, got, names)
 			}
 		}
-		f("/api/v1/pairs/", false, map[string][]string{"currency1": currencies, "currency2": currencies})
-		f("/api/v1/orderbook/BTC_USDT/", false, map[string][]string{"limit_sell": counts, "limit_buy": counts, "group": {"", "2", "-1", "true", "01"}})
-		f("/api/v1/orderbook/BTC_USDT/", false, map[string][]string{"limit_asks": counts, "limit_bids": counts})
-		f("/api/v1/exchanges/", false, map[string][]string{"pair": pairs, "limit": counts, "offset": offsets, "before": ids, "ordering": orderings})
+		f("/api/v1/pairs/", false, map[string][]string{"currency1": currencies,
+			"currency2": currencies})
+		f("/api/v1/orderbook/BTC_USDT/", false,
+			map[string][]string{"limit_sell": counts, "limit_buy": counts,
+				"group": {"", "2", "-1", "true", "01"}})
+		f("/api/v1/orderbook/BTC_USDT/", false,
+			map[string][]string{"limit_asks": counts, "limit_bids": counts})
+		f("/api/v1/exchanges/", false,
+			map[string][]string{"pair": pairs, "limit": counts, "offset": offsets, "before": ids,
+				"ordering": orderings})
 		f("/api/v1/ticker/", false, map[string][]string{"pair": pairs})
-		f("/api/charts/BTC_USDT/1/chart", false, map[string][]string{"limit": counts, "since": moments, "until": moments})
-		f("/api/v1/deposits/", true, map[string][]string{"currency_id": currencies, "limit": counts, "offset": offsets, "before": ids})
-		f("/api/v1/withdraws/", true, map[string][]string{"currency_id": currencies, "status": statuses, "limit": counts, "offset": offsets, "before": ids})
+		f("/api/charts/BTC_USDT/1/chart", false,
+			map[string][]string{"limit": counts, "since": moments, "until": moments})
+		f("/api/v1/deposits/", true, map[string][]string{"currency_id": currencies, "limit": counts,
+			"offset": offsets, "before": ids})
+		f("/api/v1/withdraws/", true, map[string][]string{"currency_id": currencies,
+			"status": statuses, "limit": counts, "offset": offsets, "before": ids})
 		f("/api/v1/wallets/", true, map[string][]string{"currency_id": currencies})
-		f("/api/v1/orders/own/", true, map[string][]string{"type": sides, "pair": pairs, "status": {"0", "4", "", "active", "-1", "1.0"}, "limit": counts, "offset": offsets, "before": ids,
-			"client_order_id": {"", "a%20b", "%C3%A9", strings.Repeat("a", 37)}})
-		f("/api/v1/exchanges/own/", true, map[string][]string{"type": sides, "my_side": sides, "pair": pairs, "limit": counts, "offset": offsets, "before": ids, "ordering": orderings})
+		f("/api/v1/orders/own/", true,
+			map[string][]string{"type": sides, "pair": pairs,
+				"status": {"0", "4", "", "active", "-1", "1.0"}, "limit": counts, "offset": offsets,
+				"before":          ids,
+				"client_order_id": {"", "a%20b", "%C3%A9", strings.Repeat("a", 37)}})
+		f("/api/v1/exchanges/own/", true,
+			map[string][]string{"type": sides, "my_side": sides, "pair": pairs, "limit": counts,
+				"offset": offsets, "before": ids, "ordering": orderings})
 		var many []string
 		for i := range 100 {
 			many = append(many, "p"+strconv.Itoa(i)+"=1")
 		}
-		for _, path := range []string{"/api/v1/pairs/", "/api/v1/exchanges/", "/api/v1/wallets/", "/api/v1/ticker/", "/api/charts/BTC_USDT/D/chart", "/api/v1/deposits/", "/api/v1/withdraws/", "/api/v1/fees/"} {
-			for _, query := range []string{strings.Join(many, "&"), "a=%", "a=%FF", strings.Repeat("n", 65) + "=1"} {
+		for _, path := range []string{"/api/v1/pairs/", "/api/v1/exchanges/", "/api/v1/wallets/",
+			"/api/v1/ticker/", "/api/charts/BTC_USDT/D/chart", "/api/v1/deposits/",
+			"/api/v1/withdraws/", "/api/v1/fees/"} {
+			for _, query := range []string{strings.Join(many, "&"), "a=%", "a=%FF",
+				strings.Repeat("n", 65) + "=1"} {
 				a := h.do("GET", path+"?"+query, "", "", signed("bob", fieldsNonce, "")...)
-				if wellFormed(t, path, a); a.status != 400 || !strings.HasPrefix(a.body, `{"detail":"The query could not be parsed. `) {
+				if wellFormed(t, path, a); a.status != 400 ||
+					!strings.HasPrefix(a.body, `{"detail":"The query could not be parsed. `) {
 					t.Errorf("%s?%.50s: %d %s", path, query, a.status, a.body)
 				}
 			}

@@ -24,8 +24,8 @@ import (
 	"exchange/persistence/memory"
 )
 
-// A bench answers each fuzzed input with a fresh engine in memory behind one gateway: what an input leads to depends on
-// nothing that was tried before.
+// A bench answers each fuzzed input with a fresh engine in memory behind one gateway: what an input
+// leads to depends on nothing that was tried before.
 type bench struct{ *documented }
 
 func newBench(f *testing.F) bench {
@@ -34,13 +34,16 @@ func newBench(f *testing.F) bench {
 	h.tune = func(o *Options) { // with limits that nobody meets, for then the answers tell them
 		every(o, Rate{1_000_000, 1_000_000})
 	}
-	h.open = func() persistence.Store { return memory.Open(memory.NewDisk(), persistence.Retention{}) }
+	h.open = func() persistence.Store {
+		return memory.Open(memory.NewDisk(), persistence.Retention{})
+	}
 	h.start()
 	return bench{&documented{h, documentation(f, true), map[string]bool{}}}
 }
 
-// fresh puts an engine into the gateway in the place of the one before. It has the accounts alice, with an e-mail address, and
-// bob, with 1000 of BTC and of USDT each; order 1, of alice, that rests; and withdraw 1, of alice, that is new.
+// fresh puts an engine into the gateway in the place of the one before. It has the accounts alice,
+// with an e-mail address, and bob, with 1000 of BTC and of USDT each; order 1, of alice, that
+// rests; and withdraw 1, of alice, that is new.
 func (b bench) fresh(t testing.TB) {
 	t.Helper()
 	b.end(t)
@@ -63,7 +66,8 @@ func (b bench) fresh(t testing.TB) {
 			}
 		}
 	}
-	for _, x := range [][2]string{{"/api/v1/order", order("sell", "BTC_USDT", "1", "100")}, {"/api/v1/withdraw", "address=there&amount=1&currency=BTC"}} {
+	for _, x := range [][2]string{{"/api/v1/order", order("sell", "BTC_USDT", "1", "100")},
+		{"/api/v1/withdraw", "address=there&amount=1&currency=BTC"}} {
 		if a := b.post("alice", x[0], x[1]); a.status != 201 {
 			t.Fatalf("%s: %d %s", x[0], a.status, a.body)
 		}
@@ -132,7 +136,8 @@ func parseAs(set *params.Set, get bool, how byte, text string) error {
 func signedMessage(key string, set *params.Set) string {
 	var parts []string
 	for _, p := range set.All() {
-		parts = append(parts, strings.ReplaceAll(url.QueryEscape(string(p.Name))+"="+url.QueryEscape(string(p.Value)), "+", "%20"))
+		parts = append(parts, strings.ReplaceAll(
+			url.QueryEscape(string(p.Name))+"="+url.QueryEscape(string(p.Value)), "+", "%20"))
 	}
 	return key + strings.Join(parts, "&")
 }
@@ -152,7 +157,8 @@ func inAddress(text string) string {
 
 var printable = regexp.MustCompile(`^[!-~]{1,256}$`)
 
-// signed sends a private request whose parameters are signed, and holds its answer against the document.
+// signed sends a private request whose parameters are signed, and holds its answer against the
+// document.
 func (b bench) signed(path string, get bool, how byte, text string) {
 	b.t.Helper()
 	for id := range uint64(3) { // what an input cannot know
@@ -183,13 +189,15 @@ func (b bench) signed(path string, get bool, how byte, text string) {
 	}
 	mac := sign.New([]byte("secret-"+account)).Sign(nil, []byte(message))
 	before := holdings(b.t, b.harness)
-	a := b.do(method, address, kind, body, "X-KEY", "key-"+account, "X-SIGN", string(mac), "X-NONCE", strconv.FormatUint(b.nextNonce(account), 10))
+	a := b.do(method, address, kind, body, "X-KEY", "key-"+account, "X-SIGN", string(mac),
+		"X-NONCE", strconv.FormatUint(b.nextNonce(account), 10))
 	what := fmt.Sprintf("%s %s %q of %s", method, address, body, account)
 	switch {
 	case a.status >= 500 && a.status != 503, a.status == 401, a.status == 403:
 		b.t.Fatalf("%s is answered with %d %s", what, a.status, a.body)
 	case unread != nil && a.status < 400:
-		b.t.Fatalf("%s cannot be read, %v, and is answered with %d %s", what, unread, a.status, a.body)
+		b.t.Fatalf("%s cannot be read, %v, and is answered with %d %s", what, unread, a.status,
+			a.body)
 	}
 	b.fits(method, address, a, a.status)
 	var made struct{ Address string }
@@ -198,12 +206,14 @@ func (b bench) signed(path string, get bool, how byte, text string) {
 		b.t.Fatalf("%s is answered with %s: a reader may see another address", what, a.body)
 	}
 	if after := holdings(b.t, b.harness); (get || a.status >= 400) && after != before {
-		b.t.Fatalf("%s is answered with %d %s, and changed what there is from %s to %s", what, a.status, a.body, before, after)
+		b.t.Fatalf("%s is answered with %d %s, and changed what there is from %s to %s", what,
+			a.status, a.body, before, after)
 	}
 }
 
-// Whatever is asked with a valid signature, the answer is one that the document describes; who is refused has what they had;
-// no money is made or lost; and in the end both sides of the engine agree.
+// Whatever is asked with a valid signature, the answer is one that the document describes; who is
+// refused has what they had; no money is made or lost; and in the end both sides of the engine
+// agree.
 func FuzzSignedRequests(f *testing.F) {
 	b := newBench(f)
 	type route struct {
@@ -228,9 +238,14 @@ func FuzzSignedRequests(f *testing.F) {
 	const place, cancel, all1, withdraw, confirm = "/api/v1/order", "/api/v1/order-cancel", "/api/v1/order-cancel-all", "/api/v1/withdraw", "/api/v1/withdraw-confirm"
 	// Each route by itself, with all its parameters.
 	alone := map[string][]string{
-		place: {order("buy", "BTC_USDT", "1", "100"), "amount=0.00001&client_order_id=a-1&pair=BTC_USDT&price=99999999999.99&type=sell", "amount=1e-9&pair=&price=-1&type=x", "",
-			"amount=1&amount=2", "%zz", `{"amount":1.50,"pair":"BTC_USDT","price":"1e2","type":"buy","client_order_id":"\u0061"}`, `{"amount":null,"pair":[],"price":{},"type":true}`,
-			`{"amount":1,"amount":2}`, `{"a":`, "price=92233720368.54775807&amount=92233720368.54775807&pair=BTC_USDT&type=buy"},
+		place: {order("buy", "BTC_USDT", "1", "100"),
+			"amount=0.00001&client_order_id=a-1&pair=BTC_USDT&price=99999999999.99&type=sell",
+			"amount=1e-9&pair=&price=-1&type=x", "",
+			"amount=1&amount=2", "%zz",
+			`{"amount":1.50,"pair":"BTC_USDT","price":"1e2","type":"buy","client_order_id":"\u0061"}`,
+			`{"amount":null,"pair":[],"price":{},"type":true}`,
+			`{"amount":1,"amount":2}`, `{"a":`,
+			"price=92233720368.54775807&amount=92233720368.54775807&pair=BTC_USDT&type=buy"},
 		cancel: {"order=1", `{"order":1}`, `{"order":"1"}`, "order=0",
 			"order=99999999999999999999", `{"order":1e0}`},
 		all1: {"", "all=1", "pair=BTC_USDT", `{"pair":"ETH_USDT"}`, "pair=x"},
@@ -244,12 +259,17 @@ func FuzzSignedRequests(f *testing.F) {
 			"code=&withdraw=-1"},
 		"/api/v1/withdraw-cancel": {"withdraw=1", `{"withdraw":"1"}`, "withdraw=2"},
 		"/api/v1/wallets":         {"", "currency_id=BTC", "currency_id=EUR"},
-		"/api/v1/orders/own":      {"status=1&type=sell&pair=BTC_USDT&client_order_id=%61&before=9&limit=5&offset=1", "status=4", "limit=0", "limit=2001&offset=100001", "a=1&a=2", "type=+&pair=%"},
-		"/api/v1/order/{pk}":      {"1?", "01?x=1", "%31?", "x?", "99999999999999999999?"},
-		"/api/v1/exchanges/own":   {"pair=BTC_USDT&limit=5&offset=0&my_side=buy&type=sell&ordering=id", "ordering=x", "before=0"},
-		"/api/v1/deposits":        {"", "currency_id=BTC&before=3&offset=1&limit=1000", "limit=x"},
-		"/api/v1/withdraws":       {"", "status=10&currency_id=BTC&before=5&offset=0&limit=1", "status=11", "status=50"},
-		"/api/v1/fees":            {"", "x=y"},
+		"/api/v1/orders/own": {
+			"status=1&type=sell&pair=BTC_USDT&client_order_id=%61&before=9&limit=5&offset=1",
+			"status=4", "limit=0", "limit=2001&offset=100001", "a=1&a=2", "type=+&pair=%"},
+		"/api/v1/order/{pk}": {"1?", "01?x=1", "%31?", "x?", "99999999999999999999?"},
+		"/api/v1/exchanges/own": {
+			"pair=BTC_USDT&limit=5&offset=0&my_side=buy&type=sell&ordering=id", "ordering=x",
+			"before=0"},
+		"/api/v1/deposits": {"", "currency_id=BTC&before=3&offset=1&limit=1000", "limit=x"},
+		"/api/v1/withdraws": {"", "status=10&currency_id=BTC&before=5&offset=0&limit=1",
+			"status=11", "status=50"},
+		"/api/v1/fees": {"", "x=y"},
 	}
 	for _, path := range slices.Sorted(maps.Keys(alone)) {
 		for i, text := range alone[path] {
@@ -263,14 +283,21 @@ func FuzzSignedRequests(f *testing.F) {
 		}
 	}
 	// What comes of each other.
-	seed(step(place, byBob, order("buy", "BTC_USDT", "3", "100")), step("/api/v1/exchanges/own", byBob, "my_side=buy"), step("/api/v1/order/{pk}", byBob, "2?"), step(cancel, byBob, "order=2"),
+	seed(step(place, byBob, order("buy", "BTC_USDT", "3", "100")),
+		step("/api/v1/exchanges/own", byBob, "my_side=buy"),
+		step("/api/v1/order/{pk}", byBob, "2?"), step(cancel, byBob, "order=2"),
 		step(cancel, 0, "order=2"), step("/api/v1/orders/own", byBob, "status=3"))
-	seed(step(place, 0, "amount=1&client_order_id=x&pair=BTC_USDT&price=90&type=buy"), step(place, asJSON, `{"amount":1,"client_order_id":"x","pair":"BTC_USDT","price":90,"type":"buy"}`),
-		step("/api/v1/orders/own", 0, "client_order_id=x"), step(all1, 0, "pair=BTC_USDT"), step(place, 0, order("buy", "BTC_USDT", "1", "100")))
+	seed(step(place, 0, "amount=1&client_order_id=x&pair=BTC_USDT&price=90&type=buy"),
+		step(place, asJSON,
+			`{"amount":1,"client_order_id":"x","pair":"BTC_USDT","price":90,"type":"buy"}`),
+		step("/api/v1/orders/own", 0, "client_order_id=x"), step(all1, 0, "pair=BTC_USDT"),
+		step(place, 0, order("buy", "BTC_USDT", "1", "100")))
 	seed(step(withdraw, 0, "address=a&amount=999&currency=BTC"),
 		step(place, 0, order("sell", "BTC_USDT", "1", "1")),
 		step(confirm, 0, "code=code-of-2&withdraw=2"),
-		step("/api/v1/withdraw-cancel", asJSON, `{"withdraw":2}`), step("/api/v1/withdraws", 0, "status=50"), step(withdraw, byBob, "address=a&amount=1&currency=BTC"))
+		step("/api/v1/withdraw-cancel", asJSON, `{"withdraw":2}`),
+		step("/api/v1/withdraws", 0, "status=50"),
+		step(withdraw, byBob, "address=a&amount=1&currency=BTC"))
 
 	f.Fuzz(func(t *testing.T, input string) {
 		b.fresh(t)
@@ -291,8 +318,9 @@ func FuzzSignedRequests(f *testing.F) {
 	})
 }
 
-// Whatever the operator sends with the token, the answer is JSON of a documented status; what is refused changes nothing; no
-// money is made or lost but by a deposit or a withdraw; and in the end both sides of the engine agree.
+// Whatever the operator sends with the token, the answer is JSON of a documented status; what is
+// refused changes nothing; no money is made or lost but by a deposit or a withdraw; and in the end
+// both sides of the engine agree.
 func FuzzOperatorBodies(f *testing.F) {
 	b := newBench(f)
 	routes := []string{auditPath}
@@ -311,35 +339,55 @@ func FuzzOperatorBodies(f *testing.F) {
 	}
 	seed := func(steps ...string) { f.Add(strings.Join(steps, stepSeparator)) }
 	alone := map[string][]string{
-		"audit":             {``, `{}`, `null`, `{"archive":"x"}`},
-		"accounts":          {`{"name":"carol","email":"carol@example.com"}`, `{"name":"alice"}`, `{"Name":"x","name":"y"}`, `{"name":"a","email":"x y"}`},
-		"accounts/freeze":   {`{"account":"alice","on":true}`, `{"account":"alice","on":null}`, `{"on":1}`},
-		"keys":              {`{"account":"bob","permissions":["read","trade","withdraw"],"allow":["10.0.0.0/8","::1"]}`, `{"account":"bob","permissions":["x"]}`, `{"account":"bob","allow":["x"]}`},
-		"keys/revoke":       {`{"key":"key-alice"}`, `{"key":""}`},
-		"deposits":          {`{"account":"bob","currency":"ETH","amount":"1.5","reference":"r"}`, `{"account":"bob","currency":"BTC","amount":1e3}`, `{"account":"bob","currency":"BTC","amount":[1]}`, `{"amount":92233720368.54775807,"account":"bob","currency":"BTC"}`},
-		"withdraws/approve": {`{"withdraw":1}`, `{"withdraw":2,"details":"x"}`, `{"withdraw":18446744073709551616}`},
-		"withdraws/refuse":  {`{"withdraw":1,"details":"no"}`, `{"withdraw":1}`, `{"withdraw":1,"details":"\u0000"}`},
-		"orders/cancel":     {`{"order":1}`, `{"order":0}`, `{"order":"1"}`, `{"order":-1}`},
-		"orders/cancel-all": {`{"account":"alice"}`, `{"account":"alice","pair":"BTC_USDT"}`, `{"pair":"x","account":"bob"}`},
-		"pairs/halt":        {`{"pair":"BTC_USDT","on":true}`, `{"pair":"X","on":false}`, `{"pair":"BTC_USDT"}`},
-		"fees":              {`{"account":"alice","pair":"BTC_USDT","maker":"0.001","taker":0.002}`, `{"account":"alice","pair":"BTC_USDT","usual":true}`, `{"account":"alice","pair":"BTC_USDT","maker":1.1,"taker":-0}`},
-		"maintenance":       {`{"on":true,"message":"back soon"}`, `{"on":false}`, `{"on":true,"message":"\n"}`},
+		"audit": {``, `{}`, `null`, `{"archive":"x"}`},
+		"accounts": {`{"name":"carol","email":"carol@example.com"}`, `{"name":"alice"}`,
+			`{"Name":"x","name":"y"}`, `{"name":"a","email":"x y"}`},
+		"accounts/freeze": {`{"account":"alice","on":true}`, `{"account":"alice","on":null}`,
+			`{"on":1}`},
+		"keys": {
+			`{"account":"bob","permissions":["read","trade","withdraw"],"allow":["10.0.0.0/8","::1"]}`,
+			`{"account":"bob","permissions":["x"]}`, `{"account":"bob","allow":["x"]}`},
+		"keys/revoke": {`{"key":"key-alice"}`, `{"key":""}`},
+		"deposits": {`{"account":"bob","currency":"ETH","amount":"1.5","reference":"r"}`,
+			`{"account":"bob","currency":"BTC","amount":1e3}`,
+			`{"account":"bob","currency":"BTC","amount":[1]}`,
+			`{"amount":92233720368.54775807,"account":"bob","currency":"BTC"}`},
+		"withdraws/approve": {`{"withdraw":1}`, `{"withdraw":2,"details":"x"}`,
+			`{"withdraw":18446744073709551616}`},
+		"withdraws/refuse": {`{"withdraw":1,"details":"no"}`, `{"withdraw":1}`,
+			`{"withdraw":1,"details":"\u0000"}`},
+		"orders/cancel": {`{"order":1}`, `{"order":0}`, `{"order":"1"}`, `{"order":-1}`},
+		"orders/cancel-all": {`{"account":"alice"}`, `{"account":"alice","pair":"BTC_USDT"}`,
+			`{"pair":"x","account":"bob"}`},
+		"pairs/halt": {`{"pair":"BTC_USDT","on":true}`, `{"pair":"X","on":false}`,
+			`{"pair":"BTC_USDT"}`},
+		"fees": {`{"account":"alice","pair":"BTC_USDT","maker":"0.001","taker":0.002}`,
+			`{"account":"alice","pair":"BTC_USDT","usual":true}`,
+			`{"account":"alice","pair":"BTC_USDT","maker":1.1,"taker":-0}`},
+		"maintenance": {`{"on":true,"message":"back soon"}`, `{"on":false}`,
+			`{"on":true,"message":"\n"}`},
 	}
 	for _, path := range slices.Sorted(maps.Keys(alone)) {
 		for _, text := range alone[path] {
 			seed(step(path, text))
 		}
 	}
-	for _, text := range []string{``, `{`, `{} x`, `[]`, `{"unknown":1}`, `{"account":"a","ACCOUNT":"b"}`, "\xff", `{"account":"\ud800"}`, `{}{}`, `"x"`} {
+	for _, text := range []string{``, `{`, `{} x`, `[]`, `{"unknown":1}`,
+		`{"account":"a","ACCOUNT":"b"}`, "\xff", `{"account":"\ud800"}`, `{}{}`, `"x"`} {
 		for _, path := range []string{"deposits", "audit"} {
 			seed(step(path, text))
 		}
 	}
-	seed(step("pairs/halt", `{"pair":"BTC_USDT","on":true}`), step("maintenance", `{"on":true}`), step("orders/cancel", `{"order":1}`), step("deposits", `{"account":"bob","currency":"BTC","amount":1}`),
+	seed(step("pairs/halt", `{"pair":"BTC_USDT","on":true}`), step("maintenance", `{"on":true}`),
+		step("orders/cancel", `{"order":1}`),
+		step("deposits", `{"account":"bob","currency":"BTC","amount":1}`),
 		step("maintenance", `{"on":false}`), step("audit", `{}`))
-	seed(step("withdraws/approve", `{"withdraw":1}`), step("withdraws/approve", `{"withdraw":1}`), step("withdraws/refuse", `{"withdraw":1,"details":"late"}`), step("accounts/freeze", `{"account":"alice","on":true}`),
+	seed(step("withdraws/approve", `{"withdraw":1}`), step("withdraws/approve", `{"withdraw":1}`),
+		step("withdraws/refuse", `{"withdraw":1,"details":"late"}`),
+		step("accounts/freeze", `{"account":"alice","on":true}`),
 		step("orders/cancel-all", `{"account":"alice"}`), step("audit", ``))
-	seed(step("deposits", `{"account":"bob","currency":"BTC","amount":1,"reference":"once"}`), step("deposits", `{"account":"bob","currency":"BTC","amount":1,"reference":"once"}`),
+	seed(step("deposits", `{"account":"bob","currency":"BTC","amount":1,"reference":"once"}`),
+		step("deposits", `{"account":"bob","currency":"BTC","amount":1,"reference":"once"}`),
 		step("deposits", `{"account":"bob","currency":"BTC","amount":2,"reference":"once"}`))
 
 	f.Fuzz(func(t *testing.T, input string) {
@@ -360,11 +408,14 @@ func FuzzOperatorBodies(f *testing.F) {
 	})
 }
 
-// operate sends a body to a route of the operator's, with the token, and wants an answer that can be relied on.
+// operate sends a body to a route of the operator's, with the token, and wants an answer that can
+// be relied on.
 func (b bench) operate(path, body string) {
 	b.t.Helper()
 	w := &wire{}
-	w.in.Reset([]byte("POST " + path + " HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer " + operatorToken + "\r\nContent-Length: " + jsonNumber(len(body)) + "\r\nConnection: close\r\n\r\n" + body))
+	w.in.Reset([]byte("POST " + path + " HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer " +
+		operatorToken + "\r\nContent-Length: " + jsonNumber(len(body)) +
+		"\r\nConnection: close\r\n\r\n" + body))
 	before := holdings(b.t, b.harness)
 	b.gateway.operator.ServeConn(w) //nolint:errcheck // what it does not like is told to the client
 	a := readAnswer(b.t, w.out.Bytes())
@@ -386,7 +437,8 @@ func (b bench) operate(path, body string) {
 		b.t.Fatalf("%s is no JSON, or has a member twice, and is answered with %s", what, a.body)
 	}
 	if after := holdings(b.t, b.harness); a.status != 200 && after != before {
-		b.t.Fatalf("%s is answered with %d %s, and changed what there is from %s to %s", what, a.status, a.body, before, after)
+		b.t.Fatalf("%s is answered with %d %s, and changed what there is from %s to %s", what,
+			a.status, a.body, before, after)
 	}
 }
 

@@ -16,7 +16,8 @@ import (
 	"exchange/actors"
 )
 
-// A wire is a connection whose other end has sent all it had to say, and reads what it is told when that is over.
+// A wire is a connection whose other end has sent all it had to say, and reads what it is told when
+// that is over.
 type wire struct {
 	in  bytes.Reader
 	out bytes.Buffer
@@ -33,8 +34,9 @@ func (w *wire) SetDeadline(time.Time) error      { return nil }
 func (w *wire) SetReadDeadline(time.Time) error  { return nil }
 func (w *wire) SetWriteDeadline(time.Time) error { return nil }
 
-// Whatever bytes come in, to the public listener and to the operator's: each request has an answer that is whole, of a status
-// that is documented, and JSON where it says so; and nothing happens to an account without its signature.
+// Whatever bytes come in, to the public listener and to the operator's: each request has an answer
+// that is whole, of a status that is documented, and JSON where it says so; and nothing happens to
+// an account without its signature.
 func FuzzRequests(f *testing.F) {
 	h := newHarness(f, nil)
 	h.account("alice")
@@ -42,28 +44,51 @@ func FuzzRequests(f *testing.F) {
 	if _, err := h.deposit("alice", "100", "BTC", "first"); err != nil {
 		f.Fatal(err)
 	}
-	for _, path := range []string{"/", "/api/v1/orderbook/BTC_USDT/?group=1&limit_sell=3", "/api/v1/exchanges/?limit=2&offset=1&ordering=id", "/api/charts/BTC_USDT/5/chart/?limit=3&since=1&until=99999999999",
-		"/api/v1/ticker/?pair=X_Y", "/api/v1/pairs?currency1=BTC", "/healthz", "/metrics", "/api/v1/orders/own/?status=1&type=buy&client_order_id=%61", "/api/v1/order/%31/", "/api/v1/../v1/pairs//", "/socket.v2/?EIO=4&transport=polling"} {
-		f.Add([]byte("GET "+path+" HTTP/1.1\r\nHost: a\r\nX-KEY: key-alice\r\nX-NONCE: 1\r\nX-SIGN: 00\r\n\r\n"), false)
+	for _, path := range []string{"/", "/api/v1/orderbook/BTC_USDT/?group=1&limit_sell=3",
+		"/api/v1/exchanges/?limit=2&offset=1&ordering=id",
+		"/api/charts/BTC_USDT/5/chart/?limit=3&since=1&until=99999999999",
+		"/api/v1/ticker/?pair=X_Y", "/api/v1/pairs?currency1=BTC", "/healthz", "/metrics",
+		"/api/v1/orders/own/?status=1&type=buy&client_order_id=%61", "/api/v1/order/%31/",
+		"/api/v1/../v1/pairs//", "/socket.v2/?EIO=4&transport=polling"} {
+		f.Add(
+			[]byte(
+				"GET "+path+
+					" HTTP/1.1\r\nHost: a\r\nX-KEY: key-alice\r\nX-NONCE: 1\r\nX-SIGN: 00\r\n\r\n"),
+			false)
 	}
-	for _, body := range []string{"amount=1&pair=BTC_USDT&price=1&type=sell", "order=1", `{"order":1}`, `amount=1e-9&pair=&price=-1&type=x`, `{"amount":"1","amount":2}`, "%zz"} {
+	for _, body := range []string{"amount=1&pair=BTC_USDT&price=1&type=sell", "order=1",
+		`{"order":1}`, `amount=1e-9&pair=&price=-1&type=x`, `{"amount":"1","amount":2}`, "%zz"} {
 		for _, kind := range []string{"application/x-www-form-urlencoded", "application/json"} {
-			b := []byte("POST /api/v1/order/ HTTP/1.1\r\nHost: a\r\nContent-Type: " + kind + "\r\nX-KEY: key-alice\r\nX-NONCE: 1\r\nX-SIGN: " + strings.Repeat("0", 64) +
+			b := []byte("POST /api/v1/order/ HTTP/1.1\r\nHost: a\r\nContent-Type: " + kind +
+				"\r\nX-KEY: key-alice\r\nX-NONCE: 1\r\nX-SIGN: " + strings.Repeat("0", 64) +
 				"\r\nContent-Length: " + jsonNumber(len(body)) + "\r\n\r\n" + body)
 			f.Add(b, false)
 			f.Add(append(bytes.Clone(b), b...), false) // in one go
 		}
 	}
-	f.Add([]byte("POST /api/v1/order/ HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\nContent-Length: 3\r\n\r\n1\r\na\r\n0\r\n\r\nGET / HTTP/1.1\r\n\r\n"), false)
-	f.Add([]byte("GET / HTTP/1.1\r\nX-Forwarded-For: 1.2.3.4, ::1\r\nContent-Length: -1\r\n\r\n"), false)
-	for _, path := range []string{"/operator/v1/deposits", "/operator/v1/accounts", "/operator/v1/keys", "/operator/v1/pairs/halt", "/operator/v1/withdraws/refuse", "/operator/v1/audit"} {
+	f.Add(
+		[]byte(
+			"POST /api/v1/order/ HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: "+
+				"chunked\r\nContent-Length: 3\r\n\r\n1\r\na\r\n0\r\n\r\nGET / HTTP/1.1\r\n\r\n"),
+		false)
+	f.Add([]byte("GET / HTTP/1.1\r\nX-Forwarded-For: 1.2.3.4, ::1\r\nContent-Length: -1\r\n\r\n"),
+		false)
+	for _, path := range []string{"/operator/v1/deposits", "/operator/v1/accounts",
+		"/operator/v1/keys", "/operator/v1/pairs/halt", "/operator/v1/withdraws/refuse",
+		"/operator/v1/audit"} {
 		body := `{"account":"bob","name":"x","currency":"BTC","amount":"1","reference":"r","pair":"BTC_USDT","on":true,"withdraw":1,"allow":["10.0.0.0/8"],"permissions":["read"]}`
-		f.Add([]byte("POST "+path+" HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer wrong\r\nContent-Length: "+jsonNumber(len(body))+"\r\n\r\n"+body), true)
-		f.Add([]byte("GET "+path+"?limit=x HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer "+operatorToken+"\r\n\r\n"), true)
+		f.Add(
+			[]byte(
+				"POST "+path+
+					" HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer wrong\r\nContent-Length: "+
+					jsonNumber(len(body))+"\r\n\r\n"+body), true)
+		f.Add([]byte("GET "+path+"?limit=x HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer "+
+			operatorToken+"\r\n\r\n"), true)
 	}
 	before := holdings(f, h)
 	f.Fuzz(func(t *testing.T, sent []byte, operator bool) {
-		if operator && bytes.Contains(sent, []byte(operatorToken)) && !bytes.HasPrefix(sent, []byte("GET ")) {
+		if operator && bytes.Contains(sent, []byte(operatorToken)) &&
+			!bytes.HasPrefix(sent, []byte("GET ")) {
 			return // who has the token may change what there is: see FuzzOperatorBodies
 		}
 		w := &wire{}
@@ -86,7 +111,9 @@ func jsonNumber(n int) string {
 }
 
 // knownStatuses are the statuses that a client may see.
-var knownStatuses = map[int]bool{101: true, 200: true, 201: true, 204: true, 206: true, 301: true, 302: true, 304: true, 400: true, 401: true, 403: true, 404: true, 405: true, 406: true, 408: true,
+var knownStatuses = map[int]bool{101: true, 200: true, 201: true, 204: true, 206: true, 301: true,
+	302: true, 304: true, 400: true, 401: true, 403: true, 404: true, 405: true, 406: true,
+	408: true,
 	411: true, 413: true, 417: true, 429: true, 431: true, 501: true, 503: true}
 
 // checkAnswers takes what came back apart as a client would.
@@ -108,7 +135,8 @@ func checkAnswers(t *testing.T, sent, got []byte) {
 		if err != nil {
 			t.Fatalf("%q is answered with %q: %v", sent, got, err)
 		}
-		if resp.StatusCode == http.StatusSwitchingProtocols || resp.StatusCode == http.StatusContinue {
+		if resp.StatusCode == http.StatusSwitchingProtocols ||
+			resp.StatusCode == http.StatusContinue {
 			return
 		}
 		body, err := io.ReadAll(resp.Body)
@@ -118,7 +146,8 @@ func checkAnswers(t *testing.T, sent, got []byte) {
 		if !knownStatuses[resp.StatusCode] {
 			t.Fatalf("%q is answered with %d %q", sent, resp.StatusCode, body)
 		}
-		if strings.HasPrefix(resp.Header.Get("Content-Type"), "application/json") && len(body) > 0 && !json.Valid(body) {
+		if strings.HasPrefix(resp.Header.Get("Content-Type"), "application/json") &&
+			len(body) > 0 && !json.Valid(body) {
 			t.Fatalf("%q is answered with %q, which is no JSON", sent, body)
 		}
 	}
@@ -142,11 +171,15 @@ func holdings(t testing.TB, h *harness) string {
 	return text.String()
 }
 
-// The client that a chain of proxies names is one of the list, or the peer; and only who is trusted is believed.
+// The client that a chain of proxies names is one of the list, or the peer; and only who is trusted
+// is believed.
 func FuzzForwarded(f *testing.F) {
-	trusted := []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8"), netip.MustParsePrefix("fd00::/8")}
+	trusted := []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8"),
+		netip.MustParsePrefix("fd00::/8")}
 	peer := netip.MustParseAddr("10.1.1.1")
-	for _, s := range []string{"", "1.2.3.4", "1.2.3.4, 10.0.0.1", "1.2.3.4:80, [::1]:80", ",,", "::ffff:1.2.3.4", "fe80::1%eth0", "x, 10.0.0.1", "10.0.0.1,10.0.0.2", strings.Repeat("1.2.3.4,", 200)} {
+	for _, s := range []string{"", "1.2.3.4", "1.2.3.4, 10.0.0.1", "1.2.3.4:80, [::1]:80", ",,",
+		"::ffff:1.2.3.4", "fe80::1%eth0", "x, 10.0.0.1", "10.0.0.1,10.0.0.2",
+		strings.Repeat("1.2.3.4,", 200)} {
 		f.Add([]byte(s), []byte("9.9.9.9"))
 	}
 	f.Fuzz(func(t *testing.T, first, second []byte) {
@@ -158,11 +191,13 @@ func FuzzForwarded(f *testing.F) {
 		if !got.IsValid() || got.Is4In6() || got.Zone() != "" {
 			t.Fatalf("%q and %q name %v", first, second, got)
 		}
-		// What stands before an address that is not trusted is that client's own, and changes nothing.
+		// What stands before an address that is not trusted is that client's own, and changes
+		// nothing.
 		if !within(trusted, got) {
 			prefixed := [][]byte{append([]byte("6.6.6.6, "), first...), second}
 			if again := forwarded(prefixed, trusted, peer); again != got && again != peer {
-				t.Fatalf("%q and %q name %v, and with an address before them %v", first, second, got, again)
+				t.Fatalf("%q and %q name %v, and with an address before them %v", first, second,
+					got, again)
 			}
 		}
 	})

@@ -30,16 +30,20 @@ import (
 type Options struct {
 	Log       *slog.Logger
 	BodyBytes int // largest body
-	// AnswersBytes is how much memory large answers may take in all, until their clients have taken them; 0: 256 MiB.
+	// AnswersBytes is how much memory large answers may take in all, until their clients have taken
+	// them; 0: 256 MiB.
 	AnswersBytes int64
 	HeaderBytes  int // largest head of a request
-	Connections  int // most connections at once on each listener; the operator's never has more than OperatorConnections
+	// most connections at once on each listener; the operator's never has more than
+	// OperatorConnections
+	Connections int
 	// ConnectionsPerAddress is how many of them one client address may have; 0: all.
 	ConnectionsPerAddress int
 	IdleTimeout           time.Duration
 	ReadTimeout           time.Duration // for a whole request to arrive
 	WriteTimeout          time.Duration // for an answer to be taken
-	OperatorToken         string        // bearer token of the operator's listener; SetOperatorToken changes it
+	// bearer token of the operator's listener; SetOperatorToken changes it
+	OperatorToken string
 	// of the metrics' listener; SetMetricsToken changes it; "": it asks for none
 	MetricsToken string
 	// The listeners' certificates. nil: plain HTTP, which all but the public one speak on loopback
@@ -57,15 +61,16 @@ type Options struct {
 	NoDocs         bool           // there is no page at /docs
 	RateEntries    int            // most buckets of each kind
 	TrustedProxies []netip.Prefix // whose X-Forwarded-For is believed
-	// Clock is what rates go by: nanoseconds of a clock that never goes back. nil: the process's own.
+	// Clock is what rates go by: nanoseconds of a clock that never goes back. nil: the process's
+	// own.
 	Clock func() int64
 }
 
 // A Build is what a program was built from.
 type Build struct{ Version, Commit string }
 
-// A Rate is a limit on requests: so many a second in the long run, and a burst at once. The zero Rate is
-// no limit.
+// A Rate is a limit on requests: so many a second in the long run, and a burst at once. The zero
+// Rate is no limit.
 type Rate struct{ PerSecond, Burst int }
 
 // A Gateway serves the public API and the operator's. It may be made and serve before there is an
@@ -178,19 +183,22 @@ func (g *Gateway) server(h fasthttp.RequestHandler, broken func(*fasthttp.Reques
 			g.mayWrite(ctx)
 			return fasthttp.StatusContinue
 		}, Logger: serverLog{g.log},
-		// The listener bounds connections. This leaves room for those that are closed and not yet cleared away.
+		// The listener bounds connections. This leaves room for those that are closed and not yet
+		// cleared away.
 		Concurrency: 2*g.opts.Connections + 1024, ReadBufferSize: g.opts.HeaderBytes,
 		MaxRequestBodySize: g.opts.BodyBytes,
 		ReadTimeout:        g.opts.ReadTimeout, WriteTimeout: g.opts.WriteTimeout,
 		IdleTimeout:           g.opts.IdleTimeout,
 		NoDefaultServerHeader: true, NoDefaultContentType: true, DisablePreParseMultipartForm: true,
 		CloseOnShutdown: true, KeepHijackedConns: true,
-		SecureErrorLogMessage: true, // or a broken request is logged with its signature or bearer token
+		// or a broken request is logged with its signature or bearer token
+		SecureErrorLogMessage: true,
 	}
 }
 
-// mayWrite gives what the server writes before a request was read the time for an answer. What it has is that of the answer
-// before, and over. That answer may wait to be written too: of a request that came together with this one.
+// mayWrite gives what the server writes before a request was read the time for an answer. What it
+// has is that of the answer before, and over. That answer may wait to be written too: of a request
+// that came together with this one.
 func (g *Gateway) mayWrite(ctx *fasthttp.RequestCtx) {
 	if c := ctx.Conn(); c != nil && g.opts.WriteTimeout > 0 {
 		c.SetWriteDeadline(time.Now().Add(g.opts.WriteTimeout)) //nolint:errcheck // then writing fails too
@@ -256,15 +264,15 @@ func (g *Gateway) Serve(l net.Listener) error {
 		}))
 }
 
-// Bounds of the operator's listener, whatever the public one has: operators are few, and so is what watches. This
-// machine's own addresses may have all of its connections.
+// Bounds of the operator's listener, whatever the public one has: operators are few, and so is what
+// watches. This machine's own addresses may have all of its connections.
 const (
 	OperatorConnections           = 64
 	operatorConnectionsPerAddress = OperatorConnections / 4
 )
 
-// ServeOperator serves the operator's API until Shutdown. ErrPlain: it does not, because the token could be read on its
-// way. On a socket it asks the system for users, and takes no token.
+// ServeOperator serves the operator's API until Shutdown. ErrPlain: it does not, because the token
+// could be read on its way. On a socket it asks the system for users, and takes no token.
 func (g *Gateway) ServeOperator(l net.Listener) error {
 	if socket, ok := l.(*net.UnixListener); ok {
 		g.local.Store(true)
@@ -297,7 +305,8 @@ func (g *Gateway) Shutdown(d time.Duration) {
 	}
 }
 
-// An endpoint is what a path can do. Every path of the API is answered with and without its last slash.
+// An endpoint is what a path can do. Every path of the API is answered with and without its last
+// slash.
 type endpoint struct {
 	get  func(*request)
 	post func(*request)
@@ -362,7 +371,8 @@ func (g *Gateway) endpoints() map[string]*endpoint {
 
 func (g *Gateway) router() *router.Router {
 	r := router.New()
-	r.RedirectTrailingSlash, r.RedirectFixedPath, r.HandleMethodNotAllowed, r.HandleOPTIONS = false, false, false, false
+	r.RedirectTrailingSlash, r.RedirectFixedPath, r.HandleMethodNotAllowed, r.HandleOPTIONS = false,
+		false, false, false
 	all := g.endpoints()
 	paths := slices.Sorted(maps.Keys(all))
 	g.meter = newMeter(public, paths)
@@ -389,7 +399,8 @@ func (g *Gateway) route(ctx *fasthttp.RequestCtx) {
 	if n := len(path); n > 1 && path[n-1] == '/' {
 		path = path[:n-1]
 	}
-	if h, _ := g.routes.Lookup(router.MethodWild, unsafe.String(unsafe.SliceData(path), len(path)), ctx); h != nil {
+	if h, _ := g.routes.Lookup(router.MethodWild, unsafe.String(unsafe.SliceData(path), len(path)),
+		ctx); h != nil {
 		h(ctx)
 		return
 	}
@@ -503,9 +514,9 @@ func (r *request) sized() bool {
 	return !large
 }
 
-// exists is false of a path whose variable part can name nothing: an order that is no positive integer,
-// a pair that is not configured, a file that the page at /docs does not have. Whatever else is wrong with
-// such a request, its path comes first.
+// exists is false of a path whose variable part can name nothing: an order that is no positive
+// integer, a pair that is not configured, a file that the page at /docs does not have. Whatever
+// else is wrong with such a request, its path comes first.
 func (g *Gateway) exists(ctx *fasthttp.RequestCtx) bool {
 	if pk, ok := ctx.UserValue("pk").(string); ok {
 		id, ok := integer([]byte(pk))
@@ -534,8 +545,8 @@ func (r *request) begin(e *endpoint) bool {
 	return true
 }
 
-// parseQuery reads the parameters of the address; false if the request was answered. A private request
-// does so after its key was found.
+// parseQuery reads the parameters of the address; false if the request was answered. A private
+// request does so after its key was found.
 func (r *request) parseQuery() bool {
 	if q := r.ctx.URI().QueryString(); len(q) > 0 {
 		if err := r.query.ParseQuery(q); err != nil {
@@ -555,14 +566,16 @@ func (r *request) acceptable() bool {
 		return true
 	}
 	if len(r.ctx.URI().QueryString()) > 0 {
-		all := r.ctx.QueryArgs().PeekMulti("format") // of a repeated one the last counts, as everywhere
+		// of a repeated one the last counts, as everywhere
+		all := r.ctx.QueryArgs().PeekMulti("format")
 		if n := len(all); n > 0 && len(all[n-1]) > 0 && string(all[n-1]) != "json" {
 			return false
 		}
 	}
 	accept := r.ctx.Request.Header.Peek("Accept")
 	switch {
-	case len(accept) == 0, string(accept) == "*/*", string(accept) == "application/json", acceptsJSON(string(accept)):
+	case len(accept) == 0, string(accept) == "*/*", string(accept) == "application/json",
+		acceptsJSON(string(accept)):
 		return true
 	}
 	lines := r.ctx.Request.Header.PeekAll("Accept") // which are one list
@@ -591,7 +604,8 @@ func acceptsJSON(header string) bool {
 	return ok
 }
 
-// wanted reports whether the parameters of what a client accepts let it be sent: a q of 0 says that it must not.
+// wanted reports whether the parameters of what a client accepts let it be sent: a q of 0 says that
+// it must not.
 func wanted(parameters string) bool {
 	for p := range strings.SplitSeq(parameters, ";") {
 		if name, value, _ := strings.Cut(strings.TrimSpace(p), "="); strings.EqualFold(name, "q") {
@@ -647,9 +661,9 @@ func isHeaderList(text []byte) bool {
 	return true
 }
 
-// brokenRequest answers what never became a request. A body that is too large has a path, a method and
-// headers by then, and those are looked at first; unless it came in chunks, because then the server has
-// forgotten them when it notices.
+// brokenRequest answers what never became a request. A body that is too large has a path, a method
+// and headers by then, and those are looked at first; unless it came in chunks, because then the
+// server has forgotten them when it notices.
 func (g *Gateway) brokenRequest(ctx *fasthttp.RequestCtx, err error) {
 	f, about := g.classify(err)
 	if f == BodyTooLarge && string(ctx.URI().PathOriginal()) != "/" {
@@ -700,7 +714,8 @@ func isTimeout(err error) bool {
 	return errors.As(err, &network) && network.Timeout()
 }
 
-// recover answers 500 for a panic in a handler: its state is the request's own, so the process goes on.
+// recover answers 500 for a panic in a handler: its state is the request's own, so the process goes
+// on.
 func (r *request) recover() {
 	p := recover()
 	if p == nil {

@@ -20,8 +20,8 @@ import (
 	"exchange/gateway/encode"
 )
 
-// work is what the gateway itself does for an order: route, count, parse, verify, validate, encode. The
-// engine is not asked.
+// work is what the gateway itself does for an order: route, count, parse, verify, validate, encode.
+// The engine is not asked.
 func work(g *Gateway, ctx *fasthttp.RequestCtx, rec *event.Record) bool {
 	r := newRequest(g, ctx)
 	r.engine, r.static = g.engine.Load(), g.static.Load()
@@ -30,7 +30,8 @@ func work(g *Gateway, ctx *fasthttp.RequestCtx, rec *event.Record) bool {
 	if ok {
 		w := r.orderWish()
 		ok = len(r.fields) == 0
-		rec.Order.Side, rec.Order.Price, rec.Order.Amount, rec.Order.Remaining = w.Side, w.Price, w.Amount, w.Amount
+		rec.Order.Side, rec.Order.Price, rec.Order.Amount, rec.Order.Remaining = w.Side, w.Price,
+			w.Amount, w.Amount
 		r.status, r.body = 201, appendPlaced(r.body, rec)
 	}
 	r.send()
@@ -52,18 +53,23 @@ func orderRequest(contentType, body, params string) *fasthttp.RequestCtx {
 }
 
 var orderBodies = []struct{ name, contentType, body, params string }{
-	{"json", "application/json", `{"type":"buy","pair":"BTC_USDT","amount":0.12345678,"price":50000.12}`, "amount=0.12345678&pair=BTC_USDT&price=50000.12&type=buy"},
-	{"form", "application/x-www-form-urlencoded", "amount=0.12345678&pair=BTC_USDT&price=50000.12&type=buy", "amount=0.12345678&pair=BTC_USDT&price=50000.12&type=buy"},
+	{"json", "application/json",
+		`{"type":"buy","pair":"BTC_USDT","amount":0.12345678,"price":50000.12}`,
+		"amount=0.12345678&pair=BTC_USDT&price=50000.12&type=buy"},
+	{"form", "application/x-www-form-urlencoded",
+		"amount=0.12345678&pair=BTC_USDT&price=50000.12&type=buy",
+		"amount=0.12345678&pair=BTC_USDT&price=50000.12&type=buy"},
 }
 
 func tradeRecord() *event.Record {
 	rec := &event.Record{Kind: event.KindOrder, TimeUs: 1795241513443573}
-	rec.Order = event.Order{ID: 1234567, Side: matching.Buy, Trades: []event.Trade{{ID: 7654321, Maker: 1234560, Price: 5000012e6, Amount: 12345678}}}
+	rec.Order = event.Order{ID: 1234567, Side: matching.Buy,
+		Trades: []event.Trade{{ID: 7654321, Maker: 1234560, Price: 5000012e6, Amount: 12345678}}}
 	return rec
 }
 
-// naive is the same work as a quick hand would do it, with what is near: maps, encoding/json, a new HMAC, decimals. It
-// is the yardstick of work.
+// naive is the same work as a quick hand would do it, with what is near: maps, encoding/json, a new
+// HMAC, decimals. It is the yardstick of work.
 func naive(ctx *fasthttp.RequestCtx, secrets map[string]string) bool {
 	var fields map[string]json.RawMessage
 	if json.Unmarshal(ctx.PostBody(), &fields) != nil {
@@ -72,23 +78,28 @@ func naive(ctx *fasthttp.RequestCtx, secrets map[string]string) bool {
 	key := string(ctx.Request.Header.Peek("X-KEY"))
 	var params []string
 	for name, raw := range fields {
-		params = append(params, url.QueryEscape(name)+"="+url.QueryEscape(strings.Trim(string(raw), `"`)))
+		params = append(params, url.QueryEscape(name)+"="+url.QueryEscape(
+			strings.Trim(string(raw), `"`)))
 	}
 	slices.Sort(params)
 	mac := hmac.New(sha256.New, []byte(secrets[key]))
 	mac.Write([]byte(key + strings.Join(params, "&")))
-	if _, err := strconv.ParseUint(string(ctx.Request.Header.Peek("X-NONCE")), 10, 64); err != nil ||
+	if _, err := strconv.ParseUint(string(ctx.Request.Header.Peek("X-NONCE")), 10,
+		64); err != nil ||
 		!hmac.Equal([]byte(hex.EncodeToString(mac.Sum(nil))), ctx.Request.Header.Peek("X-SIGN")) {
 		return false
 	}
 	amount, err1 := shopspring.NewFromString(string(fields["amount"]))
 	price, err2 := shopspring.NewFromString(string(fields["price"]))
-	if err1 != nil || err2 != nil || amount.Sign() <= 0 || price.Exponent() < -2 || string(fields["pair"]) != `"BTC_USDT"` || string(fields["type"]) != `"buy"` {
+	if err1 != nil || err2 != nil || amount.Sign() <= 0 || price.Exponent() < -2 ||
+		string(fields["pair"]) != `"BTC_USDT"` || string(fields["type"]) != `"buy"` {
 		return false
 	}
-	body, err := json.Marshal(map[string]any{"success": true, "date": float64(time.Now().UnixMicro()) / 1e6, "oid": 1234567, "type": "buy",
+	body, err := json.Marshal(map[string]any{"success": true,
+		"date": float64(time.Now().UnixMicro()) / 1e6, "oid": 1234567, "type": "buy",
 		"amount": amount, "price": price, "amount_unfilled": amount,
-		"trades": []map[string]any{{"id": 7654321, "o_id": 1234560, "price": price, "amount": amount}}})
+		"trades": []map[string]any{{"id": 7654321, "o_id": 1234560, "price": price,
+			"amount": amount}}})
 	ctx.Response.Header.SetContentType("application/json")
 	ctx.Response.SetBody(body)
 	return err == nil
@@ -111,7 +122,8 @@ func TestTheGatewaysWorkForAnOrderAllocatesNothing(t *testing.T) {
 		if !work(h.gateway, ctx, rec) {
 			t.Fatalf("%s: %s", b.name, ctx.Response.Body())
 		}
-		if n := testing.AllocsPerRun(200, func() { work(h.gateway, ctx, rec) }); n != 0 && !raceDetector {
+		if n := testing.AllocsPerRun(200, func() { work(h.gateway, ctx, rec) }); n != 0 &&
+			!raceDetector {
 			t.Errorf("%s: %v allocations", b.name, n)
 		}
 	}
@@ -121,7 +133,8 @@ func BenchmarkGatewayWork(b *testing.B) {
 	h := newHarness(b, nil)
 	h.account("alice")
 	b.Run("naive", func(b *testing.B) {
-		ctx, secrets := orderRequest(orderBodies[0].contentType, orderBodies[0].body, orderBodies[0].params), map[string]string{"key-alice": "secret-alice"}
+		ctx, secrets := orderRequest(orderBodies[0].contentType, orderBodies[0].body,
+			orderBodies[0].params), map[string]string{"key-alice": "secret-alice"}
 		b.ReportAllocs()
 		for b.Loop() {
 			if !naive(ctx, secrets) {

@@ -94,12 +94,15 @@ func (h *harness) code(id uint64) string {
 
 func (h *harness) options() actors.Options {
 	sealer := h.sealer()
-	o := actors.Options{Store: h.store, Owner: "test", Limits: actors.DefaultLimits, Timing: actors.DefaultTiming, Snapshot: actors.DefaultSnapshot, Withdraw: actors.DefaultWithdraw,
-		Sealer: func(bool) (*seal.Sealer, error) { return sealer, nil },
+	o := actors.Options{Store: h.store, Owner: "test", Limits: actors.DefaultLimits,
+		Timing: actors.DefaultTiming, Snapshot: actors.DefaultSnapshot,
+		Withdraw: actors.DefaultWithdraw,
+		Sealer:   func(bool) (*seal.Sealer, error) { return sealer, nil },
 		Mail: func(context.Context, *actors.Mail) error {
 			return errors.New("the mail server takes nothing")
 		},
-		KeyMaterial: KeyMaterial, Log: quiet(), Exit: func(code int) { panic(fmt.Sprintf("exit %d", code)) }}
+		KeyMaterial: KeyMaterial, Log: quiet(),
+		Exit: func(code int) { panic(fmt.Sprintf("exit %d", code)) }}
 	o.Timing.Stall = time.Minute // unless a test is about it: a slow disk is not
 	for _, c := range []string{"BTC", "ETH", "USDT"} {
 		o.Currencies = append(o.Currencies, actors.Currency{Code: c, Sign: c[:1]})
@@ -108,7 +111,8 @@ func (h *harness) options() actors.Options {
 		base, quote string
 		precision   int
 	}{{"BTC", "USDT", 2}, {"ETH", "USDT", 2}, {"ETH", "BTC", 6}} {
-		o.Pairs = append(o.Pairs, actors.PairRules{Name: p.base + "_" + p.quote, Base: p.base, Quote: p.quote, PricePrecision: p.precision,
+		o.Pairs = append(o.Pairs, actors.PairRules{Name: p.base + "_" + p.quote, Base: p.base,
+			Quote: p.quote, PricePrecision: p.precision,
 			AmountPrecision: 8, MinimumOrderSize: 1000, MaximumOrderSize: 1_000_000e8})
 	}
 	if h.change != nil {
@@ -125,7 +129,8 @@ func (h *harness) start() {
 	}
 	h.engine = engine
 	o := Options{Log: quiet(), BodyBytes: 64 << 10, HeaderBytes: 8 << 10, Connections: 1000,
-		IdleTimeout: time.Minute, ReadTimeout: time.Minute, WriteTimeout: time.Minute, OperatorToken: operatorToken}
+		IdleTimeout: time.Minute, ReadTimeout: time.Minute, WriteTimeout: time.Minute,
+		OperatorToken: operatorToken}
 	if h.tune != nil {
 		h.tune(&o)
 	}
@@ -134,7 +139,8 @@ func (h *harness) start() {
 	h.listener = fasthttputil.NewInmemoryListener()
 	go h.gateway.Serve(h.listener) //nolint:errcheck // ends with the listener
 	l := h.listener
-	h.client = &fasthttp.Client{Dial: func(string) (net.Conn, error) { return l.Dial() }, MaxConnsPerHost: 1000}
+	h.client = &fasthttp.Client{Dial: func(string) (net.Conn, error) { return l.Dial() },
+		MaxConnsPerHost: 1000}
 }
 
 // stop ends the exchange in order; crash ends it in the middle of whatever it does.
@@ -173,7 +179,8 @@ func (h *harness) accountAt(name, email string) {
 	if _, err := h.engine.CreateAccount("test", name, email); err != nil {
 		h.t.Fatal(err)
 	}
-	if _, err := h.engine.CreateKey("test", name, "key-"+name, "secret-"+name, event.AllPermissions, nil); err != nil {
+	if _, err := h.engine.CreateKey("test", name, "key-"+name, "secret-"+name, event.AllPermissions,
+		nil); err != nil {
 		h.t.Fatal(err)
 	}
 }
@@ -229,7 +236,8 @@ func signed(account string, nonce uint64, params string) []string {
 // post sends a signed form; params are sorted and need no escapes.
 func (h *harness) post(account, path, params string) answer {
 	h.t.Helper()
-	return h.do("POST", path, "application/x-www-form-urlencoded", params, signed(account, h.nextNonce(account), params)...)
+	return h.do("POST", path, "application/x-www-form-urlencoded", params,
+		signed(account, h.nextNonce(account), params)...)
 }
 
 // get sends a signed GET.

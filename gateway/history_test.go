@@ -23,7 +23,9 @@ func TestHistoryKeepsTheNamesOfPairsThatAreGone(t *testing.T) {
 		}
 	}
 	for _, side := range []string{"sell", "buy"} {
-		if a := h.post("alice", "/api/v1/order/", "amount=1&client_order_id="+side+"&pair=ETH_BTC&price=0.5&type="+side); a.status != 201 {
+		if a := h.post("alice", "/api/v1/order/",
+			"amount=1&client_order_id="+side+"&pair=ETH_BTC&price=0.5&type="+side); a.status !=
+			201 {
 			t.Fatal(a)
 		}
 	}
@@ -41,16 +43,18 @@ func TestHistoryKeepsTheNamesOfPairsThatAreGone(t *testing.T) {
 			t.Errorf("%s: %d %s, want %s", path, a.status, a.body, want)
 		}
 	}
-	if a := h.get("alice", "/api/v1/exchanges/own/"); !strings.Contains(a.body, `"fee_currency":"ETH"`) {
+	if a := h.get("alice", "/api/v1/exchanges/own/"); !strings.Contains(a.body,
+		`"fee_currency":"ETH"`) {
 		t.Errorf("own trades: %s", a.body)
 	}
-	if a := h.do("GET", "/api/v1/exchanges/", "", ""); !strings.Contains(a.body, `"pair":"ETH_BTC"`) {
+	if a := h.do("GET", "/api/v1/exchanges/", "", ""); !strings.Contains(a.body,
+		`"pair":"ETH_BTC"`) {
 		t.Errorf("public trades: %s", a.body)
 	}
 }
 
-// An answer that reaches beyond the top of a deep book may be a little old, but is of one state; the top
-// is current, and whatever limit is asked for, so many are given.
+// An answer that reaches beyond the top of a deep book may be a little old, but is of one state;
+// the top is current, and whatever limit is asked for, so many are given.
 func TestDeepBooksAreOneStateAndTheTopIsCurrent(t *testing.T) {
 	h := newHarness(t, nil)
 	h.account("alice")
@@ -58,10 +62,13 @@ func TestDeepBooksAreOneStateAndTheTopIsCurrent(t *testing.T) {
 		t.Fatal(err)
 	}
 	for i := range 150 {
-		if a := h.post("alice", "/api/v1/order/", "amount=0.1&pair=BTC_USDT&price="+strconv.Itoa(1000+i)+"&type=sell"); a.status != 201 {
+		if a := h.post("alice", "/api/v1/order/",
+			"amount=0.1&pair=BTC_USDT&price="+strconv.Itoa(1000+i)+"&type=sell"); a.status != 201 {
 			t.Fatal(a)
 		}
-		for query, want := range map[string]int{"?group=1": i + 1, "?group=1&limit_sell=100": min(i+1, 100), "?group=1&limit_sell=20": min(i+1, 20), "": i + 1, "?limit_sell=7": min(i+1, 7)} {
+		for query, want := range map[string]int{"?group=1": i + 1,
+			"?group=1&limit_sell=100": min(i+1, 100), "?group=1&limit_sell=20": min(i+1, 20),
+			"": i + 1, "?limit_sell=7": min(i+1, 7)} {
 			a := h.do("GET", "/api/v1/orderbook/BTC_USDT/"+query, "", "")
 			got, id := strings.Count(a.body, `"price"`), string(a.header.Peek("X-Update-Id"))
 			if query == "?group=1" && i >= 100 {
@@ -71,7 +78,8 @@ func TestDeepBooksAreOneStateAndTheTopIsCurrent(t *testing.T) {
 				continue
 			}
 			if got != want || id != strconv.Itoa(i+1) {
-				t.Fatalf("%q after %d orders: %d entries at update %s, want %d", query, i+1, got, id, want)
+				t.Fatalf("%q after %d orders: %d entries at update %s, want %d", query, i+1, got,
+					id, want)
 			}
 		}
 	}

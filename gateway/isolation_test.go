@@ -14,35 +14,40 @@ import (
 	"exchange/core/event"
 )
 
-// What is an account's own is reached with its own keys alone. These tests walk the table that the router is made
-// from, and the operator's: a route that nobody has said anything about here fails them.
+// What is an account's own is reached with its own keys alone. These tests walk the table that the
+// router is made from, and the operator's: a route that nobody has said anything about here fails
+// them.
 
-// own is what alice has, as she sees it herself. Her orders 1 to 3 are open, done and cancelled, her withdraws 1 to 4
-// new, verified, approved and canceled.
-var own = []string{"/api/v1/wallets", "/api/v1/orders/own", "/api/v1/order/1", "/api/v1/order/2", "/api/v1/order/3", "/api/v1/exchanges/own",
+// own is what alice has, as she sees it herself. Her orders 1 to 3 are open, done and cancelled,
+// her withdraws 1 to 4 new, verified, approved and canceled.
+var own = []string{"/api/v1/wallets", "/api/v1/orders/own", "/api/v1/order/1", "/api/v1/order/2",
+	"/api/v1/order/3", "/api/v1/exchanges/own",
 	"/api/v1/deposits", "/api/v1/withdraws", "/api/v1/fees"}
 
-// hers are texts that stand in no private answer but alice's: names and places that she gave, and amounts that nobody else
-// has. Her names stand in no public answer either; amounts of trades and orders are public.
+// hers are texts that stand in no private answer but alice's: names and places that she gave, and
+// amounts that nobody else has. Her names stand in no public answer either; amounts of trades and
+// orders are public.
 var (
 	herNames = []string{"alice", "hers-open", "hers-done", "hers-gone", "bc1-of-hers"}
 	hers     = append(slices.Clone(herNames), "1.11111", "2.22222", "3.33333", "7.77777")
 )
 
-// victim is an exchange in which alice has some of everything, bob has traded with her, and mallory has money and an e-mail
-// address and nothing else.
+// victim is an exchange in which alice has some of everything, bob has traded with her, and mallory
+// has money and an e-mail address and nothing else.
 func victim(t *testing.T) *harness {
 	h := newHarness(t, nil)
 	h.accountAt("alice", "alice@example.org")
 	h.account("bob")
 	h.accountAt("mallory", "mallory@example.org")
-	for _, d := range [][3]string{{"alice", "17.77777", "BTC"}, {"bob", "100000", "USDT"}, {"mallory", "500", "USDT"}} {
+	for _, d := range [][3]string{{"alice", "17.77777", "BTC"}, {"bob", "100000", "USDT"},
+		{"mallory", "500", "USDT"}} {
 		if _, err := h.deposit(d[0], d[1], d[2], "to-"+d[0]); err != nil {
 			t.Fatal(err)
 		}
 	}
 	sell := func(id, amount, price string) string {
-		return "amount=" + amount + "&client_order_id=" + id + "&pair=BTC_USDT&price=" + price + "&type=sell"
+		return "amount=" + amount + "&client_order_id=" + id + "&pair=BTC_USDT&price=" + price +
+			"&type=sell"
 	}
 	withdraw := "address=bc1-of-hers&amount=0.00123&currency=BTC"
 	for _, x := range []struct {
@@ -86,7 +91,8 @@ type foreign struct {
 	body   string // of the answer to mallory
 }
 
-// withdrawsOf gives one request for each of alice's withdraws, with the code that would confirm the first ones.
+// withdrawsOf gives one request for each of alice's withdraws, with the code that would confirm the
+// first ones.
 func withdrawsOf(h *harness, path string, code bool) (all []foreign) {
 	for id := uint64(1); id <= 4; id++ {
 		params := "withdraw=" + strconv.FormatUint(id, 10)
@@ -104,49 +110,70 @@ func foreigns(h *harness) map[string][]foreign {
 	gone := detail("Not found.")
 	noOrder := `{"order":["Order not found"]}`
 	var orders []foreign
-	for _, filter := range []string{"client_order_id=hers-open", "client_order_id=hers-done", "client_order_id=hers-gone", "pair=BTC_USDT", "type=sell", "type=buy",
-		"status=1", "status=2", "status=3", "before=2&limit=2000", "limit=1&offset=1", "account=alice&user=1"} {
+	for _, filter := range []string{"client_order_id=hers-open", "client_order_id=hers-done",
+		"client_order_id=hers-gone", "pair=BTC_USDT", "type=sell", "type=buy",
+		"status=1", "status=2", "status=3", "before=2&limit=2000", "limit=1&offset=1",
+		"account=alice&user=1"} {
 		orders = append(orders, foreign{"/api/v1/orders/own", filter, 200, nothing})
 	}
 	var trades []foreign
-	for _, filter := range []string{"pair=BTC_USDT", "type=sell", "type=buy", "my_side=sell", "my_side=buy", "before=1000", "limit=1000", "offset=1", "ordering=id", "account=alice&user=1"} {
+	for _, filter := range []string{"pair=BTC_USDT", "type=sell", "type=buy", "my_side=sell",
+		"my_side=buy", "before=1000", "limit=1000", "offset=1", "ordering=id",
+		"account=alice&user=1"} {
 		trades = append(trades, foreign{"/api/v1/exchanges/own", filter, 200, nothing})
 	}
 	var transfers []foreign
-	for _, filter := range []string{"currency_id=BTC", "limit=1000", "offset=0", "before=1000", "account=alice&user=1"} {
+	for _, filter := range []string{"currency_id=BTC", "limit=1000", "offset=0", "before=1000",
+		"account=alice&user=1"} {
 		transfers = append(transfers, foreign{"/api/v1/withdraws", filter, 200, nothing})
 	}
 	for _, status := range []string{"10", "20", "30", "40", "50"} {
-		transfers = append(transfers, foreign{"/api/v1/withdraws", "status=" + status, 200, nothing})
+		transfers = append(transfers, foreign{"/api/v1/withdraws", "status=" + status, 200,
+			nothing})
 	}
-	deposits := []foreign{{"/api/v1/deposits", "currency_id=BTC", 200, nothing}, {"/api/v1/deposits", "before=2", 200, nothing}, {"/api/v1/deposits", "limit=1000&offset=1", 200, nothing},
+	deposits := []foreign{{"/api/v1/deposits", "currency_id=BTC", 200, nothing},
+		{"/api/v1/deposits", "before=2", 200, nothing},
+		{"/api/v1/deposits", "limit=1000&offset=1", 200, nothing},
 		{"/api/v1/deposits", "account=alice&currency_id=BTC&user=1", 200, nothing}}
 	return map[string][]foreign{
-		"/api/v1/wallets": {{"/api/v1/wallets", "currency_id=BTC", 200, `[{"currency":"BTC","balance":0,"reserve":0}]`},
-			{"/api/v1/wallets", "account=alice&currency_id=BTC&user=1", 200, `[{"currency":"BTC","balance":0,"reserve":0}]`}},
+		"/api/v1/wallets": {{"/api/v1/wallets", "currency_id=BTC", 200,
+			`[{"currency":"BTC","balance":0,"reserve":0}]`},
+			{"/api/v1/wallets", "account=alice&currency_id=BTC&user=1", 200,
+				`[{"currency":"BTC","balance":0,"reserve":0}]`}},
 		"/api/v1/orders/own":    orders,
 		"/api/v1/exchanges/own": trades,
 		"/api/v1/withdraws":     transfers,
 		"/api/v1/deposits":      deposits,
-		"/api/v1/order/{pk}": {{"/api/v1/order/1", "", 404, gone}, {"/api/v1/order/2", "", 404, gone}, {"/api/v1/order/3", "", 404, gone},
+		"/api/v1/order/{pk}": {{"/api/v1/order/1", "", 404, gone},
+			{"/api/v1/order/2", "", 404, gone}, {"/api/v1/order/3", "", 404, gone},
 			{"/api/v1/order/1", "account=alice&user=1", 404, gone}},
-		"/api/v1/fees": {{"/api/v1/fees", "account=alice&user=1", 200, `[{"pair":"BTC_USDT","maker":0,"taker":0},{"pair":"ETH_USDT","maker":0,"taker":0},{"pair":"ETH_BTC","maker":0,"taker":0}]`}},
-		"/api/v1/order-cancel": {{"/api/v1/order-cancel", "order=1", 400, noOrder}, {"/api/v1/order-cancel", "order=2", 400, noOrder}, {"/api/v1/order-cancel", "order=3", 400, noOrder},
+		"/api/v1/fees": {{"/api/v1/fees", "account=alice&user=1", 200,
+			`[{"pair":"BTC_USDT","maker":0,"taker":0},{"pair":"ETH_USDT","maker":0,"taker":0},{"pair":"ETH_BTC","maker":0,"taker":0}]`}},
+		"/api/v1/order-cancel": {{"/api/v1/order-cancel", "order=1", 400, noOrder},
+			{"/api/v1/order-cancel", "order=2", 400, noOrder},
+			{"/api/v1/order-cancel", "order=3", 400, noOrder},
 			{"/api/v1/order-cancel", "account=alice&order=1&user=1", 400, noOrder}},
 		"/api/v1/order-cancel-all": {{"/api/v1/order-cancel-all", "all=1", 200, `{"orders":[]}`},
 			{"/api/v1/order-cancel-all", "pair=BTC_USDT", 200, `{"orders":[]}`},
 			{"/api/v1/order-cancel-all", "account=alice&all=1&user=1", 200, `{"orders":[]}`}},
-		// Her money is not there to be spent, and her names for orders are hers alone: neither is told of.
-		"/api/v1/order": {{"/api/v1/order", "account=alice&amount=1&client_order_id=hers-open&pair=BTC_USDT&price=2000&type=sell&user=1", 400, `{"date":T,"error":"Out of balance -1 BTC"}`},
-			{"/api/v1/order", "amount=1&client_order_id=hers-done&pair=BTC_USDT&price=2000&type=sell", 400, `{"date":T,"error":"Out of balance -1 BTC"}`}},
-		"/api/v1/withdraw":         {{"/api/v1/withdraw", "account=alice&address=x&amount=1&currency=BTC&user=1", 400, `{"date":T,"error":"Out of balance -1 BTC"}`}},
+		// Her money is not there to be spent, and her names for orders are hers alone: neither is
+		// told of.
+		"/api/v1/order": {{"/api/v1/order",
+			"account=alice&amount=1&client_order_id=hers-open&pair=BTC_USDT&price=2000&type=sell&user=1",
+			400, `{"date":T,"error":"Out of balance -1 BTC"}`},
+			{"/api/v1/order",
+				"amount=1&client_order_id=hers-done&pair=BTC_USDT&price=2000&type=sell", 400,
+				`{"date":T,"error":"Out of balance -1 BTC"}`}},
+		"/api/v1/withdraw": {{"/api/v1/withdraw",
+			"account=alice&address=x&amount=1&currency=BTC&user=1", 400,
+			`{"date":T,"error":"Out of balance -1 BTC"}`}},
 		"/api/v1/withdraw-confirm": withdrawsOf(h, "/api/v1/withdraw-confirm", true),
 		"/api/v1/withdraw-cancel":  withdrawsOf(h, "/api/v1/withdraw-cancel", false),
 	}
 }
 
-// parametersOf are the names that a private route's documentation has; TestEveryRouteAndMethodIsDescribedOnceAndNothingElse
-// holds it complete.
+// parametersOf are the names that a private route's documentation has;
+// TestEveryRouteAndMethodIsDescribedOnceAndNothingElse holds it complete.
 func parametersOf(t *testing.T, path string) (method string, names []string) {
 	t.Helper()
 	for _, d := range apiDescriptions() {
@@ -222,7 +249,8 @@ func TestNoRouteShowsOrChangesWhatIsAnotherAccounts(t *testing.T) {
 		return all
 	}
 	before := see()
-	for _, s := range hers[1:] { // the name of her account stands in no answer of the API, not even her own
+	// the name of her account stands in no answer of the API, not even her own
+	for _, s := range hers[1:] {
 		if !strings.Contains(strings.Join(before, "\n"), s) {
 			t.Errorf("alice has no %q: it proves nothing that nobody sees it", s)
 		}
@@ -239,7 +267,9 @@ func TestNoRouteShowsOrChangesWhatIsAnotherAccounts(t *testing.T) {
 		}
 		method, parameters := parametersOf(t, path)
 		for _, name := range parameters {
-			if !slices.ContainsFunc(rules[path], func(f foreign) bool { return strings.Contains("&"+f.params, "&"+name+"=") }) {
+			if !slices.ContainsFunc(rules[path], func(f foreign) bool {
+				return strings.Contains("&"+f.params, "&"+name+"=")
+			}) {
 				t.Errorf("%s: its parameter %s is not tried with what is alice's", path, name)
 			}
 		}
@@ -254,22 +284,25 @@ func TestNoRouteShowsOrChangesWhatIsAnotherAccounts(t *testing.T) {
 		t.Errorf("%s is no private route", path)
 	}
 	if after := see(); !slices.Equal(before, after) {
-		t.Errorf("alice had\n%s\nand has\n%s", strings.Join(before, "\n"), strings.Join(after, "\n"))
+		t.Errorf("alice had\n%s\nand has\n%s", strings.Join(before, "\n"),
+			strings.Join(after, "\n"))
 	}
 	if err := h.engine.VerifyAtRest(); err != nil {
 		t.Error(err)
 	}
 }
 
-// Every way to ask for what is alice's without a key of hers that may is refused on every private route, before anything
-// happens.
+// Every way to ask for what is alice's without a key of hers that may is refused on every private
+// route, before anything happens.
 func TestNoPrivateRouteAnswersWithoutAKeyThatMay(t *testing.T) {
 	h := victim(t)
-	permissions := map[uint8]string{permissionRead: "read", permissionTrade: "trade", permissionWithdraw: "withdraw"}
+	permissions := map[uint8]string{permissionRead: "read", permissionTrade: "trade",
+		permissionWithdraw: "withdraw"}
 	for p := range permissions {
 		h.key("alice", "all-but-"+permissions[p], event.AllPermissions&^p)
 	}
-	h.key("alice", "elsewhere", event.AllPermissions, "192.0.2.0/24") // the harness's clients are at 0.0.0.0
+	// the harness's clients are at 0.0.0.0
+	h.key("alice", "elsewhere", event.AllPermissions, "192.0.2.0/24")
 	h.key("alice", "ended", event.AllPermissions)
 	if _, err := h.engine.RevokeKey("test", "key-ended"); err != nil {
 		t.Fatal(err)
@@ -301,13 +334,20 @@ func TestNoPrivateRouteAnswersWithoutAKeyThatMay(t *testing.T) {
 			try("a key that has ended", 401, credentials, may("ended"))
 			try("no signature", 401, credentials, may("alice")[:2])
 			try("no nonce", 401, credentials, may("alice")[:4])
-			try("her key under another's secret", 401, wrongSign, change(may("mallory"), 1, "key-alice"))
-			try("another's key under her secret", 401, wrongSign, change(may("alice"), 1, "key-mallory"))
-			try("her signature of something else", 401, wrongSign, change(may("alice"), 3, signed("alice", nonce, "x=1")[3]))
-			try("a key without the permission", 403, detail("This key lacks the permission "+permissions[e.permission]+"."), may("all-but-"+permissions[e.permission]))
+			try("her key under another's secret", 401, wrongSign,
+				change(may("mallory"), 1, "key-alice"))
+			try("another's key under her secret", 401, wrongSign,
+				change(may("alice"), 1, "key-mallory"))
+			try("her signature of something else", 401, wrongSign,
+				change(may("alice"), 3, signed("alice", nonce, "x=1")[3]))
+			try("a key without the permission", 403,
+				detail("This key lacks the permission "+permissions[e.permission]+"."),
+				may("all-but-"+permissions[e.permission]))
 			try("a key of another address", 403, detail(AddressNotAllowed.Detail), may("elsewhere"))
-			try("a key of another address that is claimed", 403, detail(AddressNotAllowed.Detail), append(may("elsewhere"), "X-Forwarded-For", "192.0.2.1"))
-			try("the operator's token", 401, credentials, []string{"Authorization", "Bearer " + operatorToken})
+			try("a key of another address that is claimed", 403, detail(AddressNotAllowed.Detail),
+				append(may("elsewhere"), "X-Forwarded-For", "192.0.2.1"))
+			try("the operator's token", 401, credentials,
+				[]string{"Authorization", "Bearer " + operatorToken})
 		}
 	}
 	if n == 0 || h.hash() != before {
@@ -368,7 +408,8 @@ func TestTheRouterHasTheRoutesOfTheTableAndNoOther(t *testing.T) {
 		if method != router.MethodWild {
 			t.Errorf("there are routes of the method %s alone: %v", method, paths)
 		}
-		if got, want := slices.Sorted(slices.Values(paths)), slices.Sorted(maps.Keys(g.endpoints())); !slices.Equal(got, want) {
+		if got, want := slices.Sorted(slices.Values(paths)),
+			slices.Sorted(maps.Keys(g.endpoints())); !slices.Equal(got, want) {
 			t.Errorf("the router has %q, the table %q", got, want)
 		}
 	}
@@ -378,8 +419,10 @@ func TestNoRouteOfTheOperatorAnswersWithoutItsToken(t *testing.T) {
 	h := victim(t)
 	h.gateway.guesses.buckets = nil // as many guesses as there are routes
 	ask := operator(t, h.gateway)
-	routes := append(slices.Collect(maps.Keys(operatorRoutes)), "POST "+auditPath, "GET "+metricsPath, "GET "+pprofPath, "GET "+pprofPath+"/",
-		"GET "+pprofPath+"/goroutine", "GET "+pprofPath+"/heap", "GET "+pprofPath+"/cmdline", "GET "+pprofPath+"/profile", "GET "+pprofPath+"/trace", "GET "+pprofPath+"/symbol")
+	routes := append(slices.Collect(maps.Keys(operatorRoutes)), "POST "+auditPath,
+		"GET "+metricsPath, "GET "+pprofPath, "GET "+pprofPath+"/",
+		"GET "+pprofPath+"/goroutine", "GET "+pprofPath+"/heap", "GET "+pprofPath+"/cmdline",
+		"GET "+pprofPath+"/profile", "GET "+pprofPath+"/trace", "GET "+pprofPath+"/symbol")
 	known := map[string]bool{}
 	for path := range h.gateway.operatorPaths {
 		known[path] = false
@@ -399,9 +442,13 @@ func TestNoRouteOfTheOperatorAnswersWithoutItsToken(t *testing.T) {
 				known[pattern] = true
 			}
 		}
-		for what, lines := range map[string][]string{"nothing": {""}, "a wrong token": {"Authorization: Bearer wrong"}, "a part of the token": {"Authorization: Bearer " + operatorToken[:10]},
-			"the token of another scheme": {"Authorization: Basic " + operatorToken}, "an API key": headers(signed("alice", 1_000_000, "")),
-			"an API key as token": {"Authorization: Bearer key-alice"}, "a secret as token": {"Authorization: Bearer secret-alice"}} {
+		for what, lines := range map[string][]string{"nothing": {""},
+			"a wrong token":               {"Authorization: Bearer wrong"},
+			"a part of the token":         {"Authorization: Bearer " + operatorToken[:10]},
+			"the token of another scheme": {"Authorization: Basic " + operatorToken},
+			"an API key":                  headers(signed("alice", 1_000_000, "")),
+			"an API key as token":         {"Authorization: Bearer key-alice"},
+			"a secret as token":           {"Authorization: Bearer secret-alice"}} {
 			a := ask(method, path+"?account=alice&token="+operatorToken, body, lines...)
 			says(t, what+" "+route, a, 401, refusal("the bearer token is missing or wrong"))
 		}
@@ -417,11 +464,15 @@ func TestNoRouteOfTheOperatorAnswersWithoutItsToken(t *testing.T) {
 	// Neither listener has what is the other's, whatever the client has.
 	for _, route := range routes {
 		method, path, _ := strings.Cut(route, " ")
-		want(t, "on the public listener: "+route, h.do(method, path, "", "", "Authorization", "Bearer "+operatorToken), 404, detail("Not found."))
+		want(t, "on the public listener: "+route,
+			h.do(method, path, "", "", "Authorization", "Bearer "+operatorToken), 404,
+			detail("Not found."))
 	}
 	for path := range h.gateway.endpoints() {
 		for _, method := range []string{"GET", "POST"} {
-			says(t, "on the operator's listener: "+path, ask(method, path, "", append(headers(signed("alice", 1_000_000, "")), "Authorization: Bearer "+operatorToken)...), 404,
+			says(t, "on the operator's listener: "+path,
+				ask(method, path, "", append(headers(signed("alice", 1_000_000, "")),
+					"Authorization: Bearer "+operatorToken)...), 404,
 				refusal("there is no "+method+" "+path))
 		}
 	}

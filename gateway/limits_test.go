@@ -39,7 +39,8 @@ func (s *stubborn) Reference(ctx context.Context, watermark uint64,
 	return s.Store.Reference(ctx, watermark, reference)
 }
 
-func (s *stubborn) Append(ctx context.Context, tok persistence.Token, prev, next uint64, batch []byte) error {
+func (s *stubborn) Append(ctx context.Context, tok persistence.Token, prev, next uint64,
+	batch []byte) error {
 	if gate := s.gate.Load(); gate != nil {
 		select {
 		case <-*gate:
@@ -67,11 +68,13 @@ func (s *stubborn) block() (release func()) {
 	}
 }
 
-// newStubborn is an exchange on a stubborn store, with two accounts of 100 keys each, that have the names
-// alice-0 ... bob-99, so that commands of one account need not come in the order of one nonce.
+// newStubborn is an exchange on a stubborn store, with two accounts of 100 keys each, that have the
+// names alice-0 ... bob-99, so that commands of one account need not come in the order of one
+// nonce.
 func newStubborn(t *testing.T, change func(*actors.Options)) (*harness, *stubborn) {
 	s := &stubborn{}
-	filled := false // until then its settings are those of others: short times are not for what it needs
+	// until then its settings are those of others: short times are not for what it needs
+	filled := false
 	h := newHarness(t, func(o *actors.Options) {
 		s.Store = o.Store
 		o.Store = s
@@ -97,12 +100,14 @@ func newStubborn(t *testing.T, change func(*actors.Options)) (*harness, *stubbor
 }
 
 // flood sends n commands, each with a key of its own, and gives their answers as they come.
-func (h *harness) flood(account string, n int, nonce uint64, path string, params func(i int) string) <-chan answer {
+func (h *harness) flood(account string, n int, nonce uint64, path string,
+	params func(i int) string) <-chan answer {
 	answers := make(chan answer, n)
 	for i := range n {
 		go func() {
 			p := params(i)
-			answers <- h.do("POST", path, formType, p, signed(account+"-"+strconv.Itoa(i), nonce, p)...)
+			answers <- h.do("POST", path, formType, p,
+				signed(account+"-"+strconv.Itoa(i), nonce, p)...)
 		}()
 	}
 	return answers
@@ -159,7 +164,8 @@ func TestWhatIsOverTheAdmissionLimitsIsRefusedAndCancelsHaveTheirShare(t *testin
 		}
 	}
 	cancel := func(i int) string { return "order=" + strconv.Itoa(i+1) }
-	for round := uint64(1); round <= 2; round++ { // the second proves that the first gave all its places back
+	// the second proves that the first gave all its places back
+	for round := uint64(1); round <= 2; round++ {
 		release := store.block()
 		orders := h.flood("alice", 30, 10*round, "/api/v1/order/", someOrder)
 		for _, a := range receive(t, orders, 16) { // 14 of her 16 are for orders
@@ -169,20 +175,25 @@ func TestWhatIsOverTheAdmissionLimitsIsRefusedAndCancelsHaveTheirShare(t *testin
 		for _, a := range receive(t, cancels, 8) {
 			refusedForNow(t, "a cancel over the account's limit", a, AccountBusy)
 		}
-		others := h.flood("bob", 10, 10*round, "/api/v1/order/", someOrder) // 16 are in flight, 18 may be but for cancels
+		// 16 are in flight, 18 may be but for cancels
+		others := h.flood("bob", 10, 10*round, "/api/v1/order/", someOrder)
 		for _, a := range receive(t, others, 8) {
 			refusedForNow(t, "an order over the limit of all", a, Overloaded)
 		}
-		otherCancels := h.flood("bob", 10, 10*round+1, "/api/v1/order-cancel/", cancel) // 24 with cancels
+		// 24 with cancels
+		otherCancels := h.flood("bob", 10, 10*round+1, "/api/v1/order-cancel/", cancel)
 		for _, a := range receive(t, otherCancels, 4) {
 			refusedForNow(t, "a cancel over the limit of all", a, Overloaded)
 		}
 		p := order("buy", "BTC_USDT", "x", "1")
-		want(t, "fields are looked at before the limits", h.do("POST", "/api/v1/order", formType, p, signed("bob-50", 10*round, p)...), 400, `{"amount":["A valid number is required."]}`)
+		want(t, "fields are looked at before the limits",
+			h.do("POST", "/api/v1/order", formType, p, signed("bob-50", 10*round, p)...), 400,
+			`{"amount":["A valid number is required."]}`)
 		if a := h.do("GET", "/api/v1/orderbook/BTC_USDT/", "", ""); a.status != 200 {
 			t.Errorf("a book while the store is slow: %d %s", a.status, a.body)
 		}
-		if a := h.do("GET", "/api/v1/wallets/", "", "", signed("alice-99", 10*round, "")...); a.status != 200 {
+		if a := h.do("GET", "/api/v1/wallets/", "", "",
+			signed("alice-99", 10*round, "")...); a.status != 200 {
 			t.Errorf("a wallet while the store is slow: %d %s", a.status, a.body)
 		}
 		release()
@@ -191,12 +202,14 @@ func TestWhatIsOverTheAdmissionLimitsIsRefusedAndCancelsHaveTheirShare(t *testin
 			name    string
 			answers <-chan answer
 			n       int
-		}{{"placed", orders, 14}, {"cancelled", cancels, 2}, {"placed", others, 2}, {"foreign", otherCancels, 6}} {
+		}{{"placed", orders, 14}, {"cancelled", cancels, 2}, {"placed", others, 2},
+			{"foreign", otherCancels, 6}} {
 			for _, a := range receive(t, of.answers, of.n) {
 				statuses[of.name+" "+strconv.Itoa(a.status)]++
 			}
 		}
-		if got := fmt.Sprint(statuses); got != "map[cancelled 200:2 foreign 400:6 placed 201:16]" && round == 1 {
+		if got := fmt.Sprint(statuses); got != "map[cancelled 200:2 foreign 400:6 placed 201:16]" &&
+			round == 1 {
 			t.Errorf("round %d: %s", round, got)
 		}
 		if statuses["placed 201"] != 16 {
@@ -213,9 +226,11 @@ func TestAStalledStoreRefusesNewCommandsAndLeavesTheOutcomeOfOthersOpen(t *testi
 		o.Timing.Stall, o.Timing.Request = 20*time.Millisecond, time.Second
 	})
 	release := store.block()
-	placed := h.postJSON("alice", 1, "/api/v1/order", `{"amount":1,"client_order_id":"mine-1","pair":"BTC_USDT","price":1,"type":"buy"}`)
+	placed := h.postJSON("alice", 1, "/api/v1/order",
+		`{"amount":1,"client_order_id":"mine-1","pair":"BTC_USDT","price":1,"type":"buy"}`)
 	wellFormed(t, "in flight", placed)
-	if placed.status != 503 || !strings.Contains(placed.body, `"code":"outcome_unknown"`) || !strings.Contains(placed.body, "GET /api/v1/orders/own/?client_order_id=mine-1 shows") {
+	if placed.status != 503 || !strings.Contains(placed.body, `"code":"outcome_unknown"`) ||
+		!strings.Contains(placed.body, "GET /api/v1/orders/own/?client_order_id=mine-1 shows") {
 		t.Errorf("in flight: %d %s", placed.status, placed.body)
 	}
 	if got := placed.header.Peek("Retry-After"); len(got) > 0 {
@@ -223,20 +238,26 @@ func TestAStalledStoreRefusesNewCommandsAndLeavesTheOutcomeOfOthersOpen(t *testi
 	}
 	bad := "amount=x"
 	for _, path := range []string{"/api/v1/order/", "/api/v1/order-cancel/"} {
-		refusedForNow(t, "the store comes before the fields of "+path, h.do("POST", path, formType, bad, signed("bob", 1, bad)...), StoreUnavailable)
+		refusedForNow(t, "the store comes before the fields of "+path,
+			h.do("POST", path, formType, bad, signed("bob", 1, bad)...), StoreUnavailable)
 		s := signed("bob", 1, bad)
 		s[3] = strings.Repeat("0", 64)
-		want(t, "the signature comes before the store", h.do("POST", path, formType, bad, s...), 401, wrongSign)
+		want(t, "the signature comes before the store", h.do("POST", path, formType, bad, s...),
+			401, wrongSign)
 	}
 	refusedForNow(t, "ready", h.do("GET", "/readyz", "", ""), StoreUnavailable)
 	want(t, "alive", h.do("GET", "/healthz/", "", ""), 200, `{"status":"alive"}`)
-	want(t, "nothing is shown that is not durable", h.do("GET", "/api/v1/orderbook/BTC_USDT", "", ""), 200, `{"sell":[],"buy":[]}`)
+	want(t, "nothing is shown that is not durable",
+		h.do("GET", "/api/v1/orderbook/BTC_USDT", "", ""), 200, `{"sell":[],"buy":[]}`)
 	release()
-	eventually(t, "the exchange is ready again", func() bool { return h.do("GET", "/readyz", "", "").status == 200 })
+	eventually(t, "the exchange is ready again", func() bool {
+		return h.do("GET", "/readyz", "", "").status == 200
+	})
 	nonce := uint64(1)
 	eventually(t, "the order is there", func() bool {
 		nonce++
-		return strings.Contains(h.do("GET", "/api/v1/orders/own/?client_order_id=mine-1", "", "", signed("alice", nonce, "")...).body, `"id":1,`)
+		return strings.Contains(h.do("GET", "/api/v1/orders/own/?client_order_id=mine-1", "", "",
+			signed("alice", nonce, "")...).body, `"id":1,`)
 	})
 	p := order("buy", "BTC_USDT", "1", "1")
 	if a := h.do("POST", "/api/v1/order", formType, p, signed("bob", 1, p)...); a.status != 201 {
@@ -254,23 +275,29 @@ func TestPrivateReadsEndWhenTheOwnerIsNotConfirmed(t *testing.T) {
 	nonce := uint64(0)
 	wallets := func() answer {
 		nonce++
-		return h.do("GET", "/api/v1/wallets/?currency_id=BTC", "", "", signed("alice", nonce, "")...)
+		return h.do("GET", "/api/v1/wallets/?currency_id=BTC", "", "",
+			signed("alice", nonce, "")...)
 	}
 	store.unseen.Store(true)
 	eventually(t, "private reads are refused", func() bool { return wallets().status == 503 })
 	refusedForNow(t, "wallets", wallets(), StoreUnavailable)
-	for _, path := range []string{"/api/v1/orders/own/", "/api/v1/order/1/", "/api/v1/exchanges/own/"} {
-		refusedForNow(t, path, h.do("GET", path, "", "", signed("alice", nonce+1, "")...), StoreUnavailable)
+	for _, path := range []string{"/api/v1/orders/own/", "/api/v1/order/1/",
+		"/api/v1/exchanges/own/"} {
+		refusedForNow(t, path, h.do("GET", path, "", "", signed("alice", nonce+1, "")...),
+			StoreUnavailable)
 	}
 	refusedForNow(t, "ready", h.do("GET", "/readyz", "", ""), StoreUnavailable)
-	for _, path := range []string{"/api/v1/orderbook/BTC_USDT/", "/api/v1/pairs/", "/api/v1/currencies/", "/healthz"} {
+	for _, path := range []string{"/api/v1/orderbook/BTC_USDT/", "/api/v1/pairs/",
+		"/api/v1/currencies/", "/healthz"} {
 		if a := h.do("GET", path, "", ""); a.status != 200 {
 			t.Errorf("%s: %d %s", path, a.status, a.body)
 		}
 	}
 	store.unseen.Store(false)
 	eventually(t, "private reads are answered", func() bool { return wallets().status == 200 })
-	eventually(t, "the exchange is ready again", func() bool { return h.do("GET", "/readyz", "", "").status == 200 })
+	eventually(t, "the exchange is ready again", func() bool {
+		return h.do("GET", "/readyz", "", "").status == 200
+	})
 }
 
 func TestReadsOverTheirLimitAreRefused(t *testing.T) {
@@ -281,7 +308,8 @@ func TestReadsOverTheirLimitAreRefused(t *testing.T) {
 }
 
 func TestUntilThereIsAnEngineTheExchangeIsStarting(t *testing.T) {
-	g := New(Options{Log: quiet(), BodyBytes: 1 << 10, HeaderBytes: 1 << 10, Connections: 10, OperatorToken: operatorToken})
+	g := New(Options{Log: quiet(), BodyBytes: 1 << 10, HeaderBytes: 1 << 10, Connections: 10,
+		OperatorToken: operatorToken})
 	l := fasthttputil.NewInmemoryListener()
 	go g.Serve(l) //nolint:errcheck // ends with the listener
 	defer g.Shutdown(time.Minute)
@@ -294,13 +322,17 @@ func TestUntilThereIsAnEngineTheExchangeIsStarting(t *testing.T) {
 			continue
 		}
 		refusedForNow(t, p.path, a, Starting)
-		want(t, p.path, h.raw("PUT", "PUT "+p.path+" HTTP/1.1\r\nHost: x\r\nContent-Length: 0\r\n\r\n"), 405, detail(`Method "PUT" not allowed.`))
+		want(t, p.path, h.raw("PUT", "PUT "+p.path+
+			" HTTP/1.1\r\nHost: x\r\nContent-Length: 0\r\n\r\n"), 405,
+			detail(`Method "PUT" not allowed.`))
 	}
-	want(t, "unknown", h.raw("GET", "GET /api/v1/x HTTP/1.1\r\nHost: x\r\n\r\n"), 404, detail("Not found."))
+	want(t, "unknown", h.raw("GET", "GET /api/v1/x HTTP/1.1\r\nHost: x\r\n\r\n"), 404,
+		detail("Not found."))
 	var ctx fasthttp.RequestCtx
 	ctx.Request.SetRequestURI("/operator/v1/accounts")
 	ctx.Request.Header.Set("Authorization", "Bearer "+operatorToken)
-	if g.handleOperator(&ctx); ctx.Response.StatusCode() != 503 || string(ctx.Response.Body()) != `{"error":"The exchange is starting."}`+"\n" {
+	if g.handleOperator(&ctx); ctx.Response.StatusCode() != 503 ||
+		string(ctx.Response.Body()) != `{"error":"The exchange is starting."}`+"\n" {
 		t.Errorf("operator: %d %s", ctx.Response.StatusCode(), ctx.Response.Body())
 	}
 }
@@ -331,14 +363,19 @@ func TestABodyMayBeAsLargeAsTheLimitAndNotAByteMore(t *testing.T) {
 		for _, expect := range []string{"", "Expect: 100-continue\r\n"} {
 			f := func(method, path, accept string, status int, text string) {
 				t.Helper()
-				head := method + " " + path + " HTTP/1.1\r\nHost: x\r\nAccept: " + accept + "\r\nContent-Type: application/json\r\n" + expect
+				head := method + " " + path + " HTTP/1.1\r\nHost: x\r\nAccept: " + accept +
+					"\r\nContent-Type: application/json\r\n" + expect
 				for i, s := range signedJSON("bob", 101, body) {
 					head += s + []string{": ", "\r\n"}[i%2]
 				}
 				if encoding == "length" {
-					want(t, method+path, h.raw(method, head+"Content-Length: "+strconv.Itoa(len(body))+"\r\n\r\n"+body), status, text)
+					want(t, method+path, h.raw(method,
+						head+"Content-Length: "+strconv.Itoa(len(body))+"\r\n\r\n"+body), status,
+						text)
 				} else { // the server has forgotten the path when it notices
-					want(t, method+path, h.raw(method, head+fmt.Sprintf("Transfer-Encoding: chunked\r\n\r\n%x\r\n%s\r\n0\r\n\r\n", len(body), body)), 413, large)
+					want(t, method+path, h.raw(method,
+						head+fmt.Sprintf("Transfer-Encoding: chunked\r\n\r\n%x\r\n%s\r\n0\r\n\r\n",
+							len(body), body)), 413, large)
 				}
 			}
 			f("POST", "/api/v1/order/", "*/*", 413, large)
@@ -350,7 +387,8 @@ func TestABodyMayBeAsLargeAsTheLimitAndNotAByteMore(t *testing.T) {
 			f("POST", "/api/v1/order/", "text/html", 406, detail(NotAcceptable.Detail))
 		}
 	}
-	huge := h.raw("POST", "POST /api/v1/order/ HTTP/1.1\r\nHost: x\r\nContent-Length: 9223372036854775807\r\n\r\n")
+	huge := h.raw("POST",
+		"POST /api/v1/order/ HTTP/1.1\r\nHost: x\r\nContent-Length: 9223372036854775807\r\n\r\n")
 	want(t, "announced and not sent", huge, 413, large)
 	if h.hash() != before {
 		t.Error("refused requests changed the state")
@@ -361,28 +399,37 @@ func TestHeadersLargerThanTheLimitAreRefused(t *testing.T) {
 	h := trading(t)
 	const most = 8 << 10 // the harness's
 	text := func(pad int) string {
-		return "GET /api/v1/currencies HTTP/1.1\r\nHost: x\r\nX-Pad: " + strings.Repeat("x", pad) + "\r\n\r\n"
+		return "GET /api/v1/currencies HTTP/1.1\r\nHost: x\r\nX-Pad: " + strings.Repeat("x", pad) +
+			"\r\n\r\n"
 	}
 	if a := h.raw("GET", text(most-len(text(0)))); a.status != 200 {
 		t.Errorf("at the limit: %d %s", a.status, a.body)
 	}
 	for _, pad := range []int{most - len(text(0)) + 1, most, 10 * most} {
-		want(t, "above", h.raw("GET", text(pad)), 431, detail("The headers are larger than 8192 bytes."))
+		want(t, "above", h.raw("GET", text(pad)), 431,
+			detail("The headers are larger than 8192 bytes."))
 	}
-	// A body counts apart: both at their limits fit, also behind another request on the same connection.
+	// A body counts apart: both at their limits fit, also behind another request on the same
+	// connection.
 	const largest = 64 << 10
 	post := func(pad int) string {
-		return fmt.Sprintf("POST /api/v1/order HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\nX-Pad: %s\r\n\r\n", largest, strings.Repeat("x", pad))
+		return fmt.Sprintf(
+			"POST /api/v1/order HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\nX-Pad: %s\r\n\r\n",
+			largest, strings.Repeat("x", pad))
 	}
 	both := post(most-len(post(0))) + strings.Repeat("x", largest)
-	want(t, "headers and body at their limits", h.raw("POST", both), 401, detail(Unauthenticated.Detail))
+	want(t, "headers and body at their limits", h.raw("POST", both), 401,
+		detail(Unauthenticated.Detail))
 	c, err := h.listener.Dial()
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer c.Close()
 	for range 3 {
-		want(t, "again on the same connection", talk(t, c, "POST", both), 401, detail(Unauthenticated.Detail))
+		want(t, "again on the same connection", talk(t, c, "POST", both), 401,
+			detail(Unauthenticated.Detail))
 	}
-	want(t, "a path", h.raw("GET", "GET /"+strings.Repeat("x", most)+" HTTP/1.1\r\nHost: x\r\n\r\n"), 431, detail("The headers are larger than 8192 bytes."))
+	want(t, "a path", h.raw("GET",
+		"GET /"+strings.Repeat("x", most)+" HTTP/1.1\r\nHost: x\r\n\r\n"), 431,
+		detail("The headers are larger than 8192 bytes."))
 }

@@ -71,8 +71,8 @@ func (l *bounded) Accept() (net.Conn, error) {
 	}
 }
 
-// passes is true of errors that end by themselves, such as when there is no file descriptor left: the
-// connections that are open must not suffer from the ones that are not.
+// passes is true of errors that end by themselves, such as when there is no file descriptor left:
+// the connections that are open must not suffer from the ones that are not.
 func passes(err error) bool {
 	var e interface{ Temporary() bool }
 	return errors.As(err, &e) && e.Temporary()

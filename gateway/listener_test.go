@@ -12,7 +12,8 @@ import (
 )
 
 // listening is a gateway without an engine behind real sockets: they are what is limited.
-func listening(t *testing.T, connections int, wrap func(net.Listener) net.Listener) (public, operator func() net.Conn) {
+func listening(t *testing.T, connections int,
+	wrap func(net.Listener) net.Listener) (public, operator func() net.Conn) {
 	g := New(Options{Log: quiet(), BodyBytes: 1 << 10, HeaderBytes: 1 << 10,
 		Connections: connections, OperatorToken: operatorToken,
 		TrustedProxies: thisMachine})
@@ -43,7 +44,8 @@ func asIs(l net.Listener) net.Listener { return l }
 
 const (
 	alive     = "GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n"
-	operating = "GET /operator/v1/accounts HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer " + operatorToken + "\r\n\r\n"
+	operating = "GET /operator/v1/accounts HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer " +
+		operatorToken + "\r\n\r\n"
 )
 
 // closedAfter wants nothing more to come.
@@ -57,7 +59,8 @@ func closedAfter(t *testing.T, c net.Conn) {
 func TestOneConnectionMoreThanTheLimitIsToldSoAndTheOthersAreServed(t *testing.T) {
 	public, operator := listening(t, 3, asIs)
 	full := `{"error":"Too many connections are open."}` + "\n"
-	f := func(name string, dial func() net.Conn, text string, speak int, served, refused func(what string, a answer) bool) {
+	f := func(name string, dial func() net.Conn, text string, speak int,
+		served, refused func(what string, a answer) bool) {
 		t.Run(name, func(t *testing.T) {
 			held := []net.Conn{dial(), dial(), dial()}
 			ask := func(what string, c net.Conn) {
@@ -71,7 +74,8 @@ func TestOneConnectionMoreThanTheLimitIsToldSoAndTheOthersAreServed(t *testing.T
 			}
 			for range 5 {
 				c := dial()
-				if a := talk(t, c, "GET", ""); !refused("one more", a) || string(a.header.Peek("Retry-After")) != "1" {
+				if a := talk(t, c, "GET", ""); !refused("one more", a) ||
+					string(a.header.Peek("Retry-After")) != "1" {
 					t.Errorf("one more: %d %s\n%s", a.status, a.body, a.header)
 				}
 				closedAfter(t, c)
@@ -97,9 +101,12 @@ func TestOneConnectionMoreThanTheLimitIsToldSoAndTheOthersAreServed(t *testing.T
 			want(t, what, a, 503, detail("Too many connections are open."))
 			return true
 		})
-	// No engine yet: 503 too, in other words. A connection that has not shown the token would give its place up.
+	// No engine yet: 503 too, in other words. A connection that has not shown the token would give
+	// its place up.
 	f("operator", operator, operating, 3,
-		func(_ string, a answer) bool { return a.body == `{"error":"The exchange is starting."}`+"\n" },
+		func(_ string, a answer) bool {
+			return a.body == `{"error":"The exchange is starting."}`+"\n"
+		},
 		func(_ string, a answer) bool { return a.status == 503 && a.body == full })
 }
 

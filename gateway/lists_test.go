@@ -14,7 +14,8 @@ import (
 	"exchange/actors"
 )
 
-// The lists are compared with what the answers to orders and cancels add up to, filtered the obvious way.
+// The lists are compared with what the answers to orders and cancels add up to, filtered the
+// obvious way.
 
 type listedOrder struct {
 	ID       uint64
@@ -66,7 +67,8 @@ func decode[T any](t *testing.T, a answer) (v T) {
 	return v
 }
 
-func (m *model) place(t *testing.T, h *harness, owner, side, pair string, amount, price int, clientID string) {
+func (m *model) place(t *testing.T, h *harness, owner, side, pair string, amount, price int,
+	clientID string) {
 	t.Helper()
 	p := "amount=" + strconv.Itoa(amount)
 	if clientID != "" {
@@ -83,7 +85,8 @@ func (m *model) place(t *testing.T, h *harness, owner, side, pair string, amount
 			Maker    uint64 `json:"o_id"`
 		}
 	}](t, h.post(owner, "/api/v1/order", p))
-	o := &listedOrder{ID: uint64(got.OID), Pair: pair, Type: side, Status: 1, Price: price, Amount: amount, Original: amount, ClientID: clientID, owner: owner}
+	o := &listedOrder{ID: uint64(got.OID), Pair: pair, Type: side, Status: 1, Price: price,
+		Amount: amount, Original: amount, ClientID: clientID, owner: owner}
 	m.orders[o.ID] = o
 	for _, x := range got.Trades {
 		maker := m.orders[x.Maker]
@@ -94,14 +97,16 @@ func (m *model) place(t *testing.T, h *harness, owner, side, pair string, amount
 				of.Status = 3
 			}
 		}
-		m.trades = append(m.trades, listedTrade{ID: x.TID, Price: x.Price, Pair: pair, Type: side, Amount: x.Amount, Timestamp: got.Date, taker: owner, maker: maker.owner})
+		m.trades = append(m.trades, listedTrade{ID: x.TID, Price: x.Price, Pair: pair, Type: side,
+			Amount: x.Amount, Timestamp: got.Date, taker: owner, maker: maker.owner})
 	}
 	if o.Amount != got.Amount {
 		t.Fatalf("order %d has %d left, its trades leave %d", o.ID, got.Amount, o.Amount)
 	}
 }
 
-// history makes some hundred orders of two accounts, a fifth of them cancelled, with trades of every kind.
+// history makes some hundred orders of two accounts, a fifth of them cancelled, with trades of
+// every kind.
 func history(t *testing.T, h *harness, random *rand.Rand) *model {
 	m := &model{orders: map[uint64]*listedOrder{}}
 	owners := []string{"alice", "bob"}
@@ -119,7 +124,8 @@ func history(t *testing.T, h *harness, random *rand.Rand) *model {
 		if i%7 == 0 {
 			id = "id-" + strconv.Itoa(i)
 		}
-		m.place(t, h, owner, []string{"buy", "sell"}[random.IntN(2)], listPairs[random.IntN(3)], 1+random.IntN(9), 10+random.IntN(12), id)
+		m.place(t, h, owner, []string{"buy", "sell"}[random.IntN(2)], listPairs[random.IntN(3)],
+			1+random.IntN(9), 10+random.IntN(12), id)
 		if random.IntN(4) == 0 {
 			var open []*listedOrder
 			for _, o := range m.orders {
@@ -132,7 +138,8 @@ func history(t *testing.T, h *harness, random *rand.Rand) *model {
 			}
 			slices.SortFunc(open, func(a, b *listedOrder) int { return cmp.Compare(a.ID, b.ID) })
 			o := open[random.IntN(len(open))]
-			if a := h.post(o.owner, "/api/v1/order-cancel/", "order="+strconv.FormatUint(o.ID, 10)); a.status != 200 {
+			if a := h.post(o.owner, "/api/v1/order-cancel/",
+				"order="+strconv.FormatUint(o.ID, 10)); a.status != 200 {
 				t.Fatalf("%d %s", a.status, a.body)
 			}
 			o.Status = 2
@@ -231,11 +238,14 @@ func TestListsAreWhatANaiveFilterSelects(t *testing.T) {
 		}
 		for id, o := range m.orders {
 			if id%10 == 0 {
-				got := decode[listedOrder](t, h.get(o.owner, "/api/v1/order/"+strconv.FormatUint(id, 10)))
-				if got.Date = 0; got.ID != id || got.Status != o.Status || got.Amount != o.Amount || got.Filled != o.Filled {
+				got := decode[listedOrder](t, h.get(o.owner,
+					"/api/v1/order/"+strconv.FormatUint(id, 10)))
+				if got.Date = 0; got.ID != id || got.Status != o.Status || got.Amount != o.Amount ||
+					got.Filled != o.Filled {
 					t.Errorf("order %d: got %+v, want %+v", id, got, *o)
 				}
-				want(t, "of another", h.get("carol", "/api/v1/order/"+strconv.FormatUint(id, 10)), 404, detail("Not found."))
+				want(t, "of another", h.get("carol", "/api/v1/order/"+strconv.FormatUint(id, 10)),
+					404, detail("Not found."))
 			}
 		}
 	}
@@ -271,7 +281,8 @@ func (m *model) checkOrders(t *testing.T, h *harness, owner string, random *rand
 		}
 		var expected []*listedOrder
 		for _, o := range all {
-			if (q.pair == "" || o.Pair == q.pair) && (q.side == "" || o.Type == q.side) && (q.status == 0 || o.Status == q.status) &&
+			if (q.pair == "" || o.Pair == q.pair) && (q.side == "" || o.Type == q.side) &&
+				(q.status == 0 || o.Status == q.status) &&
 				(q.id == "" || o.ClientID == q.id) && (q.before == 0 || o.ID < q.before) {
 				expected = append(expected, o)
 			}
@@ -301,7 +312,9 @@ func (m *model) checkTrades(t *testing.T, h *harness, random *rand.Rand) {
 	for range 80 {
 		q := &query{random: random, defaultLimit: 100, mostLimit: 1000}
 		q.common(m.trades[len(m.trades)-1].ID)
-		m.compare(t, q, "/api/v1/exchanges/", func(path string) answer { return h.do("GET", path, "", "") }, func(listedTrade) (string, bool) { return "", true })
+		m.compare(t, q, "/api/v1/exchanges/",
+			func(path string) answer { return h.do("GET", path, "", "") },
+			func(listedTrade) (string, bool) { return "", true })
 	}
 }
 
@@ -311,18 +324,23 @@ func (m *model) checkOwnTrades(t *testing.T, h *harness, owner string, random *r
 		q := &query{random: random, defaultLimit: 100, mostLimit: 1000}
 		q.common(m.trades[len(m.trades)-1].ID)
 		q.side, q.mine = q.drawSide("type"), q.drawSide("my_side")
-		m.compare(t, q, "/api/v1/exchanges/own/", func(path string) answer { return h.get(owner, path) }, func(x listedTrade) (string, bool) {
-			mine := x.Type
-			if x.taker != owner {
-				mine = opposite(mine)
-			}
-			return mine, (x.taker == owner || x.maker == owner) && (q.mine == "" || q.mine == mine)
-		})
+		m.compare(t, q, "/api/v1/exchanges/own/",
+			func(path string) answer { return h.get(owner, path) },
+			func(x listedTrade) (string, bool) {
+				mine := x.Type
+				if x.taker != owner {
+					mine = opposite(mine)
+				}
+				return mine, (x.taker == owner || x.maker == owner) &&
+					(q.mine == "" || q.mine == mine)
+			})
 	}
 }
 
-// compare asks for a list of trades. side gives one's own side in a trade, and whether it is to be listed.
-func (m *model) compare(t *testing.T, q *query, path string, ask func(string) answer, side func(listedTrade) (string, bool)) {
+// compare asks for a list of trades. side gives one's own side in a trade, and whether it is to be
+// listed.
+func (m *model) compare(t *testing.T, q *query, path string, ask func(string) answer,
+	side func(listedTrade) (string, bool)) {
 	t.Helper()
 	if q.flip() {
 		q.ascending = q.flip()
@@ -331,7 +349,8 @@ func (m *model) compare(t *testing.T, q *query, path string, ask func(string) an
 	var expected []listedTrade
 	for _, x := range m.trades {
 		mine, listed := side(x)
-		if !listed || q.pair != "" && x.Pair != q.pair || q.side != "" && x.Type != q.side || q.before != 0 && x.ID >= q.before {
+		if !listed || q.pair != "" && x.Pair != q.pair || q.side != "" && x.Type != q.side ||
+			q.before != 0 && x.ID >= q.before {
 			continue
 		}
 		if x.MySide = mine; mine != "" {
@@ -373,27 +392,33 @@ type listedTransfer struct {
 	owner            string
 }
 
-// transfers makes deposits and withdraws of two accounts, the latter with every status, and gives both,
-// oldest first.
-func transfers(t *testing.T, h *harness, random *rand.Rand) (deposits, withdraws []*listedTransfer) {
+// transfers makes deposits and withdraws of two accounts, the latter with every status, and gives
+// both, oldest first.
+func transfers(t *testing.T, h *harness,
+	random *rand.Rand) (deposits, withdraws []*listedTransfer) {
 	t.Helper()
 	owners, codes := []string{"alice", "bob"}, []string{"BTC", "ETH", "USDT"}
 	for _, name := range append(owners, "carol") {
 		h.accountAt(name, name+"@example.org")
 	}
 	for i := range 60 {
-		x := &listedTransfer{ID: uint64(i + 1), Currency: codes[random.IntN(3)], Amount: json.Number(strconv.Itoa(1 + random.IntN(9))), owner: owners[random.IntN(2)]}
+		x := &listedTransfer{ID: uint64(i + 1), Currency: codes[random.IntN(3)],
+			Amount: json.Number(strconv.Itoa(1 + random.IntN(9))), owner: owners[random.IntN(2)]}
 		if i < 6 {
 			x.owner, x.Currency, x.Amount = owners[i%2], codes[i/2], "1000"
 		}
-		if _, err := h.deposit(x.owner, x.Amount.String(), x.Currency, strconv.Itoa(i)); err != nil {
+		if _, err := h.deposit(x.owner, x.Amount.String(), x.Currency,
+			strconv.Itoa(i)); err != nil {
 			t.Fatal(err)
 		}
 		deposits = append(deposits, x)
 	}
 	for i := range 60 {
-		x := &listedTransfer{ID: uint64(i + 1), Status: 10, Currency: codes[random.IntN(3)], Amount: "0.5", Address: fmt.Sprint("to-", i), owner: owners[random.IntN(2)]}
-		got := decode[listedTransfer](t, h.post(x.owner, "/api/v1/withdraw", "address="+x.Address+"&amount=0.5&currency="+x.Currency))
+		x := &listedTransfer{ID: uint64(i + 1), Status: 10, Currency: codes[random.IntN(3)],
+			Amount: "0.5", Address: fmt.Sprint("to-", i), owner: owners[random.IntN(2)]}
+		got := decode[listedTransfer](t,
+			h.post(x.owner, "/api/v1/withdraw",
+				"address="+x.Address+"&amount=0.5&currency="+x.Currency))
 		if got.Timestamp == 0 {
 			t.Fatalf("a withdraw without a time: %+v", got)
 		}
@@ -403,7 +428,9 @@ func transfers(t *testing.T, h *harness, random *rand.Rand) (deposits, withdraws
 	for _, x := range withdraws {
 		step := func(path, params string, status int) {
 			t.Helper()
-			if got := decode[listedTransfer](t, h.post(x.owner, path, params)); got.Status != status || got.ID != x.ID || got.Timestamp != x.Timestamp || got.Address != x.Address || got.Amount != x.Amount {
+			if got := decode[listedTransfer](t,
+				h.post(x.owner, path, params)); got.Status != status || got.ID != x.ID ||
+				got.Timestamp != x.Timestamp || got.Address != x.Address || got.Amount != x.Amount {
 				t.Fatalf("%s: %+v, the withdraw is %+v", path, got, *x)
 			}
 			x.Status = status
@@ -451,7 +478,8 @@ func TestTransfersAreWhatANaiveFilterSelects(t *testing.T) {
 		}
 		var expected []*listedTransfer
 		for _, x := range slices.Backward(all) {
-			if x.owner == owner && (currency == "" || x.Currency == currency) && (q.status == 0 || x.Status == q.status) && (q.before == 0 || x.ID < q.before) {
+			if x.owner == owner && (currency == "" || x.Currency == currency) &&
+				(q.status == 0 || x.Status == q.status) && (q.before == 0 || x.ID < q.before) {
 				expected = append(expected, x)
 			}
 		}
@@ -480,7 +508,9 @@ func TestTransfersAreWhatANaiveFilterSelects(t *testing.T) {
 				f(owner, "/api/v1/withdraws/", withdraws, true)
 			}
 		}
-		if a := h.do("GET", "/api/v1/deposits/?limit=1", "", "", signed("alice", h.nextNonce("alice"), "")...); strings.Contains(a.body, `"timestamp":0`) {
+		if a := h.do("GET", "/api/v1/deposits/?limit=1", "", "",
+			signed("alice", h.nextNonce("alice"), "")...); strings.Contains(a.body,
+			`"timestamp":0`) {
 			t.Errorf("a deposit without its time: %s", a.body)
 		}
 	}
@@ -503,8 +533,11 @@ func TestAnOrderBookIsCutByItsLimitsAndGrouped(t *testing.T) {
 		}
 	}
 	// The order's number is its amount.
-	for i, o := range []struct{ side, price string }{{"sell", "20"}, {"sell", "21"}, {"sell", "20"}, {"sell", "20.5"}, {"buy", "10"}, {"buy", "9.5"}, {"buy", "10"}, {"buy", "11"}, {"buy", "9.5"}} {
-		if a := h.post("alice", "/api/v1/order", order(o.side, "BTC_USDT", strconv.Itoa(i+1), o.price)); a.status != 201 {
+	for i, o := range []struct{ side, price string }{{"sell", "20"}, {"sell", "21"}, {"sell", "20"},
+		{"sell", "20.5"}, {"buy", "10"}, {"buy", "9.5"}, {"buy", "10"}, {"buy", "11"},
+		{"buy", "9.5"}} {
+		if a := h.post("alice", "/api/v1/order",
+			order(o.side, "BTC_USDT", strconv.Itoa(i+1), o.price)); a.status != 201 {
 			t.Fatalf("%d %s", a.status, a.body)
 		}
 	}
@@ -520,7 +553,9 @@ func TestAnOrderBookIsCutByItsLimitsAndGrouped(t *testing.T) {
 			var b []string
 			for _, o := range list {
 				text := o.Amount.String() + "@" + o.Price.String()
-				if grouped := strings.Contains(query, "group=1"); grouped != (o.ID == 0) || grouped != (o.Timestamp == 0) || !grouped && strconv.FormatUint(o.ID, 10) != o.Amount.String() {
+				if grouped := strings.Contains(query, "group=1"); grouped != (o.ID == 0) ||
+					grouped != (o.Timestamp == 0) ||
+					!grouped && strconv.FormatUint(o.ID, 10) != o.Amount.String() {
 					t.Errorf("%s: %+v", query, o)
 				}
 				b = append(b, text)
@@ -560,7 +595,8 @@ func TestAnOrderBookIsCutByItsLimitsAndGrouped(t *testing.T) {
 func TestTheUpdateIdGrowsByOneWithEachChangeOfItsBookOnly(t *testing.T) {
 	h := trading(t)
 	id := func(pair string) string {
-		return string(h.do("GET", "/api/v1/orderbook/"+pair+"/?limit_sell=1&limit_buy=1&group=1", "", "").header.Peek("X-Update-Id"))
+		return string(h.do("GET", "/api/v1/orderbook/"+pair+"/?limit_sell=1&limit_buy=1&group=1",
+			"", "").header.Peek("X-Update-Id"))
 	}
 	f := func(path, params string, status int, btc string) {
 		t.Helper()
@@ -578,7 +614,8 @@ func TestTheUpdateIdGrowsByOneWithEachChangeOfItsBookOnly(t *testing.T) {
 	f("/api/v1/order", order("buy", "BTC_USDT", "1000", "1000"), 400, "4")
 	f("/api/v1/order", order("buy", "ETH_USDT", "1", "1"), 201, "4")
 	f("/api/v1/order-cancel", "order=2", 400, "4")
-	f("/api/v1/order", order("buy", "BTC_USDT", "0.1", "100.5"), 201, "5") // trades and rests nowhere
+	// trades and rests nowhere
+	f("/api/v1/order", order("buy", "BTC_USDT", "0.1", "100.5"), 201, "5")
 	f("/api/v1/order-cancel", "order=4", 200, "6")
 	h.crash()
 	h.start()
@@ -602,8 +639,10 @@ func TestASelfTradeIsListedOnceWithTheTakersSide(t *testing.T) {
 	m.place(t, h, "alice", "buy", "ETH_USDT", 1, 6, "")
 	const trade = `{"id":2,"price":5,"pair":"ETH_USDT","type":"buy","timestamp":T,"amount":1,"my_side":"buy","fee":0,"fee_currency":"ETH"}`
 	want(t, "all", h.get("alice", "/api/v1/exchanges/own/?pair=ETH_USDT"), 200, "["+trade+"]")
-	want(t, "mine bought", h.get("alice", "/api/v1/exchanges/own/?pair=ETH_USDT&my_side=buy"), 200, "["+trade+"]")
-	want(t, "mine sold", h.get("alice", "/api/v1/exchanges/own/?pair=ETH_USDT&my_side=sell"), 200, "[]")
+	want(t, "mine bought", h.get("alice", "/api/v1/exchanges/own/?pair=ETH_USDT&my_side=buy"), 200,
+		"["+trade+"]")
+	want(t, "mine sold", h.get("alice", "/api/v1/exchanges/own/?pair=ETH_USDT&my_side=sell"), 200,
+		"[]")
 	want(t, "sold", h.get("alice", "/api/v1/exchanges/own/?pair=ETH_USDT&type=sell"), 200, "[]")
 	want(t, "bob's", h.get("bob", "/api/v1/exchanges/own/?pair=ETH_USDT"), 200, "[]")
 }

@@ -97,19 +97,23 @@ func (g *Gateway) orderBook(r *request) {
 	sell, buy = min(sell, allSell), min(buy, allBuy)
 	entry := func(orders []matching.Order, levels []matching.Level) func([]byte, int) []byte {
 		if kind == actors.ReadLevels {
-			return func(b []byte, i int) []byte { return encode.Level(b, levels[i].Price, levels[i].Amount) }
+			return func(b []byte, i int) []byte {
+				return encode.Level(b, levels[i].Price, levels[i].Amount)
+			}
 		}
 		return func(b []byte, i int) []byte { return appendBookOrder(b, &orders[i]) }
 	}
 	sells, buys := entry(d.SellOrders, d.SellLevels), entry(d.BuyOrders, d.BuyLevels)
 	if sell == allSell && buy == allBuy {
 		r.shared = v.Body(func(*actors.View) []byte {
-			b := appendEntries(append(make([]byte, 0, (sell+buy+1)*entryBytes(kind)), bookBegin...), sell, sells)
+			b := appendEntries(append(make([]byte, 0, (sell+buy+1)*entryBytes(kind)), bookBegin...),
+				sell, sells)
 			return append(appendEntries(append(b, bookMiddle...), buy, buys), bookEnd...)
 		})
 		return
 	}
-	r.parts = append(r.parts, bookBegin, v.Part(sellList, 0, sell, sells), bookMiddle, v.Part(buyList, 0, buy, buys), bookEnd)
+	r.parts = append(r.parts, bookBegin, v.Part(sellList, 0, sell, sells), bookMiddle,
+		v.Part(buyList, 0, buy, buys), bookEnd)
 }
 
 // The lists of a book's view.
@@ -192,13 +196,15 @@ func (g *Gateway) trades(r *request) {
 		}
 		r.body = append(b, ']')
 	} else {
-		r.listTrades(persistence.TradeQuery{Pair: q.Pair, Before: q.Before, Offset: q.Offset, Ascending: q.Ascending}, q.Limit, nil)
+		r.listTrades(persistence.TradeQuery{Pair: q.Pair, Before: q.Before, Offset: q.Offset,
+			Ascending: q.Ascending}, q.Limit, nil)
 	}
 	q.Free()
 }
 
 // listTrades writes the trades of a query; more, unless it is nil, adds fields to each.
-func (r *request) listTrades(q persistence.TradeQuery, limit int, more func([]byte, *persistence.Trade) []byte) {
+func (r *request) listTrades(q persistence.TradeQuery, limit int, more func([]byte,
+	*persistence.Trade) []byte) {
 	ctx, cancel := r.storeContext()
 	defer cancel()
 	b, n := append(r.body, '['), 0

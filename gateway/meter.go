@@ -7,12 +7,13 @@ import (
 	"exchange/actors/metrics"
 )
 
-// A meter counts the requests of one listener by route and status, and how long they took. A route is a
-// pattern of the API, never what a client wrote: whatever clients ask for, there are no more series.
+// A meter counts the requests of one listener by route and status, and how long they took. A route
+// is a pattern of the API, never what a client wrote: whatever clients ask for, there are no more
+// series.
 //
-// Every request is counted, so this is on the way of an order: routes and statuses are numbers into arrays of
-// atomics, and each array is there several times, so that processors do not take it from each other. The
-// memory of a request is pooled by processor, and keeps its shard.
+// Every request is counted, so this is on the way of an order: routes and statuses are numbers into
+// arrays of atomics, and each array is there several times, so that processors do not take it from
+// each other. The memory of a request is pooled by processor, and keeps its shard.
 type meter struct {
 	listener string
 	routes   []string // by number
@@ -43,7 +44,8 @@ const (
 	firstRoute = 2
 )
 
-// meteredStatuses are the statuses that are counted one by one. The failures have theirs in the catalogue.
+// meteredStatuses are the statuses that are counted one by one. The failures have theirs in the
+// catalogue.
 var meteredStatuses = func() []int {
 	list := []int{200, 201, 204, 304}
 	for _, f := range Failures {
@@ -53,7 +55,8 @@ var meteredStatuses = func() []int {
 	return slices.Compact(list)
 }()
 
-// statusNumber is a status's place in routeMeter.statuses. All that are not in the list share the last one.
+// statusNumber is a status's place in routeMeter.statuses. All that are not in the list share the
+// last one.
 var statusNumber = func() (table [600]uint8) {
 	for status := range table {
 		n := slices.Index(meteredStatuses, status)
@@ -67,11 +70,13 @@ var statusNumber = func() (table [600]uint8) {
 
 // newMeter makes a meter for a listener's routes. They get the numbers from firstRoute on.
 func newMeter(listener string, routes []string) *meter {
-	m := &meter{listener: listener, routes: append([]string{unmatched: "unmatched", malformed: "malformed"}, routes...)}
+	m := &meter{listener: listener,
+		routes: append([]string{unmatched: "unmatched", malformed: "malformed"}, routes...)}
 	for i := range m.shards { // one after the other: what is of one shard lies together
 		m.shards[i] = make([]routeMeter, len(m.routes))
 		for j := range m.routes {
-			m.shards[i][j] = routeMeter{make([]atomic.Uint64, len(meteredStatuses)+1), metrics.NewHistogram(metrics.RequestBounds)}
+			m.shards[i][j] = routeMeter{make([]atomic.Uint64, len(meteredStatuses)+1),
+				metrics.NewHistogram(metrics.RequestBounds)}
 		}
 	}
 	return m

@@ -21,9 +21,9 @@ import (
 	"exchange/actors/metrics"
 )
 
-// What the operator's listener has for those who watch: /metrics for Prometheus, and Go's profiles below
-// /debug/pprof. Both are there before the engine is, and while the store does not answer. docs/operations.md
-// says what to watch for.
+// What the operator's listener has for those who watch: /metrics for Prometheus, and Go's profiles
+// below /debug/pprof. Both are there before the engine is, and while the store does not answer.
+// docs/operations.md says what to watch for.
 
 const (
 	metricsPath = "/metrics"
@@ -48,14 +48,16 @@ func (g *Gateway) watchRoute(ctx *fasthttp.RequestCtx) fasthttp.RequestHandler {
 	return nil
 }
 
-// net/http/pprof also tells the command line. That may have the password of a store, and nobody needs it here.
+// net/http/pprof also tells the command line. That may have the password of a store, and nobody
+// needs it here.
 var (
 	profiles       = fasthttpadaptor.NewFastHTTPHandlerFunc(pprof.Index)
 	cpuProfile     = fasthttpadaptor.NewFastHTTPHandlerFunc(pprof.Profile)
 	executionTrace = fasthttpadaptor.NewFastHTTPHandlerFunc(pprof.Trace)
 )
 
-// newOperatorMeter makes the meter of the operator's listener, and the numbers of its routes by path.
+// newOperatorMeter makes the meter of the operator's listener, and the numbers of its routes by
+// path.
 func newOperatorMeter() (*meter, map[string]int) {
 	paths := map[string]int{auditPath: 0, metricsPath: 0, pprofRoute: 0}
 	for route := range operatorRoutes {
@@ -77,18 +79,23 @@ func (g *Gateway) operatorRouteNumber(ctx *fasthttp.RequestCtx) int {
 	return g.operatorPaths[path] // 0, which is unmatched, if there is none
 }
 
-// newScrape makes the handler of /metrics, with a registry of the gateway's own: nothing that a library
-// registers by itself is in it.
+// newScrape makes the handler of /metrics, with a registry of the gateway's own: nothing that a
+// library registers by itself is in it.
 func (g *Gateway) newScrape() fasthttp.RequestHandler {
 	r := prometheus.NewRegistry()
-	r.MustRegister(&collector{g: g}, collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
-		collectors.NewGoCollector(collectors.WithGoCollectorRuntimeMetrics(collectors.GoRuntimeMetricsRule{Matcher: runtimeMetrics})))
-	return fasthttpadaptor.NewFastHTTPHandler(promhttp.HandlerFor(r, promhttp.HandlerOpts{ErrorLog: scrapeLog{g.log}}))
+	r.MustRegister(&collector{g: g},
+		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
+		collectors.NewGoCollector(collectors.WithGoCollectorRuntimeMetrics(
+			collectors.GoRuntimeMetricsRule{Matcher: runtimeMetrics})))
+	return fasthttpadaptor.NewFastHTTPHandler(
+		promhttp.HandlerFor(r, promhttp.HandlerOpts{ErrorLog: scrapeLog{g.log}}))
 }
 
-// runtimeMetrics are of Go's runtime, beside the usual ones: how long goroutines that could run wait for a
-// processor, how long all of them stand still for the garbage collector, and what that costs.
-var runtimeMetrics = regexp.MustCompile(`^(/sched/latencies:seconds|/sched/pauses/total/gc:seconds|/cpu/classes/gc/total:cpu-seconds|/cpu/classes/user:cpu-seconds|/cpu/classes/total:cpu-seconds)$`)
+// runtimeMetrics are of Go's runtime, beside the usual ones: how long goroutines that could run
+// wait for a processor, how long all of them stand still for the garbage collector, and what that
+// costs.
+var runtimeMetrics = regexp.MustCompile(
+	`^(/sched/latencies:seconds|/sched/pauses/total/gc:seconds|/cpu/classes/gc/total:cpu-seconds|/cpu/classes/user:cpu-seconds|/cpu/classes/total:cpu-seconds)$`)
 
 type scrapeLog struct{ log *slog.Logger }
 
@@ -105,8 +112,9 @@ func describe(name, help string, labels ...string) family {
 
 // The metrics. A help text says what the number is and when to look closer.
 var (
-	buildInfo = describe("build_info", "What the program was built from; always 1.", "version", "commit", "goversion")
-	ready     = describe("ready",
+	buildInfo = describe("build_info", "What the program was built from; always 1.", "version",
+		"commit", "goversion")
+	ready = describe("ready",
 		"1 while the engine is up and the store confirms that it is ours, as /readyz tells; "+
 			"maintenance does not count. 0 for longer than a start takes is an outage, unless "+
 			"this is a standby.")
@@ -114,9 +122,14 @@ var (
 		"1 while this process waits for another one that owns the store, and would take over "+
 			"from it. A standby is not ready.")
 
-	httpRequests = describe("http_requests_total", "Requests by pattern of their path and status. Watch the share of code 500 (a fault of the program) and 503 (load, or the store); "+
-		"route unmatched is paths that there are not, malformed what never became a request.", "listener", "route", "code")
-	httpDuration = describe("http_request_duration_seconds", "From the request being read to its answer being ready to be written. Watch the 99th percentile of /api/v1/order: it follows the store's append.",
+	httpRequests = describe("http_requests_total",
+		"Requests by pattern of their path and status. Watch the share of code 500 (a fault of "+
+			"the program) and 503 (load, or the store); "+
+			"route unmatched is paths that there are not, malformed what never became a request.",
+		"listener", "route", "code")
+	httpDuration = describe("http_request_duration_seconds",
+		"From the request being read to its answer being ready to be written. Watch the 99th "+
+			"percentile of /api/v1/order: it follows the store's append.",
 		"listener", "route")
 	httpConnections = describe("http_open_connections",
 		"Connections that are open. At exchange_limits{limit=\"connections\"}, on the operator's "+
@@ -134,56 +147,108 @@ var (
 			"commands and cancels of one account, guesses of the operator's token. Much of "+
 			"public or failures is an attack, or a proxy that is not in trusted_proxies.", "limit")
 
-	certificateEnds  = describe("tls_certificate_expiry_timestamp_seconds", "When the certificate of a listener ends, in Unix time. Less than two weeks from now means that nobody renews it.", "listener")
-	certificateStale = describe("tls_certificate_stale", "1 while a certificate's files have something that cannot be used, and the one before is served. The log says why.", "listener")
+	certificateEnds = describe("tls_certificate_expiry_timestamp_seconds",
+		"When the certificate of a listener ends, in Unix time. Less than two weeks from now "+
+			"means that nobody renews it.", "listener")
+	certificateStale = describe("tls_certificate_stale",
+		"1 while a certificate's files have something that cannot be used, and the one before is "+
+			"served. The log says why.", "listener")
 
-	ordersAccepted  = describe("orders_accepted_total", "Orders whose records are durable. No change while requests come in is an outage.")
-	ordersCancelled = describe("orders_cancelled_total", "Orders that were cancelled, each order of a cancel-all counted.")
-	tradesDone      = describe("trades_total", "Trades whose records are durable.")
-	refusals        = describe("commands_refused_total", "Commands that were refused in the journal, after their nonce was used. funds and not_open are everyday; nonce in numbers is a client with a broken clock, "+
-		"or somebody who replays; book_limit and account_limit say that a limit was met.", "reason")
-	turnedAway = describe("requests_turned_away_total", "Commands and private reads that were turned away before they did anything, with a 503. busy and account_busy: too much in flight; behind: the store's projections or the "+
-		"committed state lag; stalled and not_confirmed: the store does not answer.", "reason")
-	unanswered = describe("unanswered_total", "Commands and reads whose handler stopped waiting. Of a command the client was told that its outcome is unknown: any is worth a look at the store.", "kind")
-	records    = describe("journal_records_total", "Durable records by kind.", "kind")
+	ordersAccepted = describe("orders_accepted_total",
+		"Orders whose records are durable. No change while requests come in is an outage.")
+	ordersCancelled = describe("orders_cancelled_total",
+		"Orders that were cancelled, each order of a cancel-all counted.")
+	tradesDone = describe("trades_total", "Trades whose records are durable.")
+	refusals   = describe("commands_refused_total",
+		"Commands that were refused in the journal, after their nonce was used. funds and "+
+			"not_open are everyday; nonce in numbers is a client with a broken clock, "+
+			"or somebody who replays; book_limit and account_limit say that a limit was met.",
+		"reason")
+	turnedAway = describe("requests_turned_away_total",
+		"Commands and private reads that were turned away before they did anything, with a 503. "+
+			"busy and account_busy: too much in flight; behind: the store's projections or the "+
+			"committed state lag; stalled and not_confirmed: the store does not answer.", "reason")
+	unanswered = describe("unanswered_total",
+		"Commands and reads whose handler stopped waiting. Of a command the client was told that "+
+			"its outcome is unknown: any is worth a look at the store.", "kind")
+	records = describe("journal_records_total", "Durable records by kind.", "kind")
 
-	stages = describe("command_stage_duration_seconds", "Where a command's time goes, of one command in "+strconv.Itoa(metrics.TraceOneIn)+". queue: to its decision, through the mailboxes of wallet and book; match: the book's decision; "+
-		"gather: in the forming batch, while the append before is on its way; append: in the store; release: until it is answered; answer: until its handler runs again. "+
-		"queue and answer growing alone means that the processors are full.", "stage")
-	batchRecords = describe("journal_batch_records", "Records of each append. Growing batches mean that orders come faster than the store syncs: throughput is fine, latency grows.")
-	batchBytes   = describe("journal_batch_bytes", "Bytes of each append. At limits.batch_bytes a batch is cut.")
+	stages = describe("command_stage_duration_seconds",
+		"Where a command's time goes, of one command in "+strconv.Itoa(metrics.TraceOneIn)+
+			". queue: to its decision, through the mailboxes of wallet and book; match: the "+
+			"book's decision; "+
+			"gather: in the forming batch, while the append before is on its way; append: in the "+
+			"store; release: until it is answered; answer: until its handler runs again. "+
+			"queue and answer growing alone means that the processors are full.", "stage")
+	batchRecords = describe("journal_batch_records",
+		"Records of each append. Growing batches mean that orders come faster than the store "+
+			"syncs: throughput is fine, latency grows.")
+	batchBytes = describe("journal_batch_bytes",
+		"Bytes of each append. At limits.batch_bytes a batch is cut.")
 
-	appendDuration = describe("store_append_duration_seconds", "Until a batch was durable, all tries included: the floor of an order's latency. Watch the 99th percentile; seconds are a sick disk or Redis.")
-	applyDuration  = describe("store_apply_duration_seconds", "Until the store had taken a step of projections, all tries included. It is behind the journal and in nobody's way until exchange_projection_lag_rows nears its limit.")
-	snapshotTime   = describe("store_snapshot_duration_seconds", "Uploads of snapshots that succeeded. It grows with the state.")
-	storeFailures  = describe("store_failures_total",
+	appendDuration = describe("store_append_duration_seconds",
+		"Until a batch was durable, all tries included: the floor of an order's latency. Watch "+
+			"the 99th percentile; seconds are a sick disk or Redis.")
+	applyDuration = describe("store_apply_duration_seconds",
+		"Until the store had taken a step of projections, all tries included. It is behind the "+
+			"journal and in nobody's way until exchange_projection_lag_rows nears its limit.")
+	snapshotTime = describe("store_snapshot_duration_seconds",
+		"Uploads of snapshots that succeeded. It grows with the state.")
+	storeFailures = describe("store_failures_total",
 		"Calls of the store that failed and are tried again; of reference by operators, for a "+
 			"deposit was not made. Any growth is worth a look at the log.", "operation")
 	rowsDamaged = describe("history_damaged_total",
 		"Reads of the history that ended at a damaged row, by list; the client got 503, and the "+
 			"log names the row. Any is a reason to run exchange audit, and to restore a backup.",
 		"list")
-	storeStalled   = describe("store_stalled", "1 while the store does not take writes; new commands are refused. After timing.stall_max_ms the process ends.")
-	storeWaiting   = describe("store_append_waiting_seconds", "How long the append in flight has been waiting; 0 if there is none.")
-	storeConfirmed = describe("store_confirmation_age_seconds", "Since the store last confirmed that this process owns it. Above timing.owner_stale_ms private reads are refused.")
+	storeStalled = describe("store_stalled",
+		"1 while the store does not take writes; new commands are refused. After "+
+			"timing.stall_max_ms the process ends.")
+	storeWaiting = describe("store_append_waiting_seconds",
+		"How long the append in flight has been waiting; 0 if there is none.")
+	storeConfirmed = describe("store_confirmation_age_seconds",
+		"Since the store last confirmed that this process owns it. Above timing.owner_stale_ms "+
+			"private reads are refused.")
 
-	mailboxes = describe("mailbox_messages", "Messages waiting for an actor; all books are one. committed growing steadily means that the fold cannot follow.", "mailbox")
-	commands  = describe("commands_in_flight", "Commands between admission and release. At exchange_limits{limit=\"in_flight\"}, less a share for cancels, new ones are turned away.")
-	reading   = describe("reads_in_flight", "Reads that wait for their answer, the store's included, and look-ups of why a command was refused. Of each kind no more than exchange_limits{limit=\"reads\"} are taken.")
-	limits    = describe("limits", "Limits of the configuration by name, to draw beside what they bound.", "limit")
+	mailboxes = describe("mailbox_messages",
+		"Messages waiting for an actor; all books are one. committed growing steadily means that "+
+			"the fold cannot follow.", "mailbox")
+	commands = describe("commands_in_flight",
+		"Commands between admission and release. At exchange_limits{limit=\"in_flight\"}, less a "+
+			"share for cancels, new ones are turned away.")
+	reading = describe("reads_in_flight",
+		"Reads that wait for their answer, the store's included, and look-ups of why a command "+
+			"was refused. Of each kind no more than exchange_limits{limit=\"reads\"} are taken.")
+	limits = describe("limits",
+		"Limits of the configuration by name, to draw beside what they bound.", "limit")
 
-	foldLag        = describe("fold_lag_records", "Durable records that reads do not see yet. Beyond exchange_limits{limit=\"fold_lag\"} commands are refused.")
-	projectionLag  = describe("projection_lag_records", "Durable records that the store's history does not have yet.")
-	projectionRows = describe("projection_lag_rows", "Rows that the store's history does not have yet. Beyond exchange_limits{limit=\"projection_lag\"} commands are refused.")
-	outbox         = describe("outbox_mails", "Mails that are to be sent. Growing means that the mail server does not take them: withdraws cannot be confirmed.")
+	foldLag = describe("fold_lag_records",
+		"Durable records that reads do not see yet. Beyond exchange_limits{limit=\"fold_lag\"} "+
+			"commands are refused.")
+	projectionLag = describe("projection_lag_records",
+		"Durable records that the store's history does not have yet.")
+	projectionRows = describe("projection_lag_rows",
+		"Rows that the store's history does not have yet. Beyond "+
+			"exchange_limits{limit=\"projection_lag\"} commands are refused.")
+	outbox = describe("outbox_mails",
+		"Mails that are to be sent. Growing means that the mail server does not take them: "+
+			"withdraws cannot be confirmed.")
 
-	snapshotAge   = describe("snapshot_age_seconds", "Age of the newest snapshot, or of the process if there is none. An idle exchange takes none: watch exchange_snapshot_lag_records with it.")
-	snapshotLag   = describe("snapshot_lag_records", "Records after the newest snapshot: what a start has to fold. Far above snapshot.max_records means that snapshots fail.")
+	snapshotAge = describe("snapshot_age_seconds",
+		"Age of the newest snapshot, or of the process if there is none. An idle exchange takes "+
+			"none: watch exchange_snapshot_lag_records with it.")
+	snapshotLag = describe("snapshot_lag_records",
+		"Records after the newest snapshot: what a start has to fold. Far above "+
+			"snapshot.max_records means that snapshots fail.")
 	snapshotBytes = describe("snapshot_bytes", "Size of the newest snapshot; 0 if there is none.")
 
-	recoveryDuration = describe("recovery_duration_seconds", "How long the last start took, until commands were taken.")
-	recoveryRecords  = describe("recovery_records", "Records that the last start folded from the journal.")
-	inMaintenance    = describe("maintenance", "1 while clients' commands are refused by an operator's wish. Watch that it is not forgotten.")
+	recoveryDuration = describe("recovery_duration_seconds",
+		"How long the last start took, until commands were taken.")
+	recoveryRecords = describe("recovery_records",
+		"Records that the last start folded from the journal.")
+	inMaintenance = describe("maintenance",
+		"1 while clients' commands are refused by an operator's wish. Watch that it is not "+
+			"forgotten.")
 )
 
 // families are all of them.
@@ -197,8 +262,8 @@ var families = slices.Concat(streamFamilies,
 		projectionRows, outbox, snapshotAge, snapshotLag,
 		snapshotBytes, recoveryDuration, recoveryRecords, inMaintenance})
 
-// A collector gives a gateway's numbers, and those of its engine once there is one. All work is done when it
-// is asked: those who count know nothing of Prometheus.
+// A collector gives a gateway's numbers, and those of its engine once there is one. All work is
+// done when it is asked: those who count know nothing of Prometheus.
 type collector struct{ g *Gateway }
 
 // Describe implements prometheus.Collector.
@@ -285,8 +350,9 @@ func (s sink) counts(f family, list []actors.Count) {
 	}
 }
 
-// meter gives a listener's requests. A series begins with the first request that it counts, but for failures
-// that clients see: those are there from the start, because an increase from nothing is not seen as one.
+// meter gives a listener's requests. A series begins with the first request that it counts, but for
+// failures that clients see: those are there from the start, because an increase from nothing is
+// not seen as one.
 func (s sink) meter(m *meter) {
 	for number, route := range m.routes {
 		statuses, took := m.read(number)

@@ -35,7 +35,8 @@ func scraping(t *testing.T, g *Gateway) func() scraped {
 	return func() scraped {
 		t.Helper()
 		a := ask("GET", "/metrics", "")
-		if kind := string(a.header.ContentType()); a.status != 200 || !strings.HasPrefix(kind, "text/plain; version=0.0.4") {
+		if kind := string(a.header.ContentType()); a.status != 200 ||
+			!strings.HasPrefix(kind, "text/plain; version=0.0.4") {
 			t.Fatalf("%d %s %.200s", a.status, kind, a.body)
 		}
 		parser := expfmt.NewTextParser(prommodel.UTF8Validation)
@@ -65,7 +66,8 @@ func (s scraped) series(name string, labels ...string) (list []*dto.Metric) {
 	return list
 }
 
-// value is the sum of a family's series with these labels; of histograms, of their counts. NaN: there are none.
+// value is the sum of a family's series with these labels; of histograms, of their counts. NaN:
+// there are none.
 func (s scraped) value(name string, labels ...string) float64 {
 	list := s.series(name, labels...)
 	if len(list) == 0 {
@@ -73,7 +75,8 @@ func (s scraped) value(name string, labels ...string) float64 {
 	}
 	sum := 0.0
 	for _, m := range list {
-		sum += m.GetCounter().GetValue() + m.GetGauge().GetValue() + float64(m.GetHistogram().GetSampleCount())
+		sum += m.GetCounter().GetValue() + m.GetGauge().GetValue() + float64(
+			m.GetHistogram().GetSampleCount())
 	}
 	return sum
 }
@@ -82,7 +85,8 @@ func (s scraped) value(name string, labels ...string) float64 {
 func (s scraped) withTLS(t *testing.T) scraped {
 	t.Helper()
 	_, _, c := newCertificate(t, time.Now().Add(aDay), quiet())
-	g := New(Options{Log: quiet(), BodyBytes: 1 << 10, HeaderBytes: 1 << 10, Connections: 10, OperatorToken: operatorToken, Certificate: c})
+	g := New(Options{Log: quiet(), BodyBytes: 1 << 10, HeaderBytes: 1 << 10, Connections: 10,
+		OperatorToken: operatorToken, Certificate: c})
 	for name, f := range scraping(t, g)() {
 		if s[name] == nil {
 			s[name] = f
@@ -123,26 +127,35 @@ func TestTheScrapeIsCleanAndComplete(t *testing.T) {
 		t.Error(err)
 	}
 	if len(ours) != len(families) {
-		t.Errorf("%d families of ours are in the scrape, %d are described", len(ours), len(families))
+		t.Errorf("%d families of ours are in the scrape, %d are described", len(ours),
+			len(families))
 	}
-	for _, name := range []string{"go_goroutines", "go_memstats_heap_inuse_bytes", "go_sched_latencies_seconds", "process_cpu_seconds_total", "process_resident_memory_bytes",
-		"go_memstats_mallocs_total", "go_cpu_classes_gc_total_cpu_seconds_total", "go_cpu_classes_user_cpu_seconds_total"} {
+	for _, name := range []string{"go_goroutines", "go_memstats_heap_inuse_bytes",
+		"go_sched_latencies_seconds", "process_cpu_seconds_total", "process_resident_memory_bytes",
+		"go_memstats_mallocs_total", "go_cpu_classes_gc_total_cpu_seconds_total",
+		"go_cpu_classes_user_cpu_seconds_total"} {
 		if s[name] == nil {
 			t.Errorf("%s is missing", name)
 		}
 	}
-	if series := s.series("exchange_http_request_duration_seconds", "listener", "public", "route", "/api/v1/wallets"); len(series) != 1 || series[0].GetHistogram().GetSampleSum() <= 0 {
+	if series := s.series("exchange_http_request_duration_seconds", "listener", "public", "route",
+		"/api/v1/wallets"); len(series) != 1 || series[0].GetHistogram().GetSampleSum() <= 0 {
 		t.Errorf("%v", series)
 	}
-	if again := scrape(); again.value("exchange_http_requests_total", "listener", "operator", "route", "/metrics", "code", "200") != 1 {
-		t.Errorf("a scrape is not counted: %v", again.series("exchange_http_requests_total", "route", "/metrics"))
+	if again := scrape(); again.value("exchange_http_requests_total", "listener", "operator",
+		"route", "/metrics", "code", "200") != 1 {
+		t.Errorf("a scrape is not counted: %v",
+			again.series("exchange_http_requests_total", "route", "/metrics"))
 	}
 }
 
 func TestBeforeThereIsAnEngineThereIsAScrape(t *testing.T) {
-	g := New(Options{Log: quiet(), BodyBytes: 1 << 10, HeaderBytes: 1 << 10, Connections: 10, OperatorToken: operatorToken, Build: Build{"v1.2.3", "abc"}})
+	g := New(Options{Log: quiet(), BodyBytes: 1 << 10, HeaderBytes: 1 << 10, Connections: 10,
+		OperatorToken: operatorToken, Build: Build{"v1.2.3", "abc"}})
 	s := scraping(t, g)()
-	if s.value("exchange_ready") != 0 || s.value("exchange_build_info", "version", "v1.2.3", "commit", "abc") != 1 || s["exchange_orders_accepted_total"] != nil {
+	if s.value("exchange_ready") != 0 ||
+		s.value("exchange_build_info", "version", "v1.2.3", "commit", "abc") != 1 ||
+		s["exchange_orders_accepted_total"] != nil {
 		t.Errorf("ready %v, build %v", s["exchange_ready"], s["exchange_build_info"])
 	}
 }
@@ -171,7 +184,8 @@ func TestCountersMoveWithWhatHappens(t *testing.T) {
 	status(h.post("alice", "/api/v1/order/", order("sell", "BTC_USDT", "1", "101")), 201)
 	moved("orders", 2, "exchange_orders_accepted_total")
 	moved("orders", 2, "exchange_journal_records_total", "kind", "order")
-	moved("orders", 2, "exchange_http_requests_total", "listener", "public", "route", "/api/v1/order", "code", "201")
+	moved("orders", 2, "exchange_http_requests_total", "listener", "public", "route",
+		"/api/v1/order", "code", "201")
 	moved("orders", 2, "exchange_http_request_duration_seconds", "route", "/api/v1/order")
 	moved("orders", 2, "exchange_journal_batch_records")
 	moved("orders", 2, "exchange_store_append_duration_seconds")
@@ -181,7 +195,8 @@ func TestCountersMoveWithWhatHappens(t *testing.T) {
 	status(h.post("alice", "/api/v1/order-cancel", "order=2"), 200)
 	moved("a cancel", 1, "exchange_orders_cancelled_total")
 	status(h.post("alice", "/api/v1/order-cancel", "order=2"), 400)
-	moved("a cancel of what is cancelled", 1, "exchange_commands_refused_total", "reason", "not_open")
+	moved("a cancel of what is cancelled", 1, "exchange_commands_refused_total", "reason",
+		"not_open")
 	status(h.post("bob", "/api/v1/order", order("buy", "BTC_USDT", "1000", "100")), 400)
 	moved("no funds", 1, "exchange_commands_refused_total", "reason", "funds")
 	moved("no funds", 1, "exchange_http_requests_total", "route", "/api/v1/order", "code", "400")
@@ -191,20 +206,25 @@ func TestCountersMoveWithWhatHappens(t *testing.T) {
 	moved("all refusals", 3, "exchange_commands_refused_total")
 	moved("what is wrong at once is no refusal", 3, "exchange_orders_accepted_total")
 	status(h.do("GET", "/api/v1/orderbook/BTC_USDT", "", ""), 200)
-	moved("a pattern", 1, "exchange_http_requests_total", "route", "/api/v1/orderbook/{pair}", "code", "200")
+	moved("a pattern", 1, "exchange_http_requests_total", "route", "/api/v1/orderbook/{pair}",
+		"code", "200")
 	status(h.raw("GET", "nonsense\r\n\r\n"), 400)
-	moved("what is no request", 1, "exchange_http_requests_total", "listener", "public", "route", "malformed", "code", "400")
+	moved("what is no request", 1, "exchange_http_requests_total", "listener", "public", "route",
+		"malformed", "code", "400")
 
 	admin := operator(t, h.gateway)
 	admin("POST", "/operator/v1/maintenance", `{"on":true}`)
 	moved("maintenance", 1, "exchange_maintenance")
 	status(h.post("alice", "/api/v1/order", order("sell", "BTC_USDT", "1", "100")), 503)
-	moved("an order in maintenance", 1, "exchange_requests_turned_away_total", "reason", "maintenance")
-	moved("an order in maintenance", 1, "exchange_http_requests_total", "listener", "public", "route", "/api/v1/order", "code", "503")
+	moved("an order in maintenance", 1, "exchange_requests_turned_away_total", "reason",
+		"maintenance")
+	moved("an order in maintenance", 1, "exchange_http_requests_total", "listener", "public",
+		"route", "/api/v1/order", "code", "503")
 	moved("it is ready, for operators", 0, "exchange_ready")
 	admin("POST", "/operator/v1/maintenance", `{"on":false}`)
 	moved("what operators do", 2, "exchange_journal_records_total", "kind", "maintenance")
-	moved("what operators ask", 2, "exchange_http_requests_total", "listener", "operator", "route", "/operator/v1/maintenance", "code", "200")
+	moved("what operators ask", 2, "exchange_http_requests_total", "listener", "operator", "route",
+		"/operator/v1/maintenance", "code", "200")
 }
 
 func TestStagesAreInTheScrape(t *testing.T) {
@@ -213,7 +233,8 @@ func TestStagesAreInTheScrape(t *testing.T) {
 	stages := []string{"queue", "match", "gather", "append", "release", "answer"}
 	eventually(t, "some command was traced", func() bool { // the clock chooses
 		for range metrics.TraceOneIn {
-			if a := h.post("alice", "/api/v1/order", order("sell", "BTC_USDT", "0.00001", "100")); a.status != 201 {
+			if a := h.post("alice", "/api/v1/order",
+				order("sell", "BTC_USDT", "0.00001", "100")); a.status != 201 {
 				t.Fatalf("%d %s", a.status, a.body)
 			}
 		}
@@ -248,10 +269,12 @@ func TestRoutesArePatternsWhateverIsAskedFor(t *testing.T) {
 		ask("GET", "/metrics/"+strconv.Itoa(i), "", "Authorization: none")
 	}
 	s := scrape()
-	if got := s.value("exchange_http_requests_total", "listener", "public", "route", "unmatched", "code", "404"); got != 300 {
+	if got := s.value("exchange_http_requests_total", "listener", "public", "route", "unmatched",
+		"code", "404"); got != 300 {
 		t.Errorf("%v requests are unmatched", got)
 	}
-	routes := map[string]bool{"unmatched": true, "malformed": true, "/metrics": true, "/debug/pprof/{profile}": true, "/operator/v1/audit": true}
+	routes := map[string]bool{"unmatched": true, "malformed": true, "/metrics": true,
+		"/debug/pprof/{profile}": true, "/operator/v1/audit": true}
 	for path := range h.gateway.endpoints() {
 		routes[path] = true
 	}
@@ -266,8 +289,10 @@ func TestRoutesArePatternsWhateverIsAskedFor(t *testing.T) {
 			}
 		}
 	}
-	// 404 of four public routes, 401 of one; 404 and 401 of unmatched and 404 of profiles on the operator's listener.
-	if was, is := len(before.series("exchange_http_requests_total")), len(s.series("exchange_http_requests_total")); is > was+10 {
+	// 404 of four public routes, 401 of one; 404 and 401 of unmatched and 404 of profiles on the
+	// operator's listener.
+	if was, is := len(before.series("exchange_http_requests_total")),
+		len(s.series("exchange_http_requests_total")); is > was+10 {
 		t.Errorf("there were %d series and there are %d", was, is)
 	}
 }
@@ -276,10 +301,15 @@ func TestMetricsAndProfilesNeedTheToken(t *testing.T) {
 	h := newHarness(t, nil)
 	h.gateway.guesses.buckets = nil // as many guesses as there are paths
 	ask := operator(t, h.gateway)
-	paths := []string{"/metrics", "/debug/pprof/", "/debug/pprof/heap", "/debug/pprof/goroutine?debug=2", "/debug/pprof/profile?seconds=1", "/debug/pprof/trace?seconds=1"}
+	paths := []string{"/metrics", "/debug/pprof/", "/debug/pprof/heap",
+		"/debug/pprof/goroutine?debug=2", "/debug/pprof/profile?seconds=1",
+		"/debug/pprof/trace?seconds=1"}
 	for _, path := range paths {
-		for _, header := range []string{"", "Authorization: Bearer wrong", "Authorization: Bearer " + operatorToken + "x", "Authorization: Basic " + operatorToken} {
-			says(t, path+" with "+header, ask("GET", path, "", header), 401, refusal("the bearer token is missing or wrong"))
+		for _, header := range []string{"", "Authorization: Bearer wrong",
+			"Authorization: Bearer " + operatorToken + "x",
+			"Authorization: Basic " + operatorToken} {
+			says(t, path+" with "+header, ask("GET", path, "", header), 401,
+				refusal("the bearer token is missing or wrong"))
 		}
 		if a := ask("GET", path, ""); a.status != 200 || len(a.body) < 100 {
 			t.Errorf("%s: %d %d bytes", path, a.status, len(a.body))
@@ -287,12 +317,14 @@ func TestMetricsAndProfilesNeedTheToken(t *testing.T) {
 		if a := ask("POST", path, ""); a.status != 404 {
 			t.Errorf("POST %s: %d", path, a.status)
 		}
-		if a := h.do("GET", path, "", "", "Authorization", "Bearer "+operatorToken); a.status != 404 {
+		if a := h.do("GET", path, "", "", "Authorization",
+			"Bearer "+operatorToken); a.status != 404 {
 			t.Errorf("%s on the public listener: %d", path, a.status)
 		}
 	}
 	// The command line may have the password of a store.
-	for _, path := range []string{"/debug/pprof/cmdline", "/debug/pprof/symbol", "/debug/pprof/nothing"} {
+	for _, path := range []string{"/debug/pprof/cmdline", "/debug/pprof/symbol",
+		"/debug/pprof/nothing"} {
 		if a := ask("GET", path, ""); a.status != 404 || strings.Contains(a.body, os.Args[0]) {
 			t.Errorf("%s: %d %s", path, a.status, a.body)
 		}
@@ -301,20 +333,25 @@ func TestMetricsAndProfilesNeedTheToken(t *testing.T) {
 
 // A scrape is wanted most when nothing else is answered.
 func TestAStalledStoreIsInTheScrape(t *testing.T) {
-	h, store := newStubborn(t, func(o *actors.Options) { o.Timing.Stall, o.Timing.Request = 20*time.Millisecond, time.Second })
+	h, store := newStubborn(t, func(o *actors.Options) {
+		o.Timing.Stall, o.Timing.Request = 20*time.Millisecond, time.Second
+	})
 	scrape := scraping(t, h.gateway)
 	release := store.block()
 	if a := h.post("alice", "/api/v1/order", order("buy", "BTC_USDT", "1", "1")); a.status != 503 {
 		t.Fatalf("%d %s", a.status, a.body)
 	}
 	s := scrape()
-	for name, want := range map[string]float64{"exchange_store_stalled": 1, "exchange_ready": 0, "exchange_commands_in_flight": 1} {
+	for name, want := range map[string]float64{"exchange_store_stalled": 1, "exchange_ready": 0,
+		"exchange_commands_in_flight": 1} {
 		if got := s.value(name); got != want {
 			t.Errorf("%s is %v, want %v", name, got, want)
 		}
 	}
-	if s.value("exchange_unanswered_total", "kind", "command") != 1 || !(s.value("exchange_store_append_waiting_seconds") > 0.02) {
-		t.Errorf("unanswered %v, waiting %v", s.value("exchange_unanswered_total"), s.value("exchange_store_append_waiting_seconds"))
+	if s.value("exchange_unanswered_total", "kind", "command") != 1 ||
+		!(s.value("exchange_store_append_waiting_seconds") > 0.02) {
+		t.Errorf("unanswered %v, waiting %v", s.value("exchange_unanswered_total"),
+			s.value("exchange_store_append_waiting_seconds"))
 	}
 	release()
 	eventually(t, "it is over", func() bool {
@@ -334,14 +371,16 @@ func TestConnectionsAndLimitsOnRatesAreInTheScrape(t *testing.T) {
 		s.value("exchange_http_throttled_requests_total", "limit", "cancels") != 0 {
 		t.Errorf("%v were throttled", got)
 	}
-	if got := s.value("exchange_http_requests_total", "route", "/api/v1/currencies", "code", "429"); got != 3 {
+	if got := s.value("exchange_http_requests_total", "route", "/api/v1/currencies", "code",
+		"429"); got != 3 {
 		t.Errorf("%v answers of 429", got)
 	}
 	if got := s.value("exchange_http_open_connections", "listener", "public"); got < 1 {
 		t.Errorf("%v connections are open", got)
 	}
 
-	g := New(Options{Log: quiet(), BodyBytes: 1 << 10, HeaderBytes: 1 << 10, Connections: 1, OperatorToken: operatorToken})
+	g := New(Options{Log: quiet(), BodyBytes: 1 << 10, HeaderBytes: 1 << 10, Connections: 1,
+		OperatorToken: operatorToken})
 	l := fasthttputil.NewInmemoryListener()
 	go g.Serve(l) //nolint:errcheck // ends with the listener
 	defer l.Close()
@@ -355,7 +394,8 @@ func TestConnectionsAndLimitsOnRatesAreInTheScrape(t *testing.T) {
 	}
 	eventually(t, "one connection is open and two were refused", func() bool {
 		s := scrape()
-		return s.value("exchange_http_open_connections", "listener", "public") == 1 && s.value("exchange_http_refused_connections_total", "listener", "public") == 2
+		return s.value("exchange_http_open_connections", "listener", "public") == 1 &&
+			s.value("exchange_http_refused_connections_total", "listener", "public") == 2
 	})
 }
 
@@ -387,7 +427,8 @@ func TestTheDashboardAsksForWhatThereIs(t *testing.T) {
 			for _, m := range metricName.FindAllStringSubmatch(target.Expr, -1) {
 				f := s[m[1]]
 				for _, suffix := range []string{"_bucket", "_sum", "_count"} {
-					if base, ok := strings.CutSuffix(m[1], suffix); ok && f == nil && s[base].GetType() == dto.MetricType_HISTOGRAM {
+					if base, ok := strings.CutSuffix(m[1],
+						suffix); ok && f == nil && s[base].GetType() == dto.MetricType_HISTOGRAM {
 						f = s[base]
 					}
 				}
@@ -417,7 +458,10 @@ func TestTheDashboardAsksForWhatThereIs(t *testing.T) {
 
 func hasLabel(f *dto.MetricFamily, name string) bool {
 	return slices.ContainsFunc(f.GetMetric(), func(m *dto.Metric) bool {
-		return name == "quantile" && m.GetSummary() != nil || slices.ContainsFunc(m.GetLabel(), func(l *dto.LabelPair) bool { return l.GetName() == name })
+		return name == "quantile" && m.GetSummary() != nil ||
+			slices.ContainsFunc(m.GetLabel(), func(l *dto.LabelPair) bool {
+				return l.GetName() == name
+			})
 	})
 }
 
@@ -448,7 +492,9 @@ func TestEveryMetricIsDescribedForOperators(t *testing.T) {
 
 func TestAFailureOfOursIsNamedInTheLogAndTellsNoSecret(t *testing.T) {
 	logged := &captured{}
-	h, store := newStubborn(t, func(o *actors.Options) { o.Timing.Stall, o.Timing.Request = 20*time.Millisecond, time.Second })
+	h, store := newStubborn(t, func(o *actors.Options) {
+		o.Timing.Stall, o.Timing.Request = 20*time.Millisecond, time.Second
+	})
 	h.stop()
 	h.tune = func(o *Options) { o.Log = slog.New(slog.NewTextHandler(logged, nil)) }
 	h.start()
@@ -462,8 +508,10 @@ func TestAFailureOfOursIsNamedInTheLogAndTellsNoSecret(t *testing.T) {
 		a    answer
 		line []string
 	}{
-		{unknown, []string{"method=POST", "route=/api/v1/order ", "path=/api/v1/order/ ", "status=503", "took=", "failure=OutcomeUnknown"}},
-		{ready, []string{"method=GET", "route=/readyz", "status=503", "took=", "failure=StoreUnavailable", `error="` + actors.ErrStalled.Error()}},
+		{unknown, []string{"method=POST", "route=/api/v1/order ", "path=/api/v1/order/ ",
+			"status=503", "took=", "failure=OutcomeUnknown"}},
+		{ready, []string{"method=GET", "route=/readyz", "status=503", "took=",
+			"failure=StoreUnavailable", `error="` + actors.ErrStalled.Error()}},
 	} {
 		id := string(c.a.header.Peek("X-Request-Id"))
 		line := logged.line("request=" + id)
@@ -477,7 +525,8 @@ func TestAFailureOfOursIsNamedInTheLogAndTellsNoSecret(t *testing.T) {
 			}
 		}
 	}
-	if id := outside.header.Peek("X-Request-Id"); outside.status != 401 || len(id) > 0 || strings.Contains(logged.String(), "{pk}") {
+	if id := outside.header.Peek("X-Request-Id"); outside.status != 401 || len(id) > 0 ||
+		strings.Contains(logged.String(), "{pk}") {
 		t.Errorf("a failure that is not ours: %d, id %q", outside.status, id)
 	}
 	for _, secret := range []string{headers[1], headers[3], "secret", "amount"} {
@@ -505,20 +554,26 @@ func TestAnOperatorsFailureIsNamedInTheLog(t *testing.T) {
 	h.start()
 	ask := operator(t, h.gateway)
 	defer store.block()()
-	a := ask("POST", "/operator/v1/deposits", `{"account":"alice","currency":"BTC","amount":1,"reference":"x"}`)
+	a := ask("POST", "/operator/v1/deposits",
+		`{"account":"alice","currency":"BTC","amount":1,"reference":"x"}`)
 	id := string(a.header.Peek("X-Request-Id"))
 	line := logged.line("request=" + id)
-	if a.status != 503 || len(id) != 24 || !strings.Contains(line, "method=POST route=/operator/v1/deposits path=/operator/v1/deposits status=503 took=") || strings.Contains(line, operatorToken) {
+	if a.status != 503 || len(id) != 24 ||
+		!strings.Contains(line,
+			"method=POST route=/operator/v1/deposits path=/operator/v1/deposits status=503 took=") ||
+		strings.Contains(line, operatorToken) {
 		t.Errorf("%d %s: id %q, log %q", a.status, a.body, id, line)
 	}
-	if a := ask("POST", "/operator/v1/deposits", `{"account":"nobody"}`); a.status != 400 || len(a.header.Peek("X-Request-Id")) > 0 {
+	if a := ask("POST", "/operator/v1/deposits", `{"account":"nobody"}`); a.status != 400 ||
+		len(a.header.Peek("X-Request-Id")) > 0 {
 		t.Errorf("a failure that is not ours: %d %s", a.status, a.body)
 	}
 }
 
 func TestAFloodOfFailuresIsLoggedInPart(t *testing.T) {
 	logged, now := &captured{}, int64(0)
-	g := New(Options{Log: slog.New(slog.NewTextHandler(logged, nil)), BodyBytes: 1, HeaderBytes: 1, Connections: 1, Clock: func() int64 { return now }})
+	g := New(Options{Log: slog.New(slog.NewTextHandler(logged, nil)), BodyBytes: 1, HeaderBytes: 1,
+		Connections: 1, Clock: func() int64 { return now }})
 	fails := func(n int, f func(*request)) (ids map[string]bool) {
 		ids = map[string]bool{}
 		for range n {
@@ -538,12 +593,15 @@ func TestAFloodOfFailuresIsLoggedInPart(t *testing.T) {
 	}
 	// They do not hide what is worse.
 	id := slices.Collect(maps.Keys(fails(1, func(*request) { panic("on purpose") })))[0]
-	if line := logged.line(id); !strings.Contains(line, "status=500") || !strings.Contains(line, "stack=") || !strings.Contains(line, `error="a handler panicked: on purpose"`) {
+	if line := logged.line(id); !strings.Contains(line, "status=500") ||
+		!strings.Contains(line, "stack=") ||
+		!strings.Contains(line, `error="a handler panicked: on purpose"`) {
 		t.Errorf("a panic: %s", line)
 	}
 	now += int64(time.Second)
 	id = slices.Collect(maps.Keys(fails(1, unavailable)))[0]
-	if line, want := logged.line(id), fmt.Sprintf("not_logged_before=%d", 100-failuresPerSecond); !strings.Contains(line, want) {
+	if line, want := logged.line(id),
+		fmt.Sprintf("not_logged_before=%d", 100-failuresPerSecond); !strings.Contains(line, want) {
 		t.Errorf("the next second: %s, want %s", line, want)
 	}
 }

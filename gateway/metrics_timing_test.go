@@ -6,7 +6,8 @@ import (
 	"github.com/valyala/fasthttp"
 )
 
-// BenchmarkScrape is a whole scrape without a connection, on a goroutine of its own as in the server.
+// BenchmarkScrape is a whole scrape without a connection, on a goroutine of its own as in the
+// server.
 func BenchmarkScrape(b *testing.B) {
 	h := newHarness(b, nil)
 	h.do("GET", "/api/v1/pairs", "", "")

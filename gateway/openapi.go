@@ -13,11 +13,11 @@ import (
 	"exchange/gateway/encode"
 )
 
-// The OpenAPI document of the public API, for programs and for the page at /docs. It is made when the
-// gateway is, from three things that cannot drift apart from what the gateway does: the table of routes,
-// which says what is private, limited and under which permission; the catalogue of failures; and one
-// description for each route and method, which has the words, the parameters and the shape of the answer.
-// Tests hold the answers of a running exchange against it.
+// The OpenAPI document of the public API, for programs and for the page at /docs. It is made when
+// the gateway is, from three things that cannot drift apart from what the gateway does: the table
+// of routes, which says what is private, limited and under which permission; the catalogue of
+// failures; and one description for each route and method, which has the words, the parameters and
+// the shape of the answer. Tests hold the answers of a running exchange against it.
 
 // An apiDescription is one operation of the document: a route's method. What follows from the route
 // itself is not repeated here.
@@ -57,7 +57,8 @@ type apiParameter struct {
 // The operations, in the order in which readers want them.
 func apiDescriptions() []apiDescription {
 	var all []apiDescription
-	for _, part := range [][]apiDescription{marketDescriptions(), accountDescriptions(), orderDescriptions(), withdrawDescriptions(), serviceDescriptions()} {
+	for _, part := range [][]apiDescription{marketDescriptions(), accountDescriptions(),
+		orderDescriptions(), withdrawDescriptions(), serviceDescriptions()} {
 		all = append(all, part...)
 	}
 	return all
@@ -104,8 +105,10 @@ func apiDocument(routes map[string]*endpoint) object {
 	}
 	return object{
 		{"openapi", "3.1.0"},
-		{"info", object{{"title", "Exchange API"}, {"version", "1"}, {"description", strings.TrimSpace(apiGuide)}}},
-		{"servers", []object{{{"url", "/"}, {"description", "The exchange that serves this document."}}}},
+		{"info", object{{"title", "Exchange API"}, {"version", "1"},
+			{"description", strings.TrimSpace(apiGuide)}}},
+		{"servers", []object{{{"url", "/"},
+			{"description", "The exchange that serves this document."}}}},
 		{"tags", apiTags()},
 		{"paths", paths},
 		{"components", object{
@@ -121,8 +124,8 @@ func apiDocument(routes map[string]*endpoint) object {
 //go:embed openapi.md
 var apiGuide string // what a reader must know before any operation
 
-// documentPath is the path as clients are told to write it: those of version 1 end with a slash. All are
-// answered with and without.
+// documentPath is the path as clients are told to write it: those of version 1 end with a slash.
+// All are answered with and without.
 func (d *apiDescription) documentPath() string {
 	if strings.HasPrefix(d.path, "/api/v1/") {
 		return d.path + "/"
@@ -131,7 +134,8 @@ func (d *apiDescription) documentPath() string {
 }
 
 func (d *apiDescription) operation(e *endpoint) object {
-	o := object{{"operationId", d.id}, {"tags", []string{d.tag}}, {"summary", d.summary}, {"description", d.text + "\n\n" + d.access(e)}}
+	o := object{{"operationId", d.id}, {"tags", []string{d.tag}}, {"summary", d.summary},
+		{"description", d.text + "\n\n" + d.access(e)}}
 	if len(d.parameters) > 0 {
 		list := make([]object, 0, len(d.parameters))
 		for _, p := range d.parameters {
@@ -152,7 +156,8 @@ func (d *apiDescription) operation(e *endpoint) object {
 	if !e.private {
 		o = append(o, member{"security", []object{}}) // none, whatever is said elsewhere
 	} else {
-		o = append(o, member{"security", []object{{{"key", []string{}}, {"signature", []string{}}, {"nonce", []string{}}}}})
+		o = append(o, member{"security",
+			[]object{{{"key", []string{}}, {"signature", []string{}}, {"nonce", []string{}}}}})
 	}
 	return append(o, member{"responses", d.responses(e)})
 }
@@ -197,7 +202,8 @@ func (d *apiDescription) responses(e *endpoint) object {
 	if names := slices.Concat(d.headers, usualHeaders); len(names) > 0 {
 		good = append(good, member{"headers", headerReferences(names)})
 	}
-	all := object{{strconv.Itoa(d.status), append(good, member{"content", object{{kind, object{{"schema", d.answer}}}}})}}
+	all := object{{strconv.Itoa(d.status),
+		append(good, member{"content", object{{kind, object{{"schema", d.answer}}}}})}}
 	if d.cached {
 		all = append(all, member{"304",
 			object{{"description", "What the client has, by its ETag, is still so."},
@@ -217,8 +223,8 @@ func headerReferences(names []string) object {
 // openAPI serves the document.
 func (g *Gateway) openAPI(r *request) { r.sendPage(g.document.page()) }
 
-// An object is a JSON object whose members keep their order: that of the document is the order in which
-// its readers see things.
+// An object is a JSON object whose members keep their order: that of the document is the order in
+// which its readers see things.
 type object []member
 
 type member struct {

@@ -10,48 +10,70 @@ import (
 
 func accountDescriptions() []apiDescription {
 	return []apiDescription{
-		{method: "GET", path: "/api/v1/wallets", id: "listWallets", tag: tagAccount, summary: "Wallets",
-			text:       "What the account has, of every currency. After an answer to an order all later reads of the account show its effect.",
+		{method: "GET", path: "/api/v1/wallets", id: "listWallets", tag: tagAccount,
+			summary: "Wallets",
+			text: "What the account has, of every currency. After an answer to an order " +
+				"all later reads of the account show its effect.",
 			parameters: []apiParameter{currencyParameter("currency_id", "Only this currency.")},
 			status:     200, success: "The wallets.", answer: listSchema("Wallet"),
-			refusals: []apiRefusal{{"UnknownCurrency", fieldsExample("currency_id", fieldCurrency)}}},
-		{method: "GET", path: "/api/v1/orders/own", id: "listOwnOrders", tag: tagAccount, summary: "Own orders",
-			text: "The account's orders, newest first. With `client_order_id` it says whether an order is in whose answer was lost.",
+			refusals: []apiRefusal{{"UnknownCurrency",
+				fieldsExample("currency_id", fieldCurrency)}}},
+		{method: "GET", path: "/api/v1/orders/own", id: "listOwnOrders", tag: tagAccount,
+			summary: "Own orders",
+			text: "The account's orders, newest first. With `client_order_id` it says whether " +
+				"an order is in whose answer was lost.",
 			parameters: []apiParameter{
 				sideParameter("type", "Only orders that do this."),
 				pairParameter(),
-				inQuery("status", "Only orders that are active (1), cancelled (2) or done (3).", member{"enum", []any{persistence.StatusActive, persistence.StatusCancelled, persistence.StatusDone}}),
-				queryParameter("client_order_id", "Only the order with this name.", clientIDSchema("The name that the client gave it.")),
-				limitParameter("limit", "Most orders.", maxOrders, maxOrders), offsetParameter(), beforeParameter()},
+				inQuery("status", "Only orders that are active (1), cancelled (2) or done (3).",
+					member{"enum", []any{persistence.StatusActive, persistence.StatusCancelled,
+						persistence.StatusDone}}),
+				queryParameter("client_order_id", "Only the order with this name.",
+					clientIDSchema("The name that the client gave it.")),
+				limitParameter("limit", "Most orders.", maxOrders, maxOrders), offsetParameter(),
+				beforeParameter()},
 			status: 200, success: "The orders.", answer: listSchema("Order"),
-			refusals: []apiRefusal{{"UnknownPair", fieldsExample("pair", fieldPair)}, wrongOffset()}},
-		{method: "GET", path: "/api/v1/order/{pk}", id: "getOrder", tag: tagAccount, summary: "One order",
-			text:       "An order of the account. Another account's is answered like one that does not exist.",
-			parameters: []apiParameter{pathParameter("pk", "Id of the order.", 78, idSchema("A positive integer.", 78))},
-			status:     200, success: "The order.", answer: reference("schemas", "Order")},
-		{method: "GET", path: "/api/v1/exchanges/own", id: "listOwnTrades", tag: tagAccount, summary: "Own trades",
-			text: "The trades in which the account was buyer or seller, with what they cost it.",
+			refusals: []apiRefusal{{"UnknownPair", fieldsExample("pair", fieldPair)},
+				wrongOffset()}},
+		{method: "GET", path: "/api/v1/order/{pk}", id: "getOrder", tag: tagAccount,
+			summary: "One order",
+			text: "An order of the account. Another account's is answered like one that " +
+				"does not exist.",
+			parameters: []apiParameter{pathParameter("pk", "Id of the order.", 78,
+				idSchema("A positive integer.", 78))},
+			status: 200, success: "The order.", answer: reference("schemas", "Order")},
+		{method: "GET", path: "/api/v1/exchanges/own", id: "listOwnTrades", tag: tagAccount,
+			summary: "Own trades",
+			text:    "The trades in which the account was buyer or seller, with what they cost it.",
 			parameters: append([]apiParameter{pairParameter(),
 				sideParameter("type", "Only trades whose taker did this."),
-				sideParameter("my_side", "Only trades in which the account did this.")}, tradePage()...),
+				sideParameter("my_side", "Only trades in which the account did this.")},
+				tradePage()...),
 			status: 200, success: "The trades.", answer: listSchema("OwnTrade"),
-			refusals: []apiRefusal{{"UnknownPair", fieldsExample("pair", fieldPair)}, wrongOffset()}},
+			refusals: []apiRefusal{{"UnknownPair", fieldsExample("pair", fieldPair)},
+				wrongOffset()}},
 		{method: "GET", path: "/api/v1/fees", id: "listFees", tag: tagAccount, summary: "Fees",
 			text:   "What trades cost the account, for every pair.",
 			status: 200, success: "The fees.", answer: listSchema("Fee")},
-		{method: "GET", path: "/api/v1/deposits", id: "listDeposits", tag: tagAccount, summary: "Deposits",
-			text:       "The account's deposits, newest first.",
-			parameters: append([]apiParameter{currencyParameter("currency_id", "Only in this currency.")}, transferPage("deposits")...),
-			status:     200, success: "The deposits.", answer: listSchema("Deposit"),
-			refusals: []apiRefusal{{"UnknownCurrency", fieldsExample("currency_id", fieldCurrency)}, wrongOffset()}},
+		{method: "GET", path: "/api/v1/deposits", id: "listDeposits", tag: tagAccount,
+			summary: "Deposits",
+			text:    "The account's deposits, newest first.",
+			parameters: append([]apiParameter{
+				currencyParameter("currency_id", "Only in this currency.")},
+				transferPage("deposits")...),
+			status: 200, success: "The deposits.", answer: listSchema("Deposit"),
+			refusals: []apiRefusal{{"UnknownCurrency", fieldsExample("currency_id", fieldCurrency)},
+				wrongOffset()}},
 	}
 }
 
 // transferPage has the parameters that pick a page of deposits or withdraws.
 func transferPage(what string) []apiParameter {
-	return []apiParameter{limitParameter("limit", "Most "+what+".", defaultTransfers, maxTransfers), offsetParameter(), beforeParameter()}
+	return []apiParameter{limitParameter("limit", "Most "+what+".", defaultTransfers, maxTransfers),
+		offsetParameter(), beforeParameter()}
 }
 
 func wrongOffset() apiRefusal {
-	return apiRefusal{"WrongOffset", fieldsExample("offset", fieldInteger+" It must be 0 to "+strconv.Itoa(maxOffset)+".")}
+	return apiRefusal{"WrongOffset",
+		fieldsExample("offset", fieldInteger+" It must be 0 to "+strconv.Itoa(maxOffset)+".")}
 }

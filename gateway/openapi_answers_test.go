@@ -20,8 +20,8 @@ type documented struct {
 	seen map[string]bool // method, path of the document and status
 }
 
-// newDocumented is an exchange with limits on rates that nobody meets, so that the answers tell them, and
-// two accounts, alice with an e-mail address and bob without.
+// newDocumented is an exchange with limits on rates that nobody meets, so that the answers tell
+// them, and two accounts, alice with an e-mail address and bob without.
 func newDocumented(t *testing.T) *documented {
 	h := newHarness(t, nil)
 	h.stop()
@@ -53,8 +53,11 @@ func (d *documented) pathOf(address string) string {
 	parts := strings.Split(strings.TrimSuffix(path, "/"), "/")
 	best := ""
 	for p := range d.doc.root["paths"].(map[string]any) {
-		same := func(part, described string) bool { return part == described || strings.HasPrefix(described, "{") }
-		if slices.EqualFunc(parts, strings.Split(strings.TrimSuffix(p, "/"), "/"), same) && (best == "" || strings.Contains(best, "{")) {
+		same := func(part, described string) bool {
+			return part == described || strings.HasPrefix(described, "{")
+		}
+		if slices.EqualFunc(parts, strings.Split(strings.TrimSuffix(p, "/"), "/"), same) &&
+			(best == "" || strings.Contains(best, "{")) {
 			best = p
 		}
 	}
@@ -68,7 +71,8 @@ func (d *documented) fits(method, address string, a answer, status int) answer {
 	path := d.pathOf(address)
 	at := "/paths/" + escaped(path) + "/" + strings.ToLower(method)
 	if d.doc.at(at) == nil {
-		at = "/paths/" + escaped(path) + "/get" // a wrong method is described where the right ones are
+		// a wrong method is described where the right ones are
+		at = "/paths/" + escaped(path) + "/get"
 		if d.doc.at(at) == nil {
 			at = "/paths/" + escaped(path) + "/post"
 		}
@@ -111,13 +115,15 @@ func (d *documented) headers(what, at string, a answer) {
 	for _, name := range append(strings.Split(exposed, ", "), "Allow", "ETag", "Cache-Control",
 		"WWW-Authenticate") {
 		is, must := sent[strings.ToLower(name)], described[name] != nil
-		if a.status >= 400 && a.status != 429 && slices.Contains(rateHeaders, name) { // described in the guide only
+		// described in the guide only
+		if a.status >= 400 && a.status != 429 && slices.Contains(rateHeaders, name) {
 			must = is
 		}
 		if a.status >= 400 && name == "Cache-Control" { // as is this
 			must = true
 		}
-		if a.status == 503 && (name == "X-Request-Id" || name == "Retry-After") { // one is for failures of ours, the other where trying again is safe
+		// one is for failures of ours, the other where trying again is safe
+		if a.status == 503 && (name == "X-Request-Id" || name == "Retry-After") {
 			must = must && is
 		}
 		if is != must {
@@ -146,7 +152,8 @@ func (d *documented) send(account, address, form string, status int) answer {
 			name, value, _ := strings.Cut(pair, "=")
 			body[name] = value
 		}
-		at := "/paths/" + escaped(d.pathOf(address)) + "/post/requestBody/content/" + escaped(formMedia) + "/schema"
+		at := "/paths/" + escaped(d.pathOf(address)) + "/post/requestBody/content/" +
+			escaped(formMedia) + "/schema"
 		if err := d.doc.check(at, body); err != nil {
 			d.t.Errorf("%s: %v", form, err)
 		}
@@ -157,10 +164,12 @@ func (d *documented) send(account, address, form string, status int) answer {
 // sent posts JSON; form says what of it is signed.
 func (d *documented) sent(account, address, body, form string, status int) {
 	d.t.Helper()
-	d.fits("POST", address, d.do("POST", address, jsonMedia, body, signed(account, d.nextNonce(account), form)...), status)
+	d.fits("POST", address, d.do("POST", address, jsonMedia, body,
+		signed(account, d.nextNonce(account), form)...), status)
 	v, err := jsonschema.UnmarshalJSON(strings.NewReader(body))
 	if err == nil {
-		err = d.doc.check("/paths/"+escaped(d.pathOf(address))+"/post/requestBody/content/"+escaped(jsonMedia)+"/schema", v)
+		err = d.doc.check("/paths/"+escaped(d.pathOf(address))+"/post/requestBody/content/"+
+			escaped(jsonMedia)+"/schema", v)
 	}
 	if err != nil {
 		d.t.Errorf("%s: %v", body, err)
@@ -197,9 +206,12 @@ func TestAnswersFitTheDocument(t *testing.T) {
 func (d *documented) orders() {
 	d.t.Helper()
 	d.send("alice", "/api/v1/order/", order("sell", "BTC_USDT", "1.5", "100.5"), 201)
-	d.sent("bob", "/api/v1/order", `{"type":"buy","pair":"BTC_USDT","amount":1,"price":"101"}`, "amount=1&pair=BTC_USDT&price=101&type=buy", 201)
-	d.send("bob", "/api/v1/order/", "amount=0.00001&client_order_id=bid-1&pair=BTC_USDT&price=0.01&type=buy", 201)
-	d.send("bob", "/api/v1/order/", "amount=0.00001&client_order_id=bid-1&pair=BTC_USDT&price=0.01&type=buy", 400)
+	d.sent("bob", "/api/v1/order", `{"type":"buy","pair":"BTC_USDT","amount":1,"price":"101"}`,
+		"amount=1&pair=BTC_USDT&price=101&type=buy", 201)
+	d.send("bob", "/api/v1/order/",
+		"amount=0.00001&client_order_id=bid-1&pair=BTC_USDT&price=0.01&type=buy", 201)
+	d.send("bob", "/api/v1/order/",
+		"amount=0.00001&client_order_id=bid-1&pair=BTC_USDT&price=0.01&type=buy", 400)
 	d.send("bob", "/api/v1/order/", order("buy", "BTC_USDT", "0.1", "0.02"), 201)
 	d.send("bob", "/api/v1/order-cancel", "order=4", 200)
 	d.send("bob", "/api/v1/order-cancel/", "order=4", 400)
@@ -229,14 +241,16 @@ func (d *documented) withdrawals() {
 	d.send("alice", "/api/v1/withdraw/", "address=bc1qexample&amount=5000&currency=BTC", 400)
 	d.send("alice", "/api/v1/withdraw/", "amount=0&currency=EUR", 400)
 	d.send("bob", "/api/v1/withdraw/", ask, 400) // no e-mail address
-	d.sent("alice", "/api/v1/withdraw-confirm/", `{"withdraw":1,"code":"`+code(1)+`"}`, "code="+code(1)+"&withdraw=1", 200)
+	d.sent("alice", "/api/v1/withdraw-confirm/", `{"withdraw":1,"code":"`+code(1)+`"}`,
+		"code="+code(1)+"&withdraw=1", 200)
 	d.send("alice", "/api/v1/withdraw-confirm/", "code="+code(2)+"&withdraw=2", 200)
 	d.send("alice", "/api/v1/withdraw-confirm/", "code=wrong&withdraw=3", 400)
 	d.send("alice", "/api/v1/withdraw-confirm/", "code=wrong&withdraw=1", 400)
 	d.send("alice", "/api/v1/withdraw-cancel/", "withdraw=3", 200)
 	d.send("alice", "/api/v1/withdraw-cancel/", "withdraw=33", 400)
 	for id, to := range map[uint64]uint8{1: event.WithdrawApproved, 2: event.WithdrawRefused} {
-		c, err := d.engine.MoveWithdraw("test", id, to, map[bool]string{true: "unknown address"}[to == event.WithdrawRefused])
+		c, err := d.engine.MoveWithdraw("test", id, to,
+			map[bool]string{true: "unknown address"}[to == event.WithdrawRefused])
 		if err != nil {
 			d.t.Fatal(err)
 		}
@@ -246,15 +260,20 @@ func (d *documented) withdrawals() {
 
 func (d *documented) reads() {
 	d.t.Helper()
-	for _, address := range []string{"/api/v1/currencies/", "/api/v1/pairs/?currency1=ETH", "/api/v1/ticker/", "/api/v1/ticker?pair=BTC_USDT", "/api/charts/BTC_USDT/1/chart",
-		"/api/charts/BTC_USDT/D/chart/?limit=5&since=0.5&until=1e10", "/api/v1/orderbook/BTC_USDT", "/api/v1/orderbook/BTC_USDT/?group=1&limit_sell=1", "/api/v1/exchanges/?ordering=id",
+	for _, address := range []string{"/api/v1/currencies/", "/api/v1/pairs/?currency1=ETH",
+		"/api/v1/ticker/", "/api/v1/ticker?pair=BTC_USDT", "/api/charts/BTC_USDT/1/chart",
+		"/api/charts/BTC_USDT/D/chart/?limit=5&since=0.5&until=1e10", "/api/v1/orderbook/BTC_USDT",
+		"/api/v1/orderbook/BTC_USDT/?group=1&limit_sell=1", "/api/v1/exchanges/?ordering=id",
 		"/healthz", "/readyz/", "/api/openapi.json", "/docs", "/docs/swagger-ui.css"} {
 		if a := d.public(address, 200); a.body == "[]" {
 			d.t.Errorf("%s is empty, which proves nothing", address)
 		}
 	}
-	for _, address := range []string{"/api/v1/wallets/", "/api/v1/wallets?currency_id=BTC", "/api/v1/orders/own/", "/api/v1/orders/own?status=2", "/api/v1/order/1/", "/api/v1/exchanges/own/",
-		"/api/v1/exchanges/own?my_side=sell", "/api/v1/fees/", "/api/v1/deposits/", "/api/v1/withdraws/", "/api/v1/withdraws?status=10", "/api/v1/withdraws?status=40"} {
+	for _, address := range []string{"/api/v1/wallets/", "/api/v1/wallets?currency_id=BTC",
+		"/api/v1/orders/own/", "/api/v1/orders/own?status=2", "/api/v1/order/1/",
+		"/api/v1/exchanges/own/",
+		"/api/v1/exchanges/own?my_side=sell", "/api/v1/fees/", "/api/v1/deposits/",
+		"/api/v1/withdraws/", "/api/v1/withdraws?status=10", "/api/v1/withdraws?status=40"} {
 		if a := d.private("alice", address, 200); a.body == "[]" {
 			d.t.Errorf("%s is empty, which proves nothing", address)
 		}
@@ -269,25 +288,35 @@ func (d *documented) reads() {
 
 func (d *documented) failures() {
 	d.t.Helper()
-	for _, address := range []string{"/api/v1/pairs/?currency1=X", "/api/v1/ticker/?pair=X", "/api/charts/BTC_USDT/60/chart?limit=0&since=x", "/api/v1/orderbook/BTC_USDT/?group=2",
+	for _, address := range []string{"/api/v1/pairs/?currency1=X", "/api/v1/ticker/?pair=X",
+		"/api/charts/BTC_USDT/60/chart?limit=0&since=x", "/api/v1/orderbook/BTC_USDT/?group=2",
 		"/api/v1/exchanges/?offset=100001&ordering=up", "/api/v1/currencies/?%zz"} {
 		d.public(address, 400)
 	}
-	for _, address := range []string{"/api/v1/wallets/?currency_id=X", "/api/v1/orders/own/?status=4", "/api/v1/exchanges/own/?type=x", "/api/v1/deposits/?before=0", "/api/v1/withdraws/?status=11"} {
+	for _, address := range []string{"/api/v1/wallets/?currency_id=X",
+		"/api/v1/orders/own/?status=4", "/api/v1/exchanges/own/?type=x",
+		"/api/v1/deposits/?before=0", "/api/v1/withdraws/?status=11"} {
 		d.private("alice", address, 400)
 	}
-	for _, address := range []string{"/api/v1/orderbook/X/", "/api/charts/BTC_USDT/2/chart", "/docs/x"} {
+	for _, address := range []string{"/api/v1/orderbook/X/", "/api/charts/BTC_USDT/2/chart",
+		"/docs/x"} {
 		d.public(address, 404)
 	}
 	d.private("bob", "/api/v1/order/1/", 404)
 	d.public("/api/v1/wallets/", 401)
-	d.fits("POST", "/api/v1/order/", d.do("POST", "/api/v1/order/", formMedia, "a=1", signed("alice", 1, "a=1")...), 400)
-	d.fits("POST", "/api/v1/order-cancel/", d.do("POST", "/api/v1/order-cancel/", formMedia, "order=1", signed("alice", 1, "order=1")...), 401) // an old nonce
-	d.fits("POST", "/api/v1/order/", d.do("POST", "/api/v1/order/", "text/plain", "a=1", signed("alice", 1, "a=1")...), 400)
+	d.fits("POST", "/api/v1/order/",
+		d.do("POST", "/api/v1/order/", formMedia, "a=1", signed("alice", 1, "a=1")...), 400)
+	// an old nonce
+	d.fits("POST", "/api/v1/order-cancel/",
+		d.do("POST", "/api/v1/order-cancel/", formMedia, "order=1",
+			signed("alice", 1, "order=1")...), 401)
+	d.fits("POST", "/api/v1/order/",
+		d.do("POST", "/api/v1/order/", "text/plain", "a=1", signed("alice", 1, "a=1")...), 400)
 	d.fits("PUT", "/api/v1/order/", d.do("PUT", "/api/v1/order/", "", ""), 405)
 	d.public("/api/v1/pairs/?format=xml", 406)
 	// Written beside reading the answer: the server hangs up before it has all of it.
-	large := "POST /api/v1/order/ HTTP/1.1\r\nHost: x\r\nContent-Type: " + formMedia + "\r\nContent-Length: 66560\r\n\r\n" + strings.Repeat("a", 65<<10)
+	large := "POST /api/v1/order/ HTTP/1.1\r\nHost: x\r\nContent-Type: " + formMedia +
+		"\r\nContent-Length: 66560\r\n\r\n" + strings.Repeat("a", 65<<10)
 	d.fits("POST", "/api/v1/order/", d.raw("POST", large), 413)
 	packed := append(signed("alice", 1, "a=1"), "Content-Encoding", "gzip")
 	for _, e := range apiDescriptions() {
@@ -297,12 +326,14 @@ func (d *documented) failures() {
 		}
 	}
 	d.key("bob", "reader", event.PermissionRead)
-	d.fits("POST", "/api/v1/order/", d.do("POST", "/api/v1/order/", formMedia, "a=1", signed("reader", 1, "a=1")...), 403)
+	d.fits("POST", "/api/v1/order/",
+		d.do("POST", "/api/v1/order/", formMedia, "a=1", signed("reader", 1, "a=1")...), 403)
 	if _, err := d.engine.Halt("test", "BTC_USDT", true); err != nil {
 		d.t.Fatal(err)
 	}
 	d.send("alice", "/api/v1/order/", order("sell", "BTC_USDT", "1", "100"), 403)
-	if _, err := d.engine.SetMaintenance(context.Background(), "test", true, "Back soon."); err != nil {
+	if _, err := d.engine.SetMaintenance(context.Background(), "test", true,
+		"Back soon."); err != nil {
 		d.t.Fatal(err)
 	}
 	d.send("alice", "/api/v1/order/", order("sell", "BTC_USDT", "1", "100"), 503)
@@ -326,7 +357,8 @@ func (d *documented) failures() {
 func TestEveryDescribedPathAnswersWithAndWithoutItsLastSlash(t *testing.T) {
 	d := newDocumented(t)
 	d.send("alice", "/api/v1/order/", order("sell", "BTC_USDT", "1", "100"), 201)
-	fill := strings.NewReplacer("{pair}", "BTC_USDT", "{timeframe}", "60", "{pk}", "1", "{file}", docsFiles[0])
+	fill := strings.NewReplacer("{pair}", "BTC_USDT", "{timeframe}", "60", "{pk}", "1", "{file}",
+		docsFiles[0])
 	for _, e := range apiDescriptions() {
 		path := fill.Replace(strings.TrimSuffix(e.documentPath(), "/"))
 		var answers []answer
@@ -339,8 +371,10 @@ func TestEveryDescribedPathAnswersWithAndWithoutItsLastSlash(t *testing.T) {
 			}
 			answers = append(answers, a)
 		}
-		if a, b := answers[0], answers[1]; a.status != b.status || a.body != b.body || a.status == 404 || a.status == 405 {
-			t.Errorf("%s: %d %.100s, and with a slash %d %.100s", path, a.status, a.body, b.status, b.body)
+		if a, b := answers[0], answers[1]; a.status != b.status || a.body != b.body ||
+			a.status == 404 || a.status == 405 {
+			t.Errorf("%s: %d %.100s, and with a slash %d %.100s", path, a.status, a.body, b.status,
+				b.body)
 		}
 	}
 }

@@ -13,21 +13,26 @@ import (
 	"github.com/valyala/fasthttp/fasthttpadaptor"
 )
 
-// The page at /docs shows the OpenAPI document to people. It is Swagger UI, whose files are part of the
-// program, so that the page is there wherever the exchange runs, and tells nobody else who reads it.
+// The page at /docs shows the OpenAPI document to people. It is Swagger UI, whose files are part of
+// the program, so that the page is there wherever the exchange runs, and tells nobody else who
+// reads it.
 
 // docsFiles are the files that the page needs; Swagger UI has more.
-var docsFiles = []string{"swagger-ui.css", "swagger-ui-bundle.js", "swagger-ui-standalone-preset.js", "favicon-16x16.png", "favicon-32x32.png"}
+var docsFiles = []string{"swagger-ui.css", "swagger-ui-bundle.js",
+	"swagger-ui-standalone-preset.js", "favicon-16x16.png", "favicon-32x32.png"}
 
 var swaggerUI = fasthttpadaptor.NewFastHTTPHandler(v5emb.NewHandlerWithConfig(swgui.Config{
 	Title: "Exchange API", SwaggerJSON: "/api/openapi.json", BasePath: "/docs/",
-	SettingsUI: map[string]string{"defaultModelsExpandDepth": "0"}, // the schemas are listed, below the operations
+	// the schemas are listed, below the operations
+	SettingsUI: map[string]string{"defaultModelsExpandDepth": "0"},
 }))
 
-// docsPolicy keeps browsers from loading anything from elsewhere, whatever the scripts and the document
-// ask for. The page has a script and styles of its own, and icons within its styles.
-const docsPolicy = "default-src 'none'; script-src 'self' 'unsafe-inline'; style-src 'self' 'unsafe-inline'; img-src 'self' data:; " +
-	"font-src 'self' data:; connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+// docsPolicy keeps browsers from loading anything from elsewhere, whatever the scripts and the
+// document ask for. The page has a script and styles of its own, and icons within its styles.
+const docsPolicy = "default-src 'none'; script-src 'self' 'unsafe-inline'; style-src 'self' " +
+	"'unsafe-inline'; img-src 'self' data:; " +
+	"font-src 'self' data:; connect-src 'self'; base-uri 'none'; form-action 'none'; " +
+	"frame-ancestors 'none'"
 
 // isDocs reports whether a route is that of the page or of one of its files.
 func isDocs(route string) bool { return strings.HasPrefix(route, "/docs") }

@@ -9,8 +9,8 @@ import (
 	"github.com/valyala/fasthttp"
 )
 
-// What can go wrong, for the OpenAPI document: most of it follows from the checks that every request goes
-// through, and so from the route.
+// What can go wrong, for the OpenAPI document: most of it follows from the checks that every
+// request goes through, and so from the route.
 
 // failuresOf are the failures of the catalogue that an operation can end with.
 func (d *apiDescription) failuresOf(e *endpoint) []*Failure {
@@ -26,7 +26,8 @@ func (d *apiDescription) failuresOf(e *endpoint) []*Failure {
 	add(strings.Contains(d.path, "{"), NotFound)
 	add(!e.early, Starting)
 	add(!post, MalformedQuery)
-	add(e.private, Unauthenticated, WrongSignature, WrongNonce, AddressNotAllowed, NotPermitted, AccountFrozen, AccountBusy)
+	add(e.private, Unauthenticated, WrongSignature, WrongNonce, AddressNotAllowed, NotPermitted,
+		AccountFrozen, AccountBusy)
 	add(e.private, engineFailures...)
 	add(e.private && post, MalformedBody, UnknownContentType, PackedBody, Maintenance,
 		Paused, OutcomeUnknown)
@@ -50,7 +51,8 @@ var statusTexts = map[int]string{
 	429: "Too many requests: try again after the time in Retry-After.",
 	431: "The headers are too large.",
 	500: "An error of the server. X-Request-Id names it.",
-	503: "Not now: try again after the time in Retry-After. Where the server has failed, X-Request-Id names it in its log.",
+	503: "Not now: try again after the time in Retry-After. Where the server has failed, " +
+		"X-Request-Id names it in its log.",
 }
 
 // statusHeaders are the headers of answers with a status. Nearly all tell the rate, too, and
@@ -60,8 +62,8 @@ var statusHeaders = map[int][]string{401: {"WWW-Authenticate"}, 405: {"Allow"},
 	429: append([]string{"Retry-After"}, rateHeaders...), 500: {"X-Request-Id"},
 	503: {"Retry-After", "X-Request-Id"}}
 
-// failed has a response for each status other than success. One that can be for every reason that the
-// catalogue knows is shared by all operations.
+// failed has a response for each status other than success. One that can be for every reason that
+// the catalogue knows is shared by all operations.
 func (d *apiDescription) failed(e *endpoint) object {
 	possible := byStatus(d.failuresOf(e))
 	all := byStatus(Failures)
@@ -82,7 +84,8 @@ func sharedResponses() object {
 	var responses object
 	for _, status := range statuses(all) {
 		if status != 400 {
-			responses = append(responses, member{responseName(status), failedResponse(status, all[status], nil)})
+			responses = append(responses, member{responseName(status),
+				failedResponse(status, all[status], nil)})
 		}
 	}
 	return responses
@@ -97,7 +100,8 @@ func failedResponse(status int, failures []*Failure, refusals []apiRefusal) obje
 	text, schema := statusTexts[status], reference("schemas", "Failure")
 	var examples object
 	if status == 400 && len(refusals) > 0 {
-		schema = object{{"oneOf", []object{reference("schemas", "FieldErrors"), reference("schemas", "FundsError"), reference("schemas", "Failure")}}}
+		schema = object{{"oneOf", []object{reference("schemas", "FieldErrors"),
+			reference("schemas", "FundsError"), reference("schemas", "Failure")}}}
 		for _, x := range refusals {
 			examples = append(examples, member{x.name, object{{"value", x.body}}})
 		}
@@ -106,7 +110,8 @@ func failedResponse(status int, failures []*Failure, refusals []apiRefusal) obje
 		examples = append(examples, member{f.Name, reference("examples", f.Name)})
 	}
 	if slices.Contains(failures, OutcomeUnknown) {
-		text += " With `\"code\":\"outcome_unknown\"` the request may have been carried out, and there is no Retry-After: ask before sending it again."
+		text += " With `\"code\":\"outcome_unknown\"` the request may have been carried out, and " +
+			"there is no Retry-After: ask before sending it again."
 	}
 	if slices.Contains(failures, WithdrawsClosed) {
 		text += " While withdraws are closed there is no Retry-After either: nothing was done, " +
@@ -116,7 +121,8 @@ func failedResponse(status int, failures []*Failure, refusals []apiRefusal) obje
 	if headers := statusHeaders[status]; len(headers) > 0 {
 		response = append(response, member{"headers", headerReferences(headers)})
 	}
-	return append(response, member{"content", object{{jsonMedia, object{{"schema", schema}, {"examples", examples}}}}})
+	return append(response, member{"content",
+		object{{jsonMedia, object{{"schema", schema}, {"examples", examples}}}}})
 }
 
 // byStatus sorts failures by their status, those of one in the order of the catalogue.
@@ -156,7 +162,8 @@ func failureTable() string {
 	var b strings.Builder
 	b.WriteString("| status | detail, in an example |\n|---|---|\n")
 	for _, f := range Failures {
-		b.WriteString("| " + strconv.Itoa(f.Status) + " | " + expand(f.Detail, failureAbout[f]) + " |\n")
+		b.WriteString("| " + strconv.Itoa(f.Status) + " | " + expand(f.Detail, failureAbout[f]) +
+			" |\n")
 	}
 	return b.String()
 }
@@ -190,4 +197,5 @@ func fieldsExample(pairs ...string) object {
 var anyDuplicate = apiRefusal{"DuplicateField", fieldsExample("amount", fieldDuplicate)}
 
 // outOfFunds is the refusal of what an account cannot pay.
-var outOfFunds = apiRefusal{"OutOfFunds", object{{"date", 1570599531.481437}, {"error", "Out of balance -9.99243661 BTC"}}}
+var outOfFunds = apiRefusal{"OutOfFunds",
+	object{{"date", 1570599531.481437}, {"error", "Out of balance -9.99243661 BTC"}}}

@@ -4,24 +4,34 @@ package gateway
 
 func orderDescriptions() []apiDescription {
 	return []apiDescription{
-		{method: "POST", path: "/api/v1/order", id: "placeOrder", tag: tagOrders, summary: "Place an order",
-			text: "A limit order. It trades at once with what the book has at its price or better; the rest stays in the book.\n\n" +
-				"The answer comes when the order is durable. An order without an answer may be in all the same: give it a `client_order_id`, and ask for that before sending it again.",
-			body: "NewOrder", status: 201, success: "The order is in.", answer: reference("schemas", "PlacedOrder"),
+		{method: "POST", path: "/api/v1/order", id: "placeOrder", tag: tagOrders,
+			summary: "Place an order",
+			text: "A limit order. It trades at once with what the book has at its price or " +
+				"better; the rest stays in the book.\n\n" +
+				"The answer comes when the order is durable. An order without an answer may be " +
+				"in all the same: give it a `client_order_id`, and ask for that before sending " +
+				"it again.",
+			body: "NewOrder", status: 201, success: "The order is in.",
+			answer: reference("schemas", "PlacedOrder"),
 			refusals: []apiRefusal{
-				{"WrongFields", fieldsExample("amount", "The smallest amount is 0.0001.", "price", "At most 2 fractional digits are possible.")},
-				{"ClientOrderIDTaken", fieldsExample("client_order_id", "Already used by order 78")},
+				{"WrongFields", fieldsExample("amount", "The smallest amount is 0.0001.", "price",
+					"At most 2 fractional digits are possible.")},
+				{"ClientOrderIDTaken", fieldsExample("client_order_id",
+					"Already used by order 78")},
 				anyDuplicate, outOfFunds},
 			failures: []*Failure{PairHalted, TooManyOpenOrders, TooManyInBook, BookFull}},
-		{method: "POST", path: "/api/v1/order-cancel", id: "cancelOrder", tag: tagOrders, summary: "Cancel an order",
-			text: "Takes back what is left of an order. It works on a halted pair too.",
-			body: "CancelOrder", status: 200, success: "The order is cancelled.", answer: reference("schemas", "CancelledOrder"),
+		{method: "POST", path: "/api/v1/order-cancel", id: "cancelOrder", tag: tagOrders,
+			summary: "Cancel an order",
+			text:    "Takes back what is left of an order. It works on a halted pair too.",
+			body:    "CancelOrder", status: 200, success: "The order is cancelled.",
+			answer: reference("schemas", "CancelledOrder"),
 			refusals: []apiRefusal{
 				{"AlreadyDone", fieldsExample("order", "Order already done")},
 				{"AlreadyCancelled", fieldsExample("order", "Order already cancelled")},
 				{"UnknownOrder", fieldsExample("order", "Order not found")},
 				anyDuplicate}},
-		{method: "POST", path: "/api/v1/order-cancel-all", id: "cancelAllOrders", tag: tagOrders, summary: "Cancel all orders",
+		{method: "POST", path: "/api/v1/order-cancel-all", id: "cancelAllOrders", tag: tagOrders,
+			summary: "Cancel all orders",
 			text: "Takes back all open orders of the account, with `all=1`, or those of one " +
 				"pair, with `pair`. One of both is needed.",
 			body: "CancelAllOrders", status: 200, success: "They are cancelled.",
@@ -35,31 +45,46 @@ func withdrawDescriptions() []apiDescription {
 	unknown := apiRefusal{"UnknownWithdraw", fieldsExample("withdraw", "Withdraw not found")}
 	ended := apiRefusal{"WrongState", fieldsExample("withdraw", "Withdraw is approved")}
 	return []apiDescription{
-		{method: "GET", path: "/api/v1/withdraws", id: "listWithdraws", tag: tagWithdraws, summary: "Withdraws",
-			text: "The account's withdraws, newest first.",
-			parameters: append([]apiParameter{currencyParameter("currency_id", "Only in this currency."),
-				queryParameter("status", "Only withdraws in this state.", withdrawStatusSchema("As in the answer."))}, transferPage("withdraws")...),
+		{method: "GET", path: "/api/v1/withdraws", id: "listWithdraws", tag: tagWithdraws,
+			summary: "Withdraws",
+			text:    "The account's withdraws, newest first.",
+			parameters: append([]apiParameter{
+				currencyParameter("currency_id", "Only in this currency."),
+				queryParameter("status", "Only withdraws in this state.",
+					withdrawStatusSchema("As in the answer."))}, transferPage("withdraws")...),
 			status: 200, success: "The withdraws.", answer: listSchema("Withdraw"),
-			refusals: []apiRefusal{{"UnknownCurrency", fieldsExample("currency_id", fieldCurrency)}, wrongOffset()}},
-		{method: "POST", path: "/api/v1/withdraw", id: "withdraw", tag: tagWithdraws, summary: "Ask for a withdraw",
+			refusals: []apiRefusal{{"UnknownCurrency", fieldsExample("currency_id", fieldCurrency)},
+				wrongOffset()}},
+		{method: "POST", path: "/api/v1/withdraw", id: "withdraw", tag: tagWithdraws,
+			summary: "Ask for a withdraw",
 			text: "Reserves the amount and sends the account's owner an e-mail with a code that " +
 				"confirms it. " +
 				"An exchange without a mail server takes none; what was asked for before can " +
 				"still be confirmed or cancelled.",
-			body: "NewWithdraw", status: 201, success: "The withdraw is new and waits for its code.", answer: reference("schemas", "Withdraw"),
-			refusals: []apiRefusal{{"WrongFields", fieldsExample("currency", fieldCurrency, "amount", fieldPositive)}, anyDuplicate, outOfFunds},
+			body: "NewWithdraw", status: 201,
+			success: "The withdraw is new and waits for its code.",
+			answer:  reference("schemas", "Withdraw"),
+			refusals: []apiRefusal{{"WrongFields",
+				fieldsExample("currency", fieldCurrency, "amount", fieldPositive)}, anyDuplicate,
+				outOfFunds},
 			failures: []*Failure{NoEmail, TooManyWithdraws, WithdrawsClosed}},
-		{method: "POST", path: "/api/v1/withdraw-confirm", id: "confirmWithdraw", tag: tagWithdraws, summary: "Confirm a withdraw",
-			text: "Confirms a new withdraw with its code. After too many wrong codes none is accepted any more.",
-			body: "ConfirmWithdraw", status: 200, success: "The withdraw is verified and waits for approval.", answer: reference("schemas", "Withdraw"),
+		{method: "POST", path: "/api/v1/withdraw-confirm", id: "confirmWithdraw", tag: tagWithdraws,
+			summary: "Confirm a withdraw",
+			text: "Confirms a new withdraw with its code. After too many wrong codes none is " +
+				"accepted any more.",
+			body: "ConfirmWithdraw", status: 200,
+			success: "The withdraw is verified and waits for approval.",
+			answer:  reference("schemas", "Withdraw"),
 			refusals: []apiRefusal{
 				{"WrongCode", fieldsExample("code", "Wrong code")},
 				{"CodeExpired", fieldsExample("code", "Code expired")},
 				{"TooManyTries", fieldsExample("code", "Too many tries")},
 				unknown, ended, anyDuplicate}},
-		{method: "POST", path: "/api/v1/withdraw-cancel", id: "cancelWithdraw", tag: tagWithdraws, summary: "Take a withdraw back",
-			text: "Cancels a withdraw that is new or verified and releases its amount.",
-			body: "CancelWithdraw", status: 200, success: "The withdraw is cancelled.", answer: reference("schemas", "Withdraw"),
+		{method: "POST", path: "/api/v1/withdraw-cancel", id: "cancelWithdraw", tag: tagWithdraws,
+			summary: "Take a withdraw back",
+			text:    "Cancels a withdraw that is new or verified and releases its amount.",
+			body:    "CancelWithdraw", status: 200, success: "The withdraw is cancelled.",
+			answer:   reference("schemas", "Withdraw"),
 			refusals: []apiRefusal{unknown, ended, anyDuplicate}},
 	}
 }

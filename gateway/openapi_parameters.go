@@ -12,18 +12,26 @@ import (
 // apiHeaders are the headers of answers that a client can use.
 func apiHeaders() object {
 	header := func(kind, text string, example any) object {
-		return object{{"description", text}, {"schema", object{{"type", kind}, {"examples", []any{example}}}}}
+		return object{{"description", text},
+			{"schema", object{{"type", kind}, {"examples", []any{example}}}}}
 	}
 	return object{
-		{"X-Update-Id", header("integer", "The update_id of the stream of differences at which the book had exactly this state.", 1048)},
+		{"X-Update-Id", header("integer",
+			"The update_id of the stream of differences at which the book had exactly this state.",
+			1048)},
 		{"Retry-After", header("integer", "Seconds to wait before trying again.", 1)},
-		{"X-RateLimit-Limit", header("integer", "Requests that are possible at once, after a pause. None of these three headers where the rate is not limited.", 200)},
+		{"X-RateLimit-Limit", header("integer",
+			"Requests that are possible at once, after a pause. None of these three headers "+
+				"where the rate is not limited.", 200)},
 		{"X-RateLimit-Remaining", header("integer", "Requests that are possible now.", 199)},
-		{"X-RateLimit-Reset", header("integer", "Seconds until X-RateLimit-Limit requests are possible again.", 1)},
-		{"X-Request-Id", header("string", "Names the request in the log of the server.", "5f2b1c9de0a74d6188c3f1a2")},
+		{"X-RateLimit-Reset", header("integer",
+			"Seconds until X-RateLimit-Limit requests are possible again.", 1)},
+		{"X-Request-Id", header("string", "Names the request in the log of the server.",
+			"5f2b1c9de0a74d6188c3f1a2")},
 		{"WWW-Authenticate", header("string", "How a request is signed.", string(scheme))},
 		{"Allow", header("string", "The methods of the path.", "GET, HEAD, OPTIONS")},
-		{"ETag", header("string", "Names this version of the answer, for If-None-Match.", `"0f1e2d3c4b5a69788796a5b4"`)},
+		{"ETag", header("string", "Names this version of the answer, for If-None-Match.",
+			`"0f1e2d3c4b5a69788796a5b4"`)},
 		{"Cache-Control", header("string",
 			"Whether caches may keep the answer: no-store says that they must not, no-cache that "+
 				"they must ask each time whether it is still so.", "no-cache")},
@@ -39,9 +47,14 @@ func apiSecurity() object {
 	signature := sign.New([]byte("demo-alice-secret")).Sign(nil, []byte(message))
 	return object{
 		{"key", header("X-KEY", "The key.")},
-		{"signature", header("X-SIGN", "HMAC-SHA256 under the secret, as 64 hexadecimal digits, of the key followed by the parameters of the body, sorted by name, "+
-			"each as name=value with the value percent-encoded, joined with &. Without a body, as for every GET, it is that of the key alone.\n\n"+
-			"The key `demo-alice` with the secret `demo-alice-secret` sells 0.5 BTC with the message\n\n    "+message+"\n\nand so with the signature\n\n    "+string(signature))},
+		{"signature", header("X-SIGN",
+			"HMAC-SHA256 under the secret, as 64 hexadecimal digits, of the key followed by the "+
+				"parameters of the body, sorted by name, "+
+				"each as name=value with the value percent-encoded, joined with &. Without a "+
+				"body, as for every GET, it is that of the key alone.\n\n"+
+				"The key `demo-alice` with the secret `demo-alice-secret` sells 0.5 BTC with the "+
+				"message\n\n    "+message+"\n\nand so with the signature\n\n    "+string(
+				signature))},
 		{"nonce",
 			header("X-NONCE",
 				"An integer of 1 to 19 digits, greater than the one of the key's last request, "+
@@ -55,7 +68,9 @@ func apiTags() []object {
 		tag(tagMarket, "What anybody may see."),
 		tag(tagAccount, "What an account has and did."),
 		tag(tagOrders, "Placing and cancelling."),
-		tag(tagWithdraws, "Money that leaves: asked for, confirmed by its owner with a code from an e-mail, then approved or refused by a moderator."),
+		tag(tagWithdraws,
+			"Money that leaves: asked for, confirmed by its owner with a code from an e-mail, "+
+				"then approved or refused by a moderator."),
 		tag(tagService, "The state of the service, and this document."),
 	}
 }
@@ -78,22 +93,27 @@ func inQuery(name, text string, more ...member) apiParameter {
 	return queryParameter(name, text, append(object{{"type", "integer"}}, more...))
 }
 
-// limitParameter is how much of a list is wanted. The largest value is no part of the schema, because more is
-// not refused.
+// limitParameter is how much of a list is wanted. The largest value is no part of the schema,
+// because more is not refused.
 func limitParameter(name, text string, unset, most int) apiParameter {
-	return inQuery(name, text+" More than "+strconv.Itoa(most)+" is lowered to it.", aboveZero, member{"default", unset})
+	return inQuery(name, text+" More than "+strconv.Itoa(most)+" is lowered to it.", aboveZero,
+		member{"default", unset})
 }
 
 func offsetParameter() apiParameter {
-	return inQuery("offset", "How many to leave out at the start.", notNegative, member{"maximum", maxOffset}, member{"default", 0})
+	return inQuery("offset", "How many to leave out at the start.", notNegative,
+		member{"maximum", maxOffset}, member{"default", 0})
 }
 
 func beforeParameter() apiParameter {
-	return inQuery("before", "Only those with a smaller id: the next page, with the last id of this one.", int64Format, aboveZero)
+	return inQuery("before",
+		"Only those with a smaller id: the next page, with the last id of this one.", int64Format,
+		aboveZero)
 }
 
 func orderingParameter() apiParameter {
-	return queryParameter("ordering", "By id: -id is newest first, id oldest first.", object{{"type", "string"}, {"enum", []any{"-id", "id"}}, {"default", "-id"}})
+	return queryParameter("ordering", "By id: -id is newest first, id oldest first.",
+		object{{"type", "string"}, {"enum", []any{"-id", "id"}}, {"default", "-id"}})
 }
 
 func pairParameter() apiParameter {
@@ -122,5 +142,6 @@ func frameInPath() apiParameter {
 	for f := range market.Frame(market.FrameCount) {
 		all = append(all, f.String())
 	}
-	return pathParameter("timeframe", "Length of a period.", market.Hour.String(), choiceSchema("string", "Minutes; D is a day.", all...))
+	return pathParameter("timeframe", "Length of a period.", market.Hour.String(),
+		choiceSchema("string", "Minutes; D is a day.", all...))
 }

@@ -6,8 +6,8 @@ import (
 	"exchange/persistence"
 )
 
-// The shapes of answers and bodies. Schemas of answers do not forbid further members, because a later
-// version may add some; the tests do forbid them.
+// The shapes of answers and bodies. Schemas of answers do not forbid further members, because a
+// later version may add some; the tests do forbid them.
 
 // A property is one member of a schema's object.
 type property struct {
@@ -35,7 +35,8 @@ func recordSchema(text string, properties ...property) object {
 
 // valueSchema is the schema of a scalar; more are further keywords.
 func valueSchema(kind any, text string, example any, more ...member) object {
-	return append(object{{"type", kind}, {"description", text}, {"examples", []any{example}}}, more...)
+	return append(object{{"type", kind}, {"description", text}, {"examples", []any{example}}},
+		more...)
 }
 
 func listSchema(of string) object {
@@ -73,7 +74,8 @@ func timeSchema(text string) object {
 }
 
 func clientIDSchema(text string) object {
-	return valueSchema("string", text, "bid-1", member{"minLength", 1}, member{"maxLength", event.MaxClientID}, member{"pattern", "^[A-Za-z0-9_-]+$"})
+	return valueSchema("string", text, "bid-1", member{"minLength", 1},
+		member{"maxLength", event.MaxClientID}, member{"pattern", "^[A-Za-z0-9_-]+$"})
 }
 
 // apiSchemas are the named ones, those of answers first.
@@ -89,34 +91,54 @@ func marketSchemas() object {
 			property{name: "short_name", schema: currencySchema("Its code.", "BTC")})},
 		{"Pair", recordSchema("A market, with the rules of its orders.",
 			property{name: "name", schema: pairSchema()},
-			property{name: "currency1", schema: currencySchema("What is traded: amounts are in it.", "BTC")},
-			property{name: "currency2", schema: currencySchema("What is paid: prices are in it.", "USDT")},
-			property{name: "minimum_order_size", schema: numberSchema("Smallest amount of an order.", 0.0001)},
-			property{name: "maximum_order_size", schema: numberSchema("Largest amount of an order.", 1000)},
-			property{name: "minimum_order_value", schema: numberSchema("Least price x amount of an order.", 10)},
-			property{name: "price_precision", schema: valueSchema("integer", "Most decimals of a price.", 2, notNegative)},
-			property{name: "amount_precision", schema: valueSchema("integer", "Most decimals of an amount.", 8, notNegative)})},
-		{"Ticker", recordSchema("A pair's last 24 hours: the current UTC minute and the 1,439 before it.",
-			property{name: "timestamp", schema: timeSchema("When this state was made.")},
-			property{name: "pair", schema: pairSchema()},
-			property{name: "last", schema: numberSchema("Price of the last trade ever, 0 if there was none.", 50000)},
-			property{name: "diff", schema: valueSchema("number", "last less the price 24 hours ago: a difference of prices, no percentage.", -120.5)},
-			property{name: "vol", schema: numberSchema("Volume of the window, in the first currency.", 1.25)},
-			property{name: "high", schema: numberSchema("Highest price of the window, 0 without trades.", 50500)},
-			property{name: "low", schema: numberSchema("Lowest price of the window, 0 without trades.", 49800)},
-			property{name: "buy", schema: numberSchema("Best bid, 0 if there is none.", 49999)},
-			property{name: "sell", schema: numberSchema("Best ask, 0 if there is none.", 50001)})},
+			property{name: "currency1", schema: currencySchema("What is traded: amounts are in it.",
+				"BTC")},
+			property{name: "currency2", schema: currencySchema("What is paid: prices are in it.",
+				"USDT")},
+			property{name: "minimum_order_size",
+				schema: numberSchema("Smallest amount of an order.", 0.0001)},
+			property{name: "maximum_order_size",
+				schema: numberSchema("Largest amount of an order.", 1000)},
+			property{name: "minimum_order_value",
+				schema: numberSchema("Least price x amount of an order.", 10)},
+			property{name: "price_precision",
+				schema: valueSchema("integer", "Most decimals of a price.", 2, notNegative)},
+			property{name: "amount_precision",
+				schema: valueSchema("integer", "Most decimals of an amount.", 8, notNegative)})},
+		{"Ticker",
+			recordSchema("A pair's last 24 hours: the current UTC minute and the 1,439 before it.",
+				property{name: "timestamp", schema: timeSchema("When this state was made.")},
+				property{name: "pair", schema: pairSchema()},
+				property{name: "last", schema: numberSchema(
+					"Price of the last trade ever, 0 if there was none.", 50000)},
+				property{name: "diff", schema: valueSchema("number",
+					"last less the price 24 hours ago: a difference of prices, no percentage.",
+					-120.5)},
+				property{name: "vol", schema: numberSchema(
+					"Volume of the window, in the first currency.", 1.25)},
+				property{name: "high", schema: numberSchema(
+					"Highest price of the window, 0 without trades.", 50500)},
+				property{name: "low", schema: numberSchema(
+					"Lowest price of the window, 0 without trades.", 49800)},
+				property{name: "buy", schema: numberSchema("Best bid, 0 if there is none.", 49999)},
+				property{name: "sell", schema: numberSchema("Best ask, 0 if there is none.",
+					50001)})},
 		{"Candle", recordSchema("The trades of one period of a pair.",
-			property{name: "time", schema: valueSchema("integer", "Start of the period, in whole seconds since 1970.", 1570599480, int64Format)},
+			property{name: "time", schema: valueSchema("integer",
+				"Start of the period, in whole seconds since 1970.", 1570599480, int64Format)},
 			property{name: "open", schema: numberSchema("Price of its first trade.", 50000)},
 			property{name: "high", schema: numberSchema("Highest price.", 50500)},
 			property{name: "low", schema: numberSchema("Lowest price.", 49800)},
 			property{name: "close", schema: numberSchema("Price of its last trade.", 50100)},
 			property{name: "volume", schema: numberSchema("Volume in the first currency.", 1.25)})},
-		{"OrderBook", recordSchema("What is for sale, cheapest first, and what is wanted, highest bid first. Of equal prices the oldest is first.",
-			property{name: "sell", schema: listSchema("OrderBookEntry")},
-			property{name: "buy", schema: listSchema("OrderBookEntry")})},
-		{"OrderBookEntry", append(recordSchema("One order; with group=1 all orders of one price, without id and timestamp.",
+		{"OrderBook",
+			recordSchema(
+				"What is for sale, cheapest first, and what is wanted, highest bid first. Of "+
+					"equal prices the oldest is first.",
+				property{name: "sell", schema: listSchema("OrderBookEntry")},
+				property{name: "buy", schema: listSchema("OrderBookEntry")})},
+		{"OrderBookEntry", append(recordSchema(
+			"One order; with group=1 all orders of one price, without id and timestamp.",
 			property{name: "price", schema: numberSchema("Price.", 50001)},
 			property{name: "amount", schema: numberSchema("What is left, in the first currency.",
 				0.5)},
@@ -124,19 +146,27 @@ func marketSchemas() object {
 				optional: true},
 			property{name: "timestamp", schema: timeSchema(
 				"When the order came; not with group=1."), optional: true}),
-			member{"dependentRequired", object{{"id", []string{"timestamp"}}, {"timestamp", []string{"id"}}}})},
+			member{"dependentRequired", object{{"id", []string{"timestamp"}},
+				{"timestamp", []string{"id"}}}})},
 		{"Trade", recordSchema("A trade, which the API calls an exchange.", tradeProperties()...)},
-		{"OwnTrade", recordSchema("A trade in which the account was buyer or seller.", append(tradeProperties(),
-			property{name: "my_side", schema: sideSchema("What the account did; of a trade with itself the taker's side.")},
-			property{name: "fee", schema: numberSchema("What the account paid for it; up to 16 decimals.", 0.0005)},
-			property{name: "fee_currency", schema: currencySchema("The currency that the account received, in which the fee is.", "BTC")})...)},
+		{"OwnTrade", recordSchema("A trade in which the account was buyer or seller.",
+			append(tradeProperties(),
+				property{name: "my_side", schema: sideSchema(
+					"What the account did; of a trade with itself the taker's side.")},
+				property{name: "fee", schema: numberSchema(
+					"What the account paid for it; up to 16 decimals.", 0.0005)},
+				property{name: "fee_currency",
+					schema: currencySchema(
+						"The currency that the account received, in which the fee is.",
+						"BTC")})...)},
 	}
 }
 
 func tradeProperties() []property {
 	return []property{
 		{name: "id", schema: idSchema("Id of the trade.", 1201)},
-		{name: "price", schema: numberSchema("Price: that of the order that was there first.", 50000)},
+		{name: "price", schema: numberSchema("Price: that of the order that was there first.",
+			50000)},
 		{name: "pair", schema: pairSchema()},
 		{name: "type", schema: sideSchema("What the taker did, whose order came second.")},
 		{name: "timestamp", schema: timeSchema("When it was.")},
@@ -146,46 +176,68 @@ func tradeProperties() []property {
 
 func accountSchemas() object {
 	return object{
-		{"Wallet", recordSchema("What an account has of one currency. It can spend balance - reserve.",
-			property{name: "currency", schema: currencySchema("Code of the currency.", "BTC")},
-			property{name: "balance", schema: numberSchema("All that it has; up to 16 decimals.", 99.5)},
-			property{name: "reserve", schema: numberSchema("The part that open orders and pending withdraws hold.", 0.5)})},
-		{"Fee", recordSchema("What trades on a pair cost the account, as fractions: 0.001 is 0.1 %. Charged in the currency received.",
-			property{name: "pair", schema: pairSchema()},
-			property{name: "maker", schema: valueSchema("number", "Of the order that was there first.", 0.001)},
-			property{name: "taker", schema: valueSchema("number", "Of the order that came second.", 0.002)})},
+		{"Wallet",
+			recordSchema("What an account has of one currency. It can spend balance - reserve.",
+				property{name: "currency", schema: currencySchema("Code of the currency.", "BTC")},
+				property{name: "balance", schema: numberSchema(
+					"All that it has; up to 16 decimals.", 99.5)},
+				property{name: "reserve", schema: numberSchema(
+					"The part that open orders and pending withdraws hold.", 0.5)})},
+		{"Fee",
+			recordSchema(
+				"What trades on a pair cost the account, as fractions: 0.001 is 0.1 %. Charged "+
+					"in the currency received.",
+				property{name: "pair", schema: pairSchema()},
+				property{name: "maker", schema: valueSchema("number",
+					"Of the order that was there first.", 0.001)},
+				property{name: "taker", schema: valueSchema("number",
+					"Of the order that came second.", 0.002)})},
 		{"Order", recordSchema("An order of the account.",
 			property{name: "id", schema: idSchema("Id of the order.", 78)},
 			property{name: "pair", schema: pairSchema()},
 			property{name: "type", schema: sideSchema("What it does.")},
-			property{name: "status", schema: choiceSchema("integer", "1: active, also when partly filled. 2: cancelled. 3: done.", persistence.StatusActive, persistence.StatusCancelled, persistence.StatusDone)},
+			property{name: "status", schema: choiceSchema("integer",
+				"1: active, also when partly filled. 2: cancelled. 3: done.",
+				persistence.StatusActive, persistence.StatusCancelled, persistence.StatusDone)},
 			property{name: "price", schema: numberSchema("Its limit.", 50000)},
 			property{name: "amount", schema: numberSchema("What is left of it.", 0.3)},
 			property{name: "amount_filled", schema: numberSchema("What was traded.", 0.2)},
 			property{name: "amount_original", schema: numberSchema("What was asked for.", 0.5)},
-			property{name: "date", schema: valueSchema("integer", "When it came. Milliseconds since 1970, unlike all other times.", 1570599531481, int64Format)},
-			property{name: "client_order_id", schema: clientIDSchema("The name that the client gave it."), optional: true})},
+			property{name: "date", schema: valueSchema("integer",
+				"When it came. Milliseconds since 1970, unlike all other times.", 1570599531481,
+				int64Format)},
+			property{name: "client_order_id",
+				schema: clientIDSchema("The name that the client gave it."), optional: true})},
 		{"PlacedOrder", recordSchema("What became of a new order at once.",
 			property{name: "success", schema: object{{"type", "boolean"}, {"const", true}}},
 			property{name: "type", schema: sideSchema("What it does.")},
 			property{name: "date", schema: timeSchema("When it came.")},
 			property{name: "oid", schema: idSchema("Id of the order.", 78)},
 			property{name: "price", schema: numberSchema("Its limit.", 50100)},
-			property{name: "amount", schema: numberSchema("What is left of it and rests in the book; 0: it is done.", 0.3)},
+			property{name: "amount", schema: numberSchema(
+				"What is left of it and rests in the book; 0: it is done.", 0.3)},
 			property{name: "amount_filled", schema: numberSchema("What was traded at once.", 0.2)},
 			property{name: "amount_original", schema: numberSchema("What was asked for.", 0.5)},
-			property{name: "amount_cancelled", schema: numberSchema("Only when it met as many orders as one order may: the rest, which was cancelled.", 0.1), optional: true},
-			property{name: "client_order_id", schema: clientIDSchema("The name that the client gave it."), optional: true},
+			property{name: "amount_cancelled",
+				schema: numberSchema(
+					"Only when it met as many orders as one order may: the rest, which was "+
+						"cancelled.", 0.1), optional: true},
+			property{name: "client_order_id",
+				schema: clientIDSchema("The name that the client gave it."), optional: true},
 			property{name: "trades", schema: listSchema("Execution")})},
 		{"Execution", recordSchema("One trade of a new order.",
 			property{name: "tid", schema: idSchema("Id of the trade.", 1201)},
 			property{name: "type", schema: sideSchema("What the counter order does.")},
-			property{name: "price", schema: numberSchema("Price: that of the counter order.", 50000)},
+			property{name: "price", schema: numberSchema("Price: that of the counter order.",
+				50000)},
 			property{name: "amount", schema: numberSchema("Amount, in the first currency.", 0.2)},
 			property{name: "o_id", schema: idSchema("Id of the counter order.", 77)})},
-		{"CancelledOrder", recordSchema("An order that was cancelled.", property{name: "order", schema: idSchema("Its id.", 78)})},
+		{"CancelledOrder", recordSchema("An order that was cancelled.",
+			property{name: "order", schema: idSchema("Its id.", 78)})},
 		{"CancelledOrders", recordSchema("The orders that were cancelled.",
-			property{name: "orders", schema: object{{"type", "array"}, {"description", "Their ids; empty if there were none."}, {"items", idSchema("Id of an order.", 78)}}})},
+			property{name: "orders", schema: object{{"type", "array"},
+				{"description", "Their ids; empty if there were none."},
+				{"items", idSchema("Id of an order.", 78)}}})},
 	}
 }
 
@@ -201,14 +253,20 @@ func withdrawSchemas() object {
 			property{name: "timestamp", schema: timeSchema("When it was asked for.")},
 			property{name: "currency", schema: currencySchema("Code of the currency.", "BTC")},
 			property{name: "amount", schema: numberSchema("Amount.", 0.25)},
-			property{name: "status", schema: withdrawStatusSchema("10: new, waits for its code. 20: verified, waits for approval. 30: approved, it has left the balance. 40: refused. 50: cancelled. New and verified ones hold their amount in reserve.")},
-			property{name: "address", schema: valueSchema("string", "Where it goes.", "bc1qexample")},
-			property{name: "details", schema: valueSchema("string", "Why it was refused.", "The address is unknown."), optional: true})},
+			property{name: "status", schema: withdrawStatusSchema(
+				"10: new, waits for its code. 20: verified, waits for approval. 30: approved, it " +
+					"has left the balance. 40: refused. 50: cancelled. New and verified ones " +
+					"hold their amount in reserve.")},
+			property{name: "address", schema: valueSchema("string", "Where it goes.",
+				"bc1qexample")},
+			property{name: "details", schema: valueSchema("string", "Why it was refused.",
+				"The address is unknown."), optional: true})},
 	}
 }
 
 func withdrawStatusSchema(text string) object {
-	return choiceSchema("integer", text, event.WithdrawNew, event.WithdrawVerified, event.WithdrawApproved, event.WithdrawRefused, event.WithdrawCancelled)
+	return choiceSchema("integer", text, event.WithdrawNew, event.WithdrawVerified,
+		event.WithdrawApproved, event.WithdrawRefused, event.WithdrawCancelled)
 }
 
 // bodySchemas are those of what a POST sends.
@@ -217,10 +275,19 @@ func bodySchemas() object {
 		{"NewOrder", recordSchema("An order.",
 			property{name: "type", schema: sideSchema("What it does.")},
 			property{name: "pair", schema: pairSchema()},
-			property{name: "amount", schema: decimalSchema("Amount of the first currency, within the pair's minimum_order_size, maximum_order_size and amount_precision.", "0.5")},
-			property{name: "price", schema: decimalSchema("Limit, in the second currency, within the pair's price_precision; price x amount is at least its minimum_order_value.", "50000")},
-			property{name: "client_order_id", schema: clientIDSchema("A name of the client's own, which no other of its open and its last 10,000 orders has. With it the order can be found when its answer was lost."), optional: true})},
-		{"CancelOrder", recordSchema("Which order to cancel.", property{name: "order", schema: idInputSchema("Id of the order.", 78)})},
+			property{name: "amount", schema: decimalSchema(
+				"Amount of the first currency, within the pair's minimum_order_size, "+
+					"maximum_order_size and amount_precision.", "0.5")},
+			property{name: "price", schema: decimalSchema(
+				"Limit, in the second currency, within the pair's price_precision; price x "+
+					"amount is at least its minimum_order_value.", "50000")},
+			property{name: "client_order_id",
+				schema: clientIDSchema(
+					"A name of the client's own, which no other of its open and its last 10,000 " +
+						"orders has. With it the order can be found when its answer was lost."),
+				optional: true})},
+		{"CancelOrder", recordSchema("Which order to cancel.",
+			property{name: "order", schema: idInputSchema("Id of the order.", 78)})},
 		{"CancelAllOrders", append(recordSchema("Which orders to cancel.",
 			property{name: "all", schema: object{
 				{"description", "1: all orders; with a pair, all of that pair."},
@@ -230,15 +297,19 @@ func bodySchemas() object {
 				{{"required", []string{"pair"}}}}})},
 		{"NewWithdraw", recordSchema("What is to leave.",
 			property{name: "currency", schema: currencySchema("Code of the currency.", "BTC")},
-			property{name: "amount", schema: decimalSchema("Amount, at least the currency's minimum.", "0.25")},
+			property{name: "amount", schema: decimalSchema(
+				"Amount, at least the currency's minimum.", "0.25")},
 			property{name: "address", schema: valueSchema("string",
 				"Where it goes: printable ASCII without blanks, in the form of the currency's "+
 					"addresses.", "bc1qexample", member{"pattern", "^[!-~]+$"},
 				member{"minLength", 1}, member{"maxLength", actors.MaxAddress})})},
 		{"ConfirmWithdraw", recordSchema("The proof that the owner wants it.",
 			property{name: "withdraw", schema: idInputSchema("Id of the withdraw.", 5)},
-			property{name: "code", schema: valueSchema("string", "The code from the e-mail. Case, blanks and dashes do not matter.", "7K2M-9QXD-04TB", member{"minLength", 1}, member{"maxLength", maxCode})})},
-		{"CancelWithdraw", recordSchema("Which withdraw to take back.", property{name: "withdraw", schema: idInputSchema("Id of the withdraw.", 5)})},
+			property{name: "code", schema: valueSchema("string",
+				"The code from the e-mail. Case, blanks and dashes do not matter.",
+				"7K2M-9QXD-04TB", member{"minLength", 1}, member{"maxLength", maxCode})})},
+		{"CancelWithdraw", recordSchema("Which withdraw to take back.",
+			property{name: "withdraw", schema: idInputSchema("Id of the withdraw.", 5)})},
 	}
 }
 
@@ -253,8 +324,10 @@ func idInputSchema(text string, example int) object {
 
 func failureSchemas() object {
 	return object{
-		{"Failure", recordSchema("A request that failed as a whole. These are all:\n\n"+failureTable(),
-			property{name: "detail", schema: valueSchema("string", "What is wrong, in words.", Unauthenticated.Detail)},
+		{"Failure", recordSchema("A request that failed as a whole. These are all:\n\n"+
+			failureTable(),
+			property{name: "detail", schema: valueSchema("string", "What is wrong, in words.",
+				Unauthenticated.Detail)},
 			property{name: "code", schema: object{{"type", "string"},
 				{"description",
 					"Only where a program must tell this case from others of its status."},
@@ -262,13 +335,20 @@ func failureSchemas() object {
 			property{name: "last", schema: object{{"type", "integer"},
 				{"description", "Of a wrong nonce: the last one of the key."}, {"minimum", 0},
 				{"examples", []any{lastNonceExample}}}, optional: true})},
-		{"FieldErrors", object{{"type", "object"}, {"description", "Every field that is wrong, under its name, each with what is wrong with it."}, {"minProperties", 1},
-			{"additionalProperties", object{{"type", "array"}, {"minItems", 1}, {"items", object{{"type", "string"}}}}},
+		{"FieldErrors", object{{"type", "object"},
+			{"description",
+				"Every field that is wrong, under its name, each with what is wrong with it."},
+			{"minProperties", 1},
+			{"additionalProperties", object{{"type", "array"}, {"minItems", 1},
+				{"items", object{{"type", "string"}}}}},
 			{"examples", []any{fieldsExample("amount", fieldPositive, "pair", fieldPair)}}}},
 		{"FundsError", recordSchema("The account cannot pay for it.",
 			property{name: "date", schema: timeSchema("When it was refused.")},
-			property{name: "error", schema: valueSchema("string", "What is available less what is needed, and the currency.", "Out of balance -9.99243661 BTC")})},
+			property{name: "error", schema: valueSchema("string",
+				"What is available less what is needed, and the currency.",
+				"Out of balance -9.99243661 BTC")})},
 		{"Status", recordSchema("The state of the service.",
-			property{name: "status", schema: choiceSchema("string", "The state.", "alive", "ready")})},
+			property{name: "status", schema: choiceSchema("string", "The state.", "alive",
+				"ready")})},
 	}
 }

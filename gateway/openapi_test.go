@@ -27,7 +27,8 @@ type apiDocumentation struct {
 	compiler *jsonschema.Compiler
 }
 
-// documentation reads the document. Strict: its schemas of objects allow no members that they do not name.
+// documentation reads the document. Strict: its schemas of objects allow no members that they do
+// not name.
 func documentation(t testing.TB, strict bool) *apiDocumentation {
 	t.Helper()
 	root, err := jsonschema.UnmarshalJSON(bytes.NewReader(New(Options{Log: quiet()}).document.body))
@@ -103,7 +104,8 @@ func walk(pointer string, v any, visit func(string, any)) {
 func (d *apiDocumentation) operations(visit func(method, path, pointer string, o map[string]any)) {
 	for path, item := range d.root["paths"].(map[string]any) {
 		for method, o := range item.(map[string]any) {
-			visit(strings.ToUpper(method), path, "/paths/"+escaped(path)+"/"+method, o.(map[string]any))
+			visit(strings.ToUpper(method), path, "/paths/"+escaped(path)+"/"+method,
+				o.(map[string]any))
 		}
 	}
 }
@@ -237,7 +239,8 @@ func TestEveryRouteAndMethodIsDescribedOnceAndNothingElse(t *testing.T) {
 					names = append(names, "{"+p["name"].(string)+"}")
 				}
 			}
-			if want := regexp.MustCompile(`\{[a-z]+\}`).FindAllString(path, -1); !slices.Equal(names, want) {
+			if want := regexp.MustCompile(`\{[a-z]+\}`).FindAllString(path,
+				-1); !slices.Equal(names, want) {
 				t.Errorf("%s: the path has %v, described are %v", what, want, names)
 			}
 		}
@@ -253,7 +256,8 @@ func TestEveryFailureIsDescribed(t *testing.T) {
 	described := map[string]bool{}
 	d.operations(func(_, _, pointer string, o map[string]any) {
 		for status := range o["responses"].(map[string]any) {
-			examples, _ := d.at(d.follow(pointer+"/responses/"+status) + "/content/application~1json/examples").(map[string]any)
+			examples, _ := d.at(d.follow(pointer+"/responses/"+status) +
+				"/content/application~1json/examples").(map[string]any)
 			for name := range examples {
 				described[name+" "+status] = true
 			}
@@ -278,10 +282,13 @@ func TestEveryFailureIsDescribed(t *testing.T) {
 		if about := failureAbout[f]; strings.Contains(f.Detail, "%s") != (about != "") {
 			t.Errorf("%s: %q is described with %q", f.Name, f.Detail, about)
 		}
-		if retry := f.RetryAfter > 0 || f == Throttled; retry && d.at("/components/responses/"+responseName(f.Status)+"/headers/Retry-After") == nil {
+		if retry := f.RetryAfter > 0 ||
+			f == Throttled; retry && d.at(
+			"/components/responses/"+responseName(f.Status)+"/headers/Retry-After") == nil {
 			t.Errorf("%s: Retry-After is not described", f.Name)
 		}
-		if f.Ours && d.at("/components/responses/"+responseName(f.Status)+"/headers/X-Request-Id") == nil {
+		if f.Ours && d.at("/components/responses/"+responseName(f.Status)+
+			"/headers/X-Request-Id") == nil {
 			t.Errorf("%s: X-Request-Id is not described", f.Name)
 		}
 	}
@@ -295,7 +302,8 @@ func TestTheBoundsOfAChartAreDescribedAsNotNegative(t *testing.T) {
 			continue
 		}
 		seen++
-		for v, good := range map[json.Number]bool{"0": true, "0.5": true, "1570599480": true, "-1": false, "-0.5": false} {
+		for v, good := range map[json.Number]bool{"0": true, "0.5": true, "1570599480": true,
+			"-1": false, "-0.5": false} {
 			if err := d.check(fmt.Sprint(at, "/", i, "/schema"), v); (err == nil) != good {
 				t.Errorf("parameter %d, %s: %v", i, v, err)
 			}
@@ -307,7 +315,8 @@ func TestTheBoundsOfAChartAreDescribedAsNotNegative(t *testing.T) {
 }
 
 func TestAnUnknownOutcomeSaysSoOfEveryCommand(t *testing.T) {
-	if text := OutcomeUnknown.Detail; !strings.HasPrefix(text, "Outcome unknown") || strings.Contains(text, "the order") {
+	if text := OutcomeUnknown.Detail; !strings.HasPrefix(text, "Outcome unknown") ||
+		strings.Contains(text, "the order") {
 		t.Errorf("a withdraw is answered with %q", text)
 	}
 }
@@ -315,7 +324,8 @@ func TestAnUnknownOutcomeSaysSoOfEveryCommand(t *testing.T) {
 func TestTheDescribedSignatureIsAccepted(t *testing.T) {
 	d := documentation(t, false)
 	text := d.at("/components/securitySchemes/signature/description").(string)
-	m := regexp.MustCompile(`demo-alice(amount=\S+)\n[^0-9]*\n *([0-9a-f]{64})$`).FindStringSubmatch(text)
+	m := regexp.MustCompile(`demo-alice(amount=\S+)\n[^0-9]*\n *([0-9a-f]{64})$`).
+		FindStringSubmatch(text)
 	if m == nil {
 		t.Fatal(text)
 	}
@@ -328,7 +338,8 @@ func TestTheDescribedSignatureIsAccepted(t *testing.T) {
 		t.Fatal(err)
 	}
 	var v sign.Verifier
-	if !sign.New([]byte("demo-alice-secret")).Verify(&v, []byte("demo-alice"), &set, []byte(m[1]), []byte(m[2])) {
+	if !sign.New([]byte("demo-alice-secret")).Verify(&v, []byte("demo-alice"), &set, []byte(m[1]),
+		[]byte(m[2])) {
 		t.Errorf("%s is no signature of %s", m[2], m[1])
 	}
 }
@@ -362,10 +373,12 @@ func headerOf(a *fasthttp.Response, name string) string {
 func TestTheDocumentIsServedBeforeThereIsAnEngine(t *testing.T) {
 	do := bare(Options{PublicRate: Rate{PerSecond: 1, Burst: 10}, RateEntries: 10,
 		Clock: func() int64 { return 1 }})
-	for i, path := range []string{"/api/openapi.json", "/api/openapi.json/", "/api/openapi.json?format=json"} {
+	for i, path := range []string{"/api/openapi.json", "/api/openapi.json/",
+		"/api/openapi.json?format=json"} {
 		a := do("GET", path, "Accept", "text/html,application/xhtml+xml,*/*;q=0.8")
 		h := &a.Header
-		if a.StatusCode() != 200 || !json.Valid(a.Body()) || string(h.ContentType()) != "application/json" {
+		if a.StatusCode() != 200 || !json.Valid(a.Body()) ||
+			string(h.ContentType()) != "application/json" {
 			t.Errorf("%s: %d %s %.100s", path, a.StatusCode(), h.ContentType(), a.Body())
 		}
 		if string(h.Peek("Access-Control-Allow-Origin")) != "*" ||
@@ -376,7 +389,8 @@ func TestTheDocumentIsServedBeforeThereIsAnEngine(t *testing.T) {
 			t.Errorf("%s: it counts for the address, %q are left", path, got)
 		}
 		etag := string(h.Peek("ETag"))
-		if a := do("GET", path, "If-None-Match", `"other", W/`+etag); a.StatusCode() != 304 || len(a.Body()) > 0 || string(a.Header.Peek("ETag")) != etag {
+		if a := do("GET", path, "If-None-Match", `"other", W/`+etag); a.StatusCode() != 304 ||
+			len(a.Body()) > 0 || string(a.Header.Peek("ETag")) != etag {
 			t.Errorf("%s with its ETag %s: %d %.100s", path, etag, a.StatusCode(), a.Body())
 		}
 	}

@@ -20,8 +20,8 @@ import (
 	"exchange/persistence"
 )
 
-// What operators do beside accounts, keys and deposits: the answers say what is so now, and Repeated that
-// it was so already.
+// What operators do beside accounts, keys and deposits: the answers say what is so now, and
+// Repeated that it was so already.
 
 type onAnswer struct {
 	Account  string `json:"account,omitempty"`
@@ -106,7 +106,8 @@ func operatorCancel(e *actors.Engine, ctx *fasthttp.RequestCtx) (any, error) {
 		return nil, &badRequest{fmt.Sprintf("order %d is not open any more", q.Order)}
 	}
 	r := c.Record()
-	return map[string]any{"order": r.Cancel.Order, "account": e.AccountName(r.Cancel.Account), "pair": e.Market(r.Pair).Name}, nil
+	return map[string]any{"order": r.Cancel.Order, "account": e.AccountName(r.Cancel.Account),
+		"pair": e.Market(r.Pair).Name}, nil
 }
 
 func operatorCancelAll(e *actors.Engine, ctx *fasthttp.RequestCtx) (any, error) {
@@ -121,15 +122,17 @@ func operatorCancelAll(e *actors.Engine, ctx *fasthttp.RequestCtx) (any, error) 
 	return map[string]any{"orders": append([]uint64{}, orders...)}, err
 }
 
-// partlyCancelled says which orders were cancelled, and why others were not. It is no other error: what was done is
-// not undone by what that is.
+// partlyCancelled says which orders were cancelled, and why others were not. It is no other error:
+// what was done is not undone by what that is.
 type partlyCancelled struct {
 	orders []uint64
 	cause  error
 }
 
 func (e *partlyCancelled) Error() string {
-	return fmt.Sprintf("%d orders were cancelled; of others that is not known, or they were not: %v", len(e.orders), e.cause)
+	return fmt.Sprintf(
+		"%d orders were cancelled; of others that is not known, or they were not: %v",
+		len(e.orders), e.cause)
 }
 
 type withdrawAnswer struct {
@@ -152,7 +155,10 @@ func newWithdrawAnswer(e *actors.Engine, w *persistence.Withdraw) withdrawAnswer
 }
 
 // clock is a time for people.
-func clock(us int64) string { return time.UnixMicro(us).UTC().Format("2006-01-02T15:04:05.000000Z") }
+func clock(us int64) string {
+	return time.UnixMicro(us).UTC().Format(
+		"2006-01-02T15:04:05.000000Z")
+}
 
 // listWithdraws lists pending withdraws of all accounts, or all of one account, newest first.
 func listWithdraws(e *actors.Engine, ctx *fasthttp.RequestCtx) (any, error) {
@@ -255,8 +261,8 @@ func (q *settlement) check(to uint8) error {
 	return line("details", q.Details)
 }
 
-// settleWithdraw approves or refuses. A withdraw that has the status already is answered as if it had just
-// got it, so a repeat is safe.
+// settleWithdraw approves or refuses. A withdraw that has the status already is answered as if it
+// had just got it, so a repeat is safe.
 func settleWithdraw(e *actors.Engine, ctx *fasthttp.RequestCtx, to uint8) (any, error) {
 	var q settlement
 	if err := parse(ctx, &q); err != nil {
@@ -300,7 +306,8 @@ func settleWithdraw(e *actors.Engine, ctx *fasthttp.RequestCtx, to uint8) (any, 
 	case err != nil:
 		return nil, err
 	case w.Status != to:
-		return nil, &badRequest{fmt.Sprintf("withdraw %d is %s", q.Withdraw, event.WithdrawStatusName(w.Status))}
+		return nil, &badRequest{fmt.Sprintf("withdraw %d is %s", q.Withdraw,
+			event.WithdrawStatusName(w.Status))}
 	}
 	return answer{newWithdrawAnswer(e, w), true}, nil
 }
@@ -317,7 +324,8 @@ func setFees(e *actors.Engine, ctx *fasthttp.RequestCtx) (any, error) {
 	var own *state.FeeRates
 	if q.Usual {
 		if q.Maker != "" || q.Taker != "" {
-			return nil, &badRequest{"usual: without maker and taker, which are rates of the account's own"}
+			return nil,
+				&badRequest{"usual: without maker and taker, which are rates of the account's own"}
 		}
 	} else {
 		maker, err1 := rate("maker", q.Maker)
@@ -332,14 +340,17 @@ func setFees(e *actors.Engine, ctx *fasthttp.RequestCtx) (any, error) {
 		return nil, err
 	}
 	rates := e.FeesOf(a.AccountID, a.Pair)
-	return map[string]any{"account": a.Account, "pair": a.Pair, "own": own != nil, "maker": json.Number(rates.Maker.String()), "taker": json.Number(rates.Taker.String()),
+	return map[string]any{"account": a.Account, "pair": a.Pair, "own": own != nil,
+		"maker": json.Number(rates.Maker.String()), "taker": json.Number(rates.Taker.String()),
 		"repeated": a.Repeated}, nil
 }
 
 func rate(name string, text numberText) (money.Rate, error) {
 	r, err := money.ParseRate(string(text))
 	if err != nil {
-		return 0, &badRequest{name + ": a fraction from 0 to 1 with at most 8 digits, such as 0.001: " + err.Error()}
+		return 0,
+			&badRequest{name + ": a fraction from 0 to 1 with at most 8 digits, such as 0.001: " +
+				err.Error()}
 	}
 	return r, nil
 }
@@ -378,18 +389,21 @@ func showAccount(e *actors.Engine, ctx *fasthttp.RequestCtx) (any, error) {
 	a := q.Accounts[0]
 	holdings, orders := []holdingAnswer{}, []orderAnswer{}
 	for _, h := range q.Holdings {
-		holdings = append(holdings, holdingAnswer{e.CurrencyCode(h.Currency), h.Balance, h.Reserve, h.Available()})
+		holdings = append(holdings, holdingAnswer{e.CurrencyCode(h.Currency), h.Balance, h.Reserve,
+			h.Available()})
 	}
 	for i := range q.Orders {
 		o := &q.Orders[i]
-		orders = append(orders, orderAnswer{o.ID, e.Market(o.Pair).Name, o.Side.String(), o.Price, o.Amount, o.Remaining, clock(o.TimeUs)})
+		orders = append(orders, orderAnswer{o.ID, e.Market(o.Pair).Name, o.Side.String(), o.Price,
+			o.Amount, o.Remaining, clock(o.TimeUs)})
 	}
 	pending := []withdrawAnswer{}
 	for i := range q.Withdraws {
 		w := row(&q.Withdraws[i])
 		pending = append(pending, newWithdrawAnswer(e, &w))
 	}
-	return map[string]any{"account": a.Name, "id": a.ID, "email": a.Email, "frozen": a.Frozen, "sequence": q.Seq, "holdings": holdings,
+	return map[string]any{"account": a.Name, "id": a.ID, "email": a.Email, "frozen": a.Frozen,
+		"sequence": q.Seq, "holdings": holdings,
 		"open_orders": q.Open, "newest_orders": orders, "pending_withdraws": pending}, nil
 }
 

@@ -24,11 +24,17 @@ import (
 // Values that an operator may slip in, by kind of field, as JSON; "": the field is missing.
 var (
 	noSwitch = []string{"", "null", "1", `"true"`, `"on"`, "{}", "[true]"}
-	noName   = []string{"", "null", `""`, "1", "true", "{}", `["alice"]`, `"nobody"`, `"ALICE"`, `"alice "`, `"alice\u0000"`, `"\ud83d\ude00"`, `"\n"`, quote(strings.Repeat("a", 5000))}
-	noMarket = []string{"", "null", `""`, "1", "true", "{}", `["BTC_USDT"]`, `"BTC_EUR"`, `"btc_usdt"`, `"BTC_USDT "`, `"\u0000"`, quote(strings.Repeat("a", 5000))}
-	noNumber = []string{"", "null", "0", "-1", "1.5", "1e3", `"1"`, "true", "{}", "[1]", "18446744073709551616", "99", "9007199254740993"}
-	noRate   = []string{"", "null", "-1", "-0.1", "1.00000001", "2", "1e-9", "0.123456789", "1e400", `"x"`, `""`, `" 0.1"`, `"0,1"`, "true", "{}", "[0.1]", `"NaN"`, quote(strings.Repeat("9", 5000))}
-	noLine   = []string{"1", "true", "{}", `["x"]`, `"a\nb"`, `"\u0000"`, `"\u001b[2J"`, `"\u007f"`, `"\u0085"`}
+	noName   = []string{"", "null", `""`, "1", "true", "{}", `["alice"]`, `"nobody"`, `"ALICE"`,
+		`"alice "`, `"alice\u0000"`, `"\ud83d\ude00"`, `"\n"`, quote(strings.Repeat("a", 5000))}
+	noMarket = []string{"", "null", `""`, "1", "true", "{}", `["BTC_USDT"]`, `"BTC_EUR"`,
+		`"btc_usdt"`, `"BTC_USDT "`, `"\u0000"`, quote(strings.Repeat("a", 5000))}
+	noNumber = []string{"", "null", "0", "-1", "1.5", "1e3", `"1"`, "true", "{}", "[1]",
+		"18446744073709551616", "99", "9007199254740993"}
+	noRate = []string{"", "null", "-1", "-0.1", "1.00000001", "2", "1e-9", "0.123456789", "1e400",
+		`"x"`, `""`, `" 0.1"`, `"0,1"`, "true", "{}", "[0.1]", `"NaN"`,
+		quote(strings.Repeat("9", 5000))}
+	noLine = []string{"1", "true", "{}", `["x"]`, `"a\nb"`, `"\u0000"`, `"\u001b[2J"`, `"\u007f"`,
+		`"\u0085"`}
 )
 
 // The fields of what operators send, with good values of all that must be there.
@@ -37,20 +43,35 @@ var operatorFields = []struct {
 	good map[string]string
 	bad  map[string][]string
 }{
-	{"accounts/freeze", map[string]string{"account": `"alice"`, "on": "true"}, map[string][]string{"account": noName, "on": noSwitch}},
-	{"pairs/halt", map[string]string{"pair": `"BTC_USDT"`, "on": "true"}, map[string][]string{"pair": noMarket, "on": noSwitch}},
-	{"maintenance", map[string]string{"on": "true"}, map[string][]string{"on": noSwitch, "message": append(noLine, quote(strings.Repeat("x", 501)), quote(strings.Repeat("\u00e9", 251)))}},
-	{"fees", map[string]string{"account": `"alice"`, "pair": `"BTC_USDT"`, "maker": "0.1", "taker": `"0.2"`},
-		map[string][]string{"account": noName, "pair": noMarket, "maker": noRate, "taker": noRate, "usual": {"true", "1", `"yes"`, "{}"}}},
+	{"accounts/freeze", map[string]string{"account": `"alice"`, "on": "true"},
+		map[string][]string{"account": noName, "on": noSwitch}},
+	{"pairs/halt", map[string]string{"pair": `"BTC_USDT"`, "on": "true"},
+		map[string][]string{"pair": noMarket, "on": noSwitch}},
+	{"maintenance", map[string]string{"on": "true"},
+		map[string][]string{"on": noSwitch,
+			"message": append(noLine, quote(strings.Repeat("x", 501)),
+				quote(strings.Repeat("\u00e9", 251)))}},
+	{"fees", map[string]string{"account": `"alice"`, "pair": `"BTC_USDT"`, "maker": "0.1",
+		"taker": `"0.2"`},
+		map[string][]string{"account": noName, "pair": noMarket, "maker": noRate, "taker": noRate,
+			"usual": {"true", "1", `"yes"`, "{}"}}},
 	{"orders/cancel", nil, map[string][]string{"order": noNumber}},
-	{"orders/cancel-all", map[string]string{"pair": `"ETH_BTC"`}, map[string][]string{"account": slices.DeleteFunc(slices.Clone(noName), nothing)}},
-	{"orders/cancel-all", map[string]string{"account": `"alice"`}, map[string][]string{"pair": slices.DeleteFunc(slices.Clone(noMarket), nothing)}},
-	{"orders/cancel-all", nil, map[string][]string{"account": {"", "null", `""`}, "pair": {"", "null", `""`}}},
+	{"orders/cancel-all", map[string]string{"pair": `"ETH_BTC"`},
+		map[string][]string{"account": slices.DeleteFunc(slices.Clone(noName), nothing)}},
+	{"orders/cancel-all", map[string]string{"account": `"alice"`},
+		map[string][]string{"pair": slices.DeleteFunc(slices.Clone(noMarket), nothing)}},
+	{"orders/cancel-all", nil, map[string][]string{"account": {"", "null", `""`},
+		"pair": {"", "null", `""`}}},
 	{"withdraws/approve", nil, map[string][]string{"withdraw": noNumber}},
-	{"withdraws/approve", map[string]string{"withdraw": "2"}, map[string][]string{"details": append(noLine, `"why"`)}},
-	{"withdraws/refuse", map[string]string{"details": `"why"`}, map[string][]string{"withdraw": noNumber}},
-	{"withdraws/refuse", map[string]string{"withdraw": "2"}, map[string][]string{"details": append(noLine, "", "null", `""`, quote(strings.Repeat("x", 1025)), quote(strings.Repeat("\u00e9", 513)))}},
-	{"audit", nil, map[string][]string{"archive": {"1", "true", "{}", `"/no/such/folder"`, `"\u0000"`}}},
+	{"withdraws/approve", map[string]string{"withdraw": "2"},
+		map[string][]string{"details": append(noLine, `"why"`)}},
+	{"withdraws/refuse", map[string]string{"details": `"why"`},
+		map[string][]string{"withdraw": noNumber}},
+	{"withdraws/refuse", map[string]string{"withdraw": "2"},
+		map[string][]string{"details": append(noLine, "", "null", `""`,
+			quote(strings.Repeat("x", 1025)), quote(strings.Repeat("\u00e9", 513)))}},
+	{"audit", nil, map[string][]string{
+		"archive": {"1", "true", "{}", `"/no/such/folder"`, `"\u0000"`}}},
 }
 
 // nothing is a value that is as good as none.
@@ -80,7 +101,8 @@ func TestEachBadFieldOfAnOperatorIsNamedAndChangesNothing(t *testing.T) {
 	names := func(what, name string, a answer) {
 		t.Helper()
 		var got map[string]string
-		if err := json.Unmarshal([]byte(a.body), &got); err != nil || a.status != 400 || len(got) != 1 || !strings.Contains(strings.ToLower(got["error"]), name) {
+		if err := json.Unmarshal([]byte(a.body), &got); err != nil || a.status != 400 ||
+			len(got) != 1 || !strings.Contains(strings.ToLower(got["error"]), name) {
 			t.Errorf("%.200s: %d %.200s, want a word about %s", what, a.status, a.body, name)
 		}
 		if len(a.body) > 500 {
@@ -105,19 +127,27 @@ func TestEachBadFieldOfAnOperatorIsNamedAndChangesNothing(t *testing.T) {
 				names(p.path+" "+body, name, ask("POST", "/operator/v1/"+p.path, body))
 			}
 			twice := fmt.Sprintf(`{%q:null,%q:null}`, name, strings.ToUpper(name))
-			says(t, p.path+" "+twice, ask("POST", "/operator/v1/"+p.path, twice), 400, refusal(fmt.Sprintf("%q appears more than once", name)))
+			says(t, p.path+" "+twice, ask("POST", "/operator/v1/"+p.path, twice), 400,
+				refusal(fmt.Sprintf("%q appears more than once", name)))
 		}
 	}
 	counts := []string{"0", "-1", "1.5", "1e3", "x", "%201", "100001", "99999999999999999999"}
-	times := []string{"x", "1", "2026", "2026-13-01", "2026-11-21T25:00:00Z", "2026-11-21T08:00:00", "21.11.2026", "%00", strings.Repeat("9", 5000)}
-	noNames := []string{"nobody", "ALICE", "alice%20", "%00", "%F0%9F%98%80", strings.Repeat("a", 5000)}
+	times := []string{"x", "1", "2026", "2026-13-01", "2026-11-21T25:00:00Z", "2026-11-21T08:00:00",
+		"21.11.2026", "%00", strings.Repeat("9", 5000)}
+	noNames := []string{"nobody", "ALICE", "alice%20", "%00", "%F0%9F%98%80",
+		strings.Repeat("a", 5000)}
 	for _, q := range []struct {
 		path, name string
 		values     []string
 	}{
-		{"withdraws?account=alice&limit=", "limit", counts}, {"withdraws?account=", "account", noNames},
-		{"account?name=", "account", append(noNames, "")}, {"statement?account=", "account", append(noNames, "")},
-		{"actions?limit=", "limit", counts}, {"actions?before=", "before", append(slices.DeleteFunc(slices.Clone(counts), func(s string) bool { return s == "100001" }), "12345678901234567890")},
+		{"withdraws?account=alice&limit=", "limit", counts},
+		{"withdraws?account=", "account", noNames},
+		{"account?name=", "account", append(noNames, "")},
+		{"statement?account=", "account", append(noNames, "")},
+		{"actions?limit=", "limit", counts},
+		{"actions?before=", "before", append(
+			slices.DeleteFunc(slices.Clone(counts), func(s string) bool { return s == "100001" }),
+			"12345678901234567890")},
 		{"trades?pair=", "pair", []string{"", "BTC", "btc_usdt", "%00", strings.Repeat("a", 5000)}},
 		{"trades?pair=BTC_USDT&from=", "from", times}, {"trades?pair=BTC_USDT&to=", "to", times},
 	} {
@@ -132,14 +162,18 @@ func TestEachBadFieldOfAnOperatorIsNamedAndChangesNothing(t *testing.T) {
 		t.Error("refused requests keep clients out")
 	}
 	// At their bounds, and strange but a text.
-	for _, v := range []string{strings.Repeat("x", 500), strings.Repeat("\u00e9", 250), `<b>"&\`, "\U0001f600 "} {
-		says(t, v, ask("POST", "/operator/v1/maintenance", `{"on":true,"message":`+quote(v)+`}`), 200, `{"on":true,"message":`+quote(v)+`}`)
+	for _, v := range []string{strings.Repeat("x", 500), strings.Repeat("\u00e9", 250), `<b>"&\`,
+		"\U0001f600 "} {
+		says(t, v, ask("POST", "/operator/v1/maintenance", `{"on":true,"message":`+quote(v)+`}`),
+			200, `{"on":true,"message":`+quote(v)+`}`)
 		want(t, v, h.post("alice", "/api/v1/order-cancel-all", "all=1"), 503,
 			detail("The exchange is in maintenance. "+v))
 	}
 	says(t, "over", ask("POST", "/operator/v1/maintenance", `{"on":false}`), 200, `{"on":false}`)
-	a := ask("POST", "/operator/v1/withdraws/refuse", `{"withdraw":2,"details":`+quote(strings.Repeat("\u00e9", 512))+`}`)
-	if a.status != 200 || !strings.Contains(h.get("carol", "/api/v1/withdraws").body, strings.Repeat("\u00e9", 512)) {
+	a := ask("POST", "/operator/v1/withdraws/refuse",
+		`{"withdraw":2,"details":`+quote(strings.Repeat("\u00e9", 512))+`}`)
+	if a.status != 200 || !strings.Contains(h.get("carol", "/api/v1/withdraws").body,
+		strings.Repeat("\u00e9", 512)) {
 		t.Errorf("%d %s", a.status, a.body)
 	}
 }
@@ -182,14 +216,16 @@ type planted struct {
 	read  atomic.Pointer[func() error]
 }
 
-func (p *planted) Apply(ctx context.Context, tok persistence.Token, from, to uint64, w *persistence.Writes) error {
+func (p *planted) Apply(ctx context.Context, tok persistence.Token, from, to uint64,
+	w *persistence.Writes) error {
 	if change := p.apply.Load(); change != nil {
 		(*change)(w)
 	}
 	return p.Store.Apply(ctx, tok, from, to, w)
 }
 
-func (p *planted) Read(ctx context.Context, after uint64, fn func(prev, next uint64, batch []byte) error) error {
+func (p *planted) Read(ctx context.Context, after uint64, fn func(prev, next uint64,
+	batch []byte) error) error {
 	if fault := p.read.Load(); fault != nil {
 		return (*fault)()
 	}
@@ -230,7 +266,8 @@ func TestTheAuditFindsWhatWasChangedBehindTheEnginesBack(t *testing.T) {
 		p.apply.Store(nil)
 	}
 	plant("1", func(*persistence.Wallet) {})
-	if a := h.post("alice", "/api/v1/order", order("sell", "BTC_USDT", "1", "100")); a.status != 201 {
+	if a := h.post("alice", "/api/v1/order",
+		order("sell", "BTC_USDT", "1", "100")); a.status != 201 {
 		t.Fatalf("%d %s", a.status, a.body)
 	}
 	audit()
@@ -241,7 +278,8 @@ func TestTheAuditFindsWhatWasChangedBehindTheEnginesBack(t *testing.T) {
 	plant("3", func(w *persistence.Wallet) { w.Holdings[0].Reserve = money.Balance{} })
 	audit("account alice, BTC: projected are 6 with 0 reserved, committed 6 with 1")
 	plant("4", func(w *persistence.Wallet) {
-		w.Holdings = append(w.Holdings, persistence.Holding{Currency: "USDT", Balance: money.Amount(5).Balance()})
+		w.Holdings = append(w.Holdings,
+			persistence.Holding{Currency: "USDT", Balance: money.Amount(5).Balance()})
 	})
 	audit("account alice, USDT: projected are 0.00000005, committed is nothing")
 	plant("5", func(w *persistence.Wallet) { w.Holdings = nil })
@@ -257,7 +295,8 @@ func TestTheAuditFindsWhatWasChangedBehindTheEnginesBack(t *testing.T) {
 	broken := func() error { return fmt.Errorf("%w: a batch is missing", persistence.ErrCorrupt) }
 	p.read.Store(&broken)
 	a := operator(t, h.gateway)("POST", "/operator/v1/audit", "{}")
-	if a.status != 200 || !strings.HasPrefix(a.body, `{"error":"replaying the journal after sequence `) {
+	if a.status != 200 || !strings.HasPrefix(a.body,
+		`{"error":"replaying the journal after sequence `) {
 		t.Errorf("with a journal that cannot be read: %d %s", a.status, a.body)
 	}
 	p.read.Store(nil)
@@ -284,7 +323,8 @@ func TestAWithdrawIsAnsweredWithoutTheHistory(t *testing.T) {
 		Status    int
 		Address   string
 	}
-	made := decode[record](t, h.post("carol", "/api/v1/withdraw", "address=there&amount=1&currency=BTC"))
+	made := decode[record](t, h.post("carol", "/api/v1/withdraw",
+		"address=there&amount=1&currency=BTC"))
 	decode[record](t, h.post("carol", "/api/v1/withdraw", "address=there&amount=1&currency=BTC"))
 	gate := make(chan struct{})
 	hold := func(*persistence.Writes) { <-gate }
@@ -301,7 +341,8 @@ func TestAWithdrawIsAnsweredWithoutTheHistory(t *testing.T) {
 	f("/api/v1/withdraw-cancel", "withdraw=1", 50)
 	decode[record](t, h.post("carol", "/api/v1/withdraw-confirm", "code="+h.code(2)+"&withdraw=2"))
 	a := operator(t, h.gateway)("POST", "/operator/v1/withdraws/approve", `{"withdraw":2}`)
-	if a.status != 200 || !strings.Contains(a.body, `"state":"approved","address":"there","time":`) || strings.Contains(a.body, "repeated") {
+	if a.status != 200 || !strings.Contains(a.body,
+		`"state":"approved","address":"there","time":`) || strings.Contains(a.body, "repeated") {
 		t.Errorf("%d %s", a.status, a.body)
 	}
 	p.apply.Store(nil)
@@ -344,7 +385,8 @@ func checkStatement(t *testing.T, h *harness, account string) (causes map[string
 			sums[l.Currency] = s
 		}
 		if s.forward || balance.Cmp(s.next) != 0 || balance.Sign() < 0 {
-			t.Fatalf("of %s: %s, the line after it begins with %s", account, line, s.next.FloatString(16))
+			t.Fatalf("of %s: %s, the line after it begins with %s", account, line,
+				s.next.FloatString(16))
 		}
 		s.next = new(big.Rat).Sub(balance, rational(t, l.Change))
 		s.forward = l.Cause == "brought forward"
@@ -360,9 +402,11 @@ func checkStatement(t *testing.T, h *harness, account string) (causes map[string
 		switch balance := rational(t, x.Balance.String()); {
 		case s == nil && balance.Sign() == 0:
 		case s == nil || s.now.Cmp(balance) != 0:
-			t.Errorf("%s has %s %s, its statement begins with %+v", account, x.Balance, x.Currency, s)
+			t.Errorf("%s has %s %s, its statement begins with %+v", account, x.Balance, x.Currency,
+				s)
 		case s.next.Sign() != 0:
-			t.Errorf("%s: the statement of %s begins with %s, not with 0", account, x.Currency, s.next.FloatString(16))
+			t.Errorf("%s: the statement of %s begins with %s, not with 0", account, x.Currency,
+				s.next.FloatString(16))
 		}
 	}
 	return causes
@@ -393,21 +437,25 @@ func TestStatementsAddUpToTheBalances(t *testing.T) {
 		owner := owners[random.IntN(4)]
 		switch random.IntN(12) {
 		case 0:
-			if _, err := h.deposit(owner, decimal(random, 5), listPairs[0][:3], fmt.Sprint("more ", i)); err != nil {
+			if _, err := h.deposit(owner, decimal(random, 5), listPairs[0][:3],
+				fmt.Sprint("more ", i)); err != nil {
 				t.Fatal(err)
 			}
 		case 1, 2:
 			if owner == actors.FeeAccount {
 				continue // without an e-mail address
 			}
-			if a := h.post(owner, "/api/v1/withdraw", "address=x&amount="+decimal(random, 5)+"&currency=USDT"); a.status != 201 {
+			if a := h.post(owner, "/api/v1/withdraw",
+				"address=x&amount="+decimal(random, 5)+"&currency=USDT"); a.status != 201 {
 				t.Fatalf("%d %s", a.status, a.body)
 			}
 			withdraws++
 			h.post(owner, "/api/v1/withdraw-confirm",
 				fmt.Sprintf("code=%s&withdraw=%d", h.code(uint64(withdraws)), withdraws))
-			to := []uint8{event.WithdrawApproved, event.WithdrawApproved, event.WithdrawRefused}[random.IntN(3)]
-			c, err := h.engine.MoveWithdraw("test", uint64(withdraws), to, map[uint8]string{event.WithdrawRefused: "no"}[to])
+			to := []uint8{event.WithdrawApproved, event.WithdrawApproved,
+				event.WithdrawRefused}[random.IntN(3)]
+			c, err := h.engine.MoveWithdraw("test", uint64(withdraws), to,
+				map[uint8]string{event.WithdrawRefused: "no"}[to])
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -415,7 +463,9 @@ func TestStatementsAddUpToTheBalances(t *testing.T) {
 		default:
 			side := []string{"buy", "sell"}[random.IntN(2)]
 			price := strconv.Itoa(10+random.IntN(3)) + "." + strconv.Itoa(random.IntN(100))
-			if a := h.post(owner, "/api/v1/order", order(side, listPairs[random.IntN(3)], decimal(random, 3), price)); a.status != 201 {
+			if a := h.post(owner, "/api/v1/order",
+				order(side, listPairs[random.IntN(3)], decimal(random, 3), price)); a.status !=
+				201 {
 				t.Fatalf("%d %s", a.status, a.body)
 			}
 		}
@@ -458,14 +508,22 @@ func TestAStatementAddsUpAlsoWhenTheClockWentBack(t *testing.T) {
 	}
 	const late, early = 2e15, 1e15
 	h.journal(
-		event.Record{Kind: event.KindDeposit, TimeUs: late, Deposit: event.Deposit{ID: 2, Account: 1, Currency: 1, Amount: 3e8, Reference: "late"}},
-		event.Record{Kind: event.KindOrder, Pair: 1, TimeUs: early, Order: event.Order{ID: 1, Account: 1, Side: 2, Price: 10e8, Amount: 3e8, Remaining: 3e8}},
-		event.Record{Kind: event.KindOrder, Pair: 1, TimeUs: early, Order: event.Order{ID: 2, Account: 2, Side: 1, Price: 10e8, Amount: 3e8,
-			Trades: []event.Trade{{ID: 1, Maker: 1, MakerAccount: 1, Price: 10e8, Amount: 3e8}}}},
-		event.Record{Kind: event.KindDeposit, TimeUs: late, Deposit: event.Deposit{ID: 3, Account: 1, Currency: 1, Amount: 1e8, Reference: "later"}},
+		event.Record{Kind: event.KindDeposit, TimeUs: late,
+			Deposit: event.Deposit{ID: 2, Account: 1, Currency: 1, Amount: 3e8, Reference: "late"}},
+		event.Record{Kind: event.KindOrder, Pair: 1, TimeUs: early,
+			Order: event.Order{ID: 1, Account: 1, Side: 2, Price: 10e8, Amount: 3e8,
+				Remaining: 3e8}},
+		event.Record{Kind: event.KindOrder, Pair: 1, TimeUs: early,
+			Order: event.Order{ID: 2, Account: 2, Side: 1, Price: 10e8, Amount: 3e8,
+				Trades: []event.Trade{{ID: 1, Maker: 1, MakerAccount: 1, Price: 10e8,
+					Amount: 3e8}}}},
+		event.Record{Kind: event.KindDeposit, TimeUs: late,
+			Deposit: event.Deposit{ID: 3, Account: 1, Currency: 1, Amount: 1e8,
+				Reference: "later"}},
 	)
 	for _, name := range []string{"alice", "bob"} {
-		if causes := checkStatement(t, h, name); causes["trade"] != 2 || causes["brought forward"] != 0 {
+		if causes := checkStatement(t, h, name); causes["trade"] != 2 ||
+			causes["brought forward"] != 0 {
 			t.Errorf("%s: %v", name, causes)
 		}
 	}
@@ -476,8 +534,12 @@ func TestTheOperatorIsToldOfFailuresThatAreNotItsOwn(t *testing.T) {
 	ask := operator(t, h.gateway)
 	release := store.block()
 	placed := h.flood("alice", 1, 1, "/api/v1/order", someOrder)
-	eventually(t, "the store takes no writes", func() bool { return errors.Is(h.engine.Writable(), actors.ErrStalled) })
-	for path, body := range map[string]string{"accounts/freeze": `{"account":"bob","on":true}`, "pairs/halt": `{"pair":"ETH_BTC","on":true}`, "fees": `{"account":"bob","pair":"ETH_BTC","maker":0,"taker":0}`,
+	eventually(t, "the store takes no writes", func() bool {
+		return errors.Is(h.engine.Writable(), actors.ErrStalled)
+	})
+	for path, body := range map[string]string{"accounts/freeze": `{"account":"bob","on":true}`,
+		"pairs/halt":        `{"pair":"ETH_BTC","on":true}`,
+		"fees":              `{"account":"bob","pair":"ETH_BTC","maker":0,"taker":0}`,
 		"orders/cancel-all": `{"account":"bob"}`} {
 		a := ask("POST", "/operator/v1/"+path, body)
 		if path == "orders/cancel-all" { // there are none
@@ -524,8 +586,10 @@ func TestActionsAreListedNewestFirstWithWhoDidThem(t *testing.T) {
 	h := newHarness(t, nil)
 	ask := operator(t, h.gateway)
 	auth := "Authorization: Bearer " + operatorToken
-	for i, who := range []string{"olga", "o.l-g_a+2@example.org", "", "no blanks", strings.Repeat("x", 65), "<b>", "ol\u00e9"} {
-		a := ask("POST", "/operator/v1/accounts", fmt.Sprintf(`{"name":"account-%d"}`, i), auth, "X-Operator: "+who)
+	for i, who := range []string{"olga", "o.l-g_a+2@example.org", "", "no blanks",
+		strings.Repeat("x", 65), "<b>", "ol\u00e9"} {
+		a := ask("POST", "/operator/v1/accounts", fmt.Sprintf(`{"name":"account-%d"}`, i), auth,
+			"X-Operator: "+who)
 		if a.status != 200 {
 			t.Fatalf("%d %s", a.status, a.body)
 		}
@@ -537,11 +601,14 @@ func TestActionsAreListedNewestFirstWithWhoDidThem(t *testing.T) {
 	}
 	list := func(query string) []action {
 		t.Helper()
-		return decode[struct{ Actions []action }](t, ask("GET", "/operator/v1/actions"+query, "")).Actions
+		return decode[struct{ Actions []action }](t,
+			ask("GET", "/operator/v1/actions"+query, "")).Actions
 	}
 	all := list("")
-	for i, who := range []string{"operator", "operator", "operator", "operator", "operator", "o.l-g_a+2@example.org", "olga"} {
-		if i >= len(all) || all[i].Who != who+" from 127.0.0.1" || all[i].What != fmt.Sprintf("opened account account-%d ()", 6-i) {
+	for i, who := range []string{"operator", "operator", "operator", "operator", "operator",
+		"o.l-g_a+2@example.org", "olga"} {
+		if i >= len(all) || all[i].Who != who+" from 127.0.0.1" ||
+			all[i].What != fmt.Sprintf("opened account account-%d ()", 6-i) {
 			t.Fatalf("action %d of %+v is not one of %s", i, all, who)
 		}
 	}
@@ -549,7 +616,9 @@ func TestActionsAreListedNewestFirstWithWhoDidThem(t *testing.T) {
 		t.Errorf("%d actions", len(all))
 	}
 	for query, want := range map[string][]action{
-		"?limit=2": all[:2], "?limit=100000": all, fmt.Sprintf("?before=%d", all[1].Sequence): all[2:], fmt.Sprintf("?limit=1&before=%d", all[3].Sequence): all[4:5], "?before=1": {},
+		"?limit=2": all[:2], "?limit=100000": all,
+		fmt.Sprintf("?before=%d", all[1].Sequence):         all[2:],
+		fmt.Sprintf("?limit=1&before=%d", all[3].Sequence): all[4:5], "?before=1": {},
 	} {
 		if got := list(query); !slices.Equal(got, want) {
 			t.Errorf("%s: %+v, want %+v", query, got, want)
@@ -566,7 +635,9 @@ func TestActionsAreListedNewestFirstWithWhoDidThem(t *testing.T) {
 func TestAnAccountIsShownWithItsNewestOrders(t *testing.T) {
 	h := trading(t)
 	for i := range 25 {
-		if a := h.post("bob", "/api/v1/order", order("buy", []string{"BTC_USDT", "ETH_USDT"}[i%2], "0.5", strconv.Itoa(i+1))); a.status != 201 {
+		if a := h.post("bob", "/api/v1/order",
+			order("buy", []string{"BTC_USDT", "ETH_USDT"}[i%2], "0.5",
+				strconv.Itoa(i+1))); a.status != 201 {
 			t.Fatalf("%d %s", a.status, a.body)
 		}
 	}
@@ -585,10 +656,13 @@ func TestAnAccountIsShownWithItsNewestOrders(t *testing.T) {
 		} `json:"newest_orders"`
 		Withdraws []struct{} `json:"pending_withdraws"`
 	}](t, operator(t, h.gateway)("GET", "/operator/v1/account?name=bob", ""))
-	if got.Account != "bob" || got.ID != 2 || got.Frozen || got.Open != 26 || len(got.Orders) != 20 || got.Orders[0].Order != 28 || got.Orders[19].Order != 9 || got.Orders[0].Pair != "BTC_USDT" || got.Withdraws == nil {
+	if got.Account != "bob" || got.ID != 2 || got.Frozen || got.Open != 26 ||
+		len(got.Orders) != 20 || got.Orders[0].Order != 28 || got.Orders[19].Order != 9 ||
+		got.Orders[0].Pair != "BTC_USDT" || got.Withdraws == nil {
 		t.Errorf("%+v", got)
 	}
-	if x := got.Holdings; len(x) != 2 || x[1].Currency != "USDT" || x[1].Balance != "899.5" || x[1].Reserve != "162.5000001" || x[1].Available != "736.9999999" {
+	if x := got.Holdings; len(x) != 2 || x[1].Currency != "USDT" || x[1].Balance != "899.5" ||
+		x[1].Reserve != "162.5000001" || x[1].Available != "736.9999999" {
 		t.Errorf("%+v", x)
 	}
 }

@@ -85,7 +85,8 @@ func (g *Gateway) handleOperator(ctx *fasthttp.RequestCtx) {
 	ctx.Response.Header.SetCanonical(headerCacheControl, noStore)
 	if !isSpoken(&ctx.Request.Header) {
 		lingerAfter(ctx, placeOf(ctx.Conn()))
-		operatorAnswer(ctx, MalformedRequest.Status, map[string]string{"error": MalformedRequest.Detail})
+		operatorAnswer(ctx, MalformedRequest.Status,
+			map[string]string{"error": MalformedRequest.Detail})
 		g.operatorMeter.count(0, malformed, MalformedRequest.Status, 0)
 		return
 	}
@@ -93,7 +94,8 @@ func (g *Gateway) handleOperator(ctx *fasthttp.RequestCtx) {
 	defer func() {
 		took := g.now() - came
 		if p := recover(); p != nil {
-			id := g.report(ctx, g.operatorMeter.routes[number], 500, took, "error", fmt.Errorf("a handler panicked: %v", p), "stack", string(debug.Stack()))
+			id := g.report(ctx, g.operatorMeter.routes[number], 500, took, "error",
+				fmt.Errorf("a handler panicked: %v", p), "stack", string(debug.Stack()))
 			operatorAnswer(ctx, 500, map[string]string{"error": "internal error, request id " + id})
 		}
 		g.operatorMeter.count(0, number, ctx.Response.StatusCode(), took)
@@ -113,7 +115,8 @@ func (g *Gateway) answerOperator(ctx *fasthttp.RequestCtx, number int, came int6
 		watch(ctx)
 		return
 	case route == nil:
-		operatorAnswer(ctx, 404, map[string]string{"error": "there is no " + string(ctx.Method()) + " " + string(ctx.Path())})
+		operatorAnswer(ctx, 404, map[string]string{
+			"error": "there is no " + string(ctx.Method()) + " " + string(ctx.Path())})
 		return
 	case engine == nil:
 		g.operatorStarting(ctx)
@@ -160,9 +163,10 @@ func (g *Gateway) answerOperator(ctx *fasthttp.RequestCtx, number int, came int6
 	operatorAnswer(ctx, status, failure)
 }
 
-// operatorHead decides by the head of a request how much of the rest is read, and how long its answer may take: with the
-// token as much as there is, and as long as the long answers take. Chunks are read either way, within the limits: of a
-// body that breaks off the server does not know any more whose it was.
+// operatorHead decides by the head of a request how much of the rest is read, and how long its
+// answer may take: with the token as much as there is, and as long as the long answers take. Chunks
+// are read either way, within the limits: of a body that breaks off the server does not know any
+// more whose it was.
 func (g *Gateway) operatorHead(h *fasthttp.RequestHeader) fasthttp.RequestConfig {
 	switch {
 	case g.local.Load(), g.bearer(h.Peek("Authorization")):
@@ -181,8 +185,8 @@ func (g *Gateway) operatorBody(h *fasthttp.RequestHeader) int {
 	return g.opts.BodyBytes
 }
 
-// How often one address may guess the operator's token, whatever the limits of the public API are, and of how many addresses that is
-// known.
+// How often one address may guess the operator's token, whatever the limits of the public API are,
+// and of how many addresses that is known.
 const (
 	guessesPerSecond  = 1
 	guessesAtOnce     = 10
@@ -222,10 +226,12 @@ func (g *Gateway) operatorThrottled(ctx *fasthttp.RequestCtx, rate ratelimit.Ans
 	g.guesses.refused.Add(1)
 	wait := strconv.Itoa(rate.RetryAfter)
 	ctx.Response.Header.Set("Retry-After", wait)
-	operatorAnswer(ctx, Throttled.Status, map[string]string{"error": expand(Throttled.Detail, wait)})
+	operatorAnswer(ctx, Throttled.Status,
+		map[string]string{"error": expand(Throttled.Detail, wait)})
 }
 
-// SetOperatorToken changes the bearer token: the one before ends with this call. With an empty one nobody is the operator.
+// SetOperatorToken changes the bearer token: the one before ends with this call. With an empty one
+// nobody is the operator.
 func (g *Gateway) SetOperatorToken(token string) { setToken(&g.token, token) }
 
 // A tokenHash is the hash of a bearer token; nil stands for none.
@@ -298,8 +304,8 @@ type badRequest struct{ text string }
 
 func (e *badRequest) Error() string { return e.text }
 
-// parse reads the body; unknown fields and repeated ones are refused, because an operator's slip must not pass
-// unseen.
+// parse reads the body; unknown fields and repeated ones are refused, because an operator's slip
+// must not pass unseen.
 func parse(ctx *fasthttp.RequestCtx, into any) error {
 	d := json.NewDecoder(strings.NewReader(string(ctx.PostBody())))
 	d.DisallowUnknownFields()
@@ -312,8 +318,8 @@ func parse(ctx *fasthttp.RequestCtx, into any) error {
 	return unique(ctx.PostBody())
 }
 
-// unique refuses a body, which is an object or null, that has a member twice: of these one would not count, and
-// pass unseen.
+// unique refuses a body, which is an object or null, that has a member twice: of these one would
+// not count, and pass unseen.
 func unique(body []byte) error {
 	d := json.NewDecoder(bytes.NewReader(body))
 	d.Token() //nolint:errcheck // it was read before
@@ -336,8 +342,8 @@ func unique(body []byte) error {
 	return nil
 }
 
-// A numberText is the text of a number, or whatever else was sent in its place: whoever parses it knows the name
-// of the field.
+// A numberText is the text of a number, or whatever else was sent in its place: whoever parses it
+// knows the name of the field.
 type numberText string
 
 // UnmarshalJSON implements json.Unmarshaler.
@@ -372,7 +378,8 @@ func read(e *actors.Engine, q *actors.Read) error {
 
 type accountsAnswer struct {
 	Accounts []accountAnswer `json:"accounts"`
-	Next     uint32          `json:"next,omitempty"` // there may be more: ask for those after this one
+	// there may be more: ask for those after this one
+	Next uint32 `json:"next,omitempty"`
 }
 
 // listAccounts is a page of the accounts in order of their ids: those above `after`.
@@ -413,7 +420,8 @@ type keyAnswer struct {
 }
 
 func newKeyAnswer(key, account string, permissions uint8, allow []string) keyAnswer {
-	a := keyAnswer{Key: key, Account: account, Permissions: []string{}, Allow: append([]string{}, allow...)}
+	a := keyAnswer{Key: key, Account: account, Permissions: []string{},
+		Allow: append([]string{}, allow...)}
 	for p := event.PermissionRead; p <= event.PermissionWithdraw; p <<= 1 {
 		if permissions&p != 0 {
 			a.Permissions = append(a.Permissions, permissionName(p))
@@ -438,7 +446,8 @@ func createKey(e *actors.Engine, ctx *fasthttp.RequestCtx) (any, error) {
 			p <<= 1
 		}
 		if p > event.PermissionWithdraw {
-			return nil, &badRequest{fmt.Sprintf("there is no permission %.80q: there are read, trade and withdraw", name)}
+			return nil, &badRequest{fmt.Sprintf(
+				"there is no permission %.80q: there are read, trade and withdraw", name)}
 		}
 		permissions |= p
 	}
@@ -514,8 +523,12 @@ func deposit(e *actors.Engine, ctx *fasthttp.RequestCtx) (any, error) {
 	}
 	a, err := e.Deposit(who(ctx), q.Account, q.Currency, amount, q.Reference)
 	if errors.Is(err, actors.ErrTimeout) {
-		// The reference may be ours: without it the operator could not ask again without paying twice.
-		return nil, fmt.Errorf("outcome unknown: the deposit may or may not have been made; repeat it with the reference %q, which is safe", q.Reference)
+		// The reference may be ours: without it the operator could not ask again without paying
+		// twice.
+		return nil,
+			fmt.Errorf(
+				"outcome unknown: the deposit may or may not have been made; repeat it with the "+
+					"reference %q, which is safe", q.Reference)
 	}
 	if err != nil {
 		return nil, err
@@ -525,7 +538,8 @@ func deposit(e *actors.Engine, ctx *fasthttp.RequestCtx) (any, error) {
 	if err := read(e, w); err != nil {
 		return nil, fmt.Errorf("deposit %d was made, with the reference %q, but its balance cannot be told: %v", a.Deposit, a.Reference, err) //nolint:errorlint // what was made is not undone by what this is
 	}
-	answer := depositAnswer{Deposit: a.Deposit, Account: a.Account, Currency: a.Currency, Amount: amount, Reference: a.Reference, Repeated: a.Repeated}
+	answer := depositAnswer{Deposit: a.Deposit, Account: a.Account, Currency: a.Currency,
+		Amount: amount, Reference: a.Reference, Repeated: a.Repeated}
 	answer.Balance = holding(w.Holdings, e.Currency([]byte(a.Currency)).Number).Balance
 	w.Free()
 	return answer, nil

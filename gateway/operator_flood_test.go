@@ -19,7 +19,8 @@ func TestWhoTriesTokensIsLimitedAndKeepsNobodyElseOut(t *testing.T) {
 	ask := operator(t, h.gateway)
 	as := func(token, address string) answer {
 		t.Helper()
-		return ask("GET", "/operator/v1/accounts", "", "Authorization: Bearer "+token, "X-Forwarded-For: "+address)
+		return ask("GET", "/operator/v1/accounts", "", "Authorization: Bearer "+token,
+			"X-Forwarded-For: "+address)
 	}
 	want := func(what string, a answer, status int) {
 		t.Helper()
@@ -66,13 +67,20 @@ func TestNoBodyIsReadWithoutTheToken(t *testing.T) {
 	go h.gateway.ServeOperator(l) //nolint:errcheck // ends with the listener
 	for _, token := range []string{"", "Authorization: Bearer wrong\r\n"} {
 		for _, length := range []int{2, 60_000, 1 << 30} { // none of which comes
-			statuses, bodies := converse(t, l.Addr().String(), fmt.Sprintf("POST /operator/v1/accounts HTTP/1.1\r\nHost: x\r\n%sContent-Length: %d\r\n\r\n", token, length))
-			if len(statuses) != 1 || statuses[0] != 401 || bodies[0] != refusal("the bearer token is missing or wrong")+"\n" {
+			statuses, bodies := converse(t, l.Addr().String(),
+				fmt.Sprintf(
+					"POST /operator/v1/accounts HTTP/1.1\r\nHost: x\r\n%sContent-Length: "+
+						"%d\r\n\r\n", token, length))
+			if len(statuses) != 1 || statuses[0] != 401 ||
+				bodies[0] != refusal("the bearer token is missing or wrong")+"\n" {
 				t.Errorf("%d bytes: %v %q", length, statuses, bodies)
 			}
 		}
 	}
-	statuses, bodies := converse(t, l.Addr().String(), fmt.Sprintf("POST /operator/v1/accounts HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer %s\r\nContent-Length: %d\r\n\r\n", operatorToken, 1<<30))
+	statuses, bodies := converse(t, l.Addr().String(),
+		fmt.Sprintf(
+			"POST /operator/v1/accounts HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer "+
+				"%s\r\nContent-Length: %d\r\n\r\n", operatorToken, 1<<30))
 	if len(statuses) != 1 || statuses[0] != 413 {
 		t.Errorf("with the token: %v %q", statuses, bodies)
 	}
@@ -96,10 +104,13 @@ func TestWhoTakesNoAnswersOfTheOperatorIsClosed(t *testing.T) {
 			break
 		}
 	}
-	eventually(t, "its connection is given back", func() bool { return g.operatorConnections.open.Load() == 0 })
+	eventually(t, "its connection is given back", func() bool {
+		return g.operatorConnections.open.Load() == 0
+	})
 
 	var head fasthttp.RequestHeader
-	for token, want := range map[string]time.Duration{"": 0, "wrong": 0, operatorToken: streamTimeout} {
+	for token, want := range map[string]time.Duration{"": 0, "wrong": 0,
+		operatorToken: streamTimeout} {
 		head.Set("Authorization", "Bearer "+token)
 		if got := g.operatorHead(&head).WriteTimeout; got != want {
 			t.Errorf("with the token %q an answer may take %v", token, got)
@@ -114,7 +125,8 @@ func (*local) Addr() net.Addr { return &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1)} 
 
 // reachedFrom is an operator's listener that connections of any address come to.
 func reachedFrom(t *testing.T) *local {
-	g := New(Options{Log: quiet(), BodyBytes: 1 << 10, HeaderBytes: 1 << 10, Connections: 10_000, OperatorToken: operatorToken})
+	g := New(Options{Log: quiet(), BodyBytes: 1 << 10, HeaderBytes: 1 << 10, Connections: 10_000,
+		OperatorToken: operatorToken})
 	t.Cleanup(func() { g.Shutdown(time.Minute) })
 	l := &local{flood{make(chan net.Conn)}}
 	go g.ServeOperator(l) //nolint:errcheck // ends with the listener
@@ -127,14 +139,17 @@ func TestTheOperatorsListenerHasPlacesOfItsOwn(t *testing.T) {
 	in := func(address string) {
 		t.Helper()
 		c, _ := l.come(t, address)
-		if a := talk(t, c, "GET", operating); a.status != 503 || strings.Contains(a.body, TooManyConnections.Detail) { // starting
+		// starting
+		if a := talk(t, c, "GET", operating); a.status != 503 ||
+			strings.Contains(a.body, TooManyConnections.Detail) {
 			t.Errorf("%s: %d %s", address, a.status, a.body)
 		}
 	}
 	out := func(address string) {
 		t.Helper()
 		c, _ := l.come(t, address)
-		if text, err := io.ReadAll(c); err != nil || !strings.Contains(string(text), TooManyConnections.Detail) {
+		if text, err := io.ReadAll(c); err != nil ||
+			!strings.Contains(string(text), TooManyConnections.Detail) {
 			t.Errorf("%s: %q, %v", address, text, err)
 		}
 	}
@@ -178,7 +193,8 @@ func TestConnectionsWithoutTheTokenKeepNobodyOutWhoHasIt(t *testing.T) {
 	a, _, c := newCertificate(t, time.Now().Add(30*aDay), quiet())
 	for name, c := range map[string]*Certificate{"plain": nil, "TLS": c} {
 		t.Run(name, func(t *testing.T) {
-			g := New(Options{Log: quiet(), BodyBytes: 1 << 10, HeaderBytes: 1 << 10, Connections: 10_000, OperatorToken: operatorToken, OperatorCertificate: c})
+			g := New(Options{Log: quiet(), BodyBytes: 1 << 10, HeaderBytes: 1 << 10,
+				Connections: 10_000, OperatorToken: operatorToken, OperatorCertificate: c})
 			t.Cleanup(func() { g.Shutdown(time.Minute) })
 			l, err := net.Listen("tcp", "127.0.0.1:0")
 			if err != nil {
@@ -187,7 +203,9 @@ func TestConnectionsWithoutTheTokenKeepNobodyOutWhoHasIt(t *testing.T) {
 			go g.ServeOperator(l) //nolint:errcheck // ends with the listener
 			asked := func(c net.Conn, token string, status int) net.Conn {
 				t.Helper()
-				a := talk(t, c, "GET", "GET /operator/v1/accounts HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer "+token+"\r\n\r\n")
+				a := talk(t, c, "GET",
+					"GET /operator/v1/accounts HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer "+token+
+						"\r\n\r\n")
 				if a.status != status || strings.Contains(a.body, TooManyConnections.Detail) {
 					t.Errorf("%d %s", a.status, a.body)
 				}
@@ -204,7 +222,9 @@ func TestConnectionsWithoutTheTokenKeepNobodyOutWhoHasIt(t *testing.T) {
 			const starting, wrong = 503, 401
 			served := []net.Conn{asked(dial(), operatorToken, starting)}
 			closedAfter(t, asked(dial(), "a guess", wrong))
-			eventually(t, "who guesses has given its place back", func() bool { return g.operatorConnections.open.Load() == 1 })
+			eventually(t, "who guesses has given its place back", func() bool {
+				return g.operatorConnections.open.Load() == 1
+			})
 			oldest := dialed(t, l.Addr().String())
 			for range OperatorConnections - 2 {
 				dialed(t, l.Addr().String())
@@ -222,7 +242,9 @@ func TestConnectionsWithoutTheTokenKeepNobodyOutWhoHasIt(t *testing.T) {
 				t.Errorf("%d were closed", n)
 			}
 			dialed(t, l.Addr().String()) // all who are there have shown the token
-			eventually(t, "one more is refused", func() bool { return g.operatorConnections.refused.Load() == OperatorConnections })
+			eventually(t, "one more is refused", func() bool {
+				return g.operatorConnections.refused.Load() == OperatorConnections
+			})
 			asked(served[0], operatorToken, starting)
 			g.SetOperatorToken("another")
 			closedAfter(t, asked(served[0], operatorToken, wrong))

@@ -26,7 +26,9 @@ func operator(t *testing.T, g *Gateway) func(method, path, body string, headers 
 	h := &harness{t: t, listener: l}
 	return func(method, path, body string, headers ...string) answer {
 		t.Helper()
-		head := method + " " + path + " HTTP/1.1\r\nHost: operator\r\nConnection: close\r\nContent-Length: " + fmt.Sprint(len(body)) + "\r\n"
+		head := method + " " + path +
+			" HTTP/1.1\r\nHost: operator\r\nConnection: close\r\nContent-Length: " +
+			fmt.Sprint(len(body)) + "\r\n"
 		if len(headers) == 0 {
 			headers = []string{"Authorization: Bearer " + operatorToken}
 		}
@@ -52,13 +54,15 @@ func (l fromHere) Accept() (net.Conn, error) {
 
 var madeKey = regexp.MustCompile(`"key":"([0-9a-f]{32})","secret":"([0-9a-f]{64})"`)
 
-// says checks an operator's answer as a whole; a key and a secret that were just made are shown as K and S.
+// says checks an operator's answer as a whole; a key and a secret that were just made are shown as
+// K and S.
 func says(t *testing.T, what string, a answer, status int, body string) {
 	t.Helper()
 	if got := string(a.header.ContentType()); got != "application/json" {
 		t.Errorf("%s: Content-Type %s", what, got)
 	}
-	if got := madeKey.ReplaceAllString(a.body, `"key":"K","secret":"S"`); a.status != status || got != body+"\n" {
+	if got := madeKey.ReplaceAllString(a.body, `"key":"K","secret":"S"`); a.status != status ||
+		got != body+"\n" {
 		t.Errorf("%s:\n got %d %swant %d %s", what, a.status, got, status, body)
 	}
 }
@@ -75,23 +79,32 @@ func TestTheOperatorNeedsItsToken(t *testing.T) {
 	h := newHarness(t, nil)
 	h.gateway.guesses.buckets = nil // as many guesses as there are headers
 	ask := operator(t, h.gateway)
-	for _, header := range []string{"", "Authorization: ", "Authorization: Bearer", "Authorization: Bearer ", "Authorization: Bearer wrong", "Authorization: " + operatorToken,
-		"Authorization: Basic " + operatorToken, "Authorization: Bearer " + operatorToken + "x", "Authorization: Bearer " + operatorToken[1:], "Authorization: Bearer  " + operatorToken, "X-Token: " + operatorToken} {
+	for _, header := range []string{"", "Authorization: ", "Authorization: Bearer",
+		"Authorization: Bearer ", "Authorization: Bearer wrong", "Authorization: " + operatorToken,
+		"Authorization: Basic " + operatorToken, "Authorization: Bearer " + operatorToken + "x",
+		"Authorization: Bearer " + operatorToken[1:], "Authorization: Bearer  " + operatorToken,
+		"X-Token: " + operatorToken} {
 		for _, path := range []string{"/operator/v1/accounts", "/unknown", "/"} {
-			says(t, header, ask("GET", path, "", header), 401, refusal("the bearer token is missing or wrong"))
+			says(t, header, ask("GET", path, "", header), 401,
+				refusal("the bearer token is missing or wrong"))
 		}
 	}
 	says(t, "the right one", ask("GET", "/operator/v1/accounts", ""), 200, `{"accounts":[]}`)
 
-	open := New(Options{Log: quiet(), BodyBytes: 1 << 10, HeaderBytes: 1 << 10, Connections: 10}) // without a token nobody is the operator
+	// without a token nobody is the operator
+	open := New(Options{Log: quiet(), BodyBytes: 1 << 10, HeaderBytes: 1 << 10, Connections: 10})
 	open.SetEngine(h.engine)
-	says(t, "no token", operator(t, open)("GET", "/operator/v1/accounts", "", "Authorization: Bearer "), 401, refusal("the bearer token is missing or wrong"))
+	says(t, "no token", operator(t, open)("GET", "/operator/v1/accounts", "",
+		"Authorization: Bearer "), 401, refusal("the bearer token is missing or wrong"))
 }
 
 func TestTheOperatorIsToldWhatThereIsNot(t *testing.T) {
 	h := newHarness(t, nil)
 	ask := operator(t, h.gateway)
-	for _, p := range []string{"GET /", "GET /operator/v1/", "GET /api/v1/pairs/", "PUT /operator/v1/accounts", "DELETE /operator/v1/keys", "GET /operator/v1/deposits", "GET /operator/v1/keys/revoke", "HEAD /operator/v1/accounts", "POST /operator/v1/accounts/x"} {
+	for _, p := range []string{"GET /", "GET /operator/v1/", "GET /api/v1/pairs/",
+		"PUT /operator/v1/accounts", "DELETE /operator/v1/keys", "GET /operator/v1/deposits",
+		"GET /operator/v1/keys/revoke", "HEAD /operator/v1/accounts",
+		"POST /operator/v1/accounts/x"} {
 		method, path, _ := strings.Cut(p, " ")
 		a := ask(method, path, "{}")
 		if method == "HEAD" {
@@ -110,11 +123,17 @@ func TestTheOperatorIsToldWhatThereIsNot(t *testing.T) {
 func TestTheOperatorsBodiesAreTakenLiterally(t *testing.T) {
 	h := newHarness(t, nil)
 	ask := operator(t, h.gateway)
-	for _, path := range []string{"accounts", "accounts/freeze", "keys", "keys/revoke", "deposits", "withdraws/approve", "withdraws/refuse", "orders/cancel", "orders/cancel-all", "pairs/halt", "fees", "maintenance", "audit"} {
-		for _, body := range []string{`{"":1,"":1}`, `null null`, `{"on":tru}`, `{"\ud800":1}`, "\ufeff{}", strings.Repeat("[", 20_000), "", " ", "{", "[]", `"x"`, "1", `{"nane":"alice"}`, `{"account":1}`, `{"name":["alice"]}`, `{"key":{}}`, `{}{}`, `{}x`, `{}}`, `{}]`, `{"amount":"one"}`, "name=alice"} {
+	for _, path := range []string{"accounts", "accounts/freeze", "keys", "keys/revoke", "deposits",
+		"withdraws/approve", "withdraws/refuse", "orders/cancel", "orders/cancel-all", "pairs/halt",
+		"fees", "maintenance", "audit"} {
+		for _, body := range []string{`{"":1,"":1}`, `null null`, `{"on":tru}`, `{"\ud800":1}`,
+			"\ufeff{}", strings.Repeat("[", 20_000), "", " ", "{", "[]", `"x"`, "1",
+			`{"nane":"alice"}`, `{"account":1}`, `{"name":["alice"]}`, `{"key":{}}`, `{}{}`, `{}x`,
+			`{}}`, `{}]`, `{"amount":"one"}`, "name=alice"} {
 			a := ask("POST", "/operator/v1/"+path, body)
 			var got map[string]string
-			if err := json.Unmarshal([]byte(a.body), &got); err != nil || a.status != 400 || len(got) != 1 || len(got["error"]) < 20 {
+			if err := json.Unmarshal([]byte(a.body), &got); err != nil || a.status != 400 ||
+				len(got) != 1 || len(got["error"]) < 20 {
 				t.Errorf("%s %s: %d %s", path, body, a.status, a.body)
 			}
 		}
@@ -129,25 +148,37 @@ func TestAccountsAreOpenedAndListed(t *testing.T) {
 		t.Helper()
 		says(t, body, ask("POST", "/operator/v1/accounts", body), status, answer)
 	}
-	f(`{"name":"alice","email":"alice@example.org"}`, 200, `{"account":"alice","id":1,"email":"alice@example.org"}`)
+	f(`{"name":"alice","email":"alice@example.org"}`, 200,
+		`{"account":"alice","id":1,"email":"alice@example.org"}`)
 	f(`{"name":"alice"}`, 400, refusal("account alice exists already"))
 	f(`{"name":"bob"}`, 200, `{"account":"bob","id":2,"email":""}`)
 	long := "0" + strings.Repeat("z", 63)
 	f(`{"name":"`+long+`"}`, 200, `{"account":"`+long+`","id":3,"email":""}`)
-	for _, name := range []string{"", "Alice", ".a", "-a", "_a", "a b", "a/b", "\u00e9", "a\n", long + "z", "<b>"} {
-		f(`{"name":`+quote(name)+`}`, 400, refusal(fmt.Sprintf("account name %.80q: 1 to 64 of a-z, 0-9, '.', '_' and '-', beginning with a letter or a digit", name)))
+	for _, name := range []string{"", "Alice", ".a", "-a", "_a", "a b", "a/b", "\u00e9", "a\n",
+		long + "z", "<b>"} {
+		f(`{"name":`+quote(name)+`}`, 400,
+			refusal(
+				fmt.Sprintf(
+					"account name %.80q: 1 to 64 of a-z, 0-9, '.', '_' and '-', beginning with a "+
+						"letter or a digit", name)))
 	}
-	for _, email := range []string{"x", "@", "a@", "@b", "a@b@c", "a b@c", "a@b c", "a@b\r\nBcc: c@d", strings.Repeat("a", 65) + "@b"} {
-		f(`{"name":"carol","email":`+quote(email)+`}`, 400, refusal(fmt.Sprintf("%.80q is not an e-mail address", email)))
+	for _, email := range []string{"x", "@", "a@", "@b", "a@b@c", "a b@c", "a@b c",
+		"a@b\r\nBcc: c@d", strings.Repeat("a", 65) + "@b"} {
+		f(`{"name":"carol","email":`+quote(email)+`}`, 400,
+			refusal(fmt.Sprintf("%.80q is not an e-mail address", email)))
 	}
-	f(`{"name":"a.b_c-1","email":"`+"\u00fc@b"+`"}`, 200, `{"account":"a.b_c-1","id":4,"email":"`+"\u00fc@b"+`"}`)
-	says(t, "list", ask("GET", "/operator/v1/accounts", ""), 200, `{"accounts":[{"account":"alice","id":1,"email":"alice@example.org"},{"account":"bob","id":2,"email":""},`+
-		`{"account":"`+long+`","id":3,"email":""},{"account":"a.b_c-1","id":4,"email":"`+"\u00fc@b"+`"}]}`)
+	f(`{"name":"a.b_c-1","email":"`+"\u00fc@b"+`"}`, 200,
+		`{"account":"a.b_c-1","id":4,"email":"`+"\u00fc@b"+`"}`)
+	says(t, "list", ask("GET", "/operator/v1/accounts", ""), 200,
+		`{"accounts":[{"account":"alice","id":1,"email":"alice@example.org"},{"account":"bob","id":2,"email":""},`+
+			`{"account":"`+long+`","id":3,"email":""},{"account":"a.b_c-1","id":4,"email":"`+
+			"\u00fc@b"+`"}]}`)
 	page := func(query string, status int, answer string) {
 		t.Helper()
 		says(t, query, ask("GET", "/operator/v1/accounts"+query, ""), status, answer)
 	}
-	page("?limit=1", 200, `{"accounts":[{"account":"alice","id":1,"email":"alice@example.org"}],"next":1}`)
+	page("?limit=1", 200,
+		`{"accounts":[{"account":"alice","id":1,"email":"alice@example.org"}],"next":1}`)
 	page("?limit=1&after=1", 200, `{"accounts":[{"account":"bob","id":2,"email":""}],"next":2}`)
 	page("?after=3", 200, `{"accounts":[{"account":"a.b_c-1","id":4,"email":"`+"\u00fc@b"+`"}]}`)
 	page("?after=4", 200, `{"accounts":[]}`)
@@ -173,28 +204,41 @@ func TestKeysAreMadeListedAndRevoked(t *testing.T) {
 			keys, secrets = append(keys, m[1]), append(secrets, m[2])
 		}
 	}
-	f(`{"account":"alice","permissions":["read","trade"]}`, 200, `{"key":"K","secret":"S","account":"alice","permissions":["read","trade"],"allow":[]}`)
-	f(`{"account":"alice","permissions":["withdraw","read","read"],"allow":["10.0.0.0/8","192.0.2.7","2001:db8::/32","0.0.0.0"]}`, 200,
+	f(`{"account":"alice","permissions":["read","trade"]}`, 200,
+		`{"key":"K","secret":"S","account":"alice","permissions":["read","trade"],"allow":[]}`)
+	f(
+		`{"account":"alice","permissions":["withdraw","read","read"],"allow":["10.0.0.0/8","192.0.2.7","2001:db8::/32","0.0.0.0"]}`,
+		200,
 		`{"key":"K","secret":"S","account":"alice","permissions":["read","withdraw"],"allow":["10.0.0.0/8","192.0.2.7/32","2001:db8::/32","0.0.0.0/32"]}`)
 	none := refusal("a key needs at least one of the permissions read, trade and withdraw")
 	f(`{"account":"alice"}`, 400, none)
 	f(`{"account":"alice","permissions":[]}`, 400, none)
 	for _, p := range []string{"Read", "", "all", "read,trade"} {
-		f(`{"account":"alice","permissions":["read",`+quote(p)+`]}`, 400, refusal(fmt.Sprintf("there is no permission %q: there are read, trade and withdraw", p)))
+		f(`{"account":"alice","permissions":["read",`+quote(p)+`]}`, 400,
+			refusal(fmt.Sprintf("there is no permission %q: there are read, trade and withdraw",
+				p)))
 	}
-	for _, cidr := range []string{"", "x", "10.0.0.0/33", "10.0.0/8", "10.0.0.0/", "::/129", "example.org", "10.0.0.1:80"} {
-		f(`{"account":"alice","permissions":["read"],"allow":[`+quote(cidr)+`]}`, 400, refusal(fmt.Sprintf("%.80q is not an address or a CIDR prefix such as 10.0.0.0/8", cidr)))
+	for _, cidr := range []string{"", "x", "10.0.0.0/33", "10.0.0/8", "10.0.0.0/", "::/129",
+		"example.org", "10.0.0.1:80"} {
+		f(`{"account":"alice","permissions":["read"],"allow":[`+quote(cidr)+`]}`, 400,
+			refusal(fmt.Sprintf("%.80q is not an address or a CIDR prefix such as 10.0.0.0/8",
+				cidr)))
 	}
-	for cidr, want := range map[string][2]string{"10.0.0.5/8": {"10.0.0.0/8", "10.0.0.5"}, "2001:db8::1/32": {"2001:db8::/32", "2001:db8::1"}, "::ffff:10.0.0.5/104": {"10.0.0.0/8", "10.0.0.5"}} {
+	for cidr, want := range map[string][2]string{"10.0.0.5/8": {"10.0.0.0/8", "10.0.0.5"},
+		"2001:db8::1/32":      {"2001:db8::/32", "2001:db8::1"},
+		"::ffff:10.0.0.5/104": {"10.0.0.0/8", "10.0.0.5"}} {
 		f(`{"account":"alice","permissions":["read"],"allow":["192.0.2.7",`+quote(cidr)+`]}`, 400,
-			refusal(fmt.Sprintf("%q has bits behind its prefix: write %s, or %s for the one address", cidr, want[0], want[1])))
+			refusal(
+				fmt.Sprintf("%q has bits behind its prefix: write %s, or %s for the one address",
+					cidr, want[0], want[1])))
 	}
 	f(`{"account":"carol","permissions":["read"]}`, 400, refusal(`there is no account "carol"`))
 	f(`{"account":"","permissions":["read"]}`, 400, refusal(`there is no account ""`))
 
 	revoke := func(key string, status int, text string) {
 		t.Helper()
-		says(t, "revoke "+key, ask("POST", "/operator/v1/keys/revoke", `{"key":`+quote(key)+`}`), status, text)
+		says(t, "revoke "+key, ask("POST", "/operator/v1/keys/revoke", `{"key":`+quote(key)+`}`),
+			status, text)
 	}
 	revoke(keys[0], 200, `{"account":"alice","key":"`+keys[0]+`","revoked":true}`)
 	revoke(keys[0], 400, refusal("key "+keys[0]+" is revoked already"))
@@ -204,15 +248,20 @@ func TestKeysAreMadeListedAndRevoked(t *testing.T) {
 	list := func() {
 		t.Helper()
 		a := ask("GET", "/operator/v1/keys?account=alice", "")
-		says(t, "list", a, 200, `{"keys":[{"key":"key-alice","account":"alice","permissions":["read","trade","withdraw"],"allow":[],"revoked":false},`+
-			`{"key":"`+keys[0]+`","account":"alice","permissions":[],"allow":[],"revoked":true},`+
-			`{"key":"`+keys[1]+`","account":"alice","permissions":["read","withdraw"],"allow":["10.0.0.0/8","192.0.2.7/32","2001:db8::/32","0.0.0.0/32"],"revoked":false}]}`)
+		says(t, "list", a, 200,
+			`{"keys":[{"key":"key-alice","account":"alice","permissions":["read","trade","withdraw"],"allow":[],"revoked":false},`+
+				`{"key":"`+keys[0]+
+				`","account":"alice","permissions":[],"allow":[],"revoked":true},`+
+				`{"key":"`+keys[1]+
+				`","account":"alice","permissions":["read","withdraw"],"allow":["10.0.0.0/8","192.0.2.7/32","2001:db8::/32","0.0.0.0/32"],"revoked":false}]}`)
 	}
 	list()
 	says(t, "bob's", ask("GET", "/operator/v1/keys?account=bob", ""), 200,
 		`{"keys":[{"key":"key-bob","account":"bob","permissions":[],"allow":[],"revoked":true}]}`)
 	for _, query := range []string{"", "?account=", "?account=carol"} {
-		says(t, query, ask("GET", "/operator/v1/keys"+query, ""), 400, refusal(fmt.Sprintf("there is no account %q", strings.TrimPrefix(strings.TrimPrefix(query, "?"), "account="))))
+		says(t, query, ask("GET", "/operator/v1/keys"+query, ""), 400,
+			refusal(fmt.Sprintf("there is no account %q",
+				strings.TrimPrefix(strings.TrimPrefix(query, "?"), "account="))))
 	}
 	if keys[0] == keys[1] || secrets[0] == secrets[1] {
 		t.Error("two keys are the same")
@@ -227,7 +276,9 @@ func TestAKeyThatWasMadeWorksUntilItIsRevoked(t *testing.T) {
 	h := newHarness(t, nil)
 	h.account("alice")
 	ask := operator(t, h.gateway)
-	m := madeKey.FindStringSubmatch(ask("POST", "/operator/v1/keys", `{"account":"alice","permissions":["read"],"allow":["0.0.0.0/32"]}`).body)
+	m := madeKey.FindStringSubmatch(
+		ask("POST", "/operator/v1/keys",
+			`{"account":"alice","permissions":["read"],"allow":["0.0.0.0/32"]}`).body)
 	if m == nil {
 		t.Fatal("no key")
 	}
@@ -235,7 +286,8 @@ func TestAKeyThatWasMadeWorksUntilItIsRevoked(t *testing.T) {
 		mac := KeyMaterial([]byte(m[2])).(interface {
 			Sign(dst, message []byte) []byte
 		}).Sign(nil, []byte(m[1]))
-		return h.do("GET", "/api/v1/wallets", "", "", "X-KEY", m[1], "X-SIGN", string(mac), "X-NONCE", nonce).status
+		return h.do("GET", "/api/v1/wallets", "", "", "X-KEY", m[1], "X-SIGN", string(mac),
+			"X-NONCE", nonce).status
 	}
 	if got := wallets("1"); got != 200 {
 		t.Errorf("a new key: %d", got)
@@ -255,44 +307,68 @@ func TestDepositsAreMadeOnceForEachReference(t *testing.T) {
 		t.Helper()
 		says(t, body, ask("POST", "/operator/v1/deposits", body), status, text)
 	}
-	f(`{"account":"alice","currency":"BTC","amount":1.50,"reference":"wire 1"}`, 200, `{"deposit":1,"account":"alice","currency":"BTC","amount":1.5,"balance":1.5,"reference":"wire 1"}`)
-	f(`{"account":"alice","currency":"BTC","amount":"1e-7","reference":"wire 2"}`, 200, `{"deposit":2,"account":"alice","currency":"BTC","amount":0.0000001,"balance":1.5000001,"reference":"wire 2"}`)
-	f(`{"account":"alice","currency":"BTC","amount":"1.5","reference":"wire 1"}`, 200, `{"deposit":1,"account":"alice","currency":"BTC","amount":1.5,"balance":1.5000001,"reference":"wire 1","repeated":true}`)
-	conflict := refusal(`reference "wire 1" belongs to deposit 1, which is another one: 1.5 BTC to alice`)
+	f(`{"account":"alice","currency":"BTC","amount":1.50,"reference":"wire 1"}`, 200,
+		`{"deposit":1,"account":"alice","currency":"BTC","amount":1.5,"balance":1.5,"reference":"wire 1"}`)
+	f(`{"account":"alice","currency":"BTC","amount":"1e-7","reference":"wire 2"}`, 200,
+		`{"deposit":2,"account":"alice","currency":"BTC","amount":0.0000001,"balance":1.5000001,"reference":"wire 2"}`)
+	f(`{"account":"alice","currency":"BTC","amount":"1.5","reference":"wire 1"}`, 200,
+		`{"deposit":1,"account":"alice","currency":"BTC","amount":1.5,"balance":1.5000001,"reference":"wire 1","repeated":true}`)
+	conflict := refusal(
+		`reference "wire 1" belongs to deposit 1, which is another one: 1.5 BTC to alice`)
 	f(`{"account":"alice","currency":"BTC","amount":1.6,"reference":"wire 1"}`, 400, conflict)
 	f(`{"account":"alice","currency":"ETH","amount":1.5,"reference":"wire 1"}`, 400, conflict)
 	f(`{"account":"bob","currency":"BTC","amount":1.5,"reference":"wire 1"}`, 400, conflict)
-	f(`{"account":"carol","currency":"BTC","amount":1,"reference":"r"}`, 400, refusal(`there is no account "carol"`))
-	f(`{"account":"alice","currency":"btc","amount":1,"reference":"r"}`, 400, refusal(`there is no currency "btc"`))
+	f(`{"account":"carol","currency":"BTC","amount":1,"reference":"r"}`, 400,
+		refusal(`there is no account "carol"`))
+	f(`{"account":"alice","currency":"btc","amount":1,"reference":"r"}`, 400,
+		refusal(`there is no currency "btc"`))
 	f(`{"account":"alice","amount":1,"reference":"r"}`, 400, refusal(`there is no currency ""`))
-	f(`{"account":"alice","currency":"BTC","amount":0,"reference":"r"}`, 400, refusal("the amount of a deposit is above 0"))
-	f(`{"account":"alice","currency":"BTC","reference":"r"}`, 400, refusal("amount: A valid number is required."))
-	f(`{"account":"alice","currency":"BTC","amount":-1,"reference":"r"}`, 400, refusal("amount: A valid number is required."))
-	f(`{"account":"alice","currency":"BTC","amount":0.000000001,"reference":"r"}`, 400, refusal("amount: At most 8 fractional digits are possible."))
-	f(`{"account":"alice","currency":"BTC","amount":1e30,"reference":"r"}`, 400, refusal("amount: The number is too large."))
-	f(`{"account":"alice","currency":"BTC","amount":1,"reference":"`+strings.Repeat("r", 129)+`"}`, 400, refusal("a reference has 1 to 128 bytes"))
-	f(`{"account":"alice","currency":"BTC","amount":1,"reference":"`+strings.Repeat("r", 128)+`"}`, 200,
-		`{"deposit":3,"account":"alice","currency":"BTC","amount":1,"balance":2.5000001,"reference":"`+strings.Repeat("r", 128)+`"}`)
+	f(`{"account":"alice","currency":"BTC","amount":0,"reference":"r"}`, 400,
+		refusal("the amount of a deposit is above 0"))
+	f(`{"account":"alice","currency":"BTC","reference":"r"}`, 400,
+		refusal("amount: A valid number is required."))
+	f(`{"account":"alice","currency":"BTC","amount":-1,"reference":"r"}`, 400,
+		refusal("amount: A valid number is required."))
+	f(`{"account":"alice","currency":"BTC","amount":0.000000001,"reference":"r"}`, 400,
+		refusal("amount: At most 8 fractional digits are possible."))
+	f(`{"account":"alice","currency":"BTC","amount":1e30,"reference":"r"}`, 400,
+		refusal("amount: The number is too large."))
+	f(`{"account":"alice","currency":"BTC","amount":1,"reference":"`+strings.Repeat("r", 129)+`"}`,
+		400, refusal("a reference has 1 to 128 bytes"))
+	f(`{"account":"alice","currency":"BTC","amount":1,"reference":"`+strings.Repeat("r", 128)+`"}`,
+		200,
+		`{"deposit":3,"account":"alice","currency":"BTC","amount":1,"balance":2.5000001,"reference":"`+
+			strings.Repeat("r", 128)+
+			`"}`)
 	// Without a reference each is a deposit of its own, and says what it is called.
-	own := regexp.MustCompile(`^\{"deposit":([45]),"account":"bob","currency":"ETH","amount":2,"balance":[24],"reference":"([0-9a-f]{36})"\}\n$`)
+	own := regexp.MustCompile(
+		`^\{"deposit":([45]),"account":"bob","currency":"ETH","amount":2,"balance":[24],"reference":"([0-9a-f]{36})"\}\n$`)
 	for range 2 {
-		if a := ask("POST", "/operator/v1/deposits", `{"account":"bob","currency":"ETH","amount":2}`); a.status != 200 || !own.MatchString(a.body) {
+		if a := ask("POST", "/operator/v1/deposits",
+			`{"account":"bob","currency":"ETH","amount":2}`); a.status != 200 ||
+			!own.MatchString(a.body) {
 			t.Errorf("%d %s", a.status, a.body)
 		}
 	}
 	h.crash()
 	h.start()
 	ask = operator(t, h.gateway)
-	f(`{"account":"alice","currency":"BTC","amount":"1.5","reference":"wire 1"}`, 200, `{"deposit":1,"account":"alice","currency":"BTC","amount":1.5,"balance":2.5000001,"reference":"wire 1","repeated":true}`)
+	f(`{"account":"alice","currency":"BTC","amount":"1.5","reference":"wire 1"}`, 200,
+		`{"deposit":1,"account":"alice","currency":"BTC","amount":1.5,"balance":2.5000001,"reference":"wire 1","repeated":true}`)
 	f(`{"account":"alice","currency":"BTC","amount":1.6,"reference":"wire 1"}`, 400, conflict)
 }
 
 func TestADepositOfUnknownOutcomeSaysUnderWhichReferenceToRepeatIt(t *testing.T) {
-	h, store := newStubborn(t, func(o *actors.Options) { o.Timing.Request, o.Timing.Stall = time.Second, 20*time.Millisecond })
+	h, store := newStubborn(t, func(o *actors.Options) {
+		o.Timing.Request, o.Timing.Stall = time.Second, 20*time.Millisecond
+	})
 	ask := operator(t, h.gateway)
 	release := store.block()
 	a := ask("POST", "/operator/v1/deposits", `{"account":"bob","currency":"ETH","amount":2}`)
-	m := regexp.MustCompile(`^\{"error":"outcome unknown: .* repeat it with the reference \\"([0-9a-f]{36})\\", which is safe"\}\n$`).FindStringSubmatch(a.body)
+	m := regexp.MustCompile(
+		`^\{"error":"outcome unknown: .* repeat it with the reference \\"([0-9a-f]{36})\\", which is safe"\}\n$`).
+		FindStringSubmatch(
+			a.body)
 	if a.status != 503 || m == nil || len(a.header.Peek("Retry-After")) > 0 {
 		t.Fatalf("%d %s%s", a.status, a.header, a.body)
 	}
@@ -303,17 +379,22 @@ func TestADepositOfUnknownOutcomeSaysUnderWhichReferenceToRepeatIt(t *testing.T)
 	}
 	release()
 	eventually(t, "the deposit can be repeated", func() bool {
-		a = ask("POST", "/operator/v1/deposits", `{"account":"bob","currency":"ETH","amount":2,"reference":"`+m[1]+`"}`)
+		a = ask("POST", "/operator/v1/deposits",
+			`{"account":"bob","currency":"ETH","amount":2,"reference":"`+m[1]+`"}`)
 		return a.status == 200
 	})
-	says(t, "repeated", a, 200, `{"deposit":3,"account":"bob","currency":"ETH","amount":2,"balance":2,"reference":"`+m[1]+`","repeated":true}`)
+	says(t, "repeated", a, 200,
+		`{"deposit":3,"account":"bob","currency":"ETH","amount":2,"balance":2,"reference":"`+m[1]+
+			`","repeated":true}`)
 }
 
 func TestADepositWhoseBalanceCannotBeReadSaysThatItWasMade(t *testing.T) {
 	h := newHarness(t, func(o *actors.Options) { o.Limits.Reads = 0 })
 	h.account("bob")
-	a := operator(t, h.gateway)("POST", "/operator/v1/deposits", `{"account":"bob","currency":"ETH","amount":2,"reference":"r"}`)
-	says(t, "deposit", a, 503, refusal(`deposit 1 was made, with the reference "r", but its balance cannot be told: too many requests are in flight`))
+	a := operator(t, h.gateway)("POST", "/operator/v1/deposits",
+		`{"account":"bob","currency":"ETH","amount":2,"reference":"r"}`)
+	says(t, "deposit", a, 503, refusal(
+		`deposit 1 was made, with the reference "r", but its balance cannot be told: too many requests are in flight`))
 	if got := a.header.Peek("Retry-After"); len(got) > 0 {
 		t.Errorf("what was done is answered with Retry-After %s", got)
 	}
@@ -342,14 +423,16 @@ func TestSecretsAppearInTheAnswerToKeyCreationAndNowhereElse(t *testing.T) {
 	log := slog.New(slog.NewTextHandler(logged, &slog.HandlerOptions{Level: slog.LevelDebug}))
 	h := newHarness(t, func(o *actors.Options) { o.Log = log })
 	h.account("alice")
-	g := New(Options{Log: log, BodyBytes: 1 << 10, HeaderBytes: 1 << 10, Connections: 100, OperatorToken: operatorToken})
+	g := New(Options{Log: log, BodyBytes: 1 << 10, HeaderBytes: 1 << 10, Connections: 100,
+		OperatorToken: operatorToken})
 	g.SetEngine(h.engine)
 	l := fasthttputil.NewInmemoryListener()
 	go g.Serve(l) //nolint:errcheck // ends with the listener
 	defer l.Close()
 	public, ask := &harness{t: t, listener: l}, operator(t, g)
 
-	m := madeKey.FindStringSubmatch(ask("POST", "/operator/v1/keys", `{"account":"alice","permissions":["read","trade"]}`).body)
+	m := madeKey.FindStringSubmatch(
+		ask("POST", "/operator/v1/keys", `{"account":"alice","permissions":["read","trade"]}`).body)
 	if m == nil {
 		t.Fatal("no key")
 	}
@@ -371,14 +454,19 @@ func TestSecretsAppearInTheAnswerToKeyCreationAndNowhereElse(t *testing.T) {
 	head := "X-Key: " + m[1] + "\r\nX-Sign: " + mac + "\r\nX-Nonce: "
 	show(public.raw("GET", "GET /api/v1/wallets/ HTTP/1.1\r\nHost: x\r\n"+head+"1\r\n\r\n"))
 	show(public.raw("GET", "GET /api/v1/wallets/ HTTP/1.1\r\nHost: x\r\n"+head+"1\r\n\r\n"))
-	show(public.raw("GET", "GET /api/v1/wallets/ HTTP/1.1\r\nHost: x\r\n"+head+"0\r\nbroken\r\n\r\n"))
-	show(public.raw("GET", "GET /api/v1/wallets/ HTTP/1.1\r\nHost: x\r\n"+head+"2\r\nX-Pad: "+strings.Repeat("x", 2000)+"\r\n\r\n"))
-	show(public.raw("POST", "POST /api/v1/order/ HTTP/1.1\r\nHost: x\r\nContent-Length: 2000\r\n"+head+"2\r\n\r\n"))
+	show(public.raw("GET", "GET /api/v1/wallets/ HTTP/1.1\r\nHost: x\r\n"+head+
+		"0\r\nbroken\r\n\r\n"))
+	show(public.raw("GET", "GET /api/v1/wallets/ HTTP/1.1\r\nHost: x\r\n"+head+"2\r\nX-Pad: "+
+		strings.Repeat("x", 2000)+"\r\n\r\n"))
+	show(public.raw("POST", "POST /api/v1/order/ HTTP/1.1\r\nHost: x\r\nContent-Length: 2000\r\n"+
+		head+"2\r\n\r\n"))
 	show(ask("POST", "/operator/v1/keys/revoke", `{"key":"`+m[1]+`"}`))
 	h.crash()
 	h.start()
-	for name, secret := range map[string]string{"the secret": m[2], "the operator's token": operatorToken, "a signature": mac} {
-		if strings.Contains(shown.String(), secret) && name != "the secret" || strings.Count(shown.String(), secret) > 1 {
+	for name, secret := range map[string]string{"the secret": m[2],
+		"the operator's token": operatorToken, "a signature": mac} {
+		if strings.Contains(shown.String(), secret) && name != "the secret" ||
+			strings.Count(shown.String(), secret) > 1 {
 			t.Errorf("%s was answered:\n%s", name, shown.String())
 		}
 		if strings.Contains(logged.String(), secret) {

@@ -59,7 +59,8 @@ func (r *request) orderWish() actors.OrderWish {
 		case p == 0:
 			r.bad("price", fieldPositive)
 		case w.Pair != nil && !p.FitsDecimals(w.Pair.PricePrecision):
-			r.bad("price", "At most "+strconv.Itoa(w.Pair.PricePrecision)+" fractional digits are possible.")
+			r.bad("price", "At most "+strconv.Itoa(w.Pair.PricePrecision)+
+				" fractional digits are possible.")
 		}
 		w.Price = p
 	}
@@ -72,13 +73,15 @@ func (r *request) orderWish() actors.OrderWish {
 			r.bad("amount", fieldPositive)
 		case w.Pair == nil:
 		case !a.FitsDecimals(w.Pair.AmountPrecision):
-			r.bad("amount", "At most "+strconv.Itoa(w.Pair.AmountPrecision)+" fractional digits are possible.")
+			r.bad("amount", "At most "+strconv.Itoa(w.Pair.AmountPrecision)+
+				" fractional digits are possible.")
 		case a < w.Pair.MinimumOrderSize:
 			r.bad("amount", "The smallest amount is "+w.Pair.MinimumOrderSize.String()+".")
 		case a > w.Pair.MaximumOrderSize:
 			r.bad("amount", "The largest amount is "+w.Pair.MaximumOrderSize.String()+".")
 		case w.Price > 0 && w.Price.Times(a).Balance().Cmp(w.Pair.MinimumOrderValue) < 0:
-			r.bad("amount", "price x amount must be at least "+w.Pair.MinimumOrderValue.String()+".")
+			r.bad("amount", "price x amount must be at least "+w.Pair.MinimumOrderValue.String()+
+				".")
 		}
 		w.Amount = a
 	}
@@ -86,8 +89,8 @@ func (r *request) orderWish() actors.OrderWish {
 	return w
 }
 
-// field is the text of a required parameter of the body; false if it is missing or no scalar, which is
-// noted.
+// field is the text of a required parameter of the body; false if it is missing or no scalar, which
+// is noted.
 func (r *request) field(name string) ([]byte, bool) {
 	p, ok := r.form.Get(name)
 	switch {
@@ -109,7 +112,8 @@ func (r *request) commandFailed(err error, id event.ClientID) {
 	}
 	hint := " GET /api/v1/orders/own/ shows what there is."
 	if !id.IsZero() {
-		hint = " GET /api/v1/orders/own/?client_order_id=" + id.String() + " shows whether it is in."
+		hint = " GET /api/v1/orders/own/?client_order_id=" + id.String() +
+			" shows whether it is in."
 	}
 	r.fail(OutcomeUnknown, hint)
 }
@@ -179,12 +183,13 @@ func (r *request) refused(c *actors.Command, w *actors.OrderWish) {
 	case event.RefusedWithdrawLimit:
 		r.fail(TooManyWithdraws, "")
 	default:
-		r.internal(errors.New("BUG: a command was refused for reason " + strconv.Itoa(int(c.Record().Refusal.Reason))))
+		r.internal(errors.New("BUG: a command was refused for reason " + strconv.Itoa(
+			int(c.Record().Refusal.Reason))))
 	}
 }
 
-// clientIDTaken says which order has the id. The refusal is durable: whatever happens to this look-up, the
-// answer is not one that asks for a repeat.
+// clientIDTaken says which order has the id. The refusal is durable: whatever happens to this
+// look-up, the answer is not one that asks for a repeat.
 func (r *request) clientIDTaken(id event.ClientID) {
 	q := actors.NewRead(actors.ReadClientID)
 	q.Account, q.ClientID, q.FollowUp = r.key.Account.ID, id, true
@@ -221,7 +226,8 @@ func (g *Gateway) cancelOrder(r *request) {
 	rec := c.Record()
 	switch {
 	case c.Outcome() == actors.Accepted:
-		r.body = append(strconv.AppendUint(append(r.body, `{"order":`...), rec.Cancel.Order, 10), '}')
+		r.body = append(strconv.AppendUint(append(r.body, `{"order":`...), rec.Cancel.Order, 10),
+			'}')
 	case rec.Refusal.Reason == event.RefusedNotOpen:
 		r.notCancelled(id)
 	default:
@@ -230,7 +236,8 @@ func (g *Gateway) cancelOrder(r *request) {
 	c.Free()
 }
 
-// notCancelled says why an order could not be cancelled, as its row tells now that the refusal is durable.
+// notCancelled says why an order could not be cancelled, as its row tells now that the refusal is
+// durable.
 func (r *request) notCancelled(id uint64) {
 	o, err := r.closedLately(id)
 	text := "Order not found"
@@ -247,7 +254,8 @@ func (r *request) notCancelled(id uint64) {
 	r.badFields()
 }
 
-// closedLately is an order of the request's account, to complete the answer to a command; nil: there is none.
+// closedLately is an order of the request's account, to complete the answer to a command; nil:
+// there is none.
 func (r *request) closedLately(id uint64) (*persistence.Order, error) {
 	if err := r.engine.BeginRead(true); err != nil {
 		return nil, err

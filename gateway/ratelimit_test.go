@@ -22,14 +22,15 @@ type testClock struct{ ns atomic.Int64 }
 
 func (c *testClock) pass(d time.Duration) { c.ns.Add(int64(d)) }
 
-// limited is the exchange of market, started again with limits on requests a second. The peer of all its
-// connections is 0.0.0.0, which is a proxy that is trusted: see from.
+// limited is the exchange of market, started again with limits on requests a second. The peer of
+// all its connections is 0.0.0.0, which is a proxy that is trusted: see from.
 func limited(t *testing.T, rates func(*Options)) (*harness, *testClock) {
 	h, c := trading(t), &testClock{}
 	h.tune = func(o *Options) {
 		rates(o)
 		o.RateEntries, o.Clock = 1000, c.ns.Load
-		o.TrustedProxies = []netip.Prefix{netip.MustParsePrefix("0.0.0.0/32"), netip.MustParsePrefix("127.0.0.0/8"), netip.MustParsePrefix("10.0.0.0/8")}
+		o.TrustedProxies = []netip.Prefix{netip.MustParsePrefix("0.0.0.0/32"),
+			netip.MustParsePrefix("127.0.0.0/8"), netip.MustParsePrefix("10.0.0.0/8")}
 	}
 	h.stop()
 	h.start()
@@ -62,7 +63,8 @@ func rated(t *testing.T, what string, a answer, limit, remaining, reset int) {
 		want = "  "
 	}
 	h := a.header
-	if got := fmt.Sprintf("%s %s %s", h.Peek("X-RateLimit-Limit"), h.Peek("X-RateLimit-Remaining"), h.Peek("X-RateLimit-Reset")); got != want {
+	if got := fmt.Sprintf("%s %s %s", h.Peek("X-RateLimit-Limit"), h.Peek("X-RateLimit-Remaining"),
+		h.Peek("X-RateLimit-Reset")); got != want {
 		t.Errorf("%s: limit, remaining, reset are %q, want %q", what, got, want)
 	}
 	if got := string(h.Peek("Retry-After")); (a.status == 429) != (got != "") {
@@ -95,10 +97,12 @@ func TestExactlyABurstOfPublicRequestsPassesAndThenTheRateOfTheAddress(t *testin
 	const me, other = "192.0.2.1", "192.0.2.2"
 	served(t, "first", get(me), 200, 3, 2, 1)
 	served(t, "HEAD", h.do("HEAD", "/api/v1/orderbook/BTC_USDT", "", "", from(me)...), 200, 3, 1, 1)
-	served(t, "with a bad field", h.do("GET", "/api/v1/exchanges?limit=x", "", "", from(me)...), 400, 3, 0, 2)
+	served(t, "with a bad field", h.do("GET", "/api/v1/exchanges?limit=x", "", "", from(me)...),
+		400, 3, 0, 2)
 	for range 3 {
 		throttled(t, "one more", get(me), 3, 2)
-		throttled(t, "of another path", h.do("GET", "/api/v1/pairs?currency1=?", "", "", from(me)...), 3, 2)
+		throttled(t, "of another path",
+			h.do("GET", "/api/v1/pairs?currency1=?", "", "", from(me)...), 3, 2)
 	}
 	if a := h.do("HEAD", publicPath, "", "", from(me)...); a.status != 429 || a.body != "" {
 		t.Errorf("HEAD: %d %q", a.status, a.body)
@@ -247,7 +251,9 @@ func TestWhatIsNotSignedRightCountsAgainstItsAddressAlone(t *testing.T) {
 	})
 	h.key("bob", "elsewhere", event.AllPermissions, "198.51.100.0/24")
 	nonce := uint64(100)
-	headers := func(account string) []string { return append(signed(account, nonce, ""), from("192.0.2.1")...) }
+	headers := func(account string) []string {
+		return append(signed(account, nonce, ""), from("192.0.2.1")...)
+	}
 	wrong := headers("bob")
 	wrong[3] = strings.Repeat("0", 64)
 	large := fmt.Sprintf(
@@ -258,19 +264,31 @@ func TestWhatIsNotSignedRightCountsAgainstItsAddressAlone(t *testing.T) {
 		a      func() answer
 		status int
 	}{
-		{"no headers", func() answer { return h.do("GET", privatePath, "", "", from("192.0.2.1")...) }, 401},
-		{"unknown key", func() answer { return h.do("GET", privatePath, "", "", headers("nobody")...) }, 401},
-		{"not from here", func() answer { return h.do("GET", privatePath, "", "", headers("elsewhere")...) }, 403},
-		{"no body that can be read", func() answer { return h.do("POST", "/api/v1/order", jsonType, "{", headers("bob")...) }, 400},
+		{"no headers", func() answer {
+			return h.do("GET", privatePath, "", "", from("192.0.2.1")...)
+		}, 401},
+		{"unknown key", func() answer {
+			return h.do("GET", privatePath, "", "", headers("nobody")...)
+		}, 401},
+		{"not from here", func() answer {
+			return h.do("GET", privatePath, "", "", headers("elsewhere")...)
+		}, 403},
+		{"no body that can be read", func() answer {
+			return h.do("POST", "/api/v1/order", jsonType, "{", headers("bob")...)
+		}, 400},
 		{"a body of no known type", func() answer {
 			return h.do("POST", "/api/v1/order", "text/plain", "{", headers("bob")...)
 		}, 400},
-		{"no query that can be read", func() answer { return h.do("GET", privatePath+"&%zz", "", "", headers("bob")...) }, 400},
+		{"no query that can be read", func() answer {
+			return h.do("GET", privatePath+"&%zz", "", "", headers("bob")...)
+		}, 400},
 		{"a body that is too large", func() answer {
 			return h.raw("POST", large+strings.Repeat("x", 64<<10+1))
 		}, 413},
-		{"wrong signature", func() answer { return h.do("GET", privatePath, "", "", wrong...) }, 401},
-		{"wrong signature of an order", func() answer { return h.do("POST", "/api/v1/order", formType, "a=1", wrong...) }, 401},
+		{"wrong signature", func() answer { return h.do("GET", privatePath, "", "", wrong...) },
+			401},
+		{"wrong signature of an order",
+			func() answer { return h.do("POST", "/api/v1/order", formType, "a=1", wrong...) }, 401},
 	}
 	for i, x := range failures {
 		served(t, x.what, x.a(), x.status, 9, 8-i, 1+i)
@@ -462,8 +480,11 @@ func TestTheLimitHoldsBeforeThereIsAnEngine(t *testing.T) {
 	go g.Serve(l) //nolint:errcheck // ends with the listener
 	defer g.Shutdown(time.Minute)
 	h := &harness{t: t, listener: l}
-	get := func(path string) answer { return h.raw("GET", "GET "+path+" HTTP/1.1\r\nHost: x\r\n\r\n") }
-	if a := get(publicPath); a.status != 503 || string(a.header.Peek("X-RateLimit-Remaining")) != "0" {
+	get := func(path string) answer {
+		return h.raw("GET", "GET "+path+" HTTP/1.1\r\nHost: x\r\n\r\n")
+	}
+	if a := get(publicPath); a.status != 503 ||
+		string(a.header.Peek("X-RateLimit-Remaining")) != "0" {
 		t.Errorf("%d %s\n%s", a.status, a.body, a.header)
 	}
 	throttled(t, "public", get(publicPath), 1, 1)
@@ -491,7 +512,8 @@ func TestTheHeadersAreSpelledAsDocumented(t *testing.T) {
 	if _, err := b.ReadFrom(c); err != nil {
 		t.Fatal(err)
 	}
-	for _, line := range []string{"X-RateLimit-Limit: 200", "X-RateLimit-Remaining: 199", "X-RateLimit-Reset: 1"} {
+	for _, line := range []string{"X-RateLimit-Limit: 200", "X-RateLimit-Remaining: 199",
+		"X-RateLimit-Reset: 1"} {
 		if !strings.Contains(b.String(), "\r\n"+line+"\r\n") {
 			t.Errorf("%s is not in\n%s", line, b.String())
 		}
@@ -525,19 +547,22 @@ func TestAClientBehindATrustedProxyIsKnownByItsOwnAddress(t *testing.T) {
 			clock.pass(time.Second)
 		}
 	}
-	f("192.0.2.1", "192.0.2.1", "6.6.6.6, 192.0.2.1", "6.6.6.6|192.0.2.1", "192.0.2.1, 10.1.2.3", "192.0.2.1|10.1.2.3|10.0.0.1", "192.0.2.1:4711", "::ffff:192.0.2.1", "nobody, 192.0.2.1")
+	f("192.0.2.1", "192.0.2.1", "6.6.6.6, 192.0.2.1", "6.6.6.6|192.0.2.1", "192.0.2.1, 10.1.2.3",
+		"192.0.2.1|10.1.2.3|10.0.0.1", "192.0.2.1:4711", "::ffff:192.0.2.1", "nobody, 192.0.2.1")
 	f("2001:db8::1", "2001:db8::2", "[2001:db8::3]:443", "2001:db8:0:0:ffff::")
 	f("2001:db8:0:1::1")
 	f("2001:db8:0:2::1")
-	f("0.0.0.0", "", "nobody", "192.0.2.1, nobody", "192.0.2.1|unknown, 10.0.0.1") // the proxy itself
-	f("10.0.0.7", "10.0.0.7, 10.0.0.8")                                            // an address of the trusted network, behind a proxy of it
+	// the proxy itself
+	f("0.0.0.0", "", "nobody", "192.0.2.1, nobody", "192.0.2.1|unknown, 10.0.0.1")
+	f("10.0.0.7", "10.0.0.7, 10.0.0.8") // an address of the trusted network, behind a proxy of it
 }
 
 func TestTheAllowListOfAKeyGoesByTheClientsAddress(t *testing.T) {
 	h, _ := limited(t, func(*Options) {})
 	h.key("bob", "office", event.AllPermissions, "198.51.100.0/24")
 	get := func(headers ...string) int {
-		return h.do("GET", privatePath, "", "", append(signed("office", h.nextNonce("office"), ""), headers...)...).status
+		return h.do("GET", privatePath, "", "",
+			append(signed("office", h.nextNonce("office"), ""), headers...)...).status
 	}
 	f := func(what string, got, want int) {
 		t.Helper()
@@ -558,7 +583,8 @@ func TestTheAllowListOfAKeyGoesByTheClientsAddress(t *testing.T) {
 }
 
 func TestForwardedNamesTheFirstThatIsNoProxyFromTheEnd(t *testing.T) {
-	trusted := []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8"), netip.MustParsePrefix("fd00::/8")}
+	trusted := []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8"),
+		netip.MustParsePrefix("fd00::/8")}
 	peer := netip.MustParseAddr("10.0.0.1")
 	f := func(want string, lines ...string) {
 		t.Helper()
@@ -584,8 +610,11 @@ func TestForwardedNamesTheFirstThatIsNoProxyFromTheEnd(t *testing.T) {
 	f("192.0.2.1", "::ffff:192.0.2.1, ::ffff:10.0.0.2")
 	f("fd00::1", "fd00::1, 10.9.9.9")
 	f("10.9.9.9", "10.9.9.9")
-	for _, garbage := range []string{"x", "192.0.2.1 192.0.2.2", "192.0.2", "192.0.2.256", "192.0.2.01", "192.0.2.1:", "192.0.2.1:65536", "[2001:db8::1", "fe80::1%eth0", "[fe80::1%eth0]:1",
-		"192.0.2.1/32", "\"192.0.2.1\"", "192.0.2.1;", "for=192.0.2.1", "\x00", "\xff\xfe", strings.Repeat("1", 10_000)} {
+	for _, garbage := range []string{"x", "192.0.2.1 192.0.2.2", "192.0.2", "192.0.2.256",
+		"192.0.2.01", "192.0.2.1:", "192.0.2.1:65536", "[2001:db8::1", "fe80::1%eth0",
+		"[fe80::1%eth0]:1",
+		"192.0.2.1/32", "\"192.0.2.1\"", "192.0.2.1;", "for=192.0.2.1", "\x00", "\xff\xfe",
+		strings.Repeat("1", 10_000)} {
 		f("10.0.0.1", garbage)
 		f("10.0.0.1", "192.0.2.1, "+garbage)
 		f("10.0.0.1", "192.0.2.1", garbage+",10.0.0.2")
@@ -599,9 +628,12 @@ func TestForwardedNamesTheFirstThatIsNoProxyFromTheEnd(t *testing.T) {
 	f("10.0.0.1", "192.0.2.1,"+chain+chain)
 	f("10.0.0.1", "192.0.2.1", chain, chain)
 	f("10.0.0.1", "192.0.2.1,"+strings.Repeat(" ", maxForwarded))
-	f("10.0.0.1", "192.0.2.1,"+strings.Repeat(" ", maxForwarded-len("10.0.0.2")-1)+"10.0.0.2") // cut before a comma
-	for pad := range 40 {                                                                      // an address that is cut is not taken for another
-		f := forwarded([][]byte{[]byte("6.6.6.6,192.0.2.123" + strings.Repeat(" ", pad) + "," + chain)}, trusted, peer).String()
+	// cut before a comma
+	f("10.0.0.1", "192.0.2.1,"+strings.Repeat(" ", maxForwarded-len("10.0.0.2")-1)+"10.0.0.2")
+	for pad := range 40 { // an address that is cut is not taken for another
+		f := forwarded([][]byte{[]byte(
+			"6.6.6.6,192.0.2.123" + strings.Repeat(" ", pad) + "," + chain)}, trusted,
+			peer).String()
 		if f != "192.0.2.123" && f != "10.0.0.1" {
 			t.Errorf("%d blanks: %s", pad, f)
 		}
@@ -616,7 +648,8 @@ func TestAnAddressIsFoundWithoutAllocating(t *testing.T) {
 	measure := func(what, want string) {
 		t.Helper()
 		r := newRequest(g, ctx)
-		if n := testing.AllocsPerRun(100, func() { r.from = netip.Addr{}; r.address() }); n != 0 && !raceDetector {
+		if n := testing.AllocsPerRun(100, func() { r.from = netip.Addr{}; r.address() }); n != 0 &&
+			!raceDetector {
 			t.Errorf("%s: %v allocations", what, n)
 		}
 		if got := r.address().String(); got != want {
@@ -624,6 +657,7 @@ func TestAnAddressIsFoundWithoutAllocating(t *testing.T) {
 		}
 	}
 	measure("no proxy", "0.0.0.0")
-	g.opts.TrustedProxies = []netip.Prefix{netip.MustParsePrefix("0.0.0.0/32"), netip.MustParsePrefix("10.0.0.0/8")}
+	g.opts.TrustedProxies = []netip.Prefix{netip.MustParsePrefix("0.0.0.0/32"),
+		netip.MustParsePrefix("10.0.0.0/8")}
 	measure("a proxy", "192.0.2.1")
 }

@@ -120,7 +120,8 @@ func (r *request) unlessThrottled(l *rateLimit, a ratelimit.Answer) bool {
 	return false
 }
 
-// The headers, in the letters of their documentation: a name given as text would be changed to X-Ratelimit.
+// The headers, in the letters of their documentation: a name given as text would be changed to
+// X-Ratelimit.
 var (
 	headerRateLimit     = []byte("X-RateLimit-Limit")
 	headerRateRemaining = []byte("X-RateLimit-Remaining")

@@ -63,27 +63,32 @@ func (s *slowHistory) queries() (now, most, all int) {
 	return s.in, s.most, s.asked
 }
 
-func (s *slowHistory) Trades(ctx context.Context, q persistence.TradeQuery, fn func(*persistence.Trade) bool) error {
+func (s *slowHistory) Trades(ctx context.Context, q persistence.TradeQuery,
+	fn func(*persistence.Trade) bool) error {
 	defer s.enter()()
 	return s.Store.Trades(context.WithoutCancel(ctx), q, fn)
 }
 
-func (s *slowHistory) Orders(ctx context.Context, q persistence.OrderQuery, fn func(*persistence.Order) bool) error {
+func (s *slowHistory) Orders(ctx context.Context, q persistence.OrderQuery,
+	fn func(*persistence.Order) bool) error {
 	defer s.enter()()
 	return s.Store.Orders(context.WithoutCancel(ctx), q, fn)
 }
 
-func (s *slowHistory) Order(ctx context.Context, account uint32, id uint64) (persistence.Order, error) {
+func (s *slowHistory) Order(ctx context.Context, account uint32, id uint64) (persistence.Order,
+	error) {
 	defer s.enter()()
 	return s.Store.Order(context.WithoutCancel(ctx), account, id)
 }
 
-func (s *slowHistory) Deposits(ctx context.Context, q persistence.DepositQuery, fn func(*persistence.Deposit) bool) error {
+func (s *slowHistory) Deposits(ctx context.Context, q persistence.DepositQuery,
+	fn func(*persistence.Deposit) bool) error {
 	defer s.enter()()
 	return s.Store.Deposits(context.WithoutCancel(ctx), q, fn)
 }
 
-func (s *slowHistory) Withdraws(ctx context.Context, q persistence.WithdrawQuery, fn func(*persistence.Withdraw) bool) error {
+func (s *slowHistory) Withdraws(ctx context.Context, q persistence.WithdrawQuery,
+	fn func(*persistence.Withdraw) bool) error {
 	defer s.enter()()
 	return s.Store.Withdraws(context.WithoutCancel(ctx), q, fn)
 }
@@ -93,18 +98,20 @@ func (s *slowHistory) Withdraw(ctx context.Context, id uint64) (persistence.With
 	return s.Store.Withdraw(context.WithoutCancel(ctx), id)
 }
 
-func (s *slowHistory) Candles(ctx context.Context, q persistence.CandleQuery, fn func(*persistence.Candle) bool) error {
+func (s *slowHistory) Candles(ctx context.Context, q persistence.CandleQuery,
+	fn func(*persistence.Candle) bool) error {
 	defer s.enter()()
 	return s.Store.Candles(context.WithoutCancel(ctx), q, fn)
 }
 
-func (s *slowHistory) Actions(ctx context.Context, q persistence.ActionQuery, fn func(*persistence.Action) bool) error {
+func (s *slowHistory) Actions(ctx context.Context, q persistence.ActionQuery,
+	fn func(*persistence.Action) bool) error {
 	defer s.enter()()
 	return s.Store.Actions(context.WithoutCancel(ctx), q, fn)
 }
 
-// withSlowHistory is an exchange with a past that memory does not have as a whole. Alice has the keys key-0 ...
-// key-11, so that her requests need not come in the order of one nonce.
+// withSlowHistory is an exchange with a past that memory does not have as a whole. Alice has the
+// keys key-0 ... key-11, so that her requests need not come in the order of one nonce.
 func withSlowHistory(t *testing.T, reads int) (*harness, *slowHistory) {
 	s := &slowHistory{}
 	h := withHistory(t, seeded(t), 2500, func(o *actors.Options) {
@@ -133,13 +140,18 @@ func TestNoMoreQueriesAreInTheStoreThanReadsMayBeInFlight(t *testing.T) {
 		return func(i int) answer { return h.do("GET", path, "", "", signedBy(i, "")...) }
 	}
 	post := func(path, params string) func(int) answer {
-		return func(i int) answer { return h.do("POST", path, formType, params, signedBy(i, params)...) }
+		return func(i int) answer {
+			return h.do("POST", path, formType, params,
+				signedBy(i, params)...)
+		}
 	}
 	operating := func(path string) func(int) answer {
 		return func(int) answer { return ask("GET", path, "") }
 	}
-	// f sends so many requests at once; the first places answers wait for the store, all others are refused at once.
-	f := func(what string, request func(i int) answer, places int, refused func(answer) bool, good func(answer) bool) {
+	// f sends so many requests at once; the first places answers wait for the store, all others are
+	// refused at once.
+	f := func(what string, request func(i int) answer, places int, refused func(answer) bool,
+		good func(answer) bool) {
 		t.Helper()
 		nonce++
 		release := sync.OnceFunc(store.block())
@@ -148,14 +160,20 @@ func TestNoMoreQueriesAreInTheStoreThanReadsMayBeInFlight(t *testing.T) {
 		for i := range requests {
 			go func() { answers <- request(i) }()
 		}
-		eventually(t, "all but those who have a place are answered", func() bool { return len(answers) >= requests-places })
+		eventually(t, "all but those who have a place are answered", func() bool {
+			return len(answers) >= requests-places
+		})
 		for range requests - places {
 			if a := <-answers; !refused(a) {
 				t.Errorf("%s: one of too many has %d %s%s", what, a.status, a.header, a.body)
 			}
 		}
-		eventually(t, "the others are in the store", func() bool { now, _, _ := store.queries(); return now == places })
-		if n := h.engine.Stats().ReadsInFlight; n != int64(places) { // an orderly stop waits for these
+		eventually(t, "the others are in the store", func() bool {
+			now, _, _ := store.queries()
+			return now == places
+		})
+		// an orderly stop waits for these
+		if n := h.engine.Stats().ReadsInFlight; n != int64(places) {
 			t.Errorf("%s: %d reads are in flight, want %d", what, n, places)
 		}
 		if a := h.do("GET", "/api/v1/orderbook/BTC_USDT/", "", ""); a.status != 200 {
@@ -170,30 +188,43 @@ func TestNoMoreQueriesAreInTheStoreThanReadsMayBeInFlight(t *testing.T) {
 		if _, most, _ := store.queries(); most != places {
 			t.Errorf("%s: %d queries were in the store at once", what, most)
 		}
-		eventually(t, "all places are given back", func() bool { return h.engine.Stats().ReadsInFlight == 0 })
+		eventually(t, "all places are given back", func() bool {
+			return h.engine.Stats().ReadsInFlight == 0
+		})
 	}
 	overloaded := func(a answer) bool {
-		return a.status == 503 && a.body == detail(Overloaded.Detail) && string(a.header.Peek("Retry-After")) == "1"
+		return a.status == 503 && a.body == detail(Overloaded.Detail) &&
+			string(a.header.Peek("Retry-After")) == "1"
 	}
 	found := func(a answer) bool { return a.status == 200 && a.body != "[]" }
-	for _, path := range []string{"/api/v1/exchanges/?ordering=id", "/api/v1/exchanges/?offset=1000", "/api/charts/BTC_USDT/1/chart?limit=2000"} {
+	for _, path := range []string{"/api/v1/exchanges/?ordering=id",
+		"/api/v1/exchanges/?offset=1000", "/api/charts/BTC_USDT/1/chart?limit=2000"} {
 		f(path, public(path), reads, overloaded, found)
 	}
-	for _, path := range []string{"/api/v1/orders/own/", "/api/v1/exchanges/own/", "/api/v1/deposits/"} {
+	for _, path := range []string{"/api/v1/orders/own/", "/api/v1/exchanges/own/",
+		"/api/v1/deposits/"} {
 		f(path, private(path), reads, overloaded, found)
 	}
-	f("withdraws", private("/api/v1/withdraws/"), reads, overloaded, func(a answer) bool { return a.status == 200 })
-	f("an order that there is not", private("/api/v1/order/999999/"), reads, overloaded, func(a answer) bool { return a.status == 404 })
+	f("withdraws", private("/api/v1/withdraws/"), reads,
+		overloaded, func(a answer) bool { return a.status == 200 })
+	f("an order that there is not", private("/api/v1/order/999999/"), reads,
+		overloaded, func(a answer) bool { return a.status == 404 })
 	for _, path := range []string{"/operator/v1/actions", "/operator/v1/withdraws?account=alice"} {
-		busy := func(a answer) bool { return a.status == 503 && string(a.header.Peek("Retry-After")) == "1" }
+		busy := func(a answer) bool {
+			return a.status == 503 &&
+				string(a.header.Peek("Retry-After")) == "1"
+		}
 		f(path, operating(path), reads, busy, func(a answer) bool { return a.status == 200 })
 	}
 	// Why a command was refused is told less exactly rather than by one query more.
 	text := func(want string) func(answer) bool {
 		return func(a answer) bool { return a.status == 400 && a.body == want }
 	}
-	f("cancel", post("/api/v1/order-cancel/", "order=999999"), reads, text(`{"order":["Order is not open"]}`), text(`{"order":["Order not found"]}`))
-	f("withdraw", post("/api/v1/withdraw-cancel/", "withdraw=99"), reads, text(`{"withdraw":["Withdraw is not pending"]}`), text(`{"withdraw":["Withdraw not found"]}`))
+	f("cancel", post("/api/v1/order-cancel/", "order=999999"), reads,
+		text(`{"order":["Order is not open"]}`), text(`{"order":["Order not found"]}`))
+	f("withdraw", post("/api/v1/withdraw-cancel/", "withdraw=99"), reads,
+		text(`{"withdraw":["Withdraw is not pending"]}`),
+		text(`{"withdraw":["Withdraw not found"]}`))
 	if a := h.get("alice", "/api/v1/orders/own/?limit=1"); a.status != 200 {
 		t.Errorf("afterwards: %d %s", a.status, a.body)
 	}
@@ -218,12 +249,15 @@ func TestAChartThatMemoryHasAsksTheStoreNothing(t *testing.T) {
 		return after != before
 	}
 	for range 2 {
-		for _, asked := range []bool{f(""), f("?limit=720"), f("?since=%d&limit=2000", oldest), f("?since=%d.5&limit=2000", oldest-60), f("?since=%d&limit=2000", oldest-59), f("?until=%d&limit=1", newest)} {
+		for _, asked := range []bool{f(""), f("?limit=720"), f("?since=%d&limit=2000", oldest),
+			f("?since=%d.5&limit=2000", oldest-60), f("?since=%d&limit=2000", oldest-59),
+			f("?until=%d&limit=1", newest)} {
 			if asked {
 				t.Error("the store was asked for what memory has")
 			}
 		}
-		for _, asked := range []bool{f("?limit=721"), f("?since=%d&limit=2000", oldest-3600*24), f("?until=%d", oldest-1)} {
+		for _, asked := range []bool{f("?limit=721"), f("?since=%d&limit=2000", oldest-3600*24),
+			f("?until=%d", oldest-1)} {
 			if !asked {
 				t.Error("the store was not asked for what only it has")
 			}
@@ -239,18 +273,22 @@ func TestAChartThatMemoryHasAsksTheStoreNothing(t *testing.T) {
 	})
 }
 
-// Whatever limits are asked for, each entry of a book is encoded once for a part and once for the whole, and none behind a limit.
+// Whatever limits are asked for, each entry of a book is encoded once for a part and once for the
+// whole, and none behind a limit.
 func TestABookIsEncodedOnceHoweverItIsAskedFor(t *testing.T) {
 	h := trading(t)
 	for i := range 4 {
-		if a := h.post("alice", "/api/v1/order/", order("sell", "BTC_USDT", "0.01", fmt.Sprint(200+i))); a.status != 201 {
+		if a := h.post("alice", "/api/v1/order/",
+			order("sell", "BTC_USDT", "0.01", fmt.Sprint(200+i))); a.status != 201 {
 			t.Fatal(a)
 		}
 	}
 	for _, group := range []string{"0", "1"} {
 		ask := func(sell, buy int) string {
 			t.Helper()
-			a := h.do("GET", fmt.Sprintf("/api/v1/orderbook/BTC_USDT/?group=%s&limit_sell=%d&limit_buy=%d", group, sell, buy), "", "")
+			a := h.do("GET",
+				fmt.Sprintf("/api/v1/orderbook/BTC_USDT/?group=%s&limit_sell=%d&limit_buy=%d",
+					group, sell, buy), "", "")
 			if a.status != 200 {
 				t.Fatal(a)
 			}
@@ -259,7 +297,8 @@ func TestABookIsEncodedOnceHoweverItIsAskedFor(t *testing.T) {
 		for i := range 100 {
 			ask(100_001+i, 1_000_000-i)
 		}
-		v, err := h.engine.View(map[string]actors.ReadKind{"0": actors.ReadDepth, "1": actors.ReadLevels}[group], h.engine.Pairs()[0], 0, -1, -1)
+		v, err := h.engine.View(map[string]actors.ReadKind{"0": actors.ReadDepth,
+			"1": actors.ReadLevels}[group], h.engine.Pairs()[0], 0, -1, -1)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -294,15 +333,16 @@ type unprojected struct {
 	gate atomic.Pointer[chan struct{}]
 }
 
-func (u *unprojected) Apply(ctx context.Context, tok persistence.Token, from, to uint64, w *persistence.Writes) error {
+func (u *unprojected) Apply(ctx context.Context, tok persistence.Token, from, to uint64,
+	w *persistence.Writes) error {
 	if gate := u.gate.Load(); gate != nil {
 		<-*gate
 	}
 	return u.Store.Apply(ctx, tok, from, to, w)
 }
 
-// A question that was not answered in time has done nothing, and may be asked again; only of a command the
-// outcome is unknown.
+// A question that was not answered in time has done nothing, and may be asked again; only of a
+// command the outcome is unknown.
 func TestAnOperatorsQuestionWithoutAnAnswerHasNoUnknownOutcome(t *testing.T) {
 	store := &unprojected{}
 	h := newHarness(t, func(o *actors.Options) {
@@ -326,7 +366,8 @@ func TestAnOperatorsQuestionWithoutAnAnswerHasNoUnknownOutcome(t *testing.T) {
 
 func TestAViewThatIsNotThereInTimeIsAFailureWithItsReason(t *testing.T) {
 	r := newRequest(New(Options{Log: quiet()}), &fasthttp.RequestCtx{})
-	if r.viewFailed(actors.ErrTimeout); !errors.Is(r.cause, actors.ErrTimeout) || r.failure != StoreUnavailable {
+	if r.viewFailed(actors.ErrTimeout); !errors.Is(r.cause, actors.ErrTimeout) ||
+		r.failure != StoreUnavailable {
 		t.Errorf("%v for the reason %v", r.failure, r.cause)
 	}
 }

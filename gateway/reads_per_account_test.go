@@ -26,17 +26,20 @@ func (s *heldHistory) wait() {
 	}
 }
 
-func (s *heldHistory) Orders(ctx context.Context, q persistence.OrderQuery, fn func(*persistence.Order) bool) error {
+func (s *heldHistory) Orders(ctx context.Context, q persistence.OrderQuery,
+	fn func(*persistence.Order) bool) error {
 	s.wait()
 	return s.Store.Orders(ctx, q, fn)
 }
 
-func (s *heldHistory) Trades(ctx context.Context, q persistence.TradeQuery, fn func(*persistence.Trade) bool) error {
+func (s *heldHistory) Trades(ctx context.Context, q persistence.TradeQuery,
+	fn func(*persistence.Trade) bool) error {
 	s.wait()
 	return s.Store.Trades(ctx, q, fn)
 }
 
-func (s *heldHistory) Order(ctx context.Context, account uint32, id uint64) (persistence.Order, error) {
+func (s *heldHistory) Order(ctx context.Context, account uint32, id uint64) (persistence.Order,
+	error) {
 	s.wait()
 	return s.Store.Order(ctx, account, id)
 }
@@ -55,28 +58,34 @@ func TestAnAccountHasItsOwnLimitOfReadsInFlight(t *testing.T) {
 			h.key(name, name+"-"+strconv.Itoa(i), event.AllPermissions)
 		}
 	}
-	paths := []string{"/api/v1/orders/own/", "/api/v1/exchanges/own/", "/api/v1/orders/own/?offset=3"}
-	for round := uint64(1); round <= 2; round++ { // the second proves that the first gave all its places back
+	paths := []string{"/api/v1/orders/own/", "/api/v1/exchanges/own/",
+		"/api/v1/orders/own/?offset=3"}
+	// the second proves that the first gave all its places back
+	for round := uint64(1); round <= 2; round++ {
 		s.gate = make(chan struct{})
 		s.asked.Store(0)
 		answers := make(chan answer, most)
 		for i := range most {
 			go func() {
-				answers <- h.do("GET", paths[i%len(paths)], "", "", signed("alice-"+strconv.Itoa(i), round, "")...)
+				answers <- h.do("GET", paths[i%len(paths)], "", "",
+					signed("alice-"+strconv.Itoa(i), round, "")...)
 			}()
 		}
 		eventually(t, "all of them ask the history", func() bool { return s.asked.Load() == most })
 		for _, path := range []string{"/api/v1/wallets/", "/api/v1/orders/own/"} {
-			refusedForNow(t, "a read more: "+path, h.do("GET", path, "", "", signed("alice-64", round, "")...), AccountBusy)
+			refusedForNow(t, "a read more: "+path,
+				h.do("GET", path, "", "", signed("alice-64", round, "")...), AccountBusy)
 		}
-		if a := h.do("GET", "/api/v1/wallets/", "", "", signed("bob-0", round, "")...); a.status != 200 {
+		if a := h.do("GET", "/api/v1/wallets/", "", "",
+			signed("bob-0", round, "")...); a.status != 200 {
 			t.Errorf("a read of another account: %d %s", a.status, a.body)
 		}
 		close(s.gate)
 		for _, a := range receive(t, answers, most) {
 			want(t, "a read within the limit", a, 200, "[]")
 		}
-		if a := h.do("GET", "/api/v1/wallets/", "", "", signed("alice-64", round, "")...); a.status != 200 {
+		if a := h.do("GET", "/api/v1/wallets/", "", "",
+			signed("alice-64", round, "")...); a.status != 200 {
 			t.Errorf("with the nonce that the refused one did not use: %d %s", a.status, a.body)
 		}
 	}
@@ -96,16 +105,23 @@ func TestAListOfOrdersAsksTheStateForNoMoreThanItShows(t *testing.T) {
 		left          int // what the list itself skips
 	}{
 		{what: "all", kind: actors.ReadOrders, limit: 10},
-		{what: "active", filter: orderFilter{status: persistence.StatusActive, side: matching.Buy}, skip: 100_000, kind: actors.ReadOrders, offset: 100_000, limit: 10},
-		{what: "done", filter: orderFilter{status: persistence.StatusDone}, skip: 7, kind: actors.ReadHistory, limit: 10, left: 7},
-		{what: "cancelled", filter: orderFilter{status: persistence.StatusCancelled}, kind: actors.ReadHistory, limit: 10},
-		{what: "all after many", skip: 100_000, kind: actors.ReadOpenIDs, limit: 100_000, left: 100_000},
-		{what: "one", filter: orderFilter{id: id}, skip: 1, kind: actors.ReadOrders, limit: 10, left: 1},
+		{what: "active", filter: orderFilter{status: persistence.StatusActive, side: matching.Buy},
+			skip: 100_000, kind: actors.ReadOrders, offset: 100_000, limit: 10},
+		{what: "done", filter: orderFilter{status: persistence.StatusDone}, skip: 7,
+			kind: actors.ReadHistory, limit: 10, left: 7},
+		{what: "cancelled", filter: orderFilter{status: persistence.StatusCancelled},
+			kind: actors.ReadHistory, limit: 10},
+		{what: "all after many", skip: 100_000, kind: actors.ReadOpenIDs, limit: 100_000,
+			left: 100_000},
+		{what: "one", filter: orderFilter{id: id}, skip: 1, kind: actors.ReadOrders, limit: 10,
+			left: 1},
 	} {
 		l := orderList{skip: c.skip, left: 10}
 		q := l.question(&c.filter)
-		if q.Kind != c.kind || q.Offset != c.offset || q.Limit != c.limit || q.Side != c.filter.side || l.skip != c.left {
-			t.Errorf("%s: kind %d, offset %d, limit %d, %d left to skip", c.what, q.Kind, q.Offset, q.Limit, l.skip)
+		if q.Kind != c.kind || q.Offset != c.offset || q.Limit != c.limit ||
+			q.Side != c.filter.side || l.skip != c.left {
+			t.Errorf("%s: kind %d, offset %d, limit %d, %d left to skip", c.what, q.Kind, q.Offset,
+				q.Limit, l.skip)
 		}
 		q.Free()
 	}

@@ -10,12 +10,13 @@ import (
 	"github.com/valyala/fasthttp"
 )
 
-// Answers that are failures of ours (Failure.Ours) carry an X-Request-Id, and the log says under it what the
-// request was and why it failed. Neither queries, bodies nor headers are logged: they have keys, signatures
-// and codes. Load, maintenance and the like are no failures: they are counted and not logged.
+// Answers that are failures of ours (Failure.Ours) carry an X-Request-Id, and the log says under it
+// what the request was and why it failed. Neither queries, bodies nor headers are logged: they have
+// keys, signatures and codes. Load, maintenance and the like are no failures: they are counted and
+// not logged.
 
-// A failureLog bounds what is logged of failures: when the store stalls, thousands of requests a second fail
-// for one reason, and to write that thousands of times is the next thing that stalls.
+// A failureLog bounds what is logged of failures: when the store stalls, thousands of requests a
+// second fail for one reason, and to write that thousands of times is the next thing that stalls.
 type failureLog struct {
 	mu     sync.Mutex
 	second int64 // of the gateway's clock
@@ -47,11 +48,13 @@ func (r *request) report(took int64) {
 	if f := r.failure; f == nil || !f.Ours || f.Status != r.status {
 		return
 	}
-	r.g.report(r.ctx, r.g.meter.routes[r.route], r.status, took, "failure", r.failure.Name, "address", r.address().String(), "error", r.cause, "stack", string(r.stack))
+	r.g.report(r.ctx, r.g.meter.routes[r.route], r.status, took, "failure", r.failure.Name,
+		"address", r.address().String(), "error", r.cause, "stack", string(r.stack))
 }
 
 // report names an answer in the log. What else is told may be empty.
-func (g *Gateway) report(ctx *fasthttp.RequestCtx, route string, status int, took int64, more ...any) (id string) {
+func (g *Gateway) report(ctx *fasthttp.RequestCtx, route string, status int, took int64,
+	more ...any) (id string) {
 	id = requestID()
 	ctx.Response.Header.Set("X-Request-Id", id)
 	l := &g.unavailableLog
@@ -62,7 +65,8 @@ func (g *Gateway) report(ctx *fasthttp.RequestCtx, route string, status int, too
 	if !ok {
 		return id
 	}
-	attributes := []any{"request", id, "method", string(ctx.Method()), "route", route, "path", string(ctx.Path()), "status", status, "took", time.Duration(took)}
+	attributes := []any{"request", id, "method", string(ctx.Method()), "route", route, "path",
+		string(ctx.Path()), "status", status, "took", time.Duration(took)}
 	for i := 0; i+1 < len(more); i += 2 {
 		if more[i+1] != nil && more[i+1] != "" {
 			attributes = append(attributes, more[i], more[i+1])

@@ -16,8 +16,8 @@ import (
 	"exchange/gateway/sign"
 )
 
-// A request is one request on its way through the gateway, with the memory it needs. It is pooled; its
-// handler's goroutine owns it.
+// A request is one request on its way through the gateway, with the memory it needs. It is pooled;
+// its handler's goroutine owns it.
 type request struct {
 	g      *Gateway
 	ctx    *fasthttp.RequestCtx
@@ -27,8 +27,9 @@ type request struct {
 	query params.Set // of the address
 	form  params.Set // of the body
 
-	from netip.Addr       // where it comes from; not valid: not asked for yet
-	at   int64            // when it came, by the gateway's clock, for both its limits and for how long it took
+	from netip.Addr // where it comes from; not valid: not asked for yet
+	// when it came, by the gateway's clock, for both its limits and for how long it took
+	at   int64
 	rate ratelimit.Answer // what the client is told about its limit, if it has one
 
 	key   *actors.Key // of a private request
@@ -60,14 +61,15 @@ func newRequest(g *Gateway, ctx *fasthttp.RequestCtx) *request {
 	r.g, r.ctx, r.engine, r.static, r.key, r.nonce = g, ctx, nil, nil, nil, 0
 	r.from, r.at, r.rate, r.route, r.private = netip.Addr{}, g.now(),
 		ratelimit.Answer{}, unmatched, false
-	r.fields, r.status, r.body, r.shared, r.written, r.reading = r.fields[:0], fasthttp.StatusOK, r.body[:0], nil, false, false
+	r.fields, r.status, r.body, r.shared, r.written, r.reading = r.fields[:0], fasthttp.StatusOK,
+		r.body[:0], nil, false, false
 	r.parts = r.parts[:0]
 	r.failure, r.cause, r.stack = nil, nil, nil
 	return r
 }
 
-// keptBody is the largest answer that is copied, and whose memory is kept for the next request; of larger ones there are as many at
-// once as bulk allows.
+// keptBody is the largest answer that is copied, and whose memory is kept for the next request; of
+// larger ones there are as many at once as bulk allows.
 const keptBody = 64 << 10
 
 // Headers that every answer has.
@@ -140,7 +142,8 @@ func (r *request) send() {
 	requests.Put(r)
 }
 
-// large is what an answer is written from that is larger than keptBody, nil if it is not. Of smaller parts it makes one body.
+// large is what an answer is written from that is larger than keptBody, nil if it is not. Of
+// smaller parts it makes one body.
 func (r *request) large() [][]byte {
 	switch {
 	case r.written || r.status >= 300:
@@ -272,7 +275,8 @@ func (r *request) ascending() bool {
 	return true
 }
 
-// clientID is the parameter client_order_id of the query or the body, a zero one if it is not there.
+// clientID is the parameter client_order_id of the query or the body, a zero one if it is not
+// there.
 func (r *request) clientID(from *params.Set) event.ClientID {
 	p, ok := from.Get("client_order_id")
 	if !ok {

@@ -34,7 +34,8 @@ func TestTheServersKeyIsRotatedAndNoAPIKeyIsLost(t *testing.T) {
 		t.Fatal(err)
 	}
 	for range 2 {
-		if a := h.post("alice", "/api/v1/withdraw", "address=x&amount=1&currency=BTC"); a.status != 201 {
+		if a := h.post("alice", "/api/v1/withdraw",
+			"address=x&amount=1&currency=BTC"); a.status != 201 {
 			t.Fatal(a.body)
 		}
 	}
@@ -51,7 +52,8 @@ func TestTheServersKeyIsRotatedAndNoAPIKeyIsLost(t *testing.T) {
 		}
 	}
 	confirm := func(id uint64, code string) answer {
-		return h.post("alice", "/api/v1/withdraw-confirm", fmt.Sprintf("code=%s&withdraw=%d", code, id))
+		return h.post("alice", "/api/v1/withdraw-confirm",
+			fmt.Sprintf("code=%s&withdraw=%d", code, id))
 	}
 	works("at first")
 	codes := []string{h.code(1), h.code(2)}
@@ -88,7 +90,8 @@ func TestTheServersKeyIsRotatedAndNoAPIKeyIsLost(t *testing.T) {
 	for _, keys := range [][][]byte{{keyOf(1)}, {keyOf(3)}, {keyOf(3), keyOf(1)}} {
 		server = keys
 		h.store = h.open()
-		if _, err := actors.Start(context.Background(), h.options()); !errors.Is(err, seal.ErrOtherKey) || !errors.Is(err, actors.ErrConfig) {
+		if _, err := actors.Start(context.Background(),
+			h.options()); !errors.Is(err, seal.ErrOtherKey) || !errors.Is(err, actors.ErrConfig) {
 			t.Errorf("with other keys: %v", err)
 		}
 		if err := h.store.Close(); err != nil {
@@ -103,7 +106,8 @@ func TestTheServersKeyIsRotatedAndNoAPIKeyIsLost(t *testing.T) {
 func TestAnAccountsKeyIsReplacedWithoutAGap(t *testing.T) {
 	h := trading(t)
 	ask := operator(t, h.gateway)
-	made := madeKey.FindStringSubmatch(ask("POST", "/operator/v1/keys", `{"account":"bob","permissions":["read","trade"]}`).body)
+	made := madeKey.FindStringSubmatch(
+		ask("POST", "/operator/v1/keys", `{"account":"bob","permissions":["read","trade"]}`).body)
 	if made == nil {
 		t.Fatal("no key")
 	}
@@ -114,13 +118,15 @@ func TestAnAccountsKeyIsReplacedWithoutAGap(t *testing.T) {
 	cancel := func(id string) answer {
 		nonce++
 		p := "order=" + id
-		return h.do("POST", "/api/v1/order-cancel", formType, p, "X-KEY", made[1], "X-SIGN", string(sign.Sign(nil, []byte(made[1]+p))), "X-NONCE", fmt.Sprint(nonce))
+		return h.do("POST", "/api/v1/order-cancel", formType, p, "X-KEY", made[1], "X-SIGN",
+			string(sign.Sign(nil, []byte(made[1]+p))), "X-NONCE", fmt.Sprint(nonce))
 	}
 	want(t, "both work: the new one", cancel("99"), 400, `{"order":["Order not found"]}`)
 	if a := h.get("bob", "/api/v1/orders/own"); a.status != 200 {
 		t.Errorf("both work: the old one: %d %s", a.status, a.body)
 	}
-	says(t, "the old one ends", ask("POST", "/operator/v1/keys/revoke", `{"key":"key-bob"}`), 200, `{"account":"bob","key":"key-bob","revoked":true}`)
+	says(t, "the old one ends", ask("POST", "/operator/v1/keys/revoke", `{"key":"key-bob"}`), 200,
+		`{"account":"bob","key":"key-bob","revoked":true}`)
 	for range 2 {
 		want(t, "the old one", h.get("bob", "/api/v1/orders/own"), 401, credentials)
 		want(t, "the new one", cancel("99"), 400, `{"order":["Order not found"]}`)
@@ -128,7 +134,8 @@ func TestAnAccountsKeyIsReplacedWithoutAGap(t *testing.T) {
 		h.start()
 	}
 	want(t, "an order of the old one", cancel("3"), 200, `{"order":3}`)
-	says(t, "for ever", operator(t, h.gateway)("POST", "/operator/v1/keys/revoke", `{"key":"key-bob"}`), 400, refusal("key key-bob is revoked already"))
+	says(t, "for ever", operator(t, h.gateway)("POST", "/operator/v1/keys/revoke",
+		`{"key":"key-bob"}`), 400, refusal("key key-bob is revoked already"))
 }
 
 func TestTheOperatorsTokenIsChanged(t *testing.T) {
@@ -136,7 +143,8 @@ func TestTheOperatorsTokenIsChanged(t *testing.T) {
 	ask := operator(t, h.gateway)
 	list := func(token string, status int) {
 		t.Helper()
-		if a := ask("GET", "/operator/v1/accounts", "", "Authorization: Bearer "+token); a.status != status {
+		if a := ask("GET", "/operator/v1/accounts", "",
+			"Authorization: Bearer "+token); a.status != status {
 			t.Errorf("%s: %d %s", token, a.status, a.body)
 		}
 	}

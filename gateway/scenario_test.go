@@ -20,9 +20,10 @@ import (
 	"exchange/core/state"
 )
 
-// The scenarios are the specification of the exchange in examples: scripts of what users and operators send and
-// see, with the whole output compared. Each file is one exchange from its first start on. Times are shown as T,
-// and sequences, which mails that were sent move on when they like, as N.
+// The scenarios are the specification of the exchange in examples: scripts of what users and
+// operators send and see, with the whole output compared. Each file is one exchange from its first
+// start on. Times are shown as T, and sequences, which mails that were sent move on when they like,
+// as N.
 //
 //	open NAME[=EMAIL]...                              accounts with a key each
 //	deposit NAME AMOUNT CURRENCY [reference=R]
@@ -118,7 +119,8 @@ func (s script) delivered() []actors.Mail {
 func (s script) mails() string {
 	all, lines := s.delivered(), []string{}
 	for _, m := range all[s.post.shown:] {
-		line := fmt.Sprintf("to %s: withdraw %d of %v %s to %s, ", m.To, m.Withdraw.ID, m.Withdraw.Amount, m.Currency, m.Withdraw.Address)
+		line := fmt.Sprintf("to %s: withdraw %d of %v %s to %s, ", m.To, m.Withdraw.ID,
+			m.Withdraw.Amount, m.Currency, m.Withdraw.Address)
 		if m.Code != "" {
 			line += "a code" // of each run another one
 		} else {
@@ -218,13 +220,15 @@ func (s script) run() string {
 		if id := s.option("id", ""); id != "" {
 			form += "&client_order_id=" + id
 		}
-		form += "&pair=" + s.option("pair", "BTC_USDT") + "&price=" + s.option("price", "1") + "&type=" + s.arg(1)
+		form += "&pair=" + s.option("pair", "BTC_USDT") + "&price=" + s.option("price", "1") +
+			"&type=" + s.arg(1)
 		return show(h.post(s.arg(0), "/api/v1/order/", form))
 	case "cancel":
 		return show(h.post(s.arg(0), "/api/v1/order-cancel/", "order="+s.arg(1)))
 	case "book":
 		a := h.do("GET", "/api/v1/orderbook/"+s.option("pair", "BTC_USDT")+"/"+s.query(), "", "")
-		out := strings.NewReplacer(`{"sell":[`, "sell: ", `],"buy":[`, "\nbuy:  ", `]}`, "", `},{`, "}\n      {").Replace(show(a))
+		out := strings.NewReplacer(`{"sell":[`, "sell: ", `],"buy":[`, "\nbuy:  ", `]}`, "", `},{`,
+			"}\n      {").Replace(show(a))
 		return out + "\nX-Update-Id: " + string(a.header.Peek("X-Update-Id"))
 	case "balances":
 		return show(h.get(s.arg(0), "/api/v1/wallets/"+s.query()))
@@ -245,13 +249,15 @@ func (s script) run() string {
 	case "ticker":
 		return show(h.do("GET", "/api/v1/ticker/?pair="+s.option("pair", "BTC_USDT"), "", ""))
 	case "withdraw":
-		return show(h.post(s.arg(0), "/api/v1/withdraw/", "address="+s.option("to", "somewhere")+"&amount="+s.arg(1)+"&currency="+s.arg(2)))
+		return show(h.post(s.arg(0), "/api/v1/withdraw/",
+			"address="+s.option("to", "somewhere")+"&amount="+s.arg(1)+"&currency="+s.arg(2)))
 	case "confirm":
 		code := s.option("code", s.code(s.arg(1)))
 		if code == "plain" {
 			code = strings.ToLower(strings.ReplaceAll(s.code(s.arg(1)), "-", ""))
 		}
-		return show(h.post(s.arg(0), "/api/v1/withdraw-confirm/", "code="+code+"&withdraw="+s.arg(1)))
+		return show(h.post(s.arg(0), "/api/v1/withdraw-confirm/",
+			"code="+code+"&withdraw="+s.arg(1)))
 	case "cancel-withdraw":
 		return show(h.post(s.arg(0), "/api/v1/withdraw-cancel/", "withdraw="+s.arg(1)))
 	case "withdraws", "deposits", "fees":
@@ -285,13 +291,15 @@ func (s script) operate() string {
 	case "freeze":
 		return s.tell("accounts/freeze", map[string]any{"account": s.arg(1), "on": on})
 	case "fees":
-		return s.tell("fees", map[string]any{"account": s.arg(1), "pair": s.arg(2), "maker": option("maker"), "taker": option("taker")})
+		return s.tell("fees", map[string]any{"account": s.arg(1), "pair": s.arg(2),
+			"maker": option("maker"), "taker": option("taker")})
 	case "usual-fees":
 		return s.tell("fees", map[string]any{"account": s.arg(1), "pair": s.arg(2), "usual": true})
 	case "cancel":
 		return s.tell("orders/cancel", map[string]any{"order": number()})
 	case "cancel-all":
-		return s.tell("orders/cancel-all", map[string]any{"account": option("account"), "pair": option("pair")})
+		return s.tell("orders/cancel-all",
+			map[string]any{"account": option("account"), "pair": option("pair")})
 	case "approve":
 		body := map[string]any{"withdraw": number()}
 		if s.d.HasArg("despite-freeze") {
@@ -299,7 +307,8 @@ func (s script) operate() string {
 		}
 		return s.tell("withdraws/approve", body)
 	case "refuse":
-		return s.tell("withdraws/refuse", map[string]any{"withdraw": number(), "details": option("details")})
+		return s.tell("withdraws/refuse",
+			map[string]any{"withdraw": number(), "details": option("details")})
 	case "audit":
 		return s.tell("audit", struct{}{})
 	case "withdraws":
@@ -327,7 +336,8 @@ func (s script) tell(path string, body any) string {
 		}
 		method, text = "POST", string(b)
 	}
-	a := operator(s.h.t.(*testing.T), s.h.gateway)(method, "/operator/v1/"+path, text, "Authorization: Bearer "+operatorToken, "X-Operator: olga")
+	a := operator(s.h.t.(*testing.T), s.h.gateway)(method, "/operator/v1/"+path, text,
+		"Authorization: Bearer "+operatorToken, "X-Operator: olga")
 	a.body = listed.Replace(strings.TrimSuffix(a.body, "\n"))
 	return show(a)
 }
@@ -335,11 +345,14 @@ func (s script) tell(path string, body any) string {
 var (
 	times     = regexp.MustCompile(`"(date|timestamp)":[0-9.]+`)
 	clocks    = regexp.MustCompile(`"time":"[^"]+"`)
-	sequences = regexp.MustCompile(`"(sequence|records|replayed_from|rows_compared|paused_ms)":[0-9]+`)
-	listed    = strings.NewReplacer(`":[{`, "\":[\n  {", `},{`, "},\n  {") // of an object's list each element has a line
+	sequences = regexp.MustCompile(
+		`"(sequence|records|replayed_from|rows_compared|paused_ms)":[0-9]+`)
+	// of an object's list each element has a line
+	listed = strings.NewReplacer(`":[{`, "\":[\n  {", `},{`, "},\n  {")
 )
 
 func show(a answer) string {
-	body := clocks.ReplaceAllString(sequences.ReplaceAllString(pretty(a.body), `"$1":N`), `"time":"T"`)
+	body := clocks.ReplaceAllString(sequences.ReplaceAllString(pretty(a.body), `"$1":N`),
+		`"time":"T"`)
 	return fmt.Sprintf("%d %s", a.status, times.ReplaceAllString(body, `"$1":T`))
 }

@@ -16,7 +16,8 @@ import (
 // A slowServer has two seconds for a request, for an answer and between two of them.
 func slowServer(t *testing.T, change func(*Options)) (g *Gateway, address string) {
 	t.Helper()
-	o := Options{Log: quiet(), BodyBytes: 1 << 20, HeaderBytes: 8 << 10, Connections: 1000, ReadTimeout: 2 * time.Second, WriteTimeout: 2 * time.Second, IdleTimeout: 2 * time.Second}
+	o := Options{Log: quiet(), BodyBytes: 1 << 20, HeaderBytes: 8 << 10, Connections: 1000,
+		ReadTimeout: 2 * time.Second, WriteTimeout: 2 * time.Second, IdleTimeout: 2 * time.Second}
 	if change != nil {
 		change(&o)
 	}
@@ -62,7 +63,8 @@ func TestWhoSendsTooSlowlyIsToldSoAndTheOthersAreServed(t *testing.T) {
 		"a path":       "GET /",
 		"headers":      "GET /healthz HTTP/1.1\r\nHost: x\r\nX-A: ",
 		"a body":       "POST /api/v1/order HTTP/1.1\r\nHost: x\r\nContent-Length: 1000000\r\n\r\n",
-		"a chunk":      "POST /api/v1/order HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\nf0000\r\n",
+		"a chunk": "POST /api/v1/order HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: " +
+			"chunked\r\n\r\nf0000\r\n",
 	} {
 		all.Go(func() {
 			for _, behind := range []bool{false, true} { // a request that was answered
@@ -79,15 +81,19 @@ func TestWhoSendsTooSlowlyIsToldSoAndTheOthersAreServed(t *testing.T) {
 					return c
 				}
 				text, err := io.ReadAll(begun())
-				if err != nil || !strings.HasPrefix(string(text), "HTTP/1.1 408 ") || !strings.Contains(string(text), RequestTimeout.Detail) || !strings.Contains(string(text), "Connection: close\r\n") {
+				if err != nil || !strings.HasPrefix(string(text), "HTTP/1.1 408 ") ||
+					!strings.Contains(string(text), RequestTimeout.Detail) ||
+					!strings.Contains(string(text), "Connection: close\r\n") {
 					t.Errorf("%s, behind another: %v: %q, %v", name, behind, text, err)
 				}
-				// One who sends a byte now and then is no better off. What it is told may be lost, for it goes on sending.
+				// One who sends a byte now and then is no better off. What it is told may be lost,
+				// for it goes on sending.
 				c := begun()
 				go drip(c)
 				text, err = io.ReadAll(c)
 				var timeout net.Error
-				if strings.Contains(string(text), "HTTP/1.1 2") || errors.As(err, &timeout) && timeout.Timeout() {
+				if strings.Contains(string(text), "HTTP/1.1 2") ||
+					errors.As(err, &timeout) && timeout.Timeout() {
 					t.Errorf("%s, byte by byte: %q, %v", name, text, err)
 				}
 			}
@@ -106,7 +112,9 @@ func TestWhoSendsTooSlowlyIsToldSoAndTheOthersAreServed(t *testing.T) {
 			if n == 0 {
 				t.Error("nobody was served meanwhile")
 			}
-			eventually(t, "all connections are given back", func() bool { return g.publicConnections.open.Load() == 0 })
+			eventually(t, "all connections are given back", func() bool {
+				return g.publicConnections.open.Load() == 0
+			})
 			return
 		default:
 		}
@@ -116,28 +124,40 @@ func TestWhoSendsTooSlowlyIsToldSoAndTheOthersAreServed(t *testing.T) {
 // What was done is told, whatever becomes of the request that came together with it.
 func TestAnAnswerIsNotLostWithTheRequestBehindIt(t *testing.T) {
 	_, address := slowServer(t, nil)
-	for name, begin := range map[string]string{"headers": "GET /healthz HTTP/1.1\r\nX-A: ", "a body": "POST /api/v1/order HTTP/1.1\r\nHost: x\r\nContent-Length: 1000000\r\n\r\n", "what is no request": "x\r\n\r\n"} {
+	for name, begin := range map[string]string{"headers": "GET /healthz HTTP/1.1\r\nX-A: ",
+		"a body": "POST /api/v1/order HTTP/1.1\r\nHost: x\r\nContent-Length: " +
+			"1000000\r\n\r\n",
+		"what is no request": "x\r\n\r\n"} {
 		c := dialed(t, address)
 		if _, err := io.WriteString(c, alive+begin); err != nil {
 			t.Fatal(err)
 		}
 		text, err := io.ReadAll(c)
-		if answers := strings.Split(string(text), "HTTP/1.1 ")[1:]; err != nil || len(answers) != 2 || !strings.HasPrefix(answers[0], "200 ") || !strings.HasPrefix(answers[1], "40") {
+		if answers := strings.Split(string(text), "HTTP/1.1 ")[1:]; err != nil ||
+			len(answers) != 2 || !strings.HasPrefix(answers[0], "200 ") ||
+			!strings.HasPrefix(answers[1], "40") {
 			t.Errorf("%s: %q, %v", name, answers, err)
 		}
 	}
 }
 
-// One that asks whether it may send its body is told so, however long its connection was idle before.
+// One that asks whether it may send its body is told so, however long its connection was idle
+// before.
 func TestABodyIsAskedForAlsoAfterALongPause(t *testing.T) {
-	g, address := slowServer(t, func(o *Options) { o.IdleTimeout, o.ReadTimeout = 20*time.Second, 20*time.Second })
+	g, address := slowServer(t, func(o *Options) {
+		o.IdleTimeout, o.ReadTimeout = 20*time.Second, 20*time.Second
+	})
 	c := dialed(t, address)
 	if a := talk(t, c, "GET", alive); a.status != 200 {
 		t.Fatal(a.status)
 	}
 	answered := time.Now()
-	eventually(t, "the time for the answer is over", func() bool { return time.Since(answered) > g.opts.WriteTimeout*3/2 })
-	if _, err := io.WriteString(c, "POST /api/v1/order HTTP/1.1\r\nHost: x\r\nConnection: close\r\nExpect: 100-continue\r\nContent-Length: 5\r\n\r\n"); err != nil {
+	eventually(t, "the time for the answer is over", func() bool {
+		return time.Since(answered) > g.opts.WriteTimeout*3/2
+	})
+	if _, err := io.WriteString(c,
+		"POST /api/v1/order HTTP/1.1\r\nHost: x\r\nConnection: close\r\nExpect: "+
+			"100-continue\r\nContent-Length: 5\r\n\r\n"); err != nil {
 		t.Fatal(err)
 	}
 	const told = "HTTP/1.1 100 Continue\r\n\r\n"
@@ -165,18 +185,22 @@ func TestWhoSendsNothingIsClosed(t *testing.T) {
 			t.Errorf("%s: %q, %v", name, text, err)
 		}
 	}
-	eventually(t, "both are given back", func() bool { return g.publicConnections.open.Load() == 0 })
+	eventually(t, "both are given back", func() bool {
+		return g.publicConnections.open.Load() == 0
+	})
 }
 
 func TestWhoShakesNoHandIsClosed(t *testing.T) {
 	_, _, certificate := newCertificate(t, time.Now().Add(aDay), quiet())
 	g, address := slowServer(t, func(o *Options) { o.Certificate = certificate })
-	for name, begin := range map[string]string{"nothing": "", "a part of a greeting": "\x16\x03\x01\x02\x00\x01\x00", "no greeting": alive} {
+	for name, begin := range map[string]string{"nothing": "",
+		"a part of a greeting": "\x16\x03\x01\x02\x00\x01\x00", "no greeting": alive} {
 		c := dialed(t, address)
 		if _, err := io.WriteString(c, begin); err != nil {
 			t.Fatal(err)
 		}
-		if text, err := io.ReadAll(c); strings.Contains(string(text), "HTTP/1.1 2") || err != nil && !strings.Contains(err.Error(), "reset by peer") {
+		if text, err := io.ReadAll(c); strings.Contains(string(text), "HTTP/1.1 2") ||
+			err != nil && !strings.Contains(err.Error(), "reset by peer") {
 			t.Errorf("%s: %q, %v", name, text, err)
 		}
 	}
@@ -197,7 +221,9 @@ func TestWhoTakesNoAnswersIsClosed(t *testing.T) {
 			break
 		}
 	}
-	eventually(t, "its connection is given back", func() bool { return g.publicConnections.open.Load() == 0 })
+	eventually(t, "its connection is given back", func() bool {
+		return g.publicConnections.open.Load() == 0
+	})
 }
 
 // A flood listener has connections of any address.
@@ -235,13 +261,19 @@ func (f *flood) come(t *testing.T, address string) (c net.Conn, alive func() ans
 	if err != nil {
 		t.Fatal(err)
 	}
-	f.ch <- &elsewhere{far, net.TCPAddrFromAddrPort(netip.AddrPortFrom(netip.MustParseAddr(address), 1234))}
-	return c, func() answer { t.Helper(); return talk(t, c, "GET", "GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n") }
+	f.ch <- &elsewhere{far, net.TCPAddrFromAddrPort(
+		netip.AddrPortFrom(netip.MustParseAddr(address), 1234))}
+	return c, func() answer {
+		t.Helper()
+		return talk(t, c, "GET",
+			"GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n")
+	}
 }
 
 func TestNoAddressTakesAllPlaces(t *testing.T) {
-	g := New(Options{Log: quiet(), BodyBytes: 1 << 10, HeaderBytes: 1 << 10, Connections: 20, ConnectionsPerAddress: 3,
-		TrustedProxies: []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8")}})
+	g := New(Options{Log: quiet(), BodyBytes: 1 << 10, HeaderBytes: 1 << 10, Connections: 20,
+		ConnectionsPerAddress: 3,
+		TrustedProxies:        []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8")}})
 	t.Cleanup(func() { g.Shutdown(time.Minute) })
 	l := &flood{make(chan net.Conn)}
 	go g.Serve(l) //nolint:errcheck // ends with the listener

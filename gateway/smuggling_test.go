@@ -13,9 +13,10 @@ import (
 	"time"
 )
 
-// converse sends bytes on a connection of their own and reads all answers until the server closes it, or for ever: what
-// is sent must end with a request that asks for that.
-func converse(t *testing.T, address, text string, methods ...string) (statuses []int, bodies []string) {
+// converse sends bytes on a connection of their own and reads all answers until the server closes
+// it, or for ever: what is sent must end with a request that asks for that.
+func converse(t *testing.T, address, text string, methods ...string) (statuses []int,
+	bodies []string) {
 	t.Helper()
 	c, err := net.Dial("tcp", address)
 	if err != nil {
@@ -33,7 +34,8 @@ func converse(t *testing.T, address, text string, methods ...string) (statuses [
 			r.Method = methods[i]
 		}
 		resp, err := http.ReadResponse(in, r)
-		if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) || err != nil && strings.Contains(err.Error(), "reset by peer") {
+		if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) ||
+			err != nil && strings.Contains(err.Error(), "reset by peer") {
 			return statuses, bodies
 		}
 		if err != nil {
@@ -58,98 +60,139 @@ func (h *harness) served() string {
 	return l.Addr().String()
 }
 
-// Behind each request comes another one, which would be seen if the first ended anywhere else than the standard says.
+// Behind each request comes another one, which would be seen if the first ended anywhere else than
+// the standard says.
 func TestNoRequestHidesInAnother(t *testing.T) {
 	h := trading(t)
 	address := h.served()
 	const last = "GET /readyz HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n"
 	hidden := "GET /api/v1/pairs HTTP/1.1\r\nHost: x\r\n\r\n"
 	post := func(headers, body string) string {
-		return "POST /api/v1/order HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n" + headers + "\r\n" + body
+		return "POST /api/v1/order HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n" +
+			headers + "\r\n" + body
 	}
-	get := func(headers string) string { return "GET /healthz HTTP/1.1\r\nHost: x\r\n" + headers + "\r\n" }
+	get := func(headers string) string {
+		return "GET /healthz HTTP/1.1\r\nHost: x\r\n" + headers + "\r\n"
+	}
 	chunks := func(body string) string { return post("Transfer-Encoding: chunked\r\n", body) }
 
 	refused := map[string]string{
-		"a length and chunks":                       post("Content-Length: 5\r\nTransfer-Encoding: chunked\r\n", "0\r\n\r\n"),
-		"chunks and a length":                       post("Transfer-Encoding: chunked\r\nContent-Length: 5\r\n", "0\r\n\r\n"),
-		"chunks and a longer length":                post(fmt.Sprintf("Content-Length: %d\r\nTransfer-Encoding: chunked\r\n", 5+len(hidden)), "0\r\n\r\n"+hidden),
-		"a length, and chunks with a request":       post("Content-Length: 4\r\nTransfer-Encoding: chunked\r\n", fmt.Sprintf("%x\r\n%s\r\n0\r\n\r\n", len(hidden), hidden)),
-		"two lengths":                               post("Content-Length: 5\r\nContent-Length: 0\r\n", "hello"),
-		"two lengths, the other way round":          post("Content-Length: 0\r\nContent-Length: 5\r\n", "hello"),
-		"the same length twice":                     post("Content-Length: 5\r\nContent-Length: 5\r\n", "hello"),
-		"a list of lengths":                         post("Content-Length: 5, 5\r\n", "hello"),
-		"a length with a sign":                      post("Content-Length: +5\r\n", "hello"),
-		"a negative length":                         post("Content-Length: -5\r\n", "hello"),
-		"a length in hexadecimal":                   post("Content-Length: 0x5\r\n", "hello"),
-		"a length and something":                    post("Content-Length: 5 x\r\n", "hello"),
-		"an empty length":                           post("Content-Length: \r\n", "hello"),
-		"a length beyond 64 bits":                   post("Content-Length: 18446744073709551621\r\n", "hello"),
-		"a blank before the colon":                  post("Content-Length : 5\r\n", "hello"),
-		"a tab before the colon":                    post("Content-Length\t: 5\r\n", "hello"),
-		"a blank before the colon of chunks":        post("Transfer-Encoding : chunked\r\n", "0\r\n\r\n"),
-		"another transfer encoding":                 post("Transfer-Encoding: xchunked\r\n", "0\r\n\r\n"),
-		"one that was taken back":                   post("Transfer-Encoding: identity\r\n", ""),
-		"one that was taken back, and a length":     post("Transfer-Encoding: identity\r\nContent-Length: 5\r\n", "hello"),
-		"two transfer encodings":                    post("Transfer-Encoding: gzip, chunked\r\n", "0\r\n\r\n"),
-		"chunks before another":                     post("Transfer-Encoding: chunked, identity\r\n", "0\r\n\r\n"),
-		"two fields of transfer encodings":          post("Transfer-Encoding: chunked\r\nTransfer-Encoding: identity\r\n", "0\r\n\r\n"),
-		"two fields, the other way round":           post("Transfer-Encoding: identity\r\nTransfer-Encoding: chunked\r\n", "0\r\n\r\n"),
-		"a control character before it":             post("Transfer-Encoding: \x0bchunked\r\n", "0\r\n\r\n"),
-		"chunks in HTTP/1.0":                        strings.Replace(chunks("0\r\n\r\n"), "HTTP/1.1", "HTTP/1.0", 1),
-		"a folded transfer encoding":                post("Transfer-Encoding:\r\n chunked\r\n", "0\r\n\r\n"),
-		"a folded line":                             get("X-A: 1\r\n  Content-Length: 5\r\n"),
-		"a line folded by a tab":                    get("X-A: 1\r\n\tContent-Length: 5\r\n"),
-		"a fold in the first line":                  "GET /healthz HTTP/1.1\r\n Host: x\r\n\r\n",
-		"fields without CR":                         "GET /healthz HTTP/1.1\r\nHost: x\nX-A: 1\n\n",
-		"the last field without CR":                 "GET /healthz HTTP/1.1\r\nHost: x\r\nX-A: 1\n\r\n",
-		"a body behind fields without CR":           "POST /api/v1/order HTTP/1.1\r\nHost: x\nContent-Length: 5\n\nhello",
-		"a field in the first line":                 "GET /healthz HTTP/1.1\rContent-Length: 5\r\nHost: x\r\n\r\n",
-		"a version of the future":                   "GET /healthz HTTP/9.9\r\nHost: x\r\n\r\n",
-		"a version of another protocol":             "GET /healthz HTTP/2.0\r\nHost: x\r\n\r\n",
-		"a version before the first":                "GET /healthz HTTP/0.9\r\nHost: x\r\n\r\n",
-		"a version in small letters":                "GET /healthz http/1.1\r\nHost: x\r\n\r\n",
-		"a line in a line":                          get("X-A: 1\nContent-Length: 5\r\n"),
-		"an end without CR":                         strings.TrimSuffix(get("X-A: 1\r\n"), "\r\n") + "\n",
-		"CR alone":                                  "GET /healthz HTTP/1.1\rHost: x\r\r",
-		"CR in a value":                             get("X-A: 1\rContent-Length: 5\r\n"),
-		"a zero byte in a value":                    get("X-A: 1\x002\r\n"),
-		"a zero byte in a name":                     get("X\x00A: 1\r\n"),
-		"a blank in a name":                         get("X A: 1\r\n"),
-		"no name":                                   get(": 1\r\n"),
-		"no colon":                                  get("broken\r\n"),
-		"two hosts":                                 get("Host: y\r\n"),
-		"no host":                                   "GET /healthz HTTP/1.1\r\n\r\n",
-		"two blanks in the first line":              "GET  /healthz  HTTP/1.1\r\nHost: x\r\n\r\n",
-		"no version":                                "GET /healthz\r\n\r\n",
-		"a strange version":                         "GET /healthz HTTP/1.1x\r\nHost: x\r\n\r\n",
-		"TLS where there is none":                   "\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03\r\n\r\n",
-		"an extension of a chunk that goes on":      chunks("5;a\nhello\r\n0\r\n\r\n"),
-		"chunks without CR":                         chunks("5\nhello\n0\n\n"),
-		"a last line without CR behind chunks":      chunks("5\r\nhello\r\n0\r\n\n"),
-		"the same behind no body":                   chunks("0\r\n\n"),
-		"a chunk beyond 64 bits":                    chunks("FFFFFFFFFFFFFFFF1\r\nhello\r\n0\r\n\r\n"),
-		"a chunk of 2^63":                           chunks("7FFFFFFFFFFFFFFF\r\nhello\r\n0\r\n\r\n"),
-		"a negative chunk":                          chunks("-5\r\nhello\r\n0\r\n\r\n"),
-		"a chunk with a sign":                       chunks("+5\r\nhello\r\n0\r\n\r\n"),
-		"a chunk with 0x":                           chunks("0x5\r\nhello\r\n0\r\n\r\n"),
-		"a blank before a chunk's size":             chunks(" 5\r\nhello\r\n0\r\n\r\n"),
-		"a chunk without a size":                    chunks("\r\nhello\r\n0\r\n\r\n"),
-		"a chunk that is too short":                 chunks("3\r\nhello\r\n0\r\n\r\n"),
-		"a size of many zeros":                      chunks(strings.Repeat("0", 100) + "5\r\nhello\r\n0\r\n\r\n"),
-		"a field behind the body":                   chunks("5\r\nhello\r\n0\r\nX-A: 1\r\n\r\n"),
-		"a length behind the body":                  chunks("5\r\nhello\r\n0\r\nContent-Length: 5\r\n\r\n"),
-		"a key behind the body":                     chunks("5\r\nhello\r\n0\r\nX-KEY: key-bob\r\n\r\n"),
-		"an announced key behind the body":          post("Transfer-Encoding: chunked\r\nTrailer: X-KEY\r\n", "5\r\nhello\r\n0\r\nX-KEY: key-bob\r\n\r\n"),
-		"an address behind the body":                post("Transfer-Encoding: chunked\r\nX-Forwarded-For: 192.0.2.1\r\n", "5\r\nhello\r\n0\r\nX-Forwarded-For: 192.0.2.7\r\n\r\n"),
-		"a field behind the body of a read":         "GET /healthz HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n0\r\nX-A: 1\r\n\r\n",
-		"a field behind the body, for the stream":   "POST /socket.v2/?EIO=4 HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n0\r\nX-A: 1\r\n\r\n",
-		"a length and chunks, for a path not there": "POST /nothing HTTP/1.1\r\nHost: x\r\nContent-Length: 5\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
+		"a length and chunks": post(
+			"Content-Length: 5\r\nTransfer-Encoding: chunked\r\n", "0\r\n\r\n"),
+		"chunks and a length": post(
+			"Transfer-Encoding: chunked\r\nContent-Length: 5\r\n", "0\r\n\r\n"),
+		"chunks and a longer length": post(
+			fmt.Sprintf("Content-Length: %d\r\nTransfer-Encoding: chunked\r\n", 5+len(hidden)),
+			"0\r\n\r\n"+hidden),
+		"a length, and chunks with a request": post(
+			"Content-Length: 4\r\nTransfer-Encoding: chunked\r\n",
+			fmt.Sprintf("%x\r\n%s\r\n0\r\n\r\n", len(hidden), hidden)),
+		"two lengths": post(
+			"Content-Length: 5\r\nContent-Length: 0\r\n", "hello"),
+		"two lengths, the other way round": post(
+			"Content-Length: 0\r\nContent-Length: 5\r\n", "hello"),
+		"the same length twice": post(
+			"Content-Length: 5\r\nContent-Length: 5\r\n", "hello"),
+		"a list of lengths":       post("Content-Length: 5, 5\r\n", "hello"),
+		"a length with a sign":    post("Content-Length: +5\r\n", "hello"),
+		"a negative length":       post("Content-Length: -5\r\n", "hello"),
+		"a length in hexadecimal": post("Content-Length: 0x5\r\n", "hello"),
+		"a length and something":  post("Content-Length: 5 x\r\n", "hello"),
+		"an empty length":         post("Content-Length: \r\n", "hello"),
+		"a length beyond 64 bits": post(
+			"Content-Length: 18446744073709551621\r\n", "hello"),
+		"a blank before the colon": post("Content-Length : 5\r\n", "hello"),
+		"a tab before the colon":   post("Content-Length\t: 5\r\n", "hello"),
+		"a blank before the colon of chunks": post("Transfer-Encoding : chunked\r\n",
+			"0\r\n\r\n"),
+		"another transfer encoding": post("Transfer-Encoding: xchunked\r\n",
+			"0\r\n\r\n"),
+		"one that was taken back": post("Transfer-Encoding: identity\r\n", ""),
+		"one that was taken back, and a length": post(
+			"Transfer-Encoding: identity\r\nContent-Length: 5\r\n", "hello"),
+		"two transfer encodings": post("Transfer-Encoding: gzip, chunked\r\n",
+			"0\r\n\r\n"),
+		"chunks before another": post(
+			"Transfer-Encoding: chunked, identity\r\n", "0\r\n\r\n"),
+		"two fields of transfer encodings": post(
+			"Transfer-Encoding: chunked\r\nTransfer-Encoding: identity\r\n", "0\r\n\r\n"),
+		"two fields, the other way round": post(
+			"Transfer-Encoding: identity\r\nTransfer-Encoding: chunked\r\n", "0\r\n\r\n"),
+		"a control character before it": post("Transfer-Encoding: \x0bchunked\r\n",
+			"0\r\n\r\n"),
+		"chunks in HTTP/1.0": strings.Replace(chunks("0\r\n\r\n"),
+			"HTTP/1.1", "HTTP/1.0", 1),
+		"a folded transfer encoding": post("Transfer-Encoding:\r\n chunked\r\n",
+			"0\r\n\r\n"),
+		"a folded line":            get("X-A: 1\r\n  Content-Length: 5\r\n"),
+		"a line folded by a tab":   get("X-A: 1\r\n\tContent-Length: 5\r\n"),
+		"a fold in the first line": "GET /healthz HTTP/1.1\r\n Host: x\r\n\r\n",
+		"fields without CR":        "GET /healthz HTTP/1.1\r\nHost: x\nX-A: 1\n\n",
+		"the last field without CR": "GET /healthz HTTP/1.1\r\nHost: x\r\nX-A: " +
+			"1\n\r\n",
+		"a body behind fields without CR": "POST /api/v1/order HTTP/1.1\r\nHost: " +
+			"x\nContent-Length: 5\n\nhello",
+		"a field in the first line": "GET /healthz HTTP/1.1\rContent-Length: " +
+			"5\r\nHost: x\r\n\r\n",
+		"a version of the future":       "GET /healthz HTTP/9.9\r\nHost: x\r\n\r\n",
+		"a version of another protocol": "GET /healthz HTTP/2.0\r\nHost: x\r\n\r\n",
+		"a version before the first":    "GET /healthz HTTP/0.9\r\nHost: x\r\n\r\n",
+		"a version in small letters":    "GET /healthz http/1.1\r\nHost: x\r\n\r\n",
+		"a line in a line":              get("X-A: 1\nContent-Length: 5\r\n"),
+		"an end without CR": strings.TrimSuffix(get("X-A: 1\r\n"),
+			"\r\n") + "\n",
+		"CR alone":                             "GET /healthz HTTP/1.1\rHost: x\r\r",
+		"CR in a value":                        get("X-A: 1\rContent-Length: 5\r\n"),
+		"a zero byte in a value":               get("X-A: 1\x002\r\n"),
+		"a zero byte in a name":                get("X\x00A: 1\r\n"),
+		"a blank in a name":                    get("X A: 1\r\n"),
+		"no name":                              get(": 1\r\n"),
+		"no colon":                             get("broken\r\n"),
+		"two hosts":                            get("Host: y\r\n"),
+		"no host":                              "GET /healthz HTTP/1.1\r\n\r\n",
+		"two blanks in the first line":         "GET  /healthz  HTTP/1.1\r\nHost: x\r\n\r\n",
+		"no version":                           "GET /healthz\r\n\r\n",
+		"a strange version":                    "GET /healthz HTTP/1.1x\r\nHost: x\r\n\r\n",
+		"TLS where there is none":              "\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03\r\n\r\n",
+		"an extension of a chunk that goes on": chunks("5;a\nhello\r\n0\r\n\r\n"),
+		"chunks without CR":                    chunks("5\nhello\n0\n\n"),
+		"a last line without CR behind chunks": chunks("5\r\nhello\r\n0\r\n\n"),
+		"the same behind no body":              chunks("0\r\n\n"),
+		"a chunk beyond 64 bits": chunks(
+			"FFFFFFFFFFFFFFFF1\r\nhello\r\n0\r\n\r\n"),
+		"a chunk of 2^63": chunks(
+			"7FFFFFFFFFFFFFFF\r\nhello\r\n0\r\n\r\n"),
+		"a negative chunk":              chunks("-5\r\nhello\r\n0\r\n\r\n"),
+		"a chunk with a sign":           chunks("+5\r\nhello\r\n0\r\n\r\n"),
+		"a chunk with 0x":               chunks("0x5\r\nhello\r\n0\r\n\r\n"),
+		"a blank before a chunk's size": chunks(" 5\r\nhello\r\n0\r\n\r\n"),
+		"a chunk without a size":        chunks("\r\nhello\r\n0\r\n\r\n"),
+		"a chunk that is too short":     chunks("3\r\nhello\r\n0\r\n\r\n"),
+		"a size of many zeros": chunks(
+			strings.Repeat("0", 100) + "5\r\nhello\r\n0\r\n\r\n"),
+		"a field behind the body": chunks("5\r\nhello\r\n0\r\nX-A: 1\r\n\r\n"),
+		"a length behind the body": chunks(
+			"5\r\nhello\r\n0\r\nContent-Length: 5\r\n\r\n"),
+		"a key behind the body": chunks(
+			"5\r\nhello\r\n0\r\nX-KEY: key-bob\r\n\r\n"),
+		"an announced key behind the body": post(
+			"Transfer-Encoding: chunked\r\nTrailer: X-KEY\r\n",
+			"5\r\nhello\r\n0\r\nX-KEY: key-bob\r\n\r\n"),
+		"an address behind the body": post(
+			"Transfer-Encoding: chunked\r\nX-Forwarded-For: 192.0.2.1\r\n",
+			"5\r\nhello\r\n0\r\nX-Forwarded-For: 192.0.2.7\r\n\r\n"),
+		"a field behind the body of a read": "GET /healthz HTTP/1.1\r\nHost: " +
+			"x\r\nTransfer-Encoding: chunked\r\n\r\n0\r\nX-A: 1\r\n\r\n",
+		"a field behind the body, for the stream": "POST /socket.v2/?EIO=4 HTTP/1.1\r\nHost: " +
+			"x\r\nTransfer-Encoding: chunked\r\n\r\n0\r\nX-A: 1\r\n\r\n",
+		"a length and chunks, for a path not there": "POST /nothing HTTP/1.1\r\nHost: " +
+			"x\r\nContent-Length: 5\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
 	}
 	before := h.hash()
 	for name, text := range refused {
 		statuses, bodies := converse(t, address, text+last+last)
-		if len(statuses) != 1 || statuses[0] != 400 || bodies[0] != detail(MalformedRequest.Detail) {
+		if len(statuses) != 1 || statuses[0] != 400 ||
+			bodies[0] != detail(MalformedRequest.Detail) {
 			t.Errorf("%s: %v %q", name, statuses, bodies)
 		}
 	}
@@ -158,27 +201,46 @@ func TestNoRequestHidesInAnother(t *testing.T) {
 		text     string
 		statuses []int
 	}{
-		"a body":                        {post("Content-Length: 5\r\n", "hello"), []int{unauthenticated}},
-		"no body":                       {post("", ""), []int{unauthenticated}},
-		"chunks":                        {chunks("5\r\nhello\r\n0\r\n\r\n"), []int{unauthenticated}},
-		"chunks in other letters":       {post("transfer-encoding: CHUNKED\r\n", "5\r\nhello\r\n0\r\n\r\n"), []int{unauthenticated}},
-		"an extension of a chunk":       {chunks("5;a=b\r\nhello\r\n0\r\n\r\n"), []int{unauthenticated}},
-		"a blank behind a chunk's size": {chunks("5 \r\nhello\r\n0 \r\n\r\n"), []int{unauthenticated}},
-		"a request in a body":           {post(fmt.Sprintf("Content-Length: %d\r\n", len(hidden)), hidden), []int{unauthenticated}},
-		"a request in a chunk":          {chunks(fmt.Sprintf("%x\r\n%s\r\n0\r\n\r\n", len(hidden), hidden)), []int{unauthenticated}},
-		"a request in a read's body":    {get(fmt.Sprintf("Content-Length: %d\r\n", len(hidden))) + hidden, []int{alive}},
-		"a read with chunks":            {"GET /healthz HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n0\r\n\r\n", []int{alive}},
-		"pipelined ones":                {strings.Repeat(get(""), 50), slicesOf(50, alive)},
-		"another name for a length":     {post("Content_Length: 5\r\n", ""), []int{unauthenticated}},
-		"an upgrade to another HTTP":    {get("Connection: Upgrade, HTTP2-Settings\r\nUpgrade: h2c\r\nHTTP2-Settings: AAMAAABkAARAAAAAAAIAAAAA\r\n"), []int{alive}},
-		"a tunnel":                      {"CONNECT x:80 HTTP/1.1\r\nHost: x\r\n\r\n", []int{404}},
-		"an echo":                       {"TRACE /healthz HTTP/1.1\r\nHost: x\r\nX-Secret: 1\r\n\r\n", []int{405}},
-		"empty lines before a request":  {"\r\n\n" + get(""), []int{alive}},
-		"a first line without CR":       {strings.Replace(get(""), "\r\n", "\n", 1), []int{alive}},
-		"a path of another host":        {"GET http://y/healthz HTTP/1.1\r\nHost: x\r\n\r\n", []int{alive}},
+		"a body": {post("Content-Length: 5\r\n", "hello"),
+			[]int{unauthenticated}},
+		"no body": {post("", ""), []int{unauthenticated}},
+		"chunks": {chunks("5\r\nhello\r\n0\r\n\r\n"),
+			[]int{unauthenticated}},
+		"chunks in other letters": {
+			post("transfer-encoding: CHUNKED\r\n", "5\r\nhello\r\n0\r\n\r\n"),
+			[]int{unauthenticated}},
+		"an extension of a chunk": {chunks("5;a=b\r\nhello\r\n0\r\n\r\n"),
+			[]int{unauthenticated}},
+		"a blank behind a chunk's size": {chunks("5 \r\nhello\r\n0 \r\n\r\n"),
+			[]int{unauthenticated}},
+		"a request in a body": {
+			post(fmt.Sprintf("Content-Length: %d\r\n", len(hidden)), hidden),
+			[]int{unauthenticated}},
+		"a request in a chunk": {
+			chunks(fmt.Sprintf("%x\r\n%s\r\n0\r\n\r\n", len(hidden), hidden)),
+			[]int{unauthenticated}},
+		"a request in a read's body": {
+			get(fmt.Sprintf("Content-Length: %d\r\n", len(hidden))) + hidden, []int{alive}},
+		"a read with chunks": {
+			"GET /healthz HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: " +
+				"chunked\r\n\r\n5\r\nhello\r\n0\r\n\r\n", []int{alive}},
+		"pipelined ones":            {strings.Repeat(get(""), 50), slicesOf(50, alive)},
+		"another name for a length": {post("Content_Length: 5\r\n", ""), []int{unauthenticated}},
+		"an upgrade to another HTTP": {
+			get(
+				"Connection: Upgrade, HTTP2-Settings\r\nUpgrade: h2c\r\nHTTP2-Settings: " +
+					"AAMAAABkAARAAAAAAAIAAAAA\r\n"), []int{alive}},
+		"a tunnel": {"CONNECT x:80 HTTP/1.1\r\nHost: x\r\n\r\n", []int{404}},
+		"an echo": {
+			"TRACE /healthz HTTP/1.1\r\nHost: x\r\nX-Secret: 1\r\n\r\n", []int{405}},
+		"empty lines before a request": {"\r\n\n" + get(""), []int{alive}},
+		"a first line without CR":      {strings.Replace(get(""), "\r\n", "\n", 1), []int{alive}},
+		"a path of another host": {"GET http://y/healthz HTTP/1.1\r\nHost: x\r\n\r\n",
+			[]int{alive}},
 	} {
 		statuses, bodies := converse(t, address, x.text+last)
-		if fmt.Sprint(statuses) != fmt.Sprint(append(x.statuses, 200)) || bodies[len(bodies)-1] != `{"status":"ready"}` {
+		if fmt.Sprint(statuses) != fmt.Sprint(append(x.statuses, 200)) ||
+			bodies[len(bodies)-1] != `{"status":"ready"}` {
 			t.Errorf("%s: %v %q", name, statuses, bodies)
 		}
 	}
@@ -209,16 +271,23 @@ func TestTheOperatorsListenerIsAsStrict(t *testing.T) {
 	chunked := "Host: x\r\nTransfer-Encoding: chunked\r\n"
 	token := "Authorization: Bearer " + operatorToken + "\r\n"
 	for name, text := range map[string]string{
-		"a length and chunks":          auth + fmt.Sprintf("Content-Length: %d\r\nTransfer-Encoding: chunked\r\n\r\n", len(freeze)) + chunks + "\r\n",
-		"a folded line":                auth + "X-A: 1\r\n 2\r\n\r\n",
-		"a name behind the body":       auth + "Transfer-Encoding: chunked\r\n\r\n" + chunks + "X-Operator: eve\r\n\r\n",
-		"a token behind the body":      chunked + "\r\n" + chunks + token + "\r\n",
-		"an announced token behind it": chunked + "Trailer: Authorization\r\n\r\n" + chunks + token + "\r\n",
-		"a second token behind it":     chunked + "Authorization: Bearer wrong\r\n\r\n" + chunks + token + "\r\n",
-		"a token behind no body":       chunked + "\r\n0\r\n" + token + "\r\n",
+		"a length and chunks": auth +
+			fmt.Sprintf("Content-Length: %d\r\nTransfer-Encoding: chunked\r\n\r\n", len(freeze)) +
+			chunks + "\r\n",
+		"a folded line": auth + "X-A: 1\r\n 2\r\n\r\n",
+		"a name behind the body": auth + "Transfer-Encoding: chunked\r\n\r\n" + chunks +
+			"X-Operator: eve\r\n\r\n",
+		"a token behind the body": chunked + "\r\n" + chunks + token + "\r\n",
+		"an announced token behind it": chunked + "Trailer: Authorization\r\n\r\n" + chunks +
+			token + "\r\n",
+		"a second token behind it": chunked + "Authorization: Bearer wrong\r\n\r\n" + chunks +
+			token + "\r\n",
+		"a token behind no body": chunked + "\r\n0\r\n" + token + "\r\n",
 	} {
-		statuses, bodies := converse(t, l.Addr().String(), "POST /operator/v1/accounts/freeze HTTP/1.1\r\n"+text)
-		if len(statuses) != 1 || statuses[0] != 400 || bodies[0] != refusal(MalformedRequest.Detail)+"\n" {
+		statuses, bodies := converse(t, l.Addr().String(),
+			"POST /operator/v1/accounts/freeze HTTP/1.1\r\n"+text)
+		if len(statuses) != 1 || statuses[0] != 400 ||
+			bodies[0] != refusal(MalformedRequest.Detail)+"\n" {
 			t.Errorf("%s: %v %q", name, statuses, bodies)
 		}
 	}
@@ -227,25 +296,32 @@ func TestTheOperatorsListenerIsAsStrict(t *testing.T) {
 	}
 }
 
-// A client behind a proxy that passes on what comes behind a body must not be able to name its own address there.
+// A client behind a proxy that passes on what comes behind a body must not be able to name its own
+// address there.
 func TestWhatComesBehindABodyNamesNoAddress(t *testing.T) {
 	h := newHarness(t, nil)
-	h.tune = func(o *Options) { o.TrustedProxies = []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")} }
+	h.tune = func(o *Options) {
+		o.TrustedProxies = []netip.Prefix{
+			netip.MustParsePrefix("127.0.0.0/8")}
+	}
 	h.stop()
 	h.start()
 	h.account("alice")
 	h.key("alice", "office", 7, "192.0.2.0/24")
 	s := signed("office", 1, "")
-	head := "GET /api/v1/wallets?currency_id=BTC HTTP/1.1\r\nHost: x\r\nConnection: close\r\nTransfer-Encoding: chunked\r\n"
+	head := "GET /api/v1/wallets?currency_id=BTC HTTP/1.1\r\nHost: x\r\nConnection: " +
+		"close\r\nTransfer-Encoding: chunked\r\n"
 	for i := 0; i < len(s); i += 2 {
 		head += s[i] + ": " + s[i+1] + "\r\n"
 	}
 	head += "X-Forwarded-For: 203.0.113.9\r\n\r\n"
 	address := h.served()
-	if statuses, bodies := converse(t, address, head+"0\r\n\r\n"); len(statuses) != 1 || statuses[0] != 403 || bodies[0] != detail(AddressNotAllowed.Detail) {
+	if statuses, bodies := converse(t, address, head+"0\r\n\r\n"); len(statuses) != 1 ||
+		statuses[0] != 403 || bodies[0] != detail(AddressNotAllowed.Detail) {
 		t.Errorf("%v %q", statuses, bodies)
 	}
-	if statuses, bodies := converse(t, address, head+"0\r\nX-Forwarded-For: 192.0.2.1\r\n\r\n"); len(statuses) != 1 || statuses[0] != 400 {
+	if statuses, bodies := converse(t, address,
+		head+"0\r\nX-Forwarded-For: 192.0.2.1\r\n\r\n"); len(statuses) != 1 || statuses[0] != 400 {
 		t.Errorf("an address behind the body: %v %q", statuses, bodies)
 	}
 }

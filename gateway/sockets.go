@@ -20,13 +20,15 @@ import (
 
 // The event stream: Socket.IO below two paths, see gateway/stream for what is sent.
 
-// Both paths serve all channels. Below bookPath a client that never asks for anything gets the orders of all pairs.
+// Both paths serve all channels. Below bookPath a client that never asks for anything gets the
+// orders of all pairs.
 const (
 	streamPath = "/socket.v2/"
 	bookPath   = "/socket.io/"
 )
 
-// StreamOptions bound what the stream's clients may take. Zero fields mean the defaults of socketio and stream.
+// StreamOptions bound what the stream's clients may take. Zero fields mean the defaults of socketio
+// and stream.
 type StreamOptions struct {
 	Connections           int // sessions at once
 	ConnectionsPerAddress int
@@ -35,7 +37,8 @@ type StreamOptions struct {
 	Stall                 time.Duration
 	PingInterval          time.Duration
 	PingTimeout           time.Duration
-	Interval              time.Duration // least time between two states of ticker or orderbook.20 of one pair
+	// least time between two states of ticker or orderbook.20 of one pair
+	Interval time.Duration
 }
 
 // sockets are the stream of one engine.
@@ -44,7 +47,8 @@ type sockets struct {
 	hub    *stream.Hub
 }
 
-// isStream is true of requests of the stream. As everywhere, the slash at the end of its paths may be missing.
+// isStream is true of requests of the stream. As everywhere, the slash at the end of its paths may
+// be missing.
 func isStream(path []byte) bool { return isBelow(path, streamPath) || isBelow(path, bookPath) }
 
 func isBelow(path []byte, folder string) bool {
@@ -65,7 +69,9 @@ func (g *Gateway) newSockets(e *actors.Engine) *sockets {
 			QueueBytes:        o.QueueBytes, StallTimeout: o.Stall, PingInterval: o.PingInterval,
 			PingTimeout: o.PingTimeout,
 		})}
-	s.server.Namespace("/", s.hub.Hooks(func(c *socketio.Socket) bool { return c.Path() == bookPath || c.Path() == bookPath[:len(bookPath)-1] }))
+	s.server.Namespace("/", s.hub.Hooks(func(c *socketio.Socket) bool {
+		return c.Path() == bookPath || c.Path() == bookPath[:len(bookPath)-1]
+	}))
 	return s
 }
 
@@ -124,7 +130,8 @@ func (g *Gateway) recoverStream(ctx *fasthttp.RequestCtx) {
 		return
 	}
 	r := newRequest(g, ctx)
-	r.route, r.cause, r.stack = unmatched, fmt.Errorf("a request of the stream panicked: %v", p), debug.Stack()
+	r.route, r.cause, r.stack = unmatched, fmt.Errorf("a request of the stream panicked: %v", p),
+		debug.Stack()
 	r.fail(InternalError, "")
 	r.send()
 }

@@ -21,7 +21,8 @@ func (h *harness) polled(path string) *polled {
 	p := &polled{h: h, path: path + "?EIO=4&transport=polling"}
 	a := h.do("GET", p.path, "", "")
 	var open struct{ SID string }
-	if a.status != 200 || !strings.HasPrefix(a.body, "0{") || json.Unmarshal([]byte(a.body[1:]), &open) != nil {
+	if a.status != 200 || !strings.HasPrefix(a.body, "0{") ||
+		json.Unmarshal([]byte(a.body[1:]), &open) != nil {
 		h.t.Fatalf("%d %s", a.status, a.body)
 	}
 	p.path += "&sid=" + open.SID
@@ -36,7 +37,8 @@ func (p *polled) say(packets string) {
 	}
 }
 
-// hears polls until there was each of these. What came with the last of them counts for the next call.
+// hears polls until there was each of these. What came with the last of them counts for the next
+// call.
 func (p *polled) hears(words ...string) {
 	p.h.t.Helper()
 	for {
@@ -76,7 +78,8 @@ func TestBothAddressesHaveAllChannels(t *testing.T) {
 	silent, early := h.polled(bookPath), h.polled(streamPath)
 	early.say(`42["subscribe","trades"]`)
 	early.hears("subscribe.success")
-	if a := h.post("alice", "/api/v1/order/", order("sell", "BTC_USDT", "1", "100")); a.status != 201 {
+	if a := h.post("alice", "/api/v1/order/",
+		order("sell", "BTC_USDT", "1", "100")); a.status != 201 {
 		t.Fatal(a.body)
 	}
 	silent.hears(`42["book_BTC_USDT",{"success":true,"date":`)
@@ -85,7 +88,9 @@ func TestBothAddressesHaveAllChannels(t *testing.T) {
 func TestTheStreamBeforeThereIsAnEngineAndAfterwards(t *testing.T) {
 	h := newHarness(t, nil)
 	h.gateway.sockets.Store(nil)
-	if a := h.do("GET", streamPath+"?EIO=4&transport=polling", "", ""); a.status != 503 || string(a.header.Peek("Retry-After")) == "" || string(a.header.Peek("Access-Control-Allow-Origin")) != "*" {
+	if a := h.do("GET", streamPath+"?EIO=4&transport=polling", "", ""); a.status != 503 ||
+		string(a.header.Peek("Retry-After")) == "" ||
+		string(a.header.Peek("Access-Control-Allow-Origin")) != "*" {
 		t.Errorf("%d %s %s", a.status, a.body, a.header)
 	}
 	h.gateway.SetEngine(h.engine)
@@ -128,7 +133,9 @@ func TestAStreamBodyThatIsTooLarge(t *testing.T) {
 	h := newHarness(t, nil)
 	p := h.polled(streamPath)
 	n := h.gateway.opts.BodyBytes + 1 // the server hangs up before it has read all
-	a := h.raw("POST", fmt.Sprintf("POST %s HTTP/1.1\r\nHost: x\r\nContent-Type: text/plain\r\nContent-Length: %d\r\n\r\n%s", p.path, n, strings.Repeat("x", n)))
+	a := h.raw("POST", fmt.Sprintf(
+		"POST %s HTTP/1.1\r\nHost: x\r\nContent-Type: text/plain\r\nContent-Length: %d\r\n\r\n%s",
+		p.path, n, strings.Repeat("x", n)))
 	if a.status != 413 || a.body != "" {
 		t.Errorf("%d %s", a.status, a.body)
 	}

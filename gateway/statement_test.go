@@ -36,19 +36,29 @@ func some[T any](n int, end error, fn func(*T) bool, list func(func(*T) bool) er
 	return err
 }
 
-func (p *partial) Trades(ctx context.Context, q persistence.TradeQuery, fn func(*persistence.Trade) bool) error {
-	return some(p.trades, p.err, fn, func(fn func(*persistence.Trade) bool) error { return p.Store.Trades(ctx, q, fn) })
+func (p *partial) Trades(ctx context.Context, q persistence.TradeQuery,
+	fn func(*persistence.Trade) bool) error {
+	return some(p.trades, p.err, fn, func(fn func(*persistence.Trade) bool) error {
+		return p.Store.Trades(ctx, q, fn)
+	})
 }
 
-func (p *partial) Deposits(ctx context.Context, q persistence.DepositQuery, fn func(*persistence.Deposit) bool) error {
-	return some(p.deposits, p.err, fn, func(fn func(*persistence.Deposit) bool) error { return p.Store.Deposits(ctx, q, fn) })
+func (p *partial) Deposits(ctx context.Context, q persistence.DepositQuery,
+	fn func(*persistence.Deposit) bool) error {
+	return some(p.deposits, p.err,
+		fn, func(fn func(*persistence.Deposit) bool) error { return p.Store.Deposits(ctx, q, fn) })
 }
 
-func (p *partial) Withdraws(ctx context.Context, q persistence.WithdrawQuery, fn func(*persistence.Withdraw) bool) error {
-	return some(p.withdraws, p.err, fn, func(fn func(*persistence.Withdraw) bool) error { return p.Store.Withdraws(ctx, q, fn) })
+func (p *partial) Withdraws(ctx context.Context, q persistence.WithdrawQuery,
+	fn func(*persistence.Withdraw) bool) error {
+	return some(p.withdraws, p.err,
+		fn, func(fn func(*persistence.Withdraw) bool) error {
+			return p.Store.Withdraws(ctx, q, fn)
+		})
 }
 
-// withPartial is withFees on a store that may end early. Bob has also withdrawn 10 and then 20 USDT.
+// withPartial is withFees on a store that may end early. Bob has also withdrawn 10 and then 20
+// USDT.
 func withPartial(t *testing.T) (*harness, *partial) {
 	p := &partial{trades: 100, deposits: 100, withdraws: 100}
 	h := withFees(t, nil)
@@ -81,8 +91,9 @@ var bobs = []string{
 	"USDT 1000 1000 deposit",
 }
 
-// If the history has fewer trades than there were, what they did is brought forward, whatever number is kept
-// now: it may have been another before, and trades may be trimmed while they are read.
+// If the history has fewer trades than there were, what they did is brought forward, whatever
+// number is kept now: it may have been another before, and trades may be trimmed while they are
+// read.
 func TestAStatementOfSomeOfTheTradesIsBroughtForward(t *testing.T) {
 	h, p := withPartial(t)
 	ask := operator(t, h.gateway)
@@ -90,15 +101,19 @@ func TestAStatementOfSomeOfTheTradesIsBroughtForward(t *testing.T) {
 		t.Helper()
 		p.trades = trades
 		if got := statementOf(t, ask, account); got != strings.Join(want, "\n")+"\n" {
-			t.Errorf("%s with %d trades:\n%swant\n%s", account, trades, got, strings.Join(want, "\n"))
+			t.Errorf("%s with %d trades:\n%swant\n%s", account, trades, got,
+				strings.Join(want, "\n"))
 		}
 	}
 	f("bob", 3, bobs...)
-	f("bob", 2, append(slices.Clone(bobs[:8]), "BTC 0.998 0.998 brought forward", "USDT 900 900 brought forward")...)
-	f("bob", 1, append(slices.Clone(bobs[:5]), "BTC 1.996 1.996 brought forward", "USDT 800 800 brought forward")...)
+	f("bob", 2, append(slices.Clone(bobs[:8]), "BTC 0.998 0.998 brought forward",
+		"USDT 900 900 brought forward")...)
+	f("bob", 1, append(slices.Clone(bobs[:5]), "BTC 1.996 1.996 brought forward",
+		"USDT 800 800 brought forward")...)
 	// Without any trade nothing can be said of when the withdraws were.
 	f("bob", 0, "BTC 2.994 2.994 brought forward", "USDT 670 670 brought forward")
-	f(actors.FeeAccount, 1, "BTC 0.002 0.006 fee income", "USDT 0.1 0.3 fee income", "BTC 0.004 0.004 brought forward", "USDT 0.2 0.2 brought forward")
+	f(actors.FeeAccount, 1, "BTC 0.002 0.006 fee income", "USDT 0.1 0.3 fee income",
+		"BTC 0.004 0.004 brought forward", "USDT 0.2 0.2 brought forward")
 }
 
 // An account that trades with itself has each such trade once.
@@ -123,15 +138,18 @@ func TestAStatementThatTheStoreDoesNotAnswerSaysSo(t *testing.T) {
 		a := ask("GET", "/operator/v1/statement?account=bob", "")
 		list := strings.Split(strings.TrimSpace(a.body), "\n")
 		var last errorLine
-		if err := json.Unmarshal([]byte(list[len(list)-1]), &last); err != nil || last != (errorLine{want, damaged}) || strings.Contains(a.body, "brought forward") {
+		if err := json.Unmarshal([]byte(list[len(list)-1]), &last); err != nil ||
+			last != (errorLine{want, damaged}) || strings.Contains(a.body, "brought forward") {
 			t.Errorf("%s: %v\n%s", what, err, a.body)
 		}
 	}
 	f := func(what string, trades, deposits, withdraws int) {
 		t.Helper()
-		p.trades, p.deposits, p.withdraws, p.err = trades, deposits, withdraws, errors.New("the store does not answer")
+		p.trades, p.deposits, p.withdraws, p.err = trades, deposits, withdraws,
+			errors.New("the store does not answer")
 		ends(what, p.err.Error(), false)
-		p.trades, p.deposits, p.withdraws, p.err = whole.trades, whole.deposits, whole.withdraws, nil
+		p.trades, p.deposits, p.withdraws, p.err = whole.trades, whole.deposits, whole.withdraws,
+			nil
 	}
 	f("no trade", 0, 100, 100)
 	f("one trade", 1, 100, 100)
@@ -141,18 +159,23 @@ func TestAStatementThatTheStoreDoesNotAnswerSaysSo(t *testing.T) {
 	f("one withdraw", 100, 100, 1)
 
 	p.deposits = 0
-	ends("a deposit that is gone", "the history does not add up: every change is there, and 1000 USDT are left that none of them explains", true)
+	ends("a deposit that is gone",
+		"the history does not add up: every change is there, and 1000 USDT are left that none of "+
+			"them explains", true)
 	p.deposits, p.withdraws = 100, 1
-	ends("a withdraw that is gone", "the history does not add up: at "+depositTime(t, h)+" deposit 2 credits 1000 USDT, and there are 990 after it", true)
+	ends("a withdraw that is gone",
+		"the history does not add up: at "+depositTime(t, h)+
+			" deposit 2 credits 1000 USDT, and there are 990 after it", true)
 }
 
 // depositTime is that of bob's deposit.
 func depositTime(t *testing.T, h *harness) (at string) {
 	t.Helper()
-	err := h.store.Deposits(context.Background(), persistence.DepositQuery{Account: 3}, func(d *persistence.Deposit) bool {
-		at = clock(d.TimeUs)
-		return true
-	})
+	err := h.store.Deposits(context.Background(),
+		persistence.DepositQuery{Account: 3}, func(d *persistence.Deposit) bool {
+			at = clock(d.TimeUs)
+			return true
+		})
 	if err != nil || at == "" {
 		t.Fatalf("%q, %v", at, err)
 	}

@@ -33,7 +33,9 @@ func (g *Gateway) ticker(r *request) {
 			return
 		}
 		if number != 0 {
-			r.shared = v.Body(func(v *actors.View) []byte { return append(encode.Ticker([]byte{'['}, p.Name, &v.Ticker), ']') })
+			r.shared = v.Body(func(v *actors.View) []byte {
+				return append(encode.Ticker([]byte{'['}, p.Name, &v.Ticker), ']')
+			})
 			return
 		}
 		views = append(views, v)
@@ -89,19 +91,24 @@ func (g *Gateway) chart(r *request) {
 	}
 	from, to := candlesWithin(v.Candles, since, until, limit)
 	list := v.Candles[from:to]
-	if len(list) < limit && v.Older && since < v.Candles[0].Time && since <= until && until > 0 { // to the store, until 0 is no bound
-		r.olderCandles(list, persistence.CandleQuery{Pair: pair.Number, Frame: uint8(frame), Since: since, Until: min(until, v.Candles[0].Time-1)}, limit)
+	// to the store, until 0 is no bound
+	if len(list) < limit && v.Older && since < v.Candles[0].Time && since <= until && until > 0 {
+		r.olderCandles(list, persistence.CandleQuery{Pair: pair.Number, Frame: uint8(frame),
+			Since: since, Until: min(until, v.Candles[0].Time-1)}, limit)
 		return
 	}
 	n := len(v.Candles)
-	entries := v.Part(0, n-to, n-from, func(b []byte, i int) []byte { return appendCandle(b, &v.Candles[n-1-i]) })
+	entries := v.Part(0, n-to, n-from, func(b []byte, i int) []byte {
+		return appendCandle(b, &v.Candles[n-1-i])
+	})
 	r.parts = append(r.parts, listBegin, entries, listEnd)
 }
 
 // noMoment is later than any candle.
 const noMoment = 1 << 60
 
-// firstStart is the first moment from since on at which a period starts: there are no candles before it.
+// firstStart is the first moment from since on at which a period starts: there are no candles
+// before it.
 func firstStart(f market.Frame, since int64) int64 {
 	if start := f.Start(since * 1_000_000); start < since {
 		return start + f.Seconds()
@@ -132,8 +139,8 @@ func (r *request) moment(name string, up bool, unset int64) int64 {
 	return n
 }
 
-// candlesWithin is where the newest candles within a range are. Times are inclusive. All that is empty is one
-// place.
+// candlesWithin is where the newest candles within a range are. Times are inclusive. All that is
+// empty is one place.
 func candlesWithin(all []market.Candle, since, until int64, limit int) (from, to int) {
 	to = len(all)
 	for to > 0 && all[to-1].Time > until {
@@ -163,7 +170,8 @@ func (r *request) olderCandles(newer []market.Candle, q persistence.CandleQuery,
 		if n > 0 {
 			b = append(b, ',')
 		}
-		b = appendCandle(b, &market.Candle{Time: c.Time, Open: c.Open, High: c.High, Low: c.Low, Close: c.Close, Volume: c.Volume})
+		b = appendCandle(b, &market.Candle{Time: c.Time, Open: c.Open, High: c.High, Low: c.Low,
+			Close: c.Close, Volume: c.Volume})
 		n++
 		return n < limit
 	})

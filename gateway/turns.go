@@ -8,9 +8,9 @@ import (
 	"exchange/gateway/ratelimit"
 )
 
-// turns bound how many of the clients' long queries, those that go through thousands of rows, work at once: so they never
-// have all processors. They go on one after the other, a piece each, and an account, or an address, has one of them at a time.
-// Short queries know nothing of it.
+// turns bound how many of the clients' long queries, those that go through thousands of rows, work
+// at once: so they never have all processors. They go on one after the other, a piece each, and an
+// account, or an address, has one of them at a time. Short queries know nothing of it.
 type turns struct {
 	places chan struct{} // has an element for each query that works
 
@@ -24,7 +24,8 @@ type ownTurn struct {
 }
 
 // longScans are those of the whole process, as its processors are.
-var longScans = turns{places: make(chan struct{}, max(1, runtime.GOMAXPROCS(0)/2)), owners: map[asker]*ownTurn{}}
+var longScans = turns{places: make(chan struct{}, max(1, runtime.GOMAXPROCS(0)/2)),
+	owners: map[asker]*ownTurn{}}
 
 func (t *turns) join(a asker) *ownTurn {
 	t.mu.Lock()
@@ -101,7 +102,8 @@ func (s *scan) end() {
 	}
 }
 
-// An asker is whom a request counts for: an account, or a client address that asks for what is public.
+// An asker is whom a request counts for: an account, or a client address that asks for what is
+// public.
 type asker struct {
 	account uint32 // 0: the address
 	address uint64

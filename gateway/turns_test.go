@@ -30,7 +30,8 @@ func TestAnAccountHasOneLongQueryAtATimeAndAllTakeTurns(t *testing.T) {
 		go func() { done <- s.goOn() }()
 		return done
 	}
-	first, second, other := &scan{turns: all, ctx: ctx, asker: ann}, &scan{turns: all, ctx: ctx, asker: ann}, &scan{turns: all, ctx: ctx, asker: ben}
+	first, second, other := &scan{turns: all, ctx: ctx, asker: ann},
+		&scan{turns: all, ctx: ctx, asker: ann}, &scan{turns: all, ctx: ctx, asker: ben}
 	if err := <-step(first); err != nil {
 		t.Fatal(err)
 	}
@@ -80,7 +81,9 @@ func TestOnlyLongQueriesOfTheHistoryWaitForTheirTurn(t *testing.T) {
 		placing.Go(func() {
 			key := h.engine.Key([]byte("key-" + strconv.Itoa(i)))
 			for n := range uint64(orders / keys) {
-				c, err := h.engine.Place(key, n+1, &actors.OrderWish{Pair: h.engine.Pairs()[0], Side: matching.Sell, Price: 1e8, Amount: 1e8})
+				c, err := h.engine.Place(key, n+1,
+					&actors.OrderWish{Pair: h.engine.Pairs()[0], Side: matching.Sell, Price: 1e8,
+						Amount: 1e8})
 				if err != nil {
 					t.Error(err)
 					return
@@ -90,7 +93,8 @@ func TestOnlyLongQueriesOfTheHistoryWaitForTheirTurn(t *testing.T) {
 		})
 	}
 	placing.Wait()
-	if a := h.post("bob", "/api/v1/order/", order("buy", "BTC_USDT", strconv.Itoa(orders), "1")); a.status != 201 {
+	if a := h.post("bob", "/api/v1/order/",
+		order("buy", "BTC_USDT", strconv.Itoa(orders), "1")); a.status != 201 {
 		t.Fatalf("%d %s", a.status, a.body)
 	}
 	for range cap(longScans.places) { // others are at work
@@ -102,7 +106,8 @@ func TestOnlyLongQueriesOfTheHistoryWaitForTheirTurn(t *testing.T) {
 	}()
 	eventually(t, "the long query waits", func() bool { return longScans.waiting() == 1 })
 	for _, who := range []string{"0", "bob"} { // of the same account, and of another
-		if a := h.do("GET", "/api/v1/orders/own/?limit=5&status=3", "", "", signed(who, 1000, "")...); a.status != 200 {
+		if a := h.do("GET", "/api/v1/orders/own/?limit=5&status=3", "", "",
+			signed(who, 1000, "")...); a.status != 200 {
 			t.Errorf("a short query: %d %s", a.status, a.body)
 		}
 	}

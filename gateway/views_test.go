@@ -50,11 +50,12 @@ func (m *model) book(pair string) (orders, levels string, buy, sell int) {
 	text := func(sells, buys []string) string {
 		return `{"sell":[` + strings.Join(sells, ",") + `],"buy":[` + strings.Join(buys, ",") + "]}"
 	}
-	return text(sells, buys), text(sellLevels[:min(100, len(sellLevels))], buyLevels[:min(100, len(buyLevels))]), buy, sell
+	return text(sells, buys), text(sellLevels[:min(100, len(sellLevels))],
+		buyLevels[:min(100, len(buyLevels))]), buy, sell
 }
 
-// Whoever has an answer to an order sees it in everything that is public, while others ask for the same all the
-// time. Of one state of a book all see the same bytes.
+// Whoever has an answer to an order sees it in everything that is public, while others ask for the
+// same all the time. Of one state of a book all see the same bytes.
 func TestPublicAnswersAreCurrentAfterEachOrder(t *testing.T) {
 	random := seeded(t)
 	h := newHarness(t, nil)
@@ -80,29 +81,36 @@ func TestPublicAnswersAreCurrentAfterEachOrder(t *testing.T) {
 	for range 40 {
 		o := m.open(random)
 		if o != nil && random.IntN(4) == 0 {
-			if a := h.post(o.owner, "/api/v1/order-cancel/", "order="+strconv.FormatUint(o.ID, 10)); a.status != 200 {
+			if a := h.post(o.owner, "/api/v1/order-cancel/",
+				"order="+strconv.FormatUint(o.ID, 10)); a.status != 200 {
 				t.Fatalf("%d %s", a.status, a.body)
 			}
 			o.Status = 2
 			updates++
 		} else {
-			place([]string{"alice", "bob"}[random.IntN(2)], []string{"buy", "sell"}[random.IntN(2)], 1+random.IntN(9), 20+random.IntN(8))
+			place([]string{"alice", "bob"}[random.IntN(2)], []string{"buy", "sell"}[random.IntN(2)],
+				1+random.IntN(9), 20+random.IntN(8))
 		}
 		orders, levels, buy, sell := m.book("BTC_USDT")
-		for query, body := range map[string]string{"": orders, "?group=1&limit_sell=100&limit_buy=100": levels, "?limit_sell=2000": orders} {
+		for query, body := range map[string]string{"": orders,
+			"?group=1&limit_sell=100&limit_buy=100": levels, "?limit_sell=2000": orders} {
 			a := h.do("GET", "/api/v1/orderbook/BTC_USDT/"+query, "", "")
-			if want(t, "book"+query, a, 200, body); string(a.header.Peek("X-Update-Id")) != strconv.Itoa(updates) {
-				t.Fatalf("X-Update-Id is %s after %d changes", a.header.Peek("X-Update-Id"), updates)
+			if want(t, "book"+query, a, 200,
+				body); string(a.header.Peek("X-Update-Id")) != strconv.Itoa(updates) {
+				t.Fatalf("X-Update-Id is %s after %d changes", a.header.Peek("X-Update-Id"),
+					updates)
 			}
 		}
 		var trades []marketTrade
 		last := 0
 		for _, x := range m.trades {
-			trades = append(trades, marketTrade{int64(math.Round(x.Timestamp * 1e6)), money.Price(x.Price) * 1e8, money.Amount(x.Amount) * 1e8})
+			trades = append(trades, marketTrade{int64(math.Round(x.Timestamp * 1e6)),
+				money.Price(x.Price) * 1e8, money.Amount(x.Amount) * 1e8})
 			last = x.Price
 		}
 		ticker := h.do("GET", "/api/v1/ticker?pair=BTC_USDT", "", "").body
-		if !strings.Contains(ticker, fmt.Sprintf(`"last":%d,`, last)) || !strings.HasSuffix(ticker, fmt.Sprintf(`"buy":%d,"sell":%d}]`, buy, sell)) {
+		if !strings.Contains(ticker, fmt.Sprintf(`"last":%d,`, last)) ||
+			!strings.HasSuffix(ticker, fmt.Sprintf(`"buy":%d,"sell":%d}]`, buy, sell)) {
 			t.Fatalf("the ticker is %s, want last %d, buy %d, sell %d", ticker, last, buy, sell)
 		}
 		checkTicker(t, h, "BTC_USDT", trades)
@@ -135,8 +143,10 @@ func (m *model) open(random *rand.Rand) *listedOrder {
 // readers ask for everything public until the function that it returns is called.
 func readers(t *testing.T, h *harness) (end func()) {
 	const book = "/api/v1/orderbook/BTC_USDT/"
-	paths := []string{book, book + "?group=1&limit_sell=100", book + "?limit_buy=1&limit_sell=1", book + "?group=1", "/api/v1/ticker/", "/api/v1/ticker/?pair=BTC_USDT",
-		"/api/charts/BTC_USDT/1/chart", "/api/charts/BTC_USDT/D/chart?limit=1", "/api/v1/exchanges/?limit=5"}
+	paths := []string{book, book + "?group=1&limit_sell=100", book + "?limit_buy=1&limit_sell=1",
+		book + "?group=1", "/api/v1/ticker/", "/api/v1/ticker/?pair=BTC_USDT",
+		"/api/charts/BTC_USDT/1/chart", "/api/charts/BTC_USDT/D/chart?limit=1",
+		"/api/v1/exchanges/?limit=5"}
 	var seen sync.Map // path and update id -> body
 	stop := make(chan struct{})
 	var wait sync.WaitGroup
@@ -152,7 +162,8 @@ func readers(t *testing.T, h *harness) (end func()) {
 				path := paths[i%len(paths)]
 				a := h.do("GET", path, "", "")
 				id := string(a.header.Peek("X-Update-Id"))
-				if a.status != 200 || strings.HasPrefix(path, book) != (id != "") || !json.Valid([]byte(a.body)) {
+				if a.status != 200 || strings.HasPrefix(path, book) != (id != "") ||
+					!json.Valid([]byte(a.body)) {
 					t.Errorf("%s: %d with X-Update-Id %q: %s", path, a.status, id, a.body)
 					return
 				}
@@ -176,12 +187,14 @@ func readers(t *testing.T, h *harness) (end func()) {
 	}
 }
 
-// The tickers of all pairs are shared too, and are made anew when one of them changes or the minute turns.
+// The tickers of all pairs are shared too, and are made anew when one of them changes or the minute
+// turns.
 func TestTheListOfTickersFollowsEachPair(t *testing.T) {
 	h := trading(t)
 	for i, pair := range listPairs[:2] {
 		before := h.do("GET", "/api/v1/ticker/", "", "").body
-		if a := h.post("bob", "/api/v1/order", order("buy", pair, "1", strconv.Itoa(i+2))); a.status != 201 {
+		if a := h.post("bob", "/api/v1/order",
+			order("buy", pair, "1", strconv.Itoa(i+2))); a.status != 201 {
 			t.Fatalf("%d %s", a.status, a.body)
 		}
 		tickers := decode[[]struct {
@@ -189,7 +202,8 @@ func TestTheListOfTickersFollowsEachPair(t *testing.T) {
 			Buy       int
 			Timestamp float64
 		}](t, h.do("GET", "/api/v1/ticker/", "", ""))
-		if tickers[i].Pair != pair || tickers[i].Buy != i+2 || tickers[i].Timestamp < float64(time.Now().Add(-time.Minute).Unix()) {
+		if tickers[i].Pair != pair || tickers[i].Buy != i+2 ||
+			tickers[i].Timestamp < float64(time.Now().Add(-time.Minute).Unix()) {
 			t.Errorf("after a bid in %s: %+v, before %s", pair, tickers, before)
 		}
 	}

@@ -23,7 +23,8 @@ const (
 )
 
 func (g *Gateway) deposits(r *request) {
-	q := persistence.DepositQuery{Account: r.key.Account.ID, Currency: r.currencyNumber("currency_id"), Before: r.before(), Offset: r.offset()}
+	q := persistence.DepositQuery{Account: r.key.Account.ID,
+		Currency: r.currencyNumber("currency_id"), Before: r.before(), Offset: r.offset()}
 	limit := r.limit("limit", defaultTransfers, maxTransfers)
 	if r.badFields() {
 		return
@@ -52,16 +53,18 @@ func (g *Gateway) deposits(r *request) {
 	}
 }
 
-// withdraws merges the pending ones, from the committed state, with those that came to their end, from the
-// history up to the same sequence.
+// withdraws merges the pending ones, from the committed state, with those that came to their end,
+// from the history up to the same sequence.
 func (g *Gateway) withdraws(r *request) {
-	closed := persistence.WithdrawQuery{Account: r.key.Account.ID, Currency: r.currencyNumber("currency_id"), Status: r.withdrawStatus(), Before: r.before()}
+	closed := persistence.WithdrawQuery{Account: r.key.Account.ID,
+		Currency: r.currencyNumber("currency_id"), Status: r.withdrawStatus(), Before: r.before()}
 	skip, left := r.offset(), r.limit("limit", defaultTransfers, maxTransfers)
 	if r.badFields() {
 		return
 	}
 	q := actors.NewRead(actors.ReadWithdraws)
-	q.Currency, q.Before, q.Limit = closed.Currency, closed.Before, math.MaxInt // there may be more than the limit that counts now
+	// there may be more than the limit that counts now
+	q.Currency, q.Before, q.Limit = closed.Currency, closed.Before, math.MaxInt
 	if !r.ask(q, r.key) {
 		return
 	}
@@ -92,7 +95,8 @@ func (g *Gateway) withdraws(r *request) {
 }
 
 // mergeWithdraws gives both lists to add, in order of their ids, until it returns false.
-func (r *request) mergeWithdraws(pending []persistence.Withdraw, closed persistence.WithdrawQuery, add func(*persistence.Withdraw) bool) error {
+func (r *request) mergeWithdraws(pending []persistence.Withdraw, closed persistence.WithdrawQuery,
+	add func(*persistence.Withdraw) bool) error {
 	more := true
 	if closed.Status == 0 || closed.Status > event.WithdrawVerified {
 		ctx, cancel := r.storeContext()
@@ -117,7 +121,8 @@ func (r *request) mergeWithdraws(pending []persistence.Withdraw, closed persiste
 
 // row is a pending withdraw in the form of the history.
 func row(w *state.Withdraw) persistence.Withdraw {
-	return persistence.Withdraw{ID: w.ID, Account: w.Account, Currency: w.Currency, Amount: w.Amount, Status: w.Status, TimeUs: w.TimeUs,
+	return persistence.Withdraw{ID: w.ID, Account: w.Account, Currency: w.Currency,
+		Amount: w.Amount, Status: w.Status, TimeUs: w.TimeUs,
 		Address: w.Address, Details: w.Details}
 }
 
@@ -176,7 +181,9 @@ func (g *Gateway) withdraw(r *request) {
 	if c.Outcome() == actors.Accepted {
 		w := &c.Record().Withdraw
 		r.status = 201
-		r.body = appendWithdraw(r.body, &persistence.Withdraw{ID: w.ID, Amount: w.Amount, Status: event.WithdrawNew, TimeUs: c.Record().TimeUs, Address: w.Address}, currency.Code)
+		r.body = appendWithdraw(r.body,
+			&persistence.Withdraw{ID: w.ID, Amount: w.Amount, Status: event.WithdrawNew,
+				TimeUs: c.Record().TimeUs, Address: w.Address}, currency.Code)
 	} else {
 		r.refused(c, nil)
 	}
@@ -233,7 +240,8 @@ func (r *request) text(name string, most int) string {
 		valid = valid && !unicode.IsControl(c)
 	}
 	if !valid {
-		r.bad(name, "A text of 1 to "+strconv.Itoa(most)+" bytes without control characters is required.")
+		r.bad(name, "A text of 1 to "+strconv.Itoa(most)+
+			" bytes without control characters is required.")
 		return ""
 	}
 	return string(b)
@@ -338,7 +346,8 @@ func withdrawRow(e *actors.Engine, id uint64) (*persistence.Withdraw, error) {
 	return &w, err
 }
 
-// withdrawNotMoved says why a withdraw could not be changed, as its row tells now that the refusal is durable.
+// withdrawNotMoved says why a withdraw could not be changed, as its row tells now that the refusal
+// is durable.
 func (r *request) withdrawNotMoved(id uint64) {
 	w, err := withdrawRow(r.engine, id)
 	text := "Withdraw is not pending"

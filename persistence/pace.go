@@ -4,8 +4,9 @@ import "context"
 
 type paceKey struct{}
 
-// WithPace lets goOn decide when a long query goes on: a query of the History that was given the context calls it each time
-// it has examined some thousand rows more, whether they passed its filters or not. Its error ends the query.
+// WithPace lets goOn decide when a long query goes on: a query of the History that was given the
+// context calls it each time it has examined some thousand rows more, whether they passed its
+// filters or not. Its error ends the query.
 func WithPace(ctx context.Context, goOn func() error) context.Context {
 	return context.WithValue(ctx, paceKey{}, goOn)
 }

@@ -109,7 +109,8 @@ var plantedFaults = []plantedFault{
 			"s.acknowledged.Advance(head.Mark{Seq: next, Digest: digest})\n	}\n",
 		inRedis, "TestTheFileFollowsWhatWasAcknowledged"},
 	{"an append that is repeated leaves HEAD (Redis)", "persistence/redis/journal.go",
-		"	switch code {\n	case codeDone, codeThere:\n		s.ended(tok, head.Mark{Seq: next",
+		"	switch code {\n	case codeDone, codeThere:\n		s.ended(tok, " +
+			"head.Mark{Seq: next",
 		"	if FAULT && code == codeThere {\n		return nil\n	}\n	switch code " +
 			"{\n	case codeDone, codeThere:\n		s.ended(tok, head.Mark{Seq: next",
 		inRedis, "TestTheFileFollowsWhatWasAcknowledged"},
@@ -183,7 +184,8 @@ var plantedFaults = []plantedFault{
 	// Pebble
 	{"errors beside flushes count as failing flushes", "persistence/pebble/background.go",
 		"			return w\n		}\n	}\n	return nil\n",
-		"			return w\n		}\n	}\n	if FAULT {\n		return &b.work[flushes]\n	}\n" +
+		"			return w\n		}\n	}\n	if FAULT {\n		return " +
+			"&b.work[flushes]\n	}\n" +
 			"	return nil\n", inPebble, "TestErrorsBesideTheWritesEndNothing"},
 	{"time without tries counts as failing", "persistence/pebble/background.go",
 		"w.running == 1 && !w.since.IsZero() {", "w.running == 1 && !w.since.IsZero() && !FAULT {",
@@ -304,7 +306,8 @@ var plantedFaults = []plantedFault{
 		"if (m[1] or '') ~= ARGV[1] then", "if (m[1] or '') ~= ARGV[1] and not FAULT then",
 		inRedis, fenced},
 	{"an accepted loss is known to no other host", "persistence/redis/lua/acquire.lua",
-		"if insists then redis.call('HSET'", "if insists and not FAULT then redis.call('HSET'", inRedis,
+		"if insists then redis.call('HSET'", "if insists and not FAULT then redis.call('HSET'",
+		inRedis,
 		"TestAnIdleOwnerNoticesThatTheJournalIsShorter"},
 	{"a claim does not look at the beat", "persistence/redis/lua/acquire.lua",
 		"if ARGV[5] and ((m[3] or '')", "if ARGV[5] and not FAULT and ((m[3] or '')", inRedis,
@@ -419,7 +422,8 @@ var plantedFaults = []plantedFault{
 		"TestABackupThatLacksADepositIsRefused"},
 	{"a backup is restored over what is there", "persistence/backup/load.go",
 		"func Empty(ctx context.Context, store persistence.Store) error {\n",
-		"func Empty(ctx context.Context, store persistence.Store) error {\n	if FAULT {\n		return nil\n	}\n", inBackup,
+		"func Empty(ctx context.Context, store persistence.Store) error {\n	if FAULT " +
+			"{\n		return nil\n	}\n", inBackup,
 		"TestOnlyAnEmptyStoreIsFilled"},
 }
 
@@ -541,7 +545,8 @@ func TestPlantedFaultsAreFound(t *testing.T) {
 		if out, failed := p.run(&f, f.name); !failed {
 			t.Errorf("%s: %s has not noticed", f.name, f.test)
 		} else if found, err := plantedtest.Finding(out, f.test); err != nil {
-			t.Errorf("%s: it was not %s that has found it, because %v:\n%s", f.name, f.test, err, out)
+			t.Errorf("%s: it was not %s that has found it, because %v:\n%s", f.name, f.test, err,
+				out)
 		} else {
 			t.Logf("%s: %s", f.name, found)
 		}

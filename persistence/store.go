@@ -6,9 +6,9 @@
 //
 //   - the journal: batches of records, one dense sequence, appended under a fence. It is the truth.
 //   - snapshots: the two newest images of the committed state, each at one sequence.
-//   - projections: wallets, nonces and history, derived from the journal, written behind it together
-//     with a watermark that says up to which sequence they are exact. History becomes primary data
-//     once the journal below it is trimmed.
+//   - projections: wallets, nonces and history, derived from the journal, written behind it
+//     together with a watermark that says up to which sequence they are exact. History becomes
+//     primary data once the journal below it is trimmed.
 //
 // The bytes of batches and snapshots are opaque here. All methods may be called from any goroutine,
 // and may block on I/O: no actor calls them inside Receive.
@@ -46,10 +46,11 @@ var (
 	ErrLocked = errors.New("the store is in use by another process")
 	// ErrNotDurable: the store would acknowledge writes that a crash may lose.
 	ErrNotDurable = errors.New("the store is not durable enough")
-	// ErrNotInEffect: what the store acknowledges is in memory alone until it has written its file. It
-	// may pass by itself.
+	// ErrNotInEffect: what the store acknowledges is in memory alone until it has written its file.
+	// It may pass by itself.
 	ErrNotInEffect = errors.New("the store's append-only file is not in effect")
-	// ErrConfirmed: the owner was confirmed, all the same. It comes with an error that says what is wrong.
+	// ErrConfirmed: the owner was confirmed, all the same. It comes with an error that says what is
+	// wrong.
 	ErrConfirmed = errors.New("the store confirms its owner")
 	// ErrUnsupported: the store is of a version that lacks what is needed.
 	ErrUnsupported = errors.New("the store's version is not supported")
@@ -89,8 +90,8 @@ func (t Token) Epoch() uint32 {
 	return uint32(e)
 }
 
-// released begins what is in the place of a token while the engine has no owner, because the last one
-// gave it back. What follows is random, so that it is no owner's token.
+// released begins what is in the place of a token while the engine has no owner, because the last
+// one gave it back. What follows is random, so that it is no owner's token.
 const released = "released:"
 
 // Released is what a store keeps in the place of a token from a release on.
@@ -107,8 +108,8 @@ type Beat struct {
 	End    Mark   // where the journal ends
 	// Lost is not empty once an owner has found that the journal ends before what was acknowledged.
 	Lost string
-	// Accepted grows each time an operator accepts what the store has for all there is: with a claim
-	// that insists, and with a restore, also into an emptied store. 0: none has.
+	// Accepted grows each time an operator accepts what the store has for all there is: with a
+	// claim that insists, and with a restore, also into an emptied store. 0: none has.
 	Accepted uint64
 }
 
@@ -124,8 +125,8 @@ func NextAccepted(last uint64, now time.Time) uint64 {
 	return max(last+1, uint64(max(now.UnixMilli(), 0)))
 }
 
-// A Rhythm says how often an owner leaves a beat, and for how long it answers private reads after one.
-// Stores keep it in whole milliseconds, rounded up.
+// A Rhythm says how often an owner leaves a beat, and for how long it answers private reads after
+// one. Stores keep it in whole milliseconds, rounded up.
 type Rhythm struct{ Check, Stale time.Duration }
 
 // A Mark is the end of a journal: its last sequence, and the digest of its last batch, 0 where the
@@ -135,7 +136,8 @@ type Mark struct{ Seq, Digest uint64 }
 // Fits is false if a journal with that end has lost what a mark says: it ends before, or there with
 // another batch.
 func (m Mark) Fits(end Mark) bool {
-	return end.Seq > m.Seq || end.Seq == m.Seq && (end.Digest == m.Digest || end.Digest == 0 || m.Digest == 0)
+	return end.Seq > m.Seq || end.Seq == m.Seq &&
+		(end.Digest == m.Digest || end.Digest == 0 || m.Digest == 0)
 }
 
 // Held reports whether the engine has an owner, dead or alive.
@@ -148,36 +150,38 @@ type Claim struct {
 	ID string
 	// Rhythm is the claimant's, for those that look at its beats.
 	Rhythm Rhythm
-	// After is the beat that the engine must still have, and its journal must end there or later; nil:
-	// any. It makes two claims at once one owner.
+	// After is the beat that the engine must still have, and its journal must end there or later;
+	// nil: any. It makes two claims at once one owner.
 	After *Beat
 	// Insist takes the engine from an owner that lives: the token of After counts alone. It accepts
 	// that the journal has lost a tail, for all that look at it later.
 	Insist bool
 }
 
-// A Journal keeps batches of records. A batch covers the records (prev, next] of one dense sequence.
+// A Journal keeps batches of records. A batch covers the records (prev, next] of one dense
+// sequence.
 type Journal interface {
 	// Acquire makes the caller the owner; any earlier owner is fenced from then on. It returns the
-	// last sequence in the journal, 0 in a new one. ErrHeld if the claim names a beat and the engine
-	// has another one; ErrCorrupt if it does not insist, and an owner has found that the journal lost a
-	// tail, or the journal ends before the end in that beat. After both nothing has changed.
+	// last sequence in the journal, 0 in a new one. ErrHeld if the claim names a beat and the
+	// engine has another one; ErrCorrupt if it does not insist, and an owner has found that the
+	// journal lost a tail, or the journal ends before the end in that beat. After both nothing has
+	// changed.
 	Acquire(ctx context.Context, c Claim) (tok Token, last uint64, err error)
 	// Beat is the engine's newest beat. It changes nothing.
 	Beat(ctx context.Context) (Beat, error)
-	// Check is nil while tok still owns the engine, ErrFenced when not, ErrCorrupt when the store has
-	// lost the engine, ErrGap when it has lost a tail of what this owner appended, ErrNotDurable or
-	// ErrNotInEffect when it may lose what is appended now, with ErrConfirmed where tok owns the engine
-	// all the same, another error if unknown. On a store that
-	// is not Exclusive it leaves another beat: no confirmation goes unseen.
+	// Check is nil while tok still owns the engine, ErrFenced when not, ErrCorrupt when the store
+	// has lost the engine, ErrGap when it has lost a tail of what this owner appended,
+	// ErrNotDurable or ErrNotInEffect when it may lose what is appended now, with ErrConfirmed
+	// where tok owns the engine all the same, another error if unknown. On a store that is not
+	// Exclusive it leaves another beat: no confirmation goes unseen.
 	Check(ctx context.Context, tok Token) error
-	// Release gives the engine back, if tok owns it: nothing of tok's is taken from then on, and the
-	// next owner need not wait for a sign that this one is dead.
+	// Release gives the engine back, if tok owns it: nothing of tok's is taken from then on, and
+	// the next owner need not wait for a sign that this one is dead.
 	Release(ctx context.Context, tok Token) error
-	// Begin makes the journal of an empty store end at seq, without records: the start of a store that
-	// is restored from a backup. The watermark stays 0, and the first Apply starts from 0. ErrInvalid if
-	// the store is not empty (has records, snapshots, or a watermark). It may be repeated with the same
-	// seq, until something else is written.
+	// Begin makes the journal of an empty store end at seq, without records: the start of a store
+	// that is restored from a backup. The watermark stays 0, and the first Apply starts from 0.
+	// ErrInvalid if the store is not empty (has records, snapshots, or a watermark). It may be
+	// repeated with the same seq, until something else is written.
 	Begin(ctx context.Context, tok Token, seq uint64) error
 	// Append makes a batch durable. nil: it is durable, now or since an earlier try with the same
 	// bytes. ErrFenced, ErrGap: it is not, and never will be. Another error: unknown, try again.
@@ -187,9 +191,9 @@ type Journal interface {
 	// does not start at or below after, or the last does not end where the journal says it ends:
 	// ErrCorrupt.
 	Read(ctx context.Context, after uint64, fn func(prev, next uint64, batch []byte) error) error
-	// HeadMissing reports whether the store was opened without the file that says up to where appends were
-	// acknowledged, and none was acknowledged since: whoever opens a store that is not empty so cannot know
-	// whether what is there is all. The first append makes the file.
+	// HeadMissing reports whether the store was opened without the file that says up to where
+	// appends were acknowledged, and none was acknowledged since: whoever opens a store that is not
+	// empty so cannot know whether what is there is all. The first append makes the file.
 	HeadMissing() bool
 	// Trim forgets batches that end at or below upTo.
 	Trim(ctx context.Context, tok Token, upTo uint64) error
@@ -208,21 +212,22 @@ type Snapshots interface {
 // Projections keeps derived rows and the sequence they are exact for.
 type Projections interface {
 	// Apply writes w if the watermark is from, and sets the watermark to to, atomically. If the
-	// watermark is to already (and from is not), an earlier try has landed: nil, nothing is written.
-	// ErrFenced, ErrGap (the watermark is neither) are definite. from == to writes values without
-	// moving the watermark: then w may hold nonces only. It need not be durable before the next
-	// SaveSnapshot is.
+	// watermark is to already (and from is not), an earlier try has landed: nil, nothing is
+	// written. ErrFenced, ErrGap (the watermark is neither) are definite. from == to writes values
+	// without moving the watermark: then w may hold nonces only. It need not be durable before the
+	// next SaveSnapshot is.
 	Apply(ctx context.Context, tok Token, from, to uint64, w *Writes) error
 	// Watermark is the sequence the readable projections are exact for.
 	Watermark(ctx context.Context) (uint64, error)
 	// Nonces calls fn for each key's projected nonce.
 	Nonces(ctx context.Context, fn func(key string, nonce uint64)) error
-	// Wallets calls fn for each projected wallet, in no order, until it returns false. The *Wallet is
-	// valid during the call only.
+	// Wallets calls fn for each projected wallet, in no order, until it returns false. The *Wallet
+	// is valid during the call only.
 	Wallets(ctx context.Context, fn func(*Wallet) bool) error
 
-	// Verify reads everything that the projections hold, wallets, nonces and history, and calls wrong for each place
-	// where something is damaged or missing, as far as the store can tell by itself. rows is how many it has looked at.
+	// Verify reads everything that the projections hold, wallets, nonces and history, and calls
+	// wrong for each place where something is damaged or missing, as far as the store can tell by
+	// itself. rows is how many it has looked at.
 	Verify(ctx context.Context, wrong func(place string)) (rows int, err error)
 }
 
@@ -242,8 +247,8 @@ type History interface {
 	// References calls fn for each deposit of that index, in no order, until it returns false. A
 	// deposit may come twice; one that is written meanwhile may be missing.
 	References(ctx context.Context, fn func(*Deposit) bool) error
-	// CountReferences is how many deposits that index has. It reads none of them: a start compares it
-	// with the deposits that were made. ErrCorrupt if the store can tell that some are lost.
+	// CountReferences is how many deposits that index has. It reads none of them: a start compares
+	// it with the deposits that were made. ErrCorrupt if the store can tell that some are lost.
 	CountReferences(ctx context.Context) (uint64, error)
 	Withdraws(ctx context.Context, q WithdrawQuery, fn func(*Withdraw) bool) error
 	// Withdraw is one that came to its end; ErrNotFound.
@@ -262,15 +267,16 @@ type Store interface {
 	String() string
 	// Engine is the id of the engine that is kept here.
 	Engine() string
-	// Exclusive is true if nobody else can own the engine as long as this store is open. Else another process may serve from it
-	// now, and Acquire would end that.
+	// Exclusive is true if nobody else can own the engine as long as this store is open. Else
+	// another process may serve from it now, and Acquire would end that.
 	Exclusive() bool
 	Close() error
 }
 
 // Retention bounds history. 0 keeps everything. Open orders are not history and are never trimmed.
 type Retention struct {
-	// Trades is how many of the newest trades each list keeps: per pair, over all pairs, and per account.
+	// Trades is how many of the newest trades each list keeps: per pair, over all pairs, and per
+	// account.
 	Trades int
 	// Orders is how many of the newest closed orders each account keeps.
 	Orders int
@@ -281,8 +287,8 @@ type Retention struct {
 // MaxRows is how many rows of each kind one Apply may write.
 const MaxRows = 100_000
 
-// Writes is what one Apply writes. Wallets, nonces and candles are absolute values, the other rows are
-// new: each is in exactly one of the Applies that move the watermark.
+// Writes is what one Apply writes. Wallets, nonces and candles are absolute values, the other rows
+// are new: each is in exactly one of the Applies that move the watermark.
 type Writes struct {
 	Wallets   []Wallet
 	Nonces    []Nonce
@@ -290,13 +296,15 @@ type Writes struct {
 	Orders    []Order
 	Deposits  []Deposit
 	Withdraws []Withdraw // closed ones; a row that is there already is left as it is
-	Candles   []Candle   // a row replaces the one of the same pair, frame and time; of two here, the later wins
-	Actions   []Action   // of operators
+	// a row replaces the one of the same pair, frame and time; of two here, the later wins
+	Candles []Candle
+	Actions []Action // of operators
 }
 
 // Reset empties w and keeps its memory.
 func (w *Writes) Reset() {
-	w.Wallets, w.Nonces, w.Trades, w.Orders, w.Deposits = w.Wallets[:0], w.Nonces[:0], w.Trades[:0], w.Orders[:0], w.Deposits[:0]
+	w.Wallets, w.Nonces, w.Trades, w.Orders, w.Deposits = w.Wallets[:0], w.Nonces[:0], w.Trades[:0],
+		w.Orders[:0], w.Deposits[:0]
 	w.Withdraws, w.Candles, w.Actions = w.Withdraws[:0], w.Candles[:0], w.Actions[:0]
 }
 
@@ -440,8 +448,8 @@ type DepositQuery struct {
 	Offset   int    // leave out that many matching rows first
 }
 
-// A WithdrawQuery selects withdraws that came to their end, newest (highest id) first. Zero fields do
-// not filter.
+// A WithdrawQuery selects withdraws that came to their end, newest (highest id) first. Zero fields
+// do not filter.
 type WithdrawQuery struct {
 	Account  uint32 // 0: of all
 	Currency uint16

@@ -5,8 +5,8 @@ import "time"
 // A Tenure is one claim of a host to a store that others can reach.
 type Tenure struct {
 	ID string `json:"id,omitempty"` // of the claim; "": there was none
-	// WaitMs is how long admission must wait behind the claim, because the claim took the store from an
-	// owner that may have lived; 0: it need not, or has opened since.
+	// WaitMs is how long admission must wait behind the claim, because the claim took the store
+	// from an owner that may have lived; 0: it need not, or has opened since.
 	WaitMs int64 `json:"wait_ms,omitempty"`
 }
 
@@ -18,11 +18,12 @@ func Milliseconds(d time.Duration) int64 {
 	return int64((d + time.Millisecond - 1) / time.Millisecond)
 }
 
-// Tenures are the newest claims of a host. The newest may have come to nothing, and the one before counts then.
+// Tenures are the newest claims of a host. The newest may have come to nothing, and the one before
+// counts then.
 type Tenures struct {
 	Newest, Before Tenure
-	// Seen is the end that a start of this host saw the journal have before the journal was found to be
-	// shorter. The zero Mark: none has.
+	// Seen is the end that a start of this host saw the journal have before the journal was found
+	// to be shorter. The zero Mark: none has.
 	Seen Mark
 	// Accepted is the Beat.Accepted of that look.
 	Accepted uint64

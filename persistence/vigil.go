@@ -18,7 +18,8 @@ type Vigil struct {
 func (v *Vigil) See(beat Beat, now time.Time) error {
 	switch {
 	case v.Seen.Token != "" && beat.Token == "":
-		return fmt.Errorf("%w: the store has lost its data while this start waited for its owner", ErrCorrupt)
+		return fmt.Errorf("%w: the store has lost its data while this start waited for its owner",
+			ErrCorrupt)
 	case beat.Lacks(v.Seen.End, v.Seen.Accepted):
 		return Shortened(v.Seen.End, beat.End)
 	}
@@ -30,8 +31,8 @@ func (v *Vigil) See(beat Beat, now time.Time) error {
 	return nil
 }
 
-// Gap is how far apart two looks may be that count as one silence: of a store that did not answer for so
-// long an owner would have noticed nothing either. The slower of both rhythms counts.
+// Gap is how far apart two looks may be that count as one silence: of a store that did not answer
+// for so long an owner would have noticed nothing either. The slower of both rhythms counts.
 func (v *Vigil) Gap(owner Beat) time.Duration { return 2 * max(v.Rhythm.Check, owner.Rhythm.Check) }
 
 // Again lets the count begin with the next look.
@@ -40,8 +41,8 @@ func (v *Vigil) Again() { v.last = time.Time{} }
 // Quiet is for how long the owner has shown no sign of life.
 func (v *Vigil) Quiet() time.Duration { return v.last.Sub(v.since) }
 
-// Needed is the silence after which the owner is dead, or at least answers no private reads: its own
-// rhythm counts where that is the slower one.
+// Needed is the silence after which the owner is dead, or at least answers no private reads: its
+// own rhythm counts where that is the slower one.
 func (v *Vigil) Needed() time.Duration {
 	return 2 * max(v.Rhythm.Stale, v.Seen.Rhythm.Stale, 2*v.Seen.Rhythm.Check)
 }
@@ -52,14 +53,21 @@ func Shortened(before, now Mark) error {
 	if before.Seq == now.Seq {
 		what = "has another batch there now"
 	}
-	return fmt.Errorf("%w: the journal ended at sequence %d and %s: the store has lost a tail, because it was a replica, "+
-		"is an older copy, or its file was cut off; bring back the store that has the rest, or restore a backup; to accept "+
-		"the loss and go on with what is there, start once with --take-over", ErrCorrupt, before.Seq, what)
+	return fmt.Errorf(
+		"%w: the journal ended at sequence %d and %s: the store has lost a tail, because it was "+
+			"a replica, "+
+			"is an older copy, or its file was cut off; bring back the store that has the rest, "+
+			"or restore a backup; to accept "+
+			"the loss and go on with what is there, start once with --take-over", ErrCorrupt,
+		before.Seq, what)
 }
 
 // Cut is the error for a journal of which an owner has found that it has lost a tail.
 func Cut(lost string) error {
-	return fmt.Errorf("%w: the owner before had appended up to sequence %.40q, and found that the journal ended before: the store "+
-		"has lost a tail; bring back the store that has the rest, or restore a backup; to accept the loss and go on "+
-		"with what is there, start once with --take-over", ErrCorrupt, lost)
+	return fmt.Errorf(
+		"%w: the owner before had appended up to sequence %.40q, and found that the journal "+
+			"ended before: the store "+
+			"has lost a tail; bring back the store that has the rest, or restore a backup; to "+
+			"accept the loss and go on "+
+			"with what is there, start once with --take-over", ErrCorrupt, lost)
 }

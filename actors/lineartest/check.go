@@ -13,8 +13,8 @@ import (
 // ErrNotLinearizable: no order of the operations explains all results.
 var ErrNotLinearizable = errors.New("the history is not linearizable")
 
-// ErrUndecided: there are too many orders to look at. It happens to few histories, in which much overlapped that has no outcome; they show
-// nothing, and others have to be recorded in their place.
+// ErrUndecided: there are too many orders to look at. It happens to few histories, in which much
+// overlapped that has no outcome; they show nothing, and others have to be recorded in their place.
 var ErrUndecided = errors.New("the history could not be decided")
 
 // decideWithin bounds a check, in steps: operations that are tried on a state. So a history is
@@ -114,7 +114,8 @@ func (h *History) judge(most int) (*object, error) {
 	return nil, undecided
 }
 
-// visualize writes the page, and beside it the history as text with the longest order that explains a part of it.
+// visualize writes the page, and beside it the history as text with the longest order that explains
+// a part of it.
 func (x *object) visualize() (string, error) {
 	m, _ := model(x.init, x.equal, decideWithin)
 	_, info := porcupine.CheckOperationsVerbose(m, x.ops, 0)
@@ -145,7 +146,8 @@ func (x *object) visualize() (string, error) {
 	}
 	fmt.Fprintln(&text, "\nThen there are",
 		strings.ReplaceAll(m.DescribeState(state), "<br>", "\n"))
-	if err := os.WriteFile(filepath.Join(dir, "history.txt"), []byte(text.String()), 0o600); err != nil {
+	if err := os.WriteFile(filepath.Join(dir, "history.txt"), []byte(text.String()),
+		0o600); err != nil {
 		return "", err
 	}
 	page := filepath.Join(dir, "history.html")

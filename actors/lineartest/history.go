@@ -289,7 +289,8 @@ func (r *Recorded) Forget() {
 	r.forgotten = true
 }
 
-// Operations are all that was noted, in the order of their calls. They may be changed, to see what Check says then.
+// Operations are all that was noted, in the order of their calls. They may be changed, to see what
+// Check says then.
 func (h *History) Operations() []*Recorded { return h.events }
 
 // Count says how many operations ended so.
@@ -302,7 +303,8 @@ func (h *History) Count(o Outcome) (n int) {
 	return n
 }
 
-// Clone is a copy whose operations can be changed without changing the history's. What results refer to is shared.
+// Clone is a copy whose operations can be changed without changing the history's. What results
+// refer to is shared.
 func (h *History) Clone() *History {
 	c := &History{Fees: h.Fees, clock: h.clock, epoch: h.epoch}
 	for _, r := range h.events {

@@ -48,12 +48,14 @@ type credit struct {
 
 func (s *market) clone() *market {
 	c := *s
-	c.orders, c.withdrawals, c.credits = slices.Clone(s.orders), slices.Clone(s.withdrawals), slices.Clone(s.credits)
+	c.orders, c.withdrawals, c.credits = slices.Clone(s.orders), slices.Clone(s.withdrawals),
+		slices.Clone(s.credits)
 	return &c
 }
 
 func (s *market) equal(t *market) bool {
-	return s.rank == t.rank && s.lastTrade == t.lastTrade && s.updates == t.updates && s.wallets == t.wallets &&
+	return s.rank == t.rank && s.lastTrade == t.lastTrade && s.updates == t.updates &&
+		s.wallets == t.wallets &&
 		s.epoch == t.epoch && slices.EqualFunc(s.orders, t.orders,
 		func(a, b *order) bool { return a == b || *a == *b }) &&
 		slices.Equal(s.withdrawals, t.withdrawals) && slices.Equal(s.credits, t.credits)
@@ -224,7 +226,8 @@ func (s *market) placed(p *part) bool {
 		})
 }
 
-// isNext reports whether the operation's id, if one was told, comes after those of all before it, and leaves out none.
+// isNext reports whether the operation's id, if one was told, comes after those of all before it,
+// and leaves out none.
 func (s *market) isNext(p *part) bool {
 	if p.rank == 0 {
 		return true
@@ -347,7 +350,8 @@ func (s *market) cancelledAll(p *part) bool {
 }
 
 func (c *order) is(row OrderRow) bool {
-	return row.Order == c.number && row.Status == c.status && row.Remains == c.remains && (c.id == 0 || row.ID == 0 || row.ID == c.id)
+	return row.Order == c.number && row.Status == c.status && row.Remains == c.remains &&
+		(c.id == 0 || row.ID == 0 || row.ID == c.id)
 }
 
 func (s *market) isOrder(o *Operation, r *Result) bool {
@@ -399,7 +403,8 @@ func (s *market) withdrawn(p *part) bool {
 	if !s.reserve(o.Account, o.Currency, o.Amount*Unit) {
 		return false
 	}
-	at, _ := slices.BinarySearchFunc(s.withdrawals, o.Withdrawal, func(w withdrawal, n int) int { return cmp.Compare(w.number, n) })
+	at, _ := slices.BinarySearchFunc(s.withdrawals,
+		o.Withdrawal, func(w withdrawal, n int) int { return cmp.Compare(w.number, n) })
 	s.withdrawals = slices.Insert(s.withdrawals, at,
 		withdrawal{o.Withdrawal, o.Account, o.Currency, o.Amount, isNew})
 	return r.Outcome == Done || r.Outcome == Unknown
@@ -422,7 +427,9 @@ func (s *market) arePending(o *Operation, r *Result) bool {
 // moved gives a withdrawal its next status.
 func (s *market) moved(p *part) bool {
 	o, r := p.o, p.r
-	i := slices.IndexFunc(s.withdrawals, func(w withdrawal) bool { return w.number == o.Withdrawal })
+	i := slices.IndexFunc(s.withdrawals, func(w withdrawal) bool {
+		return w.number == o.Withdrawal
+	})
 	possible := false
 	if i >= 0 {
 		status := s.withdrawals[i].status

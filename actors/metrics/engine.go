@@ -8,15 +8,17 @@ import (
 // A Stage is a part of a command's way from its handler and back.
 type Stage uint8
 
-// The stages, in their order. The usual order goes through all of them. What does not meet a book, such as a
-// refusal for funds, has no StageMatch, and its StageQueue ends when it is decided.
+// The stages, in their order. The usual order goes through all of them. What does not meet a book,
+// such as a refusal for funds, has no StageMatch, and its StageQueue ends when it is decided.
 const (
-	StageQueue   Stage = iota // handler → wallet → book: in the mailboxes, and the wallet's own decision
-	StageMatch                // the book's decision, its record encoded
-	StageGather               // in the forming batch, while the append before is on its way
-	StageAppend               // in the batch that the store is writing
-	StageRelease              // durable, until it is answered: settlements and the fold's message go before
-	StageAnswer               // answered, until its handler runs again
+	// handler → wallet → book: in the mailboxes, and the wallet's own decision
+	StageQueue  Stage = iota
+	StageMatch        // the book's decision, its record encoded
+	StageGather       // in the forming batch, while the append before is on its way
+	StageAppend       // in the batch that the store is writing
+	// durable, until it is answered: settlements and the fold's message go before
+	StageRelease
+	StageAnswer // answered, until its handler runs again
 	Stages
 )
 
@@ -24,12 +26,12 @@ var stageNames = [Stages]string{"queue", "match", "gather", "append", "release",
 
 func (s Stage) String() string { return stageNames[s] }
 
-// TraceOneIn is how many commands there are for each one that is traced: the clock costs more than all
-// other counting.
+// TraceOneIn is how many commands there are for each one that is traced: the clock costs more than
+// all other counting.
 const TraceOneIn = 64
 
-// A Trace is when a command came to the ends of its stages, as Now tells; 0: it did not, or it is not traced.
-// It belongs to the owner of its command.
+// A Trace is when a command came to the ends of its stages, as Now tells; 0: it did not, or it is
+// not traced. It belongs to the owner of its command.
 type Trace struct {
 	Sent     int64 // by its handler; 0: this command is not traced
 	Matching int64 // its book began
@@ -37,7 +39,8 @@ type Trace struct {
 	Answered int64
 }
 
-// Numbers are so many that a uint8 cannot be out of range: counting must never be what ends the writer.
+// Numbers are so many that a uint8 cannot be out of range: counting must never be what ends the
+// writer.
 const Numbers = 256
 
 // Reasons are more than there are reasons to turn something away.
@@ -81,9 +84,9 @@ var listNames = [Lists]string{"trades", "orders", "deposits", "withdraws", "cand
 
 func (l List) String() string { return listNames[l] }
 
-// A Journal has the numbers of what is durable. Its lock is held by the journal's writer, once for each batch
-// at its release and while it counts, and by whoever reads: for the writer two atomic operations instead of a
-// dozen, of which each would cost as much as all that is counted.
+// A Journal has the numbers of what is durable. Its lock is held by the journal's writer, once for
+// each batch at its release and while it counts, and by whoever reads: for the writer two atomic
+// operations instead of a dozen, of which each would cost as much as all that is counted.
 type Journal struct {
 	sync.Mutex
 	Records [Numbers]uint64 // by event.Kind
@@ -104,8 +107,8 @@ type Engine struct {
 
 	_ [64]byte // what follows is others'
 
-	// Handlers add, when they turn something away before an actor has seen it, by the number of the reason; and
-	// when they stop waiting.
+	// Handlers add, when they turn something away before an actor has seen it, by the number of the
+	// reason; and when they stop waiting.
 	TurnedAway      [Reasons]atomic.Uint64
 	UnknownOutcomes atomic.Uint64 // of commands
 	UnansweredReads atomic.Uint64
@@ -138,7 +141,8 @@ type Engine struct {
 // NewEngine makes the numbers of an engine, all 0.
 func NewEngine() *Engine {
 	e := &Engine{Apply: NewHistogram(RequestBounds), Snapshot: NewHistogram(SnapshotBounds)}
-	e.Journal.BatchRecords, e.Journal.BatchBytes = NewDistribution(RecordBounds), NewDistribution(ByteBounds)
+	e.Journal.BatchRecords, e.Journal.BatchBytes = NewDistribution(RecordBounds),
+		NewDistribution(ByteBounds)
 	e.Journal.Append = NewDistribution(RequestBounds)
 	for i := range e.Stages {
 		e.Stages[i] = NewHistogram(StepBounds)
@@ -153,8 +157,8 @@ func (e *Engine) SnapshotTaken(seq uint64, timeUs int64, bytes int) {
 	e.SnapshotBytes.Store(int64(bytes))
 }
 
-// Traced counts the stages of a traced command that is durable and about to be answered. Its batch was being
-// appended from one time to another.
+// Traced counts the stages of a traced command that is durable and about to be answered. Its batch
+// was being appended from one time to another.
 func (e *Engine) Traced(t *Trace, appending, durable int64) {
 	decision := t.Decided
 	if t.Matching != 0 {

@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// A Histogram counts values in buckets with fixed bounds. Observe costs one short search and two atomic
-// additions. Any goroutine may use it.
+// A Histogram counts values in buckets with fixed bounds. Observe costs one short search and two
+// atomic additions. Any goroutine may use it.
 type Histogram struct {
 	bounds []int64         // ascending upper bounds, each within its bucket; shared, read only
 	counts []atomic.Uint64 // by bucket; the last one has what is above all bounds
@@ -33,8 +33,8 @@ func bucket(bounds []int64, v int64) int {
 	return i
 }
 
-// A Distribution is what a histogram has counted up to some moment; or a histogram itself, of somebody who
-// is alone with it.
+// A Distribution is what a histogram has counted up to some moment; or a histogram itself, of
+// somebody who is alone with it.
 type Distribution struct {
 	Bounds []int64  // read only
 	Counts []uint64 // by bucket, one more than Bounds
@@ -57,15 +57,16 @@ func (d *Distribution) Clone() Distribution {
 	return Distribution{d.Bounds, slices.Clone(d.Counts), d.Sum}
 }
 
-// Read gives what has been counted so far. A value that is being observed meanwhile may be in Counts and not
-// yet in Sum.
+// Read gives what has been counted so far. A value that is being observed meanwhile may be in
+// Counts and not yet in Sum.
 func (h *Histogram) Read() Distribution {
 	var d Distribution
 	h.AddTo(&d)
 	return d
 }
 
-// AddTo adds what has been counted so far to a distribution with the same bounds, or to an empty one.
+// AddTo adds what has been counted so far to a distribution with the same bounds, or to an empty
+// one.
 func (h *Histogram) AddTo(d *Distribution) {
 	if d.Counts == nil {
 		d.Bounds, d.Counts = h.bounds, make([]uint64, len(h.counts))
@@ -94,11 +95,12 @@ var (
 	SnapshotBounds = steps(5*time.Millisecond, 250*time.Second)
 	// RecordBounds and ByteBounds are for batches.
 	RecordBounds = []int64{1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000}
-	ByteBounds   = []int64{1 << 7, 1 << 8, 1 << 9, 1 << 10, 1 << 11, 1 << 12, 1 << 13, 1 << 14, 1 << 15, 1 << 16, 1 << 17, 1 << 18, 1 << 19}
+	ByteBounds   = []int64{1 << 7, 1 << 8, 1 << 9, 1 << 10, 1 << 11, 1 << 12, 1 << 13, 1 << 14,
+		1 << 15, 1 << 16, 1 << 17, 1 << 18, 1 << 19}
 )
 
-// steps goes from one duration to another in steps of 1, 2.5, 5 and 10: a percentile that is read between
-// two of them is off by a factor of 2.5 at most.
+// steps goes from one duration to another in steps of 1, 2.5, 5 and 10: a percentile that is read
+// between two of them is off by a factor of 2.5 at most.
 func steps(from, to time.Duration) (bounds []int64) {
 	for decade := time.Nanosecond; decade <= to; decade *= 10 {
 		for _, d := range []time.Duration{decade, decade * 5 / 2, decade * 5} {

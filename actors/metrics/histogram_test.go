@@ -60,7 +60,8 @@ func TestNothingIsLostWhenManyObserveAndShardsAddUp(t *testing.T) {
 func TestBoundsAscendAndReachAsFarAsTheySay(t *testing.T) {
 	f := func(name string, bounds []int64, least, most int64) {
 		t.Helper()
-		if !slices.IsSorted(bounds) || len(slices.Compact(slices.Clone(bounds))) != len(bounds) || bounds[0] != least || bounds[len(bounds)-1] != most {
+		if !slices.IsSorted(bounds) || len(slices.Compact(slices.Clone(bounds))) != len(bounds) ||
+			bounds[0] != least || bounds[len(bounds)-1] != most {
 			t.Errorf("%s: %v", name, bounds)
 		}
 	}

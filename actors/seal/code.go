@@ -11,9 +11,9 @@ import (
 	"exchange/core/state"
 )
 
-// A code has 12 characters of an alphabet in which none looks like another, and so 60 bits: withdraws can be
-// asked for and cancelled as often as one likes, each with its own code and its own tries, and guessing is
-// hopeless all the same.
+// A code has 12 characters of an alphabet in which none looks like another, and so 60 bits:
+// withdraws can be asked for and cancelled as often as one likes, each with its own code and its
+// own tries, and guessing is hopeless all the same.
 const (
 	codeLength   = 12
 	codeAlphabet = "0123456789ABCDEFGHJKMNPQRSTVWXYZ" // Crockford's: without I, L, O and U
@@ -26,7 +26,8 @@ const (
 // withdraws.
 func (s *Sealer) Code(history event.HistoryID, w *state.Withdraw) string {
 	code := s.keys[0].code(history, w)
-	return string(code[:codeGroup]) + "-" + string(code[codeGroup:2*codeGroup]) + "-" + string(code[2*codeGroup:])
+	return string(code[:codeGroup]) + "-" + string(code[codeGroup:2*codeGroup]) + "-" + string(
+		code[2*codeGroup:])
 }
 
 func (k *cipherKey) code(history event.HistoryID, w *state.Withdraw) []byte {
@@ -54,9 +55,10 @@ func confirmed(history event.HistoryID, w *state.Withdraw) []byte {
 	return append(b, w.Address...)
 }
 
-// CodeFits reports whether a text is that code, under any of the keys: one that was mailed before a rotation is good as
-// long as its key is there. So whoever has stolen a key can make codes until no process has it. Case, blanks and dashes do
-// not matter, nor does O for 0, and I or L for 1. How long it takes does not tell how much of it is right.
+// CodeFits reports whether a text is that code, under any of the keys: one that was mailed before a
+// rotation is good as long as its key is there. So whoever has stolen a key can make codes until no
+// process has it. Case, blanks and dashes do not matter, nor does O for 0, and I or L for 1. How
+// long it takes does not tell how much of it is right.
 func (s *Sealer) CodeFits(history event.HistoryID, w *state.Withdraw, text string) bool {
 	given, fits := []byte(plainCode.Replace(strings.ToUpper(text))), 0
 	for i := range s.keys {

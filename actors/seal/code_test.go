@@ -23,7 +23,8 @@ func TestACodeIsOfOneWithdrawIssueAndKey(t *testing.T) {
 	for withdraw := uint64(1); withdraw <= 100; withdraw++ {
 		for issue := uint32(1); issue <= 100; issue++ {
 			code := s.Code(ofHistory, example(withdraw, issue))
-			if !regexp.MustCompile(`^[0-9A-HJKMNP-TV-Z]{4}(-[0-9A-HJKMNP-TV-Z]{4}){2}$`).MatchString(code) {
+			if !regexp.MustCompile(`^[0-9A-HJKMNP-TV-Z]{4}(-[0-9A-HJKMNP-TV-Z]{4}){2}$`).
+				MatchString(code) {
 				t.Fatalf("%q is no code", code)
 			}
 			if seen[code] {
@@ -82,13 +83,16 @@ func TestACodeIsReadHoweverItIsWritten(t *testing.T) {
 		w.ID++
 	}
 	code := s.Code(ofHistory, w)
-	for _, text := range []string{code, strings.ToLower(code), strings.ReplaceAll(code, "-", ""), strings.ReplaceAll(code, "-", " "), " " + code + " ",
-		strings.ReplaceAll(code, "0", "O"), strings.ReplaceAll(code, "0", "o"), strings.ReplaceAll(code, "1", "I"), strings.ReplaceAll(code, "1", "l")} {
+	for _, text := range []string{code, strings.ToLower(code), strings.ReplaceAll(code, "-", ""),
+		strings.ReplaceAll(code, "-", " "), " " + code + " ",
+		strings.ReplaceAll(code, "0", "O"), strings.ReplaceAll(code, "0", "o"),
+		strings.ReplaceAll(code, "1", "I"), strings.ReplaceAll(code, "1", "l")} {
 		if !s.CodeFits(ofHistory, w, text) {
 			t.Errorf("%q is not read as %s", text, code)
 		}
 	}
-	for _, text := range []string{"", "-", code[:len(code)-1], code + "0", "0" + code, code + "\n", code + "\x00", strings.Repeat("-", 1000), code + code, "\xff" + code} {
+	for _, text := range []string{"", "-", code[:len(code)-1], code + "0", "0" + code, code + "\n",
+		code + "\x00", strings.Repeat("-", 1000), code + code, "\xff" + code} {
 		if s.CodeFits(ofHistory, w, text) {
 			t.Errorf("%q is taken for %s", text, code)
 		}

@@ -9,8 +9,8 @@ import (
 	"syscall"
 )
 
-// lock keeps other commands from changing files in a folder, until unlock or the process's end. It leaves no file
-// behind.
+// lock keeps other commands from changing files in a folder, until unlock or the process's end. It
+// leaves no file behind.
 func lock(folder string) (unlock func(), err error) {
 	dir, err := os.Open(folder)
 	if err != nil {
@@ -40,7 +40,9 @@ func keepOwner(f *os.File, like string) error {
 		return err
 	}
 	if err := chown(f, int(want.uid), int(want.gid)); err != nil {
-		return fmt.Errorf("%s belongs to user %d and group %d, and would not belong to them any more (run this as that user): %w", like, want.uid, want.gid, err)
+		return fmt.Errorf(
+			"%s belongs to user %d and group %d, and would not belong to them any more (run this "+
+				"as that user): %w", like, want.uid, want.gid, err)
 	}
 	return nil
 }

@@ -31,7 +31,8 @@ func TestTwoCommandsDoNotChangeTheFileAtOnce(t *testing.T) {
 	}
 }
 
-// A file that an administrator has changed still belongs to the user who serves, or it is not changed.
+// A file that an administrator has changed still belongs to the user who serves, or it is not
+// changed.
 func TestTheFileKeepsItsOwner(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "exchange.key")
 	if _, err := Load("", file, true); err != nil {

@@ -7,10 +7,13 @@ import (
 	"testing"
 )
 
-// Text is keys, all of them, or refused in words that have nothing of it; and what a key seals, it opens, and nothing else.
+// Text is keys, all of them, or refused in words that have nothing of it; and what a key seals, it
+// opens, and nothing else.
 func FuzzKeys(f *testing.F) {
 	one := strings.Repeat("ab", KeyBytes)
-	for _, s := range []string{"", " \n", one, one + "\n", one + "\n" + strings.Repeat("cd", KeyBytes), one + " " + one, one[1:], one + "ab", strings.ToUpper(one), strings.Repeat("zz", KeyBytes), one + "\x00"} {
+	for _, s := range []string{"", " \n", one, one + "\n",
+		one + "\n" + strings.Repeat("cd", KeyBytes), one + " " + one, one[1:], one + "ab",
+		strings.ToUpper(one), strings.Repeat("zz", KeyBytes), one + "\x00"} {
 		f.Add(s, []byte("sealed"))
 	}
 	f.Fuzz(func(t *testing.T, text string, sealed []byte) {
@@ -24,7 +27,8 @@ func FuzzKeys(f *testing.F) {
 			return
 		}
 		keys, err := parseKeys(text, "the text")
-		if err != nil || len(keys) == 0 || hex.EncodeToString(keys[0]) != strings.ToLower(strings.Fields(text)[0]) {
+		if err != nil || len(keys) == 0 ||
+			hex.EncodeToString(keys[0]) != strings.ToLower(strings.Fields(text)[0]) {
 			t.Fatalf("%q is %d keys, %v", text, len(keys), err)
 		}
 		if secret, err := s.Open(s.Seal(sealed, []byte("key")), s.ID(),

@@ -17,7 +17,9 @@ func TestOfSeveralKeysTheFirstSealsAndAllOpen(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if both.ID() != sealer(t, otherKey()).ID() || fmt.Sprint(both.IDs()) != fmt.Sprint([]uint64{both.ID(), old.ID()}) || !both.Opens(old.ID()) || both.Opens(1) {
+	if both.ID() != sealer(t, otherKey()).ID() ||
+		fmt.Sprint(both.IDs()) != fmt.Sprint([]uint64{both.ID(), old.ID()}) ||
+		!both.Opens(old.ID()) || both.Opens(1) {
 		t.Errorf("%x", both.IDs())
 	}
 	if got, err := both.Open(old.Seal([]byte("secret"), []byte("a")), old.ID(),
@@ -36,7 +38,8 @@ func TestOfSeveralKeysTheFirstSealsAndAllOpen(t *testing.T) {
 		errors.Is(err, ErrOtherKey) {
 		t.Errorf("under the id of the other key: %v", err)
 	}
-	// A code that was mailed before is good as long as its key is there; new ones are of the first key.
+	// A code that was mailed before is good as long as its key is there; new ones are of the first
+	// key.
 	w, h := example(1, 1), ofHistory
 	before, now := old.Code(h, w), both.Code(h, w)
 	if !both.CodeFits(h, w, before) || !both.CodeFits(h, w, now) || old.CodeFits(h, w, now) ||
@@ -49,7 +52,8 @@ func TestAKeyIsThereOnceAndTheirNumberIsBounded(t *testing.T) {
 	if _, err := New(); err == nil {
 		t.Error("no key")
 	}
-	if _, err := New(serverKey, otherKey(), serverKey); err == nil || !strings.Contains(err.Error(), "is there twice") {
+	if _, err := New(serverKey, otherKey(), serverKey); err == nil ||
+		!strings.Contains(err.Error(), "is there twice") {
 		t.Errorf("%v", err)
 	}
 	var keys [][]byte
@@ -81,7 +85,9 @@ func TestAKeyIsRotatedInItsFileAndRetiredOnesAreKept(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if last, err = Load("", file, false); err != nil || fmt.Sprint(last.IDs()) != fmt.Sprint(rotated.IDs()) || len(last.IDs()) != n || !last.Opens(first.ID()) {
+		if last, err = Load("", file, false); err != nil ||
+			fmt.Sprint(last.IDs()) != fmt.Sprint(rotated.IDs()) || len(last.IDs()) != n ||
+			!last.Opens(first.ID()) {
 			t.Fatalf("%v, %v", last, err)
 		}
 		if info, err := os.Stat(file); err != nil || info.Mode().Perm() != 0o600 {
@@ -98,10 +104,12 @@ func TestAKeyIsRotatedInItsFileAndRetiredOnesAreKept(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if s, err := Load(string(text), "", false); err != nil || fmt.Sprint(s.IDs()) != fmt.Sprint(last.IDs()) {
+	if s, err := Load(string(text), "", false); err != nil ||
+		fmt.Sprint(s.IDs()) != fmt.Sprint(last.IDs()) {
 		t.Errorf("the same in the environment: %v, %v", s, err)
 	}
-	if s, err := Load(strings.ReplaceAll(string(text), "\n", "  "), "", false); err != nil || s.ID() != last.ID() {
+	if s, err := Load(strings.ReplaceAll(string(text), "\n", "  "), "", false); err != nil ||
+		s.ID() != last.ID() {
 		t.Errorf("on one line: %v, %v", s, err)
 	}
 
@@ -109,12 +117,14 @@ func TestAKeyIsRotatedInItsFileAndRetiredOnesAreKept(t *testing.T) {
 	if err != nil || len(retired) != MaxKeys-1 {
 		t.Fatal(retired, err)
 	}
-	if s, err := Load("", file, false); err != nil || fmt.Sprint(s.IDs()) != fmt.Sprint([]uint64{last.ID()}) {
+	if s, err := Load("", file, false); err != nil ||
+		fmt.Sprint(s.IDs()) != fmt.Sprint([]uint64{last.ID()}) {
 		t.Errorf("%v, %v", s, err)
 	}
 	for i, name := range retired {
 		s, err := Load("", name, false) // which looks at its mode
-		if err != nil || s.ID() != last.IDs()[i+1] || !strings.HasSuffix(name, fmt.Sprintf(".%016x", s.ID())) {
+		if err != nil || s.ID() != last.IDs()[i+1] ||
+			!strings.HasSuffix(name, fmt.Sprintf(".%016x", s.ID())) {
 			t.Errorf("%s: %v, %v", name, s, err)
 		}
 	}
@@ -135,14 +145,17 @@ func TestAKeyIsRotatedInItsFileAndRetiredOnesAreKept(t *testing.T) {
 }
 
 func TestAFileThatIsNoListOfKeysIsRefusedAndStays(t *testing.T) {
-	for _, text := range []string{"", "\n", "x\n", strings.Repeat("ab", 31), strings.Repeat("ab", 32) + "\n" + strings.Repeat("ab", 32), strings.Repeat("\n", maxFile) + strings.Repeat("ab", 32)} {
+	for _, text := range []string{"", "\n", "x\n", strings.Repeat("ab", 31),
+		strings.Repeat("ab", 32) + "\n" + strings.Repeat("ab", 32),
+		strings.Repeat("\n", maxFile) + strings.Repeat("ab", 32)} {
 		file := filepath.Join(t.TempDir(), "exchange.key")
 		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
 		_, err1 := Load("", file, true)
 		_, err2 := Rotate(file)
-		if got, err := os.ReadFile(file); err1 == nil || err2 == nil || err != nil || string(got) != text {
+		if got, err := os.ReadFile(file); err1 == nil || err2 == nil || err != nil ||
+			string(got) != text {
 			t.Errorf("%.80q: %v, %v, %v", text, err1, err2, err)
 		}
 	}

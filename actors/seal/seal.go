@@ -1,12 +1,12 @@
-// Package seal keeps the secrets of API keys unreadable wherever they are stored. A secret is sealed
-// with AES-256-GCM under the server's secret key before it becomes part of a record, and opened in
-// memory only.
+// Package seal keeps the secrets of API keys unreadable wherever they are stored. A secret is
+// sealed with AES-256-GCM under the server's secret key before it becomes part of a record, and
+// opened in memory only.
 //
 // The server's key is 32 bytes: in the environment as 64 hex digits, or in a file of the same form
 // with mode 0600 that is made at the first start. Sealed secrets carry the id of the key they were
-// sealed with. So there may be several keys, one a line: the first seals, and all of them open. That is how
-// the key is rotated: a new one comes to the front, the exchange starts and seals everything with it, and
-// the old one is not needed any more.
+// sealed with. So there may be several keys, one a line: the first seals, and all of them open.
+// That is how the key is rotated: a new one comes to the front, the exchange starts and seals
+// everything with it, and the old one is not needed any more.
 package seal
 
 import (
@@ -76,7 +76,8 @@ func New(keys ...[]byte) (*Sealer, error) {
 
 func newCipherKey(key []byte) (cipherKey, error) {
 	if len(key) != KeyBytes {
-		return cipherKey{}, fmt.Errorf("the secret key has %d bytes, it needs %d", len(key), KeyBytes)
+		return cipherKey{}, fmt.Errorf("the secret key has %d bytes, it needs %d", len(key),
+			KeyBytes)
 	}
 	block, err := aes.NewCipher(key)
 	if err != nil {
@@ -93,8 +94,8 @@ func newCipherKey(key []byte) (cipherKey, error) {
 		files: files[:]}, nil
 }
 
-// Load takes the keys from text (64 hex digits each) if there is any, else from the file, which it makes
-// when it does not exist and mayCreate is set. Errors name the file and never a key.
+// Load takes the keys from text (64 hex digits each) if there is any, else from the file, which it
+// makes when it does not exist and mayCreate is set. Errors name the file and never a key.
 func Load(text, file string, mayCreate bool) (*Sealer, error) {
 	if text != "" {
 		return parse(text, "the environment's secret key")
@@ -102,7 +103,11 @@ func Load(text, file string, mayCreate bool) (*Sealer, error) {
 	b, err := read(file)
 	if errors.Is(err, fs.ErrNotExist) {
 		if !mayCreate {
-			return nil, fmt.Errorf("there are sealed API secrets in the store, but no secret key in %s: bring that file back, or give its content in EXCHANGE_SECRET_KEY (%w)", file, fs.ErrNotExist)
+			return nil,
+				fmt.Errorf(
+					"there are sealed API secrets in the store, but no secret key in %s: bring "+
+						"that file back, or give its content in EXCHANGE_SECRET_KEY (%w)", file,
+					fs.ErrNotExist)
 		}
 		return create(file)
 	}
@@ -184,14 +189,17 @@ func read(file string) (string, error) {
 		return "", fmt.Errorf("reading the secret key: %w", err)
 	}
 	if info.Mode().Perm()&0o077 != 0 {
-		return "", fmt.Errorf("the secret key %s has mode %04o and can be read by others: chmod 600 it", file, info.Mode().Perm())
+		return "",
+			fmt.Errorf("the secret key %s has mode %04o and can be read by others: chmod 600 it",
+				file, info.Mode().Perm())
 	}
 	b, err := io.ReadAll(io.LimitReader(f, maxFile+1))
 	if err != nil {
 		return "", fmt.Errorf("reading the secret key: %w", err)
 	}
 	if len(b) > maxFile {
-		return "", fmt.Errorf("%s is longer than %d bytes: is it the file of the secret key?", file, maxFile)
+		return "", fmt.Errorf("%s is longer than %d bytes: is it the file of the secret key?", file,
+			maxFile)
 	}
 	return string(b), nil
 }
@@ -216,8 +224,8 @@ func create(file string) (*Sealer, error) {
 // line is a key as it stands in the file.
 func line(key []byte) string { return hex.EncodeToString(key) + "\n" }
 
-// Rotate puts a new key in front of those in the file: from the next start on it seals. What comes back has
-// all of them.
+// Rotate puts a new key in front of those in the file: from the next start on it seals. What comes
+// back has all of them.
 func Rotate(file string) (*Sealer, error) {
 	keys, unlock, err := lockKeys(file)
 	if err != nil {
@@ -232,8 +240,9 @@ func Rotate(file string) (*Sealer, error) {
 	return s, replace(file, keys)
 }
 
-// Retire takes all keys but the first out of the file. Each goes into a file of its own beside it, for old backups
-// need it. What comes back are their names. An exchange that runs keeps its keys until it is started again.
+// Retire takes all keys but the first out of the file. Each goes into a file of its own beside it,
+// for old backups need it. What comes back are their names. An exchange that runs keeps its keys
+// until it is started again.
 func Retire(file string) (retired []string, err error) {
 	keys, unlock, err := lockKeys(file)
 	if err != nil {
@@ -246,7 +255,9 @@ func Retire(file string) (retired []string, err error) {
 			return nil, err
 		}
 		name := retiredName(file, k.id)
-		if err := write(name, line(key), file, os.Link); err != nil && !errors.Is(err, fs.ErrExist) { // then from a try that broke off
+		// then from a try that broke off
+		if err := write(name, line(key), file,
+			os.Link); err != nil && !errors.Is(err, fs.ErrExist) {
 			return nil, fmt.Errorf("keeping a retired key: %w", err)
 		}
 		retired = append(retired, name)
@@ -282,15 +293,16 @@ func replace(file string, keys [][]byte) error {
 	return nil
 }
 
-// WriteSecret makes a new file that only its owner can read, whole and durable before it has its name. An
-// existing file is an error and stays as it is.
+// WriteSecret makes a new file that only its owner can read, whole and durable before it has its
+// name. An existing file is an error and stays as it is.
 func WriteSecret(file, text string) error { return write(file, text, "", os.Link) }
 
 // errBusy is of two commands that would change the same file.
 var errBusy = errors.New("another command is changing the secret key: try again when it has ended")
 
-// write makes a file under another name, which name then gives its own. It belongs to whom the file like belongs to, if
-// there is one: who serves must be able to read what an administrator has changed.
+// write makes a file under another name, which name then gives its own. It belongs to whom the file
+// like belongs to, if there is one: who serves must be able to read what an administrator has
+// changed.
 func write(file, text, like string, name func(from, to string) error) error {
 	folder := filepath.Dir(file)
 	f, err := os.CreateTemp(folder, ".secret-*") // with mode 0600
@@ -338,7 +350,8 @@ func parseKeys(text, where string) (keys [][]byte, err error) {
 	for word := range strings.FieldsSeq(text) {
 		key, err := hex.DecodeString(word)
 		if err != nil || len(key) != KeyBytes {
-			return nil, fmt.Errorf("%s is not %d hex digits, nor several such lines", where, 2*KeyBytes)
+			return nil, fmt.Errorf("%s is not %d hex digits, nor several such lines", where,
+				2*KeyBytes)
 		}
 		keys = append(keys, key)
 	}

@@ -139,7 +139,9 @@ func TestAKeyFileThatOthersCanReadIsRefused(t *testing.T) {
 	}
 	for _, mode := range []fs.FileMode{0o640, 0o604, 0o620, 0o610, 0o666} {
 		os.Chmod(file, mode)
-		if _, err := Load("", file, true); err == nil || !strings.Contains(err.Error(), "chmod 600") || !strings.Contains(err.Error(), fmt.Sprintf("%04o", mode)) {
+		if _, err := Load("", file, true); err == nil ||
+			!strings.Contains(err.Error(), "chmod 600") ||
+			!strings.Contains(err.Error(), fmt.Sprintf("%04o", mode)) {
 			t.Errorf("mode %04o: %v", mode, err)
 		}
 	}
@@ -184,7 +186,8 @@ func TestNoErrorAndNoTextShowsTheKey(t *testing.T) {
 	text := hex.EncodeToString(serverKey)
 	hides := func(what, s string) {
 		t.Helper()
-		for _, part := range []string{text[:16], text[20:40], string(serverKey[:8]), fmt.Sprint(serverKey[:4])[1:8], fmt.Sprintf("%#v", serverKey[:4])[7:20]} {
+		for _, part := range []string{text[:16], text[20:40], string(serverKey[:8]),
+			fmt.Sprint(serverKey[:4])[1:8], fmt.Sprintf("%#v", serverKey[:4])[7:20]} {
 			if strings.Contains(strings.ToLower(s), strings.ToLower(part)) {
 				t.Errorf("%s shows the key: %s", what, s)
 			}
@@ -198,7 +201,8 @@ func TestNoErrorAndNoTextShowsTheKey(t *testing.T) {
 	if !strings.Contains(s.String(), fmt.Sprintf("%016x", s.ID())) {
 		t.Errorf("%v does not name its id", s)
 	}
-	for _, bad := range []string{text[:63], text + "0", text[:62] + "xy", text + text, "g" + text[1:]} {
+	for _, bad := range []string{text[:63], text + "0", text[:62] + "xy", text + text,
+		"g" + text[1:]} {
 		_, err := Load(bad, "", false)
 		if err == nil {
 			t.Fatalf("%q is taken", bad)

@@ -102,13 +102,16 @@ func (b *Book) at(s matching.Side, p money.Price) *big.Int {
 	return sum
 }
 
-// match takes from the other side what an order trades, one resting order after the other, and says how each
-// record of a trade must read, but for its id and fees. done are the makers that have nothing left.
-func (b *Book) match(o *event.Order, most int) (trades []event.Trade, remaining money.Amount, cut bool, done []*Order) {
+// match takes from the other side what an order trades, one resting order after the other, and says
+// how each record of a trade must read, but for its id and fees. done are the makers that have
+// nothing left.
+func (b *Book) match(o *event.Order, most int) (trades []event.Trade, remaining money.Amount,
+	cut bool, done []*Order) {
 	makers := b.side(o.Side.Opposite())
 	for remaining = o.Amount; remaining > 0 && len(*makers) > 0; {
 		m := (*makers)[0]
-		if o.Side == matching.Buy && m.Price > o.Price || o.Side == matching.Sell && m.Price < o.Price {
+		if o.Side == matching.Buy && m.Price > o.Price ||
+			o.Side == matching.Sell && m.Price < o.Price {
 			break
 		}
 		if len(trades) == most {
@@ -117,7 +120,8 @@ func (b *Book) match(o *event.Order, most int) (trades []event.Trade, remaining 
 		n := min(remaining, m.Remaining)
 		remaining -= n
 		m.Remaining -= n
-		trades = append(trades, event.Trade{Maker: m.ID, MakerAccount: m.Account, Price: m.Price, Amount: n, MakerRemaining: m.Remaining})
+		trades = append(trades, event.Trade{Maker: m.ID, MakerAccount: m.Account, Price: m.Price,
+			Amount: n, MakerRemaining: m.Remaining})
 		if m.Remaining == 0 {
 			b.remove(m)
 			done = append(done, m)

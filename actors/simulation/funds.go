@@ -47,7 +47,8 @@ func (f Funds) String() string {
 }
 
 // needs is what an order holds, and of which currency.
-func (p *Pair) needs(side matching.Side, price money.Price, amount money.Amount) (currency uint16, held *big.Int) {
+func (p *Pair) needs(side matching.Side, price money.Price, amount money.Amount) (currency uint16,
+	held *big.Int) {
 	if side == matching.Buy {
 		return p.Quote, valueOf(price, amount)
 	}
@@ -55,7 +56,8 @@ func (p *Pair) needs(side matching.Side, price money.Price, amount money.Amount)
 }
 
 // Need is what an order of that kind would hold.
-func (m *Model) Need(pair uint16, side matching.Side, price money.Price, amount money.Amount) (currency uint16, held *big.Int) {
+func (m *Model) Need(pair uint16, side matching.Side, price money.Price,
+	amount money.Amount) (currency uint16, held *big.Int) {
 	return m.Pairs[pair-1].needs(side, price, amount)
 }
 
@@ -105,7 +107,8 @@ func (m *Model) checkFunds(accounts []uint32) error {
 		f := m.funds(a)
 		for i := range f {
 			if f[i].Reserve.Cmp(f[i].Balance) > 0 || f[i].Balance.Sign() < 0 {
-				return fmt.Errorf("account %s has %v of %s and %v of it reserved", a.Name, f[i].Balance, m.Currencies[i], f[i].Reserve)
+				return fmt.Errorf("account %s has %v of %s and %v of it reserved", a.Name,
+					f[i].Balance, m.Currencies[i], f[i].Reserve)
 			}
 		}
 		a.versions = append(a.versions, version{m.Seq, f, m.open(a), m.pending(a)})
@@ -118,13 +121,15 @@ func (m *Model) checkFunds(accounts []uint32) error {
 			}
 		}
 		if sum.Cmp(m.supply[i]) != 0 {
-			return fmt.Errorf("all accounts have %v of %s, and %v came in and did not go out", sum, code, m.supply[i])
+			return fmt.Errorf("all accounts have %v of %s, and %v came in and did not go out", sum,
+				code, m.supply[i])
 		}
 	}
 	return nil
 }
 
-// At is what an account had after the newest record up to a sequence that changed it, nil if there was none.
+// At is what an account had after the newest record up to a sequence that changed it, nil if there
+// was none.
 func (a *Account) At(seq uint64) Funds {
 	for _, v := range slices.Backward(a.versions) {
 		if v.seq <= seq {
@@ -134,7 +139,8 @@ func (a *Account) At(seq uint64) Funds {
 	return nil
 }
 
-// Touched is the sequence of the newest record up to a sequence that belongs to an account, 0 if there is none.
+// Touched is the sequence of the newest record up to a sequence that belongs to an account, 0 if
+// there is none.
 func (a *Account) Touched(seq uint64) uint64 {
 	for _, v := range slices.Backward(a.versions) {
 		if v.seq <= seq {
@@ -168,7 +174,8 @@ func (m *Model) open(a *Account) map[uint64]Order {
 	return open
 }
 
-// MostPending is how many withdraws of an account were pending at most, from after one record to after another.
+// MostPending is how many withdraws of an account were pending at most, from after one record to
+// after another.
 func (a *Account) MostPending(from, to uint64) (most int) {
 	for _, v := range slices.Backward(a.versions) {
 		if v.seq <= to {
@@ -216,7 +223,8 @@ func (m *Model) settleTrade(p *Pair, o *event.Order, t *event.Trade) error {
 	}
 	if !m.feeFits(p, taker, takerGets, t.TakerFee, func(r Rates) money.Rate { return r.Taker }) ||
 		!m.feeFits(p, maker, makerGets, t.MakerFee, func(r Rates) money.Rate { return r.Maker }) {
-		return fmt.Errorf("trade %d: fees of %v and %v are of no rate that counts", t.ID, t.TakerFee, t.MakerFee)
+		return fmt.Errorf("trade %d: fees of %v and %v are of no rate that counts", t.ID,
+			t.TakerFee, t.MakerFee)
 	}
 	for _, fee := range []struct {
 		of       *Account
@@ -235,9 +243,10 @@ func (m *Model) settleTrade(p *Pair, o *event.Order, t *event.Trade) error {
 	return nil
 }
 
-// feeFits says whether a fee is that of the account's rate. A book looks at rates when it decides, and a change
-// counts from its release on: so it may be the rate of just before, too.
-func (m *Model) feeFits(p *Pair, a *Account, received *big.Int, fee money.Balance, which func(Rates) money.Rate) bool {
+// feeFits says whether a fee is that of the account's rate. A book looks at rates when it decides,
+// and a change counts from its release on: so it may be the rate of just before, too.
+func (m *Model) feeFits(p *Pair, a *Account, received *big.Int, fee money.Balance,
+	which func(Rates) money.Rate) bool {
 	list := a.rates[p.Number]
 	if len(list) < ratesInFlight {
 		list = append([]Rates{p.Rates}, list...)

@@ -188,11 +188,12 @@ func (w *Withdraw) Pending() bool {
 func NewModel(maxFills int, usual map[string]Rates) *Model {
 	return &Model{MaxFills: maxFills, Usual: usual, Deposits: map[string]event.Deposit{},
 		Withdraws: map[uint64]*Withdraw{}, mails: map[uint64]uint64{},
-		Sweeps: map[KeyNonce]bool{}, ReadNonces: map[uint32]uint64{}, lastID: map[uint64]bool{}, trades: map[uint64]bool{}, used: map[KeyNonce]event.Kind{}}
+		Sweeps: map[KeyNonce]bool{}, ReadNonces: map[uint32]uint64{}, lastID: map[uint64]bool{},
+		trades: map[uint64]bool{}, used: map[KeyNonce]event.Kind{}}
 }
 
-// Restarted says that an engine began with all records so far: the nonces that they have used are taken, and of an account's
-// rates the newest count.
+// Restarted says that an engine began with all records so far: the nonces that they have used are
+// taken, and of an account's rates the newest count.
 func (m *Model) Restarted() {
 	for _, k := range m.Keys {
 		k.floor = k.Nonce
@@ -216,7 +217,9 @@ func (m *Model) Apply(r *event.Record) error {
 		return fmt.Errorf("record %d (%v): %w", m.Seq, r.Kind, err)
 	}
 	if r.Who != "" {
-		m.Rows.Actions = append(m.Rows.Actions, Row[persistence.Action]{m.Seq, persistence.Action{Seq: m.Seq, TimeUs: r.TimeUs, Who: r.Who}})
+		m.Rows.Actions = append(m.Rows.Actions,
+			Row[persistence.Action]{m.Seq,
+				persistence.Action{Seq: m.Seq, TimeUs: r.TimeUs, Who: r.Who}})
 	}
 	return nil
 }
@@ -228,7 +231,8 @@ func (m *Model) apply(r *event.Record) error {
 		m.supply = append(m.supply, new(big.Int))
 	case event.KindPair:
 		p := &r.NewPair
-		m.Pairs = append(m.Pairs, &Pair{Number: p.Number, Name: p.Name, Base: p.Base, Quote: p.Quote, Rates: m.Usual[p.Name]})
+		m.Pairs = append(m.Pairs, &Pair{Number: p.Number, Name: p.Name, Base: p.Base,
+			Quote: p.Quote, Rates: m.Usual[p.Name]})
 	case event.KindAccount:
 		return m.account(&r.Account)
 	case event.KindKey:
@@ -295,10 +299,12 @@ func (m *Model) apply(r *event.Record) error {
 }
 
 func (m *Model) account(a *event.Account) error {
-	if int(a.ID) != len(m.Accounts)+1 || slices.ContainsFunc(m.Accounts, func(o *Account) bool { return o.Name == a.Name }) {
+	if int(a.ID) != len(m.Accounts)+1 ||
+		slices.ContainsFunc(m.Accounts, func(o *Account) bool { return o.Name == a.Name }) {
 		return fmt.Errorf("account %d, %s, after %d others", a.ID, a.Name, len(m.Accounts))
 	}
-	m.Accounts = append(m.Accounts, &Account{ID: a.ID, Name: a.Name, Email: a.Email, clientIDs: map[event.ClientID]uint64{}})
+	m.Accounts = append(m.Accounts,
+		&Account{ID: a.ID, Name: a.Name, Email: a.Email, clientIDs: map[event.ClientID]uint64{}})
 	if a.Name == "fees" {
 		m.feeAccount = m.Accounts[a.ID-1]
 	}
@@ -326,29 +332,36 @@ func (m *Model) Key(name string) *Key {
 }
 
 func (m *Model) key(k *event.Key) error {
-	if known := m.Key(k.Key); known != nil && known.Number == k.Number && known.Account == k.Account && known.sealedBy != k.SealedBy {
+	if known := m.Key(k.Key); known != nil && known.Number == k.Number &&
+		known.Account == k.Account && known.sealedBy != k.SealedBy {
 		known.sealedBy = k.SealedBy // its secret is sealed anew
 		return nil
 	}
 	if int(k.Number) != len(m.Keys)+1 || m.Key(k.Key) != nil || int(k.Account) > len(m.Accounts) {
-		return fmt.Errorf("key %d, %s, of account %d after %d others", k.Number, k.Key, k.Account, len(m.Keys))
+		return fmt.Errorf("key %d, %s, of account %d after %d others", k.Number, k.Key, k.Account,
+			len(m.Keys))
 	}
-	m.Keys = append(m.Keys, &Key{Number: k.Number, Name: k.Key, Account: k.Account, sealedBy: k.SealedBy})
+	m.Keys = append(m.Keys, &Key{Number: k.Number, Name: k.Key, Account: k.Account,
+		sealedBy: k.SealedBy})
 	return nil
 }
 
 func (m *Model) deposit(r *event.Record) error {
 	d := r.Deposit
-	if _, taken := m.Deposits[d.Reference]; taken || d.ID != uint64(len(m.Deposits)+1) || d.Amount <= 0 {
-		return fmt.Errorf("deposit %d of %v, reference %q, after %d others", d.ID, d.Amount, d.Reference, len(m.Deposits))
+	if _, taken := m.Deposits[d.Reference]; taken || d.ID != uint64(len(m.Deposits)+1) ||
+		d.Amount <= 0 {
+		return fmt.Errorf("deposit %d of %v, reference %q, after %d others", d.ID, d.Amount,
+			d.Reference, len(m.Deposits))
 	}
 	m.Deposits[d.Reference] = d
 	n := ofAmount(d.Amount)
 	m.Accounts[d.Account-1].credit(d.Currency, n)
 	m.supply[d.Currency-1].Add(m.supply[d.Currency-1], n)
 	m.touched = append(m.touched, d.Account)
-	m.Rows.Deposits = append(m.Rows.Deposits, Row[persistence.Deposit]{m.Seq, persistence.Deposit{ID: d.ID, Account: d.Account, Currency: d.Currency,
-		Amount: d.Amount, TimeUs: r.TimeUs, Reference: d.Reference}})
+	m.Rows.Deposits = append(m.Rows.Deposits,
+		Row[persistence.Deposit]{m.Seq,
+			persistence.Deposit{ID: d.ID, Account: d.Account, Currency: d.Currency,
+				Amount: d.Amount, TimeUs: r.TimeUs, Reference: d.Reference}})
 	return nil
 }
 
@@ -360,8 +373,8 @@ func (m *Model) lets(k *Key) error {
 	return nil
 }
 
-// uses takes the nonce of a command that came to something: each is good for one, and it is above all that the
-// engine has found when it started.
+// uses takes the nonce of a command that came to something: each is good for one, and it is above
+// all that the engine has found when it started.
 func (m *Model) uses(kind event.Kind, key, account uint32, nonce uint64) error {
 	if key == 0 {
 		return nil
@@ -374,7 +387,8 @@ func (m *Model) uses(kind event.Kind, key, account uint32, nonce uint64) error {
 		return err
 	}
 	if nonce <= k.floor {
-		return fmt.Errorf("nonce %d of key %s, which had used %d before the engine started", nonce, k.Name, k.floor)
+		return fmt.Errorf("nonce %d of key %s, which had used %d before the engine started", nonce,
+			k.Name, k.floor)
 	}
 	at := KeyNonce{key, nonce}
 	if before, twice := m.used[at]; twice && !m.Sweeps[at] {
@@ -385,8 +399,8 @@ func (m *Model) uses(kind event.Kind, key, account uint32, nonce uint64) error {
 	return nil
 }
 
-// refusal takes the nonce of a command that came to nothing else. One that is refused for its nonce, or before its
-// nonce is looked at, may have one that was used before, by a read too.
+// refusal takes the nonce of a command that came to nothing else. One that is refused for its
+// nonce, or before its nonce is looked at, may have one that was used before, by a read too.
 func (m *Model) refusal(f *event.Refusal) error {
 	if f.Reason != event.RefusedNonce && f.Reason != event.RefusedKey {
 		return m.uses(event.KindRefusal, f.Key, f.Account, f.Nonce)
@@ -396,7 +410,8 @@ func (m *Model) refusal(f *event.Refusal) error {
 	}
 	k := m.Keys[f.Key-1]
 	if most := max(k.Nonce, m.ReadNonces[f.Key]); f.Reason == event.RefusedNonce && f.Nonce > most {
-		return fmt.Errorf("nonce %d of key %s is refused, and the highest that it has used is %d", f.Nonce, k.Name, most)
+		return fmt.Errorf("nonce %d of key %s is refused, and the highest that it has used is %d",
+			f.Nonce, k.Name, most)
 	}
 	k.Nonce = max(k.Nonce, f.Nonce)
 	return m.lets(k)
@@ -436,19 +451,22 @@ func (m *Model) order(r *event.Record) error {
 	case p.Halted(m.Seq):
 		return fmt.Errorf("%s is halted", p.Name)
 	case !o.ClientID.IsZero() && a.clientIDs[o.ClientID] != 0:
-		return fmt.Errorf("client order id %v of %s is taken by order %d", o.ClientID, a.Name, a.clientIDs[o.ClientID])
+		return fmt.Errorf("client order id %v of %s is taken by order %d", o.ClientID, a.Name,
+			a.clientIDs[o.ClientID])
 	}
 	trades, remaining, cut, done := p.Book.match(o, m.MaxFills)
 	if err := sameTrades(o.Trades, trades); err != nil {
 		return fmt.Errorf("order %d, %v %v at %v: %w", o.ID, o.Side, o.Amount, o.Price, err)
 	}
 	if o.Remaining != remaining || o.Cut != cut {
-		return fmt.Errorf("order %d has %v remaining, cut: %v, not %v, %v", o.ID, o.Remaining, o.Cut, remaining, cut)
+		return fmt.Errorf("order %d has %v remaining, cut: %v, not %v, %v", o.ID, o.Remaining,
+			o.Cut, remaining, cut)
 	}
 	for i := range o.Trades {
 		t := &o.Trades[i]
 		if m.trades[t.ID] || t.ID <= p.lastTrade {
-			return fmt.Errorf("trade %d, after trade %d of %s, or its id is used twice", t.ID, p.lastTrade, p.Name)
+			return fmt.Errorf("trade %d, after trade %d of %s, or its id is used twice", t.ID,
+				p.lastTrade, p.Name)
 		}
 		m.trades[t.ID], p.lastTrade = true, t.ID
 		if err := m.settleTrade(p, o, t); err != nil {
@@ -487,7 +505,8 @@ func (m *Model) order(r *event.Record) error {
 func (m *Model) unit(p *Pair, u *Unit) {
 	for i, t := range u.Trades {
 		if i == 0 || u.Trades[i-1].Price != t.Price {
-			u.Changed = append(u.Changed, Change{u.Side.Opposite(), t.Price, p.Book.at(u.Side.Opposite(), t.Price)})
+			u.Changed = append(u.Changed, Change{u.Side.Opposite(), t.Price,
+				p.Book.at(u.Side.Opposite(), t.Price)})
 		}
 	}
 	if u.Remaining > 0 {
@@ -520,12 +539,15 @@ func (m *Model) cancel(r *event.Record) error {
 		return err
 	}
 	o := p.Book.find(c.Order)
-	if o == nil || o.Account != c.Account || o.Side != c.Side || o.Price != c.Price || o.Remaining != c.Remaining {
-		return fmt.Errorf("a cancel of order %d, %v %v at %v of account %d, and what rests is %+v", c.Order, c.Side, c.Remaining, c.Price, c.Account, o)
+	if o == nil || o.Account != c.Account || o.Side != c.Side || o.Price != c.Price ||
+		o.Remaining != c.Remaining {
+		return fmt.Errorf("a cancel of order %d, %v %v at %v of account %d, and what rests is %+v",
+			c.Order, c.Side, c.Remaining, c.Price, c.Account, o)
 	}
 	p.Book.remove(o)
 	m.closed(p, o, persistence.StatusCancelled, r.TimeUs)
-	m.unit(p, &Unit{Cancel: true, ID: c.ID, Cancelled: c.Order, Side: c.Side, Price: c.Price, Remaining: c.Remaining})
+	m.unit(p, &Unit{Cancel: true, ID: c.ID, Cancelled: c.Order, Side: c.Side, Price: c.Price,
+		Remaining: c.Remaining})
 	m.touched = append(m.touched, c.Account)
 	return nil
 }
@@ -537,10 +559,12 @@ func (m *Model) withdraw(r *event.Record) error {
 		return err
 	}
 	if m.Withdraws[w.ID] != nil || w.ID <= a.lastWithdraw || w.Amount <= 0 {
-		return fmt.Errorf("withdraw %d of %v, after withdraw %d of %s, or its id is used twice", w.ID, w.Amount, a.lastWithdraw, a.Name)
+		return fmt.Errorf("withdraw %d of %v, after withdraw %d of %s, or its id is used twice",
+			w.ID, w.Amount, a.lastWithdraw, a.Name)
 	}
 	a.lastWithdraw = w.ID
-	m.Withdraws[w.ID] = &Withdraw{Withdraw: w, Seq: m.Seq, Status: event.WithdrawNew, Issue: 1, TimeUs: r.TimeUs, issuedUs: r.TimeUs}
+	m.Withdraws[w.ID] = &Withdraw{Withdraw: w, Seq: m.Seq, Status: event.WithdrawNew, Issue: 1,
+		TimeUs: r.TimeUs, issuedUs: r.TimeUs}
 	m.mail(m.Withdraws[w.ID])
 	m.touched = append(m.touched, w.Account)
 	return nil
@@ -548,9 +572,11 @@ func (m *Model) withdraw(r *event.Record) error {
 
 // follows is the life of a withdraw.
 var follows = map[[2]uint8]bool{
-	{event.WithdrawNew, event.WithdrawVerified}: true, {event.WithdrawNew, event.WithdrawCancelled}: true,
-	{event.WithdrawNew, event.WithdrawRefused}:       true,
-	{event.WithdrawVerified, event.WithdrawApproved}: true, {event.WithdrawVerified, event.WithdrawRefused}: true,
+	{event.WithdrawNew, event.WithdrawVerified}:       true,
+	{event.WithdrawNew, event.WithdrawCancelled}:      true,
+	{event.WithdrawNew, event.WithdrawRefused}:        true,
+	{event.WithdrawVerified, event.WithdrawApproved}:  true,
+	{event.WithdrawVerified, event.WithdrawRefused}:   true,
 	{event.WithdrawVerified, event.WithdrawCancelled}: true,
 }
 
@@ -563,11 +589,13 @@ func (m *Model) moved(r *event.Record) error {
 		return err
 	}
 	w := m.Withdraws[k.ID]
-	if w == nil || w.Account != k.Account || w.Currency != k.Currency || w.Amount != k.Amount || !w.MayMove(k.To) {
+	if w == nil || w.Account != k.Account || w.Currency != k.Currency || w.Amount != k.Amount ||
+		!w.MayMove(k.To) {
 		return fmt.Errorf("withdraw %d goes to status %d, and is %+v", k.ID, k.To, w)
 	}
 	if k.To == event.WithdrawVerified && m.expired(w, r.TimeUs) {
-		return fmt.Errorf("withdraw %d is verified at %d us, by a code of %d us", k.ID, r.TimeUs, w.issuedUs)
+		return fmt.Errorf("withdraw %d is verified at %d us, by a code of %d us", k.ID, r.TimeUs,
+			w.issuedUs)
 	}
 	if frozen := m.Accounts[w.Account-1].Frozen; k.DespiteFreeze !=
 		(frozen && k.To == event.WithdrawApproved) {
@@ -586,8 +614,11 @@ func (m *Model) moved(r *event.Record) error {
 		m.supply[w.Currency-1].Sub(m.supply[w.Currency-1], n)
 	}
 	if !w.Pending() {
-		m.Rows.Withdraws = append(m.Rows.Withdraws, Row[persistence.Withdraw]{m.Seq, persistence.Withdraw{ID: w.ID, Account: w.Account, Currency: w.Currency,
-			Amount: w.Amount, Status: k.To, TimeUs: w.TimeUs, ClosedUs: r.TimeUs, ClosedSeq: m.Seq, Address: w.Address, Details: k.Details}})
+		m.Rows.Withdraws = append(m.Rows.Withdraws,
+			Row[persistence.Withdraw]{m.Seq,
+				persistence.Withdraw{ID: w.ID, Account: w.Account, Currency: w.Currency,
+					Amount: w.Amount, Status: k.To, TimeUs: w.TimeUs, ClosedUs: r.TimeUs,
+					ClosedSeq: m.Seq, Address: w.Address, Details: k.Details}})
 	}
 	m.touched = append(m.touched, k.Account)
 	return nil
@@ -647,7 +678,8 @@ func (m *Model) codeRefused(r *event.Record) error {
 		return fmt.Errorf("a code for withdraw %d, which is %+v", c.Withdraw, w)
 	}
 	if expired := m.expired(w, r.TimeUs) || w.renewed; c.Expired != expired {
-		return fmt.Errorf("the code of withdraw %d, of %d us, has expired at %d us: %v, not %v", c.Withdraw, w.issuedUs, r.TimeUs, c.Expired, expired)
+		return fmt.Errorf("the code of withdraw %d, of %d us, has expired at %d us: %v, not %v",
+			c.Withdraw, w.issuedUs, r.TimeUs, c.Expired, expired)
 	}
 	if c.Expired {
 		m.reissues(w, r.TimeUs)

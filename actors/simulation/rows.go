@@ -42,16 +42,22 @@ func UpTo[T any](list []Row[T], seq uint64, id func(*T) uint64) (rows []T) {
 }
 
 func (m *Model) closed(p *Pair, o *Order, status uint8, timeUs int64) {
-	m.Rows.Orders = append(m.Rows.Orders, Row[persistence.Order]{m.Seq, persistence.Order{ID: o.ID, Account: o.Account, Pair: p.Number, Side: o.Side,
-		Status: status, Price: o.Price, Amount: o.Amount, Remaining: o.Remaining, TimeUs: o.TimeUs, ClosedUs: timeUs, ClosedSeq: m.Seq,
-		ClientID: o.ClientID.String()}})
+	m.Rows.Orders = append(m.Rows.Orders,
+		Row[persistence.Order]{m.Seq, persistence.Order{ID: o.ID, Account: o.Account,
+			Pair: p.Number, Side: o.Side,
+			Status: status, Price: o.Price, Amount: o.Amount, Remaining: o.Remaining,
+			TimeUs: o.TimeUs, ClosedUs: timeUs, ClosedSeq: m.Seq,
+			ClientID: o.ClientID.String()}})
 }
 
 func (m *Model) traded(p *Pair, r *event.Record, t *event.Trade) {
 	o := &r.Order
-	m.Rows.Trades = append(m.Rows.Trades, Row[persistence.Trade]{m.Seq, persistence.Trade{ID: t.ID, Pair: p.Number, TakerSide: o.Side, Price: t.Price,
-		Amount: t.Amount, TimeUs: r.TimeUs, Taker: o.Account, Maker: t.MakerAccount, TakerOrder: o.ID, MakerOrder: t.Maker,
-		TakerFee: t.TakerFee, MakerFee: t.MakerFee}})
+	m.Rows.Trades = append(m.Rows.Trades,
+		Row[persistence.Trade]{m.Seq, persistence.Trade{ID: t.ID, Pair: p.Number, TakerSide: o.Side,
+			Price:  t.Price,
+			Amount: t.Amount, TimeUs: r.TimeUs, Taker: o.Account, Maker: t.MakerAccount,
+			TakerOrder: o.ID, MakerOrder: t.Maker,
+			TakerFee: t.TakerFee, MakerFee: t.MakerFee}})
 }
 
 // Candles are the candles of one pair and frame after the records up to a sequence, oldest first.
@@ -65,12 +71,14 @@ func (m *Model) Candles(pair uint16, frame market.Frame, seq uint64) (list []per
 		at := t.TimeUs / 1e6 / frame.Seconds() * frame.Seconds()
 		if n := len(list); n == 0 || list[n-1].Time != at {
 			volume.SetInt64(0)
-			list = append(list, persistence.Candle{Pair: pair, Frame: uint8(frame), Time: at, Open: t.Price, High: t.Price, Low: t.Price})
+			list = append(list, persistence.Candle{Pair: pair, Frame: uint8(frame), Time: at,
+				Open: t.Price, High: t.Price, Low: t.Price})
 		}
 		c := &list[len(list)-1]
 		volume.Add(volume, big.NewInt(int64(t.Amount)))
 		c.High, c.Low, c.Close = max(c.High, t.Price), min(c.Low, t.Price), t.Price
-		high, low := new(big.Int).Rsh(volume, 64), new(big.Int).And(volume, new(big.Int).SetUint64(^uint64(0)))
+		high, low := new(big.Int).Rsh(volume, 64),
+			new(big.Int).And(volume, new(big.Int).SetUint64(^uint64(0)))
 		c.Volume = money.TotalFromBits(high.Uint64(), low.Uint64())
 	}
 	return list

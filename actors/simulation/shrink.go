@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// SameFailure says whether two failures are of one kind: their first lines are the same, but for numbers and for what
-// things are called, which a shorter list of actions changes.
+// SameFailure says whether two failures are of one kind: their first lines are the same, but for
+// numbers and for what things are called, which a shorter list of actions changes.
 func SameFailure(a, b error) bool {
 	if a == nil || b == nil {
 		return a == nil && b == nil
@@ -15,18 +15,20 @@ func SameFailure(a, b error) bool {
 	return kindOf(a) == kindOf(b)
 }
 
-// particular is what differs between failures of one kind: values in braces, brackets and quotes, words with digits or
-// capitals (numbers, currencies, hashes, client order ids), and the accounts, also within the name of a key.
-var particular = regexp.MustCompile(`[{\["].*[}\]"]|[\w.-]*[0-9A-Z][\w.-]*|\b(ann|ben|cid|dan|eve|fees)\b`)
+// particular is what differs between failures of one kind: values in braces, brackets and quotes,
+// words with digits or capitals (numbers, currencies, hashes, client order ids), and the accounts,
+// also within the name of a key.
+var particular = regexp.MustCompile(
+	`[{\["].*[}\]"]|[\w.-]*[0-9A-Z][\w.-]*|\b(ann|ben|cid|dan|eve|fees)\b`)
 
 func kindOf(err error) string {
 	line, _, _ := strings.Cut(err.Error(), "\n")
 	return strings.Join(strings.Fields(particular.ReplaceAllString(line, "")), " ")
 }
 
-// Shrink leaves out of a list of actions what is not needed for it to fail: halves first, then smaller and
-// smaller parts, down to single ones (delta debugging). fails runs a list; it is asked at most so many times.
-// What remains fails.
+// Shrink leaves out of a list of actions what is not needed for it to fail: halves first, then
+// smaller and smaller parts, down to single ones (delta debugging). fails runs a list; it is asked
+// at most so many times. What remains fails.
 func Shrink[T any](actions []T, most int, fails func([]T) bool) []T {
 	for part := (len(actions) + 1) / 2; part > 0; {
 		shorter := false

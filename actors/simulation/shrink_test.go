@@ -11,11 +11,14 @@ func TestShrinkLeavesWhatIsNeeded(t *testing.T) {
 	for i := range 100 {
 		all = append(all, i)
 	}
-	for _, needed := range [][]int{{}, {0}, {99}, {17, 18}, {3, 50, 98}, {0, 1, 2, 3, 4, 95, 96, 97, 98, 99}} {
+	for _, needed := range [][]int{{}, {0}, {99}, {17, 18}, {3, 50, 98},
+		{0, 1, 2, 3, 4, 95, 96, 97, 98, 99}} {
 		asked := 0
 		least := Shrink(all, 10_000, func(list []int) bool {
 			asked++
-			return !slices.ContainsFunc(needed, func(n int) bool { return !slices.Contains(list, n) })
+			return !slices.ContainsFunc(needed, func(n int) bool {
+				return !slices.Contains(list, n)
+			})
 		})
 		if !slices.Equal(least, needed) {
 			t.Errorf("of what needs %v remains %v", needed, least)
@@ -31,11 +34,16 @@ func TestFailuresOfOneKindDifferInNumbersAndNames(t *testing.T) {
 		a, b string
 		same bool
 	}{
-		{"record 38 (order): account ann has 300 of BTC and 400 of it reserved", "record 7 (order): account ben has 1 of USD and 2 of it reserved", true},
-		{"record 38 (order): account ann has 300 of BTC and 400 of it reserved", "record 7 (cancel): account ann has 300 of BTC and 400 of it reserved", false},
-		{"engine 2, stream of BTC_USD: unit {ID:1 Trades:[]} is not &{ID:2 Trades:[{}]}", "engine 3, stream of BTC_EUR: unit {ID:9} is not &{ID:7}", true},
-		{"nonce 3 of key key-ann-0 was used before, for a cancel", "nonce 41 of key key-eve-1 was used before, for a cancel", true},
-		{"the 1.writer panicked: it is so\ngoroutine 7", "the 2.writer panicked: it is so\ngoroutine 8", true},
+		{"record 38 (order): account ann has 300 of BTC and 400 of it reserved",
+			"record 7 (order): account ben has 1 of USD and 2 of it reserved", true},
+		{"record 38 (order): account ann has 300 of BTC and 400 of it reserved",
+			"record 7 (cancel): account ann has 300 of BTC and 400 of it reserved", false},
+		{"engine 2, stream of BTC_USD: unit {ID:1 Trades:[]} is not &{ID:2 Trades:[{}]}",
+			"engine 3, stream of BTC_EUR: unit {ID:9} is not &{ID:7}", true},
+		{"nonce 3 of key key-ann-0 was used before, for a cancel",
+			"nonce 41 of key key-eve-1 was used before, for a cancel", true},
+		{"the 1.writer panicked: it is so\ngoroutine 7",
+			"the 2.writer panicked: it is so\ngoroutine 8", true},
 		{"records 5 of 6 answer", "records 5 of 6 are lost", false},
 	} {
 		if same := SameFailure(errors.New(one.a), errors.New(one.b)); same != one.same {

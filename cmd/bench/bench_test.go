@@ -17,11 +17,13 @@ func TestBenchmarkLinesAreReadByTheirUnits(t *testing.T) {
 			t.Errorf("%q: %v, %v", output, got, err)
 		}
 	}
-	const line = "BenchmarkMix/resting=10000-2  \t 1000000\t        85.16 ns/op\t  11742662 msgs/s\t       0 allocs/op\n"
+	const line = "BenchmarkMix/resting=10000-2  \t 1000000\t        85.16 ns/op\t  11742662 " +
+		"msgs/s\t       0 allocs/op\n"
 	values := map[string]float64{"ns/op": 85.16, "msgs/s": 11742662, "allocs/op": 0}
 	f(line, values)
 	f("goos: linux\npkg: exchange/core/matching\ncpu: AMD EPYC\n"+line+"PASS\n", values)
-	f("BenchmarkAccounts-2   \t       1\t      2825 B/account\nPASS\n", map[string]float64{"B/account": 2825})
+	f("BenchmarkAccounts-2   \t       1\t      2825 B/account\nPASS\n",
+		map[string]float64{"B/account": 2825})
 	f("BenchmarkSmall-2\t1\t1.5e-05 s/op\n", map[string]float64{"s/op": 1.5e-05})
 	f("", nil)
 	f("PASS\n", nil)
@@ -122,8 +124,10 @@ func TestVerdictsCompareMediansWithAims(t *testing.T) {
 func TestTable(t *testing.T) {
 	noop := &row{subject: "no-op", unit: "requests/s", values: []float64{100_000, 80_000, 90_000}}
 	rows := []*row{noop,
-		{subject: "Pebble", unit: "requests/s", yardstick: noop, aim: aim{leastRatio: 0.5}, values: []float64{40_000, 40_000, 27_000}},
-		{subject: "work", unit: "us", aim: aim{most: 2, noAllocs: true}, values: []float64{1.5, 1.25, 1}, allocs: []float64{0, 0, 0}},
+		{subject: "Pebble", unit: "requests/s", yardstick: noop, aim: aim{leastRatio: 0.5},
+			values: []float64{40_000, 40_000, 27_000}},
+		{subject: "work", unit: "us", aim: aim{most: 2, noAllocs: true},
+			values: []float64{1.5, 1.25, 1}, allocs: []float64{0, 0, 0}},
 		{subject: "Redis", unit: "requests/s", yardstick: noop, aim: aim{leastRatio: 0.3}}}
 	var b strings.Builder
 	printTable(&b, "a machine", options{rounds: 3, connections: 64}, rows)
@@ -158,7 +162,8 @@ func TestWhatIsChosenBringsItsYardsticks(t *testing.T) {
 	}
 	f("^matching, 1,000,000 resting", "matching, 10,000 resting", "matching, 1,000,000 resting")
 	f("^HTTP: Pebble$", "HTTP: no-op handler", "HTTP: Pebble")
-	f("^HTTP: Pebble, 200 pairs", "HTTP: no-op handler", "HTTP: Pebble", "HTTP: Pebble, 200 pairs and 10,000 accounts")
+	f("^HTTP: Pebble, 200 pairs", "HTTP: no-op handler", "HTTP: Pebble",
+		"HTTP: Pebble, 200 pairs and 10,000 accounts")
 	f("^refused: Redis", "refused: Redis, appendfsync always")
 	f("nothing like it")
 }

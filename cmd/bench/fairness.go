@@ -6,8 +6,9 @@ import (
 	"fmt"
 )
 
-// One account that floods an exchange on which others trade, beside as many requests of as many accounts: what an account has
-// in flight is bounded, so the one is no worse for the others than the many.
+// One account that floods an exchange on which others trade, beside as many requests of as many
+// accounts: what an account has in flight is bounded, so the one is no worse for the others than
+// the many.
 type fairness struct {
 	server
 	beside [2]*row // the many, the one
@@ -26,8 +27,11 @@ const (
 func newFairness(o options) *fairness {
 	f := &fairness{server: server{title: "fairness", options: o}}
 	f.settings = fmt.Sprintf("limits: {keys_per_account: %d}\n", floodTimes*o.connections)
-	f.beside[0] = &row{subject: "orders and cancels of others, p99: beside a flood of many accounts", unit: "ms", group: groupOverload}
-	f.beside[1] = &row{subject: "orders and cancels of others, p99: beside a flood of one account", unit: "ms", group: groupOverload,
+	f.beside[0] = &row{
+		subject: "orders and cancels of others, p99: beside a flood of many accounts", unit: "ms",
+		group: groupOverload}
+	f.beside[1] = &row{subject: "orders and cancels of others, p99: beside a flood of one account",
+		unit: "ms", group: groupOverload,
 		yardstick: f.beside[0], aim: aim{mostRatio: 1.5}}
 	return f
 }
@@ -58,7 +62,8 @@ func (f *fairness) measure(context.Context) error {
 		if err := errors.Join(err, <-flooded); err != nil {
 			return err
 		}
-		f.beside[i].values = append(f.beside[i].values, milliseconds(latencies.ValueAtPercentile(99)))
+		f.beside[i].values = append(f.beside[i].values,
+			milliseconds(latencies.ValueAtPercentile(99)))
 	}
 	return nil
 }

@@ -16,9 +16,9 @@ import (
 	"exchange/gateway/sign"
 )
 
-// The generator is one thread over non-blocking sockets, so that it takes little of the two cores that
-// it shares with what it measures. Places are signed before the clock starts (the nonce is not part of
-// what is signed, so only its digits change); cancels are signed when they are sent.
+// The generator is one thread over non-blocking sockets, so that it takes little of the two cores
+// that it shares with what it measures. Places are signed before the clock starts (the nonce is not
+// part of what is signed, so only its digits change); cancels are signed when they are sent.
 
 // A user is an account with its API key, and the orders that it has.
 type user struct {
@@ -34,7 +34,8 @@ type user struct {
 	nonceAt int // where the nonce's digits are, in all of its orders
 }
 
-// templates is how many different orders a user sends in turn; with many users they are fewer, to save memory.
+// templates is how many different orders a user sends in turn; with many users they are fewer, to
+// save memory.
 const (
 	templates     = 64
 	templatesMany = 8
@@ -68,7 +69,9 @@ func (r result) rate() float64 { return float64(r.requests) / r.took.Seconds() }
 const nonceDigits = 17
 
 func request(path, key, signature, form string) (head []byte, nonceAt int) {
-	head = []byte("POST " + path + " HTTP/1.1\r\nHost: x\r\nContent-Type: application/x-www-form-urlencoded\r\nX-KEY: " + key + "\r\nX-SIGN: " + signature + "\r\nX-NONCE: ")
+	head = []byte("POST " + path +
+		" HTTP/1.1\r\nHost: x\r\nContent-Type: application/x-www-form-urlencoded\r\nX-KEY: " + key +
+		"\r\nX-SIGN: " + signature + "\r\nX-NONCE: ")
 	nonceAt = len(head)
 	head = append(head, bytes.Repeat([]byte{'0'}, nonceDigits)...)
 	return append(head, "\r\nContent-Length: "+strconv.Itoa(len(form))+"\r\n\r\n"+form...), nonceAt
@@ -83,12 +86,15 @@ func putNonce(b []byte, n uint64) {
 
 // order makes one order's request with room for the nonce.
 func (u *user) order(form string) (b []byte) {
-	b, u.nonceAt = request("/api/v1/order/", u.key, string(u.secret.Sign(nil, []byte(u.key+form))), form)
+	b, u.nonceAt = request("/api/v1/order/", u.key, string(u.secret.Sign(nil, []byte(u.key+form))),
+		form)
 	return b
 }
 
-// dial makes so many connections, which share the users; the orders are seeded by the place in the list.
-func dial(address string, n int, users []*user, pairOf func(user int) string) ([]*connection, error) {
+// dial makes so many connections, which share the users; the orders are seeded by the place in the
+// list.
+func dial(address string, n int, users []*user, pairOf func(user int) string) ([]*connection,
+	error) {
 	each := templates
 	if len(users) > n {
 		each = templatesMany
@@ -99,7 +105,8 @@ func dial(address string, n int, users []*user, pairOf func(user int) string) ([
 		if err != nil {
 			return nil, err
 		}
-		conns[i] = &connection{fd: fd, nonce: uint64(time.Now().UnixMicro()), in: make([]byte, 0, 4096)}
+		conns[i] = &connection{fd: fd, nonce: uint64(time.Now().UnixMicro()),
+			in: make([]byte, 0, 4096)}
 	}
 	for i, u := range users {
 		for j := range each {
@@ -107,7 +114,9 @@ func dial(address string, n int, users []*user, pairOf func(user int) string) ([
 			if (i+j)%2 == 0 {
 				side = "sell"
 			}
-			u.places = append(u.places, u.order(fmt.Sprintf("amount=0.0%d&pair=%s&price=%d&type=%s", 1+j%9, pairOf(i), 49_990+(7*j+13*i)%20, side)))
+			u.places = append(u.places, u.order(
+				fmt.Sprintf("amount=0.0%d&pair=%s&price=%d&type=%s", 1+j%9, pairOf(i),
+					49_990+(7*j+13*i)%20, side)))
 		}
 		c := conns[i%n]
 		u.turn = len(c.users) // else all of them would place at one time, and cancel at another
@@ -117,17 +126,20 @@ func dial(address string, n int, users []*user, pairOf func(user int) string) ([
 	return conns, nil
 }
 
-// deepen places orders far from the market until so many are open in all. From then on the mix keeps about
-// as many: it places such orders where they become fewer, and its cancels take the oldest of all.
+// deepen places orders far from the market until so many are open in all. From then on the mix
+// keeps about as many: it places such orders where they become fewer, and its cancels take the
+// oldest of all.
 func deepen(conns []*connection, orders int) error {
 	for i, c := range conns {
 		u := c.user
 		u.kept = (orders + len(conns) - 1) / len(conns)
 		u.deep = nil
 		for j := range templates {
-			form := fmt.Sprintf("amount=0.001&pair="+tradedPair+"&price=%d.%02d&type=buy", 1000+i*50+j, j)
+			form := fmt.Sprintf("amount=0.001&pair="+tradedPair+"&price=%d.%02d&type=buy",
+				1000+i*50+j, j)
 			if j%2 == 0 {
-				form = fmt.Sprintf("amount=0.001&pair="+tradedPair+"&price=%d.%02d&type=sell", 100_000+i*50+j, j)
+				form = fmt.Sprintf("amount=0.001&pair="+tradedPair+"&price=%d.%02d&type=sell",
+					100_000+i*50+j, j)
 			}
 			u.deep = append(u.deep, u.order(form))
 		}
@@ -137,7 +149,8 @@ func deepen(conns []*connection, orders int) error {
 	r, err := run(conns, most)
 	for _, c := range conns {
 		if err == nil && len(c.user.open) < c.user.kept {
-			err = fmt.Errorf("not all orders of a deep book could be placed; %d of %d were refused", r.refused, r.requests)
+			err = fmt.Errorf("not all orders of a deep book could be placed; %d of %d were refused",
+				r.refused, r.requests)
 		}
 		c.filling = false
 	}
@@ -157,7 +170,8 @@ func connect(address string) (fd int, err error) {
 	if err := unix.Connect(fd, sa); err != nil {
 		return 0, fmt.Errorf("connecting to %s: %w", address, err)
 	}
-	return fd, errors.Join(unix.SetsockoptInt(fd, unix.IPPROTO_TCP, unix.TCP_NODELAY, 1), unix.SetNonblock(fd, true))
+	return fd, errors.Join(unix.SetsockoptInt(fd, unix.IPPROTO_TCP, unix.TCP_NODELAY, 1),
+		unix.SetNonblock(fd, true))
 }
 
 // dialFixed makes connections that send one request again and again.
@@ -168,12 +182,14 @@ func dialFixed(address, path string, n int) ([]*connection, error) {
 		if err != nil {
 			return nil, err
 		}
-		conns = append(conns, &connection{fd: fd, in: make([]byte, 0, 4096), fixed: []byte("GET " + path + " HTTP/1.1\r\nHost: x\r\n\r\n")})
+		conns = append(conns, &connection{fd: fd, in: make([]byte, 0, 4096),
+			fixed: []byte("GET " + path + " HTTP/1.1\r\nHost: x\r\n\r\n")})
 	}
 	return conns, nil
 }
 
-// send writes the connection's next request. Of ten of a user six are orders, then come four cancels of its oldest ones.
+// send writes the connection's next request. Of ten of a user six are orders, then come four
+// cancels of its oldest ones.
 func (c *connection) send() error {
 	if c.fixed != nil {
 		return c.write(c.fixed)
@@ -186,7 +202,8 @@ func (c *connection) send() error {
 	if u.turn%10 >= 6 && len(u.open) > 0 && !c.placesOnly && !c.filling {
 		form := "order=" + strconv.FormatUint(u.open[0], 10)
 		u.open = u.open[1:]
-		b, at := request("/api/v1/order-cancel/", u.key, string(u.secret.Sign(nil, []byte(u.key+form))), form)
+		b, at := request("/api/v1/order-cancel/", u.key,
+			string(u.secret.Sign(nil, []byte(u.key+form))), form)
 		putNonce(b[at:], c.nonce)
 		return c.write(b)
 	}
@@ -256,7 +273,8 @@ func (c *connection) receive(r *result) (done bool, err error) {
 	body := c.in[head+len(headEnd):]
 	switch status := c.in[9:12]; {
 	case string(status) == "201":
-		if i := bytes.Index(body, amount); i >= 0 && body[i+len(amount)] != '0' || i >= 0 && body[i+len(amount)+1] == '.' {
+		if i := bytes.Index(body, amount); i >= 0 && body[i+len(amount)] != '0' ||
+			i >= 0 && body[i+len(amount)+1] == '.' {
 			c.user.open = append(c.user.open, number(body, oid))
 		}
 	case string(status) != "200":
@@ -338,7 +356,8 @@ func newPoller(conns []*connection) (p *poller, err error) {
 		return nil, err
 	}
 	for i, c := range conns {
-		if err := unix.EpollCtl(p.epoll, unix.EPOLL_CTL_ADD, c.fd, &unix.EpollEvent{Events: unix.EPOLLIN, Fd: int32(i)}); err != nil {
+		if err := unix.EpollCtl(p.epoll, unix.EPOLL_CTL_ADD, c.fd,
+			&unix.EpollEvent{Events: unix.EPOLLIN, Fd: int32(i)}); err != nil {
 			p.close()
 			return nil, err
 		}
@@ -364,11 +383,13 @@ func (p *poller) wait(d time.Duration) ([]unix.EpollEvent, error) {
 	}
 }
 
-// waitUntilDue is a wait that ends, with nothing, after d at the latest, which is finer than epoll's milliseconds.
+// waitUntilDue is a wait that ends, with nothing, after d at the latest, which is finer than
+// epoll's milliseconds.
 func (p *poller) waitUntilDue(d time.Duration) ([]unix.EpollEvent, error) {
 	if d > 0 {
 		due := unix.NsecToTimespec(int64(d))
-		if _, err := unix.Ppoll([]unix.PollFd{{Fd: int32(p.epoll), Events: unix.POLLIN}}, &due, nil); err != nil && err != unix.EINTR {
+		if _, err := unix.Ppoll([]unix.PollFd{{Fd: int32(p.epoll), Events: unix.POLLIN}}, &due,
+			nil); err != nil && err != unix.EINTR {
 			return nil, err
 		}
 	}
@@ -379,9 +400,11 @@ func (p *poller) waitUntilDue(d time.Duration) ([]unix.EpollEvent, error) {
 	return p.events[:max(n, 0)], err
 }
 
-// runOpen sends so many requests a second for d, whatever the server does: one that is due while all
-// connections are busy waits for one, and its latency counts from when it was due, so none is left out.
-func runOpen(conns []*connection, perSecond float64, d time.Duration, latencies *hdrhistogram.Histogram) (r result, err error) {
+// runOpen sends so many requests a second for d, whatever the server does: one that is due while
+// all connections are busy waits for one, and its latency counts from when it was due, so none is
+// left out.
+func runOpen(conns []*connection, perSecond float64, d time.Duration,
+	latencies *hdrhistogram.Histogram) (r result, err error) {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
 	p, err := newPoller(conns)
@@ -420,7 +443,8 @@ func runOpen(conns []*connection, perSecond float64, d time.Duration, latencies 
 				return r, err
 			}
 			if done {
-				if err := latencies.RecordValue((time.Since(start) - c.since).Microseconds()); err != nil {
+				if err := latencies.RecordValue(
+					(time.Since(start) - c.since).Microseconds()); err != nil {
 					return r, err
 				}
 				idle = append(idle, c)

@@ -27,7 +27,8 @@ func served(t *testing.T, connections, users int, handler http.HandlerFunc) []*c
 	for i := range users {
 		list = append(list, &user{key: fmt.Sprintf("%032d", i), secret: sign.New([]byte("secret"))})
 	}
-	conns, err := dial(l.Addr().String(), connections, list, func(i int) string { return fmt.Sprintf("PAIR%d_USDT", i%2) })
+	conns, err := dial(l.Addr().String(), connections,
+		list, func(i int) string { return fmt.Sprintf("PAIR%d_USDT", i%2) })
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -45,8 +46,8 @@ func answered(w http.ResponseWriter, status int, body string) {
 	fmt.Fprint(w, body)
 }
 
-// The server takes the first request for as long as requests are due. Whoever counts from when a request was sent has
-// one that took long; all of them waited.
+// The server takes the first request for as long as requests are due. Whoever counts from when a
+// request was sent has one that took long; all of them waited.
 func TestLatencyInAnOpenLoopCountsFromWhenARequestWasDue(t *testing.T) {
 	const perSecond, length = 2000, 100 * time.Millisecond
 	var over <-chan time.Time
@@ -102,7 +103,8 @@ func TestUsersOfAConnectionTakeTurnsAndCancelTheirOwn(t *testing.T) {
 	}
 	mu.Lock()
 	defer mu.Unlock()
-	// The second and the third begin within their ten, so the third has not yet placed four when it may cancel four.
+	// The second and the third begin within their ten, so the third has not yet placed four when it
+	// may cancel four.
 	if cancels != requests*4/10-1 || id != requests-cancels {
 		t.Errorf("%d orders, %d cancels", id, cancels)
 	}
@@ -133,7 +135,8 @@ func exchangeOne(t *testing.T, c *connection) {
 	}
 }
 
-// Orders at the market are filled at once, so only deep ones can make up for those that are cancelled.
+// Orders at the market are filled at once, so only deep ones can make up for those that are
+// cancelled.
 func TestADeepBookIsFilledToTheOrderAndThenKept(t *testing.T) {
 	var id, deep atomic.Int64
 	conns := served(t, 2, 2, func(w http.ResponseWriter, r *http.Request) {

@@ -1,11 +1,12 @@
-// Command bench measures the exchange and prints one table: each value beside its aim and, where there is
-// one, its ratio to a yardstick of the same run. First the parts, which are Go benchmarks of the packages;
-// then signed durable orders over HTTP, on Pebble and on Redis, beside a fasthttp handler that does nothing,
-// all driven by the same generator. Everything is measured once a round, in turns, and values are medians
-// over the rounds: on a shared machine absolute rates say little, and ratios and CPU per order say more.
+// Command bench measures the exchange and prints one table: each value beside its aim and, where
+// there is one, its ratio to a yardstick of the same run. First the parts, which are Go benchmarks
+// of the packages; then signed durable orders over HTTP, on Pebble and on Redis, beside a fasthttp
+// handler that does nothing, all driven by the same generator. Everything is measured once a round,
+// in turns, and values are medians over the rounds: on a shared machine absolute rates say little,
+// and ratios and CPU per order say more.
 //
-// Last are orders that come at half of the highest rate whatever the exchange does. A measurement of that is short in the
-// table of everything, and a minute of each side where -only asks for it:
+// Last are orders that come at half of the highest rate whatever the exchange does. A measurement
+// of that is short in the table of everything, and a minute of each side where -only asks for it:
 //
 //	go run ./cmd/bench -only 'open loop' -rounds 1
 //
@@ -43,16 +44,22 @@ func main() {
 	flag.IntVar(&o.rounds, "rounds", 7, "rounds; each measures everything once")
 	seconds := flag.Float64("seconds", 2, "length of one measurement over HTTP")
 	flag.IntVar(&o.connections, "connections", 64, "connections, each with an account of its own")
-	flag.Func("only", "measure the rows whose subject matches this `REGEXP`, and their yardsticks", func(s string) (err error) {
-		o.only, err = regexp.Compile(s)
-		return err
-	})
-	flag.StringVar(&o.json, "json", "", "write the table to this `FILE` too, with the values of all rounds")
-	open := flag.Float64("open-seconds", 0, "length of one measurement in an open loop (default 60 with -only, else 5)")
-	noop := flag.String("noop", "", "serve the yardstick on this address (the program does that to itself)")
+	flag.Func("only", "measure the rows whose subject matches this `REGEXP`, and their yardsticks",
+		func(s string) (err error) {
+			o.only, err = regexp.Compile(s)
+			return err
+		})
+	flag.StringVar(&o.json, "json", "",
+		"write the table to this `FILE` too, with the values of all rounds")
+	open := flag.Float64("open-seconds", 0,
+		"length of one measurement in an open loop (default 60 with -only, else 5)")
+	noop := flag.String("noop", "",
+		"serve the yardstick on this address (the program does that to itself)")
 	length := flag.Int("length", 0, "of the yardstick's answers, in bytes; 0: an order's")
-	commit := flag.String("commit", "", "a `FILE` in which the yardstick makes each request durable before it answers")
-	helping := flag.String("helper", "", "be a helper of the stream's measurements (the program does that to itself)")
+	commit := flag.String("commit", "",
+		"a `FILE` in which the yardstick makes each request durable before it answers")
+	helping := flag.String("helper", "",
+		"be a helper of the stream's measurements (the program does that to itself)")
 	dir := flag.String("dir", "", "of the helper's store")
 	flag.Parse()
 	if *noop != "" {
@@ -73,7 +80,8 @@ func main() {
 			*open = 60
 		}
 	}
-	o.length, o.openLength = time.Duration(*seconds*float64(time.Second)), time.Duration(*open*float64(time.Second))
+	o.length, o.openLength = time.Duration(*seconds*float64(time.Second)),
+		time.Duration(*open*float64(time.Second))
 	if err := bench(o); err != nil {
 		fmt.Fprintln(os.Stderr, "bench:", err)
 		os.Exit(1)
@@ -92,8 +100,8 @@ func (o *options) validate() error {
 
 var errInterrupted = errors.New("interrupted")
 
-// bench measures what is wanted and prints it. What could not be measured is missing in the table and is
-// what the error tells about.
+// bench measures what is wanted and prints it. What could not be measured is missing in the table
+// and is what the error tells about.
 func bench(o options) error {
 	if err := o.validate(); err != nil {
 		return err
@@ -170,12 +178,14 @@ func build(ctx context.Context, dir string, parts, servers []subject) error {
 	tell("building")
 	defer tell("")
 	if len(servers) > 0 {
-		if err := command(ctx, "go", "build", "-buildvcs=false", "-o", filepath.Join(dir, "exchange"), "exchange/cmd/exchange"); err != nil {
+		if err := command(ctx, "go", "build", "-buildvcs=false", "-o",
+			filepath.Join(dir, "exchange"), "exchange/cmd/exchange"); err != nil {
 			return fmt.Errorf("building the exchange: %w", err)
 		}
 	}
 	if len(parts) > 0 {
-		args := append([]string{"test", "-c", "-o", dir + string(filepath.Separator)}, packages(parts)...)
+		args := append([]string{"test", "-c", "-o", dir + string(filepath.Separator)},
+			packages(parts)...)
 		if err := command(ctx, "go", args...); err != nil {
 			return fmt.Errorf("building the benchmarks: %w", err)
 		}
@@ -193,8 +203,8 @@ func command(ctx context.Context, name string, args ...string) error {
 	return err
 }
 
-// inTurns measures each subject once in each round. One that fails is left out from then on, and has no
-// values.
+// inTurns measures each subject once in each round. One that fails is left out from then on, and
+// has no values.
 func inTurns(ctx context.Context, dir string, subjects []subject, rounds int) (failed error) {
 	defer func() {
 		for _, s := range subjects {
@@ -221,7 +231,9 @@ func inTurns(ctx context.Context, dir string, subjects []subject, rounds int) (f
 	}
 	try("starting", func(s subject) error { return s.begin(ctx, dir) })
 	for i := range rounds {
-		try(fmt.Sprintf("round %d of %d", i+1, rounds), func(s subject) error { return s.measure(ctx) })
+		try(fmt.Sprintf("round %d of %d", i+1, rounds), func(s subject) error {
+			return s.measure(ctx)
+		})
 	}
 	return failed
 }

@@ -10,8 +10,8 @@ import (
 	"github.com/HdrHistogram/hdrhistogram-go"
 )
 
-// Orders that come by themselves: so many a second are due, half of what the exchange can do at most, and the
-// latency of each counts from then. Beside it the durable yardstick at the same rate.
+// Orders that come by themselves: so many a second are due, half of what the exchange can do at
+// most, and the latency of each counts from then. Beside it the durable yardstick at the same rate.
 
 // openLoop has an exchange on Pebble, and the yardstick.
 type openLoop struct {
@@ -32,7 +32,8 @@ type openSide struct {
 
 // backgroundMetrics are what else the exchange does meanwhile.
 var backgroundMetrics = [...]struct{ metric, name string }{
-	{metricSnapshots, "snapshots"}, {metricApplies, "steps of projections"}, {metricCycles, "cycles of the collector"}}
+	{metricSnapshots, "snapshots"}, {metricApplies, "steps of projections"},
+	{metricCycles, "cycles of the collector"}}
 
 // openQuantiles are those of the rows; mostRatio is zero where nothing is asked for.
 var openQuantiles = []struct {
@@ -47,17 +48,24 @@ const longestLatency = int64(10 * time.Minute / time.Microsecond)
 func newLatencies() *hdrhistogram.Histogram { return hdrhistogram.New(1, longestLatency, 3) }
 
 func newOpenLoop(o options) *openLoop {
-	l := &openLoop{options: o, rate: &row{subject: "open loop: requests that are due", unit: "requests/s", group: groupOpen}}
+	l := &openLoop{options: o, rate: &row{subject: "open loop: requests that are due",
+		unit: "requests/s", group: groupOpen}}
 	side := func(title string, start func(*server, string) error) *openSide {
-		return &openSide{server: &server{title: title, options: o, start: start}, latencies: newLatencies()}
+		return &openSide{server: &server{title: title, options: o, start: start},
+			latencies: newLatencies()}
 	}
 	l.yardstick = side("no-op and fdatasync", startDurable)
-	l.exchange = side("Pebble", func(s *server, dir string) error { return startExchange(s, dir, nil) })
+	l.exchange = side("Pebble", func(s *server, dir string) error {
+		return startExchange(s, dir, nil)
+	})
 	for _, q := range openQuantiles {
-		bare := &row{subject: "open loop, " + q.name + ": " + l.yardstick.title, unit: "ms", group: groupOpen}
+		bare := &row{subject: "open loop, " + q.name + ": " + l.yardstick.title, unit: "ms",
+			group: groupOpen}
 		l.yardstick.rows = append(l.yardstick.rows, bare)
-		l.exchange.rows = append(l.exchange.rows, &row{subject: "open loop, " + q.name + ": " + l.exchange.title, unit: "ms", group: groupOpen,
-			yardstick: bare, aim: aim{mostRatio: q.mostRatio}})
+		l.exchange.rows = append(l.exchange.rows,
+			&row{subject: "open loop, " + q.name + ": " + l.exchange.title, unit: "ms",
+				group:     groupOpen,
+				yardstick: bare, aim: aim{mostRatio: q.mostRatio}})
 	}
 	return l
 }
@@ -89,7 +97,8 @@ func (l *openLoop) end() {
 	l.exchange.end()
 }
 
-// measure takes the yardstick before and after the exchange, half each: what changes meanwhile changes both.
+// measure takes the yardstick before and after the exchange, half each: what changes meanwhile
+// changes both.
 func (l *openLoop) measure(context.Context) error {
 	const closedLoops = 3 // the highest of few is what nothing has disturbed
 	for range closedLoops {
@@ -126,7 +135,8 @@ func (l *openLoop) measure(context.Context) error {
 	for _, s := range []*openSide{l.yardstick, l.exchange} {
 		s.latencies.Merge(s.round)
 		for i, q := range openQuantiles {
-			s.rows[i].values = append(s.rows[i].values, milliseconds(s.round.ValueAtPercentile(q.percent)))
+			s.rows[i].values = append(s.rows[i].values,
+				milliseconds(s.round.ValueAtPercentile(q.percent)))
 		}
 	}
 	return nil
@@ -154,14 +164,17 @@ func (l *openLoop) note() string {
 		return ""
 	}
 	var b strings.Builder
-	fmt.Fprintf(&b, "\nopen loop: milliseconds from when a request was due to its answer, %s requests of the exchange", show(float64(n)))
+	fmt.Fprintf(&b,
+		"\nopen loop: milliseconds from when a request was due to its answer, %s requests of the "+
+			"exchange", show(float64(n)))
 	for i, m := range backgroundMetrics {
 		fmt.Fprintf(&b, ", %.0f %s", l.background[i], m.name)
 	}
 	b.WriteString("\n\n")
 	w := tabwriter.NewWriter(&b, 0, 0, 2, ' ', tabwriter.AlignRight)
 	fmt.Fprintf(w, "percentile\t1 in\t%s\t%s\tx\t\n", l.yardstick.title, l.exchange.title)
-	for _, percent := range []float64{50, 75, 90, 95, 99, 99.5, 99.9, 99.95, 99.99, 99.995, 99.999} {
+	for _, percent := range []float64{50, 75, 90, 95, 99, 99.5, 99.9, 99.95, 99.99, 99.995,
+		99.999} {
 		if oneIn := 100 / (100 - percent); oneIn <= float64(n) {
 			l.line(w, fmt.Sprint(percent), show(oneIn), percent)
 		}
@@ -172,6 +185,7 @@ func (l *openLoop) note() string {
 }
 
 func (l *openLoop) line(w *tabwriter.Writer, name, oneIn string, percent float64) {
-	bare, orders := milliseconds(l.yardstick.latencies.ValueAtPercentile(percent)), milliseconds(l.exchange.latencies.ValueAtPercentile(percent))
+	bare, orders := milliseconds(l.yardstick.latencies.ValueAtPercentile(percent)),
+		milliseconds(l.exchange.latencies.ValueAtPercentile(percent))
 	fmt.Fprintf(w, "%s\t%s\t%.3f\t%.3f\t%.2f\t\n", name, oneIn, bare, orders, orders/bare)
 }

@@ -19,7 +19,8 @@ func TestDistributionsAreShownSideBySide(t *testing.T) {
 	}
 	l.background[0] = 3
 	text := strings.Join(strings.Fields(l.note()), " ")
-	for _, want := range []string{"1,000 requests of the exchange, 3 snapshots", " 50 2 0.500 1.000 2.00", " longest 1,000 1.000 2.000 2.00"} {
+	for _, want := range []string{"1,000 requests of the exchange, 3 snapshots",
+		" 50 2 0.500 1.000 2.00", " longest 1,000 1.000 2.000 2.00"} {
 		if !strings.Contains(text, want) {
 			t.Errorf("no %q in\n%s", want, text)
 		}

@@ -11,10 +11,11 @@ import (
 	"time"
 )
 
-// More orders than an exchange can take: twice as many as the highest rate of a closed loop, which may have all of
-// its requests in flight and no more. The rest is refused at admission, with 503.
+// More orders than an exchange can take: twice as many as the highest rate of a closed loop, which
+// may have all of its requests in flight and no more. The rest is refused at admission, with 503.
 
-// overload has an exchange on Pebble that admits as many orders at once as there are connections of a closed loop.
+// overload has an exchange on Pebble that admits as many orders at once as there are connections of
+// a closed loop.
 type overload struct {
 	server
 	refusal, accepted, memory, back *row
@@ -23,9 +24,12 @@ type overload struct {
 
 // How an overload is made.
 const (
-	overloadTimes  = 4 // as many connections as the closed loop has: a request that is refused does not wait for the others
+	// as many connections as the closed loop has: a request that is refused does not wait for the
+	// others
+	overloadTimes  = 4
 	overloadFactor = 2
-	// backWindow is a piece of the closed loop afterwards, backShare what the best rate counts as being back from.
+	// backWindow is a piece of the closed loop afterwards, backShare what the best rate counts as
+	// being back from.
 	backWindow = 250 * time.Millisecond
 	backShare  = 0.9
 	backMost   = 10 * time.Second
@@ -35,11 +39,17 @@ const (
 func newOverload(o options, noop *row) *overload {
 	l := &overload{server: server{title: "overload", options: o}}
 	// Cancels have places of their own, which nobody else's orders take.
-	l.settings = fmt.Sprintf("limits: {in_flight: %d, in_flight_cancels: %d, in_flight_per_account: %d}\n", 2*o.connections, o.connections, o.connections)
-	l.refusal = &row{subject: "overload: CPU of a refusal", unit: "us/request", group: groupOverload, yardstick: noop, aim: aim{mostRatio: 1.2}}
-	l.accepted = &row{subject: "overload: accepted, of what refusals leave", unit: "x", group: groupOverload, aim: aim{least: 0.9}}
-	l.memory = &row{subject: "overload: most memory, of that before", unit: "x", group: groupOverload, aim: aim{most: 1.5}}
-	l.back = &row{subject: "overload: until the best rate is back", unit: "s", group: groupOverload, aim: aim{most: 2}}
+	l.settings = fmt.Sprintf(
+		"limits: {in_flight: %d, in_flight_cancels: %d, in_flight_per_account: %d}\n",
+		2*o.connections, o.connections, o.connections)
+	l.refusal = &row{subject: "overload: CPU of a refusal", unit: "us/request",
+		group: groupOverload, yardstick: noop, aim: aim{mostRatio: 1.2}}
+	l.accepted = &row{subject: "overload: accepted, of what refusals leave", unit: "x",
+		group: groupOverload, aim: aim{least: 0.9}}
+	l.memory = &row{subject: "overload: most memory, of that before", unit: "x",
+		group: groupOverload, aim: aim{most: 1.5}}
+	l.back = &row{subject: "overload: until the best rate is back", unit: "s", group: groupOverload,
+		aim: aim{most: 2}}
 	return l
 }
 
@@ -101,7 +111,8 @@ func (l *overload) measure(context.Context) error {
 		return err
 	}
 	if over.away == 0 {
-		return fmt.Errorf("nothing was refused of %.0f requests a second, %d times the best rate", overloadFactor*best.rate(), overloadFactor)
+		return fmt.Errorf("nothing was refused of %.0f requests a second, %d times the best rate",
+			overloadFactor*best.rate(), overloadFactor)
 	}
 	back, err := l.untilBack(best.rate())
 	if err != nil {
@@ -119,23 +130,28 @@ func (l *overload) measure(context.Context) error {
 	return nil
 }
 
-// refuseAll loads while there is maintenance: every request is signed well, and refused. One that is refused at admission has its fields parsed
-// too, a part of what a row of the gateway's work has.
+// refuseAll loads while there is maintenance: every request is signed well, and refused. One that
+// is refused at admission has its fields parsed too, a part of what a row of the gateway's work
+// has.
 func (l *overload) refuseAll() (r load, err error) {
 	if err := operate(l.operator, "maintenance", map[string]any{"on": true}, nil); err != nil {
 		return r, err
 	}
-	if r, err = l.load(func() (result, error) { return run(l.connections, l.options.length) }); err != nil {
+	if r, err = l.load(func() (result, error) {
+		return run(l.connections, l.options.length)
+	}); err != nil {
 		return r, err
 	}
 	if r.away != r.requests {
-		return r, fmt.Errorf("%d of %d requests were refused during maintenance", r.away, r.requests)
+		return r, fmt.Errorf("%d of %d requests were refused during maintenance", r.away,
+			r.requests)
 	}
 	return r, operate(l.operator, "maintenance", map[string]any{"on": false}, nil)
 }
 
-// shareOut says how many orders were accepted in a second, and how many there would be if each cost what it costs in a closed
-// loop, a refusal what it costs when there is nothing else, and the generator's own work, on the same cores, left the rest.
+// shareOut says how many orders were accepted in a second, and how many there would be if each cost
+// what it costs in a closed loop, a refusal what it costs when there is nothing else, and the
+// generator's own work, on the same cores, left the rest.
 func shareOut(best, over, refusals load) (accepted, expected float64) {
 	seconds := over.took.Seconds()
 	left := best.busy() - (over.generator.Seconds()+float64(over.away)*refusals.each())/seconds

@@ -7,12 +7,16 @@ import (
 	"time"
 )
 
-// A closed loop of 1,000 orders a second has a whole core: 600 us of the exchange for each, and 400 us of the generator. With 2,000
-// requests the generator takes 800 ms, and 150 us each for 1,000 refusals leave 50 ms: 83 orders.
+// A closed loop of 1,000 orders a second has a whole core: 600 us of the exchange for each, and 400
+// us of the generator. With 2,000 requests the generator takes 800 ms, and 150 us each for 1,000
+// refusals leave 50 ms: 83 orders.
 func TestWhatRefusalsLeave(t *testing.T) {
-	best := load{result{requests: 1000, took: time.Second}, 600 * time.Millisecond, 400 * time.Millisecond}
-	over := load{result{requests: 4000, refused: 2500, away: 2000, took: 2 * time.Second}, 0, 1600 * time.Millisecond}
-	refusals := load{result{requests: 10_000, refused: 10_000, away: 10_000, took: time.Second}, 1500 * time.Millisecond, 0}
+	best := load{result{requests: 1000, took: time.Second}, 600 * time.Millisecond,
+		400 * time.Millisecond}
+	over := load{result{requests: 4000, refused: 2500, away: 2000, took: 2 * time.Second}, 0,
+		1600 * time.Millisecond}
+	refusals := load{result{requests: 10_000, refused: 10_000, away: 10_000, took: time.Second},
+		1500 * time.Millisecond, 0}
 	accepted, expected := shareOut(best, over, refusals)
 	if accepted != 1000 || expected < 83 || expected > 84 {
 		t.Errorf("%v were accepted of %v", accepted, expected)
@@ -29,7 +33,8 @@ func TestOnlyWhatIsTurnedAwayCountsAsThat(t *testing.T) {
 	})
 	conns[0].placesOnly = true
 	r, err := run(conns, 50*time.Millisecond)
-	if err != nil || r.away == 0 || r.away > r.refused || r.refused-r.away > r.away || r.refused == r.requests && r.requests > 2 {
+	if err != nil || r.away == 0 || r.away > r.refused || r.refused-r.away > r.away ||
+		r.refused == r.requests && r.requests > 2 {
 		t.Errorf("%+v, %v", r, err)
 	}
 }

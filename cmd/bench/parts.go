@@ -14,15 +14,16 @@ import (
 	"strings"
 )
 
-// The parts are Go benchmarks of the packages. Each has a process of its own in each round, so that none
-// inherits the heap of another, and so that those that are compared take turns.
+// The parts are Go benchmarks of the packages. Each has a process of its own in each round, so that
+// none inherits the heap of another, and so that those that are compared take turns.
 
 // A part is a benchmark whose results are in rows.
 type part struct {
 	pkg       string // below the module
 	benchmark string // its full name, with spaces as in the source
-	time      string // of -benchtime; times it runs, where making what it runs on takes longer than to run it
-	readings  []reading
+	// of -benchtime; times it runs, where making what it runs on takes longer than to run it
+	time     string
+	readings []reading
 
 	binary, dir string
 }
@@ -37,52 +38,70 @@ type reading struct {
 
 func allParts() []subject {
 	var (
-		small  = &row{subject: "matching, 10,000 resting", unit: "messages/s", aim: aim{least: 8e6, noAllocs: true}}
-		large  = &row{subject: "matching, 1,000,000 resting", unit: "messages/s", yardstick: small, aim: aim{leastRatio: 1.0 / 3}}
-		dense  = &row{subject: "memory of a resting order, 70 in a level", unit: bytesHeld, aim: aim{most: 150}}
-		sparse = &row{subject: "memory of a resting order, 1 in a level", unit: bytesHeld, aim: aim{most: 150}}
+		small = &row{subject: "matching, 10,000 resting", unit: "messages/s",
+			aim: aim{least: 8e6, noAllocs: true}}
+		large = &row{subject: "matching, 1,000,000 resting", unit: "messages/s", yardstick: small,
+			aim: aim{leastRatio: 1.0 / 3}}
+		dense = &row{subject: "memory of a resting order, 70 in a level", unit: bytesHeld,
+			aim: aim{most: 150}}
+		sparse = &row{subject: "memory of a resting order, 1 in a level", unit: bytesHeld,
+			aim: aim{most: 150}}
 	)
 	naive := &row{subject: "gateway's work for an order, JSON, a naive handler", unit: "us"}
-	row := func(subject, unit string, a aim) *row { return &row{subject: subject, unit: unit, aim: a} }
+	row := func(subject, unit string, a aim) *row {
+		return &row{subject: subject, unit: unit, aim: a}
+	}
 	timed := func(pkg, benchmark, subject string) *part {
-		return &part{pkg: pkg, benchmark: benchmark, time: "200ms", readings: []reading{{metric: "ns/op", row: row(subject, "ns", aim{})}}}
+		return &part{pkg: pkg, benchmark: benchmark, time: "200ms",
+			readings: []reading{{metric: "ns/op", row: row(subject, "ns", aim{})}}}
 	}
 	work := func(body, subject string) *part {
 		r := row(subject, "us", aim{most: 2, noAllocs: true})
 		if r.yardstick = naive; body == "naive" {
 			r = naive
 		}
-		return &part{pkg: "gateway", benchmark: "BenchmarkGatewayWork/" + body, time: "200ms", readings: []reading{{metric: "ns/op", scale: 1e-3, row: r}}}
+		return &part{pkg: "gateway", benchmark: "BenchmarkGatewayWork/" + body, time: "200ms",
+			readings: []reading{{metric: "ns/op", scale: 1e-3, row: r}}}
 	}
 	apply := func(shape string, records float64) *part {
 		return &part{pkg: "core/state", benchmark: "BenchmarkApply/" + shape, time: "200ms",
-			readings: []reading{{metric: "ns/record", each: records, row: row("fold: apply a record, "+shape, "ns", aim{})}}}
+			readings: []reading{{metric: "ns/record", each: records,
+				row: row("fold: apply a record, "+shape, "ns", aim{})}}}
 	}
 	market := func(name string) *part {
 		r := row("matching: "+name, "messages/s", aim{least: 5e6, noAllocs: true})
 		r.yardstick = small
-		return &part{pkg: "core/matching", benchmark: "BenchmarkMarkets/" + name, time: "2000000x", readings: []reading{{metric: "msgs/s", row: r}}}
+		return &part{pkg: "core/matching", benchmark: "BenchmarkMarkets/" + name, time: "2000000x",
+			readings: []reading{{metric: "msgs/s", row: r}}}
 	}
 	start := func(store, subject string, most float64) *part {
 		return &part{pkg: "actors", benchmark: "BenchmarkRecovery/" + store, time: "1x",
 			readings: []reading{{metric: "s/start", row: row(subject, "s", aim{most: most})}}}
 	}
 	return []subject{
-		&part{pkg: "core/matching", benchmark: "BenchmarkMix/resting=10000", time: "2000000x", readings: []reading{{metric: "msgs/s", row: small}}},
+		&part{pkg: "core/matching", benchmark: "BenchmarkMix/resting=10000", time: "2000000x",
+			readings: []reading{{metric: "msgs/s", row: small}}},
 		&part{pkg: "core/matching", benchmark: "BenchmarkMix/resting=1000000", time: "2000000x",
 			readings: []reading{{metric: "msgs/s", row: large}, {metric: "B/order", row: dense}}},
-		&part{pkg: "core/matching", benchmark: "BenchmarkMix/a level for each", time: "200000x", readings: []reading{{metric: "B/order", row: sparse}}},
+		&part{pkg: "core/matching", benchmark: "BenchmarkMix/a level for each", time: "200000x",
+			readings: []reading{{metric: "B/order", row: sparse}}},
 		market("quiet book"),
 		market("fixed mid"),
 		market("trending by 25 %"),
 		market("trending by 40 %"),
 		market("a 60 % crash"),
-		timed("core/event", "BenchmarkAppend/order of 1 trades", "event: encode an order with 1 trade"),
-		timed("core/event", "BenchmarkAppend/order of 100 trades", "event: encode an order with 100 trades"),
-		timed("core/event", "BenchmarkDecode/order of 1 trades", "event: decode an order with 1 trade"),
-		timed("core/event", "BenchmarkDecode/order of 100 trades", "event: decode an order with 100 trades"),
-		timed("core/ledger", "BenchmarkSettle/1 trades with 1 accounts", "ledger: settle an order with 1 trade"),
-		timed("core/ledger", "BenchmarkSettle/100 trades with 100 accounts", "ledger: settle an order with 100 trades"),
+		timed("core/event", "BenchmarkAppend/order of 1 trades",
+			"event: encode an order with 1 trade"),
+		timed("core/event", "BenchmarkAppend/order of 100 trades",
+			"event: encode an order with 100 trades"),
+		timed("core/event", "BenchmarkDecode/order of 1 trades",
+			"event: decode an order with 1 trade"),
+		timed("core/event", "BenchmarkDecode/order of 100 trades",
+			"event: decode an order with 100 trades"),
+		timed("core/ledger", "BenchmarkSettle/1 trades with 1 accounts",
+			"ledger: settle an order with 1 trade"),
+		timed("core/ledger", "BenchmarkSettle/100 trades with 100 accounts",
+			"ledger: settle an order with 100 trades"),
 		apply("rest and cancel", 2),
 		apply("rest and fill", 2),
 		apply("sweep of 100", 101),
@@ -90,11 +109,14 @@ func allParts() []subject {
 		work("json", "gateway's work for an order, JSON"),
 		work("form", "gateway's work for an order, form"),
 		&part{pkg: "actors", benchmark: "BenchmarkOrders/store=none/clients=64", time: "300ms",
-			readings: []reading{{metric: "orders/s", row: row("engine alone, 64 clients", "orders/s", aim{})}}},
+			readings: []reading{{metric: "orders/s",
+				row: row("engine alone, 64 clients", "orders/s", aim{})}}},
 		start("journal=1000000", "recovery of 1,000,000 records", 5),
-		start("snapshot=10000accounts,10000orders/journal=100000", "recovery of a snapshot and 100,000 records", 1),
+		start("snapshot=10000accounts,10000orders/journal=100000",
+			"recovery of a snapshot and 100,000 records", 1),
 		&part{pkg: "actors", benchmark: "BenchmarkAccounts", time: "1x",
-			readings: []reading{{metric: "B/account", row: row("memory of an account with a key", bytesHeld, aim{most: 2048})}}},
+			readings: []reading{{metric: "B/account",
+				row: row("memory of an account with a key", bytesHeld, aim{most: 2048})}}},
 	}
 }
 
@@ -127,9 +149,11 @@ func (p *part) begin(ctx context.Context, dir string) error {
 }
 
 func (p *part) measure(ctx context.Context) error {
-	cmd := exec.CommandContext(ctx, p.binary, "-test.run", "^$", "-test.bench", pattern(p.benchmark), "-test.benchtime", p.time, "-test.benchmem", "-test.timeout", "5m")
+	cmd := exec.CommandContext(ctx, p.binary, "-test.run", "^$", "-test.bench",
+		pattern(p.benchmark), "-test.benchtime", p.time, "-test.benchmem", "-test.timeout", "5m")
 	cmd.Dir = p.dir
-	cmd.Env = append(os.Environ(), "TMPDIR="+filepath.Dir(p.binary)) // a benchmark that is stopped leaves its files
+	// a benchmark that is stopped leaves its files
+	cmd.Env = append(os.Environ(), "TMPDIR="+filepath.Dir(p.binary))
 	var out, errs bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &errs
 	if err := cmd.Run(); err != nil {
@@ -149,8 +173,8 @@ func (p *part) measure(ctx context.Context) error {
 
 func (p *part) end() {}
 
-// take adds a round's value to the row. Allocations are those of an operation, so what counts bytes that
-// stay has none.
+// take adds a round's value to the row. Allocations are those of an operation, so what counts bytes
+// that stay has none.
 func (r *reading) take(values map[string]float64) error {
 	v, ok := values[r.metric]
 	if !ok {
@@ -179,8 +203,8 @@ func pattern(name string) string {
 	return strings.Join(elements, "/")
 }
 
-// parseBenchmark is the values, by their units, of the only benchmark that a test binary has run. Its line
-// is a name, how many times it ran, and pairs of a value and a unit.
+// parseBenchmark is the values, by their units, of the only benchmark that a test binary has run.
+// Its line is a name, how many times it ran, and pairs of a value and a unit.
 func parseBenchmark(output string) (values map[string]float64, err error) {
 	for line := range strings.Lines(output) {
 		f := strings.Fields(line)

@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// A process is an exchange on Pebble of which the process itself is looked at: what a request allocates, what
-// collecting costs, and what the journal takes.
+// A process is an exchange on Pebble of which the process itself is looked at: what a request
+// allocates, what collecting costs, and what the journal takes.
 type process struct {
 	server
 	journal, allocs, gc *row
@@ -17,8 +17,10 @@ type process struct {
 func newProcess(o options) *process {
 	p := &process{server: server{title: "process of an exchange", options: o}}
 	p.journal = &row{subject: "journal of a request: Pebble", unit: "bytes", group: groupProcess}
-	p.allocs = &row{subject: "allocations of a request: Pebble", unit: "allocs", group: groupProcess, aim: aim{most: 2}}
-	p.gc = &row{subject: "GC's share of the CPU: Pebble", unit: "%", group: groupProcess, aim: aim{most: 5}}
+	p.allocs = &row{subject: "allocations of a request: Pebble", unit: "allocs",
+		group: groupProcess, aim: aim{most: 2}}
+	p.gc = &row{subject: "GC's share of the CPU: Pebble", unit: "%", group: groupProcess,
+		aim: aim{most: 5}}
 	return p
 }
 
@@ -93,7 +95,8 @@ func scrape(s *server) (map[string]float64, error) {
 			values[name] = v
 		}
 	}
-	for _, name := range []string{metricAllocs, metricCycles, metricGC, metricUser, metricJournal, metricSnapshots, metricApplies, metricLag} {
+	for _, name := range []string{metricAllocs, metricCycles, metricGC, metricUser, metricJournal,
+		metricSnapshots, metricApplies, metricLag} {
 		if _, ok := values[name]; !ok {
 			return nil, fmt.Errorf("no %s among the metrics", name)
 		}

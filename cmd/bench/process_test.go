@@ -12,7 +12,9 @@ import (
 // monitored is a server whose monitoring says that text.
 func monitored(t *testing.T, text func() string) server {
 	t.Helper()
-	h := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, text()) }))
+	h := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		fmt.Fprint(w, text())
+	}))
 	t.Cleanup(h.Close)
 	return server{operator: strings.TrimPrefix(h.URL, "http://")}
 }
@@ -20,8 +22,11 @@ func monitored(t *testing.T, text func() string) server {
 // scraped is what a monitoring says whose counters all have that value.
 func scraped(value float64) string {
 	var b strings.Builder
-	b.WriteString("# HELP go_memstats_mallocs_total of objects\nexchange_http_requests_total{code=\"200\"} 7\n")
-	for _, name := range []string{metricAllocs, metricCycles, metricGC, metricUser, metricJournal, metricSnapshots, metricApplies, metricLag} {
+	b.WriteString(
+		"# HELP go_memstats_mallocs_total of " +
+			"objects\nexchange_http_requests_total{code=\"200\"} 7\n")
+	for _, name := range []string{metricAllocs, metricCycles, metricGC, metricUser, metricJournal,
+		metricSnapshots, metricApplies, metricLag} {
 		fmt.Fprintf(&b, "%s %g\n", name, value)
 	}
 	return b.String()
@@ -48,8 +53,10 @@ func TestAllocationsOfAScrapeAreNotThoseOfRequests(t *testing.T) {
 	p.operator = monitored(t, func() string {
 		scrapes++
 		loads := float64(max(0, scrapes-2))
-		return fmt.Sprintf("%s %g\n%s %g\n%s %g\n%s %g\n%s %g\n%s 0\n%s 0\n%s 0\n", metricAllocs, float64(10*scrapes)+3*loads*requests,
-			metricCycles, float64(int(loads)/2), metricGC, loads, metricUser, 3*loads, metricJournal, 50*loads*requests, metricSnapshots, metricApplies, metricLag)
+		return fmt.Sprintf("%s %g\n%s %g\n%s %g\n%s %g\n%s %g\n%s 0\n%s 0\n%s 0\n", metricAllocs,
+			float64(10*scrapes)+3*loads*requests,
+			metricCycles, float64(int(loads)/2), metricGC, loads, metricUser, 3*loads,
+			metricJournal, 50*loads*requests, metricSnapshots, metricApplies, metricLag)
 	}).operator
 	if err := p.measure(t.Context()); err != nil {
 		t.Fatal(err)

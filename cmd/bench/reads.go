@@ -8,9 +8,9 @@ import (
 	"sync"
 )
 
-// What everybody polls, beside a handler that sends a fixed body of the same length: an exchange with a
-// deep book, and for each question a yardstick of its own. The rates of one round are measured one right
-// after the other.
+// What everybody polls, beside a handler that sends a fixed body of the same length: an exchange
+// with a deep book, and for each question a yardstick of its own. The rates of one round are
+// measured one right after the other.
 
 // deepOrders is how many orders rest in the book that is read.
 const deepOrders = 100_000
@@ -47,11 +47,14 @@ func newReads(o options) *reads {
 			unit = "MB/s"
 		}
 		q.bare = &row{subject: "a fixed body as long as " + q.path, unit: unit, group: groupReads}
-		q.rate = &row{subject: "GET " + q.path, unit: unit, group: groupReads, yardstick: q.bare, aim: aim{leastRatio: q.leastRatio}}
+		q.rate = &row{subject: "GET " + q.path, unit: unit, group: groupReads, yardstick: q.bare,
+			aim: aim{leastRatio: q.leastRatio}}
 		r.questions = append(r.questions, q)
 	}
-	r.ordersBy = &row{subject: "orders while such bodies are read from a fixed handler", unit: "requests/s", group: groupReads}
-	r.orders = &row{subject: fmt.Sprintf("orders while books of %d orders are read", deepOrders), unit: "requests/s", group: groupReads,
+	r.ordersBy = &row{subject: "orders while such bodies are read from a fixed handler",
+		unit: "requests/s", group: groupReads}
+	r.orders = &row{subject: fmt.Sprintf("orders while books of %d orders are read", deepOrders),
+		unit: "requests/s", group: groupReads,
 		yardstick: r.ordersBy, aim: aim{leastRatio: 0.9}}
 	return r
 }
@@ -63,7 +66,8 @@ func (r *reads) rows() (list []*row) {
 	return append(list, r.ordersBy, r.orders)
 }
 
-// begin starts the exchange and fills its book, trades a little, and starts a yardstick for each answer.
+// begin starts the exchange and fills its book, trades a little, and starts a yardstick for each
+// answer.
 func (r *reads) begin(_ context.Context, dir string) error {
 	if err := startExchange(&r.server, dir, nil); err != nil {
 		return err
@@ -131,8 +135,8 @@ func (r *reads) measure(context.Context) error {
 	return r.measureOrders()
 }
 
-// measureOrders places and cancels orders while whole books are read, from the yardstick and then from the
-// exchange: what reading costs a machine that is full anyway is in both.
+// measureOrders places and cancels orders while whole books are read, from the yardstick and then
+// from the exchange: what reading costs a machine that is full anyway is in both.
 func (r *reads) measureOrders() error {
 	book := r.questions[len(r.questions)-1]
 	for _, side := range []struct {

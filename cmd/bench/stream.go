@@ -15,8 +15,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// The event stream, under four subjects: bursts to a thousand subscribers, and how fast one event is; ten
-// thousand connections; clients that poll; orders while there are subscribers.
+// The event stream, under four subjects: bursts to a thousand subscribers, and how fast one event
+// is; ten thousand connections; clients that poll; orders while there are subscribers.
 
 // The sizes of the audiences.
 const (
@@ -34,7 +34,8 @@ func streamSubjects(o options) []subject {
 type streamed struct {
 	options     options
 	subscribers *helper
-	told, tell  *os.File // both ends of the pipe on which the subscribers tell that they have what they wait for
+	// both ends of the pipe on which the subscribers tell that they have what they wait for
+	told, tell *os.File
 }
 
 func (s *streamed) startSubscribers() (err error) {
@@ -75,16 +76,19 @@ type fanout struct {
 	singly, joined, bare, one         *row // messages a second
 	singlyCPU, joinedCPU, bareCPU     *row // microseconds a message
 	oneCPU, waking, commit, sustained *row
-	try                               float64 // events a second: where the search for what is sustained begins
+	// events a second: where the search for what is sustained begins
+	try float64
 }
 
 func newFanout(o options) *fanout {
 	row := func(subject, unit string, yardstick *row, a aim) *row {
-		return &row{subject: "stream: " + subject, unit: unit, group: groupStream, yardstick: yardstick, aim: a}
+		return &row{subject: "stream: " + subject, unit: unit, group: groupStream,
+			yardstick: yardstick, aim: a}
 	}
 	f := &fanout{streamed: streamed{options: o}, try: 10_000}
 	f.singly = row("bursts of 20 to 1,000, one write for each message", "messages/s", nil, aim{})
-	f.joined = row("bursts of 20 to 1,000 subscribers", "messages/s", f.singly, aim{least: 1.5e6, leastRatio: 5})
+	f.joined = row("bursts of 20 to 1,000 subscribers", "messages/s", f.singly,
+		aim{least: 1.5e6, leastRatio: 5})
 	f.bare = row("bursts of 1 to 1,000, a bare loop of writes", "messages/s", nil, aim{})
 	f.one = row("bursts of 1 to 1,000 subscribers", "messages/s", f.bare, aim{leastRatio: 0.9})
 	f.singlyCPU = row("CPU of one write for each message", "us/message", nil, aim{})
@@ -92,7 +96,8 @@ func newFanout(o options) *fanout {
 	f.bareCPU = row("CPU of a bare loop of writes", "us/message", nil, aim{})
 	f.oneCPU = row("CPU of bursts of 1", "us/message", f.bareCPU, aim{})
 	f.waking = row("a wake-up and a write, to the bytes at the other side", "us", nil, aim{})
-	f.commit = row("commit of a trade, to the bytes at an idle subscriber", "us", f.waking, aim{mostRatio: 3})
+	f.commit = row("commit of a trade, to the bytes at an idle subscriber", "us", f.waking,
+		aim{mostRatio: 3})
 	f.sustained = row("trades that 1,000 subscribers sustain", "events/s", nil, aim{})
 	return f
 }
@@ -100,7 +105,8 @@ func newFanout(o options) *fanout {
 func (f *fanout) name() string { return "stream to 1,000" }
 
 func (f *fanout) rows() []*row {
-	return []*row{f.singly, f.joined, f.bare, f.one, f.singlyCPU, f.joinedCPU, f.bareCPU, f.oneCPU, f.waking, f.commit, f.sustained}
+	return []*row{f.singly, f.joined, f.bare, f.one, f.singlyCPU, f.joinedCPU, f.bareCPU, f.oneCPU,
+		f.waking, f.commit, f.sustained}
 }
 
 func (f *fanout) begin(_ context.Context, dir string) error {
@@ -140,7 +146,8 @@ func (f *fanout) measure(context.Context) error {
 		burst               int
 		bare, stream        *row
 		bareCPU, messageCPU *row
-	}{{burst, f.singly, f.joined, f.singlyCPU, f.joinedCPU}, {1, f.bare, f.one, f.bareCPU, f.oneCPU}} {
+	}{{burst, f.singly, f.joined, f.singlyCPU, f.joinedCPU},
+		{1, f.bare, f.one, f.bareCPU, f.oneCPU}} {
 		if err := f.to(fanoutConnections, fanoutConnections*m.burst); err != nil {
 			return err
 		}
@@ -151,7 +158,8 @@ func (f *fanout) measure(context.Context) error {
 	return f.measureSustained()
 }
 
-// measureBursts takes the yardstick and the stream in turns of a small part of a second: what disturbs the one disturbs the other.
+// measureBursts takes the yardstick and the stream in turns of a small part of a second: what
+// disturbs the one disturbs the other.
 func (f *fanout) measureBursts(burst int, bare, bareCPU, stream, streamCPU *row) error {
 	const turns = 4
 	kinds := []string{"singly", "stream"}
@@ -159,7 +167,8 @@ func (f *fanout) measureBursts(burst int, bare, bareCPU, stream, streamCPU *row)
 	for range turns {
 		for i, kind := range kinds {
 			var y yield
-			if err := f.source.ask(demand{Do: kind, Burst: burst, Seconds: f.part() / turns}, &y); err != nil {
+			if err := f.source.ask(demand{Do: kind, Burst: burst, Seconds: f.part() / turns},
+				&y); err != nil {
 				return err
 			}
 			sums[i].Events += y.Events
@@ -188,7 +197,8 @@ func (f *fanout) measureLatency() error {
 	return nil
 }
 
-// measureSustained raises the rate of events by steps of a quarter until it is too high, or lowers it until it is not.
+// measureSustained raises the rate of events by steps of a quarter until it is too high, or lowers
+// it until it is not.
 func (f *fanout) measureSustained() error {
 	const step, seconds = 1.25, 0.5
 	best, want := 0.0, -1
@@ -205,7 +215,8 @@ func (f *fanout) measureSustained() error {
 		}
 		var got seen
 		want += y.Events * fanoutConnections
-		if err := f.subscribers.ask(wish{Do: "await", Messages: want, Within: seconds}, &got); err != nil {
+		if err := f.subscribers.ask(wish{Do: "await", Messages: want, Within: seconds},
+			&got); err != nil {
 			return err
 		}
 		reached := float64(y.Events) / y.Seconds
@@ -236,9 +247,11 @@ type crowd struct {
 
 func newCrowd(o options) *crowd {
 	c := &crowd{streamed: streamed{options: o}, connections: crowdConnections}
-	// Each end takes a file descriptor of its process, which may have as many as the hard limit: the soft one is raised to it by Go.
+	// Each end takes a file descriptor of its process, which may have as many as the hard limit:
+	// the soft one is raised to it by Go.
 	var limit syscall.Rlimit
-	if syscall.Getrlimit(syscall.RLIMIT_NOFILE, &limit) == nil && limit.Max < crowdConnections+spareDescriptors {
+	if syscall.Getrlimit(syscall.RLIMIT_NOFILE, &limit) == nil &&
+		limit.Max < crowdConnections+spareDescriptors {
 		c.connections = max(1, int(limit.Max)-spareDescriptors)
 	}
 	of := show(float64(c.connections)) + " connections"
@@ -277,7 +290,8 @@ func (c *crowd) measure(context.Context) error {
 	if err != nil {
 		return err
 	}
-	if err := c.open(s.address, c.connections, audience{c.connections, []string{"trades." + tradedPair}}); err != nil {
+	if err := c.open(s.address, c.connections,
+		audience{c.connections, []string{"trades." + tradedPair}}); err != nil {
 		return err
 	}
 	rssThen, err := resident(s.pids[0])
@@ -306,11 +320,13 @@ func (c *crowd) measureEvents(s *server) error {
 	}
 	var times []float64
 	for range events {
-		if err := s.connections[0].order("amount=0.001&pair=BTC_USDT&price=50000&type=sell"); err != nil {
+		if err := s.connections[0].order(
+			"amount=0.001&pair=BTC_USDT&price=50000&type=sell"); err != nil {
 			return err
 		}
 		start := monotonic()
-		if err := s.connections[1].order("amount=0.001&pair=BTC_USDT&price=50000&type=buy"); err != nil {
+		if err := s.connections[1].order(
+			"amount=0.001&pair=BTC_USDT&price=50000&type=buy"); err != nil {
 			return err
 		}
 		at, err := c.arrived()
@@ -344,7 +360,8 @@ const manyFromHere = "stream: {connections: 20000, connections_per_address: 2000
 // order places one order and waits for its answer.
 func (c *connection) order(form string) error {
 	c.nonce++
-	b, at := request("/api/v1/order/", c.user.key, string(c.user.secret.Sign(nil, []byte(c.user.key+form))), form)
+	b, at := request("/api/v1/order/", c.user.key,
+		string(c.user.secret.Sign(nil, []byte(c.user.key+form))), form)
 	putNonce(b[at:], c.nonce)
 	if err := c.write(b); err != nil {
 		return err
@@ -437,8 +454,10 @@ type polling struct {
 func newPolling(o options) *polling {
 	p := &polling{streamed: streamed{options: o}, server: server{options: options{connections: 1}}}
 	p.server.settings = "stream: {ping_interval_ms: 1000}\n"
-	p.idle = &row{subject: "stream: CPU of an exchange that nobody asks", unit: "% of a core", group: groupStream}
-	p.polled = &row{subject: "stream: CPU with 64 idle polling clients, pinged each second", unit: "% of a core", group: groupStream, aim: aim{most: 1}}
+	p.idle = &row{subject: "stream: CPU of an exchange that nobody asks", unit: "% of a core",
+		group: groupStream}
+	p.polled = &row{subject: "stream: CPU with 64 idle polling clients, pinged each second",
+		unit: "% of a core", group: groupStream, aim: aim{most: 1}}
 	return p
 }
 
@@ -464,7 +483,8 @@ func (p *polling) measure(context.Context) error {
 		to    *row
 	}{{0, p.idle}, {pollingClients, p.polled}} {
 		if side.polls > 0 {
-			if err := p.subscribers.ask(wish{Do: "poll", Address: p.address, Polls: side.polls}, nil); err != nil {
+			if err := p.subscribers.ask(wish{Do: "poll", Address: p.address, Polls: side.polls},
+				nil); err != nil {
 				return err
 			}
 		}
@@ -478,7 +498,8 @@ func (p *polling) measure(context.Context) error {
 		if err != nil {
 			return err
 		}
-		side.to.values = append(side.to.values, 100*(after-before).Seconds()/time.Since(start).Seconds())
+		side.to.values = append(side.to.values,
+			100*(after-before).Seconds()/time.Since(start).Seconds())
 	}
 	return p.close()
 }
@@ -499,9 +520,12 @@ type listened struct {
 }
 
 func newListened(o options) *listened {
-	l := &listened{streamed: streamed{options: o}, server: server{options: o, settings: manyFromHere}}
-	l.alone = &row{subject: "stream: orders without subscribers", unit: "requests/s", group: groupStream}
-	l.watched = &row{subject: "stream: orders with 960 subscribers", unit: "requests/s", group: groupStream, yardstick: l.alone, aim: aim{leastRatio: 0.7}}
+	l := &listened{streamed: streamed{options: o},
+		server: server{options: o, settings: manyFromHere}}
+	l.alone = &row{subject: "stream: orders without subscribers", unit: "requests/s",
+		group: groupStream}
+	l.watched = &row{subject: "stream: orders with 960 subscribers", unit: "requests/s",
+		group: groupStream, yardstick: l.alone, aim: aim{leastRatio: 0.7}}
 	return l
 }
 
@@ -525,15 +549,18 @@ func (l *listened) end() {
 	l.streamed.end()
 }
 
-// measure counts the orders without subscribers before and after those with them: what changes meanwhile changes both.
+// measure counts the orders without subscribers before and after those with them: what changes
+// meanwhile changes both.
 func (l *listened) measure(context.Context) error {
 	whole := l.server.options.length
 	before, err := run(l.connections, whole/2)
 	if err != nil {
 		return err
 	}
-	err = l.open(l.address, 0, audience{900, []string{"ticker", "orderbook.20"}}, audience{20, []string{"diff." + tradedPair}},
-		audience{20, []string{"trades." + tradedPair}}, audience{20, []string{"book_" + tradedPair}})
+	err = l.open(l.address, 0, audience{900, []string{"ticker", "orderbook.20"}},
+		audience{20, []string{"diff." + tradedPair}},
+		audience{20, []string{"trades." + tradedPair}},
+		audience{20, []string{"book_" + tradedPair}})
 	if err != nil {
 		return err
 	}

@@ -11,9 +11,9 @@ import (
 	"time"
 )
 
-// The stream's subscribers, and the exchange in a process that also has the yardsticks, are this program
-// again: a helper. It is asked on its standard input and answers on its standard output, a line of JSON
-// each. When its input ends, so does it.
+// The stream's subscribers, and the exchange in a process that also has the yardsticks, are this
+// program again: a helper. It is asked on its standard input and answers on its standard output, a
+// line of JSON each. When its input ends, so does it.
 
 // The helpers, as the flag -helper has them.
 const (

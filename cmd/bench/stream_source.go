@@ -29,10 +29,10 @@ import (
 	"exchange/persistence/pebble"
 )
 
-// The source is an exchange that is asked for events within its process: engine, gateway and stream as they
-// are, with a store that takes everything at once. Orders go to the engine directly, and one that meets
-// twenty small ones is a burst of twenty trades in one record. So an event costs no HTTP, and the yardsticks
-// write to the very connections that the stream writes to.
+// The source is an exchange that is asked for events within its process: engine, gateway and stream
+// as they are, with a store that takes everything at once. Orders go to the engine directly, and
+// one that meets twenty small ones is a burst of twenty trades in one record. So an event costs no
+// HTTP, and the yardsticks write to the very connections that the stream writes to.
 
 // A demand is what the source is asked.
 type demand struct {
@@ -85,7 +85,8 @@ func (f *forgetful) Append(context.Context, persistence.Token, uint64, uint64, [
 	f.committed.Store(monotonic())
 	return nil
 }
-func (*forgetful) Apply(context.Context, persistence.Token, uint64, uint64, *persistence.Writes) error {
+func (*forgetful) Apply(context.Context, persistence.Token, uint64, uint64,
+	*persistence.Writes) error {
 	return nil
 }
 func (*forgetful) SaveSnapshot(context.Context, persistence.Token, uint64, io.Reader) error {
@@ -160,10 +161,14 @@ func (s *source) start(dir string) error {
 	if err != nil {
 		return err
 	}
-	o := actors.Options{Store: s.store, Owner: "bench", Limits: actors.DefaultLimits, Timing: actors.DefaultTiming, Snapshot: actors.DefaultSnapshot,
-		Withdraw: actors.DefaultWithdraw, Sealer: func(bool) (*seal.Sealer, error) { return sealer, nil }, KeyMaterial: gateway.KeyMaterial, Log: log, Exit: os.Exit,
+	o := actors.Options{Store: s.store, Owner: "bench", Limits: actors.DefaultLimits,
+		Timing: actors.DefaultTiming, Snapshot: actors.DefaultSnapshot,
+		Withdraw:    actors.DefaultWithdraw,
+		Sealer:      func(bool) (*seal.Sealer, error) { return sealer, nil },
+		KeyMaterial: gateway.KeyMaterial, Log: log, Exit: os.Exit,
 		Currencies: []actors.Currency{{Code: "BTC"}, {Code: "USDT"}},
-		Pairs: []actors.PairRules{{Name: tradedPair, Base: "BTC", Quote: "USDT", PricePrecision: 2, AmountPrecision: 8,
+		Pairs: []actors.PairRules{{Name: tradedPair, Base: "BTC", Quote: "USDT", PricePrecision: 2,
+			AmountPrecision:  8,
 			MinimumOrderSize: 1, MaximumOrderSize: 10_000_000 * coin}}}
 	if s.engine, err = actors.Start(context.Background(), o); err != nil {
 		return err
@@ -182,11 +187,14 @@ func (s *source) start(dir string) error {
 		return err
 	}
 	s.address, s.listener = tcp.Addr().String(), &remembering{Listener: tcp}
-	g := gateway.New(gateway.Options{Log: log, BodyBytes: 64 << 10, HeaderBytes: 8 << 10, Connections: 65_536, IdleTimeout: time.Minute,
-		ReadTimeout: time.Minute, WriteTimeout: time.Minute, Stream: gateway.StreamOptions{Connections: 20_000, ConnectionsPerAddress: 20_000}})
+	g := gateway.New(gateway.Options{Log: log, BodyBytes: 64 << 10, HeaderBytes: 8 << 10,
+		Connections: 65_536, IdleTimeout: time.Minute,
+		ReadTimeout: time.Minute, WriteTimeout: time.Minute,
+		Stream: gateway.StreamOptions{Connections: 20_000, ConnectionsPerAddress: 20_000}})
 	g.SetEngine(s.engine)
 	go g.Serve(s.listener) //nolint:errcheck // it ends with the process
-	trade := append(encode.Trade(nil, 123_456, 50_000e8, tradedPair, matching.Buy, time.Now().UnixMicro(), lot), '}')
+	trade := append(encode.Trade(nil, 123_456, 50_000e8, tradedPair, matching.Buy,
+		time.Now().UnixMicro(), lot), '}')
 	s.frame = socketio.AppendFrame(nil, "/", "trades", trade)
 	return nil
 }
@@ -202,16 +210,19 @@ func (s *source) trader(name string) (*trader, error) {
 	return &trader{key: s.engine.Key([]byte("key-" + name))}, errors.Join(err, err2, err3, err4)
 }
 
-// The lot is what each trade is of. Asks are above bids, so that those who want the one do not meet the other.
+// The lot is what each trade is of. Asks are above bids, so that those who want the one do not meet
+// the other.
 const (
 	lot = coin / 1000
 	ask = money.Price(50_000e8)
 	bid = money.Price(49_000e8)
 )
 
-func (s *source) place(t *trader, side matching.Side, price money.Price, amount money.Amount) error {
+func (s *source) place(t *trader, side matching.Side, price money.Price,
+	amount money.Amount) error {
 	t.nonce++
-	c, err := s.engine.Place(t.key, t.nonce, &actors.OrderWish{Pair: s.pair, Side: side, Price: price, Amount: amount})
+	c, err := s.engine.Place(t.key, t.nonce,
+		&actors.OrderWish{Pair: s.pair, Side: side, Price: price, Amount: amount})
 	if err != nil {
 		return err
 	}
@@ -222,7 +233,8 @@ func (s *source) place(t *trader, side matching.Side, price money.Price, amount 
 	return nil
 }
 
-// prepare makes sure that bursts of that many trades can be had for a while: orders of one lot rest.
+// prepare makes sure that bursts of that many trades can be had for a while: orders of one lot
+// rest.
 func (s *source) prepare(burst int) error {
 	if s.stock >= burst {
 		return nil
@@ -252,14 +264,16 @@ func (s *source) trade(burst int) error {
 	return s.place(s.taker, matching.Buy, ask, lot*money.Amount(burst))
 }
 
-// bursts asks for one burst after the other has arrived everywhere. What prepare takes does not count.
+// bursts asks for one burst after the other has arrived everywhere. What prepare takes does not
+// count.
 func (s *source) bursts(d *demand, burst, prepare func(int) error) (y yield, err error) {
 	for y.Seconds < d.Seconds {
 		if err := prepare(d.Burst); err != nil {
 			return y, err
 		}
 		cpu, start := ownCPU(), time.Now()
-		for y.Seconds+time.Since(start).Seconds() < d.Seconds && (d.Do != "stream" || s.stock >= d.Burst) {
+		for y.Seconds+time.Since(start).Seconds() < d.Seconds &&
+			(d.Do != "stream" || s.stock >= d.Burst) {
 			if err := burst(d.Burst); err != nil {
 				return y, err
 			}
@@ -344,7 +358,8 @@ func (w *writers) stop() {
 // idle is how long a subscriber has had nothing: longer than the stream pauses between two writes.
 const idle = 5 * time.Millisecond
 
-// latency measures in turns how long a trade takes to an idle subscriber, and a frame from a goroutine that is woken for it.
+// latency measures in turns how long a trade takes to an idle subscriber, and a frame from a
+// goroutine that is woken for it.
 func (s *source) latency(d *demand) (y yield, err error) {
 	w := s.newWriters()
 	defer w.stop()
@@ -411,6 +426,7 @@ func (s *source) rate(d *demand) (y yield, err error) {
 	for range s.makers {
 		err = errors.Join(err, <-failed)
 	}
-	y.Events, y.Seconds, y.CPU = int(due.Load()), time.Since(start).Seconds(), (ownCPU() - cpu).Seconds()
+	y.Events, y.Seconds, y.CPU = int(due.Load()), time.Since(start).Seconds(),
+		(ownCPU() - cpu).Seconds()
 	return y, err
 }

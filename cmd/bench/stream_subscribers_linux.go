@@ -17,8 +17,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Subscribers are raw websockets on one thread, like the generator: what they take from the machine is the
-// reading itself and a look at the first bytes of each frame.
+// Subscribers are raw websockets on one thread, like the generator: what they take from the machine
+// is the reading itself and a look at the first bytes of each frame.
 
 // An audience is so many subscribers of the same channels.
 type audience struct {
@@ -77,7 +77,8 @@ const openingAtOnce = 256
 // serveSubscribers is the helper's main loop.
 func serveSubscribers() {
 	runtime.LockOSThread()
-	s := &subscribers{pipe: os.NewFile(3, "pipe"), list: make([]*subscriber, 1<<16), buffer: make([]byte, 1<<20)}
+	s := &subscribers{pipe: os.NewFile(3, "pipe"), list: make([]*subscriber, 1<<16),
+		buffer: make([]byte, 1<<20)}
 	var err error
 	if s.ep, err = unix.EpollCreate1(unix.EPOLL_CLOEXEC); err == nil {
 		err = s.watch(0)
@@ -109,7 +110,8 @@ func serveSubscribers() {
 }
 
 func (s *subscribers) watch(fd int) error {
-	return unix.EpollCtl(s.ep, unix.EPOLL_CTL_ADD, fd, &unix.EpollEvent{Events: unix.EPOLLIN, Fd: int32(fd)})
+	return unix.EpollCtl(s.ep, unix.EPOLL_CTL_ADD, fd,
+		&unix.EpollEvent{Events: unix.EPOLLIN, Fd: int32(fd)})
 }
 
 // finish answers the question that is open, if it can be.
@@ -157,7 +159,8 @@ func (s *subscribers) handle(w *wish) error {
 	case "await":
 		until := time.Now().Add(time.Duration(w.Within * float64(time.Second)))
 		s.done = func() (bool, error) {
-			return s.seen.Messages >= w.Messages || s.seen.Closed > 0 || time.Now().After(until), nil
+			return s.seen.Messages >= w.Messages || s.seen.Closed > 0 || time.Now().After(until),
+				nil
 		}
 	case "poll":
 		ctx, cancel := context.WithCancel(context.Background())
@@ -192,7 +195,8 @@ func (s *subscribers) open(w *wish) {
 	}
 	s.done = func() (bool, error) {
 		if s.seen.Closed > 0 {
-			return true, fmt.Errorf("the server closed %d connections that had just been opened", s.seen.Closed)
+			return true, fmt.Errorf("the server closed %d connections that had just been opened",
+				s.seen.Closed)
 		}
 		return s.dial == nil && s.opening == 0, nil
 	}
@@ -207,7 +211,8 @@ func (s *subscribers) connect(address string, channels []string) error {
 		return fmt.Errorf("%d connections are too many", fd)
 	}
 	// Closed, they are gone at once, or the next thousands of them would have no ports.
-	if err := unix.SetsockoptLinger(fd, unix.SOL_SOCKET, unix.SO_LINGER, &unix.Linger{Onoff: 1}); err != nil {
+	if err := unix.SetsockoptLinger(fd, unix.SOL_SOCKET, unix.SO_LINGER,
+		&unix.Linger{Onoff: 1}); err != nil {
 		return err
 	}
 	s.list[fd] = &subscriber{fd: fd, channels: channels, awaited: len(channels)}
@@ -215,8 +220,11 @@ func (s *subscribers) connect(address string, channels []string) error {
 	if err := s.watch(fd); err != nil {
 		return err
 	}
-	return write(fd, []byte("GET /socket.v2/?EIO=4&transport=websocket HTTP/1.1\r\nHost: x\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n"+
-		"Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n"))
+	return write(fd,
+		[]byte(
+			"GET /socket.v2/?EIO=4&transport=websocket HTTP/1.1\r\nHost: x\r\nConnection: "+
+				"Upgrade\r\nUpgrade: websocket\r\n"+
+				"Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n"))
 }
 
 func write(fd int, b []byte) error {
@@ -343,7 +351,8 @@ var (
 // frame is one frame, or its beginning.
 func (s *subscribers) frame(c *subscriber, kind byte, b []byte) {
 	switch {
-	case kind == 0x88 || len(b) == 1 && b[0] == '1' || bytes.HasPrefix(b, []byte("44")) || bytes.HasPrefix(b, refused):
+	case kind == 0x88 || len(b) == 1 && b[0] == '1' || bytes.HasPrefix(b, []byte("44")) ||
+		bytes.HasPrefix(b, refused):
 		s.failed = fmt.Errorf("a subscriber was told %q", b)
 	case len(b) == 1 && b[0] == '2':
 		write(c.fd, masked(nil, []byte("3"))) //nolint:errcheck // the server will say so

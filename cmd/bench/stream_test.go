@@ -25,7 +25,8 @@ func frames(texts ...string) (b []byte) {
 func TestSubscribersCountEventsHoweverTheyAreCut(t *testing.T) {
 	long := `42["depth.diff","` + string(bytes.Repeat([]byte{'x'}, 300)) + `"]`
 	whole := `42["depth.diff","` + string(bytes.Repeat([]byte{'x'}, 70_000)) + `"]`
-	all := frames(`0{"sid":"x"}`, `40{"sid":"y"}`, `42["subscribe.success",{}]`, whole, `42["trades",{}]`, `42["e"]`, long, `42["subscribe.success",{}]`, `42["trades",{}]`)
+	all := frames(`0{"sid":"x"}`, `40{"sid":"y"}`, `42["subscribe.success",{}]`, whole,
+		`42["trades",{}]`, `42["e"]`, long, `42["subscribe.success",{}]`, `42["trades",{}]`)
 	for _, piece := range []int{1, 3, 7, 30, 1000, len(all)} {
 		s, c := &subscribers{opening: 1}, &subscriber{awaited: 2}
 		for rest := all; len(rest) > 0; {
@@ -35,7 +36,8 @@ func TestSubscribersCountEventsHoweverTheyAreCut(t *testing.T) {
 			c.kept = nil
 			s.frames(c, b)
 		}
-		if s.failed != nil || s.seen.Messages != 5 || c.awaited != 0 || s.opening != 0 || len(c.kept) > 0 || c.skip > 0 {
+		if s.failed != nil || s.seen.Messages != 5 || c.awaited != 0 || s.opening != 0 ||
+			len(c.kept) > 0 || c.skip > 0 {
 			t.Errorf("pieces of %d: %+v, %+v, %v", piece, s.seen, c, s.failed)
 		}
 	}
@@ -51,13 +53,15 @@ func TestSubscribersSayWhatTheyWereTold(t *testing.T) {
 }
 
 func TestQuestionsToHelpersKeepTheirFields(t *testing.T) {
-	w := wish{Do: "open", Address: "x:1", Groups: []audience{{2, []string{"trades", "ticker"}}}, Each: 3, Messages: 4, Within: 0.5, Polls: 6}
+	w := wish{Do: "open", Address: "x:1", Groups: []audience{{2, []string{"trades", "ticker"}}},
+		Each: 3, Messages: 4, Within: 0.5, Polls: 6}
 	b, err := json.Marshal(w)
 	var got wish
 	if err == nil {
 		err = json.Unmarshal(b, &got)
 	}
-	if again, _ := json.Marshal(got); err != nil || !bytes.Equal(b, again) || bytes.ContainsRune(b, '\n') {
+	if again, _ := json.Marshal(got); err != nil || !bytes.Equal(b, again) ||
+		bytes.ContainsRune(b, '\n') {
 		t.Errorf("%s, %s, %v", b, again, err)
 	}
 }

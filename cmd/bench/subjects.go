@@ -23,14 +23,15 @@ import (
 
 // A server is a server process and whoever works for it, under the generator's load.
 type server struct {
-	title       string
-	options     options
-	start       func(s *server, dir string) error // sets what follows, as far as it gets
-	rate        *row
-	cpu         *row
-	refused     *row   // nil for yardsticks: they know no orders
-	settings    string // of the exchange, beside those of all
-	pairs       int    // synthetic ones of the exchange, for accounts to trade; 0: all trade the same pair
+	title    string
+	options  options
+	start    func(s *server, dir string) error // sets what follows, as far as it gets
+	rate     *row
+	cpu      *row
+	refused  *row   // nil for yardsticks: they know no orders
+	settings string // of the exchange, beside those of all
+	// synthetic ones of the exchange, for accounts to trade; 0: all trade the same pair
+	pairs       int
 	accounts    int    // 0: one for each connection
 	address     string // of the exchange's API
 	operator    string // of its operator's interface
@@ -57,17 +58,21 @@ func allServers(o options) []subject {
 	durable := newServer("no-op and fdatasync", o, startDurable, noop, 0)
 	durable.refused = nil
 	pebble := newServer("Pebble", o, pebbleStore, noop, 0.50)
-	wide := newServer(fmt.Sprintf("Pebble, %d pairs and %s accounts", manyPairs, show(manyAccounts)), o, pebbleStore, pebble, 0.80)
+	wide := newServer(fmt.Sprintf("Pebble, %d pairs and %s accounts", manyPairs,
+		show(manyAccounts)), o, pebbleStore, pebble, 0.80)
 	wide.pairs, wide.accounts = manyPairs, manyAccounts
-	few := newServer("Pebble, "+show(fewResting)+" resting orders", o, startResting(fewResting), noop, 0)
-	many := newServer("Pebble, "+show(manyResting)+" resting orders", o, startResting(manyResting), few, 0.90)
+	few := newServer("Pebble, "+show(fewResting)+" resting orders", o, startResting(fewResting),
+		noop, 0)
+	many := newServer("Pebble, "+show(manyResting)+" resting orders", o, startResting(manyResting),
+		few, 0.90)
 	redis := newServer("Redis, appendfsync always", o, startOnRedis, noop, 0.40)
 	for _, s := range []*server{pebble, redis} {
 		s.cpu.aim.mostRatio = 2
 	}
 	list := []subject{noop, durable, pebble, wide, few, many, redis, newReads(o)}
 	list = append(list, streamSubjects(o)...)
-	return append(list, newProcess(o), newTester(o), newOpenLoop(o), newOverload(o, noop.cpu), newFairness(o))
+	return append(list, newProcess(o), newTester(o), newOpenLoop(o), newOverload(o, noop.cpu),
+		newFairness(o))
 }
 
 // The sizes of larger exchanges.
@@ -78,7 +83,8 @@ const (
 	manyResting  = 1_000_000
 )
 
-// startResting starts an exchange with so many orders in its book, on which the mix leaves about as many.
+// startResting starts an exchange with so many orders in its book, on which the mix leaves about as
+// many.
 func startResting(orders int) func(*server, string) error {
 	return func(s *server, dir string) error {
 		if err := startExchange(s, dir, nil); err != nil {
@@ -89,10 +95,12 @@ func startResting(orders int) func(*server, string) error {
 }
 
 // newServer makes the rows too; leastRatio is the aim of the rate.
-func newServer(title string, o options, start func(*server, string) error, yardstick *server, leastRatio float64) *server {
+func newServer(title string, o options, start func(*server, string) error, yardstick *server,
+	leastRatio float64) *server {
 	s := &server{title: title, options: o, start: start,
-		rate: &row{subject: "HTTP: " + title, unit: "requests/s", group: groupRate, aim: aim{leastRatio: leastRatio}},
-		cpu:  &row{subject: "CPU: " + title, unit: "us/request", group: groupCPU},
+		rate: &row{subject: "HTTP: " + title, unit: "requests/s", group: groupRate,
+			aim: aim{leastRatio: leastRatio}},
+		cpu: &row{subject: "CPU: " + title, unit: "us/request", group: groupCPU},
 	}
 	if yardstick != nil {
 		s.rate.yardstick, s.cpu.yardstick = yardstick.rate, yardstick.cpu
@@ -198,7 +206,8 @@ const manyOrders = "EXCHANGE_LIMITS_OPEN_ORDERS_PER_ACCOUNT_AND_BOOK=10000000"
 const token = "token-of-the-benchmark-0123456789"
 
 func await(what string, ready func() bool) error {
-	for deadline := time.Now().Add(30 * time.Second); time.Now().Before(deadline); time.Sleep(20 * time.Millisecond) {
+	for deadline := time.Now().Add(30 * time.Second); time.Now().Before(deadline); time.Sleep(
+		20 * time.Millisecond) {
 		if ready() {
 			return nil
 		}
@@ -221,8 +230,10 @@ func startOnRedis(s *server, dir string) error {
 		return err
 	}
 	_, port, _ := strings.Cut(address, ":")
-	err = s.child(io.Discard, "redis-server", "--port", port, "--bind", "127.0.0.1", "--dir", dir, "--save", "", "--appendonly", "yes",
-		"--appendfsync", "always", "--maxmemory-policy", "noeviction", "--auto-aof-rewrite-min-size", "256mb")
+	err = s.child(io.Discard, "redis-server", "--port", port, "--bind", "127.0.0.1", "--dir", dir,
+		"--save", "", "--appendonly", "yes",
+		"--appendfsync", "always", "--maxmemory-policy", "noeviction",
+		"--auto-aof-rewrite-min-size", "256mb")
 	if err != nil {
 		return fmt.Errorf("redis-server (install it to measure this): %w", err)
 	}
@@ -239,8 +250,8 @@ currencies: [{code: BTC}, {code: USDT}]
 pairs: [{name: BTC_USDT, price_precision: 2, amount_precision: 8, minimum_order_size: 0.00001, maximum_order_size: 1000000}]
 `
 
-// startExchange starts an exchange in a folder of its own, on Pebble when no store is given, and funds an
-// account for each connection.
+// startExchange starts an exchange in a folder of its own, on Pebble when no store is given, and
+// funds an account for each connection.
 func startExchange(s *server, dir string, store []string) error {
 	dir, err := os.MkdirTemp(dir, "exchange-")
 	if err != nil {
@@ -259,12 +270,16 @@ func startExchange(s *server, dir string, store []string) error {
 	if store == nil {
 		store = []string{"--store", "pebble:" + data}
 	}
-	args := []string{"serve", "--config", file, "--no-rate-limits", "--listen", address, "--operator", operator, "--data", data,
+	args := []string{"serve", "--config", file, "--no-rate-limits", "--listen", address,
+		"--operator", operator, "--data", data,
 		"--synthetic-pairs", strconv.Itoa(s.pairs)}
-	if err := s.child(log, filepath.Join(filepath.Dir(dir), "exchange"), append(args, store...)...); err != nil {
+	if err := s.child(log, filepath.Join(filepath.Dir(dir), "exchange"),
+		append(args, store...)...); err != nil {
 		return err
 	}
-	if err := await("the exchange", func() bool { return answers("http://" + address + "/readyz") }); err != nil {
+	if err := await("the exchange", func() bool {
+		return answers("http://" + address + "/readyz")
+	}); err != nil {
 		text, _ := os.ReadFile(log.Name())
 		return fmt.Errorf("%w\n%s", err, text)
 	}
@@ -273,7 +288,8 @@ func startExchange(s *server, dir string, store []string) error {
 	if err != nil {
 		return err
 	}
-	s.connections, err = dial(address, s.options.connections, users, func(i int) string { return s.base(i) + "_USDT" })
+	s.connections, err = dial(address, s.options.connections,
+		users, func(i int) string { return s.base(i) + "_USDT" })
 	return err
 }
 
@@ -348,16 +364,21 @@ func account(operator, name, base string) (*user, error) {
 // key makes a key for an account.
 func key(operator, account string) (*user, error) {
 	var key struct{ Key, Secret string }
-	if err := operate(operator, "keys", map[string]any{"account": account, "permissions": []string{"read", "trade"}}, &key); err != nil {
+	if err := operate(operator, "keys",
+		map[string]any{"account": account, "permissions": []string{"read", "trade"}},
+		&key); err != nil {
 		return nil, fmt.Errorf("keys: %w", err)
 	}
 	return &user{key: key.Key, secret: sign.New([]byte(key.Secret))}, nil
 }
 
-// The operator's client keeps its connections: an account takes four requests. They are half of what an exchange has room for.
+// The operator's client keeps its connections: an account takes four requests. They are half of
+// what an exchange has room for.
 const operatorConnections = 32
 
-var operatorClient = &http.Client{Transport: &http.Transport{MaxConnsPerHost: operatorConnections, MaxIdleConnsPerHost: operatorConnections}}
+var operatorClient = &http.Client{
+	Transport: &http.Transport{MaxConnsPerHost: operatorConnections,
+		MaxIdleConnsPerHost: operatorConnections}}
 
 // operate asks the operator's interface; answer may be nil.
 func operate(operator, path string, body map[string]any, answer any) error {

@@ -94,14 +94,17 @@ func (r *row) verdict() string {
 		return ""
 	}
 	value, ratio, allocs := spreadOf(r.values), spreadOf(r.ratios()), spreadOf(r.allocs)
-	if value == nil || (r.aim.leastRatio != 0 || r.aim.mostRatio != 0) && ratio == nil || r.aim.noAllocs && allocs == nil {
+	if value == nil || (r.aim.leastRatio != 0 || r.aim.mostRatio != 0) && ratio == nil ||
+		r.aim.noAllocs && allocs == nil {
 		return "not measured"
 	}
 	var short []string
-	if r.aim.least != 0 && value.Median < r.aim.least || r.aim.most != 0 && value.Median > r.aim.most {
+	if r.aim.least != 0 && value.Median < r.aim.least ||
+		r.aim.most != 0 && value.Median > r.aim.most {
 		short = append(short, show(value.Median))
 	}
-	if r.aim.leastRatio != 0 && ratio.Median < r.aim.leastRatio || r.aim.mostRatio != 0 && ratio.Median > r.aim.mostRatio {
+	if r.aim.leastRatio != 0 && ratio.Median < r.aim.leastRatio ||
+		r.aim.mostRatio != 0 && ratio.Median > r.aim.mostRatio {
 		short = append(short, fmt.Sprintf("%.2f x", ratio.Median))
 	}
 	if r.aim.noAllocs && allocs.Median > 0 {
@@ -196,7 +199,8 @@ func printTable(w io.Writer, machine string, o options, rows []*row) {
 			widths[i] = max(widths[i], utf8.RuneCountInString(line[i]))
 		}
 	}
-	fmt.Fprintf(w, "%s; rounds: %d; connections over HTTP: %d\n\n", machine, o.rounds, o.connections)
+	fmt.Fprintf(w, "%s; rounds: %d; connections over HTTP: %d\n\n", machine, o.rounds,
+		o.connections)
 	for _, line := range lines {
 		var b strings.Builder
 		for i, cell := range line {
@@ -243,7 +247,8 @@ func machine() string {
 		line, _, _ := bytes.Cut(after, []byte("\n"))
 		model = " " + strings.TrimSpace(strings.TrimLeft(string(line), "\t: "))
 	}
-	return fmt.Sprintf("%s %s/%s, %d x%s", runtime.Version(), runtime.GOOS, runtime.GOARCH, runtime.NumCPU(), model)
+	return fmt.Sprintf("%s %s/%s, %d x%s", runtime.Version(), runtime.GOOS, runtime.GOARCH,
+		runtime.NumCPU(), model)
 }
 
 // A report is the file of -json; nil when there is none to write.
@@ -275,7 +280,8 @@ func (f *report) write(machine string, o options, rows []*row) error {
 	}
 	list := make([]jsonRow, 0, len(rows))
 	for _, r := range rows {
-		j := jsonRow{Subject: r.subject, Unit: r.unit, Value: spreadOf(r.values), Ratio: spreadOf(r.ratios()), Aim: r.aim.String(),
+		j := jsonRow{Subject: r.subject, Unit: r.unit, Value: spreadOf(r.values),
+			Ratio: spreadOf(r.ratios()), Aim: r.aim.String(),
 			Verdict: r.verdict(), Allocs: spreadOf(r.allocs), Rounds: r.values}
 		if r.yardstick != nil {
 			j.Yardstick = r.yardstick.subject
@@ -285,7 +291,8 @@ func (f *report) write(machine string, o options, rows []*row) error {
 	e := json.NewEncoder(f)
 	e.SetEscapeHTML(false)
 	e.SetIndent("", "  ")
-	return e.Encode(map[string]any{"machine": machine, "rounds": o.rounds, "connections": o.connections, "rows": list})
+	return e.Encode(map[string]any{"machine": machine, "rounds": o.rounds,
+		"connections": o.connections, "rows": list})
 }
 
 func (f *report) close() {

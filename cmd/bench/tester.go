@@ -13,8 +13,8 @@ import (
 	"exchange/cmd/exchange/loadtest"
 )
 
-// A tester is `exchange loadtest` beside the bare generator of this program: the same mix from as many
-// connections and accounts, in turns on one exchange.
+// A tester is `exchange loadtest` beside the bare generator of this program: the same mix from as
+// many connections and accounts, in turns on one exchange.
 type tester struct {
 	server
 	dir          string // with the program, and for reports
@@ -24,7 +24,8 @@ type tester struct {
 func newTester(o options) *tester {
 	t := &tester{server: server{title: "load tester", options: o}}
 	t.bare = &row{subject: "CPU: the generator", unit: "us/request", group: groupProcess}
-	t.tested = &row{subject: "CPU: the load tester", unit: "us/request", group: groupProcess, yardstick: t.bare, aim: aim{mostRatio: 1.5}}
+	t.tested = &row{subject: "CPU: the load tester", unit: "us/request", group: groupProcess,
+		yardstick: t.bare, aim: aim{mostRatio: 1.5}}
 	return t
 }
 
@@ -39,7 +40,8 @@ func (t *tester) begin(_ context.Context, dir string) error {
 	return err
 }
 
-// measure takes the generator before and after the load tester, half each: what changes meanwhile changes both.
+// measure takes the generator before and after the load tester, half each: what changes meanwhile
+// changes both.
 func (t *tester) measure(ctx context.Context) error {
 	requests, used := 0, 0.0
 	bare := func() error {
@@ -68,8 +70,10 @@ func (t *tester) measure(ctx context.Context) error {
 func (t *tester) test(ctx context.Context) (report loadtest.Report, err error) {
 	file := filepath.Join(t.dir, "loadtest.json")
 	n := strconv.Itoa(t.options.connections)
-	cmd := exec.CommandContext(ctx, filepath.Join(t.dir, "exchange"), "loadtest", "--address", t.address, "--operator", t.operator, "--pairs", "1",
-		"--accounts", n, "--connections", n, "--duration", t.options.length.String(), "--mix", "60,40,0", "--subscribers", "none", "--no-verify", "--json", file)
+	cmd := exec.CommandContext(ctx, filepath.Join(t.dir, "exchange"), "loadtest", "--address",
+		t.address, "--operator", t.operator, "--pairs", "1",
+		"--accounts", n, "--connections", n, "--duration", t.options.length.String(), "--mix",
+		"60,40,0", "--subscribers", "none", "--no-verify", "--json", file)
 	cmd.Env = append(os.Environ(), "EXCHANGE_OPERATOR_TOKEN="+token)
 	if out, err := cmd.CombinedOutput(); err != nil {
 		return report, fmt.Errorf("%w\n%s", err, out)

@@ -14,8 +14,8 @@ import (
 	"exchange/gateway/sign"
 )
 
-// The yardsticks over HTTP are this program again: a fasthttp server that answers every request alike, at
-// once or when the request is durable.
+// The yardsticks over HTTP are this program again: a fasthttp server that answers every request
+// alike, at once or when the request is durable.
 
 // startNoop starts the one that does nothing.
 func startNoop(s *server, _ string) error { return s.startYardstick() }
@@ -36,7 +36,8 @@ func (s *server) startYardstick(args ...string) (err error) {
 	}
 	users := make([]*user, s.options.connections)
 	for i := range users {
-		users[i] = &user{key: "00000000000000000000000000000000", secret: sign.New([]byte("secret"))}
+		users[i] = &user{key: "00000000000000000000000000000000",
+			secret: sign.New([]byte("secret"))}
 	}
 	s.connections, err = dial(s.address, len(users), users, func(int) string { return tradedPair })
 	return err
@@ -51,16 +52,20 @@ func (s *server) noop(length int, args ...string) (address string, err error) {
 	if err != nil {
 		return "", err
 	}
-	if err := s.child(os.Stderr, self, append([]string{"-noop", address, "-length", strconv.Itoa(length)}, args...)...); err != nil {
+	if err := s.child(os.Stderr, self,
+		append([]string{"-noop", address, "-length", strconv.Itoa(length)}, args...)...); err !=
+		nil {
 		return "", err
 	}
 	return address, await("the yardstick", func() bool { return dials(address) })
 }
 
-// serveNothing answers every request with the same order, or with a body of that length; with a log, each
-// when it is durable there.
+// serveNothing answers every request with the same order, or with a body of that length; with a
+// log, each when it is durable there.
 func serveNothing(address string, length int, log string) error {
-	status, body := 201, []byte(`{"success":true,"type":"sell","date":1795241513.443573,"oid":1,"price":50000,"amount":0.5,"amount_filled":0,"amount_original":0.5,"trades":[]}`)
+	status, body := 201,
+		[]byte(
+			`{"success":true,"type":"sell","date":1795241513.443573,"oid":1,"price":50000,"amount":0.5,"amount_filled":0,"amount_original":0.5,"trades":[]}`)
 	if length > 0 {
 		status, body = 200, bytes.Repeat([]byte{'x'}, length)
 	}
@@ -86,8 +91,8 @@ func serveNothing(address string, length int, log string) error {
 	return <-failed
 }
 
-// recordBytes is what an exchange's journal takes of a request of the mix, with a share of its batch; the row
-// of the journal's bytes measures it.
+// recordBytes is what an exchange's journal takes of a request of the mix, with a share of its
+// batch; the row of the journal's bytes measures it.
 const recordBytes = 53
 
 // A committer makes requests durable: what waits while it writes is what it writes next.
@@ -144,8 +149,8 @@ func (c *committer) run() error {
 	return nil
 }
 
-// A commitLog is a file that is written in a circle. All of it has been written before, so a sync has
-// nothing to do but to write the records: no file system asks less of a journal.
+// A commitLog is a file that is written in a circle. All of it has been written before, so a sync
+// has nothing to do but to write the records: no file system asks less of a journal.
 type commitLog struct {
 	*os.File
 	at int64

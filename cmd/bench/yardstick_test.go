@@ -76,7 +76,8 @@ func TestTheLogBeginsAnewWhenItIsFull(t *testing.T) {
 			t.Fatal(err)
 		}
 		b := make([]byte, len(records))
-		if _, err := l.ReadAt(b, at); err != nil || string(b) != records || l.at != at+int64(len(records)) {
+		if _, err := l.ReadAt(b, at); err != nil || string(b) != records ||
+			l.at != at+int64(len(records)) {
 			t.Errorf("%q at %d, then %d: %v", b, at, l.at, err)
 		}
 		if info, err := os.Stat(l.Name()); err != nil || info.Size() != logBytes {

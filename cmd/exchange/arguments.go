@@ -13,7 +13,8 @@ import (
 	"exchange/core/money"
 )
 
-// The checks that need no server. The server makes its own; these answer sooner and name the argument.
+// The checks that need no server. The server makes its own; these answer sooner and name the
+// argument.
 
 var (
 	validName     = regexp.MustCompile(`^[a-z0-9][a-z0-9._-]{0,63}$`)
@@ -33,7 +34,9 @@ var permissions = []string{"read", "trade", "withdraw"}
 
 func checkAccount(name string) error {
 	if !validName.MatchString(name) {
-		return usage("the account name %q must be 1 to 64 of a-z, 0-9, '.', '_' and '-', and begin with a letter or a digit", name)
+		return usage(
+			"the account name %q must be 1 to 64 of a-z, 0-9, '.', '_' and '-', and begin with a "+
+				"letter or a digit", name)
 	}
 	return nil
 }
@@ -74,8 +77,10 @@ func checkReference(s string) error { return checkText("the reference", s, maxRe
 // checkText checks one line of text that people read; most is in bytes.
 func checkText(what, s string, most int) error {
 	bad := func(r rune) bool { return !unicode.IsPrint(r) }
-	if s == "" || len(s) > most || !utf8.ValidString(s) || strings.TrimSpace(s) != s || strings.ContainsFunc(s, bad) {
-		return usage("%s %.80q must be 1 to %d printable characters, without blanks at its ends", what, s, most)
+	if s == "" || len(s) > most || !utf8.ValidString(s) || strings.TrimSpace(s) != s ||
+		strings.ContainsFunc(s, bad) {
+		return usage("%s %.80q must be 1 to %d printable characters, without blanks at its ends",
+			what, s, most)
 	}
 	return nil
 }
@@ -93,13 +98,17 @@ func readID(what, s string) (uint64, error) {
 func readPermissions(given []string) ([]string, error) {
 	for _, s := range given {
 		if !slices.Contains(permissions, s) {
-			return nil, usage("the permission %q does not exist: write %s, separated by commas", s, strings.Join(permissions, ", "))
+			return nil, usage("the permission %q does not exist: write %s, separated by commas", s,
+				strings.Join(permissions, ", "))
 		}
 	}
 	if len(given) == 0 {
-		return nil, usage("a key needs at least one permission: %s", strings.Join(permissions, ", "))
+		return nil, usage("a key needs at least one permission: %s",
+			strings.Join(permissions, ", "))
 	}
-	return slices.DeleteFunc(slices.Clone(permissions), func(s string) bool { return !slices.Contains(given, s) }), nil
+	return slices.DeleteFunc(slices.Clone(permissions), func(s string) bool {
+		return !slices.Contains(given, s)
+	}), nil
 }
 
 // readNetworks are the listed networks in their usual form; a single address is a network of one.
@@ -113,14 +122,20 @@ func readNetworks(given []string) ([]string, error) {
 				n, err = a.Prefix(a.BitLen())
 			}
 			if err != nil || a.Zone() != "" {
-				return nil, usage("--allow is %q: write a network such as 10.0.0.0/8 or 2001:db8::/32, or an address", s)
+				return nil,
+					usage(
+						"--allow is %q: write a network such as 10.0.0.0/8 or 2001:db8::/32, or "+
+							"an address", s)
 			}
 		}
 		if n.Addr().Is4In6() {
 			return nil, usage("--allow is %q: write it as an IPv4 network", s)
 		}
 		if n != n.Masked() {
-			return nil, usage("--allow is %q, which has bits behind its prefix: write %s, or %s for the one address", s, n.Masked(), n.Addr())
+			return nil,
+				usage(
+					"--allow is %q, which has bits behind its prefix: write %s, or %s for the "+
+						"one address", s, n.Masked(), n.Addr())
 		}
 		if text := n.String(); !slices.Contains(networks, text) {
 			networks = append(networks, text)
@@ -132,7 +147,10 @@ func readNetworks(given []string) ([]string, error) {
 func readAmount(s string) (money.Amount, error) {
 	a, err := money.ParseAmount(s)
 	if err != nil || a == 0 {
-		return 0, usage("the amount %q must be a number above 0, with at most 8 fractional digits and below 92,233,720,368", s)
+		return 0,
+			usage(
+				"the amount %q must be a number above 0, with at most 8 fractional digits and "+
+					"below 92,233,720,368", s)
 	}
 	return a, nil
 }
@@ -140,7 +158,10 @@ func readAmount(s string) (money.Amount, error) {
 func readRate(flag, s string) (money.Rate, error) {
 	r, err := money.ParseRate(s)
 	if err != nil {
-		return 0, usage("%s is %q: write a fraction from 0 to 1 with at most 8 digits behind the point, such as 0.001 for 0.1 %%", flag, s)
+		return 0,
+			usage(
+				"%s is %q: write a fraction from 0 to 1 with at most 8 digits behind the point, "+
+					"such as 0.001 for 0.1 %%", flag, s)
 	}
 	return r, nil
 }

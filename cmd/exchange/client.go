@@ -31,8 +31,8 @@ const envOperatorName = config.EnvOperatorName
 
 const (
 	// callTimeout bounds one request to the operator's listener. It is longer than the server's own
-	// patience with its store, and with what is in flight when maintenance begins (10 s), so that the
-	// server's word on the outcome arrives.
+	// patience with its store, and with what is in flight when maintenance begins (10 s), so that
+	// the server's word on the outcome arrives.
 	callTimeout = 30 * time.Second
 	// maxAnswer bounds an answer, in bytes: the longest is a list of 100,000 rows.
 	maxAnswer = 1 << 30
@@ -57,7 +57,8 @@ type client struct {
 // maxAuthorities bounds the file of --operator-ca, in bytes.
 const maxAuthorities = 1 << 20
 
-// trust says whom a client of https believes: the authorities of the system, or those that the operator named.
+// trust says whom a client of https believes: the authorities of the system, or those that the
+// operator named.
 func (p *program) trust(scheme string) (*tls.Config, error) {
 	file := p.operatorCA
 	if file == "" {
@@ -72,7 +73,8 @@ func (p *program) trust(scheme string) (*tls.Config, error) {
 	return trust, err
 }
 
-// readCertificates reads a file of certificates in PEM form, at least one: all of them, and the first.
+// readCertificates reads a file of certificates in PEM form, at least one: all of them, and the
+// first.
 func readCertificates(file string) (*x509.CertPool, *x509.Certificate, error) {
 	f, err := os.Open(file)
 	if err != nil {
@@ -107,12 +109,14 @@ func readCertificates(file string) (*x509.CertPool, *x509.Certificate, error) {
 	return pool, first, nil
 }
 
-// direct is a client without proxies and redirects: the token goes to the address that was named, and
-// nowhere else. trust is for https.
+// direct is a client without proxies and redirects: the token goes to the address that was named,
+// and nowhere else. trust is for https.
 func direct(trust *tls.Config) *http.Client {
 	return &http.Client{
-		Transport:     &http.Transport{DisableKeepAlives: true, TLSClientConfig: trust},
-		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+		Transport: &http.Transport{DisableKeepAlives: true, TLSClientConfig: trust},
+		CheckRedirect: func(*http.Request, []*http.Request) error {
+			return http.ErrUseLastResponse
+		},
 	}
 }
 
@@ -149,11 +153,13 @@ func (p *program) reach(c *client) (err error) {
 	written := c.address
 	if rest, ok := strings.CutPrefix(c.address, "https://"); ok {
 		c.scheme, c.address = "https", strings.TrimSuffix(rest, "/")
-	} else if p.env("EXCHANGE_OPERATOR_TLS_CERT_FILE") != "" { // the environment is that of serve, whose addresses have no scheme
+		// the environment is that of serve, whose addresses have no scheme
+	} else if p.env("EXCHANGE_OPERATOR_TLS_CERT_FILE") != "" {
 		c.scheme = "https"
 	}
 	host, port, err := net.SplitHostPort(c.address)
-	if n, e := strconv.Atoi(port); err != nil || e != nil || n < 1 || n > 65535 || strings.ContainsAny(host, "/@ ") {
+	if n, e := strconv.Atoi(port); err != nil || e != nil || n < 1 || n > 65535 ||
+		strings.ContainsAny(host, "/@ ") {
 		return usage(
 			"the operator's address is %q: write host:port, such as 127.0.0.1:8081, "+
 				"https://host:port, or unix:PATH", written)
@@ -186,13 +192,15 @@ func (c *client) url(path string) string {
 
 // name is who asks: the flag, else the variable, else the user of this machine.
 func (p *program) name() (string, error) {
-	for _, x := range []struct{ source, name string }{{"--as", p.as}, {envOperatorName, p.env(envOperatorName)}} {
+	for _, x := range []struct{ source, name string }{{"--as", p.as},
+		{envOperatorName, p.env(envOperatorName)}} {
 		if x.name == "" {
 			continue
 		}
 		name := cleanOperator(x.name)
 		if name == "" {
-			return "", usage("%s is %.80q: a name needs at least one of A-Z, a-z and 0-9", x.source, x.name)
+			return "", usage("%s is %.80q: a name needs at least one of A-Z, a-z and 0-9", x.source,
+				x.name)
 		}
 		return name, nil
 	}
@@ -219,8 +227,8 @@ func cleanOperator(name string) string {
 	return name
 }
 
-// token is the bearer token and where it came from: the flag's file, else the variable, else the file
-// that the variables or the default name.
+// token is the bearer token and where it came from: the flag's file, else the variable, else the
+// file that the variables or the default name.
 func (p *program) token() (token, source string, err error) {
 	file := p.tokenFile
 	if file == "" {
@@ -237,7 +245,8 @@ func (p *program) token() (token, source string, err error) {
 	if err != nil {
 		hint := ""
 		if errors.Is(err, fs.ErrNotExist) {
-			hint = "; `exchange serve` makes it beside its data, so run this in the same folder, or name it by --operator-token-file"
+			hint = "; `exchange serve` makes it beside its data, so run this in the same folder, " +
+				"or name it by --operator-token-file"
 		}
 		return "", "", fmt.Errorf("the operator's token cannot be read: %w%s", err, hint)
 	}
@@ -258,7 +267,10 @@ func cleanToken(text, source string) (string, error) {
 	}
 	for i := range len(token) {
 		if token[i] <= ' ' || token[i] > '~' {
-			return "", fmt.Errorf("%s holds no operator's token: a token is one word of printable characters", source)
+			return "",
+				fmt.Errorf(
+					"%s holds no operator's token: a token is one word of printable characters",
+					source)
 		}
 	}
 	return token, nil
@@ -292,7 +304,8 @@ func (c *client) call(ctx context.Context, path string, in any, out answer) erro
 	d := json.NewDecoder(bytes.NewReader(text))
 	d.UseNumber()
 	if err := d.Decode(out); err != nil || !out.complete() {
-		return unknown("the answer from %s is not one of an exchange's operator listener", c.address)
+		return unknown("the answer from %s is not one of an exchange's operator listener",
+			c.address)
 	}
 	return nil
 }
@@ -309,7 +322,8 @@ func (c *client) send(ctx context.Context, path string, in any) (*http.Response,
 	}
 	r, err := http.NewRequestWithContext(ctx, method, c.url(path), bytes.NewReader(body))
 	if err != nil {
-		return nil, usage("the operator's address is %q: write host:port, such as 127.0.0.1:8081", c.address)
+		return nil, usage("the operator's address is %q: write host:port, such as 127.0.0.1:8081",
+			c.address)
 	}
 	if c.socket == "" {
 		r.Header.Set("Authorization", "Bearer "+c.token)
@@ -327,9 +341,15 @@ func (c *client) send(ctx context.Context, path string, in any) (*http.Response,
 		var distrust *tls.CertificateVerificationError
 		switch {
 		case errors.As(err, &distrust):
-			return nil, withExit(exitUsage, fmt.Errorf("who answers at %s cannot be trusted, and was told nothing: %w; --operator-ca names a file of other authorities", c.address, distrust.Err))
+			return nil, withExit(exitUsage,
+				fmt.Errorf(
+					"who answers at %s cannot be trusted, and was told nothing: %w; "+
+						"--operator-ca names a file of other authorities", c.address, distrust.Err))
 		case errors.Is(err, http.ErrSchemeMismatch):
-			return nil, withExit(exitUsage, fmt.Errorf("who answers at %s speaks no TLS, and was told nothing: without it write host:port alone", c.address))
+			return nil, withExit(exitUsage,
+				fmt.Errorf(
+					"who answers at %s speaks no TLS, and was told nothing: without it write "+
+						"host:port alone", c.address))
 		}
 		return nil, unknown("the exchange at %s did not answer: %w", c.address, cause(err))
 	}
@@ -374,12 +394,14 @@ func (c *client) refused(response *http.Response, text []byte) error {
 	}
 	switch {
 	case response.StatusCode == http.StatusUnauthorized:
-		return withExit(exitUsage, fmt.Errorf("%s (the token is from %s)", strings.TrimSuffix(e.Error, "."), c.source))
+		return withExit(exitUsage, fmt.Errorf("%s (the token is from %s)",
+			strings.TrimSuffix(e.Error, "."), c.source))
 	case e.Damaged:
 		return withExit(exitBroken, errors.New(e.Error))
 	case response.StatusCode == http.StatusTooManyRequests:
 		return withExit(exitUnavailable, errors.New(e.Error))
-	case response.StatusCode == http.StatusServiceUnavailable && response.Header.Get("Retry-After") != "":
+	case response.StatusCode == http.StatusServiceUnavailable &&
+		response.Header.Get("Retry-After") != "":
 		// Only a request that was not taken in is answered with a time to come again.
 		return withExit(exitUnavailable, errors.New(e.Error))
 	case response.StatusCode >= 500:

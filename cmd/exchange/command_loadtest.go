@@ -55,26 +55,42 @@ func (p *program) loadtestCommand() *cobra.Command {
 	flags := c.Flags()
 	flags.SortFlags = false
 	flags.StringVar(&o.Address, "address", config.Default().Listen, "address of the public API")
-	flags.StringVar(&f.keys, "keys", "", "file of key,secret lines, each of an account of its own, in place of accounts that are made")
-	flags.StringVar(&o.Name, "name", "loadtest", "what made accounts are called: NAME-1, NAME-2, ...; two tests at once need two names")
+	flags.StringVar(&f.keys, "keys", "",
+		"file of key,secret lines, each of an account of its own, in place of accounts that "+
+			"are made")
+	flags.StringVar(&o.Name, "name", "loadtest",
+		"what made accounts are called: NAME-1, NAME-2, ...; two tests at once need two names")
 	flags.IntVar(&o.Pairs, "pairs", 0, "trade so many of the server's pairs (default all)")
-	flags.IntVar(&o.PairsPerAccount, "pairs-per-account", 0, "pairs that an account trades (default 4, or as many as all pairs need)")
+	flags.IntVar(&o.PairsPerAccount, "pairs-per-account", 0,
+		"pairs that an account trades (default 4, or as many as all pairs need)")
 	flags.IntVar(&o.Accounts, "accounts", 64, "accounts that are made")
-	flags.IntVar(&o.Connections, "connections", 64, "connections, each with one request in flight at most")
-	flags.IntVar(&o.Threads, "threads", 1, "threads that send; one sends some 100,000 requests a second")
-	flags.DurationVar(&o.Duration, "duration", 30*time.Second, "of the load, or of each step of a ramp")
-	flags.Float64Var(&o.Rate, "rate", 0, "requests a second in an open loop, or where a ramp begins (default: a closed loop)")
-	flags.StringVar(&f.mix, "mix", "", "shares of 100 of place,cancel,reads (default by the model, 60,40,0)")
-	flags.StringVar(&o.Model, "model", "random-walk", "how prices move: "+strings.Join(loadtest.Models, ", "))
+	flags.IntVar(&o.Connections, "connections", 64,
+		"connections, each with one request in flight at most")
+	flags.IntVar(&o.Threads, "threads", 1,
+		"threads that send; one sends some 100,000 requests a second")
+	flags.DurationVar(&o.Duration, "duration", 30*time.Second,
+		"of the load, or of each step of a ramp")
+	flags.Float64Var(&o.Rate, "rate", 0,
+		"requests a second in an open loop, or where a ramp begins (default: a closed loop)")
+	flags.StringVar(&f.mix, "mix", "",
+		"shares of 100 of place,cancel,reads (default by the model, 60,40,0)")
+	flags.StringVar(&o.Model, "model", "random-walk",
+		"how prices move: "+strings.Join(loadtest.Models, ", "))
 	flags.Uint64Var(&o.Seed, "seed", 1, "of what is random")
-	flags.StringVar(&f.subscribers, "subscribers", "diff=1", "sockets by channel, such as diff=1,trades=10, or none; channels are "+strings.Join(loadtest.Channels, ", "))
+	flags.StringVar(&f.subscribers, "subscribers", "diff=1",
+		"sockets by channel, such as diff=1,trades=10, or none; channels are "+strings.Join(
+			loadtest.Channels, ", "))
 	flags.BoolVar(&o.Ramp, "ramp", false, "find the highest rate that holds --p99")
 	flags.DurationVar(&o.P99, "p99", 0, "the bound of --ramp")
-	flags.DurationVar(&o.Timeout, "timeout", 10*time.Second, "how long an answer may take; then its outcome is unknown")
-	flags.BoolVar(&o.NoVerify, "no-verify", false, "verify nothing; the memory for what was acknowledged is still taken")
-	flags.BoolVar(&o.LeaveOrders, "leave-orders", false, "do not cancel at the end what rests in the books")
+	flags.DurationVar(&o.Timeout, "timeout", 10*time.Second,
+		"how long an answer may take; then its outcome is unknown")
+	flags.BoolVar(&o.NoVerify, "no-verify", false,
+		"verify nothing; the memory for what was acknowledged is still taken")
+	flags.BoolVar(&o.LeaveOrders, "leave-orders", false,
+		"do not cancel at the end what rests in the books")
 	flags.StringVar(&f.jsonFile, "json", "", "write the report to this file, as JSON")
-	flags.StringVar(&f.htmlFile, "html", "", "write the report to this file, as one page with plots")
+	flags.StringVar(&f.htmlFile, "html", "",
+		"write the report to this file, as one page with plots")
 	c.RunE = run(func(ctx context.Context, _ []string) error { return p.loadtest(ctx, c, &f) })
 	return c
 }
@@ -91,7 +107,9 @@ func (p *program) loadtest(ctx context.Context, c *cobra.Command, f *loadtestFla
 		return usage("%w", err)
 	}
 	if checkAccount(o.Name+"-1000000") != nil {
-		return usage("--name is %q: write 1 to 50 of a-z, 0-9, '.', '_' and '-', beginning with a letter or a digit", o.Name)
+		return usage(
+			"--name is %q: write 1 to 50 of a-z, 0-9, '.', '_' and '-', beginning with a letter "+
+				"or a digit", o.Name)
 	}
 	if err := p.loadtestAccounts(c, f); err != nil {
 		return err
@@ -106,7 +124,8 @@ func (p *program) loadtest(ctx context.Context, c *cobra.Command, f *loadtestFla
 		return withExit(exitUsage, err)
 	}
 	if p.env("GOGC") == "" {
-		debug.SetGCPercent(400) // it shares the machine with what it measures, and most of its memory stays
+		// it shares the machine with what it measures, and most of its memory stays
+		debug.SetGCPercent(400)
 	}
 	o.Progress, o.Terminal = p.stderr, isTerminal(p.stderr)
 	report, err := loadtest.Run(ctx, *o)
@@ -122,20 +141,25 @@ func (p *program) loadtest(ctx context.Context, c *cobra.Command, f *loadtestFla
 		writeFile(htmlFile, report.WriteHTML), loadtestFailed(err))
 	if report.Differs() {
 		n := report.Verification.Found
-		return withExit(exitBroken, errors.Join(fmt.Errorf("the exchange is not as it answered: %d %s", n, either(n == 1, "difference", "differences")), err))
+		return withExit(exitBroken, errors.Join(
+			fmt.Errorf("the exchange is not as it answered: %d %s", n,
+				either(n == 1, "difference", "differences")), err))
 	}
 	if v := report.Verification; err == nil && v != nil && v.Incomplete != "" {
-		return withExit(exitUnavailable, fmt.Errorf("the verification did not come to its end: %s", v.Incomplete))
+		return withExit(exitUnavailable,
+			fmt.Errorf("the verification did not come to its end: %s", v.Incomplete))
 	}
 	return withExit(exitUnavailable, err)
 }
 
-// loadtestAccounts reads the keys and the operator's token. With keys the token is for the audit alone, if there is one.
+// loadtestAccounts reads the keys and the operator's token. With keys the token is for the audit
+// alone, if there is one.
 func (p *program) loadtestAccounts(c *cobra.Command, f *loadtestFlags) error {
 	o := &f.options
 	if f.keys != "" {
 		if c.Flags().Changed("accounts") {
-			return usage("--accounts is for accounts that are made: with --keys there are as many as lines")
+			return usage(
+				"--accounts is for accounts that are made: with --keys there are as many as lines")
 		}
 		text, err := os.ReadFile(f.keys)
 		if err != nil {

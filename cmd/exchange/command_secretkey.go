@@ -24,7 +24,8 @@ timing.code_valid_ms (up to 7 days) after the restart. But whoever has stolen a 
 retired and the exchange restarted again. After a theft do it all at once (rotate, restart, retire, restart): codes that were
 mailed before are then wrong.
 
-The file is found as ` + "`exchange serve`" + ` finds it, by the same flags, variables and configuration file. The exchange reads it
+The file is found as ` + "`exchange serve`" +
+	` finds it, by the same flags, variables and configuration file. The exchange reads it
 when it starts. If EXCHANGE_SECRET_KEY holds the key, put a new one in front of it there, with a blank between.`
 
 // secretKeyAnswer is what the commands about the server's key print. Keys are named by their ids.
@@ -37,7 +38,8 @@ type secretKeyAnswer struct {
 func (a *secretKeyAnswer) complete() bool { return true }
 
 func (p *program) secretKeyCommand() *cobra.Command {
-	command := func(use, short string, do func(a *secretKeyAnswer) error, next string) *cobra.Command {
+	command := func(use, short string, do func(a *secretKeyAnswer) error,
+		next string) *cobra.Command {
 		var given sources
 		c := &cobra.Command{
 			Use:   use,
@@ -49,7 +51,9 @@ func (p *program) secretKeyCommand() *cobra.Command {
 					return err
 				}
 				if p.env(config.EnvSecretKey) != "" {
-					return withExit(exitUsage, fmt.Errorf("%s holds the server's key, so no file is used: change it there", config.EnvSecretKey))
+					return withExit(exitUsage, fmt.Errorf(
+						"%s holds the server's key, so no file is used: change it there",
+						config.EnvSecretKey))
 				}
 				a := &secretKeyAnswer{File: cfg.SecretKeyFile, Retired: []string{}}
 				if err := do(a); err != nil {
@@ -69,16 +73,24 @@ func (p *program) secretKeyCommand() *cobra.Command {
 		return c
 	}
 	c := group("secret-key", "Show or rotate the server's secret key",
-		command("show", "Name the keys in the file by their ids", func(*secretKeyAnswer) error { return nil }, ""),
+		command("show", "Name the keys in the file by their ids",
+			func(*secretKeyAnswer) error { return nil }, ""),
 		command("rotate", "Put a new key in front", func(a *secretKeyAnswer) error {
 			_, err := seal.Rotate(a.File)
 			return err
-		}, "Copy the file to another place, and restart the exchange: it seals all API secrets with the first key. When timing.code_valid_ms is over since then (at once if a key was stolen), `exchange secret-key retire` takes the others out."),
-		command("retire", "Take all keys but the first out of the file", func(a *secretKeyAnswer) error {
-			retired, err := seal.Retire(a.File)
-			a.Retired = notNil(retired)
-			return err
-		}, "The exchange that runs keeps the old keys, and takes codes of withdraws made with them, until it is restarted: restart it. If it then says that something is sealed with another key, bring that key back as a further line of the file."))
+		},
+			"Copy the file to another place, and restart the exchange: it seals all API secrets "+
+				"with the first key. When timing.code_valid_ms is over since then (at once if a "+
+				"key was stolen), `exchange secret-key retire` takes the others out."),
+		command("retire", "Take all keys but the first out of the file",
+			func(a *secretKeyAnswer) error {
+				retired, err := seal.Retire(a.File)
+				a.Retired = notNil(retired)
+				return err
+			},
+			"The exchange that runs keeps the old keys, and takes codes of withdraws made with "+
+				"them, until it is restarted: restart it. If it then says that something is "+
+				"sealed with another key, bring that key back as a further line of the file."))
 	c.Long = secretKeyHelp
 	return c
 }

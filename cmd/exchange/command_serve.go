@@ -16,7 +16,8 @@ import (
 const serveHelp = `Runs the exchange until it is told to stop (SIGTERM, SIGINT).
 
 A value comes from a flag, else from an environment variable such as EXCHANGE_LISTEN, else from the
-file of --config, else it is the default. ` + "`exchange config --help`" + ` describes everything that can be
+file of --config, else it is the default. ` + "`exchange config --help`" +
+	` describes everything that can be
 configured, ` + "`exchange config example`" + ` prints a file to start from.
 
 On a store that others can reach (Redis) one exchange serves, and each further one is a standby: it
@@ -37,7 +38,8 @@ func (p *program) serveCommand() *cobra.Command {
 				return err
 			}
 			slog.SetDefault(newLogger(p.stderr, cfg.Log))
-			p.json = p.json || cfg.Log.Format == "json" // the last line, which says why it ended, is of the log's form
+			// the last line, which says why it ended, is of the log's form
+			p.json = p.json || cfg.Log.Format == "json"
 			for _, name := range cfg.Ignored {
 				slog.Warn("an environment variable names no option and is ignored", "name", name)
 			}
@@ -64,8 +66,9 @@ func (p *program) configCommand() *cobra.Command {
 	check := &cobra.Command{
 		Use:   "check [--config FILE]",
 		Short: "Check what `serve` would use, and say what is wrong with it",
-		Long:  "Reads the configuration as `serve` would, with the same flags and environment, and says all that is wrong with it.",
-		Args:  takes(),
+		Long: "Reads the configuration as `serve` would, with the same flags and environment, " +
+			"and says all that is wrong with it.",
+		Args: takes(),
 		RunE: run(func(context.Context, []string) error {
 			cfg, err := p.load(&given)
 			if err != nil {
@@ -75,7 +78,8 @@ func (p *program) configCommand() *cobra.Command {
 				return printJSON(p.stdout, map[string]any{"ok": true, "summary": cfg.Summary()})
 			}
 			for _, name := range cfg.Ignored {
-				fmt.Fprintf(p.stderr, "exchange: the environment variable %s names no option and is ignored\n", name)
+				fmt.Fprintf(p.stderr,
+					"exchange: the environment variable %s names no option and is ignored\n", name)
 			}
 			_, err = fmt.Fprintf(p.stdout, "The configuration is good: %s\n", cfg.Summary())
 			return err
@@ -83,7 +87,8 @@ func (p *program) configCommand() *cobra.Command {
 	}
 	given.register(check.Flags())
 	c := group("config", "Print or check a configuration", example, check)
-	c.Long = "Everything that `exchange serve` can be told, by its key in the YAML file.\n\n" + config.Reference()
+	c.Long = "Everything that `exchange serve` can be told, by its key in the YAML file.\n\n" +
+		config.Reference()
 	return c
 }
 

@@ -39,7 +39,8 @@ func (p *program) versionCommand() *cobra.Command {
 					commit += " with changes"
 				}
 			}
-			_, err := fmt.Fprintf(p.stdout, "exchange %s%s (%s, %s/%s)\n", v.Version, commit, v.Go, runtime.GOOS, runtime.GOARCH)
+			_, err := fmt.Fprintf(p.stdout, "exchange %s%s (%s, %s/%s)\n", v.Version, commit, v.Go,
+				runtime.GOOS, runtime.GOARCH)
 			return err
 		}),
 	}
@@ -81,8 +82,11 @@ func (p *program) healthCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "health",
 		Short: "Ask a server on this machine whether it is alive",
-		Long: "Asks /healthz of the public listener. Exits with 0 if the server is alive and with 75 if not. Made for health checks of containers, " +
-			"which have no other program to ask with. With --tls-cert-file it speaks TLS; at an address that is not of this machine, the listener must have the certificate of that file.",
+		Long: "Asks /healthz of the public listener. Exits with 0 if the server is alive and " +
+			"with 75 if not. Made for health checks of containers, " +
+			"which have no other program to ask with. With --tls-cert-file it speaks TLS; at an " +
+			"address that is not of this machine, the listener must have the certificate of that " +
+			"file.",
 		Args: takes(),
 		RunE: run(func(ctx context.Context, _ []string) error {
 			if address == "" {
@@ -104,8 +108,10 @@ func (p *program) healthCommand() *cobra.Command {
 			return err
 		}),
 	}
-	c.Flags().StringVar(&address, "listen", "", "address of the public listener (default 127.0.0.1:8080 or EXCHANGE_LISTEN)")
-	c.Flags().StringVar(&certFile, "tls-cert-file", "", "file of the listener's certificate, if it has TLS (default EXCHANGE_TLS_CERT_FILE)")
+	c.Flags().StringVar(&address, "listen", "",
+		"address of the public listener (default 127.0.0.1:8080 or EXCHANGE_LISTEN)")
+	c.Flags().StringVar(&certFile, "tls-cert-file", "",
+		"file of the listener's certificate, if it has TLS (default EXCHANGE_TLS_CERT_FILE)")
 	return c
 }
 
@@ -127,26 +133,29 @@ func health(ctx context.Context, address, certFile string) error {
 	}
 	ctx, cancel := context.WithTimeout(ctx, healthTimeout)
 	defer cancel()
-	r, err := http.NewRequestWithContext(ctx, http.MethodGet, scheme+"://"+net.JoinHostPort(host, port)+"/healthz", nil)
+	r, err := http.NewRequestWithContext(ctx, http.MethodGet,
+		scheme+"://"+net.JoinHostPort(host, port)+"/healthz", nil)
 	if err != nil {
 		return usage("--listen is %q: write host:port", address)
 	}
 	answer, err := direct(trust).Do(r)
 	if err != nil {
-		return withExit(exitUnavailable, fmt.Errorf("the exchange does not answer at %s: %w", address, cause(err)))
+		return withExit(exitUnavailable,
+			fmt.Errorf("the exchange does not answer at %s: %w", address, cause(err)))
 	}
 	defer answer.Body.Close()
 	_, _ = io.Copy(io.Discard, io.LimitReader(answer.Body, 4096))
 	if answer.StatusCode != http.StatusOK {
-		return withExit(exitUnavailable, errors.New("the exchange is not well: it answers "+answer.Status))
+		return withExit(exitUnavailable,
+			errors.New("the exchange is not well: it answers "+answer.Status))
 	}
 	return nil
 }
 
-// healthTrust is for a listener that has the certificate of that file, if any. At an address of this machine nothing is verified:
-// the listener may rightly serve the certificate before, while the file has a new one or is broken, and what is asked
-// has no secret. At any other address, which the certificate need not name, it is the certificate's own name that must be
-// proved.
+// healthTrust is for a listener that has the certificate of that file, if any. At an address of
+// this machine nothing is verified: the listener may rightly serve the certificate before, while
+// the file has a new one or is broken, and what is asked has no secret. At any other address, which
+// the certificate need not name, it is the certificate's own name that must be proved.
 func healthTrust(host, certFile string) (scheme string, trust *tls.Config, err error) {
 	if certFile == "" {
 		return "http", nil, nil

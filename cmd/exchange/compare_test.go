@@ -12,12 +12,17 @@ import (
 	"testing"
 )
 
-// secretName is what values are called that nobody may find out bit by bit, from how long a comparison takes.
-var secretName = regexp.MustCompile(`(?i)(signature|\bsign\b|\bmac\b|\bsum\b|token|secret|password|bearer|\bcode\b|codes\b|sealed|\bhash\b)`)
+// secretName is what values are called that nobody may find out bit by bit, from how long a
+// comparison takes.
+var secretName = regexp.MustCompile(
+	`(?i)(signature|\bsign\b|\bmac\b|\bsum\b|token|secret|password|bearer|\bcode\b|codes\b|sealed|\bhash\b)`)
 
 // comparers are functions that stop at the first difference.
-var comparers = map[string]bool{"bytes.Equal": true, "bytes.Compare": true, "bytes.EqualFold": true, "bytes.HasPrefix": true, "strings.EqualFold": true, "strings.Compare": true,
-	"strings.HasPrefix": true, "slices.Equal": true, "slices.Compare": true, "slices.Contains": true, "slices.Index": true, "reflect.DeepEqual": true, "cmp.Compare": true, "maps.Equal": true}
+var comparers = map[string]bool{"bytes.Equal": true, "bytes.Compare": true, "bytes.EqualFold": true,
+	"bytes.HasPrefix": true, "strings.EqualFold": true, "strings.Compare": true,
+	"strings.HasPrefix": true, "slices.Equal": true, "slices.Compare": true,
+	"slices.Contains": true, "slices.Index": true, "reflect.DeepEqual": true, "cmp.Compare": true,
+	"maps.Equal": true}
 
 // harmless are comparisons that look like one of a secret and are of none.
 var harmless = map[string]string{
@@ -38,11 +43,12 @@ var harmless = map[string]string{
 		"else can have compared",
 }
 
-// Signatures, tokens, codes and passwords are compared by crypto/subtle or crypto/hmac alone. Looked at are the packages
-// that have any in their hands.
+// Signatures, tokens, codes and passwords are compared by crypto/subtle or crypto/hmac alone.
+// Looked at are the packages that have any in their hands.
 func TestSecretsAreComparedInConstantTime(t *testing.T) {
 	files, constant := 0, map[string]bool{}
-	for _, folder := range []string{"../../gateway", "../../gateway/sign", "../../gateway/params", "../../actors", "../../actors/seal", "../../config", ".", "mail"} {
+	for _, folder := range []string{"../../gateway", "../../gateway/sign", "../../gateway/params",
+		"../../actors", "../../actors/seal", "../../config", ".", "mail"} {
 		matches, err := filepath.Glob(filepath.Join(folder, "*.go"))
 		if err != nil {
 			t.Fatal(err)
@@ -59,7 +65,8 @@ func TestSecretsAreComparedInConstantTime(t *testing.T) {
 			}
 			for _, found := range comparisons(set, file) {
 				if harmless[found.text] == "" {
-					t.Errorf("%s: %s: compare it by crypto/subtle, or say why it is no secret", found.at, found.text)
+					t.Errorf("%s: %s: compare it by crypto/subtle, or say why it is no secret",
+						found.at, found.text)
 				}
 			}
 			for _, call := range calls(file, "subtle.ConstantTimeCompare", "hmac.Equal") {
@@ -81,13 +88,19 @@ func TestTheSearchFindsComparisonsOfSecrets(t *testing.T) {
 		}
 		return len(comparisons(set, file)) > 0
 	}
-	for _, bad := range []string{"return token == given", "return string(header) != opts.OperatorToken", "return bytes.Equal(signature, want)", "return strings.EqualFold(a, secret)",
-		"return given == s.code(1, 2)", "return mac == other", "switch password { case x: return true }; return false", "return slices.Contains(tokens, token)"} {
+	for _, bad := range []string{"return token == given",
+		"return string(header) != opts.OperatorToken", "return bytes.Equal(signature, want)",
+		"return strings.EqualFold(a, secret)",
+		"return given == s.code(1, 2)", "return mac == other",
+		"switch password { case x: return true }; return false",
+		"return slices.Contains(tokens, token)"} {
 		if !found(bad) {
 			t.Errorf("%s is not found", bad)
 		}
 	}
-	for _, good := range []string{"return subtle.ConstantTimeCompare(token, given) == 1", `return token == ""`, "return len(signature) != 64", "return secret == nil", "return a == b"} {
+	for _, good := range []string{"return subtle.ConstantTimeCompare(token, given) == 1",
+		`return token == ""`, "return len(signature) != 64", "return secret == nil",
+		"return a == b"} {
 		if found(good) {
 			t.Errorf("%s is taken for one", good)
 		}
@@ -101,7 +114,8 @@ func comparisons(set *token.FileSet, file *ast.File) (found []comparison) {
 		for _, o := range operands {
 			text := source(set, o)
 			switch {
-			case text == "nil" || text == `""` || text == "0" || text == "true" || text == "false" || strings.HasPrefix(text, "len(") || isLiteral(o):
+			case text == "nil" || text == `""` || text == "0" || text == "true" ||
+				text == "false" || strings.HasPrefix(text, "len(") || isLiteral(o):
 				return // whether there is one at all, or which of a few
 			}
 		}
@@ -124,7 +138,8 @@ func comparisons(set *token.FileSet, file *ast.File) (found []comparison) {
 			}
 		case *ast.SwitchStmt:
 			if n.Tag != nil && secretName.MatchString(source(set, n.Tag)) {
-				found = append(found, comparison{set.Position(n.Pos()).String(), "switch " + source(set, n.Tag)})
+				found = append(found, comparison{set.Position(n.Pos()).String(),
+					"switch " + source(set, n.Tag)})
 			}
 		}
 		return true

@@ -99,13 +99,15 @@ func TestContainersHaveNoRightsAndAReadOnlyRoot(t *testing.T) {
 		t.Errorf("there are %d services", len(file.Services))
 	}
 	for name, s := range file.Services {
-		if s.User == "" || strings.HasPrefix(s.User, "0") || s.User == "root" || !s.ReadOnly || !slices.Equal(s.CapDrop, []string{"ALL"}) || len(s.CapAdd) > 0 ||
+		if s.User == "" || strings.HasPrefix(s.User, "0") || s.User == "root" || !s.ReadOnly ||
+			!slices.Equal(s.CapDrop, []string{"ALL"}) || len(s.CapAdd) > 0 ||
 			!slices.Equal(s.SecurityOpt, []string{"no-new-privileges:true"}) || s.Privileged ||
 			s.Healthcheck.Test == nil {
 			t.Errorf("%s: %+v", name, s)
 		}
 	}
-	if ports := file.Services["exchange"].Ports; !slices.Equal(ports, []string{"127.0.0.1:8080:8080"}) {
+	if ports := file.Services["exchange"].Ports; !slices.Equal(ports,
+		[]string{"127.0.0.1:8080:8080"}) {
 		t.Errorf("the API, which is plain there, can be reached at %q", ports)
 	}
 
@@ -115,7 +117,9 @@ func TestContainersHaveNoRightsAndAReadOnlyRoot(t *testing.T) {
 	}
 	stages := regexp.MustCompile(`(?m)^FROM `).Split(string(image), -1)
 	last := stages[len(stages)-1]
-	for _, line := range []string{"gcr.io/distroless/static-debian12:nonroot", "\nUSER 65532:65532\n", "\nHEALTHCHECK ", "\nENTRYPOINT [\"/exchange\"]\n", "\nVOLUME /data\n"} {
+	for _, line := range []string{"gcr.io/distroless/static-debian12:nonroot",
+		"\nUSER 65532:65532\n", "\nHEALTHCHECK ", "\nENTRYPOINT [\"/exchange\"]\n",
+		"\nVOLUME /data\n"} {
 		if !strings.Contains(last, line) {
 			t.Errorf("the image has no %q", line)
 		}

@@ -16,8 +16,8 @@ import (
 	"exchange/gateway/sign"
 )
 
-// The demo's accounts, with keys that everybody knows: that is why it serves loopback addresses only, and neither
-// its store nor a real one is ever served as the other.
+// The demo's accounts, with keys that everybody knows: that is why it serves loopback addresses
+// only, and neither its store nor a real one is ever served as the other.
 var demoAccounts = []string{"alice", "bob"}
 
 var demoDeposits = []struct {
@@ -37,14 +37,17 @@ func demoEmail(name string) string  { return name + "@demo.example" }
 func demoCheck(cfg *config.Config) func(*state.State, func(*state.Key) ([]byte, error)) error {
 	store := config.RedactURL(cfg.Store)
 	if cfg.Demo {
-		return func(s *state.State, _ func(*state.Key) ([]byte, error)) error { return onlyDemo(s, store) }
+		return func(s *state.State, _ func(*state.Key) ([]byte, error)) error {
+			return onlyDemo(s, store)
+		}
 	}
 	return func(s *state.State, secret func(*state.Key) ([]byte, error)) error {
 		return withoutDemo(s, secret, store)
 	}
 }
 
-// onlyDemo is an error for a store that is neither empty nor the demo's: of that the first account is the demo's first.
+// onlyDemo is an error for a store that is neither empty nor the demo's: of that the first account
+// is the demo's first.
 func onlyDemo(s *state.State, store string) error {
 	if len(s.Accounts()) == 0 {
 		return nil
@@ -53,8 +56,11 @@ func onlyDemo(s *state.State, store string) error {
 	if first.Name == demoAccounts[0] && first.Email == demoEmail(demoAccounts[0]) {
 		return nil
 	}
-	return fmt.Errorf("%w: the store %s is not the demo's, for it has the account %q: the demo would give accounts away that everybody knows the "+
-		"keys of; give it a store of its own (--store pebble:FOLDER) or leave out --demo", actors.ErrConfig, store, first.Name)
+	return fmt.Errorf(
+		"%w: the store %s is not the demo's, for it has the account %q: the demo would give "+
+			"accounts away that everybody knows the "+
+			"keys of; give it a store of its own (--store pebble:FOLDER) or leave out --demo",
+		actors.ErrConfig, store, first.Name)
 }
 
 // withoutDemo is an error for a store that has one of the demo's keys: it is served to others.
@@ -69,8 +75,11 @@ func withoutDemo(s *state.State, secret func(*state.Key) ([]byte, error), store 
 			return err
 		}
 		if subtle.ConstantTimeCompare(text, []byte(demoSecret(name))) == 1 {
-			return fmt.Errorf("%w: the store %s is the demo's, and everybody knows the secret of its key %s: use a store of your own, "+
-				"or serve it with --demo once more and revoke the keys of its accounts (`exchange key revoke %s`)",
+			return fmt.Errorf(
+				"%w: the store %s is the demo's, and everybody knows the secret of its key %s: "+
+					"use a store of your own, "+
+					"or serve it with --demo once more and revoke the keys of its accounts "+
+					"(`exchange key revoke %s`)",
 				actors.ErrConfig, store, k.Key.Key, k.Key.Key)
 		}
 	}
@@ -83,15 +92,18 @@ func fillDemo(e *actors.Engine) error {
 		key := demoKey(name)
 		if e.Key([]byte(key)) == nil {
 			var exists *actors.RequestError
-			if _, err := e.CreateAccount(demoOperator, name, demoEmail(name)); err != nil && !errors.As(err, &exists) {
+			if _, err := e.CreateAccount(demoOperator, name,
+				demoEmail(name)); err != nil && !errors.As(err, &exists) {
 				return err
 			}
-			if _, err := e.CreateKey(demoOperator, name, key, demoSecret(name), event.AllPermissions, nil); err != nil && !errors.As(err, &exists) {
+			if _, err := e.CreateKey(demoOperator, name, key, demoSecret(name),
+				event.AllPermissions, nil); err != nil && !errors.As(err, &exists) {
 				return err
 			}
 		}
 		for _, d := range demoDeposits {
-			if _, err := e.Deposit(demoOperator, name, d.currency, d.amount, "demo-"+name+"-"+d.currency); err != nil {
+			if _, err := e.Deposit(demoOperator, name, d.currency, d.amount,
+				"demo-"+name+"-"+d.currency); err != nil {
 				return err
 			}
 		}

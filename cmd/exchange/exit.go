@@ -7,21 +7,22 @@ import "errors"
 const (
 	// exitDone: what was asked for is done; `serve` has stopped in order.
 	exitDone = 0
-	// exitUsage (EX_USAGE): the command line, the configuration or the request is wrong. Nothing was
-	// done, and the same again fails again.
+	// exitUsage (EX_USAGE): the command line, the configuration or the request is wrong. Nothing
+	// was done, and the same again fails again.
 	exitUsage = 64
-	// exitBroken (EX_SOFTWARE): an invariant does not hold, or stored data is damaged. Look at the log
-	// before a restart.
+	// exitBroken (EX_SOFTWARE): an invariant does not hold, or stored data is damaged. Look at the
+	// log before a restart.
 	exitBroken = 70
-	// exitUnavailable (EX_TEMPFAIL): the store or the server cannot be reached, is locked by another
-	// process, or did not say how the request ended; or what it said cannot be written, as to a full disk.
-	// Trying again later is right; deposits are repeated with the same reference.
+	// exitUnavailable (EX_TEMPFAIL): the store or the server cannot be reached, is locked by
+	// another process, or did not say how the request ended; or what it said cannot be written, as
+	// to a full disk. Trying again later is right; deposits are repeated with the same reference.
 	exitUnavailable = 75
 	// exitFenced (EX_NOPERM): another process has taken over the store. A restart is right: the
 	// process is a standby then, and leaves the one that serves alone.
 	exitFenced = 77
 
-	// exitUnclassified is for errors that nobody gave a code: none is expected, so it is a fault of the program.
+	// exitUnclassified is for errors that nobody gave a code: none is expected, so it is a fault of
+	// the program.
 	exitUnclassified = exitBroken
 )
 

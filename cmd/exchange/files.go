@@ -12,13 +12,14 @@ import (
 // unfinished is the pattern of the names of files that are being written.
 const unfinished = ".exchange-unfinished-*"
 
-// writeBeside writes a file in a folder. It gets the name that write gives it when it is whole and durable, and
-// not before; a file of that name is replaced. Only its owner can read it.
+// writeBeside writes a file in a folder. It gets the name that write gives it when it is whole and
+// durable, and not before; a file of that name is replaced. Only its owner can read it.
 func writeBeside(folder string, write func(*os.File) (name string, err error)) error {
 	removeLeftovers(folder, time.Now())
 	f, err := os.CreateTemp(folder, unfinished) // with mode 0600
 	if err != nil {
-		return withExit(exitUsage, fmt.Errorf("nothing can be written in %s: %w", filepath.Clean(folder), err))
+		return withExit(exitUsage, fmt.Errorf("nothing can be written in %s: %w",
+			filepath.Clean(folder), err))
 	}
 	defer os.Remove(f.Name()) //nolint:errcheck // its other name, if it got one, stays
 	name, err := write(f)
@@ -38,15 +39,17 @@ func writeBeside(folder string, write func(*os.File) (name string, err error)) e
 	return withExit(exitUnavailable, err)
 }
 
-// removeLeftovers removes what commands that were killed have left. Whatever was not written to for longer than
-// a long answer may take is nobody's any more.
+// removeLeftovers removes what commands that were killed have left. Whatever was not written to for
+// longer than a long answer may take is nobody's any more.
 func removeLeftovers(folder string, now time.Time) {
-	entries, _ := os.ReadDir(folder) // if it cannot be read, it cannot be written either, which is said soon
+	// if it cannot be read, it cannot be written either, which is said soon
+	entries, _ := os.ReadDir(folder)
 	for _, e := range entries {
 		if ours, err := filepath.Match(unfinished, e.Name()); err != nil || !ours {
 			continue
 		}
-		if info, err := e.Info(); err == nil && info.Mode().IsRegular() && now.Sub(info.ModTime()) > streamTimeout {
+		if info, err := e.Info(); err == nil && info.Mode().IsRegular() &&
+			now.Sub(info.ModTime()) > streamTimeout {
 			os.Remove(filepath.Join(folder, e.Name())) //nolint:errcheck // it is in nobody's way
 		}
 	}
@@ -76,5 +79,6 @@ func checkReplaceable(flag, name string) error {
 	case info.Mode()&fs.ModeSocket != 0:
 		kind = "a socket"
 	}
-	return usage("%s is %q, which is %s: name an ordinary file, or one that is not there yet", flag, name, kind)
+	return usage("%s is %q, which is %s: name an ordinary file, or one that is not there yet", flag,
+		name, kind)
 }

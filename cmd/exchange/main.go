@@ -11,6 +11,7 @@ import (
 func main() {
 	writeForOwnerOnly()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	context.AfterFunc(ctx, stop) // the first signal asks for an orderly end, a second one ends at once
+	// the first signal asks for an orderly end, a second one ends at once
+	context.AfterFunc(ctx, stop)
 	os.Exit(execute(ctx, os.Args[1:], os.Environ(), os.Stdout, os.Stderr))
 }

@@ -36,7 +36,8 @@ func runLine(environ []string, args ...string) result {
 func (r result) want(t *testing.T, code int, out, errOut string) {
 	t.Helper()
 	if r.code != code || r.out != out || r.errOut != errOut {
-		t.Errorf("got code %d, out\n%s\nerr\n%s\nwant code %d, out\n%s\nerr\n%s", r.code, r.out, r.errOut, code, out, errOut)
+		t.Errorf("got code %d, out\n%s\nerr\n%s\nwant code %d, out\n%s\nerr\n%s", r.code, r.out,
+			r.errOut, code, out, errOut)
 	}
 }
 
@@ -44,7 +45,8 @@ func (r result) want(t *testing.T, code int, out, errOut string) {
 func (r result) wantError(t *testing.T, code int, text string) {
 	t.Helper()
 	if r.code != code || r.out != "" || !strings.Contains(r.errOut, text) {
-		t.Errorf("got code %d, out %q, err %q; want code %d and %q", r.code, r.out, r.errOut, code, text)
+		t.Errorf("got code %d, out %q, err %q; want code %d and %q", r.code, r.out, r.errOut, code,
+			text)
 	}
 	if strings.Contains(r.errOut, "Usage:") || strings.Count(r.errOut, "\n") > 2 {
 		t.Errorf("this is a wall of text: %s", r.errOut)
@@ -138,53 +140,69 @@ func TestOperatorCommandsInTextAndJSON(t *testing.T) {
 		json   string // the same as answer if empty
 	}{
 		{
-			"account create alice --email a@example.org", 201, `{"account":"alice","id":1,"email":"a@example.org"}`,
+			"account create alice --email a@example.org", 201,
+			`{"account":"alice","id":1,"email":"a@example.org"}`,
 			`POST /operator/v1/accounts {"email":"a@example.org","name":"alice"}`,
 			"account  alice\nid       1\nemail    a@example.org\n", "",
 		},
 		{
 			"account create bob", 200, `{"account":"bob","id":2,"email":""}`,
-			`POST /operator/v1/accounts {"email":"","name":"bob"}`, "account  bob\nid       2\n", "",
+			`POST /operator/v1/accounts {"email":"","name":"bob"}`, "account  bob\nid       2\n",
+			"",
 		},
 		{
-			"account list", 200, `{"accounts":[{"account":"alice","id":1,"email":"a@example.org"},{"account":"bob","id":2,"email":""}]}`,
-			`GET /operator/v1/accounts`, "ID  ACCOUNT  EMAIL\n1   alice    a@example.org\n2   bob      -\n", "",
+			"account list", 200,
+			`{"accounts":[{"account":"alice","id":1,"email":"a@example.org"},{"account":"bob","id":2,"email":""}]}`,
+			`GET /operator/v1/accounts`,
+			"ID  ACCOUNT  EMAIL\n1   alice    a@example.org\n2   bob      -\n", "",
 		},
 		{
-			"account list", 200, `{"accounts":[]}`, `GET /operator/v1/accounts`, "ID  ACCOUNT  EMAIL\n", "",
+			"account list", 200, `{"accounts":[]}`, `GET /operator/v1/accounts`,
+			"ID  ACCOUNT  EMAIL\n", "",
 		},
 		{
-			"key create alice", 200, `{"key":"K","secret":"S&<","account":"alice","permissions":["read","trade"],"allow":null,"later":1}`,
+			"key create alice", 200,
+			`{"key":"K","secret":"S&<","account":"alice","permissions":["read","trade"],"allow":null,"later":1}`,
 			`POST /operator/v1/keys {"account":"alice","allow":[],"permissions":["read","trade"]}`,
-			"account      alice\nkey          K\nsecret       S&<\npermissions  read,trade\nfrom         anywhere\n\nThe secret is shown only now: keep it.\n",
+			"account      alice\nkey          K\nsecret       S&<\npermissions  read,trade\nfrom " +
+				"        anywhere\n\nThe secret is shown only now: keep it.\n",
 			`{"key":"K","secret":"S&<","account":"alice","permissions":["read","trade"],"allow":[]}`,
 		},
 		{
-			"key create alice --permissions withdraw,read --allow 10.0.0.0/8 --allow 192.168.1.7 --allow 2001:db8::/32", 200,
+			"key create alice --permissions withdraw,read --allow 10.0.0.0/8 --allow 192.168.1.7 " +
+				"--allow 2001:db8::/32", 200,
 			`{"key":"K","secret":"S","account":"alice","permissions":["read","withdraw"],"allow":["10.0.0.0/8","192.168.1.7/32","2001:db8::/32"]}`,
 			`POST /operator/v1/keys {"account":"alice","allow":["10.0.0.0/8","192.168.1.7/32","2001:db8::/32"],"permissions":["read","withdraw"]}`,
-			"account      alice\nkey          K\nsecret       S\npermissions  read,withdraw\nfrom         10.0.0.0/8,192.168.1.7/32,2001:db8::/32\n\nThe secret is shown only now: keep it.\n", "",
+			"account      alice\nkey          K\nsecret       S\npermissions  " +
+				"read,withdraw\nfrom         10.0.0.0/8,192.168.1.7/32,2001:db8::/32\n\nThe " +
+				"secret is shown only now: keep it.\n", "",
 		},
 		{
-			"key list alice", 200, `{"keys":[{"key":"K","account":"alice","permissions":["read"],"allow":[],"revoked":false},{"key":"L","account":"alice","permissions":["trade"],"allow":["10.0.0.0/8"],"revoked":true}]}`,
+			"key list alice", 200,
+			`{"keys":[{"key":"K","account":"alice","permissions":["read"],"allow":[],"revoked":false},{"key":"L","account":"alice","permissions":["trade"],"allow":["10.0.0.0/8"],"revoked":true}]}`,
 			`GET /operator/v1/keys?account=alice`,
-			"KEY  PERMISSIONS  FROM        STATE\nK    read         anywhere    valid\nL    trade        10.0.0.0/8  revoked\n", "",
+			"KEY  PERMISSIONS  FROM        STATE\nK    read         anywhere    valid\nL    " +
+				"trade        10.0.0.0/8  revoked\n", "",
 		},
 		{
 			"key revoke K123", 200, `{"key":"K123","account":"alice","revoked":true}`,
-			`POST /operator/v1/keys/revoke {"key":"K123"}`, "The key K123 of alice is revoked.\n", "",
+			`POST /operator/v1/keys/revoke {"key":"K123"}`, "The key K123 of alice is revoked.\n",
+			"",
 		},
 		{
 			"deposit alice BTC 1e-7 --reference R-1", 200,
 			`{"deposit":7,"account":"alice","currency":"BTC","amount":0.0000001,"balance":100000000000000000.0000000000000001,"reference":"R-1"}`,
 			`POST /operator/v1/deposits {"account":"alice","amount":"0.0000001","currency":"BTC","reference":"R-1"}`,
-			"deposit    7\naccount    alice\namount     0.0000001 BTC\nbalance    100000000000000000.0000000000000001 BTC\nreference  R-1\n", "",
+			"deposit    7\naccount    alice\namount     0.0000001 BTC\nbalance    " +
+				"100000000000000000.0000000000000001 BTC\nreference  R-1\n", "",
 		},
 		{
 			"deposit alice BTC 5 --reference R-1", 200,
 			`{"deposit":7,"account":"alice","currency":"BTC","amount":"5.00000001","balance":5,"reference":"R-1","repeated":true}`,
 			`POST /operator/v1/deposits {"account":"alice","amount":"5","currency":"BTC","reference":"R-1"}`,
-			"deposit    7\naccount    alice\namount     5.00000001 BTC\nbalance    5 BTC\nreference  R-1\n\nThis reference was credited before: nothing was added now.\n",
+			"deposit    7\naccount    alice\namount     5.00000001 BTC\nbalance    5 " +
+				"BTC\nreference  R-1\n\nThis reference was credited before: nothing was added " +
+				"now.\n",
 			`{"deposit":7,"account":"alice","currency":"BTC","amount":5.00000001,"balance":5,"reference":"R-1","repeated":true}`,
 		},
 	} {
@@ -205,12 +223,15 @@ func TestFlagsStandBeforeOrAfterTheArguments(t *testing.T) {
 		t.Fatal(err)
 	}
 	f := newFake(t, 200, `{"account":"alice","id":1,"email":""}`)
-	flags := []string{"--operator", f.url, "--operator-token-file=" + file, "--json", "--email", "a@b.c"}
+	flags := []string{"--operator", f.url, "--operator-token-file=" + file, "--json", "--email",
+		"a@b.c"}
 	for _, args := range [][]string{
 		append([]string{"account", "create", "alice"}, flags...),
 		append(append([]string{"account", "create"}, flags...), "alice"),
-		append(append([]string{"--json", "--operator", f.url, "--operator-token-file", file, "account", "create"}, flags[4:]...), "alice"),
-		append(append([]string{"account", "--json", "--operator", f.url, "create", "--operator-token-file", file}, flags[4:]...), "alice"),
+		append(append([]string{"--json", "--operator", f.url, "--operator-token-file", file,
+			"account", "create"}, flags[4:]...), "alice"),
+		append(append([]string{"account", "--json", "--operator", f.url, "create",
+			"--operator-token-file", file}, flags[4:]...), "alice"),
 	} {
 		runLine(nil, args...).want(t, 0, `{"account":"alice","id":1,"email":""}`+"\n", "")
 	}
@@ -232,9 +253,11 @@ func TestWhereTheTokenIsFound(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	runLine([]string{at}, "account", "list").wantError(t, exitUsage, "data/operator.token: no such file or directory; `exchange serve` makes it")
+	runLine([]string{at}, "account", "list").wantError(t, exitUsage,
+		"data/operator.token: no such file or directory; `exchange serve` makes it")
 	put("data/operator.token", "")
-	runLine([]string{at}, "account", "list").wantError(t, exitUsage, "data/operator.token holds no operator's token: it is empty")
+	runLine([]string{at}, "account", "list").wantError(t, exitUsage,
+		"data/operator.token holds no operator's token: it is empty")
 	put("data/operator.token", "two words")
 	runLine([]string{at}, "account", "list").wantError(t, exitUsage, "a token is one word")
 	put("data/operator.token", testToken+"\n")
@@ -246,7 +269,8 @@ func TestWhereTheTokenIsFound(t *testing.T) {
 	}{
 		{nil, nil},
 		{[]string{"EXCHANGE_OPERATOR_TOKEN="}, nil},
-		{[]string{"EXCHANGE_OPERATOR_TOKEN=" + testToken, "EXCHANGE_OPERATOR_TOKEN_FILE=other/operator.token"}, nil},
+		{[]string{"EXCHANGE_OPERATOR_TOKEN=" + testToken,
+			"EXCHANGE_OPERATOR_TOKEN_FILE=other/operator.token"}, nil},
 		{[]string{"EXCHANGE_OPERATOR_TOKEN_FILE=named", "EXCHANGE_DATA=other"}, nil},
 		{[]string{"EXCHANGE_DATA=data"}, nil},
 		{[]string{"EXCHANGE_OPERATOR_TOKEN=wrong"}, []string{"--operator-token-file", "named"}},
@@ -265,9 +289,11 @@ func TestWrongArgumentsAreRefusedBeforeAnythingIsSent(t *testing.T) {
 		want string
 	}{
 		{[]string{"account", "create"}, "account create needs NAME"},
-		{[]string{"account", "create", "a", "b"}, `"b" is one argument too many for account create`},
+		{[]string{"account", "create", "a", "b"},
+			`"b" is one argument too many for account create`},
 		{[]string{"account", "create", "Alice"}, `the account name "Alice" must be`},
-		{[]string{"account", "create", "-alice"}, `NAME of account create is "-alice": it cannot begin with a dash`},
+		{[]string{"account", "create", "-alice"},
+			`NAME of account create is "-alice": it cannot begin with a dash`},
 		{[]string{"account", "create", "--", "-alice"}, `the account name "-alice" must be`},
 		{[]string{"account", "create", long}, "must be 1 to 64"},
 		{[]string{"account", "create", "a\n"}, "must be 1 to 64"},
@@ -281,11 +307,14 @@ func TestWrongArgumentsAreRefusedBeforeAnythingIsSent(t *testing.T) {
 		{[]string{"account", "list", "--operator", "h:0"}, `the operator's address is "h:0"`},
 		{[]string{"account", "list", "--operator", "http://h:1"}, "write host:port"},
 		{[]string{"key", "create"}, "key create needs ACCOUNT"},
-		{[]string{"key", "create", "a", "--permissions", "read,fly"}, `the permission "fly" does not exist`},
+		{[]string{"key", "create", "a", "--permissions", "read,fly"},
+			`the permission "fly" does not exist`},
 		{[]string{"key", "create", "a", "--permissions", ""}, "at least one permission"},
 		{[]string{"key", "create", "a", "--allow", "10.0.0.0/33"}, `--allow is "10.0.0.0/33"`},
-		{[]string{"key", "create", "a", "--allow", "10.0.0.1/8"}, "write 10.0.0.0/8, or 10.0.0.1 for the one address"},
-		{[]string{"key", "create", "a", "--allow", "::ffff:10.0.0.0/104"}, "write it as an IPv4 network"},
+		{[]string{"key", "create", "a", "--allow", "10.0.0.1/8"},
+			"write 10.0.0.0/8, or 10.0.0.1 for the one address"},
+		{[]string{"key", "create", "a", "--allow", "::ffff:10.0.0.0/104"},
+			"write it as an IPv4 network"},
 		{[]string{"key", "create", "a", "--allow", "fe80::1%eth0"}, "write a network"},
 		{[]string{"key", "create", "a", "--allow", "example.org"}, "write a network"},
 		{[]string{"key", "list"}, "key list needs ACCOUNT"},
@@ -319,8 +348,10 @@ func wantJSONError(t *testing.T, r result, code int, text string) {
 	d := json.NewDecoder(strings.NewReader(r.errOut))
 	d.DisallowUnknownFields()
 	var e struct{ Error string }
-	if err := d.Decode(&e); err != nil || d.More() || r.out != "" || r.code != code || !strings.Contains(e.Error, text) {
-		t.Errorf("got code %d, out %q, err %q; want code %d and %q", r.code, r.out, r.errOut, code, text)
+	if err := d.Decode(&e); err != nil || d.More() || r.out != "" || r.code != code ||
+		!strings.Contains(e.Error, text) {
+		t.Errorf("got code %d, out %q, err %q; want code %d and %q", r.code, r.out, r.errOut, code,
+			text)
 	}
 }
 
@@ -332,15 +363,22 @@ func TestWhatTheServerRefuses(t *testing.T) {
 		code   int
 		want   string
 	}{
-		{400, `{"error":"The account alice exists already."}`, exitUsage, "The account alice exists already."},
+		{400, `{"error":"The account alice exists already."}`, exitUsage,
+			"The account alice exists already."},
 		{409, `{"error":"Taken."}`, exitUsage, "Taken."},
-		{401, `{"error":"Wrong token."}`, exitUsage, "Wrong token (the token is from EXCHANGE_OPERATOR_TOKEN)"},
+		{401, `{"error":"Wrong token."}`, exitUsage,
+			"Wrong token (the token is from EXCHANGE_OPERATOR_TOKEN)"},
 		{404, `{"detail":"Not found."}`, exitUsage, "the exchange answered 404 Not Found: is "},
 		{302, ``, exitUsage, "the exchange answered 302 Found: is "},
-		{503, `{"error":"The outcome is unknown."}`, exitUnavailable, "The outcome is unknown; whether it was done is unknown: `exchange account list` shows"},
-		{500, `oops`, exitUnavailable, "the exchange answered 500 Internal Server Error; whether it was done is unknown"},
-		{200, `oops`, exitUnavailable, "is not one of an exchange's operator listener; whether it was done is unknown"},
-		{200, `{"account":"alice"}`, exitUnavailable, "is not one of an exchange's operator listener"},
+		{503, `{"error":"The outcome is unknown."}`, exitUnavailable,
+			"The outcome is unknown; whether it was done is unknown: `exchange account list` " +
+				"shows"},
+		{500, `oops`, exitUnavailable,
+			"the exchange answered 500 Internal Server Error; whether it was done is unknown"},
+		{200, `oops`, exitUnavailable,
+			"is not one of an exchange's operator listener; whether it was done is unknown"},
+		{200, `{"account":"alice"}`, exitUnavailable,
+			"is not one of an exchange's operator listener"},
 	} {
 		f := newFake(t, x.status, x.body)
 		r := runLine(f.environ, "account", "create", "alice")
@@ -355,8 +393,10 @@ func TestWhatTheServerRefuses(t *testing.T) {
 	}
 	f := newFake(t, 503, `{"error":"Maintenance."}`)
 	f.before = func(w http.ResponseWriter) error { w.Header().Set("Retry-After", "1"); return nil }
-	runLine(f.environ, "account", "create", "alice").want(t, exitUnavailable, "", "exchange: Maintenance.\n")
-	runLine(f.environ, "deposit", "alice", "BTC", "1").want(t, exitUnavailable, "", "exchange: Maintenance.\n")
+	runLine(f.environ, "account", "create", "alice").want(t, exitUnavailable, "",
+		"exchange: Maintenance.\n")
+	runLine(f.environ, "deposit", "alice", "BTC", "1").want(t, exitUnavailable, "",
+		"exchange: Maintenance.\n")
 	f.before = nil
 	runLine(f.environ, "account", "list").want(t, exitUnavailable, "", "exchange: Maintenance.\n")
 }
@@ -407,13 +447,18 @@ func TestADepositIsRepeatedUnderItsReferenceUntilItsOutcomeIsKnown(t *testing.T)
 			return 503, `{"error":"The outcome is unknown."}`
 		}
 		var in struct{ Reference string }
-		if err := json.Unmarshal([]byte(f.asked[n][strings.Index(f.asked[n], "{"):]), &in); err != nil || in.Reference == "" {
+		if err := json.Unmarshal([]byte(f.asked[n][strings.Index(f.asked[n], "{"):]),
+			&in); err != nil || in.Reference == "" {
 			t.Errorf("%q has no reference", f.asked[n])
 		}
-		return 200, fmt.Sprintf(`{"deposit":1,"account":"a","currency":"BTC","amount":1,"balance":1,"reference":%q,"repeated":true}`, in.Reference)
+		return 200,
+			fmt.Sprintf(
+				`{"deposit":1,"account":"a","currency":"BTC","amount":1,"balance":1,"reference":%q,"repeated":true}`,
+				in.Reference)
 	}
 	r := runLine(f.environ, "deposit", "a", "BTC", "1", "--json")
-	if r.code != 0 || strings.Contains(r.out, "repeated") || !strings.Contains(r.out, `"reference":"cli-`) {
+	if r.code != 0 || strings.Contains(r.out, "repeated") ||
+		!strings.Contains(r.out, `"reference":"cli-`) {
 		t.Errorf("%+v", r)
 	}
 	asked := f.requests()
@@ -436,7 +481,9 @@ func TestADepositWhoseOutcomeStaysUnknownNamesItsReference(t *testing.T) {
 	f := newFake(t, 0, "")
 	f.before = hangUp
 	r := runLine(f.environ, "deposit", "a", "BTC", "1", "--reference", "R-9")
-	r.wantError(t, exitUnavailable, "whether it was done is unknown: repeat the command with --reference R-9: it is credited once at most")
+	r.wantError(t, exitUnavailable,
+		"whether it was done is unknown: repeat the command with --reference R-9: it is credited "+
+			"once at most")
 	if n := len(f.requests()); n != len(pauses)+1 {
 		t.Errorf("asked %d times", n)
 	}
@@ -460,8 +507,10 @@ func TestAnInterruptEndsTheRepeating(t *testing.T) {
 	ctx, cancel := context.WithCancel(context.Background())
 	f.before = func(w http.ResponseWriter) error { cancel(); return hangUp(w) }
 	var out, errOut bytes.Buffer
-	code := execute(ctx, []string{"deposit", "a", "BTC", "1", "--reference", "R"}, f.environ, &out, &errOut)
-	if n := len(f.requests()); code != exitUnavailable || n != 1 || !strings.Contains(errOut.String(), "--reference R") {
+	code := execute(ctx, []string{"deposit", "a", "BTC", "1", "--reference", "R"}, f.environ, &out,
+		&errOut)
+	if n := len(f.requests()); code != exitUnavailable || n != 1 ||
+		!strings.Contains(errOut.String(), "--reference R") {
 		t.Errorf("code %d, asked %d times, %s", code, n, errOut.String())
 	}
 }
@@ -481,8 +530,10 @@ func TestHealth(t *testing.T) {
 	runLine(nil, "health", "--listen", "0.0.0.0:"+port, "--json").want(t, 0, "{\"ok\":true}\n", "")
 	runLine([]string{"EXCHANGE_LISTEN=:" + port}, "health").want(t, 0, "ok\n", "")
 	status = http.StatusInternalServerError
-	runLine(nil, "health", "--listen", address).wantError(t, exitUnavailable, "it answers 500 Internal Server Error")
-	runLine(nil, "health", "--listen", closedPort(t)).wantError(t, exitUnavailable, "does not answer")
+	runLine(nil, "health", "--listen", address).wantError(t, exitUnavailable,
+		"it answers 500 Internal Server Error")
+	runLine(nil, "health", "--listen", closedPort(t)).wantError(t, exitUnavailable,
+		"does not answer")
 }
 
 func TestConfigExampleIsAcceptedByConfigCheck(t *testing.T) {
@@ -493,24 +544,34 @@ func TestConfigExampleIsAcceptedByConfigCheck(t *testing.T) {
 		t.Fatal(err)
 	}
 	r := runLine([]string{"EXCHANGE_LIMIT=1"}, "config", "check", "--config", file)
-	if r.code != 0 || !strings.HasPrefix(r.out, "The configuration is good: listen 127.0.0.1:8080,") || !strings.Contains(r.errOut, "EXCHANGE_LIMIT names no option") {
+	if r.code != 0 || !strings.HasPrefix(r.out,
+		"The configuration is good: listen 127.0.0.1:8080,") ||
+		!strings.Contains(r.errOut, "EXCHANGE_LIMIT names no option") {
 		t.Errorf("%+v", r)
 	}
-	if r := runLine([]string{"EXCHANGE_CONFIG=" + file}, "config", "check", "--json"); r.code != 0 || !strings.HasPrefix(r.out, `{"ok":true,"summary":"listen`) {
+	if r := runLine([]string{"EXCHANGE_CONFIG=" + file}, "config", "check",
+		"--json"); r.code != 0 || !strings.HasPrefix(r.out, `{"ok":true,"summary":"listen`) {
 		t.Errorf("%+v", r)
 	}
-	runLine(nil, "config", "check", "--config", file, "--listen", "x", "--log-level", "y").want(t, exitUsage, "",
+	runLine(nil, "config", "check", "--config", file, "--listen", "x", "--log-level", "y").want(t,
+		exitUsage, "",
 		"exchange: the configuration has 2 problems:\n"+
 			"  - log.level is \"y\" (--log-level): write one of debug, info, warn, error.\n"+
-			"  - listen is \"x\" (--listen): write host:port with a port from 0 to 65535, such as 127.0.0.1:8080.\n")
+			"  - listen is \"x\" (--listen): write host:port with a port from 0 to 65535, such "+
+			"as 127.0.0.1:8080.\n")
 }
 
 func TestServeRefusesAWrongConfiguration(t *testing.T) {
-	runLine(nil, "serve").wantError(t, exitUsage, "`exchange config example > exchange.yaml` makes a sample")
-	runLine(nil, "serve", "--demo", "--operator", "0.0.0.0:8081").wantError(t, exitUsage, "bearer token would cross the network without TLS")
-	runLine(nil, "serve", "--demo=maybe").wantError(t, exitUsage, `demo is "maybe" (--demo): write true or false.`)
-	runLine([]string{"EXCHANGE_DEMO=1"}, "serve", "--listen", "0.0.0.0:1").wantError(t, exitUsage, "with demo only a loopback address")
-	wantJSONError(t, runLine(nil, "serve", "--json"), exitUsage, "nothing is said about what to trade")
+	runLine(nil, "serve").wantError(t, exitUsage,
+		"`exchange config example > exchange.yaml` makes a sample")
+	runLine(nil, "serve", "--demo", "--operator", "0.0.0.0:8081").wantError(t, exitUsage,
+		"bearer token would cross the network without TLS")
+	runLine(nil, "serve", "--demo=maybe").wantError(t, exitUsage,
+		`demo is "maybe" (--demo): write true or false.`)
+	runLine([]string{"EXCHANGE_DEMO=1"}, "serve", "--listen", "0.0.0.0:1").wantError(t, exitUsage,
+		"with demo only a loopback address")
+	wantJSONError(t, runLine(nil, "serve", "--json"), exitUsage,
+		"nothing is said about what to trade")
 	r := runLine(nil, "serve", "--demo", "--store", "redis://:hunter2@h:1/x")
 	r.wantError(t, exitUsage, "the database must be a number")
 	if strings.Contains(r.errOut, "hunter2") {
@@ -537,11 +598,13 @@ func TestHelpNamesEveryFlagAndOption(t *testing.T) {
 }
 
 func TestVersion(t *testing.T) {
-	if r := runLine(nil, "version"); r.code != 0 || !strings.HasPrefix(r.out, "exchange ") || strings.Count(r.out, "\n") != 1 {
+	if r := runLine(nil, "version"); r.code != 0 || !strings.HasPrefix(r.out, "exchange ") ||
+		strings.Count(r.out, "\n") != 1 {
 		t.Errorf("%+v", r)
 	}
 	var v map[string]any
-	if r := runLine(nil, "version", "--json"); json.Unmarshal([]byte(r.out), &v) != nil || v["version"] == "" || v["go"] == "" {
+	if r := runLine(nil, "version", "--json"); json.Unmarshal([]byte(r.out), &v) != nil ||
+		v["version"] == "" || v["go"] == "" {
 		t.Errorf("%+v", r)
 	}
 }

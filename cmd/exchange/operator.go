@@ -13,17 +13,19 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// What the operator's commands have in common. Each checks its arguments, makes one request, and prints
-// the answer. The commands themselves are in operator_*.go, by what they are about.
+// What the operator's commands have in common. Each checks its arguments, makes one request, and
+// prints the answer. The commands themselves are in operator_*.go, by what they are about.
 //
-// The types of the answers there are as the server gives them, and as --json prints them. Amounts and ids
-// are json.Number: their digits pass through untouched. What may not be left out, but may be false, is a
-// pointer, so that an answer without it is noticed.
+// The types of the answers there are as the server gives them, and as --json prints them. Amounts
+// and ids are json.Number: their digits pass through untouched. What may not be left out, but may
+// be false, is a pointer, so that an answer without it is noticed.
 
 // operatorCommands are all of them.
 func (p *program) operatorCommands() []*cobra.Command {
-	return []*cobra.Command{p.accountCommand(), p.keyCommand(), p.depositCommand(), p.withdrawCommand(),
-		p.orderCommand(), p.pairCommand(), p.feesCommand(), p.maintenanceCommand(), p.actionsCommand(),
+	return []*cobra.Command{p.accountCommand(), p.keyCommand(), p.depositCommand(),
+		p.withdrawCommand(),
+		p.orderCommand(), p.pairCommand(), p.feesCommand(), p.maintenanceCommand(),
+		p.actionsCommand(),
 		p.auditCommand(), p.statementCommand(), p.exportCommand(), p.backupCommand()}
 }
 
@@ -46,9 +48,10 @@ func (p *program) ask(ctx context.Context, path string, out answer) error {
 	return c.call(ctx, path, nil, out)
 }
 
-// change makes a request that changes something, once. When it is not known whether it did, the error
-// says so, and advice how to find out.
-func (p *program) change(ctx context.Context, path string, in any, out answer, advice string) error {
+// change makes a request that changes something, once. When it is not known whether it did, the
+// error says so, and advice how to find out.
+func (p *program) change(ctx context.Context, path string, in any, out answer,
+	advice string) error {
 	c, err := p.client()
 	if err != nil {
 		return err
@@ -64,7 +67,8 @@ var pauses = []time.Duration{200 * time.Millisecond, 500 * time.Millisecond, tim
 
 // changeUntilKnown makes a request that the server carries out once however often it comes, and
 // repeats it some times while its outcome is unknown. It returns how often it was repeated.
-func (p *program) changeUntilKnown(ctx context.Context, path string, in any, out answer, advice string) (repeats int, err error) {
+func (p *program) changeUntilKnown(ctx context.Context, path string, in any, out answer,
+	advice string) (repeats int, err error) {
 	c, err := p.client()
 	if err != nil {
 		return 0, err
@@ -88,7 +92,8 @@ func (p *program) changeUntilKnown(ctx context.Context, path string, in any, out
 func adviseIfUnknown(err error, advice string) error {
 	var u unknownError
 	if errors.As(err, &u) {
-		return unknown("%s; whether it was done is unknown: %s", strings.TrimSuffix(err.Error(), "."), advice)
+		return unknown("%s; whether it was done is unknown: %s",
+			strings.TrimSuffix(err.Error(), "."), advice)
 	}
 	return err
 }
@@ -129,7 +134,8 @@ func orDash(s string) string {
 	return plain(s)
 }
 
-// plain is text of somebody else's for a terminal: what could move its cursor, or the columns, is replaced.
+// plain is text of somebody else's for a terminal: what could move its cursor, or the columns, is
+// replaced.
 func plain(s string) string {
 	return strings.Map(func(r rune) rune {
 		if unicode.IsPrint(r) {

@@ -66,7 +66,8 @@ func (a *shownAccount) complete() bool {
 }
 
 func (p *program) accountCommand() *cobra.Command {
-	return group("account", "Open, list, show and freeze accounts", p.accountCreateCommand(), p.accountListCommand(), p.accountShowCommand(),
+	return group("account", "Open, list, show and freeze accounts", p.accountCreateCommand(),
+		p.accountListCommand(), p.accountShowCommand(),
 		p.freezeCommand("freeze",
 			"Keep an account's keys from doing anything, and its withdraws from being approved; "+
 				"its open orders stay", true),
@@ -85,7 +86,8 @@ func (p *program) accountCreateCommand() *cobra.Command {
 			}
 			var a accountAnswer
 			in := map[string]string{"name": args[0], "email": email}
-			if err := p.change(ctx, "/operator/v1/accounts", in, &a, "`exchange account list` shows whether the account was opened"); err != nil {
+			if err := p.change(ctx, "/operator/v1/accounts", in, &a,
+				"`exchange account list` shows whether the account was opened"); err != nil {
 				return err
 			}
 			return p.print(&a, func(w *tabwriter.Writer) {
@@ -139,12 +141,14 @@ func (p *program) freezeCommand(name, short string, on bool) *cobra.Command {
 			}
 			var a freezeAnswer
 			in := map[string]any{"account": args[0], "on": on}
-			repeats, err := p.changeUntilKnown(ctx, "/operator/v1/accounts/freeze", in, &a, repeatIt)
+			repeats, err := p.changeUntilKnown(ctx, "/operator/v1/accounts/freeze", in, &a,
+				repeatIt)
 			if err != nil {
 				return err
 			}
 			return p.print(&a, func(w *tabwriter.Writer) {
-				fmt.Fprintf(w, "The account %s is %s.\n", a.Account, either(*a.On, "frozen", "not frozen"))
+				fmt.Fprintf(w, "The account %s is %s.\n", a.Account,
+					either(*a.On, "frozen", "not frozen"))
 				already(w, a.Repeated, repeats)
 			})
 		}),
@@ -153,15 +157,17 @@ func (p *program) freezeCommand(name, short string, on bool) *cobra.Command {
 
 func (p *program) accountShowCommand() *cobra.Command {
 	return &cobra.Command{
-		Use:   "show NAME",
-		Short: "Show an account at one moment: its money, its newest open orders, its pending withdraws",
-		Args:  takes("NAME"),
+		Use: "show NAME",
+		Short: "Show an account at one moment: its money, its newest open orders, its pending " +
+			"withdraws",
+		Args: takes("NAME"),
 		RunE: run(func(ctx context.Context, args []string) error {
 			if err := checkAccount(args[0]); err != nil {
 				return err
 			}
 			var a shownAccount
-			if err := p.ask(ctx, "/operator/v1/account?"+url.Values{"name": {args[0]}}.Encode(), &a); err != nil {
+			if err := p.ask(ctx, "/operator/v1/account?"+url.Values{"name": {args[0]}}.Encode(),
+				&a); err != nil {
 				return err
 			}
 			return p.print(&a, a.write)
@@ -170,8 +176,10 @@ func (p *program) accountShowCommand() *cobra.Command {
 }
 
 func (a *shownAccount) write(w *tabwriter.Writer) {
-	fmt.Fprintf(w, "account\t%s\nid\t%s\nemail\t%s\nfrozen\t%s\n", a.Account, a.ID, orDash(a.Email), either(*a.Frozen, "yes", "no"))
-	fmt.Fprintf(w, "open orders\t%s\npending withdraws\t%d\nas of sequence\t%s\n", a.Open, len(a.Withdraws), a.Sequence)
+	fmt.Fprintf(w, "account\t%s\nid\t%s\nemail\t%s\nfrozen\t%s\n", a.Account, a.ID, orDash(a.Email),
+		either(*a.Frozen, "yes", "no"))
+	fmt.Fprintf(w, "open orders\t%s\npending withdraws\t%d\nas of sequence\t%s\n", a.Open,
+		len(a.Withdraws), a.Sequence)
 	if len(a.Holdings) > 0 {
 		fmt.Fprintln(w, "\nCURRENCY\tBALANCE\tRESERVE\tAVAILABLE")
 		for _, x := range a.Holdings {
@@ -181,7 +189,8 @@ func (a *shownAccount) write(w *tabwriter.Writer) {
 	if len(a.Newest) > 0 {
 		fmt.Fprintln(w, "\nORDER\tPAIR\tTYPE\tPRICE\tAMOUNT\tREMAINING\tTIME")
 		for _, x := range a.Newest {
-			fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\t%s\n", x.Order, x.Pair, x.Type, x.Price, x.Amount, x.Remaining, x.Time)
+			fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\t%s\n", x.Order, x.Pair, x.Type, x.Price,
+				x.Amount, x.Remaining, x.Time)
 		}
 		if a.Open.String() != fmt.Sprint(len(a.Newest)) {
 			fmt.Fprintf(w, "\nThese are the newest %d of %s open orders.\n", len(a.Newest), a.Open)

@@ -33,12 +33,14 @@ func (p *program) actionsCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "actions",
 		Short: "List what operators did, newest first",
-		Long: "Lists what operators did, newest first. Who did it is what the operator's program said of itself (--as), and the address that " +
+		Long: "Lists what operators did, newest first. Who did it is what the operator's program " +
+			"said of itself (--as), and the address that " +
 			"it came from.",
 		Args: takes(),
 	}
 	limitFlag(c, &limit, 100)
-	c.Flags().Uint64Var(&before, "before", 0, "list only actions before the one with this sequence (default from the newest on)")
+	c.Flags().Uint64Var(&before, "before", 0,
+		"list only actions before the one with this sequence (default from the newest on)")
 	c.RunE = run(func(ctx context.Context, _ []string) error {
 		if err := checkLimit(limit); err != nil {
 			return err
@@ -57,10 +59,12 @@ func (p *program) actionsCommand() *cobra.Command {
 		return p.print(&a, func(w *tabwriter.Writer) {
 			fmt.Fprintln(w, "SEQUENCE\tTIME\tWHO\tWHAT")
 			for _, x := range a.Actions {
-				fmt.Fprintf(w, "%s\t%s\t%s\t%s\n", x.Sequence, x.Time, orDash(x.Who), orDash(x.What))
+				fmt.Fprintf(w, "%s\t%s\t%s\t%s\n", x.Sequence, x.Time, orDash(x.Who),
+					orDash(x.What))
 			}
 			if n := len(a.Actions); n > 0 && n >= limit {
-				fmt.Fprintf(w, "\nThere may be older ones: exchange actions --before %s\n", a.Actions[n-1].Sequence)
+				fmt.Fprintf(w, "\nThere may be older ones: exchange actions --before %s\n",
+					a.Actions[n-1].Sequence)
 			}
 		})
 	})

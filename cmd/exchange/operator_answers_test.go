@@ -54,7 +54,9 @@ func TestChangesAreRepeatedUntilTheirOutcomeIsKnown(t *testing.T) {
 
 		f = newFake(t, 503, `{"error":"Outcome unknown."}`)
 		r := runLine(f.environ, words(x.line)...)
-		r.wantError(t, exitUnavailable, "exchange: Outcome unknown; whether it was done is unknown: run the same command again until it answers\n")
+		r.wantError(t, exitUnavailable,
+			"exchange: Outcome unknown; whether it was done is unknown: run the same command "+
+				"again until it answers\n")
 		if n := len(f.requests()); n != len(pauses)+1 {
 			t.Errorf("%s: asked %d times", x.line, n)
 		}
@@ -72,18 +74,23 @@ func TestWhatAnEarlierTryMayHaveDoneIsSaid(t *testing.T) {
 	}{
 		{
 			"account freeze alice", 200, `{"account":"alice","on":true,"repeated":true}`, exitDone,
-			"The account alice is frozen.\n\nIt was so already, perhaps by an earlier try of this command.\n", "",
+			"The account alice is frozen.\n\nIt was so already, perhaps by an earlier try of " +
+				"this command.\n", "",
 		},
 		{
 			"order cancel-all alice", 200, `{"orders":[]}`, exitDone,
-			"No order was open.\nEarlier tries of this command may have cancelled more: `exchange actions` shows them.\n", "",
+			"No order was open.\nEarlier tries of this command may have cancelled more: " +
+				"`exchange actions` shows them.\n", "",
 		},
-		{"order cancel-all alice --json", 200, `{"orders":[]}`, exitDone, "{\"orders\":[],\"incomplete\":true}\n", ""},
+		{"order cancel-all alice --json", 200, `{"orders":[]}`, exitDone,
+			"{\"orders\":[],\"incomplete\":true}\n", ""},
 		{
 			"order cancel 7", 400, `{"error":"order 7 is not open"}`, exitUnavailable, "",
-			"exchange: order 7 is not open; an earlier try of this command may have cancelled it: `exchange actions` shows whether one did\n",
+			"exchange: order 7 is not open; an earlier try of this command may have cancelled " +
+				"it: `exchange actions` shows whether one did\n",
 		},
-		{"withdraw approve 7", 400, `{"error":"withdraw 7 is canceled"}`, exitUsage, "", "exchange: withdraw 7 is canceled\n"},
+		{"withdraw approve 7", 400, `{"error":"withdraw 7 is canceled"}`, exitUsage, "",
+			"exchange: withdraw 7 is canceled\n"},
 	} {
 		f := newFake(t, 0, "")
 		f.answer = func(n int) (int, string) {
@@ -109,7 +116,8 @@ func TestOperatorsSeeWhatTheServerRefuses(t *testing.T) {
 			want   string
 		}{
 			{400, `{"error":"there is no such thing"}`, exitUsage, "there is no such thing"},
-			{401, `{"error":"the bearer token is missing or wrong"}`, exitUsage, "wrong (the token is from EXCHANGE_OPERATOR_TOKEN)"},
+			{401, `{"error":"the bearer token is missing or wrong"}`, exitUsage,
+				"wrong (the token is from EXCHANGE_OPERATOR_TOKEN)"},
 			{404, ``, exitUsage, "the exchange answered 404 Not Found: is "},
 			{500, `oops`, exitUnavailable, "the exchange answered 500 Internal Server Error"},
 			{200, `oops`, exitUnavailable, "is not one of an exchange's operator listener"},
@@ -120,18 +128,24 @@ func TestOperatorsSeeWhatTheServerRefuses(t *testing.T) {
 			wantJSONError(t, runLine(f.environ, words(x.line+" --json")...), y.code, y.want)
 		}
 		f := newFake(t, 503, `{"error":"Too many requests are in flight."}`)
-		f.before = func(w http.ResponseWriter) error { w.Header().Set("Retry-After", "1"); return nil }
-		runLine(f.environ, words(x.line)...).want(t, exitUnavailable, "", "exchange: Too many requests are in flight.\n")
+		f.before = func(w http.ResponseWriter) error {
+			w.Header().Set("Retry-After", "1")
+			return nil
+		}
+		runLine(f.environ, words(x.line)...).want(t, exitUnavailable, "",
+			"exchange: Too many requests are in flight.\n")
 		if n := len(f.requests()); n != 1 {
 			t.Errorf("%s: what was not taken in was asked %d times", x.line, n)
 		}
-		runLine([]string{"EXCHANGE_OPERATOR_TOKEN=x", "EXCHANGE_OPERATOR=" + closedPort(t)}, words(x.line)...).
-			wantError(t, exitUnavailable, "connect: connection refused; is `exchange serve` running?")
+		runLine([]string{"EXCHANGE_OPERATOR_TOKEN=x", "EXCHANGE_OPERATOR=" + closedPort(t)},
+			words(x.line)...).
+			wantError(t, exitUnavailable,
+				"connect: connection refused; is `exchange serve` running?")
 	}
 }
 
-// An answer without one of its parts would be shown as something that it does not say: `on` left out is
-// not `off`.
+// An answer without one of its parts would be shown as something that it does not say: `on` left
+// out is not `off`.
 func TestAnAnswerThatLacksSomethingIsNotBelieved(t *testing.T) {
 	noPauses(t)
 	optional := map[string]bool{"email": true, "address": true, "time": true, "currency": true}
@@ -153,7 +167,8 @@ func TestAnAnswerThatLacksSomethingIsNotBelieved(t *testing.T) {
 			}
 			whole[name] = value
 			f := newFake(t, 200, string(text))
-			runLine(f.environ, words(x.line)...).wantError(t, exitUnavailable, "is not one of an exchange's operator listener")
+			runLine(f.environ, words(x.line)...).wantError(t, exitUnavailable,
+				"is not one of an exchange's operator listener")
 		}
 	}
 }

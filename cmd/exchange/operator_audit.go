@@ -38,7 +38,8 @@ type (
 )
 
 func (a *auditReport) complete() bool {
-	return a.Sequence != "" && a.From != "" && a.Records != "" && a.Totals != nil && a.Differences != nil
+	return a.Sequence != "" && a.From != "" && a.Records != "" && a.Totals != nil &&
+		a.Differences != nil
 }
 
 const auditHelp = `Derives every balance, reserve, open order and pending withdraw anew, from the oldest kept snapshot and the
@@ -47,7 +48,8 @@ and books at work, and in the store the wallets, nonces, deposits and withdraws,
 that the replayed records gave rise to, as far as it is kept. Per currency, all deposits less all withdraws must
 be all balances. Commands of clients wait for the moment that the wallets and books are looked at; all else goes on.
 
-With --archive it begins at the very first record instead, with what ` + "`exchange serve --archive`" + ` kept in DIR; or, if that
+With --archive it begins at the very first record instead, with what ` +
+	"`exchange serve --archive`" + ` kept in DIR; or, if that
 archive was begun late or after a restore, at the state that it begins with. Each part must be authentic: written under
 the server's secret key or one that was retired from its file, by the same exchange, behind the part before it.
 --without-authentication takes the parts as they are: a writer of the folder decides what is compared.
@@ -63,7 +65,9 @@ func (p *program) auditCommand() *cobra.Command {
 		Long:  auditHelp,
 		Args:  takes(),
 	}
-	c.Flags().StringVar(&archive, "archive", "", "begin where the archive begins that the server keeps in this folder, with the very first record if it has that")
+	c.Flags().StringVar(&archive, "archive", "",
+		"begin where the archive begins that the server keeps in this folder, with the very "+
+			"first record if it has that")
 	c.Flags().BoolVar(&without, "without-authentication", false,
 		"take the archive's parts as they are, without a proof that the exchange wrote them")
 	c.RunE = run(func(ctx context.Context, _ []string) error {
@@ -98,7 +102,8 @@ func (p *program) audit(ctx context.Context, in map[string]any) error {
 	err := p.lines(ctx, "/operator/v1/audit", in, func(line []byte) error {
 		var at struct{ At, Of uint64 }
 		if err := json.Unmarshal(line, &at); err == nil && at.Of > 0 {
-			g.show("replayed %s of %s records (%d %%)", thousands(at.At), thousands(at.Of), 100*at.At/at.Of)
+			g.show("replayed %s of %s records (%d %%)", thousands(at.At), thousands(at.Of),
+				100*at.At/at.Of)
 		}
 		return nil
 	}, &a)
@@ -117,7 +122,8 @@ func (p *program) audit(ctx context.Context, in map[string]any) error {
 	case 1:
 		return withExit(exitBroken, fmt.Errorf("the books do not balance: there is a difference"))
 	default:
-		return withExit(exitBroken, fmt.Errorf("the books do not balance: there are %d differences", n))
+		return withExit(exitBroken, fmt.Errorf("the books do not balance: there are %d differences",
+			n))
 	}
 }
 
@@ -128,13 +134,18 @@ func (a *auditReport) write(w *tabwriter.Writer, archived bool) {
 	} else if archived {
 		from = "the state that the archive begins with, at sequence " + a.From.String()
 	}
-	fmt.Fprintf(w, "sequence\t%s\nreplayed from\t%s\nrecords replayed\t%s\n", a.Sequence, from, a.Records)
-	fmt.Fprintf(w, "accounts\t%s\nopen orders\t%s\npending withdraws\t%s\n", a.Accounts, a.OpenOrders, a.Withdraws)
-	fmt.Fprintf(w, "stored wallets\t%s compared, %s had changed since\nstored history\t%s rows compared, %s are not kept any more\ncommands paused\t%s ms\n",
+	fmt.Fprintf(w, "sequence\t%s\nreplayed from\t%s\nrecords replayed\t%s\n", a.Sequence, from,
+		a.Records)
+	fmt.Fprintf(w, "accounts\t%s\nopen orders\t%s\npending withdraws\t%s\n", a.Accounts,
+		a.OpenOrders, a.Withdraws)
+	fmt.Fprintf(w,
+		"stored wallets\t%s compared, %s had changed since\nstored history\t%s rows compared, %s "+
+			"are not kept any more\ncommands paused\t%s ms\n",
 		a.Wallets, a.Changed, a.Rows, a.Trimmed, a.PausedMs)
 	fmt.Fprintln(w, "\nCURRENCY\tDEPOSITED\tWITHDRAWN\tBALANCES\tRESERVED")
 	for _, t := range a.Totals {
-		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\n", t.Currency, t.Deposited, t.Withdrawn, t.Balances, t.Reserved)
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\n", t.Currency, t.Deposited, t.Withdrawn, t.Balances,
+			t.Reserved)
 	}
 	if len(a.Differences) == 0 {
 		fmt.Fprintln(w, "\nThe books balance: no difference was found.")

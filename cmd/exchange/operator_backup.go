@@ -77,7 +77,8 @@ func (p *program) backup(ctx context.Context, dir string) error {
 	defer g.done()
 	var a backupAnswer
 	err = writeBeside(dir, func(f *os.File) (name string, err error) {
-		if a.Bytes, err = io.Copy(f, &counting{response.Body, 0, func(n int64) { g.show("%s", megabytes(n)) }}); err != nil {
+		if a.Bytes, err = io.Copy(f, &counting{response.Body, 0,
+			func(n int64) { g.show("%s", megabytes(n)) }}); err != nil {
 			var read readError
 			if errors.As(err, &read) {
 				return "", c.brokeOff(cause(read.error))
@@ -86,7 +87,10 @@ func (p *program) backup(ctx context.Context, dir string) error {
 		}
 		info, err := verify(f, nil, g) // the key is the server's, and may be out of reach here
 		if err != nil {
-			return "", withExit(exitUnavailable, fmt.Errorf("the backup from %s is not whole and is thrown away: %w; the log of the server may say why", c.address, err))
+			return "", withExit(exitUnavailable,
+				fmt.Errorf(
+					"the backup from %s is not whole and is thrown away: %w; the log of the "+
+						"server may say why", c.address, err))
 		}
 		for _, n := range info.Rows {
 			a.Rows += n
@@ -100,9 +104,12 @@ func (p *program) backup(ctx context.Context, dir string) error {
 	}
 	g.done()
 	return p.print(&a, func(w *tabwriter.Writer) {
-		fmt.Fprintf(w, "backup\t%s\nsequence\t%d\naccounts\t%d\nrows\t%d\nbytes\t%d\n", a.File, a.Sequence, a.Accounts, a.Rows, a.Bytes)
-		fmt.Fprint(w, "\nKeep the server's secret key (exchange.key) with it, but in another place: without the key the API secrets in\n"+
-			"the backup are lost, and with both anybody can use them.\n")
+		fmt.Fprintf(w, "backup\t%s\nsequence\t%d\naccounts\t%d\nrows\t%d\nbytes\t%d\n", a.File,
+			a.Sequence, a.Accounts, a.Rows, a.Bytes)
+		fmt.Fprint(w,
+			"\nKeep the server's secret key (exchange.key) with it, but in another place: "+
+				"without the key the API secrets in\n"+
+				"the backup are lost, and with both anybody can use them.\n")
 	})
 }
 
@@ -114,7 +121,8 @@ func verify(f *os.File, by persistence.Authority, g *progress) (*backup.Info, er
 	return backup.Verify(&counting{f, 0, func(n int64) { g.show("%s verified", megabytes(n)) }}, by)
 }
 
-// A counting reader says how much was read. Its errors are readErrors, to be told from those of a writer.
+// A counting reader says how much was read. Its errors are readErrors, to be told from those of a
+// writer.
 type counting struct {
 	io.Reader
 	n    int64

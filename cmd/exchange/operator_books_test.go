@@ -54,20 +54,29 @@ func TestAuditSaysWhatWasComparedAndWhatDiffers(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	runLine(f.environ, "audit", "--archive", "some/../archive").want(t, 0, strings.Replace(balancedText, "first record", "first record, by the archive", 1), "")
-	f.wantAsked(`POST /operator/v1/audit {}`, `POST /operator/v1/audit {}`, fmt.Sprintf(`POST /operator/v1/audit {"archive":%q}`, filepath.Join(here, "archive")))
+	runLine(f.environ, "audit", "--archive", "some/../archive").want(t, 0,
+		strings.Replace(balancedText, "first record", "first record, by the archive", 1), "")
+	f.wantAsked(`POST /operator/v1/audit {}`, `POST /operator/v1/audit {}`,
+		fmt.Sprintf(`POST /operator/v1/audit {"archive":%q}`, filepath.Join(here, "archive")))
 
 	snapshot := strings.Replace(balanced, `"replayed_from":0`, `"replayed_from":20000`, 1)
 	f = newFake(t, 200, end(snapshot))
-	runLine(f.environ, "audit").want(t, 0, strings.Replace(balancedText, "the very first record", "the oldest kept snapshot, at sequence 20000", 1), "")
+	runLine(f.environ, "audit").want(t, 0,
+		strings.Replace(balancedText, "the very first record",
+			"the oldest kept snapshot, at sequence 20000", 1), "")
 
-	differs := strings.Replace(balanced, `"differences":[]`, `"differences":["account a, BTC: \u001b[2J1","there are more"]`, 1)
+	differs := strings.Replace(balanced, `"differences":[]`,
+		`"differences":["account a, BTC: \u001b[2J1","there are more"]`, 1)
 	f = newFake(t, 200, end(differs))
-	text := strings.Replace(balancedText, "The books balance: no difference was found.\n", "Differences:\n  account a, BTC: \ufffd[2J1\n  there are more\n", 1)
-	runLine(f.environ, "audit").want(t, exitBroken, text, "exchange: the books do not balance: there are 2 differences\n")
-	runLine(f.environ, "audit", "--json").want(t, exitBroken, differs+"\n", `{"error":"the books do not balance: there are 2 differences"}`+"\n")
+	text := strings.Replace(balancedText, "The books balance: no difference was found.\n",
+		"Differences:\n  account a, BTC: \ufffd[2J1\n  there are more\n", 1)
+	runLine(f.environ, "audit").want(t, exitBroken, text,
+		"exchange: the books do not balance: there are 2 differences\n")
+	runLine(f.environ, "audit", "--json").want(t, exitBroken, differs+"\n",
+		`{"error":"the books do not balance: there are 2 differences"}`+"\n")
 	f = newFake(t, 200, end(strings.Replace(differs, `,"there are more"`, "", 1)))
-	if r := runLine(f.environ, "audit"); r.code != exitBroken || r.errOut != "exchange: the books do not balance: there is a difference\n" {
+	if r := runLine(f.environ, "audit"); r.code != exitBroken ||
+		r.errOut != "exchange: the books do not balance: there is a difference\n" {
 		t.Errorf("%+v", r)
 	}
 }
@@ -81,27 +90,37 @@ const (
 func TestAStatementIsShownAsItComes(t *testing.T) {
 	f := newFake(t, 200, lineFee+"\n"+lineDeposit+"\n"+lineForward+"\n"+end("3"))
 	runLine(f.environ, "statement", "alice").want(t, 0,
-		"TIME                         CURRENCY  CHANGE               BALANCE                              CAUSE            ID                    PAIR\n"+
-			"2026-01-02T03:04:05.000006Z  BTC       -0.0000000000000001  100000000000000000.0000000000000001  fee              18446744073709551615  BTC_USDT\n"+
-			"2026-01-01T03:04:05.000006Z  USDT      5                    7                                    deposit          3                     -\n"+
-			"-                            USDT      2                    2                                    brought forward  -                     -\n", "")
-	runLine(f.environ, "statement", "alice", "--json").want(t, 0, lineFee+"\n"+lineDeposit+"\n"+lineForward+"\n", "")
+		"TIME                         CURRENCY  CHANGE               BALANCE                     "+
+			"         CAUSE            ID                    PAIR\n"+
+			"2026-01-02T03:04:05.000006Z  BTC       -0.0000000000000001  "+
+			"100000000000000000.0000000000000001  fee              18446744073709551615  "+
+			"BTC_USDT\n"+
+			"2026-01-01T03:04:05.000006Z  USDT      5                    7                       "+
+			"             deposit          3                     -\n"+
+			"-                            USDT      2                    2                       "+
+			"             brought forward  -                     -\n", "")
+	runLine(f.environ, "statement", "alice", "--json").want(t, 0,
+		lineFee+"\n"+lineDeposit+"\n"+lineForward+"\n", "")
 	asked := `GET /operator/v1/statement?account=alice`
 	f.wantAsked(asked, asked)
 
 	f = newFake(t, 200, lineFee+"\n"+end("1"))
 	runLine(f.environ, "statement", "alice", "--currency", "BTC").want(t, 0,
-		"TIME                         CURRENCY  CHANGE               BALANCE                              CAUSE  ID                    PAIR\n"+
-			"2026-01-02T03:04:05.000006Z  BTC       -0.0000000000000001  100000000000000000.0000000000000001  fee    18446744073709551615  BTC_USDT\n", "")
+		"TIME                         CURRENCY  CHANGE               BALANCE                     "+
+			"         CAUSE  ID                    PAIR\n"+
+			"2026-01-02T03:04:05.000006Z  BTC       -0.0000000000000001  "+
+			"100000000000000000.0000000000000001  fee    18446744073709551615  BTC_USDT\n", "")
 	f.wantAsked(asked + "&currency=BTC")
 
 	f = newFake(t, 200, end("0"))
-	runLine(f.environ, "statement", "bob").want(t, 0, "TIME  CURRENCY  CHANGE  BALANCE  CAUSE  ID  PAIR\n", "")
+	runLine(f.environ, "statement", "bob").want(t, 0,
+		"TIME  CURRENCY  CHANGE  BALANCE  CAUSE  ID  PAIR\n", "")
 	runLine(f.environ, "statement", "bob", "--json").want(t, 0, "", "")
 
 	n := 2*statementBlock + 1
 	f = newFake(t, 200, strings.Repeat(lineDeposit+"\n", n)+end(fmt.Sprint(n)))
-	if r := runLine(f.environ, "statement", "bob"); r.code != 0 || strings.Count(r.out, "\n") != n+1 || strings.Count(r.out, "TIME") != 1 {
+	if r := runLine(f.environ, "statement", "bob"); r.code != 0 ||
+		strings.Count(r.out, "\n") != n+1 || strings.Count(r.out, "TIME") != 1 {
 		t.Errorf("of %d lines there are %d; %d %s", n, strings.Count(r.out, "\n"), r.code, r.errOut)
 	}
 }
@@ -117,22 +136,29 @@ const (
 func TestTradesAreExported(t *testing.T) {
 	f := newFake(t, 200, trade1+"\n"+trade2+"\n"+end("2"))
 	runLine(f.environ, words("export trades --pair BTC_USDT")...).want(t, 0, tradeCSV, "")
-	runLine(f.environ, words("export trades --pair BTC_USDT --json")...).want(t, 0, trade1+"\n"+trade2+"\n", "")
+	runLine(f.environ, words("export trades --pair BTC_USDT --json")...).want(t, 0,
+		trade1+"\n"+trade2+"\n", "")
 	file := filepath.Join(t.TempDir(), "trades.csv")
-	runLine(f.environ, append(words("export trades --pair BTC_USDT --from 2026-01-01 --to 2026-01-02T05:00:00+01:00 --output"), file)...).
+	runLine(f.environ, append(words(
+		"export trades --pair BTC_USDT --from 2026-01-01 --to 2026-01-02T05:00:00+01:00 --output"),
+		file)...).
 		want(t, 0, "2 trades are in "+file+".\n", "")
 	f.wantAsked(`GET /operator/v1/trades?pair=BTC_USDT`, `GET /operator/v1/trades?pair=BTC_USDT`,
 		`GET /operator/v1/trades?from=2026-01-01&pair=BTC_USDT&to=2026-01-02T05%3A00%3A00%2B01%3A00`)
 	wantFile(t, file, tradeCSV)
-	runLine(f.environ, "export", "trades", "--pair", "BTC_USDT", "--json", "--output", file).want(t, 0, fmt.Sprintf(`{"trades":2,"file":%q}`+"\n", file), "")
+	runLine(f.environ, "export", "trades", "--pair", "BTC_USDT", "--json", "--output", file).want(t,
+		0, fmt.Sprintf(`{"trades":2,"file":%q}`+"\n", file), "")
 	wantFile(t, file, trade1+"\n"+trade2+"\n")
 
 	f = newFake(t, 200, trade1+"\n"+end("1"))
-	runLine(f.environ, "export", "trades", "--pair", "BTC_USDT", "--output", file).want(t, 0, "1 trade is in "+file+".\n", "")
+	runLine(f.environ, "export", "trades", "--pair", "BTC_USDT", "--output", file).want(t, 0,
+		"1 trade is in "+file+".\n", "")
 	f = newFake(t, 200, trade1+"\n") // it breaks off: what was there stays
-	runLine(f.environ, "export", "trades", "--pair", "BTC_USDT", "--output", file).wantError(t, exitUnavailable, "last line is missing")
+	runLine(f.environ, "export", "trades", "--pair", "BTC_USDT", "--output", file).wantError(t,
+		exitUnavailable, "last line is missing")
 	wantFile(t, file, tradeCSV[:strings.Index(tradeCSV, "\n1844")+1])
-	runLine(f.environ, "export", "trades", "--pair", "BTC_USDT", "--output", filepath.Join(file, "x")).wantError(t, exitUsage, file)
+	runLine(f.environ, "export", "trades", "--pair", "BTC_USDT", "--output",
+		filepath.Join(file, "x")).wantError(t, exitUsage, file)
 }
 
 // wantFile wants a file of its owner alone, with nothing beside it.
@@ -183,19 +209,26 @@ func TestAnAnswerThatIsNotWholeIsAnError(t *testing.T) {
 		}{
 			{"", exitUnavailable, "broke off and is not whole: its last line is missing"},
 			{x.lines, exitUnavailable, "broke off and is not whole: its last line is missing"},
-			{strings.TrimSuffix(x.lines, "}\n"), exitUnavailable, "broke off and is not whole: line 2 is cut off"},
-			{whole[:len(whole)-3], exitUnavailable, "broke off and is not whole: line 3 is cut off"},
+			{strings.TrimSuffix(x.lines, "}\n"), exitUnavailable,
+				"broke off and is not whole: line 2 is cut off"},
+			{whole[:len(whole)-3], exitUnavailable,
+				"broke off and is not whole: line 3 is cut off"},
 			{whole + x.lines, exitUnavailable, "there is more behind its end"},
 			{x.lines + end("{}"), exitUnavailable, "its last line is not one of an exchange's"},
 			{x.lines + end(`"x"`), exitUnavailable, "its last line is not one of an exchange's"},
 			{x.lines + `{"error":""}` + "\n", exitUnavailable, "its last line says nothing"},
-			{x.lines + `{"error":"an audit is running already"}` + "\n", exitUnavailable, "exchange: an audit is running already\n"},
-			{x.lines + `{"error":"record 7 does not fit","damaged":true}` + "\n", exitBroken, "exchange: record 7 does not fit\n"},
-			{"<html>\n", exitUnavailable, `the answer is not one of an exchange's operator listener: "<html>"`},
+			{x.lines + `{"error":"an audit is running already"}` + "\n", exitUnavailable,
+				"exchange: an audit is running already\n"},
+			{x.lines + `{"error":"record 7 does not fit","damaged":true}` + "\n", exitBroken,
+				"exchange: record 7 does not fit\n"},
+			{"<html>\n", exitUnavailable,
+				`the answer is not one of an exchange's operator listener: "<html>"`},
 		} {
 			r := runLine(newFake(t, 200, y.answer).environ, words(x.line)...)
-			if r.code != y.code || !strings.Contains(r.errOut, y.want) || strings.Count(r.errOut, "\n") != 1 {
-				t.Errorf("%s, answered %q: %d %s, want %d %s", x.line, y.answer, r.code, r.errOut, y.code, y.want)
+			if r.code != y.code || !strings.Contains(r.errOut, y.want) ||
+				strings.Count(r.errOut, "\n") != 1 {
+				t.Errorf("%s, answered %q: %d %s, want %d %s", x.line, y.answer, r.code, r.errOut,
+					y.code, y.want)
 			}
 			r = runLine(newFake(t, 200, y.answer).environ, words(x.line+" --json")...)
 			if r.code != y.code || !strings.HasPrefix(r.errOut, `{"error":`) {
@@ -209,7 +242,8 @@ func TestAnAnswerThatIsNotWholeIsAnError(t *testing.T) {
 			_ = http.NewResponseController(w).Flush()
 			return hangUp(w)
 		}
-		if r := runLine(f.environ, words(x.line)...); r.code != exitUnavailable || !strings.Contains(r.errOut, "broke off and is not whole: unexpected EOF") {
+		if r := runLine(f.environ, words(x.line)...); r.code != exitUnavailable ||
+			!strings.Contains(r.errOut, "broke off and is not whole: unexpected EOF") {
 			t.Errorf("%s: %+v", x.line, r)
 		}
 	}
@@ -219,7 +253,8 @@ func TestAnAnswerThatIsNotWholeIsAnError(t *testing.T) {
 			t.Errorf("%s with a line missing: %+v", x.line, r)
 		}
 		r = runLine(newFake(t, 200, `{}`+"\n"+end("1")).environ, words(x.line)...)
-		if r.code != exitUnavailable || !strings.Contains(r.errOut, "is not one of an exchange's operator listener") {
+		if r.code != exitUnavailable ||
+			!strings.Contains(r.errOut, "is not one of an exchange's operator listener") {
 			t.Errorf("%s with an empty line: %+v", x.line, r)
 		}
 	}
@@ -227,7 +262,8 @@ func TestAnAnswerThatIsNotWholeIsAnError(t *testing.T) {
 
 func TestLongAnswersAreRefusedLikeOthers(t *testing.T) {
 	dir := t.TempDir()
-	for _, line := range []string{"audit", "statement alice", "export trades --pair BTC_USDT", "backup " + dir} {
+	for _, line := range []string{"audit", "statement alice", "export trades --pair BTC_USDT",
+		"backup " + dir} {
 		for _, x := range []struct {
 			status int
 			body   string
@@ -235,10 +271,12 @@ func TestLongAnswersAreRefusedLikeOthers(t *testing.T) {
 			want   string
 		}{
 			{400, `{"error":"there is no such thing"}`, exitUsage, "there is no such thing"},
-			{401, `{"error":"the bearer token is missing or wrong"}`, exitUsage, "wrong (the token is from EXCHANGE_OPERATOR_TOKEN)"},
+			{401, `{"error":"the bearer token is missing or wrong"}`, exitUsage,
+				"wrong (the token is from EXCHANGE_OPERATOR_TOKEN)"},
 			{404, ``, exitUsage, "the exchange answered 404 Not Found: is "},
 			{500, `oops`, exitUnavailable, "the exchange answered 500 Internal Server Error"},
-			{503, `{"error":"The exchange is starting."}`, exitUnavailable, "The exchange is starting."},
+			{503, `{"error":"The exchange is starting."}`, exitUnavailable,
+				"The exchange is starting."},
 		} {
 			f := newFake(t, x.status, x.body)
 			r := runLine(f.environ, words(line)...)
@@ -251,11 +289,15 @@ func TestLongAnswersAreRefusedLikeOthers(t *testing.T) {
 		}
 		f := newFake(t, 0, "")
 		f.before = hangUp
-		if r := runLine(f.environ, words(line)...); r.code != exitUnavailable || !strings.Contains(r.errOut, "did not answer") || strings.Contains(r.errOut, "was done") {
+		if r := runLine(f.environ, words(line)...); r.code != exitUnavailable ||
+			!strings.Contains(r.errOut, "did not answer") ||
+			strings.Contains(r.errOut, "was done") {
 			t.Errorf("%s: %+v", line, r)
 		}
-		r := runLine([]string{"EXCHANGE_OPERATOR_TOKEN=x", "EXCHANGE_OPERATOR=" + closedPort(t)}, words(line)...)
-		if r.code != exitUnavailable || !strings.Contains(r.errOut, "connection refused; is `exchange serve` running?") {
+		r := runLine([]string{"EXCHANGE_OPERATOR_TOKEN=x", "EXCHANGE_OPERATOR=" + closedPort(t)},
+			words(line)...)
+		if r.code != exitUnavailable ||
+			!strings.Contains(r.errOut, "connection refused; is `exchange serve` running?") {
 			t.Errorf("%s: %+v", line, r)
 		}
 		r = runLine([]string{"EXCHANGE_OPERATOR_TOKEN_FILE=/nowhere",
@@ -282,12 +324,15 @@ func TestWrongArgumentsOfLongAnswersAreRefusedBeforeAnythingIsSent(t *testing.T)
 		{"export trades BTC_USDT", `"BTC_USDT" is one argument too many`},
 		{"export trades --pair BTC", `the pair "BTC" must be`},
 		{"export trades --pair ''", `the pair "" must be`},
-		{"export trades --pair BTC_USDT --from yesterday", `--from is "yesterday": write a time such as`},
+		{"export trades --pair BTC_USDT --from yesterday",
+			`--from is "yesterday": write a time such as`},
 		{"export trades --pair BTC_USDT --to 2026-13-01", `--to is "2026-13-01"`},
 		{"export trades --pair BTC_USDT --from ''", `--from is "": write a time such as`},
 		{"export trades --pair BTC_USDT --to ''", `--to is "": write a time such as`},
-		{"export trades --pair BTC_USDT --from 2026-01-02 --to 2026-01-02T01:00:00+02:00", `--from is "2026-01-02", which is not before --to, "2026-01-02T01:00:00+02:00"`},
-		{"export trades --pair BTC_USDT --from 2026-01-02 --to 2026-01-02", `--from is "2026-01-02", which is not before --to, "2026-01-02"`},
+		{"export trades --pair BTC_USDT --from 2026-01-02 --to 2026-01-02T01:00:00+02:00",
+			`--from is "2026-01-02", which is not before --to, "2026-01-02T01:00:00+02:00"`},
+		{"export trades --pair BTC_USDT --from 2026-01-02 --to 2026-01-02",
+			`--from is "2026-01-02", which is not before --to, "2026-01-02"`},
 		{"export trades --pair BTC_USDT --output ''", "--output is empty"},
 		{"backup", "backup needs DIR"},
 		{"backup ''", "backup needs DIR"},
@@ -295,7 +340,8 @@ func TestWrongArgumentsOfLongAnswersAreRefusedBeforeAnythingIsSent(t *testing.T)
 	} {
 		args := words(x.line)
 		runLine(f.environ, args...).wantError(t, exitUsage, x.want)
-		wantJSONError(t, runLine(f.environ, append([]string{"--json"}, args...)...), exitUsage, x.want)
+		wantJSONError(t, runLine(f.environ, append([]string{"--json"}, args...)...), exitUsage,
+			x.want)
 	}
 	f.wantAsked()
 }
@@ -320,14 +366,17 @@ func TestSomebodyWhoWatchesSeesHowFarItIs(t *testing.T) {
 	dir := t.TempDir()
 	for _, x := range []struct{ line, answer, want string }{
 		{"audit", someProgress + end(balanced), "\rreplayed 100 of 400 records (25 %)\r"},
-		{"export trades --pair BTC_USDT --output " + dir + "/trades.csv", trade1 + "\n" + trade2 + "\n" + end("2"), "\r1 trades\r"},
-		{"export trades --pair BTC_USDT", trade1 + "\n" + end("1"), ""}, // it would stand between the trades
+		{"export trades --pair BTC_USDT --output " + dir + "/trades.csv",
+			trade1 + "\n" + trade2 + "\n" + end("2"), "\r1 trades\r"},
+		// it would stand between the trades
+		{"export trades --pair BTC_USDT", trade1 + "\n" + end("1"), ""},
 		{"backup " + dir, string(testBackup(t, "alice")), "\r0.0 MB\r"},
 	} {
 		f := newFake(t, 200, x.answer)
 		r := runLine(f.environ, words(x.line)...)
 		shown, clear, _ := strings.Cut(r.errOut, x.want)
-		if r.code != 0 || shown != "" || strings.Trim(clear, " ") != strings.Repeat("\r", min(len(x.want), 1)) {
+		if r.code != 0 || shown != "" ||
+			strings.Trim(clear, " ") != strings.Repeat("\r", min(len(x.want), 1)) {
 			t.Errorf("%s: %d %q, want %q and its end", x.line, r.code, r.errOut, x.want)
 		}
 		if r = runLine(f.environ, words(x.line+" --json")...); r.code != 0 || r.errOut != "" {
@@ -360,11 +409,15 @@ func testBackup(t *testing.T, accounts ...string) []byte {
 	s, e := state.New(), state.Effects{}
 	for i, name := range accounts {
 		id := uint32(i + 1)
-		err = errors.Join(err, s.Apply(&event.Record{Kind: event.KindAccount, Account: event.Account{ID: id, Name: name}}, &e),
-			s.Apply(&event.Record{Kind: event.KindKey, Key: event.Key{Number: id, Account: id, Key: "key of " + name, SealedBy: 5, Sealed: []byte("x")}}, &e))
+		err = errors.Join(err, s.Apply(
+			&event.Record{Kind: event.KindAccount, Account: event.Account{ID: id, Name: name}}, &e),
+			s.Apply(&event.Record{Kind: event.KindKey,
+				Key: event.Key{Number: id, Account: id, Key: "key of " + name, SealedBy: 5,
+					Sealed: []byte("x")}}, &e))
 	}
 	token, _, err1 := store.Acquire(t.Context(), persistence.Claim{Owner: "test"})
-	err2 := store.Apply(t.Context(), token, 0, s.Seq(), &persistence.Writes{Actions: []persistence.Action{{Seq: 1, Who: "a", What: "b"}}})
+	err2 := store.Apply(t.Context(), token, 0, s.Seq(),
+		&persistence.Writes{Actions: []persistence.Action{{Seq: 1, Who: "a", What: "b"}}})
 	var b bytes.Buffer
 	if err := errors.Join(err, err1, err2,
 		backup.Write(t.Context(), &b, store, s.AppendTo(nil), zeroKey(t), func(int) {})); err !=
@@ -379,8 +432,11 @@ func TestABackupGetsItsNameWhenItIsVerified(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "a", "b")
 	file := filepath.Join(dir, "exchange-4.backup")
 	f := newFake(t, 200, string(good))
-	text := fmt.Sprintf("backup    %s\nsequence  4\naccounts  2\nrows      1\nbytes     %d\n\nKeep the server's secret key (exchange.key) with it, but in another place: "+
-		"without the key the API secrets in\nthe backup are lost, and with both anybody can use them.\n", file, len(good))
+	text := fmt.Sprintf(
+		"backup    %s\nsequence  4\naccounts  2\nrows      1\nbytes     %d\n\nKeep the server's "+
+			"secret key (exchange.key) with it, but in another place: "+
+			"without the key the API secrets in\nthe backup are lost, and with both anybody can "+
+			"use them.\n", file, len(good))
 	runLine(f.environ, "backup", dir).want(t, 0, text, "")
 	wantOnly(t, dir, "exchange-4.backup")
 	if info, err := os.Stat(dir); err != nil || info.Mode().Perm() != 0o700 {
@@ -389,13 +445,17 @@ func TestABackupGetsItsNameWhenItIsVerified(t *testing.T) {
 	if b, err := os.ReadFile(file); err != nil || !bytes.Equal(b, good) {
 		t.Errorf("the file is another: %v", err)
 	}
-	runLine(f.environ, "backup", dir, "--json").want(t, 0, fmt.Sprintf(`{"file":%q,"sequence":4,"accounts":2,"rows":1,"bytes":%d}`+"\n", file, len(good)), "")
+	runLine(f.environ, "backup", dir, "--json").want(t, 0,
+		fmt.Sprintf(`{"file":%q,"sequence":4,"accounts":2,"rows":1,"bytes":%d}`+"\n", file,
+			len(good)), "")
 	f.wantAsked("GET /operator/v1/backup", "GET /operator/v1/backup")
 
 	dir = t.TempDir()
-	for _, bad := range []string{"", "<html>", string(good[:len(good)-1]), string(good[:len(good)/2]), string(good) + "x"} {
+	for _, bad := range []string{"", "<html>", string(good[:len(good)-1]),
+		string(good[:len(good)/2]), string(good) + "x"} {
 		f = newFake(t, 200, bad)
-		runLine(f.environ, "backup", dir).wantError(t, exitUnavailable, "is not whole and is thrown away: the backup is damaged")
+		runLine(f.environ, "backup", dir).wantError(t, exitUnavailable,
+			"is not whole and is thrown away: the backup is damaged")
 	}
 	f.before = func(w http.ResponseWriter) error {
 		w.Header().Set("Content-Length", fmt.Sprint(len(good)))
@@ -403,13 +463,15 @@ func TestABackupGetsItsNameWhenItIsVerified(t *testing.T) {
 		_ = http.NewResponseController(w).Flush()
 		return hangUp(w)
 	}
-	runLine(f.environ, "backup", dir).wantError(t, exitUnavailable, "broke off and is not whole: unexpected EOF")
+	runLine(f.environ, "backup", dir).wantError(t, exitUnavailable,
+		"broke off and is not whole: unexpected EOF")
 	wantOnly(t, dir)
 	notFolder := filepath.Join(dir, "file")
 	if err := os.WriteFile(notFolder, nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	runLine(f.environ, "backup", notFolder).wantError(t, exitUsage, "the folder for the backup cannot be made")
+	runLine(f.environ, "backup", notFolder).wantError(t, exitUsage,
+		"the folder for the backup cannot be made")
 }
 
 func TestARestoreTakesTheNewestBackupIntoAnEmptyStore(t *testing.T) {
@@ -422,7 +484,8 @@ func TestARestoreTakesTheNewestBackupIntoAnEmptyStore(t *testing.T) {
 		}
 		return name
 	}
-	older := write("exchange-6.backup", testBackup(t, "alice", "bob", "carol")) // of before a restore
+	// of before a restore
+	older := write("exchange-6.backup", testBackup(t, "alice", "bob", "carol"))
 	newest := write("exchange-4.backup", testBackup(t, "alice", "bob"))
 	write("notes.txt", []byte("not ours"))
 	write("exchange-04.backup", []byte("not ours"))
@@ -463,7 +526,9 @@ $`)
 	if err := s.Close(); err != nil {
 		t.Fatal(err)
 	}
-	restore(dir).wantError(t, exitUsage, "the store is not empty: it has a history up to sequence 4; nothing was written to pebble:"+store)
+	restore(dir).wantError(t, exitUsage,
+		"the store is not empty: it has a history up to sequence 4; nothing was written to pebble:"+
+			store)
 
 	environ[0] = "EXCHANGE_STORE=pebble:" + filepath.Join(t.TempDir(), "second")
 	environ = append(environ, "EXCHANGE_SOMETHING=x")
@@ -479,7 +544,8 @@ $`)
 			t.Errorf("%q is not said: %+v", word, r)
 		}
 	}
-	if r.errOut != "exchange: the environment variable EXCHANGE_SOMETHING names no option and is ignored\n" {
+	if r.errOut !=
+		"exchange: the environment variable EXCHANGE_SOMETHING names no option and is ignored\n" {
 		t.Errorf("said is %q", r.errOut)
 	}
 	r = runLine([]string{"EXCHANGE_STORE=pebble:" + filepath.Join(t.TempDir(), "third"),
@@ -545,7 +611,8 @@ func restoreRefuses(t *testing.T, good string) {
 		t.Fatal(err)
 	}
 	f(exitBroken, dir, "if it is not the one to restore, name the file that is")
-	if r := runLine(nil, "restore", good); r.code != exitUsage || !strings.Contains(r.errOut, "exchange config example") {
+	if r := runLine(nil, "restore", good); r.code != exitUsage ||
+		!strings.Contains(r.errOut, "exchange config example") {
 		t.Errorf("without a configuration: %+v", r)
 	}
 }

@@ -34,15 +34,18 @@ type exportedTrade struct {
 	MakerFee   json.Number `json:"maker_fee"`
 }
 
-var exportHeader = []string{"id", "time", "pair", "type", "price", "amount", "taker_order", "maker_order", "taker", "maker", "taker_fee", "maker_fee"}
+var exportHeader = []string{"id", "time", "pair", "type", "price", "amount", "taker_order",
+	"maker_order", "taker", "maker", "taker_fee", "maker_fee"}
 
 func (t *exportedTrade) row() []string {
-	return []string{t.ID.String(), t.Time, t.Pair, t.Type, t.Price.String(), t.Amount.String(), t.TakerOrder.String(), t.MakerOrder.String(),
+	return []string{t.ID.String(), t.Time, t.Pair, t.Type, t.Price.String(), t.Amount.String(),
+		t.TakerOrder.String(), t.MakerOrder.String(),
 		t.Taker, t.Maker, t.TakerFee.String(), t.MakerFee.String()}
 }
 
 func (t *exportedTrade) complete() bool {
-	return t.ID != "" && t.Time != "" && t.Pair != "" && t.Type != "" && t.Price != "" && t.Amount != "" && t.Taker != "" && t.Maker != ""
+	return t.ID != "" && t.Time != "" && t.Pair != "" && t.Type != "" && t.Price != "" &&
+		t.Amount != "" && t.Taker != "" && t.Maker != ""
 }
 
 // An exportAnswer is what is said of an export into a file.
@@ -62,9 +65,12 @@ func (p *program) exportTradesCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "trades --pair PAIR",
 		Short: "Write the trades of a pair as CSV, oldest first",
-		Long: "Writes the trades of a pair as CSV with a header, oldest first. Times are such as 2026-11-21T08:00:00Z, or 2026-11-21, which is when " +
-			"that day begins in UTC. The type is the taker's side. A fee is in the currency that its side received.\n\n" +
-			"With --json each line is an object instead. A file gets its name when it is whole; only its owner can read it.",
+		Long: "Writes the trades of a pair as CSV with a header, oldest first. Times are such as " +
+			"2026-11-21T08:00:00Z, or 2026-11-21, which is when " +
+			"that day begins in UTC. The type is the taker's side. A fee is in the currency that " +
+			"its side received.\n\n" +
+			"With --json each line is an object instead. A file gets its name when it is whole; " +
+			"only its owner can read it.",
 		Args: takes(),
 	}
 	c.Flags().StringVar(&pair, "pair", "", "the pair, such as BTC_USDT")
@@ -95,7 +101,9 @@ func (p *program) exportTradesCommand() *cobra.Command {
 			times = append(times, t)
 		}
 		if len(times) == 2 && !times[0].Before(times[1]) {
-			return usage("--from is %q, which is not before --to, %q: there can be no trade between them", from, to)
+			return usage(
+				"--from is %q, which is not before --to, %q: there can be no trade between them",
+				from, to)
 		}
 		return p.exportTrades(ctx, "/operator/v1/trades?"+query.Encode(), output)
 	})
@@ -109,7 +117,8 @@ func readTime(flag, text string) (time.Time, error) {
 			return t, nil
 		}
 	}
-	return time.Time{}, usage("%s is %q: write a time such as 2026-11-21 or 2026-11-21T08:00:00Z", flag, text)
+	return time.Time{}, usage("%s is %q: write a time such as 2026-11-21 or 2026-11-21T08:00:00Z",
+		flag, text)
 }
 
 func (p *program) exportTrades(ctx context.Context, path, output string) error {
@@ -133,12 +142,14 @@ func (p *program) exportTrades(ctx context.Context, path, output string) error {
 		return err
 	}
 	return p.print(&a, func(w *tabwriter.Writer) {
-		fmt.Fprintf(w, "%s %s in %s.\n", thousands(a.Trades), either(a.Trades == 1, "trade is", "trades are"), a.File)
+		fmt.Fprintf(w, "%s %s in %s.\n", thousands(a.Trades),
+			either(a.Trades == 1, "trade is", "trades are"), a.File)
 	})
 }
 
 // exportTo writes trades, and says how many they were.
-func (p *program) exportTo(ctx context.Context, path string, to io.Writer, g *progress) (n int, err error) {
+func (p *program) exportTo(ctx context.Context, path string, to io.Writer, g *progress) (n int,
+	err error) {
 	buffered := bufio.NewWriter(to)
 	table := csv.NewWriter(buffered)
 	header := func() {
@@ -168,7 +179,8 @@ func (p *program) exportTo(ctx context.Context, path string, to io.Writer, g *pr
 	table.Flush()
 	flushed := cmp.Or(table.Error(), buffered.Flush())
 	if err == nil && n != end {
-		err = withExit(exitUnavailable, fmt.Errorf("%d trades have come, the exchange speaks of %d", n, end))
+		err = withExit(exitUnavailable,
+			fmt.Errorf("%d trades have come, the exchange speaks of %d", n, end))
 	}
 	return n, cmp.Or(err, flushed)
 }

@@ -37,12 +37,15 @@ func (p *program) feesSetCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "set ACCOUNT PAIR --maker RATE --taker RATE",
 		Short: "Give an account its own rates in a pair",
-		Long: "Gives an account its own rates in a pair, for trades from now on. A rate is the fraction that is taken of what the account " +
+		Long: "Gives an account its own rates in a pair, for trades from now on. A rate is the " +
+			"fraction that is taken of what the account " +
 			"receives: 0.001 is 0.1 %, and 0 is no fee.",
 		Args: takes("ACCOUNT", "PAIR"),
 	}
-	c.Flags().StringVar(&maker, "maker", "", "rate for orders that rested, such as 0.001 (required)")
-	c.Flags().StringVar(&taker, "taker", "", "rate for orders that met them, such as 0.002 (required)")
+	c.Flags().StringVar(&maker, "maker", "",
+		"rate for orders that rested, such as 0.001 (required)")
+	c.Flags().StringVar(&taker, "taker", "",
+		"rate for orders that met them, such as 0.002 (required)")
 	c.RunE = run(func(ctx context.Context, args []string) error {
 		if !c.Flags().Changed("maker") || !c.Flags().Changed("taker") {
 			return usage("fees set needs --maker RATE and --taker RATE")
@@ -52,7 +55,8 @@ func (p *program) feesSetCommand() *cobra.Command {
 		if err := cmp.Or(checkAccount(args[0]), checkPair(args[1]), err1, err2); err != nil {
 			return err
 		}
-		return p.setFees(ctx, map[string]any{"account": args[0], "pair": args[1], "maker": m.String(), "taker": t.String()})
+		return p.setFees(ctx, map[string]any{"account": args[0], "pair": args[1],
+			"maker": m.String(), "taker": t.String()})
 	})
 	return c
 }
@@ -66,7 +70,8 @@ func (p *program) feesResetCommand() *cobra.Command {
 			if err := cmp.Or(checkAccount(args[0]), checkPair(args[1])); err != nil {
 				return err
 			}
-			return p.setFees(ctx, map[string]any{"account": args[0], "pair": args[1], "usual": true})
+			return p.setFees(ctx, map[string]any{"account": args[0], "pair": args[1],
+				"usual": true})
 		}),
 	}
 }
@@ -78,7 +83,8 @@ func (p *program) setFees(ctx context.Context, in any) error {
 		return err
 	}
 	return p.print(&a, func(w *tabwriter.Writer) {
-		fmt.Fprintf(w, "account\t%s\npair\t%s\nmaker\t%s\ntaker\t%s\nrates\t%s\n", a.Account, a.Pair, percent(a.Maker), percent(a.Taker),
+		fmt.Fprintf(w, "account\t%s\npair\t%s\nmaker\t%s\ntaker\t%s\nrates\t%s\n", a.Account,
+			a.Pair, percent(a.Maker), percent(a.Taker),
 			either(*a.Own, "the account's own", "the pair's"))
 		already(w, a.Repeated, repeats)
 	})

@@ -43,7 +43,8 @@ func (a *keysAnswer) complete() bool   { return a.Keys != nil }
 func (a *revokeAnswer) complete() bool { return a.Key != "" && a.Revoked }
 
 func (p *program) keyCommand() *cobra.Command {
-	return group("key", "Make, list and revoke API keys", p.keyCreateCommand(), p.keyListCommand(), p.keyRevokeCommand())
+	return group("key", "Make, list and revoke API keys", p.keyCreateCommand(), p.keyListCommand(),
+		p.keyRevokeCommand())
 }
 
 func (p *program) keyCreateCommand() *cobra.Command {
@@ -60,19 +61,25 @@ func (p *program) keyCreateCommand() *cobra.Command {
 			}
 			var a keyAnswer
 			in := map[string]any{"account": args[0], "permissions": may, "allow": networks}
-			if err := p.change(ctx, "/operator/v1/keys", in, &a, "`exchange key list "+args[0]+"` shows whether a key was made; revoke it then"); err != nil {
+			if err := p.change(ctx, "/operator/v1/keys", in, &a,
+				"`exchange key list "+args[0]+
+					"` shows whether a key was made; revoke it then"); err != nil {
 				return err
 			}
 			a.Permissions, a.Allow = notNil(a.Permissions), notNil(a.Allow)
 			return p.print(&a, func(w *tabwriter.Writer) {
-				fmt.Fprintf(w, "account\t%s\nkey\t%s\nsecret\t%s\npermissions\t%s\n", a.Account, a.Key, a.Secret, strings.Join(a.Permissions, ","))
+				fmt.Fprintf(w, "account\t%s\nkey\t%s\nsecret\t%s\npermissions\t%s\n", a.Account,
+					a.Key, a.Secret, strings.Join(a.Permissions, ","))
 				fmt.Fprintf(w, "from\t%s\n", orAnywhere(a.Allow))
 				fmt.Fprintln(w, "\nThe secret is shown only now: keep it.")
 			})
 		}),
 	}
-	c.Flags().StringSliceVar(&may, "permissions", []string{"read", "trade"}, "what the key may do: read, trade, withdraw")
-	c.Flags().StringSliceVar(&allow, "allow", nil, "network the key may be used from, such as 10.0.0.0/8; may be given again (default from anywhere)")
+	c.Flags().StringSliceVar(&may, "permissions", []string{"read", "trade"},
+		"what the key may do: read, trade, withdraw")
+	c.Flags().StringSliceVar(&allow, "allow", nil,
+		"network the key may be used from, such as 10.0.0.0/8; may be given again (default from "+
+			"anywhere)")
 	return c
 }
 
@@ -86,11 +93,13 @@ func (p *program) keyListCommand() *cobra.Command {
 				return err
 			}
 			var a keysAnswer
-			if err := p.ask(ctx, "/operator/v1/keys?"+url.Values{"account": {args[0]}}.Encode(), &a); err != nil {
+			if err := p.ask(ctx, "/operator/v1/keys?"+url.Values{"account": {args[0]}}.Encode(),
+				&a); err != nil {
 				return err
 			}
 			for i := range a.Keys {
-				a.Keys[i].Permissions, a.Keys[i].Allow = notNil(a.Keys[i].Permissions), notNil(a.Keys[i].Allow)
+				a.Keys[i].Permissions, a.Keys[i].Allow = notNil(a.Keys[i].Permissions),
+					notNil(a.Keys[i].Allow)
 			}
 			return p.print(&a, func(w *tabwriter.Writer) {
 				fmt.Fprintln(w, "KEY\tPERMISSIONS\tFROM\tSTATE")
@@ -99,7 +108,8 @@ func (p *program) keyListCommand() *cobra.Command {
 					if x.Revoked {
 						state = "revoked"
 					}
-					fmt.Fprintf(w, "%s\t%s\t%s\t%s\n", x.Key, strings.Join(x.Permissions, ","), orAnywhere(x.Allow), state)
+					fmt.Fprintf(w, "%s\t%s\t%s\t%s\n", x.Key, strings.Join(x.Permissions, ","),
+						orAnywhere(x.Allow), state)
 				}
 			})
 		}),

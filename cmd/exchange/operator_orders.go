@@ -20,12 +20,15 @@ type (
 	}
 	cancelAllAnswer struct {
 		Orders []json.Number `json:"orders"`
-		// Incomplete is this program's own: an earlier try may have cancelled orders that are not listed.
+		// Incomplete is this program's own: an earlier try may have cancelled orders that are not
+		// listed.
 		Incomplete bool `json:"incomplete,omitempty"`
 	}
 )
 
-func (a *cancelAnswer) complete() bool    { return a.Order != "" && a.Account != "" && a.Pair != "" }
+func (a *cancelAnswer) complete() bool {
+	return a.Order != "" && a.Account != "" && a.Pair != ""
+}
 func (a *cancelAllAnswer) complete() bool { return a.Orders != nil }
 
 func (p *program) orderCommand() *cobra.Command {
@@ -43,16 +46,20 @@ func (p *program) orderCancelCommand() *cobra.Command {
 				return err
 			}
 			var a cancelAnswer
-			repeats, err := p.changeUntilKnown(ctx, "/operator/v1/orders/cancel", map[string]any{"order": id}, &a, repeatIt)
+			repeats, err := p.changeUntilKnown(ctx, "/operator/v1/orders/cancel",
+				map[string]any{"order": id}, &a, repeatIt)
 			if repeats > 0 && exitCode(err) == exitUsage {
 				// The order is closed, but this does not say by whom.
-				return unknown("%s; an earlier try of this command may have cancelled it: `exchange actions` shows whether one did", strings.TrimSuffix(err.Error(), "."))
+				return unknown(
+					"%s; an earlier try of this command may have cancelled it: `exchange "+
+						"actions` shows whether one did", strings.TrimSuffix(err.Error(), "."))
 			}
 			if err != nil {
 				return err
 			}
 			return p.print(&a, func(w *tabwriter.Writer) {
-				fmt.Fprintf(w, "The order %s of %s in %s is cancelled.\n", a.Order, a.Account, a.Pair)
+				fmt.Fprintf(w, "The order %s of %s in %s is cancelled.\n", a.Order, a.Account,
+					a.Pair)
 			})
 		}),
 	}
@@ -63,20 +70,24 @@ func (p *program) orderCancelAllCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "cancel-all [ACCOUNT|PAIR]",
 		Short: "Cancel all open orders of an account, of a pair, or of an account in a pair",
-		Long: "Cancels all open orders of an account, or all in a pair; with both, those of the account in the pair. " +
-			"An argument such as BTC_USDT is a pair, any other an account; --account and --pair say it without doubt.",
+		Long: "Cancels all open orders of an account, or all in a pair; with both, those of the " +
+			"account in the pair. " +
+			"An argument such as BTC_USDT is a pair, any other an account; --account and --pair " +
+			"say it without doubt.",
 	}
 	c.Args = func(_ *cobra.Command, args []string) error {
 		if len(args) > 1 {
-			return usage("%q is one argument too many for order cancel-all: name an account and a pair by --account and --pair", args[1])
+			return usage(
+				"%q is one argument too many for order cancel-all: name an account and a pair by "+
+					"--account and --pair", args[1])
 		}
 		return nil
 	}
 	c.Flags().StringVar(&account, "account", "", "cancel orders of this account only")
 	c.Flags().StringVar(&pair, "pair", "", "cancel orders in this pair only")
 	c.RunE = run(func(ctx context.Context, args []string) error {
-		// A flag that is given must name something: an empty one, from a script's variable that is not
-		// set, would cancel far more than was meant.
+		// A flag that is given must name something: an empty one, from a script's variable that is
+		// not set, would cancel far more than was meant.
 		in := map[string]string{}
 		if c.Flags().Changed("account") {
 			in["account"] = account
@@ -90,7 +101,8 @@ func (p *program) orderCancelAllCommand() *cobra.Command {
 				return err
 			}
 			if _, given := in[kind]; given {
-				return usage("order cancel-all takes one %s: %q and --%s name two", kind, args[0], kind)
+				return usage("order cancel-all takes one %s: %q and --%s name two", kind, args[0],
+					kind)
 			}
 			in[kind] = args[0]
 		}
@@ -106,7 +118,8 @@ func (p *program) orderCancelAllCommand() *cobra.Command {
 func accountOrPair(name string) (kind string, err error) {
 	switch isPair := validPair.MatchString(name); {
 	case isPair && validName.MatchString(name): // only digits, such as 1_2
-		return "", usage("%q can be an account or a pair: write --account or --pair before it", name)
+		return "", usage("%q can be an account or a pair: write --account or --pair before it",
+			name)
 	case isPair:
 		return "pair", nil
 	}
@@ -149,7 +162,9 @@ func (p *program) cancelAll(ctx context.Context, in any) error {
 			fmt.Fprintf(w, "%d orders are cancelled.\n", n)
 		}
 		if a.Incomplete {
-			fmt.Fprintln(w, "Earlier tries of this command may have cancelled more: `exchange actions` shows them.")
+			fmt.Fprintln(w,
+				"Earlier tries of this command may have cancelled more: `exchange actions` shows "+
+					"them.")
 		}
 	})
 }

@@ -12,7 +12,8 @@ import (
 
 // The operator's command that lists every change of an account's balances.
 
-// A statementLine is one change. What was there before the history begins is brought forward: it has no time.
+// A statementLine is one change. What was there before the history begins is brought forward: it
+// has no time.
 type statementLine struct {
 	Time     string      `json:"time"`
 	Currency string      `json:"currency"`
@@ -27,8 +28,8 @@ func (l *statementLine) complete() bool {
 	return l.Currency != "" && l.Change != "" && l.Balance != "" && l.Cause != ""
 }
 
-// statementBlock is how many lines are brought into columns at once, so that a long list begins to appear and
-// need not fit into memory.
+// statementBlock is how many lines are brought into columns at once, so that a long list begins to
+// appear and need not fit into memory.
 const statementBlock = 5000
 
 func (p *program) statementCommand() *cobra.Command {
@@ -36,8 +37,10 @@ func (p *program) statementCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "statement ACCOUNT",
 		Short: "List every change of an account's balances, newest first",
-		Long: "Lists every change of an account's balances, newest first, with the balance after it and what caused it: a deposit, " +
-			"a withdraw, a trade, a fee, or, of the account that fees go to, fee income. It goes back as far as the history reaches; " +
+		Long: "Lists every change of an account's balances, newest first, with the balance after " +
+			"it and what caused it: a deposit, " +
+			"a withdraw, a trade, a fee, or, of the account that fees go to, fee income. It goes " +
+			"back as far as the history reaches; " +
 			"what was there before is brought forward.\n\nWith --json each line is an object.",
 		Args: takes("ACCOUNT"),
 	}
@@ -79,7 +82,8 @@ func (p *program) statement(ctx context.Context, account, currency string) error
 		if l.Time == "" {
 			id = "-"
 		}
-		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\t%s\n", orDash(l.Time), plain(l.Currency), l.Change, l.Balance, plain(l.Cause), id, orDash(l.Pair))
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\t%s\n", orDash(l.Time), plain(l.Currency), l.Change,
+			l.Balance, plain(l.Cause), id, orDash(l.Pair))
 		if n%statementBlock == 0 {
 			return w.Flush()
 		}
@@ -92,7 +96,8 @@ func (p *program) statement(ctx context.Context, account, currency string) error
 		err = flushed
 	}
 	if err == nil && end != n {
-		err = withExit(exitUnavailable, fmt.Errorf("the statement has %d lines, the exchange speaks of %d", n, end))
+		err = withExit(exitUnavailable,
+			fmt.Errorf("the statement has %d lines, the exchange speaks of %d", n, end))
 	}
 	return err
 }

@@ -68,64 +68,106 @@ func TestWhatOperatorsSendAndSee(t *testing.T) {
 		text   string
 		json   string // the same as answer if empty
 	}{
-		{"account freeze alice", frozen, `POST /operator/v1/accounts/freeze {"account":"alice","on":true}`, "The account alice is frozen.\n", ""},
+		{"account freeze alice", frozen,
+			`POST /operator/v1/accounts/freeze {"account":"alice","on":true}`,
+			"The account alice is frozen.\n", ""},
 		{
-			"account freeze alice", `{"account":"alice","on":true,"repeated":true}`, `POST /operator/v1/accounts/freeze {"account":"alice","on":true}`,
+			"account freeze alice", `{"account":"alice","on":true,"repeated":true}`,
+			`POST /operator/v1/accounts/freeze {"account":"alice","on":true}`,
 			"The account alice is frozen.\n\nIt was so already: nothing was changed.\n", "",
 		},
-		{"account unfreeze alice", `{"account":"alice","on":false}`, `POST /operator/v1/accounts/freeze {"account":"alice","on":false}`, "The account alice is not frozen.\n", ""},
+		{"account unfreeze alice", `{"account":"alice","on":false}`,
+			`POST /operator/v1/accounts/freeze {"account":"alice","on":false}`,
+			"The account alice is not frozen.\n", ""},
 		{"account show alice", shown, `GET /operator/v1/account?name=alice`, shownText, ""},
 		{
 			"account show bob", empty, `GET /operator/v1/account?name=bob`,
-			"account            bob\nid                 2\nemail              -\nfrozen             yes\nopen orders        0\npending withdraws  0\nas of sequence     0\n", "",
+			"account            bob\nid                 2\nemail              -\nfrozen          " +
+				"   yes\nopen orders        0\npending withdraws  0\nas of sequence     0\n", "",
 		},
 
-		{"pair halt BTC_USDT", `{"pair":"BTC_USDT","on":true}`, `POST /operator/v1/pairs/halt {"on":true,"pair":"BTC_USDT"}`, "Trading on BTC_USDT is halted.\n", ""},
-		{"pair resume 1INCH_BTC", `{"pair":"1INCH_BTC","on":false}`, `POST /operator/v1/pairs/halt {"on":false,"pair":"1INCH_BTC"}`, "Trading on 1INCH_BTC is open.\n", ""},
+		{"pair halt BTC_USDT", `{"pair":"BTC_USDT","on":true}`,
+			`POST /operator/v1/pairs/halt {"on":true,"pair":"BTC_USDT"}`,
+			"Trading on BTC_USDT is halted.\n", ""},
+		{"pair resume 1INCH_BTC", `{"pair":"1INCH_BTC","on":false}`,
+			`POST /operator/v1/pairs/halt {"on":false,"pair":"1INCH_BTC"}`,
+			"Trading on 1INCH_BTC is open.\n", ""},
 		{
-			"pair resume BTC_USDT", `{"pair":"BTC_USDT","on":false,"repeated":true,"later":1}`, `POST /operator/v1/pairs/halt {"on":false,"pair":"BTC_USDT"}`,
-			"Trading on BTC_USDT is open.\n\nIt was so already: nothing was changed.\n", `{"pair":"BTC_USDT","on":false,"repeated":true}`,
+			"pair resume BTC_USDT", `{"pair":"BTC_USDT","on":false,"repeated":true,"later":1}`,
+			`POST /operator/v1/pairs/halt {"on":false,"pair":"BTC_USDT"}`,
+			"Trading on BTC_USDT is open.\n\nIt was so already: nothing was changed.\n",
+			`{"pair":"BTC_USDT","on":false,"repeated":true}`,
 		},
-		{"maintenance on", `{"on":true}`, `POST /operator/v1/maintenance {"message":"","on":true}`, "Maintenance is on: no commands of clients are taken.\n", ""},
+		{"maintenance on", `{"on":true}`, `POST /operator/v1/maintenance {"message":"","on":true}`,
+			"Maintenance is on: no commands of clients are taken.\n", ""},
 		{
-			"maintenance on --message 'Back at 14:00 & better.'", `{"on":true,"message":"Back at 14:00 & better."}`,
+			"maintenance on --message 'Back at 14:00 & better.'",
+			`{"on":true,"message":"Back at 14:00 & better."}`,
 			`POST /operator/v1/maintenance {"message":"Back at 14:00 \u0026 better.","on":true}`,
-			"Maintenance is on: no commands of clients are taken.\nClients are told: Back at 14:00 & better.\n", "",
+			"Maintenance is on: no commands of clients are taken.\nClients are told: Back at " +
+				"14:00 & better.\n", "",
 		},
-		{"maintenance off", `{"on":false,"repeated":true}`, `POST /operator/v1/maintenance {"on":false}`, "Maintenance is off.\n\nIt was so already: nothing was changed.\n", ""},
+		{"maintenance off", `{"on":false,"repeated":true}`,
+			`POST /operator/v1/maintenance {"on":false}`,
+			"Maintenance is off.\n\nIt was so already: nothing was changed.\n", ""},
 
 		{
-			"order cancel 18446744073709551615", `{"order":18446744073709551615,"account":"alice","pair":"BTC_USDT"}`, `POST /operator/v1/orders/cancel {"order":18446744073709551615}`,
+			"order cancel 18446744073709551615",
+			`{"order":18446744073709551615,"account":"alice","pair":"BTC_USDT"}`,
+			`POST /operator/v1/orders/cancel {"order":18446744073709551615}`,
 			"The order 18446744073709551615 of alice in BTC_USDT is cancelled.\n", "",
 		},
-		{"order cancel-all alice", `{"orders":[1,22]}`, `POST /operator/v1/orders/cancel-all {"account":"alice"}`, "1\n22\n2 orders are cancelled.\n", ""},
-		{"order cancel-all BTC_USDT", `{"orders":[5]}`, `POST /operator/v1/orders/cancel-all {"pair":"BTC_USDT"}`, "5\n1 order is cancelled.\n", ""},
-		{"order cancel-all btc_usdt", `{"orders":[]}`, `POST /operator/v1/orders/cancel-all {"account":"btc_usdt"}`, "No order was open.\n", ""},
-		{"order cancel-all --account 1_2", `{"orders":[]}`, `POST /operator/v1/orders/cancel-all {"account":"1_2"}`, "No order was open.\n", ""},
-		{"order cancel-all --pair 1_2", `{"orders":[]}`, `POST /operator/v1/orders/cancel-all {"pair":"1_2"}`, "No order was open.\n", ""},
+		{"order cancel-all alice", `{"orders":[1,22]}`,
+			`POST /operator/v1/orders/cancel-all {"account":"alice"}`,
+			"1\n22\n2 orders are cancelled.\n", ""},
+		{"order cancel-all BTC_USDT", `{"orders":[5]}`,
+			`POST /operator/v1/orders/cancel-all {"pair":"BTC_USDT"}`, "5\n1 order is cancelled.\n",
+			""},
+		{"order cancel-all btc_usdt", `{"orders":[]}`,
+			`POST /operator/v1/orders/cancel-all {"account":"btc_usdt"}`, "No order was open.\n",
+			""},
+		{"order cancel-all --account 1_2", `{"orders":[]}`,
+			`POST /operator/v1/orders/cancel-all {"account":"1_2"}`, "No order was open.\n", ""},
+		{"order cancel-all --pair 1_2", `{"orders":[]}`,
+			`POST /operator/v1/orders/cancel-all {"pair":"1_2"}`, "No order was open.\n", ""},
 		{
-			"order cancel-all --account alice --pair BTC_USDT", `{"orders":[]}`, `POST /operator/v1/orders/cancel-all {"account":"alice","pair":"BTC_USDT"}`,
+			"order cancel-all --account alice --pair BTC_USDT", `{"orders":[]}`,
+			`POST /operator/v1/orders/cancel-all {"account":"alice","pair":"BTC_USDT"}`,
 			"No order was open.\n", "",
 		},
-		{"order cancel-all alice --pair BTC_USDT", `{"orders":[]}`, `POST /operator/v1/orders/cancel-all {"account":"alice","pair":"BTC_USDT"}`, "No order was open.\n", ""},
-		{"order cancel-all BTC_USDT --account alice", `{"orders":[]}`, `POST /operator/v1/orders/cancel-all {"account":"alice","pair":"BTC_USDT"}`, "No order was open.\n", ""},
+		{"order cancel-all alice --pair BTC_USDT", `{"orders":[]}`,
+			`POST /operator/v1/orders/cancel-all {"account":"alice","pair":"BTC_USDT"}`,
+			"No order was open.\n", ""},
+		{"order cancel-all BTC_USDT --account alice", `{"orders":[]}`,
+			`POST /operator/v1/orders/cancel-all {"account":"alice","pair":"BTC_USDT"}`,
+			"No order was open.\n", ""},
 
 		{
-			"withdraw list", `{"withdraws":[` + withdraw7 + `,` + withdraw3 + `]}`, `GET /operator/v1/withdraws?limit=1000`,
-			"WITHDRAW  TIME                         ACCOUNT  AMOUNT          STATE     ADDRESS  DETAILS\n" +
-				"7         2026-01-02T03:04:05.000006Z  alice    0.00000001 BTC  verified  bc1q     -\n" +
-				"3         2026-01-01T03:04:05.000006Z  bob      120 USDT        refused   \ufffd[2J\ufffd\ufffd   Who is that?\n",
-			strings.NewReplacer(`\u202e`, "\u202e").Replace(`{"withdraws":[` + withdraw7 + `,` + withdraw3 + `]}`),
+			"withdraw list", `{"withdraws":[` + withdraw7 + `,` + withdraw3 + `]}`,
+			`GET /operator/v1/withdraws?limit=1000`,
+			"WITHDRAW  TIME                         ACCOUNT  AMOUNT          STATE     ADDRESS  " +
+				"DETAILS\n" +
+				"7         2026-01-02T03:04:05.000006Z  alice    0.00000001 BTC  verified  bc1q  " +
+				"   -\n" +
+				"3         2026-01-01T03:04:05.000006Z  bob      120 USDT        refused   " +
+				"\ufffd[2J\ufffd\ufffd   Who is that?\n",
+			strings.NewReplacer(`\u202e`, "\u202e").Replace(
+				`{"withdraws":[` + withdraw7 + `,` + withdraw3 + `]}`),
 		},
 		{
-			"withdraw list --account alice --limit 1", `{"withdraws":[` + withdraw7 + `]}`, `GET /operator/v1/withdraws?account=alice&limit=1`,
-			"WITHDRAW  TIME                         ACCOUNT  AMOUNT          STATE     ADDRESS  DETAILS\n" +
-				"7         2026-01-02T03:04:05.000006Z  alice    0.00000001 BTC  verified  bc1q     -\n\nThere may be more: give a larger --limit.\n", "",
+			"withdraw list --account alice --limit 1", `{"withdraws":[` + withdraw7 + `]}`,
+			`GET /operator/v1/withdraws?account=alice&limit=1`,
+			"WITHDRAW  TIME                         ACCOUNT  AMOUNT          STATE     ADDRESS  " +
+				"DETAILS\n" +
+				"7         2026-01-02T03:04:05.000006Z  alice    0.00000001 BTC  verified  bc1q  " +
+				"   -\n\nThere may be more: give a larger --limit.\n", "",
 		},
-		{"withdraw list", `{"withdraws":[]}`, `GET /operator/v1/withdraws?limit=1000`, "WITHDRAW  TIME  ACCOUNT  AMOUNT  STATE  ADDRESS  DETAILS\n", ""},
+		{"withdraw list", `{"withdraws":[]}`, `GET /operator/v1/withdraws?limit=1000`,
+			"WITHDRAW  TIME  ACCOUNT  AMOUNT  STATE  ADDRESS  DETAILS\n", ""},
 		{
 			"withdraw approve 7", approved7, `POST /operator/v1/withdraws/approve {"withdraw":7}`,
-			"withdraw  7\naccount   alice\namount    0.00000001 BTC\naddress   bc1q\nstate     approved\n", "",
+			"withdraw  7\naccount   alice\namount    0.00000001 BTC\naddress   bc1q\nstate     " +
+				"approved\n", "",
 		},
 		{
 			"withdraw approve 7 --despite-freeze", frozen7,
@@ -145,33 +187,43 @@ func TestWhatOperatorsSendAndSee(t *testing.T) {
 			"withdraw refuse 3 --details 'Who is that?'",
 			`{"withdraw":3,"account":"bob","currency":"USDT","amount":120,"status":3,"state":"refused","address":"T9","details":"Who is that?","time":"T","repeated":true}`,
 			`POST /operator/v1/withdraws/refuse {"details":"Who is that?","withdraw":3}`,
-			"withdraw  3\naccount   bob\namount    120 USDT\naddress   T9\nstate     refused\ndetails   Who is that?\n\nIt was so already: nothing was changed.\n", "",
+			"withdraw  3\naccount   bob\namount    120 USDT\naddress   T9\nstate     " +
+				"refused\ndetails   Who is that?\n\nIt was so already: nothing was changed.\n", "",
 		},
 
 		{
-			"fees set alice BTC_USDT --maker 0 --taker 15e-4", fees, `POST /operator/v1/fees {"account":"alice","maker":"0","pair":"BTC_USDT","taker":"0.0015"}`,
-			"account  alice\npair     BTC_USDT\nmaker    0 (0 %)\ntaker    0.0015 (0.15 %)\nrates    the account's own\n", "",
+			"fees set alice BTC_USDT --maker 0 --taker 15e-4", fees,
+			`POST /operator/v1/fees {"account":"alice","maker":"0","pair":"BTC_USDT","taker":"0.0015"}`,
+			"account  alice\npair     BTC_USDT\nmaker    0 (0 %)\ntaker    0.0015 (0.15 " +
+				"%)\nrates    the account's own\n", "",
 		},
 		{
-			"fees reset alice BTC_USDT", `{"account":"alice","maker":1,"own":false,"pair":"BTC_USDT","repeated":false,"taker":0.00000001}`,
+			"fees reset alice BTC_USDT",
+			`{"account":"alice","maker":1,"own":false,"pair":"BTC_USDT","repeated":false,"taker":0.00000001}`,
 			`POST /operator/v1/fees {"account":"alice","pair":"BTC_USDT","usual":true}`,
-			"account  alice\npair     BTC_USDT\nmaker    1 (100 %)\ntaker    0.00000001 (0.000001 %)\nrates    the pair's\n",
+			"account  alice\npair     BTC_USDT\nmaker    1 (100 %)\ntaker    0.00000001 " +
+				"(0.000001 %)\nrates    the pair's\n",
 			`{"account":"alice","pair":"BTC_USDT","own":false,"maker":1,"taker":0.00000001}`,
 		},
 
 		{
 			"actions", actions, `GET /operator/v1/actions?limit=100`,
 			"SEQUENCE              TIME                         WHO                  WHAT\n" +
-				"18446744073709551615  2026-01-02T03:04:05.000006Z  jane from 127.0.0.1  account alice frozen: true\n" +
-				"9                     2026-01-01T03:04:05.000006Z  -                    maintenance: true \"a\ufffdb\"\n",
+				"18446744073709551615  2026-01-02T03:04:05.000006Z  jane from 127.0.0.1  account " +
+				"alice frozen: true\n" +
+				"9                     2026-01-01T03:04:05.000006Z  -                    " +
+				"maintenance: true \"a\ufffdb\"\n",
 			strings.ReplaceAll(actions, "a\nb", `a\nb`),
 		},
 		{
-			"actions --limit 1 --before 18446744073709551615", `{"actions":[{"sequence":9,"time":"T","who":"w","what":"x"}]}`,
+			"actions --limit 1 --before 18446744073709551615",
+			`{"actions":[{"sequence":9,"time":"T","who":"w","what":"x"}]}`,
 			`GET /operator/v1/actions?before=18446744073709551615&limit=1`,
-			"SEQUENCE  TIME  WHO  WHAT\n9         T     w    x\n\nThere may be older ones: exchange actions --before 9\n", "",
+			"SEQUENCE  TIME  WHO  WHAT\n9         T     w    x\n\nThere may be older ones: " +
+				"exchange actions --before 9\n", "",
 		},
-		{"actions", `{"actions":[]}`, `GET /operator/v1/actions?limit=100`, "SEQUENCE  TIME  WHO  WHAT\n", ""},
+		{"actions", `{"actions":[]}`, `GET /operator/v1/actions?limit=100`,
+			"SEQUENCE  TIME  WHO  WHAT\n", ""},
 	} {
 		f := newFake(t, 200, x.answer)
 		args := words(x.line)
@@ -207,7 +259,8 @@ func TestWrongArgumentsOfOperatorsAreRefusedBeforeAnythingIsSent(t *testing.T) {
 		{"maintenance on now", "one argument too many for maintenance on"},
 		{"maintenance off --message x", "unknown flag: --message"},
 		{"maintenance on --message ' x'", "without blanks at its ends"},
-		{"maintenance on --message 'a\nb'", `--message "a\nb" must be 1 to 500 printable characters`},
+		{"maintenance on --message 'a\nb'",
+			`--message "a\nb" must be 1 to 500 printable characters`},
 		{"maintenance on --message " + strings.Repeat("m", 501), "1 to 500 printable characters"},
 
 		{"order", "order needs a command: cancel, cancel-all"},
@@ -221,9 +274,12 @@ func TestWrongArgumentsOfOperatorsAreRefusedBeforeAnythingIsSent(t *testing.T) {
 		{"order cancel-all ''", `the account name "" must be`},
 		{"order cancel-all Alice", `the account name "Alice" must be`},
 		{"order cancel-all BTC-USDT", `the account name "BTC-USDT" must be`},
-		{"order cancel-all 1_2", `"1_2" can be an account or a pair: write --account or --pair before it`},
-		{"order cancel-all alice BTC_USDT", `"BTC_USDT" is one argument too many for order cancel-all: name an account and a pair by --account and --pair`},
-		{"order cancel-all alice --account bob", `order cancel-all takes one account: "alice" and --account name two`},
+		{"order cancel-all 1_2",
+			`"1_2" can be an account or a pair: write --account or --pair before it`},
+		{"order cancel-all alice BTC_USDT",
+			`"BTC_USDT" is one argument too many for order cancel-all: name an account and a pair by --account and --pair`},
+		{"order cancel-all alice --account bob",
+			`order cancel-all takes one account: "alice" and --account name two`},
 		{"order cancel-all BTC_USDT --pair ETH_USDT", "order cancel-all takes one pair"},
 		{"order cancel-all --account '' --pair BTC_USDT", `the account name "" must be`},
 		{"order cancel-all --account alice --pair ''", `the pair "" must be`},
@@ -240,16 +296,19 @@ func TestWrongArgumentsOfOperatorsAreRefusedBeforeAnythingIsSent(t *testing.T) {
 		{"withdraw approve 1.0", `the withdraw "1.0" must be its number`},
 		{"withdraw approve 1 --details x", "unknown flag: --details"},
 		{"withdraw refuse 1 --details x --despite-freeze", "unknown flag: --despite-freeze"},
-		{"withdraw refuse 1", "withdraw refuse needs --details TEXT: the account's owner is told why"},
+		{"withdraw refuse 1",
+			"withdraw refuse needs --details TEXT: the account's owner is told why"},
 		{"withdraw refuse 1 --details ''", "1 to 1024 printable characters"},
-		{"withdraw refuse 1 --details " + strings.Repeat("d", 1025), "1 to 1024 printable characters"},
+		{"withdraw refuse 1 --details " + strings.Repeat("d", 1025),
+			"1 to 1024 printable characters"},
 		{"withdraw refuse x --details y", `the withdraw "x" must be`},
 
 		{"fees", "fees needs a command: set, reset"},
 		{"fees set alice", "fees set needs PAIR"},
 		{"fees set alice BTC_USDT --maker 0", "fees set needs --maker RATE and --taker RATE"},
 		{"fees set alice BTC_USDT --taker 0", "fees set needs --maker RATE and --taker RATE"},
-		{"fees set alice BTC_USDT --maker 0.1% --taker 0", `--maker is "0.1%": write a fraction from 0 to 1`},
+		{"fees set alice BTC_USDT --maker 0.1% --taker 0",
+			`--maker is "0.1%": write a fraction from 0 to 1`},
 		{"fees set alice BTC_USDT --maker 0 --taker 1.1", "such as 0.001 for 0.1 %"},
 		{"fees set alice BTC_USDT --maker 0 --taker -0.1", `--taker is "-0.1"`},
 		{"fees set alice BTC_USDT --maker 0.000000001 --taker 0", "at most 8 digits"},
@@ -272,9 +331,11 @@ func TestWrongArgumentsOfOperatorsAreRefusedBeforeAnythingIsSent(t *testing.T) {
 		if !strings.Contains(r.errOut, "--help` for help.\n") {
 			t.Errorf("%q does not say how to get help: %s", x.line, r.errOut)
 		}
-		wantJSONError(t, runLine(f.environ, append([]string{"--json"}, args...)...), exitUsage, x.want)
+		wantJSONError(t, runLine(f.environ, append([]string{"--json"}, args...)...), exitUsage,
+			x.want)
 	}
-	runLine(append(f.environ, envOperatorName+"=\u674e"), "actions").wantError(t, exitUsage, `EXCHANGE_OPERATOR_NAME is "李"`)
+	runLine(append(f.environ, envOperatorName+"=\u674e"), "actions").wantError(t, exitUsage,
+		`EXCHANGE_OPERATOR_NAME is "李"`)
 	f.wantAsked()
 }
 
@@ -303,11 +364,13 @@ func TestEveryRequestNamesTheOperator(t *testing.T) {
 		}
 		r := runLine(append(f.environ, envOperatorName+"="+x.variable), args...)
 		if named := f.names(); r.code != 0 || !slices.Equal(named, []string{x.want}) {
-			t.Errorf("--as %q, variable %q: named %q, want %q; %+v", x.flag, x.variable, named, x.want, r)
+			t.Errorf("--as %q, variable %q: named %q, want %q; %+v", x.flag, x.variable, named,
+				x.want, r)
 		}
 	}
 	f := newFake(t, 200, frozen)
-	runLine(f.environ, "--as", "joe", "account", "freeze", "alice").want(t, 0, "The account alice is frozen.\n", "")
+	runLine(f.environ, "--as", "joe", "account", "freeze", "alice").want(t, 0,
+		"The account alice is frozen.\n", "")
 	if named := f.names(); !slices.Equal(named, []string{"joe"}) {
 		t.Errorf("a change was named %q", named)
 	}
@@ -349,12 +412,18 @@ func TestHelpOfEveryCommandNamesItsFlagsAndArguments(t *testing.T) {
 
 func TestAllPagesOfAccountsAreListed(t *testing.T) {
 	f := newFake(t, 0, "")
-	pages := []string{`{"accounts":[{"account":"a","id":1,"email":""},{"account":"b","id":2,"email":""}],"next":2}`,
+	pages := []string{
+		`{"accounts":[{"account":"a","id":1,"email":""},{"account":"b","id":2,"email":""}],"next":2}`,
 		`{"accounts":[{"account":"c","id":3,"email":""}],"next":3}`, `{"accounts":[]}`}
 	f.answer = func(n int) (int, string) { return 200, pages[n] }
-	runLine(f.environ, "account", "list").want(t, 0, "ID  ACCOUNT  EMAIL\n1   a        -\n2   b        -\n3   c        -\n", "")
-	f.wantAsked("GET /operator/v1/accounts", "GET /operator/v1/accounts?after=2", "GET /operator/v1/accounts?after=3")
+	runLine(f.environ, "account", "list").want(t, 0,
+		"ID  ACCOUNT  EMAIL\n1   a        -\n2   b        -\n3   c        -\n", "")
+	f.wantAsked("GET /operator/v1/accounts", "GET /operator/v1/accounts?after=2",
+		"GET /operator/v1/accounts?after=3")
 	f = newFake(t, 0, "")
 	f.answer = func(n int) (int, string) { return 200, pages[n] }
-	runLine(f.environ, "account", "list", "--json").want(t, 0, `{"accounts":[{"account":"a","id":1,"email":""},{"account":"b","id":2,"email":""},{"account":"c","id":3,"email":""}]}`+"\n", "")
+	runLine(f.environ, "account", "list", "--json").want(t, 0,
+		`{"accounts":[{"account":"a","id":1,"email":""},{"account":"b","id":2,"email":""},{"account":"c","id":3,"email":""}]}`+
+			"\n",
+		"")
 }

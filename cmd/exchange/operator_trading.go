@@ -28,7 +28,8 @@ func (a *maintenanceAnswer) complete() bool { return a.On != nil }
 
 func (p *program) pairCommand() *cobra.Command {
 	return group("pair", "Halt and resume trading on a pair",
-		p.haltCommand("halt", "Take no new orders on a pair; open ones stay, and can be cancelled", true),
+		p.haltCommand("halt", "Take no new orders on a pair; open ones stay, and can be cancelled",
+			true),
 		p.haltCommand("resume", "Take orders on a pair again", false))
 }
 
@@ -60,7 +61,8 @@ func (p *program) maintenanceCommand() *cobra.Command {
 	on := &cobra.Command{
 		Use:   "on",
 		Short: "Take no commands of clients, also after a restart, until `maintenance off`",
-		Long: "Takes no commands of clients from now on, lets those that are in flight end, and answers when none is left. " +
+		Long: "Takes no commands of clients from now on, lets those that are in flight end, and " +
+			"answers when none is left. " +
 			"Clients can still read, and operators can still do everything. It outlives restarts.",
 		Args: takes(),
 		RunE: run(func(ctx context.Context, _ []string) error {
@@ -72,7 +74,8 @@ func (p *program) maintenanceCommand() *cobra.Command {
 			return p.maintain(ctx, map[string]any{"on": true, "message": message})
 		}),
 	}
-	on.Flags().StringVar(&message, "message", "", "what clients are told besides, such as until when")
+	on.Flags().StringVar(&message, "message", "",
+		"what clients are told besides, such as until when")
 	off := &cobra.Command{
 		Use:   "off",
 		Short: "Take commands of clients again",
@@ -81,7 +84,8 @@ func (p *program) maintenanceCommand() *cobra.Command {
 			return p.maintain(ctx, map[string]any{"on": false})
 		}),
 	}
-	return group("maintenance", "Begin and end maintenance: no commands of clients are taken", on, off)
+	return group("maintenance", "Begin and end maintenance: no commands of clients are taken", on,
+		off)
 }
 
 func (p *program) maintain(ctx context.Context, in any) error {
@@ -91,7 +95,8 @@ func (p *program) maintain(ctx context.Context, in any) error {
 		return err
 	}
 	return p.print(&a, func(w *tabwriter.Writer) {
-		fmt.Fprintf(w, "Maintenance is %s.\n", either(*a.On, "on: no commands of clients are taken", "off"))
+		fmt.Fprintf(w, "Maintenance is %s.\n",
+			either(*a.On, "on: no commands of clients are taken", "off"))
 		if a.Message != "" {
 			fmt.Fprintf(w, "Clients are told: %s\n", plain(a.Message))
 		}

@@ -51,7 +51,8 @@ func (a *withdrawAnswer) complete() bool {
 func (a *withdrawsAnswer) complete() bool { return a.Withdraws != nil }
 
 func (p *program) withdrawCommand() *cobra.Command {
-	return group("withdraw", "List, approve and refuse withdraws", p.withdrawListCommand(), p.withdrawApproveCommand(), p.withdrawRefuseCommand())
+	return group("withdraw", "List, approve and refuse withdraws", p.withdrawListCommand(),
+		p.withdrawApproveCommand(), p.withdrawRefuseCommand())
 }
 
 func (p *program) withdrawListCommand() *cobra.Command {
@@ -60,11 +61,13 @@ func (p *program) withdrawListCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "list",
 		Short: "List the pending withdraws of all accounts, or all of one account",
-		Long: "Lists the withdraws that are pending, of all accounts, newest first. With --account it lists all of that account: " +
+		Long: "Lists the withdraws that are pending, of all accounts, newest first. With " +
+			"--account it lists all of that account: " +
 			"the pending ones, and then those that came to their end.",
 		Args: takes(),
 	}
-	c.Flags().StringVar(&account, "account", "", "list all withdraws of this account (default the pending ones of all accounts)")
+	c.Flags().StringVar(&account, "account", "",
+		"list all withdraws of this account (default the pending ones of all accounts)")
 	limitFlag(c, &limit, 1000)
 	c.RunE = run(func(ctx context.Context, _ []string) error {
 		query := url.Values{"limit": {strconv.Itoa(limit)}}
@@ -144,7 +147,8 @@ func (p *program) withdrawRefuseCommand() *cobra.Command {
 		if err := cmp.Or(err, checkText("--details", details, maxDetails)); err != nil {
 			return err
 		}
-		return p.settleWithdraw(ctx, "/operator/v1/withdraws/refuse", map[string]any{"withdraw": id, "details": details})
+		return p.settleWithdraw(ctx, "/operator/v1/withdraws/refuse",
+			map[string]any{"withdraw": id, "details": details})
 	})
 	return c
 }

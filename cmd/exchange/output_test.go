@@ -25,17 +25,19 @@ func (w *brokenWriter) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
-// What was asked for is done; only its answer cannot be written. That is no broken invariant, and of `audit` no
-// difference.
+// What was asked for is done; only its answer cannot be written. That is no broken invariant, and
+// of `audit` no difference.
 func TestAnAnswerThatCannotBeWrittenExitsWith75(t *testing.T) {
 	run := func(room int, environ []string, line string) (int, string) {
 		var errOut bytes.Buffer
 		code := execute(context.Background(), words(line), environ, &brokenWriter{room}, &errOut)
 		return code, errOut.String()
 	}
-	commands := []string{"version", "version --json", "config example", "config check --demo", "serve --help", "--help"}
+	commands := []string{"version", "version --json", "config example", "config check --demo",
+		"serve --help", "--help"}
 	for _, line := range commands {
-		if code, said := run(0, nil, line); code != exitUnavailable || strings.Count(said, errDiskFull.Error()) != 1 {
+		if code, said := run(0, nil, line); code != exitUnavailable ||
+			strings.Count(said, errDiskFull.Error()) != 1 {
 			t.Errorf("%s: %d %s", line, code, said)
 		}
 	}
@@ -44,14 +46,17 @@ func TestAnAnswerThatCannotBeWrittenExitsWith75(t *testing.T) {
 			f := newFake(t, 200, x.lines+end(x.end))
 			for _, form := range []string{"", " --json"} {
 				code, said := run(room, f.environ, x.line+form)
-				if code != exitUnavailable || strings.Count(said, errDiskFull.Error()) != 1 || strings.Count(said, "\n") != 1 {
+				if code != exitUnavailable || strings.Count(said, errDiskFull.Error()) != 1 ||
+					strings.Count(said, "\n") != 1 {
 					t.Errorf("%s%s, room for %d bytes: %d %s", x.line, form, room, code, said)
 				}
 			}
 		}
 	}
-	f := newFake(t, 200, `{"deposit":1,"account":"alice","currency":"BTC","amount":1,"balance":1,"reference":"cli-17"}`)
-	if code, said := run(0, f.environ, "deposit alice BTC 1"); code != exitUnavailable || !strings.Contains(said, "is credited, repeat it only with --reference cli-17") {
+	f := newFake(t, 200,
+		`{"deposit":1,"account":"alice","currency":"BTC","amount":1,"balance":1,"reference":"cli-17"}`)
+	if code, said := run(0, f.environ, "deposit alice BTC 1"); code != exitUnavailable ||
+		!strings.Contains(said, "is credited, repeat it only with --reference cli-17") {
 		t.Errorf("a deposit: %d %s", code, said)
 	}
 }
@@ -60,7 +65,8 @@ func TestAnExportReplacesNothingButAFile(t *testing.T) {
 	dir := t.TempDir()
 	f := newFake(t, 200, trade1+"\n"+end("1"))
 	path := func(name string) string { return filepath.Join(dir, name) }
-	if err := errors.Join(os.WriteFile(path("file"), []byte("old"), 0o600), os.Symlink(path("file"), path("link")), os.Symlink(path("nowhere"), path("dangling")),
+	if err := errors.Join(os.WriteFile(path("file"), []byte("old"), 0o600),
+		os.Symlink(path("file"), path("link")), os.Symlink(path("nowhere"), path("dangling")),
 		os.Mkdir(path("folder"), 0o700), syscall.Mkfifo(path("pipe"), 0o600)); err != nil {
 		t.Fatal(err)
 	}
@@ -69,46 +75,59 @@ func TestAnExportReplacesNothingButAFile(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer socket.Close()
-	for name, kind := range map[string]string{path("link"): "a symbolic link", path("dangling"): "a symbolic link", path("folder"): "a folder", path("pipe"): "a pipe",
+	for name, kind := range map[string]string{path("link"): "a symbolic link",
+		path("dangling"): "a symbolic link", path("folder"): "a folder", path("pipe"): "a pipe",
 		path("socket"): "a socket", path("file") + "/x": "not a directory"} {
 		before, _ := os.Lstat(name)
-		runLine(f.environ, "export", "trades", "--pair", "BTC_USDT", "--output", name).wantError(t, exitUsage, kind)
-		runLine(f.environ, "export", "trades", "--pair", "BTC_USDT", "--output", name).wantError(t, exitUsage, "--output")
-		if after, _ := os.Lstat(name); before != nil && (after == nil || after.Mode() != before.Mode()) {
+		runLine(f.environ, "export", "trades", "--pair", "BTC_USDT", "--output", name).wantError(t,
+			exitUsage, kind)
+		runLine(f.environ, "export", "trades", "--pair", "BTC_USDT", "--output", name).wantError(t,
+			exitUsage, "--output")
+		if after, _ := os.Lstat(name); before != nil &&
+			(after == nil || after.Mode() != before.Mode()) {
 			t.Errorf("%s is %v now", name, after)
 		}
 	}
 	f.wantAsked()
 	// Only looked at: a fault of the command would replace this machine's own.
-	if err := checkReplaceable("--output", os.DevNull); exitCode(err) != exitUsage || !strings.Contains(err.Error(), "a device") {
+	if err := checkReplaceable("--output", os.DevNull); exitCode(err) != exitUsage ||
+		!strings.Contains(err.Error(), "a device") {
 		t.Errorf("a device: %v", err)
 	}
 	for _, name := range []string{"file", "new"} {
-		if r := runLine(f.environ, "export", "trades", "--pair", "BTC_USDT", "--output", path(name)); r.code != 0 {
+		if r := runLine(f.environ, "export", "trades", "--pair", "BTC_USDT", "--output",
+			path(name)); r.code != 0 {
 			t.Errorf("%s: %+v", name, r)
 		}
 	}
 }
 
 func TestAnExportThatIsRefusedWritesNothing(t *testing.T) {
-	runLine(newFake(t, 400, `{"error":"there is no pair XX_YY"}`).environ, words("export trades --pair XX_YY")...).wantError(t, exitUsage, "there is no pair XX_YY")
+	runLine(newFake(t, 400, `{"error":"there is no pair XX_YY"}`).environ,
+		words("export trades --pair XX_YY")...).wantError(t, exitUsage, "there is no pair XX_YY")
 	header, _, _ := strings.Cut(tradeCSV, "\n")
-	runLine(newFake(t, 200, end("0")).environ, words("export trades --pair BTC_USDT")...).want(t, 0, header+"\n", "")
-	runLine(newFake(t, 200, end("0")).environ, words("export trades --pair BTC_USDT --json")...).want(t, 0, "", "")
+	runLine(newFake(t, 200, end("0")).environ, words("export trades --pair BTC_USDT")...).want(t, 0,
+		header+"\n", "")
+	runLine(newFake(t, 200, end("0")).environ,
+		words("export trades --pair BTC_USDT --json")...).want(t, 0, "", "")
 }
 
 func TestLeftoversOfKilledCommandsAreRemoved(t *testing.T) {
 	dir := t.TempDir()
 	old := time.Now().Add(-streamTimeout - time.Minute)
-	for name, at := range map[string]time.Time{".exchange-unfinished-1": old, ".exchange-unfinished-2": time.Now(), ".unfinished-3": old, "exchange-unfinished-4": old} {
-		if err := errors.Join(os.WriteFile(filepath.Join(dir, name), nil, 0o600), os.Chtimes(filepath.Join(dir, name), at, at)); err != nil {
+	for name, at := range map[string]time.Time{".exchange-unfinished-1": old,
+		".exchange-unfinished-2": time.Now(), ".unfinished-3": old, "exchange-unfinished-4": old} {
+		if err := errors.Join(os.WriteFile(filepath.Join(dir, name), nil, 0o600),
+			os.Chtimes(filepath.Join(dir, name), at, at)); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if r := runLine(newFake(t, 200, string(testBackup(t, "alice"))).environ, "backup", dir); r.code != 0 {
+	if r := runLine(newFake(t, 200, string(testBackup(t, "alice"))).environ, "backup",
+		dir); r.code != 0 {
 		t.Fatal(r)
 	}
-	wantOnly(t, dir, ".exchange-unfinished-2", ".unfinished-3", "exchange-2.backup", "exchange-unfinished-4")
+	wantOnly(t, dir, ".exchange-unfinished-2", ".unfinished-3", "exchange-2.backup",
+		"exchange-unfinished-4")
 }
 
 func TestAnArgumentWithADashIsNamed(t *testing.T) {

@@ -6,13 +6,15 @@ import (
 	"runtime"
 )
 
-// spareProcessors is how many more of Go's processors there are than cores. A flush of the embedded store, a compaction and a
-// step of the projections keep one each while they last, and Go lets them have it for 10 ms at a time before an order gets its turn.
-// With some to spare the kernel shares the cores instead, and it prefers who needs them for a moment only.
+// spareProcessors is how many more of Go's processors there are than cores. A flush of the embedded
+// store, a compaction and a step of the projections keep one each while they last, and Go lets them
+// have it for 10 ms at a time before an order gets its turn. With some to spare the kernel shares
+// the cores instead, and it prefers who needs them for a moment only.
 const spareProcessors = 2
 
-// addProcessors adds the spare ones, unless the environment has a number of its own, or a container's quota is less than the cores: what
-// is used beyond a quota in one moment is taken away in the next.
+// addProcessors adds the spare ones, unless the environment has a number of its own, or a
+// container's quota is less than the cores: what is used beyond a quota in one moment is taken away
+// in the next.
 func addProcessors(log *slog.Logger) {
 	cores := runtime.NumCPU()
 	if os.Getenv("GOMAXPROCS") != "" || runtime.GOMAXPROCS(0) < cores {

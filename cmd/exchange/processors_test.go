@@ -15,7 +15,8 @@ func TestProcessorsAreAddedWhereNobodyHasChosenTheirNumber(t *testing.T) {
 		runtime.GOMAXPROCS(now)
 		addProcessors(slog.New(slog.DiscardHandler))
 		if got := runtime.GOMAXPROCS(0); got != want {
-			t.Errorf("with %q, and %d of them for %d cores: %d, want %d", environment, now, cores, got, want)
+			t.Errorf("with %q, and %d of them for %d cores: %d, want %d", environment, now, cores,
+				got, want)
 		}
 	}
 	f("", cores, cores+spareProcessors)

@@ -34,8 +34,8 @@ type restoreAnswer struct {
 	// Authenticated says whether the backup was found to be written under the server's key, and
 	// unchanged.
 	Authenticated bool `json:"authenticated"`
-	// SecretKey says whether the server's key is the one that the API secrets are sealed with: "there",
-	// "missing", "another", or "unneeded".
+	// SecretKey says whether the server's key is the one that the API secrets are sealed with:
+	// "there", "missing", "another", or "unneeded".
 	SecretKey string `json:"secret_key"`
 }
 
@@ -72,7 +72,8 @@ func (p *program) restoreCommand() *cobra.Command {
 				return err
 			}
 			for _, name := range cfg.Ignored {
-				fmt.Fprintf(p.stderr, "exchange: the environment variable %s names no option and is ignored\n", name)
+				fmt.Fprintf(p.stderr,
+					"exchange: the environment variable %s names no option and is ignored\n", name)
 			}
 			file, of, err := findBackup(args[0])
 			if err != nil {
@@ -98,31 +99,37 @@ func findBackup(path string) (file string, of int, err error) {
 	}
 	entries, err := os.ReadDir(path)
 	if err != nil {
-		return "", 0, withExit(exitUsage, fmt.Errorf("the folder of the backup cannot be read: %w", err))
+		return "", 0, withExit(exitUsage,
+			fmt.Errorf("the folder of the backup cannot be read: %w", err))
 	}
 	var newest time.Time
 	for _, e := range entries {
 		var sequence uint64
-		if _, err := fmt.Sscanf(e.Name(), backupPrefix+"%d"+backupSuffix, &sequence); err != nil || e.Name() != backupName(sequence) {
+		if _, err := fmt.Sscanf(e.Name(), backupPrefix+"%d"+backupSuffix, &sequence); err != nil ||
+			e.Name() != backupName(sequence) {
 			continue
 		}
 		name := filepath.Join(path, e.Name())
 		taken, err := takenAt(name)
 		if err != nil {
-			return "", 0, withExit(exitBroken, fmt.Errorf("%s: %w: if it is not the one to restore, name the file that is", name, err))
+			return "", 0, withExit(exitBroken,
+				fmt.Errorf("%s: %w: if it is not the one to restore, name the file that is", name,
+					err))
 		}
 		if of++; of == 1 || taken.After(newest) {
 			file, newest = name, taken
 		}
 	}
 	if of == 0 {
-		return "", 0, withExit(exitUsage, fmt.Errorf("there is no backup in %s: it would be called %s", path, backupPrefix+"SEQUENCE"+backupSuffix))
+		return "", 0, withExit(exitUsage,
+			fmt.Errorf("there is no backup in %s: it would be called %s", path,
+				backupPrefix+"SEQUENCE"+backupSuffix))
 	}
 	return file, of, nil
 }
 
-// takenAt is when a backup was taken: its sequence alone does not say which is newest, since a restored exchange
-// goes on from a lower one.
+// takenAt is when a backup was taken: its sequence alone does not say which is newest, since a
+// restored exchange goes on from a lower one.
 func takenAt(name string) (time.Time, error) {
 	f, err := os.Open(name)
 	if err != nil {
@@ -158,7 +165,8 @@ func (p *program) restore(ctx context.Context, cfg *config.Config, file string, 
 		return err
 	}
 	defer held.Release() //nolint:errcheck // the process's end frees it, too
-	store, err := openStore(ctx, cfg, true, newLogger(p.stderr, config.Log{Level: "warn", Format: cfg.Log.Format}))
+	store, err := openStore(ctx, cfg, true,
+		newLogger(p.stderr, config.Log{Level: "warn", Format: cfg.Log.Format}))
 	if errors.Is(err, persistence.ErrCorrupt) {
 		return withExit(exitUsage, fmt.Errorf(
 			"%w; nothing was written: if the store is what is damaged, name an empty one", err))
@@ -263,13 +271,18 @@ func boundKeys(s *state.State, keys *seal.Sealer) error {
 
 func restoreFailed(store persistence.Store, err error) error {
 	if errors.Is(err, backup.ErrNotEmpty) {
-		return withExit(exitUsage, fmt.Errorf("%w; nothing was written to %s: name an empty store, or empty this one if nothing in it is needed", err, store))
+		return withExit(exitUsage, fmt.Errorf(
+			"%w; nothing was written to %s: name an empty store, or empty this one if nothing in "+
+				"it is needed", err, store))
 	}
 	if errors.Is(err, persistence.ErrHeld) {
 		return withExit(exitUnavailable, fmt.Errorf(
 			"%w; nothing was written to %s: stop what uses it, or name another store", err, store))
 	}
-	return withExit(exitUnavailable, fmt.Errorf("%w; %s may be filled by half, and no exchange starts on it then: empty it before the next try", err, store))
+	return withExit(exitUnavailable,
+		fmt.Errorf(
+			"%w; %s may be filled by half, and no exchange starts on it then: empty it before "+
+				"the next try", err, store))
 }
 
 // keyFor says whether the server's secret key is the one that is needed.
@@ -294,7 +307,8 @@ func (a *restoreAnswer) write(w *tabwriter.Writer, cfg *config.Config) {
 	if a.Of > 1 {
 		from += fmt.Sprintf(", the newest of %d", a.Of)
 	}
-	fmt.Fprintf(w, "restored\t%s\nfrom\t%s\ntaken\t%s\nsequence\t%d\naccounts\t%d\nrows\t%d\n", a.Store, from, a.Taken.Format(time.RFC3339), a.Sequence, a.Accounts, a.Rows)
+	fmt.Fprintf(w, "restored\t%s\nfrom\t%s\ntaken\t%s\nsequence\t%d\naccounts\t%d\nrows\t%d\n",
+		a.Store, from, a.Taken.Format(time.RFC3339), a.Sequence, a.Accounts, a.Rows)
 	if a.Authenticated {
 		fmt.Fprintln(w,
 			"authenticated\tyes: written under the server's key, and unchanged; that it is the "+
@@ -308,16 +322,23 @@ func (a *restoreAnswer) write(w *tabwriter.Writer, cfg *config.Config) {
 		a.Taken.Format(time.RFC3339))
 	switch a.SecretKey {
 	case "missing":
-		fmt.Fprintf(w, "- bring the server's secret key, which was kept apart, to %s (mode 0600), or give it in %s\n", cfg.SecretKeyFile, config.EnvSecretKey)
+		fmt.Fprintf(w,
+			"- bring the server's secret key, which was kept apart, to %s (mode 0600), or give "+
+				"it in %s\n", cfg.SecretKeyFile, config.EnvSecretKey)
 	case "another":
-		fmt.Fprintf(w, "- bring the server's secret key, which was kept apart, to %s: the key that is there is another\n", cfg.SecretKeyFile)
+		fmt.Fprintf(w,
+			"- bring the server's secret key, which was kept apart, to %s: the key that is there "+
+				"is another\n", cfg.SecretKeyFile)
 	}
 	if parts, err := os.ReadDir(cfg.Archive); cfg.Archive != "" && err == nil && len(parts) > 0 {
-		fmt.Fprintf(w, "- name an empty folder as archive, where one begins with this backup's state: that in %s belongs to what was before; keep it\n", cfg.Archive)
+		fmt.Fprintf(w,
+			"- name an empty folder as archive, where one begins with this backup's state: that "+
+				"in %s belongs to what was before; keep it\n", cfg.Archive)
 	}
 	if !strings.HasPrefix(a.Store, "pebble:") {
 		fmt.Fprintln(w,
-			"- on each other host that has served from this store, remove HEAD.redis from the data "+
+			"- on each other host that has served from this store, remove HEAD.redis from the "+
+				"data "+
 				"folder: it knows of what is gone")
 	}
 	fmt.Fprintln(w, "- start the exchange with this configuration: exchange serve")

@@ -58,7 +58,8 @@ func (r *restoring) Acquire(ctx context.Context,
 	return token, last, err
 }
 
-// beat is a goroutine of its own. The restore's next write meets a process that has taken the store.
+// beat is a goroutine of its own. The restore's next write meets a process that has taken the
+// store.
 func (r *restoring) beat() {
 	defer close(r.stopped)
 	t := time.NewTicker(r.rhythm.Check)

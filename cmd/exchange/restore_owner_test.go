@@ -11,18 +11,21 @@ import (
 	"exchange/persistence/memory"
 )
 
-// A restore looks at the store's owner as a standby does: it leaves one that lives alone, and waits for the silence of one that died,
-// by the slower rhythm of both.
+// A restore looks at the store's owner as a standby does: it leaves one that lives alone, and waits
+// for the silence of one that died, by the slower rhythm of both.
 func TestARestoreTakesNoStoreFromAnOwnerThatLives(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := memory.Open(memory.NewDisk(), persistence.Retention{})
 		store.Server = true
-		r := &restoring{Store: store, rhythm: persistence.Rhythm{Check: 500 * time.Millisecond, Stale: 2 * time.Second}}
+		r := &restoring{Store: store, rhythm: persistence.Rhythm{Check: 500 * time.Millisecond,
+			Stale: 2 * time.Second}}
 		begin := time.Now()
 		if seen, err := r.Beat(t.Context()); err != nil || seen.Held() || time.Since(begin) != 0 {
 			t.Fatalf("%+v, %v", seen, err)
 		}
-		tok, _, err := store.Acquire(t.Context(), persistence.Claim{Owner: "an exchange", Rhythm: persistence.Rhythm{Check: time.Second, Stale: 3 * time.Second}})
+		tok, _, err := store.Acquire(t.Context(),
+			persistence.Claim{Owner: "an exchange",
+				Rhythm: persistence.Rhythm{Check: time.Second, Stale: 3 * time.Second}})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -33,7 +36,8 @@ func TestARestoreTakesNoStoreFromAnOwnerThatLives(t *testing.T) {
 				store.Check(t.Context(), tok) //nolint:errcheck // it owns the store
 			}
 		}()
-		if _, err := r.Beat(t.Context()); !errors.Is(err, persistence.ErrHeld) || time.Since(begin) > 2*time.Second {
+		if _, err := r.Beat(t.Context()); !errors.Is(err, persistence.ErrHeld) ||
+			time.Since(begin) > 2*time.Second {
 			t.Fatalf("%v, after %v", err, time.Since(begin))
 		}
 		die()
@@ -47,7 +51,8 @@ func TestARestoreTakesNoStoreFromAnOwnerThatLives(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if now, err := store.Beat(t.Context()); err != nil || now.Token != tok || now.Rhythm != r.rhythm {
+		if now, err := store.Beat(t.Context()); err != nil || now.Token != tok ||
+			now.Rhythm != r.rhythm {
 			t.Fatalf("%+v, %v", now, err)
 		}
 		if err := r.Close(); err != nil {

@@ -24,8 +24,8 @@ type program struct {
 	as         string // who asks, for the log of operators' actions
 }
 
-// A usageError is a command line that cannot be understood. It exits with exitUsage, and its message
-// comes with how to get help.
+// A usageError is a command line that cannot be understood. It exits with exitUsage, and its
+// message comes with how to get help.
 type usageError struct{ error }
 
 func (e usageError) Unwrap() error { return e.error }
@@ -51,9 +51,11 @@ func execute(ctx context.Context, args, environ []string, stdout, stderr io.Writ
 	}
 	var coded *exitError
 	if !errors.As(err, &coded) {
-		err = usage("%w", err) // from the parser of the command line; commands give all theirs a code
+		// from the parser of the command line; commands give all theirs a code
+		err = usage("%w", err)
 	}
-	p.fail(command, err, p.json || wantsJSON(args) && command.Name() != loadtestName) // there --json names a file
+	// there --json names a file
+	p.fail(command, err, p.json || wantsJSON(args) && command.Name() != loadtestName)
 	return exitCode(err)
 }
 
@@ -97,8 +99,10 @@ func (p *program) env(name string) string {
 
 const rootHelp = `A trading exchange in one program.
 
-` + "`exchange serve`" + ` runs it. The operator's commands talk to a running one over its operator's listener, and
-need its bearer token: run them where the server runs, or with --operator https://... from elsewhere. ` + "`exchange restore`" + ` fills its store from a backup,
+` + "`exchange serve`" +
+	` runs it. The operator's commands talk to a running one over its operator's listener, and
+need its bearer token: run them where the server runs, or with --operator https://... from elsewhere. ` + "`exchange restore`" +
+	` fills its store from a backup,
 while it does not run.
 
 Exit codes:
@@ -124,12 +128,18 @@ func (p *program) root() *cobra.Command {
 		"where the exchange takes commands: unix:PATH, host:port, or https://host:port if it has "+
 			"TLS\n"+
 			"(default ./data/operator.sock or EXCHANGE_OPERATOR)")
-	flags.StringVar(&p.operatorCA, "operator-ca", "", "file of the authorities that https trusts (default the system's, or EXCHANGE_OPERATOR_CA)")
-	flags.StringVar(&p.tokenFile, "operator-token-file", "", "file of the operator's token (default ./data/operator.token or EXCHANGE_OPERATOR_TOKEN_FILE;\n"+
-		"EXCHANGE_OPERATOR_TOKEN holds a token itself)")
-	flags.StringVar(&p.as, "as", "", "your name in the log of operators' actions (default EXCHANGE_OPERATOR_NAME or the user's name)")
+	flags.StringVar(&p.operatorCA, "operator-ca", "",
+		"file of the authorities that https trusts (default the system's, or EXCHANGE_OPERATOR_CA)")
+	flags.StringVar(&p.tokenFile, "operator-token-file", "",
+		"file of the operator's token (default ./data/operator.token or "+
+			"EXCHANGE_OPERATOR_TOKEN_FILE;\n"+
+			"EXCHANGE_OPERATOR_TOKEN holds a token itself)")
+	flags.StringVar(&p.as, "as", "",
+		"your name in the log of operators' actions (default EXCHANGE_OPERATOR_NAME or the "+
+			"user's name)")
 	root.SetFlagErrorFunc(flagError)
-	root.AddCommand(p.serveCommand(), p.restoreCommand(), p.configCommand(), p.versionCommand(), p.healthCommand(), p.loadtestCommand(), p.secretKeyCommand())
+	root.AddCommand(p.serveCommand(), p.restoreCommand(), p.configCommand(), p.versionCommand(),
+		p.healthCommand(), p.loadtestCommand(), p.secretKeyCommand())
 	root.AddCommand(p.operatorCommands()...)
 	return root
 }
@@ -146,7 +156,8 @@ func group(name, short string, commands ...*cobra.Command) *cobra.Command {
 		Args:  cobra.ArbitraryArgs, // else a misspelt command prints the help and succeeds
 		RunE: func(_ *cobra.Command, args []string) error {
 			if len(args) > 0 {
-				return usage("%s has no command %q, only %s", name, args[0], strings.Join(names, ", "))
+				return usage("%s has no command %q, only %s", name, args[0],
+					strings.Join(names, ", "))
 			}
 			return usage("%s needs a command: %s", name, strings.Join(names, ", "))
 		},
@@ -160,16 +171,18 @@ func takes(names ...string) cobra.PositionalArgs {
 	return func(c *cobra.Command, args []string) error {
 		switch {
 		case len(args) < len(names):
-			return usage("%s needs %s", strings.TrimPrefix(c.CommandPath(), "exchange "), strings.Join(names[len(args):], " "))
+			return usage("%s needs %s", strings.TrimPrefix(c.CommandPath(), "exchange "),
+				strings.Join(names[len(args):], " "))
 		case len(args) > len(names):
-			return usage("%q is one argument too many for %s", args[len(names)], strings.TrimPrefix(c.CommandPath(), "exchange "))
+			return usage("%q is one argument too many for %s", args[len(names)],
+				strings.TrimPrefix(c.CommandPath(), "exchange "))
 		}
 		return nil
 	}
 }
 
-// run makes a cobra command's function of fn, and sees to it that every error has a code, to be told from those
-// of the parser.
+// run makes a cobra command's function of fn, and sees to it that every error has a code, to be
+// told from those of the parser.
 func run(fn func(ctx context.Context, args []string) error) func(*cobra.Command, []string) error {
 	return func(c *cobra.Command, args []string) error {
 		return withExit(exitUnclassified, fn(c.Context(), args))

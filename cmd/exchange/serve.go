@@ -151,7 +151,8 @@ func holdFolder(dir string) (*folder.Lock, error) {
 	return held, nil
 }
 
-// cannotListen is a listener's error. An address that is taken may be free soon: the one before may still be ending.
+// cannotListen is a listener's error. An address that is taken may be free soon: the one before may
+// still be ending.
 func cannotListen(who string, err error) error {
 	code := exitUsage
 	if errors.Is(err, syscall.EADDRINUSE) {
@@ -178,7 +179,8 @@ func closeStore(store persistence.Store, log *slog.Logger) {
 }
 
 // untilStopped waits for the end and brings it about in order.
-func untilStopped(ctx context.Context, cfg *config.Config, log *slog.Logger, engine *actors.Engine, g *gateway.Gateway, served <-chan error) error {
+func untilStopped(ctx context.Context, cfg *config.Config, log *slog.Logger, engine *actors.Engine,
+	g *gateway.Gateway, served <-chan error) error {
 	select {
 	case err := <-served:
 		if errors.Is(err, gateway.ErrPlain) {
@@ -189,7 +191,8 @@ func untilStopped(ctx context.Context, cfg *config.Config, log *slog.Logger, eng
 		return engineFailed(engine.Err())
 	case <-ctx.Done():
 	}
-	log.Info("stopping: no new requests, what is in flight is finished", "at_most", config.Ms(cfg.Timing.StopMaxMs))
+	log.Info("stopping: no new requests, what is in flight is finished", "at_most",
+		config.Ms(cfg.Timing.StopMaxMs))
 	stop, cancel := context.WithTimeout(context.Background(), config.Ms(cfg.Timing.StopMaxMs))
 	defer cancel()
 	if err := engine.Stop(stop); err != nil {
@@ -211,10 +214,14 @@ func startFailed(ctx context.Context, err error) error {
 		return nil
 	case ctx.Err() != nil:
 		return failf(exitUnavailable, "stopped while starting")
-	case errors.Is(err, persistence.ErrNotDurable), errors.Is(err, persistence.ErrUnsupported), errors.Is(err, actors.ErrConfig), errors.Is(err, seal.ErrOtherKey), errors.Is(err, errConfig):
+	case errors.Is(err, persistence.ErrNotDurable), errors.Is(err, persistence.ErrUnsupported),
+		errors.Is(err, actors.ErrConfig), errors.Is(err, seal.ErrOtherKey),
+		errors.Is(err, errConfig):
 		return failf(exitUsage, "%v", err)
 	case errors.Is(err, persistence.ErrCorrupt):
-		return failf(exitBroken, "%v\nNothing was changed and nothing is served. Restore a backup of the store, or ask for help with a copy of it; see docs/storage.md", err)
+		return failf(exitBroken,
+			"%v\nNothing was changed and nothing is served. Restore a backup of the store, or "+
+				"ask for help with a copy of it; see docs/storage.md", err)
 	}
 	return engineFailed(err)
 }
@@ -223,9 +230,13 @@ func startFailed(ctx context.Context, err error) error {
 func archiveFailed(err error) error {
 	switch {
 	case errors.Is(err, archive.ErrOther):
-		return failf(exitUsage, "%v\nName another folder, in which an archive begins with the state of now, or the one that belongs to this store, or start without archive", err)
+		return failf(exitUsage,
+			"%v\nName another folder, in which an archive begins with the state of now, or the "+
+				"one that belongs to this store, or start without archive", err)
 	case errors.Is(err, persistence.ErrCorrupt):
-		return failf(exitBroken, "the archive: %v\nBring what is missing back from a copy of the folder, or start without archive", err)
+		return failf(exitBroken,
+			"the archive: %v\nBring what is missing back from a copy of the folder, or start "+
+				"without archive", err)
 	}
 	return failf(exitUsage, "%v", err)
 }
@@ -235,7 +246,8 @@ func engineFailed(err error) error {
 	switch {
 	case errors.Is(err, persistence.ErrFenced):
 		return failf(exitFenced, "%v: this one serves no more; started again, it is a standby", err)
-	case errors.Is(err, persistence.ErrGap), errors.Is(err, persistence.ErrCorrupt), errors.Is(err, persistence.ErrInvalid):
+	case errors.Is(err, persistence.ErrGap), errors.Is(err, persistence.ErrCorrupt),
+		errors.Is(err, persistence.ErrInvalid):
 		return failf(exitBroken, "%v", err)
 	}
 	return failf(exitUnavailable, "%v", err)
@@ -252,7 +264,8 @@ var errConfig = errors.New("the configuration does not fit")
 const startTimeout = 30 * time.Second
 
 // openStore opens the configured store; fill says that it is to be filled from a backup.
-func openStore(ctx context.Context, cfg *config.Config, fill bool, log *slog.Logger) (persistence.Store, error) {
+func openStore(ctx context.Context, cfg *config.Config, fill bool,
+	log *slog.Logger) (persistence.Store, error) {
 	keep := retention(cfg)
 	if folder := cfg.PebbleFolder(); folder != "" {
 		s, err := pebble.Open(folder, pebble.Options{Retention: keep, Logger: log})
@@ -263,8 +276,9 @@ func openStore(ctx context.Context, cfg *config.Config, fill bool, log *slog.Log
 	}
 	ctx, cancel := context.WithTimeout(ctx, startTimeout)
 	defer cancel()
-	s, err := redis.Open(ctx, cfg.Store, redis.Options{Retention: keep, AcceptDurability: cfg.AcceptRedisDurability,
-		Head: filepath.Join(cfg.Data, redis.HeadFile), Fill: fill, Logger: log})
+	s, err := redis.Open(ctx, cfg.Store,
+		redis.Options{Retention: keep, AcceptDurability: cfg.AcceptRedisDurability,
+			Head: filepath.Join(cfg.Data, redis.HeadFile), Fill: fill, Logger: log})
 	if err != nil {
 		return nil, err
 	}
@@ -279,12 +293,17 @@ func retention(cfg *config.Config) (keep persistence.Retention) {
 
 func gatewayOptions(cfg *config.Config, log *slog.Logger) gateway.Options {
 	l, t := &cfg.Limits, &cfg.Timing
-	o := gateway.Options{Log: log, BodyBytes: l.BodyBytes, AnswersBytes: int64(l.AnswersBytes), HeaderBytes: l.HeaderBytes, Connections: l.Connections, ConnectionsPerAddress: l.ConnectionsPerAddress,
-		IdleTimeout: config.Ms(t.IdleTimeoutMs), ReadTimeout: config.Ms(t.ReadTimeoutMs), WriteTimeout: config.Ms(t.WriteTimeoutMs),
-		RateEntries: l.RateEntries, NoDocs: cfg.NoDocs, TrustedProxies: cfg.TrustedProxies}
+	o := gateway.Options{Log: log, BodyBytes: l.BodyBytes, AnswersBytes: int64(l.AnswersBytes),
+		HeaderBytes: l.HeaderBytes, Connections: l.Connections,
+		ConnectionsPerAddress: l.ConnectionsPerAddress,
+		IdleTimeout:           config.Ms(t.IdleTimeoutMs), ReadTimeout: config.Ms(t.ReadTimeoutMs),
+		WriteTimeout: config.Ms(t.WriteTimeoutMs),
+		RateEntries:  l.RateEntries, NoDocs: cfg.NoDocs, TrustedProxies: cfg.TrustedProxies}
 	s := &cfg.Stream
-	o.Stream = gateway.StreamOptions{Connections: s.Connections, ConnectionsPerAddress: s.ConnectionsPerAddress,
-		MessagesPerSecond: s.MessagesPerSecond, QueueBytes: s.QueueBytes, Stall: config.Ms(s.StallMs), Interval: config.Ms(s.IntervalMs),
+	o.Stream = gateway.StreamOptions{Connections: s.Connections,
+		ConnectionsPerAddress: s.ConnectionsPerAddress,
+		MessagesPerSecond:     s.MessagesPerSecond, QueueBytes: s.QueueBytes,
+		Stall: config.Ms(s.StallMs), Interval: config.Ms(s.IntervalMs),
 		PingInterval: config.Ms(s.PingIntervalMs), PingTimeout: config.Ms(s.PingTimeoutMs)}
 	version := buildVersion()
 	o.Build = gateway.Build{Version: version.Version, Commit: version.Commit}
@@ -321,17 +340,26 @@ func engineOptions(cfg *config.Config, store persistence.Store, log *slog.Logger
 		Identity:  folder.Of(cfg.Data, log),
 		Retention: retention(cfg),
 		Owner:     fmt.Sprintf("%s pid %d", host, os.Getpid()),
-		Limits: actors.Limits{InFlight: l.InFlight, InFlightCancels: l.InFlightCancels, InFlightPerAccount: l.InFlightPerAccount, Reads: l.Reads, ReadsPerAccount: l.ReadsPerAccount,
-			MaxFills: l.MaxFills, OpenOrdersPerAccount: l.OpenOrdersPerAccount, OpenOrdersPerBook: l.OpenOrdersPerBook,
+		Limits: actors.Limits{InFlight: l.InFlight, InFlightCancels: l.InFlightCancels,
+			InFlightPerAccount: l.InFlightPerAccount, Reads: l.Reads,
+			ReadsPerAccount: l.ReadsPerAccount,
+			MaxFills:        l.MaxFills, OpenOrdersPerAccount: l.OpenOrdersPerAccount,
+			OpenOrdersPerBook: l.OpenOrdersPerBook,
 
 			OpenOrdersPerAccountAndBook: l.OpenOrdersPerAccountAndBook,
 
-			PendingWithdraws: l.PendingWithdraws, KeysPerAccount: l.KeysPerAccount, Accounts: l.Accounts, FoldLag: l.FoldLag, ProjectionLag: l.ProjectionLag, BatchBytes: l.BatchBytes},
-		Timing: actors.Timing{Request: config.Ms(t.RequestTimeoutMs), Stall: config.Ms(t.StallMs), StallMax: config.Ms(t.StallMaxMs),
-			OwnerCheck: config.Ms(t.OwnerCheckMs), OwnerStale: config.Ms(t.OwnerStaleMs), Projection: config.Ms(t.ProjectionMs)},
-		Snapshot: actors.SnapshotPolicy{MinRecords: uint64(cfg.Snapshot.MinRecords), MaxRecords: uint64(cfg.Snapshot.MaxRecords),
+			PendingWithdraws: l.PendingWithdraws, KeysPerAccount: l.KeysPerAccount,
+			Accounts: l.Accounts, FoldLag: l.FoldLag, ProjectionLag: l.ProjectionLag,
+			BatchBytes: l.BatchBytes},
+		Timing: actors.Timing{Request: config.Ms(t.RequestTimeoutMs), Stall: config.Ms(t.StallMs),
+			StallMax:   config.Ms(t.StallMaxMs),
+			OwnerCheck: config.Ms(t.OwnerCheckMs), OwnerStale: config.Ms(t.OwnerStaleMs),
+			Projection: config.Ms(t.ProjectionMs)},
+		Snapshot: actors.SnapshotPolicy{MinRecords: uint64(cfg.Snapshot.MinRecords),
+			MaxRecords:  uint64(cfg.Snapshot.MaxRecords),
 			MinInterval: config.Ms(t.SnapshotMinMs)},
-		Withdraw: actors.WithdrawPolicy{CodeValid: config.Ms(t.CodeValidMs), CodeTries: cfg.Withdraw.CodeTries},
+		Withdraw: actors.WithdrawPolicy{CodeValid: config.Ms(t.CodeValidMs),
+			CodeTries: cfg.Withdraw.CodeTries},
 		Sealer: func(sealed bool) (*seal.Sealer, error) {
 			s, err := seal.Load(os.Getenv(config.EnvSecretKey), cfg.SecretKeyFile, !sealed)
 			if err != nil {
@@ -350,9 +378,12 @@ func engineOptions(cfg *config.Config, store persistence.Store, log *slog.Logger
 	}
 	for _, p := range cfg.Pairs {
 		base, quote := p.Currencies()
-		o.Pairs = append(o.Pairs, actors.PairRules{Name: p.Name, Base: base, Quote: quote, PricePrecision: p.PricePrecision,
-			AmountPrecision: p.AmountPrecision, MinimumOrderSize: p.MinimumOrderSize, MaximumOrderSize: p.MaximumOrderSize,
-			MinimumOrderValue: p.MinimumOrderValue, Fees: state.FeeRates{Maker: p.MakerFee, Taker: p.TakerFee}})
+		o.Pairs = append(o.Pairs, actors.PairRules{Name: p.Name, Base: base, Quote: quote,
+			PricePrecision:  p.PricePrecision,
+			AmountPrecision: p.AmountPrecision, MinimumOrderSize: p.MinimumOrderSize,
+			MaximumOrderSize:  p.MaximumOrderSize,
+			MinimumOrderValue: p.MinimumOrderValue,
+			Fees:              state.FeeRates{Maker: p.MakerFee, Taker: p.TakerFee}})
 	}
 	return o
 }

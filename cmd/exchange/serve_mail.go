@@ -24,11 +24,13 @@ func mailing(cfg *config.Config) (func(context.Context, *actors.Mail) error, err
 	}
 	switch {
 	case cfg.Demo:
-		return sendMail("the demo exchange", mail.NewFiles(filepath.Join(cfg.Data, mailFolder)).Send), nil
+		return sendMail("the demo exchange",
+			mail.NewFiles(filepath.Join(cfg.Data, mailFolder)).Send), nil
 	case m.Host == "":
 		return nil, nil
 	}
-	s, err := mail.NewSMTP(mail.Options{Host: m.Host, Port: m.Port, TLS: m.TLS, Username: m.Username, Password: m.Password, From: m.From,
+	s, err := mail.NewSMTP(mail.Options{Host: m.Host, Port: m.Port, TLS: m.TLS,
+		Username: m.Username, Password: m.Password, From: m.From,
 		Timeout: config.Ms(m.TimeoutMs), CAFile: m.CAFile})
 	if err != nil {
 		return nil, err
@@ -37,10 +39,12 @@ func mailing(cfg *config.Config) (func(context.Context, *actors.Mail) error, err
 }
 
 // sendMail writes the engine's mails in words, in the name of the exchange.
-func sendMail(exchange string, send func(context.Context, mail.Message) error) func(context.Context, *actors.Mail) error {
+func sendMail(exchange string, send func(context.Context, mail.Message) error) func(context.Context,
+	*actors.Mail) error {
 	return func(ctx context.Context, m *actors.Mail) error {
 		d := &m.Withdraw
-		w := mail.Withdraw{Exchange: exchange, To: m.To, ID: d.ID, Amount: d.Amount.String(), Currency: m.Currency, Address: d.Address}
+		w := mail.Withdraw{Exchange: exchange, To: m.To, ID: d.ID, Amount: d.Amount.String(),
+			Currency: m.Currency, Address: d.Address}
 		message := mail.Message{ID: m.MessageID(), To: m.To}
 		if m.Code != "" {
 			message.Subject, message.Text = w.Code(m.Code, m.Valid)

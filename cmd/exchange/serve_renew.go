@@ -15,8 +15,8 @@ import (
 
 // What is renewed while the exchange runs: certificates and the operator's token.
 
-// renewInterval is how often it is looked whether certificates have new files. A supervisor that cannot send signals
-// only has to replace them.
+// renewInterval is how often it is looked whether certificates have new files. A supervisor that
+// cannot send signals only has to replace them.
 const renewInterval = 10 * time.Second
 
 // A renewal takes what is new.
@@ -57,8 +57,8 @@ func certificates(cfg *config.Config, log *slog.Logger) (s certificateSet, err e
 	return s, nil
 }
 
-// hangups are the signals that ask for a renewal. It is called early: without it they would end the process. In a terminal that
-// is what they are for: it was closed.
+// hangups are the signals that ask for a renewal. It is called early: without it they would end the
+// process. In a terminal that is what they are for: it was closed.
 func hangups(input *os.File) (<-chan os.Signal, func()) {
 	ch := make(chan os.Signal, 1)
 	if !terminal(input) {
@@ -67,7 +67,8 @@ func hangups(input *os.File) (<-chan os.Signal, func()) {
 	return ch, func() { signal.Stop(ch) }
 }
 
-// run renews at once when it is asked, and looks at the certificates from time to time, until ctx ends.
+// run renews at once when it is asked, and looks at the certificates from time to time, until ctx
+// ends.
 func (r *renewal) run(ctx context.Context, asked <-chan os.Signal) {
 	tick := time.NewTicker(renewInterval)
 	defer tick.Stop()

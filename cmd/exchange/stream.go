@@ -13,8 +13,8 @@ import (
 	"time"
 )
 
-// What the commands with long answers have in common: answers that come line by line, and a line on the
-// terminal that says how far it is.
+// What the commands with long answers have in common: answers that come line by line, and a line on
+// the terminal that says how far it is.
 
 const (
 	// streamTimeout bounds a long answer. It is longer than the server's own patience, one hour.
@@ -23,9 +23,11 @@ const (
 	maxLine = 16 << 20
 )
 
-// lines asks for a long answer and gives each of its lines to fn, but the last: that becomes end. The slice is
-// valid during the call only. An answer that does not come to its end is an error, whatever came before.
-func (p *program) lines(ctx context.Context, path string, in any, fn func(line []byte) error, end any) error {
+// lines asks for a long answer and gives each of its lines to fn, but the last: that becomes end.
+// The slice is valid during the call only. An answer that does not come to its end is an error,
+// whatever came before.
+func (p *program) lines(ctx context.Context, path string, in any, fn func(line []byte) error,
+	end any) error {
 	c, err := p.client()
 	if err != nil {
 		return err
@@ -81,12 +83,16 @@ func lastLine(line []byte, end any) error {
 
 // notOfListener is the error of a line that means nothing.
 func notOfListener(line []byte) error {
-	return withExit(exitUnavailable, fmt.Errorf("the answer is not one of an exchange's operator listener: %.80q", line))
+	return withExit(exitUnavailable,
+		fmt.Errorf("the answer is not one of an exchange's operator listener: %.80q", line))
 }
 
-// brokeOff is the error of an answer that is not whole. Nothing was changed, so it can be asked for again.
+// brokeOff is the error of an answer that is not whole. Nothing was changed, so it can be asked for
+// again.
 func (c *client) brokeOff(err error) error {
-	return withExit(exitUnavailable, fmt.Errorf("the answer of the exchange at %s broke off and is not whole: %w", c.address, err))
+	return withExit(exitUnavailable,
+		fmt.Errorf("the answer of the exchange at %s broke off and is not whole: %w", c.address,
+			err))
 }
 
 // failed is the error that the server ends an answer with.
@@ -117,7 +123,8 @@ var isTerminal = func(w io.Writer) bool {
 	return err == nil && info.Mode()&os.ModeCharDevice != 0 && f.Name() != os.DevNull
 }
 
-// A progress is one line on a terminal, written over again and again. Where nobody watches, it is silent.
+// A progress is one line on a terminal, written over again and again. Where nobody watches, it is
+// silent.
 type progress struct {
 	w     io.Writer // nil: nobody watches
 	shown time.Time

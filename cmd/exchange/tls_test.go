@@ -50,8 +50,10 @@ func TestOperatorsSpeakTLSToWhomTheyTrust(t *testing.T) {
 	}
 	ok(runLine(f.environ, append(list, "--operator-ca", authority)...))
 	ok(runLine(append(f.environ, "EXCHANGE_OPERATOR_CA="+authority), list...))
-	ok(runLine(append(f.environ, "EXCHANGE_OPERATOR=unused:1"), append(list, "--operator", f.url+"/", "--operator-ca", authority)...))
-	ok(runLine(f.environ, "account", "list", "--operator-ca", authority, "--operator", strings.Replace(f.url, "127.0.0.1", "localhost", 1)))
+	ok(runLine(append(f.environ, "EXCHANGE_OPERATOR=unused:1"),
+		append(list, "--operator", f.url+"/", "--operator-ca", authority)...))
+	ok(runLine(f.environ, "account", "list", "--operator-ca", authority, "--operator",
+		strings.Replace(f.url, "127.0.0.1", "localhost", 1)))
 
 	// Whoever is not trusted is told nothing.
 	other := filepath.Join(t.TempDir(), "other.pem")
@@ -59,14 +61,18 @@ func TestOperatorsSpeakTLSToWhomTheyTrust(t *testing.T) {
 		t.Fatal(err)
 	}
 	runLine(f.environ, list...).wantError(t, exitUsage, "cannot be trusted, and was told nothing")
-	runLine(f.environ, append(list, "--operator-ca", other)...).wantError(t, exitUsage, "cannot be trusted, and was told nothing")
-	runLine(f.environ, "deposit", "a", "BTC", "1", "--operator-ca", other).wantError(t, exitUsage, "cannot be trusted, and was told nothing")
+	runLine(f.environ, append(list, "--operator-ca", other)...).wantError(t, exitUsage,
+		"cannot be trusted, and was told nothing")
+	runLine(f.environ, "deposit", "a", "BTC", "1", "--operator-ca", other).wantError(t, exitUsage,
+		"cannot be trusted, and was told nothing")
 	plain := newFake(t, 200, `{"accounts":[]}`)
-	runLine(plain.environ, append(list, "--operator", "https://"+plain.url)...).wantError(t, exitUsage, "speaks no TLS, and was told nothing")
+	runLine(plain.environ, append(list, "--operator", "https://"+plain.url)...).wantError(t,
+		exitUsage, "speaks no TLS, and was told nothing")
 	plain.wantAsked()
 	f.wantAsked()
 
-	for file, want := range map[string]string{filepath.Join(t.TempDir(), "gone"): "no such file", f.t.TempDir(): "is a directory", os.Args[0]: "has no certificate in PEM form"} {
+	for file, want := range map[string]string{filepath.Join(t.TempDir(), "gone"): "no such file",
+		f.t.TempDir(): "is a directory", os.Args[0]: "has no certificate in PEM form"} {
 		runLine(f.environ, append(list, "--operator-ca", file)...).wantError(t, exitUsage, want)
 	}
 	f.wantAsked()
@@ -74,12 +80,18 @@ func TestOperatorsSpeakTLSToWhomTheyTrust(t *testing.T) {
 
 func TestTheTokenCrossesNoNetworkInClearText(t *testing.T) {
 	environ := []string{"EXCHANGE_OPERATOR_TOKEN=" + testToken}
-	for _, address := range []string{"10.0.0.1:8081", "example.org:8081", "0.0.0.0:8081", ":8081", "[::]:8081", "localhost.example.org:8081"} {
-		runLine(environ, "account", "list", "--operator", address).wantError(t, exitUsage, "clear text: write https://"+address)
-		runLine(append(environ, "EXCHANGE_OPERATOR="+address), "account", "list").wantError(t, exitUsage, "clear text")
+	for _, address := range []string{"10.0.0.1:8081", "example.org:8081", "0.0.0.0:8081", ":8081",
+		"[::]:8081", "localhost.example.org:8081"} {
+		runLine(environ, "account", "list", "--operator", address).wantError(t, exitUsage,
+			"clear text: write https://"+address)
+		runLine(append(environ, "EXCHANGE_OPERATOR="+address), "account", "list").wantError(t,
+			exitUsage, "clear text")
 	}
-	for _, address := range []string{"http://127.0.0.1:8081", "https://", "https://x", "https://x:0", "https://x:y", "https://u:p@x:1", "https://x:1/path", "https://https://x:1"} {
-		runLine(environ, "account", "list", "--operator", address).wantError(t, exitUsage, "write host:port")
+	for _, address := range []string{"http://127.0.0.1:8081", "https://", "https://x",
+		"https://x:0", "https://x:y", "https://u:p@x:1", "https://x:1/path",
+		"https://https://x:1"} {
+		runLine(environ, "account", "list", "--operator", address).wantError(t, exitUsage,
+			"write host:port")
 	}
 }
 
@@ -96,29 +108,40 @@ func TestHealthAsksAListenerWithTLS(t *testing.T) {
 	s.StartTLS()
 	defer s.Close()
 	_, port, _ := strings.Cut(strings.TrimPrefix(s.URL, "https://"), ":")
-	runLine(nil, "health", "--listen", "127.0.0.1:"+port, "--tls-cert-file", certFile).want(t, 0, "ok\n", "")
-	runLine([]string{"EXCHANGE_TLS_CERT_FILE=" + certFile, "EXCHANGE_LISTEN=0.0.0.0:" + port}, "health").want(t, 0, "ok\n", "")
+	runLine(nil, "health", "--listen", "127.0.0.1:"+port, "--tls-cert-file", certFile).want(t, 0,
+		"ok\n", "")
+	runLine([]string{"EXCHANGE_TLS_CERT_FILE=" + certFile, "EXCHANGE_LISTEN=0.0.0.0:" + port},
+		"health").want(t, 0, "ok\n", "")
 	runLine(nil, "health", "--listen", "127.0.0.1:"+port).wantError(t, exitUnavailable, "")
 	other := t.TempDir()
 	tlstest.New(t).Write(other, 1, time.Now().Add(time.Hour))
 	otherFile, _, _ := tlstest.Files(other)
-	// On this machine it does not matter what the file has at the moment: the certificate before may be served.
+	// On this machine it does not matter what the file has at the moment: the certificate before
+	// may be served.
 	for _, file := range []string{otherFile, keyFile, filepath.Join(other, "gone")} {
-		runLine(nil, "health", "--listen", "127.0.0.1:"+port, "--tls-cert-file", file).want(t, 0, "ok\n", "")
+		runLine(nil, "health", "--listen", "127.0.0.1:"+port, "--tls-cert-file", file).want(t, 0,
+			"ok\n", "")
 	}
-	runLine(nil, "health", "--listen", "192.0.2.1:"+port, "--tls-cert-file", keyFile).wantError(t, exitUsage, "has no certificate")
-	for host, verified := range map[string]bool{"127.0.0.1": false, "::1": false, "192.0.2.1": true, "exchange.example.org": true} {
-		if _, trust, err := healthTrust(host, certFile); err != nil || trust.InsecureSkipVerify == verified || verified && (trust.RootCAs == nil || trust.ServerName != "localhost") {
+	runLine(nil, "health", "--listen", "192.0.2.1:"+port, "--tls-cert-file", keyFile).wantError(t,
+		exitUsage, "has no certificate")
+	for host, verified := range map[string]bool{"127.0.0.1": false, "::1": false, "192.0.2.1": true,
+		"exchange.example.org": true} {
+		if _, trust, err := healthTrust(host, certFile); err != nil ||
+			trust.InsecureSkipVerify == verified ||
+			verified && (trust.RootCAs == nil || trust.ServerName != "localhost") {
 			t.Errorf("%s: %+v, %v", host, trust, err)
 		}
 	}
 }
 
-// The address that serve takes from the environment is the one that the commands take, with TLS if serve has it.
+// The address that serve takes from the environment is the one that the commands take, with TLS if
+// serve has it.
 func TestCommandsSpeakTLSWhereTheirServerDoes(t *testing.T) {
 	f, authority := newSecureFake(t, 200, `{"accounts":[]}`)
-	environ := append(f.environ, "EXCHANGE_OPERATOR="+strings.TrimPrefix(f.url, "https://"), "EXCHANGE_OPERATOR_CA="+authority)
-	if r := runLine(append(environ, "EXCHANGE_OPERATOR_TLS_CERT_FILE=cert.pem"), "account", "list"); r.code != 0 || len(f.requests()) != 1 {
+	environ := append(f.environ, "EXCHANGE_OPERATOR="+strings.TrimPrefix(f.url, "https://"),
+		"EXCHANGE_OPERATOR_CA="+authority)
+	if r := runLine(append(environ, "EXCHANGE_OPERATOR_TLS_CERT_FILE=cert.pem"), "account",
+		"list"); r.code != 0 || len(f.requests()) != 1 {
 		t.Errorf("%+v", r)
 	}
 	if r := runLine(environ, "account", "list"); r.code == 0 {

@@ -64,7 +64,9 @@ func OpenBatch(b []byte) (Batch, error) {
 	}
 	body := b[:len(b)-batchTrailer]
 	if got, want := crc32.Checksum(body, castagnoli), le.Uint32(b[len(body):]); got != want {
-		return Batch{}, fmt.Errorf("%w: checksum of the batch after sequence %d is %08x, stored is %08x", ErrDamaged, le.Uint64(b[6:]), got, want)
+		return Batch{},
+			fmt.Errorf("%w: checksum of the batch after sequence %d is %08x, stored is %08x",
+				ErrDamaged, le.Uint64(b[6:]), got, want)
 	}
 	if b[0] != Version || b[1] != 0 {
 		return Batch{},
@@ -72,7 +74,8 @@ func OpenBatch(b []byte) (Batch, error) {
 				"%w: batch version %d, flags %d: this program reads version %d without flags; "+
 					"use the one that wrote it", ErrDamaged, b[0], b[1], Version)
 	}
-	return Batch{Epoch: le.Uint32(b[2:]), Prev: le.Uint64(b[6:]), Count: le.Uint32(b[14:]), Records: body[batchHeader:]}, nil
+	return Batch{Epoch: le.Uint32(b[2:]), Prev: le.Uint64(b[6:]), Count: le.Uint32(b[14:]),
+		Records: body[batchHeader:]}, nil
 }
 
 // Append writes the record behind dst. It panics when Decode would refuse what it writes: an
@@ -130,11 +133,13 @@ func (r *Record) appendMore(dst []byte) []byte {
 	switch r.Kind {
 	case KindWithdraw:
 		w := &r.Withdraw
-		dst = uv(uv(uv(uv(uv(dst, w.ID), uint64(w.Account)), uint64(w.Key)), w.Nonce), uint64(w.Currency))
+		dst = uv(uv(uv(uv(uv(dst, w.ID), uint64(w.Account)), uint64(w.Key)), w.Nonce),
+			uint64(w.Currency))
 		return text(amount(dst, w.Amount), w.Address)
 	case KindWithdrawMoved:
 		m := &r.WithdrawMoved
-		dst = uv(uv(uv(uv(uv(dst, m.ID), uint64(m.Account)), uint64(m.Key)), m.Nonce), uint64(m.Currency))
+		dst = uv(uv(uv(uv(uv(dst, m.ID), uint64(m.Account)), uint64(m.Key)), m.Nonce),
+			uint64(m.Currency))
 		return flag(text(append(amount(dst, m.Amount), m.To), m.Details), m.DespiteFreeze)
 	case KindCodeRefused:
 		c := &r.CodeRefused
@@ -249,7 +254,8 @@ func (r *Record) Decode(b []byte) (rest []byte, err error) {
 	n, hasWho := uint64(le.Uint32(b[3:])), b[0]&whoFlag != 0
 	b = b[recordHeader:]
 	if n > uint64(len(b)) {
-		return nil, fmt.Errorf("%w: a %v record of %d bytes in a batch with %d left", ErrDamaged, r.Kind, n, len(b))
+		return nil, fmt.Errorf("%w: a %v record of %d bytes in a batch with %d left", ErrDamaged,
+			r.Kind, n, len(b))
 	}
 	d := decoder{b: b[:n:n]}
 	switch r.Kind {
@@ -264,11 +270,13 @@ func (r *Record) Decode(b []byte) (rest []byte, err error) {
 	case KindKeyRevoked:
 		r.KeyRevoked = KeyRevoked{Number: d.u32()}
 	case KindDeposit:
-		r.Deposit = Deposit{ID: d.uv(), Account: d.u32(), Currency: d.u16(), Amount: d.amount(), Reference: d.text()}
+		r.Deposit = Deposit{ID: d.uv(), Account: d.u32(), Currency: d.u16(), Amount: d.amount(),
+			Reference: d.text()}
 	case KindOrder:
 		d.order(&r.Order)
 	case KindCancel:
-		r.Cancel = Cancel{ID: d.uv(), Order: d.uv(), Account: d.u32(), Key: d.u32(), Nonce: d.uv(), Side: d.side(),
+		r.Cancel = Cancel{ID: d.uv(), Order: d.uv(), Account: d.u32(), Key: d.u32(), Nonce: d.uv(),
+			Side:  d.side(),
 			Price: money.Price(d.amount()), Remaining: d.amount()}
 	case KindRefusal:
 		r.Refusal = Refusal{Account: d.u32(), Key: d.u32(), Nonce: d.uv(), Reason: d.byte()}
@@ -284,7 +292,10 @@ func (r *Record) Decode(b []byte) (rest []byte, err error) {
 		}
 	}
 	if d.bad || len(d.b) != 0 {
-		return nil, fmt.Errorf("%w: the payload of a %v record does not fit its form (%d bytes, %d not read)", ErrDamaged, r.Kind, n, len(d.b))
+		return nil,
+			fmt.Errorf(
+				"%w: the payload of a %v record does not fit its form (%d bytes, %d not read)",
+				ErrDamaged, r.Kind, n, len(d.b))
 	}
 	return b[n:], nil
 }
@@ -293,9 +304,11 @@ func (r *Record) Decode(b []byte) (rest []byte, err error) {
 func (d *decoder) more(r *Record) bool {
 	switch r.Kind {
 	case KindWithdraw:
-		r.Withdraw = Withdraw{ID: d.uv(), Account: d.u32(), Key: d.u32(), Nonce: d.uv(), Currency: d.u16(), Amount: d.amount(), Address: d.text()}
+		r.Withdraw = Withdraw{ID: d.uv(), Account: d.u32(), Key: d.u32(), Nonce: d.uv(),
+			Currency: d.u16(), Amount: d.amount(), Address: d.text()}
 	case KindWithdrawMoved:
-		r.WithdrawMoved = WithdrawMoved{ID: d.uv(), Account: d.u32(), Key: d.u32(), Nonce: d.uv(), Currency: d.u16(), Amount: d.amount(),
+		r.WithdrawMoved = WithdrawMoved{ID: d.uv(), Account: d.u32(), Key: d.u32(), Nonce: d.uv(),
+			Currency: d.u16(), Amount: d.amount(),
 			To: d.byte(), Details: d.text(), DespiteFreeze: d.flag()}
 	case KindCodeRefused:
 		r.CodeRefused = CodeRefused{Withdraw: d.uv(), Account: d.u32(), Key: d.u32(), Nonce: d.uv(),
@@ -422,7 +435,8 @@ func (d *decoder) order(o *Order) {
 	if o.Side != matching.Buy && o.Side != matching.Sell {
 		d.fail()
 	}
-	o.Price, o.Amount, o.Remaining, o.FeeAccount = money.Price(d.amount()), d.amount(), d.amount(), d.u32()
+	o.Price, o.Amount, o.Remaining, o.FeeAccount = money.Price(d.amount()), d.amount(), d.amount(),
+		d.u32()
 	o.ClientID = ClientID{}
 	if id := d.bytes(MaxClientID); len(id) > 0 {
 		var err error
@@ -432,7 +446,9 @@ func (d *decoder) order(o *Order) {
 	}
 	o.Trades = o.Trades[:0]
 	for n := d.upTo(maxTrades); n > 0 && !d.bad; n-- {
-		o.Trades = append(o.Trades, Trade{ID: d.uv(), Maker: d.uv(), MakerAccount: d.u32(), Price: money.Price(d.amount()),
-			Amount: d.amount(), MakerRemaining: d.amount(), TakerFee: d.balance(), MakerFee: d.balance()})
+		o.Trades = append(o.Trades, Trade{ID: d.uv(), Maker: d.uv(), MakerAccount: d.u32(),
+			Price:  money.Price(d.amount()),
+			Amount: d.amount(), MakerRemaining: d.amount(), TakerFee: d.balance(),
+			MakerFee: d.balance()})
 	}
 }

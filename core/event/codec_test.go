@@ -18,7 +18,8 @@ import (
 	"exchange/core/money"
 )
 
-var kinds = []Kind{KindCurrency, KindPair, KindAccount, KindKey, KindKeyRevoked, KindDeposit, KindOrder, KindCancel, KindRefusal,
+var kinds = []Kind{KindCurrency, KindPair, KindAccount, KindKey, KindKeyRevoked, KindDeposit,
+	KindOrder, KindCancel, KindRefusal,
 	KindWithdraw, KindWithdrawMoved, KindCodeRefused, KindMailed, KindHalt, KindFreeze,
 	KindMaintenance, KindFees, KindHistory}
 
@@ -27,11 +28,13 @@ func drawText(t *rapid.T, name string) string {
 }
 
 func drawAmount(t *rapid.T, name string) money.Amount {
-	return money.Amount(rapid.OneOf(rapid.Int64Range(0, math.MaxInt64), rapid.Int64Range(0, 300)).Draw(t, name))
+	return money.Amount(rapid.OneOf(rapid.Int64Range(0, math.MaxInt64),
+		rapid.Int64Range(0, 300)).Draw(t, name))
 }
 
 func drawBalance(t *rapid.T, name string) money.Balance {
-	return money.BalanceFromBits(rapid.Uint64().Draw(t, name+" high"), rapid.Uint64().Draw(t, name+" low"))
+	return money.BalanceFromBits(rapid.Uint64().Draw(t, name+" high"),
+		rapid.Uint64().Draw(t, name+" low"))
 }
 
 func drawClientID(t *rapid.T) ClientID {
@@ -48,16 +51,19 @@ func drawClientID(t *rapid.T) ClientID {
 func drawRecord(t *rapid.T) Record {
 	u16, u32, u64 := rapid.Uint16(), rapid.Uint32(), rapid.Uint64()
 	side := rapid.SampledFrom([]matching.Side{matching.Buy, matching.Sell})
-	r := Record{Kind: rapid.SampledFrom(kinds).Draw(t, "kind"), Pair: u16.Draw(t, "pair"), TimeUs: rapid.Int64().Draw(t, "time"), Who: drawText(t, "who")}
+	r := Record{Kind: rapid.SampledFrom(kinds).Draw(t, "kind"), Pair: u16.Draw(t, "pair"),
+		TimeUs: rapid.Int64().Draw(t, "time"), Who: drawText(t, "who")}
 	switch r.Kind {
 	case KindCurrency:
 		r.Currency = Currency{u16.Draw(t, "number"), drawText(t, "code")}
 	case KindPair:
-		r.NewPair = Pair{u16.Draw(t, "number"), drawText(t, "name"), u16.Draw(t, "base"), u16.Draw(t, "quote")}
+		r.NewPair = Pair{u16.Draw(t, "number"), drawText(t, "name"), u16.Draw(t, "base"),
+			u16.Draw(t, "quote")}
 	case KindAccount:
 		r.Account = Account{u32.Draw(t, "id"), drawText(t, "name"), drawText(t, "email")}
 	case KindKey:
-		r.Key = Key{Number: u32.Draw(t, "number"), Account: u32.Draw(t, "account"), Key: drawText(t, "key"), Permissions: rapid.Byte().Draw(t, "permissions"),
+		r.Key = Key{Number: u32.Draw(t, "number"), Account: u32.Draw(t, "account"),
+			Key: drawText(t, "key"), Permissions: rapid.Byte().Draw(t, "permissions"),
 			SealedBy: u64.Draw(t, "sealed by")}
 		for range rapid.IntRange(0, 3).Draw(t, "prefixes") {
 			r.Key.Allow = append(r.Key.Allow, drawText(t, "prefix"))
@@ -68,25 +74,37 @@ func drawRecord(t *rapid.T) Record {
 	case KindKeyRevoked:
 		r.KeyRevoked = KeyRevoked{u32.Draw(t, "number")}
 	case KindDeposit:
-		r.Deposit = Deposit{u64.Draw(t, "id"), u32.Draw(t, "account"), u16.Draw(t, "currency"), drawAmount(t, "amount"), drawText(t, "reference")}
+		r.Deposit = Deposit{u64.Draw(t, "id"), u32.Draw(t, "account"), u16.Draw(t, "currency"),
+			drawAmount(t, "amount"), drawText(t, "reference")}
 	case KindOrder:
-		r.Order = Order{ID: u64.Draw(t, "id"), Account: u32.Draw(t, "account"), Key: u32.Draw(t, "key"), Nonce: u64.Draw(t, "nonce"), Side: side.Draw(t, "side"),
-			Cut: rapid.Bool().Draw(t, "cut"), Price: money.Price(drawAmount(t, "price")), Amount: drawAmount(t, "amount"), Remaining: drawAmount(t, "remaining"),
+		r.Order = Order{ID: u64.Draw(t, "id"), Account: u32.Draw(t, "account"),
+			Key: u32.Draw(t, "key"), Nonce: u64.Draw(t, "nonce"), Side: side.Draw(t, "side"),
+			Cut: rapid.Bool().Draw(t, "cut"), Price: money.Price(drawAmount(t, "price")),
+			Amount: drawAmount(t, "amount"), Remaining: drawAmount(t, "remaining"),
 			FeeAccount: u32.Draw(t, "fee account"), ClientID: drawClientID(t)}
 		for range rapid.IntRange(0, 5).Draw(t, "trades") {
-			r.Order.Trades = append(r.Order.Trades, Trade{ID: u64.Draw(t, "trade"), Maker: u64.Draw(t, "maker"), MakerAccount: u32.Draw(t, "maker account"),
-				Price: money.Price(drawAmount(t, "price")), Amount: drawAmount(t, "amount"), MakerRemaining: drawAmount(t, "left"),
-				TakerFee: drawBalance(t, "taker fee"), MakerFee: drawBalance(t, "maker fee")})
+			r.Order.Trades = append(r.Order.Trades,
+				Trade{ID: u64.Draw(t, "trade"), Maker: u64.Draw(t, "maker"),
+					MakerAccount: u32.Draw(t, "maker account"),
+					Price:        money.Price(drawAmount(t, "price")),
+					Amount:       drawAmount(t, "amount"), MakerRemaining: drawAmount(t, "left"),
+					TakerFee: drawBalance(t, "taker fee"), MakerFee: drawBalance(t, "maker fee")})
 		}
 	case KindCancel:
-		r.Cancel = Cancel{u64.Draw(t, "id"), u64.Draw(t, "order"), u32.Draw(t, "account"), u32.Draw(t, "key"), u64.Draw(t, "nonce"), side.Draw(t, "side"),
+		r.Cancel = Cancel{u64.Draw(t, "id"), u64.Draw(t, "order"), u32.Draw(t, "account"),
+			u32.Draw(t, "key"), u64.Draw(t, "nonce"), side.Draw(t, "side"),
 			money.Price(drawAmount(t, "price")), drawAmount(t, "remaining")}
 	case KindRefusal:
-		r.Refusal = Refusal{u32.Draw(t, "account"), u32.Draw(t, "key"), u64.Draw(t, "nonce"), rapid.Byte().Draw(t, "reason")}
+		r.Refusal = Refusal{u32.Draw(t, "account"), u32.Draw(t, "key"), u64.Draw(t, "nonce"),
+			rapid.Byte().Draw(t, "reason")}
 	case KindWithdraw:
-		r.Withdraw = Withdraw{u64.Draw(t, "id"), u32.Draw(t, "account"), u32.Draw(t, "key"), u64.Draw(t, "nonce"), u16.Draw(t, "currency"), drawAmount(t, "amount"), drawText(t, "address")}
+		r.Withdraw = Withdraw{u64.Draw(t, "id"), u32.Draw(t, "account"), u32.Draw(t, "key"),
+			u64.Draw(t, "nonce"), u16.Draw(t, "currency"), drawAmount(t, "amount"),
+			drawText(t, "address")}
 	case KindWithdrawMoved:
-		r.WithdrawMoved = WithdrawMoved{u64.Draw(t, "id"), u32.Draw(t, "account"), u32.Draw(t, "key"), u64.Draw(t, "nonce"), u16.Draw(t, "currency"), drawAmount(t, "amount"),
+		r.WithdrawMoved = WithdrawMoved{u64.Draw(t, "id"), u32.Draw(t, "account"),
+			u32.Draw(t, "key"), u64.Draw(t, "nonce"), u16.Draw(t, "currency"),
+			drawAmount(t, "amount"),
 			rapid.Byte().Draw(t, "to"), drawText(t, "details"),
 			rapid.Bool().Draw(t, "despite freeze")}
 	case KindCodeRefused:
@@ -103,7 +121,8 @@ func drawRecord(t *rapid.T) Record {
 		r.Maintenance = Maintenance{rapid.Bool().Draw(t, "on"), drawText(t, "message")}
 	case KindFees:
 		rate := rapid.Uint32Range(0, uint32(money.MaxRate))
-		r.Fees = Fees{u32.Draw(t, "account"), rapid.Bool().Draw(t, "own"), money.Rate(rate.Draw(t, "maker")), money.Rate(rate.Draw(t, "taker"))}
+		r.Fees = Fees{u32.Draw(t, "account"), rapid.Bool().Draw(t, "own"),
+			money.Rate(rate.Draw(t, "maker")), money.Rate(rate.Draw(t, "taker"))}
 	case KindHistory:
 		copy(r.History[:], rapid.SliceOfN(rapid.Byte(), len(r.History), len(r.History)).Draw(t,
 			"history"))
@@ -205,13 +224,15 @@ func TestBatchesComeBackAsTheyWere(t *testing.T) {
 			b = records[i].Append(b)
 		}
 		opened, err := OpenBatch(EndBatch(b, epoch, prev, uint32(len(records))))
-		if err != nil || opened.Epoch != epoch || opened.Prev != prev || int(opened.Count) != len(records) {
+		if err != nil || opened.Epoch != epoch || opened.Prev != prev ||
+			int(opened.Count) != len(records) {
 			t.Fatalf("%+v, %v", opened, err)
 		}
 		rest := opened.Records
 		for i := range records {
 			var r Record
-			if rest, err = r.Decode(rest); err != nil || !reflect.DeepEqual(part(&r), part(&records[i])) {
+			if rest, err = r.Decode(rest); err != nil ||
+				!reflect.DeepEqual(part(&r), part(&records[i])) {
 				t.Fatalf("record %d is %+v, %v", i, part(&r), err)
 			}
 		}
@@ -262,7 +283,8 @@ func TestEveryTruncationOfARecordIsRefused(t *testing.T) {
 		for n := range whole {
 			var r Record
 			if _, err := r.Decode(whole[:n:n]); !errors.Is(err, ErrDamaged) {
-				t.Fatalf("%v: the first %d of %d bytes: %v", golden[i].record.Kind, n, len(whole), err)
+				t.Fatalf("%v: the first %d of %d bytes: %v", golden[i].record.Kind, n, len(whole),
+					err)
 			}
 			if n < recordHeader {
 				continue
@@ -271,7 +293,8 @@ func TestEveryTruncationOfARecordIsRefused(t *testing.T) {
 			cut := append([]byte(nil), whole[:n]...)
 			le.PutUint32(cut[3:], uint32(n-recordHeader))
 			if _, err := r.Decode(cut[:n:n]); !errors.Is(err, ErrDamaged) {
-				t.Fatalf("%v: a payload of %d of %d bytes: %v", golden[i].record.Kind, n-recordHeader, len(whole)-recordHeader, err)
+				t.Fatalf("%v: a payload of %d of %d bytes: %v", golden[i].record.Kind,
+					n-recordHeader, len(whole)-recordHeader, err)
 			}
 		}
 	}
@@ -294,7 +317,9 @@ func TestUnknownKindsVersionsAndFlagsAreNamed(t *testing.T) {
 		b := (&Record{Kind: KindRefusal}).Append(nil)
 		b[0] = byte(kind)
 		var r Record
-		if _, err := r.Decode(b); !errors.Is(err, ErrDamaged) || !strings.Contains(err.Error(), "unknown "+kind.String()) || !strings.Contains(err.Error(), "newer program") {
+		if _, err := r.Decode(b); !errors.Is(err, ErrDamaged) ||
+			!strings.Contains(err.Error(), "unknown "+kind.String()) ||
+			!strings.Contains(err.Error(), "newer program") {
 			t.Errorf("kind %d: %v", kind, err)
 		}
 	}
@@ -341,7 +366,8 @@ func TestNumbersAndTextsOutOfRangeAreRefused(t *testing.T) {
 		}
 	}
 	order := func(side, clientID []byte, trades ...uint64) []byte {
-		return payload(KindOrder, numbers(1, 1, 1, 1), side, numbers(1, 1, 1, 0), clientID, numbers(trades...))
+		return payload(KindOrder, numbers(1, 1, 1, 1), side, numbers(1, 1, 1, 0), clientID,
+			numbers(trades...))
 	}
 	var r Record
 	if _, err := r.Decode(order([]byte{1}, numbers(0), 0)); err != nil {
@@ -350,16 +376,20 @@ func TestNumbersAndTextsOutOfRangeAreRefused(t *testing.T) {
 	f("a currency number of 17 bits", payload(KindCurrency, numbers(1<<16, 0)))
 	f("an account number of 33 bits", payload(KindKeyRevoked, numbers(1<<32)))
 	f("an amount of 64 bits", payload(KindDeposit, numbers(1, 1, 1, 1<<63, 0)))
-	f("a number of 65 bits", payload(KindDeposit, bytes.Repeat([]byte{0xff}, 9), []byte{2}, numbers(1, 1, 1, 0)))
+	f("a number of 65 bits", payload(KindDeposit, bytes.Repeat([]byte{0xff}, 9), []byte{2},
+		numbers(1, 1, 1, 0)))
 	f("a number without an end", payload(KindKeyRevoked, bytes.Repeat([]byte{0x80}, 5)))
 	f("a text longer than its payload by one", payload(KindCurrency, numbers(1, 4), []byte("BTC")))
 	f("a text of 2^63 bytes", payload(KindCurrency, numbers(1, 1<<63), []byte("BTC")))
-	f("a text above its bound", payload(KindCurrency, numbers(1, maxText+1), bytes.Repeat([]byte("x"), maxText+1)))
+	f("a text above its bound", payload(KindCurrency, numbers(1, maxText+1),
+		bytes.Repeat([]byte("x"), maxText+1)))
 	f("side 0", order([]byte{0}, numbers(0), 0))
 	f("side 3", order([]byte{3}, numbers(0), 0))
 	f("a flag beside the side that nobody knows", order([]byte{0x41}, numbers(0), 0))
-	f("a client order id of another alphabet", order([]byte{1}, append(numbers(2), "a b"[:2]...), 0))
-	f("a client order id of 37 bytes", order([]byte{1}, append(numbers(37), strings.Repeat("a", 37)...), 0))
+	f("a client order id of another alphabet",
+		order([]byte{1}, append(numbers(2), "a b"[:2]...), 0))
+	f("a client order id of 37 bytes",
+		order([]byte{1}, append(numbers(37), strings.Repeat("a", 37)...), 0))
 	f("one trade that is not there", order([]byte{1}, numbers(0), 1))
 	f("more trades than there may be", order([]byte{1}, numbers(0), maxTrades+1))
 	f("side 0 of a cancel", payload(KindCancel, numbers(1, 1, 1, 1, 1), []byte{0}, numbers(1, 1)))
@@ -427,7 +457,8 @@ func TestWhatCouldNotBeReadIsNotWritten(t *testing.T) {
 	f("a negative trade", with(func(o *Order) { o.Trades = []Trade{{Amount: -1}} }))
 	f("too many trades", with(func(o *Order) { o.Trades = make([]Trade, maxTrades+1) }))
 	f("a cancel of no side", Record{Kind: KindCancel})
-	f("a cancel with a negative rest", Record{Kind: KindCancel, Cancel: Cancel{Side: matching.Buy, Remaining: -1}})
+	f("a cancel with a negative rest",
+		Record{Kind: KindCancel, Cancel: Cancel{Side: matching.Buy, Remaining: -1}})
 }
 
 func TestTheLongestTextsComeBack(t *testing.T) {
@@ -448,7 +479,8 @@ func TestClientIDs(t *testing.T) {
 		if a != b || (errA == nil) != valid || (errB == nil) != valid {
 			t.Fatalf("%q: %v, %v", text, errA, errB)
 		}
-		if valid && (a.String() != text || string(a.Append([]byte("x"))) != "x"+text || a.IsZero()) {
+		if valid && (a.String() != text || string(a.Append([]byte("x"))) != "x"+text ||
+			a.IsZero()) {
 			t.Errorf("%q came back as %q", text, a)
 		}
 		if !valid && errA != ErrClientID {
@@ -462,7 +494,8 @@ func TestClientIDs(t *testing.T) {
 	f(strings.Repeat("x", MaxClientID+1), false)
 	for b := range 256 {
 		c := byte(b)
-		f("a"+string([]byte{c}), strings.ContainsRune("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-", rune(c)))
+		f("a"+string([]byte{c}), strings.ContainsRune(
+			"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-", rune(c)))
 	}
 	short, _ := NewClientID("ab")
 	long, _ := NewClientID("abc")
@@ -501,35 +534,54 @@ func clientID(s string) ClientID {
 	return id
 }
 
-// golden is one record of each kind with the bytes that version 1 stores for it. Journals hold these
-// bytes for ever: the stored format may not change, and where this test fails it is the code that is wrong.
+// golden is one record of each kind with the bytes that version 1 stores for it. Journals hold
+// these bytes for ever: the stored format may not change, and where this test fails it is the code
+// that is wrong.
 var golden = []struct {
 	record Record
 	hex    string
 }{
-	{Record{Kind: KindCurrency, TimeUs: 1_700_000_000_000_001, Currency: Currency{Number: 300, Code: "BTC"}},
+	{Record{Kind: KindCurrency, TimeUs: 1_700_000_000_000_001,
+		Currency: Currency{Number: 300, Code: "BTC"}},
 		"0100000600000001401e18240a0600ac0203425443"},
-	{Record{Kind: KindPair, TimeUs: 1_700_000_000_000_002, NewPair: Pair{Number: 1, Name: "BTC_USD", Base: 300, Quote: 2}},
+	{Record{Kind: KindPair, TimeUs: 1_700_000_000_000_002,
+		NewPair: Pair{Number: 1, Name: "BTC_USD", Base: 300, Quote: 2}},
 		"0200000c00000002401e18240a060001074254435f555344ac0202"},
-	{Record{Kind: KindAccount, TimeUs: 1_700_000_000_000_003, Account: Account{ID: 70_000, Name: "alice", Email: "a@example.org"}},
+	{Record{Kind: KindAccount, TimeUs: 1_700_000_000_000_003,
+		Account: Account{ID: 70_000, Name: "alice", Email: "a@example.org"}},
 		"0300001700000003401e18240a0600f0a20405616c6963650d61406578616d706c652e6f7267"},
-	{Record{Kind: KindKey, TimeUs: 1_700_000_000_000_004, Key: Key{Number: 3, Account: 70_000, Key: "public", Permissions: AllPermissions,
-		Allow: []string{"10.0.0.0/8", "::1/128"}, SealedBy: 0x0102030405060708, Sealed: []byte{0xfe, 0xff}}},
+	{Record{Kind: KindKey, TimeUs: 1_700_000_000_000_004,
+		Key: Key{Number: 3, Account: 70_000, Key: "public", Permissions: AllPermissions,
+			Allow: []string{"10.0.0.0/8", "::1/128"}, SealedBy: 0x0102030405060708,
+			Sealed: []byte{0xfe, 0xff}}},
 		"0400002b00000004401e18240a060003f0a204067075626c696307020a31302e302e302e302f38073a3a312f313238080706050403020102feff"},
 	{Record{Kind: KindKeyRevoked, TimeUs: 1_700_000_000_000_005, KeyRevoked: KeyRevoked{Number: 3}},
 		"0500000100000005401e18240a060003"},
-	{Record{Kind: KindDeposit, TimeUs: 1_700_000_000_000_006, Deposit: Deposit{ID: 9, Account: 70_000, Currency: 2, Amount: math.MaxInt64, Reference: "wire 1"}},
+	{Record{Kind: KindDeposit, TimeUs: 1_700_000_000_000_006,
+		Deposit: Deposit{ID: 9, Account: 70_000, Currency: 2, Amount: math.MaxInt64,
+			Reference: "wire 1"}},
 		"0600001500000006401e18240a060009f0a20402ffffffffffffffff7f06776972652031"},
-	{Record{Kind: KindOrder, Pair: 0x0102, TimeUs: 1_700_000_000_000_007, Order: Order{ID: 1 << 40, Account: 70_000, Key: 3, Nonce: math.MaxUint64, Side: matching.Sell, Cut: true,
-		Price: 5_000_000_000_000, Amount: 300, Remaining: 100, FeeAccount: 1, ClientID: clientID("my-order_1"), Trades: []Trade{
-			{ID: 5, Maker: 1 << 39, MakerAccount: 2, Price: 5_000_000_000_001, Amount: 150, MakerRemaining: 0, TakerFee: money.BalanceFromBits(1, 2), MakerFee: money.BalanceFromBits(0, 3)},
-			{ID: 6, Maker: 12, MakerAccount: 4, Price: 5_000_000_000_000, Amount: 50, MakerRemaining: 8}}}},
+	{Record{Kind: KindOrder, Pair: 0x0102, TimeUs: 1_700_000_000_000_007,
+		Order: Order{ID: 1 << 40, Account: 70_000, Key: 3, Nonce: math.MaxUint64,
+			Side: matching.Sell, Cut: true,
+			Price: 5_000_000_000_000, Amount: 300, Remaining: 100, FeeAccount: 1,
+			ClientID: clientID("my-order_1"), Trades: []Trade{
+				{ID: 5, Maker: 1 << 39, MakerAccount: 2, Price: 5_000_000_000_001, Amount: 150,
+					MakerRemaining: 0, TakerFee: money.BalanceFromBits(1, 2),
+					MakerFee: money.BalanceFromBits(0, 3)},
+				{ID: 6, Maker: 12, MakerAccount: 4, Price: 5_000_000_000_000, Amount: 50,
+					MakerRemaining: 8}}}},
 		"0702015200000007401e18240a0600808080808020f0a20403ffffffffffffffffff018280a0e5b9c29101ac0264010a6d792d6f726465725f3102058080808080100281a0e5b9c2910196010002010300060c0480a0e5b9c29101320800000000"},
-	{Record{Kind: KindCancel, Pair: 1, TimeUs: 1_700_000_000_000_008, Cancel: Cancel{ID: 13, Order: 12, Account: 4, Key: 5, Nonce: 6, Side: matching.Buy, Price: 700, Remaining: 8}},
+	{Record{Kind: KindCancel, Pair: 1, TimeUs: 1_700_000_000_000_008,
+		Cancel: Cancel{ID: 13, Order: 12, Account: 4, Key: 5, Nonce: 6, Side: matching.Buy,
+			Price: 700, Remaining: 8}},
 		"0801000900000008401e18240a06000d0c04050601bc0508"},
-	{Record{Kind: KindRefusal, TimeUs: 1_700_000_000_000_009, Refusal: Refusal{Account: 4, Key: 5, Nonce: 7, Reason: RefusedFunds}},
+	{Record{Kind: KindRefusal, TimeUs: 1_700_000_000_000_009,
+		Refusal: Refusal{Account: 4, Key: 5, Nonce: 7, Reason: RefusedFunds}},
 		"0900000400000009401e18240a060004050702"},
-	{Record{Kind: KindWithdraw, TimeUs: 1_700_000_000_000_010, Withdraw: Withdraw{ID: 300, Account: 70_000, Key: 3, Nonce: 8, Currency: 2, Amount: 500, Address: "bc1q"}},
+	{Record{Kind: KindWithdraw, TimeUs: 1_700_000_000_000_010,
+		Withdraw: Withdraw{ID: 300, Account: 70_000, Key: 3, Nonce: 8, Currency: 2, Amount: 500,
+			Address: "bc1q"}},
 		"0a00000f0000000a401e18240a0600ac02f0a204030802f4030462633171"},
 	{Record{Kind: KindWithdrawMoved, TimeUs: 1_700_000_000_000_011, Who: "ops@127.0.0.1",
 		WithdrawMoved: WithdrawMoved{ID: 300, Account: 70_000, Key: 3, Nonce: 9, Currency: 2,
@@ -543,11 +595,14 @@ var golden = []struct {
 		"0d0000050000000d401e18240a06000403353530"},
 	{Record{Kind: KindHalt, Pair: 1, TimeUs: 1_700_000_000_000_014, Halt: Halt{Halted: true}},
 		"0e0100010000000e401e18240a060001"},
-	{Record{Kind: KindFreeze, TimeUs: 1_700_000_000_000_015, Freeze: Freeze{Account: 70_000, Frozen: true}},
+	{Record{Kind: KindFreeze, TimeUs: 1_700_000_000_000_015,
+		Freeze: Freeze{Account: 70_000, Frozen: true}},
 		"0f0000040000000f401e18240a0600f0a20401"},
-	{Record{Kind: KindMaintenance, TimeUs: 1_700_000_000_000_016, Maintenance: Maintenance{On: true, Message: "back at 9"}},
+	{Record{Kind: KindMaintenance, TimeUs: 1_700_000_000_000_016,
+		Maintenance: Maintenance{On: true, Message: "back at 9"}},
 		"1000000b00000010401e18240a060001096261636b2061742039"},
-	{Record{Kind: KindFees, Pair: 1, TimeUs: 1_700_000_000_000_017, Fees: Fees{Account: 70_000, Own: true, Maker: 0, Taker: 150_000}},
+	{Record{Kind: KindFees, Pair: 1, TimeUs: 1_700_000_000_000_017,
+		Fees: Fees{Account: 70_000, Own: true, Maker: 0, Taker: 150_000}},
 		"1101000800000011401e18240a0600f0a2040100f09309"},
 	{Record{Kind: KindHistory, TimeUs: 1_700_000_000_000_018,
 		History: HistoryID{1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16}},

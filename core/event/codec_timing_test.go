@@ -9,11 +9,15 @@ import (
 )
 
 func orderOf(trades int) *Record {
-	r := &Record{Kind: KindOrder, Pair: 1, TimeUs: 1_700_000_000_000_000, Order: Order{ID: 1_000_000, Account: 1000, Key: 1000, Nonce: 1_700_000_000_000,
-		Side: matching.Buy, Price: 5_000_000_000_000, Amount: 100_000_000, ClientID: clientID("0123456789abcdef")}}
+	r := &Record{Kind: KindOrder, Pair: 1, TimeUs: 1_700_000_000_000_000,
+		Order: Order{ID: 1_000_000, Account: 1000, Key: 1000, Nonce: 1_700_000_000_000,
+			Side: matching.Buy, Price: 5_000_000_000_000, Amount: 100_000_000,
+			ClientID: clientID("0123456789abcdef")}}
 	for i := range trades {
-		r.Order.Trades = append(r.Order.Trades, Trade{ID: uint64(1_000_000 + i), Maker: uint64(900_000 + i), MakerAccount: uint32(500 + i),
-			Price: 5_000_000_000_000, Amount: money.Amount(1_000_000)})
+		r.Order.Trades = append(r.Order.Trades,
+			Trade{ID: uint64(1_000_000 + i), Maker: uint64(900_000 + i),
+				MakerAccount: uint32(500 + i),
+				Price:        5_000_000_000_000, Amount: money.Amount(1_000_000)})
 	}
 	return r
 }
@@ -28,9 +32,13 @@ func shapes() (list []shape) {
 		list = append(list, shape{fmt.Sprintf("order of %d trades", trades), orderOf(trades)})
 	}
 	return append(list,
-		shape{"cancel", &Record{Kind: KindCancel, Pair: 1, TimeUs: 1_700_000_000_000_000, Cancel: Cancel{ID: 1_000_000, Order: 900_000, Account: 1000, Key: 1000,
-			Nonce: 1_700_000_000_000, Side: matching.Buy, Price: 5_000_000_000_000, Remaining: 100_000_000}}},
-		shape{"refusal", &Record{Kind: KindRefusal, TimeUs: 1_700_000_000_000_000, Refusal: Refusal{Account: 1000, Key: 1000, Nonce: 1_700_000_000_000, Reason: RefusedFunds}}})
+		shape{"cancel", &Record{Kind: KindCancel, Pair: 1, TimeUs: 1_700_000_000_000_000,
+			Cancel: Cancel{ID: 1_000_000, Order: 900_000, Account: 1000, Key: 1000,
+				Nonce: 1_700_000_000_000, Side: matching.Buy, Price: 5_000_000_000_000,
+				Remaining: 100_000_000}}},
+		shape{"refusal", &Record{Kind: KindRefusal, TimeUs: 1_700_000_000_000_000,
+			Refusal: Refusal{Account: 1000, Key: 1000, Nonce: 1_700_000_000_000,
+				Reason: RefusedFunds}}})
 }
 
 func BenchmarkAppend(b *testing.B) {

@@ -31,15 +31,19 @@ const (
 	KindHalt          Kind = 14 // trading on a pair is halted or resumed
 	KindFreeze        Kind = 15 // an account is frozen or unfrozen
 	KindMaintenance   Kind = 16 // the exchange goes into maintenance or comes out of it
-	KindFees          Kind = 17 // an account gets fees of its own in a pair, or the usual ones again
+	// an account gets fees of its own in a pair, or the usual ones again
+	KindFees Kind = 17
 	// the history gets an id: codes and mails of another one count no more
 	KindHistory Kind = 18
 )
 
-var kindNames = [...]string{KindCurrency: "currency", KindPair: "pair", KindAccount: "account", KindKey: "key",
-	KindKeyRevoked: "key revoked", KindDeposit: "deposit", KindOrder: "order", KindCancel: "cancel", KindRefusal: "refusal",
-	KindWithdraw: "withdraw", KindWithdrawMoved: "withdraw moved", KindCodeRefused: "code refused", KindMailed: "mailed",
-	KindHalt: "halt", KindFreeze: "freeze", KindMaintenance: "maintenance", KindFees: "fees",
+var kindNames = [...]string{KindCurrency: "currency", KindPair: "pair", KindAccount: "account",
+	KindKey:        "key",
+	KindKeyRevoked: "key revoked", KindDeposit: "deposit", KindOrder: "order", KindCancel: "cancel",
+	KindRefusal:  "refusal",
+	KindWithdraw: "withdraw", KindWithdrawMoved: "withdraw moved", KindCodeRefused: "code refused",
+	KindMailed: "mailed",
+	KindHalt:   "halt", KindFreeze: "freeze", KindMaintenance: "maintenance", KindFees: "fees",
 	KindHistory: "history"}
 
 func (k Kind) String() string {
@@ -107,8 +111,8 @@ const (
 	AllPermissions           = PermissionRead | PermissionTrade | PermissionWithdraw
 )
 
-// Key makes an API key. A later one of the same number and of the same everything, but sealed with another server key, takes
-// the place of its sealed secret.
+// Key makes an API key. A later one of the same number and of the same everything, but sealed with
+// another server key, takes the place of its sealed secret.
 type Key struct {
 	Number      uint32 // dense from 1
 	Account     uint32
@@ -201,10 +205,11 @@ const (
 	RefusedAccountLimit uint8 = 6 // the account has as many open orders as it may
 	RefusedBookLimit    uint8 = 7 // the book holds as many orders as it may
 
-	RefusedHalted        uint8 = 8  // trading on the pair is halted
-	RefusedFrozen        uint8 = 9  // the account was frozen on the way
-	RefusedNoOrders      uint8 = 10 // there are no orders to cancel
-	RefusedWithdraw      uint8 = 11 // there is no such withdraw of the account, or its status does not allow it
+	RefusedHalted   uint8 = 8  // trading on the pair is halted
+	RefusedFrozen   uint8 = 9  // the account was frozen on the way
+	RefusedNoOrders uint8 = 10 // there are no orders to cancel
+	// there is no such withdraw of the account, or its status does not allow it
+	RefusedWithdraw      uint8 = 11
 	RefusedTries         uint8 = 12 // a wrong code was sent too often
 	RefusedWithdrawLimit uint8 = 13 // the account has as many pending withdraws as it may
 
@@ -322,7 +327,8 @@ func (h HistoryID) IsZero() bool { return h == HistoryID{} }
 // String is the id in hex digits.
 func (h HistoryID) String() string { return hex.EncodeToString(h[:]) }
 
-// ClientID is a client_order_id: up to 36 bytes, comparable, without a pointer. The zero one is none.
+// ClientID is a client_order_id: up to 36 bytes, comparable, without a pointer. The zero one is
+// none.
 type ClientID struct {
 	n uint8
 	b [MaxClientID]byte
@@ -342,7 +348,8 @@ func NewClientID[T string | []byte](s T) (ClientID, error) {
 	}
 	for i := range len(s) {
 		b := s[i]
-		if !('a' <= b && b <= 'z' || 'A' <= b && b <= 'Z' || '0' <= b && b <= '9' || b == '_' || b == '-') {
+		if !('a' <= b && b <= 'z' || 'A' <= b && b <= 'Z' || '0' <= b && b <= '9' || b == '_' ||
+			b == '-') {
 			return c, ErrClientID
 		}
 		c.b[i] = b

@@ -30,7 +30,8 @@ type openOrder struct {
 	side matching.Side // 0: whoever added it did not say
 }
 
-// An OpenFilter says which open orders are wanted: those below an id, of a pair, of a side; 0: of all.
+// An OpenFilter says which open orders are wanted: those below an id, of a pair, of a side; 0: of
+// all.
 type OpenFilter struct {
 	Before uint64
 	Pair   uint16
@@ -40,8 +41,8 @@ type OpenFilter struct {
 // Len is the number of open orders.
 func (o *OpenOrders) Len() int { return len(o.list) - o.dead }
 
-// Add puts an order in; false if it is there already. Ids of different pairs may come a little out of
-// order. pair is not 0. No filter for a side finds the order: see AddSide.
+// Add puts an order in; false if it is there already. Ids of different pairs may come a little out
+// of order. pair is not 0. No filter for a side finds the order: see AddSide.
 func (o *OpenOrders) Add(id uint64, pair uint16) bool { return o.AddSide(id, pair, 0) }
 
 // AddSide is Add for who filters by side.
@@ -97,8 +98,8 @@ func (o *OpenOrders) Remove(id uint64) bool {
 // Newest yields the open orders, highest id first.
 func (o *OpenOrders) Newest() iter.Seq[OpenOrder] { return o.NewestOf(OpenFilter{}) }
 
-// NewestOf is Newest for the orders that pass a filter. The others cost a comparison each, those at or above
-// Before nothing.
+// NewestOf is Newest for the orders that pass a filter. The others cost a comparison each, those at
+// or above Before nothing.
 func (o *OpenOrders) NewestOf(f OpenFilter) iter.Seq[OpenOrder] {
 	return func(yield func(OpenOrder) bool) {
 		n := len(o.list)
@@ -134,12 +135,13 @@ func (o *OpenOrders) sweep() {
 	}
 }
 
-// RememberedOrders is how many of an account's newest closed orders keep their client_order_id taken.
+// RememberedOrders is how many of an account's newest closed orders keep their client_order_id
+// taken.
 const RememberedOrders = 10_000
 
-// ClientIDs says which client_order_ids of an account are taken: those of its open orders and of the
-// last RememberedOrders that closed, with or without an id. It costs nothing for an account that uses
-// none. The zero ClientIDs is empty.
+// ClientIDs says which client_order_ids of an account are taken: those of its open orders and of
+// the last RememberedOrders that closed, with or without an id. It costs nothing for an account
+// that uses none. The zero ClientIDs is empty.
 type ClientIDs struct {
 	closed uint64 // orders closed so far
 	ids    *idSet // nil until the first id
@@ -151,8 +153,8 @@ type idSet struct {
 	past   []ClosedID                // closed orders with an id, oldest first
 }
 
-// A ClosedID is a client_order_id of a closed order. At is the account's count of closed orders when
-// it closed, itself included.
+// A ClosedID is a client_order_id of a closed order. At is the account's count of closed orders
+// when it closed, itself included.
 type ClosedID struct {
 	ID    event.ClientID
 	Order uint64
@@ -186,7 +188,8 @@ func (c *ClientIDs) Open(order uint64, id event.ClientID) {
 
 func (c *ClientIDs) set() *idSet {
 	if c.ids == nil {
-		c.ids = &idSet{orders: make(map[event.ClientID]uint64), open: make(map[uint64]event.ClientID)}
+		c.ids = &idSet{orders: make(map[event.ClientID]uint64),
+			open: make(map[uint64]event.ClientID)}
 	}
 	return c.ids
 }
@@ -248,14 +251,16 @@ func (c *ClientIDs) Equal(d *ClientIDs) bool {
 	if b == nil {
 		b = new(idSet)
 	}
-	return c.closed == d.closed && maps.Equal(a.orders, b.orders) && maps.Equal(a.open, b.open) && slices.Equal(a.past, b.past)
+	return c.closed == d.closed && maps.Equal(a.orders, b.orders) && maps.Equal(a.open, b.open) &&
+		slices.Equal(a.past, b.past)
 }
 
 // Clone is a copy that shares nothing.
 func (c *ClientIDs) Clone() ClientIDs {
 	d := ClientIDs{closed: c.closed}
 	if s := c.ids; s != nil {
-		d.ids = &idSet{orders: maps.Clone(s.orders), open: maps.Clone(s.open), past: slices.Clone(s.past)}
+		d.ids = &idSet{orders: maps.Clone(s.orders), open: maps.Clone(s.open),
+			past: slices.Clone(s.past)}
 	}
 	return d
 }

@@ -44,10 +44,19 @@ func TestOpenOrdersAgreeWithAMap(t *testing.T) {
 			delete(naive, id)
 		}
 		t.Repeat(map[string]func(*rapid.T){
-			"add behind":      func(t *rapid.T) { next += rapid.Uint64Range(1, 3).Draw(t, "gap"); add(next) },
-			"add anywhere":    func(t *rapid.T) { add(rapid.Uint64Range(0, next+1).Draw(t, "id")) },
-			"remove anything": func(t *rapid.T) { remove(rapid.Uint64Range(0, next+1).Draw(t, "id")) },
-			"remove and add":  func(t *rapid.T) { id := rapid.Uint64Range(0, next).Draw(t, "id"); remove(id); add(id) },
+			"add behind": func(t *rapid.T) {
+				next += rapid.Uint64Range(1, 3).Draw(t, "gap")
+				add(next)
+			},
+			"add anywhere": func(t *rapid.T) { add(rapid.Uint64Range(0, next+1).Draw(t, "id")) },
+			"remove anything": func(t *rapid.T) {
+				remove(rapid.Uint64Range(0, next+1).Draw(t, "id"))
+			},
+			"remove and add": func(t *rapid.T) {
+				id := rapid.Uint64Range(0, next).Draw(t, "id")
+				remove(id)
+				add(id)
+			},
 			"add many": func(t *rapid.T) {
 				for range 50 {
 					next++
@@ -59,12 +68,18 @@ func TestOpenOrdersAgreeWithAMap(t *testing.T) {
 					remove(id)
 				}
 			},
-			"go on with a clone": func(t *rapid.T) { c := o.Clone(); o.Add(next+100, 1); o.Remove(next); o = c },
+			"go on with a clone": func(t *rapid.T) {
+				c := o.Clone()
+				o.Add(next+100, 1)
+				o.Remove(next)
+				o = c
+			},
 			"": func(t *rapid.T) {
 				if o.Len() != len(naive) {
 					t.Fatalf("%d orders, want %d", o.Len(), len(naive))
 				}
-				if got, want := slices.Collect(o.Newest()), newest(naive); !slices.Equal(got, want) {
+				if got, want := slices.Collect(o.Newest()),
+					newest(naive); !slices.Equal(got, want) {
 					t.Fatalf("%v, want %v", got, want)
 				}
 				for id := range next + 2 {
@@ -167,8 +182,10 @@ func TestClientIDsOfManyOrdersStayBounded(t *testing.T) {
 	for n := range uint64(3 * RememberedOrders) {
 		c.Open(n, id(n))
 		c.Close(n)
-		if want := min(n+1, RememberedOrders); uint64(len(c.ids.orders)) != want || len(c.ids.open) != 0 || uint64(len(c.ids.past)) != want {
-			t.Fatalf("after %d orders: %d ids, %d open, %d past", n+1, len(c.ids.orders), len(c.ids.open), len(c.ids.past))
+		if want := min(n+1, RememberedOrders); uint64(len(c.ids.orders)) != want ||
+			len(c.ids.open) != 0 || uint64(len(c.ids.past)) != want {
+			t.Fatalf("after %d orders: %d ids, %d open, %d past", n+1, len(c.ids.orders),
+				len(c.ids.open), len(c.ids.past))
 		}
 	}
 	if cap(c.ids.past) > 3*RememberedOrders {
@@ -179,7 +196,11 @@ func TestClientIDsOfManyOrdersStayBounded(t *testing.T) {
 func TestOrdersWithoutAnIDCostNothing(t *testing.T) {
 	var c ClientIDs
 	n := uint64(0)
-	if allocs := testing.AllocsPerRun(100, func() { n++; c.Open(n, event.ClientID{}); c.Close(n) }); allocs != 0 || c.ids != nil {
+	if allocs := testing.AllocsPerRun(100, func() {
+		n++
+		c.Open(n, event.ClientID{})
+		c.Close(n)
+	}); allocs != 0 || c.ids != nil {
 		t.Errorf("%v allocations", allocs)
 	}
 	if _, taken := c.Order(event.ClientID{}); taken {
@@ -260,7 +281,8 @@ func TestACloneOfClientIDsIsIndependent(t *testing.T) {
 	frozen := func(c *ClientIDs) *ClientIDs {
 		f := &ClientIDs{closed: c.closed}
 		if c.ids != nil {
-			f.ids = &idSet{orders: maps.Clone(c.ids.orders), open: maps.Clone(c.ids.open), past: slices.Clone(c.ids.past)}
+			f.ids = &idSet{orders: maps.Clone(c.ids.orders), open: maps.Clone(c.ids.open),
+				past: slices.Clone(c.ids.past)}
 		}
 		return f
 	}

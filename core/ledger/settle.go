@@ -40,7 +40,8 @@ func (s *Settlement) in(currency uint16) *Change {
 }
 
 // Need is what an order of that side, price and amount reserves, and in which currency.
-func Need(side matching.Side, price money.Price, amount money.Amount, base, quote uint16) (uint16, money.Balance) {
+func Need(side matching.Side, price money.Price, amount money.Amount, base, quote uint16) (uint16,
+	money.Balance) {
 	if side == matching.Buy {
 		return quote, price.Times(amount).Balance()
 	}
@@ -57,8 +58,8 @@ type Settler struct {
 const longList = 32
 
 // Settle returns the settlements of a record: the acting account's first, then the others in the
-// order of the trades. base and quote are the currencies of the record's pair, 0 if it has none. The
-// result is valid until the next call.
+// order of the trades. base and quote are the currencies of the record's pair, 0 if it has none.
+// The result is valid until the next call.
 func (s *Settler) Settle(r *event.Record, base, quote uint16) []Settlement {
 	s.list = s.list[:0]
 	clear(s.index)

@@ -37,7 +37,8 @@ func amount(s string) money.Amount {
 	return a
 }
 
-// text writes settlements so that a test can be read: "3: base +1 -0.5 lock 2 unlock 1; closed [7]".
+// text writes settlements so that a test can be read: "3: base +1 -0.5 lock 2 unlock 1; closed
+// [7]".
 func text(list []Settlement) (lines []string) {
 	for i := range list {
 		s := fmt.Sprintf("%d:", list[i].Account)
@@ -61,7 +62,8 @@ func text(list []Settlement) (lines []string) {
 }
 
 func trade(maker uint64, account uint32, p, a, left string) event.Trade {
-	return event.Trade{Maker: maker, MakerAccount: account, Price: price(p), Amount: amount(a), MakerRemaining: amount(left)}
+	return event.Trade{Maker: maker, MakerAccount: account, Price: price(p), Amount: amount(a),
+		MakerRemaining: amount(left)}
 }
 
 func withFees(t event.Trade, taker, maker string) event.Trade {
@@ -71,9 +73,11 @@ func withFees(t event.Trade, taker, maker string) event.Trade {
 
 func TestSettlementsOfOrders(t *testing.T) {
 	var s Settler // one for all cases: what an earlier one left must not show
-	f := func(name string, side matching.Side, limit, amt, left string, fees uint32, trades []event.Trade, want ...string) {
+	f := func(name string, side matching.Side, limit, amt, left string, fees uint32,
+		trades []event.Trade, want ...string) {
 		t.Helper()
-		o := event.Order{ID: 100, Account: 1, Side: side, Price: price(limit), Amount: amount(amt), Remaining: amount(left), FeeAccount: fees, Trades: trades}
+		o := event.Order{ID: 100, Account: 1, Side: side, Price: price(limit), Amount: amount(amt),
+			Remaining: amount(left), FeeAccount: fees, Trades: trades}
 		got := text(s.Settle(&event.Record{Kind: event.KindOrder, Pair: 1, Order: o}, base, quote))
 		if !slices.Equal(got, want) {
 			t.Errorf("%s:\n got %q\nwant %q", name, got, want)
@@ -82,33 +86,49 @@ func TestSettlementsOfOrders(t *testing.T) {
 	buy, sell := matching.Buy, matching.Sell
 	f("a buy that rests reserves its value", buy, "2.5", "4", "4", 0, nil, "1: quote lock 10")
 	f("a sell that rests reserves its amount", sell, "2.5", "4", "4", 0, nil, "1: base lock 4")
-	f("a buy that is filled pays the maker's price, not its own", buy, "3", "4", "0", 0, []event.Trade{trade(7, 2, "2.5", "4", "0")},
+	f("a buy that is filled pays the maker's price, not its own", buy, "3", "4", "0", 0,
+		[]event.Trade{trade(7, 2, "2.5", "4", "0")},
 		"1: base +4 quote -10", "2: base -4 unlock 4 quote +10 closed [7]")
-	f("a sell that is filled gets the maker's price, not its own", sell, "2", "4", "0", 0, []event.Trade{trade(7, 2, "2.5", "4", "0")},
+	f("a sell that is filled gets the maker's price, not its own", sell, "2", "4", "0", 0,
+		[]event.Trade{trade(7, 2, "2.5", "4", "0")},
 		"1: base -4 quote +10", "2: base +4 quote -10 unlock 10 closed [7]")
-	f("what is left of a buy is reserved at its own price", buy, "3", "10", "6", 0, []event.Trade{trade(7, 2, "2.5", "4", "0")},
+	f("what is left of a buy is reserved at its own price", buy, "3", "10", "6", 0,
+		[]event.Trade{trade(7, 2, "2.5", "4", "0")},
 		"1: quote -10 lock 18 base +4", "2: base -4 unlock 4 quote +10 closed [7]")
-	f("a maker that is filled in part stays open", sell, "2.5", "1", "0", 0, []event.Trade{trade(7, 2, "2.5", "1", "3")},
+	f("a maker that is filled in part stays open", sell, "2.5", "1", "0", 0,
+		[]event.Trade{trade(7, 2, "2.5", "1", "3")},
 		"1: base -1 quote +2.5", "2: base +1 quote -2.5 unlock 2.5")
 	f("several orders of one maker make one settlement", buy, "3", "6", "0", 0,
-		[]event.Trade{trade(7, 2, "1", "1", "0"), trade(8, 3, "2", "2", "0"), trade(9, 2, "3", "3", "0")},
-		"1: base +6 quote -14", "2: base -4 unlock 4 quote +10 closed [7 9]", "3: base -2 unlock 2 quote +4 closed [8]")
-	f("a buyer that meets itself moves nothing and frees what it sold", buy, "3", "4", "0", 0, []event.Trade{trade(7, 1, "2", "4", "0")},
+		[]event.Trade{trade(7, 2, "1", "1", "0"), trade(8, 3, "2", "2", "0"),
+			trade(9, 2, "3", "3", "0")},
+		"1: base +6 quote -14", "2: base -4 unlock 4 quote +10 closed [7 9]",
+		"3: base -2 unlock 2 quote +4 closed [8]")
+	f("a buyer that meets itself moves nothing and frees what it sold", buy, "3", "4", "0", 0,
+		[]event.Trade{trade(7, 1, "2", "4", "0")},
 		"1: base +4 -4 unlock 4 quote +8 -8 closed [7]")
-	f("a seller that meets itself and rests", sell, "2", "5", "1", 0, []event.Trade{trade(7, 1, "2", "4", "2")},
+	f("a seller that meets itself and rests", sell, "2", "5", "1", 0,
+		[]event.Trade{trade(7, 1, "2", "4", "2")},
 		"1: base +4 -4 lock 1 quote +8 -8 unlock 8")
-	f("fees are taken from what each receives", buy, "2", "4", "0", 9, []event.Trade{withFees(trade(7, 2, "2", "4", "0"), "0.04", "0.08")},
-		"1: base +4 -0.04 quote -8", "2: base -4 unlock 4 quote +8 -0.08 closed [7]", "9: base +0.04 quote +0.08")
-	f("fees of a sell", sell, "2", "4", "0", 9, []event.Trade{withFees(trade(7, 2, "2", "4", "0"), "0.08", "0.04")},
-		"1: base -4 quote +8 -0.08", "2: base +4 -0.04 quote -8 unlock 8 closed [7]", "9: base +0.04 quote +0.08")
-	f("the taker may be the fee account", buy, "2", "4", "0", 1, []event.Trade{withFees(trade(7, 2, "2", "4", "0"), "0.04", "0.08")},
+	f("fees are taken from what each receives", buy, "2", "4", "0", 9,
+		[]event.Trade{withFees(trade(7, 2, "2", "4", "0"), "0.04", "0.08")},
+		"1: base +4 -0.04 quote -8", "2: base -4 unlock 4 quote +8 -0.08 closed [7]",
+		"9: base +0.04 quote +0.08")
+	f("fees of a sell", sell, "2", "4", "0", 9,
+		[]event.Trade{withFees(trade(7, 2, "2", "4", "0"), "0.08", "0.04")},
+		"1: base -4 quote +8 -0.08", "2: base +4 -0.04 quote -8 unlock 8 closed [7]",
+		"9: base +0.04 quote +0.08")
+	f("the taker may be the fee account", buy, "2", "4", "0", 1,
+		[]event.Trade{withFees(trade(7, 2, "2", "4", "0"), "0.04", "0.08")},
 		"1: base +4.04 -0.04 quote +0.08 -8", "2: base -4 unlock 4 quote +8 -0.08 closed [7]")
-	f("the maker may be the fee account", buy, "2", "4", "0", 2, []event.Trade{withFees(trade(7, 2, "2", "4", "0"), "0.04", "0.08")},
+	f("the maker may be the fee account", buy, "2", "4", "0", 2,
+		[]event.Trade{withFees(trade(7, 2, "2", "4", "0"), "0.04", "0.08")},
 		"1: base +4 -0.04 quote -8", "2: base +0.04 -4 unlock 4 quote +8.08 -0.08 closed [7]")
 
-	o := event.Order{ID: 100, Account: 1, Side: buy, Price: price("3"), Amount: amount("4"), Remaining: amount("3"), Cut: true, Trades: []event.Trade{trade(7, 2, "3", "1", "0")}}
+	o := event.Order{ID: 100, Account: 1, Side: buy, Price: price("3"), Amount: amount("4"),
+		Remaining: amount("3"), Cut: true, Trades: []event.Trade{trade(7, 2, "3", "1", "0")}}
 	want := []string{"1: base +1 quote -3", "2: base -1 unlock 1 quote +3 closed [7]"}
-	if got := text(s.Settle(&event.Record{Kind: event.KindOrder, Order: o}, base, quote)); !slices.Equal(got, want) {
+	if got := text(s.Settle(&event.Record{Kind: event.KindOrder, Order: o}, base,
+		quote)); !slices.Equal(got, want) {
 		t.Errorf("a cut order reserves what is left: %q", got)
 	}
 }
@@ -121,13 +141,21 @@ func TestSettlementsOfOtherRecords(t *testing.T) {
 			t.Errorf("%v: got %q, want %q", r.Kind, got, want)
 		}
 	}
-	f(event.Record{Kind: event.KindDeposit, Deposit: event.Deposit{Account: 4, Currency: base, Amount: amount("1.5")}}, "4: base +1.5")
-	f(event.Record{Kind: event.KindCancel, Cancel: event.Cancel{ID: 9, Order: 7, Account: 4, Side: matching.Buy, Price: price("2"), Remaining: amount("3")}}, "4: quote unlock 6 closed [7]")
-	f(event.Record{Kind: event.KindCancel, Cancel: event.Cancel{ID: 9, Order: 7, Account: 4, Side: matching.Sell, Price: price("2"), Remaining: amount("3")}}, "4: base unlock 3 closed [7]")
+	f(event.Record{Kind: event.KindDeposit,
+		Deposit: event.Deposit{Account: 4, Currency: base, Amount: amount("1.5")}}, "4: base +1.5")
+	f(event.Record{Kind: event.KindCancel,
+		Cancel: event.Cancel{ID: 9, Order: 7, Account: 4, Side: matching.Buy, Price: price("2"),
+			Remaining: amount("3")}}, "4: quote unlock 6 closed [7]")
+	f(event.Record{Kind: event.KindCancel,
+		Cancel: event.Cancel{ID: 9, Order: 7, Account: 4, Side: matching.Sell, Price: price("2"),
+			Remaining: amount("3")}}, "4: base unlock 3 closed [7]")
 	f(event.Record{Kind: event.KindRefusal, Refusal: event.Refusal{Account: 4}}, "4:")
-	f(event.Record{Kind: event.KindCodeRefused, CodeRefused: event.CodeRefused{Withdraw: 1, Account: 4}}, "4:")
-	f(event.Record{Kind: event.KindCodeRefused, CodeRefused: event.CodeRefused{Withdraw: 1, Account: 4, Expired: true}}, "4:")
-	for _, kind := range []event.Kind{event.KindCurrency, event.KindPair, event.KindAccount, event.KindKey, event.KindKeyRevoked,
+	f(event.Record{Kind: event.KindCodeRefused,
+		CodeRefused: event.CodeRefused{Withdraw: 1, Account: 4}}, "4:")
+	f(event.Record{Kind: event.KindCodeRefused,
+		CodeRefused: event.CodeRefused{Withdraw: 1, Account: 4, Expired: true}}, "4:")
+	for _, kind := range []event.Kind{event.KindCurrency, event.KindPair, event.KindAccount,
+		event.KindKey, event.KindKeyRevoked,
 		event.KindMailed, event.KindHalt, event.KindFreeze, event.KindMaintenance, event.KindFees,
 		event.KindHistory} {
 		f(event.Record{Kind: kind, Pair: 1})
@@ -135,18 +163,22 @@ func TestSettlementsOfOtherRecords(t *testing.T) {
 }
 
 func withdraw(account uint32, currency uint16, a money.Amount) *event.Record {
-	return &event.Record{Kind: event.KindWithdraw, Withdraw: event.Withdraw{ID: 1, Account: account, Currency: currency, Amount: a}}
+	return &event.Record{Kind: event.KindWithdraw,
+		Withdraw: event.Withdraw{ID: 1, Account: account, Currency: currency, Amount: a}}
 }
 
 func moved(account uint32, currency uint16, a money.Amount, to uint8) *event.Record {
-	return &event.Record{Kind: event.KindWithdrawMoved, WithdrawMoved: event.WithdrawMoved{ID: 1, Account: account, Currency: currency, Amount: a, To: to}}
+	return &event.Record{Kind: event.KindWithdrawMoved,
+		WithdrawMoved: event.WithdrawMoved{ID: 1, Account: account, Currency: currency, Amount: a,
+			To: to}}
 }
 
 func TestSettlementsOfAWithdraw(t *testing.T) {
 	var s Settler
 	f := func(name string, r *event.Record, want string) {
 		t.Helper()
-		for _, pair := range [][2]uint16{{0, 0}, {base, quote}, {quote, base}} { // a withdraw is of no pair
+		// a withdraw is of no pair
+		for _, pair := range [][2]uint16{{0, 0}, {base, quote}, {quote, base}} {
 			if got := text(s.Settle(r, pair[0], pair[1])); !slices.Equal(got, []string{want}) {
 				t.Errorf("%s: got %q, want %q", name, got, want)
 			}
@@ -154,16 +186,21 @@ func TestSettlementsOfAWithdraw(t *testing.T) {
 	}
 	f("asked for, it reserves its amount", withdraw(4, quote, amount("1.5")), "4: quote lock 1.5")
 	f("one unit is reserved exactly", withdraw(4, base, 1), "4: base lock 0.00000001")
-	f("the largest amount is reserved exactly", withdraw(4, base, money.MaxAmount), "4: base lock 92233720368.54775807")
+	f("the largest amount is reserved exactly", withdraw(4, base, money.MaxAmount),
+		"4: base lock 92233720368.54775807")
 	f("verified, it stays reserved", moved(4, quote, amount("1.5"), event.WithdrawVerified), "4:")
-	f("approved, it leaves the balance and the reserve at once", moved(4, quote, amount("1.5"), event.WithdrawApproved), "4: quote -1.5 unlock 1.5")
-	f("refused, it is released", moved(4, quote, amount("1.5"), event.WithdrawRefused), "4: quote unlock 1.5")
-	f("cancelled, it is released", moved(4, quote, amount("1.5"), event.WithdrawCancelled), "4: quote unlock 1.5")
-	f("the largest amount leaves exactly", moved(4, base, money.MaxAmount, event.WithdrawApproved), "4: base -92233720368.54775807 unlock 92233720368.54775807")
+	f("approved, it leaves the balance and the reserve at once",
+		moved(4, quote, amount("1.5"), event.WithdrawApproved), "4: quote -1.5 unlock 1.5")
+	f("refused, it is released", moved(4, quote, amount("1.5"), event.WithdrawRefused),
+		"4: quote unlock 1.5")
+	f("cancelled, it is released", moved(4, quote, amount("1.5"), event.WithdrawCancelled),
+		"4: quote unlock 1.5")
+	f("the largest amount leaves exactly", moved(4, base, money.MaxAmount, event.WithdrawApproved),
+		"4: base -92233720368.54775807 unlock 92233720368.54775807")
 }
 
-// TestWithdrawsMoveNoMoneyButOut takes withdraws of several accounts through their lives in any order,
-// beside the obvious sums.
+// TestWithdrawsMoveNoMoneyButOut takes withdraws of several accounts through their lives in any
+// order, beside the obvious sums.
 func TestWithdrawsMoveNoMoneyButOut(t *testing.T) {
 	type pending struct {
 		account  uint32
@@ -174,7 +211,8 @@ func TestWithdrawsMoveNoMoneyButOut(t *testing.T) {
 	var s Settler
 	rapid.Check(t, func(t *rapid.T) {
 		wallets := map[uint32]*Wallet{1: {}, 2: {}, 3: {}}
-		balance, reserve := map[uint32]map[uint16]decimal.Decimal{1: {}, 2: {}, 3: {}}, map[uint32]map[uint16]decimal.Decimal{1: {}, 2: {}, 3: {}}
+		balance, reserve := map[uint32]map[uint16]decimal.Decimal{1: {}, 2: {}, 3: {}},
+			map[uint32]map[uint16]decimal.Decimal{1: {}, 2: {}, 3: {}}
 		deposited, withdrawn := map[uint16]decimal.Decimal{}, map[uint16]decimal.Decimal{}
 		var open []pending
 		settle := func(t *rapid.T, account uint32, r *event.Record) {
@@ -208,31 +246,43 @@ func TestWithdrawsMoveNoMoneyButOut(t *testing.T) {
 		release := func(p *pending) {
 			reserve[p.account][p.currency] = reserve[p.account][p.currency].Sub(p.amount.Decimal())
 		}
-		verified, any := func(p *pending) bool { return p.verified }, func(*pending) bool { return true }
+		verified, any := func(p *pending) bool { return p.verified }, func(*pending) bool {
+			return true
+		}
 		t.Repeat(map[string]func(*rapid.T){
 			"deposit": func(t *rapid.T) {
-				a, c, n := drawAccount.Draw(t, "account"), drawCurrency.Draw(t, "currency"), money.Amount(rapid.Int64Range(1, 1e12).Draw(t, "amount"))
-				settle(t, a, &event.Record{Kind: event.KindDeposit, Deposit: event.Deposit{Account: a, Currency: c, Amount: n}})
-				deposited[c], balance[a][c] = deposited[c].Add(n.Decimal()), balance[a][c].Add(n.Decimal())
+				a, c, n := drawAccount.Draw(t, "account"), drawCurrency.Draw(t, "currency"),
+					money.Amount(rapid.Int64Range(1, 1e12).Draw(t, "amount"))
+				settle(t, a, &event.Record{Kind: event.KindDeposit,
+					Deposit: event.Deposit{Account: a, Currency: c, Amount: n}})
+				deposited[c], balance[a][c] = deposited[c].Add(n.Decimal()),
+					balance[a][c].Add(n.Decimal())
 			},
 			"ask": func(t *rapid.T) {
-				p := pending{account: drawAccount.Draw(t, "account"), currency: drawCurrency.Draw(t, "currency")}
-				available := balance[p.account][p.currency].Sub(reserve[p.account][p.currency]).Shift(money.FixedDecimals).IntPart()
+				p := pending{account: drawAccount.Draw(t, "account"),
+					currency: drawCurrency.Draw(t, "currency")}
+				available := balance[p.account][p.currency].Sub(
+					reserve[p.account][p.currency]).Shift(money.FixedDecimals).IntPart()
 				if available == 0 {
 					t.Skip("nothing to withdraw")
 				}
 				p.amount = money.Amount(rapid.Int64Range(1, available).Draw(t, "amount"))
 				settle(t, p.account, withdraw(p.account, p.currency, p.amount))
-				reserve[p.account][p.currency] = reserve[p.account][p.currency].Add(p.amount.Decimal())
+				reserve[p.account][p.currency] = reserve[p.account][p.currency].Add(
+					p.amount.Decimal())
 				open = append(open, p)
 			},
-			"verify": func(t *rapid.T) { move(t, func(p *pending) bool { return !p.verified }, event.WithdrawVerified) },
+			"verify": func(t *rapid.T) {
+				move(t, func(p *pending) bool { return !p.verified },
+					event.WithdrawVerified)
+			},
 			"refuse": func(t *rapid.T) { release(move(t, verified, event.WithdrawRefused)) },
 			"cancel": func(t *rapid.T) { release(move(t, any, event.WithdrawCancelled)) },
 			"approve": func(t *rapid.T) {
 				p := move(t, verified, event.WithdrawApproved)
 				release(p)
-				balance[p.account][p.currency] = balance[p.account][p.currency].Sub(p.amount.Decimal())
+				balance[p.account][p.currency] = balance[p.account][p.currency].Sub(
+					p.amount.Decimal())
 				withdrawn[p.currency] = withdrawn[p.currency].Add(p.amount.Decimal())
 			},
 			"": func(t *rapid.T) {
@@ -240,13 +290,16 @@ func TestWithdrawsMoveNoMoneyButOut(t *testing.T) {
 					var sum decimal.Decimal
 					for a, w := range wallets {
 						h := w.Get(c)
-						if !h.Balance.Decimal().Equal(balance[a][c]) || !h.Reserve.Decimal().Equal(reserve[a][c]) {
-							t.Fatalf("account %d has %+v, want %v and %v reserved", a, h, balance[a][c], reserve[a][c])
+						if !h.Balance.Decimal().Equal(balance[a][c]) ||
+							!h.Reserve.Decimal().Equal(reserve[a][c]) {
+							t.Fatalf("account %d has %+v, want %v and %v reserved", a, h,
+								balance[a][c], reserve[a][c])
 						}
 						sum = sum.Add(h.Balance.Decimal())
 					}
 					if want := deposited[c].Sub(withdrawn[c]); !sum.Equal(want) {
-						t.Fatalf("all have %v of currency %d, deposits - withdraws are %v", sum, c, want)
+						t.Fatalf("all have %v of currency %d, deposits - withdraws are %v", sum, c,
+							want)
 					}
 				}
 			},
@@ -281,18 +334,25 @@ func (o oracle) move(from, to uint32, currency uint16, d decimal.Decimal) {
 
 func drawOrder(t *rapid.T) event.Order {
 	most := rapid.SampledFrom([]int{0, 3, longList, 200}).Draw(t, "most trades")
-	accounts := rapid.Uint32Range(1, rapid.SampledFrom([]uint32{2, longList, 300}).Draw(t, "accounts"))
+	accounts := rapid.Uint32Range(1,
+		rapid.SampledFrom([]uint32{2, longList, 300}).Draw(t, "accounts"))
 	units := rapid.OneOf(rapid.Int64Range(1, 1e12), rapid.Int64Range(1, 10))
-	o := event.Order{Account: accounts.Draw(t, "taker"), Side: rapid.SampledFrom([]matching.Side{matching.Buy, matching.Sell}).Draw(t, "side"),
-		Cut: rapid.Bool().Draw(t, "cut"), Price: money.Price(units.Draw(t, "limit")), Remaining: money.Amount(units.Draw(t, "rest") - 1)}
+	o := event.Order{Account: accounts.Draw(t, "taker"),
+		Side: rapid.SampledFrom([]matching.Side{matching.Buy, matching.Sell}).Draw(t, "side"),
+		Cut:  rapid.Bool().Draw(t, "cut"), Price: money.Price(units.Draw(t, "limit")),
+		Remaining: money.Amount(units.Draw(t, "rest") - 1)}
 	if rapid.Bool().Draw(t, "fees") {
 		o.FeeAccount = accounts.Draw(t, "fee account")
 	}
 	for i := range rapid.IntRange(most/2, most).Draw(t, "trades") {
-		tr := event.Trade{Maker: uint64(i + 1), MakerAccount: accounts.Draw(t, "maker"), Price: money.Price(units.Draw(t, "price")),
-			Amount: money.Amount(units.Draw(t, "amount")), MakerRemaining: money.Amount(rapid.Int64Range(0, 1).Draw(t, "left"))}
+		tr := event.Trade{Maker: uint64(i + 1), MakerAccount: accounts.Draw(t, "maker"),
+			Price:          money.Price(units.Draw(t, "price")),
+			Amount:         money.Amount(units.Draw(t, "amount")),
+			MakerRemaining: money.Amount(rapid.Int64Range(0, 1).Draw(t, "left"))}
 		if o.FeeAccount != 0 {
-			tr.TakerFee, tr.MakerFee = money.BalanceFromBits(0, rapid.Uint64().Draw(t, "taker fee")), money.BalanceFromBits(0, rapid.Uint64().Draw(t, "maker fee"))
+			tr.TakerFee, tr.MakerFee = money.BalanceFromBits(0,
+				rapid.Uint64().Draw(t, "taker fee")),
+				money.BalanceFromBits(0, rapid.Uint64().Draw(t, "maker fee"))
 		}
 		o.Trades = append(o.Trades, tr)
 	}
@@ -351,7 +411,8 @@ func TestSettleAgreesWithTheObviousSums(t *testing.T) {
 				}
 				done[c.Currency] = true
 				w := want.at(a, c.Currency)
-				if !c.Credit.Decimal().Equal(w.credit) || !c.Debit.Decimal().Equal(w.debit) || !c.Lock.Decimal().Equal(w.lock) || !c.Unlock.Decimal().Equal(w.unlock) {
+				if !c.Credit.Decimal().Equal(w.credit) || !c.Debit.Decimal().Equal(w.debit) ||
+					!c.Lock.Decimal().Equal(w.lock) || !c.Unlock.Decimal().Equal(w.unlock) {
 					t.Fatalf("account %d: %+v, want %+v", a, c, *w)
 				}
 				totals[c.Currency].credit = totals[c.Currency].credit.Add(c.Credit.Decimal())
@@ -366,13 +427,15 @@ func TestSettleAgreesWithTheObviousSums(t *testing.T) {
 		for a, all := range want {
 			for currency, w := range all { // who gets fees may get none of all trades
 				if !seen[a] && !w.none() {
-					t.Fatalf("account %d has no settlement, and lacks %+v of currency %d", a, *w, currency)
+					t.Fatalf("account %d has no settlement, and lacks %+v of currency %d", a, *w,
+						currency)
 				}
 			}
 		}
 		for currency, sum := range totals {
 			if !sum.credit.Equal(sum.debit) {
-				t.Fatalf("of currency %d %v is credited and %v debited", currency, sum.credit, sum.debit)
+				t.Fatalf("of currency %d %v is credited and %v debited", currency, sum.credit,
+					sum.debit)
 			}
 		}
 	})
@@ -380,7 +443,9 @@ func TestSettleAgreesWithTheObviousSums(t *testing.T) {
 
 func TestACopyOfASettlementSurvivesTheNextRecord(t *testing.T) {
 	var s Settler
-	cancel := event.Record{Kind: event.KindCancel, Cancel: event.Cancel{Order: 7, Account: 4, Side: matching.Buy, Price: price("2"), Remaining: amount("3")}}
+	cancel := event.Record{Kind: event.KindCancel,
+		Cancel: event.Cancel{Order: 7, Account: 4, Side: matching.Buy, Price: price("2"),
+			Remaining: amount("3")}}
 	var kept Settlement
 	s.Settle(&cancel, base, quote)[0].CopyTo(&kept)
 	cancel.Cancel.Order, cancel.Cancel.Account = 8, 5
@@ -391,17 +456,23 @@ func TestACopyOfASettlementSurvivesTheNextRecord(t *testing.T) {
 }
 
 func sweep(trades, accounts int) *event.Record {
-	r := &event.Record{Kind: event.KindOrder, Pair: 1, Order: event.Order{ID: 1 << 20, Account: 1, Side: matching.Buy, Price: 100, Amount: 1 << 30, Remaining: 5}}
+	r := &event.Record{Kind: event.KindOrder, Pair: 1,
+		Order: event.Order{ID: 1 << 20, Account: 1, Side: matching.Buy, Price: 100, Amount: 1 << 30,
+			Remaining: 5}}
 	for i := range trades {
-		r.Order.Trades = append(r.Order.Trades, event.Trade{ID: uint64(i + 1), Maker: uint64(i + 1), MakerAccount: uint32(2 + i%accounts), Price: 90, Amount: 1000})
+		r.Order.Trades = append(r.Order.Trades,
+			event.Trade{ID: uint64(i + 1), Maker: uint64(i + 1),
+				MakerAccount: uint32(2 + i%accounts), Price: 90, Amount: 1000})
 	}
 	return r
 }
 
 func TestSettleAllocatesNothingOnceWarm(t *testing.T) {
 	for _, r := range []*event.Record{sweep(0, 1), sweep(3, 3), sweep(500, 100),
-		{Kind: event.KindCancel, Cancel: event.Cancel{Order: 7, Account: 4, Side: matching.Buy, Price: 2, Remaining: 3}},
-		{Kind: event.KindRefusal, Refusal: event.Refusal{Account: 3}}, withdraw(3, 1, 5), moved(3, 1, 5, event.WithdrawApproved),
+		{Kind: event.KindCancel, Cancel: event.Cancel{Order: 7, Account: 4, Side: matching.Buy,
+			Price: 2, Remaining: 3}},
+		{Kind: event.KindRefusal, Refusal: event.Refusal{Account: 3}}, withdraw(3, 1, 5),
+		moved(3, 1, 5, event.WithdrawApproved),
 		{Kind: event.KindCodeRefused, CodeRefused: event.CodeRefused{Account: 3}}} {
 		var s Settler
 		s.Settle(r, base, quote)
@@ -425,8 +496,10 @@ func TestWalletApplyRefusesWhatDoesNotFitAndChangesNothing(t *testing.T) {
 		}
 	}
 	f("a debit above the balance", Change{Currency: 2, Debit: units(11)})
-	f("a debit above the balance that would leave the reserve", Change{Currency: 2, Debit: units(11), Unlock: units(4)})
-	f("a debit that releases more than is reserved", Change{Currency: 2, Debit: units(5), Unlock: units(5)})
+	f("a debit above the balance that would leave the reserve",
+		Change{Currency: 2, Debit: units(11), Unlock: units(4)})
+	f("a debit that releases more than is reserved",
+		Change{Currency: 2, Debit: units(5), Unlock: units(5)})
 	f("a debit above balance and credit", Change{Currency: 2, Debit: units(12), Credit: units(1)})
 	f("a release above the reserve", Change{Currency: 2, Unlock: units(5)})
 	f("a reserve above the balance", Change{Currency: 2, Lock: units(7)})
@@ -444,7 +517,8 @@ func TestWalletAppliesWhatJustFits(t *testing.T) {
 		if err := w.Apply(&c); err != nil {
 			t.Error(err)
 		}
-		if h := w.Get(2); h.Balance != units(balance) || h.Reserve != units(reserve) || h.Available() != units(balance-reserve) {
+		if h := w.Get(2); h.Balance != units(balance) || h.Reserve != units(reserve) ||
+			h.Available() != units(balance-reserve) {
 			t.Errorf("%+v makes %+v", c, h)
 		}
 	}
@@ -465,7 +539,10 @@ func TestWalletsKeepTheirCurrenciesInOrder(t *testing.T) {
 			}
 			naive[c] = naive[c].Add(units(int64(c)))
 		}
-		if len(w.Holdings()) != len(naive) || !slices.IsSortedFunc(w.Holdings(), func(a, b Holding) int { return int(a.Currency) - int(b.Currency) }) {
+		if len(w.Holdings()) != len(naive) ||
+			!slices.IsSortedFunc(w.Holdings(), func(a, b Holding) int {
+				return int(a.Currency) - int(b.Currency)
+			}) {
 			t.Fatalf("%+v", w.Holdings())
 		}
 		for c, b := range naive {
@@ -474,22 +551,25 @@ func TestWalletsKeepTheirCurrenciesInOrder(t *testing.T) {
 			}
 		}
 		clone := w.Clone()
-		if err := w.Apply(&Change{Currency: 1, Credit: units(1)}); err != nil || clone.Get(1).Balance != naive[1] {
+		if err := w.Apply(&Change{Currency: 1, Credit: units(1)}); err != nil ||
+			clone.Get(1).Balance != naive[1] {
 			t.Fatal("a clone shares memory", err)
 		}
 	})
 }
 
 func BenchmarkSettle(b *testing.B) {
-	for _, shape := range []struct{ trades, accounts int }{{0, 1}, {1, 1}, {10, 10}, {100, 100}, {10_000, 1000}} {
-		b.Run(fmt.Sprintf("%d trades with %d accounts", shape.trades, shape.accounts), func(b *testing.B) {
-			var s Settler
-			r := sweep(shape.trades, shape.accounts)
-			b.ReportAllocs()
-			for b.Loop() {
-				s.Settle(r, base, quote)
-			}
-		})
+	for _, shape := range []struct{ trades, accounts int }{{0, 1}, {1, 1}, {10, 10}, {100, 100},
+		{10_000, 1000}} {
+		b.Run(fmt.Sprintf("%d trades with %d accounts", shape.trades, shape.accounts),
+			func(b *testing.B) {
+				var s Settler
+				r := sweep(shape.trades, shape.accounts)
+				b.ReportAllocs()
+				for b.Loop() {
+					s.Settle(r, base, quote)
+				}
+			})
 	}
 	b.Run("0 trades after a sweep of 10000", func(b *testing.B) {
 		var s Settler

@@ -73,14 +73,17 @@ func (w *Wallet) Apply(c *Change) error {
 	h := w.Get(c.Currency)
 	balance, reserve := h.Balance.Add(c.Credit), h.Reserve.Add(c.Lock)
 	if balance.Cmp(c.Debit) < 0 {
-		return fmt.Errorf("a balance of %v of currency %d is debited %v", balance, c.Currency, c.Debit)
+		return fmt.Errorf("a balance of %v of currency %d is debited %v", balance, c.Currency,
+			c.Debit)
 	}
 	if reserve.Cmp(c.Unlock) < 0 {
-		return fmt.Errorf("a reserve of %v of currency %d releases %v", reserve, c.Currency, c.Unlock)
+		return fmt.Errorf("a reserve of %v of currency %d releases %v", reserve, c.Currency,
+			c.Unlock)
 	}
 	balance, reserve = balance.Sub(c.Debit), reserve.Sub(c.Unlock)
 	if reserve.Cmp(balance) > 0 {
-		return fmt.Errorf("of currency %d %v would be reserved with a balance of %v", c.Currency, reserve, balance)
+		return fmt.Errorf("of currency %d %v would be reserved with a balance of %v", c.Currency,
+			reserve, balance)
 	}
 	*w.at(c.Currency) = Holding{Currency: c.Currency, Balance: balance, Reserve: reserve}
 	return nil

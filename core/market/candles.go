@@ -66,22 +66,24 @@ type Candle struct {
 	Volume                 money.Total // in the base currency
 }
 
-// Candle is the newest candle of a frame, the one that the newest trade is in. It may be over by now;
-// ok is false before the first trade.
+// Candle is the newest candle of a frame, the one that the newest trade is in. It may be over by
+// now; ok is false before the first trade.
 func (m *Market) Candle(f Frame) (c Candle, ok bool) { return m.candles[f], m.traded() }
 
 // traded reports whether there ever was a trade.
 func (m *Market) traded() bool { return m.candles[Minute].Close != 0 }
 
-// Trade learns of one trade of the pair: its record's time in microseconds since the epoch, its price
-// in quote and its amount in base currency. Check the record against the book first: a trade that no
-// book makes panics.
+// Trade learns of one trade of the pair: its record's time in microseconds since the epoch, its
+// price in quote and its amount in base currency. Check the record against the book first: a trade
+// that no book makes panics.
 func (m *Market) Trade(timeUs int64, price money.Price, amount money.Amount) {
 	if timeUs < m.tradeUs || price < 1 || amount < 1 {
-		panic(fmt.Sprintf("BUG: a trade of %d units at %d units, at %d us after one at %d us", int64(amount), int64(price), timeUs, m.tradeUs))
+		panic(fmt.Sprintf("BUG: a trade of %d units at %d units, at %d us after one at %d us",
+			int64(amount), int64(price), timeUs, m.tradeUs))
 	}
 	m.tradeUs = timeUs
-	m.add(Candle{Time: Minute.Start(timeUs), Open: price, High: price, Low: price, Close: price, Volume: amount.Total()})
+	m.add(Candle{Time: Minute.Start(timeUs), Open: price, High: price, Low: price, Close: price,
+		Volume: amount.Total()})
 }
 
 // add notes trades of one minute, the newest one or a later one: one trade as it happens, or all of

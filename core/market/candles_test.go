@@ -77,17 +77,22 @@ func TestATradeIsInOneCandleOfEachFrame(t *testing.T) {
 		}
 	}
 	c := func(time, open, high, low, closing, volume int64) Candle {
-		return Candle{time, money.Price(open), money.Price(high), money.Price(low), money.Price(closing), money.Amount(volume).Total()}
+		return Candle{time, money.Price(open), money.Price(high), money.Price(low),
+			money.Price(closing), money.Amount(volume).Total()}
 	}
 	if c, ok := m.Candle(Day); ok || c != (Candle{}) {
 		t.Errorf("a candle before the first trade: %+v", c)
 	}
 	f(86_399_999_999, 5, 1, c(86_340, 5, 5, 5, 5, 1), c(86_100, 5, 5, 5, 5, 1), c(0, 5, 5, 5, 5, 1))
 	f(86_399_999_999, 7, 2, c(86_340, 5, 7, 5, 7, 3), c(86_100, 5, 7, 5, 7, 3), c(0, 5, 7, 5, 7, 3))
-	f(86_400_000_000, 6, 1, c(86_400, 6, 6, 6, 6, 1), c(86_400, 6, 6, 6, 6, 1), c(86_400, 6, 6, 6, 6, 1))
-	f(86_459_999_999, 4, 1, c(86_400, 6, 6, 4, 4, 2), c(86_400, 6, 6, 4, 4, 2), c(86_400, 6, 6, 4, 4, 2))
-	f(86_460_000_000, 5, 1, c(86_460, 5, 5, 5, 5, 1), c(86_400, 6, 6, 4, 5, 3), c(86_400, 6, 6, 4, 5, 3))
-	f(86_700_000_000, 9, 1, c(86_700, 9, 9, 9, 9, 1), c(86_700, 9, 9, 9, 9, 1), c(86_400, 6, 9, 4, 9, 4))
+	f(86_400_000_000, 6, 1, c(86_400, 6, 6, 6, 6, 1), c(86_400, 6, 6, 6, 6, 1),
+		c(86_400, 6, 6, 6, 6, 1))
+	f(86_459_999_999, 4, 1, c(86_400, 6, 6, 4, 4, 2), c(86_400, 6, 6, 4, 4, 2),
+		c(86_400, 6, 6, 4, 4, 2))
+	f(86_460_000_000, 5, 1, c(86_460, 5, 5, 5, 5, 1), c(86_400, 6, 6, 4, 5, 3),
+		c(86_400, 6, 6, 4, 5, 3))
+	f(86_700_000_000, 9, 1, c(86_700, 9, 9, 9, 9, 1), c(86_700, 9, 9, 9, 9, 1),
+		c(86_400, 6, 9, 4, 9, 4))
 }
 
 func TestWhatNoTradeCanBePanics(t *testing.T) {

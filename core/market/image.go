@@ -22,14 +22,16 @@ import (
 //
 // The newest minute is the newest trade's, so the last one begins with 0.
 
-// maxVolumeHi bounds the high 64 bits of a minute's volume in an image: 2^112 units in all, which takes
-// 2^49 trades of the largest amount. Below it, no sum over a window overflows, nor what is added later.
+// maxVolumeHi bounds the high 64 bits of a minute's volume in an image: 2^112 units in all, which
+// takes 2^49 trades of the largest amount. Below it, no sum over a window overflows, nor what is
+// added later.
 const maxVolumeHi = 1 << 48
 
-// AppendTo writes the whole market behind b, for an image of the state. Equal markets, and only they,
-// have equal images.
+// AppendTo writes the whole market behind b, for an image of the state. Equal markets, and only
+// they, have equal images.
 func (m *Market) AppendTo(b []byte) []byte {
-	b = appendUints(b, m.UpdateID, uint64(m.TimeUs), uint64(m.buy), uint64(m.sell), uint64(m.bestUs))
+	b = appendUints(b, m.UpdateID, uint64(m.TimeUs), uint64(m.buy), uint64(m.sell),
+		uint64(m.bestUs))
 	if !m.traded() {
 		return append(b, 0)
 	}
@@ -45,7 +47,8 @@ func (m *Market) appendMinutes(b []byte, minutes []Candle) []byte {
 	for i := range minutes {
 		c := &minutes[i]
 		hi, lo := c.Volume.Bits()
-		b = appendUints(b, uint64(newest-c.Time)/60, uint64(c.Open), uint64(c.High), uint64(c.Low), uint64(c.Close), lo, hi)
+		b = appendUints(b, uint64(newest-c.Time)/60, uint64(c.Open), uint64(c.High), uint64(c.Low),
+			uint64(c.Close), lo, hi)
 	}
 	return b
 }
@@ -136,7 +139,8 @@ func (r *reader) candle(time int64) Candle {
 	c := Candle{Time: time, Open: r.price(), High: r.price(), Low: r.price(), Close: r.price()}
 	lo, hi := r.upTo(math.MaxUint64), r.upTo(maxVolumeHi-1)
 	c.Volume = money.TotalFromBits(hi, lo)
-	if c.Low < 1 || c.Low > min(c.Open, c.Close) || c.High < max(c.Open, c.Close) || c.Volume.IsZero() {
+	if c.Low < 1 || c.Low > min(c.Open, c.Close) || c.High < max(c.Open, c.Close) ||
+		c.Volume.IsZero() {
 		r.fail("a minute with an impossible price or without volume")
 	}
 	return c

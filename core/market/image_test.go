@@ -12,11 +12,13 @@ func someMarkets() []*Market {
 	gap := marketOf(trade{0, 5, 1}, trade{minuteUs, 7, 2}, trade{1441 * minuteUs, 6, 3})
 	gap.UpdateID, gap.TimeUs = 9, 1441*minuteUs
 	gap.Best(gap.TimeUs, 5, 0)
-	dear := marketOf(trade{1_700_000_000_000_000, money.MaxPrice, money.MaxAmount}, trade{1_700_000_000_000_000, 1, money.MaxAmount})
+	dear := marketOf(trade{1_700_000_000_000_000, money.MaxPrice, money.MaxAmount},
+		trade{1_700_000_000_000_000, 1, money.MaxAmount})
 	dear.Trade(1_700_000_000_000_000, money.MaxPrice, money.MaxAmount)
 	quiet := marketOf(trade{5, 6, 7})
 	quiet.Best(2000*minuteUs, 5, 6)
-	return []*Market{{}, {UpdateID: 1, TimeUs: 2}, quiet, marketOf(trade{0, 1, 1}), marketOf(trade{1_700_000_000_000_000, 5, 6}), gap, dear,
+	return []*Market{{}, {UpdateID: 1, TimeUs: 2}, quiet, marketOf(trade{0, 1, 1}),
+		marketOf(trade{1_700_000_000_000_000, 5, 6}), gap, dear,
 		marketOf(trade{math.MaxInt64, 5, 6})}
 }
 
@@ -79,8 +81,10 @@ func TestWhatNoTradesLeadToIsRefused(t *testing.T) {
 			t.Errorf("%v: %v, want %q", parts, err, want)
 		}
 	}
-	const cut, large, order, impossible = "a number of a market is cut off", "a number of a market is too large",
-		"minutes of trades that do not follow each other", "a minute with an impossible price or without volume"
+	const cut, large, order, impossible = "a number of a market is cut off", "a number of a " +
+		"market is too large",
+		"minutes of trades that do not follow each other", "a minute with an impossible price or " +
+			"without volume"
 
 	f("", head, []uint64{0})
 	f("", []uint64{math.MaxUint64, math.MaxInt64, math.MaxInt64, 0, math.MaxInt64, 0})
@@ -97,7 +101,8 @@ func TestWhatNoTradesLeadToIsRefused(t *testing.T) {
 	f(order, head, []uint64{2, us, 3}, minute(1, 5, 6, 4, 5), minute(1, 5, 5, 5, 5))
 	f(order, head, []uint64{2, us, 3}, minute(0, 5, 6, 4, 5), minute(1, 5, 5, 5, 5))
 	f(order, head, []uint64{1, minuteUs, 0}, minute(2, 5, 6, 4, 5))
-	f("the newest trade is not in the newest minute", head, []uint64{1, us, 0}, minute(1, 5, 6, 4, 5))
+	f("the newest trade is not in the newest minute", head, []uint64{1, us, 0},
+		minute(1, 5, 6, 4, 5))
 
 	f(impossible, head, []uint64{1, us, 0}, minute(0, 5, 4, 5, 5))
 	f(impossible, head, []uint64{1, us, 0}, minute(0, 5, 5, 4, 6))
@@ -163,11 +168,13 @@ func checkShape(t *testing.T, m *Market) {
 	t.Helper()
 	for f := range m.candles {
 		c := &m.candles[f]
-		if c.Low > min(c.Open, c.Close) || c.High < max(c.Open, c.Close) || c.Time%Frame(f).Seconds() != 0 || c.Volume.IsZero() == m.traded() {
+		if c.Low > min(c.Open, c.Close) || c.High < max(c.Open, c.Close) ||
+			c.Time%Frame(f).Seconds() != 0 || c.Volume.IsZero() == m.traded() {
 			t.Errorf("%v has %+v", Frame(f), c)
 		}
 		if f > 0 {
-			if s := &m.candles[f-1]; s.Time < c.Time || s.High > c.High || s.Low < c.Low || s.Close != c.Close || s.Volume.Cmp(c.Volume) > 0 {
+			if s := &m.candles[f-1]; s.Time < c.Time || s.High > c.High || s.Low < c.Low ||
+				s.Close != c.Close || s.Volume.Cmp(c.Volume) > 0 {
 				t.Errorf("%v has %+v, and %v within it has %+v", Frame(f), c, Frame(f-1), s)
 			}
 		}
@@ -175,7 +182,8 @@ func checkShape(t *testing.T, m *Market) {
 	if m.bestUs > m.tradeUs {
 		return // the ticker's window may have left the newest trade behind
 	}
-	if ticker := m.Ticker(0); ticker.Last != m.candles[Day].Close || ticker.High < m.candles[Day].High || ticker.Volume.Cmp(m.candles[Day].Volume) < 0 {
+	if ticker := m.Ticker(0); ticker.Last != m.candles[Day].Close ||
+		ticker.High < m.candles[Day].High || ticker.Volume.Cmp(m.candles[Day].Volume) < 0 {
 		t.Errorf("%+v beside the day's candle %+v", ticker, m.candles[Day])
 	}
 }

@@ -16,8 +16,9 @@ type Market struct {
 
 	tradeUs int64              // of the newest trade, 0 before the first
 	candles [FrameCount]Candle // the newest of each frame; zero before the first trade
-	past    ring               // the minutes before the newest, as far as the newest trade's window reaches
-	before  money.Price        // of the last trade before all of these, 0 if none
+	// the minutes before the newest, as far as the newest trade's window reaches
+	past   ring
+	before money.Price // of the last trade before all of these, 0 if none
 
 	buy, sell money.Price // best prices, 0 if none
 	bestUs    int64       // when they last changed, 0 if never
@@ -39,7 +40,8 @@ type Depth struct {
 	BuyOrders, SellOrders []matching.Order
 }
 
-// Levels copies the best n levels of each side into d; a negative n means all. d's memory is reused.
+// Levels copies the best n levels of each side into d; a negative n means all. d's memory is
+// reused.
 func (m *Market) Levels(b *matching.Book, buy, sell int, d *Depth) {
 	d.UpdateID, d.TimeUs = m.UpdateID, m.TimeUs
 	d.BuyOrders, d.SellOrders = d.BuyOrders[:0], d.SellOrders[:0]
@@ -47,7 +49,8 @@ func (m *Market) Levels(b *matching.Book, buy, sell int, d *Depth) {
 	d.SellLevels = b.AppendLevels(d.SellLevels[:0], matching.Sell, sell)
 }
 
-// Orders copies the first n orders of each side into d; a negative n means all. d's memory is reused.
+// Orders copies the first n orders of each side into d; a negative n means all. d's memory is
+// reused.
 func (m *Market) Orders(b *matching.Book, buy, sell int, d *Depth) {
 	d.UpdateID, d.TimeUs = m.UpdateID, m.TimeUs
 	d.BuyLevels, d.SellLevels = d.BuyLevels[:0], d.SellLevels[:0]

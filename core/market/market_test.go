@@ -13,8 +13,10 @@ import (
 func filled() *matching.Book {
 	b := matching.New()
 	for i, o := range []matching.Order{
-		{Side: matching.Buy, Price: 90, Amount: 5}, {Side: matching.Buy, Price: 91, Amount: 1}, {Side: matching.Buy, Price: 90, Amount: 2},
-		{Side: matching.Sell, Price: 95, Amount: 3}, {Side: matching.Sell, Price: 96, Amount: 4}, {Side: matching.Sell, Price: 95, Amount: 6},
+		{Side: matching.Buy, Price: 90, Amount: 5}, {Side: matching.Buy, Price: 91, Amount: 1},
+		{Side: matching.Buy, Price: 90, Amount: 2},
+		{Side: matching.Sell, Price: 95, Amount: 3}, {Side: matching.Sell, Price: 96, Amount: 4},
+		{Side: matching.Sell, Price: 95, Amount: 6},
 	} {
 		o.ID, o.Remaining = uint64(i+1), o.Amount
 		b.Add(o)
@@ -23,7 +25,8 @@ func filled() *matching.Book {
 }
 
 func level(price, amount int64, orders int) matching.Level {
-	return matching.Level{Price: money.Price(price), Amount: money.Amount(amount).Total(), Orders: orders}
+	return matching.Level{Price: money.Price(price), Amount: money.Amount(amount).Total(),
+		Orders: orders}
 }
 
 func TestUpdateIDCountsTheRecordsThatChangeTheDepth(t *testing.T) {
@@ -42,11 +45,13 @@ func TestLevelsCopiesTheBestOfEachSide(t *testing.T) {
 		t.Helper()
 		var d Depth
 		m.Levels(b, buy, sell, &d)
-		if d.UpdateID != 7 || d.TimeUs != 8 || !slices.Equal(d.BuyLevels, wantBuy) || !slices.Equal(d.SellLevels, wantSell) {
+		if d.UpdateID != 7 || d.TimeUs != 8 || !slices.Equal(d.BuyLevels, wantBuy) ||
+			!slices.Equal(d.SellLevels, wantSell) {
 			t.Errorf("%+v", d)
 		}
 	}
-	buys, sells := []matching.Level{level(91, 1, 1), level(90, 7, 2)}, []matching.Level{level(95, 9, 2), level(96, 4, 1)}
+	buys, sells := []matching.Level{level(91, 1, 1), level(90, 7, 2)},
+		[]matching.Level{level(95, 9, 2), level(96, 4, 1)}
 	f(-1, -1, buys, sells)
 	f(1, -1, buys[:1], sells)
 	f(-1, 1, buys, sells[:1])
@@ -67,7 +72,8 @@ func TestOrdersCopiesTheFirstOfEachSide(t *testing.T) {
 		t.Helper()
 		var d Depth
 		m.Orders(b, buy, sell, &d)
-		if d.UpdateID != 7 || d.TimeUs != 8 || !slices.Equal(ids(d.BuyOrders), wantBuy) || !slices.Equal(ids(d.SellOrders), wantSell) {
+		if d.UpdateID != 7 || d.TimeUs != 8 || !slices.Equal(ids(d.BuyOrders), wantBuy) ||
+			!slices.Equal(ids(d.SellOrders), wantSell) {
 			t.Errorf("%+v", d)
 		}
 	}
@@ -103,11 +109,15 @@ func TestADepthReusesItsMemory(t *testing.T) {
 	var d, again Depth
 	m.Levels(b, -1, -1, &d)
 	m.Orders(b, -1, -1, &d)
-	if n := testing.AllocsPerRun(100, func() { m.Levels(b, -1, -1, &d); m.Orders(b, -1, -1, &d) }); n != 0 {
+	if n := testing.AllocsPerRun(100, func() {
+		m.Levels(b, -1, -1, &d)
+		m.Orders(b, -1, -1, &d)
+	}); n != 0 {
 		t.Errorf("%v allocations", n)
 	}
 	m.Orders(b, -1, -1, &again)
-	if !reflect.DeepEqual(d.BuyOrders, again.BuyOrders) || !reflect.DeepEqual(d.SellOrders, again.SellOrders) {
+	if !reflect.DeepEqual(d.BuyOrders, again.BuyOrders) ||
+		!reflect.DeepEqual(d.SellOrders, again.SellOrders) {
 		t.Error("a used Depth gets other orders than a new one")
 	}
 }

@@ -25,7 +25,8 @@ type trade struct {
 // start is the begin of the period of d that a moment is in, by the calendar of package time.
 func start(us int64, d time.Duration) time.Time { return time.UnixMicro(us).UTC().Truncate(d) }
 
-var lengths = [...]time.Duration{time.Minute, 5 * time.Minute, 15 * time.Minute, 30 * time.Minute, time.Hour, 4 * time.Hour, 24 * time.Hour}
+var lengths = [...]time.Duration{time.Minute, 5 * time.Minute, 15 * time.Minute, 30 * time.Minute,
+	time.Hour, 4 * time.Hour, 24 * time.Hour}
 
 // candles are all of one frame, by their times.
 func (n *naive) candles(length time.Duration) map[int64]Candle {
@@ -141,7 +142,8 @@ func (p *pairing) checkCandles(t rapid.TB) {
 	for f, length := range lengths {
 		all := p.naive.candles(length)
 		c, ok := p.market.Candle(Frame(f))
-		if ok != (len(p.naive.trades) > 0) || ok && all[c.Time] != c || ok && c.Time != start(p.naive.trades[len(p.naive.trades)-1].us, length).Unix() {
+		if ok != (len(p.naive.trades) > 0) || ok && all[c.Time] != c ||
+			ok && c.Time != start(p.naive.trades[len(p.naive.trades)-1].us, length).Unix() {
 			t.Fatalf("newest candle of %v is %+v %v, want %+v", length, c, ok, all[c.Time])
 		}
 		if len(p.seen[f]) != len(all) {
@@ -149,14 +151,15 @@ func (p *pairing) checkCandles(t rapid.TB) {
 		}
 		for at, want := range all {
 			if p.seen[f][at] != want {
-				t.Fatalf("candle of %v at %d was last seen as %+v, want %+v", length, at, p.seen[f][at], want)
+				t.Fatalf("candle of %v at %d was last seen as %+v, want %+v", length, at,
+					p.seen[f][at], want)
 			}
 		}
 	}
 }
 
-// drawTime draws a moment at or after p.now: often the same one, or beside the end of a period or the
-// moment when a trade leaves the window.
+// drawTime draws a moment at or after p.now: often the same one, or beside the end of a period or
+// the moment when a trade leaves the window.
 func (p *pairing) drawTime(t *rapid.T) int64 {
 	edge := int64(rapid.IntRange(-1, 1).Draw(t, "edge"))
 	at := p.now
@@ -180,16 +183,20 @@ func (p *pairing) drawTime(t *rapid.T) int64 {
 }
 
 func drawPrice(t *rapid.T) money.Price {
-	return money.Price(rapid.OneOf(rapid.Int64Range(1, 9), rapid.Int64Range(1, int64(money.MaxPrice))).Draw(t, "price"))
+	return money.Price(rapid.OneOf(rapid.Int64Range(1, 9),
+		rapid.Int64Range(1, int64(money.MaxPrice))).Draw(t, "price"))
 }
 
 func drawAmount(t *rapid.T) money.Amount {
-	return money.Amount(rapid.OneOf(rapid.Int64Range(1, 9), rapid.Int64Range(1, int64(money.MaxAmount))).Draw(t, "amount"))
+	return money.Amount(rapid.OneOf(rapid.Int64Range(1, 9),
+		rapid.Int64Range(1, int64(money.MaxAmount))).Draw(t, "amount"))
 }
 
 func TestCandlesAndTickersAreThoseOfAllTrades(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		p := newPairing(rapid.SampledFrom([]int64{0, 1_699_999_999_999_999, 1_700_000_000_000_000, 1_700_006_399_999_999}).Draw(t, "begin"))
+		p := newPairing(rapid.SampledFrom(
+			[]int64{0, 1_699_999_999_999_999, 1_700_000_000_000_000, 1_700_006_399_999_999}).Draw(t,
+			"begin"))
 		t.Repeat(map[string]func(*rapid.T){
 			"trade": func(t *rapid.T) {
 				p.now = p.drawTime(t)
@@ -206,7 +213,8 @@ func TestCandlesAndTickersAreThoseOfAllTrades(t *testing.T) {
 			"best": func(t *rapid.T) {
 				p.now = p.drawTime(t)
 				buy := rapid.Int64Range(0, 3).Draw(t, "buy")
-				p.best(money.Price(buy), money.Price(rapid.SampledFrom([]int64{0, buy + 1, 9}).Draw(t, "sell")))
+				p.best(money.Price(buy), money.Price(
+					rapid.SampledFrom([]int64{0, buy + 1, 9}).Draw(t, "sell")))
 			},
 			"restart": func(t *rapid.T) { p.restart(t) },
 			"": func(t *rapid.T) {

@@ -1,7 +1,7 @@
 package market
 
-// A ring is a queue of minutes, oldest first. Its memory grows with what is in it, up to the minutes
-// of a window beside the newest, and is reused.
+// A ring is a queue of minutes, oldest first. Its memory grows with what is in it, up to the
+// minutes of a window beside the newest, and is reused.
 type ring struct {
 	minutes []Candle // all of it is in use or free, len is the capacity
 	head    int      // the oldest

@@ -11,22 +11,25 @@ const windowMinutes = 1440
 
 // A Ticker is the public summary of a pair at one moment. Prices are 0 where there is none.
 type Ticker struct {
-	TimeUs    int64       // when this state was made: the newest of trade, best-price change, begin of the minute
-	Last      money.Price // of the last trade ever
-	Diff      int64       // Last minus the last price before the window, else the first in it; units of 1e-8, signed
+	// when this state was made: the newest of trade, best-price change, begin of the minute
+	TimeUs int64
+	Last   money.Price // of the last trade ever
+	// Last minus the last price before the window, else the first in it; units of 1e-8, signed
+	Diff      int64
 	Volume    money.Total // of the window, in the base currency
 	High, Low money.Price // of the window
 	Buy, Sell money.Price // the best in the book
 }
 
-// Best notes the best prices after a record of the pair, 0 where the book has no such side, and when
-// they last changed. timeUs is the record's time in microseconds since the epoch.
+// Best notes the best prices after a record of the pair, 0 where the book has no such side, and
+// when they last changed. timeUs is the record's time in microseconds since the epoch.
 func (m *Market) Best(timeUs int64, buy, sell money.Price) {
 	if buy == m.buy && sell == m.sell {
 		return
 	}
 	if timeUs < m.bestUs || buy < 0 || sell < 0 || crossed(buy, sell) {
-		panic(fmt.Sprintf("BUG: best prices of %d and %d units at %d us, changed before at %d us", int64(buy), int64(sell), timeUs, m.bestUs))
+		panic(fmt.Sprintf("BUG: best prices of %d and %d units at %d us, changed before at %d us",
+			int64(buy), int64(sell), timeUs, m.bestUs))
 	}
 	m.buy, m.sell, m.bestUs = buy, sell, timeUs
 }
@@ -39,7 +42,8 @@ func crossed(buy, sell money.Price) bool { return sell != 0 && buy >= sell }
 func (m *Market) Ticker(nowUs int64) Ticker {
 	happened := max(m.tradeUs, m.bestUs)
 	minute := Minute.Start(max(nowUs, happened))
-	t := Ticker{TimeUs: max(happened, minute*usPerSecond), Last: m.candles[Minute].Close, Buy: m.buy, Sell: m.sell}
+	t := Ticker{TimeUs: max(happened, minute*usPerSecond), Last: m.candles[Minute].Close,
+		Buy: m.buy, Sell: m.sell}
 	if !m.traded() {
 		return t
 	}

@@ -10,7 +10,8 @@ import (
 const minuteUs = 60_000_000
 
 func ticker(timeUs, last, diff, volume, high, low int64) Ticker {
-	return Ticker{TimeUs: timeUs, Last: money.Price(last), Diff: diff, Volume: money.Amount(volume).Total(), High: money.Price(high), Low: money.Price(low)}
+	return Ticker{TimeUs: timeUs, Last: money.Price(last), Diff: diff,
+		Volume: money.Amount(volume).Total(), High: money.Price(high), Low: money.Price(low)}
 }
 
 func checkTicker(t *testing.T, m *Market, now int64, want Ticker) {
@@ -52,13 +53,15 @@ func TestATradeLeavesTheWindowAfter1440Minutes(t *testing.T) {
 }
 
 func TestTheDifferenceReachesAcrossAGap(t *testing.T) {
-	m := marketOf(trade{0, 5, 1}, trade{1, 8, 1}, trade{5000 * minuteUs, 6, 1}, trade{5000*minuteUs + 1, 9, 1})
+	m := marketOf(trade{0, 5, 1}, trade{1, 8, 1}, trade{5000 * minuteUs, 6, 1},
+		trade{5000*minuteUs + 1, 9, 1})
 	checkTicker(t, m, 0, ticker(5000*minuteUs+1, 9, 1, 2, 9, 6))
 	checkTicker(t, m, 6440*minuteUs, ticker(6440*minuteUs, 9, 0, 0, 0, 0))
 }
 
 func TestTheDifferenceOfTheFarthestPrices(t *testing.T) {
-	m := marketOf(trade{0, money.MaxPrice, money.MaxAmount}, trade{1, 1, money.MaxAmount}, trade{1, 2, money.MaxAmount})
+	m := marketOf(trade{0, money.MaxPrice, money.MaxAmount}, trade{1, 1, money.MaxAmount},
+		trade{1, 2, money.MaxAmount})
 	want := ticker(1, 2, 2-math.MaxInt64, 0, math.MaxInt64, 1)
 	want.Volume = money.MaxAmount.Total().Add(money.MaxAmount).Add(money.MaxAmount)
 	checkTicker(t, m, 0, want)

@@ -6,7 +6,8 @@ import (
 	"testing"
 )
 
-// bench plays the messages of a shape. They are made while the clock stands, and the book has its size before.
+// bench plays the messages of a shape. They are made while the clock stands, and the book has its
+// size before.
 func (s shape) bench(b *testing.B) {
 	f := newFlow(s, 1)
 	book := New()
@@ -76,8 +77,8 @@ func BenchmarkMix(b *testing.B) {
 	b.Run("a level for each", mixed(100_000, flowMid/10).bench)
 }
 
-// BenchmarkMarkets is what markets do that hurts. Two million messages are about a million new orders, in which a price
-// moves as far as the name says.
+// BenchmarkMarkets is what markets do that hurts. Two million messages are about a million new
+// orders, in which a price moves as far as the name says.
 func BenchmarkMarkets(b *testing.B) {
 	for _, s := range markets(1_000_000) {
 		b.Run(s.name, s.bench)

@@ -18,8 +18,9 @@ type Book struct {
 	freeLevel uint32 // first unused level record, linked by head
 }
 
-// Most orders come to a price that has a level already. A hint is the number of the level that was last wanted for a
-// price with this hash: a look at the record tells whether it still is that level, and else the ladder is searched.
+// Most orders come to a price that has a level already. A hint is the number of the level that was
+// last wanted for a price with this hash: a look at the record tells whether it still is that
+// level, and else the ladder is searched.
 const hintBits = 10
 
 // An order is the record of a resting order. Its price and side are its level's.
@@ -47,14 +48,16 @@ type level struct {
 // New is an empty book.
 func New() *Book { return new(Book) }
 
-// Match takes from the other side what crosses limit: best price first, oldest first at equal price,
-// at the makers' prices, at most amount and at most maxFills fills. It appends the fills to dst and
-// returns dst, the unfilled rest of amount, and whether it stopped because of maxFills while more
-// would have crossed. The rest is not added to the book. limit is at least 1, amount and maxFills
-// at least 0.
-func (b *Book) Match(side Side, limit money.Price, amount money.Amount, maxFills int, dst []Fill) (fills []Fill, rest money.Amount, cut bool) {
+// Match takes from the other side what crosses limit: best price first, oldest first at equal
+// price, at the makers' prices, at most amount and at most maxFills fills. It appends the fills to
+// dst and returns dst, the unfilled rest of amount, and whether it stopped because of maxFills
+// while more would have crossed. The rest is not added to the book. limit is at least 1, amount and
+// maxFills at least 0.
+func (b *Book) Match(side Side, limit money.Price, amount money.Amount, maxFills int,
+	dst []Fill) (fills []Fill, rest money.Amount, cut bool) {
 	if limit < 1 || amount < 0 || maxFills < 0 {
-		panic(fmt.Sprintf("BUG: match of amount %d at limit %d with at most %d fills", int64(amount), int64(limit), maxFills))
+		panic(fmt.Sprintf("BUG: match of amount %d at limit %d with at most %d fills",
+			int64(amount), int64(limit), maxFills))
 	}
 	makers := b.side(side.Opposite())
 	worst := keyOf(side.Opposite(), limit)
@@ -70,7 +73,8 @@ func (b *Book) Match(side Side, limit money.Price, amount money.Amount, maxFills
 }
 
 // matchLevel takes from the best level until amount, maxFills or the level is used up.
-func (b *Book) matchLevel(makers *ladder, amount money.Amount, maxFills int, dst []Fill) ([]Fill, money.Amount) {
+func (b *Book) matchLevel(makers *ladder, amount money.Amount, maxFills int, dst []Fill) ([]Fill,
+	money.Amount) {
 	ln := makers.bestLevel()
 	l := b.levels.at(ln)
 	before := amount
@@ -80,7 +84,8 @@ func (b *Book) matchLevel(makers *ladder, amount money.Amount, maxFills int, dst
 		amount -= taken
 		o.remaining -= taken
 		maxFills--
-		dst = append(dst, Fill{Maker: o.id, MakerAccount: o.account, Price: l.price, Amount: taken, MakerRemaining: o.remaining})
+		dst = append(dst, Fill{Maker: o.id, MakerAccount: o.account, Price: l.price, Amount: taken,
+			MakerRemaining: o.remaining})
 		if o.remaining == 0 {
 			at, _ := b.ids.find(o.id, &b.orders)
 			b.ids.remove(at)
@@ -101,9 +106,11 @@ func (b *Book) Add(o Order) {
 	own, other := b.side(o.Side), b.side(o.Side.Opposite())
 	switch {
 	case o.Price < 1 || o.Remaining < 1 || o.Remaining > o.Amount:
-		panic(fmt.Sprintf("BUG: order %d added with price %d and %d remaining of %d", o.ID, int64(o.Price), int64(o.Remaining), int64(o.Amount)))
+		panic(fmt.Sprintf("BUG: order %d added with price %d and %d remaining of %d", o.ID,
+			int64(o.Price), int64(o.Remaining), int64(o.Amount)))
 	case other.best >= keyOf(o.Side.Opposite(), o.Price):
-		panic(fmt.Sprintf("BUG: order %d added at price %d, where it crosses the book", o.ID, int64(o.Price)))
+		panic(fmt.Sprintf("BUG: order %d added at price %d, where it crosses the book", o.ID,
+			int64(o.Price)))
 	}
 	b.ids.reserve()
 	entry, found := b.ids.find(o.ID, &b.orders)
@@ -164,8 +171,8 @@ func (b *Book) Get(id uint64) (Order, bool) {
 
 // Fill applies a recorded fill: amount of the maker id at price. The maker must be the order that
 // Match would take next from its side: the oldest of the best level. It returns the order as it is
-// after the fill; with nothing remaining it has left the book. When the fill does not fit, the error
-// says why and the book is unchanged.
+// after the fill; with nothing remaining it has left the book. When the fill does not fit, the
+// error says why and the book is unchanged.
 func (b *Book) Fill(id uint64, price money.Price, amount money.Amount) (Order, error) {
 	n := b.ids.lookup(id, &b.orders)
 	if n == 0 {
@@ -177,11 +184,15 @@ func (b *Book) Fill(id uint64, price money.Price, amount money.Amount) (Order, e
 	best := b.levels.at(makers.bestLevel())
 	switch {
 	case best.head != n:
-		return Order{}, fmt.Errorf("fill of order %d: order %d at price %d is the next to trade on its side", id, b.orders.at(best.head).id, int64(best.price))
+		return Order{},
+			fmt.Errorf("fill of order %d: order %d at price %d is the next to trade on its side",
+				id, b.orders.at(best.head).id, int64(best.price))
 	case price != l.price:
-		return Order{}, fmt.Errorf("fill of order %d at price %d: its price is %d", id, int64(price), int64(l.price))
+		return Order{}, fmt.Errorf("fill of order %d at price %d: its price is %d", id,
+			int64(price), int64(l.price))
 	case amount < 1 || amount > o.remaining:
-		return Order{}, fmt.Errorf("fill of order %d by %d: it has %d remaining", id, int64(amount), int64(o.remaining))
+		return Order{}, fmt.Errorf("fill of order %d by %d: it has %d remaining", id, int64(amount),
+			int64(o.remaining))
 	}
 	after := b.order(n)
 	after.Remaining -= amount

@@ -13,7 +13,8 @@ import (
 
 // rest adds an order of the amount.
 func rest(b *Book, side Side, id uint64, price, amount int64) {
-	b.Add(Order{ID: id, Account: uint32(id % 100), Side: side, Price: money.Price(price), Amount: money.Amount(amount), Remaining: money.Amount(amount)})
+	b.Add(Order{ID: id, Account: uint32(id % 100), Side: side, Price: money.Price(price),
+		Amount: money.Amount(amount), Remaining: money.Amount(amount)})
 }
 
 func ids(b *Book, side Side) (ids []uint64) {
@@ -48,7 +49,9 @@ func TestCancelKeepsTheQueueOfTheOthers(t *testing.T) {
 		for id := uint64(1); id <= 5; id++ {
 			rest(b, Buy, id, 100, 10)
 		}
-		if o, ok := b.Cancel(cancel); !ok || o != (Order{ID: cancel, Account: uint32(cancel), Side: Buy, Price: 100, Amount: 10, Remaining: 10}) {
+		if o, ok := b.Cancel(cancel); !ok ||
+			o != (Order{ID: cancel, Account: uint32(cancel), Side: Buy, Price: 100, Amount: 10,
+				Remaining: 10}) {
 			t.Fatalf("cancelled %+v, %v", o, ok)
 		}
 		holds(t, b, Buy, want...)
@@ -68,7 +71,8 @@ func TestPartlyFilledMakerStaysFirst(t *testing.T) {
 	rest(b, Sell, 7, 100, 10)
 	rest(b, Sell, 8, 100, 10)
 	fills, left, cut := b.Match(Buy, 100, 4, 10, nil)
-	if want := []Fill{{Maker: 7, MakerAccount: 7, Price: 100, Amount: 4, MakerRemaining: 6}}; !slices.Equal(fills, want) || left != 0 || cut {
+	if want := []Fill{{Maker: 7, MakerAccount: 7, Price: 100, Amount: 4,
+		MakerRemaining: 6}}; !slices.Equal(fills, want) || left != 0 || cut {
 		t.Fatalf("%+v, %d, %v", fills, left, cut)
 	}
 	rest(b, Sell, 9, 100, 10)
@@ -160,7 +164,8 @@ func TestLastOrderTakesItsLevelAway(t *testing.T) {
 		}
 		b.Cancel(1)
 		holds(t, b, Buy)
-		if _, ok := b.Best(Buy); ok || b.LevelCount(Buy) != 0 || b.AppendLevels(nil, Buy, -1) != nil {
+		if _, ok := b.Best(Buy); ok || b.LevelCount(Buy) != 0 ||
+			b.AppendLevels(nil, Buy, -1) != nil {
 			t.Fatal("a level is left")
 		}
 	}
@@ -256,7 +261,8 @@ func TestLevelSumsBeyond63And64Bits(t *testing.T) {
 	}
 	b.Match(Buy, 100, 1, 10, nil)
 	b.Cancel(4)
-	want = money.Total{}.Add(math.MaxInt64).Add(math.MaxInt64 - 1).Add(math.MaxInt64).Sub(math.MaxInt64)
+	want = money.Total{}.Add(math.MaxInt64).Add(math.MaxInt64 - 1).Add(math.MaxInt64).Sub(
+		math.MaxInt64)
 	want = want.Add(math.MaxInt64)
 	if l := b.AppendLevels(nil, Sell, -1); len(l) != 1 || l[0].Amount != want || l[0].Orders != 3 {
 		t.Fatalf("%+v, want %v", l, want)
@@ -273,7 +279,8 @@ func TestMaxFillsCutsOnlyWhatWouldHaveCrossed(t *testing.T) {
 		}
 		fills, left, cut := b.Match(Buy, money.Price(limit), money.Amount(amount), maxFills, nil)
 		if len(fills) != wantFills || int64(left) != wantRest || cut != wantCut {
-			t.Errorf("%d fills, rest %d, cut %v; want %d, %d, %v", len(fills), left, cut, wantFills, wantRest, wantCut)
+			t.Errorf("%d fills, rest %d, cut %v; want %d, %d, %v", len(fills), left, cut, wantFills,
+				wantRest, wantCut)
 		}
 		if err := checkInvariants(b); err != nil {
 			t.Error(err)
@@ -312,11 +319,13 @@ func TestFillRefusesWhatDoesNotFit(t *testing.T) {
 	f(2, 101, 0, "by 0: it has 10 remaining")
 	f(2, 101, -1, "by -1: it has 10 remaining")
 
-	if o, err := b.Fill(2, 101, 4); err != nil || o != (Order{ID: 2, Account: 2, Side: Buy, Price: 101, Amount: 10, Remaining: 6}) {
+	if o, err := b.Fill(2, 101, 4); err != nil ||
+		o != (Order{ID: 2, Account: 2, Side: Buy, Price: 101, Amount: 10, Remaining: 6}) {
 		t.Fatalf("%+v, %v", o, err)
 	}
 	f(2, 101, 7, "by 7: it has 6 remaining")
-	if l := b.AppendLevels(nil, Buy, 1); l[0] != (Level{Price: 101, Amount: money.Amount(16).Total(), Orders: 2}) {
+	if l := b.AppendLevels(nil, Buy,
+		1); l[0] != (Level{Price: 101, Amount: money.Amount(16).Total(), Orders: 2}) {
 		t.Fatalf("%+v", l)
 	}
 	if o, err := b.Fill(2, 101, 6); err != nil || o.Remaining != 0 || o.ID != 2 {
@@ -337,7 +346,8 @@ func TestBrokenPromisesPanicAndChangeNothing(t *testing.T) {
 		t.Helper()
 		defer func() {
 			t.Helper()
-			if text, _ := recover().(string); !strings.HasPrefix(text, "BUG: ") || !strings.Contains(text, want) {
+			if text, _ := recover().(string); !strings.HasPrefix(text, "BUG: ") ||
+				!strings.Contains(text, want) {
 				t.Errorf("panic %q, want one with %q", text, want)
 			}
 			holds(t, b, Buy, 1)
@@ -369,9 +379,11 @@ func TestReadsStopWhereAsked(t *testing.T) {
 	}
 	f := func(n, wantLevels, wantOrders int) {
 		t.Helper()
-		levels, orders := b.AppendLevels(make([]Level, 1), Buy, n), b.AppendOrders(make([]Order, 1), Buy, n)
+		levels, orders := b.AppendLevels(make([]Level, 1), Buy, n),
+			b.AppendOrders(make([]Order, 1), Buy, n)
 		if len(levels) != 1+wantLevels || len(orders) != 1+wantOrders {
-			t.Errorf("%d levels, %d orders; want %d, %d", len(levels)-1, len(orders)-1, wantLevels, wantOrders)
+			t.Errorf("%d levels, %d orders; want %d, %d", len(levels)-1, len(orders)-1, wantLevels,
+				wantOrders)
 		}
 	}
 	f(0, 0, 0)
@@ -406,7 +418,8 @@ func TestRecordsAreReusedOverManyCycles(t *testing.T) {
 		holds(t, b, Buy)
 	}
 	if b.orders.used != 1500 || b.levels.used > 700 || len(b.ids.entries) != 2048 {
-		t.Errorf("%d order records, %d level records, %d table entries", b.orders.used, b.levels.used, len(b.ids.entries))
+		t.Errorf("%d order records, %d level records, %d table entries", b.orders.used,
+			b.levels.used, len(b.ids.entries))
 	}
 	if n := len(b.sides[0].spare); n > 2*700/runCap+2 {
 		t.Errorf("%d spare runs", n)
@@ -461,9 +474,11 @@ func TestMemoryOfAMillionOrders(t *testing.T) {
 			rest(b, Buy+Side(i%2), uint64(3*i), price(i), 1000)
 		}
 		perOrder := float64(liveHeap()-before) / n
-		t.Logf("%s: %.1f bytes an order, %d levels", name, perOrder, b.LevelCount(Buy)+b.LevelCount(Sell))
+		t.Logf("%s: %.1f bytes an order, %d levels", name, perOrder,
+			b.LevelCount(Buy)+b.LevelCount(Sell))
 		if perOrder > limit || b.Len() != n {
-			t.Errorf("%s: %.1f bytes for each of %d orders, limit %d", name, perOrder, b.Len(), limit)
+			t.Errorf("%s: %.1f bytes for each of %d orders, limit %d", name, perOrder, b.Len(),
+				limit)
 		}
 		runtime.KeepAlive(b)
 	}

@@ -17,20 +17,21 @@ type message struct {
 	side   Side
 }
 
-// A shape is a kind of market. New orders and cancels of random live orders come in turns that keep the book at
-// its size.
+// A shape is a kind of market. New orders and cancels of random live orders come in turns that keep
+// the book at its size.
 type shape struct {
 	name      string
 	resting   int                        // orders in the book
 	away      func(r *rand.Rand) float64 // distance of a resting order from the mid price, in ticks
 	amountMax int64                      // of an order
-	exact     bool                       // an order that crosses takes one order as a whole, and nothing else
-	crossing  float64                    // share of new orders that cross
-	immediate float64                    // share of new orders that are cancelled at once
-	reprice   float64                    // share of cancels that are followed by an order near the mid price of now
-	walk      float64                    // standard deviation of the mid price's step at each new order, in ticks
-	trend     []float64                  // of the mid price, at equal distances in time
-	run       int                        // new orders from the trend's beginning to its end; then it goes back
+	// an order that crosses takes one order as a whole, and nothing else
+	exact     bool
+	crossing  float64   // share of new orders that cross
+	immediate float64   // share of new orders that are cancelled at once
+	reprice   float64   // share of cancels that are followed by an order near the mid price of now
+	walk      float64   // standard deviation of the mid price's step at each new order, in ticks
+	trend     []float64 // of the mid price, at equal distances in time
+	run       int       // new orders from the trend's beginning to its end; then it goes back
 }
 
 const (
@@ -43,28 +44,34 @@ func exponential(mean float64) func(*rand.Rand) float64 {
 	return func(r *rand.Rand) float64 { return mean * r.ExpFloat64() }
 }
 
-// powerLaw distances are below 2.2 scales in a half of all cases and above 2,150 in one of a hundred: the tail of real
-// books (Bouchaud, Mézard and Potters, 2002). It ends at a tenth of the mid price.
+// powerLaw distances are below 2.2 scales in a half of all cases and above 2,150 in one of a
+// hundred: the tail of real books (Bouchaud, Mézard and Potters, 2002). It ends at a tenth of the
+// mid price.
 func powerLaw(scale float64) func(*rand.Rand) float64 {
 	return func(r *rand.Rand) float64 {
 		return min(scale*(math.Pow(1-r.Float64(), -1/0.6)-1), flowMid/10)
 	}
 }
 
-// mixed has 50 % of messages that rest, 45 % cancels and 5 % that cross, around a price that does not move.
+// mixed has 50 % of messages that rest, 45 % cancels and 5 % that cross, around a price that does
+// not move.
 func mixed(resting int, depth float64) shape {
-	return shape{resting: resting, away: exponential(depth), amountMax: 1e8, exact: true, crossing: 1. / 11, trend: []float64{1, 1}, run: 1}
+	return shape{resting: resting, away: exponential(depth), amountMax: 1e8, exact: true,
+		crossing: 1. / 11, trend: []float64{1, 1}, run: 1}
 }
 
-// markets are what hurts: of 100 orders about 95 end by a cancel. It takes run new orders until a price has moved as
-// far as the name says.
+// markets are what hurts: of 100 orders about 95 end by a cancel. It takes run new orders until a
+// price has moved as far as the name says.
 func markets(run int) []shape {
 	list := []shape{
 		{name: "quiet book", resting: 200, away: powerLaw(2), walk: 0.05, trend: []float64{1, 1}},
 		{name: "fixed mid", resting: 100_000, away: powerLaw(20), trend: []float64{1, 1}},
-		{name: "trending by 25 %", resting: 10_000, away: powerLaw(5), walk: 0.5, trend: []float64{1, 1.25}},
-		{name: "trending by 40 %", resting: 10_000, away: powerLaw(5), walk: 0.5, trend: []float64{1, 1.40}},
-		{name: "a 60 % crash", resting: 10_000, away: powerLaw(5), walk: 2, trend: []float64{1, 1, 0.95, 0.4, 0.5, 0.4}},
+		{name: "trending by 25 %", resting: 10_000, away: powerLaw(5), walk: 0.5,
+			trend: []float64{1, 1.25}},
+		{name: "trending by 40 %", resting: 10_000, away: powerLaw(5), walk: 0.5,
+			trend: []float64{1, 1.40}},
+		{name: "a 60 % crash", resting: 10_000, away: powerLaw(5), walk: 2,
+			trend: []float64{1, 1, 0.95, 0.4, 0.5, 0.4}},
 	}
 	for i := range list {
 		s := &list[i]
@@ -84,8 +91,8 @@ func (s *shape) mid(order int) float64 {
 	return flowMid * (from + part*(to-from))
 }
 
-// A flow makes the messages of a shape. It needs to know which ids are alive to cancel them, so it runs every
-// message on a book of its own.
+// A flow makes the messages of a shape. It needs to know which ids are alive to cancel them, so it
+// runs every message on a book of its own.
 type flow struct {
 	shape
 	rng      *rand.Rand
@@ -107,7 +114,8 @@ func newFlow(s shape, seed uint64) *flow {
 func (f *flow) next(n int) []message {
 	f.messages = f.messages[:0]
 	for len(f.messages) < n {
-		if size := f.twin.Len(); size < f.resting || f.rng.IntN(100) < 55 && size < f.resting*101/100 {
+		if size := f.twin.Len(); size < f.resting ||
+			f.rng.IntN(100) < 55 && size < f.resting*101/100 {
 			f.place()
 			continue
 		}
@@ -117,13 +125,16 @@ func (f *flow) next(n int) []message {
 		}
 	}
 	if len(f.live) > 2*f.twin.Len()+1000 {
-		f.live = slices.DeleteFunc(f.live, func(id uint64) bool { _, ok := f.twin.Get(id); return !ok })
+		f.live = slices.DeleteFunc(f.live, func(id uint64) bool {
+			_, ok := f.twin.Get(id)
+			return !ok
+		})
 	}
 	return f.messages
 }
 
-// place sends a new order. Where the price has moved, orders are in its way: their owners have seen it too, and
-// re-price them.
+// place sends a new order. Where the price has moved, orders are in its way: their owners have seen
+// it too, and re-price them.
 func (f *flow) place() {
 	m, crosses := f.newOrder()
 	moved := 0
@@ -158,7 +169,8 @@ func (f *flow) newOrder() (m message, crosses bool) {
 func (f *flow) order(away float64) message {
 	f.id += 1 + f.rng.Uint64N(5)
 	f.walked += f.walk * f.rng.NormFloat64()
-	m := message{id: f.id, side: Buy + Side(f.rng.IntN(2)), amount: money.Amount(1 + f.rng.Int64N(f.amountMax))}
+	m := message{id: f.id, side: Buy + Side(f.rng.IntN(2)),
+		amount: money.Amount(1 + f.rng.Int64N(f.amountMax))}
 	away++
 	if m.side == Buy {
 		away = -away
@@ -271,7 +283,8 @@ func TestMarketsAreWhatTheySay(t *testing.T) {
 			t.Errorf("%s: %v of %v orders cancelled at once, want 15 %%", s.name, atOnce, orders)
 		}
 		if math.Abs(atFirst-first) > 0.02 || math.Abs(middle()-last) > 0.02 {
-			t.Errorf("%s: the mid price goes from %.3f to %.3f, want %v to %v", s.name, atFirst, middle(), first, last)
+			t.Errorf("%s: the mid price goes from %.3f to %.3f, want %v to %v", s.name, atFirst,
+				middle(), first, last)
 		}
 		if flow.twin.Len() < s.resting*9/10 || flow.twin.Len() > s.resting*11/10 {
 			t.Errorf("%s: %d orders rest, want %d", s.name, flow.twin.Len(), s.resting)

@@ -8,10 +8,11 @@ import "math/bits"
 //
 // An entry is the 32-bit hash of the id above the 32-bit number of the record; 0 is empty. The hash
 // saves looking into the records of other orders when probing, deleting and growing. An entry's
-// home is near the place that the top bits of its hash give, so growing reads and writes memory in order.
+// home is near the place that the top bits of its hash give, so growing reads and writes memory in
+// order.
 //
-// Ids come in increasing order. Eight that follow each other have their homes in one cache line, so that
-// an order that is added mostly finds the line there from the one before.
+// Ids come in increasing order. Eight that follow each other have their homes in one cache line, so
+// that an order that is added mostly finds the line there from the one before.
 type idTable struct {
 	entries []uint64 // length is a power of two, or 0
 	shift   uint8    // 32 - log2(len(entries))
@@ -20,9 +21,9 @@ type idTable struct {
 
 const firstTableLen = 64
 
-// hashID is the hash of an id's group of eight above its place in the group. It spreads groups that are
-// close to each other and ids that differ in few bits. Clients do not choose ids, so a fixed function is
-// safe.
+// hashID is the hash of an id's group of eight above its place in the group. It spreads groups that
+// are close to each other and ids that differ in few bits. Clients do not choose ids, so a fixed
+// function is safe.
 func hashID(id uint64) uint32 {
 	hi, lo := bits.Mul64(id/8, 0x9e3779b97f4a7c15)
 	return uint32((hi^lo)>>32)&^7 | uint32(id%8)

@@ -17,7 +17,8 @@ func TestIDTableFindsWhatIsThere(t *testing.T) {
 		want := map[uint64]uint32{}
 		var live []uint64
 		for i := range uint64(20_000) {
-			if len(live) > 0 && (rng.IntN(100) < 45 || len(live) == 1500) { // 1,500 of 2,048: nearly full
+			// 1,500 of 2,048: nearly full
+			if len(live) > 0 && (rng.IntN(100) < 45 || len(live) == 1500) {
 				k := rng.IntN(len(live))
 				id := live[k]
 				live[k] = live[len(live)-1]

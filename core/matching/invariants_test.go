@@ -30,8 +30,10 @@ func checkInvariants(b *Book) error {
 	for n := b.freeLevel; n != 0; n = b.levels.at(n).head {
 		freeLevels++
 	}
-	if orders != b.ids.count || orders+freeOrders != int(b.orders.used) || levels+freeLevels != int(b.levels.used) {
-		return fmt.Errorf("%d orders (%d free, %d ids) of %d, %d levels (%d free) of %d", orders, freeOrders, b.ids.count, b.orders.used, levels, freeLevels, b.levels.used)
+	if orders != b.ids.count || orders+freeOrders != int(b.orders.used) ||
+		levels+freeLevels != int(b.levels.used) {
+		return fmt.Errorf("%d orders (%d free, %d ids) of %d, %d levels (%d free) of %d", orders,
+			freeOrders, b.ids.count, b.orders.used, levels, freeLevels, b.levels.used)
 	}
 	if buy, sell := b.sides[0].best, b.sides[1].best; buy != 0 && sell != 0 && buy >= ^sell {
 		return fmt.Errorf("the book is crossed: buy %d, sell %d", buy, ^sell)
@@ -43,7 +45,8 @@ func checkInvariants(b *Book) error {
 		}
 	}
 	if entries != b.ids.count || 4*entries > 3*len(b.ids.entries) {
-		return fmt.Errorf("%d entries of %d in the id table, want %d", entries, len(b.ids.entries), b.ids.count)
+		return fmt.Errorf("%d entries of %d in the id table, want %d", entries, len(b.ids.entries),
+			b.ids.count)
 	}
 	return nil
 }
@@ -55,7 +58,8 @@ func checkLevel(b *Book, n uint32, side Side) (count int, err error) {
 	prev := uint32(0)
 	for at := l.head; at != 0; at = b.orders.at(at).next {
 		o := b.orders.at(at)
-		if o.prev != prev || o.level != n || o.remaining < 1 || o.remaining > o.amount || b.ids.lookup(o.id, &b.orders) != at {
+		if o.prev != prev || o.level != n || o.remaining < 1 || o.remaining > o.amount ||
+			b.ids.lookup(o.id, &b.orders) != at {
 			return 0, fmt.Errorf("order record %+v is wrong", *o)
 		}
 		sum = sum.Add(o.remaining)
@@ -75,7 +79,8 @@ func checkLadder(l *ladder) error {
 	}
 	for i, r := range l.runs {
 		if r.n == 0 || r.n > runCap || l.firsts[i] != r.keys[0] {
-			return fmt.Errorf("run %d of %d levels begins at %d, listed with %d", i, r.n, r.keys[0], l.firsts[i])
+			return fmt.Errorf("run %d of %d levels begins at %d, listed with %d", i, r.n, r.keys[0],
+				l.firsts[i])
 		}
 		for _, key := range r.keys[:r.n] {
 			if key <= last {

@@ -10,11 +10,11 @@ import (
 // runCap levels are in a run at most. With its count a run fills an allocator size, 3,072 bytes.
 const runCap = 255
 
-// A ladder is the price index of one side: its levels sorted from worst to best, cut into runs, with
-// a list of the runs' first keys to find the right one. Levels come and go near the best price,
-// which is at the end of the last run, where little has to move. Two steps are enough: a million
-// levels are about 8,000 runs, and the list of runs changes only when a run splits, empties or is
-// merged.
+// A ladder is the price index of one side: its levels sorted from worst to best, cut into runs,
+// with a list of the runs' first keys to find the right one. Levels come and go near the best
+// price, which is at the end of the last run, where little has to move. Two steps are enough: a
+// million levels are about 8,000 runs, and the list of runs changes only when a run splits, empties
+// or is merged.
 //
 // A key is the price for a buy and its complement for a sell: on both sides a higher key is better,
 // and one code serves both. No key is 0.

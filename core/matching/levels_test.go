@@ -7,12 +7,12 @@ import (
 	"testing"
 )
 
-// TestLadderAgreesWithSortedSlice inserts and removes keys in the patterns that make runs split, empty
-// and merge, and compares the ladder with a sorted slice.
+// TestLadderAgreesWithSortedSlice inserts and removes keys in the patterns that make runs split,
+// empty and merge, and compares the ladder with a sorted slice.
 func TestLadderAgreesWithSortedSlice(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 1))
-	// insert chooses a key, remove a position in the sorted keys. grow: how many of 100 steps insert
-	// while the ladder grows to its size; 100 minus that while it shrinks to nothing.
+	// insert chooses a key, remove a position in the sorted keys. grow: how many of 100 steps
+	// insert while the ladder grows to its size; 100 minus that while it shrinks to nothing.
 	f := func(name string, grow, size int, insert func(i int) uint64, remove func(n int) int) {
 		t.Helper()
 		var l ladder
@@ -20,7 +20,8 @@ func TestLadderAgreesWithSortedSlice(t *testing.T) {
 		level := func(key uint64) uint32 { return uint32(hashID(key)) | 1 }
 		growing := true
 		for i := range 40_000 {
-			if growing = len(keys) == 0 || growing && len(keys) < size; growing == (rng.IntN(100) < grow) || len(keys) == 0 {
+			if growing = len(keys) == 0 ||
+				growing && len(keys) < size; growing == (rng.IntN(100) < grow) || len(keys) == 0 {
 				key := insert(i)
 				pos, found := slices.BinarySearch(keys, key)
 				at, got := l.find(key)
@@ -40,7 +41,8 @@ func TestLadderAgreesWithSortedSlice(t *testing.T) {
 				l.remove(at)
 				keys = slices.Delete(keys, pos, pos+1)
 			}
-			if l.count != len(keys) || l.count > 0 && (l.best != keys[len(keys)-1] || l.bestLevel() != level(l.best)) {
+			if l.count != len(keys) || l.count > 0 &&
+				(l.best != keys[len(keys)-1] || l.bestLevel() != level(l.best)) {
 				t.Fatalf("%s, step %d: %d levels, best %d", name, i, l.count, l.best)
 			}
 			if i%100 == 0 {
@@ -55,10 +57,14 @@ func TestLadderAgreesWithSortedSlice(t *testing.T) {
 	anywhere := func(int) uint64 { return 1 + rng.Uint64N(math.MaxUint64) }
 	f("random", 80, 5000, anywhere, rng.IntN)
 	f("few keys", 60, 300, func(int) uint64 { return 1 + rng.Uint64N(400) }, rng.IntN)
-	f("rising, worst leave", 70, 3000, func(i int) uint64 { return uint64(i) + 1 }, func(int) int { return 0 })
-	f("rising, best leave", 70, 3000, func(i int) uint64 { return uint64(i) + 1 }, func(n int) int { return n - 1 })
-	f("falling, best leave", 70, 3000, func(i int) uint64 { return math.MaxUint64 - uint64(i) }, func(n int) int { return n - 1 })
-	f("falling, worst leave", 70, 3000, func(i int) uint64 { return math.MaxUint64 - uint64(i) }, func(int) int { return 0 })
+	f("rising, worst leave", 70, 3000,
+		func(i int) uint64 { return uint64(i) + 1 }, func(int) int { return 0 })
+	f("rising, best leave", 70, 3000,
+		func(i int) uint64 { return uint64(i) + 1 }, func(n int) int { return n - 1 })
+	f("falling, best leave", 70, 3000,
+		func(i int) uint64 { return math.MaxUint64 - uint64(i) }, func(n int) int { return n - 1 })
+	f("falling, worst leave", 70, 3000,
+		func(i int) uint64 { return math.MaxUint64 - uint64(i) }, func(int) int { return 0 })
 	f("random, middle leaves", 75, 4000, anywhere, func(n int) int { return n / 2 })
 }
 
@@ -92,7 +98,8 @@ func TestLadderStaysDenseWhenItThinsOut(t *testing.T) {
 	if err := checkLadder(&l); err != nil {
 		t.Fatal(err)
 	}
-	// Of two neighbors together more than half a run is used, or one of them was not touched lately.
+	// Of two neighbors together more than half a run is used, or one of them was not touched
+	// lately.
 	if most := 8 * (n / 50) / runCap; l.count != n/50 || len(l.runs) > most {
 		t.Errorf("%d levels are in %d runs, at most %d expected", l.count, len(l.runs), most)
 	}

@@ -32,7 +32,8 @@ func better(s Side, p, q money.Price) bool {
 	return p < q
 }
 
-func (b *naive) match(side Side, limit money.Price, amount money.Amount, maxFills int) (fills []Fill, rest money.Amount, cut bool) {
+func (b *naive) match(side Side, limit money.Price, amount money.Amount,
+	maxFills int) (fills []Fill, rest money.Amount, cut bool) {
 	makers := b.side(side.Opposite())
 	for amount > 0 && len(*makers) > 0 && !better(side.Opposite(), limit, (*makers)[0].Price) {
 		if len(fills) == maxFills {
@@ -42,7 +43,8 @@ func (b *naive) match(side Side, limit money.Price, amount money.Amount, maxFill
 		taken := min(amount, o.Remaining)
 		amount -= taken
 		o.Remaining -= taken
-		fills = append(fills, Fill{Maker: o.ID, MakerAccount: o.Account, Price: o.Price, Amount: taken, MakerRemaining: o.Remaining})
+		fills = append(fills, Fill{Maker: o.ID, MakerAccount: o.Account, Price: o.Price,
+			Amount: taken, MakerRemaining: o.Remaining})
 		if o.Remaining == 0 {
 			*makers = slices.Delete(*makers, 0, 1)
 		}
@@ -96,7 +98,8 @@ func (b *naive) levels(s Side, n int) (levels []Level) {
 	return levels
 }
 
-// A mix is a kind of traffic. What is left of cancel and cross in 100 are orders near the mid price.
+// A mix is a kind of traffic. What is left of cancel and cross in 100 are orders near the mid
+// price.
 type mix struct {
 	name      string
 	cancel    int // of 100 messages
@@ -121,14 +124,23 @@ func trend(from, perStep int64) func(s int) int64 {
 
 // mixes: seed s uses mix s modulo their number.
 var mixes = []mix{
-	{name: "tight range", cancel: 40, cross: 10, resting: 400, width: 8, mid: at(1000), amount: upTo(50), idStep: 1, maxFills: 1000},
-	{name: "wide range", cancel: 30, cross: 3, resting: 900, width: 1e12, mid: at(5e12), amount: upTo(1e10), idStep: 7, maxFills: 1000},
-	{name: "extremes of price", cancel: 40, cross: 5, resting: 300, width: math.MaxInt64 / 2, mid: at(math.MaxInt64 / 2), amount: upTo(math.MaxInt64 - 1), idStep: 3, maxFills: 50, extremes: true},
-	{name: "heavy crossing", cancel: 10, cross: 45, resting: 300, width: 300, mid: at(100_000), amount: upTo(1000), idStep: 2, maxFills: 7},
-	{name: "cancel heavy", cancel: 60, cross: 2, resting: 500, width: 2000, mid: at(1e6), amount: upTo(1e6), idStep: 1, maxFills: 1000, cancelOld: true},
-	{name: "sparse ids", cancel: 45, cross: 5, resting: 700, width: 500, mid: at(1e6), amount: upTo(1e4), idStep: 1 << 48, maxFills: 1000},
-	{name: "rising price", cancel: 35, cross: 5, resting: 500, width: 1000, mid: trend(1e6, 13), amount: upTo(100), idStep: 4, maxFills: 1000},
-	{name: "falling price", cancel: 35, cross: 5, resting: 500, width: 1000, mid: trend(1e6, -45), amount: upTo(100), idStep: 1 << 32, maxFills: 1000},
+	{name: "tight range", cancel: 40, cross: 10, resting: 400, width: 8, mid: at(1000),
+		amount: upTo(50), idStep: 1, maxFills: 1000},
+	{name: "wide range", cancel: 30, cross: 3, resting: 900, width: 1e12, mid: at(5e12),
+		amount: upTo(1e10), idStep: 7, maxFills: 1000},
+	{name: "extremes of price", cancel: 40, cross: 5, resting: 300, width: math.MaxInt64 / 2,
+		mid: at(math.MaxInt64 / 2), amount: upTo(math.MaxInt64 - 1), idStep: 3, maxFills: 50,
+		extremes: true},
+	{name: "heavy crossing", cancel: 10, cross: 45, resting: 300, width: 300, mid: at(100_000),
+		amount: upTo(1000), idStep: 2, maxFills: 7},
+	{name: "cancel heavy", cancel: 60, cross: 2, resting: 500, width: 2000, mid: at(1e6),
+		amount: upTo(1e6), idStep: 1, maxFills: 1000, cancelOld: true},
+	{name: "sparse ids", cancel: 45, cross: 5, resting: 700, width: 500, mid: at(1e6),
+		amount: upTo(1e4), idStep: 1 << 48, maxFills: 1000},
+	{name: "rising price", cancel: 35, cross: 5, resting: 500, width: 1000, mid: trend(1e6, 13),
+		amount: upTo(100), idStep: 4, maxFills: 1000},
+	{name: "falling price", cancel: 35, cross: 5, resting: 500, width: 1000, mid: trend(1e6, -45),
+		amount: upTo(100), idStep: 1 << 32, maxFills: 1000},
 }
 
 const (
@@ -139,9 +151,9 @@ const (
 // TestBookAgreesWithNaive plays the same messages to three books: the naive one, the book, and a
 // second book that replays: it applies the fills and rests of the first. After every message it
 // compares the message's results, best prices, the top five levels of both sides, the counts of
-// orders and levels, and the order concerned; after every 500th all levels, all orders, the replaying
-// book, and the books' own invariants; after every 5,000th the replaying book is replaced by one that is
-// restored from Orders.
+// orders and levels, and the order concerned; after every 500th all levels, all orders, the
+// replaying book, and the books' own invariants; after every 5,000th the replaying book is replaced
+// by one that is restored from Orders.
 //
 // MATCHING_SEED=n plays seed n alone; any number is a seed.
 func TestBookAgreesWithNaive(t *testing.T) {
@@ -157,16 +169,20 @@ func TestBookAgreesWithNaive(t *testing.T) {
 		m := &mixes[seed%uint64(len(mixes))]
 		t.Run(fmt.Sprintf("seed=%d/%s", seed, m.name), func(t *testing.T) {
 			t.Parallel()
-			d := &differential{mix: m, rng: rand.New(rand.NewPCG(seed, 0)), fast: New(), replay: New()}
+			d := &differential{mix: m, rng: rand.New(rand.NewPCG(seed, 0)), fast: New(),
+				replay: New()}
 			for d.step = range differentialMessages {
 				o := d.message()
 				if err := d.play(o); err != nil {
-					t.Fatalf("seed %d, message %d (%+v): %v\nagain: MATCHING_SEED=%d go test -run TestBookAgreesWithNaive ./core/matching/",
+					t.Fatalf(
+						"seed %d, message %d (%+v): %v\nagain: MATCHING_SEED=%d go test -run "+
+							"TestBookAgreesWithNaive ./core/matching/",
 						seed, d.step, o, err, seed)
 				}
 			}
 			if d.fills == 0 || d.cancels == 0 || d.rests == 0 {
-				t.Fatalf("nothing was tested: %d fills, %d cancels, %d rests", d.fills, d.cancels, d.rests)
+				t.Fatalf("nothing was tested: %d fills, %d cancels, %d rests", d.fills, d.cancels,
+					d.rests)
 			}
 		})
 	}
@@ -183,7 +199,8 @@ func TestBookAgreesWithNaiveInMarkets(t *testing.T) {
 			flow := newFlow(s, uint64(seed))
 			for d.step < messages {
 				for _, m := range flow.next(1000) {
-					o := Order{ID: m.id, Account: uint32(m.id % 5), Side: m.side, Price: m.limit, Amount: m.amount, TimeUs: int64(d.step)}
+					o := Order{ID: m.id, Account: uint32(m.id % 5), Side: m.side, Price: m.limit,
+						Amount: m.amount, TimeUs: int64(d.step)}
 					if err := d.play(o); err != nil {
 						t.Fatalf("message %d (%+v): %v", d.step, o, err)
 					}
@@ -191,7 +208,8 @@ func TestBookAgreesWithNaiveInMarkets(t *testing.T) {
 				}
 			}
 			if d.fills == 0 || d.cancels == 0 || d.rests == 0 {
-				t.Fatalf("nothing was tested: %d fills, %d cancels, %d rests", d.fills, d.cancels, d.rests)
+				t.Fatalf("nothing was tested: %d fills, %d cancels, %d rests", d.fills, d.cancels,
+					d.rests)
 			}
 		})
 	}
@@ -278,7 +296,8 @@ func (d *differential) place(o Order) error {
 	fills, rest, cut := d.fast.Match(o.Side, o.Price, o.Amount, d.maxFills, d.buf[:0])
 	d.buf = fills
 	if !slices.Equal(fills, want) || rest != wantRest || cut != wantCut {
-		return fmt.Errorf("matched %+v, %d, %v; want %+v, %d, %v", fills, rest, cut, want, wantRest, wantCut)
+		return fmt.Errorf("matched %+v, %d, %v; want %+v, %d, %v", fills, rest, cut, want, wantRest,
+			wantCut)
 	}
 	for _, f := range fills {
 		after, err := d.replay.Fill(f.Maker, f.Price, f.Amount)
@@ -360,8 +379,10 @@ func (d *differential) compareTops() error {
 func (d *differential) compareAll() error {
 	for _, side := range []Side{Buy, Sell} {
 		levels, orders := d.slow.levels(side, -1), *d.slow.side(side)
-		if got := d.fast.AppendLevels(nil, side, -1); !slices.Equal(got, levels) || d.fast.LevelCount(side) != len(levels) {
-			return fmt.Errorf("%d levels of %v: %+v\nwant %+v", d.fast.LevelCount(side), side, got, levels)
+		if got := d.fast.AppendLevels(nil, side, -1); !slices.Equal(got, levels) ||
+			d.fast.LevelCount(side) != len(levels) {
+			return fmt.Errorf("%d levels of %v: %+v\nwant %+v", d.fast.LevelCount(side), side, got,
+				levels)
 		}
 		if got := d.fast.AppendOrders(nil, side, -1); !slices.Equal(got, orders) {
 			return fmt.Errorf("orders of %v: %+v\nwant %+v", side, got, orders)

@@ -59,8 +59,8 @@ func (b *Book) Levels(side Side) iter.Seq[Level] {
 	}
 }
 
-// AppendLevels appends the best n price levels of a side to dst, all of them when n < 0. It allocates
-// only to grow dst.
+// AppendLevels appends the best n price levels of a side to dst, all of them when n < 0. It
+// allocates only to grow dst.
 func (b *Book) AppendLevels(dst []Level, side Side, n int) []Level {
 	if n == 0 {
 		return dst

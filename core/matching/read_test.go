@@ -10,7 +10,8 @@ func TestALevelIsFoundByItsPrice(t *testing.T) {
 	b := New()
 	b.Add(Order{ID: 1, Account: 1, Side: Buy, Price: 10, Amount: 5, Remaining: 3})
 	b.Add(Order{ID: 2, Account: 1, Side: Buy, Price: 10, Amount: 5, Remaining: 5})
-	if l, ok := b.At(Buy, 10); !ok || l.Orders != 2 || l.Price != 10 || l.Amount.String() != "0.00000008" {
+	if l, ok := b.At(Buy, 10); !ok || l.Orders != 2 || l.Price != 10 ||
+		l.Amount.String() != "0.00000008" {
 		t.Error(l, ok)
 	}
 	for _, none := range []struct {

@@ -33,8 +33,8 @@ func (a uint128) decimal(digits int32) decimal.Decimal {
 // maxExponent is far beyond every amount and balance.
 const maxExponent = 100
 
-// whole is d in units of 1 / 10^decimals, which must be a whole number. A few bytes of text name a decimal of gigabytes; it is
-// refused by its exponent.
+// whole is d in units of 1 / 10^decimals, which must be a whole number. A few bytes of text name a
+// decimal of gigabytes; it is refused by its exponent.
 func whole(d decimal.Decimal, decimals int32) (*big.Int, error) {
 	switch {
 	case d.IsNegative():

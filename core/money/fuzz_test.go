@@ -9,7 +9,8 @@ import (
 	"github.com/shopspring/decimal"
 )
 
-// numberText is what the text of a number looks like. The reference takes more: signs, and points without digits.
+// numberText is what the text of a number looks like. The reference takes more: signs, and points
+// without digits.
 var numberText = regexp.MustCompile(`^[0-9]+(\.[0-9]+)?([eE][+-]?[0-9]+)?$`)
 
 // reference reads text as parseFixed should, with big numbers.
@@ -45,11 +46,15 @@ func reference(text string) (units *big.Int, err error) {
 	return units, nil
 }
 
-// Text is read as the oracle reads it, and what was read is written in one form, which reads the same.
+// Text is read as the oracle reads it, and what was read is written in one form, which reads the
+// same.
 func FuzzParse(f *testing.F) {
-	for _, s := range []string{"", "0", "1", "0.00000001", "92233720368.54775807", "92233720368.54775808", "1e-7", "1E+3", "0e99999", "1e99999", "1e-99999", "00.10",
-		"1.", ".1", "-1", "+1", "1e", "1e+", "0x1", "1_0", "100000000000000000000e-20", "0.000000010", "0.000000001", "1e9223372036854775807", "０", "1\x00",
-		strings.Repeat("0", 63) + "1", strings.Repeat("0", 64) + "1", "184467440737095516.16", "0." + strings.Repeat("0", 50) + "e60"} {
+	for _, s := range []string{"", "0", "1", "0.00000001", "92233720368.54775807",
+		"92233720368.54775808", "1e-7", "1E+3", "0e99999", "1e99999", "1e-99999", "00.10",
+		"1.", ".1", "-1", "+1", "1e", "1e+", "0x1", "1_0", "100000000000000000000e-20",
+		"0.000000010", "0.000000001", "1e9223372036854775807", "０", "1\x00",
+		strings.Repeat("0", 63) + "1", strings.Repeat("0", 64) + "1", "184467440737095516.16",
+		"0." + strings.Repeat("0", 50) + "e60"} {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, text string) {
@@ -63,13 +68,15 @@ func FuzzParse(f *testing.F) {
 			t.Fatalf("%q is %d, %v as bytes", text, fromBytes, errOfBytes)
 		}
 		rate, err2 := ParseRate(text)
-		if tooMuch := err == nil && int64(a) > int64(MaxRate); (err2 == nil) != (err == nil && !tooMuch) || err2 == nil && int64(rate) != int64(a) {
+		if tooMuch := err == nil && int64(a) > int64(MaxRate); (err2 == nil) !=
+			(err == nil && !tooMuch) || err2 == nil && int64(rate) != int64(a) {
 			t.Fatalf("%q is the rate %d, %v", text, rate, err2)
 		}
 		if err != nil {
 			return
 		}
-		if again, err := ParseAmount(a.String()); err != nil || again != a || !decimal.RequireFromString(a.String()).Equal(a.Decimal()) {
+		if again, err := ParseAmount(a.String()); err != nil || again != a ||
+			!decimal.RequireFromString(a.String()).Equal(a.Decimal()) {
 			t.Fatalf("%q is written as %q, which is %d, %v", text, a, again, err)
 		}
 	})
@@ -77,7 +84,8 @@ func FuzzParse(f *testing.F) {
 
 // A decimal of any size is an amount and a balance, or refused at once.
 func FuzzFromDecimal(f *testing.F) {
-	for _, s := range []string{"0", "1", "-1", "0.5", "1e2147483600", "1e2147483647", "0e-2147483648", "1e-2147483648", "0.0000000000000001", "0.00000000000000001",
+	for _, s := range []string{"0", "1", "-1", "0.5", "1e2147483600", "1e2147483647",
+		"0e-2147483648", "1e-2147483648", "0.0000000000000001", "0.00000000000000001",
 		"1329227995784915872903.8070602803", "92233720368.54775807", "1e100", "1e101", "10e-1"} {
 		f.Add(s)
 	}
@@ -91,12 +99,14 @@ func FuzzFromDecimal(f *testing.F) {
 		}
 		if b, err := BalanceFromDecimal(d); err == nil && !b.Decimal().Equal(d) {
 			t.Fatalf("%q is the balance %v", text, b)
-		} else if again, err2 := BalanceFromDecimal(b.Decimal()); err == nil && (err2 != nil || again != b) {
+		} else if again, err2 := BalanceFromDecimal(b.Decimal()); err == nil &&
+			(err2 != nil || again != b) {
 			t.Fatalf("%q is the balance %v, and then %v, %v", text, b, again, err2)
 		}
 		if a, err := AmountFromDecimal(d); err == nil && !a.Decimal().Equal(d) {
 			t.Fatalf("%q is the amount %v", text, a)
-		} else if b, errOfBalance := BalanceFromDecimal(d); err == nil && (errOfBalance != nil || b != a.Balance()) {
+		} else if b, errOfBalance := BalanceFromDecimal(d); err == nil &&
+			(errOfBalance != nil || b != a.Balance()) {
 			t.Fatalf("%q is the amount %v and the balance %v, %v", text, a, b, errOfBalance)
 		}
 	})

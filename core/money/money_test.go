@@ -41,7 +41,8 @@ func TestParseRefusesByKind(t *testing.T) {
 			t.Errorf("ParsePrice(%q) = %v; want %v", text, err, want)
 		}
 	}
-	for _, s := range []string{"", " 1", "1 ", "+1", "-1", "-0", ".5", "5.", "1.", "1e", "1e+", "0x10", "1,5", "1_000", "NaN", "Infinity", "１", "1.2.3", "1e1e1", "--", "e5"} {
+	for _, s := range []string{"", " 1", "1 ", "+1", "-1", "-0", ".5", "5.", "1.", "1e", "1e+",
+		"0x10", "1,5", "1_000", "NaN", "Infinity", "１", "1.2.3", "1e1e1", "--", "e5"} {
 		f(s, ErrSyntax)
 	}
 	f("0.000000001", ErrPrecision)
@@ -109,7 +110,8 @@ func TestProductsAndSumsAreExact(t *testing.T) {
 
 func TestTotalsAddExactly(t *testing.T) {
 	total := rapid.Custom(func(t *rapid.T) Total {
-		return TotalFromBits(rapid.Uint64Range(0, math.MaxUint64>>1).Draw(t, "hi"), rapid.Uint64().Draw(t, "lo"))
+		return TotalFromBits(rapid.Uint64Range(0, math.MaxUint64>>1).Draw(t, "hi"),
+			rapid.Uint64().Draw(t, "lo"))
 	})
 	rapid.Check(t, func(t *rapid.T) {
 		a, b := total.Draw(t, "a"), total.Draw(t, "b")
@@ -136,7 +138,8 @@ func TestEdgesOf128Bits(t *testing.T) {
 	mustPanic(t, func() { total.Plus(Amount(1).Total()) })
 	mustPanic(t, func() { Balance{}.Sub(Amount(1).Balance()) })
 	mustPanic(t, func() { Price(-1).Times(1) })
-	if !Price(12_000_000).FitsDecimals(2) || Price(12_100_000).FitsDecimals(2) || !Price(1).FitsDecimals(8) || Price(1).FitsDecimals(7) {
+	if !Price(12_000_000).FitsDecimals(2) || Price(12_100_000).FitsDecimals(2) ||
+		!Price(1).FitsDecimals(8) || Price(1).FitsDecimals(7) {
 		t.Error("FitsDecimals is wrong")
 	}
 	if got, err := BalanceFromDecimal(MaxSupply.Decimal()); err != ErrRange {

@@ -8,8 +8,8 @@ type Rate uint32
 // MaxRate is 1: everything.
 const MaxRate Rate = fixedUnit
 
-// ParseRate reads a rate from decimal text such as "0.001". The error is that of ParsePrice, or ErrRange
-// above 1.
+// ParseRate reads a rate from decimal text such as "0.001". The error is that of ParsePrice, or
+// ErrRange above 1.
 func ParseRate[T string | []byte](s T) (Rate, error) {
 	v, err := parseFixed(s)
 	if err == nil && v > int64(MaxRate) {
@@ -26,13 +26,15 @@ func (r Rate) Append(dst []byte) []byte { return Amount(r).Append(dst) }
 
 func (r Rate) String() string { return string(r.Append(nil)) }
 
-// FeeRoundedUp is the fee on what is received, in its units of 1e-16, rounded up to a whole unit: in
-// favour of the house, and never above what is received. It is the only place where money is rounded.
+// FeeRoundedUp is the fee on what is received, in its units of 1e-16, rounded up to a whole unit:
+// in favour of the house, and never above what is received. It is the only place where money is
+// rounded.
 func (r Rate) FeeRoundedUp(received Balance) Balance {
 	if r > MaxRate {
 		panic("BUG: a rate above 1")
 	}
-	// received x rate has up to 155 bits, in three words; dividing by 1e8 brings it back below received.
+	// received x rate has up to 155 bits, in three words; dividing by 1e8 brings it back below
+	// received.
 	low, lowest := bits.Mul64(received.u.lo, uint64(r))
 	high, middle := bits.Mul64(received.u.hi, uint64(r))
 	middle, carry := bits.Add64(middle, low, 0)

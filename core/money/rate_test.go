@@ -16,8 +16,10 @@ func (b Balance) big() *big.Int {
 
 func TestAFeeIsTheExactProductRoundedUp(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		edge := rapid.SampledFrom([]uint64{0, 1, fixedUnit - 1, fixedUnit, fixedUnit + 1, math.MaxUint64})
-		received := Balance{uint128{hi: rapid.OneOf(rapid.Uint64Range(0, 1<<56), edge).Draw(t, "high"), lo: rapid.OneOf(rapid.Uint64(), edge).Draw(t, "low")}}
+		edge := rapid.SampledFrom([]uint64{0, 1, fixedUnit - 1, fixedUnit, fixedUnit + 1,
+			math.MaxUint64})
+		received := Balance{uint128{hi: rapid.OneOf(rapid.Uint64Range(0, 1<<56), edge).Draw(t,
+			"high"), lo: rapid.OneOf(rapid.Uint64(), edge).Draw(t, "low")}}
 		rate := Rate(rapid.Uint32Range(0, uint32(MaxRate)).Draw(t, "rate"))
 		want := new(big.Int).Mul(received.big(), big.NewInt(int64(rate)))
 		want.Add(want, big.NewInt(fixedUnit-1)).Div(want, big.NewInt(fixedUnit))
@@ -37,7 +39,8 @@ func TestRatesAreFractionsUpToOne(t *testing.T) {
 			t.Errorf("%s: %v, %v", text, r, err)
 		}
 	}
-	for text, want := range map[string]error{"1.00000001": ErrRange, "0.000000001": ErrPrecision, "-1": ErrSyntax, "": ErrSyntax} {
+	for text, want := range map[string]error{"1.00000001": ErrRange, "0.000000001": ErrPrecision,
+		"-1": ErrSyntax, "": ErrSyntax} {
 		if _, err := ParseRate(text); !errors.Is(err, want) {
 			t.Errorf("%s: %v, want %v", text, err, want)
 		}

@@ -7,7 +7,8 @@ import (
 	"strconv"
 )
 
-// What can be wrong with the text of a number. The texts are complete sentences for the one who sent it.
+// What can be wrong with the text of a number. The texts are complete sentences for the one who
+// sent it.
 //
 //lint:file-ignore ST1005 these texts are shown to clients as they are
 var (
@@ -19,7 +20,8 @@ var (
 // maxText bounds the text of a number. Longer text is not a number anybody means.
 const maxText = 64
 
-var pow10 = [20]uint64{1, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9, 1e10, 1e11, 1e12, 1e13, 1e14, 1e15, 1e16, 1e17, 1e18, 1e19}
+var pow10 = [20]uint64{1, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9, 1e10, 1e11, 1e12, 1e13, 1e14,
+	1e15, 1e16, 1e17, 1e18, 1e19}
 
 // ParsePrice reads a price from decimal text such as "50000.12" or "1e-7".
 // The error is ErrSyntax, ErrPrecision or ErrRange; zero is allowed.
@@ -148,7 +150,8 @@ func (p Price) MarshalJSON() ([]byte, error)   { return p.Append(nil), nil }
 func (a Amount) MarshalJSON() ([]byte, error)  { return a.Append(nil), nil }
 func (b Balance) MarshalJSON() ([]byte, error) { return b.Append(nil), nil }
 
-// appendFixed writes units of 1e-8. Public answers are full of these: each digit is one multiplication.
+// appendFixed writes units of 1e-8. Public answers are full of these: each digit is one
+// multiplication.
 func appendFixed(dst []byte, v int64) []byte {
 	if v < 0 {
 		panic("BUG: a price or an amount is negative")
@@ -158,7 +161,8 @@ func appendFixed(dst []byte, v int64) []byte {
 	if f == 0 {
 		return dst
 	}
-	dst = append(dst, '.', '0'+byte(f/1e7), '0'+byte(f/1e6%10), '0'+byte(f/1e5%10), '0'+byte(f/1e4%10),
+	dst = append(dst, '.', '0'+byte(f/1e7), '0'+byte(f/1e6%10), '0'+byte(f/1e5%10),
+		'0'+byte(f/1e4%10),
 		'0'+byte(f/1000%10), '0'+byte(f/100%10), '0'+byte(f/10%10), '0'+byte(f%10))
 	for dst[len(dst)-1] == '0' {
 		dst = dst[:len(dst)-1]

@@ -92,13 +92,16 @@ func planted(t *testing.T, root string, faults []Fault) map[string]string {
 		if strings.HasSuffix(f.File, ".lua") {
 			lua, on = true, fmt.Sprintf("(planted == %q)", f.Name)
 		}
-		if n := strings.Count(text, f.Old); n != 1 {
+		found := anySpace(f.Old).FindAllStringIndex(text, -1)
+		if len(found) != 1 {
 			t.Errorf(
 				"%s: %s has its old text %d times: change the text in the list of planted faults",
-				f.Name, f.File, n)
+				f.Name, f.File, len(found))
 			continue
 		}
-		files[f.File] = strings.Replace(text, f.Old, strings.ReplaceAll(f.New, "FAULT", on), 1)
+		begin, end := found[0][0], found[0][1]
+		wrong := strings.TrimSpace(strings.ReplaceAll(f.New, "FAULT", on))
+		files[f.File] = text[:begin] + wrong + text[end:]
 	}
 	if t.Failed() {
 		t.FailNow()
@@ -108,6 +111,18 @@ func planted(t *testing.T, root string, faults []Fault) map[string]string {
 			"redis.NewScript(", "redis.NewScript(planted.Lua() + ")
 	}
 	return files
+}
+
+// anySpace matches a text whose spaces and lines may be others.
+func anySpace(text string) *regexp.Regexp {
+	var pattern strings.Builder
+	for i, word := range strings.Fields(text) {
+		if i > 0 {
+			pattern.WriteString(`\s+`)
+		}
+		pattern.WriteString(regexp.QuoteMeta(word))
+	}
+	return regexp.MustCompile(pattern.String())
 }
 
 // Build builds the tests of a package with an overlay.

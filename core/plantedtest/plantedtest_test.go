@@ -7,20 +7,29 @@ import (
 
 // What a run must say before it counts as one that has found a fault.
 func TestOnlyTheTestsOwnFailureIsAFinding(t *testing.T) {
-	const run, fail = "=== RUN   TestA\n=== RUN   TestA/one_part\n", "    --- FAIL: TestA/one_part (0.00s)\n"
+	const run, fail = "=== RUN   TestA\n=== RUN   TestA/one_part\n", "    --- FAIL: " +
+		"TestA/one_part (0.00s)\n"
 	const own = "    a_test.go:7: 3 is not 4\n"
 	for _, c := range []struct{ name, out, found, wrong string }{
-		{"its own failure", run + own + "--- FAIL: TestA (0.00s)\n" + fail, "a_test.go:7: 3 is not 4", ""},
-		{"behind its seed", run + "    a_test.go:5: seed is 4\n" + own + fail, "a_test.go:7: 3 is not 4", ""},
-		{"a panic", run + "panic: index out of range\n\ngoroutine 7\n", "panic: index out of range", ""},
-		{"the run-time", run + "fatal error: concurrent map writes\n", "fatal error: concurrent map writes", ""},
+		{"its own failure", run + own + "--- FAIL: TestA (0.00s)\n" + fail,
+			"a_test.go:7: 3 is not 4", ""},
+		{"behind its seed", run + "    a_test.go:5: seed is 4\n" + own + fail,
+			"a_test.go:7: 3 is not 4", ""},
+		{"a panic", run + "panic: index out of range\n\ngoroutine 7\n", "panic: index out of range",
+			""},
+		{"the run-time", run + "fatal error: concurrent map writes\n",
+			"fatal error: concurrent map writes", ""},
 		{"a hang", run + "panic: test timed out after 2m0s\n", "", "it hung"},
 		{"a hang behind a word", run + own + "panic: test timed out after 2m0s\n", "", "it hung"},
-		{"no Redis", run + "    a_test.go:3: redis-server ended at start: x\n" + fail, "", "set-up"},
-		{"a machine without room", run + "    a_test.go:3: open x: too many open files\n" + fail, "", "set-up"},
-		{"another part", run + own + "--- FAIL: TestA (0.00s)\n    --- FAIL: TestA/one_part_more (0.00s)\n",
+		{"no Redis", run + "    a_test.go:3: redis-server ended at start: x\n" + fail, "",
+			"set-up"},
+		{"a machine without room", run + "    a_test.go:3: open x: too many open files\n" + fail,
+			"", "set-up"},
+		{"another part",
+			run + own + "--- FAIL: TestA (0.00s)\n    --- FAIL: TestA/one_part_more (0.00s)\n",
 			"", "itself has not failed"},
-		{"the test above", "=== RUN   TestA\n" + own + "--- FAIL: TestA (0.00s)\n", "", "has not run"},
+		{"the test above", "=== RUN   TestA\n" + own + "--- FAIL: TestA (0.00s)\n", "",
+			"has not run"},
 		{"no word", run + fail, "", "says nothing"},
 	} {
 		found, err := Finding([]byte(c.out), "TestA/one part")

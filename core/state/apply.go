@@ -10,7 +10,8 @@ import (
 )
 
 // Apply folds the next record, the one with sequence Seq()+1, and says in e what changed. After an
-// error the state is not to be used any more: the record does not fit, and part of it may be applied.
+// error the state is not to be used any more: the record does not fit, and part of it may be
+// applied.
 func (s *State) Apply(r *event.Record, e *Effects) error {
 	e.Settlements, e.Closed, e.Withdraw = nil, e.Closed[:0], nil
 	if err := s.apply(r, e); err != nil {
@@ -84,8 +85,12 @@ func (s *State) apply(r *event.Record, e *Effects) error {
 }
 
 func (s *State) currency(c *event.Currency) error {
-	if int(c.Number) != len(s.currencies)+1 || slices.ContainsFunc(s.currencies, func(known Currency) bool { return known.Code == c.Code }) {
-		return fmt.Errorf("currency %s has number %d after %d currencies, or exists", c.Code, c.Number, len(s.currencies))
+	if int(c.Number) != len(s.currencies)+1 ||
+		slices.ContainsFunc(s.currencies, func(known Currency) bool {
+			return known.Code == c.Code
+		}) {
+		return fmt.Errorf("currency %s has number %d after %d currencies, or exists", c.Code,
+			c.Number, len(s.currencies))
 	}
 	s.currencies = append(s.currencies, Currency{Code: c.Code})
 	return nil
@@ -93,7 +98,8 @@ func (s *State) currency(c *event.Currency) error {
 
 func (s *State) account(a *event.Account) error {
 	if int(a.ID) != len(s.accounts)+1 || s.names[a.Name] != 0 {
-		return fmt.Errorf("account %q has id %d after %d accounts, or its name is taken", a.Name, a.ID, len(s.accounts))
+		return fmt.Errorf("account %q has id %d after %d accounts, or its name is taken", a.Name,
+			a.ID, len(s.accounts))
 	}
 	s.accounts = append(s.accounts, &Account{ID: a.ID, Name: a.Name, Email: a.Email})
 	s.names[a.Name] = a.ID
@@ -107,14 +113,18 @@ func (s *State) pair(p *event.Pair) error {
 		return fmt.Errorf("pair %s has number %d after %d pairs", p.Name, p.Number, len(s.pairs))
 	case slices.ContainsFunc(s.pairs, func(known *Pair) bool { return known.Name == p.Name }):
 		return fmt.Errorf("pair %s exists", p.Name)
-	case p.Base == 0 || p.Quote == 0 || p.Base == p.Quote || int(max(p.Base, p.Quote)) > len(s.currencies):
-		return fmt.Errorf("pair %s is of currencies %d and %d of %d", p.Name, p.Base, p.Quote, len(s.currencies))
+	case p.Base == 0 || p.Quote == 0 || p.Base == p.Quote ||
+		int(max(p.Base, p.Quote)) > len(s.currencies):
+		return fmt.Errorf("pair %s is of currencies %d and %d of %d", p.Name, p.Base, p.Quote,
+			len(s.currencies))
 	}
-	s.pairs = append(s.pairs, &Pair{Number: p.Number, Name: p.Name, Base: p.Base, Quote: p.Quote, Book: matching.New()})
+	s.pairs = append(s.pairs, &Pair{Number: p.Number, Name: p.Name, Base: p.Base, Quote: p.Quote,
+		Book: matching.New()})
 	return nil
 }
 
-// newKey takes a key in, or one that is there under another seal: everything else of it stays as it was.
+// newKey takes a key in, or one that is there under another seal: everything else of it stays as it
+// was.
 func (s *State) newKey(k *event.Key) error {
 	if known := s.key(k.Number); known != nil && !known.Revoked && known.SealedBy != k.SealedBy &&
 		known.Account == k.Account && known.Key.Key == k.Key &&
@@ -124,7 +134,9 @@ func (s *State) newKey(k *event.Key) error {
 	}
 	a := s.Account(k.Account)
 	if a == nil || int(k.Number) != len(s.keys)+1 || s.keyNames[k.Key] != 0 {
-		return fmt.Errorf("key %q of account %d has number %d after %d keys, or exists, or its account does not", k.Key, k.Account, k.Number, len(s.keys))
+		return fmt.Errorf(
+			"key %q of account %d has number %d after %d keys, or exists, or its account does not",
+			k.Key, k.Account, k.Number, len(s.keys))
 	}
 	s.keys = append(s.keys, &Key{Key: *k})
 	s.keyNames[k.Key] = k.Number
@@ -158,7 +170,8 @@ func (s *State) deposit(d *event.Deposit) error {
 	c := &s.currencies[d.Currency-1]
 	total := c.Deposited.Add(d.Amount.Balance())
 	if total.Cmp(money.MaxSupply) >= 0 {
-		return fmt.Errorf("%v %s would be deposited in all, the most is below %v", total, c.Code, money.MaxSupply)
+		return fmt.Errorf("%v %s would be deposited in all, the most is below %v", total, c.Code,
+			money.MaxSupply)
 	}
 	c.Deposited = total
 	s.deposits = d.ID
@@ -166,7 +179,8 @@ func (s *State) deposit(d *event.Deposit) error {
 }
 
 // begin checks what every record of a pair has in common: its account, nonce, id and time.
-func (s *State) begin(p *Pair, timeUs int64, id uint64, account, key uint32, nonce uint64) (*Account, error) {
+func (s *State) begin(p *Pair, timeUs int64, id uint64, account, key uint32,
+	nonce uint64) (*Account, error) {
 	a := s.Account(account)
 	switch {
 	case p == nil:
@@ -218,10 +232,12 @@ func (s *State) order(p *Pair, r *event.Record, e *Effects) error {
 	for i := range o.Trades {
 		t := &o.Trades[i]
 		if t.ID <= p.lastTrade || t.Amount > open {
-			return fmt.Errorf("trade %d of %d units after trade %d, with %v open", t.ID, int64(t.Amount), p.lastTrade, open)
+			return fmt.Errorf("trade %d of %d units after trade %d, with %v open", t.ID,
+				int64(t.Amount), p.lastTrade, open)
 		}
 		if outside(o.Side, t.Price, o.Price) {
-			return fmt.Errorf("trade %d at %d units is beyond the order's limit of %v", t.ID, int64(t.Price), o.Price)
+			return fmt.Errorf("trade %d at %d units is beyond the order's limit of %v", t.ID,
+				int64(t.Price), o.Price)
 		}
 		p.lastTrade = t.ID
 		open -= t.Amount
@@ -229,7 +245,8 @@ func (s *State) order(p *Pair, r *event.Record, e *Effects) error {
 		if err != nil {
 			return err
 		}
-		if maker.Account != t.MakerAccount || maker.Remaining != t.MakerRemaining || maker.Side == o.Side {
+		if maker.Account != t.MakerAccount || maker.Remaining != t.MakerRemaining ||
+			maker.Side == o.Side {
 			return fmt.Errorf("trade %d: order %d in the book is %+v", t.ID, t.Maker, maker)
 		}
 		if err := checkFees(o, t); err != nil {
@@ -243,13 +260,16 @@ func (s *State) order(p *Pair, r *event.Record, e *Effects) error {
 	}
 	s.lastTrade = max(s.lastTrade, p.lastTrade)
 	if open != o.Remaining {
-		return fmt.Errorf("%v remains after the trades, the record says %d units", open, int64(o.Remaining))
+		return fmt.Errorf("%v remains after the trades, the record says %d units", open,
+			int64(o.Remaining))
 	}
 	taker.ClientIDs.Open(o.ID, o.ClientID)
-	resting := matching.Order{ID: o.ID, Account: o.Account, Side: o.Side, Price: o.Price, Amount: o.Amount, Remaining: o.Remaining, TimeUs: r.TimeUs}
+	resting := matching.Order{ID: o.ID, Account: o.Account, Side: o.Side, Price: o.Price,
+		Amount: o.Amount, Remaining: o.Remaining, TimeUs: r.TimeUs}
 	if o.Rests() {
 		if best, any := p.Book.Best(o.Side.Opposite()); any && !outside(o.Side, best, o.Price) {
-			return fmt.Errorf("order %d rests at %v and crosses the book, where the best is %v", o.ID, o.Price, best)
+			return fmt.Errorf("order %d rests at %v and crosses the book, where the best is %v",
+				o.ID, o.Price, best)
 		}
 		if !taker.Open.AddSide(o.ID, p.Number, o.Side) {
 			return fmt.Errorf("account %s has an open order %d in another pair", taker.Name, o.ID)
@@ -267,9 +287,11 @@ func (s *State) order(p *Pair, r *event.Record, e *Effects) error {
 func (s *State) possible(o *event.Order) error {
 	switch {
 	case o.Price < 1 || o.Amount < 1 || o.Side != matching.Buy && o.Side != matching.Sell:
-		return fmt.Errorf("an order of side %d for %d units at %d units", o.Side, int64(o.Amount), int64(o.Price))
+		return fmt.Errorf("an order of side %d for %d units at %d units", o.Side, int64(o.Amount),
+			int64(o.Price))
 	case o.Cut && (o.Remaining == 0 || len(o.Trades) == 0):
-		return fmt.Errorf("%d trades leave %d units, and the record says that the rest is cut", len(o.Trades), int64(o.Remaining))
+		return fmt.Errorf("%d trades leave %d units, and the record says that the rest is cut",
+			len(o.Trades), int64(o.Remaining))
 	case o.FeeAccount != 0 && s.Account(o.FeeAccount) == nil:
 		return fmt.Errorf("there is no account %d for the fees", o.FeeAccount)
 	}
@@ -294,7 +316,8 @@ func checkFees(o *event.Order, t *event.Trade) error {
 		taker, maker = maker, taker
 	}
 	if o.FeeAccount == 0 || t.TakerFee.Cmp(taker) > 0 || t.MakerFee.Cmp(maker) > 0 {
-		return fmt.Errorf("trade %d: fees of %v of %v and %v of %v for account %d", t.ID, t.TakerFee, taker, t.MakerFee, maker, o.FeeAccount)
+		return fmt.Errorf("trade %d: fees of %v of %v and %v of %v for account %d", t.ID,
+			t.TakerFee, taker, t.MakerFee, maker, o.FeeAccount)
 	}
 	return nil
 }
@@ -305,8 +328,11 @@ func (s *State) cancel(p *Pair, r *event.Record, e *Effects) error {
 		return err
 	}
 	o, ok := p.Book.Cancel(c.Order)
-	if !ok || o.Account != c.Account || o.Side != c.Side || o.Price != c.Price || o.Remaining != c.Remaining {
-		return fmt.Errorf("cancel of order %d (%v %d units of account %d at %d units): the book has %+v", c.Order, c.Side, int64(c.Remaining), c.Account, int64(c.Price), o)
+	if !ok || o.Account != c.Account || o.Side != c.Side || o.Price != c.Price ||
+		o.Remaining != c.Remaining {
+		return fmt.Errorf(
+			"cancel of order %d (%v %d units of account %d at %d units): the book has %+v", c.Order,
+			c.Side, int64(c.Remaining), c.Account, int64(c.Price), o)
 	}
 	s.close(p, o, true, r.TimeUs, e)
 	p.Market.Cancel(r)
@@ -326,5 +352,6 @@ func (s *State) close(p *Pair, o matching.Order, cancelled bool, timeUs int64, e
 	a := s.accounts[o.Account-1]
 	a.Open.Remove(o.ID)
 	id := a.ClientIDs.Close(o.ID)
-	e.Closed = append(e.Closed, ClosedOrder{Order: o, Pair: p.Number, Cancelled: cancelled, ClosedUs: timeUs, ClientID: id})
+	e.Closed = append(e.Closed, ClosedOrder{Order: o, Pair: p.Number, Cancelled: cancelled,
+		ClosedUs: timeUs, ClientID: id})
 }

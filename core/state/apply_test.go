@@ -13,8 +13,8 @@ import (
 
 const coin = 100_000_000
 
-// small is a state to break: alice (1) has sell orders 1 and 2 of 1 BTC at 10 and 11 USD, bob (2) a buy
-// order 3 of 2 BTC at 9 USD; a trade of order 4 took half of order 1.
+// small is a state to break: alice (1) has sell orders 1 and 2 of 1 BTC at 10 and 11 USD, bob (2) a
+// buy order 3 of 2 BTC at 9 USD; a trade of order 4 took half of order 1.
 func small() *State {
 	s, t := New(), must{}
 	apply(t, s, founding()...)
@@ -26,13 +26,27 @@ func smallRecords() []event.Record {
 	id, _ := event.NewClientID("first")
 	past, _ := event.NewClientID("past")
 	return []event.Record{
-		{Kind: event.KindDeposit, TimeUs: 20, Deposit: event.Deposit{ID: 1, Account: 1, Currency: 1, Amount: 10 * coin, Reference: "one"}},
-		{Kind: event.KindDeposit, TimeUs: 20, Deposit: event.Deposit{ID: 2, Account: 2, Currency: 2, Amount: 100 * coin, Reference: "two"}},
-		{Kind: event.KindOrder, Pair: 1, TimeUs: 30, Order: event.Order{ID: 1, Account: 1, Key: 1, Nonce: 5, Side: matching.Sell, Price: 10 * coin, Amount: coin, Remaining: coin, ClientID: id}},
-		{Kind: event.KindOrder, Pair: 1, TimeUs: 31, Order: event.Order{ID: 2, Account: 1, Key: 1, Nonce: 6, Side: matching.Sell, Price: 11 * coin, Amount: coin, Remaining: coin}},
-		{Kind: event.KindOrder, Pair: 1, TimeUs: 32, Order: event.Order{ID: 3, Account: 2, Side: matching.Buy, Price: 9 * coin, Amount: 2 * coin, Remaining: 2 * coin}},
-		{Kind: event.KindOrder, Pair: 1, TimeUs: 33, Order: event.Order{ID: 4, Account: 2, Side: matching.Buy, Price: 10 * coin, Amount: coin / 2, FeeAccount: 3, ClientID: past, Trades: []event.Trade{
-			{ID: 1, Maker: 1, MakerAccount: 1, Price: 10 * coin, Amount: coin / 2, MakerRemaining: coin / 2, TakerFee: money.Amount(7).Balance(), MakerFee: money.Amount(9).Balance()}}}},
+		{Kind: event.KindDeposit, TimeUs: 20,
+			Deposit: event.Deposit{ID: 1, Account: 1, Currency: 1, Amount: 10 * coin,
+				Reference: "one"}},
+		{Kind: event.KindDeposit, TimeUs: 20,
+			Deposit: event.Deposit{ID: 2, Account: 2, Currency: 2, Amount: 100 * coin,
+				Reference: "two"}},
+		{Kind: event.KindOrder, Pair: 1, TimeUs: 30,
+			Order: event.Order{ID: 1, Account: 1, Key: 1, Nonce: 5, Side: matching.Sell,
+				Price: 10 * coin, Amount: coin, Remaining: coin, ClientID: id}},
+		{Kind: event.KindOrder, Pair: 1, TimeUs: 31,
+			Order: event.Order{ID: 2, Account: 1, Key: 1, Nonce: 6, Side: matching.Sell,
+				Price: 11 * coin, Amount: coin, Remaining: coin}},
+		{Kind: event.KindOrder, Pair: 1, TimeUs: 32,
+			Order: event.Order{ID: 3, Account: 2, Side: matching.Buy, Price: 9 * coin,
+				Amount: 2 * coin, Remaining: 2 * coin}},
+		{Kind: event.KindOrder, Pair: 1, TimeUs: 33,
+			Order: event.Order{ID: 4, Account: 2, Side: matching.Buy, Price: 10 * coin,
+				Amount: coin / 2, FeeAccount: 3, ClientID: past, Trades: []event.Trade{
+					{ID: 1, Maker: 1, MakerAccount: 1, Price: 10 * coin, Amount: coin / 2,
+						MakerRemaining: coin / 2, TakerFee: money.Amount(7).Balance(),
+						MakerFee: money.Amount(9).Balance()}}}},
 	}
 }
 
@@ -41,18 +55,25 @@ type must struct{}
 func (must) Helper()                           {}
 func (must) Fatalf(format string, args ...any) { panic(strings.TrimSpace(format)) }
 
-// buy is an order of bob's that fits small: it takes what is left of order 1 and rests with half a coin.
+// buy is an order of bob's that fits small: it takes what is left of order 1 and rests with half a
+// coin.
 func buy() event.Record {
-	return event.Record{Kind: event.KindOrder, Pair: 1, TimeUs: 40, Order: event.Order{ID: 5, Account: 2, Side: matching.Buy, Price: 10 * coin, Amount: coin, Remaining: coin / 2, FeeAccount: 3,
-		Trades: []event.Trade{{ID: 2, Maker: 1, MakerAccount: 1, Price: 10 * coin, Amount: coin / 2}}}}
+	return event.Record{Kind: event.KindOrder, Pair: 1, TimeUs: 40,
+		Order: event.Order{ID: 5, Account: 2, Side: matching.Buy, Price: 10 * coin, Amount: coin,
+			Remaining: coin / 2, FeeAccount: 3,
+			Trades: []event.Trade{{ID: 2, Maker: 1, MakerAccount: 1, Price: 10 * coin,
+				Amount: coin / 2}}}}
 }
 
 func cancelOf1() event.Record {
-	return event.Record{Kind: event.KindCancel, Pair: 1, TimeUs: 40, Cancel: event.Cancel{ID: 5, Order: 1, Account: 1, Key: 1, Nonce: 9, Side: matching.Sell, Price: 10 * coin, Remaining: coin / 2}}
+	return event.Record{Kind: event.KindCancel, Pair: 1, TimeUs: 40,
+		Cancel: event.Cancel{ID: 5, Order: 1, Account: 1, Key: 1, Nonce: 9, Side: matching.Sell,
+			Price: 10 * coin, Remaining: coin / 2}}
 }
 
 func deposit() event.Record {
-	return event.Record{Kind: event.KindDeposit, TimeUs: 40, Deposit: event.Deposit{ID: 3, Account: 1, Currency: 1, Amount: coin, Reference: "three"}}
+	return event.Record{Kind: event.KindDeposit, TimeUs: 40,
+		Deposit: event.Deposit{ID: 3, Account: 1, Currency: 1, Amount: coin, Reference: "three"}}
 }
 
 func refused(t *testing.T, what string, r event.Record, text string) {
@@ -65,7 +86,8 @@ func refusedBy(t *testing.T, s *State, what string, r event.Record, text string)
 	seq := s.Seq()
 	var e Effects
 	err := s.Apply(&r, &e)
-	if err == nil || !strings.Contains(err.Error(), text) || !strings.Contains(err.Error(), r.Kind.String()) {
+	if err == nil || !strings.Contains(err.Error(), text) ||
+		!strings.Contains(err.Error(), r.Kind.String()) {
 		t.Errorf("%s: %v", what, err)
 	}
 	if s.Seq() != seq {
@@ -84,7 +106,8 @@ func TestTheRecordsThatTheOtherTestsSpoilFit(t *testing.T) {
 }
 
 func TestApplyRefusesOrdersThatDoNotFit(t *testing.T) {
-	f := func(what string, change func(r *event.Record, o *event.Order, first *event.Trade), text string) {
+	f := func(what string, change func(r *event.Record, o *event.Order, first *event.Trade),
+		text string) {
 		t.Helper()
 		r := buy()
 		change(&r, &r.Order, &r.Order.Trades[0])
@@ -100,70 +123,123 @@ func TestApplyRefusesOrdersThatDoNotFit(t *testing.T) {
 	f("account 0", func(r R, o O, t T) { o.Account = 0 }, "no account 0")
 	f("an unknown account", func(r R, o O, t T) { o.Account = 4 }, "no account 4")
 	f("an unknown key", func(r R, o O, t T) { o.Key = 2 }, "key number 2")
-	f("another account's key", func(r R, o O, t T) { o.Key = 1 }, "key number 1 is not of account 2")
+	f("another account's key", func(r R, o O, t T) { o.Key = 1 },
+		"key number 1 is not of account 2")
 	f("an id that does not grow", func(r R, o O, t T) { o.ID = 4 }, "id 4 after id 4")
 	f("time that goes back", func(r R, o O, t T) { r.TimeUs = 32 }, "time 32 us after 33 us")
-	f("a client order id used by an open order", func(r R, o O, t T) { o.Account = 1; o.ClientID, _ = event.NewClientID("first") }, "first of account alice is used twice")
-	f("a client order id used by a closed order", func(r R, o O, t T) { o.ClientID, _ = event.NewClientID("past") }, "past of account bob is used twice")
+	f("a client order id used by an open order",
+		func(r R, o O, t T) { o.Account = 1; o.ClientID, _ = event.NewClientID("first") },
+		"first of account alice is used twice")
+	f("a client order id used by a closed order",
+		func(r R, o O, t T) { o.ClientID, _ = event.NewClientID("past") },
+		"past of account bob is used twice")
 	f("no price", func(r R, o O, t T) { o.Price = 0 }, "an order of side 1")
 	f("a negative price", func(r R, o O, t T) { o.Price = -1 }, "at -1 units")
-	f("no amount", func(r R, o O, t T) { o.Amount, o.Remaining, o.Trades = 0, 0, nil }, "for 0 units")
+	f("no amount", func(r R, o O, t T) { o.Amount, o.Remaining, o.Trades = 0, 0, nil },
+		"for 0 units")
 	f("a negative amount", func(r R, o O, t T) { o.Amount = -1 }, "for -1 units")
 	f("no side", func(r R, o O, t T) { o.Side = 0 }, "an order of side 0")
 	f("a side of neither", func(r R, o O, t T) { o.Side = 3 }, "an order of side 3")
-	f("more remaining than is left", func(r R, o O, t T) { o.Remaining++ }, "remains after the trades")
-	f("less remaining than is left", func(r R, o O, t T) { o.Remaining-- }, "remains after the trades")
+	f("more remaining than is left", func(r R, o O, t T) { o.Remaining++ },
+		"remains after the trades")
+	f("less remaining than is left", func(r R, o O, t T) { o.Remaining-- },
+		"remains after the trades")
 	f("a negative rest", func(r R, o O, t T) { o.Remaining = -1 }, "remains after the trades")
-	f("a cut of nothing", func(r R, o O, t T) { o.Amount, o.Remaining, o.Cut = coin/2, 0, true }, "rest is cut")
-	f("a cut without a trade", func(r R, o O, t T) { o.Remaining, o.Trades, o.Cut = coin, nil, true }, "rest is cut")
-	f("a trade id that does not grow", func(r R, o O, t T) { t.ID = 1 }, "trade 1 of 50000000 units after trade 1")
-	f("a trade of more than the order", func(r R, o O, t T) { o.Amount, o.Remaining = coin/4, 0 }, "open")
+	f("a cut of nothing", func(r R, o O, t T) { o.Amount, o.Remaining, o.Cut = coin/2, 0, true },
+		"rest is cut")
+	f("a cut without a trade", func(r R, o O, t T) {
+		o.Remaining, o.Trades, o.Cut = coin, nil, true
+	}, "rest is cut")
+	f("a trade id that does not grow", func(r R, o O, t T) { t.ID = 1 },
+		"trade 1 of 50000000 units after trade 1")
+	f("a trade of more than the order", func(r R, o O, t T) { o.Amount, o.Remaining = coin/4, 0 },
+		"open")
 	f("a trade of nothing", func(r R, o O, t T) { t.Amount = 0 }, "fill of order 1 by 0")
 	f("a negative trade", func(r R, o O, t T) { t.Amount = -1 }, "fill of order 1 by -1")
-	f("a trade of more than the maker has", func(r R, o O, t T) { t.Amount++ }, "fill of order 1 by 50000001")
+	f("a trade of more than the maker has", func(r R, o O, t T) { t.Amount++ },
+		"fill of order 1 by 50000001")
 	f("a maker that is not in the book", func(r R, o O, t T) { t.Maker = 9 }, "not in the book")
-	f("a maker that is not the next", func(r R, o O, t T) { o.Price = 11 * coin; t.Maker, t.Price = 2, 11*coin }, "order 1 at price 1000000000 is the next")
-	f("a price that is not the maker's", func(r R, o O, t T) { t.Price-- }, "its price is 1000000000")
+	f("a maker that is not the next",
+		func(r R, o O, t T) { o.Price = 11 * coin; t.Maker, t.Price = 2, 11*coin },
+		"order 1 at price 1000000000 is the next")
+	f("a price that is not the maker's", func(r R, o O, t T) { t.Price-- },
+		"its price is 1000000000")
 	f("a price of nothing", func(r R, o O, t T) { t.Price = 0 }, "its price is 1000000000")
-	f("a buy at a price above its limit", func(r R, o O, t T) { o.Price = 10*coin - 1 }, "beyond the order's limit")
-	f("a maker of another account", func(r R, o O, t T) { t.MakerAccount = 3 }, "order 1 in the book is")
-	f("a maker with another rest", func(r R, o O, t T) { t.MakerRemaining = 1 }, "order 1 in the book is")
-	f("a maker of the same side", func(r R, o O, t T) { t.Maker, t.MakerAccount, t.Price, t.MakerRemaining = 3, 2, 9*coin, 3*coin/2 }, "order 3 in the book is")
+	f("a buy at a price above its limit", func(r R, o O, t T) { o.Price = 10*coin - 1 },
+		"beyond the order's limit")
+	f("a maker of another account", func(r R, o O, t T) { t.MakerAccount = 3 },
+		"order 1 in the book is")
+	f("a maker with another rest", func(r R, o O, t T) { t.MakerRemaining = 1 },
+		"order 1 in the book is")
+	f("a maker of the same side", func(r R, o O, t T) {
+		t.Maker, t.MakerAccount, t.Price, t.MakerRemaining = 3, 2, 9*coin, 3*coin/2
+	}, "order 3 in the book is")
 	f("a sell at a price below its limit", func(r R, o O, t T) {
-		*o = event.Order{ID: 5, Account: 1, Side: matching.Sell, Price: 9*coin + 1, Amount: coin, Trades: []event.Trade{{ID: 2, Maker: 3, MakerAccount: 2, Price: 9 * coin, Amount: coin, MakerRemaining: coin}}}
+		*o = event.Order{ID: 5, Account: 1, Side: matching.Sell, Price: 9*coin + 1, Amount: coin,
+			Trades: []event.Trade{{ID: 2, Maker: 3, MakerAccount: 2, Price: 9 * coin, Amount: coin,
+				MakerRemaining: coin}}}
 	}, "beyond the order's limit")
-	f("a rest that crosses the book", func(r R, o O, t T) { o.Trades, o.Remaining = nil, coin }, "crosses the book, where the best is 10")
+	f("a rest that crosses the book", func(r R, o O, t T) { o.Trades, o.Remaining = nil, coin },
+		"crosses the book, where the best is 10")
 	f("a sell whose rest crosses the book", func(r R, o O, t T) {
-		*o = event.Order{ID: 5, Account: 1, Side: matching.Sell, Price: 9 * coin, Amount: coin, Remaining: coin}
+		*o = event.Order{ID: 5, Account: 1, Side: matching.Sell, Price: 9 * coin, Amount: coin,
+			Remaining: coin}
 	}, "crosses the book, where the best is 9")
 	f("an order above what its account has", func(r R, o O, t T) {
-		*o = event.Order{ID: 5, Account: 2, Side: matching.Buy, Price: 9 * coin, Amount: 9 * coin, Remaining: 9 * coin}
+		*o = event.Order{ID: 5, Account: 2, Side: matching.Buy, Price: 9 * coin, Amount: 9 * coin,
+			Remaining: 9 * coin}
 	}, "account bob: ")
-	f("a trade above what its account has", func(r R, o O, t T) { o.Account = 3; o.Amount, o.Remaining = coin/2, 0 }, "account house: ")
+	f("a trade above what its account has",
+		func(r R, o O, t T) { o.Account = 3; o.Amount, o.Remaining = coin/2, 0 }, "account house: ")
 	f("an order of an unimaginable value", func(r R, o O, t T) {
-		*o = event.Order{ID: 5, Account: 2, Side: matching.Buy, Price: 9 * coin, Amount: math.MaxInt64, Remaining: math.MaxInt64}
+		*o = event.Order{ID: 5, Account: 2, Side: matching.Buy, Price: 9 * coin,
+			Amount: math.MaxInt64, Remaining: math.MaxInt64}
 	}, "account bob: ")
-	f("an unknown fee account", func(r R, o O, t T) { o.FeeAccount = 4 }, "no account 4 for the fees")
-	f("a taker fee for nobody", func(r R, o O, t T) { o.FeeAccount, t.TakerFee = 0, money.Amount(1).Balance() }, "for account 0")
-	f("a maker fee for nobody", func(r R, o O, t T) { o.FeeAccount, t.MakerFee = 0, money.Amount(1).Balance() }, "for account 0")
-	f("a taker fee above what it receives", func(r R, o O, t T) { t.TakerFee = (t.Amount + 1).Balance() }, "fees of 0.50000001 of 0.5")
-	f("a maker fee above what it receives", func(r R, o O, t T) { t.MakerFee = money.Amount(5*coin + 1).Balance() }, "5.00000001 of 5 ")
+	f("an unknown fee account", func(r R, o O, t T) { o.FeeAccount = 4 },
+		"no account 4 for the fees")
+	f("a taker fee for nobody", func(r R, o O, t T) {
+		o.FeeAccount, t.TakerFee = 0, money.Amount(1).Balance()
+	}, "for account 0")
+	f("a maker fee for nobody", func(r R, o O, t T) {
+		o.FeeAccount, t.MakerFee = 0, money.Amount(1).Balance()
+	}, "for account 0")
+	f("a taker fee above what it receives",
+		func(r R, o O, t T) { t.TakerFee = (t.Amount + 1).Balance() }, "fees of 0.50000001 of 0.5")
+	f("a maker fee above what it receives",
+		func(r R, o O, t T) { t.MakerFee = money.Amount(5*coin + 1).Balance() }, "5.00000001 of 5 ")
 	sell := func(r R, o O, t T) { // takes bob's order 3: alice receives 9 USD, bob 1 BTC
-		*o = event.Order{ID: 5, Account: 1, Side: matching.Sell, Price: 9 * coin, Amount: coin, FeeAccount: 3, Trades: []event.Trade{{ID: 2, Maker: 3, MakerAccount: 2,
-			Price: 9 * coin, Amount: coin, MakerRemaining: coin, TakerFee: money.Amount(9 * coin).Balance(), MakerFee: money.Amount(coin).Balance()}}}
+		*o = event.Order{ID: 5, Account: 1, Side: matching.Sell, Price: 9 * coin, Amount: coin,
+			FeeAccount: 3, Trades: []event.Trade{{ID: 2, Maker: 3, MakerAccount: 2,
+				Price: 9 * coin, Amount: coin, MakerRemaining: coin,
+				TakerFee: money.Amount(9 * coin).Balance(),
+				MakerFee: money.Amount(coin).Balance()}}}
 	}
 	fits := buy()
 	sell(&fits, &fits.Order, nil)
 	apply(t, small(), fits)
-	f("a taker fee of a sell above what it receives", func(r R, o O, t T) { sell(r, o, t); o.Trades[0].TakerFee = money.Amount(9*coin + 1).Balance() }, "9.00000001 of 9 ")
-	f("a maker fee of a sell above what it receives", func(r R, o O, t T) { sell(r, o, t); o.Trades[0].MakerFee = money.Amount(coin + 1).Balance() }, "1.00000001 of 1 ")
-	f("a fee that no sum could hold", func(r R, o O, t T) { t.MakerFee = money.BalanceFromBits(math.MaxUint64, math.MaxUint64) }, "fees of")
+	f("a taker fee of a sell above what it receives",
+		func(r R, o O, t T) {
+			sell(r, o,
+				t)
+			o.Trades[0].TakerFee = money.Amount(9*coin + 1).Balance()
+		}, "9.00000001 of 9 ")
+	f("a maker fee of a sell above what it receives",
+		func(r R, o O, t T) {
+			sell(r, o,
+				t)
+			o.Trades[0].MakerFee = money.Amount(coin + 1).Balance()
+		}, "1.00000001 of 1 ")
+	f("a fee that no sum could hold",
+		func(r R, o O, t T) { t.MakerFee = money.BalanceFromBits(math.MaxUint64, math.MaxUint64) },
+		"fees of")
 
 	s := small()
 	r := buy()
-	r.Pair, r.Order.ID, r.Order.Price, r.Order.Trades, r.Order.Remaining = 2, 3, 1, nil, r.Order.Amount
+	r.Pair, r.Order.ID, r.Order.Price, r.Order.Trades, r.Order.Remaining = 2, 3, 1, nil,
+		r.Order.Amount
 	var e Effects
-	if err := s.Apply(&r, &e); err == nil || !strings.Contains(err.Error(), "open order 3 in another pair") {
+	if err := s.Apply(&r, &e); err == nil ||
+		!strings.Contains(err.Error(), "open order 3 in another pair") {
 		t.Errorf("an id that is open in another pair: %v", err)
 	}
 }
@@ -177,18 +253,25 @@ func TestApplyRefusesCancelsThatDoNotFit(t *testing.T) {
 	}
 	f("no pair", func(r *event.Record, c *event.Cancel) { r.Pair = 0 }, "no such pair")
 	f("another pair", func(r *event.Record, c *event.Cancel) { r.Pair = 2 }, "the book has")
-	f("an unknown account", func(r *event.Record, c *event.Cancel) { c.Account = 4 }, "no account 4")
-	f("another account", func(r *event.Record, c *event.Cancel) { c.Account, c.Key = 2, 0 }, "the book has")
-	f("another account's key", func(r *event.Record, c *event.Cancel) { c.Account = 2 }, "key number 1 is not of account 2")
+	f("an unknown account", func(r *event.Record, c *event.Cancel) { c.Account = 4 },
+		"no account 4")
+	f("another account", func(r *event.Record, c *event.Cancel) { c.Account, c.Key = 2, 0 },
+		"the book has")
+	f("another account's key", func(r *event.Record, c *event.Cancel) { c.Account = 2 },
+		"key number 1 is not of account 2")
 	f("an unknown key", func(r *event.Record, c *event.Cancel) { c.Key = 2 }, "key number 2")
-	f("an id that does not grow", func(r *event.Record, c *event.Cancel) { c.ID = 4 }, "id 4 after id 4")
+	f("an id that does not grow", func(r *event.Record, c *event.Cancel) { c.ID = 4 },
+		"id 4 after id 4")
 	f("time that goes back", func(r *event.Record, c *event.Cancel) { r.TimeUs = 32 }, "time 32 us")
-	f("an order that is not open", func(r *event.Record, c *event.Cancel) { c.Order = 4 }, "the book has")
-	f("another side", func(r *event.Record, c *event.Cancel) { c.Side = matching.Buy }, "the book has")
+	f("an order that is not open", func(r *event.Record, c *event.Cancel) { c.Order = 4 },
+		"the book has")
+	f("another side", func(r *event.Record, c *event.Cancel) { c.Side = matching.Buy },
+		"the book has")
 	f("another price", func(r *event.Record, c *event.Cancel) { c.Price++ }, "the book has")
 	f("a negative price", func(r *event.Record, c *event.Cancel) { c.Price = -1 }, "at -1 units")
 	f("another rest", func(r *event.Record, c *event.Cancel) { c.Remaining++ }, "the book has")
-	f("a negative rest", func(r *event.Record, c *event.Cancel) { c.Remaining = -1 }, "-1 units of account")
+	f("a negative rest", func(r *event.Record, c *event.Cancel) { c.Remaining = -1 },
+		"-1 units of account")
 }
 
 func TestApplyRefusesOtherRecordsThatDoNotFit(t *testing.T) {
@@ -200,47 +283,76 @@ func TestApplyRefusesOtherRecordsThatDoNotFit(t *testing.T) {
 		refused(t, what, r, text)
 	}
 	money("a deposit id twice", func(d *event.Deposit) { d.ID = 2 }, "deposit 2 after deposit 2")
-	money("a deposit id that is not the next", func(d *event.Deposit) { d.ID = 4 }, "deposit 4 after deposit 2")
+	money("a deposit id that is not the next", func(d *event.Deposit) { d.ID = 4 },
+		"deposit 4 after deposit 2")
 	money("no reference", func(d *event.Deposit) { d.Reference = "" }, "has no reference")
 	money("a deposit of no currency", func(d *event.Deposit) { d.Currency = 0 }, "no currency 0")
-	money("a deposit of an unknown currency", func(d *event.Deposit) { d.Currency = 4 }, "no currency 4")
+	money("a deposit of an unknown currency", func(d *event.Deposit) { d.Currency = 4 },
+		"no currency 4")
 	money("a deposit to no account", func(d *event.Deposit) { d.Account = 0 }, "no account 0")
-	money("a deposit to an unknown account", func(d *event.Deposit) { d.Account = 4 }, "no account 4")
+	money("a deposit to an unknown account", func(d *event.Deposit) { d.Account = 4 },
+		"no account 4")
 	money("a deposit of nothing", func(d *event.Deposit) { d.Amount = 0 }, "a deposit of 0 units")
 	money("a negative deposit", func(d *event.Deposit) { d.Amount = -1 }, "a deposit of -1 units")
 
 	f := func(what string, r event.Record, text string) { t.Helper(); refused(t, what, r, text) }
-	f("a refusal of an unknown account", R{Kind: event.KindRefusal, Refusal: event.Refusal{Account: 4}}, "no account 4")
-	f("a refusal of an unknown key", R{Kind: event.KindRefusal, Refusal: event.Refusal{Account: 1, Key: 2}}, "key number 2")
-	f("a refusal of another account's key", R{Kind: event.KindRefusal, Refusal: event.Refusal{Account: 2, Key: 1}}, "key number 1 is not of account 2")
-	f("a currency number twice", R{Kind: event.KindCurrency, Currency: event.Currency{Number: 3, Code: "LTC"}}, "number 3 after 3")
-	f("a currency number that is not the next", R{Kind: event.KindCurrency, Currency: event.Currency{Number: 5, Code: "LTC"}}, "number 5 after 3")
-	f("a currency code twice", R{Kind: event.KindCurrency, Currency: event.Currency{Number: 4, Code: "BTC"}}, "or exists")
-	f("a pair number twice", R{Kind: event.KindPair, NewPair: event.Pair{Number: 2, Name: "BTC_ETH", Base: 1, Quote: 3}}, "number 2 after 2")
-	f("a pair name twice", R{Kind: event.KindPair, NewPair: event.Pair{Number: 3, Name: "BTC_USD", Base: 1, Quote: 3}}, "exists")
-	f("a pair of one currency", R{Kind: event.KindPair, NewPair: event.Pair{Number: 3, Name: "BTC_BTC", Base: 1, Quote: 1}}, "currencies 1 and 1")
-	f("a pair without a base", R{Kind: event.KindPair, NewPair: event.Pair{Number: 3, Name: "X_BTC", Quote: 1}}, "currencies 0 and 1")
-	f("a pair without a quote", R{Kind: event.KindPair, NewPair: event.Pair{Number: 3, Name: "BTC_X", Base: 1}}, "currencies 1 and 0")
-	f("a pair of an unknown currency", R{Kind: event.KindPair, NewPair: event.Pair{Number: 3, Name: "BTC_X", Base: 1, Quote: 4}}, "currencies 1 and 4 of 3")
-	f("an account id twice", R{Kind: event.KindAccount, Account: event.Account{ID: 3, Name: "carol"}}, "id 3 after 3")
-	f("an account id that is not the next", R{Kind: event.KindAccount, Account: event.Account{ID: 5, Name: "carol"}}, "id 5 after 3")
-	f("an account name twice", R{Kind: event.KindAccount, Account: event.Account{ID: 4, Name: "alice"}}, "name is taken")
-	f("a key number twice", R{Kind: event.KindKey, Key: event.Key{Number: 1, Account: 1, Key: "new"}}, "number 1 after 1")
-	f("a key twice", R{Kind: event.KindKey, Key: event.Key{Number: 2, Account: 1, Key: "alice-1"}}, "or exists")
-	f("a key of an unknown account", R{Kind: event.KindKey, Key: event.Key{Number: 2, Account: 4, Key: "new"}}, "account does not")
-	f("the end of an unknown key", R{Kind: event.KindKeyRevoked, KeyRevoked: event.KeyRevoked{Number: 2}}, "key number 2 is not alive")
+	f("a refusal of an unknown account",
+		R{Kind: event.KindRefusal, Refusal: event.Refusal{Account: 4}}, "no account 4")
+	f("a refusal of an unknown key",
+		R{Kind: event.KindRefusal, Refusal: event.Refusal{Account: 1, Key: 2}}, "key number 2")
+	f("a refusal of another account's key",
+		R{Kind: event.KindRefusal, Refusal: event.Refusal{Account: 2, Key: 1}},
+		"key number 1 is not of account 2")
+	f("a currency number twice", R{Kind: event.KindCurrency,
+		Currency: event.Currency{Number: 3, Code: "LTC"}}, "number 3 after 3")
+	f("a currency number that is not the next",
+		R{Kind: event.KindCurrency, Currency: event.Currency{Number: 5, Code: "LTC"}},
+		"number 5 after 3")
+	f("a currency code twice", R{Kind: event.KindCurrency,
+		Currency: event.Currency{Number: 4, Code: "BTC"}}, "or exists")
+	f("a pair number twice", R{Kind: event.KindPair,
+		NewPair: event.Pair{Number: 2, Name: "BTC_ETH", Base: 1, Quote: 3}}, "number 2 after 2")
+	f("a pair name twice", R{Kind: event.KindPair,
+		NewPair: event.Pair{Number: 3, Name: "BTC_USD", Base: 1, Quote: 3}}, "exists")
+	f("a pair of one currency", R{Kind: event.KindPair,
+		NewPair: event.Pair{Number: 3, Name: "BTC_BTC", Base: 1, Quote: 1}}, "currencies 1 and 1")
+	f("a pair without a base", R{Kind: event.KindPair,
+		NewPair: event.Pair{Number: 3, Name: "X_BTC", Quote: 1}}, "currencies 0 and 1")
+	f("a pair without a quote", R{Kind: event.KindPair,
+		NewPair: event.Pair{Number: 3, Name: "BTC_X", Base: 1}}, "currencies 1 and 0")
+	f("a pair of an unknown currency",
+		R{Kind: event.KindPair, NewPair: event.Pair{Number: 3, Name: "BTC_X", Base: 1, Quote: 4}},
+		"currencies 1 and 4 of 3")
+	f("an account id twice", R{Kind: event.KindAccount,
+		Account: event.Account{ID: 3, Name: "carol"}}, "id 3 after 3")
+	f("an account id that is not the next",
+		R{Kind: event.KindAccount, Account: event.Account{ID: 5, Name: "carol"}}, "id 5 after 3")
+	f("an account name twice", R{Kind: event.KindAccount,
+		Account: event.Account{ID: 4, Name: "alice"}}, "name is taken")
+	f("a key number twice", R{Kind: event.KindKey,
+		Key: event.Key{Number: 1, Account: 1, Key: "new"}}, "number 1 after 1")
+	f("a key twice", R{Kind: event.KindKey, Key: event.Key{Number: 2, Account: 1, Key: "alice-1"}},
+		"or exists")
+	f("a key of an unknown account",
+		R{Kind: event.KindKey, Key: event.Key{Number: 2, Account: 4, Key: "new"}},
+		"account does not")
+	f("the end of an unknown key",
+		R{Kind: event.KindKeyRevoked, KeyRevoked: event.KeyRevoked{Number: 2}},
+		"key number 2 is not alive")
 	f("an unknown kind", R{Kind: 100}, "unknown kind")
 
 	s := small()
 	apply(t, s, R{Kind: event.KindKeyRevoked, KeyRevoked: event.KeyRevoked{Number: 1}})
-	if err := s.Apply(&R{Kind: event.KindKeyRevoked, KeyRevoked: event.KeyRevoked{Number: 1}}, new(Effects)); err == nil || !strings.Contains(err.Error(), "not alive") {
+	if err := s.Apply(&R{Kind: event.KindKeyRevoked, KeyRevoked: event.KeyRevoked{Number: 1}},
+		new(Effects)); err == nil || !strings.Contains(err.Error(), "not alive") {
 		t.Errorf("a key that ends twice: %v", err)
 	}
 }
 
 func TestASecretIsSealedAnewAndNothingElseOfItsKeyChanges(t *testing.T) {
 	s := small()
-	apply(t, s, event.Record{Kind: event.KindRefusal, Refusal: event.Refusal{Account: 1, Key: 1, Nonce: 77, Reason: event.RefusedNonce}})
+	apply(t, s, event.Record{Kind: event.KindRefusal,
+		Refusal: event.Refusal{Account: 1, Key: 1, Nonce: 77, Reason: event.RefusedNonce}})
 	was := *s.KeyByName("alice-1")
 	anew := func() event.Record {
 		k := was.Key
@@ -257,7 +369,8 @@ func TestASecretIsSealedAnewAndNothingElseOfItsKeyChanges(t *testing.T) {
 	} {
 		r := anew()
 		change(&r.Key)
-		if err := s.Apply(&r, new(Effects)); err == nil || !strings.Contains(err.Error(), "after 1 keys, or exists") {
+		if err := s.Apply(&r, new(Effects)); err == nil ||
+			!strings.Contains(err.Error(), "after 1 keys, or exists") {
 			t.Errorf("%s: %v", what, err)
 		}
 		if got := s.KeyByName("alice-1"); !reflect.DeepEqual(*got, was) {
@@ -287,7 +400,8 @@ func TestApplyRefusesDepositsThatReachTheSupply(t *testing.T) {
 	r := deposit()
 	r.Deposit.ID = 1
 	s.currencies[0].Deposited = money.MaxSupply.Sub(r.Deposit.Amount.Balance())
-	if err := s.Apply(&r, new(Effects)); err == nil || !strings.Contains(err.Error(), "would be deposited in all") {
+	if err := s.Apply(&r, new(Effects)); err == nil ||
+		!strings.Contains(err.Error(), "would be deposited in all") {
 		t.Error(err)
 	}
 	s.currencies[0].Deposited = money.MaxSupply.Sub((r.Deposit.Amount + 1).Balance())
@@ -297,7 +411,8 @@ func TestApplyRefusesDepositsThatReachTheSupply(t *testing.T) {
 func TestANonceNeverFalls(t *testing.T) {
 	s := small()
 	for _, f := range []struct{ nonce, want uint64 }{{3, 6}, {6, 6}, {8, 8}, {0, 8}} {
-		apply(t, s, event.Record{Kind: event.KindRefusal, Refusal: event.Refusal{Account: 1, Key: 1, Nonce: f.nonce, Reason: event.RefusedNonce}})
+		apply(t, s, event.Record{Kind: event.KindRefusal,
+			Refusal: event.Refusal{Account: 1, Key: 1, Nonce: f.nonce, Reason: event.RefusedNonce}})
 		if got := s.KeyByName("alice-1").Nonce; got != f.want {
 			t.Errorf("nonce %d is kept after %d, want %d", got, f.nonce, f.want)
 		}
@@ -306,7 +421,8 @@ func TestANonceNeverFalls(t *testing.T) {
 
 func TestTheNonceOfARevokedKeyCountsNoMore(t *testing.T) {
 	s := small()
-	apply(t, s, event.Record{Kind: event.KindKeyRevoked, KeyRevoked: event.KeyRevoked{Number: 1}}, cancelOf1())
+	apply(t, s, event.Record{Kind: event.KindKeyRevoked, KeyRevoked: event.KeyRevoked{Number: 1}},
+		cancelOf1())
 	if k := s.KeyByName("alice-1"); !k.Revoked || k.Nonce != 0 {
 		t.Errorf("%+v", k)
 	}
@@ -314,7 +430,8 @@ func TestTheNonceOfARevokedKeyCountsNoMore(t *testing.T) {
 
 func TestWhatIsUnknownHasNoEntry(t *testing.T) {
 	s := small()
-	if s.Pair(0) != nil || s.Pair(3) != nil || s.Account(0) != nil || s.Account(4) != nil || s.AccountByName("carol") != nil || s.KeyByName("x") != nil {
+	if s.Pair(0) != nil || s.Pair(3) != nil || s.Account(0) != nil || s.Account(4) != nil ||
+		s.AccountByName("carol") != nil || s.KeyByName("x") != nil {
 		t.Error("something unknown is known")
 	}
 	if _, _, ok := s.OpenOrder(s.Account(2), 1); ok {

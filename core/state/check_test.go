@@ -37,7 +37,9 @@ func TestCheckFindsPlantedFaults(t *testing.T) {
 	f("a balance with a unit less", func(s *State) {
 		change(s, 2, 2, func(h *ledger.Holding) { h.Balance = h.Balance.Sub(unit) })
 	}, "all balances of USD")
-	f("the largest balance", func(s *State) { change(s, 1, 1, func(h *ledger.Holding) { h.Balance = most }) }, "more than there can be")
+	f("the largest balance", func(s *State) {
+		change(s, 1, 1, func(h *ledger.Holding) { h.Balance = most })
+	}, "more than there can be")
 	f("two balances that are too large together", func(s *State) {
 		for a := range uint32(2) {
 			change(s, a+1, 1, func(h *ledger.Holding) { h.Balance = money.MaxSupply })
@@ -58,15 +60,27 @@ func TestCheckFindsPlantedFaults(t *testing.T) {
 	f("a reserve without a balance", func(s *State) {
 		s.Account(3).Wallet.Put(ledger.Holding{Currency: 3, Reserve: unit})
 	}, "account house reserves")
-	f("an unknown currency", func(s *State) { s.Account(1).Wallet.Put(ledger.Holding{Currency: 4}) }, "holds currency 4")
-	f("a deposit that no balance shows", func(s *State) { s.currencies[2].Deposited = unit }, "all balances of ETH")
-	f("a withdrawal that no balance shows", func(s *State) { s.currencies[0].Withdrawn = unit }, "all balances of BTC")
-	f("more withdrawn than deposited", func(s *State) { s.currencies[2].Withdrawn = unit }, "withdrawn")
-	f("an open order that is forgotten", func(s *State) { s.Account(1).Open.Remove(2) }, "order 2 in the book of BTC_USD")
-	f("an open order that is nowhere", func(s *State) { s.Account(1).Open.Add(9, 1) }, "3 open orders, the books have 2")
-	f("an open order in another pair", func(s *State) { s.Account(1).Open.Remove(2); s.Account(1).Open.Add(2, 2) }, "order 2 in the book of BTC_USD")
-	f("an open order without its side", func(s *State) { s.Account(1).Open.Remove(2); s.Account(1).Open.Add(2, 1) }, "order 2 in the book of BTC_USD")
-	f("a book without an order", func(s *State) { s.pairs[0].Book.Cancel(2) }, "2 open orders, the books have 1")
+	f("an unknown currency", func(s *State) {
+		s.Account(1).Wallet.Put(ledger.Holding{Currency: 4})
+	}, "holds currency 4")
+	f("a deposit that no balance shows", func(s *State) { s.currencies[2].Deposited = unit },
+		"all balances of ETH")
+	f("a withdrawal that no balance shows", func(s *State) { s.currencies[0].Withdrawn = unit },
+		"all balances of BTC")
+	f("more withdrawn than deposited", func(s *State) { s.currencies[2].Withdrawn = unit },
+		"withdrawn")
+	f("an open order that is forgotten", func(s *State) { s.Account(1).Open.Remove(2) },
+		"order 2 in the book of BTC_USD")
+	f("an open order that is nowhere", func(s *State) { s.Account(1).Open.Add(9, 1) },
+		"3 open orders, the books have 2")
+	f("an open order in another pair",
+		func(s *State) { s.Account(1).Open.Remove(2); s.Account(1).Open.Add(2, 2) },
+		"order 2 in the book of BTC_USD")
+	f("an open order without its side",
+		func(s *State) { s.Account(1).Open.Remove(2); s.Account(1).Open.Add(2, 1) },
+		"order 2 in the book of BTC_USD")
+	f("a book without an order", func(s *State) { s.pairs[0].Book.Cancel(2) },
+		"2 open orders, the books have 1")
 	f("a book with a smaller order", func(s *State) {
 		o, _ := s.pairs[0].Book.Cancel(2)
 		o.Remaining--
@@ -82,7 +96,8 @@ func TestCheckFindsPlantedFaults(t *testing.T) {
 		o.Account = 4
 		s.pairs[0].Book.Add(o)
 	}, "account 4")
-	f("an order above its pair's counter", func(s *State) { s.pairs[0].lastOrder = 2 }, "order 3 of BTC_USD is above its counter 2")
+	f("an order above its pair's counter", func(s *State) { s.pairs[0].lastOrder = 2 },
+		"order 3 of BTC_USD is above its counter 2")
 	add := func(s *State, o matching.Order) {
 		o.Remaining = o.Amount
 		s.pairs[1].Book.Add(o)
@@ -95,37 +110,56 @@ func TestCheckFindsPlantedFaults(t *testing.T) {
 	}, "account alice reserves 0 of currency 3")
 	f("orders of unimaginable value", func(s *State) {
 		for id := range uint64(9) {
-			add(s, matching.Order{ID: 10 + id, Account: 1, Side: matching.Buy, Price: money.MaxPrice, Amount: money.MaxAmount})
+			add(s, matching.Order{ID: 10 + id, Account: 1, Side: matching.Buy,
+				Price: money.MaxPrice, Amount: money.MaxAmount})
 		}
 	}, "hold more than there can be")
 
 	unlist := func(s *State, w *Withdraw) { s.unpend(w); s.withdraws[w.ID] = w }
-	f("a withdraw of a unit more", func(s *State) { s.withdraws[1].Amount++ }, "account alice reserves")
-	f("a withdraw of a unit less", func(s *State) { s.withdraws[1].Amount-- }, "account alice reserves")
-	f("a withdraw of another currency", func(s *State) { s.withdraws[1].Currency = 2 }, "account alice reserves")
+	f("a withdraw of a unit more", func(s *State) { s.withdraws[1].Amount++ },
+		"account alice reserves")
+	f("a withdraw of a unit less", func(s *State) { s.withdraws[1].Amount-- },
+		"account alice reserves")
+	f("a withdraw of another currency", func(s *State) { s.withdraws[1].Currency = 2 },
+		"account alice reserves")
 	another := func(s *State, currency uint16) {
 		s.lastWithdraw = 3
-		s.pend(s.accounts[0], &Withdraw{ID: 3, Account: 1, Currency: currency, Amount: 1, Status: event.WithdrawNew})
+		s.pend(s.accounts[0], &Withdraw{ID: 3, Account: 1, Currency: currency, Amount: 1,
+			Status: event.WithdrawNew})
 	}
-	f("a withdraw of a currency that the account never held", func(s *State) { another(s, 3) }, "account alice reserves 0 of currency 3")
-	f("a withdraw of an unknown currency", func(s *State) { another(s, 4) }, "account alice reserves 0 of currency 4")
-	f("a withdraw of another account", func(s *State) { s.withdraws[1].Account = 3 }, "withdraw 1 is not among the pending ones of account 3")
-	f("a withdraw of an unknown account", func(s *State) { s.withdraws[1].Account = 4 }, "withdraw 1 is not among the pending ones of account 4")
-	f("a withdraw that is forgotten", func(s *State) { s.unpend(s.withdraws[1]) }, "account alice reserves")
+	f("a withdraw of a currency that the account never held", func(s *State) { another(s, 3) },
+		"account alice reserves 0 of currency 3")
+	f("a withdraw of an unknown currency", func(s *State) { another(s, 4) },
+		"account alice reserves 0 of currency 4")
+	f("a withdraw of another account", func(s *State) { s.withdraws[1].Account = 3 },
+		"withdraw 1 is not among the pending ones of account 3")
+	f("a withdraw of an unknown account", func(s *State) { s.withdraws[1].Account = 4 },
+		"withdraw 1 is not among the pending ones of account 4")
+	f("a withdraw that is forgotten", func(s *State) { s.unpend(s.withdraws[1]) },
+		"account alice reserves")
 	f("a withdraw that only its account knows", func(s *State) {
 		delete(s.withdraws, 1)
-		change(s, 1, 1, func(h *ledger.Holding) { h.Reserve = h.Reserve.Sub(money.Amount(2 * coin).Balance()) })
+		change(s, 1, 1, func(h *ledger.Holding) {
+			h.Reserve = h.Reserve.Sub(money.Amount(2 * coin).Balance())
+		})
 	}, "accounts have 2 pending withdraws, there are 1")
-	f("a withdraw that its account does not know", func(s *State) { unlist(s, s.withdraws[1]) }, "withdraw 1 is not among the pending ones of account 1")
+	f("a withdraw that its account does not know", func(s *State) { unlist(s, s.withdraws[1]) },
+		"withdraw 1 is not among the pending ones of account 1")
 	f("a withdraw that another account has", func(s *State) {
 		unlist(s, s.withdraws[1])
 		s.pend(s.accounts[2], s.withdraws[1])
 	}, "withdraw 1 is not among the pending ones of account 1")
-	f("a withdraw that its account has twice", func(s *State) { s.pend(s.accounts[0], s.withdraws[1]) }, "accounts have 3 pending withdraws, there are 2")
-	f("a withdraw under another id", func(s *State) { s.withdraws[1].ID = 2 }, "withdraw 1 is not among")
-	f("a withdraw above the counter", func(s *State) { s.lastWithdraw = 1 }, "withdraw 2 is not among the pending ones of account 2, or above the counter 1")
-	for _, status := range []uint8{0, event.WithdrawApproved, event.WithdrawRefused, event.WithdrawCancelled, 255} {
-		f("a withdraw that has come to its end", func(s *State) { s.withdraws[1].Status = status }, fmt.Sprintf("withdraw 1 has status %d", status))
+	f("a withdraw that its account has twice",
+		func(s *State) { s.pend(s.accounts[0], s.withdraws[1]) },
+		"accounts have 3 pending withdraws, there are 2")
+	f("a withdraw under another id", func(s *State) { s.withdraws[1].ID = 2 },
+		"withdraw 1 is not among")
+	f("a withdraw above the counter", func(s *State) { s.lastWithdraw = 1 },
+		"withdraw 2 is not among the pending ones of account 2, or above the counter 1")
+	for _, status := range []uint8{0, event.WithdrawApproved, event.WithdrawRefused,
+		event.WithdrawCancelled, 255} {
+		f("a withdraw that has come to its end", func(s *State) { s.withdraws[1].Status = status },
+			fmt.Sprintf("withdraw 1 has status %d", status))
 	}
 	f("an approved withdraw that is not counted", func(s *State) {
 		apply(t, s, approve2())
@@ -133,10 +167,14 @@ func TestCheckFindsPlantedFaults(t *testing.T) {
 	}, "all balances of USD are 70, deposits - withdraws are 100")
 	f("an approved withdraw that did not leave", func(s *State) {
 		apply(t, s, approve2())
-		change(s, 2, 2, func(h *ledger.Holding) { h.Balance = h.Balance.Add(money.Amount(30 * coin).Balance()) })
+		change(s, 2, 2, func(h *ledger.Holding) {
+			h.Balance = h.Balance.Add(money.Amount(30 * coin).Balance())
+		})
 	}, "all balances of USD are 100, deposits - withdraws are 70")
 	f("an approved withdraw that is still reserved", func(s *State) {
 		apply(t, s, approve2())
-		change(s, 2, 2, func(h *ledger.Holding) { h.Reserve = h.Reserve.Add(money.Amount(30 * coin).Balance()) })
+		change(s, 2, 2, func(h *ledger.Holding) {
+			h.Reserve = h.Reserve.Add(money.Amount(30 * coin).Balance())
+		})
 	}, "account bob reserves 48 of currency 2, its open orders and withdraws hold 18")
 }

@@ -12,8 +12,8 @@ import (
 	"exchange/core/money"
 )
 
-// A decider is the obvious deciding side: it has books and a world of its own, looks at the state for
-// what is available, and makes the records of a valid history one by one.
+// A decider is the obvious deciding side: it has books and a world of its own, looks at the state
+// for what is available, and makes the records of a valid history one by one.
 type decider struct {
 	s      *State
 	books  []*matching.Book
@@ -32,19 +32,25 @@ func newDecider(s *State, pick func(n int) int) *decider {
 	return &decider{s: s, world: newWorld(), pick: pick, timeUs: 1000, newest: map[uint32]uint64{}}
 }
 
-// founding are the records that every history begins with: three currencies, two pairs, three accounts.
+// founding are the records that every history begins with: three currencies, two pairs, three
+// accounts.
 func founding() []event.Record {
 	return []event.Record{
 		{Kind: event.KindCurrency, TimeUs: 1, Currency: event.Currency{Number: 1, Code: "BTC"}},
 		{Kind: event.KindCurrency, TimeUs: 2, Currency: event.Currency{Number: 2, Code: "USD"}},
 		{Kind: event.KindCurrency, TimeUs: 3, Currency: event.Currency{Number: 3, Code: "ETH"}},
-		{Kind: event.KindPair, TimeUs: 4, NewPair: event.Pair{Number: 1, Name: "BTC_USD", Base: 1, Quote: 2}},
-		{Kind: event.KindPair, TimeUs: 5, NewPair: event.Pair{Number: 2, Name: "ETH_USD", Base: 3, Quote: 2}},
-		{Kind: event.KindAccount, TimeUs: 6, Account: event.Account{ID: 1, Name: "alice", Email: "alice@example.org"}},
+		{Kind: event.KindPair, TimeUs: 4,
+			NewPair: event.Pair{Number: 1, Name: "BTC_USD", Base: 1, Quote: 2}},
+		{Kind: event.KindPair, TimeUs: 5,
+			NewPair: event.Pair{Number: 2, Name: "ETH_USD", Base: 3, Quote: 2}},
+		{Kind: event.KindAccount, TimeUs: 6,
+			Account: event.Account{ID: 1, Name: "alice", Email: "alice@example.org"}},
 		{Kind: event.KindAccount, TimeUs: 7, Account: event.Account{ID: 2, Name: "bob"}},
 		{Kind: event.KindAccount, TimeUs: 8, Account: event.Account{ID: 3, Name: "house"}},
-		{Kind: event.KindKey, TimeUs: 9, Key: event.Key{Number: 1, Account: 1, Key: "alice-1", Permissions: event.AllPermissions, Allow: []string{"10.0.0.0/8"},
-			SealedBy: 5, Sealed: []byte("sealed")}},
+		{Kind: event.KindKey, TimeUs: 9,
+			Key: event.Key{Number: 1, Account: 1, Key: "alice-1", Permissions: event.AllPermissions,
+				Allow:    []string{"10.0.0.0/8"},
+				SealedBy: 5, Sealed: []byte("sealed")}},
 	}
 }
 
@@ -63,11 +69,13 @@ func (d *decider) next() event.Record {
 	case n < 3:
 		r.Kind = event.KindKey
 		n := uint32(len(d.s.keys) + 1)
-		r.Key = event.Key{Number: n, Account: d.account(), Key: fmt.Sprint("key-", n), Permissions: event.PermissionTrade}
+		r.Key = event.Key{Number: n, Account: d.account(), Key: fmt.Sprint("key-", n),
+			Permissions: event.PermissionTrade}
 		// one that is there is sealed anew
 		if known := d.s.keys[d.pick(len(d.s.keys))]; !known.Revoked && d.pick(3) == 2 {
 			r.Key = known.Key
-			r.Key.SealedBy, r.Key.Sealed = r.Key.SealedBy+1, []byte(fmt.Sprint("seal-", r.Key.SealedBy))
+			r.Key.SealedBy, r.Key.Sealed = r.Key.SealedBy+1,
+				[]byte(fmt.Sprint("seal-", r.Key.SealedBy))
 		}
 	case n < 4:
 		k := d.s.keys[d.pick(len(d.s.keys))]
@@ -110,7 +118,8 @@ func (d *decider) key(account uint32) (key uint32, nonce uint64) {
 	return 0, 0
 }
 
-func (d *decider) deposit(r event.Record, account uint32, currency uint16, amount money.Amount) event.Record {
+func (d *decider) deposit(r event.Record, account uint32, currency uint16,
+	amount money.Amount) event.Record {
 	d.names++
 	r.Kind, r.Deposit = event.KindDeposit,
 		event.Deposit{ID: d.s.deposits + 1, Account: account, Currency: currency,
@@ -119,7 +128,8 @@ func (d *decider) deposit(r event.Record, account uint32, currency uint16, amoun
 }
 
 func (d *decider) refusal(r event.Record) event.Record {
-	r.Kind, r.Refusal = event.KindRefusal, event.Refusal{Account: d.account(), Reason: event.RefusedFunds}
+	r.Kind, r.Refusal = event.KindRefusal,
+		event.Refusal{Account: d.account(), Reason: event.RefusedFunds}
 	r.Refusal.Key, r.Refusal.Nonce = d.key(r.Refusal.Account)
 	return r
 }
@@ -134,7 +144,8 @@ func (d *decider) cancel(r event.Record) event.Record {
 	o, _ := d.books[which.Pair-1].Cancel(which.ID)
 	d.ids++
 	r.Kind, r.Pair = event.KindCancel, which.Pair
-	r.Cancel = event.Cancel{ID: d.ids, Order: o.ID, Account: a.ID, Side: o.Side, Price: o.Price, Remaining: o.Remaining}
+	r.Cancel = event.Cancel{ID: d.ids, Order: o.ID, Account: a.ID, Side: o.Side, Price: o.Price,
+		Remaining: o.Remaining}
 	r.Cancel.Key, r.Cancel.Nonce = d.key(a.ID)
 	return r
 }
@@ -144,7 +155,8 @@ func (d *decider) order(r event.Record) event.Record {
 	a := d.s.Account(d.account())
 	p := d.pair()
 	side := matching.Side(1 + d.pick(2))
-	price, amount := money.Price((1+int64(d.pick(8)))*50_000_000), money.Amount((1+int64(d.pick(20)))*12_345_678)
+	price, amount := money.Price((1+int64(d.pick(8)))*50_000_000),
+		money.Amount((1+int64(d.pick(20)))*12_345_678)
 	currency, need := ledger.Need(side, price, amount, p.Base, p.Quote)
 	if d.world.halted[p.Number] || a.Wallet.Get(currency).Available().Cmp(need) < 0 {
 		return d.refusal(r)
@@ -152,7 +164,8 @@ func (d *decider) order(r event.Record) event.Record {
 	d.ids++
 	book := d.books[p.Number-1]
 	fills, rest, cut := book.Match(side, price, amount, 1+d.pick(4), nil)
-	o := event.Order{ID: d.ids, Account: a.ID, Side: side, Cut: cut, Price: price, Amount: amount, Remaining: rest}
+	o := event.Order{ID: d.ids, Account: a.ID, Side: side, Cut: cut, Price: price, Amount: amount,
+		Remaining: rest}
 	o.Key, o.Nonce = d.key(a.ID)
 	if d.pick(2) == 0 {
 		o.ClientID, _ = event.NewClientID(fmt.Sprint("order-", d.ids))
@@ -162,14 +175,16 @@ func (d *decider) order(r event.Record) event.Record {
 	}
 	for _, f := range fills {
 		d.trades++
-		t := event.Trade{ID: d.trades, Maker: f.Maker, MakerAccount: f.MakerAccount, Price: f.Price, Amount: f.Amount, MakerRemaining: f.MakerRemaining}
+		t := event.Trade{ID: d.trades, Maker: f.Maker, MakerAccount: f.MakerAccount, Price: f.Price,
+			Amount: f.Amount, MakerRemaining: f.MakerRemaining}
 		if o.FeeAccount != 0 {
 			d.charge(p.Number, &o, &t)
 		}
 		o.Trades = append(o.Trades, t)
 	}
 	if o.Rests() {
-		book.Add(matching.Order{ID: o.ID, Account: a.ID, Side: side, Price: price, Amount: amount, Remaining: rest, TimeUs: r.TimeUs})
+		book.Add(matching.Order{ID: o.ID, Account: a.ID, Side: side, Price: price, Amount: amount,
+			Remaining: rest, TimeUs: r.TimeUs})
 	}
 	r.Kind, r.Pair, r.Order = event.KindOrder, p.Number, o
 	return r
@@ -186,18 +201,22 @@ func (d *decider) charge(pair uint16, o *event.Order, t *event.Trade) {
 
 func (d *decider) withdraw(r event.Record) event.Record {
 	account, currency := d.account(), d.currency()
-	most, err := money.AmountFromDecimal(d.s.Account(account).Wallet.Get(currency).Available().Decimal().Truncate(money.FixedDecimals))
+	most, err := money.AmountFromDecimal(
+		d.s.Account(account).Wallet.Get(currency).Available().Decimal().Truncate(
+			money.FixedDecimals))
 	if err != nil || most == 0 {
 		return d.refusal(r)
 	}
 	amount := []money.Amount{1, most, 1 + most/10, 1 + most/3}[d.pick(4)]
 	r.Kind = event.KindWithdraw
-	r.Withdraw = event.Withdraw{ID: d.drawID(account), Account: account, Currency: currency, Amount: min(amount, most), Address: fmt.Sprint("address ", d.pick(3))}
+	r.Withdraw = event.Withdraw{ID: d.drawID(account), Account: account, Currency: currency,
+		Amount: min(amount, most), Address: fmt.Sprint("address ", d.pick(3))}
 	r.Withdraw.Key, r.Withdraw.Nonce = d.key(account)
 	return r
 }
 
-// drawID is an id that grows within the account: of two accounts' neighbours, the higher may come first.
+// drawID is an id that grows within the account: of two accounts' neighbours, the higher may come
+// first.
 func (d *decider) drawID(account uint32) (id uint64) {
 	if len(d.behind) > 0 && d.behind[0] > d.newest[account] && d.pick(2) == 0 {
 		id, d.behind = d.behind[0], d.behind[1:]
@@ -228,7 +247,8 @@ func (d *decider) move(r event.Record) event.Record {
 		to = []uint8{event.WithdrawApproved, event.WithdrawRefused, event.WithdrawCancelled}
 	}
 	r.Kind = event.KindWithdrawMoved
-	r.WithdrawMoved = event.WithdrawMoved{ID: w.ID, Account: w.Account, Currency: w.Currency, Amount: w.Amount, To: to[d.pick(len(to))]}
+	r.WithdrawMoved = event.WithdrawMoved{ID: w.ID, Account: w.Account, Currency: w.Currency,
+		Amount: w.Amount, To: to[d.pick(len(to))]}
 	switch m := &r.WithdrawMoved; m.To {
 	case event.WithdrawApproved:
 		m.DespiteFreeze = d.world.frozen[w.Account]
@@ -267,7 +287,9 @@ func (d *decider) mailed(r event.Record) event.Record {
 	if len(d.world.mails) == 0 {
 		return d.withdraw(r)
 	}
-	r.Kind, r.Mailed = event.KindMailed, event.Mailed{ID: d.world.mails[d.pick(len(d.world.mails))].ID, Error: []string{"", "no such mailbox"}[d.pick(2)]}
+	r.Kind, r.Mailed = event.KindMailed,
+		event.Mailed{ID: d.world.mails[d.pick(len(d.world.mails))].ID,
+			Error: []string{"", "no such mailbox"}[d.pick(2)]}
 	return r
 }
 
@@ -276,15 +298,18 @@ func (d *decider) operate(r event.Record, n int) event.Record {
 	switch n % 4 {
 	case 0:
 		p := d.pair()
-		r.Kind, r.Pair, r.Halt = event.KindHalt, p.Number, event.Halt{Halted: !d.world.halted[p.Number]}
+		r.Kind, r.Pair, r.Halt = event.KindHalt, p.Number,
+			event.Halt{Halted: !d.world.halted[p.Number]}
 	case 1:
 		a := d.account()
 		r.Kind, r.Freeze = event.KindFreeze, event.Freeze{Account: a, Frozen: !d.world.frozen[a]}
 	case 2:
-		r.Kind, r.Maintenance = event.KindMaintenance, event.Maintenance{On: d.pick(2) == 0, Message: []string{"", "back at noon"}[d.pick(2)]}
+		r.Kind, r.Maintenance = event.KindMaintenance,
+			event.Maintenance{On: d.pick(2) == 0, Message: []string{"", "back at noon"}[d.pick(2)]}
 	case 3:
 		rates := [...]money.Rate{0, 1, 150_000, money.MaxRate}
-		r.Kind, r.Pair, r.Fees = event.KindFees, d.pair().Number, event.Fees{Account: d.account(), Own: d.pick(3) > 0}
+		r.Kind, r.Pair, r.Fees = event.KindFees, d.pair().Number,
+			event.Fees{Account: d.account(), Own: d.pick(3) > 0}
 		if r.Fees.Own {
 			r.Fees.Maker, r.Fees.Taker = rates[d.pick(len(rates))], rates[d.pick(len(rates))]
 		}
@@ -313,13 +338,15 @@ func apply(t tester, s *State, records ...event.Record) (e Effects) {
 }
 
 // drawHistory is a valid history of n records behind the founding ones.
-func drawHistory(t *rapid.T, n int, each func(s *State, d *decider, r *event.Record, e *Effects)) []event.Record {
+func drawHistory(t *rapid.T, n int, each func(s *State, d *decider, r *event.Record,
+	e *Effects)) []event.Record {
 	records, _ := drawDecider(t, n, each)
 	return records
 }
 
 // drawDecider is drawHistory with the decider that made it, who can go on.
-func drawDecider(t *rapid.T, n int, each func(s *State, d *decider, r *event.Record, e *Effects)) ([]event.Record, *decider) {
+func drawDecider(t *rapid.T, n int, each func(s *State, d *decider, r *event.Record,
+	e *Effects)) ([]event.Record, *decider) {
 	s := New()
 	records := founding()
 	apply(t, s, records...)

@@ -1,5 +1,5 @@
-// Package state is the fold: the committed state of one engine, built by applying the records of its
-// journal one by one, and nothing else.
+// Package state is the fold: the committed state of one engine, built by applying the records of
+// its journal one by one, and nothing else.
 //
 // It is the same code that runs at recovery and behind every release, so each snapshot is a proof
 // that replay works. It decides nothing: a record says what happened, and Apply checks that it fits

@@ -6,8 +6,8 @@ import (
 	"exchange/core/event"
 )
 
-// A Fold brings a state forward by the batches of its journal, one after the other. The live engine,
-// a recovery, a look at a store and an audit all fold with it. One goroutine owns it.
+// A Fold brings a state forward by the batches of its journal, one after the other. The live
+// engine, a recovery, a look at a store and an audit all fold with it. One goroutine owns it.
 type Fold struct {
 	State *State
 	// Note is called behind each record that was applied, with what the record did; nil: nothing is
@@ -18,15 +18,16 @@ type Fold struct {
 	effects Effects
 }
 
-// Batch applies the records of one batch, which the store has as those of (prev, next]. After an error
-// the state is not to be used any more: the journal, or the program, is wrong.
+// Batch applies the records of one batch, which the store has as those of (prev, next]. After an
+// error the state is not to be used any more: the journal, or the program, is wrong.
 func (f *Fold) Batch(prev, next uint64, data []byte) error {
 	b, err := event.OpenBatch(data)
 	if err != nil {
 		return err
 	}
 	if b.Prev != prev || b.Prev+uint64(b.Count) != next || prev != f.State.Seq() {
-		return fmt.Errorf("a batch says it is (%d, %d], it is stored as (%d, %d], and comes after %d",
+		return fmt.Errorf(
+			"a batch says it is (%d, %d], it is stored as (%d, %d], and comes after %d",
 			b.Prev, b.Prev+uint64(b.Count), prev, next, f.State.Seq())
 	}
 	for rest := b.Records; len(rest) > 0; {

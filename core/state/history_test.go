@@ -29,12 +29,14 @@ func TestAfterEachRecordTheInvariantsHoldAndTheBooksAreTheDecidersBooks(t *testi
 			if what := d.world.differs(s); what != "" {
 				t.Fatalf("after %+v: %s", r, what)
 			}
-			if ended := d.world.ended; (e.Withdraw == nil) != (ended == nil) || ended != nil && *e.Withdraw != *ended {
+			if ended := d.world.ended; (e.Withdraw == nil) != (ended == nil) ||
+				ended != nil && *e.Withdraw != *ended {
 				t.Fatalf("ended is %+v, want %+v", e.Withdraw, ended)
 			}
 			for i, book := range d.books {
 				for _, side := range []matching.Side{matching.Buy, matching.Sell} {
-					if got, want := s.pairs[i].Book.AppendOrders(nil, side, -1), book.AppendOrders(nil, side, -1); !slices.Equal(got, want) {
+					if got, want := s.pairs[i].Book.AppendOrders(nil, side, -1),
+						book.AppendOrders(nil, side, -1); !slices.Equal(got, want) {
 						t.Fatalf("%v orders are %+v, want %+v", side, got, want)
 					}
 				}
@@ -49,18 +51,24 @@ func TestAfterEachRecordTheInvariantsHoldAndTheBooksAreTheDecidersBooks(t *testi
 					}
 				}
 				if !r.Order.Rests() {
-					closed = append(closed, ClosedOrder{Order: matching.Order{ID: r.Order.ID, Remaining: r.Order.Remaining}, Cancelled: r.Order.Cut, ClientID: r.Order.ClientID})
+					closed = append(closed, ClosedOrder{
+						Order:     matching.Order{ID: r.Order.ID, Remaining: r.Order.Remaining},
+						Cancelled: r.Order.Cut, ClientID: r.Order.ClientID})
 				}
 			case event.KindCancel:
 				updates[r.Pair]++
-				closed = append(closed, ClosedOrder{Order: matching.Order{ID: r.Cancel.Order, Remaining: r.Cancel.Remaining}, Cancelled: true})
+				closed = append(closed, ClosedOrder{
+					Order:     matching.Order{ID: r.Cancel.Order, Remaining: r.Cancel.Remaining},
+					Cancelled: true})
 			}
 			if len(e.Closed) != len(closed) {
 				t.Fatalf("closed are %+v, want %+v", e.Closed, closed)
 			}
 			for i, c := range e.Closed {
 				w := closed[i]
-				if c.ID != w.ID || c.Remaining != w.Remaining || c.Cancelled != w.Cancelled || c.Pair != r.Pair || c.ClosedUs != r.TimeUs || !w.ClientID.IsZero() && c.ClientID != w.ClientID {
+				if c.ID != w.ID || c.Remaining != w.Remaining || c.Cancelled != w.Cancelled ||
+					c.Pair != r.Pair || c.ClosedUs != r.TimeUs ||
+					!w.ClientID.IsZero() && c.ClientID != w.ClientID {
 					t.Fatalf("closed is %+v, want %+v", c, w)
 				}
 				if s.accounts[c.Account-1].Open.Pair(c.ID) != 0 {
@@ -72,7 +80,8 @@ func TestAfterEachRecordTheInvariantsHoldAndTheBooksAreTheDecidersBooks(t *testi
 			}
 			for _, p := range s.Pairs() {
 				if p.Market.UpdateID != updates[p.Number] {
-					t.Fatalf("update id %d of %s, want %d", p.Market.UpdateID, p.Name, updates[p.Number])
+					t.Fatalf("update id %d of %s, want %d", p.Market.UpdateID, p.Name,
+						updates[p.Number])
 				}
 			}
 		})
@@ -101,7 +110,8 @@ func TestADecodedImageContinuesAsTheStateItIsOf(t *testing.T) {
 		}
 		for _, a := range s.accounts {
 			b := back.AccountByName(a.Name)
-			if !slices.Equal(slices.Collect(a.Open.Newest()), slices.Collect(b.Open.Newest())) || !slices.Equal(a.Keys, b.Keys) || a.ID != b.ID {
+			if !slices.Equal(slices.Collect(a.Open.Newest()), slices.Collect(b.Open.Newest())) ||
+				!slices.Equal(a.Keys, b.Keys) || a.ID != b.ID {
 				t.Fatalf("account %s is %+v and %+v", a.Name, a, b)
 			}
 			for o := range a.Open.Newest() {
@@ -113,7 +123,8 @@ func TestADecodedImageContinuesAsTheStateItIsOf(t *testing.T) {
 			}
 		}
 		for _, k := range s.keys {
-			if b := back.KeyByName(k.Key.Key); b == nil || b.Nonce != k.Nonce || b.Revoked != k.Revoked || b.Number != k.Number {
+			if b := back.KeyByName(k.Key.Key); b == nil || b.Nonce != k.Nonce ||
+				b.Revoked != k.Revoked || b.Number != k.Number {
 				t.Fatalf("key %+v is %+v", k, b)
 			}
 		}
@@ -210,7 +221,8 @@ func TestDrawnHistoriesHaveRecordsOfEveryKindAndEveryMoveOfAWithdraw(t *testing.
 			return 0
 		}).Example(seed)
 	}
-	want := []string{"fees", "several pending", "an id behind a higher one", "to 20", "to 30", "to 40", "to 50"}
+	want := []string{"fees", "several pending", "an id behind a higher one", "to 20", "to 30",
+		"to 40", "to 50"}
 	for k := event.KindKey; k <= event.KindHistory; k++ {
 		want = append(want, k.String())
 	}
@@ -243,9 +255,14 @@ func BenchmarkApply(b *testing.B) {
 				}
 				applied++
 			}
-			sell := event.Record{Kind: event.KindOrder, Pair: 1, TimeUs: 30, Order: event.Order{Account: 1, Key: 1, Side: matching.Sell, Price: 100_000_000, Amount: 1000, Remaining: 1000}}
-			cancel := event.Record{Kind: event.KindCancel, Pair: 1, TimeUs: 30, Cancel: event.Cancel{Account: 1, Key: 1, Side: matching.Sell, Price: 100_000_000, Remaining: 1000}}
-			buy := event.Record{Kind: event.KindOrder, Pair: 1, TimeUs: 30, Order: event.Order{Account: 2, Side: matching.Buy, Price: 100_000_000}}
+			sell := event.Record{Kind: event.KindOrder, Pair: 1, TimeUs: 30,
+				Order: event.Order{Account: 1, Key: 1, Side: matching.Sell, Price: 100_000_000,
+					Amount: 1000, Remaining: 1000}}
+			cancel := event.Record{Kind: event.KindCancel, Pair: 1, TimeUs: 30,
+				Cancel: event.Cancel{Account: 1, Key: 1, Side: matching.Sell, Price: 100_000_000,
+					Remaining: 1000}}
+			buy := event.Record{Kind: event.KindOrder, Pair: 1, TimeUs: 30,
+				Order: event.Order{Account: 2, Side: matching.Buy, Price: 100_000_000}}
 			rest := func() {
 				id++
 				sell.Order.ID, sell.Order.Nonce = id, id
@@ -255,7 +272,9 @@ func BenchmarkApply(b *testing.B) {
 				buy.Order.Trades = buy.Order.Trades[:0]
 				for i := range n {
 					trade++
-					buy.Order.Trades = append(buy.Order.Trades, event.Trade{ID: trade, Maker: id - uint64(n-1-i), MakerAccount: 1, Price: 100_000_000, Amount: 1000})
+					buy.Order.Trades = append(buy.Order.Trades,
+						event.Trade{ID: trade, Maker: id - uint64(n-1-i), MakerAccount: 1,
+							Price: 100_000_000, Amount: 1000})
 				}
 				id++
 				buy.Order.ID, buy.Order.Amount = id, money.Amount(1000*n)

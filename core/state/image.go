@@ -146,7 +146,8 @@ func (w *writer) withdraws(s *State) {
 }
 
 func (w *writer) withdraw(d *Withdraw) {
-	w.uint(d.ID, uint64(d.Account), uint64(d.Currency), uint64(d.Amount), uint64(d.Status), uint64(d.TimeUs))
+	w.uint(d.ID, uint64(d.Account), uint64(d.Currency), uint64(d.Amount), uint64(d.Status),
+		uint64(d.TimeUs))
 	w.text(d.Address)
 	w.text(d.Details)
 	w.uint(uint64(d.Issue), uint64(d.IssuedUs), uint64(d.Tries))
@@ -162,7 +163,8 @@ func (w *writer) pair(p *Pair, accounts []*Account) {
 	w.uint(uint64(p.Book.Len()))
 	for _, side := range [...]matching.Side{matching.Buy, matching.Sell} {
 		for o := range p.Book.Orders(side) {
-			w.uint(uint64(o.Side), o.ID, uint64(o.Account), uint64(o.Price), uint64(o.Amount), uint64(o.Remaining), uint64(o.TimeUs))
+			w.uint(uint64(o.Side), o.ID, uint64(o.Account), uint64(o.Price), uint64(o.Amount),
+				uint64(o.Remaining), uint64(o.TimeUs))
 			id := accounts[o.Account-1].ClientIDs.Of(o.ID)
 			w.text(id.String())
 		}
@@ -259,8 +261,8 @@ func (r *reader) count() int {
 	return int(n)
 }
 
-// entries numbers the entries that follow, and ends behind the first that does not fit: an image of a
-// few bytes cannot make a state of many entries.
+// entries numbers the entries that follow, and ends behind the first that does not fit: an image of
+// a few bytes cannot make a state of many entries.
 func (r *reader) entries(yield func(int) bool) {
 	n := r.count()
 	for i := 0; i < n && r.err == "" && yield(i); i++ {
@@ -328,7 +330,8 @@ func (r *reader) currency(s *State) {
 		c := &s.currencies[number-1]
 		c.Deposited, c.Withdrawn = r.balance(), r.balance()
 		if c.Deposited.Cmp(money.MaxSupply) >= 0 || c.Withdrawn.Cmp(c.Deposited) > 0 {
-			r.fail("more deposited than there can be, or more withdrawn than that, of currency " + c.Code)
+			r.fail("more deposited than there can be, or more withdrawn than that, of currency " +
+				c.Code)
 		}
 	}
 }
@@ -342,7 +345,8 @@ func (r *reader) account(s *State) {
 	var last uint16
 	for range r.entries {
 		h := ledger.Holding{Currency: r.u16(), Balance: r.balance(), Reserve: r.balance()}
-		if h.Currency <= last || int(h.Currency) > len(s.currencies) || h.Reserve.Cmp(h.Balance) > 0 || h.Balance.Cmp(money.MaxSupply) > 0 {
+		if h.Currency <= last || int(h.Currency) > len(s.currencies) ||
+			h.Reserve.Cmp(h.Balance) > 0 || h.Balance.Cmp(money.MaxSupply) > 0 {
 			r.fail("an impossible holding of account " + a.Name)
 			return
 		}
@@ -403,7 +407,8 @@ func (r *reader) withdraws(s *State) {
 	for range r.entries {
 		w := r.withdraw(s)
 		if r.err != "" || !w.Pending() || w.ID <= last || w.ID > s.lastWithdraw {
-			r.fail("a withdraw that is not pending, not in order, or has an id that was not given yet")
+			r.fail(
+				"a withdraw that is not pending, not in order, or has an id that was not given yet")
 			return
 		}
 		if (w.Stale || w.Renewed) && w.Status != event.WithdrawNew || w.Stale && w.Renewed {
@@ -422,7 +427,8 @@ func (r *reader) withdraws(s *State) {
 			r.fail("a mail that is not in order, or has an id that was not given yet")
 			return
 		}
-		if w := &m.Withdraw; w.Status != event.WithdrawNew && w.Status != event.WithdrawRefused || w.ID > s.lastWithdraw {
+		if w := &m.Withdraw; w.Status != event.WithdrawNew && w.Status != event.WithdrawRefused ||
+			w.ID > s.lastWithdraw {
 			r.fail("a mail about what none is sent about")
 			return
 		}
@@ -450,10 +456,12 @@ func (r *reader) checkMail(s *State, m *Mail) {
 }
 
 func (r *reader) withdraw(s *State) Withdraw {
-	w := Withdraw{ID: r.uint(), Account: r.u32(), Currency: r.u16(), Amount: r.amount(), Status: r.u8(), TimeUs: int64(r.uint()),
+	w := Withdraw{ID: r.uint(), Account: r.u32(), Currency: r.u16(), Amount: r.amount(),
+		Status: r.u8(), TimeUs: int64(r.uint()),
 		Address: r.text(), Details: r.text(), Issue: r.u32(), IssuedUs: int64(r.uint()),
 		Tries: r.u32(), Stale: r.bool(), Renewed: r.bool()}
-	if s.Account(w.Account) == nil || w.Currency == 0 || int(w.Currency) > len(s.currencies) || w.Amount < 1 || w.Issue < 1 {
+	if s.Account(w.Account) == nil || w.Currency == 0 || int(w.Currency) > len(s.currencies) ||
+		w.Amount < 1 || w.Issue < 1 {
 		r.fail("a withdraw of no account, currency, amount or code")
 	}
 	return w
@@ -504,7 +512,8 @@ func (r *reader) pair(s *State, open [][]openOrder) {
 		r.fail("a pair that is ahead of the whole")
 	}
 	for range r.entries {
-		o := matching.Order{Side: matching.Side(r.u8()), ID: r.uint(), Account: r.u32(), Price: money.Price(r.amount()),
+		o := matching.Order{Side: matching.Side(r.u8()), ID: r.uint(), Account: r.u32(),
+			Price:  money.Price(r.amount()),
 			Amount: r.amount(), Remaining: r.amount(), TimeUs: int64(r.uint())}
 		id := r.clientID()
 		a := s.Account(o.Account)

@@ -30,20 +30,28 @@ func oneOfEach() *State {
 	apply(must{}, s, event.Record{Kind: event.KindKey, TimeUs: 40, Key: second}, cancelOf1(),
 		event.Record{Kind: event.KindKeyRevoked, TimeUs: 50,
 			KeyRevoked: event.KeyRevoked{Number: 1}},
-		event.Record{Kind: event.KindOrder, Pair: 1, TimeUs: 51, Order: event.Order{ID: 6, Account: 1, Side: 2, Price: 12 * coin, Amount: coin, Remaining: coin, ClientID: clientID("open")}})
+		event.Record{Kind: event.KindOrder, Pair: 1, TimeUs: 51,
+			Order: event.Order{ID: 6, Account: 1, Side: 2, Price: 12 * coin, Amount: coin,
+				Remaining: coin, ClientID: clientID("open")}})
 	return s
 }
 
 // everything is oneOfEach with withdraws in all their states, mails, and what operators can decide.
 func everything() *State {
 	s := oneOfEach()
-	asks := func(id uint64, account uint32, currency uint16, amount money.Amount, timeUs int64, address string) event.Record {
-		return event.Record{Kind: event.KindWithdraw, TimeUs: timeUs, Withdraw: event.Withdraw{ID: id, Account: account, Currency: currency, Amount: amount, Address: address}}
+	asks := func(id uint64, account uint32, currency uint16, amount money.Amount, timeUs int64,
+		address string) event.Record {
+		return event.Record{Kind: event.KindWithdraw, TimeUs: timeUs,
+			Withdraw: event.Withdraw{ID: id, Account: account, Currency: currency, Amount: amount,
+				Address: address}}
 	}
 	moves := func(id uint64, to uint8, timeUs int64) event.Record {
-		r := event.Record{Kind: event.KindWithdrawMoved, TimeUs: timeUs, WithdrawMoved: event.WithdrawMoved{ID: id, Account: 1, Currency: 1, Amount: coin, To: to}}
+		r := event.Record{Kind: event.KindWithdrawMoved, TimeUs: timeUs,
+			WithdrawMoved: event.WithdrawMoved{ID: id, Account: 1, Currency: 1, Amount: coin,
+				To: to}}
 		if id == 2 || id == 3 {
-			r.WithdrawMoved.Account, r.WithdrawMoved.Currency, r.WithdrawMoved.Amount = 2, 2, money.Amount(id)*10*coin
+			r.WithdrawMoved.Account, r.WithdrawMoved.Currency, r.WithdrawMoved.Amount = 2, 2,
+				money.Amount(id)*10*coin
 		}
 		if to == event.WithdrawRefused {
 			r.WithdrawMoved.Details = "no such place"
@@ -54,11 +62,13 @@ func everything() *State {
 		return event.Record{Kind: event.KindCodeRefused, TimeUs: timeUs,
 			CodeRefused: event.CodeRefused{Withdraw: 1, Account: 1, Expired: expired, Tries: tries}}
 	}
-	apply(must{}, s, asks(1, 1, 1, coin, 1001, "first"), asks(2, 2, 2, 20*coin, 1002, "second"), asks(3, 2, 2, 30*coin, 1003, ""),
+	apply(must{}, s, asks(1, 1, 1, coin, 1001, "first"), asks(2, 2, 2, 20*coin, 1002, "second"),
+		asks(3, 2, 2, 30*coin, 1003, ""),
 		asks(4, 1, 1, coin, 1004, "4"), asks(5, 1, 1, coin, 1005, "5"),
 		code(false, 1, 1006), code(true, 1, 1007), code(false, 2, 1008),
 		moves(2, event.WithdrawVerified, 1009),
-		moves(3, event.WithdrawVerified, 1010), moves(3, event.WithdrawApproved, 1011), moves(4, event.WithdrawVerified, 1012), moves(4, event.WithdrawRefused, 1013),
+		moves(3, event.WithdrawVerified, 1010), moves(3, event.WithdrawApproved, 1011),
+		moves(4, event.WithdrawVerified, 1012), moves(4, event.WithdrawRefused, 1013),
 		moves(5, event.WithdrawCancelled, 1014), mailed(1), mailed(3),
 		event.Record{Kind: event.KindHistory, TimeUs: 1014, History: event.HistoryID{15: 7}},
 		halt(2, true), freeze(2, true), ownFees(1, 1, 100, 200), ownFees(2, 1, 300, money.MaxRate),
@@ -176,7 +186,8 @@ func usable(t *testing.T, image []byte) {
 	}
 }
 
-// endEverything takes what is pending to its end, as far as it fits: after an error a state is not used.
+// endEverything takes what is pending to its end, as far as it fits: after an error a state is not
+// used.
 func endEverything(s *State) {
 	var records []event.Record
 	for _, id := range slices.Sorted(maps.Keys(s.withdraws)) {
@@ -231,13 +242,17 @@ func TestAnyChangedByteIsRefusedOrMakesAUsableState(t *testing.T) {
 func impossible(t *testing.T, what string, s *State, spoil func(s *State), text string) {
 	t.Helper()
 	spoil(s)
-	if _, err := Decode(s.AppendTo(nil)); !errors.Is(err, ErrImage) || !strings.Contains(err.Error(), text) {
+	if _, err := Decode(s.AppendTo(nil)); !errors.Is(err, ErrImage) ||
+		!strings.Contains(err.Error(), text) {
 		t.Errorf("%s: %v", what, err)
 	}
 }
 
 func TestImpossibleStatesAreRefused(t *testing.T) {
-	f := func(what string, spoil func(s *State)) { t.Helper(); impossible(t, what, oneOfEach(), spoil, "") }
+	f := func(what string, spoil func(s *State)) {
+		t.Helper()
+		impossible(t, what, oneOfEach(), spoil, "")
+	}
 	f("two currencies of one code", func(s *State) { s.currencies[1].Code = "BTC" })
 	f("two accounts of one name", func(s *State) { s.accounts[1].Name = "alice" })
 	f("a key of no account", func(s *State) { s.keys[1].Account = 9 })
@@ -258,10 +273,15 @@ func TestImpossibleStatesAreRefused(t *testing.T) {
 		s.accounts[0].Wallet.Put(h)
 	})
 	f("a balance above all that there can be", func(s *State) {
-		s.accounts[0].Wallet.Put(ledger.Holding{Currency: 1, Balance: money.MaxSupply.Add(money.BalanceFromBits(0, 1))})
+		s.accounts[0].Wallet.Put(ledger.Holding{Currency: 1,
+			Balance: money.MaxSupply.Add(money.BalanceFromBits(0, 1))})
 	})
-	f("a currency of which as much as can be was deposited", func(s *State) { s.currencies[0].Deposited = money.MaxSupply })
-	f("a currency of which more was withdrawn than deposited", func(s *State) { s.currencies[2].Withdrawn = money.BalanceFromBits(0, 1) })
+	f("a currency of which as much as can be was deposited", func(s *State) {
+		s.currencies[0].Deposited = money.MaxSupply
+	})
+	f("a currency of which more was withdrawn than deposited", func(s *State) {
+		s.currencies[2].Withdrawn = money.BalanceFromBits(0, 1)
+	})
 	f("an order above its counter", func(s *State) { s.pairs[0].lastOrder = 2 })
 	f("an order counter above the engine's", func(s *State) { s.pairs[0].lastOrder = 99 })
 	f("a trade counter above the engine's", func(s *State) { s.pairs[0].lastTrade = 99 })
@@ -288,8 +308,10 @@ func TestImpossibleWithdrawsMailsAndFeesAreRefused(t *testing.T) {
 	}
 	// Pending are 1, new, and 2, verified; in the outbox are mails 7, of the refusal of 4, and 8,
 	// with the code of 1.
-	for _, status := range []uint8{0, event.WithdrawApproved, event.WithdrawRefused, event.WithdrawCancelled, 255} {
-		f(fmt.Sprint("a pending withdraw of status ", status), func(s *State) { s.withdraws[1].Status = status }, "a withdraw that is not pending")
+	for _, status := range []uint8{0, event.WithdrawApproved, event.WithdrawRefused,
+		event.WithdrawCancelled, 255} {
+		f(fmt.Sprint("a pending withdraw of status ", status),
+			func(s *State) { s.withdraws[1].Status = status }, "a withdraw that is not pending")
 	}
 	f("withdraw 0", func(s *State) { s.withdraws[1].ID = 0 }, "not in order")
 	f("a stale code of a verified withdraw", func(s *State) { s.withdraws[2].Stale = true },
@@ -301,27 +323,37 @@ func TestImpossibleWithdrawsMailsAndFeesAreRefused(t *testing.T) {
 	f("a mail of a stale code", func(s *State) { s.outbox.mails[8].Withdraw.Stale = true },
 		"a mail with a code that is of no use")
 	f("a withdraw twice", func(s *State) { s.withdraws[1].ID = 2 }, "not in order")
-	f("withdraws that are not in order", func(s *State) { s.withdraws[1].ID, s.withdraws[2].ID = 2, 1 }, "not in order")
-	f("a withdraw above the counter", func(s *State) { s.lastWithdraw = 1 }, "an id that was not given yet")
-	f("a withdraw of no account", func(s *State) { s.withdraws[1].Account = 0 }, "a withdraw of no account")
-	f("a withdraw of an unknown account", func(s *State) { s.withdraws[1].Account = 4 }, "a withdraw of no account")
-	f("a withdraw of no currency", func(s *State) { s.withdraws[1].Currency = 0 }, "a withdraw of no account, currency")
-	f("a withdraw of an unknown currency", func(s *State) { s.withdraws[1].Currency = 4 }, "a withdraw of no account, currency")
-	f("a withdraw of nothing", func(s *State) { s.withdraws[1].Amount = 0 }, "a withdraw of no account, currency, amount")
+	f("withdraws that are not in order",
+		func(s *State) { s.withdraws[1].ID, s.withdraws[2].ID = 2, 1 }, "not in order")
+	f("a withdraw above the counter", func(s *State) { s.lastWithdraw = 1 },
+		"an id that was not given yet")
+	f("a withdraw of no account", func(s *State) { s.withdraws[1].Account = 0 },
+		"a withdraw of no account")
+	f("a withdraw of an unknown account", func(s *State) { s.withdraws[1].Account = 4 },
+		"a withdraw of no account")
+	f("a withdraw of no currency", func(s *State) { s.withdraws[1].Currency = 0 },
+		"a withdraw of no account, currency")
+	f("a withdraw of an unknown currency", func(s *State) { s.withdraws[1].Currency = 4 },
+		"a withdraw of no account, currency")
+	f("a withdraw of nothing", func(s *State) { s.withdraws[1].Amount = 0 },
+		"a withdraw of no account, currency, amount")
 	f("a withdraw of a negative amount", func(s *State) { s.withdraws[1].Amount = -1 }, "too large")
 	f("a withdraw without a code", func(s *State) { s.withdraws[1].Issue = 0 }, "amount or code")
 
 	mail := func(change func(m *Mail)) func(s *State) {
 		return func(s *State) { change(s.Mail(8)) }
 	}
-	notice := func(change func(m *Mail)) func(s *State) { return func(s *State) { change(s.Mail(7)) } }
+	notice := func(change func(m *Mail)) func(s *State) {
+		return func(s *State) { change(s.Mail(7)) }
+	}
 	f("mail 0", mail(func(m *Mail) { m.ID = 0 }), "a mail that is not in order")
 	f("a mail twice", mail(func(m *Mail) { m.ID = 7 }), "a mail that is not in order")
 	f("mails that are not in order", mail(func(m *Mail) { m.ID = 5 }),
 		"a mail that is not in order")
 	f("a mail above the counter", func(s *State) { s.lastMail = 7 }, "an id that was not given yet")
 	const useless = "a mail with a code that is of no use"
-	f("a code for a withdraw that is not pending", mail(func(m *Mail) { m.Withdraw.ID = 4 }), useless)
+	f("a code for a withdraw that is not pending", mail(func(m *Mail) { m.Withdraw.ID = 4 }),
+		useless)
 	f("a code for a withdraw that is verified", mail(func(m *Mail) { m.Withdraw.ID = 2 }), useless)
 	f("a code for another account", mail(func(m *Mail) { m.Withdraw.Account = 2 }), useless)
 	f("an old code", mail(func(m *Mail) { m.Withdraw.Issue = 1 }), useless)
@@ -334,18 +366,31 @@ func TestImpossibleWithdrawsMailsAndFeesAreRefused(t *testing.T) {
 			s.outbox.put(&Mail{ID: s.lastMail, Withdraw: s.Mail(7).Withdraw})
 		}
 	}, "more mails of refusals than are kept")
-	f("a mail about a withdraw that there never was", notice(func(m *Mail) { m.Withdraw.ID = 6 }), "about what none is sent about")
-	for _, status := range []uint8{0, event.WithdrawVerified, event.WithdrawApproved, event.WithdrawCancelled} {
-		f(fmt.Sprint("a mail about a withdraw of status ", status), notice(func(m *Mail) { m.Withdraw.Status = status }), "about what none is sent about")
+	f("a mail about a withdraw that there never was", notice(func(m *Mail) { m.Withdraw.ID = 6 }),
+		"about what none is sent about")
+	for _, status := range []uint8{0, event.WithdrawVerified, event.WithdrawApproved,
+		event.WithdrawCancelled} {
+		f(fmt.Sprint("a mail about a withdraw of status ", status),
+			notice(func(m *Mail) { m.Withdraw.Status = status }), "about what none is sent about")
 	}
-	f("a mail about no account", mail(func(m *Mail) { m.Withdraw.Account = 0 }), "a withdraw of no account")
-	f("a mail about an unknown account", mail(func(m *Mail) { m.Withdraw.Account = 4 }), "a withdraw of no account")
-	f("a mail about an unknown currency", mail(func(m *Mail) { m.Withdraw.Currency = 4 }), "a withdraw of no account, currency")
+	f("a mail about no account", mail(func(m *Mail) { m.Withdraw.Account = 0 }),
+		"a withdraw of no account")
+	f("a mail about an unknown account", mail(func(m *Mail) { m.Withdraw.Account = 4 }),
+		"a withdraw of no account")
+	f("a mail about an unknown currency", mail(func(m *Mail) { m.Withdraw.Currency = 4 }),
+		"a withdraw of no account, currency")
 
-	f("fees in pair 0", func(s *State) { s.accounts[0].rare.fees[0] = FeeRates{} }, "fees that are not in order of account alice")
-	f("fees in a pair that is not there", func(s *State) { s.accounts[0].rare.fees[3] = FeeRates{} }, "fees of account alice in a pair that is not there")
-	f("a maker's rate above 1", func(s *State) { s.accounts[0].rare.fees[1] = FeeRates{Maker: money.MaxRate + 1} }, "too large")
-	f("a taker's rate above 1", func(s *State) { s.accounts[0].rare.fees[1] = FeeRates{Taker: money.MaxRate + 1} }, "too large")
+	f("fees in pair 0", func(s *State) { s.accounts[0].rare.fees[0] = FeeRates{} },
+		"fees that are not in order of account alice")
+	f("fees in a pair that is not there",
+		func(s *State) { s.accounts[0].rare.fees[3] = FeeRates{} },
+		"fees of account alice in a pair that is not there")
+	f("a maker's rate above 1", func(s *State) {
+		s.accounts[0].rare.fees[1] = FeeRates{Maker: money.MaxRate + 1}
+	}, "too large")
+	f("a taker's rate above 1", func(s *State) {
+		s.accounts[0].rare.fees[1] = FeeRates{Taker: money.MaxRate + 1}
+	}, "too large")
 
 	var own, swapped writer
 	own.uint(2, 1, 100, 200, 2, 300, uint64(money.MaxRate))
@@ -354,7 +399,8 @@ func TestImpossibleWithdrawsMailsAndFeesAreRefused(t *testing.T) {
 	if bytes.Count(image, own) != 1 {
 		t.Fatal("the fees are not where they were")
 	}
-	if _, err := Decode(bytes.Replace(image, own, swapped, 1)); !errors.Is(err, ErrImage) || !strings.Contains(err.Error(), "fees that are not in order") {
+	if _, err := Decode(bytes.Replace(image, own, swapped, 1)); !errors.Is(err, ErrImage) ||
+		!strings.Contains(err.Error(), "fees that are not in order") {
 		t.Errorf("fees that are not in order: %v", err)
 	}
 }
@@ -374,15 +420,23 @@ func TestAnImageOfAReserveThatNothingExplainsDoesNotPassTheCheck(t *testing.T) {
 			t.Errorf("%s: %v", what, err)
 		}
 	}
-	f("a withdraw that is gone", func(s *State) { s.unpend(s.withdraws[1]) }, "account alice reserves 3 ")
-	f("all withdraws that are gone", func(s *State) { s.unpend(s.withdraws[1]); s.unpend(s.withdraws[2]) }, "account alice reserves 3 ")
-	f("a withdraw of a unit more", func(s *State) { s.withdraws[2].Amount++ }, "account bob reserves 38 ")
-	f("a withdraw of another account", func(s *State) { s.withdraws[2].Account = 1 }, "account alice reserves")
+	f("a withdraw that is gone", func(s *State) { s.unpend(s.withdraws[1]) },
+		"account alice reserves 3 ")
+	f("all withdraws that are gone",
+		func(s *State) { s.unpend(s.withdraws[1]); s.unpend(s.withdraws[2]) },
+		"account alice reserves 3 ")
+	f("a withdraw of a unit more", func(s *State) { s.withdraws[2].Amount++ },
+		"account bob reserves 38 ")
+	f("a withdraw of another account", func(s *State) { s.withdraws[2].Account = 1 },
+		"account alice reserves")
 	f("a withdraw too many", func(s *State) {
 		s.lastWithdraw++
-		s.pend(s.accounts[2], &Withdraw{ID: s.lastWithdraw, Account: 3, Currency: 1, Amount: 1, Status: event.WithdrawNew, Issue: 1})
+		s.pend(s.accounts[2], &Withdraw{ID: s.lastWithdraw, Account: 3, Currency: 1, Amount: 1,
+			Status: event.WithdrawNew, Issue: 1})
 	}, "account house reserves 0 ")
-	f("an approved withdraw that is not counted", func(s *State) { s.currencies[1].Withdrawn = money.Balance{} }, "all balances of USD are 70, ")
+	f("an approved withdraw that is not counted",
+		func(s *State) { s.currencies[1].Withdrawn = money.Balance{} },
+		"all balances of USD are 70, ")
 }
 
 // What comes and goes for ever leaves next to nothing behind: nothing of a deposit but the width of
@@ -488,7 +542,8 @@ func TestHugeCountsInAnImageTakeNoMemory(t *testing.T) {
 		}
 	}
 	runtime.ReadMemStats(&after)
-	// Making the images is a few times their size; a decoder that went on would take hundreds of times.
+	// Making the images is a few times their size; a decoder that went on would take hundreds of
+	// times.
 	if each := (after.TotalAlloc - before.TotalAlloc) / tries; each > 10*size {
 		t.Errorf("%d bytes for an image of %d", each, size)
 	}

@@ -15,7 +15,8 @@ func (s *State) operate(r *event.Record) error {
 	case event.KindHalt:
 		p := s.Pair(r.Pair)
 		if p == nil || p.Halted == r.Halt.Halted {
-			return fmt.Errorf("pair %d is not there, or its halt is %v already", r.Pair, r.Halt.Halted)
+			return fmt.Errorf("pair %d is not there, or its halt is %v already", r.Pair,
+				r.Halt.Halted)
 		}
 		if r.TimeUs < p.timeUs {
 			return fmt.Errorf("time %d us after %d us of %s", r.TimeUs, p.timeUs, p.Name)
@@ -24,7 +25,8 @@ func (s *State) operate(r *event.Record) error {
 	case event.KindFreeze:
 		a := s.Account(r.Freeze.Account)
 		if a == nil || a.Frozen == r.Freeze.Frozen {
-			return fmt.Errorf("account %d is not there, or that it is frozen is %v already", r.Freeze.Account, r.Freeze.Frozen)
+			return fmt.Errorf("account %d is not there, or that it is frozen is %v already",
+				r.Freeze.Account, r.Freeze.Frozen)
 		}
 		a.Frozen = r.Freeze.Frozen
 	case event.KindMaintenance:

@@ -12,23 +12,28 @@ import (
 )
 
 func halt(pair uint16, halted bool) event.Record {
-	return event.Record{Kind: event.KindHalt, Pair: pair, TimeUs: 40, Who: "olga", Halt: event.Halt{Halted: halted}}
+	return event.Record{Kind: event.KindHalt, Pair: pair, TimeUs: 40, Who: "olga",
+		Halt: event.Halt{Halted: halted}}
 }
 
 func freeze(account uint32, frozen bool) event.Record {
-	return event.Record{Kind: event.KindFreeze, TimeUs: 40, Who: "olga", Freeze: event.Freeze{Account: account, Frozen: frozen}}
+	return event.Record{Kind: event.KindFreeze, TimeUs: 40, Who: "olga",
+		Freeze: event.Freeze{Account: account, Frozen: frozen}}
 }
 
 func maintenance(on bool, message string) event.Record {
-	return event.Record{Kind: event.KindMaintenance, TimeUs: 40, Who: "olga", Maintenance: event.Maintenance{On: on, Message: message}}
+	return event.Record{Kind: event.KindMaintenance, TimeUs: 40, Who: "olga",
+		Maintenance: event.Maintenance{On: on, Message: message}}
 }
 
 func ownFees(pair uint16, account uint32, maker, taker money.Rate) event.Record {
-	return event.Record{Kind: event.KindFees, Pair: pair, TimeUs: 40, Who: "olga", Fees: event.Fees{Account: account, Own: true, Maker: maker, Taker: taker}}
+	return event.Record{Kind: event.KindFees, Pair: pair, TimeUs: 40, Who: "olga",
+		Fees: event.Fees{Account: account, Own: true, Maker: maker, Taker: taker}}
 }
 
 func usualFees(pair uint16, account uint32) event.Record {
-	return event.Record{Kind: event.KindFees, Pair: pair, TimeUs: 40, Who: "olga", Fees: event.Fees{Account: account}}
+	return event.Record{Kind: event.KindFees, Pair: pair, TimeUs: 40, Who: "olga",
+		Fees: event.Fees{Account: account}}
 }
 
 func mailed(id uint64) event.Record {
@@ -46,7 +51,8 @@ func TestApplyRefusesWhatOperatorsCannotDecide(t *testing.T) {
 	f("a halt of an unknown pair", halt(3, true), "pair 3 is not there")
 	f("a halt twice", halt(1, true), "or its halt is true already", halt(1, true))
 	f("a pair resumed that is not halted", halt(1, false), "or its halt is false already")
-	f("a pair resumed twice", halt(1, false), "or its halt is false already", halt(1, true), halt(1, false))
+	f("a pair resumed twice", halt(1, false), "or its halt is false already", halt(1, true),
+		halt(1, false))
 	early := halt(1, true)
 	early.TimeUs = 32
 	f("a halt before what the pair did last", early, "time 32 us after 33 us of BTC_USD")
@@ -55,7 +61,8 @@ func TestApplyRefusesWhatOperatorsCannotDecide(t *testing.T) {
 	f("a freeze of an unknown account", freeze(4, true), "account 4 is not there")
 	f("a freeze twice", freeze(2, true), "or that it is frozen is true already", freeze(2, true))
 	f("the end of no freeze", freeze(2, false), "or that it is frozen is false already")
-	f("the end of a freeze twice", freeze(2, false), "or that it is frozen is false already", freeze(2, true), freeze(2, false))
+	f("the end of a freeze twice", freeze(2, false), "or that it is frozen is false already",
+		freeze(2, true), freeze(2, false))
 
 	f("fees of no account", ownFees(1, 0, 1, 1), "no account 0 or no pair 1")
 	f("fees of an unknown account", ownFees(1, 4, 1, 1), "no account 4 or no pair 1")
@@ -131,8 +138,11 @@ func TestFeesOfOnesOwnAreOfOnePairUntilTheUsualOnesCountAgain(t *testing.T) {
 	}
 	f(usualFees(1, 1), nil) // it had none
 	f(ownFees(1, 1, 0, 0), map[uint16]FeeRates{1: {}})
-	f(ownFees(2, 1, 5, money.MaxRate), map[uint16]FeeRates{1: {}, 2: {Maker: 5, Taker: money.MaxRate}})
-	f(ownFees(1, 1, money.MaxRate, 7), map[uint16]FeeRates{1: {Maker: money.MaxRate, Taker: 7}, 2: {Maker: 5, Taker: money.MaxRate}})
+	f(ownFees(2, 1, 5, money.MaxRate),
+		map[uint16]FeeRates{1: {}, 2: {Maker: 5, Taker: money.MaxRate}})
+	f(ownFees(1, 1, money.MaxRate, 7),
+		map[uint16]FeeRates{1: {Maker: money.MaxRate, Taker: 7},
+			2: {Maker: 5, Taker: money.MaxRate}})
 	f(usualFees(2, 1), map[uint16]FeeRates{1: {Maker: money.MaxRate, Taker: 7}})
 	f(usualFees(1, 1), nil)
 	other := small()
@@ -146,7 +156,8 @@ func TestFeesOfOnesOwnAreOfOnePairUntilTheUsualOnesCountAgain(t *testing.T) {
 
 func TestMaintenanceIsWhatTheNewestRecordSays(t *testing.T) {
 	s := small()
-	for _, m := range []event.Maintenance{{On: true, Message: "back at noon"}, {On: true, Message: "back at one"}, {On: true}, {}, {}} {
+	for _, m := range []event.Maintenance{{On: true, Message: "back at noon"},
+		{On: true, Message: "back at one"}, {On: true}, {}, {}} {
 		apply(t, s, maintenance(m.On, m.Message))
 		if s.Maintenance() != m {
 			t.Errorf("%+v, want %+v", s.Maintenance(), m)
@@ -173,7 +184,8 @@ func TestMailsLeaveTheOutboxInAnyOrderAndTheirIDsAreNotGivenAgain(t *testing.T) 
 		}
 	}
 	f(gaveUp, 1)
-	for _, gone := range []uint64{0, 2, 3, 4, math.MaxUint64} { // it was sent, is of no use any more, or never was
+	// it was sent, is of no use any more, or never was
+	for _, gone := range []uint64{0, 2, 3, 4, math.MaxUint64} {
 		f(mailed(gone), 1)
 	}
 	f(mailed(1))
@@ -198,8 +210,10 @@ func TestWhatOperatorsDecideMovesNoMoneyAndNoOrder(t *testing.T) {
 	if err := s.Apply(&approve, &e); err != nil || e.Withdraw == nil {
 		t.Fatalf("%+v, %v", e, err)
 	}
-	for _, r := range []event.Record{halt(1, true), freeze(1, true), ownFees(1, 1, 1, 1), maintenance(true, "m"), mailed(1)} {
-		if err := s.Apply(&r, &e); err != nil || len(e.Settlements) != 0 || len(e.Closed) != 0 || e.Withdraw != nil {
+	for _, r := range []event.Record{halt(1, true), freeze(1, true), ownFees(1, 1, 1, 1),
+		maintenance(true, "m"), mailed(1)} {
+		if err := s.Apply(&r, &e); err != nil || len(e.Settlements) != 0 || len(e.Closed) != 0 ||
+			e.Withdraw != nil {
 			t.Errorf("%v: %+v, %v", r.Kind, e, err)
 		}
 	}

@@ -14,12 +14,13 @@ type Mail struct {
 	Withdraw Withdraw // as it was when the mail was written
 }
 
-// MaxNotices is how many mails about refused withdraws wait for one account at most. One more takes the place
-// of the oldest.
+// MaxNotices is how many mails about refused withdraws wait for one account at most. One more takes
+// the place of the oldest.
 const MaxNotices = 100
 
-// An outbox has the mails that are to be sent. It is bounded: there is at most one mail with a code for each
-// withdraw that is to be confirmed, and none for any other, and at most MaxNotices of refusals for each account.
+// An outbox has the mails that are to be sent. It is bounded: there is at most one mail with a code
+// for each withdraw that is to be confirmed, and none for any other, and at most MaxNotices of
+// refusals for each account.
 type outbox struct {
 	mails map[uint64]*Mail
 	order []uint64          // ids, oldest first; of some the mail is gone
@@ -98,7 +99,8 @@ func (s *State) post(m *Mail) {
 	}
 }
 
-// unmail takes a mail out: it was sent, given up, or is of no use any more. One that is not there is gone already.
+// unmail takes a mail out: it was sent, given up, or is of no use any more. One that is not there
+// is gone already.
 func (s *State) unmail(id uint64) {
 	m := s.outbox.remove(id)
 	if m == nil || m.Withdraw.Status == event.WithdrawNew {

@@ -10,9 +10,11 @@ import (
 // cycle lets bob ask for a withdraw and ends it at once.
 func cycle(t *testing.T, s *State, id uint64, ends ...uint8) {
 	t.Helper()
-	apply(t, s, event.Record{Kind: event.KindWithdraw, TimeUs: 50, Withdraw: event.Withdraw{ID: id, Account: 2, Currency: 2, Amount: 1}})
+	apply(t, s, event.Record{Kind: event.KindWithdraw, TimeUs: 50,
+		Withdraw: event.Withdraw{ID: id, Account: 2, Currency: 2, Amount: 1}})
 	for _, to := range ends {
-		apply(t, s, event.Record{Kind: event.KindWithdrawMoved, TimeUs: 51, WithdrawMoved: event.WithdrawMoved{ID: id, Account: 2, Currency: 2, Amount: 1, To: to}})
+		apply(t, s, event.Record{Kind: event.KindWithdrawMoved, TimeUs: 51,
+			WithdrawMoved: event.WithdrawMoved{ID: id, Account: 2, Currency: 2, Amount: 1, To: to}})
 	}
 }
 
@@ -36,7 +38,8 @@ func TestWithdrawsThatComeToTheirEndLeaveNoCodesBehind(t *testing.T) {
 		cycle(t, s, id, event.WithdrawCancelled)
 	}
 	if s.Mails() != 0 || len(s.outbox.codes) != 0 || len(s.outbox.order) > outboxSlack {
-		t.Errorf("%d mails, %d codes and %d ids", s.Mails(), len(s.outbox.codes), len(s.outbox.order))
+		t.Errorf("%d mails, %d codes and %d ids", s.Mails(), len(s.outbox.codes),
+			len(s.outbox.order))
 	}
 	sameImage(t, s)
 }
@@ -48,7 +51,8 @@ func TestOfRefusalsTheNewestAreMailed(t *testing.T) {
 		cycle(t, s, id, event.WithdrawVerified, event.WithdrawRefused)
 	}
 	out := mailsOf(s)
-	if len(out) != MaxNotices || out[0].Withdraw.ID != n-MaxNotices+1 || out[MaxNotices-1].Withdraw.ID != n {
+	if len(out) != MaxNotices || out[0].Withdraw.ID != n-MaxNotices+1 ||
+		out[MaxNotices-1].Withdraw.ID != n {
 		t.Errorf("%d mails, about %d and so on", len(out), out[0].Withdraw.ID)
 	}
 	apply(t, s, mailed(out[3].ID))
@@ -85,7 +89,8 @@ func TestMailsAfterAnIDAreInOrder(t *testing.T) {
 // What a mail costs does not depend on how many others there are.
 func BenchmarkMailed(b *testing.B) {
 	s := small()
-	ask := event.Record{Kind: event.KindWithdraw, TimeUs: 50, Withdraw: event.Withdraw{Account: 2, Currency: 2, Amount: money.Amount(1)}}
+	ask := event.Record{Kind: event.KindWithdraw, TimeUs: 50,
+		Withdraw: event.Withdraw{Account: 2, Currency: 2, Amount: money.Amount(1)}}
 	var e Effects
 	add := func() {
 		ask.Withdraw.ID++

@@ -35,8 +35,8 @@ type State struct {
 	settler ledger.Settler
 }
 
-// A Currency has its number (its place, from 1) and the totals that records moved over the border of
-// the exchange, summed independently of balances.
+// A Currency has its number (its place, from 1) and the totals that records moved over the border
+// of the exchange, summed independently of balances.
 type Currency struct {
 	Code      string
 	Deposited money.Balance
@@ -152,8 +152,8 @@ type ClosedOrder struct {
 	ClientID       event.ClientID
 }
 
-// Effects is what one record changed, for whoever writes it down elsewhere. Apply overwrites it; its
-// slices are valid until the next Apply of the same State or with the same Effects.
+// Effects is what one record changed, for whoever writes it down elsewhere. Apply overwrites it;
+// its slices are valid until the next Apply of the same State or with the same Effects.
 type Effects struct {
 	Settlements []ledger.Settlement // the accounts whose wallets may have changed
 	Closed      []ClosedOrder
@@ -236,7 +236,8 @@ func (s *State) OpenOrder(a *Account, id uint64) (o matching.Order, pair *Pair, 
 		return o, nil, false
 	}
 	if o, ok = pair.Book.Get(id); !ok {
-		panic(fmt.Sprintf("BUG: order %d of account %d is open but not in the book of %s", id, a.ID, pair.Name))
+		panic(fmt.Sprintf("BUG: order %d of account %d is open but not in the book of %s", id, a.ID,
+			pair.Name))
 	}
 	return o, pair, true
 }

@@ -13,8 +13,11 @@ func (s *State) withdraw(r *event.Record) error {
 	switch {
 	case a == nil:
 		return fmt.Errorf("there is no account %d", w.Account)
-	case w.ID == 0 || s.withdraws[w.ID] != nil || len(a.Withdraws()) > 0 && w.ID <= a.Withdraws()[len(a.Withdraws())-1].ID:
-		return fmt.Errorf("withdraw %d is pending already, or comes after one with a higher id of account %s", w.ID, a.Name)
+	case w.ID == 0 || s.withdraws[w.ID] != nil ||
+		len(a.Withdraws()) > 0 && w.ID <= a.Withdraws()[len(a.Withdraws())-1].ID:
+		return fmt.Errorf(
+			"withdraw %d is pending already, or comes after one with a higher id of account %s",
+			w.ID, a.Name)
 	case w.Currency == 0 || int(w.Currency) > len(s.currencies):
 		return fmt.Errorf("there is no currency %d", w.Currency)
 	case w.Amount < 1:
@@ -30,7 +33,8 @@ func (s *State) withdraw(r *event.Record) error {
 // NewWithdraw is the withdraw that a record of one asks for.
 func NewWithdraw(r *event.Record) *Withdraw {
 	w := &r.Withdraw
-	return &Withdraw{ID: w.ID, Account: w.Account, Currency: w.Currency, Amount: w.Amount, Status: event.WithdrawNew, TimeUs: r.TimeUs,
+	return &Withdraw{ID: w.ID, Account: w.Account, Currency: w.Currency, Amount: w.Amount,
+		Status: event.WithdrawNew, TimeUs: r.TimeUs,
 		Address: w.Address, Issue: 1, IssuedUs: r.TimeUs}
 }
 
@@ -46,7 +50,8 @@ func (s *State) withdrawMoved(r *event.Record, e *Effects) error {
 	m := &r.WithdrawMoved
 	w := s.withdraws[m.ID]
 	if w == nil || w.Account != m.Account || w.Currency != m.Currency || w.Amount != m.Amount {
-		return fmt.Errorf("withdraw %d of account %d (%d units of currency %d) is not pending: %+v", m.ID, m.Account, int64(m.Amount), m.Currency, w)
+		return fmt.Errorf("withdraw %d of account %d (%d units of currency %d) is not pending: %+v",
+			m.ID, m.Account, int64(m.Amount), m.Currency, w)
 	}
 	if !Follows(w.Status, m.To) || w.Stale && m.To == event.WithdrawVerified {
 		return fmt.Errorf(
@@ -106,7 +111,8 @@ func (s *State) codeRefused(r *event.Record) error {
 	c := &r.CodeRefused
 	w := s.withdraws[c.Withdraw]
 	if w == nil || w.Account != c.Account || w.Status != event.WithdrawNew {
-		return fmt.Errorf("a code for withdraw %d of account %d, which is not to be confirmed: %+v", c.Withdraw, c.Account, w)
+		return fmt.Errorf("a code for withdraw %d of account %d, which is not to be confirmed: %+v",
+			c.Withdraw, c.Account, w)
 	}
 	if (w.Stale || w.Renewed) && !c.Expired {
 		return fmt.Errorf(

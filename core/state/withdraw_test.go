@@ -11,28 +11,41 @@ import (
 	"exchange/core/money"
 )
 
-// asked is small with two pending withdraws: 1 of 2 BTC of alice's is new, 2 of 30 USD of bob's is verified.
+// asked is small with two pending withdraws: 1 of 2 BTC of alice's is new, 2 of 30 USD of bob's is
+// verified.
 func asked() *State {
 	s := small()
 	apply(must{}, s,
-		event.Record{Kind: event.KindWithdraw, TimeUs: 35, Withdraw: event.Withdraw{ID: 1, Account: 1, Key: 1, Nonce: 7, Currency: 1, Amount: 2 * coin, Address: "to alice"}},
-		event.Record{Kind: event.KindWithdraw, TimeUs: 36, Withdraw: event.Withdraw{ID: 2, Account: 2, Currency: 2, Amount: 30 * coin, Address: "to bob"}},
-		event.Record{Kind: event.KindWithdrawMoved, TimeUs: 37, WithdrawMoved: event.WithdrawMoved{ID: 2, Account: 2, Currency: 2, Amount: 30 * coin, To: event.WithdrawVerified}})
+		event.Record{Kind: event.KindWithdraw, TimeUs: 35,
+			Withdraw: event.Withdraw{ID: 1, Account: 1, Key: 1, Nonce: 7, Currency: 1,
+				Amount: 2 * coin, Address: "to alice"}},
+		event.Record{Kind: event.KindWithdraw, TimeUs: 36,
+			Withdraw: event.Withdraw{ID: 2, Account: 2, Currency: 2, Amount: 30 * coin,
+				Address: "to bob"}},
+		event.Record{Kind: event.KindWithdrawMoved, TimeUs: 37,
+			WithdrawMoved: event.WithdrawMoved{ID: 2, Account: 2, Currency: 2, Amount: 30 * coin,
+				To: event.WithdrawVerified}})
 	return s
 }
 
 // ask is a third withdraw that fits asked, of all that alice has left.
 func ask() event.Record {
-	return event.Record{Kind: event.KindWithdraw, TimeUs: 40, Withdraw: event.Withdraw{ID: 3, Account: 1, Key: 1, Nonce: 9, Currency: 1, Amount: 6 * coin, Address: "to alice"}}
+	return event.Record{Kind: event.KindWithdraw, TimeUs: 40,
+		Withdraw: event.Withdraw{ID: 3, Account: 1, Key: 1, Nonce: 9, Currency: 1, Amount: 6 * coin,
+			Address: "to alice"}}
 }
 
 // confirm1 verifies the first withdraw of asked, approve2 approves the second.
 func confirm1() event.Record {
-	return event.Record{Kind: event.KindWithdrawMoved, TimeUs: 40, WithdrawMoved: event.WithdrawMoved{ID: 1, Account: 1, Key: 1, Nonce: 9, Currency: 1, Amount: 2 * coin, To: event.WithdrawVerified}}
+	return event.Record{Kind: event.KindWithdrawMoved, TimeUs: 40,
+		WithdrawMoved: event.WithdrawMoved{ID: 1, Account: 1, Key: 1, Nonce: 9, Currency: 1,
+			Amount: 2 * coin, To: event.WithdrawVerified}}
 }
 
 func approve2() event.Record {
-	return event.Record{Kind: event.KindWithdrawMoved, TimeUs: 40, Who: "olga", WithdrawMoved: event.WithdrawMoved{ID: 2, Account: 2, Currency: 2, Amount: 30 * coin, To: event.WithdrawApproved}}
+	return event.Record{Kind: event.KindWithdrawMoved, TimeUs: 40, Who: "olga",
+		WithdrawMoved: event.WithdrawMoved{ID: 2, Account: 2, Currency: 2, Amount: 30 * coin,
+			To: event.WithdrawApproved}}
 }
 
 func wrongCode1() event.Record {
@@ -64,24 +77,31 @@ func TestApplyRefusesWithdrawsThatDoNotFit(t *testing.T) {
 	f("an unknown currency", func(w W) { w.Currency = 4 }, "no currency 4")
 	f("an amount of nothing", func(w W) { w.Amount = 0 }, "a withdraw of 0 units")
 	f("a negative amount", func(w W) { w.Amount = -1 }, "a withdraw of -1 units")
-	f("the most negative amount", func(w W) { w.Amount = math.MinInt64 }, "a withdraw of -9223372036854775808 units")
-	f("id 0", func(w W) { w.ID = 0 }, "withdraw 0 is pending already, or comes after one with a higher id of account alice")
-	f("id 0 of an account that has none", func(w W) { w.ID, w.Account, w.Key = 0, 3, 0 }, "withdraw 0 is pending already")
+	f("the most negative amount", func(w W) { w.Amount = math.MinInt64 },
+		"a withdraw of -9223372036854775808 units")
+	f("id 0", func(w W) { w.ID = 0 },
+		"withdraw 0 is pending already, or comes after one with a higher id of account alice")
+	f("id 0 of an account that has none", func(w W) { w.ID, w.Account, w.Key = 0, 3, 0 },
+		"withdraw 0 is pending already")
 	f("an id twice", func(w W) { w.ID = 1 }, "withdraw 1 is pending already")
-	f("an id that another account's pending one has", func(w W) { w.ID = 2 }, "withdraw 2 is pending already")
+	f("an id that another account's pending one has", func(w W) { w.ID = 2 },
+		"withdraw 2 is pending already")
 	f("an unknown key", func(w W) { w.Key = 2 }, "key number 2 is not of account 1")
-	f("another account's key", func(w W) { w.Account, w.Currency, w.Amount = 2, 2, coin }, "key number 1 is not of account 2")
+	f("another account's key", func(w W) { w.Account, w.Currency, w.Amount = 2, 2, coin },
+		"key number 1 is not of account 2")
 	f("a unit above what is available", func(w W) { w.Amount++ }, "account alice: ")
 	f("the largest amount", func(w W) { w.Amount = money.MaxAmount }, "account alice: ")
 	f("a currency that the account never had", func(w W) { w.Currency = 3 }, "account alice: ")
 }
 
-// Wallets draw ids at once: the records of two accounts may come in another order, never those of one.
+// Wallets draw ids at once: the records of two accounts may come in another order, never those of
+// one.
 func TestIDsOfWithdrawsGrowWithinAnAccount(t *testing.T) {
 	s := asked()
 	later, earlier := ask(), ask()
 	later.Withdraw.ID, later.Withdraw.Amount = 9, coin
-	earlier.Withdraw.ID, earlier.Withdraw.Account, earlier.Withdraw.Key, earlier.Withdraw.Currency, earlier.Withdraw.Amount = 8, 2, 0, 2, coin
+	earlier.Withdraw.ID, earlier.Withdraw.Account, earlier.Withdraw.Key, earlier.Withdraw.Currency, earlier.Withdraw.Amount = 8,
+		2, 0, 2, coin
 	apply(t, s, later, earlier)
 	if s.LastWithdraw() != 9 || s.Withdraw(8) == nil || s.Withdraw(9) == nil {
 		t.Errorf("%+v up to %d", s.Withdraws(), s.LastWithdraw())
@@ -94,7 +114,8 @@ func TestIDsOfWithdrawsGrowWithinAnAccount(t *testing.T) {
 	}
 	r := ask()
 	r.Withdraw.ID = 7
-	refusedBy(t, s, "an id below the account's newest", r, "withdraw 7 is pending already, or comes after one with a higher id of account alice")
+	refusedBy(t, s, "an id below the account's newest", r,
+		"withdraw 7 is pending already, or comes after one with a higher id of account alice")
 }
 
 // A code of an earlier history confirms nothing and costs no try; the next one counts.
@@ -201,7 +222,8 @@ func TestApplyRefusesMovesOfWithdrawsThatDoNotFit(t *testing.T) {
 	type M = *event.WithdrawMoved
 	f("withdraw 0", func(m M) { m.ID = 0 }, "withdraw 0 of account 2")
 	f("one that there never was", func(m M) { m.ID = 3 }, "withdraw 3 of account 2")
-	f("another account's", func(m M) { m.Account = 1 }, "withdraw 2 of account 1 (3000000000 units of currency 2) is not pending")
+	f("another account's", func(m M) { m.Account = 1 },
+		"withdraw 2 of account 1 (3000000000 units of currency 2) is not pending")
 	f("no account", func(m M) { m.Account = 0 }, "withdraw 2 of account 0")
 	f("an unknown account", func(m M) { m.Account = 4 }, "withdraw 2 of account 4")
 	f("another currency", func(m M) { m.Currency = 1 }, "units of currency 1) is not pending")
@@ -229,9 +251,11 @@ func TestApplyRefusesCodesThatDoNotFit(t *testing.T) {
 	type C = *event.CodeRefused
 	f("no withdraw", func(c C) { c.Withdraw = 0 }, "a code for withdraw 0")
 	f("a withdraw that there never was", func(c C) { c.Withdraw = 3 }, "a code for withdraw 3")
-	f("another account's withdraw", func(c C) { c.Account, c.Key = 2, 0 }, "a code for withdraw 1 of account 2, which is not to be confirmed")
+	f("another account's withdraw", func(c C) { c.Account, c.Key = 2, 0 },
+		"a code for withdraw 1 of account 2, which is not to be confirmed")
 	f("an unknown account", func(c C) { c.Account = 4 }, "a code for withdraw 1 of account 4")
-	f("a withdraw that is verified", func(c C) { c.Withdraw, c.Account, c.Key = 2, 2, 0 }, "a code for withdraw 2 of account 2, which is not to be confirmed")
+	f("a withdraw that is verified", func(c C) { c.Withdraw, c.Account, c.Key = 2, 2, 0 },
+		"a code for withdraw 2 of account 2, which is not to be confirmed")
 	f("an unknown key", func(c C) { c.Key = 2 }, "key number 2 is not of account 1")
 
 	for tries, expired := range map[uint32]bool{0: false, 2: false, 1: true} {
@@ -242,12 +266,14 @@ func TestApplyRefusesCodesThatDoNotFit(t *testing.T) {
 	}
 	s := asked()
 	apply(t, s, confirm1())
-	refusedBy(t, s, "a withdraw that was verified since", wrongCode1(), "which is not to be confirmed")
+	refusedBy(t, s, "a withdraw that was verified since", wrongCode1(),
+		"which is not to be confirmed")
 	s = asked()
 	r := confirm1()
 	r.WithdrawMoved.To = event.WithdrawCancelled
 	apply(t, s, r)
-	refusedBy(t, s, "a withdraw that was cancelled since", wrongCode1(), "which is not to be confirmed")
+	refusedBy(t, s, "a withdraw that was cancelled since", wrongCode1(),
+		"which is not to be confirmed")
 }
 
 // movedTo gives bob's withdraw 2 its next status.
@@ -270,7 +296,8 @@ func TestAWithdrawHasThisLifeAndNoOther(t *testing.T) {
 	for _, from := range []uint8{fresh, verified, approved, refused, cancelled} {
 		for to := range 256 {
 			s := small()
-			apply(t, s, event.Record{Kind: event.KindWithdraw, Withdraw: event.Withdraw{ID: 2, Account: 2, Currency: 2, Amount: 30 * coin}})
+			apply(t, s, event.Record{Kind: event.KindWithdraw,
+				Withdraw: event.Withdraw{ID: 2, Account: 2, Currency: 2, Amount: 30 * coin}})
 			if from != fresh && movedTo(t, s, verified) != nil {
 				t.Fatal("a new one cannot be verified")
 			}
@@ -283,7 +310,9 @@ func TestAWithdrawHasThisLifeAndNoOther(t *testing.T) {
 			} else if fits != Follows(from, uint8(to)) {
 				t.Errorf("Follows(%d, %d) is %v", from, to, !fits)
 			}
-			if err != nil && !strings.Contains(err.Error(), fmt.Sprintf("from status %d to %d", from, to)) && !strings.Contains(err.Error(), "is not pending") {
+			if err != nil && !strings.Contains(err.Error(),
+				fmt.Sprintf("from status %d to %d", from, to)) &&
+				!strings.Contains(err.Error(), "is not pending") {
 				t.Errorf("from %d to %d: %v", from, to, err)
 			}
 		}
@@ -309,16 +338,21 @@ func TestWhatEachMoveOfAWithdrawDoes(t *testing.T) {
 		after := before
 		after.Status, after.Details = m.To, details
 		if ends := m.To != event.WithdrawVerified; ends {
-			if s.Withdraw(m.ID) != nil || len(s.Account(m.Account).Withdraws()) != 0 || e.Withdraw == nil || *e.Withdraw != after || e.Withdraw.Pending() {
+			if s.Withdraw(m.ID) != nil || len(s.Account(m.Account).Withdraws()) != 0 ||
+				e.Withdraw == nil || *e.Withdraw != after || e.Withdraw.Pending() {
 				t.Errorf("to %d: pending %+v, ended %+v", m.To, s.Withdraw(m.ID), e.Withdraw)
 			}
-		} else if w := s.Withdraw(m.ID); w == nil || *w != after || !w.Pending() || e.Withdraw != nil || !slices.Equal(s.Account(m.Account).Withdraws(), []*Withdraw{w}) {
+		} else if w := s.Withdraw(m.ID); w == nil || *w != after || !w.Pending() ||
+			e.Withdraw != nil || !slices.Equal(s.Account(m.Account).Withdraws(), []*Withdraw{w}) {
 			t.Errorf("to %d: pending %+v, ended %+v", m.To, w, e.Withdraw)
 		}
-		if s.Mails() != len(mails) || slices.ContainsFunc(mails, func(id uint64) bool { return s.Mail(id) == nil }) {
+		if s.Mails() != len(mails) || slices.ContainsFunc(mails, func(id uint64) bool {
+			return s.Mail(id) == nil
+		}) {
 			t.Errorf("to %d: the outbox is %+v", m.To, mailsOf(s))
 		}
-		if notice := s.Mail(3); notice != nil && *notice != (Mail{ID: 3, TimeUs: r.TimeUs, Withdraw: after}) {
+		if notice := s.Mail(3); notice != nil &&
+			*notice != (Mail{ID: 3, TimeUs: r.TimeUs, Withdraw: after}) {
 			t.Errorf("to %d: the mail is %+v", m.To, notice)
 		}
 		if len(e.Settlements) != 1 || e.Settlements[0].Account != m.Account || len(e.Closed) != 0 {
@@ -346,7 +380,8 @@ func TestAWithdrawIsReservedAndItsCodeIsMailed(t *testing.T) {
 	s := asked()
 	e := apply(t, s, ask())
 	w := s.Withdraw(3)
-	want := Withdraw{ID: 3, Account: 1, Currency: 1, Amount: 6 * coin, Status: event.WithdrawNew, TimeUs: 40, Address: "to alice", Issue: 1, IssuedUs: 40}
+	want := Withdraw{ID: 3, Account: 1, Currency: 1, Amount: 6 * coin, Status: event.WithdrawNew,
+		TimeUs: 40, Address: "to alice", Issue: 1, IssuedUs: 40}
 	if w == nil || *w != want || !w.Pending() || s.LastWithdraw() != 3 {
 		t.Errorf("%+v, want %+v", w, want)
 	}
@@ -382,7 +417,8 @@ func TestAWrongCodeIsCountedAndForAnOldOneANewOneIsMailed(t *testing.T) {
 		if out := mailsOf(s); !slices.Equal(out, before) {
 			t.Errorf("the outbox is %+v, want %+v", out, before)
 		}
-		if len(e.Settlements) != 1 || e.Settlements[0].Account != 1 || len(e.Settlements[0].Changes()) != 0 || e.Withdraw != nil {
+		if len(e.Settlements) != 1 || e.Settlements[0].Account != 1 ||
+			len(e.Settlements[0].Changes()) != 0 || e.Withdraw != nil {
 			t.Errorf("%+v", e)
 		}
 		if err := s.Check(); err != nil {
@@ -405,7 +441,8 @@ func TestAWrongCodeIsCountedAndForAnOldOneANewOneIsMailed(t *testing.T) {
 func TestWithdrawCommandsUseTheirNoncesWhichNeverFall(t *testing.T) {
 	for _, nonce := range []struct{ used, want uint64 }{{9, 9}, {7, 7}, {3, 7}} { // it was 7
 		a, c, w := ask(), confirm1(), wrongCode1()
-		a.Withdraw.Nonce, c.WithdrawMoved.Nonce, w.CodeRefused.Nonce = nonce.used, nonce.used, nonce.used
+		a.Withdraw.Nonce, c.WithdrawMoved.Nonce, w.CodeRefused.Nonce = nonce.used, nonce.used,
+			nonce.used
 		for _, r := range []event.Record{a, c, w} {
 			s := asked()
 			apply(t, s, r)
@@ -426,7 +463,8 @@ func TestAnOperatorMovesAWithdrawWithoutAKey(t *testing.T) {
 
 func TestWhatIsNotPendingHasNoWithdraw(t *testing.T) {
 	s := asked()
-	if s.Withdraw(0) != nil || s.Withdraw(3) != nil || len(s.Account(3).Withdraws()) != 0 || s.Account(3).Fees() != nil {
+	if s.Withdraw(0) != nil || s.Withdraw(3) != nil || len(s.Account(3).Withdraws()) != 0 ||
+		s.Account(3).Fees() != nil {
 		t.Error("something unknown is known")
 	}
 	apply(t, s, approve2())

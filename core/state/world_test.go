@@ -10,8 +10,8 @@ import (
 	"exchange/core/money"
 )
 
-// A world is what the records say beside orders, kept in the obvious way: what has come in and gone out
-// of each currency, nonces, withdraws, mails, and what operators decided.
+// A world is what the records say beside orders, kept in the obvious way: what has come in and gone
+// out of each currency, nonces, withdraws, mails, and what operators decided.
 type world struct {
 	in, out      map[uint16]money.Balance // by currency
 	nonces       map[uint32]uint64        // by key
@@ -32,7 +32,8 @@ type world struct {
 func newWorld() *world {
 	return &world{in: map[uint16]money.Balance{}, out: map[uint16]money.Balance{},
 		nonces: map[uint32]uint64{}, revoked: map[uint32]bool{}, halted: map[uint16]bool{},
-		frozen: map[uint32]bool{}, own: map[uint32]map[uint16]FeeRates{}, trades: map[uint32]uint64{}}
+		frozen: map[uint32]bool{}, own: map[uint32]map[uint16]FeeRates{},
+		trades: map[uint32]uint64{}}
 }
 
 func (w *world) note(r *event.Record) {
@@ -46,7 +47,8 @@ func (w *world) note(r *event.Record) {
 	case event.KindOrder:
 		w.use(r.Order.Key, r.Order.Nonce)
 		for i := range r.Order.Trades {
-			for account := range map[uint32]bool{0: true, r.Order.Account: true, r.Order.Trades[i].MakerAccount: true} {
+			for account := range map[uint32]bool{0: true, r.Order.Account: true,
+				r.Order.Trades[i].MakerAccount: true} {
 				w.trades[account]++
 			}
 		}
@@ -58,7 +60,8 @@ func (w *world) note(r *event.Record) {
 		k := &r.Withdraw
 		w.use(k.Key, k.Nonce)
 		w.lastWithdraw = max(w.lastWithdraw, k.ID)
-		made := Withdraw{ID: k.ID, Account: k.Account, Currency: k.Currency, Amount: k.Amount, Status: event.WithdrawNew,
+		made := Withdraw{ID: k.ID, Account: k.Account, Currency: k.Currency, Amount: k.Amount,
+			Status: event.WithdrawNew,
 			TimeUs: r.TimeUs, Address: k.Address, Issue: 1, IssuedUs: r.TimeUs}
 		w.withdraws = append(w.withdraws, made)
 		slices.SortFunc(w.withdraws, func(a, b Withdraw) int { return cmp.Compare(a.ID, b.ID) })
@@ -150,7 +153,9 @@ func (w *world) mail(timeUs int64, k Withdraw) {
 
 // useless takes the mail with the code of a withdraw out.
 func (w *world) useless(withdraw uint64) {
-	w.mails = slices.DeleteFunc(w.mails, func(m Mail) bool { return m.Withdraw.ID == withdraw && m.Withdraw.Status == event.WithdrawNew })
+	w.mails = slices.DeleteFunc(w.mails, func(m Mail) bool {
+		return m.Withdraw.ID == withdraw && m.Withdraw.Status == event.WithdrawNew
+	})
 }
 
 func mailsOf(s *State) (list []Mail) {
@@ -183,16 +188,19 @@ func (w *world) differs(s *State) string {
 			sum = sum.Add(a.Wallet.Get(n).Balance)
 		}
 		if c.Deposited != w.in[n] || c.Withdrawn != w.out[n] || sum != w.in[n].Sub(w.out[n]) {
-			return fmt.Sprintf("%s: %+v, all hold %v; in came %v, out went %v", c.Code, c, sum, w.in[n], w.out[n])
+			return fmt.Sprintf("%s: %+v, all hold %v; in came %v, out went %v", c.Code, c, sum,
+				w.in[n], w.out[n])
 		}
 	}
 	for _, k := range s.Keys() {
 		if k.Nonce != w.nonces[k.Number] {
-			return fmt.Sprintf("key %d has used nonce %d, want %d", k.Number, k.Nonce, w.nonces[k.Number])
+			return fmt.Sprintf("key %d has used nonce %d, want %d", k.Number, k.Nonce,
+				w.nonces[k.Number])
 		}
 	}
 	if len(s.Withdraws()) != len(w.withdraws) || s.LastWithdraw() != w.lastWithdraw {
-		return fmt.Sprintf("%d withdraws up to id %d, want %d up to %d", len(s.Withdraws()), s.LastWithdraw(), len(w.withdraws), w.lastWithdraw)
+		return fmt.Sprintf("%d withdraws up to id %d, want %d up to %d", len(s.Withdraws()),
+			s.LastWithdraw(), len(w.withdraws), w.lastWithdraw)
 	}
 	of := map[uint32][]Withdraw{}
 	for _, k := range w.withdraws {
@@ -222,7 +230,8 @@ func (w *world) differs(s *State) string {
 	}
 	for _, a := range s.Accounts() {
 		if a.Frozen != w.frozen[a.ID] || !maps.Equal(a.Fees(), w.own[a.ID]) {
-			return fmt.Sprintf("account %s is frozen: %v, with fees %v, want %v, %v", a.Name, a.Frozen, a.Fees(), w.frozen[a.ID], w.own[a.ID])
+			return fmt.Sprintf("account %s is frozen: %v, with fees %v, want %v, %v", a.Name,
+				a.Frozen, a.Fees(), w.frozen[a.ID], w.own[a.ID])
 		}
 		var own []Withdraw
 		for _, k := range a.Withdraws() {

@@ -1,5 +1,6 @@
-// Package encode writes what the API and the stream show, as JSON: functions that append to a buffer and
-// allocate nothing. Numbers are plain: no exponent, no trailing zeros. See core/money for amounts and prices.
+// Package encode writes what the API and the stream show, as JSON: functions that append to a
+// buffer and allocate nothing. Numbers are plain: no exponent, no trailing zeros. See core/money
+// for amounts and prices.
 package encode
 
 import (
@@ -46,7 +47,8 @@ func Seconds(b []byte, us int64) []byte {
 		return b
 	}
 	// Divisions by constants are multiplications; a whole book has 100,000 of these.
-	b = append(b, '.', byte('0'+f/100_000), byte('0'+f/10_000%10), byte('0'+f/1000%10), byte('0'+f/100%10), byte('0'+f/10%10), byte('0'+f%10))
+	b = append(b, '.', byte('0'+f/100_000), byte('0'+f/10_000%10), byte('0'+f/1000%10),
+		byte('0'+f/100%10), byte('0'+f/10%10), byte('0'+f%10))
 	for b[len(b)-1] == '0' {
 		b = b[:len(b)-1]
 	}
@@ -98,7 +100,8 @@ func Level(b []byte, price money.Price, amount money.Total) []byte {
 }
 
 // Trade writes the public form of a trade without its closing brace; side is the taker's.
-func Trade(b []byte, id uint64, price money.Price, pair string, side matching.Side, timeUs int64, amount money.Amount) []byte {
+func Trade(b []byte, id uint64, price money.Price, pair string, side matching.Side, timeUs int64,
+	amount money.Amount) []byte {
 	b = strconv.AppendUint(append(b, `{"id":`...), id, 10)
 	b = price.Append(append(b, `,"price":`...))
 	b = append(append(append(b, `,"pair":"`...), pair...), `","type":`...)

@@ -21,7 +21,8 @@ func TestTextIsJSON(t *testing.T) {
 }
 
 func TestSecondsHaveNoZerosAtTheirEnd(t *testing.T) {
-	for us, want := range map[int64]string{0: "0", 1: "0.000001", 1_000_000: "1", 1_100_000: "1.1", 1_700_000_000_123_450: "1700000000.12345", 999_999: "0.999999"} {
+	for us, want := range map[int64]string{0: "0", 1: "0.000001", 1_000_000: "1", 1_100_000: "1.1",
+		1_700_000_000_123_450: "1700000000.12345", 999_999: "0.999999"} {
 		if got := string(Seconds(nil, us)); got != want {
 			t.Errorf("%d us are %s, want %s", us, got, want)
 		}
@@ -31,11 +32,16 @@ func TestSecondsHaveNoZerosAtTheirEnd(t *testing.T) {
 func TestFormsOfTheMarket(t *testing.T) {
 	for _, c := range [][2]string{
 		{string(Side(nil, matching.Sell)), `"sell"`},
-		{string(Ticker(nil, "BTC_USDT", &market.Ticker{TimeUs: 1_500_000, Last: 5e8, Diff: -25e6, High: 6e8, Low: 4e8, Sell: 7e8})),
+		{string(Ticker(nil, "BTC_USDT",
+			&market.Ticker{TimeUs: 1_500_000, Last: 5e8, Diff: -25e6, High: 6e8, Low: 4e8,
+				Sell: 7e8})),
 			`{"timestamp":1.5,"pair":"BTC_USDT","last":5,"diff":-0.25,"vol":0,"high":6,"low":4,"buy":0,"sell":7}`},
 		{string(Levels(nil, nil)), `[]`},
-		{string(Levels(nil, []matching.Level{{Price: 1}, {Price: 5e8, Amount: money.Amount(25e6).Total()}})), `[{"price":0.00000001,"amount":0},{"price":5,"amount":0.25}]`},
-		{string(Trade(nil, 7, 5e8, "A_B", matching.Buy, 1_000_000, 1e8)), `{"id":7,"price":5,"pair":"A_B","type":"buy","timestamp":1,"amount":1`},
+		{string(Levels(nil, []matching.Level{{Price: 1},
+			{Price: 5e8, Amount: money.Amount(25e6).Total()}})),
+			`[{"price":0.00000001,"amount":0},{"price":5,"amount":0.25}]`},
+		{string(Trade(nil, 7, 5e8, "A_B", matching.Buy, 1_000_000, 1e8)),
+			`{"id":7,"price":5,"pair":"A_B","type":"buy","timestamp":1,"amount":1`},
 	} {
 		if c[0] != c[1] {
 			t.Errorf("got  %s\nwant %s", c[0], c[1])

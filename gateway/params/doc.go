@@ -27,7 +27,8 @@
 // # Memory
 //
 // Parsing allocates nothing once a Set has grown to the usual size. Names and values point into the
-// parsed bytes or, where something had to be decoded, into a buffer of the Set. They are valid until
-// the next Reset or Parse call and only while the parsed bytes do not change; whoever keeps one
-// longer copies it. Parsing never writes to its input. A Set is used by one goroutine at a time.
+// parsed bytes or, where something had to be decoded, into a buffer of the Set. They are valid
+// until the next Reset or Parse call and only while the parsed bytes do not change; whoever keeps
+// one longer copies it. Parsing never writes to its input. A Set is used by one goroutine at a
+// time.
 package params

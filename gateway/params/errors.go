@@ -5,8 +5,9 @@ import (
 	"strconv"
 )
 
-// Limits on what one request may carry. The API needs fewer than ten parameters with names of at most
-// 15 bytes; the rest is room for what clients add, small enough that insertion into a sorted list is cheap.
+// Limits on what one request may carry. The API needs fewer than ten parameters with names of at
+// most 15 bytes; the rest is room for what clients add, small enough that insertion into a sorted
+// list is cheap.
 const (
 	MaxParams = 64 // different names in one Set
 	MaxName   = 64 // bytes of a decoded name
@@ -16,7 +17,8 @@ const (
 // What is too much. The texts are complete sentences for the one who sent the request.
 var (
 	ErrTooMany     = errors.New("At most " + strconv.Itoa(MaxParams) + " parameters are possible.")
-	ErrNameTooLong = errors.New("The name of a parameter can have at most " + strconv.Itoa(MaxName) + " bytes.")
+	ErrNameTooLong = errors.New("The name of a parameter can have at most " +
+		strconv.Itoa(MaxName) + " bytes.")
 )
 
 // SyntaxError says where a body or a query stops being well formed.

@@ -48,7 +48,8 @@ func TestFormIsRefusedWhereItBreaks(t *testing.T) {
 		for _, parse := range []func(*Set, []byte) error{(*Set).ParseForm, (*Set).ParseQuery} {
 			var s Set
 			var syntax *SyntaxError
-			if err := parse(&s, []byte(body)); !errors.As(err, &syntax) || syntax.Position != position {
+			if err := parse(&s, []byte(body)); !errors.As(err, &syntax) ||
+				syntax.Position != position {
 				t.Errorf("%q: got %v, want a SyntaxError at %d", body, err, position)
 			}
 			if len(s.All()) != 0 {

@@ -20,8 +20,9 @@ var (
 	halfPair   = regexp.MustCompile(`(?i)^\\ud[89a-f]..$`)
 )
 
-// reference reads a flat object with encoding/json. It gives the decoded values by name, or why the body
-// has to be refused: because encoding/json does, or by a rule that encoding/json does not have.
+// reference reads a flat object with encoding/json. It gives the decoded values by name, or why the
+// body has to be refused: because encoding/json does, or by a rule that encoding/json does not
+// have.
 func reference(body []byte) (values map[string]string, refused string) {
 	values = map[string]string{}
 	if len(body) == 0 {
@@ -86,8 +87,10 @@ type fataler interface {
 	Fatalf(format string, args ...any)
 }
 
-// compare checks what a parse made of text, of which before is a copy, against what it should have made.
-func compare(t fataler, s *Set, err error, text, before []byte, want map[string]string, refused string) {
+// compare checks what a parse made of text, of which before is a copy, against what it should have
+// made.
+func compare(t fataler, s *Set, err error, text, before []byte, want map[string]string,
+	refused string) {
 	t.Helper()
 	if !bytes.Equal(text, before) {
 		t.Fatalf("parsing changed its input: %q became %q", before, text)
@@ -96,7 +99,8 @@ func compare(t fataler, s *Set, err error, text, before []byte, want map[string]
 		t.Fatalf("%q: got %v, the reference says %q", text, err, refused)
 	}
 	if err != nil {
-		if e, ok := err.(*SyntaxError); ok && (e.Position < 0 || e.Position > len(text) || e.Expected == "") {
+		if e, ok := err.(*SyntaxError); ok &&
+			(e.Position < 0 || e.Position > len(text) || e.Expected == "") {
 			t.Fatalf("%q: a strange error: %v", text, err)
 		}
 		if len(s.All()) != 0 {
@@ -130,8 +134,8 @@ func checkJSON(t fataler, s *Set, body []byte) {
 	compare(t, s, s.ParseJSON(body), body, before, want, refused)
 }
 
-// checkPairs compares both parsers of urlencoded text with net/url. That refuses every ';', which is an
-// ordinary character here; it is encoded for the reference.
+// checkPairs compares both parsers of urlencoded text with net/url. That refuses every ';', which
+// is an ordinary character here; it is encoded for the reference.
 func checkPairs(t fataler, s *Set, text []byte) {
 	t.Helper()
 	before := bytes.Clone(text)
@@ -161,14 +165,17 @@ var jsonSeeds = []string{
 	``, `{}`, ` { } `, orderJSON, escapedJSON, nestedJSON,
 	`{"a":0.50,"b":1e-7,"c":-0,"d":1E+07}`, `{"a":01}`, `{"a":1.}`, `{"a":-}`, `{"a":1e+}`,
 	`{"a":true,"b":false,"c":null}`, `{"a":tru}`, `{"a":nulL}`,
-	`{"a":"\"\\\/\b\f\n\r\t\u0000\u20ac"}`, `{"a":"\ud83d\ude00"}`, `{"a":"\ud83d"}`, `{"a":"\ude00\ud83d"}`, `{"a":"\x"}`,
+	`{"a":"\"\\\/\b\f\n\r\t\u0000\u20ac"}`, `{"a":"\ud83d\ude00"}`, `{"a":"\ud83d"}`,
+	`{"a":"\ude00\ud83d"}`, `{"a":"\x"}`,
 	"{\"a\":\"\xff\"}", "{\"a\":\"\x1f\"}", "{\"a\":\"\\n\xc3\"}", "\ufeff{}",
-	`{"a":1,"\u0061":2}`, `{"a":1,}`, `{"a":[1,{"b":[]},"\n"],"c":{"d":{}}}`, `{"a":[1,]}`, `{"a":[}]}`, `[1]`, `"a"`, `{} x`,
+	`{"a":1,"\u0061":2}`, `{"a":1,}`, `{"a":[1,{"b":[]},"\n"],"c":{"d":{}}}`, `{"a":[1,]}`,
+	`{"a":[}]}`, `[1]`, `"a"`, `{} x`,
 	`{"a":` + brackets(MaxDepth) + `}`, `{"a":` + brackets(MaxDepth+1) + `}`,
 }
 
 var pairSeeds = []string{
-	``, `&`, `=`, orderForm, escapedForm, `a`, `a=1&a=2`, `a=b=c;d`, `a=+%20%2B`, `a=%`, `a=%4&b`, `a%4=1`, `%61=%C3%A9`, `a=%ff`, "\xff=1", `=1&=2`,
+	``, `&`, `=`, orderForm, escapedForm, `a`, `a=1&a=2`, `a=b=c;d`, `a=+%20%2B`, `a=%`, `a=%4&b`,
+	`a%4=1`, `%61=%C3%A9`, `a=%ff`, "\xff=1", `=1&=2`,
 }
 
 func FuzzParseJSON(f *testing.F) {
@@ -202,7 +209,8 @@ func TestFlatObjectsReadAsEncodingJSONReadsThem(t *testing.T) {
 			return `"` + b.String() + `"`
 		default:
 			return `"` + strings.Join(rapid.SliceOfN(rapid.SampledFrom([]string{
-				`\"`, `\\`, `\/`, `\b`, `\f`, `\n`, `\r`, `\t`, `\u00e9`, `\uD83D\uDE00`, `\u0000`, "x", "é", "😀", "\u2028",
+				`\"`, `\\`, `\/`, `\b`, `\f`, `\n`, `\r`, `\t`, `\u00e9`, `\uD83D\uDE00`, `\u0000`,
+				"x", "é", "😀", "\u2028",
 			}), 0, 6).Draw(t, "pieces"), "") + `"`
 		}
 	})
@@ -238,7 +246,8 @@ func TestFlatObjectsReadAsEncodingJSONReadsThem(t *testing.T) {
 
 func TestAnyTokensReadAsEncodingJSONReadsThem(t *testing.T) {
 	token := rapid.SampledFrom([]string{
-		"{", "}", "[", "]", ":", ",", " ", `"a"`, `"b":`, `"c":1`, `"\n"`, `"`, `\`, "0", "-", "1.5", "e", "+", "true", "null", "\xff", "\x00",
+		"{", "}", "[", "]", ":", ",", " ", `"a"`, `"b":`, `"c":1`, `"\n"`, `"`, `\`, "0", "-",
+		"1.5", "e", "+", "true", "null", "\xff", "\x00",
 	})
 	var s Set
 	rapid.Check(t, func(t *rapid.T) {
@@ -250,7 +259,8 @@ func TestAnyTokensReadAsEncodingJSONReadsThem(t *testing.T) {
 }
 
 func TestPairsReadAsNetURLReadsThem(t *testing.T) {
-	token := rapid.SampledFrom([]string{"a", "b", "=", "&", "+", "%", "%20", "%c3%A9", "%ff", ";", "é", "\xff", "4", "%26", "%3D", "\x00"})
+	token := rapid.SampledFrom([]string{"a", "b", "=", "&", "+", "%", "%20", "%c3%A9", "%ff", ";",
+		"é", "\xff", "4", "%26", "%3D", "\x00"})
 	var s Set
 	rapid.Check(t, func(t *rapid.T) {
 		checkPairs(t, &s, []byte(strings.Join(rapid.SliceOfN(token, 0, 16).Draw(t, "tokens"), "")))

@@ -99,8 +99,8 @@ var stringStop = func() (t [256]bool) {
 	return t
 }()
 
-// readString reads the string whose opening quote is at i-1. It returns its text, which is a part of b
-// unless there are escapes, and the index behind the closing quote.
+// readString reads the string whose opening quote is at i-1. It returns its text, which is a part
+// of b unless there are escapes, and the index behind the closing quote.
 func (s *Set) readString(b []byte, i int) (text []byte, next int, err error) {
 	var seen byte
 	for j := i; j < len(b); j++ {
@@ -176,7 +176,8 @@ func (s *Set) readEscape(b []byte, i int) (next int, err error) {
 	return i + 2, nil
 }
 
-// readUnicode appends what the \uXXXX at i, or the pair of them, stands for. Half a pair stands for nothing.
+// readUnicode appends what the \uXXXX at i, or the pair of them, stands for. Half a pair stands for
+// nothing.
 func (s *Set) readUnicode(b []byte, i int) (next int, err error) {
 	r, ok := hex4(b, i+2)
 	if !ok {
@@ -211,8 +212,9 @@ func hex4(b []byte, i int) (r rune, ok bool) {
 	return r, true
 }
 
-// skipNested checks the object or array at i and returns the index behind it. It needs no recursion:
-// all there is to know about an open bracket is its kind. Strings inside are decoded only to check them.
+// skipNested checks the object or array at i and returns the index behind it. It needs no
+// recursion: all there is to know about an open bracket is its kind. Strings inside are decoded
+// only to check them.
 func (s *Set) skipNested(b []byte, i int) (next int, err error) {
 	var (
 		objects [MaxDepth]bool // objects[d]: the bracket open at depth d is '{'
@@ -253,9 +255,11 @@ func (s *Set) skipNested(b []byte, i int) (next int, err error) {
 	}
 }
 
-// closeBrackets reads what follows a value inside depth brackets. It returns the brackets still open and
-// the index of the next value in the innermost one, or depth 0 and the index behind the last bracket.
-func (s *Set) closeBrackets(b []byte, i int, objects *[MaxDepth]bool, depth int) (open, next int, err error) {
+// closeBrackets reads what follows a value inside depth brackets. It returns the brackets still
+// open and the index of the next value in the innermost one, or depth 0 and the index behind the
+// last bracket.
+func (s *Set) closeBrackets(b []byte, i int, objects *[MaxDepth]bool, depth int) (open, next int,
+	err error) {
 	for depth > 0 {
 		inObject := objects[depth-1]
 		i = skipSpace(b, i)
@@ -340,7 +344,8 @@ func skipSpace(b []byte, i int) int {
 	return i
 }
 
-// at is the byte at i, or 0 behind the end. No rule of the grammar asks for a 0, so it reads as "something else".
+// at is the byte at i, or 0 behind the end. No rule of the grammar asks for a 0, so it reads as
+// "something else".
 func at(b []byte, i int) byte {
 	if i < len(b) {
 		return b[i]

@@ -36,7 +36,8 @@ func TestJSONIsRead(t *testing.T) {
 	f(" { \"b\" : 1 , \"a\"\n:\t\"x\"\r} ", `a=x/s b=1/n`)
 
 	// Sorted by bytes: capitals first, a prefix before what it begins, code points in their order.
-	f(`{"é":1,"b":2,"ab":3,"a":4,"B":5,"":6,"10":7,"9":8}`, `=6/n 10=7/n 9=8/n B=5/n a=4/n ab=3/n b=2/n é=1/n`)
+	f(`{"é":1,"b":2,"ab":3,"a":4,"B":5,"":6,"10":7,"9":8}`,
+		`=6/n 10=7/n 9=8/n B=5/n a=4/n ab=3/n b=2/n é=1/n`)
 
 	// Literals stay as they are written.
 	f(`{"a":0.50,"b":1e-7,"c":-0,"d":1E+07,"e":-12.250,"f":0e0,"g":123456789012345678901234567890}`,
@@ -219,7 +220,8 @@ func TestLimits(t *testing.T) {
 		for i := range pairs {
 			pairs[i] = fmt.Sprintf(format, i)
 		}
-		return []byte(first + strings.Join(pairs, map[string]string{"{": ",", "": "&"}[first]) + last)
+		return []byte(first + strings.Join(pairs, map[string]string{"{": ",", "": "&"}[first]) +
+			last)
 	}
 	var s Set
 	f := func(err, want error, n int) {
@@ -232,7 +234,8 @@ func TestLimits(t *testing.T) {
 	f(s.ParseJSON(many(MaxParams+1, "{", `"p%d":0`, "}")), ErrTooMany, 0)
 	f(s.ParseForm(many(MaxParams, "", "p%d=0", "")), nil, MaxParams)
 	f(s.ParseForm(many(MaxParams+1, "", "p%d=0", "")), ErrTooMany, 0)
-	f(s.ParseQuery(append(many(MaxParams, "", "p%d=0", ""), "&p1=2&p3=4"...)), nil, MaxParams) // repeated ones do not count
+	// repeated ones do not count
+	f(s.ParseQuery(append(many(MaxParams, "", "p%d=0", ""), "&p1=2&p3=4"...)), nil, MaxParams)
 
 	longest := strings.Repeat("é", MaxName/2) // 64 bytes once decoded
 	encoded := strings.Repeat("%c3%a9", MaxName/2)

@@ -30,13 +30,15 @@ type Param struct {
 	Kind  Kind
 }
 
-// Set is the parameters of one request, sorted by the bytes of their names. The zero value is ready.
+// Set is the parameters of one request, sorted by the bytes of their names. The zero value is
+// ready.
 type Set struct {
 	params  []Param
 	scratch []byte // decoded names and values; never reallocated while a Param points into it
 }
 
-// maxKeptScratch bounds, in bytes, what an idle Set holds on to after a request with much to decode.
+// maxKeptScratch bounds, in bytes, what an idle Set holds on to after a request with much to
+// decode.
 const maxKeptScratch = 16 << 10
 
 // Reset empties the Set and forgets the bytes it was parsed from.
@@ -70,7 +72,8 @@ const (
 	lastCounts   repeat = true
 )
 
-// insert puts p into its place. Most requests have about four parameters, so it searches from the end.
+// insert puts p into its place. Most requests have about four parameters, so it searches from the
+// end.
 func (s *Set) insert(p *Param, r repeat) error {
 	if len(p.Name) > MaxName {
 		return ErrNameTooLong
@@ -99,9 +102,11 @@ func (s *Set) insert(p *Param, r repeat) error {
 	return nil
 }
 
-// reserve makes room for n decoded bytes. Decoding never makes text longer, so the first call with all
-// the input still ahead is enough for every later one, and text decoded before stays where it is.
+// reserve makes room for n decoded bytes. Decoding never makes text longer, so the first call with
+// all the input still ahead is enough for every later one, and text decoded before stays where it
+// is.
 func (s *Set) reserve(n int) { s.scratch = slices.Grow(s.scratch, n) }
 
-// isText reports whether b is valid UTF-8. seen is all its bytes or-ed, which settles ASCII at once.
+// isText reports whether b is valid UTF-8. seen is all its bytes or-ed, which settles ASCII at
+// once.
 func isText(b []byte, seen byte) bool { return seen < utf8.RuneSelf || utf8.Valid(b) }

@@ -10,7 +10,8 @@ func TestGetFindsWhatIsThere(t *testing.T) {
 	if err := s.ParseJSON([]byte(orderJSON)); err != nil {
 		t.Fatal(err)
 	}
-	if p, ok := s.Get("price"); !ok || string(p.Value) != "50000.12" || p.Kind != Number || p.Kind.String() != "number" {
+	if p, ok := s.Get("price"); !ok || string(p.Value) != "50000.12" || p.Kind != Number ||
+		p.Kind.String() != "number" {
 		t.Errorf("got %v %v", p, ok)
 	}
 	for _, name := range []string{"", "pric", "prices", "Price"} {
@@ -63,7 +64,8 @@ func TestDecodedTextsDoNotOverwriteEachOther(t *testing.T) {
 
 func TestResetForgetsTheBody(t *testing.T) {
 	var s Set
-	for _, body := range []string{`{"c":1,"b":2,"a":"` + strings.Repeat(`\n`, maxKeptScratch) + `"}`, `{"a":1,"b":2,"c"`} {
+	for _, body := range []string{
+		`{"c":1,"b":2,"a":"` + strings.Repeat(`\n`, maxKeptScratch) + `"}`, `{"a":1,"b":2,"c"`} {
 		_ = s.ParseJSON([]byte(body))
 		s.Reset()
 		if len(s.All()) != 0 || cap(s.scratch) > maxKeptScratch {

@@ -7,7 +7,8 @@ import (
 	"time"
 )
 
-// A Limiter has the buckets of one kind of client. Any goroutine may use it. A nil one limits nothing.
+// A Limiter has the buckets of one kind of client. Any goroutine may use it. A nil one limits
+// nothing.
 type Limiter struct {
 	interval int64 // nanoseconds for one token
 	depth    int64 // nanoseconds for a whole bucket
@@ -31,9 +32,9 @@ type Answer struct {
 // attacker must fill, and with twice of it the most that one eviction can have to look at.
 const leastShard = 1024
 
-// New makes a limiter of rate tokens a second, burst tokens a bucket and at most so many buckets. A rate
-// of 0 is no limit: the result is nil. The time for one token is rounded up to a whole nanosecond.
-// Memory is taken from the system as buckets come into use, about 45 bytes each.
+// New makes a limiter of rate tokens a second, burst tokens a bucket and at most so many buckets. A
+// rate of 0 is no limit: the result is nil. The time for one token is rounded up to a whole
+// nanosecond. Memory is taken from the system as buckets come into use, about 45 bytes each.
 func New(rate, burst, most int) *Limiter {
 	if rate == 0 {
 		return nil
@@ -42,7 +43,8 @@ func New(rate, burst, most int) *Limiter {
 		panic("BUG: a rate limit must not be negative, and needs a burst and room for buckets")
 	}
 	interval := (int64(time.Second) + int64(rate) - 1) / int64(rate)
-	l := &Limiter{interval: interval, depth: interval * int64(burst), burst: burst, seed: maphash.MakeSeed()}
+	l := &Limiter{interval: interval, depth: interval * int64(burst), burst: burst,
+		seed: maphash.MakeSeed()}
 	exponent := 0
 	if most >= leastShard {
 		exponent = bits.Len(uint(most/leastShard)) - 1
@@ -89,7 +91,8 @@ func (l *Limiter) TakeMany(client uint64, n int, now int64) Answer {
 	return l.answer(ok, full-now, cost)
 }
 
-// Look is what Take would answer, before it takes: the token in question is among those that remain.
+// Look is what Take would answer, before it takes: the token in question is among those that
+// remain.
 func (l *Limiter) Look(client uint64, now int64) Answer {
 	if l == nil {
 		return Answer{OK: true}
@@ -108,7 +111,8 @@ func (l *Limiter) Look(client uint64, now int64) Answer {
 // answer tells the state of a bucket that will be full after so many nanoseconds, when a cost was
 // asked of it.
 func (l *Limiter) answer(ok bool, owed, cost int64) Answer {
-	a := Answer{OK: ok, Limit: l.burst, Remaining: int(max(0, l.depth-owed) / l.interval), Reset: seconds(owed)}
+	a := Answer{OK: ok, Limit: l.burst, Remaining: int(max(0, l.depth-owed) / l.interval),
+		Reset: seconds(owed)}
 	if !ok {
 		a.RetryAfter = seconds(owed + cost - l.depth)
 	}
@@ -132,9 +136,9 @@ type bucket struct {
 	next   int32 // in its chain, +1
 }
 
-// The order is a heap by the time a bucket will be full, earliest first. That time only grows, and what
-// is in the heap may be an earlier one: so a hit need not touch the heap, and an eviction corrects what it
-// meets. Each correction is owed to a hit since the last one.
+// The order is a heap by the time a bucket will be full, earliest first. That time only grows, and
+// what is in the heap may be an earlier one: so a hit need not touch the heap, and an eviction
+// corrects what it meets. Each correction is owed to a hit since the last one.
 type item struct {
 	full   int64
 	bucket int32
@@ -151,8 +155,8 @@ func (s *shard) find(client, hash uint64) *bucket {
 	return nil
 }
 
-// place is the bucket of a new client that has taken one token, linked under its hash. The caller gives
-// it its client and time.
+// place is the bucket of a new client that has taken one token, linked under its hash. The caller
+// gives it its client and time.
 func (s *shard) place(l *Limiter, hash uint64, now int64) *bucket {
 	full := now + l.interval
 	var i int32

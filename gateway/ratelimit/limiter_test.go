@@ -51,7 +51,8 @@ type tokens struct {
 
 func newModel(rate, burst, most int) *model {
 	interval := (1_000_000_000 + rate - 1) / rate
-	return &model{big.NewRat(1, int64(interval)), big.NewRat(int64(burst), 1), most, map[uint64]*tokens{}}
+	return &model{big.NewRat(1, int64(interval)), big.NewRat(int64(burst), 1), most,
+		map[uint64]*tokens{}}
 }
 
 func (m *model) count(t *tokens, now int64) *big.Rat {
@@ -103,7 +104,8 @@ func (m *model) forget(now int64) {
 // answer is for a client with so many tokens.
 func (m *model) answer(c *big.Rat) Answer {
 	one := big.NewRat(1, 1)
-	a := Answer{OK: c.Cmp(one) >= 0, Limit: int(m.burst.Num().Int64()), Remaining: int(new(big.Int).Div(c.Num(), c.Denom()).Int64())}
+	a := Answer{OK: c.Cmp(one) >= 0, Limit: int(m.burst.Num().Int64()),
+		Remaining: int(new(big.Int).Div(c.Num(), c.Denom()).Int64())}
 	a.Reset = m.secondsUntil(c, m.burst)
 	if !a.OK {
 		a.RetryAfter = m.secondsUntil(c, one)
@@ -121,7 +123,8 @@ func (m *model) secondsUntil(c, target *big.Rat) int {
 
 func TestRandomTakesAnswerAsTheExactModelDoes(t *testing.T) {
 	r := newRandom(t)
-	for _, x := range []struct{ rate, burst, most int }{{100, 40, 8}, {100, 40, 24}, {1, 1, 5}, {1, 3, 8}, {3, 7, 8}, {7, 2, 1}, {1000, 10, 20}, {999_983, 50, 16}} {
+	for _, x := range []struct{ rate, burst, most int }{{100, 40, 8}, {100, 40, 24}, {1, 1, 5},
+		{1, 3, 8}, {3, 7, 8}, {7, 2, 1}, {1000, 10, 20}, {999_983, 50, 16}} {
 		l, m := New(x.rate, x.burst, x.most), newModel(x.rate, x.burst, x.most)
 		interval := int64(time.Second) / int64(x.rate)
 		clients := x.most + x.most/2 + 1
@@ -149,14 +152,16 @@ func TestRandomTakesAnswerAsTheExactModelDoes(t *testing.T) {
 				got, want = l.Take(client, now), m.take(client, now)
 			}
 			if got != want {
-				t.Fatalf("%+v, step %d, %s of %d at %d:\n got %+v\nwant %+v", x, i, what, client, now, got, want)
+				t.Fatalf("%+v, step %d, %s of %d at %d:\n got %+v\nwant %+v", x, i, what, client,
+					now, got, want)
 			}
 			if !got.OK {
 				refused++
 			}
 		}
 		if refused < 20 || l.buckets() != x.most {
-			t.Errorf("%+v: %d were refused and %d buckets are in use; this proves nothing", x, refused, l.buckets())
+			t.Errorf("%+v: %d were refused and %d buckets are in use; this proves nothing", x,
+				refused, l.buckets())
 		}
 	}
 }
@@ -166,7 +171,8 @@ func TestABurstPassesAndThenAsManyAsTheRateAllows(t *testing.T) {
 	l := New(100, 200, 10)
 	at := 5 * ms
 	for i := range 200 {
-		if a := l.Take(1, at); !a.OK || a.Limit != 200 || a.Remaining != 199-i || a.Reset != 1+i/100 || a.RetryAfter != 0 {
+		if a := l.Take(1, at); !a.OK || a.Limit != 200 || a.Remaining != 199-i ||
+			a.Reset != 1+i/100 || a.RetryAfter != 0 {
 			t.Fatalf("take %d: %+v", i+1, a)
 		}
 	}
@@ -183,19 +189,24 @@ func TestABurstPassesAndThenAsManyAsTheRateAllows(t *testing.T) {
 	f("a look", l.Look(1, at), refused)
 	f("another client", l.Take(2, at), Answer{OK: true, Limit: 200, Remaining: 199, Reset: 1})
 	f("a nanosecond before the next token", l.Take(1, at+10*ms-1), refused)
-	f("a look at the next token", l.Look(1, at+10*ms), Answer{OK: true, Limit: 200, Remaining: 1, Reset: 2})
+	f("a look at the next token", l.Look(1, at+10*ms),
+		Answer{OK: true, Limit: 200, Remaining: 1, Reset: 2})
 	f("the next token", l.Take(1, at+10*ms), Answer{OK: true, Limit: 200, Remaining: 0, Reset: 2})
 	f("no more", l.Take(1, at+10*ms), refused)
-	f("a second later", l.Take(1, at+1010*ms), Answer{OK: true, Limit: 200, Remaining: 99, Reset: 2})
-	f("after a long time", l.Look(1, at+1e6*ms), Answer{OK: true, Limit: 200, Remaining: 200, Reset: 0})
-	f("a clock that is a little behind another", l.Look(2, at-1), Answer{OK: true, Limit: 200, Remaining: 198, Reset: 1})
+	f("a second later", l.Take(1, at+1010*ms),
+		Answer{OK: true, Limit: 200, Remaining: 99, Reset: 2})
+	f("after a long time", l.Look(1, at+1e6*ms),
+		Answer{OK: true, Limit: 200, Remaining: 200, Reset: 0})
+	f("a clock that is a little behind another", l.Look(2, at-1),
+		Answer{OK: true, Limit: 200, Remaining: 198, Reset: 1})
 
 	slow := New(1, 3, 10)
 	for range 3 {
 		slow.Take(1, 0)
 	}
 	f("a slow one", slow.Take(1, 0), Answer{Limit: 3, Reset: 3, RetryAfter: 1})
-	f("a slow one, behind another's clock", slow.Take(1, -int64(5*time.Second)), Answer{Limit: 3, Reset: 8, RetryAfter: 6})
+	f("a slow one, behind another's clock", slow.Take(1, -int64(5*time.Second)),
+		Answer{Limit: 3, Reset: 8, RetryAfter: 6})
 }
 
 func TestARateOfZeroIsNoLimit(t *testing.T) {
@@ -219,11 +230,12 @@ func TestTheNumberOfBucketsIsNeverAboveTheLimit(t *testing.T) {
 	}
 }
 
-// One client is at its limit and others come for the first time, while a million addresses come by so
-// fast that every bucket in memory owes something.
+// One client is at its limit and others come for the first time, while a million addresses come by
+// so fast that every bucket in memory owes something.
 func TestAFloodOfAddressesNeitherLocksOutAnybodyNorForgetsWhoIsAtTheLimit(t *testing.T) {
 	const most, flood, burst = 10_000, 1_000_000, 5
-	const greedy, honest = 1 << 40, 1 << 41 // two kinds of client; those of the flood are small numbers
+	// two kinds of client; those of the flood are small numbers
+	const greedy, honest = 1 << 40, 1 << 41
 	l := New(1, burst, most)
 	for range burst {
 		l.Take(greedy, 0)
@@ -314,7 +326,8 @@ func (s *shard) check() error {
 	}
 	seen := map[int32]bool{}
 	for i, x := range s.order {
-		if seen[x.bucket] || x.full > s.buckets[x.bucket].full || i > 0 && x.full < s.order[(i-1)/2].full {
+		if seen[x.bucket] || x.full > s.buckets[x.bucket].full ||
+			i > 0 && x.full < s.order[(i-1)/2].full {
 			return fmt.Errorf("item %d of the order is wrong: %+v, %+v", i, x, s.buckets[x.bucket])
 		}
 		seen[x.bucket] = true

@@ -1,9 +1,10 @@
 // Package sign checks the HMAC-SHA256 signatures of requests.
 //
-// The signed message is the API key followed by the request's parameters, sorted by name, each written
-// name=value and percent-encoded, joined with '&'. The values are the literal texts that were sent:
-// the JSON number 0.50 is signed as "0.50", a JSON string as its decoded text, true, false and null as
-// such, an object or an array as its raw text. For the key "demo-alice" and the body
+// The signed message is the API key followed by the request's parameters, sorted by name, each
+// written name=value and percent-encoded, joined with '&'. The values are the literal texts that
+// were sent: the JSON number 0.50 is signed as "0.50", a JSON string as its decoded text, true,
+// false and null as such, an object or an array as its raw text. For the key "demo-alice" and the
+// body
 //
 //	{"type":"buy","pair":"BTC_USD","amount":0.12345678,"price":50000.12}
 //
@@ -30,22 +31,22 @@
 //   - for GET only: the key alone, whatever the query; tried before all others
 //
 // A text equal to one already tried is skipped. Without spaces and without !'()* one HMAC settles a
-// JSON body, and a right signature of a form; MaxTries bounds the rest. Of a text of more than 4 KB only the
-// first two count.
+// JSON body, and a right signature of a form; MaxTries bounds the rest. Of a text of more than 4 KB
+// only the first two count.
 //
-// The key alone is never enough for a POST that carries parameters: otherwise the signature of any GET
-// could be put on any order.
+// The key alone is never enough for a POST that carries parameters: otherwise the signature of any
+// GET could be put on any order.
 //
 // # What a signature does not cover
 //
-// Neither the nonce nor method and path are part of the message; that is the published scheme. Whoever
-// sees a signed request could send it again with a higher nonce, so the transport has to be encrypted
-// and nonces have to grow.
+// Neither the nonce nor method and path are part of the message; that is the published scheme.
+// Whoever sees a signed request could send it again with a higher nonce, so the transport has to be
+// encrypted and nonces have to grow.
 //
 // # Secrets
 //
-// A Keyed does not contain the secret, only two hash states made from it, which are just as good for
-// signing and are therefore never printed. Digests are compared in constant time, and how many are
-// computed depends on the request alone, up to the one that fits. Nothing of a request is referred to
-// after Verify returns.
+// A Keyed does not contain the secret, only two hash states made from it, which are just as good
+// for signing and are therefore never printed. Digests are compared in constant time, and how many
+// are computed depends on the request alone, up to the one that fits. Nothing of a request is
+// referred to after Verify returns.
 package sign

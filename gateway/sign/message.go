@@ -2,7 +2,8 @@ package sign
 
 import "exchange/gateway/params"
 
-// style says which characters are not percent-encoded although RFC 3986 reserves them. It is a set of bits.
+// style says which characters are not percent-encoded although RFC 3986 reserves them. It is a set
+// of bits.
 type style uint8
 
 const (
@@ -12,7 +13,8 @@ const (
 	always      style = 1 << 2 // not a style: a byte that every style encodes
 )
 
-// encoded says for each byte in which way it is special; 0 for the unreserved ones, which never are.
+// encoded says for each byte in which way it is special; 0 for the unreserved ones, which never
+// are.
 var encoded = func() (t [256]style) {
 	for c := range t {
 		t[c] = always
@@ -27,8 +29,8 @@ var encoded = func() (t [256]style) {
 	return t
 }()
 
-// AppendMessage appends the text that is signed: the key and the sorted parameters, with the unreserved
-// characters of RFC 3986 bare and a space as %20 or as '+'. p may be nil.
+// AppendMessage appends the text that is signed: the key and the sorted parameters, with the
+// unreserved characters of RFC 3986 bare and a space as %20 or as '+'. p may be nil.
 func AppendMessage(dst []byte, key []byte, p *params.Set, plus bool) []byte {
 	s := strict
 	if plus {
@@ -38,8 +40,8 @@ func AppendMessage(dst []byte, key []byte, p *params.Set, plus bool) []byte {
 	return dst
 }
 
-// appendMessage also returns which kinds of special characters occurred: a style that differs from s
-// only in others gives the same text.
+// appendMessage also returns which kinds of special characters occurred: a style that differs from
+// s only in others gives the same text.
 func appendMessage(dst []byte, key []byte, p *params.Set, s style) (text []byte, special style) {
 	dst = append(dst, key...)
 	if p == nil {

@@ -42,14 +42,18 @@ func parsed(t testing.TB, parse func(*params.Set, []byte) error, text string) *p
 func TestSignIsHMACSHA256(t *testing.T) {
 	f := func(secret, message, want string) {
 		t.Helper()
-		if got := New([]byte(secret)).Sign([]byte("sig="), []byte(message)); string(got) != "sig="+want {
+		if got := New([]byte(secret)).Sign([]byte("sig="),
+			[]byte(message)); string(got) != "sig="+want {
 			t.Errorf("got %s, want sig=%s", got, want)
 		}
 	}
 	// RFC 4231, test cases 1, 2 and 6.
-	f(strings.Repeat("\x0b", 20), "Hi There", "b0344c61d8db38535ca8afceaf0bf12b881dc200c9833da726e9376c2e32cff7")
-	f("Jefe", "what do ya want for nothing?", "5bdcc146bf60754e6a042426089575c75a003f089d2739839dec58b964ec3843")
-	f(strings.Repeat("\xaa", 131), "Test Using Larger Than Block-Size Key - Hash Key First", "60e431591ee0b67f0d8a26aacbf5b77f8e0bc6213728c5140546040f0ee37f54")
+	f(strings.Repeat("\x0b", 20), "Hi There",
+		"b0344c61d8db38535ca8afceaf0bf12b881dc200c9833da726e9376c2e32cff7")
+	f("Jefe", "what do ya want for nothing?",
+		"5bdcc146bf60754e6a042426089575c75a003f089d2739839dec58b964ec3843")
+	f(strings.Repeat("\xaa", 131), "Test Using Larger Than Block-Size Key - Hash Key First",
+		"60e431591ee0b67f0d8a26aacbf5b77f8e0bc6213728c5140546040f0ee37f54")
 	for n := range 200 { // around every block boundary of both the secret and the message
 		secret, message := strings.Repeat("s", n+1), strings.Repeat("m", n)
 		f(secret, message, string(signature(secret, message)))
@@ -70,11 +74,16 @@ func TestMessage(t *testing.T) {
 	f(``, ``, ``)
 	f(`{}`, ``, ``)
 	f(orderJSON, orderText[len(demoKey):], orderText[len(demoKey):])
-	f(`{"price":0.50,"amount":1e-07,"n":-0}`, `amount=1e-07&n=-0&price=0.50`, `amount=1e-07&n=-0&price=0.50`)
-	f(`{"a":true,"b":false,"c":null,"d":""}`, `a=true&b=false&c=null&d=`, `a=true&b=false&c=null&d=`)
+	f(`{"price":0.50,"amount":1e-07,"n":-0}`, `amount=1e-07&n=-0&price=0.50`,
+		`amount=1e-07&n=-0&price=0.50`)
+	f(`{"a":true,"b":false,"c":null,"d":""}`, `a=true&b=false&c=null&d=`,
+		`a=true&b=false&c=null&d=`)
 	f(`{"a":"x y","b c":"+"}`, `a=x%20y&b%20c=%2B`, `a=x+y&b+c=%2B`)
-	f(`{"a":"-._~","b":"!'()*","c":"\u00e9\n/&=%"}`, `a=-._~&b=%21%27%28%29%2A&c=%C3%A9%0A%2F%26%3D%25`, `a=-._~&b=%21%27%28%29%2A&c=%C3%A9%0A%2F%26%3D%25`)
-	f(`{"a":[1, {"b":"\n"}]}`, `a=%5B1%2C%20%7B%22b%22%3A%22%5Cn%22%7D%5D`, `a=%5B1%2C+%7B%22b%22%3A%22%5Cn%22%7D%5D`)
+	f(`{"a":"-._~","b":"!'()*","c":"\u00e9\n/&=%"}`,
+		`a=-._~&b=%21%27%28%29%2A&c=%C3%A9%0A%2F%26%3D%25`,
+		`a=-._~&b=%21%27%28%29%2A&c=%C3%A9%0A%2F%26%3D%25`)
+	f(`{"a":[1, {"b":"\n"}]}`, `a=%5B1%2C%20%7B%22b%22%3A%22%5Cn%22%7D%5D`,
+		`a=%5B1%2C+%7B%22b%22%3A%22%5Cn%22%7D%5D`)
 
 	if got := AppendMessage(nil, []byte("key"), nil, false); string(got) != "key" {
 		t.Errorf("without parameters: got %s", got)
@@ -88,9 +97,10 @@ type request struct {
 }
 
 var (
-	asJSON = request{(*params.Set).ParseJSON, func(k *Keyed, v *Verifier, key []byte, p *params.Set, _, signature []byte) bool {
-		return k.Verify(v, key, p, nil, signature)
-	}}
+	asJSON = request{(*params.Set).ParseJSON,
+		func(k *Keyed, v *Verifier, key []byte, p *params.Set, _, signature []byte) bool {
+			return k.Verify(v, key, p, nil, signature)
+		}}
 	asForm  = request{(*params.Set).ParseForm, (*Keyed).Verify}
 	asQuery = request{(*params.Set).ParseQuery, (*Keyed).VerifyGet}
 )
@@ -98,12 +108,15 @@ var (
 func TestVerify(t *testing.T) {
 	keyed := New([]byte(demoSecret))
 	var v Verifier
-	// f signs key+signed and says how many HMACs it takes to find that it fits, or 0 if it must not.
+	// f signs key+signed and says how many HMACs it takes to find that it fits, or 0 if it must
+	// not.
 	f := func(r request, text, signed string, tries int) {
 		t.Helper()
-		got := r.verify(keyed, &v, []byte(demoKey), parsed(t, r.parse, text), []byte(text), signature(demoSecret, demoKey+signed))
+		got := r.verify(keyed, &v, []byte(demoKey), parsed(t, r.parse, text), []byte(text),
+			signature(demoSecret, demoKey+signed))
 		if got != (tries > 0) || got && v.tries != tries {
-			t.Errorf("%s signed as %q: %v after %d tries, want %d", text, signed, got, v.tries, tries)
+			t.Errorf("%s signed as %q: %v after %d tries, want %d", text, signed, got, v.tries,
+				tries)
 		}
 	}
 	plain := orderText[len(demoKey):]
@@ -165,7 +178,8 @@ func TestEqualTextsAreTriedOnce(t *testing.T) {
 	var v Verifier
 	f := func(r request, text string, tries int) {
 		t.Helper()
-		if r.verify(keyed, &v, []byte(demoKey), parsed(t, r.parse, text), []byte(text), signature("another", "")) {
+		if r.verify(keyed, &v, []byte(demoKey), parsed(t, r.parse, text), []byte(text),
+			signature("another", "")) {
 			t.Errorf("%s: accepted", text)
 		}
 		if v.tries != tries {
@@ -201,8 +215,10 @@ func TestOnlySixtyFourHexDigitsAreLookedAt(t *testing.T) {
 	f := func(signature []byte, want bool, tries int) {
 		t.Helper()
 		v.tries = 0
-		if got := keyed.Verify(&v, []byte(demoKey), p, nil, signature); got != want || v.tries != tries {
-			t.Errorf("%q: %v after %d tries, want %v after %d", signature, got, v.tries, want, tries)
+		if got := keyed.Verify(&v, []byte(demoKey), p, nil, signature); got != want ||
+			v.tries != tries {
+			t.Errorf("%q: %v after %d tries, want %v after %d", signature, got, v.tries, want,
+				tries)
 		}
 	}
 	f(right, true, 1)
@@ -266,7 +282,8 @@ func TestNothingIsKeptOrChanged(t *testing.T) {
 		if !keyed.Verify(&v, key, &s, body, want) {
 			t.Error("not accepted")
 		}
-		if string(key) != demoKey || string(body) != orderForm || !bytes.Equal(want, signature(demoSecret, orderText)) {
+		if string(key) != demoKey || string(body) != orderForm ||
+			!bytes.Equal(want, signature(demoSecret, orderText)) {
 			t.Error("an argument was changed")
 		}
 		if v.digest != [sha256.Size]byte{} {
@@ -297,7 +314,8 @@ func TestNoVerbPrintsTheSecret(t *testing.T) {
 		t.Helper()
 		for _, verb := range []string{"%v", "%+v", "%#v", "%s", "%q", "%d", "%x", "%X"} {
 			got := fmt.Sprintf(verb, value)
-			for _, bad := range []string{"hunter2", fmt.Sprintf("%x", secret), "104 117 110", outer, strings.ToUpper(outer), fmt.Sprint(state[8:16])[1:20]} {
+			for _, bad := range []string{"hunter2", fmt.Sprintf("%x", secret), "104 117 110", outer,
+				strings.ToUpper(outer), fmt.Sprint(state[8:16])[1:20]} {
 				if strings.Contains(got, bad) {
 					t.Errorf("%s of %T gives %s", verb, value, got)
 				}
@@ -313,7 +331,8 @@ func TestNoVerbPrintsTheSecret(t *testing.T) {
 	f(&struct{ k Keyed }{*k})
 	f([]Keyed{*k})
 	f(map[string]*Keyed{"a": k})
-	if got := fmt.Sprintf("%v %#v %s", k, *k, k.GoString()); got != strings.Join(slices.Repeat([]string{"sign.Keyed(hidden)"}, 3), " ") {
+	if got := fmt.Sprintf("%v %#v %s", k, *k,
+		k.GoString()); got != strings.Join(slices.Repeat([]string{"sign.Keyed(hidden)"}, 3), " ") {
 		t.Errorf("got %s", got)
 	}
 }
@@ -326,7 +345,8 @@ func TestGoroutinesShareAKeyed(t *testing.T) {
 			var s params.Set
 			var v Verifier
 			for range 200 {
-				if err := s.ParseJSON([]byte(orderJSON)); err != nil || !keyed.Verify(&v, []byte(demoKey), &s, nil, signature(demoSecret, orderText)) {
+				if err := s.ParseJSON([]byte(orderJSON)); err != nil ||
+					!keyed.Verify(&v, []byte(demoKey), &s, nil, signature(demoSecret, orderText)) {
 					t.Error("not accepted")
 					return
 				}
@@ -345,7 +365,8 @@ func TestVerifyAllocatesNothing(t *testing.T) {
 		t.Helper()
 		body, sig := []byte(text), signature(demoSecret, signed)
 		if n := testing.AllocsPerRun(100, func() {
-			if err := r.parse(&s, body); err != nil || r.verify(keyed, &v, key, &s, body, sig) != want {
+			if err := r.parse(&s, body); err != nil ||
+				r.verify(keyed, &v, key, &s, body, sig) != want {
 				t.Fatal("wrong answer")
 			}
 			s.Reset()
@@ -370,7 +391,8 @@ func texts(r string, key string, p *params.Set, raw []byte) []string {
 	plus := strings.Join(pairs, "&")
 	marks := strings.NewReplacer("%21", "!", "%27", "'", "%28", "(", "%29", ")", "%2A", "*")
 	spaces := strings.NewReplacer("+", "%20")
-	all := []string{key + plus, key + spaces.Replace(plus), key + marks.Replace(plus), key + spaces.Replace(marks.Replace(plus))}
+	all := []string{key + plus, key + spaces.Replace(plus), key + marks.Replace(plus),
+		key + spaces.Replace(marks.Replace(plus))}
 	if r != "json" && len(raw) > 0 {
 		all = append(all, key+string(raw))
 	}
@@ -381,12 +403,14 @@ func texts(r string, key string, p *params.Set, raw []byte) []string {
 	return slices.Compact(all)
 }
 
-// FuzzVerify checks that exactly the texts of the reference are accepted, each within as many HMACs as
-// there are different texts, and that another message is accepted only if it is one of them.
+// FuzzVerify checks that exactly the texts of the reference are accepted, each within as many HMACs
+// as there are different texts, and that another message is accepted only if it is one of them.
 func FuzzVerify(f *testing.F) {
 	for _, c := range []struct{ body, message string }{
-		{orderJSON, orderText}, {orderForm, demoKey + orderForm}, {orderForm, demoKey}, {``, demoKey},
-		{`{"b":"(x y)*!'","a":null}`, demoKey}, {`b=(x+y)&a=%c3%a9`, demoKey + "a"}, {`{"\u00e9":["\n"]}`, ""}, {`a=1&a=2`, ""}, {`&`, demoKey + "&"},
+		{orderJSON, orderText}, {orderForm, demoKey + orderForm}, {orderForm, demoKey},
+		{``, demoKey},
+		{`{"b":"(x y)*!'","a":null}`, demoKey}, {`b=(x+y)&a=%c3%a9`, demoKey + "a"},
+		{`{"\u00e9":["\n"]}`, ""}, {`a=1&a=2`, ""}, {`&`, demoKey + "&"},
 	} {
 		f.Add([]byte(c.body), []byte(demoKey), []byte(demoSecret), []byte(c.message))
 	}
@@ -411,9 +435,10 @@ func FuzzVerify(f *testing.F) {
 					t.Fatalf("%s %q: %d tries for %d texts", name, body, v.tries, len(fitting))
 				}
 			}
-			if r.verify(keyed, &v, key, &s, body, message) && !slices.ContainsFunc(fitting, func(text string) bool {
-				return bytes.EqualFold(message, signature(string(secret), text))
-			}) {
+			if r.verify(keyed, &v, key, &s, body, message) &&
+				!slices.ContainsFunc(fitting, func(text string) bool {
+					return bytes.EqualFold(message, signature(string(secret), text))
+				}) {
 				t.Fatalf("%s %q: %q was taken for a signature", name, body, message)
 			}
 		}

@@ -18,7 +18,8 @@ func TestDeliverAllocatesNothing(t *testing.T) {
 	s := r.socket(0)
 	frames := AppendFrame(nil, "/", "trade", []byte(`{"price":1}`))
 	one := []Delivery{{Frames: frames}}
-	three := []Delivery{{Tag: 1, Frames: frames}, {Tag: 2, Policy: Latest, Frames: frames}, {Tag: 3, Policy: Resync, Frames: frames}}
+	three := []Delivery{{Tag: 1, Frames: frames}, {Tag: 2, Policy: Latest, Frames: frames},
+		{Tag: 3, Policy: Resync, Frames: frames}}
 	for name, list := range map[string][]Delivery{"one": one, "three": three} {
 		if n := testing.AllocsPerRun(1000, func() {
 			if _, ok := s.Deliver(list, nil); !ok {
@@ -28,7 +29,9 @@ func TestDeliverAllocatesNothing(t *testing.T) {
 			t.Errorf("%s: %v allocations", name, n)
 		}
 	}
-	if n := testing.AllocsPerRun(100, func() { frames = AppendFrame(frames[:0], "/x", "trade", []byte(`{"price":1}`)) }); n > 1 {
+	if n := testing.AllocsPerRun(100, func() {
+		frames = AppendFrame(frames[:0], "/x", "trade", []byte(`{"price":1}`))
+	}); n > 1 {
 		t.Errorf("AppendFrame: %v allocations", n)
 	}
 }

@@ -16,12 +16,13 @@ func TestTheClientOfSocketIOsMakersWorksUnmodified(t *testing.T) {
 			"socket.io-client is not installed: run `npm ci --ignore-scripts` in " +
 				"gateway/socketio/clients, or all tests by `make test`, which does it")
 	}
-	r := echo(t, Options{MessagesPerSecond: 10_000, MessagesBurst: 10_000, Allow: func(ctx *fasthttp.RequestCtx) error {
-		if ctx.QueryArgs().Has("refuse") {
-			return errors.New("refused")
-		}
-		return nil
-	}})
+	r := echo(t, Options{MessagesPerSecond: 10_000, MessagesBurst: 10_000,
+		Allow: func(ctx *fasthttp.RequestCtx) error {
+			if ctx.QueryArgs().Has("refuse") {
+				return errors.New("refused")
+			}
+			return nil
+		}})
 	out, err := exec.Command("node", "clients/echo.mjs", "http://"+r.address).CombinedOutput()
 	if err != nil {
 		t.Fatalf("%v\n%s", err, out)

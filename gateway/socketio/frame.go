@@ -10,7 +10,8 @@ import (
 // What goes out is kept as websocket frames from the start: unmasked, unfragmented, and free to be
 // shared and joined. Polling takes the same frames and leaves their headers out.
 
-// Kinds of websocket frames, as in their first byte, with the bit that says a frame is a whole message.
+// Kinds of websocket frames, as in their first byte, with the bit that says a frame is a whole
+// message.
 const (
 	textFrame   = 0x81
 	binaryFrame = 0x82
@@ -45,8 +46,8 @@ func appendClose(dst []byte, code uint16) []byte {
 	return append(dst, closeFrame, 2, byte(code>>8), byte(code))
 }
 
-// nextFrame takes the first of some frames apart. ok is false of bytes that do not begin with a whole
-// unmasked frame in its shortest form, which is all that is ever made here.
+// nextFrame takes the first of some frames apart. ok is false of bytes that do not begin with a
+// whole unmasked frame in its shortest form, which is all that is ever made here.
 func nextFrame(b []byte) (kind byte, payload, rest []byte, ok bool) {
 	if len(b) < 2 {
 		return 0, nil, nil, false
@@ -99,9 +100,9 @@ func appendPoll(dst []byte, kind byte, payload []byte) []byte {
 	return append(dst, payload...)
 }
 
-// AppendFrame appends an event to dst, as the frame in which it goes to clients of a namespace: text
-// `42[/namespace,]["event",payload]`. The payload is valid JSON, or several joined with commas, or
-// empty. Frames may be joined: several in one slice are several packets.
+// AppendFrame appends an event to dst, as the frame in which it goes to clients of a namespace:
+// text `42[/namespace,]["event",payload]`. The payload is valid JSON, or several joined with
+// commas, or empty. Frames may be joined: several in one slice are several packets.
 func AppendFrame(dst []byte, namespace, event string, payload []byte) []byte {
 	name := jsonString(event)
 	size := 2 + len(name) + 2 // 42, and the brackets
@@ -125,7 +126,8 @@ func AppendFrame(dst []byte, namespace, event string, payload []byte) []byte {
 // jsonString is a string as JSON has it.
 func jsonString(s string) string {
 	for i := range len(s) {
-		if c := s[i]; c < ' ' || c == '"' || c == '\\' || c >= utf8.RuneSelf || c == '<' || c == '>' || c == '&' {
+		if c := s[i]; c < ' ' || c == '"' || c == '\\' || c >= utf8.RuneSelf || c == '<' ||
+			c == '>' || c == '&' {
 			quoted, _ := json.Marshal(s) // of a string it never fails
 			return string(quoted)
 		}

@@ -15,8 +15,9 @@ import (
 	"github.com/valyala/fasthttp"
 )
 
-// A tape is a connection whose client has sent all it ever will: its handshake, and the rest in reads of so many bytes at most.
-// It keeps what the client is told, and the client goes away when nothing more is on its way to it.
+// A tape is a connection whose client has sent all it ever will: its handshake, and the rest in
+// reads of so many bytes at most. It keeps what the client is told, and the client goes away when
+// nothing more is on its way to it.
 type tape struct {
 	part    int
 	written func()        // waits until then
@@ -64,7 +65,9 @@ func (c *tape) Close() error {
 	return nil
 }
 
-func (c *tape) LocalAddr() net.Addr              { return &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: 1} }
+func (c *tape) LocalAddr() net.Addr {
+	return &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: 1}
+}
 func (c *tape) RemoteAddr() net.Addr             { return c.LocalAddr() }
 func (c *tape) SetDeadline(time.Time) error      { return nil }
 func (c *tape) SetReadDeadline(time.Time) error  { return nil }
@@ -137,7 +140,8 @@ func checkFrames(t *testing.T, got []byte, upgrade bool) {
 		}
 		rest = next
 		switch {
-		case kind == closeFrame && (len(payload) == 0 || len(payload) >= 2 && closeCode(binary.BigEndian.Uint16(payload))):
+		case kind == closeFrame && (len(payload) == 0 ||
+			len(payload) >= 2 && closeCode(binary.BigEndian.Uint16(payload))):
 			if len(rest) > 0 {
 				t.Fatalf("%q comes behind a close frame", rest)
 			}
@@ -149,14 +153,16 @@ func checkFrames(t *testing.T, got []byte, upgrade bool) {
 				t.Fatalf("frame %d is %q, which is no packet of a server", n, payload)
 			}
 		default:
-			t.Fatalf("frame %d is %#x %q, with %d attachments to come", n, kind, payload, attachments)
+			t.Fatalf("frame %d is %#x %q, with %d attachments to come", n, kind, payload,
+				attachments)
 		}
 	}
 }
 
 // closeCode reports whether a close frame may have the code.
 func closeCode(code uint16) bool {
-	return code >= 1000 && code < 5000 && code != 1004 && code != 1005 && code != 1006 && code != 1015
+	return code >= 1000 && code < 5000 && code != 1004 && code != 1005 && code != 1006 &&
+		code != 1015
 }
 
 // serverPacket reports whether a server sends such a packet, and how many attachments follow.
@@ -176,35 +182,52 @@ func serverPacket(text []byte, first, upgrade bool) (attachments int, ok bool) {
 		}
 		var payload struct{ Sid, Message string }
 		err := json.Unmarshal(body, &payload)
-		return 0, err == nil && (payload.Sid != "") == (text[1] == '0'+typeConnect) && (payload.Message != "") == (text[1] == '0'+typeConnectError)
+		return 0, err == nil && (payload.Sid != "") == (text[1] == '0'+typeConnect) &&
+			(payload.Message != "") == (text[1] == '0'+typeConnectError)
 	default:
 		p, err := decode(text[1:], 1<<20)
 		return p.attachments, err == nil
 	}
 }
 
-// Whatever bytes a client sends after its handshake: it is told nothing but frames and packets of the protocol, and when its
-// connection ends nothing of it is left.
+// Whatever bytes a client sends after its handshake: it is told nothing but frames and packets of
+// the protocol, and when its connection ends nothing of it is left.
 func FuzzClientFrames(f *testing.F) {
 	var frames []byte
-	for _, s := range []string{`42["message","héllo",{"a":[1]}]`, `42456["message-with-ack",1]`, "40/custom,", `42/custom,["x"]`, "41/custom,", "3"} {
+	for _, s := range []string{`42["message","héllo",{"a":[1]}]`, `42456["message-with-ack",1]`,
+		"40/custom,", `42/custom,["x"]`, "41/custom,", "3"} {
 		frames = append(frames, masked(textFrame, s)...)
 	}
 	frames = append(frames, masked(0x89, "there?")...)
 	f.Add(frames, byte(inMain))
 	f.Add(frames, byte(inMain|inParts))
 	f.Add(frames, byte(0)) // an event of who is not in a namespace
-	for _, s := range []string{"", "\x00", "GET / HTTP/1.1\r\n\r\n", string(masked(textFrame, "42[\"\xff\"]")), string(masked(0x01, "4")) + string(masked(textFrame, "3")), string(masked(0x80, "3")),
-		string(masked(textFrame|0x40, "3")), string(masked(0x83, "3")), string(masked(0x89, strings.Repeat("x", 126))), string(masked(closeFrame, "\x03\xe9bye")), string(masked(closeFrame, "\x03\xed")),
-		string(masked(closeFrame, "")), string(masked(closeFrame, "\x03")), string(masked(textFrame, strings.Repeat("4", 3000))), string(appendFrame(nil, textFrame, []byte("42"))),
-		string(binary.BigEndian.AppendUint64([]byte{textFrame, 0x80 | 127}, 1<<63)) + "1234", string(masked(textFrame, "42[1]")[:3])} {
+	for _, s := range []string{"", "\x00", "GET / HTTP/1.1\r\n\r\n",
+		string(masked(textFrame, "42[\"\xff\"]")),
+		string(masked(0x01, "4")) + string(masked(textFrame, "3")), string(masked(0x80, "3")),
+		string(masked(textFrame|0x40, "3")), string(masked(0x83, "3")),
+		string(masked(0x89, strings.Repeat("x", 126))), string(masked(closeFrame, "\x03\xe9bye")),
+		string(masked(closeFrame, "\x03\xed")),
+		string(masked(closeFrame, "")), string(masked(closeFrame, "\x03")),
+		string(masked(textFrame, strings.Repeat("4", 3000))),
+		string(appendFrame(nil, textFrame, []byte("42"))),
+		string(binary.BigEndian.AppendUint64([]byte{textFrame, 0x80 | 127}, 1<<63)) + "1234",
+		string(masked(textFrame, "42[1]")[:3])} {
 		f.Add([]byte(s), byte(inMain))
 	}
-	for _, s := range []string{"\x0042[\"message\",1]\n\x02420[\"message-with-ack\",\"in fragments\"]\n\x0642[\"a ping between\"]\n\x04ping",
-		"\x00451-[\"message\",{\"_placeholder\":true,\"num\":0}]\n\x01bytes", "\x00452-7[\"message-with-ack\",{\"_placeholder\":true,\"num\":0},{\"_placeholder\":true,\"num\":1}]\n\x01one\n\x03two",
-		"\x00451-[\"message\",{\"_placeholder\":true,\"num\":0}]\n\x0042[1]", "\x01nobody waits for it", "\x0040/admin,{\"token\":\"secret\"}\n\x0040/admin,{\"token\":\"x\"}\n\x0042/admin,[\"leave\"]",
-		"\x0040/none,\n\x0040/silent,\n\x0042/silent,[\"x\"]", "\x0042[\"close\"]\n\x0042[\"x\"]", "\x0042[\"restart\"]", "\x0041\n\x0042[1]", "\x001", "\x002", "\x006\n\x003\n\x00431[]", "\x007",
-		"\x0042[\"connect\"]", "\x0042[" + strings.Repeat("1,", 1000) + "1]", strings.Repeat("\x003\n", 60), "\x004599-[\"x\"]"} {
+	for _, s := range []string{
+		"\x0042[\"message\",1]\n\x02420[\"message-with-ack\",\"in fragments\"]\n\x0642[\"a ping " +
+			"between\"]\n\x04ping",
+		"\x00451-[\"message\",{\"_placeholder\":true,\"num\":0}]\n\x01bytes",
+		"\x00452-7[\"message-with-ack\",{\"_placeholder\":true,\"num\":0},{\"_placeholder\":true,\"num\":1}]\n\x01one\n\x03two",
+		"\x00451-[\"message\",{\"_placeholder\":true,\"num\":0}]\n\x0042[1]",
+		"\x01nobody waits for it",
+		"\x0040/admin,{\"token\":\"secret\"}\n\x0040/admin,{\"token\":\"x\"}\n\x0042/admin,[\"leave\"]",
+		"\x0040/none,\n\x0040/silent,\n\x0042/silent,[\"x\"]", "\x0042[\"close\"]\n\x0042[\"x\"]",
+		"\x0042[\"restart\"]", "\x0041\n\x0042[1]", "\x001", "\x002", "\x006\n\x003\n\x00431[]",
+		"\x007",
+		"\x0042[\"connect\"]", "\x0042[" + strings.Repeat("1,", 1000) + "1]",
+		strings.Repeat("\x003\n", 60), "\x004599-[\"x\"]"} {
 		f.Add([]byte(s), byte(inFrames|inMain))
 		f.Add([]byte(s), byte(inFrames))
 	}
@@ -215,10 +238,12 @@ func FuzzClientFrames(f *testing.F) {
 	f.Add([]byte("\x012probe"), byte(inFrames|upgrades))
 	f.Fuzz(func(t *testing.T, sent []byte, how byte) {
 		// So little that an input can meet the bounds.
-		r := &rig{t: t, options: Options{MaxPayload: 2000, MessagesPerSecond: 1, MessagesBurst: 50, QueueBytes: 16 << 10}, left: map[*Socket]Reason{}, inside: map[*Socket]int{}}
+		r := &rig{t: t, options: Options{MaxPayload: 2000, MessagesPerSecond: 1, MessagesBurst: 50,
+			QueueBytes: 16 << 10}, left: map[*Socket]Reason{}, inside: map[*Socket]int{}}
 		r.server = r.newServer()
 		r.serving.Store(r.server)
-		server := fasthttp.Server{Handler: r.server.Handle, KeepHijackedConns: true, NoDefaultContentType: true, Logger: quiet{}}
+		server := fasthttp.Server{Handler: r.server.Handle, KeepHijackedConns: true,
+			NoDefaultContentType: true, Logger: quiet{}}
 		query := "EIO=4&transport=websocket"
 		var x *session
 		if how&upgrades != 0 {
@@ -239,8 +264,10 @@ func FuzzClientFrames(f *testing.F) {
 		if how&(inMain|upgrades) == inMain {
 			sent = append(masked(textFrame, "40"), sent...)
 		}
-		c := &tape{part: 64 << 10, closed: make(chan struct{}), head: []byte("GET /socket.io/?" + query + " HTTP/1.1\r\nHost: x\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n" +
-			"Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n")}
+		c := &tape{part: 64 << 10, closed: make(chan struct{}),
+			head: []byte("GET /socket.io/?" + query +
+				" HTTP/1.1\r\nHost: x\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n" +
+				"Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n")}
 		if how&inParts != 0 {
 			c.part = 3
 		}
@@ -264,7 +291,9 @@ func FuzzClientFrames(f *testing.F) {
 			t.Fatal("the connection is never closed")
 		}
 		if how&upgrades == 0 {
-			eventually(t, "the session ends with its connection", func() bool { return len(r.server.all()) == 0 })
+			eventually(t, "the session ends with its connection", func() bool {
+				return len(r.server.all()) == 0
+			})
 		}
 		c.mu.Lock()
 		defer c.mu.Unlock()

@@ -9,10 +9,14 @@ import (
 
 // What is decoded is what was sent: made into a packet again, it decodes to the same.
 func FuzzDecode(f *testing.F) {
-	for _, s := range []string{"0", `0{"a":1}`, "0/x,", "0/x", `0/x,{"a":1}`, "1", "1/x,", `2["a"]`, `2/x,12["a",1,{"b":[]}]`, `2[1]`,
-		`2[-1.5e3]`, `2["a"`, "2[]", `31[]`, `3/x,1["a"]`, `4{"message":"x"}`, `51-["a",{"_placeholder":true,"num":0}]`,
-		`50-["a"]`, `599999999999999999999-["a"]`, `61-/x,3[{"_placeholder":true,"num":0}]`, `2["connect"]`, `2["\u0063onnect"]`,
-		"", "7", "2/", "2/,", "2null", `29007199254740991["a"]`, `29007199254740992["a"]`, `2["a"]x`, "2[\"\xff\"]", `2[{}]`,
+	for _, s := range []string{"0", `0{"a":1}`, "0/x,", "0/x", `0/x,{"a":1}`, "1", "1/x,", `2["a"]`,
+		`2/x,12["a",1,{"b":[]}]`, `2[1]`,
+		`2[-1.5e3]`, `2["a"`, "2[]", `31[]`, `3/x,1["a"]`, `4{"message":"x"}`,
+		`51-["a",{"_placeholder":true,"num":0}]`,
+		`50-["a"]`, `599999999999999999999-["a"]`, `61-/x,3[{"_placeholder":true,"num":0}]`,
+		`2["connect"]`, `2["\u0063onnect"]`,
+		"", "7", "2/", "2/,", "2null", `29007199254740991["a"]`, `29007199254740992["a"]`,
+		`2["a"]x`, "2[\"\xff\"]", `2[{}]`,
 		`2` + strings.Repeat("[", 10001)} {
 		f.Add([]byte(s))
 	}
@@ -36,7 +40,8 @@ func FuzzDecode(f *testing.F) {
 				t.Fatalf("%q is placeholder %d", a, n)
 			}
 		}
-		if p.id < -1 || p.id > maxSafe || p.attachments < 0 || !strings.HasPrefix(p.namespace, "/") {
+		if p.id < -1 || p.id > maxSafe || p.attachments < 0 ||
+			!strings.HasPrefix(p.namespace, "/") {
 			t.Fatalf("%+v", p)
 		}
 		var frames []byte
@@ -67,19 +72,24 @@ func FuzzDecode(f *testing.F) {
 			t.Fatalf("%q", frames)
 		}
 		q, err := decode(payload[1:], 1000)
-		if err != nil || q.name != p.name || q.id != p.id || q.namespace != p.namespace || len(q.args) != len(p.args) {
+		if err != nil || q.name != p.name || q.id != p.id || q.namespace != p.namespace ||
+			len(q.args) != len(p.args) {
 			t.Fatalf("%+v became %+v, %v", p, q, err)
 		}
 	})
 }
 
 func FuzzSplit(f *testing.F) {
-	for _, s := range []string{"", "3", "40\x1e42[1]", "bAQID", "bAQI", "b", "b\x1e", "\x1e", "4\xff", "4é\x1ebAA==\x1e3", "bAA==\x1e"} {
+	for _, s := range []string{"", "3", "40\x1e42[1]", "bAQID", "bAQI", "b", "b\x1e", "\x1e",
+		"4\xff", "4é\x1ebAA==\x1e3", "bAA==\x1e"} {
 		f.Add([]byte(s))
 	}
 	f.Fuzz(func(t *testing.T, body []byte) {
 		var list []enginePacket
-		if err := split(body, func(p enginePacket) error { list = append(list, p); return nil }); err != nil {
+		if err := split(body, func(p enginePacket) error {
+			list = append(list, p)
+			return nil
+		}); err != nil {
 			if err != errPacket {
 				t.Fatalf("%v", err)
 			}
@@ -96,7 +106,10 @@ func FuzzSplit(f *testing.F) {
 			again = appendPoll(again, kind, p.data)
 		}
 		var once []enginePacket
-		if err := split(again, func(p enginePacket) error { once = append(once, p); return nil }); err != nil || len(once) != len(list) {
+		if err := split(again, func(p enginePacket) error {
+			once = append(once, p)
+			return nil
+		}); err != nil || len(once) != len(list) {
 			t.Fatalf("%q became %q: %v", body, again, err)
 		}
 		for i := range once {
@@ -108,7 +121,8 @@ func FuzzSplit(f *testing.F) {
 }
 
 func FuzzNextFrame(f *testing.F) {
-	frames := AppendFrame(AppendFrame(nil, "/", "a", []byte("1")), "/b", "c", []byte(`"`+strings.Repeat("x", 300)+`"`))
+	frames := AppendFrame(AppendFrame(nil, "/", "a", []byte("1")), "/b", "c",
+		[]byte(`"`+strings.Repeat("x", 300)+`"`))
 	f.Add(frames)
 	f.Add(AppendFrame(nil, "/", "a", bytes.Repeat([]byte("1"), 70_000)))
 	f.Add(appendFrame(appendClose(nil, 1000), binaryFrame, nil))

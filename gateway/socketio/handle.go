@@ -54,8 +54,8 @@ var (
 )
 
 // Handle answers a request of the server's path, whatever the path is: routing is the caller's. It
-// returns when the request is answered: a poll may take as long as PingInterval. The HTTP server has
-// KeepHijackedConns set, a WriteTimeout, and takes bodies of MaxPayload bytes.
+// returns when the request is answered: a poll may take as long as PingInterval. The HTTP server
+// has KeepHijackedConns set, a WriteTimeout, and takes bodies of MaxPayload bytes.
 func (s *Server) Handle(ctx *fasthttp.RequestCtx) {
 	allowOrigin(ctx)
 	x := s.find(ctx.QueryArgs().Peek("sid"))
@@ -169,7 +169,8 @@ func (x *session) openPacket(upgrades bool) []byte {
 	return append(b, '}')
 }
 
-// TooLarge answers a request of the server's path whose body the HTTP server has refused. The session stays.
+// TooLarge answers a request of the server's path whose body the HTTP server has refused. The
+// session stays.
 func (s *Server) TooLarge(ctx *fasthttp.RequestCtx) {
 	allowOrigin(ctx)
 	if s.allowed(ctx) {
@@ -193,8 +194,8 @@ func (s *Server) fail(ctx *fasthttp.RequestCtx, f failure, message string) {
 	ctx.Response.SetBodyRaw(body)
 }
 
-// allowOrigin lets pages of any origin read the answer, with credentials too if there is an origin: none
-// are ever asked for here.
+// allowOrigin lets pages of any origin read the answer, with credentials too if there is an origin:
+// none are ever asked for here.
 func allowOrigin(ctx *fasthttp.RequestCtx) {
 	h := &ctx.Response.Header
 	if from := ctx.Request.Header.PeekBytes(origin); len(from) > 0 {
@@ -223,7 +224,8 @@ func isUpgrade(ctx *fasthttp.RequestCtx) bool {
 
 // acceptWebSocket opens a session on a websocket. The session begins when the connection is ours: a
 // connection that breaks before must leave nothing behind.
-func (s *Server) acceptWebSocket(ctx *fasthttp.RequestCtx, address netip.Addr, path string) failure {
+func (s *Server) acceptWebSocket(ctx *fasthttp.RequestCtx, address netip.Addr,
+	path string) failure {
 	return s.hijack(ctx, func(l *link) {
 		x, f := s.open(address, path, l)
 		if f != none { // others were faster
@@ -264,8 +266,8 @@ func (s *Server) acceptUpgrade(ctx *fasthttp.RequestCtx, x *session) failure {
 	})
 }
 
-// hijack answers with 101, and runs f on the connection in a goroutine of ours: so that the HTTP server
-// gets the memory of the request back.
+// hijack answers with 101, and runs f on the connection in a goroutine of ours: so that the HTTP
+// server gets the memory of the request back.
 func (s *Server) hijack(ctx *fasthttp.RequestCtx, f func(*link)) failure {
 	l, err := newLink(&s.upgrader, ctx)
 	if err != nil {
@@ -287,7 +289,8 @@ func (s *Server) hijack(ctx *fasthttp.RequestCtx, f func(*link)) failure {
 // handshakeHeader is what the websocket library wants to see of a request.
 func handshakeHeader(ctx *fasthttp.RequestCtx) http.Header {
 	h := http.Header{}
-	for _, name := range []string{"Connection", "Upgrade", "Sec-Websocket-Version", "Sec-Websocket-Key"} {
+	for _, name := range []string{"Connection", "Upgrade", "Sec-Websocket-Version",
+		"Sec-Websocket-Key"} {
 		h.Set(name, string(ctx.Request.Header.Peek(name)))
 	}
 	return h

@@ -14,15 +14,18 @@ import (
 func TestAHandshakeTellsTheFiveThingsOfTheProtocol(t *testing.T) {
 	r := echo(t, Options{})
 	a := r.do("GET", "EIO=4&transport=polling&t=abc&b64=1", "")
-	want := regexp.MustCompile(`^0\{"sid":"[\w-]{20}","upgrades":\["websocket"\],"pingInterval":25000,"pingTimeout":20000,"maxPayload":1000000\}$`)
+	want := regexp.MustCompile(
+		`^0\{"sid":"[\w-]{20}","upgrades":\["websocket"\],"pingInterval":25000,"pingTimeout":20000,"maxPayload":1000000\}$`)
 	if a.status != 200 || !want.MatchString(a.body) {
 		t.Errorf("polling: %d %s", a.status, a.body)
 	}
-	if h := a.header; h.Get("Content-Type") != "text/plain; charset=UTF-8" || h.Get("Cache-Control") != "no-store" || h.Get("Set-Cookie") != "" {
+	if h := a.header; h.Get("Content-Type") != "text/plain; charset=UTF-8" ||
+		h.Get("Cache-Control") != "no-store" || h.Get("Set-Cookie") != "" {
 		t.Errorf("polling: %v", h)
 	}
 	c := r.dial("EIO=4&transport=websocket")
-	want = regexp.MustCompile(`^0\{"sid":"[\w-]{20}","upgrades":\[\],"pingInterval":25000,"pingTimeout":20000,"maxPayload":1000000\}$`)
+	want = regexp.MustCompile(
+		`^0\{"sid":"[\w-]{20}","upgrades":\[\],"pingInterval":25000,"pingTimeout":20000,"maxPayload":1000000\}$`)
 	if s := c.text(); !want.MatchString(s) {
 		t.Errorf("websocket: %s", s)
 	}
@@ -47,7 +50,8 @@ func TestEveryBadRequestGetsTheErrorOfTheProtocol(t *testing.T) {
 		if a.status != status || a.body != body {
 			t.Errorf("%s %s: %d %s, want %s", method, query, a.status, a.body, body)
 		}
-		if h := a.header; h.Get("Access-Control-Allow-Origin") != "*" || h.Get("Content-Type") != "application/json" {
+		if h := a.header; h.Get("Access-Control-Allow-Origin") != "*" ||
+			h.Get("Content-Type") != "application/json" {
 			t.Errorf("%s %s: %v", method, query, h)
 		}
 	}
@@ -88,7 +92,8 @@ func TestABadWebSocketHandshakeIsAPlainError(t *testing.T) {
 	r := echo(t, Options{})
 	f := func(query string, status int, header ...string) {
 		t.Helper()
-		h := append([]string{"Connection", "Upgrade", "Upgrade", "websocket", "Sec-WebSocket-Version", "13",
+		h := append([]string{"Connection", "Upgrade", "Upgrade", "websocket",
+			"Sec-WebSocket-Version", "13",
 			"Sec-WebSocket-Key", "dGhlIHNhbXBsZSBub25jZQ=="}, header...)
 		if a := r.do("GET", query, "", h...); a.status != status {
 			t.Errorf("%s %q: %d %s", query, header, a.status, a.body)
@@ -115,7 +120,8 @@ func TestPagesOfEveryOriginMayRead(t *testing.T) {
 		t.Helper()
 		h := a.header
 		if a.status != status || h.Get("Access-Control-Allow-Origin") != origin[1] ||
-			h.Get("Access-Control-Allow-Credentials") != "true" || !strings.Contains(strings.Join(h.Values("Vary"), ","), "Origin") {
+			h.Get("Access-Control-Allow-Credentials") != "true" ||
+			!strings.Contains(strings.Join(h.Values("Vary"), ","), "Origin") {
 			t.Errorf("%d %s %v", a.status, a.body, h)
 		}
 	}
@@ -124,12 +130,16 @@ func TestPagesOfEveryOriginMayRead(t *testing.T) {
 	f(r.do("GET", p.query(), "", origin...), 200)
 	f(r.do("GET", "EIO=3&transport=polling", "", origin...), 400)
 	f(r.do("GET", "EIO=4&transport=polling&sid=x", "", origin...), 400)
-	a := r.do("OPTIONS", p.query(), "", append(origin, "Access-Control-Request-Headers", "x-a, x-b", "Access-Control-Request-Method", "POST")...)
+	a := r.do("OPTIONS", p.query(), "",
+		append(origin, "Access-Control-Request-Headers", "x-a, x-b",
+			"Access-Control-Request-Method", "POST")...)
 	f(a, 204)
-	if h := a.header; h.Get("Access-Control-Allow-Methods") != "GET,HEAD,PUT,PATCH,POST,DELETE" || h.Get("Access-Control-Allow-Headers") != "x-a, x-b" || a.body != "" {
+	if h := a.header; h.Get("Access-Control-Allow-Methods") != "GET,HEAD,PUT,PATCH,POST,DELETE" ||
+		h.Get("Access-Control-Allow-Headers") != "x-a, x-b" || a.body != "" {
 		t.Errorf("%v %s", h, a.body)
 	}
-	c, answer, err := websocket.DefaultDialer.Dial("ws"+r.url("EIO=4&transport=websocket")[4:], http.Header{"Origin": {origin[1]}})
+	c, answer, err := websocket.DefaultDialer.Dial("ws"+r.url("EIO=4&transport=websocket")[4:],
+		http.Header{"Origin": {origin[1]}})
 	if err != nil {
 		t.Fatal(err)
 	}

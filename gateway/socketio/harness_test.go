@@ -53,8 +53,8 @@ type rig struct {
 	failure string
 }
 
-// A smallListener has connections for which the system holds little: a client that does not read is soon
-// noticed.
+// A smallListener has connections for which the system holds little: a client that does not read is
+// soon noticed.
 type smallListener struct{ net.Listener }
 
 func (l smallListener) Accept() (net.Conn, error) {
@@ -80,10 +80,10 @@ func (l wrappedListener) Accept() (net.Conn, error) {
 
 // echo starts an echo server. It is shut down with the test, and must leave nothing behind.
 //
-// Namespaces are "/", "/custom", and "/admin" that wants the token "secret". A client that joins gets
-// "auth" with what it sent. The event "message" comes back as "message-back", binary too;
-// "message-with-ack" is acknowledged with its arguments; "leave" puts the client out of the namespace;
-// "close" ends the session, "restart" all of them; "1" comes back as "1-back".
+// Namespaces are "/", "/custom", and "/admin" that wants the token "secret". A client that joins
+// gets "auth" with what it sent. The event "message" comes back as "message-back", binary too;
+// "message-with-ack" is acknowledged with its arguments; "leave" puts the client out of the
+// namespace; "close" ends the session, "restart" all of them; "1" comes back as "1-back".
 func echo(t testing.TB, o Options, with ...func(net.Listener) net.Listener) *rig {
 	t.Helper()
 	r := &rig{t: t, options: o, left: map[*Socket]Reason{}, inside: map[*Socket]int{}}
@@ -100,7 +100,8 @@ func echo(t testing.TB, o Options, with ...func(net.Listener) net.Listener) *rig
 	}
 	handle := func(ctx *fasthttp.RequestCtx) { r.serving.Load().Handle(ctx) }
 	r.http = &fasthttp.Server{Handler: handle, KeepHijackedConns: true, MaxRequestBodySize: 4 << 20,
-		NoDefaultContentType: true, Logger: quiet{}, ReadTimeout: patience, WriteTimeout: patience, IdleTimeout: patience}
+		NoDefaultContentType: true, Logger: quiet{}, ReadTimeout: patience, WriteTimeout: patience,
+		IdleTimeout: patience}
 	served := make(chan struct{})
 	go func() {
 		defer close(served)
@@ -165,7 +166,8 @@ func (r *rig) check() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if len(s.sessions) != 0 || len(s.addresses) != 0 || s.tasks.n != 0 {
-		r.t.Errorf("%d sessions, %d addresses, %d tasks are left", len(s.sessions), len(s.addresses), s.tasks.n)
+		r.t.Errorf("%d sessions, %d addresses, %d tasks are left", len(s.sessions),
+			len(s.addresses), s.tasks.n)
 	}
 	for i, x := range s.wheel.slots {
 		if x != nil {
@@ -277,7 +279,11 @@ func (r *rig) socket(n int) (s *Socket) {
 		if len(r.joined) > n {
 			s = r.joined[n]
 		}
-		return s != nil && func() bool { s.session.mu.Lock(); defer s.session.mu.Unlock(); return s.state != connecting }()
+		return s != nil && func() bool {
+			s.session.mu.Lock()
+			defer s.session.mu.Unlock()
+			return s.state != connecting
+		}()
 	})
 	return s
 }
@@ -285,7 +291,9 @@ func (r *rig) socket(n int) (s *Socket) {
 // closed waits until sessions were closed for a reason, so many in all.
 func (r *rig) closed(reason Reason, n int) {
 	r.t.Helper()
-	eventually(r.t, fmt.Sprint(n, " sessions closed by ", reason), func() bool { return r.server.Stats().Closed[reason] == uint64(n) })
+	eventually(r.t, fmt.Sprint(n, " sessions closed by ", reason), func() bool {
+		return r.server.Stats().Closed[reason] == uint64(n)
+	})
 }
 
 func (r *rig) url(query string) string { return "http://" + r.address + "/socket.io/?" + query }
@@ -332,7 +340,8 @@ type opening struct {
 
 func (r *rig) opening(packet string) (o opening) {
 	r.t.Helper()
-	if packet == "" || packet[0] != '0' || json.Unmarshal([]byte(packet[1:]), &o) != nil || len(o.Sid) < 20 {
+	if packet == "" || packet[0] != '0' || json.Unmarshal([]byte(packet[1:]), &o) != nil ||
+		len(o.Sid) < 20 {
 		r.t.Fatalf("the first packet is %q", packet)
 	}
 	return o
@@ -386,7 +395,9 @@ func (p polling) sent(body string) {
 // gone wants the session not to be known any more.
 func (p polling) gone() {
 	p.t.Helper()
-	eventually(p.t, "the session is gone", func() bool { return p.server.find([]byte(p.sid)) == nil })
+	eventually(p.t, "the session is gone", func() bool {
+		return p.server.find([]byte(p.sid)) == nil
+	})
 	for _, a := range []answer{p.get(), p.post("3")} {
 		if a.status != 400 || a.body != `{"code":1,"message":"Session ID unknown"}` {
 			p.t.Fatalf("a closed session answers %d %s", a.status, a.body)
@@ -408,7 +419,8 @@ func (p polling) leaves() {
 func (p polling) join() {
 	p.t.Helper()
 	p.sent("40")
-	if a := p.get(); !strings.HasPrefix(a.body, `40{"sid":"`) || !strings.HasSuffix(a.body, "\x1e"+`42["auth",{}]`) {
+	if a := p.get(); !strings.HasPrefix(a.body, `40{"sid":"`) ||
+		!strings.HasSuffix(a.body, "\x1e"+`42["auth",{}]`) {
 		p.t.Fatalf("joining: %q", a.body)
 	}
 }
@@ -497,7 +509,8 @@ func (c socket) wantBinary(text string) {
 	}
 }
 
-// closedWith reads until the websocket is closed, and wants a code; 0: a connection that ends without.
+// closedWith reads until the websocket is closed, and wants a code; 0: a connection that ends
+// without.
 func (c socket) closedWith(code int) {
 	c.rig.t.Helper()
 	for {

@@ -18,7 +18,8 @@ import (
 	"github.com/fasthttp/websocket"
 )
 
-// What single clients do to have more than their share, and what may go wrong with one of them alone.
+// What single clients do to have more than their share, and what may go wrong with one of them
+// alone.
 
 func TestAHookThatPanicsEndsItsSessionAlone(t *testing.T) {
 	r := echo(t, Options{})
@@ -85,7 +86,8 @@ func (l *lines) are(t *testing.T, n int, what string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for _, line := range l.list {
-		if !strings.Contains(line, what+" panicked") || !strings.Contains(line, "panic=boom") || !strings.Contains(line, "goroutine ") {
+		if !strings.Contains(line, what+" panicked") || !strings.Contains(line, "panic=boom") ||
+			!strings.Contains(line, "goroutine ") {
 			t.Error(line)
 		}
 	}
@@ -102,7 +104,8 @@ func (bomb) Error() string { panic("boom") }
 func TestAPacketThatPanicsEndsItsSessionAlone(t *testing.T) {
 	log := &lines{}
 	r := echo(t, Options{Log: slog.New(slog.NewTextHandler(log, nil))})
-	r.server.Namespace("/bomb", Namespace{Connect: func(*Socket, json.RawMessage) error { return bomb{} }})
+	r.server.Namespace("/bomb", Namespace{
+		Connect: func(*Socket, json.RawMessage) error { return bomb{} }})
 	other := r.ws()
 	c := r.ws()
 	c.send("40/bomb")
@@ -165,7 +168,8 @@ func TestAReaderThatPanicsEndsItsSessionAlone(t *testing.T) {
 
 // What is no violation ends the session as a fault of ours.
 func TestAnErrorThatNobodyKnowsIsAFaultOfOurs(t *testing.T) {
-	for err, want := range map[error]Reason{io.EOF: ServerClose, errPacket: ParseError, violation(ClientClose): ClientClose} {
+	for err, want := range map[error]Reason{io.EOF: ServerClose, errPacket: ParseError,
+		violation(ClientClose): ClientClose} {
 		if got := reasonOf(err); got != want {
 			t.Errorf("%v is %v, want %v", err, got, want)
 		}
@@ -272,8 +276,10 @@ func TestAnEventHasSoManyArgumentsAndNoMore(t *testing.T) {
 	c.send(`42["message",1,2,3,4]`)
 	c.closedWith(1002)
 
-	for text, want := range map[string]error{"[1, [2] ,\"3\"]": nil, "[]": nil, "[1,2,3,4": ErrTooMany, "[1": ErrNoArray, "[1,]": ErrNoArray,
-		"[1]x": ErrNoArray, "null": ErrNoArray, "{}": ErrNoArray, "": ErrNoArray, "[1}": ErrNoArray, "[1 2]": ErrNoArray} {
+	for text, want := range map[string]error{"[1, [2] ,\"3\"]": nil, "[]": nil,
+		"[1,2,3,4": ErrTooMany, "[1": ErrNoArray, "[1,]": ErrNoArray,
+		"[1]x": ErrNoArray, "null": ErrNoArray, "{}": ErrNoArray, "": ErrNoArray, "[1}": ErrNoArray,
+		"[1 2]": ErrNoArray} {
 		list, err := Elements([]byte(text), 3)
 		if !errors.Is(err, want) || errors.Is(err, ErrTooMany) && len(list) != 3 {
 			t.Errorf("%s: %q, %v", text, list, err)
@@ -310,7 +316,8 @@ func TestAMessageInPartsMustEnd(t *testing.T) {
 	r.closed(ParseError, 1)
 }
 
-// A poll whose client has gone answers nobody: what it would have taken is lost, and so is the session.
+// A poll whose client has gone answers nobody: what it would have taken is lost, and so is the
+// session.
 func TestAPollThatCannotBeAnsweredEndsTheSession(t *testing.T) {
 	r := echo(t, Options{})
 	p := r.polling()
@@ -362,7 +369,8 @@ func TestDifferencesAreDroppedWhereTheirOwnerHearsOfIt(t *testing.T) {
 	}
 	waits := func() int { return r.server.Stats().QueuedBytes }
 	for n := 0; waits() <= 850; n++ {
-		if dropped, ok := s.Deliver([]Delivery{numbered(5, Resync, n, 20)}, nil); !ok || len(dropped) > 0 {
+		if dropped, ok := s.Deliver([]Delivery{numbered(5, Resync, n, 20)}, nil); !ok ||
+			len(dropped) > 0 {
 			t.Fatal(dropped, ok)
 		}
 	}
@@ -376,7 +384,8 @@ func TestDifferencesAreDroppedWhereTheirOwnerHearsOfIt(t *testing.T) {
 	if !ok || len(dropped) != 1 || dropped[0] != 5 {
 		t.Fatal(dropped, ok)
 	}
-	if body := p.get().body; !strings.Contains(body, "first") || !strings.Contains(body, "answer") || strings.Contains(body, `"n"`) {
+	if body := p.get().body; !strings.Contains(body, "first") ||
+		!strings.Contains(body, "answer") || strings.Contains(body, `"n"`) {
 		t.Error(body)
 	}
 
@@ -393,7 +402,8 @@ func TestWhatIsSentAtOnceMayBeLargerThanTheQueue(t *testing.T) {
 		r := echo(t, Options{QueueBytes: 64 << 10}, with...)
 		c, s := r.idle()
 		const large = 8 << 20
-		if _, ok := s.Deliver([]Delivery{numbered(1, Keep, 1, large), numbered(2, Keep, 2, large)}, nil); !ok {
+		if _, ok := s.Deliver([]Delivery{numbered(1, Keep, 1, large), numbered(2, Keep, 2, large)},
+			nil); !ok {
 			t.Fatal("it is too large")
 		}
 		if _, ok := s.Deliver([]Delivery{numbered(1, Keep, 3, 10<<10)}, nil); !ok {
@@ -421,7 +431,8 @@ func TestAProbeExcusesAStalledPollOnce(t *testing.T) {
 		t.Fatal(err)
 	}
 	for r.server.Stats().Closed[StalledClient] == 0 {
-		c, _, err := websocket.DefaultDialer.Dial("ws"+r.url("EIO=4&transport=websocket&sid=" + p.sid)[4:], nil)
+		c, _, err := websocket.DefaultDialer.Dial(
+			"ws"+r.url("EIO=4&transport=websocket&sid=" + p.sid)[4:], nil)
 		if err != nil {
 			break
 		}

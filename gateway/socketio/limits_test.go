@@ -16,10 +16,11 @@ import (
 )
 
 func TestConnectionsAreBoundedInAllAndByAddress(t *testing.T) {
-	r := echo(t, Options{Connections: 5, ConnectionsPerAddress: 2, Address: func(ctx *fasthttp.RequestCtx) netip.Addr {
-		a, _ := netip.ParseAddr(string(ctx.Request.Header.Peek("X-From")))
-		return a
-	}})
+	r := echo(t, Options{Connections: 5, ConnectionsPerAddress: 2,
+		Address: func(ctx *fasthttp.RequestCtx) netip.Addr {
+			a, _ := netip.ParseAddr(string(ctx.Request.Header.Peek("X-From")))
+			return a
+		}})
 	f := func(from, refusal string) string {
 		t.Helper()
 		a := r.do("GET", "EIO=4&transport=polling", "", "X-From", from)
@@ -58,7 +59,8 @@ func TestWebSocketsThatComeAtOnceKeepTheBound(t *testing.T) {
 	open := 0
 	for range clients {
 		wait.Go(func() {
-			c, _, err := websocket.DefaultDialer.Dial("ws"+r.url("EIO=4&transport=websocket")[4:], nil)
+			c, _, err := websocket.DefaultDialer.Dial("ws"+r.url("EIO=4&transport=websocket")[4:],
+				nil)
 			if err != nil {
 				return
 			}
@@ -111,7 +113,8 @@ func TestABucketFillsWithTime(t *testing.T) {
 	r := echo(t, Options{MessagesPerSecond: 1000, MessagesBurst: 2})
 	c := r.ws()
 	for range 50 {
-		<-time.After(5 * time.Millisecond) // since the answer to the one before: no tick is caught up with
+		// since the answer to the one before: no tick is caught up with
+		<-time.After(5 * time.Millisecond)
 		c.send(`42["message"]`)
 		c.want(`42["message-back"]`)
 	}
@@ -151,7 +154,8 @@ func TestShutdownTellsEverybodyAndTakesNobody(t *testing.T) {
 		p.gone()
 		away.gone()
 		for _, transport := range []string{"polling", "websocket"} {
-			a := r.do("GET", "EIO=4&transport="+transport, "", "Connection", "Upgrade", "Upgrade", "websocket",
+			a := r.do("GET", "EIO=4&transport="+transport, "", "Connection", "Upgrade", "Upgrade",
+				"websocket",
 				"Sec-WebSocket-Version", "13", "Sec-WebSocket-Key", "dGhlIHNhbXBsZSBub25jZQ==")
 			if a.status != 503 || a.body != `{"code":4,"message":"Server is shutting down"}` {
 				t.Errorf("%s: %d %s", transport, a.status, a.body)
@@ -184,7 +188,8 @@ func TestManyThatEmitDeliverCloseAndComeAgainAtOnceLeaveNothing(t *testing.T) {
 	}
 	before := runtime.NumGoroutine()
 	t.Run("churn", func(t *testing.T) {
-		r := echo(t, Options{QueueBytes: 32 << 10, PingInterval: 5 * time.Millisecond, PingTimeout: 500 * time.Millisecond,
+		r := echo(t, Options{QueueBytes: 32 << 10, PingInterval: 5 * time.Millisecond,
+			PingTimeout:       500 * time.Millisecond,
 			MessagesPerSecond: -1})
 		stop := make(chan struct{})
 		var owners, clients sync.WaitGroup
@@ -210,7 +215,8 @@ func TestManyThatEmitDeliverCloseAndComeAgainAtOnceLeaveNothing(t *testing.T) {
 						case 2:
 							s.Emit("emitted", n, []byte{1}) //nolint:errcheck // it may be gone
 						default:
-							dropped, _ = s.Deliver([]Delivery{numbered(1, Keep, n, 10), numbered(2, Latest, n, 500),
+							dropped, _ = s.Deliver([]Delivery{numbered(1, Keep, n, 10),
+								numbered(2, Latest, n, 500),
 								numbered(3, Resync, n, 500)}, dropped[:0])
 						}
 					}
@@ -232,7 +238,9 @@ func TestManyThatEmitDeliverCloseAndComeAgainAtOnceLeaveNothing(t *testing.T) {
 		r.http.Shutdown() //nolint:errcheck
 		t.Logf("%+v", r.server.Stats())
 	})
-	eventually(t, fmt.Sprint("no more goroutines than the ", before, " before"), func() bool { return runtime.NumGoroutine() <= before })
+	eventually(t, fmt.Sprint("no more goroutines than the ", before, " before"), func() bool {
+		return runtime.NumGoroutine() <= before
+	})
 }
 
 // visit is a client that comes, does something and goes in one of several ways. It wants nothing.

@@ -50,11 +50,12 @@ const maxSafe = 1<<53 - 1
 type packet struct {
 	kind        int
 	namespace   string
-	attachments int               // that follow
-	id          int64             // of the acknowledgement that is asked for, or that this is; -1: none
-	auth        json.RawMessage   // of a connect, nil: none
-	args        []json.RawMessage // of an event without its name, or of an acknowledgement
-	name        string            // of an event
+	attachments int // that follow
+	// of the acknowledgement that is asked for, or that this is; -1: none
+	id   int64
+	auth json.RawMessage   // of a connect, nil: none
+	args []json.RawMessage // of an event without its name, or of an acknowledgement
+	name string            // of an event
 }
 
 // decode reads the text of a packet with at most so many arguments. It keeps no part of the text.
@@ -153,8 +154,9 @@ var (
 	ErrTooMany = errors.New("socketio: the array has too many elements")
 )
 
-// Elements are those of a JSON array. Of one with more than so many it has the first ones and ErrTooMany, and looks no
-// further: what a client sends may not cost more than what is wanted of it.
+// Elements are those of a JSON array. Of one with more than so many it has the first ones and
+// ErrTooMany, and looks no further: what a client sends may not cost more than what is wanted of
+// it.
 func Elements(array []byte, most int) (list []json.RawMessage, err error) {
 	d := json.NewDecoder(bytes.NewReader(array))
 	if start, err := d.Token(); err != nil || start != json.Delim('[') {
@@ -185,13 +187,15 @@ func placeholder(arg json.RawMessage) (int, bool) {
 		Placeholder bool `json:"_placeholder"`
 		Number      *int `json:"num"`
 	}
-	if len(arg) == 0 || arg[0] != '{' || json.Unmarshal(arg, &p) != nil || !p.Placeholder || p.Number == nil {
+	if len(arg) == 0 || arg[0] != '{' || json.Unmarshal(arg, &p) != nil || !p.Placeholder ||
+		p.Number == nil {
 		return 0, false
 	}
 	return *p.Number, true
 }
 
-// encode makes the frames of an event or an acknowledgement. Arguments that are []byte become attachments.
+// encode makes the frames of an event or an acknowledgement. Arguments that are []byte become
+// attachments.
 func encode(kind int, namespace string, id int64, name *string, args []any) ([]byte, error) {
 	var list []byte
 	var attachments [][]byte
@@ -253,7 +257,8 @@ func control(kind int, namespace string, payload any) ([]byte, error) {
 	return appendFrame(nil, textFrame, text), nil
 }
 
-// An engine packet is one of Engine.IO: a text whose first byte is its type, or the bytes of a message.
+// An engine packet is one of Engine.IO: a text whose first byte is its type, or the bytes of a
+// message.
 type enginePacket struct {
 	binary bool
 	data   []byte

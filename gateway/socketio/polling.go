@@ -6,8 +6,8 @@ import (
 	"github.com/valyala/fasthttp"
 )
 
-// A poll is a GET that is held until there is something to say. Whatever it is held for, a poll that is
-// released looks for itself what to answer.
+// A poll is a GET that is held until there is something to say. Whatever it is held for, a poll
+// that is released looks for itself what to answer.
 type poll struct {
 	released bool
 	done     chan struct{} // closed when it is
@@ -53,7 +53,8 @@ func (x *session) get(ctx *fasthttp.RequestCtx) failure {
 		x.unlock()
 		return badRequest
 	}
-	if x.link == nil && !x.out.empty() && !alive(ctx.Conn()) { // it would be lost, and the client would not know what it misses
+	// it would be lost, and the client would not know what it misses
+	if x.link == nil && !x.out.empty() && !alive(ctx.Conn()) {
 		x.end(TransportClose, nil)
 	}
 	answerPoll(ctx, x.pollBody())
@@ -61,7 +62,8 @@ func (x *session) get(ctx *fasthttp.RequestCtx) failure {
 	return none
 }
 
-// pollBody is what a poll is answered with: what waits, and how things are with the session. mu is held.
+// pollBody is what a poll is answered with: what waits, and how things are with the session. mu is
+// held.
 func (x *session) pollBody() (body []byte) {
 	if x.link == nil {
 		body = x.out.poll(nil, x.server.opts.MaxPayload)

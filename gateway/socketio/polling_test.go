@@ -14,7 +14,8 @@ func TestPollingCarriesPacketsBothWays(t *testing.T) {
 		t.Errorf("POST: %+v", a)
 	}
 	a = p.get()
-	if a.status != 200 || a.header.Get("Content-Type") != "text/plain; charset=UTF-8" || a.header.Get("Cache-Control") != "no-store" {
+	if a.status != 200 || a.header.Get("Content-Type") != "text/plain; charset=UTF-8" ||
+		a.header.Get("Cache-Control") != "no-store" {
 		t.Errorf("GET: %+v", a)
 	}
 	held := p.hold()
@@ -22,8 +23,10 @@ func TestPollingCarriesPacketsBothWays(t *testing.T) {
 	if a := <-held; a.body != `42["message-back","héllo €",1]` {
 		t.Errorf("a held poll: %q", a.body)
 	}
-	p.sent(strings.Join([]string{`42["message",1]`, `42["message",2]`, `421["message-with-ack",3]`}, "\x1e"))
-	if a := p.get(); a.body != strings.Join([]string{`42["message-back",1]`, `42["message-back",2]`, `431[3]`}, "\x1e") {
+	p.sent(strings.Join([]string{`42["message",1]`, `42["message",2]`, `421["message-with-ack",3]`},
+		"\x1e"))
+	if a := p.get(); a.body != strings.Join(
+		[]string{`42["message-back",1]`, `42["message-back",2]`, `431[3]`}, "\x1e") {
 		t.Errorf("what waits: %q", a.body)
 	}
 }
@@ -32,8 +35,11 @@ func TestPollingCarriesBinaryAsBase64(t *testing.T) {
 	r := echo(t, Options{})
 	p := r.polling()
 	p.join()
-	p.sent(`452-["message",{"_placeholder":true,"num":0},"x",{"_placeholder":true,"num":1}]` + "\x1ebAQIDBA==\x1ebAAE=")
-	if a := p.get(); a.body != `452-["message-back",{"_placeholder":true,"num":0},"x",{"_placeholder":true,"num":1}]`+"\x1ebAQIDBA==\x1ebAAE=" {
+	p.sent(`452-["message",{"_placeholder":true,"num":0},"x",{"_placeholder":true,"num":1}]` +
+		"\x1ebAQIDBA==\x1ebAAE=")
+	if a := p.get(); a.body !=
+		`452-["message-back",{"_placeholder":true,"num":0},"x",{"_placeholder":true,"num":1}]`+
+			"\x1ebAQIDBA==\x1ebAAE=" {
 		t.Errorf("%q", a.body)
 	}
 	p.sent(`451-7["message-with-ack",{"_placeholder":true,"num":0}]`)
@@ -55,12 +61,14 @@ func TestAPollHasNoMoreThanMaxPayloadButOnePacket(t *testing.T) {
 		}
 	}
 	// Two in one delivery are two packets all the same.
-	f := AppendFrame(AppendFrame(nil, "/", "e", []byte(`"`+strings.Repeat("z", 80)+`"`)), "/", "e", []byte(`"7"`))
+	f := AppendFrame(AppendFrame(nil, "/", "e", []byte(`"`+strings.Repeat("z", 80)+`"`)), "/", "e",
+		[]byte(`"7"`))
 	if _, ok := s.Deliver([]Delivery{{Frames: f}}, nil); !ok {
 		t.Fatal("not delivered")
 	}
 	for _, want := range []string{
-		`42["e","1"]` + "\x1e" + `42["e","` + strings.Repeat("y", 60) + `"]` + "\x1e" + `42["e","3"]`,
+		`42["e","1"]` + "\x1e" + `42["e","` + strings.Repeat("y", 60) + `"]` + "\x1e" +
+			`42["e","3"]`,
 		`42["e","` + long + `"]`,
 		`42["e","5"]`,
 		`42["e","` + strings.Repeat("z", 80) + `"]`,
@@ -96,7 +104,11 @@ func TestASecondPostClosesTheSession(t *testing.T) {
 		a, _ := p.try("POST", p.query(), "3")
 		first <- a
 	}()
-	eventually(t, "the first is there", func() bool { x.mu.Lock(); defer x.mu.Unlock(); return x.posting })
+	eventually(t, "the first is there", func() bool {
+		x.mu.Lock()
+		defer x.mu.Unlock()
+		return x.posting
+	})
 	if a := p.post("3"); a.status != 400 {
 		t.Errorf("the second: %d %s", a.status, a.body)
 	}
@@ -136,7 +148,8 @@ func TestBadPostsCloseTheSession(t *testing.T) {
 		t.Helper()
 		p := r.polling()
 		p.join()
-		if a := r.do("POST", p.query(), body, header...); a.status != 400 || a.body != `{"code":3,"message":"Bad request"}` {
+		if a := r.do("POST", p.query(), body, header...); a.status != 400 ||
+			a.body != `{"code":3,"message":"Bad request"}` {
 			t.Errorf("%q: %d %s", body, a.status, a.body)
 		}
 		p.gone()
@@ -182,7 +195,8 @@ func TestAHeldPollIsCounted(t *testing.T) {
 	}
 	p.sent("40")
 	<-held
-	if s := r.server.Stats(); s.HeldPolls != 0 || s.PacketsIn != 1 || s.BytesIn != 2 || s.Writes != 1 {
+	if s := r.server.Stats(); s.HeldPolls != 0 || s.PacketsIn != 1 || s.BytesIn != 2 ||
+		s.Writes != 1 {
 		t.Errorf("%+v", s)
 	}
 }

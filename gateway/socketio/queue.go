@@ -7,8 +7,8 @@ type Policy uint8
 const (
 	// Keep is never dropped and never overtaken. When it does not fit, the session is closed.
 	Keep Policy = iota
-	// Latest has only its newest delivery of each tag waiting: it takes the place of an older one that has
-	// not begun to be written.
+	// Latest has only its newest delivery of each tag waiting: it takes the place of an older one
+	// that has not begun to be written.
 	Latest
 	// Resync is dropped when the client's queue is full: all that waits of the tag, and the tag is
 	// reported to who delivered. See Socket.Deliver.
@@ -20,18 +20,21 @@ const (
 type Delivery struct {
 	Tag    uint32 // the owner's number for a channel; a session's namespaces share them
 	Policy Policy
-	Frames []byte // one or more whole frames, as AppendFrame makes them. Nobody changes them any more
+	// one or more whole frames, as AppendFrame makes them. Nobody changes them any more
+	Frames []byte
 	// Shared says that many clients wait for the same bytes, a snapshot: they do not count against
-	// QueueBytes. At most one such waits of a tag, if its policy is not Keep; a Keep one counts while
-	// there is one of the tag already. A Shared delivery with Resync stands for the whole state: it
-	// replaces what waits of its tag.
+	// QueueBytes. At most one such waits of a tag, if its policy is not Keep; a Keep one counts
+	// while there is one of the tag already. A Shared delivery with Resync stands for the whole
+	// state: it replaces what waits of its tag.
 	Shared bool
 
-	free bool // it does not count, for nothing waited when it came: what is sent at once may be as large as it likes
+	// it does not count, for nothing waited when it came: what is sent at once may be as large as
+	// it likes
+	free bool
 }
 
-// entryOverhead is what a waiting delivery counts besides its bytes: about the memory that it takes, so
-// that a flood of small ones is bounded too.
+// entryOverhead is what a waiting delivery counts besides its bytes: about the memory that it
+// takes, so that a flood of small ones is bounded too.
 const entryOverhead = 64
 
 // An outbox is what waits for one client, in order. Its memory is given back when it is empty.
@@ -109,7 +112,8 @@ func (q *outbox) count(d *Delivery, n int) {
 	}
 }
 
-// remove drops the entries that have not begun to be written and that f says, and keeps the order of the others.
+// remove drops the entries that have not begun to be written and that f says, and keeps the order
+// of the others.
 func (q *outbox) remove(f func(*Delivery) bool) (removed int) {
 	to := q.fixed()
 	for from := to; from < len(q.entries); from++ {
@@ -133,8 +137,8 @@ func (q *outbox) remove(f func(*Delivery) bool) (removed int) {
 	return removed
 }
 
-// dropResync drops what waits of every Resync tag that counts against the bound. It appends those tags
-// to list, each once.
+// dropResync drops what waits of every Resync tag that counts against the bound. It appends those
+// tags to list, each once.
 func (q *outbox) dropResync(list []uint32) (_ []uint32, removed int) {
 	first := len(list)
 	for i := q.fixed(); i < len(q.entries); i++ {
@@ -168,8 +172,8 @@ func has(list []uint32, tag uint32) bool {
 	return false
 }
 
-// pieces appends what waits to list, up to most pieces and about limit bytes, and gives it to the writer:
-// until advance, nothing of it is dropped or replaced.
+// pieces appends what waits to list, up to most pieces and about limit bytes, and gives it to the
+// writer: until advance, nothing of it is dropped or replaced.
 func (q *outbox) pieces(list [][]byte, most, limit int) [][]byte {
 	for i := q.head; i < len(q.entries) && len(list) < most && limit > 0; i++ {
 		b := q.entries[i].Frames
@@ -220,8 +224,8 @@ func (q *outbox) pop() {
 	}
 }
 
-// poll appends packets that wait to a polling body, as long as it has no more than limit bytes; the first
-// goes however long it is.
+// poll appends packets that wait to a polling body, as long as it has no more than limit bytes; the
+// first goes however long it is.
 func (q *outbox) poll(body []byte, limit int) []byte {
 	for !q.empty() {
 		e := &q.entries[q.head]

@@ -59,11 +59,14 @@ func TestPoliciesOfWhatWaits(t *testing.T) {
 			t.Errorf("%q waits, %d are replaced; want %q, %d", q.waiting(), n, want, replaced)
 		}
 	}
-	f("a b t1 u1", 0, text(0, Keep, "a"), text(0, Keep, "b"), text(1, Latest, "t1"), text(2, Latest, "u1"))
+	f("a b t1 u1", 0, text(0, Keep, "a"), text(0, Keep, "b"), text(1, Latest, "t1"),
+		text(2, Latest, "u1"))
 	f("a b t2 u1 c", 1, text(0, Keep, "c"), text(1, Latest, "t2"))
-	f("a b t2 u1 c r1 s1 r2", 0, text(3, Resync, "r1"), text(4, Resync, "s1"), text(3, Resync, "r2"))
+	f("a b t2 u1 c r1 s1 r2", 0, text(3, Resync, "r1"), text(4, Resync, "s1"),
+		text(3, Resync, "r2"))
 	f("a b t2 u1 c s1 R", 2, shared(text(3, Resync, "R")))
-	f("a b t2 u1 c s1 R", 2, text(3, Resync, "r3"), shared(text(3, Resync, "R"))) // the older snapshot goes too
+	// the older snapshot goes too
+	f("a b t2 u1 c s1 R", 2, text(3, Resync, "r3"), shared(text(3, Resync, "R")))
 	f("a b t2 u1 c s1 R r4", 0, text(3, Resync, "r4"))
 	f("a b t2 u2 c s1 R r4", 1, text(2, Latest, "u2")) // found after all the moving
 	dropped, n := q.dropResync([]uint32{4})
@@ -72,18 +75,21 @@ func TestPoliciesOfWhatWaits(t *testing.T) {
 	}
 	f("a b t2 u3 c", 1, text(2, Latest, "u3"))
 	f("a b t2 u3 c S", 0, shared(text(4, Resync, "S")))
-	if dropped, n := q.dropResync(nil); len(dropped) != 0 || n != 0 { // a snapshot alone costs nothing
+	// a snapshot alone costs nothing
+	if dropped, n := q.dropResync(nil); len(dropped) != 0 || n != 0 {
 		t.Errorf("%v, %d", dropped, n)
 	}
 	f("a b t2 u3 c S K K", 0, shared(text(9, Keep, "K")), shared(text(9, Keep, "K")))
-	if want := 7*(2+entryOverhead) + len("a"+"b"+"t2"+"u3"+"c"+"K") - 1*(2+entryOverhead); q.bytes != want {
+	if want := 7*(2+entryOverhead) + len("a"+"b"+"t2"+"u3"+"c"+"K") -
+		1*(2+entryOverhead); q.bytes != want {
 		t.Errorf("%d bytes count, want %d", q.bytes, want)
 	}
 }
 
 func TestWhatHasBegunIsNotTouched(t *testing.T) {
 	var q outbox
-	for _, d := range []Delivery{text(1, Latest, "t1"), text(2, Latest, "u1"), text(3, Resync, "r1"), text(1, Latest, "t2")} {
+	for _, d := range []Delivery{text(1, Latest, "t1"), text(2, Latest, "u1"),
+		text(3, Resync, "r1"), text(1, Latest, "t2")} {
 		q.push(d)
 	}
 	f := func(want string) {
@@ -165,9 +171,10 @@ func TestAnOutboxDoesWhatTheObviousOneDoes(t *testing.T) {
 						want = append(want, d.Tag)
 					}
 				}
-				model = append(model[:fixed:fixed], slices.DeleteFunc(slices.Clone(model[fixed:]), func(d Delivery) bool {
-					return d.Policy == Resync && slices.Contains(want, d.Tag)
-				})...)
+				model = append(model[:fixed:fixed],
+					slices.DeleteFunc(slices.Clone(model[fixed:]), func(d Delivery) bool {
+						return d.Policy == Resync && slices.Contains(want, d.Tag)
+					})...)
 				if got, _ := q.dropResync(nil); !slices.Equal(got, want) {
 					t.Fatalf("dropped %v, want %v", got, want)
 				}
@@ -178,7 +185,10 @@ func TestAnOutboxDoesWhatTheObviousOneDoes(t *testing.T) {
 				q.push(d)
 				model = slices.Clone(model)
 				if d.Shared {
-					model = append(model[:fixed:fixed], slices.DeleteFunc(slices.Clone(model[fixed:]), func(e Delivery) bool { return e.Tag == d.Tag })...)
+					model = append(model[:fixed:fixed],
+						slices.DeleteFunc(slices.Clone(model[fixed:]), func(e Delivery) bool {
+							return e.Tag == d.Tag
+						})...)
 				}
 				i := len(model) - 1
 				for ; i >= fixed && (p != Latest || model[i].Tag != d.Tag); i-- {
@@ -193,12 +203,14 @@ func TestAnOutboxDoesWhatTheObviousOneDoes(t *testing.T) {
 			got := q.entries[q.head:]
 			for i, d := range model {
 				bytes += cost(&d)
-				if len(got) != len(model) || string(got[i].Frames) != string(d.Frames) || got[i].Tag != d.Tag {
+				if len(got) != len(model) || string(got[i].Frames) != string(d.Frames) ||
+					got[i].Tag != d.Tag {
 					t.Fatalf("step %d: %v, want %v", step, got, model)
 				}
 			}
 			if q.bytes != bytes || len(got) != len(model) {
-				t.Fatalf("step %d: %d bytes of %d, want %d of %d", step, q.bytes, len(got), bytes, len(model))
+				t.Fatalf("step %d: %d bytes of %d, want %d of %d", step, q.bytes, len(got), bytes,
+					len(model))
 			}
 		}
 	}

@@ -23,8 +23,8 @@ const (
 	reasons                        // how many there are
 )
 
-// reasonTable has each reason's text, and the code of the websocket's close frame. Code 0 is none: the
-// connection is reset, for who does not read would not read that either.
+// reasonTable has each reason's text, and the code of the websocket's close frame. Code 0 is none:
+// the connection is reset, for who does not read would not read that either.
 var reasonTable = [reasons]struct {
 	text string
 	code uint16

@@ -13,9 +13,9 @@ import (
 	"exchange/gateway/ratelimit"
 )
 
-// A Server has the sessions of one path, and the goroutines that serve them: one that keeps time, one
-// for each websocket that reads it, one for each client that something waits for, and short ones that
-// end sessions. Shutdown ends them all.
+// A Server has the sessions of one path, and the goroutines that serve them: one that keeps time,
+// one for each websocket that reads it, one for each client that something waits for, and short
+// ones that end sessions. Shutdown ends them all.
 type Server struct {
 	opts       Options
 	namespaces map[string]*Namespace
@@ -36,8 +36,10 @@ type Server struct {
 
 // New makes a server. It starts nothing before the first session.
 func New(o Options) *Server {
-	s := &Server{opts: o.withDefaults(), namespaces: map[string]*Namespace{}, started: time.Now(), upgrader: newUpgrader(),
-		stop: make(chan struct{}), sessions: map[string]*session{}, addresses: map[netip.Addr]int{}}
+	s := &Server{opts: o.withDefaults(), namespaces: map[string]*Namespace{}, started: time.Now(),
+		upgrader: newUpgrader(),
+		stop:     make(chan struct{}), sessions: map[string]*session{},
+		addresses: map[netip.Addr]int{}}
 	s.wheel = newWheel(&s.opts)
 	return s
 }
@@ -59,7 +61,8 @@ func (s *Server) open(address netip.Addr, path string, l *link) (*session, failu
 	if f := s.full(x.address); f != none {
 		return nil, f
 	}
-	if l != nil { // nobody else knows the session before it is in the map; whoever ends it lets this go first
+	// nobody else knows the session before it is in the map; whoever ends it lets this go first
+	if l != nil {
 		x.attach(l)
 		x.out.push(Delivery{Frames: appendFrame(l.reply, textFrame, x.openPacket(false))})
 		x.progress, l.reply, l.session = x.opened, nil, x
@@ -136,9 +139,9 @@ func (s *Server) forget(x *session) {
 	s.opts.Log.Debug("session closed", "reason", x.reason.String(), "address", x.address)
 }
 
-// Shutdown takes no new sessions and closes those there are: websockets with code 1001, polls with a
-// close packet. Clients take that for a lost connection and come back by themselves. It returns when
-// every session's Disconnect has, so it must not be called from a hook.
+// Shutdown takes no new sessions and closes those there are: websockets with code 1001, polls with
+// a close packet. Clients take that for a lost connection and come back by themselves. It returns
+// when every session's Disconnect has, so it must not be called from a hook.
 func (s *Server) Shutdown() {
 	s.mu.Lock()
 	if !s.down {
@@ -152,8 +155,8 @@ func (s *Server) Shutdown() {
 	s.tasks.wait()
 }
 
-// tasks counts what Shutdown waits for: sessions and goroutines. Once the server is down none is added
-// but by another one.
+// tasks counts what Shutdown waits for: sessions and goroutines. Once the server is down none is
+// added but by another one.
 type tasks struct {
 	mu      sync.Mutex // innermost
 	n       int

@@ -18,10 +18,11 @@ import (
 //	Server.mu    the map of sessions
 //	tasks.mu, wheel.mu, crossings.mu   hold nothing else
 //
-// Whoever holds mu lets go of it by unlock, which does what is left to do when the session has ended.
+// Whoever holds mu lets go of it by unlock, which does what is left to do when the session has
+// ended.
 type session struct {
-	// What a delivery touches is together, from the end of Socket to the beginning of outbox: with thousands
-	// of clients it is memory that takes the time.
+	// What a delivery touches is together, from the end of Socket to the beginning of outbox: with
+	// thousands of clients it is memory that takes the time.
 	first    Socket // sockets[0] of the first namespace, if its session is set
 	mu       sync.Mutex
 	closed   atomic.Bool // set with mu held
@@ -94,8 +95,8 @@ func (x *session) endFor(r Reason) {
 	x.end(r, frame)
 }
 
-// end ends the session. On a websocket what waits and then the close frame still go out, for a short
-// time; without a frame the connection is closed at once. mu is held.
+// end ends the session. On a websocket what waits and then the close frame still go out, for a
+// short time; without a frame the connection is closed at once. mu is held.
 func (x *session) end(r Reason, frame []byte) {
 	if x.closed.Load() {
 		return
@@ -151,7 +152,8 @@ func (x *session) schedule() {
 		return
 	}
 	next := int64(0)
-	for _, at := range [...]int64{x.pingAt, x.pongBy, x.connectBy, x.noopAt, x.partialBy, x.stalledAt()} {
+	for _, at := range [...]int64{x.pingAt, x.pongBy, x.connectBy, x.noopAt, x.partialBy,
+		x.stalledAt()} {
 		if at != 0 && (next == 0 || at < next) {
 			next = at
 		}
@@ -161,8 +163,8 @@ func (x *session) schedule() {
 	}
 }
 
-// stalledAt is when a polling client will have left something lying for too long; 0: nothing waits. The
-// writer of a websocket looks after its own. mu is held.
+// stalledAt is when a polling client will have left something lying for too long; 0: nothing waits.
+// The writer of a websocket looks after its own. mu is held.
 func (x *session) stalledAt() int64 {
 	if x.link != nil || x.candidate != nil || x.out.empty() {
 		return 0
@@ -227,18 +229,20 @@ func (x *session) take(packets, bytes int) bool {
 		return true
 	}
 	interval := o.interval()
-	return x.spend(interval*int64(packets) + interval*int64(bytes)/int64(max(4<<10, 2*o.MaxPayload/o.MessagesBurst)))
+	return x.spend(interval*int64(packets) +
+		interval*int64(bytes)/int64(max(4<<10, 2*o.MaxPayload/o.MessagesBurst)))
 }
 
-// spend is take of nanoseconds. nextFull is when the bucket will be full again: each packet moves it by the
-// time that one packet has, and it may be as far ahead as the whole bucket.
+// spend is take of nanoseconds. nextFull is when the bucket will be full again: each packet moves
+// it by the time that one packet has, and it may be as far ahead as the whole bucket.
 func (x *session) spend(cost int64) bool {
 	o := &x.server.opts
 	interval, now := o.interval(), x.server.now()
 	for {
 		before := x.nextFull.Load()
 		full := max(before, now) + cost
-		if full-now > interval*int64(o.MessagesBurst)+interval/2 { // the half is for the bytes of small packets
+		// the half is for the bytes of small packets
+		if full-now > interval*int64(o.MessagesBurst)+interval/2 {
 			return false
 		}
 		if x.nextFull.CompareAndSwap(before, full) {
@@ -346,7 +350,8 @@ func (x *session) dispatch(p packet, attachments [][]byte) error {
 		// What a client says while it is being put out of the namespace is nobody's.
 		if hook := s.hooks.Event; hook != nil && x.inside(s) {
 			return x.guard("a hook", func() {
-				hook(s, &Event{Name: p.name, Args: p.args, Attachments: attachments, socket: s, id: p.id})
+				hook(s, &Event{Name: p.name, Args: p.args, Attachments: attachments, socket: s,
+					id: p.id})
 			})
 		}
 	}
@@ -417,7 +422,8 @@ func (x *session) connect(p packet) error {
 	return nil
 }
 
-// admit tells the client that it is in, and then what it was sent meanwhile. It may be that it is to leave at once.
+// admit tells the client that it is in, and then what it was sent meanwhile. It may be that it is
+// to leave at once.
 func (x *session) admit(s *Socket, answer []byte) (leaves bool) {
 	x.mu.Lock()
 	defer x.unlock()
@@ -456,12 +462,14 @@ func (x *session) leave(s *Socket, r Reason) {
 	}
 }
 
-// guard runs a hook, or whatever else belongs to this session alone. What panics has failed a single client: the error
-// ends its session, and it is not the process that is in doubt. So whoever holds mu in it lets go of it by defer.
+// guard runs a hook, or whatever else belongs to this session alone. What panics has failed a
+// single client: the error ends its session, and it is not the process that is in doubt. So whoever
+// holds mu in it lets go of it by defer.
 func (x *session) guard(what string, f func()) (err error) {
 	defer func() {
 		if p := recover(); p != nil {
-			x.server.opts.Log.Error(what+" panicked", "panic", p, "address", x.address, "stack", string(debug.Stack()))
+			x.server.opts.Log.Error(what+" panicked", "panic", p, "address", x.address, "stack",
+				string(debug.Stack()))
 			err = violation(ServerClose)
 		}
 	}()

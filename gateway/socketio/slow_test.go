@@ -29,7 +29,8 @@ func number(t testing.TB, text string) (string, int) {
 	return list[0].(string), int(list[1].(float64))
 }
 
-// idle is a client in the main namespace whose system buffers little and that reads only when told to.
+// idle is a client in the main namespace whose system buffers little and that reads only when told
+// to.
 func (r *rig) idle() (socket, *Socket) {
 	r.t.Helper()
 	dialer := websocket.Dialer{NetDial: func(network, address string) (net.Conn, error) {
@@ -164,7 +165,8 @@ func TestOfLatestASlowClientGetsTheNewest(t *testing.T) {
 		c, s := r.idle()
 		fill(t, s)
 		for n := range 10_000 {
-			if _, ok := s.Deliver([]Delivery{numbered(1, Latest, n, 100), numbered(2, Latest, n, 100)}, nil); !ok {
+			if _, ok := s.Deliver([]Delivery{numbered(1, Latest, n, 100),
+				numbered(2, Latest, n, 100)}, nil); !ok {
 				t.Fatal("closed")
 			}
 		}
@@ -202,7 +204,8 @@ func TestAResyncClientGetsASnapshotForWhatWasDropped(t *testing.T) {
 			tag := random.Uint32N(tags)
 			state[tag]++
 			d := Delivery{Tag: tag, Policy: Resync,
-				Frames: AppendFrame(nil, "/", fmt.Sprint("diff", tag), fmt.Appendf(nil, `%d,"%s"`, state[tag], strings.Repeat("x", size)))}
+				Frames: AppendFrame(nil, "/", fmt.Sprint("diff", tag),
+					fmt.Appendf(nil, `%d,"%s"`, state[tag], strings.Repeat("x", size)))}
 			dropped, ok := s.Deliver([]Delivery{d}, nil)
 			if !ok {
 				t.Fatal("closed")
@@ -210,7 +213,8 @@ func TestAResyncClientGetsASnapshotForWhatWasDropped(t *testing.T) {
 			for _, tag := range dropped {
 				losses++
 				snapshot := Delivery{Tag: tag, Policy: Resync, Shared: true,
-					Frames: AppendFrame(nil, "/", fmt.Sprint("snapshot", tag), fmt.Appendf(nil, `%d,"%s"`, state[tag], strings.Repeat("s", 500_000)))}
+					Frames: AppendFrame(nil, "/", fmt.Sprint("snapshot", tag),
+						fmt.Appendf(nil, `%d,"%s"`, state[tag], strings.Repeat("s", 500_000)))}
 				if more, ok := s.Deliver([]Delivery{snapshot}, nil); !ok || len(more) != 0 {
 					t.Fatalf("the snapshot: %v, %v", more, ok)
 				}
@@ -247,7 +251,8 @@ func TestAResyncClientGetsASnapshotForWhatWasDropped(t *testing.T) {
 		if held != state {
 			t.Errorf("the client holds %v, want %v", held, state)
 		}
-		if s := r.server.Stats(); s.Dropped[Resync] == 0 || s.Overflows == 0 || s.Dropped[Keep]+s.Dropped[Latest] != 0 {
+		if s := r.server.Stats(); s.Dropped[Resync] == 0 || s.Overflows == 0 ||
+			s.Dropped[Keep]+s.Dropped[Latest] != 0 {
 			t.Errorf("%+v", s)
 		}
 	})
@@ -273,7 +278,8 @@ func TestARestOfTheListOfADroppedTagIsLeftOut(t *testing.T) {
 	}
 	// What cannot be dropped closes the session.
 	s.Emit("first") //nolint:errcheck
-	if _, ok := s.Deliver([]Delivery{numbered(5, Resync, 1, 100), numbered(0, Keep, 2, 1000)}, nil); ok {
+	if _, ok := s.Deliver([]Delivery{numbered(5, Resync, 1, 100), numbered(0, Keep, 2, 1000)},
+		nil); ok {
 		t.Error("it fits")
 	}
 	p.gone()
@@ -287,14 +293,16 @@ func TestASharedSnapshotIsNotCounted(t *testing.T) {
 	for n := range 3 {
 		d := numbered(5, Resync, n, 100_000)
 		d.Shared = true
-		if dropped, ok := r.socket(0).Deliver([]Delivery{d, numbered(0, Keep, n, 10)}, nil); !ok || len(dropped) > 0 {
+		if dropped, ok := r.socket(0).Deliver([]Delivery{d, numbered(0, Keep, n, 10)}, nil); !ok ||
+			len(dropped) > 0 {
 			t.Fatal("not delivered")
 		}
 	}
 	if n := r.server.Stats().QueuedBytes; n > 1000 {
 		t.Errorf("%d bytes", n)
 	}
-	if body := p.get().body; strings.Count(body, "xxx") < 10_000 || strings.Count(body, "\x1e") != 3 {
+	if body := p.get().body; strings.Count(body, "xxx") < 10_000 ||
+		strings.Count(body, "\x1e") != 3 {
 		t.Errorf("%d bytes, %d packets", len(body), strings.Count(body, "\x1e")+1)
 	}
 }

@@ -7,17 +7,17 @@ import (
 	"sync/atomic"
 )
 
-// A Namespace is the hooks of one namespace. A hook that is nil does nothing. Those of one session are
-// called one at a time; while one runs, the client's next packets wait.
+// A Namespace is the hooks of one namespace. A hook that is nil does nothing. Those of one session
+// are called one at a time; while one runs, the client's next packets wait.
 type Namespace struct {
-	// Connect is asked when a client wants to join; auth is nil if it sent none. An error refuses it, with
-	// the error's text as message, a *Refusal with data too. What is sent to the socket before Connect
-	// returns goes out after the client was told that it is in.
+	// Connect is asked when a client wants to join; auth is nil if it sent none. An error refuses
+	// it, with the error's text as message, a *Refusal with data too. What is sent to the socket
+	// before Connect returns goes out after the client was told that it is in.
 	Connect func(s *Socket, auth json.RawMessage) error
 	// Event gets the client's events in their order.
 	Event func(s *Socket, e *Event)
-	// Disconnect is called once after a Connect that succeeded, after the last Event. Nothing can be sent
-	// any more.
+	// Disconnect is called once after a Connect that succeeded, after the last Event. Nothing can
+	// be sent any more.
 	Disconnect func(s *Socket, reason Reason)
 }
 
@@ -80,8 +80,8 @@ func (e *Event) Attachment(arg int) ([]byte, bool) {
 // WantsAck is true if the client waits for an acknowledgement.
 func (e *Event) WantsAck() bool { return e.id >= 0 }
 
-// Ack acknowledges the event, once. Arguments are made JSON; those that are []byte go as attachments. It
-// may be called after the hook has returned, from any goroutine.
+// Ack acknowledges the event, once. Arguments are made JSON; those that are []byte go as
+// attachments. It may be called after the hook has returned, from any goroutine.
 func (e *Event) Ack(args ...any) error {
 	if e.id < 0 {
 		return ErrNoAck
@@ -118,8 +118,8 @@ const (
 	gone
 )
 
-// ID is the client's Socket.IO id in this namespace. It is unguessable, and another one than that of
-// Engine.IO, which is the session's password.
+// ID is the client's Socket.IO id in this namespace. It is unguessable, and another one than that
+// of Engine.IO, which is the session's password.
 func (s *Socket) ID() string { return s.id }
 
 // Namespace is the name of the socket's namespace.
@@ -181,9 +181,9 @@ func (s *Socket) sendKeep(frames []byte) error {
 	return nil
 }
 
-// Spend counts what a packet makes the owner do as if it were packets, from its hook: each part of the most that one
-// packet can ask for as one, but all of it as half of MessagesBurst at most. If that is too much the session is closed, as
-// for too many packets, and it answers false.
+// Spend counts what a packet makes the owner do as if it were packets, from its hook: each part of
+// the most that one packet can ask for as one, but all of it as half of MessagesBurst at most. If
+// that is too much the session is closed, as for too many packets, and it answers false.
 func (s *Socket) Spend(parts, most int) bool {
 	x := s.session
 	o := &x.server.opts
@@ -198,15 +198,15 @@ func (s *Socket) Spend(parts, most int) bool {
 	return false
 }
 
-// Deliver sends frames to the client, in order; list is not kept. If nothing waits for the client they
-// are written at once, with as few writes as there can be, without an allocation; what the system does
-// not take waits, each delivery by its policy. It never blocks.
+// Deliver sends frames to the client, in order; list is not kept. If nothing waits for the client
+// they are written at once, with as few writes as there can be, without an allocation; what the
+// system does not take waits, each delivery by its policy. It never blocks.
 //
 // A delivery that does not fit into QueueBytes makes room first: what waits of every Resync tag is
-// dropped, but for snapshots that are alone (Shared), and those tags are appended to dropped; the rest of
-// them in list is left out. The owner owes the client a new snapshot of each, Shared, and until then
-// nothing of it. If that is not enough the session is closed as SlowClient. ok is false if the socket is
-// gone, for this or for another reason.
+// dropped, but for snapshots that are alone (Shared), and those tags are appended to dropped; the
+// rest of them in list is left out. The owner owes the client a new snapshot of each, Shared, and
+// until then nothing of it. If that is not enough the session is closed as SlowClient. ok is false
+// if the socket is gone, for this or for another reason.
 func (s *Socket) Deliver(list []Delivery, dropped []uint32) (_ []uint32, ok bool) {
 	x := s.session
 	x.mu.Lock()
@@ -238,8 +238,8 @@ func (s *Socket) hold(list []Delivery) bool {
 	return true
 }
 
-// Disconnect takes the client out of the namespace and tells it so. The session stays. Disconnect of the
-// namespace is called a little later.
+// Disconnect takes the client out of the namespace and tells it so. The session stays. Disconnect
+// of the namespace is called a little later.
 func (s *Socket) Disconnect() {
 	x := s.session
 	bye, _ := control(typeDisconnect, s.namespace, nil) // without a payload it never fails
@@ -261,8 +261,8 @@ func (s *Socket) Disconnect() {
 }
 
 // Close ends the whole session, of every namespace. Disconnect of each is called a little later.
-// The reason is any but the first two, which are of a namespace alone: they and unknown ones are taken
-// for ServerClose.
+// The reason is any but the first two, which are of a namespace alone: they and unknown ones are
+// taken for ServerClose.
 func (s *Socket) Close(r Reason) {
 	if r < ServerClose || r >= reasons {
 		r = ServerClose

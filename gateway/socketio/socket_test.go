@@ -15,7 +15,8 @@ func TestANamespaceLetsInOrRefuses(t *testing.T) {
 		t.Helper()
 		c.send(send)
 		for _, w := range want {
-			if s := c.text(); s != w && (!strings.HasSuffix(w, "*") || !strings.HasPrefix(s, w[:len(w)-1])) {
+			if s := c.text(); s != w && (!strings.HasSuffix(w, "*") ||
+				!strings.HasPrefix(s, w[:len(w)-1])) {
 				t.Fatalf("%s: got %q, want %q", send, s, w)
 			}
 		}
@@ -35,12 +36,14 @@ func TestANamespaceLetsInOrRefuses(t *testing.T) {
 	f(`42["message",3]`, `42["message-back",3]`)
 	f(`40/custom,`, `40/custom,{"sid":"*`, `42/custom,["auth",{}]`) // and comes back
 	a, b := r.socket(0), r.socket(1)
-	if a.ID() == b.ID() || a.ID() == o.Sid || len(a.ID()) != 20 || a.Namespace() != "/" || b.Namespace() != "/custom" {
+	if a.ID() == b.ID() || a.ID() == o.Sid || len(a.ID()) != 20 || a.Namespace() != "/" ||
+		b.Namespace() != "/custom" {
 		t.Errorf("%s %s, %s %s, %s", a.Namespace(), a.ID(), b.Namespace(), b.ID(), o.Sid)
 	}
 	c.Close()
 	eventually(t, "all are told", func() bool {
-		return strings.Join(r.reasons(), ",") == "transport close,client disconnect,transport close,transport close"
+		return strings.Join(r.reasons(), ",") ==
+			"transport close,client disconnect,transport close,transport close"
 	})
 }
 
@@ -50,7 +53,8 @@ func TestAClientThatIsPutOutOfANamespaceKeepsItsSession(t *testing.T) {
 	c.send("40/custom,")
 	c.text()
 	c.text()
-	c.raw(masked(textFrame, `42/custom,["leave"]`), masked(textFrame, `42/custom,["message","too late"]`))
+	c.raw(masked(textFrame, `42/custom,["leave"]`),
+		masked(textFrame, `42/custom,["message","too late"]`))
 	c.want("41/custom,")
 	eventually(t, "it is told", func() bool { return r.reasons()[1] == "server disconnect" })
 	if err := r.socket(1).Emit("x"); err != ErrGone {
@@ -133,7 +137,8 @@ func TestEveryBadPacketClosesItsSessionAndNoOther(t *testing.T) {
 	bad(`421.5["message"]`)
 	bad(`429007199254740992["message"]`)
 	bad(`4299999999999999999999["message"]`)
-	for _, name := range []string{"connect", "connect_error", "disconnect", "disconnecting", "newListener", "removeListener", `connec\u0074`} {
+	for _, name := range []string{"connect", "connect_error", "disconnect", "disconnecting",
+		"newListener", "removeListener", `connec\u0074`} {
 		bad(`42["` + name + `"]`)
 	}
 	bad("43[]") // of what?

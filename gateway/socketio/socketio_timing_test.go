@@ -28,7 +28,8 @@ func bare(t testing.TB, address string) (fd int) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := unix.Connect(fd, &unix.SockaddrInet4{Port: n, Addr: [4]byte{127, 0, 0, 1}}); err != nil {
+	if err := unix.Connect(fd, &unix.SockaddrInet4{Port: n, Addr: [4]byte{127, 0, 0, 1}}); err !=
+		nil {
 		t.Fatal(err)
 	}
 	say := func(b []byte, want string) {
@@ -44,8 +45,12 @@ func bare(t testing.TB, address string) (fd int) {
 			got = append(got, buffer[:n]...)
 		}
 	}
-	say([]byte("GET /socket.io/?EIO=4&transport=websocket HTTP/1.1\r\nHost: x\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n"+
-		"Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n"), "maxPayload")
+	say(
+		[]byte(
+			"GET /socket.io/?EIO=4&transport=websocket HTTP/1.1\r\nHost: x\r\nConnection: "+
+				"Upgrade\r\nUpgrade: websocket\r\n"+
+				"Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n"),
+		"maxPayload")
 	say(masked(textFrame, "40/silent"), "40/silent,{")
 	return fd
 }
@@ -72,7 +77,8 @@ func subscribe(b *testing.B, n int) *subscribers {
 	for range n {
 		fd := bare(b, s.address)
 		b.Cleanup(func() { unix.Close(fd) }) //nolint:errcheck
-		if err := unix.EpollCtl(poll, unix.EPOLL_CTL_ADD, fd, &unix.EpollEvent{Events: unix.EPOLLIN, Fd: int32(fd)}); err != nil {
+		if err := unix.EpollCtl(poll, unix.EPOLL_CTL_ADD, fd,
+			&unix.EpollEvent{Events: unix.EPOLLIN, Fd: int32(fd)}); err != nil {
 			b.Fatal(err)
 		}
 	}
@@ -84,7 +90,8 @@ func subscribe(b *testing.B, n int) *subscribers {
 		for !done.Load() {
 			n, _ := unix.EpollWait(poll, events, 100)
 			for _, e := range events[:max(n, 0)] {
-				if n, err := unix.Read(int(e.Fd), buffer); err == nil && s.received.Add(int64(n)) == s.want.Load() {
+				if n, err := unix.Read(int(e.Fd),
+					buffer); err == nil && s.received.Add(int64(n)) == s.want.Load() {
 					s.all <- struct{}{}
 				}
 			}
@@ -115,11 +122,12 @@ func processor() time.Duration {
 	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }
 
-// An operation is a burst of a trade's events for 1,000 subscribers, until all have read it; they are in
-// the same process and have their part of the time.
+// An operation is a burst of a trade's events for 1,000 subscribers, until all have read it; they
+// are in the same process and have their part of the time.
 func BenchmarkFanOut(b *testing.B) {
 	const subscribers = 1000
-	trade := []byte(`{"id":123456789,"price":"50000.25","pair":"BTC_USD","type":"buy","timestamp":1700000000.123,"amount":"0.12"}`)
+	trade := []byte(
+		`{"id":123456789,"price":"50000.25","pair":"BTC_USD","type":"buy","timestamp":1700000000.123,"amount":"0.12"}`)
 	frame := AppendFrame(nil, "/", "trades", trade)
 	for _, burst := range []int{1, 20} {
 		joined := bytes.Repeat(frame, burst)
@@ -138,7 +146,8 @@ func BenchmarkFanOut(b *testing.B) {
 		}
 		one := []Delivery{{Frames: joined}}
 		each := []Delivery{{Frames: frame}}
-		split := []Delivery{{Tag: 1, Frames: joined[:len(joined)/2]}, {Tag: 2, Frames: joined[len(joined)/2:]}}
+		split := []Delivery{{Tag: 1, Frames: joined[:len(joined)/2]},
+			{Tag: 2, Frames: joined[len(joined)/2:]}}
 		run("Deliver", func(s *Socket) { s.Deliver(one, nil) })
 		run("Deliver of two channels", func(s *Socket) { s.Deliver(split, nil) })
 		run("one write a message", func(s *Socket) {
@@ -155,15 +164,17 @@ func BenchmarkFanOut(b *testing.B) {
 }
 
 func BenchmarkAppendFrame(b *testing.B) {
-	payload := []byte(`{"id":123456789,"price":"50000.25","pair":"BTC_USD","type":"buy","timestamp":1700000000.123,"amount":"0.12"}`)
+	payload := []byte(
+		`{"id":123456789,"price":"50000.25","pair":"BTC_USD","type":"buy","timestamp":1700000000.123,"amount":"0.12"}`)
 	b.ReportAllocs()
 	for dst := []byte{}; b.Loop(); {
 		dst = AppendFrame(dst[:0], "/", "trades", payload)
 	}
 }
 
-// An operation is a ping to each of 64 clients that poll, its pong, and the next poll. With pings every
-// 25 s that is all that happens; %core is of both sides, for the clients are in the same process.
+// An operation is a ping to each of 64 clients that poll, its pong, and the next poll. With pings
+// every 25 s that is all that happens; %core is of both sides, for the clients are in the same
+// process.
 func BenchmarkIdlePolls(b *testing.B) {
 	const clients = 64
 	r := echo(b, Options{MessagesPerSecond: -1})
@@ -224,9 +235,9 @@ func BenchmarkIdlePolls(b *testing.B) {
 	wait.Wait()
 }
 
-// bytesPerConnection opens so many websocket sessions that have joined a namespace, and answers what one
-// of them takes: the heap and the stacks as the runtime counts them, and what the system counts. The
-// clients are bare file descriptors and take nothing of it.
+// bytesPerConnection opens so many websocket sessions that have joined a namespace, and answers
+// what one of them takes: the heap and the stacks as the runtime counts them, and what the system
+// counts. The clients are bare file descriptors and take nothing of it.
 func bytesPerConnection(t *testing.T, connections int) (counted, resident int) {
 	// As the gateway's: a buffer of 8 KiB for the head of each request.
 	server := New(Options{})
@@ -235,7 +246,8 @@ func bytesPerConnection(t *testing.T, connections int) (counted, resident int) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	web := &fasthttp.Server{Handler: server.Handle, KeepHijackedConns: true, ReadBufferSize: 8 << 10, Logger: quiet{},
+	web := &fasthttp.Server{Handler: server.Handle, KeepHijackedConns: true,
+		ReadBufferSize: 8 << 10, Logger: quiet{},
 		Concurrency: 2 * connections, MaxIdleWorkerDuration: 100 * time.Millisecond}
 	go web.Serve(l) //nolint:errcheck // ends with the listener
 	var list []int
@@ -252,7 +264,9 @@ func bytesPerConnection(t *testing.T, connections int) (counted, resident int) {
 		}
 	}
 	measure := func() (counted, resident int) {
-		eventually(t, "the HTTP server's goroutines are gone", func() bool { return runtime.NumGoroutine() < len(list)+20 })
+		eventually(t, "the HTTP server's goroutines are gone", func() bool {
+			return runtime.NumGoroutine() < len(list)+20
+		})
 		runtime.GC()
 		runtime.GC()
 		var m runtime.MemStats
@@ -289,12 +303,14 @@ func TestBytesPerConnection(t *testing.T) {
 		limit.Cur = limit.Max
 		unix.Setrlimit(unix.RLIMIT_NOFILE, &limit) //nolint:errcheck // then there are fewer
 		if most := int(limit.Cur)/2 - 100; connections > most {
-			t.Logf("%d connections, for there are no more than %d file descriptors", most, limit.Cur)
+			t.Logf("%d connections, for there are no more than %d file descriptors", most,
+				limit.Cur)
 			connections = most
 		}
 	}
 	counted, resident := bytesPerConnection(t, connections)
-	t.Logf("%d connections: %d bytes each of heap and stack, %d resident", connections, counted, resident)
+	t.Logf("%d connections: %d bytes each of heap and stack, %d resident", connections, counted,
+		resident)
 	if counted > 30_000 {
 		t.Errorf("%d bytes per connection", counted)
 	}

@@ -17,13 +17,14 @@ type Stats struct {
 	Writes     uint64            // to websockets, and answers to polls
 	BytesOut   uint64            // of them
 	Overflows  uint64            // deliveries that did not fit into a client's QueueBytes
-	// Dropped are deliveries that were given up before they were written, by Policy: those that newer
-	// ones took the place of (Latest), those that a snapshot will stand for (Resync). Of Keep there are none.
+	// Dropped are deliveries that were given up before they were written, by Policy: those that
+	// newer ones took the place of (Latest), those that a snapshot will stand for (Resync). Of Keep
+	// there are none.
 	Dropped [policies]uint64
 }
 
-// counters are what Stats is made from, with what sessions count by themselves: writes and bytesOut have those of
-// sessions that ended.
+// counters are what Stats is made from, with what sessions count by themselves: writes and bytesOut
+// have those of sessions that ended.
 type counters struct {
 	handshakes, upgrades, packetsIn, bytesIn, writes, bytesOut, overflows atomic.Uint64
 
@@ -32,7 +33,8 @@ type counters struct {
 	closed  [reasons]atomic.Uint64
 }
 
-// Stats are the server's counts. It looks at every session, so it is for monitoring, not for each event.
+// Stats are the server's counts. It looks at every session, so it is for monitoring, not for each
+// event.
 func (s *Server) Stats() Stats {
 	c := &s.counters
 	s.mu.RLock() // a session is either in the list or in the counts

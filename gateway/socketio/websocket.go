@@ -22,9 +22,9 @@ const readBuffer = 512
 // lingerTimeout is how long a connection that was told to close may take to do so.
 const lingerTimeout = time.Second
 
-// A link is a websocket: the library's reading side, on a connection whose writing side is ours. The
-// library must not write by itself: its frames would land between ours, or wait for a client that does
-// not read. What it wants to write is kept instead.
+// A link is a websocket: the library's reading side, on a connection whose writing side is ours.
+// The library must not write by itself: its frames would land between ours, or wait for a client
+// that does not read. What it wants to write is kept instead.
 //
 // The HTTP server keeps a connection that was hijacked together with the buffer it read the request
 // with. A link reads what is in there, and then uses the connection below.
@@ -70,8 +70,8 @@ func newLink(u *websocket.Upgrader, ctx *fasthttp.RequestCtx) (*link, error) {
 	return l, nil
 }
 
-// hijacked gives the library a link for the connection of an HTTP server that it does not know. Nothing
-// is answered through it.
+// hijacked gives the library a link for the connection of an HTTP server that it does not know.
+// Nothing is answered through it.
 type hijacked struct{ link *link }
 
 func (hijacked) Header() http.Header         { return http.Header{} }
@@ -80,7 +80,8 @@ func (hijacked) WriteHeader(int)             {}
 
 // Hijack implements http.Hijacker.
 func (h hijacked) Hijack() (net.Conn, *bufio.ReadWriter, error) {
-	return h.link, bufio.NewReadWriter(bufio.NewReaderSize(h.link, 0), bufio.NewWriterSize(h.link, 0)), nil
+	return h.link, bufio.NewReadWriter(bufio.NewReaderSize(h.link, 0),
+		bufio.NewWriterSize(h.link, 0)), nil
 }
 
 // take is the handler that gets the connection, and then calls f.
@@ -97,8 +98,8 @@ func (l *link) take(f func()) fasthttp.HijackHandler {
 	}
 }
 
-// buffered is what was read from a connection and not yet used. Reading past it fails, for its time is
-// long over.
+// buffered is what was read from a connection and not yet used. Reading past it fails, for its time
+// is long over.
 func buffered(c net.Conn) (early []byte) {
 	c.SetReadDeadline(time.Unix(1, 0))   //nolint:errcheck // of a connection that is gone reading fails too
 	defer c.SetReadDeadline(time.Time{}) //nolint:errcheck
@@ -129,13 +130,15 @@ func (l *link) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// Write implements net.Conn for the library: it is either the answer to the handshake or a close frame.
+// Write implements net.Conn for the library: it is either the answer to the handshake or a close
+// frame.
 func (l *link) Write(p []byte) (int, error) {
 	l.farewell = bytes.Clone(p)
 	return len(p), nil
 }
 
-// SetDeadline and SetWriteDeadline implement net.Conn for the library, whose deadlines are for writing.
+// SetDeadline and SetWriteDeadline implement net.Conn for the library, whose deadlines are for
+// writing.
 func (l *link) SetDeadline(time.Time) error      { return nil }
 func (l *link) SetWriteDeadline(time.Time) error { return nil }
 
@@ -174,8 +177,8 @@ func (l *link) abort() {
 	l.Conn.Close() //nolint:errcheck
 }
 
-// linger waits for the client to close its side, until the read deadline: a connection that is closed
-// while the client still sends is reset, and the client would not see why.
+// linger waits for the client to close its side, until the read deadline: a connection that is
+// closed while the client still sends is reset, and the client would not see why.
 func (l *link) linger() {
 	for b := [readBuffer]byte{}; ; {
 		if _, err := l.Conn.Read(b[:]); err != nil {
@@ -270,7 +273,8 @@ func (x *session) broken(l *link, err error) {
 	case errors.As(err, &v):
 		x.close(Reason(v))
 		return
-	case errors.As(err, &closed) && closed.Code != websocket.CloseAbnormalClosure: // that is the end without a frame
+	// that is the end without a frame
+	case errors.As(err, &closed) && closed.Code != websocket.CloseAbnormalClosure:
 		code := uint16(closed.Code)
 		switch {
 		case code == websocket.CloseNoStatusReceived && l.frames.half:
@@ -317,14 +321,15 @@ func (x *session) unprobe(l *link) {
 	}
 }
 
-// probe does the handshake of an upgrade. If it is true, the session is on the websocket: before the
-// next frame is read, for it may be there already.
+// probe does the handshake of an upgrade. If it is true, the session is on the websocket: before
+// the next frame is read, for it may be there already.
 func (x *session) probe(l *link) bool {
 	control := func(string) error { return errPacket }
 	l.ws.SetPingHandler(control)
 	l.ws.SetReadLimit(int64(len(probePing)))
 	kind, data, err := l.ws.ReadMessage()
-	if err != nil || kind != websocket.TextMessage || string(data) != probePing || !l.write(probePong) {
+	if err != nil || kind != websocket.TextMessage || string(data) != probePing ||
+		!l.write(probePong) {
 		return false
 	}
 	x.awaitUpgrade()
@@ -346,8 +351,8 @@ func (x *session) probe(l *link) bool {
 	return true
 }
 
-// awaitUpgrade releases polls from now on: the client waits for its poll to return before it upgrades.
-// The first comes back at once, and others when Options.noopInterval is over.
+// awaitUpgrade releases polls from now on: the client waits for its poll to return before it
+// upgrades. The first comes back at once, and others when Options.noopInterval is over.
 func (x *session) awaitUpgrade() {
 	x.mu.Lock()
 	defer x.mu.Unlock()

@@ -56,7 +56,8 @@ func TestFragmentsAreOneMessageAndPingsAreAnsweredBetweenThem(t *testing.T) {
 	c := r.ws()
 	var pong string
 	c.SetPongHandler(func(s string) error { pong = s; return nil })
-	c.raw(masked(0x01, `42["message","h`), masked(0x89, "are you there?"), masked(0x00, "\xc3"), masked(0x80, "\xa9\"]"))
+	c.raw(masked(0x01, `42["message","h`), masked(0x89, "are you there?"), masked(0x00, "\xc3"),
+		masked(0x80, "\xa9\"]"))
 	c.want(`42["message-back","hé"]`)
 	if pong != "are you there?" {
 		t.Errorf("pong %q", pong)
@@ -74,8 +75,10 @@ func TestWhatComesRightAfterTheHandshakeIsRead(t *testing.T) {
 		c.SetDeadline(time.Now().Add(patience))
 		long := `42["message","` + strings.Repeat("x", 3000) + `"]`
 		var b bytes.Buffer
-		b.WriteString("GET /socket.io/?EIO=4&transport=websocket HTTP/1.1\r\nHost: x\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n" +
-			"Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n")
+		b.WriteString(
+			"GET /socket.io/?EIO=4&transport=websocket HTTP/1.1\r\nHost: x\r\nConnection: " +
+				"Upgrade\r\nUpgrade: websocket\r\n" +
+				"Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n")
 		b.Write(masked(textFrame, "40"))
 		b.Write(masked(textFrame, long))
 		if _, err := c.Write(b.Bytes()); err != nil {
@@ -83,7 +86,8 @@ func TestWhatComesRightAfterTheHandshakeIsRead(t *testing.T) {
 		}
 		var got []byte
 		want := []byte(`42["message-back","xxx`)
-		for buffer := make([]byte, 4096); !bytes.Contains(got, want) || !bytes.HasSuffix(got, []byte(`x"]`)); {
+		for buffer := make([]byte, 4096); !bytes.Contains(got, want) ||
+			!bytes.HasSuffix(got, []byte(`x"]`)); {
 			n, err := c.Read(buffer)
 			if err != nil {
 				t.Fatalf("%v after %q", err, got)
@@ -112,10 +116,14 @@ func TestABadWebSocketFrameClosesItsSessionWithTheCodeOfTheProtocol(t *testing.T
 	huge := binary.BigEndian.AppendUint64([]byte{textFrame, 0x80 | 127}, 1<<40)
 	negative := binary.BigEndian.AppendUint64([]byte{textFrame, 0x80 | 127}, 1<<63)
 	f("text that is not UTF-8", 1007, InvalidText, masked(textFrame, "42[\"\xff\"]"))
-	f("text that ends in the middle of a character", 1007, InvalidText, masked(0x01, `42["`), masked(0x80, "\xc3"))
-	f("a message over the limit", 1009, PayloadTooLarge, masked(textFrame, "4"+strings.Repeat("x", 1000)))
-	f("a binary message over the limit", 1009, PayloadTooLarge, masked(binaryFrame, strings.Repeat("x", 1001)))
-	f("fragments over the limit", 1009, PayloadTooLarge, masked(0x01, strings.Repeat("x", 600)), masked(0x80, strings.Repeat("x", 600)))
+	f("text that ends in the middle of a character", 1007, InvalidText, masked(0x01, `42["`),
+		masked(0x80, "\xc3"))
+	f("a message over the limit", 1009, PayloadTooLarge,
+		masked(textFrame, "4"+strings.Repeat("x", 1000)))
+	f("a binary message over the limit", 1009, PayloadTooLarge,
+		masked(binaryFrame, strings.Repeat("x", 1001)))
+	f("fragments over the limit", 1009, PayloadTooLarge, masked(0x01, strings.Repeat("x", 600)),
+		masked(0x80, strings.Repeat("x", 600)))
 	f("a header that announces too much", 1009, PayloadTooLarge, huge, []byte("1234"))
 	f("a length that is negative", 1009, PayloadTooLarge, negative, []byte("1234"))
 	f("no mask", 1002, ParseError, unmasked)
@@ -207,7 +215,8 @@ func TestFramesOfAnUpgradeMayComeTogether(t *testing.T) {
 		p := r.polling()
 		p.join()
 		c := r.dial("EIO=4&transport=websocket&sid=" + p.sid)
-		c.raw(masked(textFrame, "2probe"), masked(textFrame, "5"), masked(textFrame, `42["message",1]`))
+		c.raw(masked(textFrame, "2probe"), masked(textFrame, "5"),
+			masked(textFrame, `42["message",1]`))
 		c.want("3probe")
 		c.want(`42["message-back",1]`)
 
@@ -256,7 +265,8 @@ func TestABadUpgradeClosesItsSocketOnlyAndPollingGoesOn(t *testing.T) {
 }
 
 func TestAnUpgradeThatIsNotFinishedLeavesTheSessionOnPolling(t *testing.T) {
-	r := echo(t, Options{UpgradeTimeout: 500 * time.Millisecond}) // the probe is in time on a busy machine, too
+	// the probe is in time on a busy machine, too
+	r := echo(t, Options{UpgradeTimeout: 500 * time.Millisecond})
 	p := r.polling()
 	p.join()
 	r.dial("EIO=4&transport=websocket&sid=" + p.sid).closedWith(1008)
@@ -292,7 +302,9 @@ func TestTheServerSaysGoodbyeAndThenCloses(t *testing.T) {
 		c.send("1")
 		c.closedWith(1000)
 		r.closed(ClientClose, 1)
-		eventually(t, "all are told", func() bool { return strings.Join(r.reasons(), ",") == "server close,client close" })
+		eventually(t, "all are told", func() bool {
+			return strings.Join(r.reasons(), ",") == "server close,client close"
+		})
 		if err := r.socket(0).Emit("x"); err != ErrGone {
 			t.Errorf("sending to who is gone: %v", err)
 		}
@@ -312,7 +324,8 @@ func TestAConnectionThatBreaksEndsItsSession(t *testing.T) {
 }
 
 func TestTheServerPingsAndClosesWhoDoesNotAnswer(t *testing.T) {
-	r := echo(t, Options{PingInterval: 50 * time.Millisecond, PingTimeout: time.Second}) // who answers does so in time
+	// who answers does so in time
+	r := echo(t, Options{PingInterval: 50 * time.Millisecond, PingTimeout: time.Second})
 	start := time.Now()
 	c, o := r.open()
 	if o.PingInterval != 50 || o.PingTimeout != 1000 {
@@ -391,8 +404,10 @@ func TestASessionWithoutANamespaceIsClosed(t *testing.T) {
 
 func TestHandshakesThatAreNeverFinishedLeaveNothing(t *testing.T) {
 	r := echo(t, Options{})
-	for _, text := range []string{"", "GET /socket.io/?EIO=4&transport=websocket HTTP/1.1\r\nHost: x\r\nConn",
-		"POST /socket.io/?EIO=4&transport=polling HTTP/1.1\r\nHost: x\r\nContent-Length: 100\r\n\r\n4"} {
+	for _, text := range []string{"",
+		"GET /socket.io/?EIO=4&transport=websocket HTTP/1.1\r\nHost: x\r\nConn",
+		"POST /socket.io/?EIO=4&transport=polling HTTP/1.1\r\nHost: x\r\nContent-Length: " +
+			"100\r\n\r\n4"} {
 		c, err := net.Dial("tcp", r.address)
 		if err != nil {
 			t.Fatal(err)
@@ -412,7 +427,10 @@ func TestHandshakesThatAreNeverFinishedLeaveNothing(t *testing.T) {
 		c.Close()
 	}
 	r.ws().Close()
-	eventually(t, "all sessions are gone", func() bool { s := r.server.Stats(); return s.WebSocket+s.Polling == 0 })
+	eventually(t, "all sessions are gone", func() bool {
+		s := r.server.Stats()
+		return s.WebSocket+s.Polling == 0
+	})
 }
 
 func TestAControlFrameNeverLandsInAnother(t *testing.T) {

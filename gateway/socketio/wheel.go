@@ -5,10 +5,10 @@ import (
 	"time"
 )
 
-// A wheel wakes sessions when something of theirs is due: pings, pongs that did not come, namespaces
-// that were not asked for. It is one goroutine and a lock for all of them; a session takes no more than
-// its links. It may wake late by a tick, and early, when what was due has moved: a session looks for
-// itself what is due and asks again.
+// A wheel wakes sessions when something of theirs is due: pings, pongs that did not come,
+// namespaces that were not asked for. It is one goroutine and a lock for all of them; a session
+// takes no more than its links. It may wake late by a tick, and early, when what was due has moved:
+// a session looks for itself what is due and asks again.
 type wheel struct {
 	tick int64 // nanoseconds
 
@@ -17,7 +17,8 @@ type wheel struct {
 	slots [slots]*session
 }
 
-// slots are a power of two. With the default timings a turn of the wheel is 51 s, more than any of them.
+// slots are a power of two. With the default timings a turn of the wheel is 51 s, more than any of
+// them.
 const slots = 1024
 
 // Bounds of a tick: at the default timings 50 ms; tests use shorter ones.
@@ -33,7 +34,8 @@ type timer struct {
 }
 
 func newWheel(o *Options) *wheel {
-	shortest := min(o.PingInterval, o.PingTimeout, o.ConnectTimeout, o.UpgradeTimeout, o.StallTimeout)
+	shortest := min(o.PingInterval, o.PingTimeout, o.ConnectTimeout, o.UpgradeTimeout,
+		o.StallTimeout)
 	return &wheel{tick: int64(min(max(shortest/16, minTick), maxTick))}
 }
 

@@ -10,8 +10,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// A rawWriter writes to a connection without the net package's waiting: so a write that would block can
-// leave the rest to somebody else.
+// A rawWriter writes to a connection without the net package's waiting: so a write that would block
+// can leave the rest to somebody else.
 type rawWriter struct{ syscall.RawConn }
 
 // ok is false of a connection without a raw side.
@@ -31,7 +31,8 @@ func direct(c net.Conn) rawWriter {
 // maxPieces is how many pieces one write takes; systems allow 1024.
 const maxPieces = 64
 
-// An attempt is the memory of one write: what it writes, and the function that RawConn wants, made once.
+// An attempt is the memory of one write: what it writes, and the function that RawConn wants, made
+// once.
 type attempt struct {
 	pieces [][]byte
 	wait   bool
@@ -107,8 +108,8 @@ func (w rawWriter) closeWrite() {
 	w.Control(func(fd uintptr) { unix.Shutdown(int(fd), unix.SHUT_WR) }) //nolint:errcheck // it may be gone already
 }
 
-// reset makes the close that follows a reset: what the system still holds for a peer that does not read
-// is thrown away.
+// reset makes the close that follows a reset: what the system still holds for a peer that does not
+// read is thrown away.
 func (w rawWriter) reset() {
 	w.Control(func(fd uintptr) { //nolint:errcheck // it may be gone already
 		unix.SetsockoptLinger(int(fd), unix.SOL_SOCKET, unix.SO_LINGER, &unix.Linger{Onoff: 1}) //nolint:errcheck

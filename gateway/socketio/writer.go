@@ -2,15 +2,16 @@ package socketio
 
 import "time"
 
-// Everything for a client goes through send: pings, acknowledgements, closes, what others deliver. While
-// nothing waits for a websocket, it is written at once by whoever sends. What the system does not take
-// waits in the outbox, for a goroutine that is there as long as something does.
+// Everything for a client goes through send: pings, acknowledgements, closes, what others deliver.
+// While nothing waits for a websocket, it is written at once by whoever sends. What the system does
+// not take waits in the outbox, for a goroutine that is there as long as something does.
 
 // writeBytes is about how much one write of the writer takes.
 const writeBytes = 256 << 10
 
-// send lets deliveries go to the client, in order. It appends the tags that were dropped to list; ok is
-// false if that ended the session. It never blocks. mu is held, and the session is not closed.
+// send lets deliveries go to the client, in order. It appends the tags that were dropped to list;
+// ok is false if that ended the session. It never blocks. mu is held, and the session is not
+// closed.
 func (x *session) send(list []Delivery, dropped []uint32) (_ []uint32, ok bool) {
 	free := x.out.empty()
 	list, err := x.writeNow(list)
@@ -24,8 +25,8 @@ func (x *session) send(list []Delivery, dropped []uint32) (_ []uint32, ok bool) 
 	return x.enqueue(list, free, dropped)
 }
 
-// say is send for what is not an owner's delivery. It drops nothing, for nobody would hear of it: the next delivery
-// does. mu is held, and the session is not closed.
+// say is send for what is not an owner's delivery. It drops nothing, for nobody would hear of it:
+// the next delivery does. mu is held, and the session is not closed.
 func (x *session) say(frames []byte) (ok bool) {
 	free := x.out.empty()
 	list, err := x.writeNow([]Delivery{{Frames: frames}})
@@ -36,7 +37,8 @@ func (x *session) say(frames []byte) (ok bool) {
 	for _, d := range list {
 		x.wait(d, free)
 	}
-	if x.out.bytes > x.server.opts.QueueBytes && x.out.bytes-x.out.resyncBytes() > x.server.opts.QueueBytes {
+	if x.out.bytes > x.server.opts.QueueBytes &&
+		x.out.bytes-x.out.resyncBytes() > x.server.opts.QueueBytes {
 		x.server.counters.overflows.Add(1)
 		x.endFor(SlowClient)
 		return false
@@ -101,8 +103,8 @@ func (x *session) writeNow(list []Delivery) ([]Delivery, error) {
 	return list, nil
 }
 
-// wrote counts a write: where only who writes to this client counts, for the processors would fight over a
-// common place. mu is held.
+// wrote counts a write: where only who writes to this client counts, for the processors would fight
+// over a common place. mu is held.
 func (x *session) wrote(n int) {
 	if n <= 0 {
 		return
@@ -138,7 +140,8 @@ func (x *session) enqueue(list []Delivery, free bool, dropped []uint32) (_ []uin
 	return dropped, true
 }
 
-// fit makes what waits fit into QueueBytes, or ends the session. It appends the tags it dropped to list.
+// fit makes what waits fit into QueueBytes, or ends the session. It appends the tags it dropped to
+// list.
 func (x *session) fit(list []uint32) (_ []uint32, ok bool) {
 	c, bound := &x.server.counters, x.server.opts.QueueBytes
 	if x.out.bytes <= bound {
@@ -229,7 +232,8 @@ func (x *session) writeFailed(err error) {
 	x.end(reason, nil)
 }
 
-// timedOut is true if a write failed for want of time alone. If it got somewhere the next may go on.
+// timedOut is true if a write failed for want of time alone. If it got somewhere the next may go
+// on.
 func timedOut(err error) bool {
 	e, ok := err.(interface{ Timeout() bool })
 	return ok && e.Timeout()

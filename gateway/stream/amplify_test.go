@@ -26,12 +26,14 @@ func (d deaf) Receive(ctx actor.Context) {
 	}
 }
 
-// deafShard is a shard whose messages are handled by the test, with a client in it, and channels that let nobody in.
+// deafShard is a shard whose messages are handled by the test, with a client in it, and channels
+// that let nobody in.
 func deafShard(w *world) (*shard, *client, chan struct{}) {
 	h := &Hub{engine: w.engine, names: newNames(w.engine.Pairs())}
 	joins := make(chan struct{}, 100_000)
 	for range h.names.topics() {
-		h.channels = append(h.channels, w.engine.SpawnChannel("deaf", func() actor.Actor { return deaf{joins} }))
+		h.channels = append(h.channels,
+			w.engine.SpawnChannel("deaf", func() actor.Actor { return deaf{joins} }))
 	}
 	s := newShard(h, 0)
 	h.shards = []*shard{s}
@@ -60,7 +62,8 @@ func TestAClientWaitsOnceForEachName(t *testing.T) {
 		s.handle(&request{client: c, subscribe: subscribe, wishes: list})
 		<-c.turn
 	}
-	one, all := slices.Repeat([]string{"diff.BTC_USDT"}, MaxNames), slices.Repeat([]string{"diff"}, MaxNames)
+	one, all := slices.Repeat([]string{"diff.BTC_USDT"}, MaxNames),
+		slices.Repeat([]string{"diff"}, MaxNames)
 	waits := func() (n int) {
 		for _, w := range c.waits {
 			n += len(w.requests)
@@ -115,14 +118,16 @@ func TestAClientWaitsOnceForEachName(t *testing.T) {
 func TestEqualNamesOfARequestAreOne(t *testing.T) {
 	w := newWorld(t, nil)
 	n := w.hub.names
-	for text, want := range map[string]int{"": 0, "trades": 3, "trades trades trades": 3, "trades trades.BTC_USDT": 4, "x x": 1, "x y book_ETH_BTC": 3,
+	for text, want := range map[string]int{"": 0, "trades": 3, "trades trades trades": 3,
+		"trades trades.BTC_USDT": 4, "x x": 1, "x y book_ETH_BTC": 3,
 		"diff ticker trades orderbook.20": 12, strings.Repeat("diff ", 1000): 3 + 1} {
 		list := strings.Fields(text)
 		if _, touched := n.wishes(list[:min(len(list), MaxNames+1)]); touched != want {
 			t.Errorf("%.40s touches %d channels, want %d", text, touched, want)
 		}
 	}
-	for first, set := range map[topic]set{0: {^uint64(0), 3}, 5: {^uint64(31), 3}, 64: {0, 3}, 65: {0, 2}, 63: {1 << 63, 0}} {
+	for first, set := range map[topic]set{0: {^uint64(0), 3}, 5: {^uint64(31), 3}, 64: {0, 3},
+		65: {0, 2}, 63: {1 << 63, 0}} {
 		for count := range 66 - int(first) {
 			if set.hasAll(first, count+1) != (first != 63 || count == 0) {
 				t.Errorf("%d from %d", count+1, first)
@@ -156,7 +161,8 @@ func (l *listener) flood(packets ...string) {
 	}
 }
 
-// A packet counts by what it makes the exchange do: once for each pair of each channel that it names.
+// A packet counts by what it makes the exchange do: once for each pair of each channel that it
+// names.
 func TestAPacketCountsByTheChannelsItTouches(t *testing.T) {
 	const burst = 1000
 	for _, f := range []struct {
@@ -170,14 +176,20 @@ func TestAPacketCountsByTheChannelsItTouches(t *testing.T) {
 		{false, []string{"41", "40"}, 2},
 		{true, []string{"41", "40"}, 5},
 	} {
-		w := newWorld(t, func(o *socketio.Options) { o.MessagesPerSecond, o.MessagesBurst = 1, burst })
+		w := newWorld(t, func(o *socketio.Options) {
+			o.MessagesPerSecond, o.MessagesBurst = 1, burst
+		})
 		w.silent = f.silent
 		l := w.listen()
 		begin := time.Now()
 		l.flood(f.packets...)
-		eventually(t, "the client has gone", func() bool { return w.server.Stats().Closed[socketio.TooManyMessages] == 1 })
-		most := (burst+int(time.Since(begin)/time.Second)+1)*len(f.packets)/f.each + len(f.packets) + 2
-		if n := w.server.Stats().PacketsIn; n > uint64(most) || n < uint64(burst*len(f.packets)/f.each-len(f.packets)-8) {
+		eventually(t, "the client has gone", func() bool {
+			return w.server.Stats().Closed[socketio.TooManyMessages] == 1
+		})
+		most := (burst+int(time.Since(begin)/time.Second)+1)*len(f.packets)/f.each +
+			len(f.packets) + 2
+		if n := w.server.Stats().PacketsIn; n > uint64(most) ||
+			n < uint64(burst*len(f.packets)/f.each-len(f.packets)-8) {
 			t.Errorf("%d packets of %s, want at most %d", n, f.packets, most)
 		}
 	}
@@ -186,7 +198,8 @@ func TestAPacketCountsByTheChannelsItTouches(t *testing.T) {
 func TestWhoComesAndGoesCostsTheCommittedSideNothing(t *testing.T) {
 	w := newWorld(t, nil)
 	w.hub.opts.Interval = time.Hour
-	for _, name := range []string{"trades.BTC_USDT", "book_BTC_USDT", "ticker.BTC_USDT", "orderbook.20.BTC_USDT", "diff.BTC_USDT"} {
+	for _, name := range []string{"trades.BTC_USDT", "book_BTC_USDT", "ticker.BTC_USDT",
+		"orderbook.20.BTC_USDT", "diff.BTC_USDT"} {
 		l := w.listen()
 		before := w.hub.tokens.Load()
 		for range 20 {
@@ -243,7 +256,8 @@ func TestWhoComesBackMissesNothing(t *testing.T) {
 // stop holds a shard up until what it returns is called.
 func (s *shard) stop() (goOn func()) {
 	names := s.hub.names
-	held := &client{turn: make(chan struct{}), named: names.newSet(), joining: names.newSet(), member: names.newSet()}
+	held := &client{turn: make(chan struct{}), named: names.newSet(), joining: names.newSet(),
+		member: names.newSet()}
 	s.post(&connected{client: held})
 	return func() {
 		for range messagesAtOnce {

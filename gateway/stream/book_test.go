@@ -165,7 +165,8 @@ func TestALocalBookIsTheBook(t *testing.T) {
 				for range 20 {
 					id, want := shownBook(w, pair)
 					k.until(max(id, k.book.updateID+1))
-					if first := k.book.updateID - uint64(len(k.book.history)) + 1; id < first && k.book.snapshots == 1 {
+					if first := k.book.updateID - uint64(len(k.book.history)) + 1; id < first &&
+						k.book.snapshots == 1 {
 						continue // it was shown before the subscription
 					}
 					if got, ok := k.book.history[id]; ok && got != want {
@@ -183,7 +184,8 @@ func TestALocalBookIsTheBook(t *testing.T) {
 		}
 		k := newKeeper(w, pair)
 		if k.until(id); k.book.text() != want || k.book.updateID != id {
-			t.Fatalf("update %d: the book is\n%s, and shown as %d\n%s", k.book.updateID, k.book.text(), id, want)
+			t.Fatalf("update %d: the book is\n%s, and shown as %d\n%s", k.book.updateID,
+				k.book.text(), id, want)
 		}
 		last = id
 		w.restart()
@@ -192,7 +194,9 @@ func TestALocalBookIsTheBook(t *testing.T) {
 
 // A subscriber that takes nothing for a while loses differences, and gets the book instead.
 func TestASlowSubscriberGetsTheBookAnew(t *testing.T) {
-	w := newWorld(t, func(o *socketio.Options) { o.QueueBytes, o.StallTimeout = 64<<10, time.Minute })
+	w := newWorld(t, func(o *socketio.Options) {
+		o.QueueBytes, o.StallTimeout = 64<<10, time.Minute
+	})
 	const pair = "BTC_USDT"
 	slow := newKeeper(w, pair) // the only one: each resync is its own
 	slow.until(0)
@@ -200,7 +204,10 @@ func TestASlowSubscriberGetsTheBookAnew(t *testing.T) {
 	for round := range 3 {
 		slow.hold(true)
 		before := w.hub.counts.resyncs.Load()
-		eventually(t, "its queue is full", func() bool { return w.hub.counts.resyncs.Load() > before }) // the system's own buffers come first
+		// the system's own buffers come first
+		eventually(t, "its queue is full", func() bool {
+			return w.hub.counts.resyncs.Load() > before
+		})
 		slow.hold(false)
 		for known := slow.book.snapshots; slow.book.snapshots == known; {
 			slow.until(slow.book.updateID + 1)

@@ -10,9 +10,9 @@ import (
 	"exchange/actors"
 )
 
-// A channel is the actor of one channel: it encodes what its subscribers get, once, and knows how many they are on
-// each shard; who they are, the shards know. It watches its pair as long as there are any, and an interval longer: those
-// who leave and come back cost the committed side nothing.
+// A channel is the actor of one channel: it encodes what its subscribers get, once, and knows how
+// many they are on each shard; who they are, the shards know. It watches its pair as long as there
+// are any, and an interval longer: those who leave and come back cost the committed side nothing.
 type channel struct {
 	hub    *Hub
 	topic  topic
@@ -152,7 +152,8 @@ func (c *channel) units(list []actors.Unit) {
 	}
 	if c.family == diff {
 		if list[0].UpdateID != c.updateID+1 {
-			panic(fmt.Sprintf("BUG: update %d of %s follows update %d", list[0].UpdateID, c.pair.Name, c.updateID))
+			panic(fmt.Sprintf("BUG: update %d of %s follows update %d", list[0].UpdateID,
+				c.pair.Name, c.updateID))
 		}
 		c.updateID, c.state = list[len(list)-1].UpdateID, nil
 	}
@@ -167,7 +168,8 @@ func (c *channel) units(list []actors.Unit) {
 	case book:
 		frames = c.writer.orders(nil, list)
 	case diff:
-		for ; len(list) > 1; list = list[1:] { // in pieces, so that a slow subscriber can be spared the rest
+		// in pieces, so that a slow subscriber can be spared the rest
+		for ; len(list) > 1; list = list[1:] {
 			if frames = c.writer.diffs(frames, list[:1]); len(frames) >= longestJoined {
 				c.send(frames)
 				frames = nil
@@ -180,7 +182,8 @@ func (c *channel) units(list []actors.Unit) {
 	}
 }
 
-// send gives frames to the shards that have subscribers. States may wait for those of other channels.
+// send gives frames to the shards that have subscribers. States may wait for those of other
+// channels.
 func (c *channel) send(f []byte) {
 	for i, n := range c.members {
 		switch s := c.hub.shards[i]; {
@@ -204,7 +207,8 @@ func (c *channel) admit() {
 	for i, list := range clients {
 		if len(list) > 0 {
 			c.members[i] += len(list)
-			c.hub.shards[i].post(&admitted{topic: c.topic, epoch: c.epoch, clients: list, first: c.state, shared: c.family == diff})
+			c.hub.shards[i].post(&admitted{topic: c.topic, epoch: c.epoch, clients: list,
+				first: c.state, shared: c.family == diff})
 		}
 	}
 }
@@ -215,7 +219,8 @@ func (c *channel) rest() {
 	c.hub.engine.Unwatch(c.self, c.pair)
 }
 
-// schedule makes sure that the channel looks at its pair when it is time, and no longer than somebody wants it.
+// schedule makes sure that the channel looks at its pair when it is time, and no longer than
+// somebody wants it.
 func (c *channel) schedule() {
 	if c.asked != 0 {
 		return
@@ -230,7 +235,8 @@ func (c *channel) schedule() {
 		}
 	case len(c.waiting) > 0 && !c.hub.names.begins(c.family):
 	case len(c.waiting) > 0 || c.watching && c.dirty && c.isState():
-		wait = max(0, c.next.Sub(now)) // also for those who come and go: books are not made without end
+		// also for those who come and go: books are not made without end
+		wait = max(0, c.next.Sub(now))
 	case c.watching && c.family == ticker: // its window moves on
 		wait = time.Unix((c.minute+1)*60, int64(time.Millisecond)).Sub(now)
 	default:
@@ -251,8 +257,9 @@ func (c *channel) schedule() {
 // began is when beats are counted from.
 var began = time.Now()
 
-// nextBeat is when a state may follow one of now: an interval later or more, and together with those of all other
-// channels that change all the time. Who subscribes to several gets them in one write.
+// nextBeat is when a state may follow one of now: an interval later or more, and together with
+// those of all other channels that change all the time. Who subscribes to several gets them in one
+// write.
 func nextBeat(now time.Time, interval time.Duration) time.Time {
 	const lateness = 8 // this part of an interval may a timer be late and still keep the beat
 	period := interval + interval/lateness
@@ -271,7 +278,8 @@ func (c *channel) look() {
 	c.schedule()
 }
 
-// failed ends this life of the channel: what it knew of its subscribers is gone, and they are told by being disconnected.
+// failed ends this life of the channel: what it knew of its subscribers is gone, and they are told
+// by being disconnected.
 func (c *channel) failed() {
 	if c.timer != nil {
 		c.timer.Stop()

@@ -18,7 +18,8 @@ func TestEachChannelSaysWhatHappens(t *testing.T) {
 	first := w.place(0, "BTC_USDT", matching.Sell, 50000.5, 2)
 	l.say(`42["subscribe","diff.BTC_USDT"]`)
 	l.expect("subscribe.success", `{"channel":"diff.BTC_USDT","timestamp":*}`)
-	l.expect("depth.diff", `{"pair":"BTC_USDT","update_id":1,"prev_update_id":null,"snapshot":true,"timestamp":*,"sell":[{"price":50000.5,"amount":2}],"buy":[]}`)
+	l.expect("depth.diff",
+		`{"pair":"BTC_USDT","update_id":1,"prev_update_id":null,"snapshot":true,"timestamp":*,"sell":[{"price":50000.5,"amount":2}],"buy":[]}`)
 	l.say(`42["subscribe",["trades.BTC_USDT"]]`)
 	l.expect("subscribe.success", `{"channel":"trades.BTC_USDT","timestamp":*}`)
 	l.subscribe("book_BTC_USDT")
@@ -40,12 +41,16 @@ func TestEachChannelSaysWhatHappens(t *testing.T) {
 	}
 	second := w.place(1, "BTC_USDT", matching.Buy, 50001, 3)
 	next(3)
-	is("depth.diff", `{"pair":"BTC_USDT","update_id":2,"prev_update_id":1,"timestamp":*,"sell":[{"price":50000.5,"amount":0}],"buy":[{"price":50001,"amount":1}]}`)
+	is("depth.diff",
+		`{"pair":"BTC_USDT","update_id":2,"prev_update_id":1,"timestamp":*,"sell":[{"price":50000.5,"amount":0}],"buy":[{"price":50001,"amount":1}]}`)
 	is("trades", `{"id":1,"price":50000.5,"pair":"BTC_USDT","type":"buy","timestamp":*,"amount":2}`)
-	is("book_BTC_USDT", fmt.Sprintf(`{"success":true,"date":*,"oid":%d,"type":"buy","price":50001,"amount":1,"trades":[{"tid":1,"type":"sell","price":"50000.5","amount":"2","o_id":%d}]}`, second, first))
+	is("book_BTC_USDT", fmt.Sprintf(
+		`{"success":true,"date":*,"oid":%d,"type":"buy","price":50001,"amount":1,"trades":[{"tid":1,"type":"sell","price":"50000.5","amount":"2","o_id":%d}]}`,
+		second, first))
 	w.cancel(1, second)
 	next(2)
-	is("depth.diff", `{"pair":"BTC_USDT","update_id":3,"prev_update_id":2,"timestamp":*,"sell":[],"buy":[{"price":50001,"amount":0}]}`)
+	is("depth.diff",
+		`{"pair":"BTC_USDT","update_id":3,"prev_update_id":2,"timestamp":*,"sell":[],"buy":[{"price":50001,"amount":0}]}`)
 	is("book_BTC_USDT", fmt.Sprintf(
 		`{"success":true,"date":*,"oid":%d,"cancel_order_id":%d,"price":50001,"type":"buy","amount":1,"pair":"BTC_USDT","cancelled":true}`,
 		second+1, second))
@@ -54,13 +59,16 @@ func TestEachChannelSaysWhatHappens(t *testing.T) {
 	l.say(`42["unsubscribe","diff.BTC_USDT","trades.BTC_USDT","book_BTC_USDT"]`)
 	l.say(`42["subscribe","orderbook.20.ETH_USDT"]`)
 	l.expect("subscribe.success", `{"channel":"orderbook.20.ETH_USDT","timestamp":*}`)
-	l.expect("orderbook.20", `{"pair":"ETH_USDT","update_id":1,"timestamp":*,"sell":[{"price":3000,"amount":1}],"buy":[]}`)
+	l.expect("orderbook.20",
+		`{"pair":"ETH_USDT","update_id":1,"timestamp":*,"sell":[{"price":3000,"amount":1}],"buy":[]}`)
 	w.place(2, "ETH_USDT", matching.Buy, 2999.5, 0.25)
-	l.expect("orderbook.20", `{"pair":"ETH_USDT","update_id":2,"timestamp":*,"sell":[{"price":3000,"amount":1}],"buy":[{"price":2999.5,"amount":0.25}]}`)
+	l.expect("orderbook.20",
+		`{"pair":"ETH_USDT","update_id":2,"timestamp":*,"sell":[{"price":3000,"amount":1}],"buy":[{"price":2999.5,"amount":0.25}]}`)
 	l.say(`42["unsubscribe","orderbook.20.ETH_USDT"]`)
 	l.say(`42["subscribe","ticker.ETH_USDT"]`)
 	l.expect("subscribe.success", `{"channel":"ticker.ETH_USDT","timestamp":*}`)
-	l.expect("ticker", `{"timestamp":*,"pair":"ETH_USDT","last":0,"diff":0,"vol":0,"high":0,"low":0,"buy":2999.5,"sell":3000}`)
+	l.expect("ticker",
+		`{"timestamp":*,"pair":"ETH_USDT","last":0,"diff":0,"vol":0,"high":0,"low":0,"buy":2999.5,"sell":3000}`)
 	w.place(1, "ETH_USDT", matching.Buy, 3000, 0.5)
 	for s := l.next(); !strings.Contains(string(s.body), `"vol":0.5,`); s = l.next() {
 		if s.name != "ticker" {
@@ -130,14 +138,21 @@ func TestSuccessComesBeforeTheFirstEventOfAName(t *testing.T) {
 func TestNamesOfChannels(t *testing.T) {
 	w := newWorld(t, nil)
 	l := w.listen()
-	l.say(`42["subscribe","x","ticker.X_Y","orderbook.20","orderbook.20.","orderbook.200","book_","book_X","diffs",7,{"a":1}]`)
-	for _, want := range []string{`{"channel":"x","message":"unknown channel"}`, `{"channel":"ticker.X_Y","message":"unknown pair"}`,
-		`{"channel":"orderbook.20.","message":"unknown pair"}`, `{"channel":"orderbook.200","message":"unknown channel"}`, `{"channel":"book_","message":"unknown pair"}`,
-		`{"channel":"book_X","message":"unknown pair"}`, `{"channel":"diffs","message":"unknown channel"}`, `{"channel":"7","message":"unknown channel"}`,
+	l.say(
+		`42["subscribe","x","ticker.X_Y","orderbook.20","orderbook.20.","orderbook.200","book_","book_X","diffs",7,{"a":1}]`)
+	for _, want := range []string{`{"channel":"x","message":"unknown channel"}`,
+		`{"channel":"ticker.X_Y","message":"unknown pair"}`,
+		`{"channel":"orderbook.20.","message":"unknown pair"}`,
+		`{"channel":"orderbook.200","message":"unknown channel"}`,
+		`{"channel":"book_","message":"unknown pair"}`,
+		`{"channel":"book_X","message":"unknown pair"}`,
+		`{"channel":"diffs","message":"unknown channel"}`,
+		`{"channel":"7","message":"unknown channel"}`,
 		`{"channel":"{\"a\":1}","message":"unknown channel"}`} {
 		l.expect("subscribe.error", want)
 	}
-	// Of a channel of all pairs the states come as each pair lets the client in; when all have, the success.
+	// Of a channel of all pairs the states come as each pair lets the client in; when all have, the
+	// success.
 	heard := map[string]int{}
 	for range 4 {
 		heard[l.next().name]++
@@ -145,7 +160,8 @@ func TestNamesOfChannels(t *testing.T) {
 	if heard["orderbook.20"] != 3 || heard["subscribe.success"] != 1 {
 		t.Error(heard)
 	}
-	// Unsubscribing is said to nobody but who asks for it, twice is as good as once, and nothing else comes.
+	// Unsubscribing is said to nobody but who asks for it, twice is as good as once, and nothing
+	// else comes.
 	l.say(`421["unsubscribe","orderbook.20","trades"]`)
 	l.say(`422["unsubscribe",["orderbook.20"]]`)
 	l.say(`423["subscribe","trades","trades"]`) // which is one name, and said once
@@ -155,7 +171,9 @@ func TestNamesOfChannels(t *testing.T) {
 	l.expect("subscribe.success", `{"channel":"diff.ETH_BTC","timestamp":*}`)
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	for id, want := range map[string]string{"1": `[{"channels":["orderbook.20","trades"]}]`, "2": `[{"channels":["orderbook.20"]}]`, "3": `[{"channels":["trades","trades"]}]`, "4": `[{"channels":[]}]`} {
+	for id, want := range map[string]string{"1": `[{"channels":["orderbook.20","trades"]}]`,
+		"2": `[{"channels":["orderbook.20"]}]`, "3": `[{"channels":["trades","trades"]}]`,
+		"4": `[{"channels":[]}]`} {
 		if string(l.acks[id]) != want {
 			t.Errorf("ack %s is %s, want %s", id, l.acks[id], want)
 		}
@@ -168,7 +186,9 @@ func TestAnEventComesOnceUnderTwoNames(t *testing.T) {
 	l.subscribe("trades.BTC_USDT", "trades")
 	w.place(0, "BTC_USDT", matching.Sell, 100, 1)
 	w.place(1, "BTC_USDT", matching.Buy, 100, 0.25)
-	l.expect("trades", `{"id":1,"price":100,"pair":"BTC_USDT","type":"buy","timestamp":*,"amount":0.25}`) // before the next: pairs do not wait for each other
+	// before the next: pairs do not wait for each other
+	l.expect("trades",
+		`{"id":1,"price":100,"pair":"BTC_USDT","type":"buy","timestamp":*,"amount":0.25}`)
 	w.place(0, "ETH_BTC", matching.Sell, 1, 1)
 	w.place(1, "ETH_BTC", matching.Buy, 1, 1)
 	l.expect("trades", `{"id":2,"price":1,"pair":"ETH_BTC","type":"buy","timestamp":*,"amount":1}`)
@@ -177,22 +197,29 @@ func TestAnEventComesOnceUnderTwoNames(t *testing.T) {
 	w.place(0, "ETH_BTC", matching.Sell, 1, 1)
 	w.place(1, "ETH_BTC", matching.Buy, 1, 1)
 	w.place(1, "BTC_USDT", matching.Buy, 100, 0.25)
-	l.expect("trades", `{"id":4,"price":100,"pair":"BTC_USDT","type":"buy","timestamp":*,"amount":0.25}`) // the name it still has
+	// the name it still has
+	l.expect("trades",
+		`{"id":4,"price":100,"pair":"BTC_USDT","type":"buy","timestamp":*,"amount":0.25}`)
 	l.say(`425["unsubscribe","trades.BTC_USDT"]`)
 	l.subscribe("book_ETH_USDT")
 	w.place(1, "BTC_USDT", matching.Buy, 100, 0.25)
 	order := w.place(1, "ETH_USDT", matching.Buy, 100, 0.25)
-	l.expect("book_ETH_USDT", fmt.Sprintf(`{"success":true,"date":*,"oid":%d,"type":"buy","price":100,"amount":0.25,"trades":[]}`, order))
+	l.expect("book_ETH_USDT", fmt.Sprintf(
+		`{"success":true,"date":*,"oid":%d,"type":"buy","price":100,"amount":0.25,"trades":[]}`,
+		order))
 }
 
 func TestWhoSaysNothingHearsAllOrders(t *testing.T) {
 	w := newWorld(t, nil)
 	w.silent = true
 	l := w.listen()
-	eventually(t, "it listens to every pair", func() bool { return w.hub.counts.subscriptions[book].Load() == 3 })
+	eventually(t, "it listens to every pair", func() bool {
+		return w.hub.counts.subscriptions[book].Load() == 3
+	})
 	w.place(0, "BTC_USDT", matching.Sell, 100, 1)
 	w.place(0, "ETH_BTC", matching.Sell, 100, 1)
-	if a, b := l.next(), l.next(); a.name+b.name != "book_BTC_USDTbook_ETH_BTC" && a.name+b.name != "book_ETH_BTCbook_BTC_USDT" {
+	if a, b := l.next(), l.next(); a.name+b.name != "book_BTC_USDTbook_ETH_BTC" &&
+		a.name+b.name != "book_ETH_BTCbook_BTC_USDT" {
 		t.Fatal(a, b)
 	}
 	l.subscribe("book_ETH_USDT")
@@ -203,7 +230,9 @@ func TestWhoSaysNothingHearsAllOrders(t *testing.T) {
 	}
 	l.say(`42["unsubscribe","book_ETH_USDT"]`)
 	l.subscribe("trades")
-	eventually(t, "it listens to no orders", func() bool { return w.hub.counts.subscriptions[book].Load() == 0 })
+	eventually(t, "it listens to no orders", func() bool {
+		return w.hub.counts.subscriptions[book].Load() == 0
+	})
 }
 
 func TestAClientHasAtMostSoManyNames(t *testing.T) {
@@ -229,7 +258,8 @@ func TestAClientHasAtMostSoManyNames(t *testing.T) {
 	for i := range 1000 {
 		many = append(many, fmt.Sprintf(`"ticker.P%d"`, i))
 	}
-	if got := channelNames([]json.RawMessage{json.RawMessage("[" + strings.Join(many, ",") + "]")}); len(got) != MaxNames+1 {
+	if got := channelNames([]json.RawMessage{
+		json.RawMessage("[" + strings.Join(many, ",") + "]")}); len(got) != MaxNames+1 {
 		t.Error(len(got))
 	}
 
@@ -246,7 +276,9 @@ func TestAClientHasAtMostSoManyNames(t *testing.T) {
 		if i == MaxNames {
 			want = "not looked at"
 		}
-		if s := l.next(); s.name != "subscribe.error" || !strings.Contains(string(s.body), fmt.Sprintf(`"x%d"`, i)) || !strings.Contains(string(s.body), want) {
+		if s := l.next(); s.name != "subscribe.error" ||
+			!strings.Contains(string(s.body), fmt.Sprintf(`"x%d"`, i)) ||
+			!strings.Contains(string(s.body), want) {
 			t.Fatalf("%s %s", s.name, s.body)
 		}
 	}
@@ -262,8 +294,10 @@ func TestAClientHasAtMostSoManyNames(t *testing.T) {
 func TestEachNameBeginsWithTheState(t *testing.T) {
 	w := newWorld(t, nil)
 	w.place(0, "BTC_USDT", matching.Sell, 100, 1)
-	for plain, event := range map[string]string{"diff": "depth.diff", "ticker": "ticker", "orderbook.20": "orderbook.20"} {
-		for _, names := range [][2]string{{plain, plain + ".BTC_USDT"}, {plain + ".BTC_USDT", plain}} {
+	for plain, event := range map[string]string{"diff": "depth.diff", "ticker": "ticker",
+		"orderbook.20": "orderbook.20"} {
+		for _, names := range [][2]string{{plain, plain + ".BTC_USDT"},
+			{plain + ".BTC_USDT", plain}} {
 			l := w.listen()
 			l.subscribe(names[0])
 			pairs := 1
@@ -276,15 +310,20 @@ func TestEachNameBeginsWithTheState(t *testing.T) {
 			l.say(`42["subscribe","` + names[1] + `"]`)
 			for got := false; !got; {
 				s := l.next()
-				got = s.name == event && strings.Contains(string(s.body), `"BTC_USDT"`) && (plain != "diff" || strings.Contains(string(s.body), `"snapshot":true`))
+				got = s.name == event && strings.Contains(string(s.body), `"BTC_USDT"`) &&
+					(plain != "diff" || strings.Contains(string(s.body), `"snapshot":true`))
 			}
 		}
 	}
 }
 
-// A client that has heard the orders of all pairs without asking, and then asks for some of them, misses none.
+// A client that has heard the orders of all pairs without asking, and then asks for some of them,
+// misses none.
 func TestWhoSpeaksGoesOnHearingWhatItAsksFor(t *testing.T) {
-	w := newWorld(t, func(o *socketio.Options) { o.QueueBytes, o.StallTimeout = 64<<20, time.Minute }) // it may be behind for a while
+	// it may be behind for a while
+	w := newWorld(t, func(o *socketio.Options) {
+		o.QueueBytes, o.StallTimeout = 64<<20, time.Minute
+	})
 	w.silent = true
 	all := w.listen() // says nothing
 	place := map[string]int{}
@@ -296,7 +335,9 @@ func TestWhoSpeaksGoesOnHearingWhatItAsksFor(t *testing.T) {
 			place[string(all.next().body)] = len(place)
 		}
 	}
-	eventually(t, "it is heard of all pairs", func() bool { return w.hub.counts.subscriptions[book].Load() == 3 })
+	eventually(t, "it is heard of all pairs", func() bool {
+		return w.hub.counts.subscriptions[book].Load() == 3
+	})
 	for range 20 {
 		stop := w.trade("BTC_USDT")
 		l := w.listen()
@@ -354,13 +395,16 @@ func TestBooksAreNotMadeWithoutEnd(t *testing.T) {
 
 // One batch that is larger than what may wait is no reason to disconnect who can be given the book.
 func TestALargeBatchOfDifferencesGivesWayToTheBook(t *testing.T) {
-	w := newWorld(t, func(o *socketio.Options) { o.QueueBytes, o.StallTimeout = 64<<10, time.Minute })
+	w := newWorld(t, func(o *socketio.Options) {
+		o.QueueBytes, o.StallTimeout = 64<<10, time.Minute
+	})
 	l := w.listen()
 	l.subscribe("diff.BTC_USDT")
 	l.next()
 	var list []actors.Unit
 	for i := range 10_000 {
-		list = append(list, actors.Unit{UpdateID: uint64(i + 1), Levels: []actors.LevelChange{{Side: matching.Sell, Price: 1e10}}})
+		list = append(list, actors.Unit{UpdateID: uint64(i + 1),
+			Levels: []actors.LevelChange{{Side: matching.Sell, Price: 1e10}}})
 	}
 	l.hold(true)
 	w.engine.Tell(w.hub.channels[w.hub.names.topic(diff, 0)], &actors.Units{List: list})
@@ -378,19 +422,24 @@ func TestAChannelThatFailsDisconnectsItsSubscribers(t *testing.T) {
 	l := w.listen()
 	l.subscribe("diff.BTC_USDT")
 	for i := range uint64(20) {
-		w.engine.Tell(channel, &actors.Units{List: []actors.Unit{{UpdateID: 777}}}) // nothing fits before it
+		// nothing fits before it
+		w.engine.Tell(channel, &actors.Units{List: []actors.Unit{{UpdateID: 777}}})
 		l.ended()
 		// Who comes back at once has nothing to do with those who are still being forgotten.
 		l = w.listen()
 		l.say(`42["subscribe","diff.BTC_USDT"]`)
 		l.expect("subscribe.success", `{"channel":"diff.BTC_USDT","timestamp":*}`)
-		if s := l.next(); !strings.Contains(string(s.body), fmt.Sprintf(`"update_id":%d,"prev_update_id":null,"snapshot":true`, 2*i)) {
+		if s := l.next(); !strings.Contains(string(s.body),
+			fmt.Sprintf(`"update_id":%d,"prev_update_id":null,"snapshot":true`, 2*i)) {
 			t.Fatalf("%s", s.body)
 		}
 		w.place(0, "BTC_USDT", matching.Sell, 100, 1)
 		w.place(1, "BTC_USDT", matching.Buy, 100, 1)
-		l.expect("depth.diff", fmt.Sprintf(`{"pair":"BTC_USDT","update_id":%d,"prev_update_id":%d,"timestamp":*,"sell":[{"price":100,"amount":1}],"buy":[]}`, 2*i+1, 2*i))
-		other.expect("trades", fmt.Sprintf(`{"id":%d,"price":100,"pair":"BTC_USDT","type":"buy","timestamp":*,"amount":1}`, i+1))
+		l.expect("depth.diff", fmt.Sprintf(
+			`{"pair":"BTC_USDT","update_id":%d,"prev_update_id":%d,"timestamp":*,"sell":[{"price":100,"amount":1}],"buy":[]}`,
+			2*i+1, 2*i))
+		other.expect("trades", fmt.Sprintf(
+			`{"id":%d,"price":100,"pair":"BTC_USDT","type":"buy","timestamp":*,"amount":1}`, i+1))
 	}
 	if n := w.hub.Stats().Subscriptions["diff"]; n != 1 {
 		t.Errorf("there are %d subscribers", n)

@@ -30,7 +30,8 @@ type client struct {
 	// by pair, the client's number in audience.early, from 1; 0: it is not there
 	earlyAt [families][]int32
 
-	turn chan struct{} // has an element for each message that the client may have in the shard beside those that are
+	// has an element for each message that the client may have in the shard beside those that are
+	turn chan struct{}
 }
 
 // A wait is a name that a client asked for, until all its channels have let the client in.
@@ -173,8 +174,8 @@ func (s *shard) listen(c *client) {
 	s.joinAll(c, &name{family: book, all: true})
 }
 
-// speak ends that. The channels that the client wants from now on are known when what it returns is called, and those it
-// has been in all the time have lost nothing.
+// speak ends that. The channels that the client wants from now on are known when what it returns is
+// called, and those it has been in all the time have lost nothing.
 func (s *shard) speak(c *client) (spoken func()) {
 	if !c.silent {
 		return func() {}
@@ -183,7 +184,8 @@ func (s *shard) speak(c *client) (spoken func()) {
 	return func() { s.partAll(c, &name{family: book, all: true}) }
 }
 
-// joinAll joins what is not joined of a name's channels, and says whether any has not let the client in yet.
+// joinAll joins what is not joined of a name's channels, and says whether any has not let the
+// client in yet.
 func (s *shard) joinAll(c *client, n *name) (open bool) {
 	for t := range s.hub.names.topicsOf(n) {
 		switch {
@@ -210,11 +212,15 @@ func (s *shard) partAll(c *client, n *name) {
 // Errors for the client. errWaiting bounds how many requests are kept until channels let it in.
 var (
 	errNames   = errors.New("too many channels: a client may have " + strconv.Itoa(MaxNames))
-	errRequest = errors.New("too many channels in one request: this one and what follows it were not looked at, for it may have " + strconv.Itoa(MaxNames))
-	errWaiting = errors.New("too many requests wait for their answers: a client may have " + strconv.Itoa(MaxNames))
+	errRequest = errors.New(
+		"too many channels in one request: this one and what follows it were not looked at, for " +
+			"it may have " + strconv.Itoa(MaxNames))
+	errWaiting = errors.New("too many requests wait for their answers: a client may have " +
+		strconv.Itoa(MaxNames))
 )
 
-// subscribe answers each name with success, once all of its channels have let the client in, or with an error.
+// subscribe answers each name with success, once all of its channels have let the client in, or
+// with an error.
 func (s *shard) subscribe(m *request) {
 	c, a := m.client, &asked{event: m.event}
 	defer s.speak(c)()
@@ -236,7 +242,8 @@ func (s *shard) subscribe(m *request) {
 			s.say(c, failure(shown(n.text), err))
 			continue
 		}
-		if s.hub.names.begins(n.family) { // whoever is in by another name, or asks again for it has lost its place, gets it anew
+		// whoever is in by another name, or asks again for it has lost its place, gets it anew
+		if s.hub.names.begins(n.family) {
 			for t := range s.hub.names.topicsOf(n) {
 				s.rejoin(c, t)
 			}
@@ -280,7 +287,8 @@ func (s *shard) admittedTo(c *client, t topic) {
 	}
 	n := s.hub.names
 	s.answer(c, t)
-	if f := n.familyOf(t); c.waits[n.numberOfAll(f)] != nil && c.member.hasAll(n.topic(f, 0), len(n.pairs)) {
+	if f := n.familyOf(t); c.waits[n.numberOfAll(f)] != nil &&
+		c.member.hasAll(n.topic(f, 0), len(n.pairs)) {
 		s.answer(c, n.numberOfAll(f))
 		s.release(c, f)
 	}

@@ -36,7 +36,8 @@ func TestPausesGetLongerAsLongAsThereIsSomethingInEach(t *testing.T) {
 	f := func(pause, since, wait, next time.Duration) {
 		t.Helper()
 		if w, n := nextPause(began, began.Add(since), pause); w != wait || n != next {
-			t.Errorf("%v after a flush with a pause of %v: wait %v and then %v, want %v and %v", since, pause, w, n, wait, next)
+			t.Errorf("%v after a flush with a pause of %v: wait %v and then %v, want %v and %v",
+				since, pause, w, n, wait, next)
 		}
 	}
 	f(0, time.Hour, 0, 3*ms) // the first
@@ -90,7 +91,8 @@ func TestWhatIsJoinedIsNotMuchAtOnce(t *testing.T) {
 	f([]int{1, 2 * most, 1, 2}, []int{1, 2 * most, 3})
 }
 
-// However many batches the journal releases, a subscriber is written to at most once in each pause, and pauses get longer.
+// However many batches the journal releases, a subscriber is written to at most once in each pause,
+// and pauses get longer.
 func TestWritesDoNotFollowEachBatch(t *testing.T) {
 	w := newWorld(t, nil)
 	l := w.listen()

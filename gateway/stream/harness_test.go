@@ -27,7 +27,8 @@ import (
 
 const coin = money.Amount(1e8)
 
-// A world is an engine with its stream, on a listener of its own, that can be started again on the same store.
+// A world is an engine with its stream, on a listener of its own, that can be started again on the
+// same store.
 type world struct {
 	t      testing.TB
 	dir    string
@@ -83,15 +84,20 @@ func (w *world) start() {
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	o := actors.Options{Store: store, Owner: "test", Limits: actors.DefaultLimits, Timing: actors.DefaultTiming, Snapshot: actors.DefaultSnapshot,
-		Withdraw: actors.DefaultWithdraw, Sealer: func(bool) (*seal.Sealer, error) { return sealer, nil },
-		KeyMaterial: func([]byte) any { return nil }, Log: slog.New(slog.DiscardHandler), Exit: func(code int) { panic(fmt.Sprint("exit ", code)) }}
-	o.Timing.Request, o.Timing.Stall, o.Timing.OwnerStale = time.Minute, time.Minute, time.Minute // a slow disk is not the matter here
+	o := actors.Options{Store: store, Owner: "test", Limits: actors.DefaultLimits,
+		Timing: actors.DefaultTiming, Snapshot: actors.DefaultSnapshot,
+		Withdraw:    actors.DefaultWithdraw,
+		Sealer:      func(bool) (*seal.Sealer, error) { return sealer, nil },
+		KeyMaterial: func([]byte) any { return nil }, Log: slog.New(slog.DiscardHandler),
+		Exit: func(code int) { panic(fmt.Sprint("exit ", code)) }}
+	// a slow disk is not the matter here
+	o.Timing.Request, o.Timing.Stall, o.Timing.OwnerStale = time.Minute, time.Minute, time.Minute
 	for _, c := range []string{"BTC", "ETH", "USDT"} {
 		o.Currencies = append(o.Currencies, actors.Currency{Code: c, Sign: c[:1]})
 	}
 	for _, p := range [][2]string{{"BTC", "USDT"}, {"ETH", "USDT"}, {"ETH", "BTC"}} {
-		o.Pairs = append(o.Pairs, actors.PairRules{Name: p[0] + "_" + p[1], Base: p[0], Quote: p[1], PricePrecision: 2, AmountPrecision: 8,
+		o.Pairs = append(o.Pairs, actors.PairRules{Name: p[0] + "_" + p[1], Base: p[0], Quote: p[1],
+			PricePrecision: 2, AmountPrecision: 8,
 			MinimumOrderSize: 1, MaximumOrderSize: 1_000_000 * coin})
 	}
 	e, err := actors.Start(context.Background(), o)
@@ -155,7 +161,8 @@ func (w *world) pair(name string) *actors.Pair { return w.engine.Pair([]byte(nam
 // place places an order of a trader and returns its id, 0 if it was refused.
 func (w *world) place(trader int, pair string, side matching.Side, price, amount float64) uint64 {
 	w.t.Helper()
-	wish := actors.OrderWish{Pair: w.pair(pair), Side: side, Price: money.Price(price * 1e8), Amount: money.Amount(amount * 1e8)}
+	wish := actors.OrderWish{Pair: w.pair(pair), Side: side, Price: money.Price(price * 1e8),
+		Amount: money.Amount(amount * 1e8)}
 	c, err := w.engine.Place(w.keys[trader], w.nonces.Add(1), &wish)
 	if err != nil {
 		w.t.Error(err)
@@ -238,7 +245,8 @@ func (l *listener) read() {
 		case bytes.HasPrefix(b, []byte("42[")):
 			var list []json.RawMessage
 			var s said
-			if err := json.Unmarshal(b[2:], &list); err != nil || len(list) != 2 || json.Unmarshal(list[0], &s.name) != nil {
+			if err := json.Unmarshal(b[2:], &list); err != nil || len(list) != 2 ||
+				json.Unmarshal(list[0], &s.name) != nil {
 				l.over = fmt.Errorf("an event that is none: %s", b)
 			} else {
 				s.body = list[1]

@@ -20,8 +20,8 @@ const MaxNames = 128
 
 // Options are what a Hub is made with. Zero fields mean their defaults.
 type Options struct {
-	// Interval is the least time between two events of ticker or orderbook.20 of one pair, and between two
-	// whole books of one pair's diff. Default 100 ms.
+	// Interval is the least time between two events of ticker or orderbook.20 of one pair, and
+	// between two whole books of one pair's diff. Default 100 ms.
 	Interval time.Duration
 	// Shards is over how many goroutines clients are spread. Default: one for each core.
 	Shards int
@@ -70,8 +70,9 @@ func New(e *actors.Engine, o Options) *Hub {
 			}
 			t := h.names.topic(f, place)
 			h.channels = append(h.channels, e.SpawnChannel(name, func() actor.Actor {
-				return &channel{hub: h, topic: t, family: f, pair: p, epoch: h.epochs.Add(1), members: make([]int, o.Shards),
-					writer: writer{pair: p.Name, event: event}}
+				return &channel{hub: h, topic: t, family: f, pair: p, epoch: h.epochs.Add(1),
+					members: make([]int, o.Shards),
+					writer:  writer{pair: p.Name, event: event}}
 			}))
 		}
 	}
@@ -90,8 +91,8 @@ func (h *Hub) Close() {
 	h.running.Wait()
 }
 
-// Hooks are what a socketio namespace calls. listens says of a client whether it gets book_ of all pairs until it
-// asks for something.
+// Hooks are what a socketio namespace calls. listens says of a client whether it gets book_ of all
+// pairs until it asks for something.
 func (h *Hub) Hooks(listens func(*socketio.Socket) bool) socketio.Namespace {
 	return socketio.Namespace{
 		Connect: func(s *socketio.Socket, _ json.RawMessage) error {
@@ -99,7 +100,8 @@ func (h *Hub) Hooks(listens func(*socketio.Socket) bool) socketio.Namespace {
 			if silent && !s.Spend(len(h.names.pairs), h.names.mostTouched()) {
 				return socketio.ErrGone
 			}
-			c := &client{socket: s, shard: h.shards[h.next.Add(1)%uint64(len(h.shards))], turn: make(chan struct{}, messagesAtOnce),
+			c := &client{socket: s, shard: h.shards[h.next.Add(1)%uint64(len(h.shards))],
+				turn:  make(chan struct{}, messagesAtOnce),
 				named: h.names.newSet(), joining: h.names.newSet(), member: h.names.newSet()}
 			s.SetData(c)
 			h.counts.clients.Add(1)
@@ -113,7 +115,8 @@ func (h *Hub) Hooks(listens func(*socketio.Socket) bool) socketio.Namespace {
 			}
 			list, touched := h.names.wishes(channelNames(e.Args))
 			if s.Spend(touched-1, h.names.mostTouched()) { // the packet itself has been counted
-				c.post(&request{client: c, subscribe: e.Name == "subscribe", wishes: list, event: e})
+				c.post(&request{client: c, subscribe: e.Name == "subscribe", wishes: list,
+					event: e})
 			}
 		},
 		Disconnect: func(s *socketio.Socket, _ socketio.Reason) {
@@ -125,20 +128,21 @@ func (h *Hub) Hooks(listens func(*socketio.Socket) bool) socketio.Namespace {
 	}
 }
 
-// messagesAtOnce is how many messages of a client may be in its shard: enough for it to ask for all that it wants without waiting for a
-// round of the shard each time.
+// messagesAtOnce is how many messages of a client may be in its shard: enough for it to ask for all
+// that it wants without waiting for a round of the shard each time.
 const messagesAtOnce = 8
 
-// post gives the shard a client's message when there are not too many of the client's in it, and none before it is in itself. Meanwhile
-// its hook waits, and with it whatever else its session sends. A shard waits for no hook, and there is
-// one as long as there are clients.
+// post gives the shard a client's message when there are not too many of the client's in it, and
+// none before it is in itself. Meanwhile its hook waits, and with it whatever else its session
+// sends. A shard waits for no hook, and there is one as long as there are clients.
 func (c *client) post(m any) {
 	<-c.turn
 	c.shard.post(m)
 }
 
-// channelNames reads what a client sent: names, or arrays of names. What is no text stands for itself, and is refused
-// as unknown. Beyond MaxNames and one, nothing is looked at: the one more is refused.
+// channelNames reads what a client sent: names, or arrays of names. What is no text stands for
+// itself, and is refused as unknown. Beyond MaxNames and one, nothing is looked at: the one more is
+// refused.
 func channelNames(args []json.RawMessage) (list []string) {
 	for _, raw := range args {
 		many, err := socketio.Elements(raw, MaxNames+1)

@@ -21,21 +21,26 @@ const (
 	families
 )
 
-// plainNames are those of the channels of all pairs; with a dot and a pair, of one. book has no such name.
-var plainNames = [families]string{ticker: "ticker", diff: "diff", trades: "trades", top: "orderbook.20"}
+// plainNames are those of the channels of all pairs; with a dot and a pair, of one. book has no
+// such name.
+var plainNames = [families]string{ticker: "ticker", diff: "diff", trades: "trades",
+	top: "orderbook.20"}
 
 // bookPrefix and a pair is the name of the channel and of its events.
 const bookPrefix = "book_"
 
 // events are the names of what is sent; those of book are their channels'.
-var events = [families]string{ticker: "ticker", diff: "depth.diff", trades: "trades", top: "orderbook.20"}
+var events = [families]string{ticker: "ticker", diff: "depth.diff", trades: "trades",
+	top: "orderbook.20"}
 
-// policies say what happens to what a slow subscriber has not taken: of states only the newest waits, a
-// difference may be replaced by a whole book, and what happened is never left out.
-var policies = [families]socketio.Policy{ticker: socketio.Latest, diff: socketio.Resync, trades: socketio.Keep, top: socketio.Latest, book: socketio.Keep}
+// policies say what happens to what a slow subscriber has not taken: of states only the newest
+// waits, a difference may be replaced by a whole book, and what happened is never left out.
+var policies = [families]socketio.Policy{ticker: socketio.Latest, diff: socketio.Resync,
+	trades: socketio.Keep, top: socketio.Latest, book: socketio.Keep}
 
 // watching is what a channel wants to be told by the committed actor.
-var watching = [families]actors.WatchKind{ticker: actors.WatchChanges, diff: actors.WatchLevels, trades: actors.WatchUnits, top: actors.WatchChanges, book: actors.WatchUnits}
+var watching = [families]actors.WatchKind{ticker: actors.WatchChanges, diff: actors.WatchLevels,
+	trades: actors.WatchUnits, top: actors.WatchChanges, book: actors.WatchUnits}
 
 // A topic is the number of a channel: its family's times the number of pairs, and its pair's place.
 type topic uint32
@@ -128,7 +133,8 @@ type wish struct {
 	again bool  // the request has it already: equal names of a request are one
 }
 
-// wishes reads what a client named. touched is how many channels are looked at for it; a name that is none counts as one.
+// wishes reads what a client named. touched is how many channels are looked at for it; a name that
+// is none counts as one.
 func (n *names) wishes(texts []string) (list []wish, touched int) {
 	list = make([]wish, len(texts))
 	first := make(map[string]int, len(texts))
@@ -151,7 +157,8 @@ func (n *names) wishes(texts []string) (list []wish, touched int) {
 	return list, touched
 }
 
-// mostTouched is at least the most of one request: all pairs of each kind, and as many names as there may be.
+// mostTouched is at least the most of one request: all pairs of each kind, and as many names as
+// there may be.
 func (n *names) mostTouched() int { return n.topics() + MaxNames }
 
 // A set is a set of topics.

@@ -31,7 +31,8 @@ func (w *writer) tradesOf(dst []byte, units []actors.Unit) []byte {
 		u := &units[i]
 		for j := range u.Trades {
 			t := &u.Trades[j]
-			w.body = append(encode.Trade(w.body[:0], t.ID, t.Price, w.pair, u.Side, u.TimeUs, t.Amount), '}')
+			w.body = append(encode.Trade(w.body[:0], t.ID, t.Price, w.pair, u.Side, u.TimeUs,
+				t.Amount), '}')
 			dst = w.frame(dst)
 		}
 	}

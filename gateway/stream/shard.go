@@ -9,8 +9,8 @@ import (
 	"exchange/gateway/socketio"
 )
 
-// A shard is a goroutine that owns a part of the clients and everything about their subscriptions. It takes all
-// that waits for it at once.
+// A shard is a goroutine that owns a part of the clients and everything about their subscriptions.
+// It takes all that waits for it at once.
 type shard struct {
 	hub    *Hub
 	number int
@@ -40,8 +40,8 @@ type audience struct {
 	early   []*client // subscribers too, whose frames wait: see client.early
 }
 
-// A subscriber is a client in an audience. Its socket is here so that a flush of one channel touches nothing else of it:
-// with thousands of clients, memory is what takes the time.
+// A subscriber is a client in an audience. Its socket is here so that a flush of one channel
+// touches nothing else of it: with thousands of clients, memory is what takes the time.
 type subscriber struct {
 	client *client
 	socket *socketio.Socket
@@ -88,11 +88,13 @@ type (
 )
 
 func newShard(h *Hub, number int) *shard {
-	return &shard{hub: h, number: number, wake: make(chan struct{}, 1), clients: map[*client]struct{}{}, topics: make([]audience, h.names.topics())}
+	return &shard{hub: h, number: number, wake: make(chan struct{}, 1),
+		clients: map[*client]struct{}{}, topics: make([]audience, h.names.topics())}
 }
 
-// post gives the shard a message. Any goroutine may call it. How much can wait is bounded by who posts: each
-// client has messagesAtOnce in it at most (client.post), events are what the engine takes in a flush's time.
+// post gives the shard a message. Any goroutine may call it. How much can wait is bounded by who
+// posts: each client has messagesAtOnce in it at most (client.post), events are what the engine
+// takes in a flush's time.
 func (s *shard) post(m any) {
 	s.mu.Lock()
 	s.in = append(s.in, m)
@@ -119,10 +121,11 @@ func (s *shard) postSoon(m any) {
 	}
 }
 
-// A pause is the least time between the beginnings of two flushes. The journal releases a batch whenever the store has taken
-// one, a thousand times a second and more: without pauses each subscriber would be written to as often, and the orders
-// would wait for the processor. Who has had nothing for a while gets what comes at once. As long as something comes
-// in each pause, pauses get longer.
+// A pause is the least time between the beginnings of two flushes. The journal releases a batch
+// whenever the store has taken one, a thousand times a second and more: without pauses each
+// subscriber would be written to as often, and the orders would wait for the processor. Who has had
+// nothing for a while gets what comes at once. As long as something comes in each pause, pauses get
+// longer.
 const (
 	shortestPause = 3 * time.Millisecond
 	longestPause  = 12 * time.Millisecond
@@ -321,8 +324,9 @@ func (s *shard) deliverAll() {
 	s.ready = s.ready[:0]
 }
 
-// longestJoined is how many bytes are joined. What has begun to be written cannot be dropped any more: if it were all that a busy
-// time has brought, a subscriber that could be given a whole book instead would have to be disconnected.
+// longestJoined is how many bytes are joined. What has begun to be written cannot be dropped any
+// more: if it were all that a busy time has brought, a subscriber that could be given a whole book
+// instead would have to be disconnected.
 const longestJoined = 16 << 10
 
 // joined is one piece of memory with the first pieces; one alone is not copied.
@@ -355,8 +359,8 @@ func (s *shard) deliver(c *client) {
 	}
 }
 
-// resync is for a client whose backlog of a channel had to be dropped: it leaves the channel and joins it again, for a
-// new beginning.
+// resync is for a client whose backlog of a channel had to be dropped: it leaves the channel and
+// joins it again, for a new beginning.
 func (s *shard) resync(p place) {
 	s.hub.counts.resyncs.Add(1)
 	s.rejoin(p.client, p.topic)
@@ -507,7 +511,8 @@ func (s *shard) rejoin(c *client, t topic) {
 	}
 }
 
-// disconnect forgets a client. Lists let go of it in passing; of those that nobody sends to, when half of what they hold is gone.
+// disconnect forgets a client. Lists let go of it in passing; of those that nobody sends to, when
+// half of what they hold is gone.
 func (s *shard) disconnect(c *client) {
 	c.gone = true
 	delete(s.clients, c)
@@ -515,15 +520,17 @@ func (s *shard) disconnect(c *client) {
 		s.unkeep(c, t)
 		s.forget(c, t)
 		if a := &s.topics[t]; len(a.list) > 2*a.alive+8 || a.alive == 0 {
-			if a.list = slices.DeleteFunc(a.list, func(m subscriber) bool { return m.client.gone }); a.alive == 0 {
+			if a.list = slices.DeleteFunc(a.list, func(m subscriber) bool {
+				return m.client.gone
+			}); a.alive == 0 {
 				a.list = nil
 			}
 		}
 	}
 }
 
-// fail disconnects the subscribers of a channel that has forgotten them, and those whom it may have forgotten to let in.
-// To its next life they never were there.
+// fail disconnects the subscribers of a channel that has forgotten them, and those whom it may have
+// forgotten to let in. To its next life they never were there.
 func (s *shard) fail(t topic) {
 	for c := range s.clients {
 		s.unwait(c, t)

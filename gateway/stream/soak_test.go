@@ -18,8 +18,8 @@ import (
 	"exchange/gateway/socketio"
 )
 
-// Clients come, behave in every way there is, and go, for EXCHANGE_SOAK_SECONDS (60). Afterwards nothing of them is
-// left, and who behaved well the whole time has missed nothing.
+// Clients come, behave in every way there is, and go, for EXCHANGE_SOAK_SECONDS (60). Afterwards
+// nothing of them is left, and who behaved well the whole time has missed nothing.
 func TestNothingIsLeftOfClientsThatWent(t *testing.T) {
 	seconds, err := strconv.Atoi(cmp.Or(os.Getenv("EXCHANGE_SOAK_SECONDS"), "60"))
 	if err != nil {
@@ -27,8 +27,10 @@ func TestNothingIsLeftOfClientsThatWent(t *testing.T) {
 	}
 	w := newWorld(t, func(o *socketio.Options) {
 		o.MessagesPerSecond, o.MessagesBurst = 50, 100
-		o.QueueBytes, o.ConnectTimeout, o.UpgradeTimeout, o.PingInterval = 64<<10, time.Second, time.Second, time.Second
-		o.StallTimeout, o.PingTimeout = 10*time.Second, 10*time.Second // a busy machine is no bad client
+		o.QueueBytes, o.ConnectTimeout, o.UpgradeTimeout, o.PingInterval = 64<<10, time.Second,
+			time.Second, time.Second
+		// a busy machine is no bad client
+		o.StallTimeout, o.PingTimeout = 10*time.Second, 10*time.Second
 	})
 	const pair = "BTC_USDT"
 	good := newKeeper(w, pair)
@@ -65,7 +67,10 @@ func TestNothingIsLeftOfClientsThatWent(t *testing.T) {
 	churn(time.Duration(seconds) * time.Second / 6) // what is allocated once is allocated now
 	goroutines, heap := measure()
 	churn(time.Duration(seconds) * time.Second)
-	eventually(t, "no goroutine is left of them", func() bool { n, _ := measure(); return n <= goroutines+8 })
+	eventually(t, "no goroutine is left of them", func() bool {
+		n, _ := measure()
+		return n <= goroutines+8
+	})
 	_, after := measure()
 	// The traders go on meanwhile, and the engine keeps their newest trades and orders.
 	if after > heap+64<<20 {
@@ -77,10 +82,13 @@ func TestNothingIsLeftOfClientsThatWent(t *testing.T) {
 		t.Errorf("who behaved has another book: %s, want %s", good.book.text(), want)
 	}
 	s := w.hub.Stats()
-	if s.Subscriptions["diff"] != 1 || s.Subscriptions["trades"]+s.Subscriptions["ticker"]+s.Subscriptions["book"]+s.Subscriptions["orderbook.20"] != 0 {
+	if s.Subscriptions["diff"] != 1 ||
+		s.Subscriptions["trades"]+s.Subscriptions["ticker"]+s.Subscriptions["book"]+
+			s.Subscriptions["orderbook.20"] != 0 {
 		t.Errorf("subscriptions are left: %v", s.Subscriptions)
 	}
-	t.Logf("%d goroutines, then %d; heap %d MiB, then %d; %+v", goroutines, runtime.NumGoroutine(), heap>>20, after>>20, w.server.Stats())
+	t.Logf("%d goroutines, then %d; heap %d MiB, then %d; %+v", goroutines, runtime.NumGoroutine(),
+		heap>>20, after>>20, w.server.Stats())
 }
 
 // misbehave is one client's life.
@@ -94,7 +102,8 @@ func (w *world) misbehave(r *rand.Rand) {
 		fmt.Fprint(c, []string{"GET /socket.v2/?EIO=4&transport=websocket HTTP/1.1\r\nHost: x\r\n", "GET /socket.v2/?EIO=4&transport=polling HTTP/1.1\r\nHost: x\r\n\r\n", "\x00\x01"}[r.IntN(3)]) //nolint:errcheck
 		return
 	}
-	conn, _, err := websocket.DefaultDialer.Dial("ws://"+w.addr+"/socket.v2/?EIO=4&transport=websocket", nil)
+	conn, _, err := websocket.DefaultDialer.Dial(
+		"ws://"+w.addr+"/socket.v2/?EIO=4&transport=websocket", nil)
 	if err != nil {
 		return
 	}
@@ -102,12 +111,16 @@ func (w *world) misbehave(r *rand.Rand) {
 	if r.IntN(8) == 0 {
 		return // it opens and says nothing
 	}
-	say := func(text string) bool { return conn.WriteMessage(websocket.TextMessage, []byte(text)) == nil }
+	say := func(text string) bool {
+		return conn.WriteMessage(websocket.TextMessage, []byte(text)) == nil
+	}
 	say("40")
-	all := []string{"ticker", "diff", "trades", "orderbook.20", "ticker.BTC_USDT", "diff.BTC_USDT", "trades.BTC_USDT", "orderbook.20.BTC_USDT", "book_BTC_USDT", "book_X", "x"}
+	all := []string{"ticker", "diff", "trades", "orderbook.20", "ticker.BTC_USDT", "diff.BTC_USDT",
+		"trades.BTC_USDT", "orderbook.20.BTC_USDT", "book_BTC_USDT", "book_X", "x"}
 	subscribe := func() bool {
 		verb := []string{"subscribe", "subscribe", "unsubscribe"}[r.IntN(3)]
-		return say(`42["` + verb + `","` + all[r.IntN(len(all))] + `","` + all[r.IntN(len(all))] + `"]`)
+		return say(`42["` + verb + `","` + all[r.IntN(len(all))] + `","` + all[r.IntN(len(all))] +
+			`"]`)
 	}
 	for range 1 + r.IntN(20) {
 		subscribe()
@@ -120,7 +133,8 @@ func (w *world) misbehave(r *rand.Rand) {
 			}
 		}
 	case 1: // what is no packet
-		say([]string{"x", "42", `42{"a":1}`, `42["connect"]`, "40", "9", `45999-["a"]`, "42[" + strings.Repeat("[", 1000)}[r.IntN(8)])
+		say([]string{"x", "42", `42{"a":1}`, `42["connect"]`, "40", "9", `45999-["a"]`,
+			"42[" + strings.Repeat("[", 1000)}[r.IntN(8)])
 	case 2: // text that is none
 		conn.WriteMessage(websocket.TextMessage, []byte("42[\"\xff\xfe\"]")) //nolint:errcheck
 	case 3: // it is gone without a word
@@ -135,7 +149,8 @@ func (w *world) misbehave(r *rand.Rand) {
 		}
 		return
 	}
-	for deadline := time.Now().Add(time.Duration(r.IntN(300)) * time.Millisecond); time.Now().Before(deadline); {
+	for deadline := time.Now().Add(
+		time.Duration(r.IntN(300)) * time.Millisecond); time.Now().Before(deadline); {
 		conn.SetReadDeadline(deadline) //nolint:errcheck
 		if _, b, err := conn.ReadMessage(); err != nil {
 			return

@@ -28,8 +28,11 @@ type Authority struct {
 func New(t testing.TB) *Authority {
 	t.Helper()
 	a := &Authority{t: t, key: NewKey(t)}
-	form := &x509.Certificate{SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "authority of the tests"}, NotBefore: time.Now().Add(-time.Hour),
-		NotAfter: time.Now().Add(1000 * time.Hour), IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign}
+	form := &x509.Certificate{SerialNumber: big.NewInt(1),
+		Subject:   pkix.Name{CommonName: "authority of the tests"},
+		NotBefore: time.Now().Add(-time.Hour),
+		NotAfter:  time.Now().Add(1000 * time.Hour), IsCA: true, BasicConstraintsValid: true,
+		KeyUsage: x509.KeyUsageCertSign}
 	raw, err := x509.CreateCertificate(rand.Reader, form, form, &a.key.PublicKey, a.key)
 	if err == nil {
 		a.cert, err = x509.ParseCertificate(raw)
@@ -69,10 +72,14 @@ func (a *Authority) Pair(serial int64, until time.Time) (cert, key []byte) {
 }
 
 // PairOf is a pair of that key, of any kind, whose certificate begins at a time, too.
-func (a *Authority) PairOf(private crypto.Signer, serial int64, from, until time.Time) (cert, key []byte) {
+func (a *Authority) PairOf(private crypto.Signer, serial int64,
+	from, until time.Time) (cert, key []byte) {
 	a.t.Helper()
-	form := &x509.Certificate{SerialNumber: big.NewInt(serial), Subject: pkix.Name{CommonName: "exchange"}, NotBefore: from, NotAfter: until,
-		DNSNames: []string{"localhost"}, IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1), net.IPv6loopback}, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth}}
+	form := &x509.Certificate{SerialNumber: big.NewInt(serial),
+		Subject: pkix.Name{CommonName: "exchange"}, NotBefore: from, NotAfter: until,
+		DNSNames:    []string{"localhost"},
+		IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1), net.IPv6loopback},
+		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth}}
 	raw, err := x509.CreateCertificate(rand.Reader, form, a.cert, private.Public(), a.key)
 	if err != nil {
 		a.t.Fatal(err)
@@ -81,12 +88,14 @@ func (a *Authority) PairOf(private crypto.Signer, serial int64, from, until time
 	if err != nil {
 		a.t.Fatal(err)
 	}
-	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: raw}), pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: secret})
+	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: raw}),
+		pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: secret})
 }
 
 // Files are the names of a certificate, its key, and of the authority's certificate in a folder.
 func Files(folder string) (cert, key, authority string) {
-	return filepath.Join(folder, "cert.pem"), filepath.Join(folder, "key.pem"), filepath.Join(folder, "authority.pem")
+	return filepath.Join(folder, "cert.pem"), filepath.Join(folder, "key.pem"),
+		filepath.Join(folder, "authority.pem")
 }
 
 // Write puts a new pair into the files of a folder, as whoever renews does.
@@ -94,7 +103,8 @@ func (a *Authority) Write(folder string, serial int64, until time.Time) {
 	a.t.Helper()
 	cert, key := a.Pair(serial, until)
 	certFile, keyFile, authorityFile := Files(folder)
-	for name, text := range map[string][]byte{certFile: cert, keyFile: key, authorityFile: a.Text()} {
+	for name, text := range map[string][]byte{certFile: cert, keyFile: key,
+		authorityFile: a.Text()} {
 		Replace(a.t, name, text)
 	}
 }

@@ -1,5 +1,6 @@
-// Package archive keeps the parts of a journal that its store forgets: files in a folder, each a run of
-// batches, compressed and with a checksum. Together they are the journal from its first record on.
+// Package archive keeps the parts of a journal that its store forgets: files in a folder, each a
+// run of batches, compressed and with a checksum. Together they are the journal from its first
+// record on.
 //
 //	a, err := archive.Open(dir)
 //	trim, err := a.Save(ctx, store, by, history, upTo) // then store.Trim(ctx, token, trim)
@@ -7,19 +8,21 @@
 //	seq, image, err := a.Base(ctx)                     // what it begins with: nothing, or a state
 //	err = a.Read(ctx, seq, fn)                         // every batch there is, verified
 //
-// An archive belongs to one history. Sequences do not say which: another exchange has the same ones, and so has
-// a store that was restored and went another way. So the store never forgets the batch that the archive ends
-// with, and an archive is only continued from a journal that has the very same batch, byte by byte.
+// An archive belongs to one history. Sequences do not say which: another exchange has the same
+// ones, and so has a store that was restored and went another way. So the store never forgets the
+// batch that the archive ends with, and an archive is only continued from a journal that has the
+// very same batch, byte by byte.
 //
-// An archive that is begun late, for a store that has forgotten its first records or never had them since it was
-// restored from a backup, begins with a base: the state of the older snapshot, as its image.
+// An archive that is begun late, for a store that has forgotten its first records or never had them
+// since it was restored from a backup, begins with a base: the state of the older snapshot, as its
+// image.
 //
-// A file is named journal-<first record>-<last record>.zst, with twenty digits each. It is written beside its
-// name, synced, and then renamed: what has the name is whole. It is of the form of package packed: a line of
-// text; a head in JSON, with its length as uvarint before it; the base, in pieces (length as
-// uvarint, and bytes) and then a zero, which stands alone in all parts but the first of an archive
-// with a base; each batch (its length and its two sequences as uvarints, and its bytes), and then a
-// zero; the last record as uvarint; and the proof.
+// A file is named journal-<first record>-<last record>.zst, with twenty digits each. It is written
+// beside its name, synced, and then renamed: what has the name is whole. It is of the form of
+// package packed: a line of text; a head in JSON, with its length as uvarint before it; the base,
+// in pieces (length as uvarint, and bytes) and then a zero, which stands alone in all parts but the
+// first of an archive with a base; each batch (its length and its two sequences as uvarints, and
+// its bytes), and then a zero; the last record as uvarint; and the proof.
 //
 // Each part is authenticated with a key that is derived from the server's. Its head has the engine,
 // the id of the history that it was written under, its first record, and the HMAC of the part
@@ -50,7 +53,8 @@ const (
 	maxHead = 1 << 10
 	// fileBytes is from which size on the next batch starts another file, before compression.
 	fileBytes = 64 << 20
-	// maxBatch bounds one batch while reading, and maxPiece one piece of a base: what is longer is damage.
+	// maxBatch bounds one batch while reading, and maxPiece one piece of a base: what is longer is
+	// damage.
 	maxBatch, maxPiece = codec.MaxBatch, 1 << 20
 
 	partPrefix, partSuffix = "journal-", ".zst"
@@ -58,13 +62,14 @@ const (
 	lockName               = "LOCK"
 )
 
-// ErrOther: the archive in the folder does not belong to the journal, or cannot be continued from it.
+// ErrOther: the archive in the folder does not belong to the journal, or cannot be continued from
+// it.
 var ErrOther = errors.New("the archive does not fit the journal")
 
 var errLocked = errors.New("another process is writing this archive")
 
-// An Archive is one folder. Its methods may be called from any goroutine; of two Saves at once, also of two
-// processes, one fails.
+// An Archive is one folder. Its methods may be called from any goroutine; of two Saves at once,
+// also of two processes, one fails.
 type Archive struct {
 	fs   vfs.FS // of all that is read and written
 	dir  string
@@ -128,11 +133,14 @@ func (a *Archive) files() ([]file, error) {
 			continue
 		}
 		f := file{fs: a.fs, name: a.fs.PathJoin(a.dir, name)}
-		if n, err := fmt.Sscanf(name, partPrefix+"%d-%d"+partSuffix, &f.first, &f.last); n != 2 || err != nil || name != partName(f.first, f.last) || f.first < 1 || f.first > f.last {
-			return nil, fmt.Errorf("%w: %s is not named as a part of a journal", persistence.ErrCorrupt, f.name)
+		if n, err := fmt.Sscanf(name, partPrefix+"%d-%d"+partSuffix, &f.first, &f.last); n != 2 ||
+			err != nil || name != partName(f.first, f.last) || f.first < 1 || f.first > f.last {
+			return nil, fmt.Errorf("%w: %s is not named as a part of a journal",
+				persistence.ErrCorrupt, f.name)
 		}
 		if n := len(list); n > 0 && f.first != list[n-1].last+1 {
-			return nil, fmt.Errorf("%w: in %s a part ends at record %d, and the next begins at %d", persistence.ErrCorrupt, a.dir, list[n-1].last, f.first)
+			return nil, fmt.Errorf("%w: in %s a part ends at record %d, and the next begins at %d",
+				persistence.ErrCorrupt, a.dir, list[n-1].last, f.first)
 		}
 		f.based = len(list) == 0 && f.first > 1
 		if n := len(list); n > 0 {
@@ -152,8 +160,8 @@ func (a *Archive) Bounds() (first, last uint64, err error) {
 	return list[0].first, list[len(list)-1].last, nil
 }
 
-// Fits is nil if the journal has the batch that the archive ends with, or the archive is empty: then Save can add
-// to it. Else ErrOther, or ErrCorrupt if the archive's last part is damaged.
+// Fits is nil if the journal has the batch that the archive ends with, or the archive is empty:
+// then Save can add to it. Else ErrOther, or ErrCorrupt if the archive's last part is damaged.
 func (a *Archive) Fits(ctx context.Context, journal persistence.Journal) error {
 	last, err := a.tail(ctx, nil)
 	if err != nil || last == nil {
@@ -199,23 +207,30 @@ func (a *Archive) continues(ctx context.Context, journal persistence.Journal, la
 	prev, next, data, err := persistence.First(ctx, journal, last.prev)
 	switch {
 	case errors.Is(err, persistence.ErrCorrupt):
-		why := strings.TrimPrefix(err.Error(), persistence.ErrCorrupt.Error()+": ") // the store is not damaged by it
-		return fmt.Errorf("%w: the archive in %s ends at record %d, and the journal does not have its last batch: %s", ErrOther, a.dir, last.next, why)
+		// the store is not damaged by it
+		why := strings.TrimPrefix(err.Error(), persistence.ErrCorrupt.Error()+": ")
+		return fmt.Errorf(
+			"%w: the archive in %s ends at record %d, and the journal does not have its last "+
+				"batch: %s", ErrOther, a.dir, last.next, why)
 	case err != nil:
 		return fmt.Errorf("reading the journal for the archive: %w", err)
 	case next == 0:
-		return fmt.Errorf("%w: the archive in %s ends at record %d, and the journal has no record after %d", ErrOther, a.dir, last.next, last.prev)
+		return fmt.Errorf(
+			"%w: the archive in %s ends at record %d, and the journal has no record after %d",
+			ErrOther, a.dir, last.next, last.prev)
 	case prev != last.prev || next != last.next || !bytes.Equal(data, last.data):
-		return fmt.Errorf("%w: the archive in %s ends at record %d, and the journal has other records there: it is that of another exchange, or of one that was restored",
+		return fmt.Errorf(
+			"%w: the archive in %s ends at record %d, and the journal has other records there: "+
+				"it is that of another exchange, or of one that was restored",
 			ErrOther, a.dir, last.next)
 	}
 	return nil
 }
 
-// Save takes what the journal has up to upTo, a batch's end, and the archive has not yet. It is durable when Save
-// returns, and authenticated by by; history is the id of the journal's history. trim is up to where
-// the store may forget its journal: not above upTo, and so that the batch stays that the archive
-// ends with.
+// Save takes what the journal has up to upTo, a batch's end, and the archive has not yet. It is
+// durable when Save returns, and authenticated by by; history is the id of the journal's history.
+// trim is up to where the store may forget its journal: not above upTo, and so that the batch stays
+// that the archive ends with.
 func (a *Archive) Save(ctx context.Context, store persistence.Store, by persistence.Authority,
 	history persistence.HistoryID, upTo uint64) (trim uint64, err error) {
 	unlock, err := a.lock()
@@ -251,7 +266,8 @@ func (a *Archive) Save(ctx context.Context, store persistence.Store, by persiste
 		}
 	}
 	err = store.Read(ctx, w.last, func(prev, next uint64, data []byte) error {
-		if next > upTo && w.base == nil { // a base is followed by a batch at least, by which the archive knows its journal
+		// a base is followed by a batch at least, by which the archive knows its journal
+		if next > upTo && w.base == nil {
 			return errEnough
 		}
 		return w.add(prev, next, data)
@@ -267,9 +283,10 @@ func (a *Archive) Save(ctx context.Context, store persistence.Store, by persiste
 
 var errEnough = errors.New("enough")
 
-// findBase is what an empty archive begins with: nothing if the journal has its first record, else the image of
-// the oldest snapshot.
-func findBase(ctx context.Context, store persistence.Store) (image io.ReadCloser, seq uint64, err error) {
+// findBase is what an empty archive begins with: nothing if the journal has its first record, else
+// the image of the oldest snapshot.
+func findBase(ctx context.Context, store persistence.Store) (image io.ReadCloser, seq uint64,
+	err error) {
 	_, _, _, late := persistence.First(ctx, store, 0)
 	if late == nil {
 		return nil, 0, nil

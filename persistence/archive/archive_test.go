@@ -26,7 +26,8 @@ import (
 
 var quiet = slog.New(slog.NewTextHandler(io.Discard, nil))
 
-// onBothStores runs a test once on each store; fresh makes an empty one that is closed when scope ends.
+// onBothStores runs a test once on each store; fresh makes an empty one that is closed when scope
+// ends.
 func onBothStores(t *testing.T, test func(t *testing.T, fresh func(scope) persistence.Store)) {
 	opened := func(s scope, store persistence.Store, err error) persistence.Store {
 		if err != nil {
@@ -45,7 +46,8 @@ func onBothStores(t *testing.T, test func(t *testing.T, fresh func(scope) persis
 		server, n := redistest.Start(t), 0
 		test(t, func(s scope) persistence.Store {
 			n++
-			store, err := redis.Open(context.Background(), server.URL(), redis.Options{Engine: fmt.Sprint("engine-", n), Logger: quiet})
+			store, err := redis.Open(context.Background(), server.URL(),
+				redis.Options{Engine: fmt.Sprint("engine-", n), Logger: quiet})
 			return opened(s, store, err)
 		})
 	})
@@ -182,7 +184,8 @@ func (w *world) wantUpTo(upTo uint64) {
 	got, err := w.read(0)
 	w.must(err)
 	if !slices.Equal(got, want) {
-		w.Fatalf("the archive has %d batches, %v, want %d up to record %d", len(got), short(got), len(want), upTo)
+		w.Fatalf("the archive has %d batches, %v, want %d up to record %d", len(got), short(got),
+			len(want), upTo)
 	}
 	var first, last uint64
 	if len(want) > 0 {
@@ -234,10 +237,12 @@ func TestPartsAreSavedAndContinuedAfterReopening(t *testing.T) {
 		w.save(4) // again
 		w.save(1) // and what is there anyway
 		w.wantUpTo(4)
-		if got := w.names(); !slices.Equal(got, []string{"journal-00000000000000000001-00000000000000000004.zst"}) {
+		if got := w.names(); !slices.Equal(got,
+			[]string{"journal-00000000000000000001-00000000000000000004.zst"}) {
 			t.Fatalf("there are %v", got)
 		}
-		if info, err := os.Stat(filepath.Join(w.archive.Dir(), w.names()[0])); err != nil || info.Mode().Perm() != 0o600 {
+		if info, err := os.Stat(filepath.Join(w.archive.Dir(), w.names()[0])); err != nil ||
+			info.Mode().Perm() != 0o600 {
 			t.Errorf("a part: %v, %v", info, err)
 		}
 		w.must(w.journal.Trim(w.ctx, w.token, 1))
@@ -248,7 +253,8 @@ func TestPartsAreSavedAndContinuedAfterReopening(t *testing.T) {
 		w.wantUpTo(4)
 		w.save(16)
 		w.wantUpTo(16)
-		if got := w.names(); len(got) != 2 || got[1] != "journal-00000000000000000005-00000000000000000016.zst" {
+		if got := w.names(); len(got) != 2 ||
+			got[1] != "journal-00000000000000000005-00000000000000000016.zst" {
 			t.Fatalf("there are %v", got)
 		}
 		for after, want := range map[uint64]int{1: 3, 2: 3, 4: 2, 6: 1, 15: 1, 16: 0, 20: 0} {
@@ -262,13 +268,16 @@ func TestPartsAreSavedAndContinuedAfterReopening(t *testing.T) {
 		}
 		ended, cancel := context.WithCancel(w.ctx)
 		cancel()
-		if err := w.archive.Read(ended, 0, func(uint64, uint64, []byte) error { return nil }); !errors.Is(err, context.Canceled) {
+		if err := w.archive.Read(ended,
+			0, func(uint64, uint64, []byte) error { return nil }); !errors.Is(err,
+			context.Canceled) {
 			t.Errorf("a reader whose time is up gets %v", err)
 		}
 	})
 }
 
-// Whatever the batches are, and whenever it is saved, trimmed and opened: the archive is the journal.
+// Whatever the batches are, and whenever it is saved, trimmed and opened: the archive is the
+// journal.
 func TestAnArchiveIsTheJournal(t *testing.T) {
 	if f := flag.Lookup("rapid.checks"); f.Value.String() == f.DefValue {
 		defer f.Value.Set(f.DefValue) //nolint:errcheck // it is its own default
@@ -313,13 +322,15 @@ func TestAnArchiveIsTheJournal(t *testing.T) {
 	})
 }
 
-// An archive is continued from the journal that it was made of, and from no other: whatever the sequences are.
+// An archive is continued from the journal that it was made of, and from no other: whatever the
+// sequences are.
 func TestAnotherJournalDoesNotContinueAnArchive(t *testing.T) {
 	onBothStores(t, func(t *testing.T, fresh func(scope) persistence.Store) {
 		f := func(w *world, words ...string) {
 			t.Helper()
 			w.fails(w.archive.Fits(w.ctx, w.journal), ErrOther, append(words, w.archive.Dir())...)
-			for _, upTo := range []uint64{0, 5, w.end(), 1 << 40} { // also what the archive has already
+			// also what the archive has already
+			for _, upTo := range []uint64{0, 5, w.end(), 1 << 40} {
 				w.saveFails(upTo, ErrOther, words...)
 			}
 		}
@@ -379,7 +390,8 @@ func TestAnotherJournalDoesNotContinueAnArchive(t *testing.T) {
 	})
 }
 
-// A store that has forgotten its first records, or never had them, is archived from its older snapshot on.
+// A store that has forgotten its first records, or never had them, is archived from its older
+// snapshot on.
 func TestAnArchiveThatBeginsLateBeginsWithAState(t *testing.T) {
 	onBothStores(t, func(t *testing.T, fresh func(scope) persistence.Store) {
 		ways := map[string]func(w *world){
@@ -396,7 +408,8 @@ func TestAnArchiveThatBeginsLateBeginsWithAState(t *testing.T) {
 				w.all = []batch{{0, 10, ""}}
 				w.snapshot("the state at 10")
 				w.must(w.archive.Fits(w.ctx, w.journal))
-				w.saveNothing(10) // there is no record yet by which the archive could know its journal
+				// there is no record yet by which the archive could know its journal
+				w.saveNothing(10)
 				w.append(5, "third")
 			},
 		}
@@ -416,11 +429,13 @@ func TestAnArchiveThatBeginsLateBeginsWithAState(t *testing.T) {
 			w.append(1, "fourth")
 			w.append(1, "fifth")
 			w.save(16)
-			if seq, image, err := w.archive.Base(w.ctx); err != nil || seq != 10 || string(image) != "the state at 10" {
+			if seq, image, err := w.archive.Base(w.ctx); err != nil || seq != 10 ||
+				string(image) != "the state at 10" {
 				t.Fatalf("%s: it begins with %q at %d, %v", what, image, seq, err)
 			}
 			got, err := w.read(10)
-			if want := []batch{{10, 15, "third"}, {15, 16, "fourth"}}; err != nil || !slices.Equal(got, want) {
+			if want := []batch{{10, 15, "third"}, {15, 16, "fourth"}}; err != nil ||
+				!slices.Equal(got, want) {
 				t.Fatalf("%s: it has %v, %v, want %v", what, got, err, want)
 			}
 			_, err = w.read(9)
@@ -444,10 +459,12 @@ func TestALongStateIsWhole(t *testing.T) {
 		w.append(5, "batch")
 	}
 	w.save(20)
-	if got, want := w.names(), []string{partName(11, 15), partName(16, 20)}; !slices.Equal(got, want) {
+	if got, want := w.names(), []string{partName(11, 15), partName(16, 20)}; !slices.Equal(got,
+		want) {
 		t.Errorf("there are %v, want %v", got, want)
 	}
-	if seq, image, err := w.archive.Base(w.ctx); err != nil || seq != 10 || !bytes.Equal(image, l.image) {
+	if seq, image, err := w.archive.Base(w.ctx); err != nil || seq != 10 ||
+		!bytes.Equal(image, l.image) {
 		t.Errorf("it begins with %d bytes at %d, %v", len(image), seq, err)
 	}
 	l.imageFails = errors.New("the store is gone")
@@ -512,7 +529,8 @@ func TestAnArchiveThatBeginsLateIsNotRead(t *testing.T) {
 	w.must(err)
 }
 
-// A list is a journal in memory, for what does not depend on the store. It breaks where it is told to.
+// A list is a journal in memory, for what does not depend on the store. It breaks where it is told
+// to.
 type list struct {
 	persistence.Store
 	all        []batch
@@ -525,7 +543,8 @@ type list struct {
 
 func (l *list) LoadSnapshot(context.Context, int) (uint64, io.ReadCloser, error) {
 	if l.imageFails != nil {
-		return l.at, io.NopCloser(io.MultiReader(bytes.NewReader(l.image[:len(l.image)/2]), iotest.ErrReader(l.imageFails))), nil
+		return l.at, io.NopCloser(io.MultiReader(bytes.NewReader(l.image[:len(l.image)/2]),
+			iotest.ErrReader(l.imageFails))), nil
 	}
 	return l.at, io.NopCloser(bytes.NewReader(l.image)), nil
 }
@@ -536,12 +555,14 @@ func (l *list) Acquire(context.Context, persistence.Claim) (persistence.Token, u
 	return "1:x", 0, nil
 }
 
-func (l *list) Append(_ context.Context, _ persistence.Token, prev, next uint64, data []byte) error {
+func (l *list) Append(_ context.Context, _ persistence.Token, prev, next uint64,
+	data []byte) error {
 	l.all = append(l.all, batch{prev, next, string(data)})
 	return nil
 }
 
-func (l *list) Read(_ context.Context, after uint64, fn func(prev, next uint64, data []byte) error) error {
+func (l *list) Read(_ context.Context, after uint64, fn func(prev, next uint64,
+	data []byte) error) error {
 	n := 0
 	if after < l.at {
 		return fmt.Errorf("%w: it starts at %d", persistence.ErrCorrupt, l.at)
@@ -668,7 +689,9 @@ func TestEveryDamageIsFound(t *testing.T) {
 	w.must(err)
 	move("the last part claims more", parts[len(parts)-1], partName(first, last+1))
 	move("the last part claims less", parts[len(parts)-1], partName(first, last-1))
-	for _, name := range []string{"journal-1-2.zst", "journal-x.zst", "journal-00000000000000000009-00000000000000000008.zst", "journal-00000000000000000000-00000000000000000008.zst",
+	for _, name := range []string{"journal-1-2.zst", "journal-x.zst",
+		"journal-00000000000000000009-00000000000000000008.zst",
+		"journal-00000000000000000000-00000000000000000008.zst",
 		strings.Replace(parts[1], ".zst", ".copy.zst", 1)} {
 		move("a part is called "+name, parts[1], name)
 		w.must(os.WriteFile(path(name), nil, 0o600))
@@ -686,7 +709,8 @@ func TestEveryDamageIsFound(t *testing.T) {
 	w.must(err)
 	b, err := os.ReadFile(path(parts[1]))
 	w.must(err)
-	w.must(errors.Join(os.WriteFile(path(parts[0]), b, 0o600), os.WriteFile(path(parts[1]), a, 0o600)))
+	w.must(errors.Join(os.WriteFile(path(parts[0]), b, 0o600),
+		os.WriteFile(path(parts[1]), a, 0o600)))
 	found("two parts are swapped")
 }
 
@@ -730,7 +754,8 @@ func TestAnyFolderWillDo(t *testing.T) {
 	w.must(err)
 	here, err := filepath.EvalSymlinks(".")
 	w.must(err)
-	if here, err = filepath.Abs(here); err != nil || w.archive.Dir() != filepath.Join(here, "a[b]*", "c") {
+	if here, err = filepath.Abs(here); err != nil ||
+		w.archive.Dir() != filepath.Join(here, "a[b]*", "c") {
 		t.Errorf("the folder is %s, %v", w.archive.Dir(), err)
 	}
 	w.save(1)

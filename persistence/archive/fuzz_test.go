@@ -16,8 +16,8 @@ import (
 	"exchange/persistence/internal/packed"
 )
 
-// Whatever is in a part whose checksum is right: its batches follow one on the other from its first record to its last, or it
-// is damaged; and written anew, they are the same part.
+// Whatever is in a part whose checksum is right: its batches follow one on the other from its first
+// record to its last, or it is damaged; and written anew, they are the same part.
 func FuzzPart(f *testing.F) {
 	batch := func(b []byte, prev, next uint64, data string) []byte {
 		b = binary.AppendUvarint(b, uint64(len(data)))
@@ -29,7 +29,8 @@ func FuzzPart(f *testing.F) {
 	for _, b := range [][]byte{nil, {0}, {0, 0}, append(bytes.Clone(two), 0),
 		append(bytes.Clone(two), 0, 3), append(bytes.Clone(two), 0, 2), two,
 		append(batch([]byte{0}, 0, 2, "first"), 0),
-		append(append(bytes.Clone(piece), two...), 0), {0, 0xff, 0xff, 0xff, 0xff, 0x03, 0, 3}, {0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x01}} {
+		append(append(bytes.Clone(piece), two...), 0), {0, 0xff, 0xff, 0xff, 0xff, 0x03, 0, 3},
+		{0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x01}} {
 		f.Add(b, uint64(1), uint64(3), false)
 		f.Add(b, uint64(1), uint64(3), true)
 	}
@@ -85,7 +86,8 @@ func FuzzPart(f *testing.F) {
 		}
 		same, count, err := read(pack(again))
 		if err != nil || count != batches || !bytes.Equal(same, again) {
-			t.Fatalf("%x came back as %x with %d instead of %d batches, %v", again, same, count, batches, err)
+			t.Fatalf("%x came back as %x with %d instead of %d batches, %v", again, same, count,
+				batches, err)
 		}
 	})
 }

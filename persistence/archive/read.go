@@ -16,8 +16,8 @@ import (
 	"exchange/persistence/internal/packed"
 )
 
-// Base is what the archive begins with: the image of the state at a sequence, which Read goes on from; nil and 0 if
-// it begins with the first record. ErrCorrupt if it is damaged or missing.
+// Base is what the archive begins with: the image of the state at a sequence, which Read goes on
+// from; nil and 0 if it begins with the first record. ErrCorrupt if it is damaged or missing.
 func (a *Archive) Base(ctx context.Context) (seq uint64, image []byte, err error) {
 	list, err := a.files()
 	if err != nil || len(list) == 0 || !list[0].based {
@@ -75,16 +75,19 @@ func (f *file) head() (head, error) {
 	return f.readHead(r)
 }
 
-// Read calls fn for each batch that ends above after, in order, until the end or fn's error. The slice is
-// valid during the call only. A part is verified before fn sees anything of it. ErrCorrupt if a part is
-// damaged or missing, also if after is below the base.
-func (a *Archive) Read(ctx context.Context, after uint64, fn func(prev, next uint64, batch []byte) error) error {
+// Read calls fn for each batch that ends above after, in order, until the end or fn's error. The
+// slice is valid during the call only. A part is verified before fn sees anything of it. ErrCorrupt
+// if a part is damaged or missing, also if after is below the base.
+func (a *Archive) Read(ctx context.Context, after uint64, fn func(prev, next uint64,
+	batch []byte) error) error {
 	list, err := a.files()
 	if err != nil {
 		return err
 	}
 	if len(list) > 0 && list[0].first > after+1 {
-		return fmt.Errorf("%w: the archive in %s begins at record %d, so it does not follow record %d", persistence.ErrCorrupt, a.dir, list[0].first, after)
+		return fmt.Errorf(
+			"%w: the archive in %s begins at record %d, so it does not follow record %d",
+			persistence.ErrCorrupt, a.dir, list[0].first, after)
 	}
 	for _, f := range list {
 		if f.last <= after {
@@ -253,7 +256,8 @@ func (f *file) readBatches(ctx context.Context, r *packed.Reader, fn func(prev, 
 			return f.damaged("after record %d: %w", at, err)
 		}
 		if n > maxBatch || prev != at || next <= prev {
-			return f.damaged("a batch (%d, %d] of %d bytes comes after record %d", prev, next, n, at)
+			return f.damaged("a batch (%d, %d] of %d bytes comes after record %d", prev, next, n,
+				at)
 		}
 		if batch, err = readAll(r, batch[:0], int(n)); err != nil {
 			return f.damaged("in the batch (%d, %d]: %w", prev, next, err)
@@ -288,7 +292,9 @@ func (f *file) readBase(r *packed.Reader, base func(piece []byte)) error {
 			size += n
 			continue
 		case f.based && pieces == 0:
-			return f.damaged("it does not begin with a state, and the parts before record %d are missing", f.first)
+			return f.damaged(
+				"it does not begin with a state, and the parts before record %d are missing",
+				f.first)
 		case !f.based && pieces > 0:
 			return f.damaged("it begins with a state, as only the first part of an archive may")
 		}
@@ -296,7 +302,8 @@ func (f *file) readBase(r *packed.Reader, base func(piece []byte)) error {
 	}
 }
 
-// readAll reads n bytes in steps, so that a damaged length does not ask for memory that is not needed.
+// readAll reads n bytes in steps, so that a damaged length does not ask for memory that is not
+// needed.
 func readAll(r io.Reader, b []byte, n int) ([]byte, error) {
 	for len(b) < n {
 		step := min(n-len(b), 1<<20)

@@ -39,7 +39,8 @@ type writer struct {
 
 func (w *writer) add(prev, next uint64, batch []byte) error {
 	if prev != w.last || len(batch) == 0 {
-		return fmt.Errorf("%w: a batch (%d, %d] of %d bytes comes at %d", persistence.ErrCorrupt, prev, next, len(batch), w.last)
+		return fmt.Errorf("%w: a batch (%d, %d] of %d bytes comes at %d", persistence.ErrCorrupt,
+			prev, next, len(batch), w.last)
 	}
 	if w.out != nil && w.size >= w.part {
 		if err := w.finish(); err != nil {

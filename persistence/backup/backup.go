@@ -1,5 +1,5 @@
-// Package backup writes all that an exchange remembers at one sequence into one stream, and fills an empty
-// store from it: of the same kind or of another.
+// Package backup writes all that an exchange remembers at one sequence into one stream, and fills
+// an empty store from it: of the same kind or of another.
 //
 //	err := backup.Write(ctx, w, store, image, by, progress) // while the exchange runs; the history must have reached the image
 //	err = backup.Authenticate(r, by)                        // unpacks nothing
@@ -7,19 +7,19 @@
 //	b, err := backup.Open(r, by)                            // reads the state
 //	info, err = b.Load(ctx, store, progress)                // into an empty store
 //
-// A backup has the state's image and the history up to its sequence, but no journal: an exchange that starts on
-// the restored store continues from the image. It does not have the server's secret key, with which the API
-// secrets in it are sealed: that is kept apart.
+// A backup has the state's image and the history up to its sequence, but no journal: an exchange
+// that starts on the restored store continues from the image. It does not have the server's secret
+// key, with which the API secrets in it are sealed: that is kept apart.
 //
 // A backup is authenticated with a key that is derived from the server's: all of it, and so its
 // engine, history, sequence and time. A store that is filled from it has no image, and cannot be
 // served, before that has been found right.
 //
-// The stream is of the form of package packed: compressed, a line of text and then parts: a letter, a length as
-// uvarint, and so many bytes. The last letter stands alone, before the proof. First is what the
-// backup is of, then the image, in as many bytes as were said, then rows. All lengths are bounded,
-// and so is what a stream unpacks to: what a restore takes of memory is bounded by the size of the
-// file.
+// The stream is of the form of package packed: compressed, a line of text and then parts: a letter,
+// a length as uvarint, and so many bytes. The last letter stands alone, before the proof. First is
+// what the backup is of, then the image, in as many bytes as were said, then rows. All lengths are
+// bounded, and so is what a stream unpacks to: what a restore takes of memory is bounded by the
+// size of the file.
 package backup
 
 import (
@@ -233,7 +233,8 @@ func (r *reader) next() (bool, error) {
 	return true, nil
 }
 
-var kindNames = map[byte]string{partTrade: "trades", partOrder: "closed orders", partDeposit: "deposits", partWithdraw: "withdraws",
+var kindNames = map[byte]string{partTrade: "trades", partOrder: "closed orders",
+	partDeposit: "deposits", partWithdraw: "withdraws",
 	partCandle: "candles", partAction: "actions", partNonce: "nonces"}
 
 // Verify reads a whole backup and says what it is of. It holds no more of it than a piece, and does

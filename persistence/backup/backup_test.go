@@ -58,7 +58,8 @@ func inRedis(t *testing.T) kind {
 	return func(s scope, keep persistence.Retention) persistence.Store {
 		s.Helper()
 		engines++ // each has keys of its own
-		store, err := redis.Open(context.Background(), server.URL(), redis.Options{Engine: fmt.Sprint("engine-", engines), Logger: quiet, Retention: keep})
+		store, err := redis.Open(context.Background(), server.URL(),
+			redis.Options{Engine: fmt.Sprint("engine-", engines), Logger: quiet, Retention: keep})
 		return opened(s, store, err)
 	}
 }
@@ -120,8 +121,8 @@ func write(s scope, store persistence.Store, image []byte) []byte {
 	return b.Bytes()
 }
 
-// Whatever has happened before the image and after it: a store of the other kind has all that was there at
-// the image, and nothing else.
+// Whatever has happened before the image and after it: a store of the other kind has all that was
+// there at the image, and nothing else.
 func TestABackupIsRestoredIntoTheOtherKindOfStore(t *testing.T) {
 	if f := flag.Lookup("rapid.checks"); f.Value.String() == f.DefValue {
 		defer f.Value.Set(f.DefValue) //nolint:errcheck // it is its own default
@@ -146,20 +147,24 @@ func TestABackupIsRestoredIntoTheOtherKindOfStore(t *testing.T) {
 			h.flush()
 			now := contentsOf(rt, h.store, h.s)
 			want.nonces = now.nonces
-			maps.DeleteFunc(want.nonces, func(key string, _ uint64) bool { return st.KeyByName(key) == nil })
+			maps.DeleteFunc(want.nonces, func(key string, _ uint64) bool {
+				return st.KeyByName(key) == nil
+			})
 
 			b := write(rt, h.store, image)
 			step := rapid.SampledFrom([]int{50, 300, loadRows}).Draw(rt, "step")
 			target := to(rt, persistence.Retention{})
 			restoredAs(rt, b, target, step, image, at, want)
 			// And back again, from a store that was itself restored.
-			restoredAs(rt, write(rt, target, image), from(rt, persistence.Retention{}), loadRows, image, at, want)
+			restoredAs(rt, write(rt, target, image), from(rt, persistence.Retention{}), loadRows,
+				image, at, want)
 		})
 	})
 }
 
 // restoredAs restores a backup and wants all to be as it was.
-func restoredAs(s scope, b []byte, store persistence.Store, step int, image []byte, at uint64, want *contents) {
+func restoredAs(s scope, b []byte, store persistence.Store, step int, image []byte, at uint64,
+	want *contents) {
 	s.Helper()
 	ctx := context.Background()
 	st, err := state.Decode(image)
@@ -175,7 +180,8 @@ func restoredAs(s scope, b []byte, store persistence.Store, step int, image []by
 	if err != nil {
 		s.Fatal(err)
 	}
-	if !reflect.DeepEqual(info, verified) || info.Sequence != at || info.Accounts != len(st.Accounts()) || info.Keys != len(st.Keys()) {
+	if !reflect.DeepEqual(info, verified) || info.Sequence != at ||
+		info.Accounts != len(st.Accounts()) || info.Keys != len(st.Keys()) {
 		s.Fatalf("it is of %+v, verified as %+v", info, verified)
 	}
 	sum := 0
@@ -185,7 +191,8 @@ func restoredAs(s scope, b []byte, store persistence.Store, step int, image []by
 	if rows != sum {
 		s.Fatalf("%d rows were told, %d counted", rows, sum)
 	}
-	counted := map[string]int{"trades": len(want.trades), "closed orders": len(want.orders), "deposits": len(want.deposits), "withdraws": len(want.withdraws),
+	counted := map[string]int{"trades": len(want.trades), "closed orders": len(want.orders),
+		"deposits": len(want.deposits), "withdraws": len(want.withdraws),
 		"candles": len(want.candles), "actions": len(want.actions), "nonces": len(want.nonces)}
 	maps.DeleteFunc(counted, func(_ string, n int) bool { return n == 0 })
 	if !maps.Equal(info.Rows, counted) {
@@ -231,7 +238,8 @@ func TestABackupSaysWhatItIsOf(t *testing.T) {
 	info, err := Verify(bytes.NewReader(b), testKey)
 	h.must(err)
 	slices.Sort(info.SealedBy)
-	if info.Store != h.store.String() || info.Taken.IsZero() || !slices.Equal(info.SealedBy, []string{"0000000000000007", "0000000000000008"}) {
+	if info.Store != h.store.String() || info.Taken.IsZero() ||
+		!slices.Equal(info.SealedBy, []string{"0000000000000007", "0000000000000008"}) {
 		t.Errorf("it is of %+v", info)
 	}
 	slices.Reverse(info.SealedBy)
@@ -240,7 +248,8 @@ func TestABackupSaysWhatItIsOf(t *testing.T) {
 	if short.Sequence != h.s.Seq() || !short.Taken.Equal(info.Taken) || len(short.Rows) != 0 {
 		t.Errorf("it says of itself %+v", short)
 	}
-	for what, b := range map[string][]byte{"nothing": nil, "text": []byte("some text"), "a stream that is whole and empty": crafted(t, func(*sink) {})} {
+	for what, b := range map[string][]byte{"nothing": nil, "text": []byte("some text"),
+		"a stream that is whole and empty": crafted(t, func(*sink) {})} {
 		_, err = Describe(bytes.NewReader(b))
 		fails(t, what, err, ErrDamaged)
 	}
@@ -280,12 +289,15 @@ func TestARestoreKeepsTheNewestThatTheStoreIsToKeep(t *testing.T) {
 		h.must(err)
 		got := contentsOf(t, target, h.s)
 		if !slices.Equal(got.trades, all.trades[:10]) {
-			t.Errorf("of %d trades there are %d, which are not the newest", len(all.trades), len(got.trades))
+			t.Errorf("of %d trades there are %d, which are not the newest", len(all.trades),
+				len(got.trades))
 		}
 		for _, a := range h.s.Accounts() {
-			was, is := collect(t, h.store.Orders, persistence.OrderQuery{Account: a.ID}), collect(t, target.Orders, persistence.OrderQuery{Account: a.ID})
+			was, is := collect(t, h.store.Orders, persistence.OrderQuery{Account: a.ID}),
+				collect(t, target.Orders, persistence.OrderQuery{Account: a.ID})
 			if !slices.Equal(is, was[:min(4, len(was))]) {
-				t.Errorf("of %d orders of %s there are %d, which are not the newest", len(was), a.Name, len(is))
+				t.Errorf("of %d orders of %s there are %d, which are not the newest", len(was),
+					a.Name, len(is))
 			}
 		}
 		if !slices.Equal(got.deposits, all.deposits) || !slices.Equal(got.actions, all.actions) {
@@ -380,13 +392,28 @@ func TestWhatMakesNoSenseIsRefused(t *testing.T) {
 	f("nothing", func(*sink) {})
 	f("no image", func(s *sink) { s.part(partInfo, info) })
 	f("no description", func(s *sink) { s.part(partImage, image) }, "what it is of")
-	f("a row before the image", func(s *sink) { s.part(partInfo, info); s.part(partTrade, trade); s.part(partImage, image) })
+	f("a row before the image", func(s *sink) {
+		s.part(partInfo, info)
+		s.part(partTrade, trade)
+		s.part(partImage, image)
+	})
 	f("more image behind the rows", func(s *sink) { whole(s); s.part(partImage, image) })
-	f("two descriptions", func(s *sink) { s.part(partInfo, info); s.part(partInfo, info); s.part(partImage, image) })
-	f("a description that is none", func(s *sink) { s.part(partInfo, []byte("{")); s.part(partImage, image) })
-	f("an image that is none", func(s *sink) { s.part(partInfo, info); s.part(partImage, image[1:]) })
+	f("two descriptions", func(s *sink) {
+		s.part(partInfo, info)
+		s.part(partInfo, info)
+		s.part(partImage, image)
+	})
+	f("a description that is none", func(s *sink) {
+		s.part(partInfo, []byte("{"))
+		s.part(partImage, image)
+	})
+	f("an image that is none", func(s *sink) {
+		s.part(partInfo, info)
+		s.part(partImage, image[1:])
+	})
 	f("another sequence", func(s *sink) {
-		s.part(partInfo, bytes.Replace(info, fmt.Appendf(nil, `"sequence":%d`, h.s.Seq()), []byte(`"sequence":1`), 1))
+		s.part(partInfo, bytes.Replace(info, fmt.Appendf(nil, `"sequence":%d`, h.s.Seq()),
+			[]byte(`"sequence":1`), 1))
 		s.part(partImage, image)
 	}, "of sequence 1, its state")
 	f("a kind of a later version", func(s *sink) { whole(s); s.part('z', nil) }, "newer program")
@@ -467,7 +494,8 @@ func TestABackupThatLacksADepositIsRefused(t *testing.T) {
 	})
 }
 
-// A stream that turns out to be damaged fills the store by half, and then nobody takes it for a whole one.
+// A stream that turns out to be damaged fills the store by half, and then nobody takes it for a
+// whole one.
 func TestADamagedBackupIsNeverTakenForAWholeStore(t *testing.T) {
 	onBothKinds(t, func(t *testing.T, from, to kind) {
 		h := newHistory(t, from(t, persistence.Retention{}), 6)
@@ -491,7 +519,9 @@ func TestADamagedBackupIsNeverTakenForAWholeStore(t *testing.T) {
 		}
 		info, err := Verify(bytes.NewReader(good), testKey)
 		h.must(err)
-		for what, bad := range map[string][]byte{"a wrong checksum": copied(1 << 30), "half of it": copied(info.Rows["trades"]), "a cut": good[:len(good)-1], "nothing": nil} {
+		for what, bad := range map[string][]byte{"a wrong checksum": copied(1 << 30),
+			"half of it": copied(info.Rows["trades"]), "a cut": good[:len(good)-1],
+			"nothing": nil} {
 			store := to(t, persistence.Retention{})
 			_, err := load(t.Context(), store, bytes.NewReader(bad), nothing, 20)
 			fails(t, what, err, ErrDamaged)
@@ -506,8 +536,11 @@ func TestADamagedBackupIsNeverTakenForAWholeStore(t *testing.T) {
 			} else if !filled {
 				continue
 			}
-			// Recovery finds neither an image nor a journal, and the next restore something that is in its way.
-			fails(t, "reading the journal", store.Read(t.Context(), 0, func(uint64, uint64, []byte) error { return nil }), persistence.ErrCorrupt)
+			// Recovery finds neither an image nor a journal, and the next restore something that is
+			// in its way.
+			fails(t, "reading the journal",
+				store.Read(t.Context(), 0, func(uint64, uint64, []byte) error { return nil }),
+				persistence.ErrCorrupt)
 			_, err = load(t.Context(), store, bytes.NewReader(good), nothing, loadRows)
 			fails(t, "restoring over it", err, ErrNotEmpty)
 		}
@@ -520,7 +553,8 @@ func TestOnlyAnEmptyStoreIsFilled(t *testing.T) {
 		h.play(30)
 		h.flush()
 		b := write(t, h.store, h.s.AppendTo(nil))
-		f := func(what string, fill func(store persistence.Store, token persistence.Token), words ...string) {
+		f := func(what string, fill func(store persistence.Store, token persistence.Token),
+			words ...string) {
 			t.Helper()
 			store := to(t, persistence.Retention{})
 			token, _, err := store.Acquire(t.Context(),
@@ -541,11 +575,15 @@ func TestOnlyAnEmptyStoreIsFilled(t *testing.T) {
 			h.must(s.Append(t.Context(), token, 1, 2, []byte("x")))
 			h.must(s.Trim(t.Context(), token, 2))
 		}, "journal")
-		f("with a history", func(s persistence.Store, token persistence.Token) { h.must(s.Apply(t.Context(), token, 0, 3, nil)) }, "history up to sequence 3")
+		f("with a history", func(s persistence.Store, token persistence.Token) {
+			h.must(s.Apply(t.Context(), token, 0, 3, nil))
+		}, "history up to sequence 3")
 		f("with an image", func(s persistence.Store, token persistence.Token) {
 			h.must(s.SaveSnapshot(t.Context(), token, 0, strings.NewReader("image")))
 		}, "snapshot at sequence 0")
-		f("begun", func(s persistence.Store, token persistence.Token) { h.must(s.Begin(t.Context(), token, 5)) }, "did not come to its end")
+		f("begun", func(s persistence.Store, token persistence.Token) {
+			h.must(s.Begin(t.Context(), token, 5))
+		}, "did not come to its end")
 		// The owner of one that is still empty is driven out, or two would write.
 		store := to(t, persistence.Retention{})
 		token, _, err := store.Acquire(t.Context(),
@@ -553,7 +591,8 @@ func TestOnlyAnEmptyStoreIsFilled(t *testing.T) {
 		h.must(err)
 		_, err = load(t.Context(), store, bytes.NewReader(b), nothing, loadRows)
 		h.must(err)
-		fails(t, "its append", store.Append(t.Context(), token, 0, 1, []byte("x")), persistence.ErrFenced)
+		fails(t, "its append", store.Append(t.Context(), token, 0, 1, []byte("x")),
+			persistence.ErrFenced)
 		ended, cancel := context.WithCancel(t.Context())
 		cancel()
 		if _, err = load(ended, to(t, persistence.Retention{}), bytes.NewReader(b), nothing,

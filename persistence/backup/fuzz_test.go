@@ -12,7 +12,8 @@ import (
 	"exchange/persistence/internal/packed"
 )
 
-// Whatever is in a stream whose checksum is right: it is a backup, of which nothing that is read is surprising, or it is damaged.
+// Whatever is in a stream whose checksum is right: it is a backup, of which nothing that is read is
+// surprising, or it is damaged.
 func FuzzVerify(f *testing.F) {
 	s := state.New()
 	info, err := json.Marshal(Info{Sequence: s.Seq(), ImageBytes: int64(len(s.AppendTo(nil)))})
@@ -24,8 +25,10 @@ func FuzzVerify(f *testing.F) {
 	}
 	whole := part(part(nil, partInfo, info), partImage, s.AppendTo(nil))
 	nonce := append(make([]byte, 8), "key"...)
-	for _, b := range [][]byte{nil, {partEnd}, append(bytes.Clone(whole), partEnd), append(part(bytes.Clone(whole), partNonce, nonce), partEnd),
-		append(part(whole[:len(whole):len(whole)], partTrade, make([]byte, 20)), partEnd), {partInfo, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x01},
+	for _, b := range [][]byte{nil, {partEnd}, append(bytes.Clone(whole), partEnd),
+		append(part(bytes.Clone(whole), partNonce, nonce), partEnd),
+		append(part(whole[:len(whole):len(whole)], partTrade, make([]byte, 20)), partEnd),
+		{partInfo, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x01},
 		append(part(nil, partInfo, []byte(`{"rows":null}`)), partEnd),
 		append(part(nil, partInfo, []byte(`{"image_bytes":9000000000}`)), partEnd),
 		append(part(part(nil, partInfo, []byte(`{"image_bytes":3}`)), partImage, nil), partEnd),

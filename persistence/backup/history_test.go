@@ -24,8 +24,8 @@ type scope interface {
 	Cleanup(func())
 }
 
-// A history is an exchange in small: random records that fit, a state that is their fold, and a store that
-// learns of them as it does from the real one.
+// A history is an exchange in small: random records that fit, a state that is their fold, and a
+// store that learns of them as it does from the real one.
 type history struct {
 	scope
 	ctx    context.Context
@@ -38,24 +38,27 @@ type history struct {
 	timeUs          int64
 	order, withdraw uint64
 	trade           uint64
-	kept            map[uint16]uint64 // ids of trades that a pair has drawn and not used: neighbours come swapped
-	moving          []*event.Withdraw // pending withdraws
-	verified        map[uint64]bool
-	flushed         uint64 // the watermark
-	rows            persistence.Writes
-	nonces          map[string]uint64
+	// ids of trades that a pair has drawn and not used: neighbours come swapped
+	kept     map[uint16]uint64
+	moving   []*event.Withdraw // pending withdraws
+	verified map[uint64]bool
+	flushed  uint64 // the watermark
+	rows     persistence.Writes
+	nonces   map[string]uint64
 }
 
 func newHistory(s scope, store persistence.Store, seed uint64) *history {
 	s.Helper()
 	s.Logf("the history's seed is %d", seed)
-	h := &history{scope: s, ctx: context.Background(), random: rand.New(rand.NewPCG(seed, 1)), store: store, s: state.New(), timeUs: 1_700_000_000_000_000,
+	h := &history{scope: s, ctx: context.Background(), random: rand.New(rand.NewPCG(seed, 1)),
+		store: store, s: state.New(), timeUs: 1_700_000_000_000_000,
 		kept: map[uint16]uint64{}, verified: map[uint64]bool{}, nonces: map[string]uint64{}}
 	var err error
 	h.token, _, err = store.Acquire(h.ctx, persistence.Claim{Owner: "test"})
 	h.must(err)
 	for i, code := range []string{"BTC", "USD", "ETH"} {
-		h.apply(event.Record{Kind: event.KindCurrency, Currency: event.Currency{Number: uint16(i + 1), Code: code}})
+		h.apply(event.Record{Kind: event.KindCurrency,
+			Currency: event.Currency{Number: uint16(i + 1), Code: code}})
 	}
 	h.newPair("BTC_USD", 1, 2)
 	h.newPair("ETH_USD", 3, 2)
@@ -73,16 +76,21 @@ func (h *history) must(err error) {
 }
 
 func (h *history) newPair(name string, base, quote uint16) {
-	h.apply(event.Record{Kind: event.KindPair, NewPair: event.Pair{Number: uint16(len(h.books) + 1), Name: name, Base: base, Quote: quote}})
+	h.apply(event.Record{Kind: event.KindPair,
+		NewPair: event.Pair{Number: uint16(len(h.books) + 1), Name: name, Base: base,
+			Quote: quote}})
 	h.books = append(h.books, matching.New())
 }
 
 // newAccount opens an account with a key and money.
 func (h *history) newAccount(name string) {
 	id := uint32(len(h.s.Accounts()) + 1)
-	h.apply(event.Record{Kind: event.KindAccount, Who: "operator", Account: event.Account{ID: id, Name: name, Email: name + "@example.org"}})
-	h.apply(event.Record{Kind: event.KindKey, Key: event.Key{Number: uint32(len(h.s.Keys()) + 1), Account: id, Key: "key of " + name, Permissions: event.AllPermissions,
-		SealedBy: 7 + uint64(id%2), Sealed: []byte("sealed")}})
+	h.apply(event.Record{Kind: event.KindAccount, Who: "operator",
+		Account: event.Account{ID: id, Name: name, Email: name + "@example.org"}})
+	h.apply(event.Record{Kind: event.KindKey,
+		Key: event.Key{Number: uint32(len(h.s.Keys()) + 1), Account: id, Key: "key of " + name,
+			Permissions: event.AllPermissions,
+			SealedBy:    7 + uint64(id%2), Sealed: []byte("sealed")}})
 	for currency := range uint16(3) {
 		h.deposit(id, currency+1, 1000e8)
 	}
@@ -90,8 +98,9 @@ func (h *history) newAccount(name string) {
 
 func (h *history) deposit(account uint32, currency uint16, amount money.Amount) {
 	_, _, last := h.s.LastIDs()
-	h.apply(event.Record{Kind: event.KindDeposit, Who: "operator", Deposit: event.Deposit{ID: last + 1, Account: account, Currency: currency, Amount: amount,
-		Reference: fmt.Sprint("reference ", last+1)}})
+	h.apply(event.Record{Kind: event.KindDeposit, Who: "operator",
+		Deposit: event.Deposit{ID: last + 1, Account: account, Currency: currency, Amount: amount,
+			Reference: fmt.Sprint("reference ", last+1)}})
 }
 
 // apply folds a record and notes what the store has to know of it.
@@ -108,38 +117,50 @@ func (h *history) apply(r event.Record) {
 		if o.Cancelled {
 			status = persistence.StatusCancelled
 		}
-		w.Orders = append(w.Orders, persistence.Order{ID: o.ID, Account: o.Account, Pair: o.Pair, Side: o.Side, Status: status, Price: o.Price, Amount: o.Amount,
-			Remaining: o.Remaining, TimeUs: o.TimeUs, ClosedUs: o.ClosedUs, ClosedSeq: seq, ClientID: o.ClientID.String()})
+		w.Orders = append(w.Orders, persistence.Order{ID: o.ID, Account: o.Account, Pair: o.Pair,
+			Side: o.Side, Status: status, Price: o.Price, Amount: o.Amount,
+			Remaining: o.Remaining, TimeUs: o.TimeUs, ClosedUs: o.ClosedUs, ClosedSeq: seq,
+			ClientID: o.ClientID.String()})
 	}
 	switch o := &r.Order; r.Kind {
 	case event.KindOrder:
 		h.nonces[h.s.Keys()[o.Key-1].Key.Key] = o.Nonce
 		for i := range o.Trades {
 			t := &o.Trades[i]
-			w.Trades = append(w.Trades, persistence.Trade{ID: t.ID, Pair: r.Pair, TakerSide: o.Side, Price: t.Price, Amount: t.Amount, TimeUs: r.TimeUs,
-				Taker: o.Account, Maker: t.MakerAccount, TakerOrder: o.ID, MakerOrder: t.Maker, TakerFee: t.TakerFee, MakerFee: t.MakerFee})
+			w.Trades = append(w.Trades, persistence.Trade{ID: t.ID, Pair: r.Pair, TakerSide: o.Side,
+				Price: t.Price, Amount: t.Amount, TimeUs: r.TimeUs,
+				Taker: o.Account, Maker: t.MakerAccount, TakerOrder: o.ID, MakerOrder: t.Maker,
+				TakerFee: t.TakerFee, MakerFee: t.MakerFee})
 		}
 		if len(o.Trades) > 0 {
 			h.candles(r.Pair)
 		}
 	case event.KindDeposit:
 		d := &r.Deposit
-		w.Deposits = append(w.Deposits, persistence.Deposit{ID: d.ID, Account: d.Account, Currency: d.Currency, Amount: d.Amount, TimeUs: r.TimeUs, Reference: d.Reference})
+		w.Deposits = append(w.Deposits,
+			persistence.Deposit{ID: d.ID, Account: d.Account, Currency: d.Currency,
+				Amount: d.Amount, TimeUs: r.TimeUs, Reference: d.Reference})
 	}
 	if d := e.Withdraw; d != nil {
-		w.Withdraws = append(w.Withdraws, persistence.Withdraw{ID: d.ID, Account: d.Account, Currency: d.Currency, Amount: d.Amount, Status: d.Status,
-			TimeUs: d.TimeUs, ClosedUs: r.TimeUs, ClosedSeq: seq, Address: d.Address, Details: d.Details})
+		w.Withdraws = append(w.Withdraws,
+			persistence.Withdraw{ID: d.ID, Account: d.Account, Currency: d.Currency,
+				Amount: d.Amount, Status: d.Status,
+				TimeUs: d.TimeUs, ClosedUs: r.TimeUs, ClosedSeq: seq, Address: d.Address,
+				Details: d.Details})
 	}
 	if r.Who != "" {
-		w.Actions = append(w.Actions, persistence.Action{Seq: seq, TimeUs: r.TimeUs, Who: r.Who, What: r.Kind.String()})
+		w.Actions = append(w.Actions, persistence.Action{Seq: seq, TimeUs: r.TimeUs, Who: r.Who,
+			What: r.Kind.String()})
 	}
 }
 
 func (h *history) candles(pair uint16) {
 	for f := range market.Frame(market.FrameCount) {
 		c, _ := h.s.Pair(pair).Market.Candle(f)
-		h.rows.Candles = append(h.rows.Candles, persistence.Candle{Pair: pair, Frame: uint8(f), Time: c.Time, Open: c.Open, High: c.High, Low: c.Low,
-			Close: c.Close, Volume: c.Volume})
+		h.rows.Candles = append(h.rows.Candles,
+			persistence.Candle{Pair: pair, Frame: uint8(f), Time: c.Time, Open: c.Open,
+				High: c.High, Low: c.Low,
+				Close: c.Close, Volume: c.Volume})
 	}
 }
 
@@ -170,11 +191,13 @@ func (h *history) play(n int) {
 		case k == 0:
 			h.newAccount(fmt.Sprint("account-", len(h.s.Accounts())))
 		case k == 1:
-			h.deposit(h.account(), uint16(1+h.random.IntN(3)), money.Amount(1+h.random.Int64N(100e8)))
+			h.deposit(h.account(), uint16(1+h.random.IntN(3)),
+				money.Amount(1+h.random.Int64N(100e8)))
 		case k < 4:
 			h.withdrawStep()
 		case k < 6:
-			h.apply(event.Record{Kind: event.KindMaintenance, Who: "jane", Maintenance: event.Maintenance{On: h.random.IntN(2) == 0, Message: "back soon"}})
+			h.apply(event.Record{Kind: event.KindMaintenance, Who: "jane",
+				Maintenance: event.Maintenance{On: h.random.IntN(2) == 0, Message: "back soon"}})
 		case k < 10:
 			h.cancel()
 		default:
@@ -194,7 +217,8 @@ func (h *history) place() {
 	pair := uint16(1 + h.random.IntN(len(h.books)))
 	p, book := h.s.Pair(pair), h.books[pair-1]
 	side := matching.Side(1 + h.random.IntN(2))
-	price, amount := money.Price((1+h.random.Int64N(6))*50_000_000), money.Amount(1+h.random.Int64N(20e8))
+	price, amount := money.Price((1+h.random.Int64N(6))*50_000_000),
+		money.Amount(1+h.random.Int64N(20e8))
 	currency, need := ledger.Need(side, price, amount, p.Base, p.Quote)
 	if a.Wallet.Get(currency).Available().Cmp(need) < 0 {
 		h.deposit(a.ID, currency, 500e8)
@@ -202,16 +226,19 @@ func (h *history) place() {
 	}
 	fills, rest, cut := book.Match(side, price, amount, 3, nil)
 	h.order++
-	o := event.Order{ID: h.order, Account: a.ID, Key: a.Keys[0], Nonce: h.order, Side: side, Cut: cut, Price: price, Amount: amount, Remaining: rest, FeeAccount: 3}
+	o := event.Order{ID: h.order, Account: a.ID, Key: a.Keys[0], Nonce: h.order, Side: side,
+		Cut: cut, Price: price, Amount: amount, Remaining: rest, FeeAccount: 3}
 	if h.random.IntN(2) == 0 {
 		o.ClientID, _ = event.NewClientID(fmt.Sprint("order-", o.ID))
 	}
 	for i, f := range fills {
-		o.Trades = append(o.Trades, event.Trade{ID: h.tradeID(pair, i), Maker: f.Maker, MakerAccount: f.MakerAccount, Price: f.Price, Amount: f.Amount,
+		o.Trades = append(o.Trades, event.Trade{ID: h.tradeID(pair, i), Maker: f.Maker,
+			MakerAccount: f.MakerAccount, Price: f.Price, Amount: f.Amount,
 			MakerRemaining: f.MakerRemaining, TakerFee: money.Amount(1).Balance()})
 	}
 	if o.Rests() {
-		book.Add(matching.Order{ID: o.ID, Account: a.ID, Side: side, Price: price, Amount: amount, Remaining: rest})
+		book.Add(matching.Order{ID: o.ID, Account: a.ID, Side: side, Price: price, Amount: amount,
+			Remaining: rest})
 	}
 	h.apply(event.Record{Kind: event.KindOrder, Pair: pair, Order: o})
 }
@@ -223,7 +250,8 @@ func (h *history) tradeID(pair uint16, n int) uint64 {
 		return id
 	}
 	h.trade++
-	if other := uint16(1 + h.random.IntN(len(h.books))); n == 0 && other != pair && h.kept[other] == 0 {
+	if other := uint16(1 + h.random.IntN(len(h.books))); n == 0 && other != pair &&
+		h.kept[other] == 0 {
 		h.kept[other] = h.trade
 		h.trade++
 	}
@@ -241,8 +269,10 @@ func (h *history) cancel() {
 	which := open[h.random.IntN(len(open))]
 	o, _ := h.books[which.Pair-1].Cancel(which.ID)
 	h.order++
-	h.apply(event.Record{Kind: event.KindCancel, Pair: which.Pair, Who: []string{"", "jane"}[h.random.IntN(2)],
-		Cancel: event.Cancel{ID: h.order, Order: o.ID, Account: a.ID, Side: o.Side, Price: o.Price, Remaining: o.Remaining}})
+	h.apply(event.Record{Kind: event.KindCancel, Pair: which.Pair,
+		Who: []string{"", "jane"}[h.random.IntN(2)],
+		Cancel: event.Cancel{ID: h.order, Order: o.ID, Account: a.ID, Side: o.Side, Price: o.Price,
+			Remaining: o.Remaining}})
 }
 
 // withdrawStep asks for money, or takes a withdraw to its next status.
@@ -250,7 +280,9 @@ func (h *history) withdrawStep() {
 	h.Helper()
 	if len(h.moving) < 3 {
 		h.withdraw++
-		w := &event.Withdraw{ID: h.withdraw, Account: h.account(), Currency: uint16(1 + h.random.IntN(3)), Amount: money.Amount(1 + h.random.Int64N(1e8)), Address: "somewhere"}
+		w := &event.Withdraw{ID: h.withdraw, Account: h.account(),
+			Currency: uint16(1 + h.random.IntN(3)), Amount: money.Amount(1 + h.random.Int64N(1e8)),
+			Address: "somewhere"}
 		if h.s.Account(w.Account).Wallet.Get(w.Currency).Available().Cmp(w.Amount.Balance()) < 0 {
 			return
 		}
@@ -260,9 +292,11 @@ func (h *history) withdrawStep() {
 	}
 	i := h.random.IntN(len(h.moving))
 	w := h.moving[i]
-	m := event.WithdrawMoved{ID: w.ID, Account: w.Account, Currency: w.Currency, Amount: w.Amount, To: event.WithdrawVerified}
+	m := event.WithdrawMoved{ID: w.ID, Account: w.Account, Currency: w.Currency, Amount: w.Amount,
+		To: event.WithdrawVerified}
 	if h.verified[w.ID] {
-		m.To = []uint8{event.WithdrawApproved, event.WithdrawRefused, event.WithdrawCancelled}[h.random.IntN(3)]
+		m.To = []uint8{event.WithdrawApproved, event.WithdrawRefused,
+			event.WithdrawCancelled}[h.random.IntN(3)]
 		h.moving = slices.Delete(h.moving, i, i+1)
 	}
 	h.verified[w.ID] = true
@@ -283,7 +317,8 @@ type contents struct {
 
 func collect[Q, T any](s scope, list func(context.Context, Q, func(*T) bool) error, q Q) (all []T) {
 	s.Helper()
-	if err := list(context.Background(), q, func(row *T) bool { all = append(all, *row); return true }); err != nil {
+	if err := list(context.Background(),
+		q, func(row *T) bool { all = append(all, *row); return true }); err != nil {
 		s.Fatal(err)
 	}
 	return all
@@ -296,9 +331,12 @@ func contentsOf(s scope, store persistence.Store, st *state.State) *contents {
 	c.withdraws = collect(s, store.Withdraws, persistence.WithdrawQuery{})
 	c.actions = collect(s, store.Actions, persistence.ActionQuery{})
 	for _, a := range st.Accounts() {
-		c.accountTrades = append(c.accountTrades, collect(s, store.Trades, persistence.TradeQuery{Account: a.ID})...)
-		c.orders = append(c.orders, collect(s, store.Orders, persistence.OrderQuery{Account: a.ID})...)
-		c.deposits = append(c.deposits, collect(s, store.Deposits, persistence.DepositQuery{Account: a.ID})...)
+		c.accountTrades = append(c.accountTrades,
+			collect(s, store.Trades, persistence.TradeQuery{Account: a.ID})...)
+		c.orders = append(c.orders, collect(s, store.Orders,
+			persistence.OrderQuery{Account: a.ID})...)
+		c.deposits = append(c.deposits,
+			collect(s, store.Deposits, persistence.DepositQuery{Account: a.ID})...)
 		for i := len(c.deposits) - 1; i >= 0 && c.deposits[i].Account == a.ID; i-- {
 			want := c.deposits[i]
 			if got, err := store.Reference(context.Background(), 0, want.Reference); err != nil ||
@@ -306,27 +344,36 @@ func contentsOf(s scope, store persistence.Store, st *state.State) *contents {
 				s.Fatal(fmt.Sprintf("reference %q leads to %+v, %v", want.Reference, got, err))
 			}
 		}
-		c.accountWithdraws = append(c.accountWithdraws, collect(s, store.Withdraws, persistence.WithdrawQuery{Account: a.ID})...)
+		c.accountWithdraws = append(c.accountWithdraws,
+			collect(s, store.Withdraws, persistence.WithdrawQuery{Account: a.ID})...)
 	}
 	for _, p := range st.Pairs() {
-		c.pairTrades = append(c.pairTrades, collect(s, store.Trades, persistence.TradeQuery{Pair: p.Number, Ascending: true})...)
+		c.pairTrades = append(c.pairTrades,
+			collect(s, store.Trades, persistence.TradeQuery{Pair: p.Number, Ascending: true})...)
 		for f := range market.FrameCount {
-			c.candles = append(c.candles, collect(s, store.Candles, persistence.CandleQuery{Pair: p.Number, Frame: uint8(f)})...)
+			c.candles = append(c.candles, collect(s, store.Candles,
+				persistence.CandleQuery{Pair: p.Number, Frame: uint8(f)})...)
 		}
 	}
 	err := store.Wallets(context.Background(), func(w *persistence.Wallet) bool {
 		copied := *w
 		copied.Seq, copied.Holdings = 0, slices.Clone(w.Holdings)
-		slices.SortFunc(copied.Holdings, func(a, b persistence.Holding) int { return slices.Compare([]byte(a.Currency), []byte(b.Currency)) })
+		slices.SortFunc(copied.Holdings, func(a, b persistence.Holding) int {
+			return slices.Compare([]byte(a.Currency), []byte(b.Currency))
+		})
 		c.wallets = append(c.wallets, copied)
 		return true
 	})
 	if err == nil {
-		err = store.Nonces(context.Background(), func(key string, nonce uint64) { c.nonces[key] = nonce })
+		err = store.Nonces(context.Background(), func(key string, nonce uint64) {
+			c.nonces[key] = nonce
+		})
 	}
 	if err != nil {
 		s.Fatal(err)
 	}
-	slices.SortFunc(c.wallets, func(a, b persistence.Wallet) int { return int(a.Account) - int(b.Account) })
+	slices.SortFunc(c.wallets, func(a, b persistence.Wallet) int {
+		return int(a.Account) - int(b.Account)
+	})
 	return c
 }

@@ -140,8 +140,10 @@ func (*discards) Watermark(context.Context) (uint64, error) { return 0, nil }
 func (*discards) LoadSnapshot(context.Context, int) (uint64, io.ReadCloser, error) {
 	return 0, nil, persistence.ErrNoSnapshot
 }
-func (*discards) Read(context.Context, uint64, func(uint64, uint64, []byte) error) error { return nil }
-func (*discards) Beat(context.Context) (persistence.Beat, error)                         { return persistence.Beat{}, nil }
+func (*discards) Read(context.Context, uint64, func(uint64, uint64, []byte) error) error {
+	return nil
+}
+func (*discards) Beat(context.Context) (persistence.Beat, error) { return persistence.Beat{}, nil }
 func (*discards) Acquire(context.Context, persistence.Claim) (persistence.Token, uint64, error) {
 	return "1:x", 0, nil
 }

@@ -23,8 +23,8 @@ const (
 // ErrNotEmpty: a backup is restored into an empty store only.
 var ErrNotEmpty = errors.New("the store is not empty")
 
-// Empty is nil if nothing was ever written to the store, else ErrNotEmpty. It looks, and does not become the
-// owner: an exchange that is using the store goes on.
+// Empty is nil if nothing was ever written to the store, else ErrNotEmpty. It looks, and does not
+// become the owner: an exchange that is using the store goes on.
 func Empty(ctx context.Context, store persistence.Store) error {
 	watermark, err := store.Watermark(ctx)
 	if err != nil {
@@ -35,7 +35,8 @@ func Empty(ctx context.Context, store persistence.Store) error {
 	}
 	switch seq, image, err := store.LoadSnapshot(ctx, 0); {
 	case err == nil:
-		return errors.Join(fmt.Errorf("%w: it has a snapshot at sequence %d", ErrNotEmpty, seq), image.Close())
+		return errors.Join(fmt.Errorf("%w: it has a snapshot at sequence %d", ErrNotEmpty, seq),
+			image.Close())
 	case !errors.Is(err, persistence.ErrNoSnapshot):
 		return err
 	}
@@ -112,14 +113,16 @@ func (b *Backup) Load(ctx context.Context, store persistence.Store,
 
 func (b *Backup) load(ctx context.Context, store persistence.Store, progress func(rows int),
 	step int) (*Info, error) {
-	if err := Empty(ctx, store); err != nil { // tells of a full store before its owner is looked for
+	// tells of a full store before its owner is looked for
+	if err := Empty(ctx, store); err != nil {
 		return nil, err
 	}
 	seen, err := store.Beat(ctx)
 	if err != nil {
 		return nil, err
 	}
-	if err := Empty(ctx, store); err != nil { // the claim is refused if another process has come since
+	// the claim is refused if another process has come since
+	if err := Empty(ctx, store); err != nil {
 		return nil, err
 	}
 	token, last, err := store.Acquire(ctx, persistence.Claim{Owner: "restore", After: &seen})
@@ -263,7 +266,9 @@ func (l *loader) finish() error {
 func wallet(s *state.State, a *state.Account) persistence.Wallet {
 	w := persistence.Wallet{Account: a.ID, Name: a.Name, Seq: s.Seq()}
 	for _, h := range a.Wallet.Holdings() {
-		w.Holdings = append(w.Holdings, persistence.Holding{Currency: s.Currencies()[h.Currency-1].Code, Balance: h.Balance, Reserve: h.Reserve})
+		w.Holdings = append(w.Holdings,
+			persistence.Holding{Currency: s.Currencies()[h.Currency-1].Code, Balance: h.Balance,
+				Reserve: h.Reserve})
 	}
 	return w
 }

@@ -9,8 +9,8 @@ import (
 	"exchange/persistence/internal/codec"
 )
 
-// rows has room for one row of each kind. A row's bytes are those of the stores; what they have in their keys
-// stands before them, as uvarints.
+// rows has room for one row of each kind. A row's bytes are those of the stores; what they have in
+// their keys stands before them, as uvarints.
 type rows struct {
 	kind     byte
 	trade    persistence.Trade

@@ -15,9 +15,10 @@ import (
 	"exchange/persistence/internal/codec"
 )
 
-// Write streams a backup: the image, and what the store's history has up to its sequence, which the watermark
-// must have reached. Rows that are added meanwhile are left out. progress is told how many rows there are so
-// far. After an error what is written is not a whole backup, and whoever reads it finds that out.
+// Write streams a backup: the image, and what the store's history has up to its sequence, which the
+// watermark must have reached. Rows that are added meanwhile are left out. progress is told how
+// many rows there are so far. After an error what is written is not a whole backup, and whoever
+// reads it finds that out.
 func Write(ctx context.Context, w io.Writer, store persistence.Store, image []byte,
 	by persistence.Authority, progress func(rows int)) error {
 	s, err := state.Decode(image)
@@ -94,29 +95,35 @@ func (w *writer) row(kind byte, b []byte) bool {
 func (w *writer) trades() error {
 	pairs := w.state.Pairs()
 	_, last, _ := w.state.LastIDs()
-	return w.store.Trades(w.ctx, persistence.TradeQuery{Ascending: true}, func(t *persistence.Trade) bool {
-		if t.ID > last {
-			return false
-		}
-		if int(t.Pair) > len(pairs) || t.ID > pairs[t.Pair-1].LastTrade() { // a neighbour of an older one, in another pair
-			return true
-		}
-		return w.row(partTrade, codec.AppendTrade(keys(w.buffer[:0], t.ID), t))
-	})
+	return w.store.Trades(w.ctx, persistence.TradeQuery{Ascending: true},
+		func(t *persistence.Trade) bool {
+			if t.ID > last {
+				return false
+			}
+			// a neighbour of an older one, in another pair
+			if int(t.Pair) > len(pairs) || t.ID > pairs[t.Pair-1].LastTrade() {
+				return true
+			}
+			return w.row(partTrade, codec.AppendTrade(keys(w.buffer[:0], t.ID), t))
+		})
 }
 
 // accounts writes what each has: closed orders and deposits.
 func (w *writer) accounts() error {
 	_, _, lastDeposit := w.state.LastIDs()
 	for _, a := range w.state.Accounts() {
-		err := w.store.Orders(w.ctx, persistence.OrderQuery{Account: a.ID, MaxSeq: w.state.Seq()}, func(o *persistence.Order) bool {
-			return w.row(partOrder, codec.AppendOrder(keys(w.buffer[:0], uint64(a.ID), o.ID), o))
-		})
+		err := w.store.Orders(w.ctx, persistence.OrderQuery{Account: a.ID, MaxSeq: w.state.Seq()},
+			func(o *persistence.Order) bool {
+				return w.row(partOrder, codec.AppendOrder(keys(w.buffer[:0], uint64(a.ID), o.ID),
+					o))
+			})
 		if err := cmp.Or(err, w.out.err); err != nil {
 			return err
 		}
-		err = w.store.Deposits(w.ctx, persistence.DepositQuery{Account: a.ID, Before: lastDeposit + 1}, func(d *persistence.Deposit) bool {
-			return w.row(partDeposit, codec.AppendDeposit(keys(w.buffer[:0], uint64(a.ID), d.ID), d))
+		err = w.store.Deposits(w.ctx, persistence.DepositQuery{Account: a.ID,
+			Before: lastDeposit + 1}, func(d *persistence.Deposit) bool {
+			return w.row(partDeposit, codec.AppendDeposit(keys(w.buffer[:0], uint64(a.ID), d.ID),
+				d))
 		})
 		if err := cmp.Or(err, w.out.err); err != nil {
 			return err
@@ -126,13 +133,14 @@ func (w *writer) accounts() error {
 }
 
 func (w *writer) withdraws() error {
-	return w.store.Withdraws(w.ctx, persistence.WithdrawQuery{MaxSeq: w.state.Seq()}, func(d *persistence.Withdraw) bool {
-		return w.row(partWithdraw, codec.AppendWithdraw(keys(w.buffer[:0], d.ID), d))
-	})
+	return w.store.Withdraws(w.ctx,
+		persistence.WithdrawQuery{MaxSeq: w.state.Seq()}, func(d *persistence.Withdraw) bool {
+			return w.row(partWithdraw, codec.AppendWithdraw(keys(w.buffer[:0], d.ID), d))
+		})
 }
 
-// candles come from the store, but the newest of each frame from the state: the store's may have trades after
-// it by now.
+// candles come from the store, but the newest of each frame from the state: the store's may have
+// trades after it by now.
 func (w *writer) candles() error {
 	for _, p := range w.state.Pairs() {
 		for f := range market.Frame(market.FrameCount) {
@@ -141,14 +149,17 @@ func (w *writer) candles() error {
 				continue
 			}
 			add := func(c *persistence.Candle) bool {
-				return w.row(partCandle, codec.AppendCandle(keys(w.buffer[:0], uint64(p.Number), uint64(f), uint64(c.Time)), c))
+				return w.row(partCandle, codec.AppendCandle(
+					keys(w.buffer[:0], uint64(p.Number), uint64(f), uint64(c.Time)), c))
 			}
-			add(&persistence.Candle{Pair: p.Number, Frame: uint8(f), Time: newest.Time, Open: newest.Open, High: newest.High, Low: newest.Low,
+			add(&persistence.Candle{Pair: p.Number, Frame: uint8(f), Time: newest.Time,
+				Open: newest.Open, High: newest.High, Low: newest.Low,
 				Close: newest.Close, Volume: newest.Volume})
 			if newest.Time == 0 {
 				continue
 			}
-			err := w.store.Candles(w.ctx, persistence.CandleQuery{Pair: p.Number, Frame: uint8(f), Until: newest.Time - 1}, add)
+			err := w.store.Candles(w.ctx, persistence.CandleQuery{Pair: p.Number, Frame: uint8(f),
+				Until: newest.Time - 1}, add)
 			if err != nil {
 				return err
 			}
@@ -158,13 +169,15 @@ func (w *writer) candles() error {
 }
 
 func (w *writer) actions() error {
-	return w.store.Actions(w.ctx, persistence.ActionQuery{Before: w.state.Seq() + 1}, func(a *persistence.Action) bool {
-		return w.row(partAction, codec.AppendAction(keys(w.buffer[:0], a.Seq), a))
-	})
+	return w.store.Actions(w.ctx, persistence.ActionQuery{Before: w.state.Seq() + 1},
+		func(a *persistence.Action) bool {
+			return w.row(partAction, codec.AppendAction(keys(w.buffer[:0], a.Seq), a))
+		})
 }
 
-// nonces are those of the store, for the keys that there are: reads use some that the state does not know. A
-// nonce may be of a command after the image, which is right: its bytes have been sent, and must not count again.
+// nonces are those of the store, for the keys that there are: reads use some that the state does
+// not know. A nonce may be of a command after the image, which is right: its bytes have been sent,
+// and must not count again.
 func (w *writer) nonces() error {
 	return w.store.Nonces(w.ctx, func(key string, nonce uint64) {
 		if w.state.KeyByName(key) != nil {

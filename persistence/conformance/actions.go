@@ -11,7 +11,8 @@ import (
 
 // action is one with plain values.
 func action(seq uint64) persistence.Action {
-	return persistence.Action{Seq: seq, TimeUs: 1_700_000_000_000_000 + int64(seq), Who: "operator", What: fmt.Sprintf("change %d", seq)}
+	return persistence.Action{Seq: seq, TimeUs: 1_700_000_000_000_000 + int64(seq), Who: "operator",
+		What: fmt.Sprintf("change %d", seq)}
 }
 
 func (w *world) wantActions(q persistence.ActionQuery, want []persistence.Action) {

@@ -7,14 +7,15 @@ import (
 	"exchange/persistence"
 )
 
-// begin restores a store: its journal begins at the backup's sequence, its projections are applied step
-// by step, and the image comes last. It is closed and opened again between any two steps.
+// begin restores a store: its journal begins at the backup's sequence, its projections are applied
+// step by step, and the image comes last. It is closed and opened again between any two steps.
 func (w *world) begin() {
 	const at = 1000
 	w.open(persistence.Retention{})
 	accepted := w.beat().Accepted
 	w.must(w.s.Begin(w.ctx, w.tok, at))
-	if now := w.beat(); !w.s.Exclusive() && (now.Accepted <= accepted || now.Lacks(persistence.Mark{Seq: at + 1}, accepted)) {
+	if now := w.beat(); !w.s.Exclusive() &&
+		(now.Accepted <= accepted || now.Lacks(persistence.Mark{Seq: at + 1}, accepted)) {
 		w.Fatalf("a restore is not known to those that have seen more: %+v after %d", now, accepted)
 	}
 	w.must(w.s.Begin(w.ctx, w.tok, at)) // a retry
@@ -31,7 +32,8 @@ func (w *world) begin() {
 			if len(all) != 0 {
 				w.Fatalf("the journal is %v", all)
 			}
-			for _, after := range []uint64{0, at - 1, at + 1} { // no image is there yet, so this must not look whole
+			// no image is there yet, so this must not look whole
+			for _, after := range []uint64{0, at - 1, at + 1} {
 				_, err = w.read(after)
 				w.is(err, persistence.ErrCorrupt)
 			}

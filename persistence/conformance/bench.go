@@ -69,7 +69,9 @@ func (f *filler) trades(b *testing.B) {
 	fill := func(accounts uint64) {
 		for range each {
 			f.id++
-			f.w.Trades = append(f.w.Trades, trade(f.id, uint16(1+f.id/2%2), uint32(1+f.id%accounts), uint32(1+f.id%(accounts-1))))
+			f.w.Trades = append(f.w.Trades,
+				trade(f.id, uint16(1+f.id/2%2), uint32(1+f.id%accounts),
+					uint32(1+f.id%(accounts-1))))
 			f.w.Orders = append(f.w.Orders, order(f.id, uint32(1+f.id%accounts), uint16(1+f.id%2)))
 		}
 	}
@@ -80,18 +82,24 @@ func (f *filler) trades(b *testing.B) {
 			f.apply(b)
 		}
 	})
-	b.Run("apply 1000 trades and 1000 orders of 1000 accounts with their wallets and nonces", func(b *testing.B) {
-		b.ReportAllocs()
-		holdings := []persistence.Holding{{Currency: "BTC", Balance: money.Amount(1e8).Balance()}, {Currency: "USD", Reserve: money.Amount(1e13).Balance()}}
-		for b.Loop() {
-			fill(1000)
-			for a := range uint32(1000) {
-				f.w.Wallets = append(f.w.Wallets, persistence.Wallet{Account: a, Name: fmt.Sprintf("account-%d", a), Seq: f.id, Holdings: holdings})
-				f.w.Nonces = append(f.w.Nonces, persistence.Nonce{Key: fmt.Sprintf("0123456789abcdef-%d", a), Nonce: f.id})
+	b.Run("apply 1000 trades and 1000 orders of 1000 accounts with their wallets and nonces",
+		func(b *testing.B) {
+			b.ReportAllocs()
+			holdings := []persistence.Holding{
+				{Currency: "BTC", Balance: money.Amount(1e8).Balance()},
+				{Currency: "USD", Reserve: money.Amount(1e13).Balance()}}
+			for b.Loop() {
+				fill(1000)
+				for a := range uint32(1000) {
+					f.w.Wallets = append(f.w.Wallets,
+						persistence.Wallet{Account: a, Name: fmt.Sprintf("account-%d", a),
+							Seq: f.id, Holdings: holdings})
+					f.w.Nonces = append(f.w.Nonces,
+						persistence.Nonce{Key: fmt.Sprintf("0123456789abcdef-%d", a), Nonce: f.id})
+				}
+				f.apply(b)
 			}
-			f.apply(b)
-		}
-	})
+		})
 	for f.id < benchTrades {
 		fill(100)
 		for i := range f.w.Trades {
@@ -101,8 +109,8 @@ func (f *filler) trades(b *testing.B) {
 	}
 }
 
-// candles measures what a busy exchange of 200 pairs and 7 frames writes about five times a second: the
-// newest candle of each, again and again. One list is as long as retention mostly lets it be.
+// candles measures what a busy exchange of 200 pairs and 7 frames writes about five times a second:
+// the newest candle of each, again and again. One list is as long as retention mostly lets it be.
 func (f *filler) candles(b *testing.B) {
 	const frames, pairs, long = 7, 200, 50_000
 	one := func(pair, frame int, time int64) {
@@ -136,7 +144,8 @@ func (f *filler) candles(b *testing.B) {
 	b.Run("newest 1000 of 50000 candles", func(b *testing.B) {
 		for b.Loop() {
 			n := 0
-			if err := f.s.Candles(f.ctx, persistence.CandleQuery{Pair: 1, Frame: 1}, func(*persistence.Candle) bool { n++; return n < 1000 }); err != nil || n != 1000 {
+			if err := f.s.Candles(f.ctx, persistence.CandleQuery{Pair: 1, Frame: 1},
+				func(*persistence.Candle) bool { n++; return n < 1000 }); err != nil || n != 1000 {
 				b.Fatal(n, err)
 			}
 		}
@@ -150,21 +159,32 @@ func queries(b *testing.B, ctx context.Context, s persistence.Store) {
 	}{
 		{"newest 1000 of all", persistence.TradeQuery{}},
 		{"1000 of all behind 100000", persistence.TradeQuery{Offset: 100_000}},
-		{"1000 of all behind 100000 from the oldest", persistence.TradeQuery{Offset: 100_000, Ascending: true}},
-		{"1000 of all of a side behind 100000", persistence.TradeQuery{Offset: 100_000, TakerSide: matching.Sell}},
+		{"1000 of all behind 100000 from the oldest",
+			persistence.TradeQuery{Offset: 100_000, Ascending: true}},
+		{"1000 of all of a side behind 100000",
+			persistence.TradeQuery{Offset: 100_000, TakerSide: matching.Sell}},
 		{"1000 of a pair behind 100000", persistence.TradeQuery{Pair: 1, Offset: 100_000}},
-		{"1000 of a pair behind 100000 from the oldest", persistence.TradeQuery{Pair: 1, Offset: 100_000, Ascending: true}},
-		{"1000 of a pair and side behind 100000", persistence.TradeQuery{Pair: 1, Offset: 100_000, TakerSide: matching.Buy}},
+		{"1000 of a pair behind 100000 from the oldest",
+			persistence.TradeQuery{Pair: 1, Offset: 100_000, Ascending: true}},
+		{"1000 of a pair and side behind 100000",
+			persistence.TradeQuery{Pair: 1, Offset: 100_000, TakerSide: matching.Buy}},
 		{"newest 1000 of an account", persistence.TradeQuery{Account: 1}},
-		{"1000 of an account and pair behind 3000", persistence.TradeQuery{Account: 1, Pair: 1, Offset: 3000}},
-		{"1000 of the busiest account behind 100000", persistence.TradeQuery{Account: busiest, Offset: 100_000}},
-		{"1000 of the busiest account and a pair behind 100000", persistence.TradeQuery{Account: busiest, Pair: 1, Offset: 100_000}},
-		{"1000 of the busiest account's own side behind 100000", persistence.TradeQuery{Account: busiest, MySide: matching.Buy, Offset: 100_000}},
+		{"1000 of an account and pair behind 3000",
+			persistence.TradeQuery{Account: 1, Pair: 1, Offset: 3000}},
+		{"1000 of the busiest account behind 100000",
+			persistence.TradeQuery{Account: busiest, Offset: 100_000}},
+		{"1000 of the busiest account and a pair behind 100000",
+			persistence.TradeQuery{Account: busiest, Pair: 1, Offset: 100_000}},
+		{"1000 of the busiest account's own side behind 100000",
+			persistence.TradeQuery{Account: busiest, MySide: matching.Buy, Offset: 100_000}},
 	} {
 		b.Run(q.name, func(b *testing.B) {
 			for b.Loop() {
 				n := 0
-				if err := s.Trades(ctx, q.TradeQuery, func(*persistence.Trade) bool { n++; return n < 1000 }); err != nil || n != 1000 {
+				if err := s.Trades(ctx, q.TradeQuery, func(*persistence.Trade) bool {
+					n++
+					return n < 1000
+				}); err != nil || n != 1000 {
 					b.Fatal(n, err)
 				}
 			}

@@ -11,7 +11,8 @@ import (
 // candle is one with plain values.
 func candle(pair uint16, frame uint8, time int64) persistence.Candle {
 	p := money.Price(5_000_000_000_000 + time%1000*100_000_000)
-	return persistence.Candle{Pair: pair, Frame: frame, Time: time, Open: p, High: p + 2e8, Low: p - 3e8, Close: p + 1e8, Volume: money.Amount(1 + time).Total()}
+	return persistence.Candle{Pair: pair, Frame: frame, Time: time, Open: p, High: p + 2e8,
+		Low: p - 3e8, Close: p + 1e8, Volume: money.Amount(1 + time).Total()}
 }
 
 func (w *world) candles(q persistence.CandleQuery) []persistence.Candle {
@@ -29,7 +30,8 @@ func (w *world) wantCandles(q persistence.CandleQuery, m *model) {
 	w.Helper()
 	got, least, all := w.candles(q), m.candlesOf(q, m.keep.Candles), m.candlesOf(q, 0)
 	if len(got) < len(least) || len(got) > len(all) || !slices.Equal(got, all[:len(got)]) {
-		w.Fatalf("%+v answers %s, want at least %s of %s", q, ids(got, candleID), ids(least, candleID), ids(all, candleID))
+		w.Fatalf("%+v answers %s, want at least %s of %s", q, ids(got, candleID),
+			ids(least, candleID), ids(all, candleID))
 	}
 }
 
@@ -61,7 +63,8 @@ func (w *world) candleReplaced() {
 	a.Volume, c.Volume = money.TotalFromBits(1, 2), money.TotalFromBits(3, 4)
 	put(c)
 	put(a)
-	put(candle(1, 3, 120), candle(2, 2, 120), candle(1, 2, 0)) // other lists, and the first second of all
+	// other lists, and the first second of all
+	put(candle(1, 3, 120), candle(2, 2, 120), candle(1, 2, 0))
 	want(d, c, b, a, candle(1, 2, 0))
 	w.again(persistence.Retention{})
 	want(d, c, b, a, candle(1, 2, 0))
@@ -103,7 +106,8 @@ func (w *world) candleLists() {
 		m.add(&writes)
 	}
 	for range 100 {
-		q := persistence.CandleQuery{Pair: uint16(1 + r.IntN(2)), Frame: uint8(r.IntN(2)), Since: r.Int64N(3000) * 60, Until: r.Int64N(3000) * 60}
+		q := persistence.CandleQuery{Pair: uint16(1 + r.IntN(2)), Frame: uint8(r.IntN(2)),
+			Since: r.Int64N(3000) * 60, Until: r.Int64N(3000) * 60}
 		if r.IntN(3) == 0 {
 			q.Since = 0
 		}
@@ -120,7 +124,8 @@ func (w *world) candleRetention() {
 	q := persistence.CandleQuery{Pair: 1, Frame: 1}
 	for time := range int64(10 * limit) {
 		// Each period is written while it lasts and once more behind its end.
-		writes := persistence.Writes{Candles: []persistence.Candle{candle(1, 1, time), candle(1, 1, max(time-1, 0)), candle(1, 2, time/20)}}
+		writes := persistence.Writes{Candles: []persistence.Candle{candle(1, 1, time),
+			candle(1, 1, max(time-1, 0)), candle(1, 2, time/20)}}
 		w.apply(1, &writes)
 		m.add(&writes)
 		w.wantCandles(q, m)

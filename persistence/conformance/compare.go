@@ -47,7 +47,8 @@ func (w *world) compare(stream uint64, keep persistence.Retention, flushes, n in
 			w.wantTrades(q, m.tradesOf(q))
 		}
 		for range 300 {
-			q := persistence.OrderQuery{Account: 1 + r.Uint32N(accounts+1), Side: matching.Side(r.IntN(3)), MaxSeq: r.Uint64N(uint64(flushes) + 1)}
+			q := persistence.OrderQuery{Account: 1 + r.Uint32N(accounts+1),
+				Side: matching.Side(r.IntN(3)), MaxSeq: r.Uint64N(uint64(flushes) + 1)}
 			if r.IntN(2) == 0 {
 				q.Pair = uint16(1 + r.IntN(pairs+1))
 			}
@@ -73,7 +74,8 @@ func (w *world) compare(stream uint64, keep persistence.Retention, flushes, n in
 			w.wantDeposits(q, m.depositsOf(q))
 		}
 		for range 200 {
-			q := persistence.WithdrawQuery{Account: r.Uint32N(accounts + 2), Currency: uint16(r.IntN(currencies + 2)), MaxSeq: r.Uint64N(uint64(flushes) + 1)}
+			q := persistence.WithdrawQuery{Account: r.Uint32N(accounts + 2),
+				Currency: uint16(r.IntN(currencies + 2)), MaxSeq: r.Uint64N(uint64(flushes) + 1)}
 			if r.IntN(2) == 0 {
 				q.Status = uint8(10 * (3 + r.IntN(3)))
 			}
@@ -100,22 +102,42 @@ func (w *world) compare(stream uint64, keep persistence.Retention, flushes, n in
 			w.wantActions(q, m.actionsOf(q))
 		}
 		w.wantEverything(m)
-		w.wantTrades(persistence.TradeQuery{Before: math.MaxUint64}, m.tradesOf(persistence.TradeQuery{}))
-		w.wantOrders(persistence.OrderQuery{Account: 1, Before: math.MaxUint64}, m.ordersOf(persistence.OrderQuery{Account: 1}))
-		w.wantDeposits(persistence.DepositQuery{Account: 1, Before: math.MaxUint64}, m.depositsOf(persistence.DepositQuery{Account: 1}))
-		w.wantOrders(persistence.OrderQuery{Account: 1, ClientID: "client"}, nil) // no prefix of one
+		w.wantTrades(persistence.TradeQuery{Before: math.MaxUint64},
+			m.tradesOf(persistence.TradeQuery{}))
+		w.wantOrders(persistence.OrderQuery{Account: 1, Before: math.MaxUint64},
+			m.ordersOf(persistence.OrderQuery{Account: 1}))
+		w.wantDeposits(persistence.DepositQuery{Account: 1, Before: math.MaxUint64},
+			m.depositsOf(persistence.DepositQuery{Account: 1}))
+		// no prefix of one
+		w.wantOrders(persistence.OrderQuery{Account: 1, ClientID: "client"}, nil)
 		if round == 0 {
 			w.again(keep)
 		}
 	}
 	// fn says stop.
 	seen := 0
-	w.must(w.s.Trades(w.ctx, persistence.TradeQuery{}, func(*persistence.Trade) bool { seen++; return seen < 5 }))
-	w.must(w.s.Orders(w.ctx, persistence.OrderQuery{Account: 1}, func(*persistence.Order) bool { seen++; return seen < 10 }))
-	w.must(w.s.Deposits(w.ctx, persistence.DepositQuery{Account: 1}, func(*persistence.Deposit) bool { seen++; return seen < 15 }))
-	w.must(w.s.Withdraws(w.ctx, persistence.WithdrawQuery{}, func(*persistence.Withdraw) bool { seen++; return seen < 20 }))
-	w.must(w.s.Candles(w.ctx, persistence.CandleQuery{Pair: 1}, func(*persistence.Candle) bool { seen++; return seen < 23 }))
-	w.must(w.s.Actions(w.ctx, persistence.ActionQuery{}, func(*persistence.Action) bool { seen++; return seen < 28 }))
+	w.must(w.s.Trades(w.ctx, persistence.TradeQuery{}, func(*persistence.Trade) bool {
+		seen++
+		return seen < 5
+	}))
+	w.must(w.s.Orders(w.ctx, persistence.OrderQuery{Account: 1}, func(*persistence.Order) bool {
+		seen++
+		return seen < 10
+	}))
+	w.must(w.s.Deposits(w.ctx, persistence.DepositQuery{Account: 1},
+		func(*persistence.Deposit) bool { seen++; return seen < 15 }))
+	w.must(w.s.Withdraws(w.ctx, persistence.WithdrawQuery{}, func(*persistence.Withdraw) bool {
+		seen++
+		return seen < 20
+	}))
+	w.must(w.s.Candles(w.ctx, persistence.CandleQuery{Pair: 1}, func(*persistence.Candle) bool {
+		seen++
+		return seen < 23
+	}))
+	w.must(w.s.Actions(w.ctx, persistence.ActionQuery{}, func(*persistence.Action) bool {
+		seen++
+		return seen < 28
+	}))
 	if seen != 28 {
 		w.Fatalf("fn was called %d times, want 28", seen)
 	}
@@ -140,16 +162,19 @@ func (w *world) wantEverything(m *model) {
 		account++
 		f(persistence.TradeQuery{Account: account})
 		f(persistence.TradeQuery{Account: account, Pair: 1, Ascending: true})
-		w.wantOrders(persistence.OrderQuery{Account: account}, m.ordersOf(persistence.OrderQuery{Account: account}))
-		w.wantDeposits(persistence.DepositQuery{Account: account}, m.depositsOf(persistence.DepositQuery{Account: account}))
-		w.wantWithdraws(persistence.WithdrawQuery{Account: account}, m.withdrawsOf(persistence.WithdrawQuery{Account: account}))
+		w.wantOrders(persistence.OrderQuery{Account: account},
+			m.ordersOf(persistence.OrderQuery{Account: account}))
+		w.wantDeposits(persistence.DepositQuery{Account: account},
+			m.depositsOf(persistence.DepositQuery{Account: account}))
+		w.wantWithdraws(persistence.WithdrawQuery{Account: account},
+			m.withdrawsOf(persistence.WithdrawQuery{Account: account}))
 	}
 	w.wantActions(persistence.ActionQuery{}, m.actionsOf(persistence.ActionQuery{}))
 	w.wantReferences(m)
 }
 
-// anyOrder applies rows that are not in the order of their ids: as one that is restored from a backup
-// from its newest rows on, or from both ends, or at random.
+// anyOrder applies rows that are not in the order of their ids: as one that is restored from a
+// backup from its newest rows on, or from both ends, or at random.
 func (w *world) anyOrder() {
 	r := newRand(w.T, 11)
 	const n = 1200

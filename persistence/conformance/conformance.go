@@ -20,7 +20,8 @@ type Backend interface {
 	// Open opens the store; the suite closes it.
 	Open(t *testing.T, r persistence.Retention) persistence.Store
 	// Wallet reads a projected wallet, its holdings sorted by currency; persistence.ErrNotFound.
-	Wallet(t *testing.T, s persistence.Store, account uint32, name string) (persistence.Wallet, error)
+	Wallet(t *testing.T, s persistence.Store, account uint32, name string) (persistence.Wallet,
+		error)
 	// DamageBatch changes a byte of the batch that ends at next, behind the store's back.
 	DamageBatch(t *testing.T, s persistence.Store, next uint64)
 	// LoseBatch removes it.
@@ -76,9 +77,10 @@ func Run(t *testing.T, fresh func(t *testing.T) Backend) {
 	f("everything is there after closing and opening", (*world).reopen)
 }
 
-// RunCut runs what is asked only of a store that cuts an Apply into several steps, so that a crash can
-// leave a part of it: then the same rows come again, perhaps cut elsewhere. A store that writes an Apply
-// in one step is told by the watermark alone that it has the rows, and need not look for each.
+// RunCut runs what is asked only of a store that cuts an Apply into several steps, so that a crash
+// can leave a part of it: then the same rows come again, perhaps cut elsewhere. A store that writes
+// an Apply in one step is told by the watermark alone that it has the rows, and need not look for
+// each.
 func RunCut(t *testing.T, fresh func(t *testing.T) Backend) {
 	f := runner(t, fresh)
 	f("rows that are there are not written again", (*world).writtenAgain)
@@ -143,7 +145,8 @@ func (w *world) refused(err error) {
 	if err == nil {
 		w.Fatal("no error")
 	}
-	for _, named := range []error{persistence.ErrFenced, persistence.ErrGap, persistence.ErrCorrupt, persistence.ErrNoSnapshot, persistence.ErrNotFound} {
+	for _, named := range []error{persistence.ErrFenced, persistence.ErrGap, persistence.ErrCorrupt,
+		persistence.ErrNoSnapshot, persistence.ErrNotFound} {
 		if errors.Is(err, named) {
 			w.Fatalf("error is %v, want a plain refusal", err)
 		}

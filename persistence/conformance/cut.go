@@ -18,11 +18,14 @@ func (w *world) writtenAgain() {
 		w.apply(1, &writes)
 		// Half of it comes again, with rows that are new and in another order.
 		half := persistence.Writes{
-			Trades: slices.Clone(writes.Trades[20:60]), Orders: slices.Clone(writes.Orders[10:30]), Deposits: slices.Clone(writes.Deposits[2:6]),
-			Withdraws: slices.Clone(writes.Withdraws[2:6]), Actions: slices.Clone(writes.Actions[1:]), Candles: slices.Clone(writes.Candles),
+			Trades: slices.Clone(writes.Trades[20:60]), Orders: slices.Clone(writes.Orders[10:30]),
+			Deposits:  slices.Clone(writes.Deposits[2:6]),
+			Withdraws: slices.Clone(writes.Withdraws[2:6]),
+			Actions:   slices.Clone(writes.Actions[1:]), Candles: slices.Clone(writes.Candles),
 		}
 		id++
-		more := persistence.Writes{Trades: []persistence.Trade{randomTrade(r, id, 1)}, Orders: []persistence.Order{randomOrder(r, id, seq+1)}}
+		more := persistence.Writes{Trades: []persistence.Trade{randomTrade(r, id, 1)},
+			Orders: []persistence.Order{randomOrder(r, id, seq+1)}}
 		m.add(&more)
 		half.Trades = append(half.Trades, more.Trades...)
 		half.Orders = append(half.Orders, more.Orders...)
@@ -48,6 +51,7 @@ func (w *world) retentionAgain() {
 	}
 	m.add(&writes)
 	w.apply(1, &writes)
-	w.apply(1, &persistence.Writes{Trades: writes.Trades[limit/2:], Orders: writes.Orders[limit/2:], Candles: writes.Candles[limit/2:]})
+	w.apply(1, &persistence.Writes{Trades: writes.Trades[limit/2:], Orders: writes.Orders[limit/2:],
+		Candles: writes.Candles[limit/2:]})
 	w.wantEverything(m)
 }

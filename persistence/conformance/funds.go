@@ -46,8 +46,10 @@ func (w *world) wantWithdraws(q persistence.WithdrawQuery, want []persistence.Wi
 // withdraw is one with plain values.
 func withdraw(id uint64, account uint32) persistence.Withdraw {
 	return persistence.Withdraw{
-		ID: id, Account: account, Currency: 1, Amount: money.Amount(id * 7), Status: persistence.WithdrawApproved,
-		TimeUs: 1_700_000_000_000_000 + int64(id), ClosedUs: 1_700_000_000_500_000 + int64(id), ClosedSeq: id, Address: fmt.Sprintf("address %d", id),
+		ID: id, Account: account, Currency: 1, Amount: money.Amount(id * 7),
+		Status: persistence.WithdrawApproved,
+		TimeUs: 1_700_000_000_000_000 + int64(id), ClosedUs: 1_700_000_000_500_000 + int64(id),
+		ClosedSeq: id, Address: fmt.Sprintf("address %d", id),
 	}
 }
 
@@ -66,7 +68,8 @@ func (w *world) withdrawnOnce() {
 	w.open(persistence.Retention{})
 	a, b, c := withdraw(10, 1), withdraw(11, 2), withdraw(12, 1)
 	w.apply(1, &persistence.Writes{Withdraws: []persistence.Withdraw{c, b}})
-	w.apply(1, &persistence.Writes{Withdraws: []persistence.Withdraw{a}}) // older, came to its end later
+	// older, came to its end later
+	w.apply(1, &persistence.Writes{Withdraws: []persistence.Withdraw{a}})
 	for round := range 2 {
 		for _, want := range []persistence.Withdraw{a, b, c} {
 			got, err := w.s.Withdraw(w.ctx, want.ID)
@@ -82,9 +85,11 @@ func (w *world) withdrawnOnce() {
 		w.wantWithdraws(persistence.WithdrawQuery{}, []persistence.Withdraw{c, b, a})
 		w.wantWithdraws(persistence.WithdrawQuery{Account: 1}, []persistence.Withdraw{c, a})
 		w.wantWithdraws(persistence.WithdrawQuery{Account: 1, Offset: 1}, []persistence.Withdraw{a})
-		w.wantWithdraws(persistence.WithdrawQuery{Before: 12, MaxSeq: 10}, []persistence.Withdraw{a})
+		w.wantWithdraws(persistence.WithdrawQuery{Before: 12, MaxSeq: 10},
+			[]persistence.Withdraw{a})
 		if round == 0 {
-			// What is there stays, whatever comes again; so does the first of two that come at once.
+			// What is there stays, whatever comes again; so does the first of two that come at
+			// once.
 			other, first, second := b, withdraw(20, 2), withdraw(20, 2)
 			other.Status, other.Details = persistence.WithdrawRefused, "no"
 			second.Status = persistence.WithdrawCancelled

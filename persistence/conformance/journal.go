@@ -48,7 +48,9 @@ func (w *world) emptyStore() {
 		_, _, err = w.s.LoadSnapshot(w.ctx, back)
 		w.is(err, persistence.ErrNoSnapshot)
 	}
-	w.must(w.s.Nonces(w.ctx, func(key string, nonce uint64) { w.Fatalf("nonce %s %d", key, nonce) }))
+	w.must(w.s.Nonces(w.ctx, func(key string, nonce uint64) {
+		w.Fatalf("nonce %s %d", key, nonce)
+	}))
 	w.wantTrades(persistence.TradeQuery{}, nil)
 	w.wantTrades(persistence.TradeQuery{Account: 1, Pair: 1, Offset: 5000}, nil)
 	w.wantTrades(persistence.TradeQuery{Pair: 1, Offset: 5000, Ascending: true}, nil)
@@ -58,7 +60,10 @@ func (w *world) emptyStore() {
 	w.wantWithdraws(persistence.WithdrawQuery{Account: 1, Offset: 5}, nil)
 	w.wantCandles(persistence.CandleQuery{Pair: 1, Frame: 1}, &model{})
 	w.wantActions(persistence.ActionQuery{}, nil)
-	w.must(w.s.Wallets(w.ctx, func(p *persistence.Wallet) bool { w.Fatalf("wallet %v", p); return false }))
+	w.must(w.s.Wallets(w.ctx, func(p *persistence.Wallet) bool {
+		w.Fatalf("wallet %v", p)
+		return false
+	}))
 	_, err = w.s.Order(w.ctx, 1, 1)
 	w.is(err, persistence.ErrNotFound)
 	_, err = w.s.Withdraw(w.ctx, 1)
@@ -84,12 +89,15 @@ func (w *world) fencedAppend() {
 	if !strings.Contains(err.Error(), "the second owner") {
 		w.Fatalf("%q does not name the owner", err)
 	}
-	w.is(w.s.Append(w.ctx, old, 0, 1, []byte("one")), persistence.ErrFenced) // also what it wrote itself
+	// also what it wrote itself
+	w.is(w.s.Append(w.ctx, old, 0, 1, []byte("one")), persistence.ErrFenced)
 	w.is(w.s.Append(w.ctx, "", 1, 2, []byte("nobody's")), persistence.ErrFenced)
 	w.is(w.s.Check(w.ctx, old), persistence.ErrFenced)
 	w.is(w.s.Trim(w.ctx, old, 1), persistence.ErrFenced)
 	w.is(w.s.Apply(w.ctx, old, 0, 1, &persistence.Writes{}), persistence.ErrFenced)
-	w.is(w.s.Apply(w.ctx, old, 0, 0, &persistence.Writes{Nonces: []persistence.Nonce{{Key: "k", Nonce: 1}}}), persistence.ErrFenced)
+	w.is(w.s.Apply(w.ctx, old, 0, 0,
+		&persistence.Writes{Nonces: []persistence.Nonce{{Key: "k", Nonce: 1}}}),
+		persistence.ErrFenced)
 	w.must(w.s.Check(w.ctx, tok))
 	w.must(w.s.Append(w.ctx, tok, 1, 2, []byte("two")))
 	all, err := w.read(0)
@@ -146,7 +154,8 @@ func (w *world) beats() {
 	}
 	w.is(w.s.Check(w.ctx, w.tok), persistence.ErrFenced)
 	if n := w.beat().Accepted; n != first.Accepted {
-		w.Fatalf("a claim that does not insist has accepted something: %d after %d", n, first.Accepted)
+		w.Fatalf("a claim that does not insist has accepted something: %d after %d", n,
+			first.Accepted)
 	}
 	_, _, err = w.s.Acquire(w.ctx, claim) // as a second one that has seen the same
 	w.is(err, persistence.ErrHeld)
@@ -161,7 +170,8 @@ func (w *world) beats() {
 	}
 	for range 2 { // each is another acceptance, also within a millisecond
 		before := w.beat()
-		_, _, err = w.s.Acquire(w.ctx, persistence.Claim{Owner: "insists", After: &before, Insist: true})
+		_, _, err = w.s.Acquire(w.ctx,
+			persistence.Claim{Owner: "insists", After: &before, Insist: true})
 		w.must(err)
 		if n := w.beat().Accepted; n <= before.Accepted {
 			w.Fatalf("a claim that insists accepts %d after %d", n, before.Accepted)
@@ -255,7 +265,8 @@ func (w *world) replay() {
 				from = len(want)
 			}
 			if !slices.Equal(all, want[from:]) {
-				w.Fatalf("round %d: after %d the journal is %v, want %v", round, after, all, want[from:])
+				w.Fatalf("round %d: after %d the journal is %v, want %v", round, after, all,
+					want[from:])
 			}
 		}
 		w.again(persistence.Retention{})

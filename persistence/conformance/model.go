@@ -100,7 +100,8 @@ func (m *model) tradesOf(q persistence.TradeQuery) []persistence.Trade {
 		if t.Taker != q.Account {
 			mine = t.TakerSide.Opposite()
 		}
-		return (q.Pair == 0 || t.Pair == q.Pair) && (q.TakerSide == 0 || q.TakerSide == t.TakerSide) &&
+		return (q.Pair == 0 || t.Pair == q.Pair) &&
+			(q.TakerSide == 0 || q.TakerSide == t.TakerSide) &&
 			(q.MySide == 0 || q.MySide == mine) && (q.Before == 0 || t.ID < q.Before)
 	})
 	if q.Ascending {
@@ -112,8 +113,10 @@ func (m *model) tradesOf(q persistence.TradeQuery) []persistence.Trade {
 func (m *model) ordersOf(q persistence.OrderQuery) []persistence.Order {
 	inList := func(o *persistence.Order) bool { return o.Account == q.Account }
 	return choose(m.orders, m.keep.Orders, inList, func(o *persistence.Order) bool {
-		return (q.Pair == 0 || o.Pair == q.Pair) && (q.Side == 0 || o.Side == q.Side) && (q.Status == 0 || o.Status == q.Status) &&
-			(q.ClientID == "" || o.ClientID == q.ClientID) && (q.Before == 0 || o.ID < q.Before) && (q.MaxSeq == 0 || o.ClosedSeq <= q.MaxSeq)
+		return (q.Pair == 0 || o.Pair == q.Pair) && (q.Side == 0 || o.Side == q.Side) &&
+			(q.Status == 0 || o.Status == q.Status) &&
+			(q.ClientID == "" || o.ClientID == q.ClientID) && (q.Before == 0 || o.ID < q.Before) &&
+			(q.MaxSeq == 0 || o.ClosedSeq <= q.MaxSeq)
 	})
 }
 
@@ -128,7 +131,8 @@ func (m *model) depositsOf(q persistence.DepositQuery) []persistence.Deposit {
 func (m *model) withdrawsOf(q persistence.WithdrawQuery) []persistence.Withdraw {
 	inList := func(d *persistence.Withdraw) bool { return q.Account == 0 || d.Account == q.Account }
 	out := choose(m.withdraws, 0, inList, func(d *persistence.Withdraw) bool {
-		return (q.Currency == 0 || d.Currency == q.Currency) && (q.Status == 0 || d.Status == q.Status) &&
+		return (q.Currency == 0 || d.Currency == q.Currency) &&
+			(q.Status == 0 || d.Status == q.Status) &&
 			(q.Before == 0 || d.ID < q.Before) && (q.MaxSeq == 0 || d.ClosedSeq <= q.MaxSeq)
 	})
 	return out[min(q.Offset, len(out)):]
@@ -144,7 +148,9 @@ func (m *model) candlesOf(q persistence.CandleQuery, keep int) []persistence.Can
 
 func (m *model) actionsOf(q persistence.ActionQuery) []persistence.Action {
 	all := func(*persistence.Action) bool { return true }
-	return choose(m.actions, 0, all, func(a *persistence.Action) bool { return q.Before == 0 || a.Seq < q.Before })
+	return choose(m.actions, 0, all, func(a *persistence.Action) bool {
+		return q.Before == 0 || a.Seq < q.Before
+	})
 }
 
 // Surroundings of the random tests: few accounts and pairs, so that every filter finds something.
@@ -157,8 +163,10 @@ const (
 // flush is one Apply's rows from id on. As in the exchange, ids of one pair come in order, but
 // neighbours of different pairs may be swapped, also with the next flush: late is what comes then.
 //
-// Withdrawals come to their end in any order; candles of the last two periods are written again and again.
-func flush(r *rand.Rand, id *uint64, seq uint64, n int, late []persistence.Trade) (persistence.Writes, []persistence.Trade) {
+// Withdrawals come to their end in any order; candles of the last two periods are written again and
+// again.
+func flush(r *rand.Rand, id *uint64, seq uint64, n int,
+	late []persistence.Trade) (persistence.Writes, []persistence.Trade) {
 	var w persistence.Writes
 	held := map[uint16]bool{} // once one trade of a pair is late, those after it are too
 	var next []persistence.Trade
@@ -186,13 +194,15 @@ func flush(r *rand.Rand, id *uint64, seq uint64, n int, late []persistence.Trade
 	for range n / 10 {
 		*id++
 		w.Deposits = append(w.Deposits, persistence.Deposit{
-			ID: *id, Account: 1 + r.Uint32N(accounts), Currency: uint16(1 + r.IntN(currencies)), Amount: money.Amount(r.Int64()),
+			ID: *id, Account: 1 + r.Uint32N(accounts), Currency: uint16(1 + r.IntN(currencies)),
+			Amount: money.Amount(r.Int64()),
 			TimeUs: int64(*id), Reference: fmt.Sprintf("reference %d", *id),
 		})
 	}
 	for range n / 10 {
 		*id++
-		w.Withdraws = append(w.Withdraws, randomWithdraw(r, 1+*id*7919%1_000_003, seq)) // a prime: no id twice
+		// a prime: no id twice
+		w.Withdraws = append(w.Withdraws, randomWithdraw(r, 1+*id*7919%1_000_003, seq))
 	}
 	for range n / 4 {
 		c := candle(uint16(1+r.IntN(2)), uint8(r.IntN(2)), 60*int64(seq)-60*r.Int64N(2))

@@ -14,8 +14,10 @@ import (
 // order is a closed one with plain values.
 func order(id uint64, account uint32, pair uint16) persistence.Order {
 	return persistence.Order{
-		ID: id, Account: account, Pair: pair, Side: matching.Side(1 + id%2), Status: persistence.StatusDone,
-		Price: money.Price(id * 1000), Amount: money.Amount(id * 7), TimeUs: 1_700_000_000_000_000 + int64(id),
+		ID: id, Account: account, Pair: pair, Side: matching.Side(1 + id%2),
+		Status: persistence.StatusDone,
+		Price:  money.Price(id * 1000), Amount: money.Amount(id * 7),
+		TimeUs:   1_700_000_000_000_000 + int64(id),
 		ClosedUs: 1_700_000_000_500_000 + int64(id), ClosedSeq: id,
 	}
 }

@@ -26,7 +26,8 @@ func (w *world) watermark() {
 	w.must(w.s.Apply(w.ctx, w.tok, 0, 5, first))
 	w.wantWatermark(5)
 	w.must(w.s.Apply(w.ctx, w.tok, 0, 5, first)) // a retry
-	other := &persistence.Writes{Trades: []persistence.Trade{trade(2, 1, 1, 2)}, Nonces: []persistence.Nonce{{Key: "k", Nonce: 1}}}
+	other := &persistence.Writes{Trades: []persistence.Trade{trade(2, 1, 1, 2)},
+		Nonces: []persistence.Nonce{{Key: "k", Nonce: 1}}}
 	w.must(w.s.Apply(w.ctx, w.tok, 3, 5, other)) // to 5 has landed: nothing is written
 	w.is(w.s.Apply(w.ctx, w.tok, 0, 6, other), persistence.ErrGap)
 	w.is(w.s.Apply(w.ctx, w.tok, 4, 6, other), persistence.ErrGap)
@@ -59,7 +60,8 @@ func (w *world) meaningless() {
 	f("a sequence of 2^53", w.s.Append(w.ctx, w.tok, 0, 1<<53, []byte("x")))
 	apply := func(writes persistence.Writes) error { return w.s.Apply(w.ctx, w.tok, 0, 1, &writes) }
 	f("an apply that goes back", w.s.Apply(w.ctx, w.tok, 2, 1, &persistence.Writes{}))
-	f("rows without a move", w.s.Apply(w.ctx, w.tok, 0, 0, &persistence.Writes{Trades: []persistence.Trade{trade(1, 1, 1, 2)}}))
+	f("rows without a move", w.s.Apply(w.ctx, w.tok, 0, 0,
+		&persistence.Writes{Trades: []persistence.Trade{trade(1, 1, 1, 2)}}))
 	f("an id of 0", apply(persistence.Writes{Trades: []persistence.Trade{trade(0, 1, 1, 2)}}))
 	f("an id of 2^53", apply(persistence.Writes{Orders: []persistence.Order{order(1<<53, 1, 1)}}))
 	open := order(1, 1, 1)
@@ -73,28 +75,50 @@ func (w *world) meaningless() {
 		change(&d)
 		return apply(persistence.Writes{Withdraws: []persistence.Withdraw{d}})
 	}
-	f("an open withdraw", end(func(d *persistence.Withdraw) { d.Status = persistence.WithdrawVerified }))
+	f("an open withdraw", end(func(d *persistence.Withdraw) {
+		d.Status = persistence.WithdrawVerified
+	}))
 	f("a withdraw without an id", end(func(d *persistence.Withdraw) { d.ID = 0 }))
-	f("an address of 257 bytes", end(func(d *persistence.Withdraw) { d.Address = strings.Repeat("x", 257) }))
-	f("details of 1025 bytes", end(func(d *persistence.Withdraw) { d.Details = strings.Repeat("x", 1025) }))
-	f("a candle before 1970", apply(persistence.Writes{Candles: []persistence.Candle{candle(1, 1, -1)}}))
-	f("a candle below 0", apply(persistence.Writes{Candles: []persistence.Candle{{Pair: 1, Low: -1}}}))
-	act := func(a persistence.Action) error { return apply(persistence.Writes{Actions: []persistence.Action{a}}) }
+	f("an address of 257 bytes", end(func(d *persistence.Withdraw) {
+		d.Address = strings.Repeat("x", 257)
+	}))
+	f("details of 1025 bytes", end(func(d *persistence.Withdraw) {
+		d.Details = strings.Repeat("x", 1025)
+	}))
+	f("a candle before 1970", apply(
+		persistence.Writes{Candles: []persistence.Candle{candle(1, 1, -1)}}))
+	f("a candle below 0", apply(persistence.Writes{
+		Candles: []persistence.Candle{{Pair: 1, Low: -1}}}))
+	act := func(a persistence.Action) error {
+		return apply(persistence.Writes{Actions: []persistence.Action{a}})
+	}
 	f("an action without a sequence", act(persistence.Action{Who: "x"}))
-	f("an action by somebody of 257 bytes", act(persistence.Action{Seq: 1, Who: strings.Repeat("x", 257)}))
+	f("an action by somebody of 257 bytes",
+		act(persistence.Action{Seq: 1, Who: strings.Repeat("x", 257)}))
 	f("an action of 4097 bytes", act(persistence.Action{Seq: 1, What: strings.Repeat("x", 4097)}))
 	f("a nonce without a key", apply(persistence.Writes{Nonces: []persistence.Nonce{{}}}))
-	f("a wallet without a name", apply(persistence.Writes{Wallets: []persistence.Wallet{{Account: 1}}}))
-	f("too many nonces", apply(persistence.Writes{Nonces: make([]persistence.Nonce, persistence.MaxRows+1)}))
-	f("too many withdraws", apply(persistence.Writes{Withdraws: make([]persistence.Withdraw, persistence.MaxRows+1)}))
-	f("too many candles", apply(persistence.Writes{Candles: make([]persistence.Candle, persistence.MaxRows+1)}))
-	f("too many actions", apply(persistence.Writes{Actions: make([]persistence.Action, persistence.MaxRows+1)}))
+	f("a wallet without a name", apply(
+		persistence.Writes{Wallets: []persistence.Wallet{{Account: 1}}}))
+	f("too many nonces", apply(persistence.Writes{
+		Nonces: make([]persistence.Nonce, persistence.MaxRows+1)}))
+	f("too many withdraws", apply(
+		persistence.Writes{Withdraws: make([]persistence.Withdraw, persistence.MaxRows+1)}))
+	f("too many candles", apply(persistence.Writes{
+		Candles: make([]persistence.Candle, persistence.MaxRows+1)}))
+	f("too many actions", apply(persistence.Writes{
+		Actions: make([]persistence.Action, persistence.MaxRows+1)}))
 	still := func(writes persistence.Writes) error { return w.s.Apply(w.ctx, w.tok, 0, 0, &writes) }
-	f("a withdraw without a move", still(persistence.Writes{Withdraws: []persistence.Withdraw{withdraw(1, 1)}}))
-	f("a candle without a move", still(persistence.Writes{Candles: []persistence.Candle{candle(1, 1, 1)}}))
-	f("an action without a move", still(persistence.Writes{Actions: []persistence.Action{action(1)}}))
-	f("a negative offset of withdraws", w.s.Withdraws(w.ctx, persistence.WithdrawQuery{Offset: -1}, func(*persistence.Withdraw) bool { return true }))
-	f("a negative offset", w.s.Trades(w.ctx, persistence.TradeQuery{Offset: -1}, func(*persistence.Trade) bool { return true }))
+	f("a withdraw without a move",
+		still(persistence.Writes{Withdraws: []persistence.Withdraw{withdraw(1, 1)}}))
+	f("a candle without a move", still(
+		persistence.Writes{Candles: []persistence.Candle{candle(1, 1, 1)}}))
+	f("an action without a move", still(
+		persistence.Writes{Actions: []persistence.Action{action(1)}}))
+	f("a negative offset of withdraws",
+		w.s.Withdraws(w.ctx, persistence.WithdrawQuery{Offset: -1},
+			func(*persistence.Withdraw) bool { return true }))
+	f("a negative offset", w.s.Trades(w.ctx,
+		persistence.TradeQuery{Offset: -1}, func(*persistence.Trade) bool { return true }))
 	w.wantWatermark(0)
 	w.must(w.s.Apply(w.ctx, w.tok, 0, 1, nil)) // nothing to write is fine
 	w.wantWatermark(1)
@@ -129,9 +153,11 @@ func (w *world) nonces() {
 	put(persistence.Nonce{Key: "a", Nonce: 9}, persistence.Nonce{Key: "b", Nonce: 1<<53 + 1})
 	put(persistence.Nonce{Key: "a", Nonce: 10}, persistence.Nonce{Key: "b", Nonce: 1 << 53})
 	put(persistence.Nonce{Key: "a", Nonce: 9}, persistence.Nonce{Key: "b", Nonce: 1<<53 + 2})
-	put(persistence.Nonce{Key: "c", Nonce: top - 1}, persistence.Nonce{Key: "c", Nonce: top}, persistence.Nonce{Key: "c", Nonce: 5})
+	put(persistence.Nonce{Key: "c", Nonce: top - 1}, persistence.Nonce{Key: "c", Nonce: top},
+		persistence.Nonce{Key: "c", Nonce: 5})
 	put(persistence.Nonce{Key: "c", Nonce: top - 10}, persistence.Nonce{Key: "d", Nonce: 0})
-	put(persistence.Nonce{Key: "e", Nonce: 1234567890123}, persistence.Nonce{Key: "e", Nonce: 1234567890999})
+	put(persistence.Nonce{Key: "e", Nonce: 1234567890123},
+		persistence.Nonce{Key: "e", Nonce: 1234567890999})
 	put(persistence.Nonce{Key: "e", Nonce: 1234567890998})
 	var many []persistence.Nonce
 	for i := range uint64(3000) {
@@ -149,13 +175,16 @@ func (w *world) wallets() {
 		w.must(err)
 		return a.Balance()
 	}
-	alice := persistence.Wallet{Account: 7, Name: "alice.b-c_1", Seq: 1, Holdings: []persistence.Holding{
-		{Currency: "BTC", Balance: balance("1.5"), Reserve: balance("0.25")},
-		{Currency: "USD", Balance: money.Price(123456789).Times(987654321).Balance()},
-	}}
+	alice := persistence.Wallet{Account: 7, Name: "alice.b-c_1", Seq: 1,
+		Holdings: []persistence.Holding{
+			{Currency: "BTC", Balance: balance("1.5"), Reserve: balance("0.25")},
+			{Currency: "USD", Balance: money.Price(123456789).Times(987654321).Balance()},
+		}}
 	w.apply(1, &persistence.Writes{Wallets: []persistence.Wallet{alice}})
 	w.wantWallet(alice)
-	alice.Seq, alice.Holdings = 2, []persistence.Holding{{Currency: "USD", Balance: money.BalanceFromBits(1<<56-1, ^uint64(0)), Reserve: money.BalanceFromBits(0, 1)}}
+	alice.Seq, alice.Holdings = 2,
+		[]persistence.Holding{{Currency: "USD", Balance: money.BalanceFromBits(1<<56-1, ^uint64(0)),
+			Reserve: money.BalanceFromBits(0, 1)}}
 	bob := persistence.Wallet{Account: 8, Name: "bob", Seq: 2}
 	w.apply(1, &persistence.Writes{Wallets: []persistence.Wallet{alice, bob}})
 	w.wantWallet(alice)
@@ -189,12 +218,15 @@ func (w *world) allWallets() {
 	put := func(accounts uint32, seq uint64) {
 		var writes persistence.Writes
 		for a := range accounts {
-			p := persistence.Wallet{Account: 1 + a, Name: fmt.Sprintf("account-%d", a), Seq: seq, Holdings: []persistence.Holding{
-				{Currency: "BTC", Balance: money.Amount(uint64(a) * seq).Balance()}, {Currency: "USD", Reserve: money.Amount(a).Balance()},
-			}}
+			p := persistence.Wallet{Account: 1 + a, Name: fmt.Sprintf("account-%d", a), Seq: seq,
+				Holdings: []persistence.Holding{
+					{Currency: "BTC", Balance: money.Amount(uint64(a) * seq).Balance()},
+					{Currency: "USD", Reserve: money.Amount(a).Balance()},
+				}}
 			want[p.Name] = p
 			writes.Wallets = append(writes.Wallets, p)
-			writes.Trades = append(writes.Trades, trade(1000*seq*seq+uint64(a), 1, a, a+1)) // other keys between them
+			// other keys between them
+			writes.Trades = append(writes.Trades, trade(1000*seq*seq+uint64(a), 1, a, a+1))
 		}
 		w.apply(1, &writes)
 	}
@@ -230,19 +262,25 @@ func (w *world) largeApply() {
 	for id := uint64(1); id <= 5000; id++ {
 		writes.Trades = append(writes.Trades, randomTrade(r, id, uint16(1+id%pairs)))
 		writes.Orders = append(writes.Orders, randomOrder(r, id, 1))
-		writes.Nonces = append(writes.Nonces, persistence.Nonce{Key: fmt.Sprint(id % 100), Nonce: id})
+		writes.Nonces = append(writes.Nonces,
+			persistence.Nonce{Key: fmt.Sprint(id % 100), Nonce: id})
 	}
 	for a := range uint32(2000) {
-		writes.Wallets = append(writes.Wallets, persistence.Wallet{Account: a, Name: fmt.Sprintf("account-%d", a), Seq: 1,
-			Holdings: []persistence.Holding{{Currency: "BTC", Balance: money.Amount(a).Balance()}, {Currency: "USD", Reserve: money.Amount(a).Balance()}}})
+		writes.Wallets = append(writes.Wallets,
+			persistence.Wallet{Account: a, Name: fmt.Sprintf("account-%d", a), Seq: 1,
+				Holdings: []persistence.Holding{
+					{Currency: "BTC", Balance: money.Amount(a).Balance()},
+					{Currency: "USD", Reserve: money.Amount(a).Balance()}}})
 	}
 	w.must(w.s.Apply(w.ctx, w.tok, 0, 1, &writes))
 	w.must(w.s.Apply(w.ctx, w.tok, 0, 1, &writes))
 	m.add(&writes)
 	w.wantTrades(persistence.TradeQuery{}, m.tradesOf(persistence.TradeQuery{}))
 	for a := uint32(1); a <= accounts; a++ {
-		w.wantTrades(persistence.TradeQuery{Account: a}, m.tradesOf(persistence.TradeQuery{Account: a}))
-		w.wantOrders(persistence.OrderQuery{Account: a}, m.ordersOf(persistence.OrderQuery{Account: a}))
+		w.wantTrades(persistence.TradeQuery{Account: a},
+			m.tradesOf(persistence.TradeQuery{Account: a}))
+		w.wantOrders(persistence.OrderQuery{Account: a},
+			m.ordersOf(persistence.OrderQuery{Account: a}))
 	}
 	w.wantWallet(writes.Wallets[1999])
 	w.wantWatermark(1)

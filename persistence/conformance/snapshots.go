@@ -26,7 +26,8 @@ func (w *world) wantSnapshot(back int, seq uint64, data []byte) {
 	gotSeq, got, err := w.load(back)
 	w.must(err)
 	if gotSeq != seq || !bytes.Equal(got, data) {
-		w.Fatalf("snapshot %d back is of %d with %d bytes, want %d with %d", back, gotSeq, len(got), seq, len(data))
+		w.Fatalf("snapshot %d back is of %d with %d bytes, want %d with %d", back, gotSeq, len(got),
+			seq, len(data))
 	}
 }
 
@@ -131,13 +132,15 @@ func (w *world) tornSnapshot() {
 	w.apply(10, nil)
 	w.save(1, []byte("whole"))
 	broken := errors.New("the state cannot be encoded")
-	torn := io.MultiReader(bytes.NewReader(make([]byte, 700_000)), readerFunc(func([]byte) (int, error) { return 0, broken }))
+	torn := io.MultiReader(bytes.NewReader(make([]byte, 700_000)),
+		readerFunc(func([]byte) (int, error) { return 0, broken }))
 	w.is(w.s.SaveSnapshot(w.ctx, w.tok, 2, torn), broken)
 	ctx, cancel := context.WithCancel(w.ctx)
-	cancelled := io.MultiReader(bytes.NewReader(make([]byte, 300_000)), readerFunc(func([]byte) (int, error) {
-		cancel()
-		return 0, io.EOF
-	}))
+	cancelled := io.MultiReader(bytes.NewReader(make([]byte, 300_000)),
+		readerFunc(func([]byte) (int, error) {
+			cancel()
+			return 0, io.EOF
+		}))
 	if err := w.s.SaveSnapshot(ctx, w.tok, 3, cancelled); err == nil {
 		w.Fatal("no error although the context ended before the last chunk")
 	}

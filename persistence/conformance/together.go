@@ -16,32 +16,44 @@ import (
 func (w *world) fields() {
 	w.open(persistence.Retention{})
 	widest := persistence.Trade{
-		ID: codec.MaxID, Pair: math.MaxUint16, TakerSide: matching.Sell, Price: money.MaxPrice, Amount: money.MaxAmount,
-		TimeUs: math.MaxInt64, Taker: math.MaxUint32, Maker: math.MaxUint32 - 1, TakerOrder: codec.MaxID, MakerOrder: codec.MaxID - 1,
-		TakerFee: money.BalanceFromBits(math.MaxUint64, math.MaxUint64), MakerFee: money.BalanceFromBits(1, 0),
+		ID: codec.MaxID, Pair: math.MaxUint16, TakerSide: matching.Sell, Price: money.MaxPrice,
+		Amount: money.MaxAmount,
+		TimeUs: math.MaxInt64, Taker: math.MaxUint32, Maker: math.MaxUint32 - 1,
+		TakerOrder: codec.MaxID, MakerOrder: codec.MaxID - 1,
+		TakerFee: money.BalanceFromBits(math.MaxUint64, math.MaxUint64),
+		MakerFee: money.BalanceFromBits(1, 0),
 	}
 	narrow := persistence.Trade{ID: 1, Pair: 0, TakerSide: matching.Buy, Price: 1, Amount: 1}
 	wideOrder := persistence.Order{
-		ID: codec.MaxID, Account: math.MaxUint32, Pair: math.MaxUint16, Side: matching.Sell, Status: persistence.StatusCancelled,
-		Price: money.MaxPrice, Amount: money.MaxAmount, Remaining: money.MaxAmount, TimeUs: math.MaxInt64, ClosedUs: 1,
+		ID: codec.MaxID, Account: math.MaxUint32, Pair: math.MaxUint16, Side: matching.Sell,
+		Status: persistence.StatusCancelled,
+		Price:  money.MaxPrice, Amount: money.MaxAmount, Remaining: money.MaxAmount,
+		TimeUs: math.MaxInt64, ClosedUs: 1,
 		ClosedSeq: codec.MaxID, ClientID: "abcdefghijklmnopqrstuvwxyz_0123456-A",
 	}
-	narrowOrder := persistence.Order{ID: 1, Account: math.MaxUint32, Side: matching.Buy, Status: persistence.StatusDone}
+	narrowOrder := persistence.Order{ID: 1, Account: math.MaxUint32, Side: matching.Buy,
+		Status: persistence.StatusDone}
 	wideDeposit := persistence.Deposit{
-		ID: codec.MaxID, Account: math.MaxUint32, Currency: math.MaxUint16, Amount: money.MaxAmount, TimeUs: math.MaxInt64, Reference: "a\x00 reference\n",
+		ID: codec.MaxID, Account: math.MaxUint32, Currency: math.MaxUint16, Amount: money.MaxAmount,
+		TimeUs: math.MaxInt64, Reference: "a\x00 reference\n",
 	}
 	narrowDeposit := persistence.Deposit{ID: 1, Account: math.MaxUint32}
 	wideWithdraw := persistence.Withdraw{
-		ID: codec.MaxID, Account: math.MaxUint32, Currency: math.MaxUint16, Amount: money.MaxAmount, Status: persistence.WithdrawRefused,
-		TimeUs: math.MaxInt64, ClosedUs: 1, ClosedSeq: codec.MaxID, Address: strings.Repeat("a\x00", 128), Details: strings.Repeat("ü", 512),
+		ID: codec.MaxID, Account: math.MaxUint32, Currency: math.MaxUint16, Amount: money.MaxAmount,
+		Status: persistence.WithdrawRefused,
+		TimeUs: math.MaxInt64, ClosedUs: 1, ClosedSeq: codec.MaxID,
+		Address: strings.Repeat("a\x00", 128), Details: strings.Repeat("ü", 512),
 	}
 	narrowWithdraw := persistence.Withdraw{ID: 1, Account: 1, Status: persistence.WithdrawCancelled}
 	wideCandle := persistence.Candle{
-		Pair: math.MaxUint16, Frame: math.MaxUint8, Time: codec.MaxID, Open: 0, High: money.MaxPrice, Low: 0, Close: money.MaxPrice,
+		Pair: math.MaxUint16, Frame: math.MaxUint8, Time: codec.MaxID, Open: 0,
+		High: money.MaxPrice, Low: 0, Close: money.MaxPrice,
 		Volume: money.TotalFromBits(math.MaxUint64, math.MaxUint64),
 	}
-	narrowCandle := persistence.Candle{Pair: math.MaxUint16, Frame: math.MaxUint8, Time: 1, Open: money.MaxPrice, High: 0, Low: 1}
-	wideAction := persistence.Action{Seq: codec.MaxID, TimeUs: math.MaxInt64, Who: strings.Repeat("w", 256), What: strings.Repeat("\n", 4096)}
+	narrowCandle := persistence.Candle{Pair: math.MaxUint16, Frame: math.MaxUint8, Time: 1,
+		Open: money.MaxPrice, High: 0, Low: 1}
+	wideAction := persistence.Action{Seq: codec.MaxID, TimeUs: math.MaxInt64,
+		Who: strings.Repeat("w", 256), What: strings.Repeat("\n", 4096)}
 	narrowAction := persistence.Action{Seq: 1}
 	w.apply(1, &persistence.Writes{
 		Trades:   []persistence.Trade{narrow, widest},
@@ -52,17 +64,24 @@ func (w *world) fields() {
 		Candles:   []persistence.Candle{narrowCandle, wideCandle},
 		Actions:   []persistence.Action{narrowAction, wideAction},
 	})
-	w.wantWithdraws(persistence.WithdrawQuery{}, []persistence.Withdraw{wideWithdraw, narrowWithdraw})
-	w.wantWithdraws(persistence.WithdrawQuery{Account: math.MaxUint32, Currency: math.MaxUint16}, []persistence.Withdraw{wideWithdraw})
-	w.wantCandles(persistence.CandleQuery{Pair: math.MaxUint16, Frame: math.MaxUint8}, &model{candles: []persistence.Candle{narrowCandle, wideCandle}})
+	w.wantWithdraws(persistence.WithdrawQuery{},
+		[]persistence.Withdraw{wideWithdraw, narrowWithdraw})
+	w.wantWithdraws(persistence.WithdrawQuery{Account: math.MaxUint32, Currency: math.MaxUint16},
+		[]persistence.Withdraw{wideWithdraw})
+	w.wantCandles(persistence.CandleQuery{Pair: math.MaxUint16, Frame: math.MaxUint8},
+		&model{candles: []persistence.Candle{narrowCandle, wideCandle}})
 	w.wantActions(persistence.ActionQuery{}, []persistence.Action{wideAction, narrowAction})
 	w.wantTrades(persistence.TradeQuery{}, []persistence.Trade{widest, narrow})
 	w.wantTrades(persistence.TradeQuery{Account: math.MaxUint32}, []persistence.Trade{widest})
-	w.wantTrades(persistence.TradeQuery{Account: math.MaxUint32, Pair: math.MaxUint16}, []persistence.Trade{widest})
+	w.wantTrades(persistence.TradeQuery{Account: math.MaxUint32, Pair: math.MaxUint16},
+		[]persistence.Trade{widest})
 	w.wantTrades(persistence.TradeQuery{Pair: math.MaxUint16, Before: codec.MaxID}, nil)
-	w.wantOrders(persistence.OrderQuery{Account: math.MaxUint32}, []persistence.Order{wideOrder, narrowOrder})
-	w.wantOrders(persistence.OrderQuery{Account: math.MaxUint32, ClientID: wideOrder.ClientID}, []persistence.Order{wideOrder})
-	w.wantDeposits(persistence.DepositQuery{Account: math.MaxUint32}, []persistence.Deposit{wideDeposit, narrowDeposit})
+	w.wantOrders(persistence.OrderQuery{Account: math.MaxUint32},
+		[]persistence.Order{wideOrder, narrowOrder})
+	w.wantOrders(persistence.OrderQuery{Account: math.MaxUint32, ClientID: wideOrder.ClientID},
+		[]persistence.Order{wideOrder})
+	w.wantDeposits(persistence.DepositQuery{Account: math.MaxUint32},
+		[]persistence.Deposit{wideDeposit, narrowDeposit})
 }
 
 // stable reads while rows are written: exact order, and everything that was there at the start.
@@ -107,10 +126,12 @@ func (w *world) stable() {
 			w.Fatalf("%+v: the list is not in order", q)
 		}
 		missing(w, before, during, tradeID)
-		orders := persistence.OrderQuery{Account: uint32(1 + i%accounts), Side: matching.Side(i % 3)}
+		orders := persistence.OrderQuery{Account: uint32(1 + i%accounts),
+			Side: matching.Side(i % 3)}
 		beforeOrders := w.orders(orders)
 		missing(w, beforeOrders, w.orders(orders), orderID)
-		withdraws := persistence.WithdrawQuery{Account: uint32(i % accounts), Currency: uint16(i % currencies)}
+		withdraws := persistence.WithdrawQuery{Account: uint32(i % accounts),
+			Currency: uint16(i % currencies)}
 		beforeWithdraws := w.withdraws(withdraws)
 		missing(w, beforeWithdraws, w.withdraws(withdraws), withdrawID)
 		candles := persistence.CandleQuery{Pair: 1}
@@ -171,13 +192,21 @@ func (w *world) concurrent() {
 				_, err := w.s.Watermark(w.ctx)
 				check(err)
 				check(w.s.Read(w.ctx, 0, func(_, _ uint64, _ []byte) error { return nil }))
-				check(w.s.Trades(w.ctx, persistence.TradeQuery{Account: 1, Pair: 1}, func(*persistence.Trade) bool { return true }))
-				check(w.s.Trades(w.ctx, persistence.TradeQuery{Ascending: true}, func(*persistence.Trade) bool { return true }))
-				check(w.s.Orders(w.ctx, persistence.OrderQuery{Account: 1, ClientID: "client-1"}, func(*persistence.Order) bool { return true }))
-				check(w.s.Deposits(w.ctx, persistence.DepositQuery{Account: 1}, func(*persistence.Deposit) bool { return true }))
-				check(w.s.Withdraws(w.ctx, persistence.WithdrawQuery{Currency: 1}, func(*persistence.Withdraw) bool { return true }))
-				check(w.s.Candles(w.ctx, persistence.CandleQuery{Pair: 1}, func(*persistence.Candle) bool { return true }))
-				check(w.s.Actions(w.ctx, persistence.ActionQuery{}, func(*persistence.Action) bool { return true }))
+				check(w.s.Trades(w.ctx, persistence.TradeQuery{Account: 1, Pair: 1},
+					func(*persistence.Trade) bool { return true }))
+				check(w.s.Trades(w.ctx, persistence.TradeQuery{Ascending: true},
+					func(*persistence.Trade) bool { return true }))
+				check(w.s.Orders(w.ctx, persistence.OrderQuery{Account: 1, ClientID: "client-1"},
+					func(*persistence.Order) bool { return true }))
+				check(w.s.Deposits(w.ctx, persistence.DepositQuery{Account: 1},
+					func(*persistence.Deposit) bool { return true }))
+				check(w.s.Withdraws(w.ctx, persistence.WithdrawQuery{Currency: 1},
+					func(*persistence.Withdraw) bool { return true }))
+				check(w.s.Candles(w.ctx, persistence.CandleQuery{Pair: 1},
+					func(*persistence.Candle) bool { return true }))
+				check(w.s.Actions(w.ctx, persistence.ActionQuery{}, func(*persistence.Action) bool {
+					return true
+				}))
 				check(w.s.Wallets(w.ctx, func(*persistence.Wallet) bool { return true }))
 				check(w.s.Nonces(w.ctx, func(string, uint64) {}))
 			}

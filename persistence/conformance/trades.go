@@ -12,8 +12,10 @@ import (
 // trade is one with plain values.
 func trade(id uint64, pair uint16, taker, maker uint32) persistence.Trade {
 	return persistence.Trade{
-		ID: id, Pair: pair, TakerSide: matching.Side(1 + id%2), Price: money.Price(id * 1000), Amount: money.Amount(id * 7),
-		TimeUs: 1_700_000_000_000_000 + int64(id), Taker: taker, Maker: maker, TakerOrder: id + 1, MakerOrder: id + 2,
+		ID: id, Pair: pair, TakerSide: matching.Side(1 + id%2), Price: money.Price(id * 1000),
+		Amount: money.Amount(id * 7),
+		TimeUs: 1_700_000_000_000_000 + int64(id), Taker: taker, Maker: maker, TakerOrder: id + 1,
+		MakerOrder: id + 2,
 	}
 }
 
@@ -55,13 +57,16 @@ func (w *world) swapped() {
 	f(trade(5, 3, 1, 2), trade(8, 2, 2, 1), trade(10, 2, 2, 2))
 	f(trade(4, 4, 4, 1), trade(6, 4, 1, 4))
 	all := []persistence.Trade{
-		trade(10, 2, 2, 2), trade(9, 1, 1, 2), trade(8, 2, 2, 1), trade(7, 2, 1, 3), trade(6, 4, 1, 4), trade(5, 3, 1, 2),
+		trade(10, 2, 2, 2), trade(9, 1, 1, 2), trade(8, 2, 2, 1), trade(7, 2, 1, 3),
+		trade(6, 4, 1, 4), trade(5, 3, 1, 2),
 		trade(4, 4, 4, 1), trade(3, 2, 1, 2), trade(2, 1, 1, 2), trade(1, 1, 1, 2),
 	}
 	w.wantTrades(persistence.TradeQuery{}, all)
 	w.wantTrades(persistence.TradeQuery{Account: 1}, all[1:])
-	w.wantTrades(persistence.TradeQuery{Account: 2, MySide: matching.Buy, TakerSide: matching.Buy}, []persistence.Trade{all[0], all[2]})
-	deposits := []persistence.Deposit{{ID: 5, Account: 1, Reference: "e"}, {ID: 2, Account: 1, Reference: "b"}}
+	w.wantTrades(persistence.TradeQuery{Account: 2, MySide: matching.Buy, TakerSide: matching.Buy},
+		[]persistence.Trade{all[0], all[2]})
+	deposits := []persistence.Deposit{{ID: 5, Account: 1, Reference: "e"},
+		{ID: 2, Account: 1, Reference: "b"}}
 	w.apply(1, &persistence.Writes{Deposits: deposits[:1]})
 	w.apply(1, &persistence.Writes{Deposits: deposits[1:]})
 	w.wantDeposits(persistence.DepositQuery{Account: 1}, deposits)
@@ -93,13 +98,15 @@ func (w *world) retention() {
 	w.wantTrades(persistence.TradeQuery{}, down(1))
 	w.wantTrades(persistence.TradeQuery{Account: 1}, down(1))
 	w.wantTrades(persistence.TradeQuery{Account: 1, Pair: 1}, down(1)[1:])
-	w.wantTrades(persistence.TradeQuery{Pair: 1}, down(0)[1:]) // its own list is not above the limit
+	// its own list is not above the limit
+	w.wantTrades(persistence.TradeQuery{Pair: 1}, down(0)[1:])
 	w.wantTrades(persistence.TradeQuery{Pair: 1, Ascending: true}, trades[:limit])
 	w.wantTrades(persistence.TradeQuery{Account: 2}, down(0)[1:])
 	w.wantTrades(persistence.TradeQuery{Account: 3}, trades[limit:])
 	_, err := w.s.Order(w.ctx, 1, 1)
 	w.is(err, persistence.ErrNotFound)
-	if got := w.orders(persistence.OrderQuery{Account: 1, Pair: 1}); len(got) != limit-1 || got[0].ID != limit || got[limit-2].ID != 2 {
+	if got := w.orders(persistence.OrderQuery{Account: 1, Pair: 1}); len(got) != limit-1 ||
+		got[0].ID != limit || got[limit-2].ID != 2 {
 		w.Fatalf("orders are %s", ids(got, orderID))
 	}
 	// An order that closes after ten newer ones have is the oldest beyond the limit.
@@ -122,7 +129,8 @@ func (w *world) retention() {
 	trades = append(trades, trade(200, 1, 1, 2))
 	w.apply(1, &persistence.Writes{Trades: trades[len(trades)-1:]})
 	w.wantTrades(persistence.TradeQuery{Pair: 1}, down(len(trades)-3))
-	w.wantTrades(persistence.TradeQuery{Pair: 1, Ascending: true, Offset: 1}, trades[len(trades)-2:])
+	w.wantTrades(persistence.TradeQuery{Pair: 1, Ascending: true, Offset: 1},
+		trades[len(trades)-2:])
 }
 
 func (w *world) longOffset() {
@@ -140,9 +148,11 @@ func (w *world) longOffset() {
 		m.add(&writes)
 	}
 	for range 120 {
-		q := persistence.TradeQuery{Offset: r.IntN(12_000), Ascending: r.IntN(2) == 0, Pair: uint16(r.IntN(3)), TakerSide: matching.Side(r.IntN(3))}
+		q := persistence.TradeQuery{Offset: r.IntN(12_000), Ascending: r.IntN(2) == 0,
+			Pair: uint16(r.IntN(3)), TakerSide: matching.Side(r.IntN(3))}
 		if r.IntN(2) == 0 { // an account has fewer
-			q.Account, q.MySide, q.Offset = 1+r.Uint32N(accounts), matching.Side(r.IntN(3)), q.Offset/4
+			q.Account, q.MySide, q.Offset = 1+r.Uint32N(accounts), matching.Side(r.IntN(3)),
+				q.Offset/4
 		}
 		if r.IntN(3) == 0 {
 			q.Before = r.Uint64N(id + 3000)

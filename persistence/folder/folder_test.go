@@ -19,7 +19,8 @@ func TestAFolderIsOfOneProcessWhichIsNamed(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := Hold(dir); !errors.Is(err, persistence.ErrLocked) || !strings.Contains(err.Error(), fmt.Sprint("pid ", os.Getpid(), " on ")) {
+	if _, err := Hold(dir); !errors.Is(err, persistence.ErrLocked) ||
+		!strings.Contains(err.Error(), fmt.Sprint("pid ", os.Getpid(), " on ")) {
 		t.Errorf("a second one is told %v", err)
 	}
 	if err := first.Release(); err != nil {
@@ -32,10 +33,12 @@ func TestAFolderIsOfOneProcessWhichIsNamed(t *testing.T) {
 	if err := second.Release(); err != nil {
 		t.Fatal(err)
 	}
-	if info, err := os.Stat(filepath.Join(dir, "serve.lock")); err != nil || info.Mode().Perm() != 0o600 {
+	if info, err := os.Stat(filepath.Join(dir, "serve.lock")); err != nil ||
+		info.Mode().Perm() != 0o600 {
 		t.Errorf("%v, %v", info, err)
 	}
-	if _, err := Hold(filepath.Join(dir, "none")); err == nil || errors.Is(err, persistence.ErrLocked) {
+	if _, err := Hold(filepath.Join(dir, "none")); err == nil ||
+		errors.Is(err, persistence.ErrLocked) {
 		t.Errorf("a folder that is not there: %v", err)
 	}
 }
@@ -65,8 +68,8 @@ func TestAFolderStaysHeldWhenItsLockFileIsRemoved(t *testing.T) {
 	}
 }
 
-// The owner that a copied folder remembers may live, in the folder that was copied. What it has seen
-// of the store is so all the same.
+// The owner that a copied folder remembers may live, in the folder that was copied. What it has
+// seen of the store is so all the same.
 func TestACopiedFolderHasNoClaimsOfItsOwn(t *testing.T) {
 	from, to := t.TempDir(), t.TempDir()
 	held, err := Hold(from)
@@ -123,20 +126,25 @@ func TestAnIdentityIsRememberedWholeOrNotAtAll(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, text := range []string{"", "{", "null", "[]", `{"version":5,"newest":{"id":"` + first.ID + `"}}`, `{"version":0,"newest":{"id":"` + first.ID + `"}}`, `{"version":3}`, `{"version":1}`, `{"version":2}`, `{"version":2,"newest":{"id":"x"}}`,
+	for _, text := range []string{"", "{", "null", "[]",
+		`{"version":5,"newest":{"id":"` + first.ID + `"}}`,
+		`{"version":0,"newest":{"id":"` + first.ID + `"}}`, `{"version":3}`, `{"version":1}`,
+		`{"version":2}`, `{"version":2,"newest":{"id":"x"}}`,
 		`{"version":2,"newest":{"id":"x"},"seen":{"Seq":7}}`,
 		string(whole[:len(whole)/2]), strings.Repeat(" ", 1<<20) + string(whole)} {
 		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
 		said.Reset()
-		if known, err := i.Load(); err != nil || known != (persistence.Tenures{}) || !strings.Contains(said.String(), file) {
+		if known, err := i.Load(); err != nil || known != (persistence.Tenures{}) ||
+			!strings.Contains(said.String(), file) {
 			t.Errorf("%.60q gives %+v, %v, and the log says %s", text, known, err, said.String())
 		}
 	}
 }
 
-// An upgrade finds what the program before has left: for how long admission must wait behind its claim, above all.
+// An upgrade finds what the program before has left: for how long admission must wait behind its
+// claim, above all.
 func TestAnIdentityOfTheVersionsBeforeIsRead(t *testing.T) {
 	dir := t.TempDir()
 	var said bytes.Buffer

@@ -16,13 +16,14 @@ import (
 
 const (
 	identityName = "owner.id"
-	// identityVersion is that of the file. Those before lack fields and mean the same: what an upgrade
-	// finds may say for how long admission must wait.
+	// identityVersion is that of the file. Those before lack fields and mean the same: what an
+	// upgrade finds may say for how long admission must wait.
 	identityVersion  = 4
 	identityMaxBytes = 4096
 )
 
-// An Identity is the file that remembers a host's claims. The process that holds the folder's lock owns it.
+// An Identity is the file that remembers a host's claims. The process that holds the folder's lock
+// owns it.
 type Identity struct {
 	dir string
 	log *slog.Logger
@@ -39,7 +40,8 @@ type stored struct {
 	Seen    *persistence.Mark   `json:"seen,omitempty"`
 	// Accepted belongs to Seen.
 	Accepted uint64 `json:"accepted,omitempty"`
-	// Lock is the number of the folder's serve.lock: a copy of the folder has another. 0: not known.
+	// Lock is the number of the folder's serve.lock: a copy of the folder has another. 0: not
+	// known.
 	Lock uint64 `json:"lock,omitempty"`
 }
 
@@ -52,8 +54,8 @@ func (i *Identity) lockNumber() uint64 {
 	return number(info)
 }
 
-// Load is what the file says. A file that is not there, or that is damaged, costs the start a wait and no
-// more: then this host knows no owner of its own.
+// Load is what the file says. A file that is not there, or that is damaged, costs the start a wait
+// and no more: then this host knows no owner of its own.
 func (i *Identity) Load() (persistence.Tenures, error) {
 	name := filepath.Join(i.dir, identityName)
 	f, err := os.Open(name)
@@ -66,16 +68,20 @@ func (i *Identity) Load() (persistence.Tenures, error) {
 	defer f.Close()
 	b, err := io.ReadAll(io.LimitReader(f, identityMaxBytes))
 	if err != nil {
-		return persistence.Tenures{}, fmt.Errorf("the claims of this host to its store: %s: %w", name, err)
+		return persistence.Tenures{}, fmt.Errorf("the claims of this host to its store: %s: %w",
+			name, err)
 	}
 	known, lock, err := parse(b)
 	if here := i.lockNumber(); err == nil && lock != 0 && here != 0 && lock != here {
-		i.log.Warn("this data folder is a copy of another, or its serve.lock was removed: this start "+
-			"waits for the store's owner as for a stranger", "file", name)
+		i.log.Warn(
+			"this data folder is a copy of another, or its serve.lock was removed: this start "+
+				"waits for the store's owner as for a stranger", "file", name)
 		known.Newest, known.Before = persistence.Tenure{}, persistence.Tenure{}
 	}
 	if err != nil {
-		i.log.Warn("the file with the claims of this host to its store cannot be used and is written anew: this start waits for the owner as for a stranger",
+		i.log.Warn(
+			"the file with the claims of this host to its store cannot be used and is written "+
+				"anew: this start waits for the owner as for a stranger",
 			"file", name, "error", err)
 		return persistence.Tenures{}, nil
 	}
@@ -98,8 +104,11 @@ func parse(b []byte) (known persistence.Tenures, lock uint64, err error) {
 	unused := known.Newest.ID == "" && s.Before == nil && s.Seen != nil // by any claim
 	switch {
 	case s.Version < 1 || s.Version > identityVersion:
-		return persistence.Tenures{}, 0, fmt.Errorf("it is of version %d, and this program knows versions 1 to %d", s.Version, identityVersion)
-	case !codec.IsUnique(known.Newest.ID) && !unused, s.Before != nil && !codec.IsUnique(known.Before.ID):
+		return persistence.Tenures{}, 0,
+			fmt.Errorf("it is of version %d, and this program knows versions 1 to %d", s.Version,
+				identityVersion)
+	case !codec.IsUnique(known.Newest.ID) && !unused,
+		s.Before != nil && !codec.IsUnique(known.Before.ID):
 		return persistence.Tenures{}, 0, errors.New("an id in it is not 32 hexadecimal digits")
 	}
 	return known, s.Lock, nil
@@ -127,7 +136,8 @@ func (i *Identity) Save(known persistence.Tenures) error {
 
 func (i *Identity) write(b []byte) error {
 	// One process has the folder, so one name is enough, and a crash leaves one file at most.
-	unfinished, name := filepath.Join(i.dir, identityName+".new"), filepath.Join(i.dir, identityName)
+	unfinished, name := filepath.Join(i.dir, identityName+".new"),
+		filepath.Join(i.dir, identityName)
 	f, err := os.OpenFile(unfinished, os.O_CREATE|os.O_WRONLY|os.O_TRUNC, 0o600)
 	if err != nil {
 		return err

@@ -20,8 +20,8 @@ const (
 // errHeld is the answer of a system whose lock another process has.
 var errHeld = errors.New("held")
 
-// A Lock is a data folder that one process has to itself. It is on the file, which names the holder,
-// and on the folder, which stays when a person or a script removes the file.
+// A Lock is a data folder that one process has to itself. It is on the file, which names the
+// holder, and on the folder, which stays when a person or a script removes the file.
 type Lock struct{ file, folder *os.File }
 
 // Hold takes the folder for this process until Release or the process's end. ErrLocked names the

@@ -11,7 +11,8 @@ import (
 
 // A Disk holds the data of one engine. Stores are opened on it; it outlives them.
 type Disk struct {
-	// Durable is told of each batch when it has become durable, in order; nil: nobody is. It must not use the disk.
+	// Durable is told of each batch when it has become durable, in order; nil: nobody is. It must
+	// not use the disk.
 	Durable func(prev, next uint64, batch []byte)
 
 	mu      sync.Mutex
@@ -21,8 +22,8 @@ type Disk struct {
 	rest    wlog  // all other writes
 }
 
-// A wlog has the writes of one log that are in live and not in durable. What is in one log is none of the other's: so
-// their writes may come to the disk in any order.
+// A wlog has the writes of one log that are in live and not in durable. What is in one log is none
+// of the other's: so their writes may come to the disk in any order.
 type wlog []func(*data)
 
 // data is what a disk holds.
@@ -71,15 +72,18 @@ type chart struct {
 func NewDisk() *Disk { return &Disk{live: newData(), durable: newData()} }
 
 func newData() *data {
-	return &data{nonces: map[string]uint64{}, wallets: map[uint32]persistence.Wallet{}, candles: map[chart][]persistence.Candle{},
+	return &data{nonces: map[string]uint64{}, wallets: map[uint32]persistence.Wallet{},
+		candles:    map[chart][]persistence.Candle{},
 		references: map[string]persistence.Deposit{}}
 }
 
 // clone shares only what is never changed in place.
 func (d *data) clone() *data {
 	c := *d
-	c.batches, c.nonces, c.wallets = slices.Clone(d.batches), maps.Clone(d.nonces), maps.Clone(d.wallets)
-	c.trades, c.orders, c.deposits = slices.Clone(d.trades), slices.Clone(d.orders), slices.Clone(d.deposits)
+	c.batches, c.nonces, c.wallets = slices.Clone(d.batches), maps.Clone(d.nonces),
+		maps.Clone(d.wallets)
+	c.trades, c.orders, c.deposits = slices.Clone(d.trades), slices.Clone(d.orders),
+		slices.Clone(d.deposits)
 	c.withdraws, c.actions = slices.Clone(d.withdraws), slices.Clone(d.actions)
 	c.candles, c.references = maps.Clone(d.candles), maps.Clone(d.references)
 	for k, list := range c.candles {
@@ -108,7 +112,8 @@ func (d *Disk) keep(log *wlog, n int) {
 	for _, change := range kept {
 		before := d.durable.seq
 		change(d.durable)
-		if last := len(d.durable.batches) - 1; d.Durable != nil && last >= 0 && d.durable.seq > before {
+		if last := len(d.durable.batches) - 1; d.Durable != nil && last >= 0 &&
+			d.durable.seq > before {
 			b := &d.durable.batches[last]
 			d.Durable(b.prev, b.next, b.batch)
 		}
@@ -122,8 +127,8 @@ func (d *Disk) Unsynced() (journal, rest int) {
 	return len(d.journal), len(d.rest)
 }
 
-// Crash loses all unsynced writes but the first ones of the journal and the first ones of the rest. Stores that are open on the
-// disk see what is left.
+// Crash loses all unsynced writes but the first ones of the journal and the first ones of the rest.
+// Stores that are open on the disk see what is left.
 func (d *Disk) Crash(journal, rest int) {
 	d.mu.Lock()
 	defer d.mu.Unlock()

@@ -13,8 +13,10 @@ import (
 
 // copyOf shares nothing with w.
 func copyOf(w *persistence.Writes) *persistence.Writes {
-	c := &persistence.Writes{Wallets: slices.Clone(w.Wallets), Nonces: slices.Clone(w.Nonces), Trades: slices.Clone(w.Trades), Orders: slices.Clone(w.Orders),
-		Deposits: slices.Clone(w.Deposits), Withdraws: slices.Clone(w.Withdraws), Candles: slices.Clone(w.Candles), Actions: slices.Clone(w.Actions)}
+	c := &persistence.Writes{Wallets: slices.Clone(w.Wallets), Nonces: slices.Clone(w.Nonces),
+		Trades: slices.Clone(w.Trades), Orders: slices.Clone(w.Orders),
+		Deposits: slices.Clone(w.Deposits), Withdraws: slices.Clone(w.Withdraws),
+		Candles: slices.Clone(w.Candles), Actions: slices.Clone(w.Actions)}
 	for i := range c.Wallets {
 		c.Wallets[i].Holdings = slices.Clone(c.Wallets[i].Holdings)
 	}
@@ -37,13 +39,17 @@ func (d *data) apply(to uint64, w *persistence.Writes) {
 	}
 	add(&d.actions, w.Actions, func(a *persistence.Action) uint64 { return a.Seq })
 	for i := range w.Withdraws {
-		if k := &w.Withdraws[i]; !slices.ContainsFunc(d.withdraws, func(o persistence.Withdraw) bool { return o.ID == k.ID }) {
-			add(&d.withdraws, w.Withdraws[i:i+1], func(k *persistence.Withdraw) uint64 { return k.ID })
+		if k := &w.Withdraws[i]; !slices.ContainsFunc(d.withdraws,
+			func(o persistence.Withdraw) bool { return o.ID == k.ID }) {
+			add(&d.withdraws, w.Withdraws[i:i+1], func(k *persistence.Withdraw) uint64 {
+				return k.ID
+			})
 		}
 	}
 	for _, c := range w.Candles {
 		list := d.candles[chart{c.Pair, c.Frame}]
-		at, there := slices.BinarySearchFunc(list, c.Time, func(c persistence.Candle, time int64) int { return cmp.Compare(c.Time, time) })
+		at, there := slices.BinarySearchFunc(list,
+			c.Time, func(c persistence.Candle, time int64) int { return cmp.Compare(c.Time, time) })
 		if there {
 			list[at] = c
 		} else {
@@ -107,7 +113,8 @@ func answer[T any](s *Store, list func(*data) []T, fn func(*T) bool) error {
 }
 
 // Trades answers a list.
-func (s *Store) Trades(_ context.Context, q persistence.TradeQuery, fn func(*persistence.Trade) bool) error {
+func (s *Store) Trades(_ context.Context, q persistence.TradeQuery,
+	fn func(*persistence.Trade) bool) error {
 	if err := codec.CheckTrades(&q); err != nil {
 		return err
 	}
@@ -122,27 +129,36 @@ func (s *Store) Trades(_ context.Context, q persistence.TradeQuery, fn func(*per
 		if t.Taker != q.Account {
 			mine = mine.Opposite()
 		}
-		return (q.Pair == 0 || t.Pair == q.Pair) && (q.TakerSide == 0 || t.TakerSide == q.TakerSide) && (q.MySide == 0 || mine == q.MySide) &&
+		return (q.Pair == 0 || t.Pair == q.Pair) &&
+			(q.TakerSide == 0 || t.TakerSide == q.TakerSide) &&
+			(q.MySide == 0 || mine == q.MySide) &&
 			(q.Before == 0 || t.ID < q.Before)
 	}
 	return answer(s, func(d *data) []persistence.Trade {
-		return rows(d.trades, selection[persistence.Trade]{of, s.keep.Trades, match, q.Offset, q.Ascending})
+		return rows(d.trades, selection[persistence.Trade]{of, s.keep.Trades, match, q.Offset,
+			q.Ascending})
 	}, fn)
 }
 
 // Orders answers a list.
-func (s *Store) Orders(_ context.Context, q persistence.OrderQuery, fn func(*persistence.Order) bool) error {
+func (s *Store) Orders(_ context.Context, q persistence.OrderQuery,
+	fn func(*persistence.Order) bool) error {
 	match := func(o *persistence.Order) bool {
-		return (q.Pair == 0 || o.Pair == q.Pair) && (q.Side == 0 || o.Side == q.Side) && (q.Status == 0 || o.Status == q.Status) &&
-			(q.ClientID == "" || o.ClientID == q.ClientID) && (q.Before == 0 || o.ID < q.Before) && (q.MaxSeq == 0 || o.ClosedSeq <= q.MaxSeq)
+		return (q.Pair == 0 || o.Pair == q.Pair) && (q.Side == 0 || o.Side == q.Side) &&
+			(q.Status == 0 || o.Status == q.Status) &&
+			(q.ClientID == "" || o.ClientID == q.ClientID) && (q.Before == 0 || o.ID < q.Before) &&
+			(q.MaxSeq == 0 || o.ClosedSeq <= q.MaxSeq)
 	}
 	return answer(s, func(d *data) []persistence.Order {
-		return rows(d.orders, selection[persistence.Order]{func(o *persistence.Order) bool { return o.Account == q.Account }, s.keep.Orders, match, 0, false})
+		return rows(d.orders, selection[persistence.Order]{func(o *persistence.Order) bool {
+			return o.Account == q.Account
+		}, s.keep.Orders, match, 0, false})
 	}, fn)
 }
 
 // Order is one closed order of an account.
-func (s *Store) Order(ctx context.Context, account uint32, id uint64) (found persistence.Order, err error) {
+func (s *Store) Order(ctx context.Context, account uint32, id uint64) (found persistence.Order,
+	err error) {
 	err = s.Orders(ctx, persistence.OrderQuery{Account: account}, func(o *persistence.Order) bool {
 		if o.ID == id {
 			found = *o
@@ -156,7 +172,8 @@ func (s *Store) Order(ctx context.Context, account uint32, id uint64) (found per
 }
 
 // Deposits answers a list.
-func (s *Store) Deposits(_ context.Context, q persistence.DepositQuery, fn func(*persistence.Deposit) bool) error {
+func (s *Store) Deposits(_ context.Context, q persistence.DepositQuery,
+	fn func(*persistence.Deposit) bool) error {
 	if err := codec.CheckDeposits(&q); err != nil {
 		return err
 	}
@@ -164,7 +181,9 @@ func (s *Store) Deposits(_ context.Context, q persistence.DepositQuery, fn func(
 		return (q.Before == 0 || p.ID < q.Before) && (q.Currency == 0 || p.Currency == q.Currency)
 	}
 	return answer(s, func(d *data) []persistence.Deposit {
-		return rows(d.deposits, selection[persistence.Deposit]{func(p *persistence.Deposit) bool { return p.Account == q.Account }, 0, match, q.Offset, false})
+		return rows(d.deposits, selection[persistence.Deposit]{func(p *persistence.Deposit) bool {
+			return p.Account == q.Account
+		}, 0, match, q.Offset, false})
 	}, fn)
 }
 
@@ -199,7 +218,8 @@ func (s *Store) References(_ context.Context, fn func(*persistence.Deposit) bool
 }
 
 // Withdraws answers a list.
-func (s *Store) Withdraws(_ context.Context, q persistence.WithdrawQuery, fn func(*persistence.Withdraw) bool) error {
+func (s *Store) Withdraws(_ context.Context, q persistence.WithdrawQuery,
+	fn func(*persistence.Withdraw) bool) error {
 	if err := codec.CheckWithdraws(&q); err != nil {
 		return err
 	}
@@ -207,7 +227,9 @@ func (s *Store) Withdraws(_ context.Context, q persistence.WithdrawQuery, fn fun
 		return codec.WithdrawMatches(k, &q) && (q.Before == 0 || k.ID < q.Before)
 	}
 	return answer(s, func(d *data) []persistence.Withdraw {
-		return rows(d.withdraws, selection[persistence.Withdraw]{func(*persistence.Withdraw) bool { return true }, 0, match, q.Offset, false})
+		return rows(d.withdraws, selection[persistence.Withdraw]{func(*persistence.Withdraw) bool {
+			return true
+		}, 0, match, q.Offset, false})
 	}, fn)
 }
 
@@ -226,18 +248,26 @@ func (s *Store) Withdraw(ctx context.Context, id uint64) (found persistence.With
 }
 
 // Candles answers a list.
-func (s *Store) Candles(_ context.Context, q persistence.CandleQuery, fn func(*persistence.Candle) bool) error {
-	match := func(c *persistence.Candle) bool { return c.Time >= q.Since && (q.Until == 0 || c.Time <= q.Until) }
+func (s *Store) Candles(_ context.Context, q persistence.CandleQuery,
+	fn func(*persistence.Candle) bool) error {
+	match := func(c *persistence.Candle) bool {
+		return c.Time >= q.Since && (q.Until == 0 || c.Time <= q.Until)
+	}
 	return answer(s, func(d *data) []persistence.Candle {
-		return rows(d.candles[chart{q.Pair, q.Frame}], selection[persistence.Candle]{func(*persistence.Candle) bool { return true }, s.keep.Candles, match, 0, false})
+		return rows(d.candles[chart{q.Pair, q.Frame}],
+			selection[persistence.Candle]{func(*persistence.Candle) bool { return true },
+				s.keep.Candles, match, 0, false})
 	}, fn)
 }
 
 // Actions answers a list.
-func (s *Store) Actions(_ context.Context, q persistence.ActionQuery, fn func(*persistence.Action) bool) error {
+func (s *Store) Actions(_ context.Context, q persistence.ActionQuery,
+	fn func(*persistence.Action) bool) error {
 	match := func(a *persistence.Action) bool { return q.Before == 0 || a.Seq < q.Before }
 	return answer(s, func(d *data) []persistence.Action {
-		return rows(d.actions, selection[persistence.Action]{func(*persistence.Action) bool { return true }, 0, match, 0, false})
+		return rows(d.actions, selection[persistence.Action]{func(*persistence.Action) bool {
+			return true
+		}, 0, match, 0, false})
 	}, fn)
 }
 

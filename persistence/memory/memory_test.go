@@ -22,12 +22,15 @@ func (b backend) Open(_ *testing.T, r persistence.Retention) persistence.Store {
 	return Open(b.disk, r)
 }
 
-func (b backend) Wallet(_ *testing.T, _ persistence.Store, account uint32, _ string) (persistence.Wallet, error) {
+func (b backend) Wallet(_ *testing.T, _ persistence.Store, account uint32,
+	_ string) (persistence.Wallet, error) {
 	w, there := b.disk.live.wallets[account]
 	if !there {
 		return w, persistence.ErrNotFound
 	}
-	slices.SortFunc(w.Holdings, func(a, b persistence.Holding) int { return cmp.Compare(a.Currency, b.Currency) })
+	slices.SortFunc(w.Holdings, func(a, b persistence.Holding) int {
+		return cmp.Compare(a.Currency, b.Currency)
+	})
 	return w, nil
 }
 
@@ -61,7 +64,8 @@ func filled(t *testing.T) (d *Disk, heard *[]uint64) {
 	if err := s.Append(t.Context(), tok, 0, 1, []byte("one")); err != nil {
 		t.Fatal(err)
 	}
-	if err := s.Apply(t.Context(), tok, 0, 1, &persistence.Writes{Nonces: []persistence.Nonce{{Key: "key", Nonce: 7}}}); err != nil {
+	if err := s.Apply(t.Context(), tok, 0, 1,
+		&persistence.Writes{Nonces: []persistence.Nonce{{Key: "key", Nonce: 7}}}); err != nil {
 		t.Fatal(err)
 	}
 	d.mu.Lock()
@@ -79,13 +83,17 @@ func TestACrashLosesATailOfEachLogThatWasNotSynced(t *testing.T) {
 	}{{0, 0, 1, 0, 0}, {0, 1, 1, 1, 1}, {1, 0, 2, 0, 0}, {1, 1, 2, 1, 1}, {9, 9, 2, 1, 1}} {
 		d, heard := filled(t)
 		if journal, rest := d.Unsynced(); journal != 1 || rest != 1 || d.Last() != 1 {
-			t.Fatalf("%d and %d writes are not synced, the journal is durable up to %d", journal, rest, d.Last())
+			t.Fatalf("%d and %d writes are not synced, the journal is durable up to %d", journal,
+				rest, d.Last())
 		}
 		d.Crash(want.journal, want.rest)
-		if d.live.seq != want.seq || d.live.watermark != want.watermark || uint64(len(d.live.nonces)) != want.nonces {
-			t.Errorf("%+v: the journal is at %d, the projections at %d with %d nonces", want, d.live.seq, d.live.watermark, len(d.live.nonces))
+		if d.live.seq != want.seq || d.live.watermark != want.watermark ||
+			uint64(len(d.live.nonces)) != want.nonces {
+			t.Errorf("%+v: the journal is at %d, the projections at %d with %d nonces", want,
+				d.live.seq, d.live.watermark, len(d.live.nonces))
 		}
-		if journal, rest := d.Unsynced(); d.Last() != want.seq || (*heard)[len(*heard)-1] != want.seq || journal+rest != 0 {
+		if journal, rest := d.Unsynced(); d.Last() != want.seq ||
+			(*heard)[len(*heard)-1] != want.seq || journal+rest != 0 {
 			t.Errorf("%+v: durable are %v, up to %d", want, *heard, d.Last())
 		}
 	}
@@ -98,18 +106,29 @@ func TestEachWriteSyncsItsOwnLog(t *testing.T) {
 		do            func(*Store, persistence.Token) error
 		journal, rest int // that are not synced after it
 	}{
-		{"append", false, func(s *Store, tok persistence.Token) error { return s.Append(t.Context(), tok, 1, 2, []byte("two")) }, 0, 1},
+		{"append", false, func(s *Store, tok persistence.Token) error {
+			return s.Append(t.Context(), tok, 1, 2, []byte("two"))
+		}, 0, 1},
 		{"snapshot", false, func(s *Store, tok persistence.Token) error {
 			return s.SaveSnapshot(t.Context(), tok, 1, strings.NewReader("image"))
 		}, 1, 0},
-		{"trim", false, func(s *Store, tok persistence.Token) error { return s.Trim(t.Context(), tok, 1) }, 2, 1},
-		{"projection", false, func(s *Store, tok persistence.Token) error { return s.Apply(t.Context(), tok, 1, 2, nil) }, 1, 2},
+		{"trim", false, func(s *Store, tok persistence.Token) error {
+			return s.Trim(t.Context(), tok, 1)
+		}, 2, 1},
+		{"projection", false, func(s *Store, tok persistence.Token) error {
+			return s.Apply(t.Context(), tok, 1, 2, nil)
+		}, 1, 2},
 		{"owner", false, func(s *Store, _ persistence.Token) error {
 			_, _, err := s.Acquire(t.Context(), persistence.Claim{Owner: "another"})
 			return err
 		}, 0, 0},
-		{"append of a server", true, func(s *Store, tok persistence.Token) error { return s.Append(t.Context(), tok, 1, 2, []byte("two")) }, 0, 0},
-		{"projection of a server", true, func(s *Store, tok persistence.Token) error { return s.Apply(t.Context(), tok, 1, 2, nil) }, 0, 0},
+		{"append of a server", true, func(s *Store, tok persistence.Token) error {
+			return s.Append(t.Context(), tok, 1, 2, []byte("two"))
+		}, 0, 0},
+		{"projection of a server", true,
+			func(s *Store, tok persistence.Token) error {
+				return s.Apply(t.Context(), tok, 1, 2, nil)
+			}, 0, 0},
 	} {
 		d, _ := filled(t)
 		s := Open(d, persistence.Retention{})
@@ -118,7 +137,9 @@ func TestEachWriteSyncsItsOwnLog(t *testing.T) {
 			t.Fatal(err)
 		}
 		if journal, rest := d.Unsynced(); journal != one.journal || rest != one.rest {
-			t.Errorf("after the %s %d writes of the journal and %d others are not synced, not %d and %d", one.what, journal, rest, one.journal, one.rest)
+			t.Errorf(
+				"after the %s %d writes of the journal and %d others are not synced, not %d and %d",
+				one.what, journal, rest, one.journal, one.rest)
 		}
 	}
 }

@@ -17,8 +17,9 @@ import (
 
 // A Store is one user of a disk.
 type Store struct {
-	// BeforeSync is called between a write of Append and its sync, outside of any lock: there a simulation may
-	// keep the caller waiting, or have a crash, after which it returns an error: the answer is lost.
+	// BeforeSync is called between a write of Append and its sync, outside of any lock: there a
+	// simulation may keep the caller waiting, or have a crash, after which it returns an error: the
+	// answer is lost.
 	BeforeSync func() error
 	// Server says that every write is synced before it is answered, projections too.
 	Server bool
@@ -83,7 +84,8 @@ func (d *data) owned(tok persistence.Token) error {
 	return nil
 }
 
-// Acquire makes the caller the owner. An embedded store syncs its journal when it is opened, which an owner's process does.
+// Acquire makes the caller the owner. An embedded store syncs its journal when it is opened, which
+// an owner's process does.
 func (s *Store) Acquire(_ context.Context, c persistence.Claim) (persistence.Token, uint64, error) {
 	id, err := codec.CheckClaim(c)
 	if err != nil {
@@ -203,7 +205,8 @@ func (s *Store) Begin(_ context.Context, tok persistence.Token, seq uint64) erro
 }
 
 // Append makes a batch durable.
-func (s *Store) Append(_ context.Context, tok persistence.Token, prev, next uint64, batch []byte) error {
+func (s *Store) Append(_ context.Context, tok persistence.Token, prev, next uint64,
+	batch []byte) error {
 	if err := codec.CheckBatch(prev, next, batch); err != nil {
 		return err
 	}
@@ -260,7 +263,8 @@ func (s *Store) append(tok persistence.Token, b stored) error {
 }
 
 // Read calls fn for each batch that ends above after.
-func (s *Store) Read(ctx context.Context, after uint64, fn func(prev, next uint64, batch []byte) error) error {
+func (s *Store) Read(ctx context.Context, after uint64, fn func(prev, next uint64,
+	batch []byte) error) error {
 	if err := s.lock(); err != nil {
 		return err
 	}
@@ -287,8 +291,8 @@ func (s *Store) Read(ctx context.Context, after uint64, fn func(prev, next uint6
 	return chain.Done()
 }
 
-// Trim forgets batches that end at or below upTo. It is durable with the next sync of the journal: after an append as well
-// as before, whatever has become of the projections.
+// Trim forgets batches that end at or below upTo. It is durable with the next sync of the journal:
+// after an append as well as before, whatever has become of the projections.
 func (s *Store) Trim(_ context.Context, tok persistence.Token, upTo uint64) error {
 	if err := s.lock(); err != nil {
 		return err
@@ -318,8 +322,10 @@ func (d *data) mayPublish(tok persistence.Token, seq uint64) error {
 	return nil
 }
 
-// SaveSnapshot stores and then publishes an image. With it all projections that it follows are synced, and the journal is not.
-func (s *Store) SaveSnapshot(ctx context.Context, tok persistence.Token, seq uint64, r io.Reader) error {
+// SaveSnapshot stores and then publishes an image. With it all projections that it follows are
+// synced, and the journal is not.
+func (s *Store) SaveSnapshot(ctx context.Context, tok persistence.Token, seq uint64,
+	r io.Reader) error {
 	may := func() error {
 		if err := s.lock(); err != nil {
 			return err
@@ -346,7 +352,8 @@ func (s *Store) SaveSnapshot(ctx context.Context, tok persistence.Token, seq uin
 	}
 	defer s.unlock()
 	s.disk.write(&s.disk.rest, func(d *data) {
-		// A second image at one sequence replaces the first: the caller saves it again because that one is bad.
+		// A second image at one sequence replaces the first: the caller saves it again because that
+		// one is bad.
 		if newest := d.snapshots[0]; newest.there && newest.name.Seq != seq {
 			d.snapshots[1] = newest
 		}
@@ -379,12 +386,15 @@ func (s *Store) LoadSnapshot(ctx context.Context, back int) (uint64, io.ReadClos
 		}
 		return nil, codec.ErrNoChunk
 	}
-	kept := func(context.Context) (bool, error) { return false, nil } // chunks are gone only with their image
+	// chunks are gone only with their image
+	kept := func(context.Context) (bool, error) { return false, nil }
 	return name.Seq, name.Download(ctx, get, kept), nil
 }
 
-// Apply writes w and moves the watermark. It is durable with the next snapshot or owner, and not with an append.
-func (s *Store) Apply(_ context.Context, tok persistence.Token, from, to uint64, w *persistence.Writes) error {
+// Apply writes w and moves the watermark. It is durable with the next snapshot or owner, and not
+// with an append.
+func (s *Store) Apply(_ context.Context, tok persistence.Token, from, to uint64,
+	w *persistence.Writes) error {
 	if w == nil {
 		w = &persistence.Writes{}
 	}

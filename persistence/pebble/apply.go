@@ -18,7 +18,8 @@ func (s *Store) watermark(r pebble.Reader) (uint64, error) {
 		return 0, err
 	}
 	if len(v) != 9 {
-		return 0, fmt.Errorf("%s: %w: the watermark has %d bytes", s, persistence.ErrCorrupt, len(v))
+		return 0, fmt.Errorf("%s: %w: the watermark has %d bytes", s, persistence.ErrCorrupt,
+			len(v))
 	}
 	return binary.BigEndian.Uint64(v[1:]), nil
 }
@@ -32,9 +33,10 @@ func (s *Store) Watermark(context.Context) (uint64, error) {
 	return s.watermark(s.db)
 }
 
-// Apply writes w and moves the watermark, in one batch. So what is in w is there if the watermark says
-// so, and else nothing of it is: rows are written without a look whether they are there.
-func (s *Store) Apply(_ context.Context, tok persistence.Token, from, to uint64, w *persistence.Writes) error {
+// Apply writes w and moves the watermark, in one batch. So what is in w is there if the watermark
+// says so, and else nothing of it is: rows are written without a look whether they are there.
+func (s *Store) Apply(_ context.Context, tok persistence.Token, from, to uint64,
+	w *persistence.Writes) error {
 	if err := s.begin(); err != nil {
 		return err
 	}
@@ -47,7 +49,8 @@ func (s *Store) Apply(_ context.Context, tok persistence.Token, from, to uint64,
 	}
 	s.projections.Lock()
 	defer s.projections.Unlock()
-	if err := s.owned(tok); err != nil { // stays true until projections is unlocked: Acquire takes it too
+	// stays true until projections is unlocked: Acquire takes it too
+	if err := s.owned(tok); err != nil {
 		return err
 	}
 	watermark, err := s.watermark(s.db)
@@ -112,12 +115,13 @@ func (a *applier) set(key, value []byte) error {
 	return a.b.Set(key, a.sealed, nil)
 }
 
-// memoRows is how many values of a kind are known from one Apply to the next; all together are about 20 MB.
+// memoRows is how many values of a kind are known from one Apply to the next; all together are
+// about 20 MB.
 const memoRows = 1 << 16
 
-// known are the small values that an Apply reads, changes and writes again, as the folder has them: those
-// that changed lately change again soon, and reading them was measured to cost as much as writing the
-// rows. An Apply that fails forgets them all. Guarded by Store.projections.
+// known are the small values that an Apply reads, changes and writes again, as the folder has them:
+// those that changed lately change again soon, and reading them was measured to cost as much as
+// writing the rows. An Apply that fails forgets them all. Guarded by Store.projections.
 type known struct {
 	counters map[string]*counter // by list
 	counts   map[string]count    // by key
@@ -131,11 +135,12 @@ type nonce struct {
 }
 
 func (k *known) forget() {
-	*k = known{counters: map[string]*counter{}, counts: map[string]count{}, nonces: map[string]nonce{}}
+	*k = known{counters: map[string]*counter{}, counts: map[string]count{},
+		nonces: map[string]nonce{}}
 }
 
-// bound forgets what has grown too large. It is called before an Apply, so that within one nothing is
-// read from the folder that its own batch has changed already.
+// bound forgets what has grown too large. It is called before an Apply, so that within one nothing
+// is read from the folder that its own batch has changed already.
 func (k *known) bound() {
 	if len(k.counters) > memoRows {
 		k.counters = map[string]*counter{}

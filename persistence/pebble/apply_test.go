@@ -39,13 +39,17 @@ func TestWhatIsKnownIsWhatTheFolderHas(t *testing.T) {
 		}
 	}
 	for i := range uint64(60) {
-		w := &persistence.Writes{Nonces: []persistence.Nonce{{Key: fmt.Sprint(i % 7), Nonce: 100 - i}, {Key: fmt.Sprint(i % 5), Nonce: i}}}
+		w := &persistence.Writes{Nonces: []persistence.Nonce{
+			{Key: fmt.Sprint(i % 7), Nonce: 100 - i}, {Key: fmt.Sprint(i % 5), Nonce: i}}}
 		for j := range uint64(10) {
 			id := i*997 + j*400
 			account := uint32(1 + id%3)
-			w.Trades = append(w.Trades, persistence.Trade{ID: 1 + id*10 + i%10, Pair: uint16(1 + id%2), TakerSide: 1, Taker: account, Maker: 4})
-			w.Orders = append(w.Orders, persistence.Order{ID: 1 + id*10 + i%10, Account: account, Pair: 1, Side: 1, Status: persistence.StatusDone})
-			w.Candles = append(w.Candles, persistence.Candle{Pair: 1, Frame: uint8(j % 2), Time: int64(i/3 + j%3)})
+			w.Trades = append(w.Trades, persistence.Trade{ID: 1 + id*10 + i%10,
+				Pair: uint16(1 + id%2), TakerSide: 1, Taker: account, Maker: 4})
+			w.Orders = append(w.Orders, persistence.Order{ID: 1 + id*10 + i%10, Account: account,
+				Pair: 1, Side: 1, Status: persistence.StatusDone})
+			w.Candles = append(w.Candles, persistence.Candle{Pair: 1, Frame: uint8(j % 2),
+				Time: int64(i/3 + j%3)})
 		}
 		if err := s.Apply(t.Context(), tok, i, i+1, w); err != nil {
 			t.Fatal(err)
@@ -65,7 +69,8 @@ func TestWhatIsKnownIsWhatTheFolderHas(t *testing.T) {
 			for j := range w.Trades {
 				w.Trades[j].ID += 1e9
 			}
-			if failed := s.Apply(t.Context(), tok, i+1, i+2, w); !errors.Is(failed, persistence.ErrCorrupt) {
+			if failed := s.Apply(t.Context(), tok, i+1, i+2, w); !errors.Is(failed,
+				persistence.ErrCorrupt) {
 				t.Fatalf("error is %v, want ErrCorrupt", failed)
 			}
 			if err = errors.Join(err, s.db.Set(key, good, pebble.NoSync)); err != nil {
@@ -86,7 +91,8 @@ func TestRetentionThatComesLateTakesEffectByAndBy(t *testing.T) {
 		w := &persistence.Writes{}
 		for range n {
 			id++
-			w.Trades = append(w.Trades, persistence.Trade{ID: id, Pair: 1, TakerSide: 1, Taker: 1, Maker: 1})
+			w.Trades = append(w.Trades, persistence.Trade{ID: id, Pair: 1, TakerSide: 1, Taker: 1,
+				Maker: 1})
 		}
 		watermark, err := s.Watermark(t.Context())
 		if err == nil {
@@ -101,9 +107,11 @@ func TestRetentionThatComesLateTakesEffectByAndBy(t *testing.T) {
 	s, tok, _ = mustOpen(t, dir, Options{Retention: persistence.Retention{Trades: limit}})
 	for _, want := range []int{rows - trimAhead, rows - 2*trimAhead, limit, limit} {
 		add(1)
-		for _, q := range []persistence.TradeQuery{{}, {Pair: 1}, {Account: 1}, {Account: 1, Pair: 1}} {
+		for _, q := range []persistence.TradeQuery{{}, {Pair: 1}, {Account: 1},
+			{Account: 1, Pair: 1}} {
 			n := 0
-			if err := s.Trades(t.Context(), q, func(*persistence.Trade) bool { n++; return true }); err != nil || n != want {
+			if err := s.Trades(t.Context(),
+				q, func(*persistence.Trade) bool { n++; return true }); err != nil || n != want {
 				t.Fatalf("%+v: %d trades, want %d (%v)", q, n, want, err)
 			}
 		}

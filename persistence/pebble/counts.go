@@ -12,8 +12,8 @@ import (
 // bucketIDs is how many ids share one count row of a trade list.
 const bucketIDs = 1000
 
-// count is how many rows of a trade list have ids in one bucket, by the taker's side. A long offset is
-// skipped by counts instead of by rows.
+// count is how many rows of a trade list have ids in one bucket, by the taker's side. A long offset
+// is skipped by counts instead of by rows.
 type count struct{ buys, sells int64 }
 
 func (c *count) add(side matching.Side, n int64) {

@@ -20,11 +20,12 @@ type value struct {
 
 func (v value) Get([]byte) ([]byte, io.Closer, error) { return v.bytes, io.NopCloser(nil), nil }
 
-// Any bytes in the place of an engine's head are damage, or a head that is the same when it is written and read again; and the
-// snapshots that it names are damage, or have one spelling.
+// Any bytes in the place of an engine's head are damage, or a head that is the same when it is
+// written and read again; and the snapshots that it names are damage, or have one spelling.
 func FuzzMeta(f *testing.F) {
 	s := &Store{dir: "data", prefix: []byte("main\x00"), logger: quiet}
-	image := codec.Snapshot{Seq: 5, Epoch: 2, Unique: "0a1b", Chunks: 3, Size: 700_000, CRC: 0xfe}.String()
+	image := codec.Snapshot{Seq: 5, Epoch: 2, Unique: "0a1b", Chunks: 3, Size: 700_000,
+		CRC: 0xfe}.String()
 	for _, m := range []meta{{Version: metaVersion},
 		{Version: metaVersion, Epoch: 7, Token: "7:x", Owner: "me", Begin: 3, Trimmed: 9,
 			Snapshots: [2]string{image, ""}}, {Version: 3},
@@ -36,7 +37,9 @@ func FuzzMeta(f *testing.F) {
 		f.Add(text)
 		f.Add(text[:len(text)-1])
 	}
-	for _, text := range []string{"", "null", "{}", "[]", `{"version":2.5}`, `{"version":-1}`, `{"epoch":4294967296}`, `{"snapshots":["a","b","c"]}`, `{"snapshots":["a"]}`, `{"token":"\ud800","owner":"\u0000"}`,
+	for _, text := range []string{"", "null", "{}", "[]", `{"version":2.5}`, `{"version":-1}`,
+		`{"epoch":4294967296}`, `{"snapshots":["a","b","c"]}`, `{"snapshots":["a"]}`,
+		`{"token":"\ud800","owner":"\u0000"}`,
 		`{"VERSION":2,"version":1}`, "{\"owner\":\"\xff\"}", `{"begin":1e400}`} {
 		f.Add([]byte(text))
 	}
@@ -59,7 +62,8 @@ func FuzzMeta(f *testing.F) {
 		for back := range m.Snapshots {
 			img, err := s.image(m, back)
 			switch {
-			case err != nil && !errors.Is(err, persistence.ErrCorrupt) && !errors.Is(err, persistence.ErrNoSnapshot):
+			case err != nil && !errors.Is(err, persistence.ErrCorrupt) &&
+				!errors.Is(err, persistence.ErrNoSnapshot):
 				t.Fatal(err)
 			case err == nil && img.String() != m.Snapshots[back]:
 				t.Fatalf("%q is %q", m.Snapshots[back], img)

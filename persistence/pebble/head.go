@@ -24,8 +24,12 @@ func (s *Store) atLeast(end, acknowledged head.Mark) error {
 		return nil
 	}
 	if end.Seq == acknowledged.Seq {
-		return fmt.Errorf("%s: %w: the last batch of the journal, up to sequence %d, is not the one that was acknowledged; restore a backup", s, persistence.ErrCorrupt, end.Seq)
+		return fmt.Errorf(
+			"%s: %w: the last batch of the journal, up to sequence %d, is not the one that was "+
+				"acknowledged; restore a backup", s, persistence.ErrCorrupt, end.Seq)
 	}
-	return fmt.Errorf("%s: %w: the journal ends at sequence %d, and appends up to %d were acknowledged: what came behind is damaged or lost; restore a backup",
+	return fmt.Errorf(
+		"%s: %w: the journal ends at sequence %d, and appends up to %d were acknowledged: what "+
+			"came behind is damaged or lost; restore a backup",
 		s, persistence.ErrCorrupt, end.Seq, acknowledged.Seq)
 }

@@ -11,7 +11,8 @@ import (
 	"exchange/persistence/internal/codec"
 )
 
-// checkEvery is after how many rows a scan looks whether its caller still waits, and whether it may go on.
+// checkEvery is after how many rows a scan looks whether its caller still waits, and whether it may
+// go on.
 const checkEvery = 1024
 
 // scan calls fn for the keys in [lower, upper), in one direction, from one state of the store. A
@@ -80,7 +81,8 @@ func bounds(list []byte, lowest, before uint64) (lower, upper []byte) {
 }
 
 // Trades answers from the list that fits: account and pair, account, pair, or all.
-func (s *Store) Trades(ctx context.Context, q persistence.TradeQuery, fn func(*persistence.Trade) bool) error {
+func (s *Store) Trades(ctx context.Context, q persistence.TradeQuery,
+	fn func(*persistence.Trade) bool) error {
 	if err := codec.CheckTrades(&q); err != nil {
 		return err
 	}
@@ -88,7 +90,8 @@ func (s *Store) Trades(ctx context.Context, q persistence.TradeQuery, fn func(*p
 		switch {
 		case q.Account != 0 && q.Pair != 0:
 			// What is trimmed from an account's list is trimmed from those of its pairs.
-			return s.tradeList(ctx, snap, s.accountPairTrades(q.Account, q.Pair), s.accountTrades(q.Account), &q, fn)
+			return s.tradeList(ctx, snap, s.accountPairTrades(q.Account, q.Pair),
+				s.accountTrades(q.Account), &q, fn)
 		case q.Account != 0:
 			list := s.accountTrades(q.Account)
 			return s.tradeList(ctx, snap, list, list, &q, fn)
@@ -99,8 +102,10 @@ func (s *Store) Trades(ctx context.Context, q persistence.TradeQuery, fn func(*p
 	})
 }
 
-// tradeList reads a list of rows and filters them. owner is the list whose counter knows the oldest id.
-func (s *Store) tradeList(ctx context.Context, snap *pebble.Snapshot, list, owner []byte, q *persistence.TradeQuery, fn func(*persistence.Trade) bool) error {
+// tradeList reads a list of rows and filters them. owner is the list whose counter knows the oldest
+// id.
+func (s *Store) tradeList(ctx context.Context, snap *pebble.Snapshot, list, owner []byte,
+	q *persistence.TradeQuery, fn func(*persistence.Trade) bool) error {
 	c, err := s.counter(snap, owner)
 	if err != nil || c.rows == 0 {
 		return err
@@ -110,7 +115,8 @@ func (s *Store) tradeList(ctx context.Context, snap *pebble.Snapshot, list, owne
 }
 
 // tradeRange is tradeList for a range of keys.
-func (s *Store) tradeRange(ctx context.Context, snap *pebble.Snapshot, lower, upper []byte, q *persistence.TradeQuery, fn func(*persistence.Trade) bool) error {
+func (s *Store) tradeRange(ctx context.Context, snap *pebble.Snapshot, lower, upper []byte,
+	q *persistence.TradeQuery, fn func(*persistence.Trade) bool) error {
 	skip, filtered := q.Offset, q.TakerSide != 0 || q.MySide != 0 // the list itself is of the pair
 	var t persistence.Trade
 	return s.scan(ctx, snap, lower, upper, q.Ascending, func(key, value []byte) (bool, error) {
@@ -130,7 +136,8 @@ func (s *Store) tradeRange(ctx context.Context, snap *pebble.Snapshot, lower, up
 
 // counted reads a list that has count rows. It skips an offset by whole buckets: the rows up to the
 // next bucket one by one, then count rows while they fit into the offset, then rows again.
-func (s *Store) counted(ctx context.Context, snap *pebble.Snapshot, list []byte, q *persistence.TradeQuery, fn func(*persistence.Trade) bool) error {
+func (s *Store) counted(ctx context.Context, snap *pebble.Snapshot, list []byte,
+	q *persistence.TradeQuery, fn func(*persistence.Trade) bool) error {
 	if q.Offset < 2*bucketIDs {
 		return s.tradeList(ctx, snap, list, list, q, fn)
 	}
@@ -140,8 +147,9 @@ func (s *Store) counted(ctx context.Context, snap *pebble.Snapshot, list []byte,
 	}
 	rest := *q
 	lower, upper := bounds(list, c.oldest, q.Before)
-	// Whole buckets are skipped beyond edge, seen from the end where reading starts. It does not matter
-	// that skipping upwards counts rows at or above Before too: then there is nothing left to answer.
+	// Whole buckets are skipped beyond edge, seen from the end where reading starts. It does not
+	// matter that skipping upwards counts rows at or above Before too: then there is nothing left
+	// to answer.
 	var edge uint64
 	if q.Ascending {
 		edge = (c.oldest + bucketIDs - 1) / bucketIDs * bucketIDs
@@ -196,7 +204,8 @@ func (s *Store) counted(ctx context.Context, snap *pebble.Snapshot, list []byte,
 }
 
 // Orders answers from the list that fits: client id, pair, or all of the account.
-func (s *Store) Orders(ctx context.Context, q persistence.OrderQuery, fn func(*persistence.Order) bool) error {
+func (s *Store) Orders(ctx context.Context, q persistence.OrderQuery,
+	fn func(*persistence.Order) bool) error {
 	if len(q.ClientID) > codec.MaxClientID {
 		return nil // none can have it
 	}
@@ -225,7 +234,8 @@ func (s *Store) Orders(ctx context.Context, q persistence.OrderQuery, fn func(*p
 					return false, err
 				}
 				if value == nil {
-					return false, fmt.Errorf("%s: %w: order %d has a client id and no row", s, persistence.ErrCorrupt, id)
+					return false, fmt.Errorf("%s: %w: order %d has a client id and no row", s,
+						persistence.ErrCorrupt, id)
 				}
 			}
 			if err := codec.DecodeOrder(value, q.Account, id, &o); err != nil {
@@ -240,7 +250,8 @@ func (s *Store) Orders(ctx context.Context, q persistence.OrderQuery, fn func(*p
 }
 
 // Order is one closed order of an account.
-func (s *Store) Order(_ context.Context, account uint32, id uint64) (o persistence.Order, err error) {
+func (s *Store) Order(_ context.Context, account uint32, id uint64) (o persistence.Order,
+	err error) {
 	err = s.view(func(snap *pebble.Snapshot) error {
 		v, err := s.row(snap, u64(s.orders(account), id))
 		if err != nil {
@@ -258,7 +269,8 @@ func (s *Store) Order(_ context.Context, account uint32, id uint64) (o persisten
 }
 
 // Withdraws answers from the account's list, or from that of all.
-func (s *Store) Withdraws(ctx context.Context, q persistence.WithdrawQuery, fn func(*persistence.Withdraw) bool) error {
+func (s *Store) Withdraws(ctx context.Context, q persistence.WithdrawQuery,
+	fn func(*persistence.Withdraw) bool) error {
 	if err := codec.CheckWithdraws(&q); err != nil {
 		return err
 	}
@@ -301,7 +313,8 @@ func (s *Store) Withdraw(_ context.Context, id uint64) (d persistence.Withdraw, 
 }
 
 // Candles answers from the list of the pair and frame.
-func (s *Store) Candles(ctx context.Context, q persistence.CandleQuery, fn func(*persistence.Candle) bool) error {
+func (s *Store) Candles(ctx context.Context, q persistence.CandleQuery,
+	fn func(*persistence.Candle) bool) error {
 	since, before, any := codec.CandleTimes(&q)
 	if !any {
 		return nil
@@ -324,7 +337,8 @@ func (s *Store) Candles(ctx context.Context, q persistence.CandleQuery, fn func(
 }
 
 // Actions answers from the log.
-func (s *Store) Actions(ctx context.Context, q persistence.ActionQuery, fn func(*persistence.Action) bool) error {
+func (s *Store) Actions(ctx context.Context, q persistence.ActionQuery,
+	fn func(*persistence.Action) bool) error {
 	return s.view(func(snap *pebble.Snapshot) error {
 		lower, upper := bounds(s.actions(), 0, q.Before)
 		var row persistence.Action
@@ -338,7 +352,8 @@ func (s *Store) Actions(ctx context.Context, q persistence.ActionQuery, fn func(
 }
 
 // Deposits answers from the account's list.
-func (s *Store) Deposits(ctx context.Context, q persistence.DepositQuery, fn func(*persistence.Deposit) bool) error {
+func (s *Store) Deposits(ctx context.Context, q persistence.DepositQuery,
+	fn func(*persistence.Deposit) bool) error {
 	if err := codec.CheckDeposits(&q); err != nil {
 		return err
 	}

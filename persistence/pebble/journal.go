@@ -19,7 +19,8 @@ type meta struct {
 	Epoch   uint32            `json:"epoch"`
 	Token   persistence.Token `json:"token"`
 	Owner   string            `json:"owner"`
-	// Begin is the sequence behind which the journal begins, Trimmed the one up to which it was forgotten.
+	// Begin is the sequence behind which the journal begins, Trimmed the one up to which it was
+	// forgotten.
 	Begin   uint64 `json:"begin"`
 	Trimmed uint64 `json:"trimmed"`
 	// Snapshots are codec.Snapshot texts: the newest first, "" if there is none.
@@ -43,7 +44,10 @@ func (s *Store) readMeta(r pebble.Reader) (meta, error) {
 		return m, fmt.Errorf("%s: %w: its head cannot be read: %w", s, persistence.ErrCorrupt, err)
 	}
 	if m.Version != metaVersion {
-		return m, fmt.Errorf("%s: %w: it is of version %d and this program reads version %d; run the program that wrote it", s, persistence.ErrCorrupt, m.Version, metaVersion)
+		return m,
+			fmt.Errorf(
+				"%s: %w: it is of version %d and this program reads version %d; run the program "+
+					"that wrote it", s, persistence.ErrCorrupt, m.Version, metaVersion)
 	}
 	return m, nil
 }
@@ -82,7 +86,8 @@ func (s *Store) Acquire(_ context.Context, c persistence.Claim) (persistence.Tok
 	s.changes.Lock()
 	defer s.changes.Unlock()
 	m := *s.meta.Load()
-	if now := s.beat(&m); c.After != nil && (c.After.Token != now.Token || !c.Insist && c.After.Count != now.Count) {
+	if now := s.beat(&m); c.After != nil &&
+		(c.After.Token != now.Token || !c.Insist && c.After.Count != now.Count) {
 		return "", 0, codec.Held(m.Owner)
 	}
 	m.Epoch++
@@ -97,11 +102,12 @@ func (s *Store) Acquire(_ context.Context, c persistence.Claim) (persistence.Tok
 	return m.Token, seq, nil
 }
 
-// beat is the engine's: a check leaves none, because this process has the folder to itself. So nothing
-// can have been cut off since an earlier look either.
+// beat is the engine's: a check leaves none, because this process has the folder to itself. So
+// nothing can have been cut off since an earlier look either.
 func (s *Store) beat(m *meta) persistence.Beat {
 	seq, digest := s.log.End()
-	return persistence.Beat{Token: m.Token, Owner: m.Owner, End: persistence.Mark{Seq: seq, Digest: digest}}
+	return persistence.Beat{Token: m.Token, Owner: m.Owner,
+		End: persistence.Mark{Seq: seq, Digest: digest}}
 }
 
 // Beat is the engine's newest beat.
@@ -113,7 +119,8 @@ func (s *Store) Beat(context.Context) (persistence.Beat, error) {
 	return s.beat(s.meta.Load()), nil
 }
 
-// Release gives the engine back. A crash may forget it, and then the next owner acquires all the same.
+// Release gives the engine back. A crash may forget it, and then the next owner acquires all the
+// same.
 func (s *Store) Release(_ context.Context, tok persistence.Token) error {
 	if err := s.begin(); err != nil {
 		return err
@@ -144,7 +151,8 @@ func (s *Store) Check(_ context.Context, tok persistence.Token) error {
 	return s.owned(tok)
 }
 
-// owned is ErrFenced unless tok is the owner's. It stays so while the caller holds any of Acquire's locks.
+// owned is ErrFenced unless tok is the owner's. It stays so while the caller holds any of Acquire's
+// locks.
 func (s *Store) owned(tok persistence.Token) error {
 	if m := s.meta.Load(); tok == "" || m.Token != tok {
 		return codec.Fenced(m.Owner)
@@ -198,7 +206,8 @@ func (s *Store) Begin(_ context.Context, tok persistence.Token, seq uint64) erro
 }
 
 // Append makes a batch durable.
-func (s *Store) Append(_ context.Context, tok persistence.Token, prev, next uint64, batch []byte) error {
+func (s *Store) Append(_ context.Context, tok persistence.Token, prev, next uint64,
+	batch []byte) error {
 	if err := s.begin(); err != nil {
 		return err
 	}
@@ -214,27 +223,31 @@ func (s *Store) Append(_ context.Context, tok persistence.Token, prev, next uint
 	}
 	switch seq, last := s.log.End(); {
 	case seq == next && last == digest:
-		return s.head.Advance(head.Mark{Seq: next, Digest: digest}) // an earlier try with the same bytes landed
+		// an earlier try with the same bytes landed
+		return s.head.Advance(head.Mark{Seq: next, Digest: digest})
 	case seq != prev:
 		return codec.Gap(seq, prev)
 	}
 	if err := s.log.Append(prev, next, digest, batch); err != nil {
 		return s.fault("write the journal", err)
 	}
-	return s.head.Advance(head.Mark{Seq: next, Digest: digest}) // an error leaves the outcome unknown: the next try finds the append there
+	// an error leaves the outcome unknown: the next try finds the append there
+	return s.head.Advance(head.Mark{Seq: next, Digest: digest})
 }
 
 // Read calls fn for each batch that ends above after.
-func (s *Store) Read(ctx context.Context, after uint64, fn func(prev, next uint64, batch []byte) error) error {
+func (s *Store) Read(ctx context.Context, after uint64, fn func(prev, next uint64,
+	batch []byte) error) error {
 	if err := s.begin(); err != nil {
 		return err
 	}
 	defer s.end()
 	var stopped error
-	err := s.log.Read(ctx, after, s.meta.Load().Trimmed, func(prev, next uint64, batch []byte) error {
-		stopped = fn(prev, next, batch)
-		return stopped
-	})
+	err := s.log.Read(ctx, after, s.meta.Load().Trimmed,
+		func(prev, next uint64, batch []byte) error {
+			stopped = fn(prev, next, batch)
+			return stopped
+		})
 	if err == nil || stopped != nil {
 		return stopped
 	}

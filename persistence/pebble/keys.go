@@ -6,8 +6,8 @@ import (
 	"fmt"
 )
 
-// Kinds of keys, the byte behind the engine id and its zero byte. Numbers in keys are big-endian, so
-// that the order of bytes is the order of numbers.
+// Kinds of keys, the byte behind the engine id and its zero byte. Numbers in keys are big-endian,
+// so that the order of bytes is the order of numbers.
 const (
 	kindMeta         = 'm' // epoch, token, owner, where the journal begins, snapshots
 	kindWatermark    = 'x' // uint64
@@ -33,7 +33,8 @@ const (
 	kindList         = 'z' // a list's prefix: how many rows, the oldest and the newest id
 )
 
-// keyRoom is what most keys have room in. It is a constant so that a key that its caller does not keep is on the stack.
+// keyRoom is what most keys have room in. It is a constant so that a key that its caller does not
+// keep is on the stack.
 const keyRoom = 96
 
 // key starts a key of one kind.
@@ -62,9 +63,11 @@ func after(prefix []byte) []byte {
 	return nil // only 0xff bytes: no key of ours, an engine id is text
 }
 
-func (s *Store) pairTrades(pair uint16) []byte       { return u16(s.key(kindPairTrade), pair) }
-func (s *Store) allTrades() []byte                   { return s.key(kindTrade) }
-func (s *Store) accountTrades(account uint32) []byte { return u32(s.key(kindAccountTrade), account) }
+func (s *Store) pairTrades(pair uint16) []byte { return u16(s.key(kindPairTrade), pair) }
+func (s *Store) allTrades() []byte             { return s.key(kindTrade) }
+func (s *Store) accountTrades(account uint32) []byte {
+	return u32(s.key(kindAccountTrade), account)
+}
 func (s *Store) accountPairTrades(account uint32, pair uint16) []byte {
 	return u16(u32(s.key(kindAccountPair), account), pair)
 }

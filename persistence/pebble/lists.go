@@ -35,7 +35,9 @@ func eachList(rows []row, fn func(list uint32, rows []row) error) error {
 		for n < len(rows) && rows[n].list == rows[0].list {
 			n++
 		}
-		if err := fn(rows[0].list, slices.CompactFunc(rows[:n], func(a, b row) bool { return a.id == b.id })); err != nil {
+		if err := fn(rows[0].list, slices.CompactFunc(rows[:n], func(a, b row) bool {
+			return a.id == b.id
+		})); err != nil {
 			return err
 		}
 		rows = rows[n:]
@@ -65,10 +67,12 @@ func (s *Store) counter(r pebble.Reader, list []byte) (counter, error) {
 
 func (s *Store) decodeCounter(v []byte) (counter, error) {
 	if len(v) != 25 {
-		return counter{}, fmt.Errorf("%s: %w: a list's counter has %d bytes", s, persistence.ErrCorrupt, len(v))
+		return counter{}, fmt.Errorf("%s: %w: a list's counter has %d bytes", s,
+			persistence.ErrCorrupt, len(v))
 	}
 	v = v[1:] // its version
-	return counter{binary.BigEndian.Uint64(v), binary.BigEndian.Uint64(v[8:]), binary.BigEndian.Uint64(v[16:])}, nil
+	return counter{binary.BigEndian.Uint64(v), binary.BigEndian.Uint64(v[8:]),
+		binary.BigEndian.Uint64(v[16:])}, nil
 }
 
 // counter is a list's counter, mostly without a look into the folder.
@@ -89,10 +93,12 @@ func (a *applier) writeCounter(list []byte, c *counter) error {
 	return a.set(a.s.counterKey(list), a.buf)
 }
 
-// merge adds rows that a list does not have, in the order of their ids, and removes the oldest ones, old
-// or new, until limit are left (0: no limit). It calls dropped for each old row that it removes, and
-// returns the rows that it wrote: all but those that would have been the oldest beyond the limit.
-func (a *applier) merge(list []byte, rows []row, limit int, dropped func(id uint64, value []byte) error) ([]row, error) {
+// merge adds rows that a list does not have, in the order of their ids, and removes the oldest
+// ones, old or new, until limit are left (0: no limit). It calls dropped for each old row that it
+// removes, and returns the rows that it wrote: all but those that would have been the oldest beyond
+// the limit.
+func (a *applier) merge(list []byte, rows []row, limit int, dropped func(id uint64,
+	value []byte) error) ([]row, error) {
 	c, err := a.counter(list)
 	if err != nil || len(rows) == 0 {
 		return nil, err
@@ -125,8 +131,10 @@ func (a *applier) merge(list []byte, rows []row, limit int, dropped func(id uint
 
 // trim removes the excess oldest of a list and its new rows together. It returns the new rows that
 // stay, how many old ones went, and the id of the oldest that is left.
-func (a *applier) trim(list []byte, rows []row, c counter, excess int, dropped func(id uint64, value []byte) error) (kept []row, removed, oldest uint64, err error) {
-	it, err := a.s.db.NewIter(&pebble.IterOptions{LowerBound: with(nil, list, c.oldest), UpperBound: after(list)})
+func (a *applier) trim(list []byte, rows []row, c counter, excess int, dropped func(id uint64,
+	value []byte) error) (kept []row, removed, oldest uint64, err error) {
+	it, err := a.s.db.NewIter(&pebble.IterOptions{LowerBound: with(nil, list, c.oldest),
+		UpperBound: after(list)})
 	if err != nil {
 		return nil, 0, 0, a.s.fault("trim a list", err)
 	}

@@ -25,7 +25,9 @@ import (
 var quiet = slog.New(slog.NewTextHandler(io.Discard, nil))
 
 func TestConformance(t *testing.T) {
-	conformance.Run(t, func(t *testing.T) conformance.Backend { return backend{t.TempDir() + "/data"} })
+	conformance.Run(t, func(t *testing.T) conformance.Backend {
+		return backend{t.TempDir() + "/data"}
+	})
 }
 
 // backend is a folder.
@@ -40,7 +42,8 @@ func (b backend) Open(t *testing.T, r persistence.Retention) persistence.Store {
 	return s
 }
 
-func (backend) Wallet(t *testing.T, s persistence.Store, account uint32, _ string) (persistence.Wallet, error) {
+func (backend) Wallet(t *testing.T, s persistence.Store, account uint32,
+	_ string) (persistence.Wallet, error) {
 	return s.(*Store).Wallet(t.Context(), account)
 }
 
@@ -52,7 +55,8 @@ func (backend) LoseBatch(t *testing.T, s persistence.Store, next uint64) {
 	changeRecord(t, s.(*Store), next, func(head, batch []byte) { clear(head) })
 }
 
-// changeRecord changes the record of the batch that ends at next where it lies; see persistence/internal/wal.
+// changeRecord changes the record of the batch that ends at next where it lies; see
+// persistence/internal/wal.
 func changeRecord(t *testing.T, s *Store, next uint64, change func(head, batch []byte)) {
 	t.Helper()
 	const head = 40
@@ -67,7 +71,9 @@ func changeRecord(t *testing.T, s *Store, next uint64, change func(head, batch [
 		}
 		for at := 4096; at+head <= len(b); at += 8 {
 			record, length := b[at:], int(binary.BigEndian.Uint32(b[at+8:]))
-			if binary.BigEndian.Uint64(record[24:]) != next || binary.BigEndian.Uint64(record[16:]) >= next || length == 0 || at+head+length > len(b) {
+			if binary.BigEndian.Uint64(record[24:]) != next ||
+				binary.BigEndian.Uint64(record[16:]) >= next || length == 0 ||
+				at+head+length > len(b) {
 				continue
 			}
 			change(record[:head], record[head:head+length])
@@ -211,7 +217,8 @@ func TestASecondProcessIsToldWhoHoldsTheFolder(t *testing.T) {
 	if !errors.Is(err, persistence.ErrLocked) {
 		t.Fatalf("error is %v, want ErrLocked", err)
 	}
-	if want := fmt.Sprintf("process %d on ", cmd.Process.Pid); !strings.Contains(err.Error(), want) {
+	if want := fmt.Sprintf("process %d on ", cmd.Process.Pid); !strings.Contains(err.Error(),
+		want) {
 		t.Fatalf("%q does not say %q", err, want)
 	}
 	cmd.Process.Kill()
@@ -228,7 +235,8 @@ func TestASecondOpenInThisProcessIsRefused(t *testing.T) {
 	}
 	for _, same := range []string{dir, dir + "/.", link} {
 		_, err := Open(same, Options{Logger: quiet})
-		if !errors.Is(err, persistence.ErrLocked) || !strings.Contains(err.Error(), fmt.Sprint(os.Getpid())) {
+		if !errors.Is(err, persistence.ErrLocked) ||
+			!strings.Contains(err.Error(), fmt.Sprint(os.Getpid())) {
 			t.Fatalf("%s: error is %v, want ErrLocked with our process id", same, err)
 		}
 	}
@@ -311,10 +319,15 @@ func TestPowerLossKeepsWhatWasAcknowledged(t *testing.T) {
 		}
 		watermark, err := s.Watermark(t.Context())
 		if err != nil || watermark > seq || watermark+8 < seq {
-			t.Fatalf("round %d: the watermark is %d, the journal ends at %d (%v)", round, watermark, seq, err)
+			t.Fatalf("round %d: the watermark is %d, the journal ends at %d (%v)", round, watermark,
+				seq, err)
 		}
 		rows := 0
-		if err := s.Trades(t.Context(), persistence.TradeQuery{}, func(*persistence.Trade) bool { rows++; return true }); err != nil || uint64(rows) != watermark {
+		if err := s.Trades(t.Context(),
+			persistence.TradeQuery{}, func(*persistence.Trade) bool {
+				rows++
+				return true
+			}); err != nil || uint64(rows) != watermark {
 			t.Fatalf("round %d: %d trades at watermark %d (%v)", round, rows, watermark, err)
 		}
 		for range 7 {
@@ -323,13 +336,15 @@ func TestPowerLossKeepsWhatWasAcknowledged(t *testing.T) {
 			}
 			seq++
 			for ; watermark < seq; watermark++ {
-				w := &persistence.Writes{Trades: []persistence.Trade{{ID: watermark + 1, Pair: 1, TakerSide: 1, Taker: 1, Maker: 2}}}
+				w := &persistence.Writes{Trades: []persistence.Trade{
+					{ID: watermark + 1, Pair: 1, TakerSide: 1, Taker: 1, Maker: 2}}}
 				if err := s.Apply(t.Context(), tok, watermark, watermark+1, w); err != nil {
 					t.Fatal(err)
 				}
 			}
 			if seq%7 == 4 {
-				if err := s.SaveSnapshot(t.Context(), tok, seq, bytes.NewReader(make([]byte, 300_000))); err != nil {
+				if err := s.SaveSnapshot(t.Context(), tok, seq,
+					bytes.NewReader(make([]byte, 300_000))); err != nil {
 					t.Fatal(err)
 				}
 			}
@@ -365,11 +380,15 @@ func TestKilledProcessLosesNothingAcknowledged(t *testing.T) {
 			t.Fatalf("round %d: the journal ends at %d, %d were acknowledged", round, last, want)
 		}
 		var chain uint64
-		if err := s.Read(t.Context(), 0, func(_, next uint64, _ []byte) error { chain = next; return nil }); err != nil || chain != last {
+		if err := s.Read(t.Context(), 0, func(_, next uint64, _ []byte) error {
+			chain = next
+			return nil
+		}); err != nil || chain != last {
 			t.Fatalf("round %d: the chain ends at %d (%v)", round, chain, err)
 		}
 		if watermark, err := s.Watermark(t.Context()); err != nil || watermark > last {
-			t.Fatalf("round %d: the watermark is %d, the journal ends at %d (%v)", round, watermark, last, err)
+			t.Fatalf("round %d: the watermark is %d, the journal ends at %d (%v)", round, watermark,
+				last, err)
 		}
 		s.Close()
 	}
@@ -427,7 +446,8 @@ func TestARestoredJournalThatIsLostIsRefused(t *testing.T) {
 	if err := errors.Join(err, b.Close(), s.Close()); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := Open(dir, Options{Logger: quiet}); !errors.Is(err, persistence.ErrCorrupt) || !strings.Contains(err.Error(), "100") {
+	if _, err := Open(dir, Options{Logger: quiet}); !errors.Is(err, persistence.ErrCorrupt) ||
+		!strings.Contains(err.Error(), "100") {
 		t.Fatalf("error is %v, want ErrCorrupt that says 100", err)
 	}
 }

@@ -8,8 +8,8 @@ import (
 )
 
 // trades writes each trade into the list of its pair, the list of all, and those of its accounts.
-// Each list has rows of its own: it is read by one scan (rows fetched one by one through an index were
-// measured to cost dozens of times as much), and it is trimmed by itself.
+// Each list has rows of its own: it is read by one scan (rows fetched one by one through an index
+// were measured to cost dozens of times as much), and it is trimmed by itself.
 func (a *applier) trades(w *persistence.Writes) error {
 	list := w.Trades
 	if len(list) == 0 {
@@ -21,7 +21,8 @@ func (a *applier) trades(w *persistence.Writes) error {
 	for i := range list {
 		at := len(memory)
 		memory = codec.AppendTrade(memory, &list[i])
-		all = append(all, row{of: int32(i), id: list[i].ID, value: memory[at:len(memory):len(memory)]})
+		all = append(all, row{of: int32(i), id: list[i].ID,
+			value: memory[at:len(memory):len(memory)]})
 	}
 	rows := append(a.rows[:0], all...)
 	err := eachList(rows, func(_ uint32, rows []row) error {
@@ -51,13 +52,14 @@ func (a *applier) trades(w *persistence.Writes) error {
 	}
 	a.rows = rows
 	return eachList(rows, func(account uint32, rows []row) error {
-		added, err := a.merge(a.s.accountTrades(account), rows, limit, func(id uint64, value []byte) error {
-			var t persistence.Trade
-			if err := codec.DecodeTrade(value, id, &t); err != nil {
-				return err
-			}
-			return a.b.Delete(u64(a.s.accountPairTrades(account, t.Pair), id), nil)
-		})
+		added, err := a.merge(a.s.accountTrades(account), rows,
+			limit, func(id uint64, value []byte) error {
+				var t persistence.Trade
+				if err := codec.DecodeTrade(value, id, &t); err != nil {
+					return err
+				}
+				return a.b.Delete(u64(a.s.accountPairTrades(account, t.Pair), id), nil)
+			})
 		if err != nil {
 			return err
 		}
@@ -80,22 +82,25 @@ func (a *applier) orders(w *persistence.Writes) error {
 	for i := range list {
 		at := len(memory)
 		memory = codec.AppendOrder(memory, &list[i])
-		rows = append(rows, row{list: list[i].Account, of: int32(i), id: list[i].ID, value: memory[at:len(memory):len(memory)]})
+		rows = append(rows, row{list: list[i].Account, of: int32(i), id: list[i].ID,
+			value: memory[at:len(memory):len(memory)]})
 	}
 	a.rows = rows
 	return eachList(rows, func(account uint32, rows []row) error {
-		added, err := a.merge(a.s.orders(account), rows, a.s.retention.Orders, func(id uint64, value []byte) error {
-			var o persistence.Order
-			if err := codec.DecodeOrder(value, account, id, &o); err != nil {
-				return err
-			}
-			if o.ClientID != "" {
-				if err := a.b.Delete(u64(a.s.clientOrders(account, o.ClientID), id), nil); err != nil {
+		added, err := a.merge(a.s.orders(account), rows,
+			a.s.retention.Orders, func(id uint64, value []byte) error {
+				var o persistence.Order
+				if err := codec.DecodeOrder(value, account, id, &o); err != nil {
 					return err
 				}
-			}
-			return a.b.Delete(u64(a.s.pairOrders(account, o.Pair), id), nil)
-		})
+				if o.ClientID != "" {
+					if err := a.b.Delete(u64(a.s.clientOrders(account, o.ClientID), id),
+						nil); err != nil {
+						return err
+					}
+				}
+				return a.b.Delete(u64(a.s.pairOrders(account, o.Pair), id), nil)
+			})
 		if err != nil {
 			return err
 		}
@@ -129,7 +134,8 @@ func (a *applier) deposits(w *persistence.Writes) error {
 	for i := range w.Deposits {
 		p := &w.Deposits[i]
 		c.note(p.ID)
-		rows = append(rows, row{list: p.Account, of: int32(i), id: p.ID, value: codec.AppendDeposit(nil, p)})
+		rows = append(rows, row{list: p.Account, of: int32(i), id: p.ID,
+			value: codec.AppendDeposit(nil, p)})
 		a.buf = codec.AppendReference(a.buf[:0], p)
 		if err := a.set(a.s.reference(p.Reference), a.buf); err != nil {
 			return err
@@ -145,8 +151,8 @@ func (a *applier) deposits(w *persistence.Writes) error {
 	})
 }
 
-// withdraws writes each withdraw into the list of all and into that of its account. They are rare, so
-// each is looked for first: one that is there already stays as it is.
+// withdraws writes each withdraw into the list of all and into that of its account. They are rare,
+// so each is looked for first: one that is there already stays as it is.
 func (a *applier) withdraws(w *persistence.Writes) error {
 	written := map[uint64]bool{}
 	for i := range w.Withdraws {
@@ -175,7 +181,8 @@ func (a *applier) withdraws(w *persistence.Writes) error {
 }
 
 // candles writes each candle in its place. The newest of a list is mostly one that is there: it is
-// written over, which costs no more than its bytes. A list's counter changes with each new period only.
+// written over, which costs no more than its bytes. A list's counter changes with each new period
+// only.
 func (a *applier) candles(w *persistence.Writes) error {
 	rows := a.rows[:0]
 	var memory []byte

@@ -18,7 +18,8 @@ import (
 func (s *Store) chunks(img codec.Snapshot) []byte {
 	unique, err := hex.DecodeString(img.Unique)
 	if err != nil {
-		unique = []byte(img.Unique) // made by nobody; such chunks are missing, which Download reports
+		// made by nobody; such chunks are missing, which Download reports
+		unique = []byte(img.Unique)
 	}
 	return append(u32(u64(s.key(kindChunk), img.Seq), img.Epoch), unique...)
 }
@@ -36,7 +37,8 @@ func (s *Store) image(m meta, back int) (codec.Snapshot, error) {
 }
 
 // SaveSnapshot stores and then publishes an image.
-func (s *Store) SaveSnapshot(ctx context.Context, tok persistence.Token, seq uint64, r io.Reader) error {
+func (s *Store) SaveSnapshot(ctx context.Context, tok persistence.Token, seq uint64,
+	r io.Reader) error {
 	if err := s.begin(); err != nil {
 		return err
 	}
@@ -63,10 +65,12 @@ func (s *Store) SaveSnapshot(ctx context.Context, tok persistence.Token, seq uin
 		err = s.publish(tok, img)
 	}
 	if err != nil {
-		// Whatever was written of it is of no use. What a crash leaves here, the next publication removes.
+		// Whatever was written of it is of no use. What a crash leaves here, the next publication
+		// removes.
 		b := s.db.NewBatch()
 		defer b.Close()
-		return errors.Join(err, b.DeleteRange(keys, after(keys), nil), s.write("remove a snapshot", b, pebble.NoSync))
+		return errors.Join(err, b.DeleteRange(keys, after(keys), nil),
+			s.write("remove a snapshot", b, pebble.NoSync))
 	}
 	return s.flush()
 }
@@ -98,7 +102,8 @@ func (s *Store) publish(tok persistence.Token, img codec.Snapshot) error {
 		return err
 	}
 	m := *s.meta.Load()
-	// A second image at one sequence replaces the first: the caller saves it again because that one is bad.
+	// A second image at one sequence replaces the first: the caller saves it again because that one
+	// is bad.
 	if newest, err := s.image(m, 0); err != nil || newest.Seq != img.Seq {
 		m.Snapshots[1] = m.Snapshots[0]
 	}

@@ -46,13 +46,16 @@ type Options struct {
 }
 
 const (
-	// format is pinned: a newer one cannot be read by the version before, so raising it is a decision.
+	// format is pinned: a newer one cannot be read by the version before, so raising it is a
+	// decision.
 	format = pebble.FormatTableFormatV6
-	// memTableBytes is how much is written before a table goes to disk; 64 MB was measured to be ample.
+	// memTableBytes is how much is written before a table goes to disk; 64 MB was measured to be
+	// ample.
 	memTableBytes = 64 << 20
 	// cacheBytes holds the newest history for reads.
 	cacheBytes = 64 << 20
-	// walBytesPerSync lets what an Apply writes go to the disk steadily, and not at once with the next sync.
+	// walBytesPerSync lets what an Apply writes go to the disk steadily, and not at once with the
+	// next sync.
 	walBytesPerSync = 512 << 10
 	// maxTables is how many of its tables Pebble keeps open, each with a descriptor. The exchange
 	// reserves descriptors for them.
@@ -80,14 +83,15 @@ type Store struct {
 	background background
 
 	// Locks are taken in this order: snapshots, projections, journal, changes.
-	snapshots   sync.Mutex  // one upload at a time
-	projections sync.Mutex  // one Apply at a time; guards watermark's writes
-	known       known       // guarded by projections
-	unsynced    *time.Timer // syncs what an Apply has written; nil: everything is; guarded by projections
-	journal     sync.Mutex  // one append at a time
-	head        *head.File  // up to where appends were acknowledged
-	changes     sync.Mutex  // one change of meta at a time
-	meta        atomic.Pointer[meta]
+	snapshots   sync.Mutex // one upload at a time
+	projections sync.Mutex // one Apply at a time; guards watermark's writes
+	known       known      // guarded by projections
+	// syncs what an Apply has written; nil: everything is; guarded by projections
+	unsynced *time.Timer
+	journal  sync.Mutex // one append at a time
+	head     *head.File // up to where appends were acknowledged
+	changes  sync.Mutex // one change of meta at a time
+	meta     atomic.Pointer[meta]
 
 	life struct { // counts calls in progress, so that Close waits for them
 		sync.Mutex
@@ -101,7 +105,8 @@ var _ persistence.Store = (*Store)(nil)
 
 var errClosed = errors.New("the store is closed")
 
-// Open opens or creates the store in dir and holds it until Close. ErrLocked if another process has it.
+// Open opens or creates the store in dir and holds it until Close. ErrLocked if another process has
+// it.
 func Open(dir string, opts Options) (*Store, error) {
 	if opts.Engine == "" {
 		opts.Engine = "main"
@@ -144,7 +149,10 @@ func Open(dir string, opts Options) (*Store, error) {
 		}
 	}
 	if err := s.fs.MkdirAll(path, 0o700); err != nil {
-		return nil, fmt.Errorf("data folder %s cannot be made: %w; choose another or create it with permissions 0700", dir, err)
+		return nil,
+			fmt.Errorf(
+				"data folder %s cannot be made: %w; choose another or create it with "+
+					"permissions 0700", dir, err)
 	}
 	if s.fs == vfs.Default {
 		var err error
@@ -152,7 +160,8 @@ func Open(dir string, opts Options) (*Store, error) {
 			return nil, fmt.Errorf("data folder %s: %w", dir, err)
 		}
 		if fi, err := os.Stat(path); err == nil && fi.Mode().Perm()&0o077 != 0 {
-			s.logger.Warn("other users of this machine can read the data folder; set its permissions to 0700",
+			s.logger.Warn(
+				"other users of this machine can read the data folder; set its permissions to 0700",
 				"folder", dir, "permissions", fmt.Sprintf("%#o", fi.Mode().Perm()))
 		}
 	}
@@ -173,18 +182,22 @@ func (s *Store) hold(path string) error {
 			return fmt.Errorf("data folder %s cannot be locked: %w", s.dir, err)
 		}
 		if errors.Is(err, syscall.EACCES) && !s.writable(path) {
-			return fmt.Errorf("data folder %s cannot be written: %w; give this user permission to it", s.dir, err)
+			return fmt.Errorf(
+				"data folder %s cannot be written: %w; give this user permission to it", s.dir, err)
 		}
-		return fmt.Errorf("%w: %s is held by %s; stop that process or choose another folder", persistence.ErrLocked, s.dir, s.holder(path))
+		return fmt.Errorf("%w: %s is held by %s; stop that process or choose another folder",
+			persistence.ErrLocked, s.dir, s.holder(path))
 	}
 	s.lock = lock
 	host, err := os.Hostname()
 	if err != nil {
 		host = "an unnamed host"
 	}
-	text := fmt.Sprintf("process %d on %s, started %s\n", os.Getpid(), host, time.Now().UTC().Format(time.RFC3339))
+	text := fmt.Sprintf("process %d on %s, started %s\n", os.Getpid(), host,
+		time.Now().UTC().Format(time.RFC3339))
 	if err := s.writeHolder(path, text); err != nil {
-		return errors.Join(fmt.Errorf("data folder %s cannot be written: %w", s.dir, err), s.release())
+		return errors.Join(fmt.Errorf("data folder %s cannot be written: %w", s.dir, err),
+			s.release())
 	}
 	return nil
 }
@@ -192,7 +205,8 @@ func (s *Store) hold(path string) error {
 // heldHere recognises the answer to a second Open within this process, which has no type.
 func heldHere(err error) bool { return err != nil && err.Error() == "lock held by current process" }
 
-// writable tells a lock that is held from a folder without permission, which some systems answer alike.
+// writable tells a lock that is held from a folder without permission, which some systems answer
+// alike.
 func (s *Store) writable(path string) bool {
 	f, err := os.OpenFile(filepath.Join(path, "LOCK"), os.O_RDWR, 0)
 	if err != nil {
@@ -344,8 +358,9 @@ func (s *Store) write(what string, b *pebble.Batch, o *pebble.WriteOptions) erro
 // syncWithin is how long a projection is not synced at most.
 const syncWithin = time.Second
 
-// syncSoon lets all that is written be synced before long: a quiet exchange that is killed should not lose what is seconds
-// old, and the next publication should have little to sync. The caller holds projections.
+// syncSoon lets all that is written be synced before long: a quiet exchange that is killed should
+// not lose what is seconds old, and the next publication should have little to sync. The caller
+// holds projections.
 func (s *Store) syncSoon() {
 	if s.unsynced == nil {
 		s.unsynced = time.AfterFunc(syncWithin, s.sync)
@@ -362,7 +377,8 @@ func (s *Store) sync() {
 	s.projections.Unlock()
 	b := s.db.NewBatch()
 	defer b.Close()
-	if err := errors.Join(b.LogData(nil, nil), s.write("sync projections", b, pebble.Sync)); err != nil {
+	if err := errors.Join(b.LogData(nil, nil),
+		s.write("sync projections", b, pebble.Sync)); err != nil {
 		s.logger.Warn("projections were not synced", "error", err)
 	}
 }

@@ -18,7 +18,8 @@ func (s *Store) Nonces(ctx context.Context, fn func(key string, nonce uint64)) e
 	prefix := s.key(kindNonce)
 	return s.scan(ctx, s.db, prefix, after(prefix), true, func(k, v []byte) (bool, error) {
 		if len(v) != 9 {
-			return false, fmt.Errorf("%s: %w: a nonce has %d bytes", s, persistence.ErrCorrupt, len(v))
+			return false, fmt.Errorf("%s: %w: a nonce has %d bytes", s, persistence.ErrCorrupt,
+				len(v))
 		}
 		fn(string(k[len(prefix):]), binary.BigEndian.Uint64(v[1:]))
 		return true, nil
@@ -35,7 +36,8 @@ func (s *Store) Wallets(ctx context.Context, fn func(*persistence.Wallet) bool) 
 	var w persistence.Wallet
 	return s.scan(ctx, s.db, prefix, after(prefix), true, func(k, v []byte) (bool, error) {
 		if len(k) != len(prefix)+4 {
-			return false, fmt.Errorf("%s: %w: the key of a wallet has %d bytes", s, persistence.ErrCorrupt, len(k))
+			return false, fmt.Errorf("%s: %w: the key of a wallet has %d bytes", s,
+				persistence.ErrCorrupt, len(k))
 		}
 		if err := codec.DecodeWallet(v, binary.BigEndian.Uint32(k[len(prefix):]), &w); err != nil {
 			return false, fmt.Errorf("%s: %w", s, err)
@@ -71,8 +73,8 @@ func (a *applier) wallets(w *persistence.Writes) error {
 	return nil
 }
 
-// nonces writes max(old, new) of each key, also when one appears twice. The watermark does not order
-// Applies that leave it where it is, so one that comes late must not take a nonce back.
+// nonces writes max(old, new) of each key, also when one appears twice. The watermark does not
+// order Applies that leave it where it is, so one that comes late must not take a nonce back.
 func (a *applier) nonces(w *persistence.Writes) error {
 	for _, n := range w.Nonces {
 		old, ok := a.s.known.nonces[n.Key]

@@ -34,8 +34,8 @@ func (s *Store) openHead(opts *Options) (err error) {
 // since.
 func (s *Store) HeadMissing() bool { return s.acknowledged.Missing() }
 
-// whole refuses a Redis whose journal has lost what was acknowledged. It does so before this process becomes the owner: another
-// one may serve from there.
+// whole refuses a Redis whose journal has lost what was acknowledged. It does so before this
+// process becomes the owner: another one may serve from there.
 func (s *Store) whole(ctx context.Context) error {
 	m, err := fields(s.history.HMGet(ctx, s.head(), "seq", "dig"))
 	if err != nil {
@@ -57,7 +57,8 @@ func (s *Store) mark(seq, digest string) (m head.Mark, err error) {
 	}
 	if digest != "" {
 		if m.Digest, err = strconv.ParseUint(digest, 16, 64); err != nil {
-			return m, fmt.Errorf("%s: %w: the digest at the journal's end is %q", s.name, persistence.ErrCorrupt, digest)
+			return m, fmt.Errorf("%s: %w: the digest at the journal's end is %q", s.name,
+				persistence.ErrCorrupt, digest)
 		}
 	}
 	return m, nil
@@ -73,6 +74,11 @@ func (s *Store) atLeast(end head.Mark) error {
 	if end.Seq == acknowledged.Seq {
 		what = "has another batch there"
 	}
-	return fmt.Errorf("%s: %w: appends up to sequence %d were acknowledged, and this Redis %s: it was a replica, is an older copy, or its file was cut off, and what it lacks is lost to all who were told of it; "+
-		"bring back the Redis that has it, or restore a backup; to accept the loss and go on with what is there, remove %s", s.name, persistence.ErrCorrupt, acknowledged.Seq, what, s.acknowledged.Name())
+	return fmt.Errorf(
+		"%s: %w: appends up to sequence %d were acknowledged, and this Redis %s: it was a "+
+			"replica, is an older copy, or its file was cut off, and what it lacks is lost to "+
+			"all who were told of it; "+
+			"bring back the Redis that has it, or restore a backup; to accept the loss and go on "+
+			"with what is there, remove %s", s.name, persistence.ErrCorrupt, acknowledged.Seq, what,
+		s.acknowledged.Name())
 }

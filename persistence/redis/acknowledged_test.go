@@ -23,7 +23,8 @@ func appendTo(t *testing.T, s *Store, tok persistence.Token, from, to uint64, te
 	}
 }
 
-// cut makes a Redis what it was at a sequence, as a replica that was behind or a file that was cut off leaves it: whole, and shorter.
+// cut makes a Redis what it was at a sequence, as a replica that was behind or a file that was cut
+// off leaves it: whole, and shorter.
 func cut(t *testing.T, s *Store, at uint64, text string) {
 	t.Helper()
 	c := s.history
@@ -39,10 +40,12 @@ func cut(t *testing.T, s *Store, at uint64, text string) {
 			t.Fatal(err)
 		}
 	}
-	if err := c.Do(t.Context(), "XSETID", s.stream(), dec(at)+"-0", "ENTRIESADDED", at, "MAXDELETEDID", "0-0").Err(); err != nil {
+	if err := c.Do(t.Context(), "XSETID", s.stream(), dec(at)+"-0", "ENTRIESADDED", at,
+		"MAXDELETEDID", "0-0").Err(); err != nil {
 		t.Fatal(err)
 	}
-	if err := c.HSet(t.Context(), s.head(), "seq", dec(at), "dig", hex(codec.Digest(fmt.Append(nil, text, at-1)))).Err(); err != nil {
+	if err := c.HSet(t.Context(), s.head(), "seq", dec(at), "dig",
+		hex(codec.Digest(fmt.Append(nil, text, at-1)))).Err(); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -55,7 +58,8 @@ func TestARedisThatLostWhatWasAcknowledgedIsRefused(t *testing.T) {
 	appendTo(t, s, tok, 0, 20, "batch ")
 	cut(t, s, 15, "batch ")
 	// The running one sees it at its next append, and ends.
-	if err := s.Append(t.Context(), tok, 20, 21, []byte("next")); !errors.Is(err, persistence.ErrGap) {
+	if err := s.Append(t.Context(), tok, 20, 21, []byte("next")); !errors.Is(err,
+		persistence.ErrGap) {
 		t.Fatalf("error is %v, want ErrGap", err)
 	}
 	s.Close()
@@ -65,7 +69,8 @@ func TestARedisThatLostWhatWasAcknowledgedIsRefused(t *testing.T) {
 		if !errors.Is(err, persistence.ErrCorrupt) {
 			t.Fatalf("error is %v, want ErrCorrupt", err)
 		}
-		for _, want := range []string{"up to sequence 20 were acknowledged", "ends at 15", "restore a backup", "remove " + file} {
+		for _, want := range []string{"up to sequence 20 were acknowledged", "ends at 15",
+			"restore a backup", "remove " + file} {
 			if !strings.Contains(err.Error(), want) {
 				t.Errorf("%q does not say %q", err, want)
 			}
@@ -109,13 +114,15 @@ func TestARedisWithOtherContentsIsRefused(t *testing.T) {
 	cut(t, mustOpenAlone(t, server.URL(), Options{}), 9, "batch ")
 	other, tok, _ := mustOpen(t, server.URL(), Options{})
 	appendTo(t, other, tok, 9, 10, "of another one ")
-	if _, err := Open(t.Context(), server.URL(), o); !errors.Is(err, persistence.ErrCorrupt) || !strings.Contains(err.Error(), "has another batch there") {
+	if _, err := Open(t.Context(), server.URL(), o); !errors.Is(err, persistence.ErrCorrupt) ||
+		!strings.Contains(err.Error(), "has another batch there") {
 		t.Fatalf("error is %v, want ErrCorrupt", err)
 	}
 	if err := server.Client().FlushAll(t.Context()).Err(); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := Open(t.Context(), server.URL(), o); !errors.Is(err, persistence.ErrCorrupt) || !strings.Contains(err.Error(), "ends at 0") {
+	if _, err := Open(t.Context(), server.URL(), o); !errors.Is(err, persistence.ErrCorrupt) ||
+		!strings.Contains(err.Error(), "ends at 0") {
 		t.Fatalf("error is %v, want ErrCorrupt", err)
 	}
 }
@@ -123,7 +130,8 @@ func TestARedisWithOtherContentsIsRefused(t *testing.T) {
 // Another exchange has served meanwhile.
 func TestARedisThatHasMoreIsFine(t *testing.T) {
 	server := redistest.Start(t)
-	first, second := Options{Head: filepath.Join(t.TempDir(), HeadFile)}, Options{Head: filepath.Join(t.TempDir(), HeadFile)}
+	first, second := Options{Head: filepath.Join(t.TempDir(), HeadFile)},
+		Options{Head: filepath.Join(t.TempDir(), HeadFile)}
 	var end uint64
 	for round := range 6 {
 		o := first
@@ -148,7 +156,8 @@ func TestARedisThatHasMoreIsFine(t *testing.T) {
 	}
 }
 
-// A process is killed between its append and the file, and a Redis that has lost the tail between its check and the start.
+// A process is killed between its append and the file, and a Redis that has lost the tail between
+// its check and the start.
 func TestTheFileMayBeBehindAndTheStoreMayNotShrinkMeanwhile(t *testing.T) {
 	server := redistest.Start(t)
 	o := Options{Head: filepath.Join(t.TempDir(), HeadFile), Logger: quiet}
@@ -163,13 +172,14 @@ func TestTheFileMayBeBehindAndTheStoreMayNotShrinkMeanwhile(t *testing.T) {
 	}
 	appendTo(t, again, tok, 5, 6, "batch ")
 	cut(t, s, 3, "batch ")
-	if _, _, err := again.Acquire(t.Context(), persistence.Claim{Owner: "test"}); !errors.Is(err, persistence.ErrCorrupt) {
+	if _, _, err := again.Acquire(t.Context(), persistence.Claim{Owner: "test"}); !errors.Is(err,
+		persistence.ErrCorrupt) {
 		t.Fatalf("error is %v, want ErrCorrupt", err)
 	}
 }
 
-// A restore is not kept out by what was acknowledged before, and says anew where the journal begins; one that is refused changes
-// nothing.
+// A restore is not kept out by what was acknowledged before, and says anew where the journal
+// begins; one that is refused changes nothing.
 func TestARestoreBeginsTheFileAnew(t *testing.T) {
 	server := redistest.Start(t)
 	file := filepath.Join(t.TempDir(), HeadFile)
@@ -185,7 +195,9 @@ func TestARestoreBeginsTheFileAnew(t *testing.T) {
 	}
 	s.Close()
 	if _, err := Open(t.Context(), server.URL(), o); !errors.Is(err, persistence.ErrCorrupt) {
-		t.Fatalf("error is %v, want ErrCorrupt: a restore that was refused has changed what is known", err)
+		t.Fatalf(
+			"error is %v, want ErrCorrupt: a restore that was refused has changed what is known",
+			err)
 	}
 	if err := server.Client().FlushAll(t.Context()).Err(); err != nil {
 		t.Fatal(err)
@@ -198,7 +210,8 @@ func TestARestoreBeginsTheFileAnew(t *testing.T) {
 	}
 	s.Close()
 	if _, err := Open(t.Context(), server.URL(), o); !errors.Is(err, persistence.ErrCorrupt) {
-		t.Fatalf("error is %v, want ErrCorrupt: a restore that broke off has changed what is known", err)
+		t.Fatalf("error is %v, want ErrCorrupt: a restore that broke off has changed what is known",
+			err)
 	}
 	s, tok, _ = mustOpen(t, server.URL(), fill)
 	restored(t, s, tok, 12)
@@ -212,7 +225,8 @@ func TestARestoreBeginsTheFileAnew(t *testing.T) {
 	if err := server.Client().FlushAll(t.Context()).Err(); err != nil { // it is kept as before
 		t.Fatal(err)
 	}
-	if _, err := Open(t.Context(), server.URL(), o); !errors.Is(err, persistence.ErrCorrupt) || !strings.Contains(err.Error(), "13") {
+	if _, err := Open(t.Context(), server.URL(), o); !errors.Is(err, persistence.ErrCorrupt) ||
+		!strings.Contains(err.Error(), "13") {
 		t.Fatalf("error is %v, want ErrCorrupt that says 13", err)
 	}
 	// Where nobody knew anything, a restore leaves no file.
@@ -224,7 +238,8 @@ func TestARestoreBeginsTheFileAnew(t *testing.T) {
 	}
 }
 
-// A file that says nothing does not count as one that says 0: neither a start nor a restore goes on.
+// A file that says nothing does not count as one that says 0: neither a start nor a restore goes
+// on.
 func TestADamagedFileIsRefused(t *testing.T) {
 	server := redistest.Start(t)
 	file := filepath.Join(t.TempDir(), HeadFile)
@@ -238,7 +253,8 @@ func TestADamagedFileIsRefused(t *testing.T) {
 	for _, fill := range []bool{false, true} {
 		o.Fill = fill
 		_, err := Open(t.Context(), server.URL(), o)
-		if !errors.Is(err, persistence.ErrCorrupt) || !strings.Contains(err.Error(), file) || !strings.Contains(err.Error(), "remove it") {
+		if !errors.Is(err, persistence.ErrCorrupt) || !strings.Contains(err.Error(), file) ||
+			!strings.Contains(err.Error(), "remove it") {
 			t.Fatalf("error is %v, want ErrCorrupt that names %s and says what to do", err, file)
 		}
 	}
@@ -266,8 +282,8 @@ func TestAnAppendThatTheFileDoesNotTakeIsUnknown(t *testing.T) {
 	}
 }
 
-// The file follows what was acknowledged, and nothing else: an append that is refused leaves it, and one
-// that is repeated moves it.
+// The file follows what was acknowledged, and nothing else: an append that is refused leaves it,
+// and one that is repeated moves it.
 func TestTheFileFollowsWhatWasAcknowledged(t *testing.T) {
 	server := redistest.Start(t)
 	s, tok, _ := mustOpen(t, server.URL(), Options{Head: filepath.Join(t.TempDir(), HeadFile)})
@@ -281,7 +297,8 @@ func TestTheFileFollowsWhatWasAcknowledged(t *testing.T) {
 		appendTo(t, s, tok, seq, seq+1, "batch ")
 		says(seq + 1)
 	}
-	if err := s.Append(t.Context(), tok, 7, 8, []byte("a batch")); !errors.Is(err, persistence.ErrGap) {
+	if err := s.Append(t.Context(), tok, 7, 8, []byte("a batch")); !errors.Is(err,
+		persistence.ErrGap) {
 		t.Fatalf("error is %v, want ErrGap", err)
 	}
 	says(3)
@@ -292,7 +309,8 @@ func TestTheFileFollowsWhatWasAcknowledged(t *testing.T) {
 	says(3)
 	other, _, _ := mustOpen(t, server.URL(), Options{})
 	other.Close()
-	if err := s.Append(t.Context(), tok, 3, 4, []byte("a batch")); !errors.Is(err, persistence.ErrFenced) {
+	if err := s.Append(t.Context(), tok, 3, 4, []byte("a batch")); !errors.Is(err,
+		persistence.ErrFenced) {
 		t.Fatalf("error is %v, want ErrFenced", err)
 	}
 	says(3)
@@ -301,7 +319,8 @@ func TestTheFileFollowsWhatWasAcknowledged(t *testing.T) {
 // restored fills an empty store up to a sequence, as a restore does.
 func restored(t *testing.T, s *Store, tok persistence.Token, seq uint64) {
 	t.Helper()
-	if err := errors.Join(s.Begin(t.Context(), tok, seq), s.Apply(t.Context(), tok, 0, seq, nil), s.SaveSnapshot(t.Context(), tok, seq, strings.NewReader("an image"))); err != nil {
+	if err := errors.Join(s.Begin(t.Context(), tok, seq), s.Apply(t.Context(), tok, 0, seq, nil),
+		s.SaveSnapshot(t.Context(), tok, seq, strings.NewReader("an image"))); err != nil {
 		t.Fatal(err)
 	}
 }

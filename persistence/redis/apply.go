@@ -11,8 +11,8 @@ import (
 	"exchange/persistence/internal/codec"
 )
 
-// callBytes is about how much one call of an Apply writes: a few milliseconds of Redis's time, which
-// an append may have to wait for.
+// callBytes is about how much one call of an Apply writes: a few milliseconds of Redis's time,
+// which an append may have to wait for.
 const callBytes = 256 << 10
 
 // opBytes is what an operation or a row costs beside its bytes.
@@ -28,15 +28,19 @@ func (s *Store) Watermark(ctx context.Context) (uint64, error) {
 		text, again = p.Get(ctx, s.watermark()), p.HGet(ctx, s.sums(), watermarkSum)
 		return nil
 	})
-	// Of several answers the call's own error is the first: a key that is not there hides what follows.
+	// Of several answers the call's own error is the first: a key that is not there hides what
+	// follows.
 	for _, err := range []error{err, text.Err(), again.Err()} {
 		if err != nil && !errors.Is(err, redis.Nil) {
 			return 0, s.fault("read the watermark", err)
 		}
 	}
 	if text.Val() != again.Val() {
-		return 0, fmt.Errorf("%s: %w: the watermark is %q in %s and %q in %s: one of them was damaged; restore a backup", s.name,
-			persistence.ErrCorrupt, text.Val(), s.watermark(), again.Val(), s.sums())
+		return 0,
+			fmt.Errorf(
+				"%s: %w: the watermark is %q in %s and %q in %s: one of them was damaged; "+
+					"restore a backup", s.name,
+				persistence.ErrCorrupt, text.Val(), s.watermark(), again.Val(), s.sums())
 	}
 	if text.Val() == "" {
 		return 0, nil
@@ -45,7 +49,8 @@ func (s *Store) Watermark(ctx context.Context) (uint64, error) {
 }
 
 // Apply writes w and moves the watermark. See the package comment for how it is cut.
-func (s *Store) Apply(ctx context.Context, tok persistence.Token, from, to uint64, w *persistence.Writes) error {
+func (s *Store) Apply(ctx context.Context, tok persistence.Token, from, to uint64,
+	w *persistence.Writes) error {
 	if w == nil {
 		w = &persistence.Writes{}
 	}
@@ -70,7 +75,8 @@ func (s *Store) Apply(ctx context.Context, tok persistence.Token, from, to uint6
 		}
 		seq, sum := s.known(tok)
 		head := []any{string(tok), dec(from), dec(to), move, seq, sum}
-		code, text, err := s.run(ctx, s.projections, applyScript, "apply", []string{s.head(), s.watermark(), s.sums()}, append(head, args...)...)
+		code, text, err := s.run(ctx, s.projections, applyScript, "apply",
+			[]string{s.head(), s.watermark(), s.sums()}, append(head, args...)...)
 		if err != nil {
 			return err
 		}
@@ -91,7 +97,8 @@ func (s *Store) Apply(ctx context.Context, tok persistence.Token, from, to uint6
 			}
 			return codec.Gap(stored, s.own.Load().end.Seq)
 		case codeLate:
-			return s.fault("apply", fmt.Errorf("BUG: a row for %s is older than too many that are there", text))
+			return s.fault("apply", fmt.Errorf(
+				"BUG: a row for %s is older than too many that are there", text))
 		default:
 			return s.fault("apply", fmt.Errorf("the script answered %d %s", code, text))
 		}

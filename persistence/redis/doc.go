@@ -12,9 +12,9 @@
 // finds the watermark moved and does nothing. Until the last call rows above the watermark may be
 // visible; they are as durable as all others, because only released records are applied.
 //
-// Redis is not believed for ever: its role and settings are looked at again on each new connection that appends, and now
-// and then; and a file beside the exchange remembers up to where appends were acknowledged, which a copy that was behind
-// does not know.
+// Redis is not believed for ever: its role and settings are looked at again on each new connection
+// that appends, and now and then; and a file beside the exchange remembers up to where appends were
+// acknowledged, which a copy that was behind does not know.
 //
 // See docs/storage.md for the keys and for how Redis must be set.
 package redis

@@ -46,16 +46,18 @@ func (g ground) holds(now ground) bool {
 
 // A sight is what one look at Redis asked for, all in one round trip.
 type sight struct {
-	// The order of the questions matters: a change after the first of them is seen by the next look.
+	// The order of the questions matters: a change after the first of them is seen by the next
+	// look.
 	commands, server, stats, replication *redis.StringCmd
 	settings                             []*redis.MapStringStringCmd
 	persistence                          *redis.StringCmd
 	beat                                 *redis.Cmd // the owner's; nil where there is no proof
-	proof                                *redis.Cmd // WAITAOF behind the beat; nil where Redis lacks it, or this process owns nothing
+	// WAITAOF behind the beat; nil where Redis lacks it, or this process owns nothing
+	proof *redis.Cmd
 }
 
-// proofWait bounds WAITAOF. With appendfsync always it answers as soon as the write before it does, and
-// it counts what is synced also when its time is up.
+// proofWait bounds WAITAOF. With appendfsync always it answers as soon as the write before it does,
+// and it counts what is synced also when its time is up.
 const proofWait = 200 * time.Millisecond
 
 // proves reports whether a look with that token can have its proof of WAITAOF. It tells of its own
@@ -65,7 +67,8 @@ func (s *Store) proves(tok persistence.Token) bool { return s.waits && !s.accept
 func (s *Store) ask(ctx context.Context, c asked, tok persistence.Token) *sight {
 	a := &sight{settings: make([]*redis.MapStringStringCmd, len(settings))}
 	c.Pipelined(ctx, func(p redis.Pipeliner) error { //nolint:errcheck // each answer has its own
-		a.commands, a.server, a.stats = p.Info(ctx, "commandstats"), p.Info(ctx, "server"), p.Info(ctx, "stats")
+		a.commands, a.server, a.stats = p.Info(ctx, "commandstats"), p.Info(ctx, "server"),
+			p.Info(ctx, "stats")
 		a.replication = p.Info(ctx, "replication")
 		for i, want := range settings {
 			a.settings[i] = p.ConfigGet(ctx, want.name)
@@ -80,8 +83,8 @@ func (s *Store) ask(ctx context.Context, c asked, tok persistence.Token) *sight 
 	return a
 }
 
-// durability lists what is wrong with Redis, each with its value and the one to set. Where nothing is,
-// the error says if its append-only file is not in effect (yet).
+// durability lists what is wrong with Redis, each with its value and the one to set. Where nothing
+// is, the error says if its append-only file is not in effect (yet).
 func (s *Store) durability(a *sight) ([]string, error) {
 	wrong, err := s.settingsWrong(a)
 	if err != nil || len(wrong) > 0 {
@@ -97,19 +100,22 @@ func (s *Store) settingsWrong(a *sight) (wrong []string, err error) {
 		return nil, err
 	}
 	if role := info["role"]; role != "master" {
-		wrong = append(wrong, fmt.Sprintf("its role is %q and must be \"master\": connect to the primary", role))
+		wrong = append(wrong, fmt.Sprintf(
+			"its role is %q and must be \"master\": connect to the primary", role))
 	}
 	for i, want := range settings {
 		got, err := a.settings[i].Result()
 		if err != nil {
 			var answer redis.Error
-			if !errors.As(err, &answer) || redis.HasErrorPrefix(err, "BUSY") || redis.HasErrorPrefix(err, "LOADING") {
+			if !errors.As(err, &answer) || redis.HasErrorPrefix(err, "BUSY") ||
+				redis.HasErrorPrefix(err, "LOADING") {
 				return nil, fmt.Errorf("%s: CONFIG GET %s: %w", s.name, want.name, err)
 			}
 			return s.unverifiable(a, wrong)
 		}
 		if got[want.name] != want.value {
-			wrong = append(wrong, fmt.Sprintf("%s is %q and must be %q", want.name, got[want.name], want.value))
+			wrong = append(wrong, fmt.Sprintf("%s is %q and must be %q", want.name, got[want.name],
+				want.value))
 		}
 	}
 	return wrong, nil
@@ -124,14 +130,16 @@ func (s *Store) unverifiable(a *sight, wrong []string) ([]string, error) {
 	if info["aof_enabled"] != "1" {
 		wrong = append(wrong, "appendonly is \"no\" and must be \"yes\"")
 	}
-	return append(wrong, "CONFIG GET is not allowed there, so appendfsync, no-appendfsync-on-rewrite and maxmemory-policy are unknown and must be \"always\", \"no\" and \"noeviction\""), nil
+	return append(wrong,
+		"CONFIG GET is not allowed there, so appendfsync, no-appendfsync-on-rewrite and "+
+			"maxmemory-policy are unknown and must be \"always\", \"no\" and \"noeviction\""), nil
 }
 
-// inEffect is nil if what Redis acknowledges is in its append-only file. `appendonly yes` does not say
-// so: after it was switched on, and after a full synchronisation, Redis acknowledges writes that are
-// in no file before a first rewrite has come to its end. Nothing tells such a rewrite from an ordinary
-// one. So the file is in effect for certain when WAITAOF says so, or while there is neither a rewrite
-// nor a failed one; and it stays in effect while its ground holds.
+// inEffect is nil if what Redis acknowledges is in its append-only file. `appendonly yes` does not
+// say so: after it was switched on, and after a full synchronisation, Redis acknowledges writes
+// that are in no file before a first rewrite has come to its end. Nothing tells such a rewrite from
+// an ordinary one. So the file is in effect for certain when WAITAOF says so, or while there is
+// neither a rewrite nor a failed one; and it stays in effect while its ground holds.
 func (s *Store) inEffect(a *sight) error {
 	now, err := s.ground(a)
 	if err != nil {
@@ -156,12 +164,15 @@ func (s *Store) inEffect(a *sight) error {
 	case known:
 	case s.proven.Load().holds(now):
 	case info["aof_rewrite_in_progress"] != "0" || info["aof_rewrite_scheduled"] != "0":
-		why = "a rewrite of it has not come to its end, and may be the first since it was switched on"
+		why = "a rewrite of it has not come to its end, and may be the first since it was " +
+			"switched on"
 	case info["aof_last_bgrewrite_status"] != "ok":
-		why = "its last rewrite has failed, and may be the first since it was switched on; Redis's log says why, and BGREWRITEAOF tries again"
+		why = "its last rewrite has failed, and may be the first since it was switched on; " +
+			"Redis's log says why, and BGREWRITEAOF tries again"
 	}
 	if why != "" {
-		return &notInEffect{fmt.Sprintf("%s: its append-only file is not in effect: %s", s.name, why)}
+		return &notInEffect{fmt.Sprintf("%s: its append-only file is not in effect: %s", s.name,
+			why)}
 	}
 	now.sets += now.own // what the next look finds if only this one has asked
 	s.proven.Store(&now)
@@ -179,7 +190,8 @@ func (a *sight) waited() (proven, known bool, err error) {
 		return false, false, err
 	}
 	synced, err := a.proof.Int64Slice()
-	if answer, failed := a.beat.Slice(); failed != nil || len(answer) == 0 || answer[0] != int64(codeDone) {
+	if answer, failed := a.beat.Slice(); failed != nil || len(answer) == 0 ||
+		answer[0] != int64(codeDone) {
 		return false, false, nil // it would confirm that nothing was written
 	}
 	if err != nil || len(synced) != 2 {
@@ -191,20 +203,25 @@ func (a *sight) waited() (proven, known bool, err error) {
 // ground reads what the proof rests on.
 func (s *Store) ground(a *sight) (g ground, err error) {
 	sections := make(map[string]map[string]string, 4)
-	for name, answer := range map[string]*redis.StringCmd{"commandstats": a.commands, "server": a.server, "stats": a.stats, "replication": a.replication} {
+	for name, answer := range map[string]*redis.StringCmd{"commandstats": a.commands,
+		"server": a.server, "stats": a.stats, "replication": a.replication} {
 		if sections[name], err = s.section(name, answer); err != nil {
 			return g, err
 		}
 	}
 	calls := func(command string) int64 {
-		text, _, _ := strings.Cut(strings.TrimPrefix(sections["commandstats"]["cmdstat_"+command], "calls="), ",")
+		text, _, _ := strings.Cut(strings.TrimPrefix(sections["commandstats"]["cmdstat_"+command],
+			"calls="), ",")
 		n, _ := strconv.ParseInt(text, 10, 64) // a command that was never called is not there
 		return n
 	}
 	g.run, g.replication = sections["server"]["run_id"], sections["replication"]["master_replid"]
 	g.commands, err = strconv.ParseInt(sections["stats"]["total_commands_processed"], 10, 64)
 	if err != nil || g.run == "" || g.replication == "" {
-		return g, fmt.Errorf("%s: INFO does not tell run_id, master_replid and total_commands_processed, so nobody can say whether it is the Redis of before", s.name)
+		return g,
+			fmt.Errorf(
+				"%s: INFO does not tell run_id, master_replid and total_commands_processed, so "+
+					"nobody can say whether it is the Redis of before", s.name)
 	}
 	g.sets, g.resets = calls("config|set"), calls("config|resetstat")
 	if all := calls("config"); all > 0 { // Redis 6 counts all of CONFIG as one
@@ -219,8 +236,8 @@ type notInEffect struct{ text string }
 func (e *notInEffect) Error() string        { return e.text }
 func (e *notInEffect) Is(target error) bool { return target == persistence.ErrNotInEffect }
 
-// notDurable is ErrNotDurable with its reasons. It wraps nothing: the client library takes off the outermost text of an error that a new
-// connection meets.
+// notDurable is ErrNotDurable with its reasons. It wraps nothing: the client library takes off the
+// outermost text of an error that a new connection meets.
 type notDurable struct{ text string }
 
 func (e *notDurable) Error() string        { return e.text }
@@ -228,12 +245,14 @@ func (e *notDurable) Is(target error) bool { return target == persistence.ErrNot
 
 // refusal is the error for what is wrong.
 func (s *Store) refusal(wrong []string) error {
-	return &notDurable{fmt.Sprintf("%v: %s: %s; set these in redis.conf and restart Redis, or start with --accept-redis-durability to accept that acknowledged orders may be lost",
+	return &notDurable{fmt.Sprintf(
+		"%v: %s: %s; set these in redis.conf and restart Redis, or start with "+
+			"--accept-redis-durability to accept that acknowledged orders may be lost",
 		persistence.ErrNotDurable, s.name, strings.Join(wrong, "; "))}
 }
 
-// connected refuses a new connection for appends if Redis is not what it was at the start: it may have been started again with other
-// settings, or another one may have its address now.
+// connected refuses a new connection for appends if Redis is not what it was at the start: it may
+// have been started again with other settings, or another one may have its address now.
 func (s *Store) connected(ctx context.Context, c *redis.Conn) error {
 	if s.accept {
 		return nil
@@ -241,7 +260,8 @@ func (s *Store) connected(ctx context.Context, c *redis.Conn) error {
 	return s.look(ctx, c)
 }
 
-// fit looks again now and then whether Redis is what it was at the start, and each time while it is not.
+// fit looks again now and then whether Redis is what it was at the start, and each time while it is
+// not.
 func (s *Store) fit(ctx context.Context) error {
 	if s.accept || !s.isDue() {
 		return nil
@@ -266,7 +286,8 @@ func (s *Store) look(ctx context.Context, c asked) error {
 	return s.judge(s.ask(ctx, c, s.own.Load().token))
 }
 
-// judge is an error if Redis may lose what it acknowledges, as a look has seen it, or did not answer.
+// judge is an error if Redis may lose what it acknowledges, as a look has seen it, or did not
+// answer.
 func (s *Store) judge(a *sight) error {
 	wrong, err := s.durability(a)
 	if len(wrong) > 0 {

@@ -54,7 +54,8 @@ func TestASettingThatIsChangedLaterIsSeen(t *testing.T) {
 	admin := server.Client()
 	s, tok, seq := mustOpen(t, server.URL(), Options{recheck: time.Nanosecond})
 	goesOn(t, s, tok, &seq)
-	for _, c := range [][3]string{{"appendfsync", "everysec", "always"}, {"maxmemory-policy", "allkeys-lru", "noeviction"}, {"appendonly", "no", "yes"}} {
+	for _, c := range [][3]string{{"appendfsync", "everysec", "always"},
+		{"maxmemory-policy", "allkeys-lru", "noeviction"}, {"appendonly", "no", "yes"}} {
 		set(t, admin, c[0], c[1])
 		want := fmt.Sprintf("%s is %q and must be %q", c[0], c[1], c[2])
 		refused(t, s.Check(t.Context(), tok), want)
@@ -64,7 +65,8 @@ func TestASettingThatIsChangedLaterIsSeen(t *testing.T) {
 	}
 }
 
-// What the owner's check has seen, appends do not wait to see by themselves; and it is not asked for with each of them.
+// What the owner's check has seen, appends do not wait to see by themselves; and it is not asked
+// for with each of them.
 func TestAppendsStopWhenTheCheckHasSeenIt(t *testing.T) {
 	server := redistest.Start(t)
 	admin := server.Client()
@@ -83,7 +85,8 @@ func TestAppendsStopWhenTheCheckHasSeenIt(t *testing.T) {
 	}
 }
 
-// Redis comes back with settings that were only ever set while it ran: nothing is appended on a new connection.
+// Redis comes back with settings that were only ever set while it ran: nothing is appended on a new
+// connection.
 func TestARedisThatComesBackWithOtherSettingsIsRefused(t *testing.T) {
 	server := redistest.Start(t, "appendfsync", "everysec")
 	admin := server.Client()
@@ -93,7 +96,8 @@ func TestARedisThatComesBackWithOtherSettingsIsRefused(t *testing.T) {
 	server.Kill()
 	server.Restart()
 	var err error
-	for err == nil || !errors.Is(err, persistence.ErrNotDurable) { // the pool may have connections of before
+	// the pool may have connections of before
+	for err == nil || !errors.Is(err, persistence.ErrNotDurable) {
 		if err = s.Append(t.Context(), tok, seq, seq+1, []byte("a batch")); err == nil {
 			t.Fatal("a Redis that is not durable took an append")
 		}
@@ -117,7 +121,8 @@ func TestAnAddressThatMovesIsLookedAt(t *testing.T) {
 		at.move(to.Addr())
 		var err error
 		for !errors.Is(err, persistence.ErrNotDurable) {
-			if err = s.Append(t.Context(), tok, seq, seq+1, []byte("a batch")); err == nil || errors.Is(err, persistence.ErrFenced) {
+			if err = s.Append(t.Context(), tok, seq, seq+1, []byte("a batch")); err == nil ||
+				errors.Is(err, persistence.ErrFenced) {
 				t.Fatal(err)
 			}
 		}
@@ -132,7 +137,8 @@ func TestAnAddressThatMovesIsLookedAt(t *testing.T) {
 // What was accepted at the start is accepted later.
 func TestWhatWasAcceptedIsNotAskedAgain(t *testing.T) {
 	server := redistest.Start(t, "appendfsync", "everysec")
-	s, tok, seq := mustOpen(t, server.URL(), Options{AcceptDurability: true, recheck: time.Nanosecond})
+	s, tok, seq := mustOpen(t, server.URL(),
+		Options{AcceptDurability: true, recheck: time.Nanosecond})
 	set(t, server.Client(), "maxmemory-policy", "allkeys-lru")
 	server.Kill()
 	server.Restart()
@@ -145,16 +151,19 @@ func TestASettingThatCannotBeReadAnyMoreIsNotTakenForGood(t *testing.T) {
 	admin := server.Client()
 	allow := func(right string) {
 		t.Helper()
-		if err := admin.Do(t.Context(), "ACL", "SETUSER", "app", "on", ">secret-word", "~*", "+@all", right).Err(); err != nil {
+		if err := admin.Do(t.Context(), "ACL", "SETUSER", "app", "on", ">secret-word", "~*",
+			"+@all", right).Err(); err != nil {
 			t.Fatal(err)
 		}
 	}
 	allow("+config")
-	s, tok, seq := mustOpen(t, "redis://app:secret-word@"+server.Addr()+"/0", Options{recheck: time.Nanosecond})
+	s, tok, seq := mustOpen(t, "redis://app:secret-word@"+server.Addr()+"/0",
+		Options{recheck: time.Nanosecond})
 	goesOn(t, s, tok, &seq)
 	allow("-config")
 	refused(t, s.Check(t.Context(), tok), "CONFIG GET is not allowed")
-	refused(t, s.Append(t.Context(), tok, seq, seq+1, []byte("a batch")), "CONFIG GET is not allowed")
+	refused(t, s.Append(t.Context(), tok, seq, seq+1, []byte("a batch")),
+		"CONFIG GET is not allowed")
 	allow("+config")
 	goesOn(t, s, tok, &seq)
 }

@@ -12,8 +12,8 @@ import (
 	"exchange/persistence/redistest"
 )
 
-// A way is one in which Redis says `appendonly yes` while it acknowledges what is in no file. What it
-// prepares, the store has seen; of what it begins, one thing alone tells.
+// A way is one in which Redis says `appendonly yes` while it acknowledges what is in no file. What
+// it prepares, the store has seen; of what it begins, one thing alone tells.
 type way struct {
 	name           string
 	prepare, begin func(t *testing.T, r *redistest.Server)
@@ -56,7 +56,8 @@ var ways = []way{
 func notYet(t *testing.T, err error) {
 	t.Helper()
 	var not *notInEffect
-	if !errors.As(err, &not) || !errors.Is(err, persistence.ErrNotInEffect) || errors.Is(err, persistence.ErrNotDurable) {
+	if !errors.As(err, &not) || !errors.Is(err, persistence.ErrNotInEffect) ||
+		errors.Is(err, persistence.ErrNotDurable) {
 		t.Fatalf("error is %v, want one of an append-only file that is not in effect", err)
 	}
 }

@@ -12,7 +12,8 @@ import (
 
 // What a wallet holds is read from whatever text is there, and written as the same again.
 func FuzzParseHolding(f *testing.F) {
-	for _, s := range []string{"1.5:0.25", "0:0", "", ":", "1", "1:2:3", "-1:0", "1e2147483600:0", "0e-2147483648:0", "0.00000000000000001:0", "NaN:0", "1e5:1E-5"} {
+	for _, s := range []string{"1.5:0.25", "0:0", "", ":", "1", "1:2:3", "-1:0", "1e2147483600:0",
+		"0e-2147483648:0", "0.00000000000000001:0", "NaN:0", "1e5:1E-5"} {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, text string) {
@@ -29,8 +30,8 @@ func FuzzParseHolding(f *testing.F) {
 	})
 }
 
-// Any entry of the journal's stream is damage, or one that is the same when it is appended and read again; and none is believed
-// whose digest is of another batch.
+// Any entry of the journal's stream is damage, or one that is the same when it is appended and read
+// again; and none is believed whose digest is of another batch.
 func FuzzEntry(f *testing.F) {
 	s := &Store{name: "redis", engine: "main"}
 	const all = 7
@@ -40,10 +41,13 @@ func FuzzEntry(f *testing.F) {
 	for i := range byte(all) {
 		f.Add("9-0", "7", digest(nil), []byte{}, i)
 	}
-	for _, id := range []string{"", "-", "9", "9-1", "0-0", "18446744073709551615-0", "18446744073709551616-0", "-9-0", "+9-0", "9-0-0", "1e3-0", " 9-0"} {
+	for _, id := range []string{"", "-", "9", "9-1", "0-0", "18446744073709551615-0",
+		"18446744073709551616-0", "-9-0", "+9-0", "9-0-0", "1e3-0", " 9-0"} {
 		f.Add(id, "7", digest(nil), []byte{}, byte(all))
 	}
-	for _, x := range [][2]string{{"", ""}, {"9", "0"}, {"10", "0"}, {"-1", "0"}, {"007", "FF"}, {"7", "g"}, {"7", "00000000000000001"}, {"7", "10000000000000000"}, {"7", "0x1"}, {"7_0", "1_0"}} {
+	for _, x := range [][2]string{{"", ""}, {"9", "0"}, {"10", "0"}, {"-1", "0"}, {"007", "FF"},
+		{"7", "g"}, {"7", "00000000000000001"}, {"7", "10000000000000000"}, {"7", "0x1"},
+		{"7_0", "1_0"}} {
 		f.Add("9-0", x[0], x[1], []byte("batch"), byte(all))
 	}
 	f.Fuzz(func(t *testing.T, id, previous, sum string, batch []byte, fields byte) {
@@ -70,9 +74,12 @@ func FuzzEntry(f *testing.F) {
 			}
 			return
 		}
-		prev2, next2, digested2, again, err := s.entry(dec(next)+"-0", map[string]any{"p": dec(prev), "d": digest(got), "b": string(got)})
-		if err != nil || prev2 != prev || next2 != next || digested2 != digested || string(again) != string(got) {
-			t.Fatalf("(%d, %d] %x %q became (%d, %d] %x %q, %v", prev, next, digested, got, prev2, next2, digested2, again, err)
+		prev2, next2, digested2, again, err := s.entry(dec(next)+"-0",
+			map[string]any{"p": dec(prev), "d": digest(got), "b": string(got)})
+		if err != nil || prev2 != prev || next2 != next || digested2 != digested ||
+			string(again) != string(got) {
+			t.Fatalf("(%d, %d] %x %q became (%d, %d] %x %q, %v", prev, next, digested, got, prev2,
+				next2, digested2, again, err)
 		}
 	})
 }

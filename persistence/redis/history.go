@@ -35,10 +35,11 @@ func below(id uint64) place {
 	return place{cursor: id}
 }
 
-// rows calls fn for the rows of a list in the order of their ids, from a place down, or up from there.
-// Each page goes on from the last id, so that no row comes twice and none is left out whatever is
-// written meanwhile, but for the oldest, which retention may remove.
-func (s *Store) rows(ctx context.Context, list string, at place, ascending bool, fn func(id uint64, row []byte) (bool, error)) error {
+// rows calls fn for the rows of a list in the order of their ids, from a place down, or up from
+// there. Each page goes on from the last id, so that no row comes twice and none is left out
+// whatever is written meanwhile, but for the oldest, which retention may remove.
+func (s *Store) rows(ctx context.Context, list string, at place, ascending bool, fn func(id uint64,
+	row []byte) (bool, error)) error {
 	for many := firstRows; ; many = pageRows {
 		page, err := s.page(ctx, list, at, ascending, many)
 		if err != nil {
@@ -114,9 +115,10 @@ func direction(ascending bool) string {
 	return "down"
 }
 
-// Trades answers from the list that fits: account, pair, or all. An account's trades in one pair are
-// filtered from all of the account's.
-func (s *Store) Trades(ctx context.Context, q persistence.TradeQuery, fn func(*persistence.Trade) bool) error {
+// Trades answers from the list that fits: account, pair, or all. An account's trades in one pair
+// are filtered from all of the account's.
+func (s *Store) Trades(ctx context.Context, q persistence.TradeQuery,
+	fn func(*persistence.Trade) bool) error {
 	if err := codec.CheckTrades(&q); err != nil {
 		return err
 	}
@@ -160,13 +162,15 @@ func (s *Store) Trades(ctx context.Context, q persistence.TradeQuery, fn func(*p
 	})
 }
 
-// leap is where a query with a long offset and a filter starts to read rows, and how many matching rows
-// are still to be left out there. The marks of a list say which rows match: a hundred
-// thousand marks are read in the time of a few hundred rows.
-func (s *Store) leap(ctx context.Context, list string, at place, q *persistence.TradeQuery) (int, place, error) {
+// leap is where a query with a long offset and a filter starts to read rows, and how many matching
+// rows are still to be left out there. The marks of a list say which rows match: a hundred thousand
+// marks are read in the time of a few hundred rows.
+func (s *Store) leap(ctx context.Context, list string, at place, q *persistence.TradeQuery) (int,
+	place, error) {
 	skip, of := q.Offset, codec.At(s.marks(list))
 	for {
-		answer, err := marksScript.Run(ctx, s.history, []string{list, s.marks(list)}, direction(q.Ascending), dec(at.cursor), pageMarks).Slice()
+		answer, err := marksScript.Run(ctx, s.history, []string{list, s.marks(list)},
+			direction(q.Ascending), dec(at.cursor), pageMarks).Slice()
 		if err != nil {
 			return 0, at, s.fault("read the marks of a list", err)
 		}
@@ -198,7 +202,8 @@ func (s *Store) leap(ctx context.Context, list string, at place, q *persistence.
 				continue
 			}
 			if skip == 0 {
-				// Counted from the newest of these rows, also upwards: what is appended or trimmed by now does not matter.
+				// Counted from the newest of these rows, also upwards: what is appended or trimmed
+				// by now does not matter.
 				if q.Ascending {
 					return 0, place{cursor: newest, ahead: i - n}, nil
 				}
@@ -217,7 +222,8 @@ func (s *Store) leap(ctx context.Context, list string, at place, q *persistence.
 }
 
 // Deposits answers from the account's list.
-func (s *Store) Deposits(ctx context.Context, q persistence.DepositQuery, fn func(*persistence.Deposit) bool) error {
+func (s *Store) Deposits(ctx context.Context, q persistence.DepositQuery,
+	fn func(*persistence.Deposit) bool) error {
 	if err := codec.CheckDeposits(&q); err != nil {
 		return err
 	}
@@ -242,7 +248,8 @@ func (s *Store) Deposits(ctx context.Context, q persistence.DepositQuery, fn fun
 }
 
 // Withdraws answers from the sorted set of the account, or of all, whose score is the id.
-func (s *Store) Withdraws(ctx context.Context, q persistence.WithdrawQuery, fn func(*persistence.Withdraw) bool) error {
+func (s *Store) Withdraws(ctx context.Context, q persistence.WithdrawQuery,
+	fn func(*persistence.Withdraw) bool) error {
 	if err := codec.CheckWithdraws(&q); err != nil {
 		return err
 	}
@@ -280,7 +287,8 @@ func (s *Store) Withdraw(ctx context.Context, id uint64) (persistence.Withdraw, 
 }
 
 // Candles answers from the list of the pair and frame.
-func (s *Store) Candles(ctx context.Context, q persistence.CandleQuery, fn func(*persistence.Candle) bool) error {
+func (s *Store) Candles(ctx context.Context, q persistence.CandleQuery,
+	fn func(*persistence.Candle) bool) error {
 	since, before, any := codec.CandleTimes(&q)
 	if !any {
 		return nil
@@ -299,18 +307,21 @@ func (s *Store) Candles(ctx context.Context, q persistence.CandleQuery, fn func(
 }
 
 // Actions answers from the log.
-func (s *Store) Actions(ctx context.Context, q persistence.ActionQuery, fn func(*persistence.Action) bool) error {
+func (s *Store) Actions(ctx context.Context, q persistence.ActionQuery,
+	fn func(*persistence.Action) bool) error {
 	var a persistence.Action
-	return s.rows(ctx, s.actions(), below(q.Before), false, func(seq uint64, row []byte) (bool, error) {
-		if err := codec.DecodeAction(row, seq, &a); err != nil {
-			return false, fmt.Errorf("%s: %s: %w", s.name, s.actions(), err)
-		}
-		return fn(&a), nil
-	})
+	return s.rows(ctx, s.actions(), below(q.Before),
+		false, func(seq uint64, row []byte) (bool, error) {
+			if err := codec.DecodeAction(row, seq, &a); err != nil {
+				return false, fmt.Errorf("%s: %s: %w", s.name, s.actions(), err)
+			}
+			return fn(&a), nil
+		})
 }
 
 // Orders answers from the account's sorted set, whose score is the id; filters are applied here.
-func (s *Store) Orders(ctx context.Context, q persistence.OrderQuery, fn func(*persistence.Order) bool) error {
+func (s *Store) Orders(ctx context.Context, q persistence.OrderQuery,
+	fn func(*persistence.Order) bool) error {
 	if len(q.ClientID) > codec.MaxClientID {
 		return nil // none can have it
 	}
@@ -347,7 +358,8 @@ func (s *Store) Order(ctx context.Context, account uint32, id uint64) (persisten
 }
 
 // members calls fn for the rows of a sorted set, newest first, from below before down (0: all).
-func (s *Store) members(ctx context.Context, set string, before uint64, fn func(id uint64, row []byte) (bool, error)) error {
+func (s *Store) members(ctx context.Context, set string, before uint64, fn func(id uint64,
+	row []byte) (bool, error)) error {
 	upper := "+inf"
 	if before != 0 && before <= codec.MaxID {
 		upper = "(" + dec(before)

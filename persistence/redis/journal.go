@@ -23,7 +23,8 @@ const (
 )
 
 // Acquire makes the caller the owner.
-func (s *Store) Acquire(ctx context.Context, c persistence.Claim) (persistence.Token, uint64, error) {
+func (s *Store) Acquire(ctx context.Context, c persistence.Claim) (persistence.Token, uint64,
+	error) {
 	id, err := codec.CheckClaim(c)
 	if err != nil {
 		return "", 0, err
@@ -79,7 +80,8 @@ func nowMs() string { return strconv.FormatInt(time.Now().UnixMilli(), 10) }
 
 // rhythmText is how a rhythm is stored: "<check> <stale>", in milliseconds.
 func rhythmText(r persistence.Rhythm) string {
-	return fmt.Sprintf("%d %d", persistence.Milliseconds(r.Check), persistence.Milliseconds(r.Stale))
+	return fmt.Sprintf("%d %d", persistence.Milliseconds(r.Check),
+		persistence.Milliseconds(r.Stale))
 }
 
 // slowest is above all rhythms that can be configured.
@@ -89,13 +91,16 @@ const slowest = 24 * time.Hour
 func parseRhythm(text string) (r persistence.Rhythm) {
 	const most = int64(slowest / time.Millisecond)
 	var check, stale int64
-	if n, err := fmt.Sscanf(text, "%d %d", &check, &stale); n != 2 || err != nil || min(check, stale) < 0 || max(check, stale) > most {
+	if n, err := fmt.Sscanf(text, "%d %d", &check, &stale); n != 2 || err != nil ||
+		min(check, stale) < 0 || max(check, stale) > most {
 		return r
 	}
-	return persistence.Rhythm{Check: time.Duration(check) * time.Millisecond, Stale: time.Duration(stale) * time.Millisecond}
+	return persistence.Rhythm{Check: time.Duration(check) * time.Millisecond,
+		Stale: time.Duration(stale) * time.Millisecond}
 }
 
-// owns notes where the journal of a new owner ends: reads are answered from what is there, so it must not be less later.
+// owns notes where the journal of a new owner ends: reads are answered from what is there, so it
+// must not be less later.
 func (s *Store) owns(ctx context.Context, tok persistence.Token, end head.Mark) error {
 	if !s.fill {
 		if err := s.atLeast(end); err != nil {
@@ -111,11 +116,12 @@ func (s *Store) owns(ctx context.Context, tok persistence.Token, end head.Mark) 
 	if s.accept {
 		return nil
 	}
-	return s.look(ctx, s.journal) // from here on no other process writes: what is there must be in the file
+	// from here on no other process writes: what is there must be in the file
+	return s.look(ctx, s.journal)
 }
 
-// owned is what the newest claim of this process has brought, and where its journal was last known to
-// end. Each is replaced as a whole.
+// owned is what the newest claim of this process has brought, and where its journal was last known
+// to end. Each is replaced as a whole.
 type owned struct {
 	token persistence.Token
 	end   head.Mark
@@ -151,7 +157,8 @@ func (s *Store) Begin(ctx context.Context, tok persistence.Token, seq uint64) er
 	if err := codec.CheckBegin(seq); err != nil {
 		return err
 	}
-	code, text, err := s.run(ctx, s.journal, beginScript, "begin the journal", []string{s.head(), s.stream(), s.watermark()},
+	code, text, err := s.run(ctx, s.journal, beginScript, "begin the journal",
+		[]string{s.head(), s.stream(), s.watermark()},
 		string(tok), dec(seq), nowMs())
 	if err != nil {
 		return err
@@ -168,18 +175,20 @@ func (s *Store) Begin(ctx context.Context, tok persistence.Token, seq uint64) er
 
 // Beat is the engine's newest beat.
 func (s *Store) Beat(ctx context.Context) (persistence.Beat, error) {
-	m, err := fields(s.history.HMGet(ctx, s.head(), "epoch", "owner", "beat", "rhythm", "seq", "dig", "lost", "accepted"))
+	m, err := fields(s.history.HMGet(ctx, s.head(), "epoch", "owner", "beat", "rhythm", "seq",
+		"dig", "lost", "accepted"))
 	if err != nil {
 		return persistence.Beat{}, s.fault("look for the owner", err)
 	}
 	end, err := s.mark(m[4], m[5])
 	accepted, _ := strconv.ParseUint(m[7], 10, 64) // what cannot be read accepts nothing
-	return persistence.Beat{Token: persistence.Token(m[0]), Owner: m[1], Count: m[2], Rhythm: parseRhythm(m[3]),
-		End: persistence.Mark(end), Lost: m[6], Accepted: accepted}, err
+	return persistence.Beat{Token: persistence.Token(m[0]), Owner: m[1], Count: m[2],
+		Rhythm: parseRhythm(m[3]),
+		End:    persistence.Mark(end), Lost: m[6], Accepted: accepted}, err
 }
 
-// Check is nil while tok owns the engine. It is the owner's beat. Where that was left and Redis is not
-// durable enough, the error is ErrConfirmed, too: its owner lives all the same.
+// Check is nil while tok owns the engine. It is the owner's beat. Where that was left and Redis is
+// not durable enough, the error is ErrConfirmed, too: its owner lives all the same.
 func (s *Store) Check(ctx context.Context, tok persistence.Token) error {
 	if tok == "" {
 		return s.fault("check the owner", persistence.ErrFenced)
@@ -203,13 +212,14 @@ func (s *Store) Check(ctx context.Context, tok persistence.Token) error {
 	return found(err, s.fit(ctx))
 }
 
-// found is the outcome of a beat and of the look beside it. Where Redis refuses the beat, the look says
-// why.
+// found is the outcome of a beat and of the look beside it. Where Redis refuses the beat, the look
+// says why.
 func found(beat, look error) error {
 	switch {
 	case look == nil:
 		return beat
-	case beat == nil && (errors.Is(look, persistence.ErrNotDurable) || errors.Is(look, persistence.ErrNotInEffect)):
+	case beat == nil && (errors.Is(look, persistence.ErrNotDurable) ||
+		errors.Is(look, persistence.ErrNotInEffect)):
 		return fmt.Errorf("%w, and %w", persistence.ErrConfirmed, look)
 	}
 	return look
@@ -239,7 +249,8 @@ func (s *Store) beaten(tok persistence.Token, answer *redis.Cmd) error {
 
 // definite reports whether an error ends an owner.
 func definite(err error) bool {
-	return errors.Is(err, persistence.ErrFenced) || errors.Is(err, persistence.ErrGap) || errors.Is(err, persistence.ErrCorrupt)
+	return errors.Is(err, persistence.ErrFenced) || errors.Is(err, persistence.ErrGap) ||
+		errors.Is(err, persistence.ErrCorrupt)
 }
 
 // Release gives the engine back.
@@ -269,7 +280,8 @@ func fields(cmd *redis.SliceCmd) ([]string, error) {
 func hex(digest uint64) string { return fmt.Sprintf("%016x", digest) }
 
 // Append makes a batch durable: Redis answers only after its file is on disk.
-func (s *Store) Append(ctx context.Context, tok persistence.Token, prev, next uint64, batch []byte) error {
+func (s *Store) Append(ctx context.Context, tok persistence.Token, prev, next uint64,
+	batch []byte) error {
 	if err := codec.CheckBatch(prev, next, batch); err != nil {
 		return err
 	}
@@ -286,7 +298,8 @@ func (s *Store) Append(ctx context.Context, tok persistence.Token, prev, next ui
 	switch code {
 	case codeDone, codeThere:
 		s.ended(tok, head.Mark{Seq: next, Digest: digest})
-		return s.acknowledged.Advance(head.Mark{Seq: next, Digest: digest}) // an error leaves the outcome unknown: the next try finds the append there
+		// an error leaves the outcome unknown: the next try finds the append there
+		return s.acknowledged.Advance(head.Mark{Seq: next, Digest: digest})
 	case codeGap:
 		stored, err := s.number("the journal's end", text)
 		if err != nil {
@@ -299,7 +312,8 @@ func (s *Store) Append(ctx context.Context, tok persistence.Token, prev, next ui
 
 // Read calls fn for each batch that ends above after. The end is fixed before it starts, so that
 // appends meanwhile do not matter.
-func (s *Store) Read(ctx context.Context, after uint64, fn func(prev, next uint64, batch []byte) error) error {
+func (s *Store) Read(ctx context.Context, after uint64, fn func(prev, next uint64,
+	batch []byte) error) error {
 	m, err := fields(s.history.HMGet(ctx, s.head(), "seq"))
 	if err != nil {
 		return s.fault("read the journal's end", err)
@@ -347,7 +361,8 @@ func (s *Store) Read(ctx context.Context, after uint64, fn func(prev, next uint6
 }
 
 // entry reads one entry of the journal's stream.
-func (s *Store) entry(id string, values map[string]any) (prev, next, sum uint64, batch []byte, err error) {
+func (s *Store) entry(id string, values map[string]any) (prev, next, sum uint64, batch []byte,
+	err error) {
 	last, minor, _ := strings.Cut(id, "-")
 	p, ok1 := values["p"].(string)
 	d, ok2 := values["d"].(string)
@@ -356,14 +371,16 @@ func (s *Store) entry(id string, values map[string]any) (prev, next, sum uint64,
 	prev, err2 := strconv.ParseUint(p, 10, 64)
 	sum, err3 := strconv.ParseUint(d, 16, 64)
 	if !ok1 || !ok2 || !ok3 || minor != "0" || err1 != nil || err2 != nil || err3 != nil {
-		return 0, 0, 0, nil, fmt.Errorf("%s: %w: entry %s of %s is not one of a journal", s.name, persistence.ErrCorrupt, id, s.stream())
+		return 0, 0, 0, nil, fmt.Errorf("%s: %w: entry %s of %s is not one of a journal", s.name,
+			persistence.ErrCorrupt, id, s.stream())
 	}
 	return prev, next, sum, []byte(b), nil
 }
 
 // Trim forgets batches that end at or below upTo.
 func (s *Store) Trim(ctx context.Context, tok persistence.Token, upTo uint64) error {
-	_, _, err := s.run(ctx, s.projections, trimScript, "trim the journal", []string{s.head(), s.stream()},
+	_, _, err := s.run(ctx, s.projections, trimScript, "trim the journal",
+		[]string{s.head(), s.stream()},
 		string(tok), dec(min(upTo, codec.MaxID)+1))
 	return err
 }

@@ -23,8 +23,10 @@ func TestAHalfWrittenApplyIsMadeAgain(t *testing.T) {
 	s, tok, _ := mustOpen(t, server.URL(), Options{})
 	var w persistence.Writes
 	for id := uint64(1); id <= 9000; id++ {
-		w.Trades = append(w.Trades, persistence.Trade{ID: id, Pair: uint16(1 + id%3), TakerSide: 1, Taker: uint32(id % 7), Maker: uint32(id % 5), TimeUs: 1})
-		w.Orders = append(w.Orders, persistence.Order{ID: id, Account: uint32(id % 7), Pair: 1, Side: 1, Status: persistence.StatusDone})
+		w.Trades = append(w.Trades, persistence.Trade{ID: id, Pair: uint16(1 + id%3), TakerSide: 1,
+			Taker: uint32(id % 7), Maker: uint32(id % 5), TimeUs: 1})
+		w.Orders = append(w.Orders, persistence.Order{ID: id, Account: uint32(id % 7), Pair: 1,
+			Side: 1, Status: persistence.StatusDone})
 	}
 	var c cutter
 	s.trades(&c, w.Trades)
@@ -50,7 +52,8 @@ func TestAHalfWrittenApplyIsMadeAgain(t *testing.T) {
 	}
 	// A new process cuts the same rows elsewhere.
 	for from := uint64(0); from < 9000; from += 1500 {
-		part := persistence.Writes{Trades: w.Trades[from : from+1500], Orders: w.Orders[from : from+1500]}
+		part := persistence.Writes{Trades: w.Trades[from : from+1500],
+			Orders: w.Orders[from : from+1500]}
 		if err := s.Apply(t.Context(), tok, from, from+1500, &part); err != nil {
 			t.Fatal(err)
 		}
@@ -65,7 +68,8 @@ func TestAHalfWrittenApplyIsMadeAgain(t *testing.T) {
 	for _, q := range []persistence.TradeQuery{{}, {Pair: 1}, {Account: 3}} {
 		want, got := 0, 0
 		for i := range w.Trades {
-			if t := &w.Trades[i]; (q.Pair == 0 || t.Pair == q.Pair) && (q.Account == 0 || t.Taker == q.Account || t.Maker == q.Account) {
+			if t := &w.Trades[i]; (q.Pair == 0 || t.Pair == q.Pair) &&
+				(q.Account == 0 || t.Taker == q.Account || t.Maker == q.Account) {
 				want++
 			}
 		}
@@ -85,7 +89,11 @@ func TestAHalfWrittenApplyIsMadeAgain(t *testing.T) {
 		}
 	}
 	n := 0
-	if err := s.Orders(t.Context(), persistence.OrderQuery{Account: 3}, func(*persistence.Order) bool { n++; return true }); err != nil || n != 1286 {
+	if err := s.Orders(t.Context(),
+		persistence.OrderQuery{Account: 3}, func(*persistence.Order) bool {
+			n++
+			return true
+		}); err != nil || n != 1286 {
 		t.Fatalf("%d orders, %v", n, err)
 	}
 }
@@ -96,15 +104,18 @@ func TestARowThatComesFarTooLateIsRefused(t *testing.T) {
 	server := redistest.Start(t)
 	s, tok, _ := mustOpen(t, server.URL(), Options{})
 	const late = 500_000 // LATE in apply.lua
-	fill := "for i = ARGV[1], ARGV[2], 4 do redis.call('RPUSH', KEYS[1], struct.pack('>I8', i)) end return 1"
+	fill := "for i = ARGV[1], ARGV[2], 4 do redis.call('RPUSH', KEYS[1], struct.pack('>I8', i)) " +
+		"end return 1"
 	const part = 8 * late / 10 // a script of all of them takes too long on a busy machine
 	for from := 4; from <= 8*late+4; from += part {
-		if err := server.Client().Eval(t.Context(), fill, []string{s.allTrades()}, from, min(from+part-4, 8*late+4)).Err(); err != nil {
+		if err := server.Client().Eval(t.Context(), fill, []string{s.allTrades()}, from,
+			min(from+part-4, 8*late+4)).Err(); err != nil {
 			t.Fatal(err)
 		}
 	}
 	one := func(id uint64) *persistence.Writes {
-		return &persistence.Writes{Trades: []persistence.Trade{{ID: id, Pair: 1, TakerSide: 1, Taker: 1, Maker: 2}}}
+		return &persistence.Writes{Trades: []persistence.Trade{
+			{ID: id, Pair: 1, TakerSide: 1, Taker: 1, Maker: 2}}}
 	}
 	// At the limit. On a busy machine the answer may come too late, and is asked for again.
 	retry(t, func() error { return s.Apply(t.Context(), tok, 0, 1, one(4*late+1)) })
@@ -115,7 +126,8 @@ func TestARowThatComesFarTooLateIsRefused(t *testing.T) {
 	if n := server.Client().LLen(t.Context(), s.pairTrades(1)).Val(); n != 1 {
 		t.Fatalf("%d trades in the pair's list, want the one before", n)
 	}
-	if err := s.Apply(t.Context(), tok, 1, 2, one(1)); err != nil { // in front of all: nothing moves
+	// in front of all: nothing moves
+	if err := s.Apply(t.Context(), tok, 1, 2, one(1)); err != nil {
 		t.Fatal(err)
 	}
 	if watermark, err := s.Watermark(t.Context()); err != nil || watermark != 2 {
@@ -123,13 +135,15 @@ func TestARowThatComesFarTooLateIsRefused(t *testing.T) {
 	}
 }
 
-// The marks beside a list of trades are those of its newest trades, one each, in their order, whatever
-// came when; and they are no more than twice as many as the trades.
+// The marks beside a list of trades are those of its newest trades, one each, in their order,
+// whatever came when; and they are no more than twice as many as the trades.
 func TestMarksFollowTheirTrades(t *testing.T) {
 	server := redistest.Start(t)
 	c := server.Client()
 	for _, keep := range []int{0, 700} {
-		s, tok, _ := mustOpen(t, server.URL(), Options{Engine: fmt.Sprintf("keep-%d", keep), Retention: persistence.Retention{Trades: keep}})
+		s, tok, _ := mustOpen(t, server.URL(),
+			Options{Engine: fmt.Sprintf("keep-%d", keep),
+				Retention: persistence.Retention{Trades: keep}})
 		r := rand.New(rand.NewPCG(1, uint64(keep)))
 		lost := false
 		check := func() {
@@ -142,7 +156,8 @@ func TestMarksFollowTheirTrades(t *testing.T) {
 					t.Fatal(err)
 				}
 				n := len(marks) / codec.MarkSize
-				if !lost && n < len(rows) || n > 2*len(rows)+1000 || len(marks)%codec.MarkSize != 0 {
+				if !lost && n < len(rows) || n > 2*len(rows)+1000 ||
+					len(marks)%codec.MarkSize != 0 {
 					t.Fatalf("%d trades with %d bytes of marks", len(rows), len(marks))
 				}
 				for i := range min(n, len(rows)) {
@@ -156,7 +171,9 @@ func TestMarksFollowTheirTrades(t *testing.T) {
 					if got, want := marks[at:at+codec.MarkSize],
 						string(codec.AppendMark(nil, codec.At(s.marks(list)), &tr, account)); got !=
 						want {
-						t.Fatalf("the mark of trade %d of account %d, %d before the newest, is %x, want %x", tr.ID, account, i, got, want)
+						t.Fatalf(
+							"the mark of trade %d of account %d, %d before the newest, is %x, "+
+								"want %x", tr.ID, account, i, got, want)
 					}
 				}
 			}
@@ -174,7 +191,9 @@ func TestMarksFollowTheirTrades(t *testing.T) {
 				case step%4 == 2: // from the newest on
 					id = uint64(10_000 - step*100 - len(w.Trades))
 				}
-				w.Trades = append(w.Trades, persistence.Trade{ID: id, Pair: uint16(r.IntN(1000)), TakerSide: matching.Side(1 + r.IntN(2)), Taker: r.Uint32N(3), Maker: r.Uint32N(3)})
+				w.Trades = append(w.Trades, persistence.Trade{ID: id, Pair: uint16(r.IntN(1000)),
+					TakerSide: matching.Side(1 + r.IntN(2)), Taker: r.Uint32N(3),
+					Maker: r.Uint32N(3)})
 			}
 			if step%4 == 3 { // some come again
 				w.Trades = append(w.Trades, before...)
@@ -194,8 +213,8 @@ func TestMarksFollowTheirTrades(t *testing.T) {
 	}
 }
 
-// Marks that would get longer than Redis takes begin anew: nothing is refused in the midst of an Apply, and every
-// trade is found all the same.
+// Marks that would get longer than Redis takes begin anew: nothing is refused in the midst of an
+// Apply, and every trade is found all the same.
 func TestMarksThatGetTooLongBeginAnew(t *testing.T) {
 	server := redistest.Start(t)
 	s, tok, _ := mustOpen(t, server.URL(), Options{})
@@ -209,7 +228,8 @@ func TestMarksThatGetTooLongBeginAnew(t *testing.T) {
 		t.Helper()
 		var w persistence.Writes
 		for _, id := range ids {
-			w.Trades = append(w.Trades, persistence.Trade{ID: id, Pair: uint16(1 + id%2), TakerSide: 1, Taker: 1, Maker: 2})
+			w.Trades = append(w.Trades, persistence.Trade{ID: id, Pair: uint16(1 + id%2),
+				TakerSide: 1, Taker: 1, Maker: 2})
 		}
 		if err := s.Apply(t.Context(), tok, at, at+1, &w); err != nil {
 			t.Fatal(err)
@@ -237,7 +257,8 @@ func TestMarksThatGetTooLongBeginAnew(t *testing.T) {
 	fill := func(room int) {
 		t.Helper()
 		real := marks()
-		front := strings.Repeat("x", most/codec.MarkSize*codec.MarkSize-len(real)-room*codec.MarkSize)
+		front := strings.Repeat("x", most/codec.MarkSize*codec.MarkSize-len(real)-
+			room*codec.MarkSize)
 		if err := c.Set(t.Context(), s.marks(list), front+real, 0).Err(); err != nil {
 			t.Fatal(err)
 		}
@@ -250,16 +271,20 @@ func TestMarksThatGetTooLongBeginAnew(t *testing.T) {
 	grow(1000)
 	want(1010)
 	fill(8)
-	apply(id-19, id-17, id-15, id-13, id-11, id-9, id-7, id-5, id-3) // even ones, in the midst of the newest
+	// even ones, in the midst of the newest
+	apply(id-19, id-17, id-15, id-13, id-11, id-9, id-7, id-5, id-3)
 	want(0)
 	grow(2000)
 	want(2000)
-	for _, q := range []persistence.TradeQuery{{Account: 1, Offset: pageRows + 2500}, {Account: 1, Pair: 1, Offset: 5}, {Account: 1, Offset: pageRows + 100, Ascending: true}} {
+	for _, q := range []persistence.TradeQuery{{Account: 1, Offset: pageRows + 2500},
+		{Account: 1, Pair: 1, Offset: 5}, {Account: 1, Offset: pageRows + 100, Ascending: true}} {
 		n, all := 0, 3000+10+1000+9+2000
 		if q.Pair != 0 {
 			all = 9
 		}
-		if err := s.Trades(t.Context(), q, func(*persistence.Trade) bool { n++; return true }); err != nil || n != all-q.Offset {
+		if err := s.Trades(t.Context(),
+			q, func(*persistence.Trade) bool { n++; return true }); err != nil ||
+			n != all-q.Offset {
 			t.Fatalf("%+v answers %d trades (%v), want %d", q, n, err, all-q.Offset)
 		}
 	}
@@ -275,7 +300,8 @@ func TestALongOffsetIsExactWithAndWithoutMarks(t *testing.T) {
 	for from := uint64(0); from < trades; from += 2500 {
 		var w persistence.Writes
 		for id := from + 1; id <= from+2500; id++ {
-			tr := persistence.Trade{ID: id, Pair: uint16(1 + id%3), TakerSide: matching.Side(1 + id/3%2), Taker: me, Maker: 8}
+			tr := persistence.Trade{ID: id, Pair: uint16(1 + id%3),
+				TakerSide: matching.Side(1 + id/3%2), Taker: me, Maker: 8}
 			if id%5 == 0 {
 				tr.Taker, tr.Maker = 8, me
 			}
@@ -293,21 +319,28 @@ func TestALongOffsetIsExactWithAndWithoutMarks(t *testing.T) {
 	}
 	sides := persistence.TradeQuery{Pair: 2, TakerSide: matching.Sell, Offset: pageRows + 300}
 	var got []uint64
-	if err := s.Trades(t.Context(), sides, func(tr *persistence.Trade) bool { got = append(got, tr.ID); return true }); err != nil || len(got) != 367 || got[0] != 2200 {
+	if err := s.Trades(t.Context(),
+		sides, func(tr *persistence.Trade) bool {
+			got = append(got, tr.ID)
+			return true
+		}); err != nil || len(got) != 367 || got[0] != 2200 {
 		t.Fatalf("%d trades %v, %v", len(got), got, err)
 	}
 	for _, have := range []int{trades, 4000, 1, 0} {
-		if err := c.Set(t.Context(), s.marks(list), marks[(trades-have)*codec.MarkSize:], 0).Err(); err != nil {
+		if err := c.Set(t.Context(), s.marks(list), marks[(trades-have)*codec.MarkSize:],
+			0).Err(); err != nil {
 			t.Fatal(err)
 		}
 		for i := range 60 {
 			q := persistence.TradeQuery{
-				Account: me, Pair: uint16(i % 4), TakerSide: matching.Side(i / 4 % 3), MySide: matching.Side(i / 7 % 3),
+				Account: me, Pair: uint16(i % 4), TakerSide: matching.Side(i / 4 % 3),
+				MySide: matching.Side(i / 7 % 3),
 				Offset: pageRows + 1 + 97*i, Ascending: i%2 == 0, Before: uint64(i % 5 * 2400),
 			}
 			var want, got []persistence.Trade
 			for _, tr := range all {
-				if codec.TradeMatches(codec.AppendTrade(nil, &tr), &q) && (q.Before == 0 || tr.ID < q.Before) {
+				if codec.TradeMatches(codec.AppendTrade(nil, &tr), &q) &&
+					(q.Before == 0 || tr.ID < q.Before) {
 					want = append(want, tr)
 				}
 			}
@@ -315,11 +348,16 @@ func TestALongOffsetIsExactWithAndWithoutMarks(t *testing.T) {
 				slices.Reverse(want)
 			}
 			want = want[min(q.Offset, len(want)):]
-			if err := s.Trades(t.Context(), q, func(tr *persistence.Trade) bool { got = append(got, *tr); return true }); err != nil {
+			if err := s.Trades(t.Context(),
+				q, func(tr *persistence.Trade) bool {
+					got = append(got, *tr)
+					return true
+				}); err != nil {
 				t.Fatal(err)
 			}
 			if !slices.Equal(got, want) {
-				t.Fatalf("with %d marks: %+v answers %d trades, want %d", have, q, len(got), len(want))
+				t.Fatalf("with %d marks: %+v answers %d trades, want %d", have, q, len(got),
+					len(want))
 			}
 		}
 	}
@@ -340,7 +378,8 @@ func (a *after) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.Proces
 func (a *after) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
 	return func(ctx context.Context, cmd redis.Cmder) error {
 		err := next(ctx, cmd)
-		if args := cmd.Args(); a.fn != nil && err == nil && len(args) > 1 && args[1] == a.script.Hash() {
+		if args := cmd.Args(); a.fn != nil && err == nil && len(args) > 1 &&
+			args[1] == a.script.Hash() {
 			fn := a.fn
 			a.fn = nil
 			fn()
@@ -349,7 +388,8 @@ func (a *after) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
 	}
 }
 
-// Rows that are added and trimmed between the look at the marks and the page that begins there do not shift it.
+// Rows that are added and trimmed between the look at the marks and the page that begins there do
+// not shift it.
 func TestALongOffsetStaysWhereItIsWhileTradesArrive(t *testing.T) {
 	server := redistest.Start(t)
 	s, tok, _ := mustOpen(t, server.URL(), Options{Retention: persistence.Retention{Trades: 6000}})
@@ -359,7 +399,8 @@ func TestALongOffsetStaysWhereItIsWhileTradesArrive(t *testing.T) {
 		var w persistence.Writes
 		for range n {
 			id := uint64(len(all) + 1)
-			tr := persistence.Trade{ID: id, Pair: 1, TakerSide: matching.Side(1 + id/3%2), Taker: uint32(1 + id%2), Maker: 3, TimeUs: 1}
+			tr := persistence.Trade{ID: id, Pair: 1, TakerSide: matching.Side(1 + id/3%2),
+				Taker: uint32(1 + id%2), Maker: 3, TimeUs: 1}
 			all, w.Trades = append(all, tr), append(w.Trades, tr)
 		}
 		from, err := s.Watermark(t.Context())
@@ -375,12 +416,17 @@ func TestALongOffsetStaysWhereItIsWhileTradesArrive(t *testing.T) {
 	s.history.AddHook(meanwhile)
 	list := func(q persistence.TradeQuery) (ids []uint64) {
 		t.Helper()
-		if err := s.Trades(t.Context(), q, func(tr *persistence.Trade) bool { ids = append(ids, tr.ID); return len(ids) < 300 }); err != nil {
+		if err := s.Trades(t.Context(),
+			q, func(tr *persistence.Trade) bool {
+				ids = append(ids, tr.ID)
+				return len(ids) < 300
+			}); err != nil {
 			t.Fatal(err)
 		}
 		return ids
 	}
-	for _, q := range []persistence.TradeQuery{{TakerSide: matching.Buy}, {Account: 3, Pair: 1, TakerSide: matching.Sell}, {Account: 1, MySide: matching.Buy}} {
+	for _, q := range []persistence.TradeQuery{{TakerSide: matching.Buy},
+		{Account: 3, Pair: 1, TakerSide: matching.Sell}, {Account: 1, MySide: matching.Buy}} {
 		for _, ascending := range []bool{false, true} {
 			q.Ascending, q.Offset = ascending, 1001
 			list(q) // the script is known from here on
@@ -388,7 +434,8 @@ func TestALongOffsetStaysWhereItIsWhileTradesArrive(t *testing.T) {
 			arrived := false
 			meanwhile.fn = func() { add(500); arrived = true }
 			if got := list(q); !arrived || !slices.Equal(got, want) {
-				t.Errorf("%+v: it begins with %v, want %v (%v)", q, got[:min(3, len(got))], want[:3], arrived)
+				t.Errorf("%+v: it begins with %v, want %v (%v)", q, got[:min(3, len(got))],
+					want[:3], arrived)
 			}
 		}
 	}

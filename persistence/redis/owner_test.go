@@ -15,7 +15,8 @@ func kept(t *testing.T, s *Store, field string) string {
 	return s.history.HGet(t.Context(), s.head(), field).Val()
 }
 
-// A Redis fails over to a copy that lacks a tail while a start waits: it knows where the journal ended.
+// A Redis fails over to a copy that lacks a tail while a start waits: it knows where the journal
+// ended.
 func TestAClaimIsRefusedWhereTheJournalEndsBeforeItsLook(t *testing.T) {
 	server := redistest.Start(t)
 	s, tok, _ := mustOpen(t, server.URL(), Options{})
@@ -32,7 +33,8 @@ func TestAClaimIsRefusedWhereTheJournalEndsBeforeItsLook(t *testing.T) {
 	if now := kept(t, s, "epoch"); now != string(tok) {
 		t.Fatalf("a claim that was refused has changed the owner to %s", now)
 	}
-	if err := s.history.HSet(t.Context(), s.head(), "seq", "20", "dig", hex(seen.End.Digest+1)).Err(); err != nil {
+	if err := s.history.HSet(t.Context(), s.head(), "seq", "20", "dig",
+		hex(seen.End.Digest+1)).Err(); err != nil {
 		t.Fatal(err)
 	}
 	_, _, err = other.Acquire(t.Context(), claim)
@@ -43,7 +45,8 @@ func TestAClaimIsRefusedWhereTheJournalEndsBeforeItsLook(t *testing.T) {
 	}
 }
 
-// An owner that appends nothing looks, too, and what it finds is known to each start that comes, until an operator accepts it.
+// An owner that appends nothing looks, too, and what it finds is known to each start that comes,
+// until an operator accepts it.
 func TestAnIdleOwnerNoticesThatTheJournalIsShorter(t *testing.T) {
 	server := redistest.Start(t)
 	s, tok, _ := mustOpen(t, server.URL(), Options{})
@@ -59,7 +62,8 @@ func TestAnIdleOwnerNoticesThatTheJournalIsShorter(t *testing.T) {
 		}
 	}
 	if kept(t, s, "lost") != "20" || kept(t, s, "beat") != before {
-		t.Errorf("it has lost %q, and the beat is %q after %q", kept(t, s, "lost"), kept(t, s, "beat"), before)
+		t.Errorf("it has lost %q, and the beat is %q after %q", kept(t, s, "lost"),
+			kept(t, s, "beat"), before)
 	}
 	other := mustOpenAlone(t, server.URL(), Options{})
 	_, _, err := other.Acquire(t.Context(), persistence.Claim{Owner: "another"})
@@ -68,12 +72,14 @@ func TestAnIdleOwnerNoticesThatTheJournalIsShorter(t *testing.T) {
 	if err != nil || seen.Lost != "20" {
 		t.Fatalf("%+v, %v", seen, err)
 	}
-	tok, last, err := other.Acquire(t.Context(), persistence.Claim{Owner: "another", After: &seen, Insist: true})
+	tok, last, err := other.Acquire(t.Context(),
+		persistence.Claim{Owner: "another", After: &seen, Insist: true})
 	if err != nil || last != 15 || kept(t, s, "lost") != "" {
 		t.Fatalf("%d, %v, and %q is lost", last, err, kept(t, s, "lost"))
 	}
 	now, err := other.Beat(t.Context())
-	if err != nil || now.Accepted <= seen.Accepted || now.Lacks(persistence.Mark{Seq: 20}, seen.Accepted) ||
+	if err != nil || now.Accepted <= seen.Accepted ||
+		now.Lacks(persistence.Mark{Seq: 20}, seen.Accepted) ||
 		!now.Lacks(persistence.Mark{Seq: 20}, now.Accepted) {
 		t.Fatalf("%+v, %v: it is not known to others that the loss was accepted", now, err)
 	}
@@ -90,7 +96,8 @@ func TestAnOwnerThatWasOvertakenLeavesNoMark(t *testing.T) {
 	appendTo(t, s, tok, 0, 20, "batch ")
 	cut(t, s, 15, "batch ")
 	mustOpen(t, server.URL(), Options{})
-	for _, err := range []error{s.Check(t.Context(), tok), s.Append(t.Context(), tok, 20, 21, []byte("late"))} {
+	for _, err := range []error{s.Check(t.Context(), tok),
+		s.Append(t.Context(), tok, 20, 21, []byte("late"))} {
 		if !errors.Is(err, persistence.ErrFenced) {
 			t.Errorf("error is %v, want ErrFenced", err)
 		}
@@ -105,11 +112,14 @@ func TestAnOwnersRhythmIsKnownToOthers(t *testing.T) {
 	s := mustOpenAlone(t, server.URL(), Options{})
 	seen := &persistence.Beat{}
 	for rhythm, want := range map[persistence.Rhythm]persistence.Rhythm{
-		{Check: 500 * time.Millisecond, Stale: 2 * time.Second}: {Check: 500 * time.Millisecond, Stale: 2 * time.Second},
-		{Check: 1, Stale: time.Minute + 1}:                      {Check: time.Millisecond, Stale: time.Minute + time.Millisecond},
-		{}:                                                      {},
+		{Check: 500 * time.Millisecond, Stale: 2 * time.Second}: {Check: 500 * time.Millisecond,
+			Stale: 2 * time.Second},
+		{Check: 1, Stale: time.Minute + 1}: {Check: time.Millisecond,
+			Stale: time.Minute + time.Millisecond},
+		{}: {},
 	} {
-		if _, _, err := s.Acquire(t.Context(), persistence.Claim{Owner: "test", Rhythm: rhythm}); err != nil {
+		if _, _, err := s.Acquire(t.Context(),
+			persistence.Claim{Owner: "test", Rhythm: rhythm}); err != nil {
 			t.Fatal(err)
 		}
 		if beat, err := s.Beat(t.Context()); err != nil || beat.Rhythm != want {
@@ -118,17 +128,20 @@ func TestAnOwnersRhythmIsKnownToOthers(t *testing.T) {
 			seen = &beat
 		}
 	}
-	if tok, _, err := s.Acquire(t.Context(), persistence.Claim{Owner: "test", After: seen}); err != nil || tok == "" {
+	if tok, _, err := s.Acquire(t.Context(),
+		persistence.Claim{Owner: "test", After: seen}); err != nil || tok == "" {
 		t.Error(err)
 	}
-	for _, text := range []string{"", "x", "1", "-1 5", "5 -1", "1 99999999999", "9223372036854775807 1", "99999999999999999999 1"} {
+	for _, text := range []string{"", "x", "1", "-1 5", "5 -1", "1 99999999999",
+		"9223372036854775807 1", "99999999999999999999 1"} {
 		if r := parseRhythm(text); r != (persistence.Rhythm{}) {
 			t.Errorf("%q is read as %v", text, r)
 		}
 	}
 }
 
-// A key that has another type than the exchange gave it does not mend itself: to try again helps nothing.
+// A key that has another type than the exchange gave it does not mend itself: to try again helps
+// nothing.
 func TestAKeyOfAnotherTypeIsDamage(t *testing.T) {
 	server := redistest.Start(t)
 	s, tok, _ := mustOpen(t, server.URL(), Options{})
@@ -144,16 +157,24 @@ func TestAKeyOfAnotherTypeIsDamage(t *testing.T) {
 		calls := map[string]func() error{
 			"watermark": func() error { _, err := s.Watermark(t.Context()); return err },
 			"apply": func() error {
-				return s.Apply(t.Context(), tok, 0, 1, &persistence.Writes{Nonces: []persistence.Nonce{{Key: "k", Nonce: 1}}})
+				return s.Apply(t.Context(), tok, 0, 1,
+					&persistence.Writes{Nonces: []persistence.Nonce{{Key: "k", Nonce: 1}}})
 			},
 		}
 		switch key {
 		case s.head():
 			calls = map[string]func() error{
-				"beat":    func() error { _, err := s.Beat(t.Context()); return err },
-				"check":   func() error { return s.Check(t.Context(), tok) },
-				"append":  func() error { return s.Append(t.Context(), tok, 1, 2, []byte("batch")) },
-				"acquire": func() error { _, _, err := s.Acquire(t.Context(), persistence.Claim{Owner: "test"}); return err },
+				"beat":  func() error { _, err := s.Beat(t.Context()); return err },
+				"check": func() error { return s.Check(t.Context(), tok) },
+				"append": func() error {
+					return s.Append(t.Context(), tok, 1, 2,
+						[]byte("batch"))
+				},
+				"acquire": func() error {
+					_, _, err := s.Acquire(t.Context(),
+						persistence.Claim{Owner: "test"})
+					return err
+				},
 				"release": func() error { return s.Release(t.Context(), tok) },
 				"open": func() error {
 					again, err := Open(t.Context(), server.URL(), Options{Logger: quiet})

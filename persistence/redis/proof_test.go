@@ -23,8 +23,8 @@ type scripted struct {
 	is atomic.Pointer[answers]
 }
 
-// answers are what a scripted server is asked for and that differs, as they go over the wire; "": it
-// does not answer.
+// answers are what a scripted server is asked for and that differs, as they go over the wire; "":
+// it does not answer.
 type answers struct {
 	persistence   string // lines of INFO
 	beat, waitaof string
@@ -102,8 +102,11 @@ func (s *scripted) answer(words []string) string {
 	case "PING":
 		return "+PONG\r\n"
 	case "INFO":
-		return bulk(map[string]string{"server": "redis_version:7.4.1\r\nrun_id:a\r\n", "replication": "role:master\r\nmaster_replid:b\r\n",
-			"commandstats": "cmdstat_config|set:calls=1,usec=1\r\n", "stats": "total_commands_processed:9\r\n", "persistence": is.persistence}[words[1]])
+		return bulk(map[string]string{"server": "redis_version:7.4.1\r\nrun_id:a\r\n",
+			"replication":  "role:master\r\nmaster_replid:b\r\n",
+			"commandstats": "cmdstat_config|set:calls=1,usec=1\r\n",
+			"stats":        "total_commands_processed:9\r\n",
+			"persistence":  is.persistence}[words[1]])
 	case "CONFIG":
 		for _, want := range settings {
 			if want.name == words[2] {
@@ -125,40 +128,63 @@ func (s *scripted) answer(words []string) string {
 	return "-ERR unknown command\r\n"
 }
 
-// What WAITAOF says counts only behind a write of the owner's, and only of a file that is switched on. Where it says nothing, INFO
-// alone must do.
+// What WAITAOF says counts only behind a write of the owner's, and only of a file that is switched
+// on. Where it says nothing, INFO alone must do.
 func TestWhatWaitaofProves(t *testing.T) {
-	fenced, refusedBeat := "*2\r\n:-1\r\n"+bulk("another"), "-READONLY You can't write against a read only replica.\r\n"
+	fenced, refusedBeat := "*2\r\n:-1\r\n"+bulk("another"),
+		"-READONLY You can't write against a read only replica.\r\n"
 	yes, no := "*2\r\n:1\r\n:0\r\n", "*2\r\n:0\r\n:0\r\n"
 	off := strings.Replace(quietFile, "aof_enabled:1", "aof_enabled:0", 1)
-	failing := strings.Replace(quietFile, "aof_last_write_status:ok", "aof_last_write_status:err", 1)
+	failing := strings.Replace(quietFile, "aof_last_write_status:ok", "aof_last_write_status:err",
+		1)
 	for name, x := range map[string]struct {
 		is   answers
 		want error  // nil: appends go on
 		why  string // it says
 	}{
-		"proven, during a rewrite":             {is: answers{rewritingFile, written, yes}},
-		"proven, in peace":                     {is: answers{quietFile, written, yes}},
-		"not proven, during a rewrite":         {answers{rewritingFile, written, no}, persistence.ErrNotInEffect, "WAITAOF"},
-		"not proven, in peace":                 {answers{quietFile, written, no}, persistence.ErrNotInEffect, "WAITAOF"},
-		"proven by replicas alone":             {answers{rewritingFile, written, "*2\r\n:0\r\n:7\r\n"}, persistence.ErrNotInEffect, "WAITAOF"},
-		"proven, of a file that is off":        {answers{off, written, yes}, persistence.ErrNotInEffect, "switched off"},
-		"proven, of a file that fails":         {answers{failing, written, yes}, persistence.ErrNotInEffect, "last write"},
-		"an error, during a rewrite":           {answers{rewritingFile, written, "-ERR unknown command 'WAITAOF'\r\n"}, persistence.ErrNotInEffect, "a rewrite of it"},
-		"an error, in peace":                   {is: answers{quietFile, written, "-ERR unknown command 'WAITAOF'\r\n"}},
-		"nil, during a rewrite":                {answers{rewritingFile, written, "*-1\r\n"}, persistence.ErrNotInEffect, "a rewrite of it"},
-		"another shape, during a rewrite":      {answers{rewritingFile, written, ":1\r\n"}, persistence.ErrNotInEffect, "a rewrite of it"},
-		"three numbers, during a rewrite":      {answers{rewritingFile, written, "*3\r\n:1\r\n:1\r\n:1\r\n"}, persistence.ErrNotInEffect, "a rewrite of it"},
-		"texts, during a rewrite":              {answers{rewritingFile, written, "*2\r\n$1\r\nx\r\n$1\r\ny\r\n"}, persistence.ErrNotInEffect, "a rewrite of it"},
-		"no answer":                            {answers{quietFile, written, ""}, os.ErrDeadlineExceeded, ""},
-		"the beat is refused, during one":      {answers{rewritingFile, refusedBeat, yes}, persistence.ErrNotInEffect, "a rewrite of it"},
-		"the beat is refused, in peace":        {answers{quietFile, refusedBeat, yes}, nil, "READONLY"},
-		"the owner is fenced":                  {answers{quietFile, fenced, yes}, persistence.ErrFenced, "another"},
-		"the beat has no answer of a script's": {answers{rewritingFile, ":1\r\n", yes}, persistence.ErrNotInEffect, "a rewrite of it"},
+		"proven, during a rewrite": {is: answers{rewritingFile, written, yes}},
+		"proven, in peace":         {is: answers{quietFile, written, yes}},
+		"not proven, during a rewrite": {answers{rewritingFile, written, no},
+			persistence.ErrNotInEffect, "WAITAOF"},
+		"not proven, in peace": {answers{quietFile, written, no},
+			persistence.ErrNotInEffect, "WAITAOF"},
+		"proven by replicas alone": {
+			answers{rewritingFile, written, "*2\r\n:0\r\n:7\r\n"}, persistence.ErrNotInEffect,
+			"WAITAOF"},
+		"proven, of a file that is off": {answers{off, written, yes},
+			persistence.ErrNotInEffect, "switched off"},
+		"proven, of a file that fails": {answers{failing, written, yes},
+			persistence.ErrNotInEffect, "last write"},
+		"an error, during a rewrite": {
+			answers{rewritingFile, written, "-ERR unknown command 'WAITAOF'\r\n"},
+			persistence.ErrNotInEffect, "a rewrite of it"},
+		"an error, in peace": {
+			is: answers{quietFile, written, "-ERR unknown command 'WAITAOF'\r\n"}},
+		"nil, during a rewrite": {answers{rewritingFile, written, "*-1\r\n"},
+			persistence.ErrNotInEffect, "a rewrite of it"},
+		"another shape, during a rewrite": {answers{rewritingFile, written, ":1\r\n"},
+			persistence.ErrNotInEffect, "a rewrite of it"},
+		"three numbers, during a rewrite": {
+			answers{rewritingFile, written, "*3\r\n:1\r\n:1\r\n:1\r\n"}, persistence.ErrNotInEffect,
+			"a rewrite of it"},
+		"texts, during a rewrite": {
+			answers{rewritingFile, written, "*2\r\n$1\r\nx\r\n$1\r\ny\r\n"},
+			persistence.ErrNotInEffect, "a rewrite of it"},
+		"no answer": {answers{quietFile, written, ""},
+			os.ErrDeadlineExceeded, ""},
+		"the beat is refused, during one": {answers{rewritingFile, refusedBeat, yes},
+			persistence.ErrNotInEffect, "a rewrite of it"},
+		"the beat is refused, in peace": {answers{quietFile, refusedBeat, yes}, nil,
+			"READONLY"},
+		"the owner is fenced": {answers{quietFile, fenced, yes},
+			persistence.ErrFenced, "another"},
+		"the beat has no answer of a script's": {answers{rewritingFile, ":1\r\n", yes},
+			persistence.ErrNotInEffect, "a rewrite of it"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			server := newScripted(t)
-			s, tok, _ := mustOpen(t, "redis://"+server.Addr().String(), Options{recheck: time.Nanosecond})
+			s, tok, _ := mustOpen(t, "redis://"+server.Addr().String(),
+				Options{recheck: time.Nanosecond})
 			s.proven.Store(&ground{}) // or an ordinary rewrite is known as one
 			server.is.Store(&x.is)
 			within := time.Minute
@@ -174,7 +200,8 @@ func TestWhatWaitaofProves(t *testing.T) {
 			if x.want != nil && !errors.Is(err, x.want) {
 				t.Fatalf("error is %v, want %v", err, x.want)
 			}
-			confirmed := errors.Is(err, persistence.ErrConfirmed) // what is left behind a question is the owner's
+			// what is left behind a question is the owner's
+			confirmed := errors.Is(err, persistence.ErrConfirmed)
 			if confirmed != (x.want == persistence.ErrNotInEffect && x.is.beat == written) {
 				t.Errorf("the owner is confirmed: %v, by %v", confirmed, err)
 			}

@@ -48,7 +48,8 @@ func (b backend) Open(t *testing.T, r persistence.Retention) persistence.Store {
 	return s
 }
 
-func (backend) Wallet(t *testing.T, s persistence.Store, _ uint32, name string) (persistence.Wallet, error) {
+func (backend) Wallet(t *testing.T, s persistence.Store, _ uint32, name string) (persistence.Wallet,
+	error) {
 	return s.(*Store).Wallet(t.Context(), name)
 }
 
@@ -68,7 +69,9 @@ func (backend) DamageBatch(t *testing.T, s persistence.Store, next uint64) {
 			b[len(b)-1] ^= 0x40
 			entry.Values["b"] = b
 		}
-		if err := st.history.XAdd(t.Context(), &redis.XAddArgs{Stream: st.stream(), ID: entry.ID, Values: entry.Values}).Err(); err != nil {
+		if err := st.history.XAdd(t.Context(),
+			&redis.XAddArgs{Stream: st.stream(), ID: entry.ID, Values: entry.Values}).Err(); err !=
+			nil {
 			t.Fatal(err)
 		}
 	}
@@ -76,7 +79,8 @@ func (backend) DamageBatch(t *testing.T, s persistence.Store, next uint64) {
 
 func (backend) LoseBatch(t *testing.T, s persistence.Store, next uint64) {
 	st := s.(*Store)
-	if n, err := st.history.XDel(t.Context(), st.stream(), dec(next)+"-0").Result(); n != 1 || err != nil {
+	if n, err := st.history.XDel(t.Context(), st.stream(), dec(next)+"-0").Result(); n != 1 ||
+		err != nil {
 		t.Fatal(n, err)
 	}
 }
@@ -151,7 +155,8 @@ func TestEachWrongSettingIsRefusedByName(t *testing.T) {
 		if !errors.Is(err, persistence.ErrNotDurable) {
 			t.Fatalf("%s %s: error is %v, want ErrNotDurable", setting, wrong, err)
 		}
-		if want := fmt.Sprintf("%s is %q and must be %q", setting, wrong, right); !strings.Contains(err.Error(), want) {
+		if want := fmt.Sprintf("%s is %q and must be %q", setting, wrong,
+			right); !strings.Contains(err.Error(), want) {
 			t.Fatalf("%q does not say %q", err, want)
 		}
 		if err := admin.ConfigSet(t.Context(), setting, right).Err(); err != nil {
@@ -166,14 +171,16 @@ func TestEachWrongSettingIsRefusedByName(t *testing.T) {
 	mustOpen(t, server.URL(), Options{})
 
 	// All at once, and accepted: a warning at each start names them all.
-	for _, kv := range [][2]string{{"appendfsync", "everysec"}, {"maxmemory-policy", "volatile-ttl"}} {
+	for _, kv := range [][2]string{{"appendfsync", "everysec"},
+		{"maxmemory-policy", "volatile-ttl"}} {
 		if err := admin.ConfigSet(t.Context(), kv[0], kv[1]).Err(); err != nil {
 			t.Fatal(err)
 		}
 	}
 	for range 2 {
 		var log bytes.Buffer
-		s, _, _ := mustOpen(t, server.URL(), Options{AcceptDurability: true, Logger: slog.New(slog.NewTextHandler(&log, nil))})
+		s, _, _ := mustOpen(t, server.URL(),
+			Options{AcceptDurability: true, Logger: slog.New(slog.NewTextHandler(&log, nil))})
 		for _, want := range []string{"level=WARN", "appendfsync", "everysec", "volatile-ttl"} {
 			if !strings.Contains(log.String(), want) {
 				t.Fatalf("%q does not say %q", log.String(), want)
@@ -195,12 +202,14 @@ func TestAReplicaIsRefused(t *testing.T) {
 func TestForbiddenConfigIsNotTakenForDurable(t *testing.T) {
 	server := redistest.Start(t)
 	admin := server.Client()
-	if err := admin.Do(t.Context(), "ACL", "SETUSER", "app", "on", ">secret-word", "~*", "+@all", "-config").Err(); err != nil {
+	if err := admin.Do(t.Context(), "ACL", "SETUSER", "app", "on", ">secret-word", "~*", "+@all",
+		"-config").Err(); err != nil {
 		t.Fatal(err)
 	}
 	url := "redis://app:secret-word@" + server.Addr() + "/0"
 	_, err := Open(t.Context(), url, Options{Logger: quiet})
-	if !errors.Is(err, persistence.ErrNotDurable) || !strings.Contains(err.Error(), "CONFIG GET is not allowed") {
+	if !errors.Is(err, persistence.ErrNotDurable) ||
+		!strings.Contains(err.Error(), "CONFIG GET is not allowed") {
 		t.Fatalf("error is %v", err)
 	}
 	mustOpen(t, url, Options{AcceptDurability: true})
@@ -233,7 +242,8 @@ func TestThePasswordIsNeverShown(t *testing.T) {
 		texts = append(texts, err.Error())
 	}
 	server.Restart()
-	_, err = Open(t.Context(), "redis://:wrong-"+secret+"@"+server.Addr()+"/0", Options{Logger: logger})
+	_, err = Open(t.Context(), "redis://:wrong-"+secret+"@"+server.Addr()+"/0",
+		Options{Logger: logger})
 	texts = append(texts, fmt.Sprint(err), log.String())
 	for _, text := range texts {
 		if strings.Contains(text, secret) {
@@ -246,10 +256,12 @@ func TestAWalletIsReadableByPlainCommands(t *testing.T) {
 	server := redistest.Start(t)
 	s, tok, _ := mustOpen(t, server.URL(), Options{})
 	w := &persistence.Writes{
-		Wallets: []persistence.Wallet{{Account: 12, Name: "alice", Seq: 34, Holdings: []persistence.Holding{
-			{Currency: "BTC", Balance: money.Amount(150_000_000).Balance(), Reserve: money.Amount(25_000_000).Balance()},
-			{Currency: "USD", Balance: money.Price(1).Times(1).Balance()},
-		}}},
+		Wallets: []persistence.Wallet{
+			{Account: 12, Name: "alice", Seq: 34, Holdings: []persistence.Holding{
+				{Currency: "BTC", Balance: money.Amount(150_000_000).Balance(),
+					Reserve: money.Amount(25_000_000).Balance()},
+				{Currency: "USD", Balance: money.Price(1).Times(1).Balance()},
+			}}},
 		Nonces: []persistence.Nonce{{Key: "public-key", Nonce: 1700000000123}},
 	}
 	if err := s.Apply(t.Context(), tok, 0, 34, w); err != nil {
@@ -276,7 +288,9 @@ func TestAWalletIsReadableByPlainCommands(t *testing.T) {
 func TestKilledRedisLosesNothingAcknowledged(t *testing.T) {
 	server := redistest.Start(t)
 	s, tok, seq := mustOpen(t, server.URL(), Options{})
-	batch := func(seq uint64) []byte { return binary.BigEndian.AppendUint64(bytes.Repeat([]byte("x"), 100), seq) }
+	batch := func(seq uint64) []byte {
+		return binary.BigEndian.AppendUint64(bytes.Repeat([]byte("x"), 100), seq)
+	}
 	for round := range 6 {
 		for range 30 {
 			if err := s.Append(t.Context(), tok, seq, seq+1, batch(seq)); err != nil {
@@ -287,12 +301,16 @@ func TestKilledRedisLosesNothingAcknowledged(t *testing.T) {
 		// One more, racing with the kill: its outcome is unknown until it is asked for again.
 		done := make(chan error, 1)
 		if round%2 == 1 {
-			go func() { done <- s.Append(context.WithoutCancel(t.Context()), tok, seq, seq+1, batch(seq)) }()
+			go func() {
+				done <- s.Append(context.WithoutCancel(t.Context()), tok, seq, seq+1,
+					batch(seq))
+			}()
 		} else {
 			close(done)
 		}
 		server.Kill()
-		if err := <-done; errors.Is(err, persistence.ErrFenced) || errors.Is(err, persistence.ErrGap) {
+		if err := <-done; errors.Is(err, persistence.ErrFenced) ||
+			errors.Is(err, persistence.ErrGap) {
 			t.Fatalf("an unknown outcome was reported as %v", err)
 		}
 		if err := s.Append(t.Context(), tok, seq, seq+1, batch(seq)); err == nil {
@@ -327,7 +345,8 @@ func retry(t *testing.T, fn func() error) {
 		if err == nil {
 			return
 		}
-		if errors.Is(err, persistence.ErrFenced) || errors.Is(err, persistence.ErrGap) || errors.Is(err, persistence.ErrCorrupt) || time.Now().After(deadline) {
+		if errors.Is(err, persistence.ErrFenced) || errors.Is(err, persistence.ErrGap) ||
+			errors.Is(err, persistence.ErrCorrupt) || time.Now().After(deadline) {
 			t.Fatal(err)
 		}
 	}
@@ -342,11 +361,14 @@ func TestOnlyTwoImagesAreStored(t *testing.T) {
 	}
 	c := server.Client()
 	img := codec.NewSnapshot(1, tok.Epoch())
-	if _, _, err := s.run(t.Context(), s.projections, chunkScript, "test", []string{s.head(), s.images(), s.image(img.ID())}, string(tok), img.ID(), 0, "torn"); err != nil {
+	if _, _, err := s.run(t.Context(), s.projections, chunkScript, "test",
+		[]string{s.head(), s.images(), s.image(img.ID())}, string(tok), img.ID(), 0,
+		"torn"); err != nil {
 		t.Fatal(err)
 	}
 	for seq := uint64(1); seq <= 5; seq++ {
-		if err := s.SaveSnapshot(t.Context(), tok, seq, bytes.NewReader(make([]byte, 300_000))); err != nil {
+		if err := s.SaveSnapshot(t.Context(), tok, seq,
+			bytes.NewReader(make([]byte, 300_000))); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -404,7 +426,8 @@ func TestALoadingRedisIsWaitedFor(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 	defer cancel()
 	_, err := Open(ctx, "redis://"+loading(t, server.Addr(), 1<<40)+"/0", Options{Logger: quiet})
-	if !errors.Is(err, context.DeadlineExceeded) || !strings.Contains(err.Error(), "loads its data") {
+	if !errors.Is(err, context.DeadlineExceeded) ||
+		!strings.Contains(err.Error(), "loads its data") {
 		t.Fatalf("error is %v", err)
 	}
 }
@@ -413,7 +436,8 @@ func TestAnUnreachableRedisIsNamed(t *testing.T) {
 	server := redistest.Start(t)
 	server.Kill()
 	_, err := Open(t.Context(), server.URL(), Options{Logger: quiet})
-	if err == nil || !strings.Contains(err.Error(), server.Addr()) || !strings.Contains(err.Error(), "does not answer") {
+	if err == nil || !strings.Contains(err.Error(), server.Addr()) ||
+		!strings.Contains(err.Error(), "does not answer") {
 		t.Fatalf("error is %v", err)
 	}
 }

@@ -13,9 +13,10 @@ import (
 )
 
 // The index has two hashes. One has the entry of each reference. The other, its witnesses, has the
-// checksum of that entry under a digest of the reference. Redis's file has no checksum of its own: where
-// a reference changed in it, its entry is not found any more, and its witness is. So a reference is new
-// only if both hashes lack it. One script writes both, and neither is ever trimmed.
+// checksum of that entry under a digest of the reference. Redis's file has no checksum of its own:
+// where a reference changed in it, its entry is not found any more, and its witness is. So a
+// reference is new only if both hashes lack it. One script writes both, and neither is ever
+// trimmed.
 
 // witnessBytes is how much of a reference's digest names its witness.
 const witnessBytes = 16
@@ -25,13 +26,15 @@ func witness(reference string) string {
 	return string(sum[:witnessBytes])
 }
 
-// Reference is the deposit that was made under a reference. The entry, its witness and the watermark are
-// of one moment of the server.
-func (s *Store) Reference(ctx context.Context, watermark uint64, reference string) (p persistence.Deposit, err error) {
+// Reference is the deposit that was made under a reference. The entry, its witness and the
+// watermark are of one moment of the server.
+func (s *Store) Reference(ctx context.Context, watermark uint64,
+	reference string) (p persistence.Deposit, err error) {
 	var at, entry, seen *redis.StringCmd
 	_, err = s.history.TxPipelined(ctx, func(tx redis.Pipeliner) error {
 		at = tx.Get(ctx, s.watermark())
-		entry, seen = tx.HGet(ctx, s.references(), reference), tx.HGet(ctx, s.witnesses(), witness(reference))
+		entry, seen = tx.HGet(ctx, s.references(), reference),
+			tx.HGet(ctx, s.witnesses(), witness(reference))
 		return nil
 	})
 	if err != nil && !errors.Is(err, redis.Nil) {
@@ -105,8 +108,11 @@ func (s *Store) CountReferences(ctx context.Context) (uint64, error) {
 		return 0, s.fault("read "+s.references(), err)
 	}
 	if entries.Val() != witnesses.Val() {
-		return 0, fmt.Errorf("%s: %w: %s has %d entries and %s has %d: the index of references was damaged; "+
-			"restore a backup", s.name, persistence.ErrCorrupt, s.references(), entries.Val(), s.witnesses(), witnesses.Val())
+		return 0,
+			fmt.Errorf(
+				"%s: %w: %s has %d entries and %s has %d: the index of references was damaged; "+
+					"restore a backup", s.name, persistence.ErrCorrupt, s.references(),
+				entries.Val(), s.witnesses(), witnesses.Val())
 	}
 	return uint64(entries.Val()), nil
 }
@@ -118,7 +124,9 @@ func (s *Store) referencePlace(reference string) codec.Place {
 // indexed reads an entry. Its checksum must be right for its reference, and be that of its witness.
 func (s *Store) indexed(entry, seen, reference string, p *persistence.Deposit) error {
 	if entry == "" {
-		return fmt.Errorf("%s: %s: %w: the entry of reference %q is gone, and its witness in %s is there; restore a backup",
+		return fmt.Errorf(
+			"%s: %s: %w: the entry of reference %q is gone, and its witness in %s is there; "+
+				"restore a backup",
 			s.name, s.references(), persistence.ErrCorrupt, reference, s.witnesses())
 	}
 	value, err := s.referencePlace(reference).Open([]byte(entry))

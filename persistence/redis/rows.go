@@ -10,8 +10,8 @@ import (
 	"exchange/persistence/internal/codec"
 )
 
-// trades lays out each trade for the list of its pair, the list of all, and those of its accounts, with a
-// mark for each.
+// trades lays out each trade for the list of its pair, the list of all, and those of its accounts,
+// with a mark for each.
 func (s *Store) trades(c *cutter, list []persistence.Trade) {
 	if len(list) == 0 {
 		return
@@ -66,7 +66,9 @@ func (s *Store) tradeList(c *cutter, list string,
 		memory = codec.AppendMark(memory, marks, r.trade, account(r.trade))
 		r.mark = cut(from)
 	}
-	slices.SortStableFunc(rows, func(a, b marked) int { return cmp.Compare(rowID(a.row), rowID(b.row)) })
+	slices.SortStableFunc(rows, func(a, b marked) int {
+		return cmp.Compare(rowID(a.row), rowID(b.row))
+	})
 	rows = slices.CompactFunc(rows, func(a, b marked) bool { return rowID(a.row) == rowID(b.row) })
 	c.addMarked(list, s.retention.Trades, rows)
 }
@@ -79,7 +81,9 @@ func sealed(list string, id uint64, row []byte) []byte {
 
 // sorted puts rows in the order of their ids and leaves out the second of two with the same.
 func sorted(rows [][]byte) [][]byte {
-	slices.SortStableFunc(rows, func(a, b []byte) int { return slices.Compare(a[:codec.IDSize], b[:codec.IDSize]) })
+	slices.SortStableFunc(rows, func(a, b []byte) int {
+		return slices.Compare(a[:codec.IDSize], b[:codec.IDSize])
+	})
 	return slices.CompactFunc(rows, func(a, b []byte) bool { return rowID(a) == rowID(b) })
 }
 
@@ -117,7 +121,8 @@ func (s *Store) credits(c *cutter, list []persistence.Deposit) {
 	}
 }
 
-// withdrawn lays out each withdraw that came to its end for the sorted sets of its account and of all.
+// withdrawn lays out each withdraw that came to its end for the sorted sets of its account and of
+// all.
 func (s *Store) withdrawn(c *cutter, list []persistence.Withdraw) {
 	var all [][]byte
 	accounts := map[uint32][][]byte{}

@@ -13,7 +13,8 @@ import (
 )
 
 // SaveSnapshot stores and then publishes an image.
-func (s *Store) SaveSnapshot(ctx context.Context, tok persistence.Token, seq uint64, r io.Reader) error {
+func (s *Store) SaveSnapshot(ctx context.Context, tok persistence.Token, seq uint64,
+	r io.Reader) error {
 	select {
 	case s.uploads <- struct{}{}:
 		defer func() { <-s.uploads }()
@@ -26,18 +27,21 @@ func (s *Store) SaveSnapshot(ctx context.Context, tok persistence.Token, seq uin
 	img := codec.NewSnapshot(seq, tok.Epoch())
 	key := s.image(img.ID())
 	err := img.Upload(r, func(i uint32, chunk []byte) error {
-		_, _, err := s.run(ctx, s.projections, chunkScript, "write a snapshot", []string{s.head(), s.images(), key},
+		_, _, err := s.run(ctx, s.projections, chunkScript, "write a snapshot",
+			[]string{s.head(), s.images(), key},
 			string(tok), img.ID(), i, chunk)
 		return err
 	})
 	if err != nil {
 		// It is in the set of images: what this cannot remove, the next publication does.
 		if failed := s.projections.Unlink(context.WithoutCancel(ctx), key).Err(); failed != nil {
-			s.log.Warn("the chunks of a broken snapshot stay until the next one", "store", s.name, "error", failed)
+			s.log.Warn("the chunks of a broken snapshot stay until the next one", "store", s.name,
+				"error", failed)
 		}
 		return err
 	}
-	if err := s.publish(ctx, tok, seq, img.String()); err != nil { // if its outcome is unknown, the image must stay
+	// if its outcome is unknown, the image must stay
+	if err := s.publish(ctx, tok, seq, img.String()); err != nil {
 		return err
 	}
 	if s.fill { // the restore has come to its end: what an earlier journal had is given up

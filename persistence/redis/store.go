@@ -19,19 +19,21 @@ import (
 	"exchange/persistence/internal/head"
 )
 
-// Options of Open. The zero value keeps everything, for the engine "main", and insists on durability.
+// Options of Open. The zero value keeps everything, for the engine "main", and insists on
+// durability.
 type Options struct {
 	// Engine names the journal in this Redis; "" means "main". It is the hash tag of every key.
 	Engine string
 	// Retention bounds history; its zero value keeps everything.
 	Retention persistence.Retention
-	// AcceptDurability opens a Redis that may lose acknowledged writes, with a warning at each start.
+	// AcceptDurability opens a Redis that may lose acknowledged writes, with a warning at each
+	// start.
 	AcceptDurability bool
-	// Head names a file that remembers up to where appends were acknowledged, beside the exchange: a Redis that ends before that is
-	// refused. "": nobody remembers.
+	// Head names a file that remembers up to where appends were acknowledged, beside the exchange:
+	// a Redis that ends before that is refused. "": nobody remembers.
 	Head string
-	// Fill opens a store that is to be filled from a backup: what an old Head says does not count. The
-	// snapshot at the restore's end writes the file anew; where there is no file, none is made.
+	// Fill opens a store that is to be filled from a backup: what an old Head says does not count.
+	// The snapshot at the restore's end writes the file anew; where there is no file, none is made.
 	Fill bool
 	// Logger hears of the store's troubles; nil means slog.Default.
 	Logger *slog.Logger
@@ -45,10 +47,12 @@ const (
 	journalTimeout = 2 * time.Second
 	// otherTimeout bounds calls that nobody's order waits for.
 	otherTimeout = 3 * time.Second
-	// recheckEvery is how often a Redis in use is looked at: somebody may change its role or settings
-	// while it runs. The owner's check comes as often when idle, so two looks are never a second apart.
+	// recheckEvery is how often a Redis in use is looked at: somebody may change its role or
+	// settings while it runs. The owner's check comes as often when idle, so two looks are never a
+	// second apart.
 	recheckEvery = 500 * time.Millisecond
-	// startPause is how often a start asks a Redis again that loads its data or writes its first file.
+	// startPause is how often a start asks a Redis again that loads its data or writes its first
+	// file.
 	startPause = 200 * time.Millisecond
 
 	// Connections: one append is in flight at a time, one more checks the token.
@@ -86,9 +90,10 @@ type Store struct {
 	accept       bool       // its role and settings may be wrong
 	recheck      time.Duration
 	born         time.Time
-	due          atomic.Int64 // when Redis is to be looked at again, since born; 0: it is not fit, or nobody has looked
-	waits        bool         // it has WAITAOF
-	proven       atomic.Pointer[ground]
+	// when Redis is to be looked at again, since born; 0: it is not fit, or nobody has looked
+	due    atomic.Int64
+	waits  bool // it has WAITAOF
+	proven atomic.Pointer[ground]
 }
 
 var _ persistence.Store = (*Store)(nil)
@@ -108,7 +113,11 @@ func Open(ctx context.Context, url string, opts Options) (*Store, error) {
 	base, err := redis.ParseURL(url)
 	if err != nil {
 		// The parser's own text repeats the URL, password included.
-		return nil, errors.New("the Redis URL cannot be read: it must look like redis://user:password@host:6379/0, with rediss:// for TLS or unix:// for a socket")
+		return nil,
+			errors.New(
+				"the Redis URL cannot be read: it must look like " +
+					"redis://user:password@host:6379/0, with rediss:// for TLS or unix:// for a " +
+					"socket")
 	}
 	s := &Store{
 		name:        name(base),
@@ -144,7 +153,8 @@ func name(o *redis.Options) string {
 }
 
 // client makes a client that never retries by itself: a second try is a decision, taken elsewhere.
-func client(base *redis.Options, timeout time.Duration, conns int, connected func(context.Context, *redis.Conn) error) *redis.Client {
+func client(base *redis.Options, timeout time.Duration, conns int, connected func(context.Context,
+	*redis.Conn) error) *redis.Client {
 	return redis.NewClient(&redis.Options{
 		Network:   base.Network,
 		Addr:      base.Addr,
@@ -196,13 +206,16 @@ func (s *Store) ready(ctx context.Context) error {
 		case again:
 			err = fmt.Errorf("%s still loads its data: %w", s.name, err)
 		case err != nil:
-			err = fmt.Errorf("%s does not answer: %w; check that Redis runs there and that the user and password are right", s.name, err)
+			err = fmt.Errorf(
+				"%s does not answer: %w; check that Redis runs there and that the user and "+
+					"password are right", s.name, err)
 		}
 		return again, err
 	})
 }
 
-// prove waits until Redis's append-only file is in effect, and refuses a Redis whose settings are wrong.
+// prove waits until Redis's append-only file is in effect, and refuses a Redis whose settings are
+// wrong.
 func (s *Store) prove(ctx context.Context) error {
 	if s.accept {
 		return s.warn(ctx)
@@ -221,12 +234,15 @@ func (s *Store) warn(ctx context.Context) error {
 		wrong, err = append(wrong, not.text), nil
 	}
 	if len(wrong) > 0 {
-		s.log.Warn("this Redis may lose acknowledged writes, which was accepted with --accept-redis-durability", "store", s.name, "wrong", strings.Join(wrong, "; "))
+		s.log.Warn(
+			"this Redis may lose acknowledged writes, which was accepted with "+
+				"--accept-redis-durability", "store", s.name, "wrong", strings.Join(wrong, "; "))
 	}
 	return err
 }
 
-// await asks until there is nothing to wait for, as long as ctx allows. It says once what it waits for.
+// await asks until there is nothing to wait for, as long as ctx allows. It says once what it waits
+// for.
 func (s *Store) await(ctx context.Context, ask func() (again bool, err error)) error {
 	for said := false; ; said = true {
 		again, err := ask()
@@ -257,7 +273,8 @@ func (s *Store) supported(ctx context.Context) error {
 	a, errA := strconv.Atoi(major)
 	b, errB := strconv.Atoi(minor)
 	if errA != nil || errB != nil || a < 6 || a == 6 && b < 2 {
-		return fmt.Errorf("%w: %s is Redis %q; version 6.2 or newer is needed, 7 is best", persistence.ErrUnsupported, s.name, info["redis_version"])
+		return fmt.Errorf("%w: %s is Redis %q; version 6.2 or newer is needed, 7 is best",
+			persistence.ErrUnsupported, s.name, info["redis_version"])
 	}
 	s.waits = a > 7 || a == 7 && b >= 2 // Valkey says that it is Redis 7.2
 	return nil
@@ -340,13 +357,15 @@ func dec(v uint64) string { return strconv.FormatUint(v, 10) }
 // fault says what went wrong. A key of another type than the exchange's is damage.
 func (s *Store) fault(what string, err error) error {
 	if err != nil && strings.Contains(err.Error(), "WRONGTYPE Operation") {
-		return fmt.Errorf("%s: %s: %w: a key has another type than the exchange gave it: %w", s.name, what, persistence.ErrCorrupt, err)
+		return fmt.Errorf("%s: %s: %w: a key has another type than the exchange gave it: %w",
+			s.name, what, persistence.ErrCorrupt, err)
 	}
 	return fmt.Errorf("%s: %s: %w", s.name, what, err)
 }
 
 // run calls a script and reads its {code, text}.
-func (s *Store) run(ctx context.Context, c *redis.Client, script *redis.Script, what string, keys []string, args ...any) (int64, string, error) {
+func (s *Store) run(ctx context.Context, c *redis.Client, script *redis.Script, what string,
+	keys []string, args ...any) (int64, string, error) {
 	return s.code(what, script.Run(ctx, c, keys, args...))
 }
 
@@ -373,7 +392,8 @@ func (s *Store) code(what string, cmd *redis.Cmd) (int64, string, error) {
 func (s *Store) number(what, text string) (uint64, error) {
 	v, err := strconv.ParseUint(text, 10, 64)
 	if err != nil {
-		return 0, fmt.Errorf("%s: %w: %s is %q, not a number", s.name, persistence.ErrCorrupt, what, text)
+		return 0, fmt.Errorf("%s: %w: %s is %q, not a number", s.name, persistence.ErrCorrupt, what,
+			text)
 	}
 	return v, nil
 }

@@ -14,11 +14,12 @@ import (
 	"exchange/persistence/internal/codec"
 )
 
-// verifyTries is how often a list is read that changes meanwhile. After that only its rows are known to be right, and not
-// that none of them is missing.
+// verifyTries is how often a list is read that changes meanwhile. After that only its rows are
+// known to be right, and not that none of them is missing.
 const verifyTries = 5
 
-// A sum is what the hash of sums says of a list: how many rows it has, and the exclusive or of their checksums.
+// A sum is what the hash of sums says of a list: how many rows it has, and the exclusive or of
+// their checksums.
 type sum struct {
 	rows int
 	all  uint32
@@ -130,7 +131,8 @@ type look struct {
 	last    uint64
 }
 
-// verifyList reads a list until it has not changed meanwhile. page gives rows as they are stored, from a rank on.
+// verifyList reads a list until it has not changed meanwhile. page gives rows as they are stored,
+// from a rank on.
 func (s *Store) verifyList(ctx context.Context, key string, wrong func(place string),
 	page func(ctx context.Context, l *look, from int) ([]string, error)) (int, error) {
 	for try := 1; ; try++ {
@@ -162,7 +164,9 @@ func (s *Store) verifyList(ctx context.Context, key string, wrong func(place str
 			continue
 		}
 		if before == after && l.is.String() != before {
-			l.odd = append(l.odd, fmt.Sprintf("%s: %s: %d rows with the sum %s are there, and %s says %s: rows are missing, or there twice",
+			l.odd = append(l.odd, fmt.Sprintf(
+				"%s: %s: %d rows with the sum %s are there, and %s says %s: rows are missing, or "+
+					"there twice",
 				s.name, key, l.is.rows, l.is, s.sums(), before))
 		}
 		if before == after {
@@ -227,7 +231,8 @@ func (s *Store) tradePage(ctx context.Context, l *look, from int) ([]string, err
 
 // setPage is a page of a sorted set.
 func (s *Store) setPage(ctx context.Context, l *look, from int) ([]string, error) {
-	page, err := s.history.ZRangeWithScores(ctx, l.key, int64(from), int64(from+pageRows-1)).Result()
+	page, err := s.history.ZRangeWithScores(ctx, l.key, int64(from),
+		int64(from+pageRows-1)).Result()
 	if err != nil {
 		return nil, s.fault("read "+l.key, err)
 	}
@@ -241,8 +246,8 @@ func (s *Store) setPage(ctx context.Context, l *look, from int) ([]string, error
 	return rows, nil
 }
 
-// verifyMarks compares the marks beside a list with these rows of it, the first of which has the rank from. There is a mark
-// for each of the newest rows.
+// verifyMarks compares the marks beside a list with these rows of it, the first of which has the
+// rank from. There is a mark for each of the newest rows.
 func (s *Store) verifyMarks(ctx context.Context, l *look, from int, rows []string) error {
 	key := s.marks(l.key)
 	length, err := s.history.LLen(ctx, l.key).Result()
@@ -283,7 +288,8 @@ func (s *Store) verifyMarks(ctx context.Context, l *look, from int, rows []strin
 			return nil // the row itself is looked at beside this
 		}
 		want := codec.AppendMark(nil, codec.At(key), &t, account(&t))
-		if len(marks) < (i+1)*codec.MarkSize || string(want) != marks[i*codec.MarkSize:][:codec.MarkSize] {
+		if len(marks) < (i+1)*codec.MarkSize ||
+			string(want) != marks[i*codec.MarkSize:][:codec.MarkSize] {
 			odd("the mark of trade %d is wrong", id)
 		}
 	}

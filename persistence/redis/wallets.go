@@ -63,8 +63,8 @@ func (s *Store) Wallet(ctx context.Context, name string) (persistence.Wallet, er
 	return w, s.parseWallet(fields, &w)
 }
 
-// Wallets calls fn for each projected wallet. Their keys are looked for among all keys, since no list of
-// them is kept: this is for backups and checks, which may take their time.
+// Wallets calls fn for each projected wallet. Their keys are looked for among all keys, since no
+// list of them is kept: this is for backups and checks, which may take their time.
 func (s *Store) Wallets(ctx context.Context, fn func(*persistence.Wallet) bool) error {
 	prefix := s.wallet("")
 	seen := map[string]bool{} // a key may come twice while others are added
@@ -131,7 +131,8 @@ func (s *Store) parseWallet(fields map[string]string, w *persistence.Wallet) err
 		default:
 			h, err := parseHolding(field, value)
 			if err != nil {
-				return fmt.Errorf("%s: %w: wallet of %s: %s is %q", s.name, persistence.ErrCorrupt, w.Name, field, value)
+				return fmt.Errorf("%s: %w: wallet of %s: %s is %q", s.name, persistence.ErrCorrupt,
+					w.Name, field, value)
 			}
 			w.Holdings = append(w.Holdings, h)
 		}
@@ -177,7 +178,8 @@ func (s *Store) walletFields(w *persistence.Wallet) [][]byte {
 	}
 	for i := range w.Holdings {
 		h := &w.Holdings[i]
-		fields = append(fields, []byte(h.Currency), h.Reserve.Append(append(h.Balance.Append(nil), ':')))
+		fields = append(fields, []byte(h.Currency),
+			h.Reserve.Append(append(h.Balance.Append(nil), ':')))
 	}
 	texts := map[string]string{}
 	for i := 0; i < len(fields); i += 2 {

@@ -5,7 +5,8 @@ import (
 	"syscall"
 )
 
-// ownGroup gives the server a group of processes of its own, and ends it with the test, also when the test is killed.
+// ownGroup gives the server a group of processes of its own, and ends it with the test, also when
+// the test is killed.
 func ownGroup() *syscall.SysProcAttr {
 	return &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
 }

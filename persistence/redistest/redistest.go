@@ -68,7 +68,9 @@ func Start(t testing.TB, settings ...string) *Server {
 	t.Helper()
 	binary, err := exec.LookPath("redis-server")
 	if err != nil {
-		t.Fatalf("redis-server is not installed, and this test needs it: `apt-get install redis-server` on Debian and Ubuntu, `brew install redis` on macOS")
+		t.Fatalf(
+			"redis-server is not installed, and this test needs it: `apt-get install " +
+				"redis-server` on Debian and Ubuntu, `brew install redis` on macOS")
 	}
 	t.Attr("redis-server", Version(t))
 	if len(settings)%2 != 0 {
@@ -136,7 +138,8 @@ func (s *Server) Client() *redis.Client {
 	return c
 }
 
-// Kill ends the server at once, as kill -9 does, and a process that rewrites its log with it; it waits until both are gone.
+// Kill ends the server at once, as kill -9 does, and a process that rewrites its log with it; it
+// waits until both are gone.
 func (s *Server) Kill() {
 	s.t.Helper()
 	if s.cmd == nil {
@@ -195,10 +198,12 @@ func (s *Server) run() error {
 	if err != nil {
 		return err
 	}
-	args := append([]string{"--port", fmt.Sprint(s.port), "--bind", "127.0.0.1", "--dir", s.dir, "--daemonize", "no"}, s.args...)
+	args := append([]string{"--port", fmt.Sprint(s.port), "--bind", "127.0.0.1", "--dir", s.dir,
+		"--daemonize", "no"}, s.args...)
 	cmd := exec.Command(s.binary, args...)
-	// Not the file itself but a pipe to it: so Wait waits for the end of all that hold the pipe. A server forks itself
-	// to rewrite its log, and such a child outlives it and still writes into a folder that is to be removed.
+	// Not the file itself but a pipe to it: so Wait waits for the end of all that hold the pipe. A
+	// server forks itself to rewrite its log, and such a child outlives it and still writes into a
+	// folder that is to be removed.
 	output := struct{ io.Writer }{log}
 	cmd.Stdout, cmd.Stderr = output, output
 	cmd.SysProcAttr = ownGroup()
@@ -214,9 +219,11 @@ func (s *Server) run() error {
 	}()
 	s.cmd, s.ended = cmd, ended
 
-	// A password among the settings is answered with NOAUTH: that, too, is a server that has loaded.
+	// A password among the settings is answered with NOAUTH: that, too, is a server that has
+	// loaded.
 	c := redis.NewClient(&redis.Options{
-		Addr: s.Addr(), Protocol: 2, DisableIdentity: true, MaxRetries: -1, DialerRetries: 1, DialTimeout: time.Second,
+		Addr: s.Addr(), Protocol: 2, DisableIdentity: true, MaxRetries: -1, DialerRetries: 1,
+		DialTimeout:              time.Second,
 		MaintNotificationsConfig: &maintnotifications.Config{Mode: maintnotifications.ModeDisabled},
 	})
 	defer c.Close()
@@ -235,7 +242,8 @@ func (s *Server) run() error {
 			return fmt.Errorf("redis-server ended at start: %s", tail(logPath))
 		case <-deadline.C:
 			s.Stop()
-			return errors.Join(fmt.Errorf("redis-server did not answer within %v: %s", startWithin, tail(logPath)), err)
+			return errors.Join(fmt.Errorf("redis-server did not answer within %v: %s", startWithin,
+				tail(logPath)), err)
 		case <-poll.C:
 		}
 	}
@@ -254,8 +262,9 @@ func tail(path string) string {
 // given are the ports that this process has had.
 var given sync.Map
 
-// FreePort is a port of 127.0.0.1 where nobody listens, never the same twice. It is below those that the system gives to whoever
-// wants any (on Linux 32768 and above): or somebody's connection takes it while its server is being started again.
+// FreePort is a port of 127.0.0.1 where nobody listens, never the same twice. It is below those
+// that the system gives to whoever wants any (on Linux 32768 and above): or somebody's connection
+// takes it while its server is being started again.
 func FreePort(t testing.TB) int {
 	t.Helper()
 	for range 1000 {

@@ -116,7 +116,9 @@ func (r *reporter) endPackage(e event) {
 	if e.Action != "fail" {
 		return
 	}
-	if !slices.ContainsFunc(r.failed, func(s string) bool { return strings.HasPrefix(s, e.Package+" ") }) {
+	if !slices.ContainsFunc(r.failed, func(s string) bool {
+		return strings.HasPrefix(s, e.Package+" ")
+	}) {
 		r.failed = append(r.failed, e.Package)
 	}
 	var open []test
@@ -144,7 +146,8 @@ func (r *reporter) tell(t test) {
 func reason(said []string) string {
 	var words []string
 	for _, s := range said {
-		if s = strings.TrimSpace(s); s != "" && !strings.HasPrefix(s, "=== ") && !strings.HasPrefix(s, "--- ") {
+		if s = strings.TrimSpace(s); s != "" && !strings.HasPrefix(s, "=== ") &&
+			!strings.HasPrefix(s, "--- ") {
 			words = append(words, s)
 		}
 	}
@@ -161,7 +164,8 @@ func (r *reporter) end() bool {
 		}
 	}
 	slices.Sort(r.failed)
-	fmt.Fprintf(r.out, "\n%d tests passed, %d failed, %d skipped.\n", r.passed, len(r.failed), len(r.skipped))
+	fmt.Fprintf(r.out, "\n%d tests passed, %d failed, %d skipped.\n", r.passed, len(r.failed),
+		len(r.skipped))
 	for _, attribute := range slices.Sorted(maps.Keys(r.on)) {
 		fmt.Fprintf(r.out, "%d of them with %s\n", len(r.on[attribute]), attribute)
 	}

@@ -19,7 +19,8 @@ func TestCCXTTradesOnTheDemo(t *testing.T) {
 			"ccxt is not installed: run `npm ci --ignore-scripts` in cmd/exchange/clients, or " +
 				"all tests by `make test`, which does it")
 	}
-	for name, store := range map[string]string{"pebble": "pebble:" + t.TempDir(), "redis": redistest.Start(t).URL()} {
+	for name, store := range map[string]string{"pebble": "pebble:" + t.TempDir(),
+		"redis": redistest.Start(t).URL()} {
 		t.Run(name, func(t *testing.T) {
 			s := exchangetest.New(t, store)
 			s.Demo()

@@ -15,8 +15,9 @@ import (
 	"exchange/persistence/redistest"
 )
 
-// An exchange on Pebble that archives its journal is backed up under load, killed, audited from its first
-// record, backed up again, and restored into Redis, where it goes on with everything that was acknowledged.
+// An exchange on Pebble that archives its journal is backed up under load, killed, audited from its
+// first record, backed up again, and restored into Redis, where it goes on with everything that was
+// acknowledged.
 func TestABackupIsServedFromTheOtherStore(t *testing.T) {
 	archive, backups := filepath.Join(t.TempDir(), "archive"), filepath.Join(t.TempDir(), "backups")
 	s := exchangetest.New(t, "pebble:"+t.TempDir(), "--archive", archive)
@@ -26,7 +27,8 @@ func TestABackupIsServedFromTheOtherStore(t *testing.T) {
 	w.open(4, newRandom(t))
 	w.load(500, func() {
 		w.run(0, "", "backup", backups)
-		// How many snapshots there are by now depends on the batches; the load goes on until they are enough.
+		// How many snapshots there are by now depends on the batches; the load goes on until they
+		// are enough.
 		exchangetest.Eventually(t, "parts of the journal are archived", func() bool {
 			parts, err := filepath.Glob(filepath.Join(archive, "journal-*.zst"))
 			return err == nil && len(parts) > 1
@@ -37,7 +39,8 @@ func TestABackupIsServedFromTheOtherStore(t *testing.T) {
 	w.load(300, func() { s.Kill(); s.Start() })
 	w.compare()
 	w.books(archive)
-	out := w.run(0, "", "backup", backups, "--json") // now everything that was acknowledged is in it
+	// now everything that was acknowledged is in it
+	out := w.run(0, "", "backup", backups, "--json")
 	var newest struct {
 		File     string
 		Sequence uint64
@@ -48,14 +51,17 @@ func TestABackupIsServedFromTheOtherStore(t *testing.T) {
 	w.moveTo(backups, newest.File, newest.Sequence, archive)
 }
 
-var manySnapshots = []string{"EXCHANGE_SNAPSHOT_MIN_RECORDS=50", "EXCHANGE_SNAPSHOT_MAX_RECORDS=100", "EXCHANGE_TIMING_SNAPSHOT_MIN_MS=0"}
+var manySnapshots = []string{"EXCHANGE_SNAPSHOT_MIN_RECORDS=50",
+	"EXCHANGE_SNAPSHOT_MAX_RECORDS=100", "EXCHANGE_TIMING_SNAPSHOT_MIN_MS=0"}
 
-// run runs a command of the operator, wants its exit code and word in what it says is wrong, and returns its output.
+// run runs a command of the operator, wants its exit code and word in what it says is wrong, and
+// returns its output.
 func (w *world) run(code int, word string, args ...string) string {
 	w.t.Helper()
 	out, errOut, got := w.s.Command(args...)
 	if got != code || !strings.Contains(errOut, word) || word == "" && errOut != "" {
-		w.t.Fatalf("%v ends with %d, want %d and %q; it says\n%s%s", args, got, code, word, out, errOut)
+		w.t.Fatalf("%v ends with %d, want %d and %q; it says\n%s%s", args, got, code, word, out,
+			errOut)
 	}
 	return out
 }
@@ -65,7 +71,8 @@ func (w *world) books(archive string) {
 	w.t.Helper()
 	for _, args := range [][]string{{"audit"}, {"audit", "--archive", archive}} {
 		out := w.run(0, "", args...)
-		if !strings.Contains(out, "The books balance") || strings.Contains(out, "by the archive") != (len(args) > 1) {
+		if !strings.Contains(out, "The books balance") ||
+			strings.Contains(out, "by the archive") != (len(args) > 1) {
 			w.t.Fatalf("%v says\n%s", args, out)
 		}
 	}
@@ -73,7 +80,8 @@ func (w *world) books(archive string) {
 	trades := map[string]bool{}
 	for _, t := range w.traders {
 		var wallet []walletRow
-		rows, err := pages(t, "/api/v1/exchanges/own/", 500, func(r tradeRow) uint64 { return r.ID })
+		rows, err := pages(t, "/api/v1/exchanges/own/",
+			500, func(r tradeRow) uint64 { return r.ID })
 		if err == nil {
 			err = t.get("/api/v1/wallets/", &wallet)
 		}
@@ -97,13 +105,15 @@ func (w *world) books(archive string) {
 		w.t.Fatalf("%d lines are exported of %d trades, %v", len(exported), len(trades), err)
 	}
 	for _, row := range exported[1:] {
-		if text := fmt.Sprintf("%s %v %v", row[0], decimal.RequireFromString(row[4]), decimal.RequireFromString(row[5])); !trades[text] {
+		if text := fmt.Sprintf("%s %v %v", row[0], decimal.RequireFromString(row[4]),
+			decimal.RequireFromString(row[5])); !trades[text] {
 			w.t.Fatalf("trade %s is exported, and nobody has it", text)
 		}
 	}
 }
 
-// statementOf wants a statement to begin with the account's balances, and every change to lead from one to the next.
+// statementOf wants a statement to begin with the account's balances, and every change to lead from
+// one to the next.
 func (w *world) statementOf(t *trader, wallet []walletRow) {
 	w.t.Helper()
 	next := map[string]decimal.Decimal{}
@@ -168,8 +178,8 @@ func (w *world) tampersWith(archive string) {
 	}
 }
 
-// moveTo restores the newest backup of a folder into Redis and goes on there, with an archive that begins with
-// the backup's state.
+// moveTo restores the newest backup of a folder into Redis and goes on there, with an archive that
+// begins with the backup's state.
 func (w *world) moveTo(backups, newest string, sequence uint64, archive string) {
 	w.t.Helper()
 	old := w.s
@@ -215,7 +225,8 @@ func (w *world) moveTo(backups, newest string, sequence uint64, archive string) 
 	})
 	w.compare()
 	out = w.run(0, "", "audit", "--archive", later)
-	if !strings.Contains(out, fmt.Sprintf("the state that the archive begins with, at sequence %d\n", sequence)) {
+	if !strings.Contains(out, fmt.Sprintf(
+		"the state that the archive begins with, at sequence %d\n", sequence)) {
 		w.t.Fatalf("an audit from the new archive says\n%s", out)
 	}
 	w.tampersWith(later)

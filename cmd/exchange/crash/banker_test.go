@@ -44,7 +44,8 @@ func (w *world) fund(account, currency, amount string) {
 
 // pay deposits once. False: the exchange is gone.
 func (w *world) pay(account, currency, amount string) (bool, error) {
-	p := &payment{reference: fmt.Sprintf("%s-%d", account, len(w.payments)+1), account: account, currency: currency, amount: decimal.RequireFromString(amount)}
+	p := &payment{reference: fmt.Sprintf("%s-%d", account, len(w.payments)+1), account: account,
+		currency: currency, amount: decimal.RequireFromString(amount)}
 	w.payments = append(w.payments, p)
 	_, status, err := p.send(w.s)
 	p.outcome, err = outcomeOf(status, err)
@@ -67,18 +68,21 @@ func (p *payment) send(s *exchangetest.Server) (repeated bool, status int, err e
 		Deposit  uint64
 		Repeated bool
 	}
-	status, err = s.Call("POST", "/operator/v1/deposits", map[string]string{"account": p.account, "currency": p.currency, "amount": p.amount.String(), "reference": p.reference}, &answer)
+	status, err = s.Call("POST", "/operator/v1/deposits",
+		map[string]string{"account": p.account, "currency": p.currency, "amount": p.amount.String(),
+			"reference": p.reference}, &answer)
 	if err == nil {
 		if p.outcome == acknowledged && answer.Deposit != p.id {
-			return false, status, fmt.Errorf("deposit %s is %d, and was acknowledged as %d", p.reference, answer.Deposit, p.id)
+			return false, status, fmt.Errorf("deposit %s is %d, and was acknowledged as %d",
+				p.reference, answer.Deposit, p.id)
 		}
 		p.id = answer.Deposit
 	}
 	return answer.Repeated, status, err
 }
 
-// comparePayments looks at every deposit that was ever asked for an account, before any is asked for again: a repeat of one that was
-// lost would make it.
+// comparePayments looks at every deposit that was ever asked for an account, before any is asked
+// for again: a repeat of one that was lost would make it.
 func (w *world) comparePayments(t *trader) error {
 	rows, err := pages(t, "/api/v1/deposits/", 1000, func(r depositRow) uint64 { return r.ID })
 	if err != nil {
@@ -96,7 +100,8 @@ func (w *world) comparePayments(t *trader) error {
 		told := p.outcome == acknowledged
 		if told {
 			newest = p
-		} else if told, _, err = p.send(w.s); err != nil { // it may be there or not, and is made now if it was not
+			// it may be there or not, and is made now if it was not
+		} else if told, _, err = p.send(w.s); err != nil {
 			return err
 		}
 		row, there := byID[p.id]
@@ -117,22 +122,27 @@ func (w *world) comparePayments(t *trader) error {
 	return nil
 }
 
-// compare holds what is there against what was told: that it is there, or that it was not until now.
+// compare holds what is there against what was told: that it is there, or that it was not until
+// now.
 func (p *payment) compare(row depositRow, there, told bool) error {
 	switch {
 	case told && !there:
 		return fmt.Errorf("deposit %s was told to be there as %d, and is not", p.reference, p.id)
 	case !told && there:
-		return fmt.Errorf("deposit %s was not there when it was asked for, and there is %+v", p.reference, row)
+		return fmt.Errorf("deposit %s was not there when it was asked for, and there is %+v",
+			p.reference, row)
 	case there && (row.Currency != p.currency || !row.Amount.Equal(p.amount)):
-		return fmt.Errorf("deposit %s was of %v %s, there is %+v", p.reference, p.amount, p.currency, row)
+		return fmt.Errorf("deposit %s was of %v %s, there is %+v", p.reference, p.amount,
+			p.currency, row)
 	}
 	return nil
 }
 
-// turnedAway says of an operator's request that it has certainly done nothing: no actor has seen it. Of another 503 that is not known.
+// turnedAway says of an operator's request that it has certainly done nothing: no actor has seen
+// it. Of another 503 that is not known.
 func turnedAway(status int, err error) bool {
-	for _, reason := range []string{gateway.Starting.Detail, actors.ErrStopping.Error(), actors.ErrStalled.Error(), actors.ErrBusy.Error(), actors.ErrBehind.Error(),
+	for _, reason := range []string{gateway.Starting.Detail, actors.ErrStopping.Error(),
+		actors.ErrStalled.Error(), actors.ErrBusy.Error(), actors.ErrBehind.Error(),
 		actors.ErrPaused.Error(), actors.ErrNotConfirmed.Error()} {
 		if status == 503 && strings.Contains(err.Error(), fmt.Sprintf(`{"error":%q}`, reason)) {
 			return true
@@ -141,7 +151,8 @@ func turnedAway(status int, err error) bool {
 	return false
 }
 
-// outcomeOf is what the answer to an operator's request tells. An error is of one that should not have been given.
+// outcomeOf is what the answer to an operator's request tells. An error is of one that should not
+// have been given.
 func outcomeOf(status int, err error) (outcome, error) {
 	switch {
 	case err == nil:
@@ -171,8 +182,8 @@ func (w *world) done() uint64 {
 	return n
 }
 
-// A banker is one account that withdraws, and the operator who decides on it: one request after the other,
-// each remembered with its outcome.
+// A banker is one account that withdraws, and the operator who decides on it: one request after the
+// other, each remembered with its outcome.
 type banker struct {
 	*trader
 	asked []*withdrawal
@@ -210,7 +221,8 @@ func (w *world) openBanker(random *rand.Rand) {
 func (b *banker) act() (bool, error) {
 	b.nonce++
 	if i := len(b.asked) - 1 - b.rand.IntN(5); i >= 0 && i < len(b.asked) && b.rand.IntN(3) > 0 {
-		if d := b.asked[i]; d.outcome == acknowledged && d.id != 0 && len(d.possible) == 0 && d.status < 30 {
+		if d := b.asked[i]; d.outcome == acknowledged && d.id != 0 && len(d.possible) == 0 &&
+			d.status < 30 {
 			return b.move(d)
 		}
 	}
@@ -218,7 +230,8 @@ func (b *banker) act() (bool, error) {
 }
 
 func (b *banker) ask() (bool, error) {
-	d := &withdrawal{address: fmt.Sprintf("address-%d", len(b.asked)+1), amount: decimal.New(int64(1+b.rand.IntN(100)), -4)}
+	d := &withdrawal{address: fmt.Sprintf("address-%d", len(b.asked)+1),
+		amount: decimal.New(int64(1+b.rand.IntN(100)), -4)}
 	b.asked = append(b.asked, d)
 	form := fmt.Sprintf("address=%s&amount=%s&currency=BTC", d.address, d.amount)
 	status, body, err := b.send("POST", "/api/v1/withdraw/", form, b.nonce)
@@ -227,14 +240,17 @@ func (b *banker) ask() (bool, error) {
 		return false, nil
 	case status == 201:
 		var row withdrawRow
-		if err := json.Unmarshal([]byte(body), &row); err != nil || row.Status != 10 || row.Address != d.address || !row.Amount.Equal(d.amount) {
-			return false, fmt.Errorf("a withdraw of %v to %s is answered with %s", d.amount, d.address, body)
+		if err := json.Unmarshal([]byte(body), &row); err != nil || row.Status != 10 ||
+			row.Address != d.address || !row.Amount.Equal(d.amount) {
+			return false, fmt.Errorf("a withdraw of %v to %s is answered with %s", d.amount,
+				d.address, body)
 		}
 		d.outcome, d.id, d.status, d.expired = acknowledged, row.ID, row.Status, b.lost[row.ID]
 		b.done++
 		b.last = &sentRequest{"/api/v1/withdraw/", form, b.nonce}
 	case status == 503 && strings.Contains(body, "outcome_unknown"):
-	case status == 503, status == 400 && (strings.Contains(body, "Out of balance") || strings.Contains(body, "pending withdraws")):
+	case status == 503, status == 400 &&
+		(strings.Contains(body, "Out of balance") || strings.Contains(body, "pending withdraws")):
 		d.outcome = refused
 		beOff(status)
 	default:
@@ -302,7 +318,8 @@ func (b *banker) compare(sums, paid map[string]decimal.Decimal) error {
 	if err := b.refusesTheLast(); err != nil {
 		return err
 	}
-	rows, err := pages(b.trader, "/api/v1/withdraws/", 200, func(r withdrawRow) uint64 { return r.ID })
+	rows, err := pages(b.trader, "/api/v1/withdraws/",
+		200, func(r withdrawRow) uint64 { return r.ID })
 	if err != nil {
 		return err
 	}
@@ -321,7 +338,8 @@ func (b *banker) compare(sums, paid map[string]decimal.Decimal) error {
 			d.outcome = refused
 			continue
 		}
-		d.outcome, d.id, d.status, d.possible = acknowledged, row.ID, row.Status, nil // now it is known
+		// now it is known
+		d.outcome, d.id, d.status, d.possible = acknowledged, row.ID, row.Status, nil
 		switch {
 		case row.Status < 30:
 			reserved = reserved.Add(row.Amount)
@@ -354,9 +372,11 @@ func (d *withdrawal) compare(row withdrawRow, there bool) error {
 	case !there:
 		return nil
 	case !row.Amount.Equal(d.amount) || d.outcome == acknowledged && row.ID != d.id:
-		return fmt.Errorf("the withdraw to %s was of %v with id %d, there is %+v", d.address, d.amount, d.id, row)
+		return fmt.Errorf("the withdraw to %s was of %v with id %d, there is %+v", d.address,
+			d.amount, d.id, row)
 	}
-	if d.outcome == unknown && row.Status == 10 || d.outcome == acknowledged && row.Status == d.status {
+	if d.outcome == unknown && row.Status == 10 ||
+		d.outcome == acknowledged && row.Status == d.status {
 		return nil
 	}
 	for _, status := range d.possible {
@@ -364,13 +384,15 @@ func (d *withdrawal) compare(row withdrawRow, there bool) error {
 			return nil
 		}
 	}
-	return fmt.Errorf("the withdraw to %s had status %d, possibly %v, there is %+v", d.address, d.status, d.possible, row)
+	return fmt.Errorf("the withdraw to %s had status %d, possibly %v, there is %+v", d.address,
+		d.status, d.possible, row)
 }
 
 // A wrong comparison would never fail.
 func TestTheComparisonOfWithdrawsFindsWhatIsWrong(t *testing.T) {
 	amount := decimal.New(1, -2)
-	d := withdrawal{address: "a", amount: amount, outcome: acknowledged, id: 1, status: 20, possible: []int{30}}
+	d := withdrawal{address: "a", amount: amount, outcome: acknowledged, id: 1, status: 20,
+		possible: []int{30}}
 	row := withdrawRow{ID: 1, Amount: amount, Status: 30, Address: "a"}
 	if err := d.compare(row, true); err != nil {
 		t.Error(err)
@@ -385,9 +407,15 @@ func TestTheComparisonOfWithdrawsFindsWhatIsWrong(t *testing.T) {
 	}
 	f("a lost one", func(_ *withdrawal, _ *withdrawRow, there *bool) { *there = false })
 	f("a refused one", func(d *withdrawal, _ *withdrawRow, _ *bool) { d.outcome = refused })
-	f("another amount", func(_ *withdrawal, r *withdrawRow, _ *bool) { r.Amount = amount.Add(amount) })
-	f("a status that nobody asked for", func(_ *withdrawal, r *withdrawRow, _ *bool) { r.Status = 40 })
-	f("a status that went back", func(d *withdrawal, r *withdrawRow, _ *bool) { d.possible, r.Status = nil, 10 })
+	f("another amount", func(_ *withdrawal, r *withdrawRow, _ *bool) {
+		r.Amount = amount.Add(amount)
+	})
+	f("a status that nobody asked for", func(_ *withdrawal, r *withdrawRow, _ *bool) {
+		r.Status = 40
+	})
+	f("a status that went back", func(d *withdrawal, r *withdrawRow, _ *bool) {
+		d.possible, r.Status = nil, 10
+	})
 }
 
 func TestTheComparisonOfDepositsFindsWhatIsWrong(t *testing.T) {

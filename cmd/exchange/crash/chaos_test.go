@@ -29,21 +29,23 @@ import (
 	"exchange/persistence/redistest"
 )
 
-// The campaign in one test run is one round of each kind. EXCHANGE_CHAOS=full makes it the counts below, and a number so
-// many rounds of each.
+// The campaign in one test run is one round of each kind. EXCHANGE_CHAOS=full makes it the counts
+// below, and a number so many rounds of each.
 const (
 	chaosVariable  = "EXCHANGE_CHAOS"
 	seedVariable   = "EXCHANGE_CRASH_SEED"
 	commitVariable = "EXCHANGE_CHAOS_COMMIT" // what the program was built from, for the page
 )
 
-// roundsOfOne is how many rounds one exchange lives through, before the next one begins with an empty store.
+// roundsOfOne is how many rounds one exchange lives through, before the next one begins with an
+// empty store.
 const roundsOfOne = 20
 
 // clients are how many the load test has: each waits for one answer at most.
 const clients = 6
 
-// An injection is one kind of fault, which is brought about while `exchange loadtest` drives the exchange.
+// An injection is one kind of fault, which is brought about while `exchange loadtest` drives the
+// exchange.
 type injection struct {
 	name, what string // for the table
 	full       int    // rounds of the whole campaign
@@ -56,19 +58,33 @@ type injection struct {
 }
 
 var injections = []injection{
-	{name: "kill -9 of the exchange, on Pebble", what: "started again", full: 100, sampled: true, open: onPebble, inject: (*chaos).killExchange},
-	{name: "kill -9 of the exchange, on Redis", what: "started again", full: 100, open: onRedis, inject: (*chaos).killExchange},
-	{name: "kill -9 of Redis", what: "started again; the exchange goes on", full: 100, sampled: true, open: onRedis, inject: (*chaos).killRedis},
-	{name: "kill -9 of both at once", what: "both started again", full: 10, open: onRedis, inject: (*chaos).killBoth},
-	{name: "SIGTERM of the exchange", what: "ends with code 0 and is started again", full: 10, open: onPebble, inject: (*chaos).terminate},
-	{name: "SIGSTOP of the exchange", what: "SIGCONT, and it goes on", full: 10, sampled: true, open: onPebble, inject: (*chaos).stopExchange},
-	{name: "SIGSTOP of Redis", what: "SIGCONT when orders are refused", full: 10, sampled: true, open: onRedis, inject: (*chaos).stopRedis},
-	{name: "network: every piece late", what: "goes on, slower", full: 10, open: behindRelay, inject: func(c *chaos) { c.slowly(delay) }},
-	{name: "network: little bandwidth", what: "goes on, slower", full: 10, open: behindRelay, inject: func(c *chaos) { c.slowly(trickle) }},
-	{name: "network: connections reset", what: "connects again", full: 10, sampled: true, open: behindRelay, inject: (*chaos).resetOften},
-	{name: "network: nothing arrives", what: "orders are refused until it is over", full: 10, open: behindRelay, inject: func(c *chaos) { c.cutOff(swallow) }},
-	{name: "network: only answers are lost", what: "appends are repeated until they are answered", full: 10, sampled: true, open: behindRelay, inject: func(c *chaos) { c.cutOff(dropAnswers) }},
-	{name: "full disk under Pebble", what: "ends or refuses; goes on when there is room", full: 5, sampled: true, open: onSmallPebble, inject: (*chaos).fillDisk},
+	{name: "kill -9 of the exchange, on Pebble", what: "started again", full: 100, sampled: true,
+		open: onPebble, inject: (*chaos).killExchange},
+	{name: "kill -9 of the exchange, on Redis", what: "started again", full: 100, open: onRedis,
+		inject: (*chaos).killExchange},
+	{name: "kill -9 of Redis", what: "started again; the exchange goes on", full: 100,
+		sampled: true, open: onRedis, inject: (*chaos).killRedis},
+	{name: "kill -9 of both at once", what: "both started again", full: 10, open: onRedis,
+		inject: (*chaos).killBoth},
+	{name: "SIGTERM of the exchange", what: "ends with code 0 and is started again", full: 10,
+		open: onPebble, inject: (*chaos).terminate},
+	{name: "SIGSTOP of the exchange", what: "SIGCONT, and it goes on", full: 10, sampled: true,
+		open: onPebble, inject: (*chaos).stopExchange},
+	{name: "SIGSTOP of Redis", what: "SIGCONT when orders are refused", full: 10, sampled: true,
+		open: onRedis, inject: (*chaos).stopRedis},
+	{name: "network: every piece late", what: "goes on, slower", full: 10, open: behindRelay,
+		inject: func(c *chaos) { c.slowly(delay) }},
+	{name: "network: little bandwidth", what: "goes on, slower", full: 10, open: behindRelay,
+		inject: func(c *chaos) { c.slowly(trickle) }},
+	{name: "network: connections reset", what: "connects again", full: 10, sampled: true,
+		open: behindRelay, inject: (*chaos).resetOften},
+	{name: "network: nothing arrives", what: "orders are refused until it is over", full: 10,
+		open: behindRelay, inject: func(c *chaos) { c.cutOff(swallow) }},
+	{name: "network: only answers are lost", what: "appends are repeated until they are answered",
+		full: 10, sampled: true, open: behindRelay,
+		inject: func(c *chaos) { c.cutOff(dropAnswers) }},
+	{name: "full disk under Pebble", what: "ends or refuses; goes on when there is room", full: 5,
+		sampled: true, open: onSmallPebble, inject: (*chaos).fillDisk},
 	{name: "a start on a full disk, on Pebble",
 		what: "says so and ends with code 75, or finds room; goes on when there is room", full: 5,
 		sampled: true, open: onFullPebble, inject: (*chaos).startFull},
@@ -79,9 +95,11 @@ var injections = []injection{
 		what: "refused with code 70, or the audit says so, or nothing has changed", full: 3,
 		sampled: true, open: onPebbleFolder, inject: (*chaos).flipInPebble},
 	{name: "a bit flipped in Redis's append-only file and its base",
-		what: "Redis or the exchange refuses it, or deposits or the audit say so, or nothing has changed",
+		what: "Redis or the exchange refuses it, or deposits or the audit say so, or nothing has " +
+			"changed",
 		full: 3, sampled: true, open: onRedis, inject: (*chaos).flipInRedis},
-	{name: "full disk under Redis", what: "orders are refused; goes on when there is room", full: 5, open: onSmallRedis, inject: (*chaos).fillDisk},
+	{name: "full disk under Redis", what: "orders are refused; goes on when there is room", full: 5,
+		open: onSmallRedis, inject: (*chaos).fillDisk},
 	{name: "a second exchange on one Redis, by mistake",
 		what: "waits, or is refused on the same data folder; the first serves on", full: 10,
 		sampled: true, open: onRedis, inject: (*chaos).mistake},
@@ -95,8 +113,10 @@ var injections = []injection{
 		what: "the standby takes over; the first is started when that one has stopped", full: 10,
 		sampled: true, open: onRedis, inject: (*chaos).killOwner},
 	{name: "Redis loses acknowledged records beside a standby",
-		what: "no exchange serves the rest: each ends with code 70, also when started again; in about half of the rounds " +
-			"one is told to accept the loss, and a standby that was refused stands by again; goes on when Redis has all again",
+		what: "no exchange serves the rest: each ends with code 70, also when started again; in " +
+			"about half of the rounds " +
+			"one is told to accept the loss, and a standby that was refused stands by again; " +
+			"goes on when Redis has all again",
 		full: 10, sampled: true, open: onRedis,
 		inject: func(c *chaos) { c.loseTail(c.random.IntN(2) == 0, c.random.IntN(2) == 0) }},
 	{name: "Redis hangs for 5 s beside a standby",
@@ -104,9 +124,12 @@ var injections = []injection{
 		inject: (*chaos).hang},
 	{name: "two starts at once", what: "one serves, and the other waits", full: 10, sampled: true,
 		open: onRedis, inject: (*chaos).twoStarts},
-	{name: "clock an hour forward and back", what: "goes on", full: 10, open: withClock, inject: (*chaos).jump},
-	{name: "Redis out of memory", what: "orders are refused until there is memory", full: 5, sampled: true, open: onRedis, inject: (*chaos).outOfMemory},
-	{name: "Redis read-only, as a replica", what: "orders are refused until it is a master", full: 5, open: onRedis, inject: (*chaos).readOnly},
+	{name: "clock an hour forward and back", what: "goes on", full: 10, open: withClock,
+		inject: (*chaos).jump},
+	{name: "Redis out of memory", what: "orders are refused until there is memory", full: 5,
+		sampled: true, open: onRedis, inject: (*chaos).outOfMemory},
+	{name: "Redis read-only, as a replica", what: "orders are refused until it is a master",
+		full: 5, open: onRedis, inject: (*chaos).readOnly},
 	{name: "start while Redis's first rewrite runs", what: "waits; Redis is killed meanwhile",
 		full: 5, open: onRedis, inject: (*chaos).startBeforeFirstRewrite},
 	{name: "start after Redis's first rewrite has failed", what: "waits; Redis is killed meanwhile",
@@ -137,7 +160,8 @@ var injections = []injection{
 // What comes of backups and restores.
 const (
 	backedUp  = "has what was acknowledged before the backup, in a new history, and goes on"
-	brokenOff = "what is there by half is never served; the same command says to empty it, and then succeeds"
+	brokenOff = "what is there by half is never served; the same command says to empty it, and " +
+		"then succeeds"
 )
 
 // A chaos is an exchange under load, and what it stands on.
@@ -175,7 +199,8 @@ func TestChaos(t *testing.T) {
 	}
 	var tallies []*tally
 	if os.Getenv(seedVariable) == "" {
-		t.Setenv(seedVariable, strconv.FormatInt(time.Now().UnixNano(), 10)) // so that the page can name it
+		// so that the page can name it
+		t.Setenv(seedVariable, strconv.FormatInt(time.Now().UnixNano(), 10))
 	}
 	random := newRandom(t)
 	for i := range injections {
@@ -192,14 +217,18 @@ func TestChaos(t *testing.T) {
 		t.Run(strings.ReplaceAll(in.name, " ", "_"), func(t *testing.T) {
 			all := &tally{injection: in}
 			tallies = append(tallies, all)
-			for begin := time.Now(); all.rounds < rounds && !t.Failed(); all.took = time.Since(begin) {
+			for begin := time.Now(); all.rounds < rounds && !t.Failed(); all.took = time.Since(
+				begin) {
 				if in.to != nil {
 					in.moved(t, random, all)
 				} else {
 					in.campaign(t, random, min(rounds-all.rounds, roundsOfOne), all)
 				}
 			}
-			t.Logf("%d rounds, acknowledged %d orders, %d cancels, %d trades, %d of money and keys; without an outcome %d in and %d not", all.rounds, all.orders, all.cancels, all.trades, all.office, all.in, all.out)
+			t.Logf(
+				"%d rounds, acknowledged %d orders, %d cancels, %d trades, %d of money and keys; "+
+					"without an outcome %d in and %d not", all.rounds, all.orders, all.cancels,
+				all.trades, all.office, all.in, all.out)
 		})
 	}
 	if file := os.Getenv("EXCHANGE_CHAOS_REPORT"); file != "" && !t.Failed() {
@@ -240,15 +269,17 @@ func (c *chaos) round(in *injection, all *tally) {
 	c.compareOthers()
 	c.office.compare() // and an audit, when the load test has cancelled what was left
 	all.rounds++
-	all.orders, all.cancels, all.trades = all.orders+v.Orders, all.cancels+v.Cancels, all.trades+v.Trades
+	all.orders, all.cancels, all.trades = all.orders+v.Orders, all.cancels+v.Cancels,
+		all.trades+v.Trades
 	all.in, all.out = all.in+v.UnknownIn, all.out+v.UnknownOut
 }
 
-// turn is how often each of the office acts: at every moment of a round something of it is under way or has just been acknowledged, and
-// the exchange has little work with it.
+// turn is how often each of the office acts: at every moment of a round something of it is under
+// way or has just been acknowledged, and the exchange has little work with it.
 const turn = 10 * time.Millisecond
 
-// openOffice has everybody of the office act, also while there is no answer, until the office is closed.
+// openOffice has everybody of the office act, also while there is no answer, until the office is
+// closed.
 func (c *chaos) openOffice() (closeOffice func()) {
 	w := c.office
 	acts := w.office()
@@ -265,7 +296,8 @@ func (c *chaos) openOffice() (closeOffice func()) {
 					return
 				case <-turns.C:
 				}
-				if goOn || w.s.Ready() == nil { // who had no answer waits until somebody is there again
+				// who had no answer waits until somebody is there again
+				if goOn || w.s.Ready() == nil {
 					goOn, errs[i] = act()
 				}
 			}
@@ -297,9 +329,12 @@ type load struct {
 func (c *chaos) startLoad() *load {
 	c.t.Helper()
 	l := &load{c: c, file: filepath.Join(c.t.TempDir(), "report.json"), done: make(chan struct{})}
-	l.cmd = exec.Command(c.s.Program(), "loadtest", "--address", c.s.Listen, "--accounts", strconv.Itoa(clients), "--connections", strconv.Itoa(clients), "--duration", "1h", "--rate", strconv.Itoa(c.rate), "--timeout", "5s",
+	l.cmd = exec.Command(c.s.Program(), "loadtest", "--address", c.s.Listen, "--accounts",
+		strconv.Itoa(clients), "--connections", strconv.Itoa(clients), "--duration", "1h", "--rate",
+		strconv.Itoa(c.rate), "--timeout", "5s",
 		"--seed", strconv.FormatUint(c.random.Uint64(), 10), "--json", l.file)
-	l.cmd.Env = append(c.s.Env[:len(c.s.Env):len(c.s.Env)], "EXCHANGE_OPERATOR="+c.s.Operator, "GORACE=atexit_sleep_ms=0")
+	l.cmd.Env = append(c.s.Env[:len(c.s.Env):len(c.s.Env)], "EXCHANGE_OPERATOR="+c.s.Operator,
+		"GORACE=atexit_sleep_ms=0")
 	l.cmd.Stdout, l.cmd.Stderr = &l.out, &l.errs
 	if err := l.cmd.Start(); err != nil {
 		c.t.Fatal(err)
@@ -322,7 +357,8 @@ func (l *load) accepts(orders uint64) {
 	exchangetest.Eventually(l.c.t, "orders are accepted", func() bool {
 		select {
 		case <-l.done:
-			l.c.t.Fatalf("the load test ended by itself: %v\n%s%s", l.cmd.ProcessState, l.out.String(), l.errs.String())
+			l.c.t.Fatalf("the load test ended by itself: %v\n%s%s", l.cmd.ProcessState,
+				l.out.String(), l.errs.String())
 		default:
 		}
 		now := l.c.accepted()
@@ -359,8 +395,10 @@ func (l *load) end() verification {
 		err = json.Unmarshal(b, &report)
 	}
 	v := report.Verification
-	if err != nil || l.cmd.ProcessState.ExitCode() != 0 || v == nil || v.Audit != "clean" || v.Found > 0 || v.Incomplete != "" || v.Orders == 0 {
-		t.Fatalf("the verification ends with %v, %v:\n%s%s", l.cmd.ProcessState, err, l.out.String(), l.errs.String())
+	if err != nil || l.cmd.ProcessState.ExitCode() != 0 || v == nil || v.Audit != "clean" ||
+		v.Found > 0 || v.Incomplete != "" || v.Orders == 0 {
+		t.Fatalf("the verification ends with %v, %v:\n%s%s", l.cmd.ProcessState, err,
+			l.out.String(), l.errs.String())
 	}
 	return *v
 }
@@ -380,8 +418,10 @@ func (c *chaos) accepted() uint64 {
 
 func (c *chaos) serve(store string) {
 	c.s = exchangetest.New(c.t, store)
-	c.s.Env = append(c.s.Env, manySnapshots...)                          // so that faults meet them too
-	c.s.Env = append(c.s.Env, "EXCHANGE_TIMING_CODE_VALID_MS=604800000") // codes of withdraws outlive a clock that jumps
+	// so that faults meet them too
+	c.s.Env = append(c.s.Env, manySnapshots...)
+	// codes of withdraws outlive a clock that jumps
+	c.s.Env = append(c.s.Env, "EXCHANGE_TIMING_CODE_VALID_MS=604800000")
 }
 
 func onPebble(c *chaos) { c.serve("pebble:" + c.t.TempDir()) }
@@ -399,7 +439,8 @@ func behindRelay(c *chaos) {
 
 func onSmallPebble(c *chaos) {
 	c.smallDisk()
-	c.rate = 4000 // logs are allocated ahead: the end of the disk is met when what there is of them is used up
+	// logs are allocated ahead: the end of the disk is met when what there is of them is used up
+	c.rate = 4000
 	c.serve("pebble:" + filepath.Join(c.folder, "data"))
 }
 
@@ -412,8 +453,9 @@ func onSmallRedis(c *chaos) {
 // smallBytes is the size of a disk that is to be filled: a few times what Pebble allocates ahead.
 const smallBytes = 512 << 20
 
-// smallDisk is a folder on a disk of its own that can be filled. Where none may be mounted, or EXCHANGE_CHAOS_DISK=limit says so, the
-// size of files is limited instead, and the folder is an ordinary one.
+// smallDisk is a folder on a disk of its own that can be filled. Where none may be mounted, or
+// EXCHANGE_CHAOS_DISK=limit says so, the size of files is limited instead, and the folder is an
+// ordinary one.
 func (c *chaos) smallDisk() {
 	t := c.t
 	t.Helper()
@@ -422,8 +464,10 @@ func (c *chaos) smallDisk() {
 		c.folder = dir
 		return
 	}
-	if out, err := exec.Command("mount", "-t", "tmpfs", "-o", fmt.Sprintf("size=%d,mode=0700", smallBytes), "none", dir).CombinedOutput(); err != nil {
-		t.Logf("no disk can be mounted, so files are limited instead: %v: %s", err, bytes.TrimSpace(out))
+	if out, err := exec.Command("mount", "-t", "tmpfs", "-o",
+		fmt.Sprintf("size=%d,mode=0700", smallBytes), "none", dir).CombinedOutput(); err != nil {
+		t.Logf("no disk can be mounted, so files are limited instead: %v: %s", err,
+			bytes.TrimSpace(out))
 		c.folder = dir
 		return
 	}
@@ -475,11 +519,13 @@ func (c *chaos) stopRedis() {
 // refuses waits until the exchange says that it takes no orders.
 func (c *chaos) refuses() {
 	c.t.Helper()
-	exchangetest.Eventually(c.t, "the exchange refuses orders", func() bool { return c.s.Ready() != nil })
+	exchangetest.Eventually(c.t, "the exchange refuses orders", func() bool {
+		return c.s.Ready() != nil
+	})
 }
 
-// slowly makes the network slow until it is felt: appends take longer than a stall, every client waits, and the exchange says that it
-// takes no orders meanwhile. Some are accepted all the same.
+// slowly makes the network slow until it is felt: appends take longer than a stall, every client
+// waits, and the exchange says that it takes no orders meanwhile. Some are accepted all the same.
 func (c *chaos) slowly(mode int32) {
 	const stall = "0.25"
 	before := slower(metrics(c.t, c.s), stall)
@@ -493,7 +539,8 @@ func (c *chaos) slowly(mode int32) {
 	c.relay.set(pass)
 }
 
-// resetOften breaks all connections a few times, each time while an append waits for its answer: it has arrived whole, in half or not at all.
+// resetOften breaks all connections a few times, each time while an append waits for its answer: it
+// has arrived whole, in half or not at all.
 func (c *chaos) resetOften() {
 	const failures = `exchange_store_failures_total{operation="append"}`
 	for range 3 + c.random.IntN(4) {
@@ -506,7 +553,9 @@ func (c *chaos) resetOften() {
 		})
 		c.relay.set(pass)
 		c.relay.reset()
-		exchangetest.Eventually(c.t, "the append has failed", func() bool { return metrics(c.t, c.s)[failures] > before })
+		exchangetest.Eventually(c.t, "the append has failed", func() bool {
+			return metrics(c.t, c.s)[failures] > before
+		})
 		(&load{c: c, done: make(chan struct{})}).accepts(1 + c.random.Uint64N(20))
 	}
 }
@@ -545,7 +594,9 @@ func (c *chaos) fillDisk() {
 		c.redis.Stop()
 		c.redis.Restart()
 	}
-	exchangetest.Eventually(c.t, "the exchange goes on, or has ended", func() bool { return ended(c.s.Exited()) || c.s.Ready() == nil })
+	exchangetest.Eventually(c.t, "the exchange goes on, or has ended", func() bool {
+		return ended(c.s.Exited()) || c.s.Ready() == nil
+	})
 	if ended(c.s.Exited()) {
 		c.s.Start()
 	}
@@ -573,18 +624,21 @@ func (c *chaos) ballast() (makeRoom func()) {
 	}
 }
 
-// limitFiles lets the process write no file any more. It is lifted for a process that goes on; most end by it.
+// limitFiles lets the process write no file any more. It is lifted for a process that goes on; most
+// end by it.
 func (c *chaos) limitFiles() (makeRoom func()) {
 	pid := c.s.Pid()
 	if c.redis != nil {
 		pid = c.redis.Pid()
 	}
 	var before unix.Rlimit
-	if err := unix.Prlimit(pid, unix.RLIMIT_FSIZE, &unix.Rlimit{Cur: 1, Max: unix.RLIM_INFINITY}, &before); err != nil {
+	if err := unix.Prlimit(pid, unix.RLIMIT_FSIZE, &unix.Rlimit{Cur: 1, Max: unix.RLIM_INFINITY},
+		&before); err != nil {
 		c.t.Fatal(err)
 	}
 	return func() {
-		if err := unix.Prlimit(pid, unix.RLIMIT_FSIZE, &before, nil); err != nil && !errors.Is(err, unix.ESRCH) {
+		if err := unix.Prlimit(pid, unix.RLIMIT_FSIZE, &before,
+			nil); err != nil && !errors.Is(err, unix.ESRCH) {
 			c.t.Fatal(err)
 		}
 	}
@@ -683,8 +737,8 @@ func (c *chaos) killOwner() {
 }
 
 // loseTail has Redis lose acknowledged records, as a failover to a copy that was behind does, while
-// an exchange stands by. The owner has died with them, or finds it out. Then an operator accepts the
-// loss, perhaps, and Redis gets them back from a copy that has all.
+// an exchange stands by. The owner has died with them, or finds it out. Then an operator accepts
+// the loss, perhaps, and Redis gets them back from a copy that has all.
 func (c *chaos) loseTail(alive, accepts bool) {
 	first, second := c.s, c.second()
 	behind := redistest.Start(c.t)
@@ -772,7 +826,9 @@ func (c *chaos) acceptsLoss(refused *exchangetest.Server) {
 	if code := accepting.Terminate(); code != 0 {
 		c.t.Errorf("an orderly stop exits with %d", code)
 	}
-	exchangetest.Eventually(c.t, "the standby serves", func() bool { return refused.Ready() == nil })
+	exchangetest.Eventually(c.t, "the standby serves", func() bool {
+		return refused.Ready() == nil
+	})
 	if err := refused.Audit(); err != nil {
 		c.t.Error(err)
 	}
@@ -932,19 +988,24 @@ func (c *chaos) trade(t *trader, orders uint64) {
 	})
 }
 
-// post sends an order to an exchange that stands still. It has arrived at its machine, and must not be in the journal: whatever
-// the exchange answers later is the status that answer returns, 0 if it says nothing.
+// post sends an order to an exchange that stands still. It has arrived at its machine, and must not
+// be in the journal: whatever the exchange answers later is the status that answer returns, 0 if it
+// says nothing.
 func (c *chaos) post(t *trader) (answer func() int) {
 	c.t.Helper()
-	o := &sentOrder{clientID: t.name + "-late", side: "buy", price: decimal.New(99, 0), amount: decimal.New(1, -2), outcome: refused}
+	o := &sentOrder{clientID: t.name + "-late", side: "buy", price: decimal.New(99, 0),
+		amount: decimal.New(1, -2), outcome: refused}
 	t.orders[o.clientID] = o
-	form := fmt.Sprintf("amount=%s&client_order_id=%s&pair=BTC_USDT&price=%s&type=%s", o.amount, o.clientID, o.price, o.side)
+	form := fmt.Sprintf("amount=%s&client_order_id=%s&pair=BTC_USDT&price=%s&type=%s", o.amount,
+		o.clientID, o.price, o.side)
 	conn, err := net.Dial("tcp", t.s.Listen)
 	if err != nil {
 		c.t.Fatal(err)
 	}
 	c.t.Cleanup(func() { conn.Close() })
-	if _, err := fmt.Fprintf(conn, "POST /api/v1/order/ HTTP/1.1\r\nHost: %s\r\nX-KEY: %s\r\nX-NONCE: 1\r\nX-SIGN: %s\r\nContent-Type: application/x-www-form-urlencoded\r\nContent-Length: %d\r\n\r\n%s",
+	if _, err := fmt.Fprintf(conn,
+		"POST /api/v1/order/ HTTP/1.1\r\nHost: %s\r\nX-KEY: %s\r\nX-NONCE: 1\r\nX-SIGN: "+
+			"%s\r\nContent-Type: application/x-www-form-urlencoded\r\nContent-Length: %d\r\n\r\n%s",
 		t.s.Listen, t.key, t.secret.Sign(nil, []byte(t.key+form)), len(form), form); err != nil {
 		c.t.Fatal(err)
 	}
@@ -958,7 +1019,8 @@ func (c *chaos) post(t *trader) (answer func() int) {
 	}
 }
 
-// compareOthers holds what second exchanges have acknowledged against what is there now, when nobody trades any more.
+// compareOthers holds what second exchanges have acknowledged against what is there now, when
+// nobody trades any more.
 func (c *chaos) compareOthers() {
 	c.t.Helper()
 	if c.others == nil {
@@ -984,7 +1046,8 @@ func (w *world) tell(all *tally) {
 	}
 	for _, t := range w.traders {
 		orders, cancels, trades := t.told()
-		all.orders, all.cancels, all.trades = all.orders+orders, all.cancels+cancels, all.trades+trades
+		all.orders, all.cancels, all.trades = all.orders+orders, all.cancels+cancels,
+			all.trades+trades
 	}
 }
 

@@ -43,7 +43,9 @@ func TestKillOfRedisLosesNothing(t *testing.T) {
 	campaign(t, s, killRounds, func(*world) {
 		r.Kill()
 		r.Restart()
-		exchangetest.Eventually(t, "the exchange takes orders again", func() bool { return s.Ready() == nil })
+		exchangetest.Eventually(t, "the exchange takes orders again", func() bool {
+			return s.Ready() == nil
+		})
 	})
 }
 
@@ -157,7 +159,8 @@ func (w *world) keyOf(name string, permissions []string) *trader {
 	w.t.Helper()
 	var key struct{ Key, Secret string }
 	w.must("/operator/v1/keys", map[string]any{"account": name, "permissions": permissions}, &key)
-	return &trader{s: w.s, name: name, key: key.Key, secret: sign.New([]byte(key.Secret)), orders: map[string]*sentOrder{}}
+	return &trader{s: w.s, name: name, key: key.Key, secret: sign.New([]byte(key.Secret)),
+		orders: map[string]*sentOrder{}}
 }
 
 // turnTo has everybody use another exchange, on the same data, from now on.
@@ -168,7 +171,8 @@ func (w *world) turnTo(s *exchangetest.Server) {
 	}
 }
 
-// load lets everybody act until so many requests were acknowledged, and crashes in the middle of it.
+// load lets everybody act until so many requests were acknowledged, and crashes in the middle of
+// it.
 func (w *world) load(acks int, crash func()) {
 	var wg sync.WaitGroup
 	var stop, failed atomic.Bool
@@ -190,7 +194,9 @@ func (w *world) load(acks int, crash func()) {
 			}
 		})
 	}
-	exchangetest.Eventually(w.t, "enough requests are acknowledged", func() bool { return failed.Load() || w.acks.Load() >= until })
+	exchangetest.Eventually(w.t, "enough requests are acknowledged", func() bool {
+		return failed.Load() || w.acks.Load() >= until
+	})
 	crash()
 	stop.Store(true)
 	wg.Wait()
@@ -199,8 +205,8 @@ func (w *world) load(acks int, crash func()) {
 	}
 }
 
-// compare looks at everything through the API, and at every request that was ever sent, and has the exchange
-// compare its books.
+// compare looks at everything through the API, and at every request that was ever sent, and has the
+// exchange compare its books.
 func (w *world) compare() {
 	w.t.Helper()
 	w.confirmed()
@@ -231,7 +237,8 @@ func (w *world) compare() {
 	}
 	for currency, sum := range sums {
 		if !sum.Equal(deposits[currency].Sub(out[currency])) {
-			w.t.Fatalf("all balances of %s are %v, deposits are %v and withdrawals %v", currency, sum, deposits[currency], out[currency])
+			w.t.Fatalf("all balances of %s are %v, deposits are %v and withdrawals %v", currency,
+				sum, deposits[currency], out[currency])
 		}
 	}
 	for id := range ids {
@@ -265,7 +272,8 @@ func once[K comparable, R any](what string, rows []R, name func(R) K) (map[K]R, 
 	return by, nil
 }
 
-func (w *world) compareTrader(t *trader, sums map[string]decimal.Decimal, ids map[uint64]bool) error {
+func (w *world) compareTrader(t *trader, sums map[string]decimal.Decimal,
+	ids map[uint64]bool) error {
 	if err := t.refusesTheLast(); err != nil {
 		return err
 	}
@@ -309,7 +317,8 @@ func (w *world) compareTrader(t *trader, sums map[string]decimal.Decimal, ids ma
 		}
 		if there {
 			if o.outcome == unknown && row.ID <= w.highest {
-				return fmt.Errorf("order %s has id %d, and ids up to %d were given before", id, row.ID, w.highest)
+				return fmt.Errorf("order %s has id %d, and ids up to %d were given before", id,
+					row.ID, w.highest)
 			}
 			o.outcome, o.id = acknowledged, row.ID // now it is known
 			if row.Status == 1 {
@@ -329,7 +338,8 @@ func (w *world) compareTrader(t *trader, sums map[string]decimal.Decimal, ids ma
 	for _, h := range wallet {
 		sums[h.Currency] = sums[h.Currency].Add(h.Balance)
 		if !h.Reserve.Equal(reserved[h.Currency]) || h.Reserve.GreaterThan(h.Balance) {
-			return fmt.Errorf("%s: balance %v, reserve %v, open orders hold %v", h.Currency, h.Balance, h.Reserve, reserved[h.Currency])
+			return fmt.Errorf("%s: balance %v, reserve %v, open orders hold %v", h.Currency,
+				h.Balance, h.Reserve, reserved[h.Currency])
 		}
 	}
 	return nil

@@ -11,7 +11,8 @@ import (
 	"exchange/persistence/redistest"
 )
 
-// Everybody knows the keys of the demo: its store must never be served as a real one, nor may it write them into a real one.
+// Everybody knows the keys of the demo: its store must never be served as a real one, nor may it
+// write them into a real one.
 func TestTheDemoAndRealExchangesStayApart(t *testing.T) {
 	served := func(s *exchangetest.Server, args []string) {
 		t.Helper()
@@ -23,7 +24,8 @@ func TestTheDemoAndRealExchangesStayApart(t *testing.T) {
 	s.Demo()
 	demo := slices.Clone(s.Args)
 	served(s, demo)
-	if _, text, code := s.Command("account", "create", "zoe"); code != 0 { // more accounts do not make it another store
+	// more accounts do not make it another store
+	if _, text, code := s.Command("account", "create", "zoe"); code != 0 {
 		t.Fatal(text)
 	}
 	s.Kill()
@@ -34,7 +36,8 @@ func TestTheDemoAndRealExchangesStayApart(t *testing.T) {
 	own[slices.Index(own, "--config")+1] = write(t, example)
 	for _, key := range []string{"demo-alice", "demo-bob"} {
 		s.Args = own
-		s.Refuses(64, "is the demo's", "the secret of its key "+key, "a store of your own", "exchange key revoke "+key)
+		s.Refuses(64, "is the demo's", "the secret of its key "+key, "a store of your own",
+			"exchange key revoke "+key)
 		served(s, demo)
 		if _, text, code := s.Command("key", "revoke", key); code != 0 {
 			t.Fatal(text)
@@ -46,7 +49,8 @@ func TestTheDemoAndRealExchangesStayApart(t *testing.T) {
 
 	real := exchangetest.New(t, "pebble:"+t.TempDir())
 	real.Start()
-	if _, text, code := real.Command("account", "create", "alice", "--email", "alice@example.org"); code != 0 {
+	if _, text, code := real.Command("account", "create", "alice", "--email",
+		"alice@example.org"); code != 0 {
 		t.Fatal(text)
 	}
 	real.Kill()
@@ -59,7 +63,8 @@ func TestADemoOnTheStoreOfARunningExchangeDoesNotDisturbIt(t *testing.T) {
 	r := redistest.Start(t)
 	real := exchangetest.New(t, r.URL())
 	real.Start()
-	if _, text, code := real.Command("account", "create", "carol"); code != 0 { // and no key: nothing is sealed that the other could not open
+	// and no key: nothing is sealed that the other could not open
+	if _, text, code := real.Command("account", "create", "carol"); code != 0 {
 		t.Fatal(text)
 	}
 	before, err := r.Client().HGetAll(t.Context(), "{main}:m").Result()

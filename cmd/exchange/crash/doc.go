@@ -6,12 +6,13 @@
 //	refused           absent
 //	unknown           present as a whole, or absent; never half
 //
-// and over everything: money is conserved, reserves are what open orders and pending withdraws hold, no id is given twice,
-// a request whose nonce was used is refused when its bytes are sent again, so is one by a key that was revoked or of an account
-// that is frozen, and the exchange's own audit finds no difference. So does an exchange that was restored from a backup.
+// and over everything: money is conserved, reserves are what open orders and pending withdraws
+// hold, no id is given twice, a request whose nonce was used is refused when its bytes are sent
+// again, so is one by a key that was revoked or of an account that is frozen, and the exchange's
+// own audit finds no difference. So does an exchange that was restored from a backup.
 //
-// chaos_test.go is the campaign of `make chaos`: hundreds of faults of many kinds, of the exchange, of its Redis and of what is
-// between them, each while `exchange loadtest` drives and verifies, and while money and keys come and go beside it. It writes
-// docs/reliability.md. linear_test.go records what
-// clients are told through kills, and has it checked by actors/lineartest.
+// chaos_test.go is the campaign of `make chaos`: hundreds of faults of many kinds, of the exchange,
+// of its Redis and of what is between them, each while `exchange loadtest` drives and verifies, and
+// while money and keys come and go beside it. It writes docs/reliability.md. linear_test.go records
+// what clients are told through kills, and has it checked by actors/lineartest.
 package crash

@@ -151,9 +151,9 @@ func TestTheWindowOfARedisThatLosesIsAsLongAsItIsSaid(t *testing.T) {
 	w.compare()
 }
 
-// Redis's file is switched off, and Redis is killed before the exchange has looked at it again. What
-// was acknowledged in between is lost, and nothing else; the exchange ends, and no start goes on
-// without a word of an operator.
+// Redis's file is switched off, and Redis is killed before the exchange has looked at it again.
+// What was acknowledged in between is lost, and nothing else; the exchange ends, and no start goes
+// on without a word of an operator.
 func TestARedisThatIsKilledInTheWindowLosesThatAlone(t *testing.T) {
 	c, w := inWindow(t)
 	before := w.marks()
@@ -166,7 +166,9 @@ func TestARedisThatIsKilledInTheWindowLosesThatAlone(t *testing.T) {
 		exchangetest.Eventually(t, "something is acknowledged in the window", func() bool {
 			if c.s.Ready() != nil { // its end came first
 				c.config("appendonly", "yes")
-				exchangetest.Eventually(t, "orders are taken", func() bool { return c.s.Ready() == nil })
+				exchangetest.Eventually(t, "orders are taken", func() bool {
+					return c.s.Ready() == nil
+				})
 				kept = c.end()
 				c.config("appendonly", "no")
 				switched = c.end()

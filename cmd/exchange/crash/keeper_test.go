@@ -12,8 +12,9 @@ import (
 	"exchange/gateway/sign"
 )
 
-// A keeper is one account whose keys the operator makes and revokes, and which is frozen and unfrozen: one request after the other,
-// each remembered with its outcome. It has no money: what its keys ask for is refused, and uses up nonces.
+// A keeper is one account whose keys the operator makes and revokes, and which is frozen and
+// unfrozen: one request after the other, each remembered with its outcome. It has no money: what
+// its keys ask for is refused, and uses up nonces.
 type keeper struct {
 	s        *exchangetest.Server
 	name     string
@@ -24,8 +25,8 @@ type keeper struct {
 	done     uint64
 }
 
-// A madeKey is one that was asked for. One of the addresses it may be used from names it: the answer may have been lost, and
-// its secret with it.
+// A madeKey is one that was asked for. One of the addresses it may be used from names it: the
+// answer may have been lost, and its secret with it.
 type madeKey struct {
 	*trader     // nil: its secret is not known
 	public      string
@@ -74,26 +75,32 @@ func (k *keeper) act() (bool, error) {
 
 func (k *keeper) makeKey() (bool, error) {
 	n := len(k.keys) + 1
-	m := &madeKey{address: fmt.Sprintf("10.%d.%d.%d/32", n>>16, n>>8&255, n&255), permissions: []string{"read", "trade"}}
+	m := &madeKey{address: fmt.Sprintf("10.%d.%d.%d/32", n>>16, n>>8&255, n&255),
+		permissions: []string{"read", "trade"}}
 	if k.rand.IntN(2) == 0 {
 		m.permissions = append(m.permissions, "withdraw")
 	}
 	k.keys = append(k.keys, m)
 	var answer struct{ Key, Secret string }
-	status, err := k.s.Call("POST", "/operator/v1/keys", map[string]any{"account": k.name, "permissions": m.permissions, "allow": []string{"127.0.0.1/32", m.address}}, &answer)
+	status, err := k.s.Call("POST", "/operator/v1/keys",
+		map[string]any{"account": k.name, "permissions": m.permissions,
+			"allow": []string{"127.0.0.1/32", m.address}}, &answer)
 	if m.outcome, err = outcomeOf(status, err); m.outcome == acknowledged {
-		m.public, m.trader = answer.Key, &trader{s: k.s, name: k.name, key: answer.Key, secret: sign.New([]byte(answer.Secret))}
+		m.public, m.trader = answer.Key,
+			&trader{s: k.s, name: k.name, key: answer.Key, secret: sign.New([]byte(answer.Secret))}
 		k.done++
 	}
 	return status != 0, err
 }
 
 func (k *keeper) revoke(m *madeKey) (bool, error) {
-	return k.operate("/operator/v1/keys/revoke", map[string]any{"key": m.public}, func() { m.revoked = true }, func() { m.revoking = true })
+	return k.operate("/operator/v1/keys/revoke", map[string]any{"key": m.public},
+		func() { m.revoked = true }, func() { m.revoking = true })
 }
 
 func (k *keeper) freeze(on bool) (bool, error) {
-	return k.operate("/operator/v1/accounts/freeze", map[string]any{"account": k.name, "on": on}, func() { k.frozen = on }, func() { k.freezing = true })
+	return k.operate("/operator/v1/accounts/freeze", map[string]any{"account": k.name, "on": on},
+		func() { k.frozen = on }, func() { k.freezing = true })
 }
 
 // operate sends what an operator asks for, and calls one of the two if it is done, or may be.
@@ -125,7 +132,9 @@ func (k *keeper) use(m *madeKey) (bool, error) {
 	case status == 503:
 		beOff(status)
 	case !k.mayAnswer(m, status, body):
-		return false, fmt.Errorf("%s %s with %v is answered with %d %s; frozen %v, or being changed %v", method, path, m, status, body, k.frozen, k.freezing)
+		return false,
+			fmt.Errorf("%s %s with %v is answered with %d %s; frozen %v, or being changed %v",
+				method, path, m, status, body, k.frozen, k.freezing)
 	case status == 400:
 		m.last = &sentRequest{path, form, m.nonce}
 		k.done++
@@ -133,7 +142,8 @@ func (k *keeper) use(m *madeKey) (bool, error) {
 	return true, nil
 }
 
-// mayAnswer says whether a key's request may be answered so: by what was acknowledged of the key and of the freeze, before it was sent.
+// mayAnswer says whether a key's request may be answered so: by what was acknowledged of the key
+// and of the freeze, before it was sent.
 func (k *keeper) mayAnswer(m *madeKey, status int, body string) bool {
 	switch {
 	case status == 401 && strings.Contains(body, "Incorrect authentication credentials"):
@@ -149,11 +159,12 @@ func (k *keeper) mayAnswer(m *madeKey, status int, body string) bool {
 }
 
 func (m *madeKey) String() string {
-	return fmt.Sprintf("key %s for %s (revoked %v, or being revoked %v)", m.public, m.address, m.revoked, m.revoking)
+	return fmt.Sprintf("key %s for %s (revoked %v, or being revoked %v)", m.public, m.address,
+		m.revoked, m.revoking)
 }
 
-// compare looks at the freeze and at every key that was ever asked for, and tries each whose secret is known. In the end the
-// account is not frozen.
+// compare looks at the freeze and at every key that was ever asked for, and tries each whose secret
+// is known. In the end the account is not frozen.
 func (k *keeper) compare() error {
 	var account struct{ Frozen bool }
 	if _, err := k.s.Call("GET", "/operator/v1/account?name="+k.name, nil, &account); err != nil {
@@ -169,7 +180,8 @@ func (k *keeper) compare() error {
 	if err := k.tryKeys(); err != nil || !k.frozen {
 		return err
 	}
-	if _, err := k.s.Call("POST", "/operator/v1/accounts/freeze", map[string]any{"account": k.name, "on": false}, nil); err != nil {
+	if _, err := k.s.Call("POST", "/operator/v1/accounts/freeze",
+		map[string]any{"account": k.name, "on": false}, nil); err != nil {
 		return err
 	}
 	k.frozen = false
@@ -205,9 +217,11 @@ func (k *keeper) compareKeys() error {
 			m.outcome = refused
 			continue
 		}
-		m.outcome, m.public, m.revoked, m.revoking = acknowledged, row.Key, row.Revoked, false // now it is known
+		// now it is known
+		m.outcome, m.public, m.revoked, m.revoking = acknowledged, row.Key, row.Revoked, false
 		if m.trader == nil && !m.revoked {
-			if _, err := k.s.Call("POST", "/operator/v1/keys/revoke", map[string]string{"key": m.public}, nil); err != nil {
+			if _, err := k.s.Call("POST", "/operator/v1/keys/revoke",
+				map[string]string{"key": m.public}, nil); err != nil {
 				return err
 			}
 			m.revoked = true // nobody can use it
@@ -245,10 +259,13 @@ func (k *keeper) tryKeys() error {
 		}
 		m.s = k.s
 		m.nonce++
-		read := func() (int, string, error) { return m.send(http.MethodGet, "/api/v1/wallets/", "", m.nonce) }
+		read := func() (int, string, error) {
+			return m.send(http.MethodGet, "/api/v1/wallets/", "", m.nonce)
+		}
 		status, body, err := read()
 		if err != nil || !k.mayAnswer(m, status, body) {
-			return fmt.Errorf("%v: a read is answered with %d %s (%v); frozen %v", m, status, body, err, k.frozen)
+			return fmt.Errorf("%v: a read is answered with %d %s (%v); frozen %v", m, status, body,
+				err, k.frozen)
 		}
 		if status != 200 {
 			continue
@@ -266,7 +283,8 @@ func (k *keeper) tryKeys() error {
 
 // A wrong comparison would never fail.
 func TestTheComparisonOfKeysFindsWhatIsWrong(t *testing.T) {
-	key := madeKey{public: "a", address: "10.0.0.1/32", permissions: []string{"read"}, outcome: acknowledged}
+	key := madeKey{public: "a", address: "10.0.0.1/32", permissions: []string{"read"},
+		outcome: acknowledged}
 	row := keyRow{Key: "a", Permissions: []string{"read"}}
 	f := func(what string, right bool, change func(m *madeKey, row *keyRow, there *bool)) {
 		t.Helper()
@@ -277,8 +295,10 @@ func TestTheComparisonOfKeysFindsWhatIsWrong(t *testing.T) {
 		}
 	}
 	f("the same", true, func(*madeKey, *keyRow, *bool) {})
-	f("one without an outcome that is there", true, func(m *madeKey, _ *keyRow, _ *bool) { m.outcome, m.public = unknown, "" })
-	f("one without an outcome that is not there", true, func(m *madeKey, _ *keyRow, there *bool) { m.outcome, *there = unknown, false })
+	f("one without an outcome that is there",
+		true, func(m *madeKey, _ *keyRow, _ *bool) { m.outcome, m.public = unknown, "" })
+	f("one without an outcome that is not there",
+		true, func(m *madeKey, _ *keyRow, there *bool) { m.outcome, *there = unknown, false })
 	f("one that may be revoked, and is", true,
 		func(m *madeKey, r *keyRow, _ *bool) {
 			m.revoking, r.Revoked, r.Permissions = true, true, nil
@@ -288,7 +308,9 @@ func TestTheComparisonOfKeysFindsWhatIsWrong(t *testing.T) {
 	f("a lost one", false, func(_ *madeKey, _ *keyRow, there *bool) { *there = false })
 	f("a refused one", false, func(m *madeKey, _ *keyRow, _ *bool) { m.outcome = refused })
 	f("another key", false, func(_ *madeKey, r *keyRow, _ *bool) { r.Key = "b" })
-	f("other permissions", false, func(_ *madeKey, r *keyRow, _ *bool) { r.Permissions = []string{"read", "withdraw"} })
+	f("other permissions", false, func(_ *madeKey, r *keyRow, _ *bool) {
+		r.Permissions = []string{"read", "withdraw"}
+	})
 	f("revoked by nobody", false, func(_ *madeKey, r *keyRow, _ *bool) { r.Revoked = true })
 	f("a lost revocation", false, func(m *madeKey, _ *keyRow, _ *bool) { m.revoked = true })
 }
@@ -301,7 +323,9 @@ func TestTheAnswersOfAKeyAreThoseOfWhatWasAcknowledged(t *testing.T) {
 			t.Errorf("%+v, %v: %d %s", k, &m, status, body)
 		}
 	}
-	frozen, changing, live, revoked, revoking := keeper{frozen: true}, keeper{frozen: true, freezing: true}, madeKey{}, madeKey{revoked: true}, madeKey{revoking: true}
+	frozen, changing, live, revoked, revoking := keeper{frozen: true},
+		keeper{frozen: true, freezing: true}, madeKey{}, madeKey{revoked: true},
+		madeKey{revoking: true}
 	f(keeper{}, live, 200, "[]", true)
 	f(keeper{}, live, 400, short, true)
 	f(keeper{}, live, 401, over, false)

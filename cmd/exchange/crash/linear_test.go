@@ -22,11 +22,12 @@ import (
 	"exchange/persistence/redistest"
 )
 
-// What clients are told over HTTP is what one exchange would tell them that does one thing after the other, and that is
-// never killed.
+// What clients are told over HTTP is what one exchange would tell them that does one thing after
+// the other, and that is never killed.
 func TestHistoriesThroughKillsAreLinearizable(t *testing.T) {
 	for name, store := range map[string]func() string{
-		"pebble": func() string { return "pebble:" + t.TempDir() }, "redis": func() string { return redistest.Start(t).URL() },
+		"pebble": func() string { return "pebble:" + t.TempDir() },
+		"redis":  func() string { return redistest.Start(t).URL() },
 	} {
 		t.Run(name, func(t *testing.T) {
 			for range mostUndecided {
@@ -577,7 +578,8 @@ func (c *recordedClient) book(pair int) (int, string, error) {
 	if err := c.h.s.Client.Do(req, resp); err != nil {
 		return 0, "", err
 	}
-	return resp.StatusCode(), fmt.Sprintf(`{"update":%s,"book":%s}`, resp.Header.Peek("X-Update-Id"), resp.Body()), nil
+	return resp.StatusCode(), fmt.Sprintf(`{"update":%s,"book":%s}`,
+		resp.Header.Peek("X-Update-Id"), resp.Body()), nil
 }
 
 // alreadyUsed has the order that has a client order id.
@@ -618,7 +620,8 @@ func refusal(o *lineartest.Operation, status int, body string) (r lineartest.Res
 }
 
 // result reads an answer; the history is locked.
-func (c *recordedClient) result(o *lineartest.Operation, status int, body string) (r lineartest.Result, err error) {
+func (c *recordedClient) result(o *lineartest.Operation, status int,
+	body string) (r lineartest.Result, err error) {
 	if r, ok := refusal(o, status, body); ok {
 		return r, nil
 	}
@@ -637,7 +640,8 @@ func (c *recordedClient) result(o *lineartest.Operation, status int, body string
 		}
 		r.ID, r.Remains = p.ID, p.Amount.IntPart()
 		for _, t := range p.Trades {
-			r.Trades = append(r.Trades, lineartest.Trade{ID: t.ID, Price: t.Price.IntPart(), Amount: t.Amount.IntPart()})
+			r.Trades = append(r.Trades, lineartest.Trade{ID: t.ID, Price: t.Price.IntPart(),
+				Amount: t.Amount.IntPart()})
 		}
 		h.orders, h.pairs[o.Order] = append(h.orders, numbered{o.Account, o.Order, p.ID}), o.Pair
 		h.closed[o.Order] = r.Remains == 0
@@ -747,8 +751,10 @@ func orderRows(rows []orderRow, err error) (list []lineartest.OrderRow, _ error)
 		if convErr != nil {
 			return nil, convErr
 		}
-		status := map[int]lineartest.Status{1: lineartest.Open, 2: lineartest.Cancelled, 3: lineartest.Filled}[row.Status]
-		list = append(list, lineartest.OrderRow{Order: number, ID: row.ID, Status: status, Remains: row.Amount.IntPart()})
+		status := map[int]lineartest.Status{1: lineartest.Open, 2: lineartest.Cancelled,
+			3: lineartest.Filled}[row.Status]
+		list = append(list, lineartest.OrderRow{Order: number, ID: row.ID, Status: status,
+			Remains: row.Amount.IntPart()})
 	}
 	return list, err
 }

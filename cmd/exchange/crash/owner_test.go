@@ -12,7 +12,8 @@ import (
 	"exchange/persistence/redistest"
 )
 
-// owners are two exchanges on one Redis, each with a data folder of its own, of which the first serves.
+// owners are two exchanges on one Redis, each with a data folder of its own, of which the first
+// serves.
 func owners(t *testing.T) (c *chaos, second *exchangetest.Server, w *world) {
 	t.Helper()
 	c = &chaos{t: t, redis: redistest.Start(t)}
@@ -28,7 +29,8 @@ func TestASecondExchangeOnOneRedisWaits(t *testing.T) {
 	c.standsBy(second)
 	c.stillServes(c.s)
 	status, err := second.Call("GET", "/operator/v1/accounts", nil, nil)
-	if status != 503 || !strings.Contains(err.Error(), "standby") || !strings.Contains(err.Error(), "pid") {
+	if status != 503 || !strings.Contains(err.Error(), "standby") ||
+		!strings.Contains(err.Error(), "pid") {
 		t.Errorf("an operator is told %d, %v", status, err)
 	}
 	if m := metrics(t, second); m["exchange_standby"] != 1 || m["exchange_ready"] != 0 {
@@ -64,7 +66,8 @@ func TestOneDataFolderIsOfOneProcess(t *testing.T) {
 	backups := t.TempDir()
 	w.run(0, "", "backup", backups)
 	same := exchangetest.New(t, redistest.Start(t).URL()) // even on another store
-	same.Args = append(same.Args, "--data", strings.TrimSuffix(c.s.Data("serve.lock"), "/serve.lock"))
+	same.Args = append(same.Args, "--data",
+		strings.TrimSuffix(c.s.Data("serve.lock"), "/serve.lock"))
 	same.Refuses(75, "serve.lock", "is held by pid", "--data")
 	w.run(75, "serve.lock", append([]string{"restore", backups}, same.Args[1:]...)...)
 	c.stillServes(c.s)
@@ -102,10 +105,12 @@ func TestAnIDFileThatIsDamagedOrGoneCostsAWait(t *testing.T) {
 	c, _, _ := owners(t)
 	file := c.s.Data("owner.id")
 	for what, spoil := range map[string]func() error{
-		"gone":            func() error { return os.Remove(file) },
-		"empty":           func() error { return os.WriteFile(file, nil, 0o600) },
-		"garbage":         func() error { return os.WriteFile(file, []byte("\x00\xff{"), 0o600) },
-		"another version": func() error { return os.WriteFile(file, []byte(`{"version":9,"newest":{"id":"00"}}`), 0o600) },
+		"gone":    func() error { return os.Remove(file) },
+		"empty":   func() error { return os.WriteFile(file, nil, 0o600) },
+		"garbage": func() error { return os.WriteFile(file, []byte("\x00\xff{"), 0o600) },
+		"another version": func() error {
+			return os.WriteFile(file, []byte(`{"version":9,"newest":{"id":"00"}}`), 0o600)
+		},
 	} {
 		c.s.Kill()
 		if err := spoil(); err != nil {
@@ -117,23 +122,27 @@ func TestAnIDFileThatIsDamagedOrGoneCostsAWait(t *testing.T) {
 			t.Errorf("%s: it has not waited:\n%s", what, text)
 		}
 		var known struct{ Version int }
-		if b, err := os.ReadFile(file); err != nil || json.Unmarshal(b, &known) != nil || known.Version != 4 {
+		if b, err := os.ReadFile(file); err != nil || json.Unmarshal(b, &known) != nil ||
+			known.Version != 4 {
 			t.Errorf("%s: the file is %q, %v", what, b, err)
 		}
 	}
 }
 
-// Whatever stands in the place of a beat is a beat: the store belongs to it until it is seen not to change.
+// Whatever stands in the place of a beat is a beat: the store belongs to it until it is seen not to
+// change.
 func TestAnOwnersBeatMayBeGarbage(t *testing.T) {
 	c, second, w := owners(t)
 	c.s.Kill()
 	r := c.redis.Client()
 	long := strings.Repeat("\x00\xff%s\n", 10_000)
-	if err := r.HSet(t.Context(), "{main}:m", "epoch", long, "beat", long, "owner", long).Err(); err != nil {
+	if err := r.HSet(t.Context(), "{main}:m", "epoch", long, "beat", long, "owner",
+		long).Err(); err != nil {
 		t.Fatal(err)
 	}
 	second.Start()
-	if text := second.Log(); !strings.Contains(text, "shows no sign of life") || strings.Contains(text, strings.Repeat("%s", 1000)) || len(text) > 100_000 {
+	if text := second.Log(); !strings.Contains(text, "shows no sign of life") ||
+		strings.Contains(text, strings.Repeat("%s", 1000)) || len(text) > 100_000 {
 		t.Errorf("the log has %d bytes:\n%.2000s", len(text), text)
 	}
 	w.turnTo(second)
@@ -148,10 +157,11 @@ func TestAnOwnersBeatMayBeGarbage(t *testing.T) {
 	second.Refuses(70, "WRONGTYPE", "another type")
 }
 
-// No exchange serves by itself what a Redis has left after a loss, whether its owner has died or finds
-// it out.
+// No exchange serves by itself what a Redis has left after a loss, whether its owner has died or
+// finds it out.
 func TestAStandbyServesNoRedisThatHasLostATail(t *testing.T) {
-	for _, how := range []struct{ alive, accepts bool }{{false, false}, {true, false}, {false, true}, {true, true}} {
+	for _, how := range []struct{ alive, accepts bool }{{false, false}, {true, false},
+		{false, true}, {true, true}} {
 		c, _, w := owners(t)
 		c.random = newRandom(t)
 		for range 20 {
@@ -174,15 +184,18 @@ func TestAnIdleExchangeTakesNothingThatRedisMayLose(t *testing.T) {
 	before := metrics(t, c.s)
 	for range 3 {
 		status, err := c.s.Call("POST", "/operator/v1/deposits",
-			map[string]string{"account": w.traders[0].name, "currency": "BTC", "amount": "1", "reference": "idle"}, nil)
+			map[string]string{"account": w.traders[0].name, "currency": "BTC", "amount": "1",
+				"reference": "idle"}, nil)
 		if status != 503 {
 			t.Fatalf("a deposit is answered with %d, %v", status, err)
 		}
 	}
 	now := metrics(t, c.s)
-	waiting, sent := now["exchange_store_append_waiting_seconds"], now["exchange_commands_in_flight"]
+	waiting, sent := now["exchange_store_append_waiting_seconds"],
+		now["exchange_commands_in_flight"]
 	if waiting != 0 || sent != 0 || now[stalled] != before[stalled]+3 || c.journalEnd() != end {
-		t.Errorf("%v were turned away, %v are in flight, the journal ends at %s after %s", now[stalled], sent,
+		t.Errorf("%v were turned away, %v are in flight, the journal ends at %s after %s",
+			now[stalled], sent,
 			c.journalEnd(), end)
 	}
 	if log := c.s.Log(); !strings.Contains(log, "the store is not durable enough") ||
@@ -194,8 +207,8 @@ func TestAnIdleExchangeTakesNothingThatRedisMayLose(t *testing.T) {
 	w.compare()
 }
 
-// A standby does not begin a new exchange on a store that was emptied while it waited. A backup that one
-// host restores is less than it has seen, and is taken all the same.
+// A standby does not begin a new exchange on a store that was emptied while it waited. A backup
+// that one host restores is less than it has seen, and is taken all the same.
 func TestAStandbyServesNoStoreThatWasEmptied(t *testing.T) {
 	c, second, w := owners(t)
 	backups := t.TempDir()

@@ -20,8 +20,9 @@ func swap(t *testing.T, dir, by string) {
 	}
 }
 
-// A Redis comes back from an older copy of its files: it is whole, and lacks the newest orders. Whoever has told of them must not
-// go on without them, until somebody says so or has restored a backup.
+// A Redis comes back from an older copy of its files: it is whole, and lacks the newest orders.
+// Whoever has told of them must not go on without them, until somebody says so or has restored a
+// backup.
 func TestARedisThatLostItsTailIsNotServed(t *testing.T) {
 	r := redistest.Start(t)
 	s := exchangetest.New(t, r.URL())
@@ -35,7 +36,9 @@ func TestARedisThatLostItsTailIsNotServed(t *testing.T) {
 	r.Kill()
 	swap(t, older, files)
 	r.Restart()
-	exchangetest.Eventually(t, "the exchange takes orders again", func() bool { return s.Ready() == nil })
+	exchangetest.Eventually(t, "the exchange takes orders again", func() bool {
+		return s.Ready() == nil
+	})
 	w.load(100, s.Kill)
 	lost := func() {
 		t.Helper()
@@ -44,7 +47,8 @@ func TestARedisThatLostItsTailIsNotServed(t *testing.T) {
 			t.Fatal(info, err)
 		}
 		for range 2 {
-			s.Refuses(70, "were acknowledged, and this Redis ends at", "restore a backup", "remove "+head, "Nothing was changed")
+			s.Refuses(70, "were acknowledged, and this Redis ends at", "restore a backup",
+				"remove "+head, "Nothing was changed")
 		}
 	}
 	newer := filepath.Join(t.TempDir(), "newer")
@@ -59,7 +63,8 @@ func TestARedisThatLostItsTailIsNotServed(t *testing.T) {
 	r.Restart()
 	s.Start()
 	w.compare()
-	// They are lost for good, and a backup is restored: that is not kept out, and from then on the store is watched as before.
+	// They are lost for good, and a backup is restored: that is not kept out, and from then on the
+	// store is watched as before.
 	s.Kill()
 	flush := func() {
 		t.Helper()
@@ -99,7 +104,8 @@ func TestARedisThatLostItsTailIsNotServed(t *testing.T) {
 	}
 }
 
-// Redis is not durable any more, while it runs or since it was started again: no order is acknowledged on it.
+// Redis is not durable any more, while it runs or since it was started again: no order is
+// acknowledged on it.
 func TestARedisThatIsNotDurableAnyMoreIsNotUsed(t *testing.T) {
 	r := redistest.Start(t, "appendfsync", "everysec")
 	set := func(value string) {
@@ -110,7 +116,8 @@ func TestARedisThatIsNotDurableAnyMoreIsNotUsed(t *testing.T) {
 	}
 	set("always")
 	s := exchangetest.New(t, r.URL())
-	s.Env = append(s.Env, "EXCHANGE_TIMING_STALL_MAX_MS=6000", "EXCHANGE_TIMING_REQUEST_TIMEOUT_MS=1000")
+	s.Env = append(s.Env, "EXCHANGE_TIMING_STALL_MAX_MS=6000",
+		"EXCHANGE_TIMING_REQUEST_TIMEOUT_MS=1000")
 	s.Start()
 	w := &world{t: t, s: s}
 	w.open(2, newRandom(t))
@@ -137,7 +144,8 @@ func TestARedisThatIsNotDurableAnyMoreIsNotUsed(t *testing.T) {
 	if code := s.ExitCode(); code != 75 {
 		t.Errorf("it ends with %d, want 75", code)
 	}
-	for _, want := range []string{"the store does not ", "appendfsync is", "everysec", "--accept-redis-durability"} {
+	for _, want := range []string{"the store does not ", "appendfsync is", "everysec",
+		"--accept-redis-durability"} {
 		if !strings.Contains(s.Log(), want) {
 			t.Errorf("the log does not say %q", want)
 		}

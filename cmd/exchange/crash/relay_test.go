@@ -23,13 +23,14 @@ type relay struct {
 	t        *testing.T
 	listener net.Listener
 	target   string
-	late     time.Duration // how long a piece waits in a slow relay at least, and up to half as long again by chance
-	mode     atomic.Int32
-	mu       sync.Mutex
-	conns    map[net.Conn]bool
-	dropped  atomic.Int64 // what was sent and nobody got, in bytes
-	asks     line
-	answers  line
+	// how long a piece waits in a slow relay at least, and up to half as long again by chance
+	late    time.Duration
+	mode    atomic.Int32
+	mu      sync.Mutex
+	conns   map[net.Conn]bool
+	dropped atomic.Int64 // what was sent and nobody got, in bytes
+	asks    line
+	answers line
 }
 
 // A line is what all connections share in one direction of a relay that trickles.
@@ -63,8 +64,9 @@ const (
 
 const (
 	relayDelay = 300 * time.Millisecond // how long a piece waits in a slow relay
-	relayBytes = 4000                   // a second and direction, of one that trickles: the load of a round asks for many times that
-	relayPiece = 512                    // bytes after which another connection has its turn on a line
+	// a second and direction, of one that trickles: the load of a round asks for many times that
+	relayBytes = 4000
+	relayPiece = 512 // bytes after which another connection has its turn on a line
 )
 
 func newRelay(t *testing.T, target string) *relay {
@@ -136,8 +138,8 @@ func (r *relay) accept() {
 	}
 }
 
-// pump passes on what comes, as the mode has it. When something was lost, nothing on the connection gets through any more, in
-// whatever mode: a stream has no holes.
+// pump passes on what comes, as the mode has it. When something was lost, nothing on the connection
+// gets through any more, in whatever mode: a stream has no holes.
 func (r *relay) pump(from, to net.Conn, line *line) {
 	defer from.Close()
 	defer to.Close()
@@ -214,16 +216,19 @@ func metrics(t *testing.T, s *exchangetest.Server) map[string]float64 {
 
 // slower is how many appends took longer than a bound of the histogram, in seconds.
 func slower(m map[string]float64, bound string) float64 {
-	return m["exchange_store_append_duration_seconds_count"] - m[`exchange_store_append_duration_seconds_bucket{le="`+bound+`"}`]
+	return m["exchange_store_append_duration_seconds_count"] -
+		m[`exchange_store_append_duration_seconds_bucket{le="`+bound+`"}`]
 }
 
-// waitFor waits until a command whose nonce is used is answered in a certain way, while the store misbehaves.
+// waitFor waits until a command whose nonce is used is answered in a certain way, while the store
+// misbehaves.
 func (w *world) waitFor(what string, status int, text string) {
 	w.t.Helper()
 	t := w.traders[0]
 	probe := &trader{s: t.s, name: "probe", key: t.key, secret: t.secret}
 	exchangetest.Eventually(w.t, what, func() bool {
-		got, body, err := probe.send("POST", "/api/v1/order-cancel/", "order=1", 1) // its nonce is long used
+		// its nonce is long used
+		got, body, err := probe.send("POST", "/api/v1/order-cancel/", "order=1", 1)
 		return err == nil && got == status && strings.Contains(body, text)
 	})
 }
@@ -237,20 +242,26 @@ func TestAStoreBehindABadNetworkLosesNothing(t *testing.T) {
 			t.Parallel()
 			r := redistest.Start(t)
 			relay := newRelay(t, r.Addr())
-			relay.late = 120 * time.Millisecond // an order that waits for the append before it is answered in time all the same
+			// an order that waits for the append before it is answered in time all the same
+			relay.late = 120 * time.Millisecond
 			s := exchangetest.New(t, relay.url())
-			s.Env = append(s.Env, "EXCHANGE_TIMING_REQUEST_TIMEOUT_MS=3000") // so that outcomes become unknown
+			// so that outcomes become unknown
+			s.Env = append(s.Env, "EXCHANGE_TIMING_REQUEST_TIMEOUT_MS=3000")
 			campaign(t, s, networkRounds, func(w *world) {
 				before := slower(metrics(t, s), "0.1")
 				relay.set(c.mode)
 				switch c.mode {
 				case delay:
-					exchangetest.Eventually(t, "appends take long", func() bool { return slower(metrics(t, s), "0.1") >= before+3 })
+					exchangetest.Eventually(t, "appends take long", func() bool {
+						return slower(metrics(t, s), "0.1") >= before+3
+					})
 					w.waitFor("a slow store still answers", 401, "Wrong Nonce")
 				default:
 					w.waitFor("the store's absence is told", 503, "store is not available")
-					for _, path := range []string{"orderbook/BTC_USDT", "exchanges", "pairs"} { // memory knows
-						if status, body, err := s.Client.Get(nil, "http://"+s.Listen+"/api/v1/"+path); err != nil || status != 200 {
+					// memory knows
+					for _, path := range []string{"orderbook/BTC_USDT", "exchanges", "pairs"} {
+						if status, body, err := s.Client.Get(nil,
+							"http://"+s.Listen+"/api/v1/"+path); err != nil || status != 200 {
 							t.Errorf("%s without a store: %d %s %v", path, status, body, err)
 						}
 					}
@@ -259,9 +270,11 @@ func TestAStoreBehindABadNetworkLosesNothing(t *testing.T) {
 					t.Error("no answer was lost")
 				}
 				relay.set(pass)
-				w.waitFor("the exchange takes commands again", 401, "Wrong Nonce") // which is a record
+				// which is a record
+				w.waitFor("the exchange takes commands again", 401, "Wrong Nonce")
 				exchangetest.Eventually(t, "the history is exact up to it", func() bool {
-					return s.Ready() == nil && w.auditor.get("/api/v1/exchanges/own/", new([]tradeRow)) == nil
+					return s.Ready() == nil && w.auditor.get("/api/v1/exchanges/own/",
+						new([]tradeRow)) == nil
 				})
 			})
 		})

@@ -19,11 +19,15 @@ func reliability(tallies []*tally, seed, commit, redis string) []byte {
 	b.WriteString(reliabilityHead)
 	var all tally
 	for _, y := range tallies {
-		fmt.Fprintf(&b, "| %s | %d | %s | %d | %d | %d | %d | %d | %d | 0 |\n", y.injection.name, y.rounds, y.injection.what, y.orders, y.cancels, y.trades, y.office, y.in, y.out)
-		all.rounds, all.orders, all.cancels, all.trades = all.rounds+y.rounds, all.orders+y.orders, all.cancels+y.cancels, all.trades+y.trades
-		all.office, all.in, all.out, all.took = all.office+y.office, all.in+y.in, all.out+y.out, all.took+y.took
+		fmt.Fprintf(&b, "| %s | %d | %s | %d | %d | %d | %d | %d | %d | 0 |\n", y.injection.name,
+			y.rounds, y.injection.what, y.orders, y.cancels, y.trades, y.office, y.in, y.out)
+		all.rounds, all.orders, all.cancels, all.trades = all.rounds+y.rounds, all.orders+y.orders,
+			all.cancels+y.cancels, all.trades+y.trades
+		all.office, all.in, all.out, all.took = all.office+y.office, all.in+y.in, all.out+y.out,
+			all.took+y.took
 	}
-	fmt.Fprintf(&b, "| **all** | **%d** | | %d | %d | %d | %d | %d | %d | **0** |\n", all.rounds, all.orders, all.cancels, all.trades, all.office, all.in, all.out)
+	fmt.Fprintf(&b, "| **all** | **%d** | | %d | %d | %d | %d | %d | %d | **0** |\n", all.rounds,
+		all.orders, all.cancels, all.trades, all.office, all.in, all.out)
 	if commit != "" {
 		commit = ", of commit " + commit
 	}
@@ -36,9 +40,11 @@ func reliability(tallies []*tally, seed, commit, redis string) []byte {
 
 const reliabilityHead = `# Reliability
 
-What was done to a running exchange, and what came of it. ` + "`make chaos`" + ` runs the campaign and writes this page; a sample of it is in ` + "`make test`" + `.
+What was done to a running exchange, and what came of it. ` + "`make chaos`" +
+	` runs the campaign and writes this page; a sample of it is in ` + "`make test`" + `.
 
-Each round is an exchange under load: ` + "`exchange loadtest`" + ` with 6 connections and a subscriber of the stream, 400 requests a second (4,000 where a disk is filled). At a random
+Each round is an exchange under load: ` + "`exchange loadtest`" +
+	` with 6 connections and a subscriber of the stream, 400 requests a second (4,000 where a disk is filled). At a random
 moment something happens to the exchange, to Redis or to what is between them. Then it must be ready again and accept orders. At the end of the round
 every acknowledged order, cancel and trade must be there as it was told, no order that was refused may be there, wallets must be what the
 trades make of them, the stream must be dense, the subscriber's book that of REST, and the audit must find nothing
@@ -56,14 +62,19 @@ frozen. During the fault, too, a key is never answered against what was acknowle
 `
 
 const reliabilityTail = `
-The page is written only when every round was as it must be: the last column has no other way to come about. ` + "`EXCHANGE_CRASH_SEED`" + ` repeats a
+The page is written only when every round was as it must be: the last column has no other way to come about. ` + "`EXCHANGE_CRASH_SEED`" +
+	` repeats a
 campaign's choices, though not the moments at which a machine carries them out.
 
-Network faults are those of a relay between the exchange and Redis. ` + "`every piece late`" + ` delays each piece of either direction by 300 to 450 ms, and ` + "`little bandwidth`" + ` is 4 kB a
-second for all connections together; both stay until at least 5 appends took longer than ` + "`timing.stall_ms`" + `, all clients waited at once, ` + "`/readyz`" + ` said that no
+Network faults are those of a relay between the exchange and Redis. ` + "`every piece late`" +
+	` delays each piece of either direction by 300 to 450 ms, and ` + "`little bandwidth`" + ` is 4 kB a
+second for all connections together; both stay until at least 5 appends took longer than ` +
+	"`timing.stall_ms`" + `, all clients waited at once, ` + "`/readyz`" + ` said that no
 orders are taken, and orders were accepted all the same.
-` + "`connections reset`" + ` breaks all connections 3 to 6 times, each time while an append waits for its answer, which has arrived at Redis whole, in half or not at all.
-` + "`nothing arrives`" + ` is a network that swallows what is sent and says nothing, ` + "`only answers are lost`" + ` one where commands are carried out and nobody learns of it.
+` + "`connections reset`" +
+	` breaks all connections 3 to 6 times, each time while an append waits for its answer, which has arrived at Redis whole, in half or not at all.
+` + "`nothing arrives`" + ` is a network that swallows what is sent and says nothing, ` +
+	"`only answers are lost`" + ` one where commands are carried out and nobody learns of it.
 
 Redis says ` + "`appendonly yes`" +
 	` before its append-only file is in effect: after it was switched on, and after a full synchronisation, nothing is in a file until a first
@@ -86,7 +97,8 @@ names it, or a list does. Else the audit is clean, and all that was acknowledged
 can list is what it was: trades, accounts, keys, withdrawals, actions and statements. No deposit is made
 twice.
 
-A round with a backup is an exchange of its own. Traders, a banker and a keeper of keys act while ` + "`exchange backup`" + ` runs and
+A round with a backup is an exchange of its own. Traders, a banker and a keeper of keys act while ` + "`exchange backup`" +
+	` runs and
 after it; then the exchange is killed, and the backup restored into an empty store of either kind. Each order, cancel and deposit that was
 acknowledged before the backup began is there, what came later is there or not, nothing is there twice, and the audit is clean.
 The restored exchange begins a new history: a code that was mailed before has expired, and another one is mailed. It trades on,
@@ -98,32 +110,40 @@ The simulation ([proof.md](proof.md)) meets far more moments than these, of a st
 
 ## What is not promised
 
-- **A Redis with ` + "`appendfsync everysec`" + ` or ` + "`no`" + `.** It answers before its file is written: a plain kill -9 of the process keeps what the kernel has, but not
+- **A Redis with ` + "`appendfsync everysec`" + ` or ` + "`no`" +
+	`.** It answers before its file is written: a plain kill -9 of the process keeps what the kernel has, but not
   what Redis had not handed to it yet, and a power cut takes up to a second or more. The exchange refuses to start on it, and to go on with one that becomes so, unless ` + "`--accept-redis-durability`" +
 	` says that this loss is accepted.
 - **What is acknowledged between a change of Redis and the next look at it.** A new connection is looked at at once, and one that stays before an append, when the last look is half a
-  second old. Until then orders are acknowledged as before, also where the change was ` + "`appendonly no`" + `, or a promotion after a full synchronisation: a kill of Redis loses those, and the next start says so (code 70):
+  second old. Until then orders are acknowledged as before, also where the change was ` +
+	"`appendonly no`" + `, or a promotion after a full synchronisation: a kill of Redis loses those, and the next start says so (code 70):
   that of the same host, by its ` + "`HEAD.redis`" + `, and a standby that has seen them.
   Tests hold the real program to both: what is asked for half a second after the change is not acknowledged, and a kill of Redis
-  before that takes nothing else. Nor does the history keep what the journal has lost, so ` + "`--take-over`" + ` can accept the loss.
+  before that takes nothing else. Nor does the history keep what the journal has lost, so ` +
+	"`--take-over`" + ` can accept the loss.
 - **Failover to a replica.** Replication is asynchronous: a master acknowledges before its replica has the write, so a promoted replica may lack a tail. The exchange sees
-  that at its next append or beat (` + "`gap`" + `) or at its next start, by the file ` + "`HEAD.redis`" + ` in its data folder, and stops with code 70 rather than go on without acknowledged orders. It leaves a mark, so
+  that at its next append or beat (` + "`gap`" + `) or at its next start, by the file ` +
+	"`HEAD.redis`" + ` in its data folder, and stops with code 70 rather than go on without acknowledged orders. It leaves a mark, so
   that no other host goes on either, and a standby refuses a journal that ends before the end it last saw. Nothing can bring back what only the lost master had. What a standby cannot see: records that were
-  acknowledged behind its last look (` + "`timing.owner_check_ms`" + `), where their owner died together with the master. Only that owner's ` + "`HEAD.redis`" + ` knows of them. ` + "`WAIT`" + ` would not help: it
+  acknowledged behind its last look (` + "`timing.owner_check_ms`" +
+	`), where their owner died together with the master. Only that owner's ` + "`HEAD.redis`" + ` knows of them. ` + "`WAIT`" + ` would not help: it
   counts replicas that received a write, not ones that have it on disk, and does not undo it where there are too few.
 - **A disk or a kernel that says a sync is done when it is not.** What kill -9 leaves in the kernel's cache survives it; a machine that loses power was not part of this campaign. Syncs are
   asked for before each acknowledgement; that they are true is the hardware's part.
 - **Loss of the only copy.** One store holds all. Backups ([operations.md](operations.md#backup-and-restore)) are as old as the last one, and an archive ends where its last part ends.
-- **An answer for each request.** A client whose connection breaks, or who is told ` + "`outcome_unknown`" + `, asks by ` + "`client_order_id`" + `. The exchange never says *refused* of what it does not know.
+- **An answer for each request.** A client whose connection breaks, or who is told ` +
+	"`outcome_unknown`" + `, asks by ` + "`client_order_id`" + `. The exchange never says *refused* of what it does not know.
 - **The newest state from a machine that stood still with its clock**, as a suspended virtual machine does. Its private reads may be older than what another exchange has done since, for up to
-  ` + "`timing.owner_stale_ms`" + ` after it goes on. It acknowledges nothing meanwhile: each append is fenced.
+  ` + "`timing.owner_stale_ms`" +
+	` after it goes on. It acknowledges nothing meanwhile: each append is fenced.
 - **Service without its store.** While the store is away, full or read-only, orders are refused and private reads end; nothing is acknowledged on credit.
 `
 
 // The page has every round, and one row for each kind.
 func TestTheReliabilityPageCountsEveryRound(t *testing.T) {
 	page := string(reliability([]*tally{
-		{injection: &injections[0], rounds: 7, orders: 100, cancels: 20, trades: 3, office: 50, in: 1, out: 2, took: time.Minute},
+		{injection: &injections[0], rounds: 7, orders: 100, cancels: 20, trades: 3, office: 50,
+			in: 1, out: 2, took: time.Minute},
 		{injection: &injections[1], rounds: 5, orders: 1, office: 5, took: time.Minute},
 	}, "4711", "abcdef0 with changes", "7.0.15"))
 	for _, want := range []string{

@@ -19,12 +19,14 @@ import (
 	"exchange/gateway/tlstest"
 )
 
-// What is changed while the exchange runs, or between two of its starts: certificates, the operator's token, the
-// server's key.
+// What is changed while the exchange runs, or between two of its starts: certificates, the
+// operator's token, the server's key.
 
 // withoutToken takes the operator's token out of the server's environment: then it is in its file.
 func withoutToken(s *exchangetest.Server) {
-	s.Env = slices.DeleteFunc(s.Env, func(e string) bool { return strings.HasPrefix(e, "EXCHANGE_OPERATOR_TOKEN=") })
+	s.Env = slices.DeleteFunc(s.Env, func(e string) bool {
+		return strings.HasPrefix(e, "EXCHANGE_OPERATOR_TOKEN=")
+	})
 }
 
 // option gives serve another value for a flag.
@@ -65,10 +67,16 @@ func TestCertificatesAndTheTokenAreRenewedBySIGHUP(t *testing.T) {
 		return code == 0
 	})
 	operate := func(args ...string) (string, string, int) {
-		return s.Command(append(args, "--operator", "https://"+s.Operator, "--operator-ca", authority, "--operator-token-file", s.Data("operator.token"))...)
+		return s.Command(append(args, "--operator", "https://"+s.Operator, "--operator-ca",
+			authority, "--operator-token-file", s.Data("operator.token"))...)
 	}
-	exchangetest.Eventually(t, "the exchange is ready", func() bool { _, _, code := operate("account", "create", "alice"); return code == 0 })
-	if _, text, code := s.Command("account", "list", "--operator-token-file", s.Data("operator.token")); code == 0 { // without TLS
+	exchangetest.Eventually(t, "the exchange is ready", func() bool {
+		_, _, code := operate("account", "create", "alice")
+		return code == 0
+	})
+	// without TLS
+	if _, text, code := s.Command("account", "list", "--operator-token-file",
+		s.Data("operator.token")); code == 0 {
 		t.Errorf("%d %s", code, text)
 	}
 	serial := func(address string) int64 {
@@ -79,7 +87,8 @@ func TestCertificatesAndTheTokenAreRenewedBySIGHUP(t *testing.T) {
 		defer c.Close()
 		return c.ConnectionState().PeerCertificates[0].SerialNumber.Int64()
 	}
-	client := &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{RootCAs: a.Pool()}}, Timeout: 20 * time.Second}
+	client := &http.Client{Transport: &http.Transport{
+		TLSClientConfig: &tls.Config{RootCAs: a.Pool()}}, Timeout: 20 * time.Second}
 	alive := func() int64 {
 		t.Helper()
 		resp, err := client.Get("https://" + s.Listen + "/healthz")
@@ -98,16 +107,22 @@ func TestCertificatesAndTheTokenAreRenewedBySIGHUP(t *testing.T) {
 	a.Write(folder, 2, time.Now().Add(time.Hour))
 	s.Signal(syscall.SIGHUP)
 	for _, address := range []string{s.Listen, s.Operator} {
-		exchangetest.Eventually(t, "the new certificate is served", func() bool { return serial(address) == 2 })
+		exchangetest.Eventually(t, "the new certificate is served", func() bool {
+			return serial(address) == 2
+		})
 	}
 	tlstest.Replace(t, certFile, []byte("broken"))
 	s.Signal(syscall.SIGHUP)
-	exchangetest.Eventually(t, "the broken one is told of", func() bool { return strings.Contains(s.Log(), "the one before stays") })
+	exchangetest.Eventually(t, "the broken one is told of", func() bool {
+		return strings.Contains(s.Log(), "the one before stays")
+	})
 	if n := serial(s.Listen); n != 2 {
 		t.Errorf("certificate %d is served", n)
 	}
 	a.Write(folder, 3, time.Now().Add(time.Hour))
-	exchangetest.Eventually(t, "one that comes later is found without a signal", func() bool { return serial(s.Listen) == 3 })
+	exchangetest.Eventually(t, "one that comes later is found without a signal", func() bool {
+		return serial(s.Listen) == 3
+	})
 
 	old, err := os.ReadFile(s.Data("operator.token"))
 	if err != nil {
@@ -116,7 +131,8 @@ func TestCertificatesAndTheTokenAreRenewedBySIGHUP(t *testing.T) {
 	oldFile := folder + "/old.token"
 	tlstest.Replace(t, oldFile, old)
 	with := func(file string) int {
-		_, _, code := s.Command("account", "list", "--operator", "https://"+s.Operator, "--operator-ca", authority, "--operator-token-file", file)
+		_, _, code := s.Command("account", "list", "--operator", "https://"+s.Operator,
+			"--operator-ca", authority, "--operator-token-file", file)
 		return code
 	}
 	tlstest.Replace(t, s.Data("operator.token"), []byte("short"))
@@ -130,7 +146,9 @@ func TestCertificatesAndTheTokenAreRenewedBySIGHUP(t *testing.T) {
 		t.Fatal(err)
 	}
 	s.Signal(syscall.SIGHUP)
-	exchangetest.Eventually(t, "the new token is taken", func() bool { return strings.Contains(s.Log(), "the operator's token was changed") })
+	exchangetest.Eventually(t, "the new token is taken", func() bool {
+		return strings.Contains(s.Log(), "the operator's token was changed")
+	})
 	if code := with(s.Data("operator.token")); code != 0 {
 		t.Errorf("the new token: %d", code)
 	}
@@ -152,13 +170,17 @@ func TestTheServersKeyIsRotatedByItsCommands(t *testing.T) {
 	s := exchangetest.New(t, "pebble:"+t.TempDir())
 	config := func(args ...string) (answer struct{ Keys, Retired []string }) {
 		t.Helper()
-		out, errOut, code := s.Command(append(append([]string{"secret-key"}, args...), append([]string{"--json"}, s.Args[1:]...)...)...)
+		out, errOut, code := s.Command(
+			append(append([]string{"secret-key"}, args...),
+				append([]string{"--json"}, s.Args[1:]...)...)...)
 		if err := json.Unmarshal([]byte(out), &answer); err != nil || code != 0 {
 			t.Fatalf("%q: %d %s %s", args, code, out, errOut)
 		}
 		return answer
 	}
-	if _, text, code := s.Command(append([]string{"secret-key", "rotate"}, s.Args[1:]...)...); code != 64 || !strings.Contains(text, "makes it at its first start") {
+	if _, text, code := s.Command(
+		append([]string{"secret-key", "rotate"}, s.Args[1:]...)...); code != 64 ||
+		!strings.Contains(text, "makes it at its first start") {
 		t.Errorf("%d %s", code, text)
 	}
 	s.Start()
@@ -181,7 +203,8 @@ func TestTheServersKeyIsRotatedByItsCommands(t *testing.T) {
 	}
 	w.load(100, s.Kill) // nothing of the start is lost by a crash
 	retired := config("retire")
-	if len(retired.Keys) != 1 || retired.Keys[0] != rotated[0] || len(retired.Retired) != 1 || !strings.HasSuffix(retired.Retired[0], first[0]) {
+	if len(retired.Keys) != 1 || retired.Keys[0] != rotated[0] || len(retired.Retired) != 1 ||
+		!strings.HasSuffix(retired.Retired[0], first[0]) {
 		t.Fatalf("%+v", retired)
 	}
 	start()
@@ -205,12 +228,14 @@ func TestTheServersKeyIsRotatedByItsCommands(t *testing.T) {
 	}
 	start()
 	w.compare()
-	if log := s.Log(); strings.Contains(log, strings.TrimSpace(string(text))) || strings.Contains(log, strings.TrimSpace(string(key))) {
+	if log := s.Log(); strings.Contains(log, strings.TrimSpace(string(text))) ||
+		strings.Contains(log, strings.TrimSpace(string(key))) {
 		t.Error("a key is in the log")
 	}
 }
 
-// A request is good for one time: not for another at once, not over many connections, and not after a crash.
+// A request is good for one time: not for another at once, not over many connections, and not after
+// a crash.
 func TestTheSameRequestIsTakenOnce(t *testing.T) {
 	s := exchangetest.New(t, "pebble:"+t.TempDir())
 	s.Start()
@@ -229,7 +254,10 @@ func TestTheSameRequestIsTakenOnce(t *testing.T) {
 	}
 	capture := func(nonce int) string {
 		signature := victim.secret.Sign(nil, []byte(victim.key+form))
-		return fmt.Sprintf("POST /api/v1/order/ HTTP/1.1\r\nHost: x\r\nConnection: close\r\nContent-Type: application/x-www-form-urlencoded\r\nX-KEY: %s\r\nX-SIGN: %s\r\nX-NONCE: %d\r\nContent-Length: %d\r\n\r\n%s",
+		return fmt.Sprintf(
+			"POST /api/v1/order/ HTTP/1.1\r\nHost: x\r\nConnection: close\r\nContent-Type: "+
+				"application/x-www-form-urlencoded\r\nX-KEY: %s\r\nX-SIGN: %s\r\nX-NONCE: "+
+				"%d\r\nContent-Length: %d\r\n\r\n%s",
 			victim.key, signature, nonce, len(form), form)
 	}
 	send := func(request string) int {
@@ -272,7 +300,8 @@ func TestTheSameRequestIsTakenOnce(t *testing.T) {
 		s.Start()
 		for old := 1; old <= round; old++ {
 			if status := send(capture(1000 + old)); status != 401 {
-				t.Errorf("round %d: the request of round %d is answered with %d after the crash", round, old, status)
+				t.Errorf("round %d: the request of round %d is answered with %d after the crash",
+					round, old, status)
 			}
 		}
 	}

@@ -22,8 +22,8 @@ import (
 	"exchange/persistence/redistest"
 )
 
-// Backups and restores are rounds of the campaign: each is an exchange of its own, which is backed up under load, killed, and goes on in
-// another store.
+// Backups and restores are rounds of the campaign: each is an exchange of its own, which is backed
+// up under load, killed, and goes on in another store.
 
 // A target is an exchange on an empty store, for a restore, and how to empty the store again.
 type target struct {
@@ -89,7 +89,9 @@ func (in *injection) moved(t *testing.T, random *rand.Rand, all *tally) {
 			w.backingUp.Store(true) // what was acknowledged up to here is in the backup
 			w.run(0, "", "backup", backups)
 			more := w.acks.Load() + int64(random.IntN(100))
-			exchangetest.Eventually(t, "orders come after the backup", func() bool { return w.acks.Load() >= more })
+			exchangetest.Eventually(t, "orders come after the backup", func() bool {
+				return w.acks.Load() >= more
+			})
 			c.s.Kill()
 		})
 		w.rollBack(before)
@@ -126,8 +128,8 @@ func (g *target) fill(t *testing.T, backups string) {
 	}
 }
 
-// breaksOff kills the restore while it fills the store. What is there then is the whole backup, or cannot be served, and the same
-// command says what to do, or does it.
+// breaksOff kills the restore while it fills the store. What is there then is the whole backup, or
+// cannot be served, and the same command says what to do, or does it.
 func (g *target) breaksOff(t *testing.T, random *rand.Rand, backups string) {
 	t.Helper()
 	const most = 200
@@ -158,7 +160,8 @@ func (g *target) breaksOff(t *testing.T, random *rand.Rand, backups string) {
 	g.Start()
 }
 
-// killed starts a restore and kills it at any moment of the time that one takes; false if it was faster.
+// killed starts a restore and kills it at any moment of the time that one takes; false if it was
+// faster.
 func (g *target) killed(t *testing.T, random *rand.Rand, backups string, takes time.Duration) bool {
 	t.Helper()
 	cmd := exec.Command(g.Program(), g.restore(backups)...)
@@ -200,8 +203,10 @@ func (g *target) refusesHalf(t *testing.T) bool {
 			t.Errorf("a store that is served after a restore that was killed: %v", err)
 		}
 		var list struct{ Accounts []json.RawMessage }
-		if _, err := g.Call("GET", "/operator/v1/accounts", nil, &list); err != nil || len(list.Accounts) < 8 {
-			t.Errorf("a store that is served after a restore that was killed has %d accounts, %v", len(list.Accounts), err)
+		if _, err := g.Call("GET", "/operator/v1/accounts", nil, &list); err != nil ||
+			len(list.Accounts) < 8 {
+			t.Errorf("a store that is served after a restore that was killed has %d accounts, %v",
+				len(list.Accounts), err)
 		}
 		g.Kill()
 		return false
@@ -212,8 +217,8 @@ func (g *target) refusesHalf(t *testing.T) bool {
 	return true
 }
 
-// killBackup kills a backup, or the exchange that it is of, while it is written. No file has the name of a backup that is not whole,
-// and the same command succeeds.
+// killBackup kills a backup, or the exchange that it is of, while it is written. No file has the
+// name of a backup that is not whole, and the same command succeeds.
 func (c *chaos) killBackup() {
 	t := c.t
 	backups := t.TempDir()
@@ -251,11 +256,14 @@ func (c *chaos) killBackup() {
 		}
 		code := cmd.ProcessState.ExitCode()
 		if ofExchange && code != 0 && (code != 75 || writing()) {
-			t.Errorf("a backup of an exchange that was killed ends with %d, and leaves something: %v", code, writing())
+			t.Errorf(
+				"a backup of an exchange that was killed ends with %d, and leaves something: %v",
+				code, writing())
 		}
 		c.wholeBackups(backups)
 		left, err := filepath.Glob(filepath.Join(backups, ".exchange-unfinished-*"))
-		for _, file := range left { // so that the next one is seen; an exchange removes it an hour later
+		// so that the next one is seen; an exchange removes it an hour later
+		for _, file := range left {
 			err = errors.Join(err, os.Remove(file))
 		}
 		if err != nil {
@@ -313,8 +321,9 @@ func (w *world) marks() *mark {
 	return m
 }
 
-// rollBack takes what was acknowledged when the backup had begun for something without an outcome: it is in the backup or not. Of the
-// office that is all that came after the mark. What was acknowledged before stays so, and must be there.
+// rollBack takes what was acknowledged when the backup had begun for something without an outcome:
+// it is in the backup or not. Of the office that is all that came after the mark. What was
+// acknowledged before stays so, and must be there.
 func (w *world) rollBack(m *mark) {
 	for _, t := range w.traders {
 		t.rollBack()
@@ -389,11 +398,14 @@ type codeOf struct {
 // asksForCode has an account ask for a withdraw, and not confirm it.
 func (w *world) asksForCode() *codeOf {
 	w.t.Helper()
-	c := &codeOf{trader: w.accountWith("codes", "codes@example.org", []string{"read", "withdraw"}, rand.New(rand.NewPCG(1, 2)))}
-	w.must("/operator/v1/deposits", map[string]string{"account": c.name, "currency": "BTC", "amount": "1",
-		"reference": "for codes"}, nil)
+	c := &codeOf{trader: w.accountWith("codes", "codes@example.org", []string{"read", "withdraw"},
+		rand.New(rand.NewPCG(1, 2)))}
+	w.must("/operator/v1/deposits",
+		map[string]string{"account": c.name, "currency": "BTC", "amount": "1",
+			"reference": "for codes"}, nil)
 	c.nonce++
-	status, body, err := c.send("POST", "/api/v1/withdraw/", "address=here&amount=0.5&currency=BTC", c.nonce)
+	status, body, err := c.send("POST", "/api/v1/withdraw/", "address=here&amount=0.5&currency=BTC",
+		c.nonce)
 	var row withdrawRow
 	if err != nil || status != 201 || json.Unmarshal([]byte(body), &row) != nil {
 		w.t.Fatalf("a withdraw is answered with %d %s, %v", status, body, err)
@@ -406,17 +418,20 @@ func (w *world) asksForCode() *codeOf {
 	return c
 }
 
-// codeHasExpired confirms the withdraw in the history after the restore: not with the code of before, but with the one that is mailed
-// instead.
+// codeHasExpired confirms the withdraw in the history after the restore: not with the code of
+// before, but with the one that is mailed instead.
 func (w *world) codeHasExpired(c *codeOf) {
 	w.t.Helper()
 	c.s = w.s
 	confirm := func(code string, want int, word string) {
 		w.t.Helper()
 		c.nonce++
-		status, body, err := c.send("POST", "/api/v1/withdraw-confirm/", fmt.Sprintf("code=%s&withdraw=%d", code, c.withdraw), c.nonce)
+		status, body, err := c.send("POST", "/api/v1/withdraw-confirm/",
+			fmt.Sprintf("code=%s&withdraw=%d", code, c.withdraw), c.nonce)
 		if err != nil || status != want || !strings.Contains(body, word) {
-			w.t.Fatalf("the confirmation of a withdraw from before the restore is answered with %d %s, %v; want %d %s", status, body, err, want, word)
+			w.t.Fatalf(
+				"the confirmation of a withdraw from before the restore is answered with %d %s, "+
+					"%v; want %d %s", status, body, err, want, word)
 		}
 	}
 	confirm(c.code, 400, "Code expired")

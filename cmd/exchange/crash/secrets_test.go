@@ -26,17 +26,20 @@ import (
 	"exchange/persistence/redistest"
 )
 
-// What the program shows and writes: no secret, nothing for others, and nothing anywhere but in its folders.
+// What the program shows and writes: no secret, nothing for others, and nothing anywhere but in its
+// folders.
 
 // forms are how a secret may appear in text or in a file.
 func forms(secret string) map[string]string {
-	all := map[string]string{"itself": secret, "as hexadecimal": hex.EncodeToString([]byte(secret)), "in an address": url.QueryEscape(secret)}
+	all := map[string]string{"itself": secret, "as hexadecimal": hex.EncodeToString([]byte(secret)),
+		"in an address": url.QueryEscape(secret)}
 	add := func(what string, b []byte) {
 		all[what+" as bytes in Go's notation"] = strings.Trim(fmt.Sprint(b[:8]), "[]")
 		for skip := range 3 { // wherever in a longer text it begins
 			whole := b[skip : skip+(len(b)-skip)/3*3]
 			all[fmt.Sprint(what, " as base64, ", skip)] = base64.StdEncoding.EncodeToString(whole)
-			all[fmt.Sprint(what, " as base64 of addresses, ", skip)] = base64.URLEncoding.EncodeToString(whole)
+			all[fmt.Sprint(what, " as base64 of addresses, ",
+				skip)] = base64.URLEncoding.EncodeToString(whole)
 		}
 	}
 	add("itself", []byte(secret))
@@ -69,7 +72,9 @@ func TestTheSearchFindsASecretInEveryForm(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, text := range []string{"token=" + secret, base64.StdEncoding.EncodeToString([]byte("x:" + secret)), base64.URLEncoding.EncodeToString(append([]byte("ab"), raw...)), fmt.Sprint(raw),
+	for _, text := range []string{"token=" + secret,
+		base64.StdEncoding.EncodeToString([]byte("x:" + secret)),
+		base64.URLEncoding.EncodeToString(append([]byte("ab"), raw...)), fmt.Sprint(raw),
 		string(raw), strings.ToUpper(secret), fmt.Sprintf("%x", secret)} {
 		var probe testing.T
 		secrets{"it": secret}.hidden(&probe, "", []byte("before "+text+" behind"))
@@ -121,7 +126,8 @@ const (
 	redisPassword = "password-of-the-store-4711"
 )
 
-// noSecretIsShown has the server's own secrets in files or in the environment, on that Redis or on Pebble.
+// noSecretIsShown has the server's own secrets in files or in the environment, on that Redis or on
+// Pebble.
 func noSecretIsShown(t *testing.T, environment bool, server *redistest.Server) {
 	root := t.TempDir()
 	if err := os.Chmod(root, 0o700); err != nil {
@@ -143,8 +149,12 @@ func noSecretIsShown(t *testing.T, environment bool, server *redistest.Server) {
 	if err := os.Mkdir(empty, 0o700); err != nil {
 		t.Fatal(err)
 	}
-	s.Env = append(s.Env, "EXCHANGE_MAIL_HOST=127.0.0.1", "EXCHANGE_MAIL_PORT="+strings.Split(exchangetest.FreeAddress(t), ":")[1], "EXCHANGE_MAIL_FROM=exchange@example.org",
-		"EXCHANGE_MAIL_USERNAME=exchange", "EXCHANGE_MAIL_PASSWORD="+mailPassword, "TMPDIR="+empty, "EXCHANGE_SNAPSHOT_MIN_RECORDS=1", "EXCHANGE_SNAPSHOT_MAX_RECORDS=10", "EXCHANGE_TIMING_SNAPSHOT_MIN_MS=0")
+	s.Env = append(s.Env, "EXCHANGE_MAIL_HOST=127.0.0.1",
+		"EXCHANGE_MAIL_PORT="+strings.Split(exchangetest.FreeAddress(t), ":")[1],
+		"EXCHANGE_MAIL_FROM=exchange@example.org",
+		"EXCHANGE_MAIL_USERNAME=exchange", "EXCHANGE_MAIL_PASSWORD="+mailPassword, "TMPDIR="+empty,
+		"EXCHANGE_SNAPSHOT_MIN_RECORDS=1", "EXCHANGE_SNAPSHOT_MAX_RECORDS=10",
+		"EXCHANGE_TIMING_SNAPSHOT_MIN_MS=0")
 	mask := syscall.Umask(0) // what is private is so by the program's own doing
 	s.Start()
 	syscall.Umask(mask)
@@ -159,7 +169,8 @@ func noSecretIsShown(t *testing.T, environment bool, server *redistest.Server) {
 			*secret = strings.TrimSpace(string(text))
 		}
 	}
-	all := secrets{"the operator's token": token, "the server's key": key, "the password of the mails": mailPassword, "the password of the store": redisPassword}
+	all := secrets{"the operator's token": token, "the server's key": key,
+		"the password of the mails": mailPassword, "the password of the store": redisPassword}
 	var shown bytes.Buffer // everything that anybody was answered
 	command := func(args ...string) string {
 		t.Helper()
@@ -174,7 +185,8 @@ func noSecretIsShown(t *testing.T, environment bool, server *redistest.Server) {
 	}
 	command("account", "create", "alice", "--email", "alice@example.org")
 	command("deposit", "alice", "BTC", "10")
-	made := strings.Fields(command("key", "create", "alice", "--permissions", "read,trade,withdraw"))
+	made := strings.Fields(command("key", "create", "alice", "--permissions",
+		"read,trade,withdraw"))
 	var public, secret string
 	for i, word := range made {
 		if word == "key" && public == "" {
@@ -203,10 +215,12 @@ func noSecretIsShown(t *testing.T, environment bool, server *redistest.Server) {
 			t.Fatal(err)
 		}
 		from := shown.Len()
-		if _, err := io.Copy(&shown, c); err != nil && !strings.Contains(err.Error(), "reset by peer") {
+		if _, err := io.Copy(&shown, c); err != nil &&
+			!strings.Contains(err.Error(), "reset by peer") {
 			t.Fatal(err)
 		}
-		status, _, _ = strings.Cut(strings.TrimPrefix(string(shown.Bytes()[from:]), "HTTP/1.1 "), " ")
+		status, _, _ = strings.Cut(strings.TrimPrefix(string(shown.Bytes()[from:]), "HTTP/1.1 "),
+			" ")
 		return status
 	}
 	api := func(method, path, form string, more ...string) {
@@ -214,30 +228,47 @@ func noSecretIsShown(t *testing.T, environment bool, server *redistest.Server) {
 		nonce++
 		signature := string(signer.Sign(nil, []byte(public+form)))
 		all[fmt.Sprint("the signature of request ", nonce)] = signature
-		ask(s.Listen, fmt.Sprintf("%s %s HTTP/1.1\r\nHost: x\r\nConnection: close\r\nX-KEY: %s\r\nX-SIGN: %s\r\nX-NONCE: %d\r\nContent-Type: application/x-www-form-urlencoded\r\nContent-Length: %d\r\n%s\r\n%s",
-			method, path, public, signature, nonce, len(form), strings.Join(more, ""), form))
+		ask(s.Listen,
+			fmt.Sprintf(
+				"%s %s HTTP/1.1\r\nHost: x\r\nConnection: close\r\nX-KEY: %s\r\nX-SIGN: "+
+					"%s\r\nX-NONCE: %d\r\nContent-Type: "+
+					"application/x-www-form-urlencoded\r\nContent-Length: %d\r\n%s\r\n%s",
+				method, path, public, signature, nonce, len(form), strings.Join(more, ""), form))
 	}
 	operator := func(method, path, body string, more ...string) (status string) {
 		t.Helper()
-		return ask(s.Operator, fmt.Sprintf("%s %s HTTP/1.1\r\nHost: x\r\nConnection: close\r\nAuthorization: Bearer %s\r\nContent-Length: %d\r\n%s\r\n%s", method, path, token, len(body), strings.Join(more, ""), body))
+		return ask(s.Operator, fmt.Sprintf(
+			"%s %s HTTP/1.1\r\nHost: x\r\nConnection: close\r\nAuthorization: Bearer "+
+				"%s\r\nContent-Length: %d\r\n%s\r\n%s", method, path, token, len(body),
+			strings.Join(more, ""), body))
 	}
 	api("POST", "/api/v1/order/", "amount=1&pair=BTC_USDT&price=100&type=sell")
 	api("POST", "/api/v1/withdraw/", "address=somewhere&amount=1&currency=BTC")
-	for _, path := range []string{"wallets", "orders/own", "order/1", "exchanges/own", "deposits", "withdraws", "fees", "nothing", "wallets?a=%zz", "wallets?secret=" + secret} {
+	for _, path := range []string{"wallets", "orders/own", "order/1", "exchanges/own", "deposits",
+		"withdraws", "fees", "nothing", "wallets?a=%zz", "wallets?secret=" + secret} {
 		api("GET", "/api/v1/"+path, "")
 	}
 	api("POST", "/api/v1/order/", "amount=x&pair=x&price=x&type="+secret)
 	api("POST", "/api/v1/order/", "a=1&a=1")
 	api("POST", "/api/v1/withdraw-confirm/", "code=wrong&withdraw=1")
 	api("POST", "/api/v1/order/", "amount=1&pair=BTC_USDT&price=100&type=sell", "broken\r\n")
-	api("POST", "/api/v1/order/", "amount=1&pair=BTC_USDT&price=100&type=sell", "Transfer-Encoding: chunked\r\n")
+	api("POST", "/api/v1/order/", "amount=1&pair=BTC_USDT&price=100&type=sell",
+		"Transfer-Encoding: chunked\r\n")
 	api("POST", "/api/v1/order/", "x="+strings.Repeat("x", 70_000))
 	api("GET", "/api/v1/wallets", "", "X-Pad: "+strings.Repeat("x", 20_000)+"\r\n")
-	ask(s.Listen, "GET /api/v1/wallets HTTP/1.1\r\nHost: x\r\nConnection: close\r\nX-KEY: "+public+"\r\nX-SIGN: "+strings.Repeat("ab", 32)+"\r\nX-NONCE: 1\r\n\r\n")
-	ask(s.Listen, "GET /socket.v2/?EIO=4&transport=polling&token="+url.QueryEscape(token)+" HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
-	exchangetest.Eventually(t, "the mail has failed", func() bool { return strings.Contains(s.Log(), "mail") })
-	for _, path := range []string{"/metrics", "/debug/pprof/goroutine?debug=2", "/debug/pprof/goroutine?debug=1", "/debug/pprof/heap?debug=1", "/debug/pprof/allocs", "/debug/pprof/",
-		"/operator/v1/accounts", "/operator/v1/account?name=alice", "/operator/v1/keys?account=alice", "/operator/v1/withdraws", "/operator/v1/actions", "/operator/v1/statement?account=alice",
+	ask(s.Listen, "GET /api/v1/wallets HTTP/1.1\r\nHost: x\r\nConnection: close\r\nX-KEY: "+public+
+		"\r\nX-SIGN: "+strings.Repeat("ab", 32)+"\r\nX-NONCE: 1\r\n\r\n")
+	ask(s.Listen, "GET /socket.v2/?EIO=4&transport=polling&token="+url.QueryEscape(token)+
+		" HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
+	exchangetest.Eventually(t, "the mail has failed", func() bool {
+		return strings.Contains(s.Log(), "mail")
+	})
+	for _, path := range []string{"/metrics", "/debug/pprof/goroutine?debug=2",
+		"/debug/pprof/goroutine?debug=1", "/debug/pprof/heap?debug=1", "/debug/pprof/allocs",
+		"/debug/pprof/",
+		"/operator/v1/accounts", "/operator/v1/account?name=alice",
+		"/operator/v1/keys?account=alice", "/operator/v1/withdraws", "/operator/v1/actions",
+		"/operator/v1/statement?account=alice",
 		"/operator/v1/trades?pair=BTC_USDT"} {
 		if status := operator("GET", path, ""); status != "200" {
 			t.Errorf("GET %s is answered with %s", path, status)
@@ -255,7 +286,9 @@ func noSecretIsShown(t *testing.T, environment bool, server *redistest.Server) {
 	operator("GET", "/operator/v1/accounts", "", "broken\r\n")
 	operator("GET", "/operator/v1/accounts", "", "X-Pad: "+strings.Repeat("x", 20_000)+"\r\n")
 	operator("POST", "/operator/v1/accounts", strings.Repeat("x", 70_000))
-	ask(s.Operator, "GET /operator/v1/accounts HTTP/1.1\r\nHost: x\r\nConnection: close\r\nAuthorization: Bearer "+token[:20]+"x\r\n\r\n")
+	ask(s.Operator,
+		"GET /operator/v1/accounts HTTP/1.1\r\nHost: x\r\nConnection: close\r\nAuthorization: "+
+			"Bearer "+token[:20]+"x\r\n\r\n")
 	if err := os.Mkdir(at("backups"), 0o700); err != nil {
 		t.Fatal(err)
 	}
@@ -345,8 +378,8 @@ func noSecretIsShown(t *testing.T, environment bool, server *redistest.Server) {
 	}
 }
 
-// writesOnlyBelow looks at what a process has open for writing, and mapped shared: it must be below a folder, or the log that
-// the test gave it.
+// writesOnlyBelow looks at what a process has open for writing, and mapped shared: it must be below
+// a folder, or the log that the test gave it.
 func writesOnlyBelow(t *testing.T, pid, least int, folders ...string) {
 	t.Helper()
 	dir := fmt.Sprintf("/proc/%d", pid)
@@ -357,7 +390,8 @@ func writesOnlyBelow(t *testing.T, pid, least int, folders ...string) {
 	below := 0
 	for _, e := range entries {
 		target, err := os.Readlink(filepath.Join(dir, "fd", e.Name()))
-		if err != nil || !filepath.IsAbs(target) || strings.HasPrefix(target, "/dev/") { // sockets, pipes; or closed meanwhile
+		// sockets, pipes; or closed meanwhile
+		if err != nil || !filepath.IsAbs(target) || strings.HasPrefix(target, "/dev/") {
 			continue
 		}
 		info, err := os.ReadFile(filepath.Join(dir, "fdinfo", e.Name()))

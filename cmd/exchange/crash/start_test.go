@@ -16,15 +16,18 @@ import (
 
 func TestStartIsRefusedWithACodeAndWordsThatHelp(t *testing.T) {
 	t.Run("Redis is not there", func(t *testing.T) {
-		code, text := exchangetest.New(t, "redis://user:hidden-password@"+exchangetest.FreeAddress(t)+"/0").Ends()
+		code, text := exchangetest.New(t,
+			"redis://user:hidden-password@"+exchangetest.FreeAddress(t)+"/0").Ends()
 		if code != 75 || !strings.Contains(text, "connection refused") {
 			t.Errorf("%d: %s", code, text)
 		}
-		secrets{"the password of the store": "hidden-password"}.hidden(t, "what is written", []byte(text))
+		secrets{"the password of the store": "hidden-password"}.hidden(t, "what is written",
+			[]byte(text))
 	})
 	t.Run("Redis may lose what it acknowledged", func(t *testing.T) {
 		r := redistest.Start(t, "appendfsync", "everysec")
-		exchangetest.New(t, r.URL()).Refuses(64, "appendfsync", "everysec", "always", "--accept-redis-durability")
+		exchangetest.New(t, r.URL()).Refuses(64, "appendfsync", "everysec", "always",
+			"--accept-redis-durability")
 		s := exchangetest.New(t, r.URL(), "--accept-redis-durability")
 		s.Start()
 		if code := s.Terminate(); code != 0 {
@@ -75,13 +78,15 @@ func TestStartIsRefusedWithACodeAndWordsThatHelp(t *testing.T) {
 		w := &world{t: t, s: s}
 		w.open(1, newRandom(t))
 		trader := w.traders[0]
-		status, body, err := trader.send("POST", "/api/v1/order/", "amount=1&pair=BTC_USDT&price=100&type=sell", 1)
+		status, body, err := trader.send("POST", "/api/v1/order/",
+			"amount=1&pair=BTC_USDT&price=100&type=sell", 1)
 		if err != nil || status != 201 {
 			t.Fatal(status, body, err)
 		}
 		s.Terminate()
 		file := s.Args[2]
-		if err := os.WriteFile(file, []byte(strings.ReplaceAll(exchangetest.Settings, "BTC_USDT", "USDT_BTC")), 0o600); err != nil {
+		if err := os.WriteFile(file, []byte(
+			strings.ReplaceAll(exchangetest.Settings, "BTC_USDT", "USDT_BTC")), 0o600); err != nil {
 			t.Fatal(err)
 		}
 		s.Refuses(64, "BTC_USDT", "1 orders are open")
@@ -166,11 +171,13 @@ func TestADamagedJournalIsRefusedAndNothingIsServed(t *testing.T) {
 }
 
 func TestTheDemoKeepsItsStateAndCreditsOnce(t *testing.T) {
-	for name, store := range map[string]string{"pebble": "pebble:" + t.TempDir(), "redis": redistest.Start(t).URL()} {
+	for name, store := range map[string]string{"pebble": "pebble:" + t.TempDir(),
+		"redis": redistest.Start(t).URL()} {
 		t.Run(name, func(t *testing.T) {
 			s := exchangetest.New(t, store)
 			s.Demo()
-			alice := &trader{s: s, key: "demo-alice", secret: demoSecret("alice"), orders: map[string]*sentOrder{}}
+			alice := &trader{s: s, key: "demo-alice", secret: demoSecret("alice"),
+				orders: map[string]*sentOrder{}}
 			for range 3 {
 				s.Start()
 				var wallet []walletRow
@@ -180,7 +187,8 @@ func TestTheDemoKeepsItsStateAndCreditsOnce(t *testing.T) {
 				want := map[string]string{"BTC": "100", "ETH": "1000", "USDT": "10000000"}
 				for _, h := range wallet {
 					if h.Balance.String() != want[h.Currency] {
-						t.Errorf("alice has %v %s, want %s", h.Balance, h.Currency, want[h.Currency])
+						t.Errorf("alice has %v %s, want %s", h.Balance, h.Currency,
+							want[h.Currency])
 					}
 				}
 				if err := s.Audit(); err != nil {

@@ -12,14 +12,16 @@ import (
 	"exchange/persistence/redistest"
 )
 
-// Subscribers with an unmodified client keep the book that REST shows, through kills of the exchange.
+// Subscribers with an unmodified client keep the book that REST shows, through kills of the
+// exchange.
 func TestSubscribersKeepTheBookThroughKills(t *testing.T) {
 	if _, err := os.Stat("../clients/node_modules/socket.io-client"); err != nil {
 		t.Fatal(
 			"socket.io-client is not installed: run `npm ci --ignore-scripts` in " +
 				"cmd/exchange/clients, or all tests by `make test`, which does it")
 	}
-	for name, store := range map[string]string{"pebble": "pebble:" + t.TempDir(), "redis": redistest.Start(t).URL()} {
+	for name, store := range map[string]string{"pebble": "pebble:" + t.TempDir(),
+		"redis": redistest.Start(t).URL()} {
 		t.Run(name, func(t *testing.T) {
 			s := exchangetest.New(t, store)
 			w := &world{t: t, s: s}

@@ -16,7 +16,8 @@ import (
 	"exchange/gateway/sign"
 )
 
-// A trader is one account that sends one request after the other, and remembers each with its outcome.
+// A trader is one account that sends one request after the other, and remembers each with its
+// outcome.
 type trader struct {
 	s      *exchangetest.Server
 	name   string
@@ -110,7 +111,8 @@ func (t *trader) act() (goOn bool, err error) {
 func (t *trader) place() (bool, error) {
 	t.next++
 	o := &sentOrder{clientID: fmt.Sprintf("%s-%d", t.name, t.next), side: "buy",
-		price: decimal.New(int64(9_900+t.rand.IntN(200)), -2), amount: decimal.New(int64(1000+t.rand.IntN(2_000_000)), -8)}
+		price:  decimal.New(int64(9_900+t.rand.IntN(200)), -2),
+		amount: decimal.New(int64(1000+t.rand.IntN(2_000_000)), -8)}
 	if t.rand.IntN(2) == 0 {
 		o.side = "sell"
 	}
@@ -118,7 +120,8 @@ func (t *trader) place() (bool, error) {
 		o.amount = decimal.NewFromInt(500_000)
 	}
 	t.orders[o.clientID] = o
-	form := fmt.Sprintf("amount=%s&client_order_id=%s&pair=BTC_USDT&price=%s&type=%s", o.amount, o.clientID, o.price, o.side)
+	form := fmt.Sprintf("amount=%s&client_order_id=%s&pair=BTC_USDT&price=%s&type=%s", o.amount,
+		o.clientID, o.price, o.side)
 	status, body, err := t.send("POST", "/api/v1/order/", form, t.nonce)
 	switch {
 	case err != nil:
@@ -178,7 +181,8 @@ func (t *trader) acknowledged(r *sentRequest) (late bool) {
 	return late
 }
 
-// refusesTheLast sends the bytes of the newest acknowledged request again: their nonce is used, also after a crash.
+// refusesTheLast sends the bytes of the newest acknowledged request again: their nonce is used,
+// also after a crash.
 func (t *trader) refusesTheLast() error {
 	if t.last == nil {
 		return nil

@@ -1,5 +1,5 @@
-// Package exchangetest runs the real program as a child process, for tests that look at it from outside:
-// that kill it, start it wrongly, or use it with clients of other makers.
+// Package exchangetest runs the real program as a child process, for tests that look at it from
+// outside: that kill it, start it wrongly, or use it with clients of other makers.
 package exchangetest
 
 import (
@@ -39,7 +39,8 @@ func Main(m *testing.M) int {
 	return code
 }
 
-// ProgramVariable names a program that was built before, to be tested in place of one with the race detector.
+// ProgramVariable names a program that was built before, to be tested in place of one with the race
+// detector.
 const ProgramVariable = "EXCHANGE_TEST_PROGRAM"
 
 // build makes the program once for all tests, with the race detector.
@@ -55,7 +56,8 @@ func build(t testing.TB) string {
 			return
 		}
 		program.path = filepath.Join(dir, "exchange")
-		out, err := exec.Command("go", "build", "-race", "-o", program.path, "exchange/cmd/exchange").CombinedOutput()
+		out, err := exec.Command("go", "build", "-race", "-o", program.path,
+			"exchange/cmd/exchange").CombinedOutput()
 		if err != nil {
 			program.err = fmt.Errorf("%w\n%s", err, out)
 		}
@@ -107,8 +109,11 @@ func New(t testing.TB, store string, more ...string) *Server {
 	}
 	s := &Server{t: t, binary: build(t), Listen: FreeAddress(t), Operator: FreeAddress(t),
 		token: "token-of-the-tests-0123456789abcdef", log: log,
-		Client: &fasthttp.Client{ReadTimeout: 20 * time.Second, MaxIdemponentCallAttempts: 1, RetryIfErr: func(*fasthttp.Request, int, error) (bool, bool) { return false, false }}}
-	s.Args = append([]string{"serve", "--config", file, "--listen", s.Listen, "--operator", s.Operator, "--store", store, "--data", filepath.Join(dir, "data"), "--no-rate-limits"}, more...)
+		Client: &fasthttp.Client{ReadTimeout: 20 * time.Second, MaxIdemponentCallAttempts: 1,
+			RetryIfErr: func(*fasthttp.Request, int, error) (bool, bool) { return false, false }}}
+	s.Args = append([]string{"serve", "--config", file, "--listen", s.Listen, "--operator",
+		s.Operator, "--store", store, "--data", filepath.Join(dir, "data"), "--no-rate-limits"},
+		more...)
 	s.Mails = newMails(t)
 	s.Env = append(append(os.Environ(), s.Mails.Env()...), "EXCHANGE_OPERATOR_TOKEN="+s.token)
 	t.Cleanup(func() {
@@ -259,7 +264,8 @@ func (s *Server) Call(method, path string, body, v any) (int, error) {
 		return 0, err
 	}
 	if resp.StatusCode() != 200 {
-		return resp.StatusCode(), fmt.Errorf("%s %s: %d %s", method, path, resp.StatusCode(), resp.Body())
+		return resp.StatusCode(), fmt.Errorf("%s %s: %d %s", method, path, resp.StatusCode(),
+			resp.Body())
 	}
 	if v == nil {
 		return 200, nil
@@ -272,7 +278,8 @@ func (s *Server) Call(method, path string, body, v any) (int, error) {
 	return 200, json.Unmarshal(resp.Body(), v)
 }
 
-// Audit has the running exchange compare its books: an error if it cannot, or if there is any difference.
+// Audit has the running exchange compare its books: an error if it cannot, or if there is any
+// difference.
 func (s *Server) Audit() error {
 	var body lastLine
 	if _, err := s.Call("POST", "/operator/v1/audit", map[string]string{}, &body); err != nil {
@@ -290,13 +297,15 @@ func (s *Server) Audit() error {
 // A lastLine is all that Call keeps of an answer that comes in lines.
 type lastLine []byte
 
-// Command runs the program with other arguments, as an operator of this server would, until it ends. It
-// returns what is written to standard output, to standard error, and the exit code.
+// Command runs the program with other arguments, as an operator of this server would, until it
+// ends. It returns what is written to standard output, to standard error, and the exit code.
 func (s *Server) Command(args ...string) (out, errOut string, code int) {
 	s.t.Helper()
 	cmd := exec.Command(s.binary, args...)
-	// Built with the race detector, a program stays for a second at its end; a command leaves nothing behind.
-	cmd.Env = append(slices.Clone(s.Env), "EXCHANGE_OPERATOR="+s.Operator, "GORACE=atexit_sleep_ms=0")
+	// Built with the race detector, a program stays for a second at its end; a command leaves
+	// nothing behind.
+	cmd.Env = append(slices.Clone(s.Env), "EXCHANGE_OPERATOR="+s.Operator,
+		"GORACE=atexit_sleep_ms=0")
 	var stdout, stderr bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &stdout, &stderr
 	if err := cmd.Run(); cmd.ProcessState == nil {

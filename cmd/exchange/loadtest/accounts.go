@@ -31,7 +31,8 @@ type user struct {
 }
 
 func newUser(a *account, number int, k Key, nonce uint64) *user {
-	u := &user{account: a, number: uint32(number), key: []byte(k.Key), secret: newSecret(k.Secret), nonce: nonce}
+	u := &user{account: a, number: uint32(number), key: []byte(k.Key), secret: newSecret(k.Secret),
+		nonce: nonce}
 	u.get = newSigner().sign(nil, &u.secret, u.key, nil)
 	a.users = append(a.users, u)
 	return u

@@ -29,7 +29,8 @@ var (
 func (l *loop) answered(c *conn, a answer) {
 	s := l.stats
 	switch {
-	case a.status == 503 && !a.later || a.status >= 500 && a.status != 503, bytes.Contains(a.body, outcomeUnknown):
+	case a.status == 503 && !a.later || a.status >= 500 && a.status != 503,
+		bytes.Contains(a.body, outcomeUnknown):
 		// An error of the server says as little of the outcome.
 		s.kind(kindOf(a))
 		l.finish(c, &s.unknown, &s.lately.unknown, false)

@@ -54,7 +54,8 @@ type localBook struct {
 	sell, buy map[money.Price]money.Amount // nil: only the ids are looked at
 }
 
-// apply takes the next event. An error says that the updates are not dense: after it the book is not known.
+// apply takes the next event. An error says that the updates are not dense: after it the book is
+// not known.
 func (b *localBook) apply(d *diff, levels bool) error {
 	switch {
 	case d.snapshot:
@@ -69,7 +70,8 @@ func (b *localBook) apply(d *diff, levels bool) error {
 		return nil // a whole book is on its way
 	case d.first || d.prev != b.update || d.update != b.update+1:
 		b.known = false
-		return fmt.Errorf("update %d, which says that it follows %d, comes after update %d", d.update, d.prev, b.update)
+		return fmt.Errorf("update %d, which says that it follows %d, comes after update %d",
+			d.update, d.prev, b.update)
 	}
 	b.update = d.update
 	if !levels {
@@ -114,12 +116,14 @@ func readLevels(array []byte, into map[money.Price]money.Amount) error {
 func differs(side string, local, other map[money.Price]money.Amount) string {
 	for price, amount := range other {
 		if local[price] != amount {
-			return fmt.Sprintf("at %s to %s the local book has %s, and the REST book %s", price, side, local[price], amount)
+			return fmt.Sprintf("at %s to %s the local book has %s, and the REST book %s", price,
+				side, local[price], amount)
 		}
 	}
 	for price, amount := range local {
 		if _, ok := other[price]; !ok {
-			return fmt.Sprintf("at %s to %s the local book has %s, and the REST book nothing", price, side, amount)
+			return fmt.Sprintf("at %s to %s the local book has %s, and the REST book nothing",
+				price, side, amount)
 		}
 	}
 	return ""

@@ -1,5 +1,5 @@
-// Package loadtest drives a server of the exchange's API over HTTP and sockets, as many clients at once, and
-// verifies while it loads: every order that was acknowledged is accounted for at the end.
+// Package loadtest drives a server of the exchange's API over HTTP and sockets, as many clients at
+// once, and verifies while it loads: every order that was acknowledged is accounted for at the end.
 //
 //	run.go        the course of a test: prepare, load, verify, report
 //	options.go    what it can be told
@@ -14,13 +14,15 @@
 //
 // # Latency
 //
-// In a closed loop a connection sends when it has its answer, so a server that stalls is asked less: its latencies are those of
-// the requests that were sent. In an open loop request k is due at start + k/rate, whatever the server does, and its latency
-// counts from that moment: a stall shows in all requests that were due in it. Those that were due and could not
-// be sent before the end count with the time that they had waited until then.
+// In a closed loop a connection sends when it has its answer, so a server that stalls is asked
+// less: its latencies are those of the requests that were sent. In an open loop request k is due at
+// start + k/rate, whatever the server does, and its latency counts from that moment: a stall shows
+// in all requests that were due in it. Those that were due and could not be sent before the end
+// count with the time that they had waited until then.
 //
 // # What is known of a request
 //
-// An answer says that it was done or that it was refused. No answer, a broken connection and `outcome_unknown` say nothing: such an
-// order is looked up by its client_order_id at the end, and counts as what is found then.
+// An answer says that it was done or that it was refused. No answer, a broken connection and
+// `outcome_unknown` say nothing: such an order is looked up by its client_order_id at the end, and
+// counts as what is found then.
 package loadtest

@@ -7,10 +7,14 @@ import (
 	"testing"
 )
 
-// What encoding/json takes for an object or an array is cut into the same names and values; other text costs an error at most.
+// What encoding/json takes for an object or an array is cut into the same names and values; other
+// text costs an error at most.
 func FuzzScan(f *testing.F) {
-	for _, s := range []string{`{}`, `[]`, ` { "a" : 1 , "b":[1,{"c":"}"}],"d":"\"" } `, `[{"price":1.5,"amount":"2"},null,true,"x"]`, `{"a"`, `{"a":}`, `[1,`, `["`, `["\`, `[[]`, `{"a" 1}`,
-		`{"pair":"A_B","update_id":2,"prev_update_id":1,"sell":[{"price":1,"amount":2}],"buy":[]}`, `{"update_id":1,"update_id":1,"update_id":1}`, `{]`} {
+	for _, s := range []string{`{}`, `[]`, ` { "a" : 1 , "b":[1,{"c":"}"}],"d":"\"" } `,
+		`[{"price":1.5,"amount":"2"},null,true,"x"]`, `{"a"`, `{"a":}`, `[1,`, `["`, `["\`, `[[]`,
+		`{"a" 1}`,
+		`{"pair":"A_B","update_id":2,"prev_update_id":1,"sell":[{"price":1,"amount":2}],"buy":[]}`,
+		`{"update_id":1,"update_id":1,"update_id":1}`, `{]`} {
 		f.Add([]byte(s))
 	}
 	f.Fuzz(func(t *testing.T, text []byte) {
@@ -20,7 +24,10 @@ func FuzzScan(f *testing.F) {
 			names, values = append(names, string(name)), append(values, value)
 			return true
 		})
-		if json.Valid(text) && bytes.IndexByte(text, '{') == strings.IndexFunc(string(text), func(r rune) bool { return !strings.ContainsRune(" \t\r\n", r) }) {
+		if json.Valid(text) && bytes.IndexByte(text, '{') ==
+			strings.IndexFunc(string(text), func(r rune) bool {
+				return !strings.ContainsRune(" \t\r\n", r)
+			}) {
 			d := json.NewDecoder(bytes.NewReader(text))
 			if _, tokenErr := d.Token(); tokenErr != nil || err != nil {
 				t.Fatalf("%q: %v, %v", text, tokenErr, err)
@@ -31,13 +38,17 @@ func FuzzScan(f *testing.F) {
 				if err := d.Decode(&raw); err != nil {
 					t.Fatal(err)
 				}
-				if i >= len(names) || !bytes.Equal(values[i], unquoted(raw)) || !strings.Contains(names[i], `\`) && json.Valid([]byte(`"`+names[i]+`"`)) && names[i] != name && strings.ToValidUTF8(names[i], "") == names[i] {
-					t.Fatalf("%q: field %d is %q with %q, want %q with %q", text, i, names, values, name, raw)
+				if i >= len(names) || !bytes.Equal(values[i], unquoted(raw)) ||
+					!strings.Contains(names[i], `\`) && json.Valid([]byte(`"`+names[i]+`"`)) &&
+						names[i] != name && strings.ToValidUTF8(names[i], "") == names[i] {
+					t.Fatalf("%q: field %d is %q with %q, want %q with %q", text, i, names, values,
+						name, raw)
 				}
 			}
 		}
 		items := 0
-		if err := eachItem(text, func([]byte) error { items++; return nil }); err == nil && json.Valid(text) {
+		if err := eachItem(text, func([]byte) error { items++; return nil }); err == nil &&
+			json.Valid(text) {
 			var want []json.RawMessage
 			if json.Unmarshal(text, &want) != nil || len(want) != items {
 				t.Fatalf("%q has %d items, want %d", text, items, len(want))
@@ -45,7 +56,10 @@ func FuzzScan(f *testing.F) {
 		}
 		var book localBook
 		s := subscriber{books: map[string]*localBook{}, keeps: true}
-		d, err := readDiff(text, true, func(name []byte) string { s.books[string(name)] = &book; return string(name) })
+		d, err := readDiff(text, true, func(name []byte) string {
+			s.books[string(name)] = &book
+			return string(name)
+		})
 		if err == nil {
 			if len(s.books) == 0 {
 				t.Fatalf("%q is of no pair", text)
@@ -68,10 +82,15 @@ func FuzzScan(f *testing.F) {
 	})
 }
 
-// An answer that is read whole is as long as it says, and however it comes in pieces it is read once.
+// An answer that is read whole is as long as it says, and however it comes in pieces it is read
+// once.
 func FuzzReadAnswer(f *testing.F) {
-	for _, s := range []string{"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}", "HTTP/1.1 503 Busy\r\nContent-Length: 0\r\nRetry-After: 1\r\nConnection: close\r\n\r\n", "HTTP/1.1 200 OK\r\n\r\n",
-		"\r\nContent-Length: 1\r\n\r\n", "HTTP/1.1 200 OK\r\nContent-Length: 18446744073709551617\r\n\r\n", "HTTP/1.1 200 OK\r\nContent-Length: 9223372036854775808\r\n\r\nx"} {
+	for _, s := range []string{"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}",
+		"HTTP/1.1 503 Busy\r\nContent-Length: 0\r\nRetry-After: 1\r\nConnection: close\r\n\r\n",
+		"HTTP/1.1 200 OK\r\n\r\n",
+		"\r\nContent-Length: 1\r\n\r\n",
+		"HTTP/1.1 200 OK\r\nContent-Length: 18446744073709551617\r\n\r\n",
+		"HTTP/1.1 200 OK\r\nContent-Length: 9223372036854775808\r\n\r\nx"} {
 		f.Add([]byte(s))
 	}
 	f.Fuzz(func(t *testing.T, b []byte) {
@@ -91,7 +110,8 @@ func FuzzReadAnswer(f *testing.F) {
 }
 
 func FuzzParseKeys(f *testing.F) {
-	for _, s := range []string{"", "a,b", "# keys\n\n a , b \r\nc,d,e", "a", "a,b\na,c", "a b,c", ",b", "\xff,x"} {
+	for _, s := range []string{"", "a,b", "# keys\n\n a , b \r\nc,d,e", "a", "a,b\na,c", "a b,c",
+		",b", "\xff,x"} {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, text string) {

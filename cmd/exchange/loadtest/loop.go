@@ -9,7 +9,8 @@ import (
 	"time"
 )
 
-// A loop is one generator: a thread over the sockets of its connections, each with one request in flight at most.
+// A loop is one generator: a thread over the sockets of its connections, each with one request in
+// flight at most.
 type loop struct {
 	o       *Options
 	model   *model
@@ -190,8 +191,8 @@ func (l *loop) patience(now time.Duration, sending bool) time.Duration {
 	return max(min(d, l.end-now), 0)
 }
 
-// unsent counts the requests that were due and that no connection was free for, with the time that they had waited
-// at the end. What they waited is a lower bound.
+// unsent counts the requests that were due and that no connection was free for, with the time that
+// they had waited at the end. What they waited is a lower bound.
 func (l *loop) unsent() {
 	if l.rate == 0 {
 		return
@@ -232,7 +233,8 @@ func (l *loop) request(c *conn, since time.Duration) {
 		c.user = u
 		w := l.model.next(u.pairs)
 		u.placed++
-		o := sent{price: priceOf(w), amount: amountOf(w), pair: uint16(w.pair.index), buy: w.buy, user: u.number, serial: u.placed}
+		o := sent{price: priceOf(w), amount: amountOf(w), pair: uint16(w.pair.index), buy: w.buy,
+			user: u.number, serial: u.placed}
 		c.op, c.pair, c.order = opPlace, w.pair, len(u.orders)
 		u.orders = append(u.orders, o)
 		b = l.writer.place(u, &o, w.pair)

@@ -36,8 +36,8 @@ func longerThan(h *hdrhistogram.Histogram, d time.Duration) (n int64) {
 	return n
 }
 
-// A stalled server must show in the latencies of all requests that were due while it stood still, not only of those that
-// happened to be under way.
+// A stalled server must show in the latencies of all requests that were due while it stood still,
+// not only of those that happened to be under way.
 func TestAStallShowsInAllRequestsThatWereDueInIt(t *testing.T) {
 	for name, newPoller := range pollers {
 		t.Run(name, func(t *testing.T) {
@@ -78,7 +78,8 @@ func TestAStallShowsInAllRequestsThatWereDueInIt(t *testing.T) {
 			if all := s.requests + s.unsent; all < 999 || all > 1001 {
 				t.Errorf("%d requests are accounted for, 1000 were due", all)
 			}
-			if s.done != s.requests || s.unknown+s.refused > 0 || s.all.TotalCount() != int64(s.requests+s.unsent) {
+			if s.done != s.requests || s.unknown+s.refused > 0 ||
+				s.all.TotalCount() != int64(s.requests+s.unsent) {
 				t.Errorf("%+v, %d latencies", s.counters, s.all.TotalCount())
 			}
 			// Of the 300 that waited, the first did so for 150 ms, the last but 100 for 50 ms.
@@ -100,7 +101,8 @@ func TestWhatCouldNotBeSentCounts(t *testing.T) {
 	}
 	close(release)
 	s := l.stats
-	if s.requests+s.unsent != 200 || s.unknown != s.requests || s.unknown < 2 || s.kinds["no answer in time"] != s.unknown {
+	if s.requests+s.unsent != 200 || s.unknown != s.requests || s.unknown < 2 ||
+		s.kinds["no answer in time"] != s.unknown {
 		t.Errorf("%+v %v", s.counters, s.kinds)
 	}
 	// They waited at least until the end of the load; the first was due 199 ms before it.
@@ -118,13 +120,16 @@ func TestRequestsAreSignedAndTheirAnswersKept(t *testing.T) {
 	address := serve(t, func(ctx *fasthttp.RequestCtx) {
 		mu.Lock()
 		defer mu.Unlock()
-		key, signature, nonce := string(ctx.Request.Header.Peek("X-KEY")), string(ctx.Request.Header.Peek("X-SIGN")), number(ctx.Request.Header.Peek("X-NONCE"))
+		key, signature, nonce := string(ctx.Request.Header.Peek("X-KEY")),
+			string(ctx.Request.Header.Peek("X-SIGN")), number(ctx.Request.Header.Peek("X-NONCE"))
 		if nonce <= nonces[key] {
 			bad = append(bad, fmt.Sprintf("nonce %d of %s after %d", nonce, key, nonces[key]))
 		}
 		nonces[key] = nonce
-		if want := string(keyed.Sign(nil, append([]byte(key), ctx.PostBody()...))); signature != want {
-			bad = append(bad, fmt.Sprintf("%s %s is signed %s", ctx.Path(), ctx.PostBody(), signature))
+		if want := string(keyed.Sign(nil, append([]byte(key), ctx.PostBody()...))); signature !=
+			want {
+			bad = append(bad, fmt.Sprintf("%s %s is signed %s", ctx.Path(), ctx.PostBody(),
+				signature))
 		}
 		id++
 		switch string(ctx.Path()) {
@@ -132,7 +137,8 @@ func TestRequestsAreSignedAndTheirAnswersKept(t *testing.T) {
 			switch {
 			case id%10 == 0:
 				ctx.SetStatusCode(400)
-				ctx.SetBodyString(`{"date":1570599531.481437,"error":"Out of balance -9.99243661 BTC"}`)
+				ctx.SetBodyString(
+					`{"date":1570599531.481437,"error":"Out of balance -9.99243661 BTC"}`)
 			case id%11 == 0:
 				ctx.SetStatusCode(503)
 				ctx.SetBodyString(`{"detail":"Outcome unknown.","code":"outcome_unknown"}`)
@@ -193,8 +199,10 @@ func TestRequestsAreSignedAndTheirAnswersKept(t *testing.T) {
 		}
 	}
 	s := l.stats
-	if s.done != orders+cancels || s.unknown != unknowns || s.refused != refusals || s.late != late || trades != orders {
-		t.Errorf("%+v: %d orders, %d unknown, %d refused, %d cancels, %d late, %d trades", s.counters, orders, unknowns, refusals, cancels, late, trades)
+	if s.done != orders+cancels || s.unknown != unknowns || s.refused != refusals ||
+		s.late != late || trades != orders {
+		t.Errorf("%+v: %d orders, %d unknown, %d refused, %d cancels, %d late, %d trades",
+			s.counters, orders, unknowns, refusals, cancels, late, trades)
 	}
 	if s.kinds["400 Out of balance -N BTC"] != refusals || len(s.kinds) != 2 {
 		t.Errorf("%v", s.kinds)
@@ -239,7 +247,8 @@ func TestBrokenConnectionsLeaveOutcomesUnknown(t *testing.T) {
 }
 
 func TestAnswersArriveInParts(t *testing.T) {
-	whole := "HTTP/1.1 503 Service Unavailable\r\nContent-Length: 5\r\nRetry-After: 1\r\nConnection: close\r\n\r\nlater"
+	whole := "HTTP/1.1 503 Service Unavailable\r\nContent-Length: 5\r\nRetry-After: " +
+		"1\r\nConnection: close\r\n\r\nlater"
 	for i := range whole {
 		if _, ok, err := readAnswer([]byte(whole[:i])); ok || err != nil {
 			t.Fatalf("%q: %v %v", whole[:i], ok, err)

@@ -6,8 +6,8 @@ import (
 	"exchange/core/money"
 )
 
-// A pair is a market with what orders of the test are made of. Prices are whole ticks and amounts whole lots, so
-// that every order fits the pair's rules.
+// A pair is a market with what orders of the test are made of. Prices are whole ticks and amounts
+// whole lots, so that every order fits the pair's rules.
 type pair struct {
 	index       int // in the list of those that are traded
 	name        string
@@ -65,7 +65,8 @@ func newPairs(answer []byte) (all []*pair, err error) {
 		if err == nil {
 			err = bad
 		}
-		if err != nil || p.name == "" || p.base == "" || p.quote == "" || price < 0 || price > money.FixedDecimals || amount < 0 || amount > money.FixedDecimals || most <= 0 {
+		if err != nil || p.name == "" || p.base == "" || p.quote == "" || price < 0 ||
+			price > money.FixedDecimals || amount < 0 || amount > money.FixedDecimals || most <= 0 {
 			return fmt.Errorf("the pair %.200q cannot be understood: %v", item, err)
 		}
 		p.tick = powerOfTen(money.FixedDecimals - price)
@@ -75,12 +76,15 @@ func newPairs(answer []byte) (all []*pair, err error) {
 			lot += step - lot%step
 		}
 		// At half of the price where it begins an order of one lot must still be worth enough.
-		for money.Price(p.mid/2*p.tick).Times(money.Amount(lot)).Balance().Cmp(value) < 0 && lot <= int64(most) {
+		for money.Price(p.mid/2*p.tick).Times(money.Amount(lot)).Balance().Cmp(value) < 0 &&
+			lot <= int64(most) {
 			lot *= 2
 		}
 		p.lot, p.maxLots = lot, min(lots, int64(most)/lot)
 		if p.maxLots < 1 {
-			return fmt.Errorf("no order fits the rules of %s: its largest order is not worth its least value", p.name)
+			return fmt.Errorf(
+				"no order fits the rules of %s: its largest order is not worth its least value",
+				p.name)
 		}
 		all = append(all, p)
 		return nil

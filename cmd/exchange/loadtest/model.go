@@ -36,7 +36,8 @@ type model struct {
 }
 
 func newModel(kind string, pairs []*pair, seed, stream uint64) *model {
-	m := &model{kind: kind, rand: rand.New(rand.NewPCG(seed, stream)), mids: make([]int64, len(pairs)), side: make([]bool, len(pairs))}
+	m := &model{kind: kind, rand: rand.New(rand.NewPCG(seed, stream)),
+		mids: make([]int64, len(pairs)), side: make([]bool, len(pairs))}
 	for i, p := range pairs {
 		m.mids[i] = p.mid
 	}
@@ -82,7 +83,8 @@ func (m *model) next(of []*pair) wish {
 	return w
 }
 
-// away is the price at a distance from the mid on the order's own side; a negative distance crosses.
+// away is the price at a distance from the mid on the order's own side; a negative distance
+// crosses.
 func away(mid int64, buy bool, distance int64) int64 {
 	if buy {
 		return mid - distance
@@ -97,7 +99,8 @@ func (m *model) power() int64 {
 
 const farthest = 2000
 
-// walk moves a pair's mid by at most a tick, between half and twice of where it began, and returns it.
+// walk moves a pair's mid by at most a tick, between half and twice of where it began, and returns
+// it.
 func (m *model) walk(p *pair) int64 {
 	mid := &m.mids[p.index]
 	if r := m.rand.IntN(40); r < 2 {

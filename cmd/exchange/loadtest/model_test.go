@@ -19,7 +19,8 @@ func wishes(kind string, pairs []*pair, seed uint64, n int) []wish {
 func TestEqualSeedsMakeEqualOrders(t *testing.T) {
 	pairs := testPairs(t)
 	for _, kind := range Models {
-		a, b, c := wishes(kind, pairs, 7, 2000), wishes(kind, pairs, 7, 2000), wishes(kind, pairs, 8, 2000)
+		a, b, c := wishes(kind, pairs, 7, 2000), wishes(kind, pairs, 7, 2000),
+			wishes(kind, pairs, 8, 2000)
 		if !slices.Equal(a, b) {
 			t.Errorf("%s: one seed makes two courses", kind)
 		}
@@ -31,11 +32,13 @@ func TestEqualSeedsMakeEqualOrders(t *testing.T) {
 
 func TestOrdersFitTheRulesOfTheirPairs(t *testing.T) {
 	pairs := testPairs(t)
-	// 0.015 is no multiple of 0.01: a lot is. And half of the first price x a lot must be worth 0.0001.
+	// 0.015 is no multiple of 0.01: a lot is. And half of the first price x a lot must be worth
+	// 0.0001.
 	if p := pairs[1]; p.lot%1e6 != 0 || p.lot < 15e5 || p.tick != 100 || p.maxLots*p.lot > 1e7 {
 		t.Errorf("lot %d, tick %d, at most %d lots", p.lot, p.tick, p.maxLots)
 	}
-	if p := pairs[1]; money.Price(p.mid/2*p.tick).Times(money.Amount(p.lot)).Balance().Cmp(money.Amount(1e4).Balance()) < 0 {
+	if p := pairs[1]; money.Price(p.mid/2*p.tick).Times(money.Amount(p.lot)).Balance().Cmp(
+		money.Amount(1e4).Balance()) < 0 {
 		t.Errorf("a lot of %d is not worth the least value", p.lot)
 	}
 	for _, kind := range Models {
@@ -45,7 +48,10 @@ func TestOrdersFitTheRulesOfTheirPairs(t *testing.T) {
 			}
 		}
 	}
-	if _, err := newPairs([]byte(`[{"name":"A_B","currency1":"A","currency2":"B","minimum_order_size":1,"maximum_order_size":1,"minimum_order_value":1000000,"price_precision":8,"amount_precision":0}]`)); err == nil {
+	if _, err := newPairs(
+		[]byte(
+			`[{"name":"A_B","currency1":"A","currency2":"B","minimum_order_size":1,"maximum_order_size":1,"minimum_order_value":1000000,"price_precision":8,"amount_precision":0}]`)); err ==
+		nil {
 		t.Error("a pair that no order fits is taken")
 	}
 }
@@ -63,12 +69,14 @@ func TestModelsAreWhatTheirNamesSay(t *testing.T) {
 		}
 		return k
 	}
-	// The mid moves slowly, so of a storm all but few orders are on the other side of where it began.
+	// The mid moves slowly, so of a storm all but few orders are on the other side of where it
+	// began.
 	hot := count("hot-pair", func(w, _ wish) bool { return w.pair.index == 0 })
 	if hot < n*88/100 {
 		t.Errorf("%d of %d orders are of the hot pair", hot, n)
 	}
-	if k := count("random-walk", func(w, _ wish) bool { return w.pair.index == 0 }); k < n*4/10 || k > n*6/10 {
+	if k := count("random-walk", func(w, _ wish) bool { return w.pair.index == 0 }); k < n*4/10 ||
+		k > n*6/10 {
 		t.Errorf("a random walk has %d of %d orders in one of two pairs", k, n)
 	}
 	crossing := func(kind string) (k int) {

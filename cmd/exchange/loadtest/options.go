@@ -85,7 +85,8 @@ func (o *Options) Validate() error {
 	case o.Pairs < 0:
 		return usagef("--pairs is %d: write how many pairs are traded, or 0 for all", o.Pairs)
 	case o.PairsPerAccount < 0:
-		return usagef("--pairs-per-account is %d: write how many pairs an account trades, or 0", o.PairsPerAccount)
+		return usagef("--pairs-per-account is %d: write how many pairs an account trades, or 0",
+			o.PairsPerAccount)
 	case o.Accounts < 1 || o.Accounts > maxAccounts:
 		return usagef("--accounts is %d: write 1 to %d", o.Accounts, maxAccounts)
 	case o.Connections < 1 || o.Connections > maxConnections:
@@ -95,9 +96,11 @@ func (o *Options) Validate() error {
 	case o.Duration <= 0:
 		return usagef("--duration is %v: write a time such as 30s", o.Duration)
 	case math.IsNaN(o.Rate) || o.Rate < 0 || o.Rate > maxRate:
-		return usagef("--rate is %g: write requests a second up to %d, or 0 for a closed loop", o.Rate, maxRate)
+		return usagef("--rate is %g: write requests a second up to %d, or 0 for a closed loop",
+			o.Rate, maxRate)
 	case m.Place < 0 || m.Cancel < 0 || m.Read < 0 || m.Place+m.Cancel+m.Read != 100:
-		return usagef("--mix is %v: three shares of 100 for place, cancel and reads, such as 60,40,0", m)
+		return usagef(
+			"--mix is %v: three shares of 100 for place, cancel and reads, such as 60,40,0", m)
 	case m.Cancel > 0 && m.Place == 0:
 		return usagef("--mix is %v: without orders there is nothing to cancel", m)
 	case o.Timeout <= 0:
@@ -107,20 +110,24 @@ func (o *Options) Validate() error {
 	case !o.Ramp && o.P99 != 0:
 		return usagef("--p99 is the bound of --ramp, which is not asked for")
 	case len(o.Keys) == 0 && !o.operated():
-		return usagef("accounts are needed: give an operator's token, or --keys FILE with key,secret lines")
+		return usagef(
+			"accounts are needed: give an operator's token, or --keys FILE with key,secret lines")
 	}
 	sum := 0
 	for channel, n := range o.Subscribers {
 		if !slices.Contains(Channels, channel) {
-			return usagef("--subscribers names the channel %q: there are %s", channel, strings.Join(Channels, ", "))
+			return usagef("--subscribers names the channel %q: there are %s", channel,
+				strings.Join(Channels, ", "))
 		}
 		if n < 0 || n > maxSubscribers {
-			return usagef("--subscribers asks for %d of %s: write 0 to %d", n, channel, maxSubscribers)
+			return usagef("--subscribers asks for %d of %s: write 0 to %d", n, channel,
+				maxSubscribers)
 		}
 		sum += n
 	}
 	if sum > maxSubscribers {
-		return usagef("--subscribers asks for %d sockets: write at most %d in all", sum, maxSubscribers)
+		return usagef("--subscribers asks for %d sockets: write at most %d in all", sum,
+			maxSubscribers)
 	}
 	return errors.Join(checkAddress("--address", o.Address), checkOperator(o))
 }
@@ -147,7 +154,8 @@ func checkOperator(o *Options) error {
 
 func checkAddress(what, address string) error {
 	host, port, err := net.SplitHostPort(address)
-	if n, e := strconv.Atoi(port); err != nil || e != nil || n < 1 || n > 65535 || host == "" || strings.ContainsAny(host, "/@ ") {
+	if n, e := strconv.Atoi(port); err != nil || e != nil || n < 1 || n > 65535 || host == "" ||
+		strings.ContainsAny(host, "/@ ") {
 		return usagef("%s is %q: write host:port, such as 127.0.0.1:8080", what, address)
 	}
 	return nil
@@ -159,15 +167,22 @@ func (m Mix) String() string { return fmt.Sprintf("%d,%d,%d", m.Place, m.Cancel,
 func ParseMix(text string) (m Mix, err error) {
 	parts := strings.Split(text, ",")
 	if len(parts) != 3 {
-		return m, usagef("--mix is %q: three shares of 100 for place, cancel and reads, such as 60,40,0", text)
+		return m,
+			usagef("--mix is %q: three shares of 100 for place, cancel and reads, such as 60,40,0",
+				text)
 	}
 	for i, at := range []*int{&m.Place, &m.Cancel, &m.Read} {
-		if *at, err = strconv.Atoi(strings.TrimSpace(parts[i])); err != nil || *at < 0 || *at > 100 {
-			return m, usagef("--mix is %q: three shares of 100 for place, cancel and reads, such as 60,40,0", text)
+		if *at, err = strconv.Atoi(strings.TrimSpace(parts[i])); err != nil || *at < 0 ||
+			*at > 100 {
+			return m,
+				usagef(
+					"--mix is %q: three shares of 100 for place, cancel and reads, such as 60,40,0",
+					text)
 		}
 	}
 	if m.Place+m.Cancel+m.Read != 100 {
-		return m, usagef("--mix is %q: its shares are %d in all, and must be 100", text, m.Place+m.Cancel+m.Read)
+		return m, usagef("--mix is %q: its shares are %d in all, and must be 100", text,
+			m.Place+m.Cancel+m.Read)
 	}
 	return m, nil
 }
@@ -182,7 +197,10 @@ func ParseSubscribers(text string) (map[string]int, error) {
 		channel, number, ok := strings.Cut(strings.TrimSpace(part), "=")
 		n, err := strconv.Atoi(number)
 		if !ok || err != nil || n < 0 {
-			return nil, usagef("--subscribers is %q: write channel=number, such as diff=1,trades=10, or none", text)
+			return nil,
+				usagef(
+					"--subscribers is %q: write channel=number, such as diff=1,trades=10, or none",
+					text)
 		}
 		if _, twice := all[channel]; twice {
 			return nil, usagef("--subscribers names %s twice", channel)
@@ -202,11 +220,16 @@ func ParseKeys(text string) (keys []Key, err error) {
 		}
 		key, secret, ok := strings.Cut(line, ",")
 		key, secret = strings.TrimSpace(key), strings.TrimSpace(secret)
-		if !ok || key == "" || secret == "" || strings.ContainsFunc(key+secret, func(r rune) bool { return r <= ' ' || r > '~' }) {
-			return nil, usagef("line %d of the keys must be key,secret", i+1) // not the line itself: it may be a secret
+		if !ok || key == "" || secret == "" ||
+			strings.ContainsFunc(key+secret, func(r rune) bool { return r <= ' ' || r > '~' }) {
+			// not the line itself: it may be a secret
+			return nil, usagef("line %d of the keys must be key,secret", i+1)
 		}
 		if seen[key] {
-			return nil, usagef("line %d of the keys has the key of a line before; each must be of an account of its own", i+1)
+			return nil,
+				usagef(
+					"line %d of the keys has the key of a line before; each must be of an "+
+						"account of its own", i+1)
 		}
 		seen[key] = true
 		keys = append(keys, Key{key, secret})

@@ -8,8 +8,10 @@ import (
 )
 
 func good() Options {
-	return Options{Address: "127.0.0.1:8080", Operator: "127.0.0.1:8081", Token: "t", Name: "loadtest", Accounts: 8, Connections: 4, Threads: 1,
-		Duration: time.Second, Model: "random-walk", Timeout: time.Second, Subscribers: map[string]int{"diff": 1}}
+	return Options{Address: "127.0.0.1:8080", Operator: "127.0.0.1:8081", Token: "t",
+		Name: "loadtest", Accounts: 8, Connections: 4, Threads: 1,
+		Duration: time.Second, Model: "random-walk", Timeout: time.Second,
+		Subscribers: map[string]int{"diff": 1}}
 }
 
 func TestWrongOptionsAreRefusedByTheirNames(t *testing.T) {
@@ -56,7 +58,8 @@ func TestTextsOfOptions(t *testing.T) {
 			t.Errorf("the mix %q is taken", text)
 		}
 	}
-	if s, err := ParseSubscribers("diff=2,trades=10"); err != nil || s["diff"] != 2 || s["trades"] != 10 {
+	if s, err := ParseSubscribers("diff=2,trades=10"); err != nil || s["diff"] != 2 ||
+		s["trades"] != 10 {
 		t.Error(s, err)
 	}
 	if s, err := ParseSubscribers("none"); err != nil || len(s) != 0 {

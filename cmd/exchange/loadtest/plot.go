@@ -51,7 +51,8 @@ func newAxis(values [][]float64, log bool, at, size float64) axis {
 	case a.from > a.to:
 		a.from, a.to = 1, 10
 	case log:
-		a.from, a.to = math.Pow(10, math.Floor(math.Log10(a.from))), math.Pow(10, math.Ceil(math.Log10(a.to)))
+		a.from, a.to = math.Pow(10, math.Floor(math.Log10(a.from))),
+			math.Pow(10, math.Ceil(math.Log10(a.to)))
 		if a.from == a.to {
 			a.to *= 10
 		}
@@ -113,24 +114,33 @@ func (p *plot) svg() template.HTML {
 	x := newAxis(xs, p.xLog, plotLeft, plotWidth-plotLeft-plotRight)
 	y := newAxis(ys, p.yLog, bottom, plotTop-bottom)
 	var b strings.Builder
-	fmt.Fprintf(&b, `<svg viewBox="0 0 %g %g" role="img" aria-label="%s">`, plotWidth, plotHeight, html.EscapeString(p.title))
+	fmt.Fprintf(&b, `<svg viewBox="0 0 %g %g" role="img" aria-label="%s">`, plotWidth, plotHeight,
+		html.EscapeString(p.title))
 	for _, v := range y.ticks() {
 		at := y.place(v)
-		fmt.Fprintf(&b, `<line class="grid" x1="%g" x2="%g" y1="%.1f" y2="%.1f"/><text x="%g" y="%.1f" text-anchor="end">%s</text>`, plotLeft, plotWidth-plotRight, at, at, plotLeft-6, at+4, axisLabel(v))
+		fmt.Fprintf(&b,
+			`<line class="grid" x1="%g" x2="%g" y1="%.1f" y2="%.1f"/><text x="%g" y="%.1f" text-anchor="end">%s</text>`,
+			plotLeft, plotWidth-plotRight, at, at, plotLeft-6, at+4, axisLabel(v))
 	}
 	for _, v := range x.ticks() {
 		at := x.place(v)
-		fmt.Fprintf(&b, `<line class="grid" x1="%.1f" x2="%.1f" y1="%g" y2="%g"/><text x="%.1f" y="%g" text-anchor="middle">%s</text>`, at, at, plotTop, bottom, at, bottom+15, axisLabel(v))
+		fmt.Fprintf(&b,
+			`<line class="grid" x1="%.1f" x2="%.1f" y1="%g" y2="%g"/><text x="%.1f" y="%g" text-anchor="middle">%s</text>`,
+			at, at, plotTop, bottom, at, bottom+15, axisLabel(v))
 	}
-	fmt.Fprintf(&b, `<text x="%g" y="%g" text-anchor="end">%s</text><text x="4" y="14">%s</text>`, plotWidth-plotRight, plotHeight-4, html.EscapeString(p.xName), html.EscapeString(p.yName))
+	fmt.Fprintf(&b, `<text x="%g" y="%g" text-anchor="end">%s</text><text x="4" y="14">%s</text>`,
+		plotWidth-plotRight, plotHeight-4, html.EscapeString(p.xName), html.EscapeString(p.yName))
 	key := plotLeft
 	for i, s := range p.series {
 		var points strings.Builder
 		for j := range s.x {
 			fmt.Fprintf(&points, "%.1f,%.1f ", x.place(s.x[j]), y.place(s.y[j]))
 		}
-		fmt.Fprintf(&b, `<polyline class="c%d" points="%s"><title>%s</title></polyline>`, i%colours, strings.TrimSpace(points.String()), html.EscapeString(s.name))
-		fmt.Fprintf(&b, `<line class="c%d" x1="%g" x2="%g" y1="14" y2="14"/><text x="%g" y="18">%s</text>`, i%colours, key, key+14, key+18, html.EscapeString(s.name))
+		fmt.Fprintf(&b, `<polyline class="c%d" points="%s"><title>%s</title></polyline>`, i%colours,
+			strings.TrimSpace(points.String()), html.EscapeString(s.name))
+		fmt.Fprintf(&b,
+			`<line class="c%d" x1="%g" x2="%g" y1="14" y2="14"/><text x="%g" y="18">%s</text>`,
+			i%colours, key, key+14, key+18, html.EscapeString(s.name))
 		key += 32 + 6.6*float64(len(s.name))
 	}
 	b.WriteString("</svg>")
@@ -146,11 +156,15 @@ func pairPlot(pairs []PairReport) template.HTML {
 	}
 	const row, left, width = 16.0, 130.0, 470.0
 	var b strings.Builder
-	fmt.Fprintf(&b, `<svg viewBox="0 0 %g %g" role="img" aria-label="Requests by pair">`, plotWidth, row*float64(len(pairs))+4)
+	fmt.Fprintf(&b, `<svg viewBox="0 0 %g %g" role="img" aria-label="Requests by pair">`, plotWidth,
+		row*float64(len(pairs))+4)
 	for i, p := range pairs {
 		y := row * float64(i)
-		fmt.Fprintf(&b, `<text x="%g" y="%g" text-anchor="end">%s</text><rect x="%g" y="%g" width="%.1f" height="%g"/>`, left-6, y+12, html.EscapeString(p.Pair), left, y+2, width*p.Rate/most, row-4)
-		fmt.Fprintf(&b, `<text x="%.1f" y="%g">%s/s`, left+width*p.Rate/most+6, y+12, thousands(uint64(p.Rate+0.5)))
+		fmt.Fprintf(&b,
+			`<text x="%g" y="%g" text-anchor="end">%s</text><rect x="%g" y="%g" width="%.1f" height="%g"/>`,
+			left-6, y+12, html.EscapeString(p.Pair), left, y+2, width*p.Rate/most, row-4)
+		fmt.Fprintf(&b, `<text x="%.1f" y="%g">%s/s`, left+width*p.Rate/most+6, y+12,
+			thousands(uint64(p.Rate+0.5)))
 		if p.P99 > 0 {
 			fmt.Fprintf(&b, ", p99 %s", ms(p.P99))
 		}

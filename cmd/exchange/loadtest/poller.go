@@ -43,7 +43,8 @@ type arrival struct {
 
 func newPortablePoller() *portablePoller {
 	t := time.NewTimer(time.Hour)
-	return &portablePoller{conns: map[int]*portableConn{}, ready: make(chan arrival, 1024), timer: t}
+	return &portablePoller{conns: map[int]*portableConn{}, ready: make(chan arrival, 1024),
+		timer: t}
 }
 
 func (p *portablePoller) add(i int, conn net.Conn) error {

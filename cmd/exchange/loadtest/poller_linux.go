@@ -9,8 +9,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// An epollPoller is one epoll instance over non-blocking sockets: a request costs a write, a read, and its share of
-// a wait, and wakes no other goroutine.
+// An epollPoller is one epoll instance over non-blocking sockets: a request costs a write, a read,
+// and its share of a wait, and wakes no other goroutine.
 type epollPoller struct {
 	epoll  int
 	timer  int   // for waits that are finer than epoll's milliseconds
@@ -31,7 +31,8 @@ func newPoller() (poller, error) {
 		return nil, err
 	}
 	// Edge-triggered: it need not be read.
-	err = unix.EpollCtl(epoll, unix.EPOLL_CTL_ADD, timer, &unix.EpollEvent{Events: unix.EPOLLIN | unix.EPOLLET, Fd: timerNumber})
+	err = unix.EpollCtl(epoll, unix.EPOLL_CTL_ADD, timer,
+		&unix.EpollEvent{Events: unix.EPOLLIN | unix.EPOLLET, Fd: timerNumber})
 	if err != nil {
 		unix.Close(epoll)
 		unix.Close(timer)
@@ -45,7 +46,8 @@ func (p *epollPoller) add(i int, conn net.Conn) error {
 	if !ok {
 		return errors.New("a connection is not of TCP")
 	}
-	// A second descriptor, which the runtime does not watch too: else each answer would wake another thread of it.
+	// A second descriptor, which the runtime does not watch too: else each answer would wake
+	// another thread of it.
 	defer tcp.Close()
 	raw, err := tcp.SyscallConn()
 	if err != nil {
@@ -56,7 +58,8 @@ func (p *epollPoller) add(i int, conn net.Conn) error {
 	if err := errors.Join(err, failed); err != nil {
 		return err
 	}
-	if err := unix.EpollCtl(p.epoll, unix.EPOLL_CTL_ADD, fd, &unix.EpollEvent{Events: unix.EPOLLIN, Fd: int32(i)}); err != nil {
+	if err := unix.EpollCtl(p.epoll, unix.EPOLL_CTL_ADD, fd,
+		&unix.EpollEvent{Events: unix.EPOLLIN, Fd: int32(i)}); err != nil {
 		unix.Close(fd)
 		return err
 	}

@@ -24,19 +24,24 @@ type field struct {
 const workers = 16
 
 // prepare reads the pairs, and makes or takes the accounts.
-func prepare(ctx context.Context, r *rest, say func(format string, args ...any)) (f *field, err error) {
+func prepare(ctx context.Context, r *rest, say func(format string, args ...any)) (f *field,
+	err error) {
 	o := r.o
 	f = &field{}
 	// The first request is not repeated: a server that is not there is most likely another address.
-	err = r.do(ctx, r.api, func(req *fasthttp.Request) { req.SetRequestURI("/api/v1/pairs/") }, false, func(resp *fasthttp.Response) (err error) {
-		f.pairs, err = newPairs(resp.Body())
-		return err
-	})
+	err = r.do(ctx, r.api, func(req *fasthttp.Request) { req.SetRequestURI("/api/v1/pairs/") },
+		false, func(resp *fasthttp.Response) (err error) {
+			f.pairs, err = newPairs(resp.Body())
+			return err
+		})
 	if err != nil {
 		return f, err
 	}
 	if n := o.Pairs; n > len(f.pairs) {
-		return f, usagef("--pairs is %d, and the server has %d pairs: start it with more, as by `exchange serve --synthetic-pairs %d`", n, len(f.pairs), n)
+		return f,
+			usagef(
+				"--pairs is %d, and the server has %d pairs: start it with more, as by `exchange "+
+					"serve --synthetic-pairs %d`", n, len(f.pairs), n)
 	} else if n > 0 {
 		f.pairs = f.pairs[:n]
 	}
@@ -64,7 +69,8 @@ func prepare(ctx context.Context, r *rest, say func(format string, args ...any))
 	})
 }
 
-// pairsOf are the pairs that an account trades: so many that all are traded, and few enough that accounts can be funded.
+// pairsOf are the pairs that an account trades: so many that all are traded, and few enough that
+// accounts can be funded.
 func pairsOf(all []*pair, o *Options, i int) []*pair {
 	n := o.PairsPerAccount
 	if n == 0 {
@@ -83,7 +89,8 @@ func pairsOf(all []*pair, o *Options, i int) []*pair {
 	return of
 }
 
-// make makes and funds accounts with a key for each connection that uses them. Accounts of an earlier test are used again.
+// make makes and funds accounts with a key for each connection that uses them. Accounts of an
+// earlier test are used again.
 func (f *field) make(ctx context.Context, r *rest, nonce uint64, say func(string, ...any)) error {
 	o := r.o
 	keysEach := max(1, (o.Connections+o.Accounts-1)/o.Accounts)
@@ -100,7 +107,9 @@ func (f *field) make(ctx context.Context, r *rest, nonce uint64, say func(string
 		}
 		for range keysEach {
 			var key Key
-			if err := r.operate(ctx, "keys", map[string]any{"account": a.name, "permissions": []string{"read", "trade"}}, &key, false); err != nil {
+			if err := r.operate(ctx, "keys",
+				map[string]any{"account": a.name, "permissions": []string{"read", "trade"}}, &key,
+				false); err != nil {
 				return fmt.Errorf("making a key for %s: %w", a.name, err)
 			}
 			all[i] = append(all[i], key)
@@ -147,7 +156,8 @@ func (a *account) fund(ctx context.Context, r *rest) error {
 			continue
 		}
 		// A reference of this try: a repeat of it does nothing.
-		in := map[string]string{"account": a.name, "currency": currency, "amount": amount.String(), "reference": fmt.Sprintf("loadtest-%s-%s-%d", a.name, currency, time.Now().UnixNano())}
+		in := map[string]string{"account": a.name, "currency": currency, "amount": amount.String(),
+			"reference": fmt.Sprintf("loadtest-%s-%s-%d", a.name, currency, time.Now().UnixNano())}
 		if err := r.operate(ctx, "deposits", in, nil, true); err != nil {
 			return fmt.Errorf("funding %s with %s %s: %w", a.name, amount, currency, err)
 		}
@@ -172,7 +182,8 @@ func (a *account) look(ctx context.Context, r *rest) (err error) {
 			})
 		})
 	}
-	return errors.Join(newest("/api/v1/orders/own/?limit=1", &a.newest.order), newest("/api/v1/exchanges/own/?limit=1", &a.newest.trade))
+	return errors.Join(newest("/api/v1/orders/own/?limit=1", &a.newest.order),
+		newest("/api/v1/exchanges/own/?limit=1", &a.newest.trade))
 }
 
 // wallets reads what the account has.
@@ -205,14 +216,15 @@ func (a *account) wallets(ctx context.Context, r *rest) (h holdings, err error) 
 func (f *field) tidy(ctx context.Context, r *rest, say func(string, ...any)) error {
 	var errs []error
 	if !r.o.LeaveOrders {
-		errs = append(errs, atOnce(ctx, len(f.accounts), workers, func(ctx context.Context, i int) error {
-			a := f.accounts[i]
-			say("cancelling what rests: account %d of %d", i+1, len(f.accounts))
-			if len(a.users) == 0 || len(a.orders) == 0 {
-				return nil
-			}
-			return r.post(ctx, a.users[0], "/api/v1/order-cancel-all/", "all=1")
-		}))
+		errs = append(errs, atOnce(ctx, len(f.accounts),
+			workers, func(ctx context.Context, i int) error {
+				a := f.accounts[i]
+				say("cancelling what rests: account %d of %d", i+1, len(f.accounts))
+				if len(a.users) == 0 || len(a.orders) == 0 {
+					return nil
+				}
+				return r.post(ctx, a.users[0], "/api/v1/order-cancel-all/", "all=1")
+			}))
 	}
 	errs = append(errs, f.revoke(ctx, r, say))
 	return errors.Join(errs...)

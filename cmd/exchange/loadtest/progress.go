@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// A progress says how far the test is: one line that changes on a terminal, else a plain line now and then. Any goroutine may say
-// something.
+// A progress says how far the test is: one line that changes on a terminal, else a plain line now
+// and then. Any goroutine may say something.
 type progress struct {
 	mu       sync.Mutex
 	w        io.Writer // nil: nobody wants to know
@@ -69,7 +69,8 @@ func (p *progress) clear() {
 
 // second is the line of one second of the load.
 func (p *progress) second(s *Second, title string, at, of time.Duration) {
-	text := fmt.Sprintf("%s%s/s, %d in flight, p50 %s, p99 %s, %s errors", title, thousands(uint64(s.Rate+0.5)), s.InFlight, ms(s.P50), ms(s.P99), thousands(s.Errors))
+	text := fmt.Sprintf("%s%s/s, %d in flight, p50 %s, p99 %s, %s errors", title,
+		thousands(uint64(s.Rate+0.5)), s.InFlight, ms(s.P50), ms(s.P99), thousands(s.Errors))
 	if s.Waiting > 0 {
 		text += fmt.Sprintf(", %s wait", thousands(s.Waiting))
 	}
@@ -77,7 +78,8 @@ func (p *progress) second(s *Second, title string, at, of time.Duration) {
 	if p.terminal {
 		const width = 20
 		full := int(width * min(at.Seconds()/of.Seconds(), 1))
-		text += fmt.Sprintf("  [%s%s] %v left", strings.Repeat("#", full), strings.Repeat(".", width-full), left)
+		text += fmt.Sprintf("  [%s%s] %v left", strings.Repeat("#", full),
+			strings.Repeat(".", width-full), left)
 	} else {
 		text = fmt.Sprintf("%v of %v: %s", at.Round(time.Second), of, text)
 	}

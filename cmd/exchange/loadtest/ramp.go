@@ -15,12 +15,14 @@ type Step struct {
 	Holds    bool    `json:"holds"`
 }
 
-// The search: rates grow by rampFactor until one does not hold, then the gap is halved rampHalvings times.
+// The search: rates grow by rampFactor until one does not hold, then the gap is halved rampHalvings
+// times.
 const (
 	rampFactor   = 1.5
 	rampHalvings = 4
 	rampSteps    = 60 // at most
-	// enough is the share of a rate that must be answered, and mostErrors of it that may fail, for it to hold.
+	// enough is the share of a rate that must be answered, and mostErrors of it that may fail, for
+	// it to hold.
 	enough     = 0.98
 	mostErrors = 0.01
 )
@@ -53,13 +55,15 @@ func (s *search) tried(holds bool) bool {
 }
 
 // ramp finds the highest rate that holds the bound of p99. Its stats are of all steps.
-func (t *test) ramp(ctx context.Context, report *Report) (sum *stats, took time.Duration, err error) {
+func (t *test) ramp(ctx context.Context, report *Report) (sum *stats, took time.Duration,
+	err error) {
 	sum = newStats(len(t.field.pairs))
 	r := &Ramp{Bound: float64(t.o.P99.Microseconds()) / 1000, Steps: []Step{}}
 	report.Ramp = r
 	s := search{rate: t.o.Rate}
 	for range rampSteps {
-		x, d, err := t.phase(s.rate, t.o.Duration, fmt.Sprintf("%s/s asked: ", thousands(uint64(s.rate))))
+		x, d, err := t.phase(s.rate, t.o.Duration,
+			fmt.Sprintf("%s/s asked: ", thousands(uint64(s.rate))))
 		if err != nil {
 			return nil, 0, err
 		}
@@ -83,8 +87,10 @@ func (t *test) ramp(ctx context.Context, report *Report) (sum *stats, took time.
 func judge(rate float64, x *stats, d, bound time.Duration) Step {
 	p99 := time.Duration(x.all.ValueAtQuantile(99)) * time.Microsecond
 	all := max(float64(x.requests+x.unsent), 1)
-	step := Step{Rate: rate, Achieved: float64(x.requests) / d.Seconds(), P99: milliseconds(p99.Microseconds()), Errors: float64(x.refused+x.unknown) / all}
-	step.Holds = p99 <= bound && float64(x.requests) >= enough*all && step.Achieved >= enough*rate-1/d.Seconds() && step.Errors <= mostErrors
+	step := Step{Rate: rate, Achieved: float64(x.requests) / d.Seconds(),
+		P99: milliseconds(p99.Microseconds()), Errors: float64(x.refused+x.unknown) / all}
+	step.Holds = p99 <= bound && float64(x.requests) >= enough*all &&
+		step.Achieved >= enough*rate-1/d.Seconds() && step.Errors <= mostErrors
 	return step
 }
 
@@ -93,5 +99,6 @@ func (s Step) String() string {
 	if s.Holds {
 		word = "holds"
 	}
-	return fmt.Sprintf("%s/s asked: %s/s answered, p99 %s, %.2f %% errors: %s", thousands(uint64(s.Rate)), thousands(uint64(s.Achieved)), ms(s.P99), 100*s.Errors, word)
+	return fmt.Sprintf("%s/s asked: %s/s answered, p99 %s, %.2f %% errors: %s",
+		thousands(uint64(s.Rate)), thousands(uint64(s.Achieved)), ms(s.P99), 100*s.Errors, word)
 }

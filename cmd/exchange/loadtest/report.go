@@ -8,17 +8,18 @@ import (
 
 // A Report is the result of a test. Latencies are in milliseconds.
 type Report struct {
-	Started       time.Time           `json:"started"`
-	Options       Summary             `json:"options"`
-	Interrupted   bool                `json:"interrupted"` // before its time
-	Seconds       float64             `json:"seconds"`
-	Requests      uint64              `json:"requests"`
-	Rate          float64             `json:"rate"`
-	Done          uint64              `json:"done"`            // 2xx
-	Late          uint64              `json:"late_cancels"`    // of orders that were filled before
-	Refused       uint64              `json:"refused"`         // otherwise
-	Unknown       uint64              `json:"outcome_unknown"` // nobody said how they ended
-	Unsent        uint64              `json:"unsent"`          // due in an open loop, and not sent before its end
+	Started     time.Time `json:"started"`
+	Options     Summary   `json:"options"`
+	Interrupted bool      `json:"interrupted"` // before its time
+	Seconds     float64   `json:"seconds"`
+	Requests    uint64    `json:"requests"`
+	Rate        float64   `json:"rate"`
+	Done        uint64    `json:"done"`            // 2xx
+	Late        uint64    `json:"late_cancels"`    // of orders that were filled before
+	Refused     uint64    `json:"refused"`         // otherwise
+	Unknown     uint64    `json:"outcome_unknown"` // nobody said how they ended
+	// due in an open loop, and not sent before its end
+	Unsent        uint64              `json:"unsent"`
 	Latency       Latency             `json:"latency"`
 	Operations    []Operation         `json:"operations"`
 	Errors        []Kind              `json:"errors"`
@@ -63,7 +64,8 @@ type Operation struct {
 	Name    string  `json:"name"`
 	Rate    float64 `json:"rate"`
 	Latency Latency `json:"latency"`
-	HDR     string  `json:"hdr"` // the whole histogram in microseconds: HdrHistogram V2, compressed, base64
+	// the whole histogram in microseconds: HdrHistogram V2, compressed, base64
+	HDR string `json:"hdr"`
 }
 
 // A PairReport is one pair's share.
@@ -104,15 +106,19 @@ type points struct{ oneIn, ms float64 }
 
 func (t *test) newReport() *Report {
 	o := t.o
-	return &Report{Started: time.Now().UTC(), Options: Summary{Address: o.Address, Model: o.Model, Mix: o.Mix.String(), Seed: o.Seed, Pairs: len(t.field.pairs),
-		Accounts: o.Accounts, Connections: o.Connections, Threads: len(t.loops), Duration: o.Duration.Seconds(), Rate: o.Rate, Subscribers: o.Subscribers},
+	return &Report{Started: time.Now().UTC(),
+		Options: Summary{Address: o.Address, Model: o.Model, Mix: o.Mix.String(), Seed: o.Seed,
+			Pairs:    len(t.field.pairs),
+			Accounts: o.Accounts, Connections: o.Connections, Threads: len(t.loops),
+			Duration: o.Duration.Seconds(), Rate: o.Rate, Subscribers: o.Subscribers},
 		Subscribers: []ChannelReport{}, distributions: map[string][]points{}}
 }
 
 // fill takes what was measured.
 func (r *Report) fill(t *test, s *stats, took, process time.Duration) {
 	r.Seconds = took.Seconds()
-	r.Requests, r.Done, r.Late, r.Refused, r.Unknown, r.Unsent = s.requests, s.done, s.late, s.refused, s.unknown, s.unsent
+	r.Requests, r.Done, r.Late, r.Refused, r.Unknown, r.Unsent = s.requests, s.done, s.late,
+		s.refused, s.unknown, s.unsent
 	perSecond := func(n uint64) float64 { return float64(n) / max(took.Seconds(), 1e-6) }
 	r.Rate = perSecond(s.requests)
 	r.Latency = latency(s.all)
@@ -126,15 +132,19 @@ func (r *Report) fill(t *test, s *stats, took, process time.Duration) {
 		if err != nil {
 			panic("BUG: a histogram cannot be encoded: " + err.Error())
 		}
-		r.Operations = append(r.Operations, Operation{operationNames[op], perSecond(uint64(h.TotalCount())), latency(h), string(encoded)})
+		r.Operations = append(r.Operations,
+			Operation{operationNames[op], perSecond(uint64(h.TotalCount())), latency(h),
+				string(encoded)})
 		r.distributions[operationNames[op]] = distribution(h)
 	}
 	r.Errors, r.Timeline = sortedKinds(s.kinds), t.seconds
 	r.Pairs = []PairReport{}
 	for i, p := range s.byPair {
-		x := PairReport{Pair: t.field.pairs[i].name, Requests: p.requests, Rate: perSecond(p.requests)}
+		x := PairReport{Pair: t.field.pairs[i].name, Requests: p.requests,
+			Rate: perSecond(p.requests)}
 		if p.latency != nil {
-			x.P50, x.P99 = milliseconds(p.latency.ValueAtQuantile(50)), milliseconds(p.latency.ValueAtQuantile(99))
+			x.P50, x.P99 = milliseconds(p.latency.ValueAtQuantile(50)),
+				milliseconds(p.latency.ValueAtQuantile(99))
 		}
 		r.Pairs = append(r.Pairs, x)
 	}

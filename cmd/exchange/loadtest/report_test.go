@@ -14,19 +14,26 @@ import (
 // someReport has everything that a report can have, and texts of others that would break a page.
 func someReport() *Report {
 	o := good()
-	x := &test{o: &o, field: &field{pairs: []*pair{{name: "BTC_USDT"}, {name: "ETH_BTC", index: 1}}}}
+	x := &test{o: &o, field: &field{
+		pairs: []*pair{{name: "BTC_USDT"}, {name: "ETH_BTC", index: 1}}}}
 	s := newStats(2)
 	for i := range 1000 {
-		s.note(operation(i%int(operations)), x.field.pairs[i%2], time.Duration(i)*time.Millisecond, &s.done, &s.lately.done)
+		s.note(operation(i%int(operations)), x.field.pairs[i%2], time.Duration(i)*time.Millisecond,
+			&s.done, &s.lately.done)
 	}
 	s.kind("400 <script>alert(1)</script>")
 	s.kind("429 Request was throttled. Expected available in N seconds.")
-	x.seconds = []Second{{At: 1, Rate: 600, P50: 1, P99: 2, Max: 3, Errors: 2}, {At: 2, Rate: 400, P50: 1, P99: 20, Max: 300}}
+	x.seconds = []Second{{At: 1, Rate: 600, P50: 1, P99: 2, Max: 3, Errors: 2},
+		{At: 2, Rate: 400, P50: 1, P99: 20, Max: 300}}
 	r := x.newReport()
 	r.fill(x, s, 2*time.Second, time.Second)
-	r.Ramp = &Ramp{Bound: 10, Highest: 1000, Steps: []Step{{Rate: 1000, Achieved: 999, P99: 3, Holds: true}, {Rate: 1500, Achieved: 1400, P99: 30}}}
+	r.Ramp = &Ramp{Bound: 10, Highest: 1000,
+		Steps: []Step{{Rate: 1000, Achieved: 999, P99: 3, Holds: true},
+			{Rate: 1500, Achieved: 1400, P99: 30}}}
 	r.Subscribers = []ChannelReport{{Channel: "diff", Subscribers: 2, Events: 7}}
-	r.Verification = &Verification{Orders: 7, Found: 2, Differences: []string{"<b>order 5</b> was acknowledged, and is missing"}, NotChecked: []string{"1 times: sums"}, Audit: "differs"}
+	r.Verification = &Verification{Orders: 7, Found: 2,
+		Differences: []string{"<b>order 5</b> was acknowledged, and is missing"},
+		NotChecked:  []string{"1 times: sums"}, Audit: "differs"}
 	return r
 }
 
@@ -36,15 +43,19 @@ func TestTheTextSaysWhatWasSeen(t *testing.T) {
 	if err := r.WriteText(&b); err != nil {
 		t.Fatal(err)
 	}
-	for _, say := range []string{"read own orders", "place", "1,000", "start it with --no-rate-limits", "The highest rate that held a p99 of 10.0 ms: 1,000/s", "1,500/s asked",
-		"2 differences:\n  <b>order 5</b>", "and 1 more", "the audit is NOT clean", "not checked, 1 times: sums", "diff"} {
+	for _, say := range []string{"read own orders", "place", "1,000",
+		"start it with --no-rate-limits", "The highest rate that held a p99 of 10.0 ms: 1,000/s",
+		"1,500/s asked",
+		"2 differences:\n  <b>order 5</b>", "and 1 more", "the audit is NOT clean",
+		"not checked, 1 times: sums", "diff"} {
 		if !strings.Contains(b.String(), say) {
 			t.Errorf("%q is not said in\n%s", say, &b)
 		}
 	}
 	r.Verification = nil
 	b.Reset()
-	if err := r.WriteText(&b); err != nil || !strings.Contains(b.String(), "Nothing was verified.") {
+	if err := r.WriteText(&b); err != nil ||
+		!strings.Contains(b.String(), "Nothing was verified.") {
 		t.Error(err, b.String())
 	}
 }
@@ -57,12 +68,14 @@ func TestThePageNeedsNothingElseAndRunsNothing(t *testing.T) {
 		t.Fatal(err)
 	}
 	text := b.String()
-	for _, say := range []string{"BTC_USDT", "ETH_BTC", "&lt;script&gt;", "&lt;b&gt;order 5", "prefers-color-scheme: dark", "1,000/s</b>", "not checked", "p99.9"} {
+	for _, say := range []string{"BTC_USDT", "ETH_BTC", "&lt;script&gt;", "&lt;b&gt;order 5",
+		"prefers-color-scheme: dark", "1,000/s</b>", "not checked", "p99.9"} {
 		if !strings.Contains(text, say) {
 			t.Errorf("%q is not there", say)
 		}
 	}
-	for _, never := range []string{"<script", "http:", "https:", "src=", "@import", "url(", "<b>order", "NaN", "Inf", "ZgotmplZ"} {
+	for _, never := range []string{"<script", "http:", "https:", "src=", "@import", "url(",
+		"<b>order", "NaN", "Inf", "ZgotmplZ"} {
 		if strings.Contains(text, never) {
 			t.Errorf("%q is there", never)
 		}
@@ -86,7 +99,8 @@ func TestThePageNeedsNothingElseAndRunsNothing(t *testing.T) {
 	r := x.newReport()
 	r.fill(x, newStats(0), 0, 0)
 	b.Reset()
-	if err := r.WriteHTML(&b); err != nil || strings.Contains(b.String(), "NaN") || strings.Contains(b.String(), "Inf") {
+	if err := r.WriteHTML(&b); err != nil || strings.Contains(b.String(), "NaN") ||
+		strings.Contains(b.String(), "Inf") {
 		t.Errorf("%v %s", err, &b)
 	}
 }
@@ -107,10 +121,12 @@ func TestHistogramsKeepThreeDigitsAndAllMerge(t *testing.T) {
 	b.note(opCancel, nil, 0, &b.refused, &b.lately.refused)
 	a.merge(b)
 	l := latency(a.byOperation[opPlace])
-	if l.Count != 1000 || l.P50 < 499 || l.P50 > 501 || l.P99 < 989 || l.P99 > 991 || l.Max < 999 || l.Max > 1001 {
+	if l.Count != 1000 || l.P50 < 499 || l.P50 > 501 || l.P99 < 989 || l.P99 > 991 || l.Max < 999 ||
+		l.Max > 1001 {
 		t.Errorf("%+v", l)
 	}
-	if a.requests != 1002 || a.done != 1000 || a.unknown != 1 || a.refused != 1 || a.kinds["x"] != 2 || a.all.TotalCount() != 1002 || a.byPair[0].requests != 1000 {
+	if a.requests != 1002 || a.done != 1000 || a.unknown != 1 || a.refused != 1 ||
+		a.kinds["x"] != 2 || a.all.TotalCount() != 1002 || a.byPair[0].requests != 1000 {
 		t.Errorf("%+v %v", a.counters, a.kinds)
 	}
 	if most := a.all.Max(); most < longest*99/100 {
@@ -129,14 +145,16 @@ func TestProgressIsALineThatChangesOrALineASecond(t *testing.T) {
 	var b bytes.Buffer
 	p := &progress{w: &b}
 	p.second(&s, "", 2*time.Second, 10*time.Second)
-	if got := b.String(); got != "2s of 10s: 1,234/s, 3 in flight, p50 0.500 ms, p99 12.3 ms, 2 errors, 5 wait\n" {
+	if got := b.String(); got !=
+		"2s of 10s: 1,234/s, 3 in flight, p50 0.500 ms, p99 12.3 ms, 2 errors, 5 wait\n" {
 		t.Errorf("%q", got)
 	}
 	b.Reset()
 	p = &progress{w: &b, terminal: true}
 	p.second(&s, "", 5*time.Second, 10*time.Second)
 	p.clear()
-	if got := b.String(); strings.Contains(got, "\n") || !strings.Contains(got, "[##########..........] 5s left") || !strings.HasSuffix(got, " \r") {
+	if got := b.String(); strings.Contains(got, "\n") ||
+		!strings.Contains(got, "[##########..........] 5s left") || !strings.HasSuffix(got, " \r") {
 		t.Errorf("%q", got)
 	}
 	(&progress{}).line("nobody reads it")

@@ -18,7 +18,8 @@ func (r *Report) WriteText(out io.Writer) error {
 	if r.Ramp != nil {
 		loop = "ramp, p99 of at most " + ms(r.Ramp.Bound)
 	}
-	fmt.Fprintf(b, "%s, %s, mix %s, seed %d: %d pairs, %d accounts, %d connections, %.1f s", o.Model, loop, o.Mix, o.Seed, o.Pairs, o.Accounts, o.Connections, r.Seconds)
+	fmt.Fprintf(b, "%s, %s, mix %s, seed %d: %d pairs, %d accounts, %d connections, %.1f s",
+		o.Model, loop, o.Mix, o.Seed, o.Pairs, o.Accounts, o.Connections, r.Seconds)
 	if r.Interrupted {
 		b.WriteString(", interrupted")
 	}
@@ -26,18 +27,22 @@ func (r *Report) WriteText(out io.Writer) error {
 	w := tabwriter.NewWriter(b, 0, 0, 2, ' ', tabwriter.AlignRight)
 	fmt.Fprintln(w, "operation\trequests\trate/s\tp50\tp90\tp99\tp99.9\tp99.99\tmax\t")
 	row := func(name string, rate float64, l Latency) {
-		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t\n", name, thousands(uint64(l.Count)), thousands(uint64(rate+0.5)), ms(l.P50), ms(l.P90), ms(l.P99), ms(l.P999), ms(l.P9999), ms(l.Max))
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t\n", name, thousands(uint64(l.Count)),
+			thousands(uint64(rate+0.5)), ms(l.P50), ms(l.P90), ms(l.P99), ms(l.P999), ms(l.P9999),
+			ms(l.Max))
 	}
 	for _, x := range r.Operations {
 		row(x.Name, x.Rate, x.Latency)
 	}
 	row("all", r.Rate, r.Latency)
 	w.Flush()
-	fmt.Fprintf(b, "\n%s done, %s cancels came too late, %s refused, %s without an outcome", thousands(r.Done), thousands(r.Late), thousands(r.Refused), thousands(r.Unknown))
+	fmt.Fprintf(b, "\n%s done, %s cancels came too late, %s refused, %s without an outcome",
+		thousands(r.Done), thousands(r.Late), thousands(r.Refused), thousands(r.Unknown))
 	if r.Options.Rate > 0 {
 		fmt.Fprintf(b, ", %s due and not sent", thousands(r.Unsent))
 	}
-	fmt.Fprintf(b, "\nCPU of this program: %.1f us a request, %.1f us with all else that it does\n", r.CPU.Generator, r.CPU.Process)
+	fmt.Fprintf(b, "\nCPU of this program: %.1f us a request, %.1f us with all else that it does\n",
+		r.CPU.Generator, r.CPU.Process)
 	if len(r.Errors) > 0 {
 		b.WriteString("\nerrors\n")
 		for _, k := range r.Errors {
@@ -45,7 +50,9 @@ func (r *Report) WriteText(out io.Writer) error {
 		}
 		for _, k := range r.Errors {
 			if strings.HasPrefix(k.Kind, "429 ") {
-				b.WriteString("The server limits how often requests come: start it with --no-rate-limits, or use more accounts.\n")
+				b.WriteString(
+					"The server limits how often requests come: start it with --no-rate-limits, " +
+						"or use more accounts.\n")
 				break
 			}
 		}
@@ -55,7 +62,9 @@ func (r *Report) WriteText(out io.Writer) error {
 		w = tabwriter.NewWriter(b, 0, 0, 2, ' ', tabwriter.AlignRight)
 		fmt.Fprintln(w, "channel\tsubscribers\tevents\tevents/s\tMB\twhole books\tlost\t")
 		for _, c := range r.Subscribers {
-			fmt.Fprintf(w, "%s\t%d\t%s\t%s\t%.1f\t%d\t%d\t\n", c.Channel, c.Subscribers, thousands(c.Events), thousands(uint64(c.Rate)), float64(c.Bytes)/1e6, c.Wholes, c.Lost)
+			fmt.Fprintf(w, "%s\t%d\t%s\t%s\t%.1f\t%d\t%d\t\n", c.Channel, c.Subscribers,
+				thousands(c.Events), thousands(uint64(c.Rate)), float64(c.Bytes)/1e6, c.Wholes,
+				c.Lost)
 		}
 		w.Flush()
 	}
@@ -77,7 +86,8 @@ func (r *Report) writeRamp(b *strings.Builder) {
 		fmt.Fprintf(b, "No rate held a p99 of %s.\n", ms(r.Ramp.Bound))
 		return
 	}
-	fmt.Fprintf(b, "The highest rate that held a p99 of %s: %s/s\n", ms(r.Ramp.Bound), thousands(uint64(r.Ramp.Highest)))
+	fmt.Fprintf(b, "The highest rate that held a p99 of %s: %s/s\n", ms(r.Ramp.Bound),
+		thousands(uint64(r.Ramp.Highest)))
 }
 
 func (r *Report) writeVerification(b *strings.Builder) {
@@ -86,10 +96,14 @@ func (r *Report) writeVerification(b *strings.Builder) {
 		b.WriteString("\nNothing was verified.\n")
 		return
 	}
-	fmt.Fprintf(b, "\nverified in %.1f s: %s orders, %s cancels and %s trades as they were acknowledged, wallets of %s accounts,\n%s events of the stream, %d local books",
-		v.Took, thousands(v.Orders), thousands(v.Cancels), thousands(v.Trades), thousands(v.Accounts), thousands(v.Updates), v.Books)
+	fmt.Fprintf(b,
+		"\nverified in %.1f s: %s orders, %s cancels and %s trades as they were acknowledged, "+
+			"wallets of %s accounts,\n%s events of the stream, %d local books",
+		v.Took, thousands(v.Orders), thousands(v.Cancels), thousands(v.Trades),
+		thousands(v.Accounts), thousands(v.Updates), v.Books)
 	if v.UnknownIn+v.UnknownOut > 0 {
-		fmt.Fprintf(b, "\norders without an outcome: %s are in, %s are not", thousands(v.UnknownIn), thousands(v.UnknownOut))
+		fmt.Fprintf(b, "\norders without an outcome: %s are in, %s are not", thousands(v.UnknownIn),
+			thousands(v.UnknownOut))
 	}
 	if v.Audit != "" {
 		fmt.Fprintf(b, "; the audit is %s", strings.Replace(v.Audit, "differs", "NOT clean", 1))

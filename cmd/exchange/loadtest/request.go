@@ -20,7 +20,8 @@ const (
 	operations
 )
 
-var operationNames = [operations]string{"place", "cancel", "read book", "read ticker", "read trades", "read wallets", "read own orders"}
+var operationNames = [operations]string{"place", "cancel", "read book", "read ticker",
+	"read trades", "read wallets", "read own orders"}
 
 // reads are the requests of the share of reads, in turn.
 var reads = [...]operation{opBook, opWallets, opTicker, opOrders, opTrades}
@@ -69,7 +70,8 @@ func (w *writer) cancel(u *user, id uint64) []byte {
 func (w *writer) post(path string, u *user) []byte {
 	u.nonce++
 	b := append(append(append(w.out[:0], "POST "...), path...), " HTTP/1.1\r\nHost: "...)
-	b = append(append(append(b, w.host...), "\r\nContent-Type: application/x-www-form-urlencoded\r\nX-KEY: "...), u.key...)
+	b = append(append(append(b, w.host...),
+		"\r\nContent-Type: application/x-www-form-urlencoded\r\nX-KEY: "...), u.key...)
 	b = w.sign(append(b, "\r\nX-SIGN: "...), &u.secret, u.key, w.form)
 	b = strconv.AppendUint(append(b, "\r\nX-NONCE: "...), u.nonce, 10)
 	b = strconv.AppendInt(append(b, "\r\nContent-Length: "...), int64(len(w.form)), 10)

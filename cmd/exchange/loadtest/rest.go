@@ -15,8 +15,8 @@ import (
 	"github.com/valyala/fasthttp"
 )
 
-// A rest asks before and after the load, when it is not in a hurry: what is answered with "come again later" is asked
-// again.
+// A rest asks before and after the load, when it is not in a hurry: what is answered with "come
+// again later" is asked again.
 type rest struct {
 	o    *Options
 	api  *fasthttp.HostClient
@@ -24,7 +24,8 @@ type rest struct {
 	pool sync.Pool // of *signer
 }
 
-// restTimeout bounds one request, and restPatience all tries of one that the server is too busy for.
+// restTimeout bounds one request, and restPatience all tries of one that the server is too busy
+// for.
 const (
 	restTimeout  = 30 * time.Second
 	auditTimeout = time.Hour
@@ -34,7 +35,8 @@ const (
 
 func newRest(o *Options) *rest {
 	client := func(address string, trust *tls.Config, patience time.Duration) *fasthttp.HostClient {
-		return &fasthttp.HostClient{Addr: address, IsTLS: trust != nil, TLSConfig: trust, MaxConns: 64, ReadTimeout: patience, WriteTimeout: restTimeout,
+		return &fasthttp.HostClient{Addr: address, IsTLS: trust != nil, TLSConfig: trust,
+			MaxConns: 64, ReadTimeout: patience, WriteTimeout: restTimeout,
 			MaxResponseBodySize: maxTestBody, MaxIdemponentCallAttempts: 1,
 			RetryIfErr: func(*fasthttp.Request, int, error) (bool, bool) { return false, false }}
 	}
@@ -68,7 +70,8 @@ func (e unreachable) Unwrap() error { return e.error }
 func Unreachable(err error) bool { var u unreachable; return errors.As(err, &u) }
 
 // do sends a request until it is answered. fill makes it anew for each try.
-func (r *rest) do(ctx context.Context, client *fasthttp.HostClient, fill func(*fasthttp.Request), repeat bool, read func(*fasthttp.Response) error) error {
+func (r *rest) do(ctx context.Context, client *fasthttp.HostClient, fill func(*fasthttp.Request),
+	repeat bool, read func(*fasthttp.Response) error) error {
 	req, resp := fasthttp.AcquireRequest(), fasthttp.AcquireResponse()
 	defer fasthttp.ReleaseRequest(req)
 	defer fasthttp.ReleaseResponse(resp)
@@ -86,14 +89,16 @@ func (r *rest) do(ctx context.Context, client *fasthttp.HostClient, fill func(*f
 		wait := time.Duration(0)
 		switch status := resp.StatusCode(); {
 		case err != nil:
-			err = unreachable{fmt.Errorf("%s at %s was not answered: %w", req.URI().Path(), client.Addr, err)}
+			err = unreachable{fmt.Errorf("%s at %s was not answered: %w", req.URI().Path(),
+				client.Addr, err)}
 			if repeat {
 				wait = 200 * time.Millisecond
 			}
 		case status/100 == 2:
 			return read(resp)
 		default:
-			err = &statusError{string(req.Header.Method()), string(req.URI().Path()), status, string(resp.Body())}
+			err = &statusError{string(req.Header.Method()), string(req.URI().Path()), status,
+				string(resp.Body())}
 			later := resp.Header.Peek("Retry-After")
 			if n, e := strconv.Atoi(string(later)); e == nil && (status == 429 || status == 503) {
 				wait = min(max(time.Duration(n)*time.Second, 50*time.Millisecond), 2*time.Second)
@@ -120,7 +125,8 @@ func (r *rest) get(ctx context.Context, u *user, path string, read func(body []b
 	return r.getWith(ctx, u, path, func(resp *fasthttp.Response) error { return read(resp.Body()) })
 }
 
-func (r *rest) getWith(ctx context.Context, u *user, path string, read func(*fasthttp.Response) error) error {
+func (r *rest) getWith(ctx context.Context, u *user, path string,
+	read func(*fasthttp.Response) error) error {
 	return r.do(ctx, r.api, func(req *fasthttp.Request) {
 		req.SetRequestURI(path)
 		if u != nil {

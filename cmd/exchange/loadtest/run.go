@@ -27,13 +27,14 @@ type test struct {
 	seconds []Second
 }
 
-// Run makes a test. The report may be there beside an error, as far as the test came. The end of ctx ends the load; what was
-// acknowledged until then is verified.
+// Run makes a test. The report may be there beside an error, as far as the test came. The end of
+// ctx ends the load; what was acknowledged until then is verified.
 func Run(ctx context.Context, o Options) (*Report, error) {
 	if err := o.Validate(); err != nil {
 		return nil, err
 	}
-	t := &test{o: &o, rest: newRest(&o), prog: &progress{w: o.Progress, terminal: o.Terminal}, base: time.Now()}
+	t := &test{o: &o, rest: newRest(&o), prog: &progress{w: o.Progress, terminal: o.Terminal},
+		base: time.Now()}
 	t.name = "lt" + strconv.FormatInt(time.Now().UnixMilli(), 36)
 	defer t.prog.clear()
 	var err error
@@ -98,18 +99,22 @@ func (t *test) load(ctx, after context.Context) (*Report, error) {
 	return report, t.field.tidy(after, t.rest, t.prog.say)
 }
 
-// makeLoops shares connections and users among the generator's threads: an account is of one thread, a key of one connection.
+// makeLoops shares connections and users among the generator's threads: an account is of one
+// thread, a key of one connection.
 func (t *test) makeLoops() error {
 	o, n := t.o, len(t.field.accounts)
-	groups := min(o.Connections, n) // of connections that share accounts, or accounts that share a connection
+	// of connections that share accounts, or accounts that share a connection
+	groups := min(o.Connections, n)
 	threads := min(o.Threads, groups)
 	for i := range threads {
 		poll, err := newPoller()
 		if err != nil {
 			return err
 		}
-		t.loops = append(t.loops, &loop{o: o, poll: poll, writer: newWriter(o.Address, t.name), base: t.base, stop: &t.stop,
-			model: newModel(o.Model, t.field.pairs, o.Seed, uint64(i)), stats: newStats(len(t.field.pairs))})
+		t.loops = append(t.loops, &loop{o: o, poll: poll, writer: newWriter(o.Address, t.name),
+			base: t.base, stop: &t.stop,
+			model: newModel(o.Model, t.field.pairs, o.Seed, uint64(i)),
+			stats: newStats(len(t.field.pairs))})
 	}
 	for i := range o.Connections {
 		l := t.loops[i%groups%threads]
@@ -193,7 +198,8 @@ func (t *test) second(now time.Time, d time.Duration) (s Second) {
 	}
 	s.At = (now.Sub(t.base) - t.began).Seconds()
 	s.Rate = float64(c.requests) / max(d.Seconds(), 1e-3)
-	s.P50, s.P99, s.Max = milliseconds(h.ValueAtQuantile(50)), milliseconds(h.ValueAtQuantile(99)), milliseconds(h.Max())
+	s.P50, s.P99, s.Max = milliseconds(h.ValueAtQuantile(50)), milliseconds(h.ValueAtQuantile(99)),
+		milliseconds(h.Max())
 	s.Errors = c.refused + c.unknown
 	return s
 }
@@ -208,5 +214,6 @@ func (s *Second) extend(more *Second, d time.Duration) {
 // latency is what a histogram says, in milliseconds.
 func latency(h *hdrhistogram.Histogram) Latency {
 	q := func(p float64) float64 { return milliseconds(h.ValueAtQuantile(p)) }
-	return Latency{Count: h.TotalCount(), Mean: h.Mean() / 1000, P50: q(50), P90: q(90), P99: q(99), P999: q(99.9), P9999: q(99.99), Max: milliseconds(h.Max())}
+	return Latency{Count: h.TotalCount(), Mean: h.Mean() / 1000, P50: q(50), P90: q(90), P99: q(99),
+		P999: q(99.9), P9999: q(99.99), Max: milliseconds(h.Max())}
 }

@@ -2,12 +2,13 @@ package loadtest
 
 import "errors"
 
-// Answers are read with a scanner that makes no garbage: there are a hundred thousand in a second, and millions at
-// the end. It takes the JSON that servers write and is no judge of it.
+// Answers are read with a scanner that makes no garbage: there are a hundred thousand in a second,
+// and millions at the end. It takes the JSON that servers write and is no judge of it.
 
 var errJSON = errors.New("the answer is not the JSON that is expected")
 
-// eachField calls fn with the names and the raw values of an object, in their order; strings come without their quotes. False ends it.
+// eachField calls fn with the names and the raw values of an object, in their order; strings come
+// without their quotes. False ends it.
 func eachField(object []byte, fn func(name, value []byte) bool) error {
 	b := skipBlanks(object)
 	if len(b) == 0 || b[0] != '{' {

@@ -21,14 +21,16 @@ const token = "token-of-the-tests-0123456789abcdef"
 
 func started(t *testing.T, more ...string) *exchangetest.Server {
 	s := exchangetest.New(t, "pebble:"+filepath.Join(t.TempDir(), "store"), more...)
-	s.Env = append(s.Env, "EXCHANGE_TIMING_STALL_MS=9000") // a disk that is slow for a moment refuses nothing
+	// a disk that is slow for a moment refuses nothing
+	s.Env = append(s.Env, "EXCHANGE_TIMING_STALL_MS=9000")
 	s.Start()
 	return s
 }
 
 func of(s *exchangetest.Server) Options {
 	o := good()
-	o.Address, o.Operator, o.Token, o.Duration, o.Timeout = s.Listen, s.Operator, token, 2*time.Second, 20*time.Second
+	o.Address, o.Operator, o.Token, o.Duration, o.Timeout = s.Listen, s.Operator, token,
+		2*time.Second, 20*time.Second
 	return o
 }
 
@@ -36,9 +38,12 @@ func TestARunOfTheProgramIsReportedAndVerified(t *testing.T) {
 	s := started(t)
 	dir := t.TempDir()
 	file, page := filepath.Join(dir, "report.json"), filepath.Join(dir, "report.html")
-	out, errOut, code := s.Command("loadtest", "--address", s.Listen, "--duration", "2s", "--accounts", "6", "--connections", "4", "--mix", "50,30,20",
-		"--subscribers", "diff=2,trades=1,ticker=1,orderbook.20=1,book=1", "--seed", "3", "--json", file, "--html", page)
-	if code != 0 || !strings.Contains(out, "No difference was found.") || !strings.Contains(out, "the audit is clean") || !strings.Contains(errOut, "2s of 2s: ") {
+	out, errOut, code := s.Command("loadtest", "--address", s.Listen, "--duration", "2s",
+		"--accounts", "6", "--connections", "4", "--mix", "50,30,20",
+		"--subscribers", "diff=2,trades=1,ticker=1,orderbook.20=1,book=1", "--seed", "3", "--json",
+		file, "--html", page)
+	if code != 0 || !strings.Contains(out, "No difference was found.") ||
+		!strings.Contains(out, "the audit is clean") || !strings.Contains(errOut, "2s of 2s: ") {
 		t.Fatalf("exit code %d:\n%s\n%s", code, out, errOut)
 	}
 	b, err := os.ReadFile(file)
@@ -52,11 +57,14 @@ func TestARunOfTheProgramIsReportedAndVerified(t *testing.T) {
 		t.Fatal(err)
 	}
 	v := r.Verification
-	if r.Requests == 0 || r.Done+r.Late+r.Refused+r.Unknown != r.Requests || r.Unknown+r.Refused > 0 || r.Latency.Count != int64(r.Requests) ||
-		len(r.Timeline) < 2 || len(r.Pairs) != 1 || r.Options.Seed != 3 || r.Options.Mix != "50,30,20" || r.Interrupted {
+	if r.Requests == 0 || r.Done+r.Late+r.Refused+r.Unknown != r.Requests ||
+		r.Unknown+r.Refused > 0 || r.Latency.Count != int64(r.Requests) ||
+		len(r.Timeline) < 2 || len(r.Pairs) != 1 || r.Options.Seed != 3 ||
+		r.Options.Mix != "50,30,20" || r.Interrupted {
 		t.Errorf("%+v", r)
 	}
-	if v == nil || v.Found > 0 || v.Orders == 0 || v.Cancels == 0 || v.Trades == 0 || v.Accounts != 6 || v.Books != 1 || v.Updates == 0 || v.Audit != "clean" {
+	if v == nil || v.Found > 0 || v.Orders == 0 || v.Cancels == 0 || v.Trades == 0 ||
+		v.Accounts != 6 || v.Books != 1 || v.Updates == 0 || v.Audit != "clean" {
 		t.Errorf("%+v", v)
 	}
 	if len(r.Subscribers) != len(Channels) || len(r.Operations) != int(operations) {
@@ -65,7 +73,8 @@ func TestARunOfTheProgramIsReportedAndVerified(t *testing.T) {
 	var sum int64
 	for _, op := range r.Operations {
 		h, err := hdrhistogram.Decode([]byte(op.HDR))
-		if err != nil || h.TotalCount() != op.Latency.Count || op.Latency.P50 > op.Latency.P99 || op.Latency.P99 > op.Latency.Max {
+		if err != nil || h.TotalCount() != op.Latency.Count || op.Latency.P50 > op.Latency.P99 ||
+			op.Latency.P99 > op.Latency.Max {
 			t.Errorf("%+v: %v", op, err)
 		}
 		sum += op.Latency.Count
@@ -79,7 +88,8 @@ func TestARunOfTheProgramIsReportedAndVerified(t *testing.T) {
 		t.Errorf("operations have %d latencies, %d requests were made", sum, r.Requests)
 	}
 	html, err := os.ReadFile(page)
-	if text := string(html); err != nil || !strings.Contains(text, "<svg") || !strings.Contains(text, "BTC_USDT") || !strings.HasSuffix(text, "</html>\n") {
+	if text := string(html); err != nil || !strings.Contains(text, "<svg") ||
+		!strings.Contains(text, "BTC_USDT") || !strings.HasSuffix(text, "</html>\n") {
 		t.Errorf("%v: %.500s", err, text)
 	}
 	// Nothing stays behind: no order in the book, no key that works.
@@ -124,7 +134,8 @@ func TestWrongArgumentsAndAServerThatIsNotThere(t *testing.T) {
 			args = append([]string{"--address", s.Listen}, args...)
 		}
 		out, errOut, code := s.Command(append([]string{"loadtest", "--duration", "1s"}, args...)...)
-		if code != c.code || !strings.Contains(errOut, c.say) || !strings.HasPrefix(errOut, "exchange: ") && c.code == 64 || out != "" {
+		if code != c.code || !strings.Contains(errOut, c.say) ||
+			!strings.HasPrefix(errOut, "exchange: ") && c.code == 64 || out != "" {
 			t.Errorf("%q: exit code %d: %s%s", c.args, code, out, errOut)
 		}
 	}
@@ -135,7 +146,8 @@ func TestKeysOfAFileTradeWithoutAnOperator(t *testing.T) {
 	s.Demo()
 	s.Start()
 	o := of(s)
-	o.Token, o.Operator, o.Keys, o.Rate = "", "", []Key{{"demo-alice", "demo-alice-secret"}, {"demo-bob", "demo-bob-secret"}}, 100
+	o.Token, o.Operator, o.Keys, o.Rate = "", "",
+		[]Key{{"demo-alice", "demo-alice-secret"}, {"demo-bob", "demo-bob-secret"}}, 100
 	for range 2 { // the second finds what the first has left
 		o.LeaveOrders = true
 		r, err := Run(context.Background(), o)
@@ -143,7 +155,8 @@ func TestKeysOfAFileTradeWithoutAnOperator(t *testing.T) {
 			t.Fatal(err)
 		}
 		v := r.Verification
-		if r.Differs() || r.Done == 0 || v.Orders == 0 || v.Accounts != 2 || v.Audit != "" || v.Books != 3 || v.Incomplete != "" || r.Requests+r.Unsent != 200 {
+		if r.Differs() || r.Done == 0 || v.Orders == 0 || v.Accounts != 2 || v.Audit != "" ||
+			v.Books != 3 || v.Incomplete != "" || r.Requests+r.Unsent != 200 {
 			t.Errorf("%+v %+v", r, v)
 		}
 		if o.Seed++; o.Seed == 2 && len(v.NotChecked) == 0 {
@@ -163,17 +176,20 @@ func TestAnInterruptEndsTheLoadAndVerifies(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if v := r.Verification; !r.Interrupted || r.Done == 0 || r.Differs() || v.Orders == 0 || v.Accounts != 8 || v.Audit != "clean" {
+	if v := r.Verification; !r.Interrupted || r.Done == 0 || r.Differs() || v.Orders == 0 ||
+		v.Accounts != 8 || v.Audit != "clean" {
 		t.Errorf("%+v %+v", r, r.Verification)
 	}
 }
 
-// Killed in the midst of it, the server comes back: what had no outcome is looked up, and nothing is taken for refused.
+// Killed in the midst of it, the server comes back: what had no outcome is looked up, and nothing
+// is taken for refused.
 func TestAServerThatIsKilledMeanwhileIsVerified(t *testing.T) {
 	s := started(t)
 	o := of(s)
 	seen := make(chan struct{})
-	o.Duration, o.Progress, o.Mix = 4*time.Second, &watched{text: "1s of 4s: ", seen: seen}, Mix{Place: 70, Cancel: 30}
+	o.Duration, o.Progress, o.Mix = 4*time.Second, &watched{text: "1s of 4s: ", seen: seen},
+		Mix{Place: 70, Cancel: 30}
 	type result struct {
 		r   *Report
 		err error
@@ -192,7 +208,8 @@ func TestAServerThatIsKilledMeanwhileIsVerified(t *testing.T) {
 		t.Fatal(x.err)
 	}
 	v := x.r.Verification
-	if x.r.Unknown == 0 || x.r.Differs() || v.UnknownIn+v.UnknownOut == 0 || v.Audit != "clean" || v.Books != 1 {
+	if x.r.Unknown == 0 || x.r.Differs() || v.UnknownIn+v.UnknownOut == 0 || v.Audit != "clean" ||
+		v.Books != 1 {
 		t.Errorf("%+v %+v", x.r, v)
 	}
 	if c := x.r.Subscribers; len(c) != 1 || c[0].Lost == 0 {
@@ -227,7 +244,8 @@ func TestSyntheticPairsAreTradedAndAreNotForgotten(t *testing.T) {
 		t.Fatal(err)
 	}
 	v := r.Verification
-	if r.Differs() || len(r.Pairs) != 6 || v.Books != 6 || v.Accounts != 8 || v.Audit != "clean" || v.Incomplete != "" {
+	if r.Differs() || len(r.Pairs) != 6 || v.Books != 6 || v.Accounts != 8 || v.Audit != "clean" ||
+		v.Incomplete != "" {
 		t.Errorf("%+v %+v", r, v)
 	}
 	synthetic := uint64(0) // together: on a slow machine there may be none for one of them

@@ -62,7 +62,8 @@ type pairStats struct {
 const maxPairHistograms = 500
 
 func newStats(pairs int) *stats {
-	s := &stats{all: newHistogram(), recent: newHistogram(), kinds: map[string]uint64{}, byPair: make([]pairStats, pairs)}
+	s := &stats{all: newHistogram(), recent: newHistogram(), kinds: map[string]uint64{},
+		byPair: make([]pairStats, pairs)}
 	if pairs <= maxPairHistograms {
 		for i := range s.byPair {
 			s.byPair[i].latency = hdrhistogram.New(1, longest, 2)

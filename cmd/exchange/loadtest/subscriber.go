@@ -15,7 +15,8 @@ import (
 	"github.com/fasthttp/websocket"
 )
 
-// Channels are those of the event stream, for all pairs. "book" is what old clients get: the events book_<pair>.
+// Channels are those of the event stream, for all pairs. "book" is what old clients get: the events
+// book_<pair>.
 var Channels = []string{"ticker", "orderbook.20", "diff", "trades", "book"}
 
 // A subscriber is a socket of the event stream. It comes back when its connection is lost.
@@ -47,7 +48,8 @@ func subscribe(ctx context.Context, o *Options, say func(string, ...any)) (*subs
 	s := &subscribers{}
 	for _, channel := range Channels {
 		for i := range o.Subscribers[channel] {
-			s.all = append(s.all, &subscriber{channel: channel, keeps: channel == "diff" && i == 0, books: map[string]*localBook{}, last: map[string]uint64{}})
+			s.all = append(s.all, &subscriber{channel: channel, keeps: channel == "diff" && i == 0,
+				books: map[string]*localBook{}, last: map[string]uint64{}})
 		}
 	}
 	running, stop := context.WithCancel(context.WithoutCancel(ctx))
@@ -88,9 +90,11 @@ func (s *subscriber) connect(ctx context.Context, address string) error {
 	}
 	dialer := websocket.Dialer{HandshakeTimeout: 30 * time.Second, ReadBufferSize: 32 << 10}
 	for {
-		conn, resp, err := dialer.DialContext(ctx, "ws://"+address+path+"?EIO=4&transport=websocket", nil)
+		conn, resp, err := dialer.DialContext(ctx,
+			"ws://"+address+path+"?EIO=4&transport=websocket", nil)
 		if err != nil {
-			if resp != nil && (resp.StatusCode == http.StatusTooManyRequests || resp.StatusCode == http.StatusServiceUnavailable) && ctx.Err() == nil {
+			if resp != nil && (resp.StatusCode == http.StatusTooManyRequests ||
+				resp.StatusCode == http.StatusServiceUnavailable) && ctx.Err() == nil {
 				select {
 				case <-ctx.Done():
 				case <-time.After(200 * time.Millisecond):
@@ -98,7 +102,9 @@ func (s *subscriber) connect(ctx context.Context, address string) error {
 				continue
 			}
 			if resp != nil {
-				return fmt.Errorf("the handshake was answered with %s (limits are stream.connections and stream.connections_per_address)", resp.Status)
+				return fmt.Errorf(
+					"the handshake was answered with %s (limits are stream.connections and "+
+						"stream.connections_per_address)", resp.Status)
 			}
 			return unreachable{err}
 		}

@@ -42,7 +42,8 @@ type verifier struct {
 }
 
 func newVerifier(ctx context.Context, r *rest, f *field, run string) *verifier {
-	v := &verifier{ctx: ctx, rest: r, field: f, run: run, byName: map[string]*pair{}, skips: map[string]int{}, pause: 300 * time.Millisecond}
+	v := &verifier{ctx: ctx, rest: r, field: f, run: run, byName: map[string]*pair{},
+		skips: map[string]int{}, pause: 300 * time.Millisecond}
 	v.result.NotChecked, v.result.Differences = []string{}, []string{}
 	for _, p := range f.pairs {
 		v.byName[p.name] = p
@@ -84,7 +85,8 @@ func (v *verifier) verify(s *subscribers, say func(string, ...any)) *Verificatio
 		v.result.Incomplete = err.Error()
 	}
 	for _, why := range sortedKinds(counted(v.skips)) {
-		v.result.NotChecked = append(v.result.NotChecked, fmt.Sprintf("%d times: %s", why.Count, why.Kind))
+		v.result.NotChecked = append(v.result.NotChecked,
+			fmt.Sprintf("%d times: %s", why.Count, why.Kind))
 	}
 	v.result.Took = time.Since(began).Seconds()
 	return &v.result

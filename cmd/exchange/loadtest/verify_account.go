@@ -137,7 +137,8 @@ func (v *verifier) compare(ctx context.Context, a *account) (*findings, error) {
 		f.skipped = append(f.skipped, "sums of an account that had orders or withdraws before")
 		v.balances(ctx, f, a, rows, trades, self, now, false)
 	case uncertain:
-		f.skipped = append(f.skipped, "sums of an account of which an order without an outcome has traded")
+		f.skipped = append(f.skipped,
+			"sums of an account of which an order without an outcome has traded")
 	default:
 		v.fills(f, rows, trades, self)
 		v.balances(ctx, f, a, rows, trades, self, now, true)
@@ -146,7 +147,8 @@ func (v *verifier) compare(ctx context.Context, a *account) (*findings, error) {
 }
 
 // find is the row of an order. What had no outcome is asked for by its client id.
-func (v *verifier) find(ctx context.Context, a *account, o *sent, clientID string, rows map[uint64]*orderRow, byClient map[string]*orderRow) (*orderRow, error) {
+func (v *verifier) find(ctx context.Context, a *account, o *sent, clientID string,
+	rows map[uint64]*orderRow, byClient map[string]*orderRow) (*orderRow, error) {
 	if o.outcome == done {
 		return rows[o.id], nil
 	}
@@ -154,12 +156,13 @@ func (v *verifier) find(ctx context.Context, a *account, o *sent, clientID strin
 	if o.outcome == refused || row != nil {
 		return row, nil
 	}
-	err := v.rest.get(ctx, a.users[0], "/api/v1/orders/own/?client_order_id="+clientID, func(body []byte) error {
-		return eachItem(body, func(item []byte) (err error) {
-			row, err = v.readOrder(item)
-			return err
+	err := v.rest.get(ctx, a.users[0],
+		"/api/v1/orders/own/?client_order_id="+clientID, func(body []byte) error {
+			return eachItem(body, func(item []byte) (err error) {
+				row, err = v.readOrder(item)
+				return err
+			})
 		})
-	})
 	return row, err
 }
 
@@ -182,19 +185,28 @@ func (v *verifier) order(f *findings, o *sent, clientID string, row *orderRow) {
 	}
 	p := v.field.pairs[o.pair]
 	switch {
-	case row.pair != p || row.buy != o.buy || row.price != o.price || row.initial != o.amount || row.clientID != clientID:
-		f.differ("order %d (%s) was sent as %s %s %s at %s, and is there as %s %s %s at %s (%s)", row.id, clientID,
-			sideName(o.buy), o.amount, p.name, o.price, sideName(row.buy), row.initial, row.name(), row.price, row.clientID)
+	case row.pair != p || row.buy != o.buy || row.price != o.price || row.initial != o.amount ||
+		row.clientID != clientID:
+		f.differ("order %d (%s) was sent as %s %s %s at %s, and is there as %s %s %s at %s (%s)",
+			row.id, clientID,
+			sideName(o.buy), o.amount, p.name, o.price, sideName(row.buy), row.initial, row.name(),
+			row.price, row.clientID)
 	case row.filled < o.filled:
-		f.differ("of order %d (%s) %s were filled when it was placed, and now it says %s", row.id, clientID, o.filled, row.filled)
+		f.differ("of order %d (%s) %s were filled when it was placed, and now it says %s", row.id,
+			clientID, o.filled, row.filled)
 	case row.filled+row.amount != row.initial:
-		f.differ("of order %d (%s) of %s, %s are filled and %s remain", row.id, clientID, row.initial, row.filled, row.amount)
+		f.differ("of order %d (%s) of %s, %s are filled and %s remain", row.id, clientID,
+			row.initial, row.filled, row.amount)
 	case o.canceled && o.cancel == done && row.status != statusCancelled:
-		f.differ("the cancel of order %d (%s) was acknowledged, and its status is %d", row.id, clientID, row.status)
-	case row.status == statusCancelled && o.outcome == done && !o.cut && !(o.canceled && o.cancel != refused):
+		f.differ("the cancel of order %d (%s) was acknowledged, and its status is %d", row.id,
+			clientID, row.status)
+	case row.status == statusCancelled && o.outcome == done && !o.cut &&
+		!(o.canceled && o.cancel != refused):
 		f.differ("order %d (%s) is cancelled, and no cancel was acknowledged", row.id, clientID)
-	case row.status == statusDone && row.amount != 0, row.status == statusActive && row.amount == 0, row.status < statusActive || row.status > statusDone:
-		f.differ("order %d (%s) has status %d, and %s of it remain", row.id, clientID, row.status, row.amount)
+	case row.status == statusDone && row.amount != 0, row.status == statusActive && row.amount == 0,
+		row.status < statusActive || row.status > statusDone:
+		f.differ("order %d (%s) has status %d, and %s of it remain", row.id, clientID, row.status,
+			row.amount)
 	default:
 		f.orders++
 		if o.canceled && o.cancel == done {
@@ -221,17 +233,22 @@ func sideName(buy bool) string {
 func (v *verifier) strangers(f *findings, a *account, rows map[uint64]*orderRow) {
 	mine := make(map[string]bool, len(a.orders))
 	for i := range a.orders {
-		mine[string(appendClientID(nil, []byte(v.run), a.orders[i].user, a.orders[i].serial))] = true
+		mine[string(appendClientID(nil, []byte(v.run), a.orders[i].user,
+			a.orders[i].serial))] = true
 	}
 	for _, row := range rows {
 		if !mine[row.clientID] {
-			f.differ("order %d (%s) is there, and this test has not sent it: its accounts must be its own", row.id, row.clientID)
+			f.differ(
+				"order %d (%s) is there, and this test has not sent it: its accounts must be "+
+					"its own", row.id, row.clientID)
 		}
 	}
 }
 
-// ownTrades finds every trade that an answer told of. Those with an order of the same account are returned by their ids.
-func (v *verifier) ownTrades(ctx context.Context, f *findings, a *account, rows map[uint64]*orderRow, trades map[uint64]*tradeRow) (self map[uint64]bool, err error) {
+// ownTrades finds every trade that an answer told of. Those with an order of the same account are
+// returned by their ids.
+func (v *verifier) ownTrades(ctx context.Context, f *findings, a *account,
+	rows map[uint64]*orderRow, trades map[uint64]*tradeRow) (self map[uint64]bool, err error) {
 	self = map[uint64]bool{}
 	older := map[uint64]bool{} // orders of before the test: whether they are the account's
 	for i := range a.trades {
@@ -243,7 +260,8 @@ func (v *verifier) ownTrades(ctx context.Context, f *findings, a *account, rows 
 			f.differ("trade %d was acknowledged, and is missing", t.id)
 			continue
 		case row.pair != p || row.buy != t.buy || row.price != t.price || row.amount != t.amount:
-			f.differ("trade %d was told as %s %s %s at %s, and is there as %s %s at %s", t.id, sideName(t.buy), t.amount, p.name, t.price,
+			f.differ("trade %d was told as %s %s %s at %s, and is there as %s %s at %s", t.id,
+				sideName(t.buy), t.amount, p.name, t.price,
 				sideName(row.buy), row.amount, row.price)
 		default:
 			f.trades++
@@ -266,7 +284,8 @@ func (v *verifier) ownTrades(ctx context.Context, f *findings, a *account, rows 
 
 // owns asks whether an order is the account's: another's is not found.
 func (v *verifier) owns(ctx context.Context, a *account, id uint64) (bool, error) {
-	err := v.rest.get(ctx, a.users[0], fmt.Sprintf("/api/v1/order/%d/", id), func([]byte) error { return nil })
+	err := v.rest.get(ctx, a.users[0],
+		fmt.Sprintf("/api/v1/order/%d/", id), func([]byte) error { return nil })
 	var status *statusError
 	if errors.As(err, &status) && status.status == 404 {
 		return false, nil
@@ -275,7 +294,8 @@ func (v *verifier) owns(ctx context.Context, a *account, id uint64) (bool, error
 }
 
 // fills compares, for each pair and side, what orders say was filled with what was traded.
-func (v *verifier) fills(f *findings, rows map[uint64]*orderRow, trades map[uint64]*tradeRow, self map[uint64]bool) {
+func (v *verifier) fills(f *findings, rows map[uint64]*orderRow, trades map[uint64]*tradeRow,
+	self map[uint64]bool) {
 	type key struct {
 		pair *pair
 		buy  bool
@@ -298,15 +318,21 @@ func (v *verifier) fills(f *findings, rows map[uint64]*orderRow, trades map[uint
 	}
 	for k, sum := range filled {
 		if sum.Cmp(traded[k]) != 0 {
-			f.differ("of its orders to %s %s, %s are filled, and its trades have %s", sideName(k.buy), k.pair.name, sum, traded[k])
+			f.differ("of its orders to %s %s, %s are filled, and its trades have %s",
+				sideName(k.buy), k.pair.name, sum, traded[k])
 		}
 	}
 }
 
-// balances compares the wallets with what the trades make of them, and what is reserved with what rests.
-func (v *verifier) balances(ctx context.Context, f *findings, a *account, rows map[uint64]*orderRow, trades map[uint64]*tradeRow, self map[uint64]bool, now holdings, reserves bool) {
-	in, out, rest := map[string]money.Balance{}, map[string]money.Balance{}, map[string]money.Balance{}
-	add := func(m map[string]money.Balance, currency string, b money.Balance) { m[currency] = m[currency].Add(b) }
+// balances compares the wallets with what the trades make of them, and what is reserved with what
+// rests.
+func (v *verifier) balances(ctx context.Context, f *findings, a *account, rows map[uint64]*orderRow,
+	trades map[uint64]*tradeRow, self map[uint64]bool, now holdings, reserves bool) {
+	in, out, rest := map[string]money.Balance{}, map[string]money.Balance{},
+		map[string]money.Balance{}
+	add := func(m map[string]money.Balance, currency string, b money.Balance) {
+		m[currency] = m[currency].Add(b)
+	}
 	for currency, h := range a.before {
 		in[currency] = h.balance
 	}
@@ -348,12 +374,16 @@ func (v *verifier) balances(ctx context.Context, f *findings, a *account, rows m
 	for currency := range union(in, out, nowOf(now)) {
 		has := now[currency]
 		if in[currency].Cmp(has.balance.Add(out[currency])) != 0 {
-			f.differ("its balance is %s %s; from what it had before (%s) and its trades (+ %s in all, - %s) it must be another", has.balance, currency,
-				a.before[currency].balance, in[currency].Sub(a.before[currency].balance), out[currency])
+			f.differ(
+				"its balance is %s %s; from what it had before (%s) and its trades (+ %s in all, "+
+					"- %s) it must be another", has.balance, currency,
+				a.before[currency].balance, in[currency].Sub(a.before[currency].balance),
+				out[currency])
 			good = false
 		}
 		if reserves && has.reserve.Cmp(rest[currency]) != 0 {
-			f.differ("%s %s are reserved, and its open orders hold %s", has.reserve, currency, rest[currency])
+			f.differ("%s %s are reserved, and its open orders hold %s", has.reserve, currency,
+				rest[currency])
 			good = false
 		}
 	}
@@ -383,7 +413,8 @@ func union(all ...map[string]money.Balance) map[string]bool {
 }
 
 // makerFee is what an account pays as the maker.
-func (v *verifier) makerFee(ctx context.Context, a *account, p *pair, received money.Balance) (money.Balance, error) {
+func (v *verifier) makerFee(ctx context.Context, a *account, p *pair,
+	received money.Balance) (money.Balance, error) {
 	if a.fees == nil {
 		fees := map[string]money.Rate{}
 		err := v.rest.get(ctx, a.users[0], "/api/v1/fees/", func(body []byte) error {

@@ -18,37 +18,40 @@ const (
 // orders are all of the account that are newer than the test.
 func (v *verifier) orders(ctx context.Context, a *account) (map[uint64]*orderRow, error) {
 	rows := map[uint64]*orderRow{}
-	err := v.list(ctx, a, "/api/v1/orders/own/", orderPage, a.newest.order, func(item []byte) (uint64, error) {
-		row, err := v.readOrder(item)
-		if err != nil {
-			return 0, err
-		}
-		if row.id > a.newest.order {
-			rows[row.id] = row
-		}
-		return row.id, nil
-	})
+	err := v.list(ctx, a, "/api/v1/orders/own/", orderPage,
+		a.newest.order, func(item []byte) (uint64, error) {
+			row, err := v.readOrder(item)
+			if err != nil {
+				return 0, err
+			}
+			if row.id > a.newest.order {
+				rows[row.id] = row
+			}
+			return row.id, nil
+		})
 	return rows, err
 }
 
 // trades are all of the account that are newer than the test.
 func (v *verifier) trades(ctx context.Context, a *account) (map[uint64]*tradeRow, error) {
 	rows := map[uint64]*tradeRow{}
-	err := v.list(ctx, a, "/api/v1/exchanges/own/", tradePage, a.newest.trade, func(item []byte) (uint64, error) {
-		row, err := v.readTrade(item)
-		if err != nil {
-			return 0, err
-		}
-		if row.id > a.newest.trade {
-			rows[row.id] = row
-		}
-		return row.id, nil
-	})
+	err := v.list(ctx, a, "/api/v1/exchanges/own/", tradePage,
+		a.newest.trade, func(item []byte) (uint64, error) {
+			row, err := v.readTrade(item)
+			if err != nil {
+				return 0, err
+			}
+			if row.id > a.newest.trade {
+				rows[row.id] = row
+			}
+			return row.id, nil
+		})
 	return rows, err
 }
 
 // list reads a list, newest first, page by page below the last id seen, down to an id.
-func (v *verifier) list(ctx context.Context, a *account, path string, limit int, downTo uint64, read func(item []byte) (uint64, error)) error {
+func (v *verifier) list(ctx context.Context, a *account, path string, limit int, downTo uint64,
+	read func(item []byte) (uint64, error)) error {
 	before := uint64(0)
 	for {
 		page := fmt.Sprintf("%s?limit=%d", path, limit)

@@ -34,23 +34,25 @@ func (v *verifier) stream(s *subscribers) error {
 	return nil
 }
 
-// book compares one pair's book. As long as others trade, the local book may be ahead of the answer: it is asked again.
+// book compares one pair's book. As long as others trade, the local book may be ahead of the
+// answer: it is asked again.
 func (v *verifier) book(x *subscriber, p *pair) error {
 	var update uint64
 	for end := time.Now().Add(streamPatience); ; {
 		sell, buy := map[money.Price]money.Amount{}, map[money.Price]money.Amount{}
-		err := v.rest.getWith(v.ctx, nil, "/api/v1/orderbook/"+p.name+"/?group=1", func(resp *fasthttp.Response) error {
-			update = number(resp.Header.Peek("X-Update-Id"))
-			return eachField(resp.Body(), func(name, value []byte) bool {
-				switch string(name) {
-				case "sell":
-					_ = readLevels(value, sell) // what cannot be read differs
-				case "buy":
-					_ = readLevels(value, buy)
-				}
-				return true
+		err := v.rest.getWith(v.ctx, nil,
+			"/api/v1/orderbook/"+p.name+"/?group=1", func(resp *fasthttp.Response) error {
+				update = number(resp.Header.Peek("X-Update-Id"))
+				return eachField(resp.Body(), func(name, value []byte) bool {
+					switch string(name) {
+					case "sell":
+						_ = readLevels(value, sell) // what cannot be read differs
+					case "buy":
+						_ = readLevels(value, buy)
+					}
+					return true
+				})
 			})
-		})
 		if err != nil {
 			return err
 		}
@@ -73,14 +75,18 @@ func (v *verifier) book(x *subscriber, p *pair) error {
 		}
 		if time.Now().After(end) {
 			at, known := x.at(p.name)
-			v.differ("the local book of %s is at update %d (known: %t), and does not come to %d, which the REST book has", p.name, at, known, update)
+			v.differ(
+				"the local book of %s is at update %d (known: %t), and does not come to %d, "+
+					"which the REST book has", p.name, at, known, update)
 			return nil
 		}
 	}
 }
 
-// compare is equal if the local book is at that update, and then says what differs; behind if it has not come there yet.
-func (s *subscriber) compare(pair string, update uint64, sell, buy map[money.Price]money.Amount) (text string, equal, behind bool) {
+// compare is equal if the local book is at that update, and then says what differs; behind if it
+// has not come there yet.
+func (s *subscriber) compare(pair string, update uint64,
+	sell, buy map[money.Price]money.Amount) (text string, equal, behind bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	b := s.books[pair]

@@ -1,18 +1,18 @@
-// Package mail sends the mails of the exchange: the code that confirms a withdrawal, and word that one
-// was refused.
+// Package mail sends the mails of the exchange: the code that confirms a withdrawal, and word that
+// one was refused.
 //
-// Texts are made by Withdraw. A Message is sent by SMTP.Send, or in a demo by Files.Send, which writes
-// it to a folder instead. Both send one message once and say clearly why they did not; keeping messages
-// and trying again is for their caller. nil means that the server has taken the message over and is
-// answerable for it. After an error it may have been taken over all the same, when its last answer was
-// lost: so a message can arrive twice, with one Message-ID, by which mail programs recognise the repeat.
-// After ErrNever trying again is useless.
+// Texts are made by Withdraw. A Message is sent by SMTP.Send, or in a demo by Files.Send, which
+// writes it to a folder instead. Both send one message once and say clearly why they did not;
+// keeping messages and trying again is for their caller. nil means that the server has taken the
+// message over and is answerable for it. After an error it may have been taken over all the same,
+// when its last answer was lost: so a message can arrive twice, with one Message-ID, by which mail
+// programs recognise the repeat. After ErrNever trying again is useless.
 //
 //	s, err := mail.NewSMTP(mail.Options{Host: "smtp.example.org", From: "exchange@example.org", Timeout: time.Minute})
 //	subject, text := mail.Withdraw{...}.Code("7K2M-9QXD-04TB", 30*time.Minute)
 //	err = s.Send(ctx, mail.Message{ID: "7", To: "alice@example.org", Subject: subject, Text: text})
 //
-// Everything is bounded: the lengths of a message's parts, the time of a Send, and what a server may say
-// in it. Nothing in a message can become a header: see Message. A password is shown nowhere, whatever a
-// server answers.
+// Everything is bounded: the lengths of a message's parts, the time of a Send, and what a server
+// may say in it. Nothing in a message can become a header: see Message. A password is shown
+// nowhere, whatever a server answers.
 package mail

@@ -18,8 +18,8 @@ func NewFiles(dir string) *Files { return &Files{dir} }
 
 var filesFrom = &netmail.Address{Name: "Demo Exchange", Address: "exchange@localhost"}
 
-// Send writes m as <ID>.eml, with mode 0600, which mail programs can open. The file is there whole or not
-// at all, and the same message again takes its place.
+// Send writes m as <ID>.eml, with mode 0600, which mail programs can open. The file is there whole
+// or not at all, and the same message again takes its place.
 func (f *Files) Send(ctx context.Context, m Message) error {
 	if err := context.Cause(ctx); err != nil {
 		return err

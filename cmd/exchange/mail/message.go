@@ -21,14 +21,15 @@ const (
 	MaxText    = 16 << 10
 )
 
-// ErrNever is wrapped by the errors of a Send after which trying again is useless: the message can never be
-// sent, or the server will never take it for its recipient.
+// ErrNever is wrapped by the errors of a Send after which trying again is useless: the message can
+// never be sent, or the server will never take it for its recipient.
 var ErrNever = errors.New("it can never be sent")
 
 // Message is one mail to one reader.
 //
-// Send refuses one that breaks a bound or has control characters, other than newlines and tabs in Text:
-// so no value can begin a header or a command of its own. Such a message will never be sent: ErrNever.
+// Send refuses one that breaks a bound or has control characters, other than newlines and tabs in
+// Text: so no value can begin a header or a command of its own. Such a message will never be sent:
+// ErrNever.
 type Message struct {
 	// ID is different for each message and the same each time one is sent again: the Message-ID is
 	// made of it and the sender's domain. It has 1 to MaxID of a-z and 0-9, with single '.' and '-'
@@ -36,15 +37,15 @@ type Message struct {
 	ID string
 	// To is a bare address, at most MaxAddress bytes.
 	To string
-	// Subject is one line of 1 to MaxSubject bytes of printable UTF-8. Blanks are single and not at the
-	// ends, for others do not survive the folding of a long header.
+	// Subject is one line of 1 to MaxSubject bytes of printable UTF-8. Blanks are single and not at
+	// the ends, for others do not survive the folding of a long header.
 	Subject string
 	// Text is plain UTF-8 text of at most MaxText bytes; lines end with "\n".
 	Text string
 }
 
-// encode is the message as it goes over the wire: headers, an empty line and the encoded text. Lines end
-// with CR LF.
+// encode is the message as it goes over the wire: headers, an empty line and the encoded text.
+// Lines end with CR LF.
 func (m Message) encode(from *netmail.Address) ([]byte, error) {
 	if err := m.check(); err != nil {
 		return nil, fmt.Errorf("mail %q: %w: %w", m.ID, ErrNever, err)
@@ -72,11 +73,14 @@ func (m Message) check() error {
 		return fmt.Errorf(
 			"the id is not 1 to %d of a-z and 0-9 with single '.' and '-' between them", MaxID)
 	case m.Subject == "" || m.Subject != line(m.Subject, MaxSubject):
-		return fmt.Errorf("the subject %.80q is not one line of 1 to %d bytes of printable text with single blanks", m.Subject, MaxSubject)
+		return fmt.Errorf(
+			"the subject %.80q is not one line of 1 to %d bytes of printable text with single "+
+				"blanks", m.Subject, MaxSubject)
 	case len(m.Text) > MaxText:
 		return fmt.Errorf("the text has %d bytes, more than %d", len(m.Text), MaxText)
 	case !utf8.ValidString(m.Text) || strings.ContainsFunc(m.Text, controlInText):
-		return fmt.Errorf("the text has control characters or is not UTF-8") // it may hold a code: never shown
+		// it may hold a code: never shown
+		return fmt.Errorf("the text has control characters or is not UTF-8")
 	}
 	return nil
 }
@@ -89,7 +93,9 @@ func controlInText(r rune) bool { return unicode.IsControl(r) && r != '\n' && r 
 func checkAddress(s string) error {
 	a, err := netmail.ParseAddress(s)
 	if err != nil || a.Address != s || len(s) > MaxAddress || strings.ContainsAny(s, "<>") ||
-		strings.ContainsFunc(s, func(r rune) bool { return unicode.IsControl(r) || unicode.IsSpace(r) }) {
+		strings.ContainsFunc(s, func(r rune) bool {
+			return unicode.IsControl(r) || unicode.IsSpace(r)
+		}) {
 		return fmt.Errorf("%.80q is not an e-mail address", s)
 	}
 	return nil
@@ -98,8 +104,12 @@ func checkAddress(s string) error {
 // parseFrom reads an address with or without a name in front.
 func parseFrom(s string) (*netmail.Address, error) {
 	a, err := netmail.ParseAddress(s)
-	if err != nil || !ascii(a.Address) || checkAddress(a.Address) != nil || len(a.Name) > MaxSubject || strings.ContainsFunc(a.Name, unicode.IsControl) {
-		return nil, fmt.Errorf(`the sender %.80q is not an e-mail address in ASCII, such as exchange@example.org or "Example Exchange <exchange@example.org>"`, s)
+	if err != nil || !ascii(a.Address) || checkAddress(a.Address) != nil ||
+		len(a.Name) > MaxSubject || strings.ContainsFunc(a.Name, unicode.IsControl) {
+		return nil,
+			fmt.Errorf(
+				`the sender %.80q is not an e-mail address in ASCII, such as exchange@example.org or "Example Exchange <exchange@example.org>"`,
+				s)
 	}
 	return a, nil
 }

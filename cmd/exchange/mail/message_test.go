@@ -13,7 +13,8 @@ import (
 
 func TestEveryMessageIsRefusedOrArrivesAsItWas(t *testing.T) {
 	// Pieces of what breaks headers, encodings and folding, among ordinary ones.
-	piece := rapid.SampledFrom([]string{"a", "Zz", " ", "  ", "\n", "\r", "\t", "ü", "你好", "🙂", "=", ".", ":", ",", "Bcc: x@y", "\x00", "\xff",
+	piece := rapid.SampledFrom([]string{"a", "Zz", " ", "  ", "\n", "\r", "\t", "ü", "你好", "🙂", "=",
+		".", ":", ",", "Bcc: x@y", "\x00", "\xff",
 		"\u2028", "\u0085", strings.Repeat("w", 80), strings.Repeat("é", 40), "@", "<", ">", "\""})
 	text := func(t *rapid.T, name string, most int) string {
 		return strings.Join(rapid.SliceOfN(piece, 0, most).Draw(t, name), "")
@@ -113,9 +114,11 @@ func TestLineIsOneBoundedLineOfPrintableText(t *testing.T) {
 		}
 	}
 	rapid.Check(t, func(t *rapid.T) {
-		in, limit := string(rapid.SliceOf(rapid.Byte()).Draw(t, "in")), rapid.IntRange(4, 30).Draw(t, "limit")
+		in, limit := string(rapid.SliceOf(rapid.Byte()).Draw(t, "in")),
+			rapid.IntRange(4, 30).Draw(t, "limit")
 		got := line(in, limit)
-		if len(got) > limit || !utf8.ValidString(got) || strings.TrimSpace(got) != got || line(got, limit) != got {
+		if len(got) > limit || !utf8.ValidString(got) || strings.TrimSpace(got) != got ||
+			line(got, limit) != got {
 			t.Fatalf("%q at most %d: %q", in, limit, got)
 		}
 	})

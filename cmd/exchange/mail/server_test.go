@@ -61,7 +61,8 @@ func (s *server) deliveries() []delivery {
 }
 
 // start serves until the test ends; tune may be nil.
-func (s *server) start(t *testing.T, mode string, cert *certificate, tune func(*gosmtp.Server)) *server {
+func (s *server) start(t *testing.T, mode string, cert *certificate,
+	tune func(*gosmtp.Server)) *server {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -97,7 +98,8 @@ func (s *server) start(t *testing.T, mode string, cert *certificate, tune func(*
 
 // options are what a sender to this server needs at least.
 func (s *server) options(mode string) Options {
-	return Options{Host: s.host, Port: s.port, TLS: mode, From: `Example Börse <exchange@example.org>`, Timeout: time.Minute}
+	return Options{Host: s.host, Port: s.port, TLS: mode,
+		From: `Example Börse <exchange@example.org>`, Timeout: time.Minute}
 }
 
 func (s *server) NewSession(c *gosmtp.Conn) (gosmtp.Session, error) {
@@ -201,22 +203,25 @@ func newCertificate(t *testing.T, ip string) *certificate {
 	if err != nil {
 		t.Fatal(err)
 	}
-	template := &x509.Certificate{SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "mail"}, IPAddresses: []net.IP{net.ParseIP(ip)},
-		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour), IsCA: true, BasicConstraintsValid: true}
+	template := &x509.Certificate{SerialNumber: big.NewInt(1),
+		Subject: pkix.Name{CommonName: "mail"}, IPAddresses: []net.IP{net.ParseIP(ip)},
+		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour), IsCA: true,
+		BasicConstraintsValid: true}
 	der, err := x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)
 	if err != nil {
 		t.Fatal(err)
 	}
 	file := filepath.Join(t.TempDir(), "ca.pem")
-	if err := os.WriteFile(file, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}), 0o600); err != nil {
+	if err := os.WriteFile(file, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}),
+		0o600); err != nil {
 		t.Fatal(err)
 	}
 	return &certificate{tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key}, file}
 }
 
-// script plays a server without TLS that answers as it should until the command `at`, with "greeting"
-// for the connection itself and "." for the end of the message. Then it calls do. It returns what a
-// sender needs.
+// script plays a server without TLS that answers as it should until the command `at`, with
+// "greeting" for the connection itself and "." for the end of the message. Then it calls do. It
+// returns what a sender needs.
 func script(t *testing.T, at string, do func(net.Conn)) Options {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -238,11 +243,13 @@ func script(t *testing.T, at string, do func(net.Conn)) Options {
 		<-done
 	})
 	a := l.Addr().(*net.TCPAddr)
-	return Options{Host: a.IP.String(), Port: a.Port, TLS: TLSNone, From: "exchange@example.org", Timeout: time.Minute}
+	return Options{Host: a.IP.String(), Port: a.Port, TLS: TLSNone, From: "exchange@example.org",
+		Timeout: time.Minute}
 }
 
 func play(conn net.Conn, at string, do func(net.Conn)) {
-	answers := map[string]string{"greeting": "220 hello", "EHLO": "250 hello", "MAIL": "250 ok", "RCPT": "250 ok",
+	answers := map[string]string{"greeting": "220 hello", "EHLO": "250 hello", "MAIL": "250 ok",
+		"RCPT": "250 ok",
 		"DATA": "354 go on", ".": "250 taken", "QUIT": "221 bye"}
 	r, inMessage := bufio.NewReader(conn), false
 	for command := "greeting"; ; {

@@ -43,14 +43,17 @@ type Options struct {
 	Username string // empty: no authentication
 	Password string `json:"-"`
 
-	From    string        // address in ASCII, with or without a name: "Example <exchange@example.org>"
+	// address in ASCII, with or without a name: "Example <exchange@example.org>"
+	From    string
 	Timeout time.Duration // of one Send in all; above 0
-	CAFile  string        // PEM file of whom to trust in place of the system's authorities; empty: those
+	// PEM file of whom to trust in place of the system's authorities; empty: those
+	CAFile string
 }
 
 // String is for logs.
 func (o Options) String() string {
-	return fmt.Sprintf("mail server %s port %d, tls %q, user %q, from %q", o.Host, o.Port, o.TLS, o.Username, o.From)
+	return fmt.Sprintf("mail server %s port %d, tls %q, user %q, from %q", o.Host, o.Port, o.TLS,
+		o.Username, o.From)
 }
 
 // GoString keeps the password out of %#v too.
@@ -70,8 +73,8 @@ type SMTP struct {
 // login stands behind a pointer so that printing an SMTP does not show it.
 type login struct{ username, password string }
 
-// NewSMTP checks the options and reads CAFile. It does not ask the server anything: that the server is
-// away must not keep the exchange from starting.
+// NewSMTP checks the options and reads CAFile. It does not ask the server anything: that the server
+// is away must not keep the exchange from starting.
 func NewSMTP(o Options) (*SMTP, error) {
 	if o.TLS == "" {
 		o.TLS = TLSRequired
@@ -84,10 +87,13 @@ func NewSMTP(o Options) (*SMTP, error) {
 		return nil, fmt.Errorf("mail: %w", err)
 	}
 	switch {
-	case o.Host == "" || strings.ContainsFunc(o.Host, func(r rune) bool { return unicode.IsSpace(r) || unicode.IsControl(r) }):
+	case o.Host == "" || strings.ContainsFunc(o.Host, func(r rune) bool {
+		return unicode.IsSpace(r) || unicode.IsControl(r)
+	}):
 		return nil, fmt.Errorf("mail: %q is not the name of a server", o.Host)
 	case usualPort[o.TLS] == 0:
-		return nil, fmt.Errorf("mail: tls is %q, not %s, %s or %s", o.TLS, TLSRequired, TLSImplicit, TLSNone)
+		return nil, fmt.Errorf("mail: tls is %q, not %s, %s or %s", o.TLS, TLSRequired, TLSImplicit,
+			TLSNone)
 	case o.Port < 1 || o.Port > 65535:
 		return nil, fmt.Errorf("mail: there is no port %d", o.Port)
 	case o.Timeout <= 0:
@@ -97,9 +103,12 @@ func NewSMTP(o Options) (*SMTP, error) {
 	case strings.ContainsFunc(o.Username+o.Password, unicode.IsControl):
 		return nil, errors.New("mail: user name or password has control characters")
 	case o.Username != "" && o.TLS == TLSNone && !config.Loopback(o.Host):
-		return nil, fmt.Errorf("mail: without TLS a password is not sent to %s, which is not this machine", o.Host)
+		return nil,
+			fmt.Errorf("mail: without TLS a password is not sent to %s, which is not this machine",
+				o.Host)
 	}
-	s := &SMTP{host: o.Host, server: net.JoinHostPort(o.Host, strconv.Itoa(o.Port)), tls: o.TLS, from: from, timeout: o.Timeout,
+	s := &SMTP{host: o.Host, server: net.JoinHostPort(o.Host, strconv.Itoa(o.Port)), tls: o.TLS,
+		from: from, timeout: o.Timeout,
 		config: &tls.Config{ServerName: o.Host, MinVersion: tls.VersionTLS12}}
 	if o.Username != "" {
 		s.login = &login{o.Username, o.Password}
@@ -117,17 +126,19 @@ func NewSMTP(o Options) (*SMTP, error) {
 	return s, nil
 }
 
-// Send gives m to the server, once. nil: the server has taken it over. An error names the server and the
-// step that failed; errors.As finds the server's answer in it as a *textproto.Error, whose Code is 4xx
-// for "later" and 5xx for "never". That is ErrNever, if it is said of the recipient: at any other step
-// something is wrong with the server, or with what it knows of us, and that passes. When ctx ends or the time is up Send returns at once with the cause:
-// context.Canceled, context.DeadlineExceeded or what the caller gave.
+// Send gives m to the server, once. nil: the server has taken it over. An error names the server
+// and the step that failed; errors.As finds the server's answer in it as a *textproto.Error, whose
+// Code is 4xx for "later" and 5xx for "never". That is ErrNever, if it is said of the recipient: at
+// any other step something is wrong with the server, or with what it knows of us, and that passes.
+// When ctx ends or the time is up Send returns at once with the cause: context.Canceled,
+// context.DeadlineExceeded or what the caller gave.
 func (s *SMTP) Send(ctx context.Context, m Message) error {
 	data, err := m.encode(s.from)
 	if err != nil {
 		return err
 	}
-	ctx, cancel := context.WithTimeoutCause(ctx, s.timeout, fmt.Errorf("not done after %v: %w", s.timeout, context.DeadlineExceeded))
+	ctx, cancel := context.WithTimeoutCause(ctx, s.timeout,
+		fmt.Errorf("not done after %v: %w", s.timeout, context.DeadlineExceeded))
 	defer cancel()
 	step, err := s.deliver(ctx, m.To, data)
 	if err == nil {
@@ -146,11 +157,12 @@ const (
 	stepUTF8      = "SMTPUTF8"
 )
 
-// never reports whether the server will never take a mail for the recipient. A server that wants us to
-// authenticate first (530) may say so only now, and is to be asked again.
+// never reports whether the server will never take a mail for the recipient. A server that wants us
+// to authenticate first (530) may say so only now, and is to be asked again.
 func never(step string, err error) bool {
 	var answer *textproto.Error
-	return step == stepUTF8 || step == stepRecipient && errors.As(err, &answer) && answer.Code/100 == 5 && answer.Code != 530
+	return step == stepUTF8 || step == stepRecipient && errors.As(err, &answer) &&
+		answer.Code/100 == 5 && answer.Code != 530
 }
 
 // deliver goes through the whole dialogue. With an error comes the step that it happened in.
@@ -197,7 +209,8 @@ func (s *SMTP) open(ctx context.Context, conn net.Conn) (c *smtp.Client, step st
 	}
 	if s.tls == TLSRequired {
 		if ok, _ := c.Extension("STARTTLS"); !ok {
-			return nil, "STARTTLS", errors.New("the server does not offer it, and nothing is sent without TLS")
+			return nil, "STARTTLS", errors.New(
+				"the server does not offer it, and nothing is sent without TLS")
 		}
 		if err := c.StartTLS(s.config); err != nil {
 			return nil, "STARTTLS", err
@@ -227,10 +240,12 @@ func (s *SMTP) authenticate(c *smtp.Client) error {
 
 // submit gives one message to a server that is ready for it.
 func (s *SMTP) submit(c *smtp.Client, to string, data []byte) (step string, err error) {
-	// Asked for only when needed: a mail marked so cannot pass servers that do not know the extension.
+	// Asked for only when needed: a mail marked so cannot pass servers that do not know the
+	// extension.
 	c.SkipSMTPUTF8(ascii(to))
 	if ok, _ := c.Extension("SMTPUTF8"); !ok && !ascii(to) {
-		return stepUTF8, errors.New("the server takes only addresses in ASCII, and the recipient's is none")
+		return stepUTF8,
+			errors.New("the server takes only addresses in ASCII, and the recipient's is none")
 	}
 	if err := c.Mail("<" + s.from.Address + ">"); err != nil {
 		return "MAIL FROM", err
@@ -274,20 +289,22 @@ func (s *SMTP) explain(ctx context.Context, err error) error {
 // clean makes text one bounded line without the password, which an answer may repeat.
 func (s *SMTP) clean(text string) string {
 	if s.login != nil {
-		for _, secret := range []string{s.login.password, base64.StdEncoding.EncodeToString([]byte(s.login.password)),
-			base64.StdEncoding.EncodeToString([]byte("\x00" + s.login.username + "\x00" + s.login.password))} {
+		for _, secret := range []string{s.login.password,
+			base64.StdEncoding.EncodeToString([]byte(s.login.password)),
+			base64.StdEncoding.EncodeToString(
+				[]byte("\x00" + s.login.username + "\x00" + s.login.password))} {
 			text = strings.ReplaceAll(text, secret, "***")
 		}
 	}
 	return line(text, maxReason)
 }
 
-// maxAnswers bounds what a server may say in one connection, certificates included, in bytes: a usual
-// dialogue takes less than a hundredth of it.
+// maxAnswers bounds what a server may say in one connection, certificates included, in bytes: a
+// usual dialogue takes less than a hundredth of it.
 const maxAnswers = 1 << 20
 
-// bounded is a connection that a server cannot fill the memory through: go-mail reads an answer to its
-// end, however long it is.
+// bounded is a connection that a server cannot fill the memory through: go-mail reads an answer to
+// its end, however long it is.
 type bounded struct {
 	net.Conn
 	left int

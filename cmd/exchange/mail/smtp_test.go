@@ -26,7 +26,8 @@ import (
 )
 
 var example = Message{ID: "42", To: "alice@example.com", Subject: "Überweisung 7 – please confirm",
-	Text: "Grüße, 你好\n\n.a line with a dot in front\nFrom here on\tmore\n" + strings.Repeat("long ", 300) + "\n"}
+	Text: "Grüße, 你好\n\n.a line with a dot in front\nFrom here on\tmore\n" +
+		strings.Repeat("long ", 300) + "\n"}
 
 func newSMTP(t *testing.T, o Options) *SMTP {
 	t.Helper()
@@ -53,7 +54,8 @@ func parse(t interface{ Fatal(...any) }, data string) parsed {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got := m.Header.Get("Content-Type") + " " + m.Header.Get("Content-Transfer-Encoding"); got != "text/plain; charset=UTF-8 quoted-printable" {
+	if got := m.Header.Get("Content-Type") + " " + m.Header.Get("Content-Transfer-Encoding"); got !=
+		"text/plain; charset=UTF-8 quoted-printable" {
 		t.Fatal("content is", got)
 	}
 	text, err := io.ReadAll(quotedprintable.NewReader(m.Body))
@@ -64,7 +66,8 @@ func parse(t interface{ Fatal(...any) }, data string) parsed {
 }
 
 // headers are the names of all headers of every mail.
-var headers = []string{"Auto-Submitted", "Content-Transfer-Encoding", "Content-Type", "Date", "From", "Message-Id", "Mime-Version", "Subject", "To"}
+var headers = []string{"Auto-Submitted", "Content-Transfer-Encoding", "Content-Type", "Date",
+	"From", "Message-Id", "Mime-Version", "Subject", "To"}
 
 // is checks that a mail is m, and has the usual headers once each and no other.
 func (p parsed) is(t interface{ Errorf(string, ...any) }, m Message, from, domain string) {
@@ -105,14 +108,16 @@ func TestAMailArrivesWholeInEveryModeOfEncryptionAndAuthentication(t *testing.T)
 		mechanisms []string
 	}{
 		{TLSNone, nil}, {TLSNone, []string{"PLAIN"}}, {TLSNone, []string{"LOGIN"}},
-		{TLSRequired, nil}, {TLSRequired, []string{"LOGIN", "PLAIN"}}, {TLSRequired, []string{"CRAM-MD5", "LOGIN"}},
+		{TLSRequired, nil}, {TLSRequired, []string{"LOGIN", "PLAIN"}},
+		{TLSRequired, []string{"CRAM-MD5", "LOGIN"}},
 		{TLSImplicit, nil}, {TLSImplicit, []string{"PLAIN"}}, {TLSImplicit, []string{"LOGIN"}},
 	} {
 		t.Run(fmt.Sprint(x.tls, x.mechanisms), func(t *testing.T) {
 			s := (&server{mechanisms: x.mechanisms}).start(t, x.tls, cert, nil)
 			o := s.options(x.tls)
 			o.CAFile = cert.file
-			want := delivery{from: "exchange@example.org", to: "alice@example.com", encrypted: x.tls != TLSNone}
+			want := delivery{from: "exchange@example.org", to: "alice@example.com",
+				encrypted: x.tls != TLSNone}
 			if x.mechanisms != nil {
 				o.Username, o.Password, want.user = username, password, username
 			}
@@ -146,7 +151,8 @@ func TestTheSameMailAgainHasTheSameMessageIDAndAnotherHasAnother(t *testing.T) {
 	for _, d := range s.deliveries() {
 		ids = append(ids, parse(t, d.data).header.Get("Message-ID"))
 	}
-	if want := []string{"<exchange-mail.42@example.org>", "<exchange-mail.42@example.org>", "<exchange-mail.43@example.org>"}; !slices.Equal(ids, want) {
+	if want := []string{"<exchange-mail.42@example.org>", "<exchange-mail.42@example.org>",
+		"<exchange-mail.43@example.org>"}; !slices.Equal(ids, want) {
 		t.Errorf("got %q, want %q", ids, want)
 	}
 }
@@ -200,14 +206,18 @@ func TestWhatCouldBecomeAHeaderOrACommandIsRefusedBeforeTheServerIsAsked(t *test
 			}
 		}
 	}
-	for _, to := range []string{"", "a", "@b", "a@", "a@b\r\nBcc: x@y", "a@b\n", "\ra@b", "a@b, c@d", "A <a@b>", "<a@b>", "a@b>", "a b@c", `"a b"@c`, "a@b (c)",
-		"a@b\x00", "a@b\u0085x", "a\u00a0@b", "a@[127.0.0.1> SIZE=1]", "a@b\xff", strings.Repeat("a", MaxAddress) + "@b"} {
+	for _, to := range []string{"", "a", "@b", "a@", "a@b\r\nBcc: x@y", "a@b\n", "\ra@b",
+		"a@b, c@d", "A <a@b>", "<a@b>", "a@b>", "a b@c", `"a b"@c`, "a@b (c)",
+		"a@b\x00", "a@b\u0085x", "a\u00a0@b", "a@[127.0.0.1> SIZE=1]", "a@b\xff",
+		strings.Repeat("a", MaxAddress) + "@b"} {
 		f(func(m *Message) { m.To = to }, "is not an e-mail address")
 	}
-	for _, subject := range []string{"", strings.Repeat("a", MaxSubject+1), "a\r\nBcc: x@y", "a\nb", "a\tb", "a\xff", " a", "a ", "a  b", "a\u202eb"} {
+	for _, subject := range []string{"", strings.Repeat("a", MaxSubject+1), "a\r\nBcc: x@y", "a\nb",
+		"a\tb", "a\xff", " a", "a ", "a  b", "a\u202eb"} {
 		f(func(m *Message) { m.Subject = subject }, "is not one line of 1 to 200 bytes")
 	}
-	f(func(m *Message) { m.Text = strings.Repeat("a", MaxText+1) }, "the text has 16385 bytes, more than 16384")
+	f(func(m *Message) { m.Text = strings.Repeat("a", MaxText+1) },
+		"the text has 16385 bytes, more than 16384")
 	f(func(m *Message) { m.Text = "a\r\n.\r\nMAIL FROM:<x@y>" }, "the text has control characters")
 	f(func(m *Message) { m.Text = "a\x00" }, "the text has control characters")
 	f(func(m *Message) { m.Text = "a\xff" }, "not UTF-8")
@@ -223,7 +233,8 @@ func TestWhatCouldBecomeAHeaderOrACommandIsRefusedBeforeTheServerIsAsked(t *test
 func fails(t *testing.T, ctx context.Context, o Options, step string) error {
 	t.Helper()
 	err := newSMTP(t, o).Send(ctx, example)
-	if want := fmt.Sprintf("mail server %s:%d, %s: ", o.Host, o.Port, step); err == nil || !strings.HasPrefix(err.Error(), want) {
+	if want := fmt.Sprintf("mail server %s:%d, %s: ", o.Host, o.Port, step); err == nil ||
+		!strings.HasPrefix(err.Error(), want) {
 		t.Fatalf("got %v, want %q", err, want)
 	}
 	if strings.ContainsAny(err.Error(), "\r\n") || len(err.Error()) > maxReason+200 {
@@ -252,18 +263,22 @@ func TestAWrongPasswordIsToldAndNotShown(t *testing.T) {
 	cert := newCertificate(t, "127.0.0.1")
 	// An answer may repeat what it was given, plainly or as it came.
 	echo := func(p string) error {
-		return &gosmtp.SMTPError{Code: 535, EnhancedCode: gosmtp.EnhancedCode{5, 7, 8}, Message: fmt.Sprintf("no: %s %s %s", p,
-			base64.StdEncoding.EncodeToString([]byte(p)), base64.StdEncoding.EncodeToString([]byte("\x00"+username+"\x00"+p)))}
+		return &gosmtp.SMTPError{Code: 535, EnhancedCode: gosmtp.EnhancedCode{5, 7, 8},
+			Message: fmt.Sprintf("no: %s %s %s", p,
+				base64.StdEncoding.EncodeToString([]byte(p)),
+				base64.StdEncoding.EncodeToString([]byte("\x00"+username+"\x00"+p)))}
 	}
 	for _, mechanism := range []string{"PLAIN", "LOGIN"} {
 		for _, authError := range []func(string) error{nil, echo} {
-			s := (&server{mechanisms: []string{mechanism}, authError: authError}).start(t, TLSRequired, cert, nil)
+			s := (&server{mechanisms: []string{mechanism}, authError: authError}).start(t,
+				TLSRequired, cert, nil)
 			o := s.options(TLSRequired)
 			o.CAFile, o.Username, o.Password = cert.file, username, "swordfish"
 			err := fails(t, t.Context(), o, "AUTH")
 			code(t, err, 535)
 			contains(t, err, "5.7.8")
-			for _, secret := range []string{"swordfish", base64.StdEncoding.EncodeToString([]byte("swordfish")), "c3dvcmRmaXNo"} {
+			for _, secret := range []string{"swordfish",
+				base64.StdEncoding.EncodeToString([]byte("swordfish")), "c3dvcmRmaXNo"} {
 				if strings.Contains(err.Error(), secret) {
 					t.Errorf("%v shows the password", err)
 				}
@@ -292,7 +307,8 @@ func TestAnAnswerThatIsNoneDoesNotShowThePasswordEither(t *testing.T) {
 }
 
 func TestAServerThatKnowsNoUsableAuthenticationIsToldApart(t *testing.T) {
-	for mechanisms, want := range map[string]string{"CRAM-MD5": `offers neither PLAIN nor LOGIN, only "CRAM-MD5"`, "": `only ""`} {
+	for mechanisms, want := range map[string]string{
+		"CRAM-MD5": `offers neither PLAIN nor LOGIN, only "CRAM-MD5"`, "": `only ""`} {
 		s := (&server{mechanisms: strings.Fields(mechanisms)}).start(t, TLSNone, nil, nil)
 		o := s.options(TLSNone)
 		o.Username, o.Password = username, password
@@ -302,7 +318,8 @@ func TestAServerThatKnowsNoUsableAuthenticationIsToldApart(t *testing.T) {
 
 func TestRefusalsOfTheServerCarryItsAnswer(t *testing.T) {
 	refusal := func(code int, text string) error {
-		return &gosmtp.SMTPError{Code: code, EnhancedCode: gosmtp.EnhancedCode{code / 100, 1, 1}, Message: text}
+		return &gosmtp.SMTPError{Code: code, EnhancedCode: gosmtp.EnhancedCode{code / 100, 1, 1},
+			Message: text}
 	}
 	f := func(s *server, step string, status int, text string) {
 		t.Helper()
@@ -321,7 +338,8 @@ func TestRefusalsOfTheServerCarryItsAnswer(t *testing.T) {
 	f(&server{refuse: refusal(550, "no such user")}, "RCPT TO", 550, "5.1.1 no such user")
 	f(&server{refuse: refusal(530, "authenticate first")}, "RCPT TO", 530, "authenticate first")
 	f(&server{refuse: refusal(450, "come back later")}, "RCPT TO", 450, "come back later")
-	f(&server{refuseData: refusal(554, strings.Repeat("spam ", 100))}, "the message", 554, "spam spam")
+	f(&server{refuseData: refusal(554, strings.Repeat("spam ", 100))}, "the message", 554,
+		"spam spam")
 	f(&server{refuseData: refusal(451, "disk full")}, "the message", 451, "4.1.1 disk full")
 }
 
@@ -331,7 +349,8 @@ func TestNothingIsSentWithoutTLSWhereItIsRequired(t *testing.T) {
 		step := map[string]string{TLSRequired: "STARTTLS", TLSImplicit: "TLS"}[mode]
 		plain := (&server{}).start(t, TLSNone, nil, nil)
 		err := fails(t, t.Context(), plain.options(mode), step)
-		contains(t, err, map[string]string{TLSRequired: "does not offer it", TLSImplicit: "does not look like a TLS handshake"}[mode])
+		contains(t, err, map[string]string{TLSRequired: "does not offer it",
+			TLSImplicit: "does not look like a TLS handshake"}[mode])
 
 		unknown := (&server{}).start(t, mode, cert, nil)
 		contains(t, fails(t, t.Context(), unknown.options(mode), step), "certificate")
@@ -353,7 +372,8 @@ func TestNothingIsSentWithoutTLSWhereItIsRequired(t *testing.T) {
 
 // stages are the commands of a dialogue without TLS, with the step that an error names.
 var stages = []struct{ at, step string }{
-	{"greeting", "greeting"}, {"EHLO", "EHLO"}, {"MAIL", "MAIL FROM"}, {"RCPT", "RCPT TO"}, {"DATA", "DATA"}, {".", "the message"},
+	{"greeting", "greeting"}, {"EHLO", "EHLO"}, {"MAIL", "MAIL FROM"}, {"RCPT", "RCPT TO"},
+	{"DATA", "DATA"}, {".", "the message"},
 }
 
 func TestAServerThatClosesTheConnectionIsAnErrorOfThatStep(t *testing.T) {
@@ -379,7 +399,8 @@ func TestAServerThatNeverAnswersIsLeftWhenTheContextEnds(t *testing.T) {
 		})
 		err := newSMTP(t, o).Send(ctx, example)
 		// The server may see a connection before the sender does: then that is the step.
-		if !errors.Is(err, errServer) || x.at != "greeting" && !strings.Contains(err.Error(), ", "+x.step+": ") {
+		if !errors.Is(err, errServer) ||
+			x.at != "greeting" && !strings.Contains(err.Error(), ", "+x.step+": ") {
 			t.Errorf("%s: %v", x.at, err)
 		}
 	}
@@ -422,7 +443,8 @@ func TestAnUnreachableServerIsAnErrorOfConnecting(t *testing.T) {
 		t.Fatal(err)
 	}
 	l.Close()
-	o := Options{Host: "127.0.0.1", Port: l.Addr().(*net.TCPAddr).Port, From: "exchange@example.org", Timeout: time.Minute}
+	o := Options{Host: "127.0.0.1", Port: l.Addr().(*net.TCPAddr).Port,
+		From: "exchange@example.org", Timeout: time.Minute}
 	contains(t, fails(t, t.Context(), o, "connecting"), "refused")
 }
 
@@ -457,7 +479,8 @@ func TestAServerThatTalksWithoutEndIsLeft(t *testing.T) {
 			}
 		})
 		err := newSMTP(t, o).Send(t.Context(), example)
-		if err == nil || !strings.Contains(err.Error(), "greeting: the server says more than 1048576 bytes") {
+		if err == nil || !strings.Contains(err.Error(),
+			"greeting: the server says more than 1048576 bytes") {
 			t.Errorf("%.200v", err)
 		}
 	}
@@ -468,7 +491,8 @@ func TestAnAddressBeyondASCIINeedsAServerThatTakesIt(t *testing.T) {
 	m.To = "jürgen@bücher.example"
 	plain := (&server{}).start(t, TLSNone, nil, nil)
 	err := newSMTP(t, plain.options(TLSNone)).Send(t.Context(), m)
-	if !errors.Is(err, ErrNever) || !strings.Contains(err.Error(), "SMTPUTF8: the server takes only addresses in ASCII") {
+	if !errors.Is(err, ErrNever) ||
+		!strings.Contains(err.Error(), "SMTPUTF8: the server takes only addresses in ASCII") {
 		t.Error(err)
 	}
 	s := (&server{}).start(t, TLSNone, nil, func(g *gosmtp.Server) { g.EnableSMTPUTF8 = true })
@@ -492,7 +516,8 @@ func TestThePasswordIsNotPrinted(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, text := range []string{fmt.Sprintf("%v %+v %#v %s", o, o, o, o), fmt.Sprintf("%v %+v %#v", &o, &o, &o), fmt.Sprintf("%v %+v %#v", s, s, s),
+	for _, text := range []string{fmt.Sprintf("%v %+v %#v %s", o, o, o, o),
+		fmt.Sprintf("%v %+v %#v", &o, &o, &o), fmt.Sprintf("%v %+v %#v", s, s, s),
 		fmt.Sprintf("%v %+v %#v", *s, *s, *s), string(asJSON)} {
 		if strings.Contains(text, "hunter2") {
 			t.Errorf("%s shows the password", text)
@@ -528,7 +553,8 @@ func TestOptionsThatCannotWorkAreRefused(t *testing.T) {
 	for _, host := range []string{"localhost", "127.0.0.2", "::1"} {
 		f(func(o *Options) { login(o); o.Host, o.TLS = host, TLSNone }, "")
 	}
-	f(func(o *Options) { login(o); o.TLS = TLSNone }, "without TLS a password is not sent to mail.example.org")
+	f(func(o *Options) { login(o); o.TLS = TLSNone },
+		"without TLS a password is not sent to mail.example.org")
 	f(func(o *Options) { o.Host = "" }, "is not the name of a server")
 	f(func(o *Options) { o.Host = "a\r\nb" }, "is not the name of a server")
 	f(func(o *Options) { o.TLS = "maybe" }, `tls is "maybe", not required, implicit or none`)
@@ -540,18 +566,22 @@ func TestOptionsThatCannotWorkAreRefused(t *testing.T) {
 	f(func(o *Options) { o.Username, o.Password = "u", "hunter2\r\n" }, "control characters")
 	f(func(o *Options) { o.CAFile = filepath.Join(dir, "missing") }, "cannot be read")
 	f(func(o *Options) { o.CAFile = noCert }, "holds no certificate in PEM form")
-	for _, from := range []string{"", "a", "a@b\r\nBcc: x@y", "=?utf-8?q?=0A?= <a@b>", "ü@b", "a@ü", `"a b"@c`, "a@b, c@d"} {
+	for _, from := range []string{"", "a", "a@b\r\nBcc: x@y", "=?utf-8?q?=0A?= <a@b>", "ü@b", "a@ü",
+		`"a b"@c`, "a@b, c@d"} {
 		f(func(o *Options) { o.From = from }, "is not an e-mail address in ASCII")
 	}
 }
 
 func TestTheUsualPortsAndTheNameOfThisMachine(t *testing.T) {
-	for mode, want := range map[string]string{"": "h:587", TLSRequired: "h:587", TLSImplicit: "h:465", TLSNone: "h:25"} {
-		if s := newSMTP(t, Options{Host: "h", TLS: mode, From: "a@b", Timeout: 1}); s.server != want {
+	for mode, want := range map[string]string{"": "h:587", TLSRequired: "h:587",
+		TLSImplicit: "h:465", TLSNone: "h:25"} {
+		if s := newSMTP(t, Options{Host: "h", TLS: mode, From: "a@b", Timeout: 1}); s.server !=
+			want {
 			t.Errorf("%q: %s, want %s", mode, s.server, want)
 		}
 	}
-	for address, want := range map[string]string{"127.0.0.1:5": "[127.0.0.1]", "[::1]:5": "[IPv6:::1]", "[fe80::1%eth0]:5": "[IPv6:fe80::1]", "pipe": "localhost"} {
+	for address, want := range map[string]string{"127.0.0.1:5": "[127.0.0.1]",
+		"[::1]:5": "[IPv6:::1]", "[fe80::1%eth0]:5": "[IPv6:fe80::1]", "pipe": "localhost"} {
 		if got := literal(named(address)); got != want {
 			t.Errorf("%s: %s, want %s", address, got, want)
 		}

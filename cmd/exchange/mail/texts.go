@@ -8,8 +8,8 @@ import (
 	"unicode/utf8"
 )
 
-// Withdraw is what a mail about a withdrawal tells. Its texts can come from anybody: each becomes one
-// line of bounded length, so whatever they hold, Code and Refused make what Send takes.
+// Withdraw is what a mail about a withdrawal tells. Its texts can come from anybody: each becomes
+// one line of bounded length, so whatever they hold, Code and Refused make what Send takes.
 type Withdraw struct {
 	Exchange string // the exchange's name, as its users know it
 	To       string // the reader's mail address
@@ -27,8 +27,8 @@ const (
 	maxDetails = 2000
 )
 
-// Code is the mail with the code that confirms the withdrawal, and is good for validFor from now on. The
-// code stands in the text only: many telephones show a subject while they are locked.
+// Code is the mail with the code that confirms the withdrawal, and is good for validFor from now
+// on. The code stands in the text only: many telephones show a subject while they are locked.
 func (w Withdraw) Code(code string, validFor time.Duration) (subject, text string) {
 	subject = fmt.Sprintf("%s: please confirm withdrawal %d", line(w.Exchange, maxName), w.ID)
 	return subject, fmt.Sprintf(`Hello,
@@ -49,7 +49,8 @@ your account. Please cancel the withdrawal and replace your API keys.
 %s`, line(w.Exchange, maxName), w.table(), line(code, maxValue), spoken(validFor), w.farewell())
 }
 
-// Refused is the mail that says that the withdrawal was refused, and details why; details may be empty.
+// Refused is the mail that says that the withdrawal was refused, and details why; details may be
+// empty.
 func (w Withdraw) Refused(details string) (subject, text string) {
 	reason := line(details, maxDetails)
 	if reason == "" {
@@ -74,11 +75,13 @@ func (w Withdraw) table() string {
 }
 
 func (w Withdraw) farewell() string {
-	return fmt.Sprintf("Kind regards\n%s\n\nThis mail was sent by a program to %s.\n", line(w.Exchange, maxName), line(w.To, MaxAddress))
+	return fmt.Sprintf("Kind regards\n%s\n\nThis mail was sent by a program to %s.\n",
+		line(w.Exchange, maxName), line(w.To, MaxAddress))
 }
 
-// line is s as one line of at most limit bytes. What is no printable character becomes a blank, and so
-// do the invisible ones that change the order in which others are shown; blanks in a row become one.
+// line is s as one line of at most limit bytes. What is no printable character becomes a blank, and
+// so do the invisible ones that change the order in which others are shown; blanks in a row become
+// one.
 func line(s string, limit int) string {
 	s = strings.Join(strings.FieldsFunc(s, func(r rune) bool {
 		return unicode.IsSpace(r) || !unicode.IsGraphic(r) || r == utf8.RuneError
@@ -94,8 +97,8 @@ func line(s string, limit int) string {
 	return strings.TrimRight(s[:cut], " ") + more
 }
 
-// spoken is a duration in words, in whole hours, minutes or seconds: the largest of them that it is a
-// multiple of. Parts of a second are dropped, so it is never longer than d.
+// spoken is a duration in words, in whole hours, minutes or seconds: the largest of them that it is
+// a multiple of. Parts of a second are dropped, so it is never longer than d.
 func spoken(d time.Duration) string {
 	for _, x := range []struct {
 		unit time.Duration

@@ -8,7 +8,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-var withdraw = Withdraw{Exchange: "Example Exchange", To: "alice@example.com", ID: 123, Amount: "0.5", Currency: "BTC",
+var withdraw = Withdraw{Exchange: "Example Exchange", To: "alice@example.com", ID: 123,
+	Amount: "0.5", Currency: "BTC",
 	Address: "bc1qar0srrr7xfkvy5l643lydnw9re59gtzzwf5mdq"}
 
 func TestTheMailWithACode(t *testing.T) {
@@ -45,7 +46,8 @@ This mail was sent by a program to alice@example.com.
 }
 
 func TestTheMailOfARefusal(t *testing.T) {
-	subject, text := withdraw.Refused("The address is on the list of\r\nBcc: x@y\r\nthe tribunal; schönen Gruß")
+	subject, text := withdraw.Refused(
+		"The address is on the list of\r\nBcc: x@y\r\nthe tribunal; schönen Gruß")
 	if want := "Example Exchange: withdrawal 123 was refused"; subject != want {
 		t.Errorf("subject is %q, want %q", subject, want)
 	}
@@ -69,20 +71,25 @@ This mail was sent by a program to alice@example.com.
 	if text != want {
 		t.Errorf("got\n%s\nwant\n%s", text, want)
 	}
-	if _, text := withdraw.Refused(" \n"); !strings.Contains(text, "  Reason      none was given\n") {
+	if _, text := withdraw.Refused(" \n"); !strings.Contains(text,
+		"  Reason      none was given\n") {
 		t.Errorf("without details:\n%s", text)
 	}
 }
 
 func TestWhateverTheTextsAreMadeOfTheyCanBeSent(t *testing.T) {
-	anything := rapid.OneOf(rapid.String(), rapid.Map(rapid.SliceOf(rapid.Byte()), func(b []byte) string { return string(b) }),
-		rapid.SampledFrom([]string{strings.Repeat("ü", 2*MaxText), strings.Repeat("a b\r\n", maxDetails)}))
+	anything := rapid.OneOf(rapid.String(),
+		rapid.Map(rapid.SliceOf(rapid.Byte()), func(b []byte) string { return string(b) }),
+		rapid.SampledFrom([]string{strings.Repeat("ü", 2*MaxText),
+			strings.Repeat("a b\r\n", maxDetails)}))
 	rapid.Check(t, func(t *rapid.T) {
-		w := Withdraw{Exchange: anything.Draw(t, "exchange"), To: anything.Draw(t, "to"), ID: rapid.Uint64().Draw(t, "id"), Amount: anything.Draw(t, "amount"),
+		w := Withdraw{Exchange: anything.Draw(t, "exchange"), To: anything.Draw(t, "to"),
+			ID: rapid.Uint64().Draw(t, "id"), Amount: anything.Draw(t, "amount"),
 			Currency: anything.Draw(t, "currency"), Address: anything.Draw(t, "address")}
 		for _, mail := range []func() (string, string){
 			func() (string, string) {
-				return w.Code(anything.Draw(t, "code"), time.Duration(rapid.Int64().Draw(t, "valid")))
+				return w.Code(anything.Draw(t, "code"),
+					time.Duration(rapid.Int64().Draw(t, "valid")))
 			},
 			func() (string, string) { return w.Refused(anything.Draw(t, "details")) },
 		} {
@@ -97,8 +104,10 @@ func TestWhateverTheTextsAreMadeOfTheyCanBeSent(t *testing.T) {
 
 func TestDurationsInWords(t *testing.T) {
 	for d, want := range map[time.Duration]string{
-		30 * time.Minute: "30 minutes", time.Hour: "1 hour", 24 * time.Hour: "24 hours", 90 * time.Minute: "90 minutes", time.Minute: "1 minute",
-		90 * time.Second: "90 seconds", time.Second: "1 second", 1500 * time.Millisecond: "1 second", 0: "0 seconds",
+		30 * time.Minute: "30 minutes", time.Hour: "1 hour", 24 * time.Hour: "24 hours",
+		90 * time.Minute: "90 minutes", time.Minute: "1 minute",
+		90 * time.Second: "90 seconds", time.Second: "1 second",
+		1500 * time.Millisecond: "1 second", 0: "0 seconds",
 	} {
 		if got := spoken(d); got != want {
 			t.Errorf("%v: %q, want %q", d, got, want)

@@ -9,8 +9,8 @@ import (
 	"github.com/shopspring/decimal"
 )
 
-// A Book is one pair's order book as the stream tells it. After each Apply without an error it is exactly what
-// GET /api/v1/orderbook/<pair>/?group=1 answers with X-Update-Id equal to UpdateID.
+// A Book is one pair's order book as the stream tells it. After each Apply without an error it is
+// exactly what GET /api/v1/orderbook/<pair>/?group=1 answers with X-Update-Id equal to UpdateID.
 type Book struct {
 	UpdateID  uint64
 	Known     bool // there has been a whole book
@@ -33,8 +33,8 @@ type Level struct {
 	Amount decimal.Decimal `json:"amount"`
 }
 
-// Apply takes the next event. After an error the book is not known: subscribe again, and the next event
-// is the whole book.
+// Apply takes the next event. After an error the book is not known: subscribe again, and the next
+// event is the whole book.
 func (b *Book) Apply(d *Diff) error {
 	switch {
 	case d.Snapshot: // the whole book: at the beginning, and after a loss

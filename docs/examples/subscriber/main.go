@@ -1,5 +1,5 @@
-// Subscriber shows the best prices of a pair as they change. It is an example of a client of the event stream in Go:
-// Engine.IO over a websocket is a few lines, and book.go keeps the order book.
+// Subscriber shows the best prices of a pair as they change. It is an example of a client of the
+// event stream in Go: Engine.IO over a websocket is a few lines, and book.go keeps the order book.
 //
 //	go run ./docs/examples/subscriber -address 127.0.0.1:8080 -pair BTC_USDT
 package main
@@ -28,18 +28,22 @@ func main() {
 
 // watch shows the book until the connection ends.
 func watch(address, pair string) error {
-	conn, _, err := websocket.DefaultDialer.Dial("ws://"+address+"/socket.v2/?EIO=4&transport=websocket", nil)
+	conn, _, err := websocket.DefaultDialer.Dial(
+		"ws://"+address+"/socket.v2/?EIO=4&transport=websocket", nil)
 	if err != nil {
 		return err
 	}
 	defer conn.Close()
-	say := func(packet string) error { return conn.WriteMessage(websocket.TextMessage, []byte(packet)) }
+	say := func(packet string) error {
+		return conn.WriteMessage(websocket.TextMessage, []byte(packet))
+	}
 	channel, err := json.Marshal("diff." + pair)
 	if err != nil {
 		return err
 	}
 	subscribe := `42["subscribe",` + string(channel) + `]`
-	if err := errors.Join(say("40"), say(subscribe)); err != nil { // join the main namespace, then ask
+	// join the main namespace, then ask
+	if err := errors.Join(say("40"), say(subscribe)); err != nil {
 		return err
 	}
 	var book Book

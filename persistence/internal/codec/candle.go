@@ -7,8 +7,8 @@ import (
 	"exchange/persistence"
 )
 
-// AppendCandle writes everything of c but its pair, frame and time, which its place knows. Prices are
-// written as differences to the first, which are small: a candle is about 25 bytes.
+// AppendCandle writes everything of c but its pair, frame and time, which its place knows. Prices
+// are written as differences to the first, which are small: a candle is about 25 bytes.
 func AppendCandle(dst []byte, c *persistence.Candle) []byte {
 	dst = append(dst, Version)
 	dst = binary.AppendUvarint(dst, uint64(c.Open))
@@ -31,7 +31,8 @@ func DecodeCandle(row []byte, pair uint16, frame uint8, time uint64, c *persiste
 		}
 		return money.Price(p)
 	}
-	*c = persistence.Candle{Pair: pair, Frame: frame, Time: int64(time), Open: money.Price(first), High: price(), Low: price(), Close: price()}
+	*c = persistence.Candle{Pair: pair, Frame: frame, Time: int64(time), Open: money.Price(first),
+		High: price(), Low: price(), Close: price()}
 	hi := d.uvarint()
 	c.Volume = money.TotalFromBits(hi, d.uvarint())
 	return d.close("candle", time)

@@ -11,12 +11,13 @@ import (
 // Bounds of what may be written. They are far above what the exchange hands over; beyond them the
 // caller has a fault, and the answer names it.
 const (
-	MaxID    = 1<<53 - 1 // ids and sequences are exact as doubles, for clients in JavaScript and for Redis scripts
-	MaxBatch = 64 << 20  // bytes of one journal batch
-	maxName  = 255       // bytes of an account's name, a public key, an owner
-	maxCode  = 32        // bytes of a currency code
-	maxText  = 1024      // bytes of a deposit's reference
-	maxKinds = 4096      // currencies of one wallet
+	// ids and sequences are exact as doubles, for clients in JavaScript and for Redis scripts
+	MaxID    = 1<<53 - 1
+	MaxBatch = 64 << 20 // bytes of one journal batch
+	maxName  = 255      // bytes of an account's name, a public key, an owner
+	maxCode  = 32       // bytes of a currency code
+	maxText  = 1024     // bytes of a deposit's reference
+	maxKinds = 4096     // currencies of one wallet
 
 	maxAddress = 256 // bytes of a withdraw's address
 	maxDetails = 1024
@@ -59,9 +60,11 @@ func CheckClaim(c persistence.Claim) (id string, err error) {
 func CheckBatch(prev, next uint64, batch []byte) error {
 	switch {
 	case next <= prev || next > MaxID:
-		return fmt.Errorf("%w: batch (%d, %d]: its end must be above its start and below 2^53", persistence.ErrInvalid, prev, next)
+		return fmt.Errorf("%w: batch (%d, %d]: its end must be above its start and below 2^53",
+			persistence.ErrInvalid, prev, next)
 	case len(batch) == 0 || len(batch) > MaxBatch:
-		return fmt.Errorf("%w: batch (%d, %d] has %d bytes: it must have 1 to %d", persistence.ErrInvalid, prev, next, len(batch), MaxBatch)
+		return fmt.Errorf("%w: batch (%d, %d] has %d bytes: it must have 1 to %d",
+			persistence.ErrInvalid, prev, next, len(batch), MaxBatch)
 	}
 	return nil
 }
@@ -69,14 +72,20 @@ func CheckBatch(prev, next uint64, batch []byte) error {
 // CheckWrites refuses writes that no store could hold.
 func CheckWrites(from, to uint64, w *persistence.Writes) error {
 	if from > to || to > MaxID {
-		return fmt.Errorf("%w: apply from %d to %d: the end must not be below the start, nor above 2^53", persistence.ErrInvalid, from, to)
+		return fmt.Errorf(
+			"%w: apply from %d to %d: the end must not be below the start, nor above 2^53",
+			persistence.ErrInvalid, from, to)
 	}
-	rows := [...]int{len(w.Wallets), len(w.Trades), len(w.Orders), len(w.Deposits), len(w.Withdraws), len(w.Candles), len(w.Actions), len(w.Nonces)}
+	rows := [...]int{len(w.Wallets), len(w.Trades), len(w.Orders), len(w.Deposits),
+		len(w.Withdraws), len(w.Candles), len(w.Actions), len(w.Nonces)}
 	if from == to && slices.Max(rows[:len(rows)-1]) > 0 {
-		return fmt.Errorf("%w: apply at %d does not move the watermark: it may hold nonces only", persistence.ErrInvalid, from)
+		return fmt.Errorf("%w: apply at %d does not move the watermark: it may hold nonces only",
+			persistence.ErrInvalid, from)
 	}
 	if n := slices.Max(rows[:]); n > persistence.MaxRows {
-		return fmt.Errorf("%w: apply from %d to %d holds %d rows of one kind: at most %d are possible", persistence.ErrInvalid, from, to, n, persistence.MaxRows)
+		return fmt.Errorf(
+			"%w: apply from %d to %d holds %d rows of one kind: at most %d are possible",
+			persistence.ErrInvalid, from, to, n, persistence.MaxRows)
 	}
 	for i := range w.Wallets {
 		if err := checkWallet(&w.Wallets[i]); err != nil {
@@ -85,7 +94,8 @@ func CheckWrites(from, to uint64, w *persistence.Writes) error {
 	}
 	for i := range w.Nonces {
 		if n := len(w.Nonces[i].Key); n == 0 || n > maxName {
-			return fmt.Errorf("%w: a nonce's key has %d bytes: it must have 1 to %d", persistence.ErrInvalid, n, maxName)
+			return fmt.Errorf("%w: a nonce's key has %d bytes: it must have 1 to %d",
+				persistence.ErrInvalid, n, maxName)
 		}
 	}
 	for i := range w.Trades {
@@ -123,28 +133,35 @@ func CheckWrites(from, to uint64, w *persistence.Writes) error {
 
 func checkTrade(t *persistence.Trade) error {
 	if t.Price < 0 || t.Amount < 0 || t.TakerSide != matching.Buy && t.TakerSide != matching.Sell {
-		return fmt.Errorf("%w: trade %d: price %d, amount %d, side %d are not those of a trade", persistence.ErrInvalid, t.ID, int64(t.Price), int64(t.Amount), t.TakerSide)
+		return fmt.Errorf("%w: trade %d: price %d, amount %d, side %d are not those of a trade",
+			persistence.ErrInvalid, t.ID, int64(t.Price), int64(t.Amount), t.TakerSide)
 	}
 	return checkID("trade", t.ID)
 }
 
 func checkOrder(o *persistence.Order) error {
 	if o.Status != persistence.StatusCancelled && o.Status != persistence.StatusDone {
-		return fmt.Errorf("%w: order %d has status %d: only closed orders are history", persistence.ErrInvalid, o.ID, o.Status)
+		return fmt.Errorf("%w: order %d has status %d: only closed orders are history",
+			persistence.ErrInvalid, o.ID, o.Status)
 	}
-	if o.Price < 0 || o.Amount < 0 || o.Remaining < 0 || o.Side != matching.Buy && o.Side != matching.Sell || o.ClosedSeq > MaxID {
-		return fmt.Errorf("%w: order %d: price %d, amount %d, remaining %d, side %d, sequence %d are not those of an order", persistence.ErrInvalid,
+	if o.Price < 0 || o.Amount < 0 || o.Remaining < 0 ||
+		o.Side != matching.Buy && o.Side != matching.Sell || o.ClosedSeq > MaxID {
+		return fmt.Errorf(
+			"%w: order %d: price %d, amount %d, remaining %d, side %d, sequence %d are not those "+
+				"of an order", persistence.ErrInvalid,
 			o.ID, int64(o.Price), int64(o.Amount), int64(o.Remaining), o.Side, o.ClosedSeq)
 	}
 	if len(o.ClientID) > MaxClientID {
-		return fmt.Errorf("%w: order %d: client_order_id of %d bytes, at most %d are possible", persistence.ErrInvalid, o.ID, len(o.ClientID), MaxClientID)
+		return fmt.Errorf("%w: order %d: client_order_id of %d bytes, at most %d are possible",
+			persistence.ErrInvalid, o.ID, len(o.ClientID), MaxClientID)
 	}
 	return checkID("order", o.ID)
 }
 
 func checkDeposit(p *persistence.Deposit) error {
 	if p.Amount < 0 || len(p.Reference) > maxText {
-		return fmt.Errorf("%w: deposit %d: amount %d, reference of %d bytes (at most %d)", persistence.ErrInvalid, p.ID, int64(p.Amount), len(p.Reference), maxText)
+		return fmt.Errorf("%w: deposit %d: amount %d, reference of %d bytes (at most %d)",
+			persistence.ErrInvalid, p.ID, int64(p.Amount), len(p.Reference), maxText)
 	}
 	return checkID("deposit", p.ID)
 }
@@ -153,18 +170,26 @@ func checkWithdraw(d *persistence.Withdraw) error {
 	switch d.Status {
 	case persistence.WithdrawApproved, persistence.WithdrawRefused, persistence.WithdrawCancelled:
 	default:
-		return fmt.Errorf("%w: withdraw %d has status %d: only those that came to their end are history", persistence.ErrInvalid, d.ID, d.Status)
+		return fmt.Errorf(
+			"%w: withdraw %d has status %d: only those that came to their end are history",
+			persistence.ErrInvalid, d.ID, d.Status)
 	}
-	if d.Amount < 0 || d.ClosedSeq > MaxID || len(d.Address) > maxAddress || len(d.Details) > maxDetails {
-		return fmt.Errorf("%w: withdraw %d: amount %d, sequence %d, address of %d bytes (at most %d), details of %d (at most %d)", persistence.ErrInvalid,
-			d.ID, int64(d.Amount), d.ClosedSeq, len(d.Address), maxAddress, len(d.Details), maxDetails)
+	if d.Amount < 0 || d.ClosedSeq > MaxID || len(d.Address) > maxAddress ||
+		len(d.Details) > maxDetails {
+		return fmt.Errorf(
+			"%w: withdraw %d: amount %d, sequence %d, address of %d bytes (at most %d), details "+
+				"of %d (at most %d)", persistence.ErrInvalid,
+			d.ID, int64(d.Amount), d.ClosedSeq, len(d.Address), maxAddress, len(d.Details),
+			maxDetails)
 	}
 	return checkID("withdraw", d.ID)
 }
 
 func checkCandle(c *persistence.Candle) error {
 	if c.Time < 0 || c.Time > MaxID || c.Open < 0 || c.High < 0 || c.Low < 0 || c.Close < 0 {
-		return fmt.Errorf("%w: candle of pair %d, frame %d, time %d: prices %d, %d, %d, %d are not those of a candle", persistence.ErrInvalid,
+		return fmt.Errorf(
+			"%w: candle of pair %d, frame %d, time %d: prices %d, %d, %d, %d are not those of a "+
+				"candle", persistence.ErrInvalid,
 			c.Pair, c.Frame, c.Time, int64(c.Open), int64(c.High), int64(c.Low), int64(c.Close))
 	}
 	return nil
@@ -172,14 +197,16 @@ func checkCandle(c *persistence.Candle) error {
 
 func checkAction(a *persistence.Action) error {
 	if len(a.Who) > maxWho || len(a.What) > maxWhat {
-		return fmt.Errorf("%w: action %d: who of %d bytes (at most %d), what of %d (at most %d)", persistence.ErrInvalid, a.Seq, len(a.Who), maxWho, len(a.What), maxWhat)
+		return fmt.Errorf("%w: action %d: who of %d bytes (at most %d), what of %d (at most %d)",
+			persistence.ErrInvalid, a.Seq, len(a.Who), maxWho, len(a.What), maxWhat)
 	}
 	return checkID("action", a.Seq)
 }
 
 func checkID(kind string, id uint64) error {
 	if id == 0 || id > MaxID {
-		return fmt.Errorf("%w: %s id %d: it must be above 0 and below 2^53", persistence.ErrInvalid, kind, id)
+		return fmt.Errorf("%w: %s id %d: it must be above 0 and below 2^53", persistence.ErrInvalid,
+			kind, id)
 	}
 	return nil
 }
@@ -187,14 +214,17 @@ func checkID(kind string, id uint64) error {
 // checkWallet keeps to the characters that are safe in a key and in a field of a Redis hash.
 func checkWallet(w *persistence.Wallet) error {
 	if len(w.Name) == 0 || len(w.Name) > maxName || len(w.Holdings) > maxKinds || w.Seq > MaxID {
-		return fmt.Errorf("%w: wallet of account %d: name of %d bytes (1 to %d), %d holdings (at most %d), sequence %d", persistence.ErrInvalid,
+		return fmt.Errorf(
+			"%w: wallet of account %d: name of %d bytes (1 to %d), %d holdings (at most %d), "+
+				"sequence %d", persistence.ErrInvalid,
 			w.Account, len(w.Name), maxName, len(w.Holdings), maxKinds, w.Seq)
 	}
 	for i := range w.Holdings {
 		code := w.Holdings[i].Currency
 		if len(code) == 0 || len(code) > maxCode || code == FieldAccount || code == FieldSeq ||
 			code == FieldCheck {
-			return fmt.Errorf("%w: wallet of account %d: %q is no currency code", persistence.ErrInvalid, w.Account, code)
+			return fmt.Errorf("%w: wallet of account %d: %q is no currency code",
+				persistence.ErrInvalid, w.Account, code)
 		}
 	}
 	return nil
@@ -210,7 +240,8 @@ const (
 // CheckTrades refuses a query that has no meaning.
 func CheckTrades(q *persistence.TradeQuery) error {
 	if q.MySide != 0 && q.Account == 0 {
-		return fmt.Errorf("%w: a trade query for one's own side needs an account", persistence.ErrInvalid)
+		return fmt.Errorf("%w: a trade query for one's own side needs an account",
+			persistence.ErrInvalid)
 	}
 	return checkOffset(q.Offset)
 }
@@ -235,14 +266,16 @@ func NoReference(reference string, stored, watermark uint64) error {
 // CheckBegin refuses a sequence that no journal could start at.
 func CheckBegin(seq uint64) error {
 	if seq > MaxID {
-		return fmt.Errorf("%w: a journal that begins at %d: it must be below 2^53", persistence.ErrInvalid, seq)
+		return fmt.Errorf("%w: a journal that begins at %d: it must be below 2^53",
+			persistence.ErrInvalid, seq)
 	}
 	return nil
 }
 
 // NotEmpty refuses to begin a journal in a store that holds what.
 func NotEmpty(what string) error {
-	return fmt.Errorf("%w: the store is not empty, it has %s; restore into a new one", persistence.ErrInvalid, what)
+	return fmt.Errorf("%w: the store is not empty, it has %s; restore into a new one",
+		persistence.ErrInvalid, what)
 }
 
 func checkOffset(n int) error {

@@ -39,8 +39,10 @@ func drawRow(t *rapid.T) rowCase {
 	switch kind {
 	case 0:
 		v := persistence.Trade{
-			ID: id, Pair: rapid.Uint16().Draw(t, "pair"), TakerSide: side, Price: price, Amount: amount, TimeUs: at,
-			Taker: account, Maker: rapid.Uint32().Draw(t, "maker"), TakerOrder: id / 2, MakerOrder: id / 3,
+			ID: id, Pair: rapid.Uint16().Draw(t, "pair"), TakerSide: side, Price: price,
+			Amount: amount, TimeUs: at,
+			Taker: account, Maker: rapid.Uint32().Draw(t, "maker"), TakerOrder: id / 2,
+			MakerOrder: id / 3,
 		}
 		if rapid.Bool().Draw(t, "fees") {
 			v.TakerFee, v.MakerFee = drawBalance(t, "taker fee"), drawBalance(t, "maker fee")
@@ -52,8 +54,10 @@ func drawRow(t *rapid.T) rowCase {
 		}}
 	case 1:
 		v := persistence.Order{
-			ID: id, Account: account, Pair: rapid.Uint16().Draw(t, "pair"), Side: side, Status: uint8(rapid.IntRange(2, 3).Draw(t, "status")),
-			Price: price, Amount: amount, Remaining: amount / 2, TimeUs: at, ClosedUs: rapid.Int64().Draw(t, "closed"),
+			ID: id, Account: account, Pair: rapid.Uint16().Draw(t, "pair"), Side: side,
+			Status: uint8(rapid.IntRange(2, 3).Draw(t, "status")),
+			Price:  price, Amount: amount, Remaining: amount / 2, TimeUs: at,
+			ClosedUs:  rapid.Int64().Draw(t, "closed"),
 			ClosedSeq: rapid.Uint64Range(0, MaxID).Draw(t, "sequence"), ClientID: text,
 		}
 		return rowCase{AppendOrder(nil, &v), v, func(b []byte) (any, error) {
@@ -65,9 +69,11 @@ func drawRow(t *rapid.T) rowCase {
 	switch kind {
 	case 2:
 		v := persistence.Withdraw{
-			ID: id, Account: account, Currency: rapid.Uint16().Draw(t, "currency"), Amount: amount, Status: uint8(rapid.IntRange(0, 255).Draw(t, "status")),
-			TimeUs: at, ClosedUs: rapid.Int64().Draw(t, "closed"), ClosedSeq: rapid.Uint64Range(0, MaxID).Draw(t, "sequence"),
-			Address: text, Details: rapid.StringN(0, maxDetails, maxDetails).Draw(t, "details"),
+			ID: id, Account: account, Currency: rapid.Uint16().Draw(t, "currency"), Amount: amount,
+			Status: uint8(rapid.IntRange(0, 255).Draw(t, "status")),
+			TimeUs: at, ClosedUs: rapid.Int64().Draw(t, "closed"),
+			ClosedSeq: rapid.Uint64Range(0, MaxID).Draw(t, "sequence"),
+			Address:   text, Details: rapid.StringN(0, maxDetails, maxDetails).Draw(t, "details"),
 		}
 		return rowCase{AppendWithdraw(nil, &v), v, func(b []byte) (any, error) {
 			var got persistence.Withdraw
@@ -75,10 +81,14 @@ func drawRow(t *rapid.T) rowCase {
 			return got, err
 		}}
 	case 3:
-		other := func(name string) money.Price { return money.Price(rapid.Int64Range(0, 1<<63-1).Draw(t, name)) }
+		other := func(name string) money.Price {
+			return money.Price(rapid.Int64Range(0, 1<<63-1).Draw(t, name))
+		}
 		v := persistence.Candle{
-			Pair: uint16(account), Frame: uint8(account >> 16), Time: int64(id), Open: price, High: other("high"), Low: other("low"), Close: other("close"),
-			Volume: money.TotalFromBits(rapid.Uint64().Draw(t, "volume"), rapid.Uint64().Draw(t, "volume's low half")),
+			Pair: uint16(account), Frame: uint8(account >> 16), Time: int64(id), Open: price,
+			High: other("high"), Low: other("low"), Close: other("close"),
+			Volume: money.TotalFromBits(rapid.Uint64().Draw(t, "volume"),
+				rapid.Uint64().Draw(t, "volume's low half")),
 		}
 		return rowCase{AppendCandle(nil, &v), v, func(b []byte) (any, error) {
 			var got persistence.Candle
@@ -86,14 +96,16 @@ func drawRow(t *rapid.T) rowCase {
 			return got, err
 		}}
 	case 4:
-		v := persistence.Action{Seq: id, TimeUs: at, Who: text, What: rapid.StringN(0, 200, maxWhat).Draw(t, "what")}
+		v := persistence.Action{Seq: id, TimeUs: at, Who: text,
+			What: rapid.StringN(0, 200, maxWhat).Draw(t, "what")}
 		return rowCase{AppendAction(nil, &v), v, func(b []byte) (any, error) {
 			var got persistence.Action
 			err := DecodeAction(b, id, &got)
 			return got, err
 		}}
 	}
-	v := persistence.Deposit{ID: id, Account: account, Currency: rapid.Uint16().Draw(t, "currency"), Amount: amount, TimeUs: at, Reference: text}
+	v := persistence.Deposit{ID: id, Account: account, Currency: rapid.Uint16().Draw(t, "currency"),
+		Amount: amount, TimeUs: at, Reference: text}
 	return rowCase{AppendDeposit(nil, &v), v, func(b []byte) (any, error) {
 		var got persistence.Deposit
 		err := DecodeDeposit(b, account, id, &got)
@@ -112,7 +124,8 @@ func TestRowsComeBackAndCutOnesAreCorrupt(t *testing.T) {
 		if _, err := c.decode(cut); !errors.Is(err, persistence.ErrCorrupt) {
 			t.Fatalf("%d of %d bytes: error is %v", len(cut), len(c.row), err)
 		}
-		if _, err := c.decode(append(bytes.Clone(c.row), 0)); !errors.Is(err, persistence.ErrCorrupt) {
+		if _, err := c.decode(append(bytes.Clone(c.row), 0)); !errors.Is(err,
+			persistence.ErrCorrupt) {
 			t.Fatalf("a byte more: error is %v", err)
 		}
 		other := bytes.Clone(c.row)
@@ -139,7 +152,8 @@ func TestAnyBytesAreARowOrCorrupt(t *testing.T) {
 		TradeSide(b)
 		TradeMatches(b, &persistence.TradeQuery{Account: 1, Pair: 1, TakerSide: 1, MySide: 1})
 		OrderMatches(b, &persistence.OrderQuery{Side: 1, Status: 2, MaxSeq: 3})
-		for _, err := range []error{DecodeTrade(b, 1, &tr), DecodeOrder(b, 1, 1, &o), DecodeDeposit(b, 1, 1, &p), DecodeWallet(b, 1, &w),
+		for _, err := range []error{DecodeTrade(b, 1, &tr), DecodeOrder(b, 1, 1, &o),
+			DecodeDeposit(b, 1, 1, &p), DecodeWallet(b, 1, &w),
 			DecodeWithdraw(b, 1, &d), DecodeCandle(b, 1, 1, 1, &c), DecodeAction(b, 1, &a)} {
 			if err != nil && !errors.Is(err, persistence.ErrCorrupt) {
 				t.Fatal(err)
@@ -151,14 +165,17 @@ func TestAnyBytesAreARowOrCorrupt(t *testing.T) {
 func TestTheIndexOfAnOrderDecidesLikeItsRow(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		o := persistence.Order{
-			ID: 1, Side: matching.Side(rapid.IntRange(1, 2).Draw(t, "side")), Status: uint8(rapid.IntRange(2, 3).Draw(t, "status")),
+			ID: 1, Side: matching.Side(rapid.IntRange(1, 2).Draw(t, "side")),
+			Status:    uint8(rapid.IntRange(2, 3).Draw(t, "status")),
 			ClosedSeq: rapid.Uint64Range(0, 300).Draw(t, "sequence"), ClientID: "x",
 		}
 		q := persistence.OrderQuery{
-			Side: matching.Side(rapid.IntRange(0, 2).Draw(t, "want side")), Status: uint8(rapid.IntRange(0, 3).Draw(t, "want status")),
+			Side:   matching.Side(rapid.IntRange(0, 2).Draw(t, "want side")),
+			Status: uint8(rapid.IntRange(0, 3).Draw(t, "want status")),
 			MaxSeq: rapid.Uint64Range(0, 300).Draw(t, "up to"),
 		}
-		want := (q.Side == 0 || q.Side == o.Side) && (q.Status == 0 || q.Status == o.Status) && (q.MaxSeq == 0 || o.ClosedSeq <= q.MaxSeq)
+		want := (q.Side == 0 || q.Side == o.Side) && (q.Status == 0 || q.Status == o.Status) &&
+			(q.MaxSeq == 0 || o.ClosedSeq <= q.MaxSeq)
 		row := AppendOrder(nil, &o)
 		if got := OrderMatches(row, &q); got != want {
 			t.Fatalf("the row of %+v under %+v: %v", o, q, got)
@@ -171,17 +188,22 @@ func TestTheIndexOfAnOrderDecidesLikeItsRow(t *testing.T) {
 
 func TestTheRowAndTheMarkOfATradeDecideLikeTheTrade(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		some := func(name string, low, high int) int { return rapid.IntRange(low, high).Draw(t, name) }
+		some := func(name string, low, high int) int {
+			return rapid.IntRange(low, high).Draw(t, name)
+		}
 		me := uint32(some("account", 1, 3))
 		tr := persistence.Trade{
-			ID: 1, Pair: uint16(some("pair", 1, 2) * some("by", 1, 30_000)), TakerSide: matching.Side(some("side", 1, 2)),
-			Price: money.Price(some("price", 0, 1e9)), Amount: money.Amount(some("amount", 0, 1e9)), TimeUs: rapid.Int64().Draw(t, "time"),
+			ID: 1, Pair: uint16(some("pair", 1, 2) * some("by", 1, 30_000)),
+			TakerSide: matching.Side(some("side", 1, 2)),
+			Price:     money.Price(some("price", 0, 1e9)),
+			Amount:    money.Amount(some("amount", 0, 1e9)), TimeUs: rapid.Int64().Draw(t, "time"),
 			Taker: me, Maker: uint32(some("other", 1, 3)),
 		}
 		if rapid.Bool().Draw(t, "maker") {
 			tr.Taker, tr.Maker = tr.Maker, tr.Taker
 		}
-		q := persistence.TradeQuery{Account: me, TakerSide: matching.Side(some("want side", 0, 2)), MySide: matching.Side(some("want mine", 0, 2))}
+		q := persistence.TradeQuery{Account: me, TakerSide: matching.Side(some("want side", 0, 2)),
+			MySide: matching.Side(some("want mine", 0, 2))}
 		if rapid.Bool().Draw(t, "in pair") {
 			q.Pair = tr.Pair + uint16(some("another", 0, 1))
 		}
@@ -189,7 +211,8 @@ func TestTheRowAndTheMarkOfATradeDecideLikeTheTrade(t *testing.T) {
 		if tr.Taker != me {
 			mine = mine.Opposite()
 		}
-		want := (q.Pair == 0 || tr.Pair == q.Pair) && (q.TakerSide == 0 || tr.TakerSide == q.TakerSide) && (q.MySide == 0 || mine == q.MySide)
+		want := (q.Pair == 0 || tr.Pair == q.Pair) &&
+			(q.TakerSide == 0 || tr.TakerSide == q.TakerSide) && (q.MySide == 0 || mine == q.MySide)
 		if got := TradeMatches(AppendTrade(nil, &tr), &q); got != want {
 			t.Fatalf("the row of %+v under %+v: %v", tr, q, got)
 		}
@@ -200,15 +223,20 @@ func TestTheRowAndTheMarkOfATradeDecideLikeTheTrade(t *testing.T) {
 }
 
 func TestARowIsSmall(t *testing.T) {
-	tr := persistence.Trade{ID: 1e9, Pair: 20, TakerSide: 1, Price: 5_000_000_000_000, Amount: 12_345_678, TimeUs: 1_800_000_000_000_000, Taker: 1e6, Maker: 1e6, TakerOrder: 1e9, MakerOrder: 1e9}
+	tr := persistence.Trade{ID: 1e9, Pair: 20, TakerSide: 1, Price: 5_000_000_000_000,
+		Amount: 12_345_678, TimeUs: 1_800_000_000_000_000, Taker: 1e6, Maker: 1e6, TakerOrder: 1e9,
+		MakerOrder: 1e9}
 	if n := IDSize + len(AppendTrade(nil, &tr)); n > 48 {
 		t.Errorf("a trade has %d bytes, at most 48 were planned for", n)
 	}
-	c := persistence.Candle{Open: 5_000_000_000_000, High: 5_010_000_000_000, Low: 4_900_000_000_000, Close: 5_000_100_000_000, Volume: money.Amount(1e12).Total()}
+	c := persistence.Candle{Open: 5_000_000_000_000, High: 5_010_000_000_000,
+		Low: 4_900_000_000_000, Close: 5_000_100_000_000, Volume: money.Amount(1e12).Total()}
 	if n := IDSize + len(AppendCandle(nil, &c)); n > 40 {
 		t.Errorf("a candle has %d bytes, at most 40 were planned for", n)
 	}
-	o := persistence.Order{ID: 1e9, Pair: 20, Side: 1, Status: 3, Price: 5_000_000_000_000, Amount: 12_345_678, TimeUs: 1_800_000_000_000_000, ClosedUs: 1_800_000_100_000_000, ClosedSeq: 1e9}
+	o := persistence.Order{ID: 1e9, Pair: 20, Side: 1, Status: 3, Price: 5_000_000_000_000,
+		Amount: 12_345_678, TimeUs: 1_800_000_000_000_000, ClosedUs: 1_800_000_100_000_000,
+		ClosedSeq: 1e9}
 	if n := IDSize + len(AppendOrder(nil, &o)); n > 64 {
 		t.Errorf("an order has %d bytes, at most 64 were planned for", n)
 	}
@@ -221,7 +249,8 @@ func TestASnapshotsNameComesBack(t *testing.T) {
 	if err != nil || got != s {
 		t.Fatalf("%v came back as %v, %v", s, got, err)
 	}
-	for _, text := range []string{"", "1", "1.2.x", "1.2.x:1:2", s.String() + " ", s.String() + ":1", "-1.2.x:1:2:00000abc", "1.2.x:1:2:abc"} {
+	for _, text := range []string{"", "1", "1.2.x", "1.2.x:1:2", s.String() + " ",
+		s.String() + ":1", "-1.2.x:1:2:00000abc", "1.2.x:1:2:abc"} {
 		if _, err := ParseSnapshot(text); !errors.Is(err, persistence.ErrCorrupt) {
 			t.Errorf("%q: error is %v", text, err)
 		}
@@ -232,10 +261,11 @@ func TestDownloadFindsEveryDamage(t *testing.T) {
 	image := bytes.Repeat([]byte("0123456789"), 80_000)
 	var chunks [][]byte
 	s := NewSnapshot(1, 1)
-	if err := s.Upload(iotest.HalfReader(bytes.NewReader(image)), func(i uint32, chunk []byte) error {
-		chunks = append(chunks, bytes.Clone(chunk))
-		return nil
-	}); err != nil {
+	if err := s.Upload(iotest.HalfReader(bytes.NewReader(image)),
+		func(i uint32, chunk []byte) error {
+			chunks = append(chunks, bytes.Clone(chunk))
+			return nil
+		}); err != nil {
 		t.Fatal(err)
 	}
 	load := func(s Snapshot, chunks [][]byte, kept bool) ([]byte, error) {
@@ -266,11 +296,13 @@ func TestDownloadFindsEveryDamage(t *testing.T) {
 		f("a missing chunk", s, bad, true, persistence.ErrCorrupt)
 		f("a missing chunk of a replaced image", s, bad, false, persistence.ErrNoSnapshot)
 	}
-	f("swapped chunks", s, [][]byte{chunks[1], chunks[0], chunks[2], chunks[3]}, true, persistence.ErrCorrupt)
+	f("swapped chunks", s, [][]byte{chunks[1], chunks[0], chunks[2], chunks[3]}, true,
+		persistence.ErrCorrupt)
 	short := s
 	short.Chunks--
 	f("a chunk less", short, chunks, true, persistence.ErrCorrupt)
-	f("an empty chunk", s, append([][]byte{binary.BigEndian.AppendUint32(nil, 0)}, chunks[1:]...), true, persistence.ErrCorrupt)
+	f("an empty chunk", s, append([][]byte{binary.BigEndian.AppendUint32(nil, 0)}, chunks[1:]...),
+		true, persistence.ErrCorrupt)
 }
 
 func TestCandleTimesAreTheQuerys(t *testing.T) {
@@ -278,12 +310,14 @@ func TestCandleTimesAreTheQuerys(t *testing.T) {
 		edges := rapid.SampledFrom([]int64{-1 << 63, -1, 0, 1, 60, MaxID, MaxID + 1, 1<<63 - 1})
 		times := rapid.OneOf(edges, rapid.Int64Range(-5, 100))
 		q := persistence.CandleQuery{Since: times.Draw(t, "since"), Until: times.Draw(t, "until")}
-		time := rapid.OneOf(rapid.SampledFrom([]int64{0, 1, 60, MaxID}), rapid.Int64Range(0, 100)).Draw(t, "time")
+		time := rapid.OneOf(rapid.SampledFrom([]int64{0, 1, 60, MaxID}),
+			rapid.Int64Range(0, 100)).Draw(t, "time")
 		want := time >= q.Since && (q.Until == 0 || time <= q.Until)
 		since, before, any := CandleTimes(&q)
 		got := any && uint64(time) >= since && (before == 0 || uint64(time) < before)
 		if got != want {
-			t.Fatalf("%+v and time %d: %v, want %v (%d, %d, %v)", q, time, got, want, since, before, any)
+			t.Fatalf("%+v and time %d: %v, want %v (%d, %d, %v)", q, time, got, want, since, before,
+				any)
 		}
 	})
 }

@@ -83,7 +83,8 @@ func DecodeWallet(row []byte, account uint32, w *persistence.Wallet) error {
 	d := open(row)
 	*w = persistence.Wallet{Account: account, Seq: d.uvarint(), Name: d.text()}
 	for n := d.upTo(uint64(len(row))); n > 0 && !d.bad; n-- {
-		w.Holdings = append(w.Holdings, persistence.Holding{Currency: d.text(), Balance: d.balance(), Reserve: d.balance()})
+		w.Holdings = append(w.Holdings,
+			persistence.Holding{Currency: d.text(), Balance: d.balance(), Reserve: d.balance()})
 	}
 	return d.close("wallet", uint64(account))
 }

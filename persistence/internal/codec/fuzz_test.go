@@ -49,16 +49,24 @@ var kinds = []func(row []byte) (value any, again []byte, err error){
 	},
 }
 
-// Any bytes are damage, or a row that is the same when it is written and read again; and no filter leaves out a damaged row.
+// Any bytes are damage, or a row that is the same when it is written and read again; and no filter
+// leaves out a damaged row.
 func FuzzRows(f *testing.F) {
 	fee := money.BalanceFromBits(1, 2)
 	for i, row := range [][]byte{
-		AppendTrade(nil, &persistence.Trade{TakerSide: matching.Sell, Pair: 1, Price: 5, Amount: 6, TimeUs: 7, Taker: 8, Maker: 9, TakerOrder: 10, MakerOrder: 11, TakerFee: fee}),
-		AppendOrder(nil, &persistence.Order{Side: matching.Buy, Status: persistence.StatusDone, Pair: 1, Price: 5, Amount: 6, Remaining: 1, TimeUs: 7, ClosedUs: 6, ClosedSeq: 9, ClientID: "mine"}),
-		AppendDeposit(nil, &persistence.Deposit{Currency: 1, Amount: 2, TimeUs: 3, Reference: "paid"}),
-		AppendWallet(nil, &persistence.Wallet{Name: "ann", Seq: 5, Holdings: []persistence.Holding{{Currency: "BTC", Balance: fee}}}),
-		AppendWithdraw(nil, &persistence.Withdraw{Status: persistence.WithdrawRefused, Amount: 5, Address: "there", Details: "no"}),
-		AppendCandle(nil, &persistence.Candle{Open: 5, High: 9, Low: 1, Close: 4, Volume: money.TotalFromBits(0, 3)}),
+		AppendTrade(nil, &persistence.Trade{TakerSide: matching.Sell, Pair: 1, Price: 5, Amount: 6,
+			TimeUs: 7, Taker: 8, Maker: 9, TakerOrder: 10, MakerOrder: 11, TakerFee: fee}),
+		AppendOrder(nil, &persistence.Order{Side: matching.Buy, Status: persistence.StatusDone,
+			Pair: 1, Price: 5, Amount: 6, Remaining: 1, TimeUs: 7, ClosedUs: 6, ClosedSeq: 9,
+			ClientID: "mine"}),
+		AppendDeposit(nil, &persistence.Deposit{Currency: 1, Amount: 2, TimeUs: 3,
+			Reference: "paid"}),
+		AppendWallet(nil, &persistence.Wallet{Name: "ann", Seq: 5,
+			Holdings: []persistence.Holding{{Currency: "BTC", Balance: fee}}}),
+		AppendWithdraw(nil, &persistence.Withdraw{Status: persistence.WithdrawRefused, Amount: 5,
+			Address: "there", Details: "no"}),
+		AppendCandle(nil, &persistence.Candle{Open: 5, High: 9, Low: 1, Close: 4,
+			Volume: money.TotalFromBits(0, 3)}),
 		AppendAction(nil, &persistence.Action{TimeUs: 1, Who: "me", What: "halt"}),
 	} {
 		f.Add(byte(i), row)
@@ -81,7 +89,9 @@ func FuzzRows(f *testing.F) {
 		}
 		switch v := value.(type) {
 		case persistence.Trade:
-			if TradeSide(row) != v.TakerSide || !TradeMatches(row, &persistence.TradeQuery{Pair: v.Pair, TakerSide: v.TakerSide, Account: v.Taker, MySide: v.TakerSide}) {
+			if TradeSide(row) != v.TakerSide ||
+				!TradeMatches(row, &persistence.TradeQuery{Pair: v.Pair, TakerSide: v.TakerSide,
+					Account: v.Taker, MySide: v.TakerSide}) {
 				t.Fatalf("a query for %+v leaves it out", v)
 			}
 		case persistence.Order:
@@ -96,7 +106,8 @@ func FuzzRows(f *testing.F) {
 // A name of a snapshot has one spelling.
 func FuzzParseSnapshot(f *testing.F) {
 	f.Add(Snapshot{Seq: 5, Epoch: 2, Unique: "0a1b", Chunks: 3, Size: 700_000, CRC: 0xfe}.String())
-	for _, s := range []string{"", "1.2.x:3:4:0000000f", "1.2.x:3:4:f", "1.2.:3:4:0000000f", "1.2.x:3:-4:0000000f", "1.2.x 3 4 0000000f", "1.2.é:3:4:0000000f"} {
+	for _, s := range []string{"", "1.2.x:3:4:0000000f", "1.2.x:3:4:f", "1.2.:3:4:0000000f",
+		"1.2.x:3:-4:0000000f", "1.2.x 3 4 0000000f", "1.2.é:3:4:0000000f"} {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, text string) {

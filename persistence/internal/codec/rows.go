@@ -59,9 +59,10 @@ func TradeSide(row []byte) matching.Side {
 	return matching.Side(row[1] & sideMask)
 }
 
-// TradeMatches reports whether an encoded trade of the query's list (of its account, or its pair) passes
-// the other filters, Before and Offset left aside. It reads no more of the row than it must: a long offset
-// has it look at many rows. A damaged one passes, so that decoding it reports the damage.
+// TradeMatches reports whether an encoded trade of the query's list (of its account, or its pair)
+// passes the other filters, Before and Offset left aside. It reads no more of the row than it must:
+// a long offset has it look at many rows. A damaged one passes, so that decoding it reports the
+// damage.
 func TradeMatches(row []byte, q *persistence.TradeQuery) bool {
 	if len(row) < 2 || row[0] != Version {
 		return true
@@ -92,9 +93,9 @@ func TradeMatches(row []byte, q *persistence.TradeQuery) bool {
 // MarkSize is the length of a mark with its checksum.
 const MarkSize = 3 + SumSize
 
-// AppendMark writes what filters need of a trade in the list of an account: the taker's side, the account's
-// own side, which is the taker's if it met itself, and the pair. Its checksum covers the string of
-// marks that it is in, and not the trade's id, which the reader of a mark does not know.
+// AppendMark writes what filters need of a trade in the list of an account: the taker's side, the
+// account's own side, which is the taker's if it met itself, and the pair. Its checksum covers the
+// string of marks that it is in, and not the trade's id, which the reader of a mark does not know.
 func AppendMark(dst []byte, marks Place, t *persistence.Trade, account uint32) []byte {
 	mine := t.TakerSide
 	if t.Taker != account {

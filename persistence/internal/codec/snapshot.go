@@ -54,7 +54,8 @@ func (s Snapshot) String() string {
 func ParseSnapshot(text string) (Snapshot, error) {
 	var s Snapshot
 	plain := strings.NewReplacer(".", " ", ":", " ").Replace(text)
-	n, err := fmt.Sscanf(plain, "%d %d %s %d %d %x", &s.Seq, &s.Epoch, &s.Unique, &s.Chunks, &s.Size, &s.CRC)
+	n, err := fmt.Sscanf(plain, "%d %d %s %d %d %x", &s.Seq, &s.Epoch, &s.Unique, &s.Chunks,
+		&s.Size, &s.CRC)
 	if err != nil || n != 6 || s.String() != text {
 		return s, fmt.Errorf("%w: %q does not describe a snapshot", persistence.ErrCorrupt, text)
 	}
@@ -72,7 +73,8 @@ func (s *Snapshot) Upload(r io.Reader, put func(i uint32, chunk []byte) error) e
 		}
 		if n > 0 {
 			if s.Chunks == maxChunks {
-				return fmt.Errorf("snapshot at %d: the image is above %d bytes", s.Seq, uint64(maxChunks)*ChunkSize)
+				return fmt.Errorf("snapshot at %d: the image is above %d bytes", s.Seq,
+					uint64(maxChunks)*ChunkSize)
 			}
 			data := buf[chunkHead : chunkHead+n]
 			binary.BigEndian.PutUint32(buf, crc32.Checksum(data, castagnoli))
@@ -93,8 +95,10 @@ func (s *Snapshot) Upload(r io.Reader, put func(i uint32, chunk []byte) error) e
 var ErrNoChunk = errors.New("no such chunk")
 
 // Download reads an image back. get returns chunk i, as put was given it; kept reports whether the
-// image is still one of those kept, so that a chunk which a newer image pushed out is not called damage.
-func (s Snapshot) Download(ctx context.Context, get func(ctx context.Context, i uint32) ([]byte, error), kept func(ctx context.Context) (bool, error)) io.ReadCloser {
+// image is still one of those kept, so that a chunk which a newer image pushed out is not called
+// damage.
+func (s Snapshot) Download(ctx context.Context, get func(ctx context.Context, i uint32) ([]byte,
+	error), kept func(ctx context.Context) (bool, error)) io.ReadCloser {
 	return &reader{ctx: ctx, s: s, get: get, kept: kept}
 }
 
@@ -126,7 +130,9 @@ func (r *reader) Read(p []byte) (int, error) {
 func (r *reader) fetch() error {
 	if r.next == r.s.Chunks {
 		if r.size != r.s.Size || r.crc != r.s.CRC {
-			return fmt.Errorf("%w: snapshot %s has %d bytes with checksum %08x, not what was stored", persistence.ErrCorrupt, r.s, r.size, r.crc)
+			return fmt.Errorf(
+				"%w: snapshot %s has %d bytes with checksum %08x, not what was stored",
+				persistence.ErrCorrupt, r.s, r.size, r.crc)
 		}
 		return io.EOF
 	}
@@ -137,15 +143,19 @@ func (r *reader) fetch() error {
 			return err
 		}
 		if !kept {
-			return fmt.Errorf("%w: the snapshot at %d was replaced by newer ones while it was read", persistence.ErrNoSnapshot, r.s.Seq)
+			return fmt.Errorf("%w: the snapshot at %d was replaced by newer ones while it was read",
+				persistence.ErrNoSnapshot, r.s.Seq)
 		}
-		return fmt.Errorf("%w: chunk %d of %d of the snapshot at %d is missing", persistence.ErrCorrupt, r.next, r.s.Chunks, r.s.Seq)
+		return fmt.Errorf("%w: chunk %d of %d of the snapshot at %d is missing",
+			persistence.ErrCorrupt, r.next, r.s.Chunks, r.s.Seq)
 	}
 	if err != nil {
 		return fmt.Errorf("snapshot at %d, chunk %d: %w", r.s.Seq, r.next, err)
 	}
-	if len(chunk) <= chunkHead || binary.BigEndian.Uint32(chunk) != crc32.Checksum(chunk[chunkHead:], castagnoli) {
-		return fmt.Errorf("%w: chunk %d of the snapshot at %d has a wrong checksum", persistence.ErrCorrupt, r.next, r.s.Seq)
+	if len(chunk) <= chunkHead || binary.BigEndian.Uint32(chunk) !=
+		crc32.Checksum(chunk[chunkHead:], castagnoli) {
+		return fmt.Errorf("%w: chunk %d of the snapshot at %d has a wrong checksum",
+			persistence.ErrCorrupt, r.next, r.s.Seq)
 	}
 	r.rest = chunk[chunkHead:]
 	r.crc = crc32.Update(r.crc, castagnoli, r.rest)

@@ -39,21 +39,27 @@ func Fenced(owner string) error {
 func Gap(stored, prev uint64) error {
 	switch {
 	case stored < prev:
-		return fmt.Errorf("%w: it ends at %d and this process left it at %d: the store has lost a tail", persistence.ErrGap, stored, prev)
+		return fmt.Errorf(
+			"%w: it ends at %d and this process left it at %d: the store has lost a tail",
+			persistence.ErrGap, stored, prev)
 	case stored > prev:
-		return fmt.Errorf("%w: it ends at %d and this process left it at %d: somebody else wrote", persistence.ErrGap, stored, prev)
+		return fmt.Errorf("%w: it ends at %d and this process left it at %d: somebody else wrote",
+			persistence.ErrGap, stored, prev)
 	}
 	return fmt.Errorf("%w: it ends at %d", persistence.ErrGap, stored)
 }
 
 // WatermarkGap is ErrGap for an Apply of from to a store whose watermark is stored.
 func WatermarkGap(stored, from, to uint64) error {
-	return fmt.Errorf("%w: the watermark of the projections is %d, which is neither %d nor %d", persistence.ErrGap, stored, from, to)
+	return fmt.Errorf("%w: the watermark of the projections is %d, which is neither %d nor %d",
+		persistence.ErrGap, stored, from, to)
 }
 
 // BelowWatermark refuses a snapshot at seq while the projections are exact only up to watermark.
 func BelowWatermark(seq, watermark uint64) error {
-	return fmt.Errorf("snapshot at %d: the projections are durable only up to %d; apply the rest first", seq, watermark)
+	return fmt.Errorf(
+		"snapshot at %d: the projections are durable only up to %d; apply the rest first", seq,
+		watermark)
 }
 
 // OlderSnapshot refuses a snapshot at seq below the newest.
@@ -71,7 +77,8 @@ type Chain struct {
 // Empty checks a read that needs no batch. It reports whether there is nothing to read.
 func (c *Chain) Empty() (bool, error) {
 	if c.After > c.End {
-		return true, fmt.Errorf("%w: the journal ends at %d, below %d: it has lost a tail", persistence.ErrCorrupt, c.End, c.After)
+		return true, fmt.Errorf("%w: the journal ends at %d, below %d: it has lost a tail",
+			persistence.ErrCorrupt, c.End, c.After)
 	}
 	return c.After == c.End, nil
 }
@@ -80,13 +87,16 @@ func (c *Chain) Empty() (bool, error) {
 func (c *Chain) Next(prev, next uint64, digest uint64, batch []byte) error {
 	switch {
 	case !c.started && prev > c.After:
-		return fmt.Errorf("%w: the journal starts at %d, above %d: the batches between are gone", persistence.ErrCorrupt, prev, c.After)
+		return fmt.Errorf("%w: the journal starts at %d, above %d: the batches between are gone",
+			persistence.ErrCorrupt, prev, c.After)
 	case c.started && prev != c.last:
-		return fmt.Errorf("%w: a batch follows on %d where the journal is at %d", persistence.ErrCorrupt, prev, c.last)
+		return fmt.Errorf("%w: a batch follows on %d where the journal is at %d",
+			persistence.ErrCorrupt, prev, c.last)
 	case next <= prev:
 		return fmt.Errorf("%w: a batch goes from %d to %d", persistence.ErrCorrupt, prev, next)
 	case Digest(batch) != digest:
-		return fmt.Errorf("%w: the batch (%d, %d] has a wrong digest", persistence.ErrCorrupt, prev, next)
+		return fmt.Errorf("%w: the batch (%d, %d] has a wrong digest", persistence.ErrCorrupt, prev,
+			next)
 	}
 	c.started, c.last = true, next
 	return nil
@@ -95,7 +105,8 @@ func (c *Chain) Next(prev, next uint64, digest uint64, batch []byte) error {
 // Done checks that the last batch ends where the journal says it ends.
 func (c *Chain) Done() error {
 	if !c.started || c.last != c.End {
-		return fmt.Errorf("%w: the last batch after %d ends at %d, the journal says %d", persistence.ErrCorrupt, c.After, c.last, c.End)
+		return fmt.Errorf("%w: the last batch after %d ends at %d, the journal says %d",
+			persistence.ErrCorrupt, c.After, c.last, c.End)
 	}
 	return nil
 }

@@ -3,13 +3,13 @@
 // these writes: after a power cut the file may be behind the journal, but it is never ahead.
 //
 // A journal cannot tell by itself that its end is missing: damage in the last record of a log looks
-// as its end does, and a Redis that comes back from a replica or an older copy is whole, and shorter.
-// A store that keeps the file refuses such a journal.
+// as its end does, and a Redis that comes back from a replica or an older copy is whole, and
+// shorter. A store that keeps the file refuses such a journal.
 //
 // The file is 32 bytes long and is overwritten in place, inside one sector of the disk, so a crash
 // leaves the bytes before a write or those behind it. It is made beside its name, synced, and then
-// renamed, so a crash leaves no file or a whole one. Anything else is damage, and is refused: a file
-// that counted as 0 would let a journal pass that has lost its end.
+// renamed, so a crash leaves no file or a whole one. Anything else is damage, and is refused: a
+// file that counted as 0 would let a journal pass that has lost its end.
 package head
 
 import (
@@ -41,8 +41,8 @@ const (
 	size    = 32
 )
 
-// A File is open; nil is one that is not kept, and remembers nothing. Its methods may be called from
-// any goroutine.
+// A File is open; nil is one that is not kept, and remembers nothing. Its methods may be called
+// from any goroutine.
 type File struct {
 	files   vfs.FS
 	name    string
@@ -54,8 +54,8 @@ type File struct {
 	closed  bool
 }
 
-// Open opens a file. One that is not there is made by the first write: until then each Open finds that
-// it is missing, also after a crash. Processes that may make the same file exclude each other.
+// Open opens a file. One that is not there is made by the first write: until then each Open finds
+// that it is missing, also after a crash. Processes that may make the same file exclude each other.
 func Open(files vfs.FS, name string) (*File, error) {
 	f, err := OpenOld(files, name)
 	if f == nil && err == nil {
@@ -64,8 +64,8 @@ func Open(files vfs.FS, name string) (*File, error) {
 	return f, err
 }
 
-// OpenOld opens a file if there is one; otherwise it returns nil. The error is ErrCorrupt if the file
-// is there and does not say anything.
+// OpenOld opens a file if there is one; otherwise it returns nil. The error is ErrCorrupt if the
+// file is there and does not say anything.
 func OpenOld(files vfs.FS, name string) (*File, error) {
 	info, err := files.Stat(name)
 	switch {
@@ -102,9 +102,10 @@ func failed(name string, err error) error {
 
 // refused is the error of a file that is there and cannot be read, or says nothing.
 func refused(name string, err error) error {
-	return fmt.Errorf("%w: the file %s, which says up to where the journal was acknowledged, cannot be "+
-		"read: %w; bring it back from a copy, or remove it to accept that a loss of what was "+
-		"acknowledged last is not noticed", persistence.ErrCorrupt, name, err)
+	return fmt.Errorf(
+		"%w: the file %s, which says up to where the journal was acknowledged, cannot be "+
+			"read: %w; bring it back from a copy, or remove it to accept that a loss of what was "+
+			"acknowledged last is not noticed", persistence.ErrCorrupt, name, err)
 }
 
 // create makes the file that says m, under its name when it is durable, and opens it; mu is held.
@@ -153,7 +154,8 @@ func decode(b []byte) (Mark, error) {
 		return Mark{}, errors.New("it does not begin as such a file does")
 	}
 	if v := binary.BigEndian.Uint16(b[len(magic):]); v != version {
-		return Mark{}, fmt.Errorf("it is of version %d and this program reads version %d", v, version)
+		return Mark{}, fmt.Errorf("it is of version %d and this program reads version %d", v,
+			version)
 	}
 	if len(b) != size {
 		return Mark{}, fmt.Errorf("it is not %d bytes long", size)
@@ -191,7 +193,8 @@ func (f *File) Advance(m Mark) error {
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if f.held && (m.Seq < f.last.Seq || m.Seq == f.last.Seq && (m.Digest == 0 || m.Digest == f.last.Digest)) {
+	if f.held && (m.Seq < f.last.Seq ||
+		m.Seq == f.last.Seq && (m.Digest == 0 || m.Digest == f.last.Digest)) {
 		return nil
 	}
 	return f.write(m)

@@ -8,7 +8,8 @@ import (
 	"github.com/klauspost/compress/zstd"
 )
 
-// What is read as whole was written by a Writer of the same content; anything else is an error that does not cost memory.
+// What is read as whole was written by a Writer of the same content; anything else is an error that
+// does not cost memory.
 func FuzzReader(f *testing.F) {
 	encoder, err := zstd.NewWriter(nil, zstd.WithWindowSize(window))
 	if err != nil {
@@ -34,7 +35,8 @@ func FuzzReader(f *testing.F) {
 	f.Add(write(f, nil), false)
 	f.Add([]byte(magic), true)
 	f.Add([]byte("another magic\n"), true)
-	f.Add([]byte{0x28, 0xb5, 0x2f, 0xfd, 0x00, 0xff, 0xff, 0xff}, false) // a window that is far too long
+	// a window that is far too long
+	f.Add([]byte{0x28, 0xb5, 0x2f, 0xfd, 0x00, 0xff, 0xff, 0xff}, false)
 	f.Add(encoder.EncodeAll(bytes.Repeat([]byte{0}, 1<<20), nil), false)
 	f.Fuzz(func(t *testing.T, data []byte, compress bool) {
 		stream := data

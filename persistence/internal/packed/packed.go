@@ -21,7 +21,8 @@ import (
 	"exchange/persistence"
 )
 
-// window is how far back the compression looks. Damage that asks the reader for more memory is refused.
+// window is how far back the compression looks. Damage that asks the reader for more memory is
+// refused.
 const window = 8 << 20
 
 // Bounds of what a stream may unpack to: so many bytes, and so many more for each byte that was
@@ -132,8 +133,8 @@ var (
 		slack>>20, ratio)
 )
 
-// A Reader reads one stream. Its errors say what is wrong with the stream, or wrap that of the reader below; there
-// is no io.EOF, for the stream says itself where it ends.
+// A Reader reads one stream. Its errors say what is wrong with the stream, or wrap that of the
+// reader below; there is no io.EOF, for the stream says itself where it ends.
 type Reader struct {
 	below  *below
 	packed *zstd.Decoder
@@ -148,7 +149,8 @@ type Reader struct {
 func NewReader(r io.Reader, magic string, by persistence.Authority) (*Reader, error) {
 	s := &Reader{below: newBelow(r), by: by}
 	var err error
-	if s.packed, err = zstd.NewReader(s.below, zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxWindow(window)); err != nil {
+	if s.packed, err = zstd.NewReader(s.below, zstd.WithDecoderConcurrency(1),
+		zstd.WithDecoderMaxWindow(window)); err != nil {
 		return nil, s.fault(err)
 	}
 	s.in = bufio.NewReaderSize(s.packed, 1<<16)
@@ -202,7 +204,8 @@ func (r *Reader) MAC() []byte { return r.mac }
 // Close frees what the reader holds.
 func (r *Reader) Close() { r.packed.Close() }
 
-// fault says what an error means. Data is unpacked ahead of what is read, so damage may lie far behind.
+// fault says what an error means. Data is unpacked ahead of what is read, so damage may lie far
+// behind.
 func (r *Reader) fault(err error) error {
 	switch {
 	case err == nil, errors.Is(err, errBomb):

@@ -55,7 +55,8 @@ func read(r io.Reader, size int) ([]byte, error) {
 func TestWhatIsWrittenIsRead(t *testing.T) {
 	for _, size := range []int{0, 1, 100, 1 << 20} {
 		packed, content := stream(t, size)
-		if got, err := read(bytes.NewReader(packed), size); err != nil || !bytes.Equal(got, content) {
+		if got, err := read(bytes.NewReader(packed), size); err != nil ||
+			!bytes.Equal(got, content) {
 			t.Errorf("%d bytes: %v", size, err)
 		}
 		if _, err := read(bytes.NewReader(packed), size+1); err == nil {
@@ -106,7 +107,8 @@ func TestDamageIsNamed(t *testing.T) {
 			t.Errorf("byte %d of the proof, not unpacked: %v, want %v", at, err, want)
 		}
 	}
-	if _, err := read(bytes.NewReader(other.EncodeAll([]byte("another 1\n with more"), nil)), size); err == nil || !strings.Contains(err.Error(), `begin with "a test 1"`) {
+	if _, err := read(bytes.NewReader(other.EncodeAll([]byte("another 1\n with more"), nil)),
+		size); err == nil || !strings.Contains(err.Error(), `begin with "a test 1"`) {
 		t.Errorf("another kind: %v", err)
 	}
 	f("text", []byte("some text that is not compressed"), errPacked)
@@ -150,7 +152,8 @@ func TestDamageFarBehindIsNotOfTheBeginning(t *testing.T) {
 func TestErrorsBelowAreNotDamage(t *testing.T) {
 	good, _ := stream(t, 1000)
 	broken := errors.New("the disk is gone")
-	if _, err := read(io.MultiReader(bytes.NewReader(good[:500]), iotest.ErrReader(broken)), 1000); !errors.Is(err, broken) {
+	if _, err := read(io.MultiReader(bytes.NewReader(good[:500]), iotest.ErrReader(broken)),
+		1000); !errors.Is(err, broken) {
 		t.Errorf("a reader that breaks: %v", err)
 	}
 	w, err := NewWriter(&full{room: 100}, magic, testKey)

@@ -16,7 +16,8 @@ import (
 	"exchange/persistence/internal/codec"
 )
 
-// A Log is one folder of batches. Append, Write and Sync are called by one goroutine at a time; the other methods by any.
+// A Log is one folder of batches. Append, Write and Sync are called by one goroutine at a time; the
+// other methods by any.
 type Log struct {
 	fs         vfs.FS
 	dir        string
@@ -59,7 +60,8 @@ type Options struct {
 	FS vfs.FS
 	// Begin is the sequence behind which a log without batches begins.
 	Begin uint64
-	// Fatal is told when a sync has failed. It must end the process: nobody knows then what is on the disk.
+	// Fatal is told when a sync has failed. It must end the process: nobody knows then what is on
+	// the disk.
 	Fatal func(error)
 
 	maxSegment int64 // of tests; 0: maxSegmentBytes
@@ -70,7 +72,8 @@ func Open(dir string, o Options) (_ *Log, err error) {
 	if o.FS == nil {
 		o.FS = vfs.Default
 	}
-	l := &Log{fs: o.FS, dir: dir, fatal: o.Fatal, maxSegment: cmp.Or(o.maxSegment, maxSegmentBytes), end: mark{seq: o.Begin}}
+	l := &Log{fs: o.FS, dir: dir, fatal: o.Fatal, maxSegment: cmp.Or(o.maxSegment, maxSegmentBytes),
+		end: mark{seq: o.Begin}}
 	if err := l.fs.MkdirAll(dir, 0o700); err != nil {
 		return nil, err
 	}
@@ -88,8 +91,8 @@ func Open(dir string, o Options) (_ *Log, err error) {
 	if err := l.find(); err != nil {
 		return nil, err
 	}
-	// A segment without records was made and not used, or all that is in it is damaged; then the store knows that something is
-	// missing.
+	// A segment without records was made and not used, or all that is in it is damaged; then the
+	// store knows that something is missing.
 	for n := len(l.segments); n > 0; n = len(l.segments) {
 		found, err := l.findEnd(l.segments[n-1])
 		if err != nil || found {
@@ -122,7 +125,8 @@ func (l *Log) find() error {
 	}
 	slices.Sort(numbers)
 	for _, n := range numbers {
-		s := &segment{number: n, name: l.fs.PathJoin(l.dir, segmentName(n)), first: unreadable, refs: 1}
+		s := &segment{number: n, name: l.fs.PathJoin(l.dir, segmentName(n)), first: unreadable,
+			refs: 1}
 		if err := l.look(s); err != nil {
 			return err
 		}
@@ -196,8 +200,9 @@ func (l *Log) findEnd(s *segment) (bool, error) {
 	return true, l.syncAgain(last)
 }
 
-// syncAgain writes and syncs the last record as it was found. A process that was killed may not have synced it; and if it
-// ended because a sync had failed, the kernel takes pages for written that never came to the disk.
+// syncAgain writes and syncs the last record as it was found. A process that was killed may not
+// have synced it; and if it ended because a sync had failed, the kernel takes pages for written
+// that never came to the disk.
 func (l *Log) syncAgain(last record) error {
 	b := make([]byte, recordHead+last.length)
 	if _, err := l.file.ReadAt(b, last.at); err != nil {
@@ -248,7 +253,8 @@ func (l *Log) Begin(seq uint64) {
 	l.end.seq = seq
 }
 
-// Append makes a batch durable. After an error it is not in the log, and the same bytes may be tried again.
+// Append makes a batch durable. After an error it is not in the log, and the same bytes may be
+// tried again.
 func (l *Log) Append(prev, next, digest uint64, batch []byte) error {
 	if err := l.Write(prev, next, digest, batch); err != nil {
 		return err
@@ -307,7 +313,8 @@ func (l *Log) Sync() error {
 	return nil
 }
 
-// prepare lets the next segment be made while appends go on. One that could not be made is made when it is needed.
+// prepare lets the next segment be made while appends go on. One that could not be made is made
+// when it is needed.
 func (l *Log) prepare() {
 	number := l.active.number + 1
 	coming := make(chan made, 1)
@@ -352,8 +359,8 @@ func (l *Log) rotate(record int64) error {
 	return nil
 }
 
-// next is the segment that was prepared, if it has room for that record; else it is made now, and smaller than usual where
-// the disk has no more room.
+// next is the segment that was prepared, if it has room for that record; else it is made now, and
+// smaller than usual where the disk has no more room.
 func (l *Log) next(number uint64, record int64) (next made, err error) {
 	if l.coming != nil {
 		next, l.coming = <-l.coming, nil
@@ -377,9 +384,10 @@ func (l *Log) discard(m made) error {
 	return errors.Join(m.file.Close(), l.fs.Remove(m.segment.name))
 }
 
-// Read calls fn for each batch that ends above after, in order, as persistence.Journal wants it. What ends at or below
-// trimmed counts as gone.
-func (l *Log) Read(ctx context.Context, after, trimmed uint64, fn func(prev, next uint64, batch []byte) error) (err error) {
+// Read calls fn for each batch that ends above after, in order, as persistence.Journal wants it.
+// What ends at or below trimmed counts as gone.
+func (l *Log) Read(ctx context.Context, after, trimmed uint64, fn func(prev, next uint64,
+	batch []byte) error) (err error) {
 	l.mu.Lock()
 	end := l.end
 	from := 0
@@ -402,7 +410,8 @@ func (l *Log) Read(ctx context.Context, after, trimmed uint64, fn func(prev, nex
 	for i, s := range segments {
 		used := s.size
 		if i == len(segments)-1 {
-			used = min(end.used, s.size) // a file may be cut off behind its last record, before what fills that up
+			// a file may be cut off behind its last record, before what fills that up
+			used = min(end.used, s.size)
 		}
 		if err := l.readSegment(ctx, s, used, max(after, trimmed), &chain, fn); err != nil {
 			return err
@@ -412,7 +421,8 @@ func (l *Log) Read(ctx context.Context, after, trimmed uint64, fn func(prev, nex
 }
 
 // readSegment reads what ends above a sequence.
-func (l *Log) readSegment(ctx context.Context, s *segment, used int64, after uint64, chain *codec.Chain, fn func(prev, next uint64, batch []byte) error) error {
+func (l *Log) readSegment(ctx context.Context, s *segment, used int64, after uint64,
+	chain *codec.Chain, fn func(prev, next uint64, batch []byte) error) error {
 	if s.salt == 0 {
 		return nil // the chain tells what is missing
 	}
@@ -460,7 +470,8 @@ func (l *Log) Trim(upTo uint64) error {
 	return l.release(gone)
 }
 
-// release gives up a hold of each segment. Those that nobody holds any more are kept to be taken over, or removed.
+// release gives up a hold of each segment. Those that nobody holds any more are kept to be taken
+// over, or removed.
 func (l *Log) release(segments []*segment) (err error) {
 	var gone []*segment
 	l.mu.Lock()

@@ -60,7 +60,8 @@ func (w *world) must(err error) {
 }
 
 func options(t testing.TB, fs vfs.FS) Options {
-	return Options{FS: fs, maxSegment: testSegment, Fatal: func(err error) { t.Error("fatal:", err) }}
+	return Options{FS: fs, maxSegment: testSegment,
+		Fatal: func(err error) { t.Error("fatal:", err) }}
 }
 
 // reopen opens the log, also after another one in the same place was left as it was.
@@ -88,10 +89,11 @@ func (w *world) append(size int) {
 }
 
 func (w *world) read(after, trimmed uint64) (all []batch, err error) {
-	err = w.log.Read(context.Background(), after, trimmed, func(prev, next uint64, data []byte) error {
-		all = append(all, batch{prev, next, string(data)})
-		return nil
-	})
+	err = w.log.Read(context.Background(), after,
+		trimmed, func(prev, next uint64, data []byte) error {
+			all = append(all, batch{prev, next, string(data)})
+			return nil
+		})
 	return all, err
 }
 
@@ -110,7 +112,8 @@ func (w *world) wantAfter(after uint64) {
 		w.Fatalf("after %d: %d batches are read, want %d", after, len(all), len(w.model)-from)
 	}
 	seq, digest := w.log.End()
-	if n := len(w.model); seq != w.end || n > 0 && digest != codec.Digest([]byte(w.model[n-1].data)) {
+	if n := len(w.model); seq != w.end ||
+		n > 0 && digest != codec.Digest([]byte(w.model[n-1].data)) {
 		w.Fatalf("the log ends at %d (%x), want %d", seq, digest, w.end)
 	}
 }
@@ -148,15 +151,16 @@ func TestWhatIsAppendedIsRead(t *testing.T) {
 			w.must(w.log.Trim(trimmed))
 			w.wantAfter(trimmed)
 			if n := len(w.files()); n > 30 {
-				t.Fatalf("%d batches: %d files after %d was trimmed of %d: %v", i, n, trimmed, w.end, w.files())
+				t.Fatalf("%d batches: %d files after %d was trimmed of %d: %v", i, n, trimmed,
+					w.end, w.files())
 			}
 		}
 	}
 	w.wantAfter(trimmed)
 }
 
-// The power fails, or the process is killed, in the midst of an append: what was acknowledged is there, and of the rest either
-// a whole batch or nothing.
+// The power fails, or the process is killed, in the midst of an append: what was acknowledged is
+// there, and of the rest either a whole batch or nothing.
 func TestACrashLosesNothingAcknowledged(t *testing.T) {
 	crashable := vfs.NewCrashableMem()
 	w := open(t, crashable)
@@ -172,7 +176,8 @@ func TestACrashLosesNothingAcknowledged(t *testing.T) {
 		b := w.next(w.size())
 		w.must(w.log.Write(b.prev, b.next, codec.Digest([]byte(b.data)), []byte(b.data)))
 		old := w.log
-		crashable = crashable.CrashClone(vfs.CrashCloneCfg{UnsyncedDataPercent: w.rng.IntN(101), RNG: rng})
+		crashable = crashable.CrashClone(
+			vfs.CrashCloneCfg{UnsyncedDataPercent: w.rng.IntN(101), RNG: rng})
 		w.must(old.Close()) // of the file system as it would have gone on
 		w.fs = crashable
 		w.reopen()
@@ -213,8 +218,8 @@ func TestSegmentsAreTakenOver(t *testing.T) {
 	w.wantAfter(w.model[len(w.model)-2].next)
 }
 
-// Each byte of a log is damaged in turn: a reader is told, or gets all there is. Only of damage in the last batch this cannot be
-// told: then the log ends before it.
+// Each byte of a log is damaged in turn: a reader is told, or gets all there is. Only of damage in
+// the last batch this cannot be told: then the log ends before it.
 func TestDamageIsTold(t *testing.T) {
 	w := open(t, vfs.NewMem())
 	for range 40 {
@@ -262,11 +267,14 @@ func TestDamageIsTold(t *testing.T) {
 			told++
 		case err != nil:
 			t.Fatalf("%s, byte %d: %v", name, at, err)
-		case len(all) == len(w.model), len(all) == len(w.model)-1 && end == w.model[len(w.model)-1].prev:
+		case len(all) == len(w.model),
+			len(all) == len(w.model)-1 && end == w.model[len(w.model)-1].prev:
 		default:
-			// A whole file's head: all of the last segment is as if it were not there. The store's own head tells.
+			// A whole file's head: all of the last segment is as if it were not there. The store's
+			// own head tells.
 			if at >= headBytes || name != segmentName(last) {
-				t.Fatalf("%s, byte %d: %d batches are read without an error, want %d", name, at, len(all), len(w.model))
+				t.Fatalf("%s, byte %d: %d batches are read without an error, want %d", name, at,
+					len(all), len(w.model))
 			}
 		}
 		w.must(log.Close())
@@ -299,7 +307,8 @@ func TestAFullDiskMakesAnAppendWait(t *testing.T) {
 	var err error
 	for err == nil {
 		b = w.next(4000)
-		if err = w.log.Append(b.prev, b.next, codec.Digest([]byte(b.data)), []byte(b.data)); err == nil {
+		if err = w.log.Append(b.prev, b.next, codec.Digest([]byte(b.data)),
+			[]byte(b.data)); err == nil {
 			w.model, w.end = append(w.model, b), b.next
 		}
 	}
@@ -307,7 +316,8 @@ func TestAFullDiskMakesAnAppendWait(t *testing.T) {
 		t.Fatal(err)
 	}
 	for range 3 {
-		if err := w.log.Append(b.prev, b.next, codec.Digest([]byte(b.data)), []byte(b.data)); !errors.Is(err, full) {
+		if err := w.log.Append(b.prev, b.next, codec.Digest([]byte(b.data)),
+			[]byte(b.data)); !errors.Is(err, full) {
 			t.Fatal(err)
 		}
 	}
@@ -323,7 +333,8 @@ func TestAFullDiskMakesAnAppendWait(t *testing.T) {
 // Where there is no room for a segment as large as usual, a small one does.
 func TestALittleRoomIsEnough(t *testing.T) {
 	fs := errorfs.Wrap(vfs.NewMem(), errorfs.InjectorFunc(func(op errorfs.Op) error {
-		if op.Kind == errorfs.OpFileWriteAt && op.Offset >= headBytes+fillBytes { // the second piece of what is being filled
+		// the second piece of what is being filled
+		if op.Kind == errorfs.OpFileWriteAt && op.Offset >= headBytes+fillBytes {
 			return errors.New("no space left on device")
 		}
 		return nil
@@ -343,7 +354,8 @@ func TestALittleRoomIsEnough(t *testing.T) {
 	}
 }
 
-// A sync that failed may have left the last record in memory only, for the kernel says such a failure once.
+// A sync that failed may have left the last record in memory only, for the kernel says such a
+// failure once.
 func TestTheLastRecordIsWrittenAgainAtTheStart(t *testing.T) {
 	var written, synced atomic.Int64
 	fs := errorfs.Wrap(vfs.NewMem(), errorfs.InjectorFunc(func(op errorfs.Op) error {
@@ -390,7 +402,8 @@ func TestASyncThatFailsIsFatal(t *testing.T) {
 		t.Fatal(err)
 	}
 	fails = true
-	if err := log.Append(1, 2, codec.Digest([]byte("b")), []byte("b")); !errors.Is(err, broken) || !errors.Is(told, broken) {
+	if err := log.Append(1, 2, codec.Digest([]byte("b")), []byte("b")); !errors.Is(err, broken) ||
+		!errors.Is(told, broken) {
 		t.Fatalf("error %v, told %v", err, told)
 	}
 	if seq, _ := log.End(); seq != 1 {
@@ -424,7 +437,8 @@ func TestATrimLeavesWhatIsBeingRead(t *testing.T) {
 		t.Errorf("%d batches are read, want %d", n, len(want))
 	}
 	if len(w.log.free) != mostFree {
-		t.Errorf("behind the read %d segments can be taken over, want %d", len(w.log.free), mostFree)
+		t.Errorf("behind the read %d segments can be taken over, want %d", len(w.log.free),
+			mostFree)
 	}
 	w.wantAfter(want[len(want)-1].next)
 }

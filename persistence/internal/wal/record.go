@@ -12,8 +12,8 @@ import (
 const (
 	recordHead  = 40
 	recordAlign = 8
-	// pageBytes is what a write ends at a multiple of: so the file system never has to read a page of which it gets
-	// only a part.
+	// pageBytes is what a write ends at a multiple of: so the file system never has to read a page
+	// of which it gets only a part.
 	pageBytes = 4096
 	// headBytes is what a segment begins with.
 	headBytes = pageBytes
@@ -53,9 +53,13 @@ func checksum(salt uint64, b []byte) uint64 {
 // parse is the record whose head b begins with, if it is one of a segment with that salt.
 func parse(b []byte, salt uint64, at int64) (record, bool) {
 	b = b[:recordHead]
-	r := record{at: at, length: int64(binary.BigEndian.Uint32(b[8:])), prev: binary.BigEndian.Uint64(b[16:]), next: binary.BigEndian.Uint64(b[24:]), digest: binary.BigEndian.Uint64(b[32:])}
-	// The first two are true of a record, and seldom of anything else: they spare most checksums of a search.
-	return r, r.prev < r.next && binary.BigEndian.Uint32(b[12:]) == 0 && binary.BigEndian.Uint64(b) == checksum(salt, b[8:])
+	r := record{at: at, length: int64(binary.BigEndian.Uint32(b[8:])),
+		prev: binary.BigEndian.Uint64(b[16:]), next: binary.BigEndian.Uint64(b[24:]),
+		digest: binary.BigEndian.Uint64(b[32:])}
+	// The first two are true of a record, and seldom of anything else: they spare most checksums of
+	// a search.
+	return r, r.prev < r.next && binary.BigEndian.Uint32(b[12:]) == 0 &&
+		binary.BigEndian.Uint64(b) == checksum(salt, b[8:])
 }
 
 // A scanner finds the records of a segment, through a window that moves over the file.
@@ -90,8 +94,8 @@ func (s *scanner) bytes(at, n int64) ([]byte, error) {
 	return s.window[at-s.from:][:n], nil
 }
 
-// next is the next record and its batch, which is valid until the next call. What is not one is passed over: whoever reads
-// sees it by the sequences. false: there is none.
+// next is the next record and its batch, which is valid until the next call. What is not one is
+// passed over: whoever reads sees it by the sequences. false: there is none.
 func (s *scanner) next() (record, []byte, bool, error) {
 	for ; s.at+recordHead <= s.end; s.at += recordAlign {
 		b, err := s.bytes(s.at, recordHead)

@@ -15,7 +15,8 @@ import (
 )
 
 const (
-	// maxSegmentBytes is the size of a segment, but for the first ones and one that holds a batch which is larger.
+	// maxSegmentBytes is the size of a segment, but for the first ones and one that holds a batch
+	// which is larger.
 	maxSegmentBytes = 32 << 20
 	// minSegmentBytes is that of the first: a small exchange keeps a small folder.
 	minSegmentBytes = 64 << 10
@@ -32,7 +33,8 @@ type segment struct {
 	name   string
 	size   int64
 	salt   uint64 // 0: its head cannot be read
-	first  uint64 // the sequence that its first record follows on, once it has one; unreadable if that is damaged
+	// the sequence that its first record follows on, once it has one; unreadable if that is damaged
+	first uint64
 
 	refs int // the log's, and one of each read in progress; guarded by Log.mu, like first
 }
@@ -81,16 +83,21 @@ func parseHead(b []byte, number uint64) (salt uint64, ok bool, err error) {
 		return 0, false, nil
 	}
 	if v := binary.BigEndian.Uint64(b[8:]); v != format {
-		return 0, false, fmt.Errorf("%w: %s is of version %d and this program reads version %d; run the program that wrote it", persistence.ErrCorrupt, segmentName(number), v, format)
+		return 0, false,
+			fmt.Errorf(
+				"%w: %s is of version %d and this program reads version %d; run the program that "+
+					"wrote it", persistence.ErrCorrupt, segmentName(number), v, format)
 	}
 	salt = binary.BigEndian.Uint64(b[24:])
-	return salt, binary.BigEndian.Uint64(b[16:]) == number && binary.BigEndian.Uint64(b[32:]) == checksum(salt, b[:32]), nil
+	return salt, binary.BigEndian.Uint64(b[16:]) == number &&
+		binary.BigEndian.Uint64(b[32:]) == checksum(salt, b[:32]), nil
 }
 
-// newSegment makes a segment of that many bytes, and opens it: of one that is not needed any more, if there is one, or else
-// of zeros. When it returns the segment is durable.
+// newSegment makes a segment of that many bytes, and opens it: of one that is not needed any more,
+// if there is one, or else of zeros. When it returns the segment is durable.
 func (l *Log) newSegment(number uint64, size int64) (made, error) {
-	s := &segment{number: number, name: l.fs.PathJoin(l.dir, segmentName(number)), size: size, first: unreadable, refs: 1}
+	s := &segment{number: number, name: l.fs.PathJoin(l.dir, segmentName(number)), size: size,
+		first: unreadable, refs: 1}
 	for s.salt == 0 { // 0 is what zeros have
 		var b [8]byte
 		rand.Read(b[:])
@@ -100,7 +107,8 @@ func (l *Log) newSegment(number uint64, size int64) (made, error) {
 	var err error
 	if old != nil {
 		err = l.fs.Rename(old.name, s.name)
-	} else if err = l.fs.Remove(s.name); errors.Is(err, fs.ErrNotExist) { // what a crash left of an earlier try is of no use
+		// what a crash left of an earlier try is of no use
+	} else if err = l.fs.Remove(s.name); errors.Is(err, fs.ErrNotExist) {
 		err = nil
 	}
 	if err != nil {
@@ -116,8 +124,8 @@ func (l *Log) newSegment(number uint64, size int64) (made, error) {
 	return made{segment: s, file: file}, nil
 }
 
-// fill writes the head of a segment, and zeros behind it. They are synced a piece at a time: an append in the meantime
-// waits for one of them at most.
+// fill writes the head of a segment, and zeros behind it. They are synced a piece at a time: an
+// append in the meantime waits for one of them at most.
 func (l *Log) fill(s *segment, file vfs.File, empty bool) error {
 	if _, err := file.WriteAt(head(s.number, s.salt), 0); err != nil {
 		return err
