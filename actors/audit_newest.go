@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 
+	"exchange/actors/rows"
 	"exchange/core/market"
 	"exchange/persistence"
 )
@@ -104,7 +105,7 @@ func (h *rowAudit) newestCandles(ctx context.Context) error {
 			if !ok {
 				continue
 			}
-			n := newest{number: uint32(p.Number)<<8 | uint32(f), want: candleRow(p.Number, f, &c)}
+			n := newest{number: uint32(p.Number)<<8 | uint32(f), want: rows.Candle(p.Number, f, &c)}
 			q := persistence.CandleQuery{Pair: p.Number, Frame: uint8(f), Since: c.Time,
 				Until: c.Time}
 			err := h.engine.opts.Store.Candles(ctx, q, func(row *persistence.Candle) bool {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 
+	"exchange/actors/rows"
 	"exchange/core/event"
 	"exchange/core/market"
 	"exchange/core/state"
@@ -53,7 +54,7 @@ func (h *rowAudit) add(kind int, number uint32, id, sum uint64) {
 func (h *rowAudit) note(ctx context.Context, r *event.Record, e *state.Effects) error {
 	w := &h.rows
 	w.Reset()
-	appendRows(w, h.replayed, r, e)
+	rows.Append(w, h.replayed, r, e)
 	for i := range w.Trades {
 		t := &w.Trades[i]
 		sum := rowSum(t)
@@ -96,7 +97,7 @@ func (h *rowAudit) noteCandles(p *state.Pair) {
 		now, _ := p.Market.Candle(f)
 		last := &h.newest[p.Number-1][f]
 		if last.Close != 0 && last.Time != now.Time {
-			row := candleRow(p.Number, f, last)
+			row := rows.Candle(p.Number, f, last)
 			h.add(pairCandles, uint32(p.Number)<<8|uint32(f), uint64(row.Time), rowSum(&row))
 		}
 		*last = now

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 
+	"exchange/actors/rows"
 	"exchange/core/market"
 	"exchange/core/state"
 	"exchange/persistence"
@@ -65,7 +66,7 @@ func (c *committed) stepCandles(w *persistence.Writes) {
 		for f := range k {
 			l := &k[f]
 			for i := l.unsaved; i < len(l.list); i++ {
-				w.Candles = append(w.Candles, candleRow(pair, market.Frame(f), &l.list[i]))
+				w.Candles = append(w.Candles, rows.Candle(pair, market.Frame(f), &l.list[i]))
 			}
 			l.unsaved = len(l.list)
 		}

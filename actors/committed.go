@@ -9,6 +9,7 @@ import (
 	"github.com/asynkron/protoactor-go/actor"
 
 	"exchange/actors/metrics"
+	"exchange/actors/rows"
 	"exchange/core/event"
 	"exchange/core/market"
 	"exchange/core/state"
@@ -169,9 +170,9 @@ func (c *committed) applied(r *event.Record, effects *state.Effects) {
 }
 
 func (c *committed) note(r *event.Record, effects *state.Effects) {
-	before, trades, orders, deposits := rowsOf(c.rows), len(c.rows.Trades), len(c.rows.Orders),
+	before, trades, orders, deposits := rows.Count(c.rows), len(c.rows.Trades), len(c.rows.Orders),
 		len(c.rows.Deposits)
-	appendRows(c.rows, c.state, r, effects)
+	rows.Append(c.rows, c.state, r, effects)
 	for i := range effects.Settlements {
 		if t := &effects.Settlements[i]; len(t.Changes()) > 0 {
 			c.accounts[t.Account] = struct{}{}
@@ -215,9 +216,9 @@ func (c *committed) note(r *event.Record, effects *state.Effects) {
 		c.noteNonce(r.CodeRefused.Key)
 		c.mails()
 	}
-	rows := rowsOf(c.rows)
-	c.unsaved.Add(int64(rows - before))
-	if max(rows, market.FrameCount*len(c.traded), len(c.accounts), len(c.nonces)) >= c.stepRows {
+	count := rows.Count(c.rows)
+	c.unsaved.Add(int64(count - before))
+	if max(count, market.FrameCount*len(c.traded), len(c.accounts), len(c.nonces)) >= c.stepRows {
 		c.step()
 	}
 }
@@ -343,7 +344,7 @@ func (c *committed) step() {
 		}
 	}
 	p := projection{from: c.stepped, to: to, writes: w, last: c.final}
-	p.rows = rowsOf(w)
+	p.rows = rows.Count(w)
 	c.stepCandles(w)
 	c.imageDue = c.final || !c.imaging && c.snapshot.due(to-c.imagedSeq, time.Since(c.imagedAt))
 	if c.imageDue && !c.folding {

@@ -27,11 +27,11 @@
 //	recovery.go   from the store to the fold              read.go       questions to the committed side
 //	views.go      public answers, shared                  charts.go, recent.go  what it keeps at hand
 //	directory.go  accounts and keys for handlers          mailbox.go    the actors' queue
-//	runners.go    who runs mailboxes                      rows.go       a record's rows for the store
+//	runners.go    who runs mailboxes                      rows/         a record's rows for the store
 //	options.go    what an engine is made with             lineartest/   histories, checked
 //	verify.go     both sides compared at rest             audit.go      everything derived anew
-//	actions.go    the log of operators' actions           seal/         API secrets, sealed
 //	feed.go       what stream channels are told           owner.go      who may own the store, and its beats
+//	seal/         API secrets, sealed
 //	stats.go      numbers for monitoring                  metrics/      where they are counted
 //	driver.go     what a simulation takes the place of    simulation/   the model that it compares with
 //

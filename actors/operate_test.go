@@ -365,7 +365,7 @@ func TestAnActionThatTakesManyWordsIsCut(t *testing.T) {
 			}
 			return what
 		}
-		if what := newest(); len(what) != maxWords ||
+		if what := newest(); len(what) != 4096 ||
 			!strings.HasPrefix(what, "made key key-from-everywhere for account ann") ||
 			!strings.HasSuffix(what, "...") {
 			t.Errorf("%d bytes: %s", len(what), what)

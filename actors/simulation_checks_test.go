@@ -13,6 +13,7 @@ import (
 
 	"github.com/asynkron/protoactor-go/actor"
 
+	"exchange/actors/rows"
 	"exchange/actors/seal"
 	"exchange/actors/simulation"
 	"exchange/core/event"
@@ -485,13 +486,13 @@ func (s *sim) sameRecent(c *committed) error {
 	for i := range c.charts {
 		for f := range c.charts[i] {
 			k := &c.charts[i][f]
-			var rows []persistence.Candle
+			var candles []persistence.Candle
 			for at := range k.list {
-				rows = append(rows, candleRow(uint16(i+1), market.Frame(f), &k.list[at]))
+				candles = append(candles, rows.Candle(uint16(i+1), market.Frame(f), &k.list[at]))
 			}
 			want := s.model.Candles(uint16(i+1), market.Frame(f), s.model.Seq)
 			errs = append(errs, sameNewest(fmt.Sprintf("the newest candles %d of pair %d", f, i+1),
-				rows, want, k.older))
+				candles, want, k.older))
 		}
 	}
 	return errors.Join(errs...)

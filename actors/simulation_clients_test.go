@@ -653,7 +653,7 @@ func (s *sim) answered(q *request, c *Command, err error) {
 			s.toldLast(q.key, q.nonce, q.taken, c.LastNonce())
 		}
 		if r.Kind == event.KindRefusal {
-			s.outcomes["refused for "+refusalNames[r.Refusal.Reason]]++
+			s.outcomes["refused for "+event.RefusalName(r.Refusal.Reason)]++
 		} else {
 			s.outcomes[r.Kind.String()]++
 		}
@@ -837,7 +837,7 @@ func (s *sim) refused(q *request, seq uint64, c *Command) {
 	}
 	if wrong {
 		s.violate("%s: it is refused for %s, by record %d, and that is not so", q.what,
-			refusalNames[r.Refusal.Reason], seq)
+			event.RefusalName(r.Refusal.Reason), seq)
 	}
 }
 

@@ -443,7 +443,7 @@ var plantedFaults = []plantedFault{
 			"!p.apply(w) {\n"},
 	{"the journal is trimmed up to the newest snapshot", "actors/projector.go",
 		"	trim := older\n", "	trim := older\n	if FAULT {\n		trim = to\n	}\n"},
-	{"rows of the history are lost", "actors/rows.go",
+	{"rows of the history are lost", "actors/rows/rows.go",
 		"			t := &o.Trades[i]\n",
 		"			t := &o.Trades[i]\n			if FAULT && i > 0 " +
 			"{\n				continue\n			}\n"},

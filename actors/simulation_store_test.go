@@ -13,6 +13,7 @@ import (
 	"testing/iotest"
 	"time"
 
+	"exchange/actors/rows"
 	"exchange/core/state"
 	"exchange/persistence"
 	"exchange/persistence/memory"
@@ -284,18 +285,18 @@ func (k *link) at(place string) func() error {
 
 func (k *link) Apply(ctx context.Context, tok persistence.Token, from, to uint64,
 	w *persistence.Writes) error {
-	rows := copyRows(w)
+	writes := copyRows(w)
 	look := func() {
 		if to > k.s.disk.Last() {
 			k.s.violate(
 				"engine %d writes projections up to %d, and the journal is durable up to %d",
 				k.l.number, to, k.s.disk.Last())
 		}
-		k.same("apply", try{from, to, uint32(rowsOf(rows))})
+		k.same("apply", try{from, to, uint32(rows.Count(writes))})
 	}
 	return k.settled("apply", k.call("apply", look, func(m *memory.Store) error {
-		k.s.say("  projections from %d to %d, %d rows", from, to, rowsOf(rows))
-		return m.Apply(ctx, tok, from, to, rows)
+		k.s.say("  projections from %d to %d, %d rows", from, to, rows.Count(writes))
+		return m.Apply(ctx, tok, from, to, writes)
 	}))
 }
 

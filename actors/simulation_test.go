@@ -594,8 +594,8 @@ func mustHappen() []string {
 		ErrMaintenance} {
 		list = append(list, "turned away: "+err.Error())
 	}
-	for _, reason := range refusalNames {
-		list = append(list, "refused for "+reason)
+	for reason := event.RefusedNonce; event.RefusalName(reason) != ""; reason++ {
+		list = append(list, "refused for "+event.RefusalName(reason))
 	}
 	for _, fault := range []string{faultRefused, faultLost, faultLate, faultUnanswered,
 		faultBroken} {

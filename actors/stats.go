@@ -122,7 +122,7 @@ func (s *Stats) journal(j *metrics.Journal) {
 	}
 	other := uint64(0)
 	for reason, n := range refused {
-		if name := refusalNames[uint8(reason)]; name != "" {
+		if name := event.RefusalName(uint8(reason)); name != "" {
 			s.Refused = append(s.Refused, Count{name, n})
 		} else {
 			other += n
@@ -130,15 +130,6 @@ func (s *Stats) journal(j *metrics.Journal) {
 	}
 	s.Refused = append(s.Refused, Count{"other", other})
 }
-
-var refusalNames = map[uint8]string{event.RefusedNonce: "nonce", event.RefusedFunds: "funds",
-	event.RefusedClientID: "client_order_id",
-	event.RefusedNotOpen:  "not_open", event.RefusedKey: "key_revoked",
-	event.RefusedAccountLimit: "account_limit", event.RefusedBookLimit: "book_limit",
-	event.RefusedHalted: "halted", event.RefusedFrozen: "frozen",
-	event.RefusedNoOrders: "no_orders", event.RefusedWithdraw: "withdraw",
-	event.RefusedTries: "tries", event.RefusedWithdrawLimit: "withdraw_limit",
-	event.RefusedAccountBookLimit: "account_book_limit"}
 
 // turnedAwayFor are the errors of admission, which nobody wraps, each at the number under which it
 // is counted.

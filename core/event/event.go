@@ -216,6 +216,22 @@ const (
 	RefusedAccountBookLimit uint8 = 14 // the account has as many open orders in the book as it may
 )
 
+// RefusalName names a reason in the statistics and the log of actions: lower case words, joined by
+// underscores. It is "" for an unknown reason.
+func RefusalName(reason uint8) string {
+	if int(reason) < len(refusalNames) {
+		return refusalNames[reason]
+	}
+	return ""
+}
+
+var refusalNames = [...]string{RefusedNonce: "nonce", RefusedFunds: "funds",
+	RefusedClientID: "client_order_id", RefusedNotOpen: "not_open", RefusedKey: "key_revoked",
+	RefusedAccountLimit: "account_limit", RefusedBookLimit: "book_limit",
+	RefusedHalted: "halted", RefusedFrozen: "frozen", RefusedNoOrders: "no_orders",
+	RefusedWithdraw: "withdraw", RefusedTries: "tries", RefusedWithdrawLimit: "withdraw_limit",
+	RefusedAccountBookLimit: "account_book_limit"}
+
 // Refusal is a command that changed nothing but its nonce.
 type Refusal struct {
 	Account uint32

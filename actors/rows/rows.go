@@ -1,4 +1,4 @@
-package actors
+package rows
 
 import (
 	"exchange/core/event"
@@ -7,9 +7,9 @@ import (
 	"exchange/persistence"
 )
 
-// appendRows writes what a record did into w, once it is applied: the rows of the history that it
-// gave rise to, but for candles, which are values that change. e is what Apply said.
-func appendRows(w *persistence.Writes, s *state.State, r *event.Record, e *state.Effects) {
+// Append adds the rows of a record to w. The record r was just applied to s, and e is what Apply
+// returned. Candles are not among them, because a candle is a value that changes.
+func Append(w *persistence.Writes, s *state.State, r *event.Record, e *state.Effects) {
 	for i := range e.Closed {
 		o := &e.Closed[i]
 		status := uint8(persistence.StatusDone)
@@ -53,13 +53,14 @@ func appendRows(w *persistence.Writes, s *state.State, r *event.Record, e *state
 	}
 }
 
-// rowsOf is how many rows there are of what happened: balances and nonces have one place each.
-func rowsOf(w *persistence.Writes) int {
+// Count is the number of rows in w that Append has added. Wallets, nonces and candles do not count,
+// because each replaces a row in place.
+func Count(w *persistence.Writes) int {
 	return len(w.Trades) + len(w.Orders) + len(w.Deposits) + len(w.Withdraws) + len(w.Actions)
 }
 
-// candleRow is a candle as the store has it.
-func candleRow(pair uint16, f market.Frame, c *market.Candle) persistence.Candle {
+// Candle is a candle of a pair's chart as the store keeps it.
+func Candle(pair uint16, f market.Frame, c *market.Candle) persistence.Candle {
 	return persistence.Candle{Pair: pair, Frame: uint8(f), Time: c.Time, Open: c.Open, High: c.High,
 		Low: c.Low, Close: c.Close, Volume: c.Volume}
 }

@@ -1,4 +1,4 @@
-package actors
+package rows
 
 import (
 	"fmt"
@@ -11,8 +11,8 @@ import (
 // maxWords is the longest text of an action that the store takes, in bytes.
 const maxWords = 4096
 
-// inWords says a record of an operator's, for the log of actions. What is too long, as a key with
-// very many addresses may be, is cut: the record has it all.
+// inWords describes an operator's record for the log of actions. A text that is too long is cut,
+// such as that of a key with very many addresses. The record itself is complete.
 func inWords(s *state.State, r *event.Record) string {
 	text := allWords(s, r)
 	if len(text) > maxWords {
@@ -53,7 +53,7 @@ func allWords(s *state.State, r *event.Record) string {
 		return text
 	case event.KindRefusal:
 		return fmt.Sprintf("was refused, for account %s: %s", name(r.Refusal.Account),
-			strings.ReplaceAll(refusalNames[r.Refusal.Reason], "_", " "))
+			strings.ReplaceAll(event.RefusalName(r.Refusal.Reason), "_", " "))
 	case event.KindHalt:
 		return fmt.Sprintf("trading on %s halted: %v", pair(), r.Halt.Halted)
 	case event.KindFreeze:
