@@ -13,13 +13,13 @@ import (
 
 // A book is the deciding side of one pair: it matches. One actor owns it; the order of its mailbox
 // is the order of the pair. It sees nothing but its messages: time comes with a command, ids from
-// the engine's counters, and the outcome of each command is one unit of the journal.
+// the engine's counters, and the outcome of each command is one entry of the journal.
 type book struct {
-	pair   *Pair
-	limits *Limits
-	ids    *counters
-	alarm  func(what string, behindUs int64) // the clock went back
-	submit func(*Command)                    // to the journal
+	pair    *Pair
+	limits  *Limits
+	ids     *counters
+	alarm   func(what string, behindUs int64) // the clock went back
+	journal *journal
 
 	fees *fees
 
@@ -68,14 +68,13 @@ func (b *book) decide(c *Command) {
 	default:
 		b.place(c)
 	}
-	b.submit(c)
+	b.journal.submit(&c.entry)
 }
 
 // halt makes the book refuse orders from here on, or take them again.
 func (b *book) halt(c *Command) {
 	b.halted = c.admin.On
-	r := &c.record
-	r.Kind, r.Pair, r.TimeUs = event.KindHalt, b.pair.Number, c.timeUs
+	r := c.begin(event.KindHalt, b.pair.Number)
 	r.Halt.Halted = c.admin.On
 	c.outcome = Accepted
 	c.encode()
@@ -94,8 +93,7 @@ func (b *book) place(c *Command) {
 	}
 	fills, rest, cut := b.orders.Match(w.side, w.price, w.amount, b.limits.MaxFills, b.fills[:0])
 	b.fills = fills
-	r := &c.record
-	r.Kind, r.Pair, r.TimeUs = event.KindOrder, b.pair.Number, c.timeUs
+	r := c.begin(event.KindOrder, b.pair.Number)
 	trades := r.Order.Trades[:0]
 	r.Order = event.Order{ID: b.ids.order.Add(1), Account: c.account.ID, Key: c.keyNumber(),
 		Nonce: w.nonce, Side: w.side, Cut: cut,
@@ -129,8 +127,7 @@ func (b *book) cancel(c *Command) {
 		c.refuse(event.RefusedNotOpen)
 		return
 	}
-	r := &c.record
-	r.Kind, r.Pair, r.TimeUs = event.KindCancel, b.pair.Number, c.timeUs
+	r := c.begin(event.KindCancel, b.pair.Number)
 	r.Cancel = event.Cancel{ID: b.ids.order.Add(1), Order: o.ID, Account: o.Account,
 		Key: c.keyNumber(), Nonce: c.order.nonce,
 		Side: o.Side, Price: o.Price, Remaining: o.Remaining}

@@ -31,6 +31,8 @@ const (
 // book. The owner that ends it replies once. A handler whose time is up leaves the command to its
 // owner and never touches it again.
 type Command struct {
+	entry // of the journal: the command's complete effects; record.Pair is set from the start
+
 	kind    event.Kind // what is asked for: KindOrder, KindCancel, KindAccount ...
 	key     *Key       // whose; nil: an operator's
 	account *Account   // whose wallet it goes through; nil: it goes through the registry
@@ -52,13 +54,10 @@ type Command struct {
 
 	timeUs int64
 	made   int64 // when it was made, as metrics.Now tells
-	// the unit of the journal: its complete effects; Pair is set from the start
-	record   event.Record
-	encoded  []byte // record, encoded by whoever decided it
+
 	ticket   uint64 // the wallet's number for it, while it is out
 	reserved reservation
 	admitted bool // holds a place in the limits, given back at release
-	trace    metrics.Trace
 
 	outcome Outcome
 	// shortfall is what was missing when funds were refused: needed - available, with the currency.
@@ -79,7 +78,9 @@ type reservation struct {
 var commands = sync.Pool{New: func() any {
 	t := time.NewTimer(time.Hour)
 	t.Stop()
-	return &Command{reply: make(chan struct{}, 1), timer: t}
+	c := &Command{reply: make(chan struct{}, 1), timer: t}
+	c.command = c
+	return c
 }}
 
 func newCommand(kind event.Kind) *Command {
@@ -174,19 +175,27 @@ func (c *Command) Shortfall() (currency uint16, missing money.Balance) {
 // LastNonce is the highest nonce that the key had used when the refusal's reason is RefusedNonce.
 func (c *Command) LastNonce() uint64 { return c.lastNonce }
 
-// refuse turns the command into a refusal: its unit of the journal is its nonce and the reason.
+// refuse turns the command into a refusal: its entry is its nonce and the reason.
 func (c *Command) refuse(reason uint8) {
 	c.outcome = Refused
-	r := &c.record
-	r.Kind, r.Pair, r.TimeUs = event.KindRefusal, 0, c.timeUs
+	r := c.begin(event.KindRefusal, 0)
 	r.Refusal = event.Refusal{Account: c.account.ID, Key: c.keyNumber(), Nonce: c.order.nonce,
 		Reason: reason}
 	c.encode()
 }
 
-func (c *Command) encode() {
-	c.record.Who = c.who
-	c.encoded = c.record.Append(c.encoded[:0])
+// begin gives the command's record its head. pair is 0 of a record that no book sees.
+func (c *Command) begin(kind event.Kind, pair uint16) *event.Record {
+	return c.entry.begin(kind, pair, c.timeUs, c.who)
+}
+
+// own is what the command's wallet has set aside for it.
+func (c *Command) own() ownCommand {
+	own := ownCommand{ticket: c.ticket, reserved: c.reserved, clientID: c.order.clientID}
+	if c.kind == event.KindOrder { // a refusal's record names no pair
+		own.placed, own.pair = !c.reserved.amount.IsZero(), c.pair.Number
+	}
+	return own
 }
 
 // keyNumber is 0 of an operator's command.

@@ -12,9 +12,9 @@
 //	err = e.Stop(ctx)                     // or <-e.Dead(), when it cannot go on
 //
 // An order goes from its handler to the account's wallet, to the pair's book, into the journal's
-// forming batch; when the batch is durable, the journal's writer releases it: settlements to the
-// wallets, the batch to the committed side, the answers to the handlers. Nobody else gives anything
-// out.
+// forming batch, as an entry; when the batch is durable, the journal's writer releases it:
+// settlements to the wallets, the batch to the committed side, the answers to the handlers. Nobody
+// else gives anything out.
 //
 //	command.go    what travels, and who owns it when      admission.go  the way in, and its limits
 //	wallet.go     nonces, reservations, order of an account book.go      matching
@@ -22,7 +22,8 @@
 //	registry.go   names, keys, references                 operate.go    what operators do
 //	registry_operate.go  halts, freezes, fees, mails      email.go      an account's address
 //	fees.go       what trades cost                        mailer.go     the outbox
-//	journal.go    batches, the writer                     engine.go     starting, releasing, stopping
+//	entry.go      what is journaled                       journal.go    batches, the writer
+//	release.go    settlements, the fold, answers          engine.go     starting, stopping
 //	committed.go  the fold, reads, projections            projector.go  writing them, snapshots
 //	recovery.go   from the store to the fold              read.go       questions to the committed side
 //	views.go      public answers, shared                  charts.go, recent.go  what it keeps at hand

@@ -83,8 +83,6 @@ type Engine struct {
 	stop     chan struct{} // ends the ticker and the projector
 }
 
-var settlements = sync.Pool{New: func() any { return new(settled) }}
-
 // Start waits until the store is this process's, recovers the state from it, and starts the actors.
 // When it returns without an error the engine takes commands. The engine does not close the store.
 func Start(ctx context.Context, o Options) (*Engine, error) {
@@ -221,7 +219,7 @@ func (e *Engine) spawnAll(r *recovered) error {
 func (e *Engine) connect(r *recovered) {
 	o := &e.opts
 	e.journal = newJournal(o.Store, r.token, r.last, o.Limits.BatchBytes, &o.Timing, e.log, e.meter,
-		e.fail, e.release)
+		e)
 	projections := make(chan projection, 1)
 	e.committed = r.committed
 	e.committed.recycle, e.committed.project = e.journal.recycleData, projections
@@ -261,7 +259,7 @@ func (e *Engine) spawnBooks(s *state.State) (err error) {
 		p := &Pair{PairRules: o.Pairs[i], Number: market.Number, BaseNumber: market.Base,
 			QuoteNumber: market.Quote}
 		b := &book{pair: p, limits: &o.Limits, ids: &e.ids, alarm: e.clockAlarm,
-			submit: e.journal.submit, fees: &e.fees, halted: market.Halted,
+			journal: e.journal, fees: &e.fees, halted: market.Halted,
 			orders: matching.New(), lastTimeUs: market.LastTimeUs()}
 		for _, side := range [...]matching.Side{matching.Buy, matching.Sell} {
 			for order := range market.Book.Orders(side) {
@@ -283,7 +281,7 @@ func (e *Engine) spawnBooks(s *state.State) (err error) {
 func (e *Engine) newRegistry(s *state.State) *registry {
 	o := &e.opts
 	_, _, deposit := s.LastIDs()
-	g := &registry{limits: &o.Limits, dir: e.dir, material: o.KeyMaterial, submit: e.journal.submit,
+	g := &registry{limits: &o.Limits, dir: e.dir, material: o.KeyMaterial, journal: e.journal,
 		finish: e.finish, currency: e.currencyNumber, code: e.CurrencyCode,
 		accounts: map[string]*Account{}, revoked: map[string]*Account{}, keysOf: map[uint32]int{},
 		deposits: deposit, lastTimeUs: s.TimeUs(), busy: map[string][]*Command{},
@@ -491,7 +489,7 @@ func (e *Engine) ticked() {
 func (e *Engine) toBook(c *Command) {
 	e.root.Send(e.byNumber[c.record.Pair-1].pid, c)
 }
-func (e *Engine) toJournal(c *Command)            { e.journal.submit(c) }
+func (e *Engine) toJournal(n *entry)              { e.journal.submit(n) }
 func (e *Engine) toCommitted(r *Read)             { e.root.Send(e.fold, r) }
 func (e *Engine) limits() *Limits                 { return &e.opts.Limits }
 func (e *Engine) withdrawPolicy() *WithdrawPolicy { return &e.opts.Withdraw }
@@ -510,92 +508,6 @@ func (e *Engine) Code(w *state.Withdraw) string { return e.sealer.Code(e.history
 
 func (e *Engine) codeFits(w *state.Withdraw, code string) bool {
 	return e.sealer.CodeFits(e.history, w, code)
-}
-
-// release gives out a durable batch: settlements to the wallets, records to the committed side, and
-// then the answers. Only the journal's writer calls it, so everybody sees one order.
-func (e *Engine) release(b *batch) {
-	for i, c := range b.units {
-		e.settle(b.prev+1+uint64(i), c)
-	}
-	e.root.Send(e.fold, &released{data: b.data, next: b.next})
-	e.released.Store(b.next)
-	e.count(b)
-	for _, c := range b.units {
-		if c.trace.Sent != 0 {
-			e.meter.Traced(&c.trace, b.appending, b.durable)
-		}
-		switch {
-		case c.sweep != nil:
-			e.root.Send(c.account.pid, &swept{c})
-		case c.account == nil:
-			e.root.Send(e.registry, &releasedCommand{c})
-		default:
-			e.finish(c, c.outcome)
-		}
-	}
-}
-
-// count counts a durable batch, before it is answered: whoever has an answer finds it counted.
-func (e *Engine) count(b *batch) {
-	j := &e.meter.Journal
-	j.Lock()
-	for _, c := range b.units {
-		r := &c.record
-		j.Records[r.Kind]++
-		switch r.Kind {
-		case event.KindOrder:
-			j.Trades += uint64(len(r.Order.Trades))
-		case event.KindRefusal:
-			j.Refused[r.Refusal.Reason]++
-		}
-	}
-	j.BatchRecords.Observe(int64(len(b.units)))
-	j.BatchBytes.Observe(int64(len(b.data)))
-	j.Append.Observe(b.durable - b.appending)
-	j.Unlock()
-}
-
-// finish gives a command's place in the limits back and answers: from here on it is its handler's.
-func (e *Engine) finish(c *Command, o Outcome) {
-	e.giveBack(c)
-	if c.trace.Sent != 0 {
-		c.trace.Answered = metrics.Now()
-	}
-	c.answer(o)
-}
-
-// settle sends each wallet that a record touches its one settlement.
-func (e *Engine) settle(seq uint64, c *Command) {
-	r := &c.record
-	var base, quote uint16
-	if r.Pair != 0 {
-		p := e.byNumber[r.Pair-1]
-		base, quote = p.BaseNumber, p.QuoteNumber
-	}
-	list := e.settler.Settle(r, base, quote)
-	for i := range list {
-		t := &list[i]
-		own := c.account != nil && t.Account == c.account.ID
-		m := settlements.Get().(*settled)
-		m.seq = seq
-		t.CopyTo(&m.settlement)
-		m.command = ownCommand{}
-		if own {
-			m.command = ownCommand{ticket: c.ticket,
-				placed:   c.kind == event.KindOrder && !c.reserved.amount.IsZero(),
-				reserved: c.reserved,
-				clientID: c.order.clientID}
-			if c.kind == event.KindOrder {
-				m.command.pair = c.pair.Number // a refusal's record names none
-			}
-			if r.Kind == event.KindOrder {
-				m.command.accepted, m.command.order, m.command.rests = true,
-					r.Order.ID, r.Order.Rests()
-			}
-		}
-		e.root.Send(e.dir.account(t.Account).pid, m)
-	}
 }
 
 // fail ends the engine: nothing is acknowledged any more. It may be called from any goroutine.

@@ -13,10 +13,10 @@ import (
 	"exchange/persistence"
 )
 
-// A journal makes units durable and releases them. It is an actor in all but name: a queue under a
-// mutex that any actor submits to, and one goroutine that owns the sequence, takes what has
+// A journal makes entries durable and releases them. It is an actor in all but name: a queue under
+// a mutex that any actor submits to, and one goroutine that owns the sequence, takes what has
 // gathered while it was writing, appends it as one batch, and releases it. It has no protoactor
-// mailbox because it must block on the store, and because books may then put their encoded units
+// mailbox because it must block on the store, and because books may then put their encoded entries
 // straight into the batch that is forming: one hop less for every order.
 //
 // There is no timer and no artificial delay: a batch is what arrived during the append before it.
@@ -26,31 +26,36 @@ type journal struct {
 	timing   *Timing
 	log      *slog.Logger
 	meter    *metrics.Engine
-	fail     func(error)    // ends the engine
-	release  func(b *batch) // gives a durable batch out
-	limit    int            // bytes from which on the next unit starts another batch
-	last     uint64         // sequence of the newest durable record; the writer's, like deadline
+	out      journalOut
+	limit    int    // bytes from which on the next entry starts another batch
+	last     uint64 // sequence of the newest durable record; the writer's, like deadline
 	deadline sharedDeadline
 	since    atomic.Int64 // start of the append in flight, as metrics.Now tells; 0: none is
-	pending  atomic.Int64 // units submitted and not released
+	pending  atomic.Int64 // entries submitted and not released
 	stalled  atomic.Bool  // the store did not answer, and the log says so
 
 	mu      sync.Mutex
 	queue   []*batch // forming; guarded by mu
 	spare   []*batch // empty ones; guarded by mu
 	buffers [][]byte // for their data; guarded by mu
-	closed  bool     // guarded by mu: units are dropped, their outcome stays unknown
+	closed  bool     // guarded by mu: entries are dropped, their outcome stays unknown
 
 	wake    chan struct{} // capacity 1
 	stop    chan struct{} // closed by close
 	stopped chan struct{} // closed when the writer has ended
 }
 
-// A batch is units on their way into the journal. At its release data goes to the committed side,
-// the units to whoever waits for them.
+// journalOut is where durable batches go, and the journal's end.
+type journalOut interface {
+	release(b *batch) // gives a durable batch out
+	fail(err error)   // ends the engine
+}
+
+// A batch is entries on their way into the journal. At its release data goes to the committed side,
+// and the commands behind the entries are answered.
 type batch struct {
 	data       []byte
-	units      []*Command
+	entries    []*entry
 	prev, next uint64
 
 	appending, durable int64 // when its append began and ended, as metrics.Now tells
@@ -63,19 +68,19 @@ const (
 )
 
 func newJournal(store persistence.Journal, token persistence.Token, last uint64, limit int,
-	timing *Timing, log *slog.Logger, meter *metrics.Engine, fail func(error),
-	release func(*batch)) *journal {
+	timing *Timing, log *slog.Logger, meter *metrics.Engine, out journalOut) *journal {
 	return &journal{store: store, token: token, last: last, limit: limit, timing: timing, log: log,
-		meter: meter, fail: fail, release: release,
+		meter: meter, out: out,
 		wake: make(chan struct{}, 1), stop: make(chan struct{}), stopped: make(chan struct{})}
 }
 
-// submit puts a decided command into the forming batch. Any actor may call it; it never waits for
-// the store. One actor's units keep their order.
-func (j *journal) submit(c *Command) {
+// submit puts an encoded entry into the forming batch. Any actor may call it; it never waits for
+// the store. The entries of one actor keep their order. An entry belongs to the journal from here
+// to its release.
+func (j *journal) submit(n *entry) {
 	j.pending.Add(1)
-	if c.trace.Sent != 0 {
-		c.trace.Decided = metrics.Now()
+	if n.trace.Sent != 0 {
+		n.trace.Decided = metrics.Now()
 	}
 	j.mu.Lock()
 	if j.closed { // the engine is dead: handlers know that the outcome is unknown
@@ -83,14 +88,14 @@ func (j *journal) submit(c *Command) {
 		j.pending.Add(-1)
 		return
 	}
-	n := len(j.queue)
-	if n == 0 || len(j.queue[n-1].data)+len(c.encoded) > j.limit {
+	last := len(j.queue) - 1
+	if last < 0 || len(j.queue[last].data)+len(n.encoded) > j.limit {
 		j.queue = append(j.queue, j.fresh())
-		n++
+		last++
 	}
-	b := j.queue[n-1]
-	b.data = append(b.data, c.encoded...)
-	b.units = append(b.units, c)
+	b := j.queue[last]
+	b.data = append(b.data, n.encoded...)
+	b.entries = append(b.entries, n)
 	j.mu.Unlock()
 	select {
 	case j.wake <- struct{}{}:
@@ -128,8 +133,8 @@ func (j *journal) recycleData(data []byte) {
 
 // recycle takes a released batch back; its data is somebody else's by now.
 func (j *journal) recycle(b *batch) {
-	clear(b.units)
-	b.units, b.data = b.units[:0], nil
+	clear(b.entries)
+	b.entries, b.data = b.entries[:0], nil
 	j.mu.Lock()
 	if len(j.spare) < spares {
 		j.spare = append(j.spare, b)
@@ -173,8 +178,8 @@ func (j *journal) run() {
 
 // write makes a batch durable and gives it out. false: the journal has come to its end.
 func (j *journal) write(b *batch) bool {
-	b.prev, b.next = j.last, j.last+uint64(len(b.units))
-	b.data = event.EndBatch(b.data, j.token.Epoch(), b.prev, uint32(len(b.units)))
+	b.prev, b.next = j.last, j.last+uint64(len(b.entries))
+	b.data = event.EndBatch(b.data, j.token.Epoch(), b.prev, uint32(len(b.entries)))
 	if err := j.append(b); err != nil {
 		j.die(err)
 		return false
@@ -183,8 +188,8 @@ func (j *journal) write(b *batch) bool {
 		return false // it is durable, but nobody was told: the next start finds it
 	}
 	j.last = b.next
-	n := len(b.units)
-	j.release(b)
+	n := len(b.entries)
+	j.out.release(b)
 	j.recycle(b)
 	j.pending.Add(int64(-n))
 	return true
@@ -214,7 +219,7 @@ func (j *journal) append(b *batch) error {
 		j.meter.Failures[metrics.OperationAppend].Add(1)
 		if !j.stalled.Swap(true) {
 			j.log.Warn("the store does not take writes, trying again", "error", err, "records",
-				len(b.units))
+				len(b.entries))
 		}
 		if ctx.Err() != nil {
 			return fmt.Errorf("%w after %v: %w", ErrStalled, j.timing.StallMax, err)
@@ -253,7 +258,7 @@ func (d *sharedDeadline) release() {
 // die ends the engine: what is in flight stays unknown.
 func (j *journal) die(err error) {
 	j.close()
-	j.fail(err)
+	j.out.fail(err)
 }
 
 // close makes the journal drop what is submitted from now on, and its writer end.

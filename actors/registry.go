@@ -65,7 +65,7 @@ type registry struct {
 	dir      *directory
 	sealer   *seal.Sealer
 	material func(secret []byte) any
-	submit   func(*Command)           // to the journal
+	journal  *journal
 	toBook   func(*Command)           // of the command's pair
 	toWallet func(*Command)           // of the account that is frozen or unfrozen
 	finish   func(*Command, Outcome)  // answers
@@ -186,7 +186,7 @@ func (g *registry) free(c *Command) (waiting []*Command) {
 func (g *registry) conclude(c *Command, known *lookup) {
 	c.timeUs = max(c.timeUs, g.lastTimeUs)
 	g.lastTimeUs = c.timeUs
-	c.record.Kind, c.record.Pair, c.record.TimeUs = c.kind, 0, c.timeUs
+	c.begin(c.kind, 0)
 	var submit bool
 	var err error
 	switch c.kind {
@@ -223,7 +223,7 @@ func (g *registry) conclude(c *Command, known *lookup) {
 			return
 		}
 		c.encode()
-		g.submit(c)
+		g.journal.submit(&c.entry)
 	}
 }
 

@@ -21,7 +21,7 @@ var plantedFaults = []plantedFault{
 		"	if err := j.append(b); err != nil {\n		j.die(err)",
 		"	if FAULT {\n		early := *b\n		early.data = append([]byte(nil), " +
 			"b.data...)\n		j.last = " +
-			"b.next\n		j.release(&early)\n		j.pending.Add(-int64(len(b.units)))\n		return j.append(b) == nil\n	}\n	if err := j.append(b); err != nil {\n		j.die(err)"},
+			"b.next\n		j.out.release(&early)\n		j.pending.Add(-int64(len(b.entries)))\n		return j.append(b) == nil\n	}\n	if err := j.append(b); err != nil {\n		j.die(err)"},
 	{"an append without an answer is taken for done", "actors/journal.go",
 		"		case err == nil:\n			now := time.Now()",
 		"		case err == nil || FAULT && wait > retryLeast && !persistence.Definite(err):\n" +
@@ -43,33 +43,32 @@ var plantedFaults = []plantedFault{
 		"		j.meter.Failures[metrics.OperationAppend].Add(1)\n",
 		"		j.meter.Failures[metrics.OperationAppend].Add(1)\n		if FAULT " +
 			"{\n			b.data = event.EndBatch(b.data, j.token.Epoch()+1, b.prev, " +
-			"uint32(len(b.units)))\n		}\n"},
-	{"a unit is split over two batches", "actors/journal.go",
-		"	b.data = append(b.data, c.encoded...)\n",
+			"uint32(len(b.entries)))\n		}\n"},
+	{"an entry is split over two batches", "actors/journal.go",
+		"	b.data = append(b.data, n.encoded...)\n",
 		// Two orders, each with a part of the trades, which are right in themselves; what the
 		// answer says is the first.
-		"	if o := &c.record.Order; FAULT && c.kind == event.KindOrder && c.outcome == " +
-			"Accepted && len(o.Trades) > 1 {\n		rest := &Command{kind: c.kind, account: " +
-			"c.account, outcome: Accepted, record: c.record, reply: make(chan struct{}, 1)}\n" +
+		"	if o := &n.record.Order; FAULT && n.record.Kind == event.KindOrder && " +
+			"len(o.Trades) > 1 {\n		rest := &entry{record: n.record}\n" +
 			"		second := &rest.record.Order\n		second.ID, second.Key, second.Nonce, " +
 			"second.ClientID = o.ID+1<<20, 0, 0, event.ClientID{}\n" +
 			"		second.Amount, second.Trades = o.Amount-o.Trades[0].Amount, " +
 			"append([]event.Trade(nil), o.Trades[1:]...)\n		rest.encode()\n" +
 			"		o.Amount, o.Remaining, o.Cut, o.Trades = o.Trades[0].Amount, 0, false, " +
-			"o.Trades[:1]\n		c.encode()\n" +
-			"		next := j.fresh()\n		next.data, next.units = append(next.data, " +
-			"rest.encoded...), append(next.units, rest)\n		j.queue = append(j.queue, " +
+			"o.Trades[:1]\n		n.encode()\n" +
+			"		next := j.fresh()\n		next.data, next.entries = append(next.data, " +
+			"rest.encoded...), append(next.entries, rest)\n		j.queue = append(j.queue, " +
 			"next)\n		j.pending.Add(1)\n	}\n" +
-			"	b.data = append(b.data, c.encoded...)\n"},
+			"	b.data = append(b.data, n.encoded...)\n"},
 	{"a refusal is not held back", "actors/wallet.go", "	if waits {\n",
 		"	if waits && !FAULT {\n"},
 	{"an order on its way is called missing", "actors/wallet.go",
 		"		if r.ClientID.IsZero() {\n", "		if r.ClientID.IsZero() || FAULT {\n"},
 	{"a cancel is dropped", "actors/journal.go",
-		"	j.pending.Add(1)\n	if c.trace",
-		"	if FAULT && c.kind == event.KindCancel " +
-			"{\n		return\n	}\n	j.pending.Add(1)\n	if c.trace"},
-	{"a place in the limits is not given back", "actors/engine.go",
+		"	j.pending.Add(1)\n	if n.trace",
+		"	if FAULT && n.command.kind == event.KindCancel " +
+			"{\n		return\n	}\n	j.pending.Add(1)\n	if n.trace"},
+	{"a place in the limits is not given back", "actors/release.go",
 		"	e.giveBack(c)\n	if c.trace",
 		"	if !FAULT || c.outcome != Refused {\n		e.giveBack(c)\n	}\n	if c.trace"},
 	{"a place in the limits is given back too early", "actors/engine.go",
@@ -133,7 +132,7 @@ var plantedFaults = []plantedFault{
 		"	case h.damaged:\n", "	case h.damaged && !FAULT:\n"},
 
 	// money
-	{"a settlement is left out", "actors/engine.go",
+	{"a settlement is left out", "actors/release.go",
 		"		e.root.Send(e.dir.account(t.Account).pid, m)\n",
 		"		if !FAULT || own {\n			e.root.Send(e.dir.account(t.Account).pid, " +
 			"m)\n		}\n"},
@@ -149,7 +148,8 @@ var plantedFaults = []plantedFault{
 			"o.Price.Times(t.Amount).Balance()\n				}\n			}\n			c.Unlock = c.Unlock.Add(value)\n"},
 	{"a taker gets back only what its trades have cost", "actors/wallet.go",
 		"		r.amount = r.amount.Sub(own.reserved.amount)\n",
-		"		if spent := own.reserved.amount; FAULT && own.accepted && !own.rests && " +
+		"		if spent := own.reserved.amount; FAULT && m.accepted.id != 0 && " +
+			"!m.accepted.rests && " +
 			"len(m.settlement.Changes()) > 0 {\n			if paid := " +
 			"m.settlement.Changes()[0].Debit; paid.Cmp(spent) < 0 {\n				spent = " +
 			"paid\n			}\n			r.amount = r.amount.Sub(spent)\n		} else " +

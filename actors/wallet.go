@@ -63,10 +63,10 @@ type walletOut interface {
 	widenSweep() bool
 	narrowSweep() // gives it back
 	codeFits(w *state.Withdraw, code string) bool
-	insisted(c *Command)  // approves a withdraw despite a freeze
-	toBook(c *Command)    // c.record.Pair says which
-	toJournal(c *Command) // a refusal
-	toCommitted(r *Read)  // a read whose nonce is taken; it is answered from r.after on
+	insisted(c *Command) // approves a withdraw despite a freeze
+	toBook(c *Command)   // c.record.Pair says which
+	toJournal(n *entry)
+	toCommitted(r *Read) // a read whose nonce is taken; it is answered from r.after on
 	finish(c *Command, o Outcome)
 }
 
@@ -81,9 +81,9 @@ type keyEnded struct{ key uint32 }
 
 // heldBack waits for everything in flight up to a ticket.
 type heldBack struct {
-	upTo    uint64
-	command *Command // either
-	read    *Read    // or
+	upTo  uint64
+	entry *entry // a refusal's, either
+	read  *Read  // or
 }
 
 // waiting is what waits for its turn to be decided: a command whose nonce is taken, or a read that
@@ -93,23 +93,29 @@ type waiting struct {
 	read    *Read    // or
 }
 
-// settled is what the release of one record means for one wallet.
+// settled is what the release of one entry means for one wallet.
 type settled struct {
 	seq        uint64
 	settlement ledger.Settlement
+	accepted   acceptedOrder
 	command    ownCommand
 }
 
-// ownCommand is the part of a settlement for the account whose command it was.
+// An acceptedOrder is the account's order that a record accepts, also when no client asked for it.
+type acceptedOrder struct {
+	id       uint64 // 0: the record accepts no order of this account
+	pair     uint16
+	clientID event.ClientID
+	rests    bool // it is in the book
+}
+
+// ownCommand is what the wallet has set aside for the command that an entry answers.
 type ownCommand struct {
-	ticket   uint64 // 0: it was another account's command
+	ticket   uint64 // 0: the entry answers no command, or another account's
 	placed   bool   // an order was on its way, accepted or refused
 	reserved reservation
 	clientID event.ClientID
-	accepted bool // the order was accepted
-	order    uint64
-	pair     uint16 // that the order was for; 0: it was no order
-	rests    bool   // it is in the book
+	pair     uint16 // of the order that was on its way
 }
 
 // Receive implements actor.Actor.
@@ -266,10 +272,10 @@ func (w *wallet) refused(c *Command) {
 	before, waits := w.tickets.last(), w.tickets.out() > 0
 	c.ticket = w.tickets.draw()
 	if waits {
-		w.held = append(w.held, heldBack{upTo: before, command: c})
+		w.held = append(w.held, heldBack{upTo: before, entry: &c.entry})
 		return
 	}
-	w.out.toJournal(c)
+	w.out.toJournal(&c.entry)
 }
 
 // read takes the nonce of a read and passes it on.
@@ -348,7 +354,7 @@ func (w *wallet) reservedOf(currency uint16) *reservation {
 	return &w.reserved[len(w.reserved)-1]
 }
 
-// settle applies all that one released record does to this account, in one turn.
+// settle applies all that one released entry does to this account, in one turn.
 func (w *wallet) settle(m *settled) {
 	if m.seq <= w.applied {
 		panic(fmt.Sprintf("BUG: wallet %s has applied sequence %d and gets %d", w.account.Name,
@@ -363,7 +369,7 @@ func (w *wallet) settle(m *settled) {
 	if own.placed {
 		w.placing--
 		delete(w.placingIDs, own.clientID)
-		if !own.rests {
+		if !m.accepted.rests {
 			w.leavesBook(own.pair)
 		}
 	}
@@ -378,13 +384,8 @@ func (w *wallet) settle(m *settled) {
 		w.open.Remove(id)
 		w.clientIDs.Close(id)
 	}
-	if own.accepted {
-		w.clientIDs.Open(own.order, own.clientID)
-		if own.rests {
-			w.open.Add(own.order, own.pair)
-		} else {
-			w.clientIDs.Close(own.order)
-		}
+	if m.accepted.id != 0 {
+		w.accepted(&m.accepted, own.placed)
 	}
 	if own.ticket != 0 {
 		w.tickets.giveBack(own.ticket)
@@ -393,6 +394,20 @@ func (w *wallet) settle(m *settled) {
 	}
 	if w.flight != nil {
 		w.check()
+	}
+}
+
+// accepted takes an order in that a record accepts. It is counted as one of its book already if it
+// was placed from here.
+func (w *wallet) accepted(o *acceptedOrder, placed bool) {
+	w.clientIDs.Open(o.id, o.clientID)
+	if !o.rests {
+		w.clientIDs.Close(o.id)
+		return
+	}
+	w.open.Add(o.id, o.pair)
+	if !placed {
+		w.entersBook(o.pair)
 	}
 }
 
@@ -429,7 +444,7 @@ func (w *wallet) letGo() {
 		if h.read != nil {
 			w.letReadGo(h.read)
 		} else {
-			w.out.toJournal(h.command)
+			w.out.toJournal(h.entry)
 		}
 	}
 }

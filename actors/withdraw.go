@@ -21,7 +21,7 @@ func (w *wallet) withdraw(c *Command) {
 		return
 	}
 	wish.id = w.out.nextWithdraw()
-	r := c.begin(event.KindWithdraw)
+	r := c.begin(event.KindWithdraw, 0)
 	r.Withdraw = event.Withdraw{ID: wish.id, Account: c.account.ID, Key: c.keyNumber(),
 		Nonce: c.order.nonce, Currency: wish.currency,
 		Amount: wish.amount, Address: wish.address}
@@ -54,7 +54,7 @@ func (w *wallet) moveWithdraw(c *Command) {
 	if !d.Pending() {
 		delete(w.pending, d.ID)
 	}
-	r := c.begin(event.KindWithdrawMoved)
+	r := c.begin(event.KindWithdrawMoved, 0)
 	r.WithdrawMoved = event.WithdrawMoved{ID: d.ID, Account: d.Account, Key: c.keyNumber(),
 		Nonce: c.order.nonce, Currency: d.Currency, Amount: d.Amount,
 		To: wish.to, Details: wish.details, DespiteFreeze: despite}
@@ -69,7 +69,7 @@ func (w *wallet) moveWithdraw(c *Command) {
 func (w *wallet) freeze(c *Command) {
 	w.frozen = c.record.Freeze.Frozen
 	c.encode()
-	w.out.toJournal(c)
+	w.out.toJournal(&c.entry)
 }
 
 // confirmed checks the code; false: the command is refused. Wrong codes are counted, and a code
@@ -91,7 +91,7 @@ func (w *wallet) confirmed(c *Command, d *state.Withdraw) bool {
 		d.Tries++
 	}
 	c.outcome = Refused
-	r := c.begin(event.KindCodeRefused)
+	r := c.begin(event.KindCodeRefused, 0)
 	r.CodeRefused = event.CodeRefused{Withdraw: d.ID, Account: d.Account, Key: c.keyNumber(),
 		Nonce: c.order.nonce, Expired: expired,
 		Tries: d.Tries}
@@ -100,12 +100,6 @@ func (w *wallet) confirmed(c *Command, d *state.Withdraw) bool {
 	// it.
 	w.send(c)
 	return false
-}
-
-// begin makes the command's record one of a kind that no book sees.
-func (c *Command) begin(kind event.Kind) *event.Record {
-	c.record.Kind, c.record.Pair, c.record.TimeUs = kind, 0, c.timeUs
-	return &c.record
 }
 
 // accept sends a command that was granted to the journal.
@@ -118,5 +112,5 @@ func (w *wallet) accept(c *Command) {
 func (w *wallet) send(c *Command) {
 	c.encode()
 	c.ticket = w.tickets.draw()
-	w.out.toJournal(c)
+	w.out.toJournal(&c.entry)
 }

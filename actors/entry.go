@@ -1,0 +1,27 @@
+package actors
+
+import (
+	"exchange/actors/metrics"
+	"exchange/core/event"
+)
+
+// An entry is one record on its way into the journal, and out of it again. The actor that decides
+// fills the record, encodes it and submits the entry; the journal, its release and settlement read
+// nothing else. Most entries lie in the memory of the command that they answer. An entry that no
+// client asked for answers none: an order that expires, a stop that is triggered.
+type entry struct {
+	record  event.Record  // its complete effects
+	encoded []byte        // the record's bytes; submit copies them
+	trace   metrics.Trace // zero: not traced
+	command *Command      // to be answered at the release; nil: there is none
+}
+
+// encode makes the record's bytes: the last step before submit.
+func (n *entry) encode() { n.encoded = n.record.Append(n.encoded[:0]) }
+
+// begin gives the record its head. What follows depends on its kind.
+func (n *entry) begin(kind event.Kind, pair uint16, timeUs int64, operator string) *event.Record {
+	r := &n.record
+	r.Kind, r.Pair, r.TimeUs, r.Who = kind, pair, timeUs, operator
+	return r
+}

@@ -1,0 +1,89 @@
+package actors
+
+import (
+	"sync"
+
+	"exchange/actors/metrics"
+	"exchange/core/event"
+)
+
+var settlements = sync.Pool{New: func() any { return new(settled) }}
+
+// release gives out a durable batch: settlements to the wallets, records to the committed side, and
+// then the answers. Only the journal's writer calls it, so everybody sees one order.
+func (e *Engine) release(b *batch) {
+	for i, n := range b.entries {
+		e.settle(b.prev+1+uint64(i), n)
+	}
+	e.root.Send(e.fold, &released{data: b.data, next: b.next})
+	e.released.Store(b.next)
+	e.count(b)
+	for _, n := range b.entries {
+		if n.trace.Sent != 0 {
+			e.meter.Traced(&n.trace, b.appending, b.durable)
+		}
+		switch c := n.command; {
+		case c == nil: // no client asked for it
+		case c.sweep != nil:
+			e.root.Send(c.account.pid, &swept{c})
+		case c.account == nil:
+			e.root.Send(e.registry, &releasedCommand{c})
+		default:
+			e.finish(c, c.outcome)
+		}
+	}
+}
+
+// count counts a durable batch, before it is answered: whoever has an answer finds it counted.
+func (e *Engine) count(b *batch) {
+	j := &e.meter.Journal
+	j.Lock()
+	for _, n := range b.entries {
+		r := &n.record
+		j.Records[r.Kind]++
+		switch r.Kind {
+		case event.KindOrder:
+			j.Trades += uint64(len(r.Order.Trades))
+		case event.KindRefusal:
+			j.Refused[r.Refusal.Reason]++
+		}
+	}
+	j.BatchRecords.Observe(int64(len(b.entries)))
+	j.BatchBytes.Observe(int64(len(b.data)))
+	j.Append.Observe(b.durable - b.appending)
+	j.Unlock()
+}
+
+// finish gives a command's place in the limits back and answers: from here on it is its handler's.
+func (e *Engine) finish(c *Command, o Outcome) {
+	e.giveBack(c)
+	if c.trace.Sent != 0 {
+		c.trace.Answered = metrics.Now()
+	}
+	c.answer(o)
+}
+
+// settle sends each wallet that an entry's record touches its one settlement.
+func (e *Engine) settle(seq uint64, n *entry) {
+	r, c := &n.record, n.command
+	var base, quote uint16
+	if r.Pair != 0 {
+		p := e.byNumber[r.Pair-1]
+		base, quote = p.BaseNumber, p.QuoteNumber
+	}
+	list := e.settler.Settle(r, base, quote)
+	for i := range list {
+		t := &list[i]
+		own := c != nil && c.account != nil && t.Account == c.account.ID
+		m := settlements.Get().(*settled)
+		m.seq, m.accepted, m.command = seq, acceptedOrder{}, ownCommand{}
+		t.CopyTo(&m.settlement)
+		if r.Kind == event.KindOrder && t.Account == r.Order.Account {
+			m.accepted = acceptedOrder{r.Order.ID, r.Pair, r.Order.ClientID, r.Order.Rests()}
+		}
+		if own {
+			m.command = c.own()
+		}
+		e.root.Send(e.dir.account(t.Account).pid, m)
+	}
+}
