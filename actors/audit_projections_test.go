@@ -12,6 +12,7 @@ import (
 
 	redisclient "github.com/redis/go-redis/v9"
 
+	"exchange/actors/audit"
 	"exchange/core/event"
 	"exchange/core/matching"
 	"exchange/core/money"
@@ -349,7 +350,7 @@ func TestAuditsUnderLoadOfAHistoryThatIsTrimmedAreClean(t *testing.T) {
 					// are not overtaken
 					load.allow(e.released.Load() + 150)
 					report, err := e.Audit(t.Context(), nil, func(uint64, uint64) {})
-					if errors.Is(err, errOvertaken) {
+					if errors.Is(err, audit.ErrOvertaken) {
 						continue
 					}
 					if err != nil || len(report.Differences) > 0 {

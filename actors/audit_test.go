@@ -8,6 +8,7 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"exchange/actors/audit"
 	"exchange/core/event"
 	"exchange/core/matching"
 	"exchange/core/money"
@@ -73,7 +74,7 @@ func TestAnAuditOfAJournalThatDoesNotReplayIsOfDamagedData(t *testing.T) {
 		auditClean(t, e)
 		f := func(what, want string, change func([]byte) []byte) {
 			t.Helper()
-			for _, archive := range []Archive{nil, &swapped{Store: store, change: change}} {
+			for _, archive := range []audit.Archive{nil, &swapped{Store: store, change: change}} {
 				j.change = change
 				if archive != nil {
 					j.change = nil
@@ -125,7 +126,7 @@ func TestAnAuditFindsWhatTheJournalSaysOtherwise(t *testing.T) {
 				r.Deposit.Amount++
 			}
 		})
-		report := must[*AuditReport](t)(e.Audit(t.Context(), nil, func(uint64, uint64) {}))
+		report := must[*audit.Report](t)(e.Audit(t.Context(), nil, func(uint64, uint64) {}))
 		if text := strings.Join(report.Differences, "\n"); !strings.Contains(text,
 			"account ann, BTC: committed are 10 with 0 reserved, replayed 10.00000001 with 0") {
 			t.Errorf("the differences are %s", text)
@@ -172,7 +173,10 @@ func TestAnAuditBeginsAgainWhenItsSnapshotWasReplaced(t *testing.T) {
 		for n := range 3 {
 			snapshot()
 			snapshot()
-			at := must[uint64](t)(newestSnapshotAt(t.Context(), store))
+			_, at, err := persistence.ReadSnapshot(t.Context(), store, 0)
+			if err != nil {
+				t.Fatal(err)
+			}
 			j.before = func() {
 				j.before = nil
 				for range n {
@@ -182,7 +186,7 @@ func TestAnAuditBeginsAgainWhenItsSnapshotWasReplaced(t *testing.T) {
 			report, err := e.Audit(t.Context(), nil, func(uint64, uint64) {})
 			switch {
 			case n == 2:
-				if !errors.Is(err, errOvertaken) || errors.Is(err, persistence.ErrCorrupt) {
+				if !errors.Is(err, audit.ErrOvertaken) || errors.Is(err, persistence.ErrCorrupt) {
 					t.Errorf("both snapshots were replaced: %v", err)
 				}
 			case err != nil || len(report.Differences) > 0 || report.Sequence != at ||
@@ -217,7 +221,7 @@ func TestAnAuditOfAnArchiveGoesOnWhereTheJournalWasTrimmed(t *testing.T) {
 				t.Error(err)
 			}
 		}
-		report := must[*AuditReport](t)(e.Audit(t.Context(), a, func(uint64, uint64) {}))
+		report := must[*audit.Report](t)(e.Audit(t.Context(), a, func(uint64, uint64) {}))
 		if len(report.Differences) > 0 || report.From != 0 || report.Records != report.Sequence {
 			t.Errorf("%+v", report)
 		}
@@ -272,7 +276,7 @@ func TestAnAuditFindsAPartOfAnotherHistory(t *testing.T) {
 		fund(t, e, "ann", map[string]money.Amount{"BTC": 100 * coin})
 		a := &growing{histories: []persistence.HistoryID{persistence.HistoryID(e.history)}}
 		a.grow(t, store)
-		report := must[*AuditReport](t)(e.Audit(t.Context(), a, func(uint64, uint64) {}))
+		report := must[*audit.Report](t)(e.Audit(t.Context(), a, func(uint64, uint64) {}))
 		if len(report.Differences) > 0 {
 			t.Errorf("%+v", report)
 		}

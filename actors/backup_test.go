@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"exchange/actors/audit"
 	"exchange/core/event"
 	"exchange/core/matching"
 	"exchange/core/money"
@@ -90,13 +91,26 @@ func restoreInto(t *testing.T, target persistence.Store, b []byte, of *Engine) {
 	}
 }
 
-func auditClean(t *testing.T, e *Engine) *AuditReport {
+func auditClean(t *testing.T, e *Engine) *audit.Report {
 	t.Helper()
 	report, err := e.Audit(t.Context(), nil, func(uint64, uint64) {})
 	if err != nil || len(report.Differences) > 0 {
 		t.Fatalf("the audit: %+v, %v", report, err)
 	}
 	return report
+}
+
+// auditStored audits a restored store that no engine has started on yet.
+func auditStored(t *testing.T, store persistence.Store, of *Engine, want *state.State) {
+	t.Helper()
+	subject, err := audit.Stored(t.Context(), store, of.opts.Retention, of.sealer)
+	if err != nil {
+		t.Fatal(err)
+	}
+	report, err := audit.Run(t.Context(), subject, nil, func(uint64, uint64) {})
+	if err != nil || len(report.Differences) > 0 || report.Sequence != want.Seq() {
+		t.Errorf("the audit of a restored store, at %d: %+v, %v", want.Seq(), report, err)
+	}
 }
 
 func TestAnExchangeGoesOnFromABackupOfARunningOne(t *testing.T) {
@@ -138,6 +152,7 @@ func TestAnExchangeGoesOnFromABackupOfARunningOne(t *testing.T) {
 			at := to(t)
 			target := at()
 			restoreInto(t, target, b, e)
+			auditStored(t, target, e, want)
 			o.Store = target
 			restored := start(t, o)
 			begins(t, restored, want)

@@ -30,7 +30,7 @@
 //	directory.go  accounts and keys for handlers          mailbox.go    the actors' queue
 //	runners.go    who runs mailboxes                      rows/         a record's rows for the store
 //	options.go    what an engine is made with             lineartest/   histories, checked
-//	verify.go     both sides compared at rest             audit.go      everything derived anew
+//	verify.go     both sides compared at rest             audit/        everything derived anew
 //	feed.go       what stream channels are told           owner.go      who may own the store, and its beats
 //	seal/         API secrets, sealed
 //	stats.go      numbers for monitoring                  metrics/      where they are counted

@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"exchange/actors/audit"
 	"exchange/core/event"
 	"exchange/core/ledger"
 	"exchange/core/matching"
@@ -324,7 +325,7 @@ func TestAnAuditUnderLoadIsClean(t *testing.T) {
 		}
 		for clean := 0; clean < 5; clean++ {
 			report, err := b.e.Audit(context.Background(), nil, func(uint64, uint64) {})
-			if errors.Is(err, errOvertaken) {
+			if errors.Is(err, audit.ErrOvertaken) {
 				clean--
 				continue
 			}

@@ -6,7 +6,6 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"log/slog"
 	"math"
@@ -177,7 +176,7 @@ func newestSnapshot(ctx context.Context, store persistence.Store, log *slog.Logg
 	int, error) {
 	var damage error
 	for back := range 2 {
-		image, seq, err := loadSnapshot(ctx, store, back)
+		image, seq, err := persistence.ReadSnapshot(ctx, store, back)
 		if errors.Is(err, persistence.ErrNoSnapshot) {
 			break
 		}
@@ -205,16 +204,6 @@ func newestSnapshot(ctx context.Context, store persistence.Store, log *slog.Logg
 		log.Error("no snapshot is readable, starting from the first record", "error", damage)
 	}
 	return state.New(), 0, nil
-}
-
-func loadSnapshot(ctx context.Context, store persistence.Store, back int) (image []byte, seq uint64,
-	err error) {
-	seq, r, err := store.LoadSnapshot(ctx, back)
-	if err != nil {
-		return nil, seq, err
-	}
-	image, err = io.ReadAll(r)
-	return image, seq, errors.Join(err, r.Close())
 }
 
 func (r *recovered) fold(prev, next uint64, data []byte) error {

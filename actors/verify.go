@@ -8,7 +8,6 @@ import (
 
 	"github.com/asynkron/protoactor-go/actor"
 
-	"exchange/core/ledger"
 	"exchange/core/matching"
 	"exchange/core/state"
 )
@@ -109,7 +108,8 @@ func verifyWallet(w *wallet, a *state.Account, committed *committed, reading boo
 			return err
 		}
 	}
-	if working, committed := openOf(&w.open), openOf(&a.Open); !slices.Equal(working, committed) {
+	if working, committed := slices.Collect(w.open.Newest()),
+		slices.Collect(a.Open.Newest()); !slices.Equal(working, committed) {
 		return fmt.Errorf("account %s: its wallet has open orders %v, committed are %v", a.Name,
 			working, committed)
 	}
@@ -141,11 +141,4 @@ func verifyFlight(w *wallet) error {
 			len(w.placingIDs))
 	}
 	return nil
-}
-
-func openOf(o *ledger.OpenOrders) (list []ledger.OpenOrder) {
-	for e := range o.Newest() {
-		list = append(list, e)
-	}
-	return list
 }

@@ -16,6 +16,7 @@ import (
 	"github.com/valyala/fasthttp"
 
 	"exchange/actors"
+	"exchange/actors/audit"
 	"exchange/core/event"
 	"exchange/core/matching"
 	"exchange/core/money"
@@ -92,7 +93,7 @@ type Archive interface {
 	Dir() string
 	// Open is for an audit. Each part must be authentic if authenticated is true. An error says
 	// which key is missing.
-	Open(authenticated bool) (actors.Archive, error)
+	Open(authenticated bool) (audit.Archive, error)
 }
 
 type totalAnswer struct {
@@ -130,7 +131,7 @@ func (g *Gateway) audit(e *actors.Engine, ctx *fasthttp.RequestCtx) (any, error)
 	if err := parse(ctx, &q); err != nil {
 		return nil, err
 	}
-	var from actors.Archive
+	var from audit.Archive
 	if q.Without && q.Archive == "" {
 		return nil, &badRequest{"without_authentication is about an archive, and none is named"}
 	}
@@ -178,7 +179,7 @@ func (g *Gateway) audit(e *actors.Engine, ctx *fasthttp.RequestCtx) (any, error)
 // errStreamed says that the answer is on its way already.
 var errStreamed = errors.New("streamed")
 
-func newAuditAnswer(r *actors.AuditReport) auditAnswer {
+func newAuditAnswer(r *audit.Report) auditAnswer {
 	a := auditAnswer{Sequence: r.Sequence, From: r.From, Records: r.Records, Accounts: r.Accounts,
 		OpenOrders: r.OpenOrders, Withdraws: r.Withdraws,
 		Wallets: r.Wallets, Changed: r.Changed, Rows: r.Rows, Trimmed: r.Trimmed,

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"exchange/actors"
+	"exchange/actors/audit"
 	"exchange/core/state"
 	"exchange/persistence"
 	"exchange/persistence/backup"
@@ -226,7 +227,7 @@ type damagedArchive struct{}
 
 func (damagedArchive) Dir() string { return "/archive" }
 
-func (damagedArchive) Open(authenticated bool) (actors.Archive, error) {
+func (damagedArchive) Open(authenticated bool) (audit.Archive, error) {
 	if !authenticated {
 		return damagedArchive{}, nil
 	}

@@ -204,6 +204,11 @@ type Snapshots interface {
 	// SaveSnapshot stores and then publishes an image at seq. It is refused while the durable
 	// watermark is below seq, and with ErrFenced. An image older than the newest is an error.
 	SaveSnapshot(ctx context.Context, tok Token, seq uint64, r io.Reader) error
+	Images
+}
+
+// Images opens the images that Snapshots keeps.
+type Images interface {
 	// LoadSnapshot opens the newest image (back 0) or the one before (back 1). ErrNoSnapshot if
 	// there is none; ErrCorrupt, also from Read, if its checksum is wrong.
 	LoadSnapshot(ctx context.Context, back int) (seq uint64, r io.ReadCloser, err error)

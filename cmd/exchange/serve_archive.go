@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"os"
 
-	"exchange/actors"
+	"exchange/actors/audit"
 	"exchange/actors/seal"
 	"exchange/config"
 	"exchange/persistence"
@@ -19,7 +19,7 @@ type auditable struct {
 	cfg *config.Config
 }
 
-func (a auditable) Open(authenticated bool) (actors.Archive, error) {
+func (a auditable) Open(authenticated bool) (audit.Archive, error) {
 	if !authenticated {
 		return a.Archive, nil
 	}

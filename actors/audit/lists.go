@@ -1,4 +1,4 @@
-package actors
+package audit
 
 import (
 	"context"
@@ -57,12 +57,12 @@ func reading[Q any, T comparable](list func(context.Context, Q, func(*T) bool) e
 }
 
 func newRowAudit(a *audit, replayed *state.State) *rowAudit {
-	h := &rowAudit{audit: a, replayed: replayed, earlier: replayed.Seq() < a.engine.projected,
+	h := &rowAudit{audit: a, replayed: replayed, earlier: replayed.Seq() < a.subject.Earlier,
 		ends: map[uint64]uint64{}}
 	for i := range h.found {
 		h.found[i] = make([]bool, len(a.state.Accounts())+1)
 	}
-	store, keep := a.engine.opts.Store, a.engine.opts.Retention
+	store, keep := a.subject.Store, a.subject.Retention
 	trades := func(name func(uint32) string, query func(n uint32) persistence.TradeQuery) rowList {
 		return rowList{name: name, keep: keep.Trades, earlier: h.earlierTrade,
 			read: reading(store.Trades, func(n uint32, before uint64) persistence.TradeQuery {
@@ -117,7 +117,7 @@ func newRowAudit(a *audit, replayed *state.State) *rowAudit {
 }
 
 // atStart reports whether the replay is where this run began.
-func (h *rowAudit) atStart() bool { return h.replayed.Seq() == h.engine.projected }
+func (h *rowAudit) atStart() bool { return h.replayed.Seq() == h.subject.Earlier }
 
 func (h *rowAudit) earlierTrade(row any) bool {
 	t := row.(*persistence.Trade)
@@ -126,7 +126,7 @@ func (h *rowAudit) earlierTrade(row any) bool {
 }
 
 func (h *rowAudit) earlierOrder(row any) bool {
-	return row.(*persistence.Order).ClosedSeq <= h.engine.projected
+	return row.(*persistence.Order).ClosedSeq <= h.subject.Earlier
 }
 
 func (h *rowAudit) earlierCandle(row any) bool {

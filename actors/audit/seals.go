@@ -1,4 +1,4 @@
-package actors
+package audit
 
 import (
 	"context"
@@ -11,15 +11,19 @@ import (
 	"exchange/persistence"
 )
 
-// bound opens the seal of a key, which is bound to the key's account and rights. One of a server
-// key that has been retired proves nothing: the same API key was sealed anew since, and the replay
-// comes to that record.
+// bound opens the seal of an API key, which is bound to the key's account and rights. A seal of a
+// retired server key proves nothing. The same API key was sealed anew since, and the replay comes
+// to that record.
 func (a *audit) bound(s *state.State, k *event.Key) error {
-	_, err := openSecret(k, s.Account(k.Account).Name, a.engine.sealer)
-	if errors.Is(err, seal.ErrOtherKey) {
+	if a.subject.Sealer == nil {
 		return nil
 	}
-	return err
+	_, err := a.subject.Sealer.Open(k.Sealed, k.SealedBy, k.Bound())
+	if err == nil || errors.Is(err, seal.ErrOtherKey) {
+		return nil
+	}
+	return fmt.Errorf("%w: key %s of account %s: %w", persistence.ErrCorrupt, k.Key,
+		s.Account(k.Account).Name, err)
 }
 
 // seals opens those of all keys of a state.
@@ -38,7 +42,7 @@ func (a *audit) seals(s *state.State) error {
 // newestSeals opens those of the newest snapshot, with which the next start begins and the replay
 // does not.
 func (a *audit) newestSeals(ctx context.Context) error {
-	image, seq, err := loadSnapshot(ctx, a.engine.opts.Store, 0)
+	image, seq, err := persistence.ReadSnapshot(ctx, a.subject.Store, 0)
 	if errors.Is(err, persistence.ErrNoSnapshot) {
 		return nil
 	}

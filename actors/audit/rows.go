@@ -1,4 +1,4 @@
-package actors
+package audit
 
 import (
 	"cmp"
@@ -43,8 +43,8 @@ type rowRef struct {
 	sum  uint64
 }
 
-// rowRefs is how many rows are gathered: about 50 MB.
-const rowRefs = 2 << 20
+// rowsAtOnce is how many rows are gathered: about 50 MB.
+const rowsAtOnce = 2 << 20
 
 func (h *rowAudit) add(kind int, number uint32, id, sum uint64) {
 	h.refs = append(h.refs, rowRef{uint64(kind)<<32 | uint64(number), id, sum})
@@ -82,7 +82,7 @@ func (h *rowAudit) note(ctx context.Context, r *event.Record, e *state.Effects) 
 	if len(w.Trades) > 0 {
 		h.noteCandles(h.replayed.Pair(r.Pair))
 	}
-	if len(h.refs) < cmp.Or(h.engine.opts.rowRefs, rowRefs) && !h.atStart() {
+	if len(h.refs) < cmp.Or(h.subject.RowsAtOnce, rowsAtOnce) && !h.atStart() {
 		return nil
 	}
 	return h.look(ctx)
@@ -122,7 +122,7 @@ func (h *rowAudit) look(ctx context.Context) error {
 		}
 	}, func(refs []rowRef) error { return h.list(ctx, refs) })
 	h.refs = h.refs[:0]
-	h.earlier = h.replayed.Seq() < h.engine.projected
+	h.earlier = h.replayed.Seq() < h.subject.Earlier
 	return err
 }
 

@@ -1,4 +1,4 @@
-package actors
+package audit
 
 import (
 	"cmp"
@@ -41,7 +41,7 @@ const (
 func (h *rowAudit) deposits(ctx context.Context) error {
 	a := &depositAudit{rowAudit: h, money: make([]money.Balance, len(h.audit.state.Currencies()))}
 	_, _, a.last = h.audit.state.LastIDs()
-	atOnce := min(uint64(cmp.Or(h.engine.opts.deposits, depositsAtOnce)), a.last)
+	atOnce := min(uint64(cmp.Or(h.subject.DepositsAtOnce, depositsAtOnce)), a.last)
 	a.sums, a.found = make([]uint64, atOnce), make([]bool, atOnce)
 	for ; a.after == 0 || a.after < a.last; a.after += max(atOnce, 1) {
 		n := min(atOnce, a.last-a.after)
@@ -52,14 +52,13 @@ func (h *rowAudit) deposits(ctx context.Context) error {
 			return err
 		}
 	}
-	now := NewRead(ReadStatement)
-	if err := h.engine.Ask(now, nil, 0); err != nil {
+	_, newest, err := h.subject.Present.Newest()
+	if err != nil {
 		return err
 	}
-	defer now.Free()
-	if a.newest > now.LastDeposit {
+	if a.newest > newest {
 		h.differ("%s: one leads to deposit %d, the newest is %d", referenceList,
-			a.newest, now.LastDeposit)
+			a.newest, newest)
 	}
 	for i, c := range h.audit.state.Currencies() {
 		if a.money[i] != c.Deposited {
@@ -110,7 +109,7 @@ func (a *depositAudit) account(ctx context.Context, account uint32) error {
 	for before := a.after + uint64(len(a.sums)) + 1; ; before = rows[len(rows)-1].ID {
 		rows = rows[:0]
 		q := persistence.DepositQuery{Account: account, Before: before}
-		err := a.engine.opts.Store.Deposits(ctx, q, func(d *persistence.Deposit) bool {
+		err := a.subject.Store.Deposits(ctx, q, func(d *persistence.Deposit) bool {
 			if d.ID <= a.after && a.after > 0 {
 				return false // of a range before
 			}
@@ -155,7 +154,7 @@ const referenceList = "references of deposits"
 
 // references compares the index with the rows of the range.
 func (a *depositAudit) references(ctx context.Context) error {
-	err := a.engine.opts.Store.References(ctx, func(d *persistence.Deposit) bool {
+	err := a.subject.Store.References(ctx, func(d *persistence.Deposit) bool {
 		a.newest = max(a.newest, d.ID)
 		// beyond all of the range, too, where the id is 0 or of a range before
 		i := d.ID - a.after - 1

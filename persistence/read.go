@@ -3,6 +3,7 @@ package persistence
 import (
 	"context"
 	"errors"
+	"io"
 )
 
 var errEnough = errors.New("enough")
@@ -19,4 +20,16 @@ func First(ctx context.Context, journal Journal, after uint64) (prev, next uint6
 		err = nil
 	}
 	return prev, next, batch, err
+}
+
+// ReadSnapshot returns the newest image (back 0) or the one before (back 1) as a whole. The errors
+// are those of LoadSnapshot; seq is the image's even where its bytes are damaged.
+func ReadSnapshot(ctx context.Context, store Images, back int) (image []byte, seq uint64,
+	err error) {
+	seq, r, err := store.LoadSnapshot(ctx, back)
+	if err != nil {
+		return nil, seq, err
+	}
+	image, err = io.ReadAll(r)
+	return image, seq, errors.Join(err, r.Close())
 }

@@ -1,4 +1,4 @@
-package actors
+package audit
 
 import (
 	"context"
@@ -78,7 +78,7 @@ func (h *rowAudit) empty(ctx context.Context, lists map[uint64]bool) error {
 	if len(lists) == 0 {
 		return nil
 	}
-	err := h.engine.opts.Store.Trades(ctx,
+	err := h.subject.Store.Trades(ctx,
 		persistence.TradeQuery{}, func(t *persistence.Trade) bool {
 			wrong(pairTrades<<32 | uint64(t.Pair))
 			wrong(accountTrades<<32 | uint64(t.Taker))
@@ -108,7 +108,7 @@ func (h *rowAudit) newestCandles(ctx context.Context) error {
 			n := newest{number: uint32(p.Number)<<8 | uint32(f), want: rows.Candle(p.Number, f, &c)}
 			q := persistence.CandleQuery{Pair: p.Number, Frame: uint8(f), Since: c.Time,
 				Until: c.Time}
-			err := h.engine.opts.Store.Candles(ctx, q, func(row *persistence.Candle) bool {
+			err := h.subject.Store.Candles(ctx, q, func(row *persistence.Candle) bool {
 				if row.Time == c.Time {
 					n.is = *row
 				}
@@ -121,14 +121,13 @@ func (h *rowAudit) newestCandles(ctx context.Context) error {
 		}
 	}
 	// What is the same trade now has been all along: nothing has changed what was read.
-	now := NewRead(ReadStatement)
-	if err := h.engine.Ask(now, nil, 0); err != nil {
+	trades, _, err := h.subject.Present.Newest()
+	if err != nil {
 		return err
 	}
-	defer now.Free()
 	for _, n := range list {
 		name := h.lists[pairCandles].name(n.number)
-		changed := now.LastTrades[n.want.Pair-1] != h.replayed.Pair(n.want.Pair).LastTrade()
+		changed := trades[n.want.Pair-1] != h.replayed.Pair(n.want.Pair).LastTrade()
 		switch {
 		case n.is == n.want || changed && extends(&n.is, &n.want):
 			h.report.Rows++

@@ -1,4 +1,4 @@
-package actors
+package audit
 
 import (
 	"context"
@@ -22,7 +22,7 @@ func (a *audit) projections(ctx context.Context) error {
 // wallets compares those that have not changed since.
 func (a *audit) wallets(ctx context.Context) error {
 	seen := make(map[uint32]bool)
-	err := a.engine.opts.Store.Wallets(ctx, func(w *persistence.Wallet) bool {
+	err := a.subject.Store.Wallets(ctx, func(w *persistence.Wallet) bool {
 		seen[w.Account] = true
 		if w.Seq > a.report.Sequence {
 			a.report.Changed++
@@ -73,7 +73,7 @@ func (a *audit) wallet(w *persistence.Wallet) {
 // nonces compares those of keys: they only grow, also by reads, of which the state does not know.
 func (a *audit) nonces(ctx context.Context) error {
 	projected := make([]uint64, len(a.state.Keys()))
-	err := a.engine.opts.Store.Nonces(ctx, func(key string, nonce uint64) {
+	err := a.subject.Store.Nonces(ctx, func(key string, nonce uint64) {
 		if k := a.state.KeyByName(key); k != nil {
 			projected[k.Number-1] = nonce
 		}
@@ -99,7 +99,7 @@ func (a *audit) withdraws(ctx context.Context) error {
 	}
 	read := func(account uint32, of func(*persistence.Withdraw) sums) error {
 		q := persistence.WithdrawQuery{Account: account, MaxSeq: a.report.Sequence}
-		err := a.engine.opts.Store.Withdraws(ctx, q, func(w *persistence.Withdraw) bool {
+		err := a.subject.Store.Withdraws(ctx, q, func(w *persistence.Withdraw) bool {
 			s := of(w)
 			sum := s[w.Currency]
 			if sum.ended++; w.Status == persistence.WithdrawApproved {

@@ -1,0 +1,209 @@
+package audit
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	"exchange/actors/seal"
+	"exchange/core/money"
+	"exchange/core/state"
+	"exchange/persistence"
+)
+
+// A Report is the result of an audit. Without Differences the books balance.
+type Report struct {
+	Sequence   uint64 // of the audited state
+	From       uint64 // sequence at which the replay began: a snapshot's, or 0, the very beginning
+	Records    uint64 // replayed records
+	Accounts   int
+	OpenOrders int
+	Withdraws  int // pending withdrawals
+	// Verified is the number of rows that the store itself has checked, wallets and nonces
+	// included.
+	Verified    int
+	Wallets     int           // stored wallets that were compared
+	Changed     int           // stored wallets that had changed since and were not compared
+	Rows        int           // rows of replayed records that were found in the history
+	Trimmed     int           // rows of replayed records that the history no longer keeps
+	Paused      time.Duration // time without commands; the caller's to fill in
+	Totals      []Total
+	Differences []string // at most maxDifferences; the last one says that there are more
+}
+
+// A Total is one currency over all accounts: Balances = Deposited - Withdrawn.
+type Total struct {
+	Code                                     string
+	Deposited, Withdrawn, Balances, Reserved money.Balance
+}
+
+const maxDifferences = 100
+
+// A Store is the reading side of a persistence.Store.
+type Store interface {
+	persistence.Images
+	persistence.History
+	Read(ctx context.Context, after uint64, fn func(prev, next uint64, batch []byte) error) error
+	Watermark(ctx context.Context) (uint64, error)
+	Wallets(ctx context.Context, fn func(*persistence.Wallet) bool) error
+	Nonces(ctx context.Context, fn func(key string, nonce uint64)) error
+	Verify(ctx context.Context, wrong func(place string)) (rows int, err error)
+}
+
+// An Archive has the journal's batches from the first record on, or, begun late, from a state on.
+type Archive interface {
+	// Base returns the image of the state that the archive begins with, and its sequence. It
+	// returns nil and 0 if the archive begins with the first record.
+	Base(ctx context.Context) (seq uint64, image []byte, err error)
+	// Read passes the batches from after on to fn, as persistence.Journal.Read does.
+	Read(ctx context.Context, after uint64, fn func(prev, next uint64, batch []byte) error) error
+	// Histories returns the ids of the histories under which the archive's parts were written.
+	Histories() ([]persistence.HistoryID, error)
+}
+
+// A Subject is a store to audit, with one state that was folded from it.
+type Subject struct {
+	Store     Store
+	Retention persistence.Retention // the store's
+	Image     []byte                // of the audited state
+	// Earlier is the last sequence of earlier runs. Those runs may have kept fewer rows than
+	// Retention says, or none where a backup was restored.
+	Earlier uint64
+	Sealer  *seal.Sealer // opens the seals of API keys; nil: no seal is opened
+	Present Present
+	Found   error // differences that the caller has found; nil: none
+
+	RowsAtOnce     int // rows gathered before they are looked for; 0: rowsAtOnce
+	DepositsAtOnce int // deposits compared in one range; 0: depositsAtOnce
+}
+
+// A Present tells what has become of a store since the image of its Subject was taken.
+type Present interface {
+	// Written returns once the projections hold all that is durable by now.
+	Written() error
+	// Newest returns the ids of the newest trade of each pair, by the pair's number-1, and of the
+	// newest deposit.
+	Newest() (trades []uint64, deposit uint64, err error)
+}
+
+// Run derives every balance, reserve, open order and pending withdrawal anew. It begins with the
+// oldest kept snapshot, or with the archive's beginning if archive is not nil, and replays the
+// journal up to the subject's state. It compares the result with that state and with the
+// projections: wallets, nonces, deposits, withdrawals, and all rows of the replayed records. Run
+// reports to progress how many records it has replayed, of how many.
+func Run(ctx context.Context, subject *Subject, archive Archive, progress func(at, of uint64)) (
+	*Report, error) {
+	a, err := begin(subject)
+	if err != nil {
+		return nil, err
+	}
+	sound, err := a.sound(ctx)
+	if err != nil {
+		return nil, err
+	}
+	for _, compare := range []func() error{
+		func() error { return a.projections(ctx) },
+		func() error { return a.replay(ctx, archive, progress) },
+	} {
+		// The store has named the damaged places already. A read ends at the first of them.
+		if err := compare(); err != nil && (sound || !errors.Is(err, persistence.ErrCorrupt)) {
+			return nil, err
+		}
+	}
+	a.totals()
+	return a.report, nil
+}
+
+type audit struct {
+	subject *Subject
+	report  *Report
+	state   *state.State // decoded from the subject's image
+	mu      sync.Mutex   // guards report, and what its rows are compared with
+}
+
+// begin decodes the audited state.
+func begin(subject *Subject) (*audit, error) {
+	s, err := state.Decode(subject.Image)
+	if err != nil {
+		return nil, fmt.Errorf("BUG: an image of the state cannot be read: %w", err)
+	}
+	a := &audit{subject: subject, state: s, report: &Report{Sequence: s.Seq(),
+		Accounts: len(s.Accounts()), Withdraws: len(s.Withdraws())}}
+	for _, p := range s.Pairs() {
+		a.report.OpenOrders += p.Book.Len()
+	}
+	if subject.Found != nil {
+		a.differ("%v", subject.Found)
+	}
+	return a, nil
+}
+
+// sound reports whether the store finds everything whole that the projections hold.
+func (a *audit) sound(ctx context.Context) (bool, error) {
+	if err := a.subject.Present.Written(); err != nil {
+		return false, err
+	}
+	before := len(a.report.Differences)
+	rows, err := a.subject.Store.Verify(ctx,
+		func(place string) { a.differ("damaged: %s", place) })
+	if err != nil {
+		return false, fmt.Errorf("looking at the rows of the projections: %w", err)
+	}
+	a.report.Verified = rows
+	return len(a.report.Differences) == before, nil
+}
+
+// differ adds a difference to the report, once.
+func (a *audit) differ(format string, args ...any) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	r, text := a.report, fmt.Sprintf(format, args...)
+	switch n := len(r.Differences); {
+	case slices.Contains(r.Differences, text):
+	case n < maxDifferences-1:
+		r.Differences = append(r.Differences, text)
+	case n == maxDifferences-1:
+		r.Differences = append(r.Differences, "there are more")
+	}
+}
+
+// missing adds the difference that a list lacks a row.
+func (a *audit) missing(list string, id uint64) { a.differ("%s: %d is missing", list, id) }
+
+// stored adds the difference that a row of a list is not the one of its record.
+func (a *audit) stored(list string, id uint64, row any) {
+	a.differ("%s: %d is stored as %+v, the records say otherwise", list, id, row)
+}
+
+func (a *audit) accountName(id uint32) string {
+	if account := a.state.Account(id); account != nil {
+		return account.Name
+	}
+	return fmt.Sprintf("number %d, which does not exist", id)
+}
+
+func (a *audit) pairName(number uint32) string {
+	if pair := a.state.Pair(uint16(number)); pair != nil {
+		return pair.Name
+	}
+	return fmt.Sprintf("number %d, which does not exist", number)
+}
+
+// totals compares each currency's balances with its deposits and withdrawals.
+func (a *audit) totals() {
+	for i, c := range a.state.Currencies() {
+		t := Total{Code: c.Code, Deposited: c.Deposited, Withdrawn: c.Withdrawn}
+		for _, account := range a.state.Accounts() {
+			h := account.Wallet.Get(uint16(i + 1))
+			t.Balances, t.Reserved = t.Balances.Add(h.Balance), t.Reserved.Add(h.Reserve)
+		}
+		if t.Withdrawn.Cmp(t.Deposited) > 0 || t.Balances != t.Deposited.Sub(t.Withdrawn) {
+			a.differ("%s: all balances are %v, deposits %v - withdraws %v", t.Code, t.Balances,
+				t.Deposited, t.Withdrawn)
+		}
+		a.report.Totals = append(a.report.Totals, t)
+	}
+}

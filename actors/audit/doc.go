@@ -1,0 +1,24 @@
+// Package audit derives an exchange's state anew and compares it with everything that the store
+// holds. It needs a store and one image of the state, and no running exchange: so it can audit a
+// restored backup, or a store that an exchange has left.
+//
+//	r, err := audit.Stored(ctx, store, retention, sealer) // a store at rest, or a Subject of the caller's
+//	report, err := audit.Run(ctx, r, nil, progress)
+//	... report.Differences ...
+//
+// An audit first lets the store check all its rows. It then compares wallets, nonces and
+// withdrawals with the state, as a whole. Then it replays the journal from the oldest kept
+// snapshot, or from the beginning of an archive, and looks for the rows of each replayed record in
+// its lists. At the end the replayed state must equal the audited one.
+//
+//	audit.go        the report, the subject, the order of the comparisons
+//	stored.go       the subject of a store that no exchange is using
+//	replay.go       deriving the state anew, from snapshot, journal or archive
+//	seals.go        the seals of API keys in records and snapshots
+//	projections.go  wallets, nonces, withdrawals: compared as a whole
+//	deposits.go     deposits and the index of their references, range by range
+//	rows.go         the rows of replayed records, looked for list by list
+//	lists.go        the kinds of lists, and how each is read
+//	newest.go       what must be in a list whatever was replayed
+//	concurrently.go reading several lists at once
+package audit

@@ -1,0 +1,85 @@
+package audit
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"exchange/actors/seal"
+	"exchange/core/event"
+	"exchange/core/state"
+	"exchange/persistence"
+)
+
+// Stored makes the Subject of a store that no process writes to: a restored backup, or a store that
+// its exchange has left. The audited state is that of the projections' watermark, folded from the
+// newest snapshot and the journal. sealer may be nil.
+func Stored(ctx context.Context, store Store, keep persistence.Retention, sealer *seal.Sealer) (
+	*Subject, error) {
+	watermark, err := store.Watermark(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("reading the watermark: %w", err)
+	}
+	s, err := newestState(ctx, store)
+	if err != nil {
+		return nil, err
+	}
+	var image []byte
+	keepImage := func() {
+		if s.Seq() == watermark {
+			image = s.AppendTo(nil)
+		}
+	}
+	keepImage()
+	f := state.Fold{State: s, Note: func(*event.Record, *state.Effects) { keepImage() }}
+	err = store.Read(ctx, s.Seq(), func(prev, next uint64, batch []byte) error {
+		if err := f.Batch(prev, next, batch); err != nil {
+			return fmt.Errorf("%w: %w", persistence.ErrCorrupt, err)
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, fmt.Errorf("reading the journal after the newest snapshot: %w", err)
+	}
+	if image == nil {
+		return nil,
+			fmt.Errorf("%w: the projections are at sequence %d, which is none of the states "+
+				"from the newest snapshot to the journal's end at %d", persistence.ErrCorrupt,
+				watermark,
+				s.Seq())
+	}
+	p := present{}
+	_, _, p.deposit = s.LastIDs()
+	for _, pair := range s.Pairs() {
+		p.trades = append(p.trades, pair.LastTrade())
+	}
+	return &Subject{Store: store, Retention: keep, Image: image, Earlier: watermark, Sealer: sealer,
+		Present: p}, nil
+}
+
+// newestState decodes the newest snapshot. Without a snapshot it returns an empty state.
+func newestState(ctx context.Context, store Store) (*state.State, error) {
+	image, seq, err := persistence.ReadSnapshot(ctx, store, 0)
+	if errors.Is(err, persistence.ErrNoSnapshot) {
+		return state.New(), nil
+	}
+	var s *state.State
+	if err == nil {
+		if s, err = state.Decode(image); err != nil {
+			err = fmt.Errorf("%w: %w", persistence.ErrCorrupt, err)
+		}
+	}
+	if err != nil {
+		return nil, fmt.Errorf("reading the newest snapshot, at sequence %d: %w", seq, err)
+	}
+	return s, nil
+}
+
+// A present is the journal's end of a store that does not change.
+type present struct {
+	trades  []uint64 // ids of the newest trades, by pair-1
+	deposit uint64   // id of the newest deposit
+}
+
+func (p present) Written() error                    { return nil }
+func (p present) Newest() ([]uint64, uint64, error) { return p.trades, p.deposit, nil }
