@@ -10,7 +10,7 @@ import (
 	"path/filepath"
 	"strconv"
 
-	"exchange/cmd/exchange/loadtest"
+	"exchange/loadtest"
 )
 
 // A tester is `exchange loadtest` beside the bare generator of this program: the same mix from as

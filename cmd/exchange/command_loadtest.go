@@ -13,8 +13,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"exchange/cmd/exchange/loadtest"
 	"exchange/config"
+	"exchange/loadtest"
 )
 
 const loadtestName = "loadtest"

@@ -48,7 +48,7 @@ var harmless = map[string]string{
 func TestSecretsAreComparedInConstantTime(t *testing.T) {
 	files, constant := 0, map[string]bool{}
 	for _, folder := range []string{"../../gateway", "../../gateway/sign", "../../gateway/params",
-		"../../actors", "../../actors/seal", "../../config", ".", "mail"} {
+		"../../actors", "../../actors/seal", "../../config", ".", "../../mail"} {
 		matches, err := filepath.Glob(filepath.Join(folder, "*.go"))
 		if err != nil {
 			t.Fatal(err)

@@ -8,8 +8,8 @@ import (
 	"path/filepath"
 
 	"exchange/actors"
-	"exchange/cmd/exchange/mail"
 	"exchange/config"
+	"exchange/mail"
 )
 
 // mailFolder is where the demo's mails go, in its data folder: nothing leaves the machine.

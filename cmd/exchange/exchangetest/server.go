@@ -221,6 +221,9 @@ func (s *Server) Terminate() int {
 // Program is the path of the program; Use has the next start run another one.
 func (s *Server) Program() string { return s.binary }
 
+// Token is the operator's.
+func (s *Server) Token() string { return s.token }
+
 // Use has the next start run another program.
 func (s *Server) Use(program string) { s.binary = program }
 

@@ -1,4 +1,4 @@
-package loadtest
+package crash
 
 import (
 	"bytes"
@@ -13,13 +13,12 @@ import (
 	"github.com/HdrHistogram/hdrhistogram-go"
 
 	"exchange/cmd/exchange/exchangetest"
+	"exchange/loadtest"
 )
 
-// The tests with the real program, on Pebble.
+// The load tester drives the real program on Pebble.
 
-const token = "token-of-the-tests-0123456789abcdef"
-
-func started(t *testing.T, more ...string) *exchangetest.Server {
+func startedForLoad(t *testing.T, more ...string) *exchangetest.Server {
 	s := exchangetest.New(t, "pebble:"+filepath.Join(t.TempDir(), "store"), more...)
 	// a disk that is slow for a moment refuses nothing
 	s.Env = append(s.Env, "EXCHANGE_TIMING_STALL_MS=9000")
@@ -27,15 +26,16 @@ func started(t *testing.T, more ...string) *exchangetest.Server {
 	return s
 }
 
-func of(s *exchangetest.Server) Options {
-	o := good()
-	o.Address, o.Operator, o.Token, o.Duration, o.Timeout = s.Listen, s.Operator, token,
-		2*time.Second, 20*time.Second
-	return o
+// testOf returns the options of a test of s for two seconds.
+func testOf(s *exchangetest.Server) loadtest.Options {
+	return loadtest.Options{Address: s.Listen, Operator: s.Operator, Token: s.Token(),
+		Name: "loadtest", Accounts: 8, Connections: 4, Threads: 1, Duration: 2 * time.Second,
+		Model: "random-walk", Timeout: 20 * time.Second,
+		Subscribers: map[string]int{"diff": 1}}
 }
 
 func TestARunOfTheProgramIsReportedAndVerified(t *testing.T) {
-	s := started(t)
+	s := startedForLoad(t)
 	dir := t.TempDir()
 	file, page := filepath.Join(dir, "report.json"), filepath.Join(dir, "report.html")
 	out, errOut, code := s.Command("loadtest", "--address", s.Listen, "--duration", "2s",
@@ -50,7 +50,7 @@ func TestARunOfTheProgramIsReportedAndVerified(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	var r Report
+	var r loadtest.Report
 	d := json.NewDecoder(bytes.NewReader(b))
 	d.DisallowUnknownFields()
 	if err := d.Decode(&r); err != nil {
@@ -67,7 +67,7 @@ func TestARunOfTheProgramIsReportedAndVerified(t *testing.T) {
 		v.Accounts != 6 || v.Books != 1 || v.Updates == 0 || v.Audit != "clean" {
 		t.Errorf("%+v", v)
 	}
-	if len(r.Subscribers) != len(Channels) || len(r.Operations) != int(operations) {
+	if len(r.Subscribers) != len(loadtest.Channels) || len(r.Operations) != 7 {
 		t.Errorf("%+v %+v", r.Subscribers, r.Operations)
 	}
 	var sum int64
@@ -109,7 +109,7 @@ func TestARunOfTheProgramIsReportedAndVerified(t *testing.T) {
 }
 
 func TestWrongArgumentsAndAServerThatIsNotThere(t *testing.T) {
-	s := started(t)
+	s := startedForLoad(t)
 	for _, c := range []struct {
 		args []string
 		say  string
@@ -145,12 +145,13 @@ func TestKeysOfAFileTradeWithoutAnOperator(t *testing.T) {
 	s := exchangetest.New(t, "pebble:"+filepath.Join(t.TempDir(), "store"))
 	s.Demo()
 	s.Start()
-	o := of(s)
+	o := testOf(s)
 	o.Token, o.Operator, o.Keys, o.Rate = "", "",
-		[]Key{{"demo-alice", "demo-alice-secret"}, {"demo-bob", "demo-bob-secret"}}, 100
+		[]loadtest.Key{{Key: "demo-alice", Secret: "demo-alice-secret"},
+			{Key: "demo-bob", Secret: "demo-bob-secret"}}, 100
 	for range 2 { // the second finds what the first has left
 		o.LeaveOrders = true
-		r, err := Run(context.Background(), o)
+		r, err := loadtest.Run(context.Background(), o)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -166,13 +167,13 @@ func TestKeysOfAFileTradeWithoutAnOperator(t *testing.T) {
 }
 
 func TestAnInterruptEndsTheLoadAndVerifies(t *testing.T) {
-	s := started(t)
-	o := of(s)
+	s := startedForLoad(t)
+	o := testOf(s)
 	seen := make(chan struct{})
 	o.Duration, o.Progress = time.Hour, &watched{text: "1s of 1h0m0s: ", seen: seen}
 	ctx, cancel := context.WithCancel(context.Background())
 	go func() { <-seen; cancel() }()
-	r, err := Run(ctx, o)
+	r, err := loadtest.Run(ctx, o)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -185,17 +186,18 @@ func TestAnInterruptEndsTheLoadAndVerifies(t *testing.T) {
 // Killed in the midst of it, the server comes back: what had no outcome is looked up, and nothing
 // is taken for refused.
 func TestAServerThatIsKilledMeanwhileIsVerified(t *testing.T) {
-	s := started(t)
-	o := of(s)
+	s := startedForLoad(t)
+	o := testOf(s)
 	seen := make(chan struct{})
-	o.Duration, o.Progress, o.Mix = 4*time.Second, &watched{text: "1s of 4s: ", seen: seen},
-		Mix{Place: 70, Cancel: 30}
+	o.Duration, o.Progress, o.Mix = 4*time.Second,
+		&watched{text: "1s of 4s: ", seen: seen},
+		loadtest.Mix{Place: 70, Cancel: 30}
 	type result struct {
-		r   *Report
+		r   *loadtest.Report
 		err error
 	}
 	ended := make(chan result, 1)
-	go func() { r, err := Run(context.Background(), o); ended <- result{r, err} }()
+	go func() { r, err := loadtest.Run(context.Background(), o); ended <- result{r, err} }()
 	select {
 	case <-seen:
 	case x := <-ended:
@@ -218,15 +220,15 @@ func TestAServerThatIsKilledMeanwhileIsVerified(t *testing.T) {
 }
 
 func TestARampSaysWhichRateHeld(t *testing.T) {
-	s := started(t)
-	o := of(s)
+	s := startedForLoad(t)
+	o := testOf(s)
 	o.Duration, o.Ramp, o.P99, o.Rate = 200*time.Millisecond, true, time.Hour, 50
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
 	seen := make(chan struct{})
 	o.Progress = &watched{text: "50/s asked: ", seen: seen}
 	go func() { <-seen; cancel() }() // one rate is enough
-	r, err := Run(ctx, o)
+	r, err := loadtest.Run(ctx, o)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -236,10 +238,10 @@ func TestARampSaysWhichRateHeld(t *testing.T) {
 }
 
 func TestSyntheticPairsAreTradedAndAreNotForgotten(t *testing.T) {
-	s := started(t, "--synthetic-pairs", "5")
-	o := of(s)
+	s := startedForLoad(t, "--synthetic-pairs", "5")
+	o := testOf(s)
 	o.Duration, o.Model, o.Rate = time.Second, "hot-pair", 600
-	r, err := Run(context.Background(), o)
+	r, err := loadtest.Run(context.Background(), o)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -267,4 +269,20 @@ func TestSyntheticPairsAreTradedAndAreNotForgotten(t *testing.T) {
 		}
 	}
 	s.Refuses(64, "SYN0003", "is not configured, but accounts hold", "put it back")
+}
+
+// A watched writer tells when a text has been written.
+type watched struct {
+	text string
+	seen chan struct{}
+	all  bytes.Buffer
+}
+
+func (w *watched) Write(b []byte) (int, error) {
+	w.all.Write(b)
+	if w.seen != nil && strings.Contains(w.all.String(), w.text) {
+		close(w.seen)
+		w.seen = nil
+	}
+	return len(b), nil
 }

@@ -20,8 +20,6 @@ import (
 	"unicode"
 
 	"github.com/wneessen/go-mail/smtp"
-
-	"exchange/config"
 )
 
 // How a connection is encrypted: Options.TLS.
@@ -48,6 +46,12 @@ type Options struct {
 	Timeout time.Duration // of one Send in all; above 0
 	// PEM file of whom to trust in place of the system's authorities; empty: those
 	CAFile string
+}
+
+// onThisMachine reports whether host is a loopback address or localhost.
+func onThisMachine(host string) bool {
+	ip, err := netip.ParseAddr(host)
+	return host == "localhost" || err == nil && ip.Unmap().IsLoopback()
 }
 
 // String is for logs.
@@ -102,7 +106,7 @@ func NewSMTP(o Options) (*SMTP, error) {
 		return nil, errors.New("mail: user name and password go together, and one is missing")
 	case strings.ContainsFunc(o.Username+o.Password, unicode.IsControl):
 		return nil, errors.New("mail: user name or password has control characters")
-	case o.Username != "" && o.TLS == TLSNone && !config.Loopback(o.Host):
+	case o.Username != "" && o.TLS == TLSNone && !onThisMachine(o.Host):
 		return nil,
 			fmt.Errorf("mail: without TLS a password is not sent to %s, which is not this machine",
 				o.Host)

@@ -1,20 +1,13 @@
 package loadtest
 
 import (
-	"bytes"
 	"fmt"
 	"net"
-	"os"
-	"strings"
 	"testing"
 	"time"
 
 	"github.com/valyala/fasthttp"
-
-	"exchange/cmd/exchange/exchangetest"
 )
-
-func TestMain(m *testing.M) { os.Exit(exchangetest.Main(m)) }
 
 const somePairs = `[{"name":"BTC_USDT","currency1":"BTC","currency2":"USDT","minimum_order_size":0.00001,"maximum_order_size":1000000,"minimum_order_value":0,"price_precision":2,"amount_precision":8},
 	{"name":"ETH_BTC","currency1":"ETH","currency2":"BTC","minimum_order_size":0.015,"maximum_order_size":0.1,"minimum_order_value":0.0001,"price_precision":6,"amount_precision":2}]`
@@ -68,20 +61,4 @@ func newLoop(t *testing.T, o *Options, poll poller) (*test, *loop) {
 	}
 	t.Cleanup(func() { l.poll.close() })
 	return x, l
-}
-
-// A watched writer tells when a text has been written.
-type watched struct {
-	text string
-	seen chan struct{}
-	all  bytes.Buffer
-}
-
-func (w *watched) Write(b []byte) (int, error) {
-	w.all.Write(b)
-	if w.seen != nil && strings.Contains(w.all.String(), w.text) {
-		close(w.seen)
-		w.seen = nil
-	}
-	return len(b), nil
 }
