@@ -8,8 +8,8 @@ import (
 
 	"exchange/actors/metrics"
 	"exchange/core/event"
-	"exchange/core/matching"
 	"exchange/core/money"
+	"exchange/core/trading"
 )
 
 // open is nil while new commands may come in.
@@ -124,7 +124,7 @@ func (e *Engine) giveBack(c *Command) {
 // An OrderWish is what a client asks for, with its fields checked against the pair's rules.
 type OrderWish struct {
 	Pair     *Pair
-	Side     matching.Side
+	Side     trading.Side
 	Price    money.Price
 	Amount   money.Amount
 	ClientID event.ClientID

@@ -14,8 +14,8 @@ import (
 
 	"exchange/actors/audit"
 	"exchange/core/event"
-	"exchange/core/matching"
 	"exchange/core/money"
+	"exchange/core/trading"
 	"exchange/persistence"
 	"exchange/persistence/pebble"
 	"exchange/persistence/redis"
@@ -25,7 +25,7 @@ import (
 // trade has ann sell to ben in the first pair.
 func trade(t *testing.T, e *Engine, nonce uint64) {
 	t.Helper()
-	for side, name := range map[matching.Side]string{matching.Sell: "ann", matching.Buy: "ben"} {
+	for side, name := range map[trading.Side]string{trading.Sell: "ann", trading.Buy: "ben"} {
 		c := must[*Command](t)(e.Place(e.Key([]byte("key-of-"+name)), nonce,
 			&OrderWish{Pair: e.Pairs()[0], Side: side, Price: 100e8, Amount: coin}))
 		if c.Outcome() != Accepted {
@@ -41,7 +41,7 @@ func history(t *testing.T, e *Engine) {
 	t.Helper()
 	nonce := uint64(0)
 	next := func() uint64 { nonce++; return nonce }
-	place := func(name string, pair int, side matching.Side) uint64 {
+	place := func(name string, pair int, side trading.Side) uint64 {
 		t.Helper()
 		c := must[*Command](t)(e.Place(e.Key([]byte("key-of-"+name)), next(),
 			&OrderWish{Pair: e.Pairs()[pair], Side: side, Price: 100e8, Amount: coin}))
@@ -60,12 +60,12 @@ func history(t *testing.T, e *Engine) {
 		}
 	}
 	for i := range 12 {
-		place("ann", i%2, matching.Sell)
-		place("ben", i%2, matching.Buy)
+		place("ann", i%2, trading.Sell)
+		place("ben", i%2, trading.Buy)
 	}
 	ann := e.Key([]byte("key-of-ann"))
 	for i := range 3 {
-		must[*Command](t)(e.Cancel(ann, next(), place("ann", 0, matching.Sell))).Free()
+		must[*Command](t)(e.Cancel(ann, next(), place("ann", 0, trading.Sell))).Free()
 		withdraw, to := uint64(i+1), uint8(event.WithdrawApproved)
 		must[*Command](t)(e.Withdraw(ann, next(), 1, coin, "somewhere")).Free()
 		must[*Command](t)(e.ConfirmWithdraw(ann, next(), withdraw, codeOf(t, e, withdraw))).Free()
@@ -261,7 +261,7 @@ func TestAnAuditAfterARestoreOfFewerTradesIsClean(t *testing.T) {
 			o.Retention = keep
 			e := start(t, o)
 			old := fund(t, e, "old", map[string]money.Amount{"BTC": coin, "EUR": 100 * coin})
-			for nonce, side := range []matching.Side{matching.Sell, matching.Buy} {
+			for nonce, side := range []trading.Side{trading.Sell, trading.Buy} {
 				must[*Command](t)(e.Place(old, uint64(nonce+1),
 					&OrderWish{Pair: e.Pairs()[1], Side: side, Price: 100e8, Amount: coin})).Free()
 			}

@@ -15,9 +15,9 @@ import (
 
 	"exchange/actors/audit"
 	"exchange/core/event"
-	"exchange/core/matching"
 	"exchange/core/money"
 	"exchange/core/state"
+	"exchange/core/trading"
 	"exchange/persistence"
 	"exchange/persistence/backup"
 )
@@ -39,7 +39,7 @@ func tradeAtRandom(t *testing.T, e *Engine, keys []*Key, used uint64, more func(
 					open = open[:n-1]
 				} else {
 					c, err = e.Place(key, nonce, &OrderWish{Pair: e.Pairs()[random.IntN(2)],
-						Side:   matching.Side(1 + random.IntN(2)),
+						Side:   trading.Side(1 + random.IntN(2)),
 						Price:  money.Price(1+random.Int64N(9)) * 1e8,
 						Amount: money.Amount(1 + random.Int64N(1e8))})
 				}
@@ -210,9 +210,9 @@ func restoredIs(t *testing.T, e *Engine, want *state.State) {
 	}
 	for _, p := range e.Pairs() {
 		market := want.Pair(p.Number)
-		for _, side := range [...]matching.Side{matching.Buy, matching.Sell} {
+		for _, side := range [...]trading.Side{trading.Buy, trading.Sell} {
 			wanted, n := market.Book.AppendOrders(nil, side, -1), 0
-			var book []matching.Order
+			var book []trading.Order
 			e.probe(p.pid, func() { book = e.books[p.Number-1].orders.AppendOrders(nil, side, -1) })
 			for i := range book {
 				if i < len(wanted) && book[i] == wanted[i] {
@@ -271,7 +271,7 @@ func goOn(t *testing.T, e *Engine, was *state.State) {
 	t.Helper()
 	key := e.Key([]byte("key-of-account-0"))
 	order, _, _ := was.LastIDs()
-	wish := OrderWish{Pair: e.Pairs()[0], Side: matching.Sell, Price: 1000e8, Amount: 1}
+	wish := OrderWish{Pair: e.Pairs()[0], Side: trading.Sell, Price: 1000e8, Amount: 1}
 	c := must[*Command](t)(e.Place(key, was.KeyByName("key-of-account-0").Nonce, &wish))
 	if c.Outcome() != Refused {
 		t.Errorf("a nonce of before the backup is taken again: %+v", c.Record())

@@ -9,6 +9,7 @@ import (
 	"exchange/core/event"
 	"exchange/core/matching"
 	"exchange/core/money"
+	"exchange/core/trading"
 )
 
 // A book is the deciding side of one pair: it matches. One actor owns it; the order of its mailbox
@@ -107,7 +108,7 @@ func (b *book) place(c *Command) {
 	r.Order.Trades = trades
 	b.fees.charge(b.pair, c.account, &r.Order)
 	if r.Order.Rests() {
-		b.orders.Add(matching.Order{ID: r.Order.ID, Account: r.Order.Account, Side: w.side,
+		b.orders.Add(trading.Order{ID: r.Order.ID, Account: r.Order.Account, Side: w.side,
 			Price: w.price, Amount: w.amount,
 			Remaining: rest, TimeUs: c.timeUs})
 	}
@@ -116,9 +117,9 @@ func (b *book) place(c *Command) {
 }
 
 // crosses reports whether an order would trade at once.
-func (b *book) crosses(side matching.Side, price money.Price) bool {
+func (b *book) crosses(side trading.Side, price money.Price) bool {
 	best, any := b.orders.Best(side.Opposite())
-	return any && (side == matching.Buy && best <= price || side == matching.Sell && best >= price)
+	return any && (side == trading.Buy && best <= price || side == trading.Sell && best >= price)
 }
 
 func (b *book) cancel(c *Command) {

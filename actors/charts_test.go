@@ -14,6 +14,7 @@ import (
 	"exchange/core/market"
 	"exchange/core/matching"
 	"exchange/core/money"
+	"exchange/core/trading"
 	"exchange/persistence"
 )
 
@@ -96,9 +97,9 @@ func (p *chartist) trade() {
 	makers := rapid.IntRange(1, 2).Draw(p.rt, "makers")
 	amount := money.Amount(rapid.Int64Range(1, 1000).Draw(p.rt, "amount"))
 	for range makers {
-		p.place(matching.Sell, money.Price(rapid.Int64Range(1, 9).Draw(p.rt, "price"))*1e6, amount)
+		p.place(trading.Sell, money.Price(rapid.Int64Range(1, 9).Draw(p.rt, "price"))*1e6, amount)
 	}
-	r := p.place(matching.Buy, 9e6, amount*money.Amount(makers))
+	r := p.place(trading.Buy, 9e6, amount*money.Amount(makers))
 	if len(r.Order.Trades) != makers {
 		p.rt.Fatalf("%d trades with %d orders", len(r.Order.Trades), makers)
 	}
@@ -106,7 +107,7 @@ func (p *chartist) trade() {
 }
 
 // place is Engine.Place with the time of the test.
-func (p *chartist) place(side matching.Side, price money.Price, amount money.Amount) event.Record {
+func (p *chartist) place(side trading.Side, price money.Price, amount money.Amount) event.Record {
 	key := p.e.Key([]byte("key-of-ann"))
 	p.nonce++
 	c := newCommand(event.KindOrder)
@@ -184,7 +185,7 @@ func TestAChartShowsNoMoreThanIsKept(t *testing.T) {
 			const minutes = 8
 			begin := time.Now().Add(-time.Hour).UnixMicro()
 			for i := range int64(minutes) {
-				for _, side := range []matching.Side{matching.Sell, matching.Buy} {
+				for _, side := range []trading.Side{trading.Sell, trading.Buy} {
 					c := newCommand(event.KindOrder)
 					c.key, c.account, c.pair, c.timeUs = b.key, b.key.Account, pair,
 						begin+60_000_000*i
@@ -258,15 +259,15 @@ func TestTheOrdersOfTheTopLevelsAreAlwaysCurrent(t *testing.T) {
 		for i := range levels {
 			for range ordersOfEach {
 				id++
-				b.Add(matching.Order{ID: id, Account: 1, Side: matching.Sell,
+				b.Add(trading.Order{ID: id, Account: 1, Side: trading.Sell,
 					Price: money.Price(1 + i), Amount: 1, Remaining: 1})
 			}
 		}
-		if got := reachOf(ReadDepth, b, matching.Sell); got != (reach{want, more}) {
+		if got := reachOf(ReadDepth, b, trading.Sell); got != (reach{want, more}) {
 			t.Errorf("%d levels of %d orders: %+v", levels, ordersOfEach, got)
 		}
 		if got := reachOf(ReadLevels, b,
-			matching.Sell); got != (reach{shownLevels, levels > shownLevels}) {
+			trading.Sell); got != (reach{shownLevels, levels > shownLevels}) {
 			t.Errorf("%d levels: %+v", levels, got)
 		}
 	}

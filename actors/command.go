@@ -7,9 +7,9 @@ import (
 
 	"exchange/actors/metrics"
 	"exchange/core/event"
-	"exchange/core/matching"
 	"exchange/core/money"
 	"exchange/core/state"
+	"exchange/core/trading"
 )
 
 // An Outcome is how a command ended.
@@ -42,7 +42,7 @@ type Command struct {
 	order struct { // the wish, KindOrder and KindCancel
 		nonce    uint64
 		id       uint64 // KindCancel
-		side     matching.Side
+		side     trading.Side
 		price    money.Price
 		amount   money.Amount
 		clientID event.ClientID

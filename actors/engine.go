@@ -21,6 +21,7 @@ import (
 	"exchange/core/ledger"
 	"exchange/core/matching"
 	"exchange/core/state"
+	"exchange/core/trading"
 	"exchange/persistence"
 )
 
@@ -261,7 +262,7 @@ func (e *Engine) spawnBooks(s *state.State) (err error) {
 		b := &book{pair: p, limits: &o.Limits, ids: &e.ids, alarm: e.clockAlarm,
 			journal: e.journal, fees: &e.fees, halted: market.Halted,
 			orders: matching.New(), lastTimeUs: market.LastTimeUs()}
-		for _, side := range [...]matching.Side{matching.Buy, matching.Sell} {
+		for _, side := range [...]trading.Side{trading.Buy, trading.Sell} {
 			for order := range market.Book.Orders(side) {
 				b.orders.Add(order)
 			}

@@ -12,8 +12,8 @@ import (
 
 	"exchange/actors/seal"
 	"exchange/core/event"
-	"exchange/core/matching"
 	"exchange/core/money"
+	"exchange/core/trading"
 	"exchange/persistence"
 	"exchange/persistence/pebble"
 )
@@ -117,27 +117,27 @@ func TestTwoAccountsTradeAndARestartKeepsIt(t *testing.T) {
 		alice := fund(t, e, "alice", map[string]money.Amount{"BTC": 10 * coin, "USD": 1000 * coin})
 		bob := fund(t, e, "bob", map[string]money.Amount{"USD": 1000 * coin})
 
-		wish := func(side matching.Side, price money.Price, amount money.Amount) *OrderWish {
+		wish := func(side trading.Side, price money.Price, amount money.Amount) *OrderWish {
 			return &OrderWish{Pair: e.Pair([]byte("BTC_USD")), Side: side, Price: price,
 				Amount: amount}
 		}
-		c := must[*Command](t)(e.Place(alice, 1, wish(matching.Sell, 100e8, 2*coin)))
+		c := must[*Command](t)(e.Place(alice, 1, wish(trading.Sell, 100e8, 2*coin)))
 		if c.Outcome() != Accepted || !c.Record().Order.Rests() {
 			t.Fatalf("sell: %+v", c.Record())
 		}
 		c.Free()
-		c = must[*Command](t)(e.Place(bob, 1, wish(matching.Buy, 110e8, 1*coin)))
+		c = must[*Command](t)(e.Place(bob, 1, wish(trading.Buy, 110e8, 1*coin)))
 		if tr := c.Record().Order.Trades; len(tr) != 1 || tr[0].Price != 100e8 ||
 			tr[0].MakerRemaining != coin {
 			t.Fatalf("buy: %+v", c.Record().Order)
 		}
 		c.Free()
-		c = must[*Command](t)(e.Place(bob, 1, wish(matching.Buy, 110e8, 1*coin)))
+		c = must[*Command](t)(e.Place(bob, 1, wish(trading.Buy, 110e8, 1*coin)))
 		if c.Outcome() != Refused || c.Record().Refusal.Reason != event.RefusedNonce {
 			t.Fatalf("same nonce: %+v", c.Record())
 		}
 		c.Free()
-		c = must[*Command](t)(e.Place(bob, 2, wish(matching.Buy, 110e8, 100*coin)))
+		c = must[*Command](t)(e.Place(bob, 2, wish(trading.Buy, 110e8, 100*coin)))
 		if _, missing := c.Shortfall(); c.Record().Refusal.Reason != event.RefusedFunds ||
 			missing.String() != "10100" {
 			t.Fatalf("too much: %+v, missing %v", c.Record(), missing)
@@ -166,7 +166,7 @@ func TestTwoAccountsTradeAndARestartKeepsIt(t *testing.T) {
 			t.Fatal("the state after a restart is another")
 		}
 		bob = e.Key([]byte("key-of-bob"))
-		c = must[*Command](t)(e.Place(bob, 2, wish(matching.Buy, 1e8, 1*coin)))
+		c = must[*Command](t)(e.Place(bob, 2, wish(trading.Buy, 1e8, 1*coin)))
 		if c.Record().Refusal.Reason != event.RefusedNonce {
 			t.Fatal("a nonce of before the restart is taken again")
 		}
@@ -182,7 +182,7 @@ func TestTwoAccountsTradeAndARestartKeepsIt(t *testing.T) {
 			t.Fatalf("%d trades in the history, %v", n, err)
 		}
 		stop(t, e)
-		if _, err := e.Place(bob, 9, wish(matching.Buy, 1e8, 1*coin)); !errors.Is(err,
+		if _, err := e.Place(bob, 9, wish(trading.Buy, 1e8, 1*coin)); !errors.Is(err,
 			ErrStopping) {
 			t.Fatalf("after the stop: %v", err)
 		}

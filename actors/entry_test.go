@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"exchange/core/event"
-	"exchange/core/matching"
+	"exchange/core/trading"
 )
 
 // unasked is an entry that answers no command, made on the turn of the book that decides on it.
@@ -42,7 +42,7 @@ func (g *gated) trigger(w *OrderWish) (id uint64) {
 		id = b.ids.order.Add(1)
 		r.Order = event.Order{ID: id, Account: g.key.Account.ID, Side: w.Side, Price: w.Price,
 			Amount: w.Amount, Remaining: w.Amount}
-		b.orders.Add(matching.Order{ID: id, Account: r.Order.Account, Side: w.Side, Price: w.Price,
+		b.orders.Add(trading.Order{ID: id, Account: r.Order.Account, Side: w.Side, Price: w.Price,
 			Amount: w.Amount, Remaining: w.Amount, TimeUs: r.TimeUs})
 	})
 	return id

@@ -8,9 +8,9 @@ import (
 	"github.com/asynkron/protoactor-go/actor"
 
 	"exchange/core/event"
-	"exchange/core/matching"
 	"exchange/core/money"
 	"exchange/core/state"
+	"exchange/core/trading"
 )
 
 // Stream channels are actors of whoever sends the stream. They watch a pair: the committed actor
@@ -25,7 +25,7 @@ type Unit struct {
 	Cancel    bool
 	ID        uint64 // of the order, or of the cancel itself
 	Cancelled uint64 // Cancel: the order
-	Side      matching.Side
+	Side      trading.Side
 	Price     money.Price
 	Remaining money.Amount  // what rests after the order; of a cancel, what rested until then
 	Trades    []event.Trade // of the order, oldest first
@@ -35,7 +35,7 @@ type Unit struct {
 
 // A LevelChange says what is at a price after a unit; nothing if Amount is 0.
 type LevelChange struct {
-	Side   matching.Side
+	Side   trading.Side
 	Price  money.Price
 	Amount money.Total
 }
@@ -225,7 +225,7 @@ func (c *committed) noteUnit(r *event.Record) {
 // its trades, and where it rests or rested.
 func changedLevels(p *state.Pair, u *Unit) []LevelChange {
 	list := make([]LevelChange, 0, 2)
-	add := func(side matching.Side, price money.Price) {
+	add := func(side trading.Side, price money.Price) {
 		l, _ := p.Book.At(side, price)
 		list = append(list, LevelChange{side, price, l.Amount})
 	}

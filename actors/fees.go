@@ -4,9 +4,9 @@ import (
 	"sync/atomic"
 
 	"exchange/core/event"
-	"exchange/core/matching"
 	"exchange/core/money"
 	"exchange/core/state"
+	"exchange/core/trading"
 )
 
 // FeeAccount is the name of the ordinary account that fees are credited to.
@@ -40,7 +40,7 @@ func (f *fees) charge(p *Pair, taker *Account, o *event.Order) {
 	for i := range o.Trades {
 		t := &o.Trades[i]
 		base, quote := t.Amount.Balance(), t.Price.Times(t.Amount).Balance()
-		if o.Side == matching.Sell {
+		if o.Side == trading.Sell {
 			base, quote = quote, base
 		}
 		t.TakerFee = takerRate.FeeRoundedUp(base)

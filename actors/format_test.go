@@ -11,9 +11,9 @@ import (
 	"testing"
 
 	"exchange/core/event"
-	"exchange/core/matching"
 	"exchange/core/money"
 	"exchange/core/state"
+	"exchange/core/trading"
 	"exchange/persistence"
 	"exchange/persistence/redis"
 	"exchange/persistence/redistest"
@@ -47,7 +47,7 @@ func writeEverything(t *testing.T, store persistence.Store) {
 	must[Admin](t)(e.CreateKey("test", "ann", "second-key", "second-secret", event.PermissionRead,
 		[]string{"10.0.0.0/8"}))
 	nonce := uint64(100)
-	place := func(key *Key, pair int, side matching.Side, price money.Price, amount money.Amount,
+	place := func(key *Key, pair int, side trading.Side, price money.Price, amount money.Amount,
 		id string) {
 		nonce++
 		w := OrderWish{Pair: e.Pairs()[pair], Side: side, Price: price, Amount: amount}
@@ -57,12 +57,12 @@ func writeEverything(t *testing.T, store persistence.Store) {
 		must[*Command](t)(e.Place(key, nonce, &w)).Free()
 	}
 	part := func(price money.Price) {
-		place(ann, 0, matching.Sell, price, 2*coin, "")
-		place(ann, 0, matching.Sell, price+1e6, coin, fmt.Sprint("named-", price))
-		place(ben, 0, matching.Buy, price, 15*coin/10, "ben-"+fmt.Sprint(price))
-		place(ben, 0, matching.Buy, price-50e8, coin, "")
-		place(ann, 1, matching.Sell, 7e8, coin/2, "")
-		place(ben, 0, matching.Buy, 1e10, 1000*coin, "") // refused for funds
+		place(ann, 0, trading.Sell, price, 2*coin, "")
+		place(ann, 0, trading.Sell, price+1e6, coin, fmt.Sprint("named-", price))
+		place(ben, 0, trading.Buy, price, 15*coin/10, "ben-"+fmt.Sprint(price))
+		place(ben, 0, trading.Buy, price-50e8, coin, "")
+		place(ann, 1, trading.Sell, 7e8, coin/2, "")
+		place(ben, 0, trading.Buy, 1e10, 1000*coin, "") // refused for funds
 		nonce++
 		must[*Command](t)(e.Cancel(ben, nonce, 4)).Free()
 		nonce++

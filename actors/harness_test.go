@@ -10,8 +10,8 @@ import (
 	"testing"
 	"time"
 
-	"exchange/core/matching"
 	"exchange/core/money"
+	"exchange/core/trading"
 	"exchange/persistence"
 	"exchange/persistence/redistest"
 )
@@ -274,11 +274,11 @@ func (g *gated) again() {
 }
 
 func (g *gated) sell(amount money.Amount) *OrderWish {
-	return &OrderWish{Pair: g.e.Pairs()[0], Side: matching.Sell, Price: 100e8, Amount: amount}
+	return &OrderWish{Pair: g.e.Pairs()[0], Side: trading.Sell, Price: 100e8, Amount: amount}
 }
 
 func (g *gated) buy(price money.Price, amount money.Amount) *OrderWish {
-	return &OrderWish{Pair: g.e.Pairs()[0], Side: matching.Buy, Price: price, Amount: amount}
+	return &OrderWish{Pair: g.e.Pairs()[0], Side: trading.Buy, Price: price, Amount: amount}
 }
 
 // placing and cancelling are commands of the account with its next nonce, for outcome or begin.

@@ -8,8 +8,8 @@ import (
 	"time"
 
 	"exchange/core/event"
-	"exchange/core/matching"
 	"exchange/core/money"
+	"exchange/core/trading"
 	"exchange/persistence"
 )
 
@@ -242,7 +242,7 @@ func TestAnOrderOfTenThousandFillsIsOneAppend(t *testing.T) {
 		s := newScribe(t, store)
 		s.accounts(2)
 		for range most + 1 {
-			s.order(1, matching.Sell, 1e8, nil)
+			s.order(1, trading.Sell, 1e8, nil)
 		}
 		s.flush()
 		g := &gated{gate: store, t: t, at: at, o: testOptions(store)}

@@ -10,8 +10,8 @@ import (
 
 	"exchange/actors/lineartest"
 	"exchange/core/event"
-	"exchange/core/matching"
 	"exchange/core/money"
+	"exchange/core/trading"
 	"exchange/persistence"
 )
 
@@ -348,10 +348,10 @@ func send(e *Engine, key *Key, o *lineartest.Operation,
 	amount := money.Amount(o.Amount) * coin
 	switch o.Kind {
 	case lineartest.Place:
-		wish := &OrderWish{Pair: e.Pairs()[o.Pair], Side: matching.Sell,
+		wish := &OrderWish{Pair: e.Pairs()[o.Pair], Side: trading.Sell,
 			Price: money.Price(o.Price) * 1e8, Amount: amount}
 		if o.Buy {
-			wish.Side = matching.Buy
+			wish.Side = trading.Buy
 		}
 		wish.ClientID, _ = event.NewClientID(strconv.Itoa(o.Order))
 		return e.Place(key, o.Nonce, wish)
@@ -483,7 +483,7 @@ func readBook(e *Engine, pair int) (result lineartest.Result, err error) {
 		return result, err
 	}
 	result.UpdateID = v.UpdateID
-	for side, levels := range [][]matching.Level{v.Depth.BuyLevels, v.Depth.SellLevels} {
+	for side, levels := range [][]trading.Level{v.Depth.BuyLevels, v.Depth.SellLevels} {
 		for _, l := range levels {
 			amount, err := strconv.ParseInt(l.Amount.String(), 10, 64)
 			if err != nil {

@@ -13,13 +13,13 @@ import (
 	"exchange/actors/audit"
 	"exchange/core/event"
 	"exchange/core/ledger"
-	"exchange/core/matching"
 	"exchange/core/money"
 	"exchange/core/state"
+	"exchange/core/trading"
 	"exchange/persistence"
 )
 
-func place1(b *teller, pair int, side matching.Side, price money.Price,
+func place1(b *teller, pair int, side trading.Side, price money.Price,
 	amount money.Amount) string {
 	c, err := b.e.Place(b.key, b.next(),
 		&OrderWish{Pair: b.e.Pairs()[pair], Side: side, Price: price, Amount: amount})
@@ -30,7 +30,7 @@ func TestHaltFreezeAndMaintenanceOutliveARestart(t *testing.T) {
 	onBothStores(t, func(t *testing.T, fresh places) {
 		at := fresh(t)
 		b := newTeller(t, at, nil)
-		b.expect(place1(b, 0, matching.Sell, 100e8, coin), "accepted")
+		b.expect(place1(b, 0, trading.Sell, 100e8, coin), "accepted")
 		must[Admin](t)(b.e.Halt("ops", "BTC_USD", true))
 		if a := must[Admin](t)(b.e.Halt("ops", "BTC_USD", true)); !a.Repeated {
 			t.Error("a second halt is not said to be one")
@@ -39,25 +39,25 @@ func TestHaltFreezeAndMaintenanceOutliveARestart(t *testing.T) {
 		if !b.e.Pairs()[0].Halted() || b.e.Pairs()[1].Halted() {
 			t.Error("handlers see other halts")
 		}
-		b.expect(place1(b, 0, matching.Sell, 100e8, coin), "refused for 8")
-		b.expect(place1(b, 1, matching.Sell, 100e8, coin), "accepted")
+		b.expect(place1(b, 0, trading.Sell, 100e8, coin), "refused for 8")
+		b.expect(place1(b, 1, trading.Sell, 100e8, coin), "accepted")
 		b.expect(outcomeOf(b.e.Cancel(b.key, b.next(), 1)), "accepted") // a cancel works
 		must[Admin](t)(b.e.Halt("ops", "BTC_USD", false))
-		b.expect(place1(b, 0, matching.Sell, 100e8, coin), "accepted")
+		b.expect(place1(b, 0, trading.Sell, 100e8, coin), "accepted")
 
 		must[Admin](t)(b.e.Freeze("ops", "ann", true))
 		b.restart(at)
 		if !b.key.Account.Frozen() {
 			t.Error("the account is not frozen")
 		}
-		b.expect(place1(b, 0, matching.Sell, 100e8, coin), "refused for 9")
+		b.expect(place1(b, 0, trading.Sell, 100e8, coin), "refused for 9")
 		must[Admin](t)(b.e.Freeze("ops", "ann", false))
-		b.expect(place1(b, 0, matching.Sell, 100e8, coin), "accepted")
+		b.expect(place1(b, 0, trading.Sell, 100e8, coin), "accepted")
 
 		must[Admin](t)(b.e.SetMaintenance(context.Background(), "ops", true, "back at nine"))
 		b.restart(at)
 		if _, err := b.e.Place(b.key, b.next(),
-			&OrderWish{Pair: b.e.Pairs()[0], Side: matching.Sell, Price: 100e8,
+			&OrderWish{Pair: b.e.Pairs()[0], Side: trading.Sell, Price: 100e8,
 				Amount: coin}); !errors.Is(err, ErrMaintenance) ||
 			b.e.MaintenanceMessage() != "back at nine" {
 			t.Errorf("an order is told %v, %q", err, b.e.MaintenanceMessage())
@@ -67,7 +67,7 @@ func TestHaltFreezeAndMaintenanceOutliveARestart(t *testing.T) {
 		}
 		must[Admin](t)(b.e.Deposit("ops", "ann", "USD", coin, "operators go on"))
 		must[Admin](t)(b.e.SetMaintenance(context.Background(), "ops", false, ""))
-		b.expect(place1(b, 0, matching.Sell, 100e8, coin), "accepted")
+		b.expect(place1(b, 0, trading.Sell, 100e8, coin), "accepted")
 		b.end()
 	})
 }
@@ -165,10 +165,10 @@ func TestFeesGoToTheirAccountExactly(t *testing.T) {
 		})
 		ben := fund(t, b.e, "ben", map[string]money.Amount{"USD": 1000 * coin})
 		// one unit of 1e-8: its fees are rounded up
-		b.expect(place1(b, 0, matching.Sell, 100e8, 1), "accepted")
-		b.expect(place1(b, 0, matching.Sell, 100e8, 2*coin), "accepted")
+		b.expect(place1(b, 0, trading.Sell, 100e8, 1), "accepted")
+		b.expect(place1(b, 0, trading.Sell, 100e8, 2*coin), "accepted")
 		must[*Command](t)(b.e.Place(ben, 1,
-			&OrderWish{Pair: b.e.Pairs()[0], Side: matching.Buy, Price: 100e8,
+			&OrderWish{Pair: b.e.Pairs()[0], Side: trading.Buy, Price: 100e8,
 				Amount: 2*coin + 1})).Free()
 		holdings := func(name string) string {
 			r := NewRead(ReadAccount)
@@ -194,9 +194,9 @@ func TestFeesGoToTheirAccountExactly(t *testing.T) {
 			t.Errorf("ben's rates are %+v", own)
 		}
 		ben = b.e.Key([]byte(ben.Public))
-		b.expect(place1(b, 0, matching.Sell, 100e8, coin), "accepted")
+		b.expect(place1(b, 0, trading.Sell, 100e8, coin), "accepted")
 		c := must[*Command](t)(b.e.Place(ben, 2,
-			&OrderWish{Pair: b.e.Pairs()[0], Side: matching.Buy, Price: 100e8, Amount: coin}))
+			&OrderWish{Pair: b.e.Pairs()[0], Side: trading.Buy, Price: 100e8, Amount: coin}))
 		if trade := c.Record().Order.Trades[0]; !trade.TakerFee.IsZero() ||
 			trade.MakerFee.String() != "0.1" {
 			t.Errorf("the fees are %v and %v", trade.TakerFee, trade.MakerFee)
@@ -213,8 +213,8 @@ func TestFeesGoToTheirAccountExactly(t *testing.T) {
 func TestEveryActionOfAnOperatorIsLogged(t *testing.T) {
 	onBothStores(t, func(t *testing.T, fresh places) {
 		b := newTeller(t, fresh(t), nil)
-		b.expect(place1(b, 0, matching.Sell, 100e8, coin), "accepted")
-		b.expect(place1(b, 1, matching.Sell, 100e8, coin), "accepted")
+		b.expect(place1(b, 0, trading.Sell, 100e8, coin), "accepted")
+		b.expect(place1(b, 1, trading.Sell, 100e8, coin), "accepted")
 		b.ask(coin)
 		b.confirm(1, codeOf(b.t, b.e, 1))
 		must[*Command](t)(b.e.OperatorCancel("eve", 1)).Free()
@@ -304,7 +304,7 @@ func TestAnAuditUnderLoadIsClean(t *testing.T) {
 						return
 					default:
 					}
-					side := matching.Side(1 + (nonce+uint64(i))%2)
+					side := trading.Side(1 + (nonce+uint64(i))%2)
 					c, err := b.e.Place(key, 2*nonce,
 						&OrderWish{Pair: b.e.Pairs()[nonce%2], Side: side, Price: 100e8,
 							Amount: coin / 100})
@@ -412,7 +412,7 @@ func TestAnAuditFindsWhatDiffersInMemory(t *testing.T) {
 		f := func(change func(b *teller), want ...string) {
 			t.Helper()
 			b := newTeller(t, fresh(t), nil)
-			b.expect(place1(b, 0, matching.Sell, 100e8, coin), "accepted")
+			b.expect(place1(b, 0, trading.Sell, 100e8, coin), "accepted")
 			b.expect(b.ask(2*coin), "withdraw 1")
 			b.code(1)
 			change(b)

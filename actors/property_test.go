@@ -13,9 +13,9 @@ import (
 	"pgregory.net/rapid"
 
 	"exchange/core/event"
-	"exchange/core/matching"
 	"exchange/core/money"
 	"exchange/core/state"
+	"exchange/core/trading"
 	"exchange/persistence"
 )
 
@@ -139,7 +139,7 @@ func (p *player) play() {
 			run = func() (*Command, error) { return p.e.CancelAll(key, nonce, pair) }
 		default:
 			w := OrderWish{Pair: p.e.Pairs()[rapid.IntRange(0, 1).Draw(p.rt, "pair")],
-				Side:   matching.Side(rapid.IntRange(1, 2).Draw(p.rt, "side")),
+				Side:   trading.Side(rapid.IntRange(1, 2).Draw(p.rt, "side")),
 				Price:  money.Price(rapid.Int64Range(1, 8).Draw(p.rt, "price") * 1e8),
 				Amount: money.Amount(rapid.Int64Range(1, 20e8).Draw(p.rt, "amount"))}
 			if rapid.IntRange(0, 3).Draw(p.rt, "named") == 0 {

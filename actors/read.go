@@ -12,8 +12,8 @@ import (
 	"exchange/core/event"
 	"exchange/core/ledger"
 	"exchange/core/market"
-	"exchange/core/matching"
 	"exchange/core/state"
+	"exchange/core/trading"
 	"exchange/persistence"
 )
 
@@ -95,8 +95,8 @@ const (
 type Read struct {
 	Kind     ReadKind
 	Account  uint32
-	Pair     uint16        // filter; 0: all (ReadLevels and ReadDepth: which)
-	Side     matching.Side // filter; 0: both
+	Pair     uint16       // filter; 0: all (ReadLevels and ReadDepth: which)
+	Side     trading.Side // filter; 0: both
 	ClientID event.ClientID
 	ID       uint64 // ReadOrder, ReadWithdraw, ReadOwner: which; ReadAccounts: after which
 	Name     string // ReadHolders, ReadAccount: an account
@@ -538,7 +538,7 @@ func (r *Read) openFilter() ledger.OpenFilter {
 	return ledger.OpenFilter{Before: r.Before, Pair: r.Pair, Side: r.Side}
 }
 
-func openRow(a *state.Account, o matching.Order, pair uint16) persistence.Order {
+func openRow(a *state.Account, o trading.Order, pair uint16) persistence.Order {
 	return persistence.Order{ID: o.ID, Account: a.ID, Pair: pair, Side: o.Side,
 		Status: persistence.StatusActive, Price: o.Price,
 		Amount: o.Amount, Remaining: o.Remaining, TimeUs: o.TimeUs,

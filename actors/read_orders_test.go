@@ -6,8 +6,8 @@ import (
 	"testing"
 
 	"exchange/core/event"
-	"exchange/core/matching"
 	"exchange/core/state"
+	"exchange/core/trading"
 )
 
 // folded is the state after some records.
@@ -38,21 +38,21 @@ func TestOpenOrdersThatAreSkippedOrFilteredOutAreNotLookedUp(t *testing.T) {
 		event.Record{Kind: event.KindDeposit,
 			Deposit: event.Deposit{ID: 1, Account: 1, Currency: 1, Amount: coin, Reference: "1"}},
 		event.Record{Kind: event.KindOrder, Pair: 1,
-			Order: event.Order{ID: id, Account: 1, Side: matching.Sell, Price: 1e8, Amount: coin,
+			Order: event.Order{ID: id, Account: 1, Side: trading.Sell, Price: 1e8, Amount: coin,
 				Remaining: coin}})
 	a := s.Account(1)
 	for other := uint64(1); other <= 1000; other++ {
 		if other%2 == 0 && other != id {
-			a.Open.AddSide(other, 1, matching.Buy)
+			a.Open.AddSide(other, 1, trading.Buy)
 		} else if other != id {
-			a.Open.AddSide(other, 2, matching.Sell)
+			a.Open.AddSide(other, 2, trading.Sell)
 		}
 	}
 	for what, ask := range map[string]func(r *Read){
-		"by pair and side": func(r *Read) { r.Pair, r.Side, r.Limit = 1, matching.Sell, 10 },
+		"by pair and side": func(r *Read) { r.Pair, r.Side, r.Limit = 1, trading.Sell, 10 },
 		"by offset":        func(r *Read) { r.Offset, r.Limit = 1000-id, 1 },
 		"by both": func(r *Read) {
-			r.Side, r.Offset, r.Limit = matching.Sell, (1000-id)/2, 1
+			r.Side, r.Offset, r.Limit = trading.Sell, (1000-id)/2, 1
 		},
 		"by id": func(r *Read) { r.Before, r.Limit = id+1, 1 },
 	} {
@@ -68,7 +68,7 @@ func TestOpenOrdersThatAreSkippedOrFilteredOutAreNotLookedUp(t *testing.T) {
 		want []uint64
 	}{
 		"the newest": {func(r *Read) { r.Limit = 3 }, []uint64{1000, 999, 998}},
-		"of a side": {func(r *Read) { r.Limit, r.Side, r.Before = 3, matching.Sell, 502 },
+		"of a side": {func(r *Read) { r.Limit, r.Side, r.Before = 3, trading.Sell, 502 },
 			[]uint64{501, 500, 499}},
 		"of a pair": {func(r *Read) { r.Limit, r.Pair, r.Before = 10, 2, 6 },
 			[]uint64{5, 3, 1}},

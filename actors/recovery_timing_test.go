@@ -9,9 +9,9 @@ import (
 
 	"exchange/actors/seal"
 	"exchange/core/event"
-	"exchange/core/matching"
 	"exchange/core/money"
 	"exchange/core/state"
+	"exchange/core/trading"
 	"exchange/gateway/sign"
 	"exchange/persistence"
 )
@@ -100,7 +100,7 @@ func (s *scribe) accounts(n int) {
 }
 
 // order writes an order that rests, or takes the whole of the maker.
-func (s *scribe) order(account int, side matching.Side, price money.Price,
+func (s *scribe) order(account int, side trading.Side, price money.Price,
 	maker *event.Trade) uint64 {
 	s.orders++
 	o := event.Order{ID: s.orders, Account: uint32(account), Key: uint32(account), Nonce: s.orders,
@@ -116,18 +116,18 @@ func (s *scribe) order(account int, side matching.Side, price money.Price,
 func (s *scribe) trading(n, accounts int) {
 	for i := 0; i < n; i += 4 {
 		a, b := 1+i/4%accounts, 1+(i/4+1)%accounts
-		maker := s.order(a, matching.Sell, 100e8, nil)
+		maker := s.order(a, trading.Sell, 100e8, nil)
 		s.trades++
-		s.order(b, matching.Buy, 100e8,
+		s.order(b, trading.Buy, 100e8,
 			&event.Trade{ID: s.trades, Maker: maker, MakerAccount: uint32(a), Price: 100e8,
 				Amount: coin})
 		price := money.Price(200e8 + int64(i%1000)*1e6)
-		open := s.order(a, matching.Sell, price, nil)
+		open := s.order(a, trading.Sell, price, nil)
 		s.orders++
 		s.add(event.Record{Kind: event.KindCancel, Pair: 1,
 			Cancel: event.Cancel{ID: s.orders, Order: open, Account: uint32(a), Key: uint32(a),
 				Nonce: s.orders,
-				Side:  matching.Sell, Price: price, Remaining: coin}})
+				Side:  trading.Sell, Price: price, Remaining: coin}})
 	}
 	s.flush()
 }
@@ -157,7 +157,7 @@ func BenchmarkRecovery(b *testing.B) {
 		"snapshot=10000accounts,10000orders/journal=100000": func(s *scribe) {
 			s.accounts(10_000)
 			for i := range 10_000 {
-				s.order(1+i, matching.Sell, money.Price(300e8+int64(i%500)*1e6), nil)
+				s.order(1+i, trading.Sell, money.Price(300e8+int64(i%500)*1e6), nil)
 			}
 			s.snapshot()
 			s.trading(100_000, 10_000)

@@ -19,8 +19,8 @@ import (
 	"exchange/core/event"
 	"exchange/core/ledger"
 	"exchange/core/market"
-	"exchange/core/matching"
 	"exchange/core/state"
+	"exchange/core/trading"
 	"exchange/persistence"
 	"exchange/persistence/memory"
 )
@@ -137,7 +137,7 @@ func (s *sim) sameState(c *state.State) error {
 			continue
 		}
 		for side, levels := range units[n-1].Sides {
-			if err := sameLevels(p.Book.AppendLevels(nil, matching.Side(side+1), -1),
+			if err := sameLevels(p.Book.AppendLevels(nil, trading.Side(side+1), -1),
 				levels); err != nil {
 				return fmt.Errorf("%s: %w", p.Name, err)
 			}
@@ -147,7 +147,7 @@ func (s *sim) sameState(c *state.State) error {
 }
 
 // sameLevels compares a side of a book, or its best part, with what it must be.
-func sameLevels(got []matching.Level, want []simulation.Level) error {
+func sameLevels(got []trading.Level, want []simulation.Level) error {
 	if len(got) > len(want) {
 		return fmt.Errorf("a side has %d levels, not %d", len(got), len(want))
 	}
@@ -507,11 +507,11 @@ func sameNewest[T comparable](what string, got, want []T, older bool) error {
 
 // sameOrders compares a book with the model's order by order.
 func (s *sim) sameOrders(p *state.Pair) error {
-	for _, side := range []matching.Side{matching.Buy, matching.Sell} {
+	for _, side := range []trading.Side{trading.Buy, trading.Sell} {
 		got, want := p.Book.AppendOrders(nil, side, -1), s.model.Pairs[p.Number-1].Book.Orders(side)
 		for i := range want {
 			if w := want[i]; i >= len(got) ||
-				got[i] != (matching.Order{ID: w.ID, Account: w.Account, Side: w.Side,
+				got[i] != (trading.Order{ID: w.ID, Account: w.Account, Side: w.Side,
 					Price: w.Price, Amount: w.Amount,
 					Remaining: w.Remaining, TimeUs: w.TimeUs}) {
 				return fmt.Errorf("%s: %v order %d of the book is not %+v", p.Name, side, i+1, w)

@@ -13,9 +13,9 @@ import (
 
 	"exchange/actors/simulation"
 	"exchange/core/event"
-	"exchange/core/matching"
 	"exchange/core/money"
 	"exchange/core/state"
+	"exchange/core/trading"
 )
 
 // clients are all who send commands and read, and what they know from answers.
@@ -160,7 +160,7 @@ func amountOf(r *rand.Rand) money.Amount {
 }
 
 // priceOf is mostly one that trades now and then, or one that waits for others.
-func priceOf(r *rand.Rand, side matching.Side) money.Price {
+func priceOf(r *rand.Rand, side trading.Side) money.Price {
 	switch n := r.IntN(32); {
 	case n == 0:
 		return 1
@@ -170,7 +170,7 @@ func priceOf(r *rand.Rand, side matching.Side) money.Price {
 		return money.Price(1 + r.Int64N(math.MaxInt64-1))
 	case n < 6:
 		return money.Price(9e8 + r.Int64N(2e8)) // of all digits
-	case n < 15 && side == matching.Buy:
+	case n < 15 && side == trading.Buy:
 		return money.Price(90+r.Int64N(8)) * 1e7
 	case n < 15:
 		return money.Price(103+r.Int64N(8)) * 1e7
@@ -217,7 +217,7 @@ func (s *sim) command(r *rand.Rand, l *life) {
 	var run func() (*Command, error)
 	switch n := r.IntN(44); {
 	case n < 26:
-		side := matching.Side(1 + r.IntN(2))
+		side := trading.Side(1 + r.IntN(2))
 		q.wish = OrderWish{Pair: pick(r, e.Pairs()), Side: side, Price: priceOf(r, side),
 			Amount: amountOf(r)}
 		if r.IntN(3) == 0 {
@@ -864,8 +864,8 @@ func (s *sim) isFull(w *OrderWish, seq uint64) bool {
 		}
 	}
 	others := sides[w.Side.Opposite()-1]
-	crosses := len(others) > 0 && (w.Side == matching.Buy && others[0].Price <= w.Price ||
-		w.Side == matching.Sell && others[0].Price >= w.Price)
+	crosses := len(others) > 0 && (w.Side == trading.Buy && others[0].Price <= w.Price ||
+		w.Side == trading.Sell && others[0].Price >= w.Price)
 	return orders >= s.options.Limits.OpenOrdersPerBook && !crosses
 }
 

@@ -9,8 +9,8 @@ import (
 
 	"exchange/actors/metrics"
 	"exchange/core/event"
-	"exchange/core/matching"
 	"exchange/core/money"
+	"exchange/core/trading"
 )
 
 // counted are the counts that are not 0, as "name n".
@@ -234,7 +234,7 @@ func TestSomeCommandsAreTracedThroughAllStages(t *testing.T) {
 			t.Fatal("no command was traced")
 		}
 		c := must[*Command](t)(e.Place(key, n,
-			&OrderWish{Pair: e.Pairs()[0], Side: matching.Sell, Price: 100e8, Amount: 1}))
+			&OrderWish{Pair: e.Pairs()[0], Side: trading.Sell, Price: 100e8, Amount: 1}))
 		c.Free()
 		stages = e.Stats().Stages
 	}

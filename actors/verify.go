@@ -8,8 +8,8 @@ import (
 
 	"github.com/asynkron/protoactor-go/actor"
 
-	"exchange/core/matching"
 	"exchange/core/state"
+	"exchange/core/trading"
 )
 
 // A probe runs a function on an actor's own turn, where its state may be looked at.
@@ -61,7 +61,7 @@ func (e *Engine) verifyBook(p *Pair, market *state.Pair) error {
 			book.halted, market.Halted)
 	}
 	working := book.orders
-	for _, side := range [...]matching.Side{matching.Buy, matching.Sell} {
+	for _, side := range [...]trading.Side{trading.Buy, trading.Sell} {
 		a, b := working.AppendOrders(nil, side, -1), committed.AppendOrders(nil, side, -1)
 		if len(a) != len(b) {
 			return fmt.Errorf("%s: the working book has %d %v orders, the committed one %d", p.Name,

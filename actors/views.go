@@ -8,6 +8,7 @@ import (
 	"exchange/core/market"
 	"exchange/core/matching"
 	"exchange/core/state"
+	"exchange/core/trading"
 )
 
 // What everybody asks for (books, tickers, charts) is answered from views: immutable, shared, made
@@ -166,7 +167,7 @@ type reach struct {
 
 func (r reach) endsBefore(limit int) bool { return r.more && (limit < 0 || limit > r.most) }
 
-func reachOf(kind ReadKind, b *matching.Book, side matching.Side) reach {
+func reachOf(kind ReadKind, b *matching.Book, side trading.Side) reach {
 	deep := b.LevelCount(side) > shownLevels
 	if kind == ReadLevels {
 		return reach{shownLevels, deep}
@@ -227,7 +228,7 @@ func room[T any](last []T) []T {
 // copyDepth copies the book, and says which slot the copy is for.
 func (v *View) copyDepth(r *Read, p *state.Pair, b *board) int {
 	slot, deep := slotsOf(r.Kind)
-	v.buy, v.sell = reachOf(r.Kind, p.Book, matching.Buy), reachOf(r.Kind, p.Book, matching.Sell)
+	v.buy, v.sell = reachOf(r.Kind, p.Book, trading.Buy), reachOf(r.Kind, p.Book, trading.Sell)
 	buy, sell := v.buy.most, v.sell.most
 	if v.isDeep(r.LimitBuy, r.LimitSell) {
 		slot, buy, sell = deep, -1, -1

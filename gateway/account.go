@@ -10,7 +10,7 @@ import (
 	"exchange/actors"
 	"exchange/core/event"
 	"exchange/core/ledger"
-	"exchange/core/matching"
+	"exchange/core/trading"
 	"exchange/gateway/encode"
 	"exchange/persistence"
 )
@@ -108,7 +108,7 @@ const maxOrders = 2000
 
 // An orderFilter has the parameters of orders/own.
 type orderFilter struct {
-	side   matching.Side
+	side   trading.Side
 	pair   uint16
 	status uint8
 	before uint64
@@ -367,9 +367,9 @@ func (g *Gateway) ownTrades(r *request) {
 }
 
 // received is the currency that a side of a trade gets.
-func (r *request) received(pair uint16, side matching.Side) string {
+func (r *request) received(pair uint16, side trading.Side) string {
 	m := r.engine.Market(pair)
-	if side == matching.Buy {
+	if side == trading.Buy {
 		return m.Base
 	}
 	return m.Quote

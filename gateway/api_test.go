@@ -168,9 +168,9 @@ func talk(t testing.TB, c net.Conn, method, text string) answer {
 	return a
 }
 
-// market is an exchange where bob has bought 1 of alice's 1.5 BTC and bids next to nothing for
+// traded is an exchange where bob has bought 1 of alice's 1.5 BTC and bids next to nothing for
 // more.
-func trading(t *testing.T) *harness {
+func traded(t *testing.T) *harness {
 	h := newHarness(t, nil)
 	h.account("alice")
 	h.account("bob")
@@ -201,7 +201,7 @@ func (h *harness) bobs(private bool) []string {
 }
 
 func TestEveryResourceHasExactlyItsShape(t *testing.T) {
-	h := trading(t)
+	h := traded(t)
 	f := func(path, body string) {
 		t.Helper()
 		for _, p := range []string{path + "/", path, path + "/?format=json", path + "?format=json",
@@ -275,7 +275,7 @@ func TestEveryResourceHasExactlyItsShape(t *testing.T) {
 	g("/api/v1/deposits?currency_id=BTC", "[]")
 }
 
-// The tickers of trading.
+// The tickers of traded.
 const btcTicker = `{"timestamp":T,"pair":"BTC_USDT","last":100.5,"diff":0,"vol":1,"high":100.5,"low":100.5,"buy":0.01,"sell":100.5}`
 
 func emptyTicker(pair string) string {
@@ -284,7 +284,7 @@ func emptyTicker(pair string) string {
 }
 
 func TestOrdersAndCancelsAnswerInTheirShapeWithAndWithoutSlash(t *testing.T) {
-	h := trading(t)
+	h := traded(t)
 	f := func(path, params string, status int, body string) {
 		t.Helper()
 		want(t, path+" "+params, h.post("alice", path, params), status, body)
@@ -306,7 +306,7 @@ func TestOrdersAndCancelsAnswerInTheirShapeWithAndWithoutSlash(t *testing.T) {
 }
 
 func TestOrdersAreCancelledTogether(t *testing.T) {
-	h := trading(t)
+	h := traded(t)
 	f := func(path, params, body string) {
 		t.Helper()
 		want(t, path+" "+params, h.post("bob", path, params), 200, body)
@@ -332,7 +332,7 @@ func TestOrdersAreCancelledTogether(t *testing.T) {
 }
 
 func TestWithdrawsAnswerInTheirShapeWithAndWithoutSlash(t *testing.T) {
-	h := trading(t)
+	h := traded(t)
 	h.accountAt("carol", "carol@example.org")
 	if _, err := h.deposit("carol", "10", "BTC", "to-carol"); err != nil {
 		t.Fatal(err)
@@ -401,7 +401,7 @@ func TestWithdrawsAnswerInTheirShapeWithAndWithoutSlash(t *testing.T) {
 
 func TestTimesHaveMicrosecondsAndOrderDatesMilliseconds(t *testing.T) {
 	before := time.Now().Unix()
-	h := trading(t)
+	h := traded(t)
 	f := func(path, pattern string, unit int64) {
 		t.Helper()
 		a := h.do("GET", path, "", "", h.bobs(true)...)
@@ -437,7 +437,7 @@ func TestSecondsNeverEndInZeros(t *testing.T) {
 }
 
 func TestOtherFormatsThanJSONAreRefused(t *testing.T) {
-	h := trading(t)
+	h := traded(t)
 	refused := detail(NotAcceptable.Detail)
 	for _, p := range apiPaths {
 		probe := !strings.HasPrefix(p.path, "/api/")
@@ -493,7 +493,7 @@ func TestOtherFormatsThanJSONAreRefused(t *testing.T) {
 }
 
 func TestWrongMethodsAreToldWhatIsAllowed(t *testing.T) {
-	h := trading(t)
+	h := traded(t)
 	for _, p := range apiPaths {
 		for _, method := range []string{"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "TRACE",
 			"CONNECT", "get", "BREW"} {
@@ -520,7 +520,7 @@ func TestWrongMethodsAreToldWhatIsAllowed(t *testing.T) {
 }
 
 func TestHEADHasTheHeadersOfGETAndNoBody(t *testing.T) {
-	h := trading(t)
+	h := traded(t)
 	paths := []string{"/api/v1/pairs/?currency1=EUR", "/api/v1/ticker/?pair=X",
 		"/api/charts/BTC_USDT/7/chart", "/api/charts/BTC_USDT/D/chart?since=x",
 		"/api/v1/orderbook/NO_PAIR/", "/api/v1/order/77", "/api/v1/order/x", "/nothing",
@@ -549,7 +549,7 @@ func TestHEADHasTheHeadersOfGETAndNoBody(t *testing.T) {
 }
 
 func TestPreflightAllowsTheMethodsAndHeadersOfThePath(t *testing.T) {
-	h := trading(t)
+	h := traded(t)
 	for _, p := range apiPaths {
 		for _, path := range []string{p.path, p.path + "/"} {
 			a := h.do("OPTIONS", path, "", "", "Origin", "https://app.example",
@@ -571,7 +571,7 @@ func TestPreflightAllowsTheMethodsAndHeadersOfThePath(t *testing.T) {
 
 // With or without encoding of its letters it is the same path.
 func TestAPathMayHaveEncodedLetters(t *testing.T) {
-	h := trading(t)
+	h := traded(t)
 	for path, same := range map[string]string{
 		"/api/v1/%70airs/": "/api/v1/pairs", "/%61%70%69/v1/pair%73": "/api/v1/pairs",
 		"/api/v1/orderbook/BTC%5FUSDT":         "/api/v1/orderbook/BTC_USDT",
@@ -600,7 +600,7 @@ func TestAPathMayHaveEncodedLetters(t *testing.T) {
 }
 
 func TestPreflightAllowsWhatItAsksForWithinBounds(t *testing.T) {
-	h := trading(t)
+	h := traded(t)
 	f := func(asked, allowed string) {
 		t.Helper()
 		a := h.do("OPTIONS", "/api/v1/order/", "", "", "Access-Control-Request-Headers", asked)
@@ -623,7 +623,7 @@ func TestPreflightAllowsWhatItAsksForWithinBounds(t *testing.T) {
 }
 
 func TestAPackedBodyIsRefusedAsSuch(t *testing.T) {
-	h := trading(t)
+	h := traded(t)
 	p := order("buy", "BTC_USDT", "1", "1")
 	for coding, status := range map[string]int{"gzip": 415, "br": 415, "Identity": 201,
 		"identity, gzip": 415} {
@@ -644,7 +644,7 @@ func TestAPackedBodyIsRefusedAsSuch(t *testing.T) {
 
 // Clients send milliseconds where seconds are meant: such a moment is no bound.
 func TestAMomentInMillisecondsIsNoBound(t *testing.T) {
-	h := trading(t)
+	h := traded(t)
 	all := h.do("GET", "/api/charts/BTC_USDT/D/chart", "", "")
 	if all.status != 200 || len(all.body) < 10 {
 		t.Fatalf("%d %s", all.status, all.body)
@@ -660,7 +660,7 @@ func TestAMomentInMillisecondsIsNoBound(t *testing.T) {
 }
 
 func TestUnknownPathsAreNotFoundWhateverElseIsWrong(t *testing.T) {
-	h := trading(t)
+	h := traded(t)
 	for _, path := range []string{
 		"/", "/api", "/api/", "/api/v1", "/api/v1/", "/api/v2/pairs/", "/api/v1/pair/",
 		"/api/v1/pairs/BTC_USDT/", "/API/v1/pairs", "/api/v1/Pairs",
@@ -697,7 +697,7 @@ func TestUnknownPathsAreNotFoundWhateverElseIsWrong(t *testing.T) {
 
 // What is no HTTP at all, or strange HTTP, gets an answer and ends nothing but its connection.
 func TestStrangeRequestsAreAnswered(t *testing.T) {
-	h := trading(t)
+	h := traded(t)
 	f := func(text string, statuses ...int) {
 		t.Helper()
 		a := h.raw("GET", text)

@@ -66,7 +66,7 @@ func usedNonce(last uint64) string {
 }
 
 func TestBadHeadersAreRefusedOnEveryPrivatePath(t *testing.T) {
-	h := trading(t)
+	h := traded(t)
 	before := h.hash()
 	good := string(sign.New([]byte("secret-bob")).Sign(nil, []byte("key-bob")))
 	for _, p := range apiPaths {
@@ -116,7 +116,7 @@ func TestBadHeadersAreRefusedOnEveryPrivatePath(t *testing.T) {
 }
 
 func TestASignatureIsHexOfEitherCase(t *testing.T) {
-	h := trading(t)
+	h := traded(t)
 	for i, change := range []func(string) string{strings.ToLower, strings.ToUpper,
 		func(s string) string { return strings.ToUpper(s[:32]) + s[32:] }} {
 		s := signed("bob", uint64(100+i), "")
@@ -128,7 +128,7 @@ func TestASignatureIsHexOfEitherCase(t *testing.T) {
 }
 
 func TestANonceMustGrowForReadsAndCommandsAlike(t *testing.T) {
-	h := trading(t)
+	h := traded(t)
 	last := uint64(2) // trading() has used 1 and 2
 	f := func(nonce string, post bool, status int) {
 		t.Helper()
@@ -168,7 +168,7 @@ func TestANonceMustGrowForReadsAndCommandsAlike(t *testing.T) {
 }
 
 func TestChecksAreMadeInTheirOrder(t *testing.T) {
-	h := trading(t)
+	h := traded(t)
 	h.key("bob", "reader", event.PermissionRead)
 	h.key("bob", "elsewhere", event.AllPermissions, "192.0.2.0/24", "2001:db8::/32")
 	before := h.hash()
@@ -245,7 +245,7 @@ func TestChecksAreMadeInTheirOrder(t *testing.T) {
 
 // What an operator has switched off is refused in the same order, on every path that it concerns.
 func TestWhatIsSwitchedOffIsRefusedInTheOrderOfChecks(t *testing.T) {
-	h := trading(t)
+	h := traded(t)
 	h.key("bob", "reader", event.PermissionRead)
 	const nonce = 500
 	const bad = "address=&amount=x&code=&order=x&pair=x&withdraw=x" // for every POST
@@ -384,7 +384,7 @@ func TestWhatIsSwitchedOffIsRefusedInTheOrderOfChecks(t *testing.T) {
 }
 
 func TestARefusalOfTheWalletUsesTheNonce(t *testing.T) {
-	h := trading(t)
+	h := traded(t)
 	h.accountAt("carol", "carol@example.org")
 	if _, err := h.deposit("carol", "1", "BTC", "to-carol"); err != nil {
 		t.Fatal(err)
@@ -428,7 +428,7 @@ func TestARefusalOfTheWalletUsesTheNonce(t *testing.T) {
 
 // A query need not be signed; it may be, as sent or with its parameters sorted.
 func TestAGETIsSignedByItsKeyAloneOrWithItsQuery(t *testing.T) {
-	h := trading(t)
+	h := traded(t)
 	nonce := uint64(100)
 	f := func(query, message string, status int) {
 		t.Helper()
@@ -454,7 +454,7 @@ func TestAGETIsSignedByItsKeyAloneOrWithItsQuery(t *testing.T) {
 // What a signature does not cover: this is why the API is to be used over TLS only
 // (docs/security.md). Clients are as they are.
 func TestASignatureCoversNeitherNonceNorPath(t *testing.T) {
-	h := trading(t)
+	h := traded(t)
 	p := order("buy", "BTC_USDT", "1", "1")
 	for nonce := uint64(100); nonce < 102; nonce++ {
 		s := signed("bob", 100, p)
@@ -473,7 +473,7 @@ func TestASignatureCoversNeitherNonceNorPath(t *testing.T) {
 // A signature of no parameters is that of every GET of its key. Who has seen one changes nothing
 // with it.
 func TestTheSignatureOfAGETDoesNothingElse(t *testing.T) {
-	h := trading(t)
+	h := traded(t)
 	before := h.hash()
 	for _, p := range apiPaths {
 		if !strings.HasPrefix(p.allow, "POST") {
@@ -495,7 +495,7 @@ func TestTheSignatureOfAGETDoesNothingElse(t *testing.T) {
 }
 
 func TestEveryEncodingOfTheSignedParametersIsAccepted(t *testing.T) {
-	h := trading(t)
+	h := traded(t)
 	const note = "a b+(c)!*'~/\u00e9"
 	values := map[string]string{"amount": "1", "note": note, "pair": "BTC_USDT", "price": "0.50",
 		"type": "buy"}
@@ -554,7 +554,7 @@ func TestEveryEncodingOfTheSignedParametersIsAccepted(t *testing.T) {
 }
 
 func TestEachPrivatePathNeedsItsPermission(t *testing.T) {
-	h := trading(t)
+	h := traded(t)
 	all := map[string]uint8{"read": event.PermissionRead, "trade": event.PermissionTrade,
 		"withdraw": event.PermissionWithdraw}
 	for name, p := range all {
@@ -584,7 +584,7 @@ func TestEachPrivatePathNeedsItsPermission(t *testing.T) {
 }
 
 func TestAKeyWithAnAllowListWorksFromThereOnly(t *testing.T) {
-	h := trading(t)
+	h := traded(t)
 	f := func(ok bool, allow ...string) {
 		t.Helper()
 		name := "from-" + strconv.Itoa(len(allow)) + "-" +
@@ -606,7 +606,7 @@ func TestAKeyWithAnAllowListWorksFromThereOnly(t *testing.T) {
 }
 
 func TestARevokedKeyIsUnknown(t *testing.T) {
-	h := trading(t)
+	h := traded(t)
 	h.key("bob", "spare", event.AllPermissions)
 	if a := h.get("spare", "/api/v1/wallets/"); a.status != 200 {
 		t.Fatalf("%d %s", a.status, a.body)
@@ -643,7 +643,7 @@ func together(n int, send func(i int) answer) []answer {
 }
 
 func TestOfEqualNoncesInFlightExactlyOneWins(t *testing.T) {
-	h := trading(t)
+	h := traded(t)
 	p := order("buy", "ETH_USDT", "0.01", "1")
 	for round := range 20 {
 		nonce := uint64(1000 + round)
@@ -676,7 +676,7 @@ func TestOfEqualNoncesInFlightExactlyOneWins(t *testing.T) {
 }
 
 func TestOfEqualNoncesOfReadsInFlightExactlyOneWins(t *testing.T) {
-	h := trading(t)
+	h := traded(t)
 	for round := range 10 {
 		won := 0
 		for _, a := range together(20, func(int) answer {

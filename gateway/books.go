@@ -18,8 +18,8 @@ import (
 	"exchange/actors"
 	"exchange/actors/audit"
 	"exchange/core/event"
-	"exchange/core/matching"
 	"exchange/core/money"
+	"exchange/core/trading"
 	"exchange/persistence"
 	"exchange/persistence/backup"
 )
@@ -526,8 +526,8 @@ func (s *statementSource) ofTrade(t *persistence.Trade) (list []change) {
 			list = append(list, change{t.TimeUs, t.ID, cause, currency, credit, b, pair})
 		}
 	}
-	received := func(side matching.Side) uint16 {
-		if side == matching.Buy {
+	received := func(side trading.Side) uint16 {
+		if side == trading.Buy {
 			return base
 		}
 		return quote
@@ -544,7 +544,7 @@ func (s *statementSource) ofTrade(t *persistence.Trade) (list []change) {
 	}
 	// with itself it changes nothing
 	if t.Taker != t.Maker && (t.Taker == s.account || t.Maker == s.account) {
-		buys := (t.TakerSide == matching.Buy) == (t.Taker == s.account)
+		buys := (t.TakerSide == trading.Buy) == (t.Taker == s.account)
 		add("trade", base, buys, amount)
 		add("trade", quote, !buys, value)
 	}

@@ -8,7 +8,7 @@ import (
 	"github.com/valyala/fasthttp"
 
 	"exchange/actors"
-	"exchange/core/matching"
+	"exchange/core/trading"
 )
 
 // answered is a request that was answered, and whose answer nobody has taken yet.
@@ -37,7 +37,7 @@ func TestLargeAnswersThatWaitHaveABudget(t *testing.T) {
 		t.Helper()
 		nonce++
 		c, err := h.engine.Place(key, nonce,
-			&actors.OrderWish{Pair: h.engine.Pairs()[0], Side: matching.Sell, Price: 100e8,
+			&actors.OrderWish{Pair: h.engine.Pairs()[0], Side: trading.Sell, Price: 100e8,
 				Amount: 1e5})
 		if err != nil || c.Outcome() != actors.Accepted {
 			t.Fatal(c, err)

@@ -87,7 +87,7 @@ func has(a answer, directive string) bool {
 
 // cached is the exchange of market behind a shared cache.
 func cached(t *testing.T) (*harness, *sharedCache) {
-	h := trading(t)
+	h := traded(t)
 	return h, &sharedCache{h: h, stored: map[string][]variant{}}
 }
 
@@ -189,7 +189,7 @@ func TestASharedCacheKeepsThePagesOfTheAPI(t *testing.T) {
 }
 
 func TestEveryAnswerSaysWhatCachesMayDoWithIt(t *testing.T) {
-	h := trading(t)
+	h := traded(t)
 	f := func(what string, a answer, status int, control string) {
 		t.Helper()
 		if got := string(a.header.Peek("Cache-Control")); a.status != status || got != control {

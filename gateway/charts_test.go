@@ -14,8 +14,8 @@ import (
 
 	"exchange/actors"
 	"exchange/core/event"
-	"exchange/core/matching"
 	"exchange/core/money"
+	"exchange/core/trading"
 	"exchange/persistence"
 )
 
@@ -146,10 +146,10 @@ func withHistory(t *testing.T, random *rand.Rand, n int, change func(*actors.Opt
 			money.Amount(1+random.Int64N(1e9))
 		records = append(records,
 			event.Record{Kind: event.KindOrder, Pair: 1, TimeUs: at,
-				Order: event.Order{ID: id, Account: 1, Side: matching.Sell, Price: price,
+				Order: event.Order{ID: id, Account: 1, Side: trading.Sell, Price: price,
 					Amount: amount, Remaining: amount}},
 			event.Record{Kind: event.KindOrder, Pair: 1, TimeUs: at,
-				Order: event.Order{ID: id + 1, Account: 1, Side: matching.Buy, Price: price,
+				Order: event.Order{ID: id + 1, Account: 1, Side: trading.Buy, Price: price,
 					Amount: amount,
 					Trades: []event.Trade{{ID: uint64(i + 1), Maker: id, MakerAccount: 1,
 						Price: price, Amount: amount}}}})

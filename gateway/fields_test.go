@@ -141,7 +141,7 @@ var postFields = []struct {
 }
 
 func TestEachBadFieldOfABodyIsNamed(t *testing.T) {
-	h := trading(t)
+	h := traded(t)
 	body := func(with map[string]string) string {
 		var parts []string
 		for _, name := range slices.Sorted(maps.Keys(with)) {
@@ -201,7 +201,7 @@ func TestEachBadFieldOfABodyIsNamed(t *testing.T) {
 // Beside them what is at the bounds, and strange but a text, is taken: what refuses these is that
 // bob has no e-mail address, and that there is no such withdraw.
 func TestTextsOfAWithdrawMayBeAnyAtTheirBounds(t *testing.T) {
-	h := trading(t)
+	h := traded(t)
 	nonce := uint64(fieldsNonce)
 	for _, v := range []string{quote(strings.Repeat("x", 256)), "1.50", `"<b>&"`, `"!~'\"\\"`} {
 		want(t, v, h.postJSON("bob", nonce, "/api/v1/withdraw/",
@@ -262,7 +262,7 @@ func TestAnOrderOfTooLittleValueIsRefusedTogetherWithOtherFaults(t *testing.T) {
 }
 
 func TestFormsAreCheckedAsJSONIs(t *testing.T) {
-	h := trading(t)
+	h := traded(t)
 	untouched(t, h, func() {
 		path := "/api/v1/order/"
 		f := func(params, names string) {
@@ -302,7 +302,7 @@ func TestFormsAreCheckedAsJSONIs(t *testing.T) {
 }
 
 func TestABodyThatIsNoSetOfParametersIsRefusedWithAReason(t *testing.T) {
-	h := trading(t)
+	h := traded(t)
 	good := `{"amount":1,"pair":"BTC_USDT","price":1,"type":"buy"}`
 	many := func(n int) string {
 		var parts []string
@@ -372,7 +372,7 @@ func TestABodyThatIsNoSetOfParametersIsRefusedWithAReason(t *testing.T) {
 }
 
 func TestEachBadParameterOfAQueryIsNamed(t *testing.T) {
-	h := trading(t)
+	h := traded(t)
 	counts := []string{"0", "00", "-1", "1.0", "1e3", "+1", "%201", "", "all",
 		"12345678901234567890", "%D9%A1"}
 	ids := counts

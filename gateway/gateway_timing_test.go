@@ -16,7 +16,7 @@ import (
 	"github.com/valyala/fasthttp"
 
 	"exchange/core/event"
-	"exchange/core/matching"
+	"exchange/core/trading"
 	"exchange/gateway/encode"
 )
 
@@ -63,7 +63,7 @@ var orderBodies = []struct{ name, contentType, body, params string }{
 
 func tradeRecord() *event.Record {
 	rec := &event.Record{Kind: event.KindOrder, TimeUs: 1795241513443573}
-	rec.Order = event.Order{ID: 1234567, Side: matching.Buy,
+	rec.Order = event.Order{ID: 1234567, Side: trading.Buy,
 		Trades: []event.Trade{{ID: 7654321, Maker: 1234560, Price: 5000012e6, Amount: 12345678}}}
 	return rec
 }
@@ -181,7 +181,7 @@ func BenchmarkPublicRequest(b *testing.B) {
 
 // BenchmarkOrderBook is the encoding of an answer with the top 20 levels.
 func BenchmarkOrderBook(b *testing.B) {
-	levels := make([]matching.Level, 20)
+	levels := make([]trading.Level, 20)
 	for i := range levels {
 		levels[i].Price, levels[i].Amount = 5000012e6, levels[i].Amount.Add(12345678)
 	}

@@ -338,7 +338,7 @@ func TestUntilThereIsAnEngineTheExchangeIsStarting(t *testing.T) {
 }
 
 func TestAfterTheEndOfItsEngineTheExchangeIsStopping(t *testing.T) {
-	h := trading(t)
+	h := traded(t)
 	h.engine.CloseAdmission()
 	p := order("buy", "BTC_USDT", "1", "1")
 	refusedForNow(t, "order", h.post("bob", "/api/v1/order", p), Stopping)
@@ -349,7 +349,7 @@ func TestAfterTheEndOfItsEngineTheExchangeIsStopping(t *testing.T) {
 }
 
 func TestABodyMayBeAsLargeAsTheLimitAndNotAByteMore(t *testing.T) {
-	h := trading(t)
+	h := traded(t)
 	const most = 64 << 10 // the harness's
 	good := `{"amount":1,"pair":"BTC_USDT","price":1,"type":"buy","x":"`
 	body := good + strings.Repeat("x", most-len(good)-2) + `"}`
@@ -396,7 +396,7 @@ func TestABodyMayBeAsLargeAsTheLimitAndNotAByteMore(t *testing.T) {
 }
 
 func TestHeadersLargerThanTheLimitAreRefused(t *testing.T) {
-	h := trading(t)
+	h := traded(t)
 	const most = 8 << 10 // the harness's
 	text := func(pad int) string {
 		return "GET /api/v1/currencies HTTP/1.1\r\nHost: x\r\nX-Pad: " + strings.Repeat("x", pad) +

@@ -593,7 +593,7 @@ func TestAnOrderBookIsCutByItsLimitsAndGrouped(t *testing.T) {
 }
 
 func TestTheUpdateIdGrowsByOneWithEachChangeOfItsBookOnly(t *testing.T) {
-	h := trading(t)
+	h := traded(t)
 	id := func(pair string) string {
 		return string(h.do("GET", "/api/v1/orderbook/"+pair+"/?limit_sell=1&limit_buy=1&group=1",
 			"", "").header.Peek("X-Update-Id"))
@@ -628,7 +628,7 @@ func TestTheUpdateIdGrowsByOneWithEachChangeOfItsBookOnly(t *testing.T) {
 }
 
 func TestASelfTradeIsListedOnceWithTheTakersSide(t *testing.T) {
-	h := trading(t)
+	h := traded(t)
 	m := &model{orders: map[uint64]*listedOrder{}}
 	for _, c := range []string{"ETH", "USDT"} {
 		if _, err := h.deposit("alice", "100", c, c); err != nil {

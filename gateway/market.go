@@ -5,7 +5,7 @@ import (
 	"strconv"
 
 	"exchange/actors"
-	"exchange/core/matching"
+	"exchange/core/trading"
 	"exchange/gateway/encode"
 	"exchange/persistence"
 )
@@ -95,7 +95,7 @@ func (g *Gateway) orderBook(r *request) {
 	d := v.Depth
 	allSell, allBuy := len(d.SellLevels)+len(d.SellOrders), len(d.BuyLevels)+len(d.BuyOrders)
 	sell, buy = min(sell, allSell), min(buy, allBuy)
-	entry := func(orders []matching.Order, levels []matching.Level) func([]byte, int) []byte {
+	entry := func(orders []trading.Order, levels []trading.Level) func([]byte, int) []byte {
 		if kind == actors.ReadLevels {
 			return func(b []byte, i int) []byte {
 				return encode.Level(b, levels[i].Price, levels[i].Amount)
@@ -162,7 +162,7 @@ func (r *request) bookLimit(name, alias string) int {
 	return n
 }
 
-func appendBookOrder(b []byte, o *matching.Order) []byte {
+func appendBookOrder(b []byte, o *trading.Order) []byte {
 	b = o.Price.Append(append(b, `{"price":`...))
 	b = o.Remaining.Append(append(b, `,"amount":`...))
 	b = strconv.AppendUint(append(b, `,"id":`...), o.ID, 10)

@@ -79,7 +79,7 @@ func nothing(v string) bool { return v == "" || v == "null" || v == `""` }
 
 // moderated is trading with two withdraws of carol's: 1 is new, 2 is verified.
 func moderated(t *testing.T) *harness {
-	h := trading(t)
+	h := traded(t)
 	h.accountAt("carol", "carol@example.org")
 	if _, err := h.deposit("carol", "10", "BTC", "to-carol"); err != nil {
 		t.Fatal(err)
@@ -633,7 +633,7 @@ func TestActionsAreListedNewestFirstWithWhoDidThem(t *testing.T) {
 }
 
 func TestAnAccountIsShownWithItsNewestOrders(t *testing.T) {
-	h := trading(t)
+	h := traded(t)
 	for i := range 25 {
 		if a := h.post("bob", "/api/v1/order",
 			order("buy", []string{"BTC_USDT", "ETH_USDT"}[i%2], "0.5",

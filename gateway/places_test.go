@@ -33,7 +33,7 @@ func dialedFrom(t *testing.T, source, address string) net.Conn {
 
 // A crowded exchange has so many places, and trades.
 func crowded(t *testing.T, places int) (h *harness, address string) {
-	h = trading(t)
+	h = traded(t)
 	h.tune = func(o *Options) { o.Connections = places }
 	h.stop()
 	h.start()
@@ -66,7 +66,7 @@ func TestASupervisorOfThisMachineFindsAPlace(t *testing.T) {
 // So is one at an address that a proxy of this machine has, too. Connections from there are never
 // given up, so the spare place is free again only when the probe leaves it.
 func TestASupervisorBesideATrustedProxyFindsAPlace(t *testing.T) {
-	h := trading(t)
+	h := traded(t)
 	h.tune = func(o *Options) {
 		o.Connections = 3
 		o.TrustedProxies = []netip.Prefix{netip.MustParsePrefix("127.0.0.1/32")}

@@ -25,7 +25,7 @@ func (c *testClock) pass(d time.Duration) { c.ns.Add(int64(d)) }
 // limited is the exchange of market, started again with limits on requests a second. The peer of
 // all its connections is 0.0.0.0, which is a proxy that is trusted: see from.
 func limited(t *testing.T, rates func(*Options)) (*harness, *testClock) {
-	h, c := trading(t), &testClock{}
+	h, c := traded(t), &testClock{}
 	h.tune = func(o *Options) {
 		rates(o)
 		o.RateEntries, o.Clock = 1000, c.ns.Load

@@ -276,7 +276,7 @@ func TestAChartThatMemoryHasAsksTheStoreNothing(t *testing.T) {
 // Whatever limits are asked for, each entry of a book is encoded once for a part and once for the
 // whole, and none behind a limit.
 func TestABookIsEncodedOnceHoweverItIsAskedFor(t *testing.T) {
-	h := trading(t)
+	h := traded(t)
 	for i := range 4 {
 		if a := h.post("alice", "/api/v1/order/",
 			order("sell", "BTC_USDT", "0.01", fmt.Sprint(200+i))); a.status != 201 {

@@ -9,7 +9,7 @@ import (
 
 	"exchange/actors"
 	"exchange/core/event"
-	"exchange/core/matching"
+	"exchange/core/trading"
 	"exchange/persistence"
 )
 
@@ -105,7 +105,7 @@ func TestAListOfOrdersAsksTheStateForNoMoreThanItShows(t *testing.T) {
 		left          int // what the list itself skips
 	}{
 		{what: "all", kind: actors.ReadOrders, limit: 10},
-		{what: "active", filter: orderFilter{status: persistence.StatusActive, side: matching.Buy},
+		{what: "active", filter: orderFilter{status: persistence.StatusActive, side: trading.Buy},
 			skip: 100_000, kind: actors.ReadOrders, offset: 100_000, limit: 10},
 		{what: "done", filter: orderFilter{status: persistence.StatusDone}, skip: 7,
 			kind: actors.ReadHistory, limit: 10, left: 7},

@@ -10,7 +10,7 @@ import (
 
 	"exchange/actors"
 	"exchange/core/event"
-	"exchange/core/matching"
+	"exchange/core/trading"
 	"exchange/gateway/params"
 	"exchange/gateway/ratelimit"
 	"exchange/gateway/sign"
@@ -216,7 +216,7 @@ func (r *request) before() uint64 {
 }
 
 // side is buy or sell, 0 if the parameter is not there.
-func (r *request) side(name string) matching.Side {
+func (r *request) side(name string) trading.Side {
 	p, ok := r.query.Get(name)
 	if !ok {
 		return 0
@@ -293,12 +293,12 @@ func (r *request) clientID(from *params.Set) event.ClientID {
 	return id
 }
 
-func sideOf(text []byte) matching.Side {
+func sideOf(text []byte) trading.Side {
 	switch string(text) {
 	case "buy":
-		return matching.Buy
+		return trading.Buy
 	case "sell":
-		return matching.Sell
+		return trading.Sell
 	}
 	return 0
 }

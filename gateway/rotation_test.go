@@ -104,7 +104,7 @@ func TestTheServersKeyIsRotatedAndNoAPIKeyIsLost(t *testing.T) {
 }
 
 func TestAnAccountsKeyIsReplacedWithoutAGap(t *testing.T) {
-	h := trading(t)
+	h := traded(t)
 	ask := operator(t, h.gateway)
 	made := madeKey.FindStringSubmatch(
 		ask("POST", "/operator/v1/keys", `{"account":"bob","permissions":["read","trade"]}`).body)

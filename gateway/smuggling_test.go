@@ -63,7 +63,7 @@ func (h *harness) served() string {
 // Behind each request comes another one, which would be seen if the first ended anywhere else than
 // the standard says.
 func TestNoRequestHidesInAnother(t *testing.T) {
-	h := trading(t)
+	h := traded(t)
 	address := h.served()
 	const last = "GET /readyz HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n"
 	hidden := "GET /api/v1/pairs HTTP/1.1\r\nHost: x\r\n\r\n"
@@ -258,7 +258,7 @@ func slicesOf(n, v int) []int {
 }
 
 func TestTheOperatorsListenerIsAsStrict(t *testing.T) {
-	h := trading(t)
+	h := traded(t)
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)

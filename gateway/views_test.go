@@ -190,7 +190,7 @@ func readers(t *testing.T, h *harness) (end func()) {
 // The tickers of all pairs are shared too, and are made anew when one of them changes or the minute
 // turns.
 func TestTheListOfTickersFollowsEachPair(t *testing.T) {
-	h := trading(t)
+	h := traded(t)
 	for i, pair := range listPairs[:2] {
 		before := h.do("GET", "/api/v1/ticker/", "", "").body
 		if a := h.post("bob", "/api/v1/order",

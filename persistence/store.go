@@ -24,8 +24,8 @@ import (
 	"strings"
 	"time"
 
-	"exchange/core/matching"
 	"exchange/core/money"
+	"exchange/core/trading"
 )
 
 // The answers of a store. Every error of Append that is not Definite means "unknown: retry the same
@@ -338,7 +338,7 @@ type Nonce struct {
 type Trade struct {
 	ID         uint64
 	Pair       uint16
-	TakerSide  matching.Side
+	TakerSide  trading.Side
 	Price      money.Price
 	Amount     money.Amount
 	TimeUs     int64
@@ -362,7 +362,7 @@ type Order struct {
 	ID        uint64
 	Account   uint32
 	Pair      uint16
-	Side      matching.Side
+	Side      trading.Side
 	Status    uint8 // StatusCancelled or StatusDone
 	Price     money.Price
 	Amount    money.Amount // as asked for
@@ -426,11 +426,11 @@ type Action struct {
 // A TradeQuery selects trades. Zero fields do not filter.
 type TradeQuery struct {
 	Pair      uint16
-	Account   uint32        // trades where this account was the taker or the maker
-	TakerSide matching.Side // the field `type` of the API
-	MySide    matching.Side // only with Account: its own side; the taker's when it met itself
-	Before    uint64        // only ids below
-	Offset    int           // leave out that many matching rows first
+	Account   uint32       // trades where this account was the taker or the maker
+	TakerSide trading.Side // the field `type` of the API
+	MySide    trading.Side // only with Account: its own side; the taker's when it met itself
+	Before    uint64       // only ids below
+	Offset    int          // leave out that many matching rows first
 	Ascending bool
 }
 
@@ -438,7 +438,7 @@ type TradeQuery struct {
 type OrderQuery struct {
 	Account  uint32
 	Pair     uint16
-	Side     matching.Side
+	Side     trading.Side
 	Status   uint8
 	ClientID string
 	Before   uint64

@@ -13,9 +13,9 @@ import (
 	"exchange/actors/seal"
 	"exchange/core/event"
 	"exchange/core/market"
-	"exchange/core/matching"
 	"exchange/core/money"
 	"exchange/core/state"
+	"exchange/core/trading"
 	"exchange/persistence"
 	"exchange/persistence/pebble"
 )
@@ -39,7 +39,7 @@ func someRecords(sealer *seal.Sealer) (list []event.Record) {
 			ID: deposits, Account: account, Currency: currency, Amount: 1000 * coin,
 			Reference: fmt.Sprint("reference ", deposits)}})
 	}
-	order := func(account uint32, side matching.Side, maker uint64) {
+	order := func(account uint32, side trading.Side, maker uint64) {
 		orders++
 		o := event.Order{ID: orders, Account: account, Key: account, Nonce: orders, Side: side,
 			Price: 100e8, Amount: coin, Remaining: coin}
@@ -61,14 +61,14 @@ func someRecords(sealer *seal.Sealer) (list []event.Record) {
 	deposit(1, 1)
 	deposit(2, 2)
 	for range 2 {
-		order(1, matching.Sell, 0)
-		order(2, matching.Buy, orders)
+		order(1, trading.Sell, 0)
+		order(2, trading.Buy, orders)
 	}
 	deposit(1, 1)
-	order(1, matching.Sell, 0)
+	order(1, trading.Sell, 0)
 	list = append(list, event.Record{Kind: event.KindCancel, Pair: 1, Cancel: event.Cancel{
 		ID: orders + 1, Order: orders, Account: 1, Key: 1, Nonce: orders + 1,
-		Side: matching.Sell, Price: 100e8, Remaining: coin}})
+		Side: trading.Sell, Price: 100e8, Remaining: coin}})
 	return list
 }
 

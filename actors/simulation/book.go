@@ -7,8 +7,8 @@ import (
 	"slices"
 
 	"exchange/core/event"
-	"exchange/core/matching"
 	"exchange/core/money"
+	"exchange/core/trading"
 )
 
 // An Order is an accepted order that rests.
@@ -16,7 +16,7 @@ type Order struct {
 	ID        uint64
 	Account   uint32
 	Pair      uint16
-	Side      matching.Side
+	Side      trading.Side
 	Price     money.Price
 	Amount    money.Amount
 	Remaining money.Amount
@@ -38,10 +38,10 @@ type Book struct {
 	turns int
 }
 
-func (b *Book) side(s matching.Side) *[]*Order { return &b.sides[s-1] }
+func (b *Book) side(s trading.Side) *[]*Order { return &b.sides[s-1] }
 
 // Orders of a side, the one that trades next first.
-func (b *Book) Orders(s matching.Side) []*Order { return *b.side(s) }
+func (b *Book) Orders(s trading.Side) []*Order { return *b.side(s) }
 
 // Len is how many orders rest.
 func (b *Book) Len() int { return len(b.sides[0]) + len(b.sides[1]) }
@@ -66,7 +66,7 @@ func (b *Book) rest(o *Order) {
 	*list = append(*list, o)
 	slices.SortStableFunc(*list, func(a, b *Order) int {
 		byPrice := cmp.Compare(a.Price, b.Price)
-		if o.Side == matching.Buy {
+		if o.Side == trading.Buy {
 			byPrice = -byPrice
 		}
 		return cmp.Or(byPrice, cmp.Compare(a.turn, b.turn))
@@ -79,7 +79,7 @@ func (b *Book) remove(o *Order) {
 }
 
 // Levels are the prices of a side, best first.
-func (b *Book) Levels(s matching.Side) (list []Level) {
+func (b *Book) Levels(s trading.Side) (list []Level) {
 	for _, o := range *b.side(s) {
 		if n := len(list); n == 0 || list[n-1].Price != o.Price {
 			list = append(list, Level{Price: o.Price, Amount: new(big.Int)})
@@ -92,7 +92,7 @@ func (b *Book) Levels(s matching.Side) (list []Level) {
 }
 
 // at is the amount at a price.
-func (b *Book) at(s matching.Side, p money.Price) *big.Int {
+func (b *Book) at(s trading.Side, p money.Price) *big.Int {
 	sum := new(big.Int)
 	for _, o := range *b.side(s) {
 		if o.Price == p {
@@ -110,8 +110,8 @@ func (b *Book) match(o *event.Order, most int) (trades []event.Trade, remaining 
 	makers := b.side(o.Side.Opposite())
 	for remaining = o.Amount; remaining > 0 && len(*makers) > 0; {
 		m := (*makers)[0]
-		if o.Side == matching.Buy && m.Price > o.Price ||
-			o.Side == matching.Sell && m.Price < o.Price {
+		if o.Side == trading.Buy && m.Price > o.Price ||
+			o.Side == trading.Sell && m.Price < o.Price {
 			break
 		}
 		if len(trades) == most {

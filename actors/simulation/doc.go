@@ -5,7 +5,7 @@
 // It is the sequential specification, written to be right by looking at it: a book is a sorted
 // list, money is a big integer, what is reserved is added up anew from open orders and pending
 // withdraws. It shares no code with what it checks but the names of things (event, money,
-// matching.Side). The simulation itself, which drives the real engine, is in the tests of package
+// trading.Side). The simulation itself, which drives the real engine, is in the tests of package
 // actors.
 //
 //	model.go    records, one after the other      book.go    price-time priority

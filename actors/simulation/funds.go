@@ -6,8 +6,8 @@ import (
 	"slices"
 
 	"exchange/core/event"
-	"exchange/core/matching"
 	"exchange/core/money"
+	"exchange/core/trading"
 )
 
 // Money is in units of 1e-16, as big integers: nothing overflows, and nothing is rounded.
@@ -47,16 +47,16 @@ func (f Funds) String() string {
 }
 
 // needs is what an order holds, and of which currency.
-func (p *Pair) needs(side matching.Side, price money.Price, amount money.Amount) (currency uint16,
+func (p *Pair) needs(side trading.Side, price money.Price, amount money.Amount) (currency uint16,
 	held *big.Int) {
-	if side == matching.Buy {
+	if side == trading.Buy {
 		return p.Quote, valueOf(price, amount)
 	}
 	return p.Base, ofAmount(amount)
 }
 
 // Need is what an order of that kind would hold.
-func (m *Model) Need(pair uint16, side matching.Side, price money.Price,
+func (m *Model) Need(pair uint16, side trading.Side, price money.Price,
 	amount money.Amount) (currency uint16, held *big.Int) {
 	return m.Pairs[pair-1].needs(side, price, amount)
 }
@@ -209,7 +209,7 @@ type version struct {
 func (m *Model) settleTrade(p *Pair, o *event.Order, t *event.Trade) error {
 	taker, maker := m.Accounts[o.Account-1], m.Accounts[t.MakerAccount-1]
 	buyer, seller, buyerFee, sellerFee := taker, maker, t.TakerFee, t.MakerFee
-	if o.Side == matching.Sell {
+	if o.Side == trading.Sell {
 		buyer, seller, buyerFee, sellerFee = maker, taker, t.MakerFee, t.TakerFee
 	}
 	base, quote := ofAmount(t.Amount), valueOf(t.Price, t.Amount)
@@ -218,7 +218,7 @@ func (m *Model) settleTrade(p *Pair, o *event.Order, t *event.Trade) error {
 	buyer.debit(p.Quote, quote)
 	seller.credit(p.Quote, quote)
 	takerGets, makerGets := base, quote
-	if o.Side == matching.Sell {
+	if o.Side == trading.Sell {
 		takerGets, makerGets = quote, base
 	}
 	if !m.feeFits(p, taker, takerGets, t.TakerFee, func(r Rates) money.Rate { return r.Taker }) ||

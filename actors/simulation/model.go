@@ -8,8 +8,8 @@ import (
 	"time"
 
 	"exchange/core/event"
-	"exchange/core/matching"
 	"exchange/core/money"
+	"exchange/core/trading"
 	"exchange/persistence"
 )
 
@@ -114,7 +114,7 @@ type Unit struct {
 	Cancel    bool
 	ID        uint64
 	Cancelled uint64
-	Side      matching.Side
+	Side      trading.Side
 	Price     money.Price
 	Remaining money.Amount // what rests, or rested
 	Trades    []event.Trade
@@ -124,7 +124,7 @@ type Unit struct {
 
 // A Change is what is at a price after a unit.
 type Change struct {
-	Side   matching.Side
+	Side   trading.Side
 	Price  money.Price
 	Amount *big.Int
 }
@@ -513,7 +513,7 @@ func (m *Model) unit(p *Pair, u *Unit) {
 		u.Changed = append(u.Changed, Change{u.Side, u.Price, p.Book.at(u.Side, u.Price)})
 	}
 	p.UpdateID++
-	u.Seq, u.Sides = m.Seq, [2][]Level{p.Book.Levels(matching.Buy), p.Book.Levels(matching.Sell)}
+	u.Seq, u.Sides = m.Seq, [2][]Level{p.Book.Levels(trading.Buy), p.Book.Levels(trading.Sell)}
 	p.Units = append(p.Units, *u)
 }
 

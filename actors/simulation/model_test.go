@@ -5,8 +5,8 @@ import (
 	"time"
 
 	"exchange/core/event"
-	"exchange/core/matching"
 	"exchange/core/money"
+	"exchange/core/trading"
 )
 
 const coin = money.Amount(1e8)
@@ -42,7 +42,7 @@ func begun(t *testing.T) *Model {
 				Amount: 1000 * coin, Reference: name + " USD"}})
 	}
 	for id := uint64(1); id <= 2; id++ {
-		add(orderOf(event.Order{ID: id, Account: 1, Key: 1, Nonce: id, Side: matching.Sell,
+		add(orderOf(event.Order{ID: id, Account: 1, Key: 1, Nonce: id, Side: trading.Sell,
 			Price: 100e8, Amount: 2 * coin, Remaining: 2 * coin}))
 	}
 	return m
@@ -54,7 +54,7 @@ func orderOf(o event.Order) event.Record {
 
 // taken is an order of account 2 that takes 3 BTC: all of order 1, and half of order 2.
 func taken() event.Order {
-	return event.Order{ID: 3, Account: 2, Key: 2, Nonce: 1, Side: matching.Buy, Price: 101e8,
+	return event.Order{ID: 3, Account: 2, Key: 2, Nonce: 1, Side: trading.Buy, Price: 101e8,
 		Amount: 3 * coin, Trades: []event.Trade{
 			{ID: 1, Maker: 1, MakerAccount: 1, Price: 100e8, Amount: 2 * coin},
 			{ID: 2, Maker: 2, MakerAccount: 1, Price: 100e8, Amount: coin, MakerRemaining: coin},
@@ -121,13 +121,13 @@ func TestTheModelRefusesARecordThatIsWrong(t *testing.T) {
 	for what, r := range map[string]event.Record{
 		"a cancel of another's order": {Kind: event.KindCancel, Pair: 1, TimeUs: 9,
 			Cancel: event.Cancel{ID: 3, Order: 1, Account: 2, Key: 2, Nonce: 1,
-				Side: matching.Sell, Price: 100e8, Remaining: 2 * coin}},
+				Side: trading.Sell, Price: 100e8, Remaining: 2 * coin}},
 		"a cancel of another amount": {Kind: event.KindCancel, Pair: 1, TimeUs: 9,
 			Cancel: event.Cancel{ID: 3, Order: 1, Account: 1, Key: 1, Nonce: 3,
-				Side: matching.Sell, Price: 100e8, Remaining: coin}},
+				Side: trading.Sell, Price: 100e8, Remaining: coin}},
 		"a cancel that goes back in time": {Kind: event.KindCancel, Pair: 1, TimeUs: 1,
 			Cancel: event.Cancel{ID: 3, Order: 1, Account: 1, Key: 1, Nonce: 3,
-				Side: matching.Sell, Price: 100e8, Remaining: 2 * coin}},
+				Side: trading.Sell, Price: 100e8, Remaining: 2 * coin}},
 		"a reference that was used": {Kind: event.KindDeposit,
 			Deposit: event.Deposit{ID: 5, Account: 1, Currency: 1, Amount: coin,
 				Reference: "ann BTC"}},
@@ -171,7 +171,7 @@ func TestTheModelRefusesWhatClientsDoDuringMaintenance(t *testing.T) {
 	}
 	m, order := begun(t), orderOf(taken())
 	cancel := event.Record{Kind: event.KindCancel, Pair: 1, TimeUs: 2, Who: "op",
-		Cancel: event.Cancel{ID: 3, Order: 2, Account: 1, Side: matching.Sell, Price: 100e8,
+		Cancel: event.Cancel{ID: 3, Order: 2, Account: 1, Side: trading.Sell, Price: 100e8,
 			Remaining: 2 * coin}}
 	order.TimeUs, order.Order.ID, order.Order.Amount, order.Order.Trades = 4, 4, 2*coin,
 		order.Order.Trades[:1]

@@ -20,8 +20,8 @@ import (
 	"exchange/actors"
 	"exchange/actors/seal"
 	"exchange/core/event"
-	"exchange/core/matching"
 	"exchange/core/money"
+	"exchange/core/trading"
 	"exchange/gateway"
 	"exchange/gateway/encode"
 	"exchange/gateway/socketio"
@@ -193,7 +193,7 @@ func (s *source) start(dir string) error {
 		Stream: gateway.StreamOptions{Connections: 20_000, ConnectionsPerAddress: 20_000}})
 	g.SetEngine(s.engine)
 	go g.Serve(s.listener) //nolint:errcheck // it ends with the process
-	trade := append(encode.Trade(nil, 123_456, 50_000e8, tradedPair, matching.Buy,
+	trade := append(encode.Trade(nil, 123_456, 50_000e8, tradedPair, trading.Buy,
 		time.Now().UnixMicro(), lot), '}')
 	s.frame = socketio.AppendFrame(nil, "/", "trades", trade)
 	return nil
@@ -218,7 +218,7 @@ const (
 	bid = money.Price(49_000e8)
 )
 
-func (s *source) place(t *trader, side matching.Side, price money.Price,
+func (s *source) place(t *trader, side trading.Side, price money.Price,
 	amount money.Amount) error {
 	t.nonce++
 	c, err := s.engine.Place(t.key, t.nonce,
@@ -245,7 +245,7 @@ func (s *source) prepare(burst int) error {
 		go func() {
 			var err error
 			for i := 0; i < each && err == nil; i++ {
-				err = s.place(m, matching.Sell, ask, lot)
+				err = s.place(m, trading.Sell, ask, lot)
 			}
 			failed <- err
 		}()
@@ -261,7 +261,7 @@ func (s *source) prepare(burst int) error {
 // trade is one order that meets so many others.
 func (s *source) trade(burst int) error {
 	s.stock -= burst
-	return s.place(s.taker, matching.Buy, ask, lot*money.Amount(burst))
+	return s.place(s.taker, trading.Buy, ask, lot*money.Amount(burst))
 }
 
 // bursts asks for one burst after the other has arrived everywhere. What prepare takes does not
@@ -395,7 +395,7 @@ func (s *source) latency(d *demand) (y yield, err error) {
 func (s *source) rate(d *demand) (y yield, err error) {
 	if !s.bidden {
 		s.bidden = true
-		if err := s.place(s.taker, matching.Buy, bid, 1_000_000*coin); err != nil {
+		if err := s.place(s.taker, trading.Buy, bid, 1_000_000*coin); err != nil {
 			return y, err
 		}
 	}
@@ -407,7 +407,7 @@ func (s *source) rate(d *demand) (y yield, err error) {
 			var err error
 			for range work {
 				if err == nil {
-					err = s.place(m, matching.Sell, bid, lot)
+					err = s.place(m, trading.Sell, bid, lot)
 				}
 				done.Add(1)
 			}

@@ -6,8 +6,8 @@ import (
 	"fmt"
 	"hash/crc32"
 
-	"exchange/core/matching"
 	"exchange/core/money"
+	"exchange/core/trading"
 )
 
 // Sizes and limits of the encoding.
@@ -231,8 +231,8 @@ func amount(dst []byte, a money.Amount) []byte {
 	return uv(dst, uint64(a))
 }
 
-func side(s matching.Side) byte {
-	if s != matching.Buy && s != matching.Sell {
+func side(s trading.Side) byte {
+	if s != trading.Buy && s != trading.Sell {
 		panic(fmt.Sprintf("BUG: a record is written with side %d", s))
 	}
 	return byte(s)
@@ -401,9 +401,9 @@ func (d *decoder) take(n int) []byte {
 
 func (d *decoder) text() string { return string(d.bytes(maxText)) }
 
-func (d *decoder) side() matching.Side {
-	s := matching.Side(d.byte())
-	if s != matching.Buy && s != matching.Sell {
+func (d *decoder) side() trading.Side {
+	s := trading.Side(d.byte())
+	if s != trading.Buy && s != trading.Sell {
 		d.fail()
 	}
 	return s
@@ -431,8 +431,8 @@ func (d *decoder) key(k *Key) {
 func (d *decoder) order(o *Order) {
 	o.ID, o.Account, o.Key, o.Nonce = d.uv(), d.u32(), d.u32(), d.uv()
 	flags := d.byte()
-	o.Cut, o.Side = flags&cutFlag != 0, matching.Side(flags&^cutFlag)
-	if o.Side != matching.Buy && o.Side != matching.Sell {
+	o.Cut, o.Side = flags&cutFlag != 0, trading.Side(flags&^cutFlag)
+	if o.Side != trading.Buy && o.Side != trading.Sell {
 		d.fail()
 	}
 	o.Price, o.Amount, o.Remaining, o.FeeAccount = money.Price(d.amount()), d.amount(), d.amount(),

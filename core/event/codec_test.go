@@ -14,8 +14,8 @@ import (
 
 	"pgregory.net/rapid"
 
-	"exchange/core/matching"
 	"exchange/core/money"
+	"exchange/core/trading"
 )
 
 var kinds = []Kind{KindCurrency, KindPair, KindAccount, KindKey, KindKeyRevoked, KindDeposit,
@@ -50,7 +50,7 @@ func drawClientID(t *rapid.T) ClientID {
 
 func drawRecord(t *rapid.T) Record {
 	u16, u32, u64 := rapid.Uint16(), rapid.Uint32(), rapid.Uint64()
-	side := rapid.SampledFrom([]matching.Side{matching.Buy, matching.Sell})
+	side := rapid.SampledFrom([]trading.Side{trading.Buy, trading.Sell})
 	r := Record{Kind: rapid.SampledFrom(kinds).Draw(t, "kind"), Pair: u16.Draw(t, "pair"),
 		TimeUs: rapid.Int64().Draw(t, "time"), Who: drawText(t, "who")}
 	switch r.Kind {
@@ -438,7 +438,7 @@ func TestWhatCouldNotBeReadIsNotWritten(t *testing.T) {
 		}()
 		r.Append(nil)
 	}
-	sound := Order{Side: matching.Buy}
+	sound := Order{Side: trading.Buy}
 	with := func(change func(o *Order)) Record {
 		o := sound
 		change(&o)
@@ -458,7 +458,7 @@ func TestWhatCouldNotBeReadIsNotWritten(t *testing.T) {
 	f("too many trades", with(func(o *Order) { o.Trades = make([]Trade, maxTrades+1) }))
 	f("a cancel of no side", Record{Kind: KindCancel})
 	f("a cancel with a negative rest",
-		Record{Kind: KindCancel, Cancel: Cancel{Side: matching.Buy, Remaining: -1}})
+		Record{Kind: KindCancel, Cancel: Cancel{Side: trading.Buy, Remaining: -1}})
 }
 
 func TestTheLongestTextsComeBack(t *testing.T) {
@@ -563,7 +563,7 @@ var golden = []struct {
 		"0600001500000006401e18240a060009f0a20402ffffffffffffffff7f06776972652031"},
 	{Record{Kind: KindOrder, Pair: 0x0102, TimeUs: 1_700_000_000_000_007,
 		Order: Order{ID: 1 << 40, Account: 70_000, Key: 3, Nonce: math.MaxUint64,
-			Side: matching.Sell, Cut: true,
+			Side: trading.Sell, Cut: true,
 			Price: 5_000_000_000_000, Amount: 300, Remaining: 100, FeeAccount: 1,
 			ClientID: clientID("my-order_1"), Trades: []Trade{
 				{ID: 5, Maker: 1 << 39, MakerAccount: 2, Price: 5_000_000_000_001, Amount: 150,
@@ -573,7 +573,7 @@ var golden = []struct {
 					MakerRemaining: 8}}}},
 		"0702015200000007401e18240a0600808080808020f0a20403ffffffffffffffffff018280a0e5b9c29101ac0264010a6d792d6f726465725f3102058080808080100281a0e5b9c2910196010002010300060c0480a0e5b9c29101320800000000"},
 	{Record{Kind: KindCancel, Pair: 1, TimeUs: 1_700_000_000_000_008,
-		Cancel: Cancel{ID: 13, Order: 12, Account: 4, Key: 5, Nonce: 6, Side: matching.Buy,
+		Cancel: Cancel{ID: 13, Order: 12, Account: 4, Key: 5, Nonce: 6, Side: trading.Buy,
 			Price: 700, Remaining: 8}},
 		"0801000900000008401e18240a06000d0c04050601bc0508"},
 	{Record{Kind: KindRefusal, TimeUs: 1_700_000_000_000_009,

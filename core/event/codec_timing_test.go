@@ -4,14 +4,14 @@ import (
 	"fmt"
 	"testing"
 
-	"exchange/core/matching"
 	"exchange/core/money"
+	"exchange/core/trading"
 )
 
 func orderOf(trades int) *Record {
 	r := &Record{Kind: KindOrder, Pair: 1, TimeUs: 1_700_000_000_000_000,
 		Order: Order{ID: 1_000_000, Account: 1000, Key: 1000, Nonce: 1_700_000_000_000,
-			Side: matching.Buy, Price: 5_000_000_000_000, Amount: 100_000_000,
+			Side: trading.Buy, Price: 5_000_000_000_000, Amount: 100_000_000,
 			ClientID: clientID("0123456789abcdef")}}
 	for i := range trades {
 		r.Order.Trades = append(r.Order.Trades,
@@ -34,7 +34,7 @@ func shapes() (list []shape) {
 	return append(list,
 		shape{"cancel", &Record{Kind: KindCancel, Pair: 1, TimeUs: 1_700_000_000_000_000,
 			Cancel: Cancel{ID: 1_000_000, Order: 900_000, Account: 1000, Key: 1000,
-				Nonce: 1_700_000_000_000, Side: matching.Buy, Price: 5_000_000_000_000,
+				Nonce: 1_700_000_000_000, Side: trading.Buy, Price: 5_000_000_000_000,
 				Remaining: 100_000_000}}},
 		shape{"refusal", &Record{Kind: KindRefusal, TimeUs: 1_700_000_000_000_000,
 			Refusal: Refusal{Account: 1000, Key: 1000, Nonce: 1_700_000_000_000,

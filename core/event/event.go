@@ -5,8 +5,8 @@ import (
 	"errors"
 	"fmt"
 
-	"exchange/core/matching"
 	"exchange/core/money"
+	"exchange/core/trading"
 )
 
 // A Kind says what a record is about. The numbers are stored: they are never reused or changed.
@@ -156,7 +156,7 @@ type Order struct {
 	Account    uint32
 	Key        uint32 // number of the API key; 0: none took part
 	Nonce      uint64
-	Side       matching.Side
+	Side       trading.Side
 	Cut        bool // max_fills was reached: what remains was cancelled at once
 	Price      money.Price
 	Amount     money.Amount // as asked for
@@ -190,7 +190,7 @@ type Cancel struct {
 	Account   uint32
 	Key       uint32
 	Nonce     uint64
-	Side      matching.Side
+	Side      trading.Side
 	Price     money.Price
 	Remaining money.Amount // what was open, and is released
 }

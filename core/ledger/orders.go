@@ -7,7 +7,7 @@ import (
 	"sort"
 
 	"exchange/core/event"
-	"exchange/core/matching"
+	"exchange/core/trading"
 )
 
 // An OpenOrder is the id of an open order and the number of its pair.
@@ -26,8 +26,8 @@ type OpenOrders struct {
 
 type openOrder struct {
 	id   uint64
-	pair uint16        // 0: it was removed
-	side matching.Side // 0: whoever added it did not say
+	pair uint16       // 0: it was removed
+	side trading.Side // 0: whoever added it did not say
 }
 
 // An OpenFilter says which open orders are wanted: those below an id, of a pair, of a side; 0: of
@@ -35,7 +35,7 @@ type openOrder struct {
 type OpenFilter struct {
 	Before uint64
 	Pair   uint16
-	Side   matching.Side
+	Side   trading.Side
 }
 
 // Len is the number of open orders.
@@ -46,7 +46,7 @@ func (o *OpenOrders) Len() int { return len(o.list) - o.dead }
 func (o *OpenOrders) Add(id uint64, pair uint16) bool { return o.AddSide(id, pair, 0) }
 
 // AddSide is Add for who filters by side.
-func (o *OpenOrders) AddSide(id uint64, pair uint16, side matching.Side) bool {
+func (o *OpenOrders) AddSide(id uint64, pair uint16, side trading.Side) bool {
 	i := len(o.list)
 	if i > 0 && o.list[i-1].id >= id {
 		i = o.search(id)
@@ -74,7 +74,7 @@ func (o *OpenOrders) Pair(id uint64) uint16 {
 }
 
 // Side is the side of an open order that was added with it, else 0.
-func (o *OpenOrders) Side(id uint64) matching.Side {
+func (o *OpenOrders) Side(id uint64) trading.Side {
 	if i := o.search(id); i < len(o.list) && o.list[i].id == id && o.list[i].pair != 0 {
 		return o.list[i].side
 	}

@@ -2,8 +2,8 @@ package ledger
 
 import (
 	"exchange/core/event"
-	"exchange/core/matching"
 	"exchange/core/money"
+	"exchange/core/trading"
 )
 
 // A Settlement is all that one record does to one account.
@@ -40,9 +40,9 @@ func (s *Settlement) in(currency uint16) *Change {
 }
 
 // Need is what an order of that side, price and amount reserves, and in which currency.
-func Need(side matching.Side, price money.Price, amount money.Amount, base, quote uint16) (uint16,
+func Need(side trading.Side, price money.Price, amount money.Amount, base, quote uint16) (uint16,
 	money.Balance) {
-	if side == matching.Buy {
+	if side == trading.Buy {
 		return quote, price.Times(amount).Balance()
 	}
 	return base, amount.Balance()
@@ -110,7 +110,7 @@ func (s *Settler) order(o *event.Order, base, quote uint16) {
 	for i := range o.Trades {
 		t := &o.Trades[i]
 		buyer, seller, buyerFee, sellerFee := o.Account, t.MakerAccount, t.TakerFee, t.MakerFee
-		if o.Side == matching.Sell {
+		if o.Side == trading.Sell {
 			buyer, seller, buyerFee, sellerFee = seller, buyer, sellerFee, buyerFee
 		}
 		amount, value := t.Amount.Balance(), t.Price.Times(t.Amount).Balance()
@@ -118,7 +118,7 @@ func (s *Settler) order(o *event.Order, base, quote uint16) {
 		s.transfer(buyer, seller, quote, value)
 		// What the resting order had reserved is what it pays: trades print at its price.
 		maker := s.of(t.MakerAccount)
-		if o.Side == matching.Buy {
+		if o.Side == trading.Buy {
 			c := maker.in(base)
 			c.Unlock = c.Unlock.Add(amount)
 		} else {

@@ -9,8 +9,8 @@ import (
 	"pgregory.net/rapid"
 
 	"exchange/core/event"
-	"exchange/core/matching"
 	"exchange/core/money"
+	"exchange/core/trading"
 )
 
 // The pair of these tests: currency 1 is the base, 2 the quote.
@@ -73,7 +73,7 @@ func withFees(t event.Trade, taker, maker string) event.Trade {
 
 func TestSettlementsOfOrders(t *testing.T) {
 	var s Settler // one for all cases: what an earlier one left must not show
-	f := func(name string, side matching.Side, limit, amt, left string, fees uint32,
+	f := func(name string, side trading.Side, limit, amt, left string, fees uint32,
 		trades []event.Trade, want ...string) {
 		t.Helper()
 		o := event.Order{ID: 100, Account: 1, Side: side, Price: price(limit), Amount: amount(amt),
@@ -83,7 +83,7 @@ func TestSettlementsOfOrders(t *testing.T) {
 			t.Errorf("%s:\n got %q\nwant %q", name, got, want)
 		}
 	}
-	buy, sell := matching.Buy, matching.Sell
+	buy, sell := trading.Buy, trading.Sell
 	f("a buy that rests reserves its value", buy, "2.5", "4", "4", 0, nil, "1: quote lock 10")
 	f("a sell that rests reserves its amount", sell, "2.5", "4", "4", 0, nil, "1: base lock 4")
 	f("a buy that is filled pays the maker's price, not its own", buy, "3", "4", "0", 0,
@@ -144,10 +144,10 @@ func TestSettlementsOfOtherRecords(t *testing.T) {
 	f(event.Record{Kind: event.KindDeposit,
 		Deposit: event.Deposit{Account: 4, Currency: base, Amount: amount("1.5")}}, "4: base +1.5")
 	f(event.Record{Kind: event.KindCancel,
-		Cancel: event.Cancel{ID: 9, Order: 7, Account: 4, Side: matching.Buy, Price: price("2"),
+		Cancel: event.Cancel{ID: 9, Order: 7, Account: 4, Side: trading.Buy, Price: price("2"),
 			Remaining: amount("3")}}, "4: quote unlock 6 closed [7]")
 	f(event.Record{Kind: event.KindCancel,
-		Cancel: event.Cancel{ID: 9, Order: 7, Account: 4, Side: matching.Sell, Price: price("2"),
+		Cancel: event.Cancel{ID: 9, Order: 7, Account: 4, Side: trading.Sell, Price: price("2"),
 			Remaining: amount("3")}}, "4: base unlock 3 closed [7]")
 	f(event.Record{Kind: event.KindRefusal, Refusal: event.Refusal{Account: 4}}, "4:")
 	f(event.Record{Kind: event.KindCodeRefused,
@@ -338,7 +338,7 @@ func drawOrder(t *rapid.T) event.Order {
 		rapid.SampledFrom([]uint32{2, longList, 300}).Draw(t, "accounts"))
 	units := rapid.OneOf(rapid.Int64Range(1, 1e12), rapid.Int64Range(1, 10))
 	o := event.Order{Account: accounts.Draw(t, "taker"),
-		Side: rapid.SampledFrom([]matching.Side{matching.Buy, matching.Sell}).Draw(t, "side"),
+		Side: rapid.SampledFrom([]trading.Side{trading.Buy, trading.Sell}).Draw(t, "side"),
 		Cut:  rapid.Bool().Draw(t, "cut"), Price: money.Price(units.Draw(t, "limit")),
 		Remaining: money.Amount(units.Draw(t, "rest") - 1)}
 	if rapid.Bool().Draw(t, "fees") {
@@ -366,7 +366,7 @@ func TestSettleAgreesWithTheObviousSums(t *testing.T) {
 		want, closed := oracle{}, map[uint32][]uint64{}
 		if o.Remaining > 0 && !o.Cut {
 			currency, held := base, o.Remaining.Decimal()
-			if o.Side == matching.Buy {
+			if o.Side == trading.Buy {
 				currency, held = quote, held.Mul(o.Price.Decimal())
 			}
 			want.at(o.Account, currency).lock = held
@@ -374,7 +374,7 @@ func TestSettleAgreesWithTheObviousSums(t *testing.T) {
 		for _, tr := range o.Trades {
 			amount, value := tr.Amount.Decimal(), tr.Amount.Decimal().Mul(tr.Price.Decimal())
 			paid, got, payCurrency, gotCurrency := value, amount, quote, base // the taker's view
-			if o.Side == matching.Sell {
+			if o.Side == trading.Sell {
 				paid, got, payCurrency, gotCurrency = amount, value, base, quote
 			}
 			want.move(o.Account, tr.MakerAccount, payCurrency, paid)
@@ -444,7 +444,7 @@ func TestSettleAgreesWithTheObviousSums(t *testing.T) {
 func TestACopyOfASettlementSurvivesTheNextRecord(t *testing.T) {
 	var s Settler
 	cancel := event.Record{Kind: event.KindCancel,
-		Cancel: event.Cancel{Order: 7, Account: 4, Side: matching.Buy, Price: price("2"),
+		Cancel: event.Cancel{Order: 7, Account: 4, Side: trading.Buy, Price: price("2"),
 			Remaining: amount("3")}}
 	var kept Settlement
 	s.Settle(&cancel, base, quote)[0].CopyTo(&kept)
@@ -457,7 +457,7 @@ func TestACopyOfASettlementSurvivesTheNextRecord(t *testing.T) {
 
 func sweep(trades, accounts int) *event.Record {
 	r := &event.Record{Kind: event.KindOrder, Pair: 1,
-		Order: event.Order{ID: 1 << 20, Account: 1, Side: matching.Buy, Price: 100, Amount: 1 << 30,
+		Order: event.Order{ID: 1 << 20, Account: 1, Side: trading.Buy, Price: 100, Amount: 1 << 30,
 			Remaining: 5}}
 	for i := range trades {
 		r.Order.Trades = append(r.Order.Trades,
@@ -469,7 +469,7 @@ func sweep(trades, accounts int) *event.Record {
 
 func TestSettleAllocatesNothingOnceWarm(t *testing.T) {
 	for _, r := range []*event.Record{sweep(0, 1), sweep(3, 3), sweep(500, 100),
-		{Kind: event.KindCancel, Cancel: event.Cancel{Order: 7, Account: 4, Side: matching.Buy,
+		{Kind: event.KindCancel, Cancel: event.Cancel{Order: 7, Account: 4, Side: trading.Buy,
 			Price: 2, Remaining: 3}},
 		{Kind: event.KindRefusal, Refusal: event.Refusal{Account: 3}}, withdraw(3, 1, 5),
 		moved(3, 1, 5, event.WithdrawApproved),

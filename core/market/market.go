@@ -4,6 +4,7 @@ import (
 	"exchange/core/event"
 	"exchange/core/matching"
 	"exchange/core/money"
+	"exchange/core/trading"
 )
 
 // A Market is the public side of one pair. The zero Market is a pair without history.
@@ -36,8 +37,8 @@ type Depth struct {
 	UpdateID uint64
 	TimeUs   int64
 
-	BuyLevels, SellLevels []matching.Level
-	BuyOrders, SellOrders []matching.Order
+	BuyLevels, SellLevels []trading.Level
+	BuyOrders, SellOrders []trading.Order
 }
 
 // Levels copies the best n levels of each side into d; a negative n means all. d's memory is
@@ -45,8 +46,8 @@ type Depth struct {
 func (m *Market) Levels(b *matching.Book, buy, sell int, d *Depth) {
 	d.UpdateID, d.TimeUs = m.UpdateID, m.TimeUs
 	d.BuyOrders, d.SellOrders = d.BuyOrders[:0], d.SellOrders[:0]
-	d.BuyLevels = b.AppendLevels(d.BuyLevels[:0], matching.Buy, buy)
-	d.SellLevels = b.AppendLevels(d.SellLevels[:0], matching.Sell, sell)
+	d.BuyLevels = b.AppendLevels(d.BuyLevels[:0], trading.Buy, buy)
+	d.SellLevels = b.AppendLevels(d.SellLevels[:0], trading.Sell, sell)
 }
 
 // Orders copies the first n orders of each side into d; a negative n means all. d's memory is
@@ -54,6 +55,6 @@ func (m *Market) Levels(b *matching.Book, buy, sell int, d *Depth) {
 func (m *Market) Orders(b *matching.Book, buy, sell int, d *Depth) {
 	d.UpdateID, d.TimeUs = m.UpdateID, m.TimeUs
 	d.BuyLevels, d.SellLevels = d.BuyLevels[:0], d.SellLevels[:0]
-	d.BuyOrders = b.AppendOrders(d.BuyOrders[:0], matching.Buy, buy)
-	d.SellOrders = b.AppendOrders(d.SellOrders[:0], matching.Sell, sell)
+	d.BuyOrders = b.AppendOrders(d.BuyOrders[:0], trading.Buy, buy)
+	d.SellOrders = b.AppendOrders(d.SellOrders[:0], trading.Sell, sell)
 }

@@ -8,15 +8,16 @@ import (
 	"exchange/core/event"
 	"exchange/core/matching"
 	"exchange/core/money"
+	"exchange/core/trading"
 )
 
 func filled() *matching.Book {
 	b := matching.New()
-	for i, o := range []matching.Order{
-		{Side: matching.Buy, Price: 90, Amount: 5}, {Side: matching.Buy, Price: 91, Amount: 1},
-		{Side: matching.Buy, Price: 90, Amount: 2},
-		{Side: matching.Sell, Price: 95, Amount: 3}, {Side: matching.Sell, Price: 96, Amount: 4},
-		{Side: matching.Sell, Price: 95, Amount: 6},
+	for i, o := range []trading.Order{
+		{Side: trading.Buy, Price: 90, Amount: 5}, {Side: trading.Buy, Price: 91, Amount: 1},
+		{Side: trading.Buy, Price: 90, Amount: 2},
+		{Side: trading.Sell, Price: 95, Amount: 3}, {Side: trading.Sell, Price: 96, Amount: 4},
+		{Side: trading.Sell, Price: 95, Amount: 6},
 	} {
 		o.ID, o.Remaining = uint64(i+1), o.Amount
 		b.Add(o)
@@ -24,8 +25,8 @@ func filled() *matching.Book {
 	return b
 }
 
-func level(price, amount int64, orders int) matching.Level {
-	return matching.Level{Price: money.Price(price), Amount: money.Amount(amount).Total(),
+func level(price, amount int64, orders int) trading.Level {
+	return trading.Level{Price: money.Price(price), Amount: money.Amount(amount).Total(),
 		Orders: orders}
 }
 
@@ -41,7 +42,7 @@ func TestUpdateIDCountsTheRecordsThatChangeTheDepth(t *testing.T) {
 
 func TestLevelsCopiesTheBestOfEachSide(t *testing.T) {
 	m, b := Market{UpdateID: 7, TimeUs: 8}, filled()
-	f := func(buy, sell int, wantBuy, wantSell []matching.Level) {
+	f := func(buy, sell int, wantBuy, wantSell []trading.Level) {
 		t.Helper()
 		var d Depth
 		m.Levels(b, buy, sell, &d)
@@ -50,8 +51,8 @@ func TestLevelsCopiesTheBestOfEachSide(t *testing.T) {
 			t.Errorf("%+v", d)
 		}
 	}
-	buys, sells := []matching.Level{level(91, 1, 1), level(90, 7, 2)},
-		[]matching.Level{level(95, 9, 2), level(96, 4, 1)}
+	buys, sells := []trading.Level{level(91, 1, 1), level(90, 7, 2)},
+		[]trading.Level{level(95, 9, 2), level(96, 4, 1)}
 	f(-1, -1, buys, sells)
 	f(1, -1, buys[:1], sells)
 	f(-1, 1, buys, sells[:1])
@@ -59,7 +60,7 @@ func TestLevelsCopiesTheBestOfEachSide(t *testing.T) {
 	f(9, 9, buys, sells)
 }
 
-func ids(orders []matching.Order) (ids []uint64) {
+func ids(orders []trading.Order) (ids []uint64) {
 	for _, o := range orders {
 		ids = append(ids, o.ID)
 	}
@@ -89,7 +90,7 @@ func TestADepthIsACopyInOneForm(t *testing.T) {
 	m.Orders(b, -1, -1, &orders)
 	buys, sells := slices.Clone(levels.BuyLevels), slices.Clone(orders.SellOrders)
 	b.Cancel(4)
-	b.Match(matching.Sell, 1, 3, 10, nil)
+	b.Match(trading.Sell, 1, 3, 10, nil)
 	if !slices.Equal(levels.BuyLevels, buys) || !slices.Equal(orders.SellOrders, sells) {
 		t.Error("a change of the book changes what was copied")
 	}

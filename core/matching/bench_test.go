@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"runtime"
 	"testing"
+
+	"exchange/core/trading"
 )
 
 // bench plays the messages of a shape. They are made while the clock stands, and the book has its
@@ -46,7 +48,7 @@ func (s shape) bench(b *testing.B) {
 	}
 	orders = f.orders - orders
 	b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "msgs/s")
-	b.ReportMetric(float64(book.LevelCount(Buy)+book.LevelCount(Sell)), "levels")
+	b.ReportMetric(float64(book.LevelCount(trading.Buy)+book.LevelCount(trading.Sell)), "levels")
 	b.ReportMetric(100*float64(taken)/float64(b.N), "fills/100msgs")
 	b.ReportMetric(100*float64(cancels)/float64(orders), "cancels/100orders")
 	f, messages = nil, nil
@@ -89,8 +91,8 @@ func BenchmarkMarkets(b *testing.B) {
 func BenchmarkRestore(b *testing.B) {
 	f := newFlow(mixed(1_000_000, 1000), 1)
 	f.next(f.resting)
-	var orders []Order
-	for _, side := range []Side{Buy, Sell} {
+	var orders []trading.Order
+	for _, side := range []trading.Side{trading.Buy, trading.Sell} {
 		orders = f.twin.AppendOrders(orders, side, -1)
 	}
 	for b.Loop() {

@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"exchange/core/money"
+	"exchange/core/trading"
 )
 
 // A Book holds the resting orders of one pair. One goroutine at a time may use it.
@@ -42,7 +43,7 @@ type level struct {
 	head   uint32      // oldest order: trades first
 	tail   uint32      // youngest order
 	count  uint32      // orders
-	side   Side
+	side   trading.Side
 }
 
 // New is an empty book.
@@ -53,7 +54,7 @@ func New() *Book { return new(Book) }
 // dst and returns dst, the unfilled rest of amount, and whether it stopped because of maxFills
 // while more would have crossed. The rest is not added to the book. limit is at least 1, amount and
 // maxFills at least 0.
-func (b *Book) Match(side Side, limit money.Price, amount money.Amount, maxFills int,
+func (b *Book) Match(side trading.Side, limit money.Price, amount money.Amount, maxFills int,
 	dst []Fill) (fills []Fill, rest money.Amount, cut bool) {
 	if limit < 1 || amount < 0 || maxFills < 0 {
 		panic(fmt.Sprintf("BUG: match of amount %d at limit %d with at most %d fills",
@@ -102,7 +103,7 @@ func (b *Book) matchLevel(makers *ladder, amount money.Amount, maxFills int, dst
 // Add rests an order at the back of its price level. It panics when the order's side, price or
 // remaining amount is impossible, when its id is in the book, and when it crosses the best price of
 // the other side: callers Match first.
-func (b *Book) Add(o Order) {
+func (b *Book) Add(o trading.Order) {
 	own, other := b.side(o.Side), b.side(o.Side.Opposite())
 	switch {
 	case o.Price < 1 || o.Remaining < 1 || o.Remaining > o.Amount:
@@ -137,13 +138,13 @@ func (b *Book) Add(o Order) {
 }
 
 // Cancel takes an order out of the book and returns it as it was; ok is false when it is not there.
-func (b *Book) Cancel(id uint64) (o Order, ok bool) {
+func (b *Book) Cancel(id uint64) (o trading.Order, ok bool) {
 	if b.ids.count == 0 {
-		return Order{}, false
+		return trading.Order{}, false
 	}
 	entry, found := b.ids.find(id, &b.orders)
 	if !found {
-		return Order{}, false
+		return trading.Order{}, false
 	}
 	n := uint32(b.ids.entries[entry])
 	o = b.order(n)
@@ -161,10 +162,10 @@ func (b *Book) Cancel(id uint64) (o Order, ok bool) {
 }
 
 // Get is a copy of a resting order; the second result is false when it is not there.
-func (b *Book) Get(id uint64) (Order, bool) {
+func (b *Book) Get(id uint64) (trading.Order, bool) {
 	n := b.ids.lookup(id, &b.orders)
 	if n == 0 {
-		return Order{}, false
+		return trading.Order{}, false
 	}
 	return b.order(n), true
 }
@@ -173,10 +174,10 @@ func (b *Book) Get(id uint64) (Order, bool) {
 // Match would take next from its side: the oldest of the best level. It returns the order as it is
 // after the fill; with nothing remaining it has left the book. When the fill does not fit, the
 // error says why and the book is unchanged.
-func (b *Book) Fill(id uint64, price money.Price, amount money.Amount) (Order, error) {
+func (b *Book) Fill(id uint64, price money.Price, amount money.Amount) (trading.Order, error) {
 	n := b.ids.lookup(id, &b.orders)
 	if n == 0 {
-		return Order{}, fmt.Errorf("fill of order %d: it is not in the book", id)
+		return trading.Order{}, fmt.Errorf("fill of order %d: it is not in the book", id)
 	}
 	o := b.orders.at(n)
 	l := b.levels.at(o.level)
@@ -184,14 +185,15 @@ func (b *Book) Fill(id uint64, price money.Price, amount money.Amount) (Order, e
 	best := b.levels.at(makers.bestLevel())
 	switch {
 	case best.head != n:
-		return Order{},
+		return trading.Order{},
 			fmt.Errorf("fill of order %d: order %d at price %d is the next to trade on its side",
 				id, b.orders.at(best.head).id, int64(best.price))
 	case price != l.price:
-		return Order{}, fmt.Errorf("fill of order %d at price %d: its price is %d", id,
+		return trading.Order{}, fmt.Errorf("fill of order %d at price %d: its price is %d", id,
 			int64(price), int64(l.price))
 	case amount < 1 || amount > o.remaining:
-		return Order{}, fmt.Errorf("fill of order %d by %d: it has %d remaining", id, int64(amount),
+		return trading.Order{}, fmt.Errorf("fill of order %d by %d: it has %d remaining", id,
+			int64(amount),
 			int64(o.remaining))
 	}
 	after := b.order(n)
@@ -202,34 +204,34 @@ func (b *Book) Fill(id uint64, price money.Price, amount money.Amount) (Order, e
 }
 
 // side is the ladder of a side.
-func (b *Book) side(s Side) *ladder {
+func (b *Book) side(s trading.Side) *ladder {
 	switch s {
-	case Buy:
+	case trading.Buy:
 		return &b.sides[0]
-	case Sell:
+	case trading.Sell:
 		return &b.sides[1]
 	}
 	panic(fmt.Sprintf("BUG: side %d is neither buy nor sell", s))
 }
 
 // order is a copy of a record for the outside.
-func (b *Book) order(n uint32) Order {
+func (b *Book) order(n uint32) trading.Order {
 	o := b.orders.at(n)
 	l := b.levels.at(o.level)
-	return Order{
+	return trading.Order{
 		ID: o.id, Account: o.account, Side: l.side, Price: l.price,
 		Amount: o.amount, Remaining: o.remaining, TimeUs: o.timeUs,
 	}
 }
 
 // level is a copy of a record for the outside.
-func (b *Book) level(n uint32) Level {
+func (b *Book) level(n uint32) trading.Level {
 	l := b.levels.at(n)
-	return Level{Price: l.price, Amount: l.amount, Orders: int(l.count)}
+	return trading.Level{Price: l.price, Amount: l.amount, Orders: int(l.count)}
 }
 
 // levelFor is the number of the level at a price, which it makes when there is none.
-func (b *Book) levelFor(own *ladder, side Side, p money.Price) uint32 {
+func (b *Book) levelFor(own *ladder, side trading.Side, p money.Price) uint32 {
 	key := keyOf(side, p)
 	if key == own.best {
 		return own.bestLevel()

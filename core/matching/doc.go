@@ -6,11 +6,12 @@
 // The side that decides asks the book what an incoming order does, then rests what is left:
 //
 //	book := matching.New()
-//	fills, rest, cut := book.Match(matching.Buy, limit, amount, maxFills, fills[:0])
+//	fills, rest, cut := book.Match(trading.Buy, limit, amount, maxFills, fills[:0])
 //	// fills have happened: the makers in them are smaller now or gone.
 //	// cut: maxFills was reached and more would have crossed; rest must not enter the book.
 //	if rest > 0 && !cut {
-//		book.Add(matching.Order{ID: id, Side: matching.Buy, Price: limit, Amount: amount, Remaining: rest, ...})
+//		book.Add(trading.Order{ID: id, Side: trading.Buy, Price: limit, Amount: amount,
+//			Remaining: rest, ...})
 //	}
 //	...
 //	order, ok := book.Cancel(id)

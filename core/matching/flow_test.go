@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"exchange/core/money"
+	"exchange/core/trading"
 )
 
 // A message is what reaches a book: a cancel when limit is 0, else an order that matches and rests.
@@ -14,7 +15,7 @@ type message struct {
 	id     uint64
 	limit  money.Price
 	amount money.Amount
-	side   Side
+	side   trading.Side
 }
 
 // A shape is a kind of market. New orders and cancels of random live orders come in turns that keep
@@ -98,7 +99,7 @@ type flow struct {
 	rng      *rand.Rand
 	twin     *Book
 	fills    []Fill
-	top      []Order
+	top      []trading.Order
 	live     []uint64 // and ids that were filled since: looked up when picked
 	id       uint64
 	orders   int     // new ones so far
@@ -169,10 +170,10 @@ func (f *flow) newOrder() (m message, crosses bool) {
 func (f *flow) order(away float64) message {
 	f.id += 1 + f.rng.Uint64N(5)
 	f.walked += f.walk * f.rng.NormFloat64()
-	m := message{id: f.id, side: Buy + Side(f.rng.IntN(2)),
+	m := message{id: f.id, side: trading.Buy + trading.Side(f.rng.IntN(2)),
 		amount: money.Amount(1 + f.rng.Int64N(f.amountMax))}
 	away++
-	if m.side == Buy {
+	if m.side == trading.Buy {
 		away = -away
 	}
 	ticks := max(1, math.Round(f.mid(f.orders)+f.walked+away))
@@ -183,16 +184,17 @@ func (f *flow) order(away float64) message {
 // inTheWay is the id of an order that m would trade with, 0 when there is none.
 func (f *flow) inTheWay(m message) uint64 {
 	o, ok := f.best(m.side.Opposite())
-	if ok && (m.side == Buy && o.Price <= m.limit || m.side == Sell && o.Price >= m.limit) {
+	if ok && (m.side == trading.Buy && o.Price <= m.limit ||
+		m.side == trading.Sell && o.Price >= m.limit) {
 		return o.ID
 	}
 	return 0
 }
 
 // best is the order that is the next to trade.
-func (f *flow) best(side Side) (Order, bool) {
+func (f *flow) best(side trading.Side) (trading.Order, bool) {
 	if f.top = f.twin.AppendOrders(f.top[:0], side, 1); len(f.top) == 0 {
-		return Order{}, false
+		return trading.Order{}, false
 	}
 	return f.top[0], true
 }
@@ -238,7 +240,8 @@ func play(b *Book, m message, fills []Fill) ([]Fill, bool) {
 	}
 	fills, rest, cut := b.Match(m.side, m.limit, m.amount, 10_000, fills)
 	if rest > 0 && !cut {
-		b.Add(Order{ID: m.id, Side: m.side, Price: m.limit, Amount: m.amount, Remaining: rest})
+		b.Add(trading.Order{ID: m.id, Side: m.side, Price: m.limit, Amount: m.amount,
+			Remaining: rest})
 	}
 	return fills, true
 }
@@ -252,8 +255,8 @@ func TestMarketsAreWhatTheySay(t *testing.T) {
 			flow.next(100)
 		}
 		middle := func() float64 {
-			bid, _ := flow.twin.Best(Buy)
-			ask, _ := flow.twin.Best(Sell)
+			bid, _ := flow.twin.Best(trading.Buy)
+			ask, _ := flow.twin.Best(trading.Sell)
 			return float64(bid+ask) / 2 / flowTick / flowMid
 		}
 		atFirst := middle()

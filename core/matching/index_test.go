@@ -4,6 +4,8 @@ import (
 	"math/bits"
 	"math/rand/v2"
 	"testing"
+
+	"exchange/core/trading"
 )
 
 // TestIDTableFindsWhatIsThere compares the table with a map for ids in patterns that a poor hash
@@ -78,15 +80,15 @@ func TestIDsOfEqualHashAreToldApart(t *testing.T) {
 	}
 	for i := range 2 {
 		b := New()
-		rest(b, Buy, pair[0], 100, 1)
+		rest(b, trading.Buy, pair[0], 100, 1)
 		if _, ok := b.Get(pair[1]); ok {
 			t.Fatalf("%d is taken for %d", pair[0], pair[1])
 		}
-		rest(b, Buy, pair[1], 100, 1)
+		rest(b, trading.Buy, pair[1], 100, 1)
 		if o, ok := b.Cancel(pair[i]); !ok || o.ID != pair[i] {
 			t.Fatalf("cancelled %+v, %v", o, ok)
 		}
-		holds(t, b, Buy, pair[1-i])
+		holds(t, b, trading.Buy, pair[1-i])
 	}
 }
 

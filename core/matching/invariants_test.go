@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"exchange/core/money"
+	"exchange/core/trading"
 )
 
 // checkInvariants looks at everything inside a book that must hold between calls.
@@ -13,7 +14,7 @@ func checkInvariants(b *Book) error {
 		if err := checkLadder(&b.sides[i]); err != nil {
 			return err
 		}
-		side := Buy + Side(i)
+		side := trading.Buy + trading.Side(i)
 		for n := range b.sides[i].bestFirst {
 			count, err := checkLevel(b, n, side)
 			if err != nil {
@@ -52,7 +53,7 @@ func checkInvariants(b *Book) error {
 }
 
 // checkLevel walks the queue of a level, backwards links, sum and ids included.
-func checkLevel(b *Book, n uint32, side Side) (count int, err error) {
+func checkLevel(b *Book, n uint32, side trading.Side) (count int, err error) {
 	l := b.levels.at(n)
 	var sum money.Total
 	prev := uint32(0)

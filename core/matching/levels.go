@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"exchange/core/money"
+	"exchange/core/trading"
 )
 
 // runCap levels are in a run at most. With its count a run fills an allocator size, 3,072 bytes.
@@ -36,8 +37,8 @@ type run struct {
 type place struct{ run, pos int }
 
 // keyOf is the key of a price, which is at least 1.
-func keyOf(side Side, p money.Price) uint64 {
-	if side == Sell {
+func keyOf(side trading.Side, p money.Price) uint64 {
+	if side == trading.Sell {
 		return ^uint64(p)
 	}
 	return uint64(p)

@@ -11,28 +11,29 @@ import (
 	"testing"
 
 	"exchange/core/money"
+	"exchange/core/trading"
 )
 
 // A naive book is the obvious one: each side a slice of orders, best first and oldest first at a
 // price, and plain loops over it.
-type naive struct{ buys, sells []Order }
+type naive struct{ buys, sells []trading.Order }
 
-func (b *naive) side(s Side) *[]Order {
-	if s == Buy {
+func (b *naive) side(s trading.Side) *[]trading.Order {
+	if s == trading.Buy {
 		return &b.buys
 	}
 	return &b.sells
 }
 
 // better reports whether price p of side s trades before q.
-func better(s Side, p, q money.Price) bool {
-	if s == Buy {
+func better(s trading.Side, p, q money.Price) bool {
+	if s == trading.Buy {
 		return p > q
 	}
 	return p < q
 }
 
-func (b *naive) match(side Side, limit money.Price, amount money.Amount,
+func (b *naive) match(side trading.Side, limit money.Price, amount money.Amount,
 	maxFills int) (fills []Fill, rest money.Amount, cut bool) {
 	makers := b.side(side.Opposite())
 	for amount > 0 && len(*makers) > 0 && !better(side.Opposite(), limit, (*makers)[0].Price) {
@@ -52,7 +53,7 @@ func (b *naive) match(side Side, limit money.Price, amount money.Amount,
 	return fills, amount, false
 }
 
-func (b *naive) add(o Order) {
+func (b *naive) add(o trading.Order) {
 	own := b.side(o.Side)
 	i := 0
 	for i < len(*own) && !better(o.Side, o.Price, (*own)[i].Price) {
@@ -61,35 +62,35 @@ func (b *naive) add(o Order) {
 	*own = slices.Insert(*own, i, o)
 }
 
-func (b *naive) get(id uint64) (Order, bool) {
-	for _, own := range []*[]Order{&b.buys, &b.sells} {
+func (b *naive) get(id uint64) (trading.Order, bool) {
+	for _, own := range []*[]trading.Order{&b.buys, &b.sells} {
 		for i := range *own {
 			if (*own)[i].ID == id {
 				return (*own)[i], true
 			}
 		}
 	}
-	return Order{}, false
+	return trading.Order{}, false
 }
 
-func (b *naive) cancel(id uint64) (Order, bool) {
+func (b *naive) cancel(id uint64) (trading.Order, bool) {
 	o, ok := b.get(id)
 	if ok {
 		own := b.side(o.Side)
-		*own = slices.DeleteFunc(*own, func(o Order) bool { return o.ID == id })
+		*own = slices.DeleteFunc(*own, func(o trading.Order) bool { return o.ID == id })
 	}
 	return o, ok
 }
 
 // levels are the best n levels of a side, all of them when n < 0.
-func (b *naive) levels(s Side, n int) (levels []Level) {
+func (b *naive) levels(s trading.Side, n int) (levels []trading.Level) {
 	for _, o := range *b.side(s) {
 		last := len(levels) - 1
 		if last < 0 || levels[last].Price != o.Price {
 			if len(levels) == n {
 				break
 			}
-			levels = append(levels, Level{Price: o.Price})
+			levels = append(levels, trading.Level{Price: o.Price})
 			last++
 		}
 		levels[last].Amount = levels[last].Amount.Add(o.Remaining)
@@ -199,7 +200,8 @@ func TestBookAgreesWithNaiveInMarkets(t *testing.T) {
 			flow := newFlow(s, uint64(seed))
 			for d.step < messages {
 				for _, m := range flow.next(1000) {
-					o := Order{ID: m.id, Account: uint32(m.id % 5), Side: m.side, Price: m.limit,
+					o := trading.Order{ID: m.id, Account: uint32(m.id % 5), Side: m.side,
+						Price:  m.limit,
 						Amount: m.amount, TimeUs: int64(d.step)}
 					if err := d.play(o); err != nil {
 						t.Fatalf("message %d (%+v): %v", d.step, o, err)
@@ -226,20 +228,20 @@ type differential struct {
 
 	fills, cancels, rests int
 	buf                   []Fill
-	levels                []Level
+	levels                []trading.Level
 }
 
 // message is a random order, or a cancel: an order that has only an id.
-func (d *differential) message() Order {
+func (d *differential) message() trading.Order {
 	kind := d.rng.IntN(100)
 	if len(d.ids) > 0 && (kind < d.mix.cancel || len(d.slow.buys)+len(d.slow.sells) > d.resting) {
-		return Order{ID: d.anyID()}
+		return trading.Order{ID: d.anyID()}
 	}
 	return d.order(kind < d.mix.cancel+d.cross)
 }
 
 // play plays a message to the books and compares them.
-func (d *differential) play(o Order) error {
+func (d *differential) play(o trading.Order) error {
 	var err error
 	if o.Price == 0 {
 		err = d.cancel(o.ID)
@@ -291,7 +293,7 @@ func (d *differential) cancel(id uint64) error {
 	return d.compareOrder(id)
 }
 
-func (d *differential) place(o Order) error {
+func (d *differential) place(o trading.Order) error {
 	want, wantRest, wantCut := d.slow.match(o.Side, o.Price, o.Amount, d.maxFills)
 	fills, rest, cut := d.fast.Match(o.Side, o.Price, o.Amount, d.maxFills, d.buf[:0])
 	d.buf = fills
@@ -322,10 +324,10 @@ func (d *differential) place(o Order) error {
 }
 
 // order is a random order: near the mid price, mostly on its own side of it, or far through it.
-func (d *differential) order(through bool) Order {
+func (d *differential) order(through bool) trading.Order {
 	d.id += 1 + d.rng.Uint64N(d.idStep)
-	o := Order{
-		ID: d.id, Account: d.rng.Uint32N(5), Side: Buy + Side(d.rng.IntN(2)),
+	o := trading.Order{
+		ID: d.id, Account: d.rng.Uint32N(5), Side: trading.Buy + trading.Side(d.rng.IntN(2)),
 		Amount: money.Amount(d.mix.amount(d.rng)), TimeUs: int64(d.step),
 	}
 	away := d.rng.Int64N(d.width) // towards the own side; a tenth of it, the other way, may cross
@@ -336,13 +338,13 @@ func (d *differential) order(through bool) Order {
 	case d.rng.IntN(10) == 0:
 		away = -away / 10
 	}
-	if o.Side == Buy {
+	if o.Side == trading.Buy {
 		away = -away
 	}
 	o.Price = money.Price(max(1, d.mid(d.step)+away))
 	if d.extremes && d.rng.IntN(4) == 0 {
 		near := money.Price(1 + d.rng.Int64N(3))
-		if o.Price = near; (o.Side == Sell) != through {
+		if o.Price = near; (o.Side == trading.Sell) != through {
 			o.Price = money.MaxPrice - near + 1
 		}
 	}
@@ -362,7 +364,7 @@ func (d *differential) compareTops() error {
 	if got, want := d.fast.Len(), len(d.slow.buys)+len(d.slow.sells); got != want {
 		return fmt.Errorf("%d orders, want %d", got, want)
 	}
-	for _, side := range []Side{Buy, Sell} {
+	for _, side := range []trading.Side{trading.Buy, trading.Sell} {
 		want := d.slow.levels(side, 5)
 		d.levels = d.fast.AppendLevels(d.levels[:0], side, 5)
 		if !slices.Equal(d.levels, want) {
@@ -377,7 +379,7 @@ func (d *differential) compareTops() error {
 }
 
 func (d *differential) compareAll() error {
-	for _, side := range []Side{Buy, Sell} {
+	for _, side := range []trading.Side{trading.Buy, trading.Sell} {
 		levels, orders := d.slow.levels(side, -1), *d.slow.side(side)
 		if got := d.fast.AppendLevels(nil, side, -1); !slices.Equal(got, levels) ||
 			d.fast.LevelCount(side) != len(levels) {
@@ -397,7 +399,7 @@ func (d *differential) compareAll() error {
 // restored is a new book made of the orders of another.
 func restored(b *Book) *Book {
 	r := New()
-	for _, side := range []Side{Buy, Sell} {
+	for _, side := range []trading.Side{trading.Buy, trading.Sell} {
 		for o := range b.Orders(side) {
 			r.Add(o)
 		}

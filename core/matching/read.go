@@ -4,10 +4,11 @@ import (
 	"iter"
 
 	"exchange/core/money"
+	"exchange/core/trading"
 )
 
 // Best is the best price of a side; false when the side is empty.
-func (b *Book) Best(side Side) (money.Price, bool) {
+func (b *Book) Best(side trading.Side) (money.Price, bool) {
 	l := b.side(side)
 	if l.count == 0 {
 		return 0, false
@@ -16,27 +17,27 @@ func (b *Book) Best(side Side) (money.Price, bool) {
 }
 
 // At is the level at a price of a side; false when nothing rests there.
-func (b *Book) At(side Side, price money.Price) (Level, bool) {
+func (b *Book) At(side trading.Side, price money.Price) (trading.Level, bool) {
 	if price < 1 {
-		return Level{Price: price}, false
+		return trading.Level{Price: price}, false
 	}
 	if _, n := b.side(side).find(keyOf(side, price)); n != 0 {
 		return b.level(n), true
 	}
-	return Level{Price: price}, false
+	return trading.Level{Price: price}, false
 }
 
 // Len is the number of resting orders, both sides together.
 func (b *Book) Len() int { return b.ids.count }
 
 // LevelCount is the number of price levels of a side.
-func (b *Book) LevelCount(side Side) int { return b.side(side).count }
+func (b *Book) LevelCount(side trading.Side) int { return b.side(side).count }
 
 // Orders yields the orders of a side, best price first, oldest first at a price. The book must not
 // change meanwhile.
-func (b *Book) Orders(side Side) iter.Seq[Order] {
+func (b *Book) Orders(side trading.Side) iter.Seq[trading.Order] {
 	ladder := b.side(side)
-	return func(yield func(Order) bool) {
+	return func(yield func(trading.Order) bool) {
 		for ln := range ladder.bestFirst {
 			for n := b.levels.at(ln).head; n != 0; n = b.orders.at(n).next {
 				if !yield(b.order(n)) {
@@ -48,9 +49,9 @@ func (b *Book) Orders(side Side) iter.Seq[Order] {
 }
 
 // Levels yields the price levels of a side, best first. The book must not change meanwhile.
-func (b *Book) Levels(side Side) iter.Seq[Level] {
+func (b *Book) Levels(side trading.Side) iter.Seq[trading.Level] {
 	ladder := b.side(side)
-	return func(yield func(Level) bool) {
+	return func(yield func(trading.Level) bool) {
 		for ln := range ladder.bestFirst {
 			if !yield(b.level(ln)) {
 				return
@@ -61,7 +62,7 @@ func (b *Book) Levels(side Side) iter.Seq[Level] {
 
 // AppendLevels appends the best n price levels of a side to dst, all of them when n < 0. It
 // allocates only to grow dst.
-func (b *Book) AppendLevels(dst []Level, side Side, n int) []Level {
+func (b *Book) AppendLevels(dst []trading.Level, side trading.Side, n int) []trading.Level {
 	if n == 0 {
 		return dst
 	}
@@ -76,7 +77,7 @@ func (b *Book) AppendLevels(dst []Level, side Side, n int) []Level {
 
 // AppendOrders appends the best n orders of a side to dst, all of them when n < 0, in the order of
 // Orders. It allocates only to grow dst.
-func (b *Book) AppendOrders(dst []Order, side Side, n int) []Order {
+func (b *Book) AppendOrders(dst []trading.Order, side trading.Side, n int) []trading.Order {
 	if n == 0 {
 		return dst
 	}

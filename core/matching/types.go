@@ -2,41 +2,6 @@ package matching
 
 import "exchange/core/money"
 
-// A Side says whether an order buys or sells the base currency.
-type Side uint8
-
-// The two sides. The zero Side is none, so that a forgotten one is noticed.
-const (
-	Buy  Side = 1
-	Sell Side = 2
-)
-
-// Opposite is the side that this one trades with.
-func (s Side) Opposite() Side { return 3 - s }
-
-// String is "buy" or "sell", as the API writes it.
-func (s Side) String() string {
-	switch s {
-	case Buy:
-		return "buy"
-	case Sell:
-		return "sell"
-	}
-	return "invalid side"
-}
-
-// An Order is one resting order. Amount is what was asked for and never changes; Remaining is what
-// is still open, between 1 and Amount.
-type Order struct {
-	ID        uint64 // unique over the engine, increasing within a pair
-	Account   uint32 // owner
-	Side      Side
-	Price     money.Price
-	Amount    money.Amount
-	Remaining money.Amount
-	TimeUs    int64 // when it was accepted, microseconds since the Unix epoch
-}
-
 // A Fill is one execution of a resting order (the maker) by an incoming one (the taker), at the
 // maker's price.
 type Fill struct {
@@ -45,11 +10,4 @@ type Fill struct {
 	Price          money.Price
 	Amount         money.Amount
 	MakerRemaining money.Amount // 0: the maker is done and has left the book
-}
-
-// A Level is all that rests at one price of one side.
-type Level struct {
-	Price  money.Price
-	Amount money.Total
-	Orders int
 }

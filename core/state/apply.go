@@ -7,6 +7,7 @@ import (
 	"exchange/core/event"
 	"exchange/core/matching"
 	"exchange/core/money"
+	"exchange/core/trading"
 )
 
 // Apply folds the next record, the one with sequence Seq()+1, and says in e what changed. After an
@@ -264,7 +265,7 @@ func (s *State) order(p *Pair, r *event.Record, e *Effects) error {
 			int64(o.Remaining))
 	}
 	taker.ClientIDs.Open(o.ID, o.ClientID)
-	resting := matching.Order{ID: o.ID, Account: o.Account, Side: o.Side, Price: o.Price,
+	resting := trading.Order{ID: o.ID, Account: o.Account, Side: o.Side, Price: o.Price,
 		Amount: o.Amount, Remaining: o.Remaining, TimeUs: r.TimeUs}
 	if o.Rests() {
 		if best, any := p.Book.Best(o.Side.Opposite()); any && !outside(o.Side, best, o.Price) {
@@ -286,7 +287,7 @@ func (s *State) order(p *Pair, r *event.Record, e *Effects) error {
 // possible checks what an order says of itself alone.
 func (s *State) possible(o *event.Order) error {
 	switch {
-	case o.Price < 1 || o.Amount < 1 || o.Side != matching.Buy && o.Side != matching.Sell:
+	case o.Price < 1 || o.Amount < 1 || o.Side != trading.Buy && o.Side != trading.Sell:
 		return fmt.Errorf("an order of side %d for %d units at %d units", o.Side, int64(o.Amount),
 			int64(o.Price))
 	case o.Cut && (o.Remaining == 0 || len(o.Trades) == 0):
@@ -299,8 +300,8 @@ func (s *State) possible(o *event.Order) error {
 }
 
 // outside reports whether a price is one at which an order of that side and limit does not trade.
-func outside(side matching.Side, price, limit money.Price) bool {
-	if side == matching.Buy {
+func outside(side trading.Side, price, limit money.Price) bool {
+	if side == trading.Buy {
 		return price > limit
 	}
 	return price < limit
@@ -312,7 +313,7 @@ func checkFees(o *event.Order, t *event.Trade) error {
 		return nil
 	}
 	taker, maker := t.Amount.Balance(), t.Price.Times(t.Amount).Balance() // what they receive
-	if o.Side == matching.Sell {
+	if o.Side == trading.Sell {
 		taker, maker = maker, taker
 	}
 	if o.FeeAccount == 0 || t.TakerFee.Cmp(taker) > 0 || t.MakerFee.Cmp(maker) > 0 {
@@ -342,13 +343,13 @@ func (s *State) cancel(p *Pair, r *event.Record, e *Effects) error {
 
 // noteBest tells the market the book's best prices.
 func (p *Pair) noteBest(timeUs int64) {
-	buy, _ := p.Book.Best(matching.Buy)
-	sell, _ := p.Book.Best(matching.Sell)
+	buy, _ := p.Book.Best(trading.Buy)
+	sell, _ := p.Book.Best(trading.Sell)
 	p.Market.Best(timeUs, buy, sell)
 }
 
 // close forgets an order that is open no more, and reports it.
-func (s *State) close(p *Pair, o matching.Order, cancelled bool, timeUs int64, e *Effects) {
+func (s *State) close(p *Pair, o trading.Order, cancelled bool, timeUs int64, e *Effects) {
 	a := s.accounts[o.Account-1]
 	a.Open.Remove(o.ID)
 	id := a.ClientIDs.Close(o.ID)

@@ -7,8 +7,8 @@ import (
 	"testing"
 
 	"exchange/core/event"
-	"exchange/core/matching"
 	"exchange/core/money"
+	"exchange/core/trading"
 )
 
 const coin = 100_000_000
@@ -33,16 +33,16 @@ func smallRecords() []event.Record {
 			Deposit: event.Deposit{ID: 2, Account: 2, Currency: 2, Amount: 100 * coin,
 				Reference: "two"}},
 		{Kind: event.KindOrder, Pair: 1, TimeUs: 30,
-			Order: event.Order{ID: 1, Account: 1, Key: 1, Nonce: 5, Side: matching.Sell,
+			Order: event.Order{ID: 1, Account: 1, Key: 1, Nonce: 5, Side: trading.Sell,
 				Price: 10 * coin, Amount: coin, Remaining: coin, ClientID: id}},
 		{Kind: event.KindOrder, Pair: 1, TimeUs: 31,
-			Order: event.Order{ID: 2, Account: 1, Key: 1, Nonce: 6, Side: matching.Sell,
+			Order: event.Order{ID: 2, Account: 1, Key: 1, Nonce: 6, Side: trading.Sell,
 				Price: 11 * coin, Amount: coin, Remaining: coin}},
 		{Kind: event.KindOrder, Pair: 1, TimeUs: 32,
-			Order: event.Order{ID: 3, Account: 2, Side: matching.Buy, Price: 9 * coin,
+			Order: event.Order{ID: 3, Account: 2, Side: trading.Buy, Price: 9 * coin,
 				Amount: 2 * coin, Remaining: 2 * coin}},
 		{Kind: event.KindOrder, Pair: 1, TimeUs: 33,
-			Order: event.Order{ID: 4, Account: 2, Side: matching.Buy, Price: 10 * coin,
+			Order: event.Order{ID: 4, Account: 2, Side: trading.Buy, Price: 10 * coin,
 				Amount: coin / 2, FeeAccount: 3, ClientID: past, Trades: []event.Trade{
 					{ID: 1, Maker: 1, MakerAccount: 1, Price: 10 * coin, Amount: coin / 2,
 						MakerRemaining: coin / 2, TakerFee: money.Amount(7).Balance(),
@@ -59,7 +59,7 @@ func (must) Fatalf(format string, args ...any) { panic(strings.TrimSpace(format)
 // coin.
 func buy() event.Record {
 	return event.Record{Kind: event.KindOrder, Pair: 1, TimeUs: 40,
-		Order: event.Order{ID: 5, Account: 2, Side: matching.Buy, Price: 10 * coin, Amount: coin,
+		Order: event.Order{ID: 5, Account: 2, Side: trading.Buy, Price: 10 * coin, Amount: coin,
 			Remaining: coin / 2, FeeAccount: 3,
 			Trades: []event.Trade{{ID: 2, Maker: 1, MakerAccount: 1, Price: 10 * coin,
 				Amount: coin / 2}}}}
@@ -67,7 +67,7 @@ func buy() event.Record {
 
 func cancelOf1() event.Record {
 	return event.Record{Kind: event.KindCancel, Pair: 1, TimeUs: 40,
-		Cancel: event.Cancel{ID: 5, Order: 1, Account: 1, Key: 1, Nonce: 9, Side: matching.Sell,
+		Cancel: event.Cancel{ID: 5, Order: 1, Account: 1, Key: 1, Nonce: 9, Side: trading.Sell,
 			Price: 10 * coin, Remaining: coin / 2}}
 }
 
@@ -175,24 +175,24 @@ func TestApplyRefusesOrdersThatDoNotFit(t *testing.T) {
 		t.Maker, t.MakerAccount, t.Price, t.MakerRemaining = 3, 2, 9*coin, 3*coin/2
 	}, "order 3 in the book is")
 	f("a sell at a price below its limit", func(r R, o O, t T) {
-		*o = event.Order{ID: 5, Account: 1, Side: matching.Sell, Price: 9*coin + 1, Amount: coin,
+		*o = event.Order{ID: 5, Account: 1, Side: trading.Sell, Price: 9*coin + 1, Amount: coin,
 			Trades: []event.Trade{{ID: 2, Maker: 3, MakerAccount: 2, Price: 9 * coin, Amount: coin,
 				MakerRemaining: coin}}}
 	}, "beyond the order's limit")
 	f("a rest that crosses the book", func(r R, o O, t T) { o.Trades, o.Remaining = nil, coin },
 		"crosses the book, where the best is 10")
 	f("a sell whose rest crosses the book", func(r R, o O, t T) {
-		*o = event.Order{ID: 5, Account: 1, Side: matching.Sell, Price: 9 * coin, Amount: coin,
+		*o = event.Order{ID: 5, Account: 1, Side: trading.Sell, Price: 9 * coin, Amount: coin,
 			Remaining: coin}
 	}, "crosses the book, where the best is 9")
 	f("an order above what its account has", func(r R, o O, t T) {
-		*o = event.Order{ID: 5, Account: 2, Side: matching.Buy, Price: 9 * coin, Amount: 9 * coin,
+		*o = event.Order{ID: 5, Account: 2, Side: trading.Buy, Price: 9 * coin, Amount: 9 * coin,
 			Remaining: 9 * coin}
 	}, "account bob: ")
 	f("a trade above what its account has",
 		func(r R, o O, t T) { o.Account = 3; o.Amount, o.Remaining = coin/2, 0 }, "account house: ")
 	f("an order of an unimaginable value", func(r R, o O, t T) {
-		*o = event.Order{ID: 5, Account: 2, Side: matching.Buy, Price: 9 * coin,
+		*o = event.Order{ID: 5, Account: 2, Side: trading.Buy, Price: 9 * coin,
 			Amount: math.MaxInt64, Remaining: math.MaxInt64}
 	}, "account bob: ")
 	f("an unknown fee account", func(r R, o O, t T) { o.FeeAccount = 4 },
@@ -208,7 +208,7 @@ func TestApplyRefusesOrdersThatDoNotFit(t *testing.T) {
 	f("a maker fee above what it receives",
 		func(r R, o O, t T) { t.MakerFee = money.Amount(5*coin + 1).Balance() }, "5.00000001 of 5 ")
 	sell := func(r R, o O, t T) { // takes bob's order 3: alice receives 9 USD, bob 1 BTC
-		*o = event.Order{ID: 5, Account: 1, Side: matching.Sell, Price: 9 * coin, Amount: coin,
+		*o = event.Order{ID: 5, Account: 1, Side: trading.Sell, Price: 9 * coin, Amount: coin,
 			FeeAccount: 3, Trades: []event.Trade{{ID: 2, Maker: 3, MakerAccount: 2,
 				Price: 9 * coin, Amount: coin, MakerRemaining: coin,
 				TakerFee: money.Amount(9 * coin).Balance(),
@@ -265,7 +265,7 @@ func TestApplyRefusesCancelsThatDoNotFit(t *testing.T) {
 	f("time that goes back", func(r *event.Record, c *event.Cancel) { r.TimeUs = 32 }, "time 32 us")
 	f("an order that is not open", func(r *event.Record, c *event.Cancel) { c.Order = 4 },
 		"the book has")
-	f("another side", func(r *event.Record, c *event.Cancel) { c.Side = matching.Buy },
+	f("another side", func(r *event.Record, c *event.Cancel) { c.Side = trading.Buy },
 		"the book has")
 	f("another price", func(r *event.Record, c *event.Cancel) { c.Price++ }, "the book has")
 	f("a negative price", func(r *event.Record, c *event.Cancel) { c.Price = -1 }, "at -1 units")

@@ -5,8 +5,8 @@ import (
 	"slices"
 
 	"exchange/core/ledger"
-	"exchange/core/matching"
 	"exchange/core/money"
+	"exchange/core/trading"
 )
 
 // Check looks at the whole state and reports the first money invariant that does not hold:
@@ -22,12 +22,12 @@ func (s *State) Check() error {
 	held := make(map[uint32]*ledger.Wallet, len(s.accounts))
 	count := make(map[uint32]int, len(s.accounts))
 	for _, p := range s.pairs {
-		bid, hasBid := p.Book.Best(matching.Buy)
-		ask, hasAsk := p.Book.Best(matching.Sell)
+		bid, hasBid := p.Book.Best(trading.Buy)
+		ask, hasAsk := p.Book.Best(trading.Sell)
 		if hasBid && hasAsk && bid >= ask {
 			return fmt.Errorf("the book of %s is crossed: buy %v, sell %v", p.Name, bid, ask)
 		}
-		for _, side := range [...]matching.Side{matching.Buy, matching.Sell} {
+		for _, side := range [...]trading.Side{trading.Buy, trading.Sell} {
 			for o := range p.Book.Orders(side) {
 				a := s.Account(o.Account)
 				if a == nil || a.Open.Pair(o.ID) != p.Number || a.Open.Side(o.ID) != o.Side {

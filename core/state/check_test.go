@@ -8,8 +8,8 @@ import (
 
 	"exchange/core/event"
 	"exchange/core/ledger"
-	"exchange/core/matching"
 	"exchange/core/money"
+	"exchange/core/trading"
 )
 
 func TestCheckFindsPlantedFaults(t *testing.T) {
@@ -98,7 +98,7 @@ func TestCheckFindsPlantedFaults(t *testing.T) {
 	}, "account 4")
 	f("an order above its pair's counter", func(s *State) { s.pairs[0].lastOrder = 2 },
 		"order 3 of BTC_USD is above its counter 2")
-	add := func(s *State, o matching.Order) {
+	add := func(s *State, o trading.Order) {
 		o.Remaining = o.Amount
 		s.pairs[1].Book.Add(o)
 		s.pairs[1].lastOrder = o.ID
@@ -106,11 +106,11 @@ func TestCheckFindsPlantedFaults(t *testing.T) {
 	}
 	// alice holds BTC and USD: an order that sells ETH is found though she never touched ETH.
 	f("an order of a currency that the account never held", func(s *State) {
-		add(s, matching.Order{ID: 9, Account: 1, Side: matching.Sell, Price: coin, Amount: coin})
+		add(s, trading.Order{ID: 9, Account: 1, Side: trading.Sell, Price: coin, Amount: coin})
 	}, "account alice reserves 0 of currency 3")
 	f("orders of unimaginable value", func(s *State) {
 		for id := range uint64(9) {
-			add(s, matching.Order{ID: 10 + id, Account: 1, Side: matching.Buy,
+			add(s, trading.Order{ID: 10 + id, Account: 1, Side: trading.Buy,
 				Price: money.MaxPrice, Amount: money.MaxAmount})
 		}
 	}, "hold more than there can be")

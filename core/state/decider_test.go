@@ -10,6 +10,7 @@ import (
 	"exchange/core/ledger"
 	"exchange/core/matching"
 	"exchange/core/money"
+	"exchange/core/trading"
 )
 
 // A decider is the obvious deciding side: it has books and a world of its own, looks at the state
@@ -154,7 +155,7 @@ func (d *decider) cancel(r event.Record) event.Record {
 func (d *decider) order(r event.Record) event.Record {
 	a := d.s.Account(d.account())
 	p := d.pair()
-	side := matching.Side(1 + d.pick(2))
+	side := trading.Side(1 + d.pick(2))
 	price, amount := money.Price((1+int64(d.pick(8)))*50_000_000),
 		money.Amount((1+int64(d.pick(20)))*12_345_678)
 	currency, need := ledger.Need(side, price, amount, p.Base, p.Quote)
@@ -183,7 +184,7 @@ func (d *decider) order(r event.Record) event.Record {
 		o.Trades = append(o.Trades, t)
 	}
 	if o.Rests() {
-		book.Add(matching.Order{ID: o.ID, Account: a.ID, Side: side, Price: price, Amount: amount,
+		book.Add(trading.Order{ID: o.ID, Account: a.ID, Side: side, Price: price, Amount: amount,
 			Remaining: rest, TimeUs: r.TimeUs})
 	}
 	r.Kind, r.Pair, r.Order = event.KindOrder, p.Number, o
@@ -192,7 +193,7 @@ func (d *decider) order(r event.Record) event.Record {
 
 func (d *decider) charge(pair uint16, o *event.Order, t *event.Trade) {
 	taker, maker := t.Amount.Balance(), t.Price.Times(t.Amount).Balance() // what they receive
-	if o.Side == matching.Sell {
+	if o.Side == trading.Sell {
 		taker, maker = maker, taker
 	}
 	t.TakerFee = d.world.rates(o.Account, pair).Taker.FeeRoundedUp(taker)

@@ -8,8 +8,8 @@ import (
 	"pgregory.net/rapid"
 
 	"exchange/core/event"
-	"exchange/core/matching"
 	"exchange/core/money"
+	"exchange/core/trading"
 )
 
 func TestAfterEachRecordTheInvariantsHoldAndTheBooksAreTheDecidersBooks(t *testing.T) {
@@ -34,7 +34,7 @@ func TestAfterEachRecordTheInvariantsHoldAndTheBooksAreTheDecidersBooks(t *testi
 				t.Fatalf("ended is %+v, want %+v", e.Withdraw, ended)
 			}
 			for i, book := range d.books {
-				for _, side := range []matching.Side{matching.Buy, matching.Sell} {
+				for _, side := range []trading.Side{trading.Buy, trading.Sell} {
 					if got, want := s.pairs[i].Book.AppendOrders(nil, side, -1),
 						book.AppendOrders(nil, side, -1); !slices.Equal(got, want) {
 						t.Fatalf("%v orders are %+v, want %+v", side, got, want)
@@ -47,18 +47,18 @@ func TestAfterEachRecordTheInvariantsHoldAndTheBooksAreTheDecidersBooks(t *testi
 				updates[r.Pair]++
 				for _, tr := range r.Order.Trades {
 					if tr.MakerRemaining == 0 {
-						closed = append(closed, ClosedOrder{Order: matching.Order{ID: tr.Maker}})
+						closed = append(closed, ClosedOrder{Order: trading.Order{ID: tr.Maker}})
 					}
 				}
 				if !r.Order.Rests() {
 					closed = append(closed, ClosedOrder{
-						Order:     matching.Order{ID: r.Order.ID, Remaining: r.Order.Remaining},
+						Order:     trading.Order{ID: r.Order.ID, Remaining: r.Order.Remaining},
 						Cancelled: r.Order.Cut, ClientID: r.Order.ClientID})
 				}
 			case event.KindCancel:
 				updates[r.Pair]++
 				closed = append(closed, ClosedOrder{
-					Order:     matching.Order{ID: r.Cancel.Order, Remaining: r.Cancel.Remaining},
+					Order:     trading.Order{ID: r.Cancel.Order, Remaining: r.Cancel.Remaining},
 					Cancelled: true})
 			}
 			if len(e.Closed) != len(closed) {
@@ -256,13 +256,13 @@ func BenchmarkApply(b *testing.B) {
 				applied++
 			}
 			sell := event.Record{Kind: event.KindOrder, Pair: 1, TimeUs: 30,
-				Order: event.Order{Account: 1, Key: 1, Side: matching.Sell, Price: 100_000_000,
+				Order: event.Order{Account: 1, Key: 1, Side: trading.Sell, Price: 100_000_000,
 					Amount: 1000, Remaining: 1000}}
 			cancel := event.Record{Kind: event.KindCancel, Pair: 1, TimeUs: 30,
-				Cancel: event.Cancel{Account: 1, Key: 1, Side: matching.Sell, Price: 100_000_000,
+				Cancel: event.Cancel{Account: 1, Key: 1, Side: trading.Sell, Price: 100_000_000,
 					Remaining: 1000}}
 			buy := event.Record{Kind: event.KindOrder, Pair: 1, TimeUs: 30,
-				Order: event.Order{Account: 2, Side: matching.Buy, Price: 100_000_000}}
+				Order: event.Order{Account: 2, Side: trading.Buy, Price: 100_000_000}}
 			rest := func() {
 				id++
 				sell.Order.ID, sell.Order.Nonce = id, id

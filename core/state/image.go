@@ -13,8 +13,8 @@ import (
 
 	"exchange/core/event"
 	"exchange/core/ledger"
-	"exchange/core/matching"
 	"exchange/core/money"
+	"exchange/core/trading"
 )
 
 // The image of a state: a head with the history's id, then currencies, accounts, keys, pending
@@ -161,7 +161,7 @@ func (w *writer) pair(p *Pair, accounts []*Account) {
 	w.bool(p.Halted)
 	*w = p.Market.AppendTo(*w)
 	w.uint(uint64(p.Book.Len()))
-	for _, side := range [...]matching.Side{matching.Buy, matching.Sell} {
+	for _, side := range [...]trading.Side{trading.Buy, trading.Sell} {
 		for o := range p.Book.Orders(side) {
 			w.uint(uint64(o.Side), o.ID, uint64(o.Account), uint64(o.Price), uint64(o.Amount),
 				uint64(o.Remaining), uint64(o.TimeUs))
@@ -492,7 +492,7 @@ func (r *reader) key(s *State) {
 type openOrder struct {
 	id   uint64
 	pair uint16
-	side matching.Side
+	side trading.Side
 }
 
 func (r *reader) pair(s *State, open [][]openOrder) {
@@ -512,7 +512,7 @@ func (r *reader) pair(s *State, open [][]openOrder) {
 		r.fail("a pair that is ahead of the whole")
 	}
 	for range r.entries {
-		o := matching.Order{Side: matching.Side(r.u8()), ID: r.uint(), Account: r.u32(),
+		o := trading.Order{Side: trading.Side(r.u8()), ID: r.uint(), Account: r.u32(),
 			Price:  money.Price(r.amount()),
 			Amount: r.amount(), Remaining: r.amount(), TimeUs: int64(r.uint())}
 		id := r.clientID()
@@ -534,8 +534,8 @@ func (r *reader) pair(s *State, open [][]openOrder) {
 
 // checkBest compares the market's best prices with the book's.
 func (r *reader) checkBest(p *Pair) {
-	buy, _ := p.Book.Best(matching.Buy)
-	sell, _ := p.Book.Best(matching.Sell)
+	buy, _ := p.Book.Best(trading.Buy)
+	sell, _ := p.Book.Best(trading.Sell)
 	if t := p.Market.Ticker(0); t.Buy != buy || t.Sell != sell || t.TimeUs > p.timeUs {
 		r.fail("a market with other best prices than its book, or ahead of it, of pair " + p.Name)
 	}

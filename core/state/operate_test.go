@@ -7,8 +7,8 @@ import (
 	"testing"
 
 	"exchange/core/event"
-	"exchange/core/matching"
 	"exchange/core/money"
+	"exchange/core/trading"
 )
 
 func halt(pair uint16, halted bool) event.Record {
@@ -205,7 +205,7 @@ func TestWhatOperatorsDecideMovesNoMoneyAndNoOrder(t *testing.T) {
 	if err := s.Apply(&take, &e); err != nil || len(e.Settlements) == 0 || len(e.Closed) == 0 {
 		t.Fatalf("%+v, %v", e, err)
 	}
-	depth := s.Pair(1).Book.AppendOrders(nil, matching.Buy, -1)
+	depth := s.Pair(1).Book.AppendOrders(nil, trading.Buy, -1)
 	approve := approve2()
 	if err := s.Apply(&approve, &e); err != nil || e.Withdraw == nil {
 		t.Fatalf("%+v, %v", e, err)
@@ -217,7 +217,7 @@ func TestWhatOperatorsDecideMovesNoMoneyAndNoOrder(t *testing.T) {
 			t.Errorf("%v: %+v, %v", r.Kind, e, err)
 		}
 	}
-	if !slices.Equal(depth, s.Pair(1).Book.AppendOrders(nil, matching.Buy, -1)) {
+	if !slices.Equal(depth, s.Pair(1).Book.AppendOrders(nil, trading.Buy, -1)) {
 		t.Error("the book has changed")
 	}
 	if err := s.Check(); err != nil {

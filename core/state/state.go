@@ -8,6 +8,7 @@ import (
 	"exchange/core/market"
 	"exchange/core/matching"
 	"exchange/core/money"
+	"exchange/core/trading"
 )
 
 // A State is everything that is committed at one sequence.
@@ -145,11 +146,11 @@ type Key struct {
 
 // A ClosedOrder is an order that a record closed.
 type ClosedOrder struct {
-	matching.Order // Remaining is what was open when it closed
-	Pair           uint16
-	Cancelled      bool // else it is done
-	ClosedUs       int64
-	ClientID       event.ClientID
+	trading.Order // Remaining is what was open when it closed
+	Pair          uint16
+	Cancelled     bool // else it is done
+	ClosedUs      int64
+	ClientID      event.ClientID
 }
 
 // Effects is what one record changed, for whoever writes it down elsewhere. Apply overwrites it;
@@ -231,7 +232,7 @@ func (s *State) LastWithdraw() uint64 { return s.lastWithdraw }
 func (s *State) Maintenance() event.Maintenance { return s.maintenance }
 
 // OpenOrder is an open order of an account; ok is false when it has no such open order.
-func (s *State) OpenOrder(a *Account, id uint64) (o matching.Order, pair *Pair, ok bool) {
+func (s *State) OpenOrder(a *Account, id uint64) (o trading.Order, pair *Pair, ok bool) {
 	if pair = s.Pair(a.Open.Pair(id)); pair == nil {
 		return o, nil, false
 	}

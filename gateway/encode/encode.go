@@ -8,8 +8,8 @@ import (
 	"unicode/utf8"
 
 	"exchange/core/market"
-	"exchange/core/matching"
 	"exchange/core/money"
+	"exchange/core/trading"
 )
 
 const hexDigits = "0123456789abcdef"
@@ -56,7 +56,7 @@ func Seconds(b []byte, us int64) []byte {
 }
 
 // Side writes "buy" or "sell".
-func Side(b []byte, s matching.Side) []byte {
+func Side(b []byte, s trading.Side) []byte {
 	return append(append(append(b, '"'), s.String()...), '"')
 }
 
@@ -81,7 +81,7 @@ func Ticker(b []byte, pair string, t *market.Ticker) []byte {
 }
 
 // Levels writes one side of a book by level.
-func Levels(b []byte, levels []matching.Level) []byte {
+func Levels(b []byte, levels []trading.Level) []byte {
 	b = append(b, '[')
 	for i := range levels {
 		if i > 0 {
@@ -100,7 +100,7 @@ func Level(b []byte, price money.Price, amount money.Total) []byte {
 }
 
 // Trade writes the public form of a trade without its closing brace; side is the taker's.
-func Trade(b []byte, id uint64, price money.Price, pair string, side matching.Side, timeUs int64,
+func Trade(b []byte, id uint64, price money.Price, pair string, side trading.Side, timeUs int64,
 	amount money.Amount) []byte {
 	b = strconv.AppendUint(append(b, `{"id":`...), id, 10)
 	b = price.Append(append(b, `,"price":`...))

@@ -5,8 +5,8 @@ import (
 	"testing"
 
 	"exchange/core/market"
-	"exchange/core/matching"
 	"exchange/core/money"
+	"exchange/core/trading"
 )
 
 func TestTextIsJSON(t *testing.T) {
@@ -31,16 +31,16 @@ func TestSecondsHaveNoZerosAtTheirEnd(t *testing.T) {
 
 func TestFormsOfTheMarket(t *testing.T) {
 	for _, c := range [][2]string{
-		{string(Side(nil, matching.Sell)), `"sell"`},
+		{string(Side(nil, trading.Sell)), `"sell"`},
 		{string(Ticker(nil, "BTC_USDT",
 			&market.Ticker{TimeUs: 1_500_000, Last: 5e8, Diff: -25e6, High: 6e8, Low: 4e8,
 				Sell: 7e8})),
 			`{"timestamp":1.5,"pair":"BTC_USDT","last":5,"diff":-0.25,"vol":0,"high":6,"low":4,"buy":0,"sell":7}`},
 		{string(Levels(nil, nil)), `[]`},
-		{string(Levels(nil, []matching.Level{{Price: 1},
+		{string(Levels(nil, []trading.Level{{Price: 1},
 			{Price: 5e8, Amount: money.Amount(25e6).Total()}})),
 			`[{"price":0.00000001,"amount":0},{"price":5,"amount":0.25}]`},
-		{string(Trade(nil, 7, 5e8, "A_B", matching.Buy, 1_000_000, 1e8)),
+		{string(Trade(nil, 7, 5e8, "A_B", trading.Buy, 1_000_000, 1e8)),
 			`{"id":7,"price":5,"pair":"A_B","type":"buy","timestamp":1,"amount":1`},
 	} {
 		if c[0] != c[1] {

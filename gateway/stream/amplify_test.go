@@ -11,7 +11,7 @@ import (
 	"github.com/asynkron/protoactor-go/actor"
 	"github.com/fasthttp/websocket"
 
-	"exchange/core/matching"
+	"exchange/core/trading"
 	"exchange/gateway/socketio"
 )
 
@@ -238,13 +238,13 @@ func TestWhoComesBackMissesNothing(t *testing.T) {
 	id := uint64(0)
 	for i := range 20 {
 		if i%2 == 1 { // else what it was sent last is the newest book
-			w.place(0, "BTC_USDT", matching.Buy, 100, 1)
+			w.place(0, "BTC_USDT", trading.Buy, 100, 1)
 			id++
 			k.until(id)
 		}
 		k.say(`42["unsubscribe","diff.BTC_USDT","x"]`)
 		k.expect("subscribe.error", `{"channel":"x","message":"unknown channel"}`)
-		w.place(0, "BTC_USDT", matching.Buy, 100, 1)
+		w.place(0, "BTC_USDT", trading.Buy, 100, 1)
 		id++
 		k.subscribe("diff.BTC_USDT")
 		if k.until(id); k.book.snapshots != i+2 {

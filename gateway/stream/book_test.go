@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"exchange/actors"
-	"exchange/core/matching"
+	"exchange/core/trading"
 	"exchange/gateway/socketio"
 )
 
@@ -84,7 +84,7 @@ func shownBook(w *world, pair string) (uint64, string) {
 		w.t.Fatal(err)
 	}
 	b := localBook{sides: [2]map[string]string{{}, {}}}
-	for i, levels := range [2][]matching.Level{v.Depth.SellLevels, v.Depth.BuyLevels} {
+	for i, levels := range [2][]trading.Level{v.Depth.SellLevels, v.Depth.BuyLevels} {
 		for _, l := range levels {
 			b.sides[i][l.Price.String()] = l.Amount.String()
 		}
@@ -138,10 +138,10 @@ func (w *world) trade(pair string) (stop func()) {
 					open = slices.Delete(open, n, n+1)
 					continue
 				}
-				side := matching.Buy
+				side := trading.Buy
 				price := 100 - float64(r.IntN(40))/4
 				if r.IntN(2) == 0 {
-					side, price = matching.Sell, 98+float64(r.IntN(40))/4
+					side, price = trading.Sell, 98+float64(r.IntN(40))/4
 				}
 				if id := w.place(i, pair, side, price, float64(1+r.IntN(100))/100); id != 0 {
 					open = append(open, id)

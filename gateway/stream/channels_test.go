@@ -8,14 +8,14 @@ import (
 	"time"
 
 	"exchange/actors"
-	"exchange/core/matching"
+	"exchange/core/trading"
 	"exchange/gateway/socketio"
 )
 
 func TestEachChannelSaysWhatHappens(t *testing.T) {
 	w := newWorld(t, nil)
 	l := w.listen()
-	first := w.place(0, "BTC_USDT", matching.Sell, 50000.5, 2)
+	first := w.place(0, "BTC_USDT", trading.Sell, 50000.5, 2)
 	l.say(`42["subscribe","diff.BTC_USDT"]`)
 	l.expect("subscribe.success", `{"channel":"diff.BTC_USDT","timestamp":*}`)
 	l.expect("depth.diff",
@@ -39,7 +39,7 @@ func TestEachChannelSaysWhatHappens(t *testing.T) {
 			t.Errorf("%s is\n%s, want\n%s", event, events[event], body)
 		}
 	}
-	second := w.place(1, "BTC_USDT", matching.Buy, 50001, 3)
+	second := w.place(1, "BTC_USDT", trading.Buy, 50001, 3)
 	next(3)
 	is("depth.diff",
 		`{"pair":"BTC_USDT","update_id":2,"prev_update_id":1,"timestamp":*,"sell":[{"price":50000.5,"amount":0}],"buy":[{"price":50001,"amount":1}]}`)
@@ -54,14 +54,14 @@ func TestEachChannelSaysWhatHappens(t *testing.T) {
 	is("book_BTC_USDT", fmt.Sprintf(
 		`{"success":true,"date":*,"oid":%d,"cancel_order_id":%d,"price":50001,"type":"buy","amount":1,"pair":"BTC_USDT","cancelled":true}`,
 		second+1, second))
-	w.place(0, "ETH_USDT", matching.Sell, 3000, 1) // nobody listens to it
+	w.place(0, "ETH_USDT", trading.Sell, 3000, 1) // nobody listens to it
 
 	l.say(`42["unsubscribe","diff.BTC_USDT","trades.BTC_USDT","book_BTC_USDT"]`)
 	l.say(`42["subscribe","orderbook.20.ETH_USDT"]`)
 	l.expect("subscribe.success", `{"channel":"orderbook.20.ETH_USDT","timestamp":*}`)
 	l.expect("orderbook.20",
 		`{"pair":"ETH_USDT","update_id":1,"timestamp":*,"sell":[{"price":3000,"amount":1}],"buy":[]}`)
-	w.place(2, "ETH_USDT", matching.Buy, 2999.5, 0.25)
+	w.place(2, "ETH_USDT", trading.Buy, 2999.5, 0.25)
 	l.expect("orderbook.20",
 		`{"pair":"ETH_USDT","update_id":2,"timestamp":*,"sell":[{"price":3000,"amount":1}],"buy":[{"price":2999.5,"amount":0.25}]}`)
 	l.say(`42["unsubscribe","orderbook.20.ETH_USDT"]`)
@@ -69,7 +69,7 @@ func TestEachChannelSaysWhatHappens(t *testing.T) {
 	l.expect("subscribe.success", `{"channel":"ticker.ETH_USDT","timestamp":*}`)
 	l.expect("ticker",
 		`{"timestamp":*,"pair":"ETH_USDT","last":0,"diff":0,"vol":0,"high":0,"low":0,"buy":2999.5,"sell":3000}`)
-	w.place(1, "ETH_USDT", matching.Buy, 3000, 0.5)
+	w.place(1, "ETH_USDT", trading.Buy, 3000, 0.5)
 	for s := l.next(); !strings.Contains(string(s.body), `"vol":0.5,`); s = l.next() {
 		if s.name != "ticker" {
 			t.Fatalf("%s %s", s.name, s.body)
@@ -81,13 +81,13 @@ func TestEachChannelSaysWhatHappens(t *testing.T) {
 // its success, of no pair, also if events happen meanwhile.
 func TestSuccessComesBeforeTheFirstEventOfAName(t *testing.T) {
 	w := newWorld(t, nil)
-	w.place(0, "BTC_USDT", matching.Sell, 50000, 1)
+	w.place(0, "BTC_USDT", trading.Sell, 50000, 1)
 	stop := make(chan struct{})
 	defer func() { <-stop }()
 	go func() {
 		defer close(stop)
 		for range 100 {
-			w.cancel(0, w.place(0, "BTC_USDT", matching.Sell, 50001, 1))
+			w.cancel(0, w.place(0, "BTC_USDT", trading.Sell, 50001, 1))
 		}
 	}()
 	events := map[string]string{"depth.diff": "diff", "ticker": "ticker",
@@ -184,26 +184,26 @@ func TestAnEventComesOnceUnderTwoNames(t *testing.T) {
 	w := newWorld(t, nil)
 	l := w.listen()
 	l.subscribe("trades.BTC_USDT", "trades")
-	w.place(0, "BTC_USDT", matching.Sell, 100, 1)
-	w.place(1, "BTC_USDT", matching.Buy, 100, 0.25)
+	w.place(0, "BTC_USDT", trading.Sell, 100, 1)
+	w.place(1, "BTC_USDT", trading.Buy, 100, 0.25)
 	// before the next: pairs do not wait for each other
 	l.expect("trades",
 		`{"id":1,"price":100,"pair":"BTC_USDT","type":"buy","timestamp":*,"amount":0.25}`)
-	w.place(0, "ETH_BTC", matching.Sell, 1, 1)
-	w.place(1, "ETH_BTC", matching.Buy, 1, 1)
+	w.place(0, "ETH_BTC", trading.Sell, 1, 1)
+	w.place(1, "ETH_BTC", trading.Buy, 1, 1)
 	l.expect("trades", `{"id":2,"price":1,"pair":"ETH_BTC","type":"buy","timestamp":*,"amount":1}`)
 	l.say(`425["unsubscribe","trades"]`)
 	l.subscribe("trades.ETH_USDT")
-	w.place(0, "ETH_BTC", matching.Sell, 1, 1)
-	w.place(1, "ETH_BTC", matching.Buy, 1, 1)
-	w.place(1, "BTC_USDT", matching.Buy, 100, 0.25)
+	w.place(0, "ETH_BTC", trading.Sell, 1, 1)
+	w.place(1, "ETH_BTC", trading.Buy, 1, 1)
+	w.place(1, "BTC_USDT", trading.Buy, 100, 0.25)
 	// the name it still has
 	l.expect("trades",
 		`{"id":4,"price":100,"pair":"BTC_USDT","type":"buy","timestamp":*,"amount":0.25}`)
 	l.say(`425["unsubscribe","trades.BTC_USDT"]`)
 	l.subscribe("book_ETH_USDT")
-	w.place(1, "BTC_USDT", matching.Buy, 100, 0.25)
-	order := w.place(1, "ETH_USDT", matching.Buy, 100, 0.25)
+	w.place(1, "BTC_USDT", trading.Buy, 100, 0.25)
+	order := w.place(1, "ETH_USDT", trading.Buy, 100, 0.25)
 	l.expect("book_ETH_USDT", fmt.Sprintf(
 		`{"success":true,"date":*,"oid":%d,"type":"buy","price":100,"amount":0.25,"trades":[]}`,
 		order))
@@ -216,15 +216,15 @@ func TestWhoSaysNothingHearsAllOrders(t *testing.T) {
 	eventually(t, "it listens to every pair", func() bool {
 		return w.hub.counts.subscriptions[book].Load() == 3
 	})
-	w.place(0, "BTC_USDT", matching.Sell, 100, 1)
-	w.place(0, "ETH_BTC", matching.Sell, 100, 1)
+	w.place(0, "BTC_USDT", trading.Sell, 100, 1)
+	w.place(0, "ETH_BTC", trading.Sell, 100, 1)
 	if a, b := l.next(), l.next(); a.name+b.name != "book_BTC_USDTbook_ETH_BTC" &&
 		a.name+b.name != "book_ETH_BTCbook_BTC_USDT" {
 		t.Fatal(a, b)
 	}
 	l.subscribe("book_ETH_USDT")
-	w.place(0, "BTC_USDT", matching.Sell, 100, 1)
-	w.place(0, "ETH_USDT", matching.Sell, 100, 1)
+	w.place(0, "BTC_USDT", trading.Sell, 100, 1)
+	w.place(0, "ETH_USDT", trading.Sell, 100, 1)
 	if a := l.next(); a.name != "book_ETH_USDT" {
 		t.Fatal(a)
 	}
@@ -293,7 +293,7 @@ func TestAClientHasAtMostSoManyNames(t *testing.T) {
 // Whoever asks for a channel by another name than before gets its state as if it were new there.
 func TestEachNameBeginsWithTheState(t *testing.T) {
 	w := newWorld(t, nil)
-	w.place(0, "BTC_USDT", matching.Sell, 100, 1)
+	w.place(0, "BTC_USDT", trading.Sell, 100, 1)
 	for plain, event := range map[string]string{"diff": "depth.diff", "ticker": "ticker",
 		"orderbook.20": "orderbook.20"} {
 		for _, names := range [][2]string{{plain, plain + ".BTC_USDT"},
@@ -361,7 +361,7 @@ func TestWhoSpeaksGoesOnHearingWhatItAsksFor(t *testing.T) {
 		l.conn.Close()
 		stop()
 		// Nobody trades until it has heard everything.
-		newest := fmt.Sprintf(`"oid":%d,`, w.place(0, "BTC_USDT", matching.Buy, 1, 1))
+		newest := fmt.Sprintf(`"oid":%d,`, w.place(0, "BTC_USDT", trading.Buy, 1, 1))
 		for heard := false; !heard; {
 			s := all.next()
 			place[string(s.body)] = len(place)
@@ -378,7 +378,7 @@ func TestBooksAreNotMadeWithoutEnd(t *testing.T) {
 		l := w.listen()
 		before, begin := w.hub.tokens.Load(), time.Now()
 		for n := range 40 {
-			w.place(0, "BTC_USDT", matching.Sell, 100+float64(n), 1)
+			w.place(0, "BTC_USDT", trading.Sell, 100+float64(n), 1)
 			l.say(`42["subscribe","` + name + `.BTC_USDT"]`)
 			for l.next().name != "subscribe.success" {
 			}
@@ -404,7 +404,7 @@ func TestALargeBatchOfDifferencesGivesWayToTheBook(t *testing.T) {
 	var list []actors.Unit
 	for i := range 10_000 {
 		list = append(list, actors.Unit{UpdateID: uint64(i + 1),
-			Levels: []actors.LevelChange{{Side: matching.Sell, Price: 1e10}}})
+			Levels: []actors.LevelChange{{Side: trading.Sell, Price: 1e10}}})
 	}
 	l.hold(true)
 	w.engine.Tell(w.hub.channels[w.hub.names.topic(diff, 0)], &actors.Units{List: list})
@@ -433,8 +433,8 @@ func TestAChannelThatFailsDisconnectsItsSubscribers(t *testing.T) {
 			fmt.Sprintf(`"update_id":%d,"prev_update_id":null,"snapshot":true`, 2*i)) {
 			t.Fatalf("%s", s.body)
 		}
-		w.place(0, "BTC_USDT", matching.Sell, 100, 1)
-		w.place(1, "BTC_USDT", matching.Buy, 100, 1)
+		w.place(0, "BTC_USDT", trading.Sell, 100, 1)
+		w.place(1, "BTC_USDT", trading.Buy, 100, 1)
 		l.expect("depth.diff", fmt.Sprintf(
 			`{"pair":"BTC_USDT","update_id":%d,"prev_update_id":%d,"timestamp":*,"sell":[{"price":100,"amount":1}],"buy":[]}`,
 			2*i+1, 2*i))

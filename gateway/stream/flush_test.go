@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"exchange/core/matching"
+	"exchange/core/trading"
 )
 
 func TestStatesOfAllChannelsHaveTheSameBeats(t *testing.T) {
@@ -104,7 +104,7 @@ func TestWritesDoNotFollowEachBatch(t *testing.T) {
 	for trader := range 4 {
 		traders.Go(func() {
 			for range each {
-				w.place(trader, "BTC_USDT", matching.Buy, 100, 1)
+				w.place(trader, "BTC_USDT", trading.Buy, 100, 1)
 			}
 		})
 	}

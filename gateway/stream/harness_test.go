@@ -19,8 +19,8 @@ import (
 	"exchange/actors"
 	"exchange/actors/seal"
 	"exchange/core/event"
-	"exchange/core/matching"
 	"exchange/core/money"
+	"exchange/core/trading"
 	"exchange/gateway/socketio"
 	"exchange/persistence/pebble"
 )
@@ -159,7 +159,7 @@ func (w *world) restart() {
 func (w *world) pair(name string) *actors.Pair { return w.engine.Pair([]byte(name)) }
 
 // place places an order of a trader and returns its id, 0 if it was refused.
-func (w *world) place(trader int, pair string, side matching.Side, price, amount float64) uint64 {
+func (w *world) place(trader int, pair string, side trading.Side, price, amount float64) uint64 {
 	w.t.Helper()
 	wish := actors.OrderWish{Pair: w.pair(pair), Side: side, Price: money.Price(price * 1e8),
 		Amount: money.Amount(amount * 1e8)}

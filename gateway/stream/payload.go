@@ -5,7 +5,7 @@ import (
 
 	"exchange/actors"
 	"exchange/core/event"
-	"exchange/core/matching"
+	"exchange/core/trading"
 	"exchange/gateway/encode"
 	"exchange/gateway/socketio"
 )
@@ -46,15 +46,15 @@ func (w *writer) diffs(dst []byte, units []actors.Unit) []byte {
 		b := w.head(u.UpdateID)
 		b = strconv.AppendUint(append(b, `,"prev_update_id":`...), u.UpdateID-1, 10)
 		b = encode.Seconds(append(b, `,"timestamp":`...), u.TimeUs)
-		b = changes(append(b, `,"sell":`...), u.Levels, matching.Sell)
-		b = changes(append(b, `,"buy":`...), u.Levels, matching.Buy)
+		b = changes(append(b, `,"sell":`...), u.Levels, trading.Sell)
+		b = changes(append(b, `,"buy":`...), u.Levels, trading.Buy)
 		w.body = append(b, '}')
 		dst = w.frame(dst)
 	}
 	return dst
 }
 
-func changes(b []byte, levels []actors.LevelChange, side matching.Side) []byte {
+func changes(b []byte, levels []actors.LevelChange, side trading.Side) []byte {
 	b = append(b, '[')
 	first := true
 	for i := range levels {
@@ -134,7 +134,7 @@ func (w *writer) orders(dst []byte, units []actors.Unit) []byte {
 }
 
 // madeBy writes the trades of a new order. Here, and only here, price and amount are text.
-func madeBy(b []byte, list []event.Trade, side matching.Side) []byte {
+func madeBy(b []byte, list []event.Trade, side trading.Side) []byte {
 	b = append(b, '[')
 	for i := range list {
 		t := &list[i]

@@ -12,6 +12,7 @@ import (
 	"exchange/core/matching"
 	"exchange/core/money"
 	"exchange/core/state"
+	"exchange/core/trading"
 	"exchange/persistence"
 )
 
@@ -216,7 +217,7 @@ func (h *history) place() {
 	a := h.s.Account(h.account())
 	pair := uint16(1 + h.random.IntN(len(h.books)))
 	p, book := h.s.Pair(pair), h.books[pair-1]
-	side := matching.Side(1 + h.random.IntN(2))
+	side := trading.Side(1 + h.random.IntN(2))
 	price, amount := money.Price((1+h.random.Int64N(6))*50_000_000),
 		money.Amount(1+h.random.Int64N(20e8))
 	currency, need := ledger.Need(side, price, amount, p.Base, p.Quote)
@@ -237,7 +238,7 @@ func (h *history) place() {
 			MakerRemaining: f.MakerRemaining, TakerFee: money.Amount(1).Balance()})
 	}
 	if o.Rests() {
-		book.Add(matching.Order{ID: o.ID, Account: a.ID, Side: side, Price: price, Amount: amount,
+		book.Add(trading.Order{ID: o.ID, Account: a.ID, Side: side, Price: price, Amount: amount,
 			Remaining: rest})
 	}
 	h.apply(event.Record{Kind: event.KindOrder, Pair: pair, Order: o})

@@ -5,8 +5,8 @@ import (
 	"fmt"
 	"testing"
 
-	"exchange/core/matching"
 	"exchange/core/money"
+	"exchange/core/trading"
 	"exchange/persistence"
 )
 
@@ -162,12 +162,12 @@ func queries(b *testing.B, ctx context.Context, s persistence.Store) {
 		{"1000 of all behind 100000 from the oldest",
 			persistence.TradeQuery{Offset: 100_000, Ascending: true}},
 		{"1000 of all of a side behind 100000",
-			persistence.TradeQuery{Offset: 100_000, TakerSide: matching.Sell}},
+			persistence.TradeQuery{Offset: 100_000, TakerSide: trading.Sell}},
 		{"1000 of a pair behind 100000", persistence.TradeQuery{Pair: 1, Offset: 100_000}},
 		{"1000 of a pair behind 100000 from the oldest",
 			persistence.TradeQuery{Pair: 1, Offset: 100_000, Ascending: true}},
 		{"1000 of a pair and side behind 100000",
-			persistence.TradeQuery{Pair: 1, Offset: 100_000, TakerSide: matching.Buy}},
+			persistence.TradeQuery{Pair: 1, Offset: 100_000, TakerSide: trading.Buy}},
 		{"newest 1000 of an account", persistence.TradeQuery{Account: 1}},
 		{"1000 of an account and pair behind 3000",
 			persistence.TradeQuery{Account: 1, Pair: 1, Offset: 3000}},
@@ -176,7 +176,7 @@ func queries(b *testing.B, ctx context.Context, s persistence.Store) {
 		{"1000 of the busiest account and a pair behind 100000",
 			persistence.TradeQuery{Account: busiest, Pair: 1, Offset: 100_000}},
 		{"1000 of the busiest account's own side behind 100000",
-			persistence.TradeQuery{Account: busiest, MySide: matching.Buy, Offset: 100_000}},
+			persistence.TradeQuery{Account: busiest, MySide: trading.Buy, Offset: 100_000}},
 	} {
 		b.Run(q.name, func(b *testing.B) {
 			for b.Loop() {

@@ -4,8 +4,8 @@ import (
 	"fmt"
 	"math"
 
-	"exchange/core/matching"
 	"exchange/core/money"
+	"exchange/core/trading"
 	"exchange/persistence"
 )
 
@@ -33,10 +33,10 @@ func (w *world) compare(stream uint64, keep persistence.Retention, flushes, n in
 			}
 			if r.IntN(2) == 0 {
 				q.Account = 1 + r.Uint32N(accounts+1)
-				q.MySide = matching.Side(r.IntN(3))
+				q.MySide = trading.Side(r.IntN(3))
 			}
 			if r.IntN(2) == 0 {
-				q.TakerSide = matching.Side(r.IntN(3))
+				q.TakerSide = trading.Side(r.IntN(3))
 			}
 			if r.IntN(2) == 0 {
 				q.Before = 1 + r.Uint64N(top)
@@ -48,7 +48,7 @@ func (w *world) compare(stream uint64, keep persistence.Retention, flushes, n in
 		}
 		for range 300 {
 			q := persistence.OrderQuery{Account: 1 + r.Uint32N(accounts+1),
-				Side: matching.Side(r.IntN(3)), MaxSeq: r.Uint64N(uint64(flushes) + 1)}
+				Side: trading.Side(r.IntN(3)), MaxSeq: r.Uint64N(uint64(flushes) + 1)}
 			if r.IntN(2) == 0 {
 				q.Pair = uint16(1 + r.IntN(pairs+1))
 			}

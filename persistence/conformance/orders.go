@@ -6,15 +6,15 @@ import (
 	"math/rand/v2"
 	"slices"
 
-	"exchange/core/matching"
 	"exchange/core/money"
+	"exchange/core/trading"
 	"exchange/persistence"
 )
 
 // order is a closed one with plain values.
 func order(id uint64, account uint32, pair uint16) persistence.Order {
 	return persistence.Order{
-		ID: id, Account: account, Pair: pair, Side: matching.Side(1 + id%2),
+		ID: id, Account: account, Pair: pair, Side: trading.Side(1 + id%2),
 		Status: persistence.StatusDone,
 		Price:  money.Price(id * 1000), Amount: money.Amount(id * 7),
 		TimeUs:   1_700_000_000_000_000 + int64(id),
@@ -24,7 +24,7 @@ func order(id uint64, account uint32, pair uint16) persistence.Order {
 
 func randomOrder(r *rand.Rand, id, seq uint64) persistence.Order {
 	o := order(id, 1+r.Uint32N(accounts), uint16(1+r.IntN(pairs)))
-	o.Side = matching.Side(1 + r.IntN(2))
+	o.Side = trading.Side(1 + r.IntN(2))
 	o.Status = uint8(persistence.StatusCancelled + r.IntN(2))
 	o.ClosedSeq = seq
 	if o.Status == persistence.StatusCancelled {

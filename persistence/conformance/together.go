@@ -7,8 +7,8 @@ import (
 	"strings"
 	"sync"
 
-	"exchange/core/matching"
 	"exchange/core/money"
+	"exchange/core/trading"
 	"exchange/persistence"
 	"exchange/persistence/internal/codec"
 )
@@ -16,22 +16,22 @@ import (
 func (w *world) fields() {
 	w.open(persistence.Retention{})
 	widest := persistence.Trade{
-		ID: codec.MaxID, Pair: math.MaxUint16, TakerSide: matching.Sell, Price: money.MaxPrice,
+		ID: codec.MaxID, Pair: math.MaxUint16, TakerSide: trading.Sell, Price: money.MaxPrice,
 		Amount: money.MaxAmount,
 		TimeUs: math.MaxInt64, Taker: math.MaxUint32, Maker: math.MaxUint32 - 1,
 		TakerOrder: codec.MaxID, MakerOrder: codec.MaxID - 1,
 		TakerFee: money.BalanceFromBits(math.MaxUint64, math.MaxUint64),
 		MakerFee: money.BalanceFromBits(1, 0),
 	}
-	narrow := persistence.Trade{ID: 1, Pair: 0, TakerSide: matching.Buy, Price: 1, Amount: 1}
+	narrow := persistence.Trade{ID: 1, Pair: 0, TakerSide: trading.Buy, Price: 1, Amount: 1}
 	wideOrder := persistence.Order{
-		ID: codec.MaxID, Account: math.MaxUint32, Pair: math.MaxUint16, Side: matching.Sell,
+		ID: codec.MaxID, Account: math.MaxUint32, Pair: math.MaxUint16, Side: trading.Sell,
 		Status: persistence.StatusCancelled,
 		Price:  money.MaxPrice, Amount: money.MaxAmount, Remaining: money.MaxAmount,
 		TimeUs: math.MaxInt64, ClosedUs: 1,
 		ClosedSeq: codec.MaxID, ClientID: "abcdefghijklmnopqrstuvwxyz_0123456-A",
 	}
-	narrowOrder := persistence.Order{ID: 1, Account: math.MaxUint32, Side: matching.Buy,
+	narrowOrder := persistence.Order{ID: 1, Account: math.MaxUint32, Side: trading.Buy,
 		Status: persistence.StatusDone}
 	wideDeposit := persistence.Deposit{
 		ID: codec.MaxID, Account: math.MaxUint32, Currency: math.MaxUint16, Amount: money.MaxAmount,
@@ -127,7 +127,7 @@ func (w *world) stable() {
 		}
 		missing(w, before, during, tradeID)
 		orders := persistence.OrderQuery{Account: uint32(1 + i%accounts),
-			Side: matching.Side(i % 3)}
+			Side: trading.Side(i % 3)}
 		beforeOrders := w.orders(orders)
 		missing(w, beforeOrders, w.orders(orders), orderID)
 		withdraws := persistence.WithdrawQuery{Account: uint32(i % accounts),

@@ -4,15 +4,15 @@ import (
 	"math/rand/v2"
 	"slices"
 
-	"exchange/core/matching"
 	"exchange/core/money"
+	"exchange/core/trading"
 	"exchange/persistence"
 )
 
 // trade is one with plain values.
 func trade(id uint64, pair uint16, taker, maker uint32) persistence.Trade {
 	return persistence.Trade{
-		ID: id, Pair: pair, TakerSide: matching.Side(1 + id%2), Price: money.Price(id * 1000),
+		ID: id, Pair: pair, TakerSide: trading.Side(1 + id%2), Price: money.Price(id * 1000),
 		Amount: money.Amount(id * 7),
 		TimeUs: 1_700_000_000_000_000 + int64(id), Taker: taker, Maker: maker, TakerOrder: id + 1,
 		MakerOrder: id + 2,
@@ -21,7 +21,7 @@ func trade(id uint64, pair uint16, taker, maker uint32) persistence.Trade {
 
 func randomTrade(r *rand.Rand, id uint64, pair uint16) persistence.Trade {
 	t := trade(id, pair, 1+r.Uint32N(accounts), 1+r.Uint32N(accounts))
-	t.TakerSide = matching.Side(1 + r.IntN(2))
+	t.TakerSide = trading.Side(1 + r.IntN(2))
 	if r.IntN(3) == 0 {
 		t.TakerFee = money.BalanceFromBits(r.Uint64N(1<<56), r.Uint64())
 		t.MakerFee = money.BalanceFromBits(0, r.Uint64N(100))
@@ -63,7 +63,7 @@ func (w *world) swapped() {
 	}
 	w.wantTrades(persistence.TradeQuery{}, all)
 	w.wantTrades(persistence.TradeQuery{Account: 1}, all[1:])
-	w.wantTrades(persistence.TradeQuery{Account: 2, MySide: matching.Buy, TakerSide: matching.Buy},
+	w.wantTrades(persistence.TradeQuery{Account: 2, MySide: trading.Buy, TakerSide: trading.Buy},
 		[]persistence.Trade{all[0], all[2]})
 	deposits := []persistence.Deposit{{ID: 5, Account: 1, Reference: "e"},
 		{ID: 2, Account: 1, Reference: "b"}}
@@ -149,9 +149,9 @@ func (w *world) longOffset() {
 	}
 	for range 120 {
 		q := persistence.TradeQuery{Offset: r.IntN(12_000), Ascending: r.IntN(2) == 0,
-			Pair: uint16(r.IntN(3)), TakerSide: matching.Side(r.IntN(3))}
+			Pair: uint16(r.IntN(3)), TakerSide: trading.Side(r.IntN(3))}
 		if r.IntN(2) == 0 { // an account has fewer
-			q.Account, q.MySide, q.Offset = 1+r.Uint32N(accounts), matching.Side(r.IntN(3)),
+			q.Account, q.MySide, q.Offset = 1+r.Uint32N(accounts), trading.Side(r.IntN(3)),
 				q.Offset/4
 		}
 		if r.IntN(3) == 0 {

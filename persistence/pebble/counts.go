@@ -4,7 +4,7 @@ import (
 	"encoding/binary"
 	"fmt"
 
-	"exchange/core/matching"
+	"exchange/core/trading"
 	"exchange/persistence"
 	"exchange/persistence/internal/codec"
 )
@@ -16,8 +16,8 @@ const bucketIDs = 1000
 // is skipped by counts instead of by rows.
 type count struct{ buys, sells int64 }
 
-func (c *count) add(side matching.Side, n int64) {
-	if side == matching.Buy {
+func (c *count) add(side trading.Side, n int64) {
+	if side == trading.Buy {
 		c.buys += n
 	} else {
 		c.sells += n
@@ -25,11 +25,11 @@ func (c *count) add(side matching.Side, n int64) {
 }
 
 // matching is how many rows have that side; 0 is both.
-func (c *count) matching(side matching.Side) int64 {
+func (c *count) matching(side trading.Side) int64 {
 	switch side {
-	case matching.Buy:
+	case trading.Buy:
 		return c.buys
-	case matching.Sell:
+	case trading.Sell:
 		return c.sells
 	}
 	return c.buys + c.sells

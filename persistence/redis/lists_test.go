@@ -11,7 +11,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"exchange/core/matching"
+	"exchange/core/trading"
 	"exchange/persistence"
 	"exchange/persistence/internal/codec"
 	"exchange/persistence/redistest"
@@ -192,7 +192,7 @@ func TestMarksFollowTheirTrades(t *testing.T) {
 					id = uint64(10_000 - step*100 - len(w.Trades))
 				}
 				w.Trades = append(w.Trades, persistence.Trade{ID: id, Pair: uint16(r.IntN(1000)),
-					TakerSide: matching.Side(1 + r.IntN(2)), Taker: r.Uint32N(3),
+					TakerSide: trading.Side(1 + r.IntN(2)), Taker: r.Uint32N(3),
 					Maker: r.Uint32N(3)})
 			}
 			if step%4 == 3 { // some come again
@@ -301,7 +301,7 @@ func TestALongOffsetIsExactWithAndWithoutMarks(t *testing.T) {
 		var w persistence.Writes
 		for id := from + 1; id <= from+2500; id++ {
 			tr := persistence.Trade{ID: id, Pair: uint16(1 + id%3),
-				TakerSide: matching.Side(1 + id/3%2), Taker: me, Maker: 8}
+				TakerSide: trading.Side(1 + id/3%2), Taker: me, Maker: 8}
 			if id%5 == 0 {
 				tr.Taker, tr.Maker = 8, me
 			}
@@ -317,7 +317,7 @@ func TestALongOffsetIsExactWithAndWithoutMarks(t *testing.T) {
 	if err != nil || len(marks) != trades*codec.MarkSize {
 		t.Fatalf("%d bytes of marks, %v", len(marks), err)
 	}
-	sides := persistence.TradeQuery{Pair: 2, TakerSide: matching.Sell, Offset: pageRows + 300}
+	sides := persistence.TradeQuery{Pair: 2, TakerSide: trading.Sell, Offset: pageRows + 300}
 	var got []uint64
 	if err := s.Trades(t.Context(),
 		sides, func(tr *persistence.Trade) bool {
@@ -333,8 +333,8 @@ func TestALongOffsetIsExactWithAndWithoutMarks(t *testing.T) {
 		}
 		for i := range 60 {
 			q := persistence.TradeQuery{
-				Account: me, Pair: uint16(i % 4), TakerSide: matching.Side(i / 4 % 3),
-				MySide: matching.Side(i / 7 % 3),
+				Account: me, Pair: uint16(i % 4), TakerSide: trading.Side(i / 4 % 3),
+				MySide: trading.Side(i / 7 % 3),
 				Offset: pageRows + 1 + 97*i, Ascending: i%2 == 0, Before: uint64(i % 5 * 2400),
 			}
 			var want, got []persistence.Trade
@@ -399,7 +399,7 @@ func TestALongOffsetStaysWhereItIsWhileTradesArrive(t *testing.T) {
 		var w persistence.Writes
 		for range n {
 			id := uint64(len(all) + 1)
-			tr := persistence.Trade{ID: id, Pair: 1, TakerSide: matching.Side(1 + id/3%2),
+			tr := persistence.Trade{ID: id, Pair: 1, TakerSide: trading.Side(1 + id/3%2),
 				Taker: uint32(1 + id%2), Maker: 3, TimeUs: 1}
 			all, w.Trades = append(all, tr), append(w.Trades, tr)
 		}
@@ -425,8 +425,8 @@ func TestALongOffsetStaysWhereItIsWhileTradesArrive(t *testing.T) {
 		}
 		return ids
 	}
-	for _, q := range []persistence.TradeQuery{{TakerSide: matching.Buy},
-		{Account: 3, Pair: 1, TakerSide: matching.Sell}, {Account: 1, MySide: matching.Buy}} {
+	for _, q := range []persistence.TradeQuery{{TakerSide: trading.Buy},
+		{Account: 3, Pair: 1, TakerSide: trading.Sell}, {Account: 1, MySide: trading.Buy}} {
 		for _, ascending := range []bool{false, true} {
 			q.Ascending, q.Offset = ascending, 1001
 			list(q) // the script is known from here on

@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"slices"
 
-	"exchange/core/matching"
+	"exchange/core/trading"
 	"exchange/persistence"
 )
 
@@ -132,7 +132,7 @@ func CheckWrites(from, to uint64, w *persistence.Writes) error {
 }
 
 func checkTrade(t *persistence.Trade) error {
-	if t.Price < 0 || t.Amount < 0 || t.TakerSide != matching.Buy && t.TakerSide != matching.Sell {
+	if t.Price < 0 || t.Amount < 0 || t.TakerSide != trading.Buy && t.TakerSide != trading.Sell {
 		return fmt.Errorf("%w: trade %d: price %d, amount %d, side %d are not those of a trade",
 			persistence.ErrInvalid, t.ID, int64(t.Price), int64(t.Amount), t.TakerSide)
 	}
@@ -145,7 +145,7 @@ func checkOrder(o *persistence.Order) error {
 			persistence.ErrInvalid, o.ID, o.Status)
 	}
 	if o.Price < 0 || o.Amount < 0 || o.Remaining < 0 ||
-		o.Side != matching.Buy && o.Side != matching.Sell || o.ClosedSeq > MaxID {
+		o.Side != trading.Buy && o.Side != trading.Sell || o.ClosedSeq > MaxID {
 		return fmt.Errorf(
 			"%w: order %d: price %d, amount %d, remaining %d, side %d, sequence %d are not those "+
 				"of an order", persistence.ErrInvalid,

@@ -11,8 +11,8 @@ import (
 
 	"pgregory.net/rapid"
 
-	"exchange/core/matching"
 	"exchange/core/money"
+	"exchange/core/trading"
 	"exchange/persistence"
 )
 
@@ -30,7 +30,7 @@ type rowCase struct {
 func drawRow(t *rapid.T) rowCase {
 	id := rapid.Uint64Range(1, MaxID).Draw(t, "id")
 	account := rapid.Uint32().Draw(t, "account")
-	side := matching.Side(rapid.IntRange(1, 2).Draw(t, "side"))
+	side := trading.Side(rapid.IntRange(1, 2).Draw(t, "side"))
 	amount := money.Amount(rapid.Int64Range(0, 1<<63-1).Draw(t, "amount"))
 	price := money.Price(rapid.Int64Range(0, 1<<63-1).Draw(t, "price"))
 	at := rapid.Int64().Draw(t, "time")
@@ -165,12 +165,12 @@ func TestAnyBytesAreARowOrCorrupt(t *testing.T) {
 func TestTheIndexOfAnOrderDecidesLikeItsRow(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		o := persistence.Order{
-			ID: 1, Side: matching.Side(rapid.IntRange(1, 2).Draw(t, "side")),
+			ID: 1, Side: trading.Side(rapid.IntRange(1, 2).Draw(t, "side")),
 			Status:    uint8(rapid.IntRange(2, 3).Draw(t, "status")),
 			ClosedSeq: rapid.Uint64Range(0, 300).Draw(t, "sequence"), ClientID: "x",
 		}
 		q := persistence.OrderQuery{
-			Side:   matching.Side(rapid.IntRange(0, 2).Draw(t, "want side")),
+			Side:   trading.Side(rapid.IntRange(0, 2).Draw(t, "want side")),
 			Status: uint8(rapid.IntRange(0, 3).Draw(t, "want status")),
 			MaxSeq: rapid.Uint64Range(0, 300).Draw(t, "up to"),
 		}
@@ -194,7 +194,7 @@ func TestTheRowAndTheMarkOfATradeDecideLikeTheTrade(t *testing.T) {
 		me := uint32(some("account", 1, 3))
 		tr := persistence.Trade{
 			ID: 1, Pair: uint16(some("pair", 1, 2) * some("by", 1, 30_000)),
-			TakerSide: matching.Side(some("side", 1, 2)),
+			TakerSide: trading.Side(some("side", 1, 2)),
 			Price:     money.Price(some("price", 0, 1e9)),
 			Amount:    money.Amount(some("amount", 0, 1e9)), TimeUs: rapid.Int64().Draw(t, "time"),
 			Taker: me, Maker: uint32(some("other", 1, 3)),
@@ -202,8 +202,8 @@ func TestTheRowAndTheMarkOfATradeDecideLikeTheTrade(t *testing.T) {
 		if rapid.Bool().Draw(t, "maker") {
 			tr.Taker, tr.Maker = tr.Maker, tr.Taker
 		}
-		q := persistence.TradeQuery{Account: me, TakerSide: matching.Side(some("want side", 0, 2)),
-			MySide: matching.Side(some("want mine", 0, 2))}
+		q := persistence.TradeQuery{Account: me, TakerSide: trading.Side(some("want side", 0, 2)),
+			MySide: trading.Side(some("want mine", 0, 2))}
 		if rapid.Bool().Draw(t, "in pair") {
 			q.Pair = tr.Pair + uint16(some("another", 0, 1))
 		}

@@ -5,8 +5,8 @@ import (
 	"reflect"
 	"testing"
 
-	"exchange/core/matching"
 	"exchange/core/money"
+	"exchange/core/trading"
 	"exchange/persistence"
 )
 
@@ -54,9 +54,9 @@ var kinds = []func(row []byte) (value any, again []byte, err error){
 func FuzzRows(f *testing.F) {
 	fee := money.BalanceFromBits(1, 2)
 	for i, row := range [][]byte{
-		AppendTrade(nil, &persistence.Trade{TakerSide: matching.Sell, Pair: 1, Price: 5, Amount: 6,
+		AppendTrade(nil, &persistence.Trade{TakerSide: trading.Sell, Pair: 1, Price: 5, Amount: 6,
 			TimeUs: 7, Taker: 8, Maker: 9, TakerOrder: 10, MakerOrder: 11, TakerFee: fee}),
-		AppendOrder(nil, &persistence.Order{Side: matching.Buy, Status: persistence.StatusDone,
+		AppendOrder(nil, &persistence.Order{Side: trading.Buy, Status: persistence.StatusDone,
 			Pair: 1, Price: 5, Amount: 6, Remaining: 1, TimeUs: 7, ClosedUs: 6, ClosedSeq: 9,
 			ClientID: "mine"}),
 		AppendDeposit(nil, &persistence.Deposit{Currency: 1, Amount: 2, TimeUs: 3,

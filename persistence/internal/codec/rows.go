@@ -4,8 +4,8 @@ import (
 	"encoding/binary"
 	"fmt"
 
-	"exchange/core/matching"
 	"exchange/core/money"
+	"exchange/core/trading"
 	"exchange/persistence"
 )
 
@@ -52,11 +52,11 @@ func AppendTrade(dst []byte, t *persistence.Trade) []byte {
 }
 
 // TradeSide is the taker's side of an encoded trade, without decoding the rest; 0 if it is damaged.
-func TradeSide(row []byte) matching.Side {
+func TradeSide(row []byte) trading.Side {
 	if len(row) < 2 || row[0] != Version {
 		return 0
 	}
-	return matching.Side(row[1] & sideMask)
+	return trading.Side(row[1] & sideMask)
 }
 
 // TradeMatches reports whether an encoded trade of the query's list (of its account, or its pair)
@@ -67,7 +67,7 @@ func TradeMatches(row []byte, q *persistence.TradeQuery) bool {
 	if len(row) < 2 || row[0] != Version {
 		return true
 	}
-	side := matching.Side(row[1] & sideMask)
+	side := trading.Side(row[1] & sideMask)
 	if q.TakerSide != 0 && side != q.TakerSide {
 		return false
 	}
@@ -115,8 +115,8 @@ func CheckMark(marks Place, mark string) error {
 
 // MarkMatches is TradeMatches for a mark.
 func MarkMatches(mark string, q *persistence.TradeQuery) bool {
-	return (q.TakerSide == 0 || matching.Side(mark[0]&sideMask) == q.TakerSide) &&
-		(q.MySide == 0 || matching.Side(mark[0]>>2&sideMask) == q.MySide) &&
+	return (q.TakerSide == 0 || trading.Side(mark[0]&sideMask) == q.TakerSide) &&
+		(q.MySide == 0 || trading.Side(mark[0]>>2&sideMask) == q.MySide) &&
 		(q.Pair == 0 || uint16(mark[1])<<8|uint16(mark[2]) == q.Pair)
 }
 
@@ -126,7 +126,7 @@ func DecodeTrade(row []byte, id uint64, t *persistence.Trade) error {
 	flags := d.byte()
 	*t = persistence.Trade{
 		ID:         id,
-		TakerSide:  matching.Side(flags & sideMask),
+		TakerSide:  trading.Side(flags & sideMask),
 		Pair:       uint16(d.upTo(1<<16 - 1)),
 		Price:      money.Price(d.upTo(1<<63 - 1)),
 		Amount:     money.Amount(d.upTo(1<<63 - 1)),
@@ -177,7 +177,7 @@ func OrderMatches(row []byte, q *persistence.OrderQuery) bool {
 		return true
 	}
 	flags := row[1]
-	if q.Side != 0 && matching.Side(flags&sideMask) != q.Side {
+	if q.Side != 0 && trading.Side(flags&sideMask) != q.Side {
 		return false
 	}
 	if q.Status != 0 && flags>>statusShift&3 != q.Status {
@@ -198,7 +198,7 @@ func DecodeOrder(row []byte, account uint32, id uint64, o *persistence.Order) er
 	*o = persistence.Order{
 		ID:        id,
 		Account:   account,
-		Side:      matching.Side(flags & sideMask),
+		Side:      trading.Side(flags & sideMask),
 		Status:    flags >> statusShift & 3,
 		ClosedSeq: d.uvarint(),
 		Pair:      uint16(d.upTo(1<<16 - 1)),
