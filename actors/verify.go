@@ -12,7 +12,7 @@ import (
 	"exchange/core/trading"
 )
 
-// A probe runs a function on an actor's own turn, where its state may be looked at.
+// A probe runs a function in an actor's own turn, where the function may read the actor's state.
 type probe struct {
 	look func()
 	done chan struct{}
@@ -30,15 +30,15 @@ func (e *Engine) probe(pid *actor.PID, look func()) {
 }
 
 // VerifyAtRest compares the deciding side with the committed side, wallet by wallet and book by
-// book, and checks the committed side's invariants. It is for tests and for stopping: it is right
-// only while nothing is in flight, and it stops the committed side while it looks.
+// book, and checks the committed side's invariants. Its answer is right only while nothing is in
+// flight. It is for tests, and stops the committed side meanwhile.
 func (e *Engine) VerifyAtRest() (err error) {
 	e.probe(e.fold, func() { err = e.verify(e.committed.state, false) })
 	return err
 }
 
-// verify may run while reads come in, if reading says so: wallets have then taken nonces that the
-// committed side has not heard of yet.
+// verify compares the deciding side with the state s of the committed side. With reading it allows
+// for reads in flight: wallets have then taken nonces that the committed side has yet to hear of.
 func (e *Engine) verify(s *state.State, reading bool) error {
 	errs := []error{s.Check()}
 	for _, p := range e.pairs {

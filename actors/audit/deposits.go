@@ -9,35 +9,36 @@ import (
 	"exchange/persistence"
 )
 
-// A depositAudit compares all deposits up to the audited state: none is ever trimmed, and their ids
-// are dense. Each reference leads to one deposit, and each deposit is the one that its reference
-// leads to. So no reference has two of them. That the rows are those of the replayed records is
-// compared as with any list.
+// A depositAudit compares all deposits up to the audited state. No deposit is ever trimmed, and the
+// ids are dense. Each reference must lead to one deposit, and each deposit must be the one that its
+// reference leads to. So no reference has two deposits. Whether a deposit's row is that of its
+// replayed record is compared as in any list.
 //
-// It takes a range of ids after the other, because the exchange that serves has no room for all of
-// them. Each range reads the whole index, which has no order.
+// The audit takes one range of ids after the other, because a serving exchange has no memory for
+// all of them. Each range reads the whole index, which has no order.
 type depositAudit struct {
 	*rowAudit
-	last  uint64 // the newest id of the audited state
-	after uint64 // the range begins behind this id
+	last  uint64 // newest id of the audited state
+	after uint64 // id before the range
 
-	sums  []uint64 // of the rows, by id from the range's beginning on; 0: no row
-	found []bool   // as sums; the index leads there
-	// some deposits of the range that the index has and no row, with their accounts
+	sums  []uint64 // rowSum of each row, by id from the range's beginning on; 0: no row
+	found []bool   // as sums: the index leads to the deposit
+	// missed has some deposits of the range that are in the index and have no row, with their
+	// accounts.
 	missed map[uint64]uint32
 
-	money  []money.Balance // of all ranges' rows, by currency-1
-	newest uint64          // id that the index leads to
+	money  []money.Balance // sums of the deposits in all ranges, by currency-1
+	newest uint64          // highest id in the index
 }
 
 const (
 	// depositsAtOnce is how many ids one range has: 72 MB.
 	depositsAtOnce = 8 << 20
-	// depositRows is how many rows are read before they are compared.
+	// depositRows is how many rows one call of the store reads.
 	depositRows = 10_000
 )
 
-// deposits compares what the store has of them with the state.
+// deposits compares all deposits, and each currency's sum with the state.
 func (h *rowAudit) deposits(ctx context.Context) error {
 	a := &depositAudit{rowAudit: h, money: make([]money.Balance, len(h.audit.state.Currencies()))}
 	_, _, a.last = h.audit.state.LastIDs()
@@ -94,7 +95,7 @@ func (a *depositAudit) compare(ctx context.Context) error {
 	return nil
 }
 
-// list names the list that a deposit should be in, as far as the index knows it.
+// list names the list that should have a deposit, as far as the index tells the account.
 func (a *depositAudit) list(id uint64) string {
 	if account, known := a.missed[id]; known {
 		return a.ofAccount("deposits")(account)
@@ -111,7 +112,7 @@ func (a *depositAudit) account(ctx context.Context, account uint32) error {
 		q := persistence.DepositQuery{Account: account, Before: before}
 		err := a.subject.Store.Deposits(ctx, q, func(d *persistence.Deposit) bool {
 			if d.ID <= a.after && a.after > 0 {
-				return false // of a range before
+				return false // the rest belongs to earlier ranges
 			}
 			rows = append(rows, *d)
 			return len(rows) < depositRows
@@ -126,7 +127,7 @@ func (a *depositAudit) account(ctx context.Context, account uint32) error {
 	}
 }
 
-// take notes rows of one account.
+// take notes the rows of one account.
 func (a *depositAudit) take(list string, rows []persistence.Deposit) {
 	var wrong []*persistence.Deposit
 	a.mu.Lock()
@@ -156,10 +157,9 @@ const referenceList = "references of deposits"
 func (a *depositAudit) references(ctx context.Context) error {
 	err := a.subject.Store.References(ctx, func(d *persistence.Deposit) bool {
 		a.newest = max(a.newest, d.ID)
-		// beyond all of the range, too, where the id is 0 or of a range before
-		i := d.ID - a.after - 1
+		i := d.ID - a.after - 1 // wraps around if the id is 0 or of an earlier range
 		switch {
-		case d.ID != 0 && i >= uint64(len(a.sums)): // of another range, or made since
+		case d.ID != 0 && i >= uint64(len(a.sums)): // in another range, or made since
 		case d.ID == 0 || a.sums[i] != 0 && a.sums[i] != rowSum(d):
 			a.differ("%s: %q leads to %+v, the row of that deposit says otherwise",
 				referenceList, d.Reference, *d)

@@ -10,31 +10,31 @@ import (
 	"exchange/persistence"
 )
 
-// The lists of the history that an audit looks into, by kind.
+// The kinds of lists of the history.
 const (
 	allTrades = iota
 	pairTrades
 	accountTrades
-	accountOrders // behind accountTrades: see rowAudit.found
+	accountOrders // right behind accountTrades: see rowAudit.found
 	accountDeposits
 	allWithdraws
 	accountWithdraws
-	pairCandles // number: pair, and 8 bits of frame
+	pairCandles // number: pair << 8 | frame
 	allActions
 	rowKinds
 )
 
-// A rowList is one kind of lists.
+// A rowList is one kind of lists. A number says which of them: a pair or an account.
 type rowList struct {
 	name    func(number uint32) string
-	keep    int  // of the newest; 0: all
-	forever bool // nothing was ever trimmed
-	// anyOrder: rows do not come in the order of their ids. So there may be older ones than some
-	// that were trimmed, if more were kept later.
+	keep    int  // number of newest rows that are kept; 0: all
+	forever bool // no row is ever trimmed
+	// anyOrder: rows are not added in the order of their ids. So rows with lower ids than those of
+	// trimmed rows may be there, if a later run kept more.
 	anyOrder bool
-	// earlier reports whether a row is of an earlier run, as far as can be told.
+	// earlier reports whether a row is of an earlier run, as far as the replay can tell.
 	earlier func(row any) bool
-	// read gives the rows below an id (0: all), newest first; sum is that of a rowRef.
+	// read passes the rows below an id (0: all) to fn, newest first; sum is as in a rowRef.
 	read func(ctx context.Context, number uint32, before uint64, fn func(id, sum uint64,
 		row any) bool) error
 }
@@ -43,7 +43,7 @@ var rowSeed = maphash.MakeSeed()
 
 func rowSum[T comparable](row *T) uint64 { return maphash.Comparable(rowSeed, *row) }
 
-// reading makes the read of a rowList.
+// reading makes the read of a rowList from a method of the store.
 func reading[Q any, T comparable](list func(context.Context, Q, func(*T) bool) error,
 	query func(number uint32, before uint64) Q,
 	id func(*T) uint64, sum func(*T) uint64) func(context.Context, uint32, uint64,
@@ -116,7 +116,7 @@ func newRowAudit(a *audit, replayed *state.State) *rowAudit {
 	return h
 }
 
-// atStart reports whether the replay is where this run began.
+// atStart reports whether the replay has reached the beginning of the running exchange.
 func (h *rowAudit) atStart() bool { return h.replayed.Seq() == h.subject.Earlier }
 
 func (h *rowAudit) earlierTrade(row any) bool {
@@ -130,7 +130,7 @@ func (h *rowAudit) earlierOrder(row any) bool {
 }
 
 func (h *rowAudit) earlierCandle(row any) bool {
-	c := row.(*persistence.Candle) // of the list that was asked for
+	c := row.(*persistence.Candle)
 	newest, _ := h.replayed.Pair(c.Pair).Market.Candle(market.Frame(c.Frame))
 	return !h.atStart() || c.Time <= newest.Time
 }
@@ -145,8 +145,8 @@ func (h *rowAudit) candleName(n uint32) string {
 	return fmt.Sprintf("candles of pair %s, timeframe %v", h.pairName(n>>8), market.Frame(n))
 }
 
-// actionSum leaves out the words of an earlier run: the record has been put into words by another
-// version, perhaps.
+// actionSum leaves out the words of an earlier run, because another version of the exchange may
+// have put the record into words.
 func (h *rowAudit) actionSum(x *persistence.Action) uint64 {
 	row := *x
 	if h.earlier {

@@ -9,7 +9,7 @@ import (
 	"exchange/persistence"
 )
 
-// finish looks for the last rows, and for what must be there whatever was replayed.
+// finish looks for the last rows, and for rows that must be there whatever was replayed.
 func (h *rowAudit) finish(ctx context.Context) error {
 	err := h.look(ctx)
 	if err == nil {
@@ -24,8 +24,8 @@ func (h *rowAudit) finish(ctx context.Context) error {
 	return err
 }
 
-// begun looks for any row of each list that the state knows to have begun: the newest is never
-// trimmed.
+// begun looks for any row of each list that has begun according to the state: the newest row of a
+// list is never trimmed.
 func (h *rowAudit) begun(ctx context.Context) error {
 	s, empty := h.replayed, map[uint64]bool{}
 	err := concurrently(func(yield func(list uint64) bool) {
@@ -61,8 +61,8 @@ func (h *rowAudit) begun(ctx context.Context) error {
 	return err
 }
 
-// empty says which of these lists should not be so. A backup has as many trades as the list of all
-// of them: one of a pair or an account with older ones only was empty from the restore on.
+// empty adds a difference for each empty list that should have rows. A backup has the trades that
+// the list of all trades keeps. So a list with older trades only is empty after a restore.
 func (h *rowAudit) empty(ctx context.Context, lists map[uint64]bool) error {
 	wrong := func(list uint64) {
 		if lists[list] {
@@ -96,7 +96,7 @@ func (h *rowAudit) newestCandles(ctx context.Context) error {
 	type newest struct {
 		number uint32
 		want   persistence.Candle
-		is     persistence.Candle // zero: it is not there
+		is     persistence.Candle // zero: the candle is not there
 	}
 	var list []newest
 	for _, p := range h.replayed.Pairs() {
@@ -120,7 +120,7 @@ func (h *rowAudit) newestCandles(ctx context.Context) error {
 			list = append(list, n)
 		}
 	}
-	// What is the same trade now has been all along: nothing has changed what was read.
+	// A pair whose newest trade is still the same had the same candles all along.
 	trades, _, err := h.subject.Present.Newest()
 	if err != nil {
 		return err
@@ -149,7 +149,7 @@ func (h *rowAudit) newestCandles(ctx context.Context) error {
 	return nil
 }
 
-// extends reports whether a candle may have become another by later trades.
+// extends reports whether later trades may have turned the candle was into the candle is.
 func extends(is, was *persistence.Candle) bool {
 	return is.Time == was.Time && is.Open == was.Open && is.High >= was.High && is.Low <= was.Low &&
 		is.Volume.Cmp(was.Volume) > 0

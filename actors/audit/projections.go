@@ -9,7 +9,7 @@ import (
 	"exchange/persistence"
 )
 
-// projections compares what the store has and the state knows whole: wallets, nonces and withdraws.
+// projections compares what the state knows as a whole: wallets, nonces and withdrawals.
 func (a *audit) projections(ctx context.Context) error {
 	for _, compare := range []func(context.Context) error{a.wallets, a.nonces, a.withdraws} {
 		if err := compare(ctx); err != nil {
@@ -19,7 +19,7 @@ func (a *audit) projections(ctx context.Context) error {
 	return nil
 }
 
-// wallets compares those that have not changed since.
+// wallets compares the stored wallets that have not changed since.
 func (a *audit) wallets(ctx context.Context) error {
 	seen := make(map[uint32]bool)
 	err := a.subject.Store.Wallets(ctx, func(w *persistence.Wallet) bool {
@@ -70,7 +70,8 @@ func (a *audit) wallet(w *persistence.Wallet) {
 	}
 }
 
-// nonces compares those of keys: they only grow, also by reads, of which the state does not know.
+// nonces compares the stored nonces. A stored nonce may be higher, because signed reads raise
+// nonces too and leave no record.
 func (a *audit) nonces(ctx context.Context) error {
 	projected := make([]uint64, len(a.state.Keys()))
 	err := a.subject.Store.Nonces(ctx, func(key string, nonce uint64) {
@@ -90,8 +91,8 @@ func (a *audit) nonces(ctx context.Context) error {
 	return nil
 }
 
-// withdraws compares sums: the state has only what was withdrawn of each currency in all. They are
-// in two lists.
+// withdraws compares the sums of ended withdrawals, because the state has only each currency's
+// total. Each withdrawal is in two lists: that of its account and that of all.
 func (a *audit) withdraws(ctx context.Context) error {
 	type sums map[uint16]struct { // by currency
 		ended    int

@@ -16,23 +16,23 @@ import (
 // A replay derives the audited state anew.
 type replay struct {
 	*audit
-	archive  Archive // nil: it begins with the oldest kept snapshot
+	archive  Archive // nil: the replay begins with the oldest kept snapshot
 	progress func(at, of uint64)
 
 	state   *state.State
-	batches state.Fold // of state
+	batches state.Fold // folds into state
 	rows    *rowAudit
-	failed  error // of a record that was folded
-	final   bool  // no other beginning would help: a record does not fit, or rows could not be read
-	// histories are those that the first state or a record has named.
-	histories []event.HistoryID
+	failed  error // the first failure of note
+	// final: no other beginning helps, because a record does not fit or rows could not be read.
+	final     bool
+	histories []event.HistoryID // named by the first state and by the records
 }
 
-// replayTries is how often a replay begins: while it runs the snapshot that it began with may be
-// replaced, and the journal after that trimmed.
+// replayTries is how often a replay may begin. While a replay runs, its first snapshot may be
+// replaced and the journal after that snapshot trimmed.
 const replayTries = 3
 
-// ErrOvertaken is what a replay ends with when the journal that it needs is trimmed each time.
+// ErrOvertaken ends a replay whose journal was trimmed in each of its tries.
 var ErrOvertaken = errors.New(
 	"snapshots were taken while the books were compared, and the journal before them was " +
 		"forgotten: try again")
@@ -64,7 +64,7 @@ func (a *audit) replay(ctx context.Context, archive Archive, progress func(at, o
 	return ErrOvertaken
 }
 
-// newestSnapshotAt is the sequence of the newest snapshot, 0 if there is none.
+// newestSnapshotAt returns the sequence of the newest snapshot. Without a snapshot it returns 0.
 func newestSnapshotAt(ctx context.Context, store Store) (uint64, error) {
 	seq, image, err := store.LoadSnapshot(ctx, 0)
 	if errors.Is(err, persistence.ErrNoSnapshot) {
@@ -110,7 +110,7 @@ func (r *replay) run(ctx context.Context) (err error) {
 		if r.archive == nil || r.final || !errors.Is(err, persistence.ErrCorrupt) {
 			return err
 		}
-		// What the journal has forgotten since the archive was read has gone there.
+		// Batches that were trimmed since the archive was read are in the archive now.
 		at = r.state.Seq()
 		if err := r.archive.Read(ctx, at, fold); err != nil && !errors.Is(err, errFarEnough) {
 			return fmt.Errorf("replaying the archive: %w", err)
@@ -129,7 +129,7 @@ func (r *replay) run(ctx context.Context) (err error) {
 	if err := r.knowsHistories(); err != nil {
 		return err
 	}
-	r.final = true // from here on nothing is looked for that may have been replaced
+	r.final = true // the rows that are read from here on are never replaced
 	return r.rows.finish(ctx)
 }
 
@@ -179,9 +179,8 @@ func upTo(data []byte, seq uint64) ([]byte, error) {
 	return event.EndBatch(cut, b.Epoch, b.Prev, uint32(seq-b.Prev)), nil
 }
 
-// knowsHistories refuses an archive with a part of a history that no record of the replay has
-// named: the part is another exchange's, or of a past that a restore has left, even where its
-// records fit.
+// knowsHistories refuses an archive with a part of a history that no replayed record has named.
+// Such a part is another exchange's, or of a past that a restore has left, even if its records fit.
 func (r *replay) knowsHistories() error {
 	if r.archive == nil {
 		return nil
@@ -201,7 +200,7 @@ func (r *replay) knowsHistories() error {
 	return nil
 }
 
-// note compares what a record made with the rows of the store, until something has failed.
+// note takes one replayed record and its effects. After a failure it only counts records.
 func (r *replay) note(ctx context.Context, record *event.Record, effects *state.Effects) {
 	r.report.Records++
 	if record.Kind == event.KindHistory {
@@ -217,7 +216,7 @@ func (r *replay) note(ctx context.Context, record *event.Record, effects *state.
 	}
 }
 
-// beginning finds the state that the replay begins with.
+// beginning reads the first state of the replay.
 func (r *replay) beginning(ctx context.Context) error {
 	var image []byte
 	var seq uint64
@@ -251,8 +250,8 @@ func (r *replay) beginning(ctx context.Context) error {
 	return nil
 }
 
-// oldestSnapshot is the oldest snapshot that is kept and not above a sequence, none if there is
-// none: the very first may have been taken just now, and then the journal is whole.
+// oldestSnapshot returns the oldest kept snapshot at or below a sequence. It returns no image if
+// the only snapshot is newer: that is the very first one, so the journal is still whole.
 func oldestSnapshot(ctx context.Context, store Store, most uint64) (image []byte,
 	seq uint64, err error) {
 	for back := 1; back >= 0; back-- {
@@ -270,8 +269,8 @@ func oldestSnapshot(ctx context.Context, store Store, most uint64) (image []byte
 	return nil, 0, nil
 }
 
-// compare says where the two states, which are at one sequence, differ. The images decide; the rest
-// is to find out where.
+// compare compares the replayed state with the audited one, at one sequence. The images decide; the
+// rest finds out where they differ.
 func (r *replay) compare() {
 	a, replayed := r.audit, r.state
 	if err := replayed.Check(); err != nil {

@@ -13,44 +13,43 @@ import (
 	"exchange/persistence"
 )
 
-// A rowAudit looks in the store for the rows that replayed records gave rise to. It gathers many
-// and then reads each list once, for the rows of a list mostly follow each other: reading them one
-// by one would take many times as long.
+// A rowAudit looks in the store for the rows of replayed records. It gathers many rows and then
+// reads each list once, because the rows of a list mostly follow each other. Reading them one by
+// one would take many times as long.
 //
-// Rows of the history never change, but for the newest candle of a list, so it does not matter what
-// happens meanwhile; the store is at or above the audited sequence by then. A row may be missing
-// only if all that are older in its list are gone too, and as many newer ones are there as the list
-// keeps. Rows of an earlier run of the exchange may also have been trimmed by another retention,
-// which nobody knows any more: then a newer one of that run is enough.
+// A row of the history never changes, except for the newest candle of a list. So the exchange may
+// go on while an audit reads. A row may be missing only if all older rows of its list are gone too,
+// and the list has as many newer rows as it keeps. Rows of an earlier run may also have been
+// trimmed by another retention, which is not known any more. For those, one newer row of that run
+// is enough.
 type rowAudit struct {
 	*audit
 	replayed *state.State
-	// the rows are of records that an earlier run has written
-	earlier bool
-	refs    []rowRef                           // that are to be looked for
-	rows    persistence.Writes                 // of one record
-	newest  [][market.FrameCount]market.Candle // by pair-1, of the replayed trades
-	lists   [rowKinds]rowList
+	earlier  bool                               // the gathered rows are of an earlier run's records
+	refs     []rowRef                           // rows to look for
+	rows     persistence.Writes                 // rows of one record
+	newest   [][market.FrameCount]market.Candle // newest candles of the replayed trades, by pair-1
+	lists    [rowKinds]rowList
 
-	ends  map[uint64]uint64 // by list: from there on up it has as many rows as it keeps
-	found [2][]bool         // by account: rows of accountTrades and accountOrders were
+	ends  map[uint64]uint64 // by list: the id from which on the list has as many rows as it keeps
+	found [2][]bool         // by account: a row was found in its accountTrades, accountOrders
 }
 
 // A rowRef is a row that should be in a list.
 type rowRef struct {
-	list uint64 // which kind, above the number of the pair or account
+	list uint64 // the list's kind << 32 | number of the pair or account
 	id   uint64
-	sum  uint64
+	sum  uint64 // rowSum of the row
 }
 
-// rowsAtOnce is how many rows are gathered: about 50 MB.
+// rowsAtOnce is how many rows are gathered before the lists are read: about 50 MB.
 const rowsAtOnce = 2 << 20
 
 func (h *rowAudit) add(kind int, number uint32, id, sum uint64) {
 	h.refs = append(h.refs, rowRef{uint64(kind)<<32 | uint64(number), id, sum})
 }
 
-// note takes the rows of a record that was just replayed.
+// note gathers the rows of a record that was just replayed.
 func (h *rowAudit) note(ctx context.Context, r *event.Record, e *state.Effects) error {
 	w := &h.rows
 	w.Reset()
@@ -88,7 +87,7 @@ func (h *rowAudit) note(ctx context.Context, r *event.Record, e *state.Effects) 
 	return h.look(ctx)
 }
 
-// noteCandles takes the candles that are over.
+// noteCandles gathers a pair's candles whose periods have ended.
 func (h *rowAudit) noteCandles(p *state.Pair) {
 	for len(h.newest) < int(p.Number) {
 		h.newest = append(h.newest, [market.FrameCount]market.Candle{})
@@ -104,7 +103,7 @@ func (h *rowAudit) noteCandles(p *state.Pair) {
 	}
 }
 
-// look compares what was gathered.
+// look compares the gathered rows with their lists.
 func (h *rowAudit) look(ctx context.Context) error {
 	slices.SortFunc(h.refs, func(a, b rowRef) int {
 		return cmp.Or(cmp.Compare(a.list, b.list), cmp.Compare(a.id, b.id))
@@ -126,16 +125,16 @@ func (h *rowAudit) look(ctx context.Context) error {
 	return err
 }
 
-// rowsBetween is how many rows that are not looked for are read before the next is looked for by
-// its id.
+// rowsBetween is how many other rows are read before the next row is sought by its id.
 const rowsBetween = 256
 
-// list compares rows of one list, in the order of their ids.
+// list compares rows of one list. refs are in the order of their ids.
 func (h *rowAudit) list(ctx context.Context, refs []rowRef) error {
 	l, number := &h.lists[refs[0].list>>32], uint32(refs[0].list)
-	left, found := refs, 0 // left to find; the next is the last
-	var newest uint64      // that was found
-	// not found though older ones are there, and yet no difference, perhaps; newest first
+	left, found := refs, 0 // rows left to find, from the last on
+	var newest uint64      // newest row that was found
+	// passed are rows that were not found although older ones are there, newest first. They may
+	// have been trimmed.
 	var passed []rowRef
 	for end, beside := false, 0; !end && len(left) > 0; {
 		end, beside = true, 0
@@ -188,8 +187,8 @@ func (h *rowAudit) list(ctx context.Context, refs []rowRef) error {
 	return nil
 }
 
-// kept are those of missing rows, in the order of their ids, that should be there. newest is a row
-// of the same run that is there, 0 if none is known.
+// kept returns the missing rows that the list should still keep, in the order of their ids. newest
+// is the id of a row of the same run that is there; 0: none is known.
 func (h *rowAudit) kept(ctx context.Context, list uint64, missing []rowRef,
 	newest uint64) ([]rowRef, error) {
 	l, number := &h.lists[list>>32], uint32(list)
@@ -216,7 +215,7 @@ func (h *rowAudit) kept(ctx context.Context, list uint64, missing []rowRef,
 		h.mu.Lock()
 		end := h.ends[list]
 		h.mu.Unlock()
-		if len(from(end)) > 0 { // it has moved on since, perhaps
+		if len(from(end)) > 0 { // the list's end may have moved on since
 			n := 0
 			err := read(func(id uint64, _ any) bool {
 				if n++; n == l.keep {

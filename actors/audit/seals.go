@@ -26,7 +26,7 @@ func (a *audit) bound(s *state.State, k *event.Key) error {
 		s.Account(k.Account).Name, err)
 }
 
-// seals opens those of all keys of a state.
+// seals opens the seals of all keys of a state that are not revoked.
 func (a *audit) seals(s *state.State) error {
 	for _, k := range s.Keys() {
 		if k.Revoked {
@@ -39,24 +39,15 @@ func (a *audit) seals(s *state.State) error {
 	return nil
 }
 
-// newestSeals opens those of the newest snapshot, with which the next start begins and the replay
-// does not.
+// newestSeals opens the seals of the newest snapshot. The next start begins with that snapshot, and
+// the replay begins with the oldest one.
 func (a *audit) newestSeals(ctx context.Context) error {
-	image, seq, err := persistence.ReadSnapshot(ctx, a.subject.Store, 0)
-	if errors.Is(err, persistence.ErrNoSnapshot) {
-		return nil
-	}
-	var s *state.State
-	if err == nil {
-		if s, err = state.Decode(image); err != nil {
-			err = fmt.Errorf("%w: %w", persistence.ErrCorrupt, err)
-		}
-	}
-	if err == nil {
-		err = a.seals(s)
-	}
+	s, err := newestState(ctx, a.subject.Store)
 	if err != nil {
-		return fmt.Errorf("reading the newest snapshot, at sequence %d: %w", seq, err)
+		return err
+	}
+	if err := a.seals(s); err != nil {
+		return fmt.Errorf("reading the newest snapshot, at sequence %d: %w", s.Seq(), err)
 	}
 	return nil
 }
