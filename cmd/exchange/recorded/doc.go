@@ -1,0 +1,21 @@
+// Package recorded has only tests. They run the real program, write down the names and the forms
+// that its users depend on, and compare them with those that were recorded before, in testdata:
+//
+//   - openapi.json: the document of the API, whole
+//   - commands.txt: commands, arguments, flags with their defaults, exit codes
+//   - configuration.txt: the options with their defaults, and the variables of the environment
+//   - session.txt: requests and commands with their answers: status, headers, body, text, JSON, CSV
+//   - metrics.txt: each metric with its type, its help and its labels
+//   - stream.txt: events and the members of each
+//   - files.txt: the files of a data folder, a backup and an archive
+//   - keys.txt: the keys of a Redis, with their types
+//   - scripts.txt: the scripts of Redis, by their hashes
+//   - report.txt: the members of a load test's report
+//   - source.txt: texts of the source that stored data, documentation, tests or alerts depend on,
+//     and the attributes of the log lines among them
+//
+// A test that fails here has found a change that users notice. Where that is meant, write the lists
+// anew, read what differs, and tell users:
+//
+//	go test ./cmd/exchange/recorded -record
+package recorded

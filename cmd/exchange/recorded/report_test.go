@@ -1,0 +1,31 @@
+package recorded
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"exchange/cmd/exchange/exchangetest"
+)
+
+func TestTheReportOfALoadTestHasTheMembersRecorded(t *testing.T) {
+	s := exchangetest.New(t, "pebble:"+t.TempDir())
+	s.Start()
+	file := filepath.Join(t.TempDir(), "report.json")
+	out, errOut, code := s.Command("loadtest", "--address", s.Listen, "--accounts", "2",
+		"--connections", "2", "--duration", "1s", "--mix", "50,30,20",
+		"--subscribers", "diff=1,trades=1", "--json", file)
+	if code != 0 {
+		t.Fatalf("%d\n%s\n%s", code, out, errOut)
+	}
+	text, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var report any
+	if err := json.Unmarshal(text, &report); err != nil {
+		t.Fatal(err)
+	}
+	compare(t, "report.txt", shapeOf(report, true)+"\n")
+}
