@@ -216,10 +216,7 @@ func (e *Engine) outcome(c *Command) (*Command, error) {
 // await waits for a reply as long as a request may last. False: there is none, and what was sent
 // belongs to others.
 func (e *Engine) await(reply <-chan struct{}, timer *time.Timer) bool {
-	if e.opts.drive != nil {
-		return e.opts.drive.await(reply, e.opts.Timing.Request, e.dead)
-	}
-	return await(reply, timer, e.opts.Timing.Request, e.dead)
+	return e.opts.scheduler.Await(reply, e.dead, timer, e.opts.Timing.Request)
 }
 
 // BeginRead takes a place among the reads in flight, which EndRead gives back. Who goes on to the

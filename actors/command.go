@@ -1,7 +1,6 @@
 package actors
 
 import (
-	"context"
 	"sync"
 	"time"
 
@@ -106,43 +105,6 @@ func (c *Command) Free() {
 		c.record.Order.Trades, c.encoded = nil, nil
 	}
 	commands.Put(c)
-}
-
-// end waits for the reply as long as ctx lasts, and the engine. False: there is none, and the
-// command belongs to others.
-func (c *Command) end(ctx context.Context, dead <-chan struct{}) bool {
-	select {
-	case <-c.reply:
-		return true
-	case <-ctx.Done():
-	case <-dead:
-	}
-	select {
-	case <-c.reply: // it came before the end
-		return true
-	default:
-		return false
-	}
-}
-
-// await is the wait of a handler for its reply.
-func await(reply <-chan struct{}, timer *time.Timer, d time.Duration, dead <-chan struct{}) bool {
-	timer.Reset(d)
-	select {
-	case <-reply:
-		timer.Stop()
-		return true
-	case <-timer.C:
-		return false
-	case <-dead:
-		timer.Stop()
-		select {
-		case <-reply: // it came before the end
-			return true
-		default:
-			return false
-		}
-	}
 }
 
 // keptTrades bounds the memory of a large order that a pooled command keeps.

@@ -27,14 +27,14 @@
 //	committed.go  the fold, reads, projections            projector.go  writing them, snapshots
 //	recovery.go   from the store to the fold              read.go       questions to the committed side
 //	views.go      public answers, shared                  charts.go, recent.go  what it keeps at hand
-//	directory.go  accounts and keys for handlers          mailbox.go    the actors' queue
-//	runners.go    who runs mailboxes                      rows/         a record's rows for the store
+//	directory.go  accounts and keys for handlers          mailbox/      what actors run on
+//	                                                      rows/         a record's rows for the store
 //	options.go    what an engine is made with             lineartest/   histories, checked
 //	verify.go     both sides compared at rest             audit/        everything derived anew
 //	feed.go       what stream channels are told           owner.go      who may own the store, and its beats
 //	seal/         API secrets, sealed
 //	stats.go      numbers for monitoring                  metrics/      where they are counted
-//	driver.go     what a simulation takes the place of    simulation/   the model that it compares with
+//	                                                      simulation/   the model that it compares with
 //
 // docs/design.md says who owns what, and why.
 package actors

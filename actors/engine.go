@@ -15,6 +15,7 @@ import (
 
 	"github.com/asynkron/protoactor-go/actor"
 
+	"exchange/actors/mailbox"
 	"exchange/actors/metrics"
 	"exchange/actors/seal"
 	"exchange/core/event"
@@ -55,7 +56,8 @@ type Engine struct {
 	mailer    *mailer // nil: mails stay in the outbox
 	registry  *actor.PID
 	fold      *actor.PID
-	wallets   *nursery
+	wallets   *mailbox.Spawner
+	host      *mailbox.Host  // of all actors that are fail-stop
 	settler   ledger.Settler // the journal's writer's
 	queues    []queue        // for Stats; read only after the start
 
@@ -87,6 +89,9 @@ type Engine struct {
 // Start waits until the store is this process's, recovers the state from it, and starts the actors.
 // When it returns without an error the engine takes commands. The engine does not close the store.
 func Start(ctx context.Context, o Options) (*Engine, error) {
+	if o.scheduler == nil {
+		o.scheduler = mailbox.Runners{}
+	}
 	sealer, err := foresee(ctx, &o)
 	if err != nil {
 		return nil, err
@@ -135,11 +140,7 @@ func startOwned(ctx context.Context, o *Options, own *ownership,
 	if err := own.watch(e.journal.die); err != nil {
 		return nil, fmt.Errorf("while starting: %w", err)
 	}
-	if o.drive != nil {
-		o.drive.engine(e)
-	} else {
-		e.run()
-	}
+	e.run()
 	s := r.committed.state
 	e.meter.RecoveryNs, e.meter.RecoveryRecords = int64(time.Since(begin)), r.records
 	e.log.Info("recovered", "store", o.Store.String(), "seq", r.last, "snapshot", r.newest,
@@ -155,6 +156,7 @@ func newEngine(o *Options, own *ownership, r *recovered, sealer *seal.Sealer) *E
 		currencies: o.Currencies, meter: r.meter,
 		projected: r.committed.watermark, dead: make(chan struct{}), stop: make(chan struct{}),
 		mailbox: make(chan struct{}, 1), maintaining: make(chan struct{}, 1)}
+	e.host = &mailbox.Host{Scheduler: o.scheduler, Guard: failStop{o.Log, o.Exit}}
 	quiet := slog.New(slog.NewTextHandler(io.Discard, nil))
 	e.system = actor.NewActorSystem(
 		actor.WithLoggerFactory(func(*actor.ActorSystem) *slog.Logger { return quiet }))
@@ -168,11 +170,12 @@ func newEngine(o *Options, own *ownership, r *recovered, sealer *seal.Sealer) *E
 
 // run starts what is not an actor.
 func (e *Engine) run() {
-	go e.journal.run()
-	go e.projector.run()
-	go e.tick()
+	start := e.opts.scheduler.Start
+	start(ticker{e})
+	start(e.journal)
+	start(e.projector)
 	if e.mailer != nil {
-		go e.mailer.run()
+		start(e.mailer)
 	}
 }
 
@@ -204,15 +207,15 @@ func (e *Engine) spawnAll(r *recovered) error {
 		return err
 	}
 	var err error
-	registries, committeds := e.newNursery(16), e.newNursery(1024)
-	if e.registry, err = registries.spawn("registry", g); err != nil {
+	registries, committeds := e.spawner(16), e.spawner(1024)
+	if e.registry, err = registries.Spawn("registry", g); err != nil {
 		return err
 	}
-	if e.fold, err = committeds.spawn("committed", e.committed); err != nil {
+	if e.fold, err = committeds.Spawn("committed", e.committed); err != nil {
 		return err
 	}
-	e.queues = append(e.queues, queue{"registry", registries.mailbox},
-		queue{"committed", committeds.mailbox})
+	e.queues = append(e.queues, queue{"registry", registries.Newest()},
+		queue{"committed", committeds.Newest()})
 	return nil
 }
 
@@ -254,7 +257,7 @@ func (e *Engine) spawnBooks(s *state.State) (err error) {
 		e.markets = append(e.markets, MarketName{p.Name, codes[p.Base-1].Code,
 			codes[p.Quote-1].Code, p.Base, p.Quote})
 	}
-	books := e.newNursery(1024)
+	books := e.spawner(1024)
 	for i := range o.Pairs {
 		market := s.Pair(numbers[o.Pairs[i].Name])
 		p := &Pair{PairRules: o.Pairs[i], Number: market.Number, BaseNumber: market.Base,
@@ -268,10 +271,10 @@ func (e *Engine) spawnBooks(s *state.State) (err error) {
 			}
 		}
 		p.halted.Store(market.Halted)
-		if p.pid, err = books.spawn("book/"+p.Name, b); err != nil {
+		if p.pid, err = books.Spawn("book/"+p.Name, b); err != nil {
 			return err
 		}
-		e.queues = append(e.queues, queue{"books", books.mailbox})
+		e.queues = append(e.queues, queue{"books", books.Newest()})
 		e.pairs = append(e.pairs, p)
 		e.byName[p.Name], e.byNumber[p.Number-1], e.books[p.Number-1] = p, p, b
 	}
@@ -288,7 +291,7 @@ func (e *Engine) newRegistry(s *state.State) *registry {
 		deposits: deposit, lastTimeUs: s.TimeUs(), busy: map[string][]*Command{},
 		toBook: e.toBook, pairs: e.byName, fees: &e.fees, maintenance: s.Maintenance(),
 		settle: e.settleMaintenance}
-	e.wallets = e.newNursery(0)
+	e.wallets = e.spawner(0)
 	g.spawn = func(a *Account) error { return e.spawnWallet(a, &wallet{}) }
 	g.lookUp = func(l *lookup) { e.root.Send(e.fold, l) }
 	index := &referenceIndex{store: e.History(), patience: o.Timing.Request / 2, log: e.log,
@@ -364,64 +367,42 @@ func (e *Engine) addKeys(s *state.State, g *registry) error {
 func (e *Engine) spawnWallet(a *Account, w *wallet) (err error) {
 	w.account, w.out = a, e
 	a.wallet = w
-	if a.pid, err = e.wallets.spawn("wallet/"+strconv.FormatUint(uint64(a.ID), 10), w); err == nil {
+	if a.pid, err = e.wallets.Spawn("wallet/"+strconv.FormatUint(uint64(a.ID), 10), w); err == nil {
 		e.dir.addAccount(a)
 	}
 	return err
 }
 
-// A nursery spawns actors of one kind. They share their properties, so that each costs no more
-// memory than it must: there may be a million wallets. Whoever spawns is its owner: the start, then
-// the registry.
-type nursery struct {
-	root    *actor.RootContext
-	props   *actor.Props
-	next    actor.Actor // what the producer gives, while SpawnNamed runs
-	mailbox *mailbox    // of the newest
+// spawner is for actors of one kind that are fail-stop.
+func (e *Engine) spawner(room int) *mailbox.Spawner {
+	return mailbox.NewSpawner(e.root, room, e.host)
 }
 
-// newNursery is for actors whose mailboxes have room for that many messages from the start.
-func (e *Engine) newNursery(room int) *nursery {
-	n, host := &nursery{root: e.root}, e.hostOf(e.broken)
-	n.props = actor.PropsFromProducer(func() actor.Actor { return n.next },
-		actor.WithMailbox(func() actor.Mailbox {
-			n.mailbox = newMailbox(room, host)
-			return n.mailbox
-		}))
-	return n
+// failStop is the guard of actors whose state cannot be trusted after a panic.
+type failStop struct {
+	log  *slog.Logger
+	exit func(code int)
 }
 
-func (e *Engine) hostOf(onPanic func(actor string, reason, message any)) *mailboxHost {
-	if e.opts.drive != nil {
-		return &mailboxHost{onPanic: onPanic, start: e.opts.drive.mailbox}
-	}
-	return &mailboxHost{onPanic: onPanic, start: startRunner}
-}
-
-// spawn starts an actor that already has its state: it was folded before.
-func (n *nursery) spawn(name string, a actor.Actor) (*actor.PID, error) {
-	n.next = a
-	pid, err := n.root.SpawnNamed(n.props, name)
-	n.next = nil
-	if err != nil {
-		return nil, fmt.Errorf("starting actor %s: %w", name, err)
-	}
-	return pid, nil
+// Panicked ends the process.
+func (f failStop) Panicked(m *mailbox.Mailbox, reason, message any) {
+	f.broken(m.Name(), reason, message)
 }
 
 // broken ends the process because an actor's invariant broke. Its state cannot be trusted, and what
 // others submitted may rest on it: recovery from the journal is what makes this safe.
-func (e *Engine) broken(name string, reason, message any) {
-	e.log.Error("an invariant broke, the process ends", "actor", name, "reason", fmt.Sprint(reason),
+func (f failStop) broken(name string, reason, message any) {
+	f.log.Error("an invariant broke, the process ends", "actor", name, "reason", fmt.Sprint(reason),
 		"message", fmt.Sprintf("%T", message), "stack", string(debug.Stack()))
-	e.opts.Exit(ExitBroken)
+	f.exit(ExitBroken)
 }
 
 func (e *Engine) deadLetter(message any) {
 	if m, ok := message.(*actor.DeadLetterEvent); ok {
 		switch m.Message.(type) {
 		case *Command, *settled, *swept, *released, *releasedCommand, *lookup, *keyEnded:
-			e.broken(m.PID.GetId(), "BUG: a message about money went to an actor that is not there",
+			failStop{e.log, e.opts.Exit}.broken(m.PID.GetId(),
+				"BUG: a message about money went to an actor that is not there",
 				m.Message)
 		}
 	}
@@ -455,8 +436,13 @@ func (w *clockWatch) jumped(wall, monotonic int64) time.Duration {
 	return time.Duration(w.apart - before)
 }
 
-// tick makes the committed side write behind now and then, and watches over the append in flight.
-func (e *Engine) tick() {
+// A ticker makes the committed side write behind now and then, and watches over the append in
+// flight.
+type ticker struct{ engine *Engine }
+
+// Run ticks until the engine ends.
+func (k ticker) Run() {
+	e := k.engine
 	t := time.NewTicker(e.opts.Timing.Projection)
 	defer t.Stop()
 	for {
@@ -591,21 +577,13 @@ func (e *Engine) drain(ctx context.Context) error {
 // until waits for a condition that only counters tell. An error is the engine's end, or the
 // context's.
 func (e *Engine) until(ctx context.Context, condition func() bool) error {
-	if e.opts.drive != nil {
-		e.opts.drive.until(func() bool { return condition() || e.Err() != nil || ctx.Err() != nil })
+	if e.opts.scheduler.Until(ctx, e.dead, condition) {
+		return nil
 	}
-	t := time.NewTicker(time.Millisecond)
-	defer t.Stop()
-	for !condition() {
-		select {
-		case <-e.dead:
-			return e.failure
-		case <-ctx.Done():
-			return ctx.Err()
-		case <-t.C:
-		}
+	if err := e.Err(); err != nil {
+		return err
 	}
-	return nil
+	return ctx.Err()
 }
 
 // commandsInFlight is how many there are of clients and operators.

@@ -2,11 +2,13 @@ package actors
 
 import (
 	"fmt"
+	"log/slog"
 	"runtime/debug"
 	"slices"
 
 	"github.com/asynkron/protoactor-go/actor"
 
+	"exchange/actors/mailbox"
 	"exchange/core/event"
 	"exchange/core/money"
 	"exchange/core/state"
@@ -100,19 +102,22 @@ type unwatch struct {
 func (e *Engine) SpawnChannel(name string, produce func() actor.Actor) *actor.PID {
 	props := actor.PropsFromProducer(produce, actor.WithGuardian(actor.NewRestartingStrategy()),
 		actor.WithMailbox(func() actor.Mailbox {
-			host := e.hostOf(nil)
-			m := newMailbox(0, host)
-			host.onPanic = func(name string, reason, message any) {
-				e.log.Error(
-					"a stream channel failed and is started again, its subscribers are "+
-						"disconnected", "channel", name,
-					"reason", fmt.Sprint(reason), "message", fmt.Sprintf("%T", message), "stack",
-					string(debug.Stack()))
-				m.invoker.EscalateFailure(reason, message)
-			}
-			return m
+			return mailbox.New(0,
+				&mailbox.Host{Scheduler: e.opts.scheduler, Guard: startAgain{e.log}})
 		}))
 	return e.root.SpawnPrefix(props, "channel/"+name+"/")
+}
+
+// startAgain is the guard of stream channels.
+type startAgain struct{ log *slog.Logger }
+
+// Panicked leaves the channel to its supervisor.
+func (g startAgain) Panicked(m *mailbox.Mailbox, reason, message any) {
+	g.log.Error(
+		"a stream channel failed and is started again, its subscribers are disconnected",
+		"channel", m.Name(), "reason", fmt.Sprint(reason), "message", fmt.Sprintf("%T", message),
+		"stack", string(debug.Stack()))
+	m.Escalate(reason, message)
 }
 
 // Tell sends a message to a channel's actor.

@@ -168,8 +168,8 @@ func (j *journal) next() *batch {
 	return b
 }
 
-// run is the writer goroutine.
-func (j *journal) run() {
+// Run is the writer goroutine.
+func (j *journal) Run() {
 	defer close(j.stopped)
 	defer j.deadline.release()
 	for b := j.take(); b != nil && j.write(b); b = j.take() {

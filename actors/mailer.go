@@ -81,7 +81,8 @@ func newMailer(e *Engine) *mailer {
 	return m
 }
 
-func (m *mailer) run() {
+// Run is the goroutine.
+func (m *mailer) Run() {
 	defer close(m.finished)
 	tick := time.NewTicker(mailLeast)
 	defer tick.Stop()

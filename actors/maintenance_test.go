@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"exchange/actors/mailbox"
 	"exchange/core/event"
 )
 
@@ -21,7 +22,7 @@ func (g *gated) closed() bool { return errors.Is(g.e.Writable(), ErrMaintenance)
 
 func TestMaintenanceSeesAClientsCommandHoweverBusyOperatorsAre(t *testing.T) {
 	e := &Engine{dead: make(chan struct{})}
-	e.opts.Limits = DefaultLimits
+	e.opts.Limits, e.opts.scheduler = DefaultLimits, mailbox.Runners{}
 	e.inFlight.Store(1)
 	e.stopping.Store(true) // operators' commands are turned away, when they have been counted
 	stop, stopped := make(chan struct{}), make(chan struct{})

@@ -83,12 +83,7 @@ func (e *Engine) sweepOf(ctx context.Context, who string, account uint32, p *Pai
 	if err := e.sendOperator(c, who, account); err != nil {
 		return nil, err
 	}
-	if e.opts.drive != nil {
-		e.opts.drive.until(func() bool {
-			return len(c.reply) > 0 || ctx.Err() != nil || e.Err() != nil
-		})
-	}
-	if !c.end(ctx, e.dead) {
+	if !e.opts.scheduler.AwaitContext(ctx, c.reply, e.dead) {
 		e.meter.UnknownOutcomes.Add(1)
 		return nil, ErrTimeout
 	}

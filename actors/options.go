@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"time"
 
+	"exchange/actors/mailbox"
 	"exchange/actors/seal"
 	"exchange/core/state"
 	"exchange/persistence"
@@ -56,11 +57,11 @@ type Options struct {
 	// Exit ends the process when an invariant breaks. It must not return in production.
 	Exit func(code int)
 
-	drive    driver // of a simulation; nil: the engine runs by itself
-	stepRows int    // tests cut projections earlier; 0: as usual
-	candles  int    // tests keep fewer of a chart in memory; 0: as usual
-	rowRefs  int    // tests have audits look for fewer rows at once; 0: as usual
-	deposits int    // tests have audits compare fewer deposits at once; 0: as usual
+	scheduler mailbox.Scheduler // nil: mailbox.Runners
+	stepRows  int               // tests cut projections earlier; 0: as usual
+	candles   int               // tests keep fewer of a chart in memory; 0: as usual
+	rowRefs   int               // tests have audits look for fewer rows at once; 0: as usual
+	deposits  int               // tests have audits compare fewer deposits at once; 0: as usual
 }
 
 // Limits bound what an engine holds.

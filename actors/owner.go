@@ -42,8 +42,8 @@ type ownership struct {
 	stopped chan struct{} // closed when the goroutine has ended
 }
 
-// run is the goroutine.
-func (w *ownership) run() {
+// Run is the goroutine.
+func (w *ownership) Run() {
 	defer close(w.stopped)
 	beats := time.NewTicker(w.timing.OwnerCheck)
 	defer beats.Stop()
@@ -199,11 +199,7 @@ func claim(ctx context.Context, o *Options) (*ownership, error) {
 	if err != nil {
 		return nil, fmt.Errorf("taking over %v: %w", o.Store, err)
 	}
-	if o.drive != nil {
-		o.drive.owner(w)
-	} else {
-		go w.run()
-	}
+	o.scheduler.Start(w)
 	return w, nil
 }
 

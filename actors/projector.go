@@ -43,7 +43,8 @@ type projector struct {
 	err      error         // of the last snapshot; set before finished is closed
 }
 
-func (p *projector) run() {
+// Run is the goroutine.
+func (p *projector) Run() {
 	defer close(p.finished)
 	defer p.upload.Wait()
 	for {

@@ -1,6 +1,7 @@
 package actors
 
 import (
+	"context"
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
@@ -16,6 +17,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"exchange/actors/mailbox"
 	"exchange/actors/simulation"
 	"exchange/core/event"
 	"exchange/core/state"
@@ -130,17 +132,7 @@ type life struct {
 // woken is a mailbox with messages.
 type woken struct {
 	name    string
-	mailbox *mailbox
-}
-
-// next is the message that the actor gets next, nil if there is none.
-func (w *woken) next() any {
-	if m := w.mailbox; len(m.rest) > 0 {
-		return m.rest[0]
-	} else if len(m.in) > 0 {
-		return m.in[0]
-	}
-	return nil
+	mailbox *mailbox.Mailbox
 }
 
 // violate notes the first thing that must not be.
@@ -239,16 +231,16 @@ func (s *sim) resume(p *parked, goOn bool) {
 // turn gives an actor one message.
 func (l *life) turn(w *woken, skew time.Duration) {
 	m := w.mailbox
-	if c, fresh := w.next().(*Command); fresh &&
+	if c, fresh := mailbox.Next(m).(*Command); fresh &&
 		(strings.Contains(w.name, ".wallet/") || strings.HasSuffix(w.name, ".registry")) {
 		c.timeUs += skew.Microseconds() // it comes from its handler
 	}
-	more := m.turn(1)
+	more := m.Turn(1)
 	synctest.Wait() // whom it answered is parked, and what it began
-	if more && (m.users.Load() > 0 || m.systems.Load() > 0) {
+	if more && mailbox.Waiting(m) {
 		return
 	}
-	if !m.goesOn() {
+	if !m.GoesOn() {
 		l.mailboxes = slices.DeleteFunc(l.mailboxes, func(o *woken) bool { return o == w })
 	}
 }
@@ -324,21 +316,21 @@ func (s *sim) kill(l *life) {
 
 var errKilled = errors.New("killed")
 
-// A lifeDriver is the driver of one engine.
+// A lifeDriver is the scheduler of one engine.
 type lifeDriver struct {
 	s *sim
 	l *life
 }
 
-func (d lifeDriver) mailbox(m *mailbox) {
+func (d lifeDriver) Schedule(m *mailbox.Mailbox) {
 	d.s.mu.Lock()
 	defer d.s.mu.Unlock()
 	if !d.l.gone {
-		d.l.mailboxes = append(d.l.mailboxes, &woken{fmt.Sprintf("%d.%s", d.l.number, m.name()), m})
+		d.l.mailboxes = append(d.l.mailboxes, &woken{fmt.Sprintf("%d.%s", d.l.number, m.Name()), m})
 	}
 }
 
-func (d lifeDriver) await(reply <-chan struct{}, most time.Duration, dead <-chan struct{}) bool {
+func (d lifeDriver) Await(reply, dead <-chan struct{}, _ *time.Timer, most time.Duration) bool {
 	end := time.Now().Add(most)
 	if q := d.s.sending; q != nil {
 		q.reply, d.s.sending = reply, nil
@@ -355,7 +347,20 @@ func (d lifeDriver) await(reply <-chan struct{}, most time.Duration, dead <-chan
 	}
 }
 
-func (d lifeDriver) until(condition func() bool) { d.s.park(d.l, d.s.waiter(d.l), condition) }
+func (d lifeDriver) AwaitContext(ctx context.Context, reply, dead <-chan struct{}) bool {
+	if !d.Until(ctx, dead, func() bool { return len(reply) > 0 }) {
+		return false
+	}
+	<-reply
+	return true
+}
+
+func (d lifeDriver) Until(ctx context.Context, dead <-chan struct{}, condition func() bool) bool {
+	d.s.park(d.l, d.s.waiter(d.l), func() bool {
+		return condition() || closed(dead) || ctx.Err() != nil
+	})
+	return condition()
+}
 
 // notSimulated is a fault of the simulation itself.
 const notSimulated = "BUG of the simulation: two began to wait in one step"
@@ -385,96 +390,109 @@ func closed(c <-chan struct{}) bool {
 	}
 }
 
-// owner drives an owner's beats.
-func (d lifeDriver) owner(w *ownership) {
-	go d.guarded("owner", func() {
-		defer close(w.stopped)
-		next := time.Now()
-		for {
-			next = next.Add(w.timing.OwnerCheck)
-			d.s.park(d.l, fmt.Sprintf("%d.owner", d.l.number), func() bool {
-				return closed(w.stop) || !time.Now().Before(next)
-			})
-			if closed(w.stop) || !w.check() {
-				return
-			}
-			if late := time.Now(); next.Before(late) {
-				next = late
-			}
-		}
-	})
+// Start drives what is not an actor, by the same steps as its own Run.
+func (d lifeDriver) Start(t mailbox.Task) {
+	switch t := t.(type) {
+	case *ownership:
+		go d.guarded("owner", func() { d.owner(t) })
+	case ticker:
+		d.l.engine = t.engine
+		go d.guarded("ticker", func() { d.ticker(t.engine) })
+	case *journal:
+		go d.guarded("writer", func() { d.writer(t) })
+	case *projector:
+		go d.guarded("projector", func() { d.projector(t) })
+	case *mailer:
+		go d.guarded("mailer", func() { d.mailer(t) })
+	default:
+		panic(fmt.Sprintf("BUG of the simulation: it cannot drive a %T", t))
+	}
 }
 
-// engine drives what is not an actor, by the same steps as the goroutines of Engine.run.
-func (d lifeDriver) engine(e *Engine) {
-	s, l := d.s, d.l
-	l.engine = e
-	name := func(what string) string { return fmt.Sprintf("%d.%s", l.number, what) }
-	go d.guarded("writer", func() {
-		j := e.journal
-		defer close(j.stopped)
-		defer j.deadline.release()
-		for {
-			s.park(l, name("writer"), func() bool { return j.isClosed() || j.waiting() })
-			if j.isClosed() {
-				return
-			}
-			if b := j.next(); b != nil && !j.write(b) {
-				return
-			}
+// name is that of a goroutine of the engine's, where it parks.
+func (d lifeDriver) name(what string) string { return fmt.Sprintf("%d.%s", d.l.number, what) }
+
+func (d lifeDriver) owner(w *ownership) {
+	defer close(w.stopped)
+	next := time.Now()
+	for {
+		next = next.Add(w.timing.OwnerCheck)
+		d.s.park(d.l, d.name("owner"), func() bool {
+			return closed(w.stop) || !time.Now().Before(next)
+		})
+		if closed(w.stop) || !w.check() {
+			return
 		}
-	})
-	go d.guarded("projector", func() {
-		p := e.projector
-		defer close(p.finished)
-		defer p.upload.Wait()
-		for {
-			s.park(l, name("projector"), func() bool { return len(p.in) > 0 || closed(p.stop) })
-			if closed(p.stop) {
-				return
-			}
-			if w := <-p.in; !p.write(&w) {
-				return
-			}
+		if late := time.Now(); next.Before(late) {
+			next = late
 		}
-	})
-	go d.guarded("ticker", func() {
-		next := time.Now()
-		for {
-			next = next.Add(e.opts.Timing.Projection)
-			s.park(l, name("tick"), func() bool {
-				return closed(e.stop) || !time.Now().Before(next)
-			})
-			if closed(e.stop) {
-				return
-			}
-			e.ticked()
-			if late := time.Now(); next.Before(late) {
-				next = late
-			}
+	}
+}
+
+func (d lifeDriver) writer(j *journal) {
+	defer close(j.stopped)
+	defer j.deadline.release()
+	for {
+		d.s.park(d.l, d.name("writer"), func() bool { return j.isClosed() || j.waiting() })
+		if j.isClosed() {
+			return
 		}
-	})
-	go d.guarded("mailer", func() {
-		m := e.mailer
-		defer close(m.finished)
-		next := time.Now()
-		for {
-			over := func() bool { return closed(m.last) || closed(e.stop) || closed(e.dead) }
-			next = next.Add(mailLeast)
-			s.park(l, name("mailer"), func() bool {
-				return over() || len(e.mailbox) > 0 || !time.Now().Before(next)
-			})
-			if over() {
-				return
-			}
-			select {
-			case <-e.mailbox:
-			default:
-			}
-			m.round()
-			next = time.Now()
+		if b := j.next(); b != nil && !j.write(b) {
+			return
 		}
-	})
+	}
+}
+
+func (d lifeDriver) projector(p *projector) {
+	defer close(p.finished)
+	defer p.upload.Wait()
+	for {
+		d.s.park(d.l, d.name("projector"), func() bool { return len(p.in) > 0 || closed(p.stop) })
+		if closed(p.stop) {
+			return
+		}
+		if w := <-p.in; !p.write(&w) {
+			return
+		}
+	}
+}
+
+func (d lifeDriver) ticker(e *Engine) {
+	next := time.Now()
+	for {
+		next = next.Add(e.opts.Timing.Projection)
+		d.s.park(d.l, d.name("tick"), func() bool {
+			return closed(e.stop) || !time.Now().Before(next)
+		})
+		if closed(e.stop) {
+			return
+		}
+		e.ticked()
+		if late := time.Now(); next.Before(late) {
+			next = late
+		}
+	}
+}
+
+func (d lifeDriver) mailer(m *mailer) {
+	defer close(m.finished)
+	e, next := m.engine, time.Now()
+	for {
+		over := func() bool { return closed(m.last) || closed(e.stop) || closed(e.dead) }
+		next = next.Add(mailLeast)
+		d.s.park(d.l, d.name("mailer"), func() bool {
+			return over() || len(e.mailbox) > 0 || !time.Now().Before(next)
+		})
+		if over() {
+			return
+		}
+		select {
+		case <-e.mailbox:
+		default:
+		}
+		m.round()
+		next = time.Now()
+	}
 }
 
 // guarded makes a violation of a panic.

@@ -4,6 +4,7 @@ import (
 	"strings"
 	"time"
 
+	"exchange/actors/mailbox"
 	"exchange/actors/metrics"
 	"exchange/core/event"
 )
@@ -58,7 +59,7 @@ type Count struct {
 // A queue is a mailbox that is watched.
 type queue struct {
 	name    string // several may share one
-	mailbox *mailbox
+	mailbox *mailbox.Mailbox
 }
 
 // Stats may be called from any goroutine, as often as one likes: it disturbs nobody.

@@ -1,4 +1,4 @@
-package actors
+package mailbox
 
 import (
 	"runtime"
@@ -8,35 +8,40 @@ import (
 	"github.com/asynkron/protoactor-go/actor"
 )
 
-// A mailbox is what every actor here receives from: two slices that swap under a mutex. The runner
-// takes all that is queued in one swap, so a busy actor pays for the lock once for many messages,
-// and sending allocates nothing once the slices have grown.
+// A Mailbox is the queue of one actor: two slices that swap under a mutex. The goroutine that runs
+// it takes all that is queued in one swap, so a busy actor pays for the lock once for many
+// messages, and sending allocates nothing once the slices have grown.
 //
 // It stays closed until Start, so a message that is sent while its actor is being spawned waits
-// instead of being handled before *actor.Started. A panic in the actor is given to onPanic on the
-// actor's own goroutine, with the stack still there.
+// instead of being handled before *actor.Started.
 //
 // There is no bound in the mailbox itself: what may be in flight is bounded by admission, before
 // the first actor sees it.
-type mailbox struct {
+type Mailbox struct {
 	mu      sync.Mutex
 	in, sys []any // guarded by mu
 
-	spare, rest []any // owned by the runner, like suspended
+	spare, rest []any // owned by the goroutine that runs it, like suspended
 	suspended   bool
 
 	users     atomic.Int32 // messages that were sent and not yet taken
 	systems   atomic.Int32
-	scheduled atomic.Int32 // 1: a runner is on its way, or Start has not come yet
+	scheduled atomic.Int32 // 1: a run is on its way, or Start has not come yet
 
 	invoker actor.MessageInvoker
-	host    *mailboxHost
+	host    *Host
 }
 
-// A mailboxHost is what mailboxes of one kind have in common.
-type mailboxHost struct {
-	onPanic func(actor string, reason, message any)
-	start   func(*mailbox) // lets somebody run it: startRunner, but in tests with a driver
+// A Host is what mailboxes of one kind have in common.
+type Host struct {
+	Scheduler Scheduler
+	Guard     Guard
+}
+
+// A Guard hears of each panic of an actor, on the actor's own goroutine, with the stack still
+// there. The actor has then handled its last message, unless the guard escalates.
+type Guard interface {
+	Panicked(m *Mailbox, reason, message any)
 }
 
 const (
@@ -46,9 +51,9 @@ const (
 	turnMessages = 1024
 )
 
-// newMailbox makes a mailbox with room for initial messages.
-func newMailbox(initial int, host *mailboxHost) *mailbox {
-	m := &mailbox{host: host}
+// New makes a mailbox with room for initial messages.
+func New(initial int, host *Host) *Mailbox {
+	m := &Mailbox{host: host}
 	if initial > 0 {
 		m.in, m.spare = make([]any, 0, initial), make([]any, 0, initial)
 	}
@@ -56,7 +61,8 @@ func newMailbox(initial int, host *mailboxHost) *mailbox {
 	return m
 }
 
-func (m *mailbox) PostUserMessage(message any) {
+// PostUserMessage queues a message for the actor.
+func (m *Mailbox) PostUserMessage(message any) {
 	m.mu.Lock()
 	m.in = append(m.in, message)
 	m.mu.Unlock()
@@ -64,7 +70,8 @@ func (m *mailbox) PostUserMessage(message any) {
 	m.schedule()
 }
 
-func (m *mailbox) PostSystemMessage(message any) {
+// PostSystemMessage queues a message of the actor system, which comes before the others.
+func (m *Mailbox) PostSystemMessage(message any) {
 	m.mu.Lock()
 	m.sys = append(m.sys, message)
 	m.mu.Unlock()
@@ -72,57 +79,65 @@ func (m *mailbox) PostSystemMessage(message any) {
 	m.schedule()
 }
 
-func (m *mailbox) RegisterHandlers(invoker actor.MessageInvoker, _ actor.Dispatcher) {
+// RegisterHandlers tells the mailbox its actor.
+func (m *Mailbox) RegisterHandlers(invoker actor.MessageInvoker, _ actor.Dispatcher) {
 	m.invoker = invoker
 }
 
-func (m *mailbox) Start()                { m.host.start(m) }
-func (m *mailbox) UserMessageCount() int { return int(m.users.Load()) }
+// Start opens the mailbox.
+func (m *Mailbox) Start() { m.host.Scheduler.Schedule(m) }
 
-// name is that of the actor.
-func (m *mailbox) name() string {
+// UserMessageCount returns how many messages wait; for an instant it may be negative.
+func (m *Mailbox) UserMessageCount() int { return int(m.users.Load()) }
+
+// Name returns the actor's name.
+func (m *Mailbox) Name() string {
 	if c, ok := m.invoker.(actor.Context); ok {
 		return c.Self().GetId()
 	}
 	return ""
 }
 
-func (m *mailbox) schedule() {
+// Escalate leaves a panic to the actor's supervisor.
+func (m *Mailbox) Escalate(reason, message any) { m.invoker.EscalateFailure(reason, message) }
+
+func (m *Mailbox) schedule() {
 	if m.scheduled.Load() == 0 && m.scheduled.CompareAndSwap(0, 1) {
-		m.host.start(m)
+		m.host.Scheduler.Schedule(m)
 	}
 }
 
-func (m *mailbox) run() {
+// Run handles messages until there are none.
+func (m *Mailbox) Run() {
 	for {
-		for m.turn(turnMessages) {
+		for m.Turn(turnMessages) {
 			runtime.Gosched()
 		}
-		if !m.goesOn() {
+		if !m.GoesOn() {
 			return
 		}
 	}
 }
 
-// goesOn ends a run, or is true when there is more to do and nobody else has been scheduled for it.
-func (m *mailbox) goesOn() bool {
+// GoesOn ends a run, or reports true when there is more to do and no other run has been scheduled.
+func (m *Mailbox) GoesOn() bool {
 	suspended := m.suspended // read while this goroutine still owns it
 	m.scheduled.Store(0)
 	if m.systems.Load() == 0 && (suspended || m.users.Load() <= 0) {
 		return false
 	}
-	return m.scheduled.CompareAndSwap(0, 1) // if not, a sender has scheduled another runner
+	return m.scheduled.CompareAndSwap(0, 1) // if not, a sender has scheduled another run
 }
 
-// turn handles messages, at most so many; false when none was there, or none is to be handled any
-// more.
-func (m *mailbox) turn(most int) (more bool) {
+// Turn handles at most that many messages. It reports false when none was there, or none is to be
+// handled any more.
+func (m *Mailbox) Turn(most int) (more bool) {
 	var current any
 	defer func() {
 		if reason := recover(); reason != nil {
-			// whatever onPanic does, this actor has handled its last message
+			// whatever the guard does, this run of the actor is over
 			m.suspended, more = true, false
-			m.host.onPanic(m.name(), reason, current)
+			m.host.Guard.Panicked(m, reason, current)
 		}
 	}()
 	m.drainSystem()
@@ -146,7 +161,7 @@ func (m *mailbox) turn(most int) (more bool) {
 }
 
 // refill swaps the queued messages in when the last ones are done; false when there are none.
-func (m *mailbox) refill() bool {
+func (m *Mailbox) refill() bool {
 	if len(m.rest) > 0 {
 		return true
 	}
@@ -164,7 +179,7 @@ func (m *mailbox) refill() bool {
 	return true
 }
 
-func (m *mailbox) drainSystem() {
+func (m *Mailbox) drainSystem() {
 	for m.systems.Load() > 0 {
 		m.mu.Lock()
 		message := m.sys[0]

@@ -1,0 +1,13 @@
+// Package mailbox is the ground that actors run on: the queue that each receives from, the
+// goroutines that run these queues, and how actors of one kind are spawned. It knows nothing of an
+// exchange. All waiting goes through a Scheduler: Runners are the ordinary one, and a simulation
+// has its own, which chooses the goroutine that goes on next.
+//
+//	host := &mailbox.Host{Scheduler: mailbox.Runners{}, Guard: guard}
+//	wallets := mailbox.NewSpawner(system.Root, 0, host)
+//	pid, err := wallets.Spawn("wallet/1", w)
+//
+//	mailbox.go    the queue of one actor            spawner.go  actors of one kind
+//	scheduler.go  what a simulation takes over      runners.go  the ordinary scheduler
+//	testing.go    for tests of other packages
+package mailbox
