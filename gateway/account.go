@@ -11,6 +11,7 @@ import (
 	"exchange/core/event"
 	"exchange/core/ledger"
 	"exchange/core/trading"
+	"exchange/gateway/api"
 	"exchange/gateway/encode"
 	"exchange/persistence"
 )
@@ -270,7 +271,7 @@ func (r *request) orderStatus() uint8 {
 	if !ok {
 		return 0
 	}
-	n, ok := integer(p.Value)
+	n, ok := api.Integer(p.Value)
 	if !ok || n < persistence.StatusActive || n > persistence.StatusDone {
 		r.bad("status", fieldChoice+" It must be 1, 2 or 3.")
 		return 0
@@ -305,7 +306,7 @@ func (l *orderList) add(o *persistence.Order) bool {
 
 func (g *Gateway) order(r *request) {
 	pk, _ := r.ctx.UserValue("pk").(string)
-	id, _ := integer([]byte(pk)) // it is one, or the path would not exist
+	id, _ := api.Integer([]byte(pk)) // it is one, or the path would not exist
 	q := actors.NewRead(actors.ReadOrder)
 	q.ID = id
 	if !r.ask(q, r.key) {

@@ -4,6 +4,7 @@ import (
 	"bytes"
 
 	"exchange/core/event"
+	"exchange/gateway/api"
 	"exchange/gateway/params"
 	"exchange/gateway/sign"
 )
@@ -14,18 +15,6 @@ const (
 	permissionTrade    = event.PermissionTrade
 	permissionWithdraw = event.PermissionWithdraw
 )
-
-func permissionName(p uint8) string {
-	switch p {
-	case event.PermissionRead:
-		return "read"
-	case event.PermissionTrade:
-		return "trade"
-	case event.PermissionWithdraw:
-		return "withdraw"
-	}
-	return "unknown"
-}
 
 // permitted checks that the key has the endpoint's permission, that the account may act now, and
 // that the bucket of what is asked for has a token. False: the request is answered. A refusal
@@ -38,7 +27,7 @@ func (r *request) permitted(e *endpoint) bool {
 			if permission {
 				r.fail(AccountFrozen, "")
 			} else {
-				r.fail(NotPermitted, permissionName(e.permission))
+				r.fail(NotPermitted, api.PermissionName(e.permission))
 			}
 		}
 		return false
@@ -57,7 +46,7 @@ func (r *request) permitted(e *endpoint) bool {
 func (r *request) identify() bool {
 	h := &r.ctx.Request.Header
 	public, signature := h.Peek("X-Key"), h.Peek("X-Sign")
-	nonce, ok := integer(h.Peek("X-Nonce"))
+	nonce, ok := api.Integer(h.Peek("X-Nonce"))
 	if len(public) == 0 || len(signature) != sign.SignatureLen || !isHex(signature) || !ok ||
 		nonce == 0 {
 		r.fail(Unauthenticated, "")

@@ -12,6 +12,7 @@ import (
 
 	"exchange/actors"
 	"exchange/core/event"
+	"exchange/gateway/api"
 	"exchange/gateway/params"
 	"exchange/gateway/sign"
 )
@@ -146,7 +147,7 @@ func TestANonceMustGrowForReadsAndCommandsAlike(t *testing.T) {
 			t.Errorf("nonce %s after %d: got %d %s, want %d", nonce, last, a.status, a.body, status)
 		}
 		if status < 400 {
-			last, _ = integer([]byte(nonce))
+			last, _ = api.Integer([]byte(nonce))
 		}
 	}
 	f("2", false, 401)

@@ -6,6 +6,8 @@ import (
 	"io"
 
 	"github.com/valyala/fasthttp"
+
+	"exchange/gateway/api"
 )
 
 // Where one request ends and the next begins must be the same for all that read them, or a request
@@ -175,7 +177,7 @@ func (b *boundaries) field(line []byte) bool {
 	value = bytes.Trim(value, " \t\r")
 	switch {
 	case len(name) == len(lengthName) && bytes.EqualFold(name, lengthName):
-		n, ok := integer(value)
+		n, ok := api.Integer(value)
 		b.left, b.lengths = n, b.lengths+1
 		return ok && b.size <= len(b.beginsBy)
 	case len(name) == len(transferName) && bytes.EqualFold(name, transferName):

@@ -22,10 +22,8 @@
 //	account.go   an account's own lists
 //	orders.go    placing and cancelling
 //	withdraw.go  deposits, withdraws and fees
-//	operator.go  the operator's listener
-//	operate.go   what operators do with it
-//	books.go     its long answers: audits, statements, exports
-//	failure.go   every way to fail
+//	operators.go   the operator's listener
+//	failure.go   answers that are failures
 //	report.go    failures of ours, in the log
 //	meter.go     requests counted by route and status
 //	metrics.go   /metrics and profiles, on the operator's listener; metrics_stream.go has the stream's
@@ -34,6 +32,8 @@
 //	encode.go    answers, written with encode/
 //	bulk.go      how many large answers wait at once
 //	turns.go     how many long queries of the history work at once
+//	api/         failures and fields of the public API
+//	operator/    answers to operators
 //	params/      bodies and queries into parameters
 //	sign/        signatures
 //	ratelimit/   token buckets

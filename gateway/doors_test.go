@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"github.com/valyala/fasthttp"
+
+	"exchange/gateway/operator"
 )
 
 // A connection was given up for a newer one, and its listener has not closed it yet. What arrives
@@ -175,7 +177,7 @@ func TestNothingOfOperatorsIsCached(t *testing.T) {
 		}
 		get(metricsPath, right)
 		get("/nothing", right)
-		for range guessesAtOnce + 1 {
+		for range operator.GuessesAtOnce + 1 {
 			get(metricsPath, "wrong")
 		}
 		ask("\x00\r\n\r\n")
@@ -187,7 +189,7 @@ func TestNothingOfOperatorsIsCached(t *testing.T) {
 		}
 	}
 	var ctx fasthttp.RequestCtx
-	if operatorUnavailable(&ctx, TooManyConnections); string(
+	if operator.Fail(&ctx, TooManyConnections, ""); string(
 		ctx.Response.Header.Peek("Cache-Control")) != "no-store" {
 		t.Errorf("one connection too many: %s", &ctx.Response.Header)
 	}

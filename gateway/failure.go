@@ -1,123 +1,54 @@
 package gateway
 
 import (
-	"errors"
 	"strconv"
 
-	"exchange/actors"
+	"exchange/gateway/api"
 	"exchange/gateway/encode"
 )
 
-// A Failure is one way in which a request can fail: a named value with its status and text. Every
-// answer that is not a success is one of these, or names the fields that are wrong. The catalogue
-// below is complete; documentation and tests are made from it.
-type Failure struct {
-	Name   string // of the value, for documentation and logs
-	Status int
-	Detail string // a sentence for the client; %s is replaced by what the case is about
-	// machine-readable, where a client must tell this case from others of its status
-	Code       string
-	RetryAfter int  // seconds; 0: the header is not sent
-	Ours       bool // we have failed: X-Request-Id names the answer in the log, which says why
-}
+// The catalogue of failures, from the room below.
+type Failure = api.Failure
 
-// The catalogue.
 var (
-	Unauthenticated = &Failure{Name: "Unauthenticated", Status: 401,
-		Detail: "Incorrect authentication credentials."}
-	WrongSignature = &Failure{Name: "WrongSignature", Status: 401, Detail: "Wrong signature"}
-	WrongNonce     = &Failure{Name: "WrongNonce", Status: 401, Code: "nonce",
-		Detail: "Wrong Nonce"}
-
-	AddressNotAllowed = &Failure{Name: "AddressNotAllowed", Status: 403,
-		Detail: "This key may not be used from this address."}
-	NotPermitted = &Failure{Name: "NotPermitted", Status: 403,
-		Detail: "This key lacks the permission %s."}
-
-	AccountFrozen = &Failure{Name: "AccountFrozen", Status: 403, Detail: "The account is frozen."}
-	PairHalted    = &Failure{Name: "PairHalted", Status: 403, Detail: "Trading on %s is halted."}
-
-	NotFound         = &Failure{Name: "NotFound", Status: 404, Detail: "Not found."}
-	MethodNotAllowed = &Failure{Name: "MethodNotAllowed", Status: 405,
-		Detail: `Method "%s" not allowed.`}
-	NotAcceptable = &Failure{Name: "NotAcceptable", Status: 406,
-		Detail: "Could not satisfy the request Accept header: only application/json is available."}
-
-	MalformedBody = &Failure{Name: "MalformedBody", Status: 400,
-		Detail: "The body could not be parsed. %s"}
-	MalformedQuery = &Failure{Name: "MalformedQuery", Status: 400,
-		Detail: "The query could not be parsed. %s"}
-	UnknownContentType = &Failure{Name: "UnknownContentType", Status: 400,
-		Detail: "The Content-Type of a body must be application/json or " +
-			"application/x-www-form-urlencoded."}
-	MalformedRequest = &Failure{Name: "MalformedRequest", Status: 400,
-		Detail: "The request is not well-formed HTTP."}
-	TooManyOpenOrders = &Failure{Name: "TooManyOpenOrders", Status: 400,
-		Detail: "This account has as many open orders as it may: cancel some first."}
-	TooManyInBook = &Failure{Name: "TooManyInBook", Status: 400,
-		Detail: "This account has as many open orders in %s as it may: cancel some first."}
-	BookFull = &Failure{Name: "BookFull", Status: 400,
-		Detail: "The order book of %s holds as many orders as it may."}
-
-	TooManyWithdraws = &Failure{Name: "TooManyWithdraws", Status: 400,
-		Detail: "This account has as many pending withdraws as it may: confirm or cancel some " +
-			"first."}
-	NoEmail = &Failure{Name: "NoEmail", Status: 400,
-		Detail: "The account has no e-mail address, to which the code could be sent that " +
-			"confirms a withdraw."}
-
-	RequestTimeout = &Failure{Name: "RequestTimeout", Status: 408,
-		Detail: "The request did not arrive in time."}
-	BodyTooLarge = &Failure{Name: "BodyTooLarge", Status: 413,
-		Detail: "The body is larger than %s bytes."}
-	PackedBody = &Failure{Name: "PackedBody", Status: 415,
-		Detail: "A body must not be packed: send it without Content-Encoding."}
-	// Retry-After says the same
-	Throttled = &Failure{Name: "Throttled", Status: 429,
-		Detail: "Request was throttled. Expected available in %s seconds."}
-	HeaderTooLarge = &Failure{Name: "HeaderTooLarge", Status: 431,
-		Detail: "The headers are larger than %s bytes."}
-
-	InternalError = &Failure{Name: "InternalError", Status: 500, Ours: true,
-		Detail: "Internal error. The request id in X-Request-Id names it in the log."}
-
-	Maintenance = &Failure{Name: "Maintenance", Status: 503,
-		Detail: "The exchange is in maintenance.%s", RetryAfter: 30}
-	Paused = &Failure{Name: "Paused", Status: 503,
-		Detail: "The books are being compared: try again in a moment.", RetryAfter: 1}
-	Starting = &Failure{Name: "Starting", Status: 503, Detail: "The exchange is starting.",
-		RetryAfter: 1}
-	Stopping = &Failure{Name: "Stopping", Status: 503, Detail: "The exchange is stopping.",
-		RetryAfter: 5}
-	StoreUnavailable = &Failure{Name: "StoreUnavailable", Status: 503,
-		Detail: "The store is not available at the moment.", RetryAfter: 1, Ours: true}
-	Overloaded = &Failure{Name: "Overloaded", Status: 503,
-		Detail: "Too many requests are in flight.", RetryAfter: 1}
-	AccountBusy = &Failure{Name: "AccountBusy", Status: 503,
-		Detail: "Too many requests of this account are in flight.", RetryAfter: 1}
-	// WithdrawsClosed has no Retry-After: it lasts until an operator names a mail server.
-	WithdrawsClosed = &Failure{Name: "WithdrawsClosed", Status: 503,
-		Detail: "Withdraws are closed."}
-	// TooManyConnections is said to a connection before it has asked for anything, and it is
-	// closed.
-	TooManyConnections = &Failure{Name: "TooManyConnections", Status: 503,
-		Detail: "Too many connections are open.", RetryAfter: 1}
-	// OutcomeUnknown has no Retry-After: the command may be in, and sending it again may do it
-	// twice.
-	OutcomeUnknown = &Failure{Name: "OutcomeUnknown", Status: 503, Code: "outcome_unknown",
-		Ours: true,
-		Detail: "Outcome unknown: the request was accepted, but its result is not known in time. " +
-			"It may or may not have been carried out: find out before you send it again.%s"}
+	Unauthenticated    = api.Unauthenticated
+	WrongSignature     = api.WrongSignature
+	WrongNonce         = api.WrongNonce
+	AddressNotAllowed  = api.AddressNotAllowed
+	NotPermitted       = api.NotPermitted
+	AccountFrozen      = api.AccountFrozen
+	PairHalted         = api.PairHalted
+	NotFound           = api.NotFound
+	MethodNotAllowed   = api.MethodNotAllowed
+	NotAcceptable      = api.NotAcceptable
+	MalformedBody      = api.MalformedBody
+	MalformedQuery     = api.MalformedQuery
+	UnknownContentType = api.UnknownContentType
+	MalformedRequest   = api.MalformedRequest
+	TooManyOpenOrders  = api.TooManyOpenOrders
+	TooManyInBook      = api.TooManyInBook
+	BookFull           = api.BookFull
+	TooManyWithdraws   = api.TooManyWithdraws
+	NoEmail            = api.NoEmail
+	RequestTimeout     = api.RequestTimeout
+	BodyTooLarge       = api.BodyTooLarge
+	PackedBody         = api.PackedBody
+	Throttled          = api.Throttled
+	HeaderTooLarge     = api.HeaderTooLarge
+	InternalError      = api.InternalError
+	Maintenance        = api.Maintenance
+	Paused             = api.Paused
+	Starting           = api.Starting
+	Stopping           = api.Stopping
+	StoreUnavailable   = api.StoreUnavailable
+	Overloaded         = api.Overloaded
+	AccountBusy        = api.AccountBusy
+	WithdrawsClosed    = api.WithdrawsClosed
+	TooManyConnections = api.TooManyConnections
+	OutcomeUnknown     = api.OutcomeUnknown
+	Failures           = api.Failures
+	failureOf          = api.FailureOf
 )
-
-// Failures is the catalogue as a list, in order of status.
-var Failures = []*Failure{MalformedBody, MalformedQuery, UnknownContentType, MalformedRequest,
-	TooManyOpenOrders, TooManyInBook, BookFull, TooManyWithdraws, NoEmail,
-	Unauthenticated, WrongSignature, WrongNonce, AddressNotAllowed, NotPermitted, AccountFrozen,
-	PairHalted, NotFound, MethodNotAllowed, NotAcceptable,
-	RequestTimeout, BodyTooLarge, PackedBody, Throttled, HeaderTooLarge, InternalError, Maintenance,
-	Paused, Starting, Stopping, StoreUnavailable, Overloaded, AccountBusy, WithdrawsClosed,
-	TooManyConnections, OutcomeUnknown}
 
 // Texts of field errors. They stand in a list under the name of the field.
 const (
@@ -132,38 +63,11 @@ const (
 	fieldAddress   = "1 to 256 printable ASCII characters without blanks are required."
 )
 
-// failureOf is the answer to an error of the engine.
-func failureOf(err error) *Failure {
-	switch {
-	case errors.Is(err, actors.ErrNonce):
-		return WrongNonce
-	case errors.Is(err, actors.ErrKeyRevoked):
-		return Unauthenticated
-	case errors.Is(err, actors.ErrPaused):
-		return Paused
-	case errors.Is(err, actors.ErrMaintenance):
-		return Maintenance
-	case errors.Is(err, actors.ErrStopping):
-		return Stopping
-	case errors.Is(err, actors.ErrNoMail):
-		return WithdrawsClosed
-	case errors.Is(err, actors.ErrBusy), errors.Is(err, actors.ErrBehind),
-		errors.Is(err, actors.ErrNotQuiet):
-		return Overloaded
-	case errors.Is(err, actors.ErrAccountBusy):
-		return AccountBusy
-	case errors.Is(err, actors.ErrStalled), errors.Is(err, actors.ErrNotConfirmed),
-		errors.Is(err, actors.ErrUnanswered):
-		return StoreUnavailable
-	}
-	return InternalError
-}
-
 // fail answers with a failure; about replaces the %s of its text.
 func (r *request) fail(f *Failure, about string) {
 	r.status, r.failure = f.Status, f
 	b := append(r.body[:0], `{"detail":`...)
-	b = encode.Text(b, expand(f.Detail, about))
+	b = encode.Text(b, f.About(about))
 	if f.Code != "" {
 		b = append(b, `,"code":"`...)
 		b = append(append(b, f.Code...), '"')
@@ -180,16 +84,6 @@ func (r *request) wrongNonce(last uint64) {
 	r.fail(WrongNonce, "")
 	b := append(r.body[:len(r.body)-1], `,"last":`...)
 	r.body = append(strconv.AppendUint(b, last, 10), '}')
-}
-
-// expand puts about in the place of %s.
-func expand(text, about string) string {
-	for i := 0; i+1 < len(text); i++ {
-		if text[i] == '%' && text[i+1] == 's' {
-			return text[:i] + about + text[i+2:]
-		}
-	}
-	return text
 }
 
 // A fieldError is one bad field; a request reports all of them at once.

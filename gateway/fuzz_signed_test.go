@@ -18,6 +18,7 @@ import (
 
 	"exchange/actors"
 	"exchange/core/money"
+	"exchange/gateway/operator"
 	"exchange/gateway/params"
 	"exchange/gateway/sign"
 	"exchange/persistence"
@@ -323,8 +324,8 @@ func FuzzSignedRequests(f *testing.F) {
 // both sides of the engine agree.
 func FuzzOperatorBodies(f *testing.F) {
 	b := newBench(f)
-	routes := []string{auditPath}
-	for route := range operatorRoutes {
+	var routes []string
+	for _, route := range operator.Routes() {
 		if method, path, _ := strings.Cut(route, " "); method == "POST" {
 			routes = append(routes, path)
 		}
@@ -417,7 +418,7 @@ func (b bench) operate(path, body string) {
 		operatorToken + "\r\nContent-Length: " + jsonNumber(len(body)) +
 		"\r\nConnection: close\r\n\r\n" + body))
 	before := holdings(b.t, b.harness)
-	b.gateway.operator.ServeConn(w) //nolint:errcheck // what it does not like is told to the client
+	b.gateway.operatorServer.ServeConn(w) //nolint:errcheck // what it does not like is told to the client
 	a := readAnswer(b.t, w.out.Bytes())
 	what := fmt.Sprintf("POST %s %q", path, body)
 	var last map[string]any

@@ -95,7 +95,7 @@ func FuzzRequests(f *testing.F) {
 		w.in.Reset(sent)
 		server := h.gateway.public
 		if operator {
-			server = h.gateway.operator
+			server = h.gateway.operatorServer
 		}
 		server.ServeConn(w) //nolint:errcheck // what it does not like is told to the client
 		checkAnswers(t, sent, w.out.Bytes())

@@ -22,6 +22,8 @@ import (
 
 	"exchange/actors"
 	"exchange/core/market"
+	"exchange/gateway/api"
+	"exchange/gateway/operator"
 	"exchange/gateway/ratelimit"
 	"exchange/gateway/sign"
 )
@@ -50,8 +52,8 @@ type Options struct {
 	// addresses only.
 	Certificate, OperatorCertificate, MetricsCertificate *Certificate
 
-	Archive Archive // of the journal; nil: there is none
-	Build   Build   // what the program was built from, for monitoring
+	Archive operator.Archive // of the journal; nil: there is none
+	Build   Build            // what the program was built from, for monitoring
 
 	Stream StreamOptions
 	// Limits on requests a second, each of one kind: see rates.go.
@@ -76,28 +78,24 @@ type Rate struct{ PerSecond, Burst int }
 // A Gateway serves the public API and the operator's. It may be made and serve before there is an
 // engine: until SetEngine it answers that the exchange is starting.
 type Gateway struct {
-	opts   Options
-	log    *slog.Logger
-	engine atomic.Pointer[actors.Engine]
-	// owner of the store for which the start waits; nil: it does not
-	standby  atomic.Pointer[string]
+	opts     Options
+	log      *slog.Logger
+	engine   atomic.Pointer[actors.Engine]
 	static   atomic.Pointer[static]
 	tickers  atomic.Pointer[tickerList]
 	sockets  atomic.Pointer[sockets]
-	public   *fasthttp.Server
-	operator *fasthttp.Server
 	routes   *router.Router
 	document *document // of the public API
-	watcher  *fasthttp.Server
-	token    tokenHash   // the operator's; none: no client is the operator
-	local    atomic.Bool // the operator's listener is a socket, which needs no token
 
-	metricsToken tokenHash // none: the metrics need none
+	public, operatorServer, watcher *fasthttp.Server // of the listeners
 
-	limits  rateLimits
-	guesses rateLimit // of the operator's token, by address
-	bulk    bulk
-	now     func() int64 // for all of them, and for how long requests take
+	operator     *operator.Server
+	local        atomic.Bool    // the operator's listener is a socket, which needs no token
+	metricsToken operator.Token // none: the metrics need none
+
+	limits rateLimits
+	bulk   bulk
+	now    func() int64 // for all of them, and for how long requests take
 
 	meter, operatorMeter                   *meter
 	publicConnections, operatorConnections connectionMeter
@@ -116,8 +114,6 @@ func KeyMaterial(secret []byte) any { return sign.New(secret) }
 func New(o Options) *Gateway {
 	g := &Gateway{opts: o, log: o.Log, now: o.Clock}
 	g.limits.init(&o)
-	g.guesses.name, g.guesses.buckets = "guesses",
-		ratelimit.New(guessesPerSecond, guessesAtOnce, guessingAddresses)
 	g.bulk.most = cmp.Or(o.AnswersBytes, 256<<20)
 	if start := time.Now(); g.now == nil {
 		g.now = func() int64 { return int64(time.Since(start)) }
@@ -128,15 +124,16 @@ func New(o Options) *Gateway {
 	g.operatorPlaces = newPlaces(min(OperatorConnections, o.Connections),
 		operatorConnectionsPerAddress,
 		o.TrustedProxies, &g.operatorConnections)
-	g.SetOperatorToken(o.OperatorToken)
+	g.operator = operator.New(operator.Options{Log: o.Log, Token: o.OperatorToken,
+		Archive: o.Archive, Clock: g.now})
 	g.routes = g.router()
 	g.operatorMeter, g.operatorPaths = newOperatorMeter()
 	g.scrape = g.newScrape()
 	g.document = newDocument(g.endpoints())
 	g.public = g.server(g.route, g.brokenRequest,
 		func(*fasthttp.RequestHeader) int { return o.BodyBytes })
-	g.operator = g.server(g.handleOperator, g.brokenOperatorRequest, g.operatorBody)
-	g.operator.HeaderReceived = g.operatorHead
+	g.operatorServer = g.server(g.handleOperator, g.brokenOperatorRequest, g.operatorBody)
+	g.operatorServer.HeaderReceived = g.operatorHead
 	g.SetMetricsToken(o.MetricsToken)
 	g.metricsPlaces = newPlaces(MetricsConnections, MetricsConnections/2, nil,
 		&g.metricsConnections)
@@ -236,16 +233,6 @@ func (l serverLog) Printf(format string, args ...any) {
 	l.log.Debug("http server", "text", strings.TrimSpace(fmt.Sprintf(format, args...)))
 }
 
-// SetStandby says for which owner of the store the start waits, "" when it waits no more. Operators
-// are told the name; clients are told that the exchange is starting.
-func (g *Gateway) SetStandby(owner string) {
-	if owner == "" {
-		g.standby.Store(nil)
-		return
-	}
-	g.standby.Store(&owner)
-}
-
 // SetEngine opens the API and the stream.
 func (g *Gateway) SetEngine(e *actors.Engine) {
 	g.static.Store(newStatic(e))
@@ -264,29 +251,6 @@ func (g *Gateway) Serve(l net.Listener) error {
 		}))
 }
 
-// Bounds of the operator's listener, whatever the public one has: operators are few, and so is what
-// watches. This machine's own addresses may have all of its connections.
-const (
-	OperatorConnections           = 64
-	operatorConnectionsPerAddress = OperatorConnections / 4
-)
-
-// ServeOperator serves the operator's API until Shutdown. ErrPlain: it does not, because the token
-// could be read on its way. On a socket it asks the system for users, and takes no token.
-func (g *Gateway) ServeOperator(l net.Listener) error {
-	if socket, ok := l.(*net.UnixListener); ok {
-		g.local.Store(true)
-		l = &socketListener{UnixListener: socket, warn: g.log.Warn, most: g.opts.HeaderBytes}
-	}
-	if g.opts.OperatorCertificate == nil && !onlyHere(l) {
-		return fmt.Errorf("the operator's listener: %w", ErrPlain)
-	}
-	return g.operator.Serve(g.bounded(l, g.operatorPlaces,
-		g.opts.OperatorCertificate, func(ctx *fasthttp.RequestCtx) {
-			operatorUnavailable(ctx, TooManyConnections)
-		}))
-}
-
 // Shutdown stops listening and lets the answers that are on their way out, at most for d.
 func (g *Gateway) Shutdown(d time.Duration) {
 	done := make(chan struct{})
@@ -295,9 +259,9 @@ func (g *Gateway) Shutdown(d time.Duration) {
 		if s := g.sockets.Load(); s != nil {
 			s.close()
 		}
-		g.public.Shutdown()   //nolint:errcheck // the listener is gone either way
-		g.operator.Shutdown() //nolint:errcheck
-		g.watcher.Shutdown()  //nolint:errcheck
+		g.public.Shutdown()         //nolint:errcheck // the listener is gone either way
+		g.operatorServer.Shutdown() //nolint:errcheck
+		g.watcher.Shutdown()        //nolint:errcheck
 	}()
 	select {
 	case <-done:
@@ -519,7 +483,7 @@ func (r *request) sized() bool {
 // else is wrong with such a request, its path comes first.
 func (g *Gateway) exists(ctx *fasthttp.RequestCtx) bool {
 	if pk, ok := ctx.UserValue("pk").(string); ok {
-		id, ok := integer([]byte(pk))
+		id, ok := api.Integer([]byte(pk))
 		return ok && id > 0
 	}
 	if frame, ok := ctx.UserValue("timeframe").(string); ok {

@@ -12,6 +12,7 @@ import (
 
 	"exchange/actors"
 	"exchange/core/event"
+	"exchange/gateway/operator"
 )
 
 // What is an account's own is reached with its own keys alone. These tests walk the table that the
@@ -417,9 +418,9 @@ func TestTheRouterHasTheRoutesOfTheTableAndNoOther(t *testing.T) {
 
 func TestNoRouteOfTheOperatorAnswersWithoutItsToken(t *testing.T) {
 	h := victim(t)
-	h.gateway.guesses.buckets = nil // as many guesses as there are routes
-	ask := operator(t, h.gateway)
-	routes := append(slices.Collect(maps.Keys(operatorRoutes)), "POST "+auditPath,
+	h.gateway.operator.AllowGuesses() // as many guesses as there are routes
+	ask := asOperator(t, h.gateway)
+	routes := append(operator.Routes(),
 		"GET "+metricsPath, "GET "+pprofPath, "GET "+pprofPath+"/",
 		"GET "+pprofPath+"/goroutine", "GET "+pprofPath+"/heap", "GET "+pprofPath+"/cmdline",
 		"GET "+pprofPath+"/profile", "GET "+pprofPath+"/trace", "GET "+pprofPath+"/symbol")

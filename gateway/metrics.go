@@ -19,6 +19,7 @@ import (
 
 	"exchange/actors"
 	"exchange/actors/metrics"
+	"exchange/gateway/operator"
 )
 
 // What the operator's listener has for those who watch: /metrics for Prometheus, and Go's profiles
@@ -59,8 +60,8 @@ var (
 // newOperatorMeter makes the meter of the operator's listener, and the numbers of its routes by
 // path.
 func newOperatorMeter() (*meter, map[string]int) {
-	paths := map[string]int{auditPath: 0, metricsPath: 0, pprofRoute: 0}
-	for route := range operatorRoutes {
+	paths := map[string]int{metricsPath: 0, pprofRoute: 0}
+	for _, route := range operator.Routes() {
 		_, path, _ := strings.Cut(route, " ")
 		paths[path] = 0
 	}
@@ -286,11 +287,12 @@ func (c *collector) Collect(ch chan<- prometheus.Metric) {
 	out.connections(watchers, &g.metricsConnections)
 	out.certificate(operators, g.opts.OperatorCertificate)
 	out.certificate(watchers, g.opts.MetricsCertificate)
-	for _, l := range append(g.limits.all(), &g.guesses) {
+	for _, l := range g.limits.all() {
 		out.counter(httpThrottled, l.refused.Load(), l.name)
 	}
+	out.counter(httpThrottled, g.operator.Refused(), "guesses")
 	out.gauge(limits, float64(g.opts.Connections), "connections")
-	out.yes(standsBy, g.standby.Load() != nil)
+	out.yes(standsBy, g.operator.StandsBy())
 	e := g.engine.Load()
 	if e == nil {
 		out.gauge(ready, 0)

@@ -24,6 +24,7 @@ import (
 
 	"exchange/actors"
 	"exchange/actors/metrics"
+	"exchange/gateway/operator"
 )
 
 // A scraped has the metrics of one scrape by name.
@@ -31,7 +32,7 @@ type scraped map[string]*dto.MetricFamily
 
 // scraping gives a function that scrapes a gateway.
 func scraping(t *testing.T, g *Gateway) func() scraped {
-	ask := operator(t, g)
+	ask := asOperator(t, g)
 	return func() scraped {
 		t.Helper()
 		a := ask("GET", "/metrics", "")
@@ -212,7 +213,7 @@ func TestCountersMoveWithWhatHappens(t *testing.T) {
 	moved("what is no request", 1, "exchange_http_requests_total", "listener", "public", "route",
 		"malformed", "code", "400")
 
-	admin := operator(t, h.gateway)
+	admin := asOperator(t, h.gateway)
 	admin("POST", "/operator/v1/maintenance", `{"on":true}`)
 	moved("maintenance", 1, "exchange_maintenance")
 	status(h.post("alice", "/api/v1/order", order("sell", "BTC_USDT", "1", "100")), 503)
@@ -262,7 +263,7 @@ func TestRoutesArePatternsWhateverIsAskedFor(t *testing.T) {
 		h.do("GET", "/api/v1/order/"+strconv.Itoa(i), "", "")
 		h.do("GET", "/docs/"+strconv.Itoa(i), "", "")
 	}
-	ask := operator(t, h.gateway)
+	ask := asOperator(t, h.gateway)
 	for i := range 20 {
 		ask("GET", "/operator/v1/"+strconv.Itoa(i), "")
 		ask("GET", "/debug/pprof/"+strconv.Itoa(i), "")
@@ -278,7 +279,7 @@ func TestRoutesArePatternsWhateverIsAskedFor(t *testing.T) {
 	for path := range h.gateway.endpoints() {
 		routes[path] = true
 	}
-	for route := range operatorRoutes {
+	for _, route := range operator.Routes() {
 		_, path, _ := strings.Cut(route, " ")
 		routes[path] = true
 	}
@@ -299,8 +300,8 @@ func TestRoutesArePatternsWhateverIsAskedFor(t *testing.T) {
 
 func TestMetricsAndProfilesNeedTheToken(t *testing.T) {
 	h := newHarness(t, nil)
-	h.gateway.guesses.buckets = nil // as many guesses as there are paths
-	ask := operator(t, h.gateway)
+	h.gateway.operator.AllowGuesses() // as many guesses as there are paths
+	ask := asOperator(t, h.gateway)
 	paths := []string{"/metrics", "/debug/pprof/", "/debug/pprof/heap",
 		"/debug/pprof/goroutine?debug=2", "/debug/pprof/profile?seconds=1",
 		"/debug/pprof/trace?seconds=1"}
@@ -552,7 +553,7 @@ func TestAnOperatorsFailureIsNamedInTheLog(t *testing.T) {
 	h.stop()
 	h.tune = func(o *Options) { o.Log = slog.New(slog.NewTextHandler(logged, nil)) }
 	h.start()
-	ask := operator(t, h.gateway)
+	ask := asOperator(t, h.gateway)
 	defer store.block()()
 	a := ask("POST", "/operator/v1/deposits",
 		`{"account":"alice","currency":"BTC","amount":1,"reference":"x"}`)

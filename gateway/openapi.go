@@ -10,6 +10,7 @@ import (
 	"strings"
 	"sync"
 
+	"exchange/gateway/api"
 	"exchange/gateway/encode"
 )
 
@@ -167,7 +168,8 @@ func (d *apiDescription) access(e *endpoint) string {
 	var s string
 	switch {
 	case e.private:
-		s = "Private: signed, with a key of the permission `" + permissionName(e.permission) + "`."
+		s = "Private: signed, with a key of the permission `" + api.PermissionName(e.permission) +
+			"`."
 	case e.probe:
 		s = "Public, with a limit of its own."
 	default:

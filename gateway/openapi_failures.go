@@ -7,6 +7,8 @@ import (
 	"strings"
 
 	"github.com/valyala/fasthttp"
+
+	"exchange/gateway/api"
 )
 
 // What can go wrong, for the OpenAPI document: most of it follows from the checks that every
@@ -140,7 +142,7 @@ func statuses(m map[int][]*Failure) []int { return slices.Sorted(maps.Keys(m)) }
 
 // failureAbout is what the text of a failure is about in its example.
 var failureAbout = map[*Failure]string{
-	NotPermitted:     permissionName(permissionTrade),
+	NotPermitted:     api.PermissionName(permissionTrade),
 	PairHalted:       "BTC_USDT",
 	TooManyInBook:    "BTC_USDT",
 	BookFull:         "BTC_USDT",
@@ -162,7 +164,7 @@ func failureTable() string {
 	var b strings.Builder
 	b.WriteString("| status | detail, in an example |\n|---|---|\n")
 	for _, f := range Failures {
-		b.WriteString("| " + strconv.Itoa(f.Status) + " | " + expand(f.Detail, failureAbout[f]) +
+		b.WriteString("| " + strconv.Itoa(f.Status) + " | " + f.About(failureAbout[f]) +
 			" |\n")
 	}
 	return b.String()
@@ -172,7 +174,7 @@ func failureTable() string {
 func failureExamples() object {
 	var all object
 	for _, f := range Failures {
-		body := object{{"detail", expand(f.Detail, failureAbout[f])}}
+		body := object{{"detail", f.About(failureAbout[f])}}
 		if f.Code != "" {
 			body = append(body, member{"code", f.Code})
 		}

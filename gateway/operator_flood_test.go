@@ -10,13 +10,15 @@ import (
 	"time"
 
 	"github.com/valyala/fasthttp"
+
+	"exchange/gateway/operator"
 )
 
 // What strangers can do to the operator's listener, if they reach it.
 
 func TestWhoTriesTokensIsLimitedAndKeepsNobodyElseOut(t *testing.T) {
 	h, clock := limited(t, func(*Options) {}) // the public API's limits are none of this listener's
-	ask := operator(t, h.gateway)
+	ask := asOperator(t, h.gateway)
 	as := func(token, address string) answer {
 		t.Helper()
 		return ask("GET", "/operator/v1/accounts", "", "Authorization: Bearer "+token,
@@ -31,18 +33,18 @@ func TestWhoTriesTokensIsLimitedAndKeepsNobodyElseOut(t *testing.T) {
 			t.Errorf("%s: come again after %q", what, told)
 		}
 	}
-	const guesser, operator = "192.0.2.1", "198.51.100.1"
+	const guesser, admin = "192.0.2.1", "198.51.100.1"
 	for range 10 {
 		want("the right one", as(operatorToken, guesser), 200) // is no guess
 	}
-	for range guessesAtOnce {
+	for range operator.GuessesAtOnce {
 		want("a guess", as("wrong", guesser), 401)
 	}
-	says(t, "one guess too many", as("wrong", guesser), 429, refusal(expand(Throttled.Detail, "1")))
+	says(t, "one guess too many", as("wrong", guesser), 429, refusal(Throttled.About("1")))
 	want("the right one passes all the same", as(operatorToken, guesser), 200)
-	want("the operator", as(operatorToken, operator), 200)
-	want("another one's first", as("wrong", operator), 401)
-	for range guessesAtOnce { // another user of this machine guesses, too
+	want("the operator", as(operatorToken, admin), 200)
+	want("another one's first", as("wrong", admin), 401)
+	for range operator.GuessesAtOnce { // another user of this machine guesses, too
 		want("a guess from here", as("wrong", "127.0.0.1"), 401)
 	}
 	want("one too many from here", as("wrong", "127.0.0.1"), 429)
@@ -50,7 +52,7 @@ func TestWhoTriesTokensIsLimitedAndKeepsNobodyElseOut(t *testing.T) {
 	clock.pass(time.Second)
 	want("a second later", as("wrong", guesser), 401)
 	want("and at once", as("wrong", guesser), 429)
-	if n := h.gateway.guesses.refused.Load(); n != 3 {
+	if n := h.gateway.operator.Refused(); n != 3 {
 		t.Errorf("%d were counted", n)
 	}
 	if a := h.do("GET", publicPath, "", "", from(guesser)...); a.status != 200 {
@@ -110,7 +112,7 @@ func TestWhoTakesNoAnswersOfTheOperatorIsClosed(t *testing.T) {
 
 	var head fasthttp.RequestHeader
 	for token, want := range map[string]time.Duration{"": 0, "wrong": 0,
-		operatorToken: streamTimeout} {
+		operatorToken: operator.StreamTimeout} {
 		head.Set("Authorization", "Bearer "+token)
 		if got := g.operatorHead(&head).WriteTimeout; got != want {
 			t.Errorf("with the token %q an answer may take %v", token, got)

@@ -18,8 +18,9 @@ import (
 	"exchange/actors"
 )
 
-// operator gives a function that asks the operator's listener of a gateway, with the right token.
-func operator(t *testing.T, g *Gateway) func(method, path, body string, headers ...string) answer {
+// asOperator gives a function that asks the operator's listener of a gateway, with the right token.
+func asOperator(t *testing.T, g *Gateway) func(method, path, body string,
+	headers ...string) answer {
 	l := fasthttputil.NewInmemoryListener()
 	go g.ServeOperator(fromHere{l}) //nolint:errcheck // ends with the listener
 	t.Cleanup(func() { l.Close() })
@@ -77,8 +78,8 @@ func refusal(text string) string {
 
 func TestTheOperatorNeedsItsToken(t *testing.T) {
 	h := newHarness(t, nil)
-	h.gateway.guesses.buckets = nil // as many guesses as there are headers
-	ask := operator(t, h.gateway)
+	h.gateway.operator.AllowGuesses() // as many guesses as there are headers
+	ask := asOperator(t, h.gateway)
 	for _, header := range []string{"", "Authorization: ", "Authorization: Bearer",
 		"Authorization: Bearer ", "Authorization: Bearer wrong", "Authorization: " + operatorToken,
 		"Authorization: Basic " + operatorToken, "Authorization: Bearer " + operatorToken + "x",
@@ -94,13 +95,13 @@ func TestTheOperatorNeedsItsToken(t *testing.T) {
 	// without a token nobody is the operator
 	open := New(Options{Log: quiet(), BodyBytes: 1 << 10, HeaderBytes: 1 << 10, Connections: 10})
 	open.SetEngine(h.engine)
-	says(t, "no token", operator(t, open)("GET", "/operator/v1/accounts", "",
+	says(t, "no token", asOperator(t, open)("GET", "/operator/v1/accounts", "",
 		"Authorization: Bearer "), 401, refusal("the bearer token is missing or wrong"))
 }
 
 func TestTheOperatorIsToldWhatThereIsNot(t *testing.T) {
 	h := newHarness(t, nil)
-	ask := operator(t, h.gateway)
+	ask := asOperator(t, h.gateway)
 	for _, p := range []string{"GET /", "GET /operator/v1/", "GET /api/v1/pairs/",
 		"PUT /operator/v1/accounts", "DELETE /operator/v1/keys", "GET /operator/v1/deposits",
 		"GET /operator/v1/keys/revoke", "HEAD /operator/v1/accounts",
@@ -122,7 +123,7 @@ func TestTheOperatorIsToldWhatThereIsNot(t *testing.T) {
 
 func TestTheOperatorsBodiesAreTakenLiterally(t *testing.T) {
 	h := newHarness(t, nil)
-	ask := operator(t, h.gateway)
+	ask := asOperator(t, h.gateway)
 	for _, path := range []string{"accounts", "accounts/freeze", "keys", "keys/revoke", "deposits",
 		"withdraws/approve", "withdraws/refuse", "orders/cancel", "orders/cancel-all", "pairs/halt",
 		"fees", "maintenance", "audit"} {
@@ -143,7 +144,7 @@ func TestTheOperatorsBodiesAreTakenLiterally(t *testing.T) {
 
 func TestAccountsAreOpenedAndListed(t *testing.T) {
 	h := newHarness(t, nil)
-	ask := operator(t, h.gateway)
+	ask := asOperator(t, h.gateway)
 	f := func(body string, status int, answer string) {
 		t.Helper()
 		says(t, body, ask("POST", "/operator/v1/accounts", body), status, answer)
@@ -194,7 +195,7 @@ func TestKeysAreMadeListedAndRevoked(t *testing.T) {
 	if _, err := h.engine.RevokeKey("test", "key-bob"); err != nil {
 		t.Fatal(err)
 	}
-	ask := operator(t, h.gateway)
+	ask := asOperator(t, h.gateway)
 	var keys, secrets []string
 	f := func(body string, status int, text string) {
 		t.Helper()
@@ -268,14 +269,14 @@ func TestKeysAreMadeListedAndRevoked(t *testing.T) {
 	}
 	h.crash()
 	h.start()
-	ask = operator(t, h.gateway)
+	ask = asOperator(t, h.gateway)
 	list()
 }
 
 func TestAKeyThatWasMadeWorksUntilItIsRevoked(t *testing.T) {
 	h := newHarness(t, nil)
 	h.account("alice")
-	ask := operator(t, h.gateway)
+	ask := asOperator(t, h.gateway)
 	m := madeKey.FindStringSubmatch(
 		ask("POST", "/operator/v1/keys",
 			`{"account":"alice","permissions":["read"],"allow":["0.0.0.0/32"]}`).body)
@@ -302,7 +303,7 @@ func TestDepositsAreMadeOnceForEachReference(t *testing.T) {
 	h := newHarness(t, nil)
 	h.account("alice")
 	h.account("bob")
-	ask := operator(t, h.gateway)
+	ask := asOperator(t, h.gateway)
 	f := func(body string, status int, text string) {
 		t.Helper()
 		says(t, body, ask("POST", "/operator/v1/deposits", body), status, text)
@@ -352,7 +353,7 @@ func TestDepositsAreMadeOnceForEachReference(t *testing.T) {
 	}
 	h.crash()
 	h.start()
-	ask = operator(t, h.gateway)
+	ask = asOperator(t, h.gateway)
 	f(`{"account":"alice","currency":"BTC","amount":"1.5","reference":"wire 1"}`, 200,
 		`{"deposit":1,"account":"alice","currency":"BTC","amount":1.5,"balance":2.5000001,"reference":"wire 1","repeated":true}`)
 	f(`{"account":"alice","currency":"BTC","amount":1.6,"reference":"wire 1"}`, 400, conflict)
@@ -362,7 +363,7 @@ func TestADepositOfUnknownOutcomeSaysUnderWhichReferenceToRepeatIt(t *testing.T)
 	h, store := newStubborn(t, func(o *actors.Options) {
 		o.Timing.Request, o.Timing.Stall = time.Second, 20*time.Millisecond
 	})
-	ask := operator(t, h.gateway)
+	ask := asOperator(t, h.gateway)
 	release := store.block()
 	a := ask("POST", "/operator/v1/deposits", `{"account":"bob","currency":"ETH","amount":2}`)
 	m := regexp.MustCompile(
@@ -391,7 +392,7 @@ func TestADepositOfUnknownOutcomeSaysUnderWhichReferenceToRepeatIt(t *testing.T)
 func TestADepositWhoseBalanceCannotBeReadSaysThatItWasMade(t *testing.T) {
 	h := newHarness(t, func(o *actors.Options) { o.Limits.Reads = 0 })
 	h.account("bob")
-	a := operator(t, h.gateway)("POST", "/operator/v1/deposits",
+	a := asOperator(t, h.gateway)("POST", "/operator/v1/deposits",
 		`{"account":"bob","currency":"ETH","amount":2,"reference":"r"}`)
 	says(t, "deposit", a, 503, refusal(
 		`deposit 1 was made, with the reference "r", but its balance cannot be told: too many requests are in flight`))
@@ -429,7 +430,7 @@ func TestSecretsAppearInTheAnswerToKeyCreationAndNowhereElse(t *testing.T) {
 	l := fasthttputil.NewInmemoryListener()
 	go g.Serve(l) //nolint:errcheck // ends with the listener
 	defer l.Close()
-	public, ask := &harness{t: t, listener: l}, operator(t, g)
+	public, ask := &harness{t: t, listener: l}, asOperator(t, g)
 
 	m := madeKey.FindStringSubmatch(
 		ask("POST", "/operator/v1/keys", `{"account":"alice","permissions":["read","trade"]}`).body)

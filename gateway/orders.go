@@ -7,6 +7,7 @@ import (
 	"exchange/actors"
 	"exchange/core/event"
 	"exchange/core/money"
+	"exchange/gateway/api"
 	"exchange/gateway/encode"
 	"exchange/persistence"
 )
@@ -211,7 +212,7 @@ func (g *Gateway) cancelOrder(r *request) {
 	}
 	var id uint64
 	if text, ok := r.field("order"); ok {
-		if id, ok = integer(text); !ok || id == 0 {
+		if id, ok = api.Integer(text); !ok || id == 0 {
 			r.bad("order", fieldInteger)
 		}
 	}

@@ -127,7 +127,7 @@ func withSlowHistory(t *testing.T, reads int) (*harness, *slowHistory) {
 func TestNoMoreQueriesAreInTheStoreThanReadsMayBeInFlight(t *testing.T) {
 	const reads, requests = 5, 12
 	h, store := withSlowHistory(t, reads)
-	ask := operator(t, h.gateway)
+	ask := asOperator(t, h.gateway)
 	if a := h.do("GET", "/api/v1/orderbook/BTC_USDT/", "", ""); a.status != 200 {
 		t.Fatal(a)
 	}
@@ -352,7 +352,7 @@ func TestAnOperatorsQuestionWithoutAnAnswerHasNoUnknownOutcome(t *testing.T) {
 	gate := make(chan struct{})
 	store.gate.Store(&gate)
 	h.account("alice")
-	a := operator(t, h.gateway)("GET", "/operator/v1/actions", "")
+	a := asOperator(t, h.gateway)("GET", "/operator/v1/actions", "")
 	says(t, "actions", a, 503, refusal(actors.ErrTimeout.Error()))
 	if got := string(a.header.Peek("Retry-After")); got != "1" {
 		t.Errorf("Retry-After is %q", got)

@@ -11,6 +11,7 @@ import (
 	"exchange/actors"
 	"exchange/core/event"
 	"exchange/core/trading"
+	"exchange/gateway/api"
 	"exchange/gateway/params"
 	"exchange/gateway/ratelimit"
 	"exchange/gateway/sign"
@@ -181,7 +182,7 @@ func (r *request) limit(name string, unset, most int) int {
 	if !ok {
 		return unset
 	}
-	n, ok := integer(p.Value)
+	n, ok := api.Integer(p.Value)
 	if !ok || n == 0 {
 		r.bad(name, fieldInteger+" It must be above 0.")
 		return unset
@@ -194,7 +195,7 @@ func (r *request) offset() int {
 	if !ok {
 		return 0
 	}
-	n, ok := integer(p.Value)
+	n, ok := api.Integer(p.Value)
 	if !ok || n > maxOffset {
 		r.bad("offset", fieldInteger+" It must be 0 to "+strconv.Itoa(maxOffset)+".")
 		return 0
@@ -208,7 +209,7 @@ func (r *request) before() uint64 {
 	if !ok {
 		return 0
 	}
-	n, ok := integer(p.Value)
+	n, ok := api.Integer(p.Value)
 	if !ok || n == 0 {
 		r.bad("before", fieldInteger+" It must be above 0.")
 	}
@@ -306,18 +307,4 @@ func sideOf(text []byte) trading.Side {
 // isScalar is true of what can be a number or a text: not of true, null, objects and arrays.
 func isScalar(p *params.Param) bool {
 	return p.Kind == params.String || p.Kind == params.Number || p.Kind == params.Form
-}
-
-// integer reads 1 to 19 digits.
-func integer(b []byte) (n uint64, ok bool) {
-	if len(b) == 0 || len(b) > 19 {
-		return 0, false
-	}
-	for _, c := range b {
-		if c-'0' > 9 {
-			return 0, false
-		}
-		n = n*10 + uint64(c-'0')
-	}
-	return n, true
 }

@@ -105,7 +105,7 @@ func TestTheServersKeyIsRotatedAndNoAPIKeyIsLost(t *testing.T) {
 
 func TestAnAccountsKeyIsReplacedWithoutAGap(t *testing.T) {
 	h := traded(t)
-	ask := operator(t, h.gateway)
+	ask := asOperator(t, h.gateway)
 	made := madeKey.FindStringSubmatch(
 		ask("POST", "/operator/v1/keys", `{"account":"bob","permissions":["read","trade"]}`).body)
 	if made == nil {
@@ -134,13 +134,13 @@ func TestAnAccountsKeyIsReplacedWithoutAGap(t *testing.T) {
 		h.start()
 	}
 	want(t, "an order of the old one", cancel("3"), 200, `{"order":3}`)
-	says(t, "for ever", operator(t, h.gateway)("POST", "/operator/v1/keys/revoke",
+	says(t, "for ever", asOperator(t, h.gateway)("POST", "/operator/v1/keys/revoke",
 		`{"key":"key-bob"}`), 400, refusal("key key-bob is revoked already"))
 }
 
 func TestTheOperatorsTokenIsChanged(t *testing.T) {
 	h := newHarness(t, nil)
-	ask := operator(t, h.gateway)
+	ask := asOperator(t, h.gateway)
 	list := func(token string, status int) {
 		t.Helper()
 		if a := ask("GET", "/operator/v1/accounts", "",

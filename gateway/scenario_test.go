@@ -336,7 +336,7 @@ func (s script) tell(path string, body any) string {
 		}
 		method, text = "POST", string(b)
 	}
-	a := operator(s.h.t.(*testing.T), s.h.gateway)(method, "/operator/v1/"+path, text,
+	a := asOperator(s.h.t.(*testing.T), s.h.gateway)(method, "/operator/v1/"+path, text,
 		"Authorization: Bearer "+operatorToken, "X-Operator: olga")
 	a.body = listed.Replace(strings.TrimSuffix(a.body, "\n"))
 	return show(a)

@@ -2,7 +2,6 @@ package gateway
 
 import (
 	"errors"
-	"fmt"
 	"net"
 	"os"
 	"sync/atomic"
@@ -78,12 +77,4 @@ func socketOf(ctx *fasthttp.RequestCtx) *localConn {
 	}
 	c, _ := b.Conn.(*localConn)
 	return c
-}
-
-// origin says where an operator's request came from, for the log of actions.
-func origin(ctx *fasthttp.RequestCtx) string {
-	if c := socketOf(ctx); c != nil {
-		return fmt.Sprintf("user id %d", c.user)
-	}
-	return ctx.RemoteIP().String()
 }

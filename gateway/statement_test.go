@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"exchange/actors"
 	"exchange/core/event"
@@ -96,7 +97,7 @@ var bobs = []string{
 // read.
 func TestAStatementOfSomeOfTheTradesIsBroughtForward(t *testing.T) {
 	h, p := withPartial(t)
-	ask := operator(t, h.gateway)
+	ask := asOperator(t, h.gateway)
 	f := func(account string, trades int, want ...string) {
 		t.Helper()
 		p.trades = trades
@@ -122,7 +123,7 @@ func TestAStatementOfTradesWithOneself(t *testing.T) {
 	h.post("bob", "/api/v1/order/", order("sell", "BTC_USDT", "1", "100"))
 	h.post("bob", "/api/v1/order/", order("buy", "BTC_USDT", "1", "100"))
 	want := append([]string{"BTC -0.002 2.992 fee", "USDT -0.1 699.9 fee"}, bobs[2:]...)
-	got := statementOf(t, operator(t, h.gateway), "bob")
+	got := statementOf(t, asOperator(t, h.gateway), "bob")
 	if got != strings.Join(want, "\n")+"\n" {
 		t.Errorf("got\n%swant\n%s", got, strings.Join(want, "\n"))
 	}
@@ -131,12 +132,16 @@ func TestAStatementOfTradesWithOneself(t *testing.T) {
 // A store that fails in the midst of a statement is not a damaged one.
 func TestAStatementThatTheStoreDoesNotAnswerSaysSo(t *testing.T) {
 	h, p := withPartial(t)
-	ask := operator(t, h.gateway)
+	ask := asOperator(t, h.gateway)
 	whole := *p
 	ends := func(what, want string, damaged bool) {
 		t.Helper()
 		a := ask("GET", "/operator/v1/statement?account=bob", "")
 		list := strings.Split(strings.TrimSpace(a.body), "\n")
+		type errorLine struct {
+			Error   string
+			Damaged bool
+		}
 		var last errorLine
 		if err := json.Unmarshal([]byte(list[len(list)-1]), &last); err != nil ||
 			last != (errorLine{want, damaged}) || strings.Contains(a.body, "brought forward") {
@@ -173,7 +178,7 @@ func depositTime(t *testing.T, h *harness) (at string) {
 	t.Helper()
 	err := h.store.Deposits(context.Background(),
 		persistence.DepositQuery{Account: 3}, func(d *persistence.Deposit) bool {
-			at = clock(d.TimeUs)
+			at = time.UnixMicro(d.TimeUs).UTC().Format("2006-01-02T15:04:05.000000Z")
 			return true
 		})
 	if err != nil || at == "" {

@@ -1,15 +1,12 @@
 package gateway
 
 import (
-	"crypto/sha256"
-	"crypto/subtle"
 	"fmt"
 	"net"
-	"strings"
 
 	"github.com/valyala/fasthttp"
 
-	"exchange/gateway/ratelimit"
+	"exchange/gateway/operator"
 )
 
 // The listener for those who watch: /metrics alone. What watches an exchange needs no right to move
@@ -25,7 +22,7 @@ func (g *Gateway) ServeMetrics(l net.Listener) error {
 		return fmt.Errorf("the metrics' listener: %w", ErrPlain)
 	}
 	return g.watcher.Serve(g.bounded(l, g.metricsPlaces, g.opts.MetricsCertificate,
-		func(ctx *fasthttp.RequestCtx) { operatorUnavailable(ctx, TooManyConnections) }))
+		func(ctx *fasthttp.RequestCtx) { operator.Fail(ctx, TooManyConnections, "") }))
 }
 
 func (g *Gateway) handleMetrics(ctx *fasthttp.RequestCtx) {
@@ -33,11 +30,11 @@ func (g *Gateway) handleMetrics(ctx *fasthttp.RequestCtx) {
 	switch {
 	case !isSpoken(&ctx.Request.Header):
 		ctx.SetConnectionClose()
-		operatorAnswer(ctx, MalformedRequest.Status,
-			map[string]string{"error": MalformedRequest.Detail})
+		operator.Fail(ctx, MalformedRequest, "")
 	case !g.mayWatch(ctx):
 	case !ctx.IsGet() || string(ctx.Path()) != metricsPath:
-		operatorAnswer(ctx, 404, map[string]string{"error": "this listener has GET /metrics alone"})
+		operator.Answer(ctx, fasthttp.StatusNotFound,
+			map[string]string{"error": "this listener has GET /metrics alone"})
 	default:
 		known(ctx.Conn())
 		g.scrape(ctx)
@@ -47,29 +44,19 @@ func (g *Gateway) handleMetrics(ctx *fasthttp.RequestCtx) {
 // mayWatch answers for a client without the metrics' token, if there is one: false. Wrong tokens
 // are counted by address.
 func (g *Gateway) mayWatch(ctx *fasthttp.RequestCtx) bool {
-	want := g.metricsToken.Load()
-	if want == nil {
+	if g.metricsToken.IsNone() || g.metricsToken.Shown(&ctx.Request.Header) {
 		return true
 	}
-	token, ok := strings.CutPrefix(string(ctx.Request.Header.Peek("Authorization")), "Bearer ")
-	if got := sha256.Sum256([]byte(token)); ok && subtle.ConstantTimeCompare(got[:], want[:]) == 1 {
-		return true
-	}
-	ctx.SetConnectionClose()
-	if rate := g.guesses.buckets.Take(ratelimit.AddressKey(g.address(ctx)), g.now()); !rate.OK {
-		g.operatorThrottled(ctx, rate)
-		return false
-	}
-	operatorAnswer(ctx, 401, map[string]string{
-		"error": "the bearer token of the metrics is missing or wrong"})
+	g.operator.RefuseToken(ctx, g.address(ctx),
+		"the bearer token of the metrics is missing or wrong")
 	return false
 }
 
 // SetMetricsToken changes the token of the metrics' listener. An empty one takes the need for it
 // away.
-func (g *Gateway) SetMetricsToken(token string) { setToken(&g.metricsToken, token) }
+func (g *Gateway) SetMetricsToken(token string) { g.metricsToken.Set(token) }
 
 func (g *Gateway) brokenMetricsRequest(ctx *fasthttp.RequestCtx, err error) {
 	f, about := g.classify(err)
-	operatorAnswer(ctx, f.Status, map[string]string{"error": expand(f.Detail, about)})
+	operator.Fail(ctx, f, about)
 }

@@ -7,6 +7,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"exchange/gateway/operator"
 )
 
 // What monitoring may read is no right to move money, nor to look into memory.
@@ -15,7 +17,7 @@ func TestTheMetricsListenerHasMetricsAlone(t *testing.T) {
 	for _, want := range []string{"", token} {
 		h := newHarness(t, nil)
 		h.gateway.SetMetricsToken(want)
-		h.gateway.guesses.buckets = nil // as many guesses as there are paths
+		h.gateway.operator.AllowGuesses() // as many guesses as there are paths
 		l, err := net.Listen("tcp", "127.0.0.1:0")
 		if err != nil {
 			t.Fatal(err)
@@ -73,7 +75,7 @@ func TestWrongTokensOfTheMetricsAreLimited(t *testing.T) {
 			"GET /metrics HTTP/1.1\r\nHost: x\r\nConnection: close\r\n"+authorization+"\r\n")
 		return fmt.Sprint(statuses)
 	}
-	for i := range guessesAtOnce {
+	for i := range operator.GuessesAtOnce {
 		wrong := "Authorization: Bearer " + strings.Repeat("x", len(token)) + "\r\n"
 		if i%2 == 1 {
 			wrong = ""

@@ -12,6 +12,7 @@ import (
 	"exchange/core/event"
 	"exchange/core/money"
 	"exchange/core/state"
+	"exchange/gateway/api"
 	"exchange/gateway/encode"
 	"exchange/persistence"
 )
@@ -134,7 +135,7 @@ func (r *request) withdrawStatus() uint8 {
 	}
 	switch string(p.Value) {
 	case "10", "20", "30", "40", "50":
-		n, _ := integer(p.Value)
+		n, _ := api.Integer(p.Value)
 		return uint8(n)
 	}
 	r.bad("status", fieldChoice+" It must be 10, 20, 30, 40 or 50.")
@@ -286,7 +287,7 @@ func (g *Gateway) cancelWithdraw(r *request) {
 
 func (r *request) withdrawID() (id uint64) {
 	if text, ok := r.field("withdraw"); ok {
-		if id, ok = integer(text); !ok || id == 0 {
+		if id, ok = api.Integer(text); !ok || id == 0 {
 			r.bad("withdraw", fieldInteger)
 		}
 	}

@@ -50,7 +50,7 @@ func TestWithdrawsAreClosedWithoutAMailServer(t *testing.T) {
 
 func TestWhatAnOperatorSendsToSettleAWithdrawIsChecked(t *testing.T) {
 	h := newHarness(t, nil)
-	ask := operator(t, h.gateway)
+	ask := asOperator(t, h.gateway)
 	for body, text := range map[string]string{
 		`{"withdraw":1,"details":"no","despite_freeze":true}`: "despite_freeze: only of an " +
 			"approval",

@@ -96,7 +96,7 @@ func moderated(t *testing.T) *harness {
 
 func TestEachBadFieldOfAnOperatorIsNamedAndChangesNothing(t *testing.T) {
 	h := moderated(t)
-	ask := operator(t, h.gateway)
+	ask := asOperator(t, h.gateway)
 	before := h.hash()
 	names := func(what, name string, a answer) {
 		t.Helper()
@@ -180,7 +180,7 @@ func TestEachBadFieldOfAnOperatorIsNamedAndChangesNothing(t *testing.T) {
 
 func TestWithdrawsAreListedForOperators(t *testing.T) {
 	h := moderated(t)
-	ask := operator(t, h.gateway)
+	ask := asOperator(t, h.gateway)
 	if a := ask("POST", "/operator/v1/withdraws/approve", `{"withdraw":2}`); a.status != 200 {
 		t.Fatalf("%d %s", a.status, a.body)
 	}
@@ -242,7 +242,7 @@ func TestTheAuditFindsWhatWasChangedBehindTheEnginesBack(t *testing.T) {
 	h.account("bob")
 	audit := func(differences ...string) {
 		t.Helper()
-		a := operator(t, h.gateway)("POST", "/operator/v1/audit", "{}")
+		a := asOperator(t, h.gateway)("POST", "/operator/v1/audit", "{}")
 		lines := strings.Split(strings.TrimSpace(a.body), "\n")
 		got := decode[struct {
 			End struct{ Differences []string }
@@ -294,7 +294,7 @@ func TestTheAuditFindsWhatWasChangedBehindTheEnginesBack(t *testing.T) {
 
 	broken := func() error { return fmt.Errorf("%w: a batch is missing", persistence.ErrCorrupt) }
 	p.read.Store(&broken)
-	a := operator(t, h.gateway)("POST", "/operator/v1/audit", "{}")
+	a := asOperator(t, h.gateway)("POST", "/operator/v1/audit", "{}")
 	if a.status != 200 || !strings.HasPrefix(a.body,
 		`{"error":"replaying the journal after sequence `) {
 		t.Errorf("with a journal that cannot be read: %d %s", a.status, a.body)
@@ -340,7 +340,7 @@ func TestAWithdrawIsAnsweredWithoutTheHistory(t *testing.T) {
 	f("/api/v1/withdraw-confirm", "code="+h.code(1)+"&withdraw=1", 20)
 	f("/api/v1/withdraw-cancel", "withdraw=1", 50)
 	decode[record](t, h.post("carol", "/api/v1/withdraw-confirm", "code="+h.code(2)+"&withdraw=2"))
-	a := operator(t, h.gateway)("POST", "/operator/v1/withdraws/approve", `{"withdraw":2}`)
+	a := asOperator(t, h.gateway)("POST", "/operator/v1/withdraws/approve", `{"withdraw":2}`)
 	if a.status != 200 || !strings.Contains(a.body,
 		`"state":"approved","address":"there","time":`) || strings.Contains(a.body, "repeated") {
 		t.Errorf("%d %s", a.status, a.body)
@@ -367,7 +367,7 @@ func rational(t *testing.T, text string) *big.Rat {
 // checkStatement adds an account's statement up, in every currency, to what the account has.
 func checkStatement(t *testing.T, h *harness, account string) (causes map[string]int) {
 	t.Helper()
-	ask := operator(t, h.gateway)
+	ask := asOperator(t, h.gateway)
 	lines, _ := streamed(t, ask("GET", "/operator/v1/statement?account="+account, ""))
 	sums, causes := map[string]*ledgerOf{}, map[string]int{}
 	for _, line := range lines {
@@ -531,7 +531,7 @@ func TestAStatementAddsUpAlsoWhenTheClockWentBack(t *testing.T) {
 
 func TestTheOperatorIsToldOfFailuresThatAreNotItsOwn(t *testing.T) {
 	h, store := newStubborn(t, func(o *actors.Options) { o.Timing.Stall = 1 })
-	ask := operator(t, h.gateway)
+	ask := asOperator(t, h.gateway)
 	release := store.block()
 	placed := h.flood("alice", 1, 1, "/api/v1/order", someOrder)
 	eventually(t, "the store takes no writes", func() bool {
@@ -557,7 +557,7 @@ func TestTheOperatorIsToldOfFailuresThatAreNotItsOwn(t *testing.T) {
 
 func TestADepositIsUnavailableWhileTheStoreDoesNotKnowReferences(t *testing.T) {
 	h, store := newStubborn(t, func(*actors.Options) {})
-	ask := operator(t, h.gateway)
+	ask := asOperator(t, h.gateway)
 	const body = `{"account":"bob","currency":"USDT","amount":"5","reference":"one"}`
 	store.silent.Store(true)
 	a := ask("POST", "/operator/v1/deposits", body)
@@ -584,7 +584,7 @@ func TestADepositIsUnavailableWhileTheStoreDoesNotKnowReferences(t *testing.T) {
 
 func TestActionsAreListedNewestFirstWithWhoDidThem(t *testing.T) {
 	h := newHarness(t, nil)
-	ask := operator(t, h.gateway)
+	ask := asOperator(t, h.gateway)
 	auth := "Authorization: Bearer " + operatorToken
 	for i, who := range []string{"olga", "o.l-g_a+2@example.org", "", "no blanks",
 		strings.Repeat("x", 65), "<b>", "ol\u00e9"} {
@@ -626,7 +626,7 @@ func TestActionsAreListedNewestFirstWithWhoDidThem(t *testing.T) {
 	}
 	h.crash()
 	h.start()
-	ask = operator(t, h.gateway)
+	ask = asOperator(t, h.gateway)
 	if got := list(""); !slices.Equal(got, all) {
 		t.Errorf("after a crash: %+v", got)
 	}
@@ -655,7 +655,7 @@ func TestAnAccountIsShownWithItsNewestOrders(t *testing.T) {
 			Pair, Type string
 		} `json:"newest_orders"`
 		Withdraws []struct{} `json:"pending_withdraws"`
-	}](t, operator(t, h.gateway)("GET", "/operator/v1/account?name=bob", ""))
+	}](t, asOperator(t, h.gateway)("GET", "/operator/v1/account?name=bob", ""))
 	if got.Account != "bob" || got.ID != 2 || got.Frozen || got.Open != 26 ||
 		len(got.Orders) != 20 || got.Orders[0].Order != 28 || got.Orders[19].Order != 9 ||
 		got.Orders[0].Pair != "BTC_USDT" || got.Withdraws == nil {

@@ -1,0 +1,155 @@
+package api
+
+import (
+	"errors"
+	"strings"
+
+	"exchange/actors"
+)
+
+// A Failure is one way in which a request can fail: a named value with its status and text. Each
+// answer that is not a success is one of these, or names the fields that are wrong. The catalogue
+// below is complete; documentation and tests are made from it.
+type Failure struct {
+	Name   string // of the value, for documentation and logs
+	Status int
+	Detail string // a sentence for the client; About replaces its %s
+	// machine-readable, where a client must tell this case from others of its status
+	Code       string
+	RetryAfter int  // seconds; 0: the header is not sent
+	Ours       bool // the exchange has failed: the log has the cause under X-Request-Id
+}
+
+// The catalogue.
+var (
+	Unauthenticated = &Failure{Name: "Unauthenticated", Status: 401,
+		Detail: "Incorrect authentication credentials."}
+	WrongSignature = &Failure{Name: "WrongSignature", Status: 401, Detail: "Wrong signature"}
+	WrongNonce     = &Failure{Name: "WrongNonce", Status: 401, Code: "nonce",
+		Detail: "Wrong Nonce"}
+
+	AddressNotAllowed = &Failure{Name: "AddressNotAllowed", Status: 403,
+		Detail: "This key may not be used from this address."}
+	NotPermitted = &Failure{Name: "NotPermitted", Status: 403,
+		Detail: "This key lacks the permission %s."}
+
+	AccountFrozen = &Failure{Name: "AccountFrozen", Status: 403, Detail: "The account is frozen."}
+	PairHalted    = &Failure{Name: "PairHalted", Status: 403, Detail: "Trading on %s is halted."}
+
+	NotFound         = &Failure{Name: "NotFound", Status: 404, Detail: "Not found."}
+	MethodNotAllowed = &Failure{Name: "MethodNotAllowed", Status: 405,
+		Detail: `Method "%s" not allowed.`}
+	NotAcceptable = &Failure{Name: "NotAcceptable", Status: 406,
+		Detail: "Could not satisfy the request Accept header: only application/json is available."}
+
+	MalformedBody = &Failure{Name: "MalformedBody", Status: 400,
+		Detail: "The body could not be parsed. %s"}
+	MalformedQuery = &Failure{Name: "MalformedQuery", Status: 400,
+		Detail: "The query could not be parsed. %s"}
+	UnknownContentType = &Failure{Name: "UnknownContentType", Status: 400,
+		Detail: "The Content-Type of a body must be application/json or " +
+			"application/x-www-form-urlencoded."}
+	MalformedRequest = &Failure{Name: "MalformedRequest", Status: 400,
+		Detail: "The request is not well-formed HTTP."}
+	TooManyOpenOrders = &Failure{Name: "TooManyOpenOrders", Status: 400,
+		Detail: "This account has as many open orders as it may: cancel some first."}
+	TooManyInBook = &Failure{Name: "TooManyInBook", Status: 400,
+		Detail: "This account has as many open orders in %s as it may: cancel some first."}
+	BookFull = &Failure{Name: "BookFull", Status: 400,
+		Detail: "The order book of %s holds as many orders as it may."}
+
+	TooManyWithdraws = &Failure{Name: "TooManyWithdraws", Status: 400,
+		Detail: "This account has as many pending withdraws as it may: confirm or cancel some " +
+			"first."}
+	NoEmail = &Failure{Name: "NoEmail", Status: 400,
+		Detail: "The account has no e-mail address, to which the code could be sent that " +
+			"confirms a withdraw."}
+
+	RequestTimeout = &Failure{Name: "RequestTimeout", Status: 408,
+		Detail: "The request did not arrive in time."}
+	BodyTooLarge = &Failure{Name: "BodyTooLarge", Status: 413,
+		Detail: "The body is larger than %s bytes."}
+	PackedBody = &Failure{Name: "PackedBody", Status: 415,
+		Detail: "A body must not be packed: send it without Content-Encoding."}
+	// Retry-After says the same
+	Throttled = &Failure{Name: "Throttled", Status: 429,
+		Detail: "Request was throttled. Expected available in %s seconds."}
+	HeaderTooLarge = &Failure{Name: "HeaderTooLarge", Status: 431,
+		Detail: "The headers are larger than %s bytes."}
+
+	InternalError = &Failure{Name: "InternalError", Status: 500, Ours: true,
+		Detail: "Internal error. The request id in X-Request-Id names it in the log."}
+
+	Maintenance = &Failure{Name: "Maintenance", Status: 503,
+		Detail: "The exchange is in maintenance.%s", RetryAfter: 30}
+	Paused = &Failure{Name: "Paused", Status: 503,
+		Detail: "The books are being compared: try again in a moment.", RetryAfter: 1}
+	Starting = &Failure{Name: "Starting", Status: 503, Detail: "The exchange is starting.",
+		RetryAfter: 1}
+	Stopping = &Failure{Name: "Stopping", Status: 503, Detail: "The exchange is stopping.",
+		RetryAfter: 5}
+	StoreUnavailable = &Failure{Name: "StoreUnavailable", Status: 503,
+		Detail: "The store is not available at the moment.", RetryAfter: 1, Ours: true}
+	Overloaded = &Failure{Name: "Overloaded", Status: 503,
+		Detail: "Too many requests are in flight.", RetryAfter: 1}
+	AccountBusy = &Failure{Name: "AccountBusy", Status: 503,
+		Detail: "Too many requests of this account are in flight.", RetryAfter: 1}
+	// WithdrawsClosed has no Retry-After: it lasts until an operator names a mail server.
+	WithdrawsClosed = &Failure{Name: "WithdrawsClosed", Status: 503,
+		Detail: "Withdraws are closed."}
+	// TooManyConnections is said to a connection before it has asked for anything, and it is
+	// closed.
+	TooManyConnections = &Failure{Name: "TooManyConnections", Status: 503,
+		Detail: "Too many connections are open.", RetryAfter: 1}
+	// OutcomeUnknown has no Retry-After: the command may be in, and sending it again may do it
+	// twice.
+	OutcomeUnknown = &Failure{Name: "OutcomeUnknown", Status: 503, Code: "outcome_unknown",
+		Ours: true,
+		Detail: "Outcome unknown: the request was accepted, but its result is not known in time. " +
+			"It may or may not have been carried out: find out before you send it again.%s"}
+)
+
+// Failures is the catalogue as a list, in order of status.
+var Failures = []*Failure{MalformedBody, MalformedQuery, UnknownContentType, MalformedRequest,
+	TooManyOpenOrders, TooManyInBook, BookFull, TooManyWithdraws, NoEmail,
+	Unauthenticated, WrongSignature, WrongNonce, AddressNotAllowed, NotPermitted, AccountFrozen,
+	PairHalted, NotFound, MethodNotAllowed, NotAcceptable,
+	RequestTimeout, BodyTooLarge, PackedBody, Throttled, HeaderTooLarge, InternalError, Maintenance,
+	Paused, Starting, Stopping, StoreUnavailable, Overloaded, AccountBusy, WithdrawsClosed,
+	TooManyConnections, OutcomeUnknown}
+
+// About returns the failure's text about one case, which replaces its %s.
+func (f *Failure) About(about string) string {
+	before, after, ok := strings.Cut(f.Detail, "%s")
+	if !ok {
+		return f.Detail
+	}
+	return before + about + after
+}
+
+// FailureOf returns the failure for an error of the engine.
+func FailureOf(err error) *Failure {
+	switch {
+	case errors.Is(err, actors.ErrNonce):
+		return WrongNonce
+	case errors.Is(err, actors.ErrKeyRevoked):
+		return Unauthenticated
+	case errors.Is(err, actors.ErrPaused):
+		return Paused
+	case errors.Is(err, actors.ErrMaintenance):
+		return Maintenance
+	case errors.Is(err, actors.ErrStopping):
+		return Stopping
+	case errors.Is(err, actors.ErrNoMail):
+		return WithdrawsClosed
+	case errors.Is(err, actors.ErrBusy), errors.Is(err, actors.ErrBehind),
+		errors.Is(err, actors.ErrNotQuiet):
+		return Overloaded
+	case errors.Is(err, actors.ErrAccountBusy):
+		return AccountBusy
+	case errors.Is(err, actors.ErrStalled), errors.Is(err, actors.ErrNotConfirmed),
+		errors.Is(err, actors.ErrUnanswered):
+		return StoreUnavailable
+	}
+	return InternalError
+}

@@ -1,0 +1,281 @@
+package operator
+
+import (
+	"crypto/rand"
+	"encoding/hex"
+	"errors"
+	"fmt"
+
+	"exchange/actors"
+	"exchange/core/event"
+	"exchange/core/money"
+	"exchange/gateway/api"
+)
+
+type accountAnswer struct {
+	Account string `json:"account"`
+	ID      uint32 `json:"id"`
+	Email   string `json:"email"`
+}
+
+func createAccount(c *call) (any, error) {
+	var q struct{ Name, Email string }
+	if err := c.parse(&q); err != nil {
+		return nil, err
+	}
+	a, err := c.engine.CreateAccount(c.operator, q.Name, q.Email)
+	return accountAnswer{a.Account, a.AccountID, a.Email}, err
+}
+
+type accountsAnswer struct {
+	Accounts []accountAnswer `json:"accounts"`
+	// id of the last account, if more accounts may follow it
+	Next uint32 `json:"next,omitempty"`
+}
+
+// listAccounts returns a page of the accounts in order of their ids: those above `after`.
+func listAccounts(c *call) (any, error) {
+	limit, err := c.limit()
+	if err != nil {
+		return nil, err
+	}
+	q := actors.NewRead(actors.ReadAccounts)
+	q.Limit = limit
+	if text := c.query("after"); len(text) > 0 {
+		var ok bool
+		if q.ID, ok = api.Integer(text); !ok {
+			return nil, &badRequest{"after: the id of an account"}
+		}
+	}
+	if err := c.read(q); err != nil {
+		return nil, err
+	}
+	page := accountsAnswer{Accounts: make([]accountAnswer, 0, len(q.Accounts))}
+	for _, a := range q.Accounts {
+		page.Accounts = append(page.Accounts, accountAnswer{a.Name, a.ID, a.Email})
+	}
+	if n := len(q.Accounts); n == limit {
+		page.Next = q.Accounts[n-1].ID
+	}
+	q.Free()
+	return page, nil
+}
+
+type holdingAnswer struct {
+	Currency  string        `json:"currency"`
+	Balance   money.Balance `json:"balance"`
+	Reserve   money.Balance `json:"reserve"`
+	Available money.Balance `json:"available"`
+}
+
+type orderAnswer struct {
+	Order     uint64       `json:"order"`
+	Pair      string       `json:"pair"`
+	Type      string       `json:"type"`
+	Price     money.Price  `json:"price"`
+	Amount    money.Amount `json:"amount"`
+	Remaining money.Amount `json:"remaining"`
+	Time      string       `json:"time"`
+}
+
+// shownOrders is the number of open orders that an account is shown with.
+const shownOrders = 20
+
+// showAccount returns an account at one moment: holdings, open orders, pending withdrawals.
+func showAccount(c *call) (any, error) {
+	q := actors.NewRead(actors.ReadAccount)
+	q.Name, q.Limit = string(c.query("name")), shownOrders
+	if err := c.read(q); err != nil {
+		return nil, err
+	}
+	defer q.Free()
+	if q.Account == 0 {
+		return nil, &badRequest{fmt.Sprintf("there is no account %.80q", q.Name)}
+	}
+	a := q.Accounts[0]
+	holdings, orders := []holdingAnswer{}, []orderAnswer{}
+	for _, h := range q.Holdings {
+		holdings = append(holdings, holdingAnswer{c.engine.CurrencyCode(h.Currency), h.Balance,
+			h.Reserve,
+			h.Available()})
+	}
+	for i := range q.Orders {
+		o := &q.Orders[i]
+		orders = append(orders, orderAnswer{o.ID, c.engine.Market(o.Pair).Name, o.Side.String(),
+			o.Price,
+			o.Amount, o.Remaining, clock(o.TimeUs)})
+	}
+	pending := []withdrawalAnswer{}
+	for i := range q.Withdraws {
+		w := withdrawal(&q.Withdraws[i])
+		pending = append(pending, newWithdrawal(c.engine, &w))
+	}
+	return map[string]any{"account": a.Name, "id": a.ID, "email": a.Email, "frozen": a.Frozen,
+		"sequence": q.Seq, "holdings": holdings,
+		"open_orders": q.Open, "newest_orders": orders, "pending_withdraws": pending}, nil
+}
+
+// A switchAnswer has the state after a request to switch something on or off. Repeated says that it
+// was so already.
+type switchAnswer struct {
+	Account  string `json:"account,omitempty"`
+	Pair     string `json:"pair,omitempty"`
+	On       bool   `json:"on"`
+	Message  string `json:"message,omitempty"`
+	Repeated bool   `json:"repeated,omitempty"`
+}
+
+func freeze(c *call) (any, error) {
+	var q struct {
+		Account string
+		On      *bool
+	}
+	if err := c.parse(&q); err != nil {
+		return nil, err
+	}
+	if q.On == nil {
+		return nil, &badRequest{"on: true or false is required"}
+	}
+	a, err := c.engine.Freeze(c.operator, q.Account, *q.On)
+	return switchAnswer{Account: a.Account, On: a.On, Repeated: a.Repeated}, err
+}
+
+type keyAnswer struct {
+	Key         string   `json:"key"`
+	Secret      string   `json:"secret,omitempty"` // of a new key only, never again
+	Account     string   `json:"account"`
+	Permissions []string `json:"permissions"`
+	Allow       []string `json:"allow"`
+	Revoked     *bool    `json:"revoked,omitempty"`
+}
+
+func newKeyAnswer(key, account string, permissions uint8, allow []string) keyAnswer {
+	a := keyAnswer{Key: key, Account: account, Permissions: []string{},
+		Allow: append([]string{}, allow...)}
+	for p := event.PermissionRead; p <= event.PermissionWithdraw; p <<= 1 {
+		if permissions&p != 0 {
+			a.Permissions = append(a.Permissions, api.PermissionName(p))
+		}
+	}
+	return a
+}
+
+func createKey(c *call) (any, error) {
+	var q struct {
+		Account     string
+		Permissions []string
+		Allow       []string
+	}
+	if err := c.parse(&q); err != nil {
+		return nil, err
+	}
+	var permissions uint8
+	for _, name := range q.Permissions {
+		p := event.PermissionRead
+		for p <= event.PermissionWithdraw && api.PermissionName(p) != name {
+			p <<= 1
+		}
+		if p > event.PermissionWithdraw {
+			return nil, &badRequest{fmt.Sprintf(
+				"there is no permission %.80q: there are read, trade and withdraw", name)}
+		}
+		permissions |= p
+	}
+	a, err := c.engine.CreateKey(c.operator, q.Account, random(16), random(32), permissions,
+		q.Allow)
+	if err != nil {
+		return nil, err
+	}
+	answer := newKeyAnswer(a.Key, a.Account, a.Permissions, a.Allow)
+	answer.Secret = a.Secret
+	return answer, nil
+}
+
+// random returns n random bytes as hexadecimal digits, so that a key never looks like a flag.
+func random(n int) string {
+	b := make([]byte, n)
+	rand.Read(b)
+	return hex.EncodeToString(b)
+}
+
+func listKeys(c *call) (any, error) {
+	account, err := c.account(string(c.query("account")))
+	if err != nil {
+		return nil, err
+	}
+	q := actors.NewRead(actors.ReadKeys)
+	q.Account = account
+	if err := c.read(q); err != nil {
+		return nil, err
+	}
+	list := make([]keyAnswer, 0, len(q.Keys))
+	for _, k := range q.Keys {
+		a := newKeyAnswer(k.Key, k.Account, k.Permissions, k.Allow)
+		a.Revoked = &k.Revoked
+		list = append(list, a)
+	}
+	q.Free()
+	return map[string]any{"keys": list}, nil
+}
+
+func revokeKey(c *call) (any, error) {
+	var q struct{ Key string }
+	if err := c.parse(&q); err != nil {
+		return nil, err
+	}
+	a, err := c.engine.RevokeKey(c.operator, q.Key)
+	return map[string]any{"key": a.Key, "account": a.Account, "revoked": true}, err
+}
+
+type depositAnswer struct {
+	Deposit   uint64        `json:"deposit"`
+	Account   string        `json:"account"`
+	Currency  string        `json:"currency"`
+	Amount    money.Amount  `json:"amount"`
+	Balance   money.Balance `json:"balance"`
+	Reference string        `json:"reference"`
+	Repeated  bool          `json:"repeated,omitempty"`
+}
+
+func deposit(c *call) (any, error) {
+	var q struct {
+		Account, Currency, Reference string
+		Amount                       number
+	}
+	if err := c.parse(&q); err != nil {
+		return nil, err
+	}
+	amount, err := money.ParseAmount(string(q.Amount))
+	if err != nil {
+		return nil, &badRequest{"amount: " + err.Error()}
+	}
+	if q.Reference == "" {
+		q.Reference = random(18)
+	}
+	a, err := c.engine.Deposit(c.operator, q.Account, q.Currency, amount, q.Reference)
+	if errors.Is(err, actors.ErrTimeout) {
+		// The reference may be new: without it the operator could not ask again without paying
+		// twice.
+		return nil, fmt.Errorf(
+			"outcome unknown: the deposit may or may not have been made; repeat it with the "+
+				"reference %q, which is safe", q.Reference)
+	}
+	if err != nil {
+		return nil, err
+	}
+	w := actors.NewRead(actors.ReadWallet)
+	w.Account = a.AccountID
+	if err := c.read(w); err != nil {
+		return nil, fmt.Errorf("deposit %d was made, with the reference %q, but its balance cannot be told: %v", a.Deposit, a.Reference, err) //nolint:errorlint // the deposit was made, whatever the cause is
+	}
+	answer := depositAnswer{Deposit: a.Deposit, Account: a.Account, Currency: a.Currency,
+		Amount: amount, Reference: a.Reference, Repeated: a.Repeated}
+	currency := c.engine.Currency([]byte(a.Currency)).Number
+	for _, h := range w.Holdings {
+		if h.Currency == currency {
+			answer.Balance = h.Balance
+		}
+	}
+	w.Free()
+	return answer, nil
+}

@@ -1,0 +1,18 @@
+// Package operator answers the operator's requests: accounts, keys and deposits, trading and its
+// halts, withdrawals, and reports. It is for the commands of the exchange program and for scripts
+// of its operators. The listener belongs to the edge, package gateway, which also bounds bodies,
+// counts requests and logs failures; this package decides by token or user whether a client may
+// operate, and finds the handler.
+//
+//	server.go      admission, routes, a handler's errors
+//	token.go       bearer tokens, and the limit on wrong ones
+//	request.go     one request: its body, its query, its account
+//	answer.go      answers and failures
+//	accounts.go    accounts, keys, deposits
+//	trading.go     halts, maintenance, cancels, fees
+//	withdrawals.go withdrawals: lists and decisions
+//	reports.go     the log of actions, the audit, trades, backups
+//	statement.go   an account's statement
+//	lines.go       long answers, which are streamed line by line
+//	testing.go     for tests of other packages
+package operator

@@ -1,0 +1,267 @@
+package operator
+
+import (
+	"bufio"
+	"cmp"
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/valyala/fasthttp"
+
+	"exchange/actors"
+	"exchange/actors/audit"
+	"exchange/core/money"
+	"exchange/gateway/api"
+	"exchange/persistence"
+	"exchange/persistence/backup"
+)
+
+type actionLine struct {
+	Sequence uint64 `json:"sequence"`
+	Time     string `json:"time"`
+	Who      string `json:"who"`
+	What     string `json:"what"`
+}
+
+// listActions returns the log of operators' actions, newest first.
+func listActions(c *call) (any, error) {
+	limit, err := c.limit()
+	if err != nil {
+		return nil, err
+	}
+	var q persistence.ActionQuery
+	if text := c.query("before"); len(text) > 0 {
+		var ok bool
+		if q.Before, ok = api.Integer(text); !ok || q.Before == 0 {
+			return nil, &badRequest{"before: the sequence of an action"}
+		}
+	}
+	if err := c.engine.BeginRead(false); err != nil {
+		return nil, err
+	}
+	defer c.engine.EndRead(false)
+	barrier := actors.NewRead(actors.ReadHistory)
+	if err := c.engine.AskWithin(barrier, nil, 0); err != nil {
+		return nil, err
+	}
+	barrier.Free()
+	patience, cancel := context.WithTimeout(context.Background(), storeTimeout)
+	defer cancel()
+	list := []actionLine{}
+	err = c.engine.History().Actions(patience, q, func(a *persistence.Action) bool {
+		list = append(list, actionLine{a.Seq, clock(a.TimeUs), a.Who, a.What})
+		return len(list) < limit
+	})
+	return map[string]any{"actions": list}, err
+}
+
+// An Archive keeps trimmed parts of the journal.
+type Archive interface {
+	// Dir returns the folder, for people.
+	Dir() string
+	// Open opens the archive for an audit. Each part must be authentic if authenticated is true. An
+	// error names the key that is missing.
+	Open(authenticated bool) (audit.Archive, error)
+}
+
+type totalAnswer struct {
+	Currency  string        `json:"currency"`
+	Deposited money.Balance `json:"deposited"`
+	Withdrawn money.Balance `json:"withdrawn"`
+	Balances  money.Balance `json:"balances"`
+	Reserved  money.Balance `json:"reserved"`
+}
+
+type auditAnswer struct {
+	Sequence    uint64        `json:"sequence"`
+	From        uint64        `json:"replayed_from"`
+	Records     uint64        `json:"records"`
+	Accounts    int           `json:"accounts"`
+	OpenOrders  int           `json:"open_orders"`
+	Withdraws   int           `json:"pending_withdraws"`
+	Wallets     int           `json:"projections_compared"`
+	Changed     int           `json:"projections_changed_meanwhile"`
+	Rows        int           `json:"rows_compared"`
+	Trimmed     int           `json:"rows_trimmed"`
+	PausedMs    int64         `json:"paused_ms"`
+	Totals      []totalAnswer `json:"totals"`
+	Differences []string      `json:"differences"`
+}
+
+// auditBooks streams its progress and then its findings. A body {"archive": DIR} starts at the archive's
+// beginning; the folder must be the one that the server archives to. {"without_authentication":
+// true} takes the archive's parts as they are.
+func auditBooks(c *call) (any, error) {
+	var q struct {
+		Archive string
+		Without bool `json:"without_authentication"`
+	}
+	if err := c.parse(&q); err != nil {
+		return nil, err
+	}
+	from, err := c.archive(q.Archive, !q.Without)
+	if err != nil {
+		return nil, err
+	}
+	c.stream(func(ctx context.Context, o *lineWriter) (any, error) {
+		patience, cancel := context.WithCancel(ctx)
+		defer cancel()
+		shown := time.Now()
+		report, err := c.engine.Audit(patience, from, func(at, of uint64) {
+			if now := time.Now(); now.Sub(shown) > 200*time.Millisecond {
+				shown = now
+				if !o.write(map[string]uint64{"at": at, "of": of}) {
+					cancel()
+				}
+				o.flush()
+			}
+		})
+		if err != nil {
+			return nil, err
+		}
+		return newAuditAnswer(report), nil
+	})
+	return nil, errStreamed
+}
+
+// archive opens the folder that an audit names, nil if it names none.
+func (c *call) archive(dir string, authenticated bool) (audit.Archive, error) {
+	if dir == "" {
+		if !authenticated {
+			return nil, &badRequest{"without_authentication is about an archive, and none is named"}
+		}
+		return nil, nil
+	}
+	a := c.server.archive
+	switch {
+	case a == nil:
+		return nil, &badRequest{"the server runs without --archive: the first records may be gone"}
+	case a.Dir() != dir:
+		return nil, &badRequest{fmt.Sprintf("the server archives to %s, not to %s", a.Dir(), dir)}
+	}
+	from, err := a.Open(authenticated)
+	if err != nil {
+		return nil, &badRequest{err.Error()}
+	}
+	if !authenticated {
+		c.engine.Log().Warn(
+			"an audit takes the archive without authentication: a writer of its folder "+
+				"decides what is compared", "archive", dir)
+	}
+	return from, nil
+}
+
+func newAuditAnswer(r *audit.Report) auditAnswer {
+	a := auditAnswer{Sequence: r.Sequence, From: r.From, Records: r.Records, Accounts: r.Accounts,
+		OpenOrders: r.OpenOrders, Withdraws: r.Withdraws,
+		Wallets: r.Wallets, Changed: r.Changed, Rows: r.Rows, Trimmed: r.Trimmed,
+		PausedMs: r.Paused.Milliseconds(), Totals: []totalAnswer{},
+		Differences: append([]string{}, r.Differences...)}
+	for _, t := range r.Totals {
+		a.Totals = append(a.Totals, totalAnswer{t.Code, t.Deposited, t.Withdrawn, t.Balances,
+			t.Reserved})
+	}
+	return a
+}
+
+type tradeLine struct {
+	ID         uint64        `json:"id"`
+	Time       string        `json:"time"`
+	Pair       string        `json:"pair"`
+	Type       string        `json:"type"`
+	Price      money.Price   `json:"price"`
+	Amount     money.Amount  `json:"amount"`
+	TakerOrder uint64        `json:"taker_order"`
+	MakerOrder uint64        `json:"maker_order"`
+	Taker      string        `json:"taker"`
+	Maker      string        `json:"maker"`
+	TakerFee   money.Balance `json:"taker_fee"`
+	MakerFee   money.Balance `json:"maker_fee"`
+}
+
+// exportTrades streams the trades of a pair, oldest first, with from <= time < to.
+func exportTrades(c *call) (any, error) {
+	args := c.ctx.QueryArgs()
+	pair := c.engine.Pair(args.Peek("pair"))
+	if pair == nil {
+		return nil, &badRequest{fmt.Sprintf("there is no pair %.80q", args.Peek("pair"))}
+	}
+	from, err1 := timeArgument(args, "from", 0)
+	to, err2 := timeArgument(args, "to", 1<<62)
+	if err := cmp.Or(err1, err2); err != nil {
+		return nil, err
+	}
+	if err := c.historyNow(); err != nil {
+		return nil, err
+	}
+	c.stream(func(ctx context.Context, o *lineWriter) (any, error) {
+		n := 0
+		err := c.engine.History().Trades(ctx,
+			persistence.TradeQuery{Pair: pair.Number, Ascending: true},
+			func(t *persistence.Trade) bool {
+				if t.TimeUs < from || t.TimeUs >= to {
+					return t.TimeUs < to
+				}
+				n++
+				return o.write(tradeLine{t.ID, clock(t.TimeUs), pair.Name, t.TakerSide.String(),
+					t.Price, t.Amount, t.TakerOrder, t.MakerOrder,
+					c.engine.AccountName(t.Taker), c.engine.AccountName(t.Maker), t.TakerFee,
+					t.MakerFee})
+			})
+		return n, err
+	})
+	return nil, errStreamed
+}
+
+// timeArgument parses a time such as 2026-11-21 or 2026-11-21T08:00:00Z, in microseconds.
+func timeArgument(args *fasthttp.Args, name string, unset int64) (int64, error) {
+	text := string(args.Peek(name))
+	if text == "" {
+		return unset, nil
+	}
+	for _, layout := range []string{time.RFC3339Nano, time.DateOnly} {
+		if t, err := time.Parse(layout, text); err == nil {
+			return t.UnixMicro(), nil
+		}
+	}
+	return 0, &badRequest{fmt.Sprintf(
+		"%s: %.80q is no time such as 2026-11-21 or 2026-11-21T08:00:00Z", name, text)}
+}
+
+// writeBackup streams a backup of everything: the state at one sequence, and the history up to it.
+func writeBackup(c *call) (any, error) {
+	q := actors.NewRead(actors.ReadImage)
+	if err := c.read(q); err != nil {
+		return nil, err
+	}
+	image := q.Image
+	q.Free()
+	log, path := c.engine.Log(), string(c.ctx.Path())
+	c.ctx.SetContentType("application/octet-stream")
+	c.ctx.SetBodyStreamWriter(func(w *bufio.Writer) {
+		patience, cancel := context.WithTimeout(context.Background(), StreamTimeout)
+		defer cancel()
+		// A backup that breaks off lacks its proof, and each reader notices.
+		_, err := guarded(log, path, func() (any, error) {
+			return nil, backup.Write(patience, w, c.engine.Store(), image, c.engine.Authority(),
+				func(int) {})
+		})
+		if err != nil {
+			log.Error("a backup broke off", "error", err)
+			return
+		}
+		w.Flush() //nolint:errcheck
+	})
+	return nil, errStreamed
+}
+
+// historyNow waits until the history has all that was answered so far.
+func (c *call) historyNow() error {
+	barrier := actors.NewRead(actors.ReadHistory)
+	if err := c.read(barrier); err != nil {
+		return err
+	}
+	barrier.Free()
+	return nil
+}

@@ -1,0 +1,311 @@
+package operator
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"maps"
+	"slices"
+
+	"exchange/actors"
+	"exchange/core/event"
+	"exchange/core/money"
+	"exchange/core/trading"
+	"exchange/persistence"
+)
+
+// errHistory is wrapped by errors about a history that is not whole.
+var errHistory = errors.New("the history does not add up")
+
+// A statementLine is one change of a balance. Balance is the balance after it.
+type statementLine struct {
+	Time     string        `json:"time"`
+	Currency string        `json:"currency"`
+	Change   string        `json:"change"` // signed
+	Balance  money.Balance `json:"balance"`
+	// deposit, withdraw, trade, fee, fee income, or brought forward: the balance before the history
+	Cause string `json:"cause"`
+	ID    uint64 `json:"id"` // of the deposit, the withdraw or the trade
+	Pair  string `json:"pair,omitempty"`
+}
+
+// A change is one change of a balance, going back in time.
+type change struct {
+	timeUs   int64
+	id       uint64
+	cause    string
+	currency uint16
+	credit   bool
+	amount   money.Balance
+	pair     string
+}
+
+// statement streams every change of an account's balances, newest first, with the balance after
+// each. It goes back from the committed balances at one sequence, as far as the history reaches. If
+// the history has fewer trades than there were, the rest is brought forward. With a currency it
+// shows the changes of that currency alone.
+func statement(c *call) (any, error) {
+	q := actors.NewRead(actors.ReadStatement)
+	q.Name = string(c.query("account"))
+	if err := c.read(q); err != nil {
+		return nil, err
+	}
+	if q.Account == 0 {
+		return nil, &badRequest{fmt.Sprintf("there is no account %.80q", q.Name)}
+	}
+	only, err := everCurrency(c.engine, string(c.query("currency")))
+	if err != nil {
+		return nil, err
+	}
+	s := &statementSource{e: c.engine, only: only, account: q.Account, name: q.Name, seq: q.Seq,
+		lastTrades: q.LastTrades, lastDeposit: q.LastDeposit,
+		trades: q.TradeCount, balances: map[uint16]money.Balance{}}
+	for _, h := range q.Holdings {
+		s.balances[h.Currency] = h.Balance
+	}
+	q.Free()
+	c.stream(func(ctx context.Context, o *lineWriter) (any, error) {
+		return s.write(ctx, o)
+	})
+	return nil, errStreamed
+}
+
+// everCurrency returns the number of a currency, even if it is not configured any more; 0 for "".
+func everCurrency(e *actors.Engine, code string) (uint16, error) {
+	if code == "" {
+		return 0, nil
+	}
+	for number := uint16(1); ; number++ {
+		switch e.CurrencyCode(number) {
+		case code:
+			return number, nil
+		case "":
+			return 0, &badRequest{fmt.Sprintf("there is no currency %.80q", code)}
+		}
+	}
+}
+
+type statementSource struct {
+	e           *actors.Engine
+	only        uint16 // currency to show; 0: all
+	account     uint32
+	name        string
+	seq         uint64
+	lastTrades  []uint64 // by pair-1; newer trades do not count yet
+	lastDeposit uint64
+	trades      uint64                   // number of all trades ever
+	balances    map[uint16]money.Balance // after the next change, going back
+	// all trades that the history keeps have been read, and older ones are gone
+	older bool
+	err   error // of the store: there may be more changes than were read
+}
+
+func (s *statementSource) write(ctx context.Context, o *lineWriter) (int, error) {
+	n := 0
+	// wrong counts only if there were no older trades: the rest is read to find out
+	var wrong error
+	for c := range newestFirst(s.possible, s.ofTrades(ctx), s.deposits(ctx), s.withdrawals(ctx)) {
+		if s.older || s.err != nil {
+			break
+		}
+		if wrong != nil {
+			continue
+		}
+		after := s.balances[c.currency]
+		sign := "-"
+		if c.credit {
+			sign = ""
+			if after.Cmp(c.amount) < 0 {
+				wrong = fmt.Errorf("%w: at %s %s %d credits %v %s, and there are %v after it",
+					errHistory, clock(c.timeUs), c.cause, c.id,
+					c.amount, s.e.CurrencyCode(c.currency), after)
+				continue
+			}
+			s.balances[c.currency] = after.Sub(c.amount)
+		} else {
+			s.balances[c.currency] = after.Add(c.amount)
+		}
+		if s.only != 0 && s.only != c.currency {
+			continue
+		}
+		if !o.write(statementLine{clock(c.timeUs), s.e.CurrencyCode(c.currency),
+			sign + c.amount.String(), after, c.cause, c.id, c.pair}) {
+			return n, nil
+		}
+		n++
+	}
+	if s.err != nil {
+		return n, s.err
+	}
+	if wrong != nil && !s.older {
+		return n, wrong
+	}
+	for _, currency := range slices.Sorted(maps.Keys(s.balances)) {
+		b := s.balances[currency]
+		if b.IsZero() {
+			continue
+		}
+		code := s.e.CurrencyCode(currency)
+		if !s.older {
+			return n,
+				fmt.Errorf(
+					"%w: every change is there, and %v %s are left that none of them explains",
+					errHistory, b, code)
+		}
+		if s.only != 0 && s.only != currency {
+			continue
+		}
+		if !o.write(statementLine{Currency: code, Change: b.String(), Balance: b,
+			Cause: "brought forward"}) {
+			break
+		}
+		n++
+	}
+	return n, nil
+}
+
+// possible returns false for a credit above the balance after it.
+func (s *statementSource) possible(c *change) bool {
+	return !c.credit || s.balances[c.currency].Cmp(c.amount) >= 0
+}
+
+// newestFirst merges lists, each newest first. If the clock was set back, times do not tell the
+// order: so a possible change comes before an impossible one, whatever their times.
+func newestFirst(possible func(*change) bool, lists ...iter.Seq[change]) iter.Seq[change] {
+	return func(yield func(change) bool) {
+		type head struct {
+			change
+			next func() (change, bool)
+		}
+		var heads []*head
+		for _, l := range lists {
+			next, stop := iter.Pull(l)
+			defer stop()
+			if c, ok := next(); ok {
+				heads = append(heads, &head{c, next})
+			}
+		}
+		for len(heads) > 0 {
+			newest := slices.MaxFunc(heads, func(a, b *head) int {
+				switch pa, pb := possible(&a.change), possible(&b.change); {
+				case pa && !pb:
+					return 1
+				case pb && !pa:
+					return -1
+				}
+				return cmp.Compare(a.timeUs, b.timeUs)
+			})
+			if !yield(newest.change) {
+				return
+			}
+			var ok bool
+			if newest.change, ok = newest.next(); !ok {
+				heads = slices.DeleteFunc(heads, func(h *head) bool { return h == newest })
+			}
+		}
+	}
+}
+
+// ofTrades returns the changes by the account's trades. For the fee account it also returns the
+// fees of all trades.
+func (s *statementSource) ofTrades(ctx context.Context) iter.Seq[change] {
+	q := persistence.TradeQuery{Account: s.account}
+	if s.name == actors.FeeAccount {
+		q.Account = 0
+	}
+	return func(yield func(change) bool) {
+		n := uint64(0)
+		err := s.e.History().Trades(ctx, q, func(t *persistence.Trade) bool {
+			if t.ID > s.lastTrades[t.Pair-1] {
+				return true
+			}
+			n++
+			for _, c := range s.ofTrade(t) {
+				if !yield(c) {
+					return false
+				}
+			}
+			return true
+		})
+		s.err = errors.Join(s.err, err)
+		if n > s.trades {
+			s.err = errors.Join(s.err, fmt.Errorf(
+				"%w: %d trades of account %s are kept, there were %d", errHistory, n, s.name,
+				s.trades))
+		}
+		s.older = n < s.trades
+	}
+}
+
+// ofTrade returns the changes of one trade, the last first.
+func (s *statementSource) ofTrade(t *persistence.Trade) (list []change) {
+	base, quote := s.e.PairCurrencies(t.Pair)
+	amount, value := t.Amount.Balance(), t.Price.Times(t.Amount).Balance()
+	pair := s.e.Market(t.Pair).Name
+	add := func(cause string, currency uint16, credit bool, b money.Balance) {
+		if !b.IsZero() {
+			list = append(list, change{t.TimeUs, t.ID, cause, currency, credit, b, pair})
+		}
+	}
+	received := func(side trading.Side) uint16 {
+		if side == trading.Buy {
+			return base
+		}
+		return quote
+	}
+	if s.name == actors.FeeAccount {
+		add("fee income", received(t.TakerSide), true, t.TakerFee)
+		add("fee income", received(t.TakerSide.Opposite()), true, t.MakerFee)
+	}
+	if t.Taker == s.account {
+		add("fee", received(t.TakerSide), false, t.TakerFee)
+	}
+	if t.Maker == s.account {
+		add("fee", received(t.TakerSide.Opposite()), false, t.MakerFee)
+	}
+	// a trade of the account with itself changes nothing
+	if t.Taker != t.Maker && (t.Taker == s.account || t.Maker == s.account) {
+		buys := (t.TakerSide == trading.Buy) == (t.Taker == s.account)
+		add("trade", base, buys, amount)
+		add("trade", quote, !buys, value)
+	}
+	return list
+}
+
+func (s *statementSource) deposits(ctx context.Context) iter.Seq[change] {
+	return func(yield func(change) bool) {
+		err := s.e.History().Deposits(ctx,
+			persistence.DepositQuery{Account: s.account, Before: s.lastDeposit + 1},
+			func(d *persistence.Deposit) bool {
+				return yield(change{timeUs: d.TimeUs, id: d.ID, cause: "deposit",
+					currency: d.Currency, credit: true, amount: d.Amount.Balance()})
+			})
+		s.err = errors.Join(s.err, err)
+	}
+}
+
+// withdrawals returns the approved withdrawals, newest approval first. They are few, so they are
+// sorted here.
+func (s *statementSource) withdrawals(ctx context.Context) iter.Seq[change] {
+	return func(yield func(change) bool) {
+		var list []change
+		q := persistence.WithdrawQuery{Account: s.account, Status: event.WithdrawApproved,
+			MaxSeq: s.seq}
+		err := s.e.History().Withdraws(ctx, q, func(w *persistence.Withdraw) bool {
+			list = append(list, change{timeUs: w.ClosedUs, id: w.ID, cause: "withdraw",
+				currency: w.Currency, amount: w.Amount.Balance()})
+			return true
+		})
+		s.err = errors.Join(s.err, err)
+		slices.SortStableFunc(list, func(a, b change) int {
+			return cmp.Compare(b.timeUs, a.timeUs)
+		})
+		for _, c := range list {
+			if !yield(c) {
+				return
+			}
+		}
+	}
+}

@@ -1,0 +1,10 @@
+package operator
+
+// GuessesAtOnce is the burst of wrong tokens of one address, for tests of gateway.
+const GuessesAtOnce = guessesAtOnce
+
+// AllowGuesses takes the limit on wrong tokens away, for tests of gateway.
+func (s *Server) AllowGuesses() { s.guesses.buckets = nil }
+
+// SetArchive changes the archive of the journal, for tests of gateway.
+func (s *Server) SetArchive(a Archive) { s.archive = a }

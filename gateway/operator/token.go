@@ -1,0 +1,86 @@
+package operator
+
+import (
+	"crypto/sha256"
+	"crypto/subtle"
+	"net/netip"
+	"strconv"
+	"strings"
+	"sync/atomic"
+
+	"github.com/valyala/fasthttp"
+
+	"exchange/gateway/api"
+	"exchange/gateway/ratelimit"
+)
+
+// A Token is the hash of a bearer token. The zero Token is none.
+type Token struct {
+	hash atomic.Pointer[[sha256.Size]byte]
+}
+
+// Set changes the token, and the token before ends with this call. "" is none.
+func (t *Token) Set(token string) {
+	if token == "" {
+		t.hash.Store(nil)
+		return
+	}
+	hash := sha256.Sum256([]byte(token))
+	t.hash.Store(&hash)
+}
+
+// IsNone reports whether there is no token.
+func (t *Token) IsNone() bool { return t.hash.Load() == nil }
+
+// Shown reports whether a request carries the token. It compares hashes, in constant time, so that
+// the token's length does not show either.
+func (t *Token) Shown(h *fasthttp.RequestHeader) bool {
+	token, ok := strings.CutPrefix(string(h.Peek("Authorization")), "Bearer ")
+	got, want := sha256.Sum256([]byte(token)), t.hash.Load()
+	return ok && want != nil && subtle.ConstantTimeCompare(got[:], want[:]) == 1
+}
+
+// SetToken changes the operator's bearer token: the token before ends with this call. With "" no
+// client is the operator.
+func (s *Server) SetToken(token string) { s.token.Set(token) }
+
+// ShowsToken reports whether a request carries the operator's token.
+func (s *Server) ShowsToken(h *fasthttp.RequestHeader) bool { return s.token.Shown(h) }
+
+// Limits on wrong tokens of one address, whatever the limits of the public API are, and the number
+// of addresses that are counted.
+const (
+	guessesPerSecond  = 1
+	guessesAtOnce     = 10
+	guessingAddresses = 10_000
+)
+
+// guesses count wrong tokens by address.
+type guesses struct {
+	buckets *ratelimit.Limiter
+	clock   func() int64
+	refused atomic.Uint64
+}
+
+func newGuesses(clock func() int64) *guesses {
+	return &guesses{buckets: ratelimit.New(guessesPerSecond, guessesAtOnce, guessingAddresses),
+		clock: clock}
+}
+
+// RefuseToken answers a request whose token is missing or wrong with 401 and a text, or with 429 if
+// its address has tried too often. The connection closes after the answer, so its place is free.
+func (s *Server) RefuseToken(ctx *fasthttp.RequestCtx, from netip.Addr, text string) {
+	ctx.SetConnectionClose()
+	rate := s.guesses.buckets.Take(ratelimit.AddressKey(from), s.guesses.clock())
+	if rate.OK {
+		refuse(ctx, fasthttp.StatusUnauthorized, text)
+		return
+	}
+	s.guesses.refused.Add(1)
+	throttled := *api.Throttled
+	throttled.RetryAfter = rate.RetryAfter
+	Fail(ctx, &throttled, strconv.Itoa(rate.RetryAfter))
+}
+
+// Refused returns the number of wrong tokens that were answered with 429.
+func (s *Server) Refused() uint64 { return s.guesses.refused.Load() }

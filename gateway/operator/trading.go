@@ -1,0 +1,138 @@
+package operator
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"fmt"
+	"time"
+
+	"exchange/actors"
+	"exchange/core/money"
+	"exchange/core/state"
+)
+
+func halt(c *call) (any, error) {
+	var q struct {
+		Pair string
+		On   *bool
+	}
+	if err := c.parse(&q); err != nil {
+		return nil, err
+	}
+	if q.On == nil {
+		return nil, &badRequest{"on: true or false is required"}
+	}
+	a, err := c.engine.Halt(c.operator, q.Pair, *q.On)
+	return switchAnswer{Pair: a.Pair, On: a.On, Repeated: a.Repeated}, err
+}
+
+// maintenancePatience bounds the wait for commands in flight.
+const maintenancePatience = 10 * time.Second
+
+func maintenance(c *call) (any, error) {
+	var q struct {
+		On      *bool
+		Message string
+	}
+	if err := c.parse(&q); err != nil {
+		return nil, err
+	}
+	if q.On == nil {
+		return nil, &badRequest{"on: true or false is required"}
+	}
+	if err := line("message", q.Message); err != nil {
+		return nil, err
+	}
+	patience, cancel := context.WithTimeout(context.Background(), maintenancePatience)
+	defer cancel()
+	a, err := c.engine.SetMaintenance(patience, c.operator, *q.On, q.Message)
+	return switchAnswer{On: a.On, Message: a.Message, Repeated: a.Repeated}, err
+}
+
+func cancelOrder(c *call) (any, error) {
+	var q struct{ Order uint64 }
+	if err := c.parse(&q); err != nil {
+		return nil, err
+	}
+	command, err := c.engine.OperatorCancel(c.operator, q.Order)
+	if err != nil {
+		return nil, err
+	}
+	defer command.Free()
+	if command.Outcome() != actors.Accepted {
+		return nil, &badRequest{fmt.Sprintf("order %d is not open any more", q.Order)}
+	}
+	r := command.Record()
+	return map[string]any{"order": r.Cancel.Order,
+		"account": c.engine.AccountName(r.Cancel.Account),
+		"pair":    c.engine.Market(r.Pair).Name}, nil
+}
+
+func cancelAllOrders(c *call) (any, error) {
+	var q struct{ Account, Pair string }
+	if err := c.parse(&q); err != nil {
+		return nil, err
+	}
+	orders, err := c.engine.OperatorCancelAll(c.ctx, c.operator, q.Account, q.Pair)
+	if err != nil && len(orders) > 0 {
+		return nil, &partlyCancelled{orders, err}
+	}
+	return map[string]any{"orders": append([]uint64{}, orders...)}, err
+}
+
+// A partlyCancelled error has the orders that were cancelled and the reason why others were not. It
+// does not wrap its cause, because the cause does not undo the cancellations.
+type partlyCancelled struct {
+	orders []uint64
+	cause  error
+}
+
+func (e *partlyCancelled) Error() string {
+	return fmt.Sprintf(
+		"%d orders were cancelled; of others that is not known, or they were not: %v",
+		len(e.orders), e.cause)
+}
+
+func setFees(c *call) (any, error) {
+	var q struct {
+		Account, Pair string
+		Maker, Taker  number // fractions: 0.001 is 0.1 %
+		Usual         bool   // the pair's rates count again
+	}
+	if err := c.parse(&q); err != nil {
+		return nil, err
+	}
+	var own *state.FeeRates
+	if q.Usual {
+		if q.Maker != "" || q.Taker != "" {
+			return nil,
+				&badRequest{"usual: without maker and taker, which are rates of the account's own"}
+		}
+	} else {
+		maker, err1 := rate("maker", q.Maker)
+		taker, err2 := rate("taker", q.Taker)
+		if err := cmp.Or(err1, err2); err != nil {
+			return nil, err
+		}
+		own = &state.FeeRates{Maker: maker, Taker: taker}
+	}
+	a, err := c.engine.SetFees(c.operator, q.Account, q.Pair, own)
+	if err != nil {
+		return nil, err
+	}
+	rates := c.engine.FeesOf(a.AccountID, a.Pair)
+	return map[string]any{"account": a.Account, "pair": a.Pair, "own": own != nil,
+		"maker": json.Number(rates.Maker.String()), "taker": json.Number(rates.Taker.String()),
+		"repeated": a.Repeated}, nil
+}
+
+func rate(name string, text number) (money.Rate, error) {
+	r, err := money.ParseRate(string(text))
+	if err != nil {
+		return 0,
+			&badRequest{name + ": a fraction from 0 to 1 with at most 8 digits, such as 0.001: " +
+				err.Error()}
+	}
+	return r, nil
+}

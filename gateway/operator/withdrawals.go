@@ -1,0 +1,183 @@
+package operator
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"exchange/actors"
+	"exchange/core/event"
+	"exchange/core/money"
+	"exchange/core/state"
+	"exchange/persistence"
+)
+
+type withdrawalAnswer struct {
+	Withdraw uint64       `json:"withdraw"`
+	Account  string       `json:"account"`
+	Currency string       `json:"currency"`
+	Amount   money.Amount `json:"amount"`
+	Status   uint8        `json:"status"`
+	State    string       `json:"state"`
+	Address  string       `json:"address"`
+	Details  string       `json:"details,omitempty"`
+	Time     string       `json:"time"`
+	Frozen   bool         `json:"frozen,omitempty"` // the account is frozen
+}
+
+func newWithdrawal(e *actors.Engine, w *persistence.Withdraw) withdrawalAnswer {
+	return withdrawalAnswer{w.ID, e.AccountName(w.Account), e.CurrencyCode(w.Currency), w.Amount,
+		w.Status, event.WithdrawStatusName(w.Status), w.Address, w.Details, clock(w.TimeUs),
+		e.AccountFrozen(w.Account)}
+}
+
+// listWithdrawals returns the pending withdrawals of all accounts, or all of one account, newest
+// first.
+func listWithdrawals(c *call) (any, error) {
+	list := []withdrawalAnswer{}
+	limit, err := c.limit()
+	if err != nil {
+		return nil, err
+	}
+	q := actors.NewRead(actors.ReadWithdraws)
+	q.Limit = limit
+	name := string(c.query("account"))
+	if name != "" {
+		if q.Account, err = c.account(name); err != nil {
+			return nil, err
+		}
+	}
+	if err := c.engine.BeginRead(false); err != nil {
+		return nil, err
+	}
+	defer c.engine.EndRead(false)
+	if err := c.engine.AskWithin(q, nil, 0); err != nil {
+		return nil, err
+	}
+	for i := range q.Withdraws {
+		w := withdrawal(&q.Withdraws[i])
+		list = append(list, newWithdrawal(c.engine, &w))
+	}
+	closed := persistence.WithdrawQuery{Account: q.Account, MaxSeq: q.Seq}
+	q.Free()
+	if name != "" && len(list) < limit {
+		patience, cancel := context.WithTimeout(context.Background(), storeTimeout)
+		defer cancel()
+		err = c.engine.History().Withdraws(patience, closed, func(w *persistence.Withdraw) bool {
+			list = append(list, newWithdrawal(c.engine, w))
+			return len(list) < limit
+		})
+	}
+	return map[string]any{"withdraws": list}, err
+}
+
+func approveWithdrawal(c *call) (any, error) {
+	return decideWithdrawal(c, event.WithdrawApproved)
+}
+
+func refuseWithdrawal(c *call) (any, error) {
+	return decideWithdrawal(c, event.WithdrawRefused)
+}
+
+// A decision approves or refuses a withdrawal.
+type decision struct {
+	Withdraw      uint64
+	Details       string
+	DespiteFreeze bool `json:"despite_freeze"`
+}
+
+// check refuses fields that do not fit the new status.
+func (q *decision) check(to uint8) error {
+	switch {
+	case to == event.WithdrawRefused && q.Details == "":
+		return &badRequest{"details: say why, the owner is told"}
+	case to == event.WithdrawApproved && q.Details != "":
+		return &badRequest{"details: only of a refusal"}
+	case to == event.WithdrawRefused && q.DespiteFreeze:
+		return &badRequest{"despite_freeze: only of an approval"}
+	case len(q.Details) > actors.MaxDetails:
+		return &badRequest{fmt.Sprintf("details: at most %d bytes", actors.MaxDetails)}
+	}
+	return line("details", q.Details)
+}
+
+// decideWithdrawal approves or refuses a withdrawal. If the withdrawal has the status already, the
+// answer is the same, so a repeat is safe.
+func decideWithdrawal(c *call, to uint8) (any, error) {
+	var q decision
+	if err := c.parse(&q); err != nil {
+		return nil, err
+	}
+	if err := q.check(to); err != nil {
+		return nil, err
+	}
+	type answer struct {
+		withdrawalAnswer
+		Repeated bool `json:"repeated,omitempty"`
+	}
+	var command *actors.Command
+	var err error
+	if q.DespiteFreeze {
+		command, err = c.engine.ApproveDespiteFreeze(c.operator, q.Withdraw)
+	} else {
+		command, err = c.engine.MoveWithdraw(c.operator, q.Withdraw, to, q.Details)
+	}
+	if err == nil {
+		w, accepted := withdrawal(command.Withdraw()), command.Outcome() == actors.Accepted
+		kind, refusal := command.Record().Kind, command.Record().Refusal
+		switch command.Free(); {
+		case accepted:
+			return answer{newWithdrawal(c.engine, &w), false}, nil
+		case kind == event.KindRefusal && refusal.Reason == event.RefusedFrozen:
+			return nil, &badRequest{fmt.Sprintf(
+				"account %s is frozen, so withdraw %d was not approved: unfreeze the "+
+					"account, or approve with despite_freeze (--despite-freeze)",
+				c.engine.AccountName(refusal.Account), q.Withdraw)}
+		}
+	}
+	var request *actors.RequestError
+	if err != nil && !errors.As(err, &request) {
+		return nil, err
+	}
+	w, err := withdrawalRow(c.engine, q.Withdraw)
+	switch {
+	case errors.Is(err, persistence.ErrNotFound):
+		return nil, &badRequest{fmt.Sprintf("there is no withdraw %d", q.Withdraw)}
+	case err != nil:
+		return nil, err
+	case w.Status != to:
+		return nil, &badRequest{fmt.Sprintf("withdraw %d is %s", q.Withdraw,
+			event.WithdrawStatusName(w.Status))}
+	}
+	return answer{newWithdrawal(c.engine, w), true}, nil
+}
+
+// withdrawal returns the row of a pending withdrawal.
+func withdrawal(w *state.Withdraw) persistence.Withdraw {
+	return persistence.Withdraw{ID: w.ID, Account: w.Account, Currency: w.Currency,
+		Amount: w.Amount, Status: w.Status, TimeUs: w.TimeUs,
+		Address: w.Address, Details: w.Details}
+}
+
+// withdrawalRow returns a withdrawal, pending or not. persistence.ErrNotFound: there is none.
+func withdrawalRow(e *actors.Engine, id uint64) (*persistence.Withdraw, error) {
+	if err := e.BeginRead(true); err != nil {
+		return nil, err
+	}
+	defer e.EndRead(true)
+	q := actors.NewRead(actors.ReadWithdraw)
+	q.ID = id
+	if err := e.AskWithin(q, nil, 0); err != nil {
+		return nil, err
+	}
+	if len(q.Withdraws) > 0 {
+		w := withdrawal(&q.Withdraws[0])
+		q.Free()
+		return &w, nil
+	}
+	q.Free()
+	ctx, cancel := context.WithTimeout(context.Background(), storeTimeout)
+	defer cancel()
+	w, err := e.History().Withdraw(ctx, id)
+	return &w, err
+}
