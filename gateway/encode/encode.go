@@ -1,6 +1,6 @@
-// Package encode writes what the API and the stream show, as JSON: functions that append to a
-// buffer and allocate nothing. Numbers are plain: no exponent, no trailing zeros. See core/money
-// for amounts and prices.
+// Package encode writes values of the API and the stream as JSON. Its functions append to a buffer
+// and allocate nothing. Numbers are plain: no exponent, no trailing zeros. See core/money for
+// amounts and prices. All of it is in encode.go.
 package encode
 
 import (
@@ -46,7 +46,8 @@ func Seconds(b []byte, us int64) []byte {
 	if f == 0 {
 		return b
 	}
-	// Divisions by constants are multiplications; a whole book has 100,000 of these.
+	// The compiler turns divisions by constants into multiplications, and a whole book has 100,000
+	// of these.
 	b = append(b, '.', byte('0'+f/100_000), byte('0'+f/10_000%10), byte('0'+f/1000%10),
 		byte('0'+f/100%10), byte('0'+f/10%10), byte('0'+f%10))
 	for b[len(b)-1] == '0' {
@@ -92,7 +93,7 @@ func Levels(b []byte, levels []trading.Level) []byte {
 	return append(b, ']')
 }
 
-// Level writes what is at a price.
+// Level writes a price and the amount there.
 func Level(b []byte, price money.Price, amount money.Total) []byte {
 	b = price.Append(append(b, `{"price":`...))
 	b = amount.Append(append(b, `,"amount":`...))

@@ -2,7 +2,7 @@
 //
 // A Set holds every parameter that was sent, known or not, sorted by name, because all of them are
 // part of what the client signed. Values are kept as text, exactly as sent: the JSON number 0.50
-// stays "0.50". What a text means is the business of whoever asks for the parameter.
+// stays "0.50". The handler that asks for a parameter knows its meaning.
 //
 //	var set params.Set // one per worker or from a pool; used again for every request
 //	if err := set.ParseJSON(body); err != nil {
@@ -15,20 +15,24 @@
 //
 // # Rules
 //
-// JSON is the strict grammar of RFC 8259: one object and nothing behind it. Strings are decoded.
+// JSON is the strict grammar of RFC 8259: one object and nothing after it. Strings are decoded.
 // Nested objects and arrays are checked, at most MaxDepth deep, and kept as their raw text.
 // Forms and queries are application/x-www-form-urlencoded: '+' and %XX are decoded, a name without
 // '=' has an empty value, and empty pairs are skipped. A ';' is an ordinary character.
 //
-// Every name and every decoded value is valid UTF-8, whatever it came from; other input is refused.
-// A name that appears twice in a body is refused; in a query the last one counts. Names are equal
-// if they are equal after decoding.
+// Every name and every decoded value is valid UTF-8; other input is refused. A name that appears
+// twice in a body is refused; in a query the last one counts. Names are compared after decoding.
 //
 // # Memory
 //
 // Parsing allocates nothing once a Set has grown to the usual size. Names and values point into the
 // parsed bytes or, where something had to be decoded, into a buffer of the Set. They are valid
-// until the next Reset or Parse call and only while the parsed bytes do not change; whoever keeps
-// one longer copies it. Parsing never writes to its input. A Set is used by one goroutine at a
-// time.
+// until the next Reset or Parse call and only while the parsed bytes do not change. A caller that
+// keeps one longer copies it. Parsing never writes to its input. One goroutine at a time uses a
+// Set.
+//
+//	params.go  a Set and its parameters
+//	json.go    JSON bodies
+//	form.go    form bodies and queries
+//	errors.go  limits, and errors for the client
 package params

@@ -9,8 +9,8 @@ import (
 // After an error the Set is empty.
 func (s *Set) ParseForm(body []byte) error { return s.parsePairs(body, refuseRepeat) }
 
-// ParseQuery fills the Set from the query of an address, without the '?'. Of a name that appears
-// more than once the last counts. After an error the Set is empty.
+// ParseQuery fills the Set from the query of an address, without the '?'. If a name appears more
+// than once, the last one counts. After an error the Set is empty.
 func (s *Set) ParseQuery(q []byte) error { return s.parsePairs(q, lastCounts) }
 
 func (s *Set) parsePairs(b []byte, r repeat) error {
@@ -49,7 +49,7 @@ func (s *Set) parsePair(b []byte, from, to int, r repeat) (err error) {
 	return s.insert(&p, r)
 }
 
-// decode returns the text that b[from:to] stands for: the same bytes if nothing is encoded.
+// decode returns the text of b[from:to]: the same bytes if nothing is encoded.
 func (s *Set) decode(b []byte, from, to int) ([]byte, error) {
 	var seen byte
 	for i := from; i < to; i++ {
@@ -92,7 +92,7 @@ func (s *Set) decodeEscaped(b []byte, from, i, to int) ([]byte, error) {
 	return text, nil
 }
 
-// unhex is the value of a hexadecimal digit of either case; above 15 for every other byte.
+// unhex has the value of a hexadecimal digit of either case; above 15 for every other byte.
 var unhex = func() (t [256]byte) {
 	for i := range t {
 		t[i] = 0xFF

@@ -52,7 +52,7 @@ func (s *Set) parseObject(b []byte) error {
 	}
 }
 
-// readName reads a name and the colon behind it; the index returned is that of the value.
+// readName reads a name and the colon after it. It returns the index of the value.
 func (s *Set) readName(b []byte, i int) (name []byte, next int, err error) {
 	if at(b, i) != '"' {
 		return nil, 0, expected(i, "a name in double quotes")
@@ -99,8 +99,8 @@ var stringStop = func() (t [256]bool) {
 	return t
 }()
 
-// readString reads the string whose opening quote is at i-1. It returns its text, which is a part
-// of b unless there are escapes, and the index behind the closing quote.
+// readString reads the string whose opening quote is at i-1. It returns the text, which is a part
+// of b unless there are escapes, and the index after the closing quote.
 func (s *Set) readString(b []byte, i int) (text []byte, next int, err error) {
 	var seen byte
 	for j := i; j < len(b); j++ {
@@ -152,7 +152,7 @@ func (s *Set) readEscaped(b []byte, from, i int) (text []byte, next int, err err
 	return nil, 0, expected(len(b), "'\"'")
 }
 
-// readEscape appends what the escape at i stands for and returns the index behind it.
+// readEscape appends the character of the escape at i and returns the index after it.
 func (s *Set) readEscape(b []byte, i int) (next int, err error) {
 	c := at(b, i+1)
 	switch c {
@@ -176,8 +176,8 @@ func (s *Set) readEscape(b []byte, i int) (next int, err error) {
 	return i + 2, nil
 }
 
-// readUnicode appends what the \uXXXX at i, or the pair of them, stands for. Half a pair stands for
-// nothing.
+// readUnicode appends the character of the \uXXXX at i, or of a pair of them. Half a pair is an
+// error.
 func (s *Set) readUnicode(b []byte, i int) (next int, err error) {
 	r, ok := hex4(b, i+2)
 	if !ok {
@@ -212,9 +212,8 @@ func hex4(b []byte, i int) (r rune, ok bool) {
 	return r, true
 }
 
-// skipNested checks the object or array at i and returns the index behind it. It needs no
-// recursion: all there is to know about an open bracket is its kind. Strings inside are decoded
-// only to check them.
+// skipNested checks the object or array at i and returns the index after it. It needs no recursion,
+// because only the kind of an open bracket counts. Strings inside are decoded only to check them.
 func (s *Set) skipNested(b []byte, i int) (next int, err error) {
 	var (
 		objects [MaxDepth]bool // objects[d]: the bracket open at depth d is '{'
@@ -255,9 +254,9 @@ func (s *Set) skipNested(b []byte, i int) (next int, err error) {
 	}
 }
 
-// closeBrackets reads what follows a value inside depth brackets. It returns the brackets still
-// open and the index of the next value in the innermost one, or depth 0 and the index behind the
-// last bracket.
+// closeBrackets reads the text after a value inside depth brackets. It returns the number of
+// brackets still open and the index of the next value in the innermost one, or 0 and the index
+// after the last bracket.
 func (s *Set) closeBrackets(b []byte, i int, objects *[MaxDepth]bool, depth int) (open, next int,
 	err error) {
 	for depth > 0 {
@@ -305,7 +304,7 @@ func skipNumber(b []byte, i int) (next int, err error) {
 	if b[i] == '-' {
 		i++
 	}
-	if at(b, i) == '0' { // nothing may follow a leading zero but a point or an exponent
+	if at(b, i) == '0' { // only a point or an exponent may follow a leading zero
 		i++
 	} else if i, err = skipDigits(b, i); err != nil {
 		return 0, err
@@ -344,7 +343,7 @@ func skipSpace(b []byte, i int) int {
 	return i
 }
 
-// at is the byte at i, or 0 behind the end. No rule of the grammar asks for a 0, so it reads as
+// at returns the byte at i, or 0 after the end. No rule of the grammar asks for a 0, so it reads as
 // "something else".
 func at(b []byte, i int) byte {
 	if i < len(b) {

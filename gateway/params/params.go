@@ -6,7 +6,7 @@ import (
 	"unicode/utf8"
 )
 
-// Kind says how a value was written.
+// A Kind is the way in which a value was written.
 type Kind uint8
 
 const (
@@ -15,30 +15,29 @@ const (
 	Bool               // JSON true or false
 	Null               // JSON null
 	Nested             // JSON object or array
-	Form               // text of a form or a query, which knows no kinds
+	Form               // text of a form or a query, which has no kinds
 )
 
 var kindNames = [...]string{"string", "number", "bool", "null", "nested", "form"}
 
 func (k Kind) String() string { return kindNames[k] }
 
-// Param is one parameter.
+// A Param is one parameter.
 type Param struct {
 	Name  []byte // decoded
-	Value []byte // decoded text of a String or a Form; for every other kind the same as Raw
-	Raw   []byte // the value as sent: a JSON string with its quotes, form text still encoded
+	Value []byte // decoded text of a String or a Form; otherwise the same as Raw
+	Raw   []byte // value as sent: a JSON string with its quotes, form text still encoded
 	Kind  Kind
 }
 
-// Set is the parameters of one request, sorted by the bytes of their names. The zero value is
+// A Set has the parameters of one request, sorted by the bytes of their names. The zero value is
 // ready.
 type Set struct {
 	params  []Param
 	scratch []byte // decoded names and values; never reallocated while a Param points into it
 }
 
-// maxKeptScratch bounds, in bytes, what an idle Set holds on to after a request with much to
-// decode.
+// maxKeptScratch bounds the memory of an idle Set after a request with much to decode, in bytes.
 const maxKeptScratch = 16 << 10
 
 // Reset empties the Set and forgets the bytes it was parsed from.
@@ -51,7 +50,7 @@ func (s *Set) Reset() {
 	s.scratch = s.scratch[:0]
 }
 
-// Get returns the parameter of that name. The Param is the Set's own and is not to be changed.
+// Get returns the parameter of a name. The caller must not change the Set's Param.
 func (s *Set) Get(name string) (*Param, bool) {
 	for i := range s.params {
 		if string(s.params[i].Name) == name {
@@ -61,10 +60,10 @@ func (s *Set) Get(name string) (*Param, bool) {
 	return nil, false
 }
 
-// All returns every parameter, sorted by name. The slice is the Set's own and is not to be changed.
+// All returns every parameter, sorted by name. The caller must not change the Set's slice.
 func (s *Set) All() []Param { return s.params }
 
-// repeat says what a name that is already in the Set means.
+// A repeat is the rule for a name that is already in the Set.
 type repeat bool
 
 const (
@@ -72,8 +71,8 @@ const (
 	lastCounts   repeat = true
 )
 
-// insert puts p into its place. Most requests have about four parameters, so it searches from the
-// end.
+// insert puts p into its place. It searches from the end, because most requests have about four
+// parameters.
 func (s *Set) insert(p *Param, r repeat) error {
 	if len(p.Name) > MaxName {
 		return ErrNameTooLong
@@ -102,11 +101,10 @@ func (s *Set) insert(p *Param, r repeat) error {
 	return nil
 }
 
-// reserve makes room for n decoded bytes. Decoding never makes text longer, so the first call with
-// all the input still ahead is enough for every later one, and text decoded before stays where it
-// is.
+// reserve makes room for n decoded bytes. Decoding never makes text longer. So the first call, with
+// all the input still ahead, is enough for every later one, and decoded text stays where it is.
 func (s *Set) reserve(n int) { s.scratch = slices.Grow(s.scratch, n) }
 
-// isText reports whether b is valid UTF-8. seen is all its bytes or-ed, which settles ASCII at
-// once.
+// isText reports whether b is valid UTF-8. seen is the disjunction of all its bytes, which settles
+// ASCII at once.
 func isText(b []byte, seen byte) bool { return seen < utf8.RuneSelf || utf8.Valid(b) }

@@ -5,13 +5,13 @@ import (
 	"net/netip"
 )
 
-// networkBits is how many bits of an IPv6 address name a client's network. A provider gives each
-// customer a /64 at least, and many get a /56: its owner may use any address below it, and changes
-// them for privacy. A shorter prefix would count strangers as one client. The owner of a larger
-// network has more buckets.
+// networkBits is the number of bits of an IPv6 address that name a client's network. A provider
+// gives each customer a /64 at least, and often a /56. The customer may use any address below it,
+// and changes addresses for privacy. A shorter prefix would count strangers as one client. The
+// owner of a larger network has more buckets.
 const networkBits = 56
 
-// Network is the client that an address stands for, for all limits by address: an IPv4 address
+// Network returns the client that an address stands for in all limits by address: the IPv4 address
 // itself, or the /56 network of an IPv6 address.
 func Network(a netip.Addr) netip.Addr {
 	a = a.Unmap()
@@ -23,7 +23,7 @@ func Network(a netip.Addr) netip.Addr {
 	return a
 }
 
-// AddressKey is Network as a number.
+// AddressKey returns Network as a number.
 func AddressKey(a netip.Addr) uint64 {
 	a = a.Unmap()
 	switch {
@@ -37,6 +37,6 @@ func AddressKey(a netip.Addr) uint64 {
 	return binary.BigEndian.Uint64(b[:8]) >> (64 - networkBits) << (64 - networkBits)
 }
 
-// ipv4 keeps IPv4 addresses apart from IPv6 prefixes: it is a prefix of multicast addresses, which
-// nobody comes from.
+// ipv4 keeps IPv4 addresses apart from IPv6 prefixes: it is a prefix of multicast addresses, from
+// which no client connects.
 const ipv4 = 0xffff_ffff << 32

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// A Limiter has the buckets of one kind of client. Any goroutine may use it. A nil one limits
+// A Limiter has the buckets of one kind of client. Any goroutine may use it. A nil Limiter limits
 // nothing.
 type Limiter struct {
 	interval int64 // nanoseconds for one token
@@ -18,23 +18,23 @@ type Limiter struct {
 	shards   []shard
 }
 
-// An Answer is what a client is told. Limit is 0 if it is not limited, and then so is the rest.
+// An Answer is the state of a client's bucket after a request. Without a limit all numbers are 0.
 type Answer struct {
 	OK        bool
 	Limit     int // tokens of a full bucket
-	Remaining int // tokens there are now
+	Remaining int // tokens left
 	Reset     int // seconds until the bucket is full, rounded up
-	// seconds until there are as many as were asked for, rounded up and at least 1; 0 if there are
+	// seconds until the bucket has the tokens asked for, rounded up and at least 1; 0 if OK
 	RetryAfter int
 }
 
-// leastShard is how many buckets a shard has at least, if there are that many in all. It is what an
-// attacker must fill, and with twice of it the most that one eviction can have to look at.
+// leastShard is the least number of buckets of a shard, if the limiter has that many. An attacker
+// must fill that many, and one eviction looks at twice as many at most.
 const leastShard = 1024
 
-// New makes a limiter of rate tokens a second, burst tokens a bucket and at most so many buckets. A
+// New makes a limiter of rate tokens a second, burst tokens a bucket and at most most buckets. A
 // rate of 0 is no limit: the result is nil. The time for one token is rounded up to a whole
-// nanosecond. Memory is taken from the system as buckets come into use, about 45 bytes each.
+// nanosecond. Each bucket takes about 45 bytes when it comes into use.
 func New(rate, burst, most int) *Limiter {
 	if rate == 0 {
 		return nil
@@ -60,11 +60,11 @@ func New(rate, burst, most int) *Limiter {
 	return l
 }
 
-// Take takes a token from a client's bucket, if there is one.
+// Take takes a token from a client's bucket, if the bucket has one.
 func (l *Limiter) Take(client uint64, now int64) Answer { return l.TakeMany(client, 1, now) }
 
-// TakeMany takes n tokens from a client's bucket, if there are that many: of more than a whole
-// bucket it takes a whole one.
+// TakeMany takes n tokens from a client's bucket, if the bucket has that many. If n is more than a
+// whole bucket, it takes a whole one.
 func (l *Limiter) TakeMany(client uint64, n int, now int64) Answer {
 	if l == nil {
 		return Answer{OK: true}
@@ -91,8 +91,8 @@ func (l *Limiter) TakeMany(client uint64, n int, now int64) Answer {
 	return l.answer(ok, full-now, cost)
 }
 
-// Look is what Take would answer, before it takes: the token in question is among those that
-// remain.
+// Look returns the answer of Take without taking: the token in question is among the remaining
+// ones.
 func (l *Limiter) Look(client uint64, now int64) Answer {
 	if l == nil {
 		return Answer{OK: true}
@@ -108,8 +108,7 @@ func (l *Limiter) Look(client uint64, now int64) Answer {
 	return l.answer(full+l.interval-now <= l.depth, full-now, l.interval)
 }
 
-// answer tells the state of a bucket that will be full after so many nanoseconds, when a cost was
-// asked of it.
+// answer returns the state of a bucket that owes so many nanoseconds, after a request for a cost.
 func (l *Limiter) answer(ok bool, owed, cost int64) Answer {
 	a := Answer{OK: ok, Limit: l.burst, Remaining: int(max(0, l.depth-owed) / l.interval),
 		Reset: seconds(owed)}
@@ -124,7 +123,7 @@ func seconds(ns int64) int { return int((ns + int64(time.Second) - 1) / int64(ti
 // A shard is a hash table of buckets and their order of eviction, both in memory of a fixed size.
 type shard struct {
 	mu      sync.Mutex
-	heads   []int32 // by hash: the first bucket of a chain, +1; 0 ends it. A power of two
+	heads   []int32 // by hash: the first bucket of a chain, +1, or 0; a power of two
 	buckets []bucket
 	order   []item
 	_       [128 - 8 - 3*24]byte // two cache lines: neighbours must not wait for each other
@@ -132,13 +131,13 @@ type shard struct {
 
 type bucket struct {
 	client uint64
-	full   int64 // when it will be full
-	next   int32 // in its chain, +1
+	full   int64 // time at which the bucket will be full, in nanoseconds
+	next   int32 // bucket in the chain, +1; 0 ends it
 }
 
-// The order is a heap by the time a bucket will be full, earliest first. That time only grows, and
-// what is in the heap may be an earlier one: so a hit need not touch the heap, and an eviction
-// corrects what it meets. Each correction is owed to a hit since the last one.
+// An item of the order, a heap by the time at which a bucket will be full, earliest first. That
+// time only grows, and the heap may have an earlier one. So a hit need not touch the heap, and an
+// eviction corrects the items that it meets. Each correction belongs to a hit since the last one.
 type item struct {
 	full   int64
 	bucket int32
@@ -155,8 +154,8 @@ func (s *shard) find(client, hash uint64) *bucket {
 	return nil
 }
 
-// place is the bucket of a new client that has taken one token, linked under its hash. The caller
-// gives it its client and time.
+// place returns a bucket for a new client, linked under the client's hash. The caller sets its
+// client and time.
 func (s *shard) place(l *Limiter, hash uint64, now int64) *bucket {
 	full := now + l.interval
 	var i int32
@@ -198,7 +197,7 @@ func (s *shard) unlink(hash uint64, link int32) {
 	*at = s.buckets[link-1].next
 }
 
-// up moves an item of the order towards the top, down the one at the top towards the end.
+// up moves an item of the order towards the top; down moves the top item towards the end.
 func (s *shard) up(i int) {
 	for o := s.order; i > 0 && o[i].full < o[(i-1)/2].full; i = (i - 1) / 2 {
 		o[i], o[(i-1)/2] = o[(i-1)/2], o[i]

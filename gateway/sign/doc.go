@@ -12,7 +12,7 @@
 //
 //	demo-aliceamount=0.12345678&pair=BTC_USD&price=50000.12&type=buy
 //
-// and the signature its HMAC under the secret, as 64 hexadecimal digits of either case.
+// and the signature is its HMAC under the secret, as 64 hexadecimal digits of either case.
 //
 //	keyed := sign.New(secret)  // once, when the API key is loaded
 //	var v sign.Verifier        // one per worker or from a pool
@@ -20,9 +20,9 @@
 //	ok = keyed.Verify(&v, key, &set, form, header) // a POST with a form body
 //	ok = keyed.VerifyGet(&v, key, &set, query, header)
 //
-// # What is accepted
+// # Accepted texts
 //
-// Libraries disagree on how to encode, so a signature counts if it fits any one of these texts:
+// Libraries disagree on the encoding, so a signature counts if it fits any one of these texts:
 //
 //   - only the unreserved characters of RFC 3986 bare, a space as %20: tried first
 //   - the form body or the query exactly as sent
@@ -31,22 +31,25 @@
 //   - for GET only: the key alone, whatever the query; tried before all others
 //
 // A text equal to one already tried is skipped. Without spaces and without !'()* one HMAC settles a
-// JSON body, and a right signature of a form; MaxTries bounds the rest. Of a text of more than 4 KB
-// only the first two count.
+// JSON body, and a right signature of a form. MaxTries bounds the rest. If a text has more than 4
+// KB, only the first two count.
 //
 // The key alone is never enough for a POST that carries parameters: otherwise the signature of any
 // GET could be put on any order.
 //
-// # What a signature does not cover
+// # Not covered
 //
-// Neither the nonce nor method and path are part of the message; that is the published scheme.
-// Whoever sees a signed request could send it again with a higher nonce, so the transport has to be
-// encrypted and nonces have to grow.
+// Neither the nonce nor method and path are part of the message; that is the published scheme. An
+// attacker that sees a signed request could send it again with a higher nonce, so the transport has
+// to be encrypted and nonces have to grow.
 //
 // # Secrets
 //
-// A Keyed does not contain the secret, only two hash states made from it, which are just as good
-// for signing and are therefore never printed. Digests are compared in constant time, and how many
-// are computed depends on the request alone, up to the one that fits. Nothing of a request is
-// referred to after Verify returns.
+// A Keyed does not contain the secret. Its two hash states are as good for signing, and are
+// therefore never printed. Digests are compared in constant time, and their number depends on the
+// request alone, up to the digest that fits. After Verify returns, no reference to the request is
+// left.
+//
+//	sign.go     a secret, and the verification of a signature
+//	message.go  the text that is signed
 package sign

@@ -2,8 +2,8 @@ package sign
 
 import "exchange/gateway/params"
 
-// style says which characters are not percent-encoded although RFC 3986 reserves them. It is a set
-// of bits.
+// A style is a set of bits for the characters that are not percent-encoded although RFC 3986
+// reserves them.
 type style uint8
 
 const (
@@ -13,8 +13,7 @@ const (
 	always      style = 1 << 2 // not a style: a byte that every style encodes
 )
 
-// encoded says for each byte in which way it is special; 0 for the unreserved ones, which never
-// are.
+// encoded has the style of each byte; 0 for unreserved bytes, which no style encodes.
 var encoded = func() (t [256]style) {
 	for c := range t {
 		t[c] = always
@@ -40,8 +39,8 @@ func AppendMessage(dst []byte, key []byte, p *params.Set, plus bool) []byte {
 	return dst
 }
 
-// appendMessage also returns which kinds of special characters occurred: a style that differs from
-// s only in others gives the same text.
+// appendMessage also returns the kinds of special characters that occurred. A style that differs
+// from s only in other kinds gives the same text.
 func appendMessage(dst []byte, key []byte, p *params.Set, s style) (text []byte, special style) {
 	dst = append(dst, key...)
 	if p == nil {

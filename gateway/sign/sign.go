@@ -13,29 +13,28 @@ import (
 	"exchange/gateway/params"
 )
 
-// MaxTries bounds the HMACs one verification computes: four encodings, the text as sent, the key
-// alone.
+// MaxTries bounds the HMACs of one verification: four encodings, the text as sent, the key alone.
 const MaxTries = 6
 
 // SignatureLen is the length of a signature in hexadecimal digits.
 const SignatureLen = 2 * sha256.Size
 
-// Keyed signs and verifies with one secret. It does not change after New: any number of goroutines
-// may use it, each with a Verifier of its own.
+// A Keyed signs and verifies with one secret. It does not change after New, so any number of
+// goroutines may use it, each with a Verifier of its own.
 type Keyed struct {
-	// states are SHA-256 after its first block, key xor ipad and key xor opad (RFC 2104). Starting
-	// from them saves two of the five blocks of a usual HMAC (169 instead of 256 ns for an order,
-	// measured against two plain Sum256), and the secret itself need not stay in memory. They stand
-	// in a closure because fmt follows pointers inside the structs of others, where it cannot call
-	// Format. Of each only the chaining value is kept, 32 of 108 bytes: the rest is the same for
-	// all.
+	// states returns SHA-256 after its first block, key xor ipad and key xor opad (RFC 2104). To
+	// start from them saves two of the five blocks of a usual HMAC (169 instead of 256 ns for an
+	// order, measured against two plain Sum256), and the secret itself need not stay in memory.
+	// They are in a closure because fmt follows pointers inside the structs of others, where it
+	// cannot call Format. Only their chaining values are kept, 32 of 108 bytes: the rest is the
+	// same for all keys.
 	states func() *states
 }
 
 type states struct{ inner, outer [sha256.Size]byte }
 
-// New prepares a secret, which it does not keep. An empty secret is a broken account record, and
-// everybody could sign with it, so it panics.
+// New prepares a secret, which it does not keep. It panics on an empty secret, which is a broken
+// account record and would let any client sign.
 func New(secret []byte) *Keyed {
 	if len(secret) == 0 {
 		panic("BUG: an API key without a secret")
@@ -54,7 +53,7 @@ func New(secret []byte) *Keyed {
 // filling, the bytes so far.
 const chainAt = 4
 
-// afterOneBlock is such a state after any one block; its chaining value is to be replaced.
+// afterOneBlock is such a state after any one block; Verifier.restore replaces its chaining value.
 var afterOneBlock = stateAfter(make([]byte, sha256.BlockSize))
 
 func stateAfter(block []byte) []byte {
@@ -92,24 +91,24 @@ func (k *Keyed) Sign(dst []byte, message []byte) []byte {
 	return hex.AppendEncode(dst, v.digest[:])
 }
 
-// Verifier is the scratch memory of a verification. The zero value is ready; one goroutine uses it
-// at a time, for any Keyed. Between two calls it holds nothing that depends on a secret.
+// A Verifier is the scratch memory of a verification. The zero value is ready. One goroutine uses
+// it at a time, for any Keyed. Between two calls it holds nothing that depends on a secret.
 type Verifier struct {
 	hash    hash.Hash                  // SHA-256
 	state   encoding.BinaryUnmarshaler // the same object
-	image   []byte                     // what state is restored from
+	image   []byte                     // text from which state is restored
 	message []byte
 	want    [sha256.Size]byte // the client's signature
-	digest  [sha256.Size]byte // ours
+	digest  [sha256.Size]byte // computed signature
 	tries   int               // HMACs computed in this call
 }
 
-// maxKeptMessage bounds, in bytes, what an idle Verifier holds on to after a long request.
+// maxKeptMessage bounds the memory of an idle Verifier after a long request, in bytes.
 const maxKeptMessage = 16 << 10
 
 // longMessage is the length in bytes up to which all encodings are tried. An order has some
-// hundred; of more, the usual encoding or the text as it was sent has to do, so that a wrong
-// signature does not cost more than two HMACs of a long text.
+// hundred. A longer text is tried in the usual encoding and as it was sent, so that a wrong
+// signature costs at most two HMACs of a long text.
 const longMessage = 4 << 10
 
 func (v *Verifier) init() {
@@ -121,7 +120,7 @@ func (v *Verifier) init() {
 	v.tries = 0
 }
 
-// begin reads the signature. It reports false if it is none.
+// begin reads the signature. It returns false if the text is none.
 func (v *Verifier) begin(signature []byte) bool {
 	v.init()
 	if len(signature) != SignatureLen {
@@ -141,8 +140,8 @@ func (v *Verifier) end() {
 }
 
 // Verify reports whether the signature fits a request with a body. p holds the body's parameters
-// and may be nil if there are none. rawBody is a form body as sent, and nil for JSON. What is not
-// 64 hexadecimal digits is refused without computing anything.
+// and may be nil if there are none. rawBody is a form body as sent, and nil for JSON. A signature
+// other than 64 hexadecimal digits is refused without computing anything.
 func (k *Keyed) Verify(v *Verifier, key []byte, p *params.Set, rawBody []byte,
 	signature []byte) bool {
 	if !v.begin(signature) {
@@ -170,8 +169,8 @@ func (k *Keyed) VerifyGet(v *Verifier, key []byte, p *params.Set, rawQuery []byt
 	return ok
 }
 
-// fitsParams tries every text that stands for the parameters. raw is tried only if it is not empty:
-// key and nothing would be the signature of a GET.
+// fitsParams tries every text that stands for the parameters. It tries raw only if raw is not
+// empty, because the key alone would be the signature of a GET.
 func (k *Keyed) fitsParams(v *Verifier, key []byte, p *params.Set, raw []byte) bool {
 	var special style
 	v.message, special = appendMessage(v.message[:0], key, p, strict)
@@ -189,7 +188,7 @@ func (k *Keyed) fitsParams(v *Verifier, key []byte, p *params.Set, raw []byte) b
 	}
 	for s := strict + 1; s <= spaceAsPlus|bareMarks; s++ {
 		if s&^special != 0 {
-			continue // asks for characters that do not occur: the same text as without
+			continue // the same text, because these characters do not occur
 		}
 		v.message, _ = appendMessage(v.message[:0], key, p, s)
 		if string(v.message[len(key):]) != string(raw) && k.fits(v) {
@@ -199,7 +198,7 @@ func (k *Keyed) fitsParams(v *Verifier, key []byte, p *params.Set, raw []byte) b
 	return false
 }
 
-// fits reports whether the client's signature is that of v.message.
+// fits reports whether the client's signature is the signature of v.message.
 func (k *Keyed) fits(v *Verifier) bool {
 	if v.tries++; v.tries > MaxTries {
 		panic("BUG: more texts to try than there are")

@@ -1,4 +1,4 @@
-// Package tlstest makes certificates for tests.
+// Package tlstest makes certificates for tests. All of it is in tlstest.go.
 package tlstest
 
 import (
@@ -53,25 +53,25 @@ func NewKey(t testing.TB) *ecdsa.PrivateKey {
 	return key
 }
 
-// Pool has the authority alone.
+// Pool returns a pool that has the authority alone.
 func (a *Authority) Pool() *x509.CertPool {
 	pool := x509.NewCertPool()
 	pool.AddCert(a.cert)
 	return pool
 }
 
-// Text is the authority's certificate in PEM form.
+// Text returns the authority's certificate in PEM form.
 func (a *Authority) Text() []byte {
 	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: a.cert.Raw})
 }
 
-// Pair makes a new key and a certificate of a serial number that lasts until then, in PEM form.
+// Pair makes a new key and its certificate in PEM form, with a serial number and an end.
 func (a *Authority) Pair(serial int64, until time.Time) (cert, key []byte) {
 	a.t.Helper()
 	return a.PairOf(NewKey(a.t), serial, time.Now().Add(-24*time.Hour), until)
 }
 
-// PairOf is a pair of that key, of any kind, whose certificate begins at a time, too.
+// PairOf is Pair for a given key of any kind and a given begin.
 func (a *Authority) PairOf(private crypto.Signer, serial int64,
 	from, until time.Time) (cert, key []byte) {
 	a.t.Helper()
@@ -92,13 +92,13 @@ func (a *Authority) PairOf(private crypto.Signer, serial int64,
 		pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: secret})
 }
 
-// Files are the names of a certificate, its key, and of the authority's certificate in a folder.
+// Files returns the names of a certificate, its key, and the authority's certificate in a folder.
 func Files(folder string) (cert, key, authority string) {
 	return filepath.Join(folder, "cert.pem"), filepath.Join(folder, "key.pem"),
 		filepath.Join(folder, "authority.pem")
 }
 
-// Write puts a new pair into the files of a folder, as whoever renews does.
+// Write puts a new pair into the files of a folder, as an operator does who renews it.
 func (a *Authority) Write(folder string, serial int64, until time.Time) {
 	a.t.Helper()
 	cert, key := a.Pair(serial, until)
@@ -109,7 +109,7 @@ func (a *Authority) Write(folder string, serial int64, until time.Time) {
 	}
 }
 
-// Replace gives a file other content in one step, with mode 0600.
+// Replace replaces a file's content in one step, with mode 0600.
 func Replace(t testing.TB, name string, text []byte) {
 	t.Helper()
 	if err := os.WriteFile(name+".new", text, 0o600); err != nil {
