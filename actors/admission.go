@@ -6,6 +6,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"exchange/actors/directory"
 	"exchange/actors/metrics"
 	"exchange/core/event"
 	"exchange/core/money"
@@ -91,14 +92,14 @@ func (e *Engine) admit(c *Command) error {
 		e.inFlight.Add(-1)
 		return ErrBusy
 	}
-	if c.account.inFlight.Add(1) > mostOfAccount {
-		c.account.inFlight.Add(-1)
+	if c.account.InFlight.Add(1) > mostOfAccount {
+		c.account.InFlight.Add(-1)
 		e.inFlight.Add(-1)
 		return ErrAccountBusy
 	}
 	// after the count: a drain sees it, or it sees the drain
 	if err := e.writable(c.made); err != nil {
-		c.account.inFlight.Add(-1)
+		c.account.InFlight.Add(-1)
 		e.inFlight.Add(-1)
 		return err
 	}
@@ -116,14 +117,14 @@ func (e *Engine) giveBack(c *Command) {
 			}
 			return
 		}
-		c.account.inFlight.Add(-1)
+		c.account.InFlight.Add(-1)
 		e.inFlight.Add(-1)
 	}
 }
 
 // An OrderWish is what a client asks for, with its fields checked against the pair's rules.
 type OrderWish struct {
-	Pair     *Pair
+	Pair     *directory.Pair
 	Side     trading.Side
 	Price    money.Price
 	Amount   money.Amount
@@ -133,7 +134,7 @@ type OrderWish struct {
 // Place sends an order through its wallet and book into the journal, and waits for its release. The
 // command in the answer is the caller's to Free. Errors: the ones of admission, and ErrTimeout,
 // after which the order may or may not be in.
-func (e *Engine) Place(key *Key, nonce uint64, w *OrderWish) (*Command, error) {
+func (e *Engine) Place(key *directory.Key, nonce uint64, w *OrderWish) (*Command, error) {
 	c := newCommand(event.KindOrder)
 	c.key, c.account, c.pair = key, key.Account, w.Pair
 	c.order.nonce, c.order.side, c.order.price, c.order.amount, c.order.clientID = nonce, w.Side,
@@ -143,7 +144,7 @@ func (e *Engine) Place(key *Key, nonce uint64, w *OrderWish) (*Command, error) {
 }
 
 // Cancel takes an open order back; as Place.
-func (e *Engine) Cancel(key *Key, nonce, order uint64) (*Command, error) {
+func (e *Engine) Cancel(key *directory.Key, nonce, order uint64) (*Command, error) {
 	c := newCommand(event.KindCancel)
 	c.key, c.account = key, key.Account
 	c.order.nonce, c.order.id = nonce, order
@@ -152,7 +153,8 @@ func (e *Engine) Cancel(key *Key, nonce, order uint64) (*Command, error) {
 
 // CancelAll takes all open orders of the key's account back, or those of one pair; as Place.
 // Command.Cancelled has them. It is refused for RefusedNoOrders when there are none.
-func (e *Engine) CancelAll(key *Key, nonce uint64, pair *Pair) (*Command, error) {
+func (e *Engine) CancelAll(key *directory.Key, nonce uint64, pair *directory.Pair) (*Command,
+	error) {
 	c := newCommand(kindCancelAll)
 	c.key, c.account, c.pair = key, key.Account, pair
 	c.order.nonce = nonce
@@ -161,7 +163,7 @@ func (e *Engine) CancelAll(key *Key, nonce uint64, pair *Pair) (*Command, error)
 
 // Withdraw asks for money to leave; as Place. The record is a KindWithdraw. ErrNoMail, if its code
 // could not be mailed.
-func (e *Engine) Withdraw(key *Key, nonce uint64, currency uint16, amount money.Amount,
+func (e *Engine) Withdraw(key *directory.Key, nonce uint64, currency uint16, amount money.Amount,
 	address string) (*Command, error) {
 	if err := e.Mails(); err != nil {
 		return nil, err
@@ -175,17 +177,18 @@ func (e *Engine) Withdraw(key *Key, nonce uint64, currency uint16, amount money.
 
 // ConfirmWithdraw confirms a withdraw with the code that was mailed; as Place. It is refused for
 // RefusedWithdraw, RefusedTries, or with a record of KindCodeRefused.
-func (e *Engine) ConfirmWithdraw(key *Key, nonce, withdraw uint64, code string) (*Command, error) {
+func (e *Engine) ConfirmWithdraw(key *directory.Key, nonce, withdraw uint64, code string) (*Command,
+	error) {
 	return e.moveWithdraw(key, nonce,
 		withdrawWish{id: withdraw, to: event.WithdrawVerified, code: code})
 }
 
 // CancelWithdraw takes a withdraw back; as Place. It is refused for RefusedWithdraw.
-func (e *Engine) CancelWithdraw(key *Key, nonce, withdraw uint64) (*Command, error) {
+func (e *Engine) CancelWithdraw(key *directory.Key, nonce, withdraw uint64) (*Command, error) {
 	return e.moveWithdraw(key, nonce, withdrawWish{id: withdraw, to: event.WithdrawCancelled})
 }
 
-func (e *Engine) moveWithdraw(key *Key, nonce uint64, w withdrawWish) (*Command, error) {
+func (e *Engine) moveWithdraw(key *directory.Key, nonce uint64, w withdrawWish) (*Command, error) {
 	c := newCommand(event.KindWithdrawMoved)
 	c.key, c.account = key, key.Account
 	c.order.nonce, c.withdraw = nonce, w
@@ -197,7 +200,7 @@ func (e *Engine) do(c *Command) (*Command, error) {
 		c.Free()
 		return nil, e.turnAway(err)
 	}
-	e.root.Send(c.account.pid, c)
+	e.root.Send(c.account.Wallet, c)
 	return e.outcome(c)
 }
 
@@ -281,7 +284,7 @@ func (a *accountReads) end(account uint32) {
 // Ask sends a read and waits for its answer, which is in r. With a key it is private: its nonce is
 // taken by the account's wallet first, and Account is set. Errors: ErrNonce, ErrTimeout (r is not
 // the caller's any more: no Free), and the ones of admission.
-func (e *Engine) Ask(r *Read, key *Key, nonce uint64) error {
+func (e *Engine) Ask(r *Read, key *directory.Key, nonce uint64) error {
 	if err := e.BeginRead(r.FollowUp); err != nil {
 		return err
 	}
@@ -295,7 +298,7 @@ func (e *Engine) Ask(r *Read, key *Key, nonce uint64) error {
 
 // AskWithin is Ask for who is between BeginRead and EndRead. A private read takes a place among its
 // account's, too, and holds it until Free: who goes on to the history frees it after that.
-func (e *Engine) AskWithin(r *Read, key *Key, nonce uint64) error {
+func (e *Engine) AskWithin(r *Read, key *directory.Key, nonce uint64) error {
 	to := e.fold
 	if key != nil {
 		if err := e.confirmed(metrics.Now()); err != nil {
@@ -308,7 +311,7 @@ func (e *Engine) AskWithin(r *Read, key *Key, nonce uint64) error {
 			r.place = true
 		}
 		r.key, r.nonce, r.Account = key, nonce, key.Account.ID
-		to = key.Account.pid
+		to = key.Account.Wallet
 	}
 	r.engine = e
 	r.stage.Store(readSent)

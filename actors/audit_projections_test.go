@@ -13,6 +13,7 @@ import (
 	redisclient "github.com/redis/go-redis/v9"
 
 	"exchange/actors/audit"
+	"exchange/actors/directory"
 	"exchange/core/event"
 	"exchange/core/money"
 	"exchange/core/trading"
@@ -331,7 +332,7 @@ func TestAuditsUnderLoadOfAHistoryThatIsTrimmedAreClean(t *testing.T) {
 				auditClean(t, e)
 				load, ended := &allowance{engine: e}, make(chan struct{})
 				load.more.L = &load.mu
-				var loaded []*Key
+				var loaded []*directory.Key
 				for _, public := range keys {
 					loaded = append(loaded, e.Key([]byte(public)))
 				}

@@ -177,12 +177,12 @@ func TestAnOutcomeThatComesTooLateIsUnknownAndItsPlaceIsGivenBackAtRelease(t *te
 		g.e.opts.Timing.Request = time.Minute
 		g.ends("beside three whose handlers have gone",
 			func() (*Command, error) { return g.e.Place(ben, 1, g.sell(1e5)) }, ErrBusy.Error())
-		if n, own := g.e.commandsInFlight(), g.key.Account.inFlight.Load(); n != 3 || own != 2 {
+		if n, own := g.e.commandsInFlight(), g.key.Account.InFlight.Load(); n != 3 || own != 2 {
 			t.Errorf("%d commands hold a place, %d of the account", n, own)
 		}
 		g.letGo()
 		eventually(t, "all places are given back", func() bool {
-			return g.e.commandsInFlight() == 0 && g.key.Account.inFlight.Load() == 0
+			return g.e.commandsInFlight() == 0 && g.key.Account.InFlight.Load() == 0
 		})
 		g.folded()
 		if got := g.funds(1, 1); got != "11/0.001" {

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"exchange/actors/audit"
+	"exchange/actors/directory"
 	"exchange/core/event"
 	"exchange/core/money"
 	"exchange/core/state"
@@ -25,7 +26,7 @@ import (
 // tradeAtRandom has each account place and cancel orders, one after the other, as long as more says
 // so, which each calls before its next. It returns when all have ended. used is the highest nonce
 // of them all.
-func tradeAtRandom(t *testing.T, e *Engine, keys []*Key, used uint64, more func() bool) {
+func tradeAtRandom(t *testing.T, e *Engine, keys []*directory.Key, used uint64, more func() bool) {
 	var wg sync.WaitGroup
 	for i, key := range keys {
 		random := rand.New(rand.NewPCG(1, uint64(i)))
@@ -122,7 +123,7 @@ func TestAnExchangeGoesOnFromABackupOfARunningOne(t *testing.T) {
 			o.Snapshot, o.Timing.Stall = SnapshotPolicy{MinRecords: 100, MaxRecords: 200},
 				time.Minute
 			e := start(t, o)
-			var keys []*Key
+			var keys []*directory.Key
 			for i := range 4 {
 				keys = append(keys, fund(t, e, fmt.Sprint("account-", i),
 					map[string]money.Amount{"BTC": 50 * coin, "USD": 500 * coin,
@@ -213,7 +214,10 @@ func restoredIs(t *testing.T, e *Engine, want *state.State) {
 		for _, side := range [...]trading.Side{trading.Buy, trading.Sell} {
 			wanted, n := market.Book.AppendOrders(nil, side, -1), 0
 			var book []trading.Order
-			e.probe(p.pid, func() { book = e.books[p.Number-1].orders.AppendOrders(nil, side, -1) })
+			e.probe(p.Book, func() {
+				book = e.books[p.Number-1].orders.AppendOrders(nil, side,
+					-1)
+			})
 			for i := range book {
 				if i < len(wanted) && book[i] == wanted[i] {
 					n++

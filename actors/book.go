@@ -5,6 +5,7 @@ import (
 
 	"github.com/asynkron/protoactor-go/actor"
 
+	"exchange/actors/directory"
 	"exchange/actors/metrics"
 	"exchange/core/event"
 	"exchange/core/matching"
@@ -16,7 +17,7 @@ import (
 // is the order of the pair. It sees nothing but its messages: time comes with a command, ids from
 // the engine's counters, and the outcome of each command is one entry of the journal.
 type book struct {
-	pair    *Pair
+	pair    *directory.Pair
 	limits  *Limits
 	ids     *counters
 	alarm   func(what string, behindUs int64) // the clock went back
@@ -48,7 +49,7 @@ func (b *book) Receive(ctx actor.Context) {
 	case *Command:
 		b.decide(m)
 	case *probe:
-		m.run()
+		m.run(b)
 	}
 }
 

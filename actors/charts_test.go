@@ -10,6 +10,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"exchange/actors/directory"
 	"exchange/core/event"
 	"exchange/core/market"
 	"exchange/core/matching"
@@ -292,7 +293,7 @@ func TestABookOfManyOrdersIsCurrentByOrderAsFarAsItsTopLevels(t *testing.T) {
 		})
 		pair := g.e.Pairs()[0]
 		const orders, atOnce = shownOrders + 500, 100
-		var keys []*Key // each has nonces of its own
+		var keys []*directory.Key // each has nonces of its own
 		for i := range atOnce {
 			name := fmt.Sprint("key-", i)
 			must[Admin](t)(g.e.CreateKey("test", "ann", name, "secret", event.AllPermissions, nil))

@@ -4,6 +4,7 @@ import (
 	"sync"
 	"time"
 
+	"exchange/actors/directory"
 	"exchange/actors/metrics"
 	"exchange/core/event"
 	"exchange/core/money"
@@ -32,11 +33,11 @@ const (
 type Command struct {
 	entry // of the journal: the command's complete effects; record.Pair is set from the start
 
-	kind    event.Kind // what is asked for: KindOrder, KindCancel, KindAccount ...
-	key     *Key       // whose; nil: an operator's
-	account *Account   // whose wallet it goes through; nil: it goes through the registry
-	pair    *Pair      // KindOrder: the market; kindCancelAll: the only one, or nil
-	who     string     // the operator
+	kind    event.Kind         // what is asked for: KindOrder, KindCancel, KindAccount ...
+	key     *directory.Key     // whose; nil: an operator's
+	account *directory.Account // whose wallet it goes through; nil: it goes through the registry
+	pair    *directory.Pair    // KindOrder: the market; kindCancelAll: the only one, or nil
+	who     string             // the operator
 
 	order struct { // the wish, KindOrder and KindCancel
 		nonce    uint64

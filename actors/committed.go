@@ -127,7 +127,7 @@ func (c *committed) Receive(ctx actor.Context) {
 	case *unwatch:
 		c.feeds[m.pair-1].remove(m.channel)
 	case *probe:
-		m.run()
+		m.run(c)
 	}
 }
 

@@ -276,7 +276,7 @@ func (f *flippedRedis) after() (outcome, wrong string) {
 	damaged := false
 	for i := range f.deposits {
 		d := &f.deposits[i]
-		again, err := e.Deposit("test", e.dir.account(d.Account).Name, e.CurrencyCode(d.Currency),
+		again, err := e.Deposit("test", e.dir.Account(d.Account).Name, e.CurrencyCode(d.Currency),
 			d.Amount, d.Reference)
 		switch {
 		case errors.Is(err, ErrIndexDamaged):

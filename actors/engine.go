@@ -15,6 +15,7 @@ import (
 
 	"github.com/asynkron/protoactor-go/actor"
 
+	"exchange/actors/directory"
 	"exchange/actors/mailbox"
 	"exchange/actors/metrics"
 	"exchange/actors/seal"
@@ -33,7 +34,7 @@ type Engine struct {
 	log    *slog.Logger
 	system *actor.ActorSystem
 	root   *actor.RootContext
-	dir    *directory
+	dir    *directory.Directory
 	ids    counters
 	fees   fees
 	sealer *seal.Sealer
@@ -41,13 +42,8 @@ type Engine struct {
 
 	history event.HistoryID // codes and mails are of it
 
-	pairs      []*Pair          // in configured order
-	byName     map[string]*Pair // read only after the start
-	byNumber   []*Pair          // by number-1; nil: not configured
-	markets    []MarketName     // by number-1, all that ever were
-	currencies []Currency       // in configured order
-	codes      []string         // of currencies by number-1, all that ever were
-	books      []*book          // by number-1; each belongs to its actor
+	*directory.Catalogue
+	books []*book // by number-1; each belongs to its actor
 
 	own       *ownership
 	journal   *journal
@@ -152,8 +148,7 @@ func startOwned(ctx context.Context, o *Options, own *ownership,
 // newEngine is an engine without actors.
 func newEngine(o *Options, own *ownership, r *recovered, sealer *seal.Sealer) *Engine {
 	e := &Engine{opts: *o, log: o.Log, own: own, sealer: sealer,
-		history: r.committed.state.History(), dir: newDirectory(), byName: map[string]*Pair{},
-		currencies: o.Currencies, meter: r.meter,
+		history: r.committed.state.History(), dir: directory.New(), meter: r.meter,
 		projected: r.committed.watermark, dead: make(chan struct{}), stop: make(chan struct{}),
 		mailbox: make(chan struct{}, 1), maintaining: make(chan struct{}, 1)}
 	e.host = &mailbox.Host{Scheduler: o.scheduler, Guard: failStop{o.Log, o.Exit}}
@@ -191,9 +186,6 @@ func (e *Engine) spawnAll(r *recovered) error {
 		e.maintenance.Store(&m)
 	}
 	e.released.Store(r.last)
-	for _, c := range s.Currencies() {
-		e.codes = append(e.codes, c.Code)
-	}
 
 	e.connect(r)
 	if err := e.spawnBooks(s); err != nil {
@@ -249,19 +241,11 @@ func (e *Engine) connect(r *recovered) {
 // spawnBooks starts the book of each configured pair, with the open orders of the state.
 func (e *Engine) spawnBooks(s *state.State) (err error) {
 	o := &e.opts
-	e.byNumber, e.books = make([]*Pair, len(s.Pairs())), make([]*book, len(s.Pairs()))
-	numbers := make(map[string]uint16)
-	codes := s.Currencies()
-	for _, p := range s.Pairs() {
-		numbers[p.Name] = p.Number
-		e.markets = append(e.markets, MarketName{p.Name, codes[p.Base-1].Code,
-			codes[p.Quote-1].Code, p.Base, p.Quote})
-	}
+	e.Catalogue = directory.NewCatalogue(o.Pairs, o.Currencies, s)
+	e.books = make([]*book, len(s.Pairs()))
 	books := e.spawner(1024)
-	for i := range o.Pairs {
-		market := s.Pair(numbers[o.Pairs[i].Name])
-		p := &Pair{PairRules: o.Pairs[i], Number: market.Number, BaseNumber: market.Base,
-			QuoteNumber: market.Quote}
+	for _, p := range e.Pairs() {
+		market := s.Pair(p.Number)
 		b := &book{pair: p, limits: &o.Limits, ids: &e.ids, alarm: e.clockAlarm,
 			journal: e.journal, fees: &e.fees, halted: market.Halted,
 			orders: matching.New(), lastTimeUs: market.LastTimeUs()}
@@ -270,13 +254,11 @@ func (e *Engine) spawnBooks(s *state.State) (err error) {
 				b.orders.Add(order)
 			}
 		}
-		p.halted.Store(market.Halted)
-		if p.pid, err = books.Spawn("book/"+p.Name, b); err != nil {
+		if p.Book, err = books.Spawn("book/"+p.Name, b); err != nil {
 			return err
 		}
 		e.queues = append(e.queues, queue{"books", books.Newest()})
-		e.pairs = append(e.pairs, p)
-		e.byName[p.Name], e.byNumber[p.Number-1], e.books[p.Number-1] = p, p, b
+		e.books[p.Number-1] = b
 	}
 	return nil
 }
@@ -286,19 +268,20 @@ func (e *Engine) newRegistry(s *state.State) *registry {
 	o := &e.opts
 	_, _, deposit := s.LastIDs()
 	g := &registry{limits: &o.Limits, dir: e.dir, material: o.KeyMaterial, journal: e.journal,
-		finish: e.finish, currency: e.currencyNumber, code: e.CurrencyCode,
-		accounts: map[string]*Account{}, revoked: map[string]*Account{}, keysOf: map[uint32]int{},
+		finish: e.finish, catalogue: e.Catalogue,
+		accounts: map[string]*directory.Account{}, revoked: map[string]*directory.Account{},
+		keysOf:   map[uint32]int{},
 		deposits: deposit, lastTimeUs: s.TimeUs(), busy: map[string][]*Command{},
-		toBook: e.toBook, pairs: e.byName, fees: &e.fees, maintenance: s.Maintenance(),
+		toBook: e.toBook, fees: &e.fees, maintenance: s.Maintenance(),
 		settle: e.settleMaintenance}
 	e.wallets = e.spawner(0)
-	g.spawn = func(a *Account) error { return e.spawnWallet(a, &wallet{}) }
+	g.spawn = func(a *directory.Account) error { return e.spawnWallet(a, &wallet{}) }
 	g.lookUp = func(l *lookup) { e.root.Send(e.fold, l) }
 	index := &referenceIndex{store: e.History(), patience: o.Timing.Request / 2, log: e.log,
 		meter: e.meter, found: e.committed.found}
 	g.askStore = index.ask
-	g.toWallet = func(c *Command) { e.root.Send(e.dir.account(c.record.Freeze.Account).pid, c) }
-	g.forgetNonce = func(k *Key) { e.root.Send(k.Account.pid, &keyEnded{k.Number}) }
+	g.toWallet = func(c *Command) { e.root.Send(e.dir.Account(c.record.Freeze.Account).Wallet, c) }
+	g.forgetNonce = func(k *directory.Key) { e.root.Send(k.Account.Wallet, &keyEnded{k.Number}) }
 	g.sealer = e.sealer
 	for _, c := range s.Currencies() {
 		g.deposited = append(g.deposited, c.Deposited)
@@ -310,14 +293,13 @@ func (e *Engine) newRegistry(s *state.State) *registry {
 func (e *Engine) spawnWallets(committed *committed, g *registry) error {
 	s := committed.state
 	for _, a := range s.Accounts() {
-		entry := &Account{ID: a.ID, Name: a.Name, HasEmail: a.Email != ""}
-		entry.frozen.Store(a.Frozen)
+		entry := &directory.Account{ID: a.ID, Name: a.Name, HasEmail: a.Email != ""}
+		entry.Freeze(a.Frozen)
 		if own := a.Fees(); len(own) > 0 {
-			own = maps.Clone(own)
-			entry.fees.Store(&own)
+			entry.SetFees(maps.Clone(own))
 			e.fees.own.Store(true)
 		}
-		if a.Name == FeeAccount {
+		if a.Name == directory.FeeAccount {
 			e.fees.account.Store(a.ID)
 		}
 		w := &wallet{applied: s.Seq(), frozen: a.Frozen, committed: a.Wallet.Clone(),
@@ -351,24 +333,24 @@ func (e *Engine) addKeys(s *state.State, g *registry) error {
 	for _, k := range s.Keys() {
 		g.keyNumbers = k.Number
 		if k.Revoked {
-			g.revoked[k.Key.Key] = e.dir.account(k.Account)
+			g.revoked[k.Key.Key] = e.dir.Account(k.Account)
 			continue
 		}
-		entry, err := newKey(&k.Key, e.dir.account(k.Account), g.sealer, e.opts.KeyMaterial)
+		entry, err := newKey(&k.Key, e.dir.Account(k.Account), g.sealer, e.opts.KeyMaterial)
 		if err != nil {
 			return fmt.Errorf("%w: %w", ErrConfig, err)
 		}
 		g.keysOf[k.Account]++
-		e.dir.addKey(entry)
+		e.dir.AddKey(entry)
 	}
 	return nil
 }
 
-func (e *Engine) spawnWallet(a *Account, w *wallet) (err error) {
+func (e *Engine) spawnWallet(a *directory.Account, w *wallet) (err error) {
 	w.account, w.out = a, e
-	a.wallet = w
-	if a.pid, err = e.wallets.Spawn("wallet/"+strconv.FormatUint(uint64(a.ID), 10), w); err == nil {
-		e.dir.addAccount(a)
+	if a.Wallet, err = e.wallets.Spawn("wallet/"+strconv.FormatUint(uint64(a.ID), 10),
+		w); err == nil {
+		e.dir.AddAccount(a)
 	}
 	return err
 }
@@ -474,7 +456,7 @@ func (e *Engine) ticked() {
 
 // These make the engine a walletOut.
 func (e *Engine) toBook(c *Command) {
-	e.root.Send(e.byNumber[c.record.Pair-1].pid, c)
+	e.root.Send(e.Numbered(c.record.Pair).Book, c)
 }
 func (e *Engine) toJournal(n *entry)              { e.journal.submit(n) }
 func (e *Engine) toCommitted(r *Read)             { e.root.Send(e.fold, r) }
@@ -603,63 +585,8 @@ func (e *Engine) Abandon() {
 	}
 }
 
-// Pairs are the configured pairs in order. Read only.
-func (e *Engine) Pairs() []*Pair { return e.pairs }
-
-// Currencies are the configured currencies in order. Read only.
-func (e *Engine) Currencies() []Currency { return e.currencies }
-
-// Pair is the configured pair of that name, nil if there is none.
-func (e *Engine) Pair(name []byte) *Pair { return e.byName[string(name)] }
-
-// A MarketName is what a pair is called, and its currencies.
-type MarketName struct {
-	Name, Base, Quote string
-	base, quote       uint16
-}
-
-// Market names the pair with that number, also when it is not configured any more.
-func (e *Engine) Market(number uint16) MarketName {
-	if number == 0 || int(number) > len(e.markets) {
-		return MarketName{}
-	}
-	return e.markets[number-1]
-}
-
-// PairCurrencies are the numbers of a pair's currencies, also when it is not configured any more.
-func (e *Engine) PairCurrencies(number uint16) (base, quote uint16) {
-	m := e.markets[number-1]
-	return m.base, m.quote
-}
-
-// Currency is the configured currency with that code, nil if there is none. Read only.
-func (e *Engine) Currency(code []byte) *Currency {
-	for i := range e.currencies {
-		if e.currencies[i].Code == string(code) {
-			return &e.currencies[i]
-		}
-	}
-	return nil
-}
-
-func (e *Engine) currencyNumber(code string) uint16 {
-	if c := e.Currency([]byte(code)); c != nil {
-		return c.Number
-	}
-	return 0
-}
-
-// CurrencyCode is the code of the currency with that number, also when it is not configured any
-// more; "" if there never was one.
-func (e *Engine) CurrencyCode(number uint16) string {
-	if number == 0 || int(number) > len(e.codes) {
-		return ""
-	}
-	return e.codes[number-1]
-}
-
 // Key is the live API key with that public part, nil if there is none.
-func (e *Engine) Key(public []byte) *Key { return e.dir.key(public) }
+func (e *Engine) Key(public []byte) *directory.Key { return e.dir.Key(public) }
 
 // Authority authenticates what is written apart from the store, with the server's key.
 func (e *Engine) Authority() persistence.Authority { return e.sealer }

@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"exchange/actors/directory"
 	"exchange/actors/seal"
 	"exchange/core/event"
 	"exchange/core/money"
@@ -35,10 +36,11 @@ func testOptions(store persistence.Store) Options {
 		o.Log = slog.New(slog.NewTextHandler(os.Stderr, nil))
 	}
 	for _, code := range []string{"BTC", "USD", "EUR"} {
-		o.Currencies = append(o.Currencies, Currency{Code: code})
+		o.Currencies = append(o.Currencies, directory.Currency{Code: code})
 	}
 	for _, quote := range []string{"USD", "EUR"} {
-		o.Pairs = append(o.Pairs, PairRules{Name: "BTC_" + quote, Base: "BTC", Quote: quote,
+		o.Pairs = append(o.Pairs, directory.PairRules{Name: "BTC_" + quote, Base: "BTC",
+			Quote:          quote,
 			PricePrecision: 2, AmountPrecision: 8,
 			MinimumOrderSize: 1, MaximumOrderSize: money.MaxAmount})
 	}
@@ -97,7 +99,7 @@ func must[T any](t testing.TB) func(T, error) T {
 }
 
 // fund opens an account with a key and deposits.
-func fund(t testing.TB, e *Engine, name string, amounts map[string]money.Amount) *Key {
+func fund(t testing.TB, e *Engine, name string, amounts map[string]money.Amount) *directory.Key {
 	t.Helper()
 	must[Admin](t)(e.CreateAccount("test", name, ""))
 	must[Admin](t)(e.CreateKey("test", name, "key-of-"+name, "secret", event.AllPermissions, nil))

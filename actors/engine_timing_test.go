@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"exchange/actors/directory"
 	"exchange/core/event"
 	"exchange/core/money"
 	"exchange/core/trading"
@@ -52,7 +53,7 @@ func BenchmarkOrders(b *testing.B) {
 func benchmarkOrders(b *testing.B, e *Engine, clients int) {
 	var sent, refused atomic.Int64
 	done := make(chan struct{}, clients)
-	keys := make([]*Key, clients)
+	keys := make([]*directory.Key, clients)
 	for i := range keys {
 		keys[i] = fund(b, e, fmt.Sprint("account-", i),
 			map[string]money.Amount{"BTC": 1_000_000 * coin, "USD": 1_000_000_000 * coin})

@@ -13,7 +13,7 @@ import (
 func (g *gated) unasked(kind event.Kind, decide func(b *book, r *event.Record)) {
 	g.t.Helper()
 	pair := g.e.Pairs()[0]
-	g.e.probe(pair.pid, func() {
+	g.e.probe(pair.Book, func() {
 		b, n := g.e.books[pair.Number-1], new(entry)
 		decide(b, n.begin(kind, pair.Number, time.Now().UnixMicro(), ""))
 		n.encode()
@@ -83,7 +83,7 @@ func (g *gated) hash() [32]byte {
 func TestAnEntryThatNoClientAskedFor(t *testing.T) {
 	onBothStores(t, func(t *testing.T, fresh places) {
 		g := newGated(t, fresh, nil)
-		ann, usd := g.key.Account, g.e.currencyNumber("USD")
+		ann, usd := g.key.Account, g.e.CurrencyNumber("USD")
 		inFlight := func() bool { return g.e.journal.pending.Load() > 0 }
 		have := func(when, want string) {
 			t.Helper()

@@ -8,6 +8,7 @@ import (
 
 	"github.com/asynkron/protoactor-go/actor"
 
+	"exchange/actors/directory"
 	"exchange/actors/mailbox"
 	"exchange/core/event"
 	"exchange/core/money"
@@ -83,7 +84,7 @@ const (
 // A Watch is a channel's wish.
 type Watch struct {
 	Channel *actor.PID
-	Pair    *Pair
+	Pair    *directory.Pair
 	Kind    WatchKind
 	View    WatchedView
 	Levels  int    // WatchBook: so many of the best of each side, all if negative
@@ -128,7 +129,7 @@ func (e *Engine) Tell(channel *actor.PID, message any) { e.root.Send(channel, me
 func (e *Engine) Watch(w Watch) { e.root.Send(e.fold, &w) }
 
 // Unwatch ends it. What was on its way still comes.
-func (e *Engine) Unwatch(channel *actor.PID, p *Pair) {
+func (e *Engine) Unwatch(channel *actor.PID, p *directory.Pair) {
 	e.root.Send(e.fold, &unwatch{channel, p.Number})
 }
 

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	"exchange/actors/directory"
 	"exchange/core/event"
 	"exchange/core/money"
 	"exchange/core/state"
@@ -47,7 +48,8 @@ func writeEverything(t *testing.T, store persistence.Store) {
 	must[Admin](t)(e.CreateKey("test", "ann", "second-key", "second-secret", event.PermissionRead,
 		[]string{"10.0.0.0/8"}))
 	nonce := uint64(100)
-	place := func(key *Key, pair int, side trading.Side, price money.Price, amount money.Amount,
+	place := func(key *directory.Key, pair int, side trading.Side, price money.Price,
+		amount money.Amount,
 		id string) {
 		nonce++
 		w := OrderWish{Pair: e.Pairs()[pair], Side: side, Price: price, Amount: amount}

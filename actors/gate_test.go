@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"exchange/actors/directory"
 	"exchange/core/event"
 	"exchange/persistence"
 )
@@ -99,8 +100,8 @@ func TestAnOrderThatMayStillLandIsNotCalledMissing(t *testing.T) {
 			held := func(n int) {
 				t.Helper()
 				eventually(t, "the wallet holds the question back", func() (so bool) {
-					g.e.probe(g.key.Account.pid, func() {
-						so = len(g.key.Account.wallet.held) == n
+					g.e.probeWallet(g.key.Account, func(w *wallet) {
+						so = len(w.held) == n
 					})
 					return so
 				})
@@ -337,7 +338,8 @@ func TestACurrencyThatIsHeldMustBeConfigured(t *testing.T) {
 		s := g.at()
 		defer s.Close()
 		g.o.Store = s
-		g.o.Currencies, g.o.Pairs = []Currency{{Code: "BTC"}, {Code: "EUR"}}, g.o.Pairs[1:]
+		g.o.Currencies, g.o.Pairs = []directory.Currency{{Code: "BTC"}, {Code: "EUR"}},
+			g.o.Pairs[1:]
 		if _, err := Start(context.Background(), g.o); !errors.Is(err, ErrConfig) {
 			t.Errorf("without USD: %v", err)
 		}

@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"exchange/actors/directory"
 	"exchange/core/money"
 	"exchange/core/trading"
 	"exchange/persistence"
@@ -215,7 +216,7 @@ type gated struct {
 	at    place
 	o     Options
 	e     *Engine
-	key   *Key
+	key   *directory.Key
 	nonce uint64 // the last that was used
 }
 
@@ -305,7 +306,7 @@ func (g *gated) depositing() func() (*Command, error) {
 }
 
 // asking is a read; with a key it is signed, with the nonce given.
-func (g *gated) asking(kind ReadKind, key *Key, nonce uint64) func() (*Command, error) {
+func (g *gated) asking(kind ReadKind, key *directory.Key, nonce uint64) func() (*Command, error) {
 	return func() (*Command, error) { return nil, g.e.Ask(NewRead(kind), key, nonce) }
 }
 
@@ -353,10 +354,10 @@ func (g *gated) ends(what string, run func() (*Command, error), want string) {
 // place, and the next command may have its nonce.
 func (g *gated) turnedAway(what string, run func() (*Command, error), want error) {
 	g.t.Helper()
-	before, own := g.e.inFlight.Load(), g.key.Account.inFlight.Load()
+	before, own := g.e.inFlight.Load(), g.key.Account.InFlight.Load()
 	g.ends(what, run, want.Error())
 	if after, ownAfter := g.e.inFlight.Load(),
-		g.key.Account.inFlight.Load(); after != before || ownAfter != own {
+		g.key.Account.InFlight.Load(); after != before || ownAfter != own {
 		g.t.Errorf("%s: %d are in flight instead of %d, %d of the account instead of %d", what,
 			after, before, ownAfter, own)
 	}
@@ -382,11 +383,11 @@ func silent(t *testing.T, what string, done <-chan string) {
 // inMailbox waits until the account's wallet has n commands out.
 func (g *gated) inMailbox(n int) { g.decided(g.key, n) }
 
-func (g *gated) decided(key *Key, n int) {
+func (g *gated) decided(key *directory.Key, n int) {
 	g.t.Helper()
 	eventually(g.t, "the wallet has decided", func() bool {
 		var out int
-		g.e.probe(key.Account.pid, func() { out = key.Account.wallet.inFlight() })
+		g.e.probeWallet(key.Account, func(w *wallet) { out = w.inFlight() })
 		return out >= n
 	})
 }

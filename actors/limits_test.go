@@ -42,7 +42,7 @@ func TestCommandsInFlightAreLimitedAndTheLastPlacesAreForCancels(t *testing.T) {
 			if got := <-operator; got != accepted {
 				t.Errorf("the deposit: %s", got)
 			}
-			if n, own := g.e.commandsInFlight(), g.key.Account.inFlight.Load(); n != 0 || own != 0 {
+			if n, own := g.e.commandsInFlight(), g.key.Account.InFlight.Load(); n != 0 || own != 0 {
 				t.Errorf("%d commands are in flight and %d of the account, when all are answered",
 					n, own)
 			}

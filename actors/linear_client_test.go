@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strconv"
 
+	"exchange/actors/directory"
 	"exchange/actors/lineartest"
 	"exchange/core/event"
 	"exchange/core/money"
@@ -343,7 +344,7 @@ func isRefused(err error) bool {
 }
 
 // send sends a command that is signed.
-func send(e *Engine, key *Key, o *lineartest.Operation,
+func send(e *Engine, key *directory.Key, o *lineartest.Operation,
 	order, withdrawal uint64) (*Command, error) {
 	amount := money.Amount(o.Amount) * coin
 	switch o.Kind {
@@ -358,7 +359,7 @@ func send(e *Engine, key *Key, o *lineartest.Operation,
 	case lineartest.Cancel:
 		return e.Cancel(key, o.Nonce, order)
 	case lineartest.CancelAll:
-		var pair *Pair
+		var pair *directory.Pair
 		if o.Pair != lineartest.AllPairs {
 			pair = e.Pairs()[o.Pair]
 		}
@@ -529,7 +530,7 @@ func readKeys(e *Engine, account string) (result lineartest.Result, err error) {
 }
 
 // readBy does the private reads.
-func (r *recording) readBy(e *Engine, key *Key, o *lineartest.Operation,
+func (r *recording) readBy(e *Engine, key *directory.Key, o *lineartest.Operation,
 	order uint64) (result lineartest.Result, err error) {
 	result.Outcome = lineartest.Done
 	read := NewRead(map[lineartest.Kind]ReadKind{lineartest.ReadOrder: ReadOrder,

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"exchange/actors/directory"
 	"exchange/actors/lineartest"
 	"exchange/core/money"
 	"exchange/core/state"
@@ -140,7 +141,7 @@ var recordedAccounts = []string{"ann", "ben", "cid"}
 // accountName is one of the accounts that trade, or the one that gets the fees.
 func accountName(account int) string {
 	if account == lineartest.FeeAccount {
-		return FeeAccount
+		return directory.FeeAccount
 	}
 	return recordedAccounts[account]
 }

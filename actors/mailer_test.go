@@ -9,11 +9,12 @@ import (
 	"testing"
 	"time"
 
+	"exchange/actors/directory"
 	"exchange/core/event"
 )
 
 // customer is one more account with an e-mail address and 10 BTC.
-func (b *teller) customer(name string) *Key {
+func (b *teller) customer(name string) *directory.Key {
 	b.t.Helper()
 	must[Admin](b.t)(b.e.CreateAccount("test", name, name+"@example.org"))
 	must[Admin](b.t)(b.e.CreateKey("test", name, "key-of-"+name, "secret", event.AllPermissions,
@@ -23,7 +24,7 @@ func (b *teller) customer(name string) *Key {
 }
 
 // asks lets an account ask for so many withdraws.
-func (b *teller) asks(key *Key, from, n int) {
+func (b *teller) asks(key *directory.Key, from, n int) {
 	b.t.Helper()
 	for i := range n {
 		if got := outcomeOf(b.e.Withdraw(key, uint64(from+i), 1, 1, "x")); !strings.HasPrefix(got,

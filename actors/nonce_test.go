@@ -4,6 +4,7 @@ import (
 	"sync"
 	"testing"
 
+	"exchange/actors/directory"
 	"exchange/core/event"
 	"exchange/core/money"
 )
@@ -158,7 +159,7 @@ func TestEachKeyHasItsOwnNonces(t *testing.T) {
 		second := g.e.Key([]byte("second-key"))
 		ben := fund(t, g.e, "ben", map[string]money.Amount{"BTC": coin})
 		var runs []func() (*Command, error)
-		for _, key := range []*Key{g.key, second, ben} {
+		for _, key := range []*directory.Key{g.key, second, ben} {
 			for range 5 {
 				runs = append(runs, func() (*Command, error) {
 					return g.e.Place(key, 7, g.sell(1e5))

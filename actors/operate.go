@@ -5,6 +5,7 @@ import (
 	"errors"
 	"sync/atomic"
 
+	"exchange/actors/directory"
 	"exchange/core/event"
 	"exchange/core/money"
 	"exchange/core/state"
@@ -98,7 +99,8 @@ func (e *Engine) SetFees(who, account, pair string, own *state.FeeRates) (Admin,
 	if !errors.Is(err, errNoFeeAccount) {
 		return a, err
 	}
-	if a, err := e.CreateAccount(who, FeeAccount, ""); err != nil && e.fees.account.Load() == 0 {
+	if a, err := e.CreateAccount(who, directory.FeeAccount,
+		""); err != nil && e.fees.account.Load() == 0 {
 		return a, err
 	}
 	return e.administrate(event.KindFees, who, wish)
@@ -179,12 +181,12 @@ func (e *Engine) operate(c *Command, who string, account uint32) (*Command, erro
 }
 
 func (e *Engine) sendOperator(c *Command, who string, account uint32) error {
-	c.account, c.who = e.dir.account(account), who
+	c.account, c.who = e.dir.Account(account), who
 	if err := e.admitOperator(c); err != nil {
 		c.Free()
 		return e.turnAway(err)
 	}
-	e.root.Send(c.account.pid, c)
+	e.root.Send(c.account.Wallet, c)
 	return nil
 }
 
@@ -273,12 +275,12 @@ func ValidAddress[T string | []byte](address T) bool {
 }
 
 // AccountName is the name of the account with that id, which must exist.
-func (e *Engine) AccountName(id uint32) string { return e.dir.account(id).Name }
+func (e *Engine) AccountName(id uint32) string { return e.dir.Account(id).Name }
 
 // AccountFrozen reports whether the account with that id, which must exist, is frozen.
-func (e *Engine) AccountFrozen(id uint32) bool { return e.dir.account(id).Frozen() }
+func (e *Engine) AccountFrozen(id uint32) bool { return e.dir.Account(id).Frozen() }
 
 // FeesOf are the rates that count for an account in a pair; both must exist.
 func (e *Engine) FeesOf(account uint32, pair string) state.FeeRates {
-	return e.fees.rates(e.byName[pair], e.dir.account(account))
+	return e.fees.rates(e.PairNamed(pair), e.dir.Account(account))
 }

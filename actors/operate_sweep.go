@@ -3,6 +3,7 @@ package actors
 import (
 	"context"
 	"errors"
+	"exchange/actors/directory"
 	"fmt"
 	"slices"
 	"sync"
@@ -15,9 +16,9 @@ import (
 func (e *Engine) OperatorCancelAll(ctx context.Context, who, account, pair string) (orders []uint64,
 	err error) {
 	r := NewRead(ReadHolders)
-	var p *Pair
+	var p *directory.Pair
 	if pair != "" {
-		if p = e.byName[pair]; p == nil {
+		if p = e.PairNamed(pair); p == nil {
 			return nil, refusef("there is no pair %.80q", pair)
 		}
 		r.Pair = p.Number
@@ -40,7 +41,7 @@ func (e *Engine) OperatorCancelAll(ctx context.Context, who, account, pair strin
 const sweepsAtOnce = 8
 
 func (e *Engine) sweepAll(ctx context.Context, who string, accounts []uint32,
-	p *Pair) (orders []uint64, err error) {
+	p *directory.Pair) (orders []uint64, err error) {
 	var mu sync.Mutex
 	var failures []error
 	todo := make(chan uint32)
@@ -76,7 +77,8 @@ func (e *Engine) sweepAll(ctx context.Context, who string, accounts []uint32,
 }
 
 // sweepOf cancels the orders of one account.
-func (e *Engine) sweepOf(ctx context.Context, who string, account uint32, p *Pair) ([]uint64,
+func (e *Engine) sweepOf(ctx context.Context, who string, account uint32,
+	p *directory.Pair) ([]uint64,
 	error) {
 	c := newCommand(kindCancelAll)
 	c.pair, c.order.nonce = p, 0

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"exchange/actors/audit"
+	"exchange/actors/directory"
 	"exchange/core/event"
 	"exchange/core/ledger"
 	"exchange/core/money"
@@ -130,7 +131,7 @@ func TestCancelAllCancelsWhatIsOpenAndWhatIsOnItsWay(t *testing.T) {
 		}()
 		eventually(t, "the wallet has it", func() bool {
 			waits := 0
-			g.e.probe(g.key.Account.pid, func() { waits = len(g.key.Account.wallet.queue) })
+			g.e.probeWallet(g.key.Account, func(w *wallet) { waits = len(w.queue) })
 			return waits == 1
 		})
 		g.set(func() { g.holding = false })
@@ -398,7 +399,7 @@ func TestFeesThatCannotBeSetOpenNoAccount(t *testing.T) {
 			t.Errorf("there are accounts %+v, %v", r.Accounts, err)
 		}
 		must[Admin](t)(b.e.SetFees("ops", "ann", "BTC_USD", own))
-		if a, err := b.e.CreateAccount("ops", FeeAccount, ""); err == nil {
+		if a, err := b.e.CreateAccount("ops", directory.FeeAccount, ""); err == nil {
 			t.Errorf("there was no account for fees: %+v", a)
 		}
 		b.end()
@@ -437,8 +438,8 @@ func TestAnAuditFindsWhatDiffersInMemory(t *testing.T) {
 		}
 		decided := func(change func(w *wallet)) func(*teller) {
 			return func(b *teller) {
-				b.e.probe(b.key.Account.pid, func() {
-					change(b.key.Account.wallet)
+				b.e.probeWallet(b.key.Account, func(w *wallet) {
+					change(w)
 				})
 			}
 		}
@@ -453,7 +454,11 @@ func TestAnAuditFindsWhatDiffersInMemory(t *testing.T) {
 			"account ann: its wallet has other pending withdraws than are committed")
 		f(decided(func(w *wallet) { w.open.Remove(1) }),
 			"account ann: its wallet has open orders [], committed are [")
-		f(func(b *teller) { b.e.probe(b.e.pairs[0].pid, func() { b.e.books[0].orders.Cancel(1) }) },
+		f(func(b *teller) {
+			b.e.probe(b.e.Pairs()[0].Book, func() {
+				b.e.books[0].orders.Cancel(1)
+			})
+		},
 			"BTC_USD: the working book has 0 sell orders, the committed one 1")
 		f(committed(func(s *state.State) { s.Account(1).Wallet.Apply(&one) }),
 			"account ann: its wallet has [",

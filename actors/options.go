@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"time"
 
+	"exchange/actors/directory"
 	"exchange/actors/mailbox"
 	"exchange/actors/seal"
 	"exchange/core/state"
@@ -25,8 +26,8 @@ type Options struct {
 	// StandsBy is told for which owner this start waits, and "" when it waits no more; nil: that is
 	// of no interest.
 	StandsBy   func(owner string)
-	Currencies []Currency
-	Pairs      []PairRules
+	Currencies []directory.Currency
+	Pairs      []directory.PairRules
 	Limits     Limits
 	Timing     Timing
 	Snapshot   SnapshotPolicy

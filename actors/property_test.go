@@ -12,6 +12,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"exchange/actors/directory"
 	"exchange/core/event"
 	"exchange/core/money"
 	"exchange/core/state"
@@ -132,7 +133,7 @@ func (p *player) play() {
 		case 7, 8:
 			run = p.operate(name)
 		case 9:
-			var pair *Pair
+			var pair *directory.Pair
 			if rapid.Bool().Draw(p.rt, "one pair") {
 				pair = p.e.Pairs()[0]
 			}
@@ -180,7 +181,7 @@ func (p *player) play() {
 }
 
 // withdraw draws a step in the life of a withdraw, often one that is not possible.
-func (p *player) withdraw(key *Key, nonce uint64) func() (*Command, error) {
+func (p *player) withdraw(key *directory.Key, nonce uint64) func() (*Command, error) {
 	step, id := 0, uint64(1)
 	if n := len(p.withdraws); n > 0 {
 		w := &p.withdraws[rapid.IntRange(max(0, n-4), n-1).Draw(p.rt, "withdraw")]

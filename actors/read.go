@@ -9,6 +9,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"exchange/actors/directory"
 	"exchange/core/event"
 	"exchange/core/ledger"
 	"exchange/core/market"
@@ -113,7 +114,7 @@ type Read struct {
 	// Engine.BeginRead.
 	FollowUp bool
 
-	key   *Key // whose nonce is taken; nil: a read that is not signed
+	key   *directory.Key // whose nonce is taken; nil: a read that is not signed
 	nonce uint64
 	after uint64 // the sequence from which on it may be answered
 
@@ -411,7 +412,7 @@ func (r *Read) statement(s *state.State) {
 		r.Account = a.ID
 		r.Holdings = append(r.Holdings[:0], a.Wallet.Holdings()...)
 		counted := a.ID
-		if a.Name == FeeAccount {
+		if a.Name == directory.FeeAccount {
 			counted = 0
 		}
 		r.TradeCount = s.TradeCount(counted)

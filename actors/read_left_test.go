@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"exchange/actors/directory"
 	"exchange/core/event"
 	"exchange/core/money"
 	"exchange/persistence"
@@ -36,7 +37,7 @@ func TestAReadThatItsHandlerHasLeftIsNotWorkedOutAndHoldsItsPlacesUntilThen(t *t
 			g.e.opts.Timing.Request = time.Millisecond
 			goOn := g.blocked()
 			var left []*Read
-			leave := func(kind ReadKind, key *Key, nonce uint64) {
+			leave := func(kind ReadKind, key *directory.Key, nonce uint64) {
 				t.Helper()
 				r := NewRead(kind)
 				r.Account, r.Limit = 1, 10

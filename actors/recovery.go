@@ -12,6 +12,7 @@ import (
 	"slices"
 	"time"
 
+	"exchange/actors/directory"
 	"exchange/actors/metrics"
 	"exchange/actors/seal"
 	"exchange/core/event"
@@ -274,7 +275,7 @@ func configured(s *state.State, o *Options) ([]event.Record, error) {
 						"put it back", ErrConfig, c.Code, i+1, c.Deposited.Sub(c.Withdrawn))
 		}
 	}
-	pairs := make(map[string]*PairRules)
+	pairs := make(map[string]*directory.PairRules)
 	for i := range o.Pairs {
 		pairs[o.Pairs[i].Name] = &o.Pairs[i]
 	}
@@ -295,10 +296,12 @@ func configured(s *state.State, o *Options) ([]event.Record, error) {
 		}
 		delete(pairs, p.Name)
 	}
-	if s.AccountByName(FeeAccount) == nil &&
-		slices.ContainsFunc(o.Pairs, func(p PairRules) bool { return p.Fees != state.FeeRates{} }) {
+	if s.AccountByName(directory.FeeAccount) == nil &&
+		slices.ContainsFunc(o.Pairs, func(p directory.PairRules) bool {
+			return p.Fees != state.FeeRates{}
+		}) {
 		records = append(records, event.Record{Kind: event.KindAccount, TimeUs: now,
-			Account: event.Account{ID: uint32(len(s.Accounts()) + 1), Name: FeeAccount}})
+			Account: event.Account{ID: uint32(len(s.Accounts()) + 1), Name: directory.FeeAccount}})
 	}
 	number := len(s.Pairs())
 	for i := range o.Pairs {

@@ -290,8 +290,8 @@ func TestRevokedKeysAndDepositsDoNotGrowAnEngine(t *testing.T) {
 		}
 		left := func(when string) {
 			t.Helper()
-			g.e.probe(g.key.Account.pid, func() {
-				if list := g.key.Account.wallet.nonces; len(list) > 1 {
+			g.e.probeWallet(g.key.Account, func(w *wallet) {
+				if list := w.nonces; len(list) > 1 {
 					t.Errorf("%s the wallet has the nonces %v", when, list)
 				}
 			})

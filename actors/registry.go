@@ -9,6 +9,7 @@ import (
 
 	"github.com/asynkron/protoactor-go/actor"
 
+	"exchange/actors/directory"
 	"exchange/actors/seal"
 	"exchange/core/event"
 	"exchange/core/money"
@@ -61,28 +62,26 @@ func refusef(format string, args ...any) error {
 // actor owns it. An object whose record is on its way makes the next command on it wait until it is
 // released.
 type registry struct {
-	limits   *Limits
-	dir      *directory
-	sealer   *seal.Sealer
-	material func(secret []byte) any
-	journal  *journal
-	toBook   func(*Command)           // of the command's pair
-	toWallet func(*Command)           // of the account that is frozen or unfrozen
-	finish   func(*Command, Outcome)  // answers
-	spawn    func(a *Account) error   // starts the wallet of a new account
-	currency func(code string) uint16 // number, 0 if there is none
-	code     func(number uint16) string
-	lookUp   func(*lookup) // asks the committed side
-	askStore func(*lookup) // asks the store, off the mailbox
-	pairs    map[string]*Pair
-	fees     *fees
-	settle   func(*event.Maintenance) // what counts from now on
+	limits    *Limits
+	dir       *directory.Directory
+	sealer    *seal.Sealer
+	material  func(secret []byte) any
+	journal   *journal
+	toBook    func(*Command)                   // of the command's pair
+	toWallet  func(*Command)                   // of the account that is frozen or unfrozen
+	finish    func(*Command, Outcome)          // answers
+	spawn     func(a *directory.Account) error // starts the wallet of a new account
+	catalogue *directory.Catalogue
+	lookUp    func(*lookup) // asks the committed side
+	askStore  func(*lookup) // asks the store, off the mailbox
+	fees      *fees
+	settle    func(*event.Maintenance) // what counts from now on
 
-	forgetNonce func(*Key) // tells its wallet that a key was revoked
+	forgetNonce func(*directory.Key) // tells its wallet that a key was revoked
 
-	accounts    map[string]*Account
+	accounts    map[string]*directory.Account
 	accountIDs  uint32
-	revoked     map[string]*Account // by the key's name; the live ones are in dir
+	revoked     map[string]*directory.Account // by the key's name; the live ones are in dir
 	keyNumbers  uint32
 	keysOf      map[uint32]int // live keys by account
 	deposits    uint64
@@ -267,7 +266,7 @@ func (g *registry) account(c *Command) (submit bool, err error) {
 	return true, nil
 }
 
-func (g *registry) known(name string) (*Account, error) {
+func (g *registry) known(name string) (*directory.Account, error) {
 	if a := g.accounts[name]; a != nil {
 		return a, nil
 	}
@@ -283,7 +282,7 @@ func (g *registry) key(c *Command) (submit bool, err error) {
 	switch {
 	case !keyForm.MatchString(a.Key):
 		return false, refusef("key %.80q: 4 to 64 letters, digits, '.', '_' and '-'", a.Key)
-	case g.dir.key([]byte(a.Key)) != nil || g.revoked[a.Key] != nil:
+	case g.dir.Key([]byte(a.Key)) != nil || g.revoked[a.Key] != nil:
 		return false, refusef("key %s exists already", a.Key)
 	case a.Permissions == 0 || a.Permissions&^event.AllPermissions != 0:
 		return false,
@@ -337,7 +336,7 @@ func (g *registry) revoke(c *Command) (submit bool, err error) {
 		c.admin.Account = account.Name
 		return false, refusef("key %s is revoked already", c.admin.Key)
 	}
-	k := g.dir.key([]byte(c.admin.Key))
+	k := g.dir.Key([]byte(c.admin.Key))
 	if k == nil {
 		return false, refusef("there is no key %.80q", c.admin.Key)
 	}
@@ -352,7 +351,7 @@ func (g *registry) depositable(a *Admin) error {
 	switch {
 	case err != nil:
 		return err
-	case g.currency(a.Currency) == 0:
+	case g.catalogue.CurrencyNumber(a.Currency) == 0:
 		return refusef("there is no currency %.80q", a.Currency)
 	case a.Amount <= 0:
 		return refusef("the amount of a deposit is above 0")
@@ -370,7 +369,7 @@ func (g *registry) deposit(c *Command, known *lookup) (submit bool, err error) {
 	if known.err != nil {
 		return false, known.err
 	}
-	account, currency := g.accounts[a.Account], g.currency(a.Currency)
+	account, currency := g.accounts[a.Account], g.catalogue.CurrencyNumber(a.Currency)
 	a.AccountID = account.ID
 	if known.id != 0 {
 		d := &known.deposit
@@ -378,7 +377,7 @@ func (g *registry) deposit(c *Command, known *lookup) (submit bool, err error) {
 			return false,
 				refusef("reference %q belongs to deposit %d, which is another one: %v %s to %s",
 					a.Reference, known.id, d.Amount,
-					g.code(d.Currency), g.dir.account(d.Account).Name)
+					g.catalogue.CurrencyCode(d.Currency), g.dir.Account(d.Account).Name)
 		}
 		a.Deposit, a.Repeated = known.id, true
 		return false, nil
@@ -402,23 +401,24 @@ func (g *registry) released(c *Command) {
 	r := &c.record
 	switch r.Kind {
 	case event.KindAccount:
-		a := &Account{ID: r.Account.ID, Name: r.Account.Name, HasEmail: r.Account.Email != ""}
+		a := &directory.Account{ID: r.Account.ID, Name: r.Account.Name,
+			HasEmail: r.Account.Email != ""}
 		if err := g.spawn(a); err != nil {
 			panic(fmt.Sprintf("BUG: the wallet of account %s does not start: %v", a.Name, err))
 		}
 		g.accounts[a.Name] = a
-		if a.Name == FeeAccount {
+		if a.Name == directory.FeeAccount {
 			g.fees.account.Store(a.ID)
 		}
 	case event.KindKey:
-		k, err := newKey(&r.Key, g.dir.account(r.Key.Account), g.sealer, g.material)
+		k, err := newKey(&r.Key, g.dir.Account(r.Key.Account), g.sealer, g.material)
 		if err != nil {
 			panic(fmt.Sprintf("BUG: a key that was just made: %v", err))
 		}
-		g.dir.addKey(k)
+		g.dir.AddKey(k)
 	case event.KindKeyRevoked:
-		k := g.dir.key([]byte(c.admin.Key))
-		g.dir.removeKey(k)
+		k := g.dir.Key([]byte(c.admin.Key))
+		g.dir.RemoveKey(k)
 		g.revoked[k.Public] = k.Account
 		g.keysOf[k.Account.ID]--
 		g.forgetNonce(k)
@@ -435,14 +435,16 @@ func (g *registry) released(c *Command) {
 }
 
 // newKey is the directory's entry of a key, with its secret opened.
-func newKey(k *event.Key, account *Account, sealer *seal.Sealer, material func([]byte) any) (*Key,
+func newKey(k *event.Key, account *directory.Account, sealer *seal.Sealer,
+	material func([]byte) any) (*directory.Key,
 	error) {
 	secret, err := openSecret(k, account.Name, sealer)
 	if err != nil {
 		return nil, err
 	}
-	e := &Key{Number: k.Number, Public: k.Key, Account: account, Permissions: k.Permissions,
-		Material: material(secret)}
+	e := &directory.Key{Number: k.Number, Public: k.Key, Account: account,
+		Permissions: k.Permissions,
+		Material:    material(secret)}
 	for _, a := range k.Allow {
 		p, err := netip.ParsePrefix(a)
 		if err != nil {

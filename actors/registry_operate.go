@@ -45,7 +45,7 @@ func (g *registry) operate(c *Command, known *lookup) (submit bool, err error) {
 
 func (g *registry) halt(c *Command) (submit bool, err error) {
 	a := &c.admin
-	p := g.pairs[a.Pair]
+	p := g.catalogue.PairNamed(a.Pair)
 	if p == nil {
 		return false, refusef("there is no pair %.80q", a.Pair)
 	}
@@ -64,16 +64,13 @@ func (g *registry) ownFees(c *Command) (submit bool, err error) {
 	if err != nil {
 		return false, err
 	}
-	p := g.pairs[a.Pair]
+	p := g.catalogue.PairNamed(a.Pair)
 	if p == nil {
 		return false, refusef("there is no pair %.80q", a.Pair)
 	}
 	a.AccountID = account.ID
 	f := event.Fees{Account: account.ID, Own: a.Fees != nil}
-	now, has := state.FeeRates{}, false
-	if own := account.fees.Load(); own != nil {
-		now, has = (*own)[p.Number]
-	}
+	now, has := account.Fees()[p.Number]
 	if a.Fees != nil {
 		f.Maker, f.Taker = a.Fees.Maker, a.Fees.Taker
 	}
@@ -90,24 +87,24 @@ func (g *registry) operated(c *Command) {
 	r := &c.record
 	switch r.Kind {
 	case event.KindHalt:
-		c.pair.halted.Store(r.Halt.Halted)
+		c.pair.Halt(r.Halt.Halted)
 	case event.KindFreeze:
-		g.dir.account(r.Freeze.Account).frozen.Store(r.Freeze.Frozen)
+		g.dir.Account(r.Freeze.Account).Freeze(r.Freeze.Frozen)
 	case event.KindMaintenance:
 		g.maintenance = r.Maintenance
 		g.settle(&r.Maintenance)
 	case event.KindFees:
 		f := &r.Fees
-		account := g.dir.account(f.Account)
-		own := map[uint16]state.FeeRates{}
-		if before := account.fees.Load(); before != nil {
-			own = maps.Clone(*before)
+		account := g.dir.Account(f.Account)
+		own := maps.Clone(account.Fees())
+		if own == nil {
+			own = map[uint16]state.FeeRates{}
 		}
 		delete(own, r.Pair)
 		if f.Own {
 			own[r.Pair] = state.FeeRates{Maker: f.Maker, Taker: f.Taker}
 			g.fees.own.Store(true)
 		}
-		account.fees.Store(&own)
+		account.SetFees(own)
 	}
 }

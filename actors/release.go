@@ -25,7 +25,7 @@ func (e *Engine) release(b *batch) {
 		switch c := n.command; {
 		case c == nil: // no client asked for it
 		case c.sweep != nil:
-			e.root.Send(c.account.pid, &swept{c})
+			e.root.Send(c.account.Wallet, &swept{c})
 		case c.account == nil:
 			e.root.Send(e.registry, &releasedCommand{c})
 		default:
@@ -68,7 +68,7 @@ func (e *Engine) settle(seq uint64, n *entry) {
 	r, c := &n.record, n.command
 	var base, quote uint16
 	if r.Pair != 0 {
-		p := e.byNumber[r.Pair-1]
+		p := e.Numbered(r.Pair)
 		base, quote = p.BaseNumber, p.QuoteNumber
 	}
 	list := e.settler.Settle(r, base, quote)
@@ -84,6 +84,6 @@ func (e *Engine) settle(seq uint64, n *entry) {
 		if own {
 			m.command = c.own()
 		}
-		e.root.Send(e.dir.account(t.Account).pid, m)
+		e.root.Send(e.dir.Account(t.Account).Wallet, m)
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"testing"
 
+	"exchange/actors/directory"
 	"exchange/actors/seal"
 	"exchange/core/event"
 	"exchange/persistence"
@@ -26,7 +27,7 @@ func TestAStartWithAKeyTooFewChangesNothing(t *testing.T) {
 		without := testOptions(store)
 		without.Sealer = func(bool) (*seal.Sealer, error) { return other, nil }
 		// of which there would be a record
-		without.Currencies = append(without.Currencies, Currency{Code: "GBP"})
+		without.Currencies = append(without.Currencies, directory.Currency{Code: "GBP"})
 
 		e := start(t, testOptions(store))
 		must[Admin](t)(e.CreateAccount("test", "ann", ""))

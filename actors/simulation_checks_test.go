@@ -13,6 +13,7 @@ import (
 
 	"github.com/asynkron/protoactor-go/actor"
 
+	"exchange/actors/directory"
 	"exchange/actors/rows"
 	"exchange/actors/seal"
 	"exchange/actors/simulation"
@@ -63,11 +64,12 @@ func (l *life) check(s *sim) {
 			s.violate("the committed state of engine %d at %d: %w", l.number, seq, err)
 		}
 	}
-	for _, a := range e.dir.accounts {
+	for id := range e.dir.Count() {
 		if s.failed() != nil {
 			return
 		}
-		w := a.wallet
+		a := e.dir.Account(id + 1)
+		w := l.wallets[a.ID]
 		before, known := l.applied[a.ID]
 		if known && before == w.applied {
 			continue
@@ -161,15 +163,11 @@ func sameLevels(got []trading.Level, want []simulation.Level) error {
 	return nil
 }
 
-func (s *sim) walletOf(l *life, account uint32) *wallet {
-	return l.engine.dir.account(account).wallet
-}
-
 // read asks something at random, and checks the answer against the model at its sequence.
 func (s *sim) read(r *rand.Rand, l *life) {
 	e := l.engine
 	account := s.model.Account(pick(r, s.names))
-	if account == nil || int(account.ID) > len(e.dir.accounts) {
+	if account == nil || account.ID > e.dir.Count() {
 		return
 	}
 	kind := pick(r, []ReadKind{ReadWallet, ReadWallet, ReadOrders, ReadHistory, ReadClientID,
@@ -186,7 +184,7 @@ func (s *sim) read(r *rand.Rand, l *life) {
 		q.Pair = 0
 	}
 	q.LimitBuy, q.LimitSell = 1000, 1000
-	var key *Key
+	var key *directory.Key
 	var nonce uint64
 	if !id.IsZero() || kind == ReadWallet && r.IntN(2) == 0 {
 		if key = l.key(r, fmt.Sprintf("key-%s-%d", account.Name, r.IntN(2))); key != nil {
@@ -330,7 +328,7 @@ func (s *sim) checkRead(q *Read, after uint64) error {
 type listener struct {
 	s    *sim
 	l    *life
-	pair *Pair
+	pair *directory.Pair
 	at   uint64 // update id
 }
 
@@ -393,7 +391,7 @@ func (s *sim) atRest(l *life) error {
 			e.commandsInFlight(), e.journal.pending.Load(), e.readsInFlight())
 	}
 	errs := []error{c.state.Check(), s.sameState(c.state)}
-	for _, p := range e.pairs {
+	for _, p := range e.Pairs() {
 		errs = append(errs, e.verifyBook(p, c.state.Pair(p.Number)),
 			s.sameOrders(c.state.Pair(p.Number)))
 		if halted := s.model.Pairs[p.Number-1].Halted(s.model.Seq); p.Halted() != halted {
@@ -401,8 +399,8 @@ func (s *sim) atRest(l *life) error {
 		}
 	}
 	for _, a := range c.state.Accounts() {
-		entry := e.dir.account(a.ID)
-		errs = append(errs, verifyWallet(entry.wallet, a, c, false))
+		entry := e.dir.Account(a.ID)
+		errs = append(errs, verifyWallet(l.wallets[a.ID], a, c, false))
 		if m := s.model.Accounts[a.ID-1]; entry.Frozen() != m.Frozen || a.Frozen != m.Frozen {
 			errs = append(errs, fmt.Errorf("account %s is frozen: %v, committed: %v, not %v",
 				a.Name, entry.Frozen(), a.Frozen, m.Frozen))

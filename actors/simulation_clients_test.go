@@ -11,6 +11,7 @@ import (
 	"slices"
 	"time"
 
+	"exchange/actors/directory"
 	"exchange/actors/simulation"
 	"exchange/core/event"
 	"exchange/core/money"
@@ -116,7 +117,7 @@ type request struct {
 	unfit   bool // when it was sent, its engine had heard that the store may lose what is appended
 	l       *life
 	what    string
-	key     *Key // nil: an operator's
+	key     *directory.Key // nil: an operator's
 	nonce   uint64
 	account uint32
 	begun   int    // step
@@ -131,8 +132,8 @@ type request struct {
 	amount  money.Amount
 	number  uint16 // of a currency
 	sweep   bool
-	pair    *Pair  // of a sweep; nil: all
-	id      uint64 // of a withdraw that is to be moved
+	pair    *directory.Pair // of a sweep; nil: all
+	id      uint64          // of a withdraw that is to be moved
 	to      uint8
 	despite bool // an approval of a frozen account, too
 	code    mailedCode
@@ -194,7 +195,7 @@ func (s *sim) nextNonce(r *rand.Rand, key string) uint64 {
 }
 
 // key is what a handler has looked up: now and then one that was revoked since.
-func (l *life) key(r *rand.Rand, name string) *Key {
+func (l *life) key(r *rand.Rand, name string) *directory.Key {
 	key := l.engine.Key([]byte(name))
 	if key != nil {
 		l.keys[name] = key
@@ -288,7 +289,7 @@ func (s *sim) begin(q *request) {
 
 // look notes whether the model knows all that an account's wallet knows.
 func (s *sim) look(q *request, account uint32) {
-	w := s.walletOf(q.l, account)
+	w := q.l.wallets[account]
 	q.touched = s.model.Accounts[account-1].Touched(s.model.Seq)
 	q.quiet = q.l.open[account] == 0 && q.l.open[0] == 0 && w.applied >= q.touched && !q.l.wakes(w)
 }
@@ -376,7 +377,7 @@ func (s *sim) operator(r *rand.Rand, l *life) {
 		q := &request{l: l, what: fmt.Sprintf("cancel %d", id)}
 		s.asOperator(q, func() (*Command, error) { return e.OperatorCancel("op", id) })
 	default:
-		if a := s.model.Account(name); a != nil && int(a.ID) <= len(e.dir.accounts) {
+		if a := s.model.Account(name); a != nil && a.ID <= e.dir.Count() {
 			run("cancel all of "+name, func() string {
 				since := s.model.Seq
 				orders, err := e.sweepOf(context.Background(), "op", a.ID, nil)
@@ -562,7 +563,7 @@ func (s *sim) asOperator(q *request, run func() (*Command, error)) {
 	l := q.l
 	s.spawn(l, fmt.Sprintf("%d.operator: %s", l.number, q.what), func() {
 		q.begun = s.steps
-		if w := s.model.Withdraws[q.id]; w != nil && int(w.Account) <= len(l.engine.dir.accounts) {
+		if w := s.model.Withdraws[q.id]; w != nil && w.Account <= l.engine.dir.Count() {
 			s.look(q, w.Account)
 		}
 		l.open[0]++
@@ -578,7 +579,8 @@ func (s *sim) asOperator(q *request, run func() (*Command, error)) {
 
 // swept checks the orders that a command says it has cancelled, and that of those which it was
 // about, and which rested when it began, none does.
-func (s *sim) swept(l *life, a *simulation.Account, pair *Pair, since uint64, orders []uint64) {
+func (s *sim) swept(l *life, a *simulation.Account, pair *directory.Pair, since uint64,
+	orders []uint64) {
 	for _, id := range orders {
 		if o, _ := s.model.Open(id); o != nil {
 			s.violate("engine %d says that order %d is cancelled, and it rests", l.number, id)
@@ -678,7 +680,7 @@ func (s *sim) claim(q *request, record string) uint64 {
 
 // tookNonce checks that a nonce is above all that were answered as taken before its command, or its
 // read, began.
-func (s *sim) tookNonce(l *life, key *Key, nonce, before uint64) {
+func (s *sim) tookNonce(l *life, key *directory.Key, nonce, before uint64) {
 	if nonce <= before {
 		s.violate("engine %d takes nonce %d of %s, and it had taken %d before that was sent",
 			l.number, nonce, key.Public, before)
@@ -689,7 +691,7 @@ func (s *sim) tookNonce(l *life, key *Key, nonce, before uint64) {
 // toldLast checks the last nonce that the refusal of another one tells: it is not below that one,
 // nor below what was answered as taken before, and a client may have sent it: nextNonce goes one
 // above the highest.
-func (s *sim) toldLast(key *Key, nonce, before, last uint64) {
+func (s *sim) toldLast(key *directory.Key, nonce, before, last uint64) {
 	if last < nonce || last < before || last > s.nonces[key.Public]+1 {
 		s.violate(
 			"nonce %d of %s is refused because %d was the last; %d was taken before, and %d is "+

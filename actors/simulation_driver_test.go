@@ -17,6 +17,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"exchange/actors/directory"
 	"exchange/actors/mailbox"
 	"exchange/actors/simulation"
 	"exchange/core/event"
@@ -99,6 +100,7 @@ type life struct {
 	gone     bool    // guarded by sim.mu
 
 	mailboxes []*woken
+	wallets   map[uint32]*wallet // by account
 	host      *host
 	token     persistence.Token // of its newest claim that has landed
 	looks     []ownerLook       // at the store's owner, before it claims
@@ -117,9 +119,9 @@ type life struct {
 	answered  uint64            // highest sequence that it has answered with
 	// commands that were sent and not answered, by account; 0: by operators
 	open  map[uint32]int
-	keys  map[string]*Key // that handlers have looked up, by name
-	named []namedOrder    // that were sent with a client order id
-	tries map[string]try  // what was sent to the store without an answer, by kind of call
+	keys  map[string]*directory.Key // that handlers have looked up, by name
+	named []namedOrder              // that were sent with a client order id
+	tries map[string]try            // what was sent to the store without an answer, by kind of call
 	// the highest nonce that is known to be taken, by key: durable when it began, or answered since
 	taken     map[uint32]uint64
 	admitted  []*request // that may have no answer yet
@@ -325,6 +327,9 @@ type lifeDriver struct {
 func (d lifeDriver) Schedule(m *mailbox.Mailbox) {
 	d.s.mu.Lock()
 	defer d.s.mu.Unlock()
+	if w, ok := mailbox.Actor(m).(*wallet); ok {
+		d.l.wallets[w.account.ID] = w
+	}
 	if !d.l.gone {
 		d.l.mailboxes = append(d.l.mailboxes, &woken{fmt.Sprintf("%d.%s", d.l.number, m.Name()), m})
 	}

@@ -78,7 +78,7 @@ var plantedFaults = []plantedFault{
 	{"commands in flight are not limited", "actors/admission.go", "e.operating.Load() > most {",
 		"e.operating.Load() > most && !FAULT {"},
 	{"an account's commands in flight are not limited", "actors/admission.go",
-		"inFlight.Add(1) > mostOfAccount {", "inFlight.Add(1) > mostOfAccount && !FAULT {"},
+		"InFlight.Add(1) > mostOfAccount {", "InFlight.Add(1) > mostOfAccount && !FAULT {"},
 	{"no share of the limits is kept for cancels", "actors/admission.go",
 		"c.kind != kindCancelAll {", "c.kind != kindCancelAll && !FAULT {"},
 	{"private reads go on when nobody knows whose the store is", "actors/admission.go",
@@ -133,8 +133,8 @@ var plantedFaults = []plantedFault{
 
 	// money
 	{"a settlement is left out", "actors/release.go",
-		"		e.root.Send(e.dir.account(t.Account).pid, m)\n",
-		"		if !FAULT || own {\n			e.root.Send(e.dir.account(t.Account).pid, " +
+		"		e.root.Send(e.dir.Account(t.Account).Wallet, m)\n",
+		"		if !FAULT || own {\n			e.root.Send(e.dir.Account(t.Account).Wallet, " +
 			"m)\n		}\n"},
 	{"a settlement is applied twice", "actors/wallet.go",
 		"	for i := range changes {\n",
@@ -372,14 +372,14 @@ var plantedFaults = []plantedFault{
 		"	c.folded.Store(last)\n",
 		"	if c.folded.Store(last); FAULT {\n		clear(c.references)\n	}\n"},
 	{"a restart forgets which keys were revoked", "actors/engine.go",
-		"			g.revoked[k.Key.Key] = e.dir.account(k.Account)\n",
+		"			g.revoked[k.Key.Key] = e.dir.Account(k.Account)\n",
 		"			if !FAULT {\n				g.revoked[k.Key.Key] = " +
-			"e.dir.account(k.Account)\n			}\n"},
+			"e.dir.Account(k.Account)\n			}\n"},
 	{"a restart forgets withdraws", "actors/engine.go", "			w.pending[d.ID] = &copied\n",
 		"			if !FAULT {\n				w.pending[d.ID] = &copied\n			}\n"},
 	{"a restart forgets who is frozen", "actors/engine.go",
-		"		entry.frozen.Store(a.Frozen)\n",
-		"		entry.frozen.Store(a.Frozen && !FAULT)\n"},
+		"		entry.Freeze(a.Frozen)\n",
+		"		entry.Freeze(a.Frozen && !FAULT)\n"},
 	{"a restart lets the money of a frozen account leave", "actors/engine.go", "frozen: a.Frozen,",
 		"frozen: a.Frozen && !FAULT,"},
 	{"a restart forgets maintenance", "actors/engine.go", "	if m := s.Maintenance(); m.On {\n",

@@ -16,6 +16,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"exchange/actors/directory"
 	"exchange/actors/seal"
 	"exchange/actors/simulation"
 	"exchange/core/event"
@@ -102,7 +103,7 @@ func (s *sim) newOptions(r *rand.Rand) Options {
 	o.Limits.FoldLag, o.Limits.ProjectionLag = 20+r.IntN(100), 10+r.IntN(200)
 	o.Withdraw.CodeTries, o.Withdraw.CodeValid = 1+r.IntN(2),
 		pick(r, []time.Duration{time.Second, time.Hour})
-	o.Pairs = append(o.Pairs, PairRules{Name: "USD_EUR", Base: "USD", Quote: "EUR",
+	o.Pairs = append(o.Pairs, directory.PairRules{Name: "USD_EUR", Base: "USD", Quote: "EUR",
 		PricePrecision: 8, AmountPrecision: 8, MinimumOrderSize: 1,
 		MaximumOrderSize: money.MaxAmount})
 	o.Snapshot = SnapshotPolicy{MinRecords: 10, MaxRecords: 30,
@@ -123,13 +124,14 @@ func (s *sim) newOptions(r *rand.Rand) Options {
 // start begins the life of an engine.
 func (s *sim) start() {
 	s.begun++
-	l := &life{number: s.begun, applied: map[uint32]uint64{}, open: map[uint32]int{},
-		keys: map[string]*Key{}, tries: map[string]try{}, taken: map[uint32]uint64{}}
+	l := &life{number: s.begun, applied: map[uint32]uint64{}, wallets: map[uint32]*wallet{},
+		open: map[uint32]int{},
+		keys: map[string]*directory.Key{}, tries: map[string]try{}, taken: map[uint32]uint64{}}
 	k := &link{Store: s.openStore(), s: s, l: l}
 	k.Store.BeforeSync, k.Store.BeforeHead = k.at("sync"), k.at("head")
 	o := s.options
 	o.Sealer = s.sealer()
-	o.Currencies = append([]Currency(nil), o.Currencies...)
+	o.Currencies = append([]directory.Currency(nil), o.Currencies...)
 	o.Store, o.Owner, o.Mail, o.scheduler = k, fmt.Sprint("engine ", l.number), s.mail(l),
 		lifeDriver{s, l}
 	l.serverKey = s.serverKeys[0]

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"exchange/actors/directory"
 	"exchange/core/money"
 	"exchange/persistence"
 )
@@ -62,7 +63,7 @@ func TestAStartWhoseRecordsAreNotTakenEnds(t *testing.T) {
 		defer s.Close()
 		o := g.o
 		o.Store, o.Timing.StallMax = s, time.Millisecond
-		o.Currencies = append(o.Currencies, Currency{Code: "XYZ"})
+		o.Currencies = append(o.Currencies, directory.Currency{Code: "XYZ"})
 		for err, want := range map[error]error{errors.New("out of memory"): ErrStalled,
 			persistence.ErrInvalid: persistence.ErrInvalid} {
 			s.set(func() { s.appendErr = err })
@@ -81,7 +82,7 @@ func TestSweepsShareTheirPlaces(t *testing.T) {
 		g := newGated(t, fresh, func(o *Options) {
 			o.Limits.InFlight, o.Limits.InFlightCancels, o.Limits.InFlightPerAccount = most, 1, most
 		})
-		var keys []*Key
+		var keys []*directory.Key
 		for i := range accounts {
 			key := fund(t, g.e, string(rune('a'+i))+"-sweeps", map[string]money.Amount{"BTC": coin})
 			for n := range orders {
@@ -98,8 +99,8 @@ func TestSweepsShareTheirPlaces(t *testing.T) {
 		}
 		out := func() (sum int) {
 			for _, key := range keys {
-				g.e.probe(key.Account.pid, func() {
-					if w := key.Account.wallet; w.flight != nil && w.sweep != nil {
+				g.e.probeWallet(key.Account, func(w *wallet) {
+					if w.flight != nil && w.sweep != nil {
 						sum += w.sweep.out
 					}
 				})

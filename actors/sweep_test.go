@@ -8,14 +8,15 @@ import (
 	"strings"
 	"testing"
 
+	"exchange/actors/directory"
 	"exchange/core/event"
 	"exchange/core/money"
 )
 
 // block keeps a pair's book from its next messages until the function it returns is called.
-func (g *gated) block(pair *Pair) (unblock func()) {
+func (g *gated) block(pair *directory.Pair) (unblock func()) {
 	blocked, goOn := make(chan struct{}), make(chan struct{})
-	go g.e.probe(pair.pid, func() { close(blocked); <-goOn })
+	go g.e.probe(pair.Book, func() { close(blocked); <-goOn })
 	<-blocked
 	return func() { close(goOn) }
 }
@@ -41,7 +42,7 @@ func (g *gated) sweeping() <-chan []uint64 {
 func (g *gated) queued(n int) {
 	g.t.Helper()
 	eventually(g.t, fmt.Sprint(n, " commands wait"), func() (so bool) {
-		g.e.probe(g.key.Account.pid, func() { so = len(g.key.Account.wallet.queue) == n })
+		g.e.probeWallet(g.key.Account, func(w *wallet) { so = len(w.queue) == n })
 		return so
 	})
 }
@@ -216,7 +217,7 @@ func TestASweepLeavesOutWhatClosedMeanwhile(t *testing.T) {
 		unblock := g.block(g.e.Pairs()[1])
 		all := g.sweeping() // as many as may be on their way are with that book
 		eventually(t, "the sweep is under way", func() (so bool) {
-			g.e.probe(g.key.Account.pid, func() { so = g.key.Account.wallet.sweep != nil })
+			g.e.probeWallet(g.key.Account, func(w *wallet) { so = w.sweep != nil })
 			return so
 		})
 		must[*Command](t)(g.e.Place(ben, 1, g.buy(100e8, 10*1e5))).Free()
@@ -242,7 +243,7 @@ func TestEachOfTwoCancelAllsAnswersForItsOwnOrders(t *testing.T) {
 		unblock := g.block(g.e.Pairs()[0])
 		one := g.sweeping()
 		eventually(t, "the sweep is under way", func() (so bool) {
-			g.e.probe(g.key.Account.pid, func() { so = g.key.Account.wallet.sweep != nil })
+			g.e.probeWallet(g.key.Account, func(w *wallet) { so = w.sweep != nil })
 			return so
 		})
 		other := g.sell(1e5)
@@ -260,7 +261,7 @@ func TestEachOfTwoCancelAllsAnswersForItsOwnOrders(t *testing.T) {
 }
 
 // resting gives so many orders of a new account, in the pair with that number less 1.
-func (g *gated) resting(name string, pair, n int) *Key {
+func (g *gated) resting(name string, pair, n int) *directory.Key {
 	g.t.Helper()
 	key := fund(g.t, g.e, name, map[string]money.Amount{"BTC": coin})
 	for i := range n {
@@ -303,7 +304,7 @@ func TestAnOperatorsCancelAllGoesOnBehindAnAccountThatFails(t *testing.T) {
 	onBothStores(t, func(t *testing.T, fresh places) {
 		g := newGated(t, fresh, nil)
 		g.resting("slow", 1, 2)
-		others := []*Key{g.resting("single", 0, 1), g.resting("quick", 0, 2*sweepsAtOnce)}
+		others := []*directory.Key{g.resting("single", 0, 1), g.resting("quick", 0, 2*sweepsAtOnce)}
 		accounts := []uint32{2, 3, 4}
 		unblock := g.block(g.e.Pairs()[1])
 		ctx, cancel := context.WithCancel(context.Background())
@@ -321,7 +322,7 @@ func TestAnOperatorsCancelAllGoesOnBehindAnAccountThatFails(t *testing.T) {
 		})
 		for _, key := range others {
 			eventually(t, "and that is answered", func() (so bool) {
-				g.e.probe(key.Account.pid, func() { so = key.Account.wallet.sweep == nil })
+				g.e.probeWallet(key.Account, func(w *wallet) { so = w.sweep == nil })
 				return so
 			})
 		}

@@ -8,25 +8,34 @@ import (
 
 	"github.com/asynkron/protoactor-go/actor"
 
+	"exchange/actors/directory"
 	"exchange/core/state"
 	"exchange/core/trading"
 )
 
 // A probe runs a function in an actor's own turn, where the function may read the actor's state.
 type probe struct {
-	look func()
+	look func(actor.Actor)
 	done chan struct{}
 }
 
-func (p *probe) run() {
-	p.look()
+func (p *probe) run(a actor.Actor) {
+	p.look(a)
 	close(p.done)
 }
 
-func (e *Engine) probe(pid *actor.PID, look func()) {
+func (e *Engine) probeActor(pid *actor.PID, look func(actor.Actor)) {
 	p := &probe{look, make(chan struct{})}
 	e.root.Send(pid, p)
 	<-p.done
+}
+
+func (e *Engine) probe(pid *actor.PID, look func()) {
+	e.probeActor(pid, func(actor.Actor) { look() })
+}
+
+func (e *Engine) probeWallet(a *directory.Account, look func(*wallet)) {
+	e.probeActor(a.Wallet, func(w actor.Actor) { look(w.(*wallet)) })
 }
 
 // VerifyAtRest compares the deciding side with the committed side, wallet by wallet and book by
@@ -41,20 +50,18 @@ func (e *Engine) VerifyAtRest() (err error) {
 // for reads in flight: wallets have then taken nonces that the committed side has yet to hear of.
 func (e *Engine) verify(s *state.State, reading bool) error {
 	errs := []error{s.Check()}
-	for _, p := range e.pairs {
-		e.probe(p.pid, func() { errs = append(errs, e.verifyBook(p, s.Pair(p.Number))) })
+	for _, p := range e.Pairs() {
+		e.probe(p.Book, func() { errs = append(errs, e.verifyBook(p, s.Pair(p.Number))) })
 	}
 	for _, a := range s.Accounts() {
-		w := e.dir.account(a.ID)
-		e.probe(w.pid, func() {
-			errs = append(errs,
-				verifyWallet(w.wallet, a, e.committed, reading))
+		e.probeWallet(e.dir.Account(a.ID), func(w *wallet) {
+			errs = append(errs, verifyWallet(w, a, e.committed, reading))
 		})
 	}
 	return errors.Join(errs...)
 }
 
-func (e *Engine) verifyBook(p *Pair, market *state.Pair) error {
+func (e *Engine) verifyBook(p *directory.Pair, market *state.Pair) error {
 	book, committed := e.books[p.Number-1], market.Book
 	if book.halted != market.Halted {
 		return fmt.Errorf("%s: the working book is halted: %v, the committed one: %v", p.Name,

@@ -5,6 +5,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"exchange/actors/directory"
 	"exchange/core/market"
 	"exchange/core/matching"
 	"exchange/core/state"
@@ -107,7 +108,8 @@ const (
 
 // View answers ReadLevels, ReadDepth, ReadTicker and ReadCandles of a pair: from its board if what
 // is there is current, else from the committed state. Errors are those of Ask.
-func (e *Engine) View(kind ReadKind, p *Pair, frame market.Frame, limitBuy, limitSell int) (*View,
+func (e *Engine) View(kind ReadKind, p *directory.Pair, frame market.Frame,
+	limitBuy, limitSell int) (*View,
 	error) {
 	arrived := e.released.Load()
 	if v := e.committed.boards[p.Number-1].find(kind, frame, limitBuy, limitSell,

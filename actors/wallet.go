@@ -6,6 +6,7 @@ import (
 
 	"github.com/asynkron/protoactor-go/actor"
 
+	"exchange/actors/directory"
 	"exchange/core/event"
 	"exchange/core/ledger"
 	"exchange/core/money"
@@ -29,7 +30,7 @@ import (
 // way, and an order with the client order id of another on its way, which may still be refused.
 // Such a command waits, and behind it all that come later: the account's commands keep their order.
 type wallet struct {
-	account *Account
+	account *directory.Account
 	out     walletOut
 
 	applied   uint64 // sequence of the last settlement
@@ -137,7 +138,7 @@ func (w *wallet) Receive(ctx actor.Context) {
 	case *keyEnded:
 		w.nonces = slices.DeleteFunc(w.nonces, func(n keyNonce) bool { return n.key == m.key })
 	case *probe:
-		m.run()
+		m.run(w)
 	}
 }
 

@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"exchange/actors/directory"
 	"exchange/core/event"
 	"exchange/core/money"
 	"exchange/persistence"
@@ -46,7 +47,7 @@ type teller struct {
 	store persistence.Store
 	o     Options
 	e     *Engine
-	key   *Key
+	key   *directory.Key
 	nonce uint64
 	post  *postman
 }

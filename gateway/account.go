@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"exchange/actors"
+	"exchange/actors/directory"
 	"exchange/core/event"
 	"exchange/core/ledger"
 	"exchange/core/trading"
@@ -38,7 +39,7 @@ func (r *request) storeFailed(err error) {
 // ask sends a read to the engine, with the request's nonce if it has a key. False: it is answered.
 // The request keeps its place among the reads in flight until it is answered, because what the read
 // does not have is asked of the history.
-func (r *request) ask(q *actors.Read, key *actors.Key) bool {
+func (r *request) ask(q *actors.Read, key *directory.Key) bool {
 	err := r.engine.BeginRead(false)
 	if err == nil {
 		r.reading = true

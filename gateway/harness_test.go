@@ -19,6 +19,7 @@ import (
 	"github.com/valyala/fasthttp/fasthttputil"
 
 	"exchange/actors"
+	"exchange/actors/directory"
 	"exchange/actors/seal"
 	"exchange/core/event"
 	"exchange/core/money"
@@ -105,13 +106,13 @@ func (h *harness) options() actors.Options {
 		Exit: func(code int) { panic(fmt.Sprintf("exit %d", code)) }}
 	o.Timing.Stall = time.Minute // unless a test is about it: a slow disk is not
 	for _, c := range []string{"BTC", "ETH", "USDT"} {
-		o.Currencies = append(o.Currencies, actors.Currency{Code: c, Sign: c[:1]})
+		o.Currencies = append(o.Currencies, directory.Currency{Code: c, Sign: c[:1]})
 	}
 	for _, p := range []struct {
 		base, quote string
 		precision   int
 	}{{"BTC", "USDT", 2}, {"ETH", "USDT", 2}, {"ETH", "BTC", 6}} {
-		o.Pairs = append(o.Pairs, actors.PairRules{Name: p.base + "_" + p.quote, Base: p.base,
+		o.Pairs = append(o.Pairs, directory.PairRules{Name: p.base + "_" + p.quote, Base: p.base,
 			Quote: p.quote, PricePrecision: p.precision,
 			AmountPrecision: 8, MinimumOrderSize: 1000, MaximumOrderSize: 1_000_000e8})
 	}

@@ -9,6 +9,7 @@ import (
 
 	"exchange/actors"
 	"exchange/actors/audit"
+	"exchange/actors/directory"
 	"exchange/core/state"
 	"exchange/persistence"
 	"exchange/persistence/backup"
@@ -108,7 +109,7 @@ func TestAStatementAddsUp(t *testing.T) {
 		"USDT -0.1 199.8 fee\nBTC -1 8 trade\nUSDT 100 199.9 trade\n"+
 		"USDT -0.1 99.9 fee\nBTC -1 9 trade\nUSDT 100 100 trade\n"+
 		"BTC 10 10 deposit\n")
-	f(actors.FeeAccount, "BTC 0.002 0.006 fee income\nUSDT 0.1 0.3 fee income\n"+
+	f(directory.FeeAccount, "BTC 0.002 0.006 fee income\nUSDT 0.1 0.3 fee income\n"+
 		"BTC 0.002 0.004 fee income\nUSDT 0.1 0.2 fee income\n"+
 		"BTC 0.002 0.002 fee income\nUSDT 0.1 0.1 fee income\n")
 	says(t, "nobody", ask("GET", "/operator/v1/statement?account=carol", ""), 400,

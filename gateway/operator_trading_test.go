@@ -15,6 +15,7 @@ import (
 	"testing"
 
 	"exchange/actors"
+	"exchange/actors/directory"
 	"exchange/core/event"
 	"exchange/core/money"
 	"exchange/core/state"
@@ -419,9 +420,9 @@ func TestStatementsAddUpToTheBalances(t *testing.T) {
 			o.Pairs[i].Fees = state.FeeRates{Maker: money.Rate(123_457 * i), Taker: 200_001}
 		}
 	})
-	owners := []string{"alice", "bob", "carol", actors.FeeAccount}
+	owners := []string{"alice", "bob", "carol", directory.FeeAccount}
 	for _, name := range owners {
-		if name == actors.FeeAccount { // it is an ordinary account, and may trade
+		if name == directory.FeeAccount { // it is an ordinary account, and may trade
 			h.key(name, name, event.AllPermissions)
 		} else {
 			h.accountAt(name, name+"@example.org")
@@ -442,7 +443,7 @@ func TestStatementsAddUpToTheBalances(t *testing.T) {
 				t.Fatal(err)
 			}
 		case 1, 2:
-			if owner == actors.FeeAccount {
+			if owner == directory.FeeAccount {
 				continue // without an e-mail address
 			}
 			if a := h.post(owner, "/api/v1/withdraw",

@@ -5,6 +5,7 @@ import (
 	"strconv"
 
 	"exchange/actors"
+	"exchange/actors/directory"
 	"exchange/core/event"
 	"exchange/core/money"
 	"exchange/gateway/api"
@@ -282,7 +283,7 @@ func (g *Gateway) cancelAllOrders(r *request) {
 		r.engineFailed(err)
 		return
 	}
-	var pair *actors.Pair
+	var pair *directory.Pair
 	_, one := r.form.Get("pair")
 	if _, all := r.form.Get("all"); all || !one {
 		if text, ok := r.field("all"); ok && string(text) != "1" {

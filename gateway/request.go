@@ -9,6 +9,7 @@ import (
 	"github.com/valyala/fasthttp"
 
 	"exchange/actors"
+	"exchange/actors/directory"
 	"exchange/core/event"
 	"exchange/core/trading"
 	"exchange/gateway/api"
@@ -33,7 +34,7 @@ type request struct {
 	at   int64
 	rate ratelimit.Answer // what the client is told about its limit, if it has one
 
-	key   *actors.Key // of a private request
+	key   *directory.Key // of a private request
 	nonce uint64
 
 	verifier sign.Verifier
@@ -244,7 +245,7 @@ func (r *request) pair() uint16 {
 }
 
 // currency is a configured one, nil if the parameter is not there.
-func (r *request) currency(name string) *actors.Currency {
+func (r *request) currency(name string) *directory.Currency {
 	p, ok := r.query.Get(name)
 	if !ok {
 		return nil

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"exchange/actors"
+	"exchange/actors/directory"
 	"exchange/core/event"
 	"exchange/persistence"
 )
@@ -113,7 +114,7 @@ func TestAStatementOfSomeOfTheTradesIsBroughtForward(t *testing.T) {
 		"USDT 800 800 brought forward")...)
 	// Without any trade nothing can be said of when the withdraws were.
 	f("bob", 0, "BTC 2.994 2.994 brought forward", "USDT 670 670 brought forward")
-	f(actors.FeeAccount, 1, "BTC 0.002 0.006 fee income", "USDT 0.1 0.3 fee income",
+	f(directory.FeeAccount, 1, "BTC 0.002 0.006 fee income", "USDT 0.1 0.3 fee income",
 		"BTC 0.004 0.004 brought forward", "USDT 0.2 0.2 brought forward")
 }
 

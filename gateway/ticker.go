@@ -3,6 +3,7 @@ package gateway
 import (
 	"errors"
 	"exchange/actors"
+	"exchange/actors/directory"
 	"exchange/core/market"
 	"exchange/core/money"
 	"exchange/gateway/encode"
@@ -48,7 +49,7 @@ func (g *Gateway) ticker(r *request) {
 	r.shared = list.body
 }
 
-func newTickerList(pairs []*actors.Pair, views []*actors.View) *tickerList {
+func newTickerList(pairs []*directory.Pair, views []*actors.View) *tickerList {
 	b := []byte{'['}
 	for i, p := range pairs {
 		if i > 0 {

@@ -9,6 +9,7 @@ import (
 	"unicode/utf8"
 
 	"exchange/actors"
+	"exchange/actors/directory"
 	"exchange/core/event"
 	"exchange/core/money"
 	"exchange/core/state"
@@ -192,7 +193,7 @@ func (g *Gateway) withdraw(r *request) {
 }
 
 // withdrawMoney reads the fields currency and amount.
-func (r *request) withdrawMoney() (currency actors.Currency, amount money.Amount) {
+func (r *request) withdrawMoney() (currency directory.Currency, amount money.Amount) {
 	if text, ok := r.field("currency"); ok {
 		if c := r.engine.Currency(text); c != nil {
 			currency = *c
@@ -216,7 +217,7 @@ func (r *request) withdrawMoney() (currency actors.Currency, amount money.Amount
 }
 
 // withdrawAddress reads the field address, for a currency whose code is "" if it is not known.
-func (r *request) withdrawAddress(currency *actors.Currency) string {
+func (r *request) withdrawAddress(currency *directory.Currency) string {
 	b, ok := r.field("address")
 	switch {
 	case !ok:

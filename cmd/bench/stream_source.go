@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"exchange/actors"
+	"exchange/actors/directory"
 	"exchange/actors/seal"
 	"exchange/core/event"
 	"exchange/core/money"
@@ -60,7 +61,7 @@ type source struct {
 	listener *remembering
 	store    *forgetful
 	engine   *actors.Engine
-	pair     *actors.Pair
+	pair     *directory.Pair
 	taker    *trader
 	makers   []*trader
 	stock    int      // orders of one lot that rest for sale
@@ -71,7 +72,7 @@ type source struct {
 
 // A trader is an account with its key.
 type trader struct {
-	key   *actors.Key
+	key   *directory.Key
 	nonce uint64
 }
 
@@ -166,8 +167,9 @@ func (s *source) start(dir string) error {
 		Withdraw:    actors.DefaultWithdraw,
 		Sealer:      func(bool) (*seal.Sealer, error) { return sealer, nil },
 		KeyMaterial: gateway.KeyMaterial, Log: log, Exit: os.Exit,
-		Currencies: []actors.Currency{{Code: "BTC"}, {Code: "USDT"}},
-		Pairs: []actors.PairRules{{Name: tradedPair, Base: "BTC", Quote: "USDT", PricePrecision: 2,
+		Currencies: []directory.Currency{{Code: "BTC"}, {Code: "USDT"}},
+		Pairs: []directory.PairRules{{Name: tradedPair, Base: "BTC", Quote: "USDT",
+			PricePrecision:   2,
 			AmountPrecision:  8,
 			MinimumOrderSize: 1, MaximumOrderSize: 10_000_000 * coin}}}
 	if s.engine, err = actors.Start(context.Background(), o); err != nil {

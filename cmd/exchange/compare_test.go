@@ -28,7 +28,7 @@ var comparers = map[string]bool{"bytes.Equal": true, "bytes.Compare": true, "byt
 var harmless = map[string]string{
 	"p.Base != first.Code":                                  "a currency's code",
 	"p.Quote != second.Code":                                "a currency's code",
-	"e.currencies[i].Code == string(code)":                  "a currency's code",
+	"c.currencies[i].Code == string(code)":                  "a currency's code",
 	"sum != c.Withdrawn":                                    "an amount",
 	"left[len(left)-1].sum != sum":                          "the checksum of a row",
 	"r.sum != sum":                                          "the checksum of a row",

@@ -13,6 +13,7 @@ import (
 	"github.com/KimMachineGun/automemlimit/memlimit"
 
 	"exchange/actors"
+	"exchange/actors/directory"
 	"exchange/actors/seal"
 	"exchange/config"
 	"exchange/core/state"
@@ -373,12 +374,12 @@ func engineOptions(cfg *config.Config, store persistence.Store, log *slog.Logger
 	}
 	for _, c := range cfg.Currencies {
 		o.Currencies = append(o.Currencies,
-			actors.Currency{Code: c.Code, Sign: c.Sign, MinimumWithdraw: c.MinimumWithdraw,
+			directory.Currency{Code: c.Code, Sign: c.Sign, MinimumWithdraw: c.MinimumWithdraw,
 				Addresses: c.Addresses()})
 	}
 	for _, p := range cfg.Pairs {
 		base, quote := p.Currencies()
-		o.Pairs = append(o.Pairs, actors.PairRules{Name: p.Name, Base: base, Quote: quote,
+		o.Pairs = append(o.Pairs, directory.PairRules{Name: p.Name, Base: base, Quote: quote,
 			PricePrecision:  p.PricePrecision,
 			AmountPrecision: p.AmountPrecision, MinimumOrderSize: p.MinimumOrderSize,
 			MaximumOrderSize:  p.MaximumOrderSize,

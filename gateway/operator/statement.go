@@ -10,6 +10,7 @@ import (
 	"slices"
 
 	"exchange/actors"
+	"exchange/actors/directory"
 	"exchange/core/event"
 	"exchange/core/money"
 	"exchange/core/trading"
@@ -212,7 +213,7 @@ func newestFirst(possible func(*change) bool, lists ...iter.Seq[change]) iter.Se
 // fees of all trades.
 func (s *statementSource) ofTrades(ctx context.Context) iter.Seq[change] {
 	q := persistence.TradeQuery{Account: s.account}
-	if s.name == actors.FeeAccount {
+	if s.name == directory.FeeAccount {
 		q.Account = 0
 	}
 	return func(yield func(change) bool) {
@@ -255,7 +256,7 @@ func (s *statementSource) ofTrade(t *persistence.Trade) (list []change) {
 		}
 		return quote
 	}
-	if s.name == actors.FeeAccount {
+	if s.name == directory.FeeAccount {
 		add("fee income", received(t.TakerSide), true, t.TakerFee)
 		add("fee income", received(t.TakerSide.Opposite()), true, t.MakerFee)
 	}

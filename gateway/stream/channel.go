@@ -8,6 +8,7 @@ import (
 	"github.com/asynkron/protoactor-go/actor"
 
 	"exchange/actors"
+	"exchange/actors/directory"
 )
 
 // A channel is the actor of one channel: it encodes what its subscribers get, once, and knows how
@@ -17,7 +18,7 @@ type channel struct {
 	hub    *Hub
 	topic  topic
 	family family
-	pair   *actors.Pair
+	pair   *directory.Pair
 	epoch  uint64 // of this actor's life: what is said to an earlier one counts no more
 	self   *actor.PID
 	writer writer

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"exchange/actors"
+	"exchange/actors/directory"
 	"exchange/core/trading"
 	"exchange/gateway/socketio"
 )
@@ -236,9 +237,10 @@ func TestWhoSaysNothingHearsAllOrders(t *testing.T) {
 }
 
 func TestAClientHasAtMostSoManyNames(t *testing.T) {
-	var pairs []*actors.Pair
+	var pairs []*directory.Pair
 	for i := range 200 {
-		pairs = append(pairs, &actors.Pair{PairRules: actors.PairRules{Name: fmt.Sprint("P", i)}})
+		pairs = append(pairs, &directory.Pair{
+			PairRules: directory.PairRules{Name: fmt.Sprint("P", i)}})
 	}
 	n := newNames(pairs)
 	if n.topics() != 1000 {

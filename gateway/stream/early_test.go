@@ -5,12 +5,12 @@ import (
 	"slices"
 	"testing"
 
-	"exchange/actors"
+	"exchange/actors/directory"
 	"exchange/gateway/socketio"
 )
 
-func aPair(name string) *actors.Pair {
-	p := &actors.Pair{}
+func aPair(name string) *directory.Pair {
+	p := &directory.Pair{}
 	p.Name = name
 	return p
 }
@@ -38,7 +38,7 @@ func TestWhatWaitsForAnAnswerIsBoundedInBytes(t *testing.T) {
 			t.Errorf("%d bytes, %d deliveries are kept of too many", e.bytes, len(e.list))
 		}
 	}
-	s := &shard{hub: &Hub{names: newNames([]*actors.Pair{aPair("BTC_USDT")})},
+	s := &shard{hub: &Hub{names: newNames([]*directory.Pair{aPair("BTC_USDT")})},
 		topics: make([]audience, families)}
 	s.release(c, diff)
 	if len(c.out) > 0 {
@@ -54,7 +54,7 @@ func TestWhatWaitsForAnAnswerIsBoundedInBytes(t *testing.T) {
 // A mass of clients that subscribe at once: a restart makes one.
 func BenchmarkManyAreLetInAtOnce(b *testing.B) {
 	const pairs, clients = 100, 5000
-	var list []*actors.Pair
+	var list []*directory.Pair
 	for i := range pairs {
 		list = append(list, aPair(fmt.Sprintf("P%d_USDT", i)))
 	}

@@ -17,6 +17,7 @@ import (
 	"github.com/valyala/fasthttp"
 
 	"exchange/actors"
+	"exchange/actors/directory"
 	"exchange/actors/seal"
 	"exchange/core/event"
 	"exchange/core/money"
@@ -41,7 +42,7 @@ type world struct {
 	tune   func(*socketio.Options)
 	silent bool // clients get book_ of all pairs until they speak
 	nonces atomic.Uint64
-	keys   []*actors.Key
+	keys   []*directory.Key
 }
 
 func newWorld(t testing.TB, tune func(*socketio.Options)) *world {
@@ -93,10 +94,11 @@ func (w *world) start() {
 	// a slow disk is not the matter here
 	o.Timing.Request, o.Timing.Stall, o.Timing.OwnerStale = time.Minute, time.Minute, time.Minute
 	for _, c := range []string{"BTC", "ETH", "USDT"} {
-		o.Currencies = append(o.Currencies, actors.Currency{Code: c, Sign: c[:1]})
+		o.Currencies = append(o.Currencies, directory.Currency{Code: c, Sign: c[:1]})
 	}
 	for _, p := range [][2]string{{"BTC", "USDT"}, {"ETH", "USDT"}, {"ETH", "BTC"}} {
-		o.Pairs = append(o.Pairs, actors.PairRules{Name: p[0] + "_" + p[1], Base: p[0], Quote: p[1],
+		o.Pairs = append(o.Pairs, directory.PairRules{Name: p[0] + "_" + p[1], Base: p[0],
+			Quote:          p[1],
 			PricePrecision: 2, AmountPrecision: 8,
 			MinimumOrderSize: 1, MaximumOrderSize: 1_000_000 * coin})
 	}
@@ -156,7 +158,7 @@ func (w *world) restart() {
 	w.findKeys()
 }
 
-func (w *world) pair(name string) *actors.Pair { return w.engine.Pair([]byte(name)) }
+func (w *world) pair(name string) *directory.Pair { return w.engine.Pair([]byte(name)) }
 
 // place places an order of a trader and returns its id, 0 if it was refused.
 func (w *world) place(trader int, pair string, side trading.Side, price, amount float64) uint64 {

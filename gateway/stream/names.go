@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"exchange/actors"
+	"exchange/actors/directory"
 	"exchange/gateway/socketio"
 )
 
@@ -58,11 +59,11 @@ type name struct {
 
 // names knows the channels.
 type names struct {
-	pairs  []*actors.Pair
+	pairs  []*directory.Pair
 	places map[string]int // of pairs
 }
 
-func newNames(pairs []*actors.Pair) *names {
+func newNames(pairs []*directory.Pair) *names {
 	n := &names{pairs: pairs, places: make(map[string]int, len(pairs))}
 	for i, p := range pairs {
 		n.places[p.Name] = i

@@ -1,4 +1,4 @@
-package actors
+package directory
 
 import (
 	"hash/maphash"
@@ -18,12 +18,15 @@ type Pair struct {
 	PairRules
 	Number                  uint16
 	BaseNumber, QuoteNumber uint16
-	pid                     *actor.PID // its book
+	Book                    *actor.PID // the actor
 	halted                  atomic.Bool
 }
 
 // Halted reports whether no orders are taken.
 func (p *Pair) Halted() bool { return p.halted.Load() }
+
+// Halt says whether the pair is halted.
+func (p *Pair) Halt(halted bool) { p.halted.Store(halted) }
 
 // PairRules are what the configuration says of a pair.
 type PairRules struct {
@@ -52,9 +55,8 @@ type Account struct {
 	ID       uint32
 	Name     string
 	HasEmail bool         // the state has it: there are many accounts
-	pid      *actor.PID   // its wallet
-	wallet   *wallet      // belongs to that actor
-	inFlight atomic.Int32 // commands between admission and release
+	Wallet   *actor.PID   // the actor
+	InFlight atomic.Int32 // commands between admission and release
 	frozen   atomic.Bool
 	// its own, by pair; never changed in place; nil: none
 	fees atomic.Pointer[map[uint16]state.FeeRates]
@@ -62,6 +64,23 @@ type Account struct {
 
 // Frozen reports whether the account may do nothing at the moment.
 func (a *Account) Frozen() bool { return a.frozen.Load() }
+
+// Freeze says whether the account is frozen.
+func (a *Account) Freeze(frozen bool) { a.frozen.Store(frozen) }
+
+// Fees are the account's own rates by pair, nil if it has none. Read only.
+func (a *Account) Fees() map[uint16]state.FeeRates {
+	if own := a.fees.Load(); own != nil {
+		return *own
+	}
+	return nil
+}
+
+// SetFees takes the account's own rates, which must not change any more.
+func (a *Account) SetFees(own map[uint16]state.FeeRates) { a.fees.Store(&own) }
+
+// FeeAccount is the name of the ordinary account that fees are credited to.
+const FeeAccount = "fees"
 
 // A Key is an API key that may act for an account. Everything but its end is fixed when it is made.
 type Key struct {
@@ -78,9 +97,9 @@ type Key struct {
 // Revoked reports whether the key has ended.
 func (k *Key) Revoked() bool { return k.revoked.Load() }
 
-// A directory finds accounts and keys. Handlers and the journal's writer read it, the registry
+// A Directory finds accounts and keys. Handlers and the journal's writer read it, the registry
 // actor writes it.
-type directory struct {
+type Directory struct {
 	seed   maphash.Seed
 	shards [64]keyShard
 
@@ -93,33 +112,37 @@ type keyShard struct {
 	keys map[string]*Key // guarded by mu
 }
 
-func newDirectory() *directory {
-	d := &directory{seed: maphash.MakeSeed()}
+// New makes a directory without accounts and keys.
+func New() *Directory {
+	d := &Directory{seed: maphash.MakeSeed()}
 	for i := range d.shards {
 		d.shards[i].keys = make(map[string]*Key)
 	}
 	return d
 }
 
-func (d *directory) shard(key []byte) *keyShard {
+func (d *Directory) shard(key []byte) *keyShard {
 	return &d.shards[maphash.Bytes(d.seed, key)%uint64(len(d.shards))]
 }
 
-func (d *directory) key(public []byte) *Key {
+// Key returns the live API key with that public part, nil if there is none.
+func (d *Directory) Key(public []byte) *Key {
 	s := d.shard(public)
 	s.mu.RLock()
 	defer s.mu.RUnlock()
 	return s.keys[string(public)]
 }
 
-func (d *directory) addKey(k *Key) {
+// AddKey makes a key known to handlers.
+func (d *Directory) AddKey(k *Key) {
 	s := d.shard([]byte(k.Public))
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.keys[k.Public] = k
 }
 
-func (d *directory) removeKey(k *Key) {
+// RemoveKey ends a key.
+func (d *Directory) RemoveKey(k *Key) {
 	k.revoked.Store(true)
 	s := d.shard([]byte(k.Public))
 	s.mu.Lock()
@@ -127,7 +150,8 @@ func (d *directory) removeKey(k *Key) {
 	delete(s.keys, k.Public)
 }
 
-func (d *directory) addAccount(a *Account) {
+// AddAccount adds the account with the next id.
+func (d *Directory) AddAccount(a *Account) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if int(a.ID) != len(d.accounts)+1 {
@@ -136,8 +160,8 @@ func (d *directory) addAccount(a *Account) {
 	d.accounts = append(d.accounts, a)
 }
 
-// account is the account with that id, which must exist.
-func (d *directory) account(id uint32) *Account {
+// Account returns the account with that id, which must exist.
+func (d *Directory) Account(id uint32) *Account {
 	d.mu.RLock()
 	defer d.mu.RUnlock()
 	return d.accounts[id-1]

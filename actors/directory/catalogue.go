@@ -1,0 +1,100 @@
+package directory
+
+import "exchange/core/state"
+
+// A Catalogue has the pairs and the currencies. It does not change once it is made.
+type Catalogue struct {
+	pairs      []*Pair // in configured order
+	byName     map[string]*Pair
+	byNumber   []*Pair      // by number-1; nil: not configured
+	markets    []MarketName // by number-1, all that ever were
+	currencies []Currency   // in configured order
+	codes      []string     // of currencies by number-1, all that ever were
+}
+
+// A MarketName has the names of a pair and of its currencies.
+type MarketName struct {
+	Name, Base, Quote string
+	base, quote       uint16
+}
+
+// NewCatalogue has what is configured, with the numbers that the state has given. The pairs have no
+// books yet.
+func NewCatalogue(pairs []PairRules, currencies []Currency, s *state.State) *Catalogue {
+	c := &Catalogue{byName: map[string]*Pair{}, byNumber: make([]*Pair, len(s.Pairs())),
+		currencies: currencies}
+	for _, known := range s.Currencies() {
+		c.codes = append(c.codes, known.Code)
+	}
+	numbers := make(map[string]uint16)
+	for _, p := range s.Pairs() {
+		numbers[p.Name] = p.Number
+		c.markets = append(c.markets,
+			MarketName{p.Name, c.codes[p.Base-1], c.codes[p.Quote-1], p.Base, p.Quote})
+	}
+	for i := range pairs {
+		market := s.Pair(numbers[pairs[i].Name])
+		p := &Pair{PairRules: pairs[i], Number: market.Number, BaseNumber: market.Base,
+			QuoteNumber: market.Quote}
+		p.halted.Store(market.Halted)
+		c.pairs = append(c.pairs, p)
+		c.byName[p.Name], c.byNumber[p.Number-1] = p, p
+	}
+	return c
+}
+
+// Pairs are the configured pairs in order. Read only.
+func (c *Catalogue) Pairs() []*Pair { return c.pairs }
+
+// Currencies are the configured currencies in order. Read only.
+func (c *Catalogue) Currencies() []Currency { return c.currencies }
+
+// Pair returns the configured pair of that name, nil if there is none.
+func (c *Catalogue) Pair(name []byte) *Pair { return c.byName[string(name)] }
+
+// PairNamed is Pair with a string.
+func (c *Catalogue) PairNamed(name string) *Pair { return c.byName[name] }
+
+// Numbered returns the configured pair with that number, which is in use.
+func (c *Catalogue) Numbered(number uint16) *Pair { return c.byNumber[number-1] }
+
+// Market names the pair with that number, also when it is not configured any more.
+func (c *Catalogue) Market(number uint16) MarketName {
+	if number == 0 || int(number) > len(c.markets) {
+		return MarketName{}
+	}
+	return c.markets[number-1]
+}
+
+// PairCurrencies are the numbers of a pair's currencies, also when it is not configured any more.
+func (c *Catalogue) PairCurrencies(number uint16) (base, quote uint16) {
+	m := c.markets[number-1]
+	return m.base, m.quote
+}
+
+// Currency is the configured currency with that code, nil if there is none. Read only.
+func (c *Catalogue) Currency(code []byte) *Currency {
+	for i := range c.currencies {
+		if c.currencies[i].Code == string(code) {
+			return &c.currencies[i]
+		}
+	}
+	return nil
+}
+
+// CurrencyNumber returns the number of the configured currency with that code, 0 if there is none.
+func (c *Catalogue) CurrencyNumber(code string) uint16 {
+	if known := c.Currency([]byte(code)); known != nil {
+		return known.Number
+	}
+	return 0
+}
+
+// CurrencyCode is the code of the currency with that number, also when it is not configured any
+// more; "" if there never was one.
+func (c *Catalogue) CurrencyCode(number uint16) string {
+	if number == 0 || int(number) > len(c.codes) {
+		return ""
+	}
+	return c.codes[number-1]
+}
