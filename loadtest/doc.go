@@ -5,7 +5,8 @@
 //	options.go    what it can be told
 //	model.go      what is sent: pair, side, price and amount, from a seed
 //	accounts.go   the accounts and what each knows of its own orders; prepare.go makes and funds them
-//	loop.go       the generator: closed loop, or open loop at a rate; poller*.go are its sockets
+//	sender*.go    what the connections of one generator send, and what becomes of their answers;
+//	              generator/ has the loop over their sockets
 //	stats.go      histograms, errors by kind, and what every second was like
 //	ramp.go       the search for the highest rate that holds a bound
 //	subscriber.go sockets of the event stream, and local books

@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"github.com/valyala/fasthttp"
+
+	"exchange/loadtest/generator"
 )
 
 const somePairs = `[{"name":"BTC_USDT","currency1":"BTC","currency2":"USDT","minimum_order_size":0.00001,"maximum_order_size":1000000,"minimum_order_value":0,"price_precision":2,"amount_precision":8},
@@ -38,8 +40,8 @@ func serve(t *testing.T, handler fasthttp.RequestHandler) (address string) {
 	return l.Addr().String()
 }
 
-// newLoop is a generator with a user for each connection.
-func newLoop(t *testing.T, o *Options, poll poller) (*test, *loop) {
+// newSender returns a sender with a user for each connection. A portable one has no epoll.
+func newSender(t *testing.T, o *Options, portable bool) (*test, *sender) {
 	t.Helper()
 	pairs := testPairs(t)
 	x := &test{o: o, base: time.Now(), prog: &progress{}, name: "lt0", field: &field{pairs: pairs}}
@@ -48,17 +50,17 @@ func newLoop(t *testing.T, o *Options, poll poller) (*test, *loop) {
 		newUser(a, i, Key{fmt.Sprintf("key-%d", i), "secret"}, 0)
 		x.field.accounts = append(x.field.accounts, a)
 	}
-	if err := x.makeLoops(); err != nil {
+	if err := x.makeSenders(); err != nil {
 		t.Fatal(err)
 	}
-	l := x.loops[0]
-	if poll != nil {
-		l.poll.close()
-		l.poll = poll
-		if err := l.connect(); err != nil {
+	l := x.senders[0]
+	if portable {
+		l.generator.Close()
+		l.generator = generator.NewPortable(l, x.generatorOptions(l))
+		if err := l.generator.Connect(); err != nil {
 			t.Fatal(err)
 		}
 	}
-	t.Cleanup(func() { l.poll.close() })
+	t.Cleanup(l.generator.Close)
 	return x, l
 }

@@ -109,7 +109,7 @@ func (t *test) newReport() *Report {
 	return &Report{Started: time.Now().UTC(),
 		Options: Summary{Address: o.Address, Model: o.Model, Mix: o.Mix.String(), Seed: o.Seed,
 			Pairs:    len(t.field.pairs),
-			Accounts: o.Accounts, Connections: o.Connections, Threads: len(t.loops),
+			Accounts: o.Accounts, Connections: o.Connections, Threads: len(t.senders),
 			Duration: o.Duration.Seconds(), Rate: o.Rate, Subscribers: o.Subscribers},
 		Subscribers: []ChannelReport{}, distributions: map[string][]points{}}
 }

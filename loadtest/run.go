@@ -6,22 +6,22 @@ import (
 	"fmt"
 	"strconv"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/HdrHistogram/hdrhistogram-go"
+
+	"exchange/loadtest/generator"
 )
 
 // A test is one run.
 type test struct {
-	o     *Options
-	rest  *rest
-	field *field
-	loops []*loop
-	stop  atomic.Bool // of the load
-	prog  *progress
-	base  time.Time
-	name  string // of the run, in client ids
+	o       *Options
+	rest    *rest
+	field   *field
+	senders []*sender
+	prog    *progress
+	base    time.Time
+	name    string // of the run, in client ids
 
 	began   time.Duration // of the first phase, since base
 	seconds []Second
@@ -55,12 +55,12 @@ func Run(ctx context.Context, o Options) (*Report, error) {
 
 // load connects, sends, and verifies.
 func (t *test) load(ctx, after context.Context) (*Report, error) {
-	if err := t.makeLoops(); err != nil {
+	if err := t.makeSenders(); err != nil {
 		return nil, err
 	}
 	defer func() {
-		for _, l := range t.loops {
-			l.poll.close()
+		for _, l := range t.senders {
+			l.generator.Close()
 		}
 	}()
 	stream, err := subscribe(ctx, t.o, t.prog.say)
@@ -68,7 +68,7 @@ func (t *test) load(ctx, after context.Context) (*Report, error) {
 		return nil, err
 	}
 	defer stream.end()
-	defer context.AfterFunc(ctx, func() { t.stop.Store(true) })()
+	defer context.AfterFunc(ctx, t.stop)()
 
 	report := t.newReport()
 	own := processTime()
@@ -99,26 +99,21 @@ func (t *test) load(ctx, after context.Context) (*Report, error) {
 	return report, t.field.tidy(after, t.rest, t.prog.say)
 }
 
-// makeLoops shares connections and users among the generator's threads: an account is of one
+// makeSenders shares connections and users among the generator's threads: an account is of one
 // thread, a key of one connection.
-func (t *test) makeLoops() error {
+func (t *test) makeSenders() error {
 	o, n := t.o, len(t.field.accounts)
 	// of connections that share accounts, or accounts that share a connection
 	groups := min(o.Connections, n)
 	threads := min(o.Threads, groups)
 	for i := range threads {
-		poll, err := newPoller()
-		if err != nil {
-			return err
-		}
-		t.loops = append(t.loops, &loop{o: o, poll: poll, writer: newWriter(o.Address, t.name),
-			base: t.base, stop: &t.stop,
+		t.senders = append(t.senders, &sender{o: o, writer: newWriter(o.Address, t.name),
 			model: newModel(o.Model, t.field.pairs, o.Seed, uint64(i)),
 			stats: newStats(len(t.field.pairs))})
 	}
 	for i := range o.Connections {
-		l := t.loops[i%groups%threads]
-		c := &conn{number: len(l.conns)}
+		l := t.senders[i%groups%threads]
+		c := &conn{}
 		for a := i; a < n; a += o.Connections {
 			c.users = append(c.users, t.field.accounts[a].users[0])
 		}
@@ -127,30 +122,44 @@ func (t *test) makeLoops() error {
 		}
 		l.conns = append(l.conns, c)
 	}
-	for _, l := range t.loops {
-		if err := l.connect(); err != nil {
+	for _, l := range t.senders {
+		var err error
+		if l.generator, err = generator.New(l, t.generatorOptions(l)); err != nil {
+			return err
+		}
+		if err := l.generator.Connect(); err != nil {
 			return unreachable{fmt.Errorf("connecting to %s: %w", o.Address, err)}
 		}
 	}
 	return nil
 }
 
+func (t *test) generatorOptions(l *sender) generator.Options {
+	return generator.Options{Address: t.o.Address, Connections: len(l.conns), Timeout: t.o.Timeout}
+}
+
+// stop ends the load.
+func (t *test) stop() {
+	for _, l := range t.senders {
+		l.generator.Stop()
+	}
+}
+
 // phase sends at a rate, or as fast as answers come, and returns what was seen in it.
 func (t *test) phase(rate float64, d time.Duration, title string) (*stats, time.Duration, error) {
-	for _, l := range t.loops {
-		l.mu.Lock()
-		l.stats = newStats(len(t.field.pairs))
-		l.mu.Unlock()
+	for _, l := range t.senders {
+		l.generator.Look(func(int, uint64) { l.stats = newStats(len(t.field.pairs)) })
 	}
 	begin := time.Now()
 	if len(t.seconds) == 0 {
 		t.began = begin.Sub(t.base)
 	}
-	errs := make([]error, len(t.loops))
+	each := generator.Phase{Rate: rate / float64(len(t.senders)), Length: d}
+	errs := make([]error, len(t.senders))
 	var wait sync.WaitGroup
 	finished := make(chan struct{})
-	for i, l := range t.loops {
-		wait.Go(func() { errs[i] = l.run(rate/float64(len(t.loops)), d) })
+	for i, l := range t.senders {
+		wait.Go(func() { errs[i] = l.run(each) })
 	}
 	go func() { wait.Wait(); close(finished) }()
 	tick := time.NewTicker(time.Second)
@@ -176,7 +185,7 @@ func (t *test) phase(rate float64, d time.Duration, title string) (*stats, time.
 		last = now
 	}
 	sum := newStats(len(t.field.pairs))
-	for _, l := range t.loops {
+	for _, l := range t.senders {
 		sum.merge(l.stats)
 	}
 	return sum, time.Since(begin), errors.Join(errs...)
@@ -186,15 +195,15 @@ func (t *test) phase(rate float64, d time.Duration, title string) (*stats, time.
 func (t *test) second(now time.Time, d time.Duration) (s Second) {
 	h := newHistogram()
 	var c counters
-	for _, l := range t.loops {
-		l.mu.Lock()
-		h.Merge(l.stats.recent)
-		l.stats.recent.Reset()
-		c.add(l.stats.lately)
-		l.stats.lately = counters{}
-		s.InFlight += l.stats.inFlight
-		s.Waiting += l.stats.waiting
-		l.mu.Unlock()
+	for _, l := range t.senders {
+		l.generator.Look(func(inFlight int, waiting uint64) {
+			h.Merge(l.stats.recent)
+			l.stats.recent.Reset()
+			c.add(l.stats.lately)
+			l.stats.lately = counters{}
+			s.InFlight += inFlight
+			s.Waiting += waiting
+		})
 	}
 	s.At = (now.Sub(t.base) - t.began).Seconds()
 	s.Rate = float64(c.requests) / max(d.Seconds(), 1e-3)

@@ -49,8 +49,6 @@ type stats struct {
 	kinds       map[string]uint64
 	byPair      []pairStats
 	cpu         time.Duration
-	inFlight    int
-	waiting     uint64 // due, and not sent yet
 }
 
 type pairStats struct {

@@ -1,9 +1,9 @@
-package loadtest
+package generator
 
 import (
 	"errors"
 	"io"
-	"net"
+	"syscall"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -20,7 +20,7 @@ type epollPoller struct {
 
 const timerNumber = -1
 
-func newPoller() (poller, error) {
+func NewPoller() (Poller, error) {
 	epoll, err := unix.EpollCreate1(unix.EPOLL_CLOEXEC)
 	if err != nil {
 		return nil, err
@@ -41,20 +41,20 @@ func newPoller() (poller, error) {
 	return &epollPoller{epoll: epoll, timer: timer, events: make([]unix.EpollEvent, 256)}, nil
 }
 
-func (p *epollPoller) add(i int, conn net.Conn) error {
-	tcp, ok := conn.(*net.TCPConn)
+func (p *epollPoller) Add(i int, conn io.ReadWriteCloser) error {
+	of, ok := conn.(syscall.Conn)
 	if !ok {
-		return errors.New("a connection is not of TCP")
+		return errors.New("a connection has no descriptor")
 	}
-	// A second descriptor, which the runtime does not watch too: else each answer would wake
-	// another thread of it.
-	defer tcp.Close()
-	raw, err := tcp.SyscallConn()
+	// The runtime does not watch a second descriptor; otherwise each answer would wake another
+	// thread of it.
+	defer conn.Close()
+	raw, err := of.SyscallConn()
 	if err != nil {
 		return err
 	}
 	fd, failed := -1, error(nil)
-	err = raw.Control(func(of uintptr) { fd, failed = unix.FcntlInt(of, unix.F_DUPFD_CLOEXEC, 0) })
+	err = raw.Control(func(n uintptr) { fd, failed = unix.FcntlInt(n, unix.F_DUPFD_CLOEXEC, 0) })
 	if err := errors.Join(err, failed); err != nil {
 		return err
 	}
@@ -70,14 +70,14 @@ func (p *epollPoller) add(i int, conn net.Conn) error {
 	return nil
 }
 
-func (p *epollPoller) remove(i int) {
+func (p *epollPoller) Remove(i int) {
 	if i < len(p.fds) && p.fds[i] >= 0 {
 		unix.Close(p.fds[i]) // which takes it out of epoll
 		p.fds[i] = -1
 	}
 }
 
-func (p *epollPoller) write(i int, b []byte) error {
+func (p *epollPoller) Write(i int, b []byte) error {
 	n, err := unix.Write(p.fds[i], b)
 	if err == nil && n != len(b) {
 		err = errPartWritten
@@ -85,11 +85,11 @@ func (p *epollPoller) write(i int, b []byte) error {
 	return err
 }
 
-func (p *epollPoller) read(i int, b []byte) (int, error) {
+func (p *epollPoller) Read(i int, b []byte) (int, error) {
 	n, err := unix.Read(p.fds[i], b)
 	switch {
 	case err == unix.EAGAIN || err == unix.EINTR:
-		return 0, errAgain
+		return 0, ErrAgain
 	case err != nil:
 		return 0, err
 	case n == 0:
@@ -98,7 +98,7 @@ func (p *epollPoller) read(i int, b []byte) (int, error) {
 	return n, nil
 }
 
-func (p *epollPoller) wait(d time.Duration, ready []int) ([]int, error) {
+func (p *epollPoller) Wait(d time.Duration, ready []int) ([]int, error) {
 	ms := int(d / time.Millisecond)
 	if ms < 10 && d > 0 { // to the microsecond
 		ms = 10
@@ -119,9 +119,9 @@ func (p *epollPoller) wait(d time.Duration, ready []int) ([]int, error) {
 	return ready, err
 }
 
-func (p *epollPoller) close() {
+func (p *epollPoller) Close() {
 	for i := range p.fds {
-		p.remove(i)
+		p.Remove(i)
 	}
 	unix.Close(p.timer)
 	unix.Close(p.epoll)

@@ -1,23 +1,26 @@
-package loadtest
+package generator
 
 import (
 	"errors"
-	"net"
+	"io"
 	"sync"
 	"time"
 )
 
-// A poller tells which sockets have something to read. One goroutine uses it.
-type poller interface {
-	add(i int, conn net.Conn) error // conn is the poller's from now on
-	remove(i int)
-	write(i int, b []byte) error
-	read(i int, b []byte) (n int, err error) // errAgain: nothing is there
-	wait(d time.Duration, ready []int) ([]int, error)
-	close()
+// A Poller reads and writes sockets by their numbers, from one goroutine.
+type Poller interface {
+	// Add makes the poller the owner of a socket or a pipe.
+	Add(i int, conn io.ReadWriteCloser) error
+	Remove(i int)
+	Write(i int, b []byte) error
+	Read(i int, b []byte) (n int, err error) // ErrAgain: nothing is there
+	// Wait waits for at most d, and appends the numbers of those that can be read.
+	Wait(d time.Duration, ready []int) ([]int, error)
+	Close()
 }
 
-var errAgain = errors.New("nothing to read yet")
+// ErrAgain is the error of a Read that finds nothing.
+var ErrAgain = errors.New("nothing to read yet")
 
 var errPartWritten = errors.New("a request was written in part")
 
@@ -29,7 +32,7 @@ type portablePoller struct {
 }
 
 type portableConn struct {
-	net.Conn
+	io.ReadWriteCloser
 	mu  sync.Mutex
 	in  []byte
 	err error
@@ -47,8 +50,8 @@ func newPortablePoller() *portablePoller {
 		timer: t}
 }
 
-func (p *portablePoller) add(i int, conn net.Conn) error {
-	c := &portableConn{Conn: conn}
+func (p *portablePoller) Add(i int, conn io.ReadWriteCloser) error {
+	c := &portableConn{ReadWriteCloser: conn}
 	p.conns[i] = c
 	go func() {
 		b := make([]byte, 16<<10)
@@ -66,19 +69,19 @@ func (p *portablePoller) add(i int, conn net.Conn) error {
 	return nil
 }
 
-func (p *portablePoller) remove(i int) {
+func (p *portablePoller) Remove(i int) {
 	if c := p.conns[i]; c != nil {
 		c.Close()
 		delete(p.conns, i)
 	}
 }
 
-func (p *portablePoller) write(i int, b []byte) error {
+func (p *portablePoller) Write(i int, b []byte) error {
 	_, err := p.conns[i].Write(b)
 	return err
 }
 
-func (p *portablePoller) read(i int, b []byte) (int, error) {
+func (p *portablePoller) Read(i int, b []byte) (int, error) {
 	c := p.conns[i]
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -88,12 +91,12 @@ func (p *portablePoller) read(i int, b []byte) (int, error) {
 	case n > 0:
 		return n, nil
 	case c.err == nil:
-		return 0, errAgain
+		return 0, ErrAgain
 	}
 	return 0, c.err
 }
 
-func (p *portablePoller) wait(d time.Duration, ready []int) ([]int, error) {
+func (p *portablePoller) Wait(d time.Duration, ready []int) ([]int, error) {
 	p.timer.Reset(d)
 	var a arrival
 	select {
@@ -114,10 +117,10 @@ func (p *portablePoller) wait(d time.Duration, ready []int) ([]int, error) {
 }
 
 // close ends the sockets; their readers find out and end too.
-func (p *portablePoller) close() {
+func (p *portablePoller) Close() {
 	n := len(p.conns)
 	for i := range p.conns {
-		p.remove(i)
+		p.Remove(i)
 	}
 	go func() { // what they still have to say
 		for range n {

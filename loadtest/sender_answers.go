@@ -3,8 +3,10 @@ package loadtest
 import (
 	"bytes"
 	"strconv"
+	"time"
 
 	"exchange/core/money"
+	"exchange/loadtest/generator"
 )
 
 func priceOf(w wish) money.Price   { return money.Price(w.ticks * w.pair.tick) }
@@ -25,39 +27,62 @@ var (
 	alreadyDone    = []byte("Order already done")
 )
 
-// answered notes what an answer says.
-func (l *loop) answered(c *conn, a answer) {
-	s := l.stats
+// Answered notes what an answer says.
+func (l *sender) Answered(number int, a generator.Answer, latency time.Duration) (rest bool) {
+	c, s := l.conns[number], l.stats
+	note := func(what, lately *uint64) { s.note(c.op, c.pair, latency, what, lately) }
 	switch {
-	case a.status == 503 && !a.later || a.status >= 500 && a.status != 503,
-		bytes.Contains(a.body, outcomeUnknown):
+	case a.Status == 503 && !a.Later || a.Status >= 500 && a.Status != 503,
+		bytes.Contains(a.Body, outcomeUnknown):
 		// An error of the server says as little of the outcome.
 		s.kind(kindOf(a))
-		l.finish(c, &s.unknown, &s.lately.unknown, false)
-	case a.status/100 == 2:
+		note(&s.unknown, &s.lately.unknown)
+	case a.Status/100 == 2:
 		if !l.accepted(c, a) {
 			s.kind("answer not understood")
-			l.finish(c, &s.unknown, &s.lately.unknown, false)
-			return
+			note(&s.unknown, &s.lately.unknown)
+			return false
 		}
-		l.finish(c, &s.done, &s.lately.done, false)
-	case c.op == opCancel && bytes.Contains(a.body, alreadyDone):
+		note(&s.done, &s.lately.done)
+	case c.op == opCancel && bytes.Contains(a.Body, alreadyDone):
 		l.outcome(c, refused)
-		l.finish(c, &s.late, &s.lately.late, false)
+		note(&s.late, &s.lately.late)
 	default:
 		l.outcome(c, refused)
-		if c.op == opCancel && a.later && c.order >= 0 { // it still rests
+		if c.op == opCancel && a.Later && c.order >= 0 { // it still rests
 			o := &c.user.orders[c.order]
 			o.canceled = false
 			c.user.open = append(c.user.open, openOrder{o.id, c.order})
 		}
 		s.kind(kindOf(a))
-		l.finish(c, &s.refused, &s.lately.refused, a.later)
+		note(&s.refused, &s.lately.refused)
+		return a.Later
 	}
+	return false
+}
+
+// Broken notes that a connection has ended. Of what was in flight nothing is known.
+func (l *sender) Broken(number int, reason string, inFlight bool, latency time.Duration) error {
+	c, s := l.conns[number], l.stats
+	if inFlight || reason == generator.NotConnected {
+		s.kind(reason)
+	}
+	if inFlight {
+		s.note(c.op, c.pair, latency, &s.unknown, &s.lately.unknown)
+	}
+	return nil
+}
+
+// Unsent counts a request that was due and that no connection was free for.
+func (l *sender) Unsent(waited time.Duration) {
+	record(l.stats.all, waited)
+	record(l.stats.recent, waited)
+	l.stats.unsent++
+	l.stats.lately.unsent++
 }
 
 // outcome notes how an order or a cancel ended.
-func (l *loop) outcome(c *conn, to outcome) {
+func (l *sender) outcome(c *conn, to outcome) {
 	switch {
 	case c.order < 0:
 	case c.op == opPlace:
@@ -68,12 +93,12 @@ func (l *loop) outcome(c *conn, to outcome) {
 }
 
 // accepted is false for an answer that is not one of an exchange.
-func (l *loop) accepted(c *conn, a answer) bool {
+func (l *sender) accepted(c *conn, a generator.Answer) bool {
 	if c.op != opPlace {
 		l.outcome(c, done)
 		return true
 	}
-	p, err := readPlaced(a.body)
+	p, err := readPlaced(a.Body)
 	if err != nil {
 		return false
 	}
@@ -90,8 +115,8 @@ func (l *loop) accepted(c *conn, a answer) bool {
 }
 
 // kindOf names an error: its status and the text without what differs from one to the next.
-func kindOf(a answer) string {
-	text := a.body
+func kindOf(a generator.Answer) string {
+	text := a.Body
 	if i := bytes.IndexByte(text, ':'); i >= 0 && bytes.HasPrefix(text, []byte(`{"date":`)) {
 		if j := bytes.Index(text, []byte(`"error":`)); j >= 0 {
 			text = text[j+len(`"error":`):]
@@ -99,7 +124,7 @@ func kindOf(a answer) string {
 	} else if bytes.HasPrefix(text, []byte(`{"detail":`)) {
 		text = text[len(`{"detail":`):]
 	}
-	name := []byte(strconv.Itoa(a.status) + " ")
+	name := []byte(strconv.Itoa(a.Status) + " ")
 	digits := false
 	for _, d := range text[:min(len(text), 120)] {
 		switch {

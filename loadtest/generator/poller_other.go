@@ -1,10 +1,10 @@
 //go:build !linux
 
-package loadtest
+package generator
 
 import "time"
 
-func newPoller() (poller, error) { return newPortablePoller(), nil }
+func NewPoller() (Poller, error) { return newPortablePoller(), nil }
 
 // threadTime is not known here.
 func threadTime() time.Duration { return 0 }

@@ -11,21 +11,10 @@ import (
 	"github.com/valyala/fasthttp"
 
 	"exchange/gateway/sign"
+	"exchange/loadtest/generator"
 )
 
 const placedAnswer = `{"success":true,"type":"sell","date":1.5,"oid":%d,"price":50000,"amount":0.5,"amount_filled":0.25,"amount_original":0.75,"trades":[{"tid":7,"type":"buy","price":49999.5,"amount":0.25,"o_id":3}]}`
-
-// pollers are the sockets of this system, and those of the others.
-var pollers = map[string]func() poller{
-	"of this system": func() poller {
-		p, err := newPoller()
-		if err != nil {
-			panic(err)
-		}
-		return p
-	},
-	"portable": func() poller { return newPortablePoller() },
-}
 
 func longerThan(h *hdrhistogram.Histogram, d time.Duration) (n int64) {
 	for _, bar := range h.Distribution() {
@@ -39,8 +28,8 @@ func longerThan(h *hdrhistogram.Histogram, d time.Duration) (n int64) {
 // A stalled server must show in the latencies of all requests that were due while it stood still,
 // not only of those that happened to be under way.
 func TestAStallShowsInAllRequestsThatWereDueInIt(t *testing.T) {
-	for name, newPoller := range pollers {
-		t.Run(name, func(t *testing.T) {
+	for _, portable := range []bool{false, true} {
+		t.Run(fmt.Sprintf("portable=%t", portable), func(t *testing.T) {
 			var requests, ids atomic.Uint64
 			stalled := make(chan struct{})
 			address := serve(t, func(ctx *fasthttp.RequestCtx) {
@@ -53,14 +42,16 @@ func TestAStallShowsInAllRequestsThatWereDueInIt(t *testing.T) {
 			o := good()
 			o.Address, o.Mix, o.Connections, o.Accounts = address, Mix{Place: 100}, 4, 4
 			o.Timeout = time.Minute
-			_, l := newLoop(t, &o, newPoller())
+			_, l := newSender(t, &o, portable)
 			const rate, behind = 2000, 300 // requests a second; how many wait before the stall ends
 			ended := make(chan error, 1)
-			go func() { ended <- l.run(rate, 500*time.Millisecond) }()
+			go func() {
+				ended <- l.run(generator.Phase{Rate: rate,
+					Length: 500 * time.Millisecond})
+			}()
 			for {
-				l.mu.Lock()
-				waiting := l.stats.waiting
-				l.mu.Unlock()
+				var waiting uint64
+				l.generator.Look(func(_ int, n uint64) { waiting = n })
 				if waiting >= behind {
 					break
 				}
@@ -95,8 +86,8 @@ func TestWhatCouldNotBeSentCounts(t *testing.T) {
 	address := serve(t, func(ctx *fasthttp.RequestCtx) { <-release })
 	o := good()
 	o.Address, o.Connections, o.Accounts, o.Timeout = address, 2, 2, 100*time.Millisecond
-	_, l := newLoop(t, &o, nil)
-	if err := l.run(1000, 200*time.Millisecond); err != nil {
+	_, l := newSender(t, &o, false)
+	if err := l.run(generator.Phase{Rate: 1000, Length: 200 * time.Millisecond}); err != nil {
 		t.Fatal(err)
 	}
 	close(release)
@@ -157,20 +148,19 @@ func TestRequestsAreSignedAndTheirAnswersKept(t *testing.T) {
 	})
 	o := good()
 	o.Address, o.Connections, o.Accounts, o.Mix = address, 3, 7, Mix{Place: 60, Cancel: 40}
-	x, l := newLoop(t, &o, nil)
+	x, l := newSender(t, &o, false)
 	go func() { // the end is when enough has happened
 		for {
-			l.mu.Lock()
-			n := l.stats.requests
-			l.mu.Unlock()
+			var n uint64
+			l.generator.Look(func(int, uint64) { n = l.stats.requests })
 			if n > 500 {
-				x.stop.Store(true)
+				x.stop()
 				return
 			}
 			<-time.After(time.Millisecond)
 		}
 	}()
-	if err := l.run(0, time.Minute); err != nil {
+	if err := l.run(generator.Phase{Length: time.Minute}); err != nil {
 		t.Fatal(err)
 	}
 	for _, text := range bad {
@@ -211,8 +201,8 @@ func TestRequestsAreSignedAndTheirAnswersKept(t *testing.T) {
 
 // A server that comes again later is found again; what was under way is not known.
 func TestBrokenConnectionsLeaveOutcomesUnknown(t *testing.T) {
-	for name, newPoller := range pollers {
-		t.Run(name, func(t *testing.T) {
+	for _, portable := range []bool{false, true} {
+		t.Run(fmt.Sprintf("portable=%t", portable), func(t *testing.T) {
 			var requests atomic.Uint64
 			address := serve(t, func(ctx *fasthttp.RequestCtx) {
 				switch n := requests.Add(1); {
@@ -229,39 +219,19 @@ func TestBrokenConnectionsLeaveOutcomesUnknown(t *testing.T) {
 			})
 			o := good()
 			o.Address, o.Mix, o.Connections, o.Accounts = address, Mix{Place: 100}, 1, 1
-			x, l := newLoop(t, &o, newPoller())
+			x, l := newSender(t, &o, portable)
 			go func() {
 				for requests.Load() < 100 {
 					<-time.After(time.Millisecond)
 				}
-				x.stop.Store(true)
+				x.stop()
 			}()
-			if err := l.run(0, time.Minute); err != nil {
+			if err := l.run(generator.Phase{Length: time.Minute}); err != nil {
 				t.Fatal(err)
 			}
 			if s := l.stats; s.unknown != 1 || s.refused != 0 || s.done != s.requests-1 {
 				t.Errorf("%+v %v", s.counters, s.kinds)
 			}
 		})
-	}
-}
-
-func TestAnswersArriveInParts(t *testing.T) {
-	whole := "HTTP/1.1 503 Service Unavailable\r\nContent-Length: 5\r\nRetry-After: " +
-		"1\r\nConnection: close\r\n\r\nlater"
-	for i := range whole {
-		if _, ok, err := readAnswer([]byte(whole[:i])); ok || err != nil {
-			t.Fatalf("%q: %v %v", whole[:i], ok, err)
-		}
-	}
-	a, ok, err := readAnswer([]byte(whole))
-	if !ok || err != nil || a.status != 503 || string(a.body) != "later" || !a.last || !a.later {
-		t.Errorf("%+v %v %v", a, ok, err)
-	}
-	if _, _, err := readAnswer([]byte(whole + "x")); err == nil {
-		t.Error("more than an answer is taken for one")
-	}
-	if _, _, err := readAnswer([]byte("HTTP/1.1 200 OK\r\n\r\n")); err == nil {
-		t.Error("an answer without a length is taken")
 	}
 }

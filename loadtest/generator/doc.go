@@ -1,0 +1,13 @@
+// Package generator sends the requests of a Client over HTTP/1.1, on many connections from one
+// thread. A connection has at most one request in flight. In a closed loop it sends the next one
+// when it has its answer; in an open loop requests are due at a rate, whatever the server does,
+// and a latency counts from the moment at which its request was due.
+//
+//	client.go       what a generator asks of its client, and the phases of a load
+//	generator.go    the loop: when a connection sends, and how long the loop waits
+//	connections.go  answers, and connections that break and are dialed again
+//	answer.go       one answer, read from its bytes
+//	poller.go       which sockets can be read; goroutines read them where there is no epoll
+//	poller_linux.go, poller_other.go  this system's poller, and the CPU time of its thread
+//	testing.go      what tests of other rooms need
+package generator

@@ -1,0 +1,248 @@
+package generator
+
+import (
+	"net"
+	"runtime"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// Options say where a generator sends its requests.
+type Options struct {
+	Address     string // host:port
+	Connections int
+	Timeout     time.Duration // of an answer
+}
+
+// A Generator is one thread over the sockets of its connections. The goroutine that calls Run
+// owns all of it but for what mu guards.
+type Generator struct {
+	options Options
+	client  Client
+	poll    Poller
+	conns   []*conn
+	free    []*conn // may send; the longest idle is first
+	resting []*conn // were told to come again, in the order in which they will
+	ready   []int
+	base    time.Time
+	stopped atomic.Bool
+
+	phase    Phase
+	begin    time.Duration // of the phase, since base
+	end      time.Duration
+	next     uint64 // number of the next request that is due
+	inFlight int
+	spent    int // connections that send no more in this phase
+	checked  time.Duration
+	failed   error // ends the phase
+
+	// mu is held by Run but for its waits. It guards the client's state, waiting and dialed.
+	mu      sync.Mutex
+	waiting uint64 // requests that are due and not sent yet
+	dialed  []dialed
+}
+
+// A conn is a connection.
+type conn struct {
+	number   int
+	up       bool
+	idle     bool          // in free or resting
+	busy     bool          // has a request in flight
+	since    time.Duration // when the request was due, or sent in a closed loop
+	sent     time.Duration
+	resume   time.Duration // when a resting one may send
+	in       []byte        // of an answer
+	attempts int           // to dial, since it was up
+}
+
+type dialed struct {
+	c    *conn
+	conn net.Conn
+	err  error
+}
+
+// Timing of a generator.
+const (
+	lookEvery   = 100 * time.Millisecond // between two looks at answers that are late
+	restFor     = 20 * time.Millisecond  // after "come again later"
+	dialTimeout = 5 * time.Second
+)
+
+// New returns a generator that is not connected.
+func New(client Client, o Options) (*Generator, error) {
+	poll, err := NewPoller()
+	if err != nil {
+		return nil, err
+	}
+	return newGenerator(client, o, poll), nil
+}
+
+func newGenerator(client Client, o Options, poll Poller) *Generator {
+	g := &Generator{options: o, client: client, poll: poll, base: time.Now()}
+	for i := range o.Connections {
+		g.conns = append(g.conns, &conn{number: i, in: make([]byte, 0, 16<<10)})
+	}
+	return g
+}
+
+// Connect opens the connections, before the first Run.
+func (g *Generator) Connect() error {
+	for _, c := range g.conns {
+		conn, err := net.DialTimeout("tcp", g.options.Address, dialTimeout)
+		if err != nil {
+			return err
+		}
+		if err := g.poll.Add(c.number, conn); err != nil {
+			return err
+		}
+		c.up = true
+	}
+	return nil
+}
+
+// Close ends the connections.
+func (g *Generator) Close() { g.poll.Close() }
+
+// Stop ends the phase that runs, and those that begin later, when what is in flight is answered.
+func (g *Generator) Stop() { g.stopped.Store(true) }
+
+// Look calls fn while the client is not called. It passes how many requests are in flight, and
+// how many are due and not sent yet.
+func (g *Generator) Look(fn func(inFlight int, waiting uint64)) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	fn(g.inFlight, g.waiting)
+}
+
+// Run sends for the length of the phase and waits for the answers. It returns the CPU time that
+// its thread took, 0 where that is not known.
+func (g *Generator) Run(p Phase) (cpu time.Duration, err error) {
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	before := threadTime()
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.start(p)
+	for {
+		now := g.now()
+		sending := g.sending(now)
+		if !sending {
+			g.end = min(g.end, now)
+			if g.inFlight == 0 {
+				break
+			}
+		}
+		if sending {
+			g.send(now)
+		}
+		if now-g.checked >= lookEvery {
+			g.look(now)
+		}
+		g.waiting = max(g.due(min(now, g.end)), g.next) - g.next
+		if err = g.wait(g.patience(g.now(), sending)); err != nil {
+			break
+		}
+	}
+	g.unsent()
+	g.waiting = 0
+	return threadTime() - before, err
+}
+
+func (g *Generator) now() time.Duration { return time.Since(g.base) }
+
+func (g *Generator) start(p Phase) {
+	g.phase, g.begin, g.next, g.spent, g.failed = p, g.now(), 0, 0, nil
+	g.end = g.begin + p.Length
+	g.free, g.resting = g.free[:0], g.resting[:0]
+	for _, c := range g.conns {
+		if c.up && !c.busy {
+			c.idle = true
+			g.free = append(g.free, c)
+		}
+	}
+}
+
+// sending reports whether there may be something to send at this moment.
+func (g *Generator) sending(now time.Duration) bool {
+	late := g.phase.SendsLate && g.phase.Rate > 0 && g.dueAt(g.next) < g.end
+	return (now < g.end || late) && g.spent < len(g.conns) && !g.stopped.Load()
+}
+
+// due is how many requests of an open loop were due at a moment.
+func (g *Generator) due(at time.Duration) uint64 {
+	if g.phase.Rate == 0 {
+		return g.next
+	}
+	return uint64((at-g.begin).Seconds()*g.phase.Rate) + 1
+}
+
+// dueAt is when a request of an open loop is due.
+func (g *Generator) dueAt(k uint64) time.Duration {
+	return g.begin + time.Duration(float64(k)/g.phase.Rate*float64(time.Second))
+}
+
+// send sends all requests that may be sent now.
+func (g *Generator) send(now time.Duration) {
+	for len(g.resting) > 0 && g.resting[0].resume <= now {
+		g.free = append(g.free, g.resting[0])
+		g.resting = g.resting[:copy(g.resting, g.resting[1:])]
+	}
+	n := 0
+	for ; n < len(g.free); n++ {
+		since := now
+		if g.phase.Rate > 0 {
+			if since = g.dueAt(g.next); since > now || since >= g.end {
+				break
+			}
+			g.next++
+		}
+		c := g.free[n]
+		c.idle = false
+		g.request(c, since)
+	}
+	g.free = g.free[:copy(g.free, g.free[n:])]
+}
+
+// patience is how long to wait for answers.
+func (g *Generator) patience(now time.Duration, sending bool) time.Duration {
+	d := lookEvery
+	if !sending {
+		return d
+	}
+	if g.phase.Rate > 0 && len(g.free) > 0 {
+		d = min(d, g.dueAt(g.next)-now)
+	}
+	if len(g.resting) > 0 {
+		d = min(d, g.resting[0].resume-now)
+	}
+	if now < g.end || !g.phase.SendsLate {
+		d = min(d, g.end-now)
+	}
+	return max(d, 0)
+}
+
+// wait waits for answers, without the lock, and takes those that came.
+func (g *Generator) wait(d time.Duration) (err error) {
+	g.mu.Unlock()
+	g.ready, err = g.poll.Wait(d, g.ready[:0])
+	g.mu.Lock()
+	if err != nil {
+		return err
+	}
+	for _, i := range g.ready {
+		g.receive(g.conns[i])
+	}
+	return g.failed
+}
+
+// unsent tells the client of the requests that were due and that no connection was free for. The
+// time that such a request had waited at the end is a lower bound of its latency.
+func (g *Generator) unsent() {
+	if g.phase.Rate == 0 {
+		return
+	}
+	for ; g.dueAt(g.next) < g.end; g.next++ {
+		g.client.Unsent(g.now() - g.dueAt(g.next))
+	}
+}
