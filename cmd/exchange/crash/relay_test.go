@@ -64,8 +64,8 @@ const (
 
 const (
 	relayDelay = 300 * time.Millisecond // how long a piece waits in a slow relay
-	// a second and direction, of one that trickles: the load of a round asks for many times that
-	relayBytes = 4000
+	// a second and direction, of one that trickles: looks and beats take most of it
+	relayBytes = 16000
 	relayPiece = 512 // bytes after which another connection has its turn on a line
 )
 

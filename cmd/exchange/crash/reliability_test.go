@@ -67,7 +67,7 @@ The page is written only when every round was as it must be: the last column has
 campaign's choices, though not the moments at which a machine carries them out.
 
 Network faults are those of a relay between the exchange and Redis. ` + "`every piece late`" +
-	` delays each piece of either direction by 300 to 450 ms, and ` + "`little bandwidth`" + ` is 4 kB a
+	` delays each piece of either direction by 300 to 450 ms, and ` + "`little bandwidth`" + ` is 16 kB a
 second for all connections together; both stay until at least 5 appends took longer than ` +
 	"`timing.stall_ms`" + `, all clients waited at once, ` + "`/readyz`" + ` said that no
 orders are taken, and orders were accepted all the same.
