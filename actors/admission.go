@@ -171,7 +171,7 @@ func (e *Engine) Withdraw(key *directory.Key, nonce uint64, currency uint16, amo
 	c := newCommand(event.KindWithdraw)
 	c.key, c.account = key, key.Account
 	c.order.nonce = nonce
-	c.withdraw = withdrawWish{currency: currency, amount: amount, address: address}
+	c.withdraw = withdrawRequest{currency: currency, amount: amount, address: address}
 	return e.do(c)
 }
 
@@ -180,15 +180,15 @@ func (e *Engine) Withdraw(key *directory.Key, nonce uint64, currency uint16, amo
 func (e *Engine) ConfirmWithdraw(key *directory.Key, nonce, withdraw uint64, code string) (*Command,
 	error) {
 	return e.moveWithdraw(key, nonce,
-		withdrawWish{id: withdraw, to: event.WithdrawVerified, code: code})
+		withdrawRequest{id: withdraw, to: event.WithdrawVerified, code: code})
 }
 
 // CancelWithdraw takes a withdraw back; as Place. It is refused for RefusedWithdraw.
 func (e *Engine) CancelWithdraw(key *directory.Key, nonce, withdraw uint64) (*Command, error) {
-	return e.moveWithdraw(key, nonce, withdrawWish{id: withdraw, to: event.WithdrawCancelled})
+	return e.moveWithdraw(key, nonce, withdrawRequest{id: withdraw, to: event.WithdrawCancelled})
 }
 
-func (e *Engine) moveWithdraw(key *directory.Key, nonce uint64, w withdrawWish) (*Command, error) {
+func (e *Engine) moveWithdraw(key *directory.Key, nonce uint64, w withdrawRequest) (*Command, error) {
 	c := newCommand(event.KindWithdrawMoved)
 	c.key, c.account = key, key.Account
 	c.order.nonce, c.withdraw = nonce, w

@@ -31,42 +31,64 @@ const (
 // book. The owner that ends it replies once. A handler whose time is up leaves the command to its
 // owner and never touches it again.
 type Command struct {
-	entry // of the journal: the command's complete effects; record.Pair is set from the start
+	entry // its complete effects, for the journal; record.Pair is set from the start
+	request
+	decision
 
-	kind    event.Kind         // what is asked for: KindOrder, KindCancel, KindAccount ...
-	key     *directory.Key     // whose; nil: an operator's
-	account *directory.Account // whose wallet it goes through; nil: it goes through the registry
-	pair    *directory.Pair    // KindOrder: the market; kindCancelAll: the only one, or nil
-	who     string             // the operator
+	admitted bool          // holds a place in the limits, given back at release
+	reply    chan struct{} // capacity 1, so an answer never waits
+	timer    *time.Timer   // of the handler's wait
+}
 
-	order struct { // the wish, KindOrder and KindCancel
-		nonce    uint64
-		id       uint64 // KindCancel
-		side     trading.Side
-		price    money.Price
-		amount   money.Amount
-		clientID event.ClientID
-	}
-	withdraw withdrawWish
-	admin    Admin
-	sweep    *sweep   // KindCancel: the order to cancel all that it is part of
-	orders   []uint64 // kindCancelAll: what was cancelled
+// A request is what a command asks for, and for whom. Its handler fills it in.
+type request struct {
+	kind     event.Kind         // KindOrder, KindCancel, KindAccount ...
+	timeUs   int64              // of the request; its book may raise it
+	made     int64              // the same moment, as metrics.Now tells
+	key      *directory.Key     // that signed it; nil: an operator's
+	operator string             // name; "": a client's
+	account  *directory.Account // whose wallet it goes through; nil: it goes through the registry
+	pair     *directory.Pair    // KindOrder: the market; kindCancelAll: the only one, or nil
 
-	timeUs int64
-	made   int64 // when it was made, as metrics.Now tells
+	order    orderRequest
+	withdraw withdrawRequest
+	admin    Admin  // of an operator's; the registry fills in what came of it
+	sweep    *sweep // KindCancel: the order to cancel all that it is part of
+}
 
-	ticket   uint64 // the wallet's number for it, while it is out
-	reserved reservation
-	admitted bool // holds a place in the limits, given back at release
+// A decision is what the actors have made of a request, beside its record.
+type decision struct {
+	outcome   Outcome
+	ticket    uint64         // the wallet's number for the command, while it is out
+	reserved  reservation    // in the wallet
+	shortfall reservation    // needed - available, when funds were refused
+	lastNonce uint64         // of the key, when its nonce was refused
+	cancelled []uint64       // kindCancelAll: the orders
+	moved     state.Withdraw // KindWithdrawMoved, accepted: as it is after that
+	adminErr  error          // why an operator's request changed nothing
+}
 
-	outcome Outcome
-	// shortfall is what was missing when funds were refused: needed - available, with the currency.
-	shortfall reservation
-	lastNonce uint64 // of the key, when its nonce was refused
-	adminErr  error
+// An orderRequest is what is asked for with a KindOrder or a KindCancel. The nonce is of all kinds.
+type orderRequest struct {
+	nonce    uint64
+	id       uint64 // KindCancel
+	side     trading.Side
+	price    money.Price
+	amount   money.Amount
+	clientID event.ClientID
+}
 
-	reply chan struct{} // capacity 1: whoever replies never waits
-	timer *time.Timer
+// A withdrawRequest is what is asked for with a withdraw.
+type withdrawRequest struct {
+	id       uint64
+	currency uint16
+	amount   money.Amount
+	address  string
+	to       uint8  // KindWithdrawMoved: the next status
+	code     string // from its owner, to confirm it
+	details  string // from an operator, when it is refused
+
+	despiteFreeze bool // from an operator, when it is approved
 }
 
 // A reservation is an amount of a currency that a command has set aside in its wallet.
@@ -84,13 +106,8 @@ var commands = sync.Pool{New: func() any {
 }}
 
 func newCommand(kind event.Kind) *Command {
-	c := commands.Get().(*Command)
-	c.kind, c.key, c.account, c.pair, c.who, c.sweep, c.orders = kind, nil, nil, nil, "", nil, nil
-	c.order.id, c.order.clientID = 0, event.ClientID{}
-	c.reserved, c.shortfall = reservation{}, reservation{}
-	c.outcome, c.adminErr, c.admitted, c.ticket = undecided, nil, false, 0
-	now := time.Now()
-	c.timeUs, c.made, c.trace = now.UnixMicro(), metrics.At(now), metrics.Trace{}
+	c, now := commands.Get().(*Command), time.Now()
+	c.kind, c.timeUs, c.made = kind, now.UnixMicro(), metrics.At(now)
 	// The microsecond chooses who is traced: it costs nothing, belongs to nobody, and no client can
 	// aim at it.
 	if c.timeUs%metrics.TraceOneIn == 0 {
@@ -101,11 +118,19 @@ func newCommand(kind event.Kind) *Command {
 
 // Free gives a finished command back to the pool. Only the handler that got the reply may call it.
 func (c *Command) Free() {
-	c.admin, c.withdraw = Admin{}, withdrawWish{}
-	if cap(c.record.Order.Trades) > keptTrades {
-		c.record.Order.Trades, c.encoded = nil, nil
-	}
+	c.reset()
 	commands.Put(c)
+}
+
+// reset makes the command zero, but for its reply, its timer, and the memory of its entry.
+func (c *Command) reset() {
+	reply, timer, encoded, trades := c.reply, c.timer, c.encoded[:0], c.record.Order.Trades[:0]
+	if cap(trades) > keptTrades {
+		encoded, trades = nil, nil
+	}
+	*c = Command{}
+	c.command, c.encoded, c.record.Order.Trades = c, encoded, trades
+	c.reply, c.timer = reply, timer
 }
 
 // keptTrades bounds the memory of a large order that a pooled command keeps.
@@ -124,11 +149,11 @@ func (c *Command) Outcome() Outcome { return c.outcome }
 func (c *Command) Record() *event.Record { return &c.record }
 
 // Cancelled are the orders that a CancelAll cancelled, in order of their ids.
-func (c *Command) Cancelled() []uint64 { return c.orders }
+func (c *Command) Cancelled() []uint64 { return c.cancelled }
 
 // Withdraw is the withdraw that a ConfirmWithdraw, CancelWithdraw or MoveWithdraw changed, as it
 // was after that.
-func (c *Command) Withdraw() *state.Withdraw { return &c.withdraw.moved }
+func (c *Command) Withdraw() *state.Withdraw { return &c.moved }
 
 // Shortfall is what was missing when the refusal's reason is RefusedFunds.
 func (c *Command) Shortfall() (currency uint16, missing money.Balance) {
@@ -149,7 +174,7 @@ func (c *Command) refuse(reason uint8) {
 
 // begin gives the command's record its head. pair is 0 of a record that no book sees.
 func (c *Command) begin(kind event.Kind, pair uint16) *event.Record {
-	return c.entry.begin(kind, pair, c.timeUs, c.who)
+	return c.entry.begin(kind, pair, c.timeUs, c.operator)
 }
 
 // own is what the command's wallet has set aside for it.
@@ -172,18 +197,3 @@ func (c *Command) keyNumber() uint32 {
 // kindCancelAll asks for the cancels of all open orders of an account. It is never a record: each
 // of its cancels is one.
 const kindCancelAll event.Kind = 255
-
-// A withdrawWish is what is asked for with a withdraw.
-type withdrawWish struct {
-	id       uint64
-	currency uint16
-	amount   money.Amount
-	address  string
-	to       uint8  // KindWithdrawMoved: the next status
-	code     string // from its owner, to confirm it
-	details  string // from an operator, when it is refused
-
-	despiteFreeze bool // from an operator, when it is approved
-
-	moved state.Withdraw // KindWithdrawMoved, accepted: as it is after that
-}

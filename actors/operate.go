@@ -39,7 +39,7 @@ func (e *Engine) admitOperator(c *Command) error {
 // administrate sends an operator's command through the registry.
 func (e *Engine) administrate(kind event.Kind, who string, a Admin) (Admin, error) {
 	c := newCommand(kind)
-	c.admin, c.who = a, who
+	c.admin, c.operator = a, who
 	if err := e.admitOperator(c); err != nil {
 		c.Free()
 		return a, e.turnAway(err)
@@ -181,7 +181,7 @@ func (e *Engine) operate(c *Command, who string, account uint32) (*Command, erro
 }
 
 func (e *Engine) sendOperator(c *Command, who string, account uint32) error {
-	c.account, c.who = e.dir.Account(account), who
+	c.account, c.operator = e.dir.Account(account), who
 	if err := e.admitOperator(c); err != nil {
 		c.Free()
 		return e.turnAway(err)
@@ -204,7 +204,7 @@ func (e *Engine) OperatorCancel(who string, order uint64) (*Command, error) {
 		return nil, refusef("order %d is not open", order)
 	}
 	c := newCommand(event.KindCancel)
-	c.order.nonce, c.order.id = 0, order
+	c.order.id = order
 	return e.operate(c, who, account)
 }
 
@@ -213,14 +213,14 @@ func (e *Engine) OperatorCancel(who string, order uint64) (*Command, error) {
 // approval for RefusedFrozen when the account is frozen.
 func (e *Engine) MoveWithdraw(who string, withdraw uint64, to uint8, details string) (*Command,
 	error) {
-	return e.moveAsOperator(who, withdrawWish{id: withdraw, to: to, details: details})
+	return e.moveAsOperator(who, withdrawRequest{id: withdraw, to: to, details: details})
 }
 
 // ApproveDespiteFreeze approves a withdraw also of a frozen account; otherwise as MoveWithdraw. If
 // the account is frozen, the log says so before the approval is sent to the store.
 func (e *Engine) ApproveDespiteFreeze(who string, withdraw uint64) (*Command, error) {
 	return e.moveAsOperator(who,
-		withdrawWish{id: withdraw, to: event.WithdrawApproved, despiteFreeze: true})
+		withdrawRequest{id: withdraw, to: event.WithdrawApproved, despiteFreeze: true})
 }
 
 // insisted logs an approval that its operator wants despite a freeze. The wallet calls it before
@@ -228,10 +228,10 @@ func (e *Engine) ApproveDespiteFreeze(who string, withdraw uint64) (*Command, er
 // never hears.
 func (e *Engine) insisted(c *Command) {
 	e.log.Warn("a withdraw of a frozen account is approved, as the operator insists", "operator",
-		c.who, "withdraw", c.record.WithdrawMoved.ID, "account", c.account.Name)
+		c.operator, "withdraw", c.record.WithdrawMoved.ID, "account", c.account.Name)
 }
 
-func (e *Engine) moveAsOperator(who string, wish withdrawWish) (*Command, error) {
+func (e *Engine) moveAsOperator(who string, wish withdrawRequest) (*Command, error) {
 	switch to := wish.to; {
 	case to != event.WithdrawApproved && to != event.WithdrawRefused:
 		return nil, refusef("a withdraw is approved or refused, not given status %d", to)
@@ -252,7 +252,6 @@ func (e *Engine) moveAsOperator(who string, wish withdrawWish) (*Command, error)
 		return nil, refusef("there is no pending withdraw %d", wish.id)
 	}
 	c := newCommand(event.KindWithdrawMoved)
-	c.order.nonce = 0
 	c.withdraw = wish
 	return e.operate(c, who, account)
 }

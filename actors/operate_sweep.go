@@ -81,7 +81,7 @@ func (e *Engine) sweepOf(ctx context.Context, who string, account uint32,
 	p *directory.Pair) ([]uint64,
 	error) {
 	c := newCommand(kindCancelAll)
-	c.pair, c.order.nonce = p, 0
+	c.pair = p
 	if err := e.sendOperator(c, who, account); err != nil {
 		return nil, err
 	}
@@ -90,7 +90,7 @@ func (e *Engine) sweepOf(ctx context.Context, who string, account uint32,
 		return nil, ErrTimeout
 	}
 	defer c.Free()
-	return c.orders, nil
+	return c.cancelled, nil
 }
 
 // maxFailures bounds how many failures are named.

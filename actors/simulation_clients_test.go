@@ -33,7 +33,7 @@ type clients struct {
 	credits   []credit            // that were sent
 	barred    map[string]*bar     // accounts that are frozen and keys that are revoked, by name
 	restedBy  map[uint64]int      // order -> step in which it was answered that it rests
-	sending   *request            // is about to be admitted, or not
+	sending   *played             // is about to be admitted, or not
 
 	told     uint64 // highest sequence that any engine has answered with
 	outcomes map[string]int
@@ -112,8 +112,8 @@ func (s *sim) withdrawOf(r *rand.Rand, account uint32, status uint8) uint64 {
 	return newest(r, s.withdraws)
 }
 
-// A request is a command on its way.
-type request struct {
+// A played command is one on its way.
+type played struct {
 	unfit   bool // when it was sent, its engine had heard that the store may lose what is appended
 	l       *life
 	what    string
@@ -143,7 +143,7 @@ type request struct {
 }
 
 // cancels says whether it is one of those that a share of the limits is kept for.
-func (q *request) cancels() bool { return q.sweep || q.order != 0 }
+func (q *played) cancels() bool { return q.sweep || q.order != 0 }
 
 // amountOf is one of all kinds.
 func amountOf(r *rand.Rand) money.Amount {
@@ -214,7 +214,7 @@ func (s *sim) command(r *rand.Rand, l *life) {
 		s.operator(r, l)
 		return
 	}
-	q := &request{l: l, key: key, account: key.Account.ID, nonce: s.nextNonce(r, keyName)}
+	q := &played{l: l, key: key, account: key.Account.ID, nonce: s.nextNonce(r, keyName)}
 	var run func() (*Command, error)
 	switch n := r.IntN(44); {
 	case n < 26:
@@ -268,7 +268,7 @@ type namedOrder struct {
 }
 
 // begin notes a command just before it is sent.
-func (s *sim) begin(q *request) {
+func (s *sim) begin(q *played) {
 	q.begun, q.seq, q.unfit, s.sending = s.steps, s.model.Seq, q.l.unfit, q
 	s.look(q, q.account)
 	q.l.open[q.account]++
@@ -288,7 +288,7 @@ func (s *sim) begin(q *request) {
 }
 
 // look notes whether the model knows all that an account's wallet knows.
-func (s *sim) look(q *request, account uint32) {
+func (s *sim) look(q *played, account uint32) {
 	w := q.l.wallets[account]
 	q.touched = s.model.Accounts[account-1].Touched(s.model.Seq)
 	q.quiet = q.l.open[account] == 0 && q.l.open[0] == 0 && w.applied >= q.touched && !q.l.wakes(w)
@@ -374,7 +374,7 @@ func (s *sim) operator(r *rand.Rand, l *life) {
 		s.decideWithdraw(r, l)
 	case n < 23:
 		id := newest(r, s.orders)
-		q := &request{l: l, what: fmt.Sprintf("cancel %d", id)}
+		q := &played{l: l, what: fmt.Sprintf("cancel %d", id)}
 		s.asOperator(q, func() (*Command, error) { return e.OperatorCancel("op", id) })
 	default:
 		if a := s.model.Account(name); a != nil && a.ID <= e.dir.Count() {
@@ -393,7 +393,7 @@ func (s *sim) operator(r *rand.Rand, l *life) {
 // decideWithdraw approves or refuses one, now and then while its account is being frozen, or is
 // frozen.
 func (s *sim) decideWithdraw(r *rand.Rand, l *life) {
-	q := &request{l: l, to: event.WithdrawApproved}
+	q := &played{l: l, to: event.WithdrawApproved}
 	switch r.IntN(8) {
 	case 0:
 		q.to, q.id = event.WithdrawRefused, s.withdrawOf(r, 0, event.WithdrawNew)
@@ -559,7 +559,7 @@ func turnedAwayBy(err error) bool {
 }
 
 // asOperator sends a command of an operator's through a wallet.
-func (s *sim) asOperator(q *request, run func() (*Command, error)) {
+func (s *sim) asOperator(q *played, run func() (*Command, error)) {
 	l := q.l
 	s.spawn(l, fmt.Sprintf("%d.operator: %s", l.number, q.what), func() {
 		q.begun = s.steps
@@ -597,7 +597,7 @@ func (s *sim) swept(l *life, a *simulation.Account, pair *directory.Pair, since 
 
 // answered looks at an answer: what it says must be durable, and nobody else may have been told the
 // same.
-func (s *sim) answered(q *request, c *Command, err error) {
+func (s *sim) answered(q *played, c *Command, err error) {
 	at := simulation.KeyNonce{Nonce: q.nonce}
 	if q.key != nil {
 		at.Key = q.key.Number
@@ -665,7 +665,7 @@ func (s *sim) answered(q *request, c *Command, err error) {
 }
 
 // claim is the record that an answer tells of: each is told once.
-func (s *sim) claim(q *request, record string) uint64 {
+func (s *sim) claim(q *played, record string) uint64 {
 	list := s.records[record]
 	if len(list) == 0 {
 		s.violate("engine %d answers %s with a record that is not durable, or was answered before",
@@ -702,7 +702,7 @@ func (s *sim) toldLast(key *directory.Key, nonce, before, last uint64) {
 
 // mayBeAccepted checks that neither its freeze nor the end of its key was acknowledged before a
 // command began.
-func (s *sim) mayBeAccepted(q *request) {
+func (s *sim) mayBeAccepted(q *played) {
 	if q.key == nil {
 		return
 	}
@@ -720,7 +720,7 @@ func (s *sim) isBarred(name string, begun int) bool {
 }
 
 // accepted checks that the record is what was asked for.
-func (s *sim) accepted(q *request, seq uint64, r *event.Record) {
+func (s *sim) accepted(q *played, seq uint64, r *event.Record) {
 	asked := true
 	switch r.Kind {
 	case event.KindOrder:
@@ -755,7 +755,7 @@ func (s *sim) accepted(q *request, seq uint64, r *event.Record) {
 
 // movedAsOperator checks that no money has left an account whose freeze was acknowledged before,
 // unless the operator insisted.
-func (s *sim) movedAsOperator(q *request, m *event.WithdrawMoved) {
+func (s *sim) movedAsOperator(q *played, m *event.WithdrawMoved) {
 	name := s.model.Accounts[m.Account-1].Name
 	switch {
 	case q.key != nil:
@@ -770,7 +770,7 @@ func (s *sim) movedAsOperator(q *request, m *event.WithdrawMoved) {
 }
 
 // refused checks that the reason is so.
-func (s *sim) refused(q *request, seq uint64, c *Command) {
+func (s *sim) refused(q *played, seq uint64, c *Command) {
 	r := c.Record()
 	if r.Kind != event.KindRefusal {
 		if h := q.code.history; r.CodeRefused.Expired && !h.IsZero() && h != s.model.History {
@@ -845,7 +845,7 @@ func (s *sim) refused(q *request, seq uint64, c *Command) {
 
 // checkShortfall compares what an answer says is missing with what is: exactly, if the model knows
 // what it was decided on.
-func (s *sim) checkShortfall(q *request, c *Command, currency uint16, need, lacks *big.Int,
+func (s *sim) checkShortfall(q *played, c *Command, currency uint16, need, lacks *big.Int,
 	exact bool) {
 	of, missing := c.Shortfall()
 	said := simulation.Units(missing)
@@ -912,7 +912,7 @@ func (s *sim) withinLimits() {
 // checkInFlight counts the commands that were admitted and have no answer: each of them has its
 // place in the limits.
 func (l *life) checkInFlight(s *sim) {
-	l.admitted = slices.DeleteFunc(l.admitted, func(q *request) bool {
+	l.admitted = slices.DeleteFunc(l.admitted, func(q *played) bool {
 		return q.told || len(q.reply) > 0
 	})
 	// by account; 0: of all

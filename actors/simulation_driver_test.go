@@ -124,10 +124,10 @@ type life struct {
 	tries map[string]try            // what was sent to the store without an answer, by kind of call
 	// the highest nonce that is known to be taken, by key: durable when it began, or answered since
 	taken     map[uint32]uint64
-	admitted  []*request // that may have no answer yet
-	changing  bool       // somebody changes maintenance
-	confirmed time.Time  // when the store was asked that last said that it owns it
-	unfit     bool       // the store's last answer was that it may lose what is appended
+	admitted  []*played // that may have no answer yet
+	changing  bool      // somebody changes maintenance
+	confirmed time.Time // when the store was asked that last said that it owns it
+	unfit     bool      // the store's last answer was that it may lose what is appended
 	rhythm    persistence.Rhythm
 }
 

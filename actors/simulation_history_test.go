@@ -262,7 +262,7 @@ func (s *sim) codeFor(r *rand.Rand, id uint64) mailedCode {
 }
 
 // checkCode wants a withdraw that was just confirmed to be the one that its code was mailed for.
-func (s *sim) checkCode(q *request, seq uint64) {
+func (s *sim) checkCode(q *played, seq uint64) {
 	w := s.model.Withdraws[q.id]
 	want := mailedCode{q.code.text, s.model.History, w.ID, w.Issue, w.Account, w.Currency, w.Amount,
 		w.Address, w.TimeUs}

@@ -57,7 +57,7 @@ func (w *wallet) sweepOn() {
 		}
 		s.ids = s.ids[1:]
 		c := newCommand(event.KindCancel)
-		c.key, c.account, c.who, c.sweep = s.parent.key, s.parent.account, s.parent.who, s
+		c.key, c.account, c.operator, c.sweep = s.parent.key, s.parent.account, s.parent.operator, s
 		c.order.nonce, c.order.id = s.parent.order.nonce, id
 		s.out++
 		w.cancel(c)
@@ -68,7 +68,7 @@ func (w *wallet) sweepOn() {
 func (w *wallet) swept(c *Command) {
 	s := w.sweep
 	if c.outcome == Accepted {
-		s.parent.orders = append(s.parent.orders, c.record.Cancel.Order)
+		s.parent.cancelled = append(s.parent.cancelled, c.record.Cancel.Order)
 	}
 	c.Free()
 	if s.out--; s.out > 0 {
@@ -78,7 +78,7 @@ func (w *wallet) swept(c *Command) {
 		return
 	}
 	w.sweep = nil
-	slices.Sort(s.parent.orders)
+	slices.Sort(s.parent.cancelled)
 	w.out.finish(s.parent, Accepted)
 	w.goOn()
 }

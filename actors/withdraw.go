@@ -50,7 +50,7 @@ func (w *wallet) moveWithdraw(c *Command) {
 		return
 	}
 	d.Status, d.Details, d.Stale, d.Renewed = wish.to, wish.details, false, false
-	wish.moved = *d
+	c.moved = *d
 	if !d.Pending() {
 		delete(w.pending, d.ID)
 	}
