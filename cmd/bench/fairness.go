@@ -12,8 +12,8 @@ import (
 type fairness struct {
 	server
 	beside [2]*row // the many, the one
-	floods [2][]*connection
-	others []*connection
+	floods [2]*clients
+	others *clients
 }
 
 const (
@@ -54,11 +54,11 @@ func (f *fairness) measure(context.Context) error {
 	for i, flood := range f.floods {
 		flooded := make(chan error, 1)
 		go func() {
-			_, err := run(flood, f.options.length)
+			_, err := flood.run(f.options.length)
 			flooded <- err
 		}()
 		latencies := newLatencies()
-		_, err := runOpen(f.others, othersRate, f.options.length, latencies)
+		_, err := f.others.runOpen(othersRate, f.options.length, latencies)
 		if err := errors.Join(err, <-flooded); err != nil {
 			return err
 		}

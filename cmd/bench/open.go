@@ -85,7 +85,7 @@ func (l *openLoop) begin(_ context.Context, dir string) error {
 		if err := s.start(s.server, dir); err != nil {
 			return err
 		}
-		if _, err := run(s.connections, l.options.length); err != nil {
+		if _, err := s.clients.run(l.options.length); err != nil {
 			return err
 		}
 	}
@@ -102,7 +102,7 @@ func (l *openLoop) end() {
 func (l *openLoop) measure(context.Context) error {
 	const closedLoops = 3 // the highest of few is what nothing has disturbed
 	for range closedLoops {
-		closed, err := run(l.exchange.connections, l.options.length)
+		closed, err := l.exchange.clients.run(l.options.length)
 		if err != nil {
 			return err
 		}
@@ -151,7 +151,7 @@ func (l *openLoop) load(s *openSide, rate float64, d time.Duration) error {
 	if err != nil {
 		return err
 	}
-	_, err = runOpen(s.connections, rate, d, s.round)
+	_, err = s.clients.runOpen(rate, d, s.round)
 	return err
 }
 

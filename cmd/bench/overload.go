@@ -19,7 +19,7 @@ import (
 type overload struct {
 	server
 	refusal, accepted, memory, back *row
-	crowd                           []*connection
+	crowd                           *clients
 }
 
 // How an overload is made.
@@ -63,7 +63,7 @@ func (l *overload) begin(_ context.Context, dir string) error {
 	if l.crowd, err = l.more("crowd", overloadTimes*l.options.connections, 1); err != nil {
 		return err
 	}
-	_, err = run(l.connections, l.options.length)
+	_, err = l.clients.run(l.options.length)
 	return err
 }
 
@@ -89,7 +89,7 @@ func (l *overload) load(loop func() (result, error)) (r load, err error) {
 }
 
 func (l *overload) measure(context.Context) error {
-	best, err := l.load(func() (result, error) { return run(l.connections, l.options.length) })
+	best, err := l.load(func() (result, error) { return l.clients.run(l.options.length) })
 	if err != nil {
 		return err
 	}
@@ -101,7 +101,7 @@ func (l *overload) measure(context.Context) error {
 		return err
 	}
 	over, err := l.load(func() (result, error) {
-		return runOpen(l.crowd, overloadFactor*best.rate(), l.options.length, newLatencies())
+		return l.crowd.runOpen(overloadFactor*best.rate(), l.options.length, newLatencies())
 	})
 	if err != nil {
 		return err
@@ -138,7 +138,7 @@ func (l *overload) refuseAll() (r load, err error) {
 		return r, err
 	}
 	if r, err = l.load(func() (result, error) {
-		return run(l.connections, l.options.length)
+		return l.clients.run(l.options.length)
 	}); err != nil {
 		return r, err
 	}
@@ -162,7 +162,7 @@ func shareOut(best, over, refusals load) (accepted, expected float64) {
 func (l *overload) untilBack(rate float64) (time.Duration, error) {
 	start := time.Now()
 	for {
-		r, err := run(l.connections, backWindow)
+		r, err := l.clients.run(backWindow)
 		if err != nil {
 			return 0, err
 		}

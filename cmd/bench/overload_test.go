@@ -25,14 +25,14 @@ func TestWhatRefusalsLeave(t *testing.T) {
 
 func TestOnlyWhatIsTurnedAwayCountsAsThat(t *testing.T) {
 	n := 0
-	conns := served(t, 1, 1, func(w http.ResponseWriter, _ *http.Request) {
+	cl := served(t, 1, 1, func(w http.ResponseWriter, _ *http.Request) {
 		status := []int{503, 400, 201}[n%3]
 		n++
 		w.Header().Set("Content-Length", "0")
 		w.WriteHeader(status)
 	})
-	conns[0].placesOnly = true
-	r, err := run(conns, 50*time.Millisecond)
+	cl.conns[0].placesOnly = true
+	r, err := cl.run(50 * time.Millisecond)
 	if err != nil || r.away == 0 || r.away > r.refused || r.refused-r.away > r.away ||
 		r.refused == r.requests && r.requests > 2 {
 		t.Errorf("%+v, %v", r, err)

@@ -30,7 +30,7 @@ func (p *process) begin(_ context.Context, dir string) error {
 	if err := startExchange(&p.server, dir, nil); err != nil {
 		return err
 	}
-	_, err := run(p.connections, p.options.length)
+	_, err := p.clients.run(p.options.length)
 	return err
 }
 
@@ -48,7 +48,7 @@ func (p *process) measure(context.Context) error {
 	const most = 20
 	var requests float64
 	for range most {
-		r, err := run(p.connections, p.options.length)
+		r, err := p.clients.run(p.options.length)
 		if err != nil {
 			return err
 		}

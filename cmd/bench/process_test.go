@@ -48,7 +48,7 @@ func TestAScrapeHasWhatItIsAskedForOrFails(t *testing.T) {
 // Each scrape allocates ten, and each request three; the collector's share is one of four seconds.
 func TestAllocationsOfAScrapeAreNotThoseOfRequests(t *testing.T) {
 	p := newProcess(options{length: 1})
-	p.connections = served(t, 1, 1, func(w http.ResponseWriter, _ *http.Request) { rests(w, 1) })
+	p.clients = served(t, 1, 1, func(w http.ResponseWriter, _ *http.Request) { rests(w, 1) })
 	scrapes, requests := 0, 1.0 // a load as short as that is one request
 	p.operator = monitored(t, func() string {
 		scrapes++

@@ -21,8 +21,8 @@ type question struct {
 	leastRatio float64
 	megabytes  bool // the rate is shown in megabytes a second: the answer is long
 	rate, bare *row
-	asked      []*connection // of the exchange
-	yardstick  []*connection
+	asked      *clients // of the exchange
+	yardstick  *clients
 	length     int // of the answer
 }
 
@@ -72,13 +72,13 @@ func (r *reads) begin(_ context.Context, dir string) error {
 	if err := startExchange(&r.server, dir, nil); err != nil {
 		return err
 	}
-	if _, err := run(r.connections, r.options.length); err != nil { // trades, for ticker and chart
+	if _, err := r.clients.run(r.options.length); err != nil { // trades, for ticker and chart
 		return err
 	}
-	if err := deepen(r.connections, deepOrders); err != nil {
+	if err := deepen(r.clients, deepOrders); err != nil {
 		return err
 	}
-	for _, c := range r.connections { // more of them only: the book stays deep
+	for _, c := range r.clients.conns { // more of them only: the book stays deep
 		c.user.places, c.placesOnly = c.user.deep, true
 	}
 	for _, q := range r.questions {
@@ -118,10 +118,10 @@ func (r *reads) prepare(q *question) error {
 func (r *reads) measure(context.Context) error {
 	for _, q := range r.questions {
 		for _, side := range []struct {
-			conns []*connection
+			conns *clients
 			to    *row
 		}{{q.yardstick, q.bare}, {q.asked, q.rate}} {
-			got, err := run(side.conns, r.options.length)
+			got, err := side.conns.run(r.options.length)
 			if err != nil {
 				return err
 			}
@@ -140,13 +140,13 @@ func (r *reads) measure(context.Context) error {
 func (r *reads) measureOrders() error {
 	book := r.questions[len(r.questions)-1]
 	for _, side := range []struct {
-		readers []*connection
+		readers *clients
 		to      *row
 	}{{book.yardstick, r.ordersBy}, {book.asked, r.orders}} {
 		var readers sync.WaitGroup
 		var failed error
-		readers.Go(func() { _, failed = run(side.readers[:1], r.options.length) })
-		got, err := run(r.connections, r.options.length)
+		readers.Go(func() { _, failed = side.readers.runOf(1, r.options.length) })
+		got, err := r.clients.run(r.options.length)
 		readers.Wait()
 		if err != nil || failed != nil {
 			return fmt.Errorf("%v, %v", err, failed)

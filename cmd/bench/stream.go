@@ -320,12 +320,12 @@ func (c *crowd) measureEvents(s *server) error {
 	}
 	var times []float64
 	for range events {
-		if err := s.connections[0].order(
+		if err := s.clients.place(0,
 			"amount=0.001&pair=BTC_USDT&price=50000&type=sell"); err != nil {
 			return err
 		}
 		start := monotonic()
-		if err := s.connections[1].order(
+		if err := s.clients.place(1,
 			"amount=0.001&pair=BTC_USDT&price=50000&type=buy"); err != nil {
 			return err
 		}
@@ -356,32 +356,6 @@ func (s *streamed) arrived() (at int64, err error) {
 
 // manyFromHere lets all subscribers come from one address.
 const manyFromHere = "stream: {connections: 20000, connections_per_address: 20000}\n"
-
-// order places one order and waits for its answer.
-func (c *connection) order(form string) error {
-	c.nonce++
-	b, at := request("/api/v1/order/", c.user.key,
-		string(c.user.secret.Sign(nil, []byte(c.user.key+form))), form)
-	putNonce(b[at:], c.nonce)
-	if err := c.write(b); err != nil {
-		return err
-	}
-	var r result
-	for {
-		ready := []unix.PollFd{{Fd: int32(c.fd), Events: unix.POLLIN}}
-		if n, err := unix.Poll(ready, 10_000); n == 0 || err != nil && err != unix.EINTR {
-			return fmt.Errorf("no answer to an order: %v", err)
-		}
-		switch done, err := c.receive(&r); {
-		case err != nil:
-			return err
-		case done && r.refused > 0:
-			return fmt.Errorf("the order %s was refused", form)
-		case done:
-			return nil
-		}
-	}
-}
 
 // resident is the memory that a process has, as the system counts it.
 func resident(pid int) (float64, error) {
@@ -540,7 +514,7 @@ func (l *listened) begin(_ context.Context, dir string) error {
 	if err := startExchange(&l.server, dir, nil); err != nil {
 		return err
 	}
-	_, err := run(l.connections, l.server.options.length)
+	_, err := l.clients.run(l.server.options.length)
 	return err
 }
 
@@ -553,7 +527,7 @@ func (l *listened) end() {
 // meanwhile changes both.
 func (l *listened) measure(context.Context) error {
 	whole := l.server.options.length
-	before, err := run(l.connections, whole/2)
+	before, err := l.clients.run(whole / 2)
 	if err != nil {
 		return err
 	}
@@ -564,7 +538,7 @@ func (l *listened) measure(context.Context) error {
 	if err != nil {
 		return err
 	}
-	watched, err := run(l.connections, whole)
+	watched, err := l.clients.run(whole)
 	if err != nil {
 		return err
 	}
@@ -578,7 +552,7 @@ func (l *listened) measure(context.Context) error {
 	if err := l.close(); err != nil {
 		return err
 	}
-	after, err := run(l.connections, whole/2)
+	after, err := l.clients.run(whole / 2)
 	if err != nil {
 		return err
 	}

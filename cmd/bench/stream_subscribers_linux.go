@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"os"
 	"runtime"
@@ -15,10 +16,12 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"exchange/loadtest/generator"
 )
 
-// Subscribers are raw websockets on one thread, like the generator: what they take from the machine
-// is the reading itself and a look at the first bytes of each frame.
+// Subscribers are raw websockets on one thread and the generator's poller. They take little from
+// the machine: the reading itself, and a look at the first bytes of each frame.
 
 // An audience is so many subscribers of the same channels.
 type audience struct {
@@ -46,7 +49,7 @@ type seen struct {
 
 // A subscriber is one connection.
 type subscriber struct {
-	fd       int
+	number   int // in the poller
 	channels []string
 	upgraded bool
 	awaited  int    // channels that have not let it in
@@ -56,9 +59,9 @@ type subscriber struct {
 
 // subscribers are all of them.
 type subscribers struct {
-	ep      int
+	poll    generator.Poller
 	pipe    *os.File
-	list    []*subscriber // by fd
+	list    []*subscriber // by number; nil: closed, and standard input
 	dial    func() error  // opens one more; nil: no more are wanted
 	opening int
 	seen    seen
@@ -77,28 +80,21 @@ const openingAtOnce = 256
 // serveSubscribers is the helper's main loop.
 func serveSubscribers() {
 	runtime.LockOSThread()
-	s := &subscribers{pipe: os.NewFile(3, "pipe"), list: make([]*subscriber, 1<<16),
+	s := &subscribers{pipe: os.NewFile(3, "pipe"), list: make([]*subscriber, 1),
 		buffer: make([]byte, 1<<20)}
 	var err error
-	if s.ep, err = unix.EpollCreate1(unix.EPOLL_CLOEXEC); err == nil {
-		err = s.watch(0)
+	if s.poll, err = generator.NewPoller(); err == nil {
+		err = s.poll.Add(0, os.Stdin)
 	}
-	events := make([]unix.EpollEvent, 1024)
+	var ready []int
 	for err == nil {
-		var n int
-		n, err = unix.EpollWait(s.ep, events, 20)
-		if err == unix.EINTR {
-			err = nil
-			continue
-		}
-		for _, e := range events[:max(n, 0)] {
-			if e.Fd == 0 {
-				if err = s.questions(); err == io.EOF {
-					return
-				}
-				continue
+		ready, err = s.poll.Wait(20*time.Millisecond, ready[:0])
+		for _, i := range ready {
+			if i > 0 {
+				s.readable(i)
+			} else if err = s.questions(); err == io.EOF {
+				return
 			}
-			s.readable(int(e.Fd))
 		}
 		for s.dial != nil && s.opening < openingAtOnce && s.failed == nil {
 			s.failed = s.dial()
@@ -107,11 +103,6 @@ func serveSubscribers() {
 	}
 	fmt.Fprintln(os.Stderr, "subscribers:", err)
 	os.Exit(1)
-}
-
-func (s *subscribers) watch(fd int) error {
-	return unix.EpollCtl(s.ep, unix.EPOLL_CTL_ADD, fd,
-		&unix.EpollEvent{Events: unix.EPOLLIN, Fd: int32(fd)})
 }
 
 // finish answers the question that is open, if it can be.
@@ -131,8 +122,8 @@ func (s *subscribers) finish() {
 
 func (s *subscribers) questions() error {
 	var b [4096]byte
-	n, err := unix.Read(0, b[:])
-	if err != nil || n == 0 {
+	n, err := s.poll.Read(0, b[:])
+	if err != nil {
 		return io.EOF
 	}
 	s.in = append(s.in, b[:n]...)
@@ -203,45 +194,32 @@ func (s *subscribers) open(w *wish) {
 }
 
 func (s *subscribers) connect(address string, channels []string) error {
-	fd, err := connect(address)
+	conn, err := net.DialTimeout("tcp", address, patienceWithServer)
 	if err != nil {
 		return err
 	}
-	if fd >= len(s.list) {
-		return fmt.Errorf("%d connections are too many", fd)
-	}
 	// Closed, they are gone at once, or the next thousands of them would have no ports.
-	if err := unix.SetsockoptLinger(fd, unix.SOL_SOCKET, unix.SO_LINGER,
-		&unix.Linger{Onoff: 1}); err != nil {
+	if err := conn.(*net.TCPConn).SetLinger(0); err != nil {
 		return err
 	}
-	s.list[fd] = &subscriber{fd: fd, channels: channels, awaited: len(channels)}
+	c := &subscriber{number: len(s.list), channels: channels, awaited: len(channels)}
+	s.list = append(s.list, c)
 	s.opening++
-	if err := s.watch(fd); err != nil {
+	if err := s.poll.Add(c.number, conn); err != nil {
 		return err
 	}
-	return write(fd,
-		[]byte(
-			"GET /socket.v2/?EIO=4&transport=websocket HTTP/1.1\r\nHost: x\r\nConnection: "+
-				"Upgrade\r\nUpgrade: websocket\r\n"+
-				"Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n"))
-}
-
-func write(fd int, b []byte) error {
-	n, err := unix.Write(fd, b)
-	if err == nil && n != len(b) {
-		err = errors.New("a short message was written in part")
-	}
-	return err
+	return s.poll.Write(c.number, []byte("GET /socket.v2/?EIO=4&transport=websocket HTTP/1.1\r\n"+
+		"Host: x\r\nConnection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\n"+
+		"Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n"))
 }
 
 func (s *subscribers) close() {
-	for fd, c := range s.list {
+	for i, c := range s.list {
 		if c != nil {
-			unix.Close(fd) //nolint:errcheck
-			s.list[fd] = nil
+			s.poll.Remove(i)
 		}
 	}
+	s.list = s.list[:1]
 	s.opening, s.dial, s.failed = 0, nil, nil
 	if s.polls != nil {
 		s.polls()
@@ -250,16 +228,16 @@ func (s *subscribers) close() {
 }
 
 // readable reads once from a connection.
-func (s *subscribers) readable(fd int) {
-	c := s.list[fd]
-	if c == nil {
+func (s *subscribers) readable(number int) {
+	if number >= len(s.list) || s.list[number] == nil { // closed since the wait
 		return
 	}
-	n, err := unix.Read(fd, s.buffer)
-	if err == unix.EAGAIN || err == unix.EINTR {
+	c := s.list[number]
+	n, err := s.poll.Read(number, s.buffer)
+	if err == generator.ErrAgain {
 		return
 	}
-	if err != nil || n == 0 {
+	if err != nil {
 		s.lost(c)
 		return
 	}
@@ -270,7 +248,7 @@ func (s *subscribers) readable(fd int) {
 		c.kept = nil
 	}
 	if !c.upgraded {
-		head, rest, whole := bytes.Cut(b, headEnd)
+		head, rest, whole := bytes.Cut(b, []byte("\r\n\r\n"))
 		if !whole {
 			c.kept = bytes.Clone(b)
 			return
@@ -282,7 +260,7 @@ func (s *subscribers) readable(fd int) {
 		c.upgraded, b = true, rest
 		names, _ := json.Marshal(c.channels)
 		event := append(append([]byte(`42["subscribe",`), names...), ']')
-		if err := write(fd, masked(masked(nil, []byte("40")), event)); err != nil {
+		if err := s.poll.Write(number, masked(masked(nil, []byte("40")), event)); err != nil {
 			s.failed = err
 		}
 	}
@@ -299,8 +277,8 @@ func (s *subscribers) lost(c *subscriber) {
 	if c.awaited > 0 {
 		s.opening--
 	}
-	unix.Close(c.fd) //nolint:errcheck
-	s.list[c.fd] = nil
+	s.poll.Remove(c.number)
+	s.list[c.number] = nil
 }
 
 // looked is how many bytes of a frame say what it is.
@@ -355,7 +333,7 @@ func (s *subscribers) frame(c *subscriber, kind byte, b []byte) {
 		bytes.HasPrefix(b, refused):
 		s.failed = fmt.Errorf("a subscriber was told %q", b)
 	case len(b) == 1 && b[0] == '2':
-		write(c.fd, masked(nil, []byte("3"))) //nolint:errcheck // the server will say so
+		s.poll.Write(c.number, masked(nil, []byte("3"))) //nolint:errcheck // the server will say so
 	case bytes.HasPrefix(b, admitted):
 		if c.awaited--; c.awaited == 0 {
 			s.opening--

@@ -31,13 +31,13 @@ type server struct {
 	refused  *row   // nil for yardsticks: they know no orders
 	settings string // of the exchange, beside those of all
 	// synthetic ones of the exchange, for accounts to trade; 0: all trade the same pair
-	pairs       int
-	accounts    int    // 0: one for each connection
-	address     string // of the exchange's API
-	operator    string // of its operator's interface
-	pids        []int
-	stops       []func()
-	connections []*connection
+	pairs    int
+	accounts int    // 0: one for each connection
+	address  string // of the exchange's API
+	operator string // of its operator's interface
+	pids     []int
+	stops    []func()
+	clients  *clients
 }
 
 // Groups of rows: what is not of the servers is first.
@@ -90,7 +90,7 @@ func startResting(orders int) func(*server, string) error {
 		if err := startExchange(s, dir, nil); err != nil {
 			return err
 		}
-		return deepen(s.connections, orders)
+		return deepen(s.clients, orders)
 	}
 }
 
@@ -123,7 +123,7 @@ func (s *server) begin(_ context.Context, dir string) error {
 	if err := s.start(s, dir); err != nil {
 		return err
 	}
-	_, err := run(s.connections, s.options.length)
+	_, err := s.clients.run(s.options.length)
 	return err
 }
 
@@ -132,7 +132,7 @@ func (s *server) measure(context.Context) error {
 	if err != nil {
 		return err
 	}
-	r, err := run(s.connections, s.options.length)
+	r, err := s.clients.run(s.options.length)
 	if err != nil {
 		return err
 	}
@@ -288,7 +288,7 @@ func startExchange(s *server, dir string, store []string) error {
 	if err != nil {
 		return err
 	}
-	s.connections, err = dial(address, s.options.connections,
+	s.clients, err = dial(address, s.options.connections,
 		users, func(i int) string { return s.base(i) + "_USDT" })
 	return err
 }
@@ -318,7 +318,7 @@ func makeAccounts(operator string, n int, base func(account int) string) ([]*use
 }
 
 // more makes so many connections, each with a key of its own; an account has some of the keys.
-func (s *server) more(name string, n, keys int) ([]*connection, error) {
+func (s *server) more(name string, n, keys int) (*clients, error) {
 	var users []*user
 	for i := 0; len(users) < n; i++ {
 		u, err := account(s.operator, name+"-"+strconv.Itoa(i), s.base(i))

@@ -36,7 +36,7 @@ func (t *tester) begin(_ context.Context, dir string) error {
 	if err := startExchange(&t.server, dir, nil); err != nil {
 		return err
 	}
-	_, err := run(t.connections, t.options.length)
+	_, err := t.clients.run(t.options.length)
 	return err
 }
 
@@ -46,7 +46,7 @@ func (t *tester) measure(ctx context.Context) error {
 	requests, used := 0, 0.0
 	bare := func() error {
 		before := ownCPU()
-		r, err := run(t.connections, t.options.length/2)
+		r, err := t.clients.run(t.options.length / 2)
 		requests += r.requests
 		used += (ownCPU() - before).Seconds() * 1e6
 		return err

@@ -39,7 +39,7 @@ func (s *server) startYardstick(args ...string) (err error) {
 		users[i] = &user{key: "00000000000000000000000000000000",
 			secret: sign.New([]byte("secret"))}
 	}
-	s.connections, err = dial(s.address, len(users), users, func(int) string { return tradedPair })
+	s.clients, err = dial(s.address, len(users), users, func(int) string { return tradedPair })
 	return err
 }
 

@@ -124,8 +124,7 @@ func (g *Generator) Run(p Phase) (cpu time.Duration, err error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.start(p)
-	for {
-		now := g.now()
+	for now := g.begin; ; now = g.now() { // so the shortest phase sends once
 		sending := g.sending(now)
 		if !sending {
 			g.end = min(g.end, now)

@@ -13,8 +13,8 @@ import (
 	"exchange/gateway/sign"
 )
 
-// served is a server that answers orders by the handler, and connections of users to it.
-func served(t *testing.T, connections, users int, handler http.HandlerFunc) []*connection {
+// served is a server that answers orders by the handler, and clients of users to it.
+func served(t *testing.T, connections, users int, handler http.HandlerFunc) *clients {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -27,12 +27,13 @@ func served(t *testing.T, connections, users int, handler http.HandlerFunc) []*c
 	for i := range users {
 		list = append(list, &user{key: fmt.Sprintf("%032d", i), secret: sign.New([]byte("secret"))})
 	}
-	conns, err := dial(l.Addr().String(), connections,
+	cl, err := dial(l.Addr().String(), connections,
 		list, func(i int) string { return fmt.Sprintf("PAIR%d_USDT", i%2) })
 	if err != nil {
 		t.Fatal(err)
 	}
-	return conns
+	t.Cleanup(cl.Close)
+	return cl
 }
 
 // rests answers that an order rests.
@@ -51,7 +52,7 @@ func answered(w http.ResponseWriter, status int, body string) {
 func TestLatencyInAnOpenLoopCountsFromWhenARequestWasDue(t *testing.T) {
 	const perSecond, length = 2000, 100 * time.Millisecond
 	var over <-chan time.Time
-	conns := served(t, 1, 1, func(w http.ResponseWriter, _ *http.Request) {
+	cl := served(t, 1, 1, func(w http.ResponseWriter, _ *http.Request) {
 		if over == nil {
 			over = time.After(length)
 			<-over
@@ -59,7 +60,7 @@ func TestLatencyInAnOpenLoopCountsFromWhenARequestWasDue(t *testing.T) {
 		rests(w, 1)
 	})
 	h := newLatencies()
-	r, err := runOpen(conns, perSecond, length, h)
+	r, err := cl.runOpen(perSecond, length, h)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -77,7 +78,7 @@ func TestUsersOfAConnectionTakeTurnsAndCancelTheirOwn(t *testing.T) {
 	var mu sync.Mutex // of what follows
 	owners, cancels, id := map[string]string{}, 0, 0
 	seen := map[string]bool{}
-	conns := served(t, 1, 3, func(w http.ResponseWriter, r *http.Request) {
+	cl := served(t, 1, 3, func(w http.ResponseWriter, r *http.Request) {
 		mu.Lock()
 		defer mu.Unlock()
 		if err := r.ParseForm(); err != nil {
@@ -99,7 +100,7 @@ func TestUsersOfAConnectionTakeTurnsAndCancelTheirOwn(t *testing.T) {
 	})
 	const requests = 300
 	for range requests {
-		exchangeOne(t, conns[0])
+		exchangeOne(t, cl)
 	}
 	mu.Lock()
 	defer mu.Unlock()
@@ -115,23 +116,10 @@ func TestUsersOfAConnectionTakeTurnsAndCancelTheirOwn(t *testing.T) {
 	}
 }
 
-func exchangeOne(t *testing.T, c *connection) {
+func exchangeOne(t *testing.T, cl *clients) {
 	t.Helper()
-	if err := c.send(); err != nil {
-		t.Fatal(err)
-	}
-	p, err := newPoller([]*connection{c})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer p.close()
-	for done := false; !done; {
-		if _, err = p.wait(patienceWithServer); err == nil {
-			done, err = c.receive(&result{})
-		}
-		if err != nil {
-			t.Fatal(err)
-		}
+	if r, err := cl.once(0, cl.conns[0].request()); err != nil || r.requests != 1 {
+		t.Fatal(r, err)
 	}
 }
 
@@ -139,7 +127,7 @@ func exchangeOne(t *testing.T, c *connection) {
 // cancelled.
 func TestADeepBookIsFilledToTheOrderAndThenKept(t *testing.T) {
 	var id, deep atomic.Int64
-	conns := served(t, 2, 2, func(w http.ResponseWriter, r *http.Request) {
+	cl := served(t, 2, 2, func(w http.ResponseWriter, r *http.Request) {
 		switch {
 		case strings.HasSuffix(r.URL.Path, "cancel/"):
 			answered(w, http.StatusOK, "{}")
@@ -150,15 +138,15 @@ func TestADeepBookIsFilledToTheOrderAndThenKept(t *testing.T) {
 			answered(w, http.StatusCreated, `{"oid":1,"amount":0}`)
 		}
 	})
-	if err := deepen(conns, 19); err != nil {
+	if err := deepen(cl, 19); err != nil {
 		t.Fatal(err)
 	}
 	if n := deep.Load(); n != 20 {
 		t.Errorf("%d deep orders are for 19 on two connections", n)
 	}
 	for range 100 {
-		exchangeOne(t, conns[0])
-		if n := len(conns[0].user.open); n < 10-4 || n > 10 {
+		exchangeOne(t, cl)
+		if n := len(cl.conns[0].user.open); n < 10-4 || n > 10 {
 			t.Fatalf("%d orders are kept of 10", n)
 		}
 	}
