@@ -2,7 +2,7 @@
 // holds. It needs a store and one image of the state, and no running exchange: so it can audit a
 // restored backup, or a store that an exchange has left.
 //
-//	r, err := audit.Stored(ctx, store, retention, sealer) // a store at rest, or a Subject of the caller's
+//	r, err := audit.Stored(ctx, store, keep, sealer) // or a Subject of another kind
 //	report, err := audit.Run(ctx, r, nil, progress)
 //	... report.Differences ...
 //
