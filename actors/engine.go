@@ -600,9 +600,6 @@ func (e *Engine) Log() *slog.Logger { return e.log }
 // History answers lists from the store; ask with a Read first, which says up to where it is exact.
 func (e *Engine) History() persistence.History { return watched{e.opts.Store, e.meter} }
 
-// Retention is how much of the history is kept.
-func (e *Engine) Retention() persistence.Retention { return e.opts.Retention }
-
 // Ready is nil when the engine is up and the store has confirmed lately that it is ours. In
 // maintenance it is.
 func (e *Engine) Ready() error {

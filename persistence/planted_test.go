@@ -421,8 +421,8 @@ var plantedFaults = []plantedFault{
 		"	if err := l.whole(); err != nil && !FAULT {\n", inBackup,
 		"TestABackupThatLacksADepositIsRefused"},
 	{"a backup is restored over what is there", "persistence/backup/load.go",
-		"func Empty(ctx context.Context, store persistence.Store) error {\n",
-		"func Empty(ctx context.Context, store persistence.Store) error {\n	if FAULT " +
+		"func empty(ctx context.Context, store persistence.Store) error {\n",
+		"func empty(ctx context.Context, store persistence.Store) error {\n	if FAULT " +
 			"{\n		return nil\n	}\n", inBackup,
 		"TestOnlyAnEmptyStoreIsFilled"},
 }

@@ -200,6 +200,8 @@ type Journal interface {
 }
 
 // Snapshots keeps the two newest images of the state.
+//
+//tidy:keep a part of Store
 type Snapshots interface {
 	// SaveSnapshot stores and then publishes an image at seq. It is refused while the durable
 	// watermark is below seq, and with ErrFenced. An image older than the newest is an error.
@@ -215,6 +217,8 @@ type Images interface {
 }
 
 // Projections keeps derived rows and the sequence they are exact for.
+//
+//tidy:keep a part of Store
 type Projections interface {
 	// Apply writes w if the watermark is from, and sets the watermark to to, atomically. If the
 	// watermark is to already (and from is not), an earlier try has landed: nil, nothing is
@@ -385,7 +389,6 @@ type Deposit struct {
 
 // Statuses of a withdraw, as the API numbers them.
 const (
-	WithdrawNew       = 10
 	WithdrawVerified  = 20
 	WithdrawApproved  = 30
 	WithdrawRefused   = 40

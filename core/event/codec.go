@@ -12,8 +12,8 @@ import (
 
 // Sizes and limits of the encoding.
 const (
-	// Version is the format of batches that this program writes, and the only one that it reads.
-	Version = 2
+	// version is the format of batches that this program writes, and the only one that it reads.
+	version = 2
 
 	batchHeader  = 1 + 1 + 4 + 8 + 4
 	batchTrailer = 4
@@ -32,8 +32,8 @@ var (
 	le         = binary.LittleEndian
 )
 
-// ErrDamaged is wrapped by every error of decoding: the text says what and where.
-var ErrDamaged = errors.New("damaged journal record")
+// errDamaged is wrapped by every error of decoding: the text says what and where.
+var errDamaged = errors.New("damaged journal record")
 
 // A Batch is the head of a batch and its records, still encoded.
 type Batch struct {
@@ -50,7 +50,7 @@ func BeginBatch(dst []byte) []byte {
 
 // EndBatch completes a buffer that began with BeginBatch and holds count records.
 func EndBatch(b []byte, epoch uint32, prev uint64, count uint32) []byte {
-	b[0], b[1] = Version, 0
+	b[0], b[1] = version, 0
 	le.PutUint32(b[2:], epoch)
 	le.PutUint64(b[6:], prev)
 	le.PutUint32(b[14:], count)
@@ -60,19 +60,19 @@ func EndBatch(b []byte, epoch uint32, prev uint64, count uint32) []byte {
 // OpenBatch checks a batch and takes it apart. The records are a part of b.
 func OpenBatch(b []byte) (Batch, error) {
 	if len(b) < batchHeader+batchTrailer {
-		return Batch{}, fmt.Errorf("%w: a batch of %d bytes is too short", ErrDamaged, len(b))
+		return Batch{}, fmt.Errorf("%w: a batch of %d bytes is too short", errDamaged, len(b))
 	}
 	body := b[:len(b)-batchTrailer]
 	if got, want := crc32.Checksum(body, castagnoli), le.Uint32(b[len(body):]); got != want {
 		return Batch{},
 			fmt.Errorf("%w: checksum of the batch after sequence %d is %08x, stored is %08x",
-				ErrDamaged, le.Uint64(b[6:]), got, want)
+				errDamaged, le.Uint64(b[6:]), got, want)
 	}
-	if b[0] != Version || b[1] != 0 {
+	if b[0] != version || b[1] != 0 {
 		return Batch{},
 			fmt.Errorf(
 				"%w: batch version %d, flags %d: this program reads version %d without flags; "+
-					"use the one that wrote it", ErrDamaged, b[0], b[1], Version)
+					"use the one that wrote it", errDamaged, b[0], b[1], version)
 	}
 	return Batch{Epoch: le.Uint32(b[2:]), Prev: le.Uint64(b[6:]), Count: le.Uint32(b[14:]),
 		Records: body[batchHeader:]}, nil
@@ -248,13 +248,13 @@ func balance(dst []byte, b money.Balance) []byte {
 // r are copies; Trades reuses its memory.
 func (r *Record) Decode(b []byte) (rest []byte, err error) {
 	if len(b) < recordHeader {
-		return nil, fmt.Errorf("%w: %d bytes are too few for a record", ErrDamaged, len(b))
+		return nil, fmt.Errorf("%w: %d bytes are too few for a record", errDamaged, len(b))
 	}
 	r.Kind, r.Pair, r.TimeUs = Kind(b[0]&^whoFlag), le.Uint16(b[1:]), int64(le.Uint64(b[7:]))
 	n, hasWho := uint64(le.Uint32(b[3:])), b[0]&whoFlag != 0
 	b = b[recordHeader:]
 	if n > uint64(len(b)) {
-		return nil, fmt.Errorf("%w: a %v record of %d bytes in a batch with %d left", ErrDamaged,
+		return nil, fmt.Errorf("%w: a %v record of %d bytes in a batch with %d left", errDamaged,
 			r.Kind, n, len(b))
 	}
 	d := decoder{b: b[:n:n]}
@@ -282,7 +282,7 @@ func (r *Record) Decode(b []byte) (rest []byte, err error) {
 		r.Refusal = Refusal{Account: d.u32(), Key: d.u32(), Nonce: d.uv(), Reason: d.byte()}
 	default:
 		if !d.more(r) {
-			return nil, fmt.Errorf("%w: unknown %v; use a newer program", ErrDamaged, r.Kind)
+			return nil, fmt.Errorf("%w: unknown %v; use a newer program", errDamaged, r.Kind)
 		}
 	}
 	r.Who = ""
@@ -295,7 +295,7 @@ func (r *Record) Decode(b []byte) (rest []byte, err error) {
 		return nil,
 			fmt.Errorf(
 				"%w: the payload of a %v record does not fit its form (%d bytes, %d not read)",
-				ErrDamaged, r.Kind, n, len(d.b))
+				errDamaged, r.Kind, n, len(d.b))
 	}
 	return b[n:], nil
 }

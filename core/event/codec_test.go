@@ -257,7 +257,7 @@ func TestEveryChangeOfOneByteOfABatchIsRefused(t *testing.T) {
 		was := b[i]
 		for change := 1; change < 256; change++ {
 			b[i] = was ^ byte(change)
-			if _, err := OpenBatch(b); !errors.Is(err, ErrDamaged) {
+			if _, err := OpenBatch(b); !errors.Is(err, errDamaged) {
 				t.Fatalf("byte %d changed from %02x to %02x: %v", i, was, b[i], err)
 			}
 		}
@@ -271,7 +271,7 @@ func TestEveryChangeOfOneByteOfABatchIsRefused(t *testing.T) {
 func TestEveryTruncationOfABatchIsRefused(t *testing.T) {
 	b := goldenBatch()
 	for n := range b {
-		if _, err := OpenBatch(b[:n:n]); !errors.Is(err, ErrDamaged) {
+		if _, err := OpenBatch(b[:n:n]); !errors.Is(err, errDamaged) {
 			t.Fatalf("the first %d of %d bytes: %v", n, len(b), err)
 		}
 	}
@@ -282,7 +282,7 @@ func TestEveryTruncationOfARecordIsRefused(t *testing.T) {
 		whole := golden[i].record.Append(nil)
 		for n := range whole {
 			var r Record
-			if _, err := r.Decode(whole[:n:n]); !errors.Is(err, ErrDamaged) {
+			if _, err := r.Decode(whole[:n:n]); !errors.Is(err, errDamaged) {
 				t.Fatalf("%v: the first %d of %d bytes: %v", golden[i].record.Kind, n, len(whole),
 					err)
 			}
@@ -292,7 +292,7 @@ func TestEveryTruncationOfARecordIsRefused(t *testing.T) {
 			// The same with a length that agrees: the payload itself ends too early.
 			cut := append([]byte(nil), whole[:n]...)
 			le.PutUint32(cut[3:], uint32(n-recordHeader))
-			if _, err := r.Decode(cut[:n:n]); !errors.Is(err, ErrDamaged) {
+			if _, err := r.Decode(cut[:n:n]); !errors.Is(err, errDamaged) {
 				t.Fatalf("%v: a payload of %d of %d bytes: %v", golden[i].record.Kind,
 					n-recordHeader, len(whole)-recordHeader, err)
 			}
@@ -306,7 +306,7 @@ func TestBytesLeftOverInAPayloadAreRefused(t *testing.T) {
 		le.PutUint32(b[3:], uint32(len(b)-recordHeader))
 		var r Record
 		_, err := r.Decode(b)
-		if !errors.Is(err, ErrDamaged) || !strings.Contains(err.Error(), "1 not read") {
+		if !errors.Is(err, errDamaged) || !strings.Contains(err.Error(), "1 not read") {
 			t.Errorf("%v with a byte too many: %v", golden[i].record.Kind, err)
 		}
 	}
@@ -317,7 +317,7 @@ func TestUnknownKindsVersionsAndFlagsAreNamed(t *testing.T) {
 		b := (&Record{Kind: KindRefusal}).Append(nil)
 		b[0] = byte(kind)
 		var r Record
-		if _, err := r.Decode(b); !errors.Is(err, ErrDamaged) ||
+		if _, err := r.Decode(b); !errors.Is(err, errDamaged) ||
 			!strings.Contains(err.Error(), "unknown "+kind.String()) ||
 			!strings.Contains(err.Error(), "newer program") {
 			t.Errorf("kind %d: %v", kind, err)
@@ -329,7 +329,7 @@ func TestUnknownKindsVersionsAndFlagsAreNamed(t *testing.T) {
 		b[at] = value
 		body := len(b) - batchTrailer
 		le.PutUint32(b[body:], crc32.Checksum(b[:body], castagnoli))
-		if _, err := OpenBatch(b); !errors.Is(err, ErrDamaged) ||
+		if _, err := OpenBatch(b); !errors.Is(err, errDamaged) ||
 			!strings.Contains(err.Error(), text) ||
 			!strings.Contains(err.Error(), "reads version 2 without flags") {
 			t.Errorf("byte %d is %d: %v", at, value, err)
@@ -361,7 +361,7 @@ func TestNumbersAndTextsOutOfRangeAreRefused(t *testing.T) {
 	f := func(what string, b []byte) {
 		t.Helper()
 		var r Record
-		if _, err := r.Decode(b); !errors.Is(err, ErrDamaged) {
+		if _, err := r.Decode(b); !errors.Is(err, errDamaged) {
 			t.Errorf("%s: %v", what, err)
 		}
 	}
@@ -534,7 +534,7 @@ func clientID(s string) ClientID {
 	return id
 }
 
-// golden is one record of each kind with the bytes that version 1 stores for it. Journals hold
+// golden is one record of each kind with the bytes that are stored for it. Journals hold
 // these bytes for ever: the stored format may not change, and where this test fails it is the code
 // that is wrong.
 var golden = []struct {

@@ -19,7 +19,7 @@ func FuzzDecode(f *testing.F) {
 		var r Record
 		rest, err := r.Decode(b)
 		if err != nil {
-			if !errors.Is(err, ErrDamaged) {
+			if !errors.Is(err, errDamaged) {
 				t.Fatal(err)
 			}
 			return
@@ -44,7 +44,7 @@ func FuzzOpenBatch(f *testing.F) {
 	f.Fuzz(func(t *testing.T, b []byte) {
 		batch, err := OpenBatch(b)
 		if err != nil {
-			if !errors.Is(err, ErrDamaged) {
+			if !errors.Is(err, errDamaged) {
 				t.Fatal(err)
 			}
 			return

@@ -11,6 +11,8 @@ import (
 )
 
 // An OpenOrder is the id of an open order and the number of its pair.
+//
+//tidy:keep Newest yields it
 type OpenOrder struct {
 	ID   uint64
 	Pair uint16

@@ -61,10 +61,10 @@ func (w *Wallet) at(currency uint16) *Holding {
 // A Change is what one record does to one holding.
 type Change struct {
 	Currency uint16
-	Credit   money.Balance // added to the balance
-	Debit    money.Balance // taken from the balance
-	Lock     money.Balance // added to the reserve
-	Unlock   money.Balance // taken from the reserve
+	//tidy:keep other rooms name the credit alone
+	Credit, Debit money.Balance // added to the balance, taken from the balance
+	//tidy:keep as above
+	Lock, Unlock money.Balance // added to the reserve, taken from the reserve
 }
 
 // Apply makes one change. An error means that the change does not fit this wallet: the journal or

@@ -12,15 +12,10 @@ type Frame uint8
 // All frames, shorter ones first. Each is a divisor of the next: a minute lies within one period of
 // every frame.
 const (
-	Minute Frame = iota
-	Minutes5
-	Minutes15
-	Minutes30
-	Hour
-	Hours4
-	Day
+	//tidy:keep other rooms name few of them
+	Minute, Minutes5, Minutes15, Minutes30, Hour, Hours4, Day Frame = 0, 1, 2, 3, 4, 5, 6
 
-	FrameCount = iota // how many there are; an untyped constant
+	FrameCount = 7 // number of frames; an untyped constant
 )
 
 // usPerSecond is the unit of record times in those of candle times.

@@ -34,8 +34,7 @@ func (m *Market) Cancel(r *event.Record) { m.UpdateID, m.TimeUs = m.UpdateID+1, 
 // A Depth is a copy of a book, or of its best part, at one update id. It is in one of two forms:
 // by level or by order. Best first, and oldest first at equal prices.
 type Depth struct {
-	UpdateID uint64
-	TimeUs   int64
+	TimeUs int64
 
 	BuyLevels, SellLevels []trading.Level
 	BuyOrders, SellOrders []trading.Order
@@ -44,7 +43,7 @@ type Depth struct {
 // Levels copies the best n levels of each side into d; a negative n means all. d's memory is
 // reused.
 func (m *Market) Levels(b *matching.Book, buy, sell int, d *Depth) {
-	d.UpdateID, d.TimeUs = m.UpdateID, m.TimeUs
+	d.TimeUs = m.TimeUs
 	d.BuyOrders, d.SellOrders = d.BuyOrders[:0], d.SellOrders[:0]
 	d.BuyLevels = b.AppendLevels(d.BuyLevels[:0], trading.Buy, buy)
 	d.SellLevels = b.AppendLevels(d.SellLevels[:0], trading.Sell, sell)
@@ -53,7 +52,7 @@ func (m *Market) Levels(b *matching.Book, buy, sell int, d *Depth) {
 // Orders copies the first n orders of each side into d; a negative n means all. d's memory is
 // reused.
 func (m *Market) Orders(b *matching.Book, buy, sell int, d *Depth) {
-	d.UpdateID, d.TimeUs = m.UpdateID, m.TimeUs
+	d.TimeUs = m.TimeUs
 	d.BuyLevels, d.SellLevels = d.BuyLevels[:0], d.SellLevels[:0]
 	d.BuyOrders = b.AppendOrders(d.BuyOrders[:0], trading.Buy, buy)
 	d.SellOrders = b.AppendOrders(d.SellOrders[:0], trading.Sell, sell)

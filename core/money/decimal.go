@@ -15,14 +15,8 @@ func (p Price) Decimal() decimal.Decimal { return decimal.New(int64(p), -FixedDe
 // Decimal is the amount as an arbitrary-precision decimal.
 func (a Amount) Decimal() decimal.Decimal { return decimal.New(int64(a), -FixedDecimals) }
 
-// Decimal is the value as an arbitrary-precision decimal.
-func (v Value) Decimal() decimal.Decimal { return v.u.decimal(ExactDecimals) }
-
 // Decimal is the balance as an arbitrary-precision decimal.
-func (b Balance) Decimal() decimal.Decimal { return b.u.decimal(ExactDecimals) }
-
-// Decimal is the total as an arbitrary-precision decimal.
-func (t Total) Decimal() decimal.Decimal { return t.u.decimal(FixedDecimals) }
+func (b Balance) Decimal() decimal.Decimal { return b.u.decimal(exactDecimals) }
 
 func (a uint128) decimal(digits int32) decimal.Decimal {
 	i := new(big.Int).SetUint64(a.hi)
@@ -38,7 +32,7 @@ const maxExponent = 100
 func whole(d decimal.Decimal, decimals int32) (*big.Int, error) {
 	switch {
 	case d.IsNegative():
-		return nil, ErrSyntax
+		return nil, errSyntax
 	case d.IsZero():
 		return new(big.Int), nil
 	case d.Exponent() > maxExponent:
@@ -46,12 +40,12 @@ func whole(d decimal.Decimal, decimals int32) (*big.Int, error) {
 	}
 	d = d.Shift(decimals)
 	if !d.IsInteger() {
-		return nil, ErrPrecision
+		return nil, errPrecision
 	}
 	return d.BigInt(), nil
 }
 
-// AmountFromDecimal is d as an amount; the error is ErrSyntax (negative), ErrPrecision or ErrRange.
+// AmountFromDecimal is d as an amount; the error is errSyntax (negative), errPrecision or ErrRange.
 func AmountFromDecimal(d decimal.Decimal) (Amount, error) {
 	i, err := whole(d, FixedDecimals)
 	if err != nil {
@@ -63,10 +57,10 @@ func AmountFromDecimal(d decimal.Decimal) (Amount, error) {
 	return Amount(i.Int64()), nil
 }
 
-// BalanceFromDecimal is d as a balance; the error is ErrSyntax (negative), ErrPrecision (more than
+// BalanceFromDecimal is d as a balance; the error is errSyntax (negative), errPrecision (more than
 // 16 fractional digits) or ErrRange (above MaxSupply).
 func BalanceFromDecimal(d decimal.Decimal) (Balance, error) {
-	i, err := whole(d, ExactDecimals)
+	i, err := whole(d, exactDecimals)
 	if err != nil {
 		return Balance{}, err
 	}

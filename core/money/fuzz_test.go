@@ -16,7 +16,7 @@ var numberText = regexp.MustCompile(`^[0-9]+(\.[0-9]+)?([eE][+-]?[0-9]+)?$`)
 // reference reads text as parseFixed should, with big numbers.
 func reference(text string) (units *big.Int, err error) {
 	if len(text) > maxText || !numberText.MatchString(text) {
-		return nil, ErrSyntax
+		return nil, errSyntax
 	}
 	mantissa, exponent, _ := strings.Cut(strings.ToLower(text), "e")
 	d := decimal.RequireFromString(mantissa)
@@ -25,7 +25,7 @@ func reference(text string) (units *big.Int, err error) {
 	}
 	e, ok := new(big.Int).SetString("0"+strings.TrimLeft(exponent, "+-"), 10)
 	if !ok {
-		return nil, ErrSyntax
+		return nil, errSyntax
 	}
 	if strings.HasPrefix(exponent, "-") {
 		e.Neg(e)
@@ -34,11 +34,11 @@ func reference(text string) (units *big.Int, err error) {
 	case e.Cmp(big.NewInt(1000)) > 0:
 		return nil, ErrRange
 	case e.Cmp(big.NewInt(-1000)) < 0:
-		return nil, ErrPrecision
+		return nil, errPrecision
 	}
 	d = d.Shift(int32(e.Int64()) + FixedDecimals)
 	if !d.IsInteger() {
-		return nil, ErrPrecision
+		return nil, errPrecision
 	}
 	if units = d.BigInt(); !units.IsInt64() {
 		return nil, ErrRange

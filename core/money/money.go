@@ -9,8 +9,8 @@ import (
 const (
 	// FixedDecimals is the number of fractional digits of a Price, an Amount and a Total.
 	FixedDecimals = 8
-	// ExactDecimals is the number of fractional digits of a Value and a Balance.
-	ExactDecimals = 16
+	// exactDecimals is the number of fractional digits of a Value and a Balance.
+	exactDecimals = 16
 
 	fixedUnit = 100_000_000 // 1 in units of 1e-8
 )
@@ -22,6 +22,8 @@ type Price int64
 type Amount int64
 
 // A Value is a price times an amount, in units of 1e-16 of the quote currency.
+//
+//tidy:keep Times returns it
 type Value struct{ u uint128 }
 
 // A Balance is what an account holds or reserves of one currency, in units of 1e-16.
@@ -81,12 +83,6 @@ func fits(v int64, decimals int) bool {
 
 // Balance is the value as a balance of the quote currency; the units are the same.
 func (v Value) Balance() Balance { return Balance(v) }
-
-// Cmp is -1, 0 or 1 as v is below, equal to or above w.
-func (v Value) Cmp(w Value) int { return v.u.cmp(w.u) }
-
-// IsZero reports whether the value is 0.
-func (v Value) IsZero() bool { return v.u == uint128{} }
 
 // Add is b + c.
 func (b Balance) Add(c Balance) Balance { return Balance{b.u.add(c.u)} }

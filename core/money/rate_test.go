@@ -39,8 +39,8 @@ func TestRatesAreFractionsUpToOne(t *testing.T) {
 			t.Errorf("%s: %v, %v", text, r, err)
 		}
 	}
-	for text, want := range map[string]error{"1.00000001": ErrRange, "0.000000001": ErrPrecision,
-		"-1": ErrSyntax, "": ErrSyntax} {
+	for text, want := range map[string]error{"1.00000001": ErrRange, "0.000000001": errPrecision,
+		"-1": errSyntax, "": errSyntax} {
 		if _, err := ParseRate(text); !errors.Is(err, want) {
 			t.Errorf("%s: %v, want %v", text, err, want)
 		}

@@ -12,8 +12,8 @@ import (
 //
 //lint:file-ignore ST1005 these texts are shown to clients as they are
 var (
-	ErrSyntax    = errors.New("A valid number is required.")
-	ErrPrecision = errors.New("At most 8 fractional digits are possible.")
+	errSyntax    = errors.New("A valid number is required.")
+	errPrecision = errors.New("At most 8 fractional digits are possible.")
 	ErrRange     = errors.New("The number is too large.")
 )
 
@@ -24,7 +24,7 @@ var pow10 = [20]uint64{1, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9, 1e10, 1e1
 	1e15, 1e16, 1e17, 1e18, 1e19}
 
 // ParsePrice reads a price from decimal text such as "50000.12" or "1e-7".
-// The error is ErrSyntax, ErrPrecision or ErrRange; zero is allowed.
+// The error is errSyntax, errPrecision or ErrRange; zero is allowed.
 func ParsePrice[T string | []byte](s T) (Price, error) {
 	v, err := parseFixed(s)
 	return Price(v), err
@@ -39,7 +39,7 @@ func ParseAmount[T string | []byte](s T) (Amount, error) {
 // parseFixed reads digits [. digits] [e [sign] digits] into units of 1e-8.
 func parseFixed[T string | []byte](s T) (int64, error) {
 	if len(s) == 0 || len(s) > maxText {
-		return 0, ErrSyntax
+		return 0, errSyntax
 	}
 	var (
 		mantissa uint64 // all significant digits read so far, without the point
@@ -74,12 +74,12 @@ func parseFixed[T string | []byte](s T) (int64, error) {
 		return n
 	}
 	if digits() == 0 {
-		return 0, ErrSyntax
+		return 0, errSyntax
 	}
 	if i < len(s) && s[i] == '.' {
 		i++
 		if scale = digits(); scale == 0 {
-			return 0, ErrSyntax
+			return 0, errSyntax
 		}
 	}
 	exp := 0
@@ -97,14 +97,14 @@ func parseFixed[T string | []byte](s T) (int64, error) {
 			}
 		}
 		if i == from {
-			return 0, ErrSyntax
+			return 0, errSyntax
 		}
 		if negative {
 			exp = -exp
 		}
 	}
 	if i != len(s) {
-		return 0, ErrSyntax
+		return 0, errSyntax
 	}
 	if mantissa == 0 && !tooLong {
 		return 0, nil
@@ -113,7 +113,7 @@ func parseFixed[T string | []byte](s T) (int64, error) {
 	shift := zeros - scale + exp + FixedDecimals
 	switch {
 	case shift < 0:
-		return 0, ErrPrecision // the last digit of mantissa is not 0: it cannot be written in 8
+		return 0, errPrecision // the last digit of mantissa is not 0: it cannot be written in 8
 	case tooLong || shift >= len(pow10):
 		return 0, ErrRange
 	}
@@ -130,18 +130,14 @@ func (p Price) Append(dst []byte) []byte { return appendFixed(dst, int64(p)) }
 // Append writes the amount as decimal text.
 func (a Amount) Append(dst []byte) []byte { return appendFixed(dst, int64(a)) }
 
-// Append writes the value as decimal text.
-func (v Value) Append(dst []byte) []byte { return v.u.append(dst, ExactDecimals) }
-
 // Append writes the balance as decimal text.
-func (b Balance) Append(dst []byte) []byte { return b.u.append(dst, ExactDecimals) }
+func (b Balance) Append(dst []byte) []byte { return b.u.append(dst, exactDecimals) }
 
 // Append writes the total as decimal text.
 func (t Total) Append(dst []byte) []byte { return t.u.append(dst, FixedDecimals) }
 
 func (p Price) String() string   { return string(p.Append(nil)) }
 func (a Amount) String() string  { return string(a.Append(nil)) }
-func (v Value) String() string   { return string(v.Append(nil)) }
 func (b Balance) String() string { return string(b.Append(nil)) }
 func (t Total) String() string   { return string(t.Append(nil)) }
 
@@ -180,7 +176,7 @@ func appendDecimal(dst []byte, whole, fraction uint64, digits int) []byte {
 		fraction /= 10
 		digits--
 	}
-	var buf [ExactDecimals]byte
+	var buf [exactDecimals]byte
 	for i := digits - 1; i >= 0; i-- {
 		buf[i] = byte('0' + fraction%10)
 		fraction /= 10

@@ -443,7 +443,7 @@ func (r *reader) withdraws(s *State) {
 // checkMail holds what bounds the outbox.
 func (r *reader) checkMail(s *State, m *Mail) {
 	if m.Withdraw.Status == event.WithdrawRefused {
-		if own := s.Account(m.Withdraw.Account).rare; own != nil && len(own.notices) >= MaxNotices {
+		if own := s.Account(m.Withdraw.Account).rare; own != nil && len(own.notices) >= maxNotices {
 			r.fail("more mails of refusals than are kept for an account")
 		}
 		return

@@ -361,7 +361,7 @@ func TestImpossibleWithdrawsMailsAndFeesAreRefused(t *testing.T) {
 		m.Withdraw = everything().Mail(8).Withdraw
 	}), useless)
 	f("a notice too many", func(s *State) {
-		for range MaxNotices {
+		for range maxNotices {
 			s.lastMail++
 			s.outbox.put(&Mail{ID: s.lastMail, Withdraw: s.Mail(7).Withdraw})
 		}

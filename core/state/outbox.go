@@ -14,12 +14,12 @@ type Mail struct {
 	Withdraw Withdraw // as it was when the mail was written
 }
 
-// MaxNotices is how many mails about refused withdraws wait for one account at most. One more takes
+// maxNotices is how many mails about refused withdraws wait for one account at most. One more takes
 // the place of the oldest.
-const MaxNotices = 100
+const maxNotices = 100
 
 // An outbox has the mails that are to be sent. It is bounded: there is at most one mail with a code
-// for each withdraw that is to be confirmed, and none for any other, and at most MaxNotices of
+// for each withdraw that is to be confirmed, and none for any other, and at most maxNotices of
 // refusals for each account.
 type outbox struct {
 	mails map[uint64]*Mail
@@ -94,7 +94,7 @@ func (s *State) post(m *Mail) {
 		return
 	}
 	own := s.accounts[m.Withdraw.Account-1].own()
-	if own.notices = append(own.notices, m.ID); len(own.notices) > MaxNotices {
+	if own.notices = append(own.notices, m.ID); len(own.notices) > maxNotices {
 		s.unmail(own.notices[0])
 	}
 }

@@ -46,18 +46,18 @@ func TestWithdrawsThatComeToTheirEndLeaveNoCodesBehind(t *testing.T) {
 
 func TestOfRefusalsTheNewestAreMailed(t *testing.T) {
 	s := small()
-	const n = MaxNotices + 50
+	const n = maxNotices + 50
 	for id := uint64(1); id <= n; id++ {
 		cycle(t, s, id, event.WithdrawVerified, event.WithdrawRefused)
 	}
 	out := mailsOf(s)
-	if len(out) != MaxNotices || out[0].Withdraw.ID != n-MaxNotices+1 ||
-		out[MaxNotices-1].Withdraw.ID != n {
+	if len(out) != maxNotices || out[0].Withdraw.ID != n-maxNotices+1 ||
+		out[maxNotices-1].Withdraw.ID != n {
 		t.Errorf("%d mails, about %d and so on", len(out), out[0].Withdraw.ID)
 	}
 	apply(t, s, mailed(out[3].ID))
 	sameImage(t, s) // which refuses one more: in the place of the one that was sent
-	if now := mailsOf(s); len(now) != MaxNotices || now[0] != out[0] || now[3] != out[4] {
+	if now := mailsOf(s); len(now) != maxNotices || now[0] != out[0] || now[3] != out[4] {
 		t.Errorf("%d mails, about %d and so on", len(now), now[0].Withdraw.ID)
 	}
 }

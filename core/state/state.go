@@ -38,6 +38,8 @@ type State struct {
 
 // A Currency has its number (its place, from 1) and the totals that records moved over the border
 // of the exchange, summed independently of balances.
+//
+//tidy:keep Currencies returns it
 type Currency struct {
 	Code      string
 	Deposited money.Balance
@@ -145,6 +147,8 @@ type Key struct {
 }
 
 // A ClosedOrder is an order that a record closed.
+//
+//tidy:keep Effects has it
 type ClosedOrder struct {
 	trading.Order // Remaining is what was open when it closed
 	Pair          uint16

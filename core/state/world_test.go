@@ -146,7 +146,7 @@ func (w *world) mail(timeUs int64, k Withdraw) {
 			notices = append(notices, m.ID)
 		}
 	}
-	if len(notices) > MaxNotices {
+	if len(notices) > maxNotices {
 		w.mails = slices.DeleteFunc(w.mails, func(m Mail) bool { return m.ID == notices[0] })
 	}
 }

@@ -72,7 +72,7 @@ func wantWhole(t *testing.T, left *vfs.MemFS, l *list, saved uint64) {
 		if err != nil || len(got) > len(l.all) || !slices.Equal(got, l.all[:len(got)]) {
 			t.Fatalf("%d were saved, and %v is read: %v", saved, short(got), err)
 		}
-		if _, last, err := a.Bounds(); err != nil || last < want {
+		if _, last, err := bounds(a); err != nil || last < want {
 			t.Fatalf("%d were saved, and the archive ends at %d: %v", want, last, err)
 		}
 		if _, err := a.Save(context.Background(), l, testKey, testHistory,

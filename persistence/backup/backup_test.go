@@ -272,7 +272,7 @@ func TestNothingIsRestoredToNothing(t *testing.T) {
 			if len(info.Rows) != 0 {
 				t.Errorf("there are rows %v", info.Rows)
 			}
-			h.must(Empty(t.Context(), target))
+			h.must(empty(t.Context(), target))
 		}
 	})
 }

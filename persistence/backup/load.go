@@ -23,9 +23,9 @@ const (
 // ErrNotEmpty: a backup is restored into an empty store only.
 var ErrNotEmpty = errors.New("the store is not empty")
 
-// Empty is nil if nothing was ever written to the store, else ErrNotEmpty. It looks, and does not
+// empty is nil if nothing was ever written to the store, else ErrNotEmpty. It looks, and does not
 // become the owner: an exchange that is using the store goes on.
-func Empty(ctx context.Context, store persistence.Store) error {
+func empty(ctx context.Context, store persistence.Store) error {
 	watermark, err := store.Watermark(ctx)
 	if err != nil {
 		return err
@@ -114,7 +114,7 @@ func (b *Backup) Load(ctx context.Context, store persistence.Store,
 func (b *Backup) load(ctx context.Context, store persistence.Store, progress func(rows int),
 	step int) (*Info, error) {
 	// tells of a full store before its owner is looked for
-	if err := Empty(ctx, store); err != nil {
+	if err := empty(ctx, store); err != nil {
 		return nil, err
 	}
 	seen, err := store.Beat(ctx)
@@ -122,7 +122,7 @@ func (b *Backup) load(ctx context.Context, store persistence.Store, progress fun
 		return nil, err
 	}
 	// the claim is refused if another process has come since
-	if err := Empty(ctx, store); err != nil {
+	if err := empty(ctx, store); err != nil {
 		return nil, err
 	}
 	token, last, err := store.Acquire(ctx, persistence.Claim{Owner: "restore", After: &seen})

@@ -19,9 +19,6 @@ import (
 type Backend interface {
 	// Open opens the store; the suite closes it.
 	Open(t *testing.T, r persistence.Retention) persistence.Store
-	// Wallet reads a projected wallet, its holdings sorted by currency; persistence.ErrNotFound.
-	Wallet(t *testing.T, s persistence.Store, account uint32, name string) (persistence.Wallet,
-		error)
 	// DamageBatch changes a byte of the batch that ends at next, behind the store's back.
 	DamageBatch(t *testing.T, s persistence.Store, next uint64)
 	// LoseBatch removes it.

@@ -189,29 +189,16 @@ func (w *world) wallets() {
 	w.apply(1, &persistence.Writes{Wallets: []persistence.Wallet{alice, bob}})
 	w.wantWallet(alice)
 	w.wantWallet(bob)
-	_, err := w.backend.Wallet(w.T, w.s, 9, "nobody")
-	w.is(err, persistence.ErrNotFound)
+	if n := len(w.projectedWallets()); n != 2 {
+		w.Fatalf("there are %d wallets", n)
+	}
 	w.again(persistence.Retention{})
 	w.wantWallet(alice)
 }
 
 func (w *world) allWallets() {
 	w.open(persistence.Retention{})
-	all := func() map[string]persistence.Wallet {
-		w.Helper()
-		got := map[string]persistence.Wallet{}
-		w.must(w.s.Wallets(w.ctx, func(p *persistence.Wallet) bool {
-			if _, twice := got[p.Name]; twice {
-				w.Fatalf("the wallet of %s comes twice", p.Name)
-			}
-			copied := *p
-			copied.Holdings = slices.Clone(p.Holdings)
-			got[p.Name] = copied
-			return true
-		}))
-		return got
-	}
-	if got := all(); len(got) != 0 {
+	if got := w.projectedWallets(); len(got) != 0 {
 		w.Fatalf("an empty store has wallets: %v", got)
 	}
 	want := map[string]persistence.Wallet{}
@@ -233,7 +220,7 @@ func (w *world) allWallets() {
 	put(2500, 1)
 	put(100, 2)
 	for range 2 {
-		if got := all(); !reflect.DeepEqual(got, want) {
+		if got := w.projectedWallets(); !reflect.DeepEqual(got, want) {
 			w.Fatalf("%d wallets are not the %d that were written", len(got), len(want))
 		}
 		w.again(persistence.Retention{})
@@ -245,10 +232,25 @@ func (w *world) allWallets() {
 	}
 }
 
+// projectedWallets are all wallets of the store, by name.
+func (w *world) projectedWallets() map[string]persistence.Wallet {
+	w.Helper()
+	got := map[string]persistence.Wallet{}
+	w.must(w.s.Wallets(w.ctx, func(p *persistence.Wallet) bool {
+		if _, twice := got[p.Name]; twice {
+			w.Fatalf("the wallet of %s comes twice", p.Name)
+		}
+		copied := *p
+		copied.Holdings = slices.Clone(p.Holdings)
+		got[p.Name] = copied
+		return true
+	}))
+	return got
+}
+
 func (w *world) wantWallet(want persistence.Wallet) {
 	w.Helper()
-	got, err := w.backend.Wallet(w.T, w.s, want.Account, want.Name)
-	w.must(err)
+	got := w.projectedWallets()[want.Name]
 	if fmt.Sprintf("%+v", got) != fmt.Sprintf("%+v", want) {
 		w.Fatalf("the wallet is %+v, want %+v", got, want)
 	}

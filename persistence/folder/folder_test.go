@@ -128,9 +128,10 @@ func TestAnIdentityIsRememberedWholeOrNotAtAll(t *testing.T) {
 	}
 	for _, text := range []string{"", "{", "null", "[]",
 		`{"version":5,"newest":{"id":"` + first.ID + `"}}`,
-		`{"version":0,"newest":{"id":"` + first.ID + `"}}`, `{"version":3}`, `{"version":1}`,
-		`{"version":2}`, `{"version":2,"newest":{"id":"x"}}`,
-		`{"version":2,"newest":{"id":"x"},"seen":{"Seq":7}}`,
+		`{"version":3,"newest":{"id":"` + first.ID + `"}}`,
+		`{"version":0,"newest":{"id":"` + first.ID + `"}}`,
+		`{"version":4}`, `{"version":4,"newest":{"id":"x"}}`,
+		`{"version":4,"newest":{"id":"x"},"seen":{"Seq":7}}`,
 		string(whole[:len(whole)/2]), strings.Repeat(" ", 1<<20) + string(whole)} {
 		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
 			t.Fatal(err)
@@ -139,31 +140,6 @@ func TestAnIdentityIsRememberedWholeOrNotAtAll(t *testing.T) {
 		if known, err := i.Load(); err != nil || known != (persistence.Tenures{}) ||
 			!strings.Contains(said.String(), file) {
 			t.Errorf("%.60q gives %+v, %v, and the log says %s", text, known, err, said.String())
-		}
-	}
-}
-
-// An upgrade finds what the program before has left: for how long admission must wait behind its
-// claim, above all.
-func TestAnIdentityOfTheVersionsBeforeIsRead(t *testing.T) {
-	dir := t.TempDir()
-	var said bytes.Buffer
-	i := Of(dir, slog.New(slog.NewTextHandler(&said, nil)))
-	id := persistence.NewID()
-	want := persistence.Tenures{Newest: persistence.Tenure{ID: id, WaitMs: 2000}}
-	for _, text := range []string{
-		`{"version":1,"newest":{"id":"` + id + `","wait_ms":2000}}`,
-		`{"version":2,"newest":{"id":"` + id + `","wait_ms":2000}}`,
-		`{"version":2,"newest":{"id":"` + id + `","wait_ms":2000},"seen":{"Seq":7,"Digest":8}}`,
-	} {
-		if err := os.WriteFile(filepath.Join(dir, identityName), []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
-		if strings.Contains(text, "seen") {
-			want.Seen = persistence.Mark{Seq: 7, Digest: 8}
-		}
-		if known, err := i.Load(); err != nil || known != want || said.Len() > 0 {
-			t.Errorf("%s gives %+v, %v, and the log says %s", text, known, err, said.String())
 		}
 	}
 }

@@ -16,14 +16,15 @@ import (
 
 const (
 	identityName = "owner.id"
-	// identityVersion is that of the file. Those before lack fields and mean the same: what an
-	// upgrade finds may say for how long admission must wait.
+	// identityVersion is the file's format, and the only one that this program reads.
 	identityVersion  = 4
 	identityMaxBytes = 4096
 )
 
 // An Identity is the file that remembers a host's claims. The process that holds the folder's lock
 // owns it.
+//
+//tidy:keep Of returns it
 type Identity struct {
 	dir string
 	log *slog.Logger
@@ -103,10 +104,9 @@ func parse(b []byte) (known persistence.Tenures, lock uint64, err error) {
 	}
 	unused := known.Newest.ID == "" && s.Before == nil && s.Seen != nil // by any claim
 	switch {
-	case s.Version < 1 || s.Version > identityVersion:
-		return persistence.Tenures{}, 0,
-			fmt.Errorf("it is of version %d, and this program knows versions 1 to %d", s.Version,
-				identityVersion)
+	case s.Version != identityVersion:
+		return persistence.Tenures{}, 0, fmt.Errorf("it is of version %d, and this program reads "+
+			"version %d", s.Version, identityVersion)
 	case !codec.IsUnique(known.Newest.ID) && !unused,
 		s.Before != nil && !codec.IsUnique(known.Before.ID):
 		return persistence.Tenures{}, 0, errors.New("an id in it is not 32 hexadecimal digits")

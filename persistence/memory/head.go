@@ -17,8 +17,8 @@ type Head struct {
 	before         []head.Mark // what it said since its last sync, the oldest first, without last
 }
 
-// Missing reports whether there is no file.
-func (h *Head) Missing() bool { return !h.there }
+// missing reports whether there is no file.
+func (h *Head) missing() bool { return !h.there }
 
 // Damaged reports whether the file is there and cannot be read.
 func (h *Head) Damaged() bool { return h.damaged }
@@ -93,7 +93,7 @@ func (s *Store) Whole() error {
 }
 
 // HeadMissing reports whether no append through this head was acknowledged yet.
-func (s *Store) HeadMissing() bool { return s.Head != nil && s.Head.Missing() }
+func (s *Store) HeadMissing() bool { return s.Head != nil && s.Head.missing() }
 
 // WithoutLast is a copy of what is durable that has lost its last batch, as a replica that was
 // behind, or a journal that was cut off. It is nil if there is no batch.

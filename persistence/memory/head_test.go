@@ -24,9 +24,9 @@ func TestTheHeadIsTheRealOne(t *testing.T) {
 		var model Head
 		same := func() {
 			t.Helper()
-			if file.Missing() != model.Missing() || file.Acknowledged() != model.last {
+			if file.Missing() != model.missing() || file.Acknowledged() != model.last {
 				t.Fatalf("the file says %+v, missing: %v; the model %+v, missing: %v",
-					file.Acknowledged(), file.Missing(), model.last, model.Missing())
+					file.Acknowledged(), file.Missing(), model.last, model.missing())
 			}
 		}
 		for range random.IntN(12) {
@@ -51,7 +51,7 @@ func TestTheHeadIsTheRealOne(t *testing.T) {
 		lost := -1
 		for n := range model.Unsynced() + 1 {
 			cut := model
-			if cut.PowerCut(n); cut.Missing() == file.Missing() && cut.last == file.Acknowledged() {
+			if cut.PowerCut(n); cut.missing() == file.Missing() && cut.last == file.Acknowledged() {
 				lost = n
 			}
 		}

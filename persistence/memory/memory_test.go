@@ -1,7 +1,6 @@
 package memory
 
 import (
-	"cmp"
 	"errors"
 	"slices"
 	"strings"
@@ -20,18 +19,6 @@ type backend struct{ disk *Disk }
 
 func (b backend) Open(_ *testing.T, r persistence.Retention) persistence.Store {
 	return Open(b.disk, r)
-}
-
-func (b backend) Wallet(_ *testing.T, _ persistence.Store, account uint32,
-	_ string) (persistence.Wallet, error) {
-	w, there := b.disk.live.wallets[account]
-	if !there {
-		return w, persistence.ErrNotFound
-	}
-	slices.SortFunc(w.Holdings, func(a, b persistence.Holding) int {
-		return cmp.Compare(a.Currency, b.Currency)
-	})
-	return w, nil
 }
 
 func (b backend) at(next uint64) int {

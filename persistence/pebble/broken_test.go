@@ -61,9 +61,9 @@ func (b *broken) String() string { return "a full disk" }
 
 func (b *broken) options() Options {
 	return Options{
-		FS:     errorfs.Wrap(b.fs, b),
+		files:  errorfs.Wrap(b.fs, b),
 		Logger: slog.New(b.said),
-		Fatal:  func(err error) { b.told <- err },
+		fatal:  func(err error) { b.told <- err },
 		pause:  time.Millisecond,
 	}
 }
@@ -172,7 +172,7 @@ func TestAWriteThatFailsUnderPebbleEndsTheProcess(t *testing.T) {
 				t.Errorf("told %v", err)
 			}
 			acknowledged := seq.Load()
-			_, _, last := mustOpen(t, "data", Options{FS: b.fs.CrashClone(vfs.CrashCloneCfg{})})
+			_, _, last := mustOpen(t, "data", Options{files: b.fs.CrashClone(vfs.CrashCloneCfg{})})
 			if last < acknowledged {
 				t.Errorf("the journal ends at %d, %d were acknowledged", last, acknowledged)
 			}
@@ -224,7 +224,7 @@ func TestTablesAreWrittenAgainForAWhile(t *testing.T) {
 // would try for ever, without a pause.
 func TestAStartThatCannotWriteTablesEnds(t *testing.T) {
 	b := newBroken()
-	s, tok, seq := mustOpen(t, "data", Options{FS: b.fs})
+	s, tok, seq := mustOpen(t, "data", Options{files: b.fs})
 	for range 40 {
 		if err := s.Apply(t.Context(), tok, seq, seq+1, trades(seq, 500)); err != nil {
 			t.Fatal(err)
@@ -300,7 +300,7 @@ func TestADiskThatIsFullFromAnyCallOnLosesNothing(t *testing.T) {
 			t.Errorf("call %d: %v", n, err)
 		}
 		acknowledged := seq.Load()
-		s, err := Open("data", Options{FS: b.fs.CrashClone(vfs.CrashCloneCfg{}), Logger: quiet})
+		s, err := Open("data", Options{files: b.fs.CrashClone(vfs.CrashCloneCfg{}), Logger: quiet})
 		if err != nil {
 			t.Errorf("call %d: a start on what is left: %v", n, err)
 			continue

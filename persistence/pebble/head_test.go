@@ -41,7 +41,7 @@ func TestAPowerCutNeverLeavesTheHeadAheadOfTheJournal(t *testing.T) {
 	look := func(percent int) {
 		cuts++
 		left := memory.CrashClone(vfs.CrashCloneCfg{UnsyncedDataPercent: percent, RNG: random})
-		s, err := Open("data", Options{FS: left, Logger: quiet})
+		s, err := Open("data", Options{files: left, Logger: quiet})
 		if err != nil {
 			t.Fatalf("%d were acknowledged, %d %% of what was not synced is left: %v",
 				acknowledged, percent, err)
@@ -61,7 +61,7 @@ func TestAPowerCutNeverLeavesTheHeadAheadOfTheJournal(t *testing.T) {
 		}
 		return nil
 	}))
-	s, tok, _ := mustOpen(t, "data", Options{FS: fs})
+	s, tok, _ := mustOpen(t, "data", Options{files: fs})
 	appending = true
 	for seq := range uint64(6) {
 		if err := s.Append(t.Context(), tok, seq, seq+1, []byte("a batch")); err != nil {
@@ -81,7 +81,7 @@ func TestAPowerCutNeverLeavesTheHeadAheadOfTheJournal(t *testing.T) {
 func TestTheHeadFollowsEachAppend(t *testing.T) {
 	const headName = "data/" + headFile + "main"
 	memory := vfs.NewCrashableMem()
-	s, tok, _ := mustOpen(t, "data", Options{FS: memory})
+	s, tok, _ := mustOpen(t, "data", Options{files: memory})
 	all := vfs.CrashCloneCfg{UnsyncedDataPercent: 100, RNG: rand.New(rand.NewPCG(1, 2))}
 	for seq := range uint64(5) {
 		before := memory.CrashClone(all)
@@ -96,7 +96,7 @@ func TestTheHeadFollowsEachAppend(t *testing.T) {
 		if err := errors.Join(err, f.Close()); err != nil {
 			t.Fatal(err)
 		}
-		_, err = Open("data", Options{FS: before, Logger: quiet})
+		_, err = Open("data", Options{files: before, Logger: quiet})
 		if !errors.Is(err, persistence.ErrCorrupt) ||
 			!strings.Contains(err.Error(), "were acknowledged") {
 			t.Fatalf("the journal has lost its end, sequence %d: error is %v", seq+1, err)

@@ -42,11 +42,6 @@ func (b backend) Open(t *testing.T, r persistence.Retention) persistence.Store {
 	return s
 }
 
-func (backend) Wallet(t *testing.T, s persistence.Store, account uint32,
-	_ string) (persistence.Wallet, error) {
-	return s.(*Store).Wallet(t.Context(), account)
-}
-
 func (backend) DamageBatch(t *testing.T, s persistence.Store, next uint64) {
 	changeRecord(t, s.(*Store), next, func(head, batch []byte) { batch[len(batch)-1] ^= 0x40 })
 }
@@ -272,17 +267,17 @@ func TestTheFolderIsPrivate(t *testing.T) {
 
 func TestTwoEnginesShareAFolderOneAfterTheOther(t *testing.T) {
 	dir := t.TempDir()
-	s, tok, _ := mustOpen(t, dir, Options{Engine: "a"})
+	s, tok, _ := mustOpen(t, dir, Options{engine: "a"})
 	if err := s.Append(t.Context(), tok, 0, 1, []byte("of a")); err != nil {
 		t.Fatal(err)
 	}
 	s.Close()
-	s, _, last := mustOpen(t, dir, Options{Engine: "b"})
+	s, _, last := mustOpen(t, dir, Options{engine: "b"})
 	if last != 0 {
 		t.Fatalf("engine b ends at %d", last)
 	}
 	s.Close()
-	if _, err := Open(dir, Options{Engine: "a{b}", Logger: quiet}); err == nil {
+	if _, err := Open(dir, Options{engine: "a{b}", Logger: quiet}); err == nil {
 		t.Fatal("an engine id with braces was accepted")
 	}
 }
@@ -313,7 +308,7 @@ func TestAClosedStoreAnswers(t *testing.T) {
 func TestPowerLossKeepsWhatWasAcknowledged(t *testing.T) {
 	fs := vfs.NewCrashableMem()
 	for round := range uint64(20) {
-		s, tok, seq := mustOpen(t, "data", Options{FS: fs})
+		s, tok, seq := mustOpen(t, "data", Options{files: fs})
 		if seq != 7*round {
 			t.Fatalf("round %d: the journal ends at %d, %d were acknowledged", round, seq, 7*round)
 		}

@@ -18,13 +18,13 @@ import (
 // lost.
 func afterPowerCut(t *testing.T, fs *vfs.MemFS) (*Store, persistence.Token, uint64) {
 	t.Helper()
-	return mustOpen(t, "data", Options{FS: fs.CrashClone(vfs.CrashCloneCfg{})})
+	return mustOpen(t, "data", Options{files: fs.CrashClone(vfs.CrashCloneCfg{})})
 }
 
 // Two owners with one epoch would be taken for one.
 func TestAPowerCutForgetsNoOwner(t *testing.T) {
 	fs := vfs.NewCrashableMem()
-	_, first, _ := mustOpen(t, "data", Options{FS: fs})
+	_, first, _ := mustOpen(t, "data", Options{files: fs})
 	if _, second, _ := afterPowerCut(t, fs); second.Epoch() <= first.Epoch() {
 		t.Fatalf("the owner %q follows %q", second, first)
 	}
@@ -32,7 +32,7 @@ func TestAPowerCutForgetsNoOwner(t *testing.T) {
 
 func TestAPowerCutForgetsNotWhereAJournalBegins(t *testing.T) {
 	fs := vfs.NewCrashableMem()
-	s, tok, _ := mustOpen(t, "data", Options{FS: fs})
+	s, tok, _ := mustOpen(t, "data", Options{files: fs})
 	if err := s.Begin(t.Context(), tok, 100); err != nil {
 		t.Fatal(err)
 	}
@@ -44,7 +44,7 @@ func TestAPowerCutForgetsNotWhereAJournalBegins(t *testing.T) {
 // Otherwise the files that went would look as if they were lost.
 func TestAPowerCutForgetsNoTrim(t *testing.T) {
 	fs := vfs.NewCrashableMem()
-	s, tok, seq := mustOpen(t, "data", Options{FS: fs})
+	s, tok, seq := mustOpen(t, "data", Options{files: fs})
 	more := func() {
 		t.Helper()
 		for range 20 {
@@ -77,7 +77,7 @@ func TestARepeatedAppendMovesTheHead(t *testing.T) {
 		}
 		return nil
 	}))
-	s, tok, _ := mustOpen(t, "data", Options{FS: fs})
+	s, tok, _ := mustOpen(t, "data", Options{files: fs})
 	add := func(seq uint64) error {
 		return s.Append(t.Context(), tok, seq, seq+1, []byte("a batch"))
 	}
@@ -98,7 +98,7 @@ func TestARepeatedAppendMovesTheHead(t *testing.T) {
 // depend on a file of Pebble's log, and the links up to there are gone.
 func TestASnapshotNeedsNoFileOfPebblesLog(t *testing.T) {
 	fs := vfs.NewCrashableMem()
-	s, tok, seq := mustOpen(t, "data", Options{FS: fs})
+	s, tok, seq := mustOpen(t, "data", Options{files: fs})
 	for range 3 {
 		seq = oneMore(t, s, tok, seq)
 	}
@@ -122,7 +122,7 @@ func TestASnapshotNeedsNoFileOfPebblesLog(t *testing.T) {
 			}
 		}
 	}
-	s, _, _ = mustOpen(t, "data", Options{FS: left})
+	s, _, _ = mustOpen(t, "data", Options{files: left})
 	watermark, err := s.Watermark(t.Context())
 	at, _, missing := s.LoadSnapshot(t.Context(), 0)
 	if err := errors.Join(err, missing); err != nil || watermark != seq || at != seq {
@@ -133,7 +133,7 @@ func TestASnapshotNeedsNoFileOfPebblesLog(t *testing.T) {
 // The start notes the end that it found: reads are answered from there.
 func TestAStartMovesTheHeadToTheJournalsEnd(t *testing.T) {
 	fs := vfs.NewMem()
-	s, tok, _ := mustOpen(t, "data", Options{FS: fs})
+	s, tok, _ := mustOpen(t, "data", Options{files: fs})
 	for seq := range uint64(2) {
 		if err := s.Append(t.Context(), tok, seq, seq+1, []byte("a batch")); err != nil {
 			t.Fatal(err)
@@ -143,7 +143,7 @@ func TestAStartMovesTheHeadToTheJournalsEnd(t *testing.T) {
 	if err := errors.Join(s.head.Reset(behind.Seq), s.Close()); err != nil {
 		t.Fatal(err)
 	}
-	if s, _, _ := mustOpen(t, "data", Options{FS: fs}); s.head.Acknowledged().Seq != 2 {
+	if s, _, _ := mustOpen(t, "data", Options{files: fs}); s.head.Acknowledged().Seq != 2 {
 		t.Fatalf("the head says %+v", s.head.Acknowledged())
 	}
 }

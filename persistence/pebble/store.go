@@ -27,22 +27,20 @@ import (
 
 // Options of Open. The zero value keeps everything, for the engine "main".
 type Options struct {
-	// Engine names the journal in the folder; "" means "main".
-	Engine string
 	// Retention bounds history; its zero value keeps everything.
 	Retention persistence.Retention
 	// Logger hears of the store's troubles; nil means slog.Default.
 	Logger *slog.Logger
 
-	// FS is where the folder is; nil: the disk. All that the store reads and writes goes through
-	// it. A test gives one that fails, or that crashes.
-	FS vfs.FS
-	// Fatal is told of a write that failed and may not be passed over; nil: the process ends with
-	// 75, or with 70 if the error is ErrCorrupt. If it returns, its goroutine waits for ever, with
-	// all its locks, as if the process had ended: the store is of no use then, and not even closed.
-	Fatal func(error)
+	// The rest is for this package's tests.
 
-	pause, patience time.Duration // of tests; 0: the usual ones
+	engine string // name of the journal in the folder; "": "main"
+	files  vfs.FS // file system of everything that the store reads and writes; nil: the disk
+	// fatal is called with the error of a write that must not be passed over. If it returns, its
+	// goroutine waits for ever with all its locks, as if the process had ended: the store can then
+	// not even be closed. nil: the process ends with 75, or with 70 if the error is ErrCorrupt.
+	fatal           func(error)
+	pause, patience time.Duration // 0: the usual ones
 }
 
 const (
@@ -108,10 +106,10 @@ var errClosed = errors.New("the store is closed")
 // Open opens or creates the store in dir and holds it until Close. ErrLocked if another process has
 // it.
 func Open(dir string, opts Options) (*Store, error) {
-	if opts.Engine == "" {
-		opts.Engine = "main"
+	if opts.engine == "" {
+		opts.engine = "main"
 	}
-	if err := codec.CheckEngine(opts.Engine); err != nil {
+	if err := codec.CheckEngine(opts.engine); err != nil {
 		return nil, err
 	}
 	if opts.Logger == nil {
@@ -119,16 +117,16 @@ func Open(dir string, opts Options) (*Store, error) {
 	}
 	s := &Store{
 		dir:       dir,
-		prefix:    append([]byte(opts.Engine), 0),
+		prefix:    append([]byte(opts.engine), 0),
 		retention: opts.Retention,
 		logger:    opts.Logger,
-		fs:        opts.FS,
+		fs:        opts.files,
 	}
 	s.fatal = func(err error) {
-		if opts.Fatal == nil {
+		if opts.fatal == nil {
 			s.exit(err)
 		}
-		opts.Fatal(err)
+		opts.fatal(err)
 		select {}
 	}
 	s.background = background{

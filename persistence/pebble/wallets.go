@@ -46,23 +46,6 @@ func (s *Store) Wallets(ctx context.Context, fn func(*persistence.Wallet) bool) 
 	})
 }
 
-// Wallet is one projected wallet, for people and tests; ErrNotFound.
-func (s *Store) Wallet(_ context.Context, account uint32) (persistence.Wallet, error) {
-	var w persistence.Wallet
-	if err := s.begin(); err != nil {
-		return w, err
-	}
-	defer s.end()
-	v, err := s.row(s.db, u32(s.key(kindWallet), account))
-	if err != nil {
-		return w, err
-	}
-	if v == nil {
-		return w, fmt.Errorf("wallet of account %d: %w", account, persistence.ErrNotFound)
-	}
-	return w, codec.DecodeWallet(v, account, &w)
-}
-
 func (a *applier) wallets(w *persistence.Writes) error {
 	for i := range w.Wallets {
 		a.buf = codec.AppendWallet(a.buf[:0], &w.Wallets[i])

@@ -48,11 +48,6 @@ func (b backend) Open(t *testing.T, r persistence.Retention) persistence.Store {
 	return s
 }
 
-func (backend) Wallet(t *testing.T, s persistence.Store, _ uint32, name string) (persistence.Wallet,
-	error) {
-	return s.(*Store).Wallet(t.Context(), name)
-}
-
 // DamageBatch writes the stream anew, because its entries cannot be changed.
 func (backend) DamageBatch(t *testing.T, s persistence.Store, next uint64) {
 	st := s.(*Store)

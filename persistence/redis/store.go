@@ -70,6 +70,8 @@ type silent struct{}
 func (silent) Printf(context.Context, string, ...any) {}
 
 // A Store is one engine's keys in one Redis. Its methods may be called from any goroutine.
+//
+//tidy:keep Open returns it
 type Store struct {
 	name      string // without secrets
 	engine    string

@@ -96,7 +96,7 @@ func (s *Store) verifyKey(ctx context.Context, key string, wrong func(place stri
 	case kind == "references":
 		return 0, nil // the witnesses, with their index
 	case kind == "wallet":
-		_, err := s.Wallet(ctx, strings.TrimPrefix(name, "wallet:"))
+		_, err := s.readWallet(ctx, strings.TrimPrefix(name, "wallet:"))
 		if errors.Is(err, persistence.ErrNotFound) {
 			err = nil // removed by hand meanwhile
 		}

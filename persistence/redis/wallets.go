@@ -50,8 +50,8 @@ func (s *Store) nonce(key, stored string) (uint64, error) {
 	return s.number("the nonce of a key", text)
 }
 
-// Wallet is one projected wallet, for people and tests; ErrNotFound.
-func (s *Store) Wallet(ctx context.Context, name string) (persistence.Wallet, error) {
+// readWallet reads one projected wallet; ErrNotFound.
+func (s *Store) readWallet(ctx context.Context, name string) (persistence.Wallet, error) {
 	w := persistence.Wallet{Name: name}
 	fields, err := s.history.HGetAll(ctx, s.wallet(name)).Result()
 	if err != nil {

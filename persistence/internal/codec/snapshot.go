@@ -14,8 +14,8 @@ import (
 	"exchange/persistence"
 )
 
-// ChunkSize is how many bytes of an image go into one chunk; the last has fewer.
-const ChunkSize = 256 << 10
+// chunkSize is how many bytes of an image go into one chunk; the last has fewer.
+const chunkSize = 256 << 10
 
 // maxChunks bounds an image to 16 GiB.
 const maxChunks = 1 << 16
@@ -64,7 +64,7 @@ func ParseSnapshot(text string) (Snapshot, error) {
 
 // Upload cuts r into chunks, hands each to put in order, and fills in s. put may keep nothing.
 func (s *Snapshot) Upload(r io.Reader, put func(i uint32, chunk []byte) error) error {
-	buf := make([]byte, chunkHead+ChunkSize)
+	buf := make([]byte, chunkHead+chunkSize)
 	s.Chunks, s.Size, s.CRC = 0, 0, 0
 	for {
 		n, err := io.ReadFull(r, buf[chunkHead:])
@@ -74,7 +74,7 @@ func (s *Snapshot) Upload(r io.Reader, put func(i uint32, chunk []byte) error) e
 		if n > 0 {
 			if s.Chunks == maxChunks {
 				return fmt.Errorf("snapshot at %d: the image is above %d bytes", s.Seq,
-					uint64(maxChunks)*ChunkSize)
+					uint64(maxChunks)*chunkSize)
 			}
 			data := buf[chunkHead : chunkHead+n]
 			binary.BigEndian.PutUint32(buf, crc32.Checksum(data, castagnoli))

@@ -256,14 +256,14 @@ func (l *Log) Begin(seq uint64) {
 // Append makes a batch durable. After an error it is not in the log, and the same bytes may be
 // tried again.
 func (l *Log) Append(prev, next, digest uint64, batch []byte) error {
-	if err := l.Write(prev, next, digest, batch); err != nil {
+	if err := l.write(prev, next, digest, batch); err != nil {
 		return err
 	}
 	return l.Sync()
 }
 
-// Write puts a batch behind the last one. It is durable, and read, after Sync.
-func (l *Log) Write(prev, next, digest uint64, batch []byte) error {
+// write puts a batch behind the last one. It is durable, and read, after Sync.
+func (l *Log) write(prev, next, digest uint64, batch []byte) error {
 	if int64(len(batch)) > math.MaxUint32 {
 		return fmt.Errorf("%w: a batch of %d bytes", persistence.ErrInvalid, len(batch))
 	}

@@ -174,7 +174,7 @@ func TestACrashLosesNothingAcknowledged(t *testing.T) {
 			w.must(w.log.Trim(w.model[max(0, len(w.model)-60)].next))
 		}
 		b := w.next(w.size())
-		w.must(w.log.Write(b.prev, b.next, codec.Digest([]byte(b.data)), []byte(b.data)))
+		w.must(w.log.write(b.prev, b.next, codec.Digest([]byte(b.data)), []byte(b.data)))
 		old := w.log
 		crashable = crashable.CrashClone(
 			vfs.CrashCloneCfg{UnsyncedDataPercent: w.rng.IntN(101), RNG: rng})
