@@ -1,7 +1,9 @@
 package actors
 
 import (
+	"log/slog"
 	"sync/atomic"
+	"time"
 
 	"github.com/asynkron/protoactor-go/actor"
 
@@ -10,6 +12,7 @@ import (
 	"exchange/core/event"
 	"exchange/core/matching"
 	"exchange/core/money"
+	"exchange/core/state"
 	"exchange/core/trading"
 )
 
@@ -17,18 +20,33 @@ import (
 // is the order of the pair. It sees nothing but its messages: time comes with a command, ids from
 // the engine's counters, and the outcome of each command is one entry of the journal.
 type book struct {
-	pair    *directory.Pair
-	limits  *Limits
-	ids     *counters
-	alarm   func(what string, behindUs int64) // the clock went back
-	journal *journal
-
-	fees *fees
-
+	*bookShares
+	pair       *directory.Pair
 	orders     *matching.Book
 	halted     bool
 	lastTimeUs int64
 	fills      []matching.Fill
+}
+
+// bookShares are what all books of an engine share.
+type bookShares struct {
+	limits  *Limits
+	ids     *counters
+	fees    *fees
+	journal *journal
+	clock   *clockAlarm
+}
+
+// newBook makes the book of a pair, with the open orders that the state has.
+func newBook(p *directory.Pair, market *state.Pair, shared *bookShares) *book {
+	b := &book{bookShares: shared, pair: p, orders: matching.New(), halted: market.Halted,
+		lastTimeUs: market.LastTimeUs()}
+	for _, side := range [...]trading.Side{trading.Buy, trading.Sell} {
+		for order := range market.Book.Orders(side) {
+			b.orders.Add(order)
+		}
+	}
+	return b
 }
 
 // counters give ids. An id that was drawn and never journaled was never shown: after a restart it
@@ -37,6 +55,30 @@ type counters struct {
 	order    atomic.Uint64 // orders and cancels
 	trade    atomic.Uint64
 	withdraw atomic.Uint64
+}
+
+// restore makes the counters go on behind what a state has.
+func (n *counters) restore(s *state.State) {
+	order, trade, _ := s.LastIDs()
+	n.order.Store(order)
+	n.trade.Store(trade)
+	n.withdraw.Store(s.LastWithdraw())
+}
+
+// A clockAlarm says that the clock went back, at most once a second, however many orders come
+// meanwhile.
+type clockAlarm struct {
+	log  *slog.Logger
+	said atomic.Int64 // when, Unix seconds
+}
+
+func (a *clockAlarm) behind(pair string, us int64) {
+	now, last := time.Now().Unix(), a.said.Load()
+	if now == last || !a.said.CompareAndSwap(last, now) {
+		return
+	}
+	a.log.Error("the clock is behind the newest record: check the time service", "pair", pair,
+		"behind_us", us)
 }
 
 // clockToleranceUs is how far a command's time may be behind its book's before it is worth an
@@ -58,7 +100,7 @@ func (b *book) decide(c *Command) {
 		c.trace.Matching = metrics.Now()
 	}
 	if b.lastTimeUs-c.timeUs > clockToleranceUs {
-		b.alarm(b.pair.Name, b.lastTimeUs-c.timeUs)
+		b.clock.behind(b.pair.Name, b.lastTimeUs-c.timeUs)
 	}
 	c.timeUs = max(c.timeUs, b.lastTimeUs)
 	b.lastTimeUs = c.timeUs

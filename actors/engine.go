@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
-	"maps"
 	"runtime/debug"
 	"strconv"
 	"sync"
@@ -21,9 +20,7 @@ import (
 	"exchange/actors/seal"
 	"exchange/core/event"
 	"exchange/core/ledger"
-	"exchange/core/matching"
 	"exchange/core/state"
-	"exchange/core/trading"
 	"exchange/persistence"
 )
 
@@ -36,7 +33,7 @@ type Engine struct {
 	root   *actor.RootContext
 	dir    *directory.Directory
 	ids    counters
-	fees   fees
+	fees   *fees
 	sealer *seal.Sealer
 	meter  *metrics.Engine
 
@@ -73,8 +70,7 @@ type Engine struct {
 	paused    atomic.Bool // an audit looks at the deciding side
 	auditing  atomic.Bool
 	released  atomic.Uint64
-	alarmed   atomic.Int64 // when the clock was last complained about, Unix seconds
-	clock     clockWatch   // of ticked
+	clock     clockWatch // of ticked
 
 	failOnce sync.Once
 	dead     chan struct{} // closed by fail
@@ -151,11 +147,13 @@ func newEngine(o *Options, own *ownership, r *recovered, sealer *seal.Sealer) *E
 		history: r.committed.state.History(), dir: directory.New(), meter: r.meter,
 		projected: r.committed.watermark, dead: make(chan struct{}), stop: make(chan struct{}),
 		mailbox: make(chan struct{}, 1), maintaining: make(chan struct{}, 1)}
+	e.fees = &fees{dir: e.dir}
 	e.host = &mailbox.Host{Scheduler: o.scheduler, Guard: failStop{o.Log, o.Exit}}
 	quiet := slog.New(slog.NewTextHandler(io.Discard, nil))
 	e.system = actor.NewActorSystem(
 		actor.WithLoggerFactory(func(*actor.ActorSystem) *slog.Logger { return quiet }))
 	e.root = e.system.Root
+	e.wallets = e.spawner(0)
 	e.system.EventStream.Subscribe(e.deadLetter)
 	if o.Mail != nil {
 		e.mailer = newMailer(e)
@@ -177,25 +175,26 @@ func (e *Engine) run() {
 // spawnAll starts every actor from the recovered state.
 func (e *Engine) spawnAll(r *recovered) error {
 	s := r.committed.state
-	order, trade, _ := s.LastIDs()
-	e.ids.order.Store(order)
-	e.ids.trade.Store(trade)
-	e.ids.withdraw.Store(s.LastWithdraw())
-	e.fees.dir = e.dir
+	e.ids.restore(s)
 	if m := s.Maintenance(); m.On {
 		e.maintenance.Store(&m)
 	}
 	e.released.Store(r.last)
-
+	e.Catalogue = directory.NewCatalogue(e.opts.Pairs, e.opts.Currencies, s)
 	e.connect(r)
 	if err := e.spawnBooks(s); err != nil {
 		return err
 	}
-	g := e.newRegistry(s)
-	if err := e.spawnWallets(r.committed, g); err != nil {
-		return err
+	g := newRegistry(s, registryTools{limits: &e.opts.Limits, dir: e.dir, catalogue: e.Catalogue,
+		fees: e.fees, sealer: e.sealer, material: e.opts.KeyMaterial, journal: e.journal, out: e,
+		index: &referenceIndex{store: e.History(), patience: e.opts.Timing.Request / 2, log: e.log,
+			meter: e.meter, out: e}})
+	for _, a := range s.Accounts() {
+		if err := e.openAccount(g.recoverAccount(a), newWallet(a, r.committed)); err != nil {
+			return err
+		}
 	}
-	if err := e.addKeys(s, g); err != nil {
+	if err := g.recoverKeys(s); err != nil {
 		return err
 	}
 	var err error
@@ -219,7 +218,7 @@ func (e *Engine) connect(r *recovered) {
 	projections := make(chan projection, 1)
 	e.committed = r.committed
 	e.committed.recycle, e.committed.project = e.journal.recycleData, projections
-	e.committed.found = func(l *lookup) { e.root.Send(e.registry, l) }
+	e.committed.found = e.found
 	e.committed.tell = func(channel *actor.PID, message any) { e.root.Send(channel, message) }
 	e.committed.mails = func() {
 		select {
@@ -238,22 +237,14 @@ func (e *Engine) connect(r *recovered) {
 	}
 }
 
-// spawnBooks starts the book of each configured pair, with the open orders of the state.
+// spawnBooks starts the book of each configured pair.
 func (e *Engine) spawnBooks(s *state.State) (err error) {
-	o := &e.opts
-	e.Catalogue = directory.NewCatalogue(o.Pairs, o.Currencies, s)
+	shared := &bookShares{limits: &e.opts.Limits, ids: &e.ids, fees: e.fees, journal: e.journal,
+		clock: &clockAlarm{log: e.log}}
 	e.books = make([]*book, len(s.Pairs()))
 	books := e.spawner(1024)
 	for _, p := range e.Pairs() {
-		market := s.Pair(p.Number)
-		b := &book{pair: p, limits: &o.Limits, ids: &e.ids, alarm: e.clockAlarm,
-			journal: e.journal, fees: &e.fees, halted: market.Halted,
-			orders: matching.New(), lastTimeUs: market.LastTimeUs()}
-		for _, side := range [...]trading.Side{trading.Buy, trading.Sell} {
-			for order := range market.Book.Orders(side) {
-				b.orders.Add(order)
-			}
-		}
+		b := newBook(p, s.Pair(p.Number), shared)
 		if p.Book, err = books.Spawn("book/"+p.Name, b); err != nil {
 			return err
 		}
@@ -263,93 +254,11 @@ func (e *Engine) spawnBooks(s *state.State) (err error) {
 	return nil
 }
 
-// newRegistry makes the registry, which has no accounts and keys yet.
-func (e *Engine) newRegistry(s *state.State) *registry {
-	o := &e.opts
-	_, _, deposit := s.LastIDs()
-	g := &registry{limits: &o.Limits, dir: e.dir, material: o.KeyMaterial, journal: e.journal,
-		finish: e.finish, catalogue: e.Catalogue,
-		accounts: map[string]*directory.Account{}, revoked: map[string]*directory.Account{},
-		keysOf:   map[uint32]int{},
-		deposits: deposit, lastTimeUs: s.TimeUs(), busy: map[string][]*Command{},
-		toBook: e.toBook, fees: &e.fees, maintenance: s.Maintenance(),
-		settle: e.settleMaintenance}
-	e.wallets = e.spawner(0)
-	g.spawn = func(a *directory.Account) error { return e.spawnWallet(a, &wallet{}) }
-	g.lookUp = func(l *lookup) { e.root.Send(e.fold, l) }
-	index := &referenceIndex{store: e.History(), patience: o.Timing.Request / 2, log: e.log,
-		meter: e.meter, found: e.committed.found}
-	g.askStore = index.ask
-	g.toWallet = func(c *Command) { e.root.Send(e.dir.Account(c.record.Freeze.Account).Wallet, c) }
-	g.forgetNonce = func(k *directory.Key) { e.root.Send(k.Account.Wallet, &keyEnded{k.Number}) }
-	g.sealer = e.sealer
-	for _, c := range s.Currencies() {
-		g.deposited = append(g.deposited, c.Deposited)
-	}
-	return g
-}
-
-// spawnWallets starts the wallet of each account, and gives the account to the registry.
-func (e *Engine) spawnWallets(committed *committed, g *registry) error {
-	s := committed.state
-	for _, a := range s.Accounts() {
-		entry := &directory.Account{ID: a.ID, Name: a.Name, HasEmail: a.Email != ""}
-		entry.Freeze(a.Frozen)
-		if own := a.Fees(); len(own) > 0 {
-			entry.SetFees(maps.Clone(own))
-			e.fees.own.Store(true)
-		}
-		if a.Name == directory.FeeAccount {
-			e.fees.account.Store(a.ID)
-		}
-		w := &wallet{applied: s.Seq(), frozen: a.Frozen, committed: a.Wallet.Clone(),
-			open: a.Open.Clone(), clientIDs: a.ClientIDs.Clone()}
-		for o := range w.open.Newest() {
-			w.entersBook(o.Pair)
-		}
-		for _, n := range a.Keys {
-			if nonce := committed.nonce(n); nonce > 0 {
-				w.nonces = append(w.nonces, keyNonce{n, nonce})
-			}
-		}
-		for _, d := range a.Withdraws() {
-			if w.pending == nil {
-				w.pending = make(map[uint64]*state.Withdraw)
-			}
-			copied := *d
-			w.pending[d.ID] = &copied
-		}
-		if err := e.spawnWallet(entry, w); err != nil {
-			return err
-		}
-		g.accounts[a.Name] = entry
-		g.accountIDs = a.ID
-	}
-	return nil
-}
-
-// addKeys adds each key that is live to the directory. Revoked ones stay with the registry.
-func (e *Engine) addKeys(s *state.State, g *registry) error {
-	for _, k := range s.Keys() {
-		g.keyNumbers = k.Number
-		if k.Revoked {
-			g.revoked[k.Key.Key] = e.dir.Account(k.Account)
-			continue
-		}
-		entry, err := newKey(&k.Key, e.dir.Account(k.Account), g.sealer, e.opts.KeyMaterial)
-		if err != nil {
-			return fmt.Errorf("%w: %w", ErrConfig, err)
-		}
-		g.keysOf[k.Account]++
-		e.dir.AddKey(entry)
-	}
-	return nil
-}
-
-func (e *Engine) spawnWallet(a *directory.Account, w *wallet) (err error) {
+// openAccount starts an account's wallet, and lets others find the account.
+func (e *Engine) openAccount(a *directory.Account, w *wallet) (err error) {
 	w.account, w.out = a, e
-	if a.Wallet, err = e.wallets.Spawn("wallet/"+strconv.FormatUint(uint64(a.ID), 10),
-		w); err == nil {
+	name := "wallet/" + strconv.FormatUint(uint64(a.ID), 10)
+	if a.Wallet, err = e.wallets.Spawn(name, w); err == nil {
 		e.dir.AddAccount(a)
 	}
 	return err
@@ -388,16 +297,6 @@ func (e *Engine) deadLetter(message any) {
 				m.Message)
 		}
 	}
-}
-
-// clockAlarm is said at most once a second, however many orders come meanwhile.
-func (e *Engine) clockAlarm(pair string, behindUs int64) {
-	now, last := time.Now().Unix(), e.alarmed.Load()
-	if now == last || !e.alarmed.CompareAndSwap(last, now) {
-		return
-	}
-	e.log.Error("the clock is behind the newest record: check the time service", "pair", pair,
-		"behind_us", behindUs)
 }
 
 // A clockWatch sees jumps of the wall clock: it goes by another one than metrics.Now. One goroutine
@@ -454,16 +353,19 @@ func (e *Engine) ticked() {
 	e.root.Send(e.fold, tick{})
 }
 
-// These make the engine a walletOut.
+// These make the engine a walletOut and a registryOut, and tell the registry what was looked up.
 func (e *Engine) toBook(c *Command) {
 	e.root.Send(e.Numbered(c.record.Pair).Book, c)
 }
-func (e *Engine) toJournal(n *entry)              { e.journal.submit(n) }
-func (e *Engine) toCommitted(r *Read)             { e.root.Send(e.fold, r) }
-func (e *Engine) limits() *Limits                 { return &e.opts.Limits }
-func (e *Engine) withdrawPolicy() *WithdrawPolicy { return &e.opts.Withdraw }
-func (e *Engine) nextWithdraw() uint64            { return e.ids.withdraw.Add(1) }
-func (e *Engine) narrowSweep()                    { e.sweeping.Add(-1) }
+func (e *Engine) toJournal(n *entry)                         { e.journal.submit(n) }
+func (e *Engine) toCommitted(r *Read)                        { e.root.Send(e.fold, r) }
+func (e *Engine) lookUp(l *lookup)                           { e.root.Send(e.fold, l) }
+func (e *Engine) found(l *lookup)                            { e.root.Send(e.registry, l) }
+func (e *Engine) limits() *Limits                            { return &e.opts.Limits }
+func (e *Engine) withdrawPolicy() *WithdrawPolicy            { return &e.opts.Withdraw }
+func (e *Engine) toWallet(a *directory.Account, message any) { e.root.Send(a.Wallet, message) }
+func (e *Engine) nextWithdraw() uint64                       { return e.ids.withdraw.Add(1) }
+func (e *Engine) narrowSweep()                               { e.sweeping.Add(-1) }
 func (e *Engine) widenSweep() bool {
 	if e.sweeping.Add(1) <= int64(e.opts.Limits.InFlight) {
 		return true

@@ -21,7 +21,7 @@ type referenceIndex struct {
 	patience time.Duration // for each lookup, its time in line included
 	log      *slog.Logger
 	meter    *metrics.Engine
-	found    func(*lookup) // gives a lookup back to the registry
+	out      interface{ found(l *lookup) } // gives a lookup back to the registry
 
 	mu     sync.Mutex
 	line   []lookupInLine // guarded by mu
@@ -53,7 +53,7 @@ func (x *referenceIndex) ask(l *lookup) {
 func (x *referenceIndex) run(next lookupInLine) {
 	for more := true; more; {
 		x.look(next.lookup, next.deadline)
-		x.found(next.lookup)
+		x.out.found(next.lookup)
 		x.mu.Lock()
 		if more = len(x.line) > 0; more {
 			next = x.line[0]

@@ -190,13 +190,18 @@ func TestAStoreThatHasLostItsProjectionsMakesNoDeposit(t *testing.T) {
 	g.e.Abandon()
 }
 
+// lookedUp takes lookups that come back.
+type lookedUp chan *lookup
+
+func (c lookedUp) found(l *lookup) { c <- l }
+
 // Looks are bounded, in number and in time, and all come back.
 func TestLooksForReferencesAreBounded(t *testing.T) {
 	const n = 10 * referenceLooks
-	back := make(chan *lookup, n)
+	back := make(lookedUp, n)
 	store := &lookedFor{gone: make(chan struct{})}
 	x := &referenceIndex{store: store, patience: time.Hour, log: testOptions(nil).Log,
-		meter: metrics.NewEngine(), found: func(l *lookup) { back <- l }}
+		meter: metrics.NewEngine(), out: back}
 	for range n {
 		x.ask(&lookup{command: new(Command)})
 	}

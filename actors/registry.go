@@ -3,6 +3,7 @@ package actors
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"net/netip"
 	"regexp"
 	"strconv"
@@ -62,22 +63,7 @@ func refusef(format string, args ...any) error {
 // actor owns it. An object whose record is on its way makes the next command on it wait until it is
 // released.
 type registry struct {
-	limits    *Limits
-	dir       *directory.Directory
-	sealer    *seal.Sealer
-	material  func(secret []byte) any
-	journal   *journal
-	toBook    func(*Command)                   // of the command's pair
-	toWallet  func(*Command)                   // of the account that is frozen or unfrozen
-	finish    func(*Command, Outcome)          // answers
-	spawn     func(a *directory.Account) error // starts the wallet of a new account
-	catalogue *directory.Catalogue
-	lookUp    func(*lookup) // asks the committed side
-	askStore  func(*lookup) // asks the store, off the mailbox
-	fees      *fees
-	settle    func(*event.Maintenance) // what counts from now on
-
-	forgetNonce func(*directory.Key) // tells its wallet that a key was revoked
+	registryTools
 
 	accounts    map[string]*directory.Account
 	accountIDs  uint32
@@ -87,10 +73,84 @@ type registry struct {
 	deposits    uint64
 	deposited   []money.Balance // by currency number-1, what is on its way included
 	lastTimeUs  int64
-	busy        map[string][]*Command // object -> who waits for it
+	busy        map[string][]*Command // object -> the commands that wait for it
 	maintenance event.Maintenance
 	onTheWay    int        // commands submitted and not released
 	later       []*Command // met a limit that may be due to what is on its way
+}
+
+// registryTools are what a registry works with.
+type registryTools struct {
+	limits    *Limits
+	dir       *directory.Directory
+	catalogue *directory.Catalogue
+	fees      *fees
+	sealer    *seal.Sealer
+	material  func(secret []byte) any // Options.KeyMaterial
+	journal   *journal
+	index     *referenceIndex
+	out       registryOut
+}
+
+// registryOut is where a registry's decisions go, and its questions.
+type registryOut interface {
+	openAccount(a *directory.Account, w *wallet) error // starts the wallet
+	toBook(c *Command)                                 // c.record.Pair says which
+	toWallet(a *directory.Account, message any)
+	lookUp(l *lookup)                       // asks the committed side
+	settleMaintenance(m *event.Maintenance) // makes it count from now on
+	finish(c *Command, o Outcome)
+}
+
+// newRegistry makes the registry of a state, which has no accounts and keys yet.
+func newRegistry(s *state.State, tools registryTools) *registry {
+	_, _, deposit := s.LastIDs()
+	g := &registry{registryTools: tools, accounts: map[string]*directory.Account{},
+		revoked: map[string]*directory.Account{}, keysOf: map[uint32]int{}, deposits: deposit,
+		lastTimeUs: s.TimeUs(), busy: map[string][]*Command{}, maintenance: s.Maintenance()}
+	for _, c := range s.Currencies() {
+		g.deposited = append(g.deposited, c.Deposited)
+	}
+	return g
+}
+
+// recoverAccount takes over an account that the state has.
+func (g *registry) recoverAccount(a *state.Account) *directory.Account {
+	entry := &directory.Account{ID: a.ID, Name: a.Name, HasEmail: a.Email != ""}
+	entry.Freeze(a.Frozen)
+	if own := a.Fees(); len(own) > 0 {
+		entry.SetFees(maps.Clone(own))
+		g.fees.own.Store(true)
+	}
+	g.add(entry)
+	g.accountIDs = a.ID
+	return entry
+}
+
+// add gives an account its name.
+func (g *registry) add(a *directory.Account) {
+	g.accounts[a.Name] = a
+	if a.Name == directory.FeeAccount {
+		g.fees.account.Store(a.ID)
+	}
+}
+
+// recoverKeys adds each key that is live to the directory. Revoked keys stay with the registry.
+func (g *registry) recoverKeys(s *state.State) error {
+	for _, k := range s.Keys() {
+		g.keyNumbers = k.Number
+		if k.Revoked {
+			g.revoked[k.Key.Key] = g.dir.Account(k.Account)
+			continue
+		}
+		entry, err := newKey(&k.Key, g.dir.Account(k.Account), g.sealer, g.material)
+		if err != nil {
+			return fmt.Errorf("%w: %w", ErrConfig, err)
+		}
+		g.keysOf[k.Account]++
+		g.dir.AddKey(entry)
+	}
+	return nil
 }
 
 // A lookup asks the committed side for the deposit that a command's reference belongs to, or
@@ -148,7 +208,7 @@ func (g *registry) Receive(ctx actor.Context) {
 		g.released(m.command)
 	case *lookup:
 		if m.leavesOpen() {
-			g.askStore(m)
+			g.index.ask(m)
 			return
 		}
 		waiting := g.free(m.command)
@@ -167,7 +227,7 @@ func (g *registry) decide(c *Command) {
 	}
 	if c.kind == event.KindMailed || c.kind == event.KindDeposit && g.depositable(&c.admin) == nil {
 		g.busy[object] = nil
-		g.lookUp(&lookup{command: c})
+		g.out.lookUp(&lookup{command: c})
 		return
 	}
 	g.conclude(c, nil)
@@ -206,19 +266,19 @@ func (g *registry) conclude(c *Command, known *lookup) {
 		g.later = append(g.later, c) // a refusal shows only what is durable
 	case err != nil:
 		c.adminErr = err
-		g.finish(c, Refused)
+		g.out.finish(c, Refused)
 	case !submit:
-		g.finish(c, Accepted)
+		g.out.finish(c, Accepted)
 	default:
 		g.onTheWay++
 		g.busy[c.object()] = nil
 		c.outcome = Accepted
 		if c.kind == event.KindHalt { // the book has the last word: it is in order with its orders
-			g.toBook(c)
+			g.out.toBook(c)
 			return
 		}
 		if c.kind == event.KindFreeze { // and its wallet: it is in order with approvals
-			g.toWallet(c)
+			g.out.toWallet(g.dir.Account(c.record.Freeze.Account), c)
 			return
 		}
 		c.encode()
@@ -403,13 +463,10 @@ func (g *registry) released(c *Command) {
 	case event.KindAccount:
 		a := &directory.Account{ID: r.Account.ID, Name: r.Account.Name,
 			HasEmail: r.Account.Email != ""}
-		if err := g.spawn(a); err != nil {
+		if err := g.out.openAccount(a, new(wallet)); err != nil {
 			panic(fmt.Sprintf("BUG: the wallet of account %s does not start: %v", a.Name, err))
 		}
-		g.accounts[a.Name] = a
-		if a.Name == directory.FeeAccount {
-			g.fees.account.Store(a.ID)
-		}
+		g.add(a)
 	case event.KindKey:
 		k, err := newKey(&r.Key, g.dir.Account(r.Key.Account), g.sealer, g.material)
 		if err != nil {
@@ -421,12 +478,12 @@ func (g *registry) released(c *Command) {
 		g.dir.RemoveKey(k)
 		g.revoked[k.Public] = k.Account
 		g.keysOf[k.Account.ID]--
-		g.forgetNonce(k)
+		g.out.toWallet(k.Account, &keyEnded{k.Number})
 	default:
 		g.operated(c)
 	}
 	waiting := append(g.later, g.free(c)...)
-	g.finish(c, Accepted) // from here on the command is its handler's
+	g.out.finish(c, Accepted) // from here on the command is its handler's
 	g.onTheWay--
 	g.later = nil
 	for _, next := range waiting {

@@ -33,7 +33,7 @@ func (g *registry) operate(c *Command, known *lookup) (submit bool, err error) {
 		}
 		wanted := event.Maintenance{On: a.On, Message: a.Message}
 		if a.Repeated = g.maintenance == wanted; a.Repeated {
-			g.settle(&wanted)
+			g.out.settleMaintenance(&wanted)
 		}
 		c.record.Maintenance = event.Maintenance{On: a.On, Message: a.Message}
 	case event.KindMailed:
@@ -92,7 +92,7 @@ func (g *registry) operated(c *Command) {
 		g.dir.Account(r.Freeze.Account).Freeze(r.Freeze.Frozen)
 	case event.KindMaintenance:
 		g.maintenance = r.Maintenance
-		g.settle(&r.Maintenance)
+		g.out.settleMaintenance(&r.Maintenance)
 	case event.KindFees:
 		f := &r.Fees
 		account := g.dir.Account(f.Account)

@@ -44,6 +44,28 @@ type wallet struct {
 	*flight                              // nil until the first command: most accounts rest
 }
 
+// newWallet makes the wallet of an account as the committed side has it.
+func newWallet(a *state.Account, committed *committed) *wallet {
+	w := &wallet{applied: committed.state.Seq(), frozen: a.Frozen, committed: a.Wallet.Clone(),
+		open: a.Open.Clone(), clientIDs: a.ClientIDs.Clone()}
+	for o := range w.open.Newest() {
+		w.entersBook(o.Pair)
+	}
+	for _, n := range a.Keys {
+		if nonce := committed.nonce(n); nonce > 0 {
+			w.nonces = append(w.nonces, keyNonce{n, nonce})
+		}
+	}
+	for _, d := range a.Withdraws() {
+		if w.pending == nil {
+			w.pending = make(map[uint64]*state.Withdraw)
+		}
+		copied := *d
+		w.pending[d.ID] = &copied
+	}
+	return w
+}
+
 // A flight is what a wallet has sent on and not yet seen released, and what waits for it.
 type flight struct {
 	reserved   []reservation               // by currency
