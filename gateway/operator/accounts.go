@@ -266,7 +266,9 @@ func deposit(c *call) (any, error) {
 	w := actors.NewRead(actors.ReadWallet)
 	w.Account = a.AccountID
 	if err := c.read(w); err != nil {
-		return nil, fmt.Errorf("deposit %d was made, with the reference %q, but its balance cannot be told: %v", a.Deposit, a.Reference, err) //nolint:errorlint // the deposit was made, whatever the cause is
+		//nolint:errorlint // the deposit was made, whatever the cause is
+		return nil, fmt.Errorf("deposit %d was made, with the reference %q, but its balance "+
+			"cannot be told: %v", a.Deposit, a.Reference, err)
 	}
 	answer := depositAnswer{Deposit: a.Deposit, Account: a.Account, Currency: a.Currency,
 		Amount: amount, Reference: a.Reference, Repeated: a.Repeated}

@@ -89,9 +89,9 @@ type auditAnswer struct {
 	Differences []string      `json:"differences"`
 }
 
-// auditBooks streams its progress and then its findings. A body {"archive": DIR} starts at the archive's
-// beginning; the folder must be the one that the server archives to. {"without_authentication":
-// true} takes the archive's parts as they are.
+// auditBooks streams its progress and then its findings. A body {"archive": DIR} starts at the
+// archive's beginning; the folder must be the one that the server archives to.
+// {"without_authentication": true} takes the archive's parts as they are.
 func auditBooks(c *call) (any, error) {
 	var q struct {
 		Archive string

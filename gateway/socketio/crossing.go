@@ -2,24 +2,24 @@ package socketio
 
 import "sync"
 
-// A client that closes its session on polling has a poll on its way as a rule, and that may arrive
-// behind the close. It is answered as if it had been there: with nothing to say, once. What comes
-// then belongs to no session.
+// A client that closes its session on polling usually has a poll on its way, which may arrive after
+// the close. That poll is answered once, with nothing to say, as if it had come before. Later
+// requests belong to no session.
 
-// mostCrossings is how many sessions there are at most whose last poll is waited for.
+// mostCrossings is the most sessions whose last poll is still expected.
 const mostCrossings = 256
 
-// crossings are sessions that their clients closed while no poll was there. Any goroutine may use
+// crossings are sessions that their clients closed while no poll was held. Any goroutine may use
 // them.
 type crossings struct {
 	mu    sync.Mutex
-	until map[string]int64 // by session, by the server's clock
+	until map[string]int64 // by session, in nanoseconds of the server's clock
 	order [mostCrossings]string
 	next  int // oldest in order
 }
 
-// add notes a session, whose poll may come until then. The oldest session is forgotten when there
-// are too many.
+// add notes a session, whose poll may come until a time. Beyond mostCrossings it forgets the oldest
+// session.
 func (c *crossings) add(id string, until int64) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -31,7 +31,7 @@ func (c *crossings) add(id string, until int64) {
 	c.next = (c.next + 1) % mostCrossings
 }
 
-// take is true of the first poll of a session that crossed its close.
+// take returns true for the first poll of a session that crossed its close.
 func (c *crossings) take(id string, now int64) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -7,10 +7,10 @@ import (
 	"unicode/utf8"
 )
 
-// What goes out is kept as websocket frames from the start: unmasked, unfragmented, and free to be
+// Packets to clients are websocket frames from the start: unmasked, unfragmented, and free to be
 // shared and joined. Polling takes the same frames and leaves their headers out.
 
-// Kinds of websocket frames, as in their first byte, with the bit that says a frame is a whole
+// Kinds of websocket frames, as in their first byte, with the bit of a frame that is a whole
 // message.
 const (
 	textFrame   = 0x81
@@ -22,7 +22,7 @@ const (
 // maxHeader is the longest header of a frame from a server.
 const maxHeader = 10
 
-// appendHeader appends the header of a frame with so many bytes.
+// appendHeader appends the header of a frame with size bytes.
 func appendHeader(dst []byte, kind byte, size int) []byte {
 	switch {
 	case size < 126:
@@ -38,7 +38,7 @@ func appendFrame(dst []byte, kind byte, payload []byte) []byte {
 	return append(appendHeader(dst, kind, len(payload)), payload...)
 }
 
-// appendClose appends a close frame; code 0 is none.
+// appendClose appends a close frame; code 0 is no code.
 func appendClose(dst []byte, code uint16) []byte {
 	if code == 0 {
 		return append(dst, closeFrame, 0)
@@ -46,8 +46,8 @@ func appendClose(dst []byte, code uint16) []byte {
 	return append(dst, closeFrame, 2, byte(code>>8), byte(code))
 }
 
-// nextFrame takes the first of some frames apart. ok is false of bytes that do not begin with a
-// whole unmasked frame in its shortest form, which is all that is ever made here.
+// nextFrame splits off the first of some frames. ok is false if the bytes do not begin with a whole
+// unmasked frame in its shortest form, the only form that this package makes.
 func nextFrame(b []byte) (kind byte, payload, rest []byte, ok bool) {
 	if len(b) < 2 {
 		return 0, nil, nil, false
@@ -78,10 +78,10 @@ func nextFrame(b []byte) (kind byte, payload, rest []byte, ok bool) {
 	return kind, b[header:end:end], b[end:], true
 }
 
-// separator stands between the packets of a polling body.
+// separator is the byte between two packets of a polling body.
 const separator = 0x1e
 
-// pollSize is how many bytes a frame takes in a polling body.
+// pollSize returns the length of a frame in a polling body, in bytes.
 func pollSize(kind byte, payload []byte) int {
 	if kind == binaryFrame {
 		return 1 + base64.StdEncoding.EncodedLen(len(payload))
@@ -89,7 +89,7 @@ func pollSize(kind byte, payload []byte) int {
 	return len(payload)
 }
 
-// appendPoll appends a frame as a polling body has it.
+// appendPoll appends a frame in the form of a polling body.
 func appendPoll(dst []byte, kind byte, payload []byte) []byte {
 	if len(dst) > 0 {
 		dst = append(dst, separator)
@@ -100,9 +100,9 @@ func appendPoll(dst []byte, kind byte, payload []byte) []byte {
 	return append(dst, payload...)
 }
 
-// AppendFrame appends an event to dst, as the frame in which it goes to clients of a namespace:
+// AppendFrame appends an event to dst, as the frame for clients of a namespace:
 // text `42[/namespace,]["event",payload]`. The payload is valid JSON, or several joined with
-// commas, or empty. Frames may be joined: several in one slice are several packets.
+// commas, or empty. Several frames in one slice are several packets.
 func AppendFrame(dst []byte, namespace, event string, payload []byte) []byte {
 	name := jsonString(event)
 	size := 2 + len(name) + 2 // 42, and the brackets
@@ -123,26 +123,26 @@ func AppendFrame(dst []byte, namespace, event string, payload []byte) []byte {
 	return append(dst, ']')
 }
 
-// jsonString is a string as JSON has it.
+// jsonString returns a string in JSON.
 func jsonString(s string) string {
 	for i := range len(s) {
 		if c := s[i]; c < ' ' || c == '"' || c == '\\' || c >= utf8.RuneSelf || c == '<' ||
 			c == '>' || c == '&' {
-			quoted, _ := json.Marshal(s) // of a string it never fails
+			quoted, _ := json.Marshal(s) // a string never fails
 			return string(quoted)
 		}
 	}
 	return `"` + s + `"`
 }
 
-// frameHeads follows the heads of a client's frames, for what the library does not tell: whether
-// the close frame has half a code. The library sees to everything else about them.
+// frameHeads follows the heads of a client's frames, because the library does not tell whether the
+// close frame has half a code. The library checks everything else.
 type frameHeads struct {
 	head   [14]byte
 	have   int    // bytes of the head
-	left   uint64 // bytes of the payload that are still to come
-	closed bool   // there was a close frame
-	half   bool   // with one byte, where a code has two
+	left   uint64 // bytes of the payload that are missing
+	closed bool   // a close frame came
+	half   bool   // its code has one byte instead of two
 }
 
 // follow takes the next bytes.

@@ -13,7 +13,7 @@ import (
 	"exchange/gateway/ratelimit"
 )
 
-// A failure is an answer that is not what was asked for.
+// A failure is an error answer of Engine.IO.
 type failure uint8
 
 const (
@@ -27,7 +27,7 @@ const (
 	tooManyOfAddress
 	shuttingDown
 	bodyTooLarge
-	failures // how many there are
+	failures // number of failures
 	none     = failures
 )
 
@@ -45,7 +45,7 @@ var failureTable = [failures]struct {
 	tooManySessions:    {403, 4, "Too many connections"},
 	tooManyOfAddress:   {403, 4, "Too many connections from this address"},
 	shuttingDown:       {503, 4, "Server is shutting down"},
-	bodyTooLarge:       {413, 0, "Payload too large"}, // it goes without a body
+	bodyTooLarge:       {413, 0, "Payload too large"}, // answered without a body
 }
 
 var (
@@ -53,9 +53,9 @@ var (
 	upgrade = []byte("5")
 )
 
-// Handle answers a request of the server's path, whatever the path is: routing is the caller's. It
-// returns when the request is answered: a poll may take as long as PingInterval. The HTTP server
-// has KeepHijackedConns set, a WriteTimeout, and takes bodies of MaxPayload bytes.
+// Handle answers a request that the caller routed here. It returns when the request is answered; a
+// poll may take as long as PingInterval. The HTTP server has KeepHijackedConns set, a WriteTimeout,
+// and takes bodies of MaxPayload bytes.
 func (s *Server) Handle(ctx *fasthttp.RequestCtx) {
 	allowOrigin(ctx)
 	x := s.find(ctx.QueryArgs().Peek("sid"))
@@ -72,7 +72,7 @@ func (s *Server) Handle(ctx *fasthttp.RequestCtx) {
 	}
 }
 
-// allowed answers for a client that must not ask now: false.
+// allowed reports whether a client may ask now, and answers the request otherwise.
 func (s *Server) allowed(ctx *fasthttp.RequestCtx) bool {
 	if s.opts.Allow == nil {
 		return true
@@ -84,8 +84,8 @@ func (s *Server) allowed(ctx *fasthttp.RequestCtx) bool {
 	return err == nil
 }
 
-// route finds what a request of a session, or of none, wants, in the order of checks that the
-// Engine.IO server has.
+// route checks a request of a session, or of none, and answers it. The checks have the order of the
+// Engine.IO server.
 func (s *Server) route(ctx *fasthttp.RequestCtx, x *session) failure {
 	query := ctx.QueryArgs()
 	id := query.Peek("sid")
@@ -152,7 +152,7 @@ func (s *Server) openPolling(ctx *fasthttp.RequestCtx, address netip.Addr, path 
 	return none
 }
 
-// openPacket is the first packet of a session.
+// openPacket returns the first packet of a session.
 func (x *session) openPacket(upgrades bool) []byte {
 	o := &x.server.opts
 	b := append([]byte(`0{"sid":"`), x.id...)
@@ -186,7 +186,7 @@ func (s *Server) fail(ctx *fasthttp.RequestCtx, f failure, message string) {
 	if f == bodyTooLarge {
 		return
 	}
-	body, _ := json.Marshal(struct { // of these it never fails
+	body, _ := json.Marshal(struct { // these never fail
 		Code    int    `json:"code"`
 		Message string `json:"message"`
 	}{t.code, message})
@@ -194,8 +194,8 @@ func (s *Server) fail(ctx *fasthttp.RequestCtx, f failure, message string) {
 	ctx.Response.SetBodyRaw(body)
 }
 
-// allowOrigin lets pages of any origin read the answer, with credentials too if there is an origin:
-// none are ever asked for here.
+// allowOrigin lets pages of any origin read the answer, with credentials too if the request names
+// an origin, because no answer depends on credentials.
 func allowOrigin(ctx *fasthttp.RequestCtx) {
 	h := &ctx.Response.Header
 	if from := ctx.Request.Header.PeekBytes(origin); len(from) > 0 {
@@ -217,18 +217,18 @@ func (s *Server) preflight(ctx *fasthttp.RequestCtx) {
 	ctx.SetStatusCode(fasthttp.StatusNoContent)
 }
 
-// isUpgrade is true of a request that wants to become a websocket.
+// isUpgrade reports whether a request asks for a websocket.
 func isUpgrade(ctx *fasthttp.RequestCtx) bool {
 	return ctx.IsGet() && bytes.EqualFold(ctx.Request.Header.Peek("Upgrade"), []byte("websocket"))
 }
 
-// acceptWebSocket opens a session on a websocket. The session begins when the connection is ours: a
-// connection that breaks before must leave nothing behind.
+// acceptWebSocket opens a session on a websocket. The session begins after the connection was
+// hijacked, because a connection that breaks before must leave nothing behind.
 func (s *Server) acceptWebSocket(ctx *fasthttp.RequestCtx, address netip.Addr,
 	path string) failure {
 	return s.hijack(ctx, func(l *link) {
 		x, f := s.open(address, path, l)
-		if f != none { // others were faster
+		if f != none { // other clients were faster
 			s.counters.refused[f].Add(1)
 			l.refuse()
 			return
@@ -240,7 +240,7 @@ func (s *Server) acceptWebSocket(ctx *fasthttp.RequestCtx, address netip.Addr,
 	})
 }
 
-// begin writes what waits since the handshake.
+// begin writes the packets that wait since the handshake.
 func (x *session) begin() {
 	x.mu.Lock()
 	defer x.unlock()
@@ -252,7 +252,8 @@ func (s *Server) acceptUpgrade(ctx *fasthttp.RequestCtx, x *session) failure {
 	return s.hijack(ctx, func(l *link) {
 		l.session = x
 		x.serve(l, func() {
-			l.SetReadDeadline(time.Now().Add(s.opts.UpgradeTimeout)) //nolint:errcheck // then reading fails too
+			until := time.Now().Add(s.opts.UpgradeTimeout)
+			l.SetReadDeadline(until) //nolint:errcheck // then reading fails too
 			if x.probing(l) && l.write(l.reply) {
 				l.reply = nil
 				if x.probe(l) {
@@ -266,7 +267,7 @@ func (s *Server) acceptUpgrade(ctx *fasthttp.RequestCtx, x *session) failure {
 	})
 }
 
-// hijack answers with 101, and runs f on the connection in a goroutine of ours: so that the HTTP
+// hijack answers with 101, and runs f on the connection in a goroutine of its own, so that the HTTP
 // server gets the memory of the request back.
 func (s *Server) hijack(ctx *fasthttp.RequestCtx, f func(*link)) failure {
 	l, err := newLink(&s.upgrader, ctx)
@@ -278,7 +279,7 @@ func (s *Server) hijack(ctx *fasthttp.RequestCtx, f func(*link)) failure {
 		s.mu.RLock()
 		defer s.mu.RUnlock()
 		if s.down {
-			l.Conn.Close() //nolint:errcheck // nobody waits for the answer
+			l.Conn.Close() //nolint:errcheck // no client waits for the answer
 			return
 		}
 		s.tasks.start(func() { f(l) })
@@ -286,7 +287,7 @@ func (s *Server) hijack(ctx *fasthttp.RequestCtx, f func(*link)) failure {
 	return none
 }
 
-// handshakeHeader is what the websocket library wants to see of a request.
+// handshakeHeader returns the headers that the websocket library needs of a request.
 func handshakeHeader(ctx *fasthttp.RequestCtx) http.Header {
 	h := http.Header{}
 	for _, name := range []string{"Connection", "Upgrade", "Sec-Websocket-Version",

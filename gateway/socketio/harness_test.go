@@ -134,7 +134,7 @@ func (r *rig) newServer() *Server {
 		case auth == nil:
 			return errors.New("who is there?")
 		case json.Unmarshal(auth, &a) != nil || a.Token != "secret":
-			return &Refusal{Message: "not you", Data: map[string]int{"status": 7}}
+			return &refusal{message: "not you", data: map[string]int{"status": 7}}
 		}
 		return r.connect(s, auth)
 	}
@@ -195,11 +195,11 @@ func (r *rig) hook(s *Socket) func() {
 
 func (r *rig) connect(s *Socket, auth json.RawMessage) error {
 	defer r.hook(s)()
-	s.SetData("data of " + s.ID())
+	s.SetData("data of " + s.id)
 	if auth == nil {
 		auth = json.RawMessage("{}")
 	}
-	if err := s.Emit("auth", auth); err != nil {
+	if err := s.emit("auth", auth); err != nil {
 		return err
 	}
 	r.mu.Lock()
@@ -212,7 +212,7 @@ func (r *rig) connect(s *Socket, auth json.RawMessage) error {
 func arguments(e *Event) []any {
 	list := []any{}
 	for i, a := range e.Args {
-		if b, ok := e.Attachment(i); ok {
+		if b, ok := e.attachment(i); ok {
 			list = append(list, b)
 		} else {
 			list = append(list, a)
@@ -223,26 +223,26 @@ func arguments(e *Event) []any {
 
 func (r *rig) event(s *Socket, e *Event) {
 	defer r.hook(s)()
-	if s.Data() != "data of "+s.ID() {
+	if s.Data() != "data of "+s.id {
 		r.mu.Lock()
 		r.failure = fmt.Sprint("the owner's data are ", s.Data())
 		r.mu.Unlock()
 	}
 	switch e.Name {
 	case "message":
-		s.Emit("message-back", arguments(e)...) //nolint:errcheck // the client may be gone
+		s.emit("message-back", arguments(e)...) //nolint:errcheck // the client may be gone
 	case "message-with-ack":
 		if e.WantsAck() {
 			e.Ack(arguments(e)...) //nolint:errcheck
 		}
 	case "leave":
-		s.Disconnect()
+		s.disconnect()
 	case "close":
 		s.Close(ServerClose)
 	case "restart":
 		r.restarts.Go(r.restart) // a hook must not wait for itself
 	default:
-		s.Emit(e.Name+"-back", arguments(e)...) //nolint:errcheck
+		s.emit(e.Name+"-back", arguments(e)...) //nolint:errcheck
 	}
 }
 

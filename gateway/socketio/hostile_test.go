@@ -35,7 +35,7 @@ func TestAHookThatPanicsEndsItsSessionAlone(t *testing.T) {
 			if e.Name == "panic" {
 				panic("Event")
 			}
-			s.Emit("fine") //nolint:errcheck
+			s.emit("fine") //nolint:errcheck
 		},
 		Disconnect: func(*Socket, Reason) {
 			left.Add(1)
@@ -184,7 +184,7 @@ func TestWhatAPacketMakesTheOwnerDoCounts(t *testing.T) {
 		most, _ := strconv.Atoi(string(e.Args[1]))
 		if s.Spend(parts, most) {
 			spent.Add(1)
-			s.Emit("spent") //nolint:errcheck
+			s.emit("spent") //nolint:errcheck
 		}
 	}})
 	closed := 0
@@ -269,7 +269,7 @@ func TestWhatAClientSendsCountsByItsSizeToo(t *testing.T) {
 }
 
 func TestAnEventHasSoManyArgumentsAndNoMore(t *testing.T) {
-	r := echo(t, Options{Arguments: 3})
+	r := echo(t, Options{arguments: 3})
 	c := r.ws()
 	c.send(`42["message",1,2,3]`)
 	c.want(`42["message-back",1,2,3]`)
@@ -277,11 +277,11 @@ func TestAnEventHasSoManyArgumentsAndNoMore(t *testing.T) {
 	c.closedWith(1002)
 
 	for text, want := range map[string]error{"[1, [2] ,\"3\"]": nil, "[]": nil,
-		"[1,2,3,4": ErrTooMany, "[1": ErrNoArray, "[1,]": ErrNoArray,
+		"[1,2,3,4": errTooMany, "[1": ErrNoArray, "[1,]": ErrNoArray,
 		"[1]x": ErrNoArray, "null": ErrNoArray, "{}": ErrNoArray, "": ErrNoArray, "[1}": ErrNoArray,
 		"[1 2]": ErrNoArray} {
 		list, err := Elements([]byte(text), 3)
-		if !errors.Is(err, want) || errors.Is(err, ErrTooMany) && len(list) != 3 {
+		if !errors.Is(err, want) || errors.Is(err, errTooMany) && len(list) != 3 {
 			t.Errorf("%s: %q, %v", text, list, err)
 		}
 		for _, one := range list {
@@ -364,7 +364,7 @@ func TestDifferencesAreDroppedWhereTheirOwnerHearsOfIt(t *testing.T) {
 	p := r.polling()
 	p.join()
 	s := r.socket(0)
-	if err := s.Emit("first"); err != nil { // it does not count
+	if err := s.emit("first"); err != nil { // it does not count
 		t.Fatal(err)
 	}
 	waits := func() int { return r.server.Stats().QueuedBytes }
@@ -374,7 +374,7 @@ func TestDifferencesAreDroppedWhereTheirOwnerHearsOfIt(t *testing.T) {
 			t.Fatal(dropped, ok)
 		}
 	}
-	if err := s.Emit("answer", strings.Repeat("a", 100)); err != nil || waits() <= 1000 {
+	if err := s.emit("answer", strings.Repeat("a", 100)); err != nil || waits() <= 1000 {
 		t.Fatal(err, waits())
 	}
 	if n := r.server.Stats().Dropped[Resync]; n != 0 {
@@ -389,9 +389,9 @@ func TestDifferencesAreDroppedWhereTheirOwnerHearsOfIt(t *testing.T) {
 		t.Error(body)
 	}
 
-	s.Emit("first") //nolint:errcheck
+	s.emit("first") //nolint:errcheck
 	for range 10 {
-		s.Emit("answer", strings.Repeat("a", 100)) //nolint:errcheck
+		s.emit("answer", strings.Repeat("a", 100)) //nolint:errcheck
 	}
 	r.closed(SlowClient, 1)
 }
@@ -427,7 +427,7 @@ func TestAProbeExcusesAStalledPollOnce(t *testing.T) {
 	r := echo(t, Options{StallTimeout: 200 * time.Millisecond})
 	p := r.polling()
 	p.join()
-	if err := r.socket(0).Emit("x"); err != nil {
+	if err := r.socket(0).emit("x"); err != nil {
 		t.Fatal(err)
 	}
 	for r.server.Stats().Closed[StalledClient] == 0 {

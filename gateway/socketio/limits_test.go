@@ -132,7 +132,7 @@ func TestShutdownTellsEverybodyAndTakesNobody(t *testing.T) {
 		half := r.dial("EIO=4&transport=websocket&sid=" + q.sid)
 		half.send("2probe")
 		half.want("3probe")
-		r.socket(0).Emit("last words") //nolint:errcheck // read below
+		r.socket(0).emit("last words") //nolint:errcheck // read below
 		start := time.Now()
 		done := make(chan struct{})
 		go func() {
@@ -211,9 +211,9 @@ func TestManyThatEmitDeliverCloseAndComeAgainAtOnceLeaveNothing(t *testing.T) {
 						case 0:
 							s.Close(ServerClose)
 						case 1:
-							s.Disconnect()
+							s.disconnect()
 						case 2:
-							s.Emit("emitted", n, []byte{1}) //nolint:errcheck // it may be gone
+							s.emit("emitted", n, []byte{1}) //nolint:errcheck // it may be gone
 						default:
 							dropped, _ = s.Deliver([]Delivery{numbered(1, Keep, n, 10),
 								numbered(2, Latest, n, 500),

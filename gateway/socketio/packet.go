@@ -32,7 +32,7 @@ const (
 	typeBinaryAck
 )
 
-// mainNamespace is the one that packets do not name.
+// mainNamespace is the namespace that packets do not name.
 const mainNamespace = "/"
 
 // A violation is an error that ends the session for a reason.
@@ -40,25 +40,25 @@ type violation Reason
 
 func (v violation) Error() string { return Reason(v).String() }
 
-// errPacket is of everything that the protocol does not allow.
+// errPacket is the error of each packet that the protocol does not allow.
 const errPacket = violation(ParseError)
 
-// maxSafe is the largest number of an acknowledgement: clients count in floating point.
+// maxSafe is the largest number of an acknowledgement, because clients count in floating point.
 const maxSafe = 1<<53 - 1
 
 // A packet is a Socket.IO packet from a client: `type[attachments-][/namespace,][id][json]`.
 type packet struct {
 	kind        int
 	namespace   string
-	attachments int // that follow
-	// of the acknowledgement that is asked for, or that this is; -1: none
+	attachments int // number of binary messages that follow
+	// of the acknowledgement that the client wants, or that this packet is; -1: none
 	id   int64
-	auth json.RawMessage   // of a connect, nil: none
+	auth json.RawMessage   // of a connect; nil: none
 	args []json.RawMessage // of an event without its name, or of an acknowledgement
 	name string            // of an event
 }
 
-// decode reads the text of a packet with at most so many arguments. It keeps no part of the text.
+// decode parses the text of a packet with at most most arguments. It keeps no part of the text.
 func decode(text []byte, most int) (p packet, err error) {
 	if len(text) == 0 || text[0] < '0'+typeConnect || text[0] > '0'+typeBinaryAck {
 		return p, errPacket
@@ -85,7 +85,7 @@ func decode(text []byte, most int) (p packet, err error) {
 	return p, p.check(text, most)
 }
 
-// digits reads a number that is at most maxSafe, -1 if there is none.
+// digits parses a number up to maxSafe; -1 if the text begins with none.
 func digits(b []byte) (int64, []byte) {
 	end := 0
 	for end < len(b) && b[end] >= '0' && b[end] <= '9' {
@@ -98,7 +98,7 @@ func digits(b []byte) (int64, []byte) {
 	return n, b[end:]
 }
 
-// check reads the payload as the packet's type wants it.
+// check parses the payload by the packet's type.
 func (p *packet) check(payload []byte, most int) (err error) {
 	switch p.kind {
 	case typeConnect:
@@ -117,11 +117,11 @@ func (p *packet) check(payload []byte, most int) (err error) {
 			return errPacket
 		}
 		return p.takeName()
-	case typeAck, typeBinaryAck: // we ask for none: what it says is for nobody
+	case typeAck, typeBinaryAck: // the server asks for none, so its content does not matter
 		if p.id < 0 || len(payload) == 0 || payload[0] != '[' || !json.Valid(payload) {
 			return errPacket
 		}
-	default: // a client refuses nothing
+	default: // clients send no refusals
 		return errPacket
 	}
 	return nil
@@ -151,12 +151,12 @@ func (p *packet) takeName() error {
 // Errors of Elements.
 var (
 	ErrNoArray = errors.New("socketio: this is no JSON array")
-	ErrTooMany = errors.New("socketio: the array has too many elements")
+	errTooMany = errors.New("socketio: the array has too many elements")
 )
 
-// Elements are those of a JSON array. Of one with more than so many it has the first ones and
-// ErrTooMany, and looks no further: what a client sends may not cost more than what is wanted of
-// it.
+// Elements returns the elements of a JSON array. If the array has more than most elements, it
+// returns the first ones and errTooMany, and looks no further: a client's message must not cost
+// more than the elements that count.
 func Elements(array []byte, most int) (list []json.RawMessage, err error) {
 	d := json.NewDecoder(bytes.NewReader(array))
 	if start, err := d.Token(); err != nil || start != json.Delim('[') {
@@ -164,7 +164,7 @@ func Elements(array []byte, most int) (list []json.RawMessage, err error) {
 	}
 	for d.More() {
 		if len(list) == most {
-			return list, ErrTooMany
+			return list, errTooMany
 		}
 		var one json.RawMessage
 		if d.Decode(&one) != nil {
@@ -181,7 +181,7 @@ func Elements(array []byte, most int) (list []json.RawMessage, err error) {
 	return list, nil
 }
 
-// placeholder is the number of the attachment that an argument stands for.
+// placeholder returns the number of the attachment that an argument stands for.
 func placeholder(arg json.RawMessage) (int, bool) {
 	var p struct {
 		Placeholder bool `json:"_placeholder"`
@@ -244,7 +244,7 @@ func appendNamespace(text []byte, namespace string) []byte {
 	return append(append(text, namespace...), ',')
 }
 
-// control makes the frame of a packet that has an object or nothing as payload.
+// control makes the frame of a packet whose payload is an object or empty.
 func control(kind int, namespace string, payload any) ([]byte, error) {
 	text := appendNamespace([]byte{engineMessage, byte('0' + kind)}, namespace)
 	if payload != nil {
@@ -257,14 +257,14 @@ func control(kind int, namespace string, payload any) ([]byte, error) {
 	return appendFrame(nil, textFrame, text), nil
 }
 
-// An engine packet is one of Engine.IO: a text whose first byte is its type, or the bytes of a
-// message.
+// An enginePacket is a packet of Engine.IO: a text whose first byte is its type, or the bytes of a
+// binary message.
 type enginePacket struct {
 	binary bool
 	data   []byte
 }
 
-// split calls f with each packet of a polling body from a client, until it answers an error.
+// split calls f with each packet of a polling body from a client, until f returns an error.
 func split(body []byte, f func(enginePacket) error) error {
 	if !utf8.Valid(body) {
 		return errPacket

@@ -6,14 +6,13 @@ import (
 	"github.com/valyala/fasthttp"
 )
 
-// A poll is a GET that is held until there is something to say. Whatever it is held for, a poll
-// that is released looks for itself what to answer.
+// A poll is a GET that is held until the server has something to say. After its release the poll
+// finds its answer itself.
 type poll struct {
 	released bool
-	done     chan struct{} // closed when it is
-	// late is true of a poll that came while a websocket was about to take its place. A client that
-	// goes on with the upgrade before such a poll has returned gets the answer of one that came
-	// behind it.
+	done     chan struct{} // closed by the release
+	// the poll came while a websocket was about to take its place. If the client goes on with the
+	// upgrade before the poll returns, the poll is answered as if it had come after the upgrade
 	late bool
 }
 
@@ -53,7 +52,7 @@ func (x *session) get(ctx *fasthttp.RequestCtx) failure {
 		x.unlock()
 		return badRequest
 	}
-	// it would be lost, and the client would not know what it misses
+	// otherwise the packets would be lost, and the client would not know
 	if x.link == nil && !x.out.empty() && !alive(ctx.Conn()) {
 		x.end(TransportClose, nil)
 	}
@@ -62,8 +61,7 @@ func (x *session) get(ctx *fasthttp.RequestCtx) failure {
 	return none
 }
 
-// pollBody is what a poll is answered with: what waits, and how things are with the session. mu is
-// held.
+// pollBody returns the answer to a poll: the packets that wait, and the session's end. mu is held.
 func (x *session) pollBody() (body []byte) {
 	if x.link == nil {
 		body = x.out.poll(nil, x.server.opts.MaxPayload)
@@ -80,14 +78,14 @@ func (x *session) pollBody() (body []byte) {
 	return body
 }
 
-// answerPoll is the answer to a GET.
+// answerPoll answers a GET.
 func answerPoll(ctx *fasthttp.RequestCtx, body []byte) {
 	ctx.SetContentType("text/plain; charset=UTF-8")
 	ctx.Response.Header.Set("Cache-Control", "no-store")
 	ctx.Response.SetBodyRaw(body)
 }
 
-// behindClose answers a poll of a session that is closed.
+// behindClose answers a poll of a closed session.
 func (s *Server) behindClose(ctx *fasthttp.RequestCtx, id string) failure {
 	if !s.crossings.take(id, s.now()) {
 		return unknownSession

@@ -56,7 +56,7 @@ func TestAPollHasNoMoreThanMaxPayloadButOnePacket(t *testing.T) {
 	s := r.socket(0)
 	long := strings.Repeat("x", 200)
 	for _, x := range []string{"1", strings.Repeat("y", 60), "3", long, "5"} {
-		if err := s.Emit("e", x); err != nil {
+		if err := s.emit("e", x); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -195,7 +195,7 @@ func TestAHeldPollIsCounted(t *testing.T) {
 	}
 	p.sent("40")
 	<-held
-	if s := r.server.Stats(); s.HeldPolls != 0 || s.PacketsIn != 1 || s.BytesIn != 2 ||
+	if s := r.server.Stats(); s.HeldPolls != 0 || s.PacketsIn != 1 || s.bytesIn != 2 ||
 		s.Writes != 1 {
 		t.Errorf("%+v", s)
 	}

@@ -1,57 +1,57 @@
 package socketio
 
-// A Policy is what happens to what waits for a client that is slow.
+// A Policy is the treatment of deliveries that wait for a slow client.
 type Policy uint8
 
 // The policies.
 const (
-	// Keep is never dropped and never overtaken. When it does not fit, the session is closed.
+	// Keep is never dropped and never overtaken. If it does not fit, the session is closed.
 	Keep Policy = iota
-	// Latest has only its newest delivery of each tag waiting: it takes the place of an older one
-	// that has not begun to be written.
+	// Latest keeps only the newest waiting delivery of each tag. It takes the place of an older one
+	// whose write has not begun.
 	Latest
-	// Resync is dropped when the client's queue is full: all that waits of the tag, and the tag is
-	// reported to who delivered. See Socket.Deliver.
+	// Resync is dropped with all that waits of its tag when the client's queue is full, and the tag
+	// is reported to the owner. See Socket.Deliver.
 	Resync
-	policies // how many there are
+	policies // number of policies
 )
 
 // A Delivery is some frames for one client.
 type Delivery struct {
-	Tag    uint32 // the owner's number for a channel; a session's namespaces share them
+	Tag    uint32 // the owner's number for a channel, shared by a session's namespaces
 	Policy Policy
-	// one or more whole frames, as AppendFrame makes them. Nobody changes them any more
+	// one or more whole frames of AppendFrame, which do not change any more
 	Frames []byte
-	// Shared says that many clients wait for the same bytes, a snapshot: they do not count against
-	// QueueBytes. At most one such waits of a tag, if its policy is not Keep; a Keep one counts
-	// while there is one of the tag already. A Shared delivery with Resync stands for the whole
-	// state: it replaces what waits of its tag.
+	// Shared marks a snapshot whose bytes many clients wait for: they do not count against
+	// QueueBytes. At most one such delivery of a tag waits, unless its policy is Keep; a second
+	// Keep one counts. A Shared delivery with Resync is the whole state: it replaces all that waits
+	// of its tag.
 	Shared bool
 
-	// it does not count, for nothing waited when it came: what is sent at once may be as large as
-	// it likes
+	// the delivery does not count, because nothing waited when it came
 	free bool
 }
 
-// entryOverhead is what a waiting delivery counts besides its bytes: about the memory that it
-// takes, so that a flood of small ones is bounded too.
+// entryOverhead is the cost of a waiting delivery besides its bytes, about its memory, so that a
+// flood of small ones is bounded too.
 const entryOverhead = 64
 
-// An outbox is what waits for one client, in order. Its memory is given back when it is empty.
+// An outbox has the deliveries that wait for one client, in order. When it is empty it keeps no
+// memory.
 type outbox struct {
 	entries []Delivery
-	head    int            // entries before it are gone
-	gone    int            // how many ever went; the entry at i has the number gone+i-head
-	flight  int            // the first so many are with the writer and may not be touched
-	begun   bool           // of the first entry a part was written: what is here is the rest
-	bytes   int            // that count against the bound
-	latest  map[uint32]int // by tag, the number of the Latest entry that waits
-	shared  int            // entries that are Shared
+	head    int            // index of the first entry that waits
+	gone    int            // number of entries ever gone; entry i has the number gone+i-head
+	flight  int            // number of first entries that the writer has and that stay as they are
+	begun   bool           // a part of the first entry was written, and the rest is left
+	bytes   int            // cost of all entries
+	latest  map[uint32]int // by tag, number of the Latest entry that waits
+	shared  int            // number of Shared entries
 }
 
 func (q *outbox) empty() bool { return q.head == len(q.entries) }
 
-// fixed is the position of the first entry that has not begun to be written.
+// fixed returns the index of the first entry whose write has not begun.
 func (q *outbox) fixed() int {
 	n := q.flight
 	if n == 0 && q.begun {
@@ -67,7 +67,7 @@ func cost(d *Delivery) int {
 	return len(d.Frames) + entryOverhead
 }
 
-// push lets a delivery wait. It answers how many deliveries that took its place by its policy.
+// push lets a delivery wait. It returns the number of deliveries that it replaced by its policy.
 func (q *outbox) push(d Delivery) (replaced int) {
 	switch {
 	case d.Policy == Latest:
@@ -97,7 +97,7 @@ func (q *outbox) push(d Delivery) (replaced int) {
 	}
 	q.bytes += cost(&d)
 	q.count(&d, 1)
-	if q.head > 32 && q.head > len(q.entries)/2 { // room that is free at the front is used again
+	if q.head > 32 && q.head > len(q.entries)/2 { // use the room at the front again
 		n := copy(q.entries, q.entries[q.head:])
 		clear(q.entries[n:])
 		q.entries, q.head = q.entries[:n], 0
@@ -112,8 +112,8 @@ func (q *outbox) count(d *Delivery, n int) {
 	}
 }
 
-// remove drops the entries that have not begun to be written and that f says, and keeps the order
-// of the others.
+// remove drops the entries for which f returns true and whose write has not begun. It keeps the
+// order of the others.
 func (q *outbox) remove(f func(*Delivery) bool) (removed int) {
 	to := q.fixed()
 	for from := to; from < len(q.entries); from++ {
@@ -137,8 +137,8 @@ func (q *outbox) remove(f func(*Delivery) bool) (removed int) {
 	return removed
 }
 
-// dropResync drops what waits of every Resync tag that counts against the bound. It appends those
-// tags to list, each once.
+// dropResync drops all that waits of every Resync tag that counts against the bound. It appends
+// those tags to list, each once.
 func (q *outbox) dropResync(list []uint32) (_ []uint32, removed int) {
 	first := len(list)
 	for i := q.fixed(); i < len(q.entries); i++ {
@@ -152,7 +152,7 @@ func (q *outbox) dropResync(list []uint32) (_ []uint32, removed int) {
 	return list, removed
 }
 
-// resyncBytes are those of all that dropResync would drop.
+// resyncBytes returns the cost of all that dropResync would drop.
 func (q *outbox) resyncBytes() (n int) {
 	for i := q.fixed(); i < len(q.entries); i++ {
 		if e := &q.entries[i]; e.Policy == Resync {
@@ -162,7 +162,7 @@ func (q *outbox) resyncBytes() (n int) {
 	return n
 }
 
-// has is for short lists: the tags of one client.
+// has reports whether a short list has a tag.
 func has(list []uint32, tag uint32) bool {
 	for _, x := range list {
 		if x == tag {
@@ -172,8 +172,8 @@ func has(list []uint32, tag uint32) bool {
 	return false
 }
 
-// pieces appends what waits to list, up to most pieces and about limit bytes, and gives it to the
-// writer: until advance, nothing of it is dropped or replaced.
+// pieces appends waiting frames to list, up to most pieces and about limit bytes, and gives them to
+// the writer: until advance, none of them is dropped or replaced.
 func (q *outbox) pieces(list [][]byte, most, limit int) [][]byte {
 	for i := q.head; i < len(q.entries) && len(list) < most && limit > 0; i++ {
 		b := q.entries[i].Frames
@@ -184,7 +184,7 @@ func (q *outbox) pieces(list [][]byte, most, limit int) [][]byte {
 	return list
 }
 
-// advance says that n bytes of what waits were written, and takes back what is with the writer.
+// advance removes n bytes that were written, and takes back the rest from the writer.
 func (q *outbox) advance(n int) {
 	q.flight = 0
 	for n > 0 {
@@ -198,7 +198,7 @@ func (q *outbox) advance(n int) {
 	}
 }
 
-// take removes bytes from the front of the first entry, not all of them.
+// take removes bytes from the front of the first entry, but not all of them.
 func (q *outbox) take(n int) {
 	e := &q.entries[q.head]
 	q.bytes -= cost(e)
@@ -224,8 +224,8 @@ func (q *outbox) pop() {
 	}
 }
 
-// poll appends packets that wait to a polling body, as long as it has no more than limit bytes; the
-// first goes however long it is.
+// poll appends waiting packets to a polling body of at most limit bytes. The first packet goes
+// whatever its length is.
 func (q *outbox) poll(body []byte, limit int) []byte {
 	for !q.empty() {
 		e := &q.entries[q.head]

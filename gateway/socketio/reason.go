@@ -1,15 +1,17 @@
 package socketio
 
-// A Reason is why a socket or a session ended.
+// A Reason is the cause of the end of a socket or a session.
 type Reason uint8
 
-// The reasons. All but the first two end the whole session, with every namespace it has.
+// The reasons. All but the first two end the whole session, with all its namespaces.
+//
+//tidy:keep a reason that clients and metrics see has a name, even if no owner asks for it
 const (
 	ClientDisconnect Reason = iota // the client left the namespace
 	ServerDisconnect               // Socket.Disconnect
 	ServerClose                    // Socket.Close
 	ServerShutdown                 // Server.Shutdown
-	ClientClose                    // the client said goodbye
+	ClientClose                    // the client closed the session
 	TransportClose                 // its connection ended
 	PingTimeout                    // no pong in time
 	ConnectTimeout                 // no namespace in time
@@ -18,13 +20,13 @@ const (
 	PayloadTooLarge                // a websocket message over MaxPayload
 	TooManyMessages                // more packets than a client may send
 	OverlappingPolls               // two GETs or two POSTs at once
-	SlowClient                     // more waits for it than QueueBytes
-	StalledClient                  // it took nothing for StallTimeout
-	reasons                        // how many there are
+	SlowClient                     // more than QueueBytes waited for the client
+	StalledClient                  // the client read nothing for StallTimeout
+	reasons                        // number of reasons
 )
 
 // reasonTable has each reason's text, and the code of the websocket's close frame. Code 0 is none:
-// the connection is reset, for who does not read would not read that either.
+// the connection is reset, because a client that does not read would not read the frame either.
 var reasonTable = [reasons]struct {
 	text string
 	code uint16

@@ -13,9 +13,9 @@ import (
 	"exchange/gateway/ratelimit"
 )
 
-// A Server has the sessions of one path, and the goroutines that serve them: one that keeps time,
-// one for each websocket that reads it, one for each client that something waits for, and short
-// ones that end sessions. Shutdown ends them all.
+// A Server has the sessions of one path and their goroutines: one keeps time, one reads each
+// websocket, one writes to each client for which something waits, and short ones end sessions.
+// Shutdown ends them all.
 type Server struct {
 	opts       Options
 	namespaces map[string]*Namespace
@@ -29,9 +29,9 @@ type Server struct {
 
 	mu        sync.RWMutex // may be taken while a session's lock is held, not the other way
 	down      bool         // after Shutdown
-	running   bool         // the wheel: from the first session on
+	running   bool         // the wheel runs, from the first session on
 	sessions  map[string]*session
-	addresses map[netip.Addr]int // how many sessions each has
+	addresses map[netip.Addr]int // number of sessions of each
 }
 
 // New makes a server. It starts nothing before the first session.
@@ -44,13 +44,13 @@ func New(o Options) *Server {
 	return s
 }
 
-// Namespace gives a namespace its hooks, before the first Handle. The main one is "/".
+// Namespace sets the hooks of a namespace, before the first Handle. The main namespace is "/".
 func (s *Server) Namespace(name string, n Namespace) { s.namespaces[name] = &n }
 
-// now is what everything in here goes by: nanoseconds since the start, at least 1.
+// now is the clock of the package: nanoseconds since the start, at least 1.
 func (s *Server) now() int64 { return int64(time.Since(s.started)) + 1 }
 
-// open makes a session, or says why there is none. A nil link is polling.
+// open makes a session, or returns the failure. A nil link is polling.
 func (s *Server) open(address netip.Addr, path string, l *link) (*session, failure) {
 	x := &session{server: s, id: newID(), address: ratelimit.Network(address),
 		path: path, opened: s.now()}
@@ -61,7 +61,7 @@ func (s *Server) open(address netip.Addr, path string, l *link) (*session, failu
 	if f := s.full(x.address); f != none {
 		return nil, f
 	}
-	// nobody else knows the session before it is in the map; whoever ends it lets this go first
+	// The session is not in the map yet, so no other goroutine knows it, and its end waits for mu.
 	if l != nil {
 		x.attach(l)
 		x.out.push(Delivery{Frames: appendFrame(l.reply, textFrame, x.openPacket(false))})
@@ -79,7 +79,7 @@ func (s *Server) open(address netip.Addr, path string, l *link) (*session, failu
 	return x, none
 }
 
-// full is why there can be no more sessions from an address. mu is held.
+// full returns the failure of one more session from an address, or none. mu is held.
 func (s *Server) full(address netip.Addr) failure {
 	switch o := &s.opts; {
 	case s.down:
@@ -92,14 +92,14 @@ func (s *Server) full(address netip.Addr) failure {
 	return none
 }
 
-// find is the session with an id, nil if there is none.
+// find returns the session with an id, nil if there is none.
 func (s *Server) find(id []byte) *session {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
 	return s.sessions[string(id)]
 }
 
-// all are the sessions at the moment.
+// all returns the sessions of this moment.
 func (s *Server) all() []*session {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
@@ -115,7 +115,7 @@ func (s *Server) list() []*session {
 	return list
 }
 
-// forget removes a session that ended, and has its namespaces told.
+// forget removes an ended session, and tells its namespaces.
 func (s *Server) forget(x *session) {
 	x.mu.Lock()
 	s.mu.Lock()
@@ -139,9 +139,9 @@ func (s *Server) forget(x *session) {
 	s.opts.Log.Debug("session closed", "reason", x.reason.String(), "address", x.address)
 }
 
-// Shutdown takes no new sessions and closes those there are: websockets with code 1001, polls with
-// a close packet. Clients take that for a lost connection and come back by themselves. It returns
-// when every session's Disconnect has, so it must not be called from a hook.
+// Shutdown refuses new sessions and closes all others: websockets with code 1001, polls with a
+// close packet. To clients that is a lost connection, and they come back by themselves. It returns
+// after every session's Disconnect, so a hook must not call it.
 func (s *Server) Shutdown() {
 	s.mu.Lock()
 	if !s.down {
@@ -155,8 +155,8 @@ func (s *Server) Shutdown() {
 	s.tasks.wait()
 }
 
-// tasks counts what Shutdown waits for: sessions and goroutines. Once the server is down none is
-// added but by another one.
+// tasks counts the sessions and goroutines for which Shutdown waits. Once the server is down, only
+// a task adds another one.
 type tasks struct {
 	mu      sync.Mutex // innermost
 	n       int
@@ -189,7 +189,7 @@ func (t *tasks) start(f func()) {
 	}()
 }
 
-// wait returns when there is none.
+// wait returns when no task is left.
 func (t *tasks) wait() {
 	t.mu.Lock()
 	if t.n == 0 {
@@ -202,14 +202,14 @@ func (t *tasks) wait() {
 	<-c
 }
 
-// newID is unguessable: 120 random bits.
+// newID returns an unguessable id of 120 random bits.
 func newID() string {
 	var b [15]byte
 	rand.Read(b[:]) //nolint:errcheck // it never fails
 	return base64.RawURLEncoding.EncodeToString(b[:])
 }
 
-// peer is where a request's connection comes from.
+// peer returns the address at the other end of a request's connection.
 func peer(ctx *fasthttp.RequestCtx) netip.Addr {
 	a, _ := netip.AddrFromSlice(ctx.RemoteIP())
 	return a.Unmap()

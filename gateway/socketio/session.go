@@ -13,63 +13,62 @@ import (
 //
 // Its locks, in the order in which they may be taken together:
 //
-//	in           packets of the client and the hooks they lead to, one at a time
-//	mu           what goes out, the transport, what is due; never held while a hook runs
+//	in           packets of the client and their hooks, one at a time
+//	mu           the way out, the transport, the times that are due; never held while a hook runs
 //	Server.mu    the map of sessions
 //	tasks.mu, wheel.mu, crossings.mu   hold nothing else
 //
-// Whoever holds mu lets go of it by unlock, which does what is left to do when the session has
-// ended.
+// A holder of mu releases it by unlock, which also completes the session's end.
 type session struct {
-	// What a delivery touches is together, from the end of Socket to the beginning of outbox: with
-	// thousands of clients it is memory that takes the time.
+	// The fields of a delivery are together, from the end of Socket to the beginning of outbox,
+	// because with thousands of clients memory takes the time.
 	first    Socket // sockets[0] of the first namespace, if its session is set
 	mu       sync.Mutex
 	closed   atomic.Bool // set with mu held
-	ending   bool        // closed, and the server does not know
-	writing  bool        // the writer runs, and nobody else writes to the link
+	ending   bool        // closed, and the server does not know yet
+	writing  bool        // the writer runs and alone writes to the link
 	aborted  bool        // the link is closed
-	counted  bool        // the server has the two counts, and what comes is its own
-	raw      rawWriter   // of link, if that has one
+	counted  bool        // the server has the two counts, and counts later writes itself
+	raw      rawWriter   // raw side of link, if it has one
 	writes   uint64      // as in Stats
 	bytesOut uint64
 	out      outbox
 
 	link      *link // nil: the transport is polling
 	reason    Reason
-	progress  int64 // when the client last took something, or something began to wait
+	progress  int64 // time at which the client last read, or something began to wait
 	candidate *link // a websocket that is to take the place of polling
 	poll      *poll // a GET that is not answered yet
 	posting   bool  // a POST is not answered yet
-	held      bool  // its connection is needed
+	held      bool  // the owner needs the connection
 
-	excused bool // progress was set without any, since the last
+	excused bool // progress was set once although the client read nothing
 
-	// When things are due; 0: not.
+	// Times at which something is due; 0: never.
 	pingAt, pongBy, connectBy, noopAt, partialBy int64
 
 	in      sync.Mutex
-	sockets []*Socket // those that are in a namespace, or were and are not told yet
-	partial *partial  // a packet whose attachments are still to come
+	sockets []*Socket // in a namespace, or out of it before the owner was told
+	partial *partial  // a packet whose attachments are missing
 
-	nextFull atomic.Int64 // when the bucket of packets is full again, see take
+	nextFull atomic.Int64 // time at which the bucket of packets is full again, see take
 
 	server  *Server
 	id      string
-	address netip.Addr // as it is counted
+	address netip.Addr // as ratelimit.Network has it
 	path    string     // of the handshake
 	opened  int64
-	timer   timer // the wheel's
+	timer   timer // belongs to the wheel
 }
 
-// A partial is a binary packet and the attachments of it that have arrived.
+// A partial is a binary packet and those of its attachments that have arrived.
 type partial struct {
 	packet      packet
 	attachments [][]byte
 	bytes       int
 }
 
-// unlock lets go of mu.
+// unlock releases mu, and tells the server of the session's end.
 func (x *session) unlock() {
 	ending := x.ending
 	x.ending = false
@@ -95,8 +94,8 @@ func (x *session) endFor(r Reason) {
 	x.end(r, frame)
 }
 
-// end ends the session. On a websocket what waits and then the close frame still go out, for a
-// short time; without a frame the connection is closed at once. mu is held.
+// end ends the session. On a websocket the waiting deliveries and then the close frame still go
+// out, for a short time. Without a frame the connection is closed at once. mu is held.
 func (x *session) end(r Reason, frame []byte) {
 	if x.closed.Load() {
 		return
@@ -112,7 +111,8 @@ func (x *session) end(r Reason, frame []byte) {
 	case frame == nil:
 		x.abort()
 	default:
-		x.link.Conn.SetReadDeadline(time.Now().Add(lingerTimeout)) //nolint:errcheck // its reader closes it
+		until := time.Now().Add(lingerTimeout)
+		x.link.Conn.SetReadDeadline(until) //nolint:errcheck // the reader closes it
 		list, err := x.writeNow([]Delivery{{Frames: frame}})
 		if err != nil {
 			x.abort()
@@ -125,7 +125,7 @@ func (x *session) end(r Reason, frame []byte) {
 	}
 }
 
-// abort closes the connection without a word. mu is held.
+// abort closes the connection without a close frame. mu is held.
 func (x *session) abort() {
 	x.aborted = true
 	x.out = outbox{}
@@ -163,8 +163,8 @@ func (x *session) schedule() {
 	}
 }
 
-// stalledAt is when a polling client will have left something lying for too long; 0: nothing waits.
-// The writer of a websocket looks after its own. mu is held.
+// stalledAt returns the time at which a polling client has stalled; 0: nothing waits for it. The
+// writer of a websocket watches its own deadline. mu is held.
 func (x *session) stalledAt() int64 {
 	if x.link != nil || x.candidate != nil || x.out.empty() {
 		return 0
@@ -174,7 +174,7 @@ func (x *session) stalledAt() int64 {
 
 var pingFrame = appendFrame(nil, textFrame, []byte{enginePing})
 
-// wake does what is due. The wheel calls it.
+// wake does all that is due. The wheel calls it.
 func (x *session) wake() {
 	now := x.server.now()
 	due := func(at int64) bool { return at != 0 && at <= now }
@@ -204,15 +204,15 @@ func (x *session) wake() {
 	x.schedule()
 }
 
-// overdue ends a session whose pong did not come in time, before the wheel does, which may be late
-// by a tick. mu is held.
+// overdue ends a session whose pong did not come in time. The wheel does so too, but may be late by
+// a tick. mu is held.
 func (x *session) overdue() {
 	if x.pongBy != 0 && x.pongBy <= x.server.now() {
 		x.endFor(PingTimeout)
 	}
 }
 
-// pong is the answer to a ping. Nobody minds one too many.
+// pong handles the answer to a ping. A pong without a ping does nothing.
 func (x *session) pong() {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -222,7 +222,7 @@ func (x *session) pong() {
 	}
 }
 
-// take counts what the client has sent, and is false of what is too much.
+// take counts packets and bytes from the client. It returns false if that is too much.
 func (x *session) take(packets, bytes int) bool {
 	o := &x.server.opts
 	if o.MessagesPerSecond < 0 {
@@ -233,15 +233,16 @@ func (x *session) take(packets, bytes int) bool {
 		interval*int64(bytes)/int64(max(4<<10, 2*o.MaxPayload/o.MessagesBurst)))
 }
 
-// spend is take of nanoseconds. nextFull is when the bucket will be full again: each packet moves
-// it by the time that one packet has, and it may be as far ahead as the whole bucket.
+// spend takes nanoseconds from the client's bucket, and returns false if it has too few. nextFull
+// is the time at which the bucket will be full again. Each packet moves it by one packet's time,
+// and it may be as far ahead as the whole bucket.
 func (x *session) spend(cost int64) bool {
 	o := &x.server.opts
 	interval, now := o.interval(), x.server.now()
 	for {
 		before := x.nextFull.Load()
 		full := max(before, now) + cost
-		// the half is for the bytes of small packets
+		// half a packet more, for the bytes of small packets
 		if full-now > interval*int64(o.MessagesBurst)+interval/2 {
 			return false
 		}
@@ -285,12 +286,12 @@ func (x *session) message(text []byte) error {
 	if x.partial != nil {
 		return errPacket
 	}
-	p, err := decode(text, x.server.opts.Arguments)
-	if err != nil || p.attachments > x.server.opts.Attachments {
+	p, err := decode(text, x.server.opts.arguments)
+	if err != nil || p.attachments > x.server.opts.attachments {
 		return errPacket
 	}
 	if p.attachments > 0 {
-		if x.socket(p.namespace) == nil { // strangers have nothing kept for them
+		if x.socket(p.namespace) == nil { // nothing is kept for a client outside the namespace
 			return errPacket
 		}
 		x.await(&partial{packet: p})
@@ -299,7 +300,7 @@ func (x *session) message(text []byte) error {
 	return x.dispatch(p, nil)
 }
 
-// await keeps a packet until its attachments have come, nil: no more. in is held.
+// await keeps a packet until its attachments have come; nil ends the wait. in is held.
 func (x *session) await(p *partial) {
 	x.partial = p
 	x.mu.Lock()
@@ -316,7 +317,7 @@ func (x *session) attachment(b []byte) error {
 	if a == nil {
 		return errPacket
 	}
-	if a.bytes += len(b); a.bytes > x.server.opts.AttachmentBytes {
+	if a.bytes += len(b); a.bytes > x.server.opts.attachmentBytes {
 		return violation(PayloadTooLarge)
 	}
 	if a.attachments = append(a.attachments, b); len(a.attachments) < a.packet.attachments {
@@ -347,18 +348,18 @@ func (x *session) dispatch(p packet, attachments [][]byte) error {
 		x.leave(s, ClientDisconnect)
 		x.remove(s)
 	case typeEvent, typeBinaryEvent:
-		// What a client says while it is being put out of the namespace is nobody's.
+		// An event that comes while the client is being put out of the namespace is dropped.
 		if hook := s.hooks.Event; hook != nil && x.inside(s) {
 			return x.guard("a hook", func() {
-				hook(s, &Event{Name: p.name, Args: p.args, Attachments: attachments, socket: s,
+				hook(s, &Event{Name: p.name, Args: p.args, attachments: attachments, socket: s,
 					id: p.id})
 			})
 		}
 	}
-	return nil // we ask for no acknowledgements: one that comes is for nobody
+	return nil // the server asks for no acknowledgements, and ignores them
 }
 
-// socket is the one of a namespace, nil if the client is not in it. in is held.
+// socket returns the socket of a namespace, nil if the client is not in it. in is held.
 func (x *session) socket(namespace string) *Socket {
 	for _, s := range x.sockets {
 		if s.namespace == namespace {
@@ -368,7 +369,7 @@ func (x *session) socket(namespace string) *Socket {
 	return nil
 }
 
-// remove is for one that was told. in is held.
+// remove removes a socket whose owner was told. in is held.
 func (x *session) remove(s *Socket) {
 	for i, y := range x.sockets {
 		if y == s {
@@ -378,18 +379,18 @@ func (x *session) remove(s *Socket) {
 	}
 }
 
-// inside is true of a socket that is in its namespace.
+// inside reports whether a socket is in its namespace.
 func (x *session) inside(s *Socket) bool {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	return s.state == joined && !x.closed.Load()
 }
 
-// connect lets the client into a namespace, or tells it why not. in is held.
+// connect lets the client into a namespace, or answers with the refusal. in is held.
 func (x *session) connect(p packet) error {
 	hooks, ok := x.server.namespaces[p.namespace]
 	if !ok {
-		return x.refuse(p.namespace, &Refusal{Message: "Invalid namespace"})
+		return x.refuse(p.namespace, &refusal{message: "Invalid namespace"})
 	}
 	s := &x.first
 	if s.session != nil {
@@ -397,7 +398,7 @@ func (x *session) connect(p packet) error {
 	}
 	s.session, s.hooks, s.namespace, s.id = x, hooks, p.namespace, newID()
 	if hooks.Connect != nil {
-		refused := error(&Refusal{Message: "internal error"})
+		refused := error(&refusal{message: "internal error"})
 		failed := x.guard("a hook", func() { refused = hooks.Connect(s, p.auth) })
 		if refused != nil {
 			x.mu.Lock()
@@ -417,13 +418,13 @@ func (x *session) connect(p packet) error {
 		return err
 	}
 	if x.admit(s, answer) {
-		s.Disconnect()
+		s.disconnect()
 	}
 	return nil
 }
 
-// admit tells the client that it is in, and then what it was sent meanwhile. It may be that it is
-// to leave at once.
+// admit tells the client that it is in, and then sends the deliveries of meanwhile. It returns true
+// if the client has to leave at once.
 func (x *session) admit(s *Socket, answer []byte) (leaves bool) {
 	x.mu.Lock()
 	defer x.unlock()
@@ -431,15 +432,15 @@ func (x *session) admit(s *Socket, answer []byte) (leaves bool) {
 	s.state, s.early, x.connectBy = joined, nil, 0
 	if !x.closed.Load() && x.say(answer) && len(early) > 0 {
 		if dropped, ok := x.send(early, nil); ok && len(dropped) > 0 {
-			x.endFor(SlowClient) // nobody is there to hear what was dropped
+			x.endFor(SlowClient) // no owner is there to learn the dropped tags
 		}
 	}
 	return leaves
 }
 
-// refuse answers that the client may not be in a namespace.
+// refuse answers that the client may not join a namespace.
 func (x *session) refuse(namespace string, why error) error {
-	answer, err := refusal(namespace, why)
+	answer, err := refusalPacket(namespace, why)
 	if err != nil {
 		return err
 	}
@@ -458,13 +459,13 @@ func (x *session) leave(s *Socket, r Reason) {
 	s.told, s.state = true, gone
 	x.mu.Unlock()
 	if !told && s.hooks.Disconnect != nil {
-		x.guard("a hook", func() { s.hooks.Disconnect(s, r) }) //nolint:errcheck // it is out already
+		//nolint:errcheck // the socket is out already
+		x.guard("a hook", func() { s.hooks.Disconnect(s, r) })
 	}
 }
 
-// guard runs a hook, or whatever else belongs to this session alone. What panics has failed a
-// single client: the error ends its session, and it is not the process that is in doubt. So whoever
-// holds mu in it lets go of it by defer.
+// guard runs a hook, or other code of this session alone. A panic there has failed a single client:
+// the returned error ends its session, and the process goes on. So f releases mu by defer.
 func (x *session) guard(what string, f func()) (err error) {
 	defer func() {
 		if p := recover(); p != nil {
@@ -477,7 +478,7 @@ func (x *session) guard(what string, f func()) (err error) {
 	return nil
 }
 
-// handle runs what handles packets, one at a time. in is taken for it.
+// handle runs f, which handles packets, one at a time. It takes in.
 func (x *session) handle(f func() error) error {
 	var err error
 	failed := x.guard("the handling of a packet", func() {
@@ -488,7 +489,8 @@ func (x *session) handle(f func() error) error {
 	return cmp.Or(failed, err)
 }
 
-// reasonOf is why an error ends a session. One that is no violation is a fault of ours.
+// reasonOf returns the reason for an error that ends a session. An error that is no violation is a
+// fault of the server.
 func reasonOf(err error) Reason {
 	if v, ok := err.(violation); ok {
 		return Reason(v)

@@ -120,7 +120,7 @@ func TestAKeepClientGetsAPrefixInOrderAndIsClosedWhenItIsTooSlow(t *testing.T) {
 		if arrived == 0 {
 			t.Error("nothing arrived: this proves nothing")
 		}
-		if s := r.server.Stats(); s.Overflows != 5 || s.Dropped != [3]uint64{} {
+		if s := r.server.Stats(); s.overflows != 5 || s.Dropped != [3]uint64{} {
 			t.Errorf("%+v", s)
 		}
 	})
@@ -251,7 +251,7 @@ func TestAResyncClientGetsASnapshotForWhatWasDropped(t *testing.T) {
 		if held != state {
 			t.Errorf("the client holds %v, want %v", held, state)
 		}
-		if s := r.server.Stats(); s.Dropped[Resync] == 0 || s.Overflows == 0 ||
+		if s := r.server.Stats(); s.Dropped[Resync] == 0 || s.overflows == 0 ||
 			s.Dropped[Keep]+s.Dropped[Latest] != 0 {
 			t.Errorf("%+v", s)
 		}
@@ -263,7 +263,7 @@ func TestARestOfTheListOfADroppedTagIsLeftOut(t *testing.T) {
 	p := r.polling()
 	p.join()
 	s := r.socket(0)
-	s.Emit("first") //nolint:errcheck // what comes while nothing waits does not count
+	s.emit("first") //nolint:errcheck // what comes while nothing waits does not count
 	dropped, ok := s.Deliver([]Delivery{
 		numbered(5, Resync, 1, 100), numbered(6, Latest, 2, 100), numbered(5, Resync, 3, 700),
 		numbered(5, Resync, 4, 100), numbered(0, Keep, 5, 100)}, []uint32{77})
@@ -273,11 +273,11 @@ func TestARestOfTheListOfADroppedTagIsLeftOut(t *testing.T) {
 	if n := strings.Count(p.get().body, `"n"`); n != 2 {
 		t.Errorf("%d came", n)
 	}
-	if s := r.server.Stats(); s.Dropped != [3]uint64{0, 0, 3} || s.Overflows != 1 {
+	if s := r.server.Stats(); s.Dropped != [3]uint64{0, 0, 3} || s.overflows != 1 {
 		t.Errorf("%+v", s)
 	}
 	// What cannot be dropped closes the session.
-	s.Emit("first") //nolint:errcheck
+	s.emit("first") //nolint:errcheck
 	if _, ok := s.Deliver([]Delivery{numbered(5, Resync, 1, 100), numbered(0, Keep, 2, 1000)},
 		nil); ok {
 		t.Error("it fits")

@@ -7,40 +7,40 @@ import (
 	"sync/atomic"
 )
 
-// A Namespace is the hooks of one namespace. A hook that is nil does nothing. Those of one session
-// are called one at a time; while one runs, the client's next packets wait.
+// A Namespace has the hooks of one namespace. A nil hook does nothing. The hooks of one session are
+// called one at a time; while one runs, the client's next packets wait.
 type Namespace struct {
-	// Connect is asked when a client wants to join; auth is nil if it sent none. An error refuses
-	// it, with the error's text as message, a *Refusal with data too. What is sent to the socket
-	// before Connect returns goes out after the client was told that it is in.
+	// Connect is called when a client wants to join; auth is nil if it sent none. An error refuses
+	// the client, with the error's text as message, and a *refusal with its data. Deliveries to the
+	// socket before Connect returns go out after the client was told that it is in.
 	Connect func(s *Socket, auth json.RawMessage) error
 	// Event gets the client's events in their order.
 	Event func(s *Socket, e *Event)
-	// Disconnect is called once after a Connect that succeeded, after the last Event. Nothing can
-	// be sent any more.
+	// Disconnect is called once after a Connect that succeeded, after the last Event. The socket
+	// sends nothing any more.
 	Disconnect func(s *Socket, reason Reason)
 }
 
-// A Refusal is an error of Connect with data for the client, which are made JSON.
-type Refusal struct {
-	Message string
-	Data    any
+// A refusal is an error of Connect with data for the client, sent as JSON.
+type refusal struct {
+	message string
+	data    any
 }
 
-func (r *Refusal) Error() string { return r.Message }
+func (r *refusal) Error() string { return r.message }
 
-// refusal is the packet for an error of Connect.
-func refusal(namespace string, why error) ([]byte, error) {
+// refusalPacket returns the packet for an error of Connect.
+func refusalPacket(namespace string, why error) ([]byte, error) {
 	payload := struct {
 		Message string `json:"message"`
 		Data    any    `json:"data,omitempty"`
 	}{Message: why.Error()}
-	var r *Refusal
+	var r *refusal
 	if errors.As(why, &r) {
-		payload.Message, payload.Data = r.Message, r.Data
+		payload.Message, payload.Data = r.message, r.data
 	}
 	b, err := control(typeConnectError, namespace, payload)
-	if err != nil { // the data are no JSON
+	if err != nil { // the data cannot become JSON
 		payload.Data = nil
 		b, err = control(typeConnectError, namespace, payload)
 	}
@@ -50,48 +50,48 @@ func refusal(namespace string, why error) ([]byte, error) {
 // Errors of sending.
 var (
 	ErrGone  = errors.New("socketio: the socket is gone")
-	ErrNoAck = errors.New("socketio: the client asked for no acknowledgement")
-	ErrAcked = errors.New("socketio: the event is acknowledged already")
+	errNoAck = errors.New("socketio: the client asked for no acknowledgement")
+	errAcked = errors.New("socketio: the event is acknowledged already")
 )
 
-// An Event is what a client emitted.
+// An Event is an event from a client.
 type Event struct {
-	Name        string            // of a name that is a number, its text
+	Name        string            // text of the name, which may be a number
 	Args        []json.RawMessage // each is valid JSON
-	Attachments [][]byte          // that Args have placeholders for, see Attachment
+	attachments [][]byte          // binaries for placeholders in Args, see attachment
 
 	socket *Socket
 	id     int64
 	acked  atomic.Bool
 }
 
-// Attachment is the binary that an argument stands for; nil, false if it is none.
-func (e *Event) Attachment(arg int) ([]byte, bool) {
+// attachment returns the binary that an argument stands for, if it is a placeholder.
+func (e *Event) attachment(arg int) ([]byte, bool) {
 	if arg < 0 || arg >= len(e.Args) {
 		return nil, false
 	}
 	n, ok := placeholder(e.Args[arg])
-	if !ok || n < 0 || n >= len(e.Attachments) {
+	if !ok || n < 0 || n >= len(e.attachments) {
 		return nil, false
 	}
-	return e.Attachments[n], true
+	return e.attachments[n], true
 }
 
-// WantsAck is true if the client waits for an acknowledgement.
+// WantsAck reports whether the client waits for an acknowledgement.
 func (e *Event) WantsAck() bool { return e.id >= 0 }
 
-// Ack acknowledges the event, once. Arguments are made JSON; those that are []byte go as
-// attachments. It may be called after the hook has returned, from any goroutine.
+// Ack acknowledges the event, once. Arguments of type []byte become attachments, others JSON. Any
+// goroutine may call it, even after the hook has returned.
 func (e *Event) Ack(args ...any) error {
 	if e.id < 0 {
-		return ErrNoAck
+		return errNoAck
 	}
 	frames, err := encode(typeAck, e.socket.namespace, e.id, nil, args)
 	if err != nil {
 		return err
 	}
 	if e.acked.Swap(true) {
-		return ErrAcked
+		return errAcked
 	}
 	return e.socket.sendKeep(frames)
 }
@@ -100,39 +100,34 @@ func (e *Event) Ack(args ...any) error {
 type Socket struct {
 	hooks     *Namespace
 	namespace string
-	id        string
-	data      atomic.Pointer[any]
-	early     []Delivery // what was sent during Connect; of session.mu, as the last two
-	session   *session
-	state     state
-	told      bool // Disconnect is called, or about to be
+	// the client's Socket.IO id in this namespace: unguessable, and not the id of Engine.IO, which
+	// is the session's password
+	id      string
+	data    atomic.Pointer[any]
+	early   []Delivery // sent during Connect; session.mu guards it and the last two
+	session *session
+	state   state
+	told    bool // Disconnect was called, or is about to be
 }
 
-// A state is where a socket stands to its namespace.
+// A state is the relation of a socket to its namespace.
 type state uint8
 
 const (
 	connecting state = iota // Connect has not returned
-	leaving                 // the same, and it is to leave at once
+	leaving                 // the same, and the socket has to leave at once
 	joined
 	gone
 )
 
-// ID is the client's Socket.IO id in this namespace. It is unguessable, and another one than that
-// of Engine.IO, which is the session's password.
-func (s *Socket) ID() string { return s.id }
-
-// Namespace is the name of the socket's namespace.
-func (s *Socket) Namespace() string { return s.namespace }
-
-// Path is the path under which the client shook hands.
+// Path returns the path of the client's handshake.
 func (s *Socket) Path() string { return s.session.path }
 
-// Hold says whether the client's connection is needed, because events are to come over it.
-// Options.Hold is told so of the websocket, now or when the client has one.
+// Hold notes whether the client's connection is needed for events. It calls Options.Hold with the
+// websocket, now or when the client has one.
 func (s *Socket) Hold(on bool) {
 	x := s.session
-	if x == nil { // it never connected
+	if x == nil { // the socket never connected
 		return
 	}
 	x.mu.Lock()
@@ -142,7 +137,7 @@ func (s *Socket) Hold(on bool) {
 	}
 }
 
-// Data is what SetData set last, nil at first.
+// Data returns the value of the last SetData, nil at first.
 func (s *Socket) Data() any {
 	if p := s.data.Load(); p != nil {
 		return *p
@@ -153,9 +148,9 @@ func (s *Socket) Data() any {
 // SetData keeps a value for the owner.
 func (s *Socket) SetData(v any) { s.data.Store(&v) }
 
-// Emit sends an event to the client, with the policy Keep. Arguments are made JSON; those that are
-// []byte go as attachments. It does not block.
-func (s *Socket) Emit(name string, args ...any) error {
+// emit sends an event to the client, with the policy Keep. Arguments of type []byte become
+// attachments, others JSON. It does not block.
+func (s *Socket) emit(name string, args ...any) error {
 	frames, err := encode(typeEvent, s.namespace, -1, &name, args)
 	if err != nil {
 		return err
@@ -181,9 +176,10 @@ func (s *Socket) sendKeep(frames []byte) error {
 	return nil
 }
 
-// Spend counts what a packet makes the owner do as if it were packets, from its hook: each part of
-// the most that one packet can ask for as one, but all of it as half of MessagesBurst at most. If
-// that is too much the session is closed, as for too many packets, and it answers false.
+// Spend counts the owner's work for a packet as if it were packets; the packet's hook calls it.
+// Each of the parts counts as one, but the most that one packet can ask for counts as half of
+// MessagesBurst. If that is too much, it closes the session as for too many packets, and returns
+// false.
 func (s *Socket) Spend(parts, most int) bool {
 	x := s.session
 	o := &x.server.opts
@@ -198,15 +194,15 @@ func (s *Socket) Spend(parts, most int) bool {
 	return false
 }
 
-// Deliver sends frames to the client, in order; list is not kept. If nothing waits for the client
-// they are written at once, with as few writes as there can be, without an allocation; what the
-// system does not take waits, each delivery by its policy. It never blocks.
+// Deliver sends frames to the client, in order. It does not keep list. If nothing waits for the
+// client, it writes at once, with as few writes as possible and without an allocation. The rest
+// that the system does not take waits, each delivery by its policy. It never blocks.
 //
-// A delivery that does not fit into QueueBytes makes room first: what waits of every Resync tag is
-// dropped, but for snapshots that are alone (Shared), and those tags are appended to dropped; the
-// rest of them in list is left out. The owner owes the client a new snapshot of each, Shared, and
-// until then nothing of it. If that is not enough the session is closed as SlowClient. ok is false
-// if the socket is gone, for this or for another reason.
+// A delivery that does not fit into QueueBytes makes room first. All that waits of every Resync tag
+// is dropped, except for lone snapshots (Shared). Those tags are appended to dropped, and their
+// other deliveries in list are left out. The owner then sends the client a new Shared snapshot of
+// each tag, and nothing else of the tag before. If that is not enough, the session is closed as
+// SlowClient. ok is false if the socket is gone, for this or for another reason.
 func (s *Socket) Deliver(list []Delivery, dropped []uint32) (_ []uint32, ok bool) {
 	x := s.session
 	x.mu.Lock()
@@ -238,9 +234,9 @@ func (s *Socket) hold(list []Delivery) bool {
 	return true
 }
 
-// Disconnect takes the client out of the namespace and tells it so. The session stays. Disconnect
-// of the namespace is called a little later.
-func (s *Socket) Disconnect() {
+// disconnect takes the client out of the namespace and tells it so. The session stays. The hook
+// Disconnect is called a little later.
+func (s *Socket) disconnect() {
 	x := s.session
 	bye, _ := control(typeDisconnect, s.namespace, nil) // without a payload it never fails
 	x.mu.Lock()
@@ -260,9 +256,9 @@ func (s *Socket) Disconnect() {
 	}
 }
 
-// Close ends the whole session, of every namespace. Disconnect of each is called a little later.
-// The reason is any but the first two, which are of a namespace alone: they and unknown ones are
-// taken for ServerClose.
+// Close ends the whole session, with all its namespaces. The hook Disconnect of each is called a
+// little later. The first two reasons, which belong to one namespace, and unknown ones count as
+// ServerClose.
 func (s *Socket) Close(r Reason) {
 	if r < ServerClose || r >= reasons {
 		r = ServerClose

@@ -36,9 +36,9 @@ func TestANamespaceLetsInOrRefuses(t *testing.T) {
 	f(`42["message",3]`, `42["message-back",3]`)
 	f(`40/custom,`, `40/custom,{"sid":"*`, `42/custom,["auth",{}]`) // and comes back
 	a, b := r.socket(0), r.socket(1)
-	if a.ID() == b.ID() || a.ID() == o.Sid || len(a.ID()) != 20 || a.Namespace() != "/" ||
-		b.Namespace() != "/custom" {
-		t.Errorf("%s %s, %s %s, %s", a.Namespace(), a.ID(), b.Namespace(), b.ID(), o.Sid)
+	if a.id == b.id || a.id == o.Sid || len(a.id) != 20 || a.namespace != "/" ||
+		b.namespace != "/custom" {
+		t.Errorf("%s %s, %s %s, %s", a.namespace, a.id, b.namespace, b.id, o.Sid)
 	}
 	c.Close()
 	eventually(t, "all are told", func() bool {
@@ -57,10 +57,10 @@ func TestAClientThatIsPutOutOfANamespaceKeepsItsSession(t *testing.T) {
 		masked(textFrame, `42/custom,["message","too late"]`))
 	c.want("41/custom,")
 	eventually(t, "it is told", func() bool { return r.reasons()[1] == "server disconnect" })
-	if err := r.socket(1).Emit("x"); err != ErrGone {
+	if err := r.socket(1).emit("x"); err != ErrGone {
 		t.Errorf("sending to who left: %v", err)
 	}
-	r.socket(1).Disconnect() // again
+	r.socket(1).disconnect() // again
 	c.send(`42["message",1]`)
 	c.want(`42["message-back",1]`)
 	c.send(`40/custom,`)
@@ -70,7 +70,7 @@ func TestAClientThatIsPutOutOfANamespaceKeepsItsSession(t *testing.T) {
 }
 
 func TestEveryBadPacketClosesItsSessionAndNoOther(t *testing.T) {
-	r := echo(t, Options{Attachments: 2, AttachmentBytes: 10})
+	r := echo(t, Options{attachments: 2, attachmentBytes: 10})
 	bystander := r.ws()
 	f := func(reason Reason, code int, packets ...string) {
 		t.Run(fmt.Sprintf("%.40q", packets), func(t *testing.T) {
@@ -181,7 +181,7 @@ func TestAnEventIsAcknowledgedOnceIfAtAll(t *testing.T) {
 	c.send(`42/acks,3["x"]`)
 	c.want(`461-/acks,3["later",{"_placeholder":true,"num":0}]`)
 	c.wantBinary("\x07")
-	if got := <-results; got != (result{ErrNoAck, nil, ErrAcked}) {
+	if got := <-results; got != (result{errNoAck, nil, errAcked}) {
 		t.Errorf("%+v", got)
 	}
 }
@@ -189,7 +189,7 @@ func TestAnEventIsAcknowledgedOnceIfAtAll(t *testing.T) {
 func TestWhatIsSentDuringConnectComesAfterTheAnswer(t *testing.T) {
 	r := echo(t, Options{QueueBytes: 1000})
 	r.server.Namespace("/early", Namespace{Connect: func(s *Socket, auth json.RawMessage) error {
-		s.Emit("one") //nolint:errcheck // read below
+		s.emit("one") //nolint:errcheck // read below
 		s.Deliver([]Delivery{{Frames: AppendFrame(nil, "/early", "two", nil)}}, nil)
 		var mode struct{ Do string }
 		json.Unmarshal(auth, &mode) //nolint:errcheck // nothing to do
@@ -197,11 +197,11 @@ func TestWhatIsSentDuringConnectComesAfterTheAnswer(t *testing.T) {
 		case "refuse":
 			return errors.New("no")
 		case "leave":
-			s.Disconnect()
+			s.disconnect()
 		case "close":
 			s.Close(0)
 		case "flood":
-			for s.Emit("flood", strings.Repeat("x", 100)) == nil {
+			for s.emit("flood", strings.Repeat("x", 100)) == nil {
 			}
 		}
 		return nil
@@ -229,7 +229,7 @@ func TestWhatIsSentDuringConnectComesAfterTheAnswer(t *testing.T) {
 func TestDataThatAreNoJSONRefuseWithoutThem(t *testing.T) {
 	r := echo(t, Options{})
 	r.server.Namespace("/odd", Namespace{Connect: func(*Socket, json.RawMessage) error {
-		return fmt.Errorf("wrapped: %w", &Refusal{Message: "odd", Data: func() {}})
+		return fmt.Errorf("wrapped: %w", &refusal{message: "odd", data: func() {}})
 	}})
 	c, _ := r.open()
 	c.send("40/odd")

@@ -2,29 +2,28 @@ package socketio
 
 import "sync/atomic"
 
-// Stats are counts since the start, and how things are at the moment.
+// Stats are counts since the start, and the state of this moment.
 type Stats struct {
 	Polling, WebSocket int // sessions at present, by transport
-	HeldPolls          int // GETs that wait for something to say
-	QueuedBytes        int // what waits for clients at present, and counts against QueueBytes
+	HeldPolls          int // GETs that are held at present
+	QueuedBytes        int // cost of all waiting deliveries, as in QueueBytes
 
 	Handshakes uint64            // that succeeded
-	Upgrades   uint64            // that succeeded, from polling to a websocket
+	upgrades   uint64            // that succeeded, from polling to a websocket
 	Refused    map[string]uint64 // requests that got an error, by its message
 	Closed     map[Reason]uint64 // sessions
 	PacketsIn  uint64            // from clients
-	BytesIn    uint64            // of them
+	bytesIn    uint64            // of these packets
 	Writes     uint64            // to websockets, and answers to polls
-	BytesOut   uint64            // of them
-	Overflows  uint64            // deliveries that did not fit into a client's QueueBytes
-	// Dropped are deliveries that were given up before they were written, by Policy: those that
-	// newer ones took the place of (Latest), those that a snapshot will stand for (Resync). Of Keep
-	// there are none.
+	BytesOut   uint64            // of these writes
+	overflows  uint64            // deliveries that did not fit into a client's QueueBytes
+	// Dropped are deliveries that were given up before they were written, by Policy: a newer one
+	// took the place (Latest), or a snapshot will (Resync). No delivery with Keep is dropped.
 	Dropped [policies]uint64
 }
 
-// counters are what Stats is made from, with what sessions count by themselves: writes and bytesOut
-// have those of sessions that ended.
+// counters are the counts of Stats, besides those of the sessions: writes and bytesOut have the
+// counts of sessions that ended.
 type counters struct {
 	handshakes, upgrades, packetsIn, bytesIn, writes, bytesOut, overflows atomic.Uint64
 
@@ -33,7 +32,7 @@ type counters struct {
 	closed  [reasons]atomic.Uint64
 }
 
-// Stats are the server's counts. It looks at every session, so it is for monitoring, not for each
+// Stats returns the server's counts. It visits every session, so it is for monitoring, not for each
 // event.
 func (s *Server) Stats() Stats {
 	c := &s.counters
@@ -41,9 +40,9 @@ func (s *Server) Stats() Stats {
 	sessions, writes, bytesOut := s.list(), c.writes.Load(), c.bytesOut.Load()
 	s.mu.RUnlock()
 	out := Stats{
-		Handshakes: c.handshakes.Load(), Upgrades: c.upgrades.Load(),
-		PacketsIn: c.packetsIn.Load(), BytesIn: c.bytesIn.Load(),
-		Writes: writes, BytesOut: bytesOut, Overflows: c.overflows.Load(),
+		Handshakes: c.handshakes.Load(), upgrades: c.upgrades.Load(),
+		PacketsIn: c.packetsIn.Load(), bytesIn: c.bytesIn.Load(),
+		Writes: writes, BytesOut: bytesOut, overflows: c.overflows.Load(),
 		Refused: map[string]uint64{}, Closed: map[Reason]uint64{},
 	}
 	for i := range c.dropped {

@@ -16,23 +16,24 @@ import (
 	"github.com/valyala/fasthttp"
 )
 
-// readBuffer is enough for what clients send; longer messages are read past it.
+// readBuffer is the size of a read buffer in bytes, enough for most messages of clients. Longer
+// messages are read past it.
 const readBuffer = 512
 
-// lingerTimeout is how long a connection that was told to close may take to do so.
+// lingerTimeout bounds the time in which a client closes after a close frame.
 const lingerTimeout = time.Second
 
-// A link is a websocket: the library's reading side, on a connection whose writing side is ours.
-// The library must not write by itself: its frames would land between ours, or wait for a client
-// that does not read. What it wants to write is kept instead.
+// A link is a websocket: the library's reading side, on a connection to which this package writes.
+// The library must not write by itself, because its frames would land between others, or wait for a
+// client that does not read. The link keeps the library's frames instead.
 //
-// The HTTP server keeps a connection that was hijacked together with the buffer it read the request
-// with. A link reads what is in there, and then uses the connection below.
+// The HTTP server keeps a hijacked connection together with the buffer of its request. A link reads
+// that buffer, and then uses the connection below.
 type link struct {
 	net.Conn           // nil before take
-	raw      rawWriter // of Conn, if it has one
-	early    []byte    // what the client sent right after its handshake
-	session  *session  // that what is read counts for; nil: none yet
+	raw      rawWriter // raw side of Conn, if it has one
+	early    []byte    // bytes that the client sent right after its handshake
+	session  *session  // whose bucket counts the bytes; nil: none yet
 	ws       *websocket.Conn
 	reply    []byte // the answer to the handshake, before it is written
 	farewell []byte // the close frame that the library wanted to send
@@ -47,11 +48,12 @@ func newUpgrader() websocket.Upgrader {
 	}
 }
 
-// bodyHeaders are those that the HTTP server gives each answer, and that say nothing here.
+// bodyHeaders are headers of the HTTP server that mean nothing in a websocket's handshake.
 var bodyHeaders = []string{"Content-Length", "Content-Type", "Connection", "Server", "Date",
 	"Transfer-Encoding"}
 
-// newLink does the websocket's handshake, but for writing the answer. An error is of the request.
+// newLink makes the websocket's handshake, but does not write the answer. An error is the
+// request's.
 func newLink(u *websocket.Upgrader, ctx *fasthttp.RequestCtx) (*link, error) {
 	l := &link{}
 	answer := http.Header{}
@@ -70,8 +72,8 @@ func newLink(u *websocket.Upgrader, ctx *fasthttp.RequestCtx) (*link, error) {
 	return l, nil
 }
 
-// hijacked gives the library a link for the connection of an HTTP server that it does not know.
-// Nothing is answered through it.
+// hijacked gives the library a link in place of the HTTP server's connection. Nothing is answered
+// through it.
 type hijacked struct{ link *link }
 
 func (hijacked) Header() http.Header         { return http.Header{} }
@@ -84,7 +86,7 @@ func (h hijacked) Hijack() (net.Conn, *bufio.ReadWriter, error) {
 		bufio.NewWriterSize(h.link, 0)), nil
 }
 
-// take is the handler that gets the connection, and then calls f.
+// take returns the handler that takes the connection, and then calls f.
 func (l *link) take(f func()) fasthttp.HijackHandler {
 	return func(c net.Conn) {
 		l.Conn = c
@@ -98,10 +100,10 @@ func (l *link) take(f func()) fasthttp.HijackHandler {
 	}
 }
 
-// buffered is what was read from a connection and not yet used. Reading past it fails, for its time
-// is long over.
+// buffered returns the bytes that were read from a connection and not used. Reading past them
+// fails, because the deadline is long over.
 func buffered(c net.Conn) (early []byte) {
-	c.SetReadDeadline(time.Unix(1, 0))   //nolint:errcheck // of a connection that is gone reading fails too
+	c.SetReadDeadline(time.Unix(1, 0))   //nolint:errcheck // if it is gone, reading fails too
 	defer c.SetReadDeadline(time.Time{}) //nolint:errcheck
 	for b := [readBuffer]byte{}; ; {
 		n, err := c.Read(b[:])
@@ -130,27 +132,28 @@ func (l *link) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// Write implements net.Conn for the library: it is either the answer to the handshake or a close
+// Write implements net.Conn for the library. It keeps the answer to the handshake, or a close
 // frame.
 func (l *link) Write(p []byte) (int, error) {
 	l.farewell = bytes.Clone(p)
 	return len(p), nil
 }
 
-// SetDeadline and SetWriteDeadline implement net.Conn for the library, whose deadlines are for
-// writing.
+// SetDeadline and SetWriteDeadline implement net.Conn for the library, which sets them for writes
+// alone.
 func (l *link) SetDeadline(time.Time) error      { return nil }
 func (l *link) SetWriteDeadline(time.Time) error { return nil }
 
 // write writes to a connection that belongs to no session yet, from its reader.
 func (l *link) write(b []byte) bool {
-	l.Conn.SetWriteDeadline(time.Now().Add(lingerTimeout)) //nolint:errcheck // then writing fails too
+	until := time.Now().Add(lingerTimeout)
+	l.Conn.SetWriteDeadline(until) //nolint:errcheck // then writing fails too
 	_, err := l.Conn.Write(b)
 	l.Conn.SetWriteDeadline(time.Time{}) //nolint:errcheck
 	return err == nil
 }
 
-// refuse closes a websocket that belongs to no session, in the way of the protocol.
+// refuse closes a websocket that belongs to no session with a close frame.
 func (l *link) refuse() {
 	if l.write(appendClose(l.reply, 1008)) {
 		l.closeWrite()
@@ -160,16 +163,16 @@ func (l *link) refuse() {
 	l.Conn.Close() //nolint:errcheck
 }
 
-// closeWrite says that nothing more comes.
+// closeWrite ends the writing side.
 func (l *link) closeWrite() {
 	if l.raw.ok() {
 		l.raw.closeWrite()
 	} else if c, ok := l.Conn.(interface{ CloseWrite() error }); ok {
-		c.CloseWrite() //nolint:errcheck // it may be gone already
+		c.CloseWrite() //nolint:errcheck // the peer may be gone already
 	}
 }
 
-// abort closes the connection at once, whatever is on its way.
+// abort closes the connection at once, and drops bytes that are on their way.
 func (l *link) abort() {
 	if l.raw.ok() {
 		l.raw.reset()
@@ -177,8 +180,8 @@ func (l *link) abort() {
 	l.Conn.Close() //nolint:errcheck
 }
 
-// linger waits for the client to close its side, until the read deadline: a connection that is
-// closed while the client still sends is reset, and the client would not see why.
+// linger waits for the client to close its side, until the read deadline. A connection that is
+// closed while the client still sends is reset, and the client would not see the close frame.
 func (l *link) linger() {
 	for b := [readBuffer]byte{}; ; {
 		if _, err := l.Conn.Read(b[:]); err != nil {
@@ -187,7 +190,7 @@ func (l *link) linger() {
 	}
 }
 
-// serve runs f, which reads the session's websocket. If it panics the session ends.
+// serve runs f, which reads the session's websocket. If f panics, the session ends.
 func (x *session) serve(l *link, f func()) {
 	if x.guard("the reader of a websocket", f) != nil {
 		x.close(ServerClose)
@@ -214,10 +217,10 @@ func (x *session) read(l *link) {
 			x.close(reasonOf(err))
 		}
 	}
-	l.linger() // its end has set the deadline
+	l.linger() // the session's end has set the deadline
 }
 
-// next reads a message. Its parts may not come one by one without end.
+// next reads a message. StallTimeout bounds the time from its first part to its last.
 func (x *session) next(l *link) (p enginePacket, err error) {
 	kind, r, err := l.ws.NextReader()
 	if err != nil {
@@ -226,7 +229,7 @@ func (x *session) next(l *link) (p enginePacket, err error) {
 	until := func(t time.Time) {
 		x.mu.Lock()
 		defer x.mu.Unlock()
-		if !x.closed.Load() { // else there is a deadline already
+		if !x.closed.Load() { // otherwise there is a deadline already
 			l.SetReadDeadline(t) //nolint:errcheck // then reading fails too
 		}
 	}
@@ -249,7 +252,7 @@ func (x *session) receive(p enginePacket) error {
 	return x.handle(func() error { return x.packet(p) })
 }
 
-// control answers a control frame of the websocket with one of a kind, 0: with none.
+// control answers a control frame of the websocket with a frame of a kind; 0 is no answer.
 func (x *session) control(kind byte, data string) error {
 	if !x.take(1, 0) {
 		return violation(TooManyMessages)
@@ -264,7 +267,7 @@ func (x *session) control(kind byte, data string) error {
 	return nil
 }
 
-// broken ends a session whose websocket cannot be read any more.
+// broken ends a session whose websocket failed.
 func (x *session) broken(l *link, err error) {
 	reason, frame := TransportClose, l.farewell
 	var v violation
@@ -273,7 +276,7 @@ func (x *session) broken(l *link, err error) {
 	case errors.As(err, &v):
 		x.close(Reason(v))
 		return
-	// that is the end without a frame
+	// an abnormal closure is the end without a frame
 	case errors.As(err, &closed) && closed.Code != websocket.CloseAbnormalClosure:
 		code := uint16(closed.Code)
 		switch {
@@ -294,7 +297,7 @@ func (x *session) broken(l *link, err error) {
 	x.end(reason, frame)
 }
 
-// probing makes a link the one that may take the place of polling, if there is no other.
+// probing makes a link the candidate for the place of polling, if there is no other.
 func (x *session) probing(l *link) bool {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -314,15 +317,15 @@ func (x *session) unprobe(l *link) {
 	defer x.mu.Unlock()
 	if x.candidate == l {
 		x.candidate, x.noopAt = nil, 0
-		if !x.excused { // it may have been kept from polling, but not again and again
+		if !x.excused { // the upgrade may have kept the client from polling, but only once
 			x.progress, x.excused = x.server.now(), true
 		}
 		x.schedule()
 	}
 }
 
-// probe does the handshake of an upgrade. If it is true, the session is on the websocket: before
-// the next frame is read, for it may be there already.
+// probe makes the handshake of an upgrade. It returns true after it has moved the session to the
+// websocket, before the next frame is read, because that frame may be there already.
 func (x *session) probe(l *link) bool {
 	control := func(string) error { return errPacket }
 	l.ws.SetPingHandler(control)
@@ -351,8 +354,8 @@ func (x *session) probe(l *link) bool {
 	return true
 }
 
-// awaitUpgrade releases polls from now on: the client waits for its poll to return before it
-// upgrades. The first comes back at once, and others when Options.noopInterval is over.
+// awaitUpgrade releases polls from now on, because the client waits for its poll to return before
+// it upgrades. The first poll returns at once, and others after Options.noopInterval.
 func (x *session) awaitUpgrade() {
 	x.mu.Lock()
 	defer x.mu.Unlock()

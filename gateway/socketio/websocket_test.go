@@ -176,7 +176,7 @@ func TestAnUpgradeKeepsTheSessionAndItsOrder(t *testing.T) {
 		second.closedWith(1008)
 		c.send(`42["message",3]`)
 		c.want(`42["message-back",3]`)
-		if s := r.server.Stats(); s.Upgrades != 1 || s.WebSocket != 1 || s.Polling != 0 {
+		if s := r.server.Stats(); s.upgrades != 1 || s.WebSocket != 1 || s.Polling != 0 {
 			t.Errorf("%+v", s)
 		}
 	})
@@ -293,7 +293,7 @@ func TestTheServerSaysGoodbyeAndThenCloses(t *testing.T) {
 	both(t, func(t *testing.T, with ...func(net.Listener) net.Listener) {
 		r := echo(t, Options{}, with...)
 		c := r.ws()
-		r.socket(0).Emit("last words") //nolint:errcheck // read below
+		r.socket(0).emit("last words") //nolint:errcheck // read below
 		r.socket(0).Close(ServerClose)
 		c.want(`42["last words"]`)
 		c.closedWith(1000)
@@ -305,7 +305,7 @@ func TestTheServerSaysGoodbyeAndThenCloses(t *testing.T) {
 		eventually(t, "all are told", func() bool {
 			return strings.Join(r.reasons(), ",") == "server close,client close"
 		})
-		if err := r.socket(0).Emit("x"); err != ErrGone {
+		if err := r.socket(0).emit("x"); err != ErrGone {
 			t.Errorf("sending to who is gone: %v", err)
 		}
 	})
@@ -445,7 +445,7 @@ func TestAControlFrameNeverLandsInAnother(t *testing.T) {
 	go func() {
 		defer close(done)
 		for range rounds {
-			s.Emit("long", long) //nolint:errcheck // counted below
+			s.emit("long", long) //nolint:errcheck // counted below
 		}
 	}()
 	go func() {

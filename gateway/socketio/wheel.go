@@ -5,31 +5,31 @@ import (
 	"time"
 )
 
-// A wheel wakes sessions when something of theirs is due: pings, pongs that did not come,
-// namespaces that were not asked for. It is one goroutine and a lock for all of them; a session
-// takes no more than its links. It may wake late by a tick, and early, when what was due has moved:
-// a session looks for itself what is due and asks again.
+// A wheel wakes sessions when something is due: pings, pongs that did not come, namespaces that no
+// client asked for. It has one goroutine and one lock for all sessions, and a session takes only
+// its links. It may wake a session late by a tick, or early if the due time has moved. So a session
+// checks its times itself and asks again.
 type wheel struct {
 	tick int64 // nanoseconds
 
 	mu    sync.Mutex // the innermost of all locks
-	now   int64      // the tick that was handled last
+	now   int64      // last tick that was handled
 	slots [slots]*session
 }
 
-// slots are a power of two. With the default timings a turn of the wheel is 51 s, more than any of
-// them.
+// slots is the number of slots, a power of two. With the default timings a turn of the wheel is
+// 51 s, longer than all of them.
 const slots = 1024
 
-// Bounds of a tick: at the default timings 50 ms; tests use shorter ones.
+// Bounds of a tick. The default timings give 50 ms; tests use shorter ones.
 const (
 	minTick = time.Millisecond
 	maxTick = 50 * time.Millisecond
 )
 
-// A timer is a session's place in the wheel.
+// A timer is the place of a session in the wheel.
 type timer struct {
-	due            int64 // the tick; 0: none
+	due            int64 // tick; 0: none
 	next, previous *session
 }
 
@@ -39,7 +39,7 @@ func newWheel(o *Options) *wheel {
 	return &wheel{tick: int64(min(max(shortest/16, minTick), maxTick))}
 }
 
-// set wakes a session at a time, unless it will be woken before.
+// set wakes a session at a time, unless the wheel wakes it before.
 func (w *wheel) set(s *session, at int64) {
 	w.mu.Lock()
 	defer w.mu.Unlock()

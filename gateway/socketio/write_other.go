@@ -4,7 +4,7 @@ package socketio
 
 import "net"
 
-// Here every write is the writer's, which may wait.
+// On this system the writer makes every write, and may wait.
 
 type rawWriter struct{}
 

@@ -10,15 +10,15 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// A rawWriter writes to a connection without the net package's waiting: so a write that would block
-// can leave the rest to somebody else.
+// A rawWriter writes to a connection without the waits of package net, so a write that would block
+// can leave the rest to the writer.
 type rawWriter struct{ syscall.RawConn }
 
-// ok is false of a connection without a raw side.
+// ok reports whether the connection has a raw side.
 func (w rawWriter) ok() bool { return w.RawConn != nil }
 
-// direct is the raw side of a connection, if it has one. A connection that wraps another one takes
-// part by having the method SyscallConn; one that changes the bytes, as TLS does, must not have it.
+// direct returns the raw side of a connection, if it has one. A wrapper of a connection has the
+// method SyscallConn for that. A wrapper that changes the bytes, as TLS does, must not have it.
 func direct(c net.Conn) rawWriter {
 	if s, ok := c.(syscall.Conn); ok {
 		if raw, err := s.SyscallConn(); err == nil {
@@ -28,11 +28,10 @@ func direct(c net.Conn) rawWriter {
 	return rawWriter{}
 }
 
-// maxPieces is how many pieces one write takes; systems allow 1024.
+// maxPieces is the most pieces of one write; systems allow 1024.
 const maxPieces = 64
 
-// An attempt is the memory of one write: what it writes, and the function that RawConn wants, made
-// once.
+// An attempt is the memory of one write: its pieces, and the function for RawConn, made once.
 type attempt struct {
 	pieces [][]byte
 	wait   bool
@@ -79,8 +78,9 @@ func (a *attempt) release() {
 	attempts.Put(a)
 }
 
-// write writes the pieces of an attempt once: at least a byte of them if wait is true, or until the
-// connection's write deadline; else what there is room for at this moment.
+// write writes the pieces of an attempt once. If wait is true it waits until at least a byte is
+// written, or for the connection's write deadline. Otherwise it writes as much as there is room for
+// now.
 func (w rawWriter) write(a *attempt, wait bool) (int, error) {
 	a.wait, a.n, a.err = wait, 0, nil
 	if err := w.Write(a.try); err != nil {
@@ -89,29 +89,33 @@ func (w rawWriter) write(a *attempt, wait bool) (int, error) {
 	return a.n, a.err
 }
 
-// alive is false of a connection that the peer has closed, as far as that is known here.
+// alive returns false if the peer has closed the connection, as far as this system knows.
 func alive(c net.Conn) bool {
 	raw := direct(c)
 	if !raw.ok() {
 		return true
 	}
 	alive := true
-	raw.Control(func(fd uintptr) { //nolint:errcheck // closed by us, it fails where it is written to
+	// If this side has closed the connection, the next write fails.
+	raw.Control(func(fd uintptr) { //nolint:errcheck
 		n, _, err := unix.Recvfrom(int(fd), make([]byte, 1), unix.MSG_PEEK|unix.MSG_DONTWAIT)
 		alive = n > 0 || err == unix.EAGAIN || err == unix.EINTR
 	})
 	return alive
 }
 
-// closeWrite says to the peer that nothing more comes.
+// closeWrite ends the writing side.
 func (w rawWriter) closeWrite() {
-	w.Control(func(fd uintptr) { unix.Shutdown(int(fd), unix.SHUT_WR) }) //nolint:errcheck // it may be gone already
+	w.Control(func(fd uintptr) { //nolint:errcheck // the peer may be gone already
+		unix.Shutdown(int(fd), unix.SHUT_WR) //nolint:errcheck
+	})
 }
 
-// reset makes the close that follows a reset: what the system still holds for a peer that does not
-// read is thrown away.
+// reset turns the next close into a reset, which drops the bytes that the system still holds for a
+// peer that does not read.
 func (w rawWriter) reset() {
 	w.Control(func(fd uintptr) { //nolint:errcheck // it may be gone already
-		unix.SetsockoptLinger(int(fd), unix.SOL_SOCKET, unix.SO_LINGER, &unix.Linger{Onoff: 1}) //nolint:errcheck
+		linger := unix.Linger{Onoff: 1}
+		unix.SetsockoptLinger(int(fd), unix.SOL_SOCKET, unix.SO_LINGER, &linger) //nolint:errcheck
 	})
 }

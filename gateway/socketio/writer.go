@@ -2,16 +2,15 @@ package socketio
 
 import "time"
 
-// Everything for a client goes through send: pings, acknowledgements, closes, what others deliver.
-// While nothing waits for a websocket, it is written at once by whoever sends. What the system does
-// not take waits in the outbox, for a goroutine that is there as long as something does.
+// All packets for a client go through send: pings, acknowledgements, closes, and the owner's
+// deliveries. While nothing waits for a websocket, the sender writes at once. Bytes that the system
+// does not take wait in the outbox, for a goroutine that lives as long as something waits.
 
-// writeBytes is about how much one write of the writer takes.
+// writeBytes is the approximate size of one write of the writer, in bytes.
 const writeBytes = 256 << 10
 
-// send lets deliveries go to the client, in order. It appends the tags that were dropped to list;
-// ok is false if that ended the session. It never blocks. mu is held, and the session is not
-// closed.
+// send sends deliveries to the client, in order. It appends the dropped tags to dropped. ok is
+// false if that ended the session. It never blocks. mu is held, and the session is not closed.
 func (x *session) send(list []Delivery, dropped []uint32) (_ []uint32, ok bool) {
 	free := x.out.empty()
 	list, err := x.writeNow(list)
@@ -25,8 +24,8 @@ func (x *session) send(list []Delivery, dropped []uint32) (_ []uint32, ok bool) 
 	return x.enqueue(list, free, dropped)
 }
 
-// say is send for what is not an owner's delivery. It drops nothing, for nobody would hear of it:
-// the next delivery does. mu is held, and the session is not closed.
+// say sends the protocol's own frames. It drops nothing, because no owner would learn the tags; the
+// next delivery drops instead. mu is held, and the session is not closed.
 func (x *session) say(frames []byte) (ok bool) {
 	free := x.out.empty()
 	list, err := x.writeNow([]Delivery{{Frames: frames}})
@@ -47,20 +46,20 @@ func (x *session) say(frames []byte) (ok bool) {
 	return true
 }
 
-// wait lets a delivery wait; free says that nothing did when it came. mu is held.
+// wait lets a delivery wait. free is true if nothing waited when it came. mu is held.
 func (x *session) wait(d Delivery, free bool) {
 	d.free = free
 	if x.out.empty() {
 		x.progress = x.server.now()
-		defer x.schedule() // for a client that does not come for it
+		defer x.schedule() // the client may never come for it
 	}
 	if n := x.out.push(d); n > 0 {
 		x.server.counters.dropped[d.Policy].Add(uint64(n))
 	}
 }
 
-// writeNow writes what the system takes without waiting, if nothing waits before it. It answers the
-// deliveries that are left; the rest of one that was written in part waits already. mu is held.
+// writeNow writes as much as the system takes without a wait, if nothing waits before. It returns
+// the deliveries that are left. The rest of a delivery written in part waits already. mu is held.
 func (x *session) writeNow(list []Delivery) ([]Delivery, error) {
 	if !x.raw.ok() || x.writing || !x.out.empty() {
 		return list, nil
@@ -103,8 +102,8 @@ func (x *session) writeNow(list []Delivery) ([]Delivery, error) {
 	return list, nil
 }
 
-// wrote counts a write: where only who writes to this client counts, for the processors would fight
-// over a common place. mu is held.
+// wrote counts a write in the session, because processors would fight over a common counter. mu is
+// held.
 func (x *session) wrote(n int) {
 	if n <= 0 {
 		return
@@ -120,7 +119,7 @@ func (x *session) wrote(n int) {
 // enqueue lets deliveries wait.
 func (x *session) enqueue(list []Delivery, free bool, dropped []uint32) (_ []uint32, ok bool) {
 	first := len(dropped)
-	if dropped, ok = x.fit(dropped); !ok { // what is left of one that was written in part
+	if dropped, ok = x.fit(dropped); !ok { // the rest of a delivery written in part
 		return dropped, false
 	}
 	for _, d := range list {
@@ -140,7 +139,7 @@ func (x *session) enqueue(list []Delivery, free bool, dropped []uint32) (_ []uin
 	return dropped, true
 }
 
-// fit makes what waits fit into QueueBytes, or ends the session. It appends the tags it dropped to
+// fit makes the outbox fit into QueueBytes, or ends the session. It appends the dropped tags to
 // list.
 func (x *session) fit(list []uint32) (_ []uint32, ok bool) {
 	c, bound := &x.server.counters, x.server.opts.QueueBytes
@@ -157,7 +156,7 @@ func (x *session) fit(list []uint32) (_ []uint32, ok bool) {
 	return list, true
 }
 
-// flush gets going what waits. mu is held.
+// flush starts the writer, or releases the poll, if something waits. mu is held.
 func (x *session) flush() {
 	switch {
 	case x.link == nil:
@@ -175,7 +174,7 @@ func (x *session) flush() {
 	}
 }
 
-// write is the writer. It ends when nothing waits.
+// write is the writer's goroutine. It ends when nothing waits.
 func (x *session) write() {
 	a := acquireAttempt()
 	defer a.release()
@@ -225,21 +224,21 @@ func (x *session) writeFailed(err error) {
 	if timedOut(err) {
 		reason = StalledClient
 	}
-	if x.closed.Load() { // it was saying goodbye
+	if x.closed.Load() { // it was writing the close frame
 		x.abort()
 		return
 	}
 	x.end(reason, nil)
 }
 
-// timedOut is true if a write failed for want of time alone. If it got somewhere the next may go
-// on.
+// timedOut reports whether a write failed by its deadline alone. If it wrote something, the next
+// one may go on.
 func timedOut(err error) bool {
 	e, ok := err.(interface{ Timeout() bool })
 	return ok && e.Timeout()
 }
 
-// attach makes a websocket the transport. mu is held, or nobody else knows the session.
+// attach makes a websocket the transport. mu is held, or no other goroutine knows the session.
 func (x *session) attach(l *link) {
 	x.link, x.raw = l, l.raw
 	if x.held {
