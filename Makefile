@@ -37,7 +37,7 @@ bench: ## measure the exchange: one table of values, ratios and aims, in minutes
 profile: ## make cmd/exchange/default.pgo anew, from a load on this machine
 	scripts/profile
 
-lint: ## check the form of the code: gofmt, go vet, staticcheck
+lint: ## check the form of the code: gofmt, go vet, staticcheck, scripts/tidy
 	scripts/lint
 
 vuln: ## look for known vulnerabilities in what the code reaches; says so (75) if their database cannot be asked

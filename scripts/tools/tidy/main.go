@@ -1,0 +1,194 @@
+package main
+
+import (
+	"cmp"
+	_ "embed"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path"
+	"path/filepath"
+	"slices"
+	"strings"
+)
+
+//go:embed arrows.txt
+var arrowsText string
+
+//go:embed clean.txt
+var cleanText string
+
+func main() {
+	arrows := flag.Bool("arrows", false, "print how the files of packages use each other")
+	figures := flag.Bool("figures", false, "print only how many places break each rule")
+	clean := flag.Bool("clean", false, "look only at the rooms of clean.txt")
+	dir := flag.String("C", ".", "the `folder` of the module")
+	flag.Usage = func() {
+		fmt.Fprintln(flag.CommandLine.Output(), "usage: tidy [-C folder] [-clean] [-figures]\n"+
+			"       tidy [-C folder] -arrows [package ...]")
+		flag.PrintDefaults()
+	}
+	flag.Parse()
+	root, err := filepath.Abs(*dir)
+	if err == nil {
+		root, err = filepath.EvalSymlinks(root)
+	}
+	if err != nil {
+		fail(err)
+	}
+	if *arrows {
+		printArrows(root, flag.Args())
+		return
+	}
+	found := map[string][]finding{}
+	err = errors.Join(checkFiles(root, found), checkTypes(root, arrowsText, found))
+	if err == nil && *clean {
+		err = onlyClean(root, cleanText, found)
+	}
+	if err != nil {
+		fail(err)
+	}
+	if *figures {
+		printFigures(found)
+		return
+	}
+	if n := print(os.Stdout, found); n > 0 {
+		fmt.Fprintf(os.Stderr, "tidy: %d places\n", n)
+		os.Exit(1)
+	}
+}
+
+// print writes the findings, and returns how many they are.
+func print(w io.Writer, found map[string][]finding) (n int) {
+	for _, rule := range rules {
+		slices.SortFunc(found[rule], func(a, b finding) int {
+			return cmp.Or(cmp.Compare(a.file, b.file), cmp.Compare(a.line, b.line),
+				cmp.Compare(a.text, b.text))
+		})
+		for _, f := range found[rule] {
+			fmt.Fprintf(w, "%s:%d: %s\n", f.file, f.line, f.text)
+			n++
+		}
+	}
+	return n
+}
+
+// onlyClean keeps the findings in the rooms that a list names: a folder a line, or a page.
+func onlyClean(root, text string, found map[string][]finding) error {
+	clean := map[string]bool{}
+	for line := range strings.Lines(text) {
+		name, _, _ := strings.Cut(line, "#")
+		if name = strings.TrimSpace(name); name == "" {
+			continue
+		}
+		if _, err := os.Stat(filepath.Join(root, name)); err != nil {
+			return fmt.Errorf("clean.txt: %w", err)
+		}
+		clean[name] = true
+	}
+	for rule, list := range found {
+		found[rule] = slices.DeleteFunc(list, func(f finding) bool {
+			return !clean[path.Dir(f.file)] && !clean[f.file]
+		})
+	}
+	return nil
+}
+
+func fail(err error) {
+	fmt.Fprintln(os.Stderr, "tidy:", err)
+	os.Exit(1)
+}
+
+// rules are the names of what is checked, in the order in which findings are said.
+var rules = []string{"wide lines", "long functions", "files that doc.go does not name",
+	"imports off the list", "exported names without a use"}
+
+// checkFiles applies the rules that look at one file, or at the names in a folder.
+func checkFiles(root string, found map[string][]finding) error {
+	files, err := listed(root)
+	if err != nil {
+		return err
+	}
+	for _, name := range files {
+		if err := checkFile(root, name, found); err != nil {
+			return err
+		}
+	}
+	found[rules[2]], err = unnamed(root, files)
+	return err
+}
+
+// checkTypes applies the rules that look at what packages use of each other.
+func checkTypes(root, arrows string, found map[string][]finding) error {
+	list, err := parseArrows(arrows)
+	if err != nil {
+		return err
+	}
+	s, imports := newSurface(root), newImportCheck(root, list)
+	for _, b := range builds {
+		loaded, err := load(root, b, "./...")
+		if err != nil {
+			return err
+		}
+		imports.add(loaded)
+		s.add(loaded)
+	}
+	found[rules[3]], found[rules[4]] = imports.findings(), s.findings()
+	return nil
+}
+
+func checkFile(root, name string, found map[string][]finding) error {
+	if ext := filepath.Ext(name); ext != ".go" && ext != ".md" {
+		return nil
+	}
+	text, err := os.ReadFile(filepath.Join(root, name))
+	if os.IsNotExist(err) {
+		return nil // removed, and not yet from the index
+	} else if err != nil {
+		return err
+	}
+	found[rules[0]] = append(found[rules[0]], tooWide(name, text)...)
+	if strings.HasSuffix(name, ".go") {
+		long, err := tooLong(name, text)
+		if err != nil {
+			return err
+		}
+		found[rules[1]] = append(found[rules[1]], long...)
+	}
+	return nil
+}
+
+// listed are the files that git knows, and new ones that it does not ignore.
+func listed(root string) ([]string, error) {
+	c := exec.Command("git", "ls-files", "--cached", "--others", "--exclude-standard", "-z")
+	c.Dir = root
+	out, err := c.Output()
+	if err != nil {
+		return nil, fmt.Errorf("git ls-files: %w", err)
+	}
+	return strings.Split(strings.TrimSuffix(string(out), "\x00"), "\x00"), nil
+}
+
+func printFigures(found map[string][]finding) {
+	for _, r := range rules {
+		fmt.Printf("%6d %s\n", len(found[r]), r)
+	}
+}
+
+func printArrows(root string, patterns []string) {
+	if len(patterns) == 0 {
+		patterns = []string{"./..."}
+	}
+	loaded, err := load(root, builds[0], patterns...)
+	if err != nil {
+		fail(err)
+	}
+	for _, p := range loaded {
+		if p.ID == p.PkgPath && !strings.HasSuffix(p.ID, ".test") { // else its tests are in it
+			roomOf(p).print(os.Stdout, p.PkgPath)
+		}
+	}
+}

@@ -1,0 +1,145 @@
+package main
+
+import (
+	"fmt"
+	"maps"
+	"os"
+	"path"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"golang.org/x/tools/go/packages"
+)
+
+// unnamed finds the files of each package that its doc.go does not name. A name may be a pattern,
+// such as socket_*.go. A package of one file, or of doc.go and one more, names none; test files
+// need not be named.
+func unnamed(root string, files []string) (list []finding, err error) {
+	byFolder := map[string][]string{}
+	for _, f := range files {
+		if strings.HasSuffix(f, ".go") && !strings.HasSuffix(f, "_test.go") {
+			byFolder[path.Dir(f)] = append(byFolder[path.Dir(f)], path.Base(f))
+		}
+	}
+	for folder, names := range byFolder {
+		if len(names) < 3 && !slices.Contains(names, "testing.go") {
+			continue
+		}
+		doc := path.Join(folder, "doc.go")
+		text, err := os.ReadFile(filepath.Join(root, doc))
+		if os.IsNotExist(err) {
+			list = append(list, finding{folder + "/", 1,
+				fmt.Sprintf("the package has %d files and no doc.go that names them", len(names))})
+			continue
+		} else if err != nil {
+			return nil, err
+		}
+		said := strings.FieldsFunc(string(text),
+			func(r rune) bool { return strings.ContainsRune(" \t\n,;:()", r) })
+		for _, n := range names {
+			if n != "doc.go" && !slices.ContainsFunc(said, func(word string) bool {
+				same, _ := path.Match(strings.TrimSuffix(word, "."), n)
+				return same && strings.Contains(word, ".go")
+			}) {
+				list = append(list, finding{doc, 1, "it does not name " + n})
+			}
+		}
+	}
+	return list, nil
+}
+
+// An arrow list says for each package which others of the module it may import. In the file a line
+// has a package, "->", and those; "#" begins a comment. What a package imports stands above it.
+type arrowList map[string]map[string]bool
+
+const arrowsFile = "scripts/tools/tidy/arrows.txt"
+
+func parseArrows(text string) (arrowList, error) {
+	list := arrowList{}
+	for i, line := range strings.Split(text, "\n") {
+		line, _, _ = strings.Cut(line, "#")
+		if strings.TrimSpace(line) == "" {
+			continue
+		}
+		from, to, ok := strings.Cut(line, "->")
+		from = strings.TrimSpace(from)
+		if !ok || from == "" || list[from] != nil {
+			return nil,
+				fmt.Errorf("arrows.txt:%d: want one line \"package -> package ...\" a package",
+					i+1)
+		}
+		to1 := map[string]bool{}
+		for _, t := range strings.Fields(to) {
+			if list[t] == nil {
+				return nil,
+					fmt.Errorf("arrows.txt:%d: %s has no line above that of %s, which imports it",
+						i+1, t, from)
+			}
+			to1[t] = true
+		}
+		list[from] = to1
+	}
+	return list, nil
+}
+
+// An importCheck finds imports that are not in the list, and lines of the list that no package
+// needs. Tests may import all packages.
+type importCheck struct {
+	root   string
+	list   arrowList
+	unused map[string]bool // "package -> package" that no build has needed
+	found  map[finding]bool
+}
+
+func newImportCheck(root string, list arrowList) *importCheck {
+	c := &importCheck{root: root, list: list, unused: map[string]bool{}, found: map[finding]bool{}}
+	for from, to := range list {
+		for t := range to {
+			c.unused[from+" -> "+t] = true
+		}
+	}
+	return c
+}
+
+// add looks at the packages of one build.
+func (c *importCheck) add(loaded []*packages.Package) {
+	for _, p := range loaded {
+		if p.Module == nil {
+			continue
+		}
+		from := strings.TrimPrefix(ownPath(p), p.Module.Path+"/")
+		for _, f := range p.Syntax {
+			name := fileOf(p.Fset, f.Pos())
+			if strings.HasSuffix(name, "_test.go") || !strings.HasSuffix(name, ".go") {
+				continue
+			}
+			for _, i := range f.Imports {
+				to, own := strings.CutPrefix(strings.Trim(i.Path.Value, `"`), p.Module.Path+"/")
+				if !own {
+					continue
+				}
+				delete(c.unused, from+" -> "+to)
+				if !c.list[from][to] {
+					c.found[finding{relative(c.root, name), p.Fset.Position(i.Pos()).Line,
+						fmt.Sprintf("%s may not import %s: see %s", from, to, arrowsFile)}] = true
+				}
+			}
+		}
+	}
+}
+
+func (c *importCheck) findings() []finding {
+	list := slices.Collect(maps.Keys(c.found))
+	for arrow := range c.unused {
+		list = append(list, finding{arrowsFile, 1, "no package needs " + arrow + " any more"})
+	}
+	return list
+}
+
+func relative(root, name string) string {
+	if r, err := filepath.Rel(root, name); err == nil {
+		return filepath.ToSlash(r)
+	}
+	return name
+}
