@@ -454,7 +454,7 @@ var faultsWithoutEffect = []plantedFault{
 		inRedis, fenced},
 }
 
-// asked is a pattern for one test, and one part of it.
+// asked returns a pattern for one test, and one part of it.
 func asked(test string) string {
 	var parts []string
 	for _, part := range strings.Split(test, "/") {
@@ -506,7 +506,7 @@ func TestEveryPlantedFaultHasItsPlace(t *testing.T) {
 		toPlant(slices.Concat(plantedFaults, faultsWithoutEffect)))
 }
 
-// chosen are the faults that shall be planted.
+// chosen returns the faults that shall be planted.
 func chosen(faults []plantedFault) (list []plantedFault) {
 	for _, f := range faults {
 		if strings.Contains(f.name, *onlyPlanted) {

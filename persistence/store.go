@@ -70,20 +70,20 @@ func Definite(err error) bool {
 // A Token is the proof of ownership that Acquire gives, "<n>:<unique>". n grows with each owner.
 type Token string
 
-// NewID is 128 random bits as text: no other owner has the same.
+// NewID returns 128 random bits as text: no other owner has the same.
 func NewID() string {
 	var b [16]byte
 	rand.Read(b[:])
 	return hex.EncodeToString(b[:])
 }
 
-// ID is the token's unique part: that of the claim which it was given for.
+// ID returns the token's unique part: that of the claim which it was given for.
 func (t Token) ID() string {
 	_, id, _ := strings.Cut(string(t), ":")
 	return id
 }
 
-// Epoch is the token's counter.
+// Epoch returns the token's counter.
 func (t Token) Epoch() uint32 {
 	n, _, _ := strings.Cut(string(t), ":")
 	e, _ := strconv.ParseUint(n, 10, 32)
@@ -94,7 +94,7 @@ func (t Token) Epoch() uint32 {
 // one gave it back. What follows is random, so that it is no owner's token.
 const released = "released:"
 
-// Released is what a store keeps in the place of a token from a release on.
+// Released returns what a store keeps in the place of a token from a release on.
 func Released(unique string) Token { return Token(released + unique) }
 
 // A Beat says which owner the engine has, and changes while that owner lives: two looks that find
@@ -119,8 +119,8 @@ func (b Beat) Lacks(seen Mark, accepted uint64) bool {
 	return !seen.Fits(b.End) && b.Accepted <= accepted
 }
 
-// NextAccepted is the count after one more. The clock puts that of a store which was emptied above
-// all that hosts have seen before; in one store it only grows.
+// NextAccepted returns the count after one more. The clock puts that of a store which was emptied
+// above all that hosts have seen before; in one store it only grows.
 func NextAccepted(last uint64, now time.Time) uint64 {
 	return max(last+1, uint64(max(now.UnixMilli(), 0)))
 }
@@ -133,8 +133,8 @@ type Rhythm struct{ Check, Stale time.Duration }
 // digest is not known.
 type Mark struct{ Seq, Digest uint64 }
 
-// Fits is false if a journal with that end has lost what a mark says: it ends before, or there with
-// another batch.
+// Fits returns false if a journal with that end has lost what a mark says: it ends before, or there
+// with another batch.
 func (m Mark) Fits(end Mark) bool {
 	return end.Seq > m.Seq || end.Seq == m.Seq &&
 		(end.Digest == m.Digest || end.Digest == 0 || m.Digest == 0)

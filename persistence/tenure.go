@@ -10,10 +10,10 @@ type Tenure struct {
 	WaitMs int64 `json:"wait_ms,omitempty"`
 }
 
-// Wait is WaitMs.
+// Wait returns WaitMs.
 func (t Tenure) Wait() time.Duration { return time.Duration(t.WaitMs) * time.Millisecond }
 
-// Milliseconds is a duration in whole milliseconds, rounded up.
+// Milliseconds returns a duration in whole milliseconds, rounded up.
 func Milliseconds(d time.Duration) int64 {
 	return int64((d + time.Millisecond - 1) / time.Millisecond)
 }

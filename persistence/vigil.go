@@ -31,8 +31,8 @@ func (v *Vigil) See(beat Beat, now time.Time) error {
 	return nil
 }
 
-// Gap is how far apart two looks may be that count as one silence: of a store that did not answer
-// for so long an owner would have noticed nothing either. The slower of both rhythms counts.
+// Gap returns how far apart two looks may be that count as one silence: of a store that did not
+// answer for so long an owner would have noticed nothing either. The slower of both rhythms counts.
 func (v *Vigil) Gap(owner Beat) time.Duration { return 2 * max(v.Rhythm.Check, owner.Rhythm.Check) }
 
 // Again lets the count begin with the next look.
@@ -41,13 +41,13 @@ func (v *Vigil) Again() { v.last = time.Time{} }
 // Quiet is for how long the owner has shown no sign of life.
 func (v *Vigil) Quiet() time.Duration { return v.last.Sub(v.since) }
 
-// Needed is the silence after which the owner is dead, or at least answers no private reads: its
-// own rhythm counts where that is the slower one.
+// Needed returns the silence after which the owner is dead, or at least answers no private reads:
+// its own rhythm counts where that is the slower one.
 func (v *Vigil) Needed() time.Duration {
 	return 2 * max(v.Rhythm.Stale, v.Seen.Rhythm.Stale, 2*v.Seen.Rhythm.Check)
 }
 
-// Shortened is the error for a journal that was seen to end at before and ends at now.
+// Shortened returns the error for a journal that was seen to end at before and ends at now.
 func Shortened(before, now Mark) error {
 	what := fmt.Sprintf("ends at %d now", now.Seq)
 	if before.Seq == now.Seq {
@@ -62,7 +62,7 @@ func Shortened(before, now Mark) error {
 		before.Seq, what)
 }
 
-// Cut is the error for a journal of which an owner has found that it has lost a tail.
+// Cut returns the error for a journal of which an owner has found that it has lost a tail.
 func Cut(lost string) error {
 	return fmt.Errorf(
 		"%w: the owner before had appended up to sequence %.40q, and found that the journal "+

@@ -22,7 +22,8 @@ import (
 
 const coin = 1e8
 
-// someRecords are the records of two accounts that trade twice, and of an order that is cancelled.
+// someRecords returns the records of two accounts that trade twice, and of an order that is
+// cancelled.
 func someRecords(sealer *seal.Sealer) (list []event.Record) {
 	deposits, orders, trades := uint64(0), uint64(0), uint64(0)
 	account := func(id uint32, name string) {
@@ -101,7 +102,7 @@ func fold(t *testing.T, records []event.Record, w *persistence.Writes) *state.St
 	return s
 }
 
-// derived are the wallets, nonces and candles of a state.
+// derived returns the wallets, nonces and candles of a state.
 func derived(s *state.State, w *persistence.Writes) {
 	for _, a := range s.Accounts() {
 		row := persistence.Wallet{Account: a.ID, Name: a.Name, Seq: s.Seq()}

@@ -53,13 +53,13 @@ func Append(w *persistence.Writes, s *state.State, r *event.Record, e *state.Eff
 	}
 }
 
-// Count is the number of rows in w that Append has added. Wallets, nonces and candles do not count,
-// because each replaces a row in place.
+// Count returns the number of rows in w that Append has added. Wallets, nonces and candles do not
+// count, because each replaces a row in place.
 func Count(w *persistence.Writes) int {
 	return len(w.Trades) + len(w.Orders) + len(w.Deposits) + len(w.Withdraws) + len(w.Actions)
 }
 
-// Candle is a candle of a pair's chart as the store keeps it.
+// Candle returns a candle of a pair's chart as the store keeps it.
 func Candle(pair uint16, f market.Frame, c *market.Candle) persistence.Candle {
 	return persistence.Candle{Pair: pair, Frame: uint8(f), Time: c.Time, Open: c.Open, High: c.High,
 		Low: c.Low, Close: c.Close, Volume: c.Volume}

@@ -32,7 +32,7 @@ var (
 	le         = binary.LittleEndian
 )
 
-// errDamaged is wrapped by every error of decoding: the text says what and where.
+// errDamaged is wrapped by every error of decoding. The text names the fault and its place.
 var errDamaged = errors.New("damaged journal record")
 
 // A Batch is the head of a batch and its records, still encoded.
@@ -78,8 +78,8 @@ func OpenBatch(b []byte) (Batch, error) {
 		Records: body[batchHeader:]}, nil
 }
 
-// Append writes the record behind dst. It panics when Decode would refuse what it writes: an
-// unreadable record must be found before it is acknowledged, not when it is replayed.
+// Append writes the record behind dst. It panics when Decode would refuse the bytes: an unreadable
+// record must be found before it is acknowledged, not when it is replayed.
 func (r *Record) Append(dst []byte) []byte {
 	at := len(dst)
 	kind := byte(r.Kind)
@@ -128,7 +128,7 @@ func (r *Record) Append(dst []byte) []byte {
 	return dst
 }
 
-// appendMore writes the kinds that are rare.
+// appendMore writes a record of the rare kinds.
 func (r *Record) appendMore(dst []byte) []byte {
 	switch r.Kind {
 	case KindWithdraw:
@@ -189,7 +189,7 @@ func (k *Key) append(dst []byte) []byte {
 
 const (
 	cutFlag = 0x80 // beside the side, in one byte
-	whoFlag = 0x80 // beside the kind: Who stands behind the rest
+	whoFlag = 0x80 // beside the kind: the field Who follows the payload
 )
 
 func (o *Order) append(dst []byte) []byte {
@@ -300,7 +300,7 @@ func (r *Record) Decode(b []byte) (rest []byte, err error) {
 	return b[n:], nil
 }
 
-// more reads the kinds that are rare; false if there is no such kind.
+// more reads a record of the rare kinds. It returns false for an unknown kind.
 func (d *decoder) more(r *Record) bool {
 	switch r.Kind {
 	case KindWithdraw:
@@ -333,7 +333,8 @@ func (d *decoder) more(r *Record) bool {
 	return true
 }
 
-// A decoder reads a payload. At the first thing that does not fit it turns bad and reads zeros.
+// A decoder reads a payload. At the first byte that does not fit it turns bad, and reads zeros from
+// then on.
 type decoder struct {
 	b   []byte
 	bad bool

@@ -130,7 +130,7 @@ func drawRecord(t *rapid.T) Record {
 	return r
 }
 
-// part is what a record says: its head and the part that its kind uses.
+// part returns the parts of a record that are in use: its head and the part of its kind.
 func part(r *Record) any {
 	type head struct {
 		kind Kind
@@ -184,7 +184,7 @@ func part(r *Record) any {
 }
 
 func TestEveryRecordComesBackAsItWasAlsoIntoAUsedRecord(t *testing.T) {
-	var used Record // carries what earlier records left in it
+	var used Record // still carries values of earlier records
 	rapid.Check(t, func(t *rapid.T) {
 		r := drawRecord(t)
 		b := append(r.Append([]byte("before")), "behind"...)
@@ -341,7 +341,7 @@ func TestUnknownKindsVersionsAndFlagsAreNamed(t *testing.T) {
 	f(1, 0x80, "flags 128")
 }
 
-// payload is a record with this payload.
+// payload returns a record with this payload.
 func payload(kind Kind, b ...[]byte) []byte {
 	p := bytes.Join(b, nil)
 	head := make([]byte, recordHeader)

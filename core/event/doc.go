@@ -1,9 +1,9 @@
 // Package event defines the records of the journal: what they say and how they are written.
 //
-// A record holds the complete effects of one command: the numbers it was given, the trades it made,
-// what is left of it. Nothing has to be decided again when it is replayed, and replay never asks
-// the clock, randomness or configuration. A command that was refused is a record too, when it had
-// reached its wallet: it used its nonce.
+// A record holds the complete effects of one command: the numbers that the command was given, its
+// trades, its unfilled rest. A replay decides nothing, and never asks the clock, randomness or
+// configuration. A command that is not admitted leaves no record. A rejected command has reached
+// its wallet and used its nonce, so it leaves a refusal record.
 //
 // Records travel in batches, the unit of a durable append (little-endian):
 //
@@ -13,7 +13,10 @@
 // Record i of a batch (from 0) has sequence prev+1+i. pair is 0 where a record belongs to none. The
 // checksum covers everything before it.
 //
-// How it grows: a payload may get new fields at its end, under a new kind if an old program could
-// not read on without them. A reader stops loudly at a version, a flag or a kind it does not know,
-// and at bytes left over in a payload: it never skips what it does not understand.
+// How the encoding grows: a payload may get new fields at its end, under a new kind if an old
+// program could not go on without them. A reader stops loudly at an unknown version, flag or kind,
+// and at bytes left over in a payload. It never skips bytes that it does not understand.
+//
+//	event.go  the kinds of records and their fields, statuses, reasons of refusals
+//	codec.go  batches and records as bytes
 package event

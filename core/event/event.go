@@ -9,7 +9,7 @@ import (
 	"exchange/core/trading"
 )
 
-// A Kind says what a record is about. The numbers are stored: they are never reused or changed.
+// A Kind is the subject of a record. The numbers are stored: they are never reused or changed.
 type Kind uint8
 
 // The kinds of records.
@@ -25,15 +25,15 @@ const (
 	KindRefusal    Kind = 9 // a command was refused after its nonce was taken
 
 	KindWithdraw      Kind = 10 // money is asked for, and reserved
-	KindWithdrawMoved Kind = 11 // a withdraw gets its next status
-	KindCodeRefused   Kind = 12 // a withdraw was confirmed with a code that is wrong or too old
+	KindWithdrawMoved Kind = 11 // a withdrawal gets its next status
+	KindCodeRefused   Kind = 12 // a withdrawal was confirmed with a code that is wrong or too old
 	KindMailed        Kind = 13 // a mail of the outbox was sent, or given up
 	KindHalt          Kind = 14 // trading on a pair is halted or resumed
 	KindFreeze        Kind = 15 // an account is frozen or unfrozen
 	KindMaintenance   Kind = 16 // the exchange goes into maintenance or comes out of it
 	// an account gets fees of its own in a pair, or the usual ones again
 	KindFees Kind = 17
-	// the history gets an id: codes and mails of another one count no more
+	// the history gets an id: codes and mails of other histories are void
 	KindHistory Kind = 18
 )
 
@@ -53,13 +53,13 @@ func (k Kind) String() string {
 	return fmt.Sprintf("kind %d", uint8(k))
 }
 
-// A Record is one record, decoded. Kind says which of the parts is in use; the others hold what is
-// left of earlier use. A Record is meant to be used again and again: decoding reuses its memory.
+// A Record is one record, decoded. Kind tells which of the parts is in use; the others hold values
+// of earlier use. A Record is meant to be used again and again: decoding reuses its memory.
 type Record struct {
 	Kind   Kind
 	Pair   uint16 // 0: none
 	TimeUs int64  // microseconds since the Unix epoch; never falls within a pair
-	Who    string // the operator by whose wish it happened, "" if it was nobody's
+	Who    string // operator at whose request it happened; "": no operator's
 
 	Currency   Currency
 	NewPair    Pair
@@ -111,8 +111,8 @@ const (
 	AllPermissions           = PermissionRead | PermissionTrade | PermissionWithdraw
 )
 
-// Key makes an API key. A later one of the same number and of the same everything, but sealed with
-// another server key, takes the place of its sealed secret.
+// Key makes an API key. A later Key of the same number replaces the sealed secret with one that
+// another server key sealed; everything else must be the same.
 type Key struct {
 	Number      uint32 // dense from 1
 	Account     uint32
@@ -123,9 +123,9 @@ type Key struct {
 	Sealed      []byte   // the secret, encrypted and authenticated
 }
 
-// Bound is what the seal of a key's secret is bound to: number, account, name, permissions and
-// allow-list. Two keys that differ in any of these have different bytes. A seal moved to another
-// key, or beside other rights, does not open.
+// Bound returns the bytes that the seal of a key's secret is bound to: number, account, name,
+// permissions and allow-list. Two keys that differ in any of these have different bytes. A seal
+// that is moved to another key, or beside other rights, does not open.
 func (k *Key) Bound() []byte {
 	b := append(make([]byte, 0, 128), "exchange api key\n"...)
 	b = text(uv(uv(b, uint64(k.Number)), uint64(k.Account)), k.Key)
@@ -150,18 +150,18 @@ type Deposit struct {
 	Reference string // unique over the engine, for ever
 }
 
-// Order is an accepted order with everything it did at once.
+// Order is an accepted order with all its immediate effects.
 type Order struct {
 	ID         uint64
 	Account    uint32
-	Key        uint32 // number of the API key; 0: none took part
+	Key        uint32 // number of the API key; 0: an operator's order
 	Nonce      uint64
 	Side       trading.Side
-	Cut        bool // max_fills was reached: what remains was cancelled at once
+	Cut        bool // max_fills was reached: the remaining amount was cancelled at once
 	Price      money.Price
-	Amount     money.Amount // as asked for
-	Remaining  money.Amount // after the trades; rests in the book unless Cut
-	FeeAccount uint32       // gets the fees; 0 if there are none
+	Amount     money.Amount // amount of the request
+	Remaining  money.Amount // amount after the trades; rests in the book unless Cut
+	FeeAccount uint32       // account that receives the fees; 0: there are no fees
 	ClientID   ClientID
 	Trades     []Trade
 }
@@ -169,9 +169,10 @@ type Order struct {
 // Rests reports whether the order is in the book after the record.
 func (o *Order) Rests() bool { return o.Remaining > 0 && !o.Cut }
 
-// Trade is one execution of an order in the book by the record's order, at the resting price. It
-// moves Amount of the base currency and Price x Amount of the quote currency between the two
-// accounts, and fees from what each receives to the fee account. Nothing else can be expressed.
+// Trade is one execution of a resting order by the record's order, at the resting price. It moves
+// Amount of the base currency and Price x Amount of the quote currency between the two accounts. It
+// also moves fees, from the money that each account receives, to the fee account. No other movement
+// can be expressed.
 type Trade struct {
 	ID             uint64
 	Maker          uint64 // order id
@@ -179,41 +180,41 @@ type Trade struct {
 	Price          money.Price
 	Amount         money.Amount
 	MakerRemaining money.Amount
-	TakerFee       money.Balance // in the currency the taker receives
-	MakerFee       money.Balance // in the currency the maker receives
+	TakerFee       money.Balance // fee in the currency that the taker receives
+	MakerFee       money.Balance // fee in the currency that the maker receives
 }
 
-// Cancel takes an order out of the book, by its owner's wish.
+// Cancel takes an order out of the book, at its owner's request.
 type Cancel struct {
-	ID        uint64 // of the cancel itself, from the counter of the orders
+	ID        uint64 // id of the cancel itself, from the counter of the orders
 	Order     uint64
 	Account   uint32
 	Key       uint32
 	Nonce     uint64
 	Side      trading.Side
 	Price     money.Price
-	Remaining money.Amount // what was open, and is released
+	Remaining money.Amount // amount that was open and is released
 }
 
-// Reasons of a refusal. The numbers are stored.
+// Reasons of a refusal, by which a command is rejected. The numbers are stored.
 const (
-	RefusedNonce        uint8 = 1 // not above the key's last
-	RefusedFunds        uint8 = 2 // available is below what the order needs
-	RefusedClientID     uint8 = 3 // used by another order
-	RefusedNotOpen      uint8 = 4 // the order to cancel is not open
-	RefusedKey          uint8 = 5 // the key was revoked on the way
-	RefusedAccountLimit uint8 = 6 // the account has as many open orders as it may
-	RefusedBookLimit    uint8 = 7 // the book holds as many orders as it may
+	RefusedNonce        uint8 = 1 // nonce not above the key's last
+	RefusedFunds        uint8 = 2 // available money below the order's need
+	RefusedClientID     uint8 = 3 // client_order_id used by another order
+	RefusedNotOpen      uint8 = 4 // order to cancel not open
+	RefusedKey          uint8 = 5 // key revoked while the command was on its way
+	RefusedAccountLimit uint8 = 6 // most open orders of an account reached
+	RefusedBookLimit    uint8 = 7 // most orders of a book reached
 
-	RefusedHalted   uint8 = 8  // trading on the pair is halted
-	RefusedFrozen   uint8 = 9  // the account was frozen on the way
-	RefusedNoOrders uint8 = 10 // there are no orders to cancel
-	// there is no such withdraw of the account, or its status does not allow it
+	RefusedHalted   uint8 = 8  // trading on the pair halted
+	RefusedFrozen   uint8 = 9  // account frozen while the command was on its way
+	RefusedNoOrders uint8 = 10 // no orders to cancel
+	// no such withdrawal of the account, or none in a status that allows it
 	RefusedWithdraw      uint8 = 11
-	RefusedTries         uint8 = 12 // a wrong code was sent too often
-	RefusedWithdrawLimit uint8 = 13 // the account has as many pending withdraws as it may
+	RefusedTries         uint8 = 12 // too many wrong codes
+	RefusedWithdrawLimit uint8 = 13 // most pending withdrawals of an account reached
 
-	RefusedAccountBookLimit uint8 = 14 // the account has as many open orders in the book as it may
+	RefusedAccountBookLimit uint8 = 14 // most open orders of an account in one book reached
 )
 
 // RefusalName names a reason in the statistics and the log of actions: lower case words, joined by
@@ -240,7 +241,7 @@ type Refusal struct {
 	Reason  uint8
 }
 
-// Statuses of a withdraw, as the API numbers them.
+// Statuses of a withdrawal, as the API numbers them.
 const (
 	WithdrawNew       uint8 = 10 // to be confirmed with the code that was mailed
 	WithdrawVerified  uint8 = 20 // to be approved
@@ -249,7 +250,7 @@ const (
 	WithdrawCancelled uint8 = 50
 )
 
-// WithdrawStatusName is what users read.
+// WithdrawStatusName returns the name of a withdrawal's status, as users read it.
 func WithdrawStatusName(status uint8) string {
 	switch status {
 	case WithdrawNew:
@@ -272,40 +273,40 @@ type Withdraw struct {
 	Nonce    uint64
 	Currency uint16
 	Amount   money.Amount
-	Address  string // where the money shall go, in the words of the currency's network
+	Address  string // destination of the money, in the words of the currency's network
 }
 
-// WithdrawMoved gives a pending withdraw its next status. Approved, the amount leaves the account;
-// refused or cancelled, it is released.
+// WithdrawMoved gives a pending withdrawal its next status. An approved amount leaves the account;
+// a refused or cancelled one is released.
 type WithdrawMoved struct {
 	ID       uint64
 	Account  uint32
-	Key      uint32 // 0: an operator did it
+	Key      uint32 // number of the API key; 0: an operator's change
 	Nonce    uint64
 	Currency uint16
 	Amount   money.Amount
 	To       uint8
-	Details  string // of a refused one, for its owner
+	Details  string // reason of a refusal, for the owner
 
-	// DespiteFreeze marks an approval by an operator who knew that the account is frozen. It is set
+	// DespiteFreeze marks an approval by an operator who knew of the account's freeze. It is set
 	// for each approval of a frozen account, and for no other record.
 	DespiteFreeze bool
 }
 
-// CodeRefused counts a wrong code, or has a new one mailed because the last is too old.
+// CodeRefused counts a wrong code, or has a new code mailed because the last one is too old.
 type CodeRefused struct {
 	Withdraw uint64
 	Account  uint32
 	Key      uint32
 	Nonce    uint64
 	Expired  bool
-	Tries    uint32 // wrong codes of the withdraw so far, with this one
+	Tries    uint32 // wrong codes of the withdrawal so far, this one included
 }
 
 // Mailed takes a mail out of the outbox.
 type Mailed struct {
 	ID    uint64
-	Error string // why it was given up; "": it was sent
+	Error string // reason why the mail was given up; "": the mail was sent
 }
 
 // Halt halts or resumes trading on the record's pair.
@@ -319,13 +320,14 @@ type Freeze struct {
 	Frozen  bool
 }
 
-// Maintenance begins or ends it.
+// Maintenance begins or ends a maintenance.
 type Maintenance struct {
 	On      bool
 	Message string // for clients; may be empty
 }
 
-// Fees are an account's own in the record's pair; without Own the pair's usual ones count again.
+// Fees sets an account's own fees in the record's pair. Without Own the pair's usual fees apply
+// again.
 type Fees struct {
 	Account uint32
 	Own     bool
@@ -333,18 +335,18 @@ type Fees struct {
 	Taker   money.Rate
 }
 
-// HistoryID tells one history of an exchange from every other one, also from that which it was
-// restored from. The zero one is none.
+// HistoryID tells one history of an exchange from every other, also from the history that it was
+// restored from. The zero HistoryID is none.
 type HistoryID [16]byte
 
-// IsZero reports whether there is none.
+// IsZero reports whether h is the zero HistoryID.
 func (h HistoryID) IsZero() bool { return h == HistoryID{} }
 
-// String is the id in hex digits.
+// String returns the id in hex digits.
 func (h HistoryID) String() string { return hex.EncodeToString(h[:]) }
 
-// ClientID is a client_order_id: up to 36 bytes, comparable, without a pointer. The zero one is
-// none.
+// ClientID is a client_order_id: up to 36 bytes, comparable, without a pointer. The zero ClientID
+// is none.
 type ClientID struct {
 	n uint8
 	b [MaxClientID]byte
@@ -353,7 +355,7 @@ type ClientID struct {
 // MaxClientID is the length of the longest client_order_id.
 const MaxClientID = 36
 
-// ErrClientID says what a client_order_id must look like.
+// ErrClientID describes the form of a client_order_id.
 var ErrClientID = errors.New("1 to 36 of A-Z, a-z, 0-9, '_' and '-'")
 
 // NewClientID checks and copies s.
@@ -374,10 +376,10 @@ func NewClientID[T string | []byte](s T) (ClientID, error) {
 	return c, nil
 }
 
-// IsZero reports whether there is none.
+// IsZero reports whether c is the zero ClientID.
 func (c ClientID) IsZero() bool { return c.n == 0 }
 
-// Append writes its text.
+// Append writes the id as text behind dst.
 func (c *ClientID) Append(dst []byte) []byte { return append(dst, c.b[:c.n]...) }
 
 func (c ClientID) String() string { return string(c.b[:c.n]) }

@@ -27,7 +27,7 @@ func FuzzDecode(f *testing.F) {
 		if len(rest) > len(b)-recordHeader {
 			t.Fatalf("%d bytes follow in %d", len(rest), len(b))
 		}
-		// What can be read can be written, and reads the same again.
+		// A record that can be read can be written, and reads the same again.
 		var again Record
 		if _, err := again.Decode(r.Append(nil)); err != nil ||
 			!reflect.DeepEqual(part(&again), part(&r)) {
@@ -61,7 +61,7 @@ func FuzzOpenBatch(f *testing.F) {
 	})
 }
 
-// A client_order_id is what the documentation says, and keeps its text.
+// A client_order_id has the documented form, and keeps its text.
 func FuzzNewClientID(f *testing.F) {
 	for _, s := range []string{"", "a", "A-z_0", "a b", "é", strings.Repeat("x", MaxClientID),
 		strings.Repeat("x", MaxClientID+1), "a\x00"} {

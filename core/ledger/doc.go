@@ -1,12 +1,16 @@
-// Package ledger says what a journal record does to wallets.
+// Package ledger derives the effects of a journal record on wallets.
 //
-// Settle turns a record into settlements, exactly one for each account it touches, with all the
-// record's effects on that account: what is credited and debited, reserved and released, and which
-// of its orders closed. Both sides of the exchange use it: the committed state applies settlements
-// to its wallets when it folds a record, and the wallet actors apply the same ones when the record
-// is released. A record can only move money between accounts, or bring in a deposit: Settle has no
-// other way to express a change, so money cannot be made.
+// Settle turns a record into settlements, exactly one for each account that it touches. A
+// settlement has all the record's effects on its account: credits and debits, reserves and
+// releases, and closed orders. Both sides of the exchange use it. The committed state applies
+// settlements to its wallets when it folds a record, and the wallet actors apply the same ones when
+// the record is released. A record can only move money between accounts, or bring in a deposit.
+// Settle has no other way to express a change, so money cannot be made.
 //
-// The package also has what a wallet keeps beside its holdings, in either place: OpenOrders, the
-// ids of an account's open orders, and ClientIDs, which of its client_order_ids are taken.
+// The package also has the other parts of a wallet, for both sides: OpenOrders, the ids of an
+// account's open orders, and ClientIDs, the client_order_ids that it may not use again.
+//
+//	wallet.go  holdings, and one change of them
+//	settle.go  a record's settlements
+//	orders.go  OpenOrders and ClientIDs
 package ledger

@@ -19,8 +19,8 @@ type OpenOrder struct {
 }
 
 // OpenOrders is the set of an account's open orders, kept in order of their ids. Adding at the end
-// and removing are O(log n) amortised: what is removed is only marked, and swept away when half of
-// the slice is marked. The zero OpenOrders is empty.
+// and removing are O(log n) amortised. A removed entry is only marked; when half of the slice is
+// marked, all marked entries are swept away. The zero OpenOrders is empty.
 type OpenOrders struct {
 	list []openOrder // ascending ids
 	dead int
@@ -28,8 +28,8 @@ type OpenOrders struct {
 
 type openOrder struct {
 	id   uint64
-	pair uint16       // 0: it was removed
-	side trading.Side // 0: whoever added it did not say
+	pair uint16       // 0: the order was removed
+	side trading.Side // 0: added without a side
 }
 
 // An OpenFilter says which open orders are wanted: those below an id, of a pair, of a side; 0: of
@@ -40,14 +40,14 @@ type OpenFilter struct {
 	Side   trading.Side
 }
 
-// Len is the number of open orders.
+// Len returns the number of open orders.
 func (o *OpenOrders) Len() int { return len(o.list) - o.dead }
 
 // Add puts an order in; false if it is there already. Ids of different pairs may come a little out
 // of order. pair is not 0. No filter for a side finds the order: see AddSide.
 func (o *OpenOrders) Add(id uint64, pair uint16) bool { return o.AddSide(id, pair, 0) }
 
-// AddSide is Add for who filters by side.
+// AddSide is Add for a caller that filters by side later.
 func (o *OpenOrders) AddSide(id uint64, pair uint16, side trading.Side) bool {
 	i := len(o.list)
 	if i > 0 && o.list[i-1].id >= id {
@@ -67,7 +67,7 @@ func (o *OpenOrders) AddSide(id uint64, pair uint16, side trading.Side) bool {
 	return true
 }
 
-// Pair is the pair of an open order, 0 if it is not open.
+// Pair returns the pair of an open order, 0 if it is not open.
 func (o *OpenOrders) Pair(id uint64) uint16 {
 	if i := o.search(id); i < len(o.list) && o.list[i].id == id {
 		return o.list[i].pair
@@ -75,7 +75,7 @@ func (o *OpenOrders) Pair(id uint64) uint16 {
 	return 0
 }
 
-// Side is the side of an open order that was added with it, else 0.
+// Side returns the side of an open order that was added with its side, otherwise 0.
 func (o *OpenOrders) Side(id uint64) trading.Side {
 	if i := o.search(id); i < len(o.list) && o.list[i].id == id && o.list[i].pair != 0 {
 		return o.list[i].side
@@ -100,8 +100,8 @@ func (o *OpenOrders) Remove(id uint64) bool {
 // Newest yields the open orders, highest id first.
 func (o *OpenOrders) Newest() iter.Seq[OpenOrder] { return o.NewestOf(OpenFilter{}) }
 
-// NewestOf is Newest for the orders that pass a filter. The others cost a comparison each, those at
-// or above Before nothing.
+// NewestOf yields Newest for the orders that pass a filter. The others cost a comparison each,
+// those at or above Before nothing.
 func (o *OpenOrders) NewestOf(f OpenFilter) iter.Seq[OpenOrder] {
 	return func(yield func(OpenOrder) bool) {
 		n := len(o.list)
@@ -141,9 +141,9 @@ func (o *OpenOrders) sweep() {
 // taken.
 const RememberedOrders = 10_000
 
-// ClientIDs says which client_order_ids of an account are taken: those of its open orders and of
-// the last RememberedOrders that closed, with or without an id. It costs nothing for an account
-// that uses none. The zero ClientIDs is empty.
+// ClientIDs tells which client_order_ids of an account are taken. These are the ids of its open
+// orders, and of the last RememberedOrders that closed, with or without an id. A set without any id
+// takes no memory. The zero ClientIDs is empty.
 type ClientIDs struct {
 	closed uint64 // orders closed so far
 	ids    *idSet // nil until the first id
@@ -163,7 +163,7 @@ type ClosedID struct {
 	At    uint64
 }
 
-// Order is the order that has the id.
+// Order returns the order that has the id.
 func (c *ClientIDs) Order(id event.ClientID) (order uint64, taken bool) {
 	if c.ids != nil {
 		order, taken = c.ids.orders[id]
@@ -171,7 +171,7 @@ func (c *ClientIDs) Order(id event.ClientID) (order uint64, taken bool) {
 	return order, taken
 }
 
-// Of is the id of an open order, the zero one if it has none.
+// Of returns the id of an open order, the zero one if it has none.
 func (c *ClientIDs) Of(order uint64) event.ClientID {
 	if c.ids == nil {
 		return event.ClientID{}
@@ -222,7 +222,7 @@ func (c *ClientIDs) Close(order uint64) event.ClientID {
 	return id
 }
 
-// State gives what a snapshot keeps, oldest first; the slice is the set's own.
+// State returns the entries that a snapshot keeps, oldest first. The slice belongs to the set.
 func (c *ClientIDs) State() (closed uint64, past []ClosedID) {
 	if c.ids != nil {
 		past = c.ids.past
@@ -230,8 +230,8 @@ func (c *ClientIDs) State() (closed uint64, past []ClosedID) {
 	return c.closed, past
 }
 
-// Restore is the inverse of State; Open is called for the open orders before or after it. The set
-// keeps the slice.
+// Restore sets the entries that State returned, and keeps the slice. Open is called for the open
+// orders before or after it.
 func (c *ClientIDs) Restore(closed uint64, past []ClosedID) {
 	c.closed = closed
 	if len(past) == 0 {
@@ -257,7 +257,7 @@ func (c *ClientIDs) Equal(d *ClientIDs) bool {
 		slices.Equal(a.past, b.past)
 }
 
-// Clone is a copy that shares nothing.
+// Clone returns a copy that shares nothing.
 func (c *ClientIDs) Clone() ClientIDs {
 	d := ClientIDs{closed: c.closed}
 	if s := c.ids; s != nil {
@@ -267,7 +267,7 @@ func (c *ClientIDs) Clone() ClientIDs {
 	return d
 }
 
-// Clone is a copy that shares nothing.
+// Clone returns a copy that shares nothing.
 func (o *OpenOrders) Clone() OpenOrders {
 	return OpenOrders{list: append([]openOrder(nil), o.list...), dead: o.dead}
 }

@@ -11,7 +11,7 @@ import (
 	"exchange/core/event"
 )
 
-// newest is what a naive map says that Newest yields.
+// newest returns the orders of a naive map in the order of Newest.
 func newest(naive map[uint64]uint16) (list []OpenOrder) {
 	ids := slices.Sorted(maps.Keys(naive))
 	slices.Reverse(ids)
@@ -277,7 +277,7 @@ func TestTwoClonesDoNotShareTheMemoryThatTheyGrowInto(t *testing.T) {
 }
 
 func TestACloneOfClientIDsIsIndependent(t *testing.T) {
-	// frozen is what a set holds, in memory of its own.
+	// frozen is the content of a set, in memory of its own.
 	frozen := func(c *ClientIDs) *ClientIDs {
 		f := &ClientIDs{closed: c.closed}
 		if c.ids != nil {

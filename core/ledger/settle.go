@@ -15,7 +15,7 @@ type Settlement struct {
 	Closed []uint64
 }
 
-// Changes are the holdings that change, at most one each for a currency.
+// Changes returns the holdings that change, at most one each for a currency.
 func (s *Settlement) Changes() []Change { return s.changes[:s.n] }
 
 // CopyTo makes dst an equal settlement that shares no memory with s; dst's memory is reused.
@@ -39,7 +39,7 @@ func (s *Settlement) in(currency uint16) *Change {
 	return &s.changes[s.n-1]
 }
 
-// Need is what an order of that side, price and amount reserves, and in which currency.
+// Need returns the money that an order of that side, price and amount reserves, and its currency.
 func Need(side trading.Side, price money.Price, amount money.Amount, base, quote uint16) (uint16,
 	money.Balance) {
 	if side == trading.Buy {
@@ -116,7 +116,7 @@ func (s *Settler) order(o *event.Order, base, quote uint16) {
 		amount, value := t.Amount.Balance(), t.Price.Times(t.Amount).Balance()
 		s.transfer(seller, buyer, base, amount)
 		s.transfer(buyer, seller, quote, value)
-		// What the resting order had reserved is what it pays: trades print at its price.
+		// The maker pays exactly its reserve, because trades print at the resting price.
 		maker := s.of(t.MakerAccount)
 		if o.Side == trading.Buy {
 			c := maker.in(base)
@@ -146,7 +146,7 @@ func (s *Settler) transfer(from, to uint32, currency uint16, b money.Balance) {
 	c.Credit = c.Credit.Add(b)
 }
 
-// of is the settlement of an account, made when it is not there yet.
+// of returns the settlement of an account, made when it is not there yet.
 func (s *Settler) of(account uint32) *Settlement {
 	if len(s.list) < longList {
 		for i := range s.list {

@@ -72,7 +72,7 @@ func withFees(t event.Trade, taker, maker string) event.Trade {
 }
 
 func TestSettlementsOfOrders(t *testing.T) {
-	var s Settler // one for all cases: what an earlier one left must not show
+	var s Settler // one Settler for all cases: values of an earlier case must not show
 	f := func(name string, side trading.Side, limit, amt, left string, fees uint32,
 		trades []event.Trade, want ...string) {
 		t.Helper()
@@ -307,7 +307,7 @@ func TestWithdrawsMoveNoMoneyButOut(t *testing.T) {
 	})
 }
 
-// sums is what the obvious implementation says of one account and currency.
+// sums is one account's holding of one currency, by the obvious implementation.
 type sums struct{ credit, debit, lock, unlock decimal.Decimal }
 
 func (s *sums) none() bool {
@@ -425,7 +425,7 @@ func TestSettleAgreesWithTheObviousSums(t *testing.T) {
 			}
 		}
 		for a, all := range want {
-			for currency, w := range all { // who gets fees may get none of all trades
+			for currency, w := range all { // the fee account may get no fee of any trade
 				if !seen[a] && !w.none() {
 					t.Fatalf("account %d has no settlement, and lacks %+v of currency %d", a, *w,
 						currency)

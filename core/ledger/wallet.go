@@ -6,14 +6,14 @@ import (
 	"exchange/core/money"
 )
 
-// A Holding is what a wallet has of one currency. 0 <= Reserve <= Balance.
+// A Holding is a wallet's money of one currency. 0 <= Reserve <= Balance.
 type Holding struct {
 	Currency uint16
-	Balance  money.Balance // in all
-	Reserve  money.Balance // the part held by open orders and pending withdraws
+	Balance  money.Balance // all money of the currency
+	Reserve  money.Balance // part that open orders and pending withdrawals hold
 }
 
-// Available is the part that is not reserved.
+// Available returns the part that is not reserved.
 func (h Holding) Available() money.Balance { return h.Balance.Sub(h.Reserve) }
 
 // A Wallet holds the currencies of one account, sorted by number. The zero Wallet is empty. Few
@@ -22,11 +22,11 @@ type Wallet struct {
 	holdings []Holding
 }
 
-// Holdings are the currencies that were ever touched, in order of their numbers. The slice is the
-// wallet's own: read only, until the next change.
+// Holdings returns the currencies that were ever touched, in order of their numbers. The slice is
+// the wallet's own: read only, until the next change.
 func (w *Wallet) Holdings() []Holding { return w.holdings }
 
-// Get is the holding of a currency, a zero one if it was never touched.
+// Get returns the holding of a currency, a zero one if it was never touched.
 func (w *Wallet) Get(currency uint16) Holding {
 	for i := range w.holdings {
 		if w.holdings[i].Currency == currency {
@@ -39,7 +39,7 @@ func (w *Wallet) Get(currency uint16) Holding {
 // Put sets a holding, for decoding a snapshot.
 func (w *Wallet) Put(h Holding) { *w.at(h.Currency) = h }
 
-// Clone is a copy that shares nothing.
+// Clone returns a copy that shares nothing.
 func (w *Wallet) Clone() Wallet { return Wallet{append([]Holding(nil), w.holdings...)} }
 
 func (w *Wallet) at(currency uint16) *Holding {
@@ -58,7 +58,7 @@ func (w *Wallet) at(currency uint16) *Holding {
 	return &w.holdings[i]
 }
 
-// A Change is what one record does to one holding.
+// A Change is the effect of one record on one holding.
 type Change struct {
 	Currency uint16
 	//tidy:keep other rooms name the credit alone
@@ -68,7 +68,7 @@ type Change struct {
 }
 
 // Apply makes one change. An error means that the change does not fit this wallet: the journal or
-// the program is wrong, and nothing may go on. The wallet is unchanged then.
+// the program is wrong, and the caller must stop. The wallet is unchanged then.
 func (w *Wallet) Apply(c *Change) error {
 	h := w.Get(c.Currency)
 	balance, reserve := h.Balance.Add(c.Credit), h.Reserve.Add(c.Lock)

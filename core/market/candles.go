@@ -37,13 +37,13 @@ func ParseFrame(s string) (Frame, bool) {
 	return 0, false
 }
 
-// String is the frame's name, as ParseFrame knows it.
+// String returns the frame's name, as ParseFrame knows it.
 func (f Frame) String() string { return frames[f].name }
 
-// Seconds is the length of a period.
+// Seconds returns the length of a period.
 func (f Frame) Seconds() int64 { return frames[f].seconds }
 
-// Start is when the period began that a moment lies in, in seconds since the epoch. timeUs is
+// Start returns when the period began that a moment lies in, in seconds since the epoch. timeUs is
 // microseconds since the epoch; it may be before it.
 func (f Frame) Start(timeUs int64) int64 {
 	unit := f.Seconds() * usPerSecond
@@ -61,16 +61,16 @@ type Candle struct {
 	Volume                 money.Total // in the base currency
 }
 
-// Candle is the newest candle of a frame, the one that the newest trade is in. It may be over by
-// now; ok is false before the first trade.
+// Candle returns the newest candle of a frame, the one that the newest trade is in. It may be over
+// by now; ok is false before the first trade.
 func (m *Market) Candle(f Frame) (c Candle, ok bool) { return m.candles[f], m.traded() }
 
 // traded reports whether there ever was a trade.
 func (m *Market) traded() bool { return m.candles[Minute].Close != 0 }
 
-// Trade learns of one trade of the pair: its record's time in microseconds since the epoch, its
-// price in quote and its amount in base currency. Check the record against the book first: a trade
-// that no book makes panics.
+// Trade notes one trade of the pair: its record's time in microseconds since the epoch, its price
+// in quote and its amount in base currency. The caller checks the record against the book first,
+// because a trade that no book makes panics.
 func (m *Market) Trade(timeUs int64, price money.Price, amount money.Amount) {
 	if timeUs < m.tradeUs || price < 1 || amount < 1 {
 		panic(fmt.Sprintf("BUG: a trade of %d units at %d units, at %d us after one at %d us",
@@ -81,8 +81,8 @@ func (m *Market) Trade(timeUs int64, price money.Price, amount money.Amount) {
 		Volume: amount.Total()})
 }
 
-// add notes trades of one minute, the newest one or a later one: one trade as it happens, or all of
-// the minute as an image has them.
+// add notes trades of the newest minute or of a later one: one live trade, or a whole minute of an
+// image.
 func (m *Market) add(c Candle) {
 	if c.Time != m.candles[Minute].Time || !m.traded() {
 		m.begin(c.Time, c.Open)
@@ -108,7 +108,7 @@ func (m *Market) begin(minute int64, open money.Price) {
 	}
 }
 
-// keep puts the minute that is over with those before it, and drops what begins before from, in
+// keep moves a finished minute to the earlier ones. It drops minutes that begin before from, in
 // seconds since the epoch.
 func (m *Market) keep(from int64) {
 	for m.past.n > 0 && m.past.oldest().Time < from {

@@ -1,6 +1,6 @@
-// Package market keeps what the public sees of one pair beside its book: the depth counter, the
-// depth itself in the two forms that are shown, the newest candles, and the ticker. It is part of
-// the committed fold: it learns of the world through records only.
+// Package market keeps the public values of one pair beside its book: the depth counter, the depth
+// itself in its two public forms, the newest candles, and the ticker. It is part of the committed
+// fold, and changes through records only.
 //
 // # Life cycle
 //
@@ -13,16 +13,16 @@
 //	}
 //	m.Best(r.TimeUs, buy, sell)                // the book's best prices now
 //
-// Whoever reads copies: Levels and Orders into a Depth, Candle and Ticker as values. A Market has
-// no clock, so Ticker is told the time: the window moves on when nothing happens.
+// Readers get copies: Levels and Orders fill a Depth, Candle and Ticker return values. A Market has
+// no clock. The caller passes the time to Ticker, because the window moves on even without trades.
 //
-// Only the newest candle of each frame is here. Candle after the trades of a record shows each
-// frame's candle as the record left it; whoever stores that under its frame and Time, over what was
-// there, has the whole history. All trades of a record have one time, so no candle comes and goes
-// unseen.
+// A Market keeps only the newest candle of each frame. After the trades of a record, Candle returns
+// each frame's candle as the record left it. A caller that stores each candle under its frame and
+// Time, over an earlier one, has the whole history. All trades of a record have one time, so no
+// candle comes and goes unseen.
 //
-// A snapshot is AppendTo; Decode makes an equal Market of it: equal in everything that its methods
-// can show, now and after any further calls.
+// A snapshot is AppendTo, and Decode makes an equal Market of it: equal in all answers of its
+// methods, now and after any further calls.
 //
 // # Rules
 //
@@ -30,15 +30,15 @@
 // is whole minutes, and each lies within one period of every longer frame. A period without trades
 // has no candle. Prices and amounts of trades are at least 1 unit; a price of 0 says "none".
 //
-// The ticker's window is the current UTC minute and the 1,439 before it, whole minutes always: it
-// moves at minute boundaries only. So a ticker is a function of what happened and of the minute.
+// The ticker's window is the current UTC minute and the 1,439 before it, always whole minutes. It
+// moves at minute boundaries only. So a ticker is a function of the trades and of the minute.
 //
 // # Memory and complexity
 //
-// What is kept is a candle for each minute with trades, of the window that ends at the newest
-// trade, and the last price before them. That is enough for any later window, which ends later and
-// so begins later too; and for the newest candle of every frame, as none is longer than the window.
-// So an image holds these minutes only, and no two things in it can contradict each other.
+// A Market keeps a candle for each minute with trades, of the window that ends at the newest trade,
+// and the last price before them. That is enough for any later window, which also begins later. It
+// is enough for the newest candle of every frame, because no frame is longer than the window. So an
+// image holds these minutes only, and no two parts of it can contradict each other.
 //
 // A minute takes 56 bytes: a pair that trades in every minute has 80 kB, one that never trades
 // nothing. The memory of a busy day is kept for the next one. Trade and Candle are O(1), and Trade
@@ -46,4 +46,10 @@
 //
 // A Market belongs to one goroutine at a time, reads included. A broken promise of the caller
 // panics with "BUG:" before anything has changed.
+//
+//	market.go   a Market, the depth counter, copies of the depth
+//	candles.go  timeframes, the newest candles, the minutes of the window
+//	ring.go     the queue of minutes
+//	ticker.go   best prices and the ticker
+//	image.go    a market as bytes
 package market

@@ -22,13 +22,12 @@ import (
 //
 // The newest minute is the newest trade's, so the last one begins with 0.
 
-// maxVolumeHi bounds the high 64 bits of a minute's volume in an image: 2^112 units in all, which
-// takes 2^49 trades of the largest amount. Below it, no sum over a window overflows, nor what is
-// added later.
+// maxVolumeHi bounds the high 64 bits of a minute's volume in an image: 2^112 units in all, or 2^49
+// trades of the largest amount. Below it no sum over a window can overflow, even with later trades.
 const maxVolumeHi = 1 << 48
 
-// AppendTo writes the whole market behind b, for an image of the state. Equal markets, and only
-// they, have equal images.
+// AppendTo writes the whole market behind b, for an image of the state. Two markets have equal
+// images if and only if they are equal.
 func (m *Market) AppendTo(b []byte) []byte {
 	b = appendUints(b, m.UpdateID, uint64(m.TimeUs), uint64(m.buy), uint64(m.sell),
 		uint64(m.bestUs))
@@ -60,8 +59,8 @@ func appendUints(b []byte, vs ...uint64) []byte {
 	return b
 }
 
-// Decode makes m what AppendTo wrote, and returns what stands behind it in b. It refuses what
-// cannot be, and numbers that are longer than they must be; then m is as it was.
+// Decode sets m to the market that AppendTo wrote, and returns the bytes of b behind it. It refuses
+// an impossible market, and numbers that are longer than necessary; m is unchanged then.
 func (m *Market) Decode(b []byte) (rest []byte, err error) {
 	r := reader{b: b}
 	var d Market
@@ -80,7 +79,7 @@ func (m *Market) Decode(b []byte) (rest []byte, err error) {
 	return r.b, nil
 }
 
-// A reader reads an image. At the first thing that does not fit it keeps why, and reads zeros.
+// A reader reads an image. At the first fault it keeps the reason, and reads zeros from then on.
 type reader struct {
 	b   []byte
 	err error

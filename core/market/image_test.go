@@ -163,7 +163,7 @@ func FuzzDecode(f *testing.F) {
 	})
 }
 
-// checkShape looks at what must hold between the candles of a market.
+// checkShape checks the rules that hold between the candles of a market.
 func checkShape(t *testing.T, m *Market) {
 	t.Helper()
 	for f := range m.candles {

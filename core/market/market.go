@@ -9,26 +9,27 @@ import (
 
 // A Market is the public side of one pair. The zero Market is a pair without history.
 type Market struct {
-	// UpdateID counts the records that changed the pair's depth: +1 for each, never back, also over
-	// restarts. It names a state of the book.
+	// UpdateID counts the records that changed the pair's depth, by 1 each. It never falls, not
+	// even over restarts. It names a state of the book.
 	UpdateID uint64
-	// TimeUs is when that was.
+	// TimeUs is the time of the last such record, in microseconds since the epoch.
 	TimeUs int64
 
-	tradeUs int64              // of the newest trade, 0 before the first
+	tradeUs int64              // time of the newest trade; 0 before the first
 	candles [FrameCount]Candle // the newest of each frame; zero before the first trade
 	// the minutes before the newest, as far as the newest trade's window reaches
 	past   ring
-	before money.Price // of the last trade before all of these, 0 if none
+	before money.Price // price of the last trade before all of these minutes; 0: none
 
 	buy, sell money.Price // best prices, 0 if none
-	bestUs    int64       // when they last changed, 0 if never
+	bestUs    int64       // time of their last change; 0: never
 }
 
-// Order learns of an accepted order. Each one changes the depth: it rests, or takes what rested.
+// Order notes an accepted order. Each one changes the depth, because it rests or takes resting
+// orders.
 func (m *Market) Order(r *event.Record) { m.UpdateID, m.TimeUs = m.UpdateID+1, r.TimeUs }
 
-// Cancel learns of a cancelled order.
+// Cancel notes a cancelled order.
 func (m *Market) Cancel(r *event.Record) { m.UpdateID, m.TimeUs = m.UpdateID+1, r.TimeUs }
 
 // A Depth is a copy of a book, or of its best part, at one update id. It is in one of two forms:

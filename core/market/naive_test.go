@@ -22,13 +22,13 @@ type trade struct {
 	amount money.Amount
 }
 
-// start is the begin of the period of d that a moment is in, by the calendar of package time.
+// start returns the begin of the period of d that a moment is in, by the calendar of package time.
 func start(us int64, d time.Duration) time.Time { return time.UnixMicro(us).UTC().Truncate(d) }
 
 var lengths = [...]time.Duration{time.Minute, 5 * time.Minute, 15 * time.Minute, 30 * time.Minute,
 	time.Hour, 4 * time.Hour, 24 * time.Hour}
 
-// candles are all of one frame, by their times.
+// candles returns all of one frame, by their times.
 func (n *naive) candles(length time.Duration) map[int64]Candle {
 	all := map[int64]Candle{}
 	for _, t := range n.trades {
@@ -90,7 +90,7 @@ type pairing struct {
 	market Market
 	naive  naive
 	now    int64
-	seen   [FrameCount]map[int64]Candle // what Candle showed last, by time
+	seen   [FrameCount]map[int64]Candle // Candle's last answers, by time
 }
 
 func newPairing(now int64) *pairing {
@@ -117,7 +117,7 @@ func (p *pairing) best(buy, sell money.Price) {
 	p.market.Best(p.now, buy, sell)
 }
 
-// restart goes on with what an image brings back.
+// restart goes on with the market of an image.
 func (p *pairing) restart(t rapid.TB) {
 	image := p.market.AppendTo([]byte("before"))[len("before"):]
 	var back Market
@@ -137,7 +137,7 @@ func (p *pairing) checkTicker(t rapid.TB, now int64) {
 	}
 }
 
-// checkCandles compares the newest candle of each frame, and what was ever seen of all others.
+// checkCandles compares the newest candle of each frame, and all earlier candles that were seen.
 func (p *pairing) checkCandles(t rapid.TB) {
 	for f, length := range lengths {
 		all := p.naive.candles(length)
@@ -158,8 +158,8 @@ func (p *pairing) checkCandles(t rapid.TB) {
 	}
 }
 
-// drawTime draws a moment at or after p.now: often the same one, or beside the end of a period or
-// the moment when a trade leaves the window.
+// drawTime draws a moment at or after p.now. It is often the same moment, or near the end of a
+// period, or near the moment at which a trade leaves the window.
 func (p *pairing) drawTime(t *rapid.T) int64 {
 	edge := int64(rapid.IntRange(-1, 1).Draw(t, "edge"))
 	at := p.now

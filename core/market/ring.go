@@ -1,14 +1,14 @@
 package market
 
-// A ring is a queue of minutes, oldest first. Its memory grows with what is in it, up to the
-// minutes of a window beside the newest, and is reused.
+// A ring is a queue of minutes, oldest first. Its memory grows with its content, up to the minutes
+// of a window beside the newest, and is reused.
 type ring struct {
-	minutes []Candle // all of it is in use or free, len is the capacity
-	head    int      // the oldest
+	minutes []Candle // all slots, used and free; the length is the capacity
+	head    int      // index of the oldest minute
 	n       int
 }
 
-// ringMin is the first capacity: about 1 kB, a pair that trades now and then.
+// ringMin is the first capacity: about 1 kB, for a pair that trades now and then.
 const ringMin = 16
 
 func (r *ring) oldest() *Candle { return &r.minutes[r.head] }
@@ -42,7 +42,7 @@ func (r *ring) grow() {
 	r.minutes, r.head = minutes, 0
 }
 
-// parts are all minutes in order, older first, in two runs.
+// parts returns all minutes in order, older first, in two runs.
 func (r *ring) parts() (older, newer []Candle) {
 	if end := r.head + r.n; end > len(r.minutes) {
 		return r.minutes[r.head:], r.minutes[:end-len(r.minutes)]

@@ -11,10 +11,11 @@ const windowMinutes = 1440
 
 // A Ticker is the public summary of a pair at one moment. Prices are 0 where there is none.
 type Ticker struct {
-	// when this state was made: the newest of trade, best-price change, begin of the minute
+	// TimeUs is the newest of the last trade, the last best-price change, and the minute's begin.
 	TimeUs int64
 	Last   money.Price // of the last trade ever
-	// Last minus the last price before the window, else the first in it; units of 1e-8, signed
+	// Diff is Last minus the last price before the window, otherwise minus the first price in it;
+	// signed, in units of 1e-8.
 	Diff      int64
 	Volume    money.Total // of the window, in the base currency
 	High, Low money.Price // of the window
@@ -37,8 +38,8 @@ func (m *Market) Best(timeUs int64, buy, sell money.Price) {
 // crossed reports best prices that would have traded with each other.
 func crossed(buy, sell money.Price) bool { return sell != 0 && buy >= sell }
 
-// Ticker is what the public sees at a moment, in microseconds since the epoch. A moment before the
-// newest trade or best-price change counts as the time of that.
+// Ticker returns the public summary at a moment, in microseconds since the epoch. A moment before
+// the newest trade or best-price change counts as the time of that trade or change.
 func (m *Market) Ticker(nowUs int64) Ticker {
 	happened := max(m.tradeUs, m.bestUs)
 	minute := Minute.Start(max(nowUs, happened))
@@ -63,9 +64,9 @@ func (m *Market) Ticker(nowUs int64) Ticker {
 
 // A window sums up the minutes it is given, oldest first.
 type window struct {
-	from             int64       // where it begins, seconds since the epoch
-	before           money.Price // the last before it, 0 if none
-	first, high, low money.Price // in it, 0 if none
+	from             int64       // begin of the window, seconds since the epoch
+	before           money.Price // last price before the window; 0: none
+	first, high, low money.Price // prices in the window; 0: none
 	volume           money.Total
 }
 

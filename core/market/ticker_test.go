@@ -40,7 +40,7 @@ func TestATradeLeavesTheWindowAfter1440Minutes(t *testing.T) {
 	f(last, ticker(last, 4, -1, 6, 7, 4))
 	f(0, ticker(last, 4, -1, 6, 7, 4))
 	f(2440*minuteUs-1, ticker(2439*minuteUs, 4, -1, 6, 7, 4))
-	// Each leaves with its minute, and the one before the window is what the difference is to.
+	// Each trade leaves with its minute. The difference is to the last price before the window.
 	f(2440*minuteUs, ticker(2440*minuteUs, 4, -1, 3, 7, 4))
 	f(2441*minuteUs-1, ticker(2440*minuteUs, 4, -1, 3, 7, 4))
 	f(2441*minuteUs, ticker(2441*minuteUs, 4, -3, 1, 4, 4))

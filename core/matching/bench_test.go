@@ -55,7 +55,7 @@ func (s shape) bench(b *testing.B) {
 	b.ReportMetric(heapPerOrder(&book), "B/order")
 }
 
-// heapPerOrder is the live heap that a book holds, by letting it go.
+// heapPerOrder returns the live heap that a book holds, by letting it go.
 func heapPerOrder(book **Book) float64 {
 	n := (*book).Len()
 	with := liveHeap()
@@ -71,7 +71,7 @@ func liveHeap() int64 {
 	return int64(s.HeapAlloc)
 }
 
-// BenchmarkMix is 50 % resting orders, 45 % cancels and 5 % crossing orders.
+// BenchmarkMix runs 50 % resting orders, 45 % cancels and 5 % crossing orders.
 func BenchmarkMix(b *testing.B) {
 	for _, resting := range []int{10_000, 1_000_000} {
 		b.Run(fmt.Sprintf("resting=%d", resting), mixed(resting, 1000).bench)
@@ -79,15 +79,15 @@ func BenchmarkMix(b *testing.B) {
 	b.Run("a level for each", mixed(100_000, flowMid/10).bench)
 }
 
-// BenchmarkMarkets is what markets do that hurts. Two million messages are about a million new
-// orders, in which a price moves as far as the name says.
+// BenchmarkMarkets runs flows that are costly for a book. Two million messages are about a million
+// new orders, in which a price moves as far as the name says.
 func BenchmarkMarkets(b *testing.B) {
 	for _, s := range markets(1_000_000) {
 		b.Run(s.name, s.bench)
 	}
 }
 
-// BenchmarkRestore is a book of a million orders made from the orders of another, best first.
+// BenchmarkRestore makes a book of a million orders from the orders of another, best first.
 func BenchmarkRestore(b *testing.B) {
 	f := newFlow(mixed(1_000_000, 1000), 1)
 	f.next(f.resting)

@@ -20,8 +20,8 @@ type Book struct {
 }
 
 // Most orders come to a price that has a level already. A hint is the number of the level that was
-// last wanted for a price with this hash: a look at the record tells whether it still is that
-// level, and else the ladder is searched.
+// last wanted for a price with this hash. If its record is still that level, the ladder need not be
+// searched.
 const hintBits = 10
 
 // An order is the record of a resting order. Its price and side are its level's.
@@ -39,19 +39,19 @@ type order struct {
 // A level is the record of a price level, a queue of orders.
 type level struct {
 	price  money.Price
-	amount money.Total // what remains of its orders
+	amount money.Total // sum of its orders' remaining amounts
 	head   uint32      // oldest order: trades first
 	tail   uint32      // youngest order
 	count  uint32      // orders
 	side   trading.Side
 }
 
-// New is an empty book.
+// New returns an empty book.
 func New() *Book { return new(Book) }
 
-// Match takes from the other side what crosses limit: best price first, oldest first at equal
-// price, at the makers' prices, at most amount and at most maxFills fills. It appends the fills to
-// dst and returns dst, the unfilled rest of amount, and whether it stopped because of maxFills
+// Match takes orders of the other side that cross limit: best price first, oldest first at equal
+// price, at the makers' prices. It takes at most amount, with at most maxFills fills. It appends
+// the fills to dst and returns dst, the unfilled rest of amount, and whether maxFills stopped it
 // while more would have crossed. The rest is not added to the book. limit is at least 1, amount and
 // maxFills at least 0.
 func (b *Book) Match(side trading.Side, limit money.Price, amount money.Amount, maxFills int,
@@ -101,8 +101,8 @@ func (b *Book) matchLevel(makers *ladder, amount money.Amount, maxFills int, dst
 }
 
 // Add rests an order at the back of its price level. It panics when the order's side, price or
-// remaining amount is impossible, when its id is in the book, and when it crosses the best price of
-// the other side: callers Match first.
+// remaining amount is impossible, or its id is in the book already. It also panics when the order
+// crosses the best price of the other side: callers Match first.
 func (b *Book) Add(o trading.Order) {
 	own, other := b.side(o.Side), b.side(o.Side.Opposite())
 	switch {
@@ -137,7 +137,8 @@ func (b *Book) Add(o trading.Order) {
 	l.amount = l.amount.Add(o.Remaining)
 }
 
-// Cancel takes an order out of the book and returns it as it was; ok is false when it is not there.
+// Cancel takes an order out of the book and returns it as it was. ok is false when the order is not
+// in the book.
 func (b *Book) Cancel(id uint64) (o trading.Order, ok bool) {
 	if b.ids.count == 0 {
 		return trading.Order{}, false
@@ -161,7 +162,7 @@ func (b *Book) Cancel(id uint64) (o trading.Order, ok bool) {
 	return o, true
 }
 
-// Get is a copy of a resting order; the second result is false when it is not there.
+// Get returns a copy of a resting order; the second result is false when it is not there.
 func (b *Book) Get(id uint64) (trading.Order, bool) {
 	n := b.ids.lookup(id, &b.orders)
 	if n == 0 {
@@ -203,7 +204,7 @@ func (b *Book) Fill(id uint64, price money.Price, amount money.Amount) (trading.
 	return after, nil
 }
 
-// side is the ladder of a side.
+// side returns the ladder of a side.
 func (b *Book) side(s trading.Side) *ladder {
 	switch s {
 	case trading.Buy:
@@ -214,7 +215,7 @@ func (b *Book) side(s trading.Side) *ladder {
 	panic(fmt.Sprintf("BUG: side %d is neither buy nor sell", s))
 }
 
-// order is a copy of a record for the outside.
+// order returns a copy of a record for the outside.
 func (b *Book) order(n uint32) trading.Order {
 	o := b.orders.at(n)
 	l := b.levels.at(o.level)
@@ -224,13 +225,13 @@ func (b *Book) order(n uint32) trading.Order {
 	}
 }
 
-// level is a copy of a record for the outside.
+// level returns a copy of a record for the outside.
 func (b *Book) level(n uint32) trading.Level {
 	l := b.levels.at(n)
 	return trading.Level{Price: l.price, Amount: l.amount, Orders: int(l.count)}
 }
 
-// levelFor is the number of the level at a price, which it makes when there is none.
+// levelFor returns the number of the level at a price, which it makes when there is none.
 func (b *Book) levelFor(own *ladder, side trading.Side, p money.Price) uint32 {
 	key := keyOf(side, p)
 	if key == own.best {
@@ -278,7 +279,7 @@ func (b *Book) dropLevel(own *ladder, at place, n uint32) {
 	b.freeLevel = n
 }
 
-// takeOrder is the number of an order record for the caller to fill in.
+// takeOrder returns the number of an order record for the caller to fill in.
 func (b *Book) takeOrder() uint32 {
 	n := b.freeOrder
 	if n == 0 {
@@ -288,7 +289,7 @@ func (b *Book) takeOrder() uint32 {
 	return n
 }
 
-// takeLevel is the number of a level record for the caller to fill in.
+// takeLevel returns the number of a level record for the caller to fill in.
 func (b *Book) takeLevel() uint32 {
 	n := b.freeLevel
 	if n == 0 {

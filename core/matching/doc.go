@@ -3,7 +3,7 @@
 //
 // # Life cycle
 //
-// The side that decides asks the book what an incoming order does, then rests what is left:
+// The deciding side matches an incoming order, then rests the remainder:
 //
 //	book := matching.New()
 //	fills, rest, cut := book.Match(trading.Buy, limit, amount, maxFills, fills[:0])
@@ -19,19 +19,18 @@
 // An order that takes at any price matches with the limit money.MaxPrice (buy) or 1 (sell) and is
 // never added.
 //
-// The side that replays applies what was recorded and decides nothing: Fill for each recorded fill,
-// in order, then Add for the recorded rest, and Cancel. Fill answers with an error when the record
-// does not fit the book, so a replay that went astray is noticed at its first wrong step.
+// The replaying side applies records and decides nothing: Fill for each recorded fill, in order,
+// then Add for the recorded rest, and Cancel. Fill returns an error when the record does not fit
+// the book, so a replay that went astray is noticed at its first wrong step.
 //
-// A snapshot is Orders of both sides. Adding them to a new book, each side in the order in which
-// Orders gave it, makes an equal book: equal in everything that its methods can show, now and after
-// any further calls.
+// A snapshot is Orders of both sides. Adding them to a new book, each side in the order of Orders,
+// makes an equal book: equal in all answers of its methods, now and after any further calls.
 //
 // # Rules
 //
 // The best price trades first; at one price, the oldest order; always at the maker's price. A maker
-// that is filled in part keeps its place. What is added goes behind everything at its price. A book
-// never rests crossed: Add refuses an order that Match would have filled.
+// that is filled in part keeps its place. An added order goes behind all others at its price. A
+// book never rests crossed: Add refuses an order that Match would have filled.
 //
 // The book has no clock, no randomness, no I/O and no goroutine, and it ranges over no map: the
 // same calls give the same results, everywhere and always. It knows accounts as plain numbers and
@@ -56,11 +55,11 @@
 //	Best, Len     O(1)
 //	AppendLevels  O(1) for each level
 //
-// O(log m) is what it takes to find a price. A new level also moves at most 254 others by one
+// O(log m) is the search for a price. A new level also moves at most 254 others by one
 // position, in one cache-friendly copy, and now and then splits their run (see the type ladder).
-// Prices may be anywhere in 1..math.MaxInt64: nothing depends on a tick, a range, or where the
-// market was before. Growing the id table is the one step that takes longer with more orders, about
-// 10 ms at a million.
+// Prices may be anywhere in 1..math.MaxInt64: no cost depends on a tick, a range, or earlier
+// prices. Growing the id table is the one step that takes longer with more orders, about 10 ms at a
+// million.
 //
 // # Memory
 //
@@ -70,4 +69,11 @@
 // fills allocate only while the book grows beyond its largest size so far. Memory is kept for the
 // next peak: to shrink a book, restore it into a new one. An empty book is 4 kB; the first order on
 // each side brings the blocks, about 50 kB in all.
+//
+//	book.go    matching, resting, cancelling, filling
+//	types.go   Fill, one execution
+//	read.go    best prices, levels and orders for readers
+//	levels.go  the ladder: price levels of one side
+//	index.go   the table of ids
+//	slab.go    blocks of records
 package matching

@@ -10,7 +10,8 @@ import (
 	"exchange/core/trading"
 )
 
-// A message is what reaches a book: a cancel when limit is 0, else an order that matches and rests.
+// A message is one call of a book: a cancel when limit is 0, otherwise an order that matches and
+// rests.
 type message struct {
 	id     uint64
 	limit  money.Price
@@ -25,7 +26,7 @@ type shape struct {
 	resting   int                        // orders in the book
 	away      func(r *rand.Rand) float64 // distance of a resting order from the mid price, in ticks
 	amountMax int64                      // of an order
-	// an order that crosses takes one order as a whole, and nothing else
+	// A crossing order takes exactly one whole order.
 	exact     bool
 	crossing  float64   // share of new orders that cross
 	immediate float64   // share of new orders that are cancelled at once
@@ -45,9 +46,9 @@ func exponential(mean float64) func(*rand.Rand) float64 {
 	return func(r *rand.Rand) float64 { return mean * r.ExpFloat64() }
 }
 
-// powerLaw distances are below 2.2 scales in a half of all cases and above 2,150 in one of a
-// hundred: the tail of real books (Bouchaud, Mézard and Potters, 2002). It ends at a tenth of the
-// mid price.
+// powerLaw distances are below 2.2 scales in half of all cases, and above 2,150 in one of a
+// hundred. This is the tail of real books (Bouchaud, Mézard and Potters, 2002). It ends at a tenth
+// of the mid price.
 func powerLaw(scale float64) func(*rand.Rand) float64 {
 	return func(r *rand.Rand) float64 {
 		return min(scale*(math.Pow(1-r.Float64(), -1/0.6)-1), flowMid/10)
@@ -61,7 +62,7 @@ func mixed(resting int, depth float64) shape {
 		crossing: 1. / 11, trend: []float64{1, 1}, run: 1}
 }
 
-// markets are what hurts: of 100 orders about 95 end by a cancel. It takes run new orders until a
+// markets is a costly flow: of 100 orders about 95 end by a cancel. It takes run new orders until a
 // price has moved as far as the name says.
 func markets(run int) []shape {
 	list := []shape{
@@ -81,7 +82,7 @@ func markets(run int) []shape {
 	return list
 }
 
-// mid is the trend's mid price at a new order, in ticks.
+// mid returns the trend's mid price at a new order, in ticks.
 func (s *shape) mid(order int) float64 {
 	at := order % (2 * s.run)
 	if at >= s.run {
@@ -151,7 +152,7 @@ func (f *flow) place() {
 	}
 }
 
-// newOrder is an order that rests, or one that crosses: at the best price of the other side.
+// newOrder returns an order that rests, or one that crosses: at the best price of the other side.
 func (f *flow) newOrder() (m message, crosses bool) {
 	if f.rng.Float64() < f.crossing {
 		m = f.order(0)
@@ -181,7 +182,7 @@ func (f *flow) order(away float64) message {
 	return m
 }
 
-// inTheWay is the id of an order that m would trade with, 0 when there is none.
+// inTheWay returns the id of an order that m would trade with, 0 when there is none.
 func (f *flow) inTheWay(m message) uint64 {
 	o, ok := f.best(m.side.Opposite())
 	if ok && (m.side == trading.Buy && o.Price <= m.limit ||
@@ -191,7 +192,7 @@ func (f *flow) inTheWay(m message) uint64 {
 	return 0
 }
 
-// best is the order that is the next to trade.
+// best returns the order that is the next to trade.
 func (f *flow) best(side trading.Side) (trading.Order, bool) {
 	if f.top = f.twin.AppendOrders(f.top[:0], side, 1); len(f.top) == 0 {
 		return trading.Order{}, false
@@ -199,7 +200,7 @@ func (f *flow) best(side trading.Side) (trading.Order, bool) {
 	return f.top[0], true
 }
 
-// anyLive is a random live order.
+// anyLive returns a random live order.
 func (f *flow) anyLive() uint64 {
 	for {
 		i := f.rng.IntN(len(f.live))
@@ -232,7 +233,7 @@ func (f *flow) play(m message) {
 	f.messages = append(f.messages, m)
 }
 
-// play is what a book's owner does with a message; false when it cancels what is not there.
+// play passes a message to a book. It returns false for a cancel of an order that is not there.
 func play(b *Book, m message, fills []Fill) ([]Fill, bool) {
 	if m.limit == 0 {
 		_, ok := b.Cancel(m.id)

@@ -4,15 +4,15 @@ import "math/bits"
 
 // An idTable finds the record of an order by its id: open addressing with linear probing in a power
 // of two of entries, at most 3/4 full. Deleting moves the followers back, so there are no
-// tombstones and a table that has seen any number of orders is as fast as a new one.
+// tombstones. A table that has seen any number of orders is therefore as fast as a new one.
 //
 // An entry is the 32-bit hash of the id above the 32-bit number of the record; 0 is empty. The hash
-// saves looking into the records of other orders when probing, deleting and growing. An entry's
-// home is near the place that the top bits of its hash give, so growing reads and writes memory in
-// order.
+// makes it needless to read the records of other orders when probing, deleting and growing. An
+// entry's home is near the place that the top bits of its hash give, so growing reads and writes
+// memory in order.
 //
-// Ids come in increasing order. Eight that follow each other have their homes in one cache line, so
-// that an order that is added mostly finds the line there from the one before.
+// Ids come in increasing order. Eight consecutive ids have their homes in one cache line. So the
+// line of a new order is mostly cached, because the order before has touched it.
 type idTable struct {
 	entries []uint64 // length is a power of two, or 0
 	shift   uint8    // 32 - log2(len(entries))
@@ -21,18 +21,18 @@ type idTable struct {
 
 const firstTableLen = 64
 
-// hashID is the hash of an id's group of eight above its place in the group. It spreads groups that
-// are close to each other and ids that differ in few bits. Clients do not choose ids, so a fixed
-// function is safe.
+// hashID returns the hash of an id's group of eight above its place in the group. It spreads groups
+// that are close to each other and ids that differ in few bits. Clients do not choose ids, so a
+// fixed function is safe.
 func hashID(id uint64) uint32 {
 	hi, lo := bits.Mul64(id/8, 0x9e3779b97f4a7c15)
 	return uint32((hi^lo)>>32)&^7 | uint32(id%8)
 }
 
-// home is where the entry of a hash belongs.
+// home returns where the entry of a hash belongs.
 func (t *idTable) home(hash uint32) int { return int(hash>>t.shift ^ hash%8) }
 
-// find is where the entry of id is (found), or where it belongs. The table must have an empty
+// find returns where the entry of id is (found), or where it belongs. The table must have an empty
 // entry: see reserve.
 func (t *idTable) find(id uint64, orders *slab[order]) (at int, found bool) {
 	hash := hashID(id)
@@ -49,7 +49,7 @@ func (t *idTable) find(id uint64, orders *slab[order]) (at int, found bool) {
 	}
 }
 
-// lookup is the number of the record of id, 0 when there is none.
+// lookup returns the number of the record of id, 0 when there is none.
 func (t *idTable) lookup(id uint64, orders *slab[order]) uint32 {
 	if t.count == 0 {
 		return 0

@@ -92,7 +92,7 @@ func TestIDsOfEqualHashAreToldApart(t *testing.T) {
 	}
 }
 
-// farthest is the largest distance of an entry from its home.
+// farthest returns the largest distance of an entry from its home.
 func farthest(t *idTable) (far int) {
 	mask := len(t.entries) - 1
 	for at, e := range t.entries {

@@ -12,13 +12,13 @@ import (
 const runCap = 255
 
 // A ladder is the price index of one side: its levels sorted from worst to best, cut into runs,
-// with a list of the runs' first keys to find the right one. Levels come and go near the best
-// price, which is at the end of the last run, where little has to move. Two steps are enough: a
-// million levels are about 8,000 runs, and the list of runs changes only when a run splits, empties
-// or is merged.
+// with a list of the runs' first keys to find the right run. Levels come and go near the best
+// price, at the end of the last run, where little has to move. Two steps are enough: a million
+// levels are about 8,000 runs. The list of runs changes only when a run splits, empties or is
+// merged.
 //
-// A key is the price for a buy and its complement for a sell: on both sides a higher key is better,
-// and one code serves both. No key is 0.
+// A key is the price for a buy and its complement for a sell. So a higher key is better on both
+// sides, and one code serves both. No key is 0.
 type ladder struct {
 	firsts []uint64 // firsts[i] is runs[i].keys[0]
 	runs   []*run   // no run is empty
@@ -36,7 +36,7 @@ type run struct {
 // A place is a position in the ladder: of a level, or where it would be inserted.
 type place struct{ run, pos int }
 
-// keyOf is the key of a price, which is at least 1.
+// keyOf returns the key of a price, which is at least 1.
 func keyOf(side trading.Side, p money.Price) uint64 {
 	if side == trading.Sell {
 		return ^uint64(p)
@@ -44,13 +44,13 @@ func keyOf(side trading.Side, p money.Price) uint64 {
 	return uint64(p)
 }
 
-// bestLevel is the number of the best level; there must be one.
+// bestLevel returns the number of the best level; there must be one.
 func (l *ladder) bestLevel() uint32 {
 	r := l.runs[len(l.runs)-1]
 	return r.levels[r.n-1]
 }
 
-// find is the level of a key, 0 when there is none, and its place, or where it belongs.
+// find returns the level of a key, 0 when there is none, and its place, or where it belongs.
 func (l *ladder) find(key uint64) (at place, level uint32) {
 	if len(l.runs) == 0 {
 		return place{}, 0
@@ -65,13 +65,13 @@ func (l *ladder) find(key uint64) (at place, level uint32) {
 	return at, 0
 }
 
-// countUpTo is how many of the ascending keys, at least one, are at most key. Where a price falls
-// cannot be predicted, so the step is arithmetic instead of a branch.
+// countUpTo returns how many of the ascending keys, at least one, are at most key. Where a price
+// falls cannot be predicted, so the step is arithmetic instead of a branch.
 func countUpTo(keys []uint64, key uint64) int {
 	base, n := 0, len(keys)
 	for n > 1 {
 		half := n / 2
-		_, above := bits.Sub64(key, keys[base+half], 0) // 1 when that key is above, else 0
+		_, above := bits.Sub64(key, keys[base+half], 0) // 1 when that key is above, otherwise 0
 		base += half & (int(above) - 1)
 		n -= half
 	}
@@ -137,14 +137,14 @@ func (l *ladder) remove(at place) {
 	}
 }
 
-// bestPlace is where the best level is; there must be one.
+// bestPlace returns where the best level is; there must be one.
 func (l *ladder) bestPlace() place {
 	last := len(l.runs) - 1
 	return place{last, int(l.runs[last].n) - 1}
 }
 
-// merge makes one run of run i and the next better one when the result is at most half full: then
-// many changes must follow before it splits, and splitting and merging stay rare.
+// merge joins run i and the next better one when the result is at most half full. Many changes must
+// follow before the joined run splits, so splitting and merging stay rare.
 func (l *ladder) merge(i int) {
 	if i+1 == len(l.runs) {
 		return

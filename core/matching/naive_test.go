@@ -14,8 +14,8 @@ import (
 	"exchange/core/trading"
 )
 
-// A naive book is the obvious one: each side a slice of orders, best first and oldest first at a
-// price, and plain loops over it.
+// A naive book is the obvious implementation. Each side is a slice of orders, best first and oldest
+// first at a price, with plain loops over it.
 type naive struct{ buys, sells []trading.Order }
 
 func (b *naive) side(s trading.Side) *[]trading.Order {
@@ -82,7 +82,7 @@ func (b *naive) cancel(id uint64) (trading.Order, bool) {
 	return o, ok
 }
 
-// levels are the best n levels of a side, all of them when n < 0.
+// levels returns the best n levels of a side, all of them when n < 0.
 func (b *naive) levels(s trading.Side, n int) (levels []trading.Level) {
 	for _, o := range *b.side(s) {
 		last := len(levels) - 1
@@ -99,8 +99,8 @@ func (b *naive) levels(s trading.Side, n int) (levels []trading.Level) {
 	return levels
 }
 
-// A mix is a kind of traffic. What is left of cancel and cross in 100 are orders near the mid
-// price.
+// A mix is a kind of traffic. Of 100 messages, those that neither cancel nor cross are orders near
+// the mid price.
 type mix struct {
 	name      string
 	cancel    int // of 100 messages
@@ -231,7 +231,7 @@ type differential struct {
 	levels                []trading.Level
 }
 
-// message is a random order, or a cancel: an order that has only an id.
+// message returns a random order, or a cancel: an order that has only an id.
 func (d *differential) message() trading.Order {
 	kind := d.rng.IntN(100)
 	if len(d.ids) > 0 && (kind < d.mix.cancel || len(d.slow.buys)+len(d.slow.sells) > d.resting) {
@@ -260,7 +260,7 @@ func (d *differential) play(o trading.Order) error {
 	return err
 }
 
-// anyID is the id of an order to cancel.
+// anyID returns the id of an order to cancel.
 func (d *differential) anyID() uint64 {
 	i := 0
 	if !d.cancelOld {
@@ -323,7 +323,8 @@ func (d *differential) place(o trading.Order) error {
 	return d.compareOrder(o.ID)
 }
 
-// order is a random order: near the mid price, mostly on its own side of it, or far through it.
+// order returns a random order: near the mid price, mostly on its own side of it, or far through
+// it.
 func (d *differential) order(through bool) trading.Order {
 	d.id += 1 + d.rng.Uint64N(d.idStep)
 	o := trading.Order{
@@ -396,7 +397,7 @@ func (d *differential) compareAll() error {
 	return errors.Join(checkInvariants(d.fast), checkInvariants(d.replay))
 }
 
-// restored is a new book made of the orders of another.
+// restored returns a new book made of the orders of another.
 func restored(b *Book) *Book {
 	r := New()
 	for _, side := range []trading.Side{trading.Buy, trading.Sell} {

@@ -7,7 +7,7 @@ import (
 	"exchange/core/trading"
 )
 
-// Best is the best price of a side; false when the side is empty.
+// Best returns the best price of a side; false when the side is empty.
 func (b *Book) Best(side trading.Side) (money.Price, bool) {
 	l := b.side(side)
 	if l.count == 0 {
@@ -16,7 +16,7 @@ func (b *Book) Best(side trading.Side) (money.Price, bool) {
 	return b.levels.at(l.bestLevel()).price, true
 }
 
-// At is the level at a price of a side; false when nothing rests there.
+// At returns the level at a price of a side; false when nothing rests there.
 func (b *Book) At(side trading.Side, price money.Price) (trading.Level, bool) {
 	if price < 1 {
 		return trading.Level{Price: price}, false
@@ -27,10 +27,10 @@ func (b *Book) At(side trading.Side, price money.Price) (trading.Level, bool) {
 	return trading.Level{Price: price}, false
 }
 
-// Len is the number of resting orders, both sides together.
+// Len returns the number of resting orders, both sides together.
 func (b *Book) Len() int { return b.ids.count }
 
-// LevelCount is the number of price levels of a side.
+// LevelCount returns the number of price levels of a side.
 func (b *Book) LevelCount(side trading.Side) int { return b.side(side).count }
 
 // Orders yields the orders of a side, best price first, oldest first at a price. The book must not

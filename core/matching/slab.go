@@ -15,7 +15,7 @@ type slab[T any] struct {
 	used   uint32 // numbers 1..used have been given out
 }
 
-// at is the record of a number that grow gave.
+// at returns the record of a number that grow gave.
 func (s *slab[T]) at(n uint32) *T { return &s.blocks[n>>blockBits][n&(blockLen-1)] }
 
 // grow gives out a number that was never used.

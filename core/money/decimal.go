@@ -9,13 +9,13 @@ import (
 // The bridge to shopspring/decimal, for configuration, operator input and as the oracle in tests.
 // Never on the order path: it allocates.
 
-// Decimal is the price as an arbitrary-precision decimal.
+// Decimal returns the price as an arbitrary-precision decimal.
 func (p Price) Decimal() decimal.Decimal { return decimal.New(int64(p), -FixedDecimals) }
 
-// Decimal is the amount as an arbitrary-precision decimal.
+// Decimal returns the amount as an arbitrary-precision decimal.
 func (a Amount) Decimal() decimal.Decimal { return decimal.New(int64(a), -FixedDecimals) }
 
-// Decimal is the balance as an arbitrary-precision decimal.
+// Decimal returns the balance as an arbitrary-precision decimal.
 func (b Balance) Decimal() decimal.Decimal { return b.u.decimal(exactDecimals) }
 
 func (a uint128) decimal(digits int32) decimal.Decimal {
@@ -27,8 +27,8 @@ func (a uint128) decimal(digits int32) decimal.Decimal {
 // maxExponent is far beyond every amount and balance.
 const maxExponent = 100
 
-// whole is d in units of 1 / 10^decimals, which must be a whole number. A few bytes of text name a
-// decimal of gigabytes; it is refused by its exponent.
+// whole returns d in units of 1 / 10^decimals, which must be a whole number. A few bytes of text
+// name a decimal of gigabytes; it is refused by its exponent.
 func whole(d decimal.Decimal, decimals int32) (*big.Int, error) {
 	switch {
 	case d.IsNegative():
@@ -45,7 +45,8 @@ func whole(d decimal.Decimal, decimals int32) (*big.Int, error) {
 	return d.BigInt(), nil
 }
 
-// AmountFromDecimal is d as an amount; the error is errSyntax (negative), errPrecision or ErrRange.
+// AmountFromDecimal returns d as an amount; the error is errSyntax (negative), errPrecision or
+// ErrRange.
 func AmountFromDecimal(d decimal.Decimal) (Amount, error) {
 	i, err := whole(d, FixedDecimals)
 	if err != nil {
@@ -57,8 +58,8 @@ func AmountFromDecimal(d decimal.Decimal) (Amount, error) {
 	return Amount(i.Int64()), nil
 }
 
-// BalanceFromDecimal is d as a balance; the error is errSyntax (negative), errPrecision (more than
-// 16 fractional digits) or ErrRange (above MaxSupply).
+// BalanceFromDecimal returns d as a balance; the error is errSyntax (negative), errPrecision (more
+// than 16 fractional digits) or ErrRange (above MaxSupply).
 func BalanceFromDecimal(d decimal.Decimal) (Balance, error) {
 	i, err := whole(d, exactDecimals)
 	if err != nil {

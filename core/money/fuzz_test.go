@@ -9,8 +9,8 @@ import (
 	"github.com/shopspring/decimal"
 )
 
-// numberText is what the text of a number looks like. The reference takes more: signs, and points
-// without digits.
+// numberText matches the text of a number. The reference takes more: signs, and points without
+// digits.
 var numberText = regexp.MustCompile(`^[0-9]+(\.[0-9]+)?([eE][+-]?[0-9]+)?$`)
 
 // reference reads text as parseFixed should, with big numbers.
@@ -30,7 +30,7 @@ func reference(text string) (units *big.Int, err error) {
 	if strings.HasPrefix(exponent, "-") {
 		e.Neg(e)
 	}
-	switch { // of at most 64 characters it can be nothing else
+	switch { // a text of at most 64 characters has no other fault
 	case e.Cmp(big.NewInt(1000)) > 0:
 		return nil, ErrRange
 	case e.Cmp(big.NewInt(-1000)) < 0:
@@ -46,8 +46,8 @@ func reference(text string) (units *big.Int, err error) {
 	return units, nil
 }
 
-// Text is read as the oracle reads it, and what was read is written in one form, which reads the
-// same.
+// Text is read as the oracle reads it. A number that was read is written in one form, which reads
+// the same.
 func FuzzParse(f *testing.F) {
 	for _, s := range []string{"", "0", "1", "0.00000001", "92233720368.54775807",
 		"92233720368.54775808", "1e-7", "1E+3", "0e99999", "1e99999", "1e-99999", "00.10",

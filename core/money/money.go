@@ -26,7 +26,7 @@ type Amount int64
 //tidy:keep Times returns it
 type Value struct{ u uint128 }
 
-// A Balance is what an account holds or reserves of one currency, in units of 1e-16.
+// A Balance is an account's money of one currency, or a reserve of it, in units of 1e-16.
 type Balance struct{ u uint128 }
 
 // A Total is a sum of Amounts, in units of 1e-8.
@@ -38,11 +38,11 @@ const (
 	MaxPrice  = Price(math.MaxInt64)
 )
 
-// MaxSupply bounds what may ever be deposited of one currency: 2^120 units of 1e-16, about 1.3e20
+// MaxSupply bounds the sum of all deposits of one currency: 2^120 units of 1e-16, about 1.3e20
 // coins. Every balance and every sum of balances stays below it, eight bits away from overflow.
 var MaxSupply = Balance{uint128{hi: 1 << 56}}
 
-// Times is price x amount, exactly. Both must be at least 0.
+// Times returns price x amount, exactly. Both must be at least 0.
 func (p Price) Times(a Amount) Value {
 	if p < 0 || a < 0 {
 		panic("BUG: a price or an amount is negative")
@@ -51,7 +51,7 @@ func (p Price) Times(a Amount) Value {
 	return Value{uint128{hi, lo}}
 }
 
-// Balance is the amount in the units of a balance.
+// Balance returns the amount in the units of a balance.
 func (a Amount) Balance() Balance {
 	if a < 0 {
 		panic("BUG: an amount is negative")
@@ -60,7 +60,7 @@ func (a Amount) Balance() Balance {
 	return Balance{uint128{hi, lo}}
 }
 
-// Total is the amount as a sum of one.
+// Total returns the amount as a sum of one.
 func (a Amount) Total() Total {
 	if a < 0 {
 		panic("BUG: an amount is negative")
@@ -81,46 +81,46 @@ func fits(v int64, decimals int) bool {
 	return v%int64(pow10[FixedDecimals-max(decimals, 0)]) == 0
 }
 
-// Balance is the value as a balance of the quote currency; the units are the same.
+// Balance returns the value as a balance of the quote currency; the units are the same.
 func (v Value) Balance() Balance { return Balance(v) }
 
-// Add is b + c.
+// Add returns b + c.
 func (b Balance) Add(c Balance) Balance { return Balance{b.u.add(c.u)} }
 
-// Sub is b - c; c must not be above b.
+// Sub returns b - c; c must not be above b.
 func (b Balance) Sub(c Balance) Balance { return Balance{b.u.sub(c.u)} }
 
-// Cmp is -1, 0 or 1 as b is below, equal to or above c.
+// Cmp returns -1, 0 or 1 as b is below, equal to or above c.
 func (b Balance) Cmp(c Balance) int { return b.u.cmp(c.u) }
 
 // IsZero reports whether the balance is 0.
 func (b Balance) IsZero() bool { return b.u == uint128{} }
 
-// Bits are the high and the low 64 bits, for encodings.
+// Bits returns the high and the low 64 bits, for encodings.
 func (b Balance) Bits() (hi, lo uint64) { return b.u.hi, b.u.lo }
 
-// BalanceFromBits is the inverse of Balance.Bits.
+// BalanceFromBits returns the balance with these Bits.
 func BalanceFromBits(hi, lo uint64) Balance { return Balance{uint128{hi, lo}} }
 
-// Add is t + a.
+// Add returns t + a.
 func (t Total) Add(a Amount) Total { return Total{t.u.add(a.Total().u)} }
 
-// Sub is t - a; a must not be above t.
+// Sub returns t - a; a must not be above t.
 func (t Total) Sub(a Amount) Total { return Total{t.u.sub(a.Total().u)} }
 
-// Plus is t + s.
+// Plus returns t + s.
 func (t Total) Plus(s Total) Total { return Total{t.u.add(s.u)} }
 
-// Cmp is -1, 0 or 1 as t is below, equal to or above s.
+// Cmp returns -1, 0 or 1 as t is below, equal to or above s.
 func (t Total) Cmp(s Total) int { return t.u.cmp(s.u) }
 
 // IsZero reports whether the total is 0.
 func (t Total) IsZero() bool { return t.u == uint128{} }
 
-// Bits are the high and the low 64 bits, for encodings.
+// Bits returns the high and the low 64 bits, for encodings.
 func (t Total) Bits() (hi, lo uint64) { return t.u.hi, t.u.lo }
 
-// TotalFromBits is the inverse of Total.Bits.
+// TotalFromBits returns the total with these Bits.
 func TotalFromBits(hi, lo uint64) Total { return Total{uint128{hi, lo}} }
 
 // uint128 is an unsigned 128-bit number with checked arithmetic.

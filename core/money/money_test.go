@@ -147,7 +147,7 @@ func TestEdgesOf128Bits(t *testing.T) {
 	}
 }
 
-// exact is a total as an arbitrary-precision decimal.
+// exact returns a total as an arbitrary-precision decimal.
 func exact(t Total) decimal.Decimal { return t.u.decimal(FixedDecimals) }
 
 func mustPanic(t *testing.T, f func()) {

@@ -26,9 +26,9 @@ func (r Rate) Append(dst []byte) []byte { return Amount(r).Append(dst) }
 
 func (r Rate) String() string { return string(r.Append(nil)) }
 
-// FeeRoundedUp is the fee on what is received, in its units of 1e-16, rounded up to a whole unit:
-// in favour of the house, and never above what is received. It is the only place where money is
-// rounded.
+// FeeRoundedUp returns the fee on received money, in its units of 1e-16. The fee is rounded up to a
+// whole unit, in favour of the house, and is never above the received money. No other function
+// rounds money.
 func (r Rate) FeeRoundedUp(received Balance) Balance {
 	if r > MaxRate {
 		panic("BUG: a rate above 1")

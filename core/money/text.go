@@ -7,8 +7,7 @@ import (
 	"strconv"
 )
 
-// What can be wrong with the text of a number. The texts are complete sentences for the one who
-// sent it.
+// The faults of a number's text. Each is a complete sentence for the sender.
 //
 //lint:file-ignore ST1005 these texts are shown to clients as they are
 var (
@@ -17,7 +16,7 @@ var (
 	ErrRange     = errors.New("The number is too large.")
 )
 
-// maxText bounds the text of a number. Longer text is not a number anybody means.
+// maxText bounds the text of a number. A longer text is an error or an attack.
 const maxText = 64
 
 var pow10 = [20]uint64{1, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9, 1e10, 1e11, 1e12, 1e13, 1e14,

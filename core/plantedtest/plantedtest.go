@@ -19,9 +19,9 @@ import (
 	"testing"
 )
 
-// A Fault is a mistake that somebody could make: in a file, named from the module's root, the old
-// text becomes the new one, in which FAULT is true while this fault is planted. The old text is
-// there exactly once. A script of Redis is such a file, too.
+// A Fault is a possible mistake in a file, named from the module's root. The old text becomes the
+// new one, in which FAULT is true while this fault is planted. The old text is there exactly once.
+// A script of Redis is such a file, too.
 type Fault struct{ Name, File, Old, New string }
 
 // scripts makes the scripts of Redis from their files.
@@ -71,7 +71,7 @@ func Lua() string { return fmt.Sprintf("local planted = %q\n", fault) }
 	return overlay
 }
 
-// planted are the files with all faults.
+// planted returns the files with all faults.
 func planted(t *testing.T, root string, faults []Fault) map[string]string {
 	t.Helper()
 	files := map[string]string{}
@@ -113,7 +113,7 @@ func planted(t *testing.T, root string, faults []Fault) map[string]string {
 	return files
 }
 
-// anySpace matches a text whose spaces and lines may be others.
+// anySpace matches a text with any other spaces and line breaks between its words.
 func anySpace(text string) *regexp.Regexp {
 	var pattern strings.Builder
 	for i, word := range strings.Fields(text) {
@@ -136,18 +136,19 @@ func Build(t *testing.T, root, overlay, pkg, binary string) {
 	}
 }
 
-// The words of what is no finding of a test.
+// These outputs are no findings of a test.
 var (
 	hung = []byte("panic: test timed out after")
-	// setUp is what a test says whose Redis or machine failed, and not the code.
+	// setUp matches the output of a test whose Redis or machine failed, and not the code.
 	setUp = regexp.MustCompile(`redis-server is not installed|redis-server ended at start|` +
 		`redis-server did not answer|redis-server --version|no free port was found|` +
 		`too many open files|cannot allocate memory`)
 	failure = regexp.MustCompile(`(?m)^ +\w+\.go:\d+: .*|^panic: .*|^fatal error: .*`)
 )
 
-// Finding is what a test said first against the code, of the output of a run of it alone, with
-// -test.v. The error says why this run has found nothing: it hung, or something else failed.
+// Finding returns a test's first complaint about the code, from the output of a run of that test
+// alone with -test.v. The error gives the reason why this run has found nothing: it hung, or its
+// set-up failed.
 func Finding(out []byte, test string) (string, error) {
 	if bytes.Contains(out, hung) {
 		return "", errors.New("it hung, or was too slow")

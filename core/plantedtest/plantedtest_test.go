@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// What a run must say before it counts as one that has found a fault.
+// A run counts as a finding only with these outputs.
 func TestOnlyTheTestsOwnFailureIsAFinding(t *testing.T) {
 	const run, fail = "=== RUN   TestA\n=== RUN   TestA/one_part\n", "    --- FAIL: " +
 		"TestA/one_part (0.00s)\n"

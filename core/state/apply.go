@@ -10,8 +10,8 @@ import (
 	"exchange/core/trading"
 )
 
-// Apply folds the next record, the one with sequence Seq()+1, and says in e what changed. After an
-// error the state is not to be used any more: the record does not fit, and part of it may be
+// Apply folds the next record, which has sequence Seq()+1, and writes its effects into e. After an
+// error the state must not be used any more: the record does not fit, and part of it may be
 // applied.
 func (s *State) Apply(r *event.Record, e *Effects) error {
 	e.Settlements, e.Closed, e.Withdraw = nil, e.Closed[:0], nil
@@ -40,7 +40,7 @@ func (s *State) apply(r *event.Record, e *Effects) error {
 	case event.KindHistory:
 		return s.newHistory(r)
 	}
-	// What is left moves money or uses a nonce.
+	// The other kinds move money or use a nonce.
 	p := s.Pair(r.Pair)
 	var err error
 	switch r.Kind {
@@ -124,8 +124,8 @@ func (s *State) pair(p *event.Pair) error {
 	return nil
 }
 
-// newKey takes a key in, or one that is there under another seal: everything else of it stays as it
-// was.
+// newKey adds a key, or replaces the seal of a known key. Everything else of a known key must be
+// unchanged.
 func (s *State) newKey(k *event.Key) error {
 	if known := s.key(k.Number); known != nil && !known.Revoked && known.SealedBy != k.SealedBy &&
 		known.Account == k.Account && known.Key.Key == k.Key &&
@@ -179,7 +179,7 @@ func (s *State) deposit(d *event.Deposit) error {
 	return nil
 }
 
-// begin checks what every record of a pair has in common: its account, nonce, id and time.
+// begin checks the parts that all records of a pair share: account, nonce, id and time.
 func (s *State) begin(p *Pair, timeUs int64, id uint64, account, key uint32,
 	nonce uint64) (*Account, error) {
 	a := s.Account(account)
@@ -284,7 +284,7 @@ func (s *State) order(p *Pair, r *event.Record, e *Effects) error {
 	return nil
 }
 
-// possible checks what an order says of itself alone.
+// possible checks an order by itself, without the book.
 func (s *State) possible(o *event.Order) error {
 	switch {
 	case o.Price < 1 || o.Amount < 1 || o.Side != trading.Buy && o.Side != trading.Sell:
@@ -307,12 +307,13 @@ func outside(side trading.Side, price, limit money.Price) bool {
 	return price < limit
 }
 
-// checkFees refuses a fee for nobody, and one above what it is taken from.
+// checkFees refuses a fee without a fee account, and a fee above the money that it is taken from.
 func checkFees(o *event.Order, t *event.Trade) error {
 	if t.TakerFee.IsZero() && t.MakerFee.IsZero() {
 		return nil
 	}
-	taker, maker := t.Amount.Balance(), t.Price.Times(t.Amount).Balance() // what they receive
+	// money that each side receives
+	taker, maker := t.Amount.Balance(), t.Price.Times(t.Amount).Balance()
 	if o.Side == trading.Sell {
 		taker, maker = maker, taker
 	}

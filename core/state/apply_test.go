@@ -13,8 +13,8 @@ import (
 
 const coin = 100_000_000
 
-// small is a state to break: alice (1) has sell orders 1 and 2 of 1 BTC at 10 and 11 USD, bob (2) a
-// buy order 3 of 2 BTC at 9 USD; a trade of order 4 took half of order 1.
+// small returns a state to break. Alice (1) has sell orders 1 and 2 of 1 BTC at 10 and 11 USD, and
+// bob (2) a buy order 3 of 2 BTC at 9 USD. A trade of order 4 took half of order 1.
 func small() *State {
 	s, t := New(), must{}
 	apply(t, s, founding()...)
@@ -55,8 +55,8 @@ type must struct{}
 func (must) Helper()                           {}
 func (must) Fatalf(format string, args ...any) { panic(strings.TrimSpace(format)) }
 
-// buy is an order of bob's that fits small: it takes what is left of order 1 and rests with half a
-// coin.
+// buy returns an order of bob's that fits small: it takes the rest of order 1, and rests with half
+// a coin.
 func buy() event.Record {
 	return event.Record{Kind: event.KindOrder, Pair: 1, TimeUs: 40,
 		Order: event.Order{ID: 5, Account: 2, Side: trading.Buy, Price: 10 * coin, Amount: coin,

@@ -11,11 +11,11 @@ import (
 
 // Check looks at the whole state and reports the first money invariant that does not hold:
 //
-//   - per currency, the balances of all accounts (fees are an account's) are deposits - withdraws
-//   - per account and currency, 0 <= reserve <= balance, and reserve is what its open orders and
-//     pending withdraws hold
+//   - per currency, the balances of all accounts (fees are an account's) are deposits - withdrawals
+//   - per account and currency, 0 <= reserve <= balance, and reserve is the sum that its open
+//     orders and pending withdrawals hold
 //   - an account's open orders are exactly its orders in the books, and no book is crossed
-//   - an account's withdraws are exactly the pending ones that are its
+//   - an account's withdrawals are exactly its pending ones
 func (s *State) Check() error {
 	sums := make([]money.Balance, len(s.currencies))
 	// reserves derived from books and withdraws
@@ -122,7 +122,8 @@ func (s *State) Check() error {
 	return nil
 }
 
-// hold adds to what is held of an account; false if it is more than there can be.
+// hold adds to the money that an account's orders and withdrawals hold. It returns false on an
+// impossible sum.
 func hold(held map[uint32]*ledger.Wallet, account uint32, currency uint16,
 	need money.Balance) bool {
 	w := held[account]

@@ -13,8 +13,8 @@ import (
 	"exchange/core/trading"
 )
 
-// A decider is the obvious deciding side: it has books and a world of its own, looks at the state
-// for what is available, and makes the records of a valid history one by one.
+// A decider is the obvious deciding side. It has books and a world of its own, looks at the state
+// for available money, and makes the records of a valid history one by one.
 type decider struct {
 	s      *State
 	books  []*matching.Book
@@ -25,7 +25,7 @@ type decider struct {
 	trades uint64
 	names  int
 	drawn  uint64            // the newest id of a withdraw
-	behind []uint64          // ids of withdraws whose records come later than those of higher ones
+	behind []uint64          // ids of withdrawals whose records come later than those of higher ids
 	newest map[uint32]uint64 // the newest id of a withdraw by account
 }
 
@@ -33,7 +33,7 @@ func newDecider(s *State, pick func(n int) int) *decider {
 	return &decider{s: s, world: newWorld(), pick: pick, timeUs: 1000, newest: map[uint32]uint64{}}
 }
 
-// founding are the records that every history begins with: three currencies, two pairs, three
+// founding returns the records that every history begins with: three currencies, two pairs, three
 // accounts.
 func founding() []event.Record {
 	return []event.Record{
@@ -192,7 +192,8 @@ func (d *decider) order(r event.Record) event.Record {
 }
 
 func (d *decider) charge(pair uint16, o *event.Order, t *event.Trade) {
-	taker, maker := t.Amount.Balance(), t.Price.Times(t.Amount).Balance() // what they receive
+	// money that each side receives
+	taker, maker := t.Amount.Balance(), t.Price.Times(t.Amount).Balance()
 	if o.Side == trading.Sell {
 		taker, maker = maker, taker
 	}
@@ -216,8 +217,8 @@ func (d *decider) withdraw(r event.Record) event.Record {
 	return r
 }
 
-// drawID is an id that grows within the account: of two accounts' neighbours, the higher may come
-// first.
+// drawID returns an id that grows within the account: of two accounts' neighbours, the higher may
+// come first.
 func (d *decider) drawID(account uint32) (id uint64) {
 	if len(d.behind) > 0 && d.behind[0] > d.newest[account] && d.pick(2) == 0 {
 		id, d.behind = d.behind[0], d.behind[1:]
@@ -233,7 +234,7 @@ func (d *decider) drawID(account uint32) (id uint64) {
 	return id
 }
 
-// move is the next step of any pending withdraw.
+// move returns the next step of any pending withdraw.
 func (d *decider) move(r event.Record) event.Record {
 	if len(d.world.withdraws) == 0 {
 		return d.withdraw(r)
@@ -261,7 +262,7 @@ func (d *decider) move(r event.Record) event.Record {
 	return r
 }
 
-// code is a wrong or an old one, for any withdraw that is to be confirmed.
+// code returns a wrong or an old one, for any withdraw that is to be confirmed.
 func (d *decider) code(r event.Record) event.Record {
 	var list []Withdraw
 	for _, w := range d.world.withdraws {
@@ -283,7 +284,7 @@ func (d *decider) code(r event.Record) event.Record {
 	return r
 }
 
-// mailed is any mail of the outbox: an older one may be tried again.
+// mailed returns any mail of the outbox: an older one may be tried again.
 func (d *decider) mailed(r event.Record) event.Record {
 	if len(d.world.mails) == 0 {
 		return d.withdraw(r)
@@ -294,7 +295,7 @@ func (d *decider) mailed(r event.Record) event.Record {
 	return r
 }
 
-// operate is what an operator decides: n says on what.
+// operate returns an operator's decision; n chooses its subject.
 func (d *decider) operate(r event.Record, n int) event.Record {
 	switch n % 4 {
 	case 0:
@@ -338,14 +339,14 @@ func apply(t tester, s *State, records ...event.Record) (e Effects) {
 	return e
 }
 
-// drawHistory is a valid history of n records behind the founding ones.
+// drawHistory returns a valid history of n records behind the founding ones.
 func drawHistory(t *rapid.T, n int, each func(s *State, d *decider, r *event.Record,
 	e *Effects)) []event.Record {
 	records, _ := drawDecider(t, n, each)
 	return records
 }
 
-// drawDecider is drawHistory with the decider that made it, who can go on.
+// drawDecider returns drawHistory with its decider, which can go on.
 func drawDecider(t *rapid.T, n int, each func(s *State, d *decider, r *event.Record,
 	e *Effects)) ([]event.Record, *decider) {
 	s := New()

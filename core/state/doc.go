@@ -1,18 +1,29 @@
 // Package state is the fold: the committed state of one engine, built by applying the records of
 // its journal one by one, and nothing else.
 //
-// It is the same code that runs at recovery and behind every release, so each snapshot is a proof
-// that replay works. It decides nothing: a record says what happened, and Apply checks that it fits
-// what is known (a maker stands first in its queue, a wallet has what it pays, ids grow). An error
-// from Apply means that the journal or the program is wrong.
+// The same code runs at recovery and behind every release, so each snapshot is a proof that replay
+// works. A state decides nothing. Apply checks that a record fits the state: a maker is first in
+// its queue, a wallet has the money that it pays, ids grow. An error from Apply means that the
+// journal or the program is wrong.
 //
 //	s := state.New()
 //	for each record, in sequence order {
-//		err := s.Apply(&record, &effects)   // effects: what a projection has to write
+//		err := s.Apply(&record, &effects)   // effects: the changes that a projection writes
 //	}
 //	image := s.AppendTo(nil)                // deterministic: equal states have equal images
 //	s, err = state.Decode(image)
 //	err = s.Check()                         // the money invariants, over everything
 //
-// One goroutine owns a State. There is no clock, no I/O and no configuration in here.
+// One goroutine owns a State. The package uses no clock, no I/O and no configuration.
+//
+//	state.go     the types, and look-ups by number and name
+//	fold.go      batches of records onto a state
+//	apply.go     records of accounts, keys, deposits, orders and cancels
+//	withdraw.go  records of withdrawals and their codes
+//	operate.go   records of operators' decisions
+//	outbox.go    the mails to be sent
+//	history.go   a new history, and how it renews codes
+//	trades.go    the count of each account's trades
+//	check.go     the money invariants
+//	image.go     a state as bytes
 package state

@@ -10,8 +10,8 @@ import (
 // engine, a recovery, a look at a store and an audit all fold with it. One goroutine owns it.
 type Fold struct {
 	State *State
-	// Note is called behind each record that was applied, with what the record did; nil: nothing is
-	// called. Both arguments are valid during the call.
+	// Note is called after each record was applied, with the record's effects. Both arguments are
+	// valid during the call. nil: no function is called.
 	Note func(*event.Record, *Effects)
 
 	record  event.Record

@@ -8,8 +8,8 @@ import (
 	"exchange/core/event"
 )
 
-// History is the id of the history that this state is of; zero before the first record, and of a
-// state that is restored and was not served since.
+// History returns the id of the state's history. It is zero before the first record, and in a
+// restored state that was not served since.
 func (s *State) History() event.HistoryID { return s.history }
 
 // ForgetHistory takes the history's id out of a state that goes into another store: its first start
@@ -17,8 +17,8 @@ func (s *State) History() event.HistoryID { return s.history }
 func (s *State) ForgetHistory() { s.history = event.HistoryID{} }
 
 // newHistory names the history that begins here. Codes that were mailed before it expire. A code
-// whose mail still waits is made anew, because the mailer makes the text of a mail when it sends
-// it: by then the code of the earlier history would be of no use.
+// whose mail still waits is made anew, because the mailer writes a mail's text when it sends the
+// mail. By then the code of the earlier history would be void.
 func (s *State) newHistory(r *event.Record) error {
 	if r.History.IsZero() || r.History == s.history {
 		return errors.New("a history begins without an id, or with the one that it has")

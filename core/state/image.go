@@ -17,10 +17,11 @@ import (
 	"exchange/core/trading"
 )
 
-// The image of a state: a head with the history's id, then currencies, accounts, keys, pending
-// withdraws, mails, maintenance, and pairs with their markets and books, the lists as a count and
-// that many entries, in order of their numbers. Numbers are uvarints, texts have their length
-// before them. What follows from the rest (names, open orders by account) is not stored.
+// The image of a state begins with a head that has the history's id. It goes on with currencies,
+// accounts, keys, pending withdrawals, mails, maintenance, and pairs with their markets and books.
+// A list is a count and that many entries, in order of their numbers. Numbers are uvarints, and
+// texts have their length before them. Derived indexes (names, open orders by account) are not
+// stored.
 const (
 	imageMagic   = "exchange state\n"
 	imageVersion = 6
@@ -29,8 +30,7 @@ const (
 // ErrImage is wrapped by every error of Decode.
 var ErrImage = errors.New("damaged or unknown snapshot")
 
-// ErrImageVersion is wrapped, beside ErrImage, for an image of a version that this program does not
-// know.
+// ErrImageVersion is wrapped, beside ErrImage, for an image of an unknown version.
 var ErrImageVersion = errors.New("unknown version")
 
 // AppendTo writes the whole state behind dst. Equal states have equal images.
@@ -64,7 +64,7 @@ func (s *State) AppendTo(dst []byte) []byte {
 	return w
 }
 
-// Hash is a digest of the whole state: equal for equal states, and only for them.
+// Hash returns a digest of the whole state: equal for equal states, and only for them.
 func (s *State) Hash() [sha256.Size]byte { return sha256.Sum256(s.AppendTo(nil)) }
 
 type writer []byte
@@ -171,7 +171,7 @@ func (w *writer) pair(p *Pair, accounts []*Account) {
 	}
 }
 
-// Decode is the inverse of AppendTo.
+// Decode reads a state that AppendTo wrote.
 func Decode(image []byte) (s *State, err error) {
 	head := len(imageMagic) + 1
 	if len(image) < head || !bytes.HasPrefix(image, []byte(imageMagic)) {
@@ -228,7 +228,7 @@ func Decode(image []byte) (s *State, err error) {
 	return s, nil
 }
 
-// A reader reads an image. At the first thing that does not fit it keeps why, and reads zeros.
+// A reader reads an image. At the first fault it keeps the reason, and reads zeros from then on.
 type reader struct {
 	b   []byte
 	err string
@@ -251,7 +251,7 @@ func (r *reader) uint() uint64 {
 	return v
 }
 
-// count is the number of entries that follow; each takes at least a byte.
+// count returns the number of entries that follow; each takes at least a byte.
 func (r *reader) count() int {
 	n := r.uint()
 	if n > uint64(len(r.b)) {
@@ -261,8 +261,8 @@ func (r *reader) count() int {
 	return int(n)
 }
 
-// entries numbers the entries that follow, and ends behind the first that does not fit: an image of
-// a few bytes cannot make a state of many entries.
+// entries numbers the entries that follow, and ends behind the first that does not fit. So an image
+// of a few bytes cannot make a state of many entries.
 func (r *reader) entries(yield func(int) bool) {
 	n := r.count()
 	for i := 0; i < n && r.err == "" && yield(i); i++ {
@@ -440,7 +440,7 @@ func (r *reader) withdraws(s *State) {
 	}
 }
 
-// checkMail holds what bounds the outbox.
+// checkMail checks a mail against the bounds of the outbox.
 func (r *reader) checkMail(s *State, m *Mail) {
 	if m.Withdraw.Status == event.WithdrawRefused {
 		if own := s.Account(m.Withdraw.Account).rare; own != nil && len(own.notices) >= maxNotices {
@@ -488,7 +488,7 @@ func (r *reader) key(s *State) {
 	}
 }
 
-// An openOrder is one that was read from a book, for the list of its account.
+// An openOrder is an order of a book that was read, for the list of its account.
 type openOrder struct {
 	id   uint64
 	pair uint16

@@ -21,8 +21,8 @@ import (
 	"exchange/core/money"
 )
 
-// oneOfEach is small with a revoked key, another one and a cancel: every field of an image is in
-// use.
+// oneOfEach returns small with a revoked key, another one and a cancel: every field of an image is
+// in use.
 func oneOfEach() *State {
 	s := small()
 	second := s.keys[0].Key
@@ -36,7 +36,8 @@ func oneOfEach() *State {
 	return s
 }
 
-// everything is oneOfEach with withdraws in all their states, mails, and what operators can decide.
+// everything returns oneOfEach with withdrawals in all their states, mails, and decisions of
+// operators.
 func everything() *State {
 	s := oneOfEach()
 	asks := func(id uint64, account uint32, currency uint16, amount money.Amount, timeUs int64,
@@ -186,8 +187,7 @@ func usable(t *testing.T, image []byte) {
 	}
 }
 
-// endEverything takes what is pending to its end, as far as it fits: after an error a state is not
-// used.
+// endEverything ends all that is pending, as far as it fits. After an error a state is not used.
 func endEverything(s *State) {
 	var records []event.Record
 	for _, id := range slices.Sorted(maps.Keys(s.withdraws)) {
@@ -238,7 +238,7 @@ func TestAnyChangedByteIsRefusedOrMakesAUsableState(t *testing.T) {
 	}
 }
 
-// impossible spoils a state, whose image Decode must refuse then.
+// impossible spoils a state whose image Decode must refuse.
 func impossible(t *testing.T, what string, s *State, spoil func(s *State), text string) {
 	t.Helper()
 	spoil(s)
@@ -439,8 +439,8 @@ func TestAnImageOfAReserveThatNothingExplainsDoesNotPassTheCheck(t *testing.T) {
 		"all balances of USD are 70, ")
 }
 
-// What comes and goes for ever leaves next to nothing behind: nothing of a deposit but the width of
-// a number, and of a revoked key its account and its name.
+// Objects that come and go leave next to nothing behind. A deposit leaves the width of a number,
+// and a revoked key its account and its name.
 func TestDepositsAndRevokedKeysDoNotGrowTheImage(t *testing.T) {
 	const n = 10_000
 	s := small()
@@ -519,7 +519,7 @@ func TestHugeCountsInAnImageTakeNoMemory(t *testing.T) {
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
 	tries := uint64(0)
-	// What claims an entry for each byte: currencies, accounts, keys, withdraws, mails,
+	// These images claim an entry for each byte: currencies, accounts, keys, withdrawals, mails,
 	// maintenance, its message, or pairs.
 	for lists := range 8 {
 		w := writer(append([]byte(imageMagic), imageVersion))

@@ -7,7 +7,7 @@ import (
 	"exchange/core/money"
 )
 
-// operate applies what an operator decided, and what became of a mail: records that move no money.
+// operate applies an operator's decision, or the outcome of a mail: records that move no money.
 func (s *State) operate(r *event.Record) error {
 	switch r.Kind {
 	case event.KindMailed:

@@ -84,7 +84,7 @@ func TestOnAHaltedPairOrdersAreCancelledAndNoneIsAccepted(t *testing.T) {
 
 	s = small()
 	apply(t, s, halt(1, true), cancelOf1(), halt(1, false))
-	r := buy() // rests now: what it would have taken is cancelled
+	r := buy() // rests now, and would otherwise take: cancelled
 	r.Order.ID, r.Order.Trades, r.Order.Remaining = 6, nil, r.Order.Amount
 	apply(t, s, r)
 	if s.Pair(1).Halted || s.Pair(1).Book.Len() != 3 {
@@ -197,7 +197,7 @@ func TestMailsLeaveTheOutboxInAnyOrderAndTheirIDsAreNotGivenAgain(t *testing.T) 
 	}
 }
 
-// What was in e before must not show.
+// Values of an earlier record in e must not show.
 func TestWhatOperatorsDecideMovesNoMoneyAndNoOrder(t *testing.T) {
 	s := asked()
 	var e Effects

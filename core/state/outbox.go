@@ -7,27 +7,26 @@ import (
 	"exchange/core/event"
 )
 
-// A Mail is one that is to be sent about a withdraw: with its code, or that it was refused.
+// A Mail is a mail to be sent about a withdrawal: with its code, or about its refusal.
 type Mail struct {
 	ID       uint64
 	TimeUs   int64
-	Withdraw Withdraw // as it was when the mail was written
+	Withdraw Withdraw // the withdrawal when the mail was written
 }
 
-// maxNotices is how many mails about refused withdraws wait for one account at most. One more takes
-// the place of the oldest.
+// maxNotices is how many mails about refused withdrawals wait for one account at most. One more
+// replaces the oldest.
 const maxNotices = 100
 
-// An outbox has the mails that are to be sent. It is bounded: there is at most one mail with a code
-// for each withdraw that is to be confirmed, and none for any other, and at most maxNotices of
-// refusals for each account.
+// An outbox has the mails to be sent. It is bounded. There is at most one mail with a code for each
+// withdrawal that is to be confirmed, and at most maxNotices of refusals for each account.
 type outbox struct {
 	mails map[uint64]*Mail
 	order []uint64          // ids, oldest first; of some the mail is gone
-	codes map[uint64]uint64 // the mail with a withdraw's code, by withdraw
+	codes map[uint64]uint64 // id of the mail with a withdrawal's code, by the withdrawal's id
 }
 
-// outboxSlack is how many ids of mails that are gone are kept beside as many as there are mails.
+// outboxSlack is how many ids of removed mails may be kept beyond the number of mails.
 const outboxSlack = 64
 
 func (o *outbox) put(m *Mail) {
@@ -41,7 +40,7 @@ func (o *outbox) put(m *Mail) {
 	}
 }
 
-// remove takes a mail out; nil if it is not there.
+// remove takes a mail out and returns it; nil: there is no such mail.
 func (o *outbox) remove(id uint64) *Mail {
 	m := o.mails[id]
 	if m == nil {
@@ -57,7 +56,7 @@ func (o *outbox) remove(id uint64) *Mail {
 	return m
 }
 
-// after are the mails with a higher id, oldest first.
+// after yields the mails with a higher id, oldest first.
 func (o *outbox) after(id uint64) iter.Seq[*Mail] {
 	return func(yield func(*Mail) bool) {
 		first, found := slices.BinarySearch(o.order, id)
@@ -72,16 +71,16 @@ func (o *outbox) after(id uint64) iter.Seq[*Mail] {
 	}
 }
 
-// Mails is how many mails are to be sent.
+// Mails returns the number of mails to be sent.
 func (s *State) Mails() int { return len(s.outbox.mails) }
 
-// Mail is the one with that id that is to be sent, nil if there is none. Read only.
+// Mail returns the mail with that id that is to be sent, nil if there is none. Read only.
 func (s *State) Mail(id uint64) *Mail { return s.outbox.mails[id] }
 
-// MailsAfter are the mails with a higher id that are to be sent, oldest first. Read only.
+// MailsAfter yields the mails with a higher id that are to be sent, oldest first. Read only.
 func (s *State) MailsAfter(id uint64) iter.Seq[*Mail] { return s.outbox.after(id) }
 
-// mail writes one about a withdraw: its newest code, or that it was refused.
+// mail writes a mail about a withdrawal: its newest code, or its refusal.
 func (s *State) mail(timeUs int64, w *Withdraw) {
 	s.unmail(s.outbox.codes[w.ID])
 	s.lastMail++
@@ -99,8 +98,7 @@ func (s *State) post(m *Mail) {
 	}
 }
 
-// unmail takes a mail out: it was sent, given up, or is of no use any more. One that is not there
-// is gone already.
+// unmail takes a mail out, because it was sent, given up, or superseded. An unknown id is ignored.
 func (s *State) unmail(id uint64) {
 	m := s.outbox.remove(id)
 	if m == nil || m.Withdraw.Status == event.WithdrawNew {

@@ -86,7 +86,7 @@ func TestMailsAfterAnIDAreInOrder(t *testing.T) {
 	}
 }
 
-// What a mail costs does not depend on how many others there are.
+// The cost of a mail does not depend on the number of the others.
 func BenchmarkMailed(b *testing.B) {
 	s := small()
 	ask := event.Record{Kind: event.KindWithdraw, TimeUs: 50,

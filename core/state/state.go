@@ -36,8 +36,8 @@ type State struct {
 	settler ledger.Settler
 }
 
-// A Currency has its number (its place, from 1) and the totals that records moved over the border
-// of the exchange, summed independently of balances.
+// A Currency has its number (its place, from 1) and the sums of deposits and withdrawals over all
+// records, independently of balances.
 //
 //tidy:keep Currencies returns it
 type Currency struct {
@@ -53,17 +53,17 @@ type Pair struct {
 	Base      uint16
 	Quote     uint16
 	Book      *matching.Book
-	Market    market.Market // depth counter and what else the public sees
+	Market    market.Market // depth counter and the pair's other public values
 	lastOrder uint64        // highest order or cancel id: ids grow within a pair
 	lastTrade uint64
 	timeUs    int64 // of the pair's newest record
 	Halted    bool
 }
 
-// LastTimeUs is the time of the pair's newest record: a book's time never falls.
+// LastTimeUs returns the time of the pair's newest record: a book's time never falls.
 func (p *Pair) LastTimeUs() int64 { return p.timeUs }
 
-// LastTrade is the id of the pair's newest trade, 0 before the first.
+// LastTrade returns the id of the pair's newest trade, 0 before the first.
 func (p *Pair) LastTrade() uint64 { return p.lastTrade }
 
 // An Account has a wallet, open orders, and the client_order_ids it has used.
@@ -79,11 +79,11 @@ type Account struct {
 	rare      *rare    // nil for most: there are many accounts
 }
 
-// rare is what few accounts have.
+// rare has the parts of an account that few accounts have.
 type rare struct {
-	withdraws []*Withdraw         // pending, by id
-	fees      map[uint16]FeeRates // of its own, by pair
-	notices   []uint64            // mails that a withdraw was refused, by id; not sent yet
+	withdraws []*Withdraw         // pending withdrawals, by id
+	fees      map[uint16]FeeRates // own fees, by pair
+	notices   []uint64            // ids of mails about refused withdrawals that are to be sent
 }
 
 func (a *Account) own() *rare {
@@ -93,7 +93,7 @@ func (a *Account) own() *rare {
 	return a.rare
 }
 
-// Withdraws are the account's pending ones, oldest first. Read only.
+// Withdraws returns the account's pending withdrawals, oldest first. Read only.
 func (a *Account) Withdraws() []*Withdraw {
 	if a.rare == nil {
 		return nil
@@ -101,7 +101,7 @@ func (a *Account) Withdraws() []*Withdraw {
 	return a.rare.withdraws
 }
 
-// Fees are the account's own rates, by pair; nil if it has none. Read only.
+// Fees returns the account's own rates, by pair; nil if it has none. Read only.
 func (a *Account) Fees() map[uint16]FeeRates {
 	if a.rare == nil {
 		return nil
@@ -109,10 +109,10 @@ func (a *Account) Fees() map[uint16]FeeRates {
 	return a.rare.fees
 }
 
-// FeeRates are what the two sides of a trade pay of what they receive.
+// FeeRates are the rates that the two sides of a trade pay on the money that they receive.
 type FeeRates struct{ Maker, Taker money.Rate }
 
-// A Withdraw is money on its way out.
+// A Withdraw is a withdrawal: money on its way out.
 type Withdraw struct {
 	ID       uint64
 	Account  uint32
@@ -121,15 +121,15 @@ type Withdraw struct {
 	Status   uint8 // event.WithdrawNew or event.WithdrawVerified while it is pending
 	TimeUs   int64 // asked for
 	Address  string
-	Details  string // once it was refused, for its owner
+	Details  string // reason of a refusal, for the owner
 
-	Issue    uint32 // number of the code that counts, from 1
+	Issue    uint32 // number of the valid code, from 1
 	IssuedUs int64
 	Tries    uint32 // wrong codes so far, of all issues
-	Stale    bool   // the code that counts is of an earlier history: it has expired
-	// Renewed says that the history has made this code anew, because the mail with the one before
-	// was still in the outbox. That mail may have been sent all the same: the first code that does
-	// not fit counts as expired.
+	Stale    bool   // the valid code is of an earlier history: it has expired
+	// Renewed: the history has made this code anew, because the mail with the code before was still
+	// in the outbox. That mail may have been sent all the same. So the first code that does not fit
+	// counts as expired.
 	Renewed bool
 }
 
@@ -150,51 +150,51 @@ type Key struct {
 //
 //tidy:keep Effects has it
 type ClosedOrder struct {
-	trading.Order // Remaining is what was open when it closed
+	trading.Order // Remaining is the open amount when the order closed
 	Pair          uint16
-	Cancelled     bool // else it is done
+	Cancelled     bool // otherwise the order is done
 	ClosedUs      int64
 	ClientID      event.ClientID
 }
 
-// Effects is what one record changed, for whoever writes it down elsewhere. Apply overwrites it;
-// its slices are valid until the next Apply of the same State or with the same Effects.
+// Effects are the changes that one record made. Apply overwrites them; the slices are valid until
+// the next Apply of the same State or with the same Effects.
 type Effects struct {
-	Settlements []ledger.Settlement // the accounts whose wallets may have changed
+	Settlements []ledger.Settlement // settlements of the accounts whose wallets may have changed
 	Closed      []ClosedOrder
-	Withdraw    *Withdraw // one that came to its end
+	Withdraw    *Withdraw // withdrawal that came to its end; nil: none
 }
 
-// New is the state before the first record.
+// New returns the state before the first record.
 func New() *State {
 	return &State{names: map[string]uint32{}, keyNames: map[string]uint32{},
 		withdraws: map[uint64]*Withdraw{}, trades: []uint64{0}}
 }
 
-// Seq is the sequence of the last applied record.
+// Seq returns the sequence of the last applied record.
 func (s *State) Seq() uint64 { return s.seq }
 
-// TimeUs is the time of the newest record, 0 before the first.
+// TimeUs returns the time of the newest record, 0 before the first.
 func (s *State) TimeUs() int64 { return s.timeUs }
 
-// LastIDs are the highest ids given so far: to orders and cancels, to trades, to deposits.
+// LastIDs returns the highest ids given so far: to orders and cancels, to trades, to deposits.
 func (s *State) LastIDs() (order, trade, deposit uint64) {
 	return s.lastOrder, s.lastTrade, s.deposits
 }
 
-// Currencies are all currencies; the number of the first is 1. Read only.
+// Currencies returns all currencies; the number of the first is 1. Read only.
 func (s *State) Currencies() []Currency { return s.currencies }
 
-// Pairs are all pairs; the number of the first is 1. Read only.
+// Pairs returns all pairs; the number of the first is 1. Read only.
 func (s *State) Pairs() []*Pair { return s.pairs }
 
-// Accounts are all accounts; the id of the first is 1. Read only.
+// Accounts returns all accounts; the id of the first is 1. Read only.
 func (s *State) Accounts() []*Account { return s.accounts }
 
-// Keys are all API keys; the number of the first is 1. Read only.
+// Keys returns all API keys; the number of the first is 1. Read only.
 func (s *State) Keys() []*Key { return s.keys }
 
-// Pair is the pair with that number, nil if there is none.
+// Pair returns the pair with that number, nil if there is none.
 func (s *State) Pair(number uint16) *Pair {
 	if number == 0 || int(number) > len(s.pairs) {
 		return nil
@@ -202,7 +202,7 @@ func (s *State) Pair(number uint16) *Pair {
 	return s.pairs[number-1]
 }
 
-// Account is the account with that id, nil if there is none.
+// Account returns the account with that id, nil if there is none.
 func (s *State) Account(id uint32) *Account {
 	if id == 0 || int(id) > len(s.accounts) {
 		return nil
@@ -210,10 +210,10 @@ func (s *State) Account(id uint32) *Account {
 	return s.accounts[id-1]
 }
 
-// AccountByName is the account of that name, nil if there is none.
+// AccountByName returns the account of that name, nil if there is none.
 func (s *State) AccountByName(name string) *Account { return s.Account(s.names[name]) }
 
-// KeyByName is the API key with that public part, nil if there is none.
+// KeyByName returns the API key with that public part, nil if there is none.
 func (s *State) KeyByName(key string) *Key { return s.key(s.keyNames[key]) }
 
 func (s *State) key(number uint32) *Key {
@@ -223,19 +223,19 @@ func (s *State) key(number uint32) *Key {
 	return s.keys[number-1]
 }
 
-// Withdraw is the pending withdraw with that id, nil if there is none.
+// Withdraw returns the pending withdrawal with that id, nil if there is none.
 func (s *State) Withdraw(id uint64) *Withdraw { return s.withdraws[id] }
 
-// Withdraws are all pending withdraws. Read only.
+// Withdraws returns all pending withdrawals. Read only.
 func (s *State) Withdraws() map[uint64]*Withdraw { return s.withdraws }
 
-// LastWithdraw is the highest id given to a withdraw.
+// LastWithdraw returns the highest id given to a withdrawal.
 func (s *State) LastWithdraw() uint64 { return s.lastWithdraw }
 
-// Maintenance says whether the exchange is in maintenance, and what clients are told.
+// Maintenance reports whether the exchange is in maintenance, with the message for clients.
 func (s *State) Maintenance() event.Maintenance { return s.maintenance }
 
-// OpenOrder is an open order of an account; ok is false when it has no such open order.
+// OpenOrder returns an open order of an account; ok is false when it has no such open order.
 func (s *State) OpenOrder(a *Account, id uint64) (o trading.Order, pair *Pair, ok bool) {
 	if pair = s.Pair(a.Open.Pair(id)); pair == nil {
 		return o, nil, false

@@ -1,9 +1,9 @@
 package state
 
-// How many trades an account has had is more than the history keeps of them: who reads the history
-// finds out by it whether it is whole.
+// The history keeps fewer trades of an account than there were. With this count a reader of the
+// history finds out whether the history is whole.
 
-// countTrade counts one, once for an account that met itself.
+// countTrade counts one trade, once for an account that met itself.
 func (s *State) countTrade(taker, maker uint32) {
 	s.trades[0]++
 	s.trades[taker]++
@@ -12,6 +12,6 @@ func (s *State) countTrade(taker, maker uint32) {
 	}
 }
 
-// TradeCount is how many trades an account ever had as taker or maker, one with itself counted
-// once; account 0: how many there were in all.
+// TradeCount returns how many trades an account ever had as taker or maker; a trade with itself
+// counts once. For account 0 it returns the number of all trades.
 func (s *State) TradeCount(account uint32) uint64 { return s.trades[account] }

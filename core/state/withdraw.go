@@ -30,7 +30,7 @@ func (s *State) withdraw(r *event.Record) error {
 	return s.useNonce(w.Key, w.Account, w.Nonce)
 }
 
-// NewWithdraw is the withdraw that a record of one asks for.
+// NewWithdraw returns the withdrawal of a record that asks for one.
 func NewWithdraw(r *event.Record) *Withdraw {
 	w := &r.Withdraw
 	return &Withdraw{ID: w.ID, Account: w.Account, Currency: w.Currency, Amount: w.Amount,
@@ -45,7 +45,7 @@ func (s *State) pend(a *Account, w *Withdraw) {
 }
 
 // withdrawMoved follows the life cycle: New -> Verified -> Approved, and from the first two also
-// Refused or Cancelled. The money of a frozen account leaves only when the record says so.
+// Refused or Cancelled. The money of a frozen account leaves only when the record allows it.
 func (s *State) withdrawMoved(r *event.Record, e *Effects) error {
 	m := &r.WithdrawMoved
 	w := s.withdraws[m.ID]
@@ -80,7 +80,7 @@ func (s *State) withdrawMoved(r *event.Record, e *Effects) error {
 	return s.useNonce(m.Key, m.Account, m.Nonce)
 }
 
-// Follows reports whether a withdraw may go from one status to another.
+// Follows reports whether a withdrawal may go from one status to another.
 func Follows(from, to uint8) bool {
 	switch to {
 	case event.WithdrawVerified:
@@ -99,14 +99,14 @@ func (s *State) unpend(w *Withdraw) {
 	own.withdraws = slices.DeleteFunc(own.withdraws, func(o *Withdraw) bool { return o.ID == w.ID })
 }
 
-// Reissue makes a new code count from a time on.
+// Reissue makes a new code valid from a time on.
 func (w *Withdraw) Reissue(timeUs int64) {
 	w.Issue++
 	w.IssuedUs, w.Stale, w.Renewed = timeUs, false, false
 }
 
-// codeRefused counts a wrong code, or makes a new one count because the last is too old or of an
-// earlier history.
+// codeRefused counts a wrong code, or makes a new one valid because the last one is too old or of
+// an earlier history.
 func (s *State) codeRefused(r *event.Record) error {
 	c := &r.CodeRefused
 	w := s.withdraws[c.Withdraw]

@@ -11,8 +11,8 @@ import (
 	"exchange/core/money"
 )
 
-// asked is small with two pending withdraws: 1 of 2 BTC of alice's is new, 2 of 30 USD of bob's is
-// verified.
+// asked returns small with two pending withdraws: 1 of 2 BTC of alice's is new, 2 of 30 USD of
+// bob's is verified.
 func asked() *State {
 	s := small()
 	apply(must{}, s,
@@ -28,7 +28,7 @@ func asked() *State {
 	return s
 }
 
-// ask is a third withdraw that fits asked, of all that alice has left.
+// ask returns a third withdraw that fits asked, of all that alice has left.
 func ask() event.Record {
 	return event.Record{Kind: event.KindWithdraw, TimeUs: 40,
 		Withdraw: event.Withdraw{ID: 3, Account: 1, Key: 1, Nonce: 9, Currency: 1, Amount: 6 * coin,
@@ -154,8 +154,8 @@ func TestANewHistoryEndsTheCodesOfTheOneBefore(t *testing.T) {
 	}
 }
 
-// A code whose mail still waits is mailed as one of the new history, and confirms. The mail of
-// before may have been sent all the same: its code is taken for expired, and costs no try.
+// A code whose mail still waits is mailed as a code of the new history, and confirms. The mail of
+// before may have been sent all the same. Its code counts as expired, and costs no try.
 func TestANewHistoryMakesTheCodesAnewThatAreStillToBeMailed(t *testing.T) {
 	begun := func() *State {
 		s := asked()

@@ -10,8 +10,8 @@ import (
 	"exchange/core/money"
 )
 
-// A world is what the records say beside orders, kept in the obvious way: what has come in and gone
-// out of each currency, nonces, withdraws, mails, and what operators decided.
+// A world keeps the effects of records beside orders, in the obvious way: deposits and withdrawals
+// of each currency, nonces, mails, and decisions of operators.
 type world struct {
 	in, out      map[uint16]money.Balance // by currency
 	nonces       map[uint32]uint64        // by key
@@ -171,7 +171,7 @@ func (w *world) use(key uint32, nonce uint64) {
 	}
 }
 
-// rates are an account's in a pair: its own, or the usual ones.
+// rates returns an account's in a pair: its own, or the usual ones.
 func (w *world) rates(account uint32, pair uint16) FeeRates {
 	if r, own := w.own[account][pair]; own {
 		return r
@@ -179,7 +179,7 @@ func (w *world) rates(account uint32, pair uint16) FeeRates {
 	return FeeRates{Maker: 100_000, Taker: 200_001}
 }
 
-// differs says in what a state is not this world, "" if it is.
+// differs returns the first difference between a state and this world, "" if there is none.
 func (w *world) differs(s *State) string {
 	for i, c := range s.Currencies() {
 		n := uint16(i + 1)

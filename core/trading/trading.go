@@ -11,10 +11,10 @@ const (
 	Sell Side = 2
 )
 
-// Opposite is the side that this one trades with.
+// Opposite returns the side that this one trades with.
 func (s Side) Opposite() Side { return 3 - s }
 
-// String is "buy" or "sell", as the API writes it.
+// String returns "buy" or "sell", as the API writes it.
 func (s Side) String() string {
 	switch s {
 	case Buy:

@@ -77,7 +77,7 @@ type Archive struct {
 	by   persistence.Authority // what it reads must be authentic; nil: it does not look
 }
 
-// Under is the archive for a reader that wants each part to be authentic.
+// Under returns the archive for a reader that wants each part to be authentic.
 func (a *Archive) Under(by persistence.Authority) *Archive {
 	under := *a
 	under.by = by
@@ -117,12 +117,12 @@ func open(files vfs.FS, dir string) (*Archive, error) {
 	return a, err
 }
 
-// Dir is the folder, from the root on.
+// Dir returns the folder, from the root on.
 //
 //tidy:keep the operator's Archive asks for it, through a type that embeds this one
 func (a *Archive) Dir() string { return a.dir }
 
-// files are the parts in order. They must follow each other without a gap.
+// files returns the parts in order. They must follow each other without a gap.
 func (a *Archive) files() ([]file, error) {
 	names, err := a.fs.List(a.dir)
 	if err != nil {
@@ -153,8 +153,9 @@ func (a *Archive) files() ([]file, error) {
 	return list, nil
 }
 
-// Fits is nil if the journal has the batch that the archive ends with, or the archive is empty:
-// then Save can add to it. Else ErrOther, or ErrCorrupt if the archive's last part is damaged.
+// Fits returns nil if the journal has the batch that the archive ends with, or the archive is
+// empty: then Save can add to it. Else ErrOther, or ErrCorrupt if the archive's last part is
+// damaged.
 func (a *Archive) Fits(ctx context.Context, journal persistence.Journal) error {
 	last, err := a.tail(ctx, nil)
 	if err != nil || last == nil {
@@ -171,9 +172,9 @@ type tail struct {
 	engine     string
 }
 
-// tail is nil if the archive is empty. by looks at the last part, unless that was written under a
-// key that by does not have, as one that was retired: the next part says which part it follows, and
-// a later reader looks at both.
+// tail returns nil if the archive is empty. by looks at the last part, unless that was written
+// under a key that by does not have, as one that was retired: the next part says which part it
+// follows, and a later reader looks at both.
 func (a *Archive) tail(ctx context.Context, by persistence.Authority) (*tail, error) {
 	list, err := a.files()
 	if err != nil || len(list) == 0 {
@@ -195,7 +196,7 @@ func (a *Archive) tail(ctx context.Context, by persistence.Authority) (*tail, er
 	return t, err
 }
 
-// continues is nil if the journal has the archive's last batch, byte by byte.
+// continues returns nil if the journal has the archive's last batch, byte by byte.
 func (a *Archive) continues(ctx context.Context, journal persistence.Journal, last *tail) error {
 	prev, next, data, err := persistence.First(ctx, journal, last.prev)
 	switch {
@@ -276,8 +277,8 @@ func (a *Archive) Save(ctx context.Context, store persistence.Store, by persiste
 
 var errEnough = errors.New("enough")
 
-// findBase is what an empty archive begins with: nothing if the journal has its first record, else
-// the image of the oldest snapshot.
+// findBase returns what an empty archive begins with: nothing if the journal has its first record,
+// else the image of the oldest snapshot.
 func findBase(ctx context.Context, store persistence.Store) (image io.ReadCloser, seq uint64,
 	err error) {
 	_, _, _, late := persistence.First(ctx, store, 0)

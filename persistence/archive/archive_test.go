@@ -154,7 +154,7 @@ func (w *world) saveFails(upTo uint64, want error, words ...string) {
 	}
 }
 
-// begins is what the batch that ends at a sequence follows.
+// begins returns what the batch that ends at a sequence follows.
 func (w *world) begins(next uint64) uint64 {
 	for _, b := range w.all {
 		if b.next == next {
@@ -211,7 +211,7 @@ func (w *world) reopen() {
 	w.archive = a
 }
 
-// names are what is in the archive's folder.
+// names returns what is in the archive's folder.
 func (w *world) names() (names []string) {
 	w.Helper()
 	entries, err := os.ReadDir(w.archive.Dir())
@@ -769,7 +769,7 @@ func TestAnyFolderWillDo(t *testing.T) {
 	}
 }
 
-// bounds are the first and the last record in an archive; 0 and 0: it is empty.
+// bounds returns the first and the last record in an archive; 0 and 0: it is empty.
 func bounds(a *Archive) (first, last uint64, err error) {
 	list, err := a.files()
 	if err != nil || len(list) == 0 {

@@ -16,8 +16,8 @@ import (
 	"exchange/persistence/internal/packed"
 )
 
-// Base is what the archive begins with: the image of the state at a sequence, which Read goes on
-// from; nil and 0 if it begins with the first record. ErrCorrupt if it is damaged or missing.
+// Base returns what the archive begins with: the image of the state at a sequence, which Read goes
+// on from; nil and 0 if it begins with the first record. ErrCorrupt if it is damaged or missing.
 func (a *Archive) Base(ctx context.Context) (seq uint64, image []byte, err error) {
 	list, err := a.files()
 	if err != nil || len(list) == 0 || !list[0].based {
@@ -34,8 +34,8 @@ func (a *Archive) Base(ctx context.Context) (seq uint64, image []byte, err error
 	return list[0].first - 1, image, nil
 }
 
-// Provable is nil if by has the key of each part: else persistence.ErrNoKey, with the part and the
-// key.
+// Provable returns nil if by has the key of each part: else persistence.ErrNoKey, with the part and
+// the key.
 func (a *Archive) Provable(by persistence.Authority) error {
 	list, err := a.files()
 	for i := 0; err == nil && i < len(list); i++ {
@@ -47,7 +47,7 @@ func (a *Archive) Provable(by persistence.Authority) error {
 	return err
 }
 
-// Histories are the ids of the histories that the parts were written under, as their heads say.
+// Histories returns the ids of the histories that the parts were written under, as their heads say.
 // Whether a part is authentic is told by Read.
 func (a *Archive) Histories() (ids []persistence.HistoryID, err error) {
 	list, err := a.files()
@@ -60,7 +60,7 @@ func (a *Archive) Histories() (ids []persistence.HistoryID, err error) {
 	return ids, err
 }
 
-// head is what a part says first.
+// head returns what a part says first.
 func (f *file) head() (head, error) {
 	in, err := f.fs.Open(f.name)
 	if err != nil {
@@ -123,7 +123,7 @@ func (f *file) damaged(format string, args ...any) error {
 	return fmt.Errorf("%w: %s: %w", persistence.ErrCorrupt, f.name, err)
 }
 
-// authentic is nil if the part is authentic, or if by is nil. Nothing of the part is unpacked.
+// authentic returns nil if the part is authentic, or if by is nil. Nothing of the part is unpacked.
 func (f *file) authentic(by persistence.Authority) error {
 	if by == nil {
 		return nil
@@ -139,7 +139,7 @@ func (f *file) authentic(by persistence.Authority) error {
 	return nil
 }
 
-// proof is what a part says of its proof.
+// proof returns what a part says of its proof.
 func (f *file) proof() (mac []byte, id uint64, err error) {
 	in, err := f.fs.Open(f.name)
 	if err != nil {

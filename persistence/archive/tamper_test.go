@@ -14,7 +14,7 @@ import (
 	"exchange/persistence"
 )
 
-// tampered is a world with five parts, and what their files have.
+// tampered returns a world with five parts, and what their files have.
 func tampered(t *testing.T, journal *list,
 	text string) (w *world, parts []string, files map[string][]byte) {
 	t.Helper()

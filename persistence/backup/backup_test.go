@@ -111,7 +111,7 @@ func fails(s scope, what string, err, want error, words ...string) {
 	}
 }
 
-// write is a backup of a store at an image.
+// write returns a backup of a store at an image.
 func write(s scope, store persistence.Store, image []byte) []byte {
 	s.Helper()
 	var b bytes.Buffer
@@ -352,7 +352,7 @@ func (f *failing) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
-// crafted is a stream whose checksum is right, with the parts that fill writes.
+// crafted returns a stream whose checksum is right, with the parts that fill writes.
 func crafted(s scope, fill func(*sink)) []byte {
 	s.Helper()
 	var b bytes.Buffer
@@ -438,7 +438,7 @@ func TestWhatMakesNoSenseIsRefused(t *testing.T) {
 	fails(t, "another version", err, ErrDamaged, `does not begin with "exchange backup 2"`)
 }
 
-// repacked is a stream with something else in it, compressed and proven without a fault.
+// repacked returns a stream with something else in it, compressed and proven without a fault.
 func repacked(s scope, b []byte, by keyring, change func(raw []byte) []byte) []byte {
 	s.Helper()
 	in, err1 := zstd.NewReader(nil)

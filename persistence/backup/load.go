@@ -23,8 +23,8 @@ const (
 // ErrNotEmpty: a backup is restored into an empty store only.
 var ErrNotEmpty = errors.New("the store is not empty")
 
-// empty is nil if nothing was ever written to the store, else ErrNotEmpty. It looks, and does not
-// become the owner: an exchange that is using the store goes on.
+// empty returns nil if nothing was ever written to the store, else ErrNotEmpty. It looks, and does
+// not become the owner: an exchange that is using the store goes on.
 func empty(ctx context.Context, store persistence.Store) error {
 	watermark, err := store.Watermark(ctx)
 	if err != nil {
@@ -79,7 +79,7 @@ func Open(r io.Reader, by persistence.Authority) (*Backup, error) {
 // Close frees the backup.
 func (b *Backup) Close() { b.reader.close() }
 
-// State is the exchange's at the backup's sequence.
+// State returns the exchange's at the backup's sequence.
 func (b *Backup) State() *state.State { return b.state }
 
 func (b *Backup) decode(image []byte) (err error) {

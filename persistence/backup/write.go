@@ -175,9 +175,9 @@ func (w *writer) actions() error {
 		})
 }
 
-// nonces are those of the store, for the keys that there are: reads use some that the state does
-// not know. A nonce may be of a command after the image, which is right: its bytes have been sent,
-// and must not count again.
+// nonces returns those of the store, for the keys that there are: reads use some that the state
+// does not know. A nonce may be of a command after the image, which is right: its bytes have been
+// sent, and must not count again.
 func (w *writer) nonces() error {
 	return w.store.Nonces(w.ctx, func(key string, nonce uint64) {
 		if w.state.KeyByName(key) != nil {

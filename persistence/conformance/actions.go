@@ -9,7 +9,7 @@ import (
 	"exchange/persistence"
 )
 
-// action is one with plain values.
+// action returns one with plain values.
 func action(seq uint64) persistence.Action {
 	return persistence.Action{Seq: seq, TimeUs: 1_700_000_000_000_000 + int64(seq), Who: "operator",
 		What: fmt.Sprintf("change %d", seq)}

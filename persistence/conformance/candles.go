@@ -8,7 +8,7 @@ import (
 	"exchange/persistence"
 )
 
-// candle is one with plain values.
+// candle returns one with plain values.
 func candle(pair uint16, frame uint8, time int64) persistence.Candle {
 	p := money.Price(5_000_000_000_000 + time%1000*100_000_000)
 	return persistence.Candle{Pair: pair, Frame: frame, Time: time, Open: p, High: p + 2e8,

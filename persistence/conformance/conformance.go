@@ -158,7 +158,7 @@ func (w *world) apply(by uint64, writes *persistence.Writes) {
 	w.must(w.s.Apply(w.ctx, w.tok, from, from+by, writes))
 }
 
-// newRand is a source of random numbers; CONFORMANCE_SEED replays or varies it.
+// newRand returns a source of random numbers; CONFORMANCE_SEED replays or varies it.
 func newRand(t *testing.T, stream uint64) *rand.Rand {
 	seed := uint64(1)
 	if text := os.Getenv("CONFORMANCE_SEED"); text != "" {

@@ -43,7 +43,7 @@ func (w *world) wantWithdraws(q persistence.WithdrawQuery, want []persistence.Wi
 	}
 }
 
-// withdraw is one with plain values.
+// withdraw returns one with plain values.
 func withdraw(id uint64, account uint32) persistence.Withdraw {
 	return persistence.Withdraw{
 		ID: id, Account: account, Currency: 1, Amount: money.Amount(id * 7),

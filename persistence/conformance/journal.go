@@ -21,7 +21,7 @@ type batch struct {
 	data       string
 }
 
-// read is the journal after a sequence.
+// read returns the journal after a sequence.
 func (w *world) read(after uint64) ([]batch, error) {
 	var all []batch
 	err := w.s.Read(w.ctx, after, func(prev, next uint64, b []byte) error {
@@ -108,7 +108,7 @@ func (w *world) fencedAppend() {
 	w.wantWatermark(0)
 }
 
-// beat is the engine's newest.
+// beat returns the engine's newest.
 func (w *world) beat() persistence.Beat {
 	w.Helper()
 	b, err := w.s.Beat(w.ctx)

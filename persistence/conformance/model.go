@@ -22,7 +22,7 @@ func candleID(c persistence.Candle) uint64 { return uint64(c.Time) }
 
 func actionID(a persistence.Action) uint64 { return a.Seq }
 
-// ids is a short text of a list.
+// ids returns a short text of a list.
 func ids[T any](rows []T, id func(T) uint64) string {
 	const most = 40
 	var out []uint64
@@ -160,7 +160,7 @@ const (
 	currencies = 3
 )
 
-// flush is one Apply's rows from id on. As in the exchange, ids of one pair come in order, but
+// flush returns one Apply's rows from id on. As in the exchange, ids of one pair come in order, but
 // neighbours of different pairs may be swapped, also with the next flush: late is what comes then.
 //
 // Withdrawals come to their end in any order; candles of the last two periods are written again and

@@ -11,7 +11,7 @@ import (
 	"exchange/persistence"
 )
 
-// order is a closed one with plain values.
+// order returns a closed one with plain values.
 func order(id uint64, account uint32, pair uint16) persistence.Order {
 	return persistence.Order{
 		ID: id, Account: account, Pair: pair, Side: trading.Side(1 + id%2),

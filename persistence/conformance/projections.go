@@ -232,7 +232,7 @@ func (w *world) allWallets() {
 	}
 }
 
-// projectedWallets are all wallets of the store, by name.
+// projectedWallets returns all wallets of the store, by name.
 func (w *world) projectedWallets() map[string]persistence.Wallet {
 	w.Helper()
 	got := map[string]persistence.Wallet{}

@@ -10,7 +10,7 @@ import (
 	"exchange/persistence"
 )
 
-// load is a whole snapshot.
+// load returns a whole snapshot.
 func (w *world) load(back int) (uint64, []byte, error) {
 	seq, r, err := w.s.LoadSnapshot(w.ctx, back)
 	if err != nil {

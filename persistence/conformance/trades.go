@@ -9,7 +9,7 @@ import (
 	"exchange/persistence"
 )
 
-// trade is one with plain values.
+// trade returns one with plain values.
 func trade(id uint64, pair uint16, taker, maker uint32) persistence.Trade {
 	return persistence.Trade{
 		ID: id, Pair: pair, TakerSide: trading.Side(1 + id%2), Price: money.Price(id * 1000),

@@ -30,7 +30,7 @@ type Identity struct {
 	log *slog.Logger
 }
 
-// Of is the identity of a folder. log hears of a file that cannot be used.
+// Of returns the identity of a folder. log hears of a file that cannot be used.
 func Of(dir string, log *slog.Logger) *Identity { return &Identity{dir, log} }
 
 // stored is the file's content.
@@ -46,7 +46,8 @@ type stored struct {
 	Lock uint64 `json:"lock,omitempty"`
 }
 
-// lockNumber is that of the folder's serve.lock, 0 if it is not there or the system gives none.
+// lockNumber returns that of the folder's serve.lock, 0 if it is not there or the system gives
+// none.
 func (i *Identity) lockNumber() uint64 {
 	info, err := os.Stat(filepath.Join(i.dir, lockName))
 	if err != nil {
@@ -55,8 +56,8 @@ func (i *Identity) lockNumber() uint64 {
 	return number(info)
 }
 
-// Load is what the file says. A file that is not there, or that is damaged, costs the start a wait
-// and no more: then this host knows no owner of its own.
+// Load returns what the file says. A file that is not there, or that is damaged, costs the start a
+// wait and no more: then this host knows no owner of its own.
 func (i *Identity) Load() (persistence.Tenures, error) {
 	name := filepath.Join(i.dir, identityName)
 	f, err := os.Open(name)

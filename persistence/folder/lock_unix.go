@@ -8,7 +8,7 @@ import (
 	"syscall"
 )
 
-// lock is errHeld if another open file has the lock. Closing the file frees it.
+// lock returns errHeld if another open file has the lock. Closing the file frees it.
 func lock(f *os.File) error {
 	err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
 	if errors.Is(err, syscall.EWOULDBLOCK) {

@@ -68,7 +68,7 @@ type chart struct {
 	frame uint8
 }
 
-// NewDisk is an empty disk.
+// NewDisk returns an empty disk.
 func NewDisk() *Disk { return &Disk{live: newData(), durable: newData()} }
 
 func newData() *data {
@@ -120,7 +120,7 @@ func (d *Disk) keep(log *wlog, n int) {
 	}
 }
 
-// Unsynced is how many writes a crash may take back, of the journal and of the rest.
+// Unsynced returns how many writes a crash may take back, of the journal and of the rest.
 func (d *Disk) Unsynced() (journal, rest int) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -145,7 +145,7 @@ func (d *Disk) DamageSnapshot() {
 	chunks[len(chunks)-1][10] ^= 0x40
 }
 
-// Last is the last sequence of the journal that is durable.
+// Last returns the last sequence of the journal that is durable.
 func (d *Disk) Last() uint64 {
 	d.mu.Lock()
 	defer d.mu.Unlock()

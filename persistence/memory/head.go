@@ -23,7 +23,7 @@ func (h *Head) missing() bool { return !h.there }
 // Damaged reports whether the file is there and cannot be read.
 func (h *Head) Damaged() bool { return h.damaged }
 
-// Acknowledged is the sequence that the file says; 0 if there is none.
+// Acknowledged returns the sequence that the file says; 0 if there is none.
 func (h *Head) Acknowledged() uint64 { return h.last.Seq }
 
 // Lose removes the file.
@@ -32,7 +32,7 @@ func (h *Head) Lose() { *h = Head{} }
 // Damage makes the file unreadable.
 func (h *Head) Damage() { h.there, h.damaged = true, true }
 
-// Unsynced is how many writes of the file a power cut may take back.
+// Unsynced returns how many writes of the file a power cut may take back.
 func (h *Head) Unsynced() int { return len(h.before) }
 
 // PowerCut takes back the newest writes of the file, at most Unsynced.
@@ -43,7 +43,8 @@ func (h *Head) PowerCut(writes int) {
 	h.before = nil // what is left is on the disk
 }
 
-// fits is ErrCorrupt for a file that cannot be read, or a journal that ends before what it says.
+// fits returns ErrCorrupt for a file that cannot be read, or a journal that ends before what it
+// says.
 func (h *Head) fits(end head.Mark) error {
 	switch {
 	case h.damaged:
@@ -78,7 +79,7 @@ func (h *Head) reset(seq uint64) {
 	}
 }
 
-// mark is where the journal ends.
+// mark returns where the journal ends.
 func (d *data) mark() head.Mark { return head.Mark{Seq: d.seq, Digest: d.digest} }
 
 // Whole refuses a disk that has lost what its Head says was acknowledged, and a Head that cannot be
@@ -95,7 +96,7 @@ func (s *Store) Whole() error {
 // HeadMissing reports whether no append through this head was acknowledged yet.
 func (s *Store) HeadMissing() bool { return s.Head != nil && s.Head.missing() }
 
-// WithoutLast is a copy of what is durable that has lost its last batch, as a replica that was
+// WithoutLast returns a copy of what is durable that has lost its last batch, as a replica that was
 // behind, or a journal that was cut off. It is nil if there is no batch.
 func (d *Disk) WithoutLast() *Disk {
 	d.mu.Lock()

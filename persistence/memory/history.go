@@ -77,7 +77,7 @@ type selection[T any] struct {
 	ascending bool
 }
 
-// rows is a copy of what is selected, newest first unless it says otherwise.
+// rows returns a copy of what is selected, newest first unless it says otherwise.
 func rows[T any](list []T, q selection[T]) (out []T) {
 	kept := 0
 	for i := len(list) - 1; i >= 0; i-- {
@@ -156,7 +156,7 @@ func (s *Store) Orders(_ context.Context, q persistence.OrderQuery,
 	}, fn)
 }
 
-// Order is one closed order of an account.
+// Order returns one closed order of an account.
 func (s *Store) Order(ctx context.Context, account uint32, id uint64) (found persistence.Order,
 	err error) {
 	err = s.Orders(ctx, persistence.OrderQuery{Account: account}, func(o *persistence.Order) bool {
@@ -187,7 +187,7 @@ func (s *Store) Deposits(_ context.Context, q persistence.DepositQuery,
 	}, fn)
 }
 
-// Reference is the deposit that was made under a reference.
+// Reference returns the deposit that was made under a reference.
 func (s *Store) Reference(_ context.Context, watermark uint64,
 	reference string) (persistence.Deposit, error) {
 	if err := s.lock(); err != nil {
@@ -201,7 +201,7 @@ func (s *Store) Reference(_ context.Context, watermark uint64,
 	return persistence.Deposit{}, codec.NoReference(reference, d.watermark, watermark)
 }
 
-// CountReferences is how many deposits the index has.
+// CountReferences returns how many deposits the index has.
 func (s *Store) CountReferences(context.Context) (uint64, error) {
 	if err := s.lock(); err != nil {
 		return 0, err
@@ -233,7 +233,7 @@ func (s *Store) Withdraws(_ context.Context, q persistence.WithdrawQuery,
 	}, fn)
 }
 
-// Withdraw is one that came to its end.
+// Withdraw returns one that came to its end.
 func (s *Store) Withdraw(ctx context.Context, id uint64) (found persistence.Withdraw, err error) {
 	err = s.Withdraws(ctx, persistence.WithdrawQuery{}, func(k *persistence.Withdraw) bool {
 		if k.ID == id {

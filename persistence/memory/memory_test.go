@@ -38,7 +38,8 @@ func (b backend) DamageSnapshot(_ *testing.T, _ persistence.Store) {
 	b.disk.DamageSnapshot()
 }
 
-// filled is a disk with one batch and its projection, and a batch that is written and not synced.
+// filled returns a disk with one batch and its projection, and a batch that is written and not
+// synced.
 func filled(t *testing.T) (d *Disk, heard *[]uint64) {
 	t.Helper()
 	d, heard = NewDisk(), new([]uint64)

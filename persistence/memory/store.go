@@ -44,10 +44,10 @@ func Open(d *Disk, keep persistence.Retention) *Store { return &Store{disk: d, k
 // String names the store.
 func (s *Store) String() string { return "memory:" }
 
-// Engine is the usual one.
+// Engine returns the usual one.
 func (s *Store) Engine() string { return "main" }
 
-// Exclusive is true of an embedded store, as of a real one, whose folder is locked.
+// Exclusive returns true of an embedded store, as of a real one, whose folder is locked.
 func (s *Store) Exclusive() bool { return !s.Server }
 
 // Close ends the use of the disk.
@@ -76,7 +76,7 @@ func (s *Store) answered() {
 
 func (s *Store) unlock() { s.disk.mu.Unlock() }
 
-// owned is ErrFenced unless tok is the owner's.
+// owned returns ErrFenced unless tok is the owner's.
 func (d *data) owned(tok persistence.Token) error {
 	if tok == "" || tok != d.token {
 		return codec.Fenced(d.owner)
@@ -124,7 +124,7 @@ func (s *Store) Acquire(_ context.Context, c persistence.Claim) (persistence.Tok
 	return tok, s.disk.live.seq, nil
 }
 
-// beat is the newest. A server shows an append when it is durable, as Redis does.
+// beat returns the newest. A server shows an append when it is durable, as Redis does.
 func (k *Disk) beat() persistence.Beat {
 	d := k.live
 	b := persistence.Beat{Token: d.token, Owner: d.owner, Rhythm: d.rhythm, Accepted: d.accepted,
@@ -135,7 +135,7 @@ func (k *Disk) beat() persistence.Beat {
 	return b
 }
 
-// Beat is the engine's newest beat.
+// Beat returns the engine's newest beat.
 func (s *Store) Beat(context.Context) (persistence.Beat, error) {
 	if err := s.lock(); err != nil {
 		return persistence.Beat{}, err
@@ -144,7 +144,7 @@ func (s *Store) Beat(context.Context) (persistence.Beat, error) {
 	return s.disk.beat(), nil
 }
 
-// Check is nil while tok owns the engine. On a server it leaves a beat.
+// Check returns nil while tok owns the engine. On a server it leaves a beat.
 func (s *Store) Check(_ context.Context, tok persistence.Token) error {
 	if err := s.lock(); err != nil {
 		return err
@@ -421,7 +421,7 @@ func (s *Store) Apply(_ context.Context, tok persistence.Token, from, to uint64,
 	return nil
 }
 
-// Watermark is the sequence the projections are exact for.
+// Watermark returns the sequence the projections are exact for.
 func (s *Store) Watermark(context.Context) (uint64, error) {
 	if err := s.lock(); err != nil {
 		return 0, err

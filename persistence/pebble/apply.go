@@ -24,7 +24,7 @@ func (s *Store) watermark(r pebble.Reader) (uint64, error) {
 	return binary.BigEndian.Uint64(v[1:]), nil
 }
 
-// Watermark is the sequence the projections are exact for.
+// Watermark returns the sequence the projections are exact for.
 func (s *Store) Watermark(context.Context) (uint64, error) {
 	if err := s.begin(); err != nil {
 		return 0, err

@@ -100,7 +100,8 @@ func (b *background) failed(err error) {
 	}
 }
 
-// failing is the work that has just ended with this error; nil if none has. The caller holds mu.
+// failing returns the work that has just ended with this error; nil if none has. The caller holds
+// mu.
 func (b *background) failing(err error) *work {
 	for kind := range b.work {
 		if w := &b.work[kind]; w.failure != nil && errors.Is(err, w.failure) {
@@ -145,7 +146,7 @@ func (b *background) opened() {
 	}
 }
 
-// listener is what Pebble tells.
+// listener handles the events of Pebble.
 func (b *background) listener() *pebble.EventListener {
 	return &pebble.EventListener{
 		BackgroundError: b.failed,

@@ -100,7 +100,7 @@ func (b *broken) trading(tok persistence.Token, seq *atomic.Uint64) error {
 	}
 }
 
-// trades are n trades of one Apply.
+// trades returns n trades of one Apply.
 func trades(seq, n uint64) *persistence.Writes {
 	w := &persistence.Writes{}
 	for i := range n {

@@ -24,7 +24,7 @@ func (c *count) add(side trading.Side, n int64) {
 	}
 }
 
-// matching is how many rows have that side; 0 is both.
+// matching returns how many rows have that side; 0 is both.
 func (c *count) matching(side trading.Side) int64 {
 	switch side {
 	case trading.Buy:

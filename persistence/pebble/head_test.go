@@ -16,7 +16,7 @@ import (
 	"exchange/persistence"
 )
 
-// contents is what is in a file.
+// contents returns what is in a file.
 func contents(t *testing.T, fs vfs.FS, name string) []byte {
 	t.Helper()
 	f, err := fs.Open(name)

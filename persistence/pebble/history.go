@@ -249,7 +249,7 @@ func (s *Store) Orders(ctx context.Context, q persistence.OrderQuery,
 	})
 }
 
-// Order is one closed order of an account.
+// Order returns one closed order of an account.
 func (s *Store) Order(_ context.Context, account uint32, id uint64) (o persistence.Order,
 	err error) {
 	err = s.view(func(snap *pebble.Snapshot) error {
@@ -294,7 +294,7 @@ func (s *Store) Withdraws(ctx context.Context, q persistence.WithdrawQuery,
 	})
 }
 
-// Withdraw is one withdraw that came to its end.
+// Withdraw returns one withdraw that came to its end.
 func (s *Store) Withdraw(_ context.Context, id uint64) (d persistence.Withdraw, err error) {
 	err = s.view(func(snap *pebble.Snapshot) error {
 		v, err := s.row(snap, u64(s.withdraws(0), id))

@@ -102,7 +102,7 @@ func (s *Store) Acquire(_ context.Context, c persistence.Claim) (persistence.Tok
 	return m.Token, seq, nil
 }
 
-// beat is the engine's: a check leaves none, because this process has the folder to itself. So
+// beat returns the engine's: a check leaves none, because this process has the folder to itself. So
 // nothing can have been cut off since an earlier look either.
 func (s *Store) beat(m *meta) persistence.Beat {
 	seq, digest := s.log.End()
@@ -110,7 +110,7 @@ func (s *Store) beat(m *meta) persistence.Beat {
 		End: persistence.Mark{Seq: seq, Digest: digest}}
 }
 
-// Beat is the engine's newest beat.
+// Beat returns the engine's newest beat.
 func (s *Store) Beat(context.Context) (persistence.Beat, error) {
 	if err := s.begin(); err != nil {
 		return persistence.Beat{}, err
@@ -142,7 +142,7 @@ func (s *Store) Release(_ context.Context, tok persistence.Token) error {
 	return s.commit(b, m, pebble.NoSync)
 }
 
-// Check is nil while tok owns the engine.
+// Check returns nil while tok owns the engine.
 func (s *Store) Check(_ context.Context, tok persistence.Token) error {
 	if err := s.begin(); err != nil {
 		return err
@@ -151,8 +151,8 @@ func (s *Store) Check(_ context.Context, tok persistence.Token) error {
 	return s.owned(tok)
 }
 
-// owned is ErrFenced unless tok is the owner's. It stays so while the caller holds any of Acquire's
-// locks.
+// owned returns ErrFenced unless tok is the owner's. It stays so while the caller holds any of
+// Acquire's locks.
 func (s *Store) owned(tok persistence.Token) error {
 	if m := s.meta.Load(); tok == "" || m.Token != tok {
 		return codec.Fenced(m.Owner)

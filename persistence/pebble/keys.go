@@ -46,13 +46,13 @@ func u16(k []byte, v uint16) []byte { return binary.BigEndian.AppendUint16(k, v)
 func u32(k []byte, v uint32) []byte { return binary.BigEndian.AppendUint32(k, v) }
 func u64(k []byte, v uint64) []byte { return binary.BigEndian.AppendUint64(k, v) }
 
-// with is a copy of prefix with an id behind it, in dst's memory.
+// with returns a copy of prefix with an id behind it, in dst's memory.
 func with(dst, prefix []byte, id uint64) []byte { return u64(append(dst[:0], prefix...), id) }
 
-// idOf is the id at the end of a key.
+// idOf returns the id at the end of a key.
 func idOf(key []byte) uint64 { return binary.BigEndian.Uint64(key[len(key)-8:]) }
 
-// after is the first key that does not start with prefix.
+// after returns the first key that does not start with prefix.
 func after(prefix []byte) []byte {
 	end := append([]byte(nil), prefix...)
 	for i := len(end) - 1; i >= 0; i-- {
@@ -83,12 +83,12 @@ func (s *Store) clientOrders(account uint32, client string) []byte {
 }
 func (s *Store) deposits(account uint32) []byte { return u32(s.key(kindDeposit), account) }
 
-// reference is where the deposit with that reference is; "" starts the keys of all.
+// reference returns where the deposit with that reference is; "" starts the keys of all.
 func (s *Store) reference(reference string) []byte {
 	return append(s.key(kindReference), reference...)
 }
 
-// withdraws is the list of an account; 0: of all.
+// withdraws returns the list of an account; 0: of all.
 func (s *Store) withdraws(account uint32) []byte {
 	if account == 0 {
 		return s.key(kindWithdraw)
@@ -139,7 +139,7 @@ func (s *Store) placeOf(key []byte) string {
 	}
 }
 
-// counterKey is where a list's counter is: behind its own kind and account or pair.
+// counterKey returns where a list's counter is: behind its own kind and account or pair.
 func (s *Store) counterKey(list []byte) []byte {
 	return append(s.key(kindList), list[len(s.prefix):]...)
 }

@@ -15,7 +15,7 @@ import (
 
 const tradesOfOne = 500 // of each Apply here
 
-// lossy is a folder with several files of Pebble's log, and how many batches were acknowledged
+// lossy returns a folder with several files of Pebble's log, and how many batches were acknowledged
 // there.
 func lossy(t *testing.T) (dir string, last uint64) {
 	t.Helper()
@@ -51,8 +51,8 @@ func oneMore(t *testing.T, s *Store, tok persistence.Token, seq uint64) uint64 {
 	return seq + 1
 }
 
-// copied is a copy of a folder. An open store may remove files meanwhile: then the folder is copied
-// anew.
+// copied returns a copy of a folder. An open store may remove files meanwhile: then the folder is
+// copied anew.
 func copied(t *testing.T, dir string) string {
 	t.Helper()
 	for {

@@ -75,7 +75,7 @@ func (s *Store) decodeCounter(v []byte) (counter, error) {
 		binary.BigEndian.Uint64(v[16:])}, nil
 }
 
-// counter is a list's counter, mostly without a look into the folder.
+// counter returns a list's counter, mostly without a look into the folder.
 func (a *applier) counter(list []byte) (*counter, error) {
 	if c := a.s.known.counters[string(list)]; c != nil {
 		return c, nil

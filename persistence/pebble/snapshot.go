@@ -24,7 +24,7 @@ func (s *Store) chunks(img codec.Snapshot) []byte {
 	return append(u32(u64(s.key(kindChunk), img.Seq), img.Epoch), unique...)
 }
 
-// image is the newest snapshot (back 0) or the one before, as m has it.
+// image returns the newest snapshot (back 0) or the one before, as m has it.
 func (s *Store) image(m meta, back int) (codec.Snapshot, error) {
 	if back < 0 || back >= len(m.Snapshots) || m.Snapshots[back] == "" {
 		return codec.Snapshot{}, fmt.Errorf("%s: %w", s, persistence.ErrNoSnapshot)

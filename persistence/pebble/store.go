@@ -381,13 +381,13 @@ func (s *Store) sync() {
 	}
 }
 
-// Engine is the id of the engine that is kept here.
+// Engine returns the id of the engine that is kept here.
 func (s *Store) Engine() string { return string(s.prefix[:len(s.prefix)-1]) }
 
 // String names the store for people.
 func (s *Store) String() string { return "pebble:" + s.dir }
 
-// Exclusive is true: the folder is locked.
+// Exclusive returns true: the folder is locked.
 func (s *Store) Exclusive() bool { return true }
 
 // HeadMissing reports whether the folder was opened without its HEAD and no append was acknowledged
@@ -440,7 +440,7 @@ func (s *Store) fault(what string, err error) error {
 	return fmt.Errorf("%s: %s: %w", s, what, err)
 }
 
-// get is a copy of a value, nil if there is none.
+// get returns a copy of a value, nil if there is none.
 func (s *Store) get(r pebble.Reader, key []byte) ([]byte, error) {
 	v, c, err := r.Get(key)
 	if errors.Is(err, pebble.ErrNotFound) {
@@ -453,7 +453,7 @@ func (s *Store) get(r pebble.Reader, key []byte) ([]byte, error) {
 	return b, s.fault("read", c.Close())
 }
 
-// row is get for what is stored with a checksum.
+// row is get for a value that is stored with a checksum.
 func (s *Store) row(r pebble.Reader, key []byte) ([]byte, error) {
 	v, err := s.get(r, key)
 	if v == nil || err != nil {
@@ -462,7 +462,7 @@ func (s *Store) row(r pebble.Reader, key []byte) ([]byte, error) {
 	return s.opened(key, v)
 }
 
-// opened is a value without its checksum, which must be right.
+// opened returns a value without its checksum, which must be right.
 func (s *Store) opened(key, value []byte) ([]byte, error) {
 	row, err := codec.At(key).Open(value)
 	if err != nil {

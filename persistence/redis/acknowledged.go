@@ -48,7 +48,8 @@ func (s *Store) whole(ctx context.Context) error {
 	return s.atLeast(end)
 }
 
-// mark is a journal's end as Redis tells it; the digest is unknown where a journal has no records.
+// mark returns a journal's end as Redis tells it; the digest is unknown where a journal has no
+// records.
 func (s *Store) mark(seq, digest string) (m head.Mark, err error) {
 	if seq != "" {
 		if m.Seq, err = s.number("the journal's end", seq); err != nil {

@@ -21,7 +21,7 @@ const opBytes = 16
 // watermarkSum is the field of the sums that has the watermark again.
 const watermarkSum = "wm"
 
-// Watermark is the sequence the projections are exact for.
+// Watermark returns the sequence the projections are exact for.
 func (s *Store) Watermark(ctx context.Context) (uint64, error) {
 	var text, again *redis.StringCmd
 	_, err := s.projections.TxPipelined(ctx, func(p redis.Pipeliner) error {
@@ -176,7 +176,7 @@ func (c *cutter) flush() {
 	c.args, c.size = nil, 0
 }
 
-// calls are the arguments of all calls; at least one, which may be empty.
+// calls returns the arguments of all calls; at least one, which may be empty.
 func (c *cutter) calls() [][]any {
 	if len(c.args) > 0 || len(c.done) == 0 {
 		c.flush()

@@ -121,7 +121,7 @@ func (s *Store) settingsWrong(a *sight) (wrong []string, err error) {
 	return wrong, nil
 }
 
-// unverifiable is the answer where CONFIG is forbidden, as managed services do.
+// unverifiable returns the answer where CONFIG is forbidden, as managed services do.
 func (s *Store) unverifiable(a *sight, wrong []string) ([]string, error) {
 	info, err := s.section("persistence", a.persistence)
 	if err != nil {
@@ -135,8 +135,8 @@ func (s *Store) unverifiable(a *sight, wrong []string) ([]string, error) {
 			"maxmemory-policy are unknown and must be \"always\", \"no\" and \"noeviction\""), nil
 }
 
-// inEffect is nil if what Redis acknowledges is in its append-only file. `appendonly yes` does not
-// say so: after it was switched on, and after a full synchronisation, Redis acknowledges writes
+// inEffect returns nil if what Redis acknowledges is in its append-only file. `appendonly yes` does
+// not say so: after it was switched on, and after a full synchronisation, Redis acknowledges writes
 // that are in no file before a first rewrite has come to its end. Nothing tells such a rewrite from
 // an ordinary one. So the file is in effect for certain when WAITAOF says so, or while there is
 // neither a rewrite nor a failed one; and it stays in effect while its ground holds.
@@ -179,8 +179,8 @@ func (s *Store) inEffect(a *sight) error {
 	return nil
 }
 
-// waited is WAITAOF's answer. known is false where it says nothing: INFO must do then. The error is
-// that of a Redis which did not answer the last question.
+// waited returns WAITAOF's answer. known is false where it says nothing: INFO must do then. The
+// error is that of a Redis which did not answer the last question.
 func (a *sight) waited() (proven, known bool, err error) {
 	if a.proof == nil {
 		return false, false, nil
@@ -243,7 +243,7 @@ type notDurable struct{ text string }
 func (e *notDurable) Error() string        { return e.text }
 func (e *notDurable) Is(target error) bool { return target == persistence.ErrNotDurable }
 
-// refusal is the error for what is wrong.
+// refusal returns the error for what is wrong.
 func (s *Store) refusal(wrong []string) error {
 	return &notDurable{fmt.Sprintf(
 		"%v: %s: %s; set these in redis.conf and restart Redis, or start with "+
@@ -281,12 +281,12 @@ func (s *Store) isDue() bool { return int64(time.Since(s.born)) >= s.due.Load() 
 // is not in the answer, however late that is read.
 func (s *Store) looked(from time.Duration) { s.due.Store(int64(from + s.recheck)) }
 
-// look is an error if Redis may lose what it acknowledges, or cannot be asked.
+// look returns an error if Redis may lose what it acknowledges, or cannot be asked.
 func (s *Store) look(ctx context.Context, c asked) error {
 	return s.judge(s.ask(ctx, c, s.own.Load().token))
 }
 
-// judge is an error if Redis may lose what it acknowledges, as a look has seen it, or did not
+// judge returns an error if Redis may lose what it acknowledges, as a look has seen it, or did not
 // answer.
 func (s *Store) judge(a *sight) error {
 	wrong, err := s.durability(a)

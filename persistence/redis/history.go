@@ -27,7 +27,7 @@ type place struct {
 	read   bool   // there is one
 }
 
-// below is the place of rows below an id; 0, or one above all, is the newest.
+// below returns the place of rows below an id; 0, or one above all, is the newest.
 func below(id uint64) place {
 	if id > codec.MaxID {
 		id = 0
@@ -94,7 +94,7 @@ func (s *Store) page(ctx context.Context, list string, at place, ascending bool,
 	return page, nil
 }
 
-// ids are those of rows of a list, 0 for none, which must be right.
+// ids returns those of rows of a list, 0 for none, which must be right.
 func (s *Store) ids(list string, rows []any) (ids [4]uint64, err error) {
 	for i := range rows {
 		text, _ := rows[i].(string)
@@ -162,9 +162,9 @@ func (s *Store) Trades(ctx context.Context, q persistence.TradeQuery,
 	})
 }
 
-// leap is where a query with a long offset and a filter starts to read rows, and how many matching
-// rows are still to be left out there. The marks of a list say which rows match: a hundred thousand
-// marks are read in the time of a few hundred rows.
+// leap returns where a query with a long offset and a filter starts to read rows, and how many
+// matching rows are still to be left out there. The marks of a list say which rows match: a hundred
+// thousand marks are read in the time of a few hundred rows.
 func (s *Store) leap(ctx context.Context, list string, at place, q *persistence.TradeQuery) (int,
 	place, error) {
 	skip, of := q.Offset, codec.At(s.marks(list))
@@ -270,7 +270,7 @@ func (s *Store) Withdraws(ctx context.Context, q persistence.WithdrawQuery,
 	})
 }
 
-// Withdraw is one withdraw that came to its end.
+// Withdraw returns one withdraw that came to its end.
 func (s *Store) Withdraw(ctx context.Context, id uint64) (persistence.Withdraw, error) {
 	var d persistence.Withdraw
 	row, err := s.one(ctx, s.withdraws(0), id)
@@ -341,7 +341,7 @@ func (s *Store) Orders(ctx context.Context, q persistence.OrderQuery,
 	})
 }
 
-// Order is one closed order of an account.
+// Order returns one closed order of an account.
 func (s *Store) Order(ctx context.Context, account uint32, id uint64) (persistence.Order, error) {
 	var o persistence.Order
 	row, err := s.one(ctx, s.orders(account), id)
@@ -392,7 +392,7 @@ func (s *Store) members(ctx context.Context, set string, before uint64, fn func(
 	}
 }
 
-// one is the row of a sorted set with that id, nil if there is none.
+// one returns the row of a sorted set with that id, nil if there is none.
 func (s *Store) one(ctx context.Context, set string, id uint64) ([]byte, error) {
 	if id > codec.MaxID {
 		return nil, nil // it would not be exact as a score
@@ -433,7 +433,7 @@ func (s *Store) row(key, text string) (uint64, []byte, error) {
 	return rowID(stored), row, nil
 }
 
-// misplaced is the error for a row that is not where its id belongs.
+// misplaced returns the error for a row that is not where its id belongs.
 func (s *Store) misplaced(key string, id uint64) error {
 	return fmt.Errorf("%s: %s: %w: row %d is in a wrong place", s.name, key,
 		persistence.ErrCorrupt, id)

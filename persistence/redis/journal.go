@@ -61,7 +61,7 @@ func (s *Store) Acquire(ctx context.Context, c persistence.Claim) (persistence.T
 	return tok, end.Seq, s.owns(ctx, tok, end)
 }
 
-// claimed are the arguments of a claim.
+// claimed returns the arguments of a claim.
 func claimed(c *persistence.Claim, id string) []any {
 	insists := ""
 	if c.Insist {
@@ -75,10 +75,10 @@ func claimed(c *persistence.Claim, id string) []any {
 	return args
 }
 
-// nowMs is what a script counts an acceptance on from.
+// nowMs returns what a script counts an acceptance on from.
 func nowMs() string { return strconv.FormatInt(time.Now().UnixMilli(), 10) }
 
-// rhythmText is how a rhythm is stored: "<check> <stale>", in milliseconds.
+// rhythmText returns how a rhythm is stored: "<check> <stale>", in milliseconds.
 func rhythmText(r persistence.Rhythm) string {
 	return fmt.Sprintf("%d %d", persistence.Milliseconds(r.Check),
 		persistence.Milliseconds(r.Stale))
@@ -136,7 +136,7 @@ func (s *Store) ended(tok persistence.Token, end head.Mark) {
 	}
 }
 
-// known is where the journal of an owner must end at least, as arguments of a script.
+// known returns where the journal of an owner must end at least, as arguments of a script.
 func (s *Store) known(tok persistence.Token) (seq, digest string) {
 	if now := s.own.Load(); now.token == tok {
 		return texts(now.end)
@@ -144,7 +144,7 @@ func (s *Store) known(tok persistence.Token) (seq, digest string) {
 	return "0", ""
 }
 
-// texts is a mark as scripts take it.
+// texts returns a mark as scripts take it.
 func texts(m head.Mark) (seq, digest string) {
 	if m.Digest != 0 {
 		digest = hex(m.Digest)
@@ -173,7 +173,7 @@ func (s *Store) Begin(ctx context.Context, tok persistence.Token, seq uint64) er
 	return s.fault("begin the journal", fmt.Errorf("the script answered %d %s", code, text))
 }
 
-// Beat is the engine's newest beat.
+// Beat returns the engine's newest beat.
 func (s *Store) Beat(ctx context.Context) (persistence.Beat, error) {
 	m, err := fields(s.history.HMGet(ctx, s.head(), "epoch", "owner", "beat", "rhythm", "seq",
 		"dig", "lost", "accepted"))
@@ -187,8 +187,8 @@ func (s *Store) Beat(ctx context.Context) (persistence.Beat, error) {
 		End:    persistence.Mark(end), Lost: m[6], Accepted: accepted}, err
 }
 
-// Check is nil while tok owns the engine. It is the owner's beat. Where that was left and Redis is
-// not durable enough, the error is ErrConfirmed, too: its owner lives all the same.
+// Check returns nil while tok owns the engine. It is the owner's beat. Where that was left and
+// Redis is not durable enough, the error is ErrConfirmed, too: its owner lives all the same.
 func (s *Store) Check(ctx context.Context, tok persistence.Token) error {
 	if tok == "" {
 		return s.fault("check the owner", persistence.ErrFenced)
@@ -212,8 +212,8 @@ func (s *Store) Check(ctx context.Context, tok persistence.Token) error {
 	return found(err, s.fit(ctx))
 }
 
-// found is the outcome of a beat and of the look beside it. Where Redis refuses the beat, the look
-// says why.
+// found returns the outcome of a beat and of the look beside it. Where Redis refuses the beat, the
+// look says why.
 func found(beat, look error) error {
 	switch {
 	case look == nil:
@@ -225,7 +225,7 @@ func found(beat, look error) error {
 	return look
 }
 
-// beatArgs are the arguments of another beat.
+// beatArgs returns the arguments of another beat.
 func (s *Store) beatArgs(tok persistence.Token) []any {
 	seq, digest := s.known(tok)
 	return []any{string(tok), dec(s.beats.Add(1)), seq, digest}
@@ -263,7 +263,7 @@ func (s *Store) Release(ctx context.Context, tok persistence.Token) error {
 	return err
 }
 
-// fields are the values of an HMGET; "" for those that do not exist.
+// fields returns the values of an HMGET; "" for those that do not exist.
 func fields(cmd *redis.SliceCmd) ([]string, error) {
 	values, err := cmd.Result()
 	if err != nil {
@@ -276,7 +276,7 @@ func fields(cmd *redis.SliceCmd) ([]string, error) {
 	return out, nil
 }
 
-// hex is the text of a batch's digest.
+// hex returns the text of a batch's digest.
 func hex(digest uint64) string { return fmt.Sprintf("%016x", digest) }
 
 // Append makes a batch durable: Redis answers only after its file is on disk.

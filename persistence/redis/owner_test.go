@@ -9,7 +9,7 @@ import (
 	"exchange/persistence/redistest"
 )
 
-// kept is a field of the engine's head.
+// kept returns a field of the engine's head.
 func kept(t *testing.T, s *Store, field string) string {
 	t.Helper()
 	return s.history.HGet(t.Context(), s.head(), field).Val()

@@ -26,7 +26,7 @@ func witness(reference string) string {
 	return string(sum[:witnessBytes])
 }
 
-// Reference is the deposit that was made under a reference. The entry, its witness and the
+// Reference returns the deposit that was made under a reference. The entry, its witness and the
 // watermark are of one moment of the server.
 func (s *Store) Reference(ctx context.Context, watermark uint64,
 	reference string) (p persistence.Deposit, err error) {
@@ -97,7 +97,7 @@ func (s *Store) fieldsOf(ctx context.Context, key string, names []string) ([]str
 	return list, nil
 }
 
-// CountReferences is how many deposits the index has. Entries and witnesses are equally many.
+// CountReferences returns how many deposits the index has. Entries and witnesses are equally many.
 func (s *Store) CountReferences(ctx context.Context) (uint64, error) {
 	var entries, witnesses *redis.IntCmd
 	_, err := s.history.TxPipelined(ctx, func(tx redis.Pipeliner) error {

@@ -45,8 +45,8 @@ type marked struct {
 	row, mark []byte
 }
 
-// takerOf is whose own side the marks of a list have that is no account's: there nobody asks for
-// it.
+// takerOf returns whose own side the marks of a list have that is no account's: there nobody asks
+// for it.
 func takerOf(t *persistence.Trade) uint32 { return t.Taker }
 
 // tradeList lays out rows in the order of their ids, without the second of two with the same. The
@@ -73,7 +73,7 @@ func (s *Store) tradeList(c *cutter, list string,
 	c.addMarked(list, s.retention.Trades, rows)
 }
 
-// sealed is a row with its id in front and its checksum behind it.
+// sealed returns a row with its id in front and its checksum behind it.
 func sealed(list string, id uint64, row []byte) []byte {
 	b := binary.BigEndian.AppendUint64(make([]byte, 0, codec.IDSize+len(row)+codec.SumSize), id)
 	return codec.At(list).And(b).Seal(b, row)
@@ -87,7 +87,7 @@ func sorted(rows [][]byte) [][]byte {
 	return slices.CompactFunc(rows, func(a, b []byte) bool { return rowID(a) == rowID(b) })
 }
 
-// rowID is the id in front of a row.
+// rowID returns the id in front of a row.
 func rowID(row []byte) uint64 { return binary.BigEndian.Uint64(row) }
 
 // closed lays out each closed order for the sorted set of its account.

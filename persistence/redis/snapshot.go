@@ -101,7 +101,7 @@ func (s *Store) LoadSnapshot(ctx context.Context, back int) (uint64, io.ReadClos
 	return img.Seq, img.Download(ctx, get, kept), nil
 }
 
-// snapshots are the texts of the newest image and the one before.
+// snapshots returns the texts of the newest image and the one before.
 func (s *Store) snapshots(ctx context.Context) ([]string, error) {
 	m, err := fields(s.history.HMGet(ctx, s.head(), "snap", "snap1"))
 	if err != nil {

@@ -143,7 +143,7 @@ func Open(ctx context.Context, url string, opts Options) (*Store, error) {
 	return s, nil
 }
 
-// name is the URL without its secrets.
+// name returns the URL without its secrets.
 func name(o *redis.Options) string {
 	switch {
 	case o.Network == "unix":
@@ -304,10 +304,10 @@ func (s *Store) section(name string, answer *redis.StringCmd) (map[string]string
 // String names the store for people, without the password.
 func (s *Store) String() string { return s.name }
 
-// Engine is the id of the engine that is kept here.
+// Engine returns the id of the engine that is kept here.
 func (s *Store) Engine() string { return s.engine }
 
-// Exclusive is false: any process that reaches the server can own the engine.
+// Exclusive returns false: any process that reaches the server can own the engine.
 func (s *Store) Exclusive() bool { return false }
 
 // Close frees the connections. Calls in progress fail.
@@ -342,7 +342,7 @@ func (s *Store) references() string             { return s.key("references") }
 func (s *Store) witnesses() string              { return s.key("references:witnesses") }
 func (s *Store) actions() string                { return s.key("actions") }
 
-// withdraws is the key of an account's; 0: of all.
+// withdraws returns the key of an account's; 0: of all.
 func (s *Store) withdraws(account uint32) string {
 	if account == 0 {
 		return s.key("withdraws")

@@ -51,7 +51,7 @@ func (s *Store) Verify(ctx context.Context, wrong func(place string)) (rows int,
 	return rows, nil
 }
 
-// projected are the keys that there are, and those that the sums have.
+// projected returns the keys that there are, and those that the sums have.
 func (s *Store) projected(ctx context.Context) (map[string]bool, error) {
 	keys := map[string]bool{s.references(): true}
 	for cursor := uint64(0); ; {
@@ -189,7 +189,7 @@ func (l *look) row(stored string) {
 	l.is.all ^= codec.Sum([]byte(stored))
 }
 
-// sum is what the hash of sums says of a list.
+// sum returns what the hash of sums says of a list.
 func (s *Store) sum(ctx context.Context, key string) (string, error) {
 	text, err := s.history.HGet(ctx, s.sums(), key).Result()
 	if errors.Is(err, redis.Nil) {
@@ -201,7 +201,7 @@ func (s *Store) sum(ctx context.Context, key string) (string, error) {
 	return text, nil
 }
 
-// listPage is a page of a list. A row in a wrong place changes no sum: it is looked for.
+// listPage returns a page of a list. A row in a wrong place changes no sum: it is looked for.
 func (s *Store) listPage(ctx context.Context, l *look, from int) ([]string, error) {
 	rows, err := s.history.LRange(ctx, l.key, int64(from), int64(from+pageRows-1)).Result()
 	if err != nil {
@@ -220,7 +220,7 @@ func (s *Store) listPage(ctx context.Context, l *look, from int) ([]string, erro
 	return rows, nil
 }
 
-// tradePage is listPage for a list with marks.
+// tradePage returns listPage for a list with marks.
 func (s *Store) tradePage(ctx context.Context, l *look, from int) ([]string, error) {
 	rows, err := s.listPage(ctx, l, from)
 	if err == nil && len(rows) > 0 {
@@ -229,7 +229,7 @@ func (s *Store) tradePage(ctx context.Context, l *look, from int) ([]string, err
 	return rows, err
 }
 
-// setPage is a page of a sorted set.
+// setPage returns a page of a sorted set.
 func (s *Store) setPage(ctx context.Context, l *look, from int) ([]string, error) {
 	page, err := s.history.ZRangeWithScores(ctx, l.key, int64(from),
 		int64(from+pageRows-1)).Result()
@@ -296,7 +296,7 @@ func (s *Store) verifyMarks(ctx context.Context, l *look, from int, rows []strin
 	return nil
 }
 
-// accountOf is whose own side the marks of a list have.
+// accountOf returns whose own side the marks of a list have.
 func (s *Store) accountOf(list string) (func(*persistence.Trade) uint32, error) {
 	text, ok := strings.CutPrefix(list, s.key("trades:account:"))
 	if !ok {

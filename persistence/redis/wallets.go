@@ -140,7 +140,7 @@ func (s *Store) parseWallet(fields map[string]string, w *persistence.Wallet) err
 	return nil
 }
 
-// walletText is what a wallet's checksum is of: its other fields, in order.
+// walletText returns what a wallet's checksum is of: its other fields, in order.
 func walletText(fields map[string]string) string {
 	var b strings.Builder
 	for _, field := range slices.Sorted(maps.Keys(fields)) {
@@ -170,7 +170,7 @@ func parseHolding(currency, text string) (persistence.Holding, error) {
 	return h, nil
 }
 
-// walletFields are what people read: one field per currency, "balance:reserve" as decimal text.
+// walletFields returns what people read: one field per currency, "balance:reserve" as decimal text.
 func (s *Store) walletFields(w *persistence.Wallet) [][]byte {
 	fields := [][]byte{
 		[]byte(codec.FieldAccount), []byte(dec(uint64(w.Account))),

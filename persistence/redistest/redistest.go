@@ -108,8 +108,8 @@ var version = sync.OnceValues(func() (string, error) {
 	return string(found[1]), nil
 })
 
-// Version is that of the redis-server which tests run on. What a Redis says of its append-only file
-// depends on it, so the report of the tests and that of the campaign name it.
+// Version returns that of the redis-server which tests run on. What a Redis says of its append-only
+// file depends on it, so the report of the tests and that of the campaign name it.
 func Version(t testing.TB) string {
 	t.Helper()
 	v, err := version()
@@ -119,16 +119,16 @@ func Version(t testing.TB) string {
 	return v
 }
 
-// URL is where the server listens, as the store takes it.
+// URL returns where the server listens, as the store takes it.
 func (s *Server) URL() string { return fmt.Sprintf("redis://127.0.0.1:%d/0", s.port) }
 
-// Addr is the server's host and port.
+// Addr returns the server's host and port.
 func (s *Server) Addr() string { return fmt.Sprintf("127.0.0.1:%d", s.port) }
 
-// Dir is the folder of its data.
+// Dir returns the folder of its data.
 func (s *Server) Dir() string { return s.dir }
 
-// Client is a plain client of the server, closed when the test ends.
+// Client returns a plain client of the server, closed when the test ends.
 func (s *Server) Client() *redis.Client {
 	c := redis.NewClient(&redis.Options{
 		Addr: s.Addr(), Protocol: 2, DisableIdentity: true, MaxRetries: -1, DialerRetries: 1,
@@ -148,7 +148,7 @@ func (s *Server) Kill() {
 	s.Stop()
 }
 
-// Pid is the number of the running process.
+// Pid returns the number of the running process.
 func (s *Server) Pid() int { return s.cmd.Process.Pid }
 
 // Signal sends the server a signal.
@@ -159,7 +159,7 @@ func (s *Server) Signal(signal os.Signal) {
 	}
 }
 
-// Ended is closed when the server has ended, also by itself.
+// Ended returns closed when the server has ended, also by itself.
 func (s *Server) Ended() <-chan struct{} { return s.ended }
 
 // Restart runs a killed server again, on the same port and data, and waits until it answers.
@@ -173,7 +173,7 @@ func (s *Server) Restart() {
 	}
 }
 
-// TryRestart is Restart for a server that may refuse its data.
+// TryRestart returns Restart for a server that may refuse its data.
 func (s *Server) TryRestart() error {
 	s.t.Helper()
 	if s.cmd != nil {
@@ -249,7 +249,7 @@ func (s *Server) run() error {
 	}
 }
 
-// tail is the end of the server's log.
+// tail returns the end of the server's log.
 func tail(path string) string {
 	b, err := os.ReadFile(path)
 	if err != nil {
@@ -262,9 +262,9 @@ func tail(path string) string {
 // given are the ports that this process has had.
 var given sync.Map
 
-// FreePort is a port of 127.0.0.1 where nobody listens, never the same twice. It is below those
-// that the system gives to whoever wants any (on Linux 32768 and above): or somebody's connection
-// takes it while its server is being started again.
+// FreePort returns a port of 127.0.0.1 where nobody listens, never the same twice. It is below
+// those that the system gives to whoever wants any (on Linux 32768 and above): or somebody's
+// connection takes it while its server is being started again.
 func FreePort(t testing.TB) int {
 	t.Helper()
 	for range 1000 {

@@ -14,7 +14,7 @@ func AppendAction(dst []byte, a *persistence.Action) []byte {
 	return appendText(dst, a.What)
 }
 
-// DecodeAction is the inverse of AppendAction.
+// DecodeAction reads what AppendAction wrote.
 func DecodeAction(row []byte, seq uint64, a *persistence.Action) error {
 	d := open(row)
 	*a = persistence.Action{Seq: seq, TimeUs: int64(d.uvarint()), Who: d.text(), What: d.text()}

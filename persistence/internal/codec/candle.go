@@ -20,7 +20,7 @@ func AppendCandle(dst []byte, c *persistence.Candle) []byte {
 	return binary.AppendUvarint(dst, lo)
 }
 
-// DecodeCandle is the inverse of AppendCandle.
+// DecodeCandle reads what AppendCandle wrote.
 func DecodeCandle(row []byte, pair uint16, frame uint8, time uint64, c *persistence.Candle) error {
 	d := open(row)
 	first := d.upTo(1<<63 - 1)
@@ -38,8 +38,8 @@ func DecodeCandle(row []byte, pair uint16, frame uint8, time uint64, c *persiste
 	return d.close("candle", time)
 }
 
-// CandleTimes are the times that a query wants: from since on, and below before (0: all). There are
-// none if any is false.
+// CandleTimes returns the times that a query wants: from since on, and below before (0: all). There
+// are none if any is false.
 func CandleTimes(q *persistence.CandleQuery) (since, before uint64, any bool) {
 	since = uint64(max(q.Since, 0))
 	switch {

@@ -17,7 +17,7 @@ func AppendDeposit(dst []byte, p *persistence.Deposit) []byte {
 	return appendText(dst, p.Reference)
 }
 
-// DecodeDeposit is the inverse of AppendDeposit.
+// DecodeDeposit reads what AppendDeposit wrote.
 func DecodeDeposit(row []byte, account uint32, id uint64, p *persistence.Deposit) error {
 	d := open(row)
 	*p = persistence.Deposit{
@@ -40,7 +40,7 @@ func AppendReference(dst []byte, p *persistence.Deposit) []byte {
 	return AppendDeposit(dst, p)
 }
 
-// DecodeReference is the inverse of AppendReference, for the entry of a reference.
+// DecodeReference reads what AppendReference wrote, for the entry of a reference.
 func DecodeReference(entry []byte, reference string, p *persistence.Deposit) error {
 	if len(entry) == 0 || entry[0] != Version {
 		return fmt.Errorf("%w: the entry of reference %q has another version",
@@ -78,7 +78,7 @@ func AppendWallet(dst []byte, w *persistence.Wallet) []byte {
 	return dst
 }
 
-// DecodeWallet is the inverse of AppendWallet.
+// DecodeWallet reads what AppendWallet wrote.
 func DecodeWallet(row []byte, account uint32, w *persistence.Wallet) error {
 	d := open(row)
 	*w = persistence.Wallet{Account: account, Seq: d.uvarint(), Name: d.text()}
@@ -102,7 +102,7 @@ func AppendWithdraw(dst []byte, d *persistence.Withdraw) []byte {
 	return appendText(dst, d.Details)
 }
 
-// DecodeWithdraw is the inverse of AppendWithdraw.
+// DecodeWithdraw reads what AppendWithdraw wrote.
 func DecodeWithdraw(row []byte, id uint64, d *persistence.Withdraw) error {
 	r := open(row)
 	*d = persistence.Withdraw{

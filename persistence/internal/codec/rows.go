@@ -51,7 +51,8 @@ func AppendTrade(dst []byte, t *persistence.Trade) []byte {
 	return dst
 }
 
-// TradeSide is the taker's side of an encoded trade, without decoding the rest; 0 if it is damaged.
+// TradeSide returns the taker's side of an encoded trade, without decoding the rest; 0 if it is
+// damaged.
 func TradeSide(row []byte) trading.Side {
 	if len(row) < 2 || row[0] != Version {
 		return 0
@@ -120,7 +121,7 @@ func MarkMatches(mark string, q *persistence.TradeQuery) bool {
 		(q.Pair == 0 || uint16(mark[1])<<8|uint16(mark[2]) == q.Pair)
 }
 
-// DecodeTrade is the inverse of AppendTrade.
+// DecodeTrade reads what AppendTrade wrote.
 func DecodeTrade(row []byte, id uint64, t *persistence.Trade) error {
 	d := open(row)
 	flags := d.byte()
@@ -163,8 +164,8 @@ func AppendOrder(dst []byte, o *persistence.Order) []byte {
 	return dst
 }
 
-// OrderIndex is the part of an encoded order that filters need: side, status and closing sequence.
-// It is itself a prefix of the row, so that an index entry is a row cut short.
+// OrderIndex returns the part of an encoded order that filters need: side, status and closing
+// sequence. It is itself a prefix of the row, so that an index entry is a row cut short.
 func OrderIndex(row []byte) []byte {
 	_, n := binary.Uvarint(row[2:])
 	return row[:2+max(n, 0)]
@@ -191,7 +192,7 @@ func OrderMatches(row []byte, q *persistence.OrderQuery) bool {
 	return true
 }
 
-// DecodeOrder is the inverse of AppendOrder.
+// DecodeOrder reads what AppendOrder wrote.
 func DecodeOrder(row []byte, account uint32, id uint64, o *persistence.Order) error {
 	d := open(row)
 	flags := d.byte()

@@ -13,10 +13,10 @@ import (
 // own checksum goes on from it, so that one which stands in another place is found to be wrong.
 type Place uint32
 
-// At is the place of a key.
+// At returns the place of a key.
 func At[T string | []byte](key T) Place { return Place(0).And([]byte(key)) }
 
-// And is a place within another.
+// And returns a place within another.
 func (p Place) And(b []byte) Place { return Place(crc32.Update(uint32(p), castagnoli, b)) }
 
 // SumSize is the length of the checksum behind a value.
@@ -31,8 +31,8 @@ func (p Place) Seal(dst, value []byte) []byte {
 
 var errSum = errors.New("its checksum is wrong")
 
-// Open is the value of what Seal wrote in that place. ErrCorrupt says what is wrong; the caller
-// says where.
+// Open returns the value of what Seal wrote in that place. ErrCorrupt says what is wrong; the
+// caller says where.
 func (p Place) Open(sealed []byte) ([]byte, error) {
 	if len(sealed) < 1+SumSize {
 		return nil, fmt.Errorf("%w: it has %d bytes", persistence.ErrCorrupt, len(sealed))
@@ -47,7 +47,7 @@ func (p Place) Open(sealed []byte) ([]byte, error) {
 	return value, nil
 }
 
-// Sum is the checksum at the end of what Seal wrote.
+// Sum returns the checksum at the end of what Seal wrote.
 func Sum(sealed []byte) uint32 { return binary.BigEndian.Uint32(sealed[len(sealed)-SumSize:]) }
 
 func unknownVersion(v byte) error {
@@ -56,7 +56,7 @@ func unknownVersion(v byte) error {
 		Version)
 }
 
-// Text is the checksum of a version and a text in that place, as text:
+// Text returns the checksum of a version and a text in that place, as text:
 // "<version>.<8 hexadecimal digits>".
 func (p Place) Text(text string) string { return p.textOf(Version, text) }
 

@@ -45,12 +45,12 @@ func NewSnapshot(seq uint64, epoch uint32) Snapshot {
 // ID names the image's chunks: "<sequence>.<epoch>.<unique>".
 func (s Snapshot) ID() string { return fmt.Sprintf("%d.%d.%s", s.Seq, s.Epoch, s.Unique) }
 
-// String is "<id>:<chunks>:<bytes>:<crc>", which ParseSnapshot reads.
+// String returns "<id>:<chunks>:<bytes>:<crc>", which ParseSnapshot reads.
 func (s Snapshot) String() string {
 	return fmt.Sprintf("%s:%d:%d:%08x", s.ID(), s.Chunks, s.Size, s.CRC)
 }
 
-// ParseSnapshot is the inverse of String.
+// ParseSnapshot reads a text that String returned.
 func ParseSnapshot(text string) (Snapshot, error) {
 	var s Snapshot
 	plain := strings.NewReplacer(".", " ", ":", " ").Replace(text)

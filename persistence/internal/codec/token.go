@@ -15,7 +15,7 @@ func IsUnique(text string) bool {
 	return err == nil && len(b) == 16 && hex.EncodeToString(b) == text
 }
 
-// Held is ErrHeld for a claim that came too late: the engine's beat is another one now.
+// Held returns ErrHeld for a claim that came too late: the engine's beat is another one now.
 func Held(now string) error {
 	return fmt.Errorf("%w (%s)", persistence.ErrHeld, now)
 }
@@ -23,8 +23,8 @@ func Held(now string) error {
 // Digest tells batches apart: a retry of the same bytes from other bytes at the same sequence.
 func Digest(batch []byte) uint64 { return xxhash.Sum64(batch) }
 
-// Fenced is ErrFenced with the name of the current owner. A store that knows no owner has none of
-// this engine's data any more: that is ErrCorrupt, because no other process has taken over.
+// Fenced returns ErrFenced with the name of the current owner. A store that knows no owner has none
+// of this engine's data any more: that is ErrCorrupt, because no other process has taken over.
 func Fenced(owner string) error {
 	if owner == "" {
 		return fmt.Errorf(
@@ -35,7 +35,7 @@ func Fenced(owner string) error {
 	return fmt.Errorf("%w (%s)", persistence.ErrFenced, owner)
 }
 
-// Gap is ErrGap for an append after prev to a journal that ends at stored.
+// Gap returns ErrGap for an append after prev to a journal that ends at stored.
 func Gap(stored, prev uint64) error {
 	switch {
 	case stored < prev:
@@ -49,7 +49,7 @@ func Gap(stored, prev uint64) error {
 	return fmt.Errorf("%w: it ends at %d", persistence.ErrGap, stored)
 }
 
-// WatermarkGap is ErrGap for an Apply of from to a store whose watermark is stored.
+// WatermarkGap returns ErrGap for an Apply of from to a store whose watermark is stored.
 func WatermarkGap(stored, from, to uint64) error {
 	return fmt.Errorf("%w: the watermark of the projections is %d, which is neither %d nor %d",
 		persistence.ErrGap, stored, from, to)

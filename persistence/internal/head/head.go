@@ -31,7 +31,7 @@ import (
 // A Mark is the end of a journal.
 type Mark persistence.Mark
 
-// Fits is false if a journal with that end has lost what was acknowledged.
+// Fits returns false if a journal with that end has lost what was acknowledged.
 func (m Mark) Fits(end Mark) bool { return persistence.Mark(m).Fits(persistence.Mark(end)) }
 
 // The file has the magic, the version, the sequence, the digest, and the hash of all before it.
@@ -92,7 +92,7 @@ func OpenOld(files vfs.FS, name string) (*File, error) {
 	return f, nil
 }
 
-// failed is the error of a file that cannot be opened.
+// failed returns the error of a file that cannot be opened.
 func failed(name string, err error) error {
 	if errors.Is(err, fs.ErrPermission) {
 		return refused(name, err)
@@ -100,7 +100,7 @@ func failed(name string, err error) error {
 	return fmt.Errorf("open %s: %w", name, err)
 }
 
-// refused is the error of a file that is there and cannot be read, or says nothing.
+// refused returns the error of a file that is there and cannot be read, or says nothing.
 func refused(name string, err error) error {
 	return fmt.Errorf(
 		"%w: the file %s, which says up to where the journal was acknowledged, cannot be "+
@@ -166,7 +166,7 @@ func decode(b []byte) (Mark, error) {
 	return Mark{Seq: binary.BigEndian.Uint64(b[8:]), Digest: binary.BigEndian.Uint64(b[16:])}, nil
 }
 
-// Acknowledged is what the file says.
+// Acknowledged returns what the file says.
 func (f *File) Acknowledged() Mark {
 	if f == nil {
 		return Mark{}
@@ -233,7 +233,7 @@ func (f *File) write(m Mark) error {
 	return nil
 }
 
-// Name is the file's path.
+// Name returns the file's path.
 func (f *File) Name() string {
 	if f == nil {
 		return ""

@@ -99,7 +99,7 @@ func (w *Writer) pad() {
 	}
 }
 
-// skipped is a frame that the compression's format has for what readers skip.
+// skipped returns a frame that the compression's format has for what readers skip.
 func skipped(b []byte) []byte {
 	frame := binary.LittleEndian.AppendUint32(make([]byte, 0, 8+len(b)), 0x184D2A50)
 	return append(binary.LittleEndian.AppendUint32(frame, uint32(len(b))), b...)
@@ -120,7 +120,7 @@ func (w *Writer) Close() error {
 	return w.err
 }
 
-// MAC is that of a stream that was closed without an error.
+// MAC returns that of a stream that was closed without an error.
 func (w *Writer) MAC() []byte { return w.mac }
 
 // Faults of a stream, in words for people.
@@ -198,7 +198,7 @@ func (r *Reader) Done() error {
 	return err
 }
 
-// MAC is that of a stream for which Done was nil.
+// MAC returns that of a stream for which Done was nil.
 func (r *Reader) MAC() []byte { return r.mac }
 
 // Close frees what the reader holds.

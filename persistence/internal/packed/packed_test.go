@@ -17,7 +17,7 @@ import (
 
 const magic = "a test 1\n"
 
-// stream is a whole one with some random bytes, and those.
+// stream returns a whole one with some random bytes, and those.
 func stream(t *testing.T, size int) (packed, content []byte) {
 	t.Helper()
 	content = make([]byte, size)

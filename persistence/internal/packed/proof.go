@@ -75,8 +75,8 @@ func Authenticate(r io.Reader, by persistence.Authority) error {
 	return err
 }
 
-// Named is what a file of that size says of its proof, which is not looked at: the HMAC, and the id
-// of its key.
+// Named returns what a file of that size says of its proof, which is not looked at: the HMAC, and
+// the id of its key.
 func Named(f io.ReaderAt, size int64) (mac []byte, id uint64, err error) {
 	if size < int64(proofSize) {
 		return nil, 0, errNoProof

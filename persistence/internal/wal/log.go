@@ -214,14 +214,15 @@ func (l *Log) syncAgain(last record) error {
 	return l.file.SyncData()
 }
 
-// End is the last sequence and the digest of its batch; 0 if there is none.
+// End returns the last sequence and the digest of its batch; 0 if there is none.
 func (l *Log) End() (seq, digest uint64) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.end.seq, l.end.digest
 }
 
-// Complete is ErrCorrupt if a segment is missing between the batch behind a sequence and the end.
+// Complete returns ErrCorrupt if a segment is missing between the batch behind a sequence and the
+// end.
 func (l *Log) Complete(after uint64) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -359,8 +360,8 @@ func (l *Log) rotate(record int64) error {
 	return nil
 }
 
-// next is the segment that was prepared, if it has room for that record; else it is made now, and
-// smaller than usual where the disk has no more room.
+// next returns the segment that was prepared, if it has room for that record; else it is made now,
+// and smaller than usual where the disk has no more room.
 func (l *Log) next(number uint64, record int64) (next made, err error) {
 	if l.coming != nil {
 		next, l.coming = <-l.coming, nil
@@ -492,7 +493,8 @@ func (l *Log) release(segments []*segment) (err error) {
 	return err
 }
 
-// reusable is the oldest segment that may be taken over as one of that size; nil: there is none.
+// reusable returns the oldest segment that may be taken over as one of that size; nil: there is
+// none.
 func (l *Log) reusable(size int64) *segment {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -27,7 +27,7 @@ type record struct {
 
 func roundUp(n, to int64) int64 { return (n + to - 1) / to * to }
 
-// recordBytes is how much a batch takes.
+// recordBytes returns how much a batch takes.
 func recordBytes(batch int) int64 { return roundUp(recordHead+int64(batch), recordAlign) }
 
 // appendRecord adds a record to b, without what fills it up to recordAlign.
@@ -50,7 +50,7 @@ func checksum(salt uint64, b []byte) uint64 {
 	return xxhash.Sum64(text[:8+n])
 }
 
-// parse is the record whose head b begins with, if it is one of a segment with that salt.
+// parse returns the record whose head b begins with, if it is one of a segment with that salt.
 func parse(b []byte, salt uint64, at int64) (record, bool) {
 	b = b[:recordHead]
 	r := record{at: at, length: int64(binary.BigEndian.Uint32(b[8:])),
@@ -75,7 +75,7 @@ type scanner struct {
 // windowBytes is what is read at once.
 const windowBytes = 256 << 10
 
-// bytes is that part of the file; it is valid until the next call.
+// bytes returns that part of the file; it is valid until the next call.
 func (s *scanner) bytes(at, n int64) ([]byte, error) {
 	if at < s.from || at+n > s.from+int64(len(s.window)) {
 		size := min(max(n, windowBytes), s.end-at)
@@ -94,8 +94,8 @@ func (s *scanner) bytes(at, n int64) ([]byte, error) {
 	return s.window[at-s.from:][:n], nil
 }
 
-// next is the next record and its batch, which is valid until the next call. What is not one is
-// passed over: whoever reads sees it by the sequences. false: there is none.
+// next returns the next record and its batch, which is valid until the next call. What is not one
+// is passed over: whoever reads sees it by the sequences. false: there is none.
 func (s *scanner) next() (record, []byte, bool, error) {
 	for ; s.at+recordHead <= s.end; s.at += recordAlign {
 		b, err := s.bytes(s.at, recordHead)

@@ -46,14 +46,15 @@ const suffix = ".journal"
 
 func segmentName(number uint64) string { return fmt.Sprintf("%08d%s", number, suffix) }
 
-// segmentNumber is the number of a file, if its name is a segment's.
+// segmentNumber returns the number of a file, if its name is a segment's.
 func segmentNumber(name string) (uint64, bool) {
 	digits, ok := strings.CutSuffix(name, suffix)
 	n, err := strconv.ParseUint(digits, 10, 64)
 	return n, ok && err == nil && segmentName(n) == name
 }
 
-// segmentBytes is the usual size of a segment that must have room for a record of that many bytes.
+// segmentBytes returns the usual size of a segment that must have room for a record of that many
+// bytes.
 func (l *Log) segmentBytes(number uint64, record int64) int64 {
 	size := l.maxSegment
 	if number < 16 {
@@ -62,12 +63,12 @@ func (l *Log) segmentBytes(number uint64, record int64) int64 {
 	return max(size, leastBytes(record))
 }
 
-// leastBytes is the least size of one.
+// leastBytes returns the least size of one.
 func leastBytes(record int64) int64 {
 	return max(minSegmentBytes, roundUp(headBytes+record, pageBytes))
 }
 
-// head is the first page.
+// head returns the first page.
 func head(number, salt uint64) []byte {
 	b := append(make([]byte, 0, headBytes), magic...)
 	b = binary.BigEndian.AppendUint64(b, format)
@@ -77,7 +78,7 @@ func head(number, salt uint64) []byte {
 	return b[:headBytes]
 }
 
-// parseHead is the salt of the segment that begins with b, if it is whole.
+// parseHead returns the salt of the segment that begins with b, if it is whole.
 func parseHead(b []byte, number uint64) (salt uint64, ok bool, err error) {
 	if string(b[:8]) != magic {
 		return 0, false, nil
