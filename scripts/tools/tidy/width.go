@@ -6,6 +6,7 @@ import (
 	"go/scanner"
 	"go/token"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"unicode/utf8"
 )
@@ -92,6 +93,9 @@ func rawLines(text []byte) map[int]bool {
 	}
 }
 
+// row finds a row of a table in a code block: columns stand two blanks or more apart.
+var row = regexp.MustCompile(`\S {2,}\S(.*\S)? {2,}\S`)
+
 // tableLines are the lines of Markdown that are a table's, or those of a code block with one
 // command.
 func tableLines(text []byte) map[int]bool {
@@ -110,7 +114,7 @@ func tableLines(text []byte) map[int]bool {
 				}
 			}
 			fence = -1
-		case fence < 0 && strings.HasPrefix(trimmed, "|"):
+		case fence < 0 && strings.HasPrefix(trimmed, "|"), fence >= 0 && row.MatchString(line):
 			lines[i+1] = true
 		}
 	}
