@@ -13,9 +13,8 @@ import (
 )
 
 // What everybody asks for (books, tickers, charts) is answered from views: immutable, shared, made
-// at most once for each state of the pair and only when somebody asks, and encoded at most twice:
-// as a whole, and as lists of which answers show parts. While a view is current, a handler takes it
-// without asking any actor.
+// at most once for each state of the pair and only when somebody asks. The JSON of a view is kept
+// beside it. While a view is current, a handler takes it without asking any actor.
 
 const (
 	// shownLevels is how deep an answer may reach and is always current.
@@ -41,52 +40,15 @@ type View struct {
 	buy, sell reach // Depth: of the book that it is a copy of
 	minute    int64 // ReadTicker: epoch minutes; it is another one in the next
 
-	whole func() []byte // guarded by mu
-	mu    sync.Mutex
-	lists [2]entries
+	keep sync.Once
+	kept any // of the view's reader
 }
 
-// entries is a list of a view as JSON, as far as anybody has asked for it.
-type entries struct {
-	mu   sync.Mutex
-	text []byte   // with commas between
-	ends []uint32 // where each ends in text: a list of more than 4 GB is none that could be sent
-}
-
-// Body is the whole view in its one form, which encode makes if nobody has asked for it before. It
-// is shared: read only.
-func (v *View) Body(encode func(*View) []byte) []byte {
-	v.mu.Lock()
-	if v.whole == nil {
-		v.whole = sync.OnceValue(func() []byte { return encode(v) })
-	}
-	whole := v.whole
-	v.mu.Unlock()
-	return whole() // lists are made meanwhile
-}
-
-// Part is what stands from one place to another (exclusive) in a list of the view, as JSON with
-// commas between. entry appends what is at a place. However many parts are asked for, each place is
-// encoded once, and none behind the last that was asked for. It is shared: read only.
-func (v *View) Part(list, from, to int, entry func(b []byte, place int) []byte) []byte {
-	if from >= to {
-		return nil
-	}
-	l := &v.lists[list]
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	for place := len(l.ends); place < to; place++ {
-		if place > 0 {
-			l.text = append(l.text, ',')
-		}
-		l.text = entry(l.text, place)
-		l.ends = append(l.ends, uint32(len(l.text)))
-	}
-	begin := 0
-	if from > 0 {
-		begin = int(l.ends[from-1]) + 1
-	}
-	return l.text[begin:l.ends[to-1]]
+// Kept returns what the view's reader keeps beside it, such as its JSON. make makes it for the
+// first caller.
+func (v *View) Kept(make func() any) any {
+	v.keep.Do(func() { v.kept = make() })
+	return v.kept
 }
 
 // A board shows the newest views of one pair. The committed actor writes it; handlers read it.

@@ -17,6 +17,7 @@ import (
 
 	"exchange/actors"
 	"exchange/core/event"
+	"exchange/gateway/api"
 	"exchange/gateway/encode"
 	"exchange/gateway/ratelimit"
 )
@@ -392,7 +393,7 @@ func TestWithdrawsAnswerInTheirShapeWithAndWithoutSlash(t *testing.T) {
 	}
 	want(t, "without an address for its mail",
 		h.post("alice", "/api/v1/withdraw", "address=x&amount=1&currency=BTC"), 400,
-		detail(NoEmail.Detail))
+		detail(api.NoEmail.Detail))
 	f("/api/v1/withdraw-confirm", "code=wrong&withdraw=5", 400, `{"code":["Wrong code"]}`)
 	f("/api/v1/withdraw-confirm", "code="+code(5)+"&withdraw=5", 200, record(5, 20, ""))
 	f("/api/v1/withdraw-confirm", "code="+code(5)+"&withdraw=5", 400,
@@ -438,7 +439,7 @@ func TestSecondsNeverEndInZeros(t *testing.T) {
 
 func TestOtherFormatsThanJSONAreRefused(t *testing.T) {
 	h := traded(t)
-	refused := detail(NotAcceptable.Detail)
+	refused := detail(api.NotAcceptable.Detail)
 	for _, p := range apiPaths {
 		probe := !strings.HasPrefix(p.path, "/api/")
 		method := "GET"
@@ -460,7 +461,7 @@ func TestOtherFormatsThanJSONAreRefused(t *testing.T) {
 			case !ok && !probe:
 				want(t, what, a, 406, refused)
 			case method == "POST": // no headers of a key
-				want(t, what, a, 401, detail(Unauthenticated.Detail))
+				want(t, what, a, 401, detail(api.Unauthenticated.Detail))
 			case a.status != 200:
 				t.Errorf("%s: %d %s", what, a.status, a.body)
 			default:
@@ -629,7 +630,7 @@ func TestAPackedBodyIsRefusedAsSuch(t *testing.T) {
 		"identity, gzip": 415} {
 		a := h.do("POST", "/api/v1/order/", formType, p,
 			append(signed("bob", h.nextNonce("bob"), p), "Content-Encoding", coding)...)
-		if a.status != status || status == 415 && a.body != detail(PackedBody.Detail) {
+		if a.status != status || status == 415 && a.body != detail(api.PackedBody.Detail) {
 			t.Errorf("%s: %d %s", coding, a.status, a.body)
 		}
 	}
@@ -639,7 +640,7 @@ func TestAPackedBodyIsRefusedAsSuch(t *testing.T) {
 	wrong = append(signed("bob", 900, ""), "Content-Encoding", "gzip")
 	wrong[3] = strings.Repeat("ab", 32)
 	want(t, "the coding before form and signature",
-		h.do("POST", "/api/v1/order/", jsonType, "{", wrong...), 415, detail(PackedBody.Detail))
+		h.do("POST", "/api/v1/order/", jsonType, "{", wrong...), 415, detail(api.PackedBody.Detail))
 }
 
 // Clients send milliseconds where seconds are meant: such a moment is no bound.
@@ -733,12 +734,14 @@ func TestAPanicInAHandlerIsAnsweredWithItsRequestID(t *testing.T) {
 	g := New(Options{Log: quiet(), BodyBytes: 1, HeaderBytes: 1, Connections: 1})
 	ctx := &fasthttp.RequestCtx{}
 	ctx.Request.SetRequestURI("/healthz")
-	g.handler(&endpoint{early: true, get: func(r *request) {
-		r.body = append(r.body, "half an answer"...)
-		panic("on purpose")
-	}}, false)(ctx)
+	health := g.endpoints()["/healthz"].Run
+	g.handler(&endpoint{Operation: api.Operation{Method: "GET", Early: true,
+		Run: func(c *api.Call) {
+			health(c) // half an answer
+			panic("on purpose")
+		}}}, false)(ctx)
 	if got := string(ctx.Response.Body()); ctx.Response.StatusCode() != 500 ||
-		got != detail(InternalError.Detail) {
+		got != detail(api.InternalError.Detail) {
 		t.Errorf("%d %s", ctx.Response.StatusCode(), got)
 	}
 	if id := ctx.Response.Header.Peek("X-Request-Id"); len(id) != 24 {
@@ -758,19 +761,20 @@ func TestAPanicInARequestOfTheStreamIsAnsweredToo(t *testing.T) {
 	h.gateway.limits.public.buckets = new(ratelimit.Limiter) // which has no place for anybody
 	ctx := answered(h, "/socket.v2/?EIO=4&transport=polling")
 	if got := string(ctx.Response.Body()); ctx.Response.StatusCode() != 500 ||
-		got != detail(InternalError.Detail) || len(ctx.Response.Header.Peek("X-Request-Id")) != 24 {
+		got != detail(api.InternalError.Detail) ||
+		len(ctx.Response.Header.Peek("X-Request-Id")) != 24 {
 		t.Errorf("%d %s", ctx.Response.StatusCode(), got)
 	}
 }
 
 func TestTheCatalogueOfFailuresIsConsistent(t *testing.T) {
 	names := map[string]bool{}
-	for _, f := range Failures {
+	for _, f := range api.Failures {
 		if f.Name == "" || names[f.Name] || f.Detail == "" || f.Status < 400 || f.Status > 503 {
 			t.Errorf("%+v", f)
 		}
 		if retry := f.Status == 503 && f.Code == "" &&
-			f != WithdrawsClosed; retry != (f.RetryAfter > 0) {
+			f != api.WithdrawsClosed; retry != (f.RetryAfter > 0) {
 			t.Errorf("%s: Retry-After %d with status %d", f.Name, f.RetryAfter, f.Status)
 		}
 		names[f.Name] = true

@@ -3,17 +3,8 @@ package gateway
 import (
 	"bytes"
 
-	"exchange/core/event"
 	"exchange/gateway/api"
-	"exchange/gateway/params"
 	"exchange/gateway/sign"
-)
-
-// Permissions that endpoints ask for.
-const (
-	permissionRead     = event.PermissionRead
-	permissionTrade    = event.PermissionTrade
-	permissionWithdraw = event.PermissionWithdraw
 )
 
 // permitted checks that the key has the endpoint's permission, that the account may act now, and
@@ -21,24 +12,20 @@ const (
 // counts for the key alone: a key without a permission does not use up what the account's others
 // need.
 func (r *request) permitted(e *endpoint) bool {
-	limits, permission := &r.g.limits, r.key.Permissions&e.permission != 0
-	if account := r.key.Account; !permission || account.Frozen() {
-		if r.takes(&limits.reads, uint64(r.key.Number)) {
-			if permission {
-				r.fail(AccountFrozen, "")
-			} else {
-				r.fail(NotPermitted, api.PermissionName(e.permission))
-			}
+	limits := &r.g.limits
+	if f, about := e.Refusal(r.Key); f != nil {
+		if r.takes(&limits.reads, uint64(r.Key.Number)) {
+			r.Fail(f, about)
 		}
 		return false
 	}
 	switch {
 	case !r.ctx.IsPost():
-		return r.takes(&limits.reads, uint64(r.key.Number))
-	case e.cancels:
-		return r.takes(&limits.cancels, uint64(r.key.Account.ID))
+		return r.takes(&limits.reads, uint64(r.Key.Number))
+	case e.Cancels:
+		return r.takes(&limits.cancels, uint64(r.Key.Account.ID))
 	}
-	return r.takes(&limits.commands, uint64(r.key.Account.ID))
+	return r.takes(&limits.commands, uint64(r.Key.Account.ID))
 }
 
 // identify finds the key, checks where it may be used from, reads the body, and verifies the
@@ -49,16 +36,16 @@ func (r *request) identify() bool {
 	nonce, ok := api.Integer(h.Peek("X-Nonce"))
 	if len(public) == 0 || len(signature) != sign.SignatureLen || !isHex(signature) || !ok ||
 		nonce == 0 {
-		r.fail(Unauthenticated, "")
+		r.Fail(api.Unauthenticated, "")
 		return false
 	}
-	key := r.engine.Key(public)
+	key := r.Engine().Key(public)
 	if key == nil {
-		r.fail(Unauthenticated, "")
+		r.Fail(api.Unauthenticated, "")
 		return false
 	}
 	if len(key.Allow) > 0 && !within(key.Allow, r.address()) {
-		r.fail(AddressNotAllowed, "")
+		r.Fail(api.AddressNotAllowed, "")
 		return false
 	}
 	material := key.Material.(*sign.Keyed)
@@ -68,20 +55,20 @@ func (r *request) identify() bool {
 		if !ok {
 			return false
 		}
-		valid = material.Verify(&r.verifier, public, &r.form, raw, signature)
+		valid = material.Verify(&r.verifier, public, &r.Form, raw, signature)
 	} else {
 		if !r.parseQuery() {
 			return false
 		}
-		valid = material.VerifyGet(&r.verifier, public, &r.query, r.ctx.URI().QueryString(),
+		valid = material.VerifyGet(&r.verifier, public, &r.Query, r.ctx.URI().QueryString(),
 			signature)
 	}
 	if !valid {
-		r.fail(WrongSignature, "")
+		r.Fail(api.WrongSignature, "")
 		return false
 	}
 	known(r.ctx.Conn())
-	r.key, r.nonce = key, nonce
+	r.Key, r.Nonce = key, nonce
 	return true
 }
 
@@ -108,7 +95,7 @@ var hexDigits = func() (is [256]bool) {
 func (r *request) parseBody() (raw []byte, ok bool) {
 	if coding := r.ctx.Request.Header.Peek("Content-Encoding"); len(coding) > 0 &&
 		!bytes.EqualFold(coding, []byte("identity")) {
-		r.fail(PackedBody, "")
+		r.Fail(api.PackedBody, "")
 		return nil, false
 	}
 	body := r.ctx.PostBody()
@@ -120,22 +107,13 @@ func (r *request) parseBody() (raw []byte, ok bool) {
 	var err error
 	switch {
 	case bytes.EqualFold(kind, []byte("application/json")):
-		err = r.form.ParseJSON(body)
+		err = r.Form.ParseJSON(body)
 	case bytes.EqualFold(kind, []byte("application/x-www-form-urlencoded")):
-		err = r.form.ParseForm(body)
+		err = r.Form.ParseForm(body)
 		raw = body
 	default:
-		r.fail(UnknownContentType, "")
+		r.Fail(api.UnknownContentType, "")
 		return nil, false
 	}
-	switch e := err.(type) {
-	case nil:
-		return raw, true
-	case *params.DuplicateError:
-		r.bad(e.Name, fieldDuplicate)
-		r.badFields()
-	default:
-		r.fail(MalformedBody, err.Error())
-	}
-	return nil, false
+	return raw, r.Parsed(err)
 }

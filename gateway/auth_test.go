@@ -194,19 +194,19 @@ func TestChecksAreMadeInTheirOrder(t *testing.T) {
 	f("method before format", do("PUT", "/api/v1/order/?format=xml", "", "{", nil), 405,
 		detail(`Method "PUT" not allowed.`))
 	f("format before key", do("POST", "/api/v1/order/?format=xml", jsonType, "{", nil), 406,
-		detail(NotAcceptable.Detail))
+		detail(api.NotAcceptable.Detail))
 	f("key before address", do("POST", "/api/v1/order/", jsonType, "{",
 		without(signed("elsewhere", nonce, ""))), 401, credentials)
 	f("address before body form", do("POST", "/api/v1/order/", jsonType, "{",
-		signed("elsewhere", nonce, "")), 403, detail(AddressNotAllowed.Detail))
+		signed("elsewhere", nonce, "")), 403, detail(api.AddressNotAllowed.Detail))
 	f("address before signature", do("GET", "/api/v1/wallets/", "", "",
-		wrong(signed("elsewhere", nonce, ""))), 403, detail(AddressNotAllowed.Detail))
+		wrong(signed("elsewhere", nonce, ""))), 403, detail(api.AddressNotAllowed.Detail))
 	f("body form before signature",
 		do("POST", "/api/v1/order/", jsonType, "{", wrong(signed("bob", nonce, ""))), 400,
 		malformed)
 	f("content type before signature",
 		do("POST", "/api/v1/order/", "text/plain", "{", wrong(signed("bob", nonce, ""))), 400,
-		detail(UnknownContentType.Detail))
+		detail(api.UnknownContentType.Detail))
 	f("duplicate before signature",
 		do("POST", "/api/v1/order/", formType, "a=1&a=1", wrong(signed("bob", nonce, ""))), 400,
 		`{"a":["This field appears more than once."]}`)
@@ -327,7 +327,7 @@ func TestWhatIsSwitchedOffIsRefusedInTheOrderOfChecks(t *testing.T) {
 	})
 
 	set(h.engine.Freeze("test", "bob", true))
-	frozen := detail(AccountFrozen.Detail)
+	frozen := detail(api.AccountFrozen.Detail)
 	both := func(while string) {
 		t.Helper()
 		each(func(method, path, needs, params string) {
@@ -370,7 +370,7 @@ func TestWhatIsSwitchedOffIsRefusedInTheOrderOfChecks(t *testing.T) {
 		`{"amount":["A number above 0 is required."]}`)
 	want(t, "e-mail before nonce and funds",
 		do("POST", "/api/v1/withdraw", "address=x&amount=1&currency=BTC",
-			signed("bob", 1, "address=x&amount=1&currency=BTC")), 400, detail(NoEmail.Detail))
+			signed("bob", 1, "address=x&amount=1&currency=BTC")), 400, detail(api.NoEmail.Detail))
 	unchanged("halted")
 	want(t, "a cancel works, with the nonce that nothing has used",
 		do("POST", "/api/v1/order-cancel", "order=3", signed("bob", nonce, "order=3")), 200,
@@ -483,7 +483,7 @@ func TestTheSignatureOfAGETDoesNothingElse(t *testing.T) {
 		for _, body := range []struct{ kind, text string }{{"", ""}, {formType, ""}, {jsonType, ""},
 			{jsonType, "{}"}, {formType, "&"}} {
 			a := h.do("POST", p.path, body.kind, body.text, signed("bob", 1000, "")...)
-			if a.status != 400 || !strings.Contains(a.body, fieldRequired) {
+			if a.status != 400 || !strings.Contains(a.body, api.FieldRequired) {
 				t.Errorf("%s with %q: %d %s", p.path, body.text, a.status, a.body)
 			}
 		}
@@ -593,7 +593,7 @@ func TestAKeyWithAnAllowListWorksFromThereOnly(t *testing.T) {
 		h.key("bob", name, event.AllPermissions, allow...)
 		a := h.do("GET", "/api/v1/orders/own/", "", "", signed(name, 1, "")...)
 		if ok && a.status != 200 || !ok &&
-			(a.status != 403 || a.body != detail(AddressNotAllowed.Detail)) {
+			(a.status != 403 || a.body != detail(api.AddressNotAllowed.Detail)) {
 			t.Errorf("%v: %d %s", allow, a.status, a.body)
 		}
 	}

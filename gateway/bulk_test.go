@@ -9,6 +9,7 @@ import (
 
 	"exchange/actors"
 	"exchange/core/trading"
+	"exchange/gateway/api"
 )
 
 // answered is a request that was answered, and whose answer nobody has taken yet.
@@ -52,7 +53,7 @@ func TestLargeAnswersThatWaitHaveABudget(t *testing.T) {
 	want := func(ctx *fasthttp.RequestCtx, status int) {
 		t.Helper()
 		if r := &ctx.Response; r.StatusCode() != status ||
-			status == 503 && (string(r.Body()) != detail(Overloaded.Detail) ||
+			status == 503 && (string(r.Body()) != detail(api.Overloaded.Detail) ||
 				string(r.Header.Peek("Retry-After")) != "1") {
 			t.Fatalf("%s: %d %.200s", ctx.Path(), r.StatusCode(), r.Body())
 		}
@@ -77,10 +78,8 @@ func TestLargeAnswersThatWaitHaveABudget(t *testing.T) {
 	want(answered(h, book+"?limit_sell=999"), 503) // one still waits
 	same.Response.Reset()                          // as when a connection breaks
 	nothingWaits := func() bool {
-		m := &h.gateway.bulk
-		m.mu.Lock()
-		defer m.mu.Unlock()
-		return m.held == 0 && len(m.uses) == 0
+		texts, bytes := h.gateway.budget.Waiting()
+		return texts == 0 && bytes == 0
 	}
 	if !nothingWaits() {
 		t.Error("something waits though nobody takes it any more")
@@ -88,15 +87,6 @@ func TestLargeAnswersThatWaitHaveABudget(t *testing.T) {
 	next := answered(h, book+"?limit_sell=999")
 	want(next, 200)
 
-	// What a command did is told at any size: that it is not known would be wrong, and that it is
-	// refused, too.
-	done := [][]byte{make([]byte, 200_000)}
-	if m := &h.gateway.bulk; m.take(done, asker{}, false) || !m.take(done, asker{}, true) {
-		t.Error(
-			"beside one that waits, there is a place for what need not be told, or none for what " +
-				"must be")
-	}
-	h.gateway.bulk.giveBack(done)
 	next.Response.Reset()
 	h.nonces["alice"] = nonce
 	if a := h.post("alice", "/api/v1/order-cancel-all/", "all=1"); a.status != 200 {
@@ -106,39 +96,4 @@ func TestLargeAnswersThatWaitHaveABudget(t *testing.T) {
 		t.Errorf("in the end: %d %.200s", a.status, a.body)
 	}
 	eventually(t, "nothing waits in the end", nothingWaits)
-}
-
-// One account or address has a share of the budget, for what came for it first: others have the
-// rest.
-func TestNoClientTakesTheWholeBudget(t *testing.T) {
-	m := bulk{most: 400}
-	greedy, other := asker{address: 1}, asker{account: 1}
-	text := func(n int) [][]byte { return [][]byte{make([]byte, n)} }
-	one, two, large := text(60), text(60), text(300)
-	for i, c := range []struct {
-		texts [][]byte
-		from  asker
-		want  bool
-	}{
-		{one, greedy, true}, {two, greedy, false}, {text(40), greedy, true},
-		{text(1), greedy, false},
-		{[][]byte{one[0][10:20]}, greedy, true}, // a part of what is there
-		{one, other, true},                      // of which it is not the cause
-		{large, other, true},                    // the first may be large
-		{text(1), asker{account: 2}, false},
-	} {
-		if got := m.take(c.texts, c.from, false); got != c.want {
-			t.Errorf("answer %d: %v, with %d bytes in all and %v", i, got, m.held, m.shares)
-		}
-	}
-	m.giveBack(one)
-	m.giveBack(one)
-	if m.held != 400 {
-		t.Errorf("%d bytes wait, and a part of the first text still does", m.held)
-	}
-	m.giveBack([][]byte{one[0][10:20]})
-	m.giveBack(large)
-	if m.held != 40 || len(m.uses) != 1 || len(m.shares) != 1 {
-		t.Errorf("%d bytes of %d texts wait for %v", m.held, len(m.uses), m.shares)
-	}
 }

@@ -141,11 +141,11 @@ func TestNoSharedCacheShowsWhatIsOver(t *testing.T) {
 		}
 	}
 	fresh("book with one order more", book)
-	engine := h.gateway.engine.Load()
-	h.gateway.engine.Store(nil)
+	answers := h.gateway.api.Load()
+	h.gateway.api.Store(nil)
 	fresh("starting", "/readyz")
 	fresh("starting", book)
-	h.gateway.engine.Store(engine)
+	h.gateway.api.Store(answers)
 	fresh("ready again", "/readyz")
 	fresh("ready again", book)
 	for _, path := range append(probes, "/api/v1/nothing") {

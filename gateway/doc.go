@@ -1,6 +1,5 @@
-// Package gateway is the HTTP side of the exchange: it authenticates requests, checks their form,
-// turns them into messages for the engine, and writes the answers. It knows no matching and no
-// wallets; everything it shows is either configuration or an answer of the engine.
+// Package gateway is the edge of HTTP: it listens, authenticates requests, checks their form, makes
+// each a call of package api, and writes the answer. It knows no matching and no wallets.
 //
 // A request goes through the checks in one fixed order, each of which may end it: path, method,
 // format, size, for public requests the address's limit, headers and key, the key's addresses, the
@@ -10,29 +9,20 @@
 // the funds.
 //
 //	gateway.go   servers, routes, the checks that need no account
-//	request.go   one request: its parameters, its answer, its memory
+//	request.go   one request: its call, its answer, its memory
 //	auth.go      keys, signatures, nonces, permissions
 //	address.go   where a request comes from, behind proxies too
 //	rates.go     limits on requests a second
 //	listener.go  limits on connections
 //	boundary.go  where a request ends
 //	certificate.go   TLS: certificates, and how they are renewed
-//	market.go    public resources
-//	ticker.go    tickers and charts
-//	account.go   an account's own lists
-//	orders.go    placing and cancelling
-//	withdraw.go  deposits, withdraws and fees
 //	operators.go   the operator's listener
-//	failure.go   answers that are failures
 //	report.go    failures of ours, in the log
 //	meter.go     requests counted by route and status
 //	metrics.go   /metrics and profiles, on the operator's listener; metrics_stream.go has the stream's
 //	openapi*.go  the OpenAPI document of all this, and its page at /docs
 //	sockets.go   the event stream, on its paths
-//	encode.go    answers, written with encode/
-//	bulk.go      how many large answers wait at once
-//	turns.go     how many long queries of the history work at once
-//	api/         failures and fields of the public API
+//	api/         the public API without a transport
 //	operator/    answers to operators
 //	params/      bodies and queries into parameters
 //	sign/        signatures

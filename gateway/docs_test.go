@@ -8,6 +8,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"exchange/gateway/api"
 )
 
 var (
@@ -109,7 +111,7 @@ func TestTheFilesOfThePageAreServed(t *testing.T) {
 		"/docs/swagger-ui.css.gz", "/docs/%zz", "/docs/..", "/docs/../docs", "/docs/x/y",
 		"/docs//"} {
 		if a := do("GET", path); a.StatusCode() != 404 ||
-			string(a.Body()) != detail(NotFound.Detail) ||
+			string(a.Body()) != detail(api.NotFound.Detail) ||
 			string(a.Header.ContentType()) != "application/json" {
 			t.Errorf("%s: %d %s", path, a.StatusCode(), a.Body())
 		}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/valyala/fasthttp"
 
+	"exchange/gateway/api"
 	"exchange/gateway/operator"
 )
 
@@ -57,17 +58,17 @@ func TestALostConnectionGetsNoAnswer(t *testing.T) {
 // against nobody.
 func TestAStartCountsAgainstNoAddress(t *testing.T) {
 	h, _ := limited(t, func(o *Options) { every(o, Rate{PerSecond: 1, Burst: 3}) })
-	engine := h.gateway.engine.Swap(nil)
+	answers := h.gateway.api.Swap(nil)
 	for range 20 {
 		a := h.get("bob", privatePath)
-		want(t, "a start", a, 503, detail(Starting.Detail))
+		want(t, "a start", a, 503, detail(api.Starting.Detail))
 		if a.header.ConnectionClose() {
 			t.Error("the connection is closed")
 		}
 		want(t, "a start", h.post("bob", "/api/v1/order", order("buy", "BTC_USDT", "1", "0.01")),
-			503, detail(Starting.Detail))
+			503, detail(api.Starting.Detail))
 	}
-	h.gateway.engine.Store(engine)
+	h.gateway.api.Store(answers)
 	served(t, "no failure was counted", h.do("GET", privatePath, "", ""), 401, 3, 2, 1)
 }
 
@@ -189,7 +190,7 @@ func TestNothingOfOperatorsIsCached(t *testing.T) {
 		}
 	}
 	var ctx fasthttp.RequestCtx
-	if operator.Fail(&ctx, TooManyConnections, ""); string(
+	if operator.Fail(&ctx, api.TooManyConnections, ""); string(
 		ctx.Response.Header.Peek("Cache-Control")) != "no-store" {
 		t.Errorf("one connection too many: %s", &ctx.Response.Header)
 	}

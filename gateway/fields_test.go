@@ -11,6 +11,7 @@ import (
 
 	"exchange/actors"
 	"exchange/core/money"
+	"exchange/gateway/api"
 	"exchange/gateway/params"
 )
 
@@ -205,7 +206,7 @@ func TestTextsOfAWithdrawMayBeAnyAtTheirBounds(t *testing.T) {
 	nonce := uint64(fieldsNonce)
 	for _, v := range []string{quote(strings.Repeat("x", 256)), "1.50", `"<b>&"`, `"!~'\"\\"`} {
 		want(t, v, h.postJSON("bob", nonce, "/api/v1/withdraw/",
-			`{"address":`+v+`,"amount":"1e-8","currency":"USDT"}`), 400, detail(NoEmail.Detail))
+			`{"address":`+v+`,"amount":"1e-8","currency":"USDT"}`), 400, detail(api.NoEmail.Detail))
 	}
 	for _, v := range []string{quote(strings.Repeat("1", 64)), `"\u00e9"`, "123456"} {
 		nonce++

@@ -15,9 +15,11 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"exchange/actors"
 	"exchange/core/money"
+	"exchange/gateway/api"
 	"exchange/gateway/operator"
 	"exchange/gateway/params"
 	"exchange/gateway/sign"
@@ -55,8 +57,7 @@ func (b bench) fresh(t testing.TB) {
 		t.Fatal(err)
 	}
 	b.engine = engine
-	b.gateway.static.Store(newStatic(engine))
-	b.gateway.engine.Store(engine)
+	b.gateway.api.Store(api.New(engine))
 	clear(b.nonces)
 	b.accountAt("alice", "alice@example.com")
 	b.account("bob")
@@ -78,7 +79,7 @@ func (b bench) fresh(t testing.TB) {
 // end stops the engine in use.
 func (b bench) end(t testing.TB) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), storeTimeout)
+	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
 	defer cancel()
 	if err := b.engine.Stop(ctx); err != nil {
 		t.Fatal(err)
@@ -224,8 +225,8 @@ func FuzzSignedRequests(f *testing.F) {
 	var routes []route
 	all := b.gateway.endpoints()
 	for _, path := range slices.Sorted(maps.Keys(all)) {
-		if e := all[path]; e.private {
-			routes = append(routes, route{path, e.get != nil})
+		if e := all[path]; e.Private {
+			routes = append(routes, route{path, e.Method == "GET"})
 		}
 	}
 	step := func(path string, how byte, text string) string {

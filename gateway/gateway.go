@@ -80,9 +80,7 @@ type Rate struct{ PerSecond, Burst int }
 type Gateway struct {
 	opts     Options
 	log      *slog.Logger
-	engine   atomic.Pointer[actors.Engine]
-	static   atomic.Pointer[static]
-	tickers  atomic.Pointer[tickerList]
+	api      atomic.Pointer[api.API] // nil: the exchange is starting
 	sockets  atomic.Pointer[sockets]
 	routes   *router.Router
 	document *document // of the public API
@@ -94,7 +92,7 @@ type Gateway struct {
 	metricsToken operator.Token // none: the metrics need none
 
 	limits rateLimits
-	bulk   bulk
+	budget *api.Budget  // of large answers
 	now    func() int64 // for all of them, and for how long requests take
 
 	meter, operatorMeter                   *meter
@@ -114,7 +112,7 @@ func KeyMaterial(secret []byte) any { return sign.New(secret) }
 func New(o Options) *Gateway {
 	g := &Gateway{opts: o, log: o.Log, now: o.Clock}
 	g.limits.init(&o)
-	g.bulk.most = cmp.Or(o.AnswersBytes, 256<<20)
+	g.budget = api.NewBudget(cmp.Or(o.AnswersBytes, 256<<20))
 	if start := time.Now(); g.now == nil {
 		g.now = func() int64 { return int64(time.Since(start)) }
 	}
@@ -211,9 +209,9 @@ func occupied(ctx *fasthttp.RequestCtx, c *boundedConn) bool {
 		return true
 	}
 	c.cut()
-	ctx.SetStatusCode(TooManyConnections.Status)
+	ctx.SetStatusCode(api.TooManyConnections.Status)
 	ctx.Response.Header.SetCanonical(headerRetryAfter,
-		strconv.AppendInt(nil, int64(TooManyConnections.RetryAfter), 10))
+		strconv.AppendInt(nil, int64(api.TooManyConnections.RetryAfter), 10))
 	ctx.SetConnectionClose()
 	return false
 }
@@ -235,9 +233,16 @@ func (l serverLog) Printf(format string, args ...any) {
 
 // SetEngine opens the API and the stream.
 func (g *Gateway) SetEngine(e *actors.Engine) {
-	g.static.Store(newStatic(e))
-	g.engine.Store(e)
+	g.api.Store(api.New(e))
 	g.sockets.Store(g.newSockets(e))
+}
+
+// engine returns the engine, nil while the exchange is starting.
+func (g *Gateway) engine() *actors.Engine {
+	if a := g.api.Load(); a != nil {
+		return a.Engine()
+	}
+	return nil
 }
 
 // Serve serves the public API until Shutdown.
@@ -246,7 +251,7 @@ func (g *Gateway) Serve(l net.Listener) error {
 		g.opts.Certificate, func(ctx *fasthttp.RequestCtx) {
 			r := newRequest(g, ctx)
 			r.route = uncounted
-			r.fail(TooManyConnections, "")
+			r.Fail(api.TooManyConnections, "")
 			r.send()
 		}))
 }
@@ -269,66 +274,52 @@ func (g *Gateway) Shutdown(d time.Duration) {
 	}
 }
 
-// An endpoint is what a path can do. Every path of the API is answered with and without its last
-// slash.
+// An endpoint is a path with its operation. Every path of the API is answered with and without its
+// last slash.
 type endpoint struct {
-	get  func(*request)
-	post func(*request)
-	// private endpoints need a signed request, of a key with this permission.
-	private    bool
-	permission uint8
-	probe      bool // it has buckets of its own
-	cancels    bool // its POST takes something back, and has a bucket of its own
-	// early endpoints answer before there is an engine, too.
-	early bool
-	route int // its number in the meter
+	api.Operation
+	page  func(*request) // of HTTP alone, instead of Run; nil: none
+	route int            // its number in the meter
 }
 
 func (e *endpoint) allow() string {
-	methods := make([]string, 0, 4)
-	if e.get != nil {
-		methods = append(methods, "GET", "HEAD")
+	if e.Method == fasthttp.MethodGet {
+		return "GET, HEAD, OPTIONS"
 	}
-	if e.post != nil {
-		methods = append(methods, "POST")
-	}
-	return strings.Join(append(methods, "OPTIONS"), ", ")
+	return e.Method + ", OPTIONS"
 }
 
-// endpoints are the routes of the public listener. `{x}` stands for one path segment.
-func (g *Gateway) endpoints() map[string]*endpoint {
-	read, trade, withdraw := permissionRead, permissionTrade, permissionWithdraw
-	all := map[string]*endpoint{
-		"/api/v1/currencies":       {get: g.currencies},
-		"/api/v1/pairs":            {get: g.pairs},
-		"/api/v1/orderbook/{pair}": {get: g.orderBook},
-		"/api/v1/exchanges":        {get: g.trades},
-		"/api/v1/wallets":          {get: g.wallets, private: true, permission: read},
-		"/api/v1/orders/own":       {get: g.ownOrders, private: true, permission: read},
-		"/api/v1/order/{pk}":       {get: g.order, private: true, permission: read},
-		"/api/v1/exchanges/own":    {get: g.ownTrades, private: true, permission: read},
-		"/api/v1/order":            {post: g.placeOrder, private: true, permission: trade},
-		"/api/v1/order-cancel": {post: g.cancelOrder, private: true,
-			permission: trade, cancels: true},
-		"/api/v1/ticker":                       {get: g.ticker},
-		"/api/charts/{pair}/{timeframe}/chart": {get: g.chart},
-		"/api/v1/deposits":                     {get: g.deposits, private: true, permission: read},
-		"/api/v1/withdraws":                    {get: g.withdraws, private: true, permission: read},
-		"/api/v1/fees":                         {get: g.fees, private: true, permission: read},
-		"/api/v1/order-cancel-all": {post: g.cancelAllOrders, private: true,
-			permission: trade, cancels: true},
-		"/api/v1/withdraw":         {post: g.withdraw, private: true, permission: withdraw},
-		"/api/v1/withdraw-confirm": {post: g.confirmWithdraw, private: true, permission: withdraw},
-		"/api/v1/withdraw-cancel": {post: g.cancelWithdraw, private: true,
-			permission: withdraw, cancels: true},
-		"/api/openapi.json": {get: g.openAPI, early: true},
-		"/docs":             {get: g.docs, early: true},
-		"/docs/{file}":      {get: g.docs, early: true},
-		"/healthz":          {get: g.healthz, probe: true, early: true},
-		"/readyz":           {get: g.readyz, probe: true, early: true},
+// has reports whether the endpoint has the method of a request.
+func (e *endpoint) has(ctx *fasthttp.RequestCtx) bool {
+	if e.Method == fasthttp.MethodGet {
+		return ctx.IsGet() || ctx.IsHead()
 	}
-	if g.opts.NoDocs {
-		maps.DeleteFunc(all, func(route string, _ *endpoint) bool { return isDocs(route) })
+	return ctx.IsPost()
+}
+
+// run answers a request that has passed all checks.
+func (e *endpoint) run(r *request) {
+	if e.page != nil {
+		e.page(r)
+	} else {
+		e.Run(&r.Call)
+	}
+}
+
+// endpoints returns the routes of the public listener by path. `{x}` stands for one part of a path.
+func (g *Gateway) endpoints() map[string]*endpoint {
+	all := map[string]*endpoint{}
+	for _, o := range api.Operations {
+		all[o.Path] = &endpoint{Operation: o}
+	}
+	page := func(path string, send func(*request)) {
+		all[path] = &endpoint{page: send,
+			Operation: api.Operation{Method: fasthttp.MethodGet, Path: path, Early: true}}
+	}
+	page("/api/openapi.json", g.openAPI)
+	if !g.opts.NoDocs {
+		page("/docs", g.docs)
+		page("/docs/{file}", g.docs)
 	}
 	return all
 }
@@ -352,7 +343,7 @@ func (g *Gateway) router() *router.Router {
 func (g *Gateway) route(ctx *fasthttp.RequestCtx) {
 	if !isSpoken(&ctx.Request.Header) {
 		lingerAfter(ctx, placeOf(ctx.Conn()))
-		g.malformed(ctx, MalformedRequest, "")
+		g.malformed(ctx, api.MalformedRequest, "")
 		return
 	}
 	path := unescaped(ctx.URI().PathOriginal())
@@ -370,7 +361,7 @@ func (g *Gateway) route(ctx *fasthttp.RequestCtx) {
 	}
 	r := newRequest(g, ctx)
 	if r.takesPublic() {
-		r.fail(NotFound, "")
+		r.Fail(api.NotFound, "")
 	}
 	r.send()
 }
@@ -403,25 +394,18 @@ func (g *Gateway) handler(e *endpoint, variable bool) fasthttp.RequestHandler {
 	allow := e.allow()
 	return func(ctx *fasthttp.RequestCtx) {
 		r := newRequest(g, ctx)
-		r.route, r.private = e.route, e.private || e.probe
+		r.route, r.private = e.route, e.Private || e.Probe
 		defer r.recover()
-		missing, run := variable && !g.exists(ctx), e.get
-		switch {
-		case ctx.IsGet() || ctx.IsHead():
-		case ctx.IsPost():
-			run = e.post
-		default:
-			run = nil
-		}
+		missing, method := variable && !r.exists(), e.has(ctx)
 		switch {
 		case ctx.IsOptions() && !missing:
 			if r.takesPublic() {
 				r.preflight(allow)
 			}
-		case missing || run == nil || !r.acceptable():
-			r.refuseForm(missing, run == nil, allow)
+		case missing || !method || !r.acceptable():
+			r.refuseForm(missing, !method, allow)
 		case r.admitted(e):
-			run(r)
+			e.run(r)
 		}
 		r.send()
 	}
@@ -433,12 +417,12 @@ func (r *request) refuseForm(missing, method bool, allow string) {
 	switch {
 	case !r.takesPublic():
 	case missing:
-		r.fail(NotFound, "")
+		r.Fail(api.NotFound, "")
 	case method:
 		r.ctx.Response.Header.Set("Allow", allow)
-		r.fail(MethodNotAllowed, string(r.ctx.Method()))
+		r.Fail(api.MethodNotAllowed, string(r.ctx.Method()))
 	default:
-		r.fail(NotAcceptable, "")
+		r.Fail(api.NotAcceptable, "")
 	}
 }
 
@@ -446,16 +430,16 @@ func (r *request) refuseForm(missing, method bool, allow string) {
 // request is answered.
 func (r *request) admitted(e *endpoint) bool {
 	switch sized := r.sized(); {
-	case !sized && e.private:
+	case !sized && e.Private:
 		r.countFailure()
 		return false
 	case !sized:
 		r.rate = r.g.limits.public.buckets.Take(ratelimit.AddressKey(r.address()), r.at)
 		return false
-	case e.private:
+	case e.Private:
 		return r.begin(e) && r.identified() && r.permitted(e) && (r.ctx.IsPost() || r.confirmed())
 	}
-	may := e.probe && r.mayProbe() || !e.probe && r.takesPublic()
+	may := e.Probe && r.mayProbe() || !e.Probe && r.takesPublic()
 	return may && r.begin(e) && r.parseQuery()
 }
 
@@ -473,7 +457,7 @@ func (r *request) identified() bool {
 func (r *request) sized() bool {
 	limit, large := r.ctx.UserValue(tooLarge).(string)
 	if large {
-		r.fail(BodyTooLarge, limit)
+		r.Fail(api.BodyTooLarge, limit)
 	}
 	return !large
 }
@@ -481,29 +465,33 @@ func (r *request) sized() bool {
 // exists is false of a path whose variable part can name nothing: an order that is no positive
 // integer, a pair that is not configured, a file that the page at /docs does not have. Whatever
 // else is wrong with such a request, its path comes first.
-func (g *Gateway) exists(ctx *fasthttp.RequestCtx) bool {
-	if pk, ok := ctx.UserValue("pk").(string); ok {
+func (r *request) exists() bool {
+	pair, ok := r.ctx.UserValue("pair").(string)
+	r.Names.Pair = pair
+	if pk, ok := r.ctx.UserValue("pk").(string); ok {
+		r.Names.Order = pk
 		id, ok := api.Integer([]byte(pk))
 		return ok && id > 0
 	}
-	if frame, ok := ctx.UserValue("timeframe").(string); ok {
+	if frame, ok := r.ctx.UserValue("timeframe").(string); ok {
+		r.Names.Timeframe = frame
 		if _, known := market.ParseFrame(frame); !known {
 			return false
 		}
 	}
-	if file, ok := ctx.UserValue("file").(string); ok {
+	if file, ok := r.ctx.UserValue("file").(string); ok {
 		return isDocsFile(file)
 	}
-	pair, ok := ctx.UserValue("pair").(string)
-	engine := g.engine.Load()
+	engine := r.g.engine()
 	return !ok || engine == nil || engine.Pair([]byte(pair)) != nil
 }
 
-// begin gives the request its engine; false if it was answered.
+// begin gives the request its API; false if it was answered.
 func (r *request) begin(e *endpoint) bool {
-	r.engine, r.static = r.g.engine.Load(), r.g.static.Load()
-	if r.engine == nil && !e.early {
-		r.fail(Starting, "")
+	if a := r.g.api.Load(); a != nil {
+		r.Begin(a)
+	} else if !e.Early {
+		r.Fail(api.Starting, "")
 		return false
 	}
 	return true
@@ -513,8 +501,8 @@ func (r *request) begin(e *endpoint) bool {
 // request does so after its key was found.
 func (r *request) parseQuery() bool {
 	if q := r.ctx.URI().QueryString(); len(q) > 0 {
-		if err := r.query.ParseQuery(q); err != nil {
-			r.fail(MalformedQuery, err.Error())
+		if err := r.Query.ParseQuery(q); err != nil {
+			r.Fail(api.MalformedQuery, err.Error())
 			return false
 		}
 	}
@@ -582,15 +570,15 @@ func wanted(parameters string) bool {
 
 // confirmed answers 503 for a private read while another process may own the store.
 func (r *request) confirmed() bool {
-	if err := r.engine.Confirmed(); err != nil {
-		r.fail(failureOf(err), "")
+	if err := r.Engine().Confirmed(); err != nil {
+		r.Fail(api.FailureOf(err), "")
 		return false
 	}
 	return true
 }
 
 func (r *request) preflight(allow string) {
-	r.status = fasthttp.StatusNoContent
+	r.Status = fasthttp.StatusNoContent
 	h := &r.ctx.Response.Header
 	h.Set("Allow", allow)
 	h.Set("Access-Control-Allow-Methods", allow)
@@ -630,16 +618,16 @@ func isHeaderList(text []byte) bool {
 // server has forgotten them when it notices.
 func (g *Gateway) brokenRequest(ctx *fasthttp.RequestCtx, err error) {
 	f, about := g.classify(err)
-	if f == BodyTooLarge && string(ctx.URI().PathOriginal()) != "/" {
+	if f == api.BodyTooLarge && string(ctx.URI().PathOriginal()) != "/" {
 		ctx.SetUserValue(tooLarge, about)
 		g.route(ctx)
 		return
 	}
-	if c := placeOf(ctx.Conn()); f == RequestTimeout && c != nil && c.requests.none() {
+	if c := placeOf(ctx.Conn()); f == api.RequestTimeout && c != nil && c.requests.none() {
 		// browsers open connections that they may not need: that is no request
 		r := newRequest(g, ctx)
 		r.route = malformed
-		r.fail(f, about)
+		r.Fail(f, about)
 		r.send()
 		return
 	}
@@ -647,11 +635,11 @@ func (g *Gateway) brokenRequest(ctx *fasthttp.RequestCtx, err error) {
 }
 
 // malformed answers what is no request.
-func (g *Gateway) malformed(ctx *fasthttp.RequestCtx, f *Failure, about string) {
+func (g *Gateway) malformed(ctx *fasthttp.RequestCtx, f *api.Failure, about string) {
 	r := newRequest(g, ctx)
 	r.route = malformed
 	if r.takesPublic() {
-		r.fail(f, about)
+		r.Fail(f, about)
 	}
 	r.send()
 }
@@ -659,17 +647,17 @@ func (g *Gateway) malformed(ctx *fasthttp.RequestCtx, f *Failure, about string) 
 // tooLarge is the user value that says that the body of a request was not read, and its limit.
 const tooLarge = "body too large"
 
-func (g *Gateway) classify(err error) (*Failure, string) {
+func (g *Gateway) classify(err error) (*api.Failure, string) {
 	var small *fasthttp.ErrSmallBuffer
 	switch {
 	case errors.Is(err, fasthttp.ErrBodyTooLarge):
-		return BodyTooLarge, strconv.Itoa(g.opts.BodyBytes)
+		return api.BodyTooLarge, strconv.Itoa(g.opts.BodyBytes)
 	case errors.As(err, &small):
-		return HeaderTooLarge, strconv.Itoa(g.opts.HeaderBytes)
+		return api.HeaderTooLarge, strconv.Itoa(g.opts.HeaderBytes)
 	case isTimeout(err):
-		return RequestTimeout, ""
+		return api.RequestTimeout, ""
 	}
-	return MalformedRequest, ""
+	return api.MalformedRequest, ""
 }
 
 // isTimeout reports whether a request did not arrive in time.
@@ -685,51 +673,7 @@ func (r *request) recover() {
 	if p == nil {
 		return
 	}
-	r.cause, r.stack = fmt.Errorf("a handler panicked: %v", p), debug.Stack()
-	r.fail(InternalError, "")
+	r.Cause, r.stack = fmt.Errorf("a handler panicked: %v", p), debug.Stack()
+	r.Fail(api.InternalError, "")
 	r.send()
-}
-
-// internal answers 500 for an error that is ours.
-func (r *request) internal(err error) {
-	r.cause = err
-	r.fail(InternalError, "")
-}
-
-// engineFailed answers for an error of the engine; one that the catalogue does not know is ours.
-func (r *request) engineFailed(err error) {
-	var nonce *actors.NonceError
-	if errors.As(err, &nonce) {
-		r.wrongNonce(nonce.Last)
-		return
-	}
-	switch f := failureOf(err); f {
-	case InternalError:
-	case Maintenance:
-		about := ""
-		if text := r.engine.MaintenanceMessage(); text != "" {
-			about = " " + text
-		}
-		r.fail(f, about)
-		return
-	default:
-		r.cause = err
-		r.fail(f, "")
-		return
-	}
-	r.internal(err)
-}
-
-func (g *Gateway) healthz(r *request) { r.body = append(r.body, `{"status":"alive"}`...) }
-
-func (g *Gateway) readyz(r *request) {
-	if r.engine == nil {
-		r.fail(Starting, "")
-		return
-	}
-	if err := r.engine.Ready(); err != nil {
-		r.engineFailed(err)
-		return
-	}
-	r.body = append(r.body, `{"status":"ready"}`...)
 }

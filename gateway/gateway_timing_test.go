@@ -17,6 +17,7 @@ import (
 
 	"exchange/core/event"
 	"exchange/core/trading"
+	"exchange/gateway/api"
 	"exchange/gateway/encode"
 )
 
@@ -24,16 +25,10 @@ import (
 // The engine is not asked.
 func work(g *Gateway, ctx *fasthttp.RequestCtx, rec *event.Record) bool {
 	r := newRequest(g, ctx)
-	r.engine, r.static = g.engine.Load(), g.static.Load()
+	r.Begin(g.api.Load())
 	ok := r.acceptable() && r.sized() && r.identify() &&
-		r.permitted(&endpoint{permission: permissionTrade})
-	if ok {
-		w := r.orderWish()
-		ok = len(r.fields) == 0
-		rec.Order.Side, rec.Order.Price, rec.Order.Amount, rec.Order.Remaining = w.Side, w.Price,
-			w.Amount, w.Amount
-		r.status, r.body = 201, appendPlaced(r.body, rec)
-	}
+		r.permitted(&endpoint{Operation: api.Operation{Permission: event.PermissionTrade}}) &&
+		r.Placed(rec)
 	r.send()
 	return ok
 }

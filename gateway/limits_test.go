@@ -15,6 +15,7 @@ import (
 
 	"exchange/actors"
 	"exchange/core/event"
+	"exchange/gateway/api"
 	"exchange/persistence"
 )
 
@@ -143,7 +144,7 @@ func eventually(t *testing.T, what string, holds func() bool) {
 }
 
 // refusedForNow checks a 503 that says when to come back.
-func refusedForNow(t *testing.T, what string, a answer, f *Failure) {
+func refusedForNow(t *testing.T, what string, a answer, f *api.Failure) {
 	t.Helper()
 	want(t, what, a, 503, detail(f.Detail))
 	if got := string(a.header.Peek("Retry-After")); got != strconv.Itoa(f.RetryAfter) {
@@ -169,21 +170,21 @@ func TestWhatIsOverTheAdmissionLimitsIsRefusedAndCancelsHaveTheirShare(t *testin
 		release := store.block()
 		orders := h.flood("alice", 30, 10*round, "/api/v1/order/", someOrder)
 		for _, a := range receive(t, orders, 16) { // 14 of her 16 are for orders
-			refusedForNow(t, "an order over the account's limit", a, AccountBusy)
+			refusedForNow(t, "an order over the account's limit", a, api.AccountBusy)
 		}
 		cancels := h.flood("alice", 10, 10*round+1, "/api/v1/order-cancel/", cancel)
 		for _, a := range receive(t, cancels, 8) {
-			refusedForNow(t, "a cancel over the account's limit", a, AccountBusy)
+			refusedForNow(t, "a cancel over the account's limit", a, api.AccountBusy)
 		}
 		// 16 are in flight, 18 may be but for cancels
 		others := h.flood("bob", 10, 10*round, "/api/v1/order/", someOrder)
 		for _, a := range receive(t, others, 8) {
-			refusedForNow(t, "an order over the limit of all", a, Overloaded)
+			refusedForNow(t, "an order over the limit of all", a, api.Overloaded)
 		}
 		// 24 with cancels
 		otherCancels := h.flood("bob", 10, 10*round+1, "/api/v1/order-cancel/", cancel)
 		for _, a := range receive(t, otherCancels, 4) {
-			refusedForNow(t, "a cancel over the limit of all", a, Overloaded)
+			refusedForNow(t, "a cancel over the limit of all", a, api.Overloaded)
 		}
 		p := order("buy", "BTC_USDT", "x", "1")
 		want(t, "fields are looked at before the limits",
@@ -239,13 +240,13 @@ func TestAStalledStoreRefusesNewCommandsAndLeavesTheOutcomeOfOthersOpen(t *testi
 	bad := "amount=x"
 	for _, path := range []string{"/api/v1/order/", "/api/v1/order-cancel/"} {
 		refusedForNow(t, "the store comes before the fields of "+path,
-			h.do("POST", path, formType, bad, signed("bob", 1, bad)...), StoreUnavailable)
+			h.do("POST", path, formType, bad, signed("bob", 1, bad)...), api.StoreUnavailable)
 		s := signed("bob", 1, bad)
 		s[3] = strings.Repeat("0", 64)
 		want(t, "the signature comes before the store", h.do("POST", path, formType, bad, s...),
 			401, wrongSign)
 	}
-	refusedForNow(t, "ready", h.do("GET", "/readyz", "", ""), StoreUnavailable)
+	refusedForNow(t, "ready", h.do("GET", "/readyz", "", ""), api.StoreUnavailable)
 	want(t, "alive", h.do("GET", "/healthz/", "", ""), 200, `{"status":"alive"}`)
 	want(t, "nothing is shown that is not durable",
 		h.do("GET", "/api/v1/orderbook/BTC_USDT", "", ""), 200, `{"sell":[],"buy":[]}`)
@@ -280,13 +281,13 @@ func TestPrivateReadsEndWhenTheOwnerIsNotConfirmed(t *testing.T) {
 	}
 	store.unseen.Store(true)
 	eventually(t, "private reads are refused", func() bool { return wallets().status == 503 })
-	refusedForNow(t, "wallets", wallets(), StoreUnavailable)
+	refusedForNow(t, "wallets", wallets(), api.StoreUnavailable)
 	for _, path := range []string{"/api/v1/orders/own/", "/api/v1/order/1/",
 		"/api/v1/exchanges/own/"} {
 		refusedForNow(t, path, h.do("GET", path, "", "", signed("alice", nonce+1, "")...),
-			StoreUnavailable)
+			api.StoreUnavailable)
 	}
-	refusedForNow(t, "ready", h.do("GET", "/readyz", "", ""), StoreUnavailable)
+	refusedForNow(t, "ready", h.do("GET", "/readyz", "", ""), api.StoreUnavailable)
 	for _, path := range []string{"/api/v1/orderbook/BTC_USDT/", "/api/v1/pairs/",
 		"/api/v1/currencies/", "/healthz"} {
 		if a := h.do("GET", path, "", ""); a.status != 200 {
@@ -303,7 +304,7 @@ func TestPrivateReadsEndWhenTheOwnerIsNotConfirmed(t *testing.T) {
 func TestReadsOverTheirLimitAreRefused(t *testing.T) {
 	h := newHarness(t, func(o *actors.Options) { o.Limits.Reads = 0 })
 	for _, path := range []string{"/api/v1/orderbook/BTC_USDT/", "/api/v1/exchanges/"} {
-		refusedForNow(t, path, h.do("GET", path, "", ""), Overloaded)
+		refusedForNow(t, path, h.do("GET", path, "", ""), api.Overloaded)
 	}
 }
 
@@ -321,7 +322,7 @@ func TestUntilThereIsAnEngineTheExchangeIsStarting(t *testing.T) {
 			want(t, p.path, a, 200, `{"status":"alive"}`)
 			continue
 		}
-		refusedForNow(t, p.path, a, Starting)
+		refusedForNow(t, p.path, a, api.Starting)
 		want(t, p.path, h.raw("PUT", "PUT "+p.path+
 			" HTTP/1.1\r\nHost: x\r\nContent-Length: 0\r\n\r\n"), 405,
 			detail(`Method "PUT" not allowed.`))
@@ -341,11 +342,11 @@ func TestAfterTheEndOfItsEngineTheExchangeIsStopping(t *testing.T) {
 	h := traded(t)
 	h.engine.CloseAdmission()
 	p := order("buy", "BTC_USDT", "1", "1")
-	refusedForNow(t, "order", h.post("bob", "/api/v1/order", p), Stopping)
-	refusedForNow(t, "cancel", h.post("bob", "/api/v1/order-cancel", "order=3"), Stopping)
-	refusedForNow(t, "wallets", h.get("bob", "/api/v1/wallets"), Stopping)
-	refusedForNow(t, "book", h.do("GET", "/api/v1/orderbook/BTC_USDT", "", ""), Stopping)
-	refusedForNow(t, "ready", h.do("GET", "/readyz", "", ""), Stopping)
+	refusedForNow(t, "order", h.post("bob", "/api/v1/order", p), api.Stopping)
+	refusedForNow(t, "cancel", h.post("bob", "/api/v1/order-cancel", "order=3"), api.Stopping)
+	refusedForNow(t, "wallets", h.get("bob", "/api/v1/wallets"), api.Stopping)
+	refusedForNow(t, "book", h.do("GET", "/api/v1/orderbook/BTC_USDT", "", ""), api.Stopping)
+	refusedForNow(t, "ready", h.do("GET", "/readyz", "", ""), api.Stopping)
 }
 
 func TestABodyMayBeAsLargeAsTheLimitAndNotAByteMore(t *testing.T) {
@@ -384,7 +385,7 @@ func TestABodyMayBeAsLargeAsTheLimitAndNotAByteMore(t *testing.T) {
 			f("POST", "/api/v1/orders/", "*/*", 404, detail("Not found."))
 			f("POST", "/api/v1/order/1/", "*/*", 405, detail(`Method "POST" not allowed.`))
 			f("PUT", "/api/v1/order/", "*/*", 405, detail(`Method "PUT" not allowed.`))
-			f("POST", "/api/v1/order/", "text/html", 406, detail(NotAcceptable.Detail))
+			f("POST", "/api/v1/order/", "text/html", 406, detail(api.NotAcceptable.Detail))
 		}
 	}
 	huge := h.raw("POST",
@@ -419,7 +420,7 @@ func TestHeadersLargerThanTheLimitAreRefused(t *testing.T) {
 	}
 	both := post(most-len(post(0))) + strings.Repeat("x", largest)
 	want(t, "headers and body at their limits", h.raw("POST", both), 401,
-		detail(Unauthenticated.Detail))
+		detail(api.Unauthenticated.Detail))
 	c, err := h.listener.Dial()
 	if err != nil {
 		t.Fatal(err)
@@ -427,7 +428,7 @@ func TestHeadersLargerThanTheLimitAreRefused(t *testing.T) {
 	defer c.Close()
 	for range 3 {
 		want(t, "again on the same connection", talk(t, c, "POST", both), 401,
-			detail(Unauthenticated.Detail))
+			detail(api.Unauthenticated.Detail))
 	}
 	want(t, "a path", h.raw("GET",
 		"GET /"+strings.Repeat("x", most)+" HTTP/1.1\r\nHost: x\r\n\r\n"), 431,

@@ -5,6 +5,7 @@ import (
 	"sync/atomic"
 
 	"exchange/actors/metrics"
+	"exchange/gateway/api"
 )
 
 // A meter counts the requests of one listener by route and status, and how long they took. A route
@@ -48,7 +49,7 @@ const (
 // catalogue.
 var meteredStatuses = func() []int {
 	list := []int{200, 201, 204, 304}
-	for _, f := range Failures {
+	for _, f := range api.Failures {
 		list = append(list, f.Status)
 	}
 	slices.Sort(list)

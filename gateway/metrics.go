@@ -293,7 +293,7 @@ func (c *collector) Collect(ch chan<- prometheus.Metric) {
 	out.counter(httpThrottled, g.operator.Refused(), "guesses")
 	out.gauge(limits, float64(g.opts.Connections), "connections")
 	out.yes(standsBy, g.operator.StandsBy())
-	e := g.engine.Load()
+	e := g.engine()
 	if e == nil {
 		out.gauge(ready, 0)
 		return

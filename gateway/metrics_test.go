@@ -24,6 +24,7 @@ import (
 
 	"exchange/actors"
 	"exchange/actors/metrics"
+	"exchange/gateway/api"
 	"exchange/gateway/operator"
 )
 
@@ -575,17 +576,21 @@ func TestAFloodOfFailuresIsLoggedInPart(t *testing.T) {
 	logged, now := &captured{}, int64(0)
 	g := New(Options{Log: slog.New(slog.NewTextHandler(logged, nil)), BodyBytes: 1, HeaderBytes: 1,
 		Connections: 1, Clock: func() int64 { return now }})
-	fails := func(n int, f func(*request)) (ids map[string]bool) {
+	fails := func(n int, f func(*api.Call)) (ids map[string]bool) {
 		ids = map[string]bool{}
 		for range n {
 			ctx := &fasthttp.RequestCtx{}
 			ctx.Request.SetRequestURI("/healthz")
-			g.handler(&endpoint{early: true, get: f}, false)(ctx)
+			g.handler(&endpoint{Operation: api.Operation{Method: "GET", Early: true, Run: f}},
+				false)(ctx)
 			ids[string(ctx.Response.Header.Peek("X-Request-Id"))] = true
 		}
 		return ids
 	}
-	unavailable := func(r *request) { r.storeFailed(errors.New("on purpose")) }
+	unavailable := func(c *api.Call) {
+		c.Cause = errors.New("on purpose")
+		c.Fail(api.StoreUnavailable, "")
+	}
 	if ids := fails(100, unavailable); len(ids) != 100 || ids[""] {
 		t.Errorf("%d answers of 100 are named", len(ids))
 	}
@@ -593,7 +598,7 @@ func TestAFloodOfFailuresIsLoggedInPart(t *testing.T) {
 		t.Errorf("%d of 100 are logged", n)
 	}
 	// They do not hide what is worse.
-	id := slices.Collect(maps.Keys(fails(1, func(*request) { panic("on purpose") })))[0]
+	id := slices.Collect(maps.Keys(fails(1, func(*api.Call) { panic("on purpose") })))[0]
 	if line := logged.line(id); !strings.Contains(line, "status=500") ||
 		!strings.Contains(line, "stack=") ||
 		!strings.Contains(line, `error="a handler panicked: on purpose"`) {

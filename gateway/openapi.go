@@ -38,8 +38,8 @@ type apiDescription struct {
 	headers []string
 	cached  bool // 304 is possible
 
-	refusals []apiRefusal // 400 with other bodies than a failure's
-	failures []*Failure   // beyond those that follow from the route
+	refusals []apiRefusal   // 400 with other bodies than a failure's
+	failures []*api.Failure // beyond those that follow from the route
 }
 
 // An apiRefusal is an example of 400 that the catalogue does not have.
@@ -154,7 +154,7 @@ func (d *apiDescription) operation(e *endpoint) object {
 			object{{"required", true}, {"content",
 				object{{jsonMedia, content}, {formMedia, content}}}}})
 	}
-	if !e.private {
+	if !e.Private {
 		o = append(o, member{"security", []object{}}) // none, whatever is said elsewhere
 	} else {
 		o = append(o, member{"security",
@@ -167,15 +167,15 @@ func (d *apiDescription) operation(e *endpoint) object {
 func (d *apiDescription) access(e *endpoint) string {
 	var s string
 	switch {
-	case e.private:
-		s = "Private: signed, with a key of the permission `" + api.PermissionName(e.permission) +
+	case e.Private:
+		s = "Private: signed, with a key of the permission `" + api.PermissionName(e.Permission) +
 			"`."
-	case e.probe:
+	case e.Probe:
 		s = "Public, with a limit of its own."
 	default:
 		s = "Public."
 	}
-	if e.early {
+	if e.Early {
 		s += " Answers before the exchange has started, too."
 	}
 	if slashed := d.documentPath(); strings.HasSuffix(slashed, "/") {

@@ -3,6 +3,7 @@ package gateway
 import (
 	"strconv"
 
+	"exchange/gateway/api"
 	"exchange/persistence"
 )
 
@@ -17,7 +18,7 @@ func accountDescriptions() []apiDescription {
 			parameters: []apiParameter{currencyParameter("currency_id", "Only this currency.")},
 			status:     200, success: "The wallets.", answer: listSchema("Wallet"),
 			refusals: []apiRefusal{{"UnknownCurrency",
-				fieldsExample("currency_id", fieldCurrency)}}},
+				fieldsExample("currency_id", api.FieldCurrency)}}},
 		{method: "GET", path: "/api/v1/orders/own", id: "listOwnOrders", tag: tagAccount,
 			summary: "Own orders",
 			text: "The account's orders, newest first. With `client_order_id` it says whether " +
@@ -30,10 +31,11 @@ func accountDescriptions() []apiDescription {
 						persistence.StatusDone}}),
 				queryParameter("client_order_id", "Only the order with this name.",
 					clientIDSchema("The name that the client gave it.")),
-				limitParameter("limit", "Most orders.", maxOrders, maxOrders), offsetParameter(),
+				limitParameter("limit", "Most orders.", api.MaxOrders, api.MaxOrders),
+				offsetParameter(),
 				beforeParameter()},
 			status: 200, success: "The orders.", answer: listSchema("Order"),
-			refusals: []apiRefusal{{"UnknownPair", fieldsExample("pair", fieldPair)},
+			refusals: []apiRefusal{{"UnknownPair", fieldsExample("pair", api.FieldPair)},
 				wrongOffset()}},
 		{method: "GET", path: "/api/v1/order/{pk}", id: "getOrder", tag: tagAccount,
 			summary: "One order",
@@ -50,7 +52,7 @@ func accountDescriptions() []apiDescription {
 				sideParameter("my_side", "Only trades in which the account did this.")},
 				tradePage()...),
 			status: 200, success: "The trades.", answer: listSchema("OwnTrade"),
-			refusals: []apiRefusal{{"UnknownPair", fieldsExample("pair", fieldPair)},
+			refusals: []apiRefusal{{"UnknownPair", fieldsExample("pair", api.FieldPair)},
 				wrongOffset()}},
 		{method: "GET", path: "/api/v1/fees", id: "listFees", tag: tagAccount, summary: "Fees",
 			text:   "What trades cost the account, for every pair.",
@@ -62,18 +64,21 @@ func accountDescriptions() []apiDescription {
 				currencyParameter("currency_id", "Only in this currency.")},
 				transferPage("deposits")...),
 			status: 200, success: "The deposits.", answer: listSchema("Deposit"),
-			refusals: []apiRefusal{{"UnknownCurrency", fieldsExample("currency_id", fieldCurrency)},
+			refusals: []apiRefusal{{"UnknownCurrency",
+				fieldsExample("currency_id", api.FieldCurrency)},
 				wrongOffset()}},
 	}
 }
 
 // transferPage has the parameters that pick a page of deposits or withdraws.
 func transferPage(what string) []apiParameter {
-	return []apiParameter{limitParameter("limit", "Most "+what+".", defaultTransfers, maxTransfers),
+	return []apiParameter{limitParameter("limit", "Most "+what+".", api.DefaultTransfers,
+		api.MaxTransfers),
 		offsetParameter(), beforeParameter()}
 }
 
 func wrongOffset() apiRefusal {
 	return apiRefusal{"WrongOffset",
-		fieldsExample("offset", fieldInteger+" It must be 0 to "+strconv.Itoa(maxOffset)+".")}
+		fieldsExample("offset", api.FieldInteger+" It must be 0 to "+strconv.Itoa(api.MaxOffset)+
+			".")}
 }

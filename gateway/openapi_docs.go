@@ -128,7 +128,7 @@ func (r *request) sendPage(p *packedPage) {
 	h.Set("Vary", "Accept-Encoding")
 	h.Set("ETag", f.tag)
 	if r.written = true; have {
-		r.status = fasthttp.StatusNotModified
+		r.Status = fasthttp.StatusNotModified
 		return
 	}
 	h.SetContentType(p.contentType)

@@ -8,6 +8,7 @@ import (
 
 	"github.com/valyala/fasthttp"
 
+	"exchange/core/event"
 	"exchange/gateway/api"
 )
 
@@ -15,29 +16,32 @@ import (
 // request goes through, and so from the route.
 
 // failuresOf are the failures of the catalogue that an operation can end with.
-func (d *apiDescription) failuresOf(e *endpoint) []*Failure {
-	all := []*Failure{MalformedRequest, MethodNotAllowed, RequestTimeout, BodyTooLarge, Throttled,
-		HeaderTooLarge, InternalError, TooManyConnections}
-	add := func(when bool, more ...*Failure) {
+func (d *apiDescription) failuresOf(e *endpoint) []*api.Failure {
+	all := []*api.Failure{api.MalformedRequest, api.MethodNotAllowed, api.RequestTimeout,
+		api.BodyTooLarge, api.Throttled,
+		api.HeaderTooLarge, api.InternalError, api.TooManyConnections}
+	add := func(when bool, more ...*api.Failure) {
 		if when {
 			all = append(all, more...)
 		}
 	}
 	post := d.method == "POST"
-	add(strings.HasPrefix(d.path, "/api/"), NotAcceptable)
-	add(strings.Contains(d.path, "{"), NotFound)
-	add(!e.early, Starting)
-	add(!post, MalformedQuery)
-	add(e.private, Unauthenticated, WrongSignature, WrongNonce, AddressNotAllowed, NotPermitted,
-		AccountFrozen, AccountBusy)
-	add(e.private, engineFailures...)
-	add(e.private && post, MalformedBody, UnknownContentType, PackedBody, Maintenance,
-		Paused, OutcomeUnknown)
+	add(strings.HasPrefix(d.path, "/api/"), api.NotAcceptable)
+	add(strings.Contains(d.path, "{"), api.NotFound)
+	add(!e.Early, api.Starting)
+	add(!post, api.MalformedQuery)
+	add(e.Private, api.Unauthenticated, api.WrongSignature, api.WrongNonce, api.AddressNotAllowed,
+		api.NotPermitted,
+		api.AccountFrozen, api.AccountBusy)
+	add(e.Private, engineFailures...)
+	add(e.Private && post, api.MalformedBody, api.UnknownContentType, api.PackedBody,
+		api.Maintenance,
+		api.Paused, api.OutcomeUnknown)
 	return append(all, d.failures...)
 }
 
 // engineFailures are those of everything that the engine is asked for.
-var engineFailures = []*Failure{Stopping, StoreUnavailable, Overloaded}
+var engineFailures = []*api.Failure{api.Stopping, api.StoreUnavailable, api.Overloaded}
 
 // statusTexts say what a status means, whatever the failure is.
 var statusTexts = map[int]string{
@@ -68,7 +72,7 @@ var statusHeaders = map[int][]string{401: {"WWW-Authenticate"}, 405: {"Allow"},
 // the catalogue knows is shared by all operations.
 func (d *apiDescription) failed(e *endpoint) object {
 	possible := byStatus(d.failuresOf(e))
-	all := byStatus(Failures)
+	all := byStatus(api.Failures)
 	var responses object
 	for _, status := range statuses(possible) {
 		response := failedResponse(status, possible[status], d.refusals)
@@ -82,7 +86,7 @@ func (d *apiDescription) failed(e *endpoint) object {
 
 // sharedResponses are the ones that failed refers to.
 func sharedResponses() object {
-	all := byStatus(Failures)
+	all := byStatus(api.Failures)
 	var responses object
 	for _, status := range statuses(all) {
 		if status != 400 {
@@ -98,7 +102,7 @@ func responseName(status int) string {
 	return strings.ReplaceAll(fasthttp.StatusMessage(status), " ", "")
 }
 
-func failedResponse(status int, failures []*Failure, refusals []apiRefusal) object {
+func failedResponse(status int, failures []*api.Failure, refusals []apiRefusal) object {
 	text, schema := statusTexts[status], reference("schemas", "Failure")
 	var examples object
 	if status == 400 && len(refusals) > 0 {
@@ -111,11 +115,11 @@ func failedResponse(status int, failures []*Failure, refusals []apiRefusal) obje
 	for _, f := range failures {
 		examples = append(examples, member{f.Name, reference("examples", f.Name)})
 	}
-	if slices.Contains(failures, OutcomeUnknown) {
+	if slices.Contains(failures, api.OutcomeUnknown) {
 		text += " With `\"code\":\"outcome_unknown\"` the request may have been carried out, and " +
 			"there is no Retry-After: ask before sending it again."
 	}
-	if slices.Contains(failures, WithdrawsClosed) {
+	if slices.Contains(failures, api.WithdrawsClosed) {
 		text += " While withdraws are closed there is no Retry-After either: nothing was done, " +
 			"and it can last."
 	}
@@ -128,9 +132,9 @@ func failedResponse(status int, failures []*Failure, refusals []apiRefusal) obje
 }
 
 // byStatus sorts failures by their status, those of one in the order of the catalogue.
-func byStatus(failures []*Failure) map[int][]*Failure {
-	m := map[int][]*Failure{}
-	for _, f := range Failures {
+func byStatus(failures []*api.Failure) map[int][]*api.Failure {
+	m := map[int][]*api.Failure{}
+	for _, f := range api.Failures {
 		if slices.Contains(failures, f) {
 			m[f.Status] = append(m[f.Status], f)
 		}
@@ -138,22 +142,22 @@ func byStatus(failures []*Failure) map[int][]*Failure {
 	return m
 }
 
-func statuses(m map[int][]*Failure) []int { return slices.Sorted(maps.Keys(m)) }
+func statuses(m map[int][]*api.Failure) []int { return slices.Sorted(maps.Keys(m)) }
 
 // failureAbout is what the text of a failure is about in its example.
-var failureAbout = map[*Failure]string{
-	NotPermitted:     api.PermissionName(permissionTrade),
-	PairHalted:       "BTC_USDT",
-	TooManyInBook:    "BTC_USDT",
-	BookFull:         "BTC_USDT",
-	MethodNotAllowed: "PUT",
-	MalformedBody:    "Malformed at position 17: expected ',' or '}'.",
-	MalformedQuery:   "Malformed at position 6: expected '%' and two hexadecimal digits.",
-	BodyTooLarge:     "65536",
-	HeaderTooLarge:   "8192",
-	Throttled:        "1",
-	Maintenance:      " Back at 12:00 UTC.",
-	OutcomeUnknown:   " GET /api/v1/orders/own/?client_order_id=bid-1 shows whether it is in.",
+var failureAbout = map[*api.Failure]string{
+	api.NotPermitted:     api.PermissionName(event.PermissionTrade),
+	api.PairHalted:       "BTC_USDT",
+	api.TooManyInBook:    "BTC_USDT",
+	api.BookFull:         "BTC_USDT",
+	api.MethodNotAllowed: "PUT",
+	api.MalformedBody:    "Malformed at position 17: expected ',' or '}'.",
+	api.MalformedQuery:   "Malformed at position 6: expected '%' and two hexadecimal digits.",
+	api.BodyTooLarge:     "65536",
+	api.HeaderTooLarge:   "8192",
+	api.Throttled:        "1",
+	api.Maintenance:      " Back at 12:00 UTC.",
+	api.OutcomeUnknown:   " GET /api/v1/orders/own/?client_order_id=bid-1 shows whether it is in.",
 }
 
 // lastNonceExample is that of a key whose nonces are moments in nanoseconds.
@@ -163,7 +167,7 @@ const lastNonceExample = 1795241513443573000
 func failureTable() string {
 	var b strings.Builder
 	b.WriteString("| status | detail, in an example |\n|---|---|\n")
-	for _, f := range Failures {
+	for _, f := range api.Failures {
 		b.WriteString("| " + strconv.Itoa(f.Status) + " | " + f.About(failureAbout[f]) +
 			" |\n")
 	}
@@ -173,12 +177,12 @@ func failureTable() string {
 // failureExamples has the body of every failure under its name.
 func failureExamples() object {
 	var all object
-	for _, f := range Failures {
+	for _, f := range api.Failures {
 		body := object{{"detail", f.About(failureAbout[f])}}
 		if f.Code != "" {
 			body = append(body, member{"code", f.Code})
 		}
-		if f == WrongNonce {
+		if f == api.WrongNonce {
 			body = append(body, member{"last", lastNonceExample})
 		}
 		all = append(all, member{f.Name, object{{"value", body}}})
@@ -196,7 +200,7 @@ func fieldsExample(pairs ...string) object {
 }
 
 // anyDuplicate is what every body can get.
-var anyDuplicate = apiRefusal{"DuplicateField", fieldsExample("amount", fieldDuplicate)}
+var anyDuplicate = apiRefusal{"DuplicateField", fieldsExample("amount", api.FieldDuplicate)}
 
 // outOfFunds is the refusal of what an account cannot pay.
 var outOfFunds = apiRefusal{"OutOfFunds",

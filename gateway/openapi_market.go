@@ -1,5 +1,9 @@
 package gateway
 
+import (
+	"exchange/gateway/api"
+)
+
 // The operations that anybody may use, for the OpenAPI document.
 
 func marketDescriptions() []apiDescription {
@@ -14,13 +18,14 @@ func marketDescriptions() []apiDescription {
 				currencyParameter("currency1", "Only pairs with this first currency."),
 				currencyParameter("currency2", "Only pairs with this second currency.")},
 			status: 200, success: "The pairs.", answer: listSchema("Pair"),
-			refusals: []apiRefusal{{"UnknownCurrency", fieldsExample("currency1", fieldCurrency)}}},
+			refusals: []apiRefusal{{"UnknownCurrency",
+				fieldsExample("currency1", api.FieldCurrency)}}},
 		{method: "GET", path: "/api/v1/ticker", id: "listTickers", tag: tagMarket,
 			summary:    "Tickers",
 			text:       "The last 24 hours of all pairs, or of one: a list in both cases.",
 			parameters: []apiParameter{pairParameter()},
 			status:     200, success: "The tickers.", answer: listSchema("Ticker"),
-			refusals: []apiRefusal{{"UnknownPair", fieldsExample("pair", fieldPair)}},
+			refusals: []apiRefusal{{"UnknownPair", fieldsExample("pair", api.FieldPair)}},
 			failures: engineFailures},
 		{method: "GET", path: "/api/charts/{pair}/{timeframe}/chart", id: "getChart",
 			tag: tagMarket, summary: "Candles",
@@ -28,7 +33,7 @@ func marketDescriptions() []apiDescription {
 				"Periods are aligned to UTC; those without trades are left out.",
 			parameters: []apiParameter{pairInPath(), frameInPath(),
 				limitParameter("limit", "Most candles; the newest of the range are kept.",
-					defaultCandles, maxCandles),
+					api.DefaultCandles, api.MaxCandles),
 				queryParameter("since",
 					"Only periods that start at this time or later: seconds since 1970, "+
 						"fractions are possible.", secondsSchema()),
@@ -37,7 +42,7 @@ func marketDescriptions() []apiDescription {
 			status: 200, success: "The candles; none if since is after until.",
 			answer: listSchema("Candle"),
 			refusals: []apiRefusal{{"WrongLimit",
-				fieldsExample("limit", fieldInteger+" It must be above 0.")}},
+				fieldsExample("limit", api.FieldInteger+" It must be above 0.")}},
 			failures: engineFailures},
 		{method: "GET", path: "/api/v1/orderbook/{pair}", id: "getOrderBook", tag: tagMarket,
 			summary: "Order book",
@@ -56,14 +61,14 @@ func marketDescriptions() []apiDescription {
 			status: 200, success: "The order book.", answer: reference("schemas", "OrderBook"),
 			headers: []string{"X-Update-Id"},
 			refusals: []apiRefusal{{"WrongGroup",
-				fieldsExample("group", fieldChoice+" It must be 0 or 1.")}},
+				fieldsExample("group", api.FieldChoice+" It must be 0 or 1.")}},
 			failures: engineFailures},
 		{method: "GET", path: "/api/v1/exchanges", id: "listTrades", tag: tagMarket,
 			summary:    "Trades",
 			text:       "The trades of all pairs, or of one.",
 			parameters: append([]apiParameter{pairParameter()}, tradePage()...),
 			status:     200, success: "The trades.", answer: listSchema("Trade"),
-			refusals: []apiRefusal{{"UnknownPair", fieldsExample("pair", fieldPair)},
+			refusals: []apiRefusal{{"UnknownPair", fieldsExample("pair", api.FieldPair)},
 				wrongOffset()},
 			failures: engineFailures},
 	}
@@ -75,6 +80,6 @@ func secondsSchema() object {
 
 // tradePage has the parameters that pick a page of trades.
 func tradePage() []apiParameter {
-	return []apiParameter{limitParameter("limit", "Most trades.", defaultTrades, maxTrades),
+	return []apiParameter{limitParameter("limit", "Most trades.", api.DefaultTrades, api.MaxTrades),
 		offsetParameter(), beforeParameter(), orderingParameter()}
 }

@@ -1,5 +1,9 @@
 package gateway
 
+import (
+	"exchange/gateway/api"
+)
+
 // The operations that change something of an account, for the OpenAPI document.
 
 func orderDescriptions() []apiDescription {
@@ -19,7 +23,8 @@ func orderDescriptions() []apiDescription {
 				{"ClientOrderIDTaken", fieldsExample("client_order_id",
 					"Already used by order 78")},
 				anyDuplicate, outOfFunds},
-			failures: []*Failure{PairHalted, TooManyOpenOrders, TooManyInBook, BookFull}},
+			failures: []*api.Failure{api.PairHalted, api.TooManyOpenOrders, api.TooManyInBook,
+				api.BookFull}},
 		{method: "POST", path: "/api/v1/order-cancel", id: "cancelOrder", tag: tagOrders,
 			summary: "Cancel an order",
 			text:    "Takes back what is left of an order. It works on a halted pair too.",
@@ -36,8 +41,8 @@ func orderDescriptions() []apiDescription {
 				"pair, with `pair`. One of both is needed.",
 			body: "CancelAllOrders", status: 200, success: "They are cancelled.",
 			answer: reference("schemas", "CancelledOrders"),
-			refusals: []apiRefusal{{"Nothing", fieldsExample("all", fieldRequired)},
-				{"UnknownPair", fieldsExample("pair", fieldPair)}, anyDuplicate}},
+			refusals: []apiRefusal{{"Nothing", fieldsExample("all", api.FieldRequired)},
+				{"UnknownPair", fieldsExample("pair", api.FieldPair)}, anyDuplicate}},
 	}
 }
 
@@ -53,7 +58,8 @@ func withdrawDescriptions() []apiDescription {
 				queryParameter("status", "Only withdraws in this state.",
 					withdrawStatusSchema("As in the answer."))}, transferPage("withdraws")...),
 			status: 200, success: "The withdraws.", answer: listSchema("Withdraw"),
-			refusals: []apiRefusal{{"UnknownCurrency", fieldsExample("currency_id", fieldCurrency)},
+			refusals: []apiRefusal{{"UnknownCurrency",
+				fieldsExample("currency_id", api.FieldCurrency)},
 				wrongOffset()}},
 		{method: "POST", path: "/api/v1/withdraw", id: "withdraw", tag: tagWithdraws,
 			summary: "Ask for a withdraw",
@@ -65,9 +71,10 @@ func withdrawDescriptions() []apiDescription {
 			success: "The withdraw is new and waits for its code.",
 			answer:  reference("schemas", "Withdraw"),
 			refusals: []apiRefusal{{"WrongFields",
-				fieldsExample("currency", fieldCurrency, "amount", fieldPositive)}, anyDuplicate,
+				fieldsExample("currency", api.FieldCurrency, "amount", api.FieldPositive)},
+				anyDuplicate,
 				outOfFunds},
-			failures: []*Failure{NoEmail, TooManyWithdraws, WithdrawsClosed}},
+			failures: []*api.Failure{api.NoEmail, api.TooManyWithdraws, api.WithdrawsClosed}},
 		{method: "POST", path: "/api/v1/withdraw-confirm", id: "confirmWithdraw", tag: tagWithdraws,
 			summary: "Confirm a withdraw",
 			text: "Confirms a new withdraw with its code. After too many wrong codes none is " +

@@ -4,6 +4,7 @@ import (
 	"strconv"
 
 	"exchange/core/market"
+	"exchange/gateway/api"
 	"exchange/gateway/sign"
 )
 
@@ -102,7 +103,7 @@ func limitParameter(name, text string, unset, most int) apiParameter {
 
 func offsetParameter() apiParameter {
 	return inQuery("offset", "How many to leave out at the start.", notNegative,
-		member{"maximum", maxOffset}, member{"default", 0})
+		member{"maximum", api.MaxOffset}, member{"default", 0})
 }
 
 func beforeParameter() apiParameter {

@@ -3,6 +3,7 @@ package gateway
 import (
 	"exchange/actors"
 	"exchange/core/event"
+	"exchange/gateway/api"
 	"exchange/persistence"
 )
 
@@ -307,7 +308,7 @@ func bodySchemas() object {
 			property{name: "withdraw", schema: idInputSchema("Id of the withdraw.", 5)},
 			property{name: "code", schema: valueSchema("string",
 				"The code from the e-mail. Case, blanks and dashes do not matter.",
-				"7K2M-9QXD-04TB", member{"minLength", 1}, member{"maxLength", maxCode})})},
+				"7K2M-9QXD-04TB", member{"minLength", 1}, member{"maxLength", api.MaxCode})})},
 		{"CancelWithdraw", recordSchema("Which withdraw to take back.",
 			property{name: "withdraw", schema: idInputSchema("Id of the withdraw.", 5)})},
 	}
@@ -327,11 +328,11 @@ func failureSchemas() object {
 		{"Failure", recordSchema("A request that failed as a whole. These are all:\n\n"+
 			failureTable(),
 			property{name: "detail", schema: valueSchema("string", "What is wrong, in words.",
-				Unauthenticated.Detail)},
+				api.Unauthenticated.Detail)},
 			property{name: "code", schema: object{{"type", "string"},
 				{"description",
 					"Only where a program must tell this case from others of its status."},
-				{"enum", []any{OutcomeUnknown.Code, WrongNonce.Code}}}, optional: true},
+				{"enum", []any{api.OutcomeUnknown.Code, api.WrongNonce.Code}}}, optional: true},
 			property{name: "last", schema: object{{"type", "integer"},
 				{"description", "Of a wrong nonce: the last one of the key."}, {"minimum", 0},
 				{"examples", []any{lastNonceExample}}}, optional: true})},
@@ -341,7 +342,8 @@ func failureSchemas() object {
 			{"minProperties", 1},
 			{"additionalProperties", object{{"type", "array"}, {"minItems", 1},
 				{"items", object{{"type", "string"}}}}},
-			{"examples", []any{fieldsExample("amount", fieldPositive, "pair", fieldPair)}}}},
+			{"examples", []any{fieldsExample("amount", api.FieldPositive, "pair",
+				api.FieldPair)}}}},
 		{"FundsError", recordSchema("The account cannot pay for it.",
 			property{name: "date", schema: timeSchema("When it was refused.")},
 			property{name: "error", schema: valueSchema("string",

@@ -1,5 +1,9 @@
 package gateway
 
+import (
+	"exchange/gateway/api"
+)
+
 // The operations about the service itself, for the OpenAPI document.
 
 func docsFileSchema() object {
@@ -22,7 +26,7 @@ func serviceDescriptions() []apiDescription {
 				"exchange's own. Maintenance does not count: the exchange is ready then, and " +
 				"says of every POST that it is in maintenance.",
 			status: 200, success: "It is.", answer: reference("schemas", "Status"),
-			failures: append([]*Failure{Starting, Paused}, engineFailures...)},
+			failures: append([]*api.Failure{api.Starting, api.Paused}, engineFailures...)},
 		{method: "GET", path: "/api/openapi.json", id: "getDocument", tag: tagService,
 			summary: "This document",
 			text:    "The OpenAPI document of the API.",

@@ -16,6 +16,8 @@ import (
 	"github.com/santhosh-tekuri/jsonschema/v6"
 	"github.com/valyala/fasthttp"
 
+	"exchange/actors"
+	"exchange/gateway/api"
 	"exchange/gateway/params"
 	"exchange/gateway/sign"
 )
@@ -218,18 +220,18 @@ func TestEveryRouteAndMethodIsDescribedOnceAndNothingElse(t *testing.T) {
 		if strings.HasPrefix(route, "/api/v1/") {
 			path += "/"
 		}
-		for method, run := range map[string]func(*request){"GET": e.get, "POST": e.post} {
-			what := method + " " + path
-			if described[what] != (run != nil) {
-				t.Errorf("%s: route %v, described %v", what, run != nil, described[what])
+		for _, method := range []string{"GET", "POST"} {
+			what, has := method+" "+path, method == e.Method
+			if described[what] != has {
+				t.Errorf("%s: route %v, described %v", what, has, described[what])
 			}
 			delete(described, what)
-			if run == nil {
+			if !has {
 				continue
 			}
 			o, _ := d.at("/paths/" + escaped(path) + "/" + strings.ToLower(method)).(map[string]any)
 			security, said := o["security"].([]any) // [] of a public one: none is needed
-			if private := len(security) > 0; !said || private != e.private {
+			if private := len(security) > 0; !said || private != e.Private {
 				t.Errorf("%s: described as private: %v", what, private)
 			}
 			var names []string
@@ -263,27 +265,27 @@ func TestEveryFailureIsDescribed(t *testing.T) {
 			}
 		}
 	})
-	g := New(Options{Log: quiet()})
-	for _, f := range Failures {
+	for _, f := range api.Failures {
 		if !described[fmt.Sprint(f.Name, " ", f.Status)] {
 			t.Errorf("no operation has %s", f.Name)
 		}
-		r := newRequest(g, &fasthttp.RequestCtx{})
-		if r.fail(f, failureAbout[f]); f == WrongNonce {
-			r.wrongNonce(lastNonceExample)
+		var c api.Call
+		if c.Fail(f, failureAbout[f]); f == api.WrongNonce {
+			c.FailWith(&actors.NonceError{Last: lastNonceExample})
 		}
-		body, err := jsonschema.UnmarshalJSON(bytes.NewReader(r.body))
+		written, _ := c.Body()
+		body, err := jsonschema.UnmarshalJSON(bytes.NewReader(written))
 		if err != nil {
 			t.Fatal(err)
 		}
 		if got := d.at("/components/examples/" + f.Name + "/value"); !reflect.DeepEqual(got, body) {
-			t.Errorf("%s: described as %v, written as %s", f.Name, got, r.body)
+			t.Errorf("%s: described as %v, written as %s", f.Name, got, written)
 		}
 		if about := failureAbout[f]; strings.Contains(f.Detail, "%s") != (about != "") {
 			t.Errorf("%s: %q is described with %q", f.Name, f.Detail, about)
 		}
 		if retry := f.RetryAfter > 0 ||
-			f == Throttled; retry && d.at(
+			f == api.Throttled; retry && d.at(
 			"/components/responses/"+responseName(f.Status)+"/headers/Retry-After") == nil {
 			t.Errorf("%s: Retry-After is not described", f.Name)
 		}
@@ -315,7 +317,7 @@ func TestTheBoundsOfAChartAreDescribedAsNotNegative(t *testing.T) {
 }
 
 func TestAnUnknownOutcomeSaysSoOfEveryCommand(t *testing.T) {
-	if text := OutcomeUnknown.Detail; !strings.HasPrefix(text, "Outcome unknown") ||
+	if text := api.OutcomeUnknown.Detail; !strings.HasPrefix(text, "Outcome unknown") ||
 		strings.Contains(text, "the order") {
 		t.Errorf("a withdraw is answered with %q", text)
 	}

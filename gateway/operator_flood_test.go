@@ -11,6 +11,7 @@ import (
 
 	"github.com/valyala/fasthttp"
 
+	"exchange/gateway/api"
 	"exchange/gateway/operator"
 )
 
@@ -40,7 +41,7 @@ func TestWhoTriesTokensIsLimitedAndKeepsNobodyElseOut(t *testing.T) {
 	for range operator.GuessesAtOnce {
 		want("a guess", as("wrong", guesser), 401)
 	}
-	says(t, "one guess too many", as("wrong", guesser), 429, refusal(Throttled.About("1")))
+	says(t, "one guess too many", as("wrong", guesser), 429, refusal(api.Throttled.About("1")))
 	want("the right one passes all the same", as(operatorToken, guesser), 200)
 	want("the operator", as(operatorToken, admin), 200)
 	want("another one's first", as("wrong", admin), 401)
@@ -143,7 +144,7 @@ func TestTheOperatorsListenerHasPlacesOfItsOwn(t *testing.T) {
 		c, _ := l.come(t, address)
 		// starting
 		if a := talk(t, c, "GET", operating); a.status != 503 ||
-			strings.Contains(a.body, TooManyConnections.Detail) {
+			strings.Contains(a.body, api.TooManyConnections.Detail) {
 			t.Errorf("%s: %d %s", address, a.status, a.body)
 		}
 	}
@@ -151,7 +152,7 @@ func TestTheOperatorsListenerHasPlacesOfItsOwn(t *testing.T) {
 		t.Helper()
 		c, _ := l.come(t, address)
 		if text, err := io.ReadAll(c); err != nil ||
-			!strings.Contains(string(text), TooManyConnections.Detail) {
+			!strings.Contains(string(text), api.TooManyConnections.Detail) {
 			t.Errorf("%s: %q, %v", address, text, err)
 		}
 	}
@@ -177,7 +178,8 @@ func TestConnectionsWithoutTheTokenKeepNobodyOutOfTheirAddress(t *testing.T) {
 	}
 	for range 2 {
 		c, _ := l.come(t, "192.0.2.1")
-		if a := talk(t, c, "GET", operating); strings.Contains(a.body, TooManyConnections.Detail) {
+		if a := talk(t, c, "GET", operating); strings.Contains(a.body,
+			api.TooManyConnections.Detail) {
 			t.Errorf("%d %s", a.status, a.body)
 		}
 	}
@@ -208,7 +210,7 @@ func TestConnectionsWithoutTheTokenKeepNobodyOutWhoHasIt(t *testing.T) {
 				a := talk(t, c, "GET",
 					"GET /operator/v1/accounts HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer "+token+
 						"\r\n\r\n")
-				if a.status != status || strings.Contains(a.body, TooManyConnections.Detail) {
+				if a.status != status || strings.Contains(a.body, api.TooManyConnections.Detail) {
 					t.Errorf("%d %s", a.status, a.body)
 				}
 				return c

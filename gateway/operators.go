@@ -7,6 +7,7 @@ import (
 
 	"github.com/valyala/fasthttp"
 
+	"exchange/gateway/api"
 	"exchange/gateway/operator"
 )
 
@@ -32,7 +33,7 @@ func (g *Gateway) ServeOperator(l net.Listener) error {
 		return fmt.Errorf("the operator's listener: %w", ErrPlain)
 	}
 	return g.operatorServer.Serve(g.bounded(l, g.operatorPlaces, g.opts.OperatorCertificate,
-		func(ctx *fasthttp.RequestCtx) { operator.Fail(ctx, TooManyConnections, "") }))
+		func(ctx *fasthttp.RequestCtx) { operator.Fail(ctx, api.TooManyConnections, "") }))
 }
 
 // SetOperatorToken changes the bearer token: the token before ends with this call. With "" no
@@ -56,8 +57,8 @@ func (g *Gateway) handleOperator(ctx *fasthttp.RequestCtx) {
 	ctx.Response.Header.SetCanonical(headerCacheControl, noStore)
 	if !isSpoken(&ctx.Request.Header) {
 		lingerAfter(ctx, placeOf(ctx.Conn()))
-		operator.Fail(ctx, MalformedRequest, "")
-		g.operatorMeter.count(0, malformed, MalformedRequest.Status, 0)
+		operator.Fail(ctx, api.MalformedRequest, "")
+		g.operatorMeter.count(0, malformed, api.MalformedRequest.Status, 0)
 		return
 	}
 	came, number := g.now(), g.operatorRouteNumber(ctx)
@@ -81,7 +82,7 @@ func (g *Gateway) handleOperator(ctx *fasthttp.RequestCtx) {
 		watch(ctx)
 		return
 	}
-	if err := g.operator.Serve(ctx, g.engine.Load(), from); err != nil {
+	if err := g.operator.Serve(ctx, g.engine(), from); err != nil {
 		g.report(ctx, route, ctx.Response.StatusCode(), g.now()-came, "error", err)
 	}
 }
@@ -121,7 +122,7 @@ func (g *Gateway) brokenOperatorRequest(ctx *fasthttp.RequestCtx, err error) {
 	switch {
 	case from.Socket && !from.Allowed:
 		g.operator.Admit(ctx, from)
-	case f == BodyTooLarge && h.ContentLength() > 0 && !g.showsOperator(h): // it was not read
+	case f == api.BodyTooLarge && h.ContentLength() > 0 && !g.showsOperator(h): // it was not read
 		g.operator.Admit(ctx, from)
 		number = g.operatorRouteNumber(ctx)
 	default:

@@ -8,6 +8,7 @@ import (
 
 	"github.com/valyala/fasthttp"
 
+	"exchange/gateway/api"
 	"exchange/gateway/ratelimit"
 )
 
@@ -71,7 +72,8 @@ func (r *request) takes(l *rateLimit, client uint64) bool {
 
 // takesPublic takes a token from the bucket of public requests of the client's address.
 func (r *request) takesPublic() bool {
-	return r.takes(&r.g.limits.public, ratelimit.AddressKey(r.address()))
+	r.Address = ratelimit.AddressKey(r.address())
+	return r.takes(&r.g.limits.public, r.Address)
 }
 
 // countFailure counts a private request that was refused before its signature was found right. If
@@ -115,7 +117,7 @@ func (r *request) unlessThrottled(l *rateLimit, a ratelimit.Answer) bool {
 	}
 	l.refused.Add(1)
 	wait := strconv.Itoa(a.RetryAfter)
-	r.fail(Throttled, wait)
+	r.Fail(api.Throttled, wait)
 	r.ctx.Response.Header.Set("Retry-After", wait)
 	return false
 }

@@ -3,7 +3,6 @@ package gateway
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"strings"
 	"sync"
@@ -11,10 +10,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/valyala/fasthttp"
-
 	"exchange/actors"
 	"exchange/core/event"
+	"exchange/gateway/api"
 	"exchange/persistence"
 )
 
@@ -193,7 +191,7 @@ func TestNoMoreQueriesAreInTheStoreThanReadsMayBeInFlight(t *testing.T) {
 		})
 	}
 	overloaded := func(a answer) bool {
-		return a.status == 503 && a.body == detail(Overloaded.Detail) &&
+		return a.status == 503 && a.body == detail(api.Overloaded.Detail) &&
 			string(a.header.Peek("Retry-After")) == "1"
 	}
 	found := func(a answer) bool { return a.status == 200 && a.body != "[]" }
@@ -267,7 +265,7 @@ func TestAChartThatMemoryHasAsksTheStoreNothing(t *testing.T) {
 	for i := range 100 {
 		f("?since=%d&until=%d&limit=%d", newest-int64(i)%60, newest+int64(i), 1+i)
 	}
-	v.Part(0, 0, len(v.Candles), func([]byte, int) []byte {
+	api.Part(v, 0, len(v.Candles), func([]byte, int) []byte {
 		t.Error("a candle was encoded twice")
 		return nil
 	})
@@ -303,9 +301,9 @@ func TestABookIsEncodedOnceHoweverItIsAskedFor(t *testing.T) {
 			t.Fatal(err)
 		}
 		twice := func(place int) { t.Errorf("group %s: place %d was encoded twice", group, place) }
-		v.Body(func(*actors.View) []byte { twice(-1); return nil })
+		api.Whole(v, func() []byte { twice(-1); return nil })
 		made := 0
-		v.Part(sellList, 0, 0, func([]byte, int) []byte { made++; return nil })
+		api.Part(v, 0, 0, func([]byte, int) []byte { made++; return nil })
 		short := ask(2, 1)
 		for range 2 {
 			for n := 1; n <= 4; n++ {
@@ -314,8 +312,8 @@ func TestABookIsEncodedOnceHoweverItIsAskedFor(t *testing.T) {
 				}
 			}
 		}
-		v.Part(sellList, 0, 4, func(b []byte, place int) []byte { twice(place); return b })
-		v.Part(sellList, 0, 5, func(b []byte, place int) []byte {
+		api.Part(v, 0, 4, func(b []byte, place int) []byte { twice(place); return b })
+		api.Part(v, 0, 5, func(b []byte, place int) []byte {
 			if made++; place != 4 {
 				t.Errorf("place %d is not the one after the last that was asked for", place)
 			}
@@ -362,12 +360,4 @@ func TestAnOperatorsQuestionWithoutAnAnswerHasNoUnknownOutcome(t *testing.T) {
 	}
 	store.gate.Store(nil)
 	close(gate)
-}
-
-func TestAViewThatIsNotThereInTimeIsAFailureWithItsReason(t *testing.T) {
-	r := newRequest(New(Options{Log: quiet()}), &fasthttp.RequestCtx{})
-	if r.viewFailed(actors.ErrTimeout); !errors.Is(r.cause, actors.ErrTimeout) ||
-		r.failure != StoreUnavailable {
-		t.Errorf("%v for the reason %v", r.failure, r.cause)
-	}
 }

@@ -9,7 +9,7 @@ import (
 
 	"exchange/actors"
 	"exchange/core/event"
-	"exchange/core/trading"
+	"exchange/gateway/api"
 	"exchange/persistence"
 )
 
@@ -74,7 +74,7 @@ func TestAnAccountHasItsOwnLimitOfReadsInFlight(t *testing.T) {
 		eventually(t, "all of them ask the history", func() bool { return s.asked.Load() == most })
 		for _, path := range []string{"/api/v1/wallets/", "/api/v1/orders/own/"} {
 			refusedForNow(t, "a read more: "+path,
-				h.do("GET", path, "", "", signed("alice-64", round, "")...), AccountBusy)
+				h.do("GET", path, "", "", signed("alice-64", round, "")...), api.AccountBusy)
 		}
 		if a := h.do("GET", "/api/v1/wallets/", "", "",
 			signed("bob-0", round, "")...); a.status != 200 {
@@ -88,41 +88,5 @@ func TestAnAccountHasItsOwnLimitOfReadsInFlight(t *testing.T) {
 			signed("alice-64", round, "")...); a.status != 200 {
 			t.Errorf("with the nonce that the refused one did not use: %d %s", a.status, a.body)
 		}
-	}
-}
-
-func TestAListOfOrdersAsksTheStateForNoMoreThanItShows(t *testing.T) {
-	id, err := event.NewClientID([]byte("mine"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, c := range []struct {
-		what          string
-		filter        orderFilter
-		skip          int
-		kind          actors.ReadKind
-		offset, limit int
-		left          int // what the list itself skips
-	}{
-		{what: "all", kind: actors.ReadOrders, limit: 10},
-		{what: "active", filter: orderFilter{status: persistence.StatusActive, side: trading.Buy},
-			skip: 100_000, kind: actors.ReadOrders, offset: 100_000, limit: 10},
-		{what: "done", filter: orderFilter{status: persistence.StatusDone}, skip: 7,
-			kind: actors.ReadHistory, limit: 10, left: 7},
-		{what: "cancelled", filter: orderFilter{status: persistence.StatusCancelled},
-			kind: actors.ReadHistory, limit: 10},
-		{what: "all after many", skip: 100_000, kind: actors.ReadOpenIDs, limit: 100_000,
-			left: 100_000},
-		{what: "one", filter: orderFilter{id: id}, skip: 1, kind: actors.ReadOrders, limit: 10,
-			left: 1},
-	} {
-		l := orderList{skip: c.skip, left: 10}
-		q := l.question(&c.filter)
-		if q.Kind != c.kind || q.Offset != c.offset || q.Limit != c.limit ||
-			q.Side != c.filter.side || l.skip != c.left {
-			t.Errorf("%s: kind %d, offset %d, limit %d, %d left to skip", c.what, q.Kind, q.Offset,
-				q.Limit, l.skip)
-		}
-		q.Free()
 	}
 }

@@ -45,11 +45,11 @@ func (l *failureLog) next(now int64) (ok bool, left int) {
 
 // report names an answer that is a failure of ours, and logs it.
 func (r *request) report(took int64) {
-	if f := r.failure; f == nil || !f.Ours || f.Status != r.status {
+	if f := r.Failure; f == nil || !f.Ours || f.Status != r.Status {
 		return
 	}
-	r.g.report(r.ctx, r.g.meter.routes[r.route], r.status, took, "failure", r.failure.Name,
-		"address", r.address().String(), "error", r.cause, "stack", string(r.stack))
+	r.g.report(r.ctx, r.g.meter.routes[r.route], r.Status, took, "failure", r.Failure.Name,
+		"address", r.address().String(), "error", r.Cause, "stack", string(r.stack))
 }
 
 // report names an answer in the log. What else is told may be empty.

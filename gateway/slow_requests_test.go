@@ -9,6 +9,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"exchange/gateway/api"
 )
 
 // Clients that hold connections and give nothing for it.
@@ -82,7 +84,7 @@ func TestWhoSendsTooSlowlyIsToldSoAndTheOthersAreServed(t *testing.T) {
 				}
 				text, err := io.ReadAll(begun())
 				if err != nil || !strings.HasPrefix(string(text), "HTTP/1.1 408 ") ||
-					!strings.Contains(string(text), RequestTimeout.Detail) ||
+					!strings.Contains(string(text), api.RequestTimeout.Detail) ||
 					!strings.Contains(string(text), "Connection: close\r\n") {
 					t.Errorf("%s, behind another: %v: %q, %v", name, behind, text, err)
 				}

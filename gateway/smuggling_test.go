@@ -11,6 +11,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"exchange/gateway/api"
 )
 
 // converse sends bytes on a connection of their own and reads all answers until the server closes
@@ -192,7 +194,7 @@ func TestNoRequestHidesInAnother(t *testing.T) {
 	for name, text := range refused {
 		statuses, bodies := converse(t, address, text+last+last)
 		if len(statuses) != 1 || statuses[0] != 400 ||
-			bodies[0] != detail(MalformedRequest.Detail) {
+			bodies[0] != detail(api.MalformedRequest.Detail) {
 			t.Errorf("%s: %v %q", name, statuses, bodies)
 		}
 	}
@@ -287,7 +289,7 @@ func TestTheOperatorsListenerIsAsStrict(t *testing.T) {
 		statuses, bodies := converse(t, l.Addr().String(),
 			"POST /operator/v1/accounts/freeze HTTP/1.1\r\n"+text)
 		if len(statuses) != 1 || statuses[0] != 400 ||
-			bodies[0] != refusal(MalformedRequest.Detail)+"\n" {
+			bodies[0] != refusal(api.MalformedRequest.Detail)+"\n" {
 			t.Errorf("%s: %v %q", name, statuses, bodies)
 		}
 	}
@@ -317,7 +319,7 @@ func TestWhatComesBehindABodyNamesNoAddress(t *testing.T) {
 	head += "X-Forwarded-For: 203.0.113.9\r\n\r\n"
 	address := h.served()
 	if statuses, bodies := converse(t, address, head+"0\r\n\r\n"); len(statuses) != 1 ||
-		statuses[0] != 403 || bodies[0] != detail(AddressNotAllowed.Detail) {
+		statuses[0] != 403 || bodies[0] != detail(api.AddressNotAllowed.Detail) {
 		t.Errorf("%v %q", statuses, bodies)
 	}
 	if statuses, bodies := converse(t, address,

@@ -13,6 +13,7 @@ import (
 	"github.com/valyala/fasthttp"
 
 	"exchange/actors"
+	"exchange/gateway/api"
 	"exchange/gateway/ratelimit"
 	"exchange/gateway/socketio"
 	"exchange/gateway/stream"
@@ -97,8 +98,7 @@ func (g *Gateway) mayAsk(ctx *fasthttp.RequestCtx) error {
 
 // clientOf is where a request comes from, as address says.
 func (g *Gateway) clientOf(ctx *fasthttp.RequestCtx) netip.Addr {
-	r := request{g: g, ctx: ctx}
-	return r.address()
+	return g.address(ctx)
 }
 
 // handleStream answers a request of the stream.
@@ -118,7 +118,7 @@ func (g *Gateway) handleStream(ctx *fasthttp.RequestCtx) {
 	r := newRequest(g, ctx)
 	r.route = uncounted
 	if r.takesPublic() {
-		r.fail(Starting, "")
+		r.Fail(api.Starting, "")
 	}
 	r.send()
 }
@@ -130,9 +130,9 @@ func (g *Gateway) recoverStream(ctx *fasthttp.RequestCtx) {
 		return
 	}
 	r := newRequest(g, ctx)
-	r.route, r.cause, r.stack = unmatched, fmt.Errorf("a request of the stream panicked: %v", p),
+	r.route, r.Cause, r.stack = unmatched, fmt.Errorf("a request of the stream panicked: %v", p),
 		debug.Stack()
-	r.fail(InternalError, "")
+	r.Fail(api.InternalError, "")
 	r.send()
 }
 

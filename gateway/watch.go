@@ -6,6 +6,7 @@ import (
 
 	"github.com/valyala/fasthttp"
 
+	"exchange/gateway/api"
 	"exchange/gateway/operator"
 )
 
@@ -22,7 +23,7 @@ func (g *Gateway) ServeMetrics(l net.Listener) error {
 		return fmt.Errorf("the metrics' listener: %w", ErrPlain)
 	}
 	return g.watcher.Serve(g.bounded(l, g.metricsPlaces, g.opts.MetricsCertificate,
-		func(ctx *fasthttp.RequestCtx) { operator.Fail(ctx, TooManyConnections, "") }))
+		func(ctx *fasthttp.RequestCtx) { operator.Fail(ctx, api.TooManyConnections, "") }))
 }
 
 func (g *Gateway) handleMetrics(ctx *fasthttp.RequestCtx) {
@@ -30,7 +31,7 @@ func (g *Gateway) handleMetrics(ctx *fasthttp.RequestCtx) {
 	switch {
 	case !isSpoken(&ctx.Request.Header):
 		ctx.SetConnectionClose()
-		operator.Fail(ctx, MalformedRequest, "")
+		operator.Fail(ctx, api.MalformedRequest, "")
 	case !g.mayWatch(ctx):
 	case !ctx.IsGet() || string(ctx.Path()) != metricsPath:
 		operator.Answer(ctx, fasthttp.StatusNotFound,

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"exchange/actors"
+	"exchange/gateway/api"
 )
 
 // Without a mail server a withdraw is refused before its wallet is asked: it uses no nonce, and
@@ -87,7 +88,7 @@ func TestAnAddressHasTheFormOfItsCurrency(t *testing.T) {
 		"address=0x1&amount=1&currency=BTC":   `{"address":["This is not an address of BTC."]}`,
 		"address=xbc1q&amount=1&currency=BTC": `{"address":["This is not an address of BTC."]}`,
 		"address=0x1&amount=1&currency=EUR":   `{"currency":["Unknown currency."]}`,
-		"address=a b&amount=1&currency=BTC":   `{"address":["` + fieldAddress + `"]}`,
+		"address=a b&amount=1&currency=BTC":   `{"address":["` + api.FieldAddress + `"]}`,
 	} {
 		if a := h.post("alice", "/api/v1/withdraw/", form); a.status != 400 || a.body != want {
 			t.Errorf("%s: %d %s", form, a.status, a.body)

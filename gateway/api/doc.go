@@ -1,6 +1,24 @@
-// Package api has the public API without a transport: the failures that a request can end with, and
-// the fields that its handlers share.
+// Package api is the public API without a transport: its table of operations, the fields and
+// failures of each, and the handlers that turn a Call into a command or a question to the engine
+// and the engine's word into an answer. It knows neither HTTP nor sockets.
 //
-//	failure.go   every way to fail, and the failure for an error of the engine
-//	field.go     values of fields
+// An edge is a transport of the API; package gateway is the edge of HTTP. For each request an edge
+// finds the operation in the table, checks what its transport needs and in the order that its
+// clients know, gives the Call its parameters, and runs it. Then it sends the answer: Status with
+// Body, or a Large one, which it closes. So an order means the same over each transport.
+//
+//	call.go        Call: one use of an operation, its questions to the engine, its failures
+//	api.go         API: what answers of one engine share
+//	operations.go  Operation, the table of all, and the state of the service
+//	failure.go     every way to fail, and the failure for an error of the engine
+//	field.go       parameters of questions, texts of bad fields
+//	text.go        large and shared answers: texts, pieces, and their Budget
+//	turns.go       how many long queries of the history work at once
+//	encode.go      rows in JSON, written with encode/
+//	market.go      pairs, currencies, books, trades
+//	ticker.go      tickers and charts
+//	account.go     lists of an account's own
+//	orders.go      placing and cancelling
+//	withdraw.go    deposits, withdrawals and fees
+//	testing.go     exports for tests of other packages
 package api

@@ -1,6 +1,14 @@
 package api
 
-import "exchange/core/event"
+import (
+	"strconv"
+
+	"exchange/actors/directory"
+	"exchange/core/event"
+	"exchange/core/trading"
+	"exchange/gateway/encode"
+	"exchange/gateway/params"
+)
 
 // Integer parses 1 to 19 digits.
 func Integer(b []byte) (n uint64, ok bool) {
@@ -27,4 +35,181 @@ func PermissionName(p uint8) string {
 		return "withdraw"
 	}
 	return "unknown"
+}
+
+// Texts of bad fields. They stand in a list under the name of the field.
+const (
+	FieldRequired  = "This field is required."
+	FieldNotScalar = "A number or a string is required."
+	FieldDuplicate = "This field appears more than once."
+	FieldPositive  = "A number above 0 is required."
+	FieldChoice    = "Not a valid choice."
+	FieldPair      = "Unknown pair."
+	FieldCurrency  = "Unknown currency."
+	FieldInteger   = "A valid integer is required."
+	FieldAddress   = "1 to 256 printable ASCII characters without blanks are required."
+)
+
+// A fieldError is one bad field; a call reports all of them at once.
+type fieldError struct{ name, text string }
+
+// bad notes a bad field.
+func (c *Call) bad(name, text string) { c.fields = append(c.fields, fieldError{name, text}) }
+
+// badFields answers 400 if any field was bad.
+func (c *Call) badFields() bool {
+	if len(c.fields) == 0 {
+		return false
+	}
+	c.Status = 400
+	b := append(c.body[:0], '{')
+	for i, f := range c.fields {
+		if i > 0 {
+			b = append(b, ',')
+		}
+		b = encode.Text(b, f.name)
+		b = append(b, `:[`...)
+		b = encode.Text(b, f.text)
+		b = append(b, ']')
+	}
+	c.body = append(b, '}')
+	return true
+}
+
+// MaxOffset is the largest offset in a list.
+const MaxOffset = 100_000
+
+// The functions below read one parameter of the query each, and note it as bad where it is.
+
+// limit is a count above 0; what is above most is lowered to it.
+func (c *Call) limit(name string, unset, most int) int {
+	p, ok := c.Query.Get(name)
+	if !ok {
+		return unset
+	}
+	n, ok := Integer(p.Value)
+	if !ok || n == 0 {
+		c.bad(name, FieldInteger+" It must be above 0.")
+		return unset
+	}
+	return int(min(n, uint64(most)))
+}
+
+func (c *Call) offset() int {
+	p, ok := c.Query.Get("offset")
+	if !ok {
+		return 0
+	}
+	n, ok := Integer(p.Value)
+	if !ok || n > MaxOffset {
+		c.bad("offset", FieldInteger+" It must be 0 to "+strconv.Itoa(MaxOffset)+".")
+		return 0
+	}
+	return int(n)
+}
+
+// before is the exclusive upper bound of ids, 0 if there is none.
+func (c *Call) before() uint64 {
+	p, ok := c.Query.Get("before")
+	if !ok {
+		return 0
+	}
+	n, ok := Integer(p.Value)
+	if !ok || n == 0 {
+		c.bad("before", FieldInteger+" It must be above 0.")
+	}
+	return n
+}
+
+// side is buy or sell, 0 if the parameter is not there.
+func (c *Call) side(name string) trading.Side {
+	p, ok := c.Query.Get(name)
+	if !ok {
+		return 0
+	}
+	s := sideOf(p.Value)
+	if s == 0 {
+		c.bad(name, FieldChoice+" It must be buy or sell.")
+	}
+	return s
+}
+
+// pair is the number of a pair, 0 if the parameter is not there.
+func (c *Call) pair() uint16 {
+	p, ok := c.Query.Get("pair")
+	if !ok {
+		return 0
+	}
+	pair := c.engine.Pair(p.Value)
+	if pair == nil {
+		c.bad("pair", FieldPair)
+		return 0
+	}
+	return pair.Number
+}
+
+// currency is a configured one, nil if the parameter is not there.
+func (c *Call) currency(name string) *directory.Currency {
+	p, ok := c.Query.Get(name)
+	if !ok {
+		return nil
+	}
+	known := c.engine.Currency(p.Value)
+	if known == nil {
+		c.bad(name, FieldCurrency)
+	}
+	return known
+}
+
+// currencyNumber is the number of the currency that a filter names, 0 if it is not there.
+func (c *Call) currencyNumber(name string) uint16 {
+	if known := c.currency(name); known != nil {
+		return known.Number
+	}
+	return 0
+}
+
+// ascending is true for ordering=id, false for -id and when it is not there.
+func (c *Call) ascending() bool {
+	p, ok := c.Query.Get("ordering")
+	if !ok || string(p.Value) == "-id" {
+		return false
+	}
+	if string(p.Value) != "id" {
+		c.bad("ordering", FieldChoice+" It must be id or -id.")
+	}
+	return true
+}
+
+// clientID is the parameter client_order_id of the query or the body, a zero one if it is not
+// there.
+func (c *Call) clientID(from *params.Set) event.ClientID {
+	p, ok := from.Get("client_order_id")
+	if !ok {
+		return event.ClientID{}
+	}
+	var id event.ClientID
+	err := error(event.ErrClientID)
+	if isScalar(p) {
+		id, err = event.NewClientID(p.Value)
+	}
+	if err != nil {
+		c.bad("client_order_id", "A text of 1 to 36 of A-Z, a-z, 0-9, _ and - is required.")
+	}
+	return id
+}
+
+func sideOf(text []byte) trading.Side {
+	switch string(text) {
+	case "buy":
+		return trading.Buy
+	case "sell":
+		return trading.Sell
+	}
+	return 0
+}
+
+// isScalar is true of what can be a number or a text: not of true, null, objects and arrays.
+func isScalar(p *params.Param) bool {
+	return p.Kind == params.String || p.Kind == params.Number || p.Kind == params.Form
 }

@@ -11,7 +11,7 @@ import (
 
 	"exchange/actors"
 	"exchange/cmd/exchange/exchangetest"
-	"exchange/gateway"
+	"exchange/gateway/api"
 )
 
 // A payment is one deposit. Its reference names it: the answer may have been lost.
@@ -141,7 +141,7 @@ func (p *payment) compare(row depositRow, there, told bool) error {
 // turnedAway says of an operator's request that it has certainly done nothing: no actor has seen
 // it. Of another 503 that is not known.
 func turnedAway(status int, err error) bool {
-	for _, reason := range []string{gateway.Starting.Detail, actors.ErrStopping.Error(),
+	for _, reason := range []string{api.Starting.Detail, actors.ErrStopping.Error(),
 		actors.ErrStalled.Error(), actors.ErrBusy.Error(), actors.ErrBehind.Error(),
 		actors.ErrPaused.Error(), actors.ErrNotConfirmed.Error()} {
 		if status == 503 && strings.Contains(err.Error(), fmt.Sprintf(`{"error":%q}`, reason)) {

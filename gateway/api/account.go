@@ -1,99 +1,42 @@
-package gateway
+package api
 
 import (
-	"context"
 	"errors"
-	"fmt"
 	"slices"
-	"time"
 
 	"exchange/actors"
-	"exchange/actors/directory"
 	"exchange/core/event"
 	"exchange/core/ledger"
 	"exchange/core/trading"
-	"exchange/gateway/api"
 	"exchange/gateway/encode"
 	"exchange/persistence"
 )
 
-// storeTimeout bounds one query of the history.
-const storeTimeout = 5 * time.Second
-
-// storeContext is for one query of the history. If it is a long one, it takes turns with others.
-func (r *request) storeContext() (context.Context, context.CancelFunc) {
-	ctx, cancel := context.WithTimeout(context.Background(), storeTimeout)
-	s := scan{turns: &longScans, ctx: ctx, asker: r.asker()}
-	return persistence.WithPace(ctx, s.goOn), func() {
-		cancel()
-		s.end()
-	}
-}
-
-// storeFailed answers for a query that the store did not answer.
-func (r *request) storeFailed(err error) {
-	r.cause = fmt.Errorf("the history did not answer: %w", err)
-	r.fail(StoreUnavailable, "")
-}
-
-// ask sends a read to the engine, with the request's nonce if it has a key. False: it is answered.
-// The request keeps its place among the reads in flight until it is answered, because what the read
-// does not have is asked of the history.
-func (r *request) ask(q *actors.Read, key *directory.Key) bool {
-	err := r.engine.BeginRead(false)
-	if err == nil {
-		r.reading = true
-		err = r.engine.AskWithin(q, key, r.nonce)
-	}
-	return r.answered(q, err)
-}
-
-// askMore is ask once more, for an answer that takes two reads: the nonce is taken, and the first
-// one has the places.
-func (r *request) askMore(q *actors.Read) bool {
-	q.Account = r.key.Account.ID
-	return r.answered(q, r.engine.AskWithin(q, nil, 0))
-}
-
-func (r *request) answered(q *actors.Read, err error) bool {
-	switch {
-	case err == nil:
-		return true
-	case errors.Is(err, actors.ErrTimeout): // the read is not ours any more
-		r.cause = err
-		r.fail(StoreUnavailable, "")
-		return false
-	}
-	q.Free()
-	r.engineFailed(err)
-	return false
-}
-
-func (g *Gateway) wallets(r *request) {
-	only := r.currency("currency_id")
-	if r.badFields() {
+func (c *Call) wallets() {
+	only := c.currency("currency_id")
+	if c.badFields() {
 		return
 	}
 	q := actors.NewRead(actors.ReadWallet)
-	if !r.ask(q, r.key) {
+	if !c.ask(q, c.Key) {
 		return
 	}
 	defer q.Free()
-	b := append(r.body, '[')
-	for _, c := range r.engine.Currencies() {
-		if only != nil && c.Number != only.Number {
+	b := append(c.body, '[')
+	for _, currency := range c.engine.Currencies() {
+		if only != nil && currency.Number != only.Number {
 			continue
 		}
 		if len(b) > 1 {
 			b = append(b, ',')
 		}
-		h := holding(q.Holdings, c.Number)
-		b = encode.Text(append(b, `{"currency":`...), c.Code)
+		h := holding(q.Holdings, currency.Number)
+		b = encode.Text(append(b, `{"currency":`...), currency.Code)
 		b = appendBalance(b, "balance", h.Balance)
 		b = appendBalance(b, "reserve", h.Reserve)
 		b = append(b, '}')
 	}
-	r.body = append(b, ']')
+	c.body = append(b, ']')
 }
 
 func holding(all []ledger.Holding, currency uint16) ledger.Holding {
@@ -106,7 +49,7 @@ func holding(all []ledger.Holding, currency uint16) ledger.Holding {
 }
 
 // maxOrders is the default and the largest limit of orders/own.
-const maxOrders = 2000
+const MaxOrders = 2000
 
 // An orderFilter has the parameters of orders/own.
 type orderFilter struct {
@@ -122,43 +65,43 @@ func (f *orderFilter) passes(o *persistence.Order) bool {
 		(f.status == 0 || o.Status == f.status) && (f.before == 0 || o.ID < f.before)
 }
 
-func (g *Gateway) ownOrders(r *request) {
-	f := orderFilter{side: r.side("type"), pair: r.pair(), id: r.clientID(&r.query),
-		before: r.before(), status: r.orderStatus()}
-	l := orderList{r: r, skip: r.offset(), left: r.limit("limit", maxOrders, maxOrders)}
-	if r.badFields() {
+func (c *Call) ownOrders() {
+	f := orderFilter{side: c.side("type"), pair: c.pair(), id: c.clientID(&c.Query),
+		before: c.before(), status: c.orderStatus()}
+	l := orderList{c: c, skip: c.offset(), left: c.limit("limit", MaxOrders, MaxOrders)}
+	if c.badFields() {
 		return
 	}
 	q := l.question(&f)
-	if !r.ask(q, r.key) {
+	if !c.ask(q, c.Key) {
 		return
 	}
 	defer q.Free()
 	page := q
 	if q.Kind == actors.ReadOpenIDs {
 		if err := l.turn(&f, q); err != nil {
-			r.storeFailed(err)
+			c.storeFailed(err)
 			return
 		}
 		if l.skip > 0 { // there are not so many
-			r.body = append(r.body, "[]"...)
+			c.body = append(c.body, "[]"...)
 			return
 		}
 		page = f.read(actors.ReadOrders, l.left)
-		if !r.askMore(page) {
+		if !c.askMore(page) {
 			return
 		}
 		defer page.Free()
 	}
-	r.body = append(r.body, '[')
+	c.body = append(c.body, '[')
 	var err error
 	if page.Complete {
 		err = l.named(&f, page)
 	} else {
 		err = l.merge(&f, page)
 	}
-	if r.body = append(r.body, ']'); err != nil {
-		r.storeFailed(err)
+	if c.body = append(c.body, ']'); err != nil {
+		c.storeFailed(err)
 	}
 }
 
@@ -200,10 +143,10 @@ func (l *orderList) turn(f *orderFilter, q *actors.Read) error {
 		l.skip--
 		return l.skip > 0
 	}
-	ctx, cancel := l.r.storeContext()
+	ctx, cancel := l.c.storeContext()
 	defer cancel()
-	err := l.r.engine.History().Orders(ctx,
-		f.closed(l.r.key.Account.ID, q.Seq), func(o *persistence.Order) bool {
+	err := l.c.engine.History().Orders(ctx,
+		f.closed(l.c.Key.Account.ID, q.Seq), func(o *persistence.Order) bool {
 			for len(open) > 0 && open[0] > o.ID {
 				id := open[0]
 				if open = open[1:]; !leaf(id) {
@@ -227,7 +170,7 @@ func (l *orderList) turn(f *orderFilter, q *actors.Read) error {
 // named writes the one order that has a client order id.
 func (l *orderList) named(f *orderFilter, q *actors.Read) error {
 	if q.ID != 0 {
-		o, err := l.r.closedOrder(q.ID)
+		o, err := l.c.closedOrder(q.ID)
 		if err != nil || o == nil {
 			return err
 		}
@@ -244,10 +187,10 @@ func (l *orderList) named(f *orderFilter, q *actors.Read) error {
 func (l *orderList) merge(f *orderFilter, q *actors.Read) error {
 	open := slices.DeleteFunc(q.Orders, func(o persistence.Order) bool { return !f.passes(&o) })
 	if f.status != persistence.StatusActive {
-		ctx, cancel := l.r.storeContext()
+		ctx, cancel := l.c.storeContext()
 		defer cancel()
-		err := l.r.engine.History().Orders(ctx,
-			f.closed(l.r.key.Account.ID, q.Seq), func(o *persistence.Order) bool {
+		err := l.c.engine.History().Orders(ctx,
+			f.closed(l.c.Key.Account.ID, q.Seq), func(o *persistence.Order) bool {
 				for len(open) > 0 && open[0].ID > o.ID && l.left > 0 {
 					l.add(&open[0])
 					open = open[1:]
@@ -267,14 +210,14 @@ func (l *orderList) merge(f *orderFilter, q *actors.Read) error {
 }
 
 // orderStatus is the parameter status, 0 if it is not there.
-func (r *request) orderStatus() uint8 {
-	p, ok := r.query.Get("status")
+func (c *Call) orderStatus() uint8 {
+	p, ok := c.Query.Get("status")
 	if !ok {
 		return 0
 	}
-	n, ok := api.Integer(p.Value)
+	n, ok := Integer(p.Value)
 	if !ok || n < persistence.StatusActive || n > persistence.StatusDone {
-		r.bad("status", fieldChoice+" It must be 1, 2 or 3.")
+		c.bad("status", FieldChoice+" It must be 1, 2 or 3.")
 		return 0
 	}
 	return uint8(n)
@@ -282,7 +225,7 @@ func (r *request) orderStatus() uint8 {
 
 // An orderList writes a page of orders.
 type orderList struct {
-	r          *request
+	c          *Call
 	skip, left int
 	some       bool
 }
@@ -297,20 +240,19 @@ func (l *orderList) add(o *persistence.Order) bool {
 		return true
 	}
 	if l.some {
-		l.r.body = append(l.r.body, ',')
+		l.c.body = append(l.c.body, ',')
 	}
-	l.r.body = appendOrder(l.r.body, o, l.r.engine.Market(o.Pair).Name)
+	l.c.body = appendOrder(l.c.body, o, l.c.engine.Market(o.Pair).Name)
 	l.some = true
 	l.left--
 	return l.left > 0
 }
 
-func (g *Gateway) order(r *request) {
-	pk, _ := r.ctx.UserValue("pk").(string)
-	id, _ := api.Integer([]byte(pk)) // it is one, or the path would not exist
+func (c *Call) order() {
+	id, _ := Integer([]byte(c.Names.Order)) // an edge looked that it is one
 	q := actors.NewRead(actors.ReadOrder)
 	q.ID = id
-	if !r.ask(q, r.key) {
+	if !c.ask(q, c.Key) {
 		return
 	}
 	defer q.Free()
@@ -319,58 +261,58 @@ func (g *Gateway) order(r *request) {
 		o = &q.Orders[0]
 	} else {
 		var err error
-		if o, err = r.closedOrder(id); err != nil {
-			r.storeFailed(err)
+		if o, err = c.closedOrder(id); err != nil {
+			c.storeFailed(err)
 			return
 		}
 	}
 	if o == nil {
-		r.fail(NotFound, "")
+		c.Fail(NotFound, "")
 	} else {
-		r.body = appendOrder(r.body, o, r.engine.Market(o.Pair).Name)
+		c.body = appendOrder(c.body, o, c.engine.Market(o.Pair).Name)
 	}
 }
 
 // closedOrder looks an order of the request's account up in the history. nil: it has none with that
 // id, or history has forgotten it.
-func (r *request) closedOrder(id uint64) (*persistence.Order, error) {
-	ctx, cancel := r.storeContext()
+func (c *Call) closedOrder(id uint64) (*persistence.Order, error) {
+	ctx, cancel := c.storeContext()
 	defer cancel()
-	o, err := r.engine.History().Order(ctx, r.key.Account.ID, id)
+	o, err := c.engine.History().Order(ctx, c.Key.Account.ID, id)
 	if errors.Is(err, persistence.ErrNotFound) {
 		return nil, nil
 	}
 	return &o, err
 }
 
-func (g *Gateway) ownTrades(r *request) {
-	me := r.key.Account.ID
-	q := persistence.TradeQuery{Account: me, Pair: r.pair(), TakerSide: r.side("type"),
-		MySide: r.side("my_side"),
-		Before: r.before(), Offset: r.offset(), Ascending: r.ascending()}
-	limit := r.limit("limit", defaultTrades, maxTrades)
-	if r.badFields() {
+func (c *Call) ownTrades() {
+	me := c.Key.Account.ID
+	q := persistence.TradeQuery{Account: me, Pair: c.pair(), TakerSide: c.side("type"),
+		MySide: c.side("my_side"),
+		Before: c.before(), Offset: c.offset(), Ascending: c.ascending()}
+	limit := c.limit("limit", DefaultTrades, MaxTrades)
+	if c.badFields() {
 		return
 	}
 	barrier := actors.NewRead(actors.ReadHistory)
-	if !r.ask(barrier, r.key) {
+	if !c.ask(barrier, c.Key) {
 		return
 	}
 	defer barrier.Free()
-	r.listTrades(q, limit, func(b []byte, t *persistence.Trade) []byte {
+	c.listTrades(q, limit, func(b []byte, t *persistence.Trade) []byte {
 		mine, fee := t.TakerSide, t.TakerFee
 		if t.Taker != me {
 			mine, fee = t.TakerSide.Opposite(), t.MakerFee
 		}
 		b = encode.Side(append(b, `,"my_side":`...), mine)
 		b = appendBalance(b, "fee", fee)
-		return encode.Text(append(b, `,"fee_currency":`...), r.received(t.Pair, mine))
+		return encode.Text(append(b, `,"fee_currency":`...), c.received(t.Pair, mine))
 	})
 }
 
 // received is the currency that a side of a trade gets.
-func (r *request) received(pair uint16, side trading.Side) string {
-	m := r.engine.Market(pair)
+func (c *Call) received(pair uint16, side trading.Side) string {
+	m := c.engine.Market(pair)
 	if side == trading.Buy {
 		return m.Base
 	}

@@ -1,4 +1,4 @@
-package gateway
+package api
 
 import (
 	"errors"
@@ -8,98 +8,97 @@ import (
 	"exchange/actors/directory"
 	"exchange/core/event"
 	"exchange/core/money"
-	"exchange/gateway/api"
 	"exchange/gateway/encode"
 	"exchange/persistence"
 )
 
-func (g *Gateway) placeOrder(r *request) {
-	if err := r.engine.Writable(); err != nil {
-		r.engineFailed(err)
+func (c *Call) placeOrder() {
+	if err := c.engine.Writable(); err != nil {
+		c.FailWith(err)
 		return
 	}
-	w := r.orderWish()
-	if r.badFields() {
+	w := c.orderWish()
+	if c.badFields() {
 		return
 	}
 	if w.Pair.Halted() {
-		r.fail(PairHalted, w.Pair.Name)
+		c.Fail(PairHalted, w.Pair.Name)
 		return
 	}
-	c, err := r.engine.Place(r.key, r.nonce, &w)
+	cmd, err := c.engine.Place(c.Key, c.Nonce, &w)
 	if err != nil {
-		r.commandFailed(err, w.ClientID)
+		c.commandFailed(err, w.ClientID)
 		return
 	}
-	if c.Outcome() == actors.Accepted {
-		r.status = 201
-		r.body = appendPlaced(r.body, c.Record())
+	if cmd.Outcome() == actors.Accepted {
+		c.Status = 201
+		c.body = appendPlaced(c.body, cmd.Record())
 	} else {
-		r.refused(c, &w)
+		c.refused(cmd, &w)
 	}
-	c.Free()
+	cmd.Free()
 }
 
 // orderWish reads and checks the fields of an order; what is wrong is noted.
-func (r *request) orderWish() actors.OrderWish {
+func (c *Call) orderWish() actors.OrderWish {
 	var w actors.OrderWish
-	if text, ok := r.field("pair"); ok {
-		if w.Pair = r.engine.Pair(text); w.Pair == nil {
-			r.bad("pair", fieldPair)
+	if text, ok := c.field("pair"); ok {
+		if w.Pair = c.engine.Pair(text); w.Pair == nil {
+			c.bad("pair", FieldPair)
 		}
 	}
-	if text, ok := r.field("type"); ok {
+	if text, ok := c.field("type"); ok {
 		if w.Side = sideOf(text); w.Side == 0 {
-			r.bad("type", fieldChoice+" It must be buy or sell.")
+			c.bad("type", FieldChoice+" It must be buy or sell.")
 		}
 	}
-	if text, ok := r.field("price"); ok {
+	if text, ok := c.field("price"); ok {
 		p, err := money.ParsePrice(text)
 		switch {
 		case err != nil:
-			r.bad("price", err.Error())
+			c.bad("price", err.Error())
 		case p == 0:
-			r.bad("price", fieldPositive)
+			c.bad("price", FieldPositive)
 		case w.Pair != nil && !p.FitsDecimals(w.Pair.PricePrecision):
-			r.bad("price", "At most "+strconv.Itoa(w.Pair.PricePrecision)+
+			c.bad("price", "At most "+strconv.Itoa(w.Pair.PricePrecision)+
 				" fractional digits are possible.")
 		}
 		w.Price = p
 	}
-	if text, ok := r.field("amount"); ok {
+	if text, ok := c.field("amount"); ok {
 		a, err := money.ParseAmount(text)
 		switch {
 		case err != nil:
-			r.bad("amount", err.Error())
+			c.bad("amount", err.Error())
 		case a == 0:
-			r.bad("amount", fieldPositive)
+			c.bad("amount", FieldPositive)
 		case w.Pair == nil:
 		case !a.FitsDecimals(w.Pair.AmountPrecision):
-			r.bad("amount", "At most "+strconv.Itoa(w.Pair.AmountPrecision)+
+			c.bad("amount", "At most "+strconv.Itoa(w.Pair.AmountPrecision)+
 				" fractional digits are possible.")
 		case a < w.Pair.MinimumOrderSize:
-			r.bad("amount", "The smallest amount is "+w.Pair.MinimumOrderSize.String()+".")
+			c.bad("amount", "The smallest amount is "+w.Pair.MinimumOrderSize.String()+".")
 		case a > w.Pair.MaximumOrderSize:
-			r.bad("amount", "The largest amount is "+w.Pair.MaximumOrderSize.String()+".")
+			c.bad("amount", "The largest amount is "+w.Pair.MaximumOrderSize.String()+".")
 		case w.Price > 0 && w.Price.Times(a).Balance().Cmp(w.Pair.MinimumOrderValue) < 0:
-			r.bad("amount", "price x amount must be at least "+w.Pair.MinimumOrderValue.String()+
+			c.bad("amount", "price x amount must be at least "+w.Pair.MinimumOrderValue.String()+
 				".")
 		}
 		w.Amount = a
 	}
-	w.ClientID = r.clientID(&r.form)
+	w.ClientID = c.clientID(&c.Form)
 	return w
 }
 
 // field is the text of a required parameter of the body; false if it is missing or no scalar, which
 // is noted.
-func (r *request) field(name string) ([]byte, bool) {
-	p, ok := r.form.Get(name)
+func (c *Call) field(name string) ([]byte, bool) {
+	p, ok := c.Form.Get(name)
 	switch {
 	case !ok:
-		r.bad(name, fieldRequired)
+		c.bad(name, FieldRequired)
 	case !isScalar(p):
-		r.bad(name, fieldNotScalar)
+		c.bad(name, FieldNotScalar)
 	default:
 		return p.Value, true
 	}
@@ -107,9 +106,9 @@ func (r *request) field(name string) ([]byte, bool) {
 }
 
 // commandFailed answers for a command that has no outcome.
-func (r *request) commandFailed(err error, id event.ClientID) {
+func (c *Call) commandFailed(err error, id event.ClientID) {
 	if !errors.Is(err, actors.ErrTimeout) {
-		r.engineFailed(err)
+		c.FailWith(err)
 		return
 	}
 	hint := " GET /api/v1/orders/own/ shows what there is."
@@ -117,7 +116,7 @@ func (r *request) commandFailed(err error, id event.ClientID) {
 		hint = " GET /api/v1/orders/own/?client_order_id=" + id.String() +
 			" shows whether it is in."
 	}
-	r.fail(OutcomeUnknown, hint)
+	c.Fail(OutcomeUnknown, hint)
 }
 
 // appendPlaced writes the result of placing an order.
@@ -158,90 +157,91 @@ func appendPlaced(b []byte, rec *event.Record) []byte {
 }
 
 // refused answers for a command whose refusal is in the journal.
-func (r *request) refused(c *actors.Command, w *actors.OrderWish) {
-	switch c.Record().Refusal.Reason {
+func (c *Call) refused(cmd *actors.Command, w *actors.OrderWish) {
+	switch cmd.Record().Refusal.Reason {
 	case event.RefusedNonce:
-		r.wrongNonce(c.LastNonce())
+		c.wrongNonce(cmd.LastNonce())
 	case event.RefusedKey:
-		r.fail(Unauthenticated, "")
+		c.Fail(Unauthenticated, "")
 	case event.RefusedFunds:
-		currency, missing := c.Shortfall()
-		b := encode.Seconds(append(r.body, `{"date":`...), c.Record().TimeUs)
+		currency, missing := cmd.Shortfall()
+		b := encode.Seconds(append(c.body, `{"date":`...), cmd.Record().TimeUs)
 		b = missing.Append(append(b, `,"error":"Out of balance -`...))
-		b = append(append(append(b, ' '), r.engine.CurrencyCode(currency)...), `"}`...)
-		r.status, r.body = 400, b
+		b = append(append(append(b, ' '), c.engine.CurrencyCode(currency)...), `"}`...)
+		c.Status, c.body = 400, b
 	case event.RefusedClientID:
-		r.clientIDTaken(w.ClientID)
+		c.clientIDTaken(w.ClientID)
 	case event.RefusedAccountLimit:
-		r.fail(TooManyOpenOrders, "")
+		c.Fail(TooManyOpenOrders, "")
 	case event.RefusedAccountBookLimit:
-		r.fail(TooManyInBook, w.Pair.Name)
+		c.Fail(TooManyInBook, w.Pair.Name)
 	case event.RefusedBookLimit:
-		r.fail(BookFull, w.Pair.Name)
+		c.Fail(BookFull, w.Pair.Name)
 	case event.RefusedHalted:
-		r.fail(PairHalted, w.Pair.Name)
+		c.Fail(PairHalted, w.Pair.Name)
 	case event.RefusedFrozen:
-		r.fail(AccountFrozen, "")
+		c.Fail(AccountFrozen, "")
 	case event.RefusedWithdrawLimit:
-		r.fail(TooManyWithdraws, "")
+		c.Fail(TooManyWithdraws, "")
 	default:
-		r.internal(errors.New("BUG: a command was refused for reason " + strconv.Itoa(
-			int(c.Record().Refusal.Reason))))
+		c.Cause = errors.New("BUG: a command was refused for reason " +
+			strconv.Itoa(int(cmd.Record().Refusal.Reason)))
+		c.Fail(InternalError, "")
 	}
 }
 
 // clientIDTaken says which order has the id. The refusal is durable: whatever happens to this
 // look-up, the answer is not one that asks for a repeat.
-func (r *request) clientIDTaken(id event.ClientID) {
+func (c *Call) clientIDTaken(id event.ClientID) {
 	q := actors.NewRead(actors.ReadClientID)
-	q.Account, q.ClientID, q.FollowUp = r.key.Account.ID, id, true
+	q.Account, q.ClientID, q.FollowUp = c.Key.Account.ID, id, true
 	text := "Already used by another order."
-	if r.engine.Ask(q, nil, 0) == nil {
+	if c.engine.Ask(q, nil, 0) == nil {
 		if q.ID != 0 {
 			text = "Already used by order " + strconv.FormatUint(q.ID, 10)
 		}
 		q.Free()
 	}
-	r.bad("client_order_id", text)
-	r.badFields()
+	c.bad("client_order_id", text)
+	c.badFields()
 }
 
-func (g *Gateway) cancelOrder(r *request) {
-	if err := r.engine.Writable(); err != nil {
-		r.engineFailed(err)
+func (c *Call) cancelOrder() {
+	if err := c.engine.Writable(); err != nil {
+		c.FailWith(err)
 		return
 	}
 	var id uint64
-	if text, ok := r.field("order"); ok {
-		if id, ok = api.Integer(text); !ok || id == 0 {
-			r.bad("order", fieldInteger)
+	if text, ok := c.field("order"); ok {
+		if id, ok = Integer(text); !ok || id == 0 {
+			c.bad("order", FieldInteger)
 		}
 	}
-	if r.badFields() {
+	if c.badFields() {
 		return
 	}
-	c, err := r.engine.Cancel(r.key, r.nonce, id)
+	cmd, err := c.engine.Cancel(c.Key, c.Nonce, id)
 	if err != nil {
-		r.commandFailed(err, event.ClientID{})
+		c.commandFailed(err, event.ClientID{})
 		return
 	}
-	rec := c.Record()
+	rec := cmd.Record()
 	switch {
-	case c.Outcome() == actors.Accepted:
-		r.body = append(strconv.AppendUint(append(r.body, `{"order":`...), rec.Cancel.Order, 10),
+	case cmd.Outcome() == actors.Accepted:
+		c.body = append(strconv.AppendUint(append(c.body, `{"order":`...), rec.Cancel.Order, 10),
 			'}')
 	case rec.Refusal.Reason == event.RefusedNotOpen:
-		r.notCancelled(id)
+		c.notCancelled(id)
 	default:
-		r.refused(c, nil)
+		c.refused(cmd, nil)
 	}
-	c.Free()
+	cmd.Free()
 }
 
 // notCancelled says why an order could not be cancelled, as its row tells now that the refusal is
 // durable.
-func (r *request) notCancelled(id uint64) {
-	o, err := r.closedLately(id)
+func (c *Call) notCancelled(id uint64) {
+	o, err := c.closedLately(id)
 	text := "Order not found"
 	switch {
 	case err != nil:
@@ -252,20 +252,20 @@ func (r *request) notCancelled(id uint64) {
 	case o.Status == persistence.StatusCancelled:
 		text = "Order already cancelled"
 	}
-	r.bad("order", text)
-	r.badFields()
+	c.bad("order", text)
+	c.badFields()
 }
 
 // closedLately is an order of the request's account, to complete the answer to a command; nil:
 // there is none.
-func (r *request) closedLately(id uint64) (*persistence.Order, error) {
-	if err := r.engine.BeginRead(true); err != nil {
+func (c *Call) closedLately(id uint64) (*persistence.Order, error) {
+	if err := c.engine.BeginRead(true); err != nil {
 		return nil, err
 	}
-	defer r.engine.EndRead(true)
+	defer c.engine.EndRead(true)
 	q := actors.NewRead(actors.ReadOrder)
-	q.ID, q.Account = id, r.key.Account.ID
-	if err := r.engine.AskWithin(q, nil, 0); err != nil {
+	q.ID, q.Account = id, c.Key.Account.ID
+	if err := c.engine.AskWithin(q, nil, 0); err != nil {
 		return nil, err
 	}
 	defer q.Free()
@@ -273,49 +273,49 @@ func (r *request) closedLately(id uint64) (*persistence.Order, error) {
 		row := q.Orders[0]
 		return &row, nil
 	}
-	return r.closedOrder(id)
+	return c.closedOrder(id)
 }
 
 // cancelAllOrders cancels all open orders of the account, or those of one pair. It must say which:
 // without any parameter its signature would be that of every GET of the key.
-func (g *Gateway) cancelAllOrders(r *request) {
-	if err := r.engine.Writable(); err != nil {
-		r.engineFailed(err)
+func (c *Call) cancelAllOrders() {
+	if err := c.engine.Writable(); err != nil {
+		c.FailWith(err)
 		return
 	}
 	var pair *directory.Pair
-	_, one := r.form.Get("pair")
-	if _, all := r.form.Get("all"); all || !one {
-		if text, ok := r.field("all"); ok && string(text) != "1" {
-			r.bad("all", fieldChoice+" It must be 1.")
+	_, one := c.Form.Get("pair")
+	if _, all := c.Form.Get("all"); all || !one {
+		if text, ok := c.field("all"); ok && string(text) != "1" {
+			c.bad("all", FieldChoice+" It must be 1.")
 		}
 	}
 	if one {
-		if text, ok := r.field("pair"); ok {
-			if pair = r.engine.Pair(text); pair == nil {
-				r.bad("pair", fieldPair)
+		if text, ok := c.field("pair"); ok {
+			if pair = c.engine.Pair(text); pair == nil {
+				c.bad("pair", FieldPair)
 			}
 		}
 	}
-	if r.badFields() {
+	if c.badFields() {
 		return
 	}
-	c, err := r.engine.CancelAll(r.key, r.nonce, pair)
+	cmd, err := c.engine.CancelAll(c.Key, c.Nonce, pair)
 	switch {
 	case err != nil:
-		r.commandFailed(err, event.ClientID{})
+		c.commandFailed(err, event.ClientID{})
 		return
-	case c.Outcome() == actors.Refused && c.Record().Refusal.Reason != event.RefusedNoOrders:
-		r.refused(c, nil)
+	case cmd.Outcome() == actors.Refused && cmd.Record().Refusal.Reason != event.RefusedNoOrders:
+		c.refused(cmd, nil)
 	default:
-		b := append(r.body, `{"orders":[`...)
-		for i, id := range c.Cancelled() {
+		b := append(c.body, `{"orders":[`...)
+		for i, id := range cmd.Cancelled() {
 			if i > 0 {
 				b = append(b, ',')
 			}
 			b = strconv.AppendUint(b, id, 10)
 		}
-		r.body = append(b, "]}"...)
+		c.body = append(b, "]}"...)
 	}
-	c.Free()
+	cmd.Free()
 }

@@ -1,4 +1,4 @@
-package gateway
+package api
 
 import (
 	"errors"
@@ -15,38 +15,38 @@ import (
 // A tickerList is the answer for all pairs, as long as none of their tickers has changed.
 type tickerList struct {
 	views []*actors.View
-	body  []byte
+	text  *text
 }
 
-func (g *Gateway) ticker(r *request) {
-	number := r.pair()
-	if r.badFields() {
+func (c *Call) ticker() {
+	number := c.pair()
+	if c.badFields() {
 		return
 	}
 	views := make([]*actors.View, 0, 16)
-	for _, p := range r.engine.Pairs() {
+	for _, p := range c.engine.Pairs() {
 		if number != 0 && p.Number != number {
 			continue
 		}
-		v, err := r.engine.View(actors.ReadTicker, p, 0, 0, 0)
+		v, err := c.engine.View(actors.ReadTicker, p, 0, 0, 0)
 		if err != nil {
-			r.viewFailed(err)
+			c.viewFailed(err)
 			return
 		}
 		if number != 0 {
-			r.shared = v.Body(func(v *actors.View) []byte {
+			c.pieces = append(c.pieces, shown(v).body(func() []byte {
 				return append(encode.Ticker([]byte{'['}, p.Name, &v.Ticker), ']')
-			})
+			}))
 			return
 		}
 		views = append(views, v)
 	}
-	list := g.tickers.Load()
+	list := c.api.tickers.Load()
 	if list == nil || !slices.Equal(list.views, views) {
-		list = newTickerList(r.engine.Pairs(), views)
-		g.tickers.Store(list)
+		list = newTickerList(c.engine.Pairs(), views)
+		c.api.tickers.Store(list)
 	}
-	r.shared = list.body
+	c.pieces = append(c.pieces, piece{list.text.json, list.text})
 }
 
 func newTickerList(pairs []*directory.Pair, views []*actors.View) *tickerList {
@@ -57,52 +57,50 @@ func newTickerList(pairs []*directory.Pair, views []*actors.View) *tickerList {
 		}
 		b = encode.Ticker(b, p.Name, &views[i].Ticker)
 	}
-	return &tickerList{views, append(b, ']')}
+	return &tickerList{views, &text{json: append(b, ']')}}
 }
 
-// What stands around a list.
-var listBegin, listEnd = []byte{'['}, []byte{']'}
+// The texts around a list.
+var listBegin, listEnd = piece{json: []byte{'['}}, piece{json: []byte{']'}}
 
 // Limits of charts.
 const (
-	defaultCandles = 720
-	maxCandles     = 2000
+	DefaultCandles = 720
+	MaxCandles     = 2000
 )
 
 // chart answers with candles, newest first.
-func (g *Gateway) chart(r *request) {
-	name, _ := r.ctx.UserValue("pair").(string)
-	text, _ := r.ctx.UserValue("timeframe").(string)
-	pair := r.engine.Pair([]byte(name))
-	frame, known := market.ParseFrame(text)
+func (c *Call) chart() {
+	pair := c.engine.Pair([]byte(c.Names.Pair))
+	frame, known := market.ParseFrame(c.Names.Timeframe)
 	if pair == nil || !known {
-		r.fail(NotFound, "")
+		c.Fail(NotFound, "")
 		return
 	}
-	limit := r.limit("limit", defaultCandles, maxCandles)
-	since, until := r.moment("since", true, 0), r.moment("until", false, noMoment)
-	if r.badFields() {
+	limit := c.limit("limit", DefaultCandles, MaxCandles)
+	since, until := c.moment("since", true, 0), c.moment("until", false, noMoment)
+	if c.badFields() {
 		return
 	}
 	since = firstStart(frame, since)
-	v, err := r.engine.View(actors.ReadCandles, pair, frame, 0, 0)
+	v, err := c.engine.View(actors.ReadCandles, pair, frame, 0, 0)
 	if err != nil {
-		r.viewFailed(err)
+		c.viewFailed(err)
 		return
 	}
 	from, to := candlesWithin(v.Candles, since, until, limit)
 	list := v.Candles[from:to]
 	// to the store, until 0 is no bound
 	if len(list) < limit && v.Older && since < v.Candles[0].Time && since <= until && until > 0 {
-		r.olderCandles(list, persistence.CandleQuery{Pair: pair.Number, Frame: uint8(frame),
+		c.olderCandles(list, persistence.CandleQuery{Pair: pair.Number, Frame: uint8(frame),
 			Since: since, Until: min(until, v.Candles[0].Time-1)}, limit)
 		return
 	}
 	n := len(v.Candles)
-	entries := v.Part(0, n-to, n-from, func(b []byte, i int) []byte {
+	part := shown(v).part(0, n-to, n-from, func(b []byte, i int) []byte {
 		return appendCandle(b, &v.Candles[n-1-i])
 	})
-	r.parts = append(r.parts, listBegin, entries, listEnd)
+	c.pieces = append(c.pieces, listBegin, part, listEnd)
 }
 
 // noMoment is later than any candle.
@@ -119,8 +117,8 @@ func firstStart(f market.Frame, since int64) int64 {
 
 // moment is a time in whole seconds: of a fraction the next one (up) or the one before. One that is
 // too large for a number is as if it was not there.
-func (r *request) moment(name string, up bool, unset int64) int64 {
-	p, ok := r.query.Get(name)
+func (c *Call) moment(name string, up bool, unset int64) int64 {
+	p, ok := c.Query.Get(name)
 	if !ok {
 		return unset
 	}
@@ -129,7 +127,7 @@ func (r *request) moment(name string, up bool, unset int64) int64 {
 		return unset
 	}
 	if err != nil {
-		r.bad(name, err.Error()+" It is a time in seconds since 1970.")
+		c.bad(name, err.Error()+" It is a time in seconds since 1970.")
 		return unset
 	}
 	const second = money.Price(money.MaxRate)
@@ -158,26 +156,27 @@ func candlesWithin(all []market.Candle, since, until int64, limit int) (from, to
 }
 
 // olderCandles answers with what memory has and what the history has before it.
-func (r *request) olderCandles(newer []market.Candle, q persistence.CandleQuery, limit int) {
+func (c *Call) olderCandles(newer []market.Candle, q persistence.CandleQuery, limit int) {
 	barrier := actors.NewRead(actors.ReadHistory)
-	if !r.ask(barrier, nil) {
+	if !c.ask(barrier, nil) {
 		return
 	}
 	barrier.Free()
-	ctx, cancel := r.storeContext()
+	ctx, cancel := c.storeContext()
 	defer cancel()
-	b, n := appendCandles(append(r.body, '['), newer), len(newer)
-	err := r.engine.History().Candles(ctx, q, func(c *persistence.Candle) bool {
+	b, n := appendCandles(append(c.body, '['), newer), len(newer)
+	err := c.engine.History().Candles(ctx, q, func(candle *persistence.Candle) bool {
 		if n > 0 {
 			b = append(b, ',')
 		}
-		b = appendCandle(b, &market.Candle{Time: c.Time, Open: c.Open, High: c.High, Low: c.Low,
-			Close: c.Close, Volume: c.Volume})
+		b = appendCandle(b, &market.Candle{Time: candle.Time, Open: candle.Open, High: candle.High,
+			Low:   candle.Low,
+			Close: candle.Close, Volume: candle.Volume})
 		n++
 		return n < limit
 	})
-	if r.body = append(b, ']'); err != nil {
-		r.storeFailed(err)
+	if c.body = append(b, ']'); err != nil {
+		c.storeFailed(err)
 	}
 }
 
@@ -192,12 +191,12 @@ func appendCandles(b []byte, list []market.Candle) []byte {
 	return b
 }
 
-func appendCandle(b []byte, c *market.Candle) []byte {
-	b = strconv.AppendInt(append(b, `{"time":`...), c.Time, 10)
-	b = c.Open.Append(append(b, `,"open":`...))
-	b = c.High.Append(append(b, `,"high":`...))
-	b = c.Low.Append(append(b, `,"low":`...))
-	b = c.Close.Append(append(b, `,"close":`...))
-	b = c.Volume.Append(append(b, `,"volume":`...))
+func appendCandle(b []byte, candle *market.Candle) []byte {
+	b = strconv.AppendInt(append(b, `{"time":`...), candle.Time, 10)
+	b = candle.Open.Append(append(b, `,"open":`...))
+	b = candle.High.Append(append(b, `,"high":`...))
+	b = candle.Low.Append(append(b, `,"low":`...))
+	b = candle.Close.Append(append(b, `,"close":`...))
+	b = candle.Volume.Append(append(b, `,"volume":`...))
 	return append(b, '}')
 }

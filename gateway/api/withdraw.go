@@ -1,4 +1,4 @@
-package gateway
+package api
 
 import (
 	"context"
@@ -13,61 +13,60 @@ import (
 	"exchange/core/event"
 	"exchange/core/money"
 	"exchange/core/state"
-	"exchange/gateway/api"
 	"exchange/gateway/encode"
 	"exchange/persistence"
 )
 
 // Limits of the lists of deposits and withdraws.
 const (
-	defaultTransfers = 100
-	maxTransfers     = 1000
+	DefaultTransfers = 100
+	MaxTransfers     = 1000
 )
 
-func (g *Gateway) deposits(r *request) {
-	q := persistence.DepositQuery{Account: r.key.Account.ID,
-		Currency: r.currencyNumber("currency_id"), Before: r.before(), Offset: r.offset()}
-	limit := r.limit("limit", defaultTransfers, maxTransfers)
-	if r.badFields() {
+func (c *Call) deposits() {
+	q := persistence.DepositQuery{Account: c.Key.Account.ID,
+		Currency: c.currencyNumber("currency_id"), Before: c.before(), Offset: c.offset()}
+	limit := c.limit("limit", DefaultTransfers, MaxTransfers)
+	if c.badFields() {
 		return
 	}
 	barrier := actors.NewRead(actors.ReadHistory)
-	if !r.ask(barrier, r.key) {
+	if !c.ask(barrier, c.Key) {
 		return
 	}
 	defer barrier.Free()
-	ctx, cancel := r.storeContext()
+	ctx, cancel := c.storeContext()
 	defer cancel()
-	b, n := append(r.body, '['), 0
-	err := r.engine.History().Deposits(ctx, q, func(d *persistence.Deposit) bool {
+	b, n := append(c.body, '['), 0
+	err := c.engine.History().Deposits(ctx, q, func(d *persistence.Deposit) bool {
 		if n > 0 {
 			b = append(b, ',')
 		}
 		b = strconv.AppendUint(append(b, `{"id":`...), d.ID, 10)
 		b = encode.Seconds(append(b, `,"timestamp":`...), d.TimeUs)
-		b = encode.Text(append(b, `,"currency":`...), r.engine.CurrencyCode(d.Currency))
+		b = encode.Text(append(b, `,"currency":`...), c.engine.CurrencyCode(d.Currency))
 		b = append(d.Amount.Append(append(b, `,"amount":`...)), '}')
 		n++
 		return n < limit
 	})
-	if r.body = append(b, ']'); err != nil {
-		r.storeFailed(err)
+	if c.body = append(b, ']'); err != nil {
+		c.storeFailed(err)
 	}
 }
 
 // withdraws merges the pending ones, from the committed state, with those that came to their end,
 // from the history up to the same sequence.
-func (g *Gateway) withdraws(r *request) {
-	closed := persistence.WithdrawQuery{Account: r.key.Account.ID,
-		Currency: r.currencyNumber("currency_id"), Status: r.withdrawStatus(), Before: r.before()}
-	skip, left := r.offset(), r.limit("limit", defaultTransfers, maxTransfers)
-	if r.badFields() {
+func (c *Call) withdraws() {
+	closed := persistence.WithdrawQuery{Account: c.Key.Account.ID,
+		Currency: c.currencyNumber("currency_id"), Status: c.withdrawStatus(), Before: c.before()}
+	skip, left := c.offset(), c.limit("limit", DefaultTransfers, MaxTransfers)
+	if c.badFields() {
 		return
 	}
 	q := actors.NewRead(actors.ReadWithdraws)
 	// there may be more than the limit that counts now
 	q.Currency, q.Before, q.Limit = closed.Currency, closed.Before, math.MaxInt
-	if !r.ask(q, r.key) {
+	if !c.ask(q, c.Key) {
 		return
 	}
 	defer q.Free()
@@ -78,8 +77,8 @@ func (g *Gateway) withdraws(r *request) {
 			pending = append(pending, w)
 		}
 	}
-	b := append(r.body, '[')
-	err := r.mergeWithdraws(pending, closed, func(w *persistence.Withdraw) bool {
+	b := append(c.body, '[')
+	err := c.mergeWithdraws(pending, closed, func(w *persistence.Withdraw) bool {
 		if skip > 0 {
 			skip--
 			return true
@@ -87,23 +86,23 @@ func (g *Gateway) withdraws(r *request) {
 		if len(b) > 1 {
 			b = append(b, ',')
 		}
-		b = appendWithdraw(b, w, r.engine.CurrencyCode(w.Currency))
+		b = appendWithdraw(b, w, c.engine.CurrencyCode(w.Currency))
 		left--
 		return left > 0
 	})
-	if r.body = append(b, ']'); err != nil {
-		r.storeFailed(err)
+	if c.body = append(b, ']'); err != nil {
+		c.storeFailed(err)
 	}
 }
 
 // mergeWithdraws gives both lists to add, in order of their ids, until it returns false.
-func (r *request) mergeWithdraws(pending []persistence.Withdraw, closed persistence.WithdrawQuery,
+func (c *Call) mergeWithdraws(pending []persistence.Withdraw, closed persistence.WithdrawQuery,
 	add func(*persistence.Withdraw) bool) error {
 	more := true
 	if closed.Status == 0 || closed.Status > event.WithdrawVerified {
-		ctx, cancel := r.storeContext()
+		ctx, cancel := c.storeContext()
 		defer cancel()
-		err := r.engine.History().Withdraws(ctx, closed, func(w *persistence.Withdraw) bool {
+		err := c.engine.History().Withdraws(ctx, closed, func(w *persistence.Withdraw) bool {
 			for more && len(pending) > 0 && pending[0].ID > w.ID {
 				more = add(&pending[0])
 				pending = pending[1:]
@@ -129,17 +128,17 @@ func row(w *state.Withdraw) persistence.Withdraw {
 }
 
 // withdrawStatus is the parameter status, 0 if it is not there.
-func (r *request) withdrawStatus() uint8 {
-	p, ok := r.query.Get("status")
+func (c *Call) withdrawStatus() uint8 {
+	p, ok := c.Query.Get("status")
 	if !ok {
 		return 0
 	}
 	switch string(p.Value) {
 	case "10", "20", "30", "40", "50":
-		n, _ := api.Integer(p.Value)
+		n, _ := Integer(p.Value)
 		return uint8(n)
 	}
-	r.bad("status", fieldChoice+" It must be 10, 20, 30, 40 or 50.")
+	c.bad("status", FieldChoice+" It must be 10, 20, 30, 40 or 50.")
 	return 0
 }
 
@@ -157,74 +156,74 @@ func appendWithdraw(b []byte, w *persistence.Withdraw, currency string) []byte {
 	return append(b, '}')
 }
 
-func (g *Gateway) withdraw(r *request) {
-	if err := r.engine.Writable(); err != nil {
-		r.engineFailed(err)
+func (c *Call) withdraw() {
+	if err := c.engine.Writable(); err != nil {
+		c.FailWith(err)
 		return
 	}
-	if err := r.engine.Mails(); err != nil {
-		r.engineFailed(err)
+	if err := c.engine.Mails(); err != nil {
+		c.FailWith(err)
 		return
 	}
-	currency, amount := r.withdrawMoney()
-	address := r.withdrawAddress(&currency)
-	if r.badFields() {
+	currency, amount := c.withdrawMoney()
+	address := c.withdrawAddress(&currency)
+	if c.badFields() {
 		return
 	}
-	if !r.key.Account.HasEmail {
-		r.fail(NoEmail, "")
+	if !c.Key.Account.HasEmail {
+		c.Fail(NoEmail, "")
 		return
 	}
-	c, err := r.engine.Withdraw(r.key, r.nonce, currency.Number, amount, address)
+	cmd, err := c.engine.Withdraw(c.Key, c.Nonce, currency.Number, amount, address)
 	if err != nil {
-		r.withdrawUnknown(err)
+		c.withdrawUnknown(err)
 		return
 	}
-	if c.Outcome() == actors.Accepted {
-		w := &c.Record().Withdraw
-		r.status = 201
-		r.body = appendWithdraw(r.body,
+	if cmd.Outcome() == actors.Accepted {
+		w := &cmd.Record().Withdraw
+		c.Status = 201
+		c.body = appendWithdraw(c.body,
 			&persistence.Withdraw{ID: w.ID, Amount: w.Amount, Status: event.WithdrawNew,
-				TimeUs: c.Record().TimeUs, Address: w.Address}, currency.Code)
+				TimeUs: cmd.Record().TimeUs, Address: w.Address}, currency.Code)
 	} else {
-		r.refused(c, nil)
+		c.refused(cmd, nil)
 	}
-	c.Free()
+	cmd.Free()
 }
 
 // withdrawMoney reads the fields currency and amount.
-func (r *request) withdrawMoney() (currency directory.Currency, amount money.Amount) {
-	if text, ok := r.field("currency"); ok {
-		if c := r.engine.Currency(text); c != nil {
-			currency = *c
+func (c *Call) withdrawMoney() (currency directory.Currency, amount money.Amount) {
+	if text, ok := c.field("currency"); ok {
+		if known := c.engine.Currency(text); known != nil {
+			currency = *known
 		} else {
-			r.bad("currency", fieldCurrency)
+			c.bad("currency", FieldCurrency)
 		}
 	}
-	if text, ok := r.field("amount"); ok {
+	if text, ok := c.field("amount"); ok {
 		var err error
 		amount, err = money.ParseAmount(text)
 		switch {
 		case err != nil:
-			r.bad("amount", err.Error())
+			c.bad("amount", err.Error())
 		case amount == 0:
-			r.bad("amount", fieldPositive)
+			c.bad("amount", FieldPositive)
 		case amount < currency.MinimumWithdraw:
-			r.bad("amount", "The smallest amount is "+currency.MinimumWithdraw.String()+".")
+			c.bad("amount", "The smallest amount is "+currency.MinimumWithdraw.String()+".")
 		}
 	}
 	return currency, amount
 }
 
 // withdrawAddress reads the field address, for a currency whose code is "" if it is not known.
-func (r *request) withdrawAddress(currency *directory.Currency) string {
-	b, ok := r.field("address")
+func (c *Call) withdrawAddress(currency *directory.Currency) string {
+	b, ok := c.field("address")
 	switch {
 	case !ok:
 	case !actors.ValidAddress(b):
-		r.bad("address", fieldAddress)
+		c.bad("address", FieldAddress)
 	case currency.Addresses != nil && !currency.Addresses.Match(b):
-		r.bad("address", "This is not an address of "+currency.Code+".")
+		c.bad("address", "This is not an address of "+currency.Code+".")
 	default:
 		return string(b)
 	}
@@ -232,97 +231,97 @@ func (r *request) withdrawAddress(currency *directory.Currency) string {
 }
 
 // text reads a required text of the body without control characters, of at most so many bytes.
-func (r *request) text(name string, most int) string {
-	b, ok := r.field(name)
+func (c *Call) text(name string, most int) string {
+	b, ok := c.field(name)
 	if !ok {
 		return ""
 	}
 	valid := len(b) > 0 && len(b) <= most && utf8.Valid(b)
-	for _, c := range string(b) {
-		valid = valid && !unicode.IsControl(c)
+	for _, cmd := range string(b) {
+		valid = valid && !unicode.IsControl(cmd)
 	}
 	if !valid {
-		r.bad(name, "A text of 1 to "+strconv.Itoa(most)+
+		c.bad(name, "A text of 1 to "+strconv.Itoa(most)+
 			" bytes without control characters is required.")
 		return ""
 	}
 	return string(b)
 }
 
-func (r *request) withdrawUnknown(err error) {
+func (c *Call) withdrawUnknown(err error) {
 	if errors.Is(err, actors.ErrTimeout) {
-		r.fail(OutcomeUnknown, " GET /api/v1/withdraws/ shows what there is.")
+		c.Fail(OutcomeUnknown, " GET /api/v1/withdraws/ shows what there is.")
 		return
 	}
-	r.engineFailed(err)
+	c.FailWith(err)
 }
 
-// maxCode bounds the text of a code that is compared.
-const maxCode = 64
+// MaxCode bounds the text of a code that is compared.
+const MaxCode = 64
 
-func (g *Gateway) confirmWithdraw(r *request) {
-	if err := r.engine.Writable(); err != nil {
-		r.engineFailed(err)
+func (c *Call) confirmWithdraw() {
+	if err := c.engine.Writable(); err != nil {
+		c.FailWith(err)
 		return
 	}
-	id, code := r.withdrawID(), r.text("code", maxCode)
-	if r.badFields() {
+	id, code := c.withdrawID(), c.text("code", MaxCode)
+	if c.badFields() {
 		return
 	}
-	c, err := r.engine.ConfirmWithdraw(r.key, r.nonce, id, code)
-	r.withdrawMoved(id, c, err)
+	cmd, err := c.engine.ConfirmWithdraw(c.Key, c.Nonce, id, code)
+	c.withdrawMoved(id, cmd, err)
 }
 
-func (g *Gateway) cancelWithdraw(r *request) {
-	if err := r.engine.Writable(); err != nil {
-		r.engineFailed(err)
+func (c *Call) cancelWithdraw() {
+	if err := c.engine.Writable(); err != nil {
+		c.FailWith(err)
 		return
 	}
-	id := r.withdrawID()
-	if r.badFields() {
+	id := c.withdrawID()
+	if c.badFields() {
 		return
 	}
-	c, err := r.engine.CancelWithdraw(r.key, r.nonce, id)
-	r.withdrawMoved(id, c, err)
+	cmd, err := c.engine.CancelWithdraw(c.Key, c.Nonce, id)
+	c.withdrawMoved(id, cmd, err)
 }
 
-func (r *request) withdrawID() (id uint64) {
-	if text, ok := r.field("withdraw"); ok {
-		if id, ok = api.Integer(text); !ok || id == 0 {
-			r.bad("withdraw", fieldInteger)
+func (c *Call) withdrawID() (id uint64) {
+	if text, ok := c.field("withdraw"); ok {
+		if id, ok = Integer(text); !ok || id == 0 {
+			c.bad("withdraw", FieldInteger)
 		}
 	}
 	return id
 }
 
 // withdrawMoved answers with the record as it is after a change, or why there was none.
-func (r *request) withdrawMoved(id uint64, c *actors.Command, err error) {
+func (c *Call) withdrawMoved(id uint64, cmd *actors.Command, err error) {
 	if err != nil {
-		r.withdrawUnknown(err)
+		c.withdrawUnknown(err)
 		return
 	}
-	rec := c.Record()
+	rec := cmd.Record()
 	switch {
-	case c.Outcome() == actors.Accepted:
-		w := row(c.Withdraw())
-		r.body = appendWithdraw(r.body, &w, r.engine.CurrencyCode(w.Currency))
+	case cmd.Outcome() == actors.Accepted:
+		w := row(cmd.Withdraw())
+		c.body = appendWithdraw(c.body, &w, c.engine.CurrencyCode(w.Currency))
 	case rec.Kind == event.KindCodeRefused && rec.CodeRefused.Expired:
-		r.refuseField("code", "Code expired")
+		c.refuseField("code", "Code expired")
 	case rec.Kind == event.KindCodeRefused:
-		r.refuseField("code", "Wrong code")
+		c.refuseField("code", "Wrong code")
 	case rec.Refusal.Reason == event.RefusedTries:
-		r.refuseField("code", "Too many tries")
+		c.refuseField("code", "Too many tries")
 	case rec.Refusal.Reason == event.RefusedWithdraw:
-		r.withdrawNotMoved(id)
+		c.withdrawNotMoved(id)
 	default:
-		r.refused(c, nil)
+		c.refused(cmd, nil)
 	}
-	c.Free()
+	cmd.Free()
 }
 
-func (r *request) refuseField(name, text string) {
-	r.bad(name, text)
-	r.badFields()
+func (c *Call) refuseField(name, text string) {
+	c.bad(name, text)
+	c.badFields()
 }
 
 // withdrawRow is any withdraw, as it is when everything that was answered so far is known.
@@ -350,26 +349,26 @@ func withdrawRow(e *actors.Engine, id uint64) (*persistence.Withdraw, error) {
 
 // withdrawNotMoved says why a withdraw could not be changed, as its row tells now that the refusal
 // is durable.
-func (r *request) withdrawNotMoved(id uint64) {
-	w, err := withdrawRow(r.engine, id)
+func (c *Call) withdrawNotMoved(id uint64) {
+	w, err := withdrawRow(c.engine, id)
 	text := "Withdraw is not pending"
 	switch {
-	case errors.Is(err, persistence.ErrNotFound) || err == nil && w.Account != r.key.Account.ID:
+	case errors.Is(err, persistence.ErrNotFound) || err == nil && w.Account != c.Key.Account.ID:
 		text = "Withdraw not found"
 	case err == nil:
 		text = "Withdraw is " + event.WithdrawStatusName(w.Status)
 	}
-	r.refuseField("withdraw", text)
+	c.refuseField("withdraw", text)
 }
 
 // fees are the rates that count for the account, for every pair.
-func (g *Gateway) fees(r *request) {
+func (c *Call) fees() {
 	q := actors.NewRead(actors.ReadFees)
-	if !r.ask(q, r.key) {
+	if !c.ask(q, c.Key) {
 		return
 	}
-	b := append(r.body, '[')
-	for i, p := range r.engine.Pairs() {
+	b := append(c.body, '[')
+	for i, p := range c.engine.Pairs() {
 		rates, own := q.Fees[p.Number]
 		if !own {
 			rates = p.Fees
@@ -381,6 +380,6 @@ func (g *Gateway) fees(r *request) {
 		b = rates.Maker.Append(append(b, `,"maker":`...))
 		b = append(rates.Taker.Append(append(b, `,"taker":`...)), '}')
 	}
-	r.body = append(b, ']')
+	c.body = append(b, ']')
 	q.Free()
 }

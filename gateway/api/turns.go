@@ -1,11 +1,9 @@
-package gateway
+package api
 
 import (
 	"context"
 	"runtime"
 	"sync"
-
-	"exchange/gateway/ratelimit"
 )
 
 // turns bound how many of the clients' long queries, those that go through thousands of rows, work
@@ -102,16 +100,16 @@ func (s *scan) end() {
 	}
 }
 
-// An asker is whom a request counts for: an account, or a client address that asks for what is
+// An asker is the client that a call counts for: an account, or an address that asks for what is
 // public.
 type asker struct {
 	account uint32 // 0: the address
 	address uint64
 }
 
-func (r *request) asker() asker {
-	if r.key != nil {
-		return asker{account: r.key.Account.ID}
+func (c *Call) asker() asker {
+	if c.Key != nil {
+		return asker{account: c.Key.Account.ID}
 	}
-	return asker{address: ratelimit.AddressKey(r.address())}
+	return asker{address: c.Address}
 }

@@ -1,0 +1,183 @@
+package api
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"time"
+
+	"exchange/actors"
+	"exchange/actors/directory"
+	"exchange/gateway/encode"
+	"exchange/gateway/params"
+	"exchange/persistence"
+)
+
+// A Call is one use of an operation, whatever transport brought it: the question of a client, and
+// the answer to it. An edge of the API keeps a Call with its other memory of a request, and uses it
+// again and again:
+//
+//	c.Begin(api)                            // an engine is there
+//	c.Key, c.Nonce = key, nonce             // of a private operation, with a right signature
+//	c.Parsed(c.Form.ParseJSON(body))        // and Query, and Names
+//	operation.Run(c)
+//	large := c.End(budget, must)            // then c.Status, c.Body() or large
+//	c.Reset()
+//
+// One goroutine at a time owns a Call.
+type Call struct {
+	Query params.Set // parameters of a question
+	Form  params.Set // parameters of a command
+	Names Names      // variable parts of the operation's path
+
+	Key     *directory.Key // of a private call; nil: a public call
+	Nonce   uint64         // of a private call
+	Address uint64         // of a public call's client, as limits count addresses
+
+	Status  int      // of the answer, in the numbers of HTTP
+	Failure *Failure // the newest failure that the call was answered with; nil: none
+	Cause   error    // of a failure that is ours, for the log
+
+	api      *API
+	engine   *actors.Engine // of api
+	fields   []fieldError
+	body     []byte  // of the answer
+	pieces   []piece // instead of body, if there are any
+	updateID uint64  // of the book that the answer shows
+	isBook   bool    // the answer shows a book
+	reading  bool    // the call has a place among the reads in flight, until its end
+}
+
+// Names are the values of a path's variable parts; "" stands for a part that the path lacks.
+type Names struct{ Pair, Timeframe, Order string }
+
+// Reset makes a call ready for its next use. The memory of its parameters and answer stays.
+func (c *Call) Reset() {
+	c.Query.Reset()
+	c.Form.Reset()
+	clear(c.pieces)
+	c.Names, c.Key, c.Nonce, c.Address = Names{}, nil, 0, 0
+	c.Status, c.Failure, c.Cause, c.api, c.engine = 200, nil, nil, nil, nil
+	c.fields, c.body, c.pieces, c.isBook = c.fields[:0], c.body[:0], c.pieces[:0], false
+}
+
+// Begin names the API that answers the call.
+func (c *Call) Begin(a *API) { c.api, c.engine = a, a.engine }
+
+// Engine returns the engine of the API that answers the call, nil before Begin.
+func (c *Call) Engine() *actors.Engine { return c.engine }
+
+// UpdateID returns the state of the book that the answer shows; false: it shows no book.
+func (c *Call) UpdateID() (id uint64, ok bool) { return c.updateID, c.isBook }
+
+// Fail answers with a failure; about replaces the %s of its text.
+func (c *Call) Fail(f *Failure, about string) {
+	c.Status, c.Failure = f.Status, f
+	b := append(c.body[:0], `{"detail":`...)
+	b = encode.Text(b, f.About(about))
+	if f.Code != "" {
+		b = append(b, `,"code":"`...)
+		b = append(append(b, f.Code...), '"')
+	}
+	c.body = append(b, '}')
+}
+
+// FailWith answers for an error of the engine. An error that the catalogue does not know is ours.
+func (c *Call) FailWith(err error) {
+	var nonce *actors.NonceError
+	if errors.As(err, &nonce) {
+		c.wrongNonce(nonce.Last)
+		return
+	}
+	f, about := FailureOf(err), ""
+	if f != Maintenance {
+		c.Cause = err
+	} else if text := c.engine.MaintenanceMessage(); text != "" {
+		about = " " + text
+	}
+	c.Fail(f, about)
+}
+
+// wrongNonce answers a call whose signature was right, with the last nonce of its key.
+func (c *Call) wrongNonce(last uint64) {
+	c.Fail(WrongNonce, "")
+	b := append(c.body[:len(c.body)-1], `,"last":`...)
+	c.body = append(strconv.AppendUint(b, last, 10), '}')
+}
+
+// Parsed reports whether the parameters of Form could be parsed. Otherwise the call is answered.
+func (c *Call) Parsed(err error) bool {
+	switch e := err.(type) {
+	case nil:
+		return true
+	case *params.DuplicateError:
+		c.bad(e.Name, FieldDuplicate)
+		c.badFields()
+	default:
+		c.Fail(MalformedBody, err.Error())
+	}
+	return false
+}
+
+// storeTimeout bounds one query of the history.
+const storeTimeout = 5 * time.Second
+
+// storeContext is for one query of the history. If it is a long one, it takes turns with others.
+func (c *Call) storeContext() (context.Context, context.CancelFunc) {
+	ctx, cancel := context.WithTimeout(context.Background(), storeTimeout)
+	s := scan{turns: &longScans, ctx: ctx, asker: c.asker()}
+	return persistence.WithPace(ctx, s.goOn), func() {
+		cancel()
+		s.end()
+	}
+}
+
+// storeFailed answers for a query that the store did not answer.
+func (c *Call) storeFailed(err error) {
+	c.Cause = fmt.Errorf("the history did not answer: %w", err)
+	c.Fail(StoreUnavailable, "")
+}
+
+// ask sends a read to the engine, with the call's nonce if it has a key. False: the call is
+// answered. The call keeps its place among the reads in flight until its end, because the history
+// answers what the read lacks.
+func (c *Call) ask(q *actors.Read, key *directory.Key) bool {
+	err := c.engine.BeginRead(false)
+	if err == nil {
+		c.reading = true
+		err = c.engine.AskWithin(q, key, c.Nonce)
+	}
+	return c.answered(q, err)
+}
+
+// askMore is ask once more, for an answer that takes two reads: the nonce is taken, and the first
+// read has the places.
+func (c *Call) askMore(q *actors.Read) bool {
+	q.Account = c.Key.Account.ID
+	return c.answered(q, c.engine.AskWithin(q, nil, 0))
+}
+
+func (c *Call) answered(q *actors.Read, err error) bool {
+	switch {
+	case err == nil:
+		return true
+	case errors.Is(err, actors.ErrTimeout): // the read is not ours any more
+		c.Cause = err
+		c.Fail(StoreUnavailable, "")
+		return false
+	}
+	q.Free()
+	c.FailWith(err)
+	return false
+}
+
+// viewFailed answers for a view that could not be made.
+func (c *Call) viewFailed(err error) {
+	if errors.Is(err, actors.ErrTimeout) {
+		c.Cause = err
+		c.Fail(StoreUnavailable, "")
+		return
+	}
+	c.FailWith(err)
+}

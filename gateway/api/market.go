@@ -1,0 +1,188 @@
+package api
+
+import (
+	"strconv"
+
+	"exchange/actors"
+	"exchange/core/trading"
+	"exchange/gateway/encode"
+	"exchange/persistence"
+)
+
+func (c *Call) currencies() { c.body = append(c.body, c.api.currencies...) }
+
+func (c *Call) pairs() {
+	first, second := c.currency("currency1"), c.currency("currency2")
+	if c.badFields() {
+		return
+	}
+	b := append(c.body, '[')
+	for i, p := range c.engine.Pairs() {
+		if first != nil && p.Base != first.Code || second != nil && p.Quote != second.Code {
+			continue
+		}
+		if len(b) > 1 {
+			b = append(b, ',')
+		}
+		b = append(b, c.api.pairs[i]...)
+	}
+	c.body = append(b, ']')
+}
+
+// everyLevel is the default of an order book's limits: all.
+const everyLevel = 1 << 40
+
+func (c *Call) orderBook() {
+	pair := c.engine.Pair([]byte(c.Names.Pair))
+	if pair == nil {
+		c.Fail(NotFound, "")
+		return
+	}
+	sell, buy := c.bookLimit("limit_sell", "limit_asks"), c.bookLimit("limit_buy", "limit_bids")
+	kind := actors.ReadDepth
+	if p, ok := c.Query.Get("group"); ok {
+		switch string(p.Value) {
+		case "0":
+		case "1":
+			kind = actors.ReadLevels
+		default:
+			c.bad("group", FieldChoice+" It must be 0 or 1.")
+		}
+	}
+	if c.badFields() {
+		return
+	}
+	v, err := c.engine.View(kind, pair, 0, buy, sell)
+	if err != nil {
+		c.viewFailed(err)
+		return
+	}
+	c.updateID, c.isBook = v.UpdateID, true
+	d := v.Depth
+	allSell, allBuy := len(d.SellLevels)+len(d.SellOrders), len(d.BuyLevels)+len(d.BuyOrders)
+	sell, buy = min(sell, allSell), min(buy, allBuy)
+	entry := func(orders []trading.Order, levels []trading.Level) func([]byte, int) []byte {
+		if kind == actors.ReadLevels {
+			return func(b []byte, i int) []byte {
+				return encode.Level(b, levels[i].Price, levels[i].Amount)
+			}
+		}
+		return func(b []byte, i int) []byte { return appendBookOrder(b, &orders[i]) }
+	}
+	sells, buys := entry(d.SellOrders, d.SellLevels), entry(d.BuyOrders, d.BuyLevels)
+	json := shown(v)
+	if sell == allSell && buy == allBuy {
+		c.pieces = append(c.pieces, json.body(func() []byte {
+			b := append(make([]byte, 0, (sell+buy+1)*entryBytes(kind)), bookBegin.json...)
+			b = append(appendEntries(b, sell, sells), bookMiddle.json...)
+			return append(appendEntries(b, buy, buys), bookEnd.json...)
+		}))
+		return
+	}
+	c.pieces = append(c.pieces, bookBegin, json.part(sellList, 0, sell, sells), bookMiddle,
+		json.part(buyList, 0, buy, buys), bookEnd)
+}
+
+// The lists of a book's view.
+const (
+	sellList = iota
+	buyList
+)
+
+// The texts around them.
+var (
+	bookBegin  = piece{json: []byte(`{"sell":[`)}
+	bookMiddle = piece{json: []byte(`],"buy":[`)}
+	bookEnd    = piece{json: []byte(`]}`)}
+)
+
+func appendEntries(b []byte, n int, entry func(b []byte, i int) []byte) []byte {
+	for i := range n {
+		if i > 0 {
+			b = append(b, ',')
+		}
+		b = entry(b, i)
+	}
+	return b
+}
+
+// entryBytes is what a level or an order of a book usually takes in an answer, rounded up.
+func entryBytes(kind actors.ReadKind) int {
+	if kind == actors.ReadLevels {
+		return 64
+	}
+	return 96
+}
+
+// bookLimit is one side's limit under its name or its alias; the name wins.
+func (c *Call) bookLimit(name, alias string) int {
+	n := c.limit(alias, everyLevel, everyLevel)
+	if _, ok := c.Query.Get(name); ok {
+		n = c.limit(name, everyLevel, everyLevel)
+	}
+	return n
+}
+
+func appendBookOrder(b []byte, o *trading.Order) []byte {
+	b = o.Price.Append(append(b, `{"price":`...))
+	b = o.Remaining.Append(append(b, `,"amount":`...))
+	b = strconv.AppendUint(append(b, `,"id":`...), o.ID, 10)
+	b = encode.Seconds(append(b, `,"timestamp":`...), o.TimeUs)
+	return append(b, '}')
+}
+
+// Limits of lists of trades.
+const (
+	DefaultTrades = 100
+	MaxTrades     = 1000
+)
+
+func (c *Call) trades() {
+	q := actors.NewRead(actors.ReadTrades)
+	q.Pair, q.Before, q.Offset, q.Ascending = c.pair(), c.before(), c.offset(), c.ascending()
+	if q.Limit = c.limit("limit", DefaultTrades, MaxTrades); c.badFields() {
+		q.Free()
+		return
+	}
+	if !c.ask(q, nil) {
+		return
+	}
+	if q.Complete { // memory has them all, also while the store is not there
+		b := append(c.body, '[')
+		for i := range q.Trades {
+			if i > 0 {
+				b = append(b, ',')
+			}
+			b = append(appendTrade(b, &q.Trades[i], c.engine.Market(q.Trades[i].Pair).Name), '}')
+		}
+		c.body = append(b, ']')
+	} else {
+		c.listTrades(persistence.TradeQuery{Pair: q.Pair, Before: q.Before, Offset: q.Offset,
+			Ascending: q.Ascending}, q.Limit, nil)
+	}
+	q.Free()
+}
+
+// listTrades writes the trades of a query; more, unless it is nil, adds fields to each.
+func (c *Call) listTrades(q persistence.TradeQuery, limit int, more func([]byte,
+	*persistence.Trade) []byte) {
+	ctx, cancel := c.storeContext()
+	defer cancel()
+	b, n := append(c.body, '['), 0
+	err := c.engine.History().Trades(ctx, q, func(t *persistence.Trade) bool {
+		if n > 0 {
+			b = append(b, ',')
+		}
+		b = appendTrade(b, t, c.engine.Market(t.Pair).Name)
+		if more != nil {
+			b = more(b, t)
+		}
+		b = append(b, '}')
+		n++
+		return n < limit
+	})
+	c.body = append(b, ']')
+	if err != nil {
+		c.storeFailed(err)
+	}
+}

@@ -1,0 +1,90 @@
+package api
+
+import (
+	"exchange/actors/directory"
+	"exchange/core/event"
+)
+
+// An Operation is one thing that a client can ask for.
+type Operation struct {
+	Method string // GET of a question, POST of a command
+	Path   string // `{x}` stands for one part of it
+	Run    func(*Call)
+
+	// Private operations need a signed call, of a key with this permission.
+	Private    bool
+	Permission uint8
+	Cancels    bool // it takes something back, and has a limit of its own
+	Probe      bool // it tells the state of the service, and has a limit of its own
+	Early      bool // it answers before there is an engine, too
+}
+
+// Operations is the table of all operations.
+var Operations = []Operation{
+	{Method: "GET", Path: "/api/v1/currencies", Run: (*Call).currencies},
+	{Method: "GET", Path: "/api/v1/pairs", Run: (*Call).pairs},
+	{Method: "GET", Path: "/api/v1/orderbook/{pair}", Run: (*Call).orderBook},
+	{Method: "GET", Path: "/api/v1/exchanges", Run: (*Call).trades},
+	{Method: "GET", Path: "/api/v1/ticker", Run: (*Call).ticker},
+	{Method: "GET", Path: "/api/charts/{pair}/{timeframe}/chart", Run: (*Call).chart},
+
+	read("/api/v1/wallets", (*Call).wallets),
+	read("/api/v1/orders/own", (*Call).ownOrders),
+	read("/api/v1/order/{pk}", (*Call).order),
+	read("/api/v1/exchanges/own", (*Call).ownTrades),
+	read("/api/v1/fees", (*Call).fees),
+	read("/api/v1/deposits", (*Call).deposits),
+	read("/api/v1/withdraws", (*Call).withdraws),
+
+	command("/api/v1/order", (*Call).placeOrder, event.PermissionTrade),
+	cancel("/api/v1/order-cancel", (*Call).cancelOrder, event.PermissionTrade),
+	cancel("/api/v1/order-cancel-all", (*Call).cancelAllOrders, event.PermissionTrade),
+
+	command("/api/v1/withdraw", (*Call).withdraw, event.PermissionWithdraw),
+	command("/api/v1/withdraw-confirm", (*Call).confirmWithdraw, event.PermissionWithdraw),
+	cancel("/api/v1/withdraw-cancel", (*Call).cancelWithdraw, event.PermissionWithdraw),
+
+	{Method: "GET", Path: "/healthz", Run: (*Call).health, Probe: true, Early: true},
+	{Method: "GET", Path: "/readyz", Run: (*Call).readiness, Probe: true, Early: true},
+}
+
+func read(path string, run func(*Call)) Operation {
+	return Operation{Method: "GET", Path: path, Run: run, Private: true,
+		Permission: event.PermissionRead}
+}
+
+func command(path string, run func(*Call), permission uint8) Operation {
+	return Operation{Method: "POST", Path: path, Run: run, Private: true, Permission: permission}
+}
+
+func cancel(path string, run func(*Call), permission uint8) Operation {
+	o := command(path, run, permission)
+	o.Cancels = true
+	return o
+}
+
+// Refusal returns the failure of a private operation for a key, and its about; nil: the key may use
+// the operation now.
+func (o *Operation) Refusal(key *directory.Key) (f *Failure, about string) {
+	switch {
+	case key.Permissions&o.Permission == 0:
+		return NotPermitted, PermissionName(o.Permission)
+	case key.Account.Frozen():
+		return AccountFrozen, ""
+	}
+	return nil, ""
+}
+
+func (c *Call) health() { c.body = append(c.body, `{"status":"alive"}`...) }
+
+func (c *Call) readiness() {
+	if c.engine == nil {
+		c.Fail(Starting, "")
+		return
+	}
+	if err := c.engine.Ready(); err != nil {
+		c.FailWith(err)
+		return
+	}
+	c.body = append(c.body, `{"status":"ready"}`...)
+}

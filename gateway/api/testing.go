@@ -1,0 +1,59 @@
+package api
+
+import (
+	"exchange/actors"
+	"exchange/core/event"
+)
+
+// Placed checks the fields of an order and answers as if the engine had made rec of it. False: a
+// field is bad. For tests of how much work an edge and the API have with an order.
+func (c *Call) Placed(rec *event.Record) bool {
+	w := c.orderWish()
+	rec.Order.Side, rec.Order.Price, rec.Order.Amount, rec.Order.Remaining = w.Side, w.Price,
+		w.Amount, w.Amount
+	c.Status, c.body = 201, appendPlaced(c.body, rec)
+	return len(c.fields) == 0
+}
+
+// Waiting returns the texts, and their bytes, that large answers are written from. For tests of
+// what edges give back.
+func (b *Budget) Waiting() (texts int, bytes int64) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.texts, b.held
+}
+
+// OccupyLongQueries takes all turns of long queries of the history, and free gives them back. For
+// tests of which queries wait.
+func OccupyLongQueries() (free func()) {
+	for range cap(longScans.places) {
+		longScans.places <- struct{}{}
+	}
+	return func() {
+		for range cap(longScans.places) {
+			<-longScans.places
+		}
+	}
+}
+
+// LongQueries returns the number of long queries of the history. For tests of which queries wait.
+func LongQueries() int { return longScans.waiting() }
+
+func (t *turns) waiting() (n int) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for _, own := range t.owners {
+		n += own.queries
+	}
+	return n
+}
+
+// Whole returns a view's JSON as a whole, which encode makes unless it was asked for before. For
+// tests of how often a view is encoded.
+func Whole(v *actors.View, encode func() []byte) []byte { return shown(v).body(encode).json }
+
+// Part returns the entries [from, to) of a view's first list as JSON, which entry appends unless
+// they were asked for before. For tests of how often a view is encoded.
+func Part(v *actors.View, from, to int, entry func(b []byte, place int) []byte) []byte {
+	return shown(v).part(sellList, from, to, entry).json
+}

@@ -1,0 +1,249 @@
+package api
+
+import (
+	"net"
+	"slices"
+	"sync"
+
+	"exchange/actors"
+)
+
+// A text is memory with JSON that answers are written from. Many answers can share one text, and
+// each shows a part of it.
+type text struct {
+	json []byte
+
+	// The budget's mutex guards the rest.
+	answers int   // that are written from it and have not left
+	asker   asker // of the first of them
+}
+
+// A piece of an answer.
+type piece struct {
+	json []byte
+	of   *text // the text that json is a part of; nil: a constant
+}
+
+func lengthOf(pieces []piece) (bytes int) {
+	for _, p := range pieces {
+		bytes += len(p.json)
+	}
+	return bytes
+}
+
+// LargeBytes is the size of the largest answer that an edge copies, and whose memory a Call keeps.
+// A Budget bounds larger answers.
+const LargeBytes = 64 << 10
+
+// End ends a call: its place among the reads is free. A large answer takes room of the budget until
+// its edge closes it. Without room the call fails, unless the client must be told the answer,
+// because a command has been carried out. nil: the answer is Body.
+func (c *Call) End(b *Budget, must bool) *Large {
+	if c.reading {
+		c.reading = false
+		c.engine.EndRead(false)
+	}
+	switch {
+	case c.Status >= 300:
+		return nil
+	case len(c.body) > LargeBytes:
+		c.pieces = append(c.pieces[:0], piece{c.body, &text{json: c.body}})
+		c.body = nil
+	case lengthOf(c.pieces) <= LargeBytes:
+		return nil
+	}
+	if pieces := slices.Clone(c.pieces); b.take(pieces, c.asker(), must) {
+		return newLarge(b, pieces)
+	}
+	c.isBook = false
+	c.Fail(Overloaded, "")
+	return nil
+}
+
+// Body returns an answer that is not large. A shared body never changes. Any other is good until
+// the next use of the call.
+func (c *Call) Body() (json []byte, shared bool) {
+	switch {
+	case c.Status >= 300:
+	case len(c.pieces) == 1:
+		return c.pieces[0].json, true
+	default:
+		for _, p := range c.pieces {
+			c.body = append(c.body, p.json...)
+		}
+		c.pieces = c.pieces[:0]
+	}
+	return c.body, false
+}
+
+// A Budget bounds the memory of large answers. They stay in memory until their clients have taken
+// them, which may be as long as timing.write_timeout_ms. limits.answers_bytes is the bound for all
+// clients together, because otherwise some hundred connections that ask for deep books and read
+// nothing would take all memory. A text that several answers share counts once, for the account or
+// address whose answer was the first. Each of them has a quarter.
+type Budget struct {
+	most int64 // bytes
+
+	mu     sync.Mutex
+	held   int64           // bytes
+	texts  int             // that answers are written from
+	shares map[asker]int64 // bytes by the client whose answer was the first
+}
+
+// NewBudget makes a budget of so many bytes.
+func NewBudget(bytes int64) *Budget {
+	return &Budget{most: bytes, shares: map[asker]int64{}}
+}
+
+// askerShare is the part of a budget that texts may take whose first answers one account or address
+// asked for.
+const askerShare = 4
+
+// take notes that an answer for a client is written from some pieces, all of them or none. False:
+// it would be too much. One answer is always possible, however large, and so is one that must be.
+func (b *Budget) take(pieces []piece, from asker, must bool) bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	more := int64(0)
+	for _, p := range pieces {
+		if p.of != nil && p.of.answers == 0 {
+			more += p.of.size()
+		}
+	}
+	share := b.shares[from]
+	if !must && more > 0 && (b.held > 0 && b.held+more > b.most ||
+		share > 0 && share+more > b.most/askerShare) {
+		return false
+	}
+	for _, p := range pieces {
+		if p.of == nil {
+			continue
+		}
+		if p.of.answers == 0 {
+			p.of.asker = from
+			b.held += p.of.size()
+			b.texts++
+			b.shares[from] += p.of.size()
+		}
+		p.of.answers++
+	}
+	return true
+}
+
+// size is the memory of a text, in bytes.
+func (t *text) size() int64 { return int64(cap(t.json)) }
+
+// giveBack ends what take began.
+func (b *Budget) giveBack(pieces []piece) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for _, p := range pieces {
+		if p.of == nil {
+			continue
+		}
+		if p.of.answers--; p.of.answers > 0 {
+			continue
+		}
+		b.held -= p.of.size()
+		b.texts--
+		if b.shares[p.of.asker] -= p.of.size(); b.shares[p.of.asker] == 0 {
+			delete(b.shares, p.of.asker)
+		}
+	}
+}
+
+// A Large is a large answer. Its edge writes it and closes it when that is over, however it ended.
+type Large struct {
+	net.Buffers // still to be written
+	Length      int
+	budget      *Budget
+	pieces      []piece
+}
+
+func newLarge(b *Budget, pieces []piece) *Large {
+	l := &Large{Length: lengthOf(pieces), budget: b, pieces: pieces}
+	for _, p := range pieces {
+		l.Buffers = append(l.Buffers, p.json)
+	}
+	return l
+}
+
+// Close implements io.Closer. The edge may call it again.
+func (l *Large) Close() error {
+	if l.pieces != nil {
+		l.budget.giveBack(l.pieces)
+		l.pieces, l.Buffers = nil, nil
+	}
+	return nil
+}
+
+// A shownView is the JSON of a view, as far as any client has asked for it. Each entry is encoded
+// once.
+type shownView struct {
+	whole func() *text // guarded by mu
+	mu    sync.Mutex
+	lists [2]entries
+}
+
+// entries are a list of a view.
+type entries struct {
+	mu   sync.Mutex
+	text *text    // entries with commas between; another one when it needs more memory
+	ends []uint32 // end of each entry in text: no list of more than 4 GB could be sent
+}
+
+// shown returns the JSON that belongs to a view.
+func shown(v *actors.View) *shownView {
+	return v.Kept(func() any { return new(shownView) }).(*shownView)
+}
+
+// body returns the whole view in its one form. encode makes it for the first caller.
+func (s *shownView) body(encode func() []byte) piece {
+	s.mu.Lock()
+	if s.whole == nil {
+		s.whole = sync.OnceValue(func() *text { return &text{json: encode()} })
+	}
+	whole := s.whole
+	s.mu.Unlock()
+	t := whole() // lists are made meanwhile
+	return piece{t.json, t}
+}
+
+// part returns the entries [from, to) of a list of the view, with commas between. entry appends the
+// entry at a place. No entry behind the last that any caller asked for is encoded.
+func (s *shownView) part(list, from, to int, entry func(b []byte, place int) []byte) piece {
+	if from >= to {
+		return piece{}
+	}
+	l := &s.lists[list]
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.text == nil {
+		l.text = new(text)
+	}
+	if len(l.ends) < to {
+		l.encode(to, entry)
+	}
+	begin := 0
+	if from > 0 {
+		begin = int(l.ends[from-1]) + 1
+	}
+	return piece{l.text.json[begin:l.ends[to-1]], l.text}
+}
+
+// encode encodes the entries up to a place (exclusive). mu is held.
+func (l *entries) encode(to int, entry func(b []byte, place int) []byte) {
+	b := l.text.json
+	for place := len(l.ends); place < to; place++ {
+		if place > 0 {
+			b = append(b, ',')
+		}
+		b = entry(b, place)
+		l.ends = append(l.ends, uint32(len(b)))
+	}
+	// Answers that wait are written from the memory before, which counts until they have left.
+	if cap(b) != cap(l.text.json) {
+		l.text = new(text)
+	}
+	l.text.json = b
+}

@@ -1,0 +1,61 @@
+package api
+
+import (
+	"context"
+	"testing"
+	"time"
+)
+
+// eventually waits for a condition, at most half a minute.
+func eventually(t *testing.T, what string, met func() bool) {
+	t.Helper()
+	for end := time.Now().Add(30 * time.Second); !met(); time.Sleep(time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatalf("not so: %s", what)
+		}
+	}
+}
+
+func TestAnAccountHasOneLongQueryAtATimeAndAllTakeTurns(t *testing.T) {
+	all := &turns{places: make(chan struct{}, 1), owners: map[asker]*ownTurn{}}
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	ann, ben := asker{account: 1}, asker{address: 1}
+	step := func(s *scan) <-chan error {
+		done := make(chan error, 1)
+		go func() { done <- s.goOn() }()
+		return done
+	}
+	first, second, other := &scan{turns: all, ctx: ctx, asker: ann},
+		&scan{turns: all, ctx: ctx, asker: ann}, &scan{turns: all, ctx: ctx, asker: ben}
+	if err := <-step(first); err != nil {
+		t.Fatal(err)
+	}
+	if err := <-step(first); err != nil { // nobody else wants its place
+		t.Fatal(err)
+	}
+	hers := step(second)
+	eventually(t, "her second waits for her first", func() bool { return all.waiting() == 2 })
+	bens := step(other)
+	eventually(t, "his waits for its turn", func() bool { return all.waiting() == 3 })
+	first.end()
+	if err := <-bens; err == nil {
+		other.end()
+	} else {
+		t.Error(err)
+	}
+	if err := <-hers; err != nil {
+		t.Error(err)
+	}
+	last := &scan{turns: all, ctx: ctx}
+	late := step(last)
+	cancel()
+	if err := <-late; err == nil {
+		t.Error("one goes on whose time is over")
+	}
+	last.end()
+	second.end()
+	if len(all.owners) != 0 || len(all.places) != 0 {
+		t.Errorf("%d owners and %d places are left", len(all.owners), len(all.places))
+	}
+}
