@@ -23,14 +23,14 @@ const (
 	EnvOperatorCA = "EXCHANGE_OPERATOR_CA"
 	// EnvSecretKey is the key that seals API secrets, in place of the key file.
 	EnvSecretKey = "EXCHANGE_SECRET_KEY"
-	// EnvConfig names the configuration file when no --config is given.
-	EnvConfig = "EXCHANGE_CONFIG"
+	// envConfig names the configuration file when no --config is given.
+	envConfig = "EXCHANGE_CONFIG"
 )
 
 // Names of the two files that stand in the data folder unless configured otherwise.
 const (
 	OperatorTokenName = "operator.token"
-	SecretKeyName     = "exchange.key"
+	secretKeyName     = "exchange.key"
 )
 
 // Config is everything that `serve` can be told. What each field means, its unit, its range and
@@ -47,7 +47,7 @@ type Config struct {
 	Demo                  bool
 	NoRateLimits          bool
 	NoDocs                bool
-	SyntheticPairs        int // pairs for load tests that Finish adds
+	syntheticPairs        int // pairs for load tests that Finish adds
 	AcceptRedisDurability bool
 	TrustedProxies        []netip.Prefix
 
@@ -103,16 +103,16 @@ type Currency struct {
 	Sign string // the symbol shown to people, such as "₿"; may be empty
 
 	MinimumWithdraw money.Amount // least amount of a withdraw; 0: any
-	AddressPattern  string       // of a withdraw's address, from ^ to $; "": any printable ASCII
+	addressPattern  string       // of a withdraw's address, from ^ to $; "": any printable ASCII
 }
 
-// Addresses is the pattern of the currency's addresses, nil if it has none. Validate has compiled
+// Addresses is the pattern of the currency's addresses, nil if it has none. validate has compiled
 // it before.
 func (c Currency) Addresses() *regexp.Regexp {
-	if c.AddressPattern == "" {
+	if c.addressPattern == "" {
 		return nil
 	}
-	return regexp.MustCompile(wholeAddress(c.AddressPattern))
+	return regexp.MustCompile(wholeAddress(c.addressPattern))
 }
 
 // wholeAddress is a pattern anchored at both ends of a text, also where the configured one is not:
@@ -142,8 +142,8 @@ func (p Pair) Currencies() (base, quote string) {
 
 // History says how much of it is kept. -1 is the store's own default: see Config.Retention.
 type History struct {
-	TradesPerPair    int
-	OrdersPerAccount int
+	tradesPerPair    int
+	ordersPerAccount int
 	Candles          int
 }
 
@@ -251,7 +251,7 @@ func Default() *Config {
 	return c
 }
 
-// Finish fills in what depends on other values and checks everything. The error is Problems.
+// Finish fills in what depends on other values and checks everything. The error is problemList.
 // Load has called it.
 func (c *Config) Finish() error {
 	if c.Demo && len(c.Pairs) == 0 && len(c.Currencies) == 0 {
@@ -268,9 +268,9 @@ func (c *Config) Finish() error {
 		c.OperatorTokenFile = c.usualFile(OperatorTokenName)
 	}
 	if c.SecretKeyFile == "" {
-		c.SecretKeyFile = c.usualFile(SecretKeyName)
+		c.SecretKeyFile = c.usualFile(secretKeyName)
 	}
-	return c.Validate()
+	return c.validate()
 }
 
 const socketPrefix = "unix:"
@@ -308,8 +308,8 @@ func (c *Config) PebbleFolder() string {
 	return folder
 }
 
-// Redis reports whether the store is a Redis.
-func (c *Config) Redis() bool {
+// isRedis reports whether the store is a Redis.
+func (c *Config) isRedis() bool {
 	scheme, _, found := strings.Cut(c.Store, "://")
 	return found && (scheme == "redis" || scheme == "rediss" || scheme == unixScheme)
 }
@@ -323,16 +323,16 @@ const (
 // Retention is how many of the newest trades a pair keeps and of the newest closed orders an
 // account keeps, with the store's defaults put in. 0 is everything.
 func (c *Config) Retention() (tradesPerPair, ordersPerAccount int) {
-	tradesPerPair, ordersPerAccount = c.History.TradesPerPair, c.History.OrdersPerAccount
+	tradesPerPair, ordersPerAccount = c.History.tradesPerPair, c.History.ordersPerAccount
 	if tradesPerPair < 0 {
 		tradesPerPair = 0
-		if c.Redis() {
+		if c.isRedis() {
 			tradesPerPair = redisTradesPerPair
 		}
 	}
 	if ordersPerAccount < 0 {
 		ordersPerAccount = 0
-		if c.Redis() {
+		if c.isRedis() {
 			ordersPerAccount = redisOrdersPerAccount
 		}
 	}
@@ -362,7 +362,7 @@ func (c *Config) Summary() string {
 	trades, orders := c.Retention()
 	fmt.Fprintf(&b, ", keeps %s per pair and %s per account", keeps(trades, "trades"),
 		keeps(orders, "closed orders"))
-	if c.AcceptRedisDurability && c.Redis() {
+	if c.AcceptRedisDurability && c.isRedis() {
 		b.WriteString(
 			", the durability of Redis is NOT checked: a crash of Redis may lose what was " +
 				"acknowledged")
@@ -388,7 +388,7 @@ func (c *Config) filledIn(o *Option) bool {
 	case &c.OperatorTokenFile:
 		return c.OperatorTokenFile == c.usualFile(OperatorTokenName)
 	case &c.SecretKeyFile:
-		return c.SecretKeyFile == c.usualFile(SecretKeyName)
+		return c.SecretKeyFile == c.usualFile(secretKeyName)
 	}
 	return false
 }

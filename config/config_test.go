@@ -45,11 +45,11 @@ func valueOf(o *Option) string {
 	case "limits.in_flight", "timing.stall_max_ms", "timing.owner_stale_ms", "snapshot.max_records":
 		return "300000"
 	}
-	if o.Max > 0 && o.Max < 501 {
-		return fmt.Sprint(o.Max)
+	if o.max > 0 && o.max < 501 {
+		return fmt.Sprint(o.max)
 	}
-	if o.Min > 501 {
-		return fmt.Sprint(o.Min)
+	if o.min > 501 {
+		return fmt.Sprint(o.min)
 	}
 	return "501"
 }
@@ -86,8 +86,8 @@ func TestEveryOptionIsReadFromFileEnvironmentAndFlagAlike(t *testing.T) {
 	for i := range Options {
 		o := &Options[i]
 		value := valueOf(o)
-		if o.Min > 501 || o.Max > 0 && o.Max < 501 {
-			value = thousandsless(o.Min + 1)
+		if o.min > 501 || o.max > 0 && o.max < 501 {
+			value = thousandsless(o.min + 1)
 		}
 		want := Default()
 		if err := o.set(want, value); err != nil {
@@ -115,7 +115,7 @@ func TestEveryOptionIsReadFromFileEnvironmentAndFlagAlike(t *testing.T) {
 		check("file", fromFile)
 
 		fromEnv := &loader{cfg: Default()}
-		fromEnv.environment(map[string]string{o.Env(): value})
+		fromEnv.environment(map[string]string{o.env(): value})
 		check("environment", fromEnv)
 
 		fromFlag := &loader{cfg: Default()}
@@ -135,7 +135,7 @@ func TestOptionsOfTheTopLevelAndOnlyTheyHaveFlags(t *testing.T) {
 		if o.Help == "" || o.Brief == "" {
 			t.Errorf("%s is not described", o.Key)
 		}
-		if o.Type() == "number" && o.Max == 0 {
+		if o.Type() == "number" && o.max == 0 {
 			t.Errorf("%s has no bounds", o.Key)
 		}
 	}
@@ -236,7 +236,7 @@ func TestRetentionPutsInTheDefaultOfTheStore(t *testing.T) {
 		{"pebble:x", 5, 0, 5, 0},
 	} {
 		c := Demo()
-		c.Store, c.History = x.store, History{TradesPerPair: x.trades, OrdersPerAccount: x.orders}
+		c.Store, c.History = x.store, History{tradesPerPair: x.trades, ordersPerAccount: x.orders}
 		if trades, orders := c.Retention(); trades != x.wantTrades || orders != x.wantOrds {
 			t.Errorf("%+v: %d %d", x, trades, orders)
 		}
@@ -244,17 +244,17 @@ func TestRetentionPutsInTheDefaultOfTheStore(t *testing.T) {
 }
 
 // problems loads and gives everything that is wrong.
-func problems(t *testing.T, src Sources) Problems {
+func problems(t *testing.T, src Sources) problemList {
 	t.Helper()
 	_, err := Load(src)
-	var p Problems
+	var p problemList
 	if !errors.As(err, &p) {
-		t.Fatalf("got %v, want Problems", err)
+		t.Fatalf("got %v, want problemList", err)
 	}
 	return p
 }
 
-func expect(t *testing.T, got Problems, want ...string) {
+func expect(t *testing.T, got problemList, want ...string) {
 	t.Helper()
 	if len(got) != len(want) {
 		t.Errorf("%d problems, want %d:\n%s", len(got), len(want), strings.Join(got, "\n"))
@@ -529,9 +529,9 @@ func TestDemo(t *testing.T) {
 		text = append(text, p.Name, p.MinimumOrderSize.String(), p.MaximumOrderSize.String(),
 			p.MinimumOrderValue.String())
 	}
-	if got, want := strings.Join(text, " "),
-		"BTC_USDT 0.00001 1000000 1 ETH_USDT 0.00001 1000000 1 ETH_BTC 0.00001 1000000 0.00001"; got !=
-		want {
+	const want = "BTC_USDT 0.00001 1000000 1 ETH_USDT 0.00001 1000000 1 " +
+		"ETH_BTC 0.00001 1000000 0.00001"
+	if got := strings.Join(text, " "); got != want {
 		t.Errorf("got %s, want %s", got, want)
 	}
 	expect(t, problems(t, Sources{File: write(t, market),
@@ -572,7 +572,7 @@ func TestTheExampleIsValidAndShowsTheDefaults(t *testing.T) {
 		}
 	}
 	for i := range Options {
-		if ref := Reference(); !strings.Contains(ref, Options[i].Env()) {
+		if ref := Reference(); !strings.Contains(ref, Options[i].env()) {
 			t.Errorf("the reference leaves out %s", Options[i].Key)
 		}
 	}
@@ -684,7 +684,7 @@ func TestSummaryNamesWhatDiffersFromTheDefaults(t *testing.T) {
 func TestAConfigurationOfAProgramIsCheckedToo(t *testing.T) {
 	c := Demo()
 	c.Limits.Reads, c.Timing.StallMs, c.Limits.InFlightCancels = 0, 60_000, 20_000
-	expect(t, c.Finish().(Problems), "limits.reads is 0: write",
+	expect(t, c.Finish().(problemList), "limits.reads is 0: write",
 		"limits.in_flight_cancels is 20,000: it must be below limits.in_flight, which is 20,000.",
 		"timing.stall_ms is 60,000: it must be below timing.stall_max_ms, which is 60,000.")
 	c = Default()
@@ -692,7 +692,7 @@ func TestAConfigurationOfAProgramIsCheckedToo(t *testing.T) {
 	c.Pairs = []Pair{{Name: "A_B", MinimumOrderSize: 1, MaximumOrderSize: money.MaxAmount,
 		AmountPrecision: 8}, {Name: "AB"}}
 	c.SecretKeyFile, c.OperatorTokenFile = "x", "./x"
-	expect(t, c.Finish().(Problems), "is the same file", "the sign of A", "the sign of B",
+	expect(t, c.Finish().(problemList), "is the same file", "the sign of A", "the sign of B",
 		`the name "AB" must be`, "must be above 0", "must be above 0")
 }
 
@@ -732,7 +732,7 @@ func TestAddressPatternsAreOfTheWholeAddress(t *testing.T) {
 		{"^a|b$", "b", "ab"}, {"^a|b$", "a", "xb"}, {"^(?m)a$", "a", "a\nb"},
 		{"^a$|^b$", "b", "a b"}, {`^a\$`, "a$", "a"},
 	} {
-		p := Currency{AddressPattern: x.pattern}.Addresses()
+		p := Currency{addressPattern: x.pattern}.Addresses()
 		if !p.MatchString(x.takes) || p.MatchString(x.refuses) {
 			t.Errorf("%s: %q is taken: %v, %q: %v", x.pattern, x.takes, p.MatchString(x.takes),
 				x.refuses, p.MatchString(x.refuses))
@@ -744,7 +744,7 @@ func TestAddressPatternsAreOfTheWholeAddress(t *testing.T) {
 			address = "bc1qw508d6qejxtdg4y5r3zarvary0c5xw7kv8f3t4"
 		}
 		if !c.Addresses().MatchString(address) || c.Addresses().MatchString("somewhere") {
-			t.Errorf("%s: the pattern is %s", c.Code, c.AddressPattern)
+			t.Errorf("%s: the pattern is %s", c.Code, c.addressPattern)
 		}
 	}
 }

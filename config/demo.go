@@ -3,7 +3,7 @@ package config
 import "exchange/core/money"
 
 // Demo is the configuration of `serve --demo` before flags and environment: the defaults with the
-// demo's currencies and pairs. Validate keeps it on loopback addresses, since its keys are public.
+// demo's currencies and pairs. validate keeps it on loopback addresses, since its keys are public.
 func Demo() *Config {
 	c := Default()
 	c.Demo = true
@@ -16,9 +16,9 @@ func demoCurrencies() []Currency {
 		bitcoin  = `^(bc1[02-9ac-hj-np-z]{11,87}|[13][1-9A-HJ-NP-Za-km-z]{24,34})$`
 		ethereum = `^0x[0-9A-Fa-f]{40}$`
 	)
-	return []Currency{{Code: "BTC", Sign: "₿", AddressPattern: bitcoin},
-		{Code: "ETH", Sign: "Ξ", AddressPattern: ethereum},
-		{Code: "USDT", Sign: "₮", AddressPattern: ethereum}}
+	return []Currency{{Code: "BTC", Sign: "₿", addressPattern: bitcoin},
+		{Code: "ETH", Sign: "Ξ", addressPattern: ethereum},
+		{Code: "USDT", Sign: "₮", addressPattern: ethereum}}
 }
 
 func demoPairs() []Pair {

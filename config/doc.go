@@ -22,4 +22,11 @@
 // the configuration names, or from the variables EnvOperatorToken and EnvSecretKey. Two values here
 // may hold a password: the address of a Redis, which is printed with RedactURL only, and
 // mail.password, which is never printed.
+//
+//	config.go      Config, its defaults and what depends on other values
+//	options.go     the table Options
+//	load.go        the sources in their order; file.go reads YAML, redact.go hides passwords
+//	validate.go    the checks
+//	example.go     the sample file, and the help
+//	demo.go, synthetic.go  currencies and pairs of the demo, and of load tests
 package config

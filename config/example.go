@@ -40,7 +40,7 @@ func Example() string {
 		}
 		section = prefix
 		writeComment(&b, indent+"# ", o.Help)
-		writeComment(&b, indent+"# ", o.Where())
+		writeComment(&b, indent+"# ", o.where())
 		switch {
 		case o.list != nil && o.write == nil:
 			fmt.Fprintf(&b, "#%s: []\n", key)
@@ -64,13 +64,13 @@ func exampleValue(o *Option) string {
 	return `""`
 }
 
-// Where is one sentence with the option's range, its variable and its flag.
-func (o *Option) Where() string {
+// where is one sentence with the option's range, its variable and its flag.
+func (o *Option) where() string {
 	s := ""
-	if r := o.Range(); r != "" {
+	if r := o.valueRange(); r != "" {
 		s = "Values: " + r + "; "
 	}
-	s += "environment: " + o.Env()
+	s += "environment: " + o.env()
 	if o.list != nil {
 		s += ", as YAML such as '[" + map[string]string{"currencies": "{code: BTC}",
 			"pairs": "{name: BTC_USDT, ...}", "trusted_proxies": "10.0.0.0/8"}[o.Key] + "]'"
@@ -92,7 +92,7 @@ func Reference() string {
 		}
 		b.WriteByte('\n')
 		writeComment(&b, "    ", o.Help)
-		writeComment(&b, "    ", o.Where())
+		writeComment(&b, "    ", o.where())
 		b.WriteByte('\n')
 	}
 	return b.String()

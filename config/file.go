@@ -148,7 +148,7 @@ type field struct {
 }
 
 // entries reads a list of mappings; fields gives the keys of a new entry. It returns what is wrong.
-func entries(what string, n ast.Node, fields func() []field) (problems Problems) {
+func entries(what string, n ast.Node, fields func() []field) (problems problemList) {
 	bad := func(at ast.Node, format string, args ...any) {
 		problems = append(problems, fmt.Sprintf("%s, line %d: %s", what, line(at),
 			fmt.Sprintf(format, args...)))
@@ -195,7 +195,7 @@ func entries(what string, n ast.Node, fields func() []field) (problems Problems)
 	return problems
 }
 
-func readCurrencies(c *Config, n ast.Node) Problems {
+func readCurrencies(c *Config, n ast.Node) problemList {
 	var list []*Currency
 	problems := entries("currencies", n, func() []field {
 		x := &Currency{}
@@ -204,14 +204,14 @@ func readCurrencies(c *Config, n ast.Node) Problems {
 			{"code", true, setText(&x.Code)},
 			{"sign", false, setText(&x.Sign)},
 			{"minimum_withdraw", false, setAmount(&x.MinimumWithdraw)},
-			{"address_pattern", false, setText(&x.AddressPattern)},
+			{"address_pattern", false, setText(&x.addressPattern)},
 		}
 	})
 	c.Currencies = values(list)
 	return problems
 }
 
-func readPairs(c *Config, n ast.Node) Problems {
+func readPairs(c *Config, n ast.Node) problemList {
 	var list []*Pair
 	problems := entries("pairs", n, func() []field {
 		x := &Pair{}
@@ -234,7 +234,7 @@ func readPairs(c *Config, n ast.Node) Problems {
 // maxTrustedProxies bounds the list: each request from a proxy looks through it.
 const maxTrustedProxies = 64
 
-func readTrustedProxies(c *Config, n ast.Node) (problems Problems) {
+func readTrustedProxies(c *Config, n ast.Node) (problems problemList) {
 	bad := func(at ast.Node, format string, args ...any) {
 		problems = append(problems, fmt.Sprintf("trusted_proxies, line %d: %s", line(at),
 			fmt.Sprintf(format, args...)))

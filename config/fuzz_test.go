@@ -36,7 +36,7 @@ func FuzzLoad(f *testing.F) {
 		const secret = "the-password"
 		src, planted := Sources{File: path}, Sources{File: path}
 		store, password := "redis://user:"+secret+"@host:1/0", secret
-		if name != "" && !strings.ContainsAny(name, "=\x00") && EnvConfig != envPrefix+name {
+		if name != "" && !strings.ContainsAny(name, "=\x00") && envConfig != envPrefix+name {
 			src.Environ = []string{envPrefix + name + "=" + value}
 			planted.Environ = src.Environ
 			switch name {
@@ -64,12 +64,12 @@ func load(t *testing.T, src Sources) (shown string) {
 	t.Helper()
 	c, err := Load(src)
 	if err == nil {
-		if err := c.Validate(); err != nil {
+		if err := c.validate(); err != nil {
 			t.Fatalf("it was loaded, and is not valid: %v", err)
 		}
 		return c.Summary()
 	}
-	var problems Problems
+	var problems problemList
 	if !errors.As(err, &problems) || len(problems) == 0 {
 		t.Fatalf("%v is no list of problems", err)
 	}

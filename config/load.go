@@ -12,15 +12,15 @@ import (
 
 // Sources is where Load looks, besides the defaults.
 type Sources struct {
-	File    string            // path of the YAML file; empty: what EnvConfig names, if anything
+	File    string            // path of the YAML file; empty: what envConfig names, if anything
 	Environ []string          // NAME=value, as os.Environ gives them
 	Flags   map[string]string // the text of the flags that were given, by key
 }
 
-// Problems is everything that is wrong with a configuration, one sentence each.
-type Problems []string
+// problemList is everything that is wrong with a configuration, one sentence each.
+type problemList []string
 
-func (p Problems) Error() string {
+func (p problemList) Error() string {
 	if len(p) == 1 {
 		return p[0]
 	}
@@ -31,7 +31,7 @@ func (p Problems) Error() string {
 // maxFileBytes bounds the configuration file: some thousand pairs.
 const maxFileBytes = 1 << 20
 
-// Load reads a configuration. The error is Problems, and lists everything that is wrong at once.
+// Load reads a configuration. The error is problemList, and lists everything that is wrong at once.
 func Load(src Sources) (*Config, error) {
 	l := loader{cfg: Default()}
 	env := make(map[string]string)
@@ -43,7 +43,7 @@ func Load(src Sources) (*Config, error) {
 	}
 	file := src.File
 	if file == "" {
-		file = env[EnvConfig]
+		file = env[envConfig]
 	}
 	if file != "" {
 		l.readFile(file)
@@ -56,7 +56,7 @@ func Load(src Sources) (*Config, error) {
 		}
 	}
 	if err := l.cfg.Finish(); err != nil {
-		l.problems = append(l.problems, err.(Problems)...)
+		l.problems = append(l.problems, err.(problemList)...)
 	}
 	if len(l.problems) > 0 {
 		return nil, l.problems
@@ -66,7 +66,7 @@ func Load(src Sources) (*Config, error) {
 
 type loader struct {
 	cfg      *Config
-	problems Problems
+	problems problemList
 }
 
 func (l *loader) problem(format string, args ...any) {
@@ -98,13 +98,13 @@ func (l *loader) readFile(name string) {
 }
 
 func (l *loader) environment(env map[string]string) {
-	known := map[string]bool{EnvConfig: true, EnvOperatorToken: true, EnvSecretKey: true,
+	known := map[string]bool{envConfig: true, EnvOperatorToken: true, EnvSecretKey: true,
 		EnvOperatorName: true, EnvOperatorCA: true}
 	for i := range Options {
 		o := &Options[i]
-		known[o.Env()] = true
-		if text, ok := env[o.Env()]; ok {
-			l.set(o, text, o.Env())
+		known[o.env()] = true
+		if text, ok := env[o.env()]; ok {
+			l.set(o, text, o.env())
 		}
 	}
 	for name := range env {
@@ -118,7 +118,7 @@ func (l *loader) environment(env map[string]string) {
 // set gives an option a value from text; origin is where the text stands, for messages.
 func (l *loader) set(o *Option, text, origin string) {
 	if err := o.set(l.cfg, text); err != nil {
-		var nested Problems
+		var nested problemList
 		if errors.As(err, &nested) { // a list: each of its entries speaks for itself
 			for _, p := range nested {
 				l.problem("%s: %s", origin, p)

@@ -15,7 +15,7 @@ func TestMail(t *testing.T) {
 		change(&c.Mail)
 		err := c.Finish()
 		if len(want) > 0 {
-			got, _ := err.(Problems)
+			got, _ := err.(problemList)
 			expect(t, got, want...)
 		} else if err != nil {
 			t.Error(err)

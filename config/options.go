@@ -19,25 +19,25 @@ type Option struct {
 	Flag bool
 	// Default is the text of the default; "" is the empty text, no list, or false.
 	Default string
-	// Min and Max bound a whole number, both included.
-	Min, Max int
-	// Choices are the only values a text may have, if there are any.
-	Choices []string
+	// min and max bound a whole number, both included.
+	min, max int
+	// choices are the only values a text may have, if there are any.
+	choices []string
 	// Brief is one line for the help of the command line.
 	Brief string
 	// Help is a paragraph: meaning, unit, trade-off, and what zero or an empty text means.
 	Help string
 
-	at    func(*Config) any                // *string, *int or *bool; nil for a list
-	list  func(*Config, ast.Node) Problems // reads a list
-	write func(*Config, *strings.Builder)  // writes a list as YAML; nil: its default is no entry
+	at    func(*Config) any                   // *string, *int or *bool; nil for a list
+	list  func(*Config, ast.Node) problemList // reads a list
+	write func(*Config, *strings.Builder)     // writes a list as YAML; nil: its default is no entry
 	// takes the password out of the text, if one may be there
 	redact func(string) string
 	named  bool // Summary names it in words
 }
 
-// Env is the name of the option's environment variable.
-func (o *Option) Env() string {
+// env is the name of the option's environment variable.
+func (o *Option) env() string {
 	return envPrefix + strings.ToUpper(strings.ReplaceAll(o.Key, ".", "_"))
 }
 
@@ -60,13 +60,13 @@ func (o *Option) Type() string {
 	return "text"
 }
 
-// Range says in words which values are possible, "" if any text is.
-func (o *Option) Range() string {
+// valueRange says in words which values are possible, "" if any text is.
+func (o *Option) valueRange() string {
 	switch {
-	case len(o.Choices) > 0:
-		return "one of " + strings.Join(o.Choices, ", ")
-	case o.Max > 0:
-		return fmt.Sprintf("from %s to %s", thousands(o.Min), thousands(o.Max))
+	case len(o.choices) > 0:
+		return "one of " + strings.Join(o.choices, ", ")
+	case o.max > 0:
+		return fmt.Sprintf("from %s to %s", thousands(o.min), thousands(o.max))
 	case o.Type() == "bool":
 		return "true or false"
 	}
@@ -74,15 +74,15 @@ func (o *Option) Range() string {
 }
 
 // set reads a value from the text of a flag, a variable or a YAML scalar. Ranges are left to
-// Validate.
+// validate.
 func (o *Option) set(c *Config, text string) error {
 	if o.list != nil {
 		n, err := parseYAML([]byte(text))
 		if err != nil {
-			return Problems{err.Error() + "."}
+			return problemList{err.Error() + "."}
 		}
 		if n == nil {
-			return Problems{"this is empty; leave it out, or write a list."}
+			return problemList{"this is empty; leave it out, or write a list."}
 		}
 		if p := o.list(c, n); len(p) > 0 {
 			return p
@@ -95,7 +95,7 @@ func (o *Option) set(c *Config, text string) error {
 	case *int:
 		v, err := parseInt(text)
 		if err != nil {
-			return fmt.Errorf("write a whole number %s", o.Range())
+			return fmt.Errorf("write a whole number %s", o.valueRange())
 		}
 		*at = v
 	case *bool:
@@ -156,7 +156,7 @@ func thousands(n int) string {
 // burst is the option beside limits.KIND_rate.
 func burst(kind, brief string, at func(*Config) any) Option {
 	return Option{
-		Key: "limits." + kind + "_burst", Default: "200", Min: 1, Max: 1_000_000, Brief: brief,
+		Key: "limits." + kind + "_burst", Default: "200", min: 1, max: 1_000_000, Brief: brief,
 		Help: "How many such requests may come at once after a pause. They are counted back at " +
 			"limits." + kind + "_rate a second.",
 		at: at,
@@ -265,14 +265,14 @@ var Options = []Option{
 		at: func(c *Config) any { return &c.NoDocs },
 	},
 	{
-		Key: "synthetic_pairs", Flag: true, Default: "0", Min: 0, Max: maxSynthetic,
+		Key: "synthetic_pairs", Flag: true, Default: "0", min: 0, max: maxSynthetic,
 		Brief: "add so many pairs SYN0001_USDT, SYN0002_USDT, ..., for load tests",
 		Help: `Adds so many pairs for load tests, named SYN0001_USDT, SYN0002_USDT and so on, behind the configured ones, with the currencies
 			that they need. Prices have 2 decimals, amounts 8, from 0.00001 to 1,000,000; there are no fees. One that is configured
 			under such a name keeps its rules. They are pairs like all others: as long as accounts hold their currencies or have
 			orders in them, the exchange does not start without them. Nothing else is needed to start with: currencies and pairs may
 			be left out. 0 adds none.`,
-		at: func(c *Config) any { return &c.SyntheticPairs },
+		at: func(c *Config) any { return &c.syntheticPairs },
 	},
 	{
 		Key: "accept_redis_durability", Flag: true,
@@ -353,13 +353,13 @@ var Options = []Option{
 
 	{
 		Key: "log.level", Flag: true, Default: "info",
-		Choices: []string{"debug", "info", "warn", "error"},
+		choices: []string{"debug", "info", "warn", "error"},
 		Brief:   "how much is logged: debug, info, warn or error",
 		Help:    `The least important messages that are still logged. debug is for finding faults: it slows trading down.`,
 		at:      func(c *Config) any { return &c.Log.Level },
 	},
 	{
-		Key: "log.format", Flag: true, Default: "text", Choices: []string{"text", "json"},
+		Key: "log.format", Flag: true, Default: "text", choices: []string{"text", "json"},
 		Brief: "form of the log: text or json",
 		Help:  `The form of the log on standard error: text for people, json for machines. One message a line in both.`,
 		at:    func(c *Config) any { return &c.Log.Format },
@@ -380,7 +380,7 @@ var Options = []Option{
 				fmt.Fprintf(b, "  - code: %s\n    sign: %q\n    minimum_withdraw: %s\n", x.Code,
 					x.Sign, x.MinimumWithdraw)
 				fmt.Fprintf(b, "    address_pattern: '%s'\n",
-					strings.ReplaceAll(x.AddressPattern, "'", "''"))
+					strings.ReplaceAll(x.addressPattern, "'", "''"))
 			}
 		},
 	},
@@ -408,22 +408,22 @@ var Options = []Option{
 	},
 
 	{
-		Key: "history.trades_per_pair", Default: "-1", Min: -1, Max: 1_000_000_000, named: true,
+		Key: "history.trades_per_pair", Default: "-1", min: -1, max: 1_000_000_000, named: true,
 		Brief: "trades kept per pair",
 		Help: `How many of its newest trades a pair keeps in the store; each account keeps as many of its own. More costs disk, or
 			the memory of a Redis: about 150 bytes a trade. 0 keeps all. -1 is the store's default: all in the
 			embedded store, 1,000,000 in a Redis. What was dropped does not come back when the number is raised.`,
-		at: func(c *Config) any { return &c.History.TradesPerPair },
+		at: func(c *Config) any { return &c.History.tradesPerPair },
 	},
 	{
-		Key: "history.orders_per_account", Default: "-1", Min: -1, Max: 1_000_000_000, named: true,
+		Key: "history.orders_per_account", Default: "-1", min: -1, max: 1_000_000_000, named: true,
 		Brief: "closed orders kept per account",
 		Help: `How many of its newest closed orders an account keeps in the store. Open orders do not count and are never
 			dropped. 0 keeps all. -1 is the store's default: all in the embedded store, 100,000 in a Redis.`,
-		at: func(c *Config) any { return &c.History.OrdersPerAccount },
+		at: func(c *Config) any { return &c.History.ordersPerAccount },
 	},
 	{
-		Key: "history.candles", Default: "50000", Min: 0, Max: 100_000_000, named: true,
+		Key: "history.candles", Default: "50000", min: 0, max: 100_000_000, named: true,
 		Brief: "candles kept per pair and timeframe",
 		Help: `How many of its newest candles each of the seven timeframes of a pair keeps in the store: 50,000 are a month of
 			minutes with trades. About 60 bytes each. 0 keeps all.`,
@@ -431,14 +431,14 @@ var Options = []Option{
 	},
 
 	{
-		Key: "withdraw.code_tries", Default: "5", Min: 1, Max: 100,
+		Key: "withdraw.code_tries", Default: "5", min: 1, max: 100,
 		Brief: "wrong codes for one withdraw",
 		Help:  `How often a withdraw may be confirmed with a wrong code. After that it can only be cancelled.`,
 		at:    func(c *Config) any { return &c.Withdraw.CodeTries },
 	},
 
 	{
-		Key: "limits.in_flight", Default: "20000", Min: 16, Max: 1_000_000,
+		Key: "limits.in_flight", Default: "20000", min: 16, max: 1_000_000,
 		Brief: "commands in flight",
 		Help: `How many commands (orders, cancels) may be on their way at once: taken in and not yet durable. Beyond it the
 			answer is 503. More lets a burst through at the price of memory and of latency: the last one waits for all before
@@ -446,14 +446,14 @@ var Options = []Option{
 		at: func(c *Config) any { return &c.Limits.InFlight },
 	},
 	{
-		Key: "limits.in_flight_per_account", Default: "256", Min: 1, Max: 1_000_000,
+		Key: "limits.in_flight_per_account", Default: "256", min: 1, max: 1_000_000,
 		Brief: "commands in flight per account",
 		Help: `The share of one account in limits.in_flight, so that one client cannot take it all. Beyond it the answer is 503
 			for that account alone. An eighth of it is kept for the account's cancels.`,
 		at: func(c *Config) any { return &c.Limits.InFlightPerAccount },
 	},
 	{
-		Key: "limits.in_flight_cancels", Default: "2000", Min: 0, Max: 1_000_000,
+		Key: "limits.in_flight_cancels", Default: "2000", min: 0, max: 1_000_000,
 		Brief: "part of the commands in flight kept for cancels",
 		Help: `The part of limits.in_flight that only cancels may use: who wants to take risk away gets through when new orders
 			are refused already. Must be below limits.in_flight. 0: cancels have no advantage but
@@ -461,7 +461,7 @@ var Options = []Option{
 		at: func(c *Config) any { return &c.Limits.InFlightCancels },
 	},
 	{
-		Key: "limits.reads", Default: "4096", Min: 1, Max: 1_000_000,
+		Key: "limits.reads", Default: "4096", min: 1, max: 1_000_000,
 		Brief: "reads in flight",
 		Help: `How many read requests may be worked on at once, from the question until the store, if it is asked, has answered.
 			Beyond it the answer is 503. It has nothing to do with limits.in_flight: reading cannot keep anyone from trading. It
@@ -471,14 +471,14 @@ var Options = []Option{
 		at: func(c *Config) any { return &c.Limits.Reads },
 	},
 	{
-		Key: "limits.reads_per_account", Default: "64", Min: 0, Max: 1_000_000,
+		Key: "limits.reads_per_account", Default: "64", min: 0, max: 1_000_000,
 		Brief: "private reads in flight per account",
 		Help: `The share of one account in limits.reads, so that one client cannot take it all: private reads, from the question until
 			the store has answered. Beyond it the answer is 503 for that account alone. 0: one account may have all.`,
 		at: func(c *Config) any { return &c.Limits.ReadsPerAccount },
 	},
 	{
-		Key: "limits.connections", Default: "65536", Min: 1, Max: 4_000_000,
+		Key: "limits.connections", Default: "65536", min: 1, max: 4_000_000,
 		Brief: "open connections",
 		Help: `How many connections the public listener holds at once. For one more, an idle one is closed that never sent a
 			request with a right signature and has no subscription of the stream: the oldest of the
@@ -489,7 +489,7 @@ var Options = []Option{
 		at: func(c *Config) any { return &c.Limits.Connections },
 	},
 	{
-		Key: "limits.connections_per_address", Default: "512", Min: 0, Max: 4_000_000,
+		Key: "limits.connections_per_address", Default: "512", min: 0, max: 4_000_000,
 		Brief: "open connections of one client address",
 		Help: `How many of them one address may have. For one more, the address loses its oldest idle one, as above, or the new
 			one is answered 503 and closed. An IPv6 address counts by its /56 network. Addresses of this machine may have all.
@@ -498,7 +498,7 @@ var Options = []Option{
 		at: func(c *Config) any { return &c.Limits.ConnectionsPerAddress },
 	},
 	{
-		Key: "limits.public_rate", Default: "100", Min: 0, Max: 1_000_000,
+		Key: "limits.public_rate", Default: "100", min: 0, max: 1_000_000,
 		Brief: "public requests a second of one client address",
 		Help: `How many public requests a client address may make a second in the long run; up to limits.public_burst of them may
 			come at once. Requests for a path, a method or a format that there is not count too, and so do heads that are no
@@ -510,7 +510,7 @@ var Options = []Option{
 		return &c.Limits.PublicBurst
 	}),
 	{
-		Key: "limits.read_rate", Default: "100", Min: 0, Max: 1_000_000,
+		Key: "limits.read_rate", Default: "100", min: 0, max: 1_000_000,
 		Brief: "private reads a second of one key",
 		Help: `How many private GETs may be made with one key a second in the long run. Requests that are refused because the key
 			lacks the permission, or because the account is frozen, count here too, whatever they ask for. 0: they are not
@@ -521,7 +521,7 @@ var Options = []Option{
 		return &c.Limits.ReadBurst
 	}),
 	{
-		Key: "limits.command_rate", Default: "100", Min: 0, Max: 1_000_000,
+		Key: "limits.command_rate", Default: "100", min: 0, max: 1_000_000,
 		Brief: "orders and other commands a second of one account",
 		Help: `How many orders, withdraws and confirmations of withdraws an account may send a second in the long run, over all its
 			keys. 0: they are not limited.`,
@@ -531,7 +531,7 @@ var Options = []Option{
 		return &c.Limits.CommandBurst
 	}),
 	{
-		Key: "limits.cancel_rate", Default: "100", Min: 0, Max: 1_000_000,
+		Key: "limits.cancel_rate", Default: "100", min: 0, max: 1_000_000,
 		Brief: "cancels a second of one account",
 		Help: `How many cancels of orders and withdraws an account may send a second in the long run, over all its keys. They are
 			counted apart from its commands, so that a flood of orders does not keep it from cancelling. 0: they are not limited.`,
@@ -541,7 +541,7 @@ var Options = []Option{
 		return &c.Limits.CancelBurst
 	}),
 	{
-		Key: "limits.failure_rate", Default: "100", Min: 0, Max: 1_000_000,
+		Key: "limits.failure_rate", Default: "100", min: 0, max: 1_000_000,
 		Brief: "private requests a second of one client address that are not signed right",
 		Help: `How many private requests of a client address may end a second, in the long run, before their signature was found
 			right. Beyond it such a request gets 429 and its connection is closed. Requests that are signed right are not
@@ -552,7 +552,7 @@ var Options = []Option{
 	burst("failure", "private requests of one client address at once that are not signed right",
 		func(c *Config) any { return &c.Limits.FailureBurst }),
 	{
-		Key: "limits.rate_entries", Default: "100000", Min: 1024, Max: 10_000_000,
+		Key: "limits.rate_entries", Default: "100000", min: 1024, max: 10_000_000,
 		Brief: "clients of each kind whose requests are counted at once",
 		Help: `How many clients are remembered with the requests that are counted against them, for each of the limits above: keys,
 			accounts, or addresses. Each takes about 45 bytes. One that is not counted back to 0 yet is only forgotten when all are so, and then the one that is
@@ -561,7 +561,7 @@ var Options = []Option{
 		at: func(c *Config) any { return &c.Limits.RateEntries },
 	},
 	{
-		Key: "limits.body_bytes", Default: "65536", Min: 1024, Max: 16 << 20,
+		Key: "limits.body_bytes", Default: "65536", min: 1024, max: 16 << 20,
 		Brief: "length of a request's body, in bytes",
 		Help: `The longest body of a request, in bytes. Beyond it the answer is 413. An order takes about 100. A connection that announces
 			so much has it in memory until it has come, or for timing.read_timeout_ms: that, limits.header_bytes and an answer are what
@@ -569,21 +569,21 @@ var Options = []Option{
 		at: func(c *Config) any { return &c.Limits.BodyBytes },
 	},
 	{
-		Key: "limits.answers_bytes", Default: "268435456", Min: 1 << 20, Max: 1 << 40,
+		Key: "limits.answers_bytes", Default: "268435456", min: 1 << 20, max: 1 << 40,
 		Brief: "memory of large answers, in bytes",
 		Help: `How much memory answers above 64 KB (deep books, long lists) may take in all until their clients have taken them. What
 			several answers share counts once, for the address that caused it, and one address has a quarter of it. Beyond it such an answer is 503, but for what a command has done.`,
 		at: func(c *Config) any { return &c.Limits.AnswersBytes },
 	},
 	{
-		Key: "limits.header_bytes", Default: "8192", Min: 1024, Max: 1 << 20,
+		Key: "limits.header_bytes", Default: "8192", min: 1024, max: 1 << 20,
 		Brief: "length of a request's headers, in bytes",
 		Help: `The longest request line with all headers, in bytes. Beyond it the connection is closed with 431. Every connection
 			in use holds a buffer of this size.`,
 		at: func(c *Config) any { return &c.Limits.HeaderBytes },
 	},
 	{
-		Key: "limits.max_fills", Default: "10000", Min: 1, Max: 50_000,
+		Key: "limits.max_fills", Default: "10000", min: 1, max: 50_000,
 		Brief: "trades of one order at once",
 		Help: `How many trades one order may make at the moment it arrives. What remains of it then is cancelled in the same step,
 			and the answer says so. An order is one step that is never split, so a larger number lets one order hold up the
@@ -591,20 +591,20 @@ var Options = []Option{
 		at: func(c *Config) any { return &c.Limits.MaxFills },
 	},
 	{
-		Key: "limits.open_orders_per_account", Default: "100000", Min: 1, Max: 10_000_000,
+		Key: "limits.open_orders_per_account", Default: "100000", min: 1, max: 10_000_000,
 		Brief: "open orders of one account",
 		Help: `How many open orders one account may have over all pairs. Beyond it new orders of the account are refused. Open
 			orders are kept in memory.`,
 		at: func(c *Config) any { return &c.Limits.OpenOrdersPerAccount },
 	},
 	{
-		Key: "limits.open_orders_per_book", Default: "5000000", Min: 1, Max: 50_000_000,
+		Key: "limits.open_orders_per_book", Default: "5000000", min: 1, max: 50_000_000,
 		Brief: "open orders of one pair",
 		Help:  `How many open orders one pair may have. Beyond it new orders for the pair are refused. Open orders are kept in memory.`,
 		at:    func(c *Config) any { return &c.Limits.OpenOrdersPerBook },
 	},
 	{
-		Key: "limits.open_orders_per_account_and_book", Default: "5000", Min: 1, Max: 10_000_000,
+		Key: "limits.open_orders_per_account_and_book", Default: "5000", min: 1, max: 10_000_000,
 		Brief: "open orders of one account in one pair",
 		Help: `How many open orders one account may have in one pair. Beyond it new orders of the account
 			for the pair are refused. It keeps a single account from filling a book with tiny orders,
@@ -612,39 +612,39 @@ var Options = []Option{
 		at: func(c *Config) any { return &c.Limits.OpenOrdersPerAccountAndBook },
 	},
 	{
-		Key: "limits.pending_withdraws", Default: "100", Min: 1, Max: 10_000,
+		Key: "limits.pending_withdraws", Default: "100", min: 1, max: 10_000,
 		Brief: "pending withdraws of one account",
 		Help:  `How many withdraws of one account may wait for their code or for approval. Beyond it new ones are refused.`,
 		at:    func(c *Config) any { return &c.Limits.PendingWithdraws },
 	},
 	{
-		Key: "limits.keys_per_account", Default: "100", Min: 1, Max: 10_000,
+		Key: "limits.keys_per_account", Default: "100", min: 1, max: 10_000,
 		Brief: "API keys of one account",
 		Help:  `How many API keys one account may have that are not revoked. Beyond it making one fails.`,
 		at:    func(c *Config) any { return &c.Limits.KeysPerAccount },
 	},
 	{
-		Key: "limits.accounts", Default: "1000000", Min: 1, Max: 10_000_000,
+		Key: "limits.accounts", Default: "1000000", min: 1, max: 10_000_000,
 		Brief: "accounts",
 		Help:  `How many accounts there may be. Beyond it making one fails. An account at rest takes about 2 KB of memory.`,
 		at:    func(c *Config) any { return &c.Limits.Accounts },
 	},
 	{
-		Key: "limits.fold_lag", Default: "200000", Min: 1000, Max: 10_000_000,
+		Key: "limits.fold_lag", Default: "200000", min: 1000, max: 10_000_000,
 		Brief: "records the committed state may be behind",
 		Help: `How many records the committed state, which reads are answered from, may be behind the journal before new orders
 			are refused with 503. More rides out longer bursts; then a read after a write waits longer, since it waits for that write.`,
 		at: func(c *Config) any { return &c.Limits.FoldLag },
 	},
 	{
-		Key: "limits.projection_lag", Default: "500000", Min: 1000, Max: 10_000_000,
+		Key: "limits.projection_lag", Default: "500000", min: 1000, max: 10_000_000,
 		Brief: "rows waiting to be written to the store",
 		Help: `How many rows (wallets, trades, closed orders) may wait to be written to the store before new orders are refused
 			with 503. Rows wait in memory, and are made again by a recovery.`,
 		at: func(c *Config) any { return &c.Limits.ProjectionLag },
 	},
 	{
-		Key: "limits.batch_bytes", Default: "262144", Min: 4096, Max: 16 << 20,
+		Key: "limits.batch_bytes", Default: "262144", min: 4096, max: 16 << 20,
 		Brief: "length of one write to the journal, in bytes",
 		Help: `The journal writes what has come in while the last write was on its way as one batch, of about this many bytes. A
 			single longer command makes a batch of its own. More gives throughput on a slow disk; less gives an even latency.`,
@@ -652,14 +652,14 @@ var Options = []Option{
 	},
 
 	{
-		Key: "stream.connections", Default: "20000", Min: 1, Max: 1_000_000,
+		Key: "stream.connections", Default: "20000", min: 1, max: 1_000_000,
 		Brief: "subscribers at once",
 		Help: `How many clients the event stream serves at once. Beyond it a handshake is refused. Each takes a file descriptor, about 16 KB,
 			and, if it is slow, up to stream.queue_bytes. They count towards limits.connections too.`,
 		at: func(c *Config) any { return &c.Stream.Connections },
 	},
 	{
-		Key: "stream.connections_per_address", Default: "1000", Min: 1, Max: 1_000_000,
+		Key: "stream.connections_per_address", Default: "1000", min: 1, max: 1_000_000,
 		Brief: "subscribers of one client address at once",
 		Help: `How many of them one client address may have, an IPv6 address by its /56 network. Behind a proxy this needs
 			trusted_proxies. Handshakes count towards limits.public_rate. Websockets that come without a proxy are
@@ -667,7 +667,7 @@ var Options = []Option{
 		at: func(c *Config) any { return &c.Stream.ConnectionsPerAddress },
 	},
 	{
-		Key: "stream.messages_per_second", Default: "100", Min: 1, Max: 1_000_000,
+		Key: "stream.messages_per_second", Default: "100", min: 1, max: 1_000_000,
 		Brief: "messages a second of one subscriber",
 		Help: `How many packets a subscriber may send a second in the long run, and five times as many at once; each 4 KiB count as
 			one more, limits.body_bytes as half of those at most, and so does what a packet asks for: a name that stands for all pairs counts for
@@ -675,7 +675,7 @@ var Options = []Option{
 		at: func(c *Config) any { return &c.Stream.MessagesPerSecond },
 	},
 	{
-		Key: "stream.queue_bytes", Default: "1048576", Min: 4096, Max: 1 << 30,
+		Key: "stream.queue_bytes", Default: "1048576", min: 4096, max: 1 << 30,
 		Brief: "what may wait for one subscriber, in bytes",
 		Help: `How much may wait for a subscriber that does not keep up. Of ticker and orderbook.20 only the newest waits anyway. Of diff
 			a whole book takes the place of what does not fit. Of trades and book_ nothing is ever left out: who has more than this
@@ -683,34 +683,34 @@ var Options = []Option{
 		at: func(c *Config) any { return &c.Stream.QueueBytes },
 	},
 	{
-		Key: "stream.stall_ms", Default: "10000", Min: 100, Max: 600_000,
+		Key: "stream.stall_ms", Default: "10000", min: 100, max: 600_000,
 		Brief: "how long a subscriber may take nothing, in ms",
 		Help:  `A subscriber for whom something waits, and who takes none of it for so long, is disconnected. In milliseconds.`,
 		at:    func(c *Config) any { return &c.Stream.StallMs },
 	},
 	{
-		Key: "stream.interval_ms", Default: "100", Min: 1, Max: 60_000,
+		Key: "stream.interval_ms", Default: "100", min: 1, max: 60_000,
 		Brief: "least time between two states of a pair, in ms",
 		Help: `How often ticker and orderbook.20 tell of one pair at most, in milliseconds. diff, trades and book_ tell of everything, as
 			soon as it is durable.`,
 		at: func(c *Config) any { return &c.Stream.IntervalMs },
 	},
 	{
-		Key: "stream.ping_interval_ms", Default: "25000", Min: 100, Max: 600_000,
+		Key: "stream.ping_interval_ms", Default: "25000", min: 100, max: 600_000,
 		Brief: "how often subscribers are pinged, in ms",
 		Help: `How often the server asks a subscriber whether it is still there, in milliseconds. Proxies in between must allow
 			connections that are silent for as long.`,
 		at: func(c *Config) any { return &c.Stream.PingIntervalMs },
 	},
 	{
-		Key: "stream.ping_timeout_ms", Default: "20000", Min: 100, Max: 600_000,
+		Key: "stream.ping_timeout_ms", Default: "20000", min: 100, max: 600_000,
 		Brief: "how long the answer to a ping may take, in ms",
 		Help:  `After that a subscriber is taken for gone. In milliseconds.`,
 		at:    func(c *Config) any { return &c.Stream.PingTimeoutMs },
 	},
 
 	{
-		Key: "timing.request_timeout_ms", Default: "5000", Min: 10, Max: 600_000,
+		Key: "timing.request_timeout_ms", Default: "5000", min: 10, max: 600_000,
 		Brief: "how long a request waits for its outcome, in ms",
 		Help: `How long the answer to a command waits for the command to be durable, in milliseconds. After it the answer is 503
 			"outcome unknown": the command is still under way and may well succeed, so the client must ask. It should be
@@ -718,7 +718,7 @@ var Options = []Option{
 		at: func(c *Config) any { return &c.Timing.RequestTimeoutMs },
 	},
 	{
-		Key: "timing.stall_ms", Default: "250", Min: 10, Max: 60_000,
+		Key: "timing.stall_ms", Default: "250", min: 10, max: 60_000,
 		Brief: "silence of the store after which commands are refused, in ms",
 		Help: `How long the store may leave a write unanswered before new commands are refused with 503, in milliseconds. They are
 			taken again with its first answer. Less keeps fewer clients waiting for an unknown outcome, but refuses during every
@@ -726,14 +726,14 @@ var Options = []Option{
 		at: func(c *Config) any { return &c.Timing.StallMs },
 	},
 	{
-		Key: "timing.stall_max_ms", Default: "60000", Min: 100, Max: 3_600_000,
+		Key: "timing.stall_max_ms", Default: "60000", min: 100, max: 3_600_000,
 		Brief: "silence of the store after which the exchange exits, in ms",
 		Help: `How long the store may leave a write unanswered before the exchange answers "outcome unknown" to everyone who waits
 			and exits with code 75, in milliseconds. A restart finds out what was written.`,
 		at: func(c *Config) any { return &c.Timing.StallMaxMs },
 	},
 	{
-		Key: "timing.stop_max_ms", Default: "30000", Min: 100, Max: 600_000,
+		Key: "timing.stop_max_ms", Default: "30000", min: 100, max: 600_000,
 		Brief: "how long an orderly stop may take, in ms",
 		Help: `How long an orderly stop (SIGTERM, SIGINT) may take, in milliseconds: what is in flight is finished, everything is
 			written, a snapshot is made. After it the exchange exits without the snapshot and with a code that is not 0. Nothing
@@ -741,14 +741,14 @@ var Options = []Option{
 		at: func(c *Config) any { return &c.Timing.StopMaxMs },
 	},
 	{
-		Key: "timing.owner_check_ms", Default: "500", Min: 10, Max: 60_000,
+		Key: "timing.owner_check_ms", Default: "500", min: 10, max: 60_000,
 		Brief: "how often an exchange shows the store that it lives, in ms",
 		Help: `How often an exchange asks the store whether it still owns it, which leaves a sign of life there, and how often a
 			standby looks for one, in milliseconds. At most half of timing.owner_stale_ms.`,
 		at: func(c *Config) any { return &c.Timing.OwnerCheckMs },
 	},
 	{
-		Key: "timing.owner_stale_ms", Default: "2000", Min: 20, Max: 600_000,
+		Key: "timing.owner_stale_ms", Default: "2000", min: 20, max: 600_000,
 		Brief: "age of the last such check after which private reads are refused, in ms",
 		Help: `How old the last proof that this exchange owns its store may be, in milliseconds. Beyond it private reads and
 			/readyz answer 503, since another exchange may have taken over and know more. Public reads go on.
@@ -756,42 +756,42 @@ var Options = []Option{
 		at: func(c *Config) any { return &c.Timing.OwnerStaleMs },
 	},
 	{
-		Key: "timing.projection_ms", Default: "200", Min: 1, Max: 60_000,
+		Key: "timing.projection_ms", Default: "200", min: 1, max: 60_000,
 		Brief: "how often rows are written to the store, in ms",
 		Help: `How often wallets and history are written to the store behind the journal, in milliseconds, if there are any.
 			Less keeps fewer rows in memory; more writes a busy wallet less often.`,
 		at: func(c *Config) any { return &c.Timing.ProjectionMs },
 	},
 	{
-		Key: "timing.code_valid_ms", Default: "3600000", Min: 1000, Max: 604_800_000,
+		Key: "timing.code_valid_ms", Default: "3600000", min: 1000, max: 604_800_000,
 		Brief: "how long the code of a withdraw is valid, in ms",
 		Help: `How long the code that is mailed for a withdraw is valid, in milliseconds. Whoever confirms with a later one is told so, and
 			gets a new one by mail.`,
 		at: func(c *Config) any { return &c.Timing.CodeValidMs },
 	},
 	{
-		Key: "timing.snapshot_min_ms", Default: "60000", Min: 0, Max: 86_400_000,
+		Key: "timing.snapshot_min_ms", Default: "60000", min: 0, max: 86_400_000,
 		Brief: "least time between two snapshots, in ms",
 		Help: `The least time between two snapshots, in milliseconds; a tenth of it when snapshot.max_records is reached, so that a
 			store that fails is not asked again at once. 0: only the number of records counts.`,
 		at: func(c *Config) any { return &c.Timing.SnapshotMinMs },
 	},
 	{
-		Key: "timing.idle_timeout_ms", Default: "60000", Min: 100, Max: 3_600_000,
+		Key: "timing.idle_timeout_ms", Default: "60000", min: 100, max: 3_600_000,
 		Brief: "how long a connection may be idle, in ms",
 		Help: `How long a connection may stay open without a request, in milliseconds. Less frees descriptors sooner, more saves
 			clients new connections. A proxy in front must give up idle connections sooner than this.`,
 		at: func(c *Config) any { return &c.Timing.IdleTimeoutMs },
 	},
 	{
-		Key: "timing.read_timeout_ms", Default: "10000", Min: 100, Max: 600_000,
+		Key: "timing.read_timeout_ms", Default: "10000", min: 100, max: 600_000,
 		Brief: "how long a request may take to arrive, in ms",
 		Help: `How long a request may take from its first byte to its last, in milliseconds. It bounds what a client that sends
 			very slowly can hold on to.`,
 		at: func(c *Config) any { return &c.Timing.ReadTimeoutMs },
 	},
 	{
-		Key: "timing.write_timeout_ms", Default: "10000", Min: 100, Max: 600_000,
+		Key: "timing.write_timeout_ms", Default: "10000", min: 100, max: 600_000,
 		Brief: "how long an answer may take to be taken, in ms",
 		Help: `How long a client may take to receive an answer, in milliseconds. It bounds what a client that reads very slowly can
 			hold on to.`,
@@ -799,7 +799,7 @@ var Options = []Option{
 	},
 
 	{
-		Key: "snapshot.min_records", Default: "100000", Min: 1, Max: 100_000_000,
+		Key: "snapshot.min_records", Default: "100000", min: 1, max: 100_000_000,
 		Brief: "least number of records between two snapshots",
 		Help: `A snapshot of the state is made when at least this many records came since the last and timing.snapshot_min_ms has
 			passed. The journal before the older of the two kept ones is dropped. More snapshots cost writes, fewer make a start after
@@ -807,7 +807,7 @@ var Options = []Option{
 		at: func(c *Config) any { return &c.Snapshot.MinRecords },
 	},
 	{
-		Key: "snapshot.max_records", Default: "1000000", Min: 1, Max: 100_000_000,
+		Key: "snapshot.max_records", Default: "1000000", min: 1, max: 100_000_000,
 		Brief: "number of records after which a snapshot is made sooner",
 		Help: `After this many records a snapshot is made as soon as a tenth of timing.snapshot_min_ms has passed since the last. It
 			bounds how much a start after a crash must read: this, and what comes in that tenth. Must not be below
@@ -825,13 +825,13 @@ var Options = []Option{
 		at: func(c *Config) any { return &c.Mail.Host },
 	},
 	{
-		Key: "mail.port", Default: "0", Min: 0, Max: 65_535,
+		Key: "mail.port", Default: "0", min: 0, max: 65_535,
 		Brief: "port of the SMTP server",
 		Help:  `The port of mail.host. 0: the usual one for mail.tls, which is 587 for required, 465 for implicit and 25 for none.`,
 		at:    func(c *Config) any { return &c.Mail.Port },
 	},
 	{
-		Key: "mail.tls", Default: "required", Choices: []string{"required", "implicit", "none"},
+		Key: "mail.tls", Default: "required", choices: []string{"required", "implicit", "none"},
 		Brief: "how the connection to the SMTP server is encrypted",
 		Help: `How the connection to mail.host is encrypted. required: it begins in clear text and changes to TLS (STARTTLS) before
 			anything is said; a server that cannot is not used. implicit: TLS from the first byte. none: no encryption, so everyone on
@@ -861,7 +861,7 @@ var Options = []Option{
 		at: func(c *Config) any { return &c.Mail.From },
 	},
 	{
-		Key: "mail.timeout_ms", Default: "30000", Min: 100, Max: 600_000,
+		Key: "mail.timeout_ms", Default: "30000", min: 100, max: 600_000,
 		Brief: "how long sending one mail may take, in ms",
 		Help: `How long sending one mail may take in all, in milliseconds. After it the mail counts as not sent and is tried again
 			later. Some servers let strangers wait for many seconds on purpose; less than that never gets a mail through.`,

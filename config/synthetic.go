@@ -19,8 +19,8 @@ func syntheticCode(i int) string { return fmt.Sprintf("SYN%04d", i) }
 // addSynthetic adds the pairs that synthetic_pairs asks for, and their currencies, behind those
 // that are configured. What is configured under such a name stays as it is.
 func (c *Config) addSynthetic() {
-	if c.SyntheticPairs < 1 || c.SyntheticPairs > maxSynthetic {
-		return // Validate says so
+	if c.syntheticPairs < 1 || c.syntheticPairs > maxSynthetic {
+		return // validate says so
 	}
 	currencies, pairs := map[string]bool{}, map[string]bool{}
 	for _, x := range c.Currencies {
@@ -36,7 +36,7 @@ func (c *Config) addSynthetic() {
 		}
 	}
 	add(syntheticQuote)
-	for i := range c.SyntheticPairs {
+	for i := range c.syntheticPairs {
 		base := syntheticCode(i + 1)
 		add(base)
 		if name := base + "_" + syntheticQuote; !pairs[name] {

@@ -17,9 +17,9 @@ import (
 	"exchange/core/money"
 )
 
-// Validate is nil, or Problems with everything that is wrong. Each sentence names the key, its
+// validate is nil, or problemList with everything that is wrong. Each sentence names the key, its
 // value, where that came from, and what to do.
-func (c *Config) Validate() error {
+func (c *Config) validate() error {
 	v := validator{c: c}
 	v.ranges()
 	v.addresses()
@@ -44,7 +44,7 @@ func (c *Config) Validate() error {
 
 type validator struct {
 	c        *Config
-	problems Problems
+	problems problemList
 }
 
 // problem says what is wrong with an option's value, and what to do.
@@ -65,12 +65,12 @@ func (v *validator) ranges() {
 		}
 		switch at := o.at(v.c).(type) {
 		case *int:
-			if *at < o.Min || *at > o.Max {
-				v.problem(o.Key, thousands(*at), "write a whole number %s", o.Range())
+			if *at < o.min || *at > o.max {
+				v.problem(o.Key, thousands(*at), "write a whole number %s", o.valueRange())
 			}
 		case *string:
-			if len(o.Choices) > 0 && !slices.Contains(o.Choices, *at) {
-				v.problem(o.Key, strconv.Quote(*at), "write %s", o.Range())
+			if len(o.choices) > 0 && !slices.Contains(o.choices, *at) {
+				v.problem(o.Key, strconv.Quote(*at), "write %s", o.valueRange())
 			}
 		}
 	}
@@ -100,7 +100,7 @@ func (v *validator) atMostHalf(key string, value int, other string, whole int) {
 
 func (v *validator) inRange(key string, value int) bool {
 	o := optionByKey[key]
-	return o.Min <= value && value <= o.Max
+	return o.min <= value && value <= o.max
 }
 
 func (v *validator) addresses() {
@@ -219,7 +219,7 @@ func (v *validator) store() {
 		if v.c.PebbleFolder() == "" {
 			bad("name a folder behind %q, such as pebble:./data", pebblePrefix)
 		}
-	case v.c.Redis():
+	case v.c.isRedis():
 		v.redis(bad)
 	default:
 		bad(
@@ -380,7 +380,7 @@ func (v *validator) market() {
 
 func (v *validator) isDemoMarket() bool {
 	demo := Config{Currencies: demoCurrencies(), Pairs: demoPairs(),
-		SyntheticPairs: v.c.SyntheticPairs}
+		syntheticPairs: v.c.syntheticPairs}
 	demo.addSynthetic()
 	return slices.Equal(v.c.Currencies, demo.Currencies) && slices.Equal(v.c.Pairs, demo.Pairs)
 }
@@ -403,7 +403,7 @@ func (v *validator) currency(x Currency, known map[string]bool) {
 
 // addressPattern checks the pattern of a currency's addresses.
 func (v *validator) addressPattern(x Currency) {
-	p := x.AddressPattern
+	p := x.addressPattern
 	if p == "" {
 		return
 	}

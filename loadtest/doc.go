@@ -1,17 +1,23 @@
 // Package loadtest drives a server of the exchange's API over HTTP and sockets, as many clients at
 // once, and verifies while it loads: every order that was acknowledged is accounted for at the end.
 //
-//	run.go        the course of a test: prepare, load, verify, report
-//	options.go    what it can be told
-//	model.go      what is sent: pair, side, price and amount, from a seed
-//	accounts.go   the accounts and what each knows of its own orders; prepare.go makes and funds them
-//	sender*.go    what the connections of one generator send, and what becomes of their answers;
-//	              generator/ has the loop over their sockets
-//	stats.go      histograms, errors by kind, and what every second was like
-//	ramp.go       the search for the highest rate that holds a bound
-//	subscriber.go sockets of the event stream, and local books
-//	verify*.go    what was acknowledged against what the server says afterwards
-//	report*.go    the result as text, JSON, and one page
+//	run.go           the course of a test: prepare, load, verify, report
+//	options.go       its options
+//	market.go, model.go  the pairs, and the orders that a model chooses from a seed
+//	accounts.go      the accounts and what each knows of its own orders
+//	prepare.go       makes and funds the accounts; rest.go asks the server outside of the load
+//	sender.go, sender_answers.go  requests of one generator's connections, and their answers
+//	request.go, signer.go, scan.go, amounts.go  requests, signatures, JSON, amounts
+//	stats.go         histograms, errors by kind, and the course of every second
+//	ramp.go          the search for the highest rate that holds a bound
+//	subscriber.go, book.go  sockets of the event stream, and local books
+//	verify.go, verify_account.go, verify_lists.go, verify_stream.go
+//	                 acknowledged outcomes against the server's state afterwards
+//	progress.go      a line on the terminal while a test runs
+//	report.go, report_text.go, report_html.go, plot.go  the result: JSON, text, a page with plots
+//	process_unix.go, process_other.go  the CPU time of the program
+//
+// The package generator has the loop over the sockets.
 //
 // # Latency
 //

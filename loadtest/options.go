@@ -49,7 +49,7 @@ type Options struct {
 type Key struct{ Key, Secret string }
 
 // A Mix is how many of 100 requests are of which kind.
-type Mix struct{ Place, Cancel, Read int }
+type Mix struct{ Place, Cancel, Read int } //tidy:keep callers may set every share
 
 // Usage is an error of the options, not of the test.
 type Usage struct{ error }

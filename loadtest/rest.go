@@ -61,14 +61,6 @@ func (e *statusError) Error() string {
 	return fmt.Sprintf("%s %s was answered with %d %.300s", e.method, e.path, e.status, e.body)
 }
 
-// unreachable is an error of the connection.
-type unreachable struct{ error }
-
-func (e unreachable) Unwrap() error { return e.error }
-
-// Unreachable reports whether a test ended because the server could not be asked.
-func Unreachable(err error) bool { var u unreachable; return errors.As(err, &u) }
-
 // do sends a request until it is answered. fill makes it anew for each try.
 func (r *rest) do(ctx context.Context, client *fasthttp.HostClient, fill func(*fasthttp.Request),
 	repeat bool, read func(*fasthttp.Response) error) error {
@@ -89,8 +81,7 @@ func (r *rest) do(ctx context.Context, client *fasthttp.HostClient, fill func(*f
 		wait := time.Duration(0)
 		switch status := resp.StatusCode(); {
 		case err != nil:
-			err = unreachable{fmt.Errorf("%s at %s was not answered: %w", req.URI().Path(),
-				client.Addr, err)}
+			err = fmt.Errorf("%s at %s was not answered: %w", req.URI().Path(), client.Addr, err)
 			if repeat {
 				wait = 200 * time.Millisecond
 			}

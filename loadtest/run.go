@@ -128,7 +128,7 @@ func (t *test) makeSenders() error {
 			return err
 		}
 		if err := l.generator.Connect(); err != nil {
-			return unreachable{fmt.Errorf("connecting to %s: %w", o.Address, err)}
+			return fmt.Errorf("connecting to %s: %w", o.Address, err)
 		}
 	}
 	return nil

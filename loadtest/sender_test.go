@@ -102,50 +102,56 @@ func TestWhatCouldNotBeSentCounts(t *testing.T) {
 	}
 }
 
+// A strictServer checks signatures and nonces, and answers in many ways.
+type strictServer struct {
+	keyed  *sign.Keyed
+	mu     sync.Mutex // of what follows
+	nonces map[string]uint64
+	bad    []string
+	id     uint64
+}
+
+func (s *strictServer) handle(ctx *fasthttp.RequestCtx) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	key, signature, nonce := string(ctx.Request.Header.Peek("X-KEY")),
+		string(ctx.Request.Header.Peek("X-SIGN")), number(ctx.Request.Header.Peek("X-NONCE"))
+	if nonce <= s.nonces[key] {
+		s.bad = append(s.bad, fmt.Sprintf("nonce %d of %s after %d", nonce, key, s.nonces[key]))
+	}
+	s.nonces[key] = nonce
+	want := string(s.keyed.Sign(nil, append([]byte(key), ctx.PostBody()...)))
+	if signature != want {
+		s.bad = append(s.bad, fmt.Sprintf("%s %s is signed %s", ctx.Path(), ctx.PostBody(),
+			signature))
+	}
+	s.id++
+	switch string(ctx.Path()) {
+	case "/api/v1/order/":
+		switch {
+		case s.id%10 == 0:
+			ctx.SetStatusCode(400)
+			ctx.SetBodyString(`{"date":1570599531.481437,"error":"Out of balance -9.99243661 BTC"}`)
+		case s.id%11 == 0:
+			ctx.SetStatusCode(503)
+			ctx.SetBodyString(`{"detail":"Outcome unknown.","code":"outcome_unknown"}`)
+		default:
+			ctx.SetStatusCode(201)
+			fmt.Fprintf(ctx, placedAnswer, s.id)
+		}
+	case "/api/v1/order-cancel/":
+		if s.id%2 == 0 {
+			ctx.SetStatusCode(400)
+			ctx.SetBodyString(`{"order":["Order already done"]}`)
+		} else {
+			ctx.SetBody(ctx.PostBody())
+		}
+	}
+}
+
 func TestRequestsAreSignedAndTheirAnswersKept(t *testing.T) {
-	keyed := sign.New([]byte("secret"))
-	var mu sync.Mutex
-	nonces := map[string]uint64{}
-	var bad []string
-	var id uint64
-	address := serve(t, func(ctx *fasthttp.RequestCtx) {
-		mu.Lock()
-		defer mu.Unlock()
-		key, signature, nonce := string(ctx.Request.Header.Peek("X-KEY")),
-			string(ctx.Request.Header.Peek("X-SIGN")), number(ctx.Request.Header.Peek("X-NONCE"))
-		if nonce <= nonces[key] {
-			bad = append(bad, fmt.Sprintf("nonce %d of %s after %d", nonce, key, nonces[key]))
-		}
-		nonces[key] = nonce
-		if want := string(keyed.Sign(nil, append([]byte(key), ctx.PostBody()...))); signature !=
-			want {
-			bad = append(bad, fmt.Sprintf("%s %s is signed %s", ctx.Path(), ctx.PostBody(),
-				signature))
-		}
-		id++
-		switch string(ctx.Path()) {
-		case "/api/v1/order/":
-			switch {
-			case id%10 == 0:
-				ctx.SetStatusCode(400)
-				ctx.SetBodyString(
-					`{"date":1570599531.481437,"error":"Out of balance -9.99243661 BTC"}`)
-			case id%11 == 0:
-				ctx.SetStatusCode(503)
-				ctx.SetBodyString(`{"detail":"Outcome unknown.","code":"outcome_unknown"}`)
-			default:
-				ctx.SetStatusCode(201)
-				fmt.Fprintf(ctx, placedAnswer, id)
-			}
-		case "/api/v1/order-cancel/":
-			if id%2 == 0 {
-				ctx.SetStatusCode(400)
-				ctx.SetBodyString(`{"order":["Order already done"]}`)
-			} else {
-				ctx.SetBody(ctx.PostBody())
-			}
-		}
-	})
+	server := &strictServer{keyed: sign.New([]byte("secret")), nonces: map[string]uint64{}}
+	address := serve(t, server.handle)
 	o := good()
 	o.Address, o.Connections, o.Accounts, o.Mix = address, 3, 7, Mix{Place: 60, Cancel: 40}
 	x, l := newSender(t, &o, false)
@@ -163,7 +169,7 @@ func TestRequestsAreSignedAndTheirAnswersKept(t *testing.T) {
 	if err := l.run(generator.Phase{Length: time.Minute}); err != nil {
 		t.Fatal(err)
 	}
-	for _, text := range bad {
+	for _, text := range server.bad {
 		t.Error(text)
 	}
 	var orders, unknowns, refusals, trades, cancels, late uint64

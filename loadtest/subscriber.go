@@ -106,7 +106,7 @@ func (s *subscriber) connect(ctx context.Context, address string) error {
 					"the handshake was answered with %s (limits are stream.connections and "+
 						"stream.connections_per_address)", resp.Status)
 			}
-			return unreachable{err}
+			return err
 		}
 		s.mu.Lock()
 		s.conn = conn
@@ -115,7 +115,7 @@ func (s *subscriber) connect(ctx context.Context, address string) error {
 		}
 		s.mu.Unlock()
 		if err := s.say("40"); err != nil {
-			return unreachable{err}
+			return err
 		}
 		if s.channel == "book" {
 			return nil

@@ -8,11 +8,18 @@
 // when its last answer was lost: so a message can arrive twice, with one Message-ID, by which mail
 // programs recognise the repeat. After ErrNever trying again is useless.
 //
-//	s, err := mail.NewSMTP(mail.Options{Host: "smtp.example.org", From: "exchange@example.org", Timeout: time.Minute})
+//	s, err := mail.NewSMTP(mail.Options{
+//		Host: "smtp.example.org", From: "exchange@example.org", Timeout: time.Minute})
 //	subject, text := mail.Withdraw{...}.Code("7K2M-9QXD-04TB", 30*time.Minute)
-//	err = s.Send(ctx, mail.Message{ID: "7", To: "alice@example.org", Subject: subject, Text: text})
+//	err = s.Send(ctx, mail.Message{
+//		ID: "7", To: "alice@example.org", Subject: subject, Text: text})
 //
 // Everything is bounded: the lengths of a message's parts, the time of a Send, and what a server
 // may say in it. Nothing in a message can become a header: see Message. A password is shown
 // nowhere, whatever a server answers.
+//
+//	texts.go    the words of a mail about a withdrawal
+//	message.go  one message, its bounds, and its form on the wire
+//	smtp.go     messages to a server
+//	files.go    messages as files
 package mail

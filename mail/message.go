@@ -15,10 +15,10 @@ import (
 
 // Bounds of a message, in bytes.
 const (
-	MaxID      = 80
-	MaxAddress = 254 // RFC 5321 with RFC 3696's erratum 1690
-	MaxSubject = 200
-	MaxText    = 16 << 10
+	maxID      = 80
+	maxAddress = 254 // RFC 5321 with RFC 3696's erratum 1690
+	maxSubject = 200
+	maxText    = 16 << 10
 )
 
 // ErrNever is wrapped by the errors of a Send after which trying again is useless: the message can
@@ -32,15 +32,15 @@ var ErrNever = errors.New("it can never be sent")
 // ErrNever.
 type Message struct {
 	// ID is different for each message and the same each time one is sent again: the Message-ID is
-	// made of it and the sender's domain. It has 1 to MaxID of a-z and 0-9, with single '.' and '-'
+	// made of it and the sender's domain. It has 1 to maxID of a-z and 0-9, with single '.' and '-'
 	// between them.
 	ID string
-	// To is a bare address, at most MaxAddress bytes.
+	// To is a bare address, at most maxAddress bytes.
 	To string
-	// Subject is one line of 1 to MaxSubject bytes of printable UTF-8. Blanks are single and not at
+	// Subject is one line of 1 to maxSubject bytes of printable UTF-8. Blanks are single and not at
 	// the ends, for others do not survive the folding of a long header.
 	Subject string
-	// Text is plain UTF-8 text of at most MaxText bytes; lines end with "\n".
+	// Text is plain UTF-8 text of at most maxText bytes; lines end with "\n".
 	Text string
 }
 
@@ -69,15 +69,15 @@ func (m Message) check() error {
 		return fmt.Errorf("the recipient %w", err)
 	}
 	switch {
-	case len(m.ID) > MaxID || !idForm.MatchString(m.ID):
+	case len(m.ID) > maxID || !idForm.MatchString(m.ID):
 		return fmt.Errorf(
-			"the id is not 1 to %d of a-z and 0-9 with single '.' and '-' between them", MaxID)
-	case m.Subject == "" || m.Subject != line(m.Subject, MaxSubject):
+			"the id is not 1 to %d of a-z and 0-9 with single '.' and '-' between them", maxID)
+	case m.Subject == "" || m.Subject != line(m.Subject, maxSubject):
 		return fmt.Errorf(
 			"the subject %.80q is not one line of 1 to %d bytes of printable text with single "+
-				"blanks", m.Subject, MaxSubject)
-	case len(m.Text) > MaxText:
-		return fmt.Errorf("the text has %d bytes, more than %d", len(m.Text), MaxText)
+				"blanks", m.Subject, maxSubject)
+	case len(m.Text) > maxText:
+		return fmt.Errorf("the text has %d bytes, more than %d", len(m.Text), maxText)
 	case !utf8.ValidString(m.Text) || strings.ContainsFunc(m.Text, controlInText):
 		// it may hold a code: never shown
 		return fmt.Errorf("the text has control characters or is not UTF-8")
@@ -92,7 +92,7 @@ func controlInText(r rune) bool { return unicode.IsControl(r) && r != '\n' && r 
 // checkAddress takes bare addresses in the simple form only: no name, no comment, no quotes.
 func checkAddress(s string) error {
 	a, err := netmail.ParseAddress(s)
-	if err != nil || a.Address != s || len(s) > MaxAddress || strings.ContainsAny(s, "<>") ||
+	if err != nil || a.Address != s || len(s) > maxAddress || strings.ContainsAny(s, "<>") ||
 		strings.ContainsFunc(s, func(r rune) bool {
 			return unicode.IsControl(r) || unicode.IsSpace(r)
 		}) {
@@ -105,7 +105,7 @@ func checkAddress(s string) error {
 func parseFrom(s string) (*netmail.Address, error) {
 	a, err := netmail.ParseAddress(s)
 	if err != nil || !ascii(a.Address) || checkAddress(a.Address) != nil ||
-		len(a.Name) > MaxSubject || strings.ContainsFunc(a.Name, unicode.IsControl) {
+		len(a.Name) > maxSubject || strings.ContainsFunc(a.Name, unicode.IsControl) {
 		return nil,
 			fmt.Errorf(
 				`the sender %.80q is not an e-mail address in ASCII, such as exchange@example.org or "Example Exchange <exchange@example.org>"`,

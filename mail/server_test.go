@@ -71,11 +71,11 @@ func (s *server) start(t *testing.T, mode string, cert *certificate,
 	g := gosmtp.NewServer(s)
 	g.Domain = "localhost"
 	g.ErrorLog = log.New(io.Discard, "", 0) // broken handshakes are part of the tests
-	g.AllowInsecureAuth = mode == TLSNone
-	if mode != TLSNone {
+	g.AllowInsecureAuth = mode == tlsNone
+	if mode != tlsNone {
 		g.TLSConfig = &tls.Config{Certificates: []tls.Certificate{cert.pair}}
 	}
-	if mode == TLSImplicit {
+	if mode == tlsImplicit {
 		l = tls.NewListener(l, g.TLSConfig)
 	}
 	if tune != nil {
@@ -243,7 +243,7 @@ func script(t *testing.T, at string, do func(net.Conn)) Options {
 		<-done
 	})
 	a := l.Addr().(*net.TCPAddr)
-	return Options{Host: a.IP.String(), Port: a.Port, TLS: TLSNone, From: "exchange@example.org",
+	return Options{Host: a.IP.String(), Port: a.Port, TLS: tlsNone, From: "exchange@example.org",
 		Timeout: time.Minute}
 }
 

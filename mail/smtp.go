@@ -24,19 +24,19 @@ import (
 
 // How a connection is encrypted: Options.TLS.
 const (
-	TLSRequired = "required" // STARTTLS, before anything is said; no mail without it
-	TLSImplicit = "implicit" // from the first byte
-	TLSNone     = "none"     // never; a password is then sent to a server on this machine only
+	tlsRequired = "required" // STARTTLS, before anything is said; no mail without it
+	tlsImplicit = "implicit" // from the first byte
+	tlsNone     = "none"     // never; a password is then sent to a server on this machine only
 )
 
 // usualPort is the port of Options.Port 0.
-var usualPort = map[string]int{TLSRequired: 587, TLSImplicit: 465, TLSNone: 25}
+var usualPort = map[string]int{tlsRequired: 587, tlsImplicit: 465, tlsNone: 25}
 
 // Options say which server takes the mails and who sends them. Printed, they show no password.
 type Options struct {
 	Host string // name or IP address, which the server's certificate must be for
-	Port int    // 0: 587, with TLSImplicit 465, with TLSNone 25
-	TLS  string // TLSRequired, which is "" too, TLSImplicit or TLSNone
+	Port int    // 0: 587, with tlsImplicit 465, with tlsNone 25
+	TLS  string // tlsRequired, which is "" too, tlsImplicit or tlsNone
 
 	Username string // empty: no authentication
 	Password string `json:"-"`
@@ -81,7 +81,7 @@ type login struct{ username, password string }
 // is away must not keep the exchange from starting.
 func NewSMTP(o Options) (*SMTP, error) {
 	if o.TLS == "" {
-		o.TLS = TLSRequired
+		o.TLS = tlsRequired
 	}
 	if o.Port == 0 {
 		o.Port = usualPort[o.TLS]
@@ -96,8 +96,8 @@ func NewSMTP(o Options) (*SMTP, error) {
 	}):
 		return nil, fmt.Errorf("mail: %q is not the name of a server", o.Host)
 	case usualPort[o.TLS] == 0:
-		return nil, fmt.Errorf("mail: tls is %q, not %s, %s or %s", o.TLS, TLSRequired, TLSImplicit,
-			TLSNone)
+		return nil, fmt.Errorf("mail: tls is %q, not %s, %s or %s", o.TLS, tlsRequired, tlsImplicit,
+			tlsNone)
 	case o.Port < 1 || o.Port > 65535:
 		return nil, fmt.Errorf("mail: there is no port %d", o.Port)
 	case o.Timeout <= 0:
@@ -106,7 +106,7 @@ func NewSMTP(o Options) (*SMTP, error) {
 		return nil, errors.New("mail: user name and password go together, and one is missing")
 	case strings.ContainsFunc(o.Username+o.Password, unicode.IsControl):
 		return nil, errors.New("mail: user name or password has control characters")
-	case o.Username != "" && o.TLS == TLSNone && !onThisMachine(o.Host):
+	case o.Username != "" && o.TLS == tlsNone && !onThisMachine(o.Host):
 		return nil,
 			fmt.Errorf("mail: without TLS a password is not sent to %s, which is not this machine",
 				o.Host)
@@ -198,7 +198,7 @@ const farewell = 2 * time.Second
 
 // open brings a new connection to where a mail can be given.
 func (s *SMTP) open(ctx context.Context, conn net.Conn) (c *smtp.Client, step string, err error) {
-	if s.tls == TLSImplicit {
+	if s.tls == tlsImplicit {
 		encrypted := tls.Client(conn, s.config)
 		if err := encrypted.HandshakeContext(ctx); err != nil {
 			return nil, "TLS", err
@@ -211,7 +211,7 @@ func (s *SMTP) open(ctx context.Context, conn net.Conn) (c *smtp.Client, step st
 	if err := c.Hello(literal(conn.LocalAddr())); err != nil {
 		return nil, "EHLO", err
 	}
-	if s.tls == TLSRequired {
+	if s.tls == tlsRequired {
 		if ok, _ := c.Extension("STARTTLS"); !ok {
 			return nil, "STARTTLS", errors.New(
 				"the server does not offer it, and nothing is sent without TLS")
@@ -232,7 +232,7 @@ func (s *SMTP) open(ctx context.Context, conn net.Conn) (c *smtp.Client, step st
 func (s *SMTP) authenticate(c *smtp.Client) error {
 	_, offered := c.Extension("AUTH")
 	mechanisms := strings.Fields(strings.ToUpper(offered))
-	local := s.tls == TLSNone // NewSMTP has made sure of it
+	local := s.tls == tlsNone // NewSMTP has made sure of it
 	switch {
 	case slices.Contains(mechanisms, "PLAIN"):
 		return c.Auth(smtp.PlainAuth("", s.login.username, s.login.password, s.host, local))

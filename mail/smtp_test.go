@@ -107,17 +107,17 @@ func TestAMailArrivesWholeInEveryModeOfEncryptionAndAuthentication(t *testing.T)
 		tls        string
 		mechanisms []string
 	}{
-		{TLSNone, nil}, {TLSNone, []string{"PLAIN"}}, {TLSNone, []string{"LOGIN"}},
-		{TLSRequired, nil}, {TLSRequired, []string{"LOGIN", "PLAIN"}},
-		{TLSRequired, []string{"CRAM-MD5", "LOGIN"}},
-		{TLSImplicit, nil}, {TLSImplicit, []string{"PLAIN"}}, {TLSImplicit, []string{"LOGIN"}},
+		{tlsNone, nil}, {tlsNone, []string{"PLAIN"}}, {tlsNone, []string{"LOGIN"}},
+		{tlsRequired, nil}, {tlsRequired, []string{"LOGIN", "PLAIN"}},
+		{tlsRequired, []string{"CRAM-MD5", "LOGIN"}},
+		{tlsImplicit, nil}, {tlsImplicit, []string{"PLAIN"}}, {tlsImplicit, []string{"LOGIN"}},
 	} {
 		t.Run(fmt.Sprint(x.tls, x.mechanisms), func(t *testing.T) {
 			s := (&server{mechanisms: x.mechanisms}).start(t, x.tls, cert, nil)
 			o := s.options(x.tls)
 			o.CAFile = cert.file
 			want := delivery{from: "exchange@example.org", to: "alice@example.com",
-				encrypted: x.tls != TLSNone}
+				encrypted: x.tls != tlsNone}
 			if x.mechanisms != nil {
 				o.Username, o.Password, want.user = username, password, username
 			}
@@ -138,8 +138,8 @@ func TestAMailArrivesWholeInEveryModeOfEncryptionAndAuthentication(t *testing.T)
 }
 
 func TestTheSameMailAgainHasTheSameMessageIDAndAnotherHasAnother(t *testing.T) {
-	s := (&server{}).start(t, TLSNone, nil, nil)
-	c := newSMTP(t, s.options(TLSNone))
+	s := (&server{}).start(t, tlsNone, nil, nil)
+	c := newSMTP(t, s.options(tlsNone))
 	other := example
 	other.ID = "43"
 	for _, m := range []Message{example, example, other} {
@@ -158,8 +158,8 @@ func TestTheSameMailAgainHasTheSameMessageIDAndAnotherHasAnother(t *testing.T) {
 }
 
 func TestManyMailsAtOnceDoNotMix(t *testing.T) {
-	s := (&server{}).start(t, TLSNone, nil, nil)
-	c := newSMTP(t, s.options(TLSNone))
+	s := (&server{}).start(t, tlsNone, nil, nil)
+	c := newSMTP(t, s.options(tlsNone))
 	const n = 50
 	var wg sync.WaitGroup
 	for i := range n {
@@ -188,8 +188,8 @@ func TestManyMailsAtOnceDoNotMix(t *testing.T) {
 }
 
 func TestWhatCouldBecomeAHeaderOrACommandIsRefusedBeforeTheServerIsAsked(t *testing.T) {
-	s := (&server{}).start(t, TLSNone, nil, nil)
-	c, dir := newSMTP(t, s.options(TLSNone)), t.TempDir()
+	s := (&server{}).start(t, tlsNone, nil, nil)
+	c, dir := newSMTP(t, s.options(tlsNone)), t.TempDir()
 	files := NewFiles(dir)
 	f := func(change func(*Message), want string) {
 		t.Helper()
@@ -198,7 +198,7 @@ func TestWhatCouldBecomeAHeaderOrACommandIsRefusedBeforeTheServerIsAsked(t *test
 		for _, send := range []func(context.Context, Message) error{c.Send, files.Send} {
 			err := send(t.Context(), m)
 			if err == nil || !strings.Contains(err.Error(), want) ||
-				!strings.HasPrefix(err.Error(), `mail "42": `) || len(err.Error()) > 2*MaxSubject {
+				!strings.HasPrefix(err.Error(), `mail "42": `) || len(err.Error()) > 2*maxSubject {
 				t.Errorf("got %v, want %q", err, want)
 			}
 			if err != nil && strings.ContainsAny(err.Error(), "\r\n") {
@@ -209,14 +209,14 @@ func TestWhatCouldBecomeAHeaderOrACommandIsRefusedBeforeTheServerIsAsked(t *test
 	for _, to := range []string{"", "a", "@b", "a@", "a@b\r\nBcc: x@y", "a@b\n", "\ra@b",
 		"a@b, c@d", "A <a@b>", "<a@b>", "a@b>", "a b@c", `"a b"@c`, "a@b (c)",
 		"a@b\x00", "a@b\u0085x", "a\u00a0@b", "a@[127.0.0.1> SIZE=1]", "a@b\xff",
-		strings.Repeat("a", MaxAddress) + "@b"} {
+		strings.Repeat("a", maxAddress) + "@b"} {
 		f(func(m *Message) { m.To = to }, "is not an e-mail address")
 	}
-	for _, subject := range []string{"", strings.Repeat("a", MaxSubject+1), "a\r\nBcc: x@y", "a\nb",
+	for _, subject := range []string{"", strings.Repeat("a", maxSubject+1), "a\r\nBcc: x@y", "a\nb",
 		"a\tb", "a\xff", " a", "a ", "a  b", "a\u202eb"} {
 		f(func(m *Message) { m.Subject = subject }, "is not one line of 1 to 200 bytes")
 	}
-	f(func(m *Message) { m.Text = strings.Repeat("a", MaxText+1) },
+	f(func(m *Message) { m.Text = strings.Repeat("a", maxText+1) },
 		"the text has 16385 bytes, more than 16384")
 	f(func(m *Message) { m.Text = "a\r\n.\r\nMAIL FROM:<x@y>" }, "the text has control characters")
 	f(func(m *Message) { m.Text = "a\x00" }, "the text has control characters")
@@ -271,8 +271,8 @@ func TestAWrongPasswordIsToldAndNotShown(t *testing.T) {
 	for _, mechanism := range []string{"PLAIN", "LOGIN"} {
 		for _, authError := range []func(string) error{nil, echo} {
 			s := (&server{mechanisms: []string{mechanism}, authError: authError}).start(t,
-				TLSRequired, cert, nil)
-			o := s.options(TLSRequired)
+				tlsRequired, cert, nil)
+			o := s.options(tlsRequired)
 			o.CAFile, o.Username, o.Password = cert.file, username, "swordfish"
 			err := fails(t, t.Context(), o, "AUTH")
 			code(t, err, 535)
@@ -309,8 +309,8 @@ func TestAnAnswerThatIsNoneDoesNotShowThePasswordEither(t *testing.T) {
 func TestAServerThatKnowsNoUsableAuthenticationIsToldApart(t *testing.T) {
 	for mechanisms, want := range map[string]string{
 		"CRAM-MD5": `offers neither PLAIN nor LOGIN, only "CRAM-MD5"`, "": `only ""`} {
-		s := (&server{mechanisms: strings.Fields(mechanisms)}).start(t, TLSNone, nil, nil)
-		o := s.options(TLSNone)
+		s := (&server{mechanisms: strings.Fields(mechanisms)}).start(t, tlsNone, nil, nil)
+		o := s.options(tlsNone)
 		o.Username, o.Password = username, password
 		contains(t, fails(t, t.Context(), o, "AUTH"), want)
 	}
@@ -323,8 +323,8 @@ func TestRefusalsOfTheServerCarryItsAnswer(t *testing.T) {
 	}
 	f := func(s *server, step string, status int, text string) {
 		t.Helper()
-		s.start(t, TLSNone, nil, nil)
-		err := fails(t, t.Context(), s.options(TLSNone), step)
+		s.start(t, tlsNone, nil, nil)
+		err := fails(t, t.Context(), s.options(tlsNone), step)
 		code(t, err, status)
 		if want := step == stepRecipient && status == 550; errors.Is(err, ErrNever) != want {
 			t.Errorf("%v is for ever: %v", err, !want)
@@ -345,12 +345,12 @@ func TestRefusalsOfTheServerCarryItsAnswer(t *testing.T) {
 
 func TestNothingIsSentWithoutTLSWhereItIsRequired(t *testing.T) {
 	cert, other := newCertificate(t, "127.0.0.1"), newCertificate(t, "127.0.0.2")
-	for _, mode := range []string{TLSRequired, TLSImplicit} {
-		step := map[string]string{TLSRequired: "STARTTLS", TLSImplicit: "TLS"}[mode]
-		plain := (&server{}).start(t, TLSNone, nil, nil)
+	for _, mode := range []string{tlsRequired, tlsImplicit} {
+		step := map[string]string{tlsRequired: "STARTTLS", tlsImplicit: "TLS"}[mode]
+		plain := (&server{}).start(t, tlsNone, nil, nil)
 		err := fails(t, t.Context(), plain.options(mode), step)
-		contains(t, err, map[string]string{TLSRequired: "does not offer it",
-			TLSImplicit: "does not look like a TLS handshake"}[mode])
+		contains(t, err, map[string]string{tlsRequired: "does not offer it",
+			tlsImplicit: "does not look like a TLS handshake"}[mode])
 
 		unknown := (&server{}).start(t, mode, cert, nil)
 		contains(t, fails(t, t.Context(), unknown.options(mode), step), "certificate")
@@ -412,7 +412,7 @@ func TestAServerThatNeverAnswersTheTLSHandshakeIsLeftToo(t *testing.T) {
 		cancel()
 		_, _ = io.Copy(io.Discard, c)
 	})
-	o.TLS = TLSImplicit
+	o.TLS = tlsImplicit
 	if err := newSMTP(t, o).Send(ctx, example); !errors.Is(err, context.Canceled) {
 		t.Error(err)
 	}
@@ -429,10 +429,10 @@ func TestTheTimeoutBoundsASend(t *testing.T) {
 }
 
 func TestAnEndedContextConnectsToNobody(t *testing.T) {
-	s := (&server{}).start(t, TLSNone, nil, nil)
+	s := (&server{}).start(t, tlsNone, nil, nil)
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if err := fails(t, ctx, s.options(TLSNone), "connecting"); !errors.Is(err, context.Canceled) {
+	if err := fails(t, ctx, s.options(tlsNone), "connecting"); !errors.Is(err, context.Canceled) {
 		t.Error(err)
 	}
 }
@@ -489,14 +489,14 @@ func TestAServerThatTalksWithoutEndIsLeft(t *testing.T) {
 func TestAnAddressBeyondASCIINeedsAServerThatTakesIt(t *testing.T) {
 	m := example
 	m.To = "jürgen@bücher.example"
-	plain := (&server{}).start(t, TLSNone, nil, nil)
-	err := newSMTP(t, plain.options(TLSNone)).Send(t.Context(), m)
+	plain := (&server{}).start(t, tlsNone, nil, nil)
+	err := newSMTP(t, plain.options(tlsNone)).Send(t.Context(), m)
 	if !errors.Is(err, ErrNever) ||
 		!strings.Contains(err.Error(), "SMTPUTF8: the server takes only addresses in ASCII") {
 		t.Error(err)
 	}
-	s := (&server{}).start(t, TLSNone, nil, func(g *gosmtp.Server) { g.EnableSMTPUTF8 = true })
-	c := newSMTP(t, s.options(TLSNone))
+	s := (&server{}).start(t, tlsNone, nil, func(g *gosmtp.Server) { g.EnableSMTPUTF8 = true })
+	c := newSMTP(t, s.options(tlsNone))
 	for _, m := range []Message{m, example} {
 		if err := c.Send(t.Context(), m); err != nil {
 			t.Fatal(err)
@@ -549,11 +549,11 @@ func TestOptionsThatCannotWorkAreRefused(t *testing.T) {
 	f(func(*Options) {}, "")
 	f(login, "")
 	f(func(o *Options) { o.From = "Exchange <exchange@example.org>" }, "")
-	f(func(o *Options) { o.TLS = TLSNone }, "")
+	f(func(o *Options) { o.TLS = tlsNone }, "")
 	for _, host := range []string{"localhost", "127.0.0.2", "::1"} {
-		f(func(o *Options) { login(o); o.Host, o.TLS = host, TLSNone }, "")
+		f(func(o *Options) { login(o); o.Host, o.TLS = host, tlsNone }, "")
 	}
-	f(func(o *Options) { login(o); o.TLS = TLSNone },
+	f(func(o *Options) { login(o); o.TLS = tlsNone },
 		"without TLS a password is not sent to mail.example.org")
 	f(func(o *Options) { o.Host = "" }, "is not the name of a server")
 	f(func(o *Options) { o.Host = "a\r\nb" }, "is not the name of a server")
@@ -573,8 +573,8 @@ func TestOptionsThatCannotWorkAreRefused(t *testing.T) {
 }
 
 func TestTheUsualPortsAndTheNameOfThisMachine(t *testing.T) {
-	for mode, want := range map[string]string{"": "h:587", TLSRequired: "h:587",
-		TLSImplicit: "h:465", TLSNone: "h:25"} {
+	for mode, want := range map[string]string{"": "h:587", tlsRequired: "h:587",
+		tlsImplicit: "h:465", tlsNone: "h:25"} {
 		if s := newSMTP(t, Options{Host: "h", TLS: mode, From: "a@b", Timeout: 1}); s.server !=
 			want {
 			t.Errorf("%q: %s, want %s", mode, s.server, want)

@@ -76,7 +76,7 @@ func (w Withdraw) table() string {
 
 func (w Withdraw) farewell() string {
 	return fmt.Sprintf("Kind regards\n%s\n\nThis mail was sent by a program to %s.\n",
-		line(w.Exchange, maxName), line(w.To, MaxAddress))
+		line(w.Exchange, maxName), line(w.To, maxAddress))
 }
 
 // line is s as one line of at most limit bytes. What is no printable character becomes a blank, and

@@ -80,7 +80,7 @@ This mail was sent by a program to alice@example.com.
 func TestWhateverTheTextsAreMadeOfTheyCanBeSent(t *testing.T) {
 	anything := rapid.OneOf(rapid.String(),
 		rapid.Map(rapid.SliceOf(rapid.Byte()), func(b []byte) string { return string(b) }),
-		rapid.SampledFrom([]string{strings.Repeat("ü", 2*MaxText),
+		rapid.SampledFrom([]string{strings.Repeat("ü", 2*maxText),
 			strings.Repeat("a b\r\n", maxDetails)}))
 	rapid.Check(t, func(t *rapid.T) {
 		w := Withdraw{Exchange: anything.Draw(t, "exchange"), To: anything.Draw(t, "to"),

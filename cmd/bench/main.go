@@ -1,18 +1,3 @@
-// Command bench measures the exchange and prints one table: each value beside its aim and, where
-// there is one, its ratio to a yardstick of the same run. First the parts, which are Go benchmarks
-// of the packages; then signed durable orders over HTTP, on Pebble and on Redis, beside a fasthttp
-// handler that does nothing, all driven by the same generator. Everything is measured once a round,
-// in turns, and values are medians over the rounds: on a shared machine absolute rates say little,
-// and ratios and CPU per order say more.
-//
-// Last are orders that come at half of the highest rate whatever the exchange does. A measurement
-// of that is short in the table of everything, and a minute of each side where -only asks for it:
-//
-//	go run ./cmd/bench -only 'open loop' -rounds 1
-//
-// A missed aim is a line of the report, not an error. What cannot be measured is one.
-//
-//	go run ./cmd/bench [-rounds 7] [-seconds 2] [-connections 64] [-only REGEXP] [-json FILE]
 package main
 
 import (

@@ -36,47 +36,21 @@ type reading struct {
 	each   float64 // of what the row counts, in one op of the benchmark; 0 is 1
 }
 
-func allParts() []subject {
-	var (
-		small = &row{subject: "matching, 10,000 resting", unit: "messages/s",
-			aim: aim{least: 8e6, noAllocs: true}}
-		large = &row{subject: "matching, 1,000,000 resting", unit: "messages/s", yardstick: small,
-			aim: aim{leastRatio: 1.0 / 3}}
-		dense = &row{subject: "memory of a resting order, 70 in a level", unit: bytesHeld,
-			aim: aim{most: 150}}
-		sparse = &row{subject: "memory of a resting order, 1 in a level", unit: bytesHeld,
-			aim: aim{most: 150}}
-	)
-	naive := &row{subject: "gateway's work for an order, JSON, a naive handler", unit: "us"}
-	row := func(subject, unit string, a aim) *row {
-		return &row{subject: subject, unit: unit, aim: a}
-	}
-	timed := func(pkg, benchmark, subject string) *part {
-		return &part{pkg: pkg, benchmark: benchmark, time: "200ms",
-			readings: []reading{{metric: "ns/op", row: row(subject, "ns", aim{})}}}
-	}
-	work := func(body, subject string) *part {
-		r := row(subject, "us", aim{most: 2, noAllocs: true})
-		if r.yardstick = naive; body == "naive" {
-			r = naive
-		}
-		return &part{pkg: "gateway", benchmark: "BenchmarkGatewayWork/" + body, time: "200ms",
-			readings: []reading{{metric: "ns/op", scale: 1e-3, row: r}}}
-	}
-	apply := func(shape string, records float64) *part {
-		return &part{pkg: "core/state", benchmark: "BenchmarkApply/" + shape, time: "200ms",
-			readings: []reading{{metric: "ns/record", each: records,
-				row: row("fold: apply a record, "+shape, "ns", aim{})}}}
-	}
+func allParts() []subject { return append(matchingParts(), otherParts()...) }
+
+func newRow(subject, unit string, a aim) *row { return &row{subject: subject, unit: unit, aim: a} }
+
+func matchingParts() []subject {
+	small := newRow("matching, 10,000 resting", "messages/s", aim{least: 8e6, noAllocs: true})
+	large := newRow("matching, 1,000,000 resting", "messages/s", aim{leastRatio: 1.0 / 3})
+	large.yardstick = small
+	dense := newRow("memory of a resting order, 70 in a level", bytesHeld, aim{most: 150})
+	sparse := newRow("memory of a resting order, 1 in a level", bytesHeld, aim{most: 150})
 	market := func(name string) *part {
-		r := row("matching: "+name, "messages/s", aim{least: 5e6, noAllocs: true})
+		r := newRow("matching: "+name, "messages/s", aim{least: 5e6, noAllocs: true})
 		r.yardstick = small
 		return &part{pkg: "core/matching", benchmark: "BenchmarkMarkets/" + name, time: "2000000x",
 			readings: []reading{{metric: "msgs/s", row: r}}}
-	}
-	start := func(store, subject string, most float64) *part {
-		return &part{pkg: "actors", benchmark: "BenchmarkRecovery/" + store, time: "1x",
-			readings: []reading{{metric: "s/start", row: row(subject, "s", aim{most: most})}}}
 	}
 	return []subject{
 		&part{pkg: "core/matching", benchmark: "BenchmarkMix/resting=10000", time: "2000000x",
@@ -90,6 +64,33 @@ func allParts() []subject {
 		market("trending by 25 %"),
 		market("trending by 40 %"),
 		market("a 60 % crash"),
+	}
+}
+
+func otherParts() []subject {
+	naive := newRow("gateway's work for an order, JSON, a naive handler", "us", aim{})
+	timed := func(pkg, benchmark, subject string) *part {
+		return &part{pkg: pkg, benchmark: benchmark, time: "200ms",
+			readings: []reading{{metric: "ns/op", row: newRow(subject, "ns", aim{})}}}
+	}
+	work := func(body, subject string) *part {
+		r := newRow(subject, "us", aim{most: 2, noAllocs: true})
+		if r.yardstick = naive; body == "naive" {
+			r = naive
+		}
+		return &part{pkg: "gateway", benchmark: "BenchmarkGatewayWork/" + body, time: "200ms",
+			readings: []reading{{metric: "ns/op", scale: 1e-3, row: r}}}
+	}
+	apply := func(shape string, records float64) *part {
+		return &part{pkg: "core/state", benchmark: "BenchmarkApply/" + shape, time: "200ms",
+			readings: []reading{{metric: "ns/record", each: records,
+				row: newRow("fold: apply a record, "+shape, "ns", aim{})}}}
+	}
+	start := func(store, subject string, most float64) *part {
+		return &part{pkg: "actors", benchmark: "BenchmarkRecovery/" + store, time: "1x",
+			readings: []reading{{metric: "s/start", row: newRow(subject, "s", aim{most: most})}}}
+	}
+	return []subject{
 		timed("core/event", "BenchmarkAppend/order of 1 trades",
 			"event: encode an order with 1 trade"),
 		timed("core/event", "BenchmarkAppend/order of 100 trades",
@@ -110,13 +111,13 @@ func allParts() []subject {
 		work("form", "gateway's work for an order, form"),
 		&part{pkg: "actors", benchmark: "BenchmarkOrders/store=none/clients=64", time: "300ms",
 			readings: []reading{{metric: "orders/s",
-				row: row("engine alone, 64 clients", "orders/s", aim{})}}},
+				row: newRow("engine alone, 64 clients", "orders/s", aim{})}}},
 		start("journal=1000000", "recovery of 1,000,000 records", 5),
 		start("snapshot=10000accounts,10000orders/journal=100000",
 			"recovery of a snapshot and 100,000 records", 1),
 		&part{pkg: "actors", benchmark: "BenchmarkAccounts", time: "1x",
 			readings: []reading{{metric: "B/account",
-				row: row("memory of an account with a key", bytesHeld, aim{most: 2048})}}},
+				row: newRow("memory of an account with a key", bytesHeld, aim{most: 2048})}}},
 	}
 }
 

@@ -58,7 +58,8 @@ func startHelper(kind string, file *os.File, args ...string) (*helper, error) {
 
 // ask asks, and fills answer, which may be nil.
 func (h *helper) ask(question, answer any) error {
-	late := time.AfterFunc(patience, func() { h.cmd.Process.Kill() }) //nolint:errcheck // then reading fails
+	// Reading fails when the process is killed.
+	late := time.AfterFunc(patience, func() { _ = h.cmd.Process.Kill() })
 	defer late.Stop()
 	var e envelope
 	err := json.NewEncoder(h.in).Encode(question)

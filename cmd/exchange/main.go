@@ -1,4 +1,3 @@
-// Command exchange is the exchange: its server, and the operator's commands that talk to one.
 package main
 
 import (

@@ -128,8 +128,9 @@ func TestAStatementIsShownAsItComes(t *testing.T) {
 const (
 	trade1   = `{"id":1,"time":"2026-01-01T03:04:05.000006Z","pair":"BTC_USDT","type":"buy","price":50000,"amount":0.00000001,"taker_order":3,"maker_order":2,"taker":"alice","maker":"bob","taker_fee":0.0000000000000001,"maker_fee":0}`
 	trade2   = `{"id":18446744073709551615,"time":"2026-01-02T03:04:05.000006Z","pair":"BTC_USDT","type":"sell","price":0.00000001,"amount":5,"taker_order":5,"maker_order":4,"taker":"a","maker":"a","taker_fee":0,"maker_fee":0}`
-	tradeCSV = "id,time,pair,type,price,amount,taker_order,maker_order,taker,maker,taker_fee,maker_fee\n" +
-		"1,2026-01-01T03:04:05.000006Z,BTC_USDT,buy,50000,0.00000001,3,2,alice,bob,0.0000000000000001,0\n" +
+	tradeCSV = "id,time,pair,type,price,amount,taker_order,maker_order,taker,maker,taker_fee," +
+		"maker_fee\n1,2026-01-01T03:04:05.000006Z,BTC_USDT,buy,50000,0.00000001,3,2,alice,bob," +
+		"0.0000000000000001,0\n" +
 		"18446744073709551615,2026-01-02T03:04:05.000006Z,BTC_USDT,sell,0.00000001,5,5,4,a,a,0,0\n"
 )
 
@@ -530,13 +531,21 @@ $`)
 		"the store is not empty: it has a history up to sequence 4; nothing was written to pebble:"+
 			store)
 
-	environ[0] = "EXCHANGE_STORE=pebble:" + filepath.Join(t.TempDir(), "second")
+	restoresChosen(t, data, older, newest)
+	restoreRefuses(t, newest)
+}
+
+// restoresChosen restores backups by their names.
+func restoresChosen(t *testing.T, data, older, newest string) {
+	t.Helper()
+	environ := []string{"EXCHANGE_STORE=pebble:" + filepath.Join(t.TempDir(), "second"),
+		"EXCHANGE_DATA=" + data, withZeroKey}
 	environ = append(environ, "EXCHANGE_SOMETHING=x")
 	before := t.TempDir()
 	if err := os.WriteFile(filepath.Join(before, "part"), nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	r = restore(older, "--archive", before)
+	r := runLine(environ, "restore", "--demo", older, "--archive", before)
 	for _, word := range []string{older + "\n", "sequence       6",
 		"the key that is there is another", "name an empty folder as archive",
 		"that in " + before + " belongs to what was before; keep it"} {
@@ -557,7 +566,6 @@ $`)
 			`"accounts":2,"rows":1,"authenticated":false,"secret_key":"missing"}`+"\n") {
 		t.Errorf("%+v", r)
 	}
-	restoreRefuses(t, newest)
 }
 
 // restoreRefuses looks at what is refused before anything is written.

@@ -55,12 +55,8 @@ func serve(ctx context.Context, cfg *config.Config, takeOver bool) error {
 	}
 	defer open.close()
 	warnOfDust(cfg, log)
-	if cfg.Limits.Connections, err = affordable(cfg.Limits.Connections, log); err != nil {
-		return failf(exitUsage, "%v", err)
-	}
-	limitMemory(memlimit.FromCgroup, log)
-	if cfg.PebbleFolder() != "" {
-		addProcessors(log)
+	if err := fitMachine(cfg, log); err != nil {
+		return err
 	}
 	o := gatewayOptions(cfg, log)
 	o.OperatorToken, o.MetricsToken = secret.operator, secret.metrics
@@ -98,6 +94,18 @@ func serve(ctx context.Context, cfg *config.Config, takeOver bool) error {
 		printDemo(os.Stdout, open.public.Addr().String())
 	}
 	return untilStopped(ctx, cfg, log, engine, g, served)
+}
+
+// fitMachine bounds connections and memory by the machine's limits, and sets the processors.
+func fitMachine(cfg *config.Config, log *slog.Logger) (err error) {
+	if cfg.Limits.Connections, err = affordable(cfg.Limits.Connections, log); err != nil {
+		return failf(exitUsage, "%v", err)
+	}
+	limitMemory(memlimit.FromCgroup, log)
+	if cfg.PebbleFolder() != "" {
+		addProcessors(log)
+	}
+	return nil
 }
 
 // startEngine starts the engine on the store, and fills the demo. archived is nil if nothing is

@@ -145,7 +145,7 @@ func TestTheStreamExampleHearsOfOrders(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	watchdog := time.AfterFunc(time.Minute, func() { node.Process.Kill() }) //nolint:errcheck // it may have ended
+	watchdog := time.AfterFunc(time.Minute, func() { _ = node.Process.Kill() })
 	t.Cleanup(func() {
 		watchdog.Stop()
 		node.Process.Kill() //nolint:errcheck // it may have ended

@@ -331,6 +331,11 @@ func (w *world) compareTrader(t *trader, sums map[string]decimal.Decimal,
 	if len(byClientID) > 0 {
 		return fmt.Errorf("there are orders that nobody sent: %v", byClientID)
 	}
+	return t.compareWallet(reserved, sums)
+}
+
+// compareWallet compares reserves with what open orders hold, and adds the balances to sums.
+func (t *trader) compareWallet(reserved, sums map[string]decimal.Decimal) error {
 	var wallet []walletRow
 	if err := t.get("/api/v1/wallets/", &wallet); err != nil {
 		return err

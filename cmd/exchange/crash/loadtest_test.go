@@ -92,7 +92,12 @@ func TestARunOfTheProgramIsReportedAndVerified(t *testing.T) {
 		!strings.Contains(text, "BTC_USDT") || !strings.HasSuffix(text, "</html>\n") {
 		t.Errorf("%v: %.500s", err, text)
 	}
-	// Nothing stays behind: no order in the book, no key that works.
+	nothingStays(t, s)
+}
+
+// nothingStays looks for orders in the book and for keys that work.
+func nothingStays(t *testing.T, s *exchangetest.Server) {
+	t.Helper()
 	_, body, err := s.Client.Get(nil, "http://"+s.Listen+"/api/v1/orderbook/BTC_USDT/")
 	if err != nil || string(body) != `{"sell":[],"buy":[]}` {
 		t.Errorf("%s %v", body, err)

@@ -20,6 +20,19 @@ func swap(t *testing.T, dir, by string) {
 	}
 }
 
+// refusesLostTail starts on a Redis that has lost acknowledged records.
+func refusesLostTail(t *testing.T, s *exchangetest.Server) {
+	t.Helper()
+	head := s.Data("HEAD.redis")
+	if info, err := os.Stat(head); err != nil || info.Mode().Perm() != 0o600 {
+		t.Fatal(info, err)
+	}
+	for range 2 {
+		s.Refuses(70, "were acknowledged, and this Redis ends at", "restore a backup",
+			"remove "+head, "Nothing was changed")
+	}
+}
+
 // A Redis comes back from an older copy of its files: it is whole, and lacks the newest orders.
 // Whoever has told of them must not go on without them, until somebody says so or has restored a
 // backup.
@@ -40,17 +53,7 @@ func TestARedisThatLostItsTailIsNotServed(t *testing.T) {
 		return s.Ready() == nil
 	})
 	w.load(100, s.Kill)
-	lost := func() {
-		t.Helper()
-		head := s.Data("HEAD.redis")
-		if info, err := os.Stat(head); err != nil || info.Mode().Perm() != 0o600 {
-			t.Fatal(info, err)
-		}
-		for range 2 {
-			s.Refuses(70, "were acknowledged, and this Redis ends at", "restore a backup",
-				"remove "+head, "Nothing was changed")
-		}
-	}
+	lost := func() { t.Helper(); refusesLostTail(t, s) }
 	newer := filepath.Join(t.TempDir(), "newer")
 	r.Kill()
 	swap(t, newer, files)

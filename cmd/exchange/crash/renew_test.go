@@ -234,6 +234,26 @@ func TestTheServersKeyIsRotatedByItsCommands(t *testing.T) {
 	}
 }
 
+// sendOnce sends a request on a connection of its own and returns the status of the answer.
+func sendOnce(t *testing.T, address, request string) int {
+	c, err := net.DialTimeout("tcp", address, 20*time.Second)
+	if err != nil {
+		t.Error(err)
+		return 0
+	}
+	defer c.Close()
+	c.SetDeadline(time.Now().Add(20 * time.Second)) //nolint:errcheck // then the rest fails too
+	if _, err := c.Write([]byte(request)); err != nil {
+		t.Error(err)
+		return 0
+	}
+	var status int
+	if _, err := fmt.Fscanf(c, "HTTP/1.1 %d ", &status); err != nil {
+		t.Error(err)
+	}
+	return status
+}
+
 // A request is good for one time: not for another at once, not over many connections, and not after
 // a crash.
 func TestTheSameRequestIsTakenOnce(t *testing.T) {
@@ -260,24 +280,7 @@ func TestTheSameRequestIsTakenOnce(t *testing.T) {
 				"%d\r\nContent-Length: %d\r\n\r\n%s",
 			victim.key, signature, nonce, len(form), form)
 	}
-	send := func(request string) int {
-		c, err := net.DialTimeout("tcp", s.Listen, 20*time.Second)
-		if err != nil {
-			t.Error(err)
-			return 0
-		}
-		defer c.Close()
-		c.SetDeadline(time.Now().Add(20 * time.Second)) //nolint:errcheck // then the rest fails too
-		if _, err := c.Write([]byte(request)); err != nil {
-			t.Error(err)
-			return 0
-		}
-		var status int
-		if _, err := fmt.Fscanf(c, "HTTP/1.1 %d ", &status); err != nil {
-			t.Error(err)
-		}
-		return status
-	}
+	send := func(request string) int { return sendOnce(t, s.Listen, request) }
 	const rounds, copies = 5, 40
 	for round := 1; round <= rounds; round++ {
 		captured := capture(1000 + round)

@@ -50,47 +50,8 @@ func TestStartIsRefusedWithACodeAndWordsThatHelp(t *testing.T) {
 		s.Args = []string{"serve", "--demo", "--listen", "0.0.0.0:0"}
 		s.Refuses(64, "loopback")
 	})
-	t.Run("the secret key is lost", func(t *testing.T) {
-		s := exchangetest.New(t, "pebble:"+t.TempDir())
-		s.Start()
-		(&world{t: t, s: s}).open(1, newRandom(t))
-		s.Terminate()
-		key := s.Data("exchange.key")
-		if info, err := os.Stat(key); err != nil || info.Mode().Perm() != 0o600 {
-			t.Fatalf("exchange.key: %v, %v", info, err)
-		}
-		if err := os.Rename(key, key+".away"); err != nil {
-			t.Fatal(err)
-		}
-		s.Refuses(64, "exchange.key", "EXCHANGE_SECRET_KEY")
-		s.Env = append(s.Env, "EXCHANGE_SECRET_KEY="+strings.Repeat("ab", 32))
-		s.Refuses(64, "sealed with another secret key")
-		b, err := os.ReadFile(key + ".away")
-		if err != nil {
-			t.Fatal(err)
-		}
-		s.Env = append(s.Env, "EXCHANGE_SECRET_KEY="+strings.TrimSpace(string(b)))
-		s.Start()
-	})
-	t.Run("a pair with open orders is missing", func(t *testing.T) {
-		s := exchangetest.New(t, "pebble:"+t.TempDir())
-		s.Start()
-		w := &world{t: t, s: s}
-		w.open(1, newRandom(t))
-		trader := w.traders[0]
-		status, body, err := trader.send("POST", "/api/v1/order/",
-			"amount=1&pair=BTC_USDT&price=100&type=sell", 1)
-		if err != nil || status != 201 {
-			t.Fatal(status, body, err)
-		}
-		s.Terminate()
-		file := s.Args[2]
-		if err := os.WriteFile(file, []byte(
-			strings.ReplaceAll(exchangetest.Settings, "BTC_USDT", "USDT_BTC")), 0o600); err != nil {
-			t.Fatal(err)
-		}
-		s.Refuses(64, "BTC_USDT", "1 orders are open")
-	})
+	t.Run("the secret key is lost", startWithoutItsSecretKey)
+	t.Run("a pair with open orders is missing", startWithoutATradedPair)
 	t.Run("the store has lost writes", func(t *testing.T) {
 		r := redistest.Start(t)
 		s := exchangetest.New(t, r.URL())
@@ -102,6 +63,49 @@ func TestStartIsRefusedWithACodeAndWordsThatHelp(t *testing.T) {
 		}
 		s.Refuses(70, "corrupt")
 	})
+}
+
+func startWithoutItsSecretKey(t *testing.T) {
+	s := exchangetest.New(t, "pebble:"+t.TempDir())
+	s.Start()
+	(&world{t: t, s: s}).open(1, newRandom(t))
+	s.Terminate()
+	key := s.Data("exchange.key")
+	if info, err := os.Stat(key); err != nil || info.Mode().Perm() != 0o600 {
+		t.Fatalf("exchange.key: %v, %v", info, err)
+	}
+	if err := os.Rename(key, key+".away"); err != nil {
+		t.Fatal(err)
+	}
+	s.Refuses(64, "exchange.key", "EXCHANGE_SECRET_KEY")
+	s.Env = append(s.Env, "EXCHANGE_SECRET_KEY="+strings.Repeat("ab", 32))
+	s.Refuses(64, "sealed with another secret key")
+	b, err := os.ReadFile(key + ".away")
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.Env = append(s.Env, "EXCHANGE_SECRET_KEY="+strings.TrimSpace(string(b)))
+	s.Start()
+}
+
+func startWithoutATradedPair(t *testing.T) {
+	s := exchangetest.New(t, "pebble:"+t.TempDir())
+	s.Start()
+	w := &world{t: t, s: s}
+	w.open(1, newRandom(t))
+	trader := w.traders[0]
+	status, body, err := trader.send("POST", "/api/v1/order/",
+		"amount=1&pair=BTC_USDT&price=100&type=sell", 1)
+	if err != nil || status != 201 {
+		t.Fatal(status, body, err)
+	}
+	s.Terminate()
+	file := s.Args[2]
+	if err := os.WriteFile(file, []byte(
+		strings.ReplaceAll(exchangetest.Settings, "BTC_USDT", "USDT_BTC")), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	s.Refuses(64, "BTC_USDT", "1 orders are open")
 }
 
 // Damage in the middle of what was written must never be taken for its end.

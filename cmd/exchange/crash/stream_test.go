@@ -37,7 +37,7 @@ func TestSubscribersKeepTheBookThroughKills(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			t.Cleanup(func() { node.Process.Kill() }) //nolint:errcheck // it has ended, but after a failure
+			t.Cleanup(func() { _ = node.Process.Kill() }) // it has ended, but after a failure
 			for range 3 {
 				w.load(400, func() {})
 				w.load(100, func() { s.Kill(); s.Start() })

@@ -34,19 +34,19 @@ var program struct {
 func Main(m *testing.M) int {
 	code := m.Run()
 	if program.path != "" {
-		os.RemoveAll(filepath.Dir(program.path)) //nolint:errcheck // a folder in the system's temporary folder
+		_ = os.RemoveAll(filepath.Dir(program.path)) // below the system's temporary folder
 	}
 	return code
 }
 
-// ProgramVariable names a program that was built before, to be tested in place of one with the race
+// programVariable names a program that was built before, to be tested in place of one with the race
 // detector.
-const ProgramVariable = "EXCHANGE_TEST_PROGRAM"
+const programVariable = "EXCHANGE_TEST_PROGRAM"
 
 // build makes the program once for all tests, with the race detector.
 func build(t testing.TB) string {
 	t.Helper()
-	if path := os.Getenv(ProgramVariable); path != "" {
+	if path := os.Getenv(programVariable); path != "" {
 		return path
 	}
 	program.Do(func() {

@@ -1,0 +1,33 @@
+// Command bench measures the exchange and prints one table: each value beside its aim and, where
+// there is one, its ratio to a yardstick of the same run. The parts are first: they are Go
+// benchmarks of the packages. Then come signed durable orders over HTTP, on Pebble and on Redis,
+// beside a fasthttp handler that does nothing. The load tester's generator drives them all. A round
+// measures everything once, in turns, and values are medians over the rounds. On a shared machine
+// absolute rates say little; ratios, and CPU per order, say more.
+//
+// Last are orders that come at half of the highest rate, whatever the exchange does. A measurement
+// of that is short in the table of everything, and a minute of each side if -only asks for it:
+//
+//	go run ./cmd/bench -only 'open loop' -rounds 1
+//
+// A missed aim is a line of the report, not an error. A value that cannot be measured is an error.
+//
+//	go run ./cmd/bench [-rounds 7] [-seconds 2] [-connections 64] [-only REGEXP] [-json FILE]
+//
+// The files:
+//
+//	main.go       flags, and the rounds
+//	table.go      rows, aims, verdicts, and the report
+//	parts.go      Go benchmarks of the packages
+//	subjects.go   servers under load, and the exchange as one
+//	yardstick.go  the servers that exchanges are compared with
+//	clients.go    requests and answers of the load, on the load tester's generator
+//	reads.go      public answers, beside fixed bodies of the same lengths
+//	process.go    the exchange's process: allocations, collections, bytes of the journal
+//	tester.go     `exchange loadtest` beside the bare generator
+//	open.go       orders in an open loop
+//	overload.go   more orders than the exchange can take
+//	fairness.go   one account that floods, beside many
+//	stream.go     what subscribers cost; stream_source.go makes the events,
+//	              stream_subscribers.go reads them, stream_helper.go runs both as processes
+package main

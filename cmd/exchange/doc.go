@@ -1,0 +1,27 @@
+// Command exchange is the exchange: its server, and the operator's commands that talk to one.
+//
+// The command line:
+//
+//	main.go, root.go, exit.go  the run of a command, the tree of commands, and the exit codes
+//	arguments.go, output.go    checks that need no server, and the output that may be incomplete
+//	files.go, terminal_unix.go, terminal_other.go  files that are whole or absent, and terminals
+//	umask_unix.go, umask_other.go  permissions of written files
+//	command_serve.go, command_secretkey.go, command_version.go, command_loadtest.go  the commands
+//
+// The server:
+//
+//	serve.go            the course from the configuration to an exchange that is ready
+//	serve_archive.go, serve_listeners.go, serve_mail.go, serve_operator.go, serve_renew.go
+//	                    archive, listeners, mails, access of operators and monitoring, renewal of
+//	                    certificates and tokens
+//	demo.go             the demo's accounts
+//	descriptors_unix.go, descriptors_other.go, memory.go, processors.go  the machine's limits
+//
+// The operator's commands, of which each file has the commands about one subject:
+//
+//	client.go, stream.go, operator.go  the connection, long answers, and what the commands share
+//	operator_accounts.go, operator_actions.go, operator_audit.go, operator_backup.go,
+//	operator_deposits.go, operator_export.go, operator_fees.go, operator_keys.go,
+//	operator_orders.go, operator_statement.go, operator_trading.go, operator_withdraws.go
+//	restore.go, restore_owner.go  the restore of a backup, without a server
+package main
